@@ -1,0 +1,68 @@
+# Every target is one call of a tool or a script; `make help` lists them.
+SHELL := /bin/bash
+.DEFAULT_GOAL := help
+
+OUT        := _output
+BIN        := $(OUT)/bin
+SLB_CACHE  ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/ovnkube-slb
+LINTER     := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.14.0
+VERSION    ?= $(shell git describe --always --dirty 2>/dev/null || echo dev)
+LDFLAGS    := -s -w -X main.version=$(VERSION)
+# The lab makes network namespaces: tests that need it run as root, all else as you.
+ROOT       := $(if $(filter 0,$(shell id -u)),,-exec "sudo -E")
+FUZZTIME   ?= 30s
+export SLB_CACHE
+
+.PHONY: help setup build test unit api e2e golden fuzz bench lint fmt generate verify images demo check clean
+
+help: ## list the targets
+	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
+
+setup: ## install the packages that the lab and the tests need (apt, sudo)
+	@contrib/setup.sh
+
+build: ## the controller, and the lab's command, into _output/bin
+	CGO_ENABLED=0 go build -trimpath -ldflags '$(LDFLAGS)' -o $(BIN)/ ./go-controller/cmd/... ./test/lab/cmd/...
+
+demo: setup build ## a Service reachable through OVN, its gateway killed, in the lab (KEEP=1 leaves it up)
+	@contrib/demo.sh
+
+test: setup build unit api e2e ## everything: unit, golden, appliers, API, end to end in the lab
+
+unit: ## pure packages, goldens, fuzz seeds, appliers against real daemons
+	go test ./go-controller/...
+
+api: ## CRDs, admission and the controller against a real kube-apiserver
+	go test -timeout 30m $(ROOT) ./test/api/... ./test/controller/... ./test/lab/controlplane/... ./test/lab/kubelet/... ./test/lab/responder/... ./test/lab/proc/...
+
+e2e: build ## ginkgo, end to end in the lab
+	go test -timeout 30m -p 1 $(ROOT) ./test/lab ./test/e2e
+
+golden: ## rewrite the goldens from what the code says now; read the diff before you commit it
+	go test ./go-controller/internal/{ipam,place,plan,ovn/rows} -run Golden -update
+
+fuzz: ## each fuzz target for FUZZTIME
+	@contrib/fuzz.sh $(FUZZTIME)
+
+bench: ## benchmarks of the pure core
+	go test ./go-controller/internal/... -run '^$$' -bench . -benchmem
+
+lint: ## golangci-lint with the architecture rules
+	@contrib/lint.sh $(LINTER) run ./...
+
+fmt: ## gofmt and import order
+	@contrib/lint.sh $(LINTER) fmt ./...
+
+generate: ## deepcopy, CRDs, database models
+	@contrib/generate.sh
+
+verify: ## what is generated is what is committed, and each lint rule still bites
+	@contrib/verify.sh $(LINTER)
+
+check: lint verify unit ## what to run before a commit
+
+images: ## the controller's container image (podman or docker)
+	@contrib/images.sh $(VERSION)
+
+clean: ## remove what was built (the cache of control plane binaries stays)
+	rm -rf $(OUT)
