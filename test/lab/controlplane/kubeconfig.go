@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package controlplane
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/client-go/tools/clientcmd/api"
+)
+
+// Limits of the clients that the lab itself uses, in requests a second: far above what it does, so that client-go never delays it.
+const clientQPS, clientBurst = 1000, 2000
+
+const adminUser, adminGroup = "admin", "system:masters"
+
+// AdminKubeconfig is the path of a kubeconfig whose user may do everything (group system:masters).
+func (c *ControlPlane) AdminKubeconfig() string { return kubeconfigPath(c.dir, adminUser) }
+
+// Kubeconfig writes a kubeconfig for the user with the groups, by a client certificate made for it, and returns its path. The user may
+// do what RBAC grants it, which for a new one is next to nothing.
+func (c *ControlPlane) Kubeconfig(user string, groups ...string) (string, error) {
+	a, err := loadAuthority(c.dir)
+	if err != nil {
+		return "", fmt.Errorf("kubeconfig for %s: %w", user, err)
+	}
+	return writeKubeconfig(c.dir, a, c.server, user, groups)
+}
+
+// ServiceAccountKubeconfig is Kubeconfig for the user and groups that the API server gives to a ServiceAccount's token, so that RBAC
+// bindings to the ServiceAccount hold.
+func (c *ControlPlane) ServiceAccountKubeconfig(namespace, name string) (string, error) {
+	return c.Kubeconfig("system:serviceaccount:"+namespace+":"+name,
+		"system:serviceaccounts", "system:serviceaccounts:"+namespace, "system:authenticated")
+}
+
+// RESTConfig is the administrator's, for client-go; each call returns a new copy.
+func (c *ControlPlane) RESTConfig() *rest.Config { return rest.CopyConfig(c.rest) }
+
+func kubeconfigPath(dir, user string) string {
+	return filepath.Join(dir, regexp.MustCompile(`[^A-Za-z0-9.-]+`).ReplaceAllString(user, "_")+".kubeconfig")
+}
+
+func writeKubeconfig(dir string, a *authority, server, user string, groups []string) (string, error) {
+	cert, key, err := a.user(user, groups)
+	if err != nil {
+		return "", fmt.Errorf("kubeconfig for %s: %w", user, err)
+	}
+	const name = "lab"
+	config := api.NewConfig()
+	config.CurrentContext = name
+	config.Clusters[name] = &api.Cluster{Server: server, CertificateAuthorityData: a.certPEM}
+	config.AuthInfos[user] = &api.AuthInfo{ClientCertificateData: cert, ClientKeyData: key}
+	config.Contexts[name] = &api.Context{Cluster: name, AuthInfo: user, Namespace: "default"}
+	text, err := clientcmd.Write(*config)
+	if err != nil {
+		return "", fmt.Errorf("kubeconfig for %s: %w", user, err)
+	}
+	path := kubeconfigPath(dir, user)
+	if err := os.WriteFile(path, text, 0o600); err != nil {
+		return "", fmt.Errorf("kubeconfig for %s: %w", user, err)
+	}
+	return path, nil
+}
+
+func loadRESTConfig(path string) (*rest.Config, error) {
+	config, err := clientcmd.BuildConfigFromFlags("", path)
+	if err != nil {
+		return nil, err
+	}
+	config.QPS, config.Burst = clientQPS, clientBurst
+	return config, nil
+}

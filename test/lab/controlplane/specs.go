@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package controlplane
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+
+	"k8s.io/client-go/rest"
+
+	"github.com/ovnkube-slb/ovnkube-slb/test/lab/proc"
+)
+
+// etcd is reached through unix sockets, given relative to the run directory, which is the working directory of both sides: that needs
+// no port, and no path that could be longer than a socket address holds (108 bytes, unix(7)).
+const (
+	etcdClientURL = "unix://etcd.sock"
+	etcdPeerURL   = "unix://etcd-peer.sock"
+	// etcdNowhere is what it must advertise, in a form that its flags accept; as the only member it has no one to tell.
+	etcdNowhere = "http://localhost:0"
+)
+
+// specs are the processes in the order of their start. The API server starts while etcd does: it needs longer until it needs etcd.
+func (c Config) specs(cp *ControlPlane) []proc.Spec {
+	spec := func(name string, args []string) proc.Spec {
+		return proc.Spec{Name: name, Dir: c.Dir, Args: append([]string{c.Bin.Path(name)}, args...)}
+	}
+	apiserver := spec(APIServerProcess, slices.Concat(c.apiServerArgs(), c.APIServerArgs))
+	apiserver.Ready = cp.ready
+	return []proc.Spec{
+		spec(EtcdProcess, etcdArgs()),
+		apiserver,
+		spec(ControllerManagerProcess, slices.Concat(cp.controllerManagerArgs(), c.ControllerManagerArgs)),
+	}
+}
+
+func etcdArgs() []string {
+	return []string{
+		"--name=lab", "--data-dir=etcd-data", "--log-level=warn",
+		"--listen-client-urls=" + etcdClientURL, "--advertise-client-urls=" + etcdNowhere,
+		"--listen-peer-urls=" + etcdPeerURL, "--initial-advertise-peer-urls=" + etcdNowhere, "--initial-cluster=lab=" + etcdNowhere,
+		// The page cache outlives every process of the lab; only a crash of the machine could lose data, and nobody would miss them.
+		"--unsafe-no-fsync",
+	}
+}
+
+func (c Config) apiServerArgs() []string {
+	cidrs := make([]string, len(c.ServiceCIDRs))
+	for i, cidr := range c.ServiceCIDRs {
+		cidrs[i] = cidr.String()
+	}
+	return []string{
+		"--etcd-servers=" + etcdClientURL,
+		"--bind-address=" + c.Address.String(),
+		"--secure-port=" + strconv.Itoa(int(c.Port)),
+		"--advertise-address=" + c.Address.String(), // Else it looks for a default route, which a network namespace may not have.
+		"--tls-cert-file=" + certPath(c.Dir, APIServerProcess),
+		"--tls-private-key-file=" + keyPath(c.Dir, APIServerProcess),
+		"--client-ca-file=" + certPath(c.Dir, authorityName),
+		"--service-account-issuer=https://kubernetes.default.svc",
+		"--service-account-key-file=" + keyPath(c.Dir, "service-account"),
+		"--service-account-signing-key-file=" + keyPath(c.Dir, "service-account"),
+		"--service-cluster-ip-range=" + strings.Join(cidrs, ","),
+		"--authorization-mode=Node,RBAC",
+		"--allow-privileged=true",
+		"--disable-admission-plugins=ServiceAccount", // Pods here mount no tokens.
+		"--endpoint-reconciler-type=none",            // Nothing in the lab reaches the API through its Service.
+	}
+}
+
+func (c *ControlPlane) controllerManagerArgs() []string {
+	controllers := []string{
+		"deployment-controller", "replicaset-controller", "endpointslice-controller", // Deployment to Pods to EndpointSlices.
+		"garbage-collector-controller", "namespace-controller", // What is deleted takes along what it owns.
+		"clusterrole-aggregation-controller", // The roles view, edit and admin are empty without it.
+	}
+	qps, burst := strconv.Itoa(clientQPS), strconv.Itoa(clientBurst)
+	return []string{
+		"--kubeconfig=" + c.AdminKubeconfig(),
+		"--controllers=" + strings.Join(controllers, ","),
+		"--leader-elect=false",
+		"--secure-port=0",
+		"--kube-api-qps=" + qps, "--kube-api-burst=" + burst,
+		"--concurrent-service-endpoint-syncs=20",
+	}
+}
+
+// ready asks for what callers need at once: the API, with RBAC's own roles in place, and the namespace default.
+func (c *ControlPlane) ready(ctx context.Context) error {
+	client, err := rest.HTTPClientFor(c.rest)
+	if err != nil {
+		return err
+	}
+	for _, path := range []string{"/readyz", "/api/v1/namespaces/default"} {
+		if err := get(ctx, client, c.server+path); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func get(ctx context.Context, client *http.Client, url string) error {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
+	if err != nil {
+		return err
+	}
+	response, err := client.Do(request)
+	if err != nil {
+		return err
+	}
+	defer response.Body.Close()
+	body, err := io.ReadAll(response.Body)
+	if err == nil && response.StatusCode != http.StatusOK {
+		err = fmt.Errorf("%s: %s: %s", url, response.Status, body)
+	}
+	return err
+}
+
+// ownLoopback is one of the sixteen million addresses that the loopback interface has without being told, so that control planes on
+// one machine do not compete for ports.
+func ownLoopback() netip.Addr {
+	return netip.AddrFrom4([4]byte{127, byte(1 + rand.N(254)), byte(rand.N(256)), byte(1 + rand.N(254))})
+}
+
+func freePort(addr netip.Addr) (uint16, error) {
+	listener, err := net.Listen("tcp", netip.AddrPortFrom(addr, 0).String())
+	if err != nil {
+		return 0, err
+	}
+	defer listener.Close()
+	at, err := netip.ParseAddrPort(listener.Addr().String())
+	if err != nil {
+		return 0, fmt.Errorf("listener address: %w", err)
+	}
+	return at.Port(), nil
+}

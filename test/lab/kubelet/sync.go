@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kubelet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/ovnkube-slb/ovnkube-slb/test/lab/proc"
+	"github.com/ovnkube-slb/ovnkube-slb/test/lab/responder"
+)
+
+const (
+	responderProcess = "responder"
+	// readyFile, in the Pod's directory, is there when the responder listens.
+	readyFile = "ready"
+	// startLimit is for a process that only opens sockets.
+	startLimit = 10 * time.Second
+)
+
+// sync brings one Pod on this machine, and its status, to what its object wants; it is also the way after any failure.
+func (a *agent) sync(ctx context.Context, key cache.ObjectName) error {
+	pod, err := a.pods.Pods(key.Namespace).Get(key.Name)
+	if err != nil && !apierrors.IsNotFound(err) {
+		return err
+	}
+	if err != nil {
+		pod = nil
+	}
+	if running, ok := a.local.get(key); ok && (pod == nil || pod.UID != running.UID || pod.DeletionTimestamp != nil) {
+		if err := a.stop(ctx, running); err != nil {
+			return err
+		}
+	}
+	switch {
+	case pod == nil:
+		return nil
+	case pod.Spec.NodeName == "" && pod.DeletionTimestamp == nil:
+		return a.bind(ctx, pod)
+	}
+	node, err := a.nodes.Get(pod.Spec.NodeName)
+	if apierrors.IsNotFound(err) || err == nil && !served(node) {
+		return nil // Not ours; if the Node comes, or becomes ours, every Pod is looked at.
+	}
+	if err != nil {
+		return err
+	}
+	if pod.DeletionTimestamp != nil {
+		return a.finish(ctx, pod)
+	}
+	return a.serve(ctx, pod, node)
+}
+
+// serve connects the Pod, starts its responder, and tells the API server.
+func (a *agent) serve(ctx context.Context, pod *corev1.Pod, node *corev1.Node) error {
+	ref := podOf(pod)
+	if err := a.local.add(ref); err != nil {
+		return fmt.Errorf("record: %w", err)
+	}
+	attachment, err := a.local.plug(ctx, a.Network, ref)
+	if err != nil {
+		return fmt.Errorf("plug: %w", err)
+	}
+	if err := a.ensureResponder(ctx, pod, attachment.Netns); err != nil {
+		return err
+	}
+	return a.writeStatus(ctx, pod, statusOf(pod, node, attachment.IPs, metav1.Now()))
+}
+
+func (a *agent) ensureResponder(ctx context.Context, pod *corev1.Pod, netns string) error {
+	dir := a.local.podDir(podOf(pod))
+	if p, err := proc.Find(dir, responderProcess); err == nil && p.Alive() {
+		return nil
+	}
+	ready := filepath.Join(dir, readyFile)
+	if err := os.Remove(ready); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("start the responder: %w", err)
+	}
+	options := responder.Options{Name: pod.Name, TCP: ports(pod, corev1.ProtocolTCP), UDP: ports(pod, corev1.ProtocolUDP)}
+	ctx, cancel := context.WithTimeout(ctx, startLimit)
+	defer cancel()
+	_, err := proc.Start(ctx, proc.Spec{
+		Name: responderProcess, Dir: dir, Netns: netns,
+		Args: slices.Concat(a.Responder, options.Args(ready)),
+		Ready: func(context.Context) error {
+			_, err := os.Stat(ready)
+			return err
+		},
+	})
+	return err
+}
+
+// stop removes all that a Pod has on this machine.
+func (a *agent) stop(ctx context.Context, pod Pod) error {
+	p, err := proc.Find(a.local.podDir(pod), responderProcess)
+	if err == nil {
+		err = p.Kill()
+	}
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("stop the responder: %w", err)
+	}
+	if err := a.local.unplug(ctx, a.Network, pod); err != nil {
+		return fmt.Errorf("unplug: %w", err)
+	}
+	if err := a.local.remove(pod); err != nil {
+		return fmt.Errorf("remove the record: %w", err)
+	}
+	return nil
+}
+
+// finish lets the API server forget a Pod that has ended here.
+func (a *agent) finish(ctx context.Context, pod *corev1.Pod) error {
+	now := metav1.NewDeleteOptions(0)
+	now.Preconditions = metav1.NewUIDPreconditions(string(pod.UID))
+	err := a.Client.CoreV1().Pods(pod.Namespace).Delete(ctx, pod.Name, *now)
+	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) { // Gone, or another one by now.
+		return nil
+	}
+	return err
+}
+
+func (a *agent) writeStatus(ctx context.Context, pod *corev1.Pod, status corev1.PodStatus) error {
+	if equality.Semantic.DeepEqual(pod.Status, status) {
+		return nil
+	}
+	changed := pod.DeepCopy()
+	changed.Status = status
+	_, err := a.Client.CoreV1().Pods(pod.Namespace).UpdateStatus(ctx, changed, metav1.UpdateOptions{})
+	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) { // The Pod has changed, and the event of it is on its way.
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("write the status: %w", err)
+	}
+	return nil
+}
+
+// ports are the Pod's container ports of the protocol, ascending and once each.
+func ports(pod *corev1.Pod, protocol corev1.Protocol) []uint16 {
+	var out []uint16
+	for _, container := range pod.Spec.Containers {
+		for _, port := range container.Ports {
+			if port.Protocol == protocol {
+				out = append(out, uint16(port.ContainerPort))
+			}
+		}
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}

@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package proc
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+)
+
+func start(t *testing.T, spec Spec) *Process {
+	t.Helper()
+	p, err := Start(t.Context(), spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := p.Kill(); err != nil {
+			t.Error(err)
+		}
+	})
+	return p
+}
+
+// fileReady is ready when the process has written the file.
+func fileReady(path string) func(context.Context) error {
+	return func(context.Context) error {
+		_, err := os.Stat(path)
+		return err
+	}
+}
+
+func TestStartRecordsUntilKilled(t *testing.T) {
+	dir := t.TempDir()
+	up := filepath.Join(dir, "up")
+	p := start(t, Spec{
+		Name: "web", Dir: dir, Env: []string{"WHO=me"}, Ready: fileReady(up),
+		Args: []string{"sh", "-c", `echo "I am $WHO"; touch up; exec sleep 60`},
+	})
+	found, err := Load(filepath.Dir(dir))
+	if err != nil || len(found) != 1 || found[0].Pid != p.Pid || !found[0].Alive() {
+		t.Fatalf("Load = %v, %v; want the one process, pid %d", found, err, p.Pid)
+	}
+	if log, err := os.ReadFile(p.Log()); err != nil || string(log) != "I am me\n" {
+		t.Errorf("log = %q, %v", log, err)
+	}
+	if _, err := Start(t.Context(), Spec{Name: "web", Dir: dir, Args: []string{"sleep", "60"}}); err == nil {
+		t.Error("a second process with the same name was started")
+	}
+	if err := KillRecorded(dir); err != nil {
+		t.Fatal(err)
+	}
+	if p.Alive() {
+		t.Error("still alive after KillRecorded")
+	}
+	if _, err := Find(dir, "web"); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the record stayed: %v", err)
+	}
+}
+
+func TestKillAndTerminateEndTheGroup(t *testing.T) {
+	for name, end := range map[string]func(*Process) error{
+		"kill":      (*Process).Kill,
+		"terminate": func(p *Process) error { return p.Terminate(t.Context()) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			p := start(t, Spec{
+				Name: "parent", Dir: dir, Ready: fileReady(filepath.Join(dir, "up")),
+				Args: []string{"sh", "-c", `sleep 60 & echo $! >child; mv child up; trap "exit 0" TERM; wait`},
+			})
+			text, err := os.ReadFile(filepath.Join(dir, "up"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			pid, err := strconv.Atoi(strings.TrimSpace(string(text)))
+			if err != nil {
+				t.Fatal(err)
+			}
+			stat, err := readStat(pid)
+			if err != nil {
+				t.Fatal(err)
+			}
+			child := &Process{Name: "child", Pid: pid, StartTicks: stat.startTicks}
+			if err := end(p); err != nil {
+				t.Fatal(err)
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+			defer cancel()
+			if err := child.Wait(ctx); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+func TestTerminateKillsWhatIgnoresIt(t *testing.T) {
+	dir := t.TempDir()
+	p := start(t, Spec{
+		Name: "deaf", Dir: dir, Ready: fileReady(filepath.Join(dir, "up")),
+		Args: []string{"sh", "-c", `trap "" TERM; touch up; while :; do sleep 1; done`},
+	})
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	if err := p.Terminate(ctx); err != nil || p.Alive() {
+		t.Errorf("Terminate = %v, alive = %v", err, p.Alive())
+	}
+}
+
+func TestRecycledPidIsNeverSignalled(t *testing.T) {
+	bystander := start(t, Spec{Name: "bystander", Dir: t.TempDir(), Args: []string{"sleep", "60"}})
+	dir := t.TempDir()
+	stale := &Process{Name: "gone", Pid: bystander.Pid, StartTicks: bystander.StartTicks - 1, dir: dir}
+	if err := stale.save(); err != nil {
+		t.Fatal(err)
+	}
+	if err := KillRecorded(dir); err != nil {
+		t.Fatal(err)
+	}
+	if !bystander.Alive() {
+		t.Error("killed a process that only has the pid of the recorded one")
+	}
+	if _, err := Find(dir, "gone"); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the stale record stayed: %v", err)
+	}
+}
+
+func TestStartFailureQuotesTheLog(t *testing.T) {
+	never := func(context.Context) error { return errors.New("no answer") }
+	_, err := Start(t.Context(), Spec{Name: "bad", Dir: t.TempDir(), Args: []string{"sh", "-c", "echo the reason >&2; exit 1"}, Ready: never})
+	if err == nil || !strings.Contains(err.Error(), "the reason") || !strings.Contains(err.Error(), "ended before it was ready") {
+		t.Errorf("error = %v", err)
+	}
+	dir := t.TempDir()
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	if _, err = Start(ctx, Spec{Name: "slow", Dir: dir, Args: []string{"sleep", "60"}, Ready: never}); err == nil {
+		t.Error("a process that was never ready counts as started")
+	}
+	if left, err := Load(dir); err != nil || len(left) != 0 {
+		t.Errorf("left running: %v, %v", left, err)
+	}
+}

@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package proc
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// Process is a daemon that runs, or ran: its record, as kept in <dir>/<Name>.proc.
+type Process struct {
+	Name  string   `json:"name"`
+	Netns string   `json:"netns,omitempty"`
+	Args  []string `json:"args"`
+	Pid   int      `json:"pid"`
+	// StartTicks is when it started, in clock ticks since boot (proc_pid_stat(5), field 22): with Pid it names one process for ever.
+	StartTicks uint64 `json:"startTicks"`
+
+	dir string
+}
+
+const recordSuffix = ".proc"
+
+func recordPath(dir, name string) string { return filepath.Join(dir, name+recordSuffix) }
+func logPath(dir, name string) string    { return filepath.Join(dir, name+".log") }
+
+// Log is the path of the file with the process's output.
+func (p *Process) Log() string { return logPath(p.dir, p.Name) }
+
+// Alive tells whether the process still runs; a zombie does not.
+func (p *Process) Alive() bool {
+	stat, err := readStat(p.Pid)
+	return err == nil && stat.startTicks == p.StartTicks && stat.state != 'Z' && stat.state != 'X'
+}
+
+// Signal sends sig to the process alone, not to its group; nil if it has ended.
+func (p *Process) Signal(sig syscall.Signal) error {
+	if !p.Alive() {
+		return nil
+	}
+	return p.signal(p.Pid, sig)
+}
+
+func (p *Process) signal(target int, sig syscall.Signal) error {
+	if err := syscall.Kill(target, sig); err != nil && !errors.Is(err, syscall.ESRCH) {
+		return fmt.Errorf("signal %s (pid %d) with %s: %w", p.Name, p.Pid, sig, err)
+	}
+	return nil
+}
+
+// Kill ends the process and its group by SIGKILL, waits until it is gone, and removes its record; nil if it had ended before.
+func (p *Process) Kill() error {
+	return p.end(func() error { return nil })
+}
+
+// Terminate asks the process to end by SIGTERM, and ends it and its group as Kill does when it has, or when the context is done.
+func (p *Process) Terminate(ctx context.Context) error {
+	return p.end(func() error {
+		if err := p.signal(p.Pid, syscall.SIGTERM); err != nil {
+			return err
+		}
+		_ = p.Wait(ctx) // What still runs then is killed.
+		return nil
+	})
+}
+
+// end looks once whether the process is ours: while members of its group live, the kernel gives its pid to nobody else.
+func (p *Process) end(ask func() error) error {
+	if p.Alive() {
+		if err := errors.Join(ask(), p.signal(-p.Pid, syscall.SIGKILL)); err != nil {
+			return err
+		}
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), killDefault)
+	defer cancel()
+	if err := p.Wait(ctx); err != nil {
+		return fmt.Errorf("kill %s: %w", p.Name, err)
+	}
+	return p.forget()
+}
+
+// Wait returns nil when the process has ended, whoever started it, or an error when the context is done first.
+func (p *Process) Wait(ctx context.Context) error {
+	tick := time.NewTicker(endPoll)
+	defer tick.Stop()
+	for p.Alive() {
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("pid %d (%s) still runs: %w", p.Pid, p.Name, ctx.Err())
+		case <-tick.C:
+		}
+	}
+	return nil
+}
+
+// Load returns the processes recorded in dir and its subdirectories that still run, by name. An absent dir has none.
+func Load(dir string) ([]*Process, error) {
+	all, err := records(dir)
+	if err != nil {
+		return nil, err
+	}
+	return slices.DeleteFunc(all, func(p *Process) bool { return !p.Alive() }), nil
+}
+
+// Find returns the process called name recorded in dir, running or not; [fs.ErrNotExist] if there is no such record.
+func Find(dir, name string) (*Process, error) { return loadOne(recordPath(dir, name)) }
+
+// KillRecorded ends every process recorded in dir and its subdirectories, all at once, and removes the records. An absent dir is nothing to do.
+func KillRecorded(dir string) error {
+	all, err := records(dir)
+	errs := make([]error, len(all), len(all)+1)
+	var wg sync.WaitGroup
+	for i, p := range all {
+		wg.Go(func() { errs[i] = p.Kill() })
+	}
+	wg.Wait()
+	return errors.Join(append(errs, err)...)
+}
+
+func records(dir string) ([]*Process, error) {
+	var all []*Process
+	err := filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil // Somebody else cleans up at the same time.
+		}
+		if err != nil || entry.IsDir() || !strings.HasSuffix(path, recordSuffix) {
+			return err
+		}
+		p, err := loadOne(path)
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		if err == nil {
+			all = append(all, p)
+		}
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read the process records in %s: %w", dir, err)
+	}
+	slices.SortFunc(all, func(a, b *Process) int { return strings.Compare(a.Name, b.Name) })
+	return all, nil
+}
+
+func loadOne(path string) (*Process, error) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	p := &Process{dir: filepath.Dir(path)}
+	if err := json.Unmarshal(text, p); err != nil {
+		return nil, fmt.Errorf("process record %s: %w", path, err)
+	}
+	if p.Pid <= 1 { // A pid of 0 or 1 would signal our own group, or everything.
+		return nil, fmt.Errorf("process record %s: pid %d: want more than 1", path, p.Pid)
+	}
+	return p, nil
+}
+
+// save writes the record whole or not at all: a reader never sees half of it.
+func (p *Process) save() error {
+	text, err := json.Marshal(p)
+	if err != nil {
+		return err
+	}
+	path := recordPath(p.dir, p.Name)
+	if err := os.WriteFile(path+".new", append(text, '\n'), 0o644); err != nil {
+		return err
+	}
+	return os.Rename(path+".new", path)
+}
+
+// forget removes the record, unless it is of a successor with the same name.
+func (p *Process) forget() error {
+	path := recordPath(p.dir, p.Name)
+	if current, err := loadOne(path); err == nil && (current.Pid != p.Pid || current.StartTicks != p.StartTicks) {
+		return nil
+	}
+	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("forget %s: %w", p.Name, err)
+	}
+	return nil
+}
+
+type stat struct {
+	state      byte
+	startTicks uint64
+}
+
+// readStat reads proc_pid_stat(5). The command name, field 2, is in parentheses and may hold anything, so fields count from the last ')'.
+func readStat(pid int) (stat, error) {
+	path := filepath.Join("/proc", strconv.Itoa(pid), "stat")
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return stat{}, err
+	}
+	fields := strings.Fields(string(text[strings.LastIndexByte(string(text), ')')+1:]))
+	const state, start = 0, 22 - 3 // The first after the name is field 3.
+	if len(fields) <= start {
+		return stat{}, fmt.Errorf("%s: %d fields, want more than %d", path, len(fields), start)
+	}
+	ticks, err := strconv.ParseUint(fields[start], 10, 64)
+	if err != nil {
+		return stat{}, fmt.Errorf("%s: start time: %w", path, err)
+	}
+	return stat{state: fields[state][0], startTicks: ticks}, nil
+}
