@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package v1alpha1
+
+// LoadBalancerClass is the spec.loadBalancerClass of Services that ask for this
+// project by name. Services without a class are served too, unless the controller
+// is told otherwise.
+const LoadBalancerClass = "slb.k8s.ovn.org/ovn"
+
+// Annotations on Services. Each has the same meaning under metallb.io and
+// metallb.universe.tf, which the controller can be told to read as well; ours win.
+const (
+	// AnnotationLoadBalancerIPs asks for addresses: one, or several separated by
+	// commas, at most one a family.
+	AnnotationLoadBalancerIPs = "slb.k8s.ovn.org/load-balancer-ips"
+	// AnnotationAddressPool asks for addresses from the named IPAddressPool.
+	AnnotationAddressPool = "slb.k8s.ovn.org/address-pool"
+	// AnnotationAllowSharedIP is a sharing key: Services with the same key may
+	// have the same address when their ports differ.
+	AnnotationAllowSharedIP = "slb.k8s.ovn.org/allow-shared-ip"
+
+	// AnnotationMetalLBLoadBalancerIPs is MetalLB's AnnotationLoadBalancerIPs.
+	AnnotationMetalLBLoadBalancerIPs = "metallb.io/loadBalancerIPs"
+	// AnnotationMetalLBAddressPool is MetalLB's AnnotationAddressPool.
+	AnnotationMetalLBAddressPool = "metallb.io/address-pool"
+	// AnnotationMetalLBAllowSharedIP is MetalLB's AnnotationAllowSharedIP.
+	AnnotationMetalLBAllowSharedIP = "metallb.io/allow-shared-ip"
+
+	// AnnotationMetalLBLegacyLoadBalancerIPs is the spelling before MetalLB 0.15.
+	AnnotationMetalLBLegacyLoadBalancerIPs = "metallb.universe.tf/loadBalancerIPs"
+	// AnnotationMetalLBLegacyAddressPool is the spelling before MetalLB 0.15.
+	AnnotationMetalLBLegacyAddressPool = "metallb.universe.tf/address-pool"
+	// AnnotationMetalLBLegacyAllowSharedIP is the spelling before MetalLB 0.15.
+	AnnotationMetalLBLegacyAllowSharedIP = "metallb.universe.tf/allow-shared-ip"
+)
+
+// Condition types on Services.
+const (
+	// ConditionAllocated says whether the Service has the addresses it asks for.
+	ConditionAllocated = "slb.k8s.ovn.org/Allocated"
+	// ConditionAnnounced says whether the addresses are reachable from outside as
+	// far as the dataplanes know; reason and message name the first broken link.
+	ConditionAnnounced = "slb.k8s.ovn.org/Announced"
+)
+
+// Reasons of ConditionAllocated.
+const (
+	// ReasonAllocated (True): every family asked for has its address.
+	ReasonAllocated = "Allocated"
+	// ReasonPartlyAllocated (True): ipFamilyPolicy PreferDualStack has one family,
+	// no pool has the other.
+	ReasonPartlyAllocated = "PartlyAllocated"
+	// ReasonNoPool (False): no pool may serve the Service without being asked for.
+	ReasonNoPool = "NoPool"
+	// ReasonPoolNotFound (False): the pool asked for does not exist.
+	ReasonPoolNotFound = "PoolNotFound"
+	// ReasonPoolInvalid (False): the pool asked for is not accepted.
+	ReasonPoolInvalid = "PoolInvalid"
+	// ReasonPoolDisabled (False): the pool asked for gives nothing new.
+	ReasonPoolDisabled = "PoolDisabled"
+	// ReasonPoolExhausted (False): the pools that may serve the Service are full.
+	ReasonPoolExhausted = "PoolExhausted"
+	// ReasonFamilyUnavailable (False): no pool that may serve the Service has
+	// addresses of a required family.
+	ReasonFamilyUnavailable = "FamilyUnavailable"
+	// ReasonAddressInUse (False): the address asked for is another Service's.
+	ReasonAddressInUse = "AddressInUse"
+	// ReasonAddressExcluded (False): the address asked for is one that is never given.
+	ReasonAddressExcluded = "AddressExcluded"
+	// ReasonAddressNotInPool (False): no pool has the address asked for.
+	ReasonAddressNotInPool = "AddressNotInPool"
+	// ReasonInvalidRequest (False): what the Service asks for cannot be understood
+	// or contradicts itself.
+	ReasonInvalidRequest = "InvalidRequest"
+	// ReasonAddressLeftPool (True): the address is kept although no pool has it any
+	// more; it goes when the Service is recreated.
+	ReasonAddressLeftPool = "AddressLeftPool"
+)
+
+// Reasons of ConditionAnnounced.
+const (
+	// ReasonAnnounced (True): a gateway answers for every address.
+	ReasonAnnounced = "Announced"
+	// ReasonNotAllocated (False): there is no address to announce.
+	ReasonNotAllocated = "NotAllocated"
+	// ReasonNoDomain (False): no L2Domain and no BGPAdvertisement takes the pool.
+	ReasonNoDomain = "NoDomain"
+	// ReasonDomainNotReady (False): the L2Domain is not accepted.
+	ReasonDomainNotReady = "DomainNotReady"
+	// ReasonAddressOutsideSubnets (False): no subnet of the L2Domain has the address.
+	ReasonAddressOutsideSubnets = "AddressOutsideSubnets"
+	// ReasonNoGateway (False): no node may be a gateway of the L2Domain.
+	ReasonNoGateway = "NoGateway"
+	// ReasonNoActiveGateway (False): no gateway has claimed the shard of an address.
+	ReasonNoActiveGateway = "NoActiveGateway"
+	// ReasonNoEndpoints (False): no endpoint of the Service is ready.
+	ReasonNoEndpoints = "NoEndpoints"
+	// ReasonBackendConflict (False): a backend's address and port are already
+	// served by another shard.
+	ReasonBackendConflict = "BackendConflict"
+	// ReasonUnsupported (False): the Service asks for something that the dataplane
+	// in use cannot give; the message names the field.
+	ReasonUnsupported = "Unsupported"
+	// ReasonProgramming (Unknown): the dataplane has not confirmed yet.
+	ReasonProgramming = "Programming"
+	// ReasonDataplaneError (False): the dataplane refused; it is tried again.
+	ReasonDataplaneError = "DataplaneError"
+)
+
+// Condition types on the kinds of this group.
+const (
+	// ConditionAccepted says whether the object is valid and in effect.
+	ConditionAccepted = "Accepted"
+	// ConditionReady says whether the object does now what it is for: a pool
+	// has addresses to give, a domain has gateways, a peer has its sessions.
+	ConditionReady = "Ready"
+)
+
+// Reasons of the conditions of this group's kinds.
+const (
+	// ReasonAccepted (Accepted=True): nothing is wrong with the object.
+	ReasonAccepted = "Accepted"
+	// ReasonInvalid (Accepted=False): the object is wrong by itself.
+	ReasonInvalid = "Invalid"
+	// ReasonReady (Ready=True).
+	ReasonReady = "Ready"
+	// ReasonDisabled (Ready=False): switched off by its own spec.
+	ReasonDisabled = "Disabled"
+	// ReasonExhausted (Ready=False): every address of the pool is given.
+	ReasonExhausted = "Exhausted"
+	// ReasonNoPools (Ready=False): the object takes no existing pool.
+	ReasonNoPools = "NoPools"
+	// ReasonTooFewGateways (Ready=True): it works, but with fewer than
+	// MinGatewaysForFailover gateways the loss of one may not be survived.
+	ReasonTooFewGateways = "TooFewGateways"
+	// ReasonPartlyUsable (Accepted=True): it works, except for the fields that the
+	// message names.
+	ReasonPartlyUsable = "PartlyUsable"
+	// ReasonFeatureUnavailable (Accepted=False): this release does not serve the kind.
+	ReasonFeatureUnavailable = "FeatureUnavailable"
+)
+
+// Reasons why a node is no gateway of an L2Domain, in its status.leftOutNodes.
+const (
+	// LeftOutNoChassis: the node has no OVN chassis yet.
+	LeftOutNoChassis = "NoChassis"
+	// LeftOutDraining: a planned outage of the node was announced.
+	LeftOutDraining = "Draining"
+	// LeftOutEnough: gateways.max others serve already.
+	LeftOutEnough = "EnoughGateways"
+)
+
+// Reasons of the Events written to Services. One is written a transition.
+const (
+	// EventIPAllocated: the Service got an address.
+	EventIPAllocated = "IPAllocated"
+	// EventAllocationFailed: the Service got none; the message says why.
+	EventAllocationFailed = "AllocationFailed"
+	// EventIPReleased: the Service's address was taken back.
+	EventIPReleased = "IPReleased"
+	// EventAnnounced: the Service's addresses became reachable.
+	EventAnnounced = "Announced"
+	// EventAnnouncementFailed: the Service's addresses stopped being reachable.
+	EventAnnouncementFailed = "AnnouncementFailed"
+	// EventGatewayChanged: another node answers for the Service's addresses.
+	EventGatewayChanged = "GatewayChanged"
+)

@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package v1alpha1
+
+import (
+	"net/netip"
+	"time"
+
+	"go4.org/netipx"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+// Limits that the CRDs state too.
+const (
+	maxReuseDelay     = 24 * time.Hour
+	minDetectInterval = 50 * time.Millisecond
+	maxDetectInterval = 10 * time.Second
+	maxVLAN           = 4094
+)
+
+// Validate judges the pool by itself, as the CRD's rules do; beyond them it checks label
+// selectors, and both ends of each CIDR. Each error names the field and the value.
+func (p *IPAddressPool) Validate() field.ErrorList {
+	spec := field.NewPath("spec")
+	var errs field.ErrorList
+	if len(p.Spec.Addresses) == 0 {
+		errs = append(errs, field.Required(spec.Child("addresses"), "a pool without addresses gives none"))
+	}
+	addresses := read(&errs, spec.Child("addresses"), p.Spec.Addresses)
+	for i, a := range addresses {
+		for _, b := range addresses[:i] {
+			if a.addrs.Overlaps(b.addrs) {
+				errs = append(errs, field.Invalid(a.path, string(a.text), "overlaps "+string(b.text)))
+			}
+		}
+	}
+	for _, x := range read(&errs, spec.Child("exclude"), p.Spec.Exclude) {
+		if !insideOne(addresses, x.addrs) {
+			errs = append(errs, field.Invalid(x.path, string(x.text), "is not inside one entry of addresses"))
+		}
+	}
+	errs = append(errs, p.Spec.validateReservations(spec.Child("reservations"), addresses)...)
+	if d := p.Spec.ReuseDelay; d != nil && (d.Duration < 0 || d.Duration > maxReuseDelay) {
+		errs = append(errs, field.Invalid(spec.Child("reuseDelay"), d.Duration.String(), "is not between 0s and 24h"))
+	}
+	if s := p.Spec.ServiceAllocation; s != nil {
+		at := spec.Child("serviceAllocation")
+		errs = append(errs, validateSelectors(at.Child("namespaceSelectors"), s.NamespaceSelectors)...)
+		errs = append(errs, validateSelectors(at.Child("serviceSelectors"), s.ServiceSelectors)...)
+	}
+	return errs
+}
+
+func (s *IPAddressPoolSpec) validateReservations(path *field.Path, addresses []entry) field.ErrorList {
+	var errs field.ErrorList
+	holders := map[netip.Addr]string{}
+	for i, r := range s.Reservations {
+		holder := r.Namespace + "/" + r.Name
+		for j, text := range r.Addresses {
+			at := path.Index(i).Child("addresses").Index(j)
+			a, err := text.Parse()
+			switch other, taken := holders[a]; {
+			case err != nil:
+				errs = append(errs, field.Invalid(at, string(text), err.Error()))
+				continue
+			case taken:
+				errs = append(errs, field.Invalid(at, string(text), "is reserved for "+other+" already"))
+			case !insideOne(addresses, netipx.IPRangeFrom(a, a)):
+				errs = append(errs, field.Invalid(at, string(text), "is not in addresses"))
+			}
+			holders[a] = holder
+		}
+	}
+	return errs
+}
+
+// Validate judges the domain by itself, as the CRD's rules do; beyond them it checks label
+// selectors, and that a gateway is no broadcast address. Each error names
+// the field and the value.
+func (d *L2Domain) Validate() field.ErrorList {
+	spec := field.NewPath("spec")
+	var errs field.ErrorList
+	if d.Spec.PhysicalNetwork == "" {
+		errs = append(errs, field.Required(spec.Child("physicalNetwork"), "the name in ovn-bridge-mappings"))
+	}
+	if v := d.Spec.VLAN; v < 0 || v > maxVLAN {
+		errs = append(errs, field.Invalid(spec.Child("vlan"), v, "is not between 1 and 4094"))
+	}
+	errs = append(errs, validateSubnets(spec.Child("subnets"), d.Spec.Subnets)...)
+	errs = append(errs, validateSelectors(spec.Child("ipAddressPoolSelectors"), d.Spec.IPAddressPoolSelectors)...)
+	errs = append(errs, validateSelectors(spec.Child("nodeSelectors"), d.Spec.NodeSelectors)...)
+	if i := d.Spec.Failover.DetectInterval; i != nil && (i.Duration < minDetectInterval || i.Duration > maxDetectInterval) {
+		errs = append(errs, field.Invalid(spec.Child("failover", "detectInterval"), i.Duration.String(), "is not between 50ms and 10s"))
+	}
+	return errs
+}
+
+func validateSubnets(path *field.Path, subnets []Subnet) field.ErrorList {
+	var errs field.ErrorList
+	if len(subnets) == 0 {
+		errs = append(errs, field.Required(path, "an address of no subnet is announced nowhere"))
+	}
+	var seen []netip.Prefix
+	for i, s := range subnets {
+		at := path.Index(i).Child("cidr")
+		prefix, err := netip.ParsePrefix(s.CIDR)
+		switch {
+		case err != nil || prefix.Addr().Is4In6():
+			errs = append(errs, field.Invalid(at, s.CIDR, "is no CIDR"))
+			continue
+		case prefix != prefix.Masked():
+			errs = append(errs, field.Invalid(at, s.CIDR, "has host bits set"))
+			continue
+		case !prefix.Addr().IsGlobalUnicast():
+			errs = append(errs, field.Invalid(at, s.CIDR, "is no subnet of hosts: loopback, link-local, multicast or unspecified"))
+		}
+		for _, other := range seen {
+			if prefix.Overlaps(other) {
+				errs = append(errs, field.Invalid(at, s.CIDR, "overlaps "+other.String()))
+			}
+		}
+		seen = append(seen, prefix)
+		if wrong := wrongGateway(prefix, s.Gateway); wrong != "" {
+			errs = append(errs, field.Invalid(path.Index(i).Child("gateway"), string(s.Gateway), wrong))
+		}
+	}
+	return errs
+}
+
+// wrongGateway says what is wrong with the next hop of a subnet, nothing if it is right or absent.
+func wrongGateway(prefix netip.Prefix, text IPAddress) string {
+	if text == "" {
+		return ""
+	}
+	gateway, err := text.Parse()
+	if err != nil {
+		return err.Error()
+	}
+	small := prefix.Bits() >= prefix.Addr().BitLen()-1 // RFC 3021, RFC 6164: no address of these is special.
+	switch {
+	case !prefix.Contains(gateway):
+		if gateway.Is6() && prefix.Addr().Is6() && gateway.IsLinkLocalUnicast() {
+			return ""
+		}
+		return "is not in " + prefix.String()
+	case !small && gateway == prefix.Addr():
+		return "is the network address of " + prefix.String()
+	case !small && gateway.Is4() && gateway == netipx.PrefixLastIP(prefix):
+		return "is the broadcast address of " + prefix.String()
+	}
+	return ""
+}
+
+// entry is one readable element of addresses or exclude.
+type entry struct {
+	path  *field.Path
+	text  AddressRange
+	addrs netipx.IPRange
+}
+
+// read parses the elements of a list and reports those that cannot be read.
+func read(errs *field.ErrorList, path *field.Path, texts []AddressRange) []entry {
+	var out []entry
+	for i, text := range texts {
+		addrs, err := text.Parse()
+		if err != nil {
+			*errs = append(*errs, field.Invalid(path.Index(i), string(text), err.Error()))
+			continue
+		}
+		out = append(out, entry{path.Index(i), text, addrs})
+	}
+	return out
+}
+
+func insideOne(entries []entry, r netipx.IPRange) bool {
+	for _, e := range entries {
+		if e.addrs.Contains(r.From()) && e.addrs.Contains(r.To()) {
+			return true
+		}
+	}
+	return false
+}
+
+func validateSelectors(path *field.Path, selectors []metav1.LabelSelector) field.ErrorList {
+	var errs field.ErrorList
+	for i := range selectors {
+		if _, err := metav1.LabelSelectorAsSelector(&selectors[i]); err != nil {
+			errs = append(errs, field.Invalid(path.Index(i), metav1.FormatLabelSelector(&selectors[i]), err.Error()))
+		}
+	}
+	return errs
+}

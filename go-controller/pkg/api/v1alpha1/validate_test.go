@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package v1alpha1
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+)
+
+func TestParse(t *testing.T) {
+	for _, c := range []struct{ text, first, last string }{
+		{"10.0.0.0/30", "10.0.0.0", "10.0.0.3"},
+		{"10.0.0.9-10.0.1.2", "10.0.0.9", "10.0.1.2"},
+		{"10.0.0.9 - 10.0.0.9", "10.0.0.9", "10.0.0.9"},
+		{"FD00:0::5", "fd00::5", "fd00::5"},
+		{"fd00::/127", "fd00::", "fd00::1"},
+		{"fd00::1-fd00::1:0", "fd00::1", "fd00::1:0"},
+	} {
+		got, err := AddressRange(c.text).Parse()
+		if err != nil {
+			t.Errorf("%s: %v", c.text, err)
+			continue
+		}
+		if got.From().String() != c.first || got.To().String() != c.last {
+			t.Errorf("%s is %s, want %s-%s", c.text, got, c.first, c.last)
+		}
+	}
+}
+
+func FuzzParse(f *testing.F) {
+	for _, seed := range []string{"10.0.0.0/24", "10.0.0.1-10.0.0.9", "fd00::1", "fd00::/64", "fe80::1%eth0", "::ffff:1.2.3.4", "-", "1/2/3"} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		r, err := AddressRange(text).Parse()
+		if err != nil {
+			if !strings.Contains(err.Error(), text) {
+				t.Errorf("the error does not name the value %q: %v", text, err)
+			}
+			return
+		}
+		if !r.IsValid() || r.From().Zone() != "" || r.From().Is4() != r.To().Is4() || r.To().Less(r.From()) {
+			t.Errorf("%q is %s", text, r)
+		}
+		again, err := AddressRange(r.String()).Parse()
+		if err != nil || again != r {
+			t.Errorf("%q is %s, which is %s: %v", text, r, again, err)
+		}
+	})
+}
+
+// What only Go can tell; all else is compared with the API server's rules in test/api.
+func TestValidateBeyondTheSchema(t *testing.T) {
+	odd := []metav1.LabelSelector{{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "a", Operator: "Near"}}}}
+	pool := &IPAddressPool{Spec: IPAddressPoolSpec{
+		Addresses:         []AddressRange{"10.0.0.0/24", "223.255.255.0-224.0.0.1"},
+		ServiceAllocation: &ServiceAllocation{NamespaceSelectors: odd},
+		ReuseDelay:        &metav1.Duration{Duration: -time.Second},
+		Reservations: []Reservation{
+			{Namespace: "a", Name: "b", Addresses: []IPAddress{"10.0.0.1"}},
+			{Namespace: "a", Name: "c", Addresses: []IPAddress{"10.0.0.1"}},
+		},
+	}}
+	domain := &L2Domain{Spec: L2DomainSpec{
+		PhysicalNetwork: "provider", VLAN: 4095, NodeSelectors: odd,
+		Subnets: []Subnet{{CIDR: "10.50.0.0/24", Gateway: "10.50.0.255"}, {CIDR: "192.0.2.0/31", Gateway: "192.0.2.1"}},
+	}}
+	for want, got := range map[string]string{
+		`spec.addresses[1]: Invalid value: "223.255.255.0-224.0.0.1"`:                        pool.Validate().ToAggregate().Error(),
+		`"Near" is not a valid label selector operator`:                                      pool.Validate().ToAggregate().Error(),
+		`spec.reuseDelay: Invalid value: "-1s"`:                                              pool.Validate().ToAggregate().Error(),
+		`spec.reservations[1].addresses[0]: Invalid value: "10.0.0.1": is reserved for a/b`:  pool.Validate().ToAggregate().Error(),
+		`spec.vlan: Invalid value: 4095`:                                                     domain.Validate().ToAggregate().Error(),
+		`spec.subnets[0].gateway: Invalid value: "10.50.0.255": is the broadcast address of`: domain.Validate().ToAggregate().Error(),
+		`spec.nodeSelectors[0]`:                                                              domain.Validate().ToAggregate().Error(),
+	} {
+		if !strings.Contains(got, want) {
+			t.Errorf("no %s in\n%s", want, got)
+		}
+	}
+	if n := len(domain.Validate()); n != 3 {
+		t.Errorf("%d errors of the domain, want 3: %v", n, domain.Validate())
+	}
+}
+
+// Every kind can be decoded by a client that knows only AddToScheme.
+func TestScheme(t *testing.T) {
+	scheme := runtime.NewScheme()
+	if err := AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	decoder := serializer.NewCodecFactory(scheme).UniversalDeserializer()
+	for _, kind := range []string{
+		"IPAddressPool", "L2Domain", "BGPPeer", "BGPAdvertisement", "BFDProfile", "Community", "BGPNodeStatus",
+		"IPAddressPoolList", "L2DomainList", "BGPPeerList", "BGPAdvertisementList", "BFDProfileList", "CommunityList", "BGPNodeStatusList",
+	} {
+		text, err := json.Marshal(metav1.TypeMeta{APIVersion: GroupVersion().String(), Kind: kind})
+		if err != nil {
+			t.Fatal(err)
+		}
+		object, _, err := decoder.Decode(text, nil, nil)
+		if err != nil {
+			t.Errorf("%s: %v", kind, err)
+			continue
+		}
+		if got := object.GetObjectKind().GroupVersionKind(); got != GroupVersion().WithKind(kind) {
+			t.Errorf("%s is decoded as %s", kind, got)
+		}
+	}
+}

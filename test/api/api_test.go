@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package api
+
+import (
+	"context"
+	"errors"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
+	"sigs.k8s.io/yaml"
+
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
+	"github.com/ovnkube-slb/ovnkube-slb/test/lab/controlplane"
+)
+
+const (
+	manifests = "../../dist/manifests"
+	examples  = "../../docs/examples"
+
+	// settle is how long the API server may take to serve new kinds and to obey a new policy.
+	settle = 30 * time.Second
+	poll   = 50 * time.Millisecond
+)
+
+// server is a control plane with all of dist/manifests/default applied.
+type server struct {
+	*controlplane.ControlPlane
+	kube    kubernetes.Interface
+	dynamic dynamic.Interface
+}
+
+func TestAPI(t *testing.T) {
+	s := start(t)
+	t.Run("bad pools are refused", s.testBadPools)
+	t.Run("bad objects are refused", s.testBadObjects)
+	t.Run("good objects are accepted", s.testGoodObjects)
+	t.Run("defaults", s.testDefaults)
+	t.Run("CEL and Go agree on random pools", s.testAgreement)
+	t.Run("the largest pool is within the cost limits", s.testLargestPool)
+	t.Run("pools do not overlap each other", s.testOverlap)
+	t.Run("examples", s.testExamples)
+	t.Run("rights", s.testRights)
+	t.Run("inside ovnkube-master", s.testInsideOVNKubeMaster)
+}
+
+func start(t *testing.T) *server {
+	t.Helper()
+	plane, err := controlplane.Start(t.Context(), controlplane.Config{Dir: t.TempDir(), Progress: t.Output()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := plane.Stop(context.WithoutCancel(t.Context())); err != nil {
+			t.Error(err)
+		}
+	})
+	s := &server{ControlPlane: plane}
+	config := plane.RESTConfig()
+	if s.kube, err = kubernetes.NewForConfig(config); err != nil {
+		t.Fatal(err)
+	}
+	if s.dynamic, err = dynamic.NewForConfig(config); err != nil {
+		t.Fatal(err)
+	}
+	s.install(t)
+	return s
+}
+
+// install does what the documentation says, into the namespace that OVN-Kubernetes has, and
+// waits until it is in force.
+func (s *server) install(t *testing.T) {
+	t.Helper()
+	s.kubectl(t, "create", "namespace", "ovn-kubernetes")
+	s.kubectl(t, "apply", "-k", filepath.Join(manifests, "default"))
+	s.kubectl(t, "wait", "--for=condition=Established", "--timeout=30s", "crd",
+		"ipaddresspools.slb.k8s.ovn.org", "l2domains.slb.k8s.ovn.org", "bgppeers.slb.k8s.ovn.org", "bgpadvertisements.slb.k8s.ovn.org",
+		"bfdprofiles.slb.k8s.ovn.org", "communities.slb.k8s.ovn.org", "bgpnodestatuses.slb.k8s.ovn.org")
+
+	// The policy works some time after it is there: until then it may let every pool pass, or refuse every one
+	// because its parameters are not read yet.
+	probe := s.file(t, pool("probe", `["192.0.2.1"]`))
+	eventually(t, "a first pool can be created", func(ctx context.Context) bool {
+		_, err := s.Kubectl(ctx, "create", "-f", probe)
+		return err == nil
+	})
+	second := pool("probe-too", `["192.0.2.1"]`)
+	eventually(t, "the admission policy is in force", func(ctx context.Context) bool {
+		err := s.create(ctx, second)
+		return err != nil && strings.Contains(err.Error(), "of IPAddressPool probe")
+	})
+	s.kubectl(t, "delete", "ipaddresspool", "probe")
+}
+
+// eventually polls until check is true.
+func eventually(t *testing.T, what string, check func(context.Context) bool) {
+	t.Helper()
+	err := wait.PollUntilContextTimeout(t.Context(), poll, settle, true, func(ctx context.Context) (bool, error) { return check(ctx), nil })
+	if err != nil {
+		t.Fatalf("not within %s: %s: %v", settle, what, err)
+	}
+}
+
+func (s *server) kubectl(t *testing.T, args ...string) string {
+	t.Helper()
+	out, err := s.Kubectl(t.Context(), args...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+// deleteAfter deletes what the arguments of kubectl delete name when the test ends.
+func (s *server) deleteAfter(t *testing.T, args ...string) {
+	t.Cleanup(func() {
+		if _, err := s.Kubectl(context.WithoutCancel(t.Context()), append([]string{"delete"}, args...)...); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// file writes a manifest for kubectl.
+func (s *server) file(t *testing.T, manifest string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "manifest.yaml")
+	if err := writeFile(path, manifest); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// create asks the API server whether it would store the object, through all validation and admission; nothing is stored.
+func (s *server) create(ctx context.Context, manifest string) error {
+	_, err := s.created(ctx, manifest)
+	return err
+}
+
+func (s *server) created(ctx context.Context, manifest string) (*unstructured.Unstructured, error) {
+	object := &unstructured.Unstructured{}
+	if err := yaml.Unmarshal([]byte(manifest), &object.Object); err != nil {
+		return nil, err
+	}
+	resource, ok := resources()[object.GetKind()]
+	if !ok {
+		return nil, errors.New("unknown kind " + object.GetKind())
+	}
+	return s.dynamic.Resource(resource).Create(ctx, object, metav1.CreateOptions{
+		DryRun: []string{metav1.DryRunAll}, FieldValidation: metav1.FieldValidationStrict,
+	})
+}
+
+func resources() map[string]schema.GroupVersionResource {
+	all := map[string]schema.GroupVersionResource{}
+	for kind, resource := range map[string]string{
+		"IPAddressPool": "ipaddresspools", "L2Domain": "l2domains", "BGPPeer": "bgppeers", "BGPAdvertisement": "bgpadvertisements",
+		"BFDProfile": "bfdprofiles", "Community": "communities", "BGPNodeStatus": "bgpnodestatuses",
+	} {
+		all[kind] = v1alpha1.GroupVersion().WithResource(resource)
+	}
+	return all
+}
+
+// object is a manifest of one of our kinds.
+func object(kind, name, spec string) string {
+	return "apiVersion: slb.k8s.ovn.org/v1alpha1\nkind: " + kind + "\nmetadata: {name: " + name + "}\nspec:\n" + indent(spec)
+}
+
+// pool is the manifest of a pool with these addresses, written as a YAML list.
+func pool(name, addresses string) string {
+	return object("IPAddressPool", name, "addresses: "+addresses)
+}
+
+func indent(text string) string {
+	return "  " + strings.ReplaceAll(strings.TrimSpace(text), "\n", "\n  ") + "\n"
+}
+
+// refused checks that the error is there and has every part.
+func refused(t *testing.T, err error, parts []string) {
+	t.Helper()
+	if err == nil {
+		t.Fatal("accepted")
+	}
+	for _, part := range parts {
+		if !strings.Contains(err.Error(), part) {
+			t.Errorf("the message lacks %q:\n%v", part, err)
+		}
+	}
+	if strings.Contains(err.Error(), "evaluating rule") || strings.Contains(err.Error(), "exceeded budget") {
+		t.Errorf("a rule failed itself:\n%v", err)
+	}
+}

@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package api
+
+import (
+	"path/filepath"
+	"testing"
+
+	authorizationv1 "k8s.io/api/authorization/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// testExamples applies docs/examples as the documentation does.
+func (s *server) testExamples(t *testing.T) {
+	s.kubectl(t, "apply", "-f", filepath.Join(examples, "pool.yaml"), "-f", filepath.Join(examples, "l2domain.yaml"), "-f", filepath.Join(examples, "web.yaml"))
+	s.deleteAfter(t, "-f", examples)
+	for _, c := range []struct{ object, path, want string }{
+		{"ipaddresspool/public", "{.spec.addresses}", `["10.50.0.100-10.50.0.199","fd00:50::100-fd00:50::1ff"]`},
+		{"l2domain/provider", "{.spec.failover.detectInterval}", "200ms"},
+		{"service/web", "{.spec.type} {.spec.ipFamilies}", `LoadBalancer ["IPv4","IPv6"]`},
+		{"deployment/web", "{.spec.replicas}", "6"},
+	} {
+		if got := s.kubectl(t, "get", c.object, "-o", "jsonpath="+c.path); got != c.want {
+			t.Errorf("%s %s is %s, want %s", c.object, c.path, got, c.want)
+		}
+	}
+	for _, short := range []string{"ippool", "l2d", "bgpp", "bgpadv", "bfdp", "bgpcomm", "bgpns", "slb"} {
+		s.kubectl(t, "get", short)
+	}
+}
+
+// right is something that a ServiceAccount may do or not. Namespace and name are empty for all.
+type right struct{ verb, group, resource, subresource, namespace, name string }
+
+// needs is what the controller does, each with its use.
+func needs() []right {
+	const ours, home = "slb.k8s.ovn.org", "ovn-kubernetes"
+	var out []right
+	for _, verb := range []string{"get", "list", "watch"} {
+		out = append(out, right{verb, "", "services", "", "", ""}, right{verb, "", "nodes", "", "", ""}, right{verb, "", "namespaces", "", "", ""},
+			right{verb, "discovery.k8s.io", "endpointslices", "", "", ""})
+		for _, resource := range []string{"ipaddresspools", "l2domains", "bgppeers", "bgpadvertisements", "bfdprofiles", "communities", "bgpnodestatuses"} {
+			out = append(out, right{verb, ours, resource, "", "", ""})
+		}
+	}
+	for _, verb := range []string{"update", "patch"} {
+		out = append(out, right{verb, "", "services", "status", "", ""}, right{verb, "coordination.k8s.io", "leases", "", home, "ovnkube-slb"})
+		for _, resource := range []string{"ipaddresspools", "l2domains", "bgppeers", "bgpadvertisements", "bfdprofiles", "communities"} {
+			out = append(out, right{verb, ours, resource, "status", "", ""})
+		}
+	}
+	return append(out,
+		right{"get", "coordination.k8s.io", "leases", "", home, "ovnkube-slb"},
+		right{"create", "coordination.k8s.io", "leases", "", home, ""},
+		right{"create", "", "events", "", "default", ""}, right{"patch", "", "events", "", "default", ""})
+}
+
+// hasNoUseFor is what a controller that was taken over must not be able to do.
+func hasNoUseFor() []right {
+	const ours, home = "slb.k8s.ovn.org", "ovn-kubernetes"
+	out := []right{
+		{"get", "", "secrets", "", "", ""}, {"list", "", "secrets", "", home, ""}, {"get", "", "configmaps", "", home, ""},
+		{"get", "", "pods", "", "", ""}, {"create", "", "pods", "", home, ""}, {"delete", "", "pods", "", "", ""}, {"create", "", "pods", "exec", "", ""},
+		{"update", "", "nodes", "", "", ""}, {"patch", "", "nodes", "", "", ""}, {"patch", "", "nodes", "status", "", ""}, {"delete", "", "nodes", "", "", ""},
+		{"update", "", "services", "", "", ""}, {"patch", "", "services", "", "", ""}, {"create", "", "services", "", "", ""}, {"delete", "", "services", "", "", ""},
+		{"update", "", "namespaces", "", "", ""}, {"delete", "", "namespaces", "", "", ""},
+		{"update", "discovery.k8s.io", "endpointslices", "", "", ""}, {"create", "discovery.k8s.io", "endpointslices", "", "", ""},
+		{"update", "coordination.k8s.io", "leases", "", home, "other"}, {"get", "coordination.k8s.io", "leases", "", "kube-node-lease", "n1"},
+		{"delete", "coordination.k8s.io", "leases", "", home, "ovnkube-slb"},
+		{"create", "apps", "deployments", "", "", ""}, {"patch", "apps", "daemonsets", "", home, ""},
+		{"create", "rbac.authorization.k8s.io", "clusterrolebindings", "", "", ""}, {"escalate", "rbac.authorization.k8s.io", "clusterroles", "", "", ""},
+		{"impersonate", "", "users", "", "", ""}, {"create", "", "serviceaccounts", "token", home, ""},
+		{"update", "apiextensions.k8s.io", "customresourcedefinitions", "", "", ""},
+		{"update", "admissionregistration.k8s.io", "validatingadmissionpolicies", "", "", ""},
+		{"get", "", "events", "", "default", ""}, {"delete", "", "events", "", "default", ""},
+		{"update", ours, "bgpnodestatuses", "status", "", ""},
+		{"*", "*", "*", "", "", ""},
+	}
+	for _, resource := range []string{"ipaddresspools", "l2domains", "bgppeers", "bgpadvertisements", "bfdprofiles", "communities", "bgpnodestatuses"} {
+		for _, verb := range []string{"create", "update", "patch", "delete", "deletecollection"} {
+			out = append(out, right{verb, ours, resource, "", "", ""})
+		}
+	}
+	return out
+}
+
+func (s *server) testRights(t *testing.T) {
+	for _, r := range needs() {
+		if !s.may(t, "ovnkube-slb", r) {
+			t.Errorf("the controller may not %+v", r)
+		}
+	}
+	for _, r := range hasNoUseFor() {
+		if s.may(t, "ovnkube-slb", r) {
+			t.Errorf("the controller may %+v", r)
+		}
+	}
+	if s.may(t, "ovnkube-master", needs()[0]) {
+		t.Error("ovnkube-master has the controller's rights before it runs the controller")
+	}
+}
+
+// may asks the API server about a ServiceAccount of namespace ovn-kubernetes.
+func (s *server) may(t *testing.T, account string, r right) bool {
+	t.Helper()
+	review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
+		User:   "system:serviceaccount:ovn-kubernetes:" + account,
+		Groups: []string{"system:serviceaccounts", "system:serviceaccounts:ovn-kubernetes", "system:authenticated"},
+		ResourceAttributes: &authorizationv1.ResourceAttributes{
+			Verb: r.verb, Group: r.group, Resource: r.resource, Subresource: r.subresource, Namespace: r.namespace, Name: r.name,
+		},
+	}}
+	answer, err := s.kube.AuthorizationV1().SubjectAccessReviews().Create(t.Context(), review, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return answer.Status.Allowed
+}
+
+// testInsideOVNKubeMaster adds the controller to a Deployment that is another's, which must keep all it has.
+func (s *server) testInsideOVNKubeMaster(t *testing.T) {
+	overlay := filepath.Join(manifests, "overlays/ovnkube-master")
+	s.kubectl(t, "apply", "-f", s.file(t, ovnkubeMaster))
+	for range 2 { // The second time changes nothing.
+		s.kubectl(t, "apply", "-k", overlay)
+		s.kubectl(t, "-n", "ovn-kubernetes", "patch", "deployment", "ovnkube-master", "--patch-file", filepath.Join(overlay, "container/container.yaml"))
+		s.bothContainers(t, "-n", "ovn-kubernetes", "get", "deployment", "ovnkube-master")
+	}
+	for _, r := range needs() {
+		if !s.may(t, "ovnkube-master", r) {
+			t.Errorf("ovnkube-master may not %+v", r)
+		}
+	}
+	s.kubectl(t, "-n", "ovn-kubernetes", "delete", "deployment", "ovnkube-master")
+
+	component, err := filepath.Abs(filepath.Join(overlay, "container"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	own := filepath.Dir(s.file(t, ovnkubeMaster))
+	component, err = filepath.Rel(own, component)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := writeFile(filepath.Join(own, "kustomization.yaml"), "resources: [manifest.yaml]\ncomponents: ["+component+"]\n"); err != nil {
+		t.Fatal(err)
+	}
+	s.bothContainers(t, "create", "--dry-run=server", "-k", own)
+}
+
+// bothContainers checks the Deployment that kubectl prints.
+func (s *server) bothContainers(t *testing.T, kubectl ...string) {
+	t.Helper()
+	for path, want := range map[string]string{
+		"{.spec.template.spec.containers[*].name}":                                             "ovnkube-slb ovnkube-master",
+		`{.spec.template.spec.containers[?(@.name=="ovnkube-master")].command}`:                `["/root/ovnkube.sh","ovn-master"]`,
+		`{.spec.template.spec.containers[?(@.name=="ovnkube-slb")].args[0]}`:                   "controller",
+		`{.spec.template.spec.containers[?(@.name=="ovnkube-slb")].volumeMounts[*].mountPath}`: "/var/run/ovn",
+		"{.spec.template.spec.volumes[*].name}":                                                "slb-run-ovn host-var-run-ovs",
+		"{.spec.template.spec.serviceAccountName}":                                             "ovnkube-master",
+		"{.spec.replicas}": "3",
+	} {
+		if got := s.kubectl(t, append(kubectl, "-o", "jsonpath="+path)...); got != want {
+			t.Errorf("%s is %s, want %s", path, got, want)
+		}
+	}
+}
+
+// ovnkubeMaster is what matters here of OVN-Kubernetes' own Deployment.
+const ovnkubeMaster = `
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: ovnkube-master, namespace: ovn-kubernetes}
+spec:
+  replicas: 3
+  selector: {matchLabels: {name: ovnkube-master}}
+  template:
+    metadata: {labels: {name: ovnkube-master}}
+    spec:
+      serviceAccountName: ovnkube-master
+      hostNetwork: true
+      containers:
+      - name: ovnkube-master
+        image: ovn-daemonset
+        command: [/root/ovnkube.sh, ovn-master]
+        volumeMounts: [{mountPath: /var/run/ovn/, name: host-var-run-ovs}]
+      volumes: [{name: host-var-run-ovs, hostPath: {path: /var/run/openvswitch}}]
+`
