@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package recording is a Dataplane that keeps what it is told and fails on request. It
+// ships beside the interface for the tests of those who drive one.
+package recording
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"sync"
+
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/dataplane"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/plan"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
+)
+
+// Dataplane records what it is told. The zero value works and nothing fails; it may be
+// looked at while it is in use.
+type Dataplane struct {
+	mu       sync.Mutex
+	fabric   *plan.Fabric
+	services map[world.Key]*plan.Service
+	broken   map[world.Key]bool
+	fabricUp func() error
+	calls    Calls
+}
+
+// Calls counts what was asked for.
+type Calls struct {
+	Configure, Apply, Prune int
+	// Changes is the number of changes in all Apply calls.
+	Changes int
+}
+
+var _ dataplane.Dataplane = (*Dataplane)(nil)
+
+// Configure keeps the fabric, or fails as FailConfigure says.
+func (d *Dataplane) Configure(_ context.Context, fabric *plan.Fabric) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.calls.Configure++
+	if d.fabricUp != nil {
+		if err := d.fabricUp(); err != nil {
+			return err
+		}
+	}
+	d.fabric = fabric
+	return nil
+}
+
+// Apply keeps the plans of all keys that Break does not name.
+func (d *Dataplane) Apply(_ context.Context, changes []dataplane.Change) map[world.Key]error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.calls.Apply++
+	d.calls.Changes += len(changes)
+	failed := map[world.Key]error{}
+	for _, c := range changes {
+		switch {
+		case d.broken[c.Key]:
+			failed[c.Key] = errors.New("broken by the test")
+		case c.Want == nil:
+			delete(d.services, c.Key)
+		default:
+			d.put(c.Key, c.Want)
+		}
+	}
+	return failed
+}
+
+// Prune forgets what keep does not name.
+func (d *Dataplane) Prune(_ context.Context, keep func(world.Key) bool) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.calls.Prune++
+	maps.DeleteFunc(d.services, func(k world.Key, _ *plan.Service) bool { return !keep(k) })
+	return nil
+}
+
+// Put makes the dataplane have a Service that nobody applied, as left by an earlier run.
+func (d *Dataplane) Put(key world.Key, s *plan.Service) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.put(key, s)
+}
+
+func (d *Dataplane) put(key world.Key, s *plan.Service) {
+	if d.services == nil {
+		d.services = map[world.Key]*plan.Service{}
+	}
+	d.services[key] = s
+}
+
+// Break makes every Apply of the keys fail, and mends all others.
+func (d *Dataplane) Break(keys ...world.Key) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.broken = map[world.Key]bool{}
+	for _, k := range keys {
+		d.broken[k] = true
+	}
+}
+
+// FailConfigure asks fail before each Configure; nil mends it.
+func (d *Dataplane) FailConfigure(fail func() error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.fabricUp = fail
+}
+
+// Services returns a copy of what the dataplane has.
+func (d *Dataplane) Services() map[world.Key]*plan.Service {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return maps.Clone(d.services)
+}
+
+// Fabric returns the newest fabric.
+func (d *Dataplane) Fabric() *plan.Fabric {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.fabric
+}
+
+// Calls returns the counts so far.
+func (d *Dataplane) Calls() Calls {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.calls
+}

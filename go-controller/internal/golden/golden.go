@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package golden runs the txtar goldens of the pure packages: prose, Kubernetes
+// manifests, and the decision that follows from them. Only tests import it.
+//
+// An archive starts with prose that says which behaviour it pins. Its files are
+//
+//	manifests.yaml  IPAddressPools, L2Domains, Nodes, Services and EndpointSlices
+//	cluster         lines "pods PREFIX" and "services PREFIX"
+//	held            lines "NAMESPACE/NAME ADDRESS...": granted, not yet in a status
+//	carriers        lines "DOMAIN/INDEX active=CHASSIS order=CHASSIS,CHASSIS"
+//	want            the decision as text
+//
+// of which manifests.yaml and want are always there. With -update, want is rewritten.
+package golden
+
+import (
+	"flag"
+	"fmt"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"golang.org/x/tools/txtar"
+
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
+)
+
+//nolint:gochecknoglobals // a flag of the test binaries, registered once
+var update = flag.Bool("update", false, "rewrite the want sections of the goldens")
+
+// maxLines bounds an archive: one that is longer pins more than one behaviour.
+const maxLines = 60
+
+// Case is the input of one golden.
+type Case struct {
+	World *world.Snapshot
+	Held  map[world.Key][]netip.Addr
+}
+
+// Run checks the archives that match the pattern, each as a test of its own: decide has
+// to turn the case into the text of its want section.
+func Run(t *testing.T, pattern string, decide func(*Case) string) {
+	t.Helper()
+	files, err := filepath.Glob(pattern)
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no goldens match %s (%v)", pattern, err)
+	}
+	for _, file := range files {
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".txtar"), func(t *testing.T) { run(t, file, decide) })
+	}
+}
+
+func run(t *testing.T, file string, decide func(*Case) string) {
+	t.Helper()
+	archive, err := txtar.ParseFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := read(archive)
+	if err != nil {
+		t.Fatalf("%s: %v", file, err)
+	}
+	got := decide(c)
+	if !strings.HasSuffix(got, "\n") {
+		got += "\n"
+	}
+	at := slices.IndexFunc(archive.Files, func(f txtar.File) bool { return f.Name == "want" })
+	if at < 0 {
+		archive.Files = append(archive.Files, txtar.File{Name: "want"})
+		at = len(archive.Files) - 1
+	}
+	if d := cmp.Diff(strings.Split(string(archive.Files[at].Data), "\n"), strings.Split(got, "\n")); d != "" {
+		if !*update {
+			t.Errorf("%s (-want +got; -update rewrites it):\n%s", file, d)
+			return
+		}
+		archive.Files[at].Data = []byte(got)
+		if err := os.WriteFile(file, txtar.Format(archive), 0o644); err != nil { //nolint:gosec // a source file
+			t.Fatal(err)
+		}
+	}
+	if len(strings.TrimSpace(string(archive.Comment))) == 0 {
+		t.Errorf("%s does not say in prose what it pins", file)
+	}
+	if n := strings.Count(string(txtar.Format(archive)), "\n"); n > maxLines {
+		t.Errorf("%s has %d lines, more than %d: one behaviour each", file, n, maxLines)
+	}
+}
+
+func read(archive *txtar.Archive) (*Case, error) {
+	c := &Case{World: &world.Snapshot{Carriers: map[world.ShardID]world.Carrier{}}, Held: map[world.Key][]netip.Addr{}}
+	for _, f := range archive.Files {
+		var err error
+		switch f.Name {
+		case "manifests.yaml":
+			err = c.manifests(f.Data)
+		case "cluster":
+			err = eachLine(f.Data, c.cluster)
+		case "held":
+			err = eachLine(f.Data, c.held)
+		case "carriers":
+			err = eachLine(f.Data, c.carrier)
+		case "want":
+		default:
+			err = fmt.Errorf("unknown file")
+		}
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", f.Name, err)
+		}
+	}
+	return c, nil
+}
+
+func eachLine(data []byte, read func(words []string) error) error {
+	for line := range strings.Lines(string(data)) {
+		words := strings.Fields(line)
+		if len(words) == 0 {
+			continue
+		}
+		if err := read(words); err != nil {
+			return fmt.Errorf("line %q: %w", strings.TrimSpace(line), err)
+		}
+	}
+	return nil
+}
+
+func (c *Case) cluster(words []string) error {
+	if len(words) != 2 {
+		return fmt.Errorf("want two words")
+	}
+	p, err := netip.ParsePrefix(words[1])
+	if err != nil {
+		return err
+	}
+	switch words[0] {
+	case "pods":
+		c.World.Cluster.PodNets = append(c.World.Cluster.PodNets, p)
+	case "services":
+		c.World.Cluster.ServiceNets = append(c.World.Cluster.ServiceNets, p)
+	default:
+		return fmt.Errorf("%q is neither pods nor services", words[0])
+	}
+	return nil
+}
+
+func (c *Case) held(words []string) error {
+	namespace, name, ok := strings.Cut(words[0], "/")
+	if !ok {
+		return fmt.Errorf("%q is not NAMESPACE/NAME", words[0])
+	}
+	key := world.Key{Namespace: namespace, Name: name}
+	for _, word := range words[1:] {
+		a, err := netip.ParseAddr(word)
+		if err != nil {
+			return err
+		}
+		c.Held[key] = append(c.Held[key], a)
+	}
+	return nil
+}
+
+func (c *Case) carrier(words []string) error {
+	domain, number, _ := strings.Cut(words[0], "/")
+	index, err := strconv.Atoi(number)
+	if err != nil {
+		return fmt.Errorf("%q is not DOMAIN/INDEX: %w", words[0], err)
+	}
+	var carrier world.Carrier
+	for _, word := range words[1:] {
+		switch name, value, _ := strings.Cut(word, "="); name {
+		case "active":
+			carrier.Active = value
+		case "order":
+			carrier.Order = strings.Split(value, ",")
+		default:
+			return fmt.Errorf("%q is neither active= nor order=", word)
+		}
+	}
+	c.World.Carriers[world.ShardID{Domain: domain, Index: index}] = carrier
+	return nil
+}

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package golden
+
+import (
+	"bytes"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/yaml"
+
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube/convert"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
+)
+
+// objects are the API objects of one golden.
+type objects struct {
+	pools    []*v1alpha1.IPAddressPool
+	domains  []*v1alpha1.L2Domain
+	nodes    []*corev1.Node
+	services []*corev1.Service
+	slices   []*discoveryv1.EndpointSlice
+}
+
+// manifests reads YAML documents the way the controller reads the API.
+func (c *Case) manifests(data []byte) error {
+	var o objects
+	for i, doc := range bytes.Split(data, []byte("\n---\n")) {
+		if len(bytes.TrimSpace(doc)) == 0 {
+			continue
+		}
+		if err := o.decode(doc); err != nil {
+			return fmt.Errorf("document %d: %w", i+1, err)
+		}
+	}
+	for _, p := range o.pools {
+		c.World.Pools = append(c.World.Pools, convert.Pool(p))
+	}
+	for _, d := range o.domains {
+		c.World.Domains = append(c.World.Domains, convert.Domain(d, o.pools, o.nodes))
+	}
+	for _, n := range o.nodes {
+		c.World.Nodes = append(c.World.Nodes, convert.Node(n))
+	}
+	for _, s := range o.services {
+		var mine []*discoveryv1.EndpointSlice
+		for _, e := range o.slices {
+			if e.Namespace == s.Namespace && e.Labels[discoveryv1.LabelServiceName] == s.Name {
+				mine = append(mine, e)
+			}
+		}
+		ws, ours := convert.Service(s, mine, convert.Options{DefaultClass: true})
+		if !ours {
+			return fmt.Errorf("service %s/%s is not ours to serve", s.Namespace, s.Name)
+		}
+		c.World.Services = append(c.World.Services, ws)
+	}
+	return nil
+}
+
+func (o *objects) decode(doc []byte) error {
+	var t metav1.TypeMeta
+	if err := yaml.Unmarshal(doc, &t); err != nil {
+		return err
+	}
+	switch t.Kind {
+	case "IPAddressPool":
+		return decode(doc, &o.pools)
+	case "L2Domain":
+		return decode(doc, &o.domains)
+	case "Node":
+		return decode(doc, &o.nodes)
+	case "Service":
+		return decode(doc, &o.services)
+	case "EndpointSlice":
+		return decode(doc, &o.slices)
+	}
+	return fmt.Errorf("kind %q is not for goldens", t.Kind)
+}
+
+func decode[T any](doc []byte, list *[]*T) error {
+	v := new(T)
+	if err := yaml.UnmarshalStrict(doc, v); err != nil {
+		return err
+	}
+	*list = append(*list, v)
+	return nil
+}

@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ipam
+
+import (
+	"cmp"
+	"net/netip"
+	"slices"
+
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
+)
+
+// Allocation is the address of every Service and what is left in the pools.
+type Allocation struct {
+	Services map[world.Key]Outcome
+	Pools    map[string]PoolUse
+	book     *book
+}
+
+// PoolOf names the pool that an address belongs to, empty if it is in none; where
+// pools overlap, the oldest.
+func (a *Allocation) PoolOf(addr netip.Addr) string { return a.book.poolName(addr) }
+
+// Outcome is what one Service has. Without Addrs it waits, and Reason and Message say
+// why; with both it is served, and they are a remark.
+type Outcome struct {
+	// Addrs are in the order of the Service's families, at most one of each.
+	Addrs []netip.Addr
+	// Pool has the first of them; empty if that one is in no pool (any more).
+	Pool    string
+	Reason  Reason
+	Message string
+}
+
+// PoolUse counts the addresses of a pool. Counts stop at the largest int64.
+type PoolUse struct {
+	// Assigned are in use: granted, or still in the status of a Service.
+	Assigned4, Assigned6 int64
+	// Available may be given right now: none if the pool is disabled or invalid.
+	Available4, Available6 int64
+	// Problems are what is wrong between this pool and the rest of the world, beyond
+	// the problems that the pool has by itself.
+	Problems []string
+}
+
+// Allocate decides which address each Service has. Services keep what they have
+// according to held (granted by us, not observed yet) or else to their status. shardOf
+// says which shard an address of a pool would be in, so that new addresses spread over
+// the shards.
+func Allocate(w *world.Snapshot, held map[world.Key][]netip.Addr, shardOf func(pool string, a netip.Addr) (world.ShardID, bool)) *Allocation {
+	l := newLedger(w, shardOf)
+	owns := make([]assets, len(l.services))
+	for i, s := range l.services {
+		owns[i] = l.adopt(i, held[s.Key])
+	}
+	for i := range l.services {
+		if owns[i].leaves {
+			l.reserveStatus(i)
+		}
+	}
+	a := &Allocation{Services: make(map[world.Key]Outcome, len(l.services)), book: l.book}
+	d := desk{ledger: l, open: l.open()}
+	for i, s := range l.services {
+		a.Services[s.Key] = d.serve(i, owns[i])
+	}
+	a.Pools = l.uses()
+	return a
+}
+
+// ByAge returns the Services in the order in which they have rights: the oldest first,
+// of one age by key.
+func ByAge(services []*world.Service) []*world.Service {
+	return slices.SortedFunc(slices.Values(services), func(a, b *world.Service) int {
+		return cmp.Or(a.Created.Compare(b.Created), a.Key.Compare(b.Key))
+	})
+}
+
+// perFamily is at most one address of each family.
+type perFamily struct{ v4, v6 netip.Addr }
+
+func (p *perFamily) of(f world.Family) *netip.Addr {
+	if f == world.IPv4 {
+		return &p.v4
+	}
+	return &p.v6
+}
+
+func (p *perFamily) empty() bool { return !p.v4.IsValid() && !p.v6.IsValid() }
+
+// assets are what a Service brings along.
+type assets struct {
+	has perFamily
+	// lost is an address that it had, but an older Service has too: to.
+	lost netip.Addr
+	to   int
+	// leaves is set if there may be an address in the status that it does not keep.
+	leaves bool
+}
+
+// families are those that the Service may have an address of.
+func families(s *world.Service) []world.Family {
+	if s.FamilyPolicy == world.SingleStack && len(s.Families) > 1 {
+		return s.Families[:1]
+	}
+	return s.Families
+}
+
+// adopt lets a Service keep what it has, unless an older one has it too.
+func (l *ledger) adopt(service int, held []netip.Addr) assets {
+	s := l.services[service]
+	own := assets{leaves: len(held) > 0}
+	addrs := held
+	if len(addrs) == 0 {
+		addrs = s.Assigned
+	}
+	for _, a := range addrs {
+		f := world.FamilyOf(a)
+		if own.has.of(f).IsValid() || !slices.Contains(families(s), f) {
+			own.leaves = true
+			continue
+		}
+		if other, taken := l.holder[a]; taken {
+			own.lost, own.to = a, other
+			continue
+		}
+		l.take(a, service)
+		*own.has.of(f) = a
+	}
+	return own
+}
+
+// reserveStatus keeps the addresses that a Service is about to leave from others until
+// they are out of its status.
+func (l *ledger) reserveStatus(service int) {
+	for _, a := range l.services[service].Assigned {
+		if !l.taken(a) {
+			l.take(a, service)
+		}
+	}
+}
+
+// open lists the pools that serve those who name none, by name.
+func (b *book) open() []*pool {
+	return slices.DeleteFunc(slices.Clone(b.pools), func(p *pool) bool { return !p.AutoAssign || !p.gives() })
+}

@@ -1,0 +1,256 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ipam
+
+import (
+	"cmp"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"go4.org/netipx"
+
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
+)
+
+// book knows the pools: whose each address is, and which addresses are never given.
+type book struct {
+	// pools are sorted by name.
+	pools  []*pool
+	byName map[string]*pool
+	// ranges is sorted and disjoint; owners[i] is the pool that ranges[i] belongs to:
+	// where pools overlap, the oldest.
+	ranges []netipx.IPRange
+	owners []*pool
+	// reserved are the addresses inside pools that are in use outside of them;
+	// reservations says what for.
+	reserved     []netipx.IPRange
+	reservations []reservation
+}
+
+// pool is a pool with the addresses that it may give.
+type pool struct {
+	*world.Pool
+	v4, v6 stock
+	// excluded is the sorted form of Exclude.
+	excluded []netipx.IPRange
+	// problems are those to tell, untold counts the others.
+	problems []string
+	untold   int
+}
+
+// reservation is a range that no pool gives addresses from, with the role that it has
+// for whom.
+type reservation struct {
+	netipx.IPRange
+	role, whom string
+	// notable ones are mistakes of whoever wrote the pool; the others are usual, like
+	// the broadcast address in a pool that is a whole subnet.
+	notable bool
+}
+
+func (p *pool) stock(f world.Family) *stock {
+	if f == world.IPv4 {
+		return &p.v4
+	}
+	return &p.v6
+}
+
+// gives reports whether the pool gives new addresses at all.
+func (p *pool) gives() bool { return !p.Disabled && len(p.Problems) == 0 }
+
+// closed says why a pool that does not give is closed.
+func (p *pool) closed() (Reason, string) {
+	if len(p.Problems) > 0 {
+		return ReasonPoolInvalid, fmt.Sprintf("pool %q: %s", p.Name, strings.Join(p.Problems, "; "))
+	}
+	return ReasonPoolDisabled, fmt.Sprintf("pool %q is disabled", p.Name)
+}
+
+// covers reports whether the pool's ranges, as written, have the address.
+func (p *pool) covers(a netip.Addr) bool {
+	return slices.ContainsFunc(p.Ranges, func(r netipx.IPRange) bool { return r.Contains(a) })
+}
+
+func newBook(w *world.Snapshot) *book {
+	b := &book{byName: make(map[string]*pool, len(w.Pools))}
+	for _, wp := range w.Pools {
+		p := &pool{Pool: wp, excluded: union(wp.Exclude)}
+		b.pools = append(b.pools, p)
+		b.byName[wp.Name] = p
+	}
+	owned := make(map[*pool][]netipx.IPRange, len(b.pools))
+	slices.SortFunc(b.pools, func(x, y *pool) int {
+		return cmp.Or(x.Created.Compare(y.Created), cmp.Compare(x.Name, y.Name))
+	})
+	for _, p := range b.pools {
+		owned[p] = b.settle(p)
+	}
+	slices.SortFunc(b.pools, func(x, y *pool) int { return cmp.Compare(x.Name, y.Name) })
+
+	b.reserve(reservations(w))
+	for _, p := range b.pools {
+		for _, r := range owned[p] {
+			for _, r := range minus(r, p.excluded) {
+				for _, r := range minus(r, b.reserved) {
+					p.stock(world.FamilyOf(r.From())).add(r, p.AvoidBuggyIPs)
+				}
+			}
+		}
+	}
+	return b
+}
+
+// settle makes p the owner of its ranges, except for what older pools have, and
+// returns what it got in the order of its ranges.
+func (b *book) settle(p *pool) []netipx.IPRange {
+	var got []netipx.IPRange
+	for _, r := range p.Ranges {
+		first, end := overlapping(b.ranges, r)
+		for i := first; i < end; i++ {
+			if o := b.owners[i]; o != p {
+				p.note("addresses: %s belongs to pool %q, the older one", common(r, b.ranges[i]), o.Name)
+			}
+		}
+		pieces := minus(r, b.ranges)
+		for _, piece := range pieces {
+			at := find(b.ranges, piece.From())
+			b.ranges = slices.Insert(b.ranges, at, piece)
+			b.owners = slices.Insert(b.owners, at, p)
+		}
+		got = append(got, pieces...)
+	}
+	return got
+}
+
+// reserve notes those reservations that are inside a pool.
+func (b *book) reserve(all []reservation) {
+	for _, res := range all {
+		if first, end := overlapping(b.ranges, res.IPRange); first < end {
+			b.reservations = append(b.reservations, res)
+			b.reserved = append(b.reserved, res.IPRange)
+		}
+	}
+	b.reserved = union(b.reserved)
+	slices.SortFunc(b.reservations, func(x, y reservation) int {
+		return cmp.Or(x.From().Compare(y.From()), x.To().Compare(y.To()), cmp.Compare(x.role, y.role), cmp.Compare(x.whom, y.whom))
+	})
+	for _, res := range b.reservations {
+		if !res.notable {
+			continue
+		}
+		first, end := overlapping(b.ranges, res.IPRange)
+		for i := first; i < end; i++ {
+			b.owners[i].note("addresses: %s is %s and is not given", common(res.IPRange, b.ranges[i]), res.why())
+		}
+	}
+}
+
+// note adds a problem that a range has with another one; the first few are told, the
+// others counted.
+func (p *pool) note(format string, r netipx.IPRange, other string) {
+	const most = 5
+	if len(p.problems) >= most {
+		p.untold++
+		return
+	}
+	if problem := fmt.Sprintf(format, span(r), other); !slices.Contains(p.problems, problem) {
+		p.problems = append(p.problems, problem)
+	}
+}
+
+// told returns the pool's problems in a form fit for a condition.
+func (p *pool) told() []string {
+	if p.untold == 0 {
+		return p.problems
+	}
+	return append(p.problems, fmt.Sprintf("and %d more", p.untold))
+}
+
+func (r reservation) why() string { return r.role + " " + r.whom }
+
+// reservations lists what is in use outside the pools, in no order.
+func reservations(w *world.Snapshot) []reservation {
+	all := make([]reservation, 0, 2*len(w.Nodes))
+	for _, n := range w.Nodes {
+		for _, a := range n.Addrs {
+			all = append(all, reservation{netipx.IPRangeFrom(a, a), "an address of node", n.Name, true})
+		}
+	}
+	for _, d := range w.Domains {
+		for _, s := range d.Subnets {
+			if g := s.Gateway; g.IsValid() {
+				all = append(all, reservation{netipx.IPRangeFrom(g, g), "the next hop of L2Domain", d.Name, true})
+			}
+			all = append(all, edges(s.Prefix)...)
+		}
+	}
+	for _, p := range w.Cluster.PodNets {
+		all = append(all, reservation{netipx.RangeOfPrefix(p), "in the pod network", p.String(), true})
+	}
+	for _, p := range w.Cluster.ServiceNets {
+		all = append(all, reservation{netipx.RangeOfPrefix(p), "in the Service network", p.String(), true})
+	}
+	return all
+}
+
+// edges are the addresses of a segment that hosts must not have: the first (the network
+// itself in IPv4; the subnet-router anycast address of RFC 4291 section 2.6.1 in IPv6)
+// and the IPv4 broadcast address. Subnets of two addresses or one have none (RFC 3021,
+// RFC 6164).
+func edges(p netip.Prefix) []reservation {
+	if p.Bits() >= p.Addr().BitLen()-1 {
+		return nil
+	}
+	r := netipx.RangeOfPrefix(p)
+	list := []reservation{{netipx.IPRangeFrom(r.From(), r.From()), "the first address of subnet", p.String(), false}}
+	if p.Addr().Is4() {
+		list = append(list, reservation{netipx.IPRangeFrom(r.To(), r.To()), "the broadcast address of subnet", p.String(), false})
+	}
+	return list
+}
+
+// of returns the pool that an address belongs to, nil if it is in none.
+func (b *book) of(a netip.Addr) *pool {
+	if i := find(b.ranges, a); i < len(b.ranges) && b.ranges[i].Contains(a) {
+		return b.owners[i]
+	}
+	return nil
+}
+
+// usable reports whether p, the owner of a, may give it to a Service.
+func (b *book) usable(p *pool, a netip.Addr) bool {
+	return !contains(p.excluded, a) && !contains(b.reserved, a) && (!p.AvoidBuggyIPs || !buggy(a))
+}
+
+// unusable says why p, the owner of a, does not give it; empty if it does.
+func (b *book) unusable(p *pool, a netip.Addr) string {
+	for _, r := range p.Exclude {
+		if r.Contains(a) {
+			return fmt.Sprintf("%s: pool %q excludes %s", a, p.Name, span(r))
+		}
+	}
+	if p.AvoidBuggyIPs && buggy(a) {
+		return fmt.Sprintf("%s: pool %q avoids addresses that end in .0 or .255 (avoidBuggyIPs)", a, p.Name)
+	}
+	if contains(b.reserved, a) {
+		for _, res := range b.reservations {
+			if res.Contains(a) {
+				return fmt.Sprintf("%s is %s", a, res.why())
+			}
+		}
+	}
+	return ""
+}
+
+// span spells a range the way a user would.
+func span(r netipx.IPRange) string {
+	if r.From() == r.To() {
+		return r.From().String()
+	}
+	if p, ok := r.Prefix(); ok {
+		return p.String()
+	}
+	return r.String()
+}

@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ipam_test
+
+import (
+	"bytes"
+	"math/rand/v2"
+	"net/netip"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/ipam"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world/worldtest"
+)
+
+// threeShards places IPv4 addresses on three shards, nine in a row on each, so that the
+// last of those that are looked at may be the best, and IPv6 addresses on none.
+func threeShards(_ string, a netip.Addr) (world.ShardID, bool) {
+	b := a.As16()
+	return world.ShardID{Domain: "d", Index: int(b[15]) / 9 % 3}, a.Is4()
+}
+
+// property checks one property of random worlds: a few hundred of them in a plain go test.
+func property(f *testing.F, check func(t *testing.T, w *world.Snapshot, held map[world.Key][]netip.Addr)) {
+	f.Helper()
+	r := rand.New(rand.NewPCG(1, 2))
+	for range 300 {
+		seed := make([]byte, 60+r.IntN(200))
+		for i := range seed {
+			seed[i] = byte(r.Uint32())
+		}
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, choices []byte) {
+		w, held := worldtest.Random(bytes.Clone(choices))
+		check(t, w, held)
+	})
+}
+
+func byKey(w *world.Snapshot) map[world.Key]*world.Service {
+	m := map[world.Key]*world.Service{}
+	for _, s := range w.Services {
+		m[s.Key] = s
+	}
+	return m
+}
+
+func FuzzExclusive(f *testing.F) {
+	property(f, func(t *testing.T, w *world.Snapshot, held map[world.Key][]netip.Addr) {
+		services := byKey(w)
+		holder := map[netip.Addr]world.Key{}
+		a := ipam.Allocate(w, held, threeShards)
+		for k, o := range a.Services {
+			for _, addr := range o.Addrs {
+				if other, taken := holder[addr]; taken {
+					t.Errorf("%s is given to %s and to %s", addr, k, other)
+				}
+				holder[addr] = k
+				for _, s := range w.Services {
+					// What is new to k must not stand in the status of others.
+					if k != s.Key && slices.Contains(s.Assigned, addr) && !slices.Contains(services[k].Assigned, addr) && !slices.Contains(held[k], addr) {
+						t.Errorf("%s is given to %s and still in the status of %s", addr, k, s.Key)
+					}
+				}
+			}
+			if (len(o.Addrs) < len(wants(services[k]))) && o.Reason == "" {
+				t.Errorf("%s lacks an address, and no reason is told: %+v", k, o)
+			}
+			if (o.Reason == "") != (o.Message == "") {
+				t.Errorf("%s: reason %q, message %q", k, o.Reason, o.Message)
+			}
+		}
+	})
+}
+
+func FuzzSticky(f *testing.F) {
+	property(f, func(t *testing.T, w *world.Snapshot, held map[world.Key][]netip.Addr) {
+		first := ipam.Allocate(w, held, threeShards)
+		for _, s := range w.Services {
+			s.Assigned = first.Services[s.Key].Addrs
+			s.Requested, s.RequestedPool = nil, ""
+		}
+		// The pools change beyond recognition.
+		for i, p := range w.Pools {
+			switch i % 3 {
+			case 0:
+				p.Ranges = p.Ranges[:1]
+				p.Exclude = p.Ranges
+			case 1:
+				p.Disabled, p.AutoAssign = true, false
+			}
+		}
+		w.Pools = w.Pools[:len(w.Pools)/2]
+		second := ipam.Allocate(w, nil, threeShards)
+		for k, o := range first.Services {
+			for _, addr := range o.Addrs {
+				if !slices.Contains(second.Services[k].Addrs, addr) {
+					t.Errorf("%s lost %s: %+v", k, addr, second.Services[k])
+				}
+			}
+		}
+	})
+}
+
+var sameOutcome = cmp.Options{cmpopts.EquateComparable(netip.Addr{}), cmpopts.IgnoreUnexported(ipam.Allocation{}), cmpopts.EquateEmpty()}
+
+func FuzzOrderIndependent(f *testing.F) {
+	property(f, func(t *testing.T, w *world.Snapshot, held map[world.Key][]netip.Addr) {
+		before := ipam.Allocate(w, held, threeShards)
+		slices.Reverse(w.Pools)
+		slices.Reverse(w.Domains)
+		slices.Reverse(w.Nodes)
+		r := rand.New(rand.NewPCG(3, 4))
+		r.Shuffle(len(w.Services), func(i, j int) { w.Services[i], w.Services[j] = w.Services[j], w.Services[i] })
+		if d := cmp.Diff(before, ipam.Allocate(w, held, threeShards), sameOutcome); d != "" {
+			t.Errorf("another order, another outcome:\n%s", d)
+		}
+	})
+}
+
+func FuzzIdempotent(f *testing.F) {
+	property(f, func(t *testing.T, w *world.Snapshot, held map[world.Key][]netip.Addr) {
+		// While grants are not observed yet, they are held. Each pass may free
+		// addresses that others wait for, but never takes away what is given.
+		granted := map[world.Key][]netip.Addr{}
+		var last *ipam.Allocation
+		for range 2 * len(w.Services) {
+			last = ipam.Allocate(w, held, threeShards)
+			for k, o := range last.Services {
+				for _, addr := range granted[k] {
+					if !slices.Contains(o.Addrs, addr) && byKey(w)[k].Requested == nil && byKey(w)[k].RequestedPool == "" {
+						t.Errorf("%s lost %s: %+v", k, addr, o)
+					}
+				}
+				granted[k] = o.Addrs
+			}
+			unobserved := ipam.Allocate(w, granted, threeShards)
+			for k, o := range last.Services {
+				if held == nil && len(o.Addrs) > 0 && !slices.Equal(o.Addrs, unobserved.Services[k].Addrs) {
+					t.Errorf("%s: %v given and held, then %v", k, o.Addrs, unobserved.Services[k].Addrs)
+				}
+			}
+			for _, s := range w.Services {
+				s.Assigned = last.Services[s.Key].Addrs
+			}
+			held = nil
+		}
+		again := ipam.Allocate(w, nil, threeShards)
+		if d := cmp.Diff(last, again, sameOutcome); d != "" {
+			t.Errorf("nothing changed but the outcome:\n%s", d)
+		}
+	})
+}
+
+func FuzzTwin(f *testing.F) {
+	property(f, func(t *testing.T, w *world.Snapshot, held map[world.Key][]netip.Addr) { agree(t, w, held) })
+}
+
+// agree compares the allocator with its twin.
+func agree(t *testing.T, w *world.Snapshot, held map[world.Key][]netip.Addr) {
+	t.Helper()
+	got := ipam.Allocate(w, held, threeShards)
+	tw := &twin{w: w, shardOf: threeShards}
+	for k, want := range tw.allocate(held) {
+		if o := got.Services[k]; !slices.Equal(o.Addrs, want.addrs) || o.Pool != want.pool {
+			t.Errorf("%s has %v of pool %q, the twin says %v of pool %q (%s: %s)", k, o.Addrs, o.Pool, want.addrs, want.pool, o.Reason, o.Message)
+		}
+	}
+	for _, p := range w.Pools {
+		want := ipam.PoolUse{}
+		for a := range tw.holder {
+			if tw.inPool(a) != p {
+				continue
+			}
+			if a.Is4() {
+				want.Assigned4++
+			} else {
+				want.Assigned6++
+			}
+		}
+		if gives(p) {
+			want.Available4, want.Available6 = int64(len(tw.free(p, world.IPv4))), int64(len(tw.free(p, world.IPv6)))
+		}
+		if d := cmp.Diff(want, got.Pools[p.Name], cmpopts.IgnoreFields(ipam.PoolUse{}, "Problems")); d != "" {
+			t.Errorf("pool %s (-twin +got):\n%s", p.Name, d)
+		}
+		if got.PoolOf(p.Ranges[0].From()) != tw.inPool(p.Ranges[0].From()).Name {
+			t.Errorf("%s is in pool %s, not %s", p.Ranges[0].From(), tw.inPool(p.Ranges[0].From()).Name, got.PoolOf(p.Ranges[0].From()))
+		}
+	}
+}
+
+// Many more random worlds than the fuzz seeds.
+func TestTwinAgrees(t *testing.T) {
+	worlds := 20_000
+	if testing.Short() {
+		worlds = 2_000
+	}
+	r := rand.New(rand.NewPCG(5, 6))
+	for range worlds {
+		choices := make([]byte, 300)
+		for i := range choices {
+			choices[i] = byte(r.Uint32())
+		}
+		w, held := worldtest.Random(choices)
+		agree(t, w, held)
+		if t.Failed() {
+			t.Fatalf("choices %x", choices)
+		}
+	}
+}

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ipam_test
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/golden"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/ipam"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/place"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
+)
+
+func TestGoldens(t *testing.T) {
+	golden.Run(t, "testdata/*.txtar", func(c *golden.Case) string {
+		return text(ipam.Allocate(c.World, c.Held, place.Lay(c.World).ShardOf))
+	})
+}
+
+func text(a *ipam.Allocation) string {
+	var out strings.Builder
+	for _, k := range slices.SortedFunc(maps.Keys(a.Services), world.Key.Compare) {
+		o := a.Services[k]
+		fmt.Fprintf(&out, "%s:", k)
+		for _, addr := range o.Addrs {
+			fmt.Fprintf(&out, " %s", addr)
+		}
+		if len(o.Addrs) > 0 {
+			fmt.Fprintf(&out, " from %s", cmp.Or(o.Pool, "no pool"))
+		}
+		if o.Reason != "" {
+			fmt.Fprintf(&out, " (%s) %s", o.Reason, o.Message)
+		}
+		out.WriteString("\n")
+	}
+	for _, name := range slices.Sorted(maps.Keys(a.Pools)) {
+		u := a.Pools[name]
+		fmt.Fprintf(&out, "pool %s: assigned %d+%d available %d+%d\n", name, u.Assigned4, u.Assigned6, u.Available4, u.Available6)
+		for _, p := range u.Problems {
+			fmt.Fprintf(&out, "  problem: %s\n", p)
+		}
+	}
+	return out.String()
+}

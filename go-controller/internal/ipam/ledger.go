@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ipam
+
+import (
+	"net/netip"
+
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
+)
+
+// ledger is the state of one pass: who has which address.
+type ledger struct {
+	*book
+	// services are in order of age; holder says which of them has an address.
+	services []*world.Service
+	holder   map[netip.Addr]int
+	// odd are the addresses in use that no pool would give today.
+	odd     map[netip.Addr]bool
+	use     map[string]PoolUse
+	shardOf func(pool string, a netip.Addr) (world.ShardID, bool)
+	// load counts the addresses of each shard; nil until somebody draws, because in
+	// most passes nobody does. unplaced stands for the addresses of no shard.
+	load     map[world.ShardID]*int
+	unplaced int
+}
+
+func newLedger(w *world.Snapshot, shardOf func(string, netip.Addr) (world.ShardID, bool)) *ledger {
+	return &ledger{
+		book:     newBook(w),
+		services: ByAge(w.Services),
+		holder:   make(map[netip.Addr]int, len(w.Services)),
+		odd:      make(map[netip.Addr]bool),
+		use:      make(map[string]PoolUse, len(w.Pools)),
+		shardOf:  shardOf,
+	}
+}
+
+func (l *ledger) taken(a netip.Addr) bool {
+	_, ok := l.holder[a]
+	return ok
+}
+
+// take gives a free address to a Service, known by its rank in age.
+func (l *ledger) take(a netip.Addr, service int) {
+	l.holder[a] = service
+	if l.load != nil {
+		l.count(a)
+	}
+	p := l.of(a)
+	if p == nil {
+		l.odd[a] = true
+		return
+	}
+	f := world.FamilyOf(a)
+	usable := l.usable(p, a)
+	if usable {
+		p.stock(f).use(a)
+	}
+	if !usable || !p.gives() {
+		l.odd[a] = true
+	}
+	u := l.use[p.Name]
+	if f == world.IPv4 {
+		u.Assigned4++
+	} else {
+		u.Assigned6++
+	}
+	l.use[p.Name] = u
+}
+
+func (l *ledger) count(a netip.Addr) {
+	if load := l.loadOf(l.poolName(a), a); load != &l.unplaced {
+		*load++
+	}
+}
+
+// loadOf returns the counter of the shard that an address would be in.
+func (l *ledger) loadOf(pool string, a netip.Addr) *int {
+	if l.load == nil {
+		l.load = make(map[world.ShardID]*int)
+		for a := range l.holder {
+			l.count(a)
+		}
+	}
+	id, ok := l.shardOf(pool, a)
+	if !ok {
+		return &l.unplaced
+	}
+	n := l.load[id]
+	if n == nil {
+		n = new(int)
+		l.load[id] = n
+	}
+	return n
+}
+
+func (b *book) poolName(a netip.Addr) string {
+	if p := b.of(a); p != nil {
+		return p.Name
+	}
+	return ""
+}
+
+// uses returns what is to be told of each pool. A pool that gives nothing has nothing
+// available.
+func (l *ledger) uses() map[string]PoolUse {
+	for _, p := range l.pools {
+		u := l.use[p.Name]
+		if p.gives() {
+			u.Available4, u.Available6 = p.v4.free(), p.v6.free()
+		}
+		u.Problems = p.told()
+		l.use[p.Name] = u
+	}
+	return l.use
+}

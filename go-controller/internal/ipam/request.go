@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ipam
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
+)
+
+// request returns the addresses that the Service asks for by name and can have. A
+// request is all or nothing: if one address is refused, the reason is set, and the
+// Service gets nothing new.
+func (d *desk) request(service int, has perFamily) (asked perFamily, reason Reason, message string) {
+	s := d.services[service]
+	for _, a := range s.Requested {
+		f := world.FamilyOf(a)
+		if !slices.Contains(families(s), f) {
+			return perFamily{}, ReasonInvalidRequest,
+				fmt.Sprintf("requested address %s is %s, but the Service has spec.ipFamilies %v", a, f, families(s))
+		}
+		if other := *asked.of(f); other.IsValid() && other != a {
+			return perFamily{}, ReasonInvalidRequest, fmt.Sprintf("requested addresses %s and %s are both %s", other, a, f)
+		}
+		if a != *has.of(f) {
+			if reason, message := d.refuse(service, a); reason != "" {
+				return perFamily{}, reason, message
+			}
+		}
+		*asked.of(f) = a
+	}
+	return asked, "", ""
+}
+
+// refuse says why a Service can't have an address that it asks for, empty if it can.
+func (d *desk) refuse(service int, a netip.Addr) (Reason, string) {
+	s := d.services[service]
+	if s.RequestedPool != "" && d.byName[s.RequestedPool] == nil {
+		return ReasonPoolNotFound, fmt.Sprintf("the requested pool %q does not exist", s.RequestedPool)
+	}
+	p := d.of(a)
+	if p == nil {
+		return ReasonAddressNotInPool, fmt.Sprintf("requested address %s is in no pool", a)
+	}
+	if s.RequestedPool != "" && s.RequestedPool != p.Name {
+		return ReasonAddressNotInPool, fmt.Sprintf("requested address %s is in pool %q, not in the requested pool %q", a, p.Name, s.RequestedPool)
+	}
+	if !p.gives() {
+		reason, message := p.closed()
+		return reason, fmt.Sprintf("requested address %s: %s", a, message)
+	}
+	if why := d.unusable(p, a); why != "" {
+		return ReasonAddressExcluded, "requested address " + why
+	}
+	if other, taken := d.holder[a]; taken && other != service {
+		return ReasonAddressInUse, fmt.Sprintf("requested address %s belongs to Service %s", a, d.services[other].Key)
+	}
+	return "", ""
+}

@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ipam
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
+)
+
+// desk serves one Service after the other.
+type desk struct {
+	*ledger
+	// open are the pools that serve those who name none.
+	open []*pool
+}
+
+// remarks collects what there is to say about a Service; the first reason counts.
+type remarks struct {
+	reason   Reason
+	messages []string
+}
+
+func (r *remarks) add(reason Reason, message string) {
+	if reason == "" {
+		return
+	}
+	if r.reason == "" {
+		r.reason = reason
+	}
+	r.messages = append(r.messages, message)
+}
+
+// serve gives a Service what it lacks and moves it where it asks to go. What it has
+// already it loses only in exchange.
+func (d *desk) serve(service int, own assets) Outcome {
+	s := d.services[service]
+	var say remarks
+	gets := own.has
+	if len(s.Problems) > 0 {
+		say.add(ReasonInvalidRequest, strings.Join(s.Problems, "; "))
+	} else if asked, reason, message := d.request(service, own.has); reason != "" {
+		say.add(reason, message)
+	} else {
+		d.grant(service, asked, &gets, &say)
+	}
+	if own.lost.IsValid() && say.reason != ReasonAddressInUse {
+		say.add(ReasonAddressInUse, fmt.Sprintf("%s, which was in the status, belongs to Service %s, the older one", own.lost, d.services[own.to].Key))
+	}
+	return d.outcome(s, own.has, gets, say)
+}
+
+// grant fills gets: requested addresses first, then one of each family that is missing
+// or has to move to another pool.
+func (d *desk) grant(service int, asked perFamily, gets *perFamily, say *remarks) {
+	s := d.services[service]
+	had := !gets.empty()
+	var missing []world.Family
+	for _, f := range families(s) {
+		switch has := *gets.of(f); {
+		case asked.of(f).IsValid():
+			*gets.of(f) = *asked.of(f)
+		case !has.IsValid(), d.leaves(s, has):
+			missing = append(missing, f)
+		}
+	}
+	var drawn [2]*pool
+	if len(missing) > 0 {
+		pools, reason, message := d.candidates(s, *gets)
+		if reason != "" {
+			say.add(reason, message)
+		} else {
+			drawn = choose(pools, missing, say)
+		}
+	}
+	if say.reason != "" && s.FamilyPolicy == world.RequireDualStack && !had {
+		*gets = perFamily{}
+		return
+	}
+	for i, f := range missing {
+		if p := drawn[i]; p != nil {
+			*gets.of(f), _ = d.draw(p.stock(f), p.Name)
+		}
+	}
+	for _, f := range families(s) {
+		if a := *gets.of(f); a.IsValid() && !d.taken(a) {
+			d.take(a, service)
+		}
+	}
+}
+
+// leaves reports whether the Service asks for another pool than the one that its
+// address is in. An address in no pool was not left by the Service's wish.
+func (d *desk) leaves(s *world.Service, has netip.Addr) bool {
+	if s.RequestedPool == "" || d.poolName(has) == "" {
+		return false
+	}
+	p := d.byName[s.RequestedPool]
+	return p == nil || !p.covers(has)
+}
+
+// candidates lists the pools that a Service may draw from, in order of preference.
+func (d *desk) candidates(s *world.Service, gets perFamily) ([]*pool, Reason, string) {
+	if s.RequestedPool != "" {
+		p := d.byName[s.RequestedPool]
+		if p == nil {
+			return nil, ReasonPoolNotFound, fmt.Sprintf("the requested pool %q does not exist", s.RequestedPool)
+		}
+		if !p.gives() {
+			reason, message := p.closed()
+			return nil, reason, message
+		}
+		return []*pool{p}, "", ""
+	}
+	if gets.empty() {
+		return d.open, "", ""
+	}
+	// The second family comes from the pool of the first one if that has it.
+	var first []*pool
+	for _, f := range families(s) {
+		a := *gets.of(f)
+		p := d.of(a)
+		if p == nil || !p.gives() || slices.Contains(first, p) {
+			continue
+		}
+		if p.AutoAssign || slices.Contains(s.Requested, a) {
+			first = append(first, p)
+		}
+	}
+	if len(first) == 0 {
+		return d.open, "", ""
+	}
+	return append(first, d.open...), "", ""
+}
+
+// choose finds the pool for each missing family (there are two at most): the first one
+// that has them all, or else the first one for each.
+func choose(pools []*pool, missing []world.Family, say *remarks) (chosen [2]*pool) {
+	for _, p := range pools {
+		if !slices.ContainsFunc(missing, func(f world.Family) bool { return p.stock(f).free() == 0 }) {
+			for i := range missing {
+				chosen[i] = p
+			}
+			return chosen
+		}
+	}
+	for i, f := range missing {
+		for _, p := range pools {
+			if p.stock(f).free() > 0 {
+				chosen[i] = p
+				break
+			}
+		}
+		if chosen[i] == nil {
+			say.add(exhausted(pools, f))
+		}
+	}
+	return chosen
+}
+
+// exhausted says why none of the pools has an address of a family.
+func exhausted(pools []*pool, f world.Family) (Reason, string) {
+	const most = 5
+	var counts []string
+	for _, p := range pools {
+		if p.stock(f).size > 0 && !slices.Contains(counts, p.stock(f).counts(p, f)) {
+			counts = append(counts, p.stock(f).counts(p, f))
+		}
+	}
+	switch {
+	case len(pools) == 0:
+		return ReasonNoPool, "no pool serves Services that name none (spec.autoAssign of the pools)"
+	case len(counts) == 0 && len(pools) == 1:
+		return ReasonFamilyUnavailable, fmt.Sprintf("pool %q has no %s addresses", pools[0].Name, f)
+	case len(counts) == 0:
+		return ReasonFamilyUnavailable, fmt.Sprintf("none of the pools that serve this Service has %s addresses", f)
+	case len(counts) > most:
+		counts = append(counts[:most], fmt.Sprintf("and so in %d more pools", len(counts)-most))
+	}
+	return ReasonPoolExhausted, strings.Join(counts, "; ")
+}
+
+// outcome puts together what a Service gets, with a remark on each address that it
+// keeps although it would not get it today.
+func (d *desk) outcome(s *world.Service, had, gets perFamily, say remarks) Outcome {
+	var both [2]netip.Addr
+	addrs := both[:0]
+	for _, f := range families(s) {
+		a := *gets.of(f)
+		if !a.IsValid() {
+			continue
+		}
+		addrs = append(addrs, a)
+		if a == *had.of(f) && d.odd[a] {
+			say.add(ReasonAddressLeftPool, d.left(a)+"; the Service keeps it until it is recreated or asks for another")
+		}
+	}
+	o := Outcome{Reason: say.reason, Message: strings.Join(say.messages, "; ")}
+	if len(addrs) == 0 {
+		return o
+	}
+	o.Pool = d.poolName(addrs[0])
+	o.Addrs = s.Assigned
+	if !slices.Equal(addrs, s.Assigned) {
+		o.Addrs = slices.Clone(addrs)
+	}
+	if len(addrs) < len(families(s)) {
+		o.Reason = ReasonPartlyAllocated
+	}
+	return o
+}
+
+// left says why no pool would give an odd address.
+func (d *desk) left(a netip.Addr) string {
+	p := d.of(a)
+	if p == nil {
+		return fmt.Sprintf("address %s is in no pool", a)
+	}
+	if !p.gives() {
+		_, closed := p.closed()
+		return fmt.Sprintf("address %s: %s", a, closed)
+	}
+	return "address " + d.unusable(p, a)
+}

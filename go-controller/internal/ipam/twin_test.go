@@ -1,0 +1,274 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ipam_test
+
+import (
+	"net/netip"
+	"slices"
+	"strings"
+
+	"go4.org/netipx"
+
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/ipam"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
+)
+
+// twin is the allocator as one would write it for a pool of a dozen addresses: it lists
+// them all, again and again. It says nothing but addresses, pools and whether a Service
+// waits.
+type twin struct {
+	w       *world.Snapshot
+	shardOf func(string, netip.Addr) (world.ShardID, bool)
+	holder  map[netip.Addr]world.Key
+}
+
+type twinOutcome struct {
+	addrs []netip.Addr
+	pool  string
+}
+
+func older(a, b *world.Pool) bool {
+	return a.Created.Before(b.Created) || a.Created.Equal(b.Created) && a.Name < b.Name
+}
+
+// inPool returns the oldest pool that has the address in its ranges.
+func (t *twin) inPool(a netip.Addr) *world.Pool {
+	var best *world.Pool
+	for _, p := range t.w.Pools {
+		for _, r := range p.Ranges {
+			if r.Contains(a) && (best == nil || older(p, best)) {
+				best = p
+			}
+		}
+	}
+	return best
+}
+
+func (t *twin) blocked(a netip.Addr) bool {
+	for _, n := range t.w.Nodes {
+		if slices.Contains(n.Addrs, a) {
+			return true
+		}
+	}
+	for _, p := range slices.Concat(t.w.Cluster.PodNets, t.w.Cluster.ServiceNets) {
+		if p.Contains(a) {
+			return true
+		}
+	}
+	for _, d := range t.w.Domains {
+		for _, s := range d.Subnets {
+			hosts := s.Prefix.Addr().BitLen() - s.Prefix.Bits()
+			last := a.Is4() && a == netipx.PrefixLastIP(s.Prefix)
+			if a == s.Gateway || hosts > 1 && (a == s.Prefix.Addr() || last) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// stock lists what a pool may give of a family, in order.
+func (t *twin) stock(p *world.Pool, f world.Family) []netip.Addr {
+	var list []netip.Addr
+	for _, r := range p.Ranges {
+		if world.FamilyOf(r.From()) != f {
+			continue
+		}
+		for a := r.From(); a.IsValid() && !r.To().Less(a); a = a.Next() {
+			excluded := slices.ContainsFunc(p.Exclude, func(r netipx.IPRange) bool { return r.Contains(a) })
+			ends := a.String()
+			bad := p.AvoidBuggyIPs && f == world.IPv4 && (strings.HasSuffix(ends, ".0") || strings.HasSuffix(ends, ".255"))
+			if t.inPool(a) == p && !excluded && !bad && !t.blocked(a) && !slices.Contains(list, a) {
+				list = append(list, a)
+			}
+		}
+	}
+	return list
+}
+
+func (t *twin) free(p *world.Pool, f world.Family) []netip.Addr {
+	return slices.DeleteFunc(t.stock(p, f), func(a netip.Addr) bool { _, taken := t.holder[a]; return taken })
+}
+
+// best is the free address, of the first sixteen, whose shard has the fewest.
+func (t *twin) best(p *world.Pool, f world.Family) netip.Addr {
+	load := map[world.ShardID]int{}
+	for a := range t.holder {
+		name := ""
+		if p := t.inPool(a); p != nil {
+			name = p.Name
+		}
+		if id, ok := t.shardOf(name, a); ok {
+			load[id]++
+		}
+	}
+	of := func(a netip.Addr) int {
+		id, ok := t.shardOf(p.Name, a)
+		if !ok {
+			return 0
+		}
+		return load[id]
+	}
+	free := t.free(p, f)
+	free = free[:min(16, len(free))]
+	return slices.MinFunc(free, func(a, b netip.Addr) int { return of(a) - of(b) })
+}
+
+func wants(s *world.Service) []world.Family {
+	if s.FamilyPolicy == world.SingleStack {
+		return s.Families[:1]
+	}
+	return s.Families
+}
+
+func (t *twin) allocate(held map[world.Key][]netip.Addr) map[world.Key]twinOutcome {
+	t.holder = map[netip.Addr]world.Key{}
+	has := map[world.Key]map[world.Family]netip.Addr{}
+	services := ipam.ByAge(t.w.Services)
+	for _, s := range services {
+		addrs := held[s.Key]
+		if len(addrs) == 0 {
+			addrs = s.Assigned
+		}
+		has[s.Key] = map[world.Family]netip.Addr{}
+		for _, a := range addrs {
+			f := world.FamilyOf(a)
+			_, taken := t.holder[a]
+			if slices.Contains(wants(s), f) && !has[s.Key][f].IsValid() && !taken {
+				t.holder[a] = s.Key
+				has[s.Key][f] = a
+			}
+		}
+	}
+	for _, s := range services {
+		for _, a := range s.Assigned {
+			if _, taken := t.holder[a]; !taken {
+				t.holder[a] = s.Key
+			}
+		}
+	}
+	out := map[world.Key]twinOutcome{}
+	for _, s := range services {
+		gets := t.serve(s, has[s.Key])
+		var o twinOutcome
+		for _, f := range wants(s) {
+			if a, ok := gets[f]; ok {
+				if p := t.inPool(a); p != nil && o.addrs == nil {
+					o.pool = p.Name
+				}
+				o.addrs = append(o.addrs, a)
+				t.holder[a] = s.Key
+			}
+		}
+		out[s.Key] = o
+	}
+	return out
+}
+
+func (t *twin) serve(s *world.Service, has map[world.Family]netip.Addr) map[world.Family]netip.Addr {
+	asked, ok := t.request(s, has)
+	if !ok || len(s.Problems) > 0 {
+		return has
+	}
+	gets := map[world.Family]netip.Addr{}
+	var missing []world.Family
+	for _, f := range wants(s) {
+		a, have := has[f]
+		if have {
+			gets[f] = a
+		}
+		switch {
+		case asked[f].IsValid():
+			gets[f] = asked[f]
+		case !have, t.elsewhere(s, a):
+			missing = append(missing, f)
+		}
+	}
+	pools := t.pools(s, gets)
+	chosen := map[world.Family]*world.Pool{}
+	for _, p := range slices.Backward(pools) {
+		for _, f := range missing {
+			if len(t.free(p, f)) > 0 {
+				chosen[f] = p
+			}
+		}
+	}
+	for _, p := range slices.Backward(pools) {
+		if !slices.ContainsFunc(missing, func(f world.Family) bool { return len(t.free(p, f)) == 0 }) {
+			for _, f := range missing {
+				chosen[f] = p
+			}
+		}
+	}
+	if s.FamilyPolicy == world.RequireDualStack && len(has) == 0 && len(chosen) < len(missing) {
+		return nil
+	}
+	for _, f := range missing {
+		if p := chosen[f]; p != nil {
+			gets[f] = t.best(p, f)
+			t.holder[gets[f]] = s.Key
+		}
+	}
+	return gets
+}
+
+func (t *twin) elsewhere(s *world.Service, a netip.Addr) bool {
+	if s.RequestedPool == "" || t.inPool(a) == nil {
+		return false
+	}
+	p := t.named(s.RequestedPool)
+	return p == nil || !slices.ContainsFunc(p.Ranges, func(r netipx.IPRange) bool { return r.Contains(a) })
+}
+
+func (t *twin) named(name string) *world.Pool {
+	for _, p := range t.w.Pools {
+		if p.Name == name {
+			return p
+		}
+	}
+	return nil
+}
+
+func gives(p *world.Pool) bool { return p != nil && !p.Disabled && len(p.Problems) == 0 }
+
+func (t *twin) pools(s *world.Service, gets map[world.Family]netip.Addr) []*world.Pool {
+	if s.RequestedPool != "" {
+		if p := t.named(s.RequestedPool); gives(p) {
+			return []*world.Pool{p}
+		}
+		return nil
+	}
+	var list []*world.Pool
+	for _, f := range wants(s) {
+		p := t.inPool(gets[f])
+		if gives(p) && (p.AutoAssign || slices.Contains(s.Requested, gets[f])) {
+			list = append(list, p)
+		}
+	}
+	for _, p := range slices.SortedFunc(slices.Values(t.w.Pools), func(a, b *world.Pool) int { return strings.Compare(a.Name, b.Name) }) {
+		if gives(p) && p.AutoAssign {
+			list = append(list, p)
+		}
+	}
+	return list
+}
+
+func (t *twin) request(s *world.Service, has map[world.Family]netip.Addr) (map[world.Family]netip.Addr, bool) {
+	asked := map[world.Family]netip.Addr{}
+	for _, a := range s.Requested {
+		f := world.FamilyOf(a)
+		if !slices.Contains(wants(s), f) || asked[f].IsValid() && asked[f] != a {
+			return nil, false
+		}
+		asked[f] = a
+		if has[f] == a {
+			continue
+		}
+		p := t.inPool(a)
+		k, taken := t.holder[a]
+		if !gives(p) || s.RequestedPool != "" && p.Name != s.RequestedPool || !slices.Contains(t.stock(p, f), a) || taken && k != s.Key {
+			return nil, false
+		}
+	}
+	return asked, true
+}

@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package convert_test
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"golang.org/x/tools/txtar"
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/yaml"
+
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube/convert"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
+)
+
+var update = flag.Bool("update", false, "rewrite the goldens")
+
+// objects are the manifests of one golden.
+type objects struct {
+	services []*corev1.Service
+	slices   []*discoveryv1.EndpointSlice
+	nodes    []*corev1.Node
+	pools    []*v1alpha1.IPAddressPool
+	domains  []*v1alpha1.L2Domain
+}
+
+// TestGolden reads the manifests of each file of testdata and compares what they become.
+// A file options has the options that are not as usual.
+func TestGolden(t *testing.T) {
+	files, err := filepath.Glob("testdata/*.txtar")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("goldens: %v %v", files, err)
+	}
+	for _, file := range files {
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".txtar"), func(t *testing.T) {
+			archive, err := txtar.ParseFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			options := convert.Options{DefaultClass: true, MetalLBAnnotations: true}
+			var in objects
+			var want *txtar.File
+			for i, f := range archive.Files {
+				switch f.Name {
+				case "want":
+					want = &archive.Files[i]
+				case "options":
+					unmarshal(t, f.Data, &options)
+				default:
+					in.read(t, f.Data)
+				}
+			}
+			got := in.converted(t, options)
+			if *update {
+				want.Data = []byte(got)
+				if err := os.WriteFile(file, txtar.Format(archive), 0o600); err != nil {
+					t.Fatal(err)
+				}
+				return
+			}
+			if diff := cmp.Diff(string(want.Data), got); diff != "" {
+				t.Errorf("want -, got +:\n%s", diff)
+			}
+		})
+	}
+}
+
+func (o *objects) read(t *testing.T, manifests []byte) {
+	for document := range strings.SplitSeq(string(manifests), "\n---\n") {
+		var kind metav1.TypeMeta
+		data := []byte(document)
+		unmarshal(t, data, &kind)
+		switch kind.Kind {
+		case "Service":
+			o.services = append(o.services, parsed[corev1.Service](t, data))
+		case "EndpointSlice":
+			o.slices = append(o.slices, parsed[discoveryv1.EndpointSlice](t, data))
+		case "Node":
+			o.nodes = append(o.nodes, parsed[corev1.Node](t, data))
+		case "IPAddressPool":
+			o.pools = append(o.pools, parsed[v1alpha1.IPAddressPool](t, data))
+		case "L2Domain":
+			o.domains = append(o.domains, parsed[v1alpha1.L2Domain](t, data))
+		default:
+			t.Fatalf("kind %q is none of ours", kind.Kind)
+		}
+	}
+}
+
+func parsed[T any](t *testing.T, data []byte) *T {
+	out := new(T)
+	unmarshal(t, data, out)
+	return out
+}
+
+func unmarshal(t *testing.T, data []byte, into any) {
+	t.Helper()
+	if err := yaml.Unmarshal(data, into); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (o *objects) converted(t *testing.T, options convert.Options) string {
+	var out strings.Builder
+	for _, s := range o.services {
+		w, ours := convert.Service(s, o.slices, options)
+		if !ours {
+			fmt.Fprintf(&out, "%s: not ours\n", s.Name)
+			continue
+		}
+		dump(t, &out, s.Name, w)
+	}
+	for _, n := range o.nodes {
+		dump(t, &out, n.Name, convert.Node(n))
+	}
+	for _, p := range o.pools {
+		dump(t, &out, p.Name, convert.Pool(p))
+		for _, limit := range convert.PoolLimits(p) {
+			fmt.Fprintf(&out, "Limit: %s\n", limit)
+		}
+	}
+	for _, d := range o.domains {
+		dump(t, &out, d.Name, convert.Domain(d, o.pools, o.nodes))
+	}
+	return out.String()
+}
+
+// dump writes the fields that are not zero, except for those that all objects have.
+func dump(t *testing.T, out *strings.Builder, name string, value any) {
+	data, err := yaml.Marshal(value)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var fields map[string]any
+	unmarshal(t, data, &fields)
+	for _, usual := range []string{"Key", "Name", "UID", "Created"} {
+		delete(fields, usual)
+	}
+	for field, v := range fields {
+		if slices.Contains([]string{"", "0", "false", "<nil>", "[]"}, fmt.Sprint(v)) {
+			delete(fields, field)
+		}
+	}
+	if s, ok := value.(*world.Service); ok {
+		fields["Families"] = fmt.Sprintf("%v", s.Families) // YAML would take the bytes for binary
+	}
+	if data, err = yaml.Marshal(fields); err != nil {
+		t.Fatal(err)
+	}
+	fmt.Fprintf(out, "%s:\n  %s\n", name, strings.ReplaceAll(strings.TrimSpace(string(data)), "\n", "\n  "))
+}

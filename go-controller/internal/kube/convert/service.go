@@ -1,0 +1,269 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package convert
+
+import (
+	"cmp"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
+)
+
+// Options says which Services are ours and which spellings are read.
+type Options struct {
+	// DefaultClass serves Services without spec.loadBalancerClass beside those of our own class.
+	DefaultClass bool
+	// MetalLBAnnotations reads the metallb.io and metallb.universe.tf spellings too.
+	MetalLBAnnotations bool
+}
+
+// Service reads a Service and its EndpointSlices; false if it is not ours to serve: another
+// type or class, or being deleted.
+func Service(s *corev1.Service, endpoints []*discoveryv1.EndpointSlice, o Options) (*world.Service, bool) {
+	if !Ours(s, o) {
+		return nil, false
+	}
+	r := serviceReader{service: s, options: o, out: &world.Service{
+		Key:            world.Key{Namespace: s.Namespace, Name: s.Name},
+		UID:            string(s.UID),
+		Created:        s.CreationTimestamp.Time,
+		Families:       families(s),
+		FamilyPolicy:   familyPolicy(s),
+		Assigned:       Assigned(s),
+		Ports:          servicePorts(s),
+		ClientAffinity: s.Spec.SessionAffinity == corev1.ServiceAffinityClientIP,
+		LocalPolicy:    s.Spec.ExternalTrafficPolicy == corev1.ServiceExternalTrafficPolicyLocal,
+	}}
+	r.readRequests()
+	r.readSourceRanges()
+	r.readLimits()
+	r.out.Slices = endpointSlices(endpoints)
+	return r.out, true
+}
+
+// Ours tells whether a Service is of type LoadBalancer, of a class that we serve and not being deleted.
+func Ours(s *corev1.Service, o Options) bool {
+	if s.Spec.Type != corev1.ServiceTypeLoadBalancer || s.DeletionTimestamp != nil {
+		return false
+	}
+	if s.Spec.LoadBalancerClass == nil {
+		return o.DefaultClass
+	}
+	return *s.Spec.LoadBalancerClass == v1alpha1.LoadBalancerClass
+}
+
+// Assigned returns the addresses in the status of a Service, in their order. Ingress
+// points by host name are other implementations' and are left out.
+func Assigned(s *corev1.Service) []netip.Addr {
+	var addrs []netip.Addr
+	for _, ingress := range s.Status.LoadBalancer.Ingress {
+		if a, err := netip.ParseAddr(ingress.IP); err == nil {
+			addrs = append(addrs, a.Unmap())
+		}
+	}
+	return addrs
+}
+
+// families are those of spec.ipFamilies; API servers before dual stack, and objects
+// written by hand, tell them by their cluster addresses only.
+func families(s *corev1.Service) []world.Family {
+	var out []world.Family
+	for _, f := range s.Spec.IPFamilies {
+		if f == corev1.IPv6Protocol {
+			out = append(out, world.IPv6)
+		} else {
+			out = append(out, world.IPv4)
+		}
+	}
+	if len(out) > 0 {
+		return out
+	}
+	for _, text := range append(slices.Clone(s.Spec.ClusterIPs), s.Spec.ClusterIP) {
+		a, err := netip.ParseAddr(text)
+		if err == nil && !slices.Contains(out, world.FamilyOf(a)) {
+			out = append(out, world.FamilyOf(a))
+		}
+	}
+	if len(out) > 0 {
+		return out
+	}
+	return []world.Family{world.IPv4}
+}
+
+func familyPolicy(s *corev1.Service) world.FamilyPolicy {
+	if s.Spec.IPFamilyPolicy == nil {
+		return world.SingleStack
+	}
+	switch *s.Spec.IPFamilyPolicy {
+	case corev1.IPFamilyPolicyPreferDualStack:
+		return world.PreferDualStack
+	case corev1.IPFamilyPolicyRequireDualStack:
+		return world.RequireDualStack
+	case corev1.IPFamilyPolicySingleStack:
+	}
+	return world.SingleStack
+}
+
+func servicePorts(s *corev1.Service) []world.Port {
+	ports := make([]world.Port, 0, len(s.Spec.Ports))
+	for _, p := range s.Spec.Ports {
+		ports = append(ports, world.Port{
+			Name:     p.Name,
+			Protocol: world.Protocol(cmp.Or(p.Protocol, corev1.ProtocolTCP)),
+			Port:     uint16(p.Port), //nolint:gosec // the API server admits 1-65535
+		})
+	}
+	return ports
+}
+
+// serviceReader gathers what the user asked for, with the problems found on the way.
+type serviceReader struct {
+	service *corev1.Service
+	options Options
+	out     *world.Service
+}
+
+func (r *serviceReader) problem(format string, args ...any) {
+	r.out.Problems = append(r.out.Problems, fmt.Sprintf(format, args...))
+}
+
+func (r *serviceReader) limit(format string, args ...any) {
+	r.out.Limits = append(r.out.Limits, fmt.Sprintf(format, args...))
+}
+
+// setting is one spelling of something that a user asks for.
+type setting struct{ field, value string }
+
+func annotationField(name string) string { return fmt.Sprintf("metadata.annotations[%s]", name) }
+
+// annotation finds a setting under our spelling or else, when switched on, MetalLB's.
+func (r *serviceReader) annotation(ours string, metallb ...string) (setting, bool) {
+	names := []string{ours}
+	if r.options.MetalLBAnnotations {
+		names = append(names, metallb...)
+	}
+	for _, name := range names {
+		if value := strings.TrimSpace(r.service.Annotations[name]); value != "" {
+			return setting{annotationField(name), value}, true
+		}
+	}
+	return setting{}, false
+}
+
+func (r *serviceReader) readRequests() {
+	if pool, ok := r.annotation(v1alpha1.AnnotationAddressPool,
+		v1alpha1.AnnotationMetalLBAddressPool, v1alpha1.AnnotationMetalLBLegacyAddressPool); ok {
+		r.out.RequestedPool = pool.value
+	}
+	request, annotated := r.annotation(v1alpha1.AnnotationLoadBalancerIPs,
+		v1alpha1.AnnotationMetalLBLoadBalancerIPs, v1alpha1.AnnotationMetalLBLegacyLoadBalancerIPs)
+	if annotated {
+		r.out.Requested = r.requested(request)
+	}
+	field := setting{"spec.loadBalancerIP", r.service.Spec.LoadBalancerIP}
+	if field.value == "" {
+		return
+	}
+	addrs := r.requested(field)
+	switch {
+	case !annotated:
+		r.out.Requested = addrs
+	case addrs != nil && r.out.Requested != nil && !sameAddrs(addrs, r.out.Requested):
+		r.problem("%s: %q asks for other addresses than %s: %q; keep one of them",
+			field.field, field.value, request.field, request.value)
+	}
+}
+
+// requested reads a comma list of addresses, at most one a family, of the Service's
+// families; nil, and a problem, if it can't.
+func (r *serviceReader) requested(s setting) []netip.Addr {
+	var addrs []netip.Addr
+	for text := range strings.SplitSeq(s.value, ",") {
+		a, err := netip.ParseAddr(strings.TrimSpace(text))
+		switch {
+		case err != nil:
+			r.problem("%s: %q is not an IP address", s.field, strings.TrimSpace(text))
+			return nil
+		case a.Zone() != "" || a.Is4In6():
+			r.problem("%s: %q is neither a plain IPv4 nor a plain IPv6 address", s.field, strings.TrimSpace(text))
+			return nil
+		case !slices.Contains(r.out.Families, world.FamilyOf(a)):
+			r.problem("%s: %q is an %s address, but the Service has the families %v (spec.ipFamilies)",
+				s.field, a, world.FamilyOf(a), r.out.Families)
+			return nil
+		case slices.ContainsFunc(addrs, func(b netip.Addr) bool { return world.FamilyOf(a) == world.FamilyOf(b) }):
+			r.problem("%s: %q has more than one %s address", s.field, s.value, world.FamilyOf(a))
+			return nil
+		}
+		addrs = append(addrs, a)
+	}
+	return addrs
+}
+
+func sameAddrs(a, b []netip.Addr) bool {
+	return slices.Equal(
+		slices.SortedFunc(slices.Values(a), netip.Addr.Compare),
+		slices.SortedFunc(slices.Values(b), netip.Addr.Compare))
+}
+
+// readSourceRanges fails closed: an address that admits clients whom the user shut out
+// must not be announced.
+func (r *serviceReader) readSourceRanges() {
+	source := setting{"spec.loadBalancerSourceRanges", strings.Join(r.service.Spec.LoadBalancerSourceRanges, ",")}
+	if source.value == "" {
+		name := corev1.AnnotationLoadBalancerSourceRangesKey
+		source = setting{annotationField(name), strings.TrimSpace(r.service.Annotations[name])}
+	}
+	if source.value == "" {
+		return
+	}
+	for text := range strings.SplitSeq(source.value, ",") {
+		p, err := netip.ParsePrefix(strings.TrimSpace(text))
+		if err != nil {
+			r.problem("%s: %q is not a CIDR", source.field, strings.TrimSpace(text))
+			p = netip.Prefix{} // admits nobody, where no range at all would admit everyone
+		}
+		r.out.SourceRanges = append(r.out.SourceRanges, p.Masked())
+	}
+	if Restricted(r.out) {
+		r.problem("%s: %q can't be enforced by this release, so the Service is not announced; "+
+			"remove the field to admit every client", source.field, source.value)
+	}
+}
+
+// Restricted tells whether a Service admits only some clients. A range that could not be
+// read (the zero Prefix) admits nobody.
+func Restricted(s *world.Service) bool {
+	return slices.ContainsFunc(s.SourceRanges, func(p netip.Prefix) bool { return p.Bits() != 0 })
+}
+
+// readLimits names the fields that are served in part and whose user loses nothing by it.
+func (r *serviceReader) readLimits() {
+	spec := &r.service.Spec
+	if r.out.LocalPolicy {
+		r.limit("spec.externalTrafficPolicy: Local is served like Cluster: endpoints on all nodes take traffic; " +
+			"they see the client's own address all the same")
+	}
+	if len(spec.ExternalIPs) > 0 {
+		r.limit("spec.externalIPs: %s are not announced", strings.Join(spec.ExternalIPs, ","))
+	}
+	if key, ok := r.annotation(v1alpha1.AnnotationAllowSharedIP,
+		v1alpha1.AnnotationMetalLBAllowSharedIP, v1alpha1.AnnotationMetalLBLegacyAllowSharedIP); ok {
+		r.limit("%s: %q: addresses are not shared; the Service gets one of its own", key.field, key.value)
+	}
+	if spec.TrafficDistribution != nil {
+		r.limit("spec.trafficDistribution: %s has no effect on traffic from outside the cluster", *spec.TrafficDistribution)
+	}
+	if c := spec.SessionAffinityConfig; c != nil && c.ClientIP != nil && c.ClientIP.TimeoutSeconds != nil &&
+		r.out.ClientAffinity && *c.ClientIP.TimeoutSeconds != corev1.DefaultClientIPServiceAffinitySeconds {
+		r.limit("spec.sessionAffinityConfig.clientIP.timeoutSeconds: %d: a client keeps its endpoint for as long as "+
+			"the set of endpoints stays the same", *c.ClientIP.TimeoutSeconds)
+	}
+}

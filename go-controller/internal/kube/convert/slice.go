@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package convert
+
+import (
+	"cmp"
+	"net/netip"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
+)
+
+// SliceOwner returns the Service that an EndpointSlice belongs to; false if it belongs to none.
+func SliceOwner(s *discoveryv1.EndpointSlice) (world.Key, bool) {
+	name := s.Labels[discoveryv1.LabelServiceName]
+	return world.Key{Namespace: s.Namespace, Name: name}, name != ""
+}
+
+// Slice reads an EndpointSlice; false for slices of host names, which no proxy serves.
+func Slice(s *discoveryv1.EndpointSlice) (*world.Slice, bool) {
+	out := &world.Slice{Family: world.IPv4}
+	switch s.AddressType {
+	case discoveryv1.AddressTypeIPv4:
+	case discoveryv1.AddressTypeIPv6:
+		out.Family = world.IPv6
+	case discoveryv1.AddressTypeFQDN:
+		return nil, false
+	default:
+		return nil, false
+	}
+	for _, p := range s.Ports {
+		// A port without a number means "all ports" and is not defined for Services.
+		if p.Port == nil {
+			continue
+		}
+		port := world.Port{Protocol: world.TCP, Port: uint16(*p.Port)} //nolint:gosec // the API server admits 1-65535
+		if p.Name != nil {
+			port.Name = *p.Name
+		}
+		if p.Protocol != nil {
+			port.Protocol = world.Protocol(cmp.Or(*p.Protocol, corev1.ProtocolTCP))
+		}
+		out.Ports = append(out.Ports, port)
+	}
+	for i := range s.Endpoints {
+		if e, ok := endpoint(&s.Endpoints[i]); ok {
+			out.Endpoints = append(out.Endpoints, e)
+		}
+	}
+	return out, true
+}
+
+// endpoint takes the first address only: the API gives the others no meaning
+// (discovery/v1, Endpoint.Addresses). Conditions that are not told have the defaults of KEP-1672.
+func endpoint(e *discoveryv1.Endpoint) (world.Endpoint, bool) {
+	if len(e.Addresses) == 0 {
+		return world.Endpoint{}, false
+	}
+	addr, err := netip.ParseAddr(e.Addresses[0])
+	if err != nil {
+		return world.Endpoint{}, false
+	}
+	out := world.Endpoint{Addr: addr.Unmap(), Ready: told(e.Conditions.Ready, true)}
+	out.Serving = told(e.Conditions.Serving, out.Ready)
+	out.Terminating = told(e.Conditions.Terminating, false)
+	if e.NodeName != nil {
+		out.Node = *e.NodeName
+	}
+	return out, true
+}
+
+func told(value *bool, unknown bool) bool {
+	if value == nil {
+		return unknown
+	}
+	return *value
+}
+
+func endpointSlices(in []*discoveryv1.EndpointSlice) []*world.Slice {
+	in = slices.SortedFunc(slices.Values(in), func(a, b *discoveryv1.EndpointSlice) int { return cmp.Compare(a.Name, b.Name) })
+	var out []*world.Slice
+	for _, s := range in {
+		if slice, ok := Slice(s); ok {
+			out = append(out, slice)
+		}
+	}
+	return out
+}

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package place_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/ipam"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/place"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world/worldtest"
+)
+
+func BenchmarkSpots10000(b *testing.B) {
+	w := worldtest.Large(10_000, 20)
+	l := place.Lay(w)
+	a := ipam.Allocate(w, nil, l.ShardOf)
+	b.ReportAllocs()
+	for b.Loop() {
+		l.Spots(w, a)
+	}
+}
+
+// All nodes of a large cluster may be gateways.
+func BenchmarkLay2000Nodes(b *testing.B) {
+	w := worldtest.Large(0, 0)
+	for i := range 2_000 {
+		n := &world.Node{Name: fmt.Sprintf("worker-%d", i), Chassis: fmt.Sprintf("c-%d", i)}
+		w.Nodes = append(w.Nodes, n)
+		w.Domains[0].Nodes = append(w.Domains[0].Nodes, n.Name)
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		place.Lay(w)
+	}
+}

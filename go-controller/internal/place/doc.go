@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package place decides where addresses live: which shards a layer 2 domain has, which
+// nodes may carry each shard and in which order, and which shard an address is in.
+//
+// Invariants:
+//   - The address decides the shard: a rendezvous hash over the shards of its domain,
+//     the same in every release. Nothing about the placement is stored anywhere.
+//   - VIPs of a domain that share a backend (address, protocol, target port) are in one
+//     shard: the return path of a backend leads through one router. They follow the
+//     oldest of them.
+//   - The gateways of a domain are each the first of about the same number of shards, and
+//     the shards of one that fails go to different others.
+//   - Who carries a shard now stays its first gateway while it may, unless the domain
+//     says preempt: neither a restart of ours nor a gateway that returns moves anything.
+//   - A node more or less changes the first gateway of few shards, and a shard more or
+//     less the shard of few addresses.
+package place

@@ -1,0 +1,246 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package place_test
+
+import (
+	"bytes"
+	"math/rand/v2"
+	"net/netip"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/ipam"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/place"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/plan"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world/worldtest"
+)
+
+// decision is all that follows from a world.
+type decision struct {
+	layout *place.Layout
+	alloc  *ipam.Allocation
+	spots  *place.Spots
+	fabric *plan.Fabric
+	plans  map[world.Key]*plan.Service
+}
+
+func decide(w *world.Snapshot, held map[world.Key][]netip.Addr) decision {
+	d := decision{layout: place.Lay(w), plans: map[world.Key]*plan.Service{}}
+	d.alloc = ipam.Allocate(w, held, d.layout.ShardOf)
+	d.spots = d.layout.Spots(w, d.alloc)
+	d.fabric = d.layout.Fabric(w, d.spots)
+	for _, s := range w.Services {
+		d.plans[s.Key] = plan.For(s, d.spots.VIPs(s.Key))
+	}
+	return d
+}
+
+func property(f *testing.F, check func(t *testing.T, w *world.Snapshot, held map[world.Key][]netip.Addr)) {
+	f.Helper()
+	r := rand.New(rand.NewPCG(7, 8))
+	for range 300 {
+		choices := make([]byte, 200+r.IntN(300))
+		for i := range choices {
+			choices[i] = byte(r.Uint32())
+		}
+		f.Add(choices)
+	}
+	f.Fuzz(func(t *testing.T, choices []byte) {
+		w, held := worldtest.Random(bytes.Clone(choices))
+		check(t, w, held)
+	})
+}
+
+var exact = cmp.Options{
+	cmpopts.EquateComparable(netip.Addr{}, netip.Prefix{}, netip.AddrPort{}), cmpopts.EquateEmpty(),
+	cmpopts.IgnoreUnexported(place.Layout{}, place.Domain{}, place.Spots{}, ipam.Allocation{}), cmp.AllowUnexported(decision{}),
+}
+
+func FuzzOrderIndependent(f *testing.F) {
+	property(f, func(t *testing.T, w *world.Snapshot, held map[world.Key][]netip.Addr) {
+		before := decide(w, held)
+		slices.Reverse(w.Pools)
+		slices.Reverse(w.Domains)
+		slices.Reverse(w.Nodes)
+		for _, d := range w.Domains {
+			slices.Reverse(d.Nodes)
+			slices.Reverse(d.Pools)
+		}
+		for _, s := range w.Services {
+			slices.Reverse(s.Slices)
+			for _, slice := range s.Slices {
+				slices.Reverse(slice.Endpoints)
+			}
+		}
+		slices.Reverse(w.Services)
+		if d := cmp.Diff(before, decide(w, held), exact); d != "" {
+			t.Errorf("another order, another decision:\n%s", d)
+		}
+	})
+}
+
+// carried is a VIP with its backends; root is the number of the oldest VIP that it is
+// tied to by shared backends.
+type carried struct {
+	plan.VIP
+	backends map[string]bool
+	root     int
+}
+
+// carriedVIPs lists the VIPs that are carried, the oldest first, tied together the slow way.
+func carriedVIPs(w *world.Snapshot, d decision) []*carried {
+	var vips []*carried
+	for _, s := range ipam.ByAge(w.Services) {
+		for _, v := range d.spots.VIPs(s.Key) {
+			c := &carried{VIP: v, backends: map[string]bool{}, root: len(vips)}
+			for _, l := range d.plans[s.Key].Listeners {
+				for _, b := range l.Backends {
+					if l.VIP == v.Addr {
+						c.backends[string(l.Protocol)+b.Addr.String()] = true
+					}
+				}
+			}
+			vips = append(vips, c)
+		}
+	}
+	// As often as there are VIPs, each takes over the smallest root of its neighbours.
+	for range vips {
+		for _, a := range vips {
+			for _, b := range vips {
+				if a.shares(b) {
+					a.root = min(a.root, b.root)
+				}
+			}
+		}
+	}
+	return vips
+}
+
+func (c *carried) shares(o *carried) bool {
+	for b := range c.backends {
+		if o.backends[b] {
+			return true
+		}
+	}
+	return false
+}
+
+// VIPs that share a backend are in one shard, and each VIP that has a shard is in the
+// hash shard of the oldest VIP that it is tied to.
+func FuzzSharedBackends(f *testing.F) {
+	property(f, func(t *testing.T, w *world.Snapshot, held map[world.Key][]netip.Addr) {
+		d := decide(w, held)
+		vips := carriedVIPs(w, d)
+		for _, v := range vips {
+			oldest := vips[v.root].VIP
+			want, ok := d.layout.ShardOf(d.alloc.PoolOf(oldest.Addr), oldest.Addr)
+			if !ok || v.Shard != want {
+				t.Errorf("%s is in %v, but %s, to which it is tied, in %v (%t)", v.Addr, v.Shard, oldest.Addr, want, ok)
+			}
+		}
+	})
+}
+
+// The fabric has every shard that a plan names, with gateways, and an anchor for each
+// family in it that is one of its VIPs.
+func FuzzFabric(f *testing.F) {
+	property(f, func(t *testing.T, w *world.Snapshot, held map[world.Key][]netip.Addr) {
+		d := decide(w, held)
+		vips := map[world.ShardID]map[netip.Addr]bool{}
+		families := map[world.ShardID]map[world.Family]bool{}
+		for _, v := range carriedVIPs(w, d) {
+			if vips[v.Shard] == nil {
+				vips[v.Shard], families[v.Shard] = map[netip.Addr]bool{}, map[world.Family]bool{}
+			}
+			vips[v.Shard][v.Addr] = true
+			families[v.Shard][world.FamilyOf(v.Addr)] = true
+		}
+		for _, domain := range d.fabric.Domains {
+			for _, s := range domain.Shards {
+				if len(s.Gateways) == 0 {
+					t.Errorf("shard %v has no gateway", s.ID)
+				}
+				if len(s.Anchors) != len(families[s.ID]) {
+					t.Errorf("shard %v: anchors %v for VIPs %v", s.ID, s.Anchors, vips[s.ID])
+				}
+				for _, anchor := range s.Anchors {
+					if !vips[s.ID][anchor.Addr()] {
+						t.Errorf("shard %v: anchor %v is none of its VIPs", s.ID, anchor)
+					}
+				}
+				delete(vips, s.ID)
+			}
+		}
+		if len(vips) > 0 {
+			t.Errorf("the fabric lacks shards that have VIPs: %v", vips)
+		}
+	})
+}
+
+// A plan has a listener for each VIP and port, its VIPs are those that are carried, and
+// there is none without a VIP.
+func FuzzPlan(f *testing.F) {
+	property(f, func(t *testing.T, w *world.Snapshot, held map[world.Key][]netip.Addr) {
+		d := decide(w, held)
+		for _, s := range w.Services {
+			p, vips := d.plans[s.Key], d.spots.VIPs(s.Key)
+			if p == nil && len(vips) == 0 {
+				continue
+			}
+			if p == nil || len(p.VIPs) != len(vips) || len(p.Listeners) != len(vips)*len(s.Ports) {
+				t.Errorf("%s has plan %+v for VIPs %v and ports %v", s.Key, p, vips, s.Ports)
+			}
+		}
+	})
+}
+
+// Restarting with the order that was chosen before changes nothing, and who carries a
+// shard goes on unless the domain says preempt.
+func FuzzNonPreemptive(f *testing.F) {
+	property(f, func(t *testing.T, w *world.Snapshot, _ map[world.Key][]netip.Addr) {
+		before := place.Lay(w)
+		carriersAfter(w, before, false)
+		if d := cmp.Diff(before, place.Lay(w), exact); d != "" {
+			t.Errorf("a restart changes the layout:\n%s", d)
+		}
+		carriersAfter(w, before, true)
+		after := place.Lay(w)
+		for i, d := range before.Domains {
+			for j, s := range d.Shards {
+				want := s.Gateways[0]
+				if last := s.Gateways[len(s.Gateways)-1]; !d.Spec.Preempt && !draining(w, last.Node) {
+					want = last
+				}
+				if got := after.Domains[i].Shards[j].Gateways[0]; want != got && !draining(w, want.Node) {
+					t.Errorf("%v: %v is first, want %v", s.ID, got, want)
+				}
+			}
+		}
+	})
+}
+
+// carriersAfter makes OVN have the order of a layout, and after a failover of all shards
+// the last gateway of each active.
+func carriersAfter(w *world.Snapshot, l *place.Layout, failover bool) {
+	w.Carriers = map[world.ShardID]world.Carrier{}
+	for _, d := range l.Domains {
+		for _, s := range d.Shards {
+			var c world.Carrier
+			for _, g := range s.Gateways {
+				c.Order = append(c.Order, g.Chassis)
+			}
+			if failover {
+				c.Active = c.Order[len(c.Order)-1]
+			}
+			w.Carriers[s.ID] = c
+		}
+	}
+}
+
+func draining(w *world.Snapshot, node string) bool {
+	return slices.ContainsFunc(w.Nodes, func(n *world.Node) bool { return n.Name == node && n.Draining != "" })
+}

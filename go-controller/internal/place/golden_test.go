@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package place_test
+
+import (
+	"fmt"
+	"maps"
+	"net/netip"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/golden"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/ipam"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/place"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/plan"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
+)
+
+func TestGoldens(t *testing.T) {
+	golden.Run(t, "testdata/*.txtar", func(c *golden.Case) string {
+		l := place.Lay(c.World)
+		spots := l.Spots(c.World, ipam.Allocate(c.World, c.Held, l.ShardOf))
+		return layoutText(l, l.Fabric(c.World, spots)) + spotsText(spots)
+	})
+}
+
+func layoutText(l *place.Layout, f *plan.Fabric) string {
+	var out strings.Builder
+	anchors := map[world.ShardID][]netip.Prefix{}
+	for _, d := range f.Domains {
+		for _, s := range d.Shards {
+			anchors[s.ID] = s.Anchors
+		}
+	}
+	for _, d := range l.Domains {
+		fmt.Fprintf(&out, "domain %s\n", d.Spec.Name)
+		for _, s := range d.Shards {
+			fmt.Fprintf(&out, "  shard %d:", s.ID.Index)
+			for _, g := range s.Gateways {
+				fmt.Fprintf(&out, " %s", g.Chassis)
+			}
+			if a := anchors[s.ID]; len(a) > 0 {
+				fmt.Fprintf(&out, ", anchors %v", a)
+			}
+			out.WriteString("\n")
+		}
+		for _, n := range d.LeftOut {
+			fmt.Fprintf(&out, "  left out: %s (%s) %s\n", n.Node, n.Reason, n.Message)
+		}
+		for _, text := range slices.Concat(d.Spec.Problems, d.Problems) {
+			fmt.Fprintf(&out, "  problem: %s\n", text)
+		}
+		for _, text := range d.Remarks {
+			fmt.Fprintf(&out, "  remark: %s\n", text)
+		}
+	}
+	return out.String()
+}
+
+func spotsText(s *place.Spots) string {
+	var out strings.Builder
+	for _, k := range slices.SortedFunc(maps.Keys(s.Services), world.Key.Compare) {
+		for _, spot := range s.Services[k] {
+			if spot.Reason != "" {
+				fmt.Fprintf(&out, "%s: %s (%s) %s\n", k, spot.Addr, spot.Reason, spot.Message)
+				continue
+			}
+			fmt.Fprintf(&out, "%s: %s in %s/%d\n", k, spot.Addr, spot.Shard.Domain, spot.Shard.Index)
+		}
+	}
+	return out.String()
+}

@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package place
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"net/netip"
+	"slices"
+	"testing"
+)
+
+// weights are those of the placement hash for a domain of its own.
+func weights(domain string, shards, nodes int) [][]uint64 {
+	rows := make([][]uint64, shards)
+	for i := range rows {
+		for n := range nodes {
+			rows[i] = append(rows[i], mix(fnv(seed(domain, i), fmt.Sprintf("node-%d", n))))
+		}
+	}
+	return rows
+}
+
+func upTo(n int) []int {
+	list := make([]int, n)
+	for i := range list {
+		list[i] = i
+	}
+	return list
+}
+
+// unevenness reports by how much the counts of a list of nodes differ.
+func unevenness(counts map[int]int, nodes []int) int {
+	least, most := counts[nodes[0]], counts[nodes[0]]
+	for _, n := range nodes {
+		least, most = min(least, counts[n]), max(most, counts[n])
+	}
+	return most - least
+}
+
+// Each gateway is the first of about the same number of shards, and the shards of one
+// that fails go to different others.
+func TestOrderFair(t *testing.T) {
+	for shards := 1; shards <= 12; shards++ {
+		for nodes := 2; nodes <= 10; nodes++ {
+			ranks := order(weights("fair", shards, nodes), upTo(nodes), 0)
+			first := map[int]int{}
+			for _, r := range ranks {
+				first[r[0]]++
+				if sorted := slices.Sorted(slices.Values(r)); !slices.Equal(sorted, upTo(nodes)) {
+					t.Fatalf("%d shards, %d nodes: order %v is not of all nodes", shards, nodes, r)
+				}
+			}
+			if u := unevenness(first, upTo(nodes)); u > 1 {
+				t.Errorf("%d shards, %d nodes: first gateways differ by %d: %v", shards, nodes, u, first)
+			}
+			for failed := range nodes {
+				next := map[int]int{}
+				for _, r := range ranks {
+					if r[0] == failed {
+						next[r[1]]++
+					}
+				}
+				if u := unevenness(next, without(upTo(nodes), failed)); u > 1 {
+					t.Errorf("%d shards, %d nodes: the shards of node %d go to %v", shards, nodes, failed, next)
+				}
+			}
+		}
+	}
+}
+
+// Removing or adding a node changes the first gateway of few shards that have not lost
+// or gained theirs.
+func TestOrderStable(t *testing.T) {
+	var moved, kept int
+	for domain := range 40 {
+		for nodes := 3; nodes <= 10; nodes++ {
+			w := weights(fmt.Sprint(domain), 8, nodes)
+			all := order(w, upTo(nodes), 3)
+			for gone := range nodes {
+				for i, r := range order(w, without(upTo(nodes), gone), 3) {
+					switch all[i][0] {
+					case gone:
+					case r[0]:
+						kept++
+					default:
+						moved++
+					}
+				}
+			}
+		}
+	}
+	if share := float64(moved) / float64(moved+kept); share > 0.12 {
+		t.Errorf("%.0f %% of the shards that could stay move when a node comes or goes, more than 12 %%", 100*share)
+	}
+}
+
+func TestOrderBounded(t *testing.T) {
+	w := weights("bounded", 8, 50)
+	all := order(w, upTo(50), 0)
+	for most := 1; most <= 50; most += 7 {
+		for i, r := range order(w, upTo(50), most) {
+			if !slices.Equal(r, all[i][:most]) {
+				t.Errorf("the first %d gateways of shard %d are %v, want %v", most, i, r, all[i][:most])
+			}
+		}
+	}
+}
+
+func TestHeaviest(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 1))
+	for n := 1; n < 200; n++ {
+		weight := make([]uint64, n)
+		for i := range weight {
+			weight[i] = r.Uint64N(uint64(n))
+		}
+		all := heaviest(weight, upTo(n), n)
+		for _, k := range []int{1, n/5 + 1, n/2 + 1} {
+			if got := heaviest(weight, upTo(n), min(k, n)); !slices.Equal(got, all[:min(k, n)]) {
+				t.Fatalf("heaviest %d of %d are %v, want %v", k, n, got, all[:k])
+			}
+		}
+	}
+}
+
+// The hash itself, in figures: to be kept for ever.
+func TestHashPinned(t *testing.T) {
+	for _, c := range []struct {
+		domain, addr string
+		index        int
+		want         uint64
+	}{
+		{"office", "192.0.2.1", 0, 0x60aa0e8e06e732a4},
+		{"office", "192.0.2.1", 7, 0x47c76dfece644fb9},
+		{"lab", "2001:db8::1", 1, 0x8a8037fe4f4fa281},
+	} {
+		member := netip.MustParseAddr(c.addr).As16()
+		if got := mix(fnv(seed(c.domain, c.index), member[:])); got != c.want {
+			t.Errorf("hash of %s/%d %s is %#x, want %#x", c.domain, c.index, c.addr, got, c.want)
+		}
+	}
+}
+
+// Addresses in a row fall evenly on the shards, and another shard takes only its share.
+func TestHashEven(t *testing.T) {
+	const shards, addrs = 8, 8000
+	var seeds []uint64
+	for i := range shards + 1 {
+		seeds = append(seeds, seed("even", i))
+	}
+	count := make([]int, shards)
+	var moved int
+	a := netip.MustParseAddr("192.168.0.0")
+	for range addrs {
+		i := shardFor(seeds[:shards], a)
+		count[i]++
+		if j := shardFor(seeds, a); j != i {
+			moved++
+			if j != shards {
+				t.Errorf("%s moves from shard %d to %d because shard %d came", a, i, j, shards)
+			}
+		}
+		a = a.Next()
+	}
+	for i, n := range count {
+		if n < addrs/shards*9/10 || n > addrs/shards*11/10 {
+			t.Errorf("shard %d has %d of %d addresses", i, n, addrs)
+		}
+	}
+	if share := addrs / (shards + 1); moved > share*11/10 {
+		t.Errorf("%d addresses move to a new shard, its share is %d", moved, share)
+	}
+}

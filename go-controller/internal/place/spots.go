@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package place
+
+import (
+	"fmt"
+	"net/netip"
+	"strings"
+
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/ipam"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/plan"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
+)
+
+// Spots says where each address of each Service is.
+type Spots struct {
+	// Services has an entry for each Service with an address, its spots in the order of
+	// the addresses.
+	Services map[world.Key][]Spot
+	// anchors are, for each shard in use, the VIPs of the oldest Services, one a family.
+	anchors map[world.ShardID][]netip.Prefix
+}
+
+// Spot is where an address is. With a Reason nothing carries it, and Shard is not set.
+type Spot struct {
+	Addr    netip.Addr
+	Shard   world.ShardID
+	Reason  Reason
+	Message string
+}
+
+// VIPs returns those addresses of a Service that are carried.
+func (s *Spots) VIPs(k world.Key) []plan.VIP {
+	var vips []plan.VIP
+	for _, spot := range s.Services[k] {
+		if spot.Reason == "" {
+			vips = append(vips, plan.VIP{Addr: spot.Addr, Shard: spot.Shard})
+		}
+	}
+	return vips
+}
+
+// vip is an address that a domain can carry. VIPs are numbered by the age of their
+// Services.
+type vip struct {
+	spot   *Spot
+	domain *Domain
+}
+
+// Spots finds the shard of each address that the allocation gave.
+func (l *Layout) Spots(w *world.Snapshot, a *ipam.Allocation) *Spots {
+	s := &Spots{
+		Services: make(map[world.Key][]Spot, len(w.Services)),
+		anchors:  make(map[world.ShardID][]netip.Prefix),
+	}
+	vips := make([]vip, 0, len(w.Services))
+	shared := newSharing(w.Services, a)
+	index := make(map[*Domain]int, len(l.Domains))
+	for i, d := range l.Domains {
+		index[d] = i
+	}
+	for _, svc := range ipam.ByAge(w.Services) {
+		addrs := a.Services[svc.Key].Addrs
+		if len(addrs) == 0 {
+			continue
+		}
+		spots := make([]Spot, len(addrs))
+		for i, addr := range addrs {
+			d, reason, message := l.carrier(a.PoolOf(addr), addr)
+			if reason == "" {
+				other, conflict := shared.add(svc, addr, index[d])
+				if !conflict {
+					vips = append(vips, vip{&spots[i], d})
+				} else {
+					reason, message = ReasonBackendConflict, conflicts(addr, d, vips[other])
+				}
+			}
+			spots[i] = Spot{Addr: addr, Reason: reason, Message: message}
+		}
+		s.Services[svc.Key] = spots
+	}
+	for i, v := range vips {
+		oldest := vips[shared.find(i)]
+		v.spot.Shard = oldest.domain.shard(oldest.spot.Addr)
+		s.anchor(v)
+	}
+	return s
+}
+
+func conflicts(a netip.Addr, d *Domain, older vip) string {
+	return fmt.Sprintf("address %s is in L2Domain %q, but a backend of the Service is behind %s in L2Domain %q already",
+		a, d.Spec.Name, older.spot.Addr, older.domain.Spec.Name)
+}
+
+// anchor makes a VIP an anchor of its shard unless an older one of the family is.
+func (s *Spots) anchor(v vip) {
+	anchors := s.anchors[v.spot.Shard]
+	for _, p := range anchors {
+		if world.FamilyOf(p.Addr()) == world.FamilyOf(v.spot.Addr) {
+			return
+		}
+	}
+	subnet, _ := v.domain.subnet(v.spot.Addr)
+	anchors = append(anchors, netip.PrefixFrom(v.spot.Addr, subnet.Bits()))
+	if len(anchors) == 2 && anchors[1].Addr().Less(anchors[0].Addr()) {
+		anchors[0], anchors[1] = anchors[1], anchors[0]
+	}
+	s.anchors[v.spot.Shard] = anchors
+}
+
+// carrier returns the domain that carries an address of a pool, or why none does.
+func (l *Layout) carrier(pool string, a netip.Addr) (*Domain, Reason, string) {
+	d := l.domain(pool, a)
+	switch {
+	case d == nil && pool == "":
+		return nil, ReasonNoDomain, fmt.Sprintf("address %s is in no pool and in no subnet of an L2Domain", a)
+	case d == nil:
+		return nil, ReasonNoDomain, fmt.Sprintf("no L2Domain has pool %q", pool)
+	case len(d.Spec.Problems) > 0:
+		return nil, ReasonDomainNotReady, fmt.Sprintf("L2Domain %q: %s", d.Spec.Name, strings.Join(d.Spec.Problems, "; "))
+	case len(d.Shards) == 0:
+		return nil, ReasonNoGateway, fmt.Sprintf("L2Domain %q: %s", d.Spec.Name, d.noGateway)
+	}
+	if _, ok := d.subnet(a); !ok {
+		subnets := make([]string, len(d.Spec.Subnets))
+		for i, s := range d.Spec.Subnets {
+			subnets[i] = s.Prefix.String()
+		}
+		return nil, ReasonAddressOutsideSubnets, fmt.Sprintf("address %s is in none of the subnets of L2Domain %q: %s", a, d.Spec.Name, strings.Join(subnets, ", "))
+	}
+	return d, "", ""
+}
+
+// Fabric returns the ground for the Services: all domains without problems of their own.
+func (l *Layout) Fabric(w *world.Snapshot, s *Spots) *plan.Fabric {
+	f := &plan.Fabric{Cluster: w.Cluster}
+	for _, d := range l.Domains {
+		if len(d.Spec.Problems) > 0 {
+			continue
+		}
+		pd := plan.Domain{
+			Name:             d.Spec.Name,
+			PhysicalNetwork:  d.Spec.PhysicalNetwork,
+			VLAN:             d.Spec.VLAN,
+			Subnets:          d.Spec.Subnets,
+			Detect:           d.Spec.Detect,
+			DetectMultiplier: d.Spec.DetectMultiplier,
+		}
+		for _, shard := range d.Shards {
+			pd.Shards = append(pd.Shards, plan.Shard{ID: shard.ID, Gateways: shard.Gateways, Anchors: s.anchors[shard.ID]})
+		}
+		f.Domains = append(f.Domains, pd)
+	}
+	return f
+}

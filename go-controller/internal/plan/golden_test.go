@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package plan_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/golden"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/plan"
+)
+
+// The VIPs are those in the status of the Services.
+func TestGoldens(t *testing.T) {
+	golden.Run(t, "testdata/*.txtar", func(c *golden.Case) string {
+		var out strings.Builder
+		for _, s := range c.World.Services {
+			var vips []plan.VIP
+			for _, a := range s.Assigned {
+				vips = append(vips, plan.VIP{Addr: a})
+			}
+			p := plan.For(s, vips)
+			for _, l := range p.Listeners {
+				fmt.Fprintf(&out, "%s: %s %s %d ->", p.Key, l.VIP, l.Protocol, l.Port)
+				for _, b := range l.Backends {
+					fmt.Fprintf(&out, " %s@%s", b.Addr, b.Node)
+				}
+				out.WriteString("\n")
+			}
+		}
+		return out.String()
+	})
+}

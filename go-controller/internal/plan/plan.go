@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package plan
+
+import (
+	"net/netip"
+	"time"
+
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
+)
+
+// Service is what one Service needs from any dataplane. Listeners and VIPs are sorted;
+// two plans that ask for the same are equal by value.
+type Service struct {
+	Key       world.Key
+	VIPs      []VIP
+	Listeners []Listener
+	// ClientAffinity sends all connections of a client to one backend.
+	ClientAffinity bool
+}
+
+// VIP is an address of a Service and the shard that carries it.
+type VIP struct {
+	Addr  netip.Addr
+	Shard world.ShardID
+}
+
+// Listener is one address, protocol and port that a Service answers on, with the
+// backends behind it. No backends: connections are refused.
+type Listener struct {
+	VIP      netip.Addr
+	Protocol world.Protocol
+	Port     uint16
+	// Backends are sorted and distinct.
+	Backends []Backend
+}
+
+// Backend is an endpoint that takes traffic and the node it runs on.
+type Backend struct {
+	Addr netip.AddrPort
+	Node string
+}
+
+// Fabric is the ground that Services stand on: segments, shards and their gateways.
+type Fabric struct {
+	Cluster world.Cluster
+	// Domains are sorted by name.
+	Domains []Domain
+}
+
+// Domain is a segment with its shards; shards without a VIP have no anchors and need no rows.
+type Domain struct {
+	Name             string
+	PhysicalNetwork  string
+	VLAN             int
+	Subnets          []world.Subnet
+	Detect           time.Duration
+	DetectMultiplier int
+	Shards           []Shard
+}
+
+// Shard is one unit of failover.
+type Shard struct {
+	ID world.ShardID
+	// Gateways by falling preference; the first is to be active.
+	Gateways []Gateway
+	// Anchors are the VIPs, at most one a family, that serve as the router's own
+	// external addresses, with the prefix length of their subnet.
+	Anchors []netip.Prefix
+}
+
+// Gateway is a node that may carry a shard.
+type Gateway struct{ Node, Chassis string }

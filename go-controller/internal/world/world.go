@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package world
+
+import (
+	"cmp"
+	"net/netip"
+	"time"
+
+	"go4.org/netipx"
+)
+
+// Snapshot is one state of the cluster, whole.
+type Snapshot struct {
+	Cluster  Cluster
+	Pools    []*Pool
+	Domains  []*Domain
+	Nodes    []*Node
+	Services []*Service
+	// Carriers says, for each shard that OVN already knows, who carries it now.
+	Carriers map[ShardID]Carrier
+}
+
+// Cluster is what all objects share.
+type Cluster struct {
+	// ID tells this cluster from others on the same segment (the UID of namespace
+	// kube-system); MAC addresses are derived from it.
+	ID string
+	// PodNets are the cluster subnets of OVN-Kubernetes, ServiceNets the ClusterIP ranges.
+	PodNets, ServiceNets []netip.Prefix
+}
+
+// Key names a Service.
+type Key struct{ Namespace, Name string }
+
+func (k Key) String() string { return k.Namespace + "/" + k.Name }
+
+// Compare orders keys by namespace, then name.
+func (k Key) Compare(o Key) int {
+	return cmp.Or(cmp.Compare(k.Namespace, o.Namespace), cmp.Compare(k.Name, o.Name))
+}
+
+// Pool is a set of addresses to give to Services.
+type Pool struct {
+	Name    string
+	Created time.Time
+	// Ranges are the addresses in the order in which the user wrote them, Exclude those of them never given.
+	Ranges, Exclude []netipx.IPRange
+	// AutoAssign lets Services that name neither pool nor address draw from it.
+	AutoAssign bool
+	// AvoidBuggyIPs leaves out IPv4 addresses that end in .0 or .255.
+	AvoidBuggyIPs bool
+	// Disabled keeps what is given and gives nothing new.
+	Disabled bool
+	// Problems are the reasons why this pool can't give addresses (field, value and what is wrong); empty if usable.
+	Problems []string
+}
+
+// Domain is one physical layer 2 segment.
+type Domain struct {
+	Name    string
+	Created time.Time
+	// Pools names the pools whose addresses live on this segment, Nodes the nodes
+	// that the selectors choose; both resolved by the reader.
+	Pools, Nodes []string
+	// PhysicalNetwork is the network name of ovn-bridge-mappings.
+	PhysicalNetwork string
+	// VLAN is the 802.1Q tag, 0 for none.
+	VLAN    int
+	Subnets []Subnet
+	// MaxGateways bounds the gateways of a shard, 0 for no bound.
+	MaxGateways int
+	// Shards is the number of failover units, 0 for the default.
+	Shards int
+	// Detect is the BFD interval between gateways, DetectMultiplier how many may be missed.
+	Detect           time.Duration
+	DetectMultiplier int
+	// Preempt lets a returning gateway take its shards back.
+	Preempt  bool
+	Problems []string
+}
+
+// Subnet is an address range of a segment; Gateway is its next hop, the zero Addr for none.
+type Subnet struct {
+	Prefix  netip.Prefix
+	Gateway netip.Addr
+}
+
+// Node is a machine of the cluster.
+type Node struct {
+	Name string
+	// Chassis is the node's system-id in OVN's southbound database, empty while OVN-Kubernetes has not told it.
+	Chassis string
+	// Addrs are the node's own addresses: never given to a Service.
+	Addrs []netip.Addr
+	// Draining says why the node shall carry nothing (the signal and its value), empty if it may.
+	Draining string
+}
+
+// Protocol is a transport protocol as Service ports spell it.
+type Protocol string
+
+// The protocols that a Service port can have.
+const (
+	TCP  Protocol = "TCP"
+	UDP  Protocol = "UDP"
+	SCTP Protocol = "SCTP"
+)
+
+// Family is an address family.
+type Family uint8
+
+// The address families.
+const (
+	IPv4 Family = 4
+	IPv6 Family = 6
+)
+
+func (f Family) String() string {
+	if f == IPv4 {
+		return "IPv4"
+	}
+	return "IPv6"
+}
+
+// FamilyOf returns the family of an address; 4-in-6 addresses count as IPv4.
+func FamilyOf(a netip.Addr) Family {
+	if a.Unmap().Is4() {
+		return IPv4
+	}
+	return IPv6
+}
+
+// FamilyPolicy says how many families a Service wants (KEP-563).
+type FamilyPolicy uint8
+
+// The values of spec.ipFamilyPolicy.
+const (
+	SingleStack FamilyPolicy = iota
+	PreferDualStack
+	RequireDualStack
+)
+
+// Service is a Service of type LoadBalancer that is ours to serve. Services of other
+// types or classes, and those being deleted, are not in a Snapshot.
+type Service struct {
+	Key     Key
+	UID     string
+	Created time.Time
+	// Families in the order of spec.ipFamilies; at least one.
+	Families     []Family
+	FamilyPolicy FamilyPolicy
+	// Requested are the addresses asked for, RequestedPool the pool; empty for any.
+	Requested     []netip.Addr
+	RequestedPool string
+	// Assigned are the addresses in status.loadBalancer.ingress.
+	Assigned []netip.Addr
+	Ports    []Port
+	// ClientAffinity is sessionAffinity: ClientIP.
+	ClientAffinity bool
+	// LocalPolicy is externalTrafficPolicy: Local.
+	LocalPolicy bool
+	// SourceRanges is loadBalancerSourceRanges; empty admits everyone.
+	SourceRanges []netip.Prefix
+	Slices       []*Slice
+	// Problems are the fields of the object that can't be understood or served (field,
+	// value, what is wrong): the Service gets nothing until they are mended.
+	Problems []string
+	// Limits are fields in use that this release serves only in part; told to the user, otherwise harmless.
+	Limits []string
+}
+
+// Port is a port that a Service listens on. Name ties it to the ports of the slices.
+type Port struct {
+	Name     string
+	Protocol Protocol
+	Port     uint16
+}
+
+// Slice is an EndpointSlice of one family.
+type Slice struct {
+	Family    Family
+	Ports     []Port
+	Endpoints []Endpoint
+}
+
+// Endpoint is one backend with the conditions of KEP-1672.
+type Endpoint struct {
+	Addr                        netip.Addr
+	Node                        string
+	Ready, Serving, Terminating bool
+}
+
+// ShardID names a unit of failover: shard Index of a domain, from 0.
+type ShardID struct {
+	Domain string
+	Index  int
+}
+
+// Compare orders shards by domain, then index.
+func (s ShardID) Compare(o ShardID) int {
+	return cmp.Or(cmp.Compare(s.Domain, o.Domain), cmp.Compare(s.Index, o.Index))
+}
+
+// Carrier is what OVN says of a shard: the chassis that has claimed it (empty if none
+// or unknown), and the chassis of its HA chassis group by descending priority.
+type Carrier struct {
+	Active string
+	Order  []string
+}

@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package worldtest makes worlds for tests: small ones full of conflicts out of fuzzed
+// bytes, and large tidy ones for benchmarks.
+package worldtest
+
+import (
+	"fmt"
+	"net/netip"
+	"time"
+
+	"go4.org/netipx"
+
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
+)
+
+// Source is a stream of choices; an empty one always chooses the first.
+type Source []byte
+
+// N returns a number from 0 to n-1.
+func (s *Source) N(n int) int {
+	if len(*s) == 0 {
+		return 0
+	}
+	b := (*s)[0]
+	*s = (*s)[1:]
+	return int(b) % n
+}
+
+// chance is true in about one of n cases, never for an empty source.
+func (s *Source) chance(n int) bool { return s.N(n) == n-1 }
+
+// span is the number of addresses a family has in a random world. They lie around
+// 10.0.0.255, so that some are buggy.
+const span = 40
+
+// addr returns an address of the small space in which random worlds live.
+func (s *Source) addr(f world.Family) netip.Addr {
+	n := byte(s.N(span))
+	if f == world.IPv4 {
+		first := int(n) + 236
+		return netip.AddrFrom4([4]byte{10, 0, byte(first / 256), byte(first % 256)})
+	}
+	return netip.AddrFrom16([16]byte{0xfd, 15: n})
+}
+
+func (s *Source) family() world.Family {
+	if s.N(2) == 0 {
+		return world.IPv4
+	}
+	return world.IPv6
+}
+
+func (s *Source) ranges(n int) []netipx.IPRange {
+	var list []netipx.IPRange
+	for range n {
+		f := s.family()
+		a, b := s.addr(f), s.addr(f)
+		if b.Less(a) {
+			a, b = b, a
+		}
+		list = append(list, netipx.IPRangeFrom(a, b))
+	}
+	return list
+}
+
+func (s *Source) when() time.Time { return time.Unix(int64(s.N(4)), 0) }
+
+// Random returns a small world in which about everything overlaps, and what is held.
+func Random(s Source) (*world.Snapshot, map[world.Key][]netip.Addr) {
+	w := &world.Snapshot{Carriers: map[world.ShardID]world.Carrier{}}
+	for i := range s.N(4) + 1 {
+		w.Pools = append(w.Pools, s.pool(i))
+	}
+	for i := range s.N(4) {
+		n := &world.Node{Name: fmt.Sprintf("n%d", i), Chassis: fmt.Sprintf("c%d", i)}
+		if s.chance(2) {
+			n.Addrs = []netip.Addr{s.addr(s.family())}
+		}
+		if s.chance(5) {
+			n.Draining = "label"
+		}
+		if s.chance(8) {
+			n.Chassis = ""
+		}
+		w.Nodes = append(w.Nodes, n)
+	}
+	for i := range s.N(3) {
+		w.Domains = append(w.Domains, s.domain(i))
+	}
+	if s.chance(2) {
+		w.Carriers[world.ShardID{Domain: "d0", Index: s.N(3)}] = world.Carrier{Active: fmt.Sprintf("c%d", s.N(4)), Order: []string{fmt.Sprintf("c%d", s.N(4))}}
+	}
+	if s.chance(4) {
+		w.Cluster.PodNets = []netip.Prefix{netip.PrefixFrom(s.addr(world.IPv4), 30).Masked()}
+	}
+	held := map[world.Key][]netip.Addr{}
+	for i := range s.N(12) + 1 {
+		svc := s.service(i)
+		w.Services = append(w.Services, svc)
+		if s.chance(4) {
+			held[svc.Key] = []netip.Addr{s.addr(s.family())}
+		}
+	}
+	return w, held
+}
+
+func (s *Source) pool(i int) *world.Pool {
+	p := &world.Pool{
+		Name: fmt.Sprintf("p%d", i), Created: s.when(), Ranges: s.ranges(s.N(3) + 1), Exclude: s.ranges(s.N(2)),
+		AutoAssign: !s.chance(3), AvoidBuggyIPs: s.chance(3), Disabled: s.chance(5),
+	}
+	if s.chance(8) {
+		p.Problems = []string{"spec.addresses[0]: spoilt"}
+	}
+	return p
+}
+
+func (s *Source) domain(i int) *world.Domain {
+	f := s.family()
+	small := netip.PrefixFrom(s.addr(f), s.addr(f).BitLen()-s.N(6)).Masked()
+	d := &world.Domain{
+		Name: fmt.Sprintf("d%d", i), Created: s.when(), Subnets: []world.Subnet{{Prefix: small}},
+		Nodes: []string{"n0", "n1", "n2"}, Shards: s.N(5), MaxGateways: s.N(4), Preempt: s.chance(3),
+	}
+	if s.chance(2) {
+		d.Subnets[0].Gateway = s.addr(f)
+	}
+	if !s.chance(3) {
+		// Wide enough for all there is.
+		d.Subnets = append(d.Subnets, world.Subnet{Prefix: netip.MustParsePrefix("10.0.0.0/23")}, world.Subnet{Prefix: netip.MustParsePrefix("fd00::/64")})
+	}
+	for p := range 4 {
+		if s.chance(2) {
+			d.Pools = append(d.Pools, fmt.Sprintf("p%d", p))
+		}
+	}
+	if s.chance(8) {
+		d.Problems = []string{"spec.vlan: spoilt"}
+	}
+	return d
+}
+
+func (s *Source) service(i int) *world.Service {
+	svc := &world.Service{Key: world.Key{Namespace: "ns", Name: fmt.Sprintf("s%02d", i)}, Created: s.when()}
+	switch s.N(5) {
+	case 0:
+		svc.Families = []world.Family{world.IPv4}
+	case 1:
+		svc.Families = []world.Family{world.IPv6}
+	default:
+		svc.Families = []world.Family{world.IPv4, world.IPv6}
+		svc.FamilyPolicy = world.PreferDualStack
+		if s.chance(2) {
+			svc.FamilyPolicy = world.RequireDualStack
+		}
+	}
+	for range s.N(3) {
+		svc.Assigned = append(svc.Assigned, s.addr(s.family()))
+	}
+	if s.chance(3) {
+		svc.Requested = append(svc.Requested, s.addr(s.family()))
+	}
+	if s.chance(6) {
+		svc.Requested = append(svc.Requested, s.addr(s.family()))
+	}
+	if s.chance(5) {
+		svc.RequestedPool = fmt.Sprintf("p%d", s.N(5))
+	}
+	if s.chance(12) {
+		svc.Problems = []string{"spec.loadBalancerIP: spoilt"}
+	}
+	svc.Ports = []world.Port{{Protocol: world.TCP, Port: 80}, {Name: "dns", Protocol: world.UDP, Port: 53}}[:s.N(2)+1]
+	for range s.N(3) {
+		svc.Slices = append(svc.Slices, s.slice(s.family()))
+	}
+	return svc
+}
+
+// slice has endpoints out of a few dozen, so that Services share some.
+func (s *Source) slice(f world.Family) *world.Slice {
+	slice := &world.Slice{Family: f, Ports: []world.Port{{Protocol: world.TCP, Port: uint16(8080 + s.N(2))}, {Name: "dns", Protocol: world.UDP, Port: 8080}}}
+	for range s.N(3) {
+		e := world.Endpoint{Addr: s.addr(f), Node: fmt.Sprintf("n%d", s.N(3)), Ready: !s.chance(3)}
+		e.Serving = e.Ready || s.chance(2)
+		e.Terminating = !e.Ready && s.chance(2)
+		slice.Endpoints = append(slice.Endpoints, e)
+	}
+	return slice
+}
+
+// Large returns a world of dual-stack Services, each with its own endpoints, one pool
+// of 10.0.0.0/16 and fd00::/64, and one domain of eight shards on ten nodes.
+func Large(services, endpoints int) *world.Snapshot {
+	start := time.Unix(1_700_000_000, 0)
+	w := &world.Snapshot{
+		Pools: []*world.Pool{{
+			Name: "large", Created: start, AutoAssign: true, AvoidBuggyIPs: true,
+			Ranges: []netipx.IPRange{netipx.MustParseIPRange("10.0.0.0-10.0.255.255"), netipx.RangeOfPrefix(netip.MustParsePrefix("fd00::/64"))},
+		}},
+		Domains: []*world.Domain{{
+			Name: "segment", Created: start, Pools: []string{"large"}, Shards: 8, MaxGateways: 3,
+			Subnets: []world.Subnet{{Prefix: netip.MustParsePrefix("10.0.0.0/16")}, {Prefix: netip.MustParsePrefix("fd00::/64")}},
+		}},
+	}
+	for i := range 10 {
+		name := fmt.Sprintf("node-%d", i)
+		w.Nodes = append(w.Nodes, &world.Node{Name: name, Chassis: "chassis-" + name, Addrs: []netip.Addr{netip.AddrFrom4([4]byte{10, 0, 200, byte(i)})}})
+		w.Domains[0].Nodes = append(w.Domains[0].Nodes, name)
+	}
+	for i := range services {
+		s := &world.Service{
+			Key:     world.Key{Namespace: fmt.Sprintf("team-%d", i%50), Name: fmt.Sprintf("service-%d", i)},
+			Created: start.Add(time.Duration(i/10) * time.Second), Families: []world.Family{world.IPv4},
+			Ports: []world.Port{{Name: "http", Protocol: world.TCP, Port: 80}},
+		}
+		if endpoints > 0 {
+			slice := &world.Slice{Family: world.IPv4, Ports: []world.Port{{Name: "http", Protocol: world.TCP, Port: 8080}}}
+			for j := range endpoints {
+				n := i*endpoints + (j*7)%endpoints
+				slice.Endpoints = append(slice.Endpoints, world.Endpoint{
+					Addr: netip.AddrFrom4([4]byte{172, byte(n >> 16), byte(n >> 8), byte(n)}), Node: w.Nodes[n%10].Name, Ready: true, Serving: true,
+				})
+			}
+			s.Slices = []*world.Slice{slice}
+		}
+		w.Services = append(w.Services, s)
+	}
+	return w
+}
