@@ -1,0 +1,389 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ovn
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+
+	"github.com/ovn-org/libovsdb/ovsdb"
+
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/ovn/rows"
+)
+
+// batch gathers the operations of one transaction.
+type batch struct {
+	view  view
+	ops   []ovsdb.Operation
+	sets  map[set]*change
+	fresh map[rows.Ref]string // UUID names of rows that this transaction inserts, by id and by name
+	named int                 // how many UUID names were given
+	turns map[string]bool     // routers whose epoch this transaction moves on
+	homes map[rows.Ref]record // rows found by name
+}
+
+// set is a column of a row, a set that the batch adds to and takes from.
+type set struct{ table, uuid, column string }
+
+type change struct{ add, remove []any }
+
+// newBatch starts a transaction. It reads the routers before anything else is read: their
+// epochs must be no newer than the load balancers that we see. (The replica takes a
+// transaction of others row by row, but finishes it before it hands out another table.)
+func newBatch(v view) *batch {
+	b := &batch{
+		view: v, sets: map[set]*change{}, fresh: map[rows.Ref]string{},
+		turns: map[string]bool{}, homes: map[rows.Ref]record{},
+	}
+	for _, r := range v.all(rows.Router) {
+		b.homes[rows.Ref{Table: rows.Router, ID: r.text("name")}] = r
+	}
+	return b
+}
+
+// size is the number of changes gathered.
+func (b *batch) size() int {
+	n := len(b.ops)
+	for _, c := range b.sets {
+		n += len(c.add) + len(c.remove)
+	}
+	return n
+}
+
+// operations returns the transaction.
+func (b *batch) operations() []ovsdb.Operation {
+	ops := slices.Clone(b.ops)
+	places := slices.SortedFunc(maps.Keys(b.sets), func(x, y set) int {
+		return cmp.Or(cmp.Compare(x.table, y.table), cmp.Compare(x.uuid, y.uuid), cmp.Compare(x.column, y.column))
+	})
+	for _, p := range places {
+		c := b.sets[p]
+		var mutations []ovsdb.Mutation
+		// Insert first: a set that must not become empty never is.
+		if len(c.add) > 0 {
+			mutations = append(mutations, *ovsdb.NewMutation(p.column, ovsdb.MutateOperationInsert, ovsdb.OvsSet{GoSet: c.add}))
+		}
+		if len(c.remove) > 0 {
+			mutations = append(mutations, *ovsdb.NewMutation(p.column, ovsdb.MutateOperationDelete, ovsdb.OvsSet{GoSet: c.remove}))
+		}
+		if len(mutations) == 0 {
+			continue
+		}
+		ops = append(ops, ovsdb.Operation{Op: ovsdb.OperationMutate, Table: p.table, Where: byUUID(p.uuid), Mutations: mutations})
+	}
+	return ops
+}
+
+func byUUID(uuid string) []ovsdb.Condition {
+	return []ovsdb.Condition{ovsdb.NewCondition("_uuid", ovsdb.ConditionEqual, ovsdb.UUID{GoUUID: uuid})}
+}
+
+func (b *batch) change(s set) *change {
+	c, ok := b.sets[s]
+	if !ok {
+		c = &change{}
+		b.sets[s] = c
+	}
+	return c
+}
+
+// ensure gathers what makes a row exist as wanted.
+func (b *batch) ensure(want rows.Row) error {
+	if have, ok := b.view.row(want.Table, want.ID); ok {
+		return b.update(have, want)
+	}
+	return b.insert(want)
+}
+
+// reconcile gathers what turns the rows that are there into those wanted.
+func (b *batch) reconcile(have []record, want []rows.Row) error {
+	byID := make(map[string]record, len(have))
+	for _, r := range have {
+		id := r.externalIDs()[rows.KeyPrimaryID]
+		if _, double := byID[id]; !double {
+			byID[id] = r
+		} else if err := b.remove(r); err != nil {
+			return err
+		}
+	}
+	for _, w := range want {
+		r, ok := byID[w.ID]
+		delete(byID, w.ID)
+		change := b.insert
+		if ok {
+			change = func(w rows.Row) error { return b.update(r, w) }
+		}
+		if err := change(w); err != nil {
+			return err
+		}
+	}
+	for _, id := range slices.Sorted(maps.Keys(byID)) {
+		if err := b.remove(byID[id]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (b *batch) insert(want rows.Row) error {
+	if _, ok := b.fresh[rows.Ref{Table: want.Table, ID: want.ID}]; ok {
+		return nil
+	}
+	row := ovsdb.Row{}
+	for column, value := range want.Columns {
+		native, err := b.native(value)
+		if err != nil {
+			return fmt.Errorf("%s %s: %w", want.Table, want.ID, err)
+		}
+		if row[column], err = b.notation(want.Table, column, native); err != nil {
+			return err
+		}
+	}
+	if want.Table == rows.Router || want.Table == rows.Switch {
+		b.ops = append(b.ops, absent(want.Table, want.Name()))
+	}
+	name := fmt.Sprintf("row%d", b.named)
+	b.named++
+	b.ops = append(b.ops, ovsdb.Operation{Op: ovsdb.OperationInsert, Table: want.Table, Row: row, UUIDName: name})
+	b.fresh[rows.Ref{Table: want.Table, ID: want.ID}] = name
+	b.fresh[rows.Ref{Table: want.Table, ID: want.Name()}] = name
+	if want.Table == rows.Router {
+		b.adopt(name, want.Name())
+	}
+	return b.hold(name, want)
+}
+
+// adopt puts load balancers that belong to a router on the new one of that name.
+func (b *batch) adopt(uuid, router string) {
+	for _, r := range b.view.owned(rows.LoadBalancer) {
+		if home := rows.Home(r.table, r.externalIDs()); home.Name == router {
+			c := b.change(set{home.Table, uuid, home.Column})
+			c.add = append(c.add, ovsdb.UUID{GoUUID: r.uuid})
+		}
+	}
+}
+
+// home returns a row of the database that holds others.
+func (b *batch) home(p rows.Place) (record, bool) {
+	ref := rows.Ref{Table: p.Table, ID: p.Name}
+	r, ok := b.homes[ref]
+	if !ok {
+		if r, ok = b.view.named(p.Table, p.Name); ok {
+			b.homes[ref] = r
+		}
+	}
+	return r, ok
+}
+
+// hold puts a row into its holder.
+func (b *batch) hold(uuid string, want rows.Row) error {
+	in := want.In
+	if in.Name == "" {
+		return nil
+	}
+	holder, ok := b.fresh[rows.Ref{Table: in.Table, ID: in.Name}]
+	if !ok {
+		r, ok := b.home(in)
+		if !ok {
+			return fmt.Errorf("%s %s: %s %s is not in the database", want.Table, want.ID, in.Table, in.Name)
+		}
+		holder = r.uuid
+		if want.Table == rows.LoadBalancer {
+			b.turn(r)
+		}
+	}
+	c := b.change(set{in.Table, holder, in.Column})
+	c.add = append(c.add, ovsdb.UUID{GoUUID: uuid})
+	return nil
+}
+
+// absent aborts the transaction if a row with that name exists. Switches and routers need
+// it; ports, groups and address sets have unique names (ovn-nb.ovsschema, indexes), and
+// all others come with one of these.
+func absent(table, name string) ovsdb.Operation {
+	now := 0
+	return ovsdb.Operation{
+		Op: ovsdb.OperationWait, Table: table, Timeout: &now, Until: string(ovsdb.WaitConditionNotEqual),
+		Where:   []ovsdb.Condition{ovsdb.NewCondition("name", ovsdb.ConditionEqual, name)},
+		Columns: []string{"name"}, Rows: []ovsdb.Row{{"name": name}},
+	}
+}
+
+// turn aborts the transaction if another put load balancers on the router since we read
+// it, and tells others that we did. Load balancers have no unique name, and to look for
+// one takes the server as long as there are load balancers.
+func (b *batch) turn(router record) {
+	if b.turns[router.uuid] {
+		return
+	}
+	b.turns[router.uuid] = true
+	ids := router.externalIDs()
+	old, now := ids[rows.KeyEpoch], 0
+	n, _ := strconv.Atoi(old)
+	whole := ovsdb.OvsMap{GoMap: map[any]any{}}
+	for k, v := range ids {
+		whole.GoMap[k] = v
+	}
+	b.ops = append(b.ops,
+		ovsdb.Operation{
+			Op: ovsdb.OperationWait, Table: router.table, Timeout: &now, Until: string(ovsdb.WaitConditionEqual),
+			Where: byUUID(router.uuid), Columns: []string{"external_ids"}, Rows: []ovsdb.Row{{"external_ids": whole}},
+		},
+		ovsdb.Operation{
+			Op: ovsdb.OperationMutate, Table: router.table, Where: byUUID(router.uuid), Mutations: []ovsdb.Mutation{
+				*ovsdb.NewMutation("external_ids", ovsdb.MutateOperationDelete, pair(rows.KeyEpoch, old)),
+				*ovsdb.NewMutation("external_ids", ovsdb.MutateOperationInsert, pair(rows.KeyEpoch, strconv.Itoa(n+1))),
+			},
+		})
+}
+
+// update gathers the columns that differ; sets change by elements.
+func (b *batch) update(have record, want rows.Row) error {
+	row := ovsdb.Row{}
+	if epoch, ok := have.externalIDs()[rows.KeyEpoch]; ok {
+		want.ExternalIDs()[rows.KeyEpoch] = epoch
+	}
+	for column, value := range want.Columns {
+		native, err := b.native(value)
+		if err != nil {
+			return fmt.Errorf("%s %s: %w", want.Table, want.ID, err)
+		}
+		if equal(have.column(column), native) {
+			continue
+		}
+		if elements, ok := native.([]string); ok {
+			b.replace(set{have.table, have.uuid, column}, have.texts(column), elements)
+			continue
+		}
+		if row[column], err = b.notation(want.Table, column, native); err != nil {
+			return err
+		}
+	}
+	if len(row) > 0 {
+		b.ops = append(b.ops, ovsdb.Operation{Op: ovsdb.OperationUpdate, Table: have.table, Row: row, Where: byUUID(have.uuid)})
+	}
+	if rows.Home(have.table, have.externalIDs()) == want.In {
+		return nil
+	}
+	b.drop(have)
+	return b.hold(have.uuid, want)
+}
+
+// drop takes a row out of its holder; false if there is none to be found.
+func (b *batch) drop(r record) bool {
+	home := rows.Home(r.table, r.externalIDs())
+	holder, ok := b.home(home)
+	if ok {
+		c := b.change(set{home.Table, holder.uuid, home.Column})
+		c.remove = append(c.remove, ovsdb.UUID{GoUUID: r.uuid})
+	}
+	return ok
+}
+
+// edit adds elements to a set and takes others out.
+func (b *batch) edit(s set, add map[string]bool, remove []string) {
+	c := b.change(s)
+	for _, e := range slices.Sorted(maps.Keys(add)) {
+		c.add = append(c.add, e)
+	}
+	for _, e := range remove {
+		c.remove = append(c.remove, e)
+	}
+}
+
+func (b *batch) replace(s set, have, want []string) {
+	old := make(map[string]bool, len(have))
+	for _, e := range have {
+		old[e] = true
+	}
+	missing := map[string]bool{}
+	for _, e := range want {
+		if !old[e] {
+			missing[e] = true
+		}
+		delete(old, e)
+	}
+	b.edit(s, missing, slices.Sorted(maps.Keys(old)))
+}
+
+// remove gathers what makes a row of ours go: rows that need a holder vanish when no
+// one holds them.
+func (b *batch) remove(r record) error {
+	if r.table == rows.HAChassisGroup {
+		b.release(r)
+	}
+	if !rows.Rootless(r.table) {
+		b.ops = append(b.ops, ovsdb.Operation{Op: ovsdb.OperationDelete, Table: r.table, Where: byUUID(r.uuid)})
+		return nil
+	}
+	if !b.drop(r) {
+		ids := r.externalIDs()
+		return fmt.Errorf("%s %s: %s, which holds it, is not in the database", r.table, ids[rows.KeyPrimaryID], ids[rows.KeyHolder])
+	}
+	return nil
+}
+
+// release takes a HA chassis group from our ports: the server refuses to delete a row to
+// which another points, even if that one goes in the same transaction.
+func (b *batch) release(group record) {
+	for _, port := range b.view.all(rows.RouterPort) {
+		if uuid, _ := port.column("ha_chassis_group").(*string); ours(port.model) && uuid != nil && *uuid == group.uuid {
+			b.ops = append(b.ops, ovsdb.Operation{
+				Op: ovsdb.OperationUpdate, Table: port.table, Where: byUUID(port.uuid),
+				Row: ovsdb.Row{"ha_chassis_group": ovsdb.OvsSet{}},
+			})
+		}
+	}
+}
+
+// native returns a wanted value in the form that the replica has: references as UUIDs.
+func (b *batch) native(value any) (any, error) {
+	ref, ok := value.(rows.Ref)
+	if !ok {
+		return value, nil
+	}
+	if name, ok := b.fresh[ref]; ok {
+		return &name, nil
+	}
+	r, ok := b.view.row(ref.Table, ref.ID)
+	if !ok {
+		return nil, fmt.Errorf("refers to %s %s, which is not in the database", ref.Table, ref.ID)
+	}
+	return &r.uuid, nil
+}
+
+// notation writes a value as OVSDB has it (RFC 7047, section 5.1).
+func (b *batch) notation(table, column string, native any) (any, error) {
+	schema := b.view.DatabaseModel().Schema.Table(table).Column(column)
+	value, err := ovsdb.NativeToOvs(schema, native)
+	if err != nil {
+		return nil, fmt.Errorf("%s.%s = %v: %w", table, column, native, err)
+	}
+	return value, nil
+}
+
+// equal compares values of one column; the order of sets means nothing.
+func equal(have, want any) bool {
+	switch w := want.(type) {
+	case []string:
+		h, ok := have.([]string)
+		return ok && len(h) == len(w) && slices.Equal(slices.Sorted(slices.Values(h)), slices.Sorted(slices.Values(w)))
+	case map[string]string:
+		h, ok := have.(map[string]string)
+		return ok && maps.Equal(h, w)
+	case *string:
+		h, ok := have.(*string)
+		return ok && same(h, w)
+	case *int:
+		h, ok := have.(*int)
+		return ok && same(h, w)
+	}
+	return have == want
+}
+
+func same[T comparable](a, b *T) bool {
+	return a == b || a != nil && b != nil && *a == *b
+}

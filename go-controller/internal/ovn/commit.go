@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ovn
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/ovn-org/libovsdb/ovsdb"
+	"k8s.io/klog/v2"
+)
+
+// maxChanges bounds a transaction, so that northd and the other clients get their turn.
+const maxChanges = 400
+
+// unit gathers the changes that one thing needs, from the database as it is then. It is
+// asked again after a failure.
+type unit func(*batch) error
+
+// refusal is an error because of which a transaction had no effect, and that a smaller
+// one may not meet.
+type refusal struct{ error }
+
+func (r refusal) Unwrap() error { return r.error }
+
+// commit makes units true in their order, many a transaction, and returns an error for
+// each. What is refused together is tried in halves, so that one bad unit fails alone.
+func (d *Dataplane) commit(ctx context.Context, units []unit) []error {
+	errs := make([]error, len(units))
+	for start := 0; start < len(units); {
+		n, err := d.transact(ctx, units[start:])
+		these := errs[start : start+n]
+		if half := n / 2; half > 0 && errors.As(err, new(refusal)) {
+			copy(these, d.commit(ctx, units[start:start+half]))
+			copy(these[half:], d.commit(ctx, units[start+half:start+n]))
+		} else {
+			for i := range these {
+				these[i] = err
+			}
+		}
+		start += n
+	}
+	return errs
+}
+
+// transact commits the changes of as many units as fit into one transaction and returns
+// their number, at least one.
+func (d *Dataplane) transact(ctx context.Context, units []unit) (n int, err error) {
+	c, v, err := d.nb.current()
+	if err != nil {
+		return len(units), err
+	}
+	b := newBatch(v)
+	for n < len(units) && (n == 0 || b.size() < maxChanges) {
+		err := units[n](b)
+		switch {
+		case err != nil && n == 0:
+			return 1, refusal{err}
+		case err != nil: // what it left in the batch must not be written
+			return d.transact(ctx, units[:n])
+		}
+		n++
+	}
+	ops := b.operations()
+	if len(ops) == 0 {
+		return n, nil
+	}
+	results, err := c.Transact(ctx, ops...)
+	if err != nil {
+		return n, fmt.Errorf("northbound transaction: %w", err)
+	}
+	if err := outcome(results, ops); err != nil {
+		return n, refusal{fmt.Errorf("northbound transaction: %w", err)}
+	}
+	klog.FromContext(ctx).V(3).Info("Wrote to the northbound database", "operations", len(ops))
+	return n, nil
+}
+
+// outcome says why the server aborted a transaction, nil if it did not.
+func outcome(results []ovsdb.OperationResult, ops []ovsdb.Operation) error {
+	refused, err := ovsdb.CheckOperationResults(results, ops)
+	if len(refused) > 0 {
+		err = refused[0] // the server tries none after it
+	}
+	if late := (*ovsdb.TimedOut)(nil); errors.As(err, &late) {
+		return fmt.Errorf("the rows have changed, or a row that is not ours has the name of one: %w", err)
+	}
+	return err
+}

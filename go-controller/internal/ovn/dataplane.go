@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ovn
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"golang.org/x/sync/errgroup"
+	"k8s.io/klog/v2"
+
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/dataplane"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/ovn/rows"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/plan"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
+)
+
+// What is a kind of news from the databases.
+type What uint8
+
+// The kinds of news.
+const (
+	// Carriers: another chassis carries a shard, or the order of its gateways differs.
+	Carriers What = iota
+	// Rows: rows of ours differ from what was applied, or the connection is new. Apply all, then Prune.
+	Rows
+)
+
+// Options configure a Dataplane.
+type Options struct {
+	// NB is the northbound database, SB the southbound one; without an SB address
+	// Carriers knows no active chassis.
+	NB, SB Endpoint
+	// Changed is called with news, from any goroutine, and must not block.
+	Changed func(What)
+}
+
+// Dataplane writes plans to OVN. It implements dataplane.Dataplane.
+type Dataplane struct {
+	nb, sb  *link // sb is nil without an address
+	changed func(What)
+	synced  chan struct{}
+	drift   *drift
+
+	// mu makes one transaction at a time, and guards what follows.
+	mu     sync.Mutex
+	want   *wanted
+	fabric *plan.Fabric
+	ground *rows.Ground // of the fabric; nil before the first Configure
+	// complete: every Service that the database knows has been applied or pruned.
+	complete bool
+}
+
+var _ dataplane.Dataplane = (*Dataplane)(nil)
+
+// New returns a Dataplane that does nothing before Run.
+func New(o Options) (*Dataplane, error) {
+	if err := o.NB.check("northbound"); err != nil {
+		return nil, err
+	}
+	d := &Dataplane{changed: o.Changed, synced: make(chan struct{}), want: newWanted()}
+	if d.changed == nil {
+		d.changed = func(What) {}
+	}
+	d.drift = newDrift(d)
+	d.nb = &link{name: "northbound", endpoint: o.NB, schema: northbound, handler: d.drift}
+	if o.SB.Address == "" {
+		return d, nil
+	}
+	if err := o.SB.check("southbound"); err != nil {
+		return nil, err
+	}
+	d.sb = &link{name: "southbound", endpoint: o.SB, schema: southbound, handler: &sightings{d}}
+	return d, nil
+}
+
+// Run connects to the databases and keeps the connections until ctx ends.
+func (d *Dataplane) Run(ctx context.Context) error {
+	g, ctx := errgroup.WithContext(ctx)
+	var unread atomic.Int32
+	up := func(news What) func() {
+		unread.Add(1)
+		seen := false
+		return func() {
+			if seen {
+				d.changed(news)
+				return
+			}
+			seen = true
+			if unread.Add(-1) == 0 {
+				close(d.synced)
+			}
+		}
+	}
+	d.nb.up = up(Rows)
+	if d.sb != nil {
+		d.sb.up = up(Carriers)
+		g.Go(func() error { return d.sb.run(ctx) })
+	}
+	g.Go(func() error { return d.nb.run(ctx) })
+	g.Go(func() error { return d.drift.run(ctx) })
+	return g.Wait()
+}
+
+// Synced is closed once the databases have been read for the first time.
+func (d *Dataplane) Synced() <-chan struct{} { return d.synced }
+
+// Configure implements dataplane.Dataplane: it writes switches, routers and HA chassis
+// groups, and removes those of shards that are gone or have no address left.
+func (d *Dataplane) Configure(ctx context.Context, fabric *plan.Fabric) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	_, v, err := d.nb.current()
+	if err != nil {
+		return fmt.Errorf("configure shards: %w", err)
+	}
+	d.fabric = fabric
+	ground, err := rows.Lay(fabric, facts(v))
+	if err != nil {
+		return fmt.Errorf("configure shards: %w", err)
+	}
+	d.ground = ground
+	units := d.groundUnits(v, ground)
+	for r := range d.want.uses {
+		units = append(units, d.policy(r))
+	}
+	if err := errors.Join(d.commit(ctx, units)...); err != nil {
+		return fmt.Errorf("configure shards: %w", err)
+	}
+	return nil
+}
+
+// Apply implements dataplane.Dataplane.
+func (d *Dataplane) Apply(ctx context.Context, changes []dataplane.Change) map[world.Key]error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	back := touched{}
+	for _, c := range changes {
+		d.want.set(c.Key, c.Want, back)
+	}
+	var shared, own []unit
+	for r, addrs := range back {
+		shared = append(shared, d.wayBack(r, addrs))
+	}
+	for _, c := range changes {
+		own = append(own, d.service(c.Key))
+	}
+	errs := d.commit(ctx, slices.Concat(shared, own))
+	failed := map[world.Key]error{}
+	common := errors.Join(errs[:len(shared)]...)
+	for i, c := range changes {
+		if err := errs[len(shared)+i]; err != nil {
+			failed[c.Key] = fmt.Errorf("write load balancers: %w", err)
+		} else if common != nil {
+			failed[c.Key] = fmt.Errorf("write return paths: %w", common)
+		}
+	}
+	if err := d.settle(ctx); err != nil {
+		klog.FromContext(ctx).Error(err, "Stale addresses stay in return paths until the next change")
+	}
+	return failed
+}
+
+// Prune implements dataplane.Dataplane.
+func (d *Dataplane) Prune(ctx context.Context, keep func(world.Key) bool) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	_, v, err := d.nb.current()
+	if err != nil {
+		return fmt.Errorf("prune: %w", err)
+	}
+	for key := range d.want.plans {
+		if !keep(key) {
+			d.want.set(key, nil, touched{})
+		}
+	}
+	units := d.staleServices(v, keep)
+	if d.ground != nil {
+		units = append(units, d.groundUnits(v, d.ground)...)
+	}
+	if d.ground != nil && d.complete {
+		units = append(units, d.allWaysBack(v)...)
+	}
+	units = append(units, attachAll)
+	if err := errors.Join(d.commit(ctx, units)...); err != nil {
+		return fmt.Errorf("prune: %w", err)
+	}
+	if err := d.settle(ctx); err != nil {
+		return fmt.Errorf("prune return paths: %w", err)
+	}
+	return nil
+}

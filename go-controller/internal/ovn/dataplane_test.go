@@ -1,0 +1,351 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ovn
+
+import (
+	"fmt"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/ovn-org/libovsdb/ovsdb"
+
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/dataplane"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
+)
+
+// A full life: created, applied again by the same and by a new process, removed. Nothing
+// of others changes, on a database of real OVN-Kubernetes with a newer schema than ours.
+func TestLifeCycleLeavesOthersAlone(t *testing.T) {
+	s := serve(t, capture)
+	before := s.dump(t)
+	one, two := service(1, 2, "10.244.1.10", "10.244.2.10", "fd00:10:244:1::10"), service(2, 2, "10.244.1.10")
+	all := func(d *Dataplane) {
+		configure(t, d, fabric(2))
+		apply(t, d, one, two)
+		prune(t, d, one, two)
+	}
+	d, _ := dial(t, s)
+	all(d)
+	written := s.transactions(t)
+	all(d)
+	if n := s.transactions(t); n != written {
+		t.Errorf("applied again: %d transactions, want none", n-written)
+	}
+	again, _ := dial(t, s)
+	all(again)
+	if n := s.transactions(t); n != written {
+		t.Errorf("a new process: %d transactions, want none", n-written)
+	}
+	configure(t, d, fabric(0))
+	remove(t, d, one, two)
+	if diff := cmp.Diff(before, s.dump(t)); diff != "" {
+		t.Errorf("the database before and after:\n%s", diff)
+	}
+}
+
+// The order of gateways changes by priorities, of the same rows, in one transaction.
+func TestGatewayOrderIsOneTransaction(t *testing.T) {
+	s, d := ready(t, 1)
+	order := func() (out []string) {
+		for line := range strings.Lines(s.nbctl(t, "--bare", "--format=csv", "--no-heading", "--columns=_uuid,chassis_name,priority", "list", "HA_Chassis")) {
+			out = append(out, strings.TrimSpace(line))
+		}
+		slices.Sort(out)
+		return out
+	}
+	before, written := order(), s.transactions(t)
+	if got := d.Carriers()[world.ShardID{Domain: "lan"}].Order; !slices.Equal(got, []string{"c1", "c2", "c3"}) {
+		t.Errorf("order %v", got)
+	}
+	f := fabric(1)
+	slices.Reverse(f.Domains[0].Shards[0].Gateways)
+	configure(t, d, f)
+	if n := s.transactions(t) - written; n != 1 {
+		t.Errorf("%d transactions, want 1", n)
+	}
+	if got := d.Carriers()[world.ShardID{Domain: "lan"}].Order; !slices.Equal(got, []string{"c3", "c2", "c1"}) {
+		t.Errorf("order %v", got)
+	}
+	for i, line := range order() {
+		if uuid := strings.Split(line, ",")[0]; !strings.HasPrefix(before[i], uuid) {
+			t.Errorf("row %s is new", line)
+		}
+	}
+}
+
+// A replaced backend takes the slot of the one that went.
+func TestBackendsKeepTheirSlots(t *testing.T) {
+	s, d := ready(t, 1)
+	vip := func() string {
+		return s.nbctl(t, "--bare", "get", "Load_Balancer", "slb-default/s0-10.50.1.0-tcp", `vips:"10.50.1.0:80"`)
+	}
+	apply(t, d, service(0, 1, "10.244.1.1", "10.244.1.2", "10.244.1.3"))
+	apply(t, d, service(0, 1, "10.244.1.1", "10.244.1.3", "10.244.1.9"))
+	if got, want := vip(), `"10.244.1.1:8080,10.244.1.9:8080,10.244.1.3:8080"`; got != want {
+		t.Errorf("replaced: %s, want %s", got, want)
+	}
+	apply(t, d, service(0, 1, "10.244.1.3", "10.244.1.9"))
+	if got, want := vip(), `"10.244.1.3:8080,10.244.1.9:8080,10.244.1.3:8080"`; got != want {
+		t.Errorf("removed: %s, want %s", got, want)
+	}
+}
+
+// Prune removes rows of ours that nobody keeps, doubles among them, and nothing else.
+func TestPruneRemovesOnlyOurs(t *testing.T) {
+	s, d := ready(t, 2)
+	one, two := service(1, 2, "10.244.1.10"), service(2, 2, "10.244.2.10")
+	apply(t, d, one, two)
+	s.nbctl(t, "lb-add", "Service_default/other_TCP", "10.96.0.9:80", "10.244.1.1:80")
+	s.nbctl(t, "set", "load_balancer", "Service_default/other_TCP", "external_ids:k8s.ovn.org/kind=Service", "external_ids:k8s.ovn.org/owner=default/other")
+	s.nbctl(t, "lr-policy-add", "ovn_cluster_router", "501", "ip4.src == 10.244.1.1", "reroute", "100.64.0.2")
+	want := stripped(s.dump(t))
+	s.double(t, "slb-default/s1-10.50.1.1-tcp")
+	old, _ := dial(t, s)
+	configure(t, old, fabric(2))
+	apply(t, old, service(7, 2, "10.244.7.10"))
+	eventually(t, "the first process sees what the second wrote", func() bool {
+		_, v, err := d.nb.current()
+		return err == nil && len(v.withID("Load_Balancer", "slb.k8s.ovn.org/service", "default/s7")) == 4
+	})
+	prune(t, d, one, two)
+	if diff := cmp.Diff(want, stripped(s.dump(t))); diff != "" {
+		t.Errorf("before and after:\n%s", diff)
+	}
+}
+
+// A process that has seen only some Services takes no address from a return path.
+func TestReturnPathsSurviveARestart(t *testing.T) {
+	s, d := ready(t, 1)
+	one, two := service(1, 1, "10.244.1.10"), service(2, 1, "10.244.2.10")
+	apply(t, d, one, two)
+	again, _ := dial(t, s)
+	configure(t, again, fabric(1))
+	moved := service(1, 1, "10.244.1.11")
+	apply(t, again, moved)
+	prune(t, again, moved, two)
+	for _, addr := range []string{"10.244.2.10", "10.244.1.11"} {
+		if !strings.Contains(s.nbctl(t, "list", "Address_Set"), addr) {
+			t.Errorf("%s has no way back", addr)
+		}
+	}
+	apply(t, again, two)
+	prune(t, again, moved, two)
+	if got := s.nbctl(t, "list", "Address_Set"); strings.Contains(got, "10.244.1.10") {
+		t.Errorf("10.244.1.10 still has a way back:\n%s", got)
+	}
+}
+
+// One Service that can't be written is an error of its own.
+func TestFailuresAreByService(t *testing.T) {
+	s, d := ready(t, 1)
+	good, lost, last := service(1, 1, "10.244.1.10"), service(2, 1, "10.244.2.10"), service(3, 1, "10.244.3.10")
+	lost.VIPs[0].Shard.Index = 5
+	failed := d.Apply(t.Context(), []dataplane.Change{{Key: good.Key, Want: good}, {Key: lost.Key, Want: lost}, {Key: last.Key, Want: last}})
+	if err := failed[lost.Key]; err == nil || !strings.Contains(err.Error(), "address 10.50.1.2: shard lan/5 has no router") {
+		t.Errorf("no shard: %v", err)
+	}
+	if n := strings.Count(s.nbctl(t, "lb-list"), "slb-default/s"); n != 8 || len(failed) != 1 {
+		t.Errorf("%d load balancers of the good ones, want 8; failed: %v", n, failed)
+	}
+}
+
+// What the server refuses fails alone; what was in the same transaction is written.
+func TestRefusalsAreByUnit(t *testing.T) {
+	s, d := ready(t, 1)
+	insert := func(name, protocol string) unit {
+		return func(b *batch) error {
+			b.ops = append(b.ops, ovsdb.Operation{
+				Op: ovsdb.OperationInsert, Table: "Load_Balancer", Row: ovsdb.Row{"name": name, "protocol": protocol},
+			})
+			return nil
+		}
+	}
+	units := make([]unit, 50)
+	for i := range units {
+		units[i] = insert(fmt.Sprint("lb", i), "tcp")
+	}
+	units[17] = insert("bad", "ipx")
+	written := s.transactions(t)
+	for i, err := range d.commit(t.Context(), units) {
+		if (err != nil) != (i == 17) {
+			t.Errorf("unit %d: %v", i, err)
+		}
+	}
+	if names := strings.Fields(s.nbctl(t, "--bare", "--columns=name", "list", "Load_Balancer")); len(names) != 49 {
+		t.Errorf("%d rows, want 49", len(names))
+	}
+	if n := s.transactions(t) - written; n > 8 {
+		t.Errorf("%d transactions, want few", n)
+	}
+}
+
+// Two processes that both believe to lead write no row twice.
+func TestRacingProcessesWriteOnce(t *testing.T) {
+	s, d := ready(t, 2)
+	e, _ := dial(t, s)
+	configure(t, e, fabric(2))
+	plans := crowd(40, 2, 2)
+	var racers sync.WaitGroup
+	for _, d := range []*Dataplane{d, e} {
+		racers.Go(func() {
+			for _, p := range plans {
+				for len(d.Apply(t.Context(), []dataplane.Change{{Key: p.Key, Want: p}})) > 0 {
+					runtime.Gosched() // refused: the other was faster
+				}
+			}
+		})
+	}
+	racers.Wait()
+	names := strings.Fields(s.nbctl(t, "--bare", "--columns=name", "list", "Load_Balancer"))
+	slices.Sort(names)
+	if distinct := slices.Compact(slices.Clone(names)); len(names) != len(distinct) || len(names) != 160 {
+		t.Errorf("%d load balancers, %d distinct, want 160", len(names), len(distinct))
+	}
+}
+
+// The server dies while we write, and comes back with what it had.
+func TestServerCrash(t *testing.T) {
+	s := serve(t, schema)
+	s.clusterRows(t)
+	d, news := dial(t, s)
+	configure(t, d, fabric(2))
+	plans := crowd(600, 2, 2)
+	changes := make([]dataplane.Change, 0, len(plans))
+	for _, p := range plans {
+		changes = append(changes, dataplane.Change{Key: p.Key, Want: p})
+	}
+	written := s.transactions(t)
+	var failed map[world.Key]error
+	done := make(chan struct{})
+	go func() {
+		failed = d.Apply(t.Context(), changes)
+		close(done)
+	}()
+	eventually(t, "a few transactions", func() bool { return s.transactions(t) > written+3 })
+	s.kill()
+	<-done
+	if len(failed) == 0 || len(failed) == len(plans) {
+		t.Logf("%d of %d failed", len(failed), len(plans))
+	}
+	s.start(t)
+	waitFor(t, news, Rows)
+	configure(t, d, fabric(2))
+	apply(t, d, plans...)
+	prune(t, d, plans...)
+	if n := len(strings.Fields(s.nbctl(t, "--bare", "--columns=name", "list", "Load_Balancer"))); n != 4*len(plans) {
+		t.Errorf("%d load balancers, want %d", n, 4*len(plans))
+	}
+}
+
+// A shard that loses its anchor and gets it back carries the Services that it had.
+func TestShardComesBack(t *testing.T) {
+	s, d := ready(t, 1)
+	apply(t, d, service(1, 1, "10.244.1.10"))
+	want := stripped(s.dump(t))
+	configure(t, d, fabric(0))
+	configure(t, d, fabric(1))
+	apply(t, d, service(1, 1, "10.244.1.10"))
+	if diff := cmp.Diff(want, stripped(s.dump(t))); diff != "" {
+		t.Errorf("before and after:\n%s", diff)
+	}
+}
+
+// An address that moves to another shard takes its load balancers and way back along.
+func TestAddressMovesBetweenShards(t *testing.T) {
+	s, d := ready(t, 2)
+	prune(t, d)
+	p := service(1, 2, "10.244.1.10")
+	apply(t, d, p)
+	moved := service(1, 2, "10.244.1.10")
+	for i := range moved.VIPs {
+		moved.VIPs[i].Shard.Index = 0
+	}
+	apply(t, d, moved)
+	if n := len(strings.Fields(s.nbctl(t, "lr-lb-list", "slb-lan-1"))); n != 0 {
+		t.Errorf("the old router has load balancers still")
+	}
+	if out := s.nbctl(t, "lr-lb-list", "slb-lan-0"); strings.Count(out, "slb-default/s1") != 4 {
+		t.Errorf("the new router has\n%s", out)
+	}
+	if out := s.nbctl(t, "list", "Address_Set"); strings.Contains(out, "lan/1") || !strings.Contains(out, "lan/0") {
+		t.Errorf("address sets:\n%s", out)
+	}
+}
+
+// The join network comes only when OVN-Kubernetes has made it.
+func TestWaitsForOVNKubernetes(t *testing.T) {
+	s := serve(t, schema)
+	d, news := dial(t, s)
+	err := d.Configure(t.Context(), fabric(1))
+	if err == nil || !strings.Contains(err.Error(), "rtoj-ovn_cluster_router has no address") {
+		t.Fatalf("Configure: %v", err)
+	}
+	if failed := d.Apply(t.Context(), []dataplane.Change{{Key: world.Key{Name: "x"}, Want: service(1, 1)}}); len(failed) != 1 {
+		t.Errorf("Apply: %v", failed)
+	}
+	s.clusterRows(t)
+	waitFor(t, news, Rows)
+	configure(t, d, fabric(1))
+}
+
+// Join addresses never collide with those of others, and stay.
+func TestJoinAddressesAreFree(t *testing.T) {
+	s := serve(t, schema)
+	s.clusterRows(t)
+	s.nbctl(t, "lr-add", "GR_last", "--", "lrp-add", "GR_last", "rtoj-GR_last", "0a:58:64:40:ff:fe", "100.64.255.254/16")
+	d, _ := dial(t, s)
+	configure(t, d, fabric(2))
+	networks := func(shard string) string {
+		return s.nbctl(t, "--bare", "get", "Logical_Router_Port", shard+"-join", "networks")
+	}
+	first := networks("slb-lan-1")
+	if want := `["100.64.255.252/16", "fd98::ffff:ffff:ffff:fffc/64"]`; first != want {
+		t.Errorf("second shard: %s, want %s", first, want)
+	}
+	f := fabric(2)
+	f.Domains[0].Shards = f.Domains[0].Shards[1:]
+	configure(t, d, f)
+	if got := networks("slb-lan-1"); got != first {
+		t.Errorf("alone: %s, was %s", got, first)
+	}
+}
+
+// ready is a new database with OVN-Kubernetes' join network and shards.
+func ready(t *testing.T, shards int) (*server, *Dataplane) {
+	t.Helper()
+	s := serve(t, schema)
+	s.clusterRows(t)
+	d, _ := dial(t, s)
+	configure(t, d, fabric(shards))
+	return s, d
+}
+
+// double inserts a load balancer a second time, as a crash or a bug might have.
+func (s *server) double(t *testing.T, name string) {
+	t.Helper()
+	ids := s.nbctl(t, "--bare", "get", "load_balancer", name, "external_ids")
+	s.nbctl(t, "create", "load_balancer", "name="+name, "protocol=tcp", "external_ids="+ids)
+}
+
+func waitFor(t *testing.T, news <-chan What, want What) {
+	t.Helper()
+	eventually(t, fmt.Sprintf("news %d", want), func() bool {
+		select {
+		case w := <-news:
+			return w == want
+		default:
+			return false
+		}
+	})
+}
+
+// drain forgets news.
+func drain(news <-chan What) {
+	for len(news) > 0 {
+		<-news
+	}
+}

@@ -1,0 +1,258 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ovn
+
+import (
+	"context"
+	"net/netip"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/ovn-org/libovsdb/cache"
+	"github.com/ovn-org/libovsdb/model"
+	"k8s.io/klog/v2"
+
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/ovn/nbdb"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/ovn/rows"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
+)
+
+// drift looks at rows of ours that changed, our own writes among them, and reports Rows
+// if they are not as wanted.
+type drift struct {
+	d    *Dataplane
+	wake chan struct{}
+
+	mu       sync.Mutex
+	suspects suspects
+}
+
+// suspects are the parts of the database to look at.
+type suspects struct {
+	ground    bool
+	returns   map[string]bool // primary ids
+	services  map[world.Key]bool
+	balancers map[string]bool // UUIDs
+}
+
+func newDrift(d *Dataplane) *drift { return &drift{d: d, wake: make(chan struct{}, 1)} }
+
+var _ cache.EventHandler = (*drift)(nil)
+
+// OnAdd implements cache.EventHandler. What we waited for may have come.
+func (f *drift) OnAdd(_ string, m model.Model) {
+	switch row := m.(type) {
+	case *nbdb.HAChassis:
+		f.d.changed(Carriers)
+	case *nbdb.LogicalRouter:
+		f.ground(row.Name == rows.ClusterRouter)
+	case *nbdb.LogicalSwitch:
+		f.ground(row.Name == rows.JoinSwitch)
+	case *nbdb.LogicalRouterPort:
+		f.ground(row.Name == rows.ClusterRouterPort)
+	}
+}
+
+// OnUpdate implements cache.EventHandler.
+func (f *drift) OnUpdate(_ string, before, m model.Model) {
+	switch row := m.(type) {
+	case *nbdb.HAChassis:
+		f.d.changed(Carriers)
+	case *nbdb.NBGlobal:
+		f.ground(true)
+	case *nbdb.LogicalRouterPort:
+		f.ground(row.Name == rows.ClusterRouterPort)
+	case *nbdb.LogicalRouter:
+		if old, ok := before.(*nbdb.LogicalRouter); ok {
+			f.detached(old.LoadBalancer, row.LoadBalancer)
+		}
+	}
+	f.look(before)
+}
+
+// OnDelete implements cache.EventHandler.
+func (f *drift) OnDelete(table string, m model.Model) {
+	if table == rows.HAChassis {
+		f.d.changed(Carriers)
+	}
+	f.look(m)
+}
+
+// look notes the part of the database that a row of ours belongs to.
+func (f *drift) look(m model.Model) {
+	ids := externalIDs(m)
+	if ids[rows.KeyController] != rows.Controller {
+		return
+	}
+	f.note(func(s *suspects) {
+		switch ids[rows.KeyOwnerType] {
+		case rows.OwnerDomain, rows.OwnerShard:
+			s.ground = true
+		case rows.OwnerReturn:
+			s.returns[ids[rows.KeyPrimaryID]] = true
+		case rows.OwnerService:
+			if key, ok := parseKey(ids[rows.KeyService]); ok {
+				s.services[key] = true
+			}
+		}
+	})
+}
+
+func (f *drift) ground(yes bool) {
+	if yes {
+		f.note(func(s *suspects) { s.ground = true })
+	}
+}
+
+// detached notes load balancers that a router no longer has.
+func (f *drift) detached(before, after []string) {
+	still := make(map[string]bool, len(after))
+	for _, uuid := range after {
+		still[uuid] = true
+	}
+	f.note(func(s *suspects) {
+		for _, uuid := range before {
+			if !still[uuid] {
+				s.balancers[uuid] = true
+			}
+		}
+	})
+}
+
+func (f *drift) note(add func(*suspects)) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.suspects.returns == nil {
+		f.suspects = suspects{returns: map[string]bool{}, services: map[world.Key]bool{}, balancers: map[string]bool{}}
+	}
+	add(&f.suspects)
+	select {
+	case f.wake <- struct{}{}:
+	default:
+	}
+}
+
+func (f *drift) run(ctx context.Context) error {
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-f.wake:
+		}
+		f.mu.Lock()
+		s := f.suspects
+		f.suspects = suspects{}
+		f.mu.Unlock()
+		if what := f.d.differs(s); what != "" {
+			klog.FromContext(ctx).Info("Rows of ours were changed by others", "rows", what)
+			f.d.changed(Rows)
+		}
+	}
+}
+
+// differs compares suspects with what is wanted and says what is amiss, empty for nothing.
+func (d *Dataplane) differs(s suspects) string {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	_, v, err := d.nb.current()
+	if err != nil {
+		return "" // the next connection reports Rows
+	}
+	if s.ground && d.fabric != nil {
+		if ground, err := rows.Lay(d.fabric, facts(v)); err == nil && d.pending(v, d.groundUnits(v, ground)...) {
+			return "shards"
+		}
+	}
+	for uuid := range s.balancers {
+		if d.loose(v, uuid) {
+			return "load balancers of a router"
+		}
+	}
+	for key := range s.services {
+		if d.want.plans[key] != nil && d.pending(v, d.service(key)) {
+			return "load balancers of " + key.String()
+		}
+	}
+	if len(s.returns) > 0 && d.complete {
+		for r, uses := range d.want.uses {
+			if s.returns[r.ID()] && d.strayed(v, r, uses) {
+				return "return path " + r.ID()
+			}
+		}
+	}
+	return ""
+}
+
+// loose tells whether a load balancer of ours is not on its router.
+func (d *Dataplane) loose(v view, uuid string) bool {
+	m := v.Table(rows.LoadBalancer).Row(uuid)
+	if m == nil {
+		return false
+	}
+	home := rows.Home(rows.LoadBalancer, externalIDs(m))
+	router, ok := v.named(home.Table, home.Name)
+	return ok && !slices.Contains(router.texts(home.Column), uuid)
+}
+
+// pending tells whether units have something to write.
+func (d *Dataplane) pending(v view, units ...unit) bool {
+	b := newBatch(v)
+	for _, u := range units {
+		if u(b) != nil {
+			return true
+		}
+	}
+	return b.size() > 0
+}
+
+// strayed tells whether a way back is not as wanted, without sorting its addresses.
+func (d *Dataplane) strayed(v view, r rows.Return, uses map[netip.Addr]int) bool {
+	have, ok := v.row(rows.AddressSet, r.ID())
+	if !ok {
+		return true
+	}
+	addrs := have.texts("addresses")
+	other := func(s string) bool {
+		a, err := netip.ParseAddr(s)
+		return err != nil || uses[a] == 0
+	}
+	return len(addrs) != len(uses) || slices.ContainsFunc(addrs, other) || d.pending(v, d.policy(r))
+}
+
+// externalIDs reads them from a model.
+func externalIDs(m model.Model) map[string]string {
+	switch row := m.(type) {
+	case *nbdb.AddressSet:
+		return row.ExternalIDs
+	case *nbdb.BFD:
+		return row.ExternalIDs
+	case *nbdb.HAChassis:
+		return row.ExternalIDs
+	case *nbdb.HAChassisGroup:
+		return row.ExternalIDs
+	case *nbdb.LoadBalancer:
+		return row.ExternalIDs
+	case *nbdb.LogicalRouter:
+		return row.ExternalIDs
+	case *nbdb.LogicalRouterPolicy:
+		return row.ExternalIDs
+	case *nbdb.LogicalRouterPort:
+		return row.ExternalIDs
+	case *nbdb.LogicalRouterStaticRoute:
+		return row.ExternalIDs
+	case *nbdb.LogicalSwitch:
+		return row.ExternalIDs
+	case *nbdb.LogicalSwitchPort:
+		return row.ExternalIDs
+	case *nbdb.NBGlobal:
+		return row.ExternalIDs
+	}
+	return nil
+}
+
+// parseKey reads what world.Key.String wrote.
+func parseKey(s string) (world.Key, bool) {
+	namespace, name, ok := strings.Cut(s, "/")
+	return world.Key{Namespace: namespace, Name: name}, ok
+}

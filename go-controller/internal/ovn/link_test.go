@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ovn
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"fmt"
+	"math/big"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestEndpointsAreChecked(t *testing.T) {
+	for address, want := range map[string]string{
+		"":                         `northbound address ""`,
+		"unix:":                    `northbound address "unix:"`,
+		"http://x":                 `northbound address "http://x"`,
+		"tcp:a:6641,b:6641":        `northbound address "b:6641"`,
+		"tcp:a:6641,ssl:b:6641":    "ssl needs a private key",
+		"tcp:[::1]:6641,unix:/run": "",
+	} {
+		_, err := New(Options{NB: Endpoint{Address: address}})
+		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v, want %q", address, err, want)
+		}
+	}
+}
+
+// The server's chain is verified, its name is not: OVN's certificates carry none.
+func TestTLS(t *testing.T) {
+	dir := t.TempDir()
+	ca := authority(t, dir, "ca")
+	ca.issue(t, dir, "server")
+	ca.issue(t, dir, "client")
+	stranger := authority(t, dir, "stranger")
+	s := serve(t, schema)
+	port := freePort(t)
+	s.kill()
+	s.start(t, "--remote=pssl:"+port+":127.0.0.1", "--private-key="+dir+"/server.key", "--certificate="+dir+"/server.crt", "--ca-cert="+ca.file)
+	s.clusterRows(t)
+
+	endpoint := Endpoint{Address: "ssl:127.0.0.1:" + port, PrivateKey: dir + "/client.key", Certificate: dir + "/client.crt", CACert: ca.file}
+	d, _ := connect(t, Options{NB: endpoint})
+	configure(t, d, fabric(1))
+
+	endpoint.CACert = stranger.file
+	l := &link{name: "northbound", endpoint: endpoint, schema: northbound}
+	c, _, err := l.open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Connect(t.Context()); err == nil || !strings.Contains(err.Error(), "unknown authority") {
+		t.Errorf("a server of a stranger: %v", err)
+	}
+}
+
+// A cluster of three: we follow the leader.
+func TestFollowsTheLeader(t *testing.T) {
+	members := cluster(t, 3)
+	var addresses []string
+	for _, m := range members {
+		addresses = append(addresses, "unix:"+m.socket)
+	}
+	clusterRows(t, "--db="+strings.Join(addresses, ","))
+	d, news := connect(t, Options{NB: Endpoint{Address: strings.Join(addresses, ",")}})
+	configure(t, d, fabric(1))
+	for i, m := range members {
+		if strings.Contains(run(t, "ovs-appctl", "-t", m.socket+".ctl", "cluster/status", "OVN_Northbound"), "Role: leader") {
+			m.kill()
+			t.Logf("killed leader %d", i)
+			break
+		}
+	}
+	start := time.Now()
+	waitFor(t, news, Rows)
+	t.Logf("with the new leader after %s", time.Since(start).Round(time.Millisecond))
+	eventually(t, "the new leader takes our rows", func() bool { return d.Configure(t.Context(), fabric(2)) == nil })
+}
+
+// cluster starts a RAFT cluster of ovsdb-servers.
+func cluster(t *testing.T, n int) []*server {
+	t.Helper()
+	var members []*server
+	var first string
+	for range n {
+		dir := t.TempDir()
+		m := &server{file: filepath.Join(dir, "nb.db"), socket: filepath.Join(dir, "nb.sock")}
+		address := "tcp:127.0.0.1:" + freePort(t)
+		if first == "" {
+			first = address
+			run(t, "ovsdb-tool", "create-cluster", m.file, schema, address)
+		} else {
+			run(t, "ovsdb-tool", "join-cluster", m.file, "OVN_Northbound", address, first)
+		}
+		m.start(t)
+		t.Cleanup(m.kill)
+		members = append(members, m)
+		run(t, "ovsdb-client", "wait", "unix:"+m.socket, "OVN_Northbound", "connected")
+	}
+	return members
+}
+
+// issuer is a certificate authority.
+type issuer struct {
+	file string
+	cert *x509.Certificate
+	key  *ecdsa.PrivateKey
+}
+
+func authority(t *testing.T, dir, name string) issuer {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cert := &x509.Certificate{
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: name}, IsCA: true, BasicConstraintsValid: true,
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour), KeyUsage: x509.KeyUsageCertSign,
+	}
+	der, err := x509.CreateCertificate(rand.Reader, cert, cert, key.Public(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(dir, name+".crt")
+	store(t, file, "CERTIFICATE", der)
+	return issuer{file: file, cert: cert, key: key}
+}
+
+// issue makes a certificate as ovs-pki does: a common name, no alternative names.
+func (a issuer) issue(t *testing.T, dir, name string) {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cert := &x509.Certificate{
+		SerialNumber: big.NewInt(2), Subject: pkix.Name{CommonName: name + " id:4711"},
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+	}
+	der, err := x509.CreateCertificate(rand.Reader, cert, a.cert, key.Public(), a.key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	secret, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	store(t, filepath.Join(dir, name+".crt"), "CERTIFICATE", der)
+	store(t, filepath.Join(dir, name+".key"), "PRIVATE KEY", secret)
+}
+
+func store(t *testing.T, file, kind string, der []byte) {
+	t.Helper()
+	if err := os.WriteFile(file, pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func freePort(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = l.Close() }()
+	return fmt.Sprint(l.Addr().(*net.TCPAddr).Port)
+}

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ovn
+
+import (
+	"slices"
+
+	"github.com/ovn-org/libovsdb/client"
+	"github.com/ovn-org/libovsdb/model"
+	"github.com/ovn-org/libovsdb/ovsdb"
+
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/ovn/nbdb"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/ovn/rows"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/ovn/sbdb"
+)
+
+const (
+	nbGlobal    = "NB_Global"
+	portBinding = "Port_Binding"
+	chassis     = "Chassis"
+)
+
+// watch is a table and the rows of it to replicate: those that match any condition, all
+// if there is none. A large cluster has 100,000 logical ports; we need a few hundred rows
+// of others.
+type watch struct {
+	table string
+	where []ovsdb.Condition
+}
+
+func mine() ovsdb.Condition {
+	return ovsdb.NewCondition("external_ids", ovsdb.ConditionIncludes, pair(rows.KeyController, rows.Controller))
+}
+
+func is(column, value string) ovsdb.Condition {
+	return ovsdb.NewCondition(column, ovsdb.ConditionEqual, value)
+}
+
+// ownTables are the tables with rows of ours.
+func ownTables() []string {
+	return []string{
+		rows.AddressSet, rows.BFD, rows.HAChassis, rows.HAChassisGroup, rows.LoadBalancer, rows.Policy,
+		rows.Router, rows.RouterPort, rows.StaticRoute, rows.Switch, rows.SwitchPort,
+	}
+}
+
+func northbound() (model.ClientDBModel, []watch, error) {
+	db, err := nbdb.FullDatabaseModel()
+	if err != nil {
+		return db, nil, err
+	}
+	key := func(k string) model.ClientIndex {
+		return model.ClientIndex{Columns: []model.ColumnKey{{Column: "external_ids", Key: k}}}
+	}
+	indexes := map[string][]model.ClientIndex{}
+	watches := []watch{{table: nbGlobal}}
+	for _, table := range ownTables() {
+		indexes[table] = []model.ClientIndex{key(rows.KeyPrimaryID)}
+		w := watch{table: table, where: []ovsdb.Condition{mine()}}
+		switch table {
+		case rows.Router:
+			w.where = append(w.where, is("name", rows.ClusterRouter))
+		case rows.Switch:
+			w.where = append(w.where, is("name", rows.JoinSwitch))
+		case rows.RouterPort:
+			w.where = nil // the join addresses of others are theirs
+		}
+		watches = append(watches, w)
+	}
+	indexes[rows.LoadBalancer] = append(indexes[rows.LoadBalancer], key(rows.KeyService))
+	db.SetIndexes(indexes)
+	return db, watches, nil
+}
+
+func southbound() (model.ClientDBModel, []watch, error) {
+	db, err := sbdb.FullDatabaseModel()
+	return db, []watch{
+		{table: portBinding, where: []ovsdb.Condition{is("type", "chassisredirect")}},
+		{table: chassis},
+	}, err
+}
+
+// monitor is the request for the rows of watches, with the columns that the models have
+// and no others: a newer server has more.
+func monitor(c client.Client, watches []watch) (*client.Monitor, error) {
+	m := c.NewMonitor()
+	for _, w := range watches {
+		columns, err := view{c.Cache()}.columns(w.table)
+		if err != nil {
+			return nil, err
+		}
+		m.Tables = append(m.Tables, client.TableMonitor{Table: w.table, Conditions: slices.Clone(w.where), Fields: columns})
+	}
+	return m, nil
+}

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ovn
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
+)
+
+const southboundSchema = "/usr/share/ovn/ovn-sb.ovsschema"
+
+// translate runs a real ovn-northd between two databases and returns its log's path.
+func translate(t *testing.T, nb, sb *server) string {
+	t.Helper()
+	dir := filepath.Dir(nb.socket)
+	log := filepath.Join(dir, "northd.log")
+	northd := exec.Command("ovn-northd", "--ovnnb-db=unix:"+nb.socket, "--ovnsb-db=unix:"+sb.socket,
+		"--log-file="+log, "--unixctl="+filepath.Join(dir, "northd.ctl"), "-vconsole:off")
+	northd.Env = append(os.Environ(), "OVN_RUNDIR="+dir)
+	if err := northd.Start(); err != nil {
+		t.Fatalf("ovn-northd is needed: apt-get install ovn-central: %v", err)
+	}
+	t.Cleanup(func() {
+		_ = northd.Process.Kill()
+		_ = northd.Wait()
+	})
+	return log
+}
+
+func (s *server) sbctl(t *testing.T, args ...string) string {
+	t.Helper()
+	return run(t, "ovn-sbctl", append([]string{"--db=unix:" + s.socket, "--no-leader-only"}, args...)...)
+}
+
+// A real northd makes of our rows the flows that we mean, without a complaint, and says
+// who carries a shard.
+func TestNorthdUnderstandsOurRows(t *testing.T) {
+	nb, sb := serve(t, schema), serve(t, southboundSchema)
+	nb.clusterRows(t)
+	sb.sbctl(t, "init")
+	log := translate(t, nb, sb)
+	d, news := dial(t, nb, sb)
+	configure(t, d, fabric(1))
+	apply(t, d, service(1, 1, "10.244.1.1", "10.244.1.2", "fd00:10:244:1::1"))
+	apply(t, d, service(1, 1, "10.244.1.2", "fd00:10:244:1::1"))
+	apply(t, d, service(2, 1, "10.244.1.1", "10.244.1.2", "10.244.1.3"))
+	apply(t, d, service(2, 1, "10.244.1.1", "10.244.1.3"))
+	nb.nbctl(t, "--wait=sb", "sync")
+
+	flows := sb.sbctl(t, "lflow-list")
+	for _, want := range []string{
+		`ip4.dst == 10.50.1.1 && tcp && tcp.dst == 80 && is_chassis_resident\("cr-slb-lan-0-ext"\)\), action=\(ct_lb_mark\(backends=10.244.1.2:8080,10.244.1.2:8080; hash_fields="ip_dst,ip_src,tcp_dst,tcp_src"`,
+		`ip4.dst == 10.50.1.2 && tcp && tcp.dst == 80 .*ct_lb_mark\(backends=10.244.1.1:8080,10.244.1.1:8080,10.244.1.3:8080;`,
+		`ip6.dst == fd00:50::1:1 && udp && udp.dst == 53 .*ct_lb_mark\(backends=\[fd00:10:244:1::1\]:8053`,
+		`ip6.dst == fd00:50::1:2 && tcp && tcp.dst == 80.*reject`,
+		`lr_in_policy .*priority=700 .*match=\(ip4.src == \$slb_[0-9a-f]+_0_v4_tcp_8080 && tcp.src == 8080 && ip4.dst != {10.244.0.0/16, 100.64.0.0/16}\), action=\(reg0 = 100.64.255.254;`,
+		`lr_in_policy .*priority=700 .*match=\(ip6.src == \$slb_[0-9a-f]+_0_v6_udp_8053 .*xxreg0 = fd98::ffff:ffff:ffff:fffe;`,
+	} {
+		if !regexp.MustCompile(want).MatchString(flows) {
+			t.Errorf("no flow %s", want)
+		}
+	}
+	if out, err := os.ReadFile(log); err != nil || strings.Contains(string(out), "|WARN|") || strings.Contains(string(out), "|ERR|") {
+		t.Errorf("northd's log: %v\n%s", err, out)
+	}
+
+	shard := world.ShardID{Domain: "lan"}
+	if c, ok := d.Carriers()[shard]; !ok || c.Active != "" {
+		t.Errorf("carrier %v before any chassis", c)
+	}
+	drain(news)
+	sb.sbctl(t, "chassis-add", "c2", "geneve", "127.0.0.2")
+	sb.sbctl(t, "lsp-bind", "cr-slb-lan-0-ext", "c2")
+	waitFor(t, news, Carriers)
+	eventually(t, "c2 carries the shard", func() bool { return d.Carriers()[shard].Active == "c2" })
+}

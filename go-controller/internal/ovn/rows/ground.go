@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package rows
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+
+	"go4.org/netipx"
+
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/plan"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
+)
+
+// Facts are what our rows depend on in the database itself.
+type Facts struct {
+	// Join are the addresses of ovn_cluster_router on the join switch with their
+	// prefix length, at most one a family.
+	Join []netip.Prefix
+	// Taken are the addresses of router ports that are not ours.
+	Taken map[netip.Addr]bool
+	// Ordinals are the numbers that shards' routers were given before.
+	Ordinals map[world.ShardID]int
+	// HashIPv6 says that load balancers can hash IPv6 addresses: the server's schema
+	// knows the selection fields ipv6_src and ipv6_dst. Without them OVN hashes ports only.
+	HashIPv6 bool
+}
+
+// shard is a shard that has rows, with what they depend on.
+type shard struct {
+	plan.Shard
+	domain  *plan.Domain
+	ordinal int
+	// join are the addresses of the shard's router on the join switch.
+	join []netip.Prefix
+}
+
+// Ground is the fabric as this database will have it.
+type Ground struct {
+	cluster world.Cluster
+	facts   Facts
+	domains []*plan.Domain
+	order   []*shard
+	shards  map[world.ShardID]*shard
+}
+
+// Lay gives each shard of the fabric that has an anchor its place in the database.
+func Lay(f *plan.Fabric, facts Facts) (*Ground, error) {
+	g := &Ground{cluster: f.Cluster, facts: facts, shards: map[world.ShardID]*shard{}}
+	for i := range f.Domains {
+		d := &f.Domains[i]
+		for _, s := range d.Shards {
+			if len(s.Anchors) == 0 {
+				continue
+			}
+			if n := len(g.domains); n == 0 || g.domains[n-1] != d {
+				g.domains = append(g.domains, d)
+			}
+			g.order = append(g.order, &shard{Shard: s, domain: d})
+		}
+	}
+	if len(g.order) > 0 && len(facts.Join) == 0 {
+		return nil, fmt.Errorf("port %s has no address on the join switch yet", ClusterRouterPort)
+	}
+	for _, s := range g.order {
+		g.shards[s.ID] = s
+	}
+	return g, g.number()
+}
+
+// number gives every shard an ordinal: its former one if its addresses are free, else the lowest free one.
+func (g *Ground) number() error {
+	used := map[int]bool{}
+	for id, n := range g.facts.Ordinals {
+		used[n] = true
+		if s, ok := g.shards[id]; ok {
+			s.ordinal = n
+			s.join = g.joinAddrs(n)
+		}
+	}
+	next := 0
+	for _, s := range g.order {
+		for len(s.join) == 0 {
+			if n := next; !used[n] {
+				s.ordinal, s.join = n, g.joinAddrs(n)
+			}
+			if next++; next > maxOrdinal {
+				return fmt.Errorf("no free address on the join switch for shard %s", ShardName(s.ID))
+			}
+		}
+	}
+	return nil
+}
+
+// maxOrdinal bounds the search for free join addresses.
+const maxOrdinal = 4096
+
+// joinAddrs counts down from the top of each join subnet, where OVN-Kubernetes, which
+// counts up by node number, comes last. It returns none if one of them is taken.
+func (g *Ground) joinAddrs(ordinal int) []netip.Prefix {
+	out := make([]netip.Prefix, 0, len(g.facts.Join))
+	for _, router := range g.facts.Join {
+		a := netipx.PrefixLastIP(router.Masked())
+		for range ordinal + 1 {
+			a = a.Prev()
+		}
+		if !router.Contains(a) || a == router.Addr() || a == router.Masked().Addr() || g.facts.Taken[a] {
+			return nil
+		}
+		out = append(out, netip.PrefixFrom(a, router.Bits()))
+	}
+	return out
+}
+
+// byFamily returns the prefixes of one family.
+func byFamily(prefixes []netip.Prefix, f world.Family) []netip.Prefix {
+	var out []netip.Prefix
+	for _, p := range prefixes {
+		if world.FamilyOf(p.Addr()) == f {
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
+// texts returns the sorted texts of prefixes.
+func texts(prefixes []netip.Prefix) []string {
+	out := make([]string, 0, len(prefixes))
+	for _, p := range prefixes {
+		out = append(out, p.String())
+	}
+	slices.Sort(out)
+	return out
+}

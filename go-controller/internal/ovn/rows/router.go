@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package rows
+
+import (
+	"net/netip"
+	"strconv"
+
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/plan"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
+)
+
+// The BFD session of a shard runs over a route to an address that nobody uses: one of
+// TEST-NET-1 (RFC 5737) or of the discard prefix (RFC 6666). Over the default route it
+// would withdraw that route whenever the gateway does not answer.
+const (
+	dummyRoute4 = "192.0.2.255/32"
+	dummyRoute6 = "100::ffff/128"
+	// bfdMillis and bfdMultiplier are stable with FRR's bfdd as the peer; no peer is needed.
+	bfdMillis     = 300
+	bfdMultiplier = 5
+)
+
+// Units returns the rows of the ground in the order in which they can be written: one
+// unit a domain (its external switch), then one a shard.
+func (g *Ground) Units() [][]Row {
+	units := make([][]Row, 0, len(g.domains)+len(g.order))
+	for _, d := range g.domains {
+		units = append(units, domainRows(d))
+	}
+	for _, s := range g.order {
+		units = append(units, g.shardRows(s))
+	}
+	return units
+}
+
+func domainRows(d *plan.Domain) []Row {
+	var tag *int
+	if d.VLAN != 0 {
+		tag = &d.VLAN
+	}
+	name := switchName(d.Name)
+	return []Row{
+		owned(Switch, OwnerDomain, d.Name, map[string]any{"name": name}),
+		owned(SwitchPort, OwnerDomain, d.Name, map[string]any{
+			"name":      name + "-localnet",
+			"type":      "localnet",
+			"addresses": []string{"unknown"},
+			"options":   map[string]string{"network_name": d.PhysicalNetwork},
+			"tag":       tag,
+		}, "localnet").in(name),
+	}
+}
+
+// row makes a row of a shard.
+func (s *shard) row(table string, columns map[string]any, parts ...string) Row {
+	name := ShardName(s.ID)
+	return owned(table, OwnerShard, name, columns, parts...).with(KeyShard, name)
+}
+
+func (g *Ground) shardRows(s *shard) []Row {
+	router := RouterName(s.ID)
+	group := s.row(HAChassisGroup, map[string]any{"name": router})
+	out := []Row{
+		s.row(Router, map[string]any{
+			"name": router,
+			"options": map[string]string{
+				"dynamic_neigh_routers":         "true",
+				"always_learn_from_arp_request": "false",
+				"mcast_relay":                   "false",
+			},
+		}).with(KeyOrdinal, strconv.Itoa(s.ordinal)),
+		group,
+	}
+	out = append(out, s.chassisRows(router)...)
+	out = append(out, g.portRows(s, router, Ref{group.Table, group.ID})...)
+	return append(out, g.routeRows(s, router)...)
+}
+
+// chassisRows are the members of the HA chassis group. A gateway's row is kept and only
+// its priority changes, so a change of order is one transaction of updates.
+func (s *shard) chassisRows(group string) []Row {
+	var chassis []string
+	seen := map[string]bool{"": true}
+	for _, gw := range s.Gateways {
+		if !seen[gw.Chassis] {
+			seen[gw.Chassis] = true
+			chassis = append(chassis, gw.Chassis)
+		}
+	}
+	var out []Row
+	for i, name := range chassis {
+		out = append(out, s.row(HAChassis, map[string]any{
+			"chassis_name": name,
+			"priority":     10 * (max(len(chassis), 10) - i),
+		}, "chassis", name).in(group))
+	}
+	return out
+}
+
+func (g *Ground) portRows(s *shard, router string, group Ref) []Row {
+	port := func(kind, name string, columns map[string]any) Row {
+		columns["name"] = name
+		columns["mac"] = mac(g.cluster.ID, s.ID, kind)
+		return s.row(RouterPort, columns, kind).in(router)
+	}
+	peer := func(kind, holder, routerPort string, options map[string]string) Row {
+		options["router-port"] = routerPort
+		return s.row(SwitchPort, map[string]any{
+			"name":      kind + "-" + router,
+			"type":      "router",
+			"addresses": []string{"router"},
+			"options":   options,
+			"tag":       (*int)(nil),
+		}, kind).in(holder)
+	}
+	return []Row{
+		port("join", joinPort(s.ID), map[string]any{
+			"networks": texts(s.join),
+		}),
+		peer("join", JoinSwitch, joinPort(s.ID), map[string]string{}),
+		port("ext", externalPort(s.ID), map[string]any{
+			"networks":         texts(s.Anchors),
+			"ha_chassis_group": group,
+		}),
+		// Announce the anchor only: gratuitous ARP for every VIP takes 20 s at 2,000 of them.
+		peer("ext", switchName(s.ID.Domain), externalPort(s.ID), map[string]string{
+			"nat-addresses":             "router",
+			"exclude-lb-vips-from-garp": "true",
+		}),
+	}
+}
+
+func (g *Ground) routeRows(s *shard, router string) []Row {
+	var out []Row
+	route := func(prefix, nexthop string, port *string, bfd any) {
+		out = append(out, s.row(StaticRoute, map[string]any{
+			"ip_prefix": prefix, "nexthop": nexthop, "output_port": port, "bfd": bfd,
+		}, "route", prefix).in(router))
+	}
+	for _, join := range g.facts.Join {
+		for _, pods := range byFamily(g.cluster.PodNets, world.FamilyOf(join.Addr())) {
+			route(pods.String(), join.Addr().String(), nil, (*string)(nil))
+		}
+	}
+	ext := externalPort(s.ID)
+	session := false
+	for _, anchor := range s.Anchors {
+		gateway := s.gateway(anchor.Addr())
+		if !gateway.IsValid() {
+			continue
+		}
+		dummy, all := dummyRoute4, "0.0.0.0/0"
+		if world.FamilyOf(gateway) == world.IPv6 {
+			dummy, all = dummyRoute6, "::/0"
+		}
+		route(all, gateway.String(), &ext, (*string)(nil))
+		if session {
+			continue // one session moves the switches' tables for both families
+		}
+		session = true
+		millis, multiplier := bfdMillis, bfdMultiplier
+		bfd := s.row(BFD, map[string]any{
+			"logical_port": ext,
+			"dst_ip":       gateway.String(),
+			"min_tx":       &millis,
+			"min_rx":       &millis,
+			"detect_mult":  &multiplier,
+		})
+		out = append(out, bfd)
+		route(dummy, gateway.String(), &ext, Ref{bfd.Table, bfd.ID})
+	}
+	return out
+}
+
+// gateway is the next hop of the subnet that an anchor is in.
+func (s *shard) gateway(anchor netip.Addr) netip.Addr {
+	for _, subnet := range s.domain.Subnets {
+		if subnet.Prefix.Contains(anchor) && subnet.Gateway.IsValid() {
+			return subnet.Gateway
+		}
+	}
+	return netip.Addr{}
+}

@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package rows
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
+)
+
+// The tables of the northbound database (ovn-nb(5)) in which we own rows.
+const (
+	AddressSet     = "Address_Set"
+	BFD            = "BFD"
+	HAChassis      = "HA_Chassis"
+	HAChassisGroup = "HA_Chassis_Group"
+	LoadBalancer   = "Load_Balancer"
+	Policy         = "Logical_Router_Policy"
+	Router         = "Logical_Router"
+	RouterPort     = "Logical_Router_Port"
+	StaticRoute    = "Logical_Router_Static_Route"
+	Switch         = "Logical_Switch"
+	SwitchPort     = "Logical_Switch_Port"
+)
+
+// Rows of OVN-Kubernetes that ours are tied to.
+const (
+	ClusterRouter     = "ovn_cluster_router"
+	ClusterRouterPort = "rtoj-ovn_cluster_router"
+	JoinSwitch        = "join"
+)
+
+// Controller is our name in external_ids:k8s.ovn.org/owner-controller.
+const Controller = "ovnkube-slb"
+
+// The keys of external_ids that we set.
+const (
+	KeyController = "k8s.ovn.org/owner-controller"
+	KeyOwnerType  = "k8s.ovn.org/owner-type"
+	KeyPrimaryID  = "k8s.ovn.org/primary-id"
+	// KeyService is the namespace/name of the Service that a load balancer serves.
+	KeyService = "slb.k8s.ovn.org/service"
+	// KeyShard is the domain/index of the shard that a row belongs to.
+	KeyShard = "slb.k8s.ovn.org/shard"
+	// KeyHolder is the name of the row that holds a row.
+	KeyHolder = "slb.k8s.ovn.org/holder"
+	// KeyEpoch counts the transactions that put load balancers on a router.
+	KeyEpoch = "slb.k8s.ovn.org/epoch"
+	// KeyOrdinal is the number from which a shard's join addresses derive.
+	KeyOrdinal = "slb.k8s.ovn.org/ordinal"
+)
+
+// The values of external_ids:k8s.ovn.org/owner-type.
+const (
+	OwnerDomain  = "Domain"
+	OwnerShard   = "Shard"
+	OwnerReturn  = "Return"
+	OwnerService = "Service"
+)
+
+// Row is a row that we want.
+type Row struct {
+	Table string
+	// ID is external_ids:k8s.ovn.org/primary-id, unique in its table.
+	ID string
+	// Columns are the columns that we own, all of them; others are left alone. The
+	// values are string, int, *string, *int, []string (a set, sorted),
+	// map[string]string, or Ref.
+	Columns map[string]any
+	// In is the set of another row that must hold this one; zero for none.
+	In Place
+}
+
+// Name is the row's name column, empty in tables without one.
+func (r Row) Name() string {
+	name, _ := r.Columns["name"].(string)
+	return name
+}
+
+// Ref stands for the UUID of another row of ours.
+type Ref struct{ Table, ID string }
+
+// Place is a column of the row called Name.
+type Place struct{ Table, Column, Name string }
+
+// holder returns the table and column that hold rows of a table, empty if nothing must.
+func holder(table string) (holder, column string) {
+	switch table {
+	case SwitchPort:
+		return Switch, "ports"
+	case RouterPort:
+		return Router, "ports"
+	case StaticRoute:
+		return Router, "static_routes"
+	case Policy:
+		return Router, "policies"
+	case LoadBalancer:
+		return Router, "load_balancer"
+	case HAChassis:
+		return HAChassisGroup, "ha_chassis"
+	}
+	return "", ""
+}
+
+// Home is the set that holds a row whose external_ids name the holder.
+func Home(table string, externalIDs map[string]string) Place {
+	t, column := holder(table)
+	return Place{Table: t, Column: column, Name: externalIDs[KeyHolder]}
+}
+
+// Rootless tells whether rows of a table live only as long as another row holds them
+// (ovn-nb.ovsschema, isRoot).
+func Rootless(table string) bool {
+	t, _ := holder(table)
+	return t != "" && table != LoadBalancer
+}
+
+// owned makes a row with its owner ids. parts name the row among those of its owner.
+func owned(table, owner, name string, columns map[string]any, parts ...string) Row {
+	id := strings.Join(append([]string{Controller, owner, name}, parts...), ":")
+	ids := map[string]string{KeyController: Controller, KeyOwnerType: owner, KeyPrimaryID: id}
+	columns["external_ids"] = ids
+	return Row{Table: table, ID: id, Columns: columns}
+}
+
+// with sets a key of external_ids.
+func (r Row) with(key, value string) Row {
+	r.ExternalIDs()[key] = value
+	return r
+}
+
+// in puts a row into its holder.
+func (r Row) in(holder string) Row {
+	r = r.with(KeyHolder, holder)
+	r.In = Home(r.Table, r.ExternalIDs())
+	return r
+}
+
+// ExternalIDs is the row's column of that name.
+func (r Row) ExternalIDs() map[string]string {
+	ids, _ := r.Columns["external_ids"].(map[string]string)
+	return ids
+}
+
+// ShardName writes a shard as external_ids:slb.k8s.ovn.org/shard has it.
+func ShardName(id world.ShardID) string { return id.Domain + "/" + strconv.Itoa(id.Index) }
+
+// ParseShard reads what ShardName wrote.
+func ParseShard(s string) (world.ShardID, bool) {
+	domain, index, ok := strings.Cut(s, "/")
+	n, err := strconv.Atoi(index)
+	if !ok || domain == "" || err != nil || n < 0 {
+		return world.ShardID{}, false
+	}
+	return world.ShardID{Domain: domain, Index: n}, true
+}
+
+// RouterName names a shard's router; its ports' names begin with it.
+func RouterName(id world.ShardID) string { return fmt.Sprintf("slb-%s-%d", id.Domain, id.Index) }
+
+// RedirectPrefix begins the logical_port of the southbound Port_Binding rows of type
+// chassisredirect that say which chassis has claimed a shard.
+const RedirectPrefix = "cr-slb-"
+
+// RedirectPort is a shard's logical_port of that type.
+func RedirectPort(id world.ShardID) string { return "cr-" + externalPort(id) }
+
+func externalPort(id world.ShardID) string { return RouterName(id) + "-ext" }
+
+func joinPort(id world.ShardID) string { return RouterName(id) + "-join" }
+
+func switchName(domain string) string { return "slb-" + domain }

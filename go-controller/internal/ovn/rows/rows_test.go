@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package rows_test
+
+import (
+	"flag"
+	"fmt"
+	"maps"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"golang.org/x/tools/txtar"
+	"sigs.k8s.io/yaml"
+
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/ovn/rows"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/plan"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
+)
+
+// The goldens of this directory read: what is there (fabric, services, and facts of the
+// database), then the rows that are wanted, of the tables to show.
+func TestGoldens(t *testing.T) {
+	files, err := filepath.Glob("testdata/*.txtar")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no goldens: %v", err)
+	}
+	for _, file := range files {
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".txtar"), func(t *testing.T) { golden(t, file) })
+	}
+}
+
+// scene is the input of a golden.
+type scene struct {
+	Fabric   plan.Fabric
+	Services []plan.Service
+	Show     []string
+	Facts    struct {
+		Join     []netip.Prefix
+		Taken    []netip.Addr
+		Ordinals map[string]int
+		HashIPv6 bool
+		// VIPs are the vips columns as they are, by row id; Options and ExternalIDs those of NB_Global.
+		VIPs                 map[string]map[string]string
+		Options, ExternalIDs map[string]string
+	}
+}
+
+func read(t *testing.T, archive *txtar.Archive) (s scene, want *txtar.File) {
+	t.Helper()
+	for i := range archive.Files {
+		f := &archive.Files[i]
+		var err error
+		switch f.Name {
+		case "fabric":
+			err = yaml.UnmarshalStrict(f.Data, &s.Fabric)
+		case "services":
+			err = yaml.UnmarshalStrict(f.Data, &s.Services)
+		case "facts":
+			err = yaml.UnmarshalStrict(f.Data, &s.Facts)
+		case "show":
+			s.Show = strings.Fields(string(f.Data))
+		case "want":
+			want = f
+		default:
+			err = fmt.Errorf("unknown file")
+		}
+		if err != nil {
+			t.Fatalf("%s: %v", f.Name, err)
+		}
+	}
+	return s, want
+}
+
+func golden(t *testing.T, file string) {
+	t.Helper()
+	archive, err := txtar.ParseFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, want := read(t, archive)
+	got := wanted(s)
+	if flag.Lookup("update").Value.String() == "true" {
+		want.Data = []byte(got)
+		if err := os.WriteFile(file, txtar.Format(archive), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	if diff := cmp.Diff(string(want.Data), got); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
+// wanted is the text of all rows that a scene asks for.
+func wanted(s scene) string {
+	facts := rows.Facts{Join: s.Facts.Join, HashIPv6: s.Facts.HashIPv6, Taken: map[netip.Addr]bool{}, Ordinals: map[world.ShardID]int{}}
+	for _, a := range s.Facts.Taken {
+		facts.Taken[a] = true
+	}
+	for name, n := range s.Facts.Ordinals {
+		id, _ := rows.ParseShard(name)
+		facts.Ordinals[id] = n
+	}
+	g, err := rows.Lay(&s.Fabric, facts)
+	if err != nil {
+		return "error: " + err.Error() + "\n"
+	}
+	var out strings.Builder
+	write := func(all []rows.Row) {
+		for _, r := range all {
+			if s.Show == nil || slices.Contains(s.Show, r.Table) {
+				out.WriteString(line(r))
+			}
+		}
+	}
+	for _, unit := range g.Units() {
+		write(unit)
+	}
+	back := map[rows.Return][]netip.Addr{}
+	for _, p := range s.Services {
+		balancers, err := g.Service(&p, func(id string) map[string]string { return s.Facts.VIPs[id] })
+		if err != nil {
+			fmt.Fprintf(&out, "error: %v\n", err)
+		}
+		write(balancers)
+		rows.Returns(&p, func(r rows.Return, a netip.Addr) {
+			if !slices.Contains(back[r], a) {
+				back[r] = append(back[r], a)
+			}
+		})
+	}
+	for _, r := range slices.SortedFunc(maps.Keys(back), func(a, b rows.Return) int { return strings.Compare(a.ID(), b.ID()) }) {
+		write([]rows.Row{r.AddressSet(back[r])})
+		if policy, ok := g.Policy(r); ok {
+			write([]rows.Row{policy})
+		}
+	}
+	opts, ids := g.Timers(s.Facts.Options, s.Facts.ExternalIDs)
+	for _, c := range append(opts, ids...) {
+		fmt.Fprintf(&out, "NB_Global %s: %q -> %q\n", c.Key, c.Old, c.New)
+	}
+	return out.String()
+}
+
+func line(r rows.Row) string {
+	var out strings.Builder
+	fmt.Fprintf(&out, "%s %s:", r.Table, strings.TrimPrefix(r.ID, rows.Controller+":"))
+	for _, column := range slices.Sorted(maps.Keys(r.Columns)) {
+		if column != "external_ids" {
+			fmt.Fprintf(&out, " %s=%s", column, text(r.Columns[column]))
+		}
+	}
+	if r.In.Name != "" {
+		fmt.Fprintf(&out, " in %s of %s", r.In.Column, r.In.Name)
+	}
+	return out.String() + "\n"
+}
+
+func text(value any) string {
+	switch v := value.(type) {
+	case *string:
+		if v == nil {
+			return "-"
+		}
+		return *v
+	case *int:
+		if v == nil {
+			return "-"
+		}
+		return fmt.Sprint(*v)
+	case map[string]string:
+		var pairs []string
+		for _, k := range slices.Sorted(maps.Keys(v)) {
+			pairs = append(pairs, k+"="+v[k])
+		}
+		return "{" + strings.Join(pairs, " ") + "}"
+	case rows.Ref:
+		return "@" + strings.TrimPrefix(v.ID, rows.Controller+":")
+	}
+	return fmt.Sprint(value)
+}

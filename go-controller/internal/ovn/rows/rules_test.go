@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package rows_test
+
+import (
+	"fmt"
+	"net/netip"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/ovn/rows"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/plan"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
+)
+
+// everything is the rows of a fabric with hostile names and a Service.
+func everything(t *testing.T) []rows.Row {
+	t.Helper()
+	var f plan.Fabric
+	f.Cluster = world.Cluster{ID: "c", PodNets: []netip.Prefix{netip.MustParsePrefix("10.244.0.0/16"), netip.MustParsePrefix("fd00:10:244::/48")}}
+	var out []rows.Row
+	var services []*plan.Service
+	for i, name := range []string{"ext-lan", "gr-n1", "exgw-ext-n1", "1", "a.b-0", strings.Repeat("d", 253)} {
+		d := plan.Domain{Name: name, PhysicalNetwork: "physnet", Detect: time.Second, DetectMultiplier: 3, Subnets: []world.Subnet{
+			{Prefix: netip.MustParsePrefix("10.50.0.0/16"), Gateway: netip.MustParseAddr("10.50.0.1")},
+			{Prefix: netip.MustParsePrefix("fd00:50::/64"), Gateway: netip.MustParseAddr("fd00:50::1")},
+		}}
+		vips := []netip.Addr{netip.AddrFrom4([4]byte{10, 50, 1, byte(i)}), netip.MustParseAddr(fmt.Sprintf("fd00:50::%d", i+2))}
+		s := plan.Shard{ID: world.ShardID{Domain: name}, Gateways: []plan.Gateway{{Node: "n1", Chassis: "c1"}},
+			Anchors: []netip.Prefix{netip.PrefixFrom(vips[0], 16), netip.PrefixFrom(vips[1], 64)}}
+		d.Shards = []plan.Shard{s}
+		f.Domains = append(f.Domains, d)
+		p := &plan.Service{Key: world.Key{Namespace: "ext_", Name: "GR_n1"}}
+		for _, vip := range vips {
+			p.VIPs = append(p.VIPs, plan.VIP{Addr: vip, Shard: s.ID})
+			backend := netip.AddrPortFrom(netip.MustParseAddr("10.244.1.1"), 8080)
+			if vip.Is6() {
+				backend = netip.AddrPortFrom(netip.MustParseAddr("fd00:10:244::1"), 8080)
+			}
+			for _, protocol := range []world.Protocol{world.TCP, world.UDP, world.SCTP} {
+				p.Listeners = append(p.Listeners, plan.Listener{VIP: vip, Protocol: protocol, Port: 80, Backends: []plan.Backend{{Addr: backend}}})
+			}
+		}
+		services = append(services, p)
+	}
+	g, err := rows.Lay(&f, rows.Facts{Join: []netip.Prefix{netip.MustParsePrefix("100.64.0.1/16"), netip.MustParsePrefix("fd98::1/64")}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, unit := range g.Units() {
+		out = append(out, unit...)
+	}
+	for _, p := range services {
+		balancers, err := g.Service(p, func(string) map[string]string { return nil })
+		if err != nil {
+			t.Fatal(err)
+		}
+		out = append(out, balancers...)
+		rows.Returns(p, func(r rows.Return, a netip.Addr) {
+			policy, _ := g.Policy(r)
+			out = append(out, r.AddressSet([]netip.Addr{a}), policy)
+		})
+	}
+	return out
+}
+
+// What OVN-Kubernetes would delete, adopt or overwrite, one rule a case.
+func TestOVNKubernetesLeavesOurRowsAlone(t *testing.T) {
+	taken := func(name string) bool {
+		return strings.HasPrefix(name, "ext_") || strings.HasPrefix(name, "GR_") || strings.HasPrefix(name, "exgw-ext_")
+	}
+	node := regexp.MustCompile(`^[^_]*_`) // <bridge>_<node>, whatever the node
+	for what, holds := range map[string]func(rows.Row) bool{
+		"stale load balancer cleanup: k8s.ovn.org/kind is not set": func(r rows.Row) bool {
+			_, set := r.ExternalIDs()["k8s.ovn.org/kind"]
+			return !set
+		},
+		"network cleanup: network and role are not set": func(r rows.Row) bool {
+			_, network := r.ExternalIDs()["k8s.ovn.org/network"]
+			_, role := r.ExternalIDs()["k8s.ovn.org/role"]
+			return !network && !role
+		},
+		"syncers adopt rows without an owner": func(r rows.Row) bool {
+			ids := r.ExternalIDs()
+			return ids[rows.KeyController] == rows.Controller && ids[rows.KeyOwnerType] != "" &&
+				ids[rows.KeyPrimaryID] == r.ID && strings.HasPrefix(r.ID, "ovnkube-slb:"+ids[rows.KeyOwnerType]+":")
+		},
+		"load balancers name their Service": func(r rows.Row) bool {
+			return r.Table != rows.LoadBalancer || r.ExternalIDs()[rows.KeyService] != ""
+		},
+		"switches and routers of nodes go by name":       func(r rows.Row) bool { return !taken(r.Name()) },
+		"unknown switches with other_config are stale":   func(r rows.Row) bool { return r.Columns["other_config"] == nil },
+		"localnet ports are found by <bridge>_<node>":    func(r rows.Row) bool { return r.Table != rows.SwitchPort || !node.MatchString(r.Name()) },
+		"reject ACLs are stripped: there are no ACLs":    func(r rows.Row) bool { return r.Table != "ACL" },
+		"routes with ecmp_symmetric_reply are its own":   func(r rows.Row) bool { return r.Table != rows.StaticRoute || r.Columns["options"] == nil },
+		"policy priorities in use are left free":         func(r rows.Row) bool { return r.Table != rows.Policy || r.Columns["priority"] == 700 },
+		"address set names are identifiers of OVN":       identifier,
+		"HA priorities are positive":                     func(r rows.Row) bool { p, ok := r.Columns["priority"].(int); return !ok || p >= 1 },
+		"MAC addresses are locally administered, single": localMAC,
+	} {
+		t.Run(what, func(t *testing.T) {
+			for _, r := range everything(t) {
+				if !holds(r) {
+					t.Errorf("%s %s: %v", r.Table, r.ID, r.Columns)
+				}
+			}
+		})
+	}
+}
+
+func identifier(r rows.Row) bool {
+	return r.Table != rows.AddressSet || regexp.MustCompile(`^[a-zA-Z_.][a-zA-Z_.0-9]*$`).MatchString(r.Name())
+}
+
+func localMAC(r rows.Row) bool {
+	mac, ok := r.Columns["mac"].(string)
+	return !ok || regexp.MustCompile(`^[0-9a-f][26ae](:[0-9a-f]{2}){5}$`).MatchString(mac)
+}
+
+// Names and ids are unique in their tables; logical ports of switches and routers share one.
+func TestNamesAreUnique(t *testing.T) {
+	seen := map[string]rows.Row{}
+	for _, r := range everything(t) {
+		table := strings.TrimPrefix(r.Table, "Logical_Switch_")
+		table = strings.TrimPrefix(table, "Logical_Router_")
+		for _, key := range []string{table + " name " + r.Name(), r.Table + " id " + r.ID} {
+			if other, ok := seen[key]; ok && !strings.HasSuffix(key, " name ") && text(other.Columns) != text(r.Columns) {
+				t.Errorf("%s: %s and %s", key, other.ID, r.ID)
+			}
+			seen[key] = r
+		}
+	}
+}
+
+// More gateways than steps of ten still have distinct, falling priorities.
+func TestManyGateways(t *testing.T) {
+	s := plan.Shard{ID: world.ShardID{Domain: "lan"}, Anchors: []netip.Prefix{netip.MustParsePrefix("10.50.0.5/24")}}
+	for i := range 2000 {
+		s.Gateways = append(s.Gateways, plan.Gateway{Chassis: fmt.Sprint("c", i)})
+	}
+	f := plan.Fabric{Domains: []plan.Domain{{Name: "lan", Shards: []plan.Shard{s}}}}
+	g, err := rows.Lay(&f, rows.Facts{Join: []netip.Prefix{netip.MustParsePrefix("100.64.0.1/16")}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var priorities []int
+	for _, r := range slices.Concat(g.Units()...) {
+		if r.Table == rows.HAChassis {
+			priorities = append(priorities, r.Columns["priority"].(int))
+		}
+	}
+	slices.Reverse(priorities)
+	if len(slices.Compact(slices.Clone(priorities))) != 2000 || !slices.IsSorted(priorities) || priorities[0] < 1 || priorities[1999] > 32767 {
+		t.Errorf("%d priorities from %d to %d", len(priorities), priorities[1999], priorities[0])
+	}
+}

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package rows
+
+import (
+	"fmt"
+	"net/netip"
+	"strings"
+
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/plan"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
+)
+
+// affinitySeconds is the default of sessionAffinityConfig.clientIP.timeoutSeconds.
+const affinitySeconds = "10800"
+
+// Service returns the load balancers of a Service, one a VIP and protocol. vips returns
+// the vips column of the row with that id as it is, nil if there is none; backends keep
+// the slots that they have there.
+func (g *Ground) Service(p *plan.Service, vips func(id string) map[string]string) ([]Row, error) {
+	var out []Row
+	for _, v := range p.VIPs {
+		if _, ok := g.shards[v.Shard]; !ok {
+			return nil, fmt.Errorf("address %s: shard %s has no router", v.Addr, ShardName(v.Shard))
+		}
+		for _, protocol := range []world.Protocol{world.TCP, world.UDP, world.SCTP} {
+			if row, ok := g.balancer(p, v.Addr, protocol, vips); ok {
+				out = append(out, row.in(RouterName(v.Shard)))
+			}
+		}
+	}
+	return out, nil
+}
+
+// balancer is the row of one address and protocol of a Service; false if nothing listens.
+func (g *Ground) balancer(p *plan.Service, vip netip.Addr, protocol world.Protocol, vips func(string) map[string]string) (Row, bool) {
+	proto := strings.ToLower(string(protocol))
+	fields, options := g.selection(p.ClientAffinity, world.FamilyOf(vip))
+	row := owned(LoadBalancer, OwnerService, p.Key.String(), map[string]any{
+		"name":             fmt.Sprintf("slb-%s-%s-%s", p.Key, vip, proto),
+		"protocol":         &proto,
+		"selection_fields": fields,
+		"options":          options,
+	}, vip.String(), proto).with(KeyService, p.Key.String())
+	have := vips(row.ID)
+	want := map[string]string{}
+	for _, l := range p.Listeners {
+		if l.VIP != vip || l.Protocol != protocol {
+			continue
+		}
+		key := netip.AddrPortFrom(l.VIP, l.Port).String()
+		want[key] = strings.Join(Slots(split(have[key]), addresses(l.Backends)), ",")
+	}
+	row.Columns["vips"] = want
+	return row, len(want) > 0
+}
+
+// selection chooses how connections are spread: by client, or by connection. It must not
+// depend on state of the active gateway, so that a connection keeps its backend through a
+// failover. Where OVN can't hash IPv6 addresses, affinity is kept by the gateway's memory
+// instead and ends with a failover.
+func (g *Ground) selection(affinity bool, f world.Family) (fields []string, options map[string]string) {
+	// A VIP outside the subnets of the router's port is answered for only with "all".
+	options = map[string]string{"reject": "true", "neighbor_responder": "all"}
+	fields = []string{"ip_dst", "ip_src"}
+	if f == world.IPv6 && g.facts.HashIPv6 {
+		fields = []string{"ipv6_dst", "ipv6_src"}
+	}
+	if affinity && (f == world.IPv4 || g.facts.HashIPv6) {
+		return fields, options
+	}
+	if affinity {
+		options["affinity_timeout"] = affinitySeconds
+	}
+	return append(fields, "tp_dst", "tp_src"), options
+}
+
+func split(slots string) []string {
+	if slots == "" {
+		return nil
+	}
+	return strings.Split(slots, ",")
+}
+
+func addresses(backends []plan.Backend) []string {
+	out := make([]string, 0, len(backends))
+	for _, b := range backends {
+		out = append(out, b.Addr.String())
+	}
+	return out
+}

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package rows
+
+import "slices"
+
+// Slots places backends in the slots of a load balancer. have are the slots as they
+// are, want the living backends, distinct; the order of want decides only where new
+// ones go.
+//
+// OVS picks a slot of a select group by hashing a connection with the slot's index, so
+// a connection finds its backend again after a failover only if that backend still has
+// the same slot. Hence a kept backend stays where it is; the slot of a dead one is
+// overwritten in place by a new one, or by a second slot for a living one; new ones
+// beyond that are appended; empty slots at the end are cut. Once more than half of the
+// slots would be second ones, all is packed anew.
+func Slots[T comparable](have, want []T) []T {
+	if len(want) == 0 {
+		return nil
+	}
+	alive := make(map[T]int, len(want)) // how many slots each has
+	for _, b := range want {
+		alive[b] = 0
+	}
+	slots := slices.Clone(have)
+	var holes []int
+	for i, b := range slots {
+		if n, ok := alive[b]; ok {
+			alive[b] = n + 1
+		} else {
+			holes = append(holes, i)
+		}
+	}
+	var fresh []T
+	for _, b := range want {
+		if alive[b] == 0 {
+			alive[b] = 1
+			fresh = append(fresh, b)
+		}
+	}
+	for len(holes) > 0 && len(fresh) > 0 {
+		slots[holes[0]] = fresh[0]
+		holes, fresh = holes[1:], fresh[1:]
+	}
+	slots, fresh = overwriteSeconds(slots, fresh, alive, len(holes) == 0)
+	slots = append(slots, fresh...)
+	for len(holes) > 0 && holes[len(holes)-1] == len(slots)-1 {
+		slots, holes = slots[:len(slots)-1], holes[:len(holes)-1]
+	}
+	if len(slots) > 2*len(want) {
+		return packed(slots, holes)
+	}
+	for _, i := range holes {
+		b := slices.MinFunc(want, func(x, y T) int { return alive[x] - alive[y] })
+		slots[i] = b
+		alive[b]++
+	}
+	return slots
+}
+
+// overwriteSeconds gives slots that only repeat a backend to new backends.
+func overwriteSeconds[T comparable](slots, fresh []T, count map[T]int, full bool) (filled, rest []T) {
+	if !full {
+		return slots, fresh
+	}
+	for i := len(slots) - 1; i >= 0 && len(fresh) > 0; i-- {
+		if count[slots[i]] > 1 {
+			count[slots[i]]--
+			slots[i], fresh = fresh[0], fresh[1:]
+		}
+	}
+	return slots, fresh
+}
+
+// packed leaves each backend its first slot, in order.
+func packed[T comparable](slots []T, holes []int) []T {
+	seen := make(map[T]bool, len(slots))
+	var out []T
+	for i, b := range slots {
+		if !seen[b] && !slices.Contains(holes, i) {
+			seen[b] = true
+			out = append(out, b)
+		}
+	}
+	return out
+}

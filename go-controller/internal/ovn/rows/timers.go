@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package rows
+
+import (
+	"strconv"
+	"strings"
+	"time"
+)
+
+// tunnelTxMillis is how often gateways send BFD on tunnels at most.
+const tunnelTxMillis = 100
+
+// timer is a key of NB_Global:options (ovn-nb(5)) that times BFD between gateways, with
+// OVS's default (ovs-vswitchd.conf.db(5), bfd).
+type timer struct {
+	key     string
+	initial int
+}
+
+func timers() []timer {
+	return []timer{{"bfd-min-rx", 1000}, {"bfd-min-tx", 100}, {"bfd-mult", 3}}
+}
+
+// memoryKey is the key of NB_Global:external_ids that remembers what was there before us.
+func (t timer) memoryKey() string { return "slb.k8s.ovn.org/" + t.key }
+
+// KeyChange is a change of one key of a map; an empty New removes it, an empty Old means
+// that it was absent.
+type KeyChange struct{ Key, Old, New string }
+
+// Timers returns the changes to NB_Global's options and external_ids that make BFD
+// between gateways as fast as the strictest domain asks for, never slower than others
+// have set it. What others had set is remembered in external_ids and comes back once no
+// shard needs more.
+func (g *Ground) Timers(options, externalIDs map[string]string) (opts, ids []KeyChange) {
+	want := g.timing()
+	for _, t := range timers() {
+		now, memory := options[t.key], externalIDs[t.memoryKey()]
+		base := now
+		if before, ours, ok := strings.Cut(memory, ">"); ok && now == ours {
+			base = before
+		}
+		target, remembered := base, ""
+		if ours, ok := want[t.key]; ok && ours < t.value(base) {
+			target = strconv.Itoa(ours)
+			remembered = base + ">" + target
+		}
+		opts = appendChange(opts, t.key, now, target)
+		ids = appendChange(ids, t.memoryKey(), memory, remembered)
+	}
+	return opts, ids
+}
+
+// timing is what the shards ask for.
+func (g *Ground) timing() map[string]int {
+	want := map[string]int{}
+	strictest := func(key string, value int) {
+		if old, ok := want[key]; value > 0 && (!ok || value < old) {
+			want[key] = value
+		}
+	}
+	for _, d := range g.domains {
+		if rx := int(d.Detect / time.Millisecond); rx > 0 {
+			strictest("bfd-min-rx", rx)
+			strictest("bfd-min-tx", min(rx, tunnelTxMillis))
+		}
+		strictest("bfd-mult", d.DetectMultiplier)
+	}
+	return want
+}
+
+func (t timer) value(s string) int {
+	if n, err := strconv.Atoi(s); err == nil && n > 0 {
+		return n
+	}
+	return t.initial
+}
+
+func appendChange(changes []KeyChange, key, from, to string) []KeyChange {
+	if from == to {
+		return changes
+	}
+	return append(changes, KeyChange{key, from, to})
+}

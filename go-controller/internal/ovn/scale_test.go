@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ovn
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/plan"
+)
+
+// crowd is n Services with backends each, all of which listen on the same ports.
+func crowd(n, shards, backends int) []*plan.Service {
+	var plans []*plan.Service
+	for i := range n {
+		var addrs []string
+		for j := range backends {
+			k := i*backends + j
+			addrs = append(addrs, fmt.Sprintf("10.%d.%d.%d", 128+k>>16, k>>8&255, k&255))
+		}
+		plans = append(plans, service(i, shards, addrs...))
+	}
+	return plans
+}
+
+func TestManyServices(t *testing.T) {
+	const shards = 8
+	s := serve(t, schema)
+	s.clusterRows(t)
+	d, _ := dial(t, s)
+	configure(t, d, fabric(shards))
+	plans := crowd(3000, shards, 4)
+
+	before, start := s.transactions(t), time.Now()
+	apply(t, d, plans...)
+	t.Logf("3,000 Services: %s, %d transactions", time.Since(start).Round(time.Millisecond), s.transactions(t)-before)
+	prune(t, d, plans...)
+
+	before, start = s.transactions(t), time.Now()
+	apply(t, d, plans...)
+	t.Logf("applied again: %s", time.Since(start).Round(time.Millisecond))
+	if n := s.transactions(t); n != before {
+		t.Errorf("applied again: %d transactions, want none", n-before)
+	}
+
+	start = time.Now()
+	remove(t, d, plans...)
+	configure(t, d, fabric(0))
+	t.Logf("removed: %s", time.Since(start).Round(time.Millisecond))
+}
+
+// large is a database of a cluster of 2,000 nodes with 10,000 Services of ours, each with
+// one address, one port and 20 backends.
+func large(b *testing.B, shards int) (*server, *Dataplane, []*plan.Service) {
+	b.Helper()
+	s := serve(b, schema)
+	s.clusterRows(b)
+	for i := range 20 {
+		var ports []string
+		for j := range 300 {
+			ports = append(ports, "--", "lrp-add", "GR", fmt.Sprint("port", i*300+j), "0a:00:00:00:00:01", fmt.Sprintf("100.65.%d.%d/16", i, j%250+1))
+		}
+		s.nbctl(b, append([]string{"--may-exist", "lr-add", "GR"}, ports...)...)
+	}
+	d, _ := dial(b, s)
+	configure(b, d, fabric(shards))
+	plans := crowd(10000, shards, 20)
+	for _, p := range plans {
+		thin(p)
+	}
+	start := time.Now()
+	apply(b, d, plans...)
+	b.Logf("10,000 Services written in %s", time.Since(start).Round(time.Millisecond))
+	prune(b, d, plans...)
+	return s, d, plans
+}
+
+func thin(p *plan.Service) *plan.Service {
+	p.VIPs, p.Listeners = p.VIPs[:1], p.Listeners[:1]
+	return p
+}
+
+// BenchmarkOneEndpoint replaces one backend of one Service.
+func BenchmarkOneEndpoint(b *testing.B) {
+	for _, shards := range []int{1, 8} {
+		b.Run(fmt.Sprintf("shards=%d", shards), func(b *testing.B) {
+			_, d, _ := large(b, shards)
+			n := 0
+			for b.Loop() {
+				n++
+				apply(b, d, thin(service(5000, shards, "10.7.0.1", fmt.Sprintf("10.8.%d.%d", n>>8&255, n&255))))
+			}
+		})
+	}
+}
+
+// BenchmarkStart is a new process that finds all as it should be.
+func BenchmarkStart(b *testing.B) {
+	const shards = 8
+	s, _, plans := large(b, shards)
+	written := s.transactions(b)
+	for b.Loop() {
+		start := time.Now()
+		d, _ := dial(b, s)
+		read := time.Since(start)
+		configure(b, d, fabric(shards))
+		apply(b, d, plans...)
+		applied := time.Since(start)
+		prune(b, d, plans...)
+		b.Logf("read in %s, applied after %s, pruned after %s", read.Round(time.Millisecond),
+			applied.Round(time.Millisecond), time.Since(start).Round(time.Millisecond))
+	}
+	if n := s.transactions(b); n != written {
+		b.Errorf("%d transactions, want none", n-written)
+	}
+}

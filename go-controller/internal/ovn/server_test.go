@@ -1,0 +1,294 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ovn
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"net"
+	"net/netip"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/dataplane"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/plan"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
+)
+
+// server is a real ovsdb-server on a database file of the test's own.
+type server struct {
+	file, socket string
+	process      *exec.Cmd
+}
+
+const (
+	schema  = "/usr/share/ovn/ovn-nb.ovsschema"
+	capture = "testdata/ovn-kubernetes-1.3.nb.db" // NB of OVN-Kubernetes 1.3, OVN 25.09, schema 7.12.0
+)
+
+// serve starts a server on a copy of a database, or on a new one with a schema.
+func serve(t testing.TB, from string) *server {
+	t.Helper()
+	for program, pkg := range map[string]string{"ovsdb-server": "openvswitch-switch", "ovsdb-client": "openvswitch-common", "ovn-nbctl": "ovn-central"} {
+		if _, err := exec.LookPath(program); err != nil {
+			t.Fatalf("%s is needed: apt-get install %s", program, pkg)
+		}
+	}
+	dir := t.TempDir()
+	s := &server{file: filepath.Join(dir, "nb.db"), socket: filepath.Join(dir, "nb.sock")}
+	if strings.HasSuffix(from, ".ovsschema") {
+		run(t, "ovsdb-tool", "create", s.file, from)
+	} else {
+		data, err := os.ReadFile(from)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(s.file, data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.start(t)
+	t.Cleanup(s.kill)
+	return s
+}
+
+func (s *server) start(t testing.TB, options ...string) {
+	t.Helper()
+	_ = os.Remove(s.socket)
+	s.process = exec.Command("ovsdb-server", append(options, s.file, "--remote=punix:"+s.socket,
+		"--unixctl="+s.socket+".ctl", "--no-chdir", "-vconsole:off")...)
+	if err := s.process.Start(); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "ovsdb-server listens", func() bool {
+		c, err := net.Dial("unix", s.socket)
+		if err == nil {
+			_ = c.Close()
+		}
+		return err == nil
+	})
+}
+
+// kill ends the server the hard way.
+func (s *server) kill() {
+	_ = s.process.Process.Kill()
+	_ = s.process.Wait()
+}
+
+// transactions counts what was ever written: the records of the file.
+func (s *server) transactions(t testing.TB) int {
+	t.Helper()
+	data, err := os.ReadFile(s.file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return bytes.Count(data, []byte("\nOVSDB JSON "))
+}
+
+// dump is the whole database as text.
+func (s *server) dump(t testing.TB) string {
+	t.Helper()
+	return run(t, "ovsdb-client", "--no-heading", "dump", "unix:"+s.socket, "OVN_Northbound")
+}
+
+func (s *server) nbctl(t testing.TB, args ...string) string {
+	t.Helper()
+	return run(t, "ovn-nbctl", append([]string{"--db=unix:" + s.socket, "--no-leader-only"}, args...)...)
+}
+
+func run(t testing.TB, name string, args ...string) string {
+	t.Helper()
+	out, err := exec.Command(name, args...).CombinedOutput()
+	if err != nil {
+		t.Fatalf("%s %s: %v\n%s", name, strings.Join(args, " "), err, out)
+	}
+	return strings.TrimSpace(string(out))
+}
+
+func eventually(t testing.TB, what string, ok func() bool) {
+	t.Helper()
+	deadline := time.NewTimer(20 * time.Second)
+	defer deadline.Stop()
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for !ok() {
+		select {
+		case <-deadline.C:
+			t.Fatalf("never: %s", what)
+		case <-tick.C:
+		}
+	}
+}
+
+// clusterRows are what OVN-Kubernetes would have made of the join network.
+func (s *server) clusterRows(t testing.TB) {
+	t.Helper()
+	clusterRows(t, "--no-leader-only", "--db=unix:"+s.socket)
+}
+
+func clusterRows(t testing.TB, options ...string) {
+	t.Helper()
+	run(t, "ovn-nbctl", append(options, "init")...)
+	run(t, "ovn-nbctl", append(options, "lr-add", "ovn_cluster_router", "--", "ls-add", "join",
+		"--", "lrp-add", "ovn_cluster_router", "rtoj-ovn_cluster_router", "0a:58:64:40:00:01", "100.64.0.1/16", "fd98::1/64",
+		"--", "lsp-add", "join", "jtor-ovn_cluster_router", "--", "lsp-set-type", "jtor-ovn_cluster_router", "router")...)
+}
+
+// dial runs a Dataplane on servers until the test ends and returns it with its news.
+func dial(t testing.TB, nb *server, sb ...*server) (*Dataplane, <-chan What) {
+	t.Helper()
+	o := Options{NB: Endpoint{Address: "unix:" + nb.socket}}
+	for _, s := range sb {
+		o.SB.Address = "unix:" + s.socket
+	}
+	return connect(t, o)
+}
+
+func connect(t testing.TB, o Options) (*Dataplane, <-chan What) {
+	t.Helper()
+	news := make(chan What, 1000)
+	o.Changed = func(w What) {
+		select {
+		case news <- w:
+		default:
+		}
+	}
+	d, err := New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- d.Run(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-done; err != nil && !errors.Is(err, context.Canceled) {
+			t.Errorf("Run: %v", err)
+		}
+	})
+	select {
+	case <-d.Synced():
+	case <-time.After(20 * time.Second):
+		t.Fatal("never in sync")
+	}
+	return d, news
+}
+
+// fabric is one domain with shards of which each has an anchor and three gateways.
+func fabric(shards int) *plan.Fabric {
+	f := &plan.Fabric{
+		Cluster: world.Cluster{ID: "cluster", PodNets: prefixes("10.244.0.0/16", "fd00:10:244::/48")},
+		Domains: []plan.Domain{{
+			Name: "lan", PhysicalNetwork: "physnet", VLAN: 7, Detect: 200 * time.Millisecond, DetectMultiplier: 3,
+			Subnets: []world.Subnet{
+				{Prefix: netip.MustParsePrefix("10.50.0.0/16"), Gateway: netip.MustParseAddr("10.50.0.1")},
+				{Prefix: netip.MustParsePrefix("fd00:50::/64"), Gateway: netip.MustParseAddr("fd00:50::1")},
+			},
+		}},
+	}
+	chassis := []string{"c1", "c2", "c3"}
+	for i := range shards {
+		s := plan.Shard{ID: world.ShardID{Domain: "lan", Index: i}, Anchors: prefixes(
+			"10.50.1."+strconv.Itoa(i+1)+"/16", "fd00:50::1:"+strconv.Itoa(i+1)+"/64")}
+		for j := range chassis {
+			c := chassis[(i+j)%len(chassis)]
+			s.Gateways = append(s.Gateways, plan.Gateway{Node: "node-" + c, Chassis: c})
+		}
+		f.Domains[0].Shards = append(f.Domains[0].Shards, s)
+	}
+	return f
+}
+
+func prefixes(texts ...string) []netip.Prefix {
+	var out []netip.Prefix
+	for _, s := range texts {
+		out = append(out, netip.MustParsePrefix(s))
+	}
+	return out
+}
+
+// service is the n-th Service of a test: one dual-stack address, TCP 80 and UDP 53.
+func service(n, shards int, backends ...string) *plan.Service {
+	shard := world.ShardID{Domain: "lan", Index: n % shards}
+	v4 := netip.AddrFrom4([4]byte{10, 50, byte(1 + n>>8), byte(n)})
+	v6 := netip.MustParseAddr("fd00:50::1:" + strconv.FormatInt(int64(n), 16))
+	p := &plan.Service{
+		Key:  world.Key{Namespace: "default", Name: "s" + strconv.Itoa(n)},
+		VIPs: []plan.VIP{{Addr: v4, Shard: shard}, {Addr: v6, Shard: shard}},
+	}
+	for _, l := range []plan.Listener{
+		{VIP: v4, Protocol: world.TCP, Port: 80}, {VIP: v4, Protocol: world.UDP, Port: 53},
+		{VIP: v6, Protocol: world.TCP, Port: 80}, {VIP: v6, Protocol: world.UDP, Port: 53},
+	} {
+		for _, b := range backends {
+			if a := netip.MustParseAddr(b); a.Is4() == l.VIP.Is4() {
+				l.Backends = append(l.Backends, plan.Backend{Addr: netip.AddrPortFrom(a, 8000+l.Port), Node: "node-c1"})
+			}
+		}
+		p.Listeners = append(p.Listeners, l)
+	}
+	return p
+}
+
+func apply(t testing.TB, d *Dataplane, plans ...*plan.Service) {
+	t.Helper()
+	var changes []dataplane.Change
+	for _, p := range plans {
+		changes = append(changes, dataplane.Change{Key: p.Key, Want: p})
+	}
+	for key, err := range d.Apply(t.Context(), changes) {
+		t.Errorf("apply %s: %v", key, err)
+	}
+	if t.Failed() {
+		t.FailNow()
+	}
+}
+
+func configure(t testing.TB, d *Dataplane, f *plan.Fabric) {
+	t.Helper()
+	if err := d.Configure(t.Context(), f); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func remove(t testing.TB, d *Dataplane, plans ...*plan.Service) {
+	t.Helper()
+	var changes []dataplane.Change
+	for _, p := range plans {
+		changes = append(changes, dataplane.Change{Key: p.Key})
+	}
+	for key, err := range d.Apply(t.Context(), changes) {
+		t.Fatalf("remove %s: %v", key, err)
+	}
+}
+
+func prune(t testing.TB, d *Dataplane, plans ...*plan.Service) {
+	t.Helper()
+	keep := map[world.Key]bool{}
+	for _, p := range plans {
+		keep[p.Key] = true
+	}
+	if err := d.Prune(t.Context(), func(k world.Key) bool { return keep[k] }); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// stripped is a dump without what differs from one life of a row to the next.
+func stripped(dump string) string {
+	epoch := regexp.MustCompile(`"slb.k8s.ovn.org/epoch"="[0-9]+", `)
+	uuid := regexp.MustCompile(`[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}`)
+	lines := strings.Split(uuid.ReplaceAllString(epoch.ReplaceAllString(dump, ""), "UUID"), "\n")
+	for i := range lines {
+		lines[i] = strings.Trim(strings.Join(strings.Fields(lines[i]), " "), "-")
+	}
+	slices.Sort(lines)
+	return strings.Join(lines, "\n")
+}

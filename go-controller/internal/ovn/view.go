@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ovn
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+
+	"github.com/ovn-org/libovsdb/cache"
+	"github.com/ovn-org/libovsdb/mapper"
+	"github.com/ovn-org/libovsdb/model"
+	"github.com/ovn-org/libovsdb/ovsdb"
+
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/ovn/nbdb"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/ovn/rows"
+)
+
+// view reads the replica of a database.
+type view struct{ *cache.TableCache }
+
+// record is a row of the replica; read only.
+type record struct {
+	table, uuid string
+	model       model.Model
+	info        *mapper.Info
+}
+
+// column returns a column's value in its Go form, nil if the model has no such column.
+func (r record) column(name string) any {
+	value, err := r.info.FieldByColumn(name)
+	if err != nil {
+		return nil
+	}
+	return value
+}
+
+func (r record) externalIDs() map[string]string { return externalIDs(r.model) }
+
+func (r record) texts(column string) []string {
+	set, _ := r.column(column).([]string)
+	return set
+}
+
+func (r record) text(column string) string {
+	s, _ := r.column(column).(string)
+	return s
+}
+
+// ours tells whether a row is ours.
+func ours(m model.Model) bool { return externalIDs(m)[rows.KeyController] == rows.Controller }
+
+// each calls do for each row of a table, which must not change it.
+func (v view) each(table string, do func(uuid string, m model.Model)) {
+	if t := v.Table(table); t != nil {
+		for uuid, m := range t.RowsShallow() {
+			do(uuid, m)
+		}
+	}
+}
+
+// all returns the rows of a table, owned those of ours.
+func (v view) all(table string) []record {
+	return v.that(table, func(model.Model) bool { return true })
+}
+
+func (v view) owned(table string) []record { return v.that(table, ours) }
+
+// that returns the rows that fit, by UUID.
+func (v view) that(table string, fits func(model.Model) bool) []record {
+	found := map[string]model.Model{}
+	v.each(table, func(uuid string, m model.Model) {
+		if fits(m) {
+			found[uuid] = m
+		}
+	})
+	return v.records(table, found)
+}
+
+// withID returns the rows of a table with a key of external_ids, by UUID. The keys that
+// monitors.go indexes are looked up, others searched.
+func (v view) withID(table, key, value string) []record {
+	t := v.Table(table)
+	if t == nil {
+		return nil
+	}
+	found, err := t.RowsByCondition([]ovsdb.Condition{
+		ovsdb.NewCondition("external_ids", ovsdb.ConditionIncludes, pair(key, value)),
+	})
+	if err != nil {
+		return nil // not with a schema that has external_ids, which connecting has checked
+	}
+	return v.records(table, found)
+}
+
+// row returns the row of ours with that primary id.
+func (v view) row(table, id string) (record, bool) {
+	if table == rows.AddressSet { // few and large: search them without copying
+		return first(v.that(table, func(m model.Model) bool { return externalIDs(m)[rows.KeyPrimaryID] == id }))
+	}
+	return first(v.withID(table, rows.KeyPrimaryID, id))
+}
+
+// named returns the router, switch or HA chassis group with that name, ours or one of
+// those that ours are tied to.
+func (v view) named(table, name string) (record, bool) {
+	return first(v.that(table, func(m model.Model) bool {
+		switch row := m.(type) {
+		case *nbdb.LogicalRouter:
+			return row.Name == name
+		case *nbdb.LogicalSwitch:
+			return row.Name == name
+		case *nbdb.HAChassisGroup:
+			return row.Name == name
+		}
+		return false
+	}))
+}
+
+func first(found []record) (record, bool) {
+	if len(found) == 0 {
+		return record{}, false
+	}
+	return found[0], true
+}
+
+func (v view) records(table string, found map[string]model.Model) []record {
+	out := make([]record, 0, len(found))
+	for uuid, m := range found {
+		if info, err := v.DatabaseModel().NewModelInfo(m); err == nil { // checked at connecting
+			out = append(out, record{table: table, uuid: uuid, model: m, info: info})
+		}
+	}
+	slices.SortFunc(out, func(a, b record) int { return cmp.Compare(a.uuid, b.uuid) })
+	return out
+}
+
+// columns returns the columns that the model of a table has.
+func (v view) columns(table string) ([]string, error) {
+	m, err := v.DatabaseModel().NewModel(table)
+	if err != nil {
+		return nil, err
+	}
+	info, err := v.DatabaseModel().NewModelInfo(m)
+	if err != nil {
+		return nil, err
+	}
+	columns := slices.Sorted(maps.Keys(info.Metadata.Fields))
+	return slices.DeleteFunc(columns, func(c string) bool { return c == "_uuid" }), nil
+}
