@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"strconv"
+	"sync/atomic"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/urfave/cli/v2"
+	"golang.org/x/sync/errgroup"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/klog/v2"
+
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/slb"
+)
+
+func controllerCommand() *cli.Command {
+	o := &options{}
+	var file string
+	all := settings(o)
+	flags := []cli.Flag{text(&file, flagConfigFile, "", "", "ini `FILE` as OVN-Kubernetes reads it; flags and environment win")}
+	for _, s := range all {
+		flags = append(flags, s.flag)
+	}
+	return &cli.Command{
+		Name:  "controller",
+		Usage: "give addresses and have OVN announce them",
+		Flags: flags,
+		Action: func(ctx *cli.Context) error {
+			if ctx.Args().Present() {
+				return fmt.Errorf("argument %q: there are only flags", ctx.Args().First())
+			}
+			if err := applyFile(ctx, file, all); err != nil {
+				return err
+			}
+			if err := o.Validate(); err != nil {
+				return err
+			}
+			return runController(ctx.Context, o)
+		},
+	}
+}
+
+// runController serves until the context ends or the lease is lost.
+func runController(ctx context.Context, o *options) error {
+	if err := setLogLevel(o.logLevel); err != nil {
+		return err
+	}
+	metrics := prometheus.NewRegistry()
+	metrics.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	var current atomic.Pointer[slb.Controller]
+	g, ctx := errgroup.WithContext(ctx)
+	serve(ctx, g, o, metrics, func() error {
+		if c := current.Load(); c != nil {
+			return c.Healthy()
+		}
+		if o.enabled && !o.leaderElect {
+			return errors.New("starting")
+		}
+		return nil // idle, or waiting for the lease: both are as it should be
+	})
+	g.Go(func() error {
+		if !o.enabled {
+			klog.InfoS("Service load balancers are switched off", "flag", "--"+flagEnable)
+			<-ctx.Done()
+			return nil
+		}
+		config, err := restConfig(o)
+		if err != nil {
+			return err
+		}
+		return elected(ctx, o, config, func(ctx context.Context) error {
+			c, err := newController(o, config, metrics)
+			if err != nil {
+				return err
+			}
+			current.Store(c)
+			return c.Run(ctx)
+		})
+	})
+	return g.Wait()
+}
+
+func newController(o *options, config *rest.Config, metrics prometheus.Registerer) (*slb.Controller, error) {
+	// Protobuf halves the cost of reading and writing Services.
+	protobuf := rest.CopyConfig(config)
+	protobuf.ContentType = runtime.ContentTypeProtobuf
+	protobuf.AcceptContentTypes = runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJSON
+	client, err := kubernetes.NewForConfig(protobuf)
+	if err != nil {
+		return nil, fmt.Errorf("client of the API server: %w", err)
+	}
+	pods, err := parseSubnets(o.clusterSubnets)
+	if err != nil {
+		return nil, fmt.Errorf("--%s: %w", flagClusterSubnets, err)
+	}
+	services, err := parseSubnets(o.serviceSubnets)
+	if err != nil {
+		return nil, fmt.Errorf("--%s: %w", flagServiceCIDRs, err)
+	}
+	return slb.New(slb.Options{
+		Kube:                     client,
+		Config:                   config,
+		NB:                       o.nb,
+		SB:                       o.sb,
+		ClusterSubnets:           pods,
+		ServiceSubnets:           services,
+		RequireClass:             o.requireClass,
+		IgnoreMetalLBAnnotations: !o.metalLBAnnotations,
+		Registerer:               metrics,
+	})
+}
+
+func restConfig(o *options) (*rest.Config, error) {
+	config, err := connection(o)
+	if err != nil {
+		return nil, err
+	}
+	config.UserAgent = "ovnkube-slb"
+	config.QPS, config.Burst = float32(o.qps), o.burst
+	if o.qps <= 0 {
+		config.QPS = -1
+	}
+	return config, nil
+}
+
+func connection(o *options) (*rest.Config, error) {
+	switch {
+	case o.kubeconfig != "":
+		config, err := clientcmd.BuildConfigFromFlags("", o.kubeconfig)
+		if err != nil {
+			return nil, fmt.Errorf("--%s %q: %w", flagKubeconfig, o.kubeconfig, err)
+		}
+		return config, nil
+	case o.apiServer != "":
+		return &rest.Config{
+			Host:            o.apiServer,
+			BearerToken:     o.token,
+			BearerTokenFile: o.tokenFile,
+			TLSClientConfig: rest.TLSClientConfig{CAFile: o.caCert},
+		}, nil
+	}
+	config, err := rest.InClusterConfig()
+	if err != nil {
+		return nil, fmt.Errorf("neither --%s nor --%s, and no service account: %w", flagKubeconfig, flagAPIServer, err)
+	}
+	return config, nil
+}
+
+func setLogLevel(level int) error {
+	flags := flag.NewFlagSet("klog", flag.ContinueOnError)
+	klog.InitFlags(flags)
+	if err := flags.Set("v", strconv.Itoa(level)); err != nil {
+		return fmt.Errorf("--%s %d: %w", flagLogLevel, level, err)
+	}
+	return nil
+}
+
+func identity(o *options) (string, error) {
+	if o.leaseIdentity != "" {
+		return o.leaseIdentity, nil
+	}
+	host, err := os.Hostname()
+	if err != nil {
+		return "", fmt.Errorf("name this holder of the lease: %w", err)
+	}
+	return fmt.Sprintf("%s-%d", host, os.Getpid()), nil
+}

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"time"
+
+	"github.com/urfave/cli/v2"
+)
+
+// Names of flags that messages speak of.
+const (
+	flagConfigFile     = "config-file"
+	flagEnable         = "enable-service-load-balancers"
+	flagKubeconfig     = "k8s-kubeconfig"
+	flagAPIServer      = "k8s-apiserver"
+	flagToken          = "k8s-token"
+	flagTokenFile      = "k8s-token-file"
+	flagCACert         = "k8s-cacert"
+	flagServiceCIDRs   = "k8s-service-cidrs"
+	flagClusterSubnets = "cluster-subnets"
+	flagMetrics        = "metrics-bind-address"
+	flagHealth         = "healthz-bind-address"
+	flagLogLevel       = "loglevel"
+	flagLeaderElect    = "leader-elect"
+	flagLeaseNamespace = "leader-elect-lease-namespace"
+	flagLeaseName      = "leader-elect-lease-name"
+	flagLeaseDuration  = "leader-elect-lease-duration"
+	flagRenewDeadline  = "leader-elect-renew-deadline"
+	flagRetryPeriod    = "leader-elect-retry-period"
+)
+
+// setting is a flag and the keys of the configuration file that give its default.
+type setting struct {
+	flag         cli.Flag
+	section, key string // of the file; empty for flags only
+}
+
+func text(into *string, name, env, value, usage string) cli.Flag {
+	return &cli.StringFlag{Name: name, EnvVars: environment(env), Value: value, Usage: usage, Destination: into}
+}
+
+func environment(name string) []string {
+	if name == "" {
+		return nil
+	}
+	return []string{name}
+}
+
+func toggle(into *bool, name string, value bool, usage string) cli.Flag {
+	return &cli.BoolFlag{Name: name, Value: value, Usage: usage, Destination: into}
+}
+
+func span(into *time.Duration, name string, value time.Duration, usage string) cli.Flag {
+	return &cli.DurationFlag{Name: name, Value: value, Usage: usage, Destination: into}
+}
+
+// settings binds all flags into o. Names and sections are OVN-Kubernetes' where it has them.
+func settings(o *options) []setting {
+	return []setting{
+		{toggle(&o.enabled, flagEnable, true, "serve Services of type LoadBalancer; switched off, the controller idles"),
+			ownSection, "enabled"},
+		{text(&o.clusterSubnets, flagClusterSubnets, "", "", "comma-separated `SUBNETS` of pods: CIDR or CIDR/HOSTPREFIX"),
+			"default", "cluster-subnets"},
+
+		{text(&o.kubeconfig, flagKubeconfig, "KUBECONFIG", "", "kubeconfig `FILE`; without it and --k8s-apiserver, the service account of the Pod"),
+			"kubernetes", "kubeconfig"},
+		{text(&o.apiServer, flagAPIServer, "K8S_APISERVER", "", "`URL` of the API server"), "kubernetes", "apiserver"},
+		{text(&o.token, flagToken, "K8S_TOKEN", "", "bearer `TOKEN` for the API server"), "kubernetes", "token"},
+		{text(&o.tokenFile, flagTokenFile, "K8S_TOKEN_FILE", "", "`FILE` with the bearer token, read again as it changes"), "kubernetes", "tokenFile"},
+		{text(&o.caCert, flagCACert, "K8S_CACERT", "", "`FILE` with the API server's CA certificate"), "kubernetes", "cacert"},
+		{text(&o.serviceSubnets, flagServiceCIDRs, "", "", "comma-separated `CIDRS` of cluster IPs"), "kubernetes", "service-cidrs"},
+		{flag: &cli.Float64Flag{Name: "k8s-qps", Destination: &o.qps, Usage: "requests per second to the API server; 0 leaves it to the server's fairness"}},
+		{flag: &cli.IntFlag{Name: "k8s-burst", Destination: &o.burst, Usage: "requests at once beyond --k8s-qps"}},
+
+		{text(&o.nb.Address, "nb-address", "", "unix:/var/run/ovn/ovnnb_db.sock", "`ADDRESSES` of the northbound database"), "ovnnorth", "address"},
+		{text(&o.nb.PrivateKey, "nb-client-privkey", "", "", "private key `FILE` for ssl"), "ovnnorth", "client-privkey"},
+		{text(&o.nb.Certificate, "nb-client-cert", "", "", "certificate `FILE` for ssl"), "ovnnorth", "client-cert"},
+		{text(&o.nb.CACert, "nb-client-cacert", "", "", "CA certificate `FILE` for ssl"), "ovnnorth", "client-cacert"},
+		{text(&o.sb.Address, "sb-address", "", "unix:/var/run/ovn/ovnsb_db.sock", "`ADDRESSES` of the southbound database"), "ovnsouth", "address"},
+		{text(&o.sb.PrivateKey, "sb-client-privkey", "", "", "private key `FILE` for ssl"), "ovnsouth", "client-privkey"},
+		{text(&o.sb.Certificate, "sb-client-cert", "", "", "certificate `FILE` for ssl"), "ovnsouth", "client-cert"},
+		{text(&o.sb.CACert, "sb-client-cacert", "", "", "CA certificate `FILE` for ssl"), "ovnsouth", "client-cacert"},
+
+		{toggle(&o.requireClass, "require-load-balancer-class", false, "serve only Services whose spec.loadBalancerClass is ours"),
+			ownSection, "require-load-balancer-class"},
+		{toggle(&o.metalLBAnnotations, "metallb-annotations", true, "read the metallb.io and metallb.universe.tf spellings of annotations too"),
+			ownSection, "metallb-annotations"},
+
+		{text(&o.metricsAddress, flagMetrics, "", "", "`HOST:PORT` to serve /metrics at; empty for nowhere"), ownSection, flagMetrics},
+		{text(&o.healthAddress, flagHealth, "", "", "`HOST:PORT` to serve /healthz and /readyz at; empty for nowhere"), ownSection, flagHealth},
+		{&cli.IntFlag{Name: flagLogLevel, Value: 2, Destination: &o.logLevel, Usage: "verbosity of the log, 0 to 5"}, "logging", "loglevel"},
+
+		{toggle(&o.leaderElect, flagLeaderElect, false, "run only while holding the lease"), ownSection, flagLeaderElect},
+		{flag: text(&o.leaseNamespace, flagLeaseNamespace, "POD_NAMESPACE", "ovn-kubernetes", "`NAMESPACE` of the lease")},
+		{flag: text(&o.leaseName, flagLeaseName, "", "ovnkube-slb", "`NAME` of the lease")},
+		{flag: text(&o.leaseIdentity, "leader-elect-identity", "POD_NAME", "", "`NAME` of this holder; empty for host name and process id")},
+		{flag: span(&o.leaseDuration, flagLeaseDuration, 15*time.Second, "how long others wait for a holder that is silent")},
+		{flag: span(&o.renewDeadline, flagRenewDeadline, 10*time.Second, "how long the holder tries to renew before it gives up")},
+		{flag: span(&o.retryPeriod, flagRetryPeriod, 2*time.Second, "time between two tries")},
+	}
+}

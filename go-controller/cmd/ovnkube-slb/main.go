@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Command ovnkube-slb gives Services of type LoadBalancer addresses that OVN itself
+// answers for and fails over.
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/urfave/cli/v2"
+)
+
+// version is set by the linker.
+var version = "dev"
+
+func main() { os.Exit(run()) }
+
+func run() int {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	app := &cli.App{
+		Name:    "ovnkube-slb",
+		Usage:   "Service load balancers native to OVN-Kubernetes",
+		Version: version,
+		Commands: []*cli.Command{
+			controllerCommand(),
+		},
+	}
+	if err := app.RunContext(ctx, os.Args); err != nil {
+		fmt.Fprintln(os.Stderr, "ovnkube-slb:", err)
+		return 1
+	}
+	return 0
+}

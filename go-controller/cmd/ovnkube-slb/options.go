@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/slb"
+)
+
+// options of the controller, from flags, environment and file, in that order of weight.
+type options struct {
+	enabled bool
+
+	kubeconfig, apiServer, token, tokenFile, caCert string
+	qps                                             float64
+	burst                                           int
+
+	clusterSubnets, serviceSubnets string
+	nb, sb                         slb.Endpoint
+
+	requireClass, metalLBAnnotations bool
+
+	metricsAddress, healthAddress string
+	logLevel                      int
+
+	leaderElect                               bool
+	leaseNamespace, leaseName, leaseIdentity  string
+	leaseDuration, renewDeadline, retryPeriod time.Duration
+}
+
+// Validate reports everything that is wrong, by flag and value.
+func (o *options) Validate() error {
+	var errs []error
+	wrong := func(flag string, value any, what string) {
+		errs = append(errs, fmt.Errorf("--%s %q: %s", flag, fmt.Sprint(value), what))
+	}
+	for flag, text := range map[string]string{flagClusterSubnets: o.clusterSubnets, flagServiceCIDRs: o.serviceSubnets} {
+		if _, err := parseSubnets(text); err != nil {
+			wrong(flag, text, err.Error())
+		}
+	}
+	checkEndpoint(wrong, "nb", o.nb)
+	if o.sb.Address != "" {
+		checkEndpoint(wrong, "sb", o.sb)
+	}
+	if o.token != "" && o.tokenFile != "" {
+		wrong(flagTokenFile, o.tokenFile, "excludes --"+flagToken)
+	}
+	if o.kubeconfig != "" && o.apiServer != "" {
+		wrong(flagAPIServer, o.apiServer, "excludes --"+flagKubeconfig)
+	}
+	if (o.token != "" || o.tokenFile != "") && o.apiServer == "" {
+		wrong(flagAPIServer, o.apiServer, "is needed with a token")
+	}
+	for flag, file := range map[string]string{flagKubeconfig: o.kubeconfig, flagTokenFile: o.tokenFile, flagCACert: o.caCert} {
+		if _, err := os.Stat(file); file != "" && err != nil {
+			wrong(flag, file, err.Error())
+		}
+	}
+	for flag, address := range map[string]string{flagMetrics: o.metricsAddress, flagHealth: o.healthAddress} {
+		if address == "" {
+			continue
+		}
+		if _, port, err := net.SplitHostPort(address); err != nil || port == "" {
+			wrong(flag, address, "want HOST:PORT")
+		}
+	}
+	if o.logLevel < 0 || o.logLevel > 10 {
+		wrong(flagLogLevel, o.logLevel, "is not between 0 and 10")
+	}
+	if o.leaderElect {
+		o.checkLease(wrong)
+	}
+	return errors.Join(errs...)
+}
+
+func (o *options) checkLease(wrong func(flag string, value any, what string)) {
+	if o.leaseNamespace == "" {
+		wrong(flagLeaseNamespace, o.leaseNamespace, "is needed with --"+flagLeaderElect)
+	}
+	if o.leaseName == "" {
+		wrong(flagLeaseName, o.leaseName, "is needed with --"+flagLeaderElect)
+	}
+	// What client-go's leader election demands (its jitter factor is 1.2).
+	if o.leaseDuration <= o.renewDeadline {
+		wrong(flagLeaseDuration, o.leaseDuration, fmt.Sprintf("is not longer than --%s %s", flagRenewDeadline, o.renewDeadline))
+	}
+	if o.renewDeadline <= o.retryPeriod*6/5 {
+		wrong(flagRenewDeadline, o.renewDeadline, fmt.Sprintf("is not longer than 1.2 x --%s %s", flagRetryPeriod, o.retryPeriod))
+	}
+	if o.retryPeriod <= 0 {
+		wrong(flagRetryPeriod, o.retryPeriod, "is not positive")
+	}
+}
+
+func checkEndpoint(wrong func(flag string, value any, what string), db string, e slb.Endpoint) {
+	for address := range strings.SplitSeq(e.Address, ",") {
+		scheme, rest, _ := strings.Cut(strings.TrimSpace(address), ":")
+		if rest == "" || scheme != "unix" && scheme != "tcp" && scheme != "ssl" {
+			wrong(db+"-address", e.Address, "want a comma-separated list of unix:PATH, tcp:HOST:PORT or ssl:HOST:PORT")
+			return
+		}
+	}
+	if !strings.Contains(e.Address, "ssl:") {
+		return
+	}
+	for flag, file := range map[string]string{
+		db + "-client-privkey": e.PrivateKey, db + "-client-cert": e.Certificate, db + "-client-cacert": e.CACert,
+	} {
+		if file == "" {
+			wrong(flag, file, fmt.Sprintf("is needed with --%s-address %s", db, e.Address))
+		} else if _, err := os.Stat(file); err != nil {
+			wrong(flag, file, err.Error())
+		}
+	}
+}
+
+// parseSubnets reads OVN-Kubernetes' list of CIDR or CIDR/HOSTPREFIX, where the host
+// prefix is the length of each node's part.
+func parseSubnets(text string) ([]netip.Prefix, error) {
+	var nets []netip.Prefix
+	for entry := range strings.SplitSeq(text, ",") {
+		entry = strings.TrimSpace(entry)
+		if entry == "" {
+			continue
+		}
+		cidr := entry
+		host := ""
+		if parts := strings.Split(entry, "/"); len(parts) == 3 {
+			cidr, host = parts[0]+"/"+parts[1], parts[2]
+		}
+		p, err := netip.ParsePrefix(cidr)
+		if err != nil {
+			return nil, fmt.Errorf("%q is neither CIDR nor CIDR/HOSTPREFIX", entry)
+		}
+		if n, err := strconv.Atoi(host); host != "" && (err != nil || n <= p.Bits() || n > p.Addr().BitLen()) {
+			return nil, fmt.Errorf("%q: host prefix %q is not between %d and %d", entry, host, p.Bits()+1, p.Addr().BitLen())
+		}
+		nets = append(nets, p.Masked())
+	}
+	return nets, nil
+}

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kube
+
+import (
+	"context"
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/gentype"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
+)
+
+// Clients reads and writes the kinds of our own group.
+type Clients struct {
+	Pools          *gentype.ClientWithList[*v1alpha1.IPAddressPool, *v1alpha1.IPAddressPoolList]
+	Domains        *gentype.ClientWithList[*v1alpha1.L2Domain, *v1alpha1.L2DomainList]
+	Peers          *gentype.ClientWithList[*v1alpha1.BGPPeer, *v1alpha1.BGPPeerList]
+	Advertisements *gentype.ClientWithList[*v1alpha1.BGPAdvertisement, *v1alpha1.BGPAdvertisementList]
+	Profiles       *gentype.ClientWithList[*v1alpha1.BFDProfile, *v1alpha1.BFDProfileList]
+	Communities    *gentype.ClientWithList[*v1alpha1.Community, *v1alpha1.CommunityList]
+}
+
+// NewClients returns clients that speak JSON to the API server of the configuration.
+func NewClients(config *rest.Config) (*Clients, error) {
+	scheme := runtime.NewScheme()
+	if err := v1alpha1.AddToScheme(scheme); err != nil {
+		return nil, fmt.Errorf("register %s: %w", v1alpha1.GroupName, err)
+	}
+	version := v1alpha1.GroupVersion()
+	config = rest.CopyConfig(config)
+	config.GroupVersion = &version
+	config.APIPath = "/apis"
+	config.ContentType, config.AcceptContentTypes = runtime.ContentTypeJSON, runtime.ContentTypeJSON
+	config.NegotiatedSerializer = serializer.NewCodecFactory(scheme).WithoutConversion()
+	client, err := rest.RESTClientFor(config)
+	if err != nil {
+		return nil, fmt.Errorf("client for %s: %w", v1alpha1.GroupName, err)
+	}
+	codec := runtime.NewParameterCodec(scheme)
+	return &Clients{
+		Pools: gentype.NewClientWithList("ipaddresspools", client, codec, "",
+			func() *v1alpha1.IPAddressPool { return &v1alpha1.IPAddressPool{} },
+			func() *v1alpha1.IPAddressPoolList { return &v1alpha1.IPAddressPoolList{} }),
+		Domains: gentype.NewClientWithList("l2domains", client, codec, "",
+			func() *v1alpha1.L2Domain { return &v1alpha1.L2Domain{} },
+			func() *v1alpha1.L2DomainList { return &v1alpha1.L2DomainList{} }),
+		Peers: gentype.NewClientWithList("bgppeers", client, codec, "",
+			func() *v1alpha1.BGPPeer { return &v1alpha1.BGPPeer{} },
+			func() *v1alpha1.BGPPeerList { return &v1alpha1.BGPPeerList{} }),
+		Advertisements: gentype.NewClientWithList("bgpadvertisements", client, codec, "",
+			func() *v1alpha1.BGPAdvertisement { return &v1alpha1.BGPAdvertisement{} },
+			func() *v1alpha1.BGPAdvertisementList { return &v1alpha1.BGPAdvertisementList{} }),
+		Profiles: gentype.NewClientWithList("bfdprofiles", client, codec, "",
+			func() *v1alpha1.BFDProfile { return &v1alpha1.BFDProfile{} },
+			func() *v1alpha1.BFDProfileList { return &v1alpha1.BFDProfileList{} }),
+		Communities: gentype.NewClientWithList("communities", client, codec, "",
+			func() *v1alpha1.Community { return &v1alpha1.Community{} },
+			func() *v1alpha1.CommunityList { return &v1alpha1.CommunityList{} }),
+	}, nil
+}
+
+// lister is what all typed clients share.
+type lister[L runtime.Object] interface {
+	List(ctx context.Context, o metav1.ListOptions) (L, error)
+	Watch(ctx context.Context, o metav1.ListOptions) (watch.Interface, error)
+}
+
+// object is an API object with metadata.
+type object interface {
+	runtime.Object
+	metav1.Object
+}
+
+// follow returns an informer that tells on, from one goroutine, each object that came
+// (no old), changed, or went (no new).
+func follow[T object, L runtime.Object](client lister[L], empty T, trim func(T), on func(old, now T)) cache.Controller {
+	var none T
+	_, controller := cache.NewInformerWithOptions(cache.InformerOptions{
+		ListerWatcher: &cache.ListWatch{
+			ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+				return client.List(ctx, o)
+			},
+			WatchFuncWithContext: client.Watch,
+		},
+		ObjectType: empty,
+		Transform: func(o any) (any, error) {
+			if t, ok := o.(T); ok {
+				t.SetManagedFields(nil)
+				trim(t)
+			}
+			return o, nil
+		},
+		Handler: cache.ResourceEventHandlerFuncs{
+			AddFunc: func(o any) { on(none, o.(T)) },
+			UpdateFunc: func(old, now any) {
+				// A relist hands over what has not changed, too.
+				if old.(T).GetResourceVersion() != now.(T).GetResourceVersion() {
+					on(old.(T), now.(T))
+				}
+			},
+			DeleteFunc: func(o any) {
+				if unknown, ok := o.(cache.DeletedFinalStateUnknown); ok {
+					o = unknown.Obj
+				}
+				if t, ok := o.(T); ok {
+					on(t, none)
+				}
+			},
+		},
+	})
+	return controller
+}

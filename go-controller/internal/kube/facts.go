@@ -1,0 +1,293 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kube
+
+import (
+	"cmp"
+	"maps"
+	"net/netip"
+	"slices"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube/convert"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
+)
+
+// Facts keeps the newest objects and what they mean to us. Its set functions are called
+// by informers, the others by anyone.
+type Facts struct {
+	convert convert.Options
+	hooks   Hooks
+
+	mu       sync.Mutex
+	services map[world.Key]*service
+	slices   map[world.Key]map[string]*discoveryv1.EndpointSlice
+	nodes    map[string]*node
+	pools    map[string]*pool
+	domains  map[string]*v1alpha1.L2Domain
+	// left are Services that are not ours any more and still carry our status.
+	left map[world.Key]types.UID
+	// resolved are the domains with their selectors worked out; nil after a change.
+	resolved []*world.Domain
+}
+
+type service struct {
+	object *corev1.Service
+	// world is nil if the Service is not ours.
+	world *world.Service
+}
+
+type node struct {
+	object *corev1.Node
+	world  *world.Node
+}
+
+type pool struct {
+	object *v1alpha1.IPAddressPool
+	world  *world.Pool
+}
+
+// Hooks are what Facts ask and tell. They must not block.
+type Hooks struct {
+	// Wake: a decision could come out otherwise.
+	Wake func()
+	// Changed: the object of a Service is another one.
+	Changed func(world.Key)
+	// Expected tells whether these are the addresses that the Service was given: that the
+	// API server shows them, too, is no news.
+	Expected func(world.Key, []netip.Addr) bool
+}
+
+// NewFacts returns Facts about an empty cluster.
+func NewFacts(o convert.Options, hooks Hooks) *Facts {
+	return &Facts{
+		convert:  o,
+		hooks:    hooks,
+		services: map[world.Key]*service{},
+		slices:   map[world.Key]map[string]*discoveryv1.EndpointSlice{},
+		nodes:    map[string]*node{},
+		pools:    map[string]*pool{},
+		domains:  map[string]*v1alpha1.L2Domain{},
+		left:     map[world.Key]types.UID{},
+	}
+}
+
+func (f *Facts) setService(old, now *corev1.Service) {
+	s := cmp.Or(now, old)
+	key := world.Key{Namespace: s.Namespace, Name: s.Name}
+	f.mu.Lock()
+	var was, is *world.Service
+	if last := f.services[key]; last != nil {
+		was = last.world
+	}
+	_, hadLeft := f.left[key]
+	delete(f.services, key)
+	delete(f.left, key)
+	if now != nil {
+		is, _ = convert.Service(now, f.slicesOf(key), f.convert)
+		f.services[key] = &service{now, is}
+		if is == nil && meta.FindStatusCondition(now.Status.Conditions, v1alpha1.ConditionAllocated) != nil {
+			f.left[key] = now.UID
+		}
+	}
+	_, left := f.left[key]
+	f.mu.Unlock()
+	if was == nil && is == nil && !left && !hadLeft {
+		return
+	}
+	f.hooks.Changed(key)
+	if was == nil || is == nil || !sameRequest(old, now) || freed(was, is) || !f.hooks.Expected(key, is.Assigned) {
+		f.hooks.Wake()
+	}
+}
+
+// freed tells whether an address left the status: others may wait for it.
+func freed(was, is *world.Service) bool {
+	return slices.ContainsFunc(was.Assigned, func(a netip.Addr) bool { return !slices.Contains(is.Assigned, a) })
+}
+
+// sameRequest tells whether two versions of a Service differ in no more than what is not
+// the user's to write. No pass is made for the echo of our own status write.
+func sameRequest(a, b *corev1.Service) bool {
+	return a.UID == b.UID && maps.Equal(a.Annotations, b.Annotations) && equality.Semantic.DeepEqual(a.Spec, b.Spec)
+}
+
+func (f *Facts) slicesOf(key world.Key) []*discoveryv1.EndpointSlice {
+	return slices.Collect(maps.Values(f.slices[key]))
+}
+
+func (f *Facts) setSlice(old, now *discoveryv1.EndpointSlice) {
+	f.mu.Lock()
+	touched := map[world.Key]struct{}{}
+	if old != nil {
+		if key, ok := convert.SliceOwner(old); ok {
+			touched[key] = struct{}{}
+			delete(f.slices[key], old.Name)
+			if len(f.slices[key]) == 0 {
+				delete(f.slices, key)
+			}
+		}
+	}
+	if now != nil {
+		if key, ok := convert.SliceOwner(now); ok {
+			touched[key] = struct{}{}
+			if f.slices[key] == nil {
+				f.slices[key] = map[string]*discoveryv1.EndpointSlice{}
+			}
+			f.slices[key][now.Name] = now
+		}
+	}
+	relevant := false
+	for key := range touched {
+		if s := f.services[key]; s != nil && s.world != nil {
+			s.world, _ = convert.Service(s.object, f.slicesOf(key), f.convert)
+			relevant = true
+		}
+	}
+	f.mu.Unlock()
+	if relevant {
+		f.hooks.Wake()
+	}
+}
+
+// setNode wakes nobody for the heartbeats of the kubelet.
+func (f *Facts) setNode(old, now *corev1.Node) {
+	f.mu.Lock()
+	was := f.nodes[cmp.Or(now, old).Name]
+	relevant := true
+	if now == nil {
+		delete(f.nodes, old.Name)
+	} else {
+		is := &node{object: now, world: convert.Node(now)}
+		if was != nil && equalNodes(was.world, is.world) && maps.Equal(was.object.Labels, now.Labels) {
+			relevant = false
+			is.world = was.world
+		}
+		f.nodes[now.Name] = is
+	}
+	if relevant {
+		f.resolved = nil
+	}
+	f.mu.Unlock()
+	if relevant {
+		f.hooks.Wake()
+	}
+}
+
+func equalNodes(a, b *world.Node) bool {
+	return a.Name == b.Name && a.Chassis == b.Chassis && a.Draining == b.Draining && slices.Equal(a.Addrs, b.Addrs)
+}
+
+func (f *Facts) setPool(old, now *v1alpha1.IPAddressPool) {
+	f.mu.Lock()
+	if now == nil {
+		delete(f.pools, old.Name)
+	} else {
+		f.pools[now.Name] = &pool{now, convert.Pool(now)}
+	}
+	relevant := old == nil || now == nil || old.Generation != now.Generation ||
+		old.UID != now.UID || !maps.Equal(old.Labels, now.Labels)
+	if relevant {
+		f.resolved = nil
+	}
+	f.mu.Unlock()
+	if relevant {
+		f.hooks.Wake()
+	}
+}
+
+func (f *Facts) setDomain(old, now *v1alpha1.L2Domain) {
+	f.mu.Lock()
+	if now == nil {
+		delete(f.domains, old.Name)
+	} else {
+		f.domains[now.Name] = now
+	}
+	relevant := old == nil || now == nil || old.Generation != now.Generation || old.UID != now.UID
+	if relevant {
+		f.resolved = nil
+	}
+	f.mu.Unlock()
+	if relevant {
+		f.hooks.Wake()
+	}
+}
+
+// Snapshot returns the newest facts; the caller adds what only OVN knows. Beside it come
+// the Services that are not ours any more and still carry our status, with their UIDs.
+func (f *Facts) Snapshot(cluster world.Cluster) (*world.Snapshot, map[world.Key]types.UID) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	w := &world.Snapshot{Cluster: cluster}
+	for _, p := range f.pools {
+		w.Pools = append(w.Pools, p.world)
+	}
+	for _, n := range f.nodes {
+		w.Nodes = append(w.Nodes, n.world)
+	}
+	for _, s := range f.services {
+		if s.world != nil {
+			w.Services = append(w.Services, s.world)
+		}
+	}
+	if f.resolved == nil {
+		pools, nodes := f.objects()
+		f.resolved = make([]*world.Domain, 0, len(f.domains))
+		for _, d := range f.domains {
+			f.resolved = append(f.resolved, convert.Domain(d, pools, nodes))
+		}
+	}
+	w.Domains = f.resolved
+	return w, maps.Clone(f.left)
+}
+
+func (f *Facts) objects() ([]*v1alpha1.IPAddressPool, []*corev1.Node) {
+	pools := make([]*v1alpha1.IPAddressPool, 0, len(f.pools))
+	for _, p := range f.pools {
+		pools = append(pools, p.object)
+	}
+	nodes := make([]*corev1.Node, 0, len(f.nodes))
+	for _, n := range f.nodes {
+		nodes = append(nodes, n.object)
+	}
+	return pools, nodes
+}
+
+// Ours tells whether a Service is ours to serve.
+func (f *Facts) Ours(s *corev1.Service) bool { return convert.Ours(s, f.convert) }
+
+// Service returns the newest object, nil if there is none.
+func (f *Facts) Service(key world.Key) *corev1.Service {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if s := f.services[key]; s != nil {
+		return s.object
+	}
+	return nil
+}
+
+// Pool returns the newest object; false if there is none.
+func (f *Facts) Pool(name string) (*v1alpha1.IPAddressPool, bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	p, ok := f.pools[name]
+	if !ok {
+		return nil, false
+	}
+	return p.object, true
+}
+
+// Domain returns the newest object; false if there is none.
+func (f *Facts) Domain(name string) (*v1alpha1.L2Domain, bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	d, ok := f.domains[name]
+	return d, ok
+}

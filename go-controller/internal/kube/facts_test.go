@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kube
+
+import (
+	"net/netip"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube/convert"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
+)
+
+// counted are Facts that count how often they wake.
+func counted() (*Facts, *int) {
+	wakes := 0
+	return NewFacts(convert.Options{DefaultClass: true}, Hooks{
+		Wake:     func() { wakes++ },
+		Changed:  func(world.Key) {},
+		Expected: func(_ world.Key, addrs []netip.Addr) bool { return len(addrs) == 1 && addrs[0].String() == "10.0.0.1" },
+	}), &wakes
+}
+
+func snapshot(f *Facts) *world.Snapshot {
+	w, _ := f.Snapshot(world.Cluster{})
+	return w
+}
+
+func serviceOf(kind corev1.ServiceType) *corev1.Service {
+	return &corev1.Service{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", UID: "1"},
+		Spec:       corev1.ServiceSpec{Type: kind},
+	}
+}
+
+func sliceOf(name, addr string) *discoveryv1.EndpointSlice {
+	return &discoveryv1.EndpointSlice{
+		ObjectMeta:  metav1.ObjectMeta{Namespace: "shop", Name: name, Labels: map[string]string{discoveryv1.LabelServiceName: "web"}},
+		AddressType: discoveryv1.AddressTypeIPv4,
+		Endpoints:   []discoveryv1.Endpoint{{Addresses: []string{addr}}},
+	}
+}
+
+func TestOnlyOurServicesWake(t *testing.T) {
+	f, wakes := counted()
+	f.setService(nil, serviceOf(corev1.ServiceTypeClusterIP))
+	f.setSlice(nil, sliceOf("web-1", "10.244.0.1"))
+	if *wakes != 0 || len(snapshot(f).Services) != 0 {
+		t.Errorf("a ClusterIP Service: %d wakes, %d in the snapshot", *wakes, len(snapshot(f).Services))
+	}
+	f.setService(serviceOf(corev1.ServiceTypeClusterIP), serviceOf(corev1.ServiceTypeLoadBalancer))
+	if got := snapshot(f).Services; *wakes != 1 || len(got) != 1 || len(got[0].Slices) != 1 {
+		t.Errorf("became ours: %d wakes, %+v", *wakes, got)
+	}
+}
+
+func TestSnapshotsNeverChange(t *testing.T) {
+	f, _ := counted()
+	f.setService(nil, serviceOf(corev1.ServiceTypeLoadBalancer))
+	before := snapshot(f).Services[0]
+	f.setSlice(nil, sliceOf("web-1", "10.244.0.1"))
+	f.setSlice(nil, sliceOf("web-2", "10.244.0.2"))
+	if len(before.Slices) != 0 {
+		t.Error("a snapshot changed after it was taken")
+	}
+	f.setSlice(sliceOf("web-1", "10.244.0.1"), nil)
+	if got := snapshot(f).Services[0].Slices; len(got) != 1 || got[0].Endpoints[0].Addr.String() != "10.244.0.2" {
+		t.Errorf("slices: %+v", got)
+	}
+}
+
+func TestSliceMayChangeItsService(t *testing.T) {
+	f, _ := counted()
+	f.setService(nil, serviceOf(corev1.ServiceTypeLoadBalancer))
+	old := sliceOf("web-1", "10.244.0.1")
+	f.setSlice(nil, old)
+	moved := old.DeepCopy()
+	moved.Labels[discoveryv1.LabelServiceName] = "other"
+	f.setSlice(old, moved)
+	if got := snapshot(f).Services[0].Slices; len(got) != 0 {
+		t.Errorf("slices: %+v", got)
+	}
+}
+
+func TestHeartbeatsWakeNobody(t *testing.T) {
+	f, wakes := counted()
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1", Labels: map[string]string{"rack": "r1"}}}
+	f.setNode(nil, node)
+	beat := node.DeepCopy()
+	beat.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady}}
+	f.setNode(node, beat)
+	if *wakes != 1 {
+		t.Errorf("%d wakes after a heartbeat, want 1", *wakes)
+	}
+	moved := beat.DeepCopy()
+	moved.Labels["rack"] = "r2"
+	f.setNode(beat, moved)
+	if *wakes != 2 {
+		t.Errorf("%d wakes after another label, want 2", *wakes)
+	}
+}
+
+func TestSelectorsFollowLabels(t *testing.T) {
+	f, _ := counted()
+	f.setDomain(nil, &v1alpha1.L2Domain{
+		ObjectMeta: metav1.ObjectMeta{Name: "rack"},
+		Spec:       v1alpha1.L2DomainSpec{NodeSelectors: []metav1.LabelSelector{{MatchLabels: map[string]string{"rack": "r1"}}}},
+	})
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1"}}
+	f.setNode(nil, node)
+	if got := snapshot(f).Domains[0].Nodes; len(got) != 0 {
+		t.Errorf("nodes: %v", got)
+	}
+	labelled := node.DeepCopy()
+	labelled.Labels = map[string]string{"rack": "r1"}
+	f.setNode(node, labelled)
+	if got := snapshot(f).Domains[0].Nodes; len(got) != 1 {
+		t.Errorf("nodes: %v", got)
+	}
+}
+
+func TestServicesThatLeaveAreRemembered(t *testing.T) {
+	f, _ := counted()
+	ours := serviceOf(corev1.ServiceTypeLoadBalancer)
+	ours.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionAllocated, Status: metav1.ConditionTrue}}
+	f.setService(nil, ours)
+	left := ours.DeepCopy()
+	left.Spec.Type = corev1.ServiceTypeClusterIP
+	f.setService(ours, left)
+	if _, gone := f.Snapshot(world.Cluster{}); gone[world.Key{Namespace: "shop", Name: "web"}] != "1" {
+		t.Errorf("left: %v", gone)
+	}
+	clean := left.DeepCopy()
+	clean.Status = corev1.ServiceStatus{}
+	f.setService(left, clean)
+	if _, gone := f.Snapshot(world.Cluster{}); len(gone) != 0 {
+		t.Errorf("left: %v", gone)
+	}
+}
+
+func TestEchoOfOurWriteWakesNobody(t *testing.T) {
+	f, wakes := counted()
+	s := serviceOf(corev1.ServiceTypeLoadBalancer)
+	f.setService(nil, s)
+	echo := s.DeepCopy()
+	echo.Status.LoadBalancer.Ingress = []corev1.LoadBalancerIngress{{IP: "10.0.0.1"}}
+	f.setService(s, echo)
+	if *wakes != 1 {
+		t.Errorf("%d wakes after the echo, want 1", *wakes)
+	}
+	if got := snapshot(f).Services[0].Assigned; len(got) != 1 {
+		t.Errorf("assigned: %v", got)
+	}
+	spoilt := echo.DeepCopy()
+	spoilt.Status.LoadBalancer.Ingress[0].IP = "10.0.0.2"
+	f.setService(echo, spoilt)
+	if *wakes != 2 {
+		t.Errorf("%d wakes after another address, want 2", *wakes)
+	}
+	asked := spoilt.DeepCopy()
+	asked.Annotations = map[string]string{v1alpha1.AnnotationAddressPool: "lan"}
+	f.setService(spoilt, asked)
+	if *wakes != 3 {
+		t.Errorf("%d wakes after another request, want 3", *wakes)
+	}
+	moved := asked.DeepCopy()
+	moved.Status.LoadBalancer.Ingress[0].IP = "10.0.0.1"
+	f.setService(asked, moved)
+	if *wakes != 4 {
+		t.Errorf("%d wakes after our write freed an address, want 4", *wakes)
+	}
+}

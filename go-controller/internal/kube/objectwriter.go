@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kube
+
+import (
+	"context"
+	"maps"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/util/workqueue"
+	"k8s.io/klog/v2"
+)
+
+// objectPause is the least time between two status writes of one object.
+const objectPause = time.Second
+
+// StatusUpdater writes the status of one kind.
+type StatusUpdater[T object] interface {
+	UpdateStatus(ctx context.Context, o T, options metav1.UpdateOptions) (T, error)
+}
+
+// Merge returns the object with its status as wanted, and false if it has it already. It
+// doesn't change have.
+type Merge[T object] func(have T, now time.Time) (T, bool)
+
+// ObjectWriter makes the statuses of the objects of one kind say what was decided, with
+// at most one write a second for each.
+type ObjectWriter[T object] struct {
+	kind   string
+	client StatusUpdater[T]
+	read   func(name string) (T, bool)
+	wrote  Wrote
+	queue  workqueue.TypedDelayingInterface[string]
+
+	mu   sync.Mutex
+	want map[string]Merge[T]
+	last map[string]time.Time
+}
+
+// NewObjectWriter returns a writer for one kind, whose objects read returns.
+func NewObjectWriter[T object](kind string, client StatusUpdater[T], read func(name string) (T, bool), wrote Wrote) *ObjectWriter[T] {
+	return &ObjectWriter[T]{
+		kind:   kind,
+		client: client,
+		read:   read,
+		wrote:  wrote,
+		queue:  workqueue.NewTypedDelayingQueue[string](),
+		want:   map[string]Merge[T]{},
+		last:   map[string]time.Time{},
+	}
+}
+
+// Set replaces what all statuses shall say.
+func (w *ObjectWriter[T]) Set(want map[string]Merge[T]) {
+	w.mu.Lock()
+	w.want = want
+	maps.DeleteFunc(w.last, func(name string, _ time.Time) bool { return want[name] == nil })
+	w.mu.Unlock()
+	for name := range want {
+		w.queue.Add(name)
+	}
+}
+
+// Run writes until the context ends.
+func (w *ObjectWriter[T]) Run(ctx context.Context) {
+	stop := context.AfterFunc(ctx, w.queue.ShutDown)
+	defer stop()
+	for {
+		name, down := w.queue.Get()
+		if down {
+			return
+		}
+		if pause := w.write(ctx, name); pause > 0 {
+			w.queue.AddAfter(name, pause)
+		}
+		w.queue.Done(name)
+	}
+}
+
+// write returns how long to wait before the next try, 0 for none.
+func (w *ObjectWriter[T]) write(ctx context.Context, name string) time.Duration {
+	w.mu.Lock()
+	merge, last := w.want[name], w.last[name]
+	w.mu.Unlock()
+	have, ok := w.read(name)
+	if merge == nil || !ok {
+		return 0
+	}
+	now := time.Now()
+	next, changed := merge(have, now)
+	if !changed {
+		return 0
+	}
+	if pause := last.Add(objectPause).Sub(now); pause > 0 {
+		return pause
+	}
+	_, err := w.client.UpdateStatus(ctx, next, metav1.UpdateOptions{})
+	if ctx.Err() != nil || errors.IsNotFound(err) {
+		return 0
+	}
+	w.wrote(w.kind, err)
+	w.mu.Lock()
+	w.last[name] = now
+	w.mu.Unlock()
+	if err == nil {
+		return 0
+	}
+	if !errors.IsConflict(err) {
+		klog.ErrorS(err, "Write a status", "kind", w.kind, "name", name)
+	}
+	return objectPause
+}

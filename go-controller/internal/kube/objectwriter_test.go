@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kube
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/ipam"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
+)
+
+// shelf has one pool and counts the writes to it.
+type shelf struct {
+	mu     sync.Mutex
+	pool   *v1alpha1.IPAddressPool
+	writes int
+}
+
+func (s *shelf) UpdateStatus(_ context.Context, o *v1alpha1.IPAddressPool, _ metav1.UpdateOptions) (*v1alpha1.IPAddressPool, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.pool = o
+	s.writes++
+	return o, nil
+}
+
+func (s *shelf) read(string) (*v1alpha1.IPAddressPool, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.pool, true
+}
+
+func TestOneWriteASecondAndTheNewestWins(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &shelf{pool: &v1alpha1.IPAddressPool{ObjectMeta: metav1.ObjectMeta{Name: "lan"}}}
+		w := NewObjectWriter("IPAddressPool", s, s.read, func(string, error) {})
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan struct{})
+		go func() { defer close(done); w.Run(ctx) }()
+
+		for i := range int64(100) {
+			w.Set(map[string]Merge[*v1alpha1.IPAddressPool]{"lan": PoolStatus(nil, ipam.PoolUse{Assigned4: i, Available4: 100 - i})})
+			<-time.After(35 * time.Millisecond)
+		}
+		<-time.After(2 * time.Second)
+		synctest.Wait()
+		// 3.5 s: at 0, 1, 2, 3 s, and the last value at 4 s.
+		if s.writes != 5 || s.pool.Status.AssignedIPv4 != 99 {
+			t.Errorf("%d writes, the last tells %d; want 5 and 99", s.writes, s.pool.Status.AssignedIPv4)
+		}
+		cancel()
+		<-done
+	})
+}

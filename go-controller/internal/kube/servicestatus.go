@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kube
+
+import (
+	"net/netip"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube/convert"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
+)
+
+// longestMessage bounds what is written into a condition; the API server takes 32768 bytes.
+const longestMessage = 1024
+
+// Verdict is what a condition says.
+type Verdict struct {
+	Status          metav1.ConditionStatus
+	Reason, Message string
+}
+
+// ServiceStatus is what the status of a Service shall say.
+type ServiceStatus struct {
+	// UID of the object that it is meant for; a namesake gets nothing.
+	UID string
+	// Addrs in the order of the Service's families.
+	Addrs     []netip.Addr
+	Allocated Verdict
+	// Announced is nil while the dataplane has not told yet: what the status says of
+	// the same addresses stands.
+	Announced *Verdict
+	// Release takes our traces off a Service that is not ours any more.
+	Release bool
+}
+
+func (s *ServiceStatus) equal(o *ServiceStatus) bool {
+	return s.UID == o.UID && s.Release == o.Release && s.Allocated == o.Allocated && slices.Equal(s.Addrs, o.Addrs) &&
+		(s.Announced == nil) == (o.Announced == nil) && (s.Announced == nil || *s.Announced == *o.Announced)
+}
+
+// merged returns the object with its status as wanted, and false if it has it already.
+func (s *ServiceStatus) merged(have *corev1.Service, now time.Time) (*corev1.Service, bool) {
+	if s.Release {
+		return released(have)
+	}
+	ingress := s.ingress(have.Status.LoadBalancer.Ingress)
+	kept := slices.Equal(s.Addrs, convert.Assigned(have))
+	announced := s.Announced
+	if announced == nil && (!kept || meta.FindStatusCondition(have.Status.Conditions, v1alpha1.ConditionAnnounced) == nil) {
+		announced = &Verdict{metav1.ConditionUnknown, v1alpha1.ReasonProgramming, "the dataplane has not confirmed yet"}
+	}
+
+	conditions := slices.Clone(have.Status.Conditions)
+	changed := ingress != nil
+	changed = s.Allocated.set(&conditions, v1alpha1.ConditionAllocated, now) || changed
+	if announced != nil {
+		changed = announced.set(&conditions, v1alpha1.ConditionAnnounced, now) || changed
+	}
+	if !changed {
+		return nil, false
+	}
+	out := have.DeepCopy()
+	out.Status.Conditions = conditions
+	if ingress != nil {
+		out.Status.LoadBalancer.Ingress = ingress
+	}
+	return out, true
+}
+
+// ingress returns the entries to write, nil if those there are right. The mode is always
+// told: left out, the API server adds it and the next comparison would find a difference.
+func (s *ServiceStatus) ingress(have []corev1.LoadBalancerIngress) []corev1.LoadBalancerIngress {
+	right := slices.EqualFunc(have, s.Addrs, func(i corev1.LoadBalancerIngress, a netip.Addr) bool {
+		return i.IP == a.String() && i.Hostname == "" && len(i.Ports) == 0 &&
+			i.IPMode != nil && *i.IPMode == corev1.LoadBalancerIPModeVIP
+	})
+	if right {
+		return nil
+	}
+	out := make([]corev1.LoadBalancerIngress, 0, len(s.Addrs))
+	for _, a := range s.Addrs {
+		mode := corev1.LoadBalancerIPModeVIP
+		out = append(out, corev1.LoadBalancerIngress{IP: a.String(), IPMode: &mode})
+	}
+	return out
+}
+
+// set writes the verdict into a list of conditions and tells whether that changed it.
+func (v Verdict) set(conditions *[]metav1.Condition, kind string, now time.Time) bool {
+	return meta.SetStatusCondition(conditions, v.condition(kind, 0, now))
+}
+
+func (v Verdict) condition(kind string, generation int64, now time.Time) metav1.Condition {
+	message := v.Message
+	if len(message) > longestMessage {
+		message = message[:longestMessage-3] + "..."
+	}
+	return metav1.Condition{Type: kind, Status: v.Status, Reason: v.Reason, Message: message,
+		ObservedGeneration: generation, LastTransitionTime: metav1.NewTime(now)}
+}
+
+func released(have *corev1.Service) (*corev1.Service, bool) {
+	allocated := meta.FindStatusCondition(have.Status.Conditions, v1alpha1.ConditionAllocated)
+	announced := meta.FindStatusCondition(have.Status.Conditions, v1alpha1.ConditionAnnounced)
+	if allocated == nil && announced == nil {
+		return nil, false
+	}
+	out := have.DeepCopy()
+	if allocated != nil && allocated.Status == metav1.ConditionTrue {
+		out.Status.LoadBalancer = corev1.LoadBalancerStatus{}
+	}
+	meta.RemoveStatusCondition(&out.Status.Conditions, v1alpha1.ConditionAllocated)
+	meta.RemoveStatusCondition(&out.Status.Conditions, v1alpha1.ConditionAnnounced)
+	return out, true
+}

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kube
+
+import (
+	"net/netip"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
+)
+
+var (
+	early = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	later = early.Add(time.Hour)
+	told  = Verdict{metav1.ConditionTrue, v1alpha1.ReasonAnnounced, "on gateway n1"}
+)
+
+func status(addrs ...string) *ServiceStatus {
+	s := &ServiceStatus{Allocated: Verdict{metav1.ConditionTrue, v1alpha1.ReasonAllocated, "from pool lan"}, Announced: &told}
+	for _, a := range addrs {
+		s.Addrs = append(s.Addrs, netip.MustParseAddr(a))
+	}
+	return s
+}
+
+func write(t *testing.T, s *ServiceStatus, have *corev1.Service, now time.Time) *corev1.Service {
+	t.Helper()
+	before := have.DeepCopy()
+	next, changed := s.merged(have, now)
+	if !changed {
+		t.Fatal("nothing to write")
+	}
+	if have.String() != before.String() {
+		t.Fatal("the object of the informer was changed")
+	}
+	return next
+}
+
+func condition(t *testing.T, s *corev1.Service, kind string) metav1.Condition {
+	t.Helper()
+	c := meta.FindStatusCondition(s.Status.Conditions, kind)
+	if c == nil {
+		t.Fatalf("no condition %s", kind)
+	}
+	return *c
+}
+
+func TestSameStatusIsNotWrittenAgain(t *testing.T) {
+	have := write(t, status("10.0.0.1", "fd00::1"), &corev1.Service{}, early)
+	if _, changed := status("10.0.0.1", "fd00::1").merged(have, later); changed {
+		t.Error("the same status is written again")
+	}
+}
+
+func TestIngressTellsItsMode(t *testing.T) {
+	have := &corev1.Service{}
+	have.Status.LoadBalancer.Ingress = []corev1.LoadBalancerIngress{{IP: "10.0.0.1"}}
+	next := write(t, status("10.0.0.1"), have, early)
+	if got := next.Status.LoadBalancer.Ingress; len(got) != 1 || got[0].IPMode == nil || *got[0].IPMode != corev1.LoadBalancerIPModeVIP {
+		t.Errorf("ingress: %+v", got)
+	}
+}
+
+func TestOtherReasonIsNoTransition(t *testing.T) {
+	have := write(t, status("10.0.0.1"), &corev1.Service{}, early)
+	foreign := metav1.Condition{Type: "example.org/Other", Status: metav1.ConditionTrue}
+	have.Status.Conditions = append(have.Status.Conditions, foreign)
+
+	s := status("10.0.0.1")
+	s.Announced = &Verdict{metav1.ConditionTrue, v1alpha1.ReasonAnnounced, "on gateway n2"}
+	next := write(t, s, have, later)
+	if got := condition(t, next, v1alpha1.ConditionAnnounced); got.Message != "on gateway n2" || !got.LastTransitionTime.Time.Equal(early) {
+		t.Errorf("another message: %+v", got)
+	}
+	s.Announced = &Verdict{metav1.ConditionFalse, v1alpha1.ReasonNoActiveGateway, "none"}
+	next = write(t, s, next, later)
+	if got := condition(t, next, v1alpha1.ConditionAnnounced); !got.LastTransitionTime.Time.Equal(later) {
+		t.Errorf("another status: %+v", got)
+	}
+	if got := condition(t, next, "example.org/Other"); got != foreign {
+		t.Errorf("another's condition: %+v", got)
+	}
+}
+
+func TestWhatIsNotKnownYetStands(t *testing.T) {
+	unknown := status("10.0.0.1")
+	unknown.Announced = nil
+	first := write(t, unknown, &corev1.Service{}, early)
+	if got := condition(t, first, v1alpha1.ConditionAnnounced); got.Status != metav1.ConditionUnknown || got.Reason != v1alpha1.ReasonProgramming {
+		t.Errorf("of a new address: %+v", got)
+	}
+
+	have := write(t, status("10.0.0.1"), &corev1.Service{}, early)
+	if _, changed := unknown.merged(have, later); changed {
+		t.Error("what was announced is taken back although the address is the same")
+	}
+	moved := status("10.0.0.2")
+	moved.Announced = nil
+	if got := condition(t, write(t, moved, have, later), v1alpha1.ConditionAnnounced); got.Reason != v1alpha1.ReasonProgramming {
+		t.Errorf("of another address: %+v", got)
+	}
+}
+
+func TestLongMessagesAreCut(t *testing.T) {
+	s := status("10.0.0.1")
+	s.Allocated.Message = strings.Repeat("x", 40000)
+	have := write(t, s, &corev1.Service{}, early)
+	if got := condition(t, have, v1alpha1.ConditionAllocated); len(got.Message) != longestMessage {
+		t.Errorf("%d bytes, want %d", len(got.Message), longestMessage)
+	}
+	if _, changed := s.merged(have, later); changed {
+		t.Error("a cut message is written again")
+	}
+}
+
+func TestReleaseTakesOnlyOurTraces(t *testing.T) {
+	have := write(t, status("10.0.0.1"), &corev1.Service{}, early)
+	have.Status.Conditions = append(have.Status.Conditions, metav1.Condition{Type: "example.org/Other"})
+	next := write(t, &ServiceStatus{Release: true}, have, later)
+	if len(next.Status.LoadBalancer.Ingress) != 0 || len(next.Status.Conditions) != 1 {
+		t.Errorf("status: %+v", next.Status)
+	}
+	if _, changed := (&ServiceStatus{Release: true}).merged(next, later); changed {
+		t.Error("released twice")
+	}
+
+	// Of a Service that never got an address from us, the ingress is another's.
+	waits := status()
+	waits.Allocated.Status = metav1.ConditionFalse
+	have = write(t, waits, &corev1.Service{}, early)
+	have.Status.LoadBalancer.Ingress = []corev1.LoadBalancerIngress{{IP: "192.0.2.1"}}
+	if next := write(t, &ServiceStatus{Release: true}, have, later); len(next.Status.LoadBalancer.Ingress) != 1 {
+		t.Errorf("status: %+v", next.Status)
+	}
+}

@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kube
+
+import (
+	"context"
+	"maps"
+	"net/netip"
+	"slices"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/client-go/util/workqueue"
+	"k8s.io/klog/v2"
+
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube/convert"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
+)
+
+const (
+	// writers is where the API server's rate of status writes stops growing.
+	writers = 16
+	// conflictPause bounds the wait for the informer's newer object after a conflict.
+	conflictPause = time.Second
+	// settlePause is how long a gateway may be missing before a Service's status says
+	// so: a failover is over by then.
+	settlePause = time.Second
+)
+
+// Wrote is told of each status write, by kind of object.
+type Wrote func(kind string, err error)
+
+// ServiceWriter makes the statuses of Services say what was decided.
+type ServiceWriter struct {
+	client corev1client.ServicesGetter
+	read   func(world.Key) *corev1.Service
+	ours   func(*corev1.Service) bool
+	events *Events
+	wrote  Wrote
+	lanes  *lanes
+	queue  workqueue.TypedRateLimitingInterface[world.Key]
+
+	mu   sync.Mutex
+	want map[world.Key]*ServiceStatus
+	mine map[world.Key]written
+}
+
+// written is what the API server returned for a write that the informer has not shown yet.
+type written struct {
+	over   string // resourceVersion that was replaced
+	object *corev1.Service
+}
+
+// NewServiceWriter returns a writer that compares with the objects of facts.
+func NewServiceWriter(client corev1client.ServicesGetter, facts *Facts, events *Events, wrote Wrote) *ServiceWriter {
+	lanes := &lanes{}
+	queue := workqueue.NewTypedDelayingQueueWithConfig(workqueue.TypedDelayingQueueConfig[world.Key]{
+		Queue: workqueue.NewTypedWithConfig(workqueue.TypedQueueConfig[world.Key]{Queue: lanes}),
+	})
+	limiter := workqueue.NewTypedItemExponentialFailureRateLimiter[world.Key](20*time.Millisecond, time.Minute)
+	return &ServiceWriter{
+		client: client,
+		read:   facts.Service,
+		ours:   facts.Ours,
+		events: events,
+		wrote:  wrote,
+		lanes:  lanes,
+		queue: workqueue.NewTypedRateLimitingQueueWithConfig(limiter,
+			workqueue.TypedRateLimitingQueueConfig[world.Key]{DelayingQueue: queue}),
+		want: map[world.Key]*ServiceStatus{},
+		mine: map[world.Key]written{},
+	}
+}
+
+// Set replaces what all statuses shall say.
+func (w *ServiceWriter) Set(want map[world.Key]*ServiceStatus) {
+	w.mu.Lock()
+	before := w.want
+	w.want = want
+	maps.DeleteFunc(w.mine, func(k world.Key, _ written) bool { return want[k] == nil })
+	w.mu.Unlock()
+	for key, s := range want {
+		if old := before[key]; old == nil || !old.equal(s) {
+			w.add(key, s, old)
+		}
+	}
+}
+
+func (w *ServiceWriter) add(key world.Key, s, before *ServiceStatus) {
+	if have := w.read(key); have != nil {
+		w.lanes.rank(key, !slices.Equal(convert.Assigned(have), s.Addrs))
+	}
+	if lostGateway(before, s) {
+		w.queue.AddAfter(key, settlePause)
+		return
+	}
+	w.queue.Add(key)
+}
+
+// lostGateway tells whether all that changed is that nobody answers any more.
+func lostGateway(before, s *ServiceStatus) bool {
+	return before != nil && before.Announced != nil && s.Announced != nil &&
+		before.Announced.Status == metav1.ConditionTrue && s.Announced.Reason == v1alpha1.ReasonNoActiveGateway &&
+		slices.Equal(before.Addrs, s.Addrs) && before.Allocated == s.Allocated
+}
+
+// Expected tells whether these are the addresses that the status of a Service shall have.
+func (w *ServiceWriter) Expected(key world.Key, addrs []netip.Addr) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	s := w.want[key]
+	return s != nil && !s.Release && slices.Equal(s.Addrs, addrs)
+}
+
+// Changed makes the writer compare again: the object is another one.
+func (w *ServiceWriter) Changed(key world.Key) {
+	w.mu.Lock()
+	s := w.want[key]
+	w.mu.Unlock()
+	if s != nil {
+		w.queue.Add(key)
+	}
+}
+
+// Run writes until the context ends.
+func (w *ServiceWriter) Run(ctx context.Context) {
+	stop := context.AfterFunc(ctx, w.queue.ShutDown)
+	defer stop()
+	var running sync.WaitGroup
+	for range writers {
+		running.Go(func() {
+			for {
+				key, down := w.queue.Get()
+				if down {
+					return
+				}
+				w.write(ctx, key)
+				w.queue.Done(key)
+			}
+		})
+	}
+	running.Wait()
+}
+
+func (w *ServiceWriter) write(ctx context.Context, key world.Key) {
+	w.mu.Lock()
+	want := w.want[key]
+	have := w.newest(key)
+	w.mu.Unlock()
+	if want == nil || have == nil || string(have.UID) != want.UID {
+		return
+	}
+	if want.Release == w.ours(have) {
+		return // decided about an earlier object; the next decision is on its way
+	}
+	next, changed := want.merged(have, time.Now())
+	if !changed {
+		w.queue.Forget(key)
+		return
+	}
+	got, err := w.client.Services(key.Namespace).UpdateStatus(ctx, next, metav1.UpdateOptions{})
+	if ctx.Err() != nil {
+		return
+	}
+	w.wrote("Service", err)
+	switch {
+	case err == nil:
+		w.mu.Lock()
+		w.mine[key] = written{over: have.ResourceVersion, object: got}
+		w.mu.Unlock()
+		w.queue.Forget(key)
+		w.events.service(have, got)
+	case errors.IsNotFound(err):
+		w.queue.Forget(key)
+	case errors.IsConflict(err):
+		w.mu.Lock()
+		delete(w.mine, key)
+		w.mu.Unlock()
+		if now := w.read(key); now != nil && now.ResourceVersion != have.ResourceVersion {
+			w.queue.Add(key)
+		} else {
+			// Changed comes with the newer object; the pause is for the case that it never does.
+			w.queue.AddAfter(key, conflictPause)
+		}
+	default:
+		klog.ErrorS(err, "Write the status of a Service", "service", key.String())
+		w.queue.AddRateLimited(key)
+	}
+}
+
+// newest returns our own last write as long as the informer shows what it replaced.
+func (w *ServiceWriter) newest(key world.Key) *corev1.Service {
+	have := w.read(key)
+	mine, ok := w.mine[key]
+	if !ok {
+		return have
+	}
+	if have != nil && have.ResourceVersion == mine.over && have.UID == mine.object.UID {
+		return mine.object
+	}
+	delete(w.mine, key)
+	return have
+}
+
+// Pending is the number of Services whose status waits to be compared or written.
+func (w *ServiceWriter) Pending() int { return w.queue.Len() }

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kube
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
+)
+
+// Watch keeps facts up to date from the API server.
+type Watch struct {
+	needed map[string]cache.Controller
+	extra  []cache.Controller
+}
+
+// NewWatch returns the informers that feed facts; nothing is read before Run. Kinds
+// that this release only checks are given to unserved, and nobody waits for them: an
+// older set of CRDs may lack them.
+func NewWatch(kube kubernetes.Interface, ours *Clients, facts *Facts, unserved *Unserved) *Watch {
+	return &Watch{
+		needed: map[string]cache.Controller{
+			"services": follow(kube.CoreV1().Services(""), &corev1.Service{}, func(*corev1.Service) {}, facts.setService),
+			"endpointslices": follow(kube.DiscoveryV1().EndpointSlices(""), &discoveryv1.EndpointSlice{},
+				trimSlice, facts.setSlice),
+			"nodes":          follow(kube.CoreV1().Nodes(), &corev1.Node{}, trimNode, facts.setNode),
+			"ipaddresspools": follow(ours.Pools, &v1alpha1.IPAddressPool{}, func(*v1alpha1.IPAddressPool) {}, facts.setPool),
+			"l2domains":      follow(ours.Domains, &v1alpha1.L2Domain{}, func(*v1alpha1.L2Domain) {}, facts.setDomain),
+		},
+		extra: unserved.watches,
+	}
+}
+
+// trimSlice drops what no decision reads; with many endpoints it is most of the object.
+func trimSlice(s *discoveryv1.EndpointSlice) {
+	s.Annotations, s.OwnerReferences = nil, nil
+	for i := range s.Endpoints {
+		e := &s.Endpoints[i]
+		e.TargetRef, e.Hints, e.DeprecatedTopology, e.Zone, e.Hostname = nil, nil, nil, nil, nil
+	}
+}
+
+func trimNode(n *corev1.Node) {
+	n.Status.Images, n.Status.VolumesInUse, n.Status.VolumesAttached = nil, nil, nil
+}
+
+// Run follows the API server until the context ends.
+func (w *Watch) Run(ctx context.Context) {
+	var running sync.WaitGroup
+	for _, c := range w.needed {
+		running.Go(func() { c.RunWithContext(ctx) })
+	}
+	for _, c := range w.extra {
+		running.Go(func() { c.RunWithContext(ctx) })
+	}
+	running.Wait()
+}
+
+// WaitForSync returns once all objects that existed at the start are known.
+func (w *Watch) WaitForSync(ctx context.Context) error {
+	var synced []cache.InformerSynced
+	for _, c := range w.needed {
+		synced = append(synced, c.HasSynced)
+	}
+	if !cache.WaitForCacheSync(ctx.Done(), synced...) {
+		return fmt.Errorf("read the cluster's objects: %w", errors.Join(ctx.Err(), w.Healthy()))
+	}
+	return nil
+}
+
+// Healthy names the resources that could not be read yet.
+func (w *Watch) Healthy() error {
+	var missing []string
+	for resource, c := range w.needed {
+		if !c.HasSynced() {
+			missing = append(missing, resource)
+		}
+	}
+	if len(missing) == 0 {
+		return nil
+	}
+	return fmt.Errorf("not read yet: %s", strings.Join(missing, ", "))
+}
+
+// ClusterID returns what tells this cluster from others: the UID of namespace kube-system.
+func ClusterID(ctx context.Context, kube kubernetes.Interface) (string, error) {
+	ns, err := kube.CoreV1().Namespaces().Get(ctx, metav1.NamespaceSystem, metav1.GetOptions{})
+	if err != nil {
+		return "", fmt.Errorf("read the cluster's identity: %w", err)
+	}
+	return string(ns.UID), nil
+}

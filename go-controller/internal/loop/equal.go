@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package loop
+
+import (
+	"slices"
+
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/plan"
+)
+
+// Equal tells whether two plans, which may be nil, ask a dataplane for the same.
+func Equal(a, b *plan.Service) bool {
+	if a == b || a == nil || b == nil {
+		return a == b
+	}
+	return a.Key == b.Key && a.ClientAffinity == b.ClientAffinity &&
+		slices.Equal(a.VIPs, b.VIPs) && slices.EqualFunc(a.Listeners, b.Listeners, equalListeners)
+}
+
+func equalListeners(a, b plan.Listener) bool {
+	return a.VIP == b.VIP && a.Protocol == b.Protocol && a.Port == b.Port && slices.Equal(a.Backends, b.Backends)
+}
+
+func equalFabrics(a, b *plan.Fabric) bool {
+	if a == b || a == nil || b == nil {
+		return a == b
+	}
+	return a.Cluster.ID == b.Cluster.ID && slices.Equal(a.Cluster.PodNets, b.Cluster.PodNets) &&
+		slices.Equal(a.Cluster.ServiceNets, b.Cluster.ServiceNets) && slices.EqualFunc(a.Domains, b.Domains, equalDomains)
+}
+
+func equalDomains(a, b plan.Domain) bool {
+	return a.Name == b.Name && a.PhysicalNetwork == b.PhysicalNetwork && a.VLAN == b.VLAN &&
+		a.Detect == b.Detect && a.DetectMultiplier == b.DetectMultiplier &&
+		slices.Equal(a.Subnets, b.Subnets) && slices.EqualFunc(a.Shards, b.Shards, equalShards)
+}
+
+func equalShards(a, b plan.Shard) bool {
+	return a.ID == b.ID && slices.Equal(a.Gateways, b.Gateways) && slices.Equal(a.Anchors, b.Anchors)
+}

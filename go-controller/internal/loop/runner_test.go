@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package loop_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/dataplane/recording"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/loop"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/plan"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
+)
+
+type plans = map[world.Key]*plan.Service
+
+func key(i int) world.Key { return world.Key{Namespace: "default", Name: fmt.Sprintf("web-%04d", i)} }
+
+// service is a plan with one listener; different ports make different plans.
+func service(i int, port uint16) *plan.Service {
+	vip := netip.AddrFrom4([4]byte{10, 50, byte(i >> 8), byte(i)})
+	return &plan.Service{
+		Key:       key(i),
+		VIPs:      []plan.VIP{{Addr: vip, Shard: world.ShardID{Domain: "rack"}}},
+		Listeners: []plan.Listener{{VIP: vip, Protocol: world.TCP, Port: port}},
+	}
+}
+
+func many(n int, port uint16) plans {
+	out := plans{}
+	for i := range n {
+		out[key(i)] = service(i, port)
+	}
+	return out
+}
+
+func ground(network string) *plan.Fabric {
+	return &plan.Fabric{Domains: []plan.Domain{{Name: "rack", PhysicalNetwork: network}}}
+}
+
+// run starts a Runner in a bubble; what settle returns has happened without time passing.
+func run(t *testing.T, o loop.Options, f func(t *testing.T, d *recording.Dataplane, r *loop.Runner)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		d := &recording.Dataplane{}
+		ctx, cancel := context.WithCancel(t.Context())
+		r := loop.New(d, o)
+		done := make(chan struct{})
+		go func() { defer close(done); r.Run(ctx) }()
+		f(t, d, r)
+		cancel()
+		<-done
+	})
+}
+
+// pass lets the bubble's clock run.
+func pass(d time.Duration) { <-time.After(d) }
+
+func expect[T comparable](t *testing.T, what string, got, want T) {
+	t.Helper()
+	if got != want {
+		t.Errorf("%s: got %v, want %v", what, got, want)
+	}
+}
+
+func TestFirstPlansAreAppliedInBatchesThenPruned(t *testing.T) {
+	run(t, loop.Options{Batch: 100}, func(t *testing.T, d *recording.Dataplane, r *loop.Runner) {
+		d.Put(key(9999), service(9999, 80))
+		synctest.Wait()
+		expect(t, "calls before the first plans", d.Calls(), recording.Calls{})
+		r.Set(ground("physnet"), many(250, 80))
+		synctest.Wait()
+		expect(t, "calls", d.Calls(), recording.Calls{Configure: 1, Apply: 3, Prune: 1, Changes: 250})
+		expect(t, "services", len(d.Services()), 250)
+	})
+}
+
+func TestOnlyDifferencesAreHandedOver(t *testing.T) {
+	run(t, loop.Options{}, func(t *testing.T, d *recording.Dataplane, r *loop.Runner) {
+		r.Set(ground("physnet"), many(10, 80))
+		synctest.Wait()
+		before := d.Calls()
+
+		r.Set(ground("physnet"), many(10, 80))
+		synctest.Wait()
+		expect(t, "calls after equal plans", d.Calls(), before)
+
+		changed := many(10, 80)
+		changed[key(3)] = service(3, 81)
+		delete(changed, key(4))
+		r.Set(ground("physnet"), changed)
+		synctest.Wait()
+		expect(t, "changes", d.Calls().Changes-before.Changes, 2)
+		expect(t, "services", len(d.Services()), 9)
+		expect(t, "configured", d.Calls().Configure, before.Configure)
+
+		r.Set(ground("other"), changed)
+		synctest.Wait()
+		expect(t, "configured after another fabric", d.Calls().Configure, before.Configure+1)
+		expect(t, "network", d.Fabric().Domains[0].PhysicalNetwork, "other")
+	})
+}
+
+func TestThereAndBackHandsOverNothing(t *testing.T) {
+	run(t, loop.Options{}, func(t *testing.T, d *recording.Dataplane, r *loop.Runner) {
+		r.Set(ground("physnet"), many(1, 80))
+		synctest.Wait()
+		before := d.Calls()
+		r.Set(ground("physnet"), many(1, 81))
+		r.Set(ground("physnet"), many(1, 80))
+		synctest.Wait()
+		expect(t, "calls", d.Calls(), before)
+	})
+}
+
+func TestFailingKeyHoldsUpNoOther(t *testing.T) {
+	run(t, loop.Options{}, func(t *testing.T, d *recording.Dataplane, r *loop.Runner) {
+		d.Break(key(0))
+		r.Set(ground("physnet"), many(3, 80))
+		synctest.Wait()
+		expect(t, "services", len(d.Services()), 2)
+
+		r.Set(ground("physnet"), many(4, 80))
+		synctest.Wait()
+		expect(t, "services after one more", len(d.Services()), 3)
+		expect(t, "changes: the failed one waits", d.Calls().Changes, 4)
+
+		d.Break()
+		pass(51 * time.Millisecond)
+		synctest.Wait()
+		expect(t, "services once mended", len(d.Services()), 4)
+	})
+}
+
+func TestPausesDoubleUpToAMinuteForEver(t *testing.T) {
+	run(t, loop.Options{Period: 24 * time.Hour}, func(t *testing.T, d *recording.Dataplane, r *loop.Runner) {
+		d.Break(key(0))
+		r.Set(ground("physnet"), many(1, 80))
+		pass(time.Second)
+		synctest.Wait()
+		// Attempts at 0, 50, 150, 350 and 750 ms.
+		expect(t, "attempts in the first second", d.Calls().Changes, 5)
+		pass(10 * time.Minute)
+		synctest.Wait()
+		before := d.Calls().Changes
+		pass(10 * time.Minute)
+		synctest.Wait()
+		expect(t, "attempts in ten minutes later on", d.Calls().Changes-before, 10)
+		r.Set(ground("physnet"), many(1, 81))
+		synctest.Wait()
+		expect(t, "attempts once the plan is another", d.Calls().Changes-before, 11)
+	})
+}
+
+func TestFailedRemovalIsRetried(t *testing.T) {
+	run(t, loop.Options{}, func(t *testing.T, d *recording.Dataplane, r *loop.Runner) {
+		r.Set(ground("physnet"), many(1, 80))
+		synctest.Wait()
+		d.Break(key(0))
+		r.Set(ground("physnet"), plans{})
+		synctest.Wait()
+		expect(t, "services", len(d.Services()), 1)
+		d.Break()
+		pass(time.Second)
+		synctest.Wait()
+		expect(t, "services once mended", len(d.Services()), 0)
+	})
+}
+
+func TestResyncRepeatsEverything(t *testing.T) {
+	run(t, loop.Options{}, func(t *testing.T, d *recording.Dataplane, r *loop.Runner) {
+		r.Set(ground("physnet"), many(5, 80))
+		synctest.Wait()
+		d.Break(key(0))
+		r.Resync()
+		synctest.Wait()
+		expect(t, "calls", d.Calls(), recording.Calls{Configure: 2, Apply: 2, Prune: 2, Changes: 10})
+		pass(time.Second)
+		d.Break()
+		r.Resync()
+		synctest.Wait()
+		expect(t, "services", len(d.Services()), 5)
+		pass(time.Hour)
+		synctest.Wait()
+		expect(t, "pruned once more by the hour", d.Calls().Prune, 4)
+		expect(t, "and configured", d.Calls().Configure, 4)
+	})
+}
+
+func TestGroundThatFailsHoldsUpNoService(t *testing.T) {
+	var reports []error
+	o := loop.Options{ReportGround: func(err error) { reports = append(reports, err) }}
+	run(t, o, func(t *testing.T, d *recording.Dataplane, r *loop.Runner) {
+		d.FailConfigure(func() error { return errors.New("no such chassis") })
+		r.Set(ground("physnet"), many(2, 80))
+		synctest.Wait()
+		expect(t, "services", len(d.Services()), 2)
+		d.FailConfigure(nil)
+		pass(time.Second)
+		synctest.Wait()
+		expect(t, "configured", d.Fabric() != nil, true)
+		expect(t, "last report", reports[len(reports)-1], nil)
+	})
+}
+
+func TestResultsAreReported(t *testing.T) {
+	got := map[world.Key]loop.Result{}
+	o := loop.Options{Report: func(results []loop.Result) {
+		for _, r := range results {
+			got[r.Key] = r
+		}
+	}}
+	run(t, o, func(t *testing.T, d *recording.Dataplane, r *loop.Runner) {
+		d.Break(key(0))
+		want := many(2, 80)
+		r.Set(ground("physnet"), want)
+		synctest.Wait()
+		expect(t, "failed", got[key(0)].Err != nil, true)
+		expect(t, "done", got[key(1)], loop.Result{Key: key(1), Plan: want[key(1)]})
+	})
+}

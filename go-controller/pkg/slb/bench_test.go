@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package slb
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"testing"
+
+	"go4.org/netipx"
+
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/loop"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
+)
+
+// BenchmarkPass decides and words everything about 5,000 Services of 20 endpoints, of
+// which one is new each time.
+func BenchmarkPass(b *testing.B) {
+	const services, endpoints = 5000, 20
+	w := small(1)
+	w.Pools[0].Ranges[0] = netipx.MustParseIPRange("10.50.0.0-10.50.255.254")
+	w.Domains[0].Subnets[0].Prefix = netip.MustParsePrefix("10.50.0.0/16")
+	w.Domains[0].Shards = 8
+	w.Carriers = map[world.ShardID]world.Carrier{}
+	for i := range 8 {
+		w.Carriers[world.ShardID{Domain: "lan", Index: i}] = world.Carrier{Active: "chassis-1", Order: []string{"chassis-1"}}
+	}
+	for i := range services {
+		s := service(world.Key{Namespace: "shop", Name: fmt.Sprintf("web-%d", i)}, i)
+		s.Slices[0].Endpoints = nil
+		for j := range endpoints {
+			n := i*endpoints + j
+			s.Slices[0].Endpoints = append(s.Slices[0].Endpoints, world.Endpoint{
+				Addr: netip.AddrFrom4([4]byte{10, 244 + byte(n>>16), byte(n >> 8), byte(n)}), Ready: true, Serving: true})
+		}
+		w.Services = append(w.Services, s)
+	}
+	var m memory
+	d := m.decide(w)
+	known := knowledge{synced: true, programmed: map[world.Key]loop.Result{}}
+	for _, s := range w.Services {
+		s.Assigned = d.allocation.Services[s.Key].Addrs
+		known.programmed[s.Key] = loop.Result{Key: s.Key, Plan: d.plans[s.Key]}
+	}
+	for b.Loop() {
+		fresh := *w
+		fresh.Services = slices.Clone(w.Services)
+		s := *w.Services[0]
+		s.Assigned = nil
+		fresh.Services[0] = &s
+		v := newVerdicts(m.decide(&fresh), known)
+		v.services()
+		v.pools()
+		v.domains()
+	}
+}

@@ -1,0 +1,289 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package slb
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"net/netip"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/kubernetes/scheme"
+	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/client-go/tools/record"
+	"k8s.io/klog/v2"
+
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube/convert"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/loop"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/ovn"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
+)
+
+// identityPause is the time between two tries to read the cluster's identity.
+const identityPause = time.Second
+
+// Controller gives Services addresses and has OVN announce them.
+type Controller struct {
+	options  Options
+	cluster  world.Cluster
+	facts    *kube.Facts
+	watch    *kube.Watch
+	services *kube.ServiceWriter
+	pools    *kube.ObjectWriter[*v1alpha1.IPAddressPool]
+	domains  *kube.ObjectWriter[*v1alpha1.L2Domain]
+	unserved *kube.Unserved
+	events   *kube.Events
+	metrics  *metrics
+	wake     chan struct{}
+
+	// Without a northbound database these are nil.
+	dataplane *ovn.Dataplane
+	runner    *loop.Runner
+
+	decided atomic.Bool
+	// resync: OVN's rows are not what was applied; they are written again once the
+	// decisions know who carries what now.
+	resync atomic.Bool
+
+	// Used by the passes only.
+	memory   memory
+	carriers map[world.ShardID]world.Carrier
+
+	mu         sync.Mutex
+	programmed map[world.Key]loop.Result
+	ground     error
+}
+
+// New returns a Controller that does nothing before Run. The error names the option.
+func New(o Options) (*Controller, error) {
+	if err := o.validate(); err != nil {
+		return nil, fmt.Errorf("options of the controller: %w", err)
+	}
+	m, err := newMetrics(o.Registerer)
+	if err != nil {
+		return nil, err
+	}
+	clients, err := kube.NewClients(o.Config)
+	if err != nil {
+		return nil, err
+	}
+	c := &Controller{
+		options:    o,
+		cluster:    world.Cluster{PodNets: o.ClusterSubnets, ServiceNets: o.ServiceSubnets},
+		events:     &kube.Events{},
+		metrics:    m,
+		wake:       make(chan struct{}, 1),
+		programmed: map[world.Key]loop.Result{},
+	}
+	c.facts = kube.NewFacts(
+		convert.Options{DefaultClass: !o.RequireClass, MetalLBAnnotations: !o.IgnoreMetalLBAnnotations},
+		kube.Hooks{
+			Wake:     c.signal,
+			Changed:  func(k world.Key) { c.services.Changed(k) },
+			Expected: func(k world.Key, addrs []netip.Addr) bool { return c.services.Expected(k, addrs) },
+		})
+	c.services = kube.NewServiceWriter(o.Kube.CoreV1(), c.facts, c.events, m.wrote)
+	c.pools = kube.NewObjectWriter("IPAddressPool", clients.Pools, c.facts.Pool, m.wrote)
+	c.domains = kube.NewObjectWriter("L2Domain", clients.Domains, c.facts.Domain, m.wrote)
+	c.unserved = kube.NewUnserved(clients, m.wrote)
+	c.watch = kube.NewWatch(o.Kube, clients, c.facts, c.unserved)
+	if o.NB.Address == "" {
+		return c, nil
+	}
+	c.dataplane, err = ovn.New(ovn.Options{NB: ovn.Endpoint(o.NB), SB: ovn.Endpoint(o.SB), Changed: c.news})
+	if err != nil {
+		return nil, err
+	}
+	c.runner = loop.New(c.dataplane, loop.Options{Report: c.report, ReportGround: c.reportGround})
+	return c, nil
+}
+
+// Run works until the context ends. What can't be reached is waited for.
+func (c *Controller) Run(ctx context.Context) error {
+	if err := c.identify(ctx); err != nil {
+		return err
+	}
+	broadcaster := record.NewBroadcaster(record.WithContext(ctx))
+	defer broadcaster.Shutdown()
+	broadcaster.StartRecordingToSink(&corev1client.EventSinkImpl{Interface: c.options.Kube.CoreV1().Events("")})
+	c.events.Recorder = broadcaster.NewRecorder(scheme.Scheme, corev1.EventSource{Component: "ovnkube-slb"})
+
+	var running sync.WaitGroup
+	parts := []func(context.Context){c.watch.Run, c.services.Run, c.pools.Run, c.domains.Run, c.unserved.Run, c.decide}
+	if c.dataplane != nil {
+		parts = append(parts, c.runner.Run, c.connect)
+	}
+	for _, part := range parts {
+		running.Go(func() { part(ctx) })
+	}
+	running.Wait()
+	return nil
+}
+
+// Healthy tells what the controller still waits for; nil once it has read all it needs
+// and decided.
+func (c *Controller) Healthy() error {
+	if err := c.watch.Healthy(); err != nil {
+		return err
+	}
+	if !c.decided.Load() {
+		return errors.New("nothing decided yet")
+	}
+	if !c.synced() {
+		return errors.New("OVN's databases not read yet")
+	}
+	return nil
+}
+
+func (c *Controller) identify(ctx context.Context) error {
+	ticker := time.NewTicker(identityPause)
+	defer ticker.Stop()
+	for {
+		id, err := kube.ClusterID(ctx, c.options.Kube)
+		if err == nil {
+			c.cluster.ID = id
+			return nil
+		}
+		klog.ErrorS(err, "Wait for the API server")
+		select {
+		case <-ctx.Done():
+			return err
+		case <-ticker.C:
+		}
+	}
+}
+
+func (c *Controller) connect(ctx context.Context) {
+	var running sync.WaitGroup
+	running.Go(func() {
+		if err := c.dataplane.Run(ctx); err != nil && ctx.Err() == nil {
+			klog.ErrorS(err, "Follow OVN's databases")
+		}
+	})
+	running.Go(func() {
+		select {
+		case <-ctx.Done():
+		case <-c.dataplane.Synced():
+			c.signal()
+		}
+	})
+	running.Wait()
+}
+
+func (c *Controller) synced() bool {
+	if c.dataplane == nil {
+		return true
+	}
+	select {
+	case <-c.dataplane.Synced():
+		return true
+	default:
+		return false
+	}
+}
+
+func (c *Controller) signal() {
+	select {
+	case c.wake <- struct{}{}:
+	default:
+	}
+}
+
+// news is what OVN's databases tell.
+func (c *Controller) news(what ovn.What) {
+	if what == ovn.Rows {
+		c.resync.Store(true)
+	}
+	c.signal()
+}
+
+func (c *Controller) report(results []loop.Result) {
+	c.mu.Lock()
+	for _, r := range results {
+		result := "ok"
+		if r.Err != nil {
+			result = "error"
+			// Told once, not with each of the tries that follow.
+			if last := c.programmed[r.Key].Err; last == nil || last.Error() != r.Err.Error() {
+				klog.ErrorS(r.Err, "Apply a Service to OVN; it is tried again", "service", r.Key.String())
+			}
+		}
+		c.metrics.dataplane.WithLabelValues(result).Inc()
+		if r.Plan == nil && r.Err == nil {
+			delete(c.programmed, r.Key)
+		} else {
+			c.programmed[r.Key] = r
+		}
+	}
+	c.mu.Unlock()
+	c.signal()
+}
+
+func (c *Controller) reportGround(err error) {
+	c.mu.Lock()
+	if err != nil && (c.ground == nil || c.ground.Error() != err.Error()) {
+		klog.ErrorS(err, "Configure OVN; it is tried again")
+	}
+	c.ground = err
+	c.mu.Unlock()
+	c.signal()
+}
+
+func (c *Controller) decide(ctx context.Context) {
+	if err := c.watch.WaitForSync(ctx); err != nil {
+		return
+	}
+	c.signal()
+	paced(ctx, c.wake, c.pass)
+}
+
+// pass decides everything once and hands it on; nothing in it waits.
+func (c *Controller) pass() {
+	start := time.Now()
+	w, left := c.facts.Snapshot(c.cluster)
+	known := c.knowledge()
+	resync := c.resync.Swap(false)
+	if c.dataplane != nil && known.synced {
+		// While the connection is down nobody is known: what was seen last stands, or
+		// every gateway would be chosen anew.
+		if seen := c.dataplane.Carriers(); seen != nil {
+			c.carriers = seen
+		}
+		w.Carriers = c.carriers
+	}
+	d := c.memory.decide(w)
+	if c.runner != nil && known.synced {
+		c.runner.Set(d.fabric, d.plans)
+		if resync {
+			c.runner.Resync()
+		}
+	}
+	v := newVerdicts(d, known)
+	services := v.services()
+	for key, uid := range left {
+		services[key] = &kube.ServiceStatus{UID: string(uid), Release: true}
+	}
+	c.services.Set(services)
+	c.pools.Set(v.pools())
+	c.domains.Set(v.domains())
+	c.decided.Store(true)
+	c.metrics.decided(v, time.Since(start))
+}
+
+func (c *Controller) knowledge() knowledge {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return knowledge{
+		absent:     c.dataplane == nil,
+		synced:     c.synced(),
+		programmed: maps.Clone(c.programmed),
+		ground:     c.ground,
+	}
+}

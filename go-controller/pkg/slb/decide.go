@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package slb
+
+import (
+	"net/netip"
+	"slices"
+
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/ipam"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube/convert"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/loop"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/place"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/plan"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
+)
+
+// decision is what one pass comes to.
+type decision struct {
+	world      *world.Snapshot
+	layout     *place.Layout
+	allocation *ipam.Allocation
+	spots      *place.Spots
+	fabric     *plan.Fabric
+	plans      map[world.Key]*plan.Service
+}
+
+// memory is what passes hand on to each other.
+type memory struct {
+	// grants are addresses that the API server does not show yet.
+	grants map[world.Key]grant
+	// made are the plans of the last pass with what they were made from.
+	made map[world.Key]made
+}
+
+type grant struct {
+	uid   string
+	addrs []netip.Addr
+}
+
+type made struct {
+	from *world.Service
+	vips []plan.VIP
+	plan *plan.Service
+}
+
+// decide makes every decision about a snapshot.
+func (m *memory) decide(w *world.Snapshot) *decision {
+	d := &decision{world: w, layout: place.Lay(w)}
+	d.allocation = ipam.Allocate(w, m.held(w), d.layout.ShardOf)
+	m.remember(w, d.allocation)
+	d.spots = d.layout.Spots(w, d.allocation)
+	d.fabric = d.layout.Fabric(w, d.spots)
+	d.plans = m.plans(w, d.spots)
+	return d
+}
+
+// held are the grants to Services that still exist.
+func (m *memory) held(w *world.Snapshot) map[world.Key][]netip.Addr {
+	held := make(map[world.Key][]netip.Addr, len(m.grants))
+	for _, s := range w.Services {
+		if g, ok := m.grants[s.Key]; ok && g.uid == s.UID {
+			held[s.Key] = g.addrs
+		}
+	}
+	return held
+}
+
+func (m *memory) remember(w *world.Snapshot, a *ipam.Allocation) {
+	m.grants = map[world.Key]grant{}
+	for _, s := range w.Services {
+		if addrs := a.Services[s.Key].Addrs; len(addrs) > 0 && !slices.Equal(addrs, s.Assigned) {
+			m.grants[s.Key] = grant{s.UID, addrs}
+		}
+	}
+}
+
+// plans makes those plans anew whose Service or place differs, so that what stays the
+// same is the same pointer.
+func (m *memory) plans(w *world.Snapshot, spots *place.Spots) map[world.Key]*plan.Service {
+	plans := make(map[world.Key]*plan.Service, len(spots.Services))
+	next := make(map[world.Key]made, len(spots.Services))
+	for _, s := range w.Services {
+		vips := spots.VIPs(s.Key)
+		if len(vips) == 0 || convert.Restricted(s) {
+			continue
+		}
+		last, ok := m.made[s.Key]
+		if !ok || last.from != s || !slices.Equal(last.vips, vips) {
+			fresh := plan.For(s, vips)
+			if ok && loop.Equal(fresh, last.plan) {
+				fresh = last.plan
+			}
+			last = made{s, vips, fresh}
+		}
+		next[s.Key] = last
+		plans[s.Key] = last.plan
+	}
+	m.made = next
+	return plans
+}

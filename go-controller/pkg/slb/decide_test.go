@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package slb
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"strings"
+	"testing"
+	"time"
+
+	"go4.org/netipx"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/loop"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
+)
+
+var web = world.Key{Namespace: "shop", Name: "web"}
+
+// small is a world with a pool of a few addresses, a domain of three nodes and Services,
+// each with one backend of its own.
+func small(addresses int, services ...*world.Service) *world.Snapshot {
+	first := netip.MustParseAddr("10.50.0.100")
+	last := first
+	for range addresses - 1 {
+		last = last.Next()
+	}
+	w := &world.Snapshot{
+		Pools: []*world.Pool{{Name: "lan", AutoAssign: true, Ranges: []netipx.IPRange{netipx.IPRangeFrom(first, last)}}},
+		Domains: []*world.Domain{{
+			Name: "lan", Pools: []string{"lan"}, Nodes: []string{"n1", "n2", "n3"}, PhysicalNetwork: "physnet", Shards: 1,
+			Subnets: []world.Subnet{{Prefix: netip.MustParsePrefix("10.50.0.0/24"), Gateway: netip.MustParseAddr("10.50.0.1")}},
+		}},
+		Services: services,
+	}
+	for i := 1; i <= 3; i++ {
+		w.Nodes = append(w.Nodes, &world.Node{Name: fmt.Sprintf("n%d", i), Chassis: fmt.Sprintf("chassis-%d", i)})
+	}
+	return w
+}
+
+func service(key world.Key, age int) *world.Service {
+	port := world.Port{Name: "http", Protocol: world.TCP, Port: 80}
+	backend := netip.AddrFrom4([4]byte{10, 244, 0, byte(age)})
+	return &world.Service{
+		Key: key, UID: key.Name, Created: time.Unix(int64(age), 0), Families: []world.Family{world.IPv4}, Ports: []world.Port{port},
+		Slices: []*world.Slice{{Family: world.IPv4, Ports: []world.Port{port}, Endpoints: []world.Endpoint{{Addr: backend, Ready: true, Serving: true}}}},
+	}
+}
+
+// An API server that shows our write late must not make us give the address again.
+func TestGrantsNotSeenYetAreHeld(t *testing.T) {
+	var m memory
+	young := service(web, 2)
+	first := m.decide(small(1, young)).allocation.Services[web].Addrs
+	if len(first) != 1 {
+		t.Fatalf("addresses: %v", first)
+	}
+	// An older Service appears before the status of the younger one does.
+	old := service(world.Key{Namespace: "shop", Name: "old"}, 1)
+	d := m.decide(small(1, young, old))
+	if got := d.allocation.Services[web].Addrs; len(got) != 1 || got[0] != first[0] {
+		t.Errorf("web has %v, want the %v that is being written", got, first)
+	}
+	if got := d.allocation.Services[old.Key].Addrs; len(got) != 0 {
+		t.Errorf("old has %v, want none", got)
+	}
+	// A namesake is another Service.
+	namesake := service(web, 3)
+	namesake.UID = "another"
+	if got := m.decide(small(1, namesake, old)).allocation.Services[old.Key].Addrs; len(got) != 1 {
+		t.Errorf("old has %v once web was made anew, want the address", got)
+	}
+}
+
+func TestUnchangedPlansAreTheSamePointers(t *testing.T) {
+	var m memory
+	s := service(web, 1)
+	first := m.decide(small(5, s)).plans[web]
+	if again := m.decide(small(5, s)).plans[web]; again != first {
+		t.Error("the same Service has another plan")
+	}
+	twin := *s
+	twin.Limits = []string{"told to the user"}
+	if again := m.decide(small(5, &twin)).plans[web]; again != first {
+		t.Error("a Service that needs the same has another plan")
+	}
+	moved := service(web, 9)
+	if again := m.decide(small(5, moved)).plans[web]; again == first {
+		t.Error("a Service with another backend has the same plan")
+	}
+}
+
+func TestVerdictNamesTheFirstBrokenLink(t *testing.T) {
+	shard := world.ShardID{Domain: "lan"}
+	type input struct {
+		s *world.Service
+		w *world.Snapshot
+		k knowledge
+	}
+	for name, test := range map[string]struct {
+		change func(*input)
+		want   kube.Verdict
+	}{
+		"served": {func(*input) {}, kube.Verdict{Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonAnnounced,
+			Message: "is answered for by OVN on gateway n2 (L2Domain lan, shard 0)"}},
+		"no address": {func(i *input) { i.w.Pools = nil },
+			kube.Verdict{Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonNotAllocated}},
+		"restricted": {func(i *input) { i.s.SourceRanges = []netip.Prefix{netip.MustParsePrefix("192.0.2.0/24")} },
+			kube.Verdict{Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonUnsupported, Message: "loadBalancerSourceRanges"}},
+		"unreadable restriction": {func(i *input) { i.s.SourceRanges = []netip.Prefix{{}} },
+			kube.Verdict{Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonUnsupported}},
+		"no domain": {func(i *input) { i.w.Domains = nil },
+			kube.Verdict{Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonNoDomain, Message: "10.50.0.1"}},
+		"no dataplane": {func(i *input) { i.k.absent = true },
+			kube.Verdict{Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonUnsupported, Message: "northbound"}},
+		"refused": {func(i *input) { i.k.programmed[web] = loop.Result{Err: errors.New("no such table")} },
+			kube.Verdict{Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonDataplaneError, Message: "no such table"}},
+		"nobody carries it": {func(i *input) { i.w.Carriers = nil },
+			kube.Verdict{Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonNoActiveGateway, Message: "shard 0 of L2Domain lan"}},
+		"chassis without node": {func(i *input) { i.w.Carriers[shard] = world.Carrier{Active: "stranger"} },
+			kube.Verdict{Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonAnnounced, Message: "gateway stranger"}},
+		"no endpoints": {func(i *input) { i.s.Slices = nil },
+			kube.Verdict{Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonNoEndpoints}},
+		"not synced": {func(i *input) { i.k.synced = false }, kube.Verdict{}},
+		"not told":   {func(i *input) { i.k.programmed[web] = loop.Result{} }, kube.Verdict{}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			in := input{s: service(web, 1), k: knowledge{synced: true, programmed: map[world.Key]loop.Result{}}}
+			in.w = small(5, in.s)
+			in.w.Carriers = map[world.ShardID]world.Carrier{shard: {Active: "chassis-2"}}
+			test.change(&in)
+			var m memory
+			d := m.decide(in.w)
+			if _, told := in.k.programmed[web]; !told {
+				in.k.programmed[web] = loop.Result{Key: web, Plan: d.plans[web]}
+			}
+			got := newVerdicts(d, in.k).services()[web].Announced
+			if (test.want == kube.Verdict{}) {
+				if got != nil {
+					t.Errorf("got %+v, want no verdict yet", *got)
+				}
+				return
+			}
+			if got == nil || got.Status != test.want.Status || got.Reason != test.want.Reason || !strings.Contains(got.Message, test.want.Message) {
+				t.Errorf("got %+v, want %+v", got, test.want)
+			}
+		})
+	}
+}
+
+// New backends are no reason to say that an address is not announced.
+func TestAnnouncedStandsWhileBackendsChange(t *testing.T) {
+	var m memory
+	s := service(web, 1)
+	w := small(5, s)
+	w.Carriers = map[world.ShardID]world.Carrier{{Domain: "lan"}: {Active: "chassis-1"}}
+	before := m.decide(w).plans[web]
+	w.Services = []*world.Service{service(web, 2)}
+	d := m.decide(w)
+	k := knowledge{synced: true, programmed: map[world.Key]loop.Result{web: {Key: web, Plan: before}}}
+	if got := newVerdicts(d, k).services()[web].Announced; got == nil || got.Status != metav1.ConditionTrue {
+		t.Errorf("got %+v, want True", got)
+	}
+}

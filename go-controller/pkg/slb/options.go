@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package slb
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+)
+
+// Endpoint is where an OVN database is served.
+type Endpoint struct {
+	// Address is a comma-separated list of unix:PATH, tcp:HOST:PORT or ssl:HOST:PORT
+	// (ovsdb(7), Connection Methods).
+	Address string
+	// PrivateKey, Certificate and CACert are files in PEM form, for ssl.
+	PrivateKey, Certificate, CACert string
+}
+
+// Options is what a Controller works with.
+type Options struct {
+	// Kube reads Services, EndpointSlices and Nodes, and writes statuses and Events. Sixteen
+	// status writes are under way at a time: a client-side rate limit makes them wait.
+	Kube kubernetes.Interface
+	// Config is how the API server is reached for the kinds of group slb.k8s.ovn.org.
+	Config *rest.Config
+	// NB and SB are OVN's databases. Without NB addresses are given and nothing is
+	// announced; without SB nobody knows which gateway is active.
+	NB, SB Endpoint
+	// ClusterSubnets are the pods' networks, ServiceSubnets those of cluster IPs. Addresses in them are never given.
+	ClusterSubnets, ServiceSubnets []netip.Prefix
+	// RequireClass leaves Services without spec.loadBalancerClass to others.
+	RequireClass bool
+	// IgnoreMetalLBAnnotations reads only our own spellings of the annotations on Services.
+	IgnoreMetalLBAnnotations bool
+	// Registerer takes the metrics; nil for none.
+	Registerer prometheus.Registerer
+}
+
+func (o *Options) validate() error {
+	var errs []error
+	if o.Kube == nil {
+		errs = append(errs, errors.New("no client of the API server (Kube)"))
+	}
+	if o.Config == nil {
+		errs = append(errs, errors.New("no configuration of the API server (Config)"))
+	}
+	for name, nets := range map[string][]netip.Prefix{"ClusterSubnets": o.ClusterSubnets, "ServiceSubnets": o.ServiceSubnets} {
+		for _, p := range nets {
+			if !p.IsValid() || p != p.Masked() {
+				errs = append(errs, fmt.Errorf("%s: %s is no network", name, p))
+			}
+		}
+	}
+	return errors.Join(errs...)
+}

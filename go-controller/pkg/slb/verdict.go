@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package slb
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/ipam"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube/convert"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/loop"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/place"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/plan"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
+)
+
+// maxLeftOut is how many nodes the status of a domain lists (L2DomainStatus.LeftOutNodes).
+const maxLeftOut = 64
+
+// knowledge is what the dataplane has told so far.
+type knowledge struct {
+	// absent: there is no dataplane. synced: its databases have been read.
+	absent, synced bool
+	// programmed is what became of each Service's newest plan.
+	programmed map[world.Key]loop.Result
+	// ground is what keeps the shards from being configured, nil for nothing.
+	ground error
+}
+
+// verdicts words a decision as statuses.
+type verdicts struct {
+	*decision
+	knowledge
+	nodes map[string]string // by chassis
+}
+
+func newVerdicts(d *decision, k knowledge) *verdicts {
+	v := &verdicts{decision: d, knowledge: k, nodes: make(map[string]string, len(d.world.Nodes))}
+	for _, n := range d.world.Nodes {
+		if n.Chassis != "" {
+			v.nodes[n.Chassis] = n.Name
+		}
+	}
+	return v
+}
+
+func (v *verdicts) services() map[world.Key]*kube.ServiceStatus {
+	out := make(map[world.Key]*kube.ServiceStatus, len(v.world.Services))
+	for _, s := range v.world.Services {
+		outcome := v.allocation.Services[s.Key]
+		out[s.Key] = &kube.ServiceStatus{
+			UID:       s.UID,
+			Addrs:     outcome.Addrs,
+			Allocated: allocated(s, outcome),
+			Announced: v.announced(s),
+		}
+	}
+	return out
+}
+
+func allocated(s *world.Service, o ipam.Outcome) kube.Verdict {
+	if len(o.Addrs) == 0 {
+		return kube.Verdict{Status: metav1.ConditionFalse, Reason: string(o.Reason), Message: o.Message}
+	}
+	message := joined(o.Addrs)
+	if o.Pool != "" {
+		message += " from pool " + o.Pool
+	}
+	if o.Message != "" {
+		message += "; " + o.Message
+	}
+	if len(s.Limits) > 0 {
+		message += "; " + strings.Join(s.Limits, "; ")
+	}
+	return kube.Verdict{
+		Status:  metav1.ConditionTrue,
+		Reason:  cmp.Or(string(o.Reason), v1alpha1.ReasonAllocated),
+		Message: message,
+	}
+}
+
+// announced names the first broken link between a client and the Service; nil while the
+// dataplane has not told.
+func (v *verdicts) announced(s *world.Service) *kube.Verdict {
+	not := func(reason, format string, args ...any) *kube.Verdict {
+		return &kube.Verdict{Status: metav1.ConditionFalse, Reason: reason, Message: fmt.Sprintf(format, args...)}
+	}
+	spots := v.spots.Services[s.Key]
+	if len(spots) == 0 {
+		return not(v1alpha1.ReasonNotAllocated, "the Service has no address; see %s", v1alpha1.ConditionAllocated)
+	}
+	if convert.Restricted(s) {
+		return not(v1alpha1.ReasonUnsupported, "the ranges of clients (spec.loadBalancerSourceRanges) can't be enforced by this "+
+			"release, so %s is not announced", spots[0].Addr)
+	}
+	for _, spot := range spots {
+		if spot.Reason != "" {
+			return not(string(spot.Reason), "%s: %s", spot.Addr, spot.Message)
+		}
+	}
+	if v.absent {
+		return not(v1alpha1.ReasonUnsupported, "no northbound database is configured, so nothing is announced")
+	}
+	want, got := v.plans[s.Key], v.programmed[s.Key]
+	switch {
+	case got.Err != nil:
+		return not(v1alpha1.ReasonDataplaneError, "%v; it is tried again", got.Err)
+	case !v.synced || got.Plan == nil || !slices.Equal(got.Plan.VIPs, want.VIPs):
+		return nil
+	}
+	return v.carried(spots, want)
+}
+
+// carried is the verdict on addresses that OVN has been told.
+func (v *verdicts) carried(spots []place.Spot, p *plan.Service) *kube.Verdict {
+	parts := make([]string, 0, len(spots))
+	for _, spot := range spots {
+		node := v.active(spot.Shard)
+		if node == "" {
+			return &kube.Verdict{Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonNoActiveGateway,
+				Message: fmt.Sprintf("no gateway has claimed shard %d of L2Domain %s, which has address %s",
+					spot.Shard.Index, spot.Shard.Domain, spot.Addr)}
+		}
+		parts = append(parts, fmt.Sprintf("address %s is answered for by OVN on gateway %s (L2Domain %s, shard %d)",
+			spot.Addr, node, spot.Shard.Domain, spot.Shard.Index))
+	}
+	message := strings.Join(parts, "; ")
+	if !slices.ContainsFunc(p.Listeners, func(l plan.Listener) bool { return len(l.Backends) > 0 }) {
+		return &kube.Verdict{Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonNoEndpoints,
+			Message: "no endpoint takes traffic, so connections are refused; " + message}
+	}
+	return &kube.Verdict{Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonAnnounced, Message: message}
+}
+
+// active is the node that carries a shard, empty if none does; of a chassis that no Node
+// has, its own name.
+func (v *verdicts) active(shard world.ShardID) string {
+	chassis := v.world.Carriers[shard].Active
+	return cmp.Or(v.nodes[chassis], chassis)
+}
+
+func (v *verdicts) pools() map[string]kube.Merge[*v1alpha1.IPAddressPool] {
+	out := make(map[string]kube.Merge[*v1alpha1.IPAddressPool], len(v.world.Pools))
+	for _, p := range v.world.Pools {
+		out[p.Name] = kube.PoolStatus(p.Problems, v.allocation.Pools[p.Name])
+	}
+	return out
+}
+
+func (v *verdicts) domains() map[string]kube.Merge[*v1alpha1.L2Domain] {
+	addresses := map[world.ShardID]int32{}
+	for _, spots := range v.spots.Services {
+		for _, spot := range spots {
+			if spot.Reason == "" {
+				addresses[spot.Shard]++
+			}
+		}
+	}
+	out := make(map[string]kube.Merge[*v1alpha1.L2Domain], len(v.layout.Domains))
+	for _, d := range v.layout.Domains {
+		out[d.Spec.Name] = kube.DomainStatus(v.domain(d, addresses), kube.Verdicts{
+			v1alpha1.ConditionAccepted: kube.Accepted(d.Spec.Problems, nil),
+			v1alpha1.ConditionReady:    v.domainReady(d),
+		}, v.synced)
+	}
+	return out
+}
+
+func (v *verdicts) domain(d *place.Domain, addresses map[world.ShardID]int32) v1alpha1.L2DomainStatus {
+	var status v1alpha1.L2DomainStatus
+	eligible := map[string]struct{}{}
+	for _, shard := range d.Shards {
+		s := v1alpha1.ShardStatus{Index: int32(shard.ID.Index), Addresses: addresses[shard.ID], Active: v.active(shard.ID)}
+		for _, g := range shard.Gateways {
+			eligible[g.Node] = struct{}{}
+			s.Gateways = append(s.Gateways, g.Node)
+		}
+		if s.Addresses > 0 {
+			status.Shards = append(status.Shards, s)
+		}
+	}
+	for _, left := range d.LeftOut {
+		if left.Reason == place.ReasonEnoughGateways {
+			eligible[left.Node] = struct{}{}
+		}
+		if len(status.LeftOutNodes) < maxLeftOut {
+			status.LeftOutNodes = append(status.LeftOutNodes,
+				v1alpha1.LeftOutNode{Name: left.Node, Reason: string(left.Reason), Message: left.Message})
+		}
+	}
+	status.EligibleNodes = int32(len(eligible))
+	return status
+}
+
+func (v *verdicts) domainReady(d *place.Domain) kube.Verdict {
+	switch {
+	case len(d.Shards) == 0:
+		return kube.Verdict{Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonNoGateway, Message: strings.Join(d.Problems, "; ")}
+	case len(d.Spec.Problems) > 0:
+		return kube.Verdict{Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonInvalid,
+			Message: "the L2Domain carries nothing; see " + v1alpha1.ConditionAccepted}
+	case len(d.Spec.Pools) == 0:
+		return kube.Verdict{Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonNoPools, Message: "the L2Domain takes no existing pool"}
+	case v.ground != nil:
+		return kube.Verdict{Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonDataplaneError,
+			Message: fmt.Sprintf("%v; it is tried again", v.ground)}
+	}
+	remarks := append(slices.Clone(d.Problems), d.Remarks...)
+	if len(remarks) == 0 {
+		return kube.Verdict{Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonReady,
+			Message: fmt.Sprintf("%d shards have gateways", len(d.Shards))}
+	}
+	reason := v1alpha1.ReasonReady
+	if len(d.Shards[0].Gateways) < v1alpha1.MinGatewaysForFailover {
+		reason = v1alpha1.ReasonTooFewGateways
+	}
+	return kube.Verdict{Status: metav1.ConditionTrue, Reason: reason, Message: strings.Join(remarks, "; ")}
+}
+
+func joined[T fmt.Stringer](list []T) string {
+	texts := make([]string, len(list))
+	for i, t := range list {
+		texts[i] = t.String()
+	}
+	return strings.Join(texts, ", ")
+}

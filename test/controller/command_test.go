@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package controller
+
+import (
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// command is a running ovnkube-slb.
+type command struct {
+	*exec.Cmd
+	address string // of /readyz and /metrics
+}
+
+// build compiles the command once a test.
+func build(t *testing.T) string {
+	t.Helper()
+	binary := filepath.Join(t.TempDir(), "ovnkube-slb")
+	run(t, "go", "build", "-o", binary, "github.com/ovnkube-slb/ovnkube-slb/go-controller/cmd/ovnkube-slb")
+	return binary
+}
+
+func (c *cluster) command(t *testing.T, binary, name string, o *ovn) *command {
+	t.Helper()
+	kubeconfig, err := c.plane.ServiceAccountKubeconfig("ovn-kubernetes", "ovnkube-slb")
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "ovn_k8s.conf")
+	conf := fmt.Sprintf("[default]\nmtu=1400\ncluster-subnets=10.244.0.0/16/24\n[kubernetes]\nkubeconfig=%s\nservice-cidrs=10.96.0.0/16\n"+
+		"[ovnnorth]\naddress=%s\n[ovnsouth]\naddress=%s\n[serviceloadbalancers]\nenabled=true\nleader-elect=true\n",
+		kubeconfig, o.endpoint("nb").Address, o.endpoint("sb").Address)
+	if err := os.WriteFile(file, []byte(conf), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	address := freeAddress(t)
+	cmd := &command{exec.Command(binary, "controller", "--config-file="+file, "--leader-elect-identity="+name,
+		"--leader-elect-lease-duration=3s", "--leader-elect-renew-deadline=2s", "--leader-elect-retry-period=200ms",
+		"--healthz-bind-address="+address, "--metrics-bind-address="+address), address}
+	cmd.Stdout, cmd.Stderr = os.Stderr, os.Stderr
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+	})
+	return cmd
+}
+
+func freeAddress(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = l.Close() }()
+	return l.Addr().String()
+}
+
+// get returns what the command serves at a path, empty while it doesn't.
+func (c *command) get(path string) string {
+	response, err := http.Get("http://" + c.address + path)
+	if err != nil {
+		return ""
+	}
+	defer func() { _ = response.Body.Close() }()
+	body, err := io.ReadAll(response.Body)
+	if err != nil || response.StatusCode != http.StatusOK {
+		return ""
+	}
+	return string(body)
+}
+
+func (c *cluster) leader(t *testing.T) string {
+	t.Helper()
+	lease, err := c.client.CoordinationV1().Leases("ovn-kubernetes").Get(t.Context(), "ovnkube-slb", metav1.GetOptions{})
+	if err != nil || lease.Spec.HolderIdentity == nil {
+		return ""
+	}
+	return *lease.Spec.HolderIdentity
+}
+
+// commandsTakeTurns runs two commands with the configuration file of OVN-Kubernetes: one
+// leads, the other takes over when it dies, and gives the lease up when it is told to end.
+func commandsTakeTurns(t *testing.T, c *cluster) {
+	binary, o := build(t), databases(t)
+	c.apply(t, ground)
+	first := c.command(t, binary, "first", o)
+	eventually(t, "the first leads and is ready", func() bool {
+		return c.leader(t) == "first" && strings.Contains(first.get("/metrics"), "ovnkube_slb_pass_duration_seconds_count")
+	})
+	eventually(t, "ready", func() bool { return first.get("/readyz") != "" })
+	second := c.command(t, binary, "second", o)
+	c.service(t, "web")
+	had := c.addresses(t, "web")
+
+	if err := first.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the second leads", func() bool { return c.leader(t) == "second" })
+	c.service(t, "late")
+	if now := c.addresses(t, "late"); now[0] == had[0] {
+		t.Errorf("late has %v, which is web's", now)
+	}
+	if got := second.get("/metrics"); !strings.Contains(got, `ovnkube_slb_services{allocated="True",reason="Allocated"} 2`) {
+		t.Errorf("metrics don't count two Services:\n%s", got)
+	}
+	if err := second.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	if err := second.Wait(); err != nil {
+		t.Errorf("told to end: %v", err)
+	}
+	if got := c.leader(t); got != "" {
+		t.Errorf("the lease is still %s's", got)
+	}
+}

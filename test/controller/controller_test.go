@@ -1,0 +1,393 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package controller
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
+)
+
+// ground is a pool for both families and the segment that carries it.
+const ground = `
+apiVersion: slb.k8s.ovn.org/v1alpha1
+kind: IPAddressPool
+metadata: {name: lan}
+spec: {addresses: ["10.50.0.100-10.50.0.149", "fd00:50::100-fd00:50::1ff"]}
+---
+apiVersion: slb.k8s.ovn.org/v1alpha1
+kind: L2Domain
+metadata: {name: lan}
+spec:
+  physicalNetwork: physnet
+  ipAddressPools: [lan]
+  subnets: [{cidr: 10.50.0.0/24, gateway: 10.50.0.1}, {cidr: "fd00:50::/64", gateway: "fd00:50::1"}]
+`
+
+// pool has as many IPv4 addresses as asked for.
+func pool(name string, first, last int) string {
+	return fmt.Sprintf(`
+apiVersion: slb.k8s.ovn.org/v1alpha1
+kind: IPAddressPool
+metadata: {name: %s}
+spec: {addresses: ["10.60.0.%d-10.60.0.%d"]}
+`, name, first, last)
+}
+
+func TestController(t *testing.T) {
+	c := newCluster(t)
+	for name, test := range map[string]func(*testing.T, *cluster){
+		"AddressComesWithOneWriteAndIsAnnounced": addressComesWithOneWriteAndIsAnnounced,
+		"RestartWritesNothing":                   restartWritesNothing,
+		"FreedAddressGoesToTheOneThatWaits":      freedAddressGoesToTheOneThatWaits,
+		"BothFamilies":                           bothFamilies,
+		"DeletionRemovesEveryRow":                deletionRemovesEveryRow,
+		"BadRequestIsNamed":                      badRequestIsNamed,
+		"RestrictedClientsAreNotAnnounced":       restrictedClientsAreNotAnnounced,
+		"AddressesDoNotWaitForOVN":               addressesDoNotWaitForOVN,
+		"NoLongerOurs":                           noLongerOurs,
+		"ConditionsOfOthersStay":                 conditionsOfOthersStay,
+		"ObjectsTellTheirState":                  objectsTellTheirState,
+		"NorthboundRestarts":                     northboundRestarts,
+		"OthersWriteAtTheSameTime":               othersWriteAtTheSameTime,
+		"CommandsTakeTurns":                      commandsTakeTurns,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Cleanup(func() { c.clear(t) })
+			test(t, c)
+		})
+	}
+}
+
+func addressComesWithOneWriteAndIsAnnounced(t *testing.T, c *cluster) {
+	o := databases(t)
+	p := c.controller(t, o)
+	c.apply(t, ground)
+	c.endpoints(t, "web", "10.244.1.10")
+	c.service(t, "web")
+	if got := c.addresses(t, "web"); !strings.HasPrefix(got[0], "10.50.0.1") {
+		t.Errorf("address %s is not of the pool", got[0])
+	}
+	allocated := c.condition(t, "web", v1alpha1.ConditionAllocated, v1alpha1.ReasonAllocated)
+	if allocated.Status != metav1.ConditionTrue || !strings.Contains(allocated.Message, "from pool lan") {
+		t.Errorf("Allocated: %+v", allocated)
+	}
+	c.condition(t, "web", v1alpha1.ConditionAnnounced, v1alpha1.ReasonNoActiveGateway)
+	if n := p.writes(t, "Service"); n > 2 {
+		t.Errorf("%d status writes, want one for the address and one for what OVN says", n)
+	}
+	o.claim(t, "chassis-2")
+	announced := c.condition(t, "web", v1alpha1.ConditionAnnounced, v1alpha1.ReasonAnnounced)
+	if announced.Status != metav1.ConditionTrue || !strings.Contains(announced.Message, "on gateway n2") {
+		t.Errorf("Announced: %+v", announced)
+	}
+	c.event(t, "web", v1alpha1.EventIPAllocated)
+	c.event(t, "web", v1alpha1.EventAnnounced)
+	if err := p.Healthy(); err != nil {
+		t.Errorf("Healthy: %v", err)
+	}
+
+	writes := func() [2]int { return [2]int{p.writes(t, "Service"), o.transactions(t)} }
+	settled(t, writes)
+	o.claim(t, "chassis-3")
+	eventually(t, "another gateway is told", func() bool {
+		return strings.Contains(c.condition(t, "web", v1alpha1.ConditionAnnounced, v1alpha1.ReasonAnnounced).Message, "on gateway n3")
+	})
+	c.event(t, "web", v1alpha1.EventGatewayChanged)
+}
+
+func restartWritesNothing(t *testing.T, c *cluster) {
+	o := databases(t)
+	p := c.controller(t, o)
+	c.apply(t, ground)
+	for i := range 20 {
+		name := fmt.Sprintf("web-%d", i)
+		c.endpoints(t, name, fmt.Sprintf("10.244.1.%d", 10+i))
+		c.service(t, name)
+	}
+	for i := range 20 {
+		c.condition(t, fmt.Sprintf("web-%d", i), v1alpha1.ConditionAnnounced, v1alpha1.ReasonNoActiveGateway)
+	}
+	o.claim(t, "chassis-1")
+	for i := range 20 {
+		c.condition(t, fmt.Sprintf("web-%d", i), v1alpha1.ConditionAnnounced, v1alpha1.ReasonAnnounced)
+	}
+	versions := func() string {
+		return c.kubectl(t, "get", "services,ipaddresspools,l2domains", "-A", "-o",
+			`jsonpath={range .items[*]}{.kind}/{.metadata.name} {.metadata.resourceVersion}{"\n"}{end}`)
+	}
+	settled(t, func() [2]int {
+		return [2]int{p.writes(t, "Service") + p.writes(t, "IPAddressPool") + p.writes(t, "L2Domain"), o.transactions(t)}
+	})
+	before := versions()
+	p.stop()
+	transactions := o.transactions(t)
+
+	again := c.controller(t, o)
+	eventually(t, "the new process is ready", func() bool { return again.Healthy() == nil })
+	settled(t, func() [2]int { return [2]int{again.writes(t, "Service"), o.transactions(t)} })
+	for _, kind := range []string{"Service", "IPAddressPool", "L2Domain"} {
+		if n := again.writes(t, kind); n != 0 {
+			t.Errorf("%d status writes to kind %s after a restart, want none", n, kind)
+		}
+	}
+	if after := versions(); after != before {
+		t.Errorf("resource versions before and after a restart:\n%s\n%s", before, after)
+	}
+	if n := o.transactions(t) - transactions; n != 0 {
+		t.Errorf("%d transactions in the northbound database after a restart, want none", n)
+	}
+}
+
+func freedAddressGoesToTheOneThatWaits(t *testing.T, c *cluster) {
+	c.controller(t, nil)
+	c.apply(t, pool("small", 1, 2))
+	c.service(t, "first")
+	c.addresses(t, "first")
+	c.service(t, "second")
+	c.addresses(t, "second")
+	c.service(t, "third")
+	failed := c.condition(t, "third", v1alpha1.ConditionAllocated, v1alpha1.ReasonPoolExhausted)
+	if failed.Status != metav1.ConditionFalse || !strings.Contains(failed.Message, "small") {
+		t.Errorf("Allocated: %+v", failed)
+	}
+	if message := c.event(t, "third", v1alpha1.EventAllocationFailed); message != failed.Message {
+		t.Errorf("event says %q, the condition %q", message, failed.Message)
+	}
+	freed := c.addresses(t, "first")
+	c.delete(t, "first")
+	if got := c.addresses(t, "third"); !slices.Equal(got, freed) {
+		t.Errorf("third has %v, want the freed %v", got, freed)
+	}
+	if got := c.condition(t, "third", v1alpha1.ConditionAllocated, v1alpha1.ReasonAllocated); got.Status != metav1.ConditionTrue {
+		t.Errorf("Allocated: %+v", got)
+	}
+}
+
+func bothFamilies(t *testing.T, c *cluster) {
+	o := databases(t)
+	c.controller(t, o)
+	c.apply(t, ground)
+	c.endpoints(t, "web", "10.244.1.10", "fd00:10:244::10")
+	c.service(t, "web", func(s *corev1.Service) {
+		policy := corev1.IPFamilyPolicyRequireDualStack
+		s.Spec.IPFamilyPolicy, s.Spec.IPFamilies = &policy, []corev1.IPFamily{corev1.IPv6Protocol, corev1.IPv4Protocol}
+		s.Annotations = map[string]string{v1alpha1.AnnotationLoadBalancerIPs: "10.50.0.120,fd00:50::120"}
+	})
+	if got, want := c.addresses(t, "web"), []string{"fd00:50::120", "10.50.0.120"}; !slices.Equal(got, want) {
+		t.Errorf("addresses %v, want %v", got, want)
+	}
+	eventually(t, "both are in OVN", func() bool {
+		vips := o.nbctl(t, "--bare", "--columns=vips", "list", "Load_Balancer")
+		return strings.Contains(vips, "10.50.0.120:80=10.244.1.10:8080") &&
+			strings.Contains(vips, "[fd00:50::120]:80=[fd00:10:244::10]:8080")
+	})
+}
+
+func deletionRemovesEveryRow(t *testing.T, c *cluster) {
+	o := databases(t)
+	before := o.nbctl(t, "show")
+	c.controller(t, o)
+	c.apply(t, ground)
+	c.endpoints(t, "web", "10.244.1.10")
+	c.service(t, "web")
+	c.addresses(t, "web")
+	eventually(t, "load balancers", func() bool { return len(o.loadBalancers(t)) > 0 })
+	c.delete(t, "web")
+	eventually(t, "no load balancers", func() bool { return len(o.loadBalancers(t)) == 0 })
+	c.kubectl(t, "delete", "l2domains", "--all")
+	eventually(t, "nothing of ours in OVN", func() bool { return o.nbctl(t, "show") == before })
+}
+
+func badRequestIsNamed(t *testing.T, c *cluster) {
+	c.controller(t, nil)
+	c.apply(t, ground)
+	c.service(t, "web", func(s *corev1.Service) {
+		s.Annotations = map[string]string{v1alpha1.AnnotationLoadBalancerIPs: "10.50.0.300"}
+	})
+	var got metav1.Condition
+	eventually(t, "a condition", func() bool {
+		conditions := c.get(t, "web").Status.Conditions
+		for _, condition := range conditions {
+			if condition.Type == v1alpha1.ConditionAllocated {
+				got = condition
+			}
+		}
+		return got.Type != ""
+	})
+	for _, want := range []string{v1alpha1.AnnotationLoadBalancerIPs, "10.50.0.300"} {
+		if got.Status != metav1.ConditionFalse || !strings.Contains(got.Message, want) {
+			t.Errorf("Allocated: %+v, want False naming %s", got, want)
+		}
+	}
+	c.kubectl(t, "annotate", "service", "web", "-n", ns, "--overwrite", v1alpha1.AnnotationLoadBalancerIPs+"=10.50.0.130")
+	if got := c.addresses(t, "web"); got[0] != "10.50.0.130" {
+		t.Errorf("mended: address %v, want 10.50.0.130", got)
+	}
+}
+
+func restrictedClientsAreNotAnnounced(t *testing.T, c *cluster) {
+	o := databases(t)
+	c.controller(t, o)
+	c.apply(t, ground)
+	c.endpoints(t, "web", "10.244.1.10")
+	c.service(t, "web")
+	kept := c.addresses(t, "web")
+	eventually(t, "load balancers", func() bool { return len(o.loadBalancers(t)) > 0 })
+	c.kubectl(t, "patch", "service", "web", "-n", ns, "--type=merge", `-p={"spec":{"loadBalancerSourceRanges":["192.0.2.0/24"]}}`)
+	got := c.condition(t, "web", v1alpha1.ConditionAnnounced, v1alpha1.ReasonUnsupported)
+	if got.Status != metav1.ConditionFalse || !strings.Contains(got.Message, "loadBalancerSourceRanges") {
+		t.Errorf("Announced: %+v", got)
+	}
+	eventually(t, "no load balancers", func() bool { return len(o.loadBalancers(t)) == 0 })
+	if now := c.addresses(t, "web"); !slices.Equal(now, kept) {
+		t.Errorf("address %v, want the %v it had", now, kept)
+	}
+}
+
+func addressesDoNotWaitForOVN(t *testing.T, c *cluster) {
+	o := databases(t)
+	kill(t, o, "nb")
+	c.controller(t, o)
+	c.apply(t, ground)
+	c.endpoints(t, "web", "10.244.1.10")
+	c.service(t, "web")
+	c.addresses(t, "web")
+	c.condition(t, "web", v1alpha1.ConditionAnnounced, v1alpha1.ReasonProgramming)
+	o.serve(t, "nb")
+	c.condition(t, "web", v1alpha1.ConditionAnnounced, v1alpha1.ReasonNoActiveGateway)
+}
+
+func noLongerOurs(t *testing.T, c *cluster) {
+	c.controller(t, nil)
+	c.apply(t, pool("small", 1, 1))
+	c.service(t, "web")
+	had := c.addresses(t, "web")
+	c.kubectl(t, "patch", "service", "web", "-n", ns, "--type=merge", `-p={"spec":{"type":"ClusterIP"}}`)
+	eventually(t, "our traces are gone", func() bool {
+		s := c.get(t, "web")
+		return len(s.Status.Conditions) == 0 && len(s.Status.LoadBalancer.Ingress) == 0
+	})
+	c.service(t, "other")
+	if got := c.addresses(t, "other"); !slices.Equal(got, had) {
+		t.Errorf("other has %v, want %v", got, had)
+	}
+}
+
+func conditionsOfOthersStay(t *testing.T, c *cluster) {
+	c.controller(t, nil)
+	c.service(t, "web")
+	waits := c.condition(t, "web", v1alpha1.ConditionAllocated, v1alpha1.ReasonNoPool)
+	s := c.get(t, "web")
+	foreign := metav1.Condition{Type: "example.org/Checked", Status: metav1.ConditionTrue, Reason: "Fine", LastTransitionTime: metav1.Now()}
+	s.Status.Conditions = append(s.Status.Conditions, foreign)
+	if _, err := c.client.CoreV1().Services(ns).UpdateStatus(t.Context(), s, metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	// Another reason for the same status is no transition.
+	c.apply(t, strings.Replace(pool("small", 1, 1), "spec: {", "spec: {disabled: true, ", 1))
+	c.kubectl(t, "annotate", "service", "web", "-n", ns, v1alpha1.AnnotationAddressPool+"=small")
+	still := c.condition(t, "web", v1alpha1.ConditionAllocated, v1alpha1.ReasonPoolDisabled)
+	if still.LastTransitionTime != waits.LastTransitionTime {
+		t.Errorf("lastTransitionTime moved from %s to %s although the status stayed %s", waits.LastTransitionTime, still.LastTransitionTime, still.Status)
+	}
+	c.apply(t, pool("small", 1, 1))
+	c.kubectl(t, "patch", "ipaddresspool", "small", "--type=merge", `-p={"spec":{"disabled":false}}`)
+	c.addresses(t, "web")
+	c.condition(t, "web", "example.org/Checked", "Fine")
+}
+
+func objectsTellTheirState(t *testing.T, c *cluster) {
+	o := databases(t)
+	c.controller(t, o)
+	c.apply(t, ground)
+	c.apply(t, `
+apiVersion: slb.k8s.ovn.org/v1alpha1
+kind: BGPPeer
+metadata: {name: tor}
+spec: {myASN: 64512, peerASN: 64513, peerAddress: 10.50.0.1}
+`)
+	c.apply(t, strings.Replace(pool("fenced", 1, 1), "spec: {", "spec: {serviceAllocation: {namespaces: [blue]}, ", 1))
+	c.endpoints(t, "web", "10.244.1.10")
+	c.service(t, "web")
+	c.addresses(t, "web")
+	field := func(object, path string) string {
+		return c.kubectl(t, "get", object, "-o", "jsonpath="+path)
+	}
+	for _, want := range []struct{ object, path, value string }{
+		{"bgppeer/tor", `{.status.conditions[?(@.type=="Accepted")].reason}`, v1alpha1.ReasonFeatureUnavailable},
+		{"ippool/fenced", `{.status.conditions[?(@.type=="Accepted")].status}`, "False"},
+		{"ippool/lan", `{.status.conditions[?(@.type=="Accepted")].reason}`, v1alpha1.ReasonAccepted},
+		{"ippool/lan", `{.status.conditions[?(@.type=="Ready")].status}`, "True"},
+		{"ippool/lan", `{.status.assignedIPv4}/{.status.availableIPv4}`, "1/49"},
+		{"l2domain/lan", `{.status.conditions[?(@.type=="Ready")].status}`, "True"},
+		{"l2domain/lan", `{.status.eligibleNodes}`, "3"},
+		{"l2domain/lan", `{.status.shards[*].addresses}`, "1"},
+	} {
+		eventually(t, fmt.Sprintf("%s %s is %s", want.object, want.path, want.value), func() bool {
+			return field(want.object, want.path) == want.value
+		})
+	}
+	if message := field("ippool/fenced", `{.status.conditions[?(@.type=="Accepted")].message}`); !strings.Contains(message, "spec.serviceAllocation") {
+		t.Errorf("the condition of the pool doesn't name the field: %s", message)
+	}
+}
+
+func northboundRestarts(t *testing.T, c *cluster) {
+	o := databases(t)
+	c.controller(t, o)
+	c.apply(t, ground)
+	c.endpoints(t, "web", "10.244.1.10")
+	c.service(t, "web")
+	eventually(t, "load balancers", func() bool { return len(o.loadBalancers(t)) > 0 })
+	kill(t, o, "nb")
+	c.endpoints(t, "late", "10.244.1.11")
+	c.service(t, "late")
+	c.addresses(t, "late")
+	o.serve(t, "nb")
+	eventually(t, "load balancers of both", func() bool {
+		return strings.Contains(o.nbctl(t, "--bare", "--columns=vips", "list", "Load_Balancer"), "10.244.1.11:8080")
+	})
+	o.nbctl(t, "lb-del", o.loadBalancers(t)[0])
+	eventually(t, "a row that somebody removed is back", func() bool { return len(o.loadBalancers(t)) == 2 })
+}
+
+// Another client changes every Service again and again while it gets its address: each
+// of our writes may find a newer object, and none may be lost or given twice.
+func othersWriteAtTheSameTime(t *testing.T, c *cluster) {
+	p := c.controller(t, nil)
+	c.apply(t, ground)
+	const n = 40
+	var busy sync.WaitGroup
+	for i := range n {
+		name := fmt.Sprintf("web-%d", i)
+		busy.Go(func() {
+			c.service(t, name)
+			for j := range 15 {
+				patch := fmt.Appendf(nil, `{"metadata":{"annotations":{"round":"%d"}}}`, j)
+				if _, err := c.client.CoreV1().Services(ns).Patch(t.Context(), name, types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	busy.Wait()
+	holders := map[string]string{}
+	for i := range n {
+		name := fmt.Sprintf("web-%d", i)
+		address := c.addresses(t, name)[0]
+		if other := holders[address]; other != "" {
+			t.Errorf("%s and %s both have %s", name, other, address)
+		}
+		holders[address] = name
+	}
+	t.Logf("%d status writes for %d Services", p.writes(t, "Service"), n)
+}
