@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package lab
+
+import (
+	"encoding/binary"
+	"fmt"
+	"net/netip"
+)
+
+// Segment is one layer 2 network: a bridge in the switch namespace, with a subnet a family.
+type Segment struct {
+	// Bridge is the Linux bridge in the switch namespace.
+	Bridge string
+	// MTU of the links attached to it, in bytes.
+	MTU int
+	// Subnets has the IPv4 subnet first, then IPv6 where the segment has it.
+	Subnets []netip.Prefix
+}
+
+// Management carries the connections of nodes to the OVN databases and the API server.
+func Management() Segment { return segment("mgmt", 1500, "172.31.0.0/24") }
+
+// Underlay carries Geneve between nodes: room for 1400 bytes of a pod, and for the headers of a VIP's packet twice over.
+func Underlay() Segment { return segment("underlay", 2000, "172.32.0.0/24") }
+
+// LAN is the nodes' own network, physical network "physnet" on br-ex.
+func LAN() Segment { return segment("lan", 1500, "172.18.0.0/24", "fd00:18::/64") }
+
+// Provider is a segment of its own for load balancer addresses, physical network "provider" on br-provider.
+func Provider() Segment { return segment("provider", 1500, "10.50.0.0/24", "fd00:50::/64") }
+
+// Beyond is what lies behind the router.
+func Beyond() Segment { return segment("beyond", 1500, "198.51.100.0/24", "fd00:98::/64") }
+
+func segment(bridge string, mtu int, subnets ...string) Segment {
+	s := Segment{Bridge: bridge, MTU: mtu}
+	for _, text := range subnets {
+		s.Subnets = append(s.Subnets, netip.MustParsePrefix(text))
+	}
+	return s
+}
+
+// Host returns the n-th address of each subnet, with the subnet's length: 172.18.0.11/24 and fd00:18::b/64 for 11.
+func (s Segment) Host(n int) []netip.Prefix { return hosts(s.Subnets, n) }
+
+// The fixed inhabitants. Clients have the same decimal digits in both families, for people.
+const (
+	routerHost  = 1
+	centralHost = 250
+	nodeHosts   = 10 // Node i is host 10+i of the LAN.
+	maxNodes    = 100
+)
+
+// ClientAddresses are those of the client on the provider segment.
+func ClientAddresses() []netip.Addr {
+	return []netip.Addr{netip.MustParseAddr("10.50.0.200"), netip.MustParseAddr("fd00:50::200")}
+}
+
+// RemoteAddresses are those of the client behind the router.
+func RemoteAddresses() []netip.Addr {
+	return []netip.Addr{netip.MustParseAddr("198.51.100.10"), netip.MustParseAddr("fd00:98::10")}
+}
+
+// The networks of the cluster, OVN-Kubernetes' defaults.
+func clusterSubnets() []netip.Prefix { return prefixes("10.244.0.0/16", "fd00:10:244::/48") }
+func serviceSubnets() []netip.Prefix { return prefixes("10.96.0.0/16", "fd00:10:96::/112") }
+func joinSubnets() []netip.Prefix    { return prefixes("100.64.0.0/16", "fd98::/64") }
+
+// masquerade is the address OVN-Kubernetes gives a load balancer's hairpin traffic.
+func masqueradeHairpin() []netip.Addr {
+	return []netip.Addr{netip.MustParseAddr("169.254.169.5"), netip.MustParseAddr("fd69::5")}
+}
+
+func prefixes(texts ...string) []netip.Prefix {
+	out := make([]netip.Prefix, 0, len(texts))
+	for _, text := range texts {
+		out = append(out, netip.MustParsePrefix(text))
+	}
+	return out
+}
+
+// hosts adds n to the network address of each prefix, and keeps the length.
+func hosts(subnets []netip.Prefix, n int) []netip.Prefix {
+	out := make([]netip.Prefix, 0, len(subnets))
+	for _, subnet := range subnets {
+		raw := subnet.Masked().Addr().AsSlice()
+		tail := raw[len(raw)-4:]
+		binary.BigEndian.PutUint32(tail, binary.BigEndian.Uint32(tail)+uint32(n))
+		addr, _ := netip.AddrFromSlice(raw)
+		out = append(out, netip.PrefixFrom(addr, subnet.Bits()))
+	}
+	return out
+}
+
+// ovnMAC is the MAC that OVN-Kubernetes derives from an IPv4 address: 0a:58 and its four bytes.
+func ovnMAC(addr netip.Addr) string {
+	b := addr.As4()
+	return fmt.Sprintf("0a:58:%02x:%02x:%02x:%02x", b[0], b[1], b[2], b[3])
+}
+
+// Node is one node: its names and addresses, which follow from its number.
+type Node struct {
+	// Index counts from 1.
+	Index int
+	// Name is n1, n2, ...
+	Name string
+	// Chassis is the OVN chassis, the system-id of the node's Open vSwitch.
+	Chassis string
+	// PodSubnets, LAN and Join have IPv4 first, then IPv6. LAN and Join are addresses of GR_<node>, with their subnet's length.
+	PodSubnets, LAN, Join []netip.Prefix
+	// MAC of br-ex, and so of GR_<node>'s external port.
+	MAC string
+}
+
+func node(i int) Node {
+	v4, v6 := clusterSubnets()[0].Addr().As4(), clusterSubnets()[1].Addr().As16()
+	v4[2] = byte(i)
+	v6[7] = byte(i)
+	return Node{
+		Index:   i,
+		Name:    fmt.Sprintf("n%d", i),
+		Chassis: fmt.Sprintf("chassis-n%d", i),
+		PodSubnets: []netip.Prefix{
+			netip.PrefixFrom(netip.AddrFrom4(v4), 24),
+			netip.PrefixFrom(netip.AddrFrom16(v6), 64),
+		},
+		LAN:  LAN().Host(nodeHosts + i),
+		Join: hosts(joinSubnets(), i+1),
+		MAC:  fmt.Sprintf("02:42:ac:12:00:%02x", nodeHosts+i),
+	}
+}
+
+// nodeID is the cluster-wide number of a node in OVN-Kubernetes, from which its join address follows; 1 is the cluster router's.
+func (n Node) nodeID() int { return n.Index + 1 }
+
+// gateway is the address of the cluster router on the node's switch, mp0 the node's own there.
+func (n Node) gateway() []netip.Prefix { return hosts(n.PodSubnets, 1) }
+func (n Node) mp0() []netip.Prefix     { return hosts(n.PodSubnets, 2) }
+
+// firstPod is the host number of the first pod: 10.244.<i>.3 comes after the gateway and mp0.
+const firstPod = 3
+
+// withLengthOf gives each address the prefix length of the subnet that it is in.
+func withLengthOf(subnets []netip.Prefix, addrs []netip.Addr) []netip.Prefix {
+	out := make([]netip.Prefix, 0, len(addrs))
+	for _, addr := range addrs {
+		for _, subnet := range subnets {
+			if subnet.Contains(addr) {
+				out = append(out, netip.PrefixFrom(addr, subnet.Bits()))
+			}
+		}
+	}
+	return out
+}
+
+// addrsOf leaves the lengths off.
+func addrsOf(prefixes []netip.Prefix) []netip.Addr {
+	out := make([]netip.Addr, 0, len(prefixes))
+	for _, p := range prefixes {
+		out = append(out, p.Addr())
+	}
+	return out
+}

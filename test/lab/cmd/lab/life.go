@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/ovnkube-slb/ovnkube-slb/test/lab"
+)
+
+func up() *cli.Command {
+	return &cli.Command{
+		Name: "up", Usage: "build the lab",
+		Flags: []cli.Flag{
+			&cli.IntFlag{Name: "nodes", Value: lab.DefaultNodes, Usage: "number of nodes"},
+			&cli.BoolFlag{Name: "no-kube", Usage: "leave out etcd, the API server and the nodes' agent"},
+		},
+		Action: func(c *cli.Context) error {
+			cfg := config(c)
+			binary, err := os.Executable()
+			if err != nil {
+				return err
+			}
+			cfg.Nodes, cfg.NoKube, cfg.Progress, cfg.Binary = c.Int("nodes"), c.Bool("no-kube"), c.App.Writer, binary
+			_, err = lab.Up(c.Context, cfg)
+			return err
+		},
+	}
+}
+
+func down() *cli.Command {
+	return &cli.Command{
+		Name: "down", Usage: "remove the lab, also one that crashed; nothing is left",
+		Action: func(c *cli.Context) error {
+			start := time.Now()
+			if err := lab.Down(c.Context, config(c)); err != nil {
+				return err
+			}
+			fmt.Fprintf(c.App.Writer, "lab %s is gone (%.1fs)\n", c.String("name"), time.Since(start).Seconds())
+			return nil
+		},
+	}
+}
+
+func status() *cli.Command {
+	return &cli.Command{
+		Name: "status", Usage: "what runs, and where to look",
+		Action: func(c *cli.Context) error {
+			l, err := lab.Open(config(c))
+			if err != nil {
+				return err
+			}
+			return printStatus(c.Context, c, l)
+		},
+	}
+}
+
+func printStatus(ctx context.Context, c *cli.Context, l *lab.Lab) error {
+	w := c.App.Writer
+	ready, created := l.Ready()
+	state := "up"
+	if !ready {
+		state = "not complete (it comes up, or its start was interrupted: then `lab down`)"
+	}
+	fmt.Fprintf(w, "lab %s: %s, since %s\n  files  %s\n  NB     %s\n", l.Name, state, created.Format(time.DateTime), l.Dir, l.NBSocket())
+	for _, n := range l.Nodes {
+		alive := "runs"
+		if !l.Alive(n.Name) {
+			alive = "DEAD (lab restore " + n.Name + ")"
+		}
+		fmt.Fprintf(w, "  node   %s  LAN %v  pods %v  %s\n", n.Name, n.LAN, n.PodSubnets, alive)
+	}
+	ports, err := l.GatewayPorts(ctx)
+	if err != nil {
+		return err
+	}
+	for port, chassis := range ports {
+		fmt.Fprintf(w, "  port   %s is on %s\n", port, chassis)
+	}
+	names, err := l.Namespaces()
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(w, "  lab exec NAMESPACE -- COMMAND, with one of: %v\n", names)
+	return nil
+}

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Command lab builds, inspects, breaks and removes a cluster on this machine; see package lab.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"syscall"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/ovnkube-slb/ovnkube-slb/test/lab"
+)
+
+func main() { os.Exit(execute(os.Args)) }
+
+func execute(args []string) int {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	err := app().RunContext(ctx, args)
+	if exit := (*exec.ExitError)(nil); errors.As(err, &exit) {
+		return exit.ExitCode() // Of the command that was run, which has said why itself.
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "lab:", err)
+		return 1
+	}
+	return 0
+}
+
+func app() *cli.App {
+	return &cli.App{
+		Name:  "lab",
+		Usage: "a cluster from real parts on this machine: etcd, API server, OVN, nodes, router, clients",
+		Flags: []cli.Flag{
+			&cli.StringFlag{Name: "name", Value: lab.DefaultName, EnvVars: []string{"LAB_NAME"}, Usage: "which lab; labs of different names run side by side"},
+			&cli.StringFlag{Name: "dir", Value: lab.DefaultDir, EnvVars: []string{"LAB_DIR"}, Usage: "where labs keep their files"},
+		},
+		Commands: append([]*cli.Command{
+			up(), down(), status(), execIn(), kubectl(), nbctl(), sbctl(), probeFrom(),
+			onNode("kill", "end a node's switch and ovn-controller by SIGKILL", func(_ context.Context, l *lab.Lab, n string) error { return l.Kill(n) }),
+			onNode("restore", "undo kill", func(ctx context.Context, l *lab.Lab, n string) error { return l.Restore(ctx, n) }),
+			onNode("drain", "label a node "+drainLabel, func(ctx context.Context, l *lab.Lab, n string) error { return l.Drain(ctx, n) }),
+			onNode("undrain", "undo drain", func(ctx context.Context, l *lab.Lab, n string) error { return l.Undrain(ctx, n) }),
+			onNode("link-down", "take all links of a node down", func(ctx context.Context, l *lab.Lab, n string) error { return l.LinkDown(ctx, n) }),
+			onNode("underlay-down", "take only the tunnel link of a node down", func(ctx context.Context, l *lab.Lab, n string) error { return l.UnderlayDown(ctx, n) }),
+			onNode("uplink-down", "take only the provider link of a node down", func(ctx context.Context, l *lab.Lab, n string) error { return l.UplinkDown(ctx, n) }),
+			onNode("link-up", "take all links of a node up", func(ctx context.Context, l *lab.Lab, n string) error { return l.LinkUp(ctx, n) }),
+		}, internal()...),
+	}
+}
+
+const drainLabel = "node.kubernetes.io/exclude-from-external-load-balancers"
+
+func config(c *cli.Context) lab.Config {
+	return lab.Config{Name: c.String("name"), Dir: c.String("dir")}
+}
+
+func onNode(name, usage string, do func(ctx context.Context, l *lab.Lab, node string) error) *cli.Command {
+	return &cli.Command{Name: name, Usage: usage, ArgsUsage: "NODE", Action: func(c *cli.Context) error {
+		l, err := lab.Open(config(c))
+		if err != nil {
+			return err
+		}
+		if c.NArg() != 1 {
+			return fmt.Errorf("%s: %d arguments: want one node, as n1", name, c.NArg())
+		}
+		return do(c.Context, l, c.Args().First())
+	}}
+}

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/ovnkube-slb/ovnkube-slb/test/lab"
+	"github.com/ovnkube-slb/ovnkube-slb/test/lab/probe"
+	"github.com/ovnkube-slb/ovnkube-slb/test/lab/responder"
+)
+
+// through is a command that runs another program with the terminal's streams.
+func through(name, usage, args string, command func(c *cli.Context, l *lab.Lab) (*exec.Cmd, error)) *cli.Command {
+	return &cli.Command{Name: name, Usage: usage, ArgsUsage: args, SkipFlagParsing: true, Action: func(c *cli.Context) error {
+		l, err := lab.Open(config(c))
+		if err != nil {
+			return err
+		}
+		cmd, err := command(c, l)
+		if err != nil {
+			return err
+		}
+		cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
+		return cmd.Run()
+	}}
+}
+
+func execIn() *cli.Command {
+	return through("exec", "run a command in a namespace: n1, client, remote, router, cen, sw, pod-<namespace>-<pod>", "NAMESPACE -- COMMAND...",
+		func(c *cli.Context, l *lab.Lab) (*exec.Cmd, error) {
+			args := c.Args().Slice()
+			if len(args) > 1 && args[1] == "--" {
+				args = append(args[:1:1], args[2:]...)
+			}
+			if len(args) < 2 {
+				return nil, errors.New("exec: want a namespace, --, and a command")
+			}
+			return l.Command(c.Context, args[0], args[1:]...), nil
+		})
+}
+
+func kubectl() *cli.Command {
+	return through("kubectl", "kubectl as administrator", "ARGUMENTS...", func(c *cli.Context, l *lab.Lab) (*exec.Cmd, error) {
+		return l.KubectlCommand(c.Context, c.Args().Slice()...)
+	})
+}
+
+func nbctl() *cli.Command {
+	return through("nbctl", "ovn-nbctl on the lab's northbound database", "ARGUMENTS...", func(c *cli.Context, l *lab.Lab) (*exec.Cmd, error) {
+		return exec.CommandContext(c.Context, "ovn-nbctl", append([]string{"--db=" + l.NBSocket()}, c.Args().Slice()...)...), nil
+	})
+}
+
+func sbctl() *cli.Command {
+	return through("sbctl", "ovn-sbctl on the lab's southbound database", "ARGUMENTS...", func(c *cli.Context, l *lab.Lab) (*exec.Cmd, error) {
+		return exec.CommandContext(c.Context, "ovn-sbctl", append([]string{"--db=" + l.SBSocket()}, c.Args().Slice()...)...), nil
+	})
+}
+
+// probeFrom asks from the namespace that it is run in, or from one of the lab's with --from.
+func probeFrom() *cli.Command {
+	return &cli.Command{
+		Name: "probe", Usage: "ask Services and measure gaps, losses and broken connections", ArgsUsage: "KIND://ADDRESS:PORT...",
+		Description: "KIND is udp-flow, udp-new, tcp-new or tcp-long; all://ADDRESS:PORT is one of each.",
+		Flags: []cli.Flag{
+			&cli.StringFlag{Name: "from", Usage: "namespace of the lab to ask from, as client or remote; default: the one that lab runs in"},
+			&cli.DurationFlag{Name: "duration", Value: 10 * time.Second, Usage: "how long"},
+			&cli.BoolFlag{Name: "json", Usage: "write a line \"answered\" when every stream was, and the results as JSON at the end"},
+		},
+		Action: func(c *cli.Context) error {
+			if from := c.String("from"); from != "" {
+				return probeInside(c, from)
+			}
+			var specs []probe.Spec
+			for _, text := range c.Args().Slice() {
+				more, err := probe.ParseSpecs(text)
+				if err != nil {
+					return err
+				}
+				specs = append(specs, more...)
+			}
+			ctx, cancel := context.WithTimeout(c.Context, c.Duration("duration"))
+			defer cancel()
+			return measure(ctx, c, specs)
+		},
+	}
+}
+
+// probeInside runs this program again, in the namespace.
+func probeInside(c *cli.Context, from string) error {
+	l, err := lab.Open(config(c))
+	if err != nil {
+		return err
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	args := []string{self, "probe", "--duration", c.Duration("duration").String(), fmt.Sprintf("--json=%t", c.Bool("json"))}
+	cmd := l.Command(context.WithoutCancel(c.Context), from, append(args, c.Args().Slice()...)...) // An interrupt reaches it by itself.
+	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
+	return cmd.Run()
+}
+
+func measure(ctx context.Context, c *cli.Context, specs []probe.Spec) error {
+	answered := func() { fmt.Fprintln(c.App.Writer, probe.AnsweredLine) }
+	if !c.Bool("json") {
+		answered = nil
+	}
+	results, err := probe.Run(ctx, specs, answered)
+	if err != nil {
+		return err
+	}
+	if c.Bool("json") {
+		return json.NewEncoder(c.App.Writer).Encode(results)
+	}
+	for _, r := range results {
+		fmt.Fprintln(c.App.Writer, r)
+	}
+	return nil
+}
+
+// internal are the commands that the lab itself starts.
+func internal() []*cli.Command {
+	return []*cli.Command{
+		{Name: "agent", Hidden: true, Usage: "serve the pods of all nodes", Action: func(c *cli.Context) error {
+			l, err := lab.Open(config(c))
+			if err != nil {
+				return err
+			}
+			return l.RunAgent(c.Context)
+		}},
+		{Name: "control-plane", Hidden: true, Usage: "start the control plane from the programs in a directory", ArgsUsage: "DIRECTORY", Action: func(c *cli.Context) error {
+			l, err := lab.Open(config(c))
+			if err != nil {
+				return err
+			}
+			return l.StartControlPlane(c.Context, c.Args().First())
+		}},
+		{Name: "responder", Hidden: true, Usage: "answer for a pod", SkipFlagParsing: true, Action: func(c *cli.Context) error {
+			return responder.Main(c.Context, c.Args().Slice())
+		}},
+	}
+}

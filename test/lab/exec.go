@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package lab
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os/exec"
+	"strings"
+	"time"
+)
+
+// run executes a command and returns its standard output; an error quotes the command and what it said.
+func run(ctx context.Context, args ...string) (string, error) { return feed(ctx, "", args...) }
+
+// feed is run with a standard input.
+func feed(ctx context.Context, stdin string, args ...string) (string, error) {
+	cmd := exec.CommandContext(ctx, args[0], args[1:]...)
+	cmd.Stdin = strings.NewReader(stdin)
+	var out, diag bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &diag
+	if err := cmd.Run(); err != nil {
+		return "", fmt.Errorf("%s: %w: %s", brief(args), err, strings.TrimSpace(diag.String()+out.String()))
+	}
+	return out.String(), nil
+}
+
+// brief is a command line short enough for an error: a batch for ovn-nbctl may have thousands of words.
+func brief(args []string) string {
+	const most = 300
+	line := strings.Join(args, " ")
+	if len(line) > most {
+		line = line[:most] + "..."
+	}
+	return line
+}
+
+// ipBatch runs ip(8) once for all lines, in a namespace or, if that is empty, in the machine's own. An error names the line.
+func ipBatch(ctx context.Context, netns string, lines []string) error {
+	if len(lines) == 0 {
+		return nil
+	}
+	args := []string{"ip", "-batch", "-"}
+	if netns != "" {
+		args = []string{"ip", "-n", netns, "-batch", "-"}
+	}
+	if _, err := feed(ctx, strings.Join(lines, "\n")+"\n", args...); err != nil {
+		return fmt.Errorf("%w (of the lines:\n\t%s)", err, strings.Join(lines, "\n\t"))
+	}
+	return nil
+}
+
+// pollEvery is how often a condition is looked at that nothing announces.
+const pollEvery = 20 * time.Millisecond
+
+// poll calls f until it returns nil; if the context ends first, the error has f's last one.
+func poll(ctx context.Context, f func() error) error {
+	tick := time.NewTicker(pollEvery)
+	defer tick.Stop()
+	for {
+		last := f()
+		if last == nil {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("%w: %w", ctx.Err(), last)
+		case <-tick.C:
+		}
+	}
+}
+
+// lines are the words of an output that has one a line.
+func lines(out string) []string { return strings.Fields(out) }

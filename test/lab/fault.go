@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package lab
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/ovnkube-slb/ovnkube-slb/test/lab/proc"
+)
+
+// Kill ends a node's switch and ovn-controller by SIGKILL, both at once, as a node that loses power: links and pods stay, but
+// nothing forwards any more. Killing what is dead does nothing.
+func (l *Lab) Kill(name string) error {
+	n, err := l.Node(name)
+	if err != nil {
+		return err
+	}
+	var g errgroup.Group
+	for _, daemon := range []string{vswitchdName, controllerName} {
+		g.Go(func() error {
+			p, err := proc.Find(l.path(n.Name), daemon)
+			if errors.Is(err, os.ErrNotExist) {
+				return nil
+			}
+			if err != nil {
+				return err
+			}
+			return p.Kill()
+		})
+	}
+	if err := g.Wait(); err != nil {
+		return fmt.Errorf("kill node %s: %w", name, err)
+	}
+	return nil
+}
+
+// Restore starts what Kill ended and returns when the node's chassis has applied the northbound database again.
+func (l *Lab) Restore(ctx context.Context, name string) error {
+	n, err := l.Node(name)
+	if err != nil {
+		return err
+	}
+	if err := l.Kill(name); err != nil { // One of the two may be alive, and would be in the way.
+		return err
+	}
+	if err := l.startChassis(ctx, n); err != nil {
+		return err
+	}
+	return l.Settle(ctx)
+}
+
+// Alive tells whether a node's switch and ovn-controller run.
+func (l *Lab) Alive(name string) bool {
+	for _, daemon := range []string{vswitchdName, controllerName} {
+		if p, err := proc.Find(l.path(name), daemon); err != nil || !p.Alive() {
+			return false
+		}
+	}
+	return true
+}
+
+// LinkDown takes all links of a node down at the switch, as cables that are pulled; LinkUp undoes it.
+func (l *Lab) LinkDown(ctx context.Context, name string) error {
+	return l.setLinks(ctx, name, "down", mgmtLink, underlayLink, lanLink, providerLink)
+}
+
+// LinkUp undoes LinkDown, UnderlayDown and UplinkDown.
+func (l *Lab) LinkUp(ctx context.Context, name string) error {
+	return l.setLinks(ctx, name, "up", mgmtLink, underlayLink, lanLink, providerLink)
+}
+
+// UnderlayDown takes only the link down that carries Geneve.
+func (l *Lab) UnderlayDown(ctx context.Context, name string) error {
+	return l.setLinks(ctx, name, "down", underlayLink)
+}
+
+// UplinkDown takes only the link to the provider segment down. OVN itself does not fail over then.
+func (l *Lab) UplinkDown(ctx context.Context, name string) error {
+	return l.setLinks(ctx, name, "down", providerLink)
+}
+
+func (l *Lab) setLinks(ctx context.Context, name, to string, links ...string) error {
+	n, err := l.Node(name)
+	if err != nil {
+		return err
+	}
+	var lines []string
+	for _, link := range links {
+		lines = append(lines, fmt.Sprintf("link set %s %s", switchPort(n, link), to))
+	}
+	if err := ipBatch(ctx, l.Netns(switchNetns), lines); err != nil {
+		return fmt.Errorf("links of node %s %s: %w", name, to, err)
+	}
+	return nil
+}

@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package lab
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os/exec"
+	"path/filepath"
+	"strings"
+
+	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	"github.com/ovnkube-slb/ovnkube-slb/test/lab/controlplane"
+	"github.com/ovnkube-slb/ovnkube-slb/test/lab/kubelet"
+	"github.com/ovnkube-slb/ovnkube-slb/test/lab/proc"
+)
+
+// errNoKube is returned by what needs the API server, in a lab without.
+var errNoKube = errors.New("this lab was built without the API server")
+
+const (
+	apiServerPort = 6443
+	agentName     = "agent"
+	podsDir       = "pods"
+	kubeDir       = "kube"
+)
+
+// startKube brings the control plane up, registers the nodes and starts their agent. The programs are built outside, where the network
+// is; they are started from inside the central namespace, because whoever starts them must reach them.
+func (l *Lab) startKube(ctx context.Context, p *progress) error {
+	bin, err := controlplane.Binaries(ctx, p)
+	if err != nil {
+		return err
+	}
+	if _, err := run(ctx, l.inside(centralNetns, l.self("control-plane", string(bin))...)...); err != nil {
+		return fmt.Errorf("start the control plane: %w", err)
+	}
+	p.say("Kubernetes: API server ready")
+	client, err := l.Client()
+	if err != nil {
+		return err
+	}
+	g, gctx := errgroup.WithContext(ctx)
+	for _, n := range l.Nodes {
+		g.Go(func() error { return l.register(gctx, client, n) })
+	}
+	if err := g.Wait(); err != nil {
+		return err
+	}
+	p.say("Kubernetes: %d nodes registered", len(l.Nodes))
+	return l.startAgent(ctx)
+}
+
+// startAgent starts the agent of all nodes. It runs outside the namespaces, so that what it mounts is seen everywhere.
+func (l *Lab) startAgent(ctx context.Context) error {
+	_, err := proc.Start(ctx, proc.Spec{Name: agentName, Dir: l.Dir, Args: l.self(agentName), Env: []string{marker(l.Dir)}})
+	return err
+}
+
+// StartControlPlane runs etcd, the API server and the controller manager. It is called in the central namespace, by the lab's command.
+func (l *Lab) StartControlPlane(ctx context.Context, bin string) error {
+	_, err := controlplane.Start(ctx, controlplane.Config{
+		Dir: l.path(kubeDir), Bin: controlplane.BinDir(bin),
+		Address: Management().Host(centralHost)[0].Addr(), Port: apiServerPort, ServiceCIDRs: serviceSubnets(),
+	})
+	return err
+}
+
+// RunAgent serves the pods of all nodes until the context is done. It is called by the lab's command.
+func (l *Lab) RunAgent(ctx context.Context) error {
+	client, err := l.Client()
+	if err != nil {
+		return err
+	}
+	plug, err := l.NewPlug(ctx)
+	if err != nil {
+		return err
+	}
+	return kubelet.Run(ctx, kubelet.Options{
+		Client: client, Network: plug, Dir: l.path(podsDir), Responder: l.self("responder"),
+	})
+}
+
+// ControlPlane is the running control plane. Its address answers in the lab's central namespace; what it starts itself starts outside.
+func (l *Lab) ControlPlane() (*controlplane.ControlPlane, error) {
+	if l.state.NoKube {
+		return nil, errNoKube
+	}
+	return controlplane.Attach(l.path(kubeDir))
+}
+
+// RESTConfig is the administrator's, for client-go in any namespace: it connects from inside the central one.
+func (l *Lab) RESTConfig() (*rest.Config, error) {
+	cp, err := l.ControlPlane()
+	if err != nil {
+		return nil, err
+	}
+	config := cp.RESTConfig()
+	config.Dial = dialer(l.Netns(centralNetns))
+	return config, nil
+}
+
+// Client is client-go's with RESTConfig.
+func (l *Lab) Client() (*kubernetes.Clientset, error) {
+	config, err := l.RESTConfig()
+	if err != nil {
+		return nil, err
+	}
+	return kubernetes.NewForConfig(config)
+}
+
+// KubectlCommand is kubectl as administrator, in the central namespace.
+func (l *Lab) KubectlCommand(ctx context.Context, args ...string) (*exec.Cmd, error) {
+	cp, err := l.ControlPlane()
+	if err != nil {
+		return nil, err
+	}
+	cmd := cp.KubectlCommand(ctx, args...)
+	wrapped := l.Command(ctx, centralNetns, cmd.Args...)
+	wrapped.Env = cmd.Env
+	return wrapped, nil
+}
+
+// Kubectl runs kubectl and returns what it prints; stdin is what `-f -` reads.
+func (l *Lab) Kubectl(ctx context.Context, stdin string, args ...string) (string, error) {
+	cmd, err := l.KubectlCommand(ctx, args...)
+	if err != nil {
+		return "", err
+	}
+	cmd.Stdin = strings.NewReader(stdin)
+	out, err := cmd.Output()
+	if exit := (*exec.ExitError)(nil); errors.As(err, &exit) {
+		return string(out), fmt.Errorf("kubectl %s: %w: %s", strings.Join(args, " "), err, strings.TrimSpace(string(exit.Stderr)))
+	}
+	return string(out), err
+}
+
+// register makes a node's object, with the annotations that OVN-Kubernetes writes.
+func (l *Lab) register(ctx context.Context, client kubernetes.Interface, n Node) error {
+	annotations, err := n.annotations()
+	if err != nil {
+		return err
+	}
+	return kubelet.Register(ctx, client, kubelet.Node{Name: n.Name, Annotations: annotations, IPs: addrsOf(n.LAN), PodCIDRs: n.PodSubnets})
+}
+
+func (n Node) annotations() (map[string]string, error) {
+	router := LAN().Host(routerHost)
+	out := map[string]string{
+		"k8s.ovn.org/node-chassis-id":         n.Chassis,
+		"k8s.ovn.org/zone-name":               "global",
+		"k8s.ovn.org/node-id":                 fmt.Sprint(n.nodeID()),
+		"k8s.ovn.org/layer2-topology-version": "2.0",
+	}
+	for key, value := range map[string]any{
+		"host-cidrs":             texts(n.LAN),
+		"node-subnets":           map[string]any{"default": texts(n.PodSubnets)},
+		"node-primary-ifaddr":    map[string]string{"ipv4": n.LAN[0].String(), "ipv6": n.LAN[1].String()},
+		"node-encap-ips":         texts(addrsOf(Underlay().Host(n.Index))),
+		"node-masquerade-subnet": map[string]string{"ipv4": "169.254.169.0/29", "ipv6": "fd69::/125"},
+		"l3-gateway-config": map[string]any{"default": map[string]any{
+			"mode": "shared", "bridge-id": "br-ex", "interface-id": "br-ex_" + n.Name, "mac-address": n.MAC,
+			"ip-addresses": texts(n.LAN), "next-hops": texts(addrsOf(router)), "node-port-enable": "true", "vlan-id": "0",
+		}},
+	} {
+		text, err := json.Marshal(value)
+		if err != nil {
+			return nil, fmt.Errorf("annotation %s: %w", key, err)
+		}
+		out["k8s.ovn.org/"+key] = string(text)
+	}
+	return out, nil
+}
+
+// Drain takes a node out of load balancing by its label, as an administrator does before maintenance; Undrain undoes it.
+func (l *Lab) Drain(ctx context.Context, name string) error { return l.exclude(ctx, name, "true") }
+
+// Undrain removes the label that Drain sets.
+func (l *Lab) Undrain(ctx context.Context, name string) error { return l.exclude(ctx, name, nil) }
+
+func (l *Lab) exclude(ctx context.Context, name string, value any) error {
+	client, err := l.Client()
+	if err != nil {
+		return err
+	}
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"labels": map[string]any{corev1.LabelNodeExcludeBalancers: value}}})
+	if err != nil {
+		return err
+	}
+	if _, err := client.CoreV1().Nodes().Patch(ctx, name, types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
+		return fmt.Errorf("label node %s with %s=%v: %w", name, corev1.LabelNodeExcludeBalancers, value, err)
+	}
+	return nil
+}
+
+// self is a command line of the lab's own program, for this lab.
+func (l *Lab) self(args ...string) []string {
+	return append([]string{l.state.Binary, "--name", l.Name, "--dir", filepath.Dir(l.Dir)}, args...)
+}

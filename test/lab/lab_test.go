@@ -1,0 +1,325 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package lab
+
+import (
+	"context"
+	"fmt"
+	"io/fs"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/ovnkube-slb/ovnkube-slb/test/lab/kubelet"
+	"github.com/ovnkube-slb/ovnkube-slb/test/lab/proc"
+)
+
+// command is the lab's command, built once for all tests.
+var command string
+
+func TestMain(m *testing.M) { os.Exit(withCommand(m)) }
+
+func withCommand(m *testing.M) int {
+	dir, err := os.MkdirTemp("", "lab-test-")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer os.RemoveAll(dir)
+	if command, err = BuildCommand(context.Background(), dir); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return m.Run()
+}
+
+// upLab builds a lab for a test and checks after it that nothing is left.
+func upLab(t *testing.T, c Config) *Lab {
+	t.Helper()
+	if err := Preflight(); err != nil {
+		t.Skip(err)
+	}
+	c.Progress, c.Binary = t.Output(), command
+	links := rootLinks(t)
+	l, err := Up(t.Context(), c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := l.Down(context.Background()); err != nil {
+			t.Error(err)
+		}
+		requireGone(t, l, links)
+	})
+	return l
+}
+
+// requireGone looks for traces of a lab.
+func requireGone(t *testing.T, l *Lab, linksBefore []string) {
+	t.Helper()
+	if names, err := l.Namespaces(); err != nil || len(names) > 0 {
+		t.Errorf("namespaces left: %v, %v", names, err)
+	}
+	if pids, err := Strays(l.Name, l.Dir); err != nil || len(pids) > 0 {
+		t.Errorf("processes left: %v, %v", pids, err)
+	}
+	if _, err := os.Stat(l.Dir); !os.IsNotExist(err) {
+		t.Errorf("directory %s left: %v", l.Dir, err)
+	}
+	if diff := cmp.Diff(linksBefore, rootLinks(t)); diff != "" {
+		t.Errorf("links of the machine's own namespace differ (-before +after):\n%s", diff)
+	}
+}
+
+func rootLinks(t *testing.T) []string {
+	t.Helper()
+	entries, err := os.ReadDir("/sys/class/net")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, e := range entries {
+		names = append(names, e.Name())
+	}
+	return names
+}
+
+// startPods plugs one pod a node with a responder for the ports, without the API server.
+func startPods(t *testing.T, l *Lab, ports ...uint16) map[string][]netip.Addr {
+	t.Helper()
+	plug, err := l.NewPlug(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	list := strings.Trim(strings.ReplaceAll(fmt.Sprint(ports), " ", ","), "[]")
+	addrs := map[string][]netip.Addr{}
+	for _, n := range l.Nodes {
+		pod := kubelet.Pod{Namespace: "t", Name: "web-" + n.Name, UID: types.UID("uid-" + n.Name), Node: n.Name}
+		at, err := plug.Plug(t.Context(), pod)
+		if err != nil {
+			t.Fatal(err)
+		}
+		addrs[n.Name] = at.IPs
+		ready := l.path(pod.Name + ".ready")
+		if _, err := proc.Start(t.Context(), proc.Spec{
+			Name: pod.Name, Dir: l.Dir, Netns: at.Netns, Args: l.self("responder", "-name", pod.Name, "-tcp", list, "-udp", list, "-ready-file", ready),
+			Ready: func(context.Context) error { _, err := os.Stat(ready); return err },
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return addrs
+}
+
+// ping asks until it is answered: the first packet over a new tunnel is lost.
+func ping(t *testing.T, l *Lab, from string, to netip.Addr) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	defer cancel()
+	if err := poll(ctx, func() error {
+		_, err := l.Exec(ctx, from, "ping", "-c1", "-W1", to.String())
+		return err
+	}); err != nil {
+		t.Errorf("ping %s from %s: %v", to, from, err)
+	}
+}
+
+func TestPodsReachEachOtherAndTheWorld(t *testing.T) {
+	l := upLab(t, Config{Name: "pods", NoKube: true})
+	addrs := startPods(t, l, 8080)
+	for _, from := range l.Nodes {
+		for _, to := range l.Nodes {
+			for _, addr := range addrs[to.Name] {
+				ping(t, l, PodNetns("t", "web-"+from.Name), addr)
+			}
+		}
+		for _, addr := range slices.Concat(ClientAddresses(), RemoteAddresses()) {
+			ping(t, l, PodNetns("t", "web-"+from.Name), addr)
+		}
+		for _, addr := range addrsOf(from.mp0()) {
+			ping(t, l, PodNetns("t", "web-"+from.Name), addr)
+		}
+	}
+}
+
+func TestPlugAgainGivesTheSame(t *testing.T) {
+	l := upLab(t, Config{Name: "plug", NoKube: true, Nodes: 1})
+	pods := []kubelet.Pod{
+		{Namespace: "a", Name: "one", UID: "1", Node: "n1"}, {Namespace: "a", Name: "two", UID: "2", Node: "n1"},
+	}
+	var first []kubelet.Attachment
+	for run := range 2 { // The second is an agent that was restarted.
+		plug, err := l.NewPlug(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, pod := range pods {
+			at, err := plug.Plug(t.Context(), pod)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if run == 0 {
+				first = append(first, at)
+			} else if diff := cmp.Diff(first[i], at, cmp.Comparer(func(a, b netip.Addr) bool { return a == b })); diff != "" {
+				t.Errorf("plugged again (-first +second):\n%s", diff)
+			}
+		}
+	}
+	if first[0].IPs[0] == first[1].IPs[0] {
+		t.Errorf("both pods have %s", first[0].IPs[0])
+	}
+	plug, err := l.NewPlug(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if err := plug.Unplug(t.Context(), pods[0]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	at, err := plug.Plug(t.Context(), kubelet.Pod{Namespace: "a", Name: "three", UID: "3", Node: "n1"})
+	if err != nil || at.IPs[0] != first[0].IPs[0] {
+		t.Errorf("address of the pod that went: got %v, %v, want %v given again", at.IPs, err, first[0].IPs)
+	}
+	out, err := l.vsctl(t.Context(), l.Nodes[0], "list-ports", "br-int")
+	if err != nil || strings.Contains(out, podLink(pods[0])) {
+		t.Errorf("ports of br-int: %q, %v: want none of the pod that went", out, err)
+	}
+}
+
+func TestTwoLabsSideBySide(t *testing.T) {
+	for _, name := range []string{"sidea", "sideb"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			l := upLab(t, Config{Name: name, NoKube: true, Nodes: 2})
+			addrs := startPods(t, l, 8080)
+			ping(t, l, PodNetns("t", "web-n1"), addrs["n2"][0])
+			ping(t, l, PodNetns("t", "web-n2"), addrs["n1"][1])
+		})
+	}
+}
+
+func TestUpOfWhatExistsSaysWhatToDo(t *testing.T) {
+	l := upLab(t, Config{Name: "twice", NoKube: true, Nodes: 1})
+	_, err := Up(t.Context(), Config{Name: l.Name, NoKube: true})
+	if err == nil || !strings.Contains(err.Error(), "lab down --name twice") {
+		t.Errorf("second Up: %v: want advice", err)
+	}
+	if _, err := l.NB(t.Context(), "show"); err != nil {
+		t.Errorf("the lab does not live any more: %v", err)
+	}
+}
+
+func TestDownAfterACrash(t *testing.T) {
+	if err := Preflight(); err != nil {
+		t.Skip(err)
+	}
+	links := rootLinks(t)
+	l, err := Up(t.Context(), Config{Name: "crash", Nodes: 1, Binary: command})
+	if err != nil {
+		t.Fatal(err)
+	}
+	// A daemon that nobody recorded, and no record of any other.
+	stray, err := proc.Start(t.Context(), proc.Spec{Name: "stray", Dir: t.TempDir(), Netns: l.Netns("n1"), Args: []string{"tail", "-f", "/dev/null"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	running, err := proc.Load(l.Dir)
+	if err != nil || len(running) < 10 {
+		t.Fatalf("processes of the lab: %v, %v", running, err)
+	}
+	removeRecords(t, l.Dir)
+	for range 2 { // The second finds nothing to do.
+		if err := Down(t.Context(), Config{Name: "crash"}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, p := range append(running, stray) {
+		if p.Alive() {
+			t.Errorf("%s (pid %d) still runs", p.Name, p.Pid)
+		}
+	}
+	requireGone(t, l, links)
+}
+
+func removeRecords(t *testing.T, dir string) {
+	t.Helper()
+	err := filepath.WalkDir(dir, func(path string, _ fs.DirEntry, err error) error {
+		if err == nil && (filepath.Ext(path) == ".proc" || filepath.Base(path) == stateFile) {
+			err = os.Remove(path)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestFailedUpLeavesNothing(t *testing.T) {
+	if err := Preflight(); err != nil {
+		t.Skip(err)
+	}
+	links := rootLinks(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err := Up(ctx, Config{Name: "fails", NoKube: true, Binary: command})
+	if err == nil {
+		t.Fatal("Up with a cancelled context succeeded")
+	}
+	requireGone(t, newLab(Config{Name: "fails", Dir: DefaultDir}, state{}), links)
+}
+
+func TestConfigNamesFieldAndValue(t *testing.T) {
+	for _, c := range []struct {
+		config Config
+		want   string
+	}{
+		{Config{Name: "Has-Upper"}, `"Has-Upper"`},
+		{Config{Name: "waytoolongname"}, `"waytoolongname"`},
+		{Config{Name: "slb-2"}, `"slb-2"`},
+		{Config{Nodes: 101}, "nodes 101"},
+		{Config{Nodes: -1}, "nodes -1"},
+	} {
+		if err := c.config.withDefaults().validate(); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%+v: %v: want it to name %s", c.config, err, c.want)
+		}
+	}
+}
+
+func TestSnapshotLeavesOutOurOwnRowsAndWhatOVNReports(t *testing.T) {
+	l := upLab(t, Config{Name: "snap", NoKube: true, Nodes: 1})
+	const controller = "someone"
+	snapshot := func() string {
+		t.Helper()
+		s, err := l.SnapshotNB(t.Context(), func(_ string, row Row) bool { return !row.OwnedBy(controller) })
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s.String()
+	}
+	before := snapshot()
+	for _, want := range []string{"Load_Balancer\n", "ACL\n", `"rtos-n1"`, `"default-network-controller:Cluster:clusterPortGroup"`} {
+		if !strings.Contains(before, want) {
+			t.Errorf("snapshot lacks %s:\n%s", want, before)
+		}
+	}
+	if _, err := l.NB(t.Context(), "--wait=hv", "create", "Logical_Switch", "name=ours", "external_ids:k8s.ovn.org/owner-controller="+controller); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(before, snapshot()); diff != "" {
+		t.Errorf("a row of %s and a sync changed the snapshot (-before +after):\n%s", controller, diff)
+	}
+	if _, err := l.NB(t.Context(), "set", "Logical_Router", clusterRouter, "options:x=y"); err != nil {
+		t.Fatal(err)
+	}
+	if before == snapshot() {
+		t.Errorf("a changed option of %s is not in the snapshot", clusterRouter)
+	}
+}

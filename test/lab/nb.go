@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package lab
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// ActiveChassis is the chassis that holds a distributed gateway port, by the port's name in the northbound database; empty if none does.
+func (l *Lab) ActiveChassis(ctx context.Context, port string) (string, error) {
+	chassis, err := l.SB(ctx, "--bare", "--columns=chassis", "find", "Port_Binding", "logical_port=cr-"+port)
+	if err != nil {
+		return "", fmt.Errorf("active chassis of %s: %w", port, err)
+	}
+	id := strings.TrimSpace(chassis)
+	if id == "" {
+		return "", nil
+	}
+	name, err := l.SB(ctx, "--bare", "--columns=name", "list", "Chassis", id)
+	if err != nil {
+		return "", fmt.Errorf("active chassis of %s: %w", port, err)
+	}
+	return strings.TrimSpace(name), nil
+}
+
+// ActiveNode is the node that holds a distributed gateway port; empty if none does.
+func (l *Lab) ActiveNode(ctx context.Context, port string) (string, error) {
+	chassis, err := l.ActiveChassis(ctx, port)
+	if err != nil {
+		return "", err
+	}
+	for _, n := range l.Nodes {
+		if n.Chassis == chassis {
+			return n.Name, nil
+		}
+	}
+	return "", nil
+}
+
+// GatewayPorts are the distributed gateway ports that have an HA chassis group, and the chassis that holds each, empty if none.
+func (l *Lab) GatewayPorts(ctx context.Context) (map[string]string, error) {
+	out, err := l.NB(ctx, "--bare", "--columns=name", "find", "Logical_Router_Port", "ha_chassis_group!=[]")
+	if err != nil {
+		return nil, fmt.Errorf("gateway ports: %w", err)
+	}
+	ports := map[string]string{}
+	for _, port := range lines(out) {
+		if ports[port], err = l.ActiveChassis(ctx, port); err != nil {
+			return nil, err
+		}
+	}
+	return ports, nil
+}
+
+// Snapshot is the northbound database as text: by table, one line a row, in JSON with sorted columns, sorted by UUID. What OVN itself
+// reports in it is left out, so that two are equal if and only if nobody wrote in between.
+type Snapshot map[string][]string
+
+// String is the snapshot with a heading a table, for comparisons.
+func (s Snapshot) String() string {
+	var b strings.Builder
+	for _, table := range slices.Sorted(maps.Keys(s)) {
+		fmt.Fprintf(&b, "%s\n\t%s\n", table, strings.Join(s[table], "\n\t"))
+	}
+	return b.String()
+}
+
+// Row is one row of the northbound database, columns as RFC 7047 section 5.1 writes them.
+type Row map[string]json.RawMessage
+
+// OwnedBy tells whether the row's external_ids say k8s.ovn.org/owner-controller=controller.
+func (r Row) OwnedBy(controller string) bool {
+	pair, err := json.Marshal([]string{"k8s.ovn.org/owner-controller", controller})
+	return err == nil && bytes.Contains(r["external_ids"], pair)
+}
+
+// reported lists the columns that OVN writes, by table.
+func reported() map[string][]string {
+	return map[string][]string{
+		"NB_Global":           {"nb_cfg", "nb_cfg_timestamp", "sb_cfg", "sb_cfg_timestamp", "hv_cfg", "hv_cfg_timestamp"},
+		"Logical_Switch_Port": {"up", "dynamic_addresses"},
+		"BFD":                 {"status"},
+		"Connection":          {"is_connected", "status"},
+	}
+}
+
+// SnapshotNB reads the rows for which keep is true; nil keeps all. Tables without such rows are left out.
+func (l *Lab) SnapshotNB(ctx context.Context, keep func(table string, row Row) bool) (Snapshot, error) {
+	out, err := run(ctx, "ovsdb-client", "--format=json", "dump", l.NBSocket(), "OVN_Northbound")
+	if err != nil {
+		return nil, fmt.Errorf("snapshot of the northbound database: %w", err)
+	}
+	snapshot, decoder := Snapshot{}, json.NewDecoder(strings.NewReader(out))
+	for decoder.More() {
+		var dump struct {
+			Caption  string              `json:"caption"`
+			Headings []string            `json:"headings"`
+			Data     [][]json.RawMessage `json:"data"`
+		}
+		if err := decoder.Decode(&dump); err != nil {
+			return nil, fmt.Errorf("snapshot of the northbound database: %w", err)
+		}
+		table := strings.TrimSuffix(dump.Caption, " table")
+		for _, values := range dump.Data {
+			row := Row{}
+			for i, column := range dump.Headings {
+				if !slices.Contains(reported()[table], column) {
+					row[column] = values[i]
+				}
+			}
+			if keep != nil && !keep(table, row) {
+				continue
+			}
+			text, err := json.Marshal(row)
+			if err != nil {
+				return nil, fmt.Errorf("snapshot of the northbound database: %w", err)
+			}
+			snapshot[table] = append(snapshot[table], string(text))
+		}
+		slices.Sort(snapshot[table])
+	}
+	return snapshot, nil
+}

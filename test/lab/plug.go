@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package lab
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"net/netip"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/ovnkube-slb/ovnkube-slb/test/lab/kubelet"
+)
+
+// PodNetns is the short name of a pod's network namespace, see [Lab.Netns].
+func PodNetns(namespace, name string) string { return podNetns + namespace + "-" + name }
+
+// podPort is the name OVN-Kubernetes gives a pod's logical switch port.
+func podPort(pod kubelet.Pod) string { return pod.Namespace + "_" + pod.Name }
+
+// podLink is the pod's link on the node, short enough for the kernel (15 characters) and unlike that of any other pod.
+func podLink(pod kubelet.Pod) string {
+	sum := sha256.Sum256([]byte(podPort(pod)))
+	return "pod" + hex.EncodeToString(sum[:6])
+}
+
+// Plug connects pods to the cluster network, as OVN-Kubernetes' CNI and pod controller do together. There may be only one at a time
+// for a lab, because the addresses it has given but not yet written are its own knowledge.
+type Plug struct {
+	lab *Lab
+
+	mu    sync.Mutex
+	given map[string][]netip.Prefix // By logical switch port.
+}
+
+// NewPlug makes a Plug that knows the pods plugged before.
+func (l *Lab) NewPlug(ctx context.Context) (*Plug, error) {
+	out, err := l.NB(ctx, "--bare", "--columns=name,addresses", "find", "Logical_Switch_Port", "external_ids:pod=true")
+	if err != nil {
+		return nil, fmt.Errorf("read the pods' addresses: %w", err)
+	}
+	p := &Plug{lab: l, given: map[string][]netip.Prefix{}}
+	for record := range strings.SplitSeq(strings.TrimSpace(out), "\n\n") { // Each is the name, a line break, "MAC IPv4 IPv6".
+		fields := strings.Fields(record)
+		for i, text := range fields {
+			if addr, err := netip.ParseAddr(text); i > 1 && err == nil {
+				p.given[fields[0]] = append(p.given[fields[0]], netip.PrefixFrom(addr, addr.BitLen()))
+			}
+		}
+	}
+	return p, nil
+}
+
+// Plug gives a pod its addresses, namespace, link and switch port, and returns when packets flow. For a pod that is plugged it returns
+// the same again. A pod on the host's network is in the node's namespace and has the node's addresses, which only pods of that node reach.
+func (p *Plug) Plug(ctx context.Context, pod kubelet.Pod) (kubelet.Attachment, error) {
+	n, err := p.lab.Node(pod.Node)
+	if err != nil {
+		return kubelet.Attachment{}, err
+	}
+	if pod.HostNetwork {
+		return kubelet.Attachment{Netns: p.lab.Netns(n.Name), IPs: addrsOf(n.LAN)}, nil
+	}
+	addrs, err := p.plug(ctx, n, pod)
+	if err != nil {
+		return kubelet.Attachment{}, fmt.Errorf("plug pod %s/%s on node %s: %w", pod.Namespace, pod.Name, pod.Node, err)
+	}
+	return kubelet.Attachment{Netns: p.lab.Netns(PodNetns(pod.Namespace, pod.Name)), IPs: addrsOf(addrs)}, nil
+}
+
+func (p *Plug) plug(ctx context.Context, n Node, pod kubelet.Pod) ([]netip.Prefix, error) {
+	addrs, err := p.give(n, pod)
+	if err != nil {
+		return nil, err
+	}
+	g, gctx := errgroup.WithContext(ctx)
+	g.Go(func() error { return p.writePort(gctx, n, pod, addrs) })
+	g.Go(func() error { return p.link(gctx, n, pod, addrs) })
+	if err := g.Wait(); err != nil {
+		return nil, err
+	}
+	if _, err := p.lab.NB(ctx, "wait-until", "Logical_Switch_Port", podPort(pod), "up=true"); err != nil {
+		return nil, fmt.Errorf("its port did not come up: %w", err)
+	}
+	return addrs, nil
+}
+
+// give takes the lowest host number of the node that no pod has, in all families the same.
+func (p *Plug) give(n Node, pod kubelet.Pod) ([]netip.Prefix, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	taken := map[netip.Addr]bool{}
+	for port, addrs := range p.given {
+		for i, addr := range addrs {
+			taken[addr.Addr()] = true
+			if port == podPort(pod) && n.PodSubnets[i].Contains(addr.Addr()) {
+				return withLengthOf(n.PodSubnets, addrsOf(addrs)), nil
+			}
+		}
+	}
+	const last = 254
+	for host := firstPod; host <= last; host++ {
+		addrs := hosts(n.PodSubnets, host)
+		if !slices.ContainsFunc(addrs, func(a netip.Prefix) bool { return taken[a.Addr()] }) {
+			p.given[podPort(pod)] = addrs
+			return addrs, nil
+		}
+	}
+	return nil, fmt.Errorf("subnet %s is full", n.PodSubnets[0])
+}
+
+// writePort writes the pod's row in the northbound database.
+func (p *Plug) writePort(ctx context.Context, n Node, pod kubelet.Pod, addrs []netip.Prefix) error {
+	var c nbctl
+	c.do("--may-exist", "lsp-add", n.Name, podPort(pod))
+	c.do("lsp-set-addresses", podPort(pod), lspAddress(addrs))
+	c.do("lsp-set-port-security", podPort(pod), lspAddress(addrs))
+	c.do("set", "Logical_Switch_Port", podPort(pod), "external_ids:pod=true", "external_ids:namespace="+pod.Namespace,
+		"options:requested-chassis="+n.Chassis, "options:iface-id-ver="+quote(string(pod.UID)))
+	_, err := p.lab.NB(ctx, c...)
+	return err
+}
+
+// link makes the namespace and the veth into br-int.
+func (p *Plug) link(ctx context.Context, n Node, pod kubelet.Pod, addrs []netip.Prefix) error {
+	netns := p.lab.Netns(PodNetns(pod.Namespace, pod.Name))
+	if _, err := os.Stat(netnsDir + "/" + netns); os.IsNotExist(err) {
+		if err := createNetns(ctx, netns); err != nil {
+			return err
+		}
+		if err := createPorts(ctx, port{
+			netns: netns, dev: "eth0", addrs: addrs, mac: ovnMAC(addrs[0].Addr()), mtu: 1400,
+			peerNetns: p.lab.Netns(n.Name), peerDev: podLink(pod),
+		}); err != nil {
+			return err
+		}
+		if err := ipBatch(ctx, netns, defaultRoutes(n.gateway())); err != nil {
+			return err
+		}
+	}
+	_, err := p.lab.vsctl(ctx, n, "--no-wait", "--may-exist", "add-port", "br-int", podLink(pod), "--", "set", "Interface", podLink(pod),
+		"external_ids:iface-id="+podPort(pod), "external_ids:iface-id-ver="+quote(string(pod.UID)), "external_ids:sandbox="+quote(netns),
+		"external_ids:attached_mac="+quote(ovnMAC(addrs[0].Addr())))
+	return err
+}
+
+// Unplug removes what Plug made. What runs in the namespace must have ended before. Unplugging what is not plugged does nothing.
+func (p *Plug) Unplug(ctx context.Context, pod kubelet.Pod) error {
+	n, err := p.lab.Node(pod.Node)
+	if err != nil || pod.HostNetwork {
+		return err
+	}
+	if _, err := p.lab.vsctl(ctx, n, "--no-wait", "--if-exists", "del-port", "br-int", podLink(pod)); err != nil {
+		return fmt.Errorf("unplug pod %s/%s: %w", pod.Namespace, pod.Name, err)
+	}
+	if _, err := p.lab.NB(ctx, "--if-exists", "lsp-del", podPort(pod)); err != nil {
+		return fmt.Errorf("unplug pod %s/%s: %w", pod.Namespace, pod.Name, err)
+	}
+	netns := p.lab.Netns(PodNetns(pod.Namespace, pod.Name))
+	if _, err := os.Stat(netnsDir + "/" + netns); err == nil {
+		if err := ipBatch(ctx, "", []string{"netns del " + netns}); err != nil {
+			return fmt.Errorf("unplug pod %s/%s: %w", pod.Namespace, pod.Name, err)
+		}
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.given, podPort(pod))
+	return nil
+}

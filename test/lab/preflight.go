@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package lab
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+)
+
+// requirement is a file or program that the lab needs, and the Debian package that has it.
+type requirement struct{ path, pkg string }
+
+func requirements() []requirement {
+	return []requirement{
+		{"ip", "iproute2"},
+		{"ethtool", "ethtool"},
+		{"ovsdb-server", "openvswitch-common"},
+		{"ovsdb-tool", "openvswitch-common"},
+		{"ovs-vswitchd", "openvswitch-switch"},
+		{"ovs-vsctl", "openvswitch-switch"},
+		{"ovs-appctl", "openvswitch-common"},
+		{filepath.Join(ovsSchemas, "vswitch.ovsschema"), "openvswitch-common"},
+		{"ovn-nbctl", "ovn-common"},
+		{"ovn-northd", "ovn-central"},
+		{filepath.Join(ovnSchemas, "ovn-nb.ovsschema"), "ovn-common"},
+		{"ovn-controller", "ovn-host"},
+		{filepath.Join(frrDaemons, "zebra"), "frr"},
+		{filepath.Join(frrDaemons, "bfdd"), "frr"},
+	}
+}
+
+// Preflight tells what the machine lacks for a lab, all at once; nil if nothing.
+func Preflight() error {
+	if os.Geteuid() != 0 {
+		return errors.New("the lab makes network namespaces: run it as root")
+	}
+	var missing []error
+	for _, r := range requirements() {
+		if _, err := exec.LookPath(r.path); err == nil {
+			continue
+		}
+		if _, err := os.Stat(r.path); filepath.IsAbs(r.path) && err == nil {
+			continue
+		}
+		missing = append(missing, fmt.Errorf("%s not found: install package %s", r.path, r.pkg))
+	}
+	if _, err := os.Stat("/dev/net/tun"); err != nil {
+		missing = append(missing, fmt.Errorf("device for Open vSwitch's local ports: %w: load kernel module tun", err))
+	}
+	if len(missing) > 0 {
+		return fmt.Errorf("the lab needs more than is installed, contrib/setup.sh installs it:\n%w", errors.Join(missing...))
+	}
+	return nil
+}

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package probe
+
+import (
+	"slices"
+	"time"
+)
+
+// result closes the account.
+func (s *stream) result() Result {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	r := s.saw
+	r.Lost = r.Sent - len(s.times)
+	r.Gap, r.GapAt = longestGap(s.times, s.length)
+	for _, t := range s.tracks {
+		f := t.saw
+		f.Lost = f.Sent - len(t.times)
+		f.Gap, f.GapAt = longestGap(t.times, s.length)
+		r.Flows = append(r.Flows, f)
+	}
+	return r
+}
+
+// longestGap is the longest time between two neighbours of times, 0 and length included, and where it begins.
+func longestGap(times []time.Duration, length time.Duration) (gap, at time.Duration) {
+	last := time.Duration(0)
+	for _, t := range append(slices.Sorted(slices.Values(times)), length) {
+		if t-last > gap {
+			gap, at = t-last, last
+		}
+		last = t
+	}
+	return gap, at
+}

@@ -1,0 +1,297 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package probe
+
+import (
+	"bufio"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+)
+
+const (
+	// answerTimeout bounds the wait for an answer, and for a connection.
+	answerTimeout = time.Second
+	// surviveTimeout is how long an open connection may stall and still count as alive.
+	surviveTimeout = 6 * time.Second
+)
+
+// Run asks until the context is done, and returns what each stream saw, in the order of specs. answered, if not nil, is called once,
+// when every stream has had its first answer.
+func Run(ctx context.Context, specs []Spec, answered func()) ([]Result, error) {
+	streams := make([]*stream, len(specs))
+	var first sync.WaitGroup
+	for i, spec := range specs {
+		spec, err := spec.complete()
+		if err != nil {
+			return nil, err
+		}
+		first.Add(1)
+		streams[i] = newStream(spec, first.Done)
+	}
+	if answered != nil {
+		go func() { // Ends with the program if a stream is never answered.
+			first.Wait()
+			answered()
+		}()
+	}
+	results := make([]Result, len(streams))
+	var all sync.WaitGroup
+	for i, s := range streams {
+		all.Go(func() {
+			s.run(ctx)
+			results[i] = s.result()
+		})
+	}
+	all.Wait()
+	return results, nil
+}
+
+// stream runs one spec and collects.
+type stream struct {
+	spec  Spec
+	start time.Time
+	first func()
+
+	mu     sync.Mutex
+	saw    Result
+	times  []time.Duration // When the answered questions were asked.
+	tracks []*track
+	length time.Duration
+}
+
+// track is one flow of a stream, guarded by the stream's mu.
+type track struct {
+	saw   Flow
+	times []time.Duration
+}
+
+// newTrack adds a flow.
+func (s *stream) newTrack() *track {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	t := &track{}
+	s.tracks = append(s.tracks, t)
+	return t
+}
+
+func newStream(spec Spec, first func()) *stream {
+	return &stream{
+		spec: spec, start: time.Now(), first: sync.OnceFunc(first),
+		saw: Result{Spec: spec, Backends: map[string]int{}, Clients: map[string]int{}, Errors: map[string]int{}},
+	}
+}
+
+// run works until the context is done, and then waits for the last answers. Answers after the end are not late: the length is what counts.
+func (s *stream) run(ctx context.Context) {
+	var work sync.WaitGroup
+	switch s.spec.Kind {
+	case UDPFlow:
+		for range s.spec.Count {
+			work.Go(func() { s.flow(ctx, s.newTrack()) })
+		}
+	case UDPNew:
+		work.Go(func() { s.each(ctx, func(ctx context.Context) { s.ask(ctx, "udp") }) })
+	case TCPNew:
+		work.Go(func() { s.each(ctx, func(ctx context.Context) { s.ask(ctx, "tcp") }) })
+	case TCPLong:
+		for range s.spec.Count {
+			work.Go(func() { s.converse(ctx, s.newTrack()) })
+		}
+	}
+	<-ctx.Done()
+	s.length = time.Since(s.start)
+	work.Wait()
+}
+
+// tick calls f at every interval until the context is done or f returns false.
+func (s *stream) tick(ctx context.Context, f func() bool) {
+	ticker := time.NewTicker(s.spec.Interval)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+			if !f() {
+				return
+			}
+		}
+	}
+}
+
+// each starts f at every interval, without waiting for the ones before, and returns when all have ended.
+func (s *stream) each(ctx context.Context, f func(context.Context)) {
+	var open sync.WaitGroup
+	s.tick(ctx, func() bool {
+		open.Go(func() { f(context.WithoutCancel(ctx)) })
+		return true
+	})
+	open.Wait()
+}
+
+// ask sends one question from a new socket.
+func (s *stream) ask(ctx context.Context, network string) {
+	asked := s.sent(nil)
+	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
+	defer cancel()
+	conn, err := (&net.Dialer{}).DialContext(ctx, network, s.spec.Target.String())
+	if err != nil {
+		s.failed(err)
+		return
+	}
+	defer conn.Close()
+	answer, err := question(conn, bufio.NewReader(conn), asked, answerTimeout)
+	if err != nil {
+		s.failed(err)
+		return
+	}
+	s.answered(nil, asked, answer)
+}
+
+// question writes a line and reads one.
+func question(conn net.Conn, in *bufio.Reader, asked time.Duration, timeout time.Duration) (string, error) {
+	if err := conn.SetDeadline(time.Now().Add(timeout)); err != nil {
+		return "", err
+	}
+	if _, err := fmt.Fprintf(conn, "%d\n", asked); err != nil {
+		return "", err
+	}
+	return in.ReadString('\n')
+}
+
+// flow sends from one socket and matches answers by what they repeat.
+func (s *stream) flow(ctx context.Context, t *track) {
+	conn, err := net.Dial("udp", s.spec.Target.String())
+	if err != nil {
+		s.failed(err)
+		return
+	}
+	var reader sync.WaitGroup
+	reader.Go(func() { s.readFlow(conn, t) })
+	s.tick(ctx, func() bool {
+		if _, err := fmt.Fprintf(conn, "%d\n", s.sent(t)); err != nil {
+			s.failed(err)
+		}
+		return true
+	})
+	// The last answers may still be on their way.
+	if err := conn.SetReadDeadline(time.Now().Add(answerTimeout / 2)); err != nil {
+		s.failed(err)
+	}
+	reader.Wait()
+	conn.Close()
+}
+
+func (s *stream) readFlow(conn net.Conn, t *track) {
+	buffer := make([]byte, 2048)
+	for {
+		n, err := conn.Read(buffer)
+		if errors.Is(err, os.ErrDeadlineExceeded) || errors.Is(err, net.ErrClosed) {
+			return
+		}
+		if err != nil { // An ICMP error: it counts, and the next answer may come all the same.
+			s.failed(err)
+			continue
+		}
+		answer := strings.TrimSpace(string(buffer[:n]))
+		at, err := strconv.ParseInt(answer[strings.LastIndexByte(answer, ' ')+1:], 10, 64)
+		if err != nil {
+			s.failed(fmt.Errorf("answer %q: %w", answer, err))
+			continue
+		}
+		s.answered(t, time.Duration(at), answer)
+	}
+}
+
+// converse keeps one connection and asks on it, until it fails.
+func (s *stream) converse(ctx context.Context, t *track) {
+	dialer := net.Dialer{Timeout: surviveTimeout}
+	conn, err := dialer.Dial("tcp", s.spec.Target.String())
+	if err != nil {
+		s.broken(t, err)
+		return
+	}
+	defer conn.Close()
+	in := bufio.NewReader(conn)
+	s.tick(ctx, func() bool {
+		asked := s.sent(t)
+		answer, err := question(conn, in, asked, surviveTimeout)
+		if err != nil {
+			s.broken(t, err)
+			return false
+		}
+		s.stalled(t, time.Since(s.start)-asked)
+		s.answered(t, asked, answer)
+		return true
+	})
+}
+
+// sent counts a question, also for a flow if it belongs to one, and returns when it was asked.
+func (s *stream) sent(t *track) time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.saw.Sent++
+	if t != nil {
+		t.saw.Sent++
+	}
+	return time.Since(s.start)
+}
+
+// answered notes an answer, "<backend> <client> ...".
+func (s *stream) answered(t *track, asked time.Duration, answer string) {
+	fields := strings.Fields(answer)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(fields) < 2 {
+		s.saw.Errors[fmt.Sprintf("answer %q", answer)]++
+		return
+	}
+	s.times = append(s.times, asked)
+	if t != nil {
+		t.times = append(t.times, asked)
+		t.saw.Backend = cmp.Or(t.saw.Backend, fields[0])
+	}
+	s.saw.Backends[fields[0]]++
+	client := fields[1]
+	if at, err := netip.ParseAddrPort(client); err == nil {
+		client = at.Addr().String()
+	}
+	s.saw.Clients[client]++
+	s.first()
+}
+
+func (s *stream) failed(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.saw.Errors[cause(err)]++
+}
+
+func (s *stream) broken(t *track, err error) {
+	s.failed(err)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	t.saw.Broken = cause(err)
+}
+
+func (s *stream) stalled(t *track, d time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	t.saw.Stall = max(t.saw.Stall, d)
+}
+
+// cause is an error without the ports in it, so that the same ones count together.
+func cause(err error) string {
+	if op := (*net.OpError)(nil); errors.As(err, &op) {
+		return op.Op + ": " + op.Err.Error()
+	}
+	return err.Error()
+}

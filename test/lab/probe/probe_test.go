@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package probe
+
+import (
+	"context"
+	"net/netip"
+	"testing"
+	"time"
+
+	"github.com/ovnkube-slb/ovnkube-slb/test/lab/responder"
+)
+
+func TestLongestGapCountsStartAndEnd(t *testing.T) {
+	ms := time.Millisecond
+	for _, c := range []struct {
+		name            string
+		times           []time.Duration
+		length, gap, at time.Duration
+	}{
+		{"never answered", nil, 100 * ms, 100 * ms, 0},
+		{"late first answer", []time.Duration{60 * ms, 70 * ms}, 80 * ms, 60 * ms, 0},
+		{"dead at the end", []time.Duration{10 * ms, 20 * ms}, 100 * ms, 80 * ms, 20 * ms},
+		{"in the middle, answers out of order", []time.Duration{90 * ms, 10 * ms, 20 * ms}, 100 * ms, 70 * ms, 20 * ms},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if gap, at := longestGap(c.times, c.length); gap != c.gap || at != c.at {
+				t.Errorf("longestGap = %s at %s, want %s at %s", gap, at, c.gap, c.at)
+			}
+		})
+	}
+}
+
+func TestEachKindAgainstAResponder(t *testing.T) {
+	ctx := t.Context()
+	ports := make(chan [2]uint16, 1)
+	go responder.Run(ctx, responder.Options{Name: "web-1", TCP: []uint16{0}, UDP: []uint16{0}, Listening: func(tcp, udp []uint16) error {
+		ports <- [2]uint16{tcp[0], udp[0]}
+		return nil
+	}})
+	open := <-ports
+	for _, host := range []string{"127.0.0.1", "::1"} {
+		var specs []Spec
+		for kind, port := range map[Kind]uint16{TCPNew: open[0], TCPLong: open[0], UDPNew: open[1], UDPFlow: open[1]} {
+			specs = append(specs, Spec{Kind: kind, Target: netip.AddrPortFrom(netip.MustParseAddr(host), port)})
+		}
+		ctx, cancel := context.WithTimeout(ctx, 500*time.Millisecond)
+		answered := make(chan struct{})
+		results, err := Run(ctx, specs, func() { close(answered) })
+		cancel()
+		if err != nil {
+			t.Fatal(err)
+		}
+		<-answered
+		for _, r := range results {
+			if r.Sent == 0 || r.Lost != 0 || r.Broken() != 0 || len(r.Flows) != r.Spec.Count || r.Backends["web-1"] != r.Sent || r.Clients[host] != r.Sent {
+				t.Errorf("%+v", r)
+			}
+			if r.Gap <= 0 || r.Gap > 300*time.Millisecond {
+				t.Errorf("%s: gap %s without any failure", r.Spec, r.Gap)
+			}
+		}
+	}
+}
+
+func TestNobodyAnswers(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+	defer cancel()
+	target := netip.MustParseAddrPort("127.0.0.1:1")
+	results, err := Run(ctx, All(target), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range results {
+		if r.Gap < 190*time.Millisecond || len(r.Errors) == 0 || r.Lost != r.Sent {
+			t.Errorf("%+v", r)
+		}
+		if r.Spec.Kind == TCPLong && r.Broken() != r.Spec.Count {
+			t.Errorf("broken %d, want %d", r.Broken(), r.Spec.Count)
+		}
+	}
+}
+
+func TestParseSpec(t *testing.T) {
+	s, err := ParseSpec("tcp-long://[fd00:50::60]:80")
+	if err != nil || s.String() != "tcp-long://[fd00:50::60]:80*8" || s.Count != 8 {
+		t.Errorf("ParseSpec = %+v, %v", s, err)
+	}
+	for _, bad := range []string{"", "tcp://10.0.0.1:80", "tcp-new://10.0.0.1", "tcp-new://host:80", "udp-new://10.0.0.1:0", "tcp-long://10.0.0.1:80*0", "tcp-new://10.0.0.1:80*2"} {
+		if _, err := ParseSpec(bad); err == nil {
+			t.Errorf("ParseSpec(%q) succeeded", bad)
+		}
+	}
+}

@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package probe
+
+import (
+	"cmp"
+	"fmt"
+	"net/netip"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Kind is what a stream does.
+type Kind string
+
+const (
+	// UDPFlow asks from Count sockets, by default one and every 10 ms: existing flows.
+	UDPFlow Kind = "udp-flow"
+	// UDPNew asks from a new socket each time, by default every 10 ms.
+	UDPNew Kind = "udp-new"
+	// TCPNew connects, asks and closes, by default every 50 ms.
+	TCPNew Kind = "tcp-new"
+	// TCPLong keeps Count connections open and asks on each, by default every 50 ms.
+	TCPLong Kind = "tcp-long"
+)
+
+// AnsweredLine is what the lab's command prints on standard output when every stream has had an answer; the results follow at the end.
+const AnsweredLine = "answered"
+
+// Spec is one stream.
+type Spec struct {
+	Kind   Kind           `json:"kind"`
+	Target netip.AddrPort `json:"target"`
+	// Interval between questions; zero: the kind's default.
+	Interval time.Duration `json:"interval,omitempty"`
+	// Count is the number of flows of a UDPFlow stream, zero: 1, or of connections of a TCPLong stream, zero: 8.
+	Count int `json:"count,omitempty"`
+}
+
+func (s Spec) complete() (Spec, error) {
+	if !s.Target.IsValid() || s.Target.Port() == 0 {
+		return s, fmt.Errorf("probe target %q: want an address and a port", s.Target)
+	}
+	switch s.Kind {
+	case UDPFlow, UDPNew:
+		s.Interval = cmp.Or(s.Interval, 10*time.Millisecond)
+	case TCPNew, TCPLong:
+		s.Interval = cmp.Or(s.Interval, 50*time.Millisecond)
+	default:
+		return s, fmt.Errorf("probe kind %q: want %s, %s, %s or %s", s.Kind, UDPFlow, UDPNew, TCPNew, TCPLong)
+	}
+	switch s.Kind {
+	case UDPFlow:
+		s.Count = cmp.Or(s.Count, 1)
+	case TCPLong:
+		s.Count = cmp.Or(s.Count, 8)
+	case UDPNew, TCPNew:
+		if s.Count != 0 {
+			return s, fmt.Errorf("probe %s: count %d: only %s and %s have flows to count", s.Kind, s.Count, UDPFlow, TCPLong)
+		}
+	}
+	return s, nil
+}
+
+// ParseSpec reads KIND://ADDRESS:PORT, as udp-flow://10.50.0.60:80 or tcp-long://[fd00:50::60]:80; *24 behind it is the count.
+func ParseSpec(text string) (Spec, error) {
+	kind, rest, found := strings.Cut(text, "://")
+	target, number, counted := strings.Cut(rest, "*")
+	at, err := netip.ParseAddrPort(target)
+	count := 0
+	if err == nil && counted {
+		count, err = strconv.Atoi(number)
+	}
+	if !found || err != nil || counted && count < 1 {
+		return Spec{}, fmt.Errorf("probe %q: want KIND://ADDRESS:PORT, or KIND://ADDRESS:PORT*COUNT", text)
+	}
+	return Spec{Kind: Kind(kind), Target: at, Count: count}.complete()
+}
+
+// ParseSpecs is ParseSpec, but all://ADDRESS:PORT is a stream of each kind.
+func ParseSpecs(text string) ([]Spec, error) {
+	if target, all := strings.CutPrefix(text, "all://"); all {
+		at, err := netip.ParseAddrPort(target)
+		if err != nil {
+			return nil, fmt.Errorf("probe %q: %w", text, err)
+		}
+		return All(at), nil
+	}
+	spec, err := ParseSpec(text)
+	return []Spec{spec}, err
+}
+
+// String is what ParseSpec reads.
+func (s Spec) String() string {
+	text := string(s.Kind) + "://" + s.Target.String()
+	if s.Count > 0 {
+		text += "*" + strconv.Itoa(s.Count)
+	}
+	return text
+}
+
+// All returns a stream of each kind to each target's port.
+func All(targets ...netip.AddrPort) []Spec {
+	var specs []Spec
+	for _, target := range targets {
+		for _, kind := range []Kind{UDPFlow, UDPNew, TCPNew, TCPLong} {
+			specs = append(specs, Spec{Kind: kind, Target: target})
+		}
+	}
+	return specs
+}
+
+// Result is what one stream saw.
+type Result struct {
+	Spec Spec `json:"spec"`
+	// Sent and Lost count questions, and those without an answer in time.
+	Sent int `json:"sent"`
+	Lost int `json:"lost"`
+	// Gap is the longest time without an answered question, in nanoseconds, and GapAt when it began, counted from the start.
+	Gap   time.Duration `json:"gap"`
+	GapAt time.Duration `json:"gapAt"`
+	// Flows are those of a UDPFlow stream, or the connections of a TCPLong stream.
+	Flows []Flow `json:"flows,omitempty"`
+	// Backends counts answers by the name in them, Clients by the address that the backend saw.
+	Backends map[string]int `json:"backends"`
+	Clients  map[string]int `json:"clients"`
+	// Errors counts failures by their text.
+	Errors map[string]int `json:"errors,omitempty"`
+}
+
+// Flow is what one flow or connection saw.
+type Flow struct {
+	// Backend gave the first answer.
+	Backend string `json:"backend"`
+	// Sent, Lost, Gap and GapAt as in Result.
+	Sent  int           `json:"sent"`
+	Lost  int           `json:"lost"`
+	Gap   time.Duration `json:"gap"`
+	GapAt time.Duration `json:"gapAt"`
+	// Stall is the longest that an answer took on a connection.
+	Stall time.Duration `json:"stall,omitempty"`
+	// Broken says why a connection failed; empty for one that lived to the end.
+	Broken string `json:"broken,omitempty"`
+}
+
+// Broken counts the connections that failed.
+func (r Result) Broken() int {
+	n := 0
+	for _, f := range r.Flows {
+		if f.Broken != "" {
+			n++
+		}
+	}
+	return n
+}
+
+// Stall is the longest that an answer took on any connection.
+func (r Result) Stall() time.Duration {
+	longest := time.Duration(0)
+	for _, f := range r.Flows {
+		longest = max(longest, f.Stall)
+	}
+	return longest
+}
+
+// String is one line for people.
+func (r Result) String() string {
+	line := fmt.Sprintf("%-8s %-24s gap %4d ms at %.2fs  lost %d of %d", r.Spec.Kind, r.Spec.Target,
+		r.Gap.Milliseconds(), r.GapAt.Seconds(), r.Lost, r.Sent)
+	if r.Spec.Kind == TCPLong {
+		line += fmt.Sprintf("  broken %d of %d, longest stall %d ms", r.Broken(), r.Spec.Count, r.Stall().Milliseconds())
+	}
+	return line + fmt.Sprintf("  backends %v, clients %v", r.Backends, r.Clients)
+}

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package lab
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/ovnkube-slb/ovnkube-slb/test/lab/proc"
+)
+
+// The controller as it is installed: its ServiceAccount, and where it listens in the central namespace.
+const (
+	productNamespace = "ovn-kubernetes"
+	productAccount   = "ovnkube-slb"
+	productName      = "controller"
+	// MetricsAddress serves the controller's metrics, HealthAddress /healthz and /readyz, both in the namespace "cen".
+	MetricsAddress = "127.0.0.1:9480"
+	HealthAddress  = "127.0.0.1:9481"
+)
+
+// Install applies a kustomization, as dist/manifests/base, and starts the controller with what the ServiceAccount in it may do.
+func (l *Lab) Install(ctx context.Context, manifests, controller string, flags ...string) error {
+	if _, err := l.Kubectl(ctx, "apiVersion: v1\nkind: Namespace\nmetadata: {name: "+productNamespace+"}\n", "apply", "-f", "-"); err != nil {
+		return err
+	}
+	if _, err := l.Kubectl(ctx, "", "apply", "-k", manifests); err != nil {
+		return fmt.Errorf("install %s: %w", manifests, err)
+	}
+	if _, err := l.Kubectl(ctx, "", "wait", "--for=condition=Established", "--timeout=30s", "crd", "--all"); err != nil {
+		return fmt.Errorf("install %s: %w", manifests, err)
+	}
+	return l.StartController(ctx, controller, flags...)
+}
+
+// StartController starts the program ovnkube-slb as it runs in a cluster and returns when it is ready.
+func (l *Lab) StartController(ctx context.Context, controller string, flags ...string) error {
+	cp, err := l.ControlPlane()
+	if err != nil {
+		return err
+	}
+	kubeconfig, err := cp.ServiceAccountKubeconfig(productNamespace, productAccount)
+	if err != nil {
+		return err
+	}
+	args := append([]string{
+		controller, "controller", "--k8s-kubeconfig=" + kubeconfig, "--nb-address=" + l.NBSocket(), "--sb-address=" + l.SBSocket(),
+		"--cluster-subnets=" + strings.Join(texts(clusterSubnets()), ","), "--k8s-service-cidrs=" + strings.Join(texts(serviceSubnets()), ","),
+		"--leader-elect", "--metrics-bind-address=" + MetricsAddress, "--healthz-bind-address=" + HealthAddress,
+	}, flags...)
+	if _, err := l.Start(ctx, centralNetns, productName, nil, args...); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
+	defer cancel()
+	return poll(ctx, func() error {
+		p, err := l.Controller()
+		if err != nil {
+			return err
+		}
+		if !p.Alive() {
+			return fmt.Errorf("the controller ended: see %s", p.Log())
+		}
+		_, err = l.Exec(ctx, centralNetns, "curl", "-sf", "-m1", "http://"+HealthAddress+"/readyz")
+		return err
+	})
+}
+
+// Controller is the process that StartController started.
+func (l *Lab) Controller() (*proc.Process, error) { return proc.Find(l.path("started"), productName) }
+
+// StopController ends the controller as a cluster does, by SIGTERM; it releases its lease.
+func (l *Lab) StopController(ctx context.Context) error {
+	p, err := l.Controller()
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return p.Terminate(ctx)
+}

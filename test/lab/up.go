@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package lab
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+)
+
+// cleanupTime bounds the removal of a lab that did not come up.
+const cleanupTime = 30 * time.Second
+
+// Up builds a lab and returns when pods can talk. If it fails, or the context ends, it leaves nothing behind.
+func Up(ctx context.Context, c Config) (*Lab, error) {
+	c = c.withDefaults()
+	if err := c.validate(); err != nil {
+		return nil, err
+	}
+	if err := Preflight(); err != nil {
+		return nil, err
+	}
+	l := newLab(c, state{Nodes: c.Nodes, NoKube: c.NoKube, Binary: c.Binary, Created: time.Now()})
+	if err := l.claim(c); err != nil {
+		return nil, err
+	}
+	p := newProgress(c.Progress)
+	if err := l.build(ctx, p); err != nil {
+		p.say("failed, removing what there is")
+		cleanup, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanupTime)
+		defer cancel()
+		return nil, errors.Join(fmt.Errorf("lab %s: %w", l.Name, err), Down(cleanup, c))
+	}
+	p.say("lab %s is up", l.Name)
+	return l, nil
+}
+
+// claim makes the lab's directory, which is what says that a lab exists.
+func (l *Lab) claim(c Config) error {
+	if err := os.MkdirAll(c.Dir, 0o755); err != nil {
+		return fmt.Errorf("lab %s: %w", l.Name, err)
+	}
+	if err := os.Mkdir(l.Dir, 0o755); errors.Is(err, os.ErrExist) {
+		return fmt.Errorf("lab %s: %w: use it (`lab status --name %s`), end it (`lab down --name %s`), or give another --name",
+			l.Name, errExists, l.Name, l.Name)
+	} else if err != nil {
+		return fmt.Errorf("lab %s: %w", l.Name, err)
+	}
+	return l.saveState()
+}
+
+// build runs the steps, side by side where they do not need each other.
+func (l *Lab) build(ctx context.Context, p *progress) error {
+	g, gctx := errgroup.WithContext(ctx)
+	g.Go(func() error { return l.buildNetwork(gctx) })
+	g.Go(func() error { return l.ensureBinary(gctx) })
+	if err := g.Wait(); err != nil {
+		return err
+	}
+	p.say("namespaces and links: switch, central, router, client, remote, %d nodes", len(l.Nodes))
+	if err := l.saveState(); err != nil { // The programs that are started now read it.
+		return err
+	}
+	g, gctx = errgroup.WithContext(ctx)
+	g.Go(func() error {
+		if err := l.buildOVN(gctx, p); err != nil {
+			return err
+		}
+		p.say("OVN: topology of %d nodes in place on every chassis", len(l.Nodes))
+		return nil
+	})
+	g.Go(func() error {
+		if err := l.startRouter(gctx); err != nil {
+			return err
+		}
+		p.say("router: FRR runs")
+		return nil
+	})
+	if !l.state.NoKube {
+		g.Go(func() error { return l.startKube(gctx, p) })
+	}
+	if err := g.Wait(); err != nil {
+		return err
+	}
+	l.state.Ready = true
+	return l.saveState()
+}
+
+// buildNetwork makes every namespace and link but those of pods.
+func (l *Lab) buildNetwork(ctx context.Context) error {
+	names := []string{l.Netns(switchNetns), l.Netns(centralNetns), l.Netns(routerNetns), l.Netns(clientNetns), l.Netns(remoteNetns)}
+	ports := l.outsidePorts()
+	for _, n := range l.Nodes {
+		names = append(names, l.Netns(n.Name))
+		ports = append(ports, l.nodePorts(n)...)
+	}
+	if err := createNetns(ctx, names...); err != nil {
+		return err
+	}
+	var bridges []string
+	for _, s := range []Segment{Management(), Underlay(), LAN(), Provider(), Beyond()} {
+		// No multicast snooping: it would drop neighbour discovery until a querier shows up.
+		bridges = append(bridges, fmt.Sprintf("link add %s mtu %d type bridge forward_delay 0 mcast_snooping 0", s.Bridge, s.MTU), "link set "+s.Bridge+" up")
+	}
+	if err := ipBatch(ctx, l.Netns(switchNetns), bridges); err != nil {
+		return fmt.Errorf("create bridges: %w", err)
+	}
+	if err := createPorts(ctx, ports...); err != nil {
+		return err
+	}
+	return l.outsideRoutes(ctx)
+}
+
+// buildOVN starts the databases and all nodes, writes the topology, and waits until every chassis has it.
+func (l *Lab) buildOVN(ctx context.Context, p *progress) error {
+	g, gctx := errgroup.WithContext(ctx)
+	g.Go(func() error {
+		if err := l.startCentral(gctx); err != nil {
+			return err
+		}
+		if _, err := l.NB(gctx, topology(l.Nodes)...); err != nil {
+			return fmt.Errorf("write the topology: %w", err)
+		}
+		p.say("OVN: NB, SB and ovn-northd run")
+		return nil
+	})
+	for _, n := range l.Nodes {
+		g.Go(func() error { return l.startNode(gctx, n) })
+	}
+	if err := g.Wait(); err != nil {
+		return err
+	}
+	p.say("OVN: Open vSwitch and ovn-controller run on %d nodes", len(l.Nodes))
+	if err := l.awaitChassis(ctx); err != nil {
+		return err
+	}
+	return l.Settle(ctx)
+}
+
+// awaitChassis returns when every node has registered, for what is awaited from all chassis is awaited from the registered only.
+func (l *Lab) awaitChassis(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	return poll(ctx, func() error {
+		out, err := l.SB(ctx, "--bare", "--columns=name", "list", "Chassis")
+		if err != nil {
+			return err
+		}
+		for _, n := range l.Nodes {
+			if !slices.Contains(lines(out), n.Chassis) {
+				return fmt.Errorf("chassis %s has not registered in the southbound database", n.Chassis)
+			}
+		}
+		return nil
+	})
+}
