@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
+)
+
+var _ = Describe("the northbound database", func() {
+	It("holds nothing of ours after the last Service, and the rows of OVN-Kubernetes are byte-identical", func(ctx SpecContext) {
+		Eventually(ourRows).WithContext(ctx).Should(BeEmpty())
+		// Pods are OVN-Kubernetes' rows: they stay through the life cycle.
+		kubectl(ctx, "", "apply", "-f", examples+"web.yaml")
+		DeferCleanup(removeExamples)
+		kubectl(ctx, "", "rollout", "status", "deployment/web", "--timeout=30s")
+		before := foreignRows(ctx)
+
+		kubectl(ctx, "", "apply", "-f", examples+"pool.yaml", "-f", examples+"l2domain.yaml")
+		addrs := awaitAnnounced(ctx, "web")
+		awaitBackends(ctx)
+		rows, err := ourRows(ctx)
+		Expect(err).NotTo(HaveOccurred())
+		for _, table := range []string{
+			"Logical_Router\n", "Logical_Router_Port\n", "Logical_Switch\n", "HA_Chassis_Group\n", "HA_Chassis\n", "BFD\n",
+			"Load_Balancer\n", "Logical_Router_Policy\n", "Address_Set\n", "Logical_Router_Static_Route\n",
+		} {
+			Expect(rows).To(ContainSubstring(table))
+		}
+
+		kubectl(ctx, "", "delete", "service", "web")
+		Eventually(ourRows).WithContext(ctx).Should(BeEmpty())
+		Expect(foreignRows(ctx)).To(Equal(before))
+
+		By("giving the address again")
+		kubectl(ctx, "", "apply", "-f", examples+"web.yaml")
+		Expect(awaitAnnounced(ctx, "web")).To(Equal(addrs))
+	})
+})
+
+var _ = Describe("the controller", func() {
+	It("writes nothing when it restarts, neither to the API nor to OVN", func(ctx SpecContext) {
+		addrs := startWeb(ctx)
+		database := filepath.Join(cluster.Dir, "cen", "nb.db")
+		// What the controller has to say of the last change is said once both stand still.
+		var api string
+		var file int64
+		Eventually(func(ctx context.Context) (bool, error) {
+			a, f, err := writes(ctx, database)
+			still := a == api && f == file
+			api, file = a, f
+			return still, err
+		}).WithContext(ctx).WithPolling(2 * time.Second).Should(BeTrue())
+
+		Expect(api).NotTo(BeEmpty())
+		Expect(cluster.StopController(ctx)).To(Succeed())
+		Expect(cluster.StartController(ctx, controller)).To(Succeed())
+		Consistently(func(ctx context.Context) (string, error) {
+			a, f, err := writes(ctx, database)
+			return fmt.Sprint(a, f), err
+		}).WithContext(ctx).WithTimeout(4 * time.Second).WithPolling(500 * time.Millisecond).Should(Equal(fmt.Sprint(api, file)))
+
+		By("still serving")
+		kubectl(ctx, "", "annotate", "service", "web", "touched=yes")
+		Expect(awaitAnnounced(ctx, "web")).To(Equal(addrs))
+		kubectl(ctx, "", "scale", "deployment/web", "--replicas=5")
+		Eventually(func(ctx context.Context) (string, error) { return cluster.NB(ctx, "lb-list") }).WithContext(ctx).
+			ShouldNot(BeEmpty())
+	})
+})
+
+// writes counts what was written to the kinds of objects that the controller writes, as the API server counts it, and the
+// size of the northbound database's file, to which ovsdb-server(1) appends every transaction that changes something.
+func writes(ctx context.Context, database string) (string, int64, error) {
+	metrics, err := cluster.Kubectl(ctx, "", "get", "--raw", "/metrics")
+	if err != nil {
+		return "", 0, err
+	}
+	ours := regexp.MustCompile(`^apiserver_request_total\{.*group="(|slb\.k8s\.ovn\.org|events\.k8s\.io)".*resource="(services|events|ipaddresspools|l2domains)".*verb="(POST|PUT|PATCH|APPLY|DELETE)".*`)
+	var lines []string
+	for line := range strings.Lines(metrics) {
+		if ours.MatchString(line) {
+			lines = append(lines, line)
+		}
+	}
+	slices.Sort(lines)
+	info, err := os.Stat(database)
+	if err != nil {
+		return "", 0, err
+	}
+	return strings.Join(lines, ""), info.Size(), nil
+}
+
+var _ = Describe("the conditions of a Service", func() {
+	It("name the first broken link: pool, domain, node", func(ctx SpecContext) {
+		kubectl(ctx, "", "apply", "-f", examples+"web.yaml")
+		DeferCleanup(removeExamples)
+		Eventually(condition("web", v1alpha1.ConditionAllocated)).WithContext(ctx).Should(And(HavePrefix("False "), ContainSubstring("pool")))
+		Eventually(condition("web", v1alpha1.ConditionAnnounced)).WithContext(ctx).Should(HavePrefix("False "))
+
+		kubectl(ctx, "", "apply", "-f", examples+"pool.yaml")
+		Eventually(condition("web", v1alpha1.ConditionAllocated)).WithContext(ctx).Should(And(HavePrefix("True "), ContainSubstring("10.50.0.100")))
+		Eventually(condition("web", v1alpha1.ConditionAnnounced)).WithContext(ctx).Should(And(HavePrefix("False "), ContainSubstring(`no L2Domain has pool "public"`)))
+
+		kubectl(ctx, "", "apply", "-f", examples+"l2domain.yaml")
+		Eventually(condition("web", v1alpha1.ConditionAnnounced)).WithContext(ctx).Should(And(HavePrefix("True "), ContainSubstring("10.50.0.100"), ContainSubstring("gateway n")))
+
+		kubectl(ctx, "", "patch", "l2domain", "provider", "--type=merge", "-p", `{"spec":{"nodeSelectors":[{"matchLabels":{"no":"such"}}]}}`)
+		Eventually(condition("web", v1alpha1.ConditionAnnounced)).WithContext(ctx).Should(And(HavePrefix("False "), ContainSubstring("no node is selected")))
+		Eventually(ourRows).WithContext(ctx).Should(BeEmpty(), "what nobody carries has no rows")
+	})
+
+	It("name the field and the value of a request that can't be met, which takes nothing away", func(ctx SpecContext) {
+		applyExamples(ctx)
+		before := awaitAnnounced(ctx, "web")
+		kubectl(ctx, "", "annotate", "--overwrite", "service", "web", v1alpha1.AnnotationLoadBalancerIPs+"=10.50.0.300")
+		Eventually(condition("web", v1alpha1.ConditionAllocated)).WithContext(ctx).Should(
+			And(ContainSubstring("InvalidRequest"), ContainSubstring(v1alpha1.AnnotationLoadBalancerIPs), ContainSubstring("10.50.0.300")))
+		Expect(awaitAnnounced(ctx, "web")).To(Equal(before))
+		kubectl(ctx, "", "annotate", "--overwrite", "service", "web", v1alpha1.AnnotationLoadBalancerIPs+"=10.50.0.150,fd00:50::150")
+		Eventually(condition("web", v1alpha1.ConditionAnnounced)).WithContext(ctx).Should(And(HavePrefix("True "), ContainSubstring("10.50.0.150"), ContainSubstring("fd00:50::150")))
+	})
+})

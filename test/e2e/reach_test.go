@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"strings"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	"github.com/ovnkube-slb/ovnkube-slb/test/lab"
+	"github.com/ovnkube-slb/ovnkube-slb/test/lab/probe"
+)
+
+// outside are the clients: one on the segment, one behind the router.
+func outside() map[string][]netip.Addr {
+	return map[string][]netip.Addr{"client": lab.ClientAddresses(), "remote": lab.RemoteAddresses()}
+}
+
+// get asks a VIP by HTTP and returns what curl prints, an error included.
+func get(vip netip.Addr) func(context.Context) (string, error) {
+	url := fmt.Sprintf("http://%s/", netip.AddrPortFrom(vip, httpPort))
+	return func(ctx context.Context) (string, error) {
+		return cluster.Exec(ctx, "client", "sh", "-c", "curl -sS -m1 '"+url+"' 2>&1 || true")
+	}
+}
+
+var _ = Describe("a Service of type LoadBalancer", func() {
+	It("is reached over IPv4 and IPv6, on TCP and UDP, from the segment and from beyond, and sees its clients' own addresses", func(ctx SpecContext) {
+		addrs := startWeb(ctx)
+		Expect(addrs).To(HaveLen(2))
+		where := podNodes(ctx)
+		for from, own := range outside() {
+			for i, vip := range addrs {
+				specs := []probe.Spec{
+					{Kind: probe.TCPNew, Target: netip.AddrPortFrom(vip, httpPort)},
+					{Kind: probe.UDPNew, Target: netip.AddrPortFrom(vip, echoPort)},
+				}
+				// The first packet over a tunnel that nothing has used is lost.
+				_, err := cluster.Probe(ctx, from, 500*time.Millisecond, specs...)
+				Expect(err).NotTo(HaveOccurred())
+				results, err := cluster.Probe(ctx, from, time.Second, specs...)
+				Expect(err).NotTo(HaveOccurred())
+				for _, r := range results {
+					By(from + ": " + r.String())
+					Expect(r.Clients).To(HaveLen(1), "clients that the backends saw")
+					Expect(r.Clients).To(HaveKey(own[i].String()))
+					Expect(r.Lost).To(BeZero())
+					nodes := map[string]bool{}
+					for backend := range r.Backends {
+						nodes[where[backend]] = true
+					}
+					Expect(nodes).To(HaveLen(3), "nodes whose pods answered")
+				}
+			}
+		}
+	})
+
+	It("is answered for by OVN: one MAC address, told by ARP and by neighbour discovery", func(ctx SpecContext) {
+		for _, vip := range startWeb(ctx) {
+			var mac string
+			for port := range carriers(ctx) {
+				row, err := cluster.NB(ctx, "--bare", "--columns=networks,mac", "find", "Logical_Router_Port", "name="+port)
+				Expect(err).NotTo(HaveOccurred())
+				if networks, address, _ := strings.Cut(strings.TrimSpace(row), "\n"); strings.Contains(networks, vip.String()+"/") {
+					mac = address
+				}
+			}
+			Expect(mac).NotTo(BeEmpty(), "the MAC of the port of which %s is the anchor", vip)
+			_, err := cluster.Exec(ctx, "client", "ping", "-c1", "-W2", vip.String())
+			Expect(err).NotTo(HaveOccurred(), "the anchor answers ping")
+			Expect(cluster.Exec(ctx, "client", "ip", "neigh", "show", vip.String())).To(ContainSubstring(mac))
+		}
+	})
+
+	It("refuses connections while it has no endpoint, and serves them when it has one again", func(ctx SpecContext) {
+		addrs := startWeb(ctx)
+		for _, vip := range addrs {
+			Eventually(get(vip)).WithContext(ctx).Should(HavePrefix("pod=web-"))
+		}
+		kubectl(ctx, "", "scale", "deployment/web", "--replicas=0")
+		for _, vip := range addrs {
+			Eventually(get(vip)).WithContext(ctx).Should(ContainSubstring("connect"))
+		}
+		kubectl(ctx, "", "scale", "deployment/web", "--replicas=6")
+		awaitBackends(ctx)
+		for _, vip := range addrs {
+			Eventually(get(vip)).WithContext(ctx).Should(HavePrefix("pod=web-"))
+		}
+	})
+})

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/ovnkube-slb/ovnkube-slb/test/lab"
+)
+
+var (
+	cluster    *lab.Lab
+	client     kubernetes.Interface
+	controller string // path of the program under test
+)
+
+const (
+	root      = "../.."
+	manifests = root + "/dist/manifests/base"
+	examples  = root + "/docs/examples/"
+)
+
+func TestE2E(t *testing.T) {
+	RegisterFailHandler(Fail)
+	EnforceDefaultTimeoutsWhenUsingContexts()
+	SetDefaultEventuallyTimeout(15 * time.Second)
+	SetDefaultEventuallyPollingInterval(50 * time.Millisecond)
+	RunSpecs(t, "ovnkube-slb end to end")
+}
+
+var _ = BeforeSuite(func(ctx SpecContext) {
+	dir := GinkgoT().TempDir()
+	controller = filepath.Join(dir, "ovnkube-slb")
+	out, err := exec.CommandContext(ctx, "go", "build", "-o", controller, root+"/go-controller/cmd/ovnkube-slb").CombinedOutput()
+	Expect(err).NotTo(HaveOccurred(), string(out))
+	command, err := lab.BuildCommand(ctx, dir)
+	Expect(err).NotTo(HaveOccurred())
+
+	cluster, err = lab.Up(ctx, lab.Config{Name: fmt.Sprintf("e2e%d", os.Getpid()%1_000_000), Binary: command, Progress: GinkgoWriter})
+	Expect(err).NotTo(HaveOccurred())
+	DeferCleanup(func(ctx SpecContext) { Expect(cluster.Down(ctx)).To(Succeed()) })
+	client, err = cluster.Client()
+	Expect(err).NotTo(HaveOccurred())
+	Expect(cluster.Install(ctx, manifests, controller)).To(Succeed())
+})
+
+// What the controller said is printed with a test that failed.
+var _ = ReportAfterEach(func(ctx SpecContext, report SpecReport) {
+	if !report.Failed() || cluster == nil {
+		return
+	}
+	if p, err := cluster.Controller(); err == nil {
+		log, _ := os.ReadFile(p.Log()) // A log that can't be read adds nothing.
+		AddReportEntry("controller's log", string(log[max(0, len(log)-8000):]))
+	}
+	nb, _ := cluster.NB(context.WithoutCancel(ctx), "show")
+	AddReportEntry("ovn-nbctl show", nb)
+})
