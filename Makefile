@@ -8,15 +8,15 @@ SLB_CACHE  ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/ovnkube-slb
 LINTER     := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.14.0
 VERSION    ?= $(shell git describe --always --dirty 2>/dev/null || echo dev)
 LDFLAGS    := -s -w -X main.version=$(VERSION)
-# The lab makes network namespaces: tests that need it run as root, all else as you.
+# The lab makes network namespaces: tests that need it run as root, all else runs as you.
 ROOT       := $(if $(filter 0,$(shell id -u)),,-exec "sudo -E")
 FUZZTIME   ?= 30s
 export SLB_CACHE
 
-.PHONY: help setup build test unit api e2e golden fuzz bench lint fmt generate verify images demo check clean
+.PHONY: help setup build controlplane test unit api e2e golden fuzz bench lint fmt generate verify images demo check clean
 
 help: ## list the targets
-	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-13s %s\n", $$1, $$2}'
 
 setup: ## install the packages that the lab and the tests need (apt, sudo)
 	@contrib/setup.sh
@@ -24,19 +24,22 @@ setup: ## install the packages that the lab and the tests need (apt, sudo)
 build: ## the controller, and the lab's command, into _output/bin
 	CGO_ENABLED=0 go build -trimpath -ldflags '$(LDFLAGS)' -o $(BIN)/ ./go-controller/cmd/... ./test/lab/cmd/...
 
-demo: setup build ## a Service reachable through OVN, its gateway killed, in the lab (KEEP=1 leaves it up)
+controlplane: build ## etcd, kube-apiserver and the like into the cache, from source (minutes, once)
+	@$(BIN)/lab binaries
+
+demo: setup controlplane ## a Service reachable through OVN, its gateway killed, in the lab (KEEP=1 leaves it up)
 	@contrib/demo.sh
 
-test: setup build unit api e2e ## everything: unit, golden, appliers, API, end to end in the lab
+test: setup unit api e2e ## everything: unit, golden, real daemons, real API server, end to end in the lab
 
-unit: ## pure packages, goldens, fuzz seeds, appliers against real daemons
+unit: ## pure packages, goldens, fuzz seeds, OVN's real databases
 	go test ./go-controller/...
 
-api: ## CRDs, admission and the controller against a real kube-apiserver
-	go test -timeout 30m $(ROOT) ./test/api/... ./test/controller/... ./test/lab/controlplane/... ./test/lab/kubelet/... ./test/lab/responder/... ./test/lab/proc/...
+api: controlplane ## CRDs, admission and the controller against a real kube-apiserver
+	go test ./test/api ./test/controller ./test/lab/controlplane ./test/lab/responder ./test/lab/probe
 
-e2e: build ## ginkgo, end to end in the lab
-	go test -timeout 30m -p 1 $(ROOT) ./test/lab ./test/e2e
+e2e: controlplane ## the lab, and ginkgo end to end in it
+	SLB_BIN=$(CURDIR)/$(BIN) go test -p 1 $(ROOT) ./test/lab/proc ./test/lab/kubelet ./test/lab ./test/e2e
 
 golden: ## rewrite the goldens from what the code says now; read the diff before you commit it
 	go test ./go-controller/internal/{ipam,place,plan,ovn/rows} -run Golden -update

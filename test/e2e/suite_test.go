@@ -6,8 +6,6 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"testing"
 	"time"
 
@@ -40,10 +38,10 @@ func TestE2E(t *testing.T) {
 
 var _ = BeforeSuite(func(ctx SpecContext) {
 	dir := GinkgoT().TempDir()
-	controller = filepath.Join(dir, "ovnkube-slb")
-	out, err := exec.CommandContext(ctx, "go", "build", "-o", controller, root+"/go-controller/cmd/ovnkube-slb").CombinedOutput()
-	Expect(err).NotTo(HaveOccurred(), string(out))
-	command, err := lab.BuildCommand(ctx, dir)
+	var err error
+	controller, err = lab.Program(ctx, "go-controller/cmd/ovnkube-slb", dir)
+	Expect(err).NotTo(HaveOccurred())
+	command, err := lab.Program(ctx, "test/lab/cmd/lab", dir)
 	Expect(err).NotTo(HaveOccurred())
 
 	cluster, err = lab.Up(ctx, lab.Config{Name: fmt.Sprintf("e2e%d", os.Getpid()%1_000_000), Binary: command, Progress: GinkgoWriter})

@@ -22,21 +22,34 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/test/lab/proc"
 )
 
-const commandPackage = "github.com/ovnkube-slb/ovnkube-slb/test/lab/cmd/lab"
+// ProgramsVariable names a directory with the programs of `make build`, so that tests which run as root need not build.
+const ProgramsVariable = "SLB_BIN"
 
-// BuildCommand builds the lab's command into a directory and returns its path, for [Config.Binary]. It must be called inside the module.
-func BuildCommand(ctx context.Context, dir string) (string, error) {
-	path := filepath.Join(dir, "lab")
-	if _, err := run(ctx, "go", "build", "-ldflags=-s -w", "-o", path, commandPackage); err != nil {
-		return "", fmt.Errorf("build the lab's command: %w", err)
+// Program returns the path of a command of this module, as "test/lab/cmd/lab" or "go-controller/cmd/ovnkube-slb": the one in the
+// directory that [ProgramsVariable] names, or else one that it builds into dir, for which it must be called inside the module.
+func Program(ctx context.Context, command, dir string) (string, error) {
+	if built := os.Getenv(ProgramsVariable); built != "" {
+		dir = built
+	}
+	path, err := filepath.Abs(filepath.Join(dir, filepath.Base(command)))
+	if err != nil || dir == os.Getenv(ProgramsVariable) {
+		return path, err
+	}
+	if _, err := run(ctx, "go", "build", "-ldflags=-s -w", "-o", path, modulePath+command); err != nil {
+		return "", fmt.Errorf("build %s: %w", command, err)
 	}
 	return path, nil
 }
 
+const (
+	modulePath = "github.com/ovnkube-slb/ovnkube-slb/"
+	labProgram = "test/lab/cmd/lab"
+)
+
 // ensureBinary builds the lab's command into the lab's directory, if the caller named none.
 func (l *Lab) ensureBinary(ctx context.Context) (err error) {
 	if l.state.Binary == "" {
-		l.state.Binary, err = BuildCommand(ctx, l.Dir)
+		l.state.Binary, err = Program(ctx, labProgram, l.Dir)
 	}
 	return err
 }

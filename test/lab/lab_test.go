@@ -33,7 +33,7 @@ func withCommand(m *testing.M) int {
 		return 1
 	}
 	defer os.RemoveAll(dir)
-	if command, err = BuildCommand(context.Background(), dir); err != nil {
+	if command, err = Program(context.Background(), labProgram, dir); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}

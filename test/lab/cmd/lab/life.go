@@ -5,7 +5,9 @@ package main
 import (
 	"context"
 	"fmt"
+	"maps"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/urfave/cli/v2"
@@ -50,13 +52,7 @@ func down() *cli.Command {
 func status() *cli.Command {
 	return &cli.Command{
 		Name: "status", Usage: "what runs, and where to look",
-		Action: func(c *cli.Context) error {
-			l, err := lab.Open(config(c))
-			if err != nil {
-				return err
-			}
-			return printStatus(c.Context, c, l)
-		},
+		Action: onLab(func(c *cli.Context, l *lab.Lab) error { return printStatus(c.Context, c, l) }),
 	}
 }
 
@@ -79,8 +75,8 @@ func printStatus(ctx context.Context, c *cli.Context, l *lab.Lab) error {
 	if err != nil {
 		return err
 	}
-	for port, chassis := range ports {
-		fmt.Fprintf(w, "  port   %s is on %s\n", port, chassis)
+	for _, port := range slices.Sorted(maps.Keys(ports)) {
+		fmt.Fprintf(w, "  port   %s is on %s\n", port, ports[port])
 	}
 	names, err := l.Namespaces()
 	if err != nil {

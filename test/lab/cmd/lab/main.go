@@ -42,7 +42,7 @@ func app() *cli.App {
 			&cli.StringFlag{Name: "dir", Value: lab.DefaultDir, EnvVars: []string{"LAB_DIR"}, Usage: "where labs keep their files"},
 		},
 		Commands: append([]*cli.Command{
-			up(), down(), status(), execIn(), kubectl(), nbctl(), sbctl(), probeFrom(),
+			up(), down(), status(), binaries(), execIn(), kubectl(), nbctl(), sbctl(), probeFrom(),
 			onNode("kill", "end a node's switch and ovn-controller by SIGKILL", func(_ context.Context, l *lab.Lab, n string) error { return l.Kill(n) }),
 			onNode("restore", "undo kill", func(ctx context.Context, l *lab.Lab, n string) error { return l.Restore(ctx, n) }),
 			onNode("drain", "label a node "+drainLabel, func(ctx context.Context, l *lab.Lab, n string) error { return l.Drain(ctx, n) }),
@@ -51,7 +51,7 @@ func app() *cli.App {
 			onNode("underlay-down", "take only the tunnel link of a node down", func(ctx context.Context, l *lab.Lab, n string) error { return l.UnderlayDown(ctx, n) }),
 			onNode("uplink-down", "take only the provider link of a node down", func(ctx context.Context, l *lab.Lab, n string) error { return l.UplinkDown(ctx, n) }),
 			onNode("link-up", "take all links of a node up", func(ctx context.Context, l *lab.Lab, n string) error { return l.LinkUp(ctx, n) }),
-		}, internal()...),
+		}, append(product(), internal()...)...),
 	}
 }
 
@@ -61,15 +61,22 @@ func config(c *cli.Context) lab.Config {
 	return lab.Config{Name: c.String("name"), Dir: c.String("dir")}
 }
 
-func onNode(name, usage string, do func(ctx context.Context, l *lab.Lab, node string) error) *cli.Command {
-	return &cli.Command{Name: name, Usage: usage, ArgsUsage: "NODE", Action: func(c *cli.Context) error {
+// onLab is an action on the lab that the flags name.
+func onLab(do func(c *cli.Context, l *lab.Lab) error) cli.ActionFunc {
+	return func(c *cli.Context) error {
 		l, err := lab.Open(config(c))
 		if err != nil {
 			return err
 		}
+		return do(c, l)
+	}
+}
+
+func onNode(name, usage string, do func(ctx context.Context, l *lab.Lab, node string) error) *cli.Command {
+	return &cli.Command{Name: name, Usage: usage, ArgsUsage: "NODE", Action: onLab(func(c *cli.Context, l *lab.Lab) error {
 		if c.NArg() != 1 {
 			return fmt.Errorf("%s: %d arguments: want one node, as n1", name, c.NArg())
 		}
 		return do(c.Context, l, c.Args().First())
-	}}
+	})}
 }

@@ -14,24 +14,21 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/ovnkube-slb/ovnkube-slb/test/lab"
+	"github.com/ovnkube-slb/ovnkube-slb/test/lab/controlplane"
 	"github.com/ovnkube-slb/ovnkube-slb/test/lab/probe"
 	"github.com/ovnkube-slb/ovnkube-slb/test/lab/responder"
 )
 
 // through is a command that runs another program with the terminal's streams.
 func through(name, usage, args string, command func(c *cli.Context, l *lab.Lab) (*exec.Cmd, error)) *cli.Command {
-	return &cli.Command{Name: name, Usage: usage, ArgsUsage: args, SkipFlagParsing: true, Action: func(c *cli.Context) error {
-		l, err := lab.Open(config(c))
-		if err != nil {
-			return err
-		}
+	return &cli.Command{Name: name, Usage: usage, ArgsUsage: args, SkipFlagParsing: true, Action: onLab(func(c *cli.Context, l *lab.Lab) error {
 		cmd, err := command(c, l)
 		if err != nil {
 			return err
 		}
 		cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
 		return cmd.Run()
-	}}
+	})}
 }
 
 func execIn() *cli.Command {
@@ -129,23 +126,26 @@ func measure(ctx context.Context, c *cli.Context, specs []probe.Spec) error {
 	return nil
 }
 
+// binaries lets one build without root what the lab needs.
+func binaries() *cli.Command {
+	return &cli.Command{
+		Name: "binaries", Usage: "build the control plane's programs into the cache, if they are not there",
+		Action: func(c *cli.Context) error {
+			_, err := controlplane.Binaries(c.Context, c.App.Writer)
+			return err
+		},
+	}
+}
+
 // internal are the commands that the lab itself starts.
 func internal() []*cli.Command {
 	return []*cli.Command{
-		{Name: "agent", Hidden: true, Usage: "serve the pods of all nodes", Action: func(c *cli.Context) error {
-			l, err := lab.Open(config(c))
-			if err != nil {
-				return err
-			}
+		{Name: "agent", Hidden: true, Usage: "serve the pods of all nodes", Action: onLab(func(c *cli.Context, l *lab.Lab) error {
 			return l.RunAgent(c.Context)
-		}},
-		{Name: "control-plane", Hidden: true, Usage: "start the control plane from the programs in a directory", ArgsUsage: "DIRECTORY", Action: func(c *cli.Context) error {
-			l, err := lab.Open(config(c))
-			if err != nil {
-				return err
-			}
+		})},
+		{Name: "control-plane", Hidden: true, Usage: "start the control plane from the programs in a directory", ArgsUsage: "DIRECTORY", Action: onLab(func(c *cli.Context, l *lab.Lab) error {
 			return l.StartControlPlane(c.Context, c.Args().First())
-		}},
+		})},
 		{Name: "responder", Hidden: true, Usage: "answer for a pod", SkipFlagParsing: true, Action: func(c *cli.Context) error {
 			return responder.Main(c.Context, c.Args().Slice())
 		}},
