@@ -122,7 +122,7 @@ func awaitOther(t *testing.T, l *Lab, before string) string {
 }
 
 func TestHandmadeShardServesAndFailsOver(t *testing.T) {
-	l := upLab(t, Config{Name: "hand", NoKube: true})
+	l := upLab(t, Config{Name: labName("hand"), NoKube: true})
 	vips := [][]netip.Addr{
 		{netip.MustParseAddr("10.50.0.60"), netip.MustParseAddr("fd00:50::60")},
 		{netip.MustParseAddr("10.50.0.61"), netip.MustParseAddr("fd00:50::61")},

@@ -42,7 +42,7 @@ spec:
 `
 
 func TestClusterRunsDeployments(t *testing.T) {
-	l := upLab(t, Config{Name: "kube", Nodes: 2})
+	l := upLab(t, Config{Name: labName("kube"), Nodes: 2})
 	client, err := l.Client()
 	if err != nil {
 		t.Fatal(err)

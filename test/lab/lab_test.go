@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -38,6 +39,11 @@ func withCommand(m *testing.M) int {
 		return 1
 	}
 	return m.Run()
+}
+
+// labName is a lab's name that a test run beside this one does not have.
+func labName(test string) string {
+	return test + strconv.FormatInt(int64(os.Getpid()), 36)
 }
 
 // upLab builds a lab for a test and checks after it that nothing is left.
@@ -132,7 +138,7 @@ func ping(t *testing.T, l *Lab, from string, to netip.Addr) {
 }
 
 func TestPodsReachEachOtherAndTheWorld(t *testing.T) {
-	l := upLab(t, Config{Name: "pods", NoKube: true})
+	l := upLab(t, Config{Name: labName("pods"), NoKube: true})
 	addrs := startPods(t, l, 8080)
 	for _, from := range l.Nodes {
 		for _, to := range l.Nodes {
@@ -150,7 +156,7 @@ func TestPodsReachEachOtherAndTheWorld(t *testing.T) {
 }
 
 func TestPlugAgainGivesTheSame(t *testing.T) {
-	l := upLab(t, Config{Name: "plug", NoKube: true, Nodes: 1})
+	l := upLab(t, Config{Name: labName("plug"), NoKube: true, Nodes: 1})
 	pods := []kubelet.Pod{
 		{Namespace: "a", Name: "one", UID: "1", Node: "n1"}, {Namespace: "a", Name: "two", UID: "2", Node: "n1"},
 	}
@@ -198,7 +204,7 @@ func TestTwoLabsSideBySide(t *testing.T) {
 	for _, name := range []string{"sidea", "sideb"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			l := upLab(t, Config{Name: name, NoKube: true, Nodes: 2})
+			l := upLab(t, Config{Name: labName(name), NoKube: true, Nodes: 2})
 			addrs := startPods(t, l, 8080)
 			ping(t, l, PodNetns("t", "web-n1"), addrs["n2"][0])
 			ping(t, l, PodNetns("t", "web-n2"), addrs["n1"][1])
@@ -207,9 +213,9 @@ func TestTwoLabsSideBySide(t *testing.T) {
 }
 
 func TestUpOfWhatExistsSaysWhatToDo(t *testing.T) {
-	l := upLab(t, Config{Name: "twice", NoKube: true, Nodes: 1})
+	l := upLab(t, Config{Name: labName("twice"), NoKube: true, Nodes: 1})
 	_, err := Up(t.Context(), Config{Name: l.Name, NoKube: true})
-	if err == nil || !strings.Contains(err.Error(), "lab down --name twice") {
+	if err == nil || !strings.Contains(err.Error(), "lab down --name "+l.Name) {
 		t.Errorf("second Up: %v: want advice", err)
 	}
 	if _, err := l.NB(t.Context(), "show"); err != nil {
@@ -222,7 +228,7 @@ func TestDownAfterACrash(t *testing.T) {
 		t.Skip(err)
 	}
 	links := rootLinks(t)
-	l, err := Up(t.Context(), Config{Name: "crash", Nodes: 1, Binary: command})
+	l, err := Up(t.Context(), Config{Name: labName("crash"), Nodes: 1, Binary: command})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -237,7 +243,7 @@ func TestDownAfterACrash(t *testing.T) {
 	}
 	removeRecords(t, l.Dir)
 	for range 2 { // The second finds nothing to do.
-		if err := Down(t.Context(), Config{Name: "crash"}); err != nil {
+		if err := Down(t.Context(), Config{Name: labName("crash")}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -269,11 +275,11 @@ func TestFailedUpLeavesNothing(t *testing.T) {
 	links := rootLinks(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	_, err := Up(ctx, Config{Name: "fails", NoKube: true, Binary: command})
+	_, err := Up(ctx, Config{Name: labName("fails"), NoKube: true, Binary: command})
 	if err == nil {
 		t.Fatal("Up with a cancelled context succeeded")
 	}
-	requireGone(t, newLab(Config{Name: "fails", Dir: DefaultDir}, state{}), links)
+	requireGone(t, newLab(Config{Name: labName("fails"), Dir: DefaultDir}, state{}), links)
 }
 
 func TestConfigNamesFieldAndValue(t *testing.T) {
@@ -294,7 +300,7 @@ func TestConfigNamesFieldAndValue(t *testing.T) {
 }
 
 func TestSnapshotLeavesOutOurOwnRowsAndWhatOVNReports(t *testing.T) {
-	l := upLab(t, Config{Name: "snap", NoKube: true, Nodes: 1})
+	l := upLab(t, Config{Name: labName("snap"), NoKube: true, Nodes: 1})
 	const controller = "someone"
 	snapshot := func() string {
 		t.Helper()
