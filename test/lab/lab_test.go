@@ -59,7 +59,7 @@ func upLab(t *testing.T, c Config) *Lab {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := l.Down(context.Background()); err != nil {
+		if err := l.Down(context.WithoutCancel(t.Context())); err != nil {
 			t.Error(err)
 		}
 		requireGone(t, l, links)

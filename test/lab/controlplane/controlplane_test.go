@@ -30,7 +30,7 @@ func startIn(t *testing.T, dir string) *ControlPlane {
 	}
 	t.Logf("ready after %s at %s", time.Since(began).Round(time.Millisecond), c.server)
 	t.Cleanup(func() {
-		if err := c.Stop(context.Background()); err != nil {
+		if err := c.Stop(context.WithoutCancel(t.Context())); err != nil {
 			t.Error(err)
 		}
 		if left := processesOf(t, dir); len(left) > 0 {

@@ -133,7 +133,7 @@ func newCluster(t *testing.T) *cluster {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := cp.Stop(context.Background()); err != nil {
+		if err := cp.Stop(context.WithoutCancel(t.Context())); err != nil {
 			t.Error(err)
 		}
 	})
@@ -151,7 +151,7 @@ func newCluster(t *testing.T) *cluster {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() {
-			if err := ip(context.Background(), "netns", "del", netns); err != nil {
+			if err := ip(context.WithoutCancel(t.Context()), "netns", "del", netns); err != nil {
 				t.Error(err)
 			}
 		})
@@ -167,7 +167,7 @@ func newCluster(t *testing.T) *cluster {
 			t.Error(err)
 		}
 		for pod := range c.net.ips {
-			if err := ip(context.Background(), "netns", "del", c.net.netns(pod)); err != nil {
+			if err := ip(context.WithoutCancel(t.Context()), "netns", "del", c.net.netns(pod)); err != nil {
 				t.Error(err)
 			}
 		}

@@ -6,6 +6,6 @@
 // Invariants:
 //   - A gap is the longest time between two questions that were answered, the start and the end of the run counting as such: a
 //     Service that never answers has a gap as long as the run.
-//   - A question is answered by what comes back on its own socket within a second; a long-lived connection's within fifteen.
+//   - A question is answered by what comes back on its own socket within a second; a long-lived connection's within six.
 //   - Streams do not wait for each other.
 package probe

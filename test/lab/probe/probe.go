@@ -22,6 +22,8 @@ const (
 	answerTimeout = time.Second
 	// surviveTimeout is how long an open connection may stall and still count as alive.
 	surviveTimeout = 6 * time.Second
+	// keepAlive is how long an open connection is silent before the client's kernel sends on it.
+	keepAlive = time.Second
 )
 
 // Run asks until the context is done, and returns what each stream saw, in the order of specs. answered, if not nil, is called once,
@@ -212,9 +214,14 @@ func (s *stream) readFlow(conn net.Conn, t *track) {
 	}
 }
 
-// converse keeps one connection and asks on it, until it fails.
+// converse keeps one connection and asks on it, until it fails. It keeps the connection alive as a careful client does: when a gateway
+// dies with an answer on its way, only the backend has something to send again, and the new gateway knows the connection, and so whose
+// address the backend has outside, only once the client sends. A client that never does waits for ever.
 func (s *stream) converse(ctx context.Context, t *track) {
-	dialer := net.Dialer{Timeout: surviveTimeout}
+	dialer := net.Dialer{
+		Timeout:         surviveTimeout,
+		KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: keepAlive, Interval: keepAlive},
+	}
 	conn, err := dialer.Dial("tcp", s.spec.Target.String())
 	if err != nil {
 		s.broken(t, err)

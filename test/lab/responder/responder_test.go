@@ -19,7 +19,7 @@ import (
 
 func run(t *testing.T) (tcp, udp uint16) {
 	t.Helper()
-	ctx, cancel := context.WithCancel(context.Background())
+	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
 	up, ended := make(chan [2]uint16, 1), make(chan error, 1)
 	go func() {
 		ended <- Run(ctx, Options{Name: "web-1", TCP: []uint16{0}, UDP: []uint16{0}, Listening: func(tcp, udp []uint16) error {
