@@ -3,20 +3,20 @@
 package controller
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"net/netip"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -25,9 +25,9 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/clientcmd"
 
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/slb"
 	"github.com/ovnkube-slb/ovnkube-slb/test/lab/controlplane"
-	"github.com/ovnkube-slb/ovnkube-slb/test/lab/proc"
 )
 
 const (
@@ -112,123 +112,6 @@ func (c *cluster) node(t *testing.T, i int) {
 	if err != nil {
 		t.Fatal(err)
 	}
-}
-
-// ovn is a pair of databases of a test's own, with ovn-northd between them.
-type ovn struct {
-	dir string
-}
-
-func (o *ovn) endpoint(name string) slb.Endpoint {
-	return slb.Endpoint{Address: "unix:" + filepath.Join(o.dir, name+".sock")}
-}
-
-func databases(t *testing.T) *ovn {
-	t.Helper()
-	dir := t.TempDir()
-	o := &ovn{dir: dir}
-	t.Cleanup(func() {
-		if err := proc.KillRecorded(dir); err != nil {
-			t.Error(err)
-		}
-	})
-	for _, name := range []string{"nb", "sb"} {
-		o.serve(t, name)
-	}
-	start(t, proc.Spec{Name: "northd", Dir: dir, Args: []string{
-		"ovn-northd", "--ovnnb-db=" + o.endpoint("nb").Address, "--ovnsb-db=" + o.endpoint("sb").Address,
-		"--unixctl=" + filepath.Join(dir, "northd.ctl"), "-vsyslog:off",
-	}})
-	// What OVN-Kubernetes has of the join network.
-	o.nbctl(t, "lr-add", "ovn_cluster_router", "--", "ls-add", "join",
-		"--", "lrp-add", "ovn_cluster_router", "rtoj-ovn_cluster_router", "0a:58:64:40:00:01", "100.64.0.1/16", "fd98::1/64",
-		"--", "lsp-add", "join", "jtor-ovn_cluster_router", "--", "lsp-set-type", "jtor-ovn_cluster_router", "router",
-		"--", "lsp-set-addresses", "jtor-ovn_cluster_router", "router",
-		"--", "lsp-set-options", "jtor-ovn_cluster_router", "router-port=rtoj-ovn_cluster_router")
-	for i := 1; i <= 3; i++ {
-		o.sbctl(t, "chassis-add", fmt.Sprintf("chassis-%d", i), "geneve", fmt.Sprintf("192.0.2.%d", i))
-	}
-	return o
-}
-
-// serve creates the database if it is not there, and serves it.
-func (o *ovn) serve(t *testing.T, name string) {
-	t.Helper()
-	file, socket := filepath.Join(o.dir, name+".db"), filepath.Join(o.dir, name+".sock")
-	if _, err := os.Stat(file); os.IsNotExist(err) {
-		run(t, "ovsdb-tool", "create", file, "/usr/share/ovn/ovn-"+name+".ovsschema")
-	}
-	start(t, proc.Spec{Name: name, Dir: o.dir,
-		Args: []string{"ovsdb-server", file, "--remote=punix:" + socket, "--unixctl=" + socket + ".ctl", "-vsyslog:off"},
-		Ready: func(ctx context.Context) error {
-			conn, err := (&net.Dialer{}).DialContext(ctx, "unix", socket)
-			if err != nil {
-				return err
-			}
-			return conn.Close()
-		},
-	})
-}
-
-func (o *ovn) nbctl(t *testing.T, args ...string) string {
-	t.Helper()
-	return run(t, "ovn-nbctl", append([]string{"--db=" + o.endpoint("nb").Address, "--timeout=10"}, args...)...)
-}
-
-func (o *ovn) sbctl(t *testing.T, args ...string) string {
-	t.Helper()
-	return run(t, "ovn-sbctl", append([]string{"--db=" + o.endpoint("sb").Address, "--timeout=10"}, args...)...)
-}
-
-// transactions counts what was ever written to the northbound database: the records of its file.
-func (o *ovn) transactions(t *testing.T) int {
-	t.Helper()
-	data, err := os.ReadFile(filepath.Join(o.dir, "nb.db"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return bytes.Count(data, []byte("\nOVSDB JSON "))
-}
-
-// claim does what ovn-controller of a chassis would: it claims every gateway port of ours.
-func (o *ovn) claim(t *testing.T, chassis string) {
-	t.Helper()
-	for port := range strings.FieldsSeq(o.sbctl(t, "--bare", "--columns=logical_port", "find", "Port_Binding", "type=chassisredirect")) {
-		o.sbctl(t, "--", "--if-exists", "lsp-unbind", port, "--", "lsp-bind", port, chassis)
-	}
-}
-
-func (o *ovn) loadBalancers(t *testing.T) []string {
-	t.Helper()
-	return strings.Fields(o.nbctl(t, "--bare", "--columns=name", "list", "Load_Balancer"))
-}
-
-// kill ends a database the hard way; serve brings it back.
-func kill(t *testing.T, o *ovn, name string) {
-	t.Helper()
-	p, err := proc.Find(o.dir, name)
-	if err == nil {
-		err = p.Kill()
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
-func start(t *testing.T, spec proc.Spec) {
-	t.Helper()
-	if _, err := proc.Start(t.Context(), spec); err != nil {
-		t.Fatal(err)
-	}
-}
-
-func run(t *testing.T, name string, args ...string) string {
-	t.Helper()
-	out, err := exec.CommandContext(t.Context(), name, args...).CombinedOutput()
-	if err != nil {
-		t.Fatalf("%s %s: %v\n%s", name, strings.Join(args, " "), err, out)
-	}
-	return strings.TrimSpace(string(out))
 }
 
 // process is a controller that runs with the rights of its service account.
@@ -331,6 +214,50 @@ func (c *cluster) service(t *testing.T, name string, change ...func(*corev1.Serv
 	return created
 }
 
+// services creates n of them, web-0 and so on, each with a backend of its own.
+func (c *cluster) services(t *testing.T, n int) {
+	t.Helper()
+	var creating errgroup.Group
+	creating.SetLimit(16)
+	for i := range n {
+		creating.Go(func() error {
+			name := fmt.Sprintf("web-%d", i)
+			c.endpoints(t, name, netip.AddrFrom4([4]byte{10, 244, byte(i >> 8), byte(i)}).String())
+			c.service(t, name, func(s *corev1.Service) {
+				none := false // there are 2,768 node ports
+				s.Spec.AllocateLoadBalancerNodePorts = &none
+			})
+			return nil
+		})
+	}
+	if err := creating.Wait(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// versions lists the objects that a controller writes to, with their resourceVersions.
+func (c *cluster) versions(t *testing.T) []string {
+	t.Helper()
+	return strings.Split(c.kubectl(t, "get", "services,ipaddresspools,l2domains", "-A", "-o",
+		`jsonpath={range .items[*]}{.kind}/{.metadata.name} {.metadata.resourceVersion}{"\n"}{end}`), "\n")
+}
+
+// announced counts the Services that are.
+func (c *cluster) announced(t *testing.T) int {
+	t.Helper()
+	list, err := c.client.CoreV1().Services(ns).List(t.Context(), metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := 0
+	for _, s := range list.Items {
+		if meta.IsStatusConditionTrue(s.Status.Conditions, v1alpha1.ConditionAnnounced) {
+			n++
+		}
+	}
+	return n
+}
+
 // endpoints gives a Service backends, as the endpoint slice controller would.
 func (c *cluster) endpoints(t *testing.T, service string, addrs ...string) {
 	t.Helper()
@@ -377,30 +304,37 @@ func (c *cluster) clear(t *testing.T) {
 	t.Helper()
 	ctx := context.WithoutCancel(t.Context())
 	services, err := c.client.CoreV1().Services(ns).List(ctx, metav1.ListOptions{})
-	errs := []error{err}
-	for _, s := range services.Items {
-		errs = append(errs, c.client.CoreV1().Services(ns).Delete(ctx, s.Name, metav1.DeleteOptions{}))
+	if err != nil {
+		t.Fatal(err)
 	}
-	errs = append(errs,
+	var deleting errgroup.Group
+	deleting.SetLimit(16)
+	for _, s := range services.Items {
+		deleting.Go(func() error { return c.client.CoreV1().Services(ns).Delete(ctx, s.Name, metav1.DeleteOptions{}) })
+	}
+	err = errors.Join(
+		deleting.Wait(),
 		c.client.CoreV1().Events(ns).DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{}),
+		c.client.CoreV1().Events(metav1.NamespaceDefault).DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{}),
 		c.client.DiscoveryV1().EndpointSlices(ns).DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{}))
-	if err := errors.Join(errs...); err != nil {
+	if err != nil {
 		t.Error(err)
 	}
 	c.kubectl(t, "delete", "ipaddresspools,l2domains,bgppeers", "--all")
 }
 
-// event waits for one about a Service and returns its message.
-func (c *cluster) event(t *testing.T, service, reason string) string {
+// event waits for one about an object, with a message that contains these texts, and returns the message.
+func (c *cluster) event(t *testing.T, name, reason string, texts ...string) string {
 	t.Helper()
 	var message string
-	eventually(t, fmt.Sprintf("event %s about %s", reason, service), func() bool {
-		list, err := c.client.CoreV1().Events(ns).List(t.Context(), metav1.ListOptions{})
+	eventually(t, fmt.Sprintf("event %s about %s", reason, name), func() bool {
+		list, err := c.client.CoreV1().Events("").List(t.Context(), metav1.ListOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}
 		for _, e := range list.Items {
-			if e.InvolvedObject.Name == service && e.Reason == reason {
+			lacks := func(text string) bool { return !strings.Contains(e.Message, text) }
+			if e.InvolvedObject.Name == name && e.Reason == reason && !slices.ContainsFunc(texts, lacks) {
 				message = e.Message
 				return true
 			}
@@ -447,32 +381,4 @@ func (c *cluster) condition(t *testing.T, name, kind, reason string) metav1.Cond
 			t.Fatalf("%s: condition %s never had reason %s; it is %+v", name, kind, reason, last)
 		}
 	}
-}
-
-func eventually(t *testing.T, what string, ok func() bool) {
-	t.Helper()
-	deadline := time.NewTimer(patience)
-	defer deadline.Stop()
-	tick := time.NewTicker(10 * time.Millisecond)
-	defer tick.Stop()
-	for !ok() {
-		select {
-		case <-deadline.C:
-			t.Fatalf("never: %s", what)
-		case <-tick.C:
-		}
-	}
-}
-
-// settled waits until nothing has been written for a while, and returns the counts.
-func settled(t *testing.T, counts func() [2]int) [2]int {
-	t.Helper()
-	last, since := counts(), time.Now()
-	eventually(t, "nothing more is written", func() bool {
-		if now := counts(); now != last {
-			last, since = now, time.Now()
-		}
-		return time.Since(since) > quiet
-	})
-	return last
 }

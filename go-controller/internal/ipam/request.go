@@ -12,17 +12,17 @@ import (
 
 // request returns the addresses that the Service asks for by name and can have. A
 // request is all or nothing: if one address is refused, the reason is set, and the
-// Service gets nothing new.
+// Service gets nothing new. The message begins with the field that asks.
 func (d *desk) request(service int, has perFamily) (asked perFamily, reason Reason, message string) {
 	s := d.services[service]
 	for _, a := range s.Requested {
 		f := world.FamilyOf(a)
 		if !slices.Contains(families(s), f) {
 			return perFamily{}, ReasonInvalidRequest,
-				fmt.Sprintf("requested address %s is %s, but the Service has spec.ipFamilies %v", a, f, families(s))
+				fmt.Sprintf("%s: address %s is %s, but the Service has spec.ipFamilies %v", s.RequestedBy, a, f, families(s))
 		}
 		if other := *asked.of(f); other.IsValid() && other != a {
-			return perFamily{}, ReasonInvalidRequest, fmt.Sprintf("requested addresses %s and %s are both %s", other, a, f)
+			return perFamily{}, ReasonInvalidRequest, fmt.Sprintf("%s: addresses %s and %s are both %s", s.RequestedBy, other, a, f)
 		}
 		if a != *has.of(f) {
 			if reason, message := d.refuse(service, a); reason != "" {
@@ -38,24 +38,29 @@ func (d *desk) request(service int, has perFamily) (asked perFamily, reason Reas
 func (d *desk) refuse(service int, a netip.Addr) (Reason, string) {
 	s := d.services[service]
 	if s.RequestedPool != "" && d.byName[s.RequestedPool] == nil {
-		return ReasonPoolNotFound, fmt.Sprintf("the requested pool %q does not exist", s.RequestedPool)
+		return notFound(s)
 	}
+	asked := fmt.Sprintf("%s: address %s", s.RequestedBy, a)
 	p := d.of(a)
 	if p == nil {
-		return ReasonAddressNotInPool, fmt.Sprintf("requested address %s is in no pool", a)
+		return ReasonAddressNotInPool, asked + " is in no pool"
 	}
 	if s.RequestedPool != "" && s.RequestedPool != p.Name {
-		return ReasonAddressNotInPool, fmt.Sprintf("requested address %s is in pool %q, not in the requested pool %q", a, p.Name, s.RequestedPool)
+		return ReasonAddressNotInPool, fmt.Sprintf("%s is in pool %q, but %s asks for pool %q", asked, p.Name, s.PoolRequestedBy, s.RequestedPool)
 	}
 	if !p.gives() {
 		reason, message := p.closed()
-		return reason, fmt.Sprintf("requested address %s: %s", a, message)
+		return reason, asked + ": " + message
 	}
 	if why := d.unusable(p, a); why != "" {
-		return ReasonAddressExcluded, "requested address " + why
+		return ReasonAddressExcluded, s.RequestedBy + ": address " + why
 	}
 	if other, taken := d.holder[a]; taken && other != service {
-		return ReasonAddressInUse, fmt.Sprintf("requested address %s belongs to Service %s", a, d.services[other].Key)
+		return ReasonAddressInUse, fmt.Sprintf("%s belongs to Service %s", asked, d.services[other].Key)
 	}
 	return "", ""
+}
+
+func notFound(s *world.Service) (Reason, string) {
+	return ReasonPoolNotFound, fmt.Sprintf("%s: pool %q does not exist", s.PoolRequestedBy, s.RequestedPool)
 }

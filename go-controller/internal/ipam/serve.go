@@ -107,11 +107,12 @@ func (d *desk) candidates(s *world.Service, gets perFamily) ([]*pool, Reason, st
 	if s.RequestedPool != "" {
 		p := d.byName[s.RequestedPool]
 		if p == nil {
-			return nil, ReasonPoolNotFound, fmt.Sprintf("the requested pool %q does not exist", s.RequestedPool)
+			reason, message := notFound(s)
+			return nil, reason, message
 		}
 		if !p.gives() {
 			reason, message := p.closed()
-			return nil, reason, message
+			return nil, reason, s.PoolRequestedBy + ": " + message
 		}
 		return []*pool{p}, "", ""
 	}

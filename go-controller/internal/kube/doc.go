@@ -9,8 +9,10 @@
 //   - A status is written only if it differs from what the API server has, under the
 //     resourceVersion that it was compared with: a restart writes nothing.
 //   - The address comes first: a write that changes only conditions waits for all writes
-//     that change addresses. What is decided meanwhile goes out in the same write.
+//     that change addresses, and a quarter of the writers is all that conditions get. What
+//     is decided meanwhile goes out in the same write.
 //   - Conditions of others, and lastTransitionTime of a status that did not change, stay
 //     as they are.
-//   - Events tell transitions, as read from the status before and after a write.
+//   - Events tell transitions, as read from the status before and after a write. A
+//     failover is one Event of the L2Domain, however many Services it moves.
 package kube

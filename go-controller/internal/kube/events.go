@@ -3,6 +3,9 @@
 package kube
 
 import (
+	"fmt"
+	"strings"
+
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -11,7 +14,8 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
 )
 
-// Events tells transitions of Services. The zero value tells nobody.
+// Events tells transitions of Services, and once for all Services of a shard that
+// another gateway answers for it. The zero value tells nobody.
 type Events struct {
 	Recorder record.EventRecorder
 }
@@ -54,10 +58,61 @@ func (e *Events) service(before, after *corev1.Service) {
 	if was != nil && was.Status == metav1.ConditionTrue && is != nil && is.Status == metav1.ConditionFalse {
 		e.Recorder.Event(about, corev1.EventTypeWarning, v1alpha1.EventAnnouncementFailed, is.Message)
 	}
-	if was != nil && is != nil && was.Status == metav1.ConditionTrue && is.Status == metav1.ConditionTrue && was.Message != is.Message {
-		e.Recorder.Event(about, corev1.EventTypeNormal, v1alpha1.EventGatewayChanged, is.Message)
-	}
 	if len(before.Status.LoadBalancer.Ingress) > 0 && len(after.Status.LoadBalancer.Ingress) == 0 {
 		e.Recorder.Event(about, corev1.EventTypeNormal, v1alpha1.EventIPReleased, "the address was taken back")
 	}
+}
+
+// Domain tells which shards another gateway answers for, in one Event: a gateway that
+// dies may have carried all of them.
+func (e *Events) Domain(before, after *v1alpha1.L2Domain) {
+	if e == nil || e.Recorder == nil {
+		return
+	}
+	moves, lost := moved(before.Status.Shards, after.Status.Shards)
+	if len(moves) == 0 {
+		return
+	}
+	kind := corev1.EventTypeNormal
+	if lost {
+		kind = corev1.EventTypeWarning
+	}
+	about := &corev1.ObjectReference{Kind: "L2Domain", APIVersion: v1alpha1.GroupVersion().String(), Name: after.Name, UID: after.UID}
+	e.Recorder.Event(about, kind, v1alpha1.EventGatewayChanged, cut(strings.Join(moves, "; ")))
+}
+
+// moved says which shards were moved between which gateways, and whether any is left
+// without one.
+func moved(before, after []v1alpha1.ShardStatus) (moves []string, lost bool) {
+	was := make(map[int32]v1alpha1.ShardStatus, len(before))
+	for _, s := range before {
+		was[s.Index] = s
+	}
+	type way struct{ from, to string }
+	shards := map[way][]string{}
+	var ways []way
+	for _, s := range after {
+		old, used := was[s.Index]
+		if !used || old.Active == s.Active {
+			continue
+		}
+		w := way{old.Active, s.Active}
+		if shards[w] == nil {
+			ways = append(ways, w)
+		}
+		shards[w] = append(shards[w], fmt.Sprint(s.Index))
+	}
+	for _, w := range ways {
+		list := "shard " + strings.Join(shards[w], ", ")
+		switch {
+		case w.to == "":
+			lost = true
+			moves = append(moves, fmt.Sprintf("%s: no gateway answers any more, last was %s", list, w.from))
+		case w.from == "":
+			moves = append(moves, fmt.Sprintf("%s: gateway %s answers, nobody did before", list, w.to))
+		default:
+			moves = append(moves, fmt.Sprintf("%s: gateway %s answers instead of %s", list, w.to, w.from))
+		}
+	}
+	return moves, lost
 }

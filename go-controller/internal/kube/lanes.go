@@ -3,82 +3,69 @@
 package kube
 
 import (
-	"sync"
+	"sync/atomic"
 
 	"k8s.io/client-go/util/workqueue"
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 )
 
-// lanes is the order of a work queue: writes that change addresses overtake those that
-// change conditions only. The zero value works.
+// slowWriters is how many of the writers may be busy with conditions at a time: a
+// failover rewrites those of thousands of Services, and takes the API server's time from
+// nobody.
+const slowWriters = 4
+
+// job is a status to compare and write.
+type job struct {
+	key world.Key
+	// address: the write changes addresses, and not conditions only.
+	address bool
+}
+
+// lanes is the order of a work queue: writes of addresses go first, and writes of
+// conditions leave most writers free for them. The zero value works.
 type lanes struct {
-	mu     sync.Mutex
-	urgent map[world.Key]struct{}
-
 	// Used by the work queue, under its lock.
-	fast, slow []world.Key
-	waiting    map[world.Key]bool // true in the fast lane; a key may have a stale place in the other
+	fast, slow []job
+	// busy is the number of conditions that are being written.
+	busy atomic.Int32
 }
 
-var _ workqueue.Queue[world.Key] = (*lanes)(nil)
+var _ workqueue.Queue[job] = (*lanes)(nil)
 
-// rank says which lane the key takes when it is added next.
-func (l *lanes) rank(key world.Key, urgent bool) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.urgent == nil {
-		l.urgent = map[world.Key]struct{}{}
-	}
-	if urgent {
-		l.urgent[key] = struct{}{}
+// Touch is called for a job that waits already.
+func (l *lanes) Touch(job) {}
+
+// Push adds a job.
+func (l *lanes) Push(j job) {
+	if j.address {
+		l.fast = append(l.fast, j)
 	} else {
-		delete(l.urgent, key)
+		l.slow = append(l.slow, j)
 	}
 }
 
-func (l *lanes) isUrgent(key world.Key) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	_, urgent := l.urgent[key]
-	return urgent
+// Len is the number of jobs that may be taken now.
+func (l *lanes) Len() int {
+	return len(l.fast) + max(0, min(len(l.slow), slowWriters-int(l.busy.Load())))
 }
 
-// Touch moves a waiting key to the fast lane if it became urgent.
-func (l *lanes) Touch(key world.Key) {
-	if fast, waits := l.waiting[key]; waits && !fast && l.isUrgent(key) {
-		l.Push(key)
+// Pop takes the job whose turn it is.
+func (l *lanes) Pop() job {
+	lane := &l.fast
+	if len(l.fast) == 0 {
+		lane = &l.slow
+		l.busy.Add(1)
 	}
+	j := (*lane)[0]
+	*lane = (*lane)[1:]
+	return j
 }
 
-// Push adds a key.
-func (l *lanes) Push(key world.Key) {
-	if l.waiting == nil {
-		l.waiting = map[world.Key]bool{}
+// done is told of each job taken. Who tells asks the queue for the next job at once, so
+// that none waits for a writer that sleeps.
+func (l *lanes) done(j job) {
+	if !j.address {
+		l.busy.Add(-1)
 	}
-	urgent := l.isUrgent(key)
-	l.waiting[key] = urgent
-	if urgent {
-		l.fast = append(l.fast, key)
-	} else {
-		l.slow = append(l.slow, key)
-	}
-}
-
-// Len is the number of keys that wait.
-func (l *lanes) Len() int { return len(l.waiting) }
-
-// Pop takes the key whose turn it is.
-func (l *lanes) Pop() world.Key {
-	for _, lane := range []*[]world.Key{&l.fast, &l.slow} {
-		for len(*lane) > 0 {
-			key := (*lane)[0]
-			*lane = (*lane)[1:]
-			if fast, waits := l.waiting[key]; waits && fast == (lane == &l.fast) {
-				delete(l.waiting, key)
-				return key
-			}
-		}
-	}
-	return world.Key{}
 }

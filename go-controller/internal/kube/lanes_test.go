@@ -13,28 +13,25 @@ import (
 
 func TestAddressesOvertakeConditions(t *testing.T) {
 	lanes := &lanes{}
-	queue := workqueue.NewTypedWithConfig(workqueue.TypedQueueConfig[world.Key]{Queue: lanes})
-	add := func(name string, urgent bool) {
-		key := world.Key{Name: name}
-		lanes.rank(key, urgent)
-		queue.Add(key)
-	}
+	queue := workqueue.NewTypedWithConfig(workqueue.TypedQueueConfig[job]{Queue: lanes})
+	add := func(name string, address bool) { queue.Add(job{world.Key{Name: name}, address}) }
 	add("a", false)
 	add("b", false)
 	add("c", true)
 	add("b", true) // waits already, and became urgent
 	add("d", false)
 	add("c", true) // twice is once
-	if n := queue.Len(); n != 4 {
-		t.Errorf("%d wait, want 4", n)
+	if n := queue.Len(); n != 5 {
+		t.Errorf("%d wait, want 5", n)
 	}
 	var got []string
 	for queue.Len() > 0 {
-		key, _ := queue.Get()
-		got = append(got, key.Name)
-		queue.Done(key)
+		j, _ := queue.Get()
+		got = append(got, j.key.Name)
+		lanes.done(j)
+		queue.Done(j)
 	}
-	if want := []string{"c", "b", "a", "d"}; !slices.Equal(got, want) {
+	if want := []string{"c", "b", "a", "b", "d"}; !slices.Equal(got, want) {
 		t.Errorf("order %v, want %v", got, want)
 	}
 }

@@ -78,13 +78,13 @@ func poolReady(disabled bool, problems []string, use ipam.PoolUse) Verdict {
 }
 
 // DomainStatus returns what the status of a domain shall say; its conditions are those of
-// verdicts. Who carries the shards depends on OVN: while that is not known, what the
-// status says of them stands.
+// verdicts, and one that has none stands. Who carries the shards, and so who is left out,
+// depends on OVN: while that is not known, what the status says of nodes stands.
 func DomainStatus(status v1alpha1.L2DomainStatus, verdicts Verdicts, known bool) Merge[*v1alpha1.L2Domain] {
 	return func(have *v1alpha1.L2Domain, now time.Time) (*v1alpha1.L2Domain, bool) {
 		next := status
 		if !known {
-			next.Shards = have.Status.Shards
+			next = have.Status
 		}
 		next.Conditions = slices.Clone(have.Status.Conditions)
 		changed := verdicts.set(&next.Conditions, have.Generation, now)

@@ -33,6 +33,7 @@ type ObjectWriter[T object] struct {
 	client StatusUpdater[T]
 	read   func(name string) (T, bool)
 	wrote  Wrote
+	told   Told[T]
 	queue  workqueue.TypedDelayingInterface[string]
 
 	mu   sync.Mutex
@@ -40,13 +41,22 @@ type ObjectWriter[T object] struct {
 	last map[string]time.Time
 }
 
-// NewObjectWriter returns a writer for one kind, whose objects read returns.
-func NewObjectWriter[T object](kind string, client StatusUpdater[T], read func(name string) (T, bool), wrote Wrote) *ObjectWriter[T] {
+// Told is told of the object before and after each write that went well.
+type Told[T object] func(before, after T)
+
+// NewObjectWriter returns a writer for one kind, whose objects read returns; told may be nil.
+func NewObjectWriter[T object](
+	kind string, client StatusUpdater[T], read func(name string) (T, bool), wrote Wrote, told Told[T],
+) *ObjectWriter[T] {
+	if told == nil {
+		told = func(T, T) {}
+	}
 	return &ObjectWriter[T]{
 		kind:   kind,
 		client: client,
 		read:   read,
 		wrote:  wrote,
+		told:   told,
 		queue:  workqueue.NewTypedDelayingQueue[string](),
 		want:   map[string]Merge[T]{},
 		last:   map[string]time.Time{},
@@ -97,7 +107,7 @@ func (w *ObjectWriter[T]) write(ctx context.Context, name string) time.Duration 
 	if pause := last.Add(objectPause).Sub(now); pause > 0 {
 		return pause
 	}
-	_, err := w.client.UpdateStatus(ctx, next, metav1.UpdateOptions{})
+	got, err := w.client.UpdateStatus(ctx, next, metav1.UpdateOptions{})
 	if ctx.Err() != nil || errors.IsNotFound(err) {
 		return 0
 	}
@@ -106,6 +116,7 @@ func (w *ObjectWriter[T]) write(ctx context.Context, name string) time.Duration 
 	w.last[name] = now
 	w.mu.Unlock()
 	if err == nil {
+		w.told(have, got)
 		return 0
 	}
 	if !errors.IsConflict(err) {

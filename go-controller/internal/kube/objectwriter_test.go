@@ -39,7 +39,7 @@ func (s *shelf) read(string) (*v1alpha1.IPAddressPool, bool) {
 func TestOneWriteASecondAndTheNewestWins(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &shelf{pool: &v1alpha1.IPAddressPool{ObjectMeta: metav1.ObjectMeta{Name: "lan"}}}
-		w := NewObjectWriter("IPAddressPool", s, s.read, func(string, error) {})
+		w := NewObjectWriter("IPAddressPool", s, s.read, func(string, error) {}, nil)
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan struct{})
 		go func() { defer close(done); w.Run(ctx) }()

@@ -15,7 +15,8 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
 )
 
-// longestMessage bounds what is written into a condition; the API server takes 32768 bytes.
+// longestMessage bounds what is written into a condition or an Event; the API server
+// takes 32768 bytes in the one and 1024 in the other.
 const longestMessage = 1024
 
 // Verdict is what a condition says.
@@ -96,12 +97,15 @@ func (v Verdict) set(conditions *[]metav1.Condition, kind string, now time.Time)
 }
 
 func (v Verdict) condition(kind string, generation int64, now time.Time) metav1.Condition {
-	message := v.Message
-	if len(message) > longestMessage {
-		message = message[:longestMessage-3] + "..."
-	}
-	return metav1.Condition{Type: kind, Status: v.Status, Reason: v.Reason, Message: message,
+	return metav1.Condition{Type: kind, Status: v.Status, Reason: v.Reason, Message: cut(v.Message),
 		ObservedGeneration: generation, LastTransitionTime: metav1.NewTime(now)}
+}
+
+func cut(message string) string {
+	if len(message) > longestMessage {
+		return message[:longestMessage-3] + "..."
+	}
+	return message
 }
 
 func released(have *corev1.Service) (*corev1.Service, bool) {

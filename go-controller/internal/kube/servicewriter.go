@@ -43,11 +43,14 @@ type ServiceWriter struct {
 	events *Events
 	wrote  Wrote
 	lanes  *lanes
-	queue  workqueue.TypedRateLimitingInterface[world.Key]
+	queue  workqueue.TypedRateLimitingInterface[job]
 
 	mu   sync.Mutex
 	want map[world.Key]*ServiceStatus
 	mine map[world.Key]written
+	// busy has the keys that are being written, with the job that came meanwhile in the
+	// other lane, if any.
+	busy map[world.Key]*job
 }
 
 // written is what the API server returned for a write that the informer has not shown yet.
@@ -59,10 +62,10 @@ type written struct {
 // NewServiceWriter returns a writer that compares with the objects of facts.
 func NewServiceWriter(client corev1client.ServicesGetter, facts *Facts, events *Events, wrote Wrote) *ServiceWriter {
 	lanes := &lanes{}
-	queue := workqueue.NewTypedDelayingQueueWithConfig(workqueue.TypedDelayingQueueConfig[world.Key]{
-		Queue: workqueue.NewTypedWithConfig(workqueue.TypedQueueConfig[world.Key]{Queue: lanes}),
+	queue := workqueue.NewTypedDelayingQueueWithConfig(workqueue.TypedDelayingQueueConfig[job]{
+		Queue: workqueue.NewTypedWithConfig(workqueue.TypedQueueConfig[job]{Queue: lanes}),
 	})
-	limiter := workqueue.NewTypedItemExponentialFailureRateLimiter[world.Key](20*time.Millisecond, time.Minute)
+	limiter := workqueue.NewTypedItemExponentialFailureRateLimiter[job](20*time.Millisecond, time.Minute)
 	return &ServiceWriter{
 		client: client,
 		read:   facts.Service,
@@ -71,9 +74,10 @@ func NewServiceWriter(client corev1client.ServicesGetter, facts *Facts, events *
 		wrote:  wrote,
 		lanes:  lanes,
 		queue: workqueue.NewTypedRateLimitingQueueWithConfig(limiter,
-			workqueue.TypedRateLimitingQueueConfig[world.Key]{DelayingQueue: queue}),
+			workqueue.TypedRateLimitingQueueConfig[job]{DelayingQueue: queue}),
 		want: map[world.Key]*ServiceStatus{},
 		mine: map[world.Key]written{},
+		busy: map[world.Key]*job{},
 	}
 }
 
@@ -86,20 +90,22 @@ func (w *ServiceWriter) Set(want map[world.Key]*ServiceStatus) {
 	w.mu.Unlock()
 	for key, s := range want {
 		if old := before[key]; old == nil || !old.equal(s) {
-			w.add(key, s, old)
+			j := w.job(key, s)
+			if lostGateway(old, s) {
+				w.queue.AddAfter(j, settlePause)
+			} else {
+				w.queue.Add(j)
+			}
 		}
 	}
 }
 
-func (w *ServiceWriter) add(key world.Key, s, before *ServiceStatus) {
-	if have := w.read(key); have != nil {
-		w.lanes.rank(key, !slices.Equal(convert.Assigned(have), s.Addrs))
-	}
-	if lostGateway(before, s) {
-		w.queue.AddAfter(key, settlePause)
-		return
-	}
-	w.queue.Add(key)
+// job is what there is to do for a status.
+func (w *ServiceWriter) job(key world.Key, s *ServiceStatus) job {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	have := w.newest(key)
+	return job{key: key, address: have != nil && !slices.Equal(convert.Assigned(have), s.Addrs)}
 }
 
 // lostGateway tells whether all that changed is that nobody answers any more.
@@ -123,7 +129,7 @@ func (w *ServiceWriter) Changed(key world.Key) {
 	s := w.want[key]
 	w.mu.Unlock()
 	if s != nil {
-		w.queue.Add(key)
+		w.queue.Add(w.job(key, s))
 	}
 }
 
@@ -135,19 +141,46 @@ func (w *ServiceWriter) Run(ctx context.Context) {
 	for range writers {
 		running.Go(func() {
 			for {
-				key, down := w.queue.Get()
+				j, down := w.queue.Get()
 				if down {
 					return
 				}
-				w.write(ctx, key)
-				w.queue.Done(key)
+				if w.begin(j) {
+					w.write(ctx, j)
+					w.end(j)
+				}
+				w.lanes.done(j)
+				w.queue.Done(j)
 			}
 		})
 	}
 	running.Wait()
 }
 
-func (w *ServiceWriter) write(ctx context.Context, key world.Key) {
+// begin makes a status a writer's own; false if another has it, who takes the job over.
+func (w *ServiceWriter) begin(j job) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if _, busy := w.busy[j.key]; busy {
+		w.busy[j.key] = &j
+		return false
+	}
+	w.busy[j.key] = nil
+	return true
+}
+
+func (w *ServiceWriter) end(j job) {
+	w.mu.Lock()
+	next := w.busy[j.key]
+	delete(w.busy, j.key)
+	w.mu.Unlock()
+	if next != nil {
+		w.queue.Add(*next)
+	}
+}
+
+func (w *ServiceWriter) write(ctx context.Context, j job) {
+	key := j.key
 	w.mu.Lock()
 	want := w.want[key]
 	have := w.newest(key)
@@ -160,7 +193,7 @@ func (w *ServiceWriter) write(ctx context.Context, key world.Key) {
 	}
 	next, changed := want.merged(have, time.Now())
 	if !changed {
-		w.queue.Forget(key)
+		w.queue.Forget(j)
 		return
 	}
 	got, err := w.client.Services(key.Namespace).UpdateStatus(ctx, next, metav1.UpdateOptions{})
@@ -173,23 +206,23 @@ func (w *ServiceWriter) write(ctx context.Context, key world.Key) {
 		w.mu.Lock()
 		w.mine[key] = written{over: have.ResourceVersion, object: got}
 		w.mu.Unlock()
-		w.queue.Forget(key)
+		w.queue.Forget(j)
 		w.events.service(have, got)
 	case errors.IsNotFound(err):
-		w.queue.Forget(key)
+		w.queue.Forget(j)
 	case errors.IsConflict(err):
 		w.mu.Lock()
 		delete(w.mine, key)
 		w.mu.Unlock()
 		if now := w.read(key); now != nil && now.ResourceVersion != have.ResourceVersion {
-			w.queue.Add(key)
+			w.queue.Add(j)
 		} else {
 			// Changed comes with the newer object; the pause is for the case that it never does.
-			w.queue.AddAfter(key, conflictPause)
+			w.queue.AddAfter(j, conflictPause)
 		}
 	default:
 		klog.ErrorS(err, "Write the status of a Service", "service", key.String())
-		w.queue.AddRateLimited(key)
+		w.queue.AddRateLimited(j)
 	}
 }
 
@@ -206,6 +239,3 @@ func (w *ServiceWriter) newest(key world.Key) *corev1.Service {
 	delete(w.mine, key)
 	return have
 }
-
-// Pending is the number of Services whose status waits to be compared or written.
-func (w *ServiceWriter) Pending() int { return w.queue.Len() }

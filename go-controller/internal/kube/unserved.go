@@ -64,7 +64,7 @@ func unserve[T object, L runtime.Object](u *Unserved, kind string, api client[T,
 		defer mu.Unlock()
 		o, ok := objects[name]
 		return o, ok
-	}, wrote)
+	}, wrote, nil)
 	merge := func(have T, now time.Time) (T, bool) {
 		next := clone(have)
 		return next, verdict.set(conditions(next), have.GetGeneration(), now)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/plan"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
 )
 
 // Layout says which shards there are and who may carry them.
@@ -28,6 +29,9 @@ type Domain struct {
 	Shards []Shard
 	// LeftOut are the domain's nodes that shall carry nothing, by name.
 	LeftOut []LeftOut
+	// Pools are those of its spec that it carries, sorted: they exist, and no older
+	// domain has them.
+	Pools []string
 	// Problems are what is wrong between this domain and the rest of the world, beyond
 	// the problems that its spec has by itself: no gateway, or pools that it does not get.
 	Problems []string
@@ -55,10 +59,6 @@ type LeftOut struct {
 // constant: with a number that followed the nodes, a new node would move addresses, and
 // clients that know an address by its former MAC would lose it for a while.
 const defaultShards = 8
-
-// minSafeGateways is the size of an HA chassis group from which a sole survivor takes
-// over: of two, the one left does so only while it still hears another chassis.
-const minSafeGateways = 3
 
 // Lay lays out the shards of all domains.
 func Lay(w *world.Snapshot) *Layout {
@@ -93,6 +93,7 @@ func (l *Layout) claim(d *Domain, exists map[string]bool) {
 			d.Problems = append(d.Problems, fmt.Sprintf("pool %q does not exist", pool))
 		case older == nil:
 			l.byPool[pool] = d
+			d.Pools = append(d.Pools, pool)
 		case older != d:
 			d.Problems = append(d.Problems, fmt.Sprintf("pool %q belongs to L2Domain %q, the older one", pool, older.Spec.Name))
 		}
@@ -176,9 +177,10 @@ func (d *Domain) remark(members []*world.Node) {
 	if d.Spec.MaxGateways > 0 {
 		n = min(n, d.Spec.MaxGateways)
 	}
-	if n < minSafeGateways {
+	if n < v1alpha1.MinGatewaysForFailover {
 		d.Remarks = append(d.Remarks, fmt.Sprintf(
-			"fewer than %d gateways: a shard has %d, and the last one left takes over only while it hears another chassis", minSafeGateways, n))
+			"fewer than %d gateways: a shard has %d, and the last one left takes over only while it hears another chassis",
+			v1alpha1.MinGatewaysForFailover, n))
 	}
 	if !slices.ContainsFunc(members, func(n *world.Node) bool { return n.Draining == "" }) {
 		d.Remarks = append(d.Remarks, "all gateways are draining, and carry on for want of others")

@@ -151,8 +151,10 @@ type Service struct {
 	Families     []Family
 	FamilyPolicy FamilyPolicy
 	// Requested are the addresses asked for, RequestedPool the pool; empty for any.
-	Requested     []netip.Addr
-	RequestedPool string
+	// RequestedBy and PoolRequestedBy are the field or annotation that asks.
+	Requested                    []netip.Addr
+	RequestedPool                string
+	RequestedBy, PoolRequestedBy string
 	// Assigned are the addresses in status.loadBalancer.ingress.
 	Assigned []netip.Addr
 	Ports    []Port

@@ -58,7 +58,9 @@ type Controller struct {
 
 	mu         sync.Mutex
 	programmed map[world.Key]loop.Result
-	ground     error
+	// laid: the shards were configured, or could not be for the reason in ground.
+	laid   bool
+	ground error
 }
 
 // New returns a Controller that does nothing before Run. The error names the option.
@@ -90,8 +92,8 @@ func New(o Options) (*Controller, error) {
 			Expected: func(k world.Key, addrs []netip.Addr) bool { return c.services.Expected(k, addrs) },
 		})
 	c.services = kube.NewServiceWriter(o.Kube.CoreV1(), c.facts, c.events, m.wrote)
-	c.pools = kube.NewObjectWriter("IPAddressPool", clients.Pools, c.facts.Pool, m.wrote)
-	c.domains = kube.NewObjectWriter("L2Domain", clients.Domains, c.facts.Domain, m.wrote)
+	c.pools = kube.NewObjectWriter("IPAddressPool", clients.Pools, c.facts.Pool, m.wrote, nil)
+	c.domains = kube.NewObjectWriter("L2Domain", clients.Domains, c.facts.Domain, m.wrote, c.events.Domain)
 	c.unserved = kube.NewUnserved(clients, m.wrote)
 	c.watch = kube.NewWatch(o.Kube, clients, c.facts, c.unserved)
 	if o.NB.Address == "" {
@@ -231,7 +233,7 @@ func (c *Controller) reportGround(err error) {
 	if err != nil && (c.ground == nil || c.ground.Error() != err.Error()) {
 		klog.ErrorS(err, "Configure OVN; it is tried again")
 	}
-	c.ground = err
+	c.laid, c.ground = true, err
 	c.mu.Unlock()
 	c.signal()
 }
@@ -284,6 +286,7 @@ func (c *Controller) knowledge() knowledge {
 		absent:     c.dataplane == nil,
 		synced:     c.synced(),
 		programmed: maps.Clone(c.programmed),
+		laid:       c.laid,
 		ground:     c.ground,
 	}
 }

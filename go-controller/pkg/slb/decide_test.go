@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"go4.org/netipx"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube"
@@ -165,5 +166,74 @@ func TestAnnouncedStandsWhileBackendsChange(t *testing.T) {
 	k := knowledge{synced: true, programmed: map[world.Key]loop.Result{web: {Key: web, Plan: before}}}
 	if got := newVerdicts(d, k).services()[web].Announced; got == nil || got.Status != metav1.ConditionTrue {
 		t.Errorf("got %+v, want True", got)
+	}
+}
+
+func TestDomainTellsWhatItLacks(t *testing.T) {
+	for name, test := range map[string]struct {
+		change          func(*world.Snapshot, *knowledge)
+		accepted, ready string // reason and part of the message; "-" for no condition
+	}{
+		"nothing": {func(*world.Snapshot, *knowledge) {}, "Accepted: ", "Ready: 1 shards have gateways"},
+		"a pool": {func(w *world.Snapshot, _ *knowledge) { w.Domains[0].Pools = []string{"gone", "lan"} },
+			`PartlyUsable: pool "gone" does not exist`, "Ready: "},
+		"all pools": {func(w *world.Snapshot, _ *knowledge) { w.Domains[0].Pools = []string{"gone"} },
+			`PartlyUsable: pool "gone" does not exist`, `NoPools: the L2Domain gets no pool; pool "gone" does not exist`},
+		"its pool, which an older one has": {func(w *world.Snapshot, _ *knowledge) {
+			older := *w.Domains[0]
+			older.Name = "a"
+			w.Domains = append(w.Domains, &older)
+		}, `PartlyUsable: pool "lan" belongs to L2Domain "a"`, "NoPools: "},
+		"a third gateway": {func(w *world.Snapshot, _ *knowledge) { w.Nodes = w.Nodes[:2] }, "Accepted: ",
+			"TooFewGateways: 1 shards have gateways; fewer than 3 gateways"},
+		"gateways": {func(w *world.Snapshot, _ *knowledge) { w.Nodes = nil }, "PartlyUsable: none of the 3 nodes", "NoGateway: none of the 3 nodes"},
+		"sense": {func(w *world.Snapshot, _ *knowledge) { w.Domains[0].Problems = []string{"spec.vlan: spoilt"} },
+			"Invalid: spec.vlan: spoilt", "Invalid: "},
+		"ground":       {func(_ *world.Snapshot, k *knowledge) { k.ground = errors.New("no such table") }, "Accepted: ", "DataplaneError: no such table"},
+		"news of OVN":  {func(_ *world.Snapshot, k *knowledge) { k.laid = false }, "Accepted: ", "-"},
+		"OVN, by will": {func(_ *world.Snapshot, k *knowledge) { k.laid, k.absent = false, true }, "Accepted: ", "Ready: "},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := small(5)
+			k := knowledge{synced: true, laid: true}
+			test.change(w, &k)
+			var m memory
+			got, _ := newVerdicts(m.decide(w), k).domains()["lan"](&v1alpha1.L2Domain{}, time.Now())
+			for kind, want := range map[string]string{v1alpha1.ConditionAccepted: test.accepted, v1alpha1.ConditionReady: test.ready} {
+				said := "-"
+				if c := meta.FindStatusCondition(got.Status.Conditions, kind); c != nil {
+					said = c.Reason + ": " + c.Message
+				}
+				if !strings.HasPrefix(said, want) {
+					t.Errorf("%s says %q, want %q", kind, said, want)
+				}
+			}
+		})
+	}
+}
+
+// Which nodes are left out depends on who carries the shards: until OVN has told, a
+// restarted controller does not touch what its predecessor wrote.
+func TestDomainStandsUntilOVNHasTold(t *testing.T) {
+	w := small(5, service(web, 1))
+	w.Domains[0].MaxGateways = 1
+	shard := world.ShardID{Domain: "lan"}
+	for _, chassis := range []string{"chassis-1", "chassis-2", "chassis-3"} {
+		w.Carriers = map[world.ShardID]world.Carrier{shard: {Active: chassis, Order: []string{chassis}}}
+		var m memory
+		before, _ := newVerdicts(m.decide(w), knowledge{synced: true, laid: true}).domains()["lan"](&v1alpha1.L2Domain{}, time.Now())
+		if n := len(before.Status.LeftOutNodes); n != 2 {
+			t.Fatalf("%d nodes are left out, want 2", n)
+		}
+		w.Carriers = nil
+		for _, k := range []knowledge{{}, {synced: true}} {
+			if k.synced {
+				w.Carriers = map[world.ShardID]world.Carrier{shard: {Active: chassis, Order: []string{chassis}}}
+			}
+			var fresh memory
+			if after, changed := newVerdicts(fresh.decide(w), k).domains()["lan"](before, time.Now()); changed {
+				t.Errorf("carried by %s, a restarted controller that knows %+v writes %+v over %+v", chassis, k, after.Status, before.Status)
+			}
+		}
 	}
 }

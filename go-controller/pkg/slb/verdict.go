@@ -29,7 +29,9 @@ type knowledge struct {
 	absent, synced bool
 	// programmed is what became of each Service's newest plan.
 	programmed map[world.Key]loop.Result
-	// ground is what keeps the shards from being configured, nil for nothing.
+	// laid: it has been tried to configure the shards; ground is what keeps them from
+	// being so, nil for nothing.
+	laid   bool
 	ground error
 }
 
@@ -164,10 +166,11 @@ func (v *verdicts) domains() map[string]kube.Merge[*v1alpha1.L2Domain] {
 	}
 	out := make(map[string]kube.Merge[*v1alpha1.L2Domain], len(v.layout.Domains))
 	for _, d := range v.layout.Domains {
-		out[d.Spec.Name] = kube.DomainStatus(v.domain(d, addresses), kube.Verdicts{
-			v1alpha1.ConditionAccepted: kube.Accepted(d.Spec.Problems, nil),
-			v1alpha1.ConditionReady:    v.domainReady(d),
-		}, v.synced)
+		verdicts := kube.Verdicts{v1alpha1.ConditionAccepted: kube.Accepted(d.Spec.Problems, d.Problems)}
+		if ready := v.domainReady(d); ready != nil {
+			verdicts[v1alpha1.ConditionReady] = *ready
+		}
+		out[d.Spec.Name] = kube.DomainStatus(v.domain(d, addresses), verdicts, v.synced)
 	}
 	return out
 }
@@ -198,29 +201,29 @@ func (v *verdicts) domain(d *place.Domain, addresses map[world.ShardID]int32) v1
 	return status
 }
 
-func (v *verdicts) domainReady(d *place.Domain) kube.Verdict {
+// domainReady tells whether a domain can carry addresses; nil while the dataplane has not told.
+func (v *verdicts) domainReady(d *place.Domain) *kube.Verdict {
+	not := func(reason, message string) *kube.Verdict {
+		return &kube.Verdict{Status: metav1.ConditionFalse, Reason: reason, Message: message}
+	}
 	switch {
-	case len(d.Shards) == 0:
-		return kube.Verdict{Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonNoGateway, Message: strings.Join(d.Problems, "; ")}
 	case len(d.Spec.Problems) > 0:
-		return kube.Verdict{Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonInvalid,
-			Message: "the L2Domain carries nothing; see " + v1alpha1.ConditionAccepted}
-	case len(d.Spec.Pools) == 0:
-		return kube.Verdict{Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonNoPools, Message: "the L2Domain takes no existing pool"}
+		return not(v1alpha1.ReasonInvalid, "the L2Domain carries nothing; see "+v1alpha1.ConditionAccepted)
+	case len(d.Shards) == 0:
+		return not(v1alpha1.ReasonNoGateway, strings.Join(d.Problems, "; "))
+	case len(d.Pools) == 0:
+		return not(v1alpha1.ReasonNoPools, strings.Join(append([]string{"the L2Domain gets no pool"}, d.Problems...), "; "))
 	case v.ground != nil:
-		return kube.Verdict{Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonDataplaneError,
-			Message: fmt.Sprintf("%v; it is tried again", v.ground)}
+		return not(v1alpha1.ReasonDataplaneError, fmt.Sprintf("%v; it is tried again", v.ground))
+	case !v.absent && !v.laid:
+		return nil
 	}
-	remarks := append(slices.Clone(d.Problems), d.Remarks...)
-	if len(remarks) == 0 {
-		return kube.Verdict{Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonReady,
-			Message: fmt.Sprintf("%d shards have gateways", len(d.Shards))}
-	}
-	reason := v1alpha1.ReasonReady
+	ready := kube.Verdict{Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonReady,
+		Message: strings.Join(append([]string{fmt.Sprintf("%d shards have gateways", len(d.Shards))}, d.Remarks...), "; ")}
 	if len(d.Shards[0].Gateways) < v1alpha1.MinGatewaysForFailover {
-		reason = v1alpha1.ReasonTooFewGateways
+		ready.Reason = v1alpha1.ReasonTooFewGateways
 	}
-	return kube.Verdict{Status: metav1.ConditionTrue, Reason: reason, Message: strings.Join(remarks, "; ")}
+	return &ready
 }
 
 func joined[T fmt.Stringer](list []T) string {

@@ -16,15 +16,17 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
 )
 
-// What the CRD's defaults say, for objects that did not pass through them.
+// What the CRD's defaults say, for objects that did not pass through them. Without a
+// number of shards package place has its own.
 const (
 	defaultMaxGateways = 5
-	defaultShards      = 3
 	defaultDetect      = 200 * time.Millisecond
 	defaultMultiplier  = 3
 )
 
-// Domain reads an L2Domain and resolves its selectors. Names are sorted.
+// Domain reads an L2Domain and resolves its selectors. Names are sorted; those of pools
+// that do not exist are kept, for package place to tell. Subnets that can't be read are
+// problems of the domain.
 func Domain(d *v1alpha1.L2Domain, pools []*v1alpha1.IPAddressPool, nodes []*corev1.Node) *world.Domain {
 	spec := &d.Spec
 	out := &world.Domain{
@@ -33,7 +35,7 @@ func Domain(d *v1alpha1.L2Domain, pools []*v1alpha1.IPAddressPool, nodes []*core
 		PhysicalNetwork:  spec.PhysicalNetwork,
 		VLAN:             int(spec.VLAN),
 		MaxGateways:      int(cmp.Or(spec.Gateways.Max, defaultMaxGateways)),
-		Shards:           int(cmp.Or(spec.Gateways.Shards, defaultShards)),
+		Shards:           int(spec.Gateways.Shards),
 		Detect:           defaultDetect,
 		DetectMultiplier: int(cmp.Or(spec.Failover.Multiplier, defaultMultiplier)),
 		Preempt:          spec.Failover.Preempt,
@@ -54,10 +56,11 @@ func Domain(d *v1alpha1.L2Domain, pools []*v1alpha1.IPAddressPool, nodes []*core
 		out.Subnets = append(out.Subnets, world.Subnet{Prefix: prefix.Masked(), Gateway: gateway})
 	}
 
+	out.Pools = slices.Clone(spec.IPAddressPools)
 	poolSelector := selector(spec.IPAddressPoolSelectors)
 	everyPool := len(spec.IPAddressPools) == 0 && len(spec.IPAddressPoolSelectors) == 0
 	for _, p := range pools {
-		if everyPool || slices.Contains(spec.IPAddressPools, p.Name) || poolSelector(p.Labels) {
+		if everyPool || poolSelector(p.Labels) {
 			out.Pools = append(out.Pools, p.Name)
 		}
 	}
@@ -68,6 +71,7 @@ func Domain(d *v1alpha1.L2Domain, pools []*v1alpha1.IPAddressPool, nodes []*core
 		}
 	}
 	slices.Sort(out.Pools)
+	out.Pools = slices.Compact(out.Pools)
 	slices.Sort(out.Nodes)
 	return out
 }

@@ -160,12 +160,12 @@ func (r *serviceReader) annotation(ours string, metallb ...string) (setting, boo
 func (r *serviceReader) readRequests() {
 	if pool, ok := r.annotation(v1alpha1.AnnotationAddressPool,
 		v1alpha1.AnnotationMetalLBAddressPool, v1alpha1.AnnotationMetalLBLegacyAddressPool); ok {
-		r.out.RequestedPool = pool.value
+		r.out.RequestedPool, r.out.PoolRequestedBy = pool.value, pool.field
 	}
 	request, annotated := r.annotation(v1alpha1.AnnotationLoadBalancerIPs,
 		v1alpha1.AnnotationMetalLBLoadBalancerIPs, v1alpha1.AnnotationMetalLBLegacyLoadBalancerIPs)
 	if annotated {
-		r.out.Requested = r.requested(request)
+		r.out.Requested, r.out.RequestedBy = r.requested(request), request.field
 	}
 	field := setting{"spec.loadBalancerIP", r.service.Spec.LoadBalancerIP}
 	if field.value == "" {
@@ -174,7 +174,7 @@ func (r *serviceReader) readRequests() {
 	addrs := r.requested(field)
 	switch {
 	case !annotated:
-		r.out.Requested = addrs
+		r.out.Requested, r.out.RequestedBy = addrs, field.field
 	case addrs != nil && r.out.Requested != nil && !sameAddrs(addrs, r.out.Requested):
 		r.problem("%s: %q asks for other addresses than %s: %q; keep one of them",
 			field.field, field.value, request.field, request.value)

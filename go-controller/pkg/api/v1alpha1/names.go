@@ -43,12 +43,12 @@ const (
 	ConditionAnnounced = "slb.k8s.ovn.org/Announced"
 )
 
-// Reasons of ConditionAllocated.
+// Reasons of ConditionAllocated. With True, those marked False say why the Service does
+// not get the addresses that it asks for instead of the ones it has.
 const (
 	// ReasonAllocated (True): every family asked for has its address.
 	ReasonAllocated = "Allocated"
-	// ReasonPartlyAllocated (True): ipFamilyPolicy PreferDualStack has one family,
-	// no pool has the other.
+	// ReasonPartlyAllocated (True): one family has no address yet.
 	ReasonPartlyAllocated = "PartlyAllocated"
 	// ReasonNoPool (False): no pool may serve the Service without being asked for.
 	ReasonNoPool = "NoPool"
@@ -58,22 +58,28 @@ const (
 	ReasonPoolInvalid = "PoolInvalid"
 	// ReasonPoolDisabled (False): the pool asked for gives nothing new.
 	ReasonPoolDisabled = "PoolDisabled"
-	// ReasonPoolExhausted (False): the pools that may serve the Service are full.
+	// ReasonPoolExhausted (False): every address of a family is in use in the pools
+	// that may serve the Service.
 	ReasonPoolExhausted = "PoolExhausted"
-	// ReasonFamilyUnavailable (False): no pool that may serve the Service has
-	// addresses of a required family.
+	// ReasonFamilyUnavailable (False): the pools that may serve the Service have no
+	// address of a family at all.
 	ReasonFamilyUnavailable = "FamilyUnavailable"
-	// ReasonAddressInUse (False): the address asked for is another Service's.
+	// ReasonAddressInUse (False): the address asked for is another Service's. With
+	// True: so is the one that stood in the status, and this Service got another.
 	ReasonAddressInUse = "AddressInUse"
-	// ReasonAddressExcluded (False): the address asked for is one that is never given.
+	// ReasonAddressExcluded (False): the address asked for is one that is never given:
+	// its pool leaves it out (exclude, avoidBuggyIPs), or it is a node's, a next hop, the
+	// first or the broadcast address of a subnet, or in a pod or Service network.
 	ReasonAddressExcluded = "AddressExcluded"
-	// ReasonAddressNotInPool (False): no pool has the address asked for.
+	// ReasonAddressNotInPool (False): no pool has the address asked for, or not the one
+	// that is asked for too.
 	ReasonAddressNotInPool = "AddressNotInPool"
 	// ReasonInvalidRequest (False): what the Service asks for cannot be understood
-	// or contradicts itself.
+	// or contradicts itself; it gets nothing new until that is mended.
 	ReasonInvalidRequest = "InvalidRequest"
-	// ReasonAddressLeftPool (True): the address is kept although no pool has it any
-	// more; it goes when the Service is recreated.
+	// ReasonAddressLeftPool (True): the address is kept although its pool would not
+	// give it any more: the pool lost it, excludes it, is disabled, invalid or gone. It
+	// goes when the Service is recreated.
 	ReasonAddressLeftPool = "AddressLeftPool"
 )
 
@@ -83,11 +89,13 @@ const (
 	ReasonAnnounced = "Announced"
 	// ReasonNotAllocated (False): there is no address to announce.
 	ReasonNotAllocated = "NotAllocated"
-	// ReasonNoDomain (False): no L2Domain and no BGPAdvertisement takes the pool.
+	// ReasonNoDomain (False): no L2Domain and no BGPAdvertisement takes the pool (or,
+	// for an address that is in no pool, has a subnet with it).
 	ReasonNoDomain = "NoDomain"
 	// ReasonDomainNotReady (False): the L2Domain is not accepted.
 	ReasonDomainNotReady = "DomainNotReady"
-	// ReasonAddressOutsideSubnets (False): no subnet of the L2Domain has the address.
+	// ReasonAddressOutsideSubnets (False): no subnet of the L2Domain has the address, so
+	// that neighbours on the segment would never ask for it.
 	ReasonAddressOutsideSubnets = "AddressOutsideSubnets"
 	// ReasonNoGateway (False): no node may be a gateway of the L2Domain.
 	ReasonNoGateway = "NoGateway"
@@ -95,8 +103,8 @@ const (
 	ReasonNoActiveGateway = "NoActiveGateway"
 	// ReasonNoEndpoints (False): no endpoint of the Service is ready.
 	ReasonNoEndpoints = "NoEndpoints"
-	// ReasonBackendConflict (False): a backend's address and port are already
-	// served by another shard.
+	// ReasonBackendConflict (False): a backend of the Service is behind an older VIP in
+	// another L2Domain; the replies of a backend have one way out only.
 	ReasonBackendConflict = "BackendConflict"
 	// ReasonUnsupported (False): the Service asks for something that the dataplane
 	// in use cannot give; the message names the field.
@@ -128,13 +136,13 @@ const (
 	ReasonDisabled = "Disabled"
 	// ReasonExhausted (Ready=False): every address of the pool is given.
 	ReasonExhausted = "Exhausted"
-	// ReasonNoPools (Ready=False): the object takes no existing pool.
+	// ReasonNoPools (Ready=False): the object gets no pool: none exists, or older ones
+	// have them.
 	ReasonNoPools = "NoPools"
 	// ReasonTooFewGateways (Ready=True): it works, but with fewer than
 	// MinGatewaysForFailover gateways the loss of one may not be survived.
 	ReasonTooFewGateways = "TooFewGateways"
-	// ReasonPartlyUsable (Accepted=True): it works, except for the fields that the
-	// message names.
+	// ReasonPartlyUsable (Accepted=True): it works, except for what the message names.
 	ReasonPartlyUsable = "PartlyUsable"
 	// ReasonFeatureUnavailable (Accepted=False): this release does not serve the kind.
 	ReasonFeatureUnavailable = "FeatureUnavailable"
@@ -142,15 +150,16 @@ const (
 
 // Reasons why a node is no gateway of an L2Domain, in its status.leftOutNodes.
 const (
-	// LeftOutNoChassis: the node has no OVN chassis yet.
+	// LeftOutNoChassis: the node is not known to OVN, or not yet.
 	LeftOutNoChassis = "NoChassis"
-	// LeftOutDraining: a planned outage of the node was announced.
+	// LeftOutDraining: a planned outage of the node was announced. It stays the last
+	// gateway of its shards, and carries them if all others fail.
 	LeftOutDraining = "Draining"
-	// LeftOutEnough: gateways.max others serve already.
+	// LeftOutEnough: every shard has gateways.max gateways without this node.
 	LeftOutEnough = "EnoughGateways"
 )
 
-// Reasons of the Events written to Services. One is written a transition.
+// Reasons of Events, one a transition; on Services unless said otherwise.
 const (
 	// EventIPAllocated: the Service got an address.
 	EventIPAllocated = "IPAllocated"
@@ -162,6 +171,7 @@ const (
 	EventAnnounced = "Announced"
 	// EventAnnouncementFailed: the Service's addresses stopped being reachable.
 	EventAnnouncementFailed = "AnnouncementFailed"
-	// EventGatewayChanged: another node answers for the Service's addresses.
+	// EventGatewayChanged, on an L2Domain: another node answers for the addresses of a
+	// shard. The message names the shards, the old and the new gateway.
 	EventGatewayChanged = "GatewayChanged"
 )

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kube
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"net/netip"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
+
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube/convert"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
+)
+
+// slow is an API server that takes a second for each status write.
+type slow struct {
+	corev1client.ServiceInterface
+	start time.Time
+
+	mu         sync.Mutex
+	busy, most int                      // writes under way
+	done       map[string]time.Duration // of each Service, when its newest write was
+	writes     int
+}
+
+func (s *slow) Services(string) corev1client.ServiceInterface { return s }
+
+func (s *slow) UpdateStatus(_ context.Context, o *corev1.Service, _ metav1.UpdateOptions) (*corev1.Service, error) {
+	s.mu.Lock()
+	s.busy++
+	s.most = max(s.most, s.busy)
+	s.mu.Unlock()
+	<-time.After(time.Second)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.busy--
+	s.writes++
+	s.done[o.Name] = time.Since(s.start)
+	out := o.DeepCopy()
+	out.ResourceVersion = fmt.Sprint(s.writes)
+	return out, nil
+}
+
+// A gateway that carried a thousand Services died: their conditions are written by a few
+// writers, and whoever needs an address meanwhile has it at once.
+func TestAddressesDoNotWaitForAFailoverToBeTold(t *testing.T) {
+	const services = 1000
+	synctest.Test(t, func(t *testing.T) {
+		server := &slow{start: time.Now(), done: map[string]time.Duration{}}
+		facts := NewFacts(convert.Options{DefaultClass: true}, Hooks{
+			Wake: func() {}, Changed: func(world.Key) {},
+			Expected: func(world.Key, []netip.Addr) bool { return false },
+		})
+		moved := Verdict{metav1.ConditionTrue, v1alpha1.ReasonAnnounced, "on gateway n2"}
+		want := map[world.Key]*ServiceStatus{}
+		for i := range services {
+			name := fmt.Sprintf("web-%d", i)
+			before := status(fmt.Sprintf("10.0.%d.%d", i/250, i%250))
+			object := serviceOf(corev1.ServiceTypeLoadBalancer)
+			object.Name = name
+			facts.setService(nil, write(t, before, object, early))
+			after := *before
+			after.UID, after.Announced = "1", &moved
+			want[world.Key{Namespace: "shop", Name: name}] = &after
+		}
+		w := NewServiceWriter(server, facts, nil, func(string, error) {})
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan struct{})
+		go func() { defer close(ended); w.Run(ctx) }()
+
+		w.Set(want)
+		<-time.After(9500 * time.Millisecond)
+		// One Service is new, and one of those that wait to tell of the failover moves.
+		want = maps.Clone(want)
+		fresh := serviceOf(corev1.ServiceTypeLoadBalancer)
+		fresh.Name = "fresh"
+		facts.setService(nil, fresh)
+		for name, addr := range map[string]string{"fresh": "10.1.0.1", "web-999": "10.1.0.2", "web-998": "10.1.0.3"} {
+			s := status(addr)
+			s.UID, s.Announced = "1", &moved
+			want[world.Key{Namespace: "shop", Name: name}] = s
+		}
+		w.Set(want)
+		<-time.After(1001 * time.Millisecond)
+		synctest.Wait()
+		server.mu.Lock()
+		for _, name := range []string{"fresh", "web-999", "web-998"} {
+			if at := server.done[name]; at != 10500*time.Millisecond {
+				t.Errorf("%s has its address after %v, want 10.5s: a second after it was given", name, at)
+			}
+		}
+		if told := len(server.done) - 3; told < 30 || told > 40 {
+			t.Errorf("%d Services were told of the failover after 10.5 s, want about 40", told)
+		}
+		if server.most > slowWriters+3 {
+			t.Errorf("%d writes at a time, want %d of conditions and 3 of addresses", server.most, slowWriters)
+		}
+		server.mu.Unlock()
+
+		<-time.After(5 * time.Minute)
+		synctest.Wait()
+		if len(server.done) != services+1 || server.writes > services+3 {
+			t.Errorf("%d Services were told, with %d writes; want %d, each once", len(server.done), server.writes, services+1)
+		}
+		cancel()
+		<-ended
+	})
+}

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package controller
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/slb"
+	"github.com/ovnkube-slb/ovnkube-slb/test/lab/proc"
+)
+
+// ovn is a pair of databases of a test's own, with ovn-northd between them.
+type ovn struct {
+	dir string
+}
+
+func (o *ovn) endpoint(name string) slb.Endpoint {
+	return slb.Endpoint{Address: "unix:" + filepath.Join(o.dir, name+".sock")}
+}
+
+func databases(t *testing.T) *ovn {
+	t.Helper()
+	dir := t.TempDir()
+	o := &ovn{dir: dir}
+	t.Cleanup(func() {
+		if err := proc.KillRecorded(dir); err != nil {
+			t.Error(err)
+		}
+	})
+	for _, name := range []string{"nb", "sb"} {
+		o.serve(t, name)
+	}
+	start(t, proc.Spec{Name: "northd", Dir: dir, Args: []string{
+		"ovn-northd", "--ovnnb-db=" + o.endpoint("nb").Address, "--ovnsb-db=" + o.endpoint("sb").Address,
+		"--unixctl=" + filepath.Join(dir, "northd.ctl"), "-vsyslog:off",
+	}})
+	// What OVN-Kubernetes has of the join network.
+	o.nbctl(t, "lr-add", "ovn_cluster_router", "--", "ls-add", "join",
+		"--", "lrp-add", "ovn_cluster_router", "rtoj-ovn_cluster_router", "0a:58:64:40:00:01", "100.64.0.1/16", "fd98::1/64",
+		"--", "lsp-add", "join", "jtor-ovn_cluster_router", "--", "lsp-set-type", "jtor-ovn_cluster_router", "router",
+		"--", "lsp-set-addresses", "jtor-ovn_cluster_router", "router",
+		"--", "lsp-set-options", "jtor-ovn_cluster_router", "router-port=rtoj-ovn_cluster_router")
+	for i := 1; i <= 3; i++ {
+		o.sbctl(t, "chassis-add", fmt.Sprintf("chassis-%d", i), "geneve", fmt.Sprintf("192.0.2.%d", i))
+	}
+	return o
+}
+
+// serve creates the database if it is not there, and serves it.
+func (o *ovn) serve(t *testing.T, name string) {
+	t.Helper()
+	file, socket := filepath.Join(o.dir, name+".db"), filepath.Join(o.dir, name+".sock")
+	if _, err := os.Stat(file); os.IsNotExist(err) {
+		run(t, "ovsdb-tool", "create", file, "/usr/share/ovn/ovn-"+name+".ovsschema")
+	}
+	start(t, proc.Spec{Name: name, Dir: o.dir,
+		Args: []string{"ovsdb-server", file, "--remote=punix:" + socket, "--unixctl=" + socket + ".ctl", "-vsyslog:off"},
+		Ready: func(ctx context.Context) error {
+			conn, err := (&net.Dialer{}).DialContext(ctx, "unix", socket)
+			if err != nil {
+				return err
+			}
+			return conn.Close()
+		},
+	})
+}
+
+func (o *ovn) nbctl(t *testing.T, args ...string) string {
+	t.Helper()
+	return run(t, "ovn-nbctl", append([]string{"--db=" + o.endpoint("nb").Address, "--timeout=10"}, args...)...)
+}
+
+func (o *ovn) sbctl(t *testing.T, args ...string) string {
+	t.Helper()
+	return run(t, "ovn-sbctl", append([]string{"--db=" + o.endpoint("sb").Address, "--timeout=10"}, args...)...)
+}
+
+// transactions counts what was ever written to the northbound database: the records of its file.
+func (o *ovn) transactions(t *testing.T) int {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join(o.dir, "nb.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return bytes.Count(data, []byte("\nOVSDB JSON "))
+}
+
+// gatewayPorts are the ports of our routers that chassis claim.
+func (o *ovn) gatewayPorts(t *testing.T) []string {
+	t.Helper()
+	return strings.Fields(o.sbctl(t, "--bare", "--columns=logical_port", "find", "Port_Binding", "type=chassisredirect"))
+}
+
+// claim does what ovn-controller of a chassis would: it claims every gateway port of ours.
+func (o *ovn) claim(t *testing.T, chassis string) {
+	t.Helper()
+	var commands []string
+	for _, port := range o.gatewayPorts(t) {
+		commands = append(commands, "--", "--if-exists", "lsp-unbind", port, "--", "lsp-bind", port, chassis)
+	}
+	o.sbctl(t, commands...)
+}
+
+func (o *ovn) loadBalancers(t *testing.T) []string {
+	t.Helper()
+	return strings.Fields(o.nbctl(t, "--bare", "--columns=name", "list", "Load_Balancer"))
+}
+
+// kill ends a database the hard way; serve brings it back.
+func kill(t *testing.T, o *ovn, name string) {
+	t.Helper()
+	p, err := proc.Find(o.dir, name)
+	if err == nil {
+		err = p.Kill()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func start(t *testing.T, spec proc.Spec) {
+	t.Helper()
+	if _, err := proc.Start(t.Context(), spec); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func run(t *testing.T, name string, args ...string) string {
+	t.Helper()
+	out, err := exec.CommandContext(t.Context(), name, args...).CombinedOutput()
+	if err != nil {
+		t.Fatalf("%s %s: %v\n%s", name, strings.Join(args, " "), err, out)
+	}
+	return strings.TrimSpace(string(out))
+}
