@@ -204,7 +204,7 @@ func (s *server) testDefaults(t *testing.T) {
 		{"L2Domain", "physicalNetwork: p\nsubnets: [{cidr: 10.0.0.0/24}]", `
 physicalNetwork: p
 subnets: [{cidr: 10.0.0.0/24}]
-gateways: {max: 5, shards: 3}
+gateways: {max: 5, shards: 8}
 failover: {detectInterval: 200ms, multiplier: 3}`},
 		{"BFDProfile", "{}", "{receiveInterval: 300, transmitInterval: 300, detectMultiplier: 3, minimumTtl: 254}"},
 		{"BGPPeer", "{myASN: 1, peerASN: 2, peerAddress: 10.0.0.1}", "{myASN: 1, peerASN: 2, peerAddress: 10.0.0.1, peerPort: 179}"},
