@@ -5,6 +5,7 @@ package e2e
 import (
 	"context"
 	"net/netip"
+	"strings"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -93,6 +94,12 @@ func carrier(ctx context.Context) (port, node string) {
 	return port, node
 }
 
+// preferred is the chassis that the only shard in use prefers.
+func preferred(ctx context.Context) (string, error) {
+	out, err := cluster.NB(ctx, "--bare", "--columns=chassis_name", "find", "HA_Chassis", "priority=100")
+	return strings.TrimSpace(out), err
+}
+
 // awaitMove returns when another node carries a port, and the flows have had a second on it.
 func awaitMove(ctx context.Context, port, from string) {
 	GinkgoHelper()
@@ -126,6 +133,7 @@ var _ = Describe("a gateway", func() {
 		_, heir := carrier(ctx)
 		Eventually(condition("web", "slb.k8s.ovn.org/Announced")).WithContext(ctx).Should(ContainSubstring("gateway " + heir))
 
+		Eventually(preferred).WithContext(ctx).Should(Equal("chassis-"+heir), "once its claim has settled")
 		for _, r := range during(ctx, addrs, func() {
 			Expect(cluster.Restore(ctx, victim)).To(Succeed())
 			stay(ctx, 3*time.Second)

@@ -175,11 +175,13 @@ func (c *Case) carrier(words []string) error {
 	for _, word := range words[1:] {
 		switch name, value, _ := strings.Cut(word, "="); name {
 		case "active":
+			carrier.Active, carrier.Settled = value, true
+		case "claims":
 			carrier.Active = value
 		case "order":
 			carrier.Order = strings.Split(value, ",")
 		default:
-			return fmt.Errorf("%q is neither active= nor order=", word)
+			return fmt.Errorf("%q is none of active=, claims= and order=", word)
 		}
 	}
 	c.World.Carriers[world.ShardID{Domain: domain, Index: index}] = carrier

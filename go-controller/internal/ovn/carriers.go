@@ -6,6 +6,8 @@ import (
 	"cmp"
 	"slices"
 	"strings"
+	"sync"
+	"time"
 
 	"github.com/ovn-org/libovsdb/model"
 
@@ -43,7 +45,8 @@ func (d *Dataplane) Carriers() map[world.ShardID]world.Carrier {
 		slices.SortFunc(gateways, func(a, b member) int {
 			return cmp.Or(cmp.Compare(b.priority, a.priority), cmp.Compare(a.chassis, b.chassis))
 		})
-		carrier := world.Carrier{Active: claims[rows.RedirectPort(id)]}
+		port := rows.RedirectPort(id)
+		carrier := world.Carrier{Active: claims[port], Settled: claims[port] != "" && d.sightings.settled(port)}
 		for _, g := range gateways {
 			carrier.Order = append(carrier.Order, g.chassis)
 		}
@@ -76,15 +79,53 @@ func (d *Dataplane) claims() map[string]string {
 	return claims
 }
 
-// sightings reports changes of who carries a shard.
-type sightings struct{ d *Dataplane }
+// settleTime is how long a claim must stand to count as a decision of OVN's. A gateway that
+// returns claims shards for a moment, until it hears all others again: BFD sessions start
+// with a packet a second (RFC 5880 section 6.8.3), and come up one after the other.
+const settleTime = 3 * time.Second
 
-func (s *sightings) OnAdd(_ string, m model.Model)       { s.seen(m) }
-func (s *sightings) OnUpdate(_ string, _, m model.Model) { s.seen(m) }
-func (s *sightings) OnDelete(_ string, m model.Model)    { s.seen(m) }
+// sightings reports changes of who carries a shard, once when they happen and once when
+// they have settled.
+type sightings struct {
+	d      *Dataplane
+	settle time.Duration
 
-func (s *sightings) seen(m model.Model) {
-	if port, ok := m.(*sbdb.PortBinding); ok && strings.HasPrefix(port.LogicalPort, rows.RedirectPrefix) {
-		s.d.changed(Carriers)
+	mu     sync.Mutex
+	claims map[string]sighting // by redirect port
+}
+
+// sighting is a claim and since when it stands.
+type sighting struct {
+	chassis string // UUID of the chassis' row
+	since   time.Time
+}
+
+func (s *sightings) OnAdd(_ string, m model.Model)       { s.seen(m, false) }
+func (s *sightings) OnUpdate(_ string, _, m model.Model) { s.seen(m, false) }
+func (s *sightings) OnDelete(_ string, m model.Model)    { s.seen(m, true) }
+
+func (s *sightings) seen(m model.Model, gone bool) {
+	port, ok := m.(*sbdb.PortBinding)
+	if !ok || !strings.HasPrefix(port.LogicalPort, rows.RedirectPrefix) {
+		return
 	}
+	s.mu.Lock()
+	last, known := s.claims[port.LogicalPort]
+	switch {
+	case gone || port.Chassis == nil:
+		delete(s.claims, port.LogicalPort)
+	case !known || last.chassis != *port.Chassis:
+		s.claims[port.LogicalPort] = sighting{*port.Chassis, time.Now()}
+		time.AfterFunc(s.settle, func() { s.d.changed(Carriers) })
+	}
+	s.mu.Unlock()
+	s.d.changed(Carriers)
+}
+
+// settled tells whether the claim on a port has stood long enough.
+func (s *sightings) settled(port string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	claim, ok := s.claims[port]
+	return ok && time.Since(claim.since) >= s.settle
 }

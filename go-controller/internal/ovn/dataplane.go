@@ -45,6 +45,8 @@ type Dataplane struct {
 	changed func(What)
 	synced  chan struct{}
 	drift   *drift
+	// sightings is nil without sb.
+	sightings *sightings
 
 	// mu makes one transaction at a time, and guards what follows.
 	mu     sync.Mutex
@@ -74,7 +76,8 @@ func New(o Options) (*Dataplane, error) {
 	if err := o.SB.check("southbound"); err != nil {
 		return nil, err
 	}
-	d.sb = &link{name: "southbound", endpoint: o.SB, schema: southbound, handler: &sightings{d}}
+	d.sightings = &sightings{d: d, settle: settleTime, claims: map[string]sighting{}}
+	d.sb = &link{name: "southbound", endpoint: o.SB, schema: southbound, handler: d.sightings}
 	return d, nil
 }
 

@@ -79,4 +79,10 @@ func TestNorthdUnderstandsOurRows(t *testing.T) {
 	sb.sbctl(t, "lsp-bind", "cr-slb-lan-0-ext", "c2")
 	waitFor(t, news, Carriers)
 	eventually(t, "c2 carries the shard", func() bool { return d.Carriers()[shard].Active == "c2" })
+	if d.Carriers()[shard].Settled {
+		t.Error("a claim has settled at once")
+	}
+	drain(news)
+	waitFor(t, news, Carriers)
+	eventually(t, "the claim has settled", func() bool { return d.Carriers()[shard].Settled })
 }

@@ -234,7 +234,7 @@ func carriersAfter(w *world.Snapshot, l *place.Layout, failover bool) {
 				c.Order = append(c.Order, g.Chassis)
 			}
 			if failover {
-				c.Active = c.Order[len(c.Order)-1]
+				c.Active, c.Settled = c.Order[len(c.Order)-1], true
 			}
 			w.Carriers[s.ID] = c
 		}

@@ -217,9 +217,14 @@ func (d *Domain) orders(members []*world.Node) [][]*world.Node {
 }
 
 // keepCarrier puts the gateway that carries the shard first, if it may go on. While
-// nobody is known to carry it, that is the one which OVN is told to prefer.
+// nobody is known to carry it for good, that is the one which OVN is told to prefer: a
+// gateway that returns may claim a shard for a moment, and must not keep it for that.
 func keepCarrier(order, members []*world.Node, c world.Carrier) []*world.Node {
-	for _, chassis := range append([]string{c.Active}, c.Order...) {
+	preferred := append(slices.Clone(c.Order), c.Active)
+	if c.Settled {
+		preferred = append([]string{c.Active}, c.Order...)
+	}
+	for _, chassis := range preferred {
 		i := slices.IndexFunc(members, func(n *world.Node) bool { return n.Chassis == chassis && n.Draining == "" })
 		if i < 0 {
 			continue

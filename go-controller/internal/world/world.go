@@ -205,8 +205,10 @@ func (s ShardID) Compare(o ShardID) int {
 }
 
 // Carrier is what OVN says of a shard: the chassis that has claimed it (empty if none
-// or unknown), and the chassis of its HA chassis group by descending priority.
+// or unknown), whether that claim has stood for a while, and the chassis of its HA
+// chassis group by descending priority.
 type Carrier struct {
-	Active string
-	Order  []string
+	Active  string
+	Settled bool
+	Order   []string
 }
