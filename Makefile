@@ -36,10 +36,10 @@ unit: ## pure packages, goldens, fuzz seeds, OVN's real databases
 	go test ./go-controller/...
 
 api: controlplane ## CRDs, admission and the controller against a real kube-apiserver
-	go test ./test/api ./test/controller ./test/lab/controlplane ./test/lab/responder ./test/lab/probe
+	go test -count=1 ./test/api ./test/controller ./test/lab/controlplane ./test/lab/responder ./test/lab/probe
 
 e2e: controlplane ## the lab, and ginkgo end to end in it
-	SLB_BIN=$(CURDIR)/$(BIN) go test -p 1 $(ROOT) ./test/lab/proc ./test/lab/kubelet ./test/lab ./test/e2e
+	SLB_BIN=$(CURDIR)/$(BIN) go test -count=1 -p 1 $(ROOT) ./test/lab/proc ./test/lab/kubelet ./test/lab ./test/e2e
 
 golden: ## rewrite the goldens from what the code says now; read the diff before you commit it
 	go test ./go-controller/internal/{ipam,place,plan,ovn/rows} -run Golden -update
