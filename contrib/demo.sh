@@ -31,11 +31,12 @@ end() {
 	if [[ -n ${KEEP:-} && $status -eq 0 ]]; then
 		cat <<TXT
 
-The lab stays up. Look around (LAB_NAME=$LAB_NAME; the programs are in _output/bin):
+The lab stays up. Look around (as root):
+  export LAB_NAME=$LAB_NAME PATH=$PWD/_output/bin:\$PATH
   lab status                                        nodes, who carries which shard, namespaces
   lab kubectl get services,ipaddresspools,l2domains
   lab nbctl show                                    OVN's northbound database; ours are named slb-...
-  lab exec client -- curl http://$vip4/             from the segment; 'remote' is behind the router
+  lab exec client -- curl http://$vip4/      from the segment; 'remote' is behind the router
   lab probe --from client udp-flow://$vip4:53 tcp-long://$vip4:80
   lab kill $heir; lab restore $heir; lab drain $heir; lab link-down $heir
   lab down                                          leaves nothing
