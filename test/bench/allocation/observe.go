@@ -9,9 +9,9 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/cache"
 )
 
 // sight is what somebody who watches the Services has seen. It watches in all
@@ -23,37 +23,38 @@ type sight struct {
 	// last is when an address came last.
 	last    time.Time
 	changed chan struct{} // closed at each change
-	failed  error
 }
 
 // watchServices watches from now on, until the context ends.
 func watchServices(ctx context.Context, client kubernetes.Interface) (*sight, error) {
-	list, err := client.CoreV1().Services(namespace).List(ctx, metav1.ListOptions{Limit: 1})
-	if err != nil {
-		return nil, err
-	}
-	w, err := client.CoreV1().Services(namespace).Watch(ctx, metav1.ListOptions{ResourceVersion: list.ResourceVersion})
-	if err != nil {
-		return nil, err
-	}
 	s := &sight{at: map[string]time.Time{}, changed: make(chan struct{})}
-	go func() {
-		defer w.Stop()
-		for event := range w.ResultChan() {
-			s.see(event)
-		}
-		s.change(func() { s.failed = fmt.Errorf("the watch of Services ended") })
-	}()
+	factory := informers.NewSharedInformerFactoryWithOptions(client, 0, informers.WithNamespace(namespace))
+	informer := factory.Core().V1().Services().Informer()
+	_, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc:    func(o any) { s.see(o, true) },
+		UpdateFunc: func(_, now any) { s.see(now, true) },
+		DeleteFunc: func(o any) { s.see(o, false) },
+	})
+	if err != nil {
+		return nil, err
+	}
+	factory.Start(ctx.Done())
+	if !cache.WaitForCacheSync(ctx.Done(), informer.HasSynced) {
+		return nil, ctx.Err()
+	}
 	return s, nil
 }
 
-func (s *sight) see(event watch.Event) {
-	service, ok := event.Object.(*corev1.Service)
+func (s *sight) see(o any, exists bool) {
+	if unknown, ok := o.(cache.DeletedFinalStateUnknown); ok {
+		o = unknown.Obj
+	}
+	service, ok := o.(*corev1.Service)
 	if !ok {
 		return
 	}
 	now := time.Now()
-	served := event.Type != watch.Deleted && len(service.Status.LoadBalancer.Ingress) > 0
+	served := exists && len(service.Status.LoadBalancer.Ingress) > 0
 	if _, was := s.at[service.Name]; was == served { // only this goroutine writes
 		return
 	}
@@ -78,10 +79,10 @@ func (s *sight) change(by func()) {
 func (s *sight) until(ctx context.Context, what string, met func() bool) (time.Time, error) {
 	for {
 		s.mu.Lock()
-		done, last, n, changed, failed := met(), s.last, len(s.at), s.changed, s.failed
+		done, last, n, changed := met(), s.last, len(s.at), s.changed
 		s.mu.Unlock()
-		if done || failed != nil {
-			return last, failed
+		if done {
+			return last, nil
 		}
 		select {
 		case <-ctx.Done():
