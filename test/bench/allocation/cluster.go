@@ -142,7 +142,9 @@ func (c *cluster) stop(ctx context.Context) error {
 	return errors.Join(err, c.plane.Stop(ctx))
 }
 
-// create creates a Service as users do, but for the node port: there are 2,768 of them.
+// create creates a Service without node port, of which there are 2,768, and without
+// selector: the EndpointSlices of kube-controller-manager would cost the API server more
+// than what is measured.
 func (c *cluster) create(ctx context.Context, name string) error {
 	none := false
 	_, err := c.client.CoreV1().Services(namespace).Create(ctx, &corev1.Service{
@@ -150,7 +152,6 @@ func (c *cluster) create(ctx context.Context, name string) error {
 		Spec: corev1.ServiceSpec{
 			Type:                          corev1.ServiceTypeLoadBalancer,
 			AllocateLoadBalancerNodePorts: &none,
-			Selector:                      map[string]string{"app": name},
 			Ports:                         []corev1.ServicePort{{Name: "http", Port: 80}},
 		},
 	}, metav1.CreateOptions{})
