@@ -13,7 +13,7 @@ ROOT       := $(if $(filter 0,$(shell id -u)),,-exec "sudo -E")
 FUZZTIME   ?= 30s
 export SLB_CACHE
 
-.PHONY: help setup build controlplane test unit api e2e golden fuzz bench lint fmt generate verify images demo check clean
+.PHONY: help setup build controlplane test unit api e2e golden fuzz bench bench-allocation lint fmt generate verify images demo check clean
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-13s %s\n", $$1, $$2}'
@@ -49,6 +49,9 @@ fuzz: ## each fuzz target for FUZZTIME
 
 bench: ## benchmarks of the pure core
 	go test ./go-controller/internal/... -run '^$$' -bench . -benchmem
+
+bench-allocation: controlplane ## how fast Services get addresses, on a real API server
+	go run ./test/bench/allocation --controller $(BIN)/ovnkube-slb --out $(OUT)/bench/allocation.json
 
 lint: ## golangci-lint with the architecture rules
 	@contrib/lint.sh $(LINTER) run ./...

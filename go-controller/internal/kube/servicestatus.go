@@ -40,7 +40,7 @@ type ServiceStatus struct {
 }
 
 func (s *ServiceStatus) equal(o *ServiceStatus) bool {
-	return s.UID == o.UID && s.Release == o.Release && s.Allocated == o.Allocated && slices.Equal(s.Addrs, o.Addrs) &&
+	return s == o || s.UID == o.UID && s.Release == o.Release && s.Allocated == o.Allocated && slices.Equal(s.Addrs, o.Addrs) &&
 		(s.Announced == nil) == (o.Announced == nil) && (s.Announced == nil || *s.Announced == *o.Announced)
 }
 

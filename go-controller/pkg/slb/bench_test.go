@@ -43,6 +43,7 @@ func BenchmarkPass(b *testing.B) {
 		s.Assigned = d.allocation.Services[s.Key].Addrs
 		known.programmed[s.Key] = loop.Result{Key: s.Key, Plan: d.plans[s.Key]}
 	}
+	var last wordings
 	for b.Loop() {
 		fresh := *w
 		fresh.Services = slices.Clone(w.Services)
@@ -50,7 +51,7 @@ func BenchmarkPass(b *testing.B) {
 		s.Assigned = nil
 		fresh.Services[0] = &s
 		v := newVerdicts(m.decide(&fresh), known)
-		v.services()
+		v.services(&last)
 		v.pools()
 		v.domains()
 	}

@@ -41,7 +41,7 @@ type Controller struct {
 	unserved *kube.Unserved
 	events   *kube.Events
 	metrics  *metrics
-	wake     chan struct{}
+	calls    *calls
 
 	// Without a northbound database these are nil.
 	dataplane *ovn.Dataplane
@@ -54,6 +54,7 @@ type Controller struct {
 
 	// Used by the passes only.
 	memory   memory
+	wordings wordings
 	carriers map[world.ShardID]world.Carrier
 
 	mu         sync.Mutex
@@ -81,13 +82,13 @@ func New(o Options) (*Controller, error) {
 		cluster:    world.Cluster{PodNets: o.ClusterSubnets, ServiceNets: o.ServiceSubnets},
 		events:     &kube.Events{},
 		metrics:    m,
-		wake:       make(chan struct{}, 1),
+		calls:      newCalls(),
 		programmed: map[world.Key]loop.Result{},
 	}
 	c.facts = kube.NewFacts(
 		convert.Options{DefaultClass: !o.RequireClass, MetalLBAnnotations: !o.IgnoreMetalLBAnnotations},
 		kube.Hooks{
-			Wake:     c.signal,
+			Wake:     c.calls.callNow,
 			Changed:  func(k world.Key) { c.services.Changed(k) },
 			Expected: func(k world.Key, addrs []netip.Addr) bool { return c.services.Expected(k, addrs) },
 		})
@@ -173,7 +174,7 @@ func (c *Controller) connect(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 		case <-c.dataplane.Synced():
-			c.signal()
+			c.calls.callNow()
 		}
 	})
 	running.Wait()
@@ -191,19 +192,12 @@ func (c *Controller) synced() bool {
 	}
 }
 
-func (c *Controller) signal() {
-	select {
-	case c.wake <- struct{}{}:
-	default:
-	}
-}
-
 // news is what OVN's databases tell.
 func (c *Controller) news(what ovn.What) {
 	if what == ovn.Rows {
 		c.resync.Store(true)
 	}
-	c.signal()
+	c.calls.callNow()
 }
 
 func (c *Controller) report(results []loop.Result) {
@@ -225,7 +219,7 @@ func (c *Controller) report(results []loop.Result) {
 		}
 	}
 	c.mu.Unlock()
-	c.signal()
+	c.calls.callSoon()
 }
 
 func (c *Controller) reportGround(err error) {
@@ -235,15 +229,15 @@ func (c *Controller) reportGround(err error) {
 	}
 	c.laid, c.ground = true, err
 	c.mu.Unlock()
-	c.signal()
+	c.calls.callSoon()
 }
 
 func (c *Controller) decide(ctx context.Context) {
 	if err := c.watch.WaitForSync(ctx); err != nil {
 		return
 	}
-	c.signal()
-	paced(ctx, c.wake, c.pass)
+	c.calls.callNow()
+	c.calls.serve(ctx, c.pass)
 }
 
 // pass decides everything once and hands it on; nothing in it waits.
@@ -268,7 +262,7 @@ func (c *Controller) pass() {
 		}
 	}
 	v := newVerdicts(d, known)
-	services := v.services()
+	services := v.services(&c.wordings)
 	for key, uid := range left {
 		services[key] = &kube.ServiceStatus{UID: string(uid), Release: true}
 	}
@@ -276,7 +270,7 @@ func (c *Controller) pass() {
 	c.pools.Set(v.pools())
 	c.domains.Set(v.domains())
 	c.decided.Store(true)
-	c.metrics.decided(v, time.Since(start))
+	c.metrics.decided(v, services, time.Since(start))
 }
 
 func (c *Controller) knowledge() knowledge {

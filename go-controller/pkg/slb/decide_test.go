@@ -140,7 +140,7 @@ func TestVerdictNamesTheFirstBrokenLink(t *testing.T) {
 			if _, told := in.k.programmed[web]; !told {
 				in.k.programmed[web] = loop.Result{Key: web, Plan: d.plans[web]}
 			}
-			got := newVerdicts(d, in.k).services()[web].Announced
+			got := newVerdicts(d, in.k).services(&wordings{})[web].Announced
 			if (test.want == kube.Verdict{}) {
 				if got != nil {
 					t.Errorf("got %+v, want no verdict yet", *got)
@@ -164,7 +164,7 @@ func TestAnnouncedStandsWhileBackendsChange(t *testing.T) {
 	w.Services = []*world.Service{service(web, 2)}
 	d := m.decide(w)
 	k := knowledge{synced: true, programmed: map[world.Key]loop.Result{web: {Key: web, Plan: before}}}
-	if got := newVerdicts(d, k).services()[web].Announced; got == nil || got.Status != metav1.ConditionTrue {
+	if got := newVerdicts(d, k).services(&wordings{})[web].Announced; got == nil || got.Status != metav1.ConditionTrue {
 		t.Errorf("got %+v, want True", got)
 	}
 }

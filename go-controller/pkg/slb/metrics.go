@@ -8,6 +8,9 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 )
 
 const namespace = "ovnkube_slb"
@@ -56,12 +59,13 @@ func (m *metrics) wrote(kind string, err error) {
 	m.writes.WithLabelValues(kind, result).Inc()
 }
 
-func (m *metrics) decided(v *verdicts, took time.Duration) {
+func (m *metrics) decided(v *verdicts, services map[world.Key]*kube.ServiceStatus, took time.Duration) {
 	m.passes.Observe(took.Seconds())
 	counts := map[[2]string]int{}
-	for _, s := range v.world.Services {
-		verdict := allocated(s, v.allocation.Services[s.Key])
-		counts[[2]string{verdict.Reason, string(verdict.Status)}]++
+	for _, s := range services {
+		if !s.Release {
+			counts[[2]string{s.Allocated.Reason, string(s.Allocated.Status)}]++
+		}
 	}
 	m.services.Reset()
 	for labels, n := range counts {

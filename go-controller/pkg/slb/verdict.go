@@ -39,31 +39,25 @@ type knowledge struct {
 type verdicts struct {
 	*decision
 	knowledge
-	nodes map[string]string // by chassis
+	// active is, for each shard that is carried, the node that does; of a chassis that
+	// no Node has, its own name.
+	active map[world.ShardID]string
 }
 
 func newVerdicts(d *decision, k knowledge) *verdicts {
-	v := &verdicts{decision: d, knowledge: k, nodes: make(map[string]string, len(d.world.Nodes))}
+	v := &verdicts{decision: d, knowledge: k, active: make(map[world.ShardID]string, len(d.world.Carriers))}
+	nodes := make(map[string]string, len(d.world.Nodes))
 	for _, n := range d.world.Nodes {
 		if n.Chassis != "" {
-			v.nodes[n.Chassis] = n.Name
+			nodes[n.Chassis] = n.Name
+		}
+	}
+	for shard, carrier := range d.world.Carriers {
+		if carrier.Active != "" {
+			v.active[shard] = cmp.Or(nodes[carrier.Active], carrier.Active)
 		}
 	}
 	return v
-}
-
-func (v *verdicts) services() map[world.Key]*kube.ServiceStatus {
-	out := make(map[world.Key]*kube.ServiceStatus, len(v.world.Services))
-	for _, s := range v.world.Services {
-		outcome := v.allocation.Services[s.Key]
-		out[s.Key] = &kube.ServiceStatus{
-			UID:       s.UID,
-			Addrs:     outcome.Addrs,
-			Allocated: allocated(s, outcome),
-			Announced: v.announced(s),
-		}
-	}
-	return out
 }
 
 func allocated(s *world.Service, o ipam.Outcome) kube.Verdict {
@@ -123,7 +117,7 @@ func (v *verdicts) announced(s *world.Service) *kube.Verdict {
 func (v *verdicts) carried(spots []place.Spot, p *plan.Service) *kube.Verdict {
 	parts := make([]string, 0, len(spots))
 	for _, spot := range spots {
-		node := v.active(spot.Shard)
+		node := v.active[spot.Shard]
 		if node == "" {
 			return &kube.Verdict{Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonNoActiveGateway,
 				Message: fmt.Sprintf("no gateway has claimed shard %d of L2Domain %s, which has address %s",
@@ -138,13 +132,6 @@ func (v *verdicts) carried(spots []place.Spot, p *plan.Service) *kube.Verdict {
 			Message: "no endpoint takes traffic, so connections are refused; " + message}
 	}
 	return &kube.Verdict{Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonAnnounced, Message: message}
-}
-
-// active is the node that carries a shard, empty if none does; of a chassis that no Node
-// has, its own name.
-func (v *verdicts) active(shard world.ShardID) string {
-	chassis := v.world.Carriers[shard].Active
-	return cmp.Or(v.nodes[chassis], chassis)
 }
 
 func (v *verdicts) pools() map[string]kube.Merge[*v1alpha1.IPAddressPool] {
@@ -179,7 +166,7 @@ func (v *verdicts) domain(d *place.Domain, addresses map[world.ShardID]int32) v1
 	var status v1alpha1.L2DomainStatus
 	eligible := map[string]struct{}{}
 	for _, shard := range d.Shards {
-		s := v1alpha1.ShardStatus{Index: int32(shard.ID.Index), Addresses: addresses[shard.ID], Active: v.active(shard.ID)}
+		s := v1alpha1.ShardStatus{Index: int32(shard.ID.Index), Addresses: addresses[shard.ID], Active: v.active[shard.ID]}
 		for _, g := range shard.Gateways {
 			eligible[g.Node] = struct{}{}
 			s.Gateways = append(s.Gateways, g.Node)

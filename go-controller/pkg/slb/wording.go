@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package slb
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/ipam"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/place"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/plan"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
+)
+
+// wordings are the statuses of a pass with all that they were made from. Those of which
+// nothing changed are the same pointers in the next pass. The zero value has none.
+type wordings struct {
+	// What all statuses depend on.
+	absent, synced bool
+	active         map[world.ShardID]string
+
+	services map[*world.Service]wording
+}
+
+// wording is one status and what it alone depends on.
+type wording struct {
+	outcome   ipam.Outcome
+	spots     []place.Spot
+	want, got *plan.Service
+	// failed: what the dataplane said last is an error, which may read otherwise each time.
+	failed bool
+	status *kube.ServiceStatus
+}
+
+func (w *wording) says(o *wording) bool {
+	return !w.failed && !o.failed && w.want == o.want && w.got == o.got &&
+		w.outcome.Pool == o.outcome.Pool && w.outcome.Reason == o.outcome.Reason && w.outcome.Message == o.outcome.Message &&
+		slices.Equal(w.outcome.Addrs, o.outcome.Addrs) && slices.Equal(w.spots, o.spots)
+}
+
+// services words the statuses of all Services.
+func (v *verdicts) services(last *wordings) map[world.Key]*kube.ServiceStatus {
+	same := last.absent == v.absent && last.synced == v.synced && maps.Equal(last.active, v.active)
+	out := make(map[world.Key]*kube.ServiceStatus, len(v.world.Services))
+	next := make(map[*world.Service]wording, len(v.world.Services))
+	for _, s := range v.world.Services {
+		got := v.programmed[s.Key]
+		w := wording{
+			outcome: v.allocation.Services[s.Key],
+			spots:   v.spots.Services[s.Key],
+			want:    v.plans[s.Key],
+			got:     got.Plan,
+			failed:  got.Err != nil,
+		}
+		if before, ok := last.services[s]; ok && same && w.says(&before) {
+			w.status = before.status
+		} else {
+			w.status = &kube.ServiceStatus{
+				UID:       s.UID,
+				Addrs:     w.outcome.Addrs,
+				Allocated: allocated(s, w.outcome),
+				Announced: v.announced(s),
+			}
+		}
+		out[s.Key], next[s] = w.status, w
+	}
+	*last = wordings{v.absent, v.synced, v.active, next}
+	return out
+}

@@ -1,0 +1,293 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"time"
+)
+
+const (
+	// creators is how many Services are created at a time, and writers how many bare
+	// statuses are written: more add nothing.
+	creators, writers = 16, 16
+	// singles is how many Services are created one after the other, churns how many are
+	// replaced so.
+	singles, churns = 200, 50
+	// patience is how long anything may take; quiet how long nothing must be written for
+	// a controller to be at rest.
+	patience, quiet = 10 * time.Minute, 1500 * time.Millisecond
+)
+
+// result is what one mode came to. All times are of one run on one machine.
+type result struct {
+	// Bare status writes of all Services: an informer and 16 writers, nothing else.
+	Floor float64 `json:"floor_s"`
+	// All Services wait, the controller starts: until the last has its address.
+	Backlog      float64 `json:"backlog_s"`
+	BacklogRatio float64 `json:"backlog_ratio"`
+	// Processor time of the controller and its resident memory when that is settled.
+	CPU float64 `json:"controller_cpu_s"`
+	RSS float64 `json:"controller_rss_mb"`
+	// Sixteen creators, until the last Service has its address; by the controller and
+	// by bare writes.
+	Burst      float64 `json:"burst_s"`
+	BurstFloor float64 `json:"burst_floor_s"`
+	BurstRatio float64 `json:"burst_ratio"`
+	// One Service, from before its creation until its address is seen.
+	SingleIdle50 float64 `json:"single_idle_p50_ms"`
+	SingleIdle99 float64 `json:"single_idle_p99_ms"`
+	CreateIdle50 float64 `json:"create_idle_p50_ms"`
+	CreateIdle99 float64 `json:"create_idle_p99_ms"`
+	// The same beside all the others, of which there are 5,000 unless the command is told
+	// another number.
+	SingleFull50 float64 `json:"single_at_5000_p50_ms"`
+	SingleFull99 float64 `json:"single_at_5000_p99_ms"`
+	CreateFull50 float64 `json:"create_at_5000_p50_ms"`
+	CreateFull99 float64 `json:"create_at_5000_p99_ms"`
+	// The controller starts anew: until a Service created at once is served, and how
+	// many statuses are written by a start at which nothing happens.
+	RestartServing float64 `json:"restart_serving_s"`
+	RestartWrites  int     `json:"restart_writes"`
+	// One deletion and one creation, until the new one has its address; the median, and
+	// status writes of all kinds for each pair.
+	Churn       float64 `json:"churn_ms"`
+	ChurnWrites float64 `json:"churn_writes"`
+}
+
+// bench is the measurement of one mode.
+type bench struct {
+	services int
+	mode     string
+	progress io.Writer
+	*cluster
+	result result
+}
+
+// run starts everything, measures and stops everything.
+func (b *bench) run(ctx context.Context, program string, apiServerArgs []string) (_ result, err error) {
+	dir, err := os.MkdirTemp("", "slb-bench-")
+	if err != nil {
+		return result{}, err
+	}
+	b.cluster, err = startCluster(ctx, dir, program, apiServerArgs, b.progress)
+	if err != nil {
+		return result{}, err
+	}
+	defer func() { err = errors.Join(err, b.stop(ctx), os.RemoveAll(dir)) }()
+	for _, step := range []struct {
+		name string
+		do   func(context.Context) error
+	}{
+		{"one Service at a time, none else", b.idle},
+		{"burst of bare writes", b.burstFloor},
+		{"bare writes", b.floor},
+		{"backlog", b.backlog},
+		{"one Service at a time, beside all", b.full},
+		{"churn", b.churn},
+		{"restart", b.restart},
+		{"burst", b.burst},
+	} {
+		start := time.Now()
+		bounded, cancel := context.WithTimeout(ctx, patience)
+		err := step.do(bounded)
+		cancel()
+		if err != nil {
+			return result{}, fmt.Errorf("%s: %w", step.name, err)
+		}
+		b.say("%s: %.1f s", step.name, time.Since(start).Seconds())
+	}
+	return b.result, nil
+}
+
+func (b *bench) say(format string, args ...any) {
+	fmt.Fprintf(b.progress, b.mode+": "+format+"\n", args...) //nolint:errcheck // progress is a courtesy
+}
+
+func (b *bench) idle(ctx context.Context) error {
+	c, err := b.start(ctx)
+	if err != nil {
+		return err
+	}
+	if err := c.rest(ctx); err != nil {
+		return err
+	}
+	create, served, err := b.oneByOne(ctx, "idle")
+	if err != nil {
+		return err
+	}
+	b.result.CreateIdle50, b.result.CreateIdle99 = percentiles(create)
+	b.result.SingleIdle50, b.result.SingleIdle99 = percentiles(served)
+	return c.end(ctx)
+}
+
+// oneByOne creates single Services and removes them afterwards. It returns, for each,
+// how long the creation took and when it was served.
+func (b *bench) oneByOne(ctx context.Context, prefix string) (create, served []time.Duration, err error) {
+	for i := range singles {
+		start := time.Now()
+		name := fmt.Sprintf("%s-%d", prefix, i)
+		if err := b.create(ctx, name); err != nil {
+			return nil, nil, err
+		}
+		created := time.Now()
+		at, err := b.seen.served(ctx, name)
+		if err != nil {
+			return nil, nil, err
+		}
+		create, served = append(create, created.Sub(start)), append(served, at.Sub(start))
+	}
+	return create, served, b.deleteAll(ctx, prefix, singles)
+}
+
+func (b *bench) burstFloor(ctx context.Context) error {
+	stop := b.bareWrites(ctx, true)
+	start := time.Now()
+	if err := b.createAll(ctx, "web", b.services); err != nil {
+		return err
+	}
+	at, err := b.seen.allServed(ctx, b.services)
+	b.result.BurstFloor = at.Sub(start).Seconds()
+	return errors.Join(err, stop())
+}
+
+// floor starts with Services that have a status from before, and takes it off again
+// before and after it has measured.
+func (b *bench) floor(ctx context.Context) error {
+	if err := b.takeStatuses(ctx); err != nil {
+		return err
+	}
+	start := time.Now()
+	stop := b.bareWrites(ctx, true)
+	at, err := b.seen.allServed(ctx, b.services)
+	b.result.Floor = at.Sub(start).Seconds()
+	return errors.Join(err, stop(), b.takeStatuses(ctx))
+}
+
+func (b *bench) takeStatuses(ctx context.Context) error {
+	stop := b.bareWrites(ctx, false)
+	return errors.Join(b.seen.noneServed(ctx), stop())
+}
+
+func (b *bench) backlog(ctx context.Context) error {
+	start := time.Now()
+	c, err := b.start(ctx)
+	if err != nil {
+		return err
+	}
+	at, err := b.seen.allServed(ctx, b.services)
+	if err != nil {
+		return err
+	}
+	b.result.Backlog = at.Sub(start).Seconds()
+	b.result.BacklogRatio = b.result.Backlog / b.result.Floor
+	if err := c.rest(ctx); err != nil {
+		return err
+	}
+	b.running = c
+	b.result.CPU, b.result.RSS, err = c.usage()
+	return err
+}
+
+func (b *bench) full(ctx context.Context) error {
+	create, served, err := b.oneByOne(ctx, "more")
+	if err != nil {
+		return err
+	}
+	b.result.CreateFull50, b.result.CreateFull99 = percentiles(create)
+	b.result.SingleFull50, b.result.SingleFull99 = percentiles(served)
+	return b.running.rest(ctx)
+}
+
+func (b *bench) churn(ctx context.Context) error {
+	before, err := b.running.writes(ctx)
+	if err != nil {
+		return err
+	}
+	var took []time.Duration
+	for i := range churns {
+		start := time.Now()
+		if err := b.delete(ctx, fmt.Sprintf("web-%d", i)); err != nil {
+			return err
+		}
+		name := fmt.Sprintf("churn-%d", i)
+		if err := b.create(ctx, name); err != nil {
+			return err
+		}
+		at, err := b.seen.served(ctx, name)
+		if err != nil {
+			return err
+		}
+		took = append(took, at.Sub(start))
+	}
+	b.result.Churn, _ = percentiles(took)
+	if err := b.running.rest(ctx); err != nil {
+		return err
+	}
+	after, err := b.running.writes(ctx)
+	b.result.ChurnWrites = float64(after-before) / churns
+	return err
+}
+
+// restart starts twice: once to see that nothing is written, once for the time.
+func (b *bench) restart(ctx context.Context) error {
+	if err := b.running.end(ctx); err != nil {
+		return err
+	}
+	c, err := b.start(ctx)
+	if err != nil {
+		return err
+	}
+	if err := c.rest(ctx); err != nil {
+		return err
+	}
+	if b.result.RestartWrites, err = c.writes(ctx); err != nil {
+		return err
+	}
+	if err := c.end(ctx); err != nil {
+		return err
+	}
+	start := time.Now()
+	if b.running, err = b.start(ctx); err != nil {
+		return err
+	}
+	if err := b.create(ctx, "late"); err != nil {
+		return err
+	}
+	at, err := b.seen.served(ctx, "late")
+	b.result.RestartServing = at.Sub(start).Seconds()
+	return errors.Join(err, b.running.rest(ctx))
+}
+
+func (b *bench) burst(ctx context.Context) error {
+	err := errors.Join(
+		b.deleteAll(ctx, "web", b.services),
+		b.deleteAll(ctx, "churn", churns),
+		b.delete(ctx, "late"))
+	if err != nil {
+		return err
+	}
+	if err := b.running.rest(ctx); err != nil {
+		return err
+	}
+	start := time.Now()
+	if err := b.createAll(ctx, "web", b.services); err != nil {
+		return err
+	}
+	at, err := b.seen.allServed(ctx, b.services)
+	b.result.Burst = at.Sub(start).Seconds()
+	b.result.BurstRatio = b.result.Burst / b.result.BurstFloor
+	return errors.Join(err, b.running.end(ctx))
+}
+
+// percentiles are the 50th and the 99th, in milliseconds.
+func percentiles(d []time.Duration) (p50, p99 float64) {
+	slices.Sort(d)
+	at := func(p int) float64 { return float64(d[(len(d)-1)*p/100].Microseconds()) / 1000 }
+	return at(50), at(99)
+}

@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+
+	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/ovnkube-slb/ovnkube-slb/test/lab/controlplane"
+	"github.com/ovnkube-slb/ovnkube-slb/test/lab/proc"
+)
+
+const (
+	namespace = "bench"
+	manifests = "dist/manifests"
+	schema    = "/usr/share/ovn/ovn-nb.ovsschema"
+)
+
+// ground is a pool with room for all Services and the segment that carries it.
+const ground = `
+apiVersion: slb.k8s.ovn.org/v1alpha1
+kind: IPAddressPool
+metadata: {name: wide}
+spec: {addresses: ["10.61.0.0/16"]}
+---
+apiVersion: slb.k8s.ovn.org/v1alpha1
+kind: L2Domain
+metadata: {name: wide}
+spec: {physicalNetwork: physnet, ipAddressPools: [wide], subnets: [{cidr: 10.60.0.0/15, gateway: 10.60.0.1}]}
+`
+
+// cluster is a control plane and a northbound database.
+type cluster struct {
+	dir     string
+	program string
+	plane   *controlplane.ControlPlane
+	client  kubernetes.Interface
+	seen    *sight
+	// running is the controller between measurements, nil for none; starts counts them.
+	running *controller
+	starts  int
+}
+
+func startCluster(ctx context.Context, dir, program string, apiServerArgs []string, progress io.Writer) (_ *cluster, err error) {
+	c := &cluster{dir: dir, program: program}
+	c.plane, err = controlplane.Start(ctx, controlplane.Config{Dir: filepath.Join(dir, "plane"), APIServerArgs: apiServerArgs, Progress: progress})
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, c.stop(ctx))
+		}
+	}()
+	config := c.plane.RESTConfig()
+	config.QPS = -1
+	config.ContentType = runtime.ContentTypeProtobuf
+	config.AcceptContentTypes = runtime.ContentTypeProtobuf
+	if c.client, err = kubernetes.NewForConfig(config); err != nil {
+		return nil, err
+	}
+	for _, args := range [][]string{
+		{"create", "namespace", "ovn-kubernetes"},
+		{"create", "namespace", namespace},
+		{"apply", "-k", filepath.Join(manifests, "crds")},
+		{"wait", "--for=condition=Established", "crd", "--all"},
+		{"apply", "-k", filepath.Join(manifests, "rbac")},
+	} {
+		if _, err := c.plane.Kubectl(ctx, args...); err != nil {
+			return nil, err
+		}
+	}
+	for i := 1; i <= 3; i++ {
+		node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("n%d", i), Annotations: map[string]string{
+			"k8s.ovn.org/node-chassis-id": fmt.Sprintf("chassis-%d", i),
+			"k8s.ovn.org/host-cidrs":      fmt.Sprintf(`["10.60.0.%d/15"]`, 10+i),
+		}}}
+		if _, err := c.client.CoreV1().Nodes().Create(ctx, node, metav1.CreateOptions{}); err != nil {
+			return nil, err
+		}
+	}
+	if err := errors.Join(c.plane.Apply(ctx, ground), c.serveNB(ctx)); err != nil {
+		return nil, err
+	}
+	c.seen, err = watchServices(ctx, c.client)
+	return c, err
+}
+
+func (c *cluster) nb() string { return filepath.Join(c.dir, "nb.sock") }
+
+// serveNB serves an empty northbound database, which has no more of OVN-Kubernetes than
+// the router that the controller adds its policies to.
+func (c *cluster) serveNB(ctx context.Context) error {
+	file := filepath.Join(c.dir, "nb.db")
+	if out, err := exec.CommandContext(ctx, "ovsdb-tool", "create", file, schema).CombinedOutput(); err != nil {
+		return fmt.Errorf("create a northbound database (package ovn-central has the program): %w: %s", err, out)
+	}
+	_, err := proc.Start(ctx, proc.Spec{Name: "nb", Dir: c.dir,
+		Args: []string{"ovsdb-server", file, "--remote=punix:" + c.nb(), "--unixctl=" + c.nb() + ".ctl", "-vsyslog:off"},
+		Ready: func(ctx context.Context) error {
+			conn, err := (&net.Dialer{}).DialContext(ctx, "unix", c.nb())
+			if err != nil {
+				return err
+			}
+			return conn.Close()
+		},
+	})
+	if err != nil {
+		return err
+	}
+	out, err := exec.CommandContext(ctx, "ovn-nbctl", "--db=unix:"+c.nb(), "--timeout=10",
+		"lr-add", "ovn_cluster_router", "--", "ls-add", "join",
+		"--", "lrp-add", "ovn_cluster_router", "rtoj-ovn_cluster_router", "0a:58:64:40:00:01", "100.64.0.1/16",
+		"--", "lsp-add", "join", "jtor-ovn_cluster_router", "--", "lsp-set-type", "jtor-ovn_cluster_router", "router",
+		"--", "lsp-set-addresses", "jtor-ovn_cluster_router", "router",
+		"--", "lsp-set-options", "jtor-ovn_cluster_router", "router-port=rtoj-ovn_cluster_router").CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("fill the northbound database: %w: %s", err, out)
+	}
+	return nil
+}
+
+// stop ends whatever runs, also when the context has ended.
+func (c *cluster) stop(ctx context.Context) error {
+	ctx = context.WithoutCancel(ctx)
+	err := proc.KillRecorded(c.dir)
+	if errors.Is(err, os.ErrNotExist) {
+		err = nil
+	}
+	return errors.Join(err, c.plane.Stop(ctx))
+}
+
+// create creates a Service without node port, of which there are 2,768, and without
+// selector: the EndpointSlices of kube-controller-manager would cost the API server more
+// than what is measured.
+func (c *cluster) create(ctx context.Context, name string) error {
+	none := false
+	_, err := c.client.CoreV1().Services(namespace).Create(ctx, &corev1.Service{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: namespace},
+		Spec: corev1.ServiceSpec{
+			Type:                          corev1.ServiceTypeLoadBalancer,
+			AllocateLoadBalancerNodePorts: &none,
+			Ports:                         []corev1.ServicePort{{Name: "http", Port: 80}},
+		},
+	}, metav1.CreateOptions{})
+	return err
+}
+
+func (c *cluster) createAll(ctx context.Context, prefix string, n int) error {
+	return each(ctx, n, func(ctx context.Context, i int) error { return c.create(ctx, fmt.Sprintf("%s-%d", prefix, i)) })
+}
+
+func (c *cluster) delete(ctx context.Context, name string) error {
+	return c.client.CoreV1().Services(namespace).Delete(ctx, name, metav1.DeleteOptions{})
+}
+
+// deleteAll deletes those of the Services that are there.
+func (c *cluster) deleteAll(ctx context.Context, prefix string, n int) error {
+	return each(ctx, n, func(ctx context.Context, i int) error {
+		return gone(c.delete(ctx, fmt.Sprintf("%s-%d", prefix, i)))
+	})
+}
+
+func each(ctx context.Context, n int, do func(ctx context.Context, i int) error) error {
+	g, ctx := errgroup.WithContext(ctx)
+	g.SetLimit(creators)
+	for i := range n {
+		g.Go(func() error { return do(ctx, i) })
+	}
+	return g.Wait()
+}

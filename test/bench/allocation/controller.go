@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/ovnkube-slb/ovnkube-slb/test/lab/proc"
+)
+
+// controller is the program that is measured, as it runs.
+type controller struct {
+	*proc.Process
+	address string // of /readyz and /metrics
+}
+
+// start starts the controller, with the rights of its service account, and does not
+// wait for it.
+func (c *cluster) start(ctx context.Context) (*controller, error) {
+	kubeconfig, err := c.plane.ServiceAccountKubeconfig("ovn-kubernetes", "ovnkube-slb")
+	if err != nil {
+		return nil, err
+	}
+	address, err := freeAddress(ctx)
+	if err != nil {
+		return nil, err
+	}
+	c.starts++
+	p, err := proc.Start(ctx, proc.Spec{Name: fmt.Sprintf("controller-%d", c.starts), Dir: c.dir, Args: []string{
+		c.program, "controller", "--k8s-kubeconfig=" + kubeconfig,
+		"--cluster-subnets=10.244.0.0/14/24", "--k8s-service-cidrs=10.96.0.0/16",
+		"--nb-address=unix:" + c.nb(), "--sb-address=",
+		"--healthz-bind-address=" + address, "--metrics-bind-address=" + address,
+	}})
+	if err != nil {
+		return nil, err
+	}
+	return &controller{p, address}, nil
+}
+
+func freeAddress(ctx context.Context) (string, error) {
+	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", err
+	}
+	return l.Addr().String(), l.Close()
+}
+
+func (c *controller) end(ctx context.Context) error { return c.Terminate(ctx) }
+
+// get returns the lines that the controller serves at a path.
+func (c *controller) get(ctx context.Context, path string) (lines []string, err error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+c.address+path, nil)
+	if err != nil {
+		return nil, err
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, response.Body.Close()) }()
+	if response.StatusCode != http.StatusOK {
+		return nil, fmt.Errorf("%s: %s", path, response.Status)
+	}
+	text := bufio.NewScanner(response.Body)
+	for text.Scan() {
+		lines = append(lines, text.Text())
+	}
+	return lines, text.Err()
+}
+
+// writes counts the status writes of all kinds since the start, whatever became of them.
+func (c *controller) writes(ctx context.Context) (int, error) {
+	lines, err := c.get(ctx, "/metrics")
+	total := 0
+	for _, line := range lines {
+		if strings.HasPrefix(line, "ovnkube_slb_status_writes_total{") {
+			n, err := strconv.Atoi(line[strings.LastIndexByte(line, ' ')+1:])
+			if err != nil {
+				return 0, fmt.Errorf("metric %q: %w", line, err)
+			}
+			total += n
+		}
+	}
+	return total, err
+}
+
+// rest waits until the controller is ready and has written nothing for a while.
+func (c *controller) rest(ctx context.Context) error {
+	tick := time.NewTicker(quiet / 10)
+	defer tick.Stop()
+	last, since := -1, time.Now()
+	for {
+		_, err := c.get(ctx, "/readyz")
+		n := -1
+		if err == nil {
+			n, err = c.writes(ctx)
+		}
+		if n != last || err != nil {
+			last, since = n, time.Now()
+		} else if time.Since(since) > quiet {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("wait for the controller to come to rest after %d writes (log %s): %w", last, c.Log(), errors.Join(ctx.Err(), err))
+		case <-tick.C:
+		}
+	}
+}
+
+// usage is the processor time in seconds and the resident memory in MB (proc_pid_stat(5),
+// proc_pid_status(5)).
+func (c *controller) usage() (cpu, rss float64, err error) {
+	const ticksPerSecond, pageSize = 100, 4096
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", c.Pid))
+	if err != nil {
+		return 0, 0, err
+	}
+	// After the name: state is field 3, utime 14, stime 15, rss 24.
+	fields := strings.Fields(string(text[strings.LastIndexByte(string(text), ')')+1:]))
+	var numbers [3]float64
+	for i, field := range []int{14, 15, 24} {
+		if numbers[i], err = strconv.ParseFloat(fields[field-3], 64); err != nil {
+			return 0, 0, err
+		}
+	}
+	return (numbers[0] + numbers[1]) / ticksPerSecond, numbers[2] * pageSize / 1e6, nil
+}

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Command allocation measures how fast Services get their addresses from the real
+// controller on a real kube-apiserver, beside what the API server itself needs for as
+// many bare status writes: the floor. It runs as root or not, and starts and stops
+// everything that it needs.
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"syscall"
+)
+
+// report is what is written: one run of the command, all modes.
+type report struct {
+	Services int               `json:"services"`
+	CPUs     int               `json:"cpus"`
+	Modes    map[string]result `json:"modes"`
+}
+
+// modes are the ways to run the API server, by name. Since Kubernetes 1.33 creating a
+// Service takes longer the more there are; fast is without the allocator that does it.
+func modes() map[string][]string {
+	return map[string][]string{
+		"fast":    {"--emulated-version=1.33", "--feature-gates=MultiCIDRServiceAllocator=false"},
+		"default": nil,
+	}
+}
+
+func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
+
+func run(args []string, out, progress io.Writer) int {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := benchmark(ctx, args, out, progress); err != nil {
+		fmt.Fprintln(progress, "allocation:", err) //nolint:errcheck // there is nobody else to tell
+		return 1
+	}
+	return 0
+}
+
+func benchmark(ctx context.Context, args []string, out, progress io.Writer) error {
+	flags := flag.NewFlagSet("allocation", flag.ContinueOnError)
+	services := flags.Int("services", 5000, "how many Services there are, 100 to 60000")
+	names := flags.String("modes", "fast,default", "how the API server runs, comma-separated: fast, default")
+	program := flags.String("controller", "_output/bin/ovnkube-slb", "the program to measure")
+	file := flags.String("out", "_output/bench/allocation.json", "where the figures go")
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
+	if *services < churns || *services > 60000 {
+		return fmt.Errorf("--services %d: want %d to 60000", *services, churns)
+	}
+	controller, err := filepath.Abs(*program)
+	if err != nil {
+		return err
+	}
+	r := report{Services: *services, CPUs: runtime.NumCPU(), Modes: map[string]result{}}
+	for name := range strings.SplitSeq(*names, ",") {
+		arguments, known := modes()[name]
+		if !known {
+			return fmt.Errorf("--modes: %q is neither fast nor default", name)
+		}
+		b := bench{services: *services, progress: progress, mode: name}
+		if r.Modes[name], err = b.run(ctx, controller, arguments); err != nil {
+			return fmt.Errorf("mode %s: %w", name, err)
+		}
+	}
+	text, err := json.MarshalIndent(r, "", "  ")
+	if err != nil {
+		return err
+	}
+	text = append(text, '\n')
+	_, err = out.Write(text)
+	return errors.Join(err, os.MkdirAll(filepath.Dir(*file), 0o755), os.WriteFile(*file, text, 0o644))
+}
