@@ -139,7 +139,8 @@ func (l *ledger) reserveStatus(service int) {
 	}
 }
 
-// open lists the pools that serve those who name none, by name.
+// open lists the pools that serve those who name none, in the order
+// in which they are tried.
 func (b *book) open() []*pool {
 	return slices.DeleteFunc(slices.Clone(b.pools), func(p *pool) bool { return !p.AutoAssign || !p.gives() })
 }

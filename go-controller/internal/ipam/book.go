@@ -16,7 +16,7 @@ import (
 
 // book knows the pools: whose each address is, and which addresses are never given.
 type book struct {
-	// pools are sorted by name.
+	// pools are in the order in which they are tried.
 	pools  []*pool
 	byName map[string]*pool
 	// ranges is sorted and disjoint; owners[i] is the pool that ranges[i] belongs to:
@@ -87,7 +87,7 @@ func newBook(w *world.Snapshot) *book {
 	for _, p := range b.pools {
 		owned[p] = b.settle(p)
 	}
-	slices.SortFunc(b.pools, func(x, y *pool) int { return cmp.Compare(x.Name, y.Name) })
+	slices.SortFunc(b.pools, func(x, y *pool) int { return cmp.Or(cmp.Compare(x.rank(), y.rank()), cmp.Compare(x.Name, y.Name)) })
 
 	b.reserve(reservations(w))
 	for _, p := range b.pools {

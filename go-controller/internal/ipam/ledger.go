@@ -14,8 +14,8 @@ type ledger struct {
 	// services are in order of age; holder says which of them has an address.
 	services []*world.Service
 	holder   map[netip.Addr]int
-	// odd are the addresses in use that no pool would give today.
-	odd     map[netip.Addr]bool
+	// odd are the addresses in use that their Services would not be given today.
+	odd     map[claim]bool
 	use     map[string]PoolUse
 	shardOf func(pool string, a netip.Addr) (world.ShardID, bool)
 	// load counts the addresses of each shard; nil until somebody draws, because in
@@ -24,12 +24,18 @@ type ledger struct {
 	unplaced int
 }
 
+// claim is an address that a Service, known by its rank in age, has.
+type claim struct {
+	addr    netip.Addr
+	service int
+}
+
 func newLedger(w *world.Snapshot, shardOf func(string, netip.Addr) (world.ShardID, bool)) *ledger {
 	return &ledger{
 		book:     newBook(w),
 		services: ByAge(w.Services),
 		holder:   make(map[netip.Addr]int, len(w.Services)),
-		odd:      make(map[netip.Addr]bool),
+		odd:      make(map[claim]bool),
 		use:      make(map[string]PoolUse, len(w.Pools)),
 		shardOf:  shardOf,
 	}
@@ -48,7 +54,7 @@ func (l *ledger) take(a netip.Addr, service int) {
 	}
 	p := l.of(a)
 	if p == nil {
-		l.odd[a] = true
+		l.odd[claim{a, service}] = true
 		return
 	}
 	f := world.FamilyOf(a)
@@ -56,8 +62,8 @@ func (l *ledger) take(a netip.Addr, service int) {
 	if usable {
 		p.stock(f).use(a)
 	}
-	if !usable || !p.gives() {
-		l.odd[a] = true
+	if !usable || !p.gives() || !p.admits(l.services[service]) {
+		l.odd[claim{a, service}] = true
 	}
 	u := l.use[p.Name]
 	if f == world.IPv4 {

@@ -52,6 +52,9 @@ func (d *desk) refuse(service int, a netip.Addr) (Reason, string) {
 		reason, message := p.closed()
 		return reason, asked + ": " + message
 	}
+	if why := p.shuts(s); why != "" {
+		return ReasonNotAdmitted, asked + ": " + why
+	}
 	if why := d.unusable(p, a); why != "" {
 		return ReasonAddressExcluded, s.RequestedBy + ": address " + why
 	}

@@ -50,7 +50,7 @@ func (d *desk) serve(service int, own assets) Outcome {
 	if own.lost.IsValid() && say.reason != ReasonAddressInUse {
 		say.add(ReasonAddressInUse, fmt.Sprintf("%s, which was in the status, belongs to Service %s, the older one", own.lost, d.services[own.to].Key))
 	}
-	return d.outcome(s, own.has, gets, say)
+	return d.outcome(service, own.has, gets, say)
 }
 
 // grant fills gets: requested addresses first, then one of each family that is missing
@@ -114,17 +114,21 @@ func (d *desk) candidates(s *world.Service, gets perFamily) ([]*pool, Reason, st
 			reason, message := p.closed()
 			return nil, reason, s.PoolRequestedBy + ": " + message
 		}
+		if why := p.shuts(s); why != "" {
+			return nil, ReasonNotAdmitted, s.PoolRequestedBy + ": " + why
+		}
 		return []*pool{p}, "", ""
 	}
+	open := d.openTo(s)
 	if gets.empty() {
-		return d.open, "", ""
+		return open, "", ""
 	}
 	// The second family comes from the pool of the first one if that has it.
 	var first []*pool
 	for _, f := range families(s) {
 		a := *gets.of(f)
 		p := d.of(a)
-		if p == nil || !p.gives() || slices.Contains(first, p) {
+		if p == nil || !p.gives() || !p.admits(s) || slices.Contains(first, p) {
 			continue
 		}
 		if p.AutoAssign || slices.Contains(s.Requested, a) {
@@ -132,9 +136,18 @@ func (d *desk) candidates(s *world.Service, gets perFamily) ([]*pool, Reason, st
 		}
 	}
 	if len(first) == 0 {
-		return d.open, "", ""
+		return open, "", ""
 	}
-	return append(first, d.open...), "", ""
+	return append(first, open...), "", ""
+}
+
+// openTo lists the open pools that serve a Service.
+func (d *desk) openTo(s *world.Service) []*pool {
+	shut := func(p *pool) bool { return !p.admits(s) }
+	if !slices.ContainsFunc(d.open, shut) {
+		return d.open
+	}
+	return slices.DeleteFunc(slices.Clone(d.open), shut)
 }
 
 // choose finds the pool for each missing family (there are two at most): the first one
@@ -173,7 +186,7 @@ func exhausted(pools []*pool, f world.Family) (Reason, string) {
 	}
 	switch {
 	case len(pools) == 0:
-		return ReasonNoPool, "no pool serves Services that name none (spec.autoAssign of the pools)"
+		return ReasonNoPool, "no pool serves this Service unasked (spec.autoAssign and spec.serviceAllocation of the pools)"
 	case len(counts) == 0 && len(pools) == 1:
 		return ReasonFamilyUnavailable, fmt.Sprintf("pool %q has no %s addresses", pools[0].Name, f)
 	case len(counts) == 0:
@@ -186,7 +199,8 @@ func exhausted(pools []*pool, f world.Family) (Reason, string) {
 
 // outcome puts together what a Service gets, with a remark on each address that it
 // keeps although it would not get it today.
-func (d *desk) outcome(s *world.Service, had, gets perFamily, say remarks) Outcome {
+func (d *desk) outcome(service int, had, gets perFamily, say remarks) Outcome {
+	s := d.services[service]
 	var both [2]netip.Addr
 	addrs := both[:0]
 	for _, f := range families(s) {
@@ -195,8 +209,8 @@ func (d *desk) outcome(s *world.Service, had, gets perFamily, say remarks) Outco
 			continue
 		}
 		addrs = append(addrs, a)
-		if a == *had.of(f) && d.odd[a] {
-			say.add(ReasonAddressLeftPool, d.left(a)+"; the Service keeps it until it is recreated or asks for another")
+		if a == *had.of(f) && d.odd[claim{a, service}] {
+			say.add(ReasonAddressLeftPool, d.left(s, a)+"; the Service keeps it until it is recreated or asks for another")
 		}
 	}
 	o := Outcome{Reason: say.reason, Message: strings.Join(say.messages, "; ")}
@@ -214,8 +228,8 @@ func (d *desk) outcome(s *world.Service, had, gets perFamily, say remarks) Outco
 	return o
 }
 
-// left says why no pool would give an odd address.
-func (d *desk) left(a netip.Addr) string {
+// left says why no pool would give the Service an odd address.
+func (d *desk) left(s *world.Service, a netip.Addr) string {
 	p := d.of(a)
 	if p == nil {
 		return fmt.Sprintf("address %s is in no pool", a)
@@ -223,6 +237,9 @@ func (d *desk) left(a netip.Addr) string {
 	if !p.gives() {
 		_, closed := p.closed()
 		return fmt.Sprintf("address %s: %s", a, closed)
+	}
+	if why := p.shuts(s); why != "" {
+		return fmt.Sprintf("address %s: %s", a, why)
 	}
 	return "address " + d.unusable(p, a)
 }

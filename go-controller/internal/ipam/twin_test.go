@@ -229,11 +229,60 @@ func (t *twin) named(name string) *world.Pool {
 	return nil
 }
 
+// admits reads the fields one by one.
+func admits(p *world.Pool, s *world.Service) bool {
+	a := p.Admission
+	if a == nil {
+		return true
+	}
+	if !a.AnyNamespace && !slices.Contains(a.Namespaces, s.Key.Namespace) {
+		return false
+	}
+	for _, selector := range a.Services {
+		all := true
+		for _, r := range selector {
+			value, has := s.Labels[r.Key]
+			switch {
+			case len(r.Values) == 0:
+				all = all && has != r.Not
+			case r.Not:
+				all = all && (!has || !slices.Contains(r.Values, value))
+			default:
+				all = all && has && slices.Contains(r.Values, value)
+			}
+		}
+		if all {
+			return true
+		}
+	}
+	return len(a.Services) == 0
+}
+
+// later reports whether pool b is asked before pool a.
+func later(a, b *world.Pool) bool {
+	class := func(p *world.Pool) int {
+		switch {
+		case p.Admission == nil:
+			return 2
+		case p.Admission.Priority == 0:
+			return 1
+		}
+		return 0
+	}
+	if class(a) != class(b) {
+		return class(a) > class(b)
+	}
+	if class(a) == 0 && a.Admission.Priority != b.Admission.Priority {
+		return a.Admission.Priority > b.Admission.Priority
+	}
+	return a.Name > b.Name
+}
+
 func gives(p *world.Pool) bool { return p != nil && !p.Disabled && len(p.Problems) == 0 }
 
 func (t *twin) pools(s *world.Service, gets map[world.Family]netip.Addr) []*world.Pool {
 	if s.RequestedPool != "" {
-		if p := t.named(s.RequestedPool); gives(p) {
+		if p := t.named(s.RequestedPool); gives(p) && admits(p, s) {
 			return []*world.Pool{p}
 		}
 		return nil
@@ -241,12 +290,18 @@ func (t *twin) pools(s *world.Service, gets map[world.Family]netip.Addr) []*worl
 	var list []*world.Pool
 	for _, f := range wants(s) {
 		p := t.inPool(gets[f])
-		if gives(p) && (p.AutoAssign || slices.Contains(s.Requested, gets[f])) {
+		if gives(p) && admits(p, s) && (p.AutoAssign || slices.Contains(s.Requested, gets[f])) {
 			list = append(list, p)
 		}
 	}
-	for _, p := range slices.SortedFunc(slices.Values(t.w.Pools), func(a, b *world.Pool) int { return strings.Compare(a.Name, b.Name) }) {
-		if gives(p) && p.AutoAssign {
+	inTurn := func(a, b *world.Pool) int {
+		if later(a, b) {
+			return 1
+		}
+		return -1
+	}
+	for _, p := range slices.SortedFunc(slices.Values(t.w.Pools), inTurn) {
+		if gives(p) && admits(p, s) && p.AutoAssign {
 			list = append(list, p)
 		}
 	}
@@ -266,7 +321,7 @@ func (t *twin) request(s *world.Service, has map[world.Family]netip.Addr) (map[w
 		}
 		p := t.inPool(a)
 		k, taken := t.holder[a]
-		if !gives(p) || s.RequestedPool != "" && p.Name != s.RequestedPool || !slices.Contains(t.stock(p, f), a) || taken && k != s.Key {
+		if !gives(p) || !admits(p, s) || s.RequestedPool != "" && p.Name != s.RequestedPool || !slices.Contains(t.stock(p, f), a) || taken && k != s.Key {
 			return nil, false
 		}
 	}

@@ -52,6 +52,9 @@ type Pool struct {
 	AvoidBuggyIPs bool
 	// Disabled keeps what is given and gives nothing new.
 	Disabled bool
+	// Admission narrows the Services that the pool serves; nil serves every one, after
+	// the pools that have it.
+	Admission *Admission
 	// Problems are the reasons why this pool can't give addresses (field, value and what is wrong); empty if usable.
 	Problems []string
 }
@@ -147,6 +150,7 @@ type Service struct {
 	Key     Key
 	UID     string
 	Created time.Time
+	Labels  map[string]string
 	// Families in the order of spec.ipFamilies; at least one.
 	Families     []Family
 	FamilyPolicy FamilyPolicy

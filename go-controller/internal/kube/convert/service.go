@@ -34,6 +34,7 @@ func Service(s *corev1.Service, endpoints []*discoveryv1.EndpointSlice, o Option
 		Key:            world.Key{Namespace: s.Namespace, Name: s.Name},
 		UID:            string(s.UID),
 		Created:        s.CreationTimestamp.Time,
+		Labels:         s.Labels,
 		Families:       families(s),
 		FamilyPolicy:   familyPolicy(s),
 		Assigned:       Assigned(s),

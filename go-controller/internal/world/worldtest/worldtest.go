@@ -110,10 +110,28 @@ func (s *Source) pool(i int) *world.Pool {
 		Name: fmt.Sprintf("p%d", i), Created: s.when(), Ranges: s.ranges(s.N(3) + 1), Exclude: s.ranges(s.N(2)),
 		AutoAssign: !s.chance(3), AvoidBuggyIPs: s.chance(3), Disabled: s.chance(5),
 	}
+	if s.chance(3) {
+		p.Admission = s.admission()
+	}
 	if s.chance(8) {
 		p.Problems = []string{"spec.addresses[0]: spoilt"}
 	}
 	return p
+}
+
+func (s *Source) admission() *world.Admission {
+	a := &world.Admission{Priority: s.N(3), AnyNamespace: s.chance(2)}
+	if s.chance(2) {
+		a.Namespaces = []string{"ns"}
+	}
+	for range s.N(3) {
+		selector := world.Selector{{Key: "app", Not: s.chance(2)}}
+		if s.chance(2) {
+			selector[0].Values = []string{"web"}
+		}
+		a.Services = append(a.Services, selector)
+	}
+	return a
 }
 
 func (s *Source) domain(i int) *world.Domain {
@@ -143,6 +161,12 @@ func (s *Source) domain(i int) *world.Domain {
 
 func (s *Source) service(i int) *world.Service {
 	svc := &world.Service{Key: world.Key{Namespace: "ns", Name: fmt.Sprintf("s%02d", i)}, Created: s.when()}
+	if s.chance(3) {
+		svc.Key.Namespace = "other"
+	}
+	if s.chance(2) {
+		svc.Labels = map[string]string{"app": []string{"web", "db"}[s.N(2)]}
+	}
 	switch s.N(5) {
 	case 0:
 		svc.Families = []world.Family{world.IPv4}

@@ -58,6 +58,9 @@ const (
 	ReasonPoolInvalid = "PoolInvalid"
 	// ReasonPoolDisabled (False): the pool asked for gives nothing new.
 	ReasonPoolDisabled = "PoolDisabled"
+	// ReasonNotAdmitted (False): the pool asked for, or the one that has the address asked
+	// for, does not serve the Service (serviceAllocation).
+	ReasonNotAdmitted = "NotAdmitted"
 	// ReasonPoolExhausted (False): every address of a family is in use in the pools
 	// that may serve the Service.
 	ReasonPoolExhausted = "PoolExhausted"
@@ -78,8 +81,8 @@ const (
 	// or contradicts itself; it gets nothing new until that is mended.
 	ReasonInvalidRequest = "InvalidRequest"
 	// ReasonAddressLeftPool (True): the address is kept although its pool would not
-	// give it any more: the pool lost it, excludes it, is disabled, invalid or gone. It
-	// goes when the Service is recreated.
+	// give it any more: the pool lost it, excludes it, does not serve the Service, is
+	// disabled, invalid or gone. It goes when the Service is recreated.
 	ReasonAddressLeftPool = "AddressLeftPool"
 )
 
