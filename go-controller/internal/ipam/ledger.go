@@ -57,12 +57,13 @@ func (l *ledger) take(a netip.Addr, service int) {
 		l.odd[claim{a, service}] = true
 		return
 	}
-	f := world.FamilyOf(a)
+	s, f := l.services[service], world.FamilyOf(a)
 	usable := l.usable(p, a)
-	if usable {
+	whom, kept := l.kept[a]
+	if usable && !kept {
 		p.stock(f).use(a)
 	}
-	if !usable || !p.gives() || !p.admits(l.services[service]) {
+	if !usable || !p.gives() || kept && whom != s.Key || !kept && !p.admits(s) {
 		l.odd[claim{a, service}] = true
 	}
 	u := l.use[p.Name]

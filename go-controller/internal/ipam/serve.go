@@ -131,7 +131,7 @@ func (d *desk) candidates(s *world.Service, gets perFamily) ([]*pool, Reason, st
 		if p == nil || !p.gives() || !p.admits(s) || slices.Contains(first, p) {
 			continue
 		}
-		if p.AutoAssign || slices.Contains(s.Requested, a) {
+		if p.AutoAssign || slices.Contains(s.Requested, a) || d.kept[a] == s.Key {
 			first = append(first, p)
 		}
 	}
@@ -238,8 +238,8 @@ func (d *desk) left(s *world.Service, a netip.Addr) string {
 		_, closed := p.closed()
 		return fmt.Sprintf("address %s: %s", a, closed)
 	}
-	if why := p.shuts(s); why != "" {
+	if why := p.shuts(s); why != "" && d.kept[a] != s.Key {
 		return fmt.Sprintf("address %s: %s", a, why)
 	}
-	return "address " + d.unusable(p, a)
+	return "address " + d.unusable(p, a, s.Key)
 }

@@ -78,12 +78,63 @@ func (t *twin) stock(p *world.Pool, f world.Family) []netip.Addr {
 			excluded := slices.ContainsFunc(p.Exclude, func(r netipx.IPRange) bool { return r.Contains(a) })
 			ends := a.String()
 			bad := p.AvoidBuggyIPs && f == world.IPv4 && (strings.HasSuffix(ends, ".0") || strings.HasSuffix(ends, ".255"))
-			if t.inPool(a) == p && !excluded && !bad && !t.blocked(a) && !slices.Contains(list, a) {
+			if t.inPool(a) == p && !excluded && !bad && !t.blocked(a) && t.waitsFor(a) == (world.Key{}) && !slices.Contains(list, a) {
 				list = append(list, a)
 			}
 		}
 	}
 	return list
+}
+
+// waitsFor returns whom the pool of an address keeps it for: the first one, if several.
+func (t *twin) waitsFor(a netip.Addr) world.Key {
+	if p := t.inPool(a); p != nil {
+		for _, r := range p.Reservations {
+			if slices.Contains(r.Addrs, a) {
+				return r.Service
+			}
+		}
+	}
+	return world.Key{}
+}
+
+// unreserved is the same world with pools that keep nothing.
+func (t *twin) unreserved() *twin {
+	w := *t.w
+	w.Pools = nil
+	for _, p := range t.w.Pools {
+		plain := *p
+		plain.Reservations = nil
+		w.Pools = append(w.Pools, &plain)
+	}
+	return &twin{w: &w}
+}
+
+// givable reports whether the pool of an address would give it to the Service, were it free.
+func (t *twin) givable(s *world.Service, a netip.Addr) bool {
+	p, whom := t.inPool(a), t.waitsFor(a)
+	switch {
+	case !gives(p):
+		return false
+	case whom == (world.Key{}):
+		return admits(p, s) && slices.Contains(t.stock(p, world.FamilyOf(a)), a)
+	}
+	u := t.unreserved()
+	return whom == s.Key && slices.Contains(u.stock(u.inPool(a), world.FamilyOf(a)), a)
+}
+
+// waiting returns the address that waits for a Service.
+func (t *twin) waiting(s *world.Service, f world.Family) netip.Addr {
+	for _, p := range slices.SortedFunc(slices.Values(t.w.Pools), inTurn) {
+		for _, r := range p.Reservations {
+			for _, a := range r.Addrs {
+				if world.FamilyOf(a) == f && t.inPool(a) == p && t.waitsFor(a) == s.Key && (s.RequestedPool == "" || s.RequestedPool == p.Name) {
+					return a
+				}
+			}
+		}
+	}
+	return netip.Addr{}
 }
 
 func (t *twin) free(p *world.Pool, f world.Family) []netip.Addr {
@@ -278,6 +329,13 @@ func later(a, b *world.Pool) bool {
 	return a.Name > b.Name
 }
 
+func inTurn(a, b *world.Pool) int {
+	if later(a, b) {
+		return 1
+	}
+	return -1
+}
+
 func gives(p *world.Pool) bool { return p != nil && !p.Disabled && len(p.Problems) == 0 }
 
 func (t *twin) pools(s *world.Service, gets map[world.Family]netip.Addr) []*world.Pool {
@@ -290,15 +348,9 @@ func (t *twin) pools(s *world.Service, gets map[world.Family]netip.Addr) []*worl
 	var list []*world.Pool
 	for _, f := range wants(s) {
 		p := t.inPool(gets[f])
-		if gives(p) && admits(p, s) && (p.AutoAssign || slices.Contains(s.Requested, gets[f])) {
+		if gives(p) && admits(p, s) && (p.AutoAssign || slices.Contains(s.Requested, gets[f]) || t.waitsFor(gets[f]) == s.Key) {
 			list = append(list, p)
 		}
-	}
-	inTurn := func(a, b *world.Pool) int {
-		if later(a, b) {
-			return 1
-		}
-		return -1
 	}
 	for _, p := range slices.SortedFunc(slices.Values(t.w.Pools), inTurn) {
 		if gives(p) && admits(p, s) && p.AutoAssign {
@@ -316,12 +368,18 @@ func (t *twin) request(s *world.Service, has map[world.Family]netip.Addr) (map[w
 			return nil, false
 		}
 		asked[f] = a
+	}
+	for _, f := range wants(s) {
+		if a := t.waiting(s, f); a.IsValid() && !has[f].IsValid() && !asked[f].IsValid() {
+			asked[f] = a
+		}
+	}
+	for f, a := range asked {
 		if has[f] == a {
 			continue
 		}
-		p := t.inPool(a)
 		k, taken := t.holder[a]
-		if !gives(p) || !admits(p, s) || s.RequestedPool != "" && p.Name != s.RequestedPool || !slices.Contains(t.stock(p, f), a) || taken && k != s.Key {
+		if !t.givable(s, a) || s.RequestedPool != "" && t.inPool(a).Name != s.RequestedPool || taken && k != s.Key {
 			return nil, false
 		}
 	}

@@ -2,7 +2,10 @@
 
 package world
 
-import "slices"
+import (
+	"net/netip"
+	"slices"
+)
 
 // Admission says which Services a pool serves, and when it is their turn to ask it.
 type Admission struct {
@@ -26,6 +29,12 @@ func (a *Admission) AdmitsNamespace(name string) bool {
 // AdmitsLabels reports whether a Service with these labels may have an address.
 func (a *Admission) AdmitsLabels(labels map[string]string) bool {
 	return len(a.Services) == 0 || slices.ContainsFunc(a.Services, func(s Selector) bool { return s.Matches(labels) })
+}
+
+// Reservation keeps addresses of a pool for a Service, also while it does not exist.
+type Reservation struct {
+	Service Key
+	Addrs   []netip.Addr
 }
 
 // Selector is a label selector: all of its requirements have to be met.

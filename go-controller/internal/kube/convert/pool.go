@@ -32,14 +32,14 @@ func Pool(p *v1alpha1.IPAddressPool, namespaces Namespaces) *world.Pool {
 		Admission:     admission(p.Spec.ServiceAllocation, namespaces),
 		Problems:      problems(p.Validate()),
 	}
-	// Reserved addresses must not go to others, and nobody is recognised yet as the one
-	// that they wait for.
 	for _, r := range p.Spec.Reservations {
+		kept := world.Reservation{Service: world.Key{Namespace: r.Namespace, Name: r.Name}}
 		for _, text := range r.Addresses {
 			if a, err := text.Parse(); err == nil {
-				out.Exclude = append(out.Exclude, netipx.IPRangeFrom(a, a))
+				kept.Addrs = append(kept.Addrs, a)
 			}
 		}
+		out.Reservations = append(out.Reservations, kept)
 	}
 	return out
 }
@@ -103,7 +103,6 @@ func PoolLimits(p *v1alpha1.IPAddressPool) []string {
 	}
 	tell(p.Spec.QuotaPerNamespace != nil, "spec.quotaPerNamespace has no effect in this release")
 	tell(p.Spec.ReuseDelay != nil && p.Spec.ReuseDelay.Duration != 0, "spec.reuseDelay has no effect in this release")
-	tell(len(p.Spec.Reservations) > 0, "spec.reservations: this release gives the addresses to nobody")
 	tell(p.Spec.ExternalIPs, "spec.externalIPs has no effect in this release")
 	return limits
 }

@@ -71,7 +71,8 @@ const (
 	// True: so is the one that stood in the status, and this Service got another.
 	ReasonAddressInUse = "AddressInUse"
 	// ReasonAddressExcluded (False): the address asked for is one that is never given:
-	// its pool leaves it out (exclude, avoidBuggyIPs), or it is a node's, a next hop, the
+	// its pool leaves it out (exclude, avoidBuggyIPs) or keeps it for another Service
+	// (reservations), or it is a node's, a next hop, the
 	// first or the broadcast address of a subnet, or in a pod or Service network.
 	ReasonAddressExcluded = "AddressExcluded"
 	// ReasonAddressNotInPool (False): no pool has the address asked for, or not the one
