@@ -15,8 +15,10 @@ type ledger struct {
 	services []*world.Service
 	holder   map[netip.Addr]int
 	// odd are the addresses in use that their Services would not be given today.
-	odd     map[claim]bool
-	use     map[string]PoolUse
+	odd map[claim]bool
+	use map[string]PoolUse
+	// spent counts the addresses that a namespace has of a pool with a quota.
+	spent   map[account]int
 	shardOf func(pool string, a netip.Addr) (world.ShardID, bool)
 	// load counts the addresses of each shard; nil until somebody draws, because in
 	// most passes nobody does. unplaced stands for the addresses of no shard.
@@ -37,6 +39,7 @@ func newLedger(w *world.Snapshot, shardOf func(string, netip.Addr) (world.ShardI
 		holder:   make(map[netip.Addr]int, len(w.Services)),
 		odd:      make(map[claim]bool),
 		use:      make(map[string]PoolUse, len(w.Pools)),
+		spent:    make(map[account]int),
 		shardOf:  shardOf,
 	}
 }
@@ -65,6 +68,9 @@ func (l *ledger) take(a netip.Addr, service int) {
 	}
 	if !usable || !p.gives() || kept && whom != s.Key || !kept && !p.admits(s) {
 		l.odd[claim{a, service}] = true
+	}
+	if p.Quota > 0 {
+		l.spent[account{p.Name, s.Key.Namespace}]++
 	}
 	u := l.use[p.Name]
 	if f == world.IPv4 {

@@ -18,6 +18,7 @@ const (
 	ReasonPoolInvalid       Reason = v1alpha1.ReasonPoolInvalid
 	ReasonPoolDisabled      Reason = v1alpha1.ReasonPoolDisabled
 	ReasonNotAdmitted       Reason = v1alpha1.ReasonNotAdmitted
+	ReasonQuotaExceeded     Reason = v1alpha1.ReasonQuotaExceeded
 	ReasonPoolExhausted     Reason = v1alpha1.ReasonPoolExhausted
 	ReasonFamilyUnavailable Reason = v1alpha1.ReasonFamilyUnavailable
 	ReasonAddressNotInPool  Reason = v1alpha1.ReasonAddressNotInPool

@@ -32,7 +32,39 @@ func (d *desk) request(service int, has perFamily) (asked perFamily, reason Reas
 		}
 		*asked.of(f) = a
 	}
-	return d.reserved(service, has, asked)
+	asked, reason, message = d.reserved(service, has, asked)
+	if reason != "" {
+		return perFamily{}, reason, message
+	}
+	return d.afford(s, has, asked)
+}
+
+// askedBy names the field that asks for an address: the Service's, or else the pool's.
+func (d *desk) askedBy(s *world.Service, a netip.Addr) string {
+	if slices.Contains(s.Requested, a) {
+		return s.RequestedBy
+	}
+	return "spec.reservations of pool " + strconv.Quote(d.poolName(a))
+}
+
+// afford refuses addresses beyond the quota of their pool.
+func (d *desk) afford(s *world.Service, has, asked perFamily) (perFamily, Reason, string) {
+	gets := has
+	for _, f := range families(s) {
+		if a := *asked.of(f); a.IsValid() {
+			*gets.of(f) = a
+		}
+	}
+	for _, f := range families(s) {
+		a := *asked.of(f)
+		if !a.IsValid() || a == *has.of(f) {
+			continue
+		}
+		if p := d.of(a); !d.within(p, s, has, gets, 0) {
+			return perFamily{}, ReasonQuotaExceeded, fmt.Sprintf("%s: address %s: %s", d.askedBy(s, a), a, d.overdrawn(p, s))
+		}
+	}
+	return asked, "", ""
 }
 
 // reserved adds to what a Service asks for the addresses that wait for it, of the families
@@ -47,7 +79,7 @@ func (d *desk) reserved(service int, has, asked perFamily) (perFamily, Reason, s
 		if !a.IsValid() {
 			continue
 		}
-		if reason, message := d.refuse(service, a, "spec.reservations of pool "+strconv.Quote(d.poolName(a))); reason != "" {
+		if reason, message := d.refuse(service, a, d.askedBy(s, a)); reason != "" {
 			return perFamily{}, reason, message
 		}
 		*asked.of(f) = a

@@ -57,7 +57,7 @@ func (d *desk) serve(service int, own assets) Outcome {
 // or has to move to another pool.
 func (d *desk) grant(service int, asked perFamily, gets *perFamily, say *remarks) {
 	s := d.services[service]
-	had := !gets.empty()
+	own, had := *gets, !gets.empty()
 	var missing []world.Family
 	for _, f := range families(s) {
 		switch has := *gets.of(f); {
@@ -73,7 +73,7 @@ func (d *desk) grant(service int, asked perFamily, gets *perFamily, say *remarks
 		if reason != "" {
 			say.add(reason, message)
 		} else {
-			drawn = choose(pools, missing, say)
+			drawn = d.choose(purchase{s, own, *gets}, pools, missing, say)
 		}
 	}
 	if say.reason != "" && s.FamilyPolicy == world.RequireDualStack && !had {
@@ -150,11 +150,18 @@ func (d *desk) openTo(s *world.Service) []*pool {
 	return slices.DeleteFunc(slices.Clone(d.open), shut)
 }
 
+// purchase is a Service with what it had and what it gets so far.
+type purchase struct {
+	service   *world.Service
+	had, gets perFamily
+}
+
 // choose finds the pool for each missing family (there are two at most): the first one
 // that has them all, or else the first one for each.
-func choose(pools []*pool, missing []world.Family, say *remarks) (chosen [2]*pool) {
+func (d *desk) choose(b purchase, pools []*pool, missing []world.Family, say *remarks) (chosen [2]*pool) {
 	for _, p := range pools {
-		if !slices.ContainsFunc(missing, func(f world.Family) bool { return p.stock(f).free() == 0 }) {
+		lacks := slices.ContainsFunc(missing, func(f world.Family) bool { return p.stock(f).free() == 0 })
+		if !lacks && d.within(p, b.service, b.had, b.gets, len(missing)) {
 			for i := range missing {
 				chosen[i] = p
 			}
@@ -163,25 +170,34 @@ func choose(pools []*pool, missing []world.Family, say *remarks) (chosen [2]*poo
 	}
 	for i, f := range missing {
 		for _, p := range pools {
-			if p.stock(f).free() > 0 {
+			n := 1
+			if chosen[0] == p {
+				n = 2
+			}
+			if p.stock(f).free() > 0 && d.within(p, b.service, b.had, b.gets, n) {
 				chosen[i] = p
 				break
 			}
 		}
 		if chosen[i] == nil {
-			say.add(exhausted(pools, f))
+			say.add(d.exhausted(b.service, pools, f))
 		}
 	}
 	return chosen
 }
 
 // exhausted says why none of the pools has an address of a family.
-func exhausted(pools []*pool, f world.Family) (Reason, string) {
+func (d *desk) exhausted(s *world.Service, pools []*pool, f world.Family) (Reason, string) {
 	const most = 5
+	reason := ReasonPoolExhausted
 	var counts []string
 	for _, p := range pools {
-		if p.stock(f).size > 0 && !slices.Contains(counts, p.stock(f).counts(p, f)) {
-			counts = append(counts, p.stock(f).counts(p, f))
+		count := p.stock(f).counts(p, f)
+		if p.stock(f).free() > 0 {
+			reason, count = ReasonQuotaExceeded, d.overdrawn(p, s)
+		}
+		if p.stock(f).size > 0 && !slices.Contains(counts, count) {
+			counts = append(counts, count)
 		}
 	}
 	switch {
@@ -194,7 +210,7 @@ func exhausted(pools []*pool, f world.Family) (Reason, string) {
 	case len(counts) > most:
 		counts = append(counts[:most], fmt.Sprintf("and so in %d more pools", len(counts)-most))
 	}
-	return ReasonPoolExhausted, strings.Join(counts, "; ")
+	return reason, strings.Join(counts, "; ")
 }
 
 // outcome puts together what a Service gets, with a remark on each address that it

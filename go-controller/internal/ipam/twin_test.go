@@ -3,6 +3,7 @@
 package ipam_test
 
 import (
+	"maps"
 	"net/netip"
 	"slices"
 	"strings"
@@ -237,15 +238,23 @@ func (t *twin) serve(s *world.Service, has map[world.Family]netip.Addr) map[worl
 	}
 	pools := t.pools(s, gets)
 	chosen := map[world.Family]*world.Pool{}
-	for _, p := range slices.Backward(pools) {
-		for _, f := range missing {
-			if len(t.free(p, f)) > 0 {
+	for _, f := range missing {
+		for _, p := range pools {
+			more := 1
+			for _, other := range chosen {
+				if other == p {
+					more++
+				}
+			}
+			if len(t.free(p, f)) > 0 && t.affords(p, s, has, gets, more) {
 				chosen[f] = p
+				break
 			}
 		}
 	}
 	for _, p := range slices.Backward(pools) {
-		if !slices.ContainsFunc(missing, func(f world.Family) bool { return len(t.free(p, f)) == 0 }) {
+		lacks := slices.ContainsFunc(missing, func(f world.Family) bool { return len(t.free(p, f)) == 0 })
+		if !lacks && t.affords(p, s, has, gets, len(missing)) {
 			for _, f := range missing {
 				chosen[f] = p
 			}
@@ -261,6 +270,26 @@ func (t *twin) serve(s *world.Service, has map[world.Family]netip.Addr) map[worl
 		}
 	}
 	return gets
+}
+
+// affords reports whether a Service that had some addresses and gets others may have more
+// of the pool.
+func (t *twin) affords(p *world.Pool, s *world.Service, had, gets map[world.Family]netip.Addr, more int) bool {
+	spent := 0
+	for a, k := range t.holder {
+		if t.inPool(a) == p && k.Namespace == s.Key.Namespace {
+			spent++
+		}
+	}
+	for _, f := range wants(s) {
+		if had[f] != gets[f] && t.inPool(had[f]) == p {
+			more--
+		}
+		if had[f] != gets[f] && t.inPool(gets[f]) == p {
+			more++
+		}
+	}
+	return p.Quota == 0 || more <= 0 || spent+more <= p.Quota
 }
 
 func (t *twin) elsewhere(s *world.Service, a netip.Addr) bool {
@@ -379,7 +408,9 @@ func (t *twin) request(s *world.Service, has map[world.Family]netip.Addr) (map[w
 			continue
 		}
 		k, taken := t.holder[a]
-		if !t.givable(s, a) || s.RequestedPool != "" && t.inPool(a).Name != s.RequestedPool || taken && k != s.Key {
+		gets := maps.Clone(has)
+		maps.Copy(gets, asked)
+		if !t.givable(s, a) || !t.affords(t.inPool(a), s, has, gets, 0) || s.RequestedPool != "" && t.inPool(a).Name != s.RequestedPool || taken && k != s.Key {
 			return nil, false
 		}
 	}

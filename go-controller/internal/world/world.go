@@ -55,6 +55,8 @@ type Pool struct {
 	// Admission narrows the Services that the pool serves; nil serves every one, after
 	// the pools that have it.
 	Admission *Admission
+	// Quota bounds the addresses that the Services of one namespace may have; 0 for no bound.
+	Quota int
 	// Reservations are addresses that are given to nobody but the Service named.
 	Reservations []Reservation
 	// Problems are the reasons why this pool can't give addresses (field, value and what is wrong); empty if usable.

@@ -32,6 +32,9 @@ func Pool(p *v1alpha1.IPAddressPool, namespaces Namespaces) *world.Pool {
 		Admission:     admission(p.Spec.ServiceAllocation, namespaces),
 		Problems:      problems(p.Validate()),
 	}
+	if p.Spec.QuotaPerNamespace != nil {
+		out.Quota = int(*p.Spec.QuotaPerNamespace)
+	}
 	for _, r := range p.Spec.Reservations {
 		kept := world.Reservation{Service: world.Key{Namespace: r.Namespace, Name: r.Name}}
 		for _, text := range r.Addresses {
@@ -101,7 +104,6 @@ func PoolLimits(p *v1alpha1.IPAddressPool) []string {
 			limits = append(limits, limit)
 		}
 	}
-	tell(p.Spec.QuotaPerNamespace != nil, "spec.quotaPerNamespace has no effect in this release")
 	tell(p.Spec.ReuseDelay != nil && p.Spec.ReuseDelay.Duration != 0, "spec.reuseDelay has no effect in this release")
 	tell(p.Spec.ExternalIPs, "spec.externalIPs has no effect in this release")
 	return limits

@@ -113,6 +113,9 @@ func (s *Source) pool(i int) *world.Pool {
 	if s.chance(3) {
 		p.Admission = s.admission()
 	}
+	if s.chance(3) {
+		p.Quota = s.N(3) + 1
+	}
 	for range s.N(3) {
 		whom := world.Key{Namespace: "ns", Name: fmt.Sprintf("s%02d", s.N(4))}
 		p.Reservations = append(p.Reservations, world.Reservation{Service: whom, Addrs: []netip.Addr{s.addr(s.family()), s.addr(s.family())}})

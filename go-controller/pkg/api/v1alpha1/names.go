@@ -61,6 +61,9 @@ const (
 	// ReasonNotAdmitted (False): the pool asked for, or the one that has the address asked
 	// for, does not serve the Service (serviceAllocation).
 	ReasonNotAdmitted = "NotAdmitted"
+	// ReasonQuotaExceeded (False): the namespace has as many addresses of the pools that
+	// may serve the Service as these allow (quotaPerNamespace).
+	ReasonQuotaExceeded = "QuotaExceeded"
 	// ReasonPoolExhausted (False): every address of a family is in use in the pools
 	// that may serve the Service.
 	ReasonPoolExhausted = "PoolExhausted"
