@@ -11,9 +11,15 @@ import (
 // ledger is the state of one pass: who has which address.
 type ledger struct {
 	*book
-	// services are in order of age; holder says which of them has an address.
+	// services are in order of age; holder says which of them was the first to have an
+	// address, sharers who else has it.
 	services []*world.Service
 	holder   map[netip.Addr]int
+	sharers  map[netip.Addr][]int
+	// shelves have the addresses that may be shared, in the order in which they were
+	// taken; full counts those at the front that have no room for a port.
+	shelves map[shelf][]netip.Addr
+	full    map[shelfPort]int
 	// odd are the addresses in use that their Services would not be given today.
 	odd map[claim]bool
 	use map[string]PoolUse
@@ -37,6 +43,9 @@ func newLedger(w *world.Snapshot, shardOf func(string, netip.Addr) (world.ShardI
 		book:     newBook(w),
 		services: ByAge(w.Services),
 		holder:   make(map[netip.Addr]int, len(w.Services)),
+		sharers:  make(map[netip.Addr][]int),
+		shelves:  make(map[shelf][]netip.Addr),
+		full:     make(map[shelfPort]int),
 		odd:      make(map[claim]bool),
 		use:      make(map[string]PoolUse, len(w.Pools)),
 		spent:    make(map[account]int),
@@ -49,31 +58,38 @@ func (l *ledger) taken(a netip.Addr) bool {
 	return ok
 }
 
-// take gives a free address to a Service, known by its rank in age.
+// take gives an address to a Service, known by its rank in age. It is free, or those who
+// have it share it, or are about to leave it.
 func (l *ledger) take(a netip.Addr, service int) {
-	l.holder[a] = service
-	if l.load != nil {
-		l.count(a)
-	}
-	p := l.of(a)
-	if p == nil {
-		l.odd[claim{a, service}] = true
-		return
-	}
-	s, f := l.services[service], world.FamilyOf(a)
-	usable := l.usable(p, a)
+	s, p := l.services[service], l.of(a)
 	whom, kept := l.kept[a]
-	if usable && !kept {
-		p.stock(f).use(a)
-	}
+	usable := p != nil && l.usable(p, a)
 	if !usable || !p.gives() || kept && whom != s.Key || !kept && !p.admits(s) {
 		l.odd[claim{a, service}] = true
 	}
-	if p.Quota > 0 {
+	if p != nil && p.Quota > 0 && l.alone(a, s) {
 		l.spent[account{p.Name, s.Key.Namespace}]++
 	}
+	if l.taken(a) {
+		l.sharers[a] = append(l.sharers[a], service)
+		return
+	}
+	l.holder[a] = service
+	if s.SharingKey != "" {
+		at := shelf{s.SharingKey, world.FamilyOf(a)}
+		l.shelves[at] = append(l.shelves[at], a)
+	}
+	if l.load != nil {
+		l.count(a)
+	}
+	if p == nil {
+		return
+	}
+	if usable && !kept {
+		p.stock(world.FamilyOf(a)).use(a)
+	}
 	u := l.use[p.Name]
-	if f == world.IPv4 {
+	if world.FamilyOf(a) == world.IPv4 {
 		u.Assigned4++
 	} else {
 		u.Assigned6++

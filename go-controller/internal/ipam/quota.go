@@ -22,10 +22,10 @@ func (l *ledger) within(p *pool, s *world.Service, had, gets perFamily, n int) b
 		if before == after {
 			continue
 		}
-		if before.IsValid() && l.of(before) == p {
+		if before.IsValid() && l.of(before) == p && l.alone(before, s) {
 			n--
 		}
-		if after.IsValid() && l.of(after) == p {
+		if after.IsValid() && l.of(after) == p && l.alone(after, s) {
 			n++
 		}
 	}

@@ -111,8 +111,8 @@ func (d *desk) refuse(service int, a netip.Addr, by string) (Reason, string) {
 	if why := d.unusable(p, a, s.Key); why != "" {
 		return ReasonAddressExcluded, by + ": address " + why
 	}
-	if other, taken := d.holder[a]; taken && other != service {
-		return ReasonAddressInUse, fmt.Sprintf("%s belongs to Service %s", asked, d.services[other].Key)
+	if other, why := d.obstacle(a, service); why != "" {
+		return ReasonAddressInUse, fmt.Sprintf("%s belongs to Service %s", asked, d.services[other].Key) + notShared(s, why)
 	}
 	return "", ""
 }

@@ -48,7 +48,7 @@ func (d *desk) serve(service int, own assets) Outcome {
 		d.grant(service, asked, &gets, &say)
 	}
 	if own.lost.IsValid() && say.reason != ReasonAddressInUse {
-		say.add(ReasonAddressInUse, fmt.Sprintf("%s, which was in the status, belongs to Service %s, the older one", own.lost, d.services[own.to].Key))
+		say.add(ReasonAddressInUse, fmt.Sprintf("%s, which was in the status, belongs to Service %s, the older one", own.lost, d.services[own.to].Key)+notShared(s, own.why))
 	}
 	return d.outcome(service, own.has, gets, say)
 }
@@ -73,6 +73,7 @@ func (d *desk) grant(service int, asked perFamily, gets *perFamily, say *remarks
 		if reason != "" {
 			say.add(reason, message)
 		} else {
+			missing = d.share(service, own, gets, pools, missing)
 			drawn = d.choose(purchase{s, own, *gets}, pools, missing, say)
 		}
 	}
@@ -86,7 +87,7 @@ func (d *desk) grant(service int, asked perFamily, gets *perFamily, say *remarks
 		}
 	}
 	for _, f := range families(s) {
-		if a := *gets.of(f); a.IsValid() && !d.taken(a) {
+		if a := *gets.of(f); a.IsValid() && !d.holds(a, service) {
 			d.take(a, service)
 		}
 	}

@@ -3,6 +3,7 @@
 package ipam_test
 
 import (
+	"fmt"
 	"maps"
 	"net/netip"
 	"slices"
@@ -20,7 +21,9 @@ import (
 type twin struct {
 	w       *world.Snapshot
 	shardOf func(string, netip.Addr) (world.ShardID, bool)
-	holder  map[netip.Addr]world.Key
+	holder  map[netip.Addr][]*world.Service
+	// taken are the addresses of holder in the order in which they were taken.
+	taken []netip.Addr
 }
 
 type twinOutcome struct {
@@ -174,7 +177,7 @@ func wants(s *world.Service) []world.Family {
 }
 
 func (t *twin) allocate(held map[world.Key][]netip.Addr) map[world.Key]twinOutcome {
-	t.holder = map[netip.Addr]world.Key{}
+	t.holder = map[netip.Addr][]*world.Service{}
 	has := map[world.Key]map[world.Family]netip.Addr{}
 	services := ipam.ByAge(t.w.Services)
 	for _, s := range services {
@@ -185,18 +188,15 @@ func (t *twin) allocate(held map[world.Key][]netip.Addr) map[world.Key]twinOutco
 		has[s.Key] = map[world.Family]netip.Addr{}
 		for _, a := range addrs {
 			f := world.FamilyOf(a)
-			_, taken := t.holder[a]
-			if slices.Contains(wants(s), f) && !has[s.Key][f].IsValid() && !taken {
-				t.holder[a] = s.Key
+			if slices.Contains(wants(s), f) && !has[s.Key][f].IsValid() && t.fits(s, a) {
+				t.take(s, a)
 				has[s.Key][f] = a
 			}
 		}
 	}
 	for _, s := range services {
 		for _, a := range s.Assigned {
-			if _, taken := t.holder[a]; !taken {
-				t.holder[a] = s.Key
-			}
+			t.take(s, a)
 		}
 	}
 	out := map[world.Key]twinOutcome{}
@@ -209,7 +209,7 @@ func (t *twin) allocate(held map[world.Key][]netip.Addr) map[world.Key]twinOutco
 					o.pool = p.Name
 				}
 				o.addrs = append(o.addrs, a)
-				t.holder[a] = s.Key
+				t.take(s, a)
 			}
 		}
 		out[s.Key] = o
@@ -217,26 +217,25 @@ func (t *twin) allocate(held map[world.Key][]netip.Addr) map[world.Key]twinOutco
 	return out
 }
 
-func (t *twin) serve(s *world.Service, has map[world.Family]netip.Addr) map[world.Family]netip.Addr {
-	asked, ok := t.request(s, has)
-	if !ok || len(s.Problems) > 0 {
-		return has
-	}
-	gets := map[world.Family]netip.Addr{}
-	var missing []world.Family
-	for _, f := range wants(s) {
-		a, have := has[f]
-		if have {
-			gets[f] = a
+// join lets a Service share addresses, and returns the families that it still misses.
+func (t *twin) join(s *world.Service, has, gets map[world.Family]netip.Addr, missing []world.Family, pools []*world.Pool) []world.Family {
+	return slices.DeleteFunc(missing, func(f world.Family) bool {
+		for _, a := range t.taken {
+			with := maps.Clone(gets)
+			with[f] = a
+			p := t.inPool(a)
+			whom := t.waitsFor(a)
+			given := whom == (world.Key{}) && p != nil && slices.Contains(t.stock(p, f), a) || whom == s.Key && t.givable(s, a)
+			if given && slices.Contains(pools, p) && world.FamilyOf(a) == f && !slices.Contains(t.holder[a], s) && s.SharingKey != "" && t.fits(s, a) && t.affords(p, s, has, with, 0) {
+				gets[f] = a
+				return true
+			}
 		}
-		switch {
-		case asked[f].IsValid():
-			gets[f] = asked[f]
-		case !have, t.elsewhere(s, a):
-			missing = append(missing, f)
-		}
-	}
-	pools := t.pools(s, gets)
+		return false
+	})
+}
+
+func (t *twin) choose(s *world.Service, has, gets map[world.Family]netip.Addr, missing []world.Family, pools []*world.Pool) map[world.Family]*world.Pool {
 	chosen := map[world.Family]*world.Pool{}
 	for _, f := range missing {
 		for _, p := range pools {
@@ -260,13 +259,64 @@ func (t *twin) serve(s *world.Service, has map[world.Family]netip.Addr) map[worl
 			}
 		}
 	}
+	return chosen
+}
+
+func (t *twin) take(s *world.Service, a netip.Addr) {
+	if t.holder[a] == nil {
+		t.taken = append(t.taken, a)
+	}
+	if !slices.Contains(t.holder[a], s) {
+		t.holder[a] = append(t.holder[a], s)
+	}
+}
+
+// fits reports whether all who have an address would share it with the Service.
+func (t *twin) fits(s *world.Service, a netip.Addr) bool {
+	return !slices.ContainsFunc(t.holder[a], func(o *world.Service) bool { return o != s && !share(o, s) })
+}
+
+func share(a, b *world.Service) bool {
+	ports := map[string]bool{}
+	for _, s := range []*world.Service{a, b} {
+		for _, p := range s.Ports {
+			ports[fmt.Sprint(p.Protocol, p.Port)] = true
+		}
+	}
+	cluster := !a.LocalPolicy && !b.LocalPolicy
+	same := len(a.Selector) > 0 && maps.Equal(a.Selector, b.Selector)
+	return a.SharingKey != "" && a.SharingKey == b.SharingKey && len(ports) == len(a.Ports)+len(b.Ports) && (cluster || same)
+}
+
+func (t *twin) serve(s *world.Service, has map[world.Family]netip.Addr) map[world.Family]netip.Addr {
+	asked, ok := t.request(s, has)
+	if !ok || len(s.Problems) > 0 {
+		return has
+	}
+	gets := map[world.Family]netip.Addr{}
+	var missing []world.Family
+	for _, f := range wants(s) {
+		a, have := has[f]
+		if have {
+			gets[f] = a
+		}
+		switch {
+		case asked[f].IsValid():
+			gets[f] = asked[f]
+		case !have, t.elsewhere(s, a):
+			missing = append(missing, f)
+		}
+	}
+	pools := t.pools(s, gets)
+	missing = t.join(s, has, gets, missing, pools)
+	chosen := t.choose(s, has, gets, missing, pools)
 	if s.FamilyPolicy == world.RequireDualStack && len(has) == 0 && len(chosen) < len(missing) {
 		return nil
 	}
 	for _, f := range missing {
 		if p := chosen[f]; p != nil {
 			gets[f] = t.best(p, f)
-			t.holder[gets[f]] = s.Key
+			t.take(s, gets[f])
 		}
 	}
 	return gets
@@ -276,16 +326,18 @@ func (t *twin) serve(s *world.Service, has map[world.Family]netip.Addr) map[worl
 // of the pool.
 func (t *twin) affords(p *world.Pool, s *world.Service, had, gets map[world.Family]netip.Addr, more int) bool {
 	spent := 0
-	for a, k := range t.holder {
-		if t.inPool(a) == p && k.Namespace == s.Key.Namespace {
+	neighbour := func(o *world.Service) bool { return o.Key.Namespace == s.Key.Namespace }
+	other := func(o *world.Service) bool { return o != s && neighbour(o) }
+	for a, holders := range t.holder {
+		if t.inPool(a) == p && slices.ContainsFunc(holders, neighbour) {
 			spent++
 		}
 	}
 	for _, f := range wants(s) {
-		if had[f] != gets[f] && t.inPool(had[f]) == p {
+		if had[f] != gets[f] && t.inPool(had[f]) == p && !slices.ContainsFunc(t.holder[had[f]], other) {
 			more--
 		}
-		if had[f] != gets[f] && t.inPool(gets[f]) == p {
+		if had[f] != gets[f] && t.inPool(gets[f]) == p && !slices.ContainsFunc(t.holder[gets[f]], other) {
 			more++
 		}
 	}
@@ -407,10 +459,9 @@ func (t *twin) request(s *world.Service, has map[world.Family]netip.Addr) (map[w
 		if has[f] == a {
 			continue
 		}
-		k, taken := t.holder[a]
 		gets := maps.Clone(has)
 		maps.Copy(gets, asked)
-		if !t.givable(s, a) || !t.affords(t.inPool(a), s, has, gets, 0) || s.RequestedPool != "" && t.inPool(a).Name != s.RequestedPool || taken && k != s.Key {
+		if !t.givable(s, a) || !t.affords(t.inPool(a), s, has, gets, 0) || s.RequestedPool != "" && t.inPool(a).Name != s.RequestedPool || !t.fits(s, a) {
 			return nil, false
 		}
 	}

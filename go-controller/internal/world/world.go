@@ -166,6 +166,10 @@ type Service struct {
 	// Assigned are the addresses in status.loadBalancer.ingress.
 	Assigned []netip.Addr
 	Ports    []Port
+	// SharingKey lets Services that have the same one have one address; empty shares none.
+	SharingKey string
+	// Selector is spec.selector: the labels of the pods.
+	Selector map[string]string
 	// ClientAffinity is sessionAffinity: ClientIP.
 	ClientAffinity bool
 	// LocalPolicy is externalTrafficPolicy: Local.

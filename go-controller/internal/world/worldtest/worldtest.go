@@ -202,6 +202,12 @@ func (s *Source) service(i int) *world.Service {
 		svc.Problems = []string{"spec.loadBalancerIP: spoilt"}
 	}
 	svc.Ports = []world.Port{{Protocol: world.TCP, Port: 80}, {Name: "dns", Protocol: world.UDP, Port: 53}}[:s.N(2)+1]
+	svc.Ports = svc.Ports[s.N(len(svc.Ports)):]
+	if s.chance(2) {
+		svc.SharingKey = []string{"a", "b"}[s.N(2)]
+		svc.LocalPolicy = s.chance(3)
+		svc.Selector = map[string]string{"app": []string{"web", "db"}[s.N(2)]}
+	}
 	for range s.N(3) {
 		svc.Slices = append(svc.Slices, s.slice(s.family()))
 	}
