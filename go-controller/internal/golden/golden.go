@@ -5,7 +5,7 @@
 //
 // An archive starts with prose that says which behaviour it pins. Its files are
 //
-//	manifests.yaml  IPAddressPools, L2Domains, Nodes, Services and EndpointSlices
+//	manifests.yaml  IPAddressPools, L2Domains, Nodes, Namespaces, Services, EndpointSlices
 //	cluster         lines "pods PREFIX" and "services PREFIX"
 //	held            lines "NAMESPACE/NAME ADDRESS...": granted, not yet in a status
 //	carriers        lines "DOMAIN/INDEX active=CHASSIS order=CHASSIS,CHASSIS"

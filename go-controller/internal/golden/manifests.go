@@ -17,16 +17,17 @@ import (
 
 // objects are the API objects of one golden.
 type objects struct {
-	pools    []*v1alpha1.IPAddressPool
-	domains  []*v1alpha1.L2Domain
-	nodes    []*corev1.Node
-	services []*corev1.Service
-	slices   []*discoveryv1.EndpointSlice
+	pools      []*v1alpha1.IPAddressPool
+	domains    []*v1alpha1.L2Domain
+	nodes      []*corev1.Node
+	namespaces convert.Namespaces
+	services   []*corev1.Service
+	slices     []*discoveryv1.EndpointSlice
 }
 
 // manifests reads YAML documents the way the controller reads the API.
 func (c *Case) manifests(data []byte) error {
-	var o objects
+	o := objects{namespaces: convert.Namespaces{}}
 	for i, doc := range bytes.Split(data, []byte("\n---\n")) {
 		if len(bytes.TrimSpace(doc)) == 0 {
 			continue
@@ -36,7 +37,7 @@ func (c *Case) manifests(data []byte) error {
 		}
 	}
 	for _, p := range o.pools {
-		c.World.Pools = append(c.World.Pools, convert.Pool(p))
+		c.World.Pools = append(c.World.Pools, convert.Pool(p, o.namespaces))
 	}
 	for _, d := range o.domains {
 		c.World.Domains = append(c.World.Domains, convert.Domain(d, o.pools, o.nodes))
@@ -72,6 +73,13 @@ func (o *objects) decode(doc []byte) error {
 		return decode(doc, &o.domains)
 	case "Node":
 		return decode(doc, &o.nodes)
+	case "Namespace":
+		var list []*corev1.Namespace
+		err := decode(doc, &list)
+		for _, n := range list {
+			o.namespaces[n.Name] = n.Labels
+		}
+		return err
 	case "Service":
 		return decode(doc, &o.services)
 	case "EndpointSlice":

@@ -90,9 +90,11 @@ func (p *perFamily) empty() bool { return !p.v4.IsValid() && !p.v6.IsValid() }
 // assets are what a Service brings along.
 type assets struct {
 	has perFamily
-	// lost is an address that it had, but an older Service has too: to.
+	// lost is an address that it had, but an older Service has too: to; why says why they
+	// don't share it.
 	lost netip.Addr
 	to   int
+	why  string
 	// leaves is set if there may be an address in the status that it does not keep.
 	leaves bool
 }
@@ -105,7 +107,8 @@ func families(s *world.Service) []world.Family {
 	return s.Families
 }
 
-// adopt lets a Service keep what it has, unless an older one has it too.
+// adopt lets a Service keep what it has, unless an older one has it too
+// and does not share it.
 func (l *ledger) adopt(service int, held []netip.Addr) assets {
 	s := l.services[service]
 	own := assets{leaves: len(held) > 0}
@@ -119,8 +122,9 @@ func (l *ledger) adopt(service int, held []netip.Addr) assets {
 			own.leaves = true
 			continue
 		}
-		if other, taken := l.holder[a]; taken {
-			own.lost, own.to = a, other
+		if other, why := l.obstacle(a, service); why != "" {
+			own.lost, own.to, own.why = a, other, why
+			own.leaves = true
 			continue
 		}
 		l.take(a, service)
@@ -133,13 +137,14 @@ func (l *ledger) adopt(service int, held []netip.Addr) assets {
 // they are out of its status.
 func (l *ledger) reserveStatus(service int) {
 	for _, a := range l.services[service].Assigned {
-		if !l.taken(a) {
+		if !l.holds(a, service) {
 			l.take(a, service)
 		}
 	}
 }
 
-// open lists the pools that serve those who name none, by name.
+// open lists the pools that serve those who name none, in the order
+// in which they are tried.
 func (b *book) open() []*pool {
 	return slices.DeleteFunc(slices.Clone(b.pools), func(p *pool) bool { return !p.AutoAssign || !p.gives() })
 }

@@ -16,17 +16,21 @@ import (
 
 // book knows the pools: whose each address is, and which addresses are never given.
 type book struct {
-	// pools are sorted by name.
+	// pools are in the order in which they are tried.
 	pools  []*pool
 	byName map[string]*pool
 	// ranges is sorted and disjoint; owners[i] is the pool that ranges[i] belongs to:
 	// where pools overlap, the oldest.
 	ranges []netipx.IPRange
 	owners []*pool
-	// reserved are the addresses inside pools that are in use outside of them;
-	// reservations says what for.
-	reserved     []netipx.IPRange
-	reservations []reservation
+	// foreign are the addresses inside pools that are in use outside of them; uses says
+	// what for.
+	foreign []netipx.IPRange
+	uses    []foreignUse
+	// kept says whom an address waits for (spec.reservations), waiting which ones wait for
+	// a Service, in the order of the pools.
+	kept    map[netip.Addr]world.Key
+	waiting map[world.Key][]netip.Addr
 }
 
 // pool is a pool with the addresses that it may give.
@@ -40,9 +44,9 @@ type pool struct {
 	untold   int
 }
 
-// reservation is a range that no pool gives addresses from, with the role that it has
+// foreignUse is a range that no pool gives addresses from, with the role that it has
 // for whom.
-type reservation struct {
+type foreignUse struct {
 	netipx.IPRange
 	role, whom string
 	// notable ones are mistakes of whoever wrote the pool; the others are usual, like
@@ -74,7 +78,7 @@ func (p *pool) covers(a netip.Addr) bool {
 }
 
 func newBook(w *world.Snapshot) *book {
-	b := &book{byName: make(map[string]*pool, len(w.Pools))}
+	b := &book{byName: make(map[string]*pool, len(w.Pools)), kept: make(map[netip.Addr]world.Key), waiting: make(map[world.Key][]netip.Addr)}
 	for _, wp := range w.Pools {
 		p := &pool{Pool: wp, excluded: union(wp.Exclude)}
 		b.pools = append(b.pools, p)
@@ -87,15 +91,14 @@ func newBook(w *world.Snapshot) *book {
 	for _, p := range b.pools {
 		owned[p] = b.settle(p)
 	}
-	slices.SortFunc(b.pools, func(x, y *pool) int { return cmp.Compare(x.Name, y.Name) })
+	slices.SortFunc(b.pools, func(x, y *pool) int { return cmp.Or(cmp.Compare(x.rank(), y.rank()), cmp.Compare(x.Name, y.Name)) })
 
-	b.reserve(reservations(w))
+	b.block(foreignUses(w))
 	for _, p := range b.pools {
+		withheld := union(slices.Concat(p.excluded, b.foreign, b.keep(p)))
 		for _, r := range owned[p] {
-			for _, r := range minus(r, p.excluded) {
-				for _, r := range minus(r, b.reserved) {
-					p.stock(world.FamilyOf(r.From())).add(r, p.AvoidBuggyIPs)
-				}
+			for _, r := range minus(r, withheld) {
+				p.stock(world.FamilyOf(r.From())).add(r, p.AvoidBuggyIPs)
 			}
 		}
 	}
@@ -124,19 +127,19 @@ func (b *book) settle(p *pool) []netipx.IPRange {
 	return got
 }
 
-// reserve notes those reservations that are inside a pool.
-func (b *book) reserve(all []reservation) {
+// block notes those uses that are inside a pool.
+func (b *book) block(all []foreignUse) {
 	for _, res := range all {
 		if first, end := overlapping(b.ranges, res.IPRange); first < end {
-			b.reservations = append(b.reservations, res)
-			b.reserved = append(b.reserved, res.IPRange)
+			b.uses = append(b.uses, res)
+			b.foreign = append(b.foreign, res.IPRange)
 		}
 	}
-	b.reserved = union(b.reserved)
-	slices.SortFunc(b.reservations, func(x, y reservation) int {
+	b.foreign = union(b.foreign)
+	slices.SortFunc(b.uses, func(x, y foreignUse) int {
 		return cmp.Or(x.From().Compare(y.From()), x.To().Compare(y.To()), cmp.Compare(x.role, y.role), cmp.Compare(x.whom, y.whom))
 	})
-	for _, res := range b.reservations {
+	for _, res := range b.uses {
 		if !res.notable {
 			continue
 		}
@@ -145,6 +148,33 @@ func (b *book) reserve(all []reservation) {
 			b.owners[i].note("addresses: %s is %s and is not given", common(res.IPRange, b.ranges[i]), res.why())
 		}
 	}
+}
+
+// keep notes the reservations of p for addresses that it owns, and returns them.
+func (b *book) keep(p *pool) []netipx.IPRange {
+	var ranges []netipx.IPRange
+	for _, r := range p.Reservations {
+		for _, a := range r.Addrs {
+			if _, twice := b.kept[a]; twice || b.of(a) != p {
+				continue
+			}
+			b.kept[a] = r.Service
+			b.waiting[r.Service] = append(b.waiting[r.Service], a)
+			ranges = append(ranges, netipx.IPRangeFrom(a, a))
+		}
+	}
+	return ranges
+}
+
+// waits returns the address of a family that waits for a Service; of several, the one
+// of the pool that is tried first.
+func (b *book) waits(s *world.Service, f world.Family) netip.Addr {
+	for _, a := range b.waiting[s.Key] {
+		if world.FamilyOf(a) == f && (s.RequestedPool == "" || s.RequestedPool == b.poolName(a)) {
+			return a
+		}
+	}
+	return netip.Addr{}
 }
 
 // note adds a problem that a range has with another one; the first few are told, the
@@ -168,29 +198,29 @@ func (p *pool) told() []string {
 	return append(p.problems, fmt.Sprintf("and %d more", p.untold))
 }
 
-func (r reservation) why() string { return r.role + " " + r.whom }
+func (r foreignUse) why() string { return r.role + " " + r.whom }
 
-// reservations lists what is in use outside the pools, in no order.
-func reservations(w *world.Snapshot) []reservation {
-	all := make([]reservation, 0, 2*len(w.Nodes))
+// foreignUses lists what is in use outside the pools, in no order.
+func foreignUses(w *world.Snapshot) []foreignUse {
+	all := make([]foreignUse, 0, 2*len(w.Nodes))
 	for _, n := range w.Nodes {
 		for _, a := range n.Addrs {
-			all = append(all, reservation{netipx.IPRangeFrom(a, a), "an address of node", n.Name, true})
+			all = append(all, foreignUse{netipx.IPRangeFrom(a, a), "an address of node", n.Name, true})
 		}
 	}
 	for _, d := range w.Domains {
 		for _, s := range d.Subnets {
 			if g := s.Gateway; g.IsValid() {
-				all = append(all, reservation{netipx.IPRangeFrom(g, g), "the next hop of L2Domain", d.Name, true})
+				all = append(all, foreignUse{netipx.IPRangeFrom(g, g), "the next hop of L2Domain", d.Name, true})
 			}
 			all = append(all, edges(s.Prefix)...)
 		}
 	}
 	for _, p := range w.Cluster.PodNets {
-		all = append(all, reservation{netipx.RangeOfPrefix(p), "in the pod network", p.String(), true})
+		all = append(all, foreignUse{netipx.RangeOfPrefix(p), "in the pod network", p.String(), true})
 	}
 	for _, p := range w.Cluster.ServiceNets {
-		all = append(all, reservation{netipx.RangeOfPrefix(p), "in the Service network", p.String(), true})
+		all = append(all, foreignUse{netipx.RangeOfPrefix(p), "in the Service network", p.String(), true})
 	}
 	return all
 }
@@ -199,14 +229,14 @@ func reservations(w *world.Snapshot) []reservation {
 // itself in IPv4; the subnet-router anycast address of RFC 4291 section 2.6.1 in IPv6)
 // and the IPv4 broadcast address. Subnets of two addresses or one have none (RFC 3021,
 // RFC 6164).
-func edges(p netip.Prefix) []reservation {
+func edges(p netip.Prefix) []foreignUse {
 	if p.Bits() >= p.Addr().BitLen()-1 {
 		return nil
 	}
 	r := netipx.RangeOfPrefix(p)
-	list := []reservation{{netipx.IPRangeFrom(r.From(), r.From()), "the first address of subnet", p.String(), false}}
+	list := []foreignUse{{netipx.IPRangeFrom(r.From(), r.From()), "the first address of subnet", p.String(), false}}
 	if p.Addr().Is4() {
-		list = append(list, reservation{netipx.IPRangeFrom(r.To(), r.To()), "the broadcast address of subnet", p.String(), false})
+		list = append(list, foreignUse{netipx.IPRangeFrom(r.To(), r.To()), "the broadcast address of subnet", p.String(), false})
 	}
 	return list
 }
@@ -219,13 +249,13 @@ func (b *book) of(a netip.Addr) *pool {
 	return nil
 }
 
-// usable reports whether p, the owner of a, may give it to a Service.
+// usable reports whether p, the owner of a, may give it to a Service at all.
 func (b *book) usable(p *pool, a netip.Addr) bool {
-	return !contains(p.excluded, a) && !contains(b.reserved, a) && (!p.AvoidBuggyIPs || !buggy(a))
+	return !contains(p.excluded, a) && !contains(b.foreign, a) && (!p.AvoidBuggyIPs || !buggy(a))
 }
 
-// unusable says why p, the owner of a, does not give it; empty if it does.
-func (b *book) unusable(p *pool, a netip.Addr) string {
+// unusable says why p, the owner of a, does not give it to the Service; empty if it does.
+func (b *book) unusable(p *pool, a netip.Addr, service world.Key) string {
 	for _, r := range p.Exclude {
 		if r.Contains(a) {
 			return fmt.Sprintf("%s: pool %q excludes %s", a, p.Name, span(r))
@@ -234,12 +264,15 @@ func (b *book) unusable(p *pool, a netip.Addr) string {
 	if p.AvoidBuggyIPs && buggy(a) {
 		return fmt.Sprintf("%s: pool %q avoids addresses that end in .0 or .255 (avoidBuggyIPs)", a, p.Name)
 	}
-	if contains(b.reserved, a) {
-		for _, res := range b.reservations {
+	if contains(b.foreign, a) {
+		for _, res := range b.uses {
 			if res.Contains(a) {
 				return fmt.Sprintf("%s is %s", a, res.why())
 			}
 		}
+	}
+	if whom, kept := b.kept[a]; kept && whom != service {
+		return fmt.Sprintf("%s: pool %q keeps it for Service %s (spec.reservations)", a, p.Name, whom)
 	}
 	return ""
 }

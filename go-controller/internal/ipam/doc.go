@@ -6,13 +6,15 @@
 // addresses keep them, in order of age; then those that wait are served, in order of age.
 //
 // Invariants (those with a name are fuzz tests of that name):
-//   - Exclusive: no address is given to two Services.
+//   - Exclusive: no address is given to two Services, except those that may share it.
 //   - Sticky: an address once given stays, whatever happens to its pool; only the
-//     Service itself moves it, by asking for another address, pool or family.
+//     Service itself moves it, by asking for another address, pool or family, or by ceasing
+//     to fit those that it shares the address with.
 //   - OrderIndependent: the order of the lists in the snapshot changes nothing.
 //   - Idempotent: once the outcome is in the statuses, the same outcome comes again.
 //   - Twin: a naive allocator that lists all addresses comes to the same outcome.
-//   - An address that still stands in a Service's status is not given to another one.
+//   - An address that still stands in a Service's status is not given to another
+//     one that could not share it.
 //   - Time and memory grow with the number of Services, pools and nodes, never with the
 //     number of addresses in a pool.
 package ipam

@@ -52,17 +52,17 @@ func byKey(w *world.Snapshot) map[world.Key]*world.Service {
 func FuzzExclusive(f *testing.F) {
 	property(f, func(t *testing.T, w *world.Snapshot, held map[world.Key][]netip.Addr) {
 		services := byKey(w)
-		holder := map[netip.Addr]world.Key{}
+		holders := map[netip.Addr][]world.Key{}
 		a := ipam.Allocate(w, held, threeShards)
 		for k, o := range a.Services {
 			for _, addr := range o.Addrs {
-				if other, taken := holder[addr]; taken {
-					t.Errorf("%s is given to %s and to %s", addr, k, other)
+				if i := slices.IndexFunc(holders[addr], func(o world.Key) bool { return !share(services[k], services[o]) }); i >= 0 {
+					t.Errorf("%s is given to %s and to %s", addr, k, holders[addr][i])
 				}
-				holder[addr] = k
+				holders[addr] = append(holders[addr], k)
 				for _, s := range w.Services {
 					// What is new to k must not stand in the status of others.
-					if k != s.Key && slices.Contains(s.Assigned, addr) && !slices.Contains(services[k].Assigned, addr) && !slices.Contains(held[k], addr) {
+					if k != s.Key && !share(services[k], s) && slices.Contains(s.Assigned, addr) && !slices.Contains(services[k].Assigned, addr) && !slices.Contains(held[k], addr) {
 						t.Errorf("%s is given to %s and still in the status of %s", addr, k, s.Key)
 					}
 				}

@@ -11,12 +11,20 @@ import (
 // ledger is the state of one pass: who has which address.
 type ledger struct {
 	*book
-	// services are in order of age; holder says which of them has an address.
+	// services are in order of age; holder says which of them was the first to have an
+	// address, sharers who else has it.
 	services []*world.Service
 	holder   map[netip.Addr]int
-	// odd are the addresses in use that no pool would give today.
-	odd     map[netip.Addr]bool
-	use     map[string]PoolUse
+	sharers  map[netip.Addr][]int
+	// shelves have the addresses that may be shared, in the order in which they were
+	// taken; full counts those at the front that have no room for a port.
+	shelves map[shelf][]netip.Addr
+	full    map[shelfPort]int
+	// odd are the addresses in use that their Services would not be given today.
+	odd map[claim]bool
+	use map[string]PoolUse
+	// spent counts the addresses that a namespace has of a pool with a quota.
+	spent   map[account]int
 	shardOf func(pool string, a netip.Addr) (world.ShardID, bool)
 	// load counts the addresses of each shard; nil until somebody draws, because in
 	// most passes nobody does. unplaced stands for the addresses of no shard.
@@ -24,13 +32,23 @@ type ledger struct {
 	unplaced int
 }
 
+// claim is an address that a Service, known by its rank in age, has.
+type claim struct {
+	addr    netip.Addr
+	service int
+}
+
 func newLedger(w *world.Snapshot, shardOf func(string, netip.Addr) (world.ShardID, bool)) *ledger {
 	return &ledger{
 		book:     newBook(w),
 		services: ByAge(w.Services),
 		holder:   make(map[netip.Addr]int, len(w.Services)),
-		odd:      make(map[netip.Addr]bool),
+		sharers:  make(map[netip.Addr][]int),
+		shelves:  make(map[shelf][]netip.Addr),
+		full:     make(map[shelfPort]int),
+		odd:      make(map[claim]bool),
 		use:      make(map[string]PoolUse, len(w.Pools)),
+		spent:    make(map[account]int),
 		shardOf:  shardOf,
 	}
 }
@@ -40,27 +58,38 @@ func (l *ledger) taken(a netip.Addr) bool {
 	return ok
 }
 
-// take gives a free address to a Service, known by its rank in age.
+// take gives an address to a Service, known by its rank in age. It is free, or those who
+// have it share it, or are about to leave it.
 func (l *ledger) take(a netip.Addr, service int) {
+	s, p := l.services[service], l.of(a)
+	whom, kept := l.kept[a]
+	usable := p != nil && l.usable(p, a)
+	if !usable || !p.gives() || kept && whom != s.Key || !kept && !p.admits(s) {
+		l.odd[claim{a, service}] = true
+	}
+	if p != nil && p.Quota > 0 && l.alone(a, s) {
+		l.spent[account{p.Name, s.Key.Namespace}]++
+	}
+	if l.taken(a) {
+		l.sharers[a] = append(l.sharers[a], service)
+		return
+	}
 	l.holder[a] = service
+	if s.SharingKey != "" {
+		at := shelf{s.SharingKey, world.FamilyOf(a)}
+		l.shelves[at] = append(l.shelves[at], a)
+	}
 	if l.load != nil {
 		l.count(a)
 	}
-	p := l.of(a)
 	if p == nil {
-		l.odd[a] = true
 		return
 	}
-	f := world.FamilyOf(a)
-	usable := l.usable(p, a)
-	if usable {
-		p.stock(f).use(a)
-	}
-	if !usable || !p.gives() {
-		l.odd[a] = true
+	if usable && !kept {
+		p.stock(world.FamilyOf(a)).use(a)
 	}
 	u := l.use[p.Name]
-	if f == world.IPv4 {
+	if world.FamilyOf(a) == world.IPv4 {
 		u.Assigned4++
 	} else {
 		u.Assigned6++

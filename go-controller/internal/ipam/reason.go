@@ -17,6 +17,8 @@ const (
 	ReasonPoolNotFound      Reason = v1alpha1.ReasonPoolNotFound
 	ReasonPoolInvalid       Reason = v1alpha1.ReasonPoolInvalid
 	ReasonPoolDisabled      Reason = v1alpha1.ReasonPoolDisabled
+	ReasonNotAdmitted       Reason = v1alpha1.ReasonNotAdmitted
+	ReasonQuotaExceeded     Reason = v1alpha1.ReasonQuotaExceeded
 	ReasonPoolExhausted     Reason = v1alpha1.ReasonPoolExhausted
 	ReasonFamilyUnavailable Reason = v1alpha1.ReasonFamilyUnavailable
 	ReasonAddressNotInPool  Reason = v1alpha1.ReasonAddressNotInPool

@@ -6,11 +6,12 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
+	"strconv"
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 )
 
-// request returns the addresses that the Service asks for by name and can have. A
+// request returns the addresses that the Service asks for, or that wait for it. A
 // request is all or nothing: if one address is refused, the reason is set, and the
 // Service gets nothing new. The message begins with the field that asks.
 func (d *desk) request(service int, has perFamily) (asked perFamily, reason Reason, message string) {
@@ -25,22 +26,74 @@ func (d *desk) request(service int, has perFamily) (asked perFamily, reason Reas
 			return perFamily{}, ReasonInvalidRequest, fmt.Sprintf("%s: addresses %s and %s are both %s", s.RequestedBy, other, a, f)
 		}
 		if a != *has.of(f) {
-			if reason, message := d.refuse(service, a); reason != "" {
+			if reason, message := d.refuse(service, a, s.RequestedBy); reason != "" {
 				return perFamily{}, reason, message
 			}
+		}
+		*asked.of(f) = a
+	}
+	asked, reason, message = d.reserved(service, has, asked)
+	if reason != "" {
+		return perFamily{}, reason, message
+	}
+	return d.afford(s, has, asked)
+}
+
+// askedBy names the field that asks for an address: the Service's, or else the pool's.
+func (d *desk) askedBy(s *world.Service, a netip.Addr) string {
+	if slices.Contains(s.Requested, a) {
+		return s.RequestedBy
+	}
+	return "spec.reservations of pool " + strconv.Quote(d.poolName(a))
+}
+
+// afford refuses addresses beyond the quota of their pool.
+func (d *desk) afford(s *world.Service, has, asked perFamily) (perFamily, Reason, string) {
+	gets := has
+	for _, f := range families(s) {
+		if a := *asked.of(f); a.IsValid() {
+			*gets.of(f) = a
+		}
+	}
+	for _, f := range families(s) {
+		a := *asked.of(f)
+		if !a.IsValid() || a == *has.of(f) {
+			continue
+		}
+		if p := d.of(a); !d.within(p, s, has, gets, 0) {
+			return perFamily{}, ReasonQuotaExceeded, fmt.Sprintf("%s: address %s: %s", d.askedBy(s, a), a, d.overdrawn(p, s))
+		}
+	}
+	return asked, "", ""
+}
+
+// reserved adds to what a Service asks for the addresses that wait for it, of the families
+// of which it has none: a reservation is a request that the pool makes.
+func (d *desk) reserved(service int, has, asked perFamily) (perFamily, Reason, string) {
+	s := d.services[service]
+	for _, f := range families(s) {
+		if has.of(f).IsValid() || asked.of(f).IsValid() {
+			continue
+		}
+		a := d.waits(s, f)
+		if !a.IsValid() {
+			continue
+		}
+		if reason, message := d.refuse(service, a, d.askedBy(s, a)); reason != "" {
+			return perFamily{}, reason, message
 		}
 		*asked.of(f) = a
 	}
 	return asked, "", ""
 }
 
-// refuse says why a Service can't have an address that it asks for, empty if it can.
-func (d *desk) refuse(service int, a netip.Addr) (Reason, string) {
+// refuse says why a Service can't have an address that by asks for, empty if it can.
+func (d *desk) refuse(service int, a netip.Addr, by string) (Reason, string) {
 	s := d.services[service]
 	if s.RequestedPool != "" && d.byName[s.RequestedPool] == nil {
 		return notFound(s)
 	}
-	asked := fmt.Sprintf("%s: address %s", s.RequestedBy, a)
+	asked := fmt.Sprintf("%s: address %s", by, a)
 	p := d.of(a)
 	if p == nil {
 		return ReasonAddressNotInPool, asked + " is in no pool"
@@ -52,11 +105,14 @@ func (d *desk) refuse(service int, a netip.Addr) (Reason, string) {
 		reason, message := p.closed()
 		return reason, asked + ": " + message
 	}
-	if why := d.unusable(p, a); why != "" {
-		return ReasonAddressExcluded, s.RequestedBy + ": address " + why
+	if why := p.shuts(s); why != "" && d.kept[a] != s.Key {
+		return ReasonNotAdmitted, asked + ": " + why
 	}
-	if other, taken := d.holder[a]; taken && other != service {
-		return ReasonAddressInUse, fmt.Sprintf("%s belongs to Service %s", asked, d.services[other].Key)
+	if why := d.unusable(p, a, s.Key); why != "" {
+		return ReasonAddressExcluded, by + ": address " + why
+	}
+	if other, why := d.obstacle(a, service); why != "" {
+		return ReasonAddressInUse, fmt.Sprintf("%s belongs to Service %s", asked, d.services[other].Key) + notShared(s, why)
 	}
 	return "", ""
 }

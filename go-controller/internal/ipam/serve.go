@@ -48,16 +48,16 @@ func (d *desk) serve(service int, own assets) Outcome {
 		d.grant(service, asked, &gets, &say)
 	}
 	if own.lost.IsValid() && say.reason != ReasonAddressInUse {
-		say.add(ReasonAddressInUse, fmt.Sprintf("%s, which was in the status, belongs to Service %s, the older one", own.lost, d.services[own.to].Key))
+		say.add(ReasonAddressInUse, fmt.Sprintf("%s, which was in the status, belongs to Service %s, the older one", own.lost, d.services[own.to].Key)+notShared(s, own.why))
 	}
-	return d.outcome(s, own.has, gets, say)
+	return d.outcome(service, own.has, gets, say)
 }
 
 // grant fills gets: requested addresses first, then one of each family that is missing
 // or has to move to another pool.
 func (d *desk) grant(service int, asked perFamily, gets *perFamily, say *remarks) {
 	s := d.services[service]
-	had := !gets.empty()
+	own, had := *gets, !gets.empty()
 	var missing []world.Family
 	for _, f := range families(s) {
 		switch has := *gets.of(f); {
@@ -73,7 +73,8 @@ func (d *desk) grant(service int, asked perFamily, gets *perFamily, say *remarks
 		if reason != "" {
 			say.add(reason, message)
 		} else {
-			drawn = choose(pools, missing, say)
+			missing = d.share(service, own, gets, pools, missing)
+			drawn = d.choose(purchase{s, own, *gets}, pools, missing, say)
 		}
 	}
 	if say.reason != "" && s.FamilyPolicy == world.RequireDualStack && !had {
@@ -86,7 +87,7 @@ func (d *desk) grant(service int, asked perFamily, gets *perFamily, say *remarks
 		}
 	}
 	for _, f := range families(s) {
-		if a := *gets.of(f); a.IsValid() && !d.taken(a) {
+		if a := *gets.of(f); a.IsValid() && !d.holds(a, service) {
 			d.take(a, service)
 		}
 	}
@@ -114,34 +115,54 @@ func (d *desk) candidates(s *world.Service, gets perFamily) ([]*pool, Reason, st
 			reason, message := p.closed()
 			return nil, reason, s.PoolRequestedBy + ": " + message
 		}
+		if why := p.shuts(s); why != "" {
+			return nil, ReasonNotAdmitted, s.PoolRequestedBy + ": " + why
+		}
 		return []*pool{p}, "", ""
 	}
+	open := d.openTo(s)
 	if gets.empty() {
-		return d.open, "", ""
+		return open, "", ""
 	}
 	// The second family comes from the pool of the first one if that has it.
 	var first []*pool
 	for _, f := range families(s) {
 		a := *gets.of(f)
 		p := d.of(a)
-		if p == nil || !p.gives() || slices.Contains(first, p) {
+		if p == nil || !p.gives() || !p.admits(s) || slices.Contains(first, p) {
 			continue
 		}
-		if p.AutoAssign || slices.Contains(s.Requested, a) {
+		if p.AutoAssign || slices.Contains(s.Requested, a) || d.kept[a] == s.Key {
 			first = append(first, p)
 		}
 	}
 	if len(first) == 0 {
-		return d.open, "", ""
+		return open, "", ""
 	}
-	return append(first, d.open...), "", ""
+	return append(first, open...), "", ""
+}
+
+// openTo lists the open pools that serve a Service.
+func (d *desk) openTo(s *world.Service) []*pool {
+	shut := func(p *pool) bool { return !p.admits(s) }
+	if !slices.ContainsFunc(d.open, shut) {
+		return d.open
+	}
+	return slices.DeleteFunc(slices.Clone(d.open), shut)
+}
+
+// purchase is a Service with what it had and what it gets so far.
+type purchase struct {
+	service   *world.Service
+	had, gets perFamily
 }
 
 // choose finds the pool for each missing family (there are two at most): the first one
 // that has them all, or else the first one for each.
-func choose(pools []*pool, missing []world.Family, say *remarks) (chosen [2]*pool) {
+func (d *desk) choose(b purchase, pools []*pool, missing []world.Family, say *remarks) (chosen [2]*pool) {
 	for _, p := range pools {
-		if !slices.ContainsFunc(missing, func(f world.Family) bool { return p.stock(f).free() == 0 }) {
+		lacks := slices.ContainsFunc(missing, func(f world.Family) bool { return p.stock(f).free() == 0 })
+		if !lacks && d.within(p, b.service, b.had, b.gets, len(missing)) {
 			for i := range missing {
 				chosen[i] = p
 			}
@@ -150,30 +171,39 @@ func choose(pools []*pool, missing []world.Family, say *remarks) (chosen [2]*poo
 	}
 	for i, f := range missing {
 		for _, p := range pools {
-			if p.stock(f).free() > 0 {
+			n := 1
+			if chosen[0] == p {
+				n = 2
+			}
+			if p.stock(f).free() > 0 && d.within(p, b.service, b.had, b.gets, n) {
 				chosen[i] = p
 				break
 			}
 		}
 		if chosen[i] == nil {
-			say.add(exhausted(pools, f))
+			say.add(d.exhausted(b.service, pools, f))
 		}
 	}
 	return chosen
 }
 
 // exhausted says why none of the pools has an address of a family.
-func exhausted(pools []*pool, f world.Family) (Reason, string) {
+func (d *desk) exhausted(s *world.Service, pools []*pool, f world.Family) (Reason, string) {
 	const most = 5
+	reason := ReasonPoolExhausted
 	var counts []string
 	for _, p := range pools {
-		if p.stock(f).size > 0 && !slices.Contains(counts, p.stock(f).counts(p, f)) {
-			counts = append(counts, p.stock(f).counts(p, f))
+		count := p.stock(f).counts(p, f)
+		if p.stock(f).free() > 0 {
+			reason, count = ReasonQuotaExceeded, d.overdrawn(p, s)
+		}
+		if p.stock(f).size > 0 && !slices.Contains(counts, count) {
+			counts = append(counts, count)
 		}
 	}
 	switch {
 	case len(pools) == 0:
-		return ReasonNoPool, "no pool serves Services that name none (spec.autoAssign of the pools)"
+		return ReasonNoPool, "no pool serves this Service unasked (spec.autoAssign and spec.serviceAllocation of the pools)"
 	case len(counts) == 0 && len(pools) == 1:
 		return ReasonFamilyUnavailable, fmt.Sprintf("pool %q has no %s addresses", pools[0].Name, f)
 	case len(counts) == 0:
@@ -181,12 +211,13 @@ func exhausted(pools []*pool, f world.Family) (Reason, string) {
 	case len(counts) > most:
 		counts = append(counts[:most], fmt.Sprintf("and so in %d more pools", len(counts)-most))
 	}
-	return ReasonPoolExhausted, strings.Join(counts, "; ")
+	return reason, strings.Join(counts, "; ")
 }
 
 // outcome puts together what a Service gets, with a remark on each address that it
 // keeps although it would not get it today.
-func (d *desk) outcome(s *world.Service, had, gets perFamily, say remarks) Outcome {
+func (d *desk) outcome(service int, had, gets perFamily, say remarks) Outcome {
+	s := d.services[service]
 	var both [2]netip.Addr
 	addrs := both[:0]
 	for _, f := range families(s) {
@@ -195,8 +226,8 @@ func (d *desk) outcome(s *world.Service, had, gets perFamily, say remarks) Outco
 			continue
 		}
 		addrs = append(addrs, a)
-		if a == *had.of(f) && d.odd[a] {
-			say.add(ReasonAddressLeftPool, d.left(a)+"; the Service keeps it until it is recreated or asks for another")
+		if a == *had.of(f) && d.odd[claim{a, service}] {
+			say.add(ReasonAddressLeftPool, d.left(s, a)+"; the Service keeps it until it is recreated or asks for another")
 		}
 	}
 	o := Outcome{Reason: say.reason, Message: strings.Join(say.messages, "; ")}
@@ -214,8 +245,8 @@ func (d *desk) outcome(s *world.Service, had, gets perFamily, say remarks) Outco
 	return o
 }
 
-// left says why no pool would give an odd address.
-func (d *desk) left(a netip.Addr) string {
+// left says why no pool would give the Service an odd address.
+func (d *desk) left(s *world.Service, a netip.Addr) string {
 	p := d.of(a)
 	if p == nil {
 		return fmt.Sprintf("address %s is in no pool", a)
@@ -224,5 +255,8 @@ func (d *desk) left(a netip.Addr) string {
 		_, closed := p.closed()
 		return fmt.Sprintf("address %s: %s", a, closed)
 	}
-	return "address " + d.unusable(p, a)
+	if why := p.shuts(s); why != "" && d.kept[a] != s.Key {
+		return fmt.Sprintf("address %s: %s", a, why)
+	}
+	return "address " + d.unusable(p, a, s.Key)
 }

@@ -3,6 +3,8 @@
 package ipam_test
 
 import (
+	"fmt"
+	"maps"
 	"net/netip"
 	"slices"
 	"strings"
@@ -19,7 +21,9 @@ import (
 type twin struct {
 	w       *world.Snapshot
 	shardOf func(string, netip.Addr) (world.ShardID, bool)
-	holder  map[netip.Addr]world.Key
+	holder  map[netip.Addr][]*world.Service
+	// taken are the addresses of holder in the order in which they were taken.
+	taken []netip.Addr
 }
 
 type twinOutcome struct {
@@ -78,12 +82,63 @@ func (t *twin) stock(p *world.Pool, f world.Family) []netip.Addr {
 			excluded := slices.ContainsFunc(p.Exclude, func(r netipx.IPRange) bool { return r.Contains(a) })
 			ends := a.String()
 			bad := p.AvoidBuggyIPs && f == world.IPv4 && (strings.HasSuffix(ends, ".0") || strings.HasSuffix(ends, ".255"))
-			if t.inPool(a) == p && !excluded && !bad && !t.blocked(a) && !slices.Contains(list, a) {
+			if t.inPool(a) == p && !excluded && !bad && !t.blocked(a) && t.waitsFor(a) == (world.Key{}) && !slices.Contains(list, a) {
 				list = append(list, a)
 			}
 		}
 	}
 	return list
+}
+
+// waitsFor returns whom the pool of an address keeps it for: the first one, if several.
+func (t *twin) waitsFor(a netip.Addr) world.Key {
+	if p := t.inPool(a); p != nil {
+		for _, r := range p.Reservations {
+			if slices.Contains(r.Addrs, a) {
+				return r.Service
+			}
+		}
+	}
+	return world.Key{}
+}
+
+// unreserved is the same world with pools that keep nothing.
+func (t *twin) unreserved() *twin {
+	w := *t.w
+	w.Pools = nil
+	for _, p := range t.w.Pools {
+		plain := *p
+		plain.Reservations = nil
+		w.Pools = append(w.Pools, &plain)
+	}
+	return &twin{w: &w}
+}
+
+// givable reports whether the pool of an address would give it to the Service, were it free.
+func (t *twin) givable(s *world.Service, a netip.Addr) bool {
+	p, whom := t.inPool(a), t.waitsFor(a)
+	switch {
+	case !gives(p):
+		return false
+	case whom == (world.Key{}):
+		return admits(p, s) && slices.Contains(t.stock(p, world.FamilyOf(a)), a)
+	}
+	u := t.unreserved()
+	return whom == s.Key && slices.Contains(u.stock(u.inPool(a), world.FamilyOf(a)), a)
+}
+
+// waiting returns the address that waits for a Service.
+func (t *twin) waiting(s *world.Service, f world.Family) netip.Addr {
+	for _, p := range slices.SortedFunc(slices.Values(t.w.Pools), inTurn) {
+		for _, r := range p.Reservations {
+			for _, a := range r.Addrs {
+				if world.FamilyOf(a) == f && t.inPool(a) == p && t.waitsFor(a) == s.Key && (s.RequestedPool == "" || s.RequestedPool == p.Name) {
+					return a
+				}
+			}
+		}
+	}
+	return netip.Addr{}
 }
 
 func (t *twin) free(p *world.Pool, f world.Family) []netip.Addr {
@@ -122,7 +177,7 @@ func wants(s *world.Service) []world.Family {
 }
 
 func (t *twin) allocate(held map[world.Key][]netip.Addr) map[world.Key]twinOutcome {
-	t.holder = map[netip.Addr]world.Key{}
+	t.holder = map[netip.Addr][]*world.Service{}
 	has := map[world.Key]map[world.Family]netip.Addr{}
 	services := ipam.ByAge(t.w.Services)
 	for _, s := range services {
@@ -133,18 +188,15 @@ func (t *twin) allocate(held map[world.Key][]netip.Addr) map[world.Key]twinOutco
 		has[s.Key] = map[world.Family]netip.Addr{}
 		for _, a := range addrs {
 			f := world.FamilyOf(a)
-			_, taken := t.holder[a]
-			if slices.Contains(wants(s), f) && !has[s.Key][f].IsValid() && !taken {
-				t.holder[a] = s.Key
+			if slices.Contains(wants(s), f) && !has[s.Key][f].IsValid() && t.fits(s, a) {
+				t.take(s, a)
 				has[s.Key][f] = a
 			}
 		}
 	}
 	for _, s := range services {
 		for _, a := range s.Assigned {
-			if _, taken := t.holder[a]; !taken {
-				t.holder[a] = s.Key
-			}
+			t.take(s, a)
 		}
 	}
 	out := map[world.Key]twinOutcome{}
@@ -157,12 +209,83 @@ func (t *twin) allocate(held map[world.Key][]netip.Addr) map[world.Key]twinOutco
 					o.pool = p.Name
 				}
 				o.addrs = append(o.addrs, a)
-				t.holder[a] = s.Key
+				t.take(s, a)
 			}
 		}
 		out[s.Key] = o
 	}
 	return out
+}
+
+// join lets a Service share addresses, and returns the families that it still misses.
+func (t *twin) join(s *world.Service, has, gets map[world.Family]netip.Addr, missing []world.Family, pools []*world.Pool) []world.Family {
+	return slices.DeleteFunc(missing, func(f world.Family) bool {
+		for _, a := range t.taken {
+			with := maps.Clone(gets)
+			with[f] = a
+			p := t.inPool(a)
+			whom := t.waitsFor(a)
+			given := whom == (world.Key{}) && p != nil && slices.Contains(t.stock(p, f), a) || whom == s.Key && t.givable(s, a)
+			if given && slices.Contains(pools, p) && world.FamilyOf(a) == f && !slices.Contains(t.holder[a], s) && s.SharingKey != "" && t.fits(s, a) && t.affords(p, s, has, with, 0) {
+				gets[f] = a
+				return true
+			}
+		}
+		return false
+	})
+}
+
+func (t *twin) choose(s *world.Service, has, gets map[world.Family]netip.Addr, missing []world.Family, pools []*world.Pool) map[world.Family]*world.Pool {
+	chosen := map[world.Family]*world.Pool{}
+	for _, f := range missing {
+		for _, p := range pools {
+			more := 1
+			for _, other := range chosen {
+				if other == p {
+					more++
+				}
+			}
+			if len(t.free(p, f)) > 0 && t.affords(p, s, has, gets, more) {
+				chosen[f] = p
+				break
+			}
+		}
+	}
+	for _, p := range slices.Backward(pools) {
+		lacks := slices.ContainsFunc(missing, func(f world.Family) bool { return len(t.free(p, f)) == 0 })
+		if !lacks && t.affords(p, s, has, gets, len(missing)) {
+			for _, f := range missing {
+				chosen[f] = p
+			}
+		}
+	}
+	return chosen
+}
+
+func (t *twin) take(s *world.Service, a netip.Addr) {
+	if t.holder[a] == nil {
+		t.taken = append(t.taken, a)
+	}
+	if !slices.Contains(t.holder[a], s) {
+		t.holder[a] = append(t.holder[a], s)
+	}
+}
+
+// fits reports whether all who have an address would share it with the Service.
+func (t *twin) fits(s *world.Service, a netip.Addr) bool {
+	return !slices.ContainsFunc(t.holder[a], func(o *world.Service) bool { return o != s && !share(o, s) })
+}
+
+func share(a, b *world.Service) bool {
+	ports := map[string]bool{}
+	for _, s := range []*world.Service{a, b} {
+		for _, p := range s.Ports {
+			ports[fmt.Sprint(p.Protocol, p.Port)] = true
+		}
+	}
+	cluster := !a.LocalPolicy && !b.LocalPolicy
+	same := len(a.Selector) > 0 && maps.Equal(a.Selector, b.Selector)
+	return a.SharingKey != "" && a.SharingKey == b.SharingKey && len(ports) == len(a.Ports)+len(b.Ports) && (cluster || same)
 }
 
 func (t *twin) serve(s *world.Service, has map[world.Family]netip.Addr) map[world.Family]netip.Addr {
@@ -185,31 +308,40 @@ func (t *twin) serve(s *world.Service, has map[world.Family]netip.Addr) map[worl
 		}
 	}
 	pools := t.pools(s, gets)
-	chosen := map[world.Family]*world.Pool{}
-	for _, p := range slices.Backward(pools) {
-		for _, f := range missing {
-			if len(t.free(p, f)) > 0 {
-				chosen[f] = p
-			}
-		}
-	}
-	for _, p := range slices.Backward(pools) {
-		if !slices.ContainsFunc(missing, func(f world.Family) bool { return len(t.free(p, f)) == 0 }) {
-			for _, f := range missing {
-				chosen[f] = p
-			}
-		}
-	}
+	missing = t.join(s, has, gets, missing, pools)
+	chosen := t.choose(s, has, gets, missing, pools)
 	if s.FamilyPolicy == world.RequireDualStack && len(has) == 0 && len(chosen) < len(missing) {
 		return nil
 	}
 	for _, f := range missing {
 		if p := chosen[f]; p != nil {
 			gets[f] = t.best(p, f)
-			t.holder[gets[f]] = s.Key
+			t.take(s, gets[f])
 		}
 	}
 	return gets
+}
+
+// affords reports whether a Service that had some addresses and gets others may have more
+// of the pool.
+func (t *twin) affords(p *world.Pool, s *world.Service, had, gets map[world.Family]netip.Addr, more int) bool {
+	spent := 0
+	neighbour := func(o *world.Service) bool { return o.Key.Namespace == s.Key.Namespace }
+	other := func(o *world.Service) bool { return o != s && neighbour(o) }
+	for a, holders := range t.holder {
+		if t.inPool(a) == p && slices.ContainsFunc(holders, neighbour) {
+			spent++
+		}
+	}
+	for _, f := range wants(s) {
+		if had[f] != gets[f] && t.inPool(had[f]) == p && !slices.ContainsFunc(t.holder[had[f]], other) {
+			more--
+		}
+		if had[f] != gets[f] && t.inPool(gets[f]) == p && !slices.ContainsFunc(t.holder[gets[f]], other) {
+			more++
+		}
+	}
+	return p.Quota == 0 || more <= 0 || spent+more <= p.Quota
 }
 
 func (t *twin) elsewhere(s *world.Service, a netip.Addr) bool {
@@ -229,11 +361,67 @@ func (t *twin) named(name string) *world.Pool {
 	return nil
 }
 
+// admits reads the fields one by one.
+func admits(p *world.Pool, s *world.Service) bool {
+	a := p.Admission
+	if a == nil {
+		return true
+	}
+	if !a.AnyNamespace && !slices.Contains(a.Namespaces, s.Key.Namespace) {
+		return false
+	}
+	for _, selector := range a.Services {
+		all := true
+		for _, r := range selector {
+			value, has := s.Labels[r.Key]
+			switch {
+			case len(r.Values) == 0:
+				all = all && has != r.Not
+			case r.Not:
+				all = all && (!has || !slices.Contains(r.Values, value))
+			default:
+				all = all && has && slices.Contains(r.Values, value)
+			}
+		}
+		if all {
+			return true
+		}
+	}
+	return len(a.Services) == 0
+}
+
+// later reports whether pool b is asked before pool a.
+func later(a, b *world.Pool) bool {
+	class := func(p *world.Pool) int {
+		switch {
+		case p.Admission == nil:
+			return 2
+		case p.Admission.Priority == 0:
+			return 1
+		}
+		return 0
+	}
+	if class(a) != class(b) {
+		return class(a) > class(b)
+	}
+	if class(a) == 0 && a.Admission.Priority != b.Admission.Priority {
+		return a.Admission.Priority > b.Admission.Priority
+	}
+	return a.Name > b.Name
+}
+
+func inTurn(a, b *world.Pool) int {
+	if later(a, b) {
+		return 1
+	}
+	return -1
+}
+
 func gives(p *world.Pool) bool { return p != nil && !p.Disabled && len(p.Problems) == 0 }
 
 func (t *twin) pools(s *world.Service, gets map[world.Family]netip.Addr) []*world.Pool {
 	if s.RequestedPool != "" {
-		if p := t.named(s.RequestedPool); gives(p) {
+		if p := t.named(s.RequestedPool); gives(p) && admits(p, s) {
 			return []*world.Pool{p}
 		}
 		return nil
@@ -241,12 +429,12 @@ func (t *twin) pools(s *world.Service, gets map[world.Family]netip.Addr) []*worl
 	var list []*world.Pool
 	for _, f := range wants(s) {
 		p := t.inPool(gets[f])
-		if gives(p) && (p.AutoAssign || slices.Contains(s.Requested, gets[f])) {
+		if gives(p) && admits(p, s) && (p.AutoAssign || slices.Contains(s.Requested, gets[f]) || t.waitsFor(gets[f]) == s.Key) {
 			list = append(list, p)
 		}
 	}
-	for _, p := range slices.SortedFunc(slices.Values(t.w.Pools), func(a, b *world.Pool) int { return strings.Compare(a.Name, b.Name) }) {
-		if gives(p) && p.AutoAssign {
+	for _, p := range slices.SortedFunc(slices.Values(t.w.Pools), inTurn) {
+		if gives(p) && admits(p, s) && p.AutoAssign {
 			list = append(list, p)
 		}
 	}
@@ -261,12 +449,19 @@ func (t *twin) request(s *world.Service, has map[world.Family]netip.Addr) (map[w
 			return nil, false
 		}
 		asked[f] = a
+	}
+	for _, f := range wants(s) {
+		if a := t.waiting(s, f); a.IsValid() && !has[f].IsValid() && !asked[f].IsValid() {
+			asked[f] = a
+		}
+	}
+	for f, a := range asked {
 		if has[f] == a {
 			continue
 		}
-		p := t.inPool(a)
-		k, taken := t.holder[a]
-		if !gives(p) || s.RequestedPool != "" && p.Name != s.RequestedPool || !slices.Contains(t.stock(p, f), a) || taken && k != s.Key {
+		gets := maps.Clone(has)
+		maps.Copy(gets, asked)
+		if !t.givable(s, a) || !t.affords(t.inPool(a), s, has, gets, 0) || s.RequestedPool != "" && t.inPool(a).Name != s.RequestedPool || !t.fits(s, a) {
 			return nil, false
 		}
 	}

@@ -32,6 +32,8 @@ type Facts struct {
 	nodes    map[string]*node
 	pools    map[string]*pool
 	domains  map[string]*v1alpha1.L2Domain
+	// namespaces are their labels; nothing else is read of them.
+	namespaces convert.Namespaces
 	// left are Services that are not ours any more and still carry our status.
 	left map[world.Key]types.UID
 	// resolved are the domains with their selectors worked out; nil after a change.
@@ -68,14 +70,15 @@ type Hooks struct {
 // NewFacts returns Facts about an empty cluster.
 func NewFacts(o convert.Options, hooks Hooks) *Facts {
 	return &Facts{
-		convert:  o,
-		hooks:    hooks,
-		services: map[world.Key]*service{},
-		slices:   map[world.Key]map[string]*discoveryv1.EndpointSlice{},
-		nodes:    map[string]*node{},
-		pools:    map[string]*pool{},
-		domains:  map[string]*v1alpha1.L2Domain{},
-		left:     map[world.Key]types.UID{},
+		convert:    o,
+		hooks:      hooks,
+		services:   map[world.Key]*service{},
+		slices:     map[world.Key]map[string]*discoveryv1.EndpointSlice{},
+		nodes:      map[string]*node{},
+		pools:      map[string]*pool{},
+		domains:    map[string]*v1alpha1.L2Domain{},
+		namespaces: convert.Namespaces{},
+		left:       map[world.Key]types.UID{},
 	}
 }
 
@@ -116,7 +119,7 @@ func freed(was, is *world.Service) bool {
 // sameRequest tells whether two versions of a Service differ in no more than what is not
 // the user's to write. No pass is made for the echo of our own status write.
 func sameRequest(a, b *corev1.Service) bool {
-	return a.UID == b.UID && maps.Equal(a.Annotations, b.Annotations) && equality.Semantic.DeepEqual(a.Spec, b.Spec)
+	return a.UID == b.UID && maps.Equal(a.Annotations, b.Annotations) && maps.Equal(a.Labels, b.Labels) && equality.Semantic.DeepEqual(a.Spec, b.Spec)
 }
 
 func (f *Facts) slicesOf(key world.Key) []*discoveryv1.EndpointSlice {
@@ -190,12 +193,40 @@ func (f *Facts) setPool(old, now *v1alpha1.IPAddressPool) {
 	if now == nil {
 		delete(f.pools, old.Name)
 	} else {
-		f.pools[now.Name] = &pool{now, convert.Pool(now)}
+		f.pools[now.Name] = &pool{now, convert.Pool(now, f.namespaces)}
 	}
 	relevant := old == nil || now == nil || old.Generation != now.Generation ||
 		old.UID != now.UID || !maps.Equal(old.Labels, now.Labels)
 	if relevant {
 		f.resolved = nil
+	}
+	f.mu.Unlock()
+	if relevant {
+		f.hooks.Wake()
+	}
+}
+
+// setNamespace wakes if a pool comes to serve other namespaces than before.
+func (f *Facts) setNamespace(old, now *corev1.Namespace) {
+	if old != nil && now != nil && maps.Equal(old.Labels, now.Labels) {
+		return
+	}
+	f.mu.Lock()
+	if now == nil {
+		delete(f.namespaces, old.Name)
+	} else {
+		f.namespaces[now.Name] = now.Labels
+	}
+	relevant := false
+	for name, p := range f.pools {
+		if a := p.object.Spec.ServiceAllocation; a == nil || len(a.NamespaceSelectors) == 0 {
+			continue
+		}
+		is := &pool{p.object, convert.Pool(p.object, f.namespaces)}
+		if !slices.Equal(is.world.Admission.Namespaces, p.world.Admission.Namespaces) {
+			f.pools[name] = is
+			relevant = true
+		}
 	}
 	f.mu.Unlock()
 	if relevant {

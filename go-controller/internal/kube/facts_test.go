@@ -4,6 +4,7 @@ package kube
 
 import (
 	"net/netip"
+	"slices"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -172,5 +173,32 @@ func TestEchoOfOurWriteWakesNobody(t *testing.T) {
 	f.setService(asked, moved)
 	if *wakes != 4 {
 		t.Errorf("%d wakes after our write freed an address, want 4", *wakes)
+	}
+}
+
+func TestNamespacesWakeIfTheyComeUnderAPool(t *testing.T) {
+	f, wakes := counted()
+	namespace := func(name, tier string) *corev1.Namespace {
+		return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"tier": tier}}}
+	}
+	f.setNamespace(nil, namespace("bank", "gold"))
+	f.setPool(nil, &v1alpha1.IPAddressPool{
+		ObjectMeta: metav1.ObjectMeta{Name: "fenced"},
+		Spec: v1alpha1.IPAddressPoolSpec{ServiceAllocation: &v1alpha1.ServiceAllocation{
+			NamespaceSelectors: []metav1.LabelSelector{{MatchLabels: map[string]string{"tier": "gold"}}},
+		}},
+	})
+	admitted := func() []string { return snapshot(f).Pools[0].Admission.Namespaces }
+	if got := admitted(); !slices.Equal(got, []string{"bank"}) || *wakes != 1 {
+		t.Fatalf("the pool serves %v after %d wakes", got, *wakes)
+	}
+	f.setNamespace(nil, namespace("shop", "tin"))
+	if *wakes != 1 {
+		t.Error("a namespace that no pool selects wakes")
+	}
+	f.setNamespace(namespace("shop", "tin"), namespace("shop", "gold"))
+	f.setNamespace(namespace("bank", "gold"), nil)
+	if got := admitted(); !slices.Equal(got, []string{"shop"}) || *wakes != 3 {
+		t.Errorf("the pool serves %v after %d wakes", got, *wakes)
 	}
 }

@@ -33,6 +33,7 @@ func NewWatch(kube kubernetes.Interface, ours *Clients, facts *Facts, unserved *
 			"services": follow(kube.CoreV1().Services(""), &corev1.Service{}, func(*corev1.Service) {}, facts.setService),
 			"endpointslices": follow(kube.DiscoveryV1().EndpointSlices(""), &discoveryv1.EndpointSlice{},
 				trimSlice, facts.setSlice),
+			"namespaces":     follow(kube.CoreV1().Namespaces(), &corev1.Namespace{}, trimNamespace, facts.setNamespace),
 			"nodes":          follow(kube.CoreV1().Nodes(), &corev1.Node{}, trimNode, facts.setNode),
 			"ipaddresspools": follow(ours.Pools, &v1alpha1.IPAddressPool{}, func(*v1alpha1.IPAddressPool) {}, facts.setPool),
 			"l2domains":      follow(ours.Domains, &v1alpha1.L2Domain{}, func(*v1alpha1.L2Domain) {}, facts.setDomain),
@@ -48,6 +49,10 @@ func trimSlice(s *discoveryv1.EndpointSlice) {
 		e := &s.Endpoints[i]
 		e.TargetRef, e.Hints, e.DeprecatedTopology, e.Zone, e.Hostname = nil, nil, nil, nil, nil
 	}
+}
+
+func trimNamespace(n *corev1.Namespace) {
+	n.Annotations, n.Spec, n.Status = nil, corev1.NamespaceSpec{}, corev1.NamespaceStatus{}
 }
 
 func trimNode(n *corev1.Node) {

@@ -9,12 +9,14 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 )
 
-// sharing finds the VIPs that share a backend: disjoint sets of VIPs, each known by its
+// sharing finds the VIPs that share a backend or are the same address: disjoint sets of VIPs, each known by its
 // smallest number. VIPs are numbered in the order in which they are added.
 type sharing struct {
 	census *census
 	parent []int
 	domain []int
+	// addrs says which VIP was the first one with an address.
+	addrs map[netip.Addr]int
 	// users says which VIP was the first to use a backend, if others may use it too.
 	users map[backend]int
 	// joins and fresh are the findings about the VIP that is being added.
@@ -29,7 +31,7 @@ func newSharing(services []*world.Service, a *ipam.Allocation) *sharing {
 			n += len(slice.Endpoints) * len(slice.Ports)
 		}
 	}
-	s := &sharing{census: newCensus(n), users: make(map[backend]int)}
+	s := &sharing{census: newCensus(n), users: make(map[backend]int), addrs: make(map[netip.Addr]int, len(services))}
 	for _, svc := range services {
 		for _, addr := range a.Services[svc.Key].Addrs {
 			for b := range backendsOf(svc, addr) {
@@ -76,6 +78,17 @@ func (s *sharing) add(svc *world.Service, a netip.Addr, domain int) (other int, 
 		s.join(me, j)
 	}
 	return 0, false
+}
+
+// joinAddress joins the VIP added last with the others that are the same address: only one
+// shard can answer for it.
+func (s *sharing) joinAddress(a netip.Addr) {
+	me := len(s.parent) - 1
+	if first, shared := s.addrs[a]; shared {
+		s.join(me, first)
+		return
+	}
+	s.addrs[a] = me
 }
 
 func (s *sharing) find(i int) int {

@@ -70,6 +70,7 @@ func (l *Layout) Spots(w *world.Snapshot, a *ipam.Allocation) *Spots {
 			if reason == "" {
 				other, conflict := shared.add(svc, addr, index[d])
 				if !conflict {
+					shared.joinAddress(addr)
 					vips = append(vips, vip{&spots[i], d})
 				} else {
 					reason, message = ReasonBackendConflict, conflicts(addr, d, vips[other])

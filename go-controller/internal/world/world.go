@@ -52,6 +52,13 @@ type Pool struct {
 	AvoidBuggyIPs bool
 	// Disabled keeps what is given and gives nothing new.
 	Disabled bool
+	// Admission narrows the Services that the pool serves; nil serves every one, after
+	// the pools that have it.
+	Admission *Admission
+	// Quota bounds the addresses that the Services of one namespace may have; 0 for no bound.
+	Quota int
+	// Reservations are addresses that are given to nobody but the Service named.
+	Reservations []Reservation
 	// Problems are the reasons why this pool can't give addresses (field, value and what is wrong); empty if usable.
 	Problems []string
 }
@@ -147,6 +154,7 @@ type Service struct {
 	Key     Key
 	UID     string
 	Created time.Time
+	Labels  map[string]string
 	// Families in the order of spec.ipFamilies; at least one.
 	Families     []Family
 	FamilyPolicy FamilyPolicy
@@ -158,6 +166,10 @@ type Service struct {
 	// Assigned are the addresses in status.loadBalancer.ingress.
 	Assigned []netip.Addr
 	Ports    []Port
+	// SharingKey lets Services that have the same one have one address; empty shares none.
+	SharingKey string
+	// Selector is spec.selector: the labels of the pods.
+	Selector map[string]string
 	// ClientAffinity is sessionAffinity: ClientIP.
 	ClientAffinity bool
 	// LocalPolicy is externalTrafficPolicy: Local.

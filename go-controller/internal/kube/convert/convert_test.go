@@ -27,11 +27,12 @@ var update = flag.Bool("update", false, "rewrite the goldens")
 
 // objects are the manifests of one golden.
 type objects struct {
-	services []*corev1.Service
-	slices   []*discoveryv1.EndpointSlice
-	nodes    []*corev1.Node
-	pools    []*v1alpha1.IPAddressPool
-	domains  []*v1alpha1.L2Domain
+	services   []*corev1.Service
+	slices     []*discoveryv1.EndpointSlice
+	nodes      []*corev1.Node
+	pools      []*v1alpha1.IPAddressPool
+	domains    []*v1alpha1.L2Domain
+	namespaces convert.Namespaces
 }
 
 // TestGolden reads the manifests of each file of testdata and compares what they become.
@@ -48,7 +49,7 @@ func TestGolden(t *testing.T) {
 				t.Fatal(err)
 			}
 			options := convert.Options{DefaultClass: true, MetalLBAnnotations: true}
-			var in objects
+			in := objects{namespaces: convert.Namespaces{}}
 			var want *txtar.File
 			for i, f := range archive.Files {
 				switch f.Name {
@@ -85,6 +86,9 @@ func (o *objects) read(t *testing.T, manifests []byte) {
 			o.services = append(o.services, parsed[corev1.Service](t, data))
 		case "EndpointSlice":
 			o.slices = append(o.slices, parsed[discoveryv1.EndpointSlice](t, data))
+		case "Namespace":
+			n := parsed[corev1.Namespace](t, data)
+			o.namespaces[n.Name] = n.Labels
 		case "Node":
 			o.nodes = append(o.nodes, parsed[corev1.Node](t, data))
 		case "IPAddressPool":
@@ -124,7 +128,7 @@ func (o *objects) converted(t *testing.T, options convert.Options) string {
 		dump(t, &out, n.Name, convert.Node(n))
 	}
 	for _, p := range o.pools {
-		dump(t, &out, p.Name, convert.Pool(p))
+		dump(t, &out, p.Name, convert.Pool(p, o.namespaces))
 		for _, limit := range convert.PoolLimits(p) {
 			fmt.Fprintf(&out, "Limit: %s\n", limit)
 		}

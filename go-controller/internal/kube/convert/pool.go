@@ -3,16 +3,24 @@
 package convert
 
 import (
+	"maps"
+	"slices"
+
 	"go4.org/netipx"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
 )
 
-// Pool reads a pool. Of a pool with problems the ranges that can be read are kept, so that
-// the Services that have its addresses go on to be recognised.
-func Pool(p *v1alpha1.IPAddressPool) *world.Pool {
+// Namespaces are the labels of the cluster's namespaces, by name.
+type Namespaces map[string]map[string]string
+
+// Pool reads a pool and resolves its selectors of namespaces. Of a pool with problems the
+// ranges that can be read are kept, so that the Services that have its addresses go on to
+// be recognised.
+func Pool(p *v1alpha1.IPAddressPool, namespaces Namespaces) *world.Pool {
 	out := &world.Pool{
 		Name:          p.Name,
 		Created:       p.CreationTimestamp.Time,
@@ -21,21 +29,58 @@ func Pool(p *v1alpha1.IPAddressPool) *world.Pool {
 		AutoAssign:    p.Spec.AutoAssign == nil || *p.Spec.AutoAssign,
 		AvoidBuggyIPs: p.Spec.AvoidBuggyIPs,
 		Disabled:      p.Spec.Disabled,
+		Admission:     admission(p.Spec.ServiceAllocation, namespaces),
 		Problems:      problems(p.Validate()),
 	}
-	// Reserved addresses must not go to others, and nobody is recognised yet as the one
-	// that they wait for.
+	if p.Spec.QuotaPerNamespace != nil {
+		out.Quota = int(*p.Spec.QuotaPerNamespace)
+	}
 	for _, r := range p.Spec.Reservations {
+		kept := world.Reservation{Service: world.Key{Namespace: r.Namespace, Name: r.Name}}
 		for _, text := range r.Addresses {
 			if a, err := text.Parse(); err == nil {
-				out.Exclude = append(out.Exclude, netipx.IPRangeFrom(a, a))
+				kept.Addrs = append(kept.Addrs, a)
 			}
 		}
+		out.Reservations = append(out.Reservations, kept)
 	}
-	if p.Spec.ServiceAllocation != nil {
-		// Without it the pool would serve those whom the administrator shut out.
-		out.Problems = append(out.Problems, "spec.serviceAllocation is not served by this release, so the pool gives no "+
-			"new address; remove the field to let every Service draw from the pool")
+	return out
+}
+
+func admission(s *v1alpha1.ServiceAllocation, namespaces Namespaces) *world.Admission {
+	if s == nil {
+		return nil
+	}
+	a := &world.Admission{
+		Priority:     int(s.Priority),
+		AnyNamespace: len(s.Namespaces) == 0 && len(s.NamespaceSelectors) == 0,
+		Namespaces:   slices.Clone(s.Namespaces),
+	}
+	matches := selector(s.NamespaceSelectors)
+	for name, labels := range namespaces {
+		if matches(labels) {
+			a.Namespaces = append(a.Namespaces, name)
+		}
+	}
+	slices.Sort(a.Namespaces)
+	a.Namespaces = slices.Compact(a.Namespaces)
+	for i := range s.ServiceSelectors {
+		a.Services = append(a.Services, requirements(&s.ServiceSelectors[i]))
+	}
+	return a
+}
+
+// requirements reads a selector. Validate refuses those that can't be read.
+func requirements(s *metav1.LabelSelector) world.Selector {
+	var out world.Selector
+	for _, key := range slices.Sorted(maps.Keys(s.MatchLabels)) {
+		out = append(out, world.Requirement{Key: key, Values: []string{s.MatchLabels[key]}})
+	}
+	for _, e := range s.MatchExpressions {
+		out = append(out, world.Requirement{
+			Key: e.Key, Values: e.Values,
+			Not: e.Operator == metav1.LabelSelectorOpNotIn || e.Operator == metav1.LabelSelectorOpDoesNotExist,
+		})
 	}
 	return out
 }
@@ -59,9 +104,7 @@ func PoolLimits(p *v1alpha1.IPAddressPool) []string {
 			limits = append(limits, limit)
 		}
 	}
-	tell(p.Spec.QuotaPerNamespace != nil, "spec.quotaPerNamespace has no effect in this release")
 	tell(p.Spec.ReuseDelay != nil && p.Spec.ReuseDelay.Duration != 0, "spec.reuseDelay has no effect in this release")
-	tell(len(p.Spec.Reservations) > 0, "spec.reservations: this release gives the addresses to nobody")
 	tell(p.Spec.ExternalIPs, "spec.externalIPs has no effect in this release")
 	return limits
 }

@@ -34,6 +34,8 @@ func Service(s *corev1.Service, endpoints []*discoveryv1.EndpointSlice, o Option
 		Key:            world.Key{Namespace: s.Namespace, Name: s.Name},
 		UID:            string(s.UID),
 		Created:        s.CreationTimestamp.Time,
+		Labels:         s.Labels,
+		Selector:       s.Spec.Selector,
 		Families:       families(s),
 		FamilyPolicy:   familyPolicy(s),
 		Assigned:       Assigned(s),
@@ -162,6 +164,10 @@ func (r *serviceReader) readRequests() {
 		v1alpha1.AnnotationMetalLBAddressPool, v1alpha1.AnnotationMetalLBLegacyAddressPool); ok {
 		r.out.RequestedPool, r.out.PoolRequestedBy = pool.value, pool.field
 	}
+	if key, ok := r.annotation(v1alpha1.AnnotationAllowSharedIP,
+		v1alpha1.AnnotationMetalLBAllowSharedIP, v1alpha1.AnnotationMetalLBLegacyAllowSharedIP); ok {
+		r.out.SharingKey = key.value
+	}
 	request, annotated := r.annotation(v1alpha1.AnnotationLoadBalancerIPs,
 		v1alpha1.AnnotationMetalLBLoadBalancerIPs, v1alpha1.AnnotationMetalLBLegacyLoadBalancerIPs)
 	if annotated {
@@ -253,10 +259,6 @@ func (r *serviceReader) readLimits() {
 	}
 	if len(spec.ExternalIPs) > 0 {
 		r.limit("spec.externalIPs: %s are not announced", strings.Join(spec.ExternalIPs, ","))
-	}
-	if key, ok := r.annotation(v1alpha1.AnnotationAllowSharedIP,
-		v1alpha1.AnnotationMetalLBAllowSharedIP, v1alpha1.AnnotationMetalLBLegacyAllowSharedIP); ok {
-		r.limit("%s: %q: addresses are not shared; the Service gets one of its own", key.field, key.value)
 	}
 	if spec.TrafficDistribution != nil {
 		r.limit("spec.trafficDistribution: %s has no effect on traffic from outside the cluster", *spec.TrafficDistribution)

@@ -110,10 +110,35 @@ func (s *Source) pool(i int) *world.Pool {
 		Name: fmt.Sprintf("p%d", i), Created: s.when(), Ranges: s.ranges(s.N(3) + 1), Exclude: s.ranges(s.N(2)),
 		AutoAssign: !s.chance(3), AvoidBuggyIPs: s.chance(3), Disabled: s.chance(5),
 	}
+	if s.chance(3) {
+		p.Admission = s.admission()
+	}
+	if s.chance(3) {
+		p.Quota = s.N(3) + 1
+	}
+	for range s.N(3) {
+		whom := world.Key{Namespace: "ns", Name: fmt.Sprintf("s%02d", s.N(4))}
+		p.Reservations = append(p.Reservations, world.Reservation{Service: whom, Addrs: []netip.Addr{s.addr(s.family()), s.addr(s.family())}})
+	}
 	if s.chance(8) {
 		p.Problems = []string{"spec.addresses[0]: spoilt"}
 	}
 	return p
+}
+
+func (s *Source) admission() *world.Admission {
+	a := &world.Admission{Priority: s.N(3), AnyNamespace: s.chance(2)}
+	if s.chance(2) {
+		a.Namespaces = []string{"ns"}
+	}
+	for range s.N(3) {
+		selector := world.Selector{{Key: "app", Not: s.chance(2)}}
+		if s.chance(2) {
+			selector[0].Values = []string{"web"}
+		}
+		a.Services = append(a.Services, selector)
+	}
+	return a
 }
 
 func (s *Source) domain(i int) *world.Domain {
@@ -143,6 +168,12 @@ func (s *Source) domain(i int) *world.Domain {
 
 func (s *Source) service(i int) *world.Service {
 	svc := &world.Service{Key: world.Key{Namespace: "ns", Name: fmt.Sprintf("s%02d", i)}, Created: s.when()}
+	if s.chance(3) {
+		svc.Key.Namespace = "other"
+	}
+	if s.chance(2) {
+		svc.Labels = map[string]string{"app": []string{"web", "db"}[s.N(2)]}
+	}
 	switch s.N(5) {
 	case 0:
 		svc.Families = []world.Family{world.IPv4}
@@ -171,6 +202,12 @@ func (s *Source) service(i int) *world.Service {
 		svc.Problems = []string{"spec.loadBalancerIP: spoilt"}
 	}
 	svc.Ports = []world.Port{{Protocol: world.TCP, Port: 80}, {Name: "dns", Protocol: world.UDP, Port: 53}}[:s.N(2)+1]
+	svc.Ports = svc.Ports[s.N(len(svc.Ports)):]
+	if s.chance(2) {
+		svc.SharingKey = []string{"a", "b"}[s.N(2)]
+		svc.LocalPolicy = s.chance(3)
+		svc.Selector = map[string]string{"app": []string{"web", "db"}[s.N(2)]}
+	}
 	for range s.N(3) {
 		svc.Slices = append(svc.Slices, s.slice(s.family()))
 	}

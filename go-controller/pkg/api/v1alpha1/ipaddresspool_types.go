@@ -82,7 +82,8 @@ type IPAddressPoolSpec struct {
 	Disabled bool `json:"disabled,omitempty"`
 
 	// ServiceAllocation narrows the Services that may have addresses of the pool and
-	// orders the pools that could serve one. Absent: every Service, lowest priority.
+	// orders the pools that could serve one. Absent: every Service, after the pools
+	// that have it.
 	//
 	// +optional
 	ServiceAllocation *ServiceAllocation `json:"serviceAllocation,omitempty"`
@@ -126,7 +127,7 @@ type IPAddressPoolSpec struct {
 // a list one match is enough.
 type ServiceAllocation struct {
 	// Priority orders the pools that may serve a Service: lowest number first,
-	// from 1; 0 (the default) comes last. Equal ones are tried by name.
+	// from 1; 0 (the default) comes after these. Equal ones are tried by name.
 	//
 	// +optional
 	// +kubebuilder:validation:Minimum=0

@@ -58,6 +58,12 @@ const (
 	ReasonPoolInvalid = "PoolInvalid"
 	// ReasonPoolDisabled (False): the pool asked for gives nothing new.
 	ReasonPoolDisabled = "PoolDisabled"
+	// ReasonNotAdmitted (False): the pool asked for, or the one that has the address asked
+	// for, does not serve the Service (serviceAllocation).
+	ReasonNotAdmitted = "NotAdmitted"
+	// ReasonQuotaExceeded (False): the namespace has as many addresses of the pools that
+	// may serve the Service as these allow (quotaPerNamespace).
+	ReasonQuotaExceeded = "QuotaExceeded"
 	// ReasonPoolExhausted (False): every address of a family is in use in the pools
 	// that may serve the Service.
 	ReasonPoolExhausted = "PoolExhausted"
@@ -68,7 +74,8 @@ const (
 	// True: so is the one that stood in the status, and this Service got another.
 	ReasonAddressInUse = "AddressInUse"
 	// ReasonAddressExcluded (False): the address asked for is one that is never given:
-	// its pool leaves it out (exclude, avoidBuggyIPs), or it is a node's, a next hop, the
+	// its pool leaves it out (exclude, avoidBuggyIPs) or keeps it for another Service
+	// (reservations), or it is a node's, a next hop, the
 	// first or the broadcast address of a subnet, or in a pod or Service network.
 	ReasonAddressExcluded = "AddressExcluded"
 	// ReasonAddressNotInPool (False): no pool has the address asked for, or not the one
@@ -78,8 +85,8 @@ const (
 	// or contradicts itself; it gets nothing new until that is mended.
 	ReasonInvalidRequest = "InvalidRequest"
 	// ReasonAddressLeftPool (True): the address is kept although its pool would not
-	// give it any more: the pool lost it, excludes it, is disabled, invalid or gone. It
-	// goes when the Service is recreated.
+	// give it any more: the pool lost it, excludes it, does not serve the Service, is
+	// disabled, invalid or gone. It goes when the Service is recreated.
 	ReasonAddressLeftPool = "AddressLeftPool"
 )
 
