@@ -274,7 +274,7 @@ kind: BGPPeer
 metadata: {name: tor}
 spec: {myASN: 64512, peerASN: 64513, peerAddress: 10.50.0.1}
 `)
-	c.apply(t, strings.Replace(pool("fenced", 1, 1), "spec: {", "spec: {externalIPs: true, ", 1))
+	c.apply(t, strings.Replace(pool("fenced", 1, 1), "spec: {", "spec: {externalIPs: true, autoAssign: false, ", 1))
 	c.endpoints(t, "web", "10.244.1.10")
 	c.service(t, "web")
 	c.addresses(t, "web")
