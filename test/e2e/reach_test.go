@@ -12,6 +12,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
 	"github.com/ovnkube-slb/ovnkube-slb/test/lab"
 	"github.com/ovnkube-slb/ovnkube-slb/test/lab/probe"
 )
@@ -21,9 +22,9 @@ func outside() map[string][]netip.Addr {
 	return map[string][]netip.Addr{"client": lab.ClientAddresses(), "remote": lab.RemoteAddresses()}
 }
 
-// get asks a VIP by HTTP and returns what curl prints, an error included.
-func get(vip netip.Addr) func(context.Context) (string, error) {
-	url := fmt.Sprintf("http://%s/", netip.AddrPortFrom(vip, httpPort))
+// get asks by HTTP and returns what curl prints, an error included.
+func get(at netip.AddrPort) func(context.Context) (string, error) {
+	url := fmt.Sprintf("http://%s/", at)
 	return func(ctx context.Context) (string, error) {
 		return cluster.Exec(ctx, "client", "sh", "-c", "curl -sS -m1 '"+url+"' 2>&1 || true")
 	}
@@ -80,16 +81,39 @@ var _ = Describe("a Service of type LoadBalancer", func() {
 	It("refuses connections while it has no endpoint, and serves them when it has one again", func(ctx SpecContext) {
 		addrs := startWeb(ctx)
 		for _, vip := range addrs {
-			Eventually(get(vip)).WithContext(ctx).Should(HavePrefix("pod=web-"))
+			Eventually(get(netip.AddrPortFrom(vip, httpPort))).WithContext(ctx).Should(HavePrefix("pod=web-"))
 		}
 		kubectl(ctx, "", "scale", "deployment/web", "--replicas=0")
 		for _, vip := range addrs {
-			Eventually(get(vip)).WithContext(ctx).Should(ContainSubstring("connect"))
+			Eventually(get(netip.AddrPortFrom(vip, httpPort))).WithContext(ctx).Should(ContainSubstring("connect"))
 		}
 		kubectl(ctx, "", "scale", "deployment/web", "--replicas=6")
 		awaitBackends(ctx)
 		for _, vip := range addrs {
-			Eventually(get(vip)).WithContext(ctx).Should(HavePrefix("pod=web-"))
+			Eventually(get(netip.AddrPortFrom(vip, httpPort))).WithContext(ctx).Should(HavePrefix("pod=web-"))
+		}
+	})
+
+	It("shares its address with another that has the same key and other ports", func(ctx SpecContext) {
+		addrs := startWeb(ctx)
+		kubectl(ctx, "", "annotate", "service", "web", v1alpha1.AnnotationAllowSharedIP+"=door")
+		kubectl(ctx, `
+apiVersion: v1
+kind: Service
+metadata: {name: too, annotations: {slb.k8s.ovn.org/allow-shared-ip: door}}
+spec:
+  type: LoadBalancer
+  ipFamilyPolicy: PreferDualStack
+  ipFamilies: [IPv4, IPv6]
+  selector: {app: web}
+  ports: [{port: 8000, targetPort: 8080}]
+`, "apply", "-f", "-")
+		DeferCleanup(func(ctx SpecContext) { kubectl(ctx, "", "delete", "service", "too") })
+		Expect(awaitAnnounced(ctx, "too")).To(Equal(addrs))
+		for _, vip := range addrs {
+			for _, port := range []uint16{httpPort, 8000} {
+				Eventually(get(netip.AddrPortFrom(vip, port))).WithContext(ctx).Should(HavePrefix("pod=web-"))
+			}
 		}
 	})
 })
