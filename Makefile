@@ -16,7 +16,7 @@ export SLB_CACHE
 .PHONY: help setup build controlplane test unit api e2e golden fuzz bench bench-allocation lint fmt generate verify images demo check clean
 
 help: ## list the targets
-	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-13s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-17s %s\n", $$1, $$2}'
 
 setup: ## install the packages that the lab and the tests need (apt, sudo)
 	@contrib/setup.sh
