@@ -212,7 +212,7 @@ func TestTwoLabsSideBySide(t *testing.T) {
 	}
 }
 
-func TestUpOfWhatExistsSaysWhatToDo(t *testing.T) {
+func TestUpOfWhatExistsGivesAdvice(t *testing.T) {
 	l := upLab(t, Config{Name: labName("twice"), NoKube: true, Nodes: 1})
 	_, err := Up(t.Context(), Config{Name: l.Name, NoKube: true})
 	if err == nil || !strings.Contains(err.Error(), "lab down --name "+l.Name) {
