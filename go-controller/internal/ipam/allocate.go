@@ -14,12 +14,14 @@ import (
 type Allocation struct {
 	Services map[world.Key]Outcome
 	Pools    map[string]PoolUse
-	book     *book
+	desk     *desk
+	// waiting: a Service would have more, or something else, if it could.
+	waiting bool
 }
 
 // PoolOf names the pool that an address belongs to, empty if it is in none; where
 // pools overlap, the oldest.
-func (a *Allocation) PoolOf(addr netip.Addr) string { return a.book.poolName(addr) }
+func (a *Allocation) PoolOf(addr netip.Addr) string { return a.desk.poolName(addr) }
 
 // Outcome is what one Service has. Without Addrs it waits, and Reason and Message say
 // why; with both it is served, and they are a remark.
@@ -58,14 +60,16 @@ func Allocate(w *world.Snapshot, held map[world.Key][]netip.Addr, shardOf func(p
 			l.reserveStatus(i)
 		}
 	}
-	a := &Allocation{Services: make(map[world.Key]Outcome, len(l.services)), book: l.book}
-	d := desk{ledger: l, open: l.open()}
+	a := &Allocation{Services: make(map[world.Key]Outcome, len(l.services)), desk: &desk{ledger: l, open: l.open()}}
 	for i, s := range l.services {
-		a.Services[s.Key] = d.serve(i, owns[i])
+		a.note(s, a.desk.serve(i, owns[i]))
 	}
 	a.Pools = l.uses()
 	return a
 }
+
+// InOrder returns the Services by age, those admitted later at the end.
+func (a *Allocation) InOrder() []*world.Service { return a.desk.services }
 
 // ByAge returns the Services in the order in which they have rights: the oldest first,
 // of one age by key.

@@ -30,6 +30,9 @@ type ledger struct {
 	// most passes nobody does. unplaced stands for the addresses of no shard.
 	load     map[world.ShardID]*int
 	unplaced int
+	// dry: a stock has free addresses, but its cursor is past them. That happens only
+	// after a release.
+	dry bool
 }
 
 // claim is an address that a Service, known by its rank in age, has.

@@ -83,7 +83,9 @@ func (d *desk) grant(service int, asked perFamily, gets *perFamily, say *remarks
 	}
 	for i, f := range missing {
 		if p := drawn[i]; p != nil {
-			*gets.of(f), _ = d.draw(p.stock(f), p.Name)
+			a, ok := d.draw(p.stock(f), p.Name)
+			*gets.of(f) = a
+			d.dry = d.dry || !ok
 		}
 	}
 	for _, f := range families(s) {

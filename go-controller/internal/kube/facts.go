@@ -38,6 +38,7 @@ type Facts struct {
 	left map[world.Key]types.UID
 	// resolved are the domains with their selectors worked out; nil after a change.
 	resolved []*world.Domain
+	changes  changes
 }
 
 type service struct {
@@ -101,12 +102,19 @@ func (f *Facts) setService(old, now *corev1.Service) {
 		}
 	}
 	_, left := f.left[key]
+	asked := was != nil && is != nil && !sameRequest(old, now)
+	if was != nil || is != nil {
+		f.changes.add(key, was, is, asked)
+	}
+	if left || hadLeft {
+		f.changes.others = true
+	}
 	f.mu.Unlock()
 	if was == nil && is == nil && !left && !hadLeft {
 		return
 	}
 	f.hooks.Changed(key)
-	if was == nil || is == nil || !sameRequest(old, now) || freed(was, is) || !f.hooks.Expected(key, is.Assigned) {
+	if was == nil || is == nil || asked || freed(was, is) || !f.hooks.Expected(key, is.Assigned) {
 		f.hooks.Wake()
 	}
 }
@@ -150,7 +158,9 @@ func (f *Facts) setSlice(old, now *discoveryv1.EndpointSlice) {
 	relevant := false
 	for key := range touched {
 		if s := f.services[key]; s != nil && s.world != nil {
+			was := s.world
 			s.world, _ = convert.Service(s.object, f.slicesOf(key), f.convert)
+			f.changes.add(key, was, s.world, false)
 			relevant = true
 		}
 	}
@@ -176,7 +186,7 @@ func (f *Facts) setNode(old, now *corev1.Node) {
 		f.nodes[now.Name] = is
 	}
 	if relevant {
-		f.resolved = nil
+		f.resolved, f.changes.others = nil, true
 	}
 	f.mu.Unlock()
 	if relevant {
@@ -198,7 +208,7 @@ func (f *Facts) setPool(old, now *v1alpha1.IPAddressPool) {
 	relevant := old == nil || now == nil || old.Generation != now.Generation ||
 		old.UID != now.UID || !maps.Equal(old.Labels, now.Labels)
 	if relevant {
-		f.resolved = nil
+		f.resolved, f.changes.others = nil, true
 	}
 	f.mu.Unlock()
 	if relevant {
@@ -225,7 +235,7 @@ func (f *Facts) setNamespace(old, now *corev1.Namespace) {
 		is := &pool{p.object, convert.Pool(p.object, f.namespaces)}
 		if !slices.Equal(is.world.Admission.Namespaces, p.world.Admission.Namespaces) {
 			f.pools[name] = is
-			relevant = true
+			relevant, f.changes.others = true, true
 		}
 	}
 	f.mu.Unlock()
@@ -243,7 +253,7 @@ func (f *Facts) setDomain(old, now *v1alpha1.L2Domain) {
 	}
 	relevant := old == nil || now == nil || old.Generation != now.Generation || old.UID != now.UID
 	if relevant {
-		f.resolved = nil
+		f.resolved, f.changes.others = nil, true
 	}
 	f.mu.Unlock()
 	if relevant {
@@ -256,6 +266,7 @@ func (f *Facts) setDomain(old, now *v1alpha1.L2Domain) {
 func (f *Facts) Snapshot(cluster world.Cluster) (*world.Snapshot, map[world.Key]types.UID) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	f.changes = changes{}
 	w := &world.Snapshot{Cluster: cluster}
 	for _, p := range f.pools {
 		w.Pools = append(w.Pools, p.world)

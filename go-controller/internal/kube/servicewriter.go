@@ -81,7 +81,7 @@ func NewServiceWriter(client corev1client.ServicesGetter, facts *Facts, events *
 	}
 }
 
-// Set replaces what all statuses shall say.
+// Set replaces what all statuses shall say. The writer keeps the map.
 func (w *ServiceWriter) Set(want map[world.Key]*ServiceStatus) {
 	w.mu.Lock()
 	before := w.want
@@ -89,14 +89,42 @@ func (w *ServiceWriter) Set(want map[world.Key]*ServiceStatus) {
 	maps.DeleteFunc(w.mine, func(k world.Key, _ written) bool { return want[k] == nil })
 	w.mu.Unlock()
 	for key, s := range want {
-		if old := before[key]; old == nil || !old.equal(s) {
-			j := w.job(key, s)
-			if lostGateway(old, s) {
-				w.queue.AddAfter(j, settlePause)
-			} else {
-				w.queue.Add(j)
-			}
+		w.offer(key, before[key], s)
+	}
+}
+
+// Change replaces what some statuses shall say; nil forgets one. It and Set are called by
+// one goroutine.
+func (w *ServiceWriter) Change(some map[world.Key]*ServiceStatus) {
+	before := make(map[world.Key]*ServiceStatus, len(some))
+	w.mu.Lock()
+	for key, s := range some {
+		before[key] = w.want[key]
+		if s != nil {
+			w.want[key] = s
+		} else {
+			delete(w.want, key)
+			delete(w.mine, key)
 		}
+	}
+	w.mu.Unlock()
+	for key, s := range some {
+		if s != nil {
+			w.offer(key, before[key], s)
+		}
+	}
+}
+
+// offer has a status compared and written if another one is wanted than before.
+func (w *ServiceWriter) offer(key world.Key, before, s *ServiceStatus) {
+	if before != nil && before.equal(s) {
+		return
+	}
+	j := w.job(key, s)
+	if lostGateway(before, s) {
+		w.queue.AddAfter(j, settlePause)
+	} else {
+		w.queue.Add(j)
 	}
 }
 

@@ -5,6 +5,7 @@ package loop
 import (
 	"cmp"
 	"context"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -42,8 +43,10 @@ type Runner struct {
 
 	mu     sync.Mutex
 	newest *desired
-	resync bool
-	wake   chan struct{}
+	// changed are the plans that differ from the newest, or else from the wanted, ones.
+	changed map[world.Key]*plan.Service
+	resync  bool
+	wake    chan struct{}
 
 	// The rest belongs to Run's goroutine.
 	want    *desired
@@ -79,6 +82,7 @@ func New(d dataplane.Dataplane, o Options) *Runner {
 	return &Runner{
 		dataplane: d,
 		options:   o,
+		changed:   map[world.Key]*plan.Service{},
 		wake:      make(chan struct{}, 1),
 		applied:   map[world.Key]*plan.Service{},
 		dirty:     map[world.Key]struct{}{},
@@ -88,10 +92,20 @@ func New(d dataplane.Dataplane, o Options) *Runner {
 }
 
 // Set replaces the state to reach, whole: a Service that plans does not name is removed.
-// The caller never changes what it handed over.
+// The caller never changes the plans, but may change the map.
 func (r *Runner) Set(fabric *plan.Fabric, plans map[world.Key]*plan.Service) {
+	plans = maps.Clone(plans)
 	r.mu.Lock()
 	r.newest = &desired{fabric, plans}
+	clear(r.changed)
+	r.mu.Unlock()
+	r.signal()
+}
+
+// Change replaces the plan of one Service in the state to reach; nil removes it.
+func (r *Runner) Change(key world.Key, p *plan.Service) {
+	r.mu.Lock()
+	r.changed[key] = p
 	r.mu.Unlock()
 	r.signal()
 }
@@ -133,8 +147,11 @@ func (r *Runner) Run(ctx context.Context) {
 // take adopts the newest state and works out what differs from what the dataplane has.
 func (r *Runner) take() {
 	r.mu.Lock()
-	newest, resync := r.newest, r.resync
+	newest, changed, resync := r.newest, r.changed, r.resync
 	r.newest, r.resync = nil, false
+	if newest != nil || r.want != nil {
+		r.changed = map[world.Key]*plan.Service{}
+	}
 	r.mu.Unlock()
 
 	first := r.want == nil && newest != nil
@@ -144,6 +161,14 @@ func (r *Runner) take() {
 	}
 	if r.want == nil {
 		return
+	}
+	for k, p := range changed {
+		if p == nil {
+			delete(r.want.plans, k)
+		} else {
+			r.want.plans[k] = p
+		}
+		r.mark(k)
 	}
 	now := time.Now()
 	if first || resync || !now.Before(r.repeatAt) {
@@ -158,24 +183,28 @@ func (r *Runner) take() {
 
 func (r *Runner) compare() {
 	clear(r.dirty)
-	mark := func(k world.Key) {
-		if last, failed := r.retries[k]; failed {
-			// The same plan again waits for its time; another one deserves a try now.
-			if !Equal(last.plan, r.want.plans[k]) {
-				r.dirty[k] = struct{}{}
-			}
-		} else if !Equal(r.applied[k], r.want.plans[k]) {
-			r.dirty[k] = struct{}{}
-		}
-	}
 	for k := range r.want.plans {
-		mark(k)
+		r.mark(k)
 	}
 	for k := range r.applied {
-		mark(k)
+		r.mark(k)
 	}
 	for k := range r.retries {
-		mark(k)
+		r.mark(k)
+	}
+}
+
+// mark notes whether the plan of a Service is to be handed over.
+func (r *Runner) mark(k world.Key) {
+	last, has := r.applied[k], r.want.plans[k]
+	if retry, failed := r.retries[k]; failed {
+		// The same plan again waits for its time; another one deserves a try now.
+		last = retry.plan
+	}
+	if Equal(last, has) {
+		delete(r.dirty, k)
+	} else {
+		r.dirty[k] = struct{}{}
 	}
 }
 

@@ -224,3 +224,34 @@ func TestResultsAreReported(t *testing.T) {
 		expect(t, "done", got[key(1)], loop.Result{Key: key(1), Plan: want[key(1)]})
 	})
 }
+
+func TestChangesOfOneServiceHandOverThatOne(t *testing.T) {
+	run(t, loop.Options{}, func(t *testing.T, d *recording.Dataplane, r *loop.Runner) {
+		r.Change(key(7), service(7, 80))
+		synctest.Wait()
+		expect(t, "calls before anything whole was wanted", d.Calls(), recording.Calls{})
+		wanted := many(5, 80)
+		r.Set(ground("physnet"), wanted)
+		synctest.Wait()
+		before := d.Calls()
+
+		wanted[key(9)] = service(9, 80) // the map is the caller's
+		r.Change(key(0), service(0, 81))
+		r.Change(key(1), nil)
+		r.Change(key(5), service(5, 80))
+		r.Change(key(2), service(2, 80))
+		synctest.Wait()
+		expect(t, "changes", d.Calls().Changes-before.Changes, 3)
+		services := d.Services()
+		expect(t, "services", len(services), 5)
+		expect(t, "port of the first", services[key(0)].Listeners[0].Port, 81)
+		expect(t, "the second is there", services[key(1)] != nil, false)
+
+		// What is whole replaces what was changed.
+		r.Set(ground("physnet"), many(5, 80))
+		synctest.Wait()
+		services = d.Services()
+		expect(t, "services", len(services), 5)
+		expect(t, "port of the first", services[key(0)].Listeners[0].Port, 80)
+	})
+}

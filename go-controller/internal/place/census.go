@@ -72,6 +72,12 @@ func (c *census) count(b backend) {
 	c.once[word] |= mask
 }
 
+// new reports whether a backend was surely never counted.
+func (c *census) new(b backend) bool {
+	word, mask := c.bit(b)
+	return c.once[word]&mask == 0
+}
+
 // again reports whether a backend that was counted may have come twice or more often.
 func (c *census) again(b backend) bool {
 	word, mask := c.bit(b)

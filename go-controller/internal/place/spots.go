@@ -19,6 +19,8 @@ type Spots struct {
 	Services map[world.Key][]Spot
 	// anchors are, for each shard in use, the VIPs of the oldest Services, one a family.
 	anchors map[world.ShardID][]netip.Prefix
+	layout  *Layout
+	shared  *sharing
 }
 
 // Spot is where an address is. With a Reason nothing carries it, and Shard is not set.
@@ -52,14 +54,15 @@ func (l *Layout) Spots(w *world.Snapshot, a *ipam.Allocation) *Spots {
 	s := &Spots{
 		Services: make(map[world.Key][]Spot, len(w.Services)),
 		anchors:  make(map[world.ShardID][]netip.Prefix),
+		layout:   l,
+		shared:   newSharing(w.Services, a),
 	}
 	vips := make([]vip, 0, len(w.Services))
-	shared := newSharing(w.Services, a)
 	index := make(map[*Domain]int, len(l.Domains))
 	for i, d := range l.Domains {
 		index[d] = i
 	}
-	for _, svc := range ipam.ByAge(w.Services) {
+	for _, svc := range a.InOrder() {
 		addrs := a.Services[svc.Key].Addrs
 		if len(addrs) == 0 {
 			continue
@@ -68,9 +71,9 @@ func (l *Layout) Spots(w *world.Snapshot, a *ipam.Allocation) *Spots {
 		for i, addr := range addrs {
 			d, reason, message := l.carrier(a.PoolOf(addr), addr)
 			if reason == "" {
-				other, conflict := shared.add(svc, addr, index[d])
+				other, conflict := s.shared.add(svc, addr, index[d])
 				if !conflict {
-					shared.joinAddress(addr)
+					s.shared.joinAddress(addr)
 					vips = append(vips, vip{&spots[i], d})
 				} else {
 					reason, message = ReasonBackendConflict, conflicts(addr, d, vips[other])
@@ -81,7 +84,7 @@ func (l *Layout) Spots(w *world.Snapshot, a *ipam.Allocation) *Spots {
 		s.Services[svc.Key] = spots
 	}
 	for i, v := range vips {
-		oldest := vips[shared.find(i)]
+		oldest := vips[s.shared.find(i)]
 		v.spot.Shard = oldest.domain.shard(oldest.spot.Addr)
 		s.anchor(v)
 	}

@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"net/netip"
 	"sync"
 	"sync/atomic"
@@ -22,6 +21,7 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube/convert"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/loop"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/ovn"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/plan"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
 )
@@ -52,13 +52,19 @@ type Controller struct {
 	// decisions know who carries what now.
 	resync atomic.Bool
 
-	// Used by the passes only.
-	memory   memory
-	wordings wordings
-	carriers map[world.ShardID]world.Carrier
+	// others: something else than Services changed.
+	others atomic.Bool
 
-	mu         sync.Mutex
+	// Used by the passes only.
+	memory     memory
+	wordings   wordings
+	carriers   map[world.ShardID]world.Carrier
 	programmed map[world.Key]loop.Result
+	// last is what was decided last, nil for nothing.
+	last *verdicts
+
+	mu      sync.Mutex
+	results []loop.Result // that no pass has seen
 	// laid: the shards were configured, or could not be for the reason in ground.
 	laid   bool
 	ground error
@@ -88,7 +94,7 @@ func New(o Options) (*Controller, error) {
 	c.facts = kube.NewFacts(
 		convert.Options{DefaultClass: !o.RequireClass, MetalLBAnnotations: !o.IgnoreMetalLBAnnotations},
 		kube.Hooks{
-			Wake:     c.calls.callNow,
+			Wake:     c.calls.call,
 			Changed:  func(k world.Key) { c.services.Changed(k) },
 			Expected: func(k world.Key, addrs []netip.Addr) bool { return c.services.Expected(k, addrs) },
 		})
@@ -174,7 +180,7 @@ func (c *Controller) connect(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 		case <-c.dataplane.Synced():
-			c.calls.callNow()
+			c.callWhole()
 		}
 	})
 	running.Wait()
@@ -197,12 +203,31 @@ func (c *Controller) news(what ovn.What) {
 	if what == ovn.Rows {
 		c.resync.Store(true)
 	}
-	c.calls.callNow()
+	c.callWhole()
+}
+
+// callWhole calls for a pass that decides everything.
+func (c *Controller) callWhole() {
+	c.others.Store(true)
+	c.calls.call()
 }
 
 func (c *Controller) report(results []loop.Result) {
 	c.mu.Lock()
+	c.results = append(c.results, results...)
+	c.mu.Unlock()
+	c.calls.call()
+}
+
+// read takes note of what the dataplane told of Services, and returns whom it is about.
+func (c *Controller) read() []world.Key {
+	c.mu.Lock()
+	results := c.results
+	c.results = nil
+	c.mu.Unlock()
+	keys := make([]world.Key, 0, len(results))
 	for _, r := range results {
+		keys = append(keys, r.Key)
 		result := "ok"
 		if r.Err != nil {
 			result = "error"
@@ -218,8 +243,7 @@ func (c *Controller) report(results []loop.Result) {
 			c.programmed[r.Key] = r
 		}
 	}
-	c.mu.Unlock()
-	c.calls.callSoon()
+	return keys
 }
 
 func (c *Controller) reportGround(err error) {
@@ -229,20 +253,60 @@ func (c *Controller) reportGround(err error) {
 	}
 	c.laid, c.ground = true, err
 	c.mu.Unlock()
-	c.calls.callSoon()
+	c.callWhole()
 }
 
 func (c *Controller) decide(ctx context.Context) {
 	if err := c.watch.WaitForSync(ctx); err != nil {
 		return
 	}
-	c.calls.callNow()
-	c.calls.serve(ctx, c.pass)
+	c.callWhole()
+	c.calls.serve(ctx, passes{c.amend, c.whole})
 }
 
-// pass decides everything once and hands it on; nothing in it waits.
-func (c *Controller) pass() {
+// amend follows changes of single Services; false if that does not do.
+func (c *Controller) amend() bool {
+	if c.last == nil || c.others.Load() {
+		return false
+	}
+	changes, others := c.facts.Changes()
+	if others {
+		return false
+	}
+	statuses := make(map[world.Key]*kube.ServiceStatus, len(changes))
+	plans := make(map[world.Key]*plan.Service, len(changes))
+	for key, change := range changes {
+		before := c.last.plans[key]
+		if !c.memory.amend(c.last.decision, key, change) {
+			return false
+		}
+		if now := c.last.plans[key]; now != before {
+			plans[key] = now
+		}
+		statuses[key] = nil
+		if change.Is != nil {
+			statuses[key] = c.last.service(change.Is)
+		}
+	}
+	for _, key := range c.read() {
+		if m, ok := c.memory.made[key]; ok {
+			statuses[key] = c.last.service(m.from)
+		}
+	}
+	if c.runner != nil {
+		for key, p := range plans {
+			c.runner.Change(key, p)
+		}
+	}
+	c.services.Change(statuses)
+	return true
+}
+
+// whole decides everything once and hands it on; nothing in it waits.
+func (c *Controller) whole() {
 	start := time.Now()
+	c.others.Store(false)
+	c.read()
 	w, left := c.facts.Snapshot(c.cluster)
 	known := c.knowledge()
 	resync := c.resync.Swap(false)
@@ -262,6 +326,7 @@ func (c *Controller) pass() {
 		}
 	}
 	v := newVerdicts(d, known)
+	c.last = v
 	services := v.services(&c.wordings)
 	for key, uid := range left {
 		services[key] = &kube.ServiceStatus{UID: string(uid), Release: true}
@@ -279,7 +344,7 @@ func (c *Controller) knowledge() knowledge {
 	return knowledge{
 		absent:     c.dataplane == nil,
 		synced:     c.synced(),
-		programmed: maps.Clone(c.programmed),
+		programmed: c.programmed,
 		laid:       c.laid,
 		ground:     c.ground,
 	}

@@ -3,6 +3,7 @@
 package slb
 
 import (
+	"maps"
 	"net/netip"
 	"slices"
 
@@ -50,7 +51,14 @@ func (m *memory) decide(w *world.Snapshot) *decision {
 	m.remember(w, d.allocation)
 	d.spots = d.layout.Spots(w, d.allocation)
 	d.fabric = d.layout.Fabric(w, d.spots)
-	d.plans = m.plans(w, d.spots)
+	if m.made == nil {
+		m.made = map[world.Key]made{}
+	}
+	d.plans = make(map[world.Key]*plan.Service, len(d.spots.Services))
+	for _, s := range w.Services {
+		m.plan(d, s)
+	}
+	maps.DeleteFunc(m.made, func(k world.Key, _ made) bool { return d.plans[k] == nil })
 	return d
 }
 
@@ -74,27 +82,21 @@ func (m *memory) remember(w *world.Snapshot, a *ipam.Allocation) {
 	}
 }
 
-// plans makes those plans anew whose Service or place differs, so that what stays the
-// same is the same pointer.
-func (m *memory) plans(w *world.Snapshot, spots *place.Spots) map[world.Key]*plan.Service {
-	plans := make(map[world.Key]*plan.Service, len(spots.Services))
-	next := make(map[world.Key]made, len(spots.Services))
-	for _, s := range w.Services {
-		vips := spots.VIPs(s.Key)
-		if len(vips) == 0 || convert.Restricted(s) {
-			continue
-		}
-		last, ok := m.made[s.Key]
-		if !ok || last.from != s || !slices.Equal(last.vips, vips) {
-			fresh := plan.For(s, vips)
-			if ok && loop.Equal(fresh, last.plan) {
-				fresh = last.plan
-			}
-			last = made{s, vips, fresh}
-		}
-		next[s.Key] = last
-		plans[s.Key] = last.plan
+// plan makes the plan of a Service that has a place. It is made anew if the Service or
+// the place differs, and what stays the same is the same pointer.
+func (m *memory) plan(d *decision, s *world.Service) {
+	vips := d.spots.VIPs(s.Key)
+	if len(vips) == 0 || convert.Restricted(s) {
+		return
 	}
-	m.made = next
-	return plans
+	last, ok := m.made[s.Key]
+	if !ok || last.from != s || !slices.Equal(last.vips, vips) {
+		fresh := plan.For(s, vips)
+		if ok && loop.Equal(fresh, last.plan) {
+			fresh = last.plan
+		}
+		last = made{s, vips, fresh}
+	}
+	m.made[s.Key] = last
+	d.plans[s.Key] = last.plan
 }

@@ -4,87 +4,92 @@ package slb
 
 import (
 	"context"
-	"sync/atomic"
 	"time"
 )
 
-// The pause between the starts of two passes: short as long as somebody waits for each,
-// longer in a burst.
 const (
+	// confirmPause is how long after an amendment everything is decided anew, at least:
+	// what is told of pools, domains and in metrics follows then.
+	confirmPause = 500 * time.Millisecond
+	// confirmShare bounds the part of the time that goes into this.
+	confirmShare = 20
+	// longestStreak bounds the pause in a burst of calls that no amendment answers, in
+	// times that a pass takes.
+	longestStreak = 4
+	// minPause lets the calls of a moment have one pass.
 	minPause = 5 * time.Millisecond
-	maxPause = 50 * time.Millisecond
-	// fewCalls is how many calls between two passes are no burst: a Service that is
-	// replaced by another makes two.
-	fewCalls = 4
 )
 
-// calls are what passes are made for. Those of users are answered at once, and what the
-// dataplane tells is put into the status soon: each Service that a user waits for is
-// followed by one such message.
-type calls struct {
-	now, soon chan struct{}
-	count     atomic.Int32 // of those that came since the last pass started and want an answer now
-}
+// calls are what passes are made for.
+type calls struct{ came chan struct{} }
 
-func newCalls() *calls {
-	return &calls{now: make(chan struct{}, 1), soon: make(chan struct{}, 1)}
-}
+func newCalls() *calls { return &calls{came: make(chan struct{}, 1)} }
 
-func (c *calls) callNow() {
-	c.count.Add(1)
-	call(c.now)
-}
-
-func (c *calls) callSoon() { call(c.soon) }
-
-func call(to chan<- struct{}) {
+func (c *calls) call() {
 	select {
-	case to <- struct{}{}:
+	case c.came <- struct{}{}:
 	default:
 	}
 }
 
-// serve makes one pass for all calls that came before it started: at once when few call,
-// in a burst at most every 50 ms, and never for more than half of the time.
-func (c *calls) serve(ctx context.Context, pass func()) {
-	timer := time.NewTimer(0)
-	defer timer.Stop()
-	wait := func(early <-chan struct{}) bool {
+// passes answer calls.
+type passes struct {
+	// amend follows what changed in what was decided last, and whole decides everything.
+	// Amend is false if that does not do.
+	amend func() bool
+	whole func()
+}
+
+// serve answers all calls that came before a pass started by that one: at once by an
+// amendment, or else by a whole pass, which comes at once unless the last one is hardly
+// over. A whole pass also follows amendments, later.
+func (c *calls) serve(ctx context.Context, p passes) {
+	wait := time.NewTimer(0)
+	defer wait.Stop()
+	until := func(t time.Time) bool {
+		wait.Reset(time.Until(t))
 		select {
 		case <-ctx.Done():
 			return false
-		case <-early:
-		case <-timer.C:
+		case <-wait.C:
+			return true
 		}
-		return true
 	}
-	pause := minPause
+	confirm := time.NewTimer(0)
+	confirm.Stop()
+	defer confirm.Stop()
+
+	var ended, free time.Time // the last whole pass, the next one
+	var took time.Duration
+	streak, amended := 1, false
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case <-c.now:
-		case <-c.soon:
-			timer.Reset(maxPause)
-			if !wait(c.now) {
+		case <-confirm.C:
+		case <-c.came:
+			if p.amend() {
+				if !amended {
+					amended = true
+					confirm.Reset(max(confirmPause, time.Until(ended.Add(confirmShare*took))))
+				}
+				continue
+			}
+			if time.Now().Before(free) {
+				streak = min(streak+1, longestStreak)
+			} else {
+				streak = 1
+			}
+			if !until(free) {
 				return
 			}
 		}
-		if c.count.Swap(0) > fewCalls {
-			pause = min(2*pause, maxPause)
-		} else {
-			pause = minPause
-		}
-		select {
-		case <-c.soon:
-		default:
-		}
+		confirm.Stop()
+		amended = false
 		start := time.Now()
-		pass()
-		took := time.Since(start)
-		timer.Reset(max(pause-took, took))
-		if !wait(nil) {
-			return
-		}
+		p.whole()
+		ended = time.Now()
+		took = ended.Sub(start)
+		free = ended.Add(max(minPause, time.Duration(streak)*took))
 	}
 }

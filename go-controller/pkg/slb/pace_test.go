@@ -9,85 +9,100 @@ import (
 	"time"
 )
 
-// served runs a test beside somebody who answers calls and counts the passes.
-func served(t *testing.T, took time.Duration, test func(c *calls, passes *int)) {
+// counter counts passes. Whole ones take their time, amendments none.
+type counter struct {
+	took          time.Duration
+	amendable     bool
+	amends, whole int
+}
+
+// served runs a test beside somebody who answers calls.
+func served(t *testing.T, n *counter, test func(c *calls)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		c := newCalls()
 		ctx, cancel := context.WithCancel(t.Context())
-		passes := 0
 		done := make(chan struct{})
 		go func() {
 			defer close(done)
-			c.serve(ctx, func() {
-				passes++
-				<-time.After(took)
+			c.serve(ctx, passes{
+				amend: func() bool {
+					if n.amendable {
+						n.amends++
+					}
+					return n.amendable
+				},
+				whole: func() {
+					n.whole++
+					<-time.After(n.took)
+				},
 			})
 		}()
-		test(c, &passes)
+		test(c)
 		cancel()
 		<-done
 	})
 }
 
-func TestPassesAtOnceWhenIdleAndRarelyInABurst(t *testing.T) {
-	served(t, 0, func(c *calls, passes *int) {
-		c.callNow()
+func every(d time.Duration, times int, do func()) {
+	for range times {
+		do()
+		<-time.After(d)
+	}
+}
+
+func TestAmendmentsComeAtOnceAndAreConfirmedLater(t *testing.T) {
+	n := &counter{amendable: true, took: 10 * time.Millisecond}
+	served(t, n, func(c *calls) {
+		c.call()
 		synctest.Wait()
-		if *passes != 1 {
-			t.Errorf("%d passes at once, want 1", *passes)
+		if n.amends != 1 || n.whole != 0 {
+			t.Errorf("%d amendments and %d whole passes at once, want 1 and 0", n.amends, n.whole)
 		}
-		<-time.After(time.Second)
-		*passes = 0
-		for range 1000 { // a second of an event a millisecond
-			c.callNow()
-			<-time.After(time.Millisecond)
-		}
+		<-time.After(confirmPause)
 		synctest.Wait()
-		if *passes < 20 || *passes > 25 {
-			t.Errorf("%d passes in a second of events, want about 20", *passes)
+		if n.whole != 1 {
+			t.Errorf("%d whole passes %s later, want 1", n.whole, confirmPause)
 		}
-		<-time.After(time.Second)
-		*passes = 0
-		c.callNow()
-		synctest.Wait()
-		if *passes != 1 {
-			t.Errorf("%d passes at once after quiet, want 1", *passes)
+		<-time.After(time.Minute)
+		if n.amends != 1 || n.whole != 1 {
+			t.Errorf("%d amendments and %d whole passes after a quiet minute, want 1 and 1", n.amends, n.whole)
+		}
+		n.took, n.whole = 100*time.Millisecond, 0
+		every(time.Millisecond, 21_000, c.call)
+		if n.whole < 9 || n.whole > 11 {
+			t.Errorf("%d whole passes of 100 ms in 21 s of amendments, want one in 2 s", n.whole)
 		}
 	})
 }
 
 func TestWhoCallsOneAfterTheOtherIsAnsweredAtOnce(t *testing.T) {
-	served(t, time.Millisecond, func(c *calls, passes *int) {
+	n := &counter{took: time.Millisecond}
+	served(t, n, func(c *calls) {
 		for i := range 100 {
-			c.callNow()
+			c.call()
 			<-time.After(2 * time.Millisecond)
-			if *passes != i+1 {
-				t.Fatalf("%d passes 2 ms after call %d, want one for each", *passes, i+1)
+			if n.whole != i+1 {
+				t.Fatalf("%d passes 2 ms after call %d, want one for each", n.whole, i+1)
 			}
-			c.callSoon() // the dataplane has it
 			<-time.After(8 * time.Millisecond)
-		}
-		<-time.After(time.Second)
-		*passes = 0
-		c.callSoon()
-		<-time.After(maxPause - time.Millisecond)
-		c.callSoon()
-		<-time.After(time.Second)
-		if *passes != 1 {
-			t.Errorf("%d passes for what the dataplane told, want one for all of it", *passes)
 		}
 	})
 }
 
-func TestPassesTakeHalfOfTheTime(t *testing.T) {
-	served(t, 100*time.Millisecond, func(c *calls, passes *int) {
-		for range 1000 {
-			c.callNow()
-			<-time.After(time.Millisecond)
+func TestPassesTakeAFifthOfTheTimeInABurst(t *testing.T) {
+	n := &counter{took: 100 * time.Millisecond}
+	served(t, n, func(c *calls) {
+		every(time.Millisecond, 5000, c.call)
+		if n.whole < 10 || n.whole > 12 {
+			t.Errorf("%d passes of 100 ms in 5 s, want about 11", n.whole)
 		}
-		if *passes < 5 || *passes > 6 {
-			t.Errorf("%d passes of 100 ms in a second, want 5 or 6", *passes)
+		<-time.After(time.Second)
+		n.whole = 0
+		c.call()
+		synctest.Wait()
+		if n.whole != 1 {
+			t.Errorf("%d passes at once after quiet, want 1", n.whole)
 		}
 	})
 }

@@ -56,15 +56,16 @@ func (v *verdicts) services(last *wordings) map[world.Key]*kube.ServiceStatus {
 		if before, ok := last.services[s]; ok && same && w.says(&before) {
 			w.status = before.status
 		} else {
-			w.status = &kube.ServiceStatus{
-				UID:       s.UID,
-				Addrs:     w.outcome.Addrs,
-				Allocated: allocated(s, w.outcome),
-				Announced: v.announced(s),
-			}
+			w.status = v.service(s)
 		}
 		out[s.Key], next[s] = w.status, w
 	}
 	*last = wordings{v.absent, v.synced, v.active, next}
 	return out
+}
+
+// service words the status of one Service.
+func (v *verdicts) service(s *world.Service) *kube.ServiceStatus {
+	o := v.allocation.Services[s.Key]
+	return &kube.ServiceStatus{UID: s.UID, Addrs: o.Addrs, Allocated: allocated(s, o), Announced: v.announced(s)}
 }

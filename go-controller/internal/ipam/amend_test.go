@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ipam_test
+
+import (
+	"bytes"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"net/netip"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/ipam"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world/worldtest"
+)
+
+// FuzzAmend lets Services come and go, and asks after each whether a new Allocation
+// confirms what the amended one says.
+func FuzzAmend(f *testing.F) {
+	r := rand.New(rand.NewPCG(7, 8))
+	for range 300 {
+		seed := make([]byte, 60+r.IntN(200))
+		for i := range seed {
+			seed[i] = byte(r.Uint32())
+		}
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, choices []byte) { amendAll(t, choices) })
+}
+
+// amendAll returns how often an Allocation could be amended.
+func amendAll(t *testing.T, choices []byte) (amended int) {
+	t.Helper()
+	w, held := worldtest.Random(bytes.Clone(choices))
+	source := worldtest.Source(choices)
+	absent := map[world.Key]*world.Service{}
+	for _, s := range slices.Clone(w.Services) {
+		if source.N(2) == 0 {
+			absent[s.Key] = s
+			w.Services = remove(w.Services, s)
+			s.Assigned = nil
+		}
+	}
+	a := settled(w, held)
+	for range 10 {
+		if comes := source.N(3) > 0; comes && len(absent) > 0 {
+			keys := slices.SortedFunc(maps.Keys(absent), world.Key.Compare)
+			s := absent[keys[source.N(len(keys))]]
+			delete(absent, s.Key)
+			w.Services = append(w.Services, s)
+			if _, ok := a.Admit(s); ok {
+				amended++
+				confirm(t, w, a)
+			}
+		} else if len(w.Services) > 0 {
+			s := w.Services[source.N(len(w.Services))]
+			w.Services = remove(w.Services, s)
+			if a.Dismiss(s) {
+				amended++
+				confirm(t, w, a)
+			}
+			s.Assigned = nil
+			absent[s.Key] = s
+		}
+		a = settled(w, nil)
+	}
+	return amended
+}
+
+func remove(list []*world.Service, s *world.Service) []*world.Service {
+	return slices.DeleteFunc(slices.Clone(list), func(o *world.Service) bool { return o == s })
+}
+
+// settled lets the API server show what is given, until nothing changes any more.
+func settled(w *world.Snapshot, held map[world.Key][]netip.Addr) *ipam.Allocation {
+	for range 2*len(w.Services) + 1 {
+		a := ipam.Allocate(w, held, threeShards)
+		for _, s := range w.Services {
+			s.Assigned = a.Services[s.Key].Addrs
+		}
+		held = nil
+	}
+	return ipam.Allocate(w, nil, threeShards)
+}
+
+func confirm(t *testing.T, w *world.Snapshot, a *ipam.Allocation) {
+	t.Helper()
+	held := map[world.Key][]netip.Addr{}
+	for k, o := range a.Services {
+		held[k] = o.Addrs
+	}
+	// The reasons of those who wait may come to be others by a newcomer; they are told the
+	// next time.
+	unworded := cmp.Transformer("unworded", func(o ipam.Outcome) []string {
+		if o.Reason != "" {
+			return []string{fmt.Sprint(o.Addrs), o.Pool, "a remark"}
+		}
+		return []string{fmt.Sprint(o.Addrs), o.Pool}
+	})
+	if d := cmp.Diff(ipam.Allocate(w, held, threeShards).Services, a.Services, unworded); d != "" {
+		t.Errorf("an Allocate does not confirm it (-anew +amended):\n%s", d)
+	}
+}
+
+// Amending is worth nothing if it is possible only now and then.
+func TestAmendingIsUsual(t *testing.T) {
+	r := rand.New(rand.NewPCG(9, 10))
+	amended := 0
+	const worlds = 200
+	for range worlds {
+		choices := make([]byte, 300)
+		for i := range choices {
+			choices[i] = byte(r.Uint32())
+		}
+		amended += amendAll(t, choices)
+	}
+	if amended < worlds {
+		t.Errorf("%d amendments in %d worlds", amended, worlds)
+	}
+}
+
+// A hundred Services come and go in a pool of a thousand.
+func TestAmendedAllocationsServeOn(t *testing.T) {
+	w := worldtest.Large(100, 1)
+	a := ipam.Allocate(w, nil, threeShards)
+	given := map[netip.Addr]world.Key{}
+	for k, o := range a.Services {
+		given[o.Addrs[0]] = k
+	}
+	for i, s := range w.Services {
+		if !a.Dismiss(s) {
+			t.Fatalf("%s: not dismissed", s.Key)
+		}
+		fresh := *s
+		fresh.Key.Name = "new-" + s.Key.Name
+		o, ok := a.Admit(&fresh)
+		if !ok || len(o.Addrs) != 1 {
+			t.Fatalf("%s: %+v, %t", fresh.Key, o, ok)
+		}
+		if i == 0 && a.Pools == nil {
+			t.Fatal("no pools")
+		}
+		if whom, taken := given[o.Addrs[0]]; taken {
+			t.Errorf("%s has %s, which was given to %s", fresh.Key, o.Addrs[0], whom)
+		}
+		given[o.Addrs[0]] = fresh.Key
+	}
+}

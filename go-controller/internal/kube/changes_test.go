@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kube
+
+import (
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
+)
+
+func TestChangesTellWhatBecameOfAService(t *testing.T) {
+	web := world.Key{Namespace: "shop", Name: "web"}
+	plain := serviceOf(corev1.ServiceTypeLoadBalancer)
+	served := plain.DeepCopy()
+	served.Status.LoadBalancer.Ingress = []corev1.LoadBalancerIngress{{IP: "10.0.0.1"}}
+	edited := plain.DeepCopy()
+	edited.Spec.LoadBalancerIP = "10.0.0.9"
+	namesake := plain.DeepCopy()
+	namesake.UID = "2"
+	for name, test := range map[string]struct {
+		exists bool
+		do     func(f *Facts)
+		want   *Change // nil for none
+		others bool
+	}{
+		"comes":             {false, func(f *Facts) { f.setService(nil, plain) }, &Change{Is: &world.Service{}}, false},
+		"goes":              {true, func(f *Facts) { f.setService(plain, nil) }, &Change{Was: &world.Service{}}, false},
+		"is served":         {true, func(f *Facts) { f.setService(plain, served) }, &Change{Was: &world.Service{}, Is: &world.Service{}}, false},
+		"has endpoints":     {true, func(f *Facts) { f.setSlice(nil, sliceOf("a", "10.244.0.1")) }, &Change{Was: &world.Service{}, Is: &world.Service{}}, false},
+		"asks":              {true, func(f *Facts) { f.setService(plain, edited) }, &Change{Was: &world.Service{}, Is: &world.Service{}, Asked: true}, false},
+		"asks and is asked": {true, func(f *Facts) { f.setService(plain, edited); f.setSlice(nil, sliceOf("a", "10.244.0.1")) }, &Change{Was: &world.Service{}, Is: &world.Service{}, Asked: true}, false},
+		"another in its place": {true, func(f *Facts) { f.setService(plain, nil); f.setService(nil, namesake) },
+			&Change{Was: &world.Service{}, Is: &world.Service{}, Asked: true}, false},
+		"comes and goes": {false, func(f *Facts) { f.setService(nil, plain); f.setService(plain, nil) }, &Change{}, false},
+		"a pool beside":  {true, func(f *Facts) { f.setPool(nil, &v1alpha1.IPAddressPool{}) }, nil, true},
+		"a node beside":  {true, func(f *Facts) { f.setNode(nil, &corev1.Node{}) }, nil, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f, _ := counted()
+			if test.exists {
+				f.setService(nil, plain)
+				snapshot(f)
+			}
+			test.do(f)
+			changes, others := f.Changes()
+			got, told := changes[web]
+			if others != test.others || told != (test.want != nil) {
+				t.Fatalf("changes %+v, others %t", changes, others)
+			}
+			if told && ((got.Was == nil) != (test.want.Was == nil) || (got.Is == nil) != (test.want.Is == nil) || got.Asked != test.want.Asked) {
+				t.Errorf("got %+v, want %+v", got, test.want)
+			}
+			if changes, others := f.Changes(); len(changes) > 0 || others {
+				t.Errorf("told again: %+v", changes)
+			}
+		})
+	}
+}

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package slb
+
+import (
+	"slices"
+
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
+)
+
+// amend follows the change of one Service in a decision that was made about everything,
+// if it concerns no other Service. What comes out is what a new decision would confirm.
+// With false the decision is spoilt: a new one has to be made.
+func (m *memory) amend(d *decision, key world.Key, c kube.Change) bool {
+	switch {
+	case c.Asked:
+		return false
+	case c.Was == nil && c.Is == nil:
+		return true
+	case c.Was == nil:
+		return m.admit(d, c.Is)
+	case c.Is == nil:
+		return m.dismiss(d, c.Was)
+	}
+	if !slices.Equal(c.Was.Assigned, c.Is.Assigned) {
+		if len(c.Was.Assigned) > 0 || !slices.Equal(c.Is.Assigned, d.allocation.Services[key].Addrs) {
+			return false
+		}
+		delete(m.grants, key)
+	}
+	if !d.spots.Refresh(c.Was, c.Is) {
+		return false
+	}
+	m.plan(d, c.Is)
+	return true
+}
+
+func (m *memory) admit(d *decision, s *world.Service) bool {
+	o, ok := d.allocation.Admit(s)
+	if !ok || !d.spots.Add(s, d.allocation) {
+		return false
+	}
+	if len(o.Addrs) > 0 {
+		m.grants[s.Key] = grant{s.UID, o.Addrs}
+	}
+	m.plan(d, s)
+	return true
+}
+
+func (m *memory) dismiss(d *decision, s *world.Service) bool {
+	if !d.allocation.Dismiss(s) || !d.spots.Remove(s) {
+		return false
+	}
+	delete(m.grants, s.Key)
+	delete(m.made, s.Key)
+	delete(d.plans, s.Key)
+	return true
+}

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package slb
+
+import (
+	"maps"
+	"math/rand/v2"
+	"net/netip"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/ipam"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/place"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world/worldtest"
+)
+
+// Services come, go and get other endpoints at random; a new decision confirms each that
+// was amended.
+func TestANewDecisionConfirmsAnAmendedOne(t *testing.T) {
+	r := rand.New(rand.NewPCG(11, 12))
+	amended, spoilt := 0, 0
+	for range 250 {
+		choices := make([]byte, 300)
+		for i := range choices {
+			choices[i] = byte(r.Uint32())
+		}
+		w, _ := worldtest.Random(choices)
+		all := w.Services
+		for _, s := range all {
+			s.Assigned = nil
+		}
+		var m memory
+		w.Services = nil
+		d := m.decide(w)
+		for now := range 40 {
+			was := all[r.IntN(len(all))]
+			at := slices.IndexFunc(w.Services, func(s *world.Service) bool { return s.Key == was.Key })
+			var c kube.Change
+			switch {
+			case at < 0:
+				is := *was
+				is.Created = time.Unix(int64(10+now), 0)
+				c.Is = &is
+				w.Services = append(slices.Clone(w.Services), &is)
+			case r.IntN(3) == 0:
+				c.Was = w.Services[at]
+				w.Services = slices.Delete(slices.Clone(w.Services), at, at+1)
+			default:
+				c.Was = w.Services[at]
+				is := *c.Was
+				c.Is = &is
+				is.Slices = all[r.IntN(len(all))].Slices
+				if r.IntN(2) == 0 {
+					is.Assigned = d.allocation.Services[is.Key].Addrs
+				}
+				w.Services = slices.Clone(w.Services)
+				w.Services[at] = &is
+			}
+			if m.amend(d, was.Key, c) {
+				amended++
+				same(t, w, &m, d)
+			} else {
+				spoilt++
+				d = m.decide(w)
+			}
+		}
+		if t.Failed() {
+			t.Fatalf("choices %x", choices)
+		}
+	}
+	if amended < 1000 {
+		t.Errorf("%d changes amended, %d not", amended, spoilt)
+	}
+}
+
+func same(t *testing.T, w *world.Snapshot, m *memory, got *decision) {
+	t.Helper()
+	twin := memory{grants: maps.Clone(m.grants)}
+	want := twin.decide(w)
+	what := cmp.Options{cmpopts.EquateComparable(netip.Addr{}, netip.Prefix{}, netip.AddrPort{}), cmpopts.EquateEmpty()}
+	// The reasons of those who lack something may change with each newcomer.
+	bare := cmp.Transformer("bare", func(o ipam.Outcome) []netip.Addr { return o.Addrs })
+	if d := cmp.Diff(want.allocation.Services, got.allocation.Services, what, bare); d != "" {
+		t.Errorf("outcomes (-anew +amended):\n%s", d)
+	}
+	if d := cmp.Diff(want.spots.Services, got.spots.Services, what, cmpopts.IgnoreFields(place.Spot{}, "Message")); d != "" {
+		t.Errorf("spots (-anew +amended):\n%s", d)
+	}
+	if d := cmp.Diff(want.fabric, got.fabric, what); d != "" {
+		t.Errorf("fabric (-anew +amended):\n%s", d)
+	}
+	if d := cmp.Diff(want.plans, got.plans, what); d != "" {
+		t.Errorf("plans (-anew +amended):\n%s", d)
+	}
+	if d := cmp.Diff(twin.grants, m.grants, what, cmp.AllowUnexported(grant{})); d != "" {
+		t.Errorf("grants (-anew +amended):\n%s", d)
+	}
+}
