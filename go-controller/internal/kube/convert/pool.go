@@ -60,7 +60,7 @@ func leases(list []v1alpha1.AddressLease) []world.Lease {
 		}
 		lease := world.Lease{Addr: a, Service: world.Key{Namespace: l.Namespace, Name: l.Name}}
 		if l.ReleasedAt != nil {
-			lease.Released = l.ReleasedAt.Time
+			lease.Released = l.ReleasedAt.UTC()
 		}
 		out = append(out, lease)
 	}
