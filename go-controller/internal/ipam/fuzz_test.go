@@ -8,7 +8,6 @@ import (
 	"net/netip"
 	"slices"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
@@ -40,6 +39,16 @@ func property(f *testing.F, check func(t *testing.T, w *world.Snapshot, held map
 		w, held := worldtest.Random(bytes.Clone(choices))
 		check(t, w, held)
 	})
+}
+
+// write puts an outcome into the statuses.
+func write(w *world.Snapshot, a *ipam.Allocation) {
+	for _, s := range w.Services {
+		s.Assigned = a.Services[s.Key].Addrs
+	}
+	for _, p := range w.Pools {
+		p.Leases = a.Pools[p.Name].Leases
+	}
 }
 
 func byKey(w *world.Snapshot) map[world.Key]*world.Service {
@@ -145,65 +154,12 @@ func FuzzIdempotent(f *testing.F) {
 					t.Errorf("%s: %v given and held, then %v", k, o.Addrs, unobserved.Services[k].Addrs)
 				}
 			}
-			for _, s := range w.Services {
-				s.Assigned = last.Services[s.Key].Addrs
-			}
-			for _, p := range w.Pools {
-				p.Leases = last.Pools[p.Name].Leases
-			}
+			write(w, last)
 			held = nil
 		}
 		again := ipam.Allocate(w, nil, threeShards)
 		if d := cmp.Diff(last, again, sameOutcome); d != "" {
 			t.Errorf("nothing changed but the outcome:\n%s", d)
-		}
-	})
-}
-
-// What a Service has when it goes, nobody but a namesake gets until the delay has passed,
-// whatever else is deleted, asks or comes; then others may.
-func FuzzResting(f *testing.F) {
-	property(f, func(t *testing.T, w *world.Snapshot, held map[world.Key][]netip.Addr) {
-		settle := func() *ipam.Allocation {
-			a := ipam.Allocate(w, held, threeShards)
-			held = nil
-			for _, s := range w.Services {
-				s.Assigned = a.Services[s.Key].Addrs
-			}
-			for _, p := range w.Pools {
-				p.Leases = a.Pools[p.Name].Leases
-			}
-			return a
-		}
-		for range 2 * len(w.Services) {
-			settle()
-		}
-		gone := w.Services[0]
-		w.Services = w.Services[1:]
-		for i, s := range w.Services {
-			if i%2 == 0 {
-				s.Requested = gone.Assigned
-			}
-		}
-		for range 8 {
-			after := settle()
-			for _, a := range gone.Assigned {
-				i := slices.IndexFunc(w.Pools, func(p *world.Pool) bool { return p.Name == after.PoolOf(a) })
-				if i < 0 || w.Pools[i].ReuseDelay <= w.Now.Sub(time.Unix(100, 0)) {
-					continue
-				}
-				for k, o := range after.Services {
-					if slices.Contains(o.Addrs, a) && !share(gone, byKey(w)[k]) {
-						t.Errorf("%s is given to %s at %s although %s had it at 100 s and the delay is %s", a, k, w.Now, gone.Key, w.Pools[i].ReuseDelay)
-					}
-				}
-			}
-			w.Now = w.Now.Add(time.Second)
-		}
-		for _, p := range w.Pools {
-			if use := settle().Pools[p.Name]; use.Resting4+use.Resting6 != 0 || !use.RestsUntil.IsZero() {
-				t.Errorf("pool %s: all delays have passed, and some rest until %s", p.Name, use.RestsUntil)
-			}
 		}
 	})
 }
