@@ -11,7 +11,7 @@ import (
 )
 
 // recall returns the snapshot with the leases as this process knows them. A pool's status
-// shows them a second later, and not all if there are very many: it counts only where the
+// shows them a second or two later, and not all if there are very many: it counts only where the
 // last pass knew no pool with a delay of that name, as at a start.
 func (m *memory) recall(w *world.Snapshot) *world.Snapshot {
 	if len(m.leases) == 0 {

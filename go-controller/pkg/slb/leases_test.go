@@ -8,7 +8,9 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
 )
 
 // The status of a pool is written a second later, or never if an address comes and goes
@@ -64,6 +66,28 @@ func TestLeasesNotSeenYetAreKnown(t *testing.T) {
 	m.decide(none)
 	if len(m.leases) != 0 {
 		t.Errorf("leases %v, want none", m.leases)
+	}
+}
+
+// The same for one that came and went between two decisions about everything.
+func TestLeasesOfNewcomersAreKnown(t *testing.T) {
+	var m memory
+	w := small(2, service(world.Key{Namespace: "shop", Name: "stays"}, 1))
+	w.Now = time.Unix(1000, 0)
+	w.Pools[0].ReuseDelay = 10 * time.Second
+	d := m.decide(w)
+	comes := service(web, 2)
+	if !m.amend(d, web, kube.Change{Is: comes}) || len(d.allocation.Services[web].Addrs) != 1 {
+		t.Fatalf("web is not admitted: %+v", d.allocation.Services[web])
+	}
+	if m.amend(d, web, kube.Change{Was: comes}) {
+		t.Error("web is dismissed, and nobody notes that its address rests")
+	}
+	other := service(world.Key{Namespace: "shop", Name: "other"}, 3)
+	again := *w
+	again.Services = append(slices.Clone(w.Services), other)
+	if got := m.decide(&again).allocation.Services[other.Key]; string(got.Reason) != v1alpha1.ReasonPoolExhausted {
+		t.Errorf("other: %+v while the address rests", got)
 	}
 }
 

@@ -222,8 +222,8 @@ type IPAddressPoolStatus struct {
 	// are none. First come the addresses that rest, the latest first, then those in use. A
 	// pool lists 5000 at most and lets 5000 addresses rest at most: the oldest rest ends
 	// early, and those in use that are not listed don't rest if they are freed while no
-	// controller runs. The list is written at most once a second: an address that was
-	// given and freed within the last second of a controller that was killed doesn't rest
+	// controller runs. The list is written within about two seconds: an address that was
+	// given and freed within the last ones of a controller that was killed doesn't rest
 	// either.
 	//
 	// +optional
