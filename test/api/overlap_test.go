@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
@@ -139,8 +140,38 @@ func (s *server) testLargestPool(t *testing.T) {
 	}
 	s.kubectl(t, "create", "-f", s.file(t, largest("large", 0)))
 	s.deleteAfter(t, "ipaddresspool", "large")
+	s.fillLeases(t, "large")
 	if err := s.create(t.Context(), largest("larger", 1)); err != nil {
 		t.Errorf("a second one: %v", err)
 	}
 	refused(t, s.create(t.Context(), largest("twin", 0)), []string{"of IPAddressPool large"})
+}
+
+// fillLeases gives a large pool as many annotations and leases as there may be, the longest: etcd must take it.
+func (s *server) fillLeases(t *testing.T, name string) {
+	t.Helper()
+	pools := s.dynamic.Resource(resources()["IPAddressPool"])
+	p, err := pools.Get(t.Context(), name, metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.SetAnnotations(map[string]string{"notes": strings.Repeat("x", 255<<10)})
+	if p, err = pools.Update(t.Context(), p, metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	longest := strings.Repeat("x", 63)
+	lease := func(i int) any {
+		return map[string]any{"address": fmt.Sprintf("fd00:bbbb:cccc:dddd:1000:101f:3333:%x", 0x1000+i), "namespace": longest, "name": longest, "releasedAt": "2026-01-01T00:00:00Z"}
+	}
+	var leases []any
+	for i := range v1alpha1.MaxLeases {
+		leases = append(leases, lease(i))
+	}
+	p.Object["status"] = map[string]any{"leases": leases}
+	if p, err = pools.UpdateStatus(t.Context(), p, metav1.UpdateOptions{}); err != nil {
+		t.Fatalf("%d leases: %v", len(leases), err)
+	}
+	p.Object["status"] = map[string]any{"leases": append(leases, lease(len(leases)))}
+	_, err = pools.UpdateStatus(t.Context(), p, metav1.UpdateOptions{})
+	refused(t, err, []string{"status.leases", "must have at most 5000 items"})
 }

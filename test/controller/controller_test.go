@@ -59,6 +59,7 @@ func TestController(t *testing.T) {
 		"NorthboundRestarts":                     northboundRestarts,
 		"OthersWriteAtTheSameTime":               othersWriteAtTheSameTime,
 		"CommandsTakeTurns":                      commandsTakeTurns,
+		"AddressesRest":                          addressesRest,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Cleanup(func() { c.clear(t) })

@@ -9,6 +9,7 @@
 //	cluster         lines "pods PREFIX" and "services PREFIX"
 //	held            lines "NAMESPACE/NAME ADDRESS...": granted, not yet in a status
 //	carriers        lines "DOMAIN/INDEX active=CHASSIS order=CHASSIS,CHASSIS"
+//	now             the time (RFC 3339)
 //	want            the decision as text
 //
 // of which manifests.yaml and want are always there. With -update, want is rewritten.
@@ -24,6 +25,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/tools/txtar"
@@ -106,6 +108,8 @@ func read(archive *txtar.Archive) (*Case, error) {
 			err = eachLine(f.Data, c.held)
 		case "carriers":
 			err = eachLine(f.Data, c.carrier)
+		case "now":
+			c.World.Now, err = time.Parse(time.RFC3339, strings.TrimSpace(string(f.Data)))
 		case "want":
 		default:
 			err = fmt.Errorf("unknown file")

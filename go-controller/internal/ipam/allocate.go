@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"net/netip"
 	"slices"
+	"time"
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 )
@@ -40,6 +41,13 @@ type PoolUse struct {
 	Assigned4, Assigned6 int64
 	// Available may be given right now: none if the pool is disabled or invalid.
 	Available4, Available6 int64
+	// Resting are given to nobody but those who had them last (spec.reuseDelay).
+	Resting4, Resting6 int64
+	// Leases are the next pass's world.Pool.Leases: the addresses that rest, the latest
+	// first, then those in use by the age of their Services. None without a ReuseDelay.
+	Leases []world.Lease
+	// RestsUntil is when the first rest ends: another pass is due then. Zero if none does.
+	RestsUntil time.Time
 	// Problems are what is wrong between this pool and the rest of the world, beyond
 	// the problems that the pool has by itself.
 	Problems []string
@@ -60,6 +68,7 @@ func Allocate(w *world.Snapshot, held map[world.Key][]netip.Addr, shardOf func(p
 			l.reserveStatus(i)
 		}
 	}
+	l.rest(w.Now)
 	a := &Allocation{Services: make(map[world.Key]Outcome, len(l.services)), desk: &desk{ledger: l, open: l.open()}}
 	for i, s := range l.services {
 		a.note(s, a.desk.serve(i, owns[i]))

@@ -26,7 +26,7 @@ func (a *Allocation) Admit(s *world.Service) (Outcome, bool) {
 }
 
 // Dismiss takes a Service out that exists no more. With false the Allocation is spoilt:
-// what the Service had is not its own alone, or others may wait for it.
+// what the Service had is not its own alone, or comes to rest, or others may wait for it.
 func (a *Allocation) Dismiss(s *world.Service) bool {
 	o, known := a.Services[s.Key]
 	if !known || a.waiting || s.SharingKey != "" || o.Reason != "" {
@@ -52,7 +52,7 @@ func (a *Allocation) note(s *world.Service, o Outcome) {
 func (l *ledger) release(addr netip.Addr, s *world.Service) bool {
 	first, taken := l.holder[addr]
 	p := l.of(addr)
-	if !taken || l.services[first].Key != s.Key || len(l.sharers[addr]) > 0 || l.odd[claim{addr, first}] || p == nil {
+	if !taken || l.services[first].Key != s.Key || len(l.sharers[addr]) > 0 || l.odd[claim{addr, first}] || p == nil || p.ReuseDelay > 0 {
 		return false
 	}
 	if _, kept := l.kept[addr]; kept {

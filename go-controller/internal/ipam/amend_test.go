@@ -78,10 +78,7 @@ func remove(list []*world.Service, s *world.Service) []*world.Service {
 // settled lets the API server show what is given, until nothing changes any more.
 func settled(w *world.Snapshot, held map[world.Key][]netip.Addr) *ipam.Allocation {
 	for range 2*len(w.Services) + 1 {
-		a := ipam.Allocate(w, held, threeShards)
-		for _, s := range w.Services {
-			s.Assigned = a.Services[s.Key].Addrs
-		}
+		write(w, ipam.Allocate(w, held, threeShards))
 		held = nil
 	}
 	return ipam.Allocate(w, nil, threeShards)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/netip"
 	"testing"
+	"time"
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/ipam"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/place"
@@ -37,6 +38,20 @@ func BenchmarkAllocate10000Assigned(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		ipam.Allocate(w, nil, shardOf)
+	}
+}
+
+// The same with a pool that remembers who has what.
+func BenchmarkAllocate10000Leased(b *testing.B) {
+	w := worldtest.Large(10_000, 0)
+	w.Pools[0].ReuseDelay = time.Hour
+	shardOf := place.Lay(w).ShardOf
+	write(w, ipam.Allocate(w, nil, shardOf))
+	b.ReportAllocs()
+	for b.Loop() {
+		if n := len(ipam.Allocate(w, nil, shardOf).Pools["large"].Leases); n != 10_000 {
+			b.Fatalf("%d leases, want 10000", n)
+		}
 	}
 }
 

@@ -15,6 +15,9 @@
 //   - Twin: a naive allocator that lists all addresses comes to the same outcome.
 //   - An address that still stands in a Service's status is not given to another
 //     one that could not share it.
+//   - An address that rests (spec.reuseDelay) is given to nobody but those who had it
+//     last. The rests and who has the addresses that may come to rest are handed on from
+//     pass to pass as leases (world.Pool.Leases, PoolUse.Leases).
 //   - Time and memory grow with the number of Services, pools and nodes, never with the
 //     number of addresses in a pool.
 package ipam

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/golden"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/ipam"
@@ -40,7 +41,18 @@ func text(a *ipam.Allocation) string {
 	}
 	for _, name := range slices.Sorted(maps.Keys(a.Pools)) {
 		u := a.Pools[name]
-		fmt.Fprintf(&out, "pool %s: assigned %d+%d available %d+%d\n", name, u.Assigned4, u.Assigned6, u.Available4, u.Available6)
+		fmt.Fprintf(&out, "pool %s: assigned %d+%d available %d+%d", name, u.Assigned4, u.Assigned6, u.Available4, u.Available6)
+		if !u.RestsUntil.IsZero() {
+			fmt.Fprintf(&out, " resting %d+%d, the first until %s", u.Resting4, u.Resting6, u.RestsUntil.UTC().Format(time.RFC3339Nano))
+		}
+		out.WriteString("\n")
+		for _, l := range u.Leases {
+			fmt.Fprintf(&out, "  lease: %s %s", l.Addr, l.Service)
+			if !l.Released.IsZero() {
+				fmt.Fprintf(&out, " released %s", l.Released.UTC().Format(time.RFC3339))
+			}
+			out.WriteString("\n")
+		}
 		for _, p := range u.Problems {
 			fmt.Fprintf(&out, "  problem: %s\n", p)
 		}

@@ -22,7 +22,11 @@ type ledger struct {
 	full    map[shelfPort]int
 	// odd are the addresses in use that their Services would not be given today.
 	odd map[claim]bool
-	use map[string]PoolUse
+	// rests are the addresses that nobody has and that rest; resting are the same by the
+	// Services that had them last.
+	rests   map[netip.Addr]*rest
+	resting map[world.Key][]netip.Addr
+	use     map[string]PoolUse
 	// spent counts the addresses that a namespace has of a pool with a quota.
 	spent   map[account]int
 	shardOf func(pool string, a netip.Addr) (world.ShardID, bool)
@@ -50,6 +54,8 @@ func newLedger(w *world.Snapshot, shardOf func(string, netip.Addr) (world.ShardI
 		shelves:  make(map[shelf][]netip.Addr),
 		full:     make(map[shelfPort]int),
 		odd:      make(map[claim]bool),
+		rests:    make(map[netip.Addr]*rest),
+		resting:  make(map[world.Key][]netip.Addr),
 		use:      make(map[string]PoolUse, len(w.Pools)),
 		spent:    make(map[account]int),
 		shardOf:  shardOf,
@@ -88,7 +94,7 @@ func (l *ledger) take(a netip.Addr, service int) {
 	if p == nil {
 		return
 	}
-	if usable && !kept {
+	if rested := l.endRest(a); usable && !kept && !rested {
 		p.stock(world.FamilyOf(a)).use(a)
 	}
 	u := l.use[p.Name]
@@ -136,11 +142,13 @@ func (b *book) poolName(a netip.Addr) string {
 // uses returns what is to be told of each pool. A pool that gives nothing has nothing
 // available.
 func (l *ledger) uses() map[string]PoolUse {
+	leases := l.leases()
 	for _, p := range l.pools {
 		u := l.use[p.Name]
 		if p.gives() {
 			u.Available4, u.Available6 = p.v4.free(), p.v6.free()
 		}
+		u.Leases = leases[p]
 		u.Problems = p.told()
 		l.use[p.Name] = u
 	}

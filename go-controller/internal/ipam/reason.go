@@ -24,6 +24,7 @@ const (
 	ReasonAddressNotInPool  Reason = v1alpha1.ReasonAddressNotInPool
 	ReasonAddressExcluded   Reason = v1alpha1.ReasonAddressExcluded
 	ReasonAddressInUse      Reason = v1alpha1.ReasonAddressInUse
+	ReasonAddressResting    Reason = v1alpha1.ReasonAddressResting
 )
 
 // Remarks on a Service that has an address.

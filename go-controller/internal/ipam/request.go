@@ -111,6 +111,10 @@ func (d *desk) refuse(service int, a netip.Addr, by string) (Reason, string) {
 	if why := d.unusable(p, a, s.Key); why != "" {
 		return ReasonAddressExcluded, by + ": address " + why
 	}
+	if r := d.rests[a]; r != nil && !slices.Contains(r.of, s.Key) {
+		return ReasonAddressResting, fmt.Sprintf("%s: pool %q keeps it for Service %s, which had it last, until %s (spec.reuseDelay)",
+			asked, p.Name, r.of[0], instant(r.until()))
+	}
 	if other, why := d.obstacle(a, service); why != "" {
 		return ReasonAddressInUse, fmt.Sprintf("%s belongs to Service %s", asked, d.services[other].Key) + notShared(s, why)
 	}

@@ -73,6 +73,7 @@ func (d *desk) grant(service int, asked perFamily, gets *perFamily, say *remarks
 		if reason != "" {
 			say.add(reason, message)
 		} else {
+			missing = d.reclaim(purchase{s, own, *gets}, gets, pools, missing)
 			missing = d.share(service, own, gets, pools, missing)
 			drawn = d.choose(purchase{s, own, *gets}, pools, missing, say)
 		}

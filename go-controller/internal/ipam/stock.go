@@ -7,6 +7,7 @@ import (
 	"math"
 	"net/netip"
 	"slices"
+	"time"
 
 	"go4.org/netipx"
 
@@ -24,8 +25,10 @@ type stock struct {
 	// them; a buggy one is passed over if avoidBuggy is set.
 	spans      []netipx.IPRange
 	avoidBuggy bool
-	// size counts the addresses that may be given, used those of them in use.
-	size, used int64
+	// size counts the addresses that may be given, used those of them that are in use or
+	// rest, resting the latter; the first of these does so until firstEnd.
+	size, used, resting int64
+	firstEnd            time.Time
 
 	span   int
 	next   netip.Addr
@@ -57,8 +60,16 @@ func (s *stock) free() int64 {
 }
 
 func (s *stock) counts(p *pool, f world.Family) string {
-	return fmt.Sprintf("pool %q: %d of %d %s addresses are free", p.Name, s.free(), s.size, f)
+	text := fmt.Sprintf("pool %q: %d of %d %s addresses are free", p.Name, s.free(), s.size, f)
+	if s.resting > 0 {
+		// How many rest is not said: each deletion would change what all who wait are told.
+		text += fmt.Sprintf(", and some rest until %s or longer (spec.reuseDelay)", instant(s.firstEnd))
+	}
+	return text
 }
+
+// instant spells a time for messages, to the second.
+func instant(t time.Time) string { return ceil(t).UTC().Format(time.RFC3339) }
 
 // step returns the address under the cursor and moves on; false at the end.
 func (s *stock) step() (netip.Addr, bool) {
@@ -90,7 +101,7 @@ func (l *ledger) draw(s *stock, pool string) (netip.Addr, bool) {
 		if !ok {
 			break
 		}
-		if !l.taken(a) {
+		if !l.taken(a) && l.rests[a] == nil {
 			s.window = append(s.window, candidate{a, l.loadOf(pool, a)})
 		}
 	}
@@ -104,6 +115,15 @@ func (l *ledger) draw(s *stock, pool string) (netip.Addr, bool) {
 		}
 	}
 	return best.addr, true
+}
+
+// rest counts one of the addresses that may be given as at rest.
+func (s *stock) rest(a netip.Addr, until time.Time) {
+	s.use(a)
+	s.resting++
+	if s.firstEnd.IsZero() || until.Before(s.firstEnd) {
+		s.firstEnd = until
+	}
 }
 
 // use counts one of the addresses that may be given as in use.

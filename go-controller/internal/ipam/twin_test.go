@@ -24,6 +24,8 @@ type twin struct {
 	holder  map[netip.Addr][]*world.Service
 	// taken are the addresses of holder in the order in which they were taken.
 	taken []netip.Addr
+	// rests are the leases of addresses that rested when the first Service was served.
+	rests []world.Lease
 }
 
 type twinOutcome struct {
@@ -142,7 +144,7 @@ func (t *twin) waiting(s *world.Service, f world.Family) netip.Addr {
 }
 
 func (t *twin) free(p *world.Pool, f world.Family) []netip.Addr {
-	return slices.DeleteFunc(t.stock(p, f), func(a netip.Addr) bool { _, taken := t.holder[a]; return taken })
+	return slices.DeleteFunc(t.stock(p, f), func(a netip.Addr) bool { return t.holder[a] != nil || len(t.restsFor(a)) > 0 })
 }
 
 // best is the free address, of the first sixteen, whose shard has the fewest.
@@ -199,6 +201,7 @@ func (t *twin) allocate(held map[world.Key][]netip.Addr) map[world.Key]twinOutco
 			t.take(s, a)
 		}
 	}
+	t.layDown()
 	out := map[world.Key]twinOutcome{}
 	for _, s := range services {
 		gets := t.serve(s, has[s.Key])
@@ -308,6 +311,7 @@ func (t *twin) serve(s *world.Service, has map[world.Family]netip.Addr) map[worl
 		}
 	}
 	pools := t.pools(s, gets)
+	missing = t.reclaim(s, has, gets, missing, pools)
 	missing = t.join(s, has, gets, missing, pools)
 	chosen := t.choose(s, has, gets, missing, pools)
 	if s.FamilyPolicy == world.RequireDualStack && len(has) == 0 && len(chosen) < len(missing) {
@@ -381,6 +385,9 @@ func (t *twin) request(s *world.Service, has map[world.Family]netip.Addr) (map[w
 		}
 		gets := maps.Clone(has)
 		maps.Copy(gets, asked)
+		if whom := t.restsFor(a); len(whom) > 0 && !slices.Contains(whom, s.Key) {
+			return nil, false
+		}
 		if !t.givable(s, a) || !t.affords(t.inPool(a), s, has, gets, 0) || s.RequestedPool != "" && t.inPool(a).Name != s.RequestedPool || !t.fits(s, a) {
 			return nil, false
 		}

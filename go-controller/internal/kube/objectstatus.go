@@ -13,6 +13,7 @@ import (
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/ipam"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube/convert"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
 )
 
@@ -46,8 +47,10 @@ func PoolStatus(problems []string, use ipam.PoolUse) Merge[*v1alpha1.IPAddressPo
 		status := v1alpha1.IPAddressPoolStatus{
 			AssignedIPv4: use.Assigned4, AssignedIPv6: use.Assigned6,
 			AvailableIPv4: use.Available4, AvailableIPv6: use.Available6,
+			RestingIPv4: use.Resting4, RestingIPv6: use.Resting6,
 			Conditions: slices.Clone(have.Status.Conditions),
 		}
+		leases := use.Leases[:min(len(use.Leases), v1alpha1.MaxLeases)]
 		remarks := slices.Concat(use.Problems, convert.PoolLimits(have))
 		changed := Verdicts{
 			v1alpha1.ConditionAccepted: Accepted(problems, remarks),
@@ -55,13 +58,37 @@ func PoolStatus(problems []string, use ipam.PoolUse) Merge[*v1alpha1.IPAddressPo
 		}.set(&status.Conditions, have.Generation, now)
 		was := have.Status
 		if !changed && was.AssignedIPv4 == use.Assigned4 && was.AssignedIPv6 == use.Assigned6 &&
-			was.AvailableIPv4 == use.Available4 && was.AvailableIPv6 == use.Available6 {
+			was.AvailableIPv4 == use.Available4 && was.AvailableIPv6 == use.Available6 &&
+			was.RestingIPv4 == use.Resting4 && was.RestingIPv6 == use.Resting6 && slices.EqualFunc(was.Leases, leases, sameLease) {
 			return nil, false
 		}
+		status.Leases = addressLeases(leases)
 		out := have.DeepCopy()
 		out.Status = status
 		return out, true
 	}
+}
+
+func addressLeases(list []world.Lease) []v1alpha1.AddressLease {
+	var out []v1alpha1.AddressLease
+	for _, l := range list {
+		lease := v1alpha1.AddressLease{Address: l.Addr.String(), Namespace: l.Service.Namespace, Name: l.Service.Name}
+		if !l.Released.IsZero() {
+			released := metav1.NewTime(l.Released)
+			lease.ReleasedAt = &released
+		}
+		out = append(out, lease)
+	}
+	return out
+}
+
+func sameLease(is v1alpha1.AddressLease, want world.Lease) bool {
+	var released time.Time
+	if is.ReleasedAt != nil {
+		released = is.ReleasedAt.Time
+	}
+	return is.Name == want.Service.Name && is.Namespace == want.Service.Namespace && released.Equal(want.Released) &&
+		is.Address == want.Addr.String()
 }
 
 func poolReady(disabled bool, problems []string, use ipam.PoolUse) Verdict {
@@ -71,8 +98,11 @@ func poolReady(disabled bool, problems []string, use ipam.PoolUse) Verdict {
 	case disabled:
 		return Verdict{metav1.ConditionFalse, v1alpha1.ReasonDisabled, "spec.disabled: true: the pool gives no new address"}
 	case use.Available4 == 0 && use.Available6 == 0:
-		return Verdict{metav1.ConditionFalse, v1alpha1.ReasonExhausted,
-			fmt.Sprintf("all addresses are in use: %d IPv4, %d IPv6", use.Assigned4, use.Assigned6)}
+		message := fmt.Sprintf("all addresses are in use: %d IPv4, %d IPv6", use.Assigned4, use.Assigned6)
+		if use.Resting4 > 0 || use.Resting6 > 0 {
+			message += fmt.Sprintf("; or rest (spec.reuseDelay): %d IPv4, %d IPv6", use.Resting4, use.Resting6)
+		}
+		return Verdict{metav1.ConditionFalse, v1alpha1.ReasonExhausted, message}
 	}
 	return Verdict{metav1.ConditionTrue, v1alpha1.ReasonReady, "the pool has addresses to give"}
 }

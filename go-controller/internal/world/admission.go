@@ -5,6 +5,7 @@ package world
 import (
 	"net/netip"
 	"slices"
+	"time"
 )
 
 // Admission says which Services a pool serves, and when it is their turn to ask it.
@@ -35,6 +36,15 @@ func (a *Admission) AdmitsLabels(labels map[string]string) bool {
 type Reservation struct {
 	Service Key
 	Addrs   []netip.Addr
+}
+
+// Lease is an address with a Service that has it or had it last.
+type Lease struct {
+	Addr    netip.Addr
+	Service Key
+	// Released is when the Service was seen without the address, rounded up to a second;
+	// the zero Time while it has it.
+	Released time.Time
 }
 
 // Selector is a label selector: all of its requirements have to be met.

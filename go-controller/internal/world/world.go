@@ -12,6 +12,8 @@ import (
 
 // Snapshot is one state of the cluster, whole.
 type Snapshot struct {
+	// Now is when the snapshot was taken: the time that decisions know.
+	Now      time.Time
 	Cluster  Cluster
 	Pools    []*Pool
 	Domains  []*Domain
@@ -59,6 +61,11 @@ type Pool struct {
 	Quota int
 	// Reservations are addresses that are given to nobody but the Service named.
 	Reservations []Reservation
+	// ReuseDelay is how long an address rests between two Services; 0 for not at all.
+	ReuseDelay time.Duration
+	// Leases say who had which address of a pool with a ReuseDelay when that was
+	// decided last; a shared address has one for each of its Services.
+	Leases []Lease
 	// Problems are the reasons why this pool can't give addresses (field, value and what is wrong); empty if usable.
 	Problems []string
 }

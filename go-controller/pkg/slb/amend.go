@@ -43,6 +43,7 @@ func (m *memory) admit(d *decision, s *world.Service) bool {
 	}
 	if len(o.Addrs) > 0 {
 		m.grants[s.Key] = grant{s.UID, o.Addrs}
+		m.lease(d, s.Key, o.Addrs)
 	}
 	m.plan(d, s)
 	return true

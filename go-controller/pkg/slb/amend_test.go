@@ -81,7 +81,7 @@ func TestANewDecisionConfirmsAnAmendedOne(t *testing.T) {
 
 func same(t *testing.T, w *world.Snapshot, m *memory, got *decision) {
 	t.Helper()
-	twin := memory{grants: maps.Clone(m.grants)}
+	twin := memory{grants: maps.Clone(m.grants), leases: maps.Clone(m.leases)}
 	want := twin.decide(w)
 	what := cmp.Options{cmpopts.EquateComparable(netip.Addr{}, netip.Prefix{}, netip.AddrPort{}), cmpopts.EquateEmpty()}
 	// The reasons of those who lack something may change with each newcomer.

@@ -57,6 +57,7 @@ type Controller struct {
 
 	// Used by the passes only.
 	memory     memory
+	alarm      alarm
 	wordings   wordings
 	carriers   map[world.ShardID]world.Carrier
 	programmed map[world.Key]loop.Result
@@ -133,6 +134,7 @@ func (c *Controller) Run(ctx context.Context) error {
 		running.Go(func() { part(ctx) })
 	}
 	running.Wait()
+	c.alarm.set(time.Time{}, nil)
 	return nil
 }
 
@@ -308,6 +310,7 @@ func (c *Controller) whole() {
 	c.others.Store(false)
 	c.read()
 	w, left := c.facts.Snapshot(c.cluster)
+	w.Now = start
 	known := c.knowledge()
 	resync := c.resync.Swap(false)
 	if c.dataplane != nil && known.synced {
@@ -319,6 +322,7 @@ func (c *Controller) whole() {
 		w.Carriers = c.carriers
 	}
 	d := c.memory.decide(w)
+	c.alarm.set(firstEnd(d.allocation), c.callWhole)
 	if c.runner != nil && known.synced {
 		c.runner.Set(d.fabric, d.plans)
 		if resync {

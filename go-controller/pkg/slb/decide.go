@@ -29,6 +29,8 @@ type decision struct {
 type memory struct {
 	// grants are addresses that the API server does not show yet.
 	grants map[world.Key]grant
+	// leases are those of the pools with a ReuseDelay, newer than the pools' statuses.
+	leases map[string][]world.Lease
 	// made are the plans of the last pass with what they were made from.
 	made map[world.Key]made
 }
@@ -46,9 +48,11 @@ type made struct {
 
 // decide makes every decision about a snapshot.
 func (m *memory) decide(w *world.Snapshot) *decision {
+	w = m.recall(w)
 	d := &decision{world: w, layout: place.Lay(w)}
 	d.allocation = ipam.Allocate(w, m.held(w), d.layout.ShardOf)
 	m.remember(w, d.allocation)
+	m.rememberLeases(w, d.allocation)
 	d.spots = d.layout.Spots(w, d.allocation)
 	d.fabric = d.layout.Fabric(w, d.spots)
 	if m.made == nil {

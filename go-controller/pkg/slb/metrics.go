@@ -30,7 +30,7 @@ func newMetrics(r prometheus.Registerer) (*metrics, error) {
 			Help: "Services of type LoadBalancer that are served here, by the reason of their condition Allocated."},
 			[]string{"reason", "allocated"}),
 		pools: prometheus.NewGaugeVec(prometheus.GaugeOpts{Namespace: namespace, Name: "pool_addresses",
-			Help: "Addresses of a pool, by family and state (assigned, available)."}, []string{"pool", "family", "state"}),
+			Help: "Addresses of a pool, by family and state (assigned, available, resting)."}, []string{"pool", "family", "state"}),
 		writes: prometheus.NewCounterVec(prometheus.CounterOpts{Namespace: namespace, Name: "status_writes_total",
 			Help: "Status writes sent to the API server, by kind and result (ok, conflict, error)."}, []string{"kind", "result"}),
 		dataplane: prometheus.NewCounterVec(prometheus.CounterOpts{Namespace: namespace, Name: "ovn_service_changes_total",
@@ -75,7 +75,9 @@ func (m *metrics) decided(v *verdicts, services map[world.Key]*kube.ServiceStatu
 	for pool, use := range v.allocation.Pools {
 		m.pools.WithLabelValues(pool, "IPv4", "assigned").Set(float64(use.Assigned4))
 		m.pools.WithLabelValues(pool, "IPv4", "available").Set(float64(use.Available4))
+		m.pools.WithLabelValues(pool, "IPv4", "resting").Set(float64(use.Resting4))
 		m.pools.WithLabelValues(pool, "IPv6", "assigned").Set(float64(use.Assigned6))
 		m.pools.WithLabelValues(pool, "IPv6", "available").Set(float64(use.Available6))
+		m.pools.WithLabelValues(pool, "IPv6", "resting").Set(float64(use.Resting6))
 	}
 }

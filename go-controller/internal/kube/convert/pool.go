@@ -44,6 +44,26 @@ func Pool(p *v1alpha1.IPAddressPool, namespaces Namespaces) *world.Pool {
 		}
 		out.Reservations = append(out.Reservations, kept)
 	}
+	if d := p.Spec.ReuseDelay; d != nil && d.Duration > 0 {
+		out.ReuseDelay, out.Leases = d.Duration, leases(p.Status.Leases)
+	}
+	return out
+}
+
+func leases(list []v1alpha1.AddressLease) []world.Lease {
+	out := make([]world.Lease, 0, len(list))
+	for i := range list {
+		l := &list[i]
+		a, err := v1alpha1.IPAddress(l.Address).Parse()
+		if err != nil {
+			continue // nothing of ours
+		}
+		lease := world.Lease{Addr: a, Service: world.Key{Namespace: l.Namespace, Name: l.Name}}
+		if l.ReleasedAt != nil {
+			lease.Released = l.ReleasedAt.UTC()
+		}
+		out = append(out, lease)
+	}
 	return out
 }
 
@@ -104,7 +124,6 @@ func PoolLimits(p *v1alpha1.IPAddressPool) []string {
 			limits = append(limits, limit)
 		}
 	}
-	tell(p.Spec.ReuseDelay != nil && p.Spec.ReuseDelay.Duration != 0, "spec.reuseDelay has no effect in this release")
 	tell(p.Spec.ExternalIPs, "spec.externalIPs has no effect in this release")
 	return limits
 }

@@ -64,11 +64,14 @@ func (s *Source) ranges(n int) []netipx.IPRange {
 	return list
 }
 
+// now is the time in random worlds; leases were released a few seconds around it.
+var now = time.Unix(100, 0) //nolint:gochecknoglobals // a constant
+
 func (s *Source) when() time.Time { return time.Unix(int64(s.N(4)), 0) }
 
 // Random returns a small world in which about everything overlaps, and what is held.
 func Random(s Source) (*world.Snapshot, map[world.Key][]netip.Addr) {
-	w := &world.Snapshot{Carriers: map[world.ShardID]world.Carrier{}}
+	w := &world.Snapshot{Now: now, Carriers: map[world.ShardID]world.Carrier{}}
 	for i := range s.N(4) + 1 {
 		w.Pools = append(w.Pools, s.pool(i))
 	}
@@ -119,6 +122,16 @@ func (s *Source) pool(i int) *world.Pool {
 	for range s.N(3) {
 		whom := world.Key{Namespace: "ns", Name: fmt.Sprintf("s%02d", s.N(4))}
 		p.Reservations = append(p.Reservations, world.Reservation{Service: whom, Addrs: []netip.Addr{s.addr(s.family()), s.addr(s.family())}})
+	}
+	if s.chance(2) {
+		p.ReuseDelay = time.Duration(s.N(5)+1) * time.Second
+	}
+	for range s.N(5) {
+		l := world.Lease{Addr: s.addr(s.family()), Service: world.Key{Namespace: "ns", Name: fmt.Sprintf("s%02d", s.N(6))}}
+		if s.chance(2) {
+			l.Released = now.Add(time.Duration(s.N(8)-5) * time.Second)
+		}
+		p.Leases = append(p.Leases, l)
 	}
 	if s.chance(8) {
 		p.Problems = []string{"spec.addresses[0]: spoilt"}

@@ -99,7 +99,7 @@ type IPAddressPoolSpec struct {
 	// ReuseDelay is how long an address rests after its Service is gone before
 	// another Service gets it, so that caches outside forget it: a duration such as
 	// 30s or 5m, at most 24h. The Service of the same namespace and name gets it back
-	// at once. Default 0s.
+	// at once. An edit applies to the addresses that rest already, too. Default 0s.
 	//
 	// +optional
 	// +kubebuilder:validation:Type=string
@@ -206,10 +206,68 @@ type IPAddressPoolStatus struct {
 	// +optional
 	AvailableIPv6 int64 `json:"availableIPv6"`
 
+	// RestingIPv4 is how many IPv4 addresses of the pool nobody has and nobody but their
+	// last Service is given (reuseDelay).
+	//
+	// +optional
+	RestingIPv4 int64 `json:"restingIPv4,omitempty"`
+
+	// RestingIPv6 is how many IPv6 addresses rest.
+	//
+	// +optional
+	RestingIPv6 int64 `json:"restingIPv6,omitempty"`
+
+	// Leases say who has the addresses of a pool with a reuseDelay, or had them last, so
+	// that a controller that starts anew knows which ones rest; without a reuseDelay there
+	// are none. First come the addresses that rest, the latest first, then those in use. A
+	// pool lists 5000 at most and lets 5000 addresses rest at most: the oldest rest ends
+	// early, and those in use that are not listed don't rest if they are freed while no
+	// controller runs. The list is written within about two seconds: an address that was
+	// given and freed within the last ones of a controller that was killed doesn't rest
+	// either.
+	//
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=5000
+	Leases []AddressLease `json:"leases,omitempty"`
+
 	// Conditions of the pool: Accepted and Ready.
 	//
 	// +optional
 	// +listType=map
 	// +listMapKey=type
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
+}
+
+// MaxLeases is how many leases the status of a pool lists. With the longest names and
+// addresses they take 1.2 MB as JSON, of the 1.5 MiB that etcd takes in one request
+// (etcd, Operations guide, System limits).
+const MaxLeases = 5000
+
+// AddressLease is an address with a Service that has it or, if it rests, had it last. A
+// shared address has one lease for each Service.
+type AddressLease struct {
+	// Address of the pool.
+	//
+	// +required
+	// +kubebuilder:validation:MaxLength=39
+	Address string `json:"address"`
+
+	// Namespace of the Service.
+	//
+	// +required
+	// +kubebuilder:validation:MaxLength=63
+	Namespace string `json:"namespace"`
+
+	// Name of the Service.
+	//
+	// +required
+	// +kubebuilder:validation:MaxLength=63
+	Name string `json:"name"`
+
+	// ReleasedAt is when the controller saw that the Service doesn't have the address any
+	// more, rounded up to a second; absent while it has it.
+	//
+	// +optional
+	ReleasedAt *metav1.Time `json:"releasedAt,omitempty"`
 }

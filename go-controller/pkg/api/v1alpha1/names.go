@@ -64,8 +64,8 @@ const (
 	// ReasonQuotaExceeded (False): the namespace has as many addresses of the pools that
 	// may serve the Service as these allow (quotaPerNamespace).
 	ReasonQuotaExceeded = "QuotaExceeded"
-	// ReasonPoolExhausted (False): every address of a family is in use in the pools
-	// that may serve the Service.
+	// ReasonPoolExhausted (False): every address of a family is in use, or rests
+	// (reuseDelay), in the pools that may serve the Service.
 	ReasonPoolExhausted = "PoolExhausted"
 	// ReasonFamilyUnavailable (False): the pools that may serve the Service have no
 	// address of a family at all.
@@ -78,6 +78,9 @@ const (
 	// (reservations), or it is a node's, a next hop, the
 	// first or the broadcast address of a subnet, or in a pod or Service network.
 	ReasonAddressExcluded = "AddressExcluded"
+	// ReasonAddressResting (False): the address asked for was another Service's a short
+	// while ago and rests (reuseDelay); the message says until when.
+	ReasonAddressResting = "AddressResting"
 	// ReasonAddressNotInPool (False): no pool has the address asked for, or not the one
 	// that is asked for too.
 	ReasonAddressNotInPool = "AddressNotInPool"
@@ -141,7 +144,7 @@ const (
 	ReasonReady = "Ready"
 	// ReasonDisabled (Ready=False): switched off by its own spec.
 	ReasonDisabled = "Disabled"
-	// ReasonExhausted (Ready=False): every address of the pool is given.
+	// ReasonExhausted (Ready=False): every address of the pool is given or rests.
 	ReasonExhausted = "Exhausted"
 	// ReasonNoPools (Ready=False): the object gets no pool: none exists, or older ones
 	// have them.

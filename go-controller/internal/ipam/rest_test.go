@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ipam_test
+
+import (
+	"net/netip"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/ipam"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world/worldtest"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
+)
+
+// What a Service has when it goes, nobody gets until the delay has passed, unasked or
+// asked for, unless it shared the address; then nothing rests any more.
+func FuzzResting(f *testing.F) {
+	property(f, func(t *testing.T, w *world.Snapshot, held map[world.Key][]netip.Addr) {
+		pass := func() *ipam.Allocation {
+			a := ipam.Allocate(w, held, threeShards)
+			held = nil
+			write(w, a)
+			return a
+		}
+		for range 2 * len(w.Services) {
+			pass()
+		}
+		gone, start := w.Services[0], w.Now
+		w.Services = w.Services[1:]
+		for i, s := range w.Services {
+			if i%2 == 0 {
+				s.Requested = gone.Assigned
+			}
+		}
+		for range 8 {
+			after := pass()
+			for _, a := range gone.Assigned {
+				if delayOf(w, after.PoolOf(a)) > w.Now.Sub(start) {
+					givenToNobody(t, w, after, a, gone)
+				}
+			}
+			w.Now = w.Now.Add(time.Second)
+		}
+		// The end of a rest may let another Service move, and what that one leaves rests.
+		for range 2 * len(w.Services) {
+			pass()
+			w.Now = w.Now.Add(10 * time.Second)
+		}
+		for name, use := range pass().Pools {
+			if use.Resting4+use.Resting6 != 0 || !use.RestsUntil.IsZero() {
+				t.Errorf("pool %s: all delays have passed, and some rest until %s", name, use.RestsUntil)
+			}
+		}
+	})
+}
+
+func delayOf(w *world.Snapshot, pool string) time.Duration {
+	i := slices.IndexFunc(w.Pools, func(p *world.Pool) bool { return p.Name == pool })
+	if i < 0 {
+		return 0
+	}
+	return w.Pools[i].ReuseDelay
+}
+
+func givenToNobody(t *testing.T, w *world.Snapshot, a *ipam.Allocation, addr netip.Addr, but *world.Service) {
+	t.Helper()
+	for k, o := range a.Services {
+		if slices.Contains(o.Addrs, addr) && !share(but, byKey(w)[k]) {
+			t.Errorf("%s is given to %s at %s although it rests for %s", addr, k, w.Now, but.Key)
+		}
+	}
+}
+
+// However fast addresses come and go, a pool remembers a bounded number of rests, the
+// latest ones.
+func TestTooManyRestsEndEarly(t *testing.T) {
+	const over = 7
+	w := worldtest.Large(0, 0)
+	w.Now = time.Unix(1_000_000, 0)
+	p := w.Pools[0]
+	p.ReuseDelay = 24 * time.Hour
+	first := netip.MustParseAddr("10.0.1.1")
+	for a, i := first, 0; i < v1alpha1.MaxLeases+over; a, i = a.Next(), i+1 {
+		p.Leases = append(p.Leases, world.Lease{Addr: a, Service: world.Key{Namespace: "shop", Name: "web"}, Released: w.Now.Add(time.Duration(i-10_000) * time.Second)})
+	}
+	use := ipam.Allocate(w, nil, threeShards).Pools[p.Name]
+	oldest := p.Leases[over]
+	if n := len(use.Leases); n != v1alpha1.MaxLeases || use.Leases[n-1] != oldest {
+		t.Errorf("%d leases, the last %v; want %d and %v", n, use.Leases[n-1], v1alpha1.MaxLeases, oldest)
+	}
+	if want := oldest.Released.Add(p.ReuseDelay); !use.RestsUntil.Equal(want) {
+		t.Errorf("the first rest ends at %s, want %s", use.RestsUntil, want)
+	}
+}

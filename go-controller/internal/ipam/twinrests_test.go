@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ipam_test
+
+import (
+	"maps"
+	"net/netip"
+	"slices"
+	"time"
+
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/ipam"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
+)
+
+// This file is the part of the twin that knows which addresses rest. Its worlds have a
+// time without fractions.
+
+// layDown lists the leases of addresses that rest: the pools in turn, in each the latest first.
+func (t *twin) layDown() {
+	for _, p := range slices.SortedFunc(slices.Values(t.w.Pools), inTurn) {
+		var list []world.Lease
+		for _, l := range p.Leases {
+			if l.Released.IsZero() || l.Released.After(t.w.Now) {
+				l.Released = t.w.Now
+			}
+			if t.inPool(l.Addr) == p && t.holder[l.Addr] == nil && t.w.Now.Sub(l.Released) < p.ReuseDelay {
+				list = append(list, l)
+			}
+		}
+		t.rests = append(t.rests, byRelease(list)...)
+	}
+}
+
+func byRelease(list []world.Lease) []world.Lease {
+	return slices.SortedFunc(slices.Values(list), func(a, b world.Lease) int {
+		switch {
+		case !a.Released.Equal(b.Released):
+			return b.Released.Compare(a.Released)
+		case a.Addr != b.Addr:
+			return a.Addr.Compare(b.Addr)
+		}
+		return a.Service.Compare(b.Service)
+	})
+}
+
+// restsFor lists the Services that an address rests for; none if it doesn't (any more).
+func (t *twin) restsFor(a netip.Addr) []world.Key {
+	var whom []world.Key
+	for _, l := range t.rests {
+		if l.Addr == a && t.holder[a] == nil {
+			whom = append(whom, l.Service)
+		}
+	}
+	return whom
+}
+
+// reclaim gives a Service addresses that rest for it, and returns the families that it still misses.
+func (t *twin) reclaim(s *world.Service, has, gets map[world.Family]netip.Addr, missing []world.Family, pools []*world.Pool) []world.Family {
+	return slices.DeleteFunc(missing, func(f world.Family) bool {
+		for _, l := range t.rests {
+			p, whom := t.inPool(l.Addr), t.waitsFor(l.Addr)
+			with := maps.Clone(gets)
+			with[f] = l.Addr
+			given := whom == (world.Key{}) && slices.Contains(t.stock(p, f), l.Addr) || whom == s.Key && t.givable(s, l.Addr)
+			if l.Service == s.Key && t.holder[l.Addr] == nil && world.FamilyOf(l.Addr) == f && given && slices.Contains(pools, p) && t.affords(p, s, has, with, 0) {
+				gets[f] = l.Addr
+				return true
+			}
+		}
+		return false
+	})
+}
+
+// use adds to what is told of a pool what it is told of its rests.
+func (t *twin) use(p *world.Pool, u *ipam.PoolUse) {
+	released := map[netip.Addr]time.Time{}
+	for _, l := range slices.Backward(t.rests) {
+		if t.inPool(l.Addr) == p {
+			released[l.Addr] = l.Released
+		}
+	}
+	for a, r := range released {
+		if end := r.Add(p.ReuseDelay); u.RestsUntil.IsZero() || end.Before(u.RestsUntil) {
+			u.RestsUntil = end
+		}
+		whom := t.restsFor(a)
+		switch {
+		case len(whom) == 0:
+		case a.Is4():
+			u.Resting4++
+		default:
+			u.Resting6++
+		}
+		for i, k := range whom {
+			if !slices.Contains(whom[:i], k) {
+				u.Leases = append(u.Leases, world.Lease{Addr: a, Service: k, Released: r})
+			}
+		}
+	}
+	u.Leases = byRelease(u.Leases)
+	if p.ReuseDelay == 0 {
+		return
+	}
+	for _, s := range ipam.ByAge(t.w.Services) {
+		for _, a := range slices.SortedFunc(maps.Keys(t.holder), netip.Addr.Compare) {
+			if t.inPool(a) == p && slices.Contains(t.holder[a], s) {
+				u.Leases = append(u.Leases, world.Lease{Addr: a, Service: s.Key})
+			}
+		}
+	}
+}

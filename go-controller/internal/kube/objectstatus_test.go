@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kube
+
+import (
+	"encoding/json"
+	"net/netip"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/ipam"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube/convert"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
+)
+
+// kept is what the API server makes of a pool: it is written and read as JSON.
+func kept(t *testing.T, p *v1alpha1.IPAddressPool) *v1alpha1.IPAddressPool {
+	t.Helper()
+	text, err := json.Marshal(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := &v1alpha1.IPAddressPool{}
+	if err := json.Unmarshal(text, out); err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+func TestPoolStatusKeepsLeases(t *testing.T) {
+	released := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	has := world.Key{Namespace: "shop", Name: "web"}
+	resting := world.Lease{Addr: netip.MustParseAddr("192.0.2.1"), Service: has, Released: released}
+	used := world.Lease{Addr: netip.MustParseAddr("2001:db8::1"), Service: has}
+	now := released.Add(time.Minute)
+	pool := &v1alpha1.IPAddressPool{Spec: v1alpha1.IPAddressPoolSpec{ReuseDelay: &metav1.Duration{Duration: time.Hour}}}
+	for _, step := range []struct {
+		name    string
+		use     ipam.PoolUse
+		changed bool
+	}{
+		{"in use", ipam.PoolUse{Assigned4: 1, Assigned6: 1, Leases: []world.Lease{{Addr: resting.Addr, Service: has}, used}}, true},
+		{"one rests", ipam.PoolUse{Resting4: 1, Assigned6: 1, Leases: []world.Lease{resting, used}, RestsUntil: now}, true},
+		{"again", ipam.PoolUse{Resting4: 1, Assigned6: 1, Leases: []world.Lease{resting, used}, RestsUntil: now}, false},
+		{"until another time", ipam.PoolUse{Resting4: 1, Assigned6: 1, Leases: []world.Lease{resting, used}}, false},
+		{"another's", ipam.PoolUse{Resting4: 1, Assigned6: 1, Leases: []world.Lease{resting, {Addr: used.Addr, Service: world.Key{Namespace: "shop", Name: "other"}}}}, true},
+		{"none", ipam.PoolUse{Available4: 1}, true},
+		{"still none", ipam.PoolUse{Available4: 1}, false},
+	} {
+		got, changed := PoolStatus(nil, step.use)(pool, now)
+		if changed != step.changed {
+			t.Fatalf("%s: changed %t, want %t", step.name, changed, step.changed)
+		}
+		if !changed {
+			continue
+		}
+		pool = kept(t, got)
+		if diff := cmp.Diff(step.use.Leases, convert.Pool(pool, nil).Leases, cmpopts.EquateComparable(netip.Addr{}), cmpopts.EquateEmpty()); diff != "" {
+			t.Errorf("%s: read back (-want +got):\n%s", step.name, diff)
+		}
+		if len(step.use.Leases) == 0 && pool.Status.Leases != nil {
+			t.Errorf("%s: leases %v, want no field", step.name, pool.Status.Leases)
+		}
+	}
+}
+
+func TestExhaustedPoolTellsWhatRests(t *testing.T) {
+	pool := &v1alpha1.IPAddressPool{}
+	got, _ := PoolStatus(nil, ipam.PoolUse{Assigned4: 3, Resting4: 2, Resting6: 1})(pool, time.Now())
+	ready := got.Status.Conditions[1]
+	if want := "all addresses are in use: 3 IPv4, 0 IPv6; or rest (spec.reuseDelay): 2 IPv4, 1 IPv6"; ready.Message != want || ready.Reason != v1alpha1.ReasonExhausted {
+		t.Errorf("Ready: %s: %s; want %s", ready.Reason, ready.Message, want)
+	}
+}
+
+// etcd refuses requests of more than 1.5 MiB. Beside the leases there must be room for
+// annotations (256 KiB at most) and a large spec.
+func TestLeasesFitIntoEtcd(t *testing.T) {
+	long := strings.Repeat("x", 63)
+	addr := netip.MustParseAddr("2001:db80:1000:1000:1000:1000:1000:1000")
+	var use ipam.PoolUse
+	for range v1alpha1.MaxLeases + 1000 {
+		addr = addr.Next()
+		use.Leases = append(use.Leases, world.Lease{Addr: addr, Service: world.Key{Namespace: long, Name: long}, Released: time.Unix(1_800_000_000, 0)})
+	}
+	pool, _ := PoolStatus(nil, use)(&v1alpha1.IPAddressPool{}, time.Now())
+	if n := len(pool.Status.Leases); n != v1alpha1.MaxLeases {
+		t.Errorf("%d leases, want the first %d", n, v1alpha1.MaxLeases)
+	}
+	text, err := json.Marshal(pool)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if most := 3<<19 - 256<<10 - 64<<10; len(text) > most {
+		t.Errorf("%d bytes, more than %d", len(text), most)
+	}
+	t.Logf("%d leases take %d bytes at most", len(pool.Status.Leases), len(text))
+	if _, changed := PoolStatus(nil, use)(kept(t, pool), time.Now()); changed {
+		t.Error("what is not listed makes the next write differ")
+	}
+}

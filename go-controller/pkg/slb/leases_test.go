@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package slb
+
+import (
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
+)
+
+// The status of a pool is written a second later, or never if an address comes and goes
+// in less: what the last pass knew counts.
+func TestLeasesNotSeenYetAreKnown(t *testing.T) {
+	var m memory
+	start := time.Unix(1000, 0)
+	at := func(seconds int, services ...*world.Service) *world.Snapshot {
+		w := small(1, services...)
+		w.Now = start.Add(time.Duration(seconds) * time.Second)
+		w.Pools[0].ReuseDelay = 10 * time.Second
+		return w
+	}
+	first := service(web, 1)
+	other := service(world.Key{Namespace: "shop", Name: "other"}, 2)
+	if got := m.decide(at(0, first)).allocation.Services[web].Addrs; len(got) != 1 {
+		t.Fatalf("web has %v, want an address", got)
+	}
+	seen := at(1, other)
+	d := m.decide(seen)
+	if got := d.allocation.Services[other.Key]; len(got.Addrs) != 0 {
+		t.Errorf("other has %v while the address rests", got.Addrs)
+	}
+	if end := firstEnd(d.allocation); !end.Equal(start.Add(11 * time.Second)) {
+		t.Errorf("the rest ends at %s, want 11 s after the start", end.Sub(start))
+	}
+	if len(seen.Pools[0].Leases) != 0 {
+		t.Error("the snapshot was changed")
+	}
+	// A process that starts now has only what the status of the pool says.
+	fresh := at(5, other)
+	fresh.Pools[0].Leases = slices.Clone(d.allocation.Pools["lan"].Leases)
+	var started memory
+	if end := firstEnd(started.decide(fresh).allocation); !end.Equal(start.Add(11 * time.Second)) {
+		t.Errorf("after a restart the rest ends at %s, want 11 s after the start", end.Sub(start))
+	}
+	// Where the status says otherwise than this process, it is behind.
+	stale := at(5, other)
+	stale.Pools[0].Leases = []world.Lease{{Addr: stale.Pools[0].Ranges[0].From(), Service: other.Key}}
+	if got := m.decide(stale).allocation.Services[other.Key]; len(got.Addrs) != 0 {
+		t.Errorf("other has %v by a lease of the status", got.Addrs)
+	}
+	d = m.decide(at(11, other))
+	if got := d.allocation.Services[other.Key]; len(got.Addrs) != 1 {
+		t.Errorf("the delay has passed: %+v, want the address", got)
+	}
+	if end := firstEnd(d.allocation); !end.IsZero() {
+		t.Errorf("a rest ends at %s, want none", end)
+	}
+	// Without a delay nothing is remembered.
+	none := at(12)
+	none.Pools[0].ReuseDelay = 0
+	m.decide(none)
+	if len(m.leases) != 0 {
+		t.Errorf("leases %v, want none", m.leases)
+	}
+}
+
+// The same for one that came and went between two decisions about everything.
+func TestLeasesOfNewcomersAreKnown(t *testing.T) {
+	var m memory
+	w := small(2, service(world.Key{Namespace: "shop", Name: "stays"}, 1))
+	w.Now = time.Unix(1000, 0)
+	w.Pools[0].ReuseDelay = 10 * time.Second
+	d := m.decide(w)
+	comes := service(web, 2)
+	if !m.amend(d, web, kube.Change{Is: comes}) || len(d.allocation.Services[web].Addrs) != 1 {
+		t.Fatalf("web is not admitted: %+v", d.allocation.Services[web])
+	}
+	if m.amend(d, web, kube.Change{Was: comes}) {
+		t.Error("web is dismissed, and nobody notes that its address rests")
+	}
+	other := service(world.Key{Namespace: "shop", Name: "other"}, 3)
+	again := *w
+	again.Services = append(slices.Clone(w.Services), other)
+	if got := m.decide(&again).allocation.Services[other.Key]; string(got.Reason) != v1alpha1.ReasonPoolExhausted {
+		t.Errorf("other: %+v while the address rests", got)
+	}
+}
+
+func TestAlarmCallsOnceAtTheLastTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var a alarm
+		var calls []time.Duration
+		start := time.Now()
+		call := func() { calls = append(calls, time.Since(start)) }
+		a.set(start.Add(time.Second), call)
+		a.set(start.Add(3*time.Second), call)
+		<-time.After(5 * time.Second)
+		a.set(start.Add(6*time.Second), call)
+		a.set(time.Time{}, call)
+		<-time.After(5 * time.Second)
+		synctest.Wait()
+		if !slices.Equal(calls, []time.Duration{3 * time.Second}) {
+			t.Errorf("called after %v, want once after 3 s", calls)
+		}
+	})
+}
