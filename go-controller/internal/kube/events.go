@@ -9,15 +9,14 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/tools/record"
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
 )
 
 // Events tells transitions of Services, and once for all Services of a shard that
-// another gateway answers for it. The zero value tells nobody.
+// another gateway answers for it. They are written by Run. The zero value is ready.
 type Events struct {
-	Recorder record.EventRecorder
+	queue eventQueue
 }
 
 // transition is an Event for a condition that became what it was not.
@@ -39,9 +38,6 @@ func transitions() []transition {
 // service tells what a status write changed. A Service that waits for another reason
 // than before is told once more.
 func (e *Events) service(before, after *corev1.Service) {
-	if e == nil || e.Recorder == nil {
-		return
-	}
 	about := &corev1.ObjectReference{Kind: "Service", APIVersion: "v1", Namespace: after.Namespace, Name: after.Name, UID: after.UID}
 	for _, t := range transitions() {
 		was := meta.FindStatusCondition(before.Status.Conditions, t.condition)
@@ -50,25 +46,22 @@ func (e *Events) service(before, after *corev1.Service) {
 			continue
 		}
 		if was == nil || was.Status != is.Status || (t.to == metav1.ConditionFalse && was.Reason != is.Reason) {
-			e.Recorder.Event(about, t.kind, t.reason, is.Message)
+			e.queue.add(event{about, t.kind, t.reason, is.Message})
 		}
 	}
 	was := meta.FindStatusCondition(before.Status.Conditions, v1alpha1.ConditionAnnounced)
 	is := meta.FindStatusCondition(after.Status.Conditions, v1alpha1.ConditionAnnounced)
 	if was != nil && was.Status == metav1.ConditionTrue && is != nil && is.Status == metav1.ConditionFalse {
-		e.Recorder.Event(about, corev1.EventTypeWarning, v1alpha1.EventAnnouncementFailed, is.Message)
+		e.queue.add(event{about, corev1.EventTypeWarning, v1alpha1.EventAnnouncementFailed, is.Message})
 	}
 	if len(before.Status.LoadBalancer.Ingress) > 0 && len(after.Status.LoadBalancer.Ingress) == 0 {
-		e.Recorder.Event(about, corev1.EventTypeNormal, v1alpha1.EventIPReleased, "the address was taken back")
+		e.queue.add(event{about, corev1.EventTypeNormal, v1alpha1.EventIPReleased, "the address was taken back"})
 	}
 }
 
 // Domain tells which shards another gateway answers for, in one Event: a gateway that
 // dies may have carried all of them.
 func (e *Events) Domain(before, after *v1alpha1.L2Domain) {
-	if e == nil || e.Recorder == nil {
-		return
-	}
 	moves, lost := moved(before.Status.Shards, after.Status.Shards)
 	if len(moves) == 0 {
 		return
@@ -78,7 +71,7 @@ func (e *Events) Domain(before, after *v1alpha1.L2Domain) {
 		kind = corev1.EventTypeWarning
 	}
 	about := &corev1.ObjectReference{Kind: "L2Domain", APIVersion: v1alpha1.GroupVersion().String(), Name: after.Name, UID: after.UID}
-	e.Recorder.Event(about, kind, v1alpha1.EventGatewayChanged, cut(strings.Join(moves, "; ")))
+	e.queue.add(event{about, kind, v1alpha1.EventGatewayChanged, cut(strings.Join(moves, "; "))})
 }
 
 // moved says which shards were moved between which gateways, and whether any is left

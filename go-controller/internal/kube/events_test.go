@@ -3,8 +3,14 @@
 package kube
 
 import (
+	"context"
+	"fmt"
+	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/tools/record"
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
@@ -31,15 +37,48 @@ func TestFailoverIsOneEventOfTheDomain(t *testing.T) {
 		"a shard was put up": {domainOf("n1"), domainOf("n1", "n2"), ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			recorder := record.NewFakeRecorder(10)
-			(&Events{Recorder: recorder}).Domain(test.before, test.after)
-			close(recorder.Events)
-			if got := <-recorder.Events; got != test.want {
-				t.Errorf("got %q, want %q", got, test.want)
+			var events Events
+			events.Domain(test.before, test.after)
+			var got []string
+			for _, e := range events.queue.take(10) {
+				got = append(got, e.kind+" "+e.reason+" "+e.message)
 			}
-			if more, ok := <-recorder.Events; ok {
-				t.Errorf("one more: %q", more)
+			if joined := strings.Join(got, "\n"); joined != test.want {
+				t.Errorf("got %q, want %q", joined, test.want)
 			}
 		})
 	}
+}
+
+func TestEventsWaitForWhatIsUrgentAndKeepTheirOrder(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const n = 3 * eventHandful
+		var events Events
+		for i := range n {
+			events.queue.add(event{&corev1.ObjectReference{}, corev1.EventTypeNormal, "Told", fmt.Sprint(i)})
+		}
+		recorder := record.NewFakeRecorder(n)
+		busy := true
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan struct{})
+		go func() { defer close(done); events.Run(ctx, recorder, func() bool { return busy }) }()
+		<-time.After(time.Minute)
+		if len(recorder.Events) != 0 {
+			t.Errorf("%d Events while others were busy", len(recorder.Events))
+		}
+		busy = false
+		<-time.After(eventPause)
+		synctest.Wait()
+		if len(recorder.Events) != eventHandful {
+			t.Errorf("%d Events at once, want %d", len(recorder.Events), eventHandful)
+		}
+		<-time.After(time.Second)
+		for i := range n {
+			if got, want := <-recorder.Events, fmt.Sprint("Normal Told ", i); got != want {
+				t.Errorf("got %q, want %q", got, want)
+			}
+		}
+		cancel()
+		<-done
+	})
 }

@@ -29,6 +29,8 @@ type lanes struct {
 	fast, slow []job
 	// busy is the number of conditions that are being written.
 	busy atomic.Int32
+	// urgent is the number of addresses that wait or are being written.
+	urgent atomic.Int32
 }
 
 var _ workqueue.Queue[job] = (*lanes)(nil)
@@ -40,6 +42,7 @@ func (l *lanes) Touch(job) {}
 func (l *lanes) Push(j job) {
 	if j.address {
 		l.fast = append(l.fast, j)
+		l.urgent.Add(1)
 	} else {
 		l.slow = append(l.slow, j)
 	}
@@ -65,7 +68,9 @@ func (l *lanes) Pop() job {
 // done is told of each job taken. Who tells asks the queue for the next job at once, so
 // that none waits for a writer that sleeps.
 func (l *lanes) done(j job) {
-	if !j.address {
+	if j.address {
+		l.urgent.Add(-1)
+	} else {
 		l.busy.Add(-1)
 	}
 }

@@ -161,6 +161,9 @@ func (w *ServiceWriter) Changed(key world.Key) {
 	}
 }
 
+// Busy tells whether Services wait for their addresses to be written.
+func (w *ServiceWriter) Busy() bool { return w.lanes.urgent.Load() > 0 }
+
 // Run writes until the context ends.
 func (w *ServiceWriter) Run(ctx context.Context) {
 	stop := context.AfterFunc(ctx, w.queue.ShutDown)

@@ -72,7 +72,7 @@ func TestAddressesDoNotWaitForAFailoverToBeTold(t *testing.T) {
 			after.UID, after.Announced = "1", &moved
 			want[world.Key{Namespace: "shop", Name: name}] = &after
 		}
-		w := NewServiceWriter(server, facts, nil, func(string, error) {})
+		w := NewServiceWriter(server, facts, &Events{}, func(string, error) {})
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan struct{})
 		go func() { defer close(ended); w.Run(ctx) }()

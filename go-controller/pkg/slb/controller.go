@@ -123,10 +123,11 @@ func (c *Controller) Run(ctx context.Context) error {
 	broadcaster := record.NewBroadcaster(record.WithContext(ctx))
 	defer broadcaster.Shutdown()
 	broadcaster.StartRecordingToSink(&corev1client.EventSinkImpl{Interface: c.options.Kube.CoreV1().Events("")})
-	c.events.Recorder = broadcaster.NewRecorder(scheme.Scheme, corev1.EventSource{Component: "ovnkube-slb"})
+	recorder := broadcaster.NewRecorder(scheme.Scheme, corev1.EventSource{Component: "ovnkube-slb"})
 
 	var running sync.WaitGroup
-	parts := []func(context.Context){c.watch.Run, c.services.Run, c.pools.Run, c.domains.Run, c.unserved.Run, c.decide}
+	parts := []func(context.Context){c.watch.Run, c.services.Run, c.pools.Run, c.domains.Run, c.unserved.Run, c.decide,
+		func(ctx context.Context) { c.events.Run(ctx, recorder, c.services.Busy) }}
 	if c.dataplane != nil {
 		parts = append(parts, c.runner.Run, c.connect)
 	}

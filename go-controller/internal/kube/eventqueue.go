@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kube
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/tools/record"
+	"k8s.io/klog/v2"
+)
+
+const (
+	// eventPause is the time between two handfuls of Events, eventHandful how many these
+	// are at most: Events cost the API server as much as addresses, and nobody waits for
+	// them.
+	eventPause   = 100 * time.Millisecond
+	eventHandful = 25
+	// maxEvents bounds those that wait; the conditions tell the same.
+	maxEvents = 20_000
+)
+
+type event struct {
+	about                 *corev1.ObjectReference
+	kind, reason, message string
+}
+
+// eventQueue has the Events that are not written yet. The zero value is empty.
+type eventQueue struct {
+	mu      sync.Mutex
+	waiting []event
+}
+
+func (q *eventQueue) add(e event) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if len(q.waiting) >= maxEvents {
+		klog.InfoS("Too many Events wait, one is left out", "about", klog.KRef(e.about.Namespace, e.about.Name), "reason", e.reason)
+		return
+	}
+	q.waiting = append(q.waiting, e)
+}
+
+// take removes up to n of those that have waited longest.
+func (q *eventQueue) take(n int) []event {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	n = min(n, len(q.waiting))
+	taken := q.waiting[:n:n]
+	if q.waiting = q.waiting[n:]; len(q.waiting) == 0 {
+		q.waiting = nil
+	}
+	return taken
+}
+
+// Run hands Events to the recorder until the context ends, but none while others are busy
+// with more urgent writes.
+func (e *Events) Run(ctx context.Context, recorder record.EventRecorder, busy func() bool) {
+	ticker := time.NewTicker(eventPause)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+		if busy() {
+			continue
+		}
+		for _, t := range e.queue.take(eventHandful) {
+			recorder.Event(t.about, t.kind, t.reason, t.message)
+		}
+	}
+}
