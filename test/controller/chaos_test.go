@@ -25,6 +25,11 @@ func (s *scene) leads(t *testing.T, name string) {
 	eventually(t, name+" leads", func() bool { return s.leader(t) == name })
 }
 
+// brisk are times that a test can wait for, and a busy machine can keep.
+func brisk() []string {
+	return []string{"--leader-elect-lease-duration=6s", "--leader-elect-renew-deadline=5s", "--leader-elect-retry-period=200ms"}
+}
+
 // patient are the default times of the election: the lease outlives an API server that
 // answers nobody for seconds.
 func patient() []string {
@@ -35,9 +40,9 @@ func patient() []string {
 // is killed, and a third finishes.
 func leadersComeAndGoInABurst(t *testing.T, c *cluster) {
 	s := c.scene(t)
-	first := c.command(t, s.binary, "first", s.ovn)
+	first := c.command(t, s.binary, "first", s.ovn, brisk()...)
 	s.leads(t, "first")
-	second := c.command(t, s.binary, "second", s.ovn)
+	second := c.command(t, s.binary, "second", s.ovn, brisk()...)
 
 	b := c.burst(t, 0, crowd/2, nil)
 	b.reach(t, crowd/5)
@@ -46,7 +51,7 @@ func leadersComeAndGoInABurst(t *testing.T, c *cluster) {
 	if err := first.end(t); err != nil {
 		t.Errorf("told to end: %v", err)
 	}
-	c.command(t, s.binary, "third", s.ovn)
+	c.command(t, s.binary, "third", s.ovn, brisk()...)
 	b.wait(t)
 
 	b = c.burst(t, crowd/2, crowd, nil)
@@ -64,9 +69,9 @@ func leadersComeAndGoInABurst(t *testing.T, c *cluster) {
 // each of which ends in favour of the older Service.
 func leaderSleepsThroughItsTerm(t *testing.T, c *cluster) {
 	s := c.scene(t)
-	first := c.command(t, s.binary, "first", s.ovn)
+	first := c.command(t, s.binary, "first", s.ovn, brisk()...)
 	s.leads(t, "first")
-	c.command(t, s.binary, "second", s.ovn)
+	c.command(t, s.binary, "second", s.ovn, brisk()...)
 
 	b := c.burst(t, 0, crowd*4/5, nil)
 	b.reach(t, crowd/5)
@@ -200,7 +205,7 @@ func twoControllersWithoutElection(t *testing.T, c *cluster) {
 // convergent says that each double was ended soon, by the rule.
 func (s *scene) convergent(t *testing.T) {
 	t.Helper()
-	const soon = 2 * time.Second
+	const soon = 10 * time.Second // on a machine that is busy with other things
 	doubles := s.doubles()
 	var longest time.Duration
 	for _, d := range doubles {
