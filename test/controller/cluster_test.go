@@ -303,6 +303,20 @@ func (c *cluster) delete(t *testing.T, name string) {
 func (c *cluster) clear(t *testing.T) {
 	t.Helper()
 	ctx := context.WithoutCancel(t.Context())
+	c.clearServices(t)
+	err := errors.Join(
+		c.client.CoreV1().Events(ns).DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{}),
+		c.client.CoreV1().Events(metav1.NamespaceDefault).DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{}),
+		c.client.DiscoveryV1().EndpointSlices(ns).DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{}))
+	if err != nil {
+		t.Error(err)
+	}
+	c.kubectl(t, "delete", "ipaddresspools,l2domains,bgppeers", "--all")
+}
+
+func (c *cluster) clearServices(t *testing.T) {
+	t.Helper()
+	ctx := context.WithoutCancel(t.Context())
 	services, err := c.client.CoreV1().Services(ns).List(ctx, metav1.ListOptions{})
 	if err != nil {
 		t.Fatal(err)
@@ -312,15 +326,9 @@ func (c *cluster) clear(t *testing.T) {
 	for _, s := range services.Items {
 		deleting.Go(func() error { return c.client.CoreV1().Services(ns).Delete(ctx, s.Name, metav1.DeleteOptions{}) })
 	}
-	err = errors.Join(
-		deleting.Wait(),
-		c.client.CoreV1().Events(ns).DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{}),
-		c.client.CoreV1().Events(metav1.NamespaceDefault).DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{}),
-		c.client.DiscoveryV1().EndpointSlices(ns).DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{}))
-	if err != nil {
+	if err := deleting.Wait(); err != nil {
 		t.Error(err)
 	}
-	c.kubectl(t, "delete", "ipaddresspools,l2domains,bgppeers", "--all")
 }
 
 // event waits for one about an object, with a message that contains these texts, and returns the message.

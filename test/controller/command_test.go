@@ -3,6 +3,7 @@
 package controller
 
 import (
+	"bytes"
 	"fmt"
 	"io"
 	"net"
@@ -13,6 +14,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -20,18 +22,26 @@ import (
 // command is a running ovnkube-slb.
 type command struct {
 	*exec.Cmd
-	address string // of /readyz and /metrics
+	address string        // of /readyz and /metrics
+	ended   chan struct{} // closed after the process has ended
+	result  error         // how, once it has
 }
 
-// build compiles the command once a test.
-func build(t *testing.T) string {
+// tail is how many lines of a command's log a failed test shows.
+const tail = 40
+
+// build compiles the command once.
+func (c *cluster) build(t *testing.T) string {
 	t.Helper()
-	binary := filepath.Join(t.TempDir(), "ovnkube-slb")
-	run(t, "go", "build", "-o", binary, "github.com/ovnkube-slb/ovnkube-slb/go-controller/cmd/ovnkube-slb")
+	binary := filepath.Join(c.plane.Dir(), "ovnkube-slb")
+	if _, err := os.Stat(binary); err != nil {
+		run(t, "go", "build", "-o", binary, "github.com/ovnkube-slb/ovnkube-slb/go-controller/cmd/ovnkube-slb")
+	}
 	return binary
 }
 
-func (c *cluster) command(t *testing.T, binary, name string, o *ovn) *command {
+// command runs one that takes part in the election, unless args, which come last, say otherwise.
+func (c *cluster) command(t *testing.T, binary, name string, o *ovn, args ...string) *command {
 	t.Helper()
 	kubeconfig, err := c.plane.ServiceAccountKubeconfig("ovn-kubernetes", "ovnkube-slb")
 	if err != nil {
@@ -45,18 +55,46 @@ func (c *cluster) command(t *testing.T, binary, name string, o *ovn) *command {
 		t.Fatal(err)
 	}
 	address := freeAddress(t)
-	cmd := &command{exec.Command(binary, "controller", "--config-file="+file, "--leader-elect-identity="+name,
+	args = append([]string{"controller", "--config-file=" + file, "--leader-elect-identity=" + name,
 		"--leader-elect-lease-duration=3s", "--leader-elect-renew-deadline=2s", "--leader-elect-retry-period=200ms",
-		"--healthz-bind-address="+address, "--metrics-bind-address="+address), address}
-	cmd.Stdout, cmd.Stderr = os.Stderr, os.Stderr
+		"--healthz-bind-address=" + address, "--metrics-bind-address=" + address}, args...)
+	cmd := &command{Cmd: exec.Command(binary, args...), address: address, ended: make(chan struct{})}
+	var log bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &log, &log
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
+	go func() {
+		cmd.result = cmd.Wait()
+		close(cmd.ended)
+	}()
 	t.Cleanup(func() {
 		_ = cmd.Process.Kill()
-		_ = cmd.Wait()
+		<-cmd.ended
+		if t.Failed() {
+			lines := strings.Split(log.String(), "\n")
+			t.Logf("the end of what %s said:\n%s", name, strings.Join(lines[max(0, len(lines)-tail):], "\n"))
+		}
 	})
 	return cmd
+}
+
+// end waits until the command has ended, and returns how.
+func (c *command) end(t *testing.T) error {
+	t.Helper()
+	select {
+	case <-c.ended:
+	case <-time.After(patience):
+		t.Fatal("the command doesn't end")
+	}
+	return c.result
+}
+
+func (c *command) signal(t *testing.T, s os.Signal) {
+	t.Helper()
+	if err := c.Process.Signal(s); err != nil {
+		t.Fatal(err)
+	}
 }
 
 func freeAddress(t *testing.T) string {
@@ -95,7 +133,7 @@ func (c *cluster) leader(t *testing.T) string {
 // commandsTakeTurns runs two commands with the configuration file of OVN-Kubernetes: one
 // leads, the other takes over when it dies, and gives the lease up when it is told to end.
 func commandsTakeTurns(t *testing.T, c *cluster) {
-	binary, o := build(t), databases(t)
+	binary, o := c.build(t), databases(t)
 	c.apply(t, ground)
 	first := c.command(t, binary, "first", o)
 	eventually(t, "the first leads and is ready", func() bool {
@@ -106,9 +144,7 @@ func commandsTakeTurns(t *testing.T, c *cluster) {
 	c.service(t, "web")
 	had := c.addresses(t, "web")
 
-	if err := first.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	first.signal(t, syscall.SIGKILL)
 	eventually(t, "the second leads", func() bool { return c.leader(t) == "second" })
 	c.service(t, "late")
 	if now := c.addresses(t, "late"); now[0] == had[0] {
@@ -117,10 +153,8 @@ func commandsTakeTurns(t *testing.T, c *cluster) {
 	if got := second.get("/metrics"); !strings.Contains(got, `ovnkube_slb_services{allocated="True",reason="Allocated"} 2`) {
 		t.Errorf("metrics don't count two Services:\n%s", got)
 	}
-	if err := second.Process.Signal(syscall.SIGTERM); err != nil {
-		t.Fatal(err)
-	}
-	if err := second.Wait(); err != nil {
+	second.signal(t, syscall.SIGTERM)
+	if err := second.end(t); err != nil {
 		t.Errorf("told to end: %v", err)
 	}
 	if got := c.leader(t); got != "" {

@@ -60,6 +60,12 @@ func TestController(t *testing.T) {
 		"OthersWriteAtTheSameTime":               othersWriteAtTheSameTime,
 		"CommandsTakeTurns":                      commandsTakeTurns,
 		"AddressesRest":                          addressesRest,
+		"LeadersComeAndGoInABurst":               leadersComeAndGoInABurst,
+		"LeaderSleepsThroughItsTerm":             leaderSleepsThroughItsTerm,
+		"APIServerDiesInABurst":                  apiServerDiesInABurst,
+		"OthersWriteInABurst":                    othersWriteInABurst,
+		"PoolsOverlapInARace":                    poolsOverlapInARace,
+		"TwoControllersWithoutElection":          twoControllersWithoutElection,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Cleanup(func() { c.clear(t) })

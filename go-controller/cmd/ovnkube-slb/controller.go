@@ -79,7 +79,7 @@ func runController(ctx context.Context, o *options) error {
 		if err != nil {
 			return err
 		}
-		return elected(ctx, o, config, func(ctx context.Context) error {
+		return elected(ctx, o, config, func(ctx context.Context, config *rest.Config) error {
 			c, err := newController(o, config, metrics)
 			if err != nil {
 				return err

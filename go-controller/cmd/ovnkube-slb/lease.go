@@ -14,12 +14,13 @@ import (
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 )
 
-// elected runs work, with --leader-elect only while this process holds the lease. Losing
-// the lease is an error: the process starts anew, with nothing remembered. When ctx ends
-// the lease is given up after work has returned.
-func elected(ctx context.Context, o *options, config *rest.Config, work func(context.Context) error) error {
+// elected runs work, with --leader-elect only while this process holds the lease; it is
+// handed the configuration for its clients, which can't write after that. Losing the lease
+// is an error, without waiting for work: the process starts anew, with nothing
+// remembered. When ctx ends the lease is given up after work has returned.
+func elected(ctx context.Context, o *options, config *rest.Config, work func(context.Context, *rest.Config) error) error {
 	if !o.leaderElect {
-		return work(ctx)
+		return work(ctx, config)
 	}
 	id, err := identity(o)
 	if err != nil {
@@ -31,26 +32,29 @@ func elected(ctx context.Context, o *options, config *rest.Config, work func(con
 	}
 	electing, giveUp := context.WithCancel(context.WithoutCancel(ctx))
 	defer giveUp()
+	lasting, over := context.WithCancel(context.WithoutCancel(ctx))
+	defer over()
+	lease := newTerm(&resourcelock.LeaseLock{
+		LeaseMeta:  metav1.ObjectMeta{Namespace: o.leaseNamespace, Name: o.leaseName},
+		Client:     client.CoordinationV1(),
+		LockConfig: resourcelock.ResourceLockConfig{Identity: id},
+	}, o.renewDeadline, over)
 	var leads atomic.Bool
 	result := make(chan error, 1)
 	elector, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
-		Lock: &resourcelock.LeaseLock{
-			LeaseMeta:  metav1.ObjectMeta{Namespace: o.leaseNamespace, Name: o.leaseName},
-			Client:     client.CoordinationV1(),
-			LockConfig: resourcelock.ResourceLockConfig{Identity: id},
-		},
+		Lock:            lease,
 		LeaseDuration:   o.leaseDuration,
 		RenewDeadline:   o.renewDeadline,
 		RetryPeriod:     o.retryPeriod,
 		ReleaseOnCancel: true,
 		Name:            o.leaseName,
 		Callbacks: leaderelection.LeaderCallbacks{
-			OnStartedLeading: func(leading context.Context) {
+			OnStartedLeading: func(context.Context) {
 				leads.Store(true)
 				working, cancel := context.WithCancel(ctx)
 				defer cancel()
-				defer context.AfterFunc(leading, cancel)()
-				result <- work(working)
+				defer context.AfterFunc(lasting, cancel)()
+				result <- work(working, lease.guard(config))
 				giveUp()
 			},
 			OnStoppedLeading: func() {},
@@ -64,12 +68,24 @@ func elected(ctx context.Context, o *options, config *rest.Config, work func(con
 			giveUp()
 		}
 	})()
-	elector.Run(electing)
-	if !leads.Load() {
-		return nil
+	stopped := make(chan struct{})
+	go func() {
+		defer close(stopped)
+		elector.Run(electing)
+	}()
+	select {
+	case <-stopped:
+	case <-lasting.Done():
 	}
-	if err := <-result; err != nil || ctx.Err() != nil {
-		return err
+	select {
+	case err := <-result:
+		if err != nil || ctx.Err() != nil {
+			return err
+		}
+	default:
+		if !leads.Load() {
+			return nil
+		}
 	}
 	return fmt.Errorf("lease %s/%s is lost", o.leaseNamespace, o.leaseName)
 }

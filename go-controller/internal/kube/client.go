@@ -85,6 +85,11 @@ func follow[T object, L runtime.Object](client lister[L], empty T, trim func(T),
 	_, controller := cache.NewInformerWithOptions(cache.InformerOptions{
 		ListerWatcher: &cache.ListWatch{
 			ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+				// An API server without watch lists is asked for "0", whatever its cache has.
+				// From an old cache, a new leader would give addresses that others have.
+				if o.ResourceVersion == "0" {
+					o.ResourceVersion = ""
+				}
 				return client.List(ctx, o)
 			},
 			WatchFuncWithContext: client.Watch,

@@ -29,6 +29,9 @@ type Verdict struct {
 type ServiceStatus struct {
 	// UID of the object that it is meant for; a namesake gets nothing.
 	UID string
+	// Had are the addresses that the status showed when this was decided. Over others,
+	// which somebody else wrote since, nothing is written before it is decided anew.
+	Had []netip.Addr
 	// Addrs in the order of the Service's families.
 	Addrs     []netip.Addr
 	Allocated Verdict
@@ -40,8 +43,14 @@ type ServiceStatus struct {
 }
 
 func (s *ServiceStatus) equal(o *ServiceStatus) bool {
-	return s == o || s.UID == o.UID && s.Release == o.Release && s.Allocated == o.Allocated && slices.Equal(s.Addrs, o.Addrs) &&
+	return s == o || s.UID == o.UID && s.Release == o.Release && s.Allocated == o.Allocated &&
+		slices.Equal(s.Had, o.Had) && slices.Equal(s.Addrs, o.Addrs) &&
 		(s.Announced == nil) == (o.Announced == nil) && (s.Announced == nil || *s.Announced == *o.Announced)
+}
+
+// knows tells whether the status was decided about with these addresses in mind.
+func (s *ServiceStatus) knows(assigned []netip.Addr) bool {
+	return s.Release || len(assigned) == 0 || slices.Equal(assigned, s.Had) || slices.Equal(assigned, s.Addrs)
 }
 
 // merged returns the object with its status as wanted, and false if it has it already.

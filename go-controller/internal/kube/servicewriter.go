@@ -30,6 +30,8 @@ const (
 	// settlePause is how long a gateway may be missing before a Service's status says
 	// so: a failover is over by then.
 	settlePause = time.Second
+	// sendTimeout is how long the API server has to answer a write.
+	sendTimeout = 10 * time.Second
 )
 
 // Wrote is told of each status write, by kind of object.
@@ -40,6 +42,7 @@ type ServiceWriter struct {
 	client corev1client.ServicesGetter
 	read   func(world.Key) *corev1.Service
 	ours   func(*corev1.Service) bool
+	wake   func()
 	events *Events
 	wrote  Wrote
 	lanes  *lanes
@@ -70,6 +73,7 @@ func NewServiceWriter(client corev1client.ServicesGetter, facts *Facts, events *
 		client: client,
 		read:   facts.Service,
 		ours:   facts.Ours,
+		wake:   facts.hooks.Wake,
 		events: events,
 		wrote:  wrote,
 		lanes:  lanes,
@@ -215,6 +219,7 @@ func (w *ServiceWriter) write(ctx context.Context, j job) {
 	w.mu.Lock()
 	want := w.want[key]
 	have := w.newest(key)
+	own := have != nil && have == w.mine[key].object
 	w.mu.Unlock()
 	if want == nil || have == nil || string(have.UID) != want.UID {
 		return
@@ -222,12 +227,20 @@ func (w *ServiceWriter) write(ctx context.Context, j job) {
 	if want.Release == w.ours(have) {
 		return // decided about an earlier object; the next decision is on its way
 	}
+	if !own && !want.knows(convert.Assigned(have)) {
+		w.wake()
+		return
+	}
 	next, changed := want.merged(have, time.Now())
 	if !changed {
 		w.queue.Forget(j)
 		return
 	}
-	got, err := w.client.Services(key.Namespace).UpdateStatus(ctx, next, metav1.UpdateOptions{})
+	// What was sent may arrive although nobody waits for it: at the end it is waited for,
+	// so that the next leader reads it.
+	sending, cancel := context.WithTimeout(context.WithoutCancel(ctx), sendTimeout)
+	defer cancel()
+	got, err := w.client.Services(key.Namespace).UpdateStatus(sending, next, metav1.UpdateOptions{})
 	if ctx.Err() != nil {
 		return
 	}

@@ -85,9 +85,12 @@ func TestAddressesDoNotWaitForAFailoverToBeTold(t *testing.T) {
 		fresh.Name = "fresh"
 		facts.setService(nil, fresh)
 		for name, addr := range map[string]string{"fresh": "10.1.0.1", "web-999": "10.1.0.2", "web-998": "10.1.0.3"} {
-			s := status(addr)
+			s, key := status(addr), world.Key{Namespace: "shop", Name: name}
 			s.UID, s.Announced = "1", &moved
-			want[world.Key{Namespace: "shop", Name: name}] = s
+			if before := want[key]; before != nil {
+				s.Had = before.Addrs
+			}
+			want[key] = s
 		}
 		w.Set(want)
 		<-time.After(1001 * time.Millisecond)
@@ -114,4 +117,33 @@ func TestAddressesDoNotWaitForAFailoverToBeTold(t *testing.T) {
 		cancel()
 		<-ended
 	})
+}
+
+// Another controller gave the Service an address after it was decided what ours shall
+// be: nothing is written until that is known.
+func TestAddressesOfOthersAreNotOverwritten(t *testing.T) {
+	woken := 0
+	facts := NewFacts(convert.Options{DefaultClass: true}, Hooks{
+		Wake: func() { woken++ }, Changed: func(world.Key) {},
+		Expected: func(world.Key, []netip.Addr) bool { return true },
+	})
+	key := world.Key{Namespace: "shop", Name: "web"}
+	facts.setService(nil, write(t, status("10.0.0.7"), serviceOf(corev1.ServiceTypeLoadBalancer), early))
+	server := &slow{start: time.Now(), done: map[string]time.Duration{}}
+	w := NewServiceWriter(server, facts, nil, func(string, error) {})
+	want := status("10.0.0.1")
+	want.UID = "1"
+	w.Set(map[world.Key]*ServiceStatus{key: want})
+	woken = 0
+	w.write(t.Context(), job{key: key, address: true})
+	if server.writes != 0 || woken != 1 {
+		t.Errorf("%d writes and %d calls for a decision, want none and one", server.writes, woken)
+	}
+	knows := *want
+	knows.Had = []netip.Addr{netip.MustParseAddr("10.0.0.7")}
+	w.Set(map[world.Key]*ServiceStatus{key: &knows})
+	w.write(t.Context(), job{key: key, address: true})
+	if server.writes != 1 {
+		t.Errorf("%d writes once it was decided anew, want one", server.writes)
+	}
 }

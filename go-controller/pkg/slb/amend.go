@@ -42,7 +42,7 @@ func (m *memory) admit(d *decision, s *world.Service) bool {
 		return false
 	}
 	if len(o.Addrs) > 0 {
-		m.grants[s.Key] = grant{s.UID, o.Addrs}
+		m.grants[s.Key] = grant{uid: s.UID, addrs: o.Addrs}
 		m.lease(d, s.Key, o.Addrs)
 	}
 	m.plan(d, s)

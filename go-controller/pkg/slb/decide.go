@@ -38,6 +38,17 @@ type memory struct {
 type grant struct {
 	uid   string
 	addrs []netip.Addr
+	// over are the addresses that the status may show until it shows these: those that it
+	// had, and earlier grants.
+	over [][]netip.Addr
+}
+
+// stands tells whether a grant is still being written over these addresses. If the status
+// shows any others, somebody else wrote them first, and they are what the Service has:
+// two controllers that run at once would overwrite each other for ever.
+func (g *grant) stands(assigned []netip.Addr) bool {
+	return len(assigned) == 0 || slices.Equal(assigned, g.addrs) ||
+		slices.ContainsFunc(g.over, func(o []netip.Addr) bool { return slices.Equal(o, assigned) })
 }
 
 type made struct {
@@ -70,7 +81,7 @@ func (m *memory) decide(w *world.Snapshot) *decision {
 func (m *memory) held(w *world.Snapshot) map[world.Key][]netip.Addr {
 	held := make(map[world.Key][]netip.Addr, len(m.grants))
 	for _, s := range w.Services {
-		if g, ok := m.grants[s.Key]; ok && g.uid == s.UID {
+		if g, ok := m.grants[s.Key]; ok && g.uid == s.UID && g.stands(s.Assigned) {
 			held[s.Key] = g.addrs
 		}
 	}
@@ -78,11 +89,21 @@ func (m *memory) held(w *world.Snapshot) map[world.Key][]netip.Addr {
 }
 
 func (m *memory) remember(w *world.Snapshot, a *ipam.Allocation) {
+	before := m.grants
 	m.grants = map[world.Key]grant{}
 	for _, s := range w.Services {
-		if addrs := a.Services[s.Key].Addrs; len(addrs) > 0 && !slices.Equal(addrs, s.Assigned) {
-			m.grants[s.Key] = grant{s.UID, addrs}
+		addrs := a.Services[s.Key].Addrs
+		if len(addrs) == 0 || slices.Equal(addrs, s.Assigned) {
+			continue
 		}
+		next := grant{uid: s.UID, addrs: addrs, over: [][]netip.Addr{s.Assigned}}
+		if last, ok := before[s.Key]; ok && last.uid == s.UID && last.stands(s.Assigned) {
+			next.over = last.over
+			if !slices.Equal(last.addrs, addrs) {
+				next.over = append(next.over, last.addrs)
+			}
+		}
+		m.grants[s.Key] = next
 	}
 }
 

@@ -237,3 +237,31 @@ func TestDomainStandsUntilOVNHasTold(t *testing.T) {
 		}
 	}
 }
+
+// Two controllers run at once and give a Service different addresses: what was written
+// first stands, or they would overwrite each other for ever.
+func TestWhatAnotherWroteFirstStands(t *testing.T) {
+	var m memory
+	s := service(web, 1)
+	ours := m.decide(small(3, s)).allocation.Services[web].Addrs
+	written := *s
+	written.Assigned = []netip.Addr{ours[0].Next()}
+	for range 2 {
+		if got := m.decide(small(3, &written)).allocation.Services[web].Addrs; got[0] != written.Assigned[0] {
+			t.Errorf("web has %v, want the %v that another controller wrote", got, written.Assigned)
+		}
+	}
+	// Our own earlier write is not another's: the newest request counts, although the
+	// status shows the one before it.
+	asked := *s
+	asked.Requested = []netip.Addr{ours[0].Next().Next()}
+	m = memory{}
+	m.decide(small(3, s))
+	m.decide(small(3, &asked))
+	echo := asked
+	echo.Assigned = ours
+	echo.Requested = nil
+	if got := m.decide(small(3, &echo)).allocation.Services[web].Addrs; got[0] != asked.Requested[0] {
+		t.Errorf("web has %v, want the %v that is being written over our own %v", got, asked.Requested, ours)
+	}
+}

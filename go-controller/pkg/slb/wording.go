@@ -67,5 +67,5 @@ func (v *verdicts) services(last *wordings) map[world.Key]*kube.ServiceStatus {
 // service words the status of one Service.
 func (v *verdicts) service(s *world.Service) *kube.ServiceStatus {
 	o := v.allocation.Services[s.Key]
-	return &kube.ServiceStatus{UID: s.UID, Addrs: o.Addrs, Allocated: allocated(s, o), Announced: v.announced(s)}
+	return &kube.ServiceStatus{UID: s.UID, Had: s.Assigned, Addrs: o.Addrs, Allocated: allocated(s, o), Announced: v.announced(s)}
 }

@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package controller
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"regexp"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/ovnkube-slb/ovnkube-slb/test/lab/controlplane"
+	"github.com/ovnkube-slb/ovnkube-slb/test/lab/proc"
+)
+
+func (s *scene) leads(t *testing.T, name string) {
+	t.Helper()
+	eventually(t, name+" leads", func() bool { return s.leader(t) == name })
+}
+
+// brisk are times that a test can wait for, and a busy machine can keep.
+func brisk() []string {
+	return []string{"--leader-elect-lease-duration=6s", "--leader-elect-renew-deadline=5s", "--leader-elect-retry-period=200ms"}
+}
+
+// patient are the default times of the election: the lease outlives an API server that
+// answers nobody for seconds.
+func patient() []string {
+	return []string{"--leader-elect-lease-duration=15s", "--leader-elect-renew-deadline=10s", "--leader-elect-retry-period=2s"}
+}
+
+// One leader is told to end in the middle of a burst and gives up the lease, the next one
+// is killed, and a third finishes.
+func leadersComeAndGoInABurst(t *testing.T, c *cluster) {
+	s := c.scene(t)
+	first := c.command(t, s.binary, "first", s.ovn, brisk()...)
+	s.leads(t, "first")
+	second := c.command(t, s.binary, "second", s.ovn, brisk()...)
+
+	b := c.burst(t, 0, crowd/2, nil)
+	b.reach(t, crowd/5)
+	first.signal(t, syscall.SIGTERM)
+	s.leads(t, "second")
+	if err := first.end(t); err != nil {
+		t.Errorf("told to end: %v", err)
+	}
+	c.command(t, s.binary, "third", s.ovn, brisk()...)
+	b.wait(t)
+
+	b = c.burst(t, crowd/2, crowd, nil)
+	b.reach(t, crowd/5)
+	second.signal(t, syscall.SIGKILL)
+	b.wait(t)
+	s.leads(t, "third")
+	s.allServed(t)
+	s.strictly(t)
+	s.nothingLeft(t)
+}
+
+// A leader stands still until another leads, and goes on while that one is busy: it ends
+// at once. What it had already begun to send may still arrive, so there may be doubles,
+// each of which ends in favour of the older Service.
+func leaderSleepsThroughItsTerm(t *testing.T, c *cluster) {
+	s := c.scene(t)
+	first := c.command(t, s.binary, "first", s.ovn, brisk()...)
+	s.leads(t, "first")
+	c.command(t, s.binary, "second", s.ovn, brisk()...)
+
+	b := c.burst(t, 0, crowd*4/5, nil)
+	b.reach(t, crowd/5)
+	first.signal(t, syscall.SIGSTOP)
+	s.leads(t, "second")
+	rest := c.burst(t, crowd*4/5, crowd, nil)
+	first.signal(t, syscall.SIGCONT)
+	woken := time.Now()
+	if err := first.end(t); err == nil {
+		t.Error("the first ends as if told to")
+	}
+	if took := time.Since(woken); took > time.Second {
+		t.Errorf("the first ends %s after it woke without the lease, want at once", took)
+	}
+	if s.leader(t) != "second" {
+		t.Errorf("%q leads, want the second still", s.leader(t))
+	}
+	b.wait(t)
+	rest.wait(t)
+	s.allServed(t)
+	s.convergent(t)
+	s.nothingLeft(t)
+}
+
+// The API server is killed in the middle of a burst and comes back over the same etcd.
+// The leader stays: its lease outlives that.
+func apiServerDiesInABurst(t *testing.T, c *cluster) {
+	s := c.scene(t)
+	only := c.command(t, s.binary, "only", s.ovn, patient()...)
+	s.leads(t, "only")
+	b := c.burst(t, 0, crowd, nil)
+	b.reach(t, crowd/3)
+	c.restartAPIServer(t)
+	b.wait(t)
+	s.allServed(t)
+	s.strictly(t)
+	s.nothingLeft(t)
+	select {
+	case <-only.ended:
+		t.Errorf("the leader ended: %v", only.result)
+	default:
+	}
+}
+
+func (c *cluster) restartAPIServer(t *testing.T) {
+	t.Helper()
+	p, err := proc.Find(c.plane.Dir(), controlplane.APIServerProcess)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := p.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	// The threads of a killed process let go of its port one after the other.
+	eventually(t, "the port is free", func() bool {
+		listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", strings.TrimPrefix(c.plane.RESTConfig().Host, "https://"))
+		return err == nil && listener.Close() == nil
+	})
+	start(t, proc.Spec{Name: p.Name, Dir: c.plane.Dir(), Args: p.Args, Ready: func(ctx context.Context) error {
+		return c.client.CoreV1().RESTClient().Get().AbsPath("/readyz").Do(ctx).Error()
+	}})
+}
+
+// Others change labels, annotations and conditions of every Service while it gets its
+// address: most of our writes find a newer object.
+func othersWriteInABurst(t *testing.T, c *cluster) {
+	s := c.scene(t)
+	only := c.command(t, s.binary, "only", s.ovn, patient()...)
+	s.leads(t, "only")
+	s.burst(t, 0, crowd, func(ctx context.Context, name string) error {
+		for i := range 6 {
+			patch, kind, sub := fmt.Sprintf(`{"metadata":{"labels":{"round":"%d"}}}`, i), types.MergePatchType, []string(nil)
+			switch i % 3 {
+			case 1:
+				patch = fmt.Sprintf(`{"metadata":{"annotations":{"round":"%d"}}}`, i)
+			case 2:
+				condition := fmt.Sprintf(`{"type":"example.org/Checked","status":"True","reason":"Round","message":"%d","lastTransitionTime":%q}`,
+					i, metav1.Now().UTC().Format(time.RFC3339))
+				patch, kind, sub = `{"status":{"conditions":[`+condition+`]}}`, types.StrategicMergePatchType, []string{"status"}
+			}
+			if _, err := c.client.CoreV1().Services(ns).Patch(ctx, name, kind, []byte(patch), metav1.PatchOptions{}, sub...); err != nil {
+				return fmt.Errorf("patch %s: %w", name, err)
+			}
+		}
+		return nil
+	}).wait(t)
+	s.allServed(t)
+	s.strictly(t)
+	if n := only.metric(t, `ovnkube_slb_status_writes_total{kind="Service",result="conflict"}`); n < crowd/10 {
+		t.Errorf("%d conflicts: no storm", n)
+	}
+	for i := range crowd {
+		c.condition(t, fmt.Sprintf("web-%d", i), "example.org/Checked", "Round")
+	}
+	s.nothingLeft(t)
+}
+
+// metric returns the value of a metric, spelled with its labels.
+func (c *command) metric(t *testing.T, name string) int {
+	t.Helper()
+	found := regexp.MustCompile(`(?m)^` + regexp.QuoteMeta(name) + ` (\S+)$`).FindStringSubmatch(c.get("/metrics"))
+	if found == nil {
+		return 0
+	}
+	n, err := strconv.ParseFloat(found[1], 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return int(n)
+}
+
+// Two controllers run at once, by mistake. They may give one address to two Services:
+// then the older one keeps it, the other gets another, and both controllers come to rest.
+func twoControllersWithoutElection(t *testing.T, c *cluster) {
+	s := c.scene(t)
+	for _, name := range []string{"one", "other"} {
+		p := c.command(t, s.binary, name, s.ovn, "--leader-elect=false")
+		eventually(t, name+" is ready", func() bool { return p.get("/readyz") != "" })
+	}
+	s.burst(t, 0, crowd, nil).wait(t)
+	s.allServed(t)
+	settled(t, func() [2]int { return [2]int{s.written(), s.transactions(t)} })
+	s.allServed(t)
+	s.convergent(t)
+	if n := s.written(); n > 8*crowd {
+		t.Errorf("%d writes to %d Services, want at most 8 each", n, crowd)
+	}
+	s.nothingLeft(t)
+}
+
+// convergent says that each double was ended soon, by the rule.
+func (s *scene) convergent(t *testing.T) {
+	t.Helper()
+	const soon = 10 * time.Second // on a machine that is busy with other things
+	doubles := s.doubles()
+	var longest time.Duration
+	for _, d := range doubles {
+		longest = max(longest, d.lasted())
+		if d.lasted() > soon {
+			t.Errorf("two Services with one address for %s: %v", d.lasted(), d)
+		}
+		if !d.keptByTheOlder() {
+			t.Errorf("the older one lost its address: %v", d)
+		}
+	}
+	most := 0
+	for _, n := range s.moves() {
+		most = max(most, n)
+	}
+	t.Logf("%d doubles, the longest %s; %d Services moved, with at most %d addresses; %d revisions", len(doubles), longest, len(s.moves()), most, s.written())
+}

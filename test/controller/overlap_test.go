@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package controller
+
+import (
+	"fmt"
+	"net/netip"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
+)
+
+// races is how often two pools are created at once until both are let in.
+const races = 100
+
+const poolsPath = "/apis/slb.k8s.ovn.org/v1alpha1/ipaddresspools"
+
+// Two overlapping pools that are created at once pass the admission policy, which sees
+// neither beside the other. The older one, of one second the first by name, has the
+// range; when it goes, the other one has it.
+func poolsOverlapInARace(t *testing.T, c *cluster) {
+	admission := filepath.Join(manifests, "admission")
+	c.kubectl(t, "apply", "-k", admission)
+	t.Cleanup(func() { c.kubectl(t, "delete", "-k", admission) })
+	create := func(name string, first, last int) error {
+		body := fmt.Sprintf(`{"apiVersion":"slb.k8s.ovn.org/v1alpha1","kind":"IPAddressPool","metadata":{"name":%q},"spec":{"addresses":["10.60.0.%d-10.60.0.%d"]}}`,
+			name, first, last)
+		return c.client.CoreV1().RESTClient().Post().AbsPath(poolsPath).SetHeader("Content-Type", "application/json").
+			Body([]byte(body)).Do(t.Context()).Error()
+	}
+	remove := func(name string) {
+		_ = c.client.CoreV1().RESTClient().Delete().AbsPath(poolsPath, name).Do(t.Context()).Error() // It may not be there.
+	}
+	// The policy is in force when it lets one pool in and keeps another out.
+	eventually(t, "the policy knows the pools", func() bool { return create("third", 100, 109) == nil })
+	eventually(t, "the policy is in force", func() bool {
+		defer remove("probe")
+		return create("probe", 105, 105) != nil
+	})
+	c.controller(t, nil)
+	o := c.observe(t)
+
+	raced, both := 0, false
+	for ; raced < races && !both; raced++ {
+		remove("left")
+		remove("right")
+		var creating sync.WaitGroup
+		var errs [2]error
+		creating.Go(func() { errs[0] = create("left", 1, 8) })
+		creating.Go(func() { errs[1] = create("right", 5, 12) })
+		creating.Wait()
+		both = errs[0] == nil && errs[1] == nil
+	}
+	if !both {
+		t.Fatalf("the policy kept one of two pools out each of %d times", races)
+	}
+	created := func(name string) string {
+		return c.kubectl(t, "get", "ippool/"+name, "-o", "jsonpath={.metadata.creationTimestamp}")
+	}
+	older, younger := "left", "right"
+	if created("right") < created("left") {
+		older, younger = "right", "left"
+	}
+	t.Logf("both pools came in after %d races; %s is the older one", raced, older)
+
+	accepted := func(name string) string {
+		return c.kubectl(t, "get", "ippool/"+name, "-o",
+			`jsonpath={range .status.conditions[?(@.type=="Accepted")]}{.status} {.reason}: {.message}{end}`)
+	}
+	eventually(t, younger+" says that it lost the overlap", func() bool {
+		got := accepted(younger)
+		return strings.HasPrefix(got, "True "+v1alpha1.ReasonPartlyUsable) && strings.Contains(got, fmt.Sprintf("belongs to pool %q, the older one", older))
+	})
+	eventually(t, older+" says nothing of it", func() bool { return strings.HasPrefix(accepted(older), "True "+v1alpha1.ReasonAccepted) })
+	for i := range 12 {
+		c.service(t, fmt.Sprintf("web-%d", i))
+	}
+	eventually(t, "the 12 addresses of both are given", func() bool { return o.holders() == 12 })
+	counts := func(name string) string {
+		return c.kubectl(t, "get", "ippool/"+name, "-o", "jsonpath={.status.assignedIPv4}/{.status.availableIPv4}")
+	}
+	eventually(t, "the older one has its 8, the other 4", func() bool { return counts(older) == "8/0" && counts(younger) == "4/0" })
+
+	c.kubectl(t, "delete", "ippool/"+older)
+	eventually(t, younger+" has the range", func() bool {
+		return counts(younger) == "8/0" && strings.HasPrefix(accepted(younger), "True "+v1alpha1.ReasonAccepted)
+	})
+	for i := range 12 {
+		name := fmt.Sprintf("web-%d", i)
+		if addr := netip.MustParseAddr(c.addresses(t, name)[0]).As4(); 5 <= addr[3] && addr[3] <= 8 {
+			c.delete(t, name)
+			late := name + "-late"
+			c.service(t, late)
+			c.condition(t, late, v1alpha1.ConditionAllocated, v1alpha1.ReasonAllocated)
+		}
+	}
+	if doubles, moves := o.doubles(), o.moves(); len(doubles)+len(moves) > 0 {
+		t.Errorf("doubles %v, moved %v", doubles, moves)
+	}
+}
