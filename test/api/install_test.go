@@ -38,7 +38,7 @@ func needs() []right {
 	var out []right
 	for _, verb := range []string{"get", "list", "watch"} {
 		out = append(out, right{verb, "", "services", "", "", ""}, right{verb, "", "nodes", "", "", ""}, right{verb, "", "namespaces", "", "", ""},
-			right{verb, "discovery.k8s.io", "endpointslices", "", "", ""})
+			right{verb, "discovery.k8s.io", "endpointslices", "", "", ""}, right{verb, "config.openshift.io", "networks", "", "", ""})
 		for _, resource := range []string{"ipaddresspools", "l2domains", "bgppeers", "bgpadvertisements", "bfdprofiles", "communities", "bgpnodestatuses"} {
 			out = append(out, right{verb, ours, resource, "", "", ""})
 		}
@@ -72,6 +72,8 @@ func hasNoUseFor() []right {
 		{"impersonate", "", "users", "", "", ""}, {"create", "", "serviceaccounts", "token", home, ""},
 		{"update", "apiextensions.k8s.io", "customresourcedefinitions", "", "", ""},
 		{"update", "admissionregistration.k8s.io", "validatingadmissionpolicies", "", "", ""},
+		{"update", "config.openshift.io", "networks", "", "", ""}, {"patch", "config.openshift.io", "networks", "status", "", ""},
+		{"get", "config.openshift.io", "oauths", "", "", ""},
 		{"get", "", "events", "", "default", ""}, {"delete", "", "events", "", "default", ""},
 		{"update", ours, "bgpnodestatuses", "status", "", ""},
 		{"*", "*", "*", "", "", ""},

@@ -352,6 +352,22 @@ func (c *cluster) event(t *testing.T, name, reason string, texts ...string) stri
 	return message
 }
 
+// events counts those about an object.
+func (c *cluster) events(t *testing.T, name, reason string) int {
+	t.Helper()
+	list, err := c.client.CoreV1().Events("").List(t.Context(), metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := 0
+	for _, e := range list.Items {
+		if e.InvolvedObject.Name == name && e.Reason == reason {
+			n += int(max(e.Count, 1))
+		}
+	}
+	return n
+}
+
 // addresses waits until a Service has some and returns them with its condition Allocated.
 func (c *cluster) addresses(t *testing.T, name string) []string {
 	t.Helper()

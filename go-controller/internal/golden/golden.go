@@ -6,7 +6,7 @@
 // An archive starts with prose that says which behaviour it pins. Its files are
 //
 //	manifests.yaml  IPAddressPools, L2Domains, Nodes, Namespaces, Services, EndpointSlices
-//	cluster         lines "pods PREFIX" and "services PREFIX"
+//	cluster         lines "pods PREFIX", "services PREFIX" and "autoAssign PREFIX" (OpenShift's)
 //	held            lines "NAMESPACE/NAME ADDRESS...": granted, not yet in a status
 //	carriers        lines "DOMAIN/INDEX active=CHASSIS order=CHASSIS,CHASSIS"
 //	now             the time (RFC 3339)
@@ -138,6 +138,10 @@ func (c *Case) cluster(words []string) error {
 	if len(words) != 2 {
 		return fmt.Errorf("want two words")
 	}
+	if words[0] == "autoAssign" {
+		c.World.Cluster.AutoAssignCIDRs = append(c.World.Cluster.AutoAssignCIDRs, words[1])
+		return nil
+	}
 	p, err := netip.ParsePrefix(words[1])
 	if err != nil {
 		return err
@@ -148,7 +152,7 @@ func (c *Case) cluster(words []string) error {
 	case "services":
 		c.World.Cluster.ServiceNets = append(c.World.Cluster.ServiceNets, p)
 	default:
-		return fmt.Errorf("%q is neither pods nor services", words[0])
+		return fmt.Errorf("%q is none of pods, services and autoAssign", words[0])
 	}
 	return nil
 }

@@ -39,7 +39,8 @@ type Outcome struct {
 type PoolUse struct {
 	// Assigned are in use: granted, or still in the status of a Service.
 	Assigned4, Assigned6 int64
-	// Available may be given right now: none if the pool is disabled or invalid.
+	// Available may be given right now: none if the pool is disabled or invalid, or all are
+	// suspended.
 	Available4, Available6 int64
 	// Resting are given to nobody but those who had them last (spec.reuseDelay).
 	Resting4, Resting6 int64
@@ -51,6 +52,8 @@ type PoolUse struct {
 	// Problems are what is wrong between this pool and the rest of the world, beyond
 	// the problems that the pool has by itself.
 	Problems []string
+	// Suspended says why no pool gives anything new; empty if they do.
+	Suspended string
 }
 
 // Allocate decides which address each Service has. Services keep what they have

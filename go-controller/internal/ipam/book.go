@@ -31,6 +31,8 @@ type book struct {
 	// a Service, in the order of the pools.
 	kept    map[netip.Addr]world.Key
 	waiting map[world.Key][]netip.Addr
+	// suspended says why no pool gives anything, empty if they do.
+	suspended string
 }
 
 // pool is a pool with the addresses that it may give.
@@ -78,7 +80,7 @@ func (p *pool) covers(a netip.Addr) bool {
 }
 
 func newBook(w *world.Snapshot) *book {
-	b := &book{byName: make(map[string]*pool, len(w.Pools)), kept: make(map[netip.Addr]world.Key), waiting: make(map[world.Key][]netip.Addr)}
+	b := &book{byName: make(map[string]*pool, len(w.Pools)), kept: make(map[netip.Addr]world.Key), waiting: make(map[world.Key][]netip.Addr), suspended: suspended(&w.Cluster)}
 	for _, wp := range w.Pools {
 		p := &pool{Pool: wp, excluded: union(wp.Exclude)}
 		b.pools = append(b.pools, p)

@@ -53,6 +53,9 @@ func text(a *ipam.Allocation) string {
 			}
 			out.WriteString("\n")
 		}
+		if u.Suspended != "" {
+			fmt.Fprintf(&out, "  suspended: %s\n", u.Suspended)
+		}
 		for _, p := range u.Problems {
 			fmt.Fprintf(&out, "  problem: %s\n", p)
 		}

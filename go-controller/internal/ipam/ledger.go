@@ -145,11 +145,11 @@ func (l *ledger) uses() map[string]PoolUse {
 	leases := l.leases()
 	for _, p := range l.pools {
 		u := l.use[p.Name]
-		if p.gives() {
+		if p.gives() && l.suspended == "" {
 			u.Available4, u.Available6 = p.v4.free(), p.v6.free()
 		}
 		u.Leases = leases[p]
-		u.Problems = p.told()
+		u.Problems, u.Suspended = p.told(), l.suspended
 		l.use[p.Name] = u
 	}
 	return l.use

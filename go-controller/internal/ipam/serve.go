@@ -42,6 +42,10 @@ func (d *desk) serve(service int, own assets) Outcome {
 	gets := own.has
 	if len(s.Problems) > 0 {
 		say.add(ReasonInvalidRequest, strings.Join(s.Problems, "; "))
+	} else if d.suspended != "" {
+		if d.lacks(s, own.has) {
+			say.add(ReasonOpenShiftAssigns, d.suspended)
+		}
 	} else if asked, reason, message := d.request(service, own.has); reason != "" {
 		say.add(reason, message)
 	} else {

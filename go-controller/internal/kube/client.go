@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/gentype"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
@@ -17,7 +18,7 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
 )
 
-// Clients reads and writes the kinds of our own group.
+// Clients reads and writes the kinds of our own group, and reads one of OpenShift's.
 type Clients struct {
 	Pools          *gentype.ClientWithList[*v1alpha1.IPAddressPool, *v1alpha1.IPAddressPoolList]
 	Domains        *gentype.ClientWithList[*v1alpha1.L2Domain, *v1alpha1.L2DomainList]
@@ -25,10 +26,16 @@ type Clients struct {
 	Advertisements *gentype.ClientWithList[*v1alpha1.BGPAdvertisement, *v1alpha1.BGPAdvertisementList]
 	Profiles       *gentype.ClientWithList[*v1alpha1.BFDProfile, *v1alpha1.BFDProfileList]
 	Communities    *gentype.ClientWithList[*v1alpha1.Community, *v1alpha1.CommunityList]
+	// Networks are OpenShift's, which other clusters don't have.
+	Networks dynamic.NamespaceableResourceInterface
 }
 
 // NewClients returns clients that speak JSON to the API server of the configuration.
 func NewClients(config *rest.Config) (*Clients, error) {
+	others, err := dynamic.NewForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("client for the kinds of others: %w", err)
+	}
 	scheme := runtime.NewScheme()
 	if err := v1alpha1.AddToScheme(scheme); err != nil {
 		return nil, fmt.Errorf("register %s: %w", v1alpha1.GroupName, err)
@@ -45,6 +52,7 @@ func NewClients(config *rest.Config) (*Clients, error) {
 	}
 	codec := runtime.NewParameterCodec(scheme)
 	return &Clients{
+		Networks: others.Resource(openShiftVersion().WithResource(openShiftNetworks)),
 		Pools: gentype.NewClientWithList("ipaddresspools", client, codec, "",
 			func() *v1alpha1.IPAddressPool { return &v1alpha1.IPAddressPool{} },
 			func() *v1alpha1.IPAddressPoolList { return &v1alpha1.IPAddressPoolList{} }),

@@ -59,6 +59,25 @@ func (e *Events) service(before, after *corev1.Service) {
 	}
 }
 
+// Pool tells when OpenShift's taking the matter over ends or begins to keep a pool from
+// giving addresses.
+func (e *Events) Pool(before, after *v1alpha1.IPAddressPool) {
+	suspended := func(p *v1alpha1.IPAddressPool) bool {
+		ready := meta.FindStatusCondition(p.Status.Conditions, v1alpha1.ConditionReady)
+		return ready != nil && ready.Reason == v1alpha1.ReasonOpenShiftAssigns
+	}
+	was, is := suspended(before), suspended(after)
+	if was == is {
+		return
+	}
+	about := &corev1.ObjectReference{Kind: "IPAddressPool", APIVersion: v1alpha1.GroupVersion().String(), Name: after.Name, UID: after.UID}
+	kind, reason := corev1.EventTypeNormal, v1alpha1.EventAllocationResumed
+	if is {
+		kind, reason = corev1.EventTypeWarning, v1alpha1.EventAllocationSuspended
+	}
+	e.queue.add(event{about, kind, reason, meta.FindStatusCondition(after.Status.Conditions, v1alpha1.ConditionReady).Message})
+}
+
 // Domain tells which shards another gateway answers for, in one Event: a gateway that
 // dies may have carried all of them.
 func (e *Events) Domain(before, after *v1alpha1.L2Domain) {

@@ -36,6 +36,8 @@ type Facts struct {
 	namespaces convert.Namespaces
 	// left are Services that are not ours any more and still carry our status.
 	left map[world.Key]types.UID
+	// autoAssign are OpenShift's autoAssignCIDRs.
+	autoAssign []string
 	// resolved are the domains with their selectors worked out; nil after a change.
 	resolved []*world.Domain
 	changes  changes
@@ -268,6 +270,7 @@ func (f *Facts) Snapshot(cluster world.Cluster) (*world.Snapshot, map[world.Key]
 	defer f.mu.Unlock()
 	f.changes = changes{}
 	w := &world.Snapshot{Cluster: cluster}
+	w.Cluster.AutoAssignCIDRs = f.autoAssign
 	for _, p := range f.pools {
 		w.Pools = append(w.Pools, p.world)
 	}

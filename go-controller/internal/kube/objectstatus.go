@@ -93,6 +93,8 @@ func sameLease(is v1alpha1.AddressLease, want world.Lease) bool {
 
 func poolReady(disabled bool, problems []string, use ipam.PoolUse) Verdict {
 	switch {
+	case use.Suspended != "":
+		return Verdict{metav1.ConditionFalse, v1alpha1.ReasonOpenShiftAssigns, use.Suspended}
 	case len(problems) > 0:
 		return Verdict{metav1.ConditionFalse, v1alpha1.ReasonInvalid, "the pool gives no address; see " + v1alpha1.ConditionAccepted}
 	case disabled:

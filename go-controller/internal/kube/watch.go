@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
 
@@ -22,6 +23,8 @@ import (
 type Watch struct {
 	needed map[string]cache.Controller
 	extra  []cache.Controller
+	// openShift is needed where there is such a thing.
+	openShift *openShift
 }
 
 // NewWatch returns the informers that feed facts; nothing is read before Run. Kinds
@@ -29,6 +32,7 @@ type Watch struct {
 // older set of CRDs may lack them.
 func NewWatch(kube kubernetes.Interface, ours *Clients, facts *Facts, unserved *Unserved) *Watch {
 	return &Watch{
+		openShift: newOpenShift(discovery.ToServerResourcesInterfaceWithContext(kube.Discovery()), ours, facts),
 		needed: map[string]cache.Controller{
 			"services": follow(kube.CoreV1().Services(""), &corev1.Service{}, func(*corev1.Service) {}, facts.setService),
 			"endpointslices": follow(kube.DiscoveryV1().EndpointSlices(""), &discoveryv1.EndpointSlice{},
@@ -65,6 +69,7 @@ func (w *Watch) Run(ctx context.Context) {
 	for _, c := range w.needed {
 		running.Go(func() { c.RunWithContext(ctx) })
 	}
+	running.Go(func() { w.openShift.run(ctx) })
 	for _, c := range w.extra {
 		running.Go(func() { c.RunWithContext(ctx) })
 	}
@@ -77,6 +82,7 @@ func (w *Watch) WaitForSync(ctx context.Context) error {
 	for _, c := range w.needed {
 		synced = append(synced, c.HasSynced)
 	}
+	synced = append(synced, w.openShift.hasSynced)
 	if !cache.WaitForCacheSync(ctx.Done(), synced...) {
 		return fmt.Errorf("read the cluster's objects: %w", errors.Join(ctx.Err(), w.Healthy()))
 	}
@@ -90,6 +96,9 @@ func (w *Watch) Healthy() error {
 		if !c.HasSynced() {
 			missing = append(missing, resource)
 		}
+	}
+	if !w.openShift.hasSynced() {
+		missing = append(missing, openShiftNetworks+"."+openShiftVersion().Group)
 	}
 	if len(missing) == 0 {
 		return nil

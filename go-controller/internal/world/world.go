@@ -30,6 +30,9 @@ type Cluster struct {
 	ID string
 	// PodNets are the cluster subnets of OVN-Kubernetes, ServiceNets the ClusterIP ranges.
 	PodNets, ServiceNets []netip.Prefix
+	// AutoAssignCIDRs are OpenShift's, as written there: if there are any, OpenShift gives
+	// addresses to Services itself, and nobody else shall.
+	AutoAssignCIDRs []string
 }
 
 // Key names a Service.

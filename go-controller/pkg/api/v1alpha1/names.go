@@ -50,6 +50,9 @@ const (
 	ReasonAllocated = "Allocated"
 	// ReasonPartlyAllocated (True): one family has no address yet.
 	ReasonPartlyAllocated = "PartlyAllocated"
+	// ReasonOpenShiftAssigns (False): OpenShift gives addresses itself (autoAssignCIDRs of
+	// its Network configuration), so no pool does; also of pools (Ready=False).
+	ReasonOpenShiftAssigns = "OpenShiftAssigns"
 	// ReasonNoPool (False): no pool may serve the Service without being asked for.
 	ReasonNoPool = "NoPool"
 	// ReasonPoolNotFound (False): the pool asked for does not exist.
@@ -181,6 +184,11 @@ const (
 	EventAnnounced = "Announced"
 	// EventAnnouncementFailed: the Service's addresses stopped being reachable.
 	EventAnnouncementFailed = "AnnouncementFailed"
+	// EventAllocationSuspended, on an IPAddressPool: OpenShift gives addresses itself, so
+	// the pool gives none.
+	EventAllocationSuspended = "AllocationSuspended"
+	// EventAllocationResumed, on an IPAddressPool: OpenShift does not give addresses any more.
+	EventAllocationResumed = "AllocationResumed"
 	// EventGatewayChanged, on an L2Domain: another node answers for the addresses of a
 	// shard. The message names the shards, the old and the new gateway.
 	EventGatewayChanged = "GatewayChanged"

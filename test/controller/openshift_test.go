@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package controller
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
+)
+
+// openShiftKind is what matters here of the kind that OpenShift has.
+const openShiftKind = `
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: networks.config.openshift.io}
+spec:
+  group: config.openshift.io
+  scope: Cluster
+  names: {kind: Network, listKind: NetworkList, plural: networks, singular: network}
+  versions:
+  - name: v1
+    served: true
+    storage: true
+    schema:
+      openAPIV3Schema:
+        type: object
+        properties:
+          spec:
+            type: object
+            properties:
+              externalIP:
+                type: object
+                properties: {autoAssignCIDRs: {type: array, items: {type: string}}}
+`
+
+const openShiftNetwork = `
+apiVersion: config.openshift.io/v1
+kind: Network
+metadata: {name: cluster}
+spec: {externalIP: {autoAssignCIDRs: [192.0.2.0/24]}}
+`
+
+// openShiftAssigns turns a plain cluster into one that gives addresses itself, and back.
+func openShiftAssigns(t *testing.T, c *cluster) {
+	o := databases(t)
+	p := c.controller(t, o)
+	c.apply(t, ground)
+	c.endpoints(t, "web", "10.244.1.10")
+	c.service(t, "web")
+	had := c.addresses(t, "web")
+	c.condition(t, "web", v1alpha1.ConditionAnnounced, v1alpha1.ReasonNoActiveGateway)
+	o.claim(t, "chassis-2")
+	c.condition(t, "web", v1alpha1.ConditionAnnounced, v1alpha1.ReasonAnnounced)
+
+	t.Cleanup(func() { c.kubectl(t, "delete", "--ignore-not-found", "crd", "networks.config.openshift.io") })
+	c.apply(t, openShiftKind)
+	c.kubectl(t, "wait", "--for=condition=Established", "crd/networks.config.openshift.io")
+	c.apply(t, openShiftNetwork)
+	c.event(t, "lan", v1alpha1.EventAllocationSuspended, "autoAssignCIDRs", "192.0.2.0/24")
+	c.kubectl(t, "wait", "--for=jsonpath={.status.conditions[?(@.type=='Ready')].reason}="+v1alpha1.ReasonOpenShiftAssigns, "ippool/lan")
+	c.service(t, "late")
+	waits := c.condition(t, "late", v1alpha1.ConditionAllocated, v1alpha1.ReasonOpenShiftAssigns)
+	if waits.Status != metav1.ConditionFalse || !strings.Contains(waits.Message, "autoAssignCIDRs") {
+		t.Errorf("late: %+v", waits)
+	}
+
+	// What was given stays, also for a controller that never knew it otherwise.
+	p.stop()
+	c.service(t, "later")
+	c.controller(t, o)
+	c.condition(t, "later", v1alpha1.ConditionAllocated, v1alpha1.ReasonOpenShiftAssigns)
+	c.condition(t, "web", v1alpha1.ConditionAllocated, v1alpha1.ReasonAllocated)
+	c.condition(t, "web", v1alpha1.ConditionAnnounced, v1alpha1.ReasonAnnounced)
+	if got := c.addresses(t, "web"); !slices.Equal(got, had) || len(o.loadBalancers(t)) != 1 {
+		t.Errorf("web has %v and OVN %v, want the address %v that it had", got, o.loadBalancers(t), had)
+	}
+	if n := c.events(t, "lan", v1alpha1.EventAllocationSuspended); n != 1 {
+		t.Errorf("%d events about the pool, want one", n)
+	}
+
+	c.kubectl(t, "patch", "networks.config.openshift.io", "cluster", "--type=merge", `-p={"spec":{"externalIP":{"autoAssignCIDRs":[]}}}`)
+	c.addresses(t, "late")
+	c.addresses(t, "later")
+	c.event(t, "lan", v1alpha1.EventAllocationResumed)
+
+	// With the kind goes what it said.
+	c.kubectl(t, "patch", "networks.config.openshift.io", "cluster", "--type=merge", `-p={"spec":{"externalIP":{"autoAssignCIDRs":["192.0.2.0/24"]}}}`)
+	c.service(t, "last")
+	c.condition(t, "last", v1alpha1.ConditionAllocated, v1alpha1.ReasonOpenShiftAssigns)
+	c.kubectl(t, "delete", "crd", "networks.config.openshift.io")
+	c.addresses(t, "last")
+}
