@@ -10,6 +10,7 @@
 //	held            lines "NAMESPACE/NAME ADDRESS...": granted, not yet in a status
 //	carriers        lines "DOMAIN/INDEX active=CHASSIS order=CHASSIS,CHASSIS"
 //	now             the time (RFC 3339)
+//	conflicts       lines "ADDRESS MAC NODE TIME" (RFC 3339): what a stranger answers for
 //	want            the decision as text
 //
 // of which manifests.yaml and want are always there. With -update, want is rewritten.
@@ -96,7 +97,7 @@ func run(t *testing.T, file string, decide func(*Case) string) {
 }
 
 func read(archive *txtar.Archive) (*Case, error) {
-	c := &Case{World: &world.Snapshot{Carriers: map[world.ShardID]world.Carrier{}}, Held: map[world.Key][]netip.Addr{}}
+	c := &Case{World: &world.Snapshot{Carriers: map[world.ShardID]world.Carrier{}, Conflicts: map[netip.Addr]world.Conflict{}}, Held: map[world.Key][]netip.Addr{}}
 	for _, f := range archive.Files {
 		var err error
 		switch f.Name {
@@ -110,6 +111,8 @@ func read(archive *txtar.Archive) (*Case, error) {
 			err = eachLine(f.Data, c.carrier)
 		case "now":
 			c.World.Now, err = time.Parse(time.RFC3339, strings.TrimSpace(string(f.Data)))
+		case "conflicts":
+			err = eachLine(f.Data, c.conflict)
 		case "want":
 		default:
 			err = fmt.Errorf("unknown file")
@@ -170,6 +173,22 @@ func (c *Case) held(words []string) error {
 		}
 		c.Held[key] = append(c.Held[key], a)
 	}
+	return nil
+}
+
+func (c *Case) conflict(words []string) error {
+	if len(words) != 4 {
+		return fmt.Errorf("want four words")
+	}
+	a, err := netip.ParseAddr(words[0])
+	if err != nil {
+		return err
+	}
+	since, err := time.Parse(time.RFC3339, words[3])
+	if err != nil {
+		return err
+	}
+	c.World.Conflicts[a] = world.Conflict{MAC: words[1], Node: words[2], Since: since}
 	return nil
 }
 

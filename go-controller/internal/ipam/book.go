@@ -31,6 +31,8 @@ type book struct {
 	// a Service, in the order of the pools.
 	kept    map[netip.Addr]world.Key
 	waiting map[world.Key][]netip.Addr
+	// conflicts are addresses that strangers answer for.
+	conflicts map[netip.Addr]world.Conflict
 	// suspended says why no pool gives anything, empty if they do.
 	suspended string
 }
@@ -80,7 +82,10 @@ func (p *pool) covers(a netip.Addr) bool {
 }
 
 func newBook(w *world.Snapshot) *book {
-	b := &book{byName: make(map[string]*pool, len(w.Pools)), kept: make(map[netip.Addr]world.Key), waiting: make(map[world.Key][]netip.Addr), suspended: suspended(&w.Cluster)}
+	b := &book{
+		byName: make(map[string]*pool, len(w.Pools)), kept: make(map[netip.Addr]world.Key), waiting: make(map[world.Key][]netip.Addr),
+		conflicts: w.Conflicts, suspended: suspended(&w.Cluster),
+	}
 	for _, wp := range w.Pools {
 		p := &pool{Pool: wp, excluded: union(wp.Exclude)}
 		b.pools = append(b.pools, p)
@@ -217,6 +222,9 @@ func foreignUses(w *world.Snapshot) []foreignUse {
 			}
 			all = append(all, edges(s.Prefix)...)
 		}
+	}
+	for a, c := range w.Conflicts {
+		all = append(all, foreignUse{netipx.IPRangeFrom(a, a), contestedBy, stranger(c), true})
 	}
 	for _, p := range w.Cluster.PodNets {
 		all = append(all, foreignUse{netipx.RangeOfPrefix(p), "in the pod network", p.String(), true})

@@ -24,6 +24,7 @@ const (
 	ReasonFamilyUnavailable Reason = v1alpha1.ReasonFamilyUnavailable
 	ReasonAddressNotInPool  Reason = v1alpha1.ReasonAddressNotInPool
 	ReasonAddressExcluded   Reason = v1alpha1.ReasonAddressExcluded
+	ReasonAddressConflict   Reason = v1alpha1.ReasonAddressConflict
 	ReasonAddressInUse      Reason = v1alpha1.ReasonAddressInUse
 	ReasonAddressResting    Reason = v1alpha1.ReasonAddressResting
 )

@@ -108,6 +108,9 @@ func (d *desk) refuse(service int, a netip.Addr, by string) (Reason, string) {
 	if why := p.shuts(s); why != "" && d.kept[a] != s.Key {
 		return ReasonNotAdmitted, asked + ": " + why
 	}
+	if why := d.contested(a); why != "" {
+		return ReasonAddressConflict, asked + " is " + why
+	}
 	if why := d.unusable(p, a, s.Key); why != "" {
 		return ReasonAddressExcluded, by + ": address " + why
 	}

@@ -233,8 +233,11 @@ func (d *desk) outcome(service int, had, gets perFamily, say remarks) Outcome {
 			continue
 		}
 		addrs = append(addrs, a)
-		if a == *had.of(f) && d.odd[claim{a, service}] {
-			say.add(ReasonAddressLeftPool, d.left(s, a)+"; the Service keeps it until it is recreated or asks for another")
+		const keeps = "; the Service keeps it until it is recreated or asks for another"
+		if why := d.contested(a); why != "" {
+			say.add(ReasonAddressConflict, fmt.Sprintf("address %s is %s", a, why)+keeps)
+		} else if a == *had.of(f) && d.odd[claim{a, service}] {
+			say.add(ReasonAddressLeftPool, d.left(s, a)+keeps)
 		}
 	}
 	o := Outcome{Reason: say.reason, Message: strings.Join(say.messages, "; ")}

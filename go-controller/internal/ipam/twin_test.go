@@ -56,6 +56,9 @@ func (t *twin) blocked(a netip.Addr) bool {
 			return true
 		}
 	}
+	if _, stranger := t.w.Conflicts[a]; stranger {
+		return true
+	}
 	for _, p := range slices.Concat(t.w.Cluster.PodNets, t.w.Cluster.ServiceNets) {
 		if p.Contains(a) {
 			return true
@@ -293,7 +296,7 @@ func share(a, b *world.Service) bool {
 
 func (t *twin) serve(s *world.Service, has map[world.Family]netip.Addr) map[world.Family]netip.Addr {
 	asked, ok := t.request(s, has)
-	if !ok || len(s.Problems) > 0 {
+	if !ok || len(s.Problems) > 0 || len(t.w.Cluster.AutoAssignCIDRs) > 0 {
 		return has
 	}
 	gets := map[world.Family]netip.Addr{}

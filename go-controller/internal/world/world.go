@@ -21,6 +21,18 @@ type Snapshot struct {
 	Services []*Service
 	// Carriers says, for each shard that OVN already knows, who carries it now.
 	Carriers map[ShardID]Carrier
+	// Conflicts are the addresses that somebody outside of the cluster answers for, as far
+	// as nodes have seen it.
+	Conflicts map[netip.Addr]Conflict
+}
+
+// Conflict is the sight of a stranger that answers for an address (RFC 5227 for IPv4,
+// RFC 4862 section 5.4 for IPv6).
+type Conflict struct {
+	// MAC is the stranger's, Node who saw it.
+	MAC, Node string
+	// Since is when it was seen first; it stays as long as the conflict lasts.
+	Since time.Time
 }
 
 // Cluster is what all objects share.

@@ -71,7 +71,7 @@ func (s *Source) when() time.Time { return time.Unix(int64(s.N(4)), 0) }
 
 // Random returns a small world in which about everything overlaps, and what is held.
 func Random(s Source) (*world.Snapshot, map[world.Key][]netip.Addr) {
-	w := &world.Snapshot{Now: now, Carriers: map[world.ShardID]world.Carrier{}}
+	w := &world.Snapshot{Now: now, Carriers: map[world.ShardID]world.Carrier{}, Conflicts: map[netip.Addr]world.Conflict{}}
 	for i := range s.N(4) + 1 {
 		w.Pools = append(w.Pools, s.pool(i))
 	}
@@ -96,6 +96,15 @@ func Random(s Source) (*world.Snapshot, map[world.Key][]netip.Addr) {
 	}
 	if s.chance(4) {
 		w.Cluster.PodNets = []netip.Prefix{netip.PrefixFrom(s.addr(world.IPv4), 30).Masked()}
+	}
+	if s.chance(3) {
+		w.Cluster.ServiceNets = append(w.Cluster.ServiceNets, netip.PrefixFrom(s.addr(world.IPv6), 127).Masked())
+	}
+	for range s.N(3) {
+		w.Conflicts[s.addr(s.family())] = world.Conflict{MAC: "02:00:00:00:00:01", Node: "n0"}
+	}
+	if s.chance(16) {
+		w.Cluster.AutoAssignCIDRs = []string{"192.0.2.0/24"}
 	}
 	held := map[world.Key][]netip.Addr{}
 	for i := range s.N(12) + 1 {

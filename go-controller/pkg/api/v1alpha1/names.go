@@ -84,6 +84,9 @@ const (
 	// ReasonAddressResting (False): the address asked for was another Service's a short
 	// while ago and rests (reuseDelay); the message says until when.
 	ReasonAddressResting = "AddressResting"
+	// ReasonAddressConflict (False): somebody outside of the cluster answers for the address
+	// asked for. With True: for one that the Service has and keeps.
+	ReasonAddressConflict = "AddressConflict"
 	// ReasonAddressNotInPool (False): no pool has the address asked for, or not the one
 	// that is asked for too.
 	ReasonAddressNotInPool = "AddressNotInPool"
