@@ -58,6 +58,7 @@ func TestController(t *testing.T) {
 		"ObjectsTellTheirState":                  objectsTellTheirState,
 		"NorthboundRestarts":                     northboundRestarts,
 		"OthersWriteAtTheSameTime":               othersWriteAtTheSameTime,
+		"MetricsAreDocumented":                   metricsAreDocumented,
 		"OpenShiftAssigns":                       openShiftAssigns,
 		"CommandsTakeTurns":                      commandsTakeTurns,
 		"AddressesRest":                          addressesRest,

@@ -37,6 +37,9 @@ type Outcome struct {
 
 // PoolUse counts the addresses of a pool. Counts stop at the largest int64.
 type PoolUse struct {
+	// Capacity is how many addresses the pool could have given in all, the reserved ones
+	// among them.
+	Capacity4, Capacity6 int64
 	// Assigned are in use: granted, or still in the status of a Service.
 	Assigned4, Assigned6 int64
 	// Available may be given right now: none if the pool is disabled or invalid, or all are

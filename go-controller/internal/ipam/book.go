@@ -102,7 +102,13 @@ func newBook(w *world.Snapshot) *book {
 
 	b.block(foreignUses(w))
 	for _, p := range b.pools {
-		withheld := union(slices.Concat(p.excluded, b.foreign, b.keep(p)))
+		kept := b.keep(p)
+		for _, r := range kept {
+			if b.usable(p, r.From()) {
+				p.stock(world.FamilyOf(r.From())).kept++
+			}
+		}
+		withheld := union(slices.Concat(p.excluded, b.foreign, kept))
 		for _, r := range owned[p] {
 			for _, r := range minus(r, withheld) {
 				p.stock(world.FamilyOf(r.From())).add(r, p.AvoidBuggyIPs)
@@ -210,10 +216,20 @@ func (r foreignUse) why() string { return r.role + " " + r.whom }
 // foreignUses lists what is in use outside the pools, in no order.
 func foreignUses(w *world.Snapshot) []foreignUse {
 	all := make([]foreignUse, 0, 2*len(w.Nodes))
+	// Most nodes have the same: the first one by name stands for them.
+	hops := map[netip.Addr]string{}
 	for _, n := range w.Nodes {
+		for _, a := range n.NextHops {
+			if first, told := hops[a]; !told || n.Name < first {
+				hops[a] = n.Name
+			}
+		}
 		for _, a := range n.Addrs {
 			all = append(all, foreignUse{netipx.IPRangeFrom(a, a), "an address of node", n.Name, true})
 		}
+	}
+	for a, node := range hops {
+		all = append(all, foreignUse{netipx.IPRangeFrom(a, a), "the next hop of node", node, true})
 	}
 	for _, d := range w.Domains {
 		for _, s := range d.Subnets {

@@ -179,8 +179,12 @@ func agree(t *testing.T, w *world.Snapshot, held map[world.Key][]netip.Addr) {
 			t.Errorf("%s has %v of pool %q, the twin says %v of pool %q (%s: %s)", k, o.Addrs, o.Pool, want.addrs, want.pool, o.Reason, o.Message)
 		}
 	}
-	for _, p := range w.Pools {
-		want := ipam.PoolUse{}
+	whole := tw.unreserved()
+	for i, p := range w.Pools {
+		want := ipam.PoolUse{
+			Capacity4: int64(len(whole.stock(whole.w.Pools[i], world.IPv4))),
+			Capacity6: int64(len(whole.stock(whole.w.Pools[i], world.IPv6))),
+		}
 		for a := range tw.holder {
 			if tw.inPool(a) != p {
 				continue

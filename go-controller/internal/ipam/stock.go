@@ -26,9 +26,10 @@ type stock struct {
 	spans      []netipx.IPRange
 	avoidBuggy bool
 	// size counts the addresses that may be given, used those of them that are in use or
-	// rest, resting the latter; the first of these does so until firstEnd.
-	size, used, resting int64
-	firstEnd            time.Time
+	// rest, resting the latter; the first of these does so until firstEnd. Kept counts those
+	// that may be given to the Service only that they wait for.
+	size, used, resting, kept int64
+	firstEnd                  time.Time
 
 	span   int
 	next   netip.Addr

@@ -52,7 +52,7 @@ func (t *twin) inPool(a netip.Addr) *world.Pool {
 
 func (t *twin) blocked(a netip.Addr) bool {
 	for _, n := range t.w.Nodes {
-		if slices.Contains(n.Addrs, a) {
+		if slices.Contains(n.Addrs, a) || slices.Contains(n.NextHops, a) {
 			return true
 		}
 	}

@@ -10,6 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube/convert"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
 )
 
@@ -17,6 +19,8 @@ import (
 // another gateway answers for it. They are written by Run. The zero value is ready.
 type Events struct {
 	queue eventQueue
+	// Given, if set, is told of each Service that had no address and was given one.
+	Given func(world.Key)
 }
 
 // transition is an Event for a condition that became what it was not.
@@ -38,6 +42,9 @@ func transitions() []transition {
 // service tells what a status write changed. A Service that waits for another reason
 // than before is told once more.
 func (e *Events) service(before, after *corev1.Service) {
+	if e.Given != nil && len(convert.Assigned(before)) == 0 && len(convert.Assigned(after)) > 0 {
+		e.Given(world.Key{Namespace: after.Namespace, Name: after.Name})
+	}
 	about := &corev1.ObjectReference{Kind: "Service", APIVersion: "v1", Namespace: after.Namespace, Name: after.Name, UID: after.UID}
 	for _, t := range transitions() {
 		was := meta.FindStatusCondition(before.Status.Conditions, t.condition)

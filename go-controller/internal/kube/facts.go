@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"slices"
 	"sync"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
@@ -47,6 +48,8 @@ type service struct {
 	object *corev1.Service
 	// world is nil if the Service is not ours.
 	world *world.Service
+	// waits is when it was first seen without an address, the zero time if it never was.
+	waits time.Time
 }
 
 type node struct {
@@ -90,15 +93,16 @@ func (f *Facts) setService(old, now *corev1.Service) {
 	key := world.Key{Namespace: s.Namespace, Name: s.Name}
 	f.mu.Lock()
 	var was, is *world.Service
+	var waits time.Time
 	if last := f.services[key]; last != nil {
-		was = last.world
+		was, waits = last.world, last.waits
 	}
 	_, hadLeft := f.left[key]
 	delete(f.services, key)
 	delete(f.left, key)
 	if now != nil {
 		is, _ = convert.Service(now, f.slicesOf(key), f.convert)
-		f.services[key] = &service{now, is}
+		f.services[key] = &service{now, is, waitsSince(was, is, waits)}
 		if is == nil && meta.FindStatusCondition(now.Status.Conditions, v1alpha1.ConditionAllocated) != nil {
 			f.left[key] = now.UID
 		}
@@ -197,7 +201,8 @@ func (f *Facts) setNode(old, now *corev1.Node) {
 }
 
 func equalNodes(a, b *world.Node) bool {
-	return a.Name == b.Name && a.Chassis == b.Chassis && a.Draining == b.Draining && slices.Equal(a.Addrs, b.Addrs)
+	return a.Name == b.Name && a.Chassis == b.Chassis && a.Draining == b.Draining && slices.Equal(a.Addrs, b.Addrs) &&
+		slices.Equal(a.NextHops, b.NextHops)
 }
 
 func (f *Facts) setPool(old, now *v1alpha1.IPAddressPool) {

@@ -124,10 +124,12 @@ func (o *openShift) present(ctx context.Context) (bool, error) {
 // setAutoAssign says once, when it changes, who gives addresses.
 func (f *Facts) setAutoAssign(cidrs []string) {
 	f.mu.Lock()
-	was := f.autoAssign
-	f.autoAssign = cidrs
+	same := slices.Equal(f.autoAssign, cidrs)
+	if !same {
+		f.autoAssign, f.changes.others = cidrs, true
+	}
 	f.mu.Unlock()
-	if slices.Equal(was, cidrs) {
+	if same {
 		return
 	}
 	if len(cidrs) > 0 {

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/ovn-org/libovsdb/client"
 	"github.com/ovn-org/libovsdb/ovsdb"
 	"k8s.io/klog/v2"
 )
@@ -66,15 +67,25 @@ func (d *Dataplane) transact(ctx context.Context, units []unit) (n int, err erro
 	if len(ops) == 0 {
 		return n, nil
 	}
-	results, err := c.Transact(ctx, ops...)
+	err = send(ctx, c, ops)
+	d.transacted(err)
 	if err != nil {
-		return n, fmt.Errorf("northbound transaction: %w", err)
-	}
-	if err := outcome(results, ops); err != nil {
-		return n, refusal{fmt.Errorf("northbound transaction: %w", err)}
+		return n, err
 	}
 	klog.FromContext(ctx).V(3).Info("Wrote to the northbound database", "operations", len(ops))
 	return n, nil
+}
+
+// send is one transaction; it had no effect if there is an error.
+func send(ctx context.Context, c client.Client, ops []ovsdb.Operation) error {
+	results, err := c.Transact(ctx, ops...)
+	if err != nil {
+		return fmt.Errorf("northbound transaction: %w", err)
+	}
+	if err := outcome(results, ops); err != nil {
+		return refusal{fmt.Errorf("northbound transaction: %w", err)}
+	}
+	return nil
 }
 
 // outcome says why the server aborted a transaction, nil if it did not.

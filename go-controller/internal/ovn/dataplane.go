@@ -37,14 +37,19 @@ type Options struct {
 	NB, SB Endpoint
 	// Changed is called with news, from any goroutine, and must not block.
 	Changed func(What)
+	// Transacted, if set, is told of each transaction that was sent to the northbound database,
+	// with the error if it had no effect. It must not block.
+	Transacted func(error)
 }
 
 // Dataplane writes plans to OVN. It implements dataplane.Dataplane.
 type Dataplane struct {
 	nb, sb  *link // sb is nil without an address
 	changed func(What)
-	synced  chan struct{}
-	drift   *drift
+	// transacted is told of each transaction.
+	transacted func(error)
+	synced     chan struct{}
+	drift      *drift
 	// sightings is nil without sb.
 	sightings *sightings
 
@@ -64,9 +69,12 @@ func New(o Options) (*Dataplane, error) {
 	if err := o.NB.check("northbound"); err != nil {
 		return nil, err
 	}
-	d := &Dataplane{changed: o.Changed, synced: make(chan struct{}), want: newWanted()}
+	d := &Dataplane{changed: o.Changed, transacted: o.Transacted, synced: make(chan struct{}), want: newWanted()}
 	if d.changed == nil {
 		d.changed = func(What) {}
+	}
+	if d.transacted == nil {
+		d.transacted = func(error) {}
 	}
 	d.drift = newDrift(d)
 	d.nb = &link{name: "northbound", endpoint: o.NB, schema: northbound, handler: d.drift}

@@ -122,6 +122,9 @@ type Node struct {
 	Chassis string
 	// Addrs are the node's own addresses: never given to a Service.
 	Addrs []netip.Addr
+	// NextHops are the routers that the node's own default routes go to: they, too, are
+	// never given to a Service.
+	NextHops []netip.Addr
 	// Draining says why the node shall carry nothing (the signal and its value), empty if it may.
 	Draining string
 }

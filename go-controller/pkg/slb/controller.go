@@ -99,6 +99,7 @@ func New(o Options) (*Controller, error) {
 			Changed:  func(k world.Key) { c.services.Changed(k) },
 			Expected: func(k world.Key, addrs []netip.Addr) bool { return c.services.Expected(k, addrs) },
 		})
+	c.events.Given = func(k world.Key) { m.given(c.facts.WaitsSince(k)) }
 	c.services = kube.NewServiceWriter(o.Kube.CoreV1(), c.facts, c.events, m.wrote)
 	c.pools = kube.NewObjectWriter("IPAddressPool", clients.Pools, c.facts.Pool, m.wrote, c.events.Pool)
 	c.domains = kube.NewObjectWriter("L2Domain", clients.Domains, c.facts.Domain, m.wrote, c.events.Domain)
@@ -107,7 +108,7 @@ func New(o Options) (*Controller, error) {
 	if o.NB.Address == "" {
 		return c, nil
 	}
-	c.dataplane, err = ovn.New(ovn.Options{NB: ovn.Endpoint(o.NB), SB: ovn.Endpoint(o.SB), Changed: c.news})
+	c.dataplane, err = ovn.New(ovn.Options{NB: ovn.Endpoint(o.NB), SB: ovn.Endpoint(o.SB), Changed: c.news, Transacted: m.transacted})
 	if err != nil {
 		return nil, err
 	}
@@ -231,15 +232,13 @@ func (c *Controller) read() []world.Key {
 	keys := make([]world.Key, 0, len(results))
 	for _, r := range results {
 		keys = append(keys, r.Key)
-		result := "ok"
 		if r.Err != nil {
-			result = "error"
 			// Told once, not with each of the tries that follow.
 			if last := c.programmed[r.Key].Err; last == nil || last.Error() != r.Err.Error() {
 				klog.ErrorS(r.Err, "Apply a Service to OVN; it is tried again", "service", r.Key.String())
 			}
 		}
-		c.metrics.dataplane.WithLabelValues(result).Inc()
+		c.metrics.dataplane.WithLabelValues(outcome(r.Err)).Inc()
 		if r.Plan == nil && r.Err == nil {
 			delete(c.programmed, r.Key)
 		} else {

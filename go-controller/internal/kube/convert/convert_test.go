@@ -37,6 +37,22 @@ type objects struct {
 
 // TestGolden reads the manifests of each file of testdata and compares what they become.
 // A file options has the options that are not as usual.
+func TestNextHops(t *testing.T) {
+	n := &corev1.Node{}
+	for text, want := range map[string]string{
+		`{"default":{"mode":"shared","next-hops":["192.0.2.1","fd00::1"],"next-hop":"192.0.2.1"},"other":{"next-hops":["192.0.2.1"]}}`: "[192.0.2.1 fd00::1]",
+		`{"default":{"mode":"shared","next-hops":["nowhere","192.0.2.1"]}}`:                                                            "[192.0.2.1]",
+		`{"default":{"mode":""}}`: "[]",
+		`spoilt`:                  "[]",
+		``:                        "[]",
+	} {
+		n.Annotations = map[string]string{"k8s.ovn.org/l3-gateway-config": text}
+		if got := fmt.Sprint(convert.Node(n).NextHops); got != want {
+			t.Errorf("%s: next hops %s, want %s", text, got, want)
+		}
+	}
+}
+
 func TestGolden(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.txtar")
 	if err != nil || len(files) == 0 {

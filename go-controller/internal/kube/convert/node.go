@@ -18,6 +18,7 @@ import (
 const (
 	annotationChassis   = "k8s.ovn.org/node-chassis-id"
 	annotationHostCIDRs = "k8s.ovn.org/host-cidrs"
+	annotationGateway   = "k8s.ovn.org/l3-gateway-config"
 )
 
 // Node reads a Node. Cordon alone (spec.unschedulable) is no signal to drain: it does not
@@ -27,6 +28,7 @@ func Node(n *corev1.Node) *world.Node {
 		Name:     n.Name,
 		Chassis:  n.Annotations[annotationChassis],
 		Addrs:    nodeAddrs(n),
+		NextHops: nextHops(n),
 		Draining: draining(n),
 	}
 }
@@ -68,4 +70,25 @@ func nodeAddrs(n *corev1.Node) []netip.Addr {
 	}
 	slices.SortFunc(addrs, netip.Addr.Compare)
 	return slices.Compact(addrs)
+}
+
+// nextHops are those of the node's gateway as OVN-Kubernetes found them, sorted and
+// distinct. As with the addresses, what is spoilt in its annotation is left out.
+func nextHops(n *corev1.Node) []netip.Addr {
+	var networks map[string]struct {
+		NextHops []string `json:"next-hops"`
+	}
+	if err := json.Unmarshal([]byte(n.Annotations[annotationGateway]), &networks); err != nil {
+		return nil
+	}
+	var hops []netip.Addr
+	for _, network := range networks {
+		for _, text := range network.NextHops {
+			if a, err := netip.ParseAddr(text); err == nil {
+				hops = append(hops, a.Unmap())
+			}
+		}
+	}
+	slices.SortFunc(hops, netip.Addr.Compare)
+	return slices.Compact(hops)
 }

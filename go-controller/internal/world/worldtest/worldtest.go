@@ -80,6 +80,9 @@ func Random(s Source) (*world.Snapshot, map[world.Key][]netip.Addr) {
 		if s.chance(2) {
 			n.Addrs = []netip.Addr{s.addr(s.family())}
 		}
+		if s.chance(4) {
+			n.NextHops = []netip.Addr{s.addr(s.family())}
+		}
 		if s.chance(5) {
 			n.Draining = "label"
 		}

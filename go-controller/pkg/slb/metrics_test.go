@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package slb
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	"go4.org/netipx"
+
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
+)
+
+func measured(t *testing.T) (*metrics, *prometheus.Registry) {
+	t.Helper()
+	r := prometheus.NewPedanticRegistry()
+	m, err := newMetrics(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m, r
+}
+
+// pass decides about a world and counts what comes of it.
+func (m *metrics) pass(w *world.Snapshot) {
+	var fresh memory
+	v := newVerdicts(fresh.decide(w), knowledge{absent: true})
+	m.decided(v, v.services(&wordings{}), time.Millisecond)
+}
+
+func TestMetricsTellOnePass(t *testing.T) {
+	m, r := measured(t)
+	if n, err := testutil.GatherAndCount(r, "ovnkube_slb_services", "ovnkube_slb_pool_capacity_addresses"); n != 0 || err != nil {
+		t.Errorf("before the first pass: %d series, %v", n, err)
+	}
+	w := small(2, service(web, 1), service(world.Key{Namespace: "shop", Name: "b"}, 2), service(world.Key{Namespace: "shop", Name: "c"}, 3))
+	w.Pools = append(w.Pools, &world.Pool{Name: "six", Ranges: []netipx.IPRange{netipx.MustParseIPRange("fd00::1-fd00::9")}})
+	m.pass(w)
+	want := `
+# HELP ovnkube_slb_pool_assigned_addresses Addresses of the pool that Services have, by family.
+# TYPE ovnkube_slb_pool_assigned_addresses gauge
+ovnkube_slb_pool_assigned_addresses{family="IPv4",pool="lan"} 2
+ovnkube_slb_pool_assigned_addresses{family="IPv6",pool="six"} 0
+# HELP ovnkube_slb_pool_available_addresses Addresses that the pool may give to any Service right now, by family.
+# TYPE ovnkube_slb_pool_available_addresses gauge
+ovnkube_slb_pool_available_addresses{family="IPv4",pool="lan"} 0
+ovnkube_slb_pool_available_addresses{family="IPv6",pool="six"} 9
+# HELP ovnkube_slb_pool_capacity_addresses Addresses that the pool could give in all, by family.
+# TYPE ovnkube_slb_pool_capacity_addresses gauge
+ovnkube_slb_pool_capacity_addresses{family="IPv4",pool="lan"} 2
+ovnkube_slb_pool_capacity_addresses{family="IPv6",pool="six"} 9
+# HELP ovnkube_slb_pool_resting_addresses Addresses of the pool that rest between two Services (reuseDelay), by family.
+# TYPE ovnkube_slb_pool_resting_addresses gauge
+ovnkube_slb_pool_resting_addresses{family="IPv4",pool="lan"} 0
+ovnkube_slb_pool_resting_addresses{family="IPv6",pool="six"} 0
+# HELP ovnkube_slb_services Services of type LoadBalancer that are served here, by status and reason of their condition Allocated.
+# TYPE ovnkube_slb_services gauge
+ovnkube_slb_services{allocated="False",reason="PoolExhausted"} 1
+ovnkube_slb_services{allocated="True",reason="Allocated"} 2
+`
+	names := []string{"ovnkube_slb_services", "ovnkube_slb_pool_capacity_addresses", "ovnkube_slb_pool_assigned_addresses", "ovnkube_slb_pool_available_addresses",
+		"ovnkube_slb_pool_resting_addresses"}
+	if err := testutil.GatherAndCompare(r, strings.NewReader(want), names...); err != nil {
+		t.Error(err)
+	}
+
+	// What is gone has no series left: neither the pools nor the reasons.
+	w.Pools, w.Services = w.Pools[:1], nil
+	m.pass(w)
+	if n, err := testutil.GatherAndCount(r, names...); n != 4 || err != nil {
+		t.Errorf("%d series of one pool and no Service (%v), want 4", n, err)
+	}
+}
+
+func TestMetricsAreWellNamed(t *testing.T) {
+	m, r := measured(t)
+	m.pass(small(2, service(web, 1)))
+	m.wrote("Service", nil)
+	m.wrote("Service", errors.New("no such luck"))
+	m.transacted(nil)
+	m.dataplane.WithLabelValues("ok").Inc()
+	m.given(time.Now())
+	problems, err := testutil.GatherAndLint(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range problems {
+		t.Errorf("%s: %s", p.Metric, p.Text)
+	}
+}
+
+func TestWaitThatNobodySawIsNotCounted(t *testing.T) {
+	m, r := measured(t)
+	m.given(time.Time{})
+	m.given(time.Now().Add(-3 * time.Second))
+	families, err := r.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range families {
+		if f.GetName() != "ovnkube_slb_allocation_duration_seconds" {
+			continue
+		}
+		h := f.GetMetric()[0].GetHistogram()
+		if h.GetSampleCount() != 1 || h.GetSampleSum() < 3 || h.GetSampleSum() > 4 {
+			t.Errorf("%d waits of %f s, want one of 3 s", h.GetSampleCount(), h.GetSampleSum())
+		}
+	}
+}

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package slb
+
+import (
+	"maps"
+	"sync/atomic"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/ipam"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
+)
+
+// stock tells what the last pass came to. It keeps no series: what is not in that pass,
+// such as a pool that was deleted, is not told, and a scrape sees one pass, not two halves.
+type stock struct {
+	services, capacity, assigned, available, resting *prometheus.Desc
+
+	last atomic.Pointer[inventory]
+}
+
+// inventory is what is counted in one pass.
+type inventory struct {
+	pools map[string]ipam.PoolUse
+	// services are counted by what their condition Allocated says.
+	services map[allocatedAs]int
+}
+
+type allocatedAs struct{ status, reason string }
+
+var _ prometheus.Collector = (*stock)(nil)
+
+func newStock() *stock {
+	pool := func(name, help string) *prometheus.Desc {
+		return prometheus.NewDesc(prometheus.BuildFQName(namespace, "pool", name), help, []string{"pool", "family"}, nil)
+	}
+	return &stock{
+		services: prometheus.NewDesc(prometheus.BuildFQName(namespace, "", "services"),
+			"Services of type LoadBalancer that are served here, by status and reason of their condition Allocated.",
+			[]string{"allocated", "reason"}, nil),
+		capacity:  pool("capacity_addresses", "Addresses that the pool could give in all, by family."),
+		assigned:  pool("assigned_addresses", "Addresses of the pool that Services have, by family."),
+		available: pool("available_addresses", "Addresses that the pool may give to any Service right now, by family."),
+		resting:   pool("resting_addresses", "Addresses of the pool that rest between two Services (reuseDelay), by family."),
+	}
+}
+
+func (s *stock) set(pools map[string]ipam.PoolUse, services map[world.Key]*kube.ServiceStatus) {
+	// The pass goes on to count in its own map.
+	next := &inventory{pools: maps.Clone(pools), services: map[allocatedAs]int{}}
+	for _, status := range services {
+		if !status.Release {
+			next.services[allocatedAs{string(status.Allocated.Status), status.Allocated.Reason}]++
+		}
+	}
+	s.last.Store(next)
+}
+
+// Describe implements prometheus.Collector.
+func (s *stock) Describe(descs chan<- *prometheus.Desc) {
+	for _, d := range []*prometheus.Desc{s.services, s.capacity, s.assigned, s.available, s.resting} {
+		descs <- d
+	}
+}
+
+// Collect implements prometheus.Collector.
+func (s *stock) Collect(metrics chan<- prometheus.Metric) {
+	last := s.last.Load()
+	if last == nil {
+		return
+	}
+	tell := func(d *prometheus.Desc, n int64, labels ...string) {
+		metrics <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, float64(n), labels...)
+	}
+	for as, n := range last.services {
+		tell(s.services, int64(n), as.status, as.reason)
+	}
+	for pool, use := range last.pools {
+		for _, f := range []struct {
+			family                                 world.Family
+			capacity, assigned, available, resting int64
+		}{
+			{world.IPv4, use.Capacity4, use.Assigned4, use.Available4, use.Resting4},
+			{world.IPv6, use.Capacity6, use.Assigned6, use.Available6, use.Resting6},
+		} {
+			if f.capacity == 0 && f.assigned == 0 {
+				continue // the pool has nothing of this family
+			}
+			tell(s.capacity, f.capacity, pool, f.family.String())
+			tell(s.assigned, f.assigned, pool, f.family.String())
+			tell(s.available, f.available, pool, f.family.String())
+			tell(s.resting, f.resting, pool, f.family.String())
+		}
+	}
+}

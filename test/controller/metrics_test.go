@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package controller
+
+import (
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+)
+
+// metric is a line of the table in docs/metrics.md.
+type metric struct{ Type, Labels, Meaning string }
+
+// metricsAreDocumented compares what a process that has done all its work once exports with
+// the table for users.
+func metricsAreDocumented(t *testing.T, c *cluster) {
+	o := databases(t)
+	p := c.controller(t, o)
+	c.apply(t, ground)
+	c.endpoints(t, "web", "10.244.1.10")
+	c.service(t, "web")
+	c.addresses(t, "web")
+	eventually(t, "load balancers", func() bool { return len(o.loadBalancers(t)) > 0 })
+	want := documented(t)
+	var got map[string]metric
+	eventually(t, "everything was counted once", func() bool {
+		got = p.exported(t)
+		return len(got) >= len(want)
+	})
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("docs/metrics.md - and the process +:\n%s", diff)
+	}
+	problems, err := testutil.GatherAndLint(p.metrics)
+	if err != nil || len(problems) > 0 {
+		t.Errorf("promlint: %v, %v", problems, err)
+	}
+
+	// What is not there any more is not told.
+	c.delete(t, "web")
+	c.kubectl(t, "delete", "ippool", "lan")
+	eventually(t, "no series of the pool nor of Services is left", func() bool {
+		n, err := testutil.GatherAndCount(p.metrics, "ovnkube_slb_services", "ovnkube_slb_pool_capacity_addresses",
+			"ovnkube_slb_pool_assigned_addresses", "ovnkube_slb_pool_available_addresses", "ovnkube_slb_pool_resting_addresses")
+		return n == 0 && err == nil
+	})
+}
+
+// documented reads the table.
+func documented(t *testing.T) map[string]metric {
+	t.Helper()
+	text, err := os.ReadFile("../../docs/metrics.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := map[string]metric{}
+	for line := range strings.Lines(string(text)) {
+		if !strings.HasPrefix(line, "| `ovnkube_slb_") {
+			continue
+		}
+		cells := strings.Split(line, "|")
+		if len(cells) != 6 {
+			t.Fatalf("not four cells: %s", line)
+		}
+		for i, cell := range cells {
+			cells[i] = strings.ReplaceAll(strings.TrimSpace(cell), "`", "")
+		}
+		out[cells[1]] = metric{cells[2], cells[3], cells[4]}
+	}
+	return out
+}
+
+func (p *process) exported(t *testing.T) map[string]metric {
+	t.Helper()
+	out := map[string]metric{}
+	families, err := p.metrics.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range families {
+		var labels []string
+		for _, l := range f.GetMetric()[0].GetLabel() {
+			labels = append(labels, l.GetName())
+		}
+		// The table has them in the order in which one reads them.
+		slices.SortFunc(labels, func(a, b string) int { return slices.Index(reading(), a) - slices.Index(reading(), b) })
+		if h := f.GetMetric()[0].GetHistogram(); h.GetSampleCount() == 0 && h != nil {
+			continue // nothing was measured yet
+		}
+		out[f.GetName()] = metric{strings.ToLower(f.GetType().String()), strings.Join(labels, ", "), f.GetHelp()}
+	}
+	return out
+}
+
+func reading() []string { return []string{"allocated", "pool", "kind", "family", "reason", "result"} }
