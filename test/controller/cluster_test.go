@@ -122,7 +122,7 @@ type process struct {
 }
 
 // controller runs one until stop or the end of the test.
-func (c *cluster) controller(t *testing.T, o *ovn) *process {
+func (c *cluster) controller(t *testing.T, o *ovn, change ...func(*slb.Options)) *process {
 	t.Helper()
 	path, err := c.plane.ServiceAccountKubeconfig("ovn-kubernetes", "ovnkube-slb")
 	if err != nil {
@@ -144,6 +144,9 @@ func (c *cluster) controller(t *testing.T, o *ovn) *process {
 	}
 	if o != nil {
 		options.NB, options.SB = o.endpoint("nb"), o.endpoint("sb")
+	}
+	for _, f := range change {
+		f(&options)
 	}
 	p := &process{metrics: options.Registerer.(*prometheus.Registry)}
 	if p.Controller, err = slb.New(options); err != nil {
@@ -317,14 +320,19 @@ func (c *cluster) clear(t *testing.T) {
 func (c *cluster) clearServices(t *testing.T) {
 	t.Helper()
 	ctx := context.WithoutCancel(t.Context())
-	services, err := c.client.CoreV1().Services(ns).List(ctx, metav1.ListOptions{})
+	services, err := c.client.CoreV1().Services("").List(ctx, metav1.ListOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	var deleting errgroup.Group
 	deleting.SetLimit(16)
 	for _, s := range services.Items {
-		deleting.Go(func() error { return c.client.CoreV1().Services(ns).Delete(ctx, s.Name, metav1.DeleteOptions{}) })
+		if s.Namespace == metav1.NamespaceDefault {
+			continue // the API server's own
+		}
+		deleting.Go(func() error {
+			return c.client.CoreV1().Services(s.Namespace).Delete(ctx, s.Name, metav1.DeleteOptions{})
+		})
 	}
 	if err := deleting.Wait(); err != nil {
 		t.Error(err)

@@ -146,7 +146,8 @@ func (d *desk) candidates(s *world.Service, gets perFamily) ([]*pool, Reason, st
 	if len(first) == 0 {
 		return open, "", ""
 	}
-	return append(first, open...), "", ""
+	others := slices.DeleteFunc(slices.Clone(open), func(p *pool) bool { return slices.Contains(first, p) })
+	return append(first, others...), "", ""
 }
 
 // openTo lists the open pools that serve a Service.

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package slb
+
+import (
+	"errors"
+	"maps"
+	"net/netip"
+	"testing"
+
+	"go4.org/netipx"
+
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/loop"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
+)
+
+// words decides about a world and words it, with and without what was worded before.
+type words struct {
+	memory memory
+	last   wordings
+}
+
+func (w *words) say(of *world.Snapshot, k knowledge) (remembered, fresh *kube.ServiceStatus) {
+	d := w.memory.decide(of)
+	v := newVerdicts(d, k)
+	return v.services(&w.last)[web], v.services(&wordings{})[web]
+}
+
+// What is told of a Service is worded anew when that on which it depends has changed, and
+// only then; what is remembered is what would be worded anew.
+func TestWordsAreRemembered(t *testing.T) {
+	shard := world.ShardID{Domain: "lan"}
+	stranger := service(world.Key{Namespace: "shop", Name: "another"}, 2)
+	for name, test := range map[string]struct {
+		change func(*world.Snapshot, *knowledge)
+		anew   bool
+	}{
+		"nothing":           {func(*world.Snapshot, *knowledge) {}, false},
+		"another Service":   {func(w *world.Snapshot, _ *knowledge) { w.Services = append(w.Services, stranger) }, false},
+		"another pool":      {func(w *world.Snapshot, _ *knowledge) { w.Pools = append(w.Pools, &world.Pool{Name: "z"}) }, false},
+		"a node":            {func(w *world.Snapshot, _ *knowledge) { w.Nodes = append(w.Nodes, &world.Node{Name: "n9"}) }, false},
+		"what was left out": {func(w *world.Snapshot, _ *knowledge) { w.Domains[0].Nodes = []string{"n2", "n1", "n3"} }, false},
+		"standby gateways": {func(w *world.Snapshot, _ *knowledge) {
+			w.Carriers[shard] = world.Carrier{Active: "chassis-1", Settled: true, Order: []string{"chassis-1", "chassis-3"}}
+		}, false},
+		"the plan of another": {func(_ *world.Snapshot, k *knowledge) { k.programmed[stranger.Key] = loop.Result{} }, false},
+		"the object": {func(w *world.Snapshot, _ *knowledge) {
+			s := *w.Services[0]
+			s.Limits = []string{"something has no effect"}
+			w.Services = []*world.Service{&s}
+		}, true},
+		"its address": {func(w *world.Snapshot, _ *knowledge) {
+			s := *w.Services[0]
+			s.Assigned = []netip.Addr{netip.MustParseAddr("10.50.0.103")}
+			w.Services = []*world.Service{&s}
+		}, true},
+		"its pool": {func(w *world.Snapshot, _ *knowledge) {
+			w.Pools = []*world.Pool{{Name: "renamed", AutoAssign: true, Ranges: w.Pools[0].Ranges}}
+		}, true},
+		"the remark on its address": {func(w *world.Snapshot, _ *knowledge) {
+			p := *w.Pools[0]
+			p.Exclude = []netipx.IPRange{p.Ranges[0]}
+			w.Pools = []*world.Pool{&p}
+		}, true},
+		"its domain":         {func(w *world.Snapshot, _ *knowledge) { w.Domains = nil }, true},
+		"the gateway":        {func(w *world.Snapshot, _ *knowledge) { w.Carriers[shard] = world.Carrier{Active: "chassis-2"} }, true},
+		"no gateway":         {func(w *world.Snapshot, _ *knowledge) { w.Carriers = nil }, true},
+		"the gateway's name": {func(w *world.Snapshot, _ *knowledge) { w.Nodes = w.Nodes[1:] }, true},
+		"what OVN has":       {func(_ *world.Snapshot, k *knowledge) { k.programmed[web] = loop.Result{Key: web} }, true},
+		"an error": {func(_ *world.Snapshot, k *knowledge) {
+			k.programmed[web] = loop.Result{Key: web, Err: errors.New("no such table")}
+		}, true},
+		"the databases are not read": {func(_ *world.Snapshot, k *knowledge) { k.synced = false }, true},
+		"there is no OVN":            {func(_ *world.Snapshot, k *knowledge) { k.absent = true }, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var w words
+			of := small(5, service(web, 1))
+			of.Services[0].Assigned = []netip.Addr{netip.MustParseAddr("10.50.0.100")}
+			of.Carriers = map[world.ShardID]world.Carrier{shard: {Active: "chassis-1", Order: []string{"chassis-1"}}}
+			k := knowledge{synced: true, laid: true, programmed: map[world.Key]loop.Result{}}
+			k.programmed[web] = loop.Result{Key: web, Plan: w.memory.decide(of).plans[web]}
+			before, _ := w.say(of, k)
+
+			next := *of
+			next.Carriers, k.programmed = maps.Clone(of.Carriers), maps.Clone(k.programmed)
+			test.change(&next, &k)
+			after, fresh := w.say(&next, k)
+			if anew := after != before; anew != test.anew {
+				t.Errorf("worded anew: %t, want %t; it said %+v and says %+v", anew, test.anew, *before, *after)
+			}
+			if text(after) != text(fresh) {
+				t.Errorf("remembered %s\nwhere anew it is %s", text(after), text(fresh))
+			}
+		})
+	}
+}
+
+// An error may read otherwise each time it is asked for.
+func TestErrorsAreWordedEachTime(t *testing.T) {
+	var w words
+	of := small(5, service(web, 1))
+	k := knowledge{synced: true, laid: true, programmed: map[world.Key]loop.Result{}}
+	for _, says := range []string{"no such table", "no such column"} {
+		k.programmed[web] = loop.Result{Key: web, Err: errors.New(says)}
+		got, _ := w.say(of, k)
+		if want := says + "; it is tried again"; got.Announced == nil || got.Announced.Message != want {
+			t.Errorf("Announced says %+v, want %q", got.Announced, want)
+		}
+	}
+}
+
+func text(s *kube.ServiceStatus) string {
+	announced := "nothing"
+	if s.Announced != nil {
+		announced = string(s.Announced.Status) + " " + s.Announced.Reason + ": " + s.Announced.Message
+	}
+	return joined(s.Addrs) + ", " + string(s.Allocated.Status) + " " + s.Allocated.Reason + ": " + s.Allocated.Message + ", " + announced
+}

@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package controller
+
+import (
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/slb"
+)
+
+// stage changes something and waits until all objects say what they shall.
+type stage struct {
+	apply   string
+	kubectl string // a command line
+	// want has what an object says (saying), with * for anything, by NAMESPACE/NAME for Services and
+	// by NAME for pools.
+	want map[string]string
+}
+
+// tenants are two namespaces beside the one of all tests.
+const tenants = `
+{apiVersion: v1, kind: Namespace, metadata: {name: bank, labels: {tier: gold}}}
+---
+{apiVersion: v1, kind: Namespace, metadata: {name: cafe}}
+`
+
+// addressesAsAskedFor runs each case of the tables against one controller.
+func addressesAsAskedFor(t *testing.T, c *cluster) {
+	c.apply(t, tenants)
+	c.controller(t, nil)
+	for _, table := range []map[string][]stage{poolCases(), requestCases()} {
+		for _, name := range slices.Sorted(maps.Keys(table)) {
+			t.Run(name, func(t *testing.T) {
+				t.Cleanup(func() { c.clear(t) })
+				c.stages(t, table[name])
+			})
+		}
+	}
+}
+
+// onlyWhatIsOurs has the flags that leave Services without our class, and annotations in
+// the words of MetalLB, to others. What stands in a status when it starts stays.
+func onlyWhatIsOurs(t *testing.T, c *cluster) {
+	c.apply(t, ips("lan", "10.60.0.1-10.60.0.3"))
+	c.apply(t, lb("shop/older", "", "loadBalancerClass: slb.k8s.ovn.org/ovn"))
+	younger := c.service(t, "younger", func(s *corev1.Service) {
+		class := v1alpha1.LoadBalancerClass
+		s.Spec.LoadBalancerClass = &class
+	})
+	mode := corev1.LoadBalancerIPModeVIP
+	younger.Status.LoadBalancer.Ingress = []corev1.LoadBalancerIngress{{IP: "10.60.0.1", IPMode: &mode}}
+	if _, err := c.client.CoreV1().Services(ns).UpdateStatus(t.Context(), younger, metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	c.apply(t, lb("shop/metallb", "metallb.io/loadBalancerIPs: 10.60.0.9", "loadBalancerClass: slb.k8s.ovn.org/ovn"))
+	c.apply(t, lb("shop/classless", "", ""))
+	c.apply(t, lb("shop/other-class", "", "loadBalancerClass: example.org/other"))
+	c.controller(t, nil, func(o *slb.Options) { o.RequireClass, o.IgnoreMetalLBAnnotations = true, true })
+	c.stages(t, []stage{{want: map[string]string{
+		"shop/younger":     "10.60.0.1 Allocated*",
+		"shop/older":       "10.60.0.* Allocated*",
+		"shop/metallb":     "10.60.0.* Allocated*",
+		"shop/classless":   "",
+		"shop/other-class": "",
+	}}})
+}
+
+// exhaustionIsToldAndEnds frees addresses of a pool that is full: who waits gets them, the
+// oldest first, and nobody else's status is written.
+func exhaustionIsToldAndEnds(t *testing.T, c *cluster) {
+	p := c.controller(t, nil)
+	c.apply(t, ips("full", "10.60.0.1-10.60.0.2")+ips("other", "10.61.0.0/24", "autoAssign: false"))
+	for _, name := range []string{"a", "b"} {
+		c.service(t, name)
+		c.addresses(t, name)
+	}
+	c.apply(t, lb("shop/c-served", "slb.k8s.ovn.org/address-pool: other", ""))
+	c.addresses(t, "c-served")
+	const full = ` PoolExhausted: pool "full": 0 of 2 IPv4 addresses are free`
+	for _, name := range []string{"d", "e"} {
+		c.service(t, name)
+		c.says(t, name, "shop/"+name, full)
+		c.event(t, name, v1alpha1.EventAllocationFailed, "0 of 2 IPv4 addresses are free")
+	}
+	c.says(t, "the pool", "full", "Accepted: * | Exhausted: all addresses are in use: 2 IPv4, 0 IPv6")
+	writes := func() [2]int { return [2]int{p.writes(t, "Service"), 0} }
+	before := settled(t, writes)
+	c.delete(t, "a")
+	c.says(t, "d", "shop/d", "10.60.0.* Allocated*")
+	c.event(t, "d", v1alpha1.EventIPAllocated)
+	c.says(t, "e", "shop/e", full)
+	if n := settled(t, writes)[0] - before[0]; n != 1 {
+		t.Errorf("%d status writes for one freed address, want one, of d", n)
+	}
+}
+
+func (c *cluster) stages(t *testing.T, stages []stage) {
+	t.Helper()
+	for i, s := range stages {
+		if s.apply != "" {
+			c.apply(t, s.apply)
+		}
+		if s.kubectl != "" {
+			c.kubectl(t, strings.Fields(s.kubectl)...)
+		}
+		for _, object := range slices.Sorted(maps.Keys(s.want)) {
+			c.says(t, fmt.Sprintf("stage %d: %s", i+1, object), object, s.want[object])
+		}
+	}
+}
+
+// says waits until what an object says is as wanted, and tells what it said last if it never is.
+func (c *cluster) says(t *testing.T, what, object, want string) {
+	t.Helper()
+	pattern := regexp.MustCompile("^" + strings.ReplaceAll(regexp.QuoteMeta(want), `\*`, ".*") + "$")
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	deadline := time.NewTimer(patience)
+	defer deadline.Stop()
+	for {
+		got := c.saying(t, object)
+		if pattern.MatchString(got) {
+			return
+		}
+		select {
+		case <-tick.C:
+		case <-deadline.C:
+			t.Fatalf("%s says %q, want %q", what, got, want)
+		}
+	}
+}
+
+// saying is "ADDRESSES REASON: MESSAGE" of the condition Allocated of a Service, and
+// "REASON: MESSAGE | REASON: MESSAGE" of Accepted and Ready of a pool.
+func (c *cluster) saying(t *testing.T, object string) string {
+	t.Helper()
+	namespace, name, service := strings.Cut(object, "/")
+	if !service {
+		says := func(kind string) string {
+			return fmt.Sprintf(`{range .status.conditions[?(@.type=="%s")]}{.reason}: {.message}{end}`, kind)
+		}
+		return c.kubectl(t, "get", "ippool", namespace, "-o", "jsonpath="+says(v1alpha1.ConditionAccepted)+" | "+says(v1alpha1.ConditionReady))
+	}
+	s, err := c.client.CoreV1().Services(namespace).Get(t.Context(), name, metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var addrs []string
+	for _, i := range s.Status.LoadBalancer.Ingress {
+		addrs = append(addrs, i.IP)
+	}
+	allocated := meta.FindStatusCondition(s.Status.Conditions, v1alpha1.ConditionAllocated)
+	if allocated == nil {
+		return strings.Join(addrs, ",")
+	}
+	return fmt.Sprintf("%s %s: %s", strings.Join(addrs, ","), allocated.Reason, allocated.Message)
+}
+
+// ips is a pool of addresses, separated by spaces, with more fields of its spec in flow style.
+func ips(name, addresses string, more ...string) string {
+	spec := append([]string{`addresses: ["` + strings.ReplaceAll(addresses, " ", `", "`) + `"]`}, more...)
+	return fmt.Sprintf("\n---\n{apiVersion: slb.k8s.ovn.org/v1alpha1, kind: IPAddressPool, metadata: {name: %s}, spec: {%s}}\n", name, strings.Join(spec, ", "))
+}
+
+// lb is a Service with annotations and more fields of its spec, both in flow style.
+func lb(key, annotations, more string) string {
+	namespace, name, _ := strings.Cut(key, "/")
+	if !strings.Contains(more, "ports:") {
+		more = strings.TrimPrefix(more+", ports: [{port: 80}]", ", ")
+	}
+	return fmt.Sprintf("\n---\n{apiVersion: v1, kind: Service, metadata: {namespace: %s, name: %s, annotations: {%s}}, spec: {type: LoadBalancer, %s}}\n",
+		namespace, name, annotations, more)
+}
