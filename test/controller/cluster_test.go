@@ -73,7 +73,7 @@ func newCluster(t *testing.T) *cluster {
 		c.kubectl(t, "create", "namespace", namespace)
 	}
 	c.kubectl(t, "apply", "-k", filepath.Join(manifests, "crds"))
-	c.kubectl(t, "wait", "--for=condition=Established", "crd/ipaddresspools.slb.k8s.ovn.org", "crd/l2domains.slb.k8s.ovn.org",
+	c.established(t, "crd/ipaddresspools.slb.k8s.ovn.org", "crd/l2domains.slb.k8s.ovn.org",
 		"crd/bgppeers.slb.k8s.ovn.org")
 	c.kubectl(t, "apply", "-k", filepath.Join(manifests, "rbac"))
 	for i := 1; i <= 3; i++ {
@@ -90,6 +90,16 @@ func (c *cluster) kubectl(t *testing.T, args ...string) string {
 		t.Fatal(err)
 	}
 	return out
+}
+
+// established waits until kinds are served. kubectl wait by itself gives up on one that has no
+// status yet.
+func (c *cluster) established(t *testing.T, crds ...string) {
+	t.Helper()
+	eventually(t, strings.Join(crds, ", ")+" served", func() bool {
+		_, err := c.plane.Kubectl(t.Context(), append([]string{"wait", "--for=condition=Established"}, crds...)...)
+		return err == nil
+	})
 }
 
 func (c *cluster) apply(t *testing.T, manifest string) {

@@ -58,7 +58,7 @@ func openShiftAssigns(t *testing.T, c *cluster) {
 
 	t.Cleanup(func() { c.kubectl(t, "delete", "--ignore-not-found", "crd", "networks.config.openshift.io") })
 	c.apply(t, openShiftKind)
-	c.kubectl(t, "wait", "--for=condition=Established", "crd/networks.config.openshift.io")
+	c.established(t, "crd/networks.config.openshift.io")
 	c.apply(t, openShiftNetwork)
 	c.event(t, "lan", v1alpha1.EventAllocationSuspended, "autoAssignCIDRs", "192.0.2.0/24")
 	c.kubectl(t, "wait", "--for=jsonpath={.status.conditions[?(@.type=='Ready')].reason}="+v1alpha1.ReasonOpenShiftAssigns, "ippool/lan")
