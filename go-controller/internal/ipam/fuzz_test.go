@@ -208,7 +208,7 @@ func agree(t *testing.T, w *world.Snapshot, held map[world.Key][]netip.Addr) {
 	}
 }
 
-var worlds = flag.Int("worlds", 20_000, "how many random worlds the allocator and its twin are compared in")
+var worlds = flag.Int("worlds", 5_000, "how many random worlds the allocator and its twin are compared in")
 
 // Many more random worlds than the fuzz seeds.
 func TestTwinAgrees(t *testing.T) {
