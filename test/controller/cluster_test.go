@@ -10,7 +10,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -346,81 +345,5 @@ func (c *cluster) clearServices(t *testing.T) {
 	}
 	if err := deleting.Wait(); err != nil {
 		t.Error(err)
-	}
-}
-
-// event waits for one about an object, with a message that contains these texts, and returns the message.
-func (c *cluster) event(t *testing.T, name, reason string, texts ...string) string {
-	t.Helper()
-	var message string
-	eventually(t, fmt.Sprintf("event %s about %s", reason, name), func() bool {
-		list, err := c.client.CoreV1().Events("").List(t.Context(), metav1.ListOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, e := range list.Items {
-			lacks := func(text string) bool { return !strings.Contains(e.Message, text) }
-			if e.InvolvedObject.Name == name && e.Reason == reason && !slices.ContainsFunc(texts, lacks) {
-				message = e.Message
-				return true
-			}
-		}
-		return false
-	})
-	return message
-}
-
-// events counts those about an object.
-func (c *cluster) events(t *testing.T, name, reason string) int {
-	t.Helper()
-	list, err := c.client.CoreV1().Events("").List(t.Context(), metav1.ListOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	n := 0
-	for _, e := range list.Items {
-		if e.InvolvedObject.Name == name && e.Reason == reason {
-			n += int(max(e.Count, 1))
-		}
-	}
-	return n
-}
-
-// addresses waits until a Service has some and returns them with its condition Allocated.
-func (c *cluster) addresses(t *testing.T, name string) []string {
-	t.Helper()
-	var s *corev1.Service
-	eventually(t, name+" has an address", func() bool {
-		s = c.get(t, name)
-		return len(s.Status.LoadBalancer.Ingress) > 0
-	})
-	var out []string
-	for _, i := range s.Status.LoadBalancer.Ingress {
-		if i.IPMode == nil || *i.IPMode != corev1.LoadBalancerIPModeVIP {
-			t.Errorf("%s: ipMode of %s: %v, want VIP", name, i.IP, i.IPMode)
-		}
-		out = append(out, i.IP)
-	}
-	return out
-}
-
-// condition waits until a condition has a reason and returns it.
-func (c *cluster) condition(t *testing.T, name, kind, reason string) metav1.Condition {
-	t.Helper()
-	var last *metav1.Condition
-	tick := time.NewTicker(10 * time.Millisecond)
-	defer tick.Stop()
-	deadline := time.NewTimer(patience)
-	defer deadline.Stop()
-	for {
-		last = meta.FindStatusCondition(c.get(t, name).Status.Conditions, kind)
-		if last != nil && last.Reason == reason {
-			return *last
-		}
-		select {
-		case <-tick.C:
-		case <-deadline.C:
-			t.Fatalf("%s: condition %s never had reason %s; it is %+v", name, kind, reason, last)
-		}
 	}
 }
