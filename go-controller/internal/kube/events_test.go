@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -58,15 +59,16 @@ func TestEventsWaitForWhatIsUrgentAndKeepTheirOrder(t *testing.T) {
 			events.queue.add(event{&corev1.ObjectReference{}, corev1.EventTypeNormal, "Told", fmt.Sprint(i)})
 		}
 		recorder := record.NewFakeRecorder(n)
-		busy := true
+		var busy atomic.Bool
+		busy.Store(true)
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan struct{})
-		go func() { defer close(done); events.Run(ctx, recorder, func() bool { return busy }) }()
-		<-time.After(time.Minute)
+		go func() { defer close(done); events.Run(ctx, recorder, busy.Load) }()
+		<-time.After(time.Minute + eventPause/2) // between two handfuls
 		if len(recorder.Events) != 0 {
 			t.Errorf("%d Events while others were busy", len(recorder.Events))
 		}
-		busy = false
+		busy.Store(false)
 		<-time.After(eventPause)
 		synctest.Wait()
 		if len(recorder.Events) != eventHandful {

@@ -130,7 +130,7 @@ func TestAddressesOfOthersAreNotOverwritten(t *testing.T) {
 	key := world.Key{Namespace: "shop", Name: "web"}
 	facts.setService(nil, write(t, status("10.0.0.7"), serviceOf(corev1.ServiceTypeLoadBalancer), early))
 	server := &slow{start: time.Now(), done: map[string]time.Duration{}}
-	w := NewServiceWriter(server, facts, nil, func(string, error) {})
+	w := NewServiceWriter(server, facts, &Events{}, func(string, error) {})
 	want := status("10.0.0.1")
 	want.UID = "1"
 	w.Set(map[world.Key]*ServiceStatus{key: want})
