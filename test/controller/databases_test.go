@@ -102,8 +102,12 @@ func (o *ovn) gatewayPorts(t *testing.T) []string {
 // claim does what ovn-controller of a chassis would: it claims every gateway port of ours.
 func (o *ovn) claim(t *testing.T, chassis string) {
 	t.Helper()
-	var commands []string
-	for _, port := range o.gatewayPorts(t) {
+	var ports, commands []string
+	eventually(t, "northd has made gateway ports", func() bool {
+		ports = o.gatewayPorts(t)
+		return len(ports) > 0
+	})
+	for _, port := range ports {
 		commands = append(commands, "--", "--if-exists", "lsp-unbind", port, "--", "lsp-bind", port, chassis)
 	}
 	o.sbctl(t, commands...)
