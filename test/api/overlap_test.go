@@ -3,6 +3,7 @@
 package api
 
 import (
+	"context"
 	"fmt"
 	"math/rand/v2"
 	"net/netip"
@@ -21,6 +22,10 @@ func (s *server) testOverlap(t *testing.T) {
 addresses: [10.7.0.0/24, 10.7.8.10-10.7.8.99, "fd00:7::/112", "fd00:7::1:10-fd00:7::1:ff"]
 exclude: [10.7.0.0/28]`)))
 	s.deleteAfter(t, "ipaddresspool", "old")
+	// The policy compares with the pools that the API server's own watch has brought it, a moment after each was stored.
+	eventually(t, "the policy knows the old pool", func(ctx context.Context) bool {
+		return s.create(ctx, pool("new", `[10.7.0.0/24]`)) != nil
+	})
 
 	for _, c := range []struct {
 		name, addresses string
