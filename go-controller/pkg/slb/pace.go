@@ -8,9 +8,12 @@ import (
 )
 
 const (
-	// confirmPause is how long after an amendment everything is decided anew, at least:
-	// what is told of pools, domains and in metrics follows then.
+	// confirmPause is how long after the last amendment everything is decided anew: what is
+	// told of pools, domains and in metrics follows then. A change in that moment waits for
+	// the decision, so one that comes soon after another must not meet it.
 	confirmPause = 500 * time.Millisecond
+	// confirmLatest is when this happens though amendments never pause.
+	confirmLatest = 5 * time.Second
 	// confirmShare bounds the part of the time that goes into this.
 	confirmShare = 20
 	// longestStreak bounds the pause in a burst of calls that no amendment answers, in
@@ -60,8 +63,9 @@ func (c *calls) serve(ctx context.Context, p passes) {
 	defer confirm.Stop()
 
 	var ended, free time.Time // the last whole pass, the next one
+	var first time.Time       // the first amendment since
 	var took time.Duration
-	streak, amended := 1, false
+	streak := 1
 	for {
 		select {
 		case <-ctx.Done():
@@ -69,10 +73,12 @@ func (c *calls) serve(ctx context.Context, p passes) {
 		case <-confirm.C:
 		case <-c.came:
 			if p.amend() {
-				if !amended {
-					amended = true
-					confirm.Reset(max(confirmPause, time.Until(ended.Add(confirmShare*took))))
+				now := time.Now()
+				if first.IsZero() {
+					first = now
 				}
+				quiet := min(confirmPause, first.Add(confirmLatest).Sub(now))
+				confirm.Reset(max(quiet, ended.Add(confirmShare*took).Sub(now)))
 				continue
 			}
 			if time.Now().Before(free) {
@@ -85,7 +91,7 @@ func (c *calls) serve(ctx context.Context, p passes) {
 			}
 		}
 		confirm.Stop()
-		amended = false
+		first = time.Time{}
 		start := time.Now()
 		p.whole()
 		ended = time.Now()

@@ -68,10 +68,15 @@ func TestAmendmentsComeAtOnceAndAreConfirmedLater(t *testing.T) {
 		if n.amends != 1 || n.whole != 1 {
 			t.Errorf("%d amendments and %d whole passes after a quiet minute, want 1 and 1", n.amends, n.whole)
 		}
-		n.took, n.whole = 100*time.Millisecond, 0
+		n.whole = 0
 		every(time.Millisecond, 21_000, c.call)
-		if n.whole < 9 || n.whole > 11 {
-			t.Errorf("%d whole passes of 100 ms in 21 s of amendments, want one in 2 s", n.whole)
+		if n.whole != 4 {
+			t.Errorf("%d whole passes in 21 s of amendments, want one in %s", n.whole, confirmLatest)
+		}
+		n.took, n.whole = time.Second, 0
+		every(time.Millisecond, 65_000, c.call)
+		if n.whole < 2 || n.whole > 4 {
+			t.Errorf("%d whole passes of 1 s in 65 s of amendments, want one in 20 s", n.whole)
 		}
 	})
 }
