@@ -11,6 +11,7 @@
 //	carriers        lines "DOMAIN/INDEX active=CHASSIS order=CHASSIS,CHASSIS"
 //	now             the time (RFC 3339)
 //	conflicts       lines "ADDRESS MAC NODE TIME" (RFC 3339): what a stranger answers for
+//	leaving         lines "ADDRESS NAMESPACE/NAME": still in the status of a Service not served any more
 //	want            the decision as text
 //
 // of which manifests.yaml and want are always there. With -update, want is rewritten.
@@ -97,7 +98,7 @@ func run(t *testing.T, file string, decide func(*Case) string) {
 }
 
 func read(archive *txtar.Archive) (*Case, error) {
-	c := &Case{World: &world.Snapshot{Carriers: map[world.ShardID]world.Carrier{}, Conflicts: map[netip.Addr]world.Conflict{}}, Held: map[world.Key][]netip.Addr{}}
+	c := &Case{World: &world.Snapshot{Carriers: map[world.ShardID]world.Carrier{}, Conflicts: map[netip.Addr]world.Conflict{}, Leaving: map[netip.Addr]world.Key{}}, Held: map[world.Key][]netip.Addr{}}
 	for _, f := range archive.Files {
 		var err error
 		switch f.Name {
@@ -113,6 +114,8 @@ func read(archive *txtar.Archive) (*Case, error) {
 			c.World.Now, err = time.Parse(time.RFC3339, strings.TrimSpace(string(f.Data)))
 		case "conflicts":
 			err = eachLine(f.Data, c.conflict)
+		case "leaving":
+			err = eachLine(f.Data, c.leaving)
 		case "want":
 		default:
 			err = fmt.Errorf("unknown file")
@@ -189,6 +192,19 @@ func (c *Case) conflict(words []string) error {
 		return err
 	}
 	c.World.Conflicts[a] = world.Conflict{MAC: words[1], Node: words[2], Since: since}
+	return nil
+}
+
+func (c *Case) leaving(words []string) error {
+	if len(words) != 2 {
+		return fmt.Errorf("want two words")
+	}
+	a, err := netip.ParseAddr(words[0])
+	if err != nil {
+		return err
+	}
+	namespace, name, _ := strings.Cut(words[1], "/")
+	c.World.Leaving[a] = world.Key{Namespace: namespace, Name: name}
 	return nil
 }
 

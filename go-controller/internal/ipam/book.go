@@ -242,6 +242,9 @@ func foreignUses(w *world.Snapshot) []foreignUse {
 	for a, c := range w.Conflicts {
 		all = append(all, foreignUse{netipx.IPRangeFrom(a, a), contestedBy, stranger(c), true})
 	}
+	for a, service := range w.Leaving {
+		all = append(all, foreignUse{netipx.IPRangeFrom(a, a), "still in the status of Service", service.String(), false})
+	}
 	for _, p := range w.Cluster.PodNets {
 		all = append(all, foreignUse{netipx.RangeOfPrefix(p), "in the pod network", p.String(), true})
 	}

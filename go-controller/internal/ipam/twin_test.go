@@ -56,7 +56,8 @@ func (t *twin) blocked(a netip.Addr) bool {
 			return true
 		}
 	}
-	if _, stranger := t.w.Conflicts[a]; stranger {
+	_, stranger := t.w.Conflicts[a]
+	if _, leaving := t.w.Leaving[a]; stranger || leaving {
 		return true
 	}
 	for _, p := range slices.Concat(t.w.Cluster.PodNets, t.w.Cluster.ServiceNets) {

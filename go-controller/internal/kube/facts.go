@@ -36,7 +36,7 @@ type Facts struct {
 	// namespaces are their labels; nothing else is read of them.
 	namespaces convert.Namespaces
 	// left are Services that are not ours any more and still carry our status.
-	left map[world.Key]types.UID
+	left map[world.Key]*corev1.Service
 	// autoAssign are OpenShift's autoAssignCIDRs.
 	autoAssign []string
 	// resolved are the domains with their selectors worked out; nil after a change.
@@ -84,7 +84,7 @@ func NewFacts(o convert.Options, hooks Hooks) *Facts {
 		pools:      map[string]*pool{},
 		domains:    map[string]*v1alpha1.L2Domain{},
 		namespaces: convert.Namespaces{},
-		left:       map[world.Key]types.UID{},
+		left:       map[world.Key]*corev1.Service{},
 	}
 }
 
@@ -104,7 +104,7 @@ func (f *Facts) setService(old, now *corev1.Service) {
 		is, _ = convert.Service(now, f.slicesOf(key), f.convert)
 		f.services[key] = &service{now, is, waitsSince(was, is, waits)}
 		if is == nil && meta.FindStatusCondition(now.Status.Conditions, v1alpha1.ConditionAllocated) != nil {
-			f.left[key] = now.UID
+			f.left[key] = now
 		}
 	}
 	_, left := f.left[key]
@@ -295,7 +295,22 @@ func (f *Facts) Snapshot(cluster world.Cluster) (*world.Snapshot, map[world.Key]
 		}
 	}
 	w.Domains = f.resolved
-	return w, maps.Clone(f.left)
+	left := make(map[world.Key]types.UID, len(f.left))
+	w.Leaving = map[netip.Addr]world.Key{}
+	for key, s := range f.left {
+		left[key] = s.UID
+		for _, a := range convert.Assigned(s) {
+			w.Leaving[a] = key
+		}
+	}
+	if len(left) > 0 {
+		for _, s := range w.Services {
+			for _, a := range s.Assigned {
+				delete(w.Leaving, a)
+			}
+		}
+	}
+	return w, left
 }
 
 func (f *Facts) objects() ([]*v1alpha1.IPAddressPool, []*corev1.Node) {

@@ -127,13 +127,22 @@ func TestSelectorsFollowLabels(t *testing.T) {
 func TestServicesThatLeaveAreRemembered(t *testing.T) {
 	f, _ := counted()
 	ours := serviceOf(corev1.ServiceTypeLoadBalancer)
+	ours.Status.LoadBalancer.Ingress = []corev1.LoadBalancerIngress{{IP: "192.0.2.1"}}
 	ours.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionAllocated, Status: metav1.ConditionTrue}}
 	f.setService(nil, ours)
 	left := ours.DeepCopy()
 	left.Spec.Type = corev1.ServiceTypeClusterIP
 	f.setService(ours, left)
-	if _, gone := f.Snapshot(world.Cluster{}); gone[world.Key{Namespace: "shop", Name: "web"}] != "1" {
-		t.Errorf("left: %v", gone)
+	key, addr := world.Key{Namespace: "shop", Name: "web"}, netip.MustParseAddr("192.0.2.1")
+	w, gone := f.Snapshot(world.Cluster{})
+	if gone[key] != "1" || len(w.Leaving) != 1 || w.Leaving[addr] != key {
+		t.Errorf("left: %v with %v", gone, w.Leaving)
+	}
+	sharer := serviceOf(corev1.ServiceTypeLoadBalancer)
+	sharer.Name, sharer.Status = "sharer", left.Status
+	f.setService(nil, sharer)
+	if w, _ := f.Snapshot(world.Cluster{}); len(w.Leaving) != 0 {
+		t.Errorf("%v leave though another Service has them", w.Leaving)
 	}
 	clean := left.DeepCopy()
 	clean.Status = corev1.ServiceStatus{}

@@ -24,6 +24,9 @@ type Snapshot struct {
 	// Conflicts are the addresses that somebody outside of the cluster answers for, as far
 	// as nodes have seen it.
 	Conflicts map[netip.Addr]Conflict
+	// Leaving are the addresses in statuses of Services that are not served any more, until
+	// those are cleared, as far as no served Service's status has them.
+	Leaving map[netip.Addr]Key
 }
 
 // Conflict is the sight of a stranger that answers for an address (RFC 5227 for IPv4,

@@ -71,7 +71,7 @@ func (s *Source) when() time.Time { return time.Unix(int64(s.N(4)), 0) }
 
 // Random returns a small world in which about everything overlaps, and what is held.
 func Random(s Source) (*world.Snapshot, map[world.Key][]netip.Addr) {
-	w := &world.Snapshot{Now: now, Carriers: map[world.ShardID]world.Carrier{}, Conflicts: map[netip.Addr]world.Conflict{}}
+	w := &world.Snapshot{Now: now, Carriers: map[world.ShardID]world.Carrier{}, Conflicts: map[netip.Addr]world.Conflict{}, Leaving: map[netip.Addr]world.Key{}}
 	for i := range s.N(4) + 1 {
 		w.Pools = append(w.Pools, s.pool(i))
 	}
@@ -105,6 +105,9 @@ func Random(s Source) (*world.Snapshot, map[world.Key][]netip.Addr) {
 	}
 	for range s.N(3) {
 		w.Conflicts[s.addr(s.family())] = world.Conflict{MAC: "02:00:00:00:00:01", Node: "n0"}
+	}
+	for range s.N(2) {
+		w.Leaving[s.addr(s.family())] = world.Key{Namespace: "left", Name: "s"}
 	}
 	if s.chance(16) {
 		w.Cluster.AutoAssignCIDRs = []string{"192.0.2.0/24"}
