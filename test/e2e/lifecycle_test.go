@@ -34,7 +34,7 @@ var _ = Describe("the northbound database", func() {
 		Expect(err).NotTo(HaveOccurred())
 		for _, table := range []string{
 			"Logical_Router\n", "Logical_Router_Port\n", "Logical_Switch\n", "HA_Chassis_Group\n", "HA_Chassis\n", "BFD\n",
-			"Load_Balancer\n", "Logical_Router_Policy\n", "Address_Set\n", "Logical_Router_Static_Route\n",
+			"Load_Balancer\n", "Logical_Router_Policy\n", "Logical_Router_Static_Route\n",
 		} {
 			Expect(rows).To(ContainSubstring(table))
 		}

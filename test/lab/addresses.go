@@ -138,6 +138,9 @@ func (n Node) nodeID() int { return n.Index + 1 }
 func (n Node) gateway() []netip.Prefix { return hosts(n.PodSubnets, 1) }
 func (n Node) mp0() []netip.Prefix     { return hosts(n.PodSubnets, 2) }
 
+// ManagementPort are the node's own addresses on its pod subnets, from which it asks pods.
+func (n Node) ManagementPort() []netip.Addr { return addrsOf(n.mp0()) }
+
 // firstPod is the host number of the first pod: 10.244.<i>.3 comes after the gateway and mp0.
 const firstPod = 3
 

@@ -66,6 +66,8 @@ func createNetns(ctx context.Context, names ...string) error {
 			"net/ipv6/conf/all/accept_dad":     "0",
 			"net/ipv6/conf/default/accept_dad": "0",
 			"net/ipv6/conf/default/accept_ra":  "0",
+			// An address of lo is not answered for on the LAN: there GR_<node> has it.
+			"net/ipv4/conf/all/arp_ignore": "1",
 		}); err != nil {
 			return err
 		}

@@ -26,7 +26,8 @@ func equalFabrics(a, b *plan.Fabric) bool {
 		return a == b
 	}
 	return a.Cluster.ID == b.Cluster.ID && slices.Equal(a.Cluster.PodNets, b.Cluster.PodNets) &&
-		slices.Equal(a.Cluster.ServiceNets, b.Cluster.ServiceNets) && slices.EqualFunc(a.Domains, b.Domains, equalDomains)
+		slices.Equal(a.Cluster.ServiceNets, b.Cluster.ServiceNets) &&
+		slices.Equal(a.Nodes, b.Nodes) && slices.EqualFunc(a.Domains, b.Domains, equalDomains)
 }
 
 func equalDomains(a, b plan.Domain) bool {

@@ -136,8 +136,8 @@ func (d *Dataplane) Configure(ctx context.Context, fabric *plan.Fabric) error {
 	}
 	d.ground = ground
 	units := d.groundUnits(v, ground)
-	for r := range d.want.uses {
-		units = append(units, d.policy(r))
+	for name := range d.want.nodes {
+		units = append(units, d.node(name))
 	}
 	if err := errors.Join(d.commit(ctx, units)...); err != nil {
 		return fmt.Errorf("configure shards: %w", err)
@@ -149,13 +149,13 @@ func (d *Dataplane) Configure(ctx context.Context, fabric *plan.Fabric) error {
 func (d *Dataplane) Apply(ctx context.Context, changes []dataplane.Change) map[world.Key]error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	back := touched{}
+	nodes := map[string]bool{}
 	for _, c := range changes {
-		d.want.set(c.Key, c.Want, back)
+		d.want.set(c.Key, c.Want, nodes)
 	}
 	var shared, own []unit
-	for r, addrs := range back {
-		shared = append(shared, d.wayBack(r, addrs))
+	for name := range nodes {
+		shared = append(shared, d.node(name))
 	}
 	for _, c := range changes {
 		own = append(own, d.service(c.Key))
@@ -171,7 +171,7 @@ func (d *Dataplane) Apply(ctx context.Context, changes []dataplane.Change) map[w
 		}
 	}
 	if err := d.settle(ctx); err != nil {
-		klog.FromContext(ctx).Error(err, "Stale addresses stay in return paths until the next change")
+		klog.FromContext(ctx).Error(err, "Stale backends stay in return paths until the next change")
 	}
 	return failed
 }
@@ -186,7 +186,7 @@ func (d *Dataplane) Prune(ctx context.Context, keep func(world.Key) bool) error 
 	}
 	for key := range d.want.plans {
 		if !keep(key) {
-			d.want.set(key, nil, touched{})
+			d.want.set(key, nil, map[string]bool{})
 		}
 	}
 	units := d.staleServices(v, keep)
@@ -194,7 +194,7 @@ func (d *Dataplane) Prune(ctx context.Context, keep func(world.Key) bool) error 
 		units = append(units, d.groundUnits(v, d.ground)...)
 	}
 	if d.ground != nil && d.complete {
-		units = append(units, d.allWaysBack(v)...)
+		units = append(units, d.allNodes(v)...)
 	}
 	units = append(units, attachAll)
 	if err := errors.Join(d.commit(ctx, units)...); err != nil {

@@ -4,6 +4,7 @@ package ovn
 
 import (
 	"fmt"
+	"net/netip"
 	"runtime"
 	"slices"
 	"strings"
@@ -85,11 +86,11 @@ func TestBackendsKeepTheirSlots(t *testing.T) {
 	}
 	apply(t, d, service(0, 1, "10.244.1.1", "10.244.1.2", "10.244.1.3"))
 	apply(t, d, service(0, 1, "10.244.1.1", "10.244.1.3", "10.244.1.9"))
-	if got, want := vip(), `"10.244.1.1:8080,10.244.1.9:8080,10.244.1.3:8080"`; got != want {
+	if got, want := vip(), `"240.1.1.0:8080,240.1.9.0:8080,240.1.3.0:8080"`; got != want {
 		t.Errorf("replaced: %s, want %s", got, want)
 	}
 	apply(t, d, service(0, 1, "10.244.1.3", "10.244.1.9"))
-	if got, want := vip(), `"10.244.1.3:8080,10.244.1.9:8080,10.244.1.3:8080"`; got != want {
+	if got, want := vip(), `"240.1.3.0:8080,240.1.9.0:8080,240.1.3.0:8080"`; got != want {
 		t.Errorf("removed: %s, want %s", got, want)
 	}
 }
@@ -120,22 +121,28 @@ func TestPruneRemovesOnlyOurs(t *testing.T) {
 // A process that has seen only some Services takes no address from a return path.
 func TestReturnPathsSurviveARestart(t *testing.T) {
 	s, d := ready(t, 1)
-	one, two := service(1, 1, "10.244.1.10"), service(2, 1, "10.244.2.10")
-	apply(t, d, one, two)
+	one, two, three := service(1, 1, "10.244.1.10"), service(2, 1, "10.244.2.10"), service(3, 1, "10.244.1.12")
+	three.Listeners = three.Listeners[:1]
+	three.Listeners[0].Backends[0].Addr = netip.MustParseAddrPort("10.244.1.12:9999")
+	apply(t, d, one, two, three)
 	again, _ := dial(t, s)
 	configure(t, again, fabric(1))
 	moved := service(1, 1, "10.244.1.11")
 	apply(t, again, moved)
-	prune(t, again, moved, two)
-	for _, addr := range []string{"10.244.2.10", "10.244.1.11"} {
-		if !strings.Contains(s.nbctl(t, "list", "Address_Set"), addr) {
-			t.Errorf("%s has no way back", addr)
+	prune(t, again, moved, two, three)
+	back := func() string { return s.nbctl(t, "lb-list") + "\n" + s.nbctl(t, "lr-policy-list", "ovn_cluster_router") }
+	for _, want := range []string{"10.244.2.10\n", "10.244.1.11\n", "10.244.1.12\n", "tcp.src == {8080, 9999}"} {
+		if !strings.Contains(back(), want) {
+			t.Errorf("%q has no way back:\n%s", want, back())
 		}
 	}
 	apply(t, again, two)
+	remove(t, again, three)
 	prune(t, again, moved, two)
-	if got := s.nbctl(t, "list", "Address_Set"); strings.Contains(got, "10.244.1.10") {
-		t.Errorf("10.244.1.10 still has a way back:\n%s", got)
+	for _, gone := range []string{"10.244.1.10\n", "10.244.1.12\n", "9999"} {
+		if strings.Contains(back(), gone) {
+			t.Errorf("%q still has a way back:\n%s", gone, back())
+		}
 	}
 }
 
@@ -175,7 +182,7 @@ func TestRefusalsAreByUnit(t *testing.T) {
 			t.Errorf("unit %d: %v", i, err)
 		}
 	}
-	if names := strings.Fields(s.nbctl(t, "--bare", "--columns=name", "list", "Load_Balancer")); len(names) != 49 {
+	if names := s.names(t, "lb"); len(names) != 49 {
 		t.Errorf("%d rows, want 49", len(names))
 	}
 	if n := s.transactions(t) - written; n > 8 {
@@ -200,7 +207,7 @@ func TestRacingProcessesWriteOnce(t *testing.T) {
 		})
 	}
 	racers.Wait()
-	names := strings.Fields(s.nbctl(t, "--bare", "--columns=name", "list", "Load_Balancer"))
+	names := s.names(t, "slb-")
 	slices.Sort(names)
 	if distinct := slices.Compact(slices.Clone(names)); len(names) != len(distinct) || len(names) != 160 {
 		t.Errorf("%d load balancers, %d distinct, want 160", len(names), len(distinct))
@@ -236,7 +243,7 @@ func TestServerCrash(t *testing.T) {
 	configure(t, d, fabric(2))
 	apply(t, d, plans...)
 	prune(t, d, plans...)
-	if n := len(strings.Fields(s.nbctl(t, "--bare", "--columns=name", "list", "Load_Balancer"))); n != 4*len(plans) {
+	if n := len(s.names(t, "slb-")); n != 4*len(plans) {
 		t.Errorf("%d load balancers, want %d", n, 4*len(plans))
 	}
 }
@@ -271,8 +278,8 @@ func TestAddressMovesBetweenShards(t *testing.T) {
 	if out := s.nbctl(t, "lr-lb-list", "slb-lan-0"); strings.Count(out, "slb-default/s1") != 4 {
 		t.Errorf("the new router has\n%s", out)
 	}
-	if out := s.nbctl(t, "list", "Address_Set"); strings.Contains(out, "lan/1") || !strings.Contains(out, "lan/0") {
-		t.Errorf("address sets:\n%s", out)
+	if out := s.nbctl(t, "--bare", "--columns=vips", "find", "Load_Balancer", "name=slbnode-n3"); !strings.Contains(out, "240.1.10.0=") || strings.Contains(out, "240.1.10.1=") {
+		t.Errorf("aliases:\n%s", out)
 	}
 }
 
@@ -312,6 +319,14 @@ func TestJoinAddressesAreFree(t *testing.T) {
 	if got := networks("slb-lan-1"); got != first {
 		t.Errorf("alone: %s, was %s", got, first)
 	}
+}
+
+// names are those of the load balancers that begin so.
+func (s *server) names(t *testing.T, prefix string) []string {
+	t.Helper()
+	return slices.DeleteFunc(strings.Fields(s.nbctl(t, "--bare", "--columns=name", "list", "Load_Balancer")), func(name string) bool {
+		return !strings.HasPrefix(name, prefix)
+	})
 }
 
 // ready is a new database with OVN-Kubernetes' join network and shards.

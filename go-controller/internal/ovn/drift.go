@@ -4,7 +4,6 @@ package ovn
 
 import (
 	"context"
-	"net/netip"
 	"slices"
 	"strings"
 	"sync"
@@ -31,7 +30,7 @@ type drift struct {
 // suspects are the parts of the database to look at.
 type suspects struct {
 	ground    bool
-	returns   map[string]bool // primary ids
+	nodes     map[string]bool
 	services  map[world.Key]bool
 	balancers map[string]bool // UUIDs
 }
@@ -50,8 +49,14 @@ func (f *drift) OnAdd(_ string, m model.Model) {
 	case *nbdb.LogicalSwitch:
 		f.ground(row.Name == rows.JoinSwitch)
 	case *nbdb.LogicalRouterPort:
-		f.ground(row.Name == rows.ClusterRouterPort)
+		f.ground(foundation(row))
 	}
+}
+
+// foundation tells whether our ground depends on a port.
+func foundation(port *nbdb.LogicalRouterPort) bool {
+	return port.Name == rows.ClusterRouterPort || strings.HasPrefix(port.Name, rows.PodPortPrefix) ||
+		strings.HasPrefix(port.Name, rows.GatewayPortPrefix)
 }
 
 // OnUpdate implements cache.EventHandler.
@@ -62,7 +67,7 @@ func (f *drift) OnUpdate(_ string, before, m model.Model) {
 	case *nbdb.NBGlobal:
 		f.ground(true)
 	case *nbdb.LogicalRouterPort:
-		f.ground(row.Name == rows.ClusterRouterPort)
+		f.ground(foundation(row))
 	case *nbdb.LogicalRouter:
 		if old, ok := before.(*nbdb.LogicalRouter); ok {
 			f.detached(old.LoadBalancer, row.LoadBalancer)
@@ -87,10 +92,10 @@ func (f *drift) look(m model.Model) {
 	}
 	f.note(func(s *suspects) {
 		switch ids[rows.KeyOwnerType] {
-		case rows.OwnerDomain, rows.OwnerShard:
+		case rows.OwnerAliases, rows.OwnerDomain, rows.OwnerShard:
 			s.ground = true
-		case rows.OwnerReturn:
-			s.returns[ids[rows.KeyPrimaryID]] = true
+		case rows.OwnerNode:
+			s.nodes[ids[rows.KeyNode]] = true
 		case rows.OwnerService:
 			if key, ok := parseKey(ids[rows.KeyService]); ok {
 				s.services[key] = true
@@ -123,8 +128,8 @@ func (f *drift) detached(before, after []string) {
 func (f *drift) note(add func(*suspects)) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.suspects.returns == nil {
-		f.suspects = suspects{returns: map[string]bool{}, services: map[world.Key]bool{}, balancers: map[string]bool{}}
+	if f.suspects.nodes == nil {
+		f.suspects = suspects{nodes: map[string]bool{}, services: map[world.Key]bool{}, balancers: map[string]bool{}}
 	}
 	add(&f.suspects)
 	select {
@@ -160,8 +165,14 @@ func (d *Dataplane) differs(s suspects) string {
 		return "" // the next connection reports Rows
 	}
 	if s.ground && d.fabric != nil {
-		if ground, err := rows.Lay(d.fabric, facts(v)); err == nil && d.pending(v, d.groundUnits(v, ground)...) {
+		ground, err := rows.Lay(d.fabric, facts(v))
+		if err == nil && d.pending(v, d.groundUnits(v, ground)...) {
 			return "shards"
+		}
+		for name := range d.want.nodes {
+			if err == nil && d.pending(v, d.returns(ground, name)) {
+				return "router of node " + name
+			}
 		}
 	}
 	for uuid := range s.balancers {
@@ -174,11 +185,9 @@ func (d *Dataplane) differs(s suspects) string {
 			return "load balancers of " + key.String()
 		}
 	}
-	if len(s.returns) > 0 && d.complete {
-		for r, uses := range d.want.uses {
-			if s.returns[r.ID()] && d.strayed(v, r, uses) {
-				return "return path " + r.ID()
-			}
+	for name := range s.nodes {
+		if d.want.nodes[name] != nil && d.pending(v, d.node(name)) {
+			return "router of node " + name
 		}
 	}
 	return ""
@@ -206,25 +215,9 @@ func (d *Dataplane) pending(v view, units ...unit) bool {
 	return b.size() > 0
 }
 
-// strayed tells whether a way back is not as wanted, without sorting its addresses.
-func (d *Dataplane) strayed(v view, r rows.Return, uses map[netip.Addr]int) bool {
-	have, ok := v.row(rows.AddressSet, r.ID())
-	if !ok {
-		return true
-	}
-	addrs := have.texts("addresses")
-	other := func(s string) bool {
-		a, err := netip.ParseAddr(s)
-		return err != nil || uses[a] == 0
-	}
-	return len(addrs) != len(uses) || slices.ContainsFunc(addrs, other) || d.pending(v, d.policy(r))
-}
-
 // externalIDs reads them from a model.
 func externalIDs(m model.Model) map[string]string {
 	switch row := m.(type) {
-	case *nbdb.AddressSet:
-		return row.ExternalIDs
 	case *nbdb.BFD:
 		return row.ExternalIDs
 	case *nbdb.HAChassis:

@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/ovn-org/libovsdb/model"
 	"github.com/ovn-org/libovsdb/ovsdb"
@@ -17,7 +18,7 @@ import (
 
 // facts reads what our rows depend on.
 func facts(v view) rows.Facts {
-	f := rows.Facts{Taken: map[netip.Addr]bool{}, Ordinals: map[world.ShardID]int{}}
+	f := rows.Facts{Nodes: map[string]rows.NodeFacts{}, Taken: map[netip.Addr]bool{}, Ordinals: map[world.ShardID]int{}}
 	v.each(rows.RouterPort, func(_ string, m model.Model) {
 		port, _ := m.(*nbdb.LogicalRouterPort)
 		if port == nil || ours(m) {
@@ -31,6 +32,16 @@ func facts(v view) rows.Facts {
 			f.Taken[p.Addr()] = true
 			if port.Name == rows.ClusterRouterPort {
 				f.Join = append(f.Join, p)
+			}
+			if node, ok := strings.CutPrefix(port.Name, rows.PodPortPrefix); ok {
+				n := f.Nodes[node]
+				n.Subnets = append(n.Subnets, p.Masked())
+				f.Nodes[node] = n
+			}
+			if node, ok := strings.CutPrefix(port.Name, rows.GatewayPortPrefix); ok {
+				n := f.Nodes[node]
+				n.Join = append(n.Join, p)
+				f.Nodes[node] = n
 			}
 		}
 	})
@@ -59,7 +70,7 @@ func (d *Dataplane) groundUnits(v view, ground *rows.Ground) []unit {
 		}
 		units = append(units, ensureAll(wants))
 	}
-	units[0] = removeOthers(v, wanted, rows.OwnerDomain, rows.OwnerShard)
+	units[0] = removeOthers(v, wanted, rows.OwnerAliases, rows.OwnerDomain, rows.OwnerShard)
 	return append(units, func(b *batch) error { return setTimers(b, ground) })
 }
 
@@ -80,7 +91,7 @@ func removeOthers(v view, wanted map[rows.Ref]bool, owners ...string) unit {
 	var gone []record
 	for _, table := range ownTables() {
 		if table == rows.LoadBalancer {
-			continue // they belong to Services
+			continue // they belong to Services and nodes
 		}
 		seen := map[string]bool{}
 		for _, r := range v.owned(table) {

@@ -39,7 +39,7 @@ func is(column, value string) ovsdb.Condition {
 // ownTables are the tables with rows of ours.
 func ownTables() []string {
 	return []string{
-		rows.AddressSet, rows.BFD, rows.HAChassis, rows.HAChassisGroup, rows.LoadBalancer, rows.Policy,
+		rows.BFD, rows.HAChassis, rows.HAChassisGroup, rows.LoadBalancer, rows.Policy,
 		rows.Router, rows.RouterPort, rows.StaticRoute, rows.Switch, rows.SwitchPort,
 	}
 }
@@ -55,7 +55,7 @@ func northbound() (model.ClientDBModel, []watch, error) {
 	indexes := map[string][]model.ClientIndex{}
 	watches := []watch{{table: nbGlobal}}
 	for _, table := range ownTables() {
-		indexes[table] = []model.ClientIndex{key(rows.KeyPrimaryID)}
+		indexes[table] = []model.ClientIndex{key(rows.KeyPrimaryID), key(rows.KeyNode)}
 		w := watch{table: table, where: []ovsdb.Condition{mine()}}
 		switch table {
 		case rows.Router:

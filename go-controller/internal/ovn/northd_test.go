@@ -55,12 +55,14 @@ func TestNorthdUnderstandsOurRows(t *testing.T) {
 
 	flows := sb.sbctl(t, "lflow-list")
 	for _, want := range []string{
-		`ip4.dst == 10.50.1.1 && tcp && tcp.dst == 80 && is_chassis_resident\("cr-slb-lan-0-ext"\)\), action=\(ct_lb_mark\(backends=10.244.1.2:8080,10.244.1.2:8080; hash_fields="ip_dst,ip_src,tcp_dst,tcp_src"`,
-		`ip4.dst == 10.50.1.2 && tcp && tcp.dst == 80 .*ct_lb_mark\(backends=10.244.1.1:8080,10.244.1.1:8080,10.244.1.3:8080;`,
-		`ip6.dst == fd00:50::1:1 && udp && udp.dst == 53 .*ct_lb_mark\(backends=\[fd00:10:244:1::1\]:8053`,
+		`ip4.dst == 10.50.1.1 && tcp && tcp.dst == 80 && is_chassis_resident\("cr-slb-lan-0-ext"\)\), action=\(ct_lb_mark\(backends=240.1.2.0:8080,240.1.2.0:8080; hash_fields="ip_dst,ip_src,tcp_dst,tcp_src"`,
+		`ip4.dst == 10.50.1.2 && tcp && tcp.dst == 80 .*ct_lb_mark\(backends=240.1.1.0:8080,240.1.1.0:8080,240.1.3.0:8080;`,
+		`ip6.dst == fd00:50::1:1 && udp && udp.dst == 53 .*ct_lb_mark\(backends=\[fd3e:5b1c:1::1:0\]:8053`,
 		`ip6.dst == fd00:50::1:2 && tcp && tcp.dst == 80.*reject`,
-		`lr_in_policy .*priority=700 .*match=\(ip4.src == \$slb_[0-9a-f]+_0_v4_tcp_8080 && tcp.src == 8080 && ip4.dst != {10.244.0.0/16, 100.64.0.0/16}\), action=\(reg0 = 100.64.255.254;`,
-		`lr_in_policy .*priority=700 .*match=\(ip6.src == \$slb_[0-9a-f]+_0_v6_udp_8053 .*xxreg0 = fd98::ffff:ffff:ffff:fffe;`,
+		`lr_in_policy .*priority=700 .*match=\(is_chassis_resident\("slbnode-n3-join"\) && inport == "rtos-n3" && \(tcp.src == \{8080\} \|\| udp.src == \{8053\}\) && ip4.dst != \{.*\}\), action=\(reg0 = 100.64.254.251;`,
+		`lr_in_policy .*priority=700 .*match=\(ip6.src == fd3e:5b1c::/ffff:ffff::ffff\), action=\(xxreg0 = fd98::ffff:ffff:ffff:fffe;`,
+		`lr_in_dnat .*ct.new .*ip4.dst == 240.1.2.0\), action=\(ct_lb_mark\(backends=10.244.1.2\);\)`,
+		`lr_in_dnat .*ct.new .*ip6.dst == fd3e:5b1c:1::1:0\), action=\(ct_lb_mark\(backends=fd00:10:244:1::1\);\)`,
 	} {
 		if !regexp.MustCompile(want).MatchString(flows) {
 			t.Errorf("no flow %s", want)

@@ -6,108 +6,96 @@ import (
 	"context"
 	"errors"
 	"maps"
-	"net/netip"
 	"slices"
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/ovn/rows"
 )
 
-// policy are the changes of the policy of a way back whose backends are there.
-func (d *Dataplane) policy(r rows.Return) unit {
-	return func(b *batch) error {
-		want, ok := d.ground.Policy(r)
-		if _, exists := b.view.row(rows.AddressSet, r.ID()); !ok || !exists {
-			return nil
-		}
-		return b.ensure(want)
-	}
+// node are the changes that let the backends on a node answer. Before every Service that
+// the database knows has been applied, nothing that it has is taken away.
+func (d *Dataplane) node(name string) unit {
+	return func(b *batch) error { return d.returns(d.ground, name)(b) }
 }
 
-// wayBack are the changes of a way back that concern some backends.
-func (d *Dataplane) wayBack(r rows.Return, addrs map[netip.Addr]bool) unit {
+// returns is node with any ground.
+func (d *Dataplane) returns(ground *rows.Ground, name string) unit {
 	return func(b *batch) error {
-		uses := d.want.uses[r]
-		have, ok := b.view.row(rows.AddressSet, r.ID())
-		if len(uses) == 0 || !ok || d.ground == nil {
-			return d.exactWayBack(r, d.complete)(b)
-		}
-		if err := d.policy(r)(b); err != nil {
-			return err
-		}
-		missing, stale := map[string]bool{}, map[string]bool{}
-		for a := range addrs {
-			if uses[a] > 0 {
-				missing[a.String()] = true
-			} else if d.complete {
-				stale[a.String()] = true
+		have := b.view.withID(rows.Router, rows.KeyNode, name)
+		uses := d.want.nodes[name]
+		if uses == nil {
+			if d.complete && len(have) > 0 {
+				return removeAll(ofNode(b.view, name))(b)
 			}
-		}
-		var drop []string
-		for _, a := range have.texts("addresses") {
-			delete(missing, a)
-			if stale[a] {
-				drop = append(drop, a)
-			}
-		}
-		b.edit(set{have.table, have.uuid, "addresses"}, missing, drop)
-		return nil
-	}
-}
-
-// exactWayBack are the changes that make a way back hold what is used and no more.
-func (d *Dataplane) exactWayBack(r rows.Return, mayRemove bool) unit {
-	return func(b *batch) error {
-		if uses := d.want.uses[r]; len(uses) > 0 {
-			if d.ground == nil {
-				return errNoGround
-			}
-			wants := []rows.Row{r.AddressSet(slices.Collect(maps.Keys(uses)))}
-			if policy, ok := d.ground.Policy(r); ok {
-				wants = append(wants, policy)
-			}
-			return ensureAll(wants)(b)
-		}
-		if !mayRemove {
 			return nil
 		}
-		for _, table := range []string{rows.Policy, rows.AddressSet} {
-			for _, have := range b.view.withID(table, rows.KeyPrimaryID, r.ID()) {
-				if err := b.remove(have); err != nil {
-					return err
+		if ground == nil {
+			return errNoGround
+		}
+		ports := slices.Collect(maps.Keys(uses.ports))
+		known := map[string]string{}
+		if !d.complete {
+			for _, r := range ofNode(b.view, name) {
+				switch r.table {
+				case rows.Policy:
+					ports = append(ports, rows.ParsePorts(r.externalIDs()[rows.KeyPorts])...)
+				case rows.LoadBalancer:
+					known, _ = r.column("vips").(map[string]string)
 				}
 			}
 		}
-		return nil
+		wants := ground.NodeRows(name, slices.Collect(maps.Keys(uses.behind)), ports)
+		for _, w := range wants {
+			if vips, ok := w.Columns["vips"].(map[string]string); ok {
+				for alias, pod := range known {
+					vips[alias] = pod
+				}
+			}
+		}
+		return ensureAll(wants)(b)
 	}
 }
 
-// allWaysBack are the changes that make all ways back exact.
-func (d *Dataplane) allWaysBack(v view) []unit {
+// ofNode are the rows of ours that belong to a node.
+func ofNode(v view, name string) []record {
+	var found []record
+	for _, table := range ownTables() {
+		found = append(found, v.withID(table, rows.KeyNode, name)...)
+	}
+	return found
+}
+
+// allNodes are the changes that make all nodes' rows exact.
+func (d *Dataplane) allNodes(v view) []unit {
 	var units []unit
-	wanted := map[rows.Ref]bool{}
-	for r := range d.want.uses {
-		wanted[rows.Ref{Table: rows.AddressSet, ID: r.ID()}] = true
-		wanted[rows.Ref{Table: rows.Policy, ID: r.ID()}] = true
-		units = append(units, d.exactWayBack(r, true))
+	for name := range d.want.nodes {
+		units = append(units, d.node(name))
 	}
-	return append(units, removeOthers(v, wanted, rows.OwnerReturn))
+	for _, router := range v.owned(rows.Router) {
+		ids := router.externalIDs()
+		if name := ids[rows.KeyNode]; ids[rows.KeyOwnerType] == rows.OwnerNode && d.want.nodes[name] == nil {
+			units = append(units, d.node(name))
+		}
+	}
+	return units
 }
 
-// settle makes all ways back exact as soon as every Service that the database knows has
-// been applied or pruned; from then on Apply may take addresses away.
+// settle makes all nodes' rows exact as soon as every Service that the database knows has
+// been applied or pruned; from then on Apply may take backends away.
 func (d *Dataplane) settle(ctx context.Context) error {
 	_, v, err := d.nb.current()
 	if d.complete || d.ground == nil || err != nil {
 		return nil // the next call will do
 	}
 	for _, r := range v.owned(rows.LoadBalancer) {
-		if key, _ := parseKey(r.externalIDs()[rows.KeyService]); d.want.plans[key] == nil {
+		ids := r.externalIDs()
+		if key, _ := parseKey(ids[rows.KeyService]); ids[rows.KeyOwnerType] == rows.OwnerService && d.want.plans[key] == nil {
 			return nil
 		}
 	}
-	if err := errors.Join(d.commit(ctx, d.allWaysBack(v))...); err != nil {
+	d.complete = true
+	if err := errors.Join(d.commit(ctx, d.allNodes(v))...); err != nil {
+		d.complete = false
 		return err
 	}
-	d.complete = true
 	return nil
 }

@@ -140,6 +140,40 @@ func clusterRows(t testing.TB, options ...string) {
 	run(t, "ovn-nbctl", append(options, "lr-add", "ovn_cluster_router", "--", "ls-add", "join",
 		"--", "lrp-add", "ovn_cluster_router", "rtoj-ovn_cluster_router", "0a:58:64:40:00:01", "100.64.0.1/16", "fd98::1/64",
 		"--", "lsp-add", "join", "jtor-ovn_cluster_router", "--", "lsp-set-type", "jtor-ovn_cluster_router", "router")...)
+	for i, n := range nodes() {
+		run(t, "ovn-nbctl", append(options, slices.Concat(
+			[]string{"lrp-add", "ovn_cluster_router", "rtos-" + n.name, "0a:58:0a:f4:00:0" + strconv.Itoa(i)}, n.subnets,
+			[]string{"--", "lr-add", "GR_" + n.name, "--", "lrp-add", "GR_" + n.name, "rtoj-GR_" + n.name, "0a:58:64:40:00:0" + strconv.Itoa(i)}, n.join)...)...)
+	}
+}
+
+type testNode struct {
+	name          string
+	subnets, join []string
+}
+
+// nodes are those of the captured cluster.
+func nodes() []testNode {
+	return []testNode{
+		{"n1", []string{"10.244.2.1/24", "fd00:10:244:3::1/64"}, []string{"100.64.0.2/16", "fd98::2/64"}},
+		{"n2", []string{"10.244.0.1/24", "fd00:10:244:1::1/64"}, []string{"100.64.0.3/16", "fd98::3/64"}},
+		{"n3", []string{"10.244.1.1/24", "fd00:10:244:2::1/64"}, []string{"100.64.0.4/16", "fd98::4/64"}},
+	}
+}
+
+// nodeOf is the node that has a pod; those of a crowd have 256 each.
+func nodeOf(pod netip.Addr) string {
+	for _, n := range nodes() {
+		for _, subnet := range n.subnets {
+			if netip.MustParsePrefix(subnet).Contains(pod) {
+				return n.name
+			}
+		}
+	}
+	if b := pod.AsSlice(); pod.Is4() && b[1] < 244 {
+		return "many-" + strconv.Itoa(int(b[1])<<8|int(b[2]))
+	}
+	return ""
 }
 
 // dial runs a Dataplane on servers until the test ends and returns it with its news.
@@ -185,7 +219,8 @@ func connect(t testing.TB, o Options) (*Dataplane, <-chan What) {
 // fabric is one domain with shards of which each has an anchor and three gateways.
 func fabric(shards int) *plan.Fabric {
 	f := &plan.Fabric{
-		Cluster: world.Cluster{ID: "cluster", PodNets: prefixes("10.244.0.0/16", "fd00:10:244::/48")},
+		Cluster: world.Cluster{ID: "cluster", PodNets: prefixes("10.244.0.0/16", "fd00:10:244::/48", "10.128.0.0/14")},
+		Nodes:   []plan.Node{{Name: "n1", Chassis: "c1"}, {Name: "n2", Chassis: "c2"}, {Name: "n3", Chassis: "c3"}},
 		Domains: []plan.Domain{{
 			Name: "lan", PhysicalNetwork: "physnet", VLAN: 7, Detect: 200 * time.Millisecond, DetectMultiplier: 3,
 			Subnets: []world.Subnet{
@@ -230,7 +265,7 @@ func service(n, shards int, backends ...string) *plan.Service {
 	} {
 		for _, b := range backends {
 			if a := netip.MustParseAddr(b); a.Is4() == l.VIP.Is4() {
-				l.Backends = append(l.Backends, plan.Backend{Addr: netip.AddrPortFrom(a, 8000+l.Port), Node: "node-c1"})
+				l.Backends = append(l.Backends, plan.Backend{Addr: netip.AddrPortFrom(a, 8000+l.Port), Node: nodeOf(a)})
 			}
 		}
 		p.Listeners = append(p.Listeners, l)

@@ -43,6 +43,9 @@ func (d *Dataplane) staleServices(v view, keep func(world.Key) bool) []unit {
 	seen := map[string]bool{}
 	for _, r := range v.owned(rows.LoadBalancer) {
 		ids := r.externalIDs()
+		if ids[rows.KeyOwnerType] != rows.OwnerService {
+			continue
+		}
 		id := ids[rows.KeyPrimaryID]
 		key, ok := parseKey(ids[rows.KeyService])
 		if !ok || !keep(key) {

@@ -95,9 +95,6 @@ func (v view) withID(table, key, value string) []record {
 
 // row returns the row of ours with that primary id.
 func (v view) row(table, id string) (record, bool) {
-	if table == rows.AddressSet { // few and large: search them without copying
-		return first(v.that(table, func(m model.Model) bool { return externalIDs(m)[rows.KeyPrimaryID] == id }))
-	}
 	return first(v.withID(table, rows.KeyPrimaryID, id))
 }
 

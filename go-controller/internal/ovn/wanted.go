@@ -3,44 +3,38 @@
 package ovn
 
 import (
-	"net/netip"
-
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/ovn/rows"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/plan"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 )
 
-// wanted are the newest plans, and which backends they put on which way back.
+// wanted are the newest plans, and what their backends need of the nodes they are on.
 type wanted struct {
 	plans map[world.Key]*plan.Service
-	uses  map[rows.Return]map[netip.Addr]int
+	nodes map[string]*uses
+}
+
+// uses count how often plans name a pod behind a shard, and a port, of a node.
+type uses struct {
+	behind map[rows.Behind]int
+	ports  map[rows.Port]int
 }
 
 func newWanted() *wanted {
-	return &wanted{plans: map[world.Key]*plan.Service{}, uses: map[rows.Return]map[netip.Addr]int{}}
+	return &wanted{plans: map[world.Key]*plan.Service{}, nodes: map[string]*uses{}}
 }
 
-// touched are the backends whose presence on a way back has to be looked at.
-type touched map[rows.Return]map[netip.Addr]bool
-
-func (t touched) note(r rows.Return, a netip.Addr) {
-	if t[r] == nil {
-		t[r] = map[netip.Addr]bool{}
-	}
-	t[r][a] = true
-}
-
-// set replaces the plan of a Service (nil for none) and notes its old and new backends.
-func (w *wanted) set(key world.Key, p *plan.Service, t touched) {
+// set replaces the plan of a Service (nil for none) and notes the nodes of its old and
+// new backends.
+func (w *wanted) set(key world.Key, p *plan.Service, touched map[string]bool) {
 	if old := w.plans[key]; old != nil {
 		delete(w.plans, key)
-		rows.Returns(old, func(r rows.Return, a netip.Addr) {
-			t.note(r, a)
-			if w.uses[r][a]--; w.uses[r][a] == 0 {
-				delete(w.uses[r], a)
-			}
-			if len(w.uses[r]) == 0 {
-				delete(w.uses, r)
+		rows.Returns(old, func(node string, b rows.Behind, port rows.Port) {
+			touched[node] = true
+			u := w.nodes[node]
+			less(u.behind, b)
+			if less(u.ports, port); len(u.behind) == 0 {
+				delete(w.nodes, node)
 			}
 		})
 	}
@@ -48,11 +42,21 @@ func (w *wanted) set(key world.Key, p *plan.Service, t touched) {
 		return
 	}
 	w.plans[key] = p
-	rows.Returns(p, func(r rows.Return, a netip.Addr) {
-		t.note(r, a)
-		if w.uses[r] == nil {
-			w.uses[r] = map[netip.Addr]int{}
+	rows.Returns(p, func(node string, b rows.Behind, port rows.Port) {
+		touched[node] = true
+		u := w.nodes[node]
+		if u == nil {
+			u = &uses{behind: map[rows.Behind]int{}, ports: map[rows.Port]int{}}
+			w.nodes[node] = u
 		}
-		w.uses[r][a]++
+		u.behind[b]++
+		u.ports[port]++
 	})
+}
+
+// less counts one down and forgets what is used no more.
+func less[K comparable](counts map[K]int, k K) {
+	if counts[k]--; counts[k] == 0 {
+		delete(counts, k)
+	}
 }

@@ -5,6 +5,7 @@ package place
 import (
 	"fmt"
 	"net/netip"
+	"slices"
 	"strings"
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/ipam"
@@ -138,6 +139,12 @@ func (l *Layout) carrier(pool string, a netip.Addr) (*Domain, Reason, string) {
 // Fabric returns the ground for the Services: all domains without problems of their own.
 func (l *Layout) Fabric(w *world.Snapshot, s *Spots) *plan.Fabric {
 	f := &plan.Fabric{Cluster: w.Cluster}
+	for _, n := range w.Nodes {
+		if n.Chassis != "" {
+			f.Nodes = append(f.Nodes, plan.Node{Name: n.Name, Chassis: n.Chassis})
+		}
+	}
+	slices.SortFunc(f.Nodes, func(a, b plan.Node) int { return strings.Compare(a.Name, b.Name) })
 	for _, d := range l.Domains {
 		if len(d.Spec.Problems) > 0 {
 			continue

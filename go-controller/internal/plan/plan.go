@@ -44,6 +44,8 @@ type Backend struct {
 // Fabric is the ground that Services stand on: segments, shards and their gateways.
 type Fabric struct {
 	Cluster world.Cluster
+	// Nodes are those whose chassis is known, sorted by name.
+	Nodes []Node
 	// Domains are sorted by name.
 	Domains []Domain
 }
@@ -68,6 +70,9 @@ type Shard struct {
 	// external addresses, with the prefix length of their subnet.
 	Anchors []netip.Prefix
 }
+
+// Node is a node that may have backends, and its chassis in OVN.
+type Node struct{ Name, Chassis string }
 
 // Gateway is a node that may carry a shard.
 type Gateway struct{ Node, Chassis string }

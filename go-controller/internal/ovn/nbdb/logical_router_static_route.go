@@ -8,14 +8,24 @@ import "github.com/ovn-org/libovsdb/model"
 
 const LogicalRouterStaticRouteTable = "Logical_Router_Static_Route"
 
+type (
+	LogicalRouterStaticRoutePolicy = string
+)
+
+var (
+	LogicalRouterStaticRoutePolicySrcIP LogicalRouterStaticRoutePolicy = "src-ip"
+	LogicalRouterStaticRoutePolicyDstIP LogicalRouterStaticRoutePolicy = "dst-ip"
+)
+
 // LogicalRouterStaticRoute defines an object in Logical_Router_Static_Route table
 type LogicalRouterStaticRoute struct {
-	UUID        string            `ovsdb:"_uuid"`
-	BFD         *string           `ovsdb:"bfd"`
-	ExternalIDs map[string]string `ovsdb:"external_ids"`
-	IPPrefix    string            `ovsdb:"ip_prefix"`
-	Nexthop     string            `ovsdb:"nexthop"`
-	OutputPort  *string           `ovsdb:"output_port"`
+	UUID        string                          `ovsdb:"_uuid"`
+	BFD         *string                         `ovsdb:"bfd"`
+	ExternalIDs map[string]string               `ovsdb:"external_ids"`
+	IPPrefix    string                          `ovsdb:"ip_prefix"`
+	Nexthop     string                          `ovsdb:"nexthop"`
+	OutputPort  *string                         `ovsdb:"output_port"`
+	Policy      *LogicalRouterStaticRoutePolicy `ovsdb:"policy"`
 }
 
 func (a *LogicalRouterStaticRoute) GetUUID() string {
@@ -104,11 +114,34 @@ func equalLogicalRouterStaticRouteOutputPort(a, b *string) bool {
 	return *a == *b
 }
 
+func (a *LogicalRouterStaticRoute) GetPolicy() *LogicalRouterStaticRoutePolicy {
+	return a.Policy
+}
+
+func copyLogicalRouterStaticRoutePolicy(a *LogicalRouterStaticRoutePolicy) *LogicalRouterStaticRoutePolicy {
+	if a == nil {
+		return nil
+	}
+	b := *a
+	return &b
+}
+
+func equalLogicalRouterStaticRoutePolicy(a, b *LogicalRouterStaticRoutePolicy) bool {
+	if (a == nil) != (b == nil) {
+		return false
+	}
+	if a == b {
+		return true
+	}
+	return *a == *b
+}
+
 func (a *LogicalRouterStaticRoute) DeepCopyInto(b *LogicalRouterStaticRoute) {
 	*b = *a
 	b.BFD = copyLogicalRouterStaticRouteBFD(a.BFD)
 	b.ExternalIDs = copyLogicalRouterStaticRouteExternalIDs(a.ExternalIDs)
 	b.OutputPort = copyLogicalRouterStaticRouteOutputPort(a.OutputPort)
+	b.Policy = copyLogicalRouterStaticRoutePolicy(a.Policy)
 }
 
 func (a *LogicalRouterStaticRoute) DeepCopy() *LogicalRouterStaticRoute {
@@ -132,7 +165,8 @@ func (a *LogicalRouterStaticRoute) Equals(b *LogicalRouterStaticRoute) bool {
 		equalLogicalRouterStaticRouteExternalIDs(a.ExternalIDs, b.ExternalIDs) &&
 		a.IPPrefix == b.IPPrefix &&
 		a.Nexthop == b.Nexthop &&
-		equalLogicalRouterStaticRouteOutputPort(a.OutputPort, b.OutputPort)
+		equalLogicalRouterStaticRouteOutputPort(a.OutputPort, b.OutputPort) &&
+		equalLogicalRouterStaticRoutePolicy(a.Policy, b.Policy)
 }
 
 func (a *LogicalRouterStaticRoute) EqualsModel(b model.Model) bool {

@@ -14,7 +14,6 @@ import (
 // FullDatabaseModel returns the DatabaseModel object to be used in libovsdb
 func FullDatabaseModel() (model.ClientDBModel, error) {
 	return model.NewClientDBModel("OVN_Northbound", map[string]model.Model{
-		"Address_Set":                 &AddressSet{},
 		"BFD":                         &BFD{},
 		"HA_Chassis":                  &HAChassis{},
 		"HA_Chassis_Group":            &HAChassisGroup{},
@@ -33,40 +32,6 @@ var schema = `{
   "name": "OVN_Northbound",
   "version": "7.0.0",
   "tables": {
-    "Address_Set": {
-      "columns": {
-        "addresses": {
-          "type": {
-            "key": {
-              "type": "string"
-            },
-            "min": 0,
-            "max": "unlimited"
-          }
-        },
-        "external_ids": {
-          "type": {
-            "key": {
-              "type": "string"
-            },
-            "value": {
-              "type": "string"
-            },
-            "min": 0,
-            "max": "unlimited"
-          }
-        },
-        "name": {
-          "type": "string"
-        }
-      },
-      "indexes": [
-        [
-          "name"
-        ]
-      ],
-      "isRoot": true
-    },
     "BFD": {
       "columns": {
         "detect_mult": {
@@ -436,6 +401,22 @@ var schema = `{
           "type": {
             "key": {
               "type": "string"
+            },
+            "min": 0,
+            "max": 1
+          }
+        },
+        "policy": {
+          "type": {
+            "key": {
+              "type": "string",
+              "enum": [
+                "set",
+                [
+                  "src-ip",
+                  "dst-ip"
+                ]
+              ]
             },
             "min": 0,
             "max": 1

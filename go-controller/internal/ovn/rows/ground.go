@@ -18,6 +18,8 @@ type Facts struct {
 	// Join are the addresses of ovn_cluster_router on the join switch with their
 	// prefix length, at most one a family.
 	Join []netip.Prefix
+	// Nodes are what OVN-Kubernetes has made for each node, by name.
+	Nodes map[string]NodeFacts
 	// Taken are the addresses of router ports that are not ours.
 	Taken map[netip.Addr]bool
 	// Ordinals are the numbers that shards' routers were given before.
@@ -25,6 +27,13 @@ type Facts struct {
 	// HashIPv6 says that load balancers can hash IPv6 addresses: the server's schema
 	// knows the selection fields ipv6_src and ipv6_dst. Without them OVN hashes ports only.
 	HashIPv6 bool
+}
+
+// NodeFacts are the addresses that a node has in the database.
+type NodeFacts struct {
+	// Subnets are those of its pods, Join the addresses of its gateway router on the join
+	// switch with their prefix length.
+	Subnets, Join []netip.Prefix
 }
 
 // shard is a shard that has rows, with what they depend on.
@@ -43,11 +52,12 @@ type Ground struct {
 	domains []*plan.Domain
 	order   []*shard
 	shards  map[world.ShardID]*shard
+	nodes   map[string]*node
 }
 
 // Lay gives each shard of the fabric that has an anchor its place in the database.
 func Lay(f *plan.Fabric, facts Facts) (*Ground, error) {
-	g := &Ground{cluster: f.Cluster, facts: facts, shards: map[world.ShardID]*shard{}}
+	g := &Ground{cluster: f.Cluster, facts: facts, shards: map[world.ShardID]*shard{}, nodes: map[string]*node{}}
 	for i := range f.Domains {
 		d := &f.Domains[i]
 		for _, s := range d.Shards {
@@ -66,7 +76,11 @@ func Lay(f *plan.Fabric, facts Facts) (*Ground, error) {
 	for _, s := range g.order {
 		g.shards[s.ID] = s
 	}
-	return g, g.number()
+	if err := g.number(); err != nil {
+		return nil, err
+	}
+	g.layNodes(f.Nodes)
+	return g, nil
 }
 
 // number gives every shard an ordinal: its former one if its addresses are free, else the lowest free one.
@@ -92,9 +106,6 @@ func (g *Ground) number() error {
 	}
 	return nil
 }
-
-// maxOrdinal bounds the search for free join addresses.
-const maxOrdinal = 4096
 
 // joinAddrs counts down from the top of each join subnet, where OVN-Kubernetes, which
 // counts up by node number, comes last. It returns none if one of them is taken.

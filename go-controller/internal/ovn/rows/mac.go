@@ -13,7 +13,12 @@ import (
 // keeps for ever: neighbours' ARP and ND entries stay right through every failover,
 // and two clusters on one segment don't collide. Never change the derivation.
 func mac(cluster string, id world.ShardID, port string) string {
-	h := sha256.Sum256(fmt.Appendf(nil, "%s|%s|%d|%s", cluster, id.Domain, id.Index, port))
+	return hashMAC(fmt.Sprintf("%s|%s|%d|%s", cluster, id.Domain, id.Index, port))
+}
+
+// hashMAC hashes a text to a locally administered unicast address.
+func hashMAC(of string) string {
+	h := sha256.Sum256([]byte(of))
 	h[0] = h[0]&^0x01 | 0x02
 	return fmt.Sprintf("%02x:%02x:%02x:%02x:%02x:%02x", h[0], h[1], h[2], h[3], h[4], h[5])
 }

@@ -3,12 +3,15 @@
 package rows
 
 import (
-	"crypto/sha256"
+	"cmp"
 	"fmt"
+	"maps"
 	"net/netip"
 	"slices"
 	"strconv"
 	"strings"
+
+	"go4.org/netipx"
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/plan"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
@@ -17,17 +20,39 @@ import (
 // policyPriority is in a range that OVN-Kubernetes leaves free (502-1001).
 const policyPriority = 700
 
-// Return names the way back from the backends of a shard that listen on one port.
-type Return struct {
-	Shard    world.ShardID
-	Family   world.Family
-	Protocol world.Protocol
-	Port     uint16
+// nodeJoinGap is how many addresses below the top of a join subnet the node routers'
+// begin: above are those of shards.
+const nodeJoinGap = maxOrdinal + 1
+
+// Behind is a pod behind a shard.
+type Behind struct {
+	Shard world.ShardID
+	Pod   netip.Addr
 }
 
-// Returns calls use for each backend that a Service has behind a shard; a backend can
-// come more than once.
-func Returns(p *plan.Service, use func(Return, netip.Addr)) {
+// Port is a port that backends listen on.
+type Port struct {
+	Protocol world.Protocol
+	Number   uint16
+}
+
+func (p Port) String() string { return string(p.Protocol) + "/" + strconv.Itoa(int(p.Number)) }
+
+// ParsePorts reads external_ids:slb.k8s.ovn.org/ports: TCP/8080,UDP/53.
+func ParsePorts(text string) []Port {
+	var ports []Port
+	for field := range strings.SplitSeq(text, ",") {
+		protocol, number, _ := strings.Cut(field, "/")
+		if n, err := strconv.ParseUint(number, 10, 16); err == nil {
+			ports = append(ports, Port{world.Protocol(protocol), uint16(n)})
+		}
+	}
+	return ports
+}
+
+// Returns calls use for each backend that a Service has, with its node, the shard that it
+// is behind and the port that it listens on; a backend can come more than once.
+func Returns(p *plan.Service, use func(node string, b Behind, port Port)) {
 	shards := make(map[netip.Addr]world.ShardID, len(p.VIPs))
 	for _, v := range p.VIPs {
 		shards[v.Addr] = v.Shard
@@ -38,65 +63,201 @@ func Returns(p *plan.Service, use func(Return, netip.Addr)) {
 			continue
 		}
 		for _, b := range l.Backends {
-			use(Return{shard, world.FamilyOf(b.Addr.Addr()), l.Protocol, b.Addr.Port()}, b.Addr.Addr())
+			use(b.Node, Behind{shard, b.Addr.Addr()}, Port{l.Protocol, b.Addr.Port()})
 		}
 	}
 }
 
-// ID is the primary id of the address set and of the policy.
-func (r Return) ID() string { return r.row(AddressSet, map[string]any{}).ID }
-
-// row makes a row of a way back.
-func (r Return) row(table string, columns map[string]any) Row {
-	name := ShardName(r.Shard)
-	return owned(table, OwnerReturn, name, columns, r.Family.String(), string(r.Protocol),
-		strconv.Itoa(int(r.Port))).with(KeyShard, name)
+// node is a node that can have a router of ours.
+type node struct {
+	plan.Node
+	subnets []netip.Prefix
+	// join are the addresses of our router on the join switch.
+	join []netip.Prefix
 }
 
-// setName is a name that OVN's expressions accept ($name); domain names don't fit.
-func (r Return) setName() string {
-	h := sha256.Sum256([]byte(r.Shard.Domain))
-	return fmt.Sprintf("slb_%x_%d_v%d_%s_%d", h[:6], r.Shard.Index, r.Family, strings.ToLower(string(r.Protocol)), r.Port)
-}
-
-// AddressSet is the row that holds the backends of a way back.
-func (r Return) AddressSet(backends []netip.Addr) Row {
-	addrs := make([]string, 0, len(backends))
-	for _, a := range backends {
-		addrs = append(addrs, a.String())
+// layNodes gives the nodes that OVN-Kubernetes has made their join addresses. They mirror
+// those of its own gateway routers, which it counts up: both never change while the node
+// exists, and need no memory.
+func (g *Ground) layNodes(nodes []plan.Node) {
+	for _, n := range nodes {
+		f, ok := g.facts.Nodes[n.Name]
+		if !ok {
+			continue
+		}
+		out := &node{Node: n, subnets: f.Subnets}
+		for _, gateway := range f.Join {
+			if a := mirror(gateway, nodeJoinGap); gateway.Addr().Less(a) && !g.facts.Taken[a] {
+				out.join = append(out.join, netip.PrefixFrom(a, gateway.Bits()))
+			}
+		}
+		if len(out.join) > 0 {
+			g.nodes[n.Name] = out
+		}
 	}
-	slices.Sort(addrs)
-	return r.row(AddressSet, map[string]any{"name": r.setName(), "addresses": addrs})
 }
 
-// Policy is the row on ovn_cluster_router that sends replies back to the shard's router,
-// the only place that knows the connection; false if the shard has no router or the
-// family no join address.
-func (g *Ground) Policy(r Return) (Row, bool) {
-	s, ok := g.shards[r.Shard]
+// mirror counts from the top of an address's subnet, and a gap further, what the address
+// has from the bottom.
+func mirror(p netip.Prefix, gap int) netip.Addr {
+	low, top := p.Addr().AsSlice(), netipx.PrefixLastIP(p.Masked()).AsSlice()
+	base := p.Masked().Addr().AsSlice()
+	borrow := gap
+	for i := len(top) - 1; i >= 0; i-- {
+		d := int(top[i]) - int(low[i]-base[i]) - borrow&0xff
+		borrow >>= 8
+		if d < 0 {
+			d += 256
+			borrow++
+		}
+		top[i] = byte(d)
+	}
+	a, _ := netip.AddrFromSlice(top)
+	return a
+}
+
+// NodeRows are the rows of a node that has backends: its router, which knows which
+// connections came through which shard, and what leads to it. None if the database does
+// not have the node.
+//
+// The router is a gateway router, bound to the node's own chassis, so that what it knows
+// does not depend on which gateway carries a shard. It turns aliases into pods'
+// addresses, and the source of their replies back. What left a pod from a port that
+// backends listen on passes it, and goes back to the cluster router in any case: as a
+// reply from an alias, which goes on to the shard's router, or unchanged, to go on as if
+// we were not there.
+func (g *Ground) NodeRows(name string, behind []Behind, ports []Port) []Row {
+	n, ok := g.nodes[name]
 	if !ok {
-		return Row{}, false
+		return nil
 	}
-	hops := byFamily(s.join, r.Family)
-	if len(hops) == 0 {
-		return Row{}, false
+	router := "slbnode-" + name // no shard's router begins so
+	row := func(table string, columns map[string]any, parts ...string) Row {
+		return owned(table, OwnerNode, name, columns, parts...).with(KeyNode, name)
 	}
-	return r.row(Policy, map[string]any{
-		"priority": policyPriority,
-		"match":    g.match(r),
-		"action":   "reroute",
-		"nexthops": []string{hops[0].Addr().String()},
-	}).in(ClusterRouter), true
+	port := router + "-join"
+	out := []Row{
+		row(Router, map[string]any{"name": router, "options": map[string]string{
+			"chassis":                       n.Chassis,
+			"dynamic_neigh_routers":         "true",
+			"always_learn_from_arp_request": "false",
+			"mcast_relay":                   "false",
+		}}),
+		row(RouterPort, map[string]any{
+			"name": port, "mac": hashMAC(g.cluster.ID + "|" + router), "networks": texts(n.join),
+			"ha_chassis_group": (*string)(nil),
+		}).in(router),
+		row(SwitchPort, map[string]any{
+			"name": "join-" + router, "type": "router", "addresses": []string{"router"},
+			"options": map[string]string{"router-port": port}, "tag": (*int)(nil),
+		}).in(JoinSwitch),
+		row(LoadBalancer, map[string]any{
+			"name": router, "vips": g.aliasesOf(n, behind),
+			// Nobody asks for an alias.
+			"options": map[string]string{"neighbor_responder": "none"},
+		}).in(router),
+	}
+	for _, join := range g.facts.Join {
+		f := world.FamilyOf(join.Addr())
+		own := byFamily(n.join, f)
+		if len(own) == 0 {
+			continue
+		}
+		out = append(out, row(StaticRoute, map[string]any{
+			"ip_prefix": netip.PrefixFrom(join.Addr(), 0).Masked().String(), "nexthop": join.Addr().String(),
+		}, "back", f.String()).in(router))
+		for _, subnet := range byFamily(n.subnets, f) {
+			if p, ok := aliasesOf(f).of(g.cluster.PodNets, subnet); ok {
+				out = append(out, row(StaticRoute, map[string]any{
+					"ip_prefix": p.String(), "nexthop": own[0].Addr().String(),
+				}, "aliases", subnet.String()).in(ClusterRouter))
+			}
+		}
+		if len(ports) > 0 {
+			out = append(out, row(Policy, map[string]any{
+				"priority": policyPriority, "match": g.leaving(n, port, f, ports), "action": "reroute",
+				"nexthops": []string{own[0].Addr().String()},
+			}, f.String()).with(KeyPorts, portTexts(ports)).in(ClusterRouter))
+		}
+	}
+	return out
 }
 
-// match tells replies to clients outside the cluster: what leaves a backend from the
-// port it listens on, for an address that is neither a pod nor a router.
-func (g *Ground) match(r Return) string {
-	inside := slices.Clone(byFamily(g.cluster.PodNets, r.Family))
-	for _, join := range byFamily(g.facts.Join, r.Family) {
+// aliasesOf are the load balancer's vips of a node: aliases and the pods that they are of.
+func (g *Ground) aliasesOf(n *node, behind []Behind) map[string]string {
+	vips := map[string]string{}
+	for _, b := range behind {
+		s, ok := g.shards[b.Shard]
+		if !ok || !slices.ContainsFunc(n.subnets, func(p netip.Prefix) bool { return p.Contains(b.Pod) }) {
+			continue
+		}
+		if a, ok := g.alias(s.ordinal, b.Pod); ok {
+			vips[a.String()] = b.Pod.String()
+		}
+	}
+	return vips
+}
+
+// leaving matches what leaves a node's pods from some ports for an address outside the
+// cluster. Only what comes from the pods' switch is meant: what comes back by the join
+// switch has been asked already. No chassis but the node's own has flows for it.
+func (g *Ground) leaving(n *node, router string, f world.Family, ports []Port) string {
+	inside := slices.Clone(byFamily(g.cluster.PodNets, f))
+	for _, join := range byFamily(g.facts.Join, f) {
 		inside = append(inside, join.Masked())
 	}
-	ip, proto := fmt.Sprintf("ip%d", r.Family), strings.ToLower(string(r.Protocol))
-	return fmt.Sprintf("%s.src == $%s && %s.src == %d && %s.dst != {%s}",
-		ip, r.setName(), proto, r.Port, ip, strings.Join(texts(inside), ", "))
+	numbers := map[world.Protocol][]string{}
+	for _, p := range sorted(ports) {
+		numbers[p.Protocol] = append(numbers[p.Protocol], strconv.Itoa(int(p.Number)))
+	}
+	var from []string
+	for _, protocol := range slices.Sorted(maps.Keys(numbers)) {
+		from = append(from, fmt.Sprintf("%s.src == {%s}", strings.ToLower(string(protocol)), strings.Join(numbers[protocol], ", ")))
+	}
+	return fmt.Sprintf("is_chassis_resident(%q) && inport == %q && (%s) && ip%d.dst != {%s}",
+		router, PodPortPrefix+n.Name, strings.Join(from, " || "), f, strings.Join(texts(inside), ", "))
+}
+
+// sorted are distinct ports in order.
+func sorted(ports []Port) []Port {
+	return slices.Compact(slices.SortedFunc(slices.Values(ports), func(a, b Port) int {
+		return cmp.Or(cmp.Compare(a.Protocol, b.Protocol), cmp.Compare(a.Number, b.Number))
+	}))
+}
+
+func portTexts(ports []Port) string {
+	out := make([]string, 0, len(ports))
+	for _, p := range sorted(ports) {
+		out = append(out, p.String())
+	}
+	return strings.Join(out, ",")
+}
+
+// replyRows are the policies that send to a shard's router what comes from its aliases.
+func (g *Ground) replyRows(s *shard) []Row {
+	var out []Row
+	for _, join := range s.join {
+		f := world.FamilyOf(join.Addr())
+		out = append(out, s.row(Policy, map[string]any{
+			"priority": policyPriority, "match": through(f, s.ordinal), "action": "reroute",
+			"nexthops": []string{join.Addr().String()},
+		}, f.String()).in(ClusterRouter))
+	}
+	return out
+}
+
+// aliasRoutes let the cluster router's routing pass what comes from aliases on to its
+// policies, which choose the shard; where to the routes point means nothing.
+func (g *Ground) aliasRoutes() []Row {
+	if len(g.order) == 0 {
+		return nil
+	}
+	var out []Row
+	for _, join := range g.order[0].join {
+		f, source := world.FamilyOf(join.Addr()), "src-ip"
+		out = append(out, owned(StaticRoute, OwnerAliases, f.String(), map[string]any{
+			"ip_prefix": aliasesOf(f).prefix.String(), "nexthop": join.Addr().String(), "policy": &source,
+		}).in(ClusterRouter))
+	}
+	return out
 }

@@ -24,14 +24,14 @@ const (
 // Units returns the rows of the ground in the order in which they can be written: one
 // unit a domain (its external switch), then one a shard.
 func (g *Ground) Units() [][]Row {
-	units := make([][]Row, 0, len(g.domains)+len(g.order))
+	units := make([][]Row, 0, 1+len(g.domains)+len(g.order))
 	for _, d := range g.domains {
 		units = append(units, domainRows(d))
 	}
 	for _, s := range g.order {
 		units = append(units, g.shardRows(s))
 	}
-	return units
+	return append(units, g.aliasRoutes())
 }
 
 func domainRows(d *plan.Domain) []Row {
@@ -74,7 +74,8 @@ func (g *Ground) shardRows(s *shard) []Row {
 	}
 	out = append(out, s.chassisRows(router)...)
 	out = append(out, g.portRows(s, router, Ref{group.Table, group.ID})...)
-	return append(out, g.routeRows(s, router)...)
+	out = append(out, g.routeRows(s, router)...)
+	return append(out, g.replyRows(s)...)
 }
 
 // chassisRows are the members of the HA chassis group. A gateway's row is kept and only
@@ -139,9 +140,7 @@ func (g *Ground) routeRows(s *shard, router string) []Row {
 		}, "route", prefix).in(router))
 	}
 	for _, join := range g.facts.Join {
-		for _, pods := range byFamily(g.cluster.PodNets, world.FamilyOf(join.Addr())) {
-			route(pods.String(), join.Addr().String(), nil, (*string)(nil))
-		}
+		route(aliasesOf(world.FamilyOf(join.Addr())).prefix.String(), join.Addr().String(), nil, (*string)(nil))
 	}
 	ext := externalPort(s.ID)
 	session := false

@@ -12,7 +12,6 @@ import (
 
 // The tables of the northbound database (ovn-nb(5)) in which we own rows.
 const (
-	AddressSet     = "Address_Set"
 	BFD            = "BFD"
 	HAChassis      = "HA_Chassis"
 	HAChassisGroup = "HA_Chassis_Group"
@@ -30,6 +29,10 @@ const (
 	ClusterRouter     = "ovn_cluster_router"
 	ClusterRouterPort = "rtoj-ovn_cluster_router"
 	JoinSwitch        = "join"
+	// PodPortPrefix and GatewayPortPrefix, with a node's name behind, are the cluster router's
+	// port on the switch of the node's pods, and the port on the join switch of its gateway router.
+	PodPortPrefix     = "rtos-"
+	GatewayPortPrefix = "rtoj-GR_"
 )
 
 // Controller is our name in external_ids:k8s.ovn.org/owner-controller.
@@ -44,6 +47,10 @@ const (
 	KeyService = "slb.k8s.ovn.org/service"
 	// KeyShard is the domain/index of the shard that a row belongs to.
 	KeyShard = "slb.k8s.ovn.org/shard"
+	// KeyNode is the name of the node that a row belongs to.
+	KeyNode = "slb.k8s.ovn.org/node"
+	// KeyPorts are the ports for which a policy holds, as ParsePorts reads them.
+	KeyPorts = "slb.k8s.ovn.org/ports"
 	// KeyHolder is the name of the row that holds a row.
 	KeyHolder = "slb.k8s.ovn.org/holder"
 	// KeyEpoch counts the transactions that put load balancers on a router.
@@ -56,7 +63,8 @@ const (
 const (
 	OwnerDomain  = "Domain"
 	OwnerShard   = "Shard"
-	OwnerReturn  = "Return"
+	OwnerAliases = "Aliases"
+	OwnerNode    = "Node"
 	OwnerService = "Service"
 )
 

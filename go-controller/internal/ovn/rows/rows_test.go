@@ -41,6 +41,7 @@ type scene struct {
 	Show     []string
 	Facts    struct {
 		Join     []netip.Prefix
+		Nodes    map[string]rows.NodeFacts
 		Taken    []netip.Addr
 		Ordinals map[string]int
 		HashIPv6 bool
@@ -98,7 +99,7 @@ func golden(t *testing.T, file string) {
 
 // wanted is the text of all rows that a scene asks for.
 func wanted(s scene) string {
-	facts := rows.Facts{Join: s.Facts.Join, HashIPv6: s.Facts.HashIPv6, Taken: map[netip.Addr]bool{}, Ordinals: map[world.ShardID]int{}}
+	facts := rows.Facts{Join: s.Facts.Join, Nodes: s.Facts.Nodes, HashIPv6: s.Facts.HashIPv6, Taken: map[netip.Addr]bool{}, Ordinals: map[world.ShardID]int{}}
 	for _, a := range s.Facts.Taken {
 		facts.Taken[a] = true
 	}
@@ -121,30 +122,33 @@ func wanted(s scene) string {
 	for _, unit := range g.Units() {
 		write(unit)
 	}
-	back := map[rows.Return][]netip.Addr{}
+	back := map[string]*returns{}
 	for _, p := range s.Services {
 		balancers, err := g.Service(&p, func(id string) map[string]string { return s.Facts.VIPs[id] })
 		if err != nil {
 			fmt.Fprintf(&out, "error: %v\n", err)
 		}
 		write(balancers)
-		rows.Returns(&p, func(r rows.Return, a netip.Addr) {
-			if !slices.Contains(back[r], a) {
-				back[r] = append(back[r], a)
+		rows.Returns(&p, func(node string, b rows.Behind, port rows.Port) {
+			if back[node] == nil {
+				back[node] = &returns{map[rows.Behind]bool{}, map[rows.Port]bool{}}
 			}
+			back[node].behind[b], back[node].ports[port] = true, true
 		})
 	}
-	for _, r := range slices.SortedFunc(maps.Keys(back), func(a, b rows.Return) int { return strings.Compare(a.ID(), b.ID()) }) {
-		write([]rows.Row{r.AddressSet(back[r])})
-		if policy, ok := g.Policy(r); ok {
-			write([]rows.Row{policy})
-		}
+	for _, node := range slices.Sorted(maps.Keys(back)) {
+		write(g.NodeRows(node, slices.Collect(maps.Keys(back[node].behind)), slices.Collect(maps.Keys(back[node].ports))))
 	}
 	opts, ids := g.Timers(s.Facts.Options, s.Facts.ExternalIDs)
 	for _, c := range append(opts, ids...) {
 		fmt.Fprintf(&out, "NB_Global %s: %q -> %q\n", c.Key, c.Old, c.New)
 	}
 	return out.String()
+}
+
+type returns struct {
+	behind map[rows.Behind]bool
+	ports  map[rows.Port]bool
 }
 
 func line(r rows.Row) string {

@@ -20,6 +20,7 @@ import (
 func everything(t *testing.T) []rows.Row {
 	t.Helper()
 	var f plan.Fabric
+	f.Nodes = []plan.Node{{Name: "n1", Chassis: "c1"}}
 	f.Cluster = world.Cluster{ID: "c", PodNets: []netip.Prefix{netip.MustParsePrefix("10.244.0.0/16"), netip.MustParsePrefix("fd00:10:244::/48")}}
 	var out []rows.Row
 	var services []*plan.Service
@@ -41,30 +42,37 @@ func everything(t *testing.T) []rows.Row {
 				backend = netip.AddrPortFrom(netip.MustParseAddr("fd00:10:244::1"), 8080)
 			}
 			for _, protocol := range []world.Protocol{world.TCP, world.UDP, world.SCTP} {
-				p.Listeners = append(p.Listeners, plan.Listener{VIP: vip, Protocol: protocol, Port: 80, Backends: []plan.Backend{{Addr: backend}}})
+				p.Listeners = append(p.Listeners, plan.Listener{VIP: vip, Protocol: protocol, Port: 80, Backends: []plan.Backend{{Addr: backend, Node: "n1"}}})
 			}
 		}
 		services = append(services, p)
 	}
-	g, err := rows.Lay(&f, rows.Facts{Join: []netip.Prefix{netip.MustParsePrefix("100.64.0.1/16"), netip.MustParsePrefix("fd98::1/64")}})
+	g, err := rows.Lay(&f, rows.Facts{
+		Join: []netip.Prefix{netip.MustParsePrefix("100.64.0.1/16"), netip.MustParsePrefix("fd98::1/64")},
+		Nodes: map[string]rows.NodeFacts{"n1": {
+			Subnets: []netip.Prefix{netip.MustParsePrefix("10.244.1.0/24"), netip.MustParsePrefix("fd00:10:244::/64")},
+			Join:    []netip.Prefix{netip.MustParsePrefix("100.64.0.2/16"), netip.MustParsePrefix("fd98::2/64")},
+		}},
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, unit := range g.Units() {
 		out = append(out, unit...)
 	}
+	var behind []rows.Behind
+	var ports []rows.Port
 	for _, p := range services {
 		balancers, err := g.Service(p, func(string) map[string]string { return nil })
 		if err != nil {
 			t.Fatal(err)
 		}
 		out = append(out, balancers...)
-		rows.Returns(p, func(r rows.Return, a netip.Addr) {
-			policy, _ := g.Policy(r)
-			out = append(out, r.AddressSet([]netip.Addr{a}), policy)
+		rows.Returns(p, func(_ string, b rows.Behind, port rows.Port) {
+			behind, ports = append(behind, b), append(ports, port)
 		})
 	}
-	return out
+	return append(out, g.NodeRows("n1", behind, slices.Compact(ports))...)
 }
 
 // What OVN-Kubernetes would delete, adopt or overwrite, one rule a case.
@@ -88,8 +96,9 @@ func TestOVNKubernetesLeavesOurRowsAlone(t *testing.T) {
 			return ids[rows.KeyController] == rows.Controller && ids[rows.KeyOwnerType] != "" &&
 				ids[rows.KeyPrimaryID] == r.ID && strings.HasPrefix(r.ID, "ovnkube-slb:"+ids[rows.KeyOwnerType]+":")
 		},
-		"load balancers name their Service": func(r rows.Row) bool {
-			return r.Table != rows.LoadBalancer || r.ExternalIDs()[rows.KeyService] != ""
+		"load balancers name their Service or node": func(r rows.Row) bool {
+			ids := r.ExternalIDs()
+			return r.Table != rows.LoadBalancer || ids[rows.KeyService] != "" || ids[rows.KeyNode] != ""
 		},
 		"switches and routers of nodes go by name":       func(r rows.Row) bool { return !taken(r.Name()) },
 		"unknown switches with other_config are stale":   func(r rows.Row) bool { return r.Columns["other_config"] == nil },
@@ -97,7 +106,6 @@ func TestOVNKubernetesLeavesOurRowsAlone(t *testing.T) {
 		"reject ACLs are stripped: there are no ACLs":    func(r rows.Row) bool { return r.Table != "ACL" },
 		"routes with ecmp_symmetric_reply are its own":   func(r rows.Row) bool { return r.Table != rows.StaticRoute || r.Columns["options"] == nil },
 		"policy priorities in use are left free":         func(r rows.Row) bool { return r.Table != rows.Policy || r.Columns["priority"] == 700 },
-		"address set names are identifiers of OVN":       identifier,
 		"HA priorities are positive":                     func(r rows.Row) bool { p, ok := r.Columns["priority"].(int); return !ok || p >= 1 },
 		"MAC addresses are locally administered, single": localMAC,
 	} {
@@ -109,10 +117,6 @@ func TestOVNKubernetesLeavesOurRowsAlone(t *testing.T) {
 			}
 		})
 	}
-}
-
-func identifier(r rows.Row) bool {
-	return r.Table != rows.AddressSet || regexp.MustCompile(`^[a-zA-Z_.][a-zA-Z_.0-9]*$`).MatchString(r.Name())
 }
 
 func localMAC(r rows.Row) bool {

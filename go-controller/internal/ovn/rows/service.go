@@ -24,7 +24,7 @@ func (g *Ground) Service(p *plan.Service, vips func(id string) map[string]string
 			return nil, fmt.Errorf("address %s: shard %s has no router", v.Addr, ShardName(v.Shard))
 		}
 		for _, protocol := range []world.Protocol{world.TCP, world.UDP, world.SCTP} {
-			if row, ok := g.balancer(p, v.Addr, protocol, vips); ok {
+			if row, ok := g.balancer(p, v, protocol, vips); ok {
 				out = append(out, row.in(RouterName(v.Shard)))
 			}
 		}
@@ -33,7 +33,8 @@ func (g *Ground) Service(p *plan.Service, vips func(id string) map[string]string
 }
 
 // balancer is the row of one address and protocol of a Service; false if nothing listens.
-func (g *Ground) balancer(p *plan.Service, vip netip.Addr, protocol world.Protocol, vips func(string) map[string]string) (Row, bool) {
+func (g *Ground) balancer(p *plan.Service, v plan.VIP, protocol world.Protocol, vips func(string) map[string]string) (Row, bool) {
+	vip, shard := v.Addr, g.shards[v.Shard]
 	proto := strings.ToLower(string(protocol))
 	fields, options := g.selection(p.ClientAffinity, world.FamilyOf(vip))
 	row := owned(LoadBalancer, OwnerService, p.Key.String(), map[string]any{
@@ -49,7 +50,7 @@ func (g *Ground) balancer(p *plan.Service, vip netip.Addr, protocol world.Protoc
 			continue
 		}
 		key := netip.AddrPortFrom(l.VIP, l.Port).String()
-		want[key] = strings.Join(Slots(split(have[key]), addresses(l.Backends)), ",")
+		want[key] = strings.Join(Slots(split(have[key]), g.targets(shard, l.Backends)), ",")
 	}
 	row.Columns["vips"] = want
 	return row, len(want) > 0
@@ -82,10 +83,16 @@ func split(slots string) []string {
 	return strings.Split(slots, ",")
 }
 
-func addresses(backends []plan.Backend) []string {
+// targets are where a shard sends to: a backend's alias, or the address of one that is
+// not in the pod networks.
+func (g *Ground) targets(s *shard, backends []plan.Backend) []string {
 	out := make([]string, 0, len(backends))
 	for _, b := range backends {
-		out = append(out, b.Addr.String())
+		to := b.Addr
+		if alias, ok := g.alias(s.ordinal, to.Addr()); ok {
+			to = netip.AddrPortFrom(alias, to.Port())
+		}
+		out = append(out, to.String())
 	}
 	return out
 }

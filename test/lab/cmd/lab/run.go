@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/netip"
 	"os"
 	"os/exec"
 	"time"
@@ -148,6 +149,15 @@ func internal() []*cli.Command {
 		})},
 		{Name: "responder", Hidden: true, Usage: "answer for a pod", SkipFlagParsing: true, Action: func(c *cli.Context) error {
 			return responder.Main(c.Context, c.Args().Slice())
+		}},
+		{Name: "ask", Hidden: true, Usage: "ask once", ArgsUsage: "tcp|udp ADDRESS:PORT", Flags: []cli.Flag{&cli.UintFlag{Name: "source-port"}}, Action: func(c *cli.Context) error {
+			target, err := netip.ParseAddrPort(c.Args().Get(1))
+			if err != nil {
+				return fmt.Errorf("ask: %w", err)
+			}
+			answer, err := probe.Ask(c.Context, c.Args().First(), uint16(c.Uint("source-port")), target)
+			fmt.Fprint(c.App.Writer, answer)
+			return err
 		}},
 	}
 }

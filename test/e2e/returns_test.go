@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"slices"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/ovnkube-slb/ovnkube-slb/test/lab"
+)
+
+const (
+	// spare is a target port of Service spare that nothing listens on: pods can ask from it.
+	spare    = 9090
+	nodePort = 7000
+)
+
+// worldPorts are those of the server behind the router. Each is asked once: the userspace conntrack of Open vSwitch 3.1.0 aborts
+// when a connection through a gateway router's SNAT has the addresses and ports of one before.
+func worldPorts() []uint16 {
+	const first, count = 7000, 64
+	ports := make([]uint16, count)
+	for i := range ports {
+		ports[i] = uint16(first + i)
+	}
+	return ports
+}
+
+// site is Service web, Service spare in front of the same pods, two pods on one node and one on another, and a server
+// behind the router that tells whom it saw.
+type site struct {
+	vips  []netip.Addr
+	world []uint16 // ports that nobody has asked
+
+	one, two, afar pod
+}
+
+type pod struct {
+	name string
+	node lab.Node
+	ips  []netip.Addr
+}
+
+func (p pod) netns() string { return lab.PodNetns("default", p.name) }
+
+func startSite(ctx context.Context) site {
+	GinkgoHelper()
+	s := site{vips: startWeb(ctx), world: worldPorts()}
+	kubectl(ctx, `
+apiVersion: v1
+kind: Service
+metadata: {name: spare}
+spec:
+  type: LoadBalancer
+  ipFamilyPolicy: PreferDualStack
+  ipFamilies: [IPv4, IPv6]
+  selector: {app: web}
+  ports: [{name: t, port: 9090, protocol: TCP}, {name: u, port: 9090, protocol: UDP}]
+`, "apply", "-f", "-")
+	DeferCleanup(func(ctx SpecContext) { kubectl(ctx, "", "delete", "service", "spare") })
+	awaitAnnounced(ctx, "spare")
+	Eventually(func(ctx context.Context) (string, error) { return cluster.NB(ctx, "lr-policy-list", "ovn_cluster_router") }).WithContext(ctx).
+		Should(ContainSubstring("9090"), "replies from port 9090 are looked at")
+	stop, err := cluster.StartResponder(ctx, "remote", "world", worldPorts()...)
+	Expect(err).NotTo(HaveOccurred())
+	DeferCleanup(func() { Expect(stop()).To(Succeed()) })
+	s.choose(ctx)
+	Expect(cluster.Settle(ctx)).To(Succeed())
+	return s
+}
+
+// choose finds the pods.
+func (s *site) choose(ctx context.Context) {
+	GinkgoHelper()
+	list, err := client.CoreV1().Pods("default").List(ctx, metav1.ListOptions{LabelSelector: "app=web"})
+	Expect(err).NotTo(HaveOccurred())
+	on := map[string][]pod{}
+	for _, p := range list.Items {
+		n, err := cluster.Node(p.Spec.NodeName)
+		Expect(err).NotTo(HaveOccurred())
+		found := pod{name: p.Name, node: n}
+		for _, ip := range p.Status.PodIPs {
+			found.ips = append(found.ips, netip.MustParseAddr(ip.IP))
+		}
+		slices.SortFunc(found.ips, netip.Addr.Compare) // IPv4 first
+		on[n.Name] = append(on[n.Name], found)
+	}
+	Expect(len(on["n1"])).To(BeNumerically(">=", 2))
+	Expect(on["n2"]).NotTo(BeEmpty())
+	s.one, s.two, s.afar = on["n1"][0], on["n1"][1], on["n2"][0]
+}
+
+// answer asks until it is answered, for the first packet over a new way is lost, and returns who answered and the client that was seen.
+func answer(ctx context.Context, from, network string, source uint16, target netip.AddrPort) (backend string, seen netip.AddrPort) {
+	GinkgoHelper()
+	Eventually(func(ctx context.Context) (err error) {
+		backend, seen, err = cluster.Ask(ctx, from, network, source, target)
+		return err
+	}).WithContext(ctx).Should(Succeed(), "%s from %s port %d to %s", network, from, source, target)
+	return backend, seen
+}
+
+// askWorld is the client that the server behind the router sees when a pod asks.
+func (s *site) askWorld(ctx context.Context, p pod, network string, source uint16, i int) (seen netip.AddrPort) {
+	GinkgoHelper()
+	Eventually(func(ctx context.Context) error {
+		port := s.world[0]
+		s.world = s.world[1:]
+		backend, client, err := cluster.Ask(ctx, p.netns(), network, source, netip.AddrPortFrom(lab.RemoteAddresses()[i], port))
+		if err == nil {
+			Expect(backend).To(Equal("world"))
+		}
+		seen = client
+		return err
+	}).WithContext(ctx).Should(Succeed(), "%s from %s port %d to the world", network, p.name, source)
+	return seen
+}
+
+// families calls do for each family and protocol, with the index of the family.
+func families(do func(i int, network string)) {
+	for i := range 2 {
+		for _, network := range []string{"tcp", "udp"} {
+			By(fmt.Sprintf("family %d of 2, %s", i+1, network))
+			do(i, network)
+		}
+	}
+}
+
+// target ports of Deployment web.
+func target(network string) uint16 {
+	if network == "tcp" {
+		return 8080
+	}
+	return 5353
+}
+
+var _ = Describe("the way back of a reply", func() {
+	It("is that of its connection: a NodePort with policy Local of the same pods answers by its node, and the Service by its shard", func(ctx SpecContext) {
+		s := startSite(ctx)
+		families(func(i int, network string) {
+			undo, err := cluster.NodePortLocal(ctx, s.one.node.Name, network, 31000, s.one.ips, target(network))
+			Expect(err).NotTo(HaveOccurred())
+			at := netip.AddrPortFrom(s.one.node.LAN[i].Addr(), 31000)
+			backend, seen := answer(ctx, "remote", network, 0, at)
+			Expect(backend).To(Equal(s.one.name))
+			Expect(seen.Addr()).To(Equal(lab.RemoteAddresses()[i]), "the client's own address")
+			for from, own := range outside() {
+				port := map[string]uint16{"tcp": httpPort, "udp": echoPort}[network]
+				Eventually(func(ctx context.Context) (string, error) {
+					backend, seen, err := cluster.Ask(ctx, from, network, 0, netip.AddrPortFrom(s.vips[i], port))
+					if err == nil {
+						Expect(seen.Addr()).To(Equal(own[i]))
+					}
+					return backend, err
+				}).WithContext(ctx).Should(Equal(s.one.name), "the same pod by the Service")
+			}
+			Expect(undo(ctx)).To(Succeed())
+		})
+	})
+
+	It("is not taken by what pods ask of the world from a port that they are asked on", func(ctx SpecContext) {
+		s := startSite(ctx)
+		families(func(i int, network string) {
+			for _, source := range []uint16{0, spare} {
+				seen := s.askWorld(ctx, s.one, network, source, i)
+				Expect(seen.Addr()).To(Equal(s.one.node.LAN[i].Addr()), "the address of its node")
+			}
+		})
+	})
+
+	It("is not taken by what a pod asks that leaves by another node, as EgressIP makes it", func(ctx SpecContext) {
+		s := startSite(ctx)
+		undo, err := cluster.EgressVia(ctx, "n3", s.one.ips)
+		Expect(err).NotTo(HaveOccurred())
+		DeferCleanup(func(ctx SpecContext) { Expect(undo(ctx)).To(Succeed()) })
+		n3, err := cluster.Node("n3")
+		Expect(err).NotTo(HaveOccurred())
+		families(func(i int, network string) {
+			for _, source := range []uint16{0, spare} {
+				seen := s.askWorld(ctx, s.one, network, source, i)
+				Expect(seen.Addr()).To(Equal(n3.LAN[i].Addr()), "the address of the other node")
+			}
+			port := map[string]uint16{"tcp": httpPort, "udp": echoPort}[network]
+			Eventually(func(ctx context.Context) (string, error) {
+				backend, _, err := cluster.Ask(ctx, "remote", network, 0, netip.AddrPortFrom(s.vips[i], port))
+				return backend, err
+			}).WithContext(ctx).Should(Equal(s.one.name), "the pod by the Service")
+		})
+	})
+
+	It("is not taken inside the cluster, from pod to pod, pod to node and node to pod", func(ctx SpecContext) {
+		s := startSite(ctx)
+		stop, err := cluster.StartResponder(ctx, s.one.node.Name, "node", nodePort)
+		Expect(err).NotTo(HaveOccurred())
+		DeferCleanup(func() { Expect(stop()).To(Succeed()) })
+		families(func(i int, network string) {
+			for _, other := range []pod{s.two, s.afar} {
+				backend, seen := answer(ctx, s.one.netns(), network, spare, netip.AddrPortFrom(other.ips[i], target(network)))
+				Expect(backend).To(Equal(other.name))
+				Expect(seen).To(Equal(netip.AddrPortFrom(s.one.ips[i], spare)))
+			}
+			for _, own := range []netip.Addr{s.one.node.LAN[i].Addr(), s.one.node.ManagementPort()[i]} {
+				backend, seen := answer(ctx, s.one.netns(), network, spare, netip.AddrPortFrom(own, nodePort))
+				Expect(backend).To(Equal("node"))
+				Expect(seen).To(Equal(netip.AddrPortFrom(s.one.ips[i], spare)))
+			}
+			for _, p := range []pod{s.one, s.afar} {
+				backend, seen := answer(ctx, s.one.node.Name, network, spare, netip.AddrPortFrom(p.ips[i], target(network)))
+				Expect(backend).To(Equal(p.name))
+				Expect(seen.Addr()).To(Equal(s.one.node.ManagementPort()[i]))
+			}
+		})
+	})
+})

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package lab
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+)
+
+// This file has rows that OVN-Kubernetes adds for what users ask of it.
+
+// NodePortLocal makes a node answer on a port of its own addresses for one pod of it, without hiding the client: what OVN-Kubernetes
+// does for a NodePort with externalTrafficPolicy Local. The function it returns undoes that.
+func (l *Lab) NodePortLocal(ctx context.Context, node, protocol string, port uint16, pod []netip.Addr, target uint16) (func(context.Context) error, error) {
+	n, err := l.Node(node)
+	if err != nil {
+		return nil, err
+	}
+	name := fmt.Sprintf("Service_default/%s-%d_%s_node_local_router_%s", protocol, port, strings.ToUpper(protocol), node)
+	args := []string{
+		"--id=@lb", "create", "Load_Balancer", "name=" + quote(name), "protocol=" + protocol,
+		"external_ids:k8s.ovn.org/kind=Service", fmt.Sprintf("external_ids:k8s.ovn.org/owner=default/%s-%d", protocol, port),
+		"options:event=false", "options:reject=true", "options:skip_snat=true", "options:neighbor_responder=none",
+	}
+	for i, own := range n.LAN {
+		args = append(args, fmt.Sprintf("vips:%s=%s", quote(netip.AddrPortFrom(own.Addr(), port).String()), quote(netip.AddrPortFrom(pod[i], target).String())))
+	}
+	if _, err := l.NB(ctx, append(args, "--", "add", "Logical_Router", "GR_"+node, "load_balancer", "@lb")...); err != nil {
+		return nil, fmt.Errorf("node port %s %d of %s: %w", protocol, port, node, err)
+	}
+	return func(ctx context.Context) error { _, err := l.NB(ctx, "lb-del", name); return err }, l.Settle(ctx)
+}
+
+// EgressVia sends a pod's way out of the cluster over another node, as an EgressIP does (there the address of that node hides the
+// pod). The function it returns undoes that.
+func (l *Lab) EgressVia(ctx context.Context, node string, pod []netip.Addr) (func(context.Context) error, error) {
+	n, err := l.Node(node)
+	if err != nil {
+		return nil, err
+	}
+	type policy struct{ priority, match string }
+	var c nbctl
+	var made []policy
+	for i, addr := range pod {
+		ip := family(addr)
+		within := policy{"102", fmt.Sprintf("%s.src == %s && %s.dst == %s", ip, clusterSubnets()[i], ip, clusterSubnets()[i])}
+		c.do("lr-policy-add", clusterRouter, within.priority, within.match, "allow")
+		out := policy{"100", fmt.Sprintf("%s.src == %s", ip, addr)}
+		c.do("lr-policy-add", clusterRouter, out.priority, out.match, "reroute", n.Join[i].Addr().String())
+		made = append(made, within, out)
+	}
+	if _, err := l.NB(ctx, c...); err != nil {
+		return nil, fmt.Errorf("egress of %v via %s: %w", pod, node, err)
+	}
+	return func(ctx context.Context) error {
+		var c nbctl
+		for _, p := range made {
+			c.do("lr-policy-del", clusterRouter, p.priority, p.match)
+		}
+		_, err := l.NB(ctx, c...)
+		return err
+	}, l.Settle(ctx)
+}
+
+// StartResponder answers in a namespace that is no pod's, as "<name> <client>", on some ports by TCP and UDP, until the lab goes or it
+// is killed.
+func (l *Lab) StartResponder(ctx context.Context, short, name string, ports ...uint16) (stop func() error, err error) {
+	numbers := strings.Trim(strings.Join(strings.Fields(fmt.Sprint(ports)), ","), "[]")
+	p, err := l.Start(ctx, short, name, nil, slices.Concat(l.self("responder"), []string{"-name", name, "-tcp", numbers, "-udp", numbers})...)
+	if err != nil {
+		return nil, err
+	}
+	return p.Kill, nil
+}
+
+// Ask asks once from a namespace, over "tcp" or "udp", and returns whose answer it got and which client that saw. source is the
+// port to ask from, 0 for any.
+func (l *Lab) Ask(ctx context.Context, short, network string, source uint16, target netip.AddrPort) (backend string, client netip.AddrPort, err error) {
+	out, err := run(ctx, l.inside(short, l.self("ask", "--source-port", fmt.Sprint(source), network, target.String())...)...)
+	if err != nil {
+		return "", netip.AddrPort{}, err
+	}
+	words := strings.Fields(out)
+	if len(words) < 2 {
+		return "", netip.AddrPort{}, fmt.Errorf("answer %q: want a name and a client", out)
+	}
+	client, err = netip.ParseAddrPort(words[1])
+	return words[0], client, err
+}

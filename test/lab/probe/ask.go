@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package probe
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"net"
+	"net/netip"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Ask asks one question over "tcp" or "udp" and returns the answer's line, "<name> <client> <question>". source is the port to ask
+// from, 0 for any; one of which a connection has just closed can be used again at once.
+func Ask(ctx context.Context, network string, source uint16, target netip.AddrPort) (string, error) {
+	const patience = 2 * time.Second
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	d := net.Dialer{Control: func(_, _ string, c syscall.RawConn) error {
+		var err error
+		if control := c.Control(func(fd uintptr) { err = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_REUSEADDR, 1) }); control != nil {
+			return control
+		}
+		return err
+	}}
+	if source != 0 && network == "udp" {
+		d.LocalAddr = &net.UDPAddr{Port: int(source)}
+	} else if source != 0 {
+		d.LocalAddr = &net.TCPAddr{Port: int(source)}
+	}
+	conn, err := d.DialContext(ctx, network, target.String())
+	if err != nil {
+		return "", fmt.Errorf("ask %s %s: %w", network, target, err)
+	}
+	defer conn.Close()
+	if tcp, ok := conn.(*net.TCPConn); ok {
+		_ = tcp.SetLinger(0) // No TIME_WAIT: the same ports may be used for the next question.
+	}
+	deadline, _ := ctx.Deadline()
+	if err := conn.SetDeadline(deadline); err != nil {
+		return "", err
+	}
+	if _, err := conn.Write([]byte("?\n")); err != nil {
+		return "", fmt.Errorf("ask %s %s: %w", network, target, err)
+	}
+	line, err := bufio.NewReader(conn).ReadString('\n')
+	if err != nil {
+		return "", fmt.Errorf("answer of %s %s: %w", network, target, err)
+	}
+	return line, nil
+}
