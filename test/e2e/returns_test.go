@@ -65,7 +65,9 @@ spec:
 `, "apply", "-f", "-")
 	DeferCleanup(func(ctx SpecContext) { kubectl(ctx, "", "delete", "service", "spare") })
 	awaitAnnounced(ctx, "spare")
-	Eventually(func(ctx context.Context) (string, error) { return cluster.NB(ctx, "lr-policy-list", "ovn_cluster_router") }).WithContext(ctx).
+	Eventually(func(ctx context.Context) (string, error) {
+		return cluster.NB(ctx, "lr-policy-list", "ovn_cluster_router")
+	}).WithContext(ctx).
 		Should(ContainSubstring("9090"), "replies from port 9090 are looked at")
 	stop, err := cluster.StartResponder(ctx, "remote", "world", worldPorts()...)
 	Expect(err).NotTo(HaveOccurred())

@@ -130,7 +130,9 @@ func TestReturnPathsSurviveARestart(t *testing.T) {
 	moved := service(1, 1, "10.244.1.11")
 	apply(t, again, moved)
 	prune(t, again, moved, two, three)
-	back := func() string { return s.nbctl(t, "lb-list") + "\n" + s.nbctl(t, "lr-policy-list", "ovn_cluster_router") }
+	back := func() string {
+		return s.nbctl(t, "lb-list") + "\n" + s.nbctl(t, "lr-policy-list", "ovn_cluster_router")
+	}
 	for _, want := range []string{"10.244.2.10\n", "10.244.1.11\n", "10.244.1.12\n", "tcp.src == {8080, 9999}"} {
 		if !strings.Contains(back(), want) {
 			t.Errorf("%q has no way back:\n%s", want, back())
