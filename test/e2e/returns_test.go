@@ -196,6 +196,24 @@ var _ = Describe("the way back of a reply", func() {
 		})
 	})
 
+	It("leads to pods that ask the Service they are behind, and are answered by themselves, by another of the node, by one afar", func(ctx SpecContext) {
+		s := startSite(ctx)
+		families(func(i int, network string) {
+			port := map[string]uint16{"tcp": httpPort, "udp": echoPort}[network]
+			lost := 0
+			for _, want := range []pod{s.one, s.two, s.afar} {
+				Eventually(func(ctx context.Context) (string, error) {
+					backend, _, err := cluster.Ask(ctx, s.one.netns(), network, 0, netip.AddrPortFrom(s.vips[i], port))
+					if err != nil {
+						lost++
+					}
+					return backend, err
+				}).WithContext(ctx).Should(Equal(want.name))
+			}
+			Expect(lost).To(BeNumerically("<", 4), "questions lost: the first packet over each way")
+		})
+	})
+
 	It("is not taken inside the cluster, from pod to pod, pod to node and node to pod", func(ctx SpecContext) {
 		s := startSite(ctx)
 		stop, err := cluster.StartResponder(ctx, s.one.node.Name, "node", nodePort)

@@ -56,7 +56,7 @@ func (f *drift) OnAdd(_ string, m model.Model) {
 // foundation tells whether our ground depends on a port.
 func foundation(port *nbdb.LogicalRouterPort) bool {
 	return port.Name == rows.ClusterRouterPort || strings.HasPrefix(port.Name, rows.PodPortPrefix) ||
-		strings.HasPrefix(port.Name, rows.GatewayPortPrefix)
+		strings.HasPrefix(port.Name, rows.GatewayPortPrefix) || strings.HasPrefix(port.Name, rows.ExternalPortPrefix)
 }
 
 // OnUpdate implements cache.EventHandler.

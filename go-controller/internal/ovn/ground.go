@@ -33,16 +33,7 @@ func facts(v view) rows.Facts {
 			if port.Name == rows.ClusterRouterPort {
 				f.Join = append(f.Join, p)
 			}
-			if node, ok := strings.CutPrefix(port.Name, rows.PodPortPrefix); ok {
-				n := f.Nodes[node]
-				n.Subnets = append(n.Subnets, p.Masked())
-				f.Nodes[node] = n
-			}
-			if node, ok := strings.CutPrefix(port.Name, rows.GatewayPortPrefix); ok {
-				n := f.Nodes[node]
-				n.Join = append(n.Join, p)
-				f.Nodes[node] = n
-			}
+			noteNode(f.Nodes, port.Name, p)
 		}
 	})
 	slices.SortFunc(f.Join, netip.Prefix.Compare)
@@ -57,6 +48,21 @@ func facts(v view) rows.Facts {
 		f.HashIPv6 = slices.Contains(c.TypeObj.Key.Enum, any("ipv6_src"))
 	}
 	return f
+}
+
+// noteNode notes an address of a port if it is one of a node's.
+func noteNode(nodes map[string]rows.NodeFacts, port string, p netip.Prefix) {
+	for prefix, add := range map[string]func(*rows.NodeFacts){
+		rows.PodPortPrefix:      func(n *rows.NodeFacts) { n.Subnets = append(n.Subnets, p.Masked()) },
+		rows.GatewayPortPrefix:  func(n *rows.NodeFacts) { n.Join = append(n.Join, p) },
+		rows.ExternalPortPrefix: func(n *rows.NodeFacts) { n.External = append(n.External, p) },
+	} {
+		if name, ok := strings.CutPrefix(port, prefix); ok {
+			n := nodes[name]
+			add(&n)
+			nodes[name] = n
+		}
+	}
 }
 
 // groundUnits are the changes that lay the ground. What is gone goes first, so that its

@@ -4,6 +4,7 @@ package ovn
 
 import (
 	"fmt"
+	"net/netip"
 	"testing"
 	"time"
 
@@ -63,8 +64,9 @@ func large(b *testing.B, shards int) (*server, *Dataplane, []*plan.Service) {
 		}
 		s.nbctl(b, append([]string{"--may-exist", "lr-add", "GR"}, ports...)...)
 	}
+	s.manyNodes(b)
 	d, _ := dial(b, s)
-	configure(b, d, fabric(shards))
+	configure(b, d, largeFabric(shards))
 	plans := crowd(10000, shards, 20)
 	for _, p := range plans {
 		thin(p)
@@ -74,6 +76,29 @@ func large(b *testing.B, shards int) (*server, *Dataplane, []*plan.Service) {
 	b.Logf("10,000 Services written in %s", time.Since(start).Round(time.Millisecond))
 	prune(b, d, plans...)
 	return s, d, plans
+}
+
+// many is how many nodes the pods of the largest crowd are on, 256 a node.
+const many = 10000 * 20 / 256
+
+// manyNodes are what OVN-Kubernetes makes for them.
+func (s *server) manyNodes(b *testing.B) {
+	b.Helper()
+	var ports []string
+	for i := range many + 1 {
+		name, subnet := nodeOf(netip.AddrFrom4([4]byte{10, byte(128 + i>>8), byte(i), 1})), fmt.Sprintf("10.%d.%d.1/24", 128+i>>8, i&255)
+		ports = append(ports, "--", "lrp-add", "ovn_cluster_router", "rtos-"+name, "0a:00:00:00:00:01", subnet,
+			"--", "lrp-add", "GR", "rtoj-GR_"+name, "0a:00:00:00:00:01", fmt.Sprintf("100.64.%d.%d/16", 1+i>>8, i&255))
+	}
+	s.nbctl(b, append([]string{"--may-exist", "lr-add", "GR"}, ports...)...)
+}
+
+func largeFabric(shards int) *plan.Fabric {
+	f := fabric(shards)
+	for i := range many + 1 {
+		f.Nodes = append(f.Nodes, plan.Node{Name: nodeOf(netip.AddrFrom4([4]byte{10, byte(128 + i>>8), byte(i), 1})), Chassis: fmt.Sprint("chassis-", i)})
+	}
+	return f
 }
 
 func thin(p *plan.Service) *plan.Service {
@@ -104,7 +129,7 @@ func BenchmarkStart(b *testing.B) {
 		start := time.Now()
 		d, _ := dial(b, s)
 		read := time.Since(start)
-		configure(b, d, fabric(shards))
+		configure(b, d, largeFabric(shards))
 		apply(b, d, plans...)
 		applied := time.Since(start)
 		prune(b, d, plans...)

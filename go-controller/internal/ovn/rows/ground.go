@@ -32,8 +32,8 @@ type Facts struct {
 // NodeFacts are the addresses that a node has in the database.
 type NodeFacts struct {
 	// Subnets are those of its pods, Join the addresses of its gateway router on the join
-	// switch with their prefix length.
-	Subnets, Join []netip.Prefix
+	// switch with their prefix length, External those on its own network.
+	Subnets, Join, External []netip.Prefix
 }
 
 // shard is a shard that has rows, with what they depend on.

@@ -17,8 +17,15 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 )
 
-// policyPriority is in a range that OVN-Kubernetes leaves free (502-1001).
-const policyPriority = 700
+const (
+	// policyPriority is in a range that OVN-Kubernetes leaves free (502-1001).
+	policyPriority = 700
+	// ownPriority comes before OVN-Kubernetes' policies that send to a node what is for
+	// its own addresses (1004).
+	ownPriority = 1010
+	// managementHost is the number of the node's own port on its pods' subnet.
+	managementHost = 2
+)
 
 // nodeJoinGap is how many addresses below the top of a join subnet the node routers'
 // begin: above are those of shards.
@@ -72,6 +79,7 @@ func Returns(p *plan.Service, use func(node string, b Behind, port Port)) {
 type node struct {
 	plan.Node
 	subnets []netip.Prefix
+	own     []netip.Prefix // its addresses outside
 	// join are the addresses of our router on the join switch.
 	join []netip.Prefix
 }
@@ -85,7 +93,7 @@ func (g *Ground) layNodes(nodes []plan.Node) {
 		if !ok {
 			continue
 		}
-		out := &node{Node: n, subnets: f.Subnets}
+		out := &node{Node: n, subnets: f.Subnets, own: f.External}
 		for _, gateway := range f.Join {
 			if a := mirror(gateway, nodeJoinGap); gateway.Addr().Less(a) && !g.facts.Taken[a] {
 				out.join = append(out.join, netip.PrefixFrom(a, gateway.Bits()))
@@ -173,14 +181,46 @@ func (g *Ground) NodeRows(name string, behind []Behind, ports []Port) []Row {
 				}, "aliases", subnet.String()).in(ClusterRouter))
 			}
 		}
-		if len(ports) > 0 {
+		if len(ports) == 0 {
+			continue
+		}
+		policy := func(priority int, match string, hop netip.Addr, parts ...string) {
 			out = append(out, row(Policy, map[string]any{
-				"priority": policyPriority, "match": g.leaving(n, port, f, ports), "action": "reroute",
-				"nexthops": []string{own[0].Addr().String()},
-			}, f.String()).with(KeyPorts, portTexts(ports)).in(ClusterRouter))
+				"priority": priority, "match": match, "action": "reroute", "nexthops": []string{hop.String()},
+			}, parts...).with(KeyPorts, portTexts(ports)).in(ClusterRouter))
+		}
+		// Only what comes from the pods' switch is meant: what comes back by the join switch has
+		// been asked already. No chassis but the node's own has flows for it.
+		leaving := fmt.Sprintf("is_chassis_resident(%q) && inport == %q && (%s) && ip%d.dst", port, PodPortPrefix+name, fromAny(ports), f)
+		policy(policyPriority, leaving+" != {"+strings.Join(texts(g.inside(f)), ", ")+"}", own[0].Addr(), f.String())
+		// A client may be hidden behind the node's own address: a pod of it that asks a VIP.
+		for _, a := range byFamily(n.own, f) {
+			policy(ownPriority, leaving+" == "+a.Addr().String(), own[0].Addr(), "own", a.Addr().String())
+			for _, subnet := range byFamily(n.subnets, f) {
+				policy(ownPriority, fmt.Sprintf("inport == %q && ip%d.src == %s && ip%d.dst == %s", ClusterRouterPort, f, subnet, f, a.Addr()),
+					nth(subnet, managementHost), "home", a.Addr().String(), subnet.String())
+			}
 		}
 	}
 	return out
+}
+
+// nth is an address of a subnet by its number.
+func nth(subnet netip.Prefix, n int) netip.Addr {
+	a := subnet.Masked().Addr()
+	for range n {
+		a = a.Next()
+	}
+	return a
+}
+
+// inside are the networks to which no client of a VIP belongs.
+func (g *Ground) inside(f world.Family) []netip.Prefix {
+	inside := slices.Clone(byFamily(g.cluster.PodNets, f))
+	for _, join := range byFamily(g.facts.Join, f) {
+		inside = append(inside, join.Masked())
+	}
+	return inside
 }
 
 // aliasesOf are the load balancer's vips of a node: aliases and the pods that they are of.
@@ -198,14 +238,8 @@ func (g *Ground) aliasesOf(n *node, behind []Behind) map[string]string {
 	return vips
 }
 
-// leaving matches what leaves a node's pods from some ports for an address outside the
-// cluster. Only what comes from the pods' switch is meant: what comes back by the join
-// switch has been asked already. No chassis but the node's own has flows for it.
-func (g *Ground) leaving(n *node, router string, f world.Family, ports []Port) string {
-	inside := slices.Clone(byFamily(g.cluster.PodNets, f))
-	for _, join := range byFamily(g.facts.Join, f) {
-		inside = append(inside, join.Masked())
-	}
+// fromAny matches what comes from any of some ports.
+func fromAny(ports []Port) string {
 	numbers := map[world.Protocol][]string{}
 	for _, p := range sorted(ports) {
 		numbers[p.Protocol] = append(numbers[p.Protocol], strconv.Itoa(int(p.Number)))
@@ -214,8 +248,7 @@ func (g *Ground) leaving(n *node, router string, f world.Family, ports []Port) s
 	for _, protocol := range slices.Sorted(maps.Keys(numbers)) {
 		from = append(from, fmt.Sprintf("%s.src == {%s}", strings.ToLower(string(protocol)), strings.Join(numbers[protocol], ", ")))
 	}
-	return fmt.Sprintf("is_chassis_resident(%q) && inport == %q && (%s) && ip%d.dst != {%s}",
-		router, PodPortPrefix+n.Name, strings.Join(from, " || "), f, strings.Join(texts(inside), ", "))
+	return strings.Join(from, " || ")
 }
 
 // sorted are distinct ports in order.

@@ -29,10 +29,11 @@ const (
 	ClusterRouter     = "ovn_cluster_router"
 	ClusterRouterPort = "rtoj-ovn_cluster_router"
 	JoinSwitch        = "join"
-	// PodPortPrefix and GatewayPortPrefix, with a node's name behind, are the cluster router's
-	// port on the switch of the node's pods, and the port on the join switch of its gateway router.
-	PodPortPrefix     = "rtos-"
-	GatewayPortPrefix = "rtoj-GR_"
+	// These, with a node's name behind, are the cluster router's port on the switch of the
+	// node's pods, and the ports of its gateway router on the join switch and to the outside.
+	PodPortPrefix      = "rtos-"
+	GatewayPortPrefix  = "rtoj-GR_"
+	ExternalPortPrefix = "rtoe-GR_"
 )
 
 // Controller is our name in external_ids:k8s.ovn.org/owner-controller.

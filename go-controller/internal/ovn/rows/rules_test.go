@@ -100,12 +100,14 @@ func TestOVNKubernetesLeavesOurRowsAlone(t *testing.T) {
 			ids := r.ExternalIDs()
 			return r.Table != rows.LoadBalancer || ids[rows.KeyService] != "" || ids[rows.KeyNode] != ""
 		},
-		"switches and routers of nodes go by name":       func(r rows.Row) bool { return !taken(r.Name()) },
-		"unknown switches with other_config are stale":   func(r rows.Row) bool { return r.Columns["other_config"] == nil },
-		"localnet ports are found by <bridge>_<node>":    func(r rows.Row) bool { return r.Table != rows.SwitchPort || !node.MatchString(r.Name()) },
-		"reject ACLs are stripped: there are no ACLs":    func(r rows.Row) bool { return r.Table != "ACL" },
-		"routes with ecmp_symmetric_reply are its own":   func(r rows.Row) bool { return r.Table != rows.StaticRoute || r.Columns["options"] == nil },
-		"policy priorities in use are left free":         func(r rows.Row) bool { return r.Table != rows.Policy || r.Columns["priority"] == 700 },
+		"switches and routers of nodes go by name":     func(r rows.Row) bool { return !taken(r.Name()) },
+		"unknown switches with other_config are stale": func(r rows.Row) bool { return r.Columns["other_config"] == nil },
+		"localnet ports are found by <bridge>_<node>":  func(r rows.Row) bool { return r.Table != rows.SwitchPort || !node.MatchString(r.Name()) },
+		"reject ACLs are stripped: there are no ACLs":  func(r rows.Row) bool { return r.Table != "ACL" },
+		"routes with ecmp_symmetric_reply are its own": func(r rows.Row) bool { return r.Table != rows.StaticRoute || r.Columns["options"] == nil },
+		"policy priorities in use are left free": func(r rows.Row) bool {
+			return r.Table != rows.Policy || r.Columns["priority"] == 700 || r.Columns["priority"] == 1010
+		},
 		"HA priorities are positive":                     func(r rows.Row) bool { p, ok := r.Columns["priority"].(int); return !ok || p >= 1 },
 		"MAC addresses are locally administered, single": localMAC,
 	} {
