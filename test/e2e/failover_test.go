@@ -15,11 +15,9 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/test/lab/probe"
 )
 
-// The most that a client may lose (the target of the enhancement is five seconds).
-const (
-	maxUnplannedGap = 1500 * time.Millisecond
-	maxPlannedGap   = 500 * time.Millisecond
-)
+// maxGap is the most that a client may lose, on any machine: what the enhancement asks for. How little it is, a benchmark
+// tells.
+const maxGap = 5 * time.Second
 
 // flowsTo asks each VIP over enough flows and connections that every node's pods are among their backends.
 func flowsTo(addrs []netip.Addr) []probe.Spec {
@@ -32,9 +30,9 @@ func flowsTo(addrs []netip.Addr) []probe.Spec {
 	return specs
 }
 
-// expectServed holds the flows to pods on other nodes than one to what is promised: no UDP flow loses more than limit, and no
+// expectServed holds the flows to pods on other nodes than one to what is promised: no UDP flow loses more than maxGap, and no
 // connection breaks. How long a connection stalls is not promised: TCP's own timer doubles at each loss (RFC 6298 section 5.5).
-func expectServed(r probe.Result, where map[string]string, except string, limit time.Duration) {
+func expectServed(r probe.Result, where map[string]string, except string) {
 	GinkgoHelper()
 	flows := 0
 	for _, f := range r.Flows {
@@ -43,7 +41,7 @@ func expectServed(r probe.Result, where map[string]string, except string, limit 
 		}
 		flows++
 		if r.Spec.Kind == probe.UDPFlow {
-			Expect(f.Gap).To(BeNumerically("<", limit), "%v to %s", r.Spec, f.Backend)
+			Expect(f.Gap).To(BeNumerically("<", maxGap), "%v to %s", r.Spec, f.Backend)
 		}
 		Expect(f.Broken).To(BeEmpty(), "%v to %s", r.Spec, f.Backend)
 	}
@@ -116,7 +114,7 @@ func stay(ctx context.Context, d time.Duration) {
 }
 
 var _ = Describe("a gateway", func() {
-	It("that dies loses clients less than 1.5 s, and no connection to a pod that lives; it takes nothing back when it returns", func(ctx SpecContext) {
+	It("that dies loses clients a moment, and no connection to a pod that lives; it takes nothing back when it returns", func(ctx SpecContext) {
 		addrs := startWeb(ctx)
 		where := podNodes(ctx)
 		warmUp(ctx, addrs)
@@ -128,7 +126,7 @@ var _ = Describe("a gateway", func() {
 			Expect(cluster.Kill(victim)).To(Succeed())
 			awaitMove(ctx, port, victim)
 		}) {
-			expectServed(r, where, victim, maxUnplannedGap)
+			expectServed(r, where, victim)
 		}
 		_, heir := carrier(ctx)
 		Eventually(condition("web", "slb.k8s.ovn.org/Announced")).WithContext(ctx).Should(ContainSubstring("gateway " + heir))
@@ -138,7 +136,7 @@ var _ = Describe("a gateway", func() {
 			Expect(cluster.Restore(ctx, victim)).To(Succeed())
 			stay(ctx, 3*time.Second)
 		}) {
-			expectServed(r, where, victim, maxPlannedGap)
+			expectServed(r, where, victim)
 		}
 		_, now := carrier(ctx)
 		Expect(now).To(Equal(heir))
@@ -158,7 +156,7 @@ var _ = Describe("a gateway", func() {
 			Expect(cluster.LinkDown(ctx, victim)).To(Succeed())
 			awaitMove(ctx, port, victim)
 		}) {
-			expectServed(r, where, victim, maxUnplannedGap)
+			expectServed(r, where, victim)
 		}
 	})
 
@@ -173,7 +171,7 @@ var _ = Describe("a gateway", func() {
 			Expect(cluster.Drain(ctx, leaving)).To(Succeed())
 			awaitMove(ctx, port, leaving)
 		}) {
-			expectServed(r, where, "none", maxPlannedGap)
+			expectServed(r, where, "none")
 		}
 		_, heir := carrier(ctx)
 		Expect(cluster.Undrain(ctx, leaving)).To(Succeed())
