@@ -32,7 +32,7 @@ import (
 const (
 	manifests = "../../dist/manifests"
 	// patience is how long anything may take before a test gives up.
-	patience = 20 * time.Second
+	patience = time.Minute
 	// quiet is how long nothing must happen for a test to believe that nothing will.
 	quiet = 1500 * time.Millisecond
 	// ns is where tests put their Services.

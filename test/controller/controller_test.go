@@ -147,7 +147,7 @@ func bothFamilies(t *testing.T, c *cluster) {
 	o := databases(t)
 	c.controller(t, o)
 	c.apply(t, ground)
-	c.endpoints(t, "web", "10.244.1.10", "fd00:10:244::10")
+	c.endpoints(t, "web", "10.244.1.10", "fd00:10:244:1::10")
 	c.service(t, "web", func(s *corev1.Service) {
 		policy := corev1.IPFamilyPolicyRequireDualStack
 		s.Spec.IPFamilyPolicy, s.Spec.IPFamilies = &policy, []corev1.IPFamily{corev1.IPv6Protocol, corev1.IPv4Protocol}
@@ -157,15 +157,14 @@ func bothFamilies(t *testing.T, c *cluster) {
 		t.Errorf("addresses %v, want %v", got, want)
 	}
 	eventually(t, "both are in OVN", func() bool {
-		vips := o.nbctl(t, "--bare", "--columns=vips", "list", "Load_Balancer")
-		return strings.Contains(vips, "10.50.0.120:80=10.244.1.10:8080") &&
-			strings.Contains(vips, "[fd00:50::120]:80=[fd00:10:244::10]:8080")
+		return slices.Equal(o.backends(t, "10.50.0.120:80"), []string{"10.244.1.10 8080"}) &&
+			slices.Equal(o.backends(t, "[fd00:50::120]:80"), []string{"fd00:10:244:1::10 8080"})
 	})
 }
 
 func deletionRemovesEveryRow(t *testing.T, c *cluster) {
 	o := databases(t)
-	before := o.nbctl(t, "show")
+	before := o.rows(t)
 	c.controller(t, o)
 	c.apply(t, ground)
 	c.endpoints(t, "web", "10.244.1.10")
@@ -175,7 +174,7 @@ func deletionRemovesEveryRow(t *testing.T, c *cluster) {
 	c.delete(t, "web")
 	eventually(t, "no load balancers", func() bool { return len(o.loadBalancers(t)) == 0 })
 	c.kubectl(t, "delete", "l2domains", "--all")
-	eventually(t, "nothing of ours in OVN", func() bool { return o.nbctl(t, "show") == before })
+	eventually(t, "nothing of ours in OVN", func() bool { return o.rows(t) == before })
 }
 
 func badRequestIsNamed(t *testing.T, c *cluster) {
@@ -322,10 +321,10 @@ func northboundRestarts(t *testing.T, c *cluster) {
 	kill(t, o, "nb")
 	c.endpoints(t, "late", "10.244.1.11")
 	c.service(t, "late")
-	c.addresses(t, "late")
+	late := c.addresses(t, "late")[0]
 	o.serve(t, "nb")
 	eventually(t, "load balancers of both", func() bool {
-		return strings.Contains(o.nbctl(t, "--bare", "--columns=vips", "list", "Load_Balancer"), "10.244.1.11:8080")
+		return slices.Equal(o.backends(t, late+":80"), []string{"10.244.1.11 8080"}) && len(o.loadBalancers(t)) == 2
 	})
 	o.nbctl(t, "lb-del", o.loadBalancers(t)[0])
 	eventually(t, "a row that somebody removed is back", func() bool { return len(o.loadBalancers(t)) == 2 })

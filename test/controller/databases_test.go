@@ -7,9 +7,11 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"net/netip"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -49,6 +51,11 @@ func databases(t *testing.T) *ovn {
 		"--", "lsp-set-addresses", "jtor-ovn_cluster_router", "router",
 		"--", "lsp-set-options", "jtor-ovn_cluster_router", "router-port=rtoj-ovn_cluster_router")
 	for i := 1; i <= 3; i++ {
+		// And of a node: its gateway router's port on the join switch, and the port to its pods.
+		gateway, pods := fmt.Sprintf("GR_n%d", i), fmt.Sprintf("rtos-n%d", i)
+		o.nbctl(t, "lr-add", gateway,
+			"--", "lrp-add", gateway, "rtoj-"+gateway, fmt.Sprintf("0a:58:64:40:00:%02x", i+1), fmt.Sprintf("100.64.0.%d/16", i+1), fmt.Sprintf("fd98::%d/64", i+1),
+			"--", "lrp-add", "ovn_cluster_router", pods, fmt.Sprintf("0a:58:0a:f4:%02x:01", i), fmt.Sprintf("10.244.%d.1/24", i), fmt.Sprintf("fd00:10:244:%d::1/64", i))
 		o.sbctl(t, "chassis-add", fmt.Sprintf("chassis-%d", i), "geneve", fmt.Sprintf("192.0.2.%d", i))
 	}
 	return o
@@ -113,9 +120,33 @@ func (o *ovn) claim(t *testing.T, chassis string) {
 	o.sbctl(t, commands...)
 }
 
+// loadBalancers are those of Services.
 func (o *ovn) loadBalancers(t *testing.T) []string {
 	t.Helper()
-	return strings.Fields(o.nbctl(t, "--bare", "--columns=name", "list", "Load_Balancer"))
+	return strings.Fields(o.nbctl(t, "--bare", "--columns=name", "find", "Load_Balancer", `external_ids:"k8s.ovn.org/owner-type"=Service`))
+}
+
+// backends are where packets for an address and port end: a shard sends them to aliases, which nodes know.
+func (o *ovn) backends(t *testing.T, vip string) []string {
+	t.Helper()
+	to := map[string]string{}
+	for pair := range strings.FieldsSeq(o.nbctl(t, "--bare", "--columns=vips", "list", "Load_Balancer")) {
+		from, targets, _ := strings.Cut(pair, "=")
+		to[from] = targets
+	}
+	var found []string
+	for target := range strings.SplitSeq(to[vip], ",") {
+		if alias, err := netip.ParseAddrPort(target); err == nil {
+			found = append(found, to[alias.Addr().String()]+" "+strconv.Itoa(int(alias.Port())))
+		}
+	}
+	return found
+}
+
+// rows is what there is in the northbound database.
+func (o *ovn) rows(t *testing.T) string {
+	t.Helper()
+	return o.nbctl(t, "show") + o.nbctl(t, "--columns=name,vips", "list", "Load_Balancer")
 }
 
 // kill ends a database the hard way; serve brings it back.

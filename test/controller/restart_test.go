@@ -38,10 +38,10 @@ spec:
   gateways: {max: 1, shards: 1}
 `
 
-// A controller that starts anew finds 2,000 Services and their domains as its predecessor
+// A controller that starts anew finds 600 Services and their domains as its predecessor
 // left them, and lets them be.
 func restartWritesNothing(t *testing.T, c *cluster) {
-	const n = 2000
+	const n = 600
 	o := databases(t)
 	c.apply(t, wide)
 	c.services(t, n-1)
