@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"time"
+
+	"github.com/ovnkube-slb/ovnkube-slb/test/lab"
+	"github.com/ovnkube-slb/ovnkube-slb/test/lab/probe"
+)
+
+// event is something that happens to the gateway that carries the addresses.
+type event struct {
+	name string
+	// long ones are repeated half as often; many ones also beside more addresses.
+	long, many bool
+	// before prepares what happen does.
+	before func(context.Context, *site) error
+	happen func(context.Context, *lab.Lab, string) error
+	undo   func(context.Context, *lab.Lab, string) error
+}
+
+func events() []event {
+	return []event{
+		{
+			name: "kill", many: true,
+			happen: func(_ context.Context, l *lab.Lab, node string) error { return l.Kill(node) },
+			undo:   func(ctx context.Context, l *lab.Lab, node string) error { return l.Restore(ctx, node) },
+		},
+		{name: "links", happen: lift((*lab.Lab).LinkDown), undo: lift((*lab.Lab).LinkUp)},
+		{name: "planned", before: func(ctx context.Context, s *site) error { return s.replacePod(ctx) }, happen: lift((*lab.Lab).Drain), undo: lift((*lab.Lab).Undrain)},
+		{name: "underlay", long: true, happen: lift((*lab.Lab).UnderlayDown), undo: lift((*lab.Lab).LinkUp)},
+	}
+}
+
+// lift reorders the arguments of a method of the lab.
+func lift(f func(*lab.Lab, context.Context, string) error) func(context.Context, *lab.Lab, string) error {
+	return func(ctx context.Context, l *lab.Lab, node string) error { return f(l, ctx, node) }
+}
+
+func names() []string {
+	var out []string
+	for _, e := range events() {
+		out = append(out, e.name)
+	}
+	return out
+}
+
+const (
+	// flows is how many over UDP, and how many connections over TCP.
+	flows = 24
+	// lead is how long traffic runs before an event, tail how long after another gateway has the address.
+	lead, tail = 500 * time.Millisecond, time.Second
+)
+
+// measure has an event happen again and again, over each family.
+func (s *site) measure(ctx context.Context, e event, repeats int) ([]figure, error) {
+	if e.long {
+		repeats /= 2
+	}
+	var out []figure
+	for i, family := range []string{"IPv4", "IPv6"} {
+		f := figure{Event: e.name, Family: family, VIPs: s.vips}
+		for n := range repeats {
+			results, err := s.once(ctx, e, s.web[i])
+			if err != nil {
+				return nil, fmt.Errorf("repeat %d over %s: %w", n+1, family, err)
+			}
+			f.add(results)
+		}
+		fmt.Fprintln(s.progress, f) //nolint:errcheck // there is nobody else to tell
+		out = append(out, f)
+	}
+	return out, nil
+}
+
+// once has an event happen while clients ask, and undoes it.
+func (s *site) once(ctx context.Context, e event, vip netip.Addr) (_ []probe.Result, err error) {
+	if err := s.ready(ctx); err != nil {
+		return nil, err
+	}
+	if e.before != nil {
+		if err := e.before(ctx, s); err != nil {
+			return nil, err
+		}
+	}
+	specs := []probe.Spec{
+		{Kind: probe.UDPFlow, Target: netip.AddrPortFrom(vip, echoPort), Count: flows},
+		{Kind: probe.TCPLong, Target: netip.AddrPortFrom(vip, httpPort), Count: flows},
+	}
+	// The first packet over each tunnel is lost: use all of them once.
+	if _, err := s.lab.Probe(ctx, "client", lead, specs...); err != nil {
+		return nil, err
+	}
+	port, node, err := s.carrier(ctx)
+	if err != nil || node == "" {
+		return nil, fmt.Errorf("no gateway has port %q: %w", port, err)
+	}
+	p, err := s.lab.StartProbe(ctx, "client", specs...)
+	if err != nil {
+		return nil, err
+	}
+	stay(ctx, lead)
+	if err := e.happen(ctx, s.lab, node); err != nil {
+		return nil, err
+	}
+	await := s.eventually(ctx, "another gateway than "+node, func(ctx context.Context) (bool, error) {
+		now, err := s.lab.ActiveNode(ctx, port)
+		return now != "" && now != node, err
+	})
+	stay(ctx, tail)
+	results, err := p.Finish()
+	if await != nil {
+		return nil, await
+	}
+	if err != nil {
+		return nil, err
+	}
+	return results, e.undo(ctx, s.lab, node)
+}
+
+// stay lets traffic go on for a time.
+func stay(ctx context.Context, d time.Duration) {
+	select {
+	case <-ctx.Done():
+	case <-time.After(d):
+	}
+}

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/ovnkube-slb/ovnkube-slb/test/lab/probe"
+)
+
+// figure is what an event did to the clients of one family, over all repeats.
+type figure struct {
+	Event  string `json:"event"`
+	Family string `json:"family"`
+	// VIPs is how many addresses the gateway carried.
+	VIPs int `json:"vips"`
+	// GapsMS are, of each repeat, the longest time in which one of the flows over UDP had no answer; a flow asks every 10 ms.
+	GapsMS   []float64 `json:"gaps_ms"`
+	MedianMS float64   `json:"gap_median_ms"`
+	P95MS    float64   `json:"gap_p95_ms"`
+	MaxMS    float64   `json:"gap_max_ms"`
+	// Connections is how many there were in each repeat, Survivors how many lived on, in the worst one.
+	Connections int `json:"tcp_connections"`
+	Survivors   int `json:"tcp_survivors_min"`
+}
+
+func (f figure) String() string {
+	return fmt.Sprintf("%-9s %s %5d VIPs: gap median %.0f p95 %.0f max %.0f ms; %d of %d connections survived the worst of %d",
+		f.Event, f.Family, f.VIPs, f.MedianMS, f.P95MS, f.MaxMS, f.Survivors, f.Connections, len(f.GapsMS))
+}
+
+// add counts one repeat.
+func (f *figure) add(results []probe.Result) {
+	var gap time.Duration
+	alive, all := 0, 0
+	for _, r := range results {
+		for _, flow := range r.Flows {
+			if r.Spec.Kind == probe.UDPFlow {
+				gap = max(gap, flow.Gap)
+				continue
+			}
+			all++
+			if flow.Broken == "" {
+				alive++
+			}
+		}
+	}
+	if len(f.GapsMS) == 0 || alive < f.Survivors {
+		f.Survivors = alive
+	}
+	f.Connections = all
+	f.GapsMS = append(f.GapsMS, math.Round(gap.Seconds()*1e4)/10)
+	sorted := slices.Sorted(slices.Values(f.GapsMS))
+	f.MedianMS, f.P95MS, f.MaxMS = quantile(sorted, 0.5), quantile(sorted, 0.95), sorted[len(sorted)-1]
+}
+
+// quantile is the smallest value that at least a part p of them does not exceed.
+func quantile(sorted []float64, p float64) float64 {
+	return sorted[max(0, int(math.Ceil(p*float64(len(sorted))))-1)]
+}

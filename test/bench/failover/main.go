@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Command failover measures what clients notice when a gateway is lost or leaves: in the lab, with the real OVN, over IPv4 and over
+// IPv6, 24 flows over UDP and 24 connections over TCP to six pods that are not on gateways. It runs as root, and builds and removes a
+// lab of its own.
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+)
+
+// report is what is written: one run of the command.
+type report struct {
+	// Repeats is how often each event was made happen over each family; half as often those that take long.
+	Repeats int      `json:"repeats"`
+	Figures []figure `json:"figures"`
+}
+
+func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
+
+func run(args []string, out, progress io.Writer) int {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := benchmark(ctx, args, out, progress); err != nil {
+		fmt.Fprintln(progress, "failover:", err) //nolint:errcheck // there is nobody else to tell
+		return 1
+	}
+	return 0
+}
+
+func benchmark(ctx context.Context, args []string, out, progress io.Writer) (err error) {
+	flags := flag.NewFlagSet("failover", flag.ContinueOnError)
+	repeats := flags.Int("repeats", 20, "how often each event happens over each family, 2 to 1000")
+	only := flags.String("events", strings.Join(names(), ","), "which events, comma-separated")
+	counts := flags.String("vips", "1,100,3000", "beside how many addresses gateways are killed, comma-separated, 1 to 4000; the other events have one")
+	program := flags.String("controller", "_output/bin/ovnkube-slb", "the program to measure")
+	helper := flags.String("lab", "_output/bin/lab", "the lab's program")
+	manifests := flags.String("manifests", "dist/manifests/base", "the kustomization to install")
+	file := flags.String("out", "_output/bench/failover.json", "where the figures go; the chart goes beside it")
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
+	if *repeats < 2 || *repeats > 1000 {
+		return fmt.Errorf("--repeats %d: want 2 to 1000", *repeats)
+	}
+	vips, err := numbers(*counts)
+	if err != nil {
+		return fmt.Errorf("--vips: %w", err)
+	}
+	events := slices.DeleteFunc(events(), func(e event) bool { return !slices.Contains(strings.Split(*only, ","), e.name) })
+	if len(events) == 0 {
+		return fmt.Errorf("--events %q: want some of %s", *only, strings.Join(names(), ","))
+	}
+	paths := []*string{program, helper, manifests}
+	for _, p := range paths {
+		if *p, err = filepath.Abs(*p); err != nil {
+			return err
+		}
+	}
+	s, err := start(ctx, site{program: *program, manifests: *manifests, progress: progress}, *helper)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, s.lab.Down(context.WithoutCancel(ctx))) }()
+
+	r := report{Repeats: *repeats}
+	for _, e := range events {
+		for _, n := range vips {
+			if n > 1 && !e.many {
+				continue
+			}
+			if err := s.serve(ctx, n); err != nil {
+				return fmt.Errorf("%d addresses: %w", n, err)
+			}
+			figures, err := s.measure(ctx, e, *repeats)
+			if err != nil {
+				return fmt.Errorf("%s: %w", e.name, err)
+			}
+			r.Figures = append(r.Figures, figures...)
+		}
+	}
+	return write(r, *file, out)
+}
+
+func numbers(list string) ([]int, error) {
+	var out []int
+	for word := range strings.SplitSeq(list, ",") {
+		n, err := strconv.Atoi(word)
+		if err != nil || n < 1 || n > mostAddresses {
+			return nil, fmt.Errorf("%q: want 1 to %d", word, mostAddresses)
+		}
+		out = append(out, n)
+	}
+	return slices.Sorted(slices.Values(out)), nil
+}
+
+// write stores the figures and their chart, and prints them.
+func write(r report, file string, out io.Writer) error {
+	text, err := json.MarshalIndent(r, "", "  ")
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+		return err
+	}
+	if err := os.WriteFile(file, append(text, '\n'), 0o644); err != nil {
+		return err
+	}
+	if err := os.WriteFile(strings.TrimSuffix(file, ".json")+".svg", []byte(chart(r.Figures)), 0o644); err != nil {
+		return err
+	}
+	for _, f := range r.Figures {
+		if _, err := fmt.Fprintln(out, f); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,268 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/netip"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/kubernetes"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
+	"github.com/ovnkube-slb/ovnkube-slb/test/lab"
+)
+
+const (
+	namespace          = "default"
+	httpPort, echoPort = 80, 53
+	// gateways are the first nodes of the lab, the pods are on the others.
+	gateways, nodes = 3, 5
+	// mostAddresses is what the pool has for Services beside web.
+	mostAddresses = 4000
+	// patience is how long anything may take.
+	patience = 3 * time.Minute
+)
+
+// ground is one domain with one shard, so that one gateway carries all addresses, and Service web in front of six pods that are
+// not on gateways. Addresses beyond the segment's own subnet are for those beside web.
+const ground = `
+apiVersion: slb.k8s.ovn.org/v1alpha1
+kind: IPAddressPool
+metadata: {name: public}
+spec: {addresses: ["10.50.0.100-10.50.0.199", "10.60.0.0/20", "fd00:50::1:0/116"]}
+---
+apiVersion: slb.k8s.ovn.org/v1alpha1
+kind: L2Domain
+metadata: {name: provider}
+spec:
+  physicalNetwork: provider
+  nodeSelectors: [{matchLabels: {failover: gateway}}]
+  subnets: [{cidr: 10.50.0.0/24, gateway: 10.50.0.1}, {cidr: 10.60.0.0/20}, {cidr: "fd00:50::/64", gateway: "fd00:50::1"}]
+  gateways: {shards: 1}
+---
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web}
+spec:
+  replicas: 6
+  selector: {matchLabels: {app: web}}
+  template:
+    metadata: {labels: {app: web}}
+    spec:
+      nodeSelector: {failover: backend}
+      containers:
+      - {name: responder, image: responder, ports: [{containerPort: 8080}, {containerPort: 5353, protocol: UDP}]}
+---
+apiVersion: v1
+kind: Service
+metadata: {name: web, annotations: {slb.k8s.ovn.org/load-balancer-ips: "10.50.0.100,fd00:50::1:0"}}
+spec:
+  type: LoadBalancer
+  ipFamilyPolicy: RequireDualStack
+  ipFamilies: [IPv4, IPv6]
+  selector: {app: web}
+  ports: [{name: http, port: 80, targetPort: 8080}, {name: echo, port: 53, targetPort: 5353, protocol: UDP}]
+`
+
+// site is a lab with the controller, six pods and a Service in front of them.
+type site struct {
+	program, manifests string
+	progress           io.Writer
+
+	lab    *lab.Lab
+	client kubernetes.Interface
+	web    []netip.Addr // IPv4, then IPv6
+	vips   int
+}
+
+func start(ctx context.Context, s site, helper string) (_ *site, err error) {
+	s.lab, err = lab.Up(ctx, lab.Config{Name: fmt.Sprintf("fo%d", os.Getpid()%1_000_000), Nodes: nodes, Binary: helper, Progress: s.progress})
+	if err != nil {
+		return nil, err
+	}
+	if err := s.install(ctx); err != nil {
+		return nil, fmt.Errorf("%w; the lab stays: remove it with `lab down --name %s`", err, s.lab.Name)
+	}
+	return &s, nil
+}
+
+func (s *site) install(ctx context.Context) (err error) {
+	if s.client, err = s.lab.Client(); err != nil {
+		return err
+	}
+	for _, n := range s.lab.Nodes {
+		role := "gateway"
+		if n.Index > gateways {
+			role = "backend"
+		}
+		if _, err := s.lab.Kubectl(ctx, "", "label", "node", n.Name, "failover="+role); err != nil {
+			return err
+		}
+	}
+	if err := s.lab.Install(ctx, s.manifests, s.program); err != nil {
+		return err
+	}
+	if _, err := s.lab.Kubectl(ctx, ground, "apply", "-f", "-"); err != nil {
+		return err
+	}
+	s.web = []netip.Addr{netip.MustParseAddr("10.50.0.100"), netip.MustParseAddr("fd00:50::1:0")}
+	s.vips = 1
+	return s.announced(ctx)
+}
+
+// serve brings the number of addresses of each family to n, Service web's counted.
+func (s *site) serve(ctx context.Context, n int) error {
+	slices, err := s.client.DiscoveryV1().EndpointSlices(namespace).List(ctx, metav1.ListOptions{LabelSelector: discoveryv1.LabelServiceName + "=web"})
+	if err != nil {
+		return err
+	}
+	web, err := s.client.CoreV1().Services(namespace).Get(ctx, "web", metav1.GetOptions{})
+	if err != nil {
+		return err
+	}
+	var g errgroup.Group
+	const atOnce = 16
+	g.SetLimit(atOnce)
+	for i := s.vips; i < n; i++ {
+		g.Go(func() error { return s.another(ctx, fmt.Sprintf("web-%d", i), web, slices.Items) })
+	}
+	for i := n; i < s.vips; i++ {
+		g.Go(func() error {
+			return s.client.CoreV1().Services(namespace).Delete(ctx, fmt.Sprintf("web-%d", i), metav1.DeleteOptions{})
+		})
+	}
+	if err := g.Wait(); err != nil {
+		return err
+	}
+	s.vips = n
+	return s.announced(ctx)
+}
+
+// another makes a Service like web, in front of the pods that web has now.
+func (s *site) another(ctx context.Context, name string, web *corev1.Service, endpoints []discoveryv1.EndpointSlice) error {
+	twin := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: corev1.ServiceSpec{
+		Type: web.Spec.Type, IPFamilyPolicy: web.Spec.IPFamilyPolicy, IPFamilies: web.Spec.IPFamilies,
+	}}
+	for _, p := range web.Spec.Ports {
+		twin.Spec.Ports = append(twin.Spec.Ports, corev1.ServicePort{Name: p.Name, Protocol: p.Protocol, Port: p.Port, TargetPort: p.TargetPort})
+	}
+	if _, err := s.client.CoreV1().Services(namespace).Create(ctx, twin, metav1.CreateOptions{}); err != nil {
+		return err
+	}
+	for i, e := range endpoints {
+		copied := &discoveryv1.EndpointSlice{
+			ObjectMeta:  metav1.ObjectMeta{Name: fmt.Sprintf("%s-%d", name, i), Labels: map[string]string{discoveryv1.LabelServiceName: name}},
+			AddressType: e.AddressType, Ports: e.Ports, Endpoints: e.Endpoints,
+		}
+		if _, err := s.client.DiscoveryV1().EndpointSlices(namespace).Create(ctx, copied, metav1.CreateOptions{}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// announced waits until all Services are, and every chassis has what the northbound database says.
+func (s *site) announced(ctx context.Context) error {
+	err := s.eventually(ctx, fmt.Sprintf("%d Services are announced", s.vips), func(ctx context.Context) (bool, error) {
+		list, err := s.client.CoreV1().Services(namespace).List(ctx, metav1.ListOptions{})
+		if err != nil {
+			return false, err
+		}
+		n := 0
+		for _, service := range list.Items {
+			if meta.IsStatusConditionTrue(service.Status.Conditions, v1alpha1.ConditionAnnounced) {
+				n++
+			}
+		}
+		return n == s.vips, nil
+	})
+	if err != nil {
+		return err
+	}
+	return s.ready(ctx)
+}
+
+// ready waits until all pods of web stand behind it, all gateways are in order, and what carries the addresses is what shall.
+func (s *site) ready(ctx context.Context) error {
+	if _, err := s.lab.Kubectl(ctx, "", "rollout", "status", "deployment/web", "--timeout=60s"); err != nil {
+		return err
+	}
+	err := s.eventually(ctx, "every pod of web is a backend", func(ctx context.Context) (bool, error) {
+		out, err := s.lab.NB(ctx, "--bare", "--columns=vips", "find", "Load_Balancer", "external_ids:slb.k8s.ovn.org/service=default/web", "protocol=tcp")
+		return strings.Count(out, ":8080") == 12, err
+	})
+	if err != nil {
+		return err
+	}
+	err = s.eventually(ctx, "all gateways stand by, and the active one is preferred", func(ctx context.Context) (bool, error) {
+		all, err := s.lab.NB(ctx, "--bare", "--columns=chassis_name", "list", "HA_Chassis")
+		if err != nil || len(strings.Fields(all)) != gateways {
+			return false, err
+		}
+		first, err := s.lab.NB(ctx, "--bare", "--columns=chassis_name", "find", "HA_Chassis", "priority=100")
+		if err != nil {
+			return false, err
+		}
+		_, node, err := s.carrier(ctx)
+		return node != "" && strings.TrimSpace(first) == "chassis-"+node, err
+	})
+	if err != nil {
+		return err
+	}
+	return s.lab.Settle(ctx)
+}
+
+// carrier is the gateway port of the only shard and the node that carries it, if any does.
+func (s *site) carrier(ctx context.Context) (port, node string, err error) {
+	ports, err := s.lab.GatewayPorts(ctx)
+	if err != nil {
+		return "", "", err
+	}
+	if len(ports) != 1 {
+		return "", "", nil
+	}
+	for port = range ports {
+		node, err = s.lab.ActiveNode(ctx, port)
+	}
+	return port, node, err
+}
+
+// replacePod deletes a pod of web, so that another takes its place among the backends.
+func (s *site) replacePod(ctx context.Context) error {
+	pods, err := s.client.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{LabelSelector: "app=web"})
+	if err != nil {
+		return err
+	}
+	if len(pods.Items) == 0 {
+		return fmt.Errorf("no pod of web")
+	}
+	oldest := slices.MinFunc(pods.Items, func(a, b corev1.Pod) int {
+		return a.CreationTimestamp.Compare(b.CreationTimestamp.Time)
+	})
+	if _, err := s.lab.Kubectl(ctx, "", "delete", "pod", oldest.Name, "--wait"); err != nil {
+		return err
+	}
+	return s.ready(ctx)
+}
+
+// eventually polls until a check is true.
+func (s *site) eventually(ctx context.Context, what string, check func(context.Context) (bool, error)) error {
+	const often = 50 * time.Millisecond
+	if err := wait.PollUntilContextTimeout(ctx, often, patience, true, check); err != nil {
+		return fmt.Errorf("not within %s: %s: %w", patience, what, err)
+	}
+	return nil
+}
