@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"fmt"
 
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -23,6 +24,7 @@ type objects struct {
 	namespaces convert.Namespaces
 	services   []*corev1.Service
 	slices     []*discoveryv1.EndpointSlice
+	leases     []*coordinationv1.Lease
 }
 
 // manifests reads YAML documents the way the controller reads the API.
@@ -43,7 +45,13 @@ func (c *Case) manifests(data []byte) error {
 		c.World.Domains = append(c.World.Domains, convert.Domain(d, o.pools, o.nodes))
 	}
 	for _, n := range o.nodes {
-		c.World.Nodes = append(c.World.Nodes, convert.Node(n))
+		node := convert.Node(n)
+		for _, l := range o.leases {
+			if l.Name == n.Name {
+				node = convert.WithFaults(node, convert.Faults(l))
+			}
+		}
+		c.World.Nodes = append(c.World.Nodes, node)
 	}
 	for _, s := range o.services {
 		var mine []*discoveryv1.EndpointSlice
@@ -73,6 +81,8 @@ func (o *objects) decode(doc []byte) error {
 		return decode(doc, &o.domains)
 	case "Node":
 		return decode(doc, &o.nodes)
+	case "Lease":
+		return decode(doc, &o.leases)
 	case "Namespace":
 		var list []*corev1.Namespace
 		err := decode(doc, &list)

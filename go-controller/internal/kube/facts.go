@@ -31,6 +31,7 @@ type Facts struct {
 	services map[world.Key]*service
 	slices   map[world.Key]map[string]*discoveryv1.EndpointSlice
 	nodes    map[string]*node
+	reports  map[string]*report
 	pools    map[string]*pool
 	domains  map[string]*v1alpha1.L2Domain
 	// namespaces are their labels; nothing else is read of them.
@@ -81,6 +82,7 @@ func NewFacts(o convert.Options, hooks Hooks) *Facts {
 		services:   map[world.Key]*service{},
 		slices:     map[world.Key]map[string]*discoveryv1.EndpointSlice{},
 		nodes:      map[string]*node{},
+		reports:    map[string]*report{},
 		pools:      map[string]*pool{},
 		domains:    map[string]*v1alpha1.L2Domain{},
 		namespaces: convert.Namespaces{},
@@ -280,7 +282,7 @@ func (f *Facts) Snapshot(cluster world.Cluster) (*world.Snapshot, map[world.Key]
 		w.Pools = append(w.Pools, p.world)
 	}
 	for _, n := range f.nodes {
-		w.Nodes = append(w.Nodes, n.world)
+		w.Nodes = append(w.Nodes, f.withFaults(n.world))
 	}
 	for _, s := range f.services {
 		if s.world != nil {

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -37,8 +38,10 @@ func NewWatch(kube kubernetes.Interface, ours *Clients, facts *Facts, unserved *
 			"services": follow(kube.CoreV1().Services(""), &corev1.Service{}, func(*corev1.Service) {}, facts.setService),
 			"endpointslices": follow(kube.DiscoveryV1().EndpointSlices(""), &discoveryv1.EndpointSlice{},
 				trimSlice, facts.setSlice),
-			"namespaces":     follow(kube.CoreV1().Namespaces(), &corev1.Namespace{}, trimNamespace, facts.setNamespace),
-			"nodes":          follow(kube.CoreV1().Nodes(), &corev1.Node{}, trimNode, facts.setNode),
+			"namespaces": follow(kube.CoreV1().Namespaces(), &corev1.Namespace{}, trimNamespace, facts.setNamespace),
+			"nodes":      follow(kube.CoreV1().Nodes(), &corev1.Node{}, trimNode, facts.setNode),
+			"leases": follow(kube.CoordinationV1().Leases(v1alpha1.NodeFaultsNamespace), &coordinationv1.Lease{},
+				func(*coordinationv1.Lease) {}, facts.setReport),
 			"ipaddresspools": follow(ours.Pools, &v1alpha1.IPAddressPool{}, func(*v1alpha1.IPAddressPool) {}, facts.setPool),
 			"l2domains":      follow(ours.Domains, &v1alpha1.L2Domain{}, func(*v1alpha1.L2Domain) {}, facts.setDomain),
 		},

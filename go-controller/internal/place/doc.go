@@ -13,6 +13,8 @@
 //     the shards of one that fails go to different others.
 //   - Who carries a shard now stays its first gateway while it may, unless the domain
 //     says preempt: neither a restart of ours nor a gateway that returns moves anything.
+//   - A gateway that drains stands behind those that don't, and one that reports a fault
+//     behind both. Where all are alike nothing moves.
 //   - A node more or less changes the first gateway of few shards, and a shard more or
 //     less the shard of few addresses.
 package place

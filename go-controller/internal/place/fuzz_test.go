@@ -212,10 +212,10 @@ func FuzzNonPreemptive(f *testing.F) {
 		for i, d := range before.Domains {
 			for j, s := range d.Shards {
 				want := s.Gateways[0]
-				if last := s.Gateways[len(s.Gateways)-1]; !d.Spec.Preempt && !draining(w, last.Node) {
+				if last := s.Gateways[len(s.Gateways)-1]; !d.Spec.Preempt && unfitness(w, last.Node) == unfitness(w, want.Node) {
 					want = last
 				}
-				if got := after.Domains[i].Shards[j].Gateways[0]; want != got && !draining(w, want.Node) {
+				if got := after.Domains[i].Shards[j].Gateways[0]; want != got {
 					t.Errorf("%v: %v is first, want %v", s.ID, got, want)
 				}
 			}
@@ -241,6 +241,30 @@ func carriersAfter(w *world.Snapshot, l *place.Layout, failover bool) {
 	}
 }
 
-func draining(w *world.Snapshot, node string) bool {
-	return slices.ContainsFunc(w.Nodes, func(n *world.Node) bool { return n.Name == node && n.Draining != "" })
+// unfitness orders nodes: one that drains is worse than one that does not, and one with a
+// fault worse than both. The random worlds' domains are all on network "".
+func unfitness(w *world.Snapshot, node string) int {
+	i := slices.IndexFunc(w.Nodes, func(n *world.Node) bool { return n.Name == node })
+	switch n := w.Nodes[i]; {
+	case n.Faults[""] != "" || n.Faults[world.EveryNetwork] != "":
+		return 2
+	case n.Draining != "":
+		return 1
+	}
+	return 0
+}
+
+// Nobody stands before a fitter one, but for the first, and the first is as fit as any.
+func FuzzFittestFirst(f *testing.F) {
+	property(f, func(t *testing.T, w *world.Snapshot, _ map[world.Key][]netip.Addr) {
+		for _, d := range place.Lay(w).Domains {
+			for _, s := range d.Shards {
+				for i, g := range s.Gateways[1:] {
+					if unfitness(w, s.Gateways[i].Node) > unfitness(w, g.Node) {
+						t.Errorf("%v: %s stands before %s", s.ID, s.Gateways[i].Node, g.Node)
+					}
+				}
+			}
+		}
+	})
 }

@@ -122,7 +122,7 @@ func lay(spec *world.Domain, nodes map[string]*world.Node, carriers map[world.Sh
 	for i, order := range orders {
 		shard := Shard{ID: world.ShardID{Domain: spec.Name, Index: i}}
 		if !spec.Preempt {
-			order = keepCarrier(order, members, carriers[shard.ID])
+			order = keepCarrier(order, d.fittest(members), carriers[shard.ID])
 		}
 		if spec.MaxGateways > 0 {
 			order = order[:min(len(order), spec.MaxGateways)]
@@ -135,6 +135,8 @@ func lay(spec *world.Domain, nodes map[string]*world.Node, carriers map[world.Sh
 	}
 	for _, n := range members {
 		switch {
+		case d.fault(n) != "":
+			d.leaveOut(n.Name, ReasonFaulty, fmt.Sprintf("node %q reports: %s", n.Name, d.fault(n)))
 		case n.Draining != "":
 			d.leaveOut(n.Name, ReasonDraining, fmt.Sprintf("node %q drains: %s", n.Name, n.Draining))
 		case !serves[n]:
@@ -182,21 +184,22 @@ func (d *Domain) remark(members []*world.Node) {
 			"fewer than %d gateways: a shard has %d, and the last one left takes over only while it hears another chassis",
 			v1alpha1.MinGatewaysForFailover, n))
 	}
-	if !slices.ContainsFunc(members, func(n *world.Node) bool { return n.Draining == "" }) {
+	switch best := d.fittest(members)[0]; d.fitness(best) {
+	case fit:
+	case leaving:
 		d.Remarks = append(d.Remarks, "all gateways are draining, and carry on for want of others")
+	case faulty:
+		d.Remarks = append(d.Remarks, "all gateways are faulty, and carry on for want of others: "+d.fault(best))
 	}
 }
 
-// orders returns the members in the order that each shard prefers them, those that
-// drain after the others.
+// orders returns the members in the order that each shard prefers them, the fitter ones
+// before the others.
 func (d *Domain) orders(members []*world.Node) [][]*world.Node {
-	var up, draining []int
+	var groups [faulty + 1][]int
 	for i, n := range members {
-		if n.Draining == "" {
-			up = append(up, i)
-		} else {
-			draining = append(draining, i)
-		}
+		f := d.fitness(n)
+		groups[f] = append(groups[f], i)
 	}
 	weight := make([][]uint64, len(d.seeds))
 	for i, s := range d.seeds {
@@ -206,7 +209,7 @@ func (d *Domain) orders(members []*world.Node) [][]*world.Node {
 		}
 	}
 	orders := make([][]*world.Node, len(d.seeds))
-	for _, group := range [][]int{up, draining} {
+	for _, group := range groups {
 		for i, ranks := range order(weight, group, d.Spec.MaxGateways) {
 			for _, j := range ranks {
 				orders[i] = append(orders[i], members[j])
@@ -216,23 +219,23 @@ func (d *Domain) orders(members []*world.Node) [][]*world.Node {
 	return orders
 }
 
-// keepCarrier puts the gateway that carries the shard first, if it may go on. While
+// keepCarrier puts the gateway that carries the shard first, if none is fitter. While
 // nobody is known to carry it for good, that is the one which OVN is told to prefer: a
 // gateway that returns may claim a shard for a moment, and must not keep it for that.
-func keepCarrier(order, members []*world.Node, c world.Carrier) []*world.Node {
+func keepCarrier(order, fittest []*world.Node, c world.Carrier) []*world.Node {
 	preferred := append(slices.Clone(c.Order), c.Active)
 	if c.Settled {
 		preferred = append([]string{c.Active}, c.Order...)
 	}
 	for _, chassis := range preferred {
-		i := slices.IndexFunc(members, func(n *world.Node) bool { return n.Chassis == chassis && n.Draining == "" })
+		i := slices.IndexFunc(fittest, func(n *world.Node) bool { return n.Chassis == chassis })
 		if i < 0 {
 			continue
 		}
 		kept := make([]*world.Node, 0, len(order)+1)
-		kept = append(kept, members[i])
+		kept = append(kept, fittest[i])
 		for _, n := range order {
-			if n != members[i] {
+			if n != fittest[i] {
 				kept = append(kept, n)
 			}
 		}

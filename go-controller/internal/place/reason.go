@@ -22,4 +22,5 @@ const (
 	ReasonNoChassis      Reason = v1alpha1.LeftOutNoChassis
 	ReasonEnoughGateways Reason = v1alpha1.LeftOutEnough
 	ReasonDraining       Reason = v1alpha1.LeftOutDraining
+	ReasonFaulty         Reason = v1alpha1.LeftOutFaulty
 )

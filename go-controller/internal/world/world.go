@@ -130,7 +130,13 @@ type Node struct {
 	NextHops []netip.Addr
 	// Draining says why the node shall carry nothing (the signal and its value), empty if it may.
 	Draining string
+	// Faults say what keeps the node from serving a physical network although OVN believes
+	// that it does, as its own guard sees it: by the name of the network, or EveryNetwork.
+	Faults map[string]string
 }
+
+// EveryNetwork stands for all physical networks of a node.
+const EveryNetwork = "*"
 
 // Protocol is a transport protocol as Service ports spell it.
 type Protocol string

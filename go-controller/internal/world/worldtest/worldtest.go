@@ -120,6 +120,11 @@ func Random(s Source) (*world.Snapshot, map[world.Key][]netip.Addr) {
 			held[svc.Key] = []netip.Addr{s.addr(s.family())}
 		}
 	}
+	for _, n := range w.Nodes {
+		if s.N(4) == 3 {
+			n.Faults = map[string]string{[]string{"", world.EveryNetwork, "elsewhere"}[s.N(3)]: "no carrier"}
+		}
+	}
 	return w, held
 }
 

@@ -34,6 +34,17 @@ const (
 	AnnotationMetalLBLegacyAllowSharedIP = "metallb.universe.tf/allow-shared-ip"
 )
 
+// What a node's guard (`ovnkube-slb node`) reports, while there is something to report: a
+// Lease with the node's name, in a namespace of its own, which is renewed as long as the
+// fault lasts. Without one, or with one that has expired, the node counts as healthy.
+const (
+	// NodeFaultsNamespace has the Leases.
+	NodeFaultsNamespace = "ovnkube-slb-node-faults"
+	// AnnotationFaults, on such a Lease, is a JSON object: what is wrong, by the name of
+	// the physical network, or by "*" for all of the node's.
+	AnnotationFaults = "slb.k8s.ovn.org/faults"
+)
+
 // Condition types on Services.
 const (
 	// ConditionAllocated says whether the Service has the addresses it asks for.
@@ -171,6 +182,10 @@ const (
 	// LeftOutDraining: a planned outage of the node was announced. It stays the last
 	// gateway of its shards, and carries them if all others fail.
 	LeftOutDraining = "Draining"
+	// LeftOutFaulty: the node's guard reports that the node can't serve the network although
+	// OVN believes that it can: its uplink is lost, or ovn-controller does not work. It
+	// stays the last gateway of its shards, and keeps those for which there is no better one.
+	LeftOutFaulty = "Faulty"
 	// LeftOutEnough: every shard has gateways.max gateways without this node.
 	LeftOutEnough = "EnoughGateways"
 )
