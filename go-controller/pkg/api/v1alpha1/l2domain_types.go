@@ -250,7 +250,7 @@ type LeftOutNode struct {
 	// +required
 	Name string `json:"name"`
 
-	// Reason in one word: NoChassis, Draining, EnoughGateways.
+	// Reason in one word: NoChassis, Draining, Faulty, EnoughGateways.
 	//
 	// +required
 	Reason string `json:"reason"`

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ovn
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+const switchSchema = "/usr/share/openvswitch/vswitch.ovsschema"
+
+// The links of a physical network are the devices on the bridge that is mapped to it, and
+// a loss of carrier is told as Open vSwitch writes it.
+func TestSwitchNetworks(t *testing.T) {
+	server := serve(t, switchSchema)
+	vsctl := func(args ...string) {
+		run(t, "ovs-vsctl", append([]string{"--db=unix:" + server.socket, "--no-wait"}, args...)...)
+	}
+	vsctl("init", "--", "set", "Open_vSwitch", ".", "external_ids:ovn-bridge-mappings=physnet:br-ex, provider:br-provider,nowhere:br-none",
+		"--", "add-br", "br-ex", "--", "set", "Bridge", "br-ex", "external_ids:bridge-uplink=bond",
+		"--", "add-bond", "br-ex", "bond", "eno1", "eno2", "--", "add-port", "br-ex", "vm7",
+		"--", "add-br", "br-provider", "--", "add-port", "br-provider", "eno3",
+		"--", "add-port", "br-provider", "patch-x", "--", "set", "Interface", "patch-x", "type=patch", "options:peer=patch-y",
+		"--", "add-br", "br-int", "--", "add-port", "br-int", "pod1")
+	changed := make(chan struct{}, 1)
+	s, err := NewSwitch(Endpoint{Address: "unix:" + server.socket}, func() {
+		select {
+		case changed <- struct{}{}:
+		default:
+		}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, known := s.Networks(); known {
+		t.Error("networks are known before the database was read")
+	}
+	go func() { _ = s.Run(t.Context()) }()
+	expect := func(when string, eno1, eno2, eno3 bool) {
+		t.Helper()
+		want := map[string]Uplinks{
+			"physnet":  {"br-ex", []Uplink{{"eno1", eno1}, {"eno2", eno2}}},
+			"provider": {"br-provider", []Uplink{{"eno3", eno3}}},
+			"nowhere":  {Bridge: "br-none"},
+		}
+		eventually(t, when, func() bool {
+			got, known := s.Networks()
+			return known && cmp.Equal(got, want)
+		})
+	}
+	expect("at the start", false, false, false)
+	vsctl("set", "Interface", "eno3", "link_state=down", "--", "set", "Interface", "eno1", "link_state=down", "--", "set", "Interface", "eno2", "link_state=up")
+	expect("links lost", true, false, true)
+	<-changed
+	vsctl("set", "Interface", "eno3", "link_state=up")
+	expect("a link is back", true, false, false)
+
+	server.kill()
+	eventually(t, "the server is gone", func() bool { _, known := s.Networks(); return !known })
+	server.start(t)
+	eventually(t, "and back", func() bool { _, known := s.Networks(); return known })
+}
