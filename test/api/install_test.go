@@ -4,10 +4,13 @@ package api
 
 import (
 	"path/filepath"
+	"slices"
 	"testing"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
 )
 
 // testExamples applies docs/examples as the documentation does.
@@ -32,13 +35,16 @@ func (s *server) testExamples(t *testing.T) {
 // right is something that a ServiceAccount may do or not. Namespace and name are empty for all.
 type right struct{ verb, group, resource, subresource, namespace, name string }
 
+const faults = v1alpha1.NodeFaultsNamespace
+
 // needs is what the controller does, each with its use.
 func needs() []right {
 	const ours, home = "slb.k8s.ovn.org", "ovn-kubernetes"
 	var out []right
 	for _, verb := range []string{"get", "list", "watch"} {
 		out = append(out, right{verb, "", "services", "", "", ""}, right{verb, "", "nodes", "", "", ""}, right{verb, "", "namespaces", "", "", ""},
-			right{verb, "discovery.k8s.io", "endpointslices", "", "", ""}, right{verb, "config.openshift.io", "networks", "", "", ""})
+			right{verb, "discovery.k8s.io", "endpointslices", "", "", ""}, right{verb, "coordination.k8s.io", "leases", "", faults, ""},
+			right{verb, "config.openshift.io", "networks", "", "", ""})
 		for _, resource := range []string{"ipaddresspools", "l2domains", "bgppeers", "bgpadvertisements", "bfdprofiles", "communities", "bgpnodestatuses"} {
 			out = append(out, right{verb, ours, resource, "", "", ""})
 		}
@@ -66,7 +72,8 @@ func hasNoUseFor() []right {
 		{"update", "", "namespaces", "", "", ""}, {"delete", "", "namespaces", "", "", ""},
 		{"update", "discovery.k8s.io", "endpointslices", "", "", ""}, {"create", "discovery.k8s.io", "endpointslices", "", "", ""},
 		{"update", "coordination.k8s.io", "leases", "", home, "other"}, {"get", "coordination.k8s.io", "leases", "", "kube-node-lease", "n1"},
-		{"delete", "coordination.k8s.io", "leases", "", home, "ovnkube-slb"},
+		{"delete", "coordination.k8s.io", "leases", "", home, "ovnkube-slb"}, {"create", "coordination.k8s.io", "leases", "", faults, ""},
+		{"update", "coordination.k8s.io", "leases", "", faults, "n1"}, {"delete", "coordination.k8s.io", "leases", "", faults, "n1"},
 		{"create", "apps", "deployments", "", "", ""}, {"patch", "apps", "daemonsets", "", home, ""},
 		{"create", "rbac.authorization.k8s.io", "clusterrolebindings", "", "", ""}, {"escalate", "rbac.authorization.k8s.io", "clusterroles", "", "", ""},
 		{"impersonate", "", "users", "", "", ""}, {"create", "", "serviceaccounts", "token", home, ""},
@@ -84,6 +91,29 @@ func hasNoUseFor() []right {
 		}
 	}
 	return out
+}
+
+// testNode applies the DaemonSet and asks what a node may do: report faults, and nothing else of what the controller may.
+func (s *server) testNode(t *testing.T) {
+	s.kubectl(t, "apply", "-k", filepath.Join(manifests, "node"))
+	s.deleteAfter(t, "-k", filepath.Join(manifests, "node"))
+	if got, want := s.kubectl(t, "-n", "ovn-kubernetes", "get", "daemonset", "ovnkube-slb-node", "-o", "jsonpath={.spec.template.spec.serviceAccountName} {.spec.template.spec.containers[0].args[0]}"),
+		"ovnkube-slb-node node"; got != want {
+		t.Errorf("the DaemonSet runs %q, want %q", got, want)
+	}
+	for _, verb := range []string{"get", "create", "update", "delete"} {
+		if r := (right{verb, "coordination.k8s.io", "leases", "", faults, "n1"}); !s.may(t, "ovnkube-slb-node", r) {
+			t.Errorf("a node may not %+v", r)
+		}
+	}
+	no := append(needs(), hasNoUseFor()...)
+	no = slices.DeleteFunc(no, func(r right) bool { return r.namespace == faults })
+	no = append(no, right{"watch", "coordination.k8s.io", "leases", "", faults, ""}, right{"deletecollection", "coordination.k8s.io", "leases", "", faults, ""})
+	for _, r := range no {
+		if s.may(t, "ovnkube-slb-node", r) {
+			t.Errorf("a node may %+v", r)
+		}
+	}
 }
 
 func (s *server) testRights(t *testing.T) {

@@ -39,6 +39,15 @@ func (l *Lab) Kill(name string) error {
 	return nil
 }
 
+// KillOVNController ends only ovn-controller by SIGKILL: the switch goes on with the flows that it has, and Restore starts both anew.
+func (l *Lab) KillOVNController(name string) error {
+	p, err := proc.Find(l.path(name), controllerName)
+	if err != nil {
+		return fmt.Errorf("kill ovn-controller of node %s: %w", name, err)
+	}
+	return p.Kill()
+}
+
 // Restore starts what Kill ended and returns when the node's chassis has applied the northbound database again.
 func (l *Lab) Restore(ctx context.Context, name string) error {
 	n, err := l.Node(name)

@@ -18,6 +18,8 @@ const (
 	productNamespace = "ovn-kubernetes"
 	productAccount   = "ovnkube-slb"
 	productName      = "controller"
+	guardAccount     = "ovnkube-slb-node"
+	guardName        = "guard-" // and the node
 	// MetricsAddress serves the controller's metrics, HealthAddress /healthz and /readyz, both in the namespace "cen".
 	MetricsAddress = "127.0.0.1:9480"
 	HealthAddress  = "127.0.0.1:9481"
@@ -83,4 +85,64 @@ func (l *Lab) StopController(ctx context.Context) error {
 		return err
 	}
 	return p.Terminate(ctx)
+}
+
+// StartGuard starts the program's part that runs on a node, and returns when it sees the node's switch.
+func (l *Lab) StartGuard(ctx context.Context, program, node string, flags ...string) error {
+	n, err := l.Node(node)
+	if err != nil {
+		return err
+	}
+	cp, err := l.ControlPlane()
+	if err != nil {
+		return err
+	}
+	kubeconfig, err := cp.ServiceAccountKubeconfig(productNamespace, guardAccount)
+	if err != nil {
+		return err
+	}
+	args := append([]string{
+		program, "node", "--k8s-kubeconfig=" + kubeconfig, "--node-name=" + n.Name, "--healthz-bind-address=" + HealthAddress,
+		"--ovs-address=unix:" + l.path(n.Name, "ovs.sock"), "--ovn-run-dir=" + l.path(n.Name),
+	}, flags...)
+	if _, err := l.Start(ctx, n.Name, guardName+n.Name, nil, args...); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
+	defer cancel()
+	return poll(ctx, func() error {
+		_, err := l.Exec(ctx, n.Name, "curl", "-sf", "-m1", "http://"+HealthAddress+"/readyz")
+		return err
+	})
+}
+
+// StartGuards starts the guards of all nodes, one after the other.
+func (l *Lab) StartGuards(ctx context.Context, program string, flags ...string) error {
+	for _, n := range l.Nodes {
+		if err := l.StartGuard(ctx, program, n.Name, flags...); err != nil {
+			return fmt.Errorf("guard of node %s: %w", n.Name, err)
+		}
+	}
+	return nil
+}
+
+// KillGuard ends the guard of a node by SIGKILL. Killing what is dead does nothing.
+func (l *Lab) KillGuard(node string) error {
+	p, err := proc.Find(l.path("started"), guardName+node)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return p.Kill()
+}
+
+// KillGuards ends the guards of all nodes.
+func (l *Lab) KillGuards() error {
+	var errs []error
+	for _, n := range l.Nodes {
+		errs = append(errs, l.KillGuard(n.Name))
+	}
+	return errors.Join(errs...)
 }

@@ -25,7 +25,7 @@ func applyFile(ctx *cli.Context, path string, all []setting) error {
 	if err != nil {
 		return fmt.Errorf("--%s %q: %w", flagConfigFile, path, err)
 	}
-	if err := checkOwnSection(file, path, all); err != nil {
+	if err := checkOwnSection(file, path); err != nil {
 		return err
 	}
 	for _, s := range all {
@@ -41,7 +41,9 @@ func applyFile(ctx *cli.Context, path string, all []setting) error {
 	return nil
 }
 
-func checkOwnSection(file *ini.File, path string, all []setting) error {
+// checkOwnSection refuses keys that no subcommand has.
+func checkOwnSection(file *ini.File, path string) error {
+	all := append(settings(&options{}), nodeSettings(&nodeOptions{})...)
 	if !file.HasSection(ownSection) {
 		return nil
 	}

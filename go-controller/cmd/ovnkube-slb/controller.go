@@ -60,7 +60,7 @@ func runController(ctx context.Context, o *options) error {
 	metrics.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	var current atomic.Pointer[slb.Controller]
 	g, ctx := errgroup.WithContext(ctx)
-	serve(ctx, g, o, metrics, func() error {
+	serve(ctx, g, &o.common, metrics, func() error {
 		if c := current.Load(); c != nil {
 			return c.Healthy()
 		}
@@ -75,7 +75,7 @@ func runController(ctx context.Context, o *options) error {
 			<-ctx.Done()
 			return nil
 		}
-		config, err := restConfig(o)
+		config, err := restConfig(&o.common)
 		if err != nil {
 			return err
 		}
@@ -121,7 +121,7 @@ func newController(o *options, config *rest.Config, metrics prometheus.Registere
 	})
 }
 
-func restConfig(o *options) (*rest.Config, error) {
+func restConfig(o *common) (*rest.Config, error) {
 	config, err := connection(o)
 	if err != nil {
 		return nil, err
@@ -134,7 +134,7 @@ func restConfig(o *options) (*rest.Config, error) {
 	return config, nil
 }
 
-func connection(o *options) (*rest.Config, error) {
+func connection(o *common) (*rest.Config, error) {
 	switch {
 	case o.kubeconfig != "":
 		config, err := clientcmd.BuildConfigFromFlags("", o.kubeconfig)

@@ -28,6 +28,9 @@ const (
 	flagLeaseDuration  = "leader-elect-lease-duration"
 	flagRenewDeadline  = "leader-elect-renew-deadline"
 	flagRetryPeriod    = "leader-elect-retry-period"
+	flagNodeName       = "node-name"
+	flagOVSAddress     = "ovs-address"
+	flagOVNRunDir      = "ovn-run-dir"
 )
 
 // setting is a flag and the keys of the configuration file that give its default.
@@ -55,23 +58,35 @@ func span(into *time.Duration, name string, value time.Duration, usage string) c
 	return &cli.DurationFlag{Name: name, Value: value, Usage: usage, Destination: into}
 }
 
-// settings binds all flags into o. Names and sections are OVN-Kubernetes' where it has them.
-func settings(o *options) []setting {
+// commonSettings binds the flags of every subcommand into o. Names and sections are
+// OVN-Kubernetes' where it has them. The keys for where to listen begin with prefix:
+// processes of one host may read the same file.
+func commonSettings(o *common, prefix string) []setting {
 	return []setting{
-		{toggle(&o.enabled, flagEnable, true, "serve Services of type LoadBalancer; switched off, the controller idles"),
-			ownSection, "enabled"},
-		{text(&o.clusterSubnets, flagClusterSubnets, "", "", "comma-separated `SUBNETS` of pods: CIDR or CIDR/HOSTPREFIX"),
-			"default", "cluster-subnets"},
-
 		{text(&o.kubeconfig, flagKubeconfig, "KUBECONFIG", "", "kubeconfig `FILE`; without it and --k8s-apiserver, the service account of the Pod"),
 			"kubernetes", "kubeconfig"},
 		{text(&o.apiServer, flagAPIServer, "K8S_APISERVER", "", "`URL` of the API server"), "kubernetes", "apiserver"},
 		{text(&o.token, flagToken, "K8S_TOKEN", "", "bearer `TOKEN` for the API server"), "kubernetes", "token"},
 		{text(&o.tokenFile, flagTokenFile, "K8S_TOKEN_FILE", "", "`FILE` with the bearer token, read again as it changes"), "kubernetes", "tokenFile"},
 		{text(&o.caCert, flagCACert, "K8S_CACERT", "", "`FILE` with the API server's CA certificate"), "kubernetes", "cacert"},
-		{text(&o.serviceSubnets, flagServiceCIDRs, "", "", "comma-separated `CIDRS` of cluster IPs"), "kubernetes", "service-cidrs"},
 		{flag: &cli.Float64Flag{Name: "k8s-qps", Destination: &o.qps, Usage: "requests per second to the API server; 0 leaves it to the server's fairness"}},
 		{flag: &cli.IntFlag{Name: "k8s-burst", Destination: &o.burst, Usage: "requests at once beyond --k8s-qps"}},
+
+		{text(&o.metricsAddress, flagMetrics, "", "", "`HOST:PORT` to serve /metrics at; empty for nowhere"), ownSection, prefix + flagMetrics},
+		{text(&o.healthAddress, flagHealth, "", "", "`HOST:PORT` to serve /healthz and /readyz at; empty for nowhere"), ownSection, prefix + flagHealth},
+		{&cli.IntFlag{Name: flagLogLevel, Value: 2, Destination: &o.logLevel, Usage: "verbosity of the log, 0 to 5"}, "logging", "loglevel"},
+	}
+}
+
+// settings binds the controller's flags into o.
+func settings(o *options) []setting {
+	return append(commonSettings(&o.common, ""), []setting{
+		{toggle(&o.enabled, flagEnable, true, "serve Services of type LoadBalancer; switched off, the controller idles"),
+			ownSection, "enabled"},
+		{text(&o.clusterSubnets, flagClusterSubnets, "", "", "comma-separated `SUBNETS` of pods: CIDR or CIDR/HOSTPREFIX"),
+			"default", "cluster-subnets"},
+
+		{text(&o.serviceSubnets, flagServiceCIDRs, "", "", "comma-separated `CIDRS` of cluster IPs"), "kubernetes", "service-cidrs"},
 
 		{text(&o.nb.Address, "nb-address", "", "unix:/var/run/ovn/ovnnb_db.sock", "`ADDRESSES` of the northbound database"), "ovnnorth", "address"},
 		{text(&o.nb.PrivateKey, "nb-client-privkey", "", "", "private key `FILE` for ssl"), "ovnnorth", "client-privkey"},
@@ -87,10 +102,6 @@ func settings(o *options) []setting {
 		{toggle(&o.metalLBAnnotations, "metallb-annotations", true, "read the metallb.io and metallb.universe.tf spellings of annotations too"),
 			ownSection, "metallb-annotations"},
 
-		{text(&o.metricsAddress, flagMetrics, "", "", "`HOST:PORT` to serve /metrics at; empty for nowhere"), ownSection, flagMetrics},
-		{text(&o.healthAddress, flagHealth, "", "", "`HOST:PORT` to serve /healthz and /readyz at; empty for nowhere"), ownSection, flagHealth},
-		{&cli.IntFlag{Name: flagLogLevel, Value: 2, Destination: &o.logLevel, Usage: "verbosity of the log, 0 to 5"}, "logging", "loglevel"},
-
 		{toggle(&o.leaderElect, flagLeaderElect, false, "run only while holding the lease"), ownSection, flagLeaderElect},
 		{flag: text(&o.leaseNamespace, flagLeaseNamespace, "POD_NAMESPACE", "ovn-kubernetes", "`NAMESPACE` of the lease")},
 		{flag: text(&o.leaseName, flagLeaseName, "", "ovnkube-slb", "`NAME` of the lease")},
@@ -98,5 +109,5 @@ func settings(o *options) []setting {
 		{flag: span(&o.leaseDuration, flagLeaseDuration, 15*time.Second, "how long others wait for a holder that is silent")},
 		{flag: span(&o.renewDeadline, flagRenewDeadline, 10*time.Second, "how long the holder tries to renew before it gives up")},
 		{flag: span(&o.retryPeriod, flagRetryPeriod, 2*time.Second, "time between two tries")},
-	}
+	}...)
 }

@@ -28,6 +28,7 @@ func run() int {
 		Version: version,
 		Commands: []*cli.Command{
 			controllerCommand(),
+			nodeCommand(),
 		},
 	}
 	if err := app.RunContext(ctx, os.Args); err != nil {

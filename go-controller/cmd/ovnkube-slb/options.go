@@ -15,21 +15,26 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/slb"
 )
 
-// options of the controller, from flags, environment and file, in that order of weight.
-type options struct {
-	enabled bool
-
+// common are the options of every subcommand, from flags, environment and file, in that
+// order of weight.
+type common struct {
 	kubeconfig, apiServer, token, tokenFile, caCert string
 	qps                                             float64
 	burst                                           int
+
+	metricsAddress, healthAddress string
+	logLevel                      int
+}
+
+// options of the controller.
+type options struct {
+	common
+	enabled bool
 
 	clusterSubnets, serviceSubnets string
 	nb, sb                         slb.Endpoint
 
 	requireClass, metalLBAnnotations bool
-
-	metricsAddress, healthAddress string
-	logLevel                      int
 
 	leaderElect                               bool
 	leaseNamespace, leaseName, leaseIdentity  string
@@ -39,9 +44,7 @@ type options struct {
 // Validate reports everything that is wrong, by flag and value.
 func (o *options) Validate() error {
 	var errs []error
-	wrong := func(flag string, value any, what string) {
-		errs = append(errs, fmt.Errorf("--%s %q: %s", flag, fmt.Sprint(value), what))
-	}
+	wrong := noting(&errs)
 	for flag, text := range map[string]string{flagClusterSubnets: o.clusterSubnets, flagServiceCIDRs: o.serviceSubnets} {
 		if _, err := parseSubnets(text); err != nil {
 			wrong(flag, text, err.Error())
@@ -51,6 +54,21 @@ func (o *options) Validate() error {
 	if o.sb.Address != "" {
 		checkEndpoint(wrong, "sb", o.sb)
 	}
+	o.check(wrong)
+	if o.leaderElect {
+		o.checkLease(wrong)
+	}
+	return errors.Join(errs...)
+}
+
+// noting collects what is wrong, by flag and value.
+func noting(errs *[]error) func(flag string, value any, what string) {
+	return func(flag string, value any, what string) {
+		*errs = append(*errs, fmt.Errorf("--%s %q: %s", flag, fmt.Sprint(value), what))
+	}
+}
+
+func (o *common) check(wrong func(flag string, value any, what string)) {
 	if o.token != "" && o.tokenFile != "" {
 		wrong(flagTokenFile, o.tokenFile, "excludes --"+flagToken)
 	}
@@ -76,10 +94,6 @@ func (o *options) Validate() error {
 	if o.logLevel < 0 || o.logLevel > 10 {
 		wrong(flagLogLevel, o.logLevel, "is not between 0 and 10")
 	}
-	if o.leaderElect {
-		o.checkLease(wrong)
-	}
-	return errors.Join(errs...)
 }
 
 func (o *options) checkLease(wrong func(flag string, value any, what string)) {

@@ -89,6 +89,8 @@ mode=shared
 [serviceloadbalancers]
 enabled=false
 metallb-annotations=false
+node-healthz-bind-address=127.0.0.1:9482
+ovn-run-dir=/var/run/ovn
 `)
 	if err != nil {
 		t.Fatal(err)

@@ -21,7 +21,7 @@ const (
 )
 
 // serve answers at the addresses of the options until the context ends.
-func serve(ctx context.Context, g *errgroup.Group, o *options, metrics prometheus.Gatherer, ready func() error) {
+func serve(ctx context.Context, g *errgroup.Group, o *common, metrics prometheus.Gatherer, ready func() error) {
 	muxes := map[string]*http.ServeMux{}
 	at := func(address string) *http.ServeMux {
 		if muxes[address] == nil {

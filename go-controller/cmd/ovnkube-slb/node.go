@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/urfave/cli/v2"
+	"golang.org/x/sync/errgroup"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/guard"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/ovn"
+)
+
+// nodeOptions are what runs on each node.
+type nodeOptions struct {
+	common
+	node, ovsAddress, runDir string
+}
+
+// nodeSettings binds the flags of the node into o.
+func nodeSettings(o *nodeOptions) []setting {
+	return append(commonSettings(&o.common, "node-"), []setting{
+		{flag: text(&o.node, flagNodeName, "K8S_NODE", "", "`NAME` of this Node; empty for the host name")},
+		{text(&o.ovsAddress, flagOVSAddress, "", "unix:/var/run/openvswitch/db.sock", "`ADDRESS` of the node's Open vSwitch database"), ownSection, flagOVSAddress},
+		{text(&o.runDir, flagOVNRunDir, "OVN_RUNDIR", "/var/run/ovn", "`DIRECTORY` of ovn-controller's control socket"), ownSection, flagOVNRunDir},
+	}...)
+}
+
+// Validate reports everything that is wrong, by flag and value.
+func (o *nodeOptions) Validate() error {
+	var errs []error
+	wrong := noting(&errs)
+	o.check(wrong)
+	if o.node == "" {
+		wrong(flagNodeName, o.node, "is needed")
+	}
+	scheme, path, _ := strings.Cut(o.ovsAddress, ":")
+	if scheme != "unix" && scheme != "tcp" || path == "" {
+		wrong(flagOVSAddress, o.ovsAddress, "want unix:PATH or tcp:HOST:PORT")
+	}
+	if o.runDir == "" {
+		wrong(flagOVNRunDir, o.runDir, "is needed")
+	}
+	return errors.Join(errs...)
+}
+
+func nodeCommand() *cli.Command {
+	o := &nodeOptions{}
+	var file string
+	all := nodeSettings(o)
+	flags := []cli.Flag{text(&file, flagConfigFile, "", "", "ini `FILE` as OVN-Kubernetes reads it; flags and environment win")}
+	for _, s := range all {
+		flags = append(flags, s.flag)
+	}
+	return &cli.Command{
+		Name:  "node",
+		Usage: "watch a gateway for what OVN does not see",
+		Flags: flags,
+		Action: func(ctx *cli.Context) error {
+			if ctx.Args().Present() {
+				return fmt.Errorf("argument %q: there are only flags", ctx.Args().First())
+			}
+			if err := applyFile(ctx, file, all); err != nil {
+				return err
+			}
+			if o.node == "" {
+				host, err := os.Hostname()
+				if err != nil {
+					return fmt.Errorf("name this node: %w", err)
+				}
+				o.node = strings.ToLower(host)
+			}
+			if err := o.Validate(); err != nil {
+				return err
+			}
+			return runNode(ctx.Context, o)
+		},
+	}
+}
+
+// module is a part of what runs on a node.
+type module interface {
+	// Run works until the context ends.
+	Run(ctx context.Context) error
+	// Healthy tells what the module still waits for, nil for nothing.
+	Healthy() error
+}
+
+// runNode runs all modules until the context ends or one fails.
+func runNode(ctx context.Context, o *nodeOptions) error {
+	if err := setLogLevel(o.logLevel); err != nil {
+		return err
+	}
+	config, err := restConfig(&o.common)
+	if err != nil {
+		return err
+	}
+	kube, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return fmt.Errorf("client of the API server: %w", err)
+	}
+	l2Guard, err := guard.New(guard.Options{Node: o.node, Kube: kube, Switch: ovn.Endpoint{Address: o.ovsAddress}, RunDir: o.runDir})
+	if err != nil {
+		return err
+	}
+	modules := map[string]module{"l2-guard": l2Guard}
+
+	metrics := prometheus.NewRegistry()
+	metrics.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	g, ctx := errgroup.WithContext(ctx)
+	serve(ctx, g, &o.common, metrics, func() error {
+		var errs []error
+		for name, m := range modules {
+			if err := m.Healthy(); err != nil {
+				errs = append(errs, fmt.Errorf("%s: %w", name, err))
+			}
+		}
+		return errors.Join(errs...)
+	})
+	for name, m := range modules {
+		g.Go(func() error {
+			if err := m.Run(ctx); err != nil {
+				return fmt.Errorf("module %s: %w", name, err)
+			}
+			return nil
+		})
+	}
+	return g.Wait()
+}

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"strings"
+	"testing"
+)
+
+func TestNodeMistakesAreNamed(t *testing.T) {
+	good := func() *nodeOptions {
+		return &nodeOptions{node: "n1", ovsAddress: "unix:/run/db.sock", runDir: "/run/ovn"}
+	}
+	if err := good().Validate(); err != nil {
+		t.Fatal(err)
+	}
+	for want, spoil := range map[string]func(*nodeOptions){
+		"--node-name":              func(o *nodeOptions) { o.node = "" },
+		`--ovs-address "udp:1"`:    func(o *nodeOptions) { o.ovsAddress = "udp:1" },
+		"--ovn-run-dir":            func(o *nodeOptions) { o.runDir = "" },
+		`--healthz-bind-address "`: func(o *nodeOptions) { o.healthAddress = "9482" },
+	} {
+		o := good()
+		spoil(o)
+		if err := o.Validate(); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("error doesn't name %s: %v", want, err)
+		}
+	}
+}

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package guard
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"sync"
+	"time"
+
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/klog/v2"
+
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/ovn"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
+)
+
+// lookEvery is the time between two looks at ovn-controller. Links are told by Open
+// vSwitch when they change.
+const lookEvery = 500 * time.Millisecond
+
+// Options configure a Guard.
+type Options struct {
+	// Node is the name of the Node that the guard runs on.
+	Node string
+	// Kube writes the node's report.
+	Kube kubernetes.Interface
+	// Switch is the node's Open vSwitch database.
+	Switch ovn.Endpoint
+	// RunDir is where ovn-controller has its control socket.
+	RunDir string
+}
+
+// Guard watches one node.
+type Guard struct {
+	options Options
+	vswitch *ovn.Switch
+	changed chan struct{}
+	report  *reporter
+
+	// Used by watch only.
+	vitals vitals
+	sights sights
+	// networks are the faults of the networks when they were known last.
+	networks map[string]string
+}
+
+// New returns a Guard that does nothing before Run.
+func New(o Options) (*Guard, error) {
+	if o.Node == "" || o.Kube == nil || o.RunDir == "" {
+		return nil, errors.New("guard: a node, a client and the directory of ovn-controller's socket are needed")
+	}
+	g := &Guard{options: o, changed: make(chan struct{}, 1), report: newReporter(o.Kube, o.Node), sights: sights{}}
+	var err error
+	g.vswitch, err = ovn.NewSwitch(o.Switch, g.wake)
+	if err != nil {
+		return nil, fmt.Errorf("guard of node %s: %w", o.Node, err)
+	}
+	return g, nil
+}
+
+func (g *Guard) wake() {
+	select {
+	case g.changed <- struct{}{}:
+	default:
+	}
+}
+
+// Healthy tells what the guard does not see.
+func (g *Guard) Healthy() error {
+	if _, known := g.vswitch.Networks(); !known {
+		return errors.New("the Open vSwitch database can't be read")
+	}
+	return nil
+}
+
+// Run watches and reports until the context ends. What was reported then stands for as
+// long as the Lease says, so that a guard that is replaced moves nothing.
+func (g *Guard) Run(ctx context.Context) error {
+	var running sync.WaitGroup
+	running.Go(func() { _ = g.vswitch.Run(ctx) }) // ends with the context only
+	running.Go(func() { g.report.run(ctx) })
+	running.Go(func() { g.watch(ctx) })
+	running.Wait()
+	return nil
+}
+
+func (g *Guard) watch(ctx context.Context) {
+	controllers := newProber(g.options.RunDir)
+	tick := time.NewTicker(lookEvery)
+	defer tick.Stop()
+	var controller string
+	var told map[string]string
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-g.changed:
+		case <-tick.C:
+			p := controllers.look(ctx)
+			if ctx.Err() != nil {
+				return
+			}
+			controller = g.vitals.feel(time.Now(), p)
+		}
+		faults, known := g.faults(controller)
+		if known && (told == nil || !maps.Equal(told, faults)) {
+			for network, why := range faults {
+				if told[network] != why {
+					klog.InfoS("Fault", "network", network, "why", why)
+				}
+			}
+			g.report.set(faults)
+			told = faults
+		}
+	}
+}
+
+// faults are those that count now. Nothing is known before the networks are.
+func (g *Guard) faults(controller string) (faults map[string]string, known bool) {
+	if networks, ok := g.vswitch.Networks(); ok {
+		g.networks = lost(networks)
+	}
+	if g.networks == nil {
+		return nil, false
+	}
+	now := maps.Clone(g.networks)
+	if controller != "" {
+		now[world.EveryNetwork] = controller
+	}
+	return g.sights.see(time.Now(), now), true
+}
