@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package neighbour
+
+import (
+	"encoding/binary"
+	"fmt"
+	"net/netip"
+	"slices"
+)
+
+// Answer is a neighbour's word that it has an address.
+type Answer struct {
+	Addr netip.Addr
+	// MAC is whose frame it was, in the form 02:00:00:00:00:01.
+	MAC string
+	// VLAN is the tag that it came with, 0 for none.
+	VLAN int
+}
+
+const (
+	typeARP, typeIPv6, typeVLAN = 0x0806, 0x86dd, 0x8100
+	icmpv6                      = 58
+	solicitation, advertisement = 135, 136
+	// hops is the hop limit of neighbour discovery: nothing from beyond the segment has it.
+	hops = 255
+	// Offsets in an untagged frame.
+	atType, atPayload = 12, 14
+	atSenderAddr      = atPayload + 14 // of ARP
+	atNextHeader      = atPayload + 6
+	atHopLimit        = atPayload + 7
+	atICMP            = atPayload + 40
+	atTarget          = atICMP + 8
+)
+
+// question returns the frame that asks who has an address, and says nothing of who asks:
+// an ARP probe (RFC 5227 section 2.1.1), or a neighbour solicitation as duplicate address
+// detection sends it (RFC 4862 section 5.4.2).
+func question(from [6]byte, a netip.Addr, vlan int) []byte {
+	var to [6]byte
+	var payload []byte
+	kind := uint16(typeARP)
+	if a = a.Unmap(); a.Is4() {
+		to = [6]byte{0xff, 0xff, 0xff, 0xff, 0xff, 0xff}
+		payload = probe(from, a.As4())
+	} else {
+		target := a.As16()
+		to = [6]byte{0x33, 0x33, 0xff, target[13], target[14], target[15]} // RFC 2464 section 7
+		kind, payload = typeIPv6, solicit(target)
+	}
+	frame := slices.Concat(to[:], from[:])
+	if vlan != 0 {
+		frame = binary.BigEndian.AppendUint16(frame, typeVLAN)
+		frame = binary.BigEndian.AppendUint16(frame, uint16(vlan))
+	}
+	frame = binary.BigEndian.AppendUint16(frame, kind)
+	return append(frame, payload...)
+}
+
+// probe is an ARP request (RFC 826) without a sender's address.
+func probe(from [6]byte, target [4]byte) []byte {
+	p := []byte{0, 1, 8, 0, 6, 4, 0, 1}
+	p = append(p, from[:]...)
+	p = append(p, make([]byte, 4+6)...)
+	return append(p, target[:]...)
+}
+
+// solicit is a neighbour solicitation (RFC 4861 section 4.3) from the unspecified address to
+// the target's solicited-node address (RFC 4291 section 2.7.1).
+func solicit(target [16]byte) []byte {
+	const length = 24
+	p := []byte{6 << 4, 0, 0, 0, 0, length, icmpv6, hops}
+	p = append(p, make([]byte, 16)...)
+	to := [16]byte{0: 0xff, 1: 0x02, 11: 1, 12: 0xff, 13: target[13], 14: target[14], 15: target[15]}
+	p = append(p, to[:]...)
+	p = append(p, solicitation, 0, 0, 0, 0, 0, 0, 0)
+	p = append(p, target[:]...)
+	// The pseudo-header's length and protocol (RFC 8200 section 8.1) stand in for the rest of the header.
+	sum := checksum(length+icmpv6, p[8:])
+	binary.BigEndian.PutUint16(p[42:], sum)
+	return p
+}
+
+func checksum(sum uint32, data []byte) uint16 {
+	for pair := range slices.Chunk(data, 2) {
+		sum += uint32(binary.BigEndian.Uint16(pair))
+	}
+	for sum>>16 != 0 {
+		sum = sum&0xffff + sum>>16
+	}
+	return ^uint16(sum)
+}
+
+// answer reads from an untagged frame which address its sender claims to have: any ARP packet
+// with a sender's address tells (RFC 5227 section 2.1.1), and a neighbour advertisement.
+func answer(frame []byte) (a netip.Addr, mac string, ok bool) {
+	if len(frame) < atSenderAddr+4 {
+		return a, "", false
+	}
+	switch binary.BigEndian.Uint16(frame[atType:]) {
+	case typeARP:
+		a = netip.AddrFrom4([4]byte(frame[atSenderAddr:]))
+	case typeIPv6:
+		if len(frame) < atTarget+16 || frame[atNextHeader] != icmpv6 || frame[atICMP] != advertisement || frame[atHopLimit] != hops {
+			return a, "", false
+		}
+		a = netip.AddrFrom16([16]byte(frame[atTarget:]))
+	}
+	m := frame[6:12]
+	mac = fmt.Sprintf("%02x:%02x:%02x:%02x:%02x:%02x", m[0], m[1], m[2], m[3], m[4], m[5])
+	return a, mac, a.IsValid() && !a.IsUnspecified()
+}

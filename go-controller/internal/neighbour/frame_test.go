@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package neighbour
+
+import (
+	"encoding/hex"
+	"net/netip"
+	"strings"
+	"testing"
+
+	"golang.org/x/net/bpf"
+)
+
+const (
+	// As tcpdump and the kernel wrote them.
+	arpReply = "021122334455 0242ac000001 0806 0001 0800 06 04 0002 0242ac000001 0a320032 021122334455 00000000"
+	advert   = "333300000001 0242ac000001 86dd 60000000 0020 3a ff fd000050000000000000000000000050 ff020000000000000000000000000001 " +
+		"8800 c5d5 20000000 fd000050000000000000000000000050 0201 0242ac000001"
+	ping = "021122334455 0242ac000001 86dd 60000000 0020 3a 40 fd000050000000000000000000000050 fd000050000000000000000000000001 " +
+		"8000 c5d5 20000000 fd000050000000000000000000000050 0201 0242ac000001"
+	tcp = "021122334455 0242ac000001 0800 45000028 00000000 40060000 0a320032 0a320001 0050 0051 00000000 00000000 5000 0000 0000 0000"
+)
+
+func bytesOf(t *testing.T, text string) []byte {
+	t.Helper()
+	b, err := hex.DecodeString(strings.ReplaceAll(text, " ", ""))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+func TestQuestions(t *testing.T) {
+	from := [6]byte{2, 0x11, 0x22, 0x33, 0x44, 0x55}
+	for _, c := range []struct {
+		addr string
+		vlan int
+		want string
+	}{
+		{"10.50.0.50", 0, "ffffffffffff 021122334455 0806 0001 0800 06 04 0001 021122334455 00000000 000000000000 0a320032"},
+		{"10.50.0.50", 7, "ffffffffffff 021122334455 8100 0007 0806 0001 0800 06 04 0001 021122334455 00000000 000000000000 0a320032"},
+		{"fd00:50::50", 0, "3333ff000050 021122334455 86dd 60000000 0018 3a ff 00000000000000000000000000000000 ff0200000000000000000001ff000050 " +
+			"8700 7cb7 00000000 fd000050000000000000000000000050"},
+	} {
+		if got := question(from, netip.MustParseAddr(c.addr), c.vlan); string(got) != string(bytesOf(t, c.want)) {
+			t.Errorf("question about %s:\n%x, want\n%x", c.addr, got, bytesOf(t, c.want))
+		}
+	}
+}
+
+// What is an answer is read as one, and the kernel's filter lets nothing else pass.
+func TestAnswers(t *testing.T) {
+	filter, err := bpf.NewVM(answers())
+	if err != nil {
+		t.Fatal(err)
+	}
+	own := question([6]byte{2}, netip.MustParseAddr("10.50.0.50"), 0)
+	for name, c := range map[string]struct {
+		frame  []byte
+		want   string
+		passes bool
+	}{
+		"ARP reply":               {bytesOf(t, arpReply), "10.50.0.50", true},
+		"ARP probe":               {own, "", true},
+		"advertisement":           {bytesOf(t, advert), "fd00:50::50", true},
+		"advertisement from afar": {bytesOf(t, strings.Replace(advert, "3a ff", "3a fe", 1)), "", true},
+		"ping":                    {bytesOf(t, ping), "", false},
+		"TCP":                     {bytesOf(t, tcp), "", false},
+		"short":                   {bytesOf(t, arpReply)[:20], "", true},
+	} {
+		if n, err := filter.Run(c.frame); err != nil || (n > 0) != c.passes {
+			t.Errorf("%s: the filter takes %d bytes (%v), want any: %v", name, n, err, c.passes)
+		}
+		a, mac, ok := answer(c.frame)
+		if ok != (c.want != "") || ok && (a.String() != c.want || mac != "02:42:ac:00:00:01") {
+			t.Errorf("%s: answer %s %s %v, want %q", name, a, mac, ok, c.want)
+		}
+	}
+}
+
+func FuzzAnswer(f *testing.F) {
+	f.Add([]byte{})
+	f.Fuzz(func(t *testing.T, frame []byte) {
+		if a, mac, ok := answer(frame); ok && (!a.IsValid() || len(mac) != 17) {
+			t.Errorf("answer %s %s", a, mac)
+		}
+	})
+}

@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package neighbour
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"syscall"
+
+	"golang.org/x/net/bpf"
+	"golang.org/x/sys/unix"
+)
+
+// Port asks and hears on one device: the frames on the wire, whatever the switch that the
+// device belongs to does with them. It needs CAP_NET_RAW.
+type Port struct {
+	file *os.File
+	raw  syscall.RawConn
+	mac  [6]byte
+}
+
+// Open returns a Port for a device of this network namespace.
+func Open(device string) (*Port, error) {
+	port, err := open(device)
+	if err != nil {
+		return nil, fmt.Errorf("ask neighbours on %s: %w", device, err)
+	}
+	return port, nil
+}
+
+func open(device string) (*Port, error) {
+	dev, err := net.InterfaceByName(device)
+	if err != nil {
+		return nil, err
+	}
+	if len(dev.HardwareAddr) != 6 {
+		return nil, fmt.Errorf("hardware address %q is not one of Ethernet", dev.HardwareAddr)
+	}
+	// Without a protocol nothing is received before the filter stands.
+	fd, err := unix.Socket(unix.AF_PACKET, unix.SOCK_RAW|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
+	if err != nil {
+		return nil, os.NewSyscallError("socket", err)
+	}
+	p := &Port{file: os.NewFile(uintptr(fd), device), mac: [6]byte(dev.HardwareAddr)}
+	if err := prepare(fd, dev.Index); err != nil {
+		p.Close()
+		return nil, err
+	}
+	if p.raw, err = p.file.SyscallConn(); err != nil {
+		p.Close()
+		return nil, err
+	}
+	return p, nil
+}
+
+func prepare(fd, device int) error {
+	filter, err := bpf.Assemble(answers())
+	if err != nil {
+		return err
+	}
+	program := make([]unix.SockFilter, len(filter))
+	for i, f := range filter {
+		program[i] = unix.SockFilter{Code: f.Op, Jt: f.Jt, Jf: f.Jf, K: f.K}
+	}
+	if err := unix.SetsockoptSockFprog(fd, unix.SOL_SOCKET, unix.SO_ATTACH_FILTER, &unix.SockFprog{Len: uint16(len(program)), Filter: &program[0]}); err != nil {
+		return os.NewSyscallError("setsockopt SO_ATTACH_FILTER", err)
+	}
+	// packet(7): tags are told beside the frame, and what this host sends is no answer.
+	for _, option := range []int{unix.PACKET_AUXDATA, unix.PACKET_IGNORE_OUTGOING} {
+		if err := unix.SetsockoptInt(fd, unix.SOL_PACKET, option, 1); err != nil {
+			return os.NewSyscallError("setsockopt SOL_PACKET", err)
+		}
+	}
+	every := binary.NativeEndian.Uint16([]byte{unix.ETH_P_ALL >> 8, unix.ETH_P_ALL & 0xff})
+	return os.NewSyscallError("bind", unix.Bind(fd, &unix.SockaddrLinklayer{Protocol: every, Ifindex: device}))
+}
+
+// answers lets ARP and neighbour advertisements pass: a gateway's uplink is busy with other things.
+func answers() []bpf.Instruction {
+	return []bpf.Instruction{
+		bpf.LoadAbsolute{Off: atType, Size: 2},
+		bpf.JumpIf{Cond: bpf.JumpEqual, Val: typeARP, SkipTrue: 5},
+		bpf.JumpIf{Cond: bpf.JumpEqual, Val: typeIPv6, SkipFalse: 5},
+		bpf.LoadAbsolute{Off: atNextHeader, Size: 1},
+		bpf.JumpIf{Cond: bpf.JumpEqual, Val: icmpv6, SkipFalse: 3},
+		bpf.LoadAbsolute{Off: atICMP, Size: 1},
+		bpf.JumpIf{Cond: bpf.JumpEqual, Val: advertisement, SkipFalse: 1},
+		bpf.RetConstant{Val: maxFrame},
+		bpf.RetConstant{},
+	}
+}
+
+// maxFrame is as much of a frame as is read; an answer is shorter.
+const maxFrame = 256
+
+// Close ends Hear.
+func (p *Port) Close() error { return p.file.Close() }
+
+// Ask asks once who has an address; vlan is 1 to 4094, or 0 for none.
+func (p *Port) Ask(a netip.Addr, vlan int) error {
+	if _, err := p.file.Write(question(p.mac, a, vlan)); err != nil {
+		return fmt.Errorf("ask who has %s: %w", a, err)
+	}
+	return nil
+}
+
+// Hear waits for the next answer, to whatever question. The error is os.ErrClosed after Close.
+func (p *Port) Hear() (Answer, error) {
+	frame, control := make([]byte, maxFrame), make([]byte, 128)
+	for {
+		var n, controls int
+		var err error
+		waited := p.raw.Read(func(fd uintptr) bool {
+			n, controls, _, _, err = unix.Recvmsg(int(fd), frame, control, 0)
+			return err != unix.EAGAIN && err != unix.EINTR
+		})
+		switch {
+		case waited != nil:
+			return Answer{}, waited
+		case errors.Is(err, unix.ENETDOWN): // the device's link; it comes back
+			continue
+		case err != nil:
+			return Answer{}, os.NewSyscallError("recvmsg", err)
+		}
+		if a, mac, ok := answer(frame[:n]); ok {
+			return Answer{a, mac, tag(control[:controls])}, nil
+		}
+	}
+}
+
+// tag reads the VLAN from a struct tpacket_auxdata, packet(7).
+func tag(control []byte) int {
+	messages, err := unix.ParseSocketControlMessage(control)
+	if err != nil {
+		return 0
+	}
+	const atStatus, atTag, length = 0, 16, 20
+	for _, m := range messages {
+		if m.Header.Level == unix.SOL_PACKET && m.Header.Type == unix.PACKET_AUXDATA && len(m.Data) >= length &&
+			binary.NativeEndian.Uint32(m.Data[atStatus:])&unix.TP_STATUS_VLAN_VALID != 0 {
+			return int(binary.NativeEndian.Uint16(m.Data[atTag:]) & 0xfff)
+		}
+	}
+	return 0
+}
