@@ -35,7 +35,7 @@ func (s *server) testExamples(t *testing.T) {
 // right is something that a ServiceAccount may do or not. Namespace and name are empty for all.
 type right struct{ verb, group, resource, subresource, namespace, name string }
 
-const faults = v1alpha1.NodeFaultsNamespace
+const guards = v1alpha1.GuardsNamespace
 
 // needs is what the controller does, each with its use.
 func needs() []right {
@@ -43,11 +43,13 @@ func needs() []right {
 	var out []right
 	for _, verb := range []string{"get", "list", "watch"} {
 		out = append(out, right{verb, "", "services", "", "", ""}, right{verb, "", "nodes", "", "", ""}, right{verb, "", "namespaces", "", "", ""},
-			right{verb, "discovery.k8s.io", "endpointslices", "", "", ""}, right{verb, "coordination.k8s.io", "leases", "", faults, ""},
-			right{verb, "config.openshift.io", "networks", "", "", ""})
+			right{verb, "discovery.k8s.io", "endpointslices", "", "", ""}, right{verb, "config.openshift.io", "networks", "", "", ""})
 		for _, resource := range []string{"ipaddresspools", "l2domains", "bgppeers", "bgpadvertisements", "bfdprofiles", "communities", "bgpnodestatuses"} {
 			out = append(out, right{verb, ours, resource, "", "", ""})
 		}
+	}
+	for _, verb := range []string{"list", "watch", "patch"} {
+		out = append(out, right{verb, "coordination.k8s.io", "leases", "", guards, ""})
 	}
 	for _, verb := range []string{"update", "patch"} {
 		out = append(out, right{verb, "", "services", "status", "", ""}, right{verb, "coordination.k8s.io", "leases", "", home, "ovnkube-slb"})
@@ -72,8 +74,8 @@ func hasNoUseFor() []right {
 		{"update", "", "namespaces", "", "", ""}, {"delete", "", "namespaces", "", "", ""},
 		{"update", "discovery.k8s.io", "endpointslices", "", "", ""}, {"create", "discovery.k8s.io", "endpointslices", "", "", ""},
 		{"update", "coordination.k8s.io", "leases", "", home, "other"}, {"get", "coordination.k8s.io", "leases", "", "kube-node-lease", "n1"},
-		{"delete", "coordination.k8s.io", "leases", "", home, "ovnkube-slb"}, {"create", "coordination.k8s.io", "leases", "", faults, ""},
-		{"update", "coordination.k8s.io", "leases", "", faults, "n1"}, {"delete", "coordination.k8s.io", "leases", "", faults, "n1"},
+		{"delete", "coordination.k8s.io", "leases", "", home, "ovnkube-slb"}, {"create", "coordination.k8s.io", "leases", "", guards, ""},
+		{"update", "coordination.k8s.io", "leases", "", guards, "n1"}, {"delete", "coordination.k8s.io", "leases", "", guards, "n1"},
 		{"create", "apps", "deployments", "", "", ""}, {"patch", "apps", "daemonsets", "", home, ""},
 		{"create", "rbac.authorization.k8s.io", "clusterrolebindings", "", "", ""}, {"escalate", "rbac.authorization.k8s.io", "clusterroles", "", "", ""},
 		{"impersonate", "", "users", "", "", ""}, {"create", "", "serviceaccounts", "token", home, ""},
@@ -93,7 +95,7 @@ func hasNoUseFor() []right {
 	return out
 }
 
-// testNode applies the DaemonSet and asks what a node may do: report faults, and nothing else of what the controller may.
+// testNode applies the DaemonSet and asks what a node may do: tell of itself, and nothing else of what the controller may.
 func (s *server) testNode(t *testing.T) {
 	s.kubectl(t, "apply", "-k", filepath.Join(manifests, "node"))
 	s.deleteAfter(t, "-k", filepath.Join(manifests, "node"))
@@ -101,14 +103,14 @@ func (s *server) testNode(t *testing.T) {
 		"ovnkube-slb-node node"; got != want {
 		t.Errorf("the DaemonSet runs %q, want %q", got, want)
 	}
-	for _, verb := range []string{"get", "create", "update", "delete"} {
-		if r := (right{verb, "coordination.k8s.io", "leases", "", faults, "n1"}); !s.may(t, "ovnkube-slb-node", r) {
+	for _, verb := range []string{"list", "watch", "create", "patch"} {
+		if r := (right{verb, "coordination.k8s.io", "leases", "", guards, "n1"}); !s.may(t, "ovnkube-slb-node", r) {
 			t.Errorf("a node may not %+v", r)
 		}
 	}
 	no := append(needs(), hasNoUseFor()...)
-	no = slices.DeleteFunc(no, func(r right) bool { return r.namespace == faults })
-	no = append(no, right{"watch", "coordination.k8s.io", "leases", "", faults, ""}, right{"deletecollection", "coordination.k8s.io", "leases", "", faults, ""})
+	no = slices.DeleteFunc(no, func(r right) bool { return r.namespace == guards })
+	no = append(no, right{"delete", "coordination.k8s.io", "leases", "", guards, "n1"}, right{"deletecollection", "coordination.k8s.io", "leases", "", guards, ""})
 	for _, r := range no {
 		if s.may(t, "ovnkube-slb-node", r) {
 			t.Errorf("a node may %+v", r)

@@ -48,7 +48,7 @@ func (c *Case) manifests(data []byte) error {
 		node := convert.Node(n)
 		for _, l := range o.leases {
 			if l.Name == n.Name {
-				node = convert.WithFaults(node, convert.Faults(l))
+				node = convert.WithReport(node, convert.ReadReport(l))
 			}
 		}
 		c.World.Nodes = append(c.World.Nodes, node)

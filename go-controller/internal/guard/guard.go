@@ -7,14 +7,19 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net/netip"
 	"sync"
 	"time"
 
+	coordinationv1 "k8s.io/api/coordination/v1"
 	"k8s.io/client-go/kubernetes"
+	coordinationclient "k8s.io/client-go/kubernetes/typed/coordination/v1"
 	"k8s.io/klog/v2"
 
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube/convert"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/ovn"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
 )
 
 // lookEvery is the time between two looks at ovn-controller. Links are told by Open
@@ -38,7 +43,9 @@ type Guard struct {
 	options Options
 	vswitch *ovn.Switch
 	changed chan struct{}
+	leases  coordinationclient.LeaseInterface
 	report  *reporter
+	inquiry *inquiry
 
 	// Used by watch only.
 	vitals vitals
@@ -52,12 +59,19 @@ func New(o Options) (*Guard, error) {
 	if o.Node == "" || o.Kube == nil || o.RunDir == "" {
 		return nil, errors.New("guard: a node, a client and the directory of ovn-controller's socket are needed")
 	}
-	g := &Guard{options: o, changed: make(chan struct{}, 1), report: newReporter(o.Kube, o.Node), sights: sights{}}
+	leases := o.Kube.CoordinationV1().Leases(v1alpha1.GuardsNamespace)
+	g := &Guard{options: o, changed: make(chan struct{}, 1), leases: leases, report: newReporter(leases, o.Node), sights: sights{}}
 	var err error
 	g.vswitch, err = ovn.NewSwitch(o.Switch, g.wake)
 	if err != nil {
 		return nil, fmt.Errorf("guard of node %s: %w", o.Node, err)
 	}
+	g.inquiry = newInquiry(g.vswitch.Networks, func(found map[netip.Addr]convert.Stranger) {
+		for a, stranger := range found {
+			klog.InfoS("Somebody else has an address", "address", a, "mac", stranger.MAC, "since", stranger.Since)
+		}
+		report(g.report, v1alpha1.AnnotationConflicts, found)
+	})
 	return g, nil
 }
 
@@ -83,6 +97,15 @@ func (g *Guard) Run(ctx context.Context) error {
 	running.Go(func() { _ = g.vswitch.Run(ctx) }) // ends with the context only
 	running.Go(func() { g.report.run(ctx) })
 	running.Go(func() { g.watch(ctx) })
+	running.Go(func() { g.inquiry.run(ctx) })
+	running.Go(func() {
+		follow(ctx, g.leases, g.options.Node, func(l *coordinationv1.Lease) {
+			select {
+			case g.inquiry.leases <- l:
+			case <-ctx.Done():
+			}
+		})
+	})
 	running.Wait()
 	return nil
 }
@@ -112,7 +135,7 @@ func (g *Guard) watch(ctx context.Context) {
 					klog.InfoS("Fault", "network", network, "why", why)
 				}
 			}
-			g.report.set(faults)
+			report(g.report, v1alpha1.AnnotationFaults, faults)
 			told = faults
 		}
 	}

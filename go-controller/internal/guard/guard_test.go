@@ -14,6 +14,7 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes/fake"
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube/convert"
@@ -128,39 +129,45 @@ func database(t *testing.T, dir string) string {
 	return file
 }
 
-// There is a Lease while there is a fault, renewed; without one nothing is written.
+// The Lease says what there is, is renewed as that wants it, and keeps what others write.
 func TestReporter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		kube := fake.NewClientset()
-		r := newReporter(kube, "n1")
+		leases := kube.CoordinationV1().Leases(v1alpha1.GuardsNamespace)
+		r := newReporter(leases, "n1")
 		go r.run(t.Context())
-		reported := func() map[string]string {
+		expect := func(want map[string]string, p pace) {
 			t.Helper()
 			synctest.Wait()
-			l, err := kube.CoordinationV1().Leases(v1alpha1.NodeFaultsNamespace).Get(t.Context(), "n1", metav1.GetOptions{})
+			l, err := leases.Get(t.Context(), "n1", metav1.GetOptions{})
 			if err != nil {
-				return nil
+				t.Fatal(err)
 			}
-			if age := time.Since(l.Spec.RenewTime.Time); age > renewEvery || convert.FaultTime(l) != reportTime {
-				t.Errorf("the report is %s old and lasts %s", age, convert.FaultTime(l))
+			if age := time.Since(l.Spec.RenewTime.Time); age > p.renew || convert.ReportTime(l) != p.lasts {
+				t.Errorf("the report is %s old and lasts %s", age, convert.ReportTime(l))
 			}
-			return convert.Faults(l)
+			if got := convert.ReadReport(l).Faults; !maps.Equal(got, want) {
+				t.Errorf("reported %v, want %v", got, want)
+			}
 		}
 		down := map[string]string{"provider": "no carrier"}
-		if r.set(down); !maps.Equal(reported(), down) {
-			t.Errorf("reported %v, want %v", reported(), down)
+		report(r, v1alpha1.AnnotationFaults, down)
+		expect(down, urgent())
+		asked := []byte(`{"metadata":{"annotations":{"slb.k8s.ovn.org/questions":"[]","slb.k8s.ovn.org/conflicts":"{}"}}}`)
+		if _, err := leases.Patch(t.Context(), "n1", types.MergePatchType, asked, metav1.PatchOptions{}); err != nil {
+			t.Fatal(err)
 		}
-		<-time.After(2 * reportTime)
-		if !maps.Equal(reported(), down) {
-			t.Error("the report is not renewed")
-		}
-		if r.set(nil); reported() != nil {
-			t.Errorf("reported %v, want nothing", reported())
-		}
+		<-time.After(80 * time.Second)
+		expect(down, urgent())
+		report(r, v1alpha1.AnnotationFaults, map[string]string{})
+		expect(nil, calm())
 		writes := len(kube.Actions())
 		<-time.After(time.Hour)
-		if reported(); len(kube.Actions()) > writes+2 {
-			t.Errorf("a healthy node costs requests: %v", kube.Actions()[writes:])
+		if expect(nil, calm()); len(kube.Actions()) > writes+1+12 {
+			t.Errorf("a healthy node costs too many requests: %v", kube.Actions()[writes:])
+		}
+		if l, _ := leases.Get(t.Context(), "n1", metav1.GetOptions{}); l.Annotations[v1alpha1.AnnotationQuestions] != "[]" || l.Annotations[v1alpha1.AnnotationConflicts] != "{}" {
+			t.Errorf("annotations %v", l.Annotations)
 		}
 	})
 }

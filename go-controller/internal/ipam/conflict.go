@@ -16,11 +16,13 @@ func stranger(c world.Conflict) string {
 	return fmt.Sprintf("MAC %s (seen by node %s since %s)", c.MAC, c.Node, c.Since.UTC().Format(time.RFC3339))
 }
 
-// contested says who answers for an address outside of the cluster, empty if nobody does.
+// Contested says who answers for an address outside of the cluster.
+func Contested(c world.Conflict) string { return contestedBy + " " + stranger(c) }
+
+// contested is that, empty if nobody does.
 func (b *book) contested(a netip.Addr) string {
-	c, there := b.conflicts[a]
-	if !there {
-		return ""
+	if c, there := b.conflicts[a]; there {
+		return Contested(c)
 	}
-	return contestedBy + " " + stranger(c)
+	return ""
 }

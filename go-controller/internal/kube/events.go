@@ -61,6 +61,12 @@ func (e *Events) service(before, after *corev1.Service) {
 	if was != nil && was.Status == metav1.ConditionTrue && is != nil && is.Status == metav1.ConditionFalse {
 		e.queue.add(event{about, corev1.EventTypeWarning, v1alpha1.EventAnnouncementFailed, is.Message})
 	}
+	contested := func(c *metav1.Condition) bool {
+		return c != nil && c.Status == metav1.ConditionFalse && c.Reason == v1alpha1.ReasonAddressConflict
+	}
+	if contested(is) && !contested(was) {
+		e.queue.add(event{about, corev1.EventTypeWarning, v1alpha1.EventAddressConflict, is.Message})
+	}
 	if len(before.Status.LoadBalancer.Ingress) > 0 && len(after.Status.LoadBalancer.Ingress) == 0 {
 		e.queue.add(event{about, corev1.EventTypeNormal, v1alpha1.EventIPReleased, "the address was taken back"})
 	}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/record"
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
@@ -48,6 +49,23 @@ func TestFailoverIsOneEventOfTheDomain(t *testing.T) {
 				t.Errorf("got %q, want %q", joined, test.want)
 			}
 		})
+	}
+}
+
+// A conflict is told when it is found, not again while it lasts.
+func TestAConflictIsOneEvent(t *testing.T) {
+	with := func(status metav1.ConditionStatus, reason string) *corev1.Service {
+		return &corev1.Service{Status: corev1.ServiceStatus{Conditions: []metav1.Condition{
+			{Type: v1alpha1.ConditionAnnounced, Status: status, Reason: reason, Message: "10.50.0.100: somebody"}}}}
+	}
+	programming, contested := with(metav1.ConditionUnknown, v1alpha1.ReasonProgramming), with(metav1.ConditionFalse, v1alpha1.ReasonAddressConflict)
+	var events Events
+	events.service(&corev1.Service{}, programming)
+	events.service(programming, contested)
+	events.service(contested, contested)
+	if got := events.queue.take(10); len(got) != 1 || got[0].kind != corev1.EventTypeWarning || got[0].reason != v1alpha1.EventAddressConflict ||
+		got[0].message != "10.50.0.100: somebody" {
+		t.Errorf("events %+v", got)
 	}
 }
 

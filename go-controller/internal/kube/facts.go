@@ -278,11 +278,12 @@ func (f *Facts) Snapshot(cluster world.Cluster) (*world.Snapshot, map[world.Key]
 	f.changes = changes{}
 	w := &world.Snapshot{Cluster: cluster}
 	w.Cluster.AutoAssignCIDRs = f.autoAssign
+	w.Conflicts = f.conflicts()
 	for _, p := range f.pools {
 		w.Pools = append(w.Pools, p.world)
 	}
 	for _, n := range f.nodes {
-		w.Nodes = append(w.Nodes, f.withFaults(n.world))
+		w.Nodes = append(w.Nodes, f.withReport(n.world))
 	}
 	for _, s := range f.services {
 		if s.world != nil {

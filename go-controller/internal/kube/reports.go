@@ -5,46 +5,64 @@ package kube
 import (
 	"cmp"
 	"maps"
+	"net/netip"
+	"slices"
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube/convert"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
 )
 
 // report is what the guard of a node says of it.
 type report struct {
-	faults map[string]string
+	convert.Report
+	// questions are those in its Lease, as they stand there.
+	questions string
 	// expiry forgets the report. It counts from when we saw the guard's sign of life, as
 	// leader election does: clocks of two machines may differ.
 	expiry *time.Timer
 }
 
-// setReport wakes nobody for a sign of life.
+func (r *report) equal(o *report) bool {
+	return (r == nil) == (o == nil) && (r == nil || maps.Equal(r.Faults, o.Faults) && maps.Equal(r.Conflicts, o.Conflicts))
+}
+
+// setReport wakes nobody for a sign of life, nor for the echo of our own questions.
 func (f *Facts) setReport(old, now *coordinationv1.Lease) {
 	name := cmp.Or(now, old).Name
-	var faults map[string]string
-	if now != nil {
-		faults = convert.Faults(now)
-	}
 	f.mu.Lock()
 	was := f.reports[name]
-	if was != nil {
-		was.expiry.Stop()
-		delete(f.reports, name)
+	var is *report
+	switch {
+	case now == nil:
+	case was != nil && sameSign(old, now):
+		is = was
+		is.questions = now.Annotations[v1alpha1.AnnotationQuestions]
+	default:
+		is = &report{Report: convert.ReadReport(now), questions: now.Annotations[v1alpha1.AnnotationQuestions]}
+		is.expiry = time.AfterFunc(convert.ReportTime(now), func() { f.expire(name, is) })
 	}
-	if faults != nil {
-		is := &report{faults: faults}
-		is.expiry = time.AfterFunc(convert.FaultTime(now), func() { f.expire(name, is) })
+	if was != nil && was != is {
+		was.expiry.Stop()
+	}
+	delete(f.reports, name)
+	if is != nil {
 		f.reports[name] = is
 	}
-	relevant := (was == nil) != (faults == nil) || was != nil && !maps.Equal(was.faults, faults)
+	relevant := !was.equal(is)
 	f.changes.others = f.changes.others || relevant
 	f.mu.Unlock()
 	if relevant {
 		f.hooks.Wake()
 	}
+}
+
+// sameSign tells whether two versions have the same sign of life: somebody else wrote.
+func sameSign(a, b *coordinationv1.Lease) bool {
+	return a != nil && a.UID == b.UID && a.Spec.RenewTime.Equal(b.Spec.RenewTime)
 }
 
 // expire forgets a report that was not renewed: a guard that is silent knows nothing, and
@@ -62,9 +80,33 @@ func (f *Facts) expire(name string, r *report) {
 	}
 }
 
-func (f *Facts) withFaults(n *world.Node) *world.Node {
+func (f *Facts) withReport(n *world.Node) *world.Node {
 	if r := f.reports[n.Name]; r != nil {
-		return convert.WithFaults(n, r.faults)
+		return convert.WithReport(n, r.Report)
 	}
 	return n
+}
+
+// conflicts are what all guards saw; of one address, the first node's word counts.
+func (f *Facts) conflicts() map[netip.Addr]world.Conflict {
+	all := map[netip.Addr]world.Conflict{}
+	for _, node := range slices.Sorted(maps.Keys(f.reports)) {
+		for a, s := range f.reports[node].Conflicts {
+			if _, known := all[a]; !known {
+				all[a] = world.Conflict{MAC: s.MAC, Node: node, Since: s.Since}
+			}
+		}
+	}
+	return all
+}
+
+// questions are those that stand in each guard's Lease.
+func (f *Facts) questions() map[string]string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	all := make(map[string]string, len(f.reports))
+	for node, r := range f.reports {
+		all[node] = r.questions
+	}
+	return all
 }

@@ -3,7 +3,10 @@
 package kube
 
 import (
+	"encoding/json"
 	"maps"
+	"net/netip"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -13,53 +16,92 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube/convert"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
 )
 
-func leaseOf(t *testing.T, faults map[string]string) *coordinationv1.Lease {
+func leaseOf(t *testing.T, r convert.Report) *coordinationv1.Lease {
 	t.Helper()
-	l := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: "n1"}}
-	if err := convert.Report(l, faults, 40*time.Second); err != nil {
-		t.Fatal(err)
+	l := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: "n1", Annotations: map[string]string{}}}
+	for annotation, value := range map[string]any{v1alpha1.AnnotationFaults: r.Faults, v1alpha1.AnnotationConflicts: r.Conflicts} {
+		text, err := json.Marshal(value)
+		if err != nil {
+			t.Fatal(err)
+		}
+		l.Annotations[annotation] = string(text)
 	}
+	now := metav1.NowMicro()
+	l.Spec.RenewTime = &now
 	return l
 }
 
 // What a guard reports counts while it shows signs of life, and only its changes wake.
 func TestReportsOfGuards(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f, wakes := counted()
+		f, _ := counted()
 		f.setNode(nil, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1"}})
-		*wakes = 0
+		var wakes atomic.Int32 // timers wake, too
+		f.hooks.Wake = func() { wakes.Add(1) }
 		lost := map[string]string{"provider": "no carrier"}
-		expect := func(when string, wantWakes int, want map[string]string) {
+		expect := func(when string, wantWakes int32, want map[string]string) {
 			t.Helper()
 			synctest.Wait()
-			if got := snapshot(f).Nodes[0].Faults; *wakes != wantWakes || !maps.Equal(got, want) {
-				t.Errorf("%s: %d wakes, faults %v; want %d and %v", when, *wakes, got, wantWakes, want)
+			woken := wakes.Swap(0)
+			if got := snapshot(f).Nodes[0].Faults; woken != wantWakes || !maps.Equal(got, want) {
+				t.Errorf("%s: %d wakes, faults %v; want %d and %v", when, woken, got, wantWakes, want)
 			}
-			*wakes = 0
 		}
-		first := leaseOf(t, lost)
+		first := leaseOf(t, convert.Report{Faults: lost})
 		f.setReport(nil, first)
 		expect("reported", 1, lost)
 		<-time.After(30 * time.Second)
-		f.setReport(first, leaseOf(t, lost))
+		f.setReport(first, leaseOf(t, convert.Report{Faults: lost}))
 		expect("renewed", 0, lost)
 		<-time.After(39 * time.Second)
 		expect("39 s later", 0, lost)
 		<-time.After(2 * time.Second)
 		expect("silent", 1, nil)
-		f.setReport(first, leaseOf(t, lost))
+		f.setReport(first, leaseOf(t, convert.Report{Faults: lost}))
 		expect("back", 1, lost)
+		asked := first.DeepCopy()
+		asked.Annotations[v1alpha1.AnnotationQuestions] = "[]"
+		<-time.After(30 * time.Second)
+		f.setReport(first, asked)
+		expect("asked", 0, lost)
+		if got := f.questions()["n1"]; got != "[]" {
+			t.Errorf("questions %q", got)
+		}
+		<-time.After(11 * time.Second)
+		expect("silent although asked", 1, nil)
+		f.setReport(first, leaseOf(t, convert.Report{Faults: lost}))
+		expect("back again", 1, lost)
 		f.setReport(first, nil)
 		expect("gone", 1, nil)
 		<-time.After(time.Minute)
 		expect("and long gone", 0, nil)
 
-		broken := leaseOf(t, lost)
+		broken := leaseOf(t, convert.Report{Faults: lost})
 		broken.Annotations[v1alpha1.AnnotationFaults] = `["provider"]`
 		f.setReport(nil, broken)
-		expect("unreadable", 0, nil)
+		expect("unreadable", 1, nil)
+		if !snapshot(f).Nodes[0].Guarded {
+			t.Error("the node has a guard all the same")
+		}
 	})
+}
+
+// Of two guards that see a stranger one is named, always the same.
+func TestConflictsThatGuardsSee(t *testing.T) {
+	f, wakes := counted()
+	since := time.Date(2026, 1, 1, 10, 0, 0, 0, time.UTC)
+	addr := netip.MustParseAddr("fd00:50::7")
+	for _, node := range []string{"n2", "n1", "n3"} {
+		l := leaseOf(t, convert.Report{Conflicts: map[netip.Addr]convert.Stranger{addr: {MAC: "02:00:00:00:00:0" + node[1:], Since: since}}})
+		l.Name = node
+		f.setReport(nil, l)
+	}
+	want := map[netip.Addr]world.Conflict{addr: {MAC: "02:00:00:00:00:01", Node: "n1", Since: since}}
+	if got := snapshot(f).Conflicts; !maps.Equal(got, want) || *wakes != 3 {
+		t.Errorf("conflicts %v after %d wakes, want %v", got, *wakes, want)
+	}
 }

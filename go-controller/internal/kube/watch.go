@@ -40,7 +40,7 @@ func NewWatch(kube kubernetes.Interface, ours *Clients, facts *Facts, unserved *
 				trimSlice, facts.setSlice),
 			"namespaces": follow(kube.CoreV1().Namespaces(), &corev1.Namespace{}, trimNamespace, facts.setNamespace),
 			"nodes":      follow(kube.CoreV1().Nodes(), &corev1.Node{}, trimNode, facts.setNode),
-			"leases": follow(kube.CoordinationV1().Leases(v1alpha1.NodeFaultsNamespace), &coordinationv1.Lease{},
+			"leases": follow(kube.CoordinationV1().Leases(v1alpha1.GuardsNamespace), &coordinationv1.Lease{},
 				func(*coordinationv1.Lease) {}, facts.setReport),
 			"ipaddresspools": follow(ours.Pools, &v1alpha1.IPAddressPool{}, func(*v1alpha1.IPAddressPool) {}, facts.setPool),
 			"l2domains":      follow(ours.Domains, &v1alpha1.L2Domain{}, func(*v1alpha1.L2Domain) {}, facts.setDomain),

@@ -18,7 +18,7 @@ func BenchmarkSpots10000(b *testing.B) {
 	a := ipam.Allocate(w, nil, l.ShardOf)
 	b.ReportAllocs()
 	for b.Loop() {
-		l.Spots(w, a)
+		l.Spots(w, a, nil)
 	}
 }
 

@@ -31,7 +31,7 @@ type decision struct {
 func decide(w *world.Snapshot, held map[world.Key][]netip.Addr) decision {
 	d := decision{layout: place.Lay(w), plans: map[world.Key]*plan.Service{}}
 	d.alloc = ipam.Allocate(w, held, d.layout.ShardOf)
-	d.spots = d.layout.Spots(w, d.alloc)
+	d.spots = d.layout.Spots(w, d.alloc, nil)
 	d.fabric = d.layout.Fabric(w, d.spots)
 	for _, s := range w.Services {
 		d.plans[s.Key] = plan.For(s, d.spots.VIPs(s.Key))

@@ -20,7 +20,7 @@ import (
 func TestGoldens(t *testing.T) {
 	golden.Run(t, "testdata/*.txtar", func(c *golden.Case) string {
 		l := place.Lay(c.World)
-		spots := l.Spots(c.World, ipam.Allocate(c.World, c.Held, l.ShardOf))
+		spots := l.Spots(c.World, ipam.Allocate(c.World, c.Held, l.ShardOf), nil)
 		return layoutText(l, l.Fabric(c.World, spots)) + spotsText(spots)
 	})
 }

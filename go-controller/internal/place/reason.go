@@ -15,6 +15,9 @@ const (
 	ReasonNoGateway             Reason = v1alpha1.ReasonNoGateway
 	ReasonAddressOutsideSubnets Reason = v1alpha1.ReasonAddressOutsideSubnets
 	ReasonBackendConflict       Reason = v1alpha1.ReasonBackendConflict
+	ReasonAddressConflict       Reason = v1alpha1.ReasonAddressConflict
+	// ReasonProbing passes within a second or so; nobody is told.
+	ReasonProbing Reason = "Probing"
 )
 
 // Why a node carries nothing.

@@ -32,6 +32,12 @@ type Spot struct {
 	Message string
 }
 
+// Hold says why an address is not carried for now although its domain could.
+type Hold struct {
+	Reason  Reason
+	Message string
+}
+
 // VIPs returns those addresses of a Service that are carried.
 func (s *Spots) VIPs(k world.Key) []plan.VIP {
 	var vips []plan.VIP
@@ -50,8 +56,8 @@ type vip struct {
 	domain *Domain
 }
 
-// Spots finds the shard of each address that the allocation gave.
-func (l *Layout) Spots(w *world.Snapshot, a *ipam.Allocation) *Spots {
+// Spots finds the shard of each address that the allocation gave and that is not held.
+func (l *Layout) Spots(w *world.Snapshot, a *ipam.Allocation, holds map[netip.Addr]Hold) *Spots {
 	s := &Spots{
 		Services: make(map[world.Key][]Spot, len(w.Services)),
 		anchors:  make(map[world.ShardID][]netip.Prefix),
@@ -71,6 +77,9 @@ func (l *Layout) Spots(w *world.Snapshot, a *ipam.Allocation) *Spots {
 		spots := make([]Spot, len(addrs))
 		for i, addr := range addrs {
 			d, reason, message := l.carrier(a.PoolOf(addr), addr)
+			if h, held := holds[addr]; held && reason == "" {
+				reason, message = h.Reason, h.Message
+			}
 			if reason == "" {
 				other, conflict := s.shared.add(svc, addr, index[d])
 				if !conflict {

@@ -130,6 +130,8 @@ type Node struct {
 	NextHops []netip.Addr
 	// Draining says why the node shall carry nothing (the signal and its value), empty if it may.
 	Draining string
+	// Guarded: a guard runs on the node and answers questions about its segments.
+	Guarded bool
 	// Faults say what keeps the node from serving a physical network although OVN believes
 	// that it does, as its own guard sees it: by the name of the network, or EveryNetwork.
 	Faults map[string]string

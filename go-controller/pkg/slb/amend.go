@@ -38,7 +38,8 @@ func (m *memory) amend(d *decision, key world.Key, c kube.Change) bool {
 
 func (m *memory) admit(d *decision, s *world.Service) bool {
 	o, ok := d.allocation.Admit(s)
-	if !ok || !d.spots.Add(s, d.allocation) {
+	// Where guards are, an address may be held.
+	if !ok || len(m.probation.guards) > 0 && len(o.Addrs) > 0 || !d.spots.Add(s, d.allocation) {
 		return false
 	}
 	if len(o.Addrs) > 0 {

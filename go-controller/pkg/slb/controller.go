@@ -39,6 +39,7 @@ type Controller struct {
 	pools    *kube.ObjectWriter[*v1alpha1.IPAddressPool]
 	domains  *kube.ObjectWriter[*v1alpha1.L2Domain]
 	unserved *kube.Unserved
+	asker    *kube.Asker
 	events   *kube.Events
 	metrics  *metrics
 	calls    *calls
@@ -103,6 +104,7 @@ func New(o Options) (*Controller, error) {
 	c.services = kube.NewServiceWriter(o.Kube.CoreV1(), c.facts, c.events, m.wrote)
 	c.pools = kube.NewObjectWriter("IPAddressPool", clients.Pools, c.facts.Pool, m.wrote, c.events.Pool)
 	c.domains = kube.NewObjectWriter("L2Domain", clients.Domains, c.facts.Domain, m.wrote, c.events.Domain)
+	c.asker = kube.NewAsker(o.Kube, c.facts)
 	c.unserved = kube.NewUnserved(clients, m.wrote)
 	c.watch = kube.NewWatch(o.Kube, clients, c.facts, c.unserved)
 	if o.NB.Address == "" {
@@ -127,7 +129,7 @@ func (c *Controller) Run(ctx context.Context) error {
 	recorder := broadcaster.NewRecorder(scheme.Scheme, corev1.EventSource{Component: "ovnkube-slb"})
 
 	var running sync.WaitGroup
-	parts := []func(context.Context){c.watch.Run, c.services.Run, c.pools.Run, c.domains.Run, c.unserved.Run, c.decide,
+	parts := []func(context.Context){c.watch.Run, c.services.Run, c.pools.Run, c.domains.Run, c.unserved.Run, c.asker.Run, c.decide,
 		func(ctx context.Context) { c.events.Run(ctx, recorder, c.services.Busy) }}
 	if c.dataplane != nil {
 		parts = append(parts, c.runner.Run, c.connect)
@@ -322,7 +324,8 @@ func (c *Controller) whole() {
 		w.Carriers = c.carriers
 	}
 	d := c.memory.decide(w)
-	c.alarm.set(firstEnd(d.allocation), c.callWhole)
+	c.alarm.set(earlier(firstEnd(d.allocation), c.memory.probation.end()), c.callWhole)
+	c.asker.Set(c.memory.probation.questions())
 	if c.runner != nil && known.synced {
 		c.runner.Set(d.fabric, d.plans)
 		if resync {

@@ -33,6 +33,8 @@ type memory struct {
 	leases map[string][]world.Lease
 	// made are the plans of the last pass with what they were made from.
 	made map[world.Key]made
+	// probation has the new addresses that guards are asked about.
+	probation probation
 }
 
 type grant struct {
@@ -60,11 +62,13 @@ type made struct {
 // decide makes every decision about a snapshot.
 func (m *memory) decide(w *world.Snapshot) *decision {
 	w = m.recall(w)
-	d := &decision{world: w, layout: place.Lay(w)}
+	layout := place.Lay(w)
+	w = withoutOurs(w, layout)
+	d := &decision{world: w, layout: layout}
 	d.allocation = ipam.Allocate(w, m.held(w), d.layout.ShardOf)
 	m.remember(w, d.allocation)
 	m.rememberLeases(w, d.allocation)
-	d.spots = d.layout.Spots(w, d.allocation)
+	d.spots = d.layout.Spots(w, d.allocation, m.review(d))
 	d.fabric = d.layout.Fabric(w, d.spots)
 	if m.made == nil {
 		m.made = map[world.Key]made{}

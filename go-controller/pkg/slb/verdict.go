@@ -96,7 +96,11 @@ func (v *verdicts) announced(s *world.Service) *kube.Verdict {
 			"release, so %s is not announced", spots[0].Addr)
 	}
 	for _, spot := range spots {
-		if spot.Reason != "" {
+		switch spot.Reason {
+		case "":
+		case place.ReasonProbing:
+			return nil
+		default:
 			return not(string(spot.Reason), "%s: %s", spot.Addr, spot.Message)
 		}
 	}

@@ -9,6 +9,9 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 )
 
+// PortMAC is the address that neighbours know a shard by.
+func PortMAC(cluster string, id world.ShardID) string { return mac(cluster, id, "ext") }
+
 // mac derives a locally administered unicast address (IEEE 802) that a port of a shard
 // keeps for ever: neighbours' ARP and ND entries stay right through every failover,
 // and two clusters on one segment don't collide. Never change the derivation.

@@ -34,15 +34,21 @@ const (
 	AnnotationMetalLBLegacyAllowSharedIP = "metallb.universe.tf/allow-shared-ip"
 )
 
-// What a node's guard (`ovnkube-slb node`) reports, while there is something to report: a
-// Lease with the node's name, in a namespace of its own, which is renewed as long as the
-// fault lasts. Without one, or with one that has expired, the node counts as healthy.
+// What a node's guard (`ovnkube-slb node`) and the controller tell each other: a Lease with
+// the node's name, which the guard keeps. Without one, or with one that has expired, nothing
+// is known of the node, and it counts as healthy.
 const (
-	// NodeFaultsNamespace has the Leases.
-	NodeFaultsNamespace = "ovnkube-slb-node-faults"
-	// AnnotationFaults, on such a Lease, is a JSON object: what is wrong, by the name of
-	// the physical network, or by "*" for all of the node's.
+	// GuardsNamespace has the Leases, and nothing else.
+	GuardsNamespace = "ovnkube-slb-guards"
+	// AnnotationFaults, the guard's, is a JSON object: what is wrong, by the name of the
+	// physical network, or by "*" for all of the node's.
 	AnnotationFaults = "slb.k8s.ovn.org/faults"
+	// AnnotationQuestions, the controller's, is a JSON list of objects with network, vlan and
+	// addresses: the guard asks these segments whether anybody has these addresses.
+	AnnotationQuestions = "slb.k8s.ovn.org/questions"
+	// AnnotationConflicts, the guard's, is a JSON object: who has an address that was asked
+	// about (mac, since), by address. Who does not answer has none.
+	AnnotationConflicts = "slb.k8s.ovn.org/conflicts"
 )
 
 // Condition types on Services.
@@ -96,7 +102,9 @@ const (
 	// while ago and rests (reuseDelay); the message says until when.
 	ReasonAddressResting = "AddressResting"
 	// ReasonAddressConflict (False): somebody outside of the cluster answers for the address
-	// asked for. With True: for one that the Service has and keeps.
+	// asked for. With True: for one that the Service has and keeps. Also of ConditionAnnounced
+	// (False): a gateway's guard found that out, so the address is not announced until nobody
+	// answers for it any more.
 	ReasonAddressConflict = "AddressConflict"
 	// ReasonAddressNotInPool (False): no pool has the address asked for, or not the one
 	// that is asked for too.
@@ -202,6 +210,9 @@ const (
 	EventAnnounced = "Announced"
 	// EventAnnouncementFailed: the Service's addresses stopped being reachable.
 	EventAnnouncementFailed = "AnnouncementFailed"
+	// EventAddressConflict: somebody outside of the cluster answers for an address of the
+	// Service, so it is not announced.
+	EventAddressConflict = "AddressConflict"
 	// EventAllocationSuspended, on an IPAddressPool: OpenShift gives addresses itself, so
 	// the pool gives none.
 	EventAllocationSuspended = "AllocationSuspended"

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package guard
+
+import (
+	"maps"
+	"net/netip"
+	"testing"
+	"time"
+
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube/convert"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/neighbour"
+)
+
+// talk plays a segment on which stranger tells who has the address at a time.
+func talk(q questions, from, until time.Duration, stranger func(time.Duration) string) (asked int, strangers map[netip.Addr]convert.Stranger) {
+	start := time.Unix(1000, 0)
+	for at := from; at < until; at += 50 * time.Millisecond {
+		ask, _ := q.due(start.Add(at))
+		for _, a := range ask {
+			asked++
+			if mac := stranger(at); mac != "" {
+				q.hear(start.Add(at), map[string]bool{"provider": true}, neighbour.Answer{Addr: a, MAC: mac, VLAN: 7})
+			}
+		}
+	}
+	return asked, q.strangers()
+}
+
+// Three questions without an answer mean that nobody has an address; who has it is asked
+// every second, until it has been silent for three of them.
+func TestQuestions(t *testing.T) {
+	a, start := netip.MustParseAddr("10.50.0.7"), time.Unix(1000, 0)
+	asks := []convert.Question{{Network: "provider", VLAN: 7, Addresses: []netip.Addr{a}}}
+	nobody := func(time.Duration) string { return "" }
+	q := questions{}
+	q.take(start, asks, nil)
+	if asked, got := talk(q, 0, time.Minute, nobody); asked != rounds || len(got) != 0 {
+		t.Errorf("nobody there: asked %d times, %v", asked, got)
+	}
+	if _, again := q.due(start.Add(time.Hour)); !again.IsZero() {
+		t.Errorf("a question that is answered is asked again at %s", again)
+	}
+	q.take(start, nil, nil)
+
+	q.take(start, asks, nil)
+	first := map[netip.Addr]convert.Stranger{a: {MAC: "02:00:00:00:00:01", Since: start.UTC()}}
+	asked, got := talk(q, 0, 10*time.Second, func(at time.Duration) string {
+		if at > 5*time.Second {
+			return "02:00:00:00:00:02"
+		}
+		return "02:00:00:00:00:01"
+	})
+	if !maps.Equal(got, first) || asked != 10 {
+		t.Errorf("a stranger there: asked %d times, %v, want %v", asked, got, first)
+	}
+	q.take(start.Add(10*time.Second), asks, nil)
+	if _, got := talk(q, 10*time.Second, 12*time.Second, nobody); !maps.Equal(got, first) {
+		t.Errorf("just gone: %v", got)
+	}
+	if _, got := talk(q, 12*time.Second, 20*time.Second, nobody); len(got) != 0 {
+		t.Errorf("gone: %v", got)
+	}
+}
+
+// Answers from other segments are none, and what a guard before this one found stands for a while.
+func TestAnswersThatCount(t *testing.T) {
+	a, start := netip.MustParseAddr("fd00:50::7"), time.Unix(1000, 0)
+	asks := []convert.Question{{Network: "provider", Addresses: []netip.Addr{a}}}
+	q := questions{}
+	q.take(start, asks, nil)
+	here := map[string]bool{"provider": true}
+	q.hear(start, here, neighbour.Answer{Addr: a, MAC: "02:00:00:00:00:01", VLAN: 7})
+	q.hear(start, map[string]bool{"physnet": true}, neighbour.Answer{Addr: a, MAC: "02:00:00:00:00:01"})
+	q.hear(start, here, neighbour.Answer{Addr: a.Next(), MAC: "02:00:00:00:00:01"})
+	if got := q.strangers(); len(got) != 0 {
+		t.Errorf("strangers %v", got)
+	}
+	before := map[netip.Addr]convert.Stranger{a: {MAC: "02:00:00:00:00:01", Since: start}}
+	q = questions{}
+	q.take(start, asks, before)
+	if got := q.strangers(); !maps.Equal(got, before) {
+		t.Errorf("strangers %v, want %v", got, before)
+	}
+	if _, got := talk(q, 0, 10*time.Second, func(time.Duration) string { return "" }); len(got) != 0 {
+		t.Errorf("gone: %v", got)
+	}
+}

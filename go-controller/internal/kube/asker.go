@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kube
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+	coordinationclient "k8s.io/client-go/kubernetes/typed/coordination/v1"
+	"k8s.io/client-go/util/workqueue"
+	"k8s.io/klog/v2"
+
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube/convert"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
+)
+
+const (
+	// askTimeout bounds one write of questions, minAskPause and maxAskPause the time until
+	// one that failed is tried again.
+	askTimeout  = 5 * time.Second
+	minAskPause = 50 * time.Millisecond
+	maxAskPause = 10 * time.Second
+)
+
+// Asker keeps the questions to the guards in their Leases.
+type Asker struct {
+	leases coordinationclient.LeaseInterface
+	facts  *Facts
+	queue  workqueue.TypedRateLimitingInterface[string]
+
+	mu   sync.Mutex
+	want map[string]string
+}
+
+// NewAsker returns an Asker that writes nothing before Run.
+func NewAsker(kube kubernetes.Interface, facts *Facts) *Asker {
+	return &Asker{
+		leases: kube.CoordinationV1().Leases(v1alpha1.GuardsNamespace),
+		facts:  facts,
+		queue: workqueue.NewTypedRateLimitingQueue(
+			workqueue.NewTypedItemExponentialFailureRateLimiter[string](minAskPause, maxAskPause)),
+	}
+}
+
+// Set replaces what each node's guard is asked; those not named are asked nothing. Equal
+// questions have to come in the same order.
+func (a *Asker) Set(questions map[string][]convert.Question) {
+	want := make(map[string]string, len(questions))
+	for node, list := range questions {
+		if text, err := json.Marshal(list); err == nil { // numbers and texts always can be
+			want[node] = string(text)
+		}
+	}
+	a.mu.Lock()
+	a.want = want
+	a.mu.Unlock()
+	for node, has := range a.facts.questions() {
+		if want[node] != has {
+			a.queue.Add(node)
+		}
+	}
+}
+
+// Run writes until the context ends.
+func (a *Asker) Run(ctx context.Context) {
+	stop := context.AfterFunc(ctx, a.queue.ShutDown)
+	defer stop()
+	for {
+		node, end := a.queue.Get()
+		if end {
+			return
+		}
+		if err := a.write(ctx, node); err != nil {
+			if ctx.Err() == nil {
+				klog.ErrorS(err, "Ask a guard about addresses; it is tried again")
+			}
+			a.queue.AddRateLimited(node)
+		} else {
+			a.queue.Forget(node)
+		}
+		a.queue.Done(node)
+	}
+}
+
+func (a *Asker) write(ctx context.Context, node string) error {
+	a.mu.Lock()
+	want, some := a.want[node]
+	a.mu.Unlock()
+	value := &want
+	if !some {
+		value = nil
+	}
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": map[string]*string{v1alpha1.AnnotationQuestions: value}}})
+	if err != nil {
+		return fmt.Errorf("ask the guard of node %s: %w", node, err)
+	}
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
+	_, err = a.leases.Patch(ctx, node, types.MergePatchType, patch, metav1.PatchOptions{})
+	if err != nil && !errors.IsNotFound(err) { // a guard that is gone is not asked
+		return fmt.Errorf("ask the guard of node %s: %w", node, err)
+	}
+	return nil
+}

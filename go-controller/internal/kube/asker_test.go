@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kube
+
+import (
+	"errors"
+	"net/netip"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes/fake"
+	clienttesting "k8s.io/client-go/testing"
+
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube/convert"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
+)
+
+// Questions come into the Lease of the guard, whatever the API server does at first, and go again.
+func TestQuestionsComeToTheirGuards(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f, _ := counted()
+		kube := fake.NewClientset()
+		leases := kube.CoordinationV1().Leases(v1alpha1.GuardsNamespace)
+		lease := func() *coordinationv1.Lease {
+			synctest.Wait()
+			l, err := leases.Get(t.Context(), "n1", metav1.GetOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return l
+		}
+		first := leaseOf(t, convert.Report{})
+		if _, err := leases.Create(t.Context(), first, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		f.setReport(nil, lease())
+		failures := 3
+		kube.PrependReactor("patch", "leases", func(clienttesting.Action) (bool, runtime.Object, error) {
+			failures--
+			return failures >= 0, nil, errors.New("no leader")
+		})
+		a := NewAsker(kube, f)
+		go a.Run(t.Context())
+		questions := []convert.Question{{Network: "provider", VLAN: 7, Addresses: []netip.Addr{netip.MustParseAddr("fd00:50::7")}}}
+		a.Set(map[string][]convert.Question{"n1": questions, "gone": questions})
+		<-time.After(time.Minute)
+		l := lease()
+		if got, want := l.Annotations[v1alpha1.AnnotationQuestions], `[{"network":"provider","vlan":7,"addresses":["fd00:50::7"]}]`; got != want {
+			t.Errorf("questions %q, want %q", got, want)
+		}
+		if got := convert.Questions(l); len(got) != 1 || got[0].Addresses[0] != questions[0].Addresses[0] {
+			t.Errorf("the guard reads %v", got)
+		}
+		if l.Annotations[v1alpha1.AnnotationFaults] != "null" {
+			t.Errorf("annotations %v", l.Annotations)
+		}
+		f.setReport(first, l)
+		writes := len(kube.Actions())
+		a.Set(map[string][]convert.Question{"n1": questions})
+		synctest.Wait()
+		if len(kube.Actions()) != writes {
+			t.Errorf("asked twice: %v", kube.Actions()[writes:])
+		}
+		a.Set(nil)
+		if text, asked := lease().Annotations[v1alpha1.AnnotationQuestions]; asked {
+			t.Errorf("still asked %q", text)
+		}
+	})
+}

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package convert
+
+import (
+	"encoding/json"
+	"net/netip"
+	"slices"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
+)
+
+// Report is what the guard of a node tells.
+type Report struct {
+	// Faults are by physical network, or world.EveryNetwork.
+	Faults map[string]string
+	// Conflicts are of the addresses that it was asked about.
+	Conflicts map[netip.Addr]Stranger
+}
+
+// Stranger is somebody outside of the cluster who answers for an address.
+type Stranger struct {
+	MAC   string    `json:"mac"`
+	Since time.Time `json:"since"`
+}
+
+// Question asks whether anybody on a segment has some addresses.
+type Question struct {
+	Network   string       `json:"network"`
+	VLAN      int          `json:"vlan,omitempty"`
+	Addresses []netip.Addr `json:"addresses"`
+}
+
+// defaultReportTime is how long a report counts that does not say it.
+const defaultReportTime = 40 * time.Second
+
+// ReadReport reads a report. One that can't be read is one of nothing: it must not take a
+// gateway out.
+func ReadReport(l *coordinationv1.Lease) Report {
+	var r Report
+	if json.Unmarshal([]byte(l.Annotations[v1alpha1.AnnotationFaults]), &r.Faults) != nil {
+		r.Faults = nil
+	}
+	for network, why := range r.Faults {
+		if network == "" || why == "" {
+			delete(r.Faults, network)
+		}
+	}
+	if json.Unmarshal([]byte(l.Annotations[v1alpha1.AnnotationConflicts]), &r.Conflicts) != nil {
+		r.Conflicts = nil
+	}
+	return r
+}
+
+// ReportTime is how long a report counts after it was renewed.
+func ReportTime(l *coordinationv1.Lease) time.Duration {
+	if s := l.Spec.LeaseDurationSeconds; s != nil && *s > 0 {
+		return time.Duration(*s) * time.Second
+	}
+	return defaultReportTime
+}
+
+// Questions reads what a guard is asked; nil for nothing, or what can't be read.
+func Questions(l *coordinationv1.Lease) []Question {
+	var list []Question
+	if json.Unmarshal([]byte(l.Annotations[v1alpha1.AnnotationQuestions]), &list) != nil {
+		return nil
+	}
+	for i := range list {
+		list[i].Addresses = slices.DeleteFunc(list[i].Addresses, func(a netip.Addr) bool { return !a.IsValid() })
+	}
+	return list
+}
+
+// WithReport returns a node as it is with what its guard tells.
+func WithReport(n *world.Node, r Report) *world.Node {
+	out := *n
+	out.Guarded = true
+	if len(r.Faults) > 0 {
+		out.Faults = r.Faults
+	}
+	return &out
+}
