@@ -16,7 +16,8 @@ import (
 // is what an Allocate of the world with this Service would confirm. With false the
 // Allocation is spoilt: only a new one can tell.
 func (a *Allocation) Admit(s *world.Service) (Outcome, bool) {
-	if _, known := a.Services[s.Key]; known || len(s.Assigned) > 0 {
+	_, known := a.Services[s.Key]
+	if known || len(s.Assigned) > 0 || a.waiting && s.SharingKey != "" { // who waits may share what this one is given
 		return Outcome{}, false
 	}
 	a.desk.services = append(a.desk.services, s)

@@ -10,8 +10,10 @@ import (
 	"net/netip"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"go4.org/netipx"
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/ipam"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
@@ -145,5 +147,34 @@ func TestAmendedAllocationsServeOn(t *testing.T) {
 			t.Errorf("%s has %s, which was given to %s", fresh.Key, o.Addrs[0], whom)
 		}
 		given[o.Addrs[0]] = fresh.Key
+	}
+}
+
+// Who waits may come to share what a newcomer is given, as here, where it had it before.
+func TestANewcomerThatSharesIsNotAmendedWhileOthersWait(t *testing.T) {
+	addr := netip.MustParseAddr("192.0.2.1")
+	sharer := func(name string, port uint16) *world.Service {
+		return &world.Service{
+			Key: world.Key{Namespace: "shop", Name: name}, UID: name, Families: []world.Family{world.IPv4}, SharingKey: "k",
+			Ports: []world.Port{{Protocol: world.TCP, Port: port}},
+		}
+	}
+	waits, comes := sharer("waits", 80), sharer("comes", 443)
+	comes.Created = time.Unix(1, 0)
+	w := &world.Snapshot{
+		Now: time.Unix(3, 0),
+		Pools: []*world.Pool{{Name: "p", AutoAssign: true, Ranges: []netipx.IPRange{netipx.IPRangeFrom(addr, addr)},
+			ReuseDelay: time.Hour, Leases: []world.Lease{{Addr: addr, Service: comes.Key, Released: time.Unix(2, 0)}}}},
+		Services: []*world.Service{waits},
+	}
+	a := ipam.Allocate(w, nil, threeShards)
+	if got := a.Services[waits.Key].Addrs; len(got) > 0 {
+		t.Fatalf("%s has %v", waits.Key, got)
+	}
+	_, amended := a.Admit(comes)
+	w.Services = append(w.Services, comes)
+	got := settled(w, nil).Services[waits.Key].Addrs
+	if amended || !slices.Equal(got, []netip.Addr{addr}) {
+		t.Errorf("amended %t; in the end %s has %v, want it to share %s", amended, waits.Key, got, addr)
 	}
 }
