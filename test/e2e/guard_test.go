@@ -126,7 +126,7 @@ var _ = Describe("a gateway with a guard", Ordered, func() {
 		const device = "eth0"
 		stranger := func(ctx context.Context, verb string) error {
 			_, err4 := cluster.Exec(ctx, "client", "ip", "addr", verb, taken[0]+"/32", "dev", device)
-			_, err6 := cluster.Exec(ctx, "client", "ip", "addr", verb, taken[1]+"/128", "dev", device)
+			_, err6 := cluster.Exec(ctx, "client", "ip", "addr", verb, taken[1]+"/128", "dev", device, "nodad")
 			return errors.Join(err4, err6)
 		}
 		text, err := cluster.Exec(ctx, "client", "cat", "/sys/class/net/"+device+"/address")
@@ -143,7 +143,7 @@ var _ = Describe("a gateway with a guard", Ordered, func() {
 		applyExamples(ctx)
 		Eventually(condition("web", v1alpha1.ConditionAnnounced)).WithContext(ctx).Should(
 			And(HavePrefix("False AddressConflict: "+taken[0]), ContainSubstring("MAC "+mac)))
-		Expect(condition("web", v1alpha1.ConditionAllocated)(ctx)).To(And(
+		Eventually(condition("web", v1alpha1.ConditionAllocated)).WithContext(ctx).Should(And(
 			HavePrefix("True AddressConflict: "+strings.Join(taken, ", ")), ContainSubstring(taken[1]+" is answered for outside of the cluster by MAC "+mac)))
 		Eventually(func(ctx context.Context) (string, error) {
 			return cluster.Kubectl(ctx, "", "get", "events", "--field-selector", "involvedObject.name=web,reason="+v1alpha1.EventAddressConflict, "-o", "name")
