@@ -117,6 +117,7 @@ func newController(o *options, config *rest.Config, metrics prometheus.Registere
 		ServiceSubnets:           services,
 		RequireClass:             o.requireClass,
 		IgnoreMetalLBAnnotations: !o.metalLBAnnotations,
+		DrainTaints:              parseKeys(o.drainTaints),
 		Registerer:               metrics,
 	})
 }

@@ -3,9 +3,12 @@
 package main
 
 import (
+	"strings"
 	"time"
 
 	"github.com/urfave/cli/v2"
+
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/slb"
 )
 
 // Names of flags that messages speak of.
@@ -19,6 +22,7 @@ const (
 	flagCACert         = "k8s-cacert"
 	flagServiceCIDRs   = "k8s-service-cidrs"
 	flagClusterSubnets = "cluster-subnets"
+	flagDrainTaints    = "drain-taints"
 	flagMetrics        = "metrics-bind-address"
 	flagHealth         = "healthz-bind-address"
 	flagLogLevel       = "loglevel"
@@ -101,6 +105,8 @@ func settings(o *options) []setting {
 			ownSection, "require-load-balancer-class"},
 		{toggle(&o.metalLBAnnotations, "metallb-annotations", true, "read the metallb.io and metallb.universe.tf spellings of annotations too"),
 			ownSection, "metallb-annotations"},
+		{text(&o.drainTaints, flagDrainTaints, "", strings.Join(slb.DefaultDrainTaints(), ","),
+			"comma-separated `KEYS` of taints that announce a node's planned outage"), ownSection, flagDrainTaints},
 
 		{toggle(&o.leaderElect, flagLeaderElect, false, "run only while holding the lease"), ownSection, flagLeaderElect},
 		{flag: text(&o.leaseNamespace, flagLeaseNamespace, "POD_NAMESPACE", "ovn-kubernetes", "`NAMESPACE` of the lease")},

@@ -12,6 +12,8 @@ import (
 	"strings"
 	"time"
 
+	"k8s.io/apimachinery/pkg/util/validation"
+
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/slb"
 )
 
@@ -35,6 +37,7 @@ type options struct {
 	nb, sb                         slb.Endpoint
 
 	requireClass, metalLBAnnotations bool
+	drainTaints                      string
 
 	leaderElect                               bool
 	leaseNamespace, leaseName, leaseIdentity  string
@@ -53,6 +56,11 @@ func (o *options) Validate() error {
 	checkEndpoint(wrong, "nb", o.nb)
 	if o.sb.Address != "" {
 		checkEndpoint(wrong, "sb", o.sb)
+	}
+	for _, key := range parseKeys(o.drainTaints) {
+		if wrongs := validation.IsQualifiedName(key); len(wrongs) > 0 {
+			wrong(flagDrainTaints, key, "is no key of a taint: "+strings.Join(wrongs, "; "))
+		}
 	}
 	o.check(wrong)
 	if o.leaderElect {
@@ -135,6 +143,17 @@ func checkEndpoint(wrong func(flag string, value any, what string), db string, e
 			wrong(flag, file, err.Error())
 		}
 	}
+}
+
+// parseKeys reads a comma-separated list.
+func parseKeys(text string) []string {
+	var keys []string
+	for key := range strings.SplitSeq(text, ",") {
+		if key = strings.TrimSpace(key); key != "" {
+			keys = append(keys, key)
+		}
+	}
+	return keys
 }
 
 // parseSubnets reads OVN-Kubernetes' list of CIDR or CIDR/HOSTPREFIX, where the host

@@ -57,6 +57,25 @@ func TestDefaultsAreValid(t *testing.T) {
 	}
 }
 
+func TestDrainTaints(t *testing.T) {
+	for file, want := range map[string]string{
+		"": "node.kubernetes.io/out-of-service medik8s.io/drain ToBeDeletedByClusterAutoscaler",
+		"[serviceloadbalancers]\ndrain-taints = example.com/patching, other\n": "example.com/patching other",
+		"[serviceloadbalancers]\ndrain-taints =\n":                             "",
+	} {
+		o, err := parse(t, file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.Join(parseKeys(o.drainTaints), " "); got != want {
+			t.Errorf("%q: %q, want %q", file, got, want)
+		}
+	}
+	if _, err := parse(t, "", "--drain-taints=ok,key=value:NoSchedule"); err == nil || !strings.Contains(err.Error(), `--drain-taints "key=value:NoSchedule"`) {
+		t.Errorf("a taint for a key: %v", err)
+	}
+}
+
 func TestFlagsWeighMoreThanEnvironmentThanFile(t *testing.T) {
 	t.Setenv("K8S_APISERVER", "https://environment")
 	t.Setenv("K8S_TOKEN", "environment")

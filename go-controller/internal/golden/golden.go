@@ -9,6 +9,7 @@
 //	cluster         lines "pods PREFIX", "services PREFIX" and "autoAssign PREFIX" (OpenShift's)
 //	held            lines "NAMESPACE/NAME ADDRESS...": granted, not yet in a status
 //	carriers        lines "DOMAIN/INDEX active=CHASSIS order=CHASSIS,CHASSIS"
+//	bridges         lines "CHASSIS NETWORK:BRIDGE,NETWORK:BRIDGE"; CHASSIS alone has none
 //	now             the time (RFC 3339)
 //	conflicts       lines "ADDRESS MAC NODE TIME" (RFC 3339): what a stranger answers for
 //	leaving         lines "ADDRESS NAMESPACE/NAME": still in the status of a Service not served any more
@@ -110,6 +111,8 @@ func read(archive *txtar.Archive) (*Case, error) {
 			err = eachLine(f.Data, c.held)
 		case "carriers":
 			err = eachLine(f.Data, c.carrier)
+		case "bridges":
+			err = eachLine(f.Data, c.bridges)
 		case "now":
 			c.World.Now, err = time.Parse(time.RFC3339, strings.TrimSpace(string(f.Data)))
 		case "conflicts":
@@ -205,6 +208,14 @@ func (c *Case) leaving(words []string) error {
 	}
 	namespace, name, _ := strings.Cut(words[1], "/")
 	c.World.Leaving[a] = world.Key{Namespace: namespace, Name: name}
+	return nil
+}
+
+func (c *Case) bridges(words []string) error {
+	if c.World.Bridges == nil {
+		c.World.Bridges = map[string]world.Bridges{}
+	}
+	c.World.Bridges[words[0]] = world.ParseBridges(strings.Join(words[1:], ","))
 	return nil
 }
 

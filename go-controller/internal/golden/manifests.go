@@ -45,7 +45,7 @@ func (c *Case) manifests(data []byte) error {
 		c.World.Domains = append(c.World.Domains, convert.Domain(d, o.pools, o.nodes))
 	}
 	for _, n := range o.nodes {
-		node := convert.Node(n)
+		node := convert.Node(n, convert.Options{DrainTaints: convert.DefaultDrainTaints()})
 		for _, l := range o.leases {
 			if l.Name == n.Name {
 				node = convert.WithReport(node, convert.ReadReport(l))

@@ -91,9 +91,30 @@ func (e *Events) Pool(before, after *v1alpha1.IPAddressPool) {
 	e.queue.add(event{about, kind, reason, meta.FindStatusCondition(after.Status.Conditions, v1alpha1.ConditionReady).Message})
 }
 
-// Domain tells which shards another gateway answers for, in one Event: a gateway that
-// dies may have carried all of them.
+// Domain tells which shards another gateway answers for, and when a domain comes to have
+// no gateway, or none that stays.
 func (e *Events) Domain(before, after *v1alpha1.L2Domain) {
+	e.moves(before, after)
+	was := meta.FindStatusCondition(before.Status.Conditions, v1alpha1.ConditionReady)
+	is := meta.FindStatusCondition(after.Status.Conditions, v1alpha1.ConditionReady)
+	if is == nil || was != nil && was.Reason == is.Reason {
+		return
+	}
+	switch is.Reason {
+	case v1alpha1.ReasonNoGateway:
+		e.queue.add(event{aboutDomain(after), corev1.EventTypeWarning, v1alpha1.EventNoGateway, is.Message})
+	case v1alpha1.ReasonGatewaysDraining:
+		e.queue.add(event{aboutDomain(after), corev1.EventTypeWarning, v1alpha1.EventGatewaysDraining, is.Message})
+	}
+}
+
+func aboutDomain(d *v1alpha1.L2Domain) *corev1.ObjectReference {
+	return &corev1.ObjectReference{Kind: "L2Domain", APIVersion: v1alpha1.GroupVersion().String(), Name: d.Name, UID: d.UID}
+}
+
+// moves tells which shards another gateway answers for, in one Event: a gateway that
+// dies may have carried all of them.
+func (e *Events) moves(before, after *v1alpha1.L2Domain) {
 	moves, lost := moved(before.Status.Shards, after.Status.Shards)
 	if len(moves) == 0 {
 		return
@@ -102,8 +123,7 @@ func (e *Events) Domain(before, after *v1alpha1.L2Domain) {
 	if lost {
 		kind = corev1.EventTypeWarning
 	}
-	about := &corev1.ObjectReference{Kind: "L2Domain", APIVersion: v1alpha1.GroupVersion().String(), Name: after.Name, UID: after.UID}
-	e.queue.add(event{about, kind, v1alpha1.EventGatewayChanged, cut(strings.Join(moves, "; "))})
+	e.queue.add(event{aboutDomain(after), kind, v1alpha1.EventGatewayChanged, cut(strings.Join(moves, "; "))})
 }
 
 // moved says which shards were moved between which gateways, and whether any is left

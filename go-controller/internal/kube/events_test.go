@@ -5,6 +5,7 @@ package kube
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -66,6 +67,29 @@ func TestAConflictIsOneEvent(t *testing.T) {
 	if got := events.queue.take(10); len(got) != 1 || got[0].kind != corev1.EventTypeWarning || got[0].reason != v1alpha1.EventAddressConflict ||
 		got[0].message != "10.50.0.100: somebody" {
 		t.Errorf("events %+v", got)
+	}
+}
+
+func TestDomainTellsOnceThatItHasNoGatewayThatStays(t *testing.T) {
+	ready := func(reason string) *v1alpha1.L2Domain {
+		d := &v1alpha1.L2Domain{}
+		if reason != "" {
+			d.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionReady, Reason: reason, Message: "why"}}
+		}
+		return d
+	}
+	var events Events
+	history := []string{"", v1alpha1.ReasonReady, v1alpha1.ReasonGatewaysDraining, v1alpha1.ReasonGatewaysDraining,
+		v1alpha1.ReasonReady, v1alpha1.ReasonNoGateway, v1alpha1.ReasonNoGateway, v1alpha1.ReasonTooFewGateways}
+	for i, reason := range history[1:] {
+		events.Domain(ready(history[i]), ready(reason))
+	}
+	var got []string
+	for _, e := range events.queue.take(10) {
+		got = append(got, e.kind+" "+e.reason+" "+e.message)
+	}
+	if want := []string{"Warning GatewaysDraining why", "Warning NoGateway why"}; !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
 	}
 }
 

@@ -186,7 +186,7 @@ func (f *Facts) setNode(old, now *corev1.Node) {
 	if now == nil {
 		delete(f.nodes, old.Name)
 	} else {
-		is := &node{object: now, world: convert.Node(now)}
+		is := &node{object: now, world: convert.Node(now, f.convert)}
 		if was != nil && equalNodes(was.world, is.world) && maps.Equal(was.object.Labels, now.Labels) {
 			relevant = false
 			is.world = was.world
@@ -203,7 +203,8 @@ func (f *Facts) setNode(old, now *corev1.Node) {
 }
 
 func equalNodes(a, b *world.Node) bool {
-	return a.Name == b.Name && a.Chassis == b.Chassis && a.Draining == b.Draining && slices.Equal(a.Addrs, b.Addrs) &&
+	return a.Name == b.Name && a.Chassis == b.Chassis && a.Draining == b.Draining &&
+		a.SharedGateway == b.SharedGateway && slices.Equal(a.Addrs, b.Addrs) && slices.Equal(a.Links, b.Links) &&
 		slices.Equal(a.NextHops, b.NextHops)
 }
 

@@ -103,6 +103,20 @@ func TestHeartbeatsWakeNobody(t *testing.T) {
 	if *wakes != 2 {
 		t.Errorf("%d wakes after another label, want 2", *wakes)
 	}
+	for i, annotations := range []map[string]string{
+		{"slb.k8s.ovn.org/drain": "new disks"},
+		{"k8s.ovn.org/l3-gateway-config": `{"default":{"mode":"shared","bridge-id":"br-ex"}}`},
+		{"k8s.ovn.org/host-cidrs": `["192.0.2.1/24"]`},
+		{"k8s.ovn.org/host-cidrs": `["192.0.2.1/25"]`},
+	} {
+		next := moved.DeepCopy()
+		next.Annotations = annotations
+		f.setNode(moved, next)
+		if *wakes != i+3 {
+			t.Errorf("%d wakes after annotations %v, want %d", *wakes, annotations, i+3)
+		}
+		moved = next
+	}
 }
 
 func TestSelectorsFollowLabels(t *testing.T) {

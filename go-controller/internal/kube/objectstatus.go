@@ -41,8 +41,10 @@ func Accepted(problems, remarks []string) Verdict {
 	return Verdict{metav1.ConditionTrue, v1alpha1.ReasonAccepted, "the object is valid"}
 }
 
-// PoolStatus returns what the status of a pool shall say.
-func PoolStatus(problems []string, use ipam.PoolUse) Merge[*v1alpha1.IPAddressPool] {
+// PoolStatus returns what the status of a pool shall say. way tells whether its addresses
+// are carried, should it have any: True, False with the reason, or Unknown, and then a
+// condition that would depend on it stands.
+func PoolStatus(problems []string, use ipam.PoolUse, way Verdict) Merge[*v1alpha1.IPAddressPool] {
 	return func(have *v1alpha1.IPAddressPool, now time.Time) (*v1alpha1.IPAddressPool, bool) {
 		status := v1alpha1.IPAddressPoolStatus{
 			AssignedIPv4: use.Assigned4, AssignedIPv6: use.Assigned6,
@@ -52,10 +54,11 @@ func PoolStatus(problems []string, use ipam.PoolUse) Merge[*v1alpha1.IPAddressPo
 		}
 		leases := use.Leases[:min(len(use.Leases), v1alpha1.MaxLeases)]
 		remarks := slices.Concat(use.Problems, convert.PoolLimits(have))
-		changed := Verdicts{
-			v1alpha1.ConditionAccepted: Accepted(problems, remarks),
-			v1alpha1.ConditionReady:    poolReady(have.Spec.Disabled, problems, use),
-		}.set(&status.Conditions, have.Generation, now)
+		verdicts := Verdicts{v1alpha1.ConditionAccepted: Accepted(problems, remarks)}
+		if ready := poolReady(have.Spec.Disabled, problems, use, way); ready.Status != metav1.ConditionUnknown {
+			verdicts[v1alpha1.ConditionReady] = ready
+		}
+		changed := verdicts.set(&status.Conditions, have.Generation, now)
 		was := have.Status
 		if !changed && was.AssignedIPv4 == use.Assigned4 && was.AssignedIPv6 == use.Assigned6 &&
 			was.AvailableIPv4 == use.Available4 && was.AvailableIPv6 == use.Available6 &&
@@ -91,7 +94,7 @@ func sameLease(is v1alpha1.AddressLease, want world.Lease) bool {
 		is.Address == want.Addr.String()
 }
 
-func poolReady(disabled bool, problems []string, use ipam.PoolUse) Verdict {
+func poolReady(disabled bool, problems []string, use ipam.PoolUse, way Verdict) Verdict {
 	switch {
 	case use.Suspended != "":
 		return Verdict{metav1.ConditionFalse, v1alpha1.ReasonOpenShiftAssigns, use.Suspended}
@@ -105,6 +108,8 @@ func poolReady(disabled bool, problems []string, use ipam.PoolUse) Verdict {
 			message += fmt.Sprintf("; or rest (spec.reuseDelay): %d IPv4, %d IPv6", use.Resting4, use.Resting6)
 		}
 		return Verdict{metav1.ConditionFalse, v1alpha1.ReasonExhausted, message}
+	case way.Status != metav1.ConditionTrue:
+		return way
 	}
 	return Verdict{metav1.ConditionTrue, v1alpha1.ReasonReady, "the pool has addresses to give"}
 }

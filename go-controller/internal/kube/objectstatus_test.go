@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/ipam"
@@ -53,7 +54,7 @@ func TestPoolStatusKeepsLeases(t *testing.T) {
 		{"none", ipam.PoolUse{Available4: 1}, true},
 		{"still none", ipam.PoolUse{Available4: 1}, false},
 	} {
-		got, changed := PoolStatus(nil, step.use)(pool, now)
+		got, changed := PoolStatus(nil, step.use, carried())(pool, now)
 		if changed != step.changed {
 			t.Fatalf("%s: changed %t, want %t", step.name, changed, step.changed)
 		}
@@ -72,7 +73,7 @@ func TestPoolStatusKeepsLeases(t *testing.T) {
 
 func TestExhaustedPoolTellsWhatRests(t *testing.T) {
 	pool := &v1alpha1.IPAddressPool{}
-	got, _ := PoolStatus(nil, ipam.PoolUse{Assigned4: 3, Resting4: 2, Resting6: 1})(pool, time.Now())
+	got, _ := PoolStatus(nil, ipam.PoolUse{Assigned4: 3, Resting4: 2, Resting6: 1}, carried())(pool, time.Now())
 	ready := got.Status.Conditions[1]
 	if want := "all addresses are in use: 3 IPv4, 0 IPv6; or rest (spec.reuseDelay): 2 IPv4, 1 IPv6"; ready.Message != want || ready.Reason != v1alpha1.ReasonExhausted {
 		t.Errorf("Ready: %s: %s; want %s", ready.Reason, ready.Message, want)
@@ -89,7 +90,7 @@ func TestLeasesFitIntoEtcd(t *testing.T) {
 		addr = addr.Next()
 		use.Leases = append(use.Leases, world.Lease{Addr: addr, Service: world.Key{Namespace: long, Name: long}, Released: time.Unix(1_800_000_000, 0)})
 	}
-	pool, _ := PoolStatus(nil, use)(&v1alpha1.IPAddressPool{}, time.Now())
+	pool, _ := PoolStatus(nil, use, carried())(&v1alpha1.IPAddressPool{}, time.Now())
 	if n := len(pool.Status.Leases); n != v1alpha1.MaxLeases {
 		t.Errorf("%d leases, want the first %d", n, v1alpha1.MaxLeases)
 	}
@@ -101,7 +102,45 @@ func TestLeasesFitIntoEtcd(t *testing.T) {
 		t.Errorf("%d bytes, more than %d", len(text), most)
 	}
 	t.Logf("%d leases take %d bytes at most", len(pool.Status.Leases), len(text))
-	if _, changed := PoolStatus(nil, use)(kept(t, pool), time.Now()); changed {
+	if _, changed := PoolStatus(nil, use, carried())(kept(t, pool), time.Now()); changed {
 		t.Error("what is not listed makes the next write differ")
+	}
+}
+
+// carried: the addresses of a pool have a way out.
+func carried() Verdict { return Verdict{Status: metav1.ConditionTrue} }
+
+// A pool with addresses that no node can serve is not ready; that it has none left comes
+// first, and what is not known changes nothing.
+func TestPoolTellsThatNobodyCarriesIt(t *testing.T) {
+	not := Verdict{metav1.ConditionFalse, v1alpha1.ReasonNoGateway, "nobody can"}
+	pool := &v1alpha1.IPAddressPool{}
+	for _, step := range []struct {
+		name string
+		use  ipam.PoolUse
+		way  Verdict
+		want string // empty for no write
+	}{
+		{"nothing known", ipam.PoolUse{Available4: 1}, Verdict{Status: metav1.ConditionUnknown}, "-"},
+		{"nobody", ipam.PoolUse{Available4: 1}, not, v1alpha1.ReasonNoGateway},
+		{"restarted", ipam.PoolUse{Available4: 1}, Verdict{Status: metav1.ConditionUnknown}, ""},
+		{"exhausted, too", ipam.PoolUse{Assigned4: 1}, not, v1alpha1.ReasonExhausted},
+		{"attached", ipam.PoolUse{Available4: 1}, carried(), v1alpha1.ReasonReady},
+	} {
+		got, changed := PoolStatus(nil, step.use, step.way)(pool, time.Now())
+		if changed != (step.want != "") {
+			t.Fatalf("%s: changed %t", step.name, changed)
+		}
+		if !changed {
+			continue
+		}
+		pool = kept(t, got)
+		reason := "-"
+		if c := meta.FindStatusCondition(pool.Status.Conditions, v1alpha1.ConditionReady); c != nil {
+			reason = c.Reason
+		}
+		if reason != step.want {
+			t.Errorf("%s: %s, want %s", step.name, reason, step.want)
+		}
 	}
 }

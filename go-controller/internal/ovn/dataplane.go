@@ -26,6 +26,8 @@ type What uint8
 const (
 	// Carriers: another chassis carries a shard, or the order of its gateways differs.
 	Carriers What = iota
+	// Chassis: another one is there, or one has other bridges.
+	Chassis
 	// Rows: rows of ours differ from what was applied, or the connection is new. Apply all, then Prune.
 	Rows
 )
@@ -33,7 +35,7 @@ const (
 // Options configure a Dataplane.
 type Options struct {
 	// NB is the northbound database, SB the southbound one; without an SB address
-	// Carriers knows no active chassis.
+	// Carriers knows no active chassis, and Bridges nothing.
 	NB, SB Endpoint
 	// Changed is called with news, from any goroutine, and must not block.
 	Changed func(What)
@@ -85,7 +87,7 @@ func New(o Options) (*Dataplane, error) {
 		return nil, err
 	}
 	d.sightings = &sightings{d: d, settle: settleTime, claims: map[string]sighting{}}
-	d.sb = &link{name: "southbound", endpoint: o.SB, schema: southbound, handler: d.sightings}
+	d.sb = &link{name: "southbound", endpoint: o.SB, schema: southbound, handler: handlers{d.sightings, chassisNews{d}}}
 	return d, nil
 }
 

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/ovn-org/libovsdb/ovsdb"
@@ -75,6 +76,45 @@ func TestGatewayOrderIsOneTransaction(t *testing.T) {
 		if uuid := strings.Split(line, ",")[0]; !strings.HasPrefix(before[i], uuid) {
 			t.Errorf("row %s is new", line)
 		}
+	}
+}
+
+// BFD between gateways is set for the strictest domain, key by key and never slower than it
+// was; what was there, and what others wrote meanwhile, is there when we leave.
+func TestTimersComeAndGo(t *testing.T) {
+	s := serve(t, schema)
+	s.clusterRows(t)
+	s.nbctl(t, "set", "NB_Global", ".", "options:bfd-min-rx=900", "options:bfd-mult=2", "options:name=theirs")
+	d, _ := dial(t, s)
+	options := func() string { return s.nbctl(t, "get", "NB_Global", ".", "options") }
+	without := options()
+	for _, step := range []struct {
+		name   string
+		detect []time.Duration // of each domain
+		want   string
+	}{
+		{"one", []time.Duration{500 * time.Millisecond}, `{bfd-min-rx="500", bfd-mult="2", name=theirs}`},
+		{"a stricter one", []time.Duration{500 * time.Millisecond, 50 * time.Millisecond}, `{bfd-min-rx="50", bfd-min-tx="50", bfd-mult="2", name=theirs}`},
+		{"a slack one", []time.Duration{2 * time.Second}, `{bfd-min-rx="900", bfd-mult="2", name=theirs}`},
+		{"none", nil, without},
+	} {
+		f := fabric(1)
+		shape := f.Domains[0]
+		f.Domains = nil
+		for i, detect := range step.detect {
+			one := shape
+			one.Name, one.Detect = fmt.Sprint("lan", i), detect
+			one.Shards = slices.Clone(shape.Shards)
+			one.Shards[0].ID.Domain = one.Name
+			f.Domains = append(f.Domains, one)
+		}
+		configure(t, d, f)
+		if got := options(); got != step.want {
+			t.Errorf("%s: %s, want %s", step.name, got, step.want)
+		}
+	}
+	if ids := s.nbctl(t, "get", "NB_Global", ".", "external_ids"); strings.Contains(ids, "bfd") {
+		t.Errorf("left behind: %s", ids)
 	}
 }
 

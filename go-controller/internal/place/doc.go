@@ -15,6 +15,8 @@
 //     says preempt: neither a restart of ours nor a gateway that returns moves anything.
 //   - A gateway that drains stands behind those that don't, and one that reports a fault
 //     behind both. Where all are alike nothing moves.
-//   - A node more or less changes the first gateway of few shards, and a shard more or
-//     less the shard of few addresses.
+//   - A shard moves only if its gateway goes (with preempt: and few others), and to a
+//     gateway that has at most one shard more than any other then.
+//   - A shard more or less changes the shard of few addresses.
+//   - No node is left out for what is not known of it.
 package place

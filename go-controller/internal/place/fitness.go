@@ -2,11 +2,7 @@
 
 package place
 
-import (
-	"slices"
-
-	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
-)
+import "github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 
 // fitness says how well a node can carry the shards of a domain. One that drains works
 // for now, one with a fault does not.
@@ -36,11 +32,11 @@ func (d *Domain) fault(n *world.Node) string {
 	return n.Faults[world.EveryNetwork]
 }
 
-// fittest returns those of the members than which none is fitter.
-func (d *Domain) fittest(members []*world.Node) []*world.Node {
+// best is the fitness of the fittest member.
+func (d *Domain) best(members []*world.Node) fitness {
 	best := faulty
 	for _, n := range members {
 		best = min(best, d.fitness(n))
 	}
-	return slices.DeleteFunc(slices.Clone(members), func(n *world.Node) bool { return d.fitness(n) != best })
+	return best
 }

@@ -198,6 +198,22 @@ func FuzzPlan(f *testing.F) {
 	})
 }
 
+// A gateway has a way to the segment, as far as is known. (In these worlds a chassis has no
+// bridge, or it is not known.)
+func FuzzGatewaysAreAttached(f *testing.F) {
+	property(f, func(t *testing.T, w *world.Snapshot, _ map[world.Key][]netip.Addr) {
+		for _, d := range place.Lay(w).Domains {
+			for _, s := range d.Shards {
+				for _, g := range s.Gateways {
+					if _, known := w.Bridges[g.Chassis]; known {
+						t.Errorf("%v: gateway %s has no bridge", s.ID, g.Node)
+					}
+				}
+			}
+		}
+	})
+}
+
 // Restarting with the order that was chosen before changes nothing, and who carries a
 // shard goes on unless the domain says preempt.
 func FuzzNonPreemptive(f *testing.F) {

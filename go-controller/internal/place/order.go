@@ -5,20 +5,81 @@ package place
 import (
 	"cmp"
 	"slices"
+
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 )
+
+// orders returns the members in the order that each shard prefers them, the fitter ones
+// before the others.
+func (d *Domain) orders(members []*world.Node, carriers map[world.ShardID]world.Carrier) [][]*world.Node {
+	var groups [faulty + 1][]int
+	for i, n := range members {
+		f := d.fitness(n)
+		groups[f] = append(groups[f], i)
+	}
+	best := d.best(members)
+	weight := make([][]uint64, len(d.seeds))
+	first := make([]int, len(d.seeds))
+	for i, s := range d.seeds {
+		weight[i] = make([]uint64, len(members))
+		for j, n := range members {
+			weight[i][j] = mix(fnv(s, n.Name))
+		}
+		first[i] = nobody
+		if !d.Spec.Preempt {
+			first[i] = d.keeper(members, best, carriers[world.ShardID{Domain: d.Spec.Name, Index: i}])
+		}
+	}
+	orders := make([][]*world.Node, len(d.seeds))
+	for _, group := range groups {
+		for i, ranks := range order(weight, group, first, d.Spec.MaxGateways) {
+			for _, j := range ranks {
+				orders[i] = append(orders[i], members[j])
+			}
+		}
+	}
+	return orders
+}
+
+// keeper returns the member that carries a shard, nobody if it may not go on. While nobody
+// is known to carry it for good, that is the one which OVN is told to prefer: a gateway that
+// returns may claim a shard for a moment, and must not keep it for that. It goes
+// on only if none is fitter: to move its shards to another that is about to go helps nobody.
+func (d *Domain) keeper(members []*world.Node, best fitness, c world.Carrier) int {
+	preferred := []string{"", c.Active}
+	if len(c.Order) > 0 {
+		preferred[0] = c.Order[0]
+	}
+	if c.Settled {
+		slices.Reverse(preferred)
+	}
+	for _, chassis := range preferred {
+		i := slices.IndexFunc(members, func(n *world.Node) bool {
+			return n.Chassis == chassis && d.fitness(n) == best
+		})
+		if i >= 0 {
+			return i
+		}
+	}
+	return nobody
+}
+
+// nobody stands for a node that there is not.
+const nobody = -1
 
 // order gives each shard all the nodes by falling preference. At every rank the shards
 // are dealt to the nodes evenly, and the shards of one node are dealt evenly to the
 // others at the next rank, so that the shards of a gateway that fails spread out.
 // weight has a row for each shard and in it one hash for each node; nodes are indices.
+// first is the node that is the first of a shard whatever the weights say, or none of the nodes.
 // Only the first most ranks are dealt; 0 deals all.
-func order(weight [][]uint64, nodes []int, most int) [][]int {
+func order(weight [][]uint64, nodes, first []int, most int) [][]int {
 	o := ordering{weight: weight, most: most, ranks: make([][]int, len(weight))}
 	shards := make([]int, len(weight))
 	for i := range shards {
 		shards[i] = i
 	}
-	o.spread(shards, nodes)
+	o.spread(shards, nodes, first)
 	return o.ranks
 }
 
@@ -28,12 +89,13 @@ type ordering struct {
 	ranks  [][]int
 }
 
-// spread appends nodes, which none of the shards has yet, to their ranks.
-func (o *ordering) spread(shards, nodes []int) {
+// spread appends nodes, which none of the shards has yet, to their ranks. What fixed has
+// for a shard comes before all others; nil for nothing.
+func (o *ordering) spread(shards, nodes, fixed []int) {
 	if len(shards) == 0 || len(nodes) == 0 || o.most > 0 && len(o.ranks[shards[0]]) >= o.most {
 		return
 	}
-	if len(shards) == 1 {
+	if len(shards) == 1 && fixed == nil {
 		s, n := shards[0], len(nodes)
 		if o.most > 0 {
 			n = min(n, o.most-len(o.ranks[s]))
@@ -42,7 +104,7 @@ func (o *ordering) spread(shards, nodes []int) {
 		return
 	}
 	groups := make(map[int][]int)
-	for i, node := range o.deal(shards, nodes) {
+	for i, node := range o.deal(shards, nodes, fixed) {
 		groups[node] = append(groups[node], shards[i])
 	}
 	for _, node := range nodes {
@@ -53,21 +115,37 @@ func (o *ordering) spread(shards, nodes []int) {
 		for _, s := range group {
 			o.ranks[s] = append(o.ranks[s], node)
 		}
-		o.spread(group, without(nodes, node))
+		o.spread(group, without(nodes, node), nil)
 	}
 }
 
-// deal gives each shard one node: the heaviest pairs first, each node its even share,
-// and what is left over one each. A node more or less changes few pairs.
-func (o *ordering) deal(shards, nodes []int) []int {
+// deal gives each shard one node: what is fixed first, then the heaviest pairs, each node
+// as many as lift all to the same level, and what is left over one each. So nobody is dealt
+// a shard who has more than one more than any other then, and a node more or less changes
+// few pairs.
+func (o *ordering) deal(shards, nodes, fixed []int) []int {
 	type pair struct {
 		weight      uint64
 		shard, node int // position in shards; node
 	}
+	got := make([]int, len(shards))
+	load := make(map[int]int, len(shards))
+	waiting := len(shards)
+	for i := range got {
+		got[i] = nobody
+		if fixed != nil && slices.Contains(nodes, fixed[i]) {
+			got[i] = fixed[i]
+			load[fixed[i]]++
+			waiting--
+		}
+	}
 	// With as many nodes at hand for each shard as there are shards, none runs out.
 	enough := min(len(nodes), len(shards))
-	pairs := make([]pair, 0, len(shards)*enough)
+	pairs := make([]pair, 0, waiting*enough)
 	for i, s := range shards {
+		if got[i] != nobody {
+			continue
+		}
 		for _, n := range heaviest(o.weight[s], nodes, enough) {
 			pairs = append(pairs, pair{o.weight[s][n], i, n})
 		}
@@ -75,22 +153,29 @@ func (o *ordering) deal(shards, nodes []int) []int {
 	slices.SortFunc(pairs, func(a, b pair) int {
 		return cmp.Or(cmp.Compare(b.weight, a.weight), cmp.Compare(a.shard, b.shard), cmp.Compare(a.node, b.node))
 	})
-
-	got := make([]int, len(shards))
-	for i := range got {
-		got[i] = -1
-	}
-	load := make(map[int]int, len(shards))
-	share := len(shards) / len(nodes)
-	for _, limit := range []int{share, share + 1} {
+	even := level(load, nodes, waiting)
+	for _, limit := range []int{even, even + 1} {
 		for _, p := range pairs {
-			if got[p.shard] < 0 && load[p.node] < limit {
+			if got[p.shard] == nobody && load[p.node] < limit {
 				got[p.shard] = p.node
 				load[p.node]++
 			}
 		}
 	}
 	return got
+}
+
+// level is the highest one to which more shards lift all nodes.
+func level(load map[int]int, nodes []int, more int) int {
+	for l := 0; ; l++ {
+		missing := 0
+		for _, n := range nodes {
+			missing += max(0, l+1-load[n])
+		}
+		if missing > more {
+			return l
+		}
+	}
 }
 
 // heaviest returns the n heaviest of the nodes, in order.

@@ -23,6 +23,8 @@ const (
 // Why a node carries nothing.
 const (
 	ReasonNoChassis      Reason = v1alpha1.LeftOutNoChassis
+	ReasonNotAttached    Reason = v1alpha1.LeftOutNotAttached
+	ReasonSharedGateway  Reason = v1alpha1.LeftOutSharedGateway
 	ReasonEnoughGateways Reason = v1alpha1.LeftOutEnough
 	ReasonDraining       Reason = v1alpha1.LeftOutDraining
 	ReasonFaulty         Reason = v1alpha1.LeftOutFaulty

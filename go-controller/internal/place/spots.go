@@ -125,15 +125,11 @@ func (s *Spots) anchor(v vip) {
 // carrier returns the domain that carries an address of a pool, or why none does.
 func (l *Layout) carrier(pool string, a netip.Addr) (*Domain, Reason, string) {
 	d := l.domain(pool, a)
-	switch {
-	case d == nil && pool == "":
+	if d == nil && pool == "" {
 		return nil, ReasonNoDomain, fmt.Sprintf("address %s is in no pool and in no subnet of an L2Domain", a)
-	case d == nil:
-		return nil, ReasonNoDomain, fmt.Sprintf("no L2Domain has pool %q", pool)
-	case len(d.Spec.Problems) > 0:
-		return nil, ReasonDomainNotReady, fmt.Sprintf("L2Domain %q: %s", d.Spec.Name, strings.Join(d.Spec.Problems, "; "))
-	case len(d.Shards) == 0:
-		return nil, ReasonNoGateway, fmt.Sprintf("L2Domain %q: %s", d.Spec.Name, d.noGateway)
+	}
+	if reason, message := d.idle(pool); reason != "" {
+		return nil, reason, message
 	}
 	if _, ok := d.subnet(a); !ok {
 		subnets := make([]string, len(d.Spec.Subnets))
@@ -143,6 +139,22 @@ func (l *Layout) carrier(pool string, a netip.Addr) (*Domain, Reason, string) {
 		return nil, ReasonAddressOutsideSubnets, fmt.Sprintf("address %s is in none of the subnets of L2Domain %q: %s", a, d.Spec.Name, strings.Join(subnets, ", "))
 	}
 	return d, "", ""
+}
+
+// Idle says why no address of a pool can be carried; no reason if one can.
+func (l *Layout) Idle(pool string) (Reason, string) { return l.byPool[pool].idle(pool) }
+
+// idle says why a domain, nil for none, carries nothing of a pool.
+func (d *Domain) idle(pool string) (Reason, string) {
+	switch {
+	case d == nil:
+		return ReasonNoDomain, fmt.Sprintf("no L2Domain has pool %q", pool)
+	case len(d.Spec.Problems) > 0:
+		return ReasonDomainNotReady, fmt.Sprintf("L2Domain %q: %s", d.Spec.Name, strings.Join(d.Spec.Problems, "; "))
+	case len(d.Shards) == 0:
+		return ReasonNoGateway, fmt.Sprintf("L2Domain %q: %s", d.Spec.Name, d.NoGateway)
+	}
+	return "", ""
 }
 
 // Fabric returns the ground for the Services: all domains without problems of their own.

@@ -21,6 +21,9 @@ type Snapshot struct {
 	Services []*Service
 	// Carriers says, for each shard that OVN already knows, who carries it now.
 	Carriers map[ShardID]Carrier
+	// Bridges are those of each chassis that OVN has told of, by the chassis' name. What is
+	// not in it is unknown.
+	Bridges map[string]Bridges
 	// Conflicts are the addresses that somebody outside of the cluster answers for, as far
 	// as nodes have seen it.
 	Conflicts map[netip.Addr]Conflict
@@ -125,6 +128,11 @@ type Node struct {
 	Chassis string
 	// Addrs are the node's own addresses: never given to a Service.
 	Addrs []netip.Addr
+	// Links are those of its addresses that come with a subnet, with its length.
+	Links []netip.Prefix
+	// SharedGateway is the bridge whose uplink OVN-Kubernetes' own gateway shares with the
+	// host (gateway mode shared), empty if there is none.
+	SharedGateway string
 	// NextHops are the routers that the node's own default routes go to: they, too, are
 	// never given to a Service.
 	NextHops []netip.Addr

@@ -61,6 +61,7 @@ type Controller struct {
 	alarm      alarm
 	wordings   wordings
 	carriers   map[world.ShardID]world.Carrier
+	bridges    map[string]world.Bridges
 	programmed map[world.Key]loop.Result
 	// last is what was decided last, nil for nothing.
 	last *verdicts
@@ -94,7 +95,7 @@ func New(o Options) (*Controller, error) {
 		programmed: map[world.Key]loop.Result{},
 	}
 	c.facts = kube.NewFacts(
-		convert.Options{DefaultClass: !o.RequireClass, MetalLBAnnotations: !o.IgnoreMetalLBAnnotations},
+		convert.Options{DefaultClass: !o.RequireClass, MetalLBAnnotations: !o.IgnoreMetalLBAnnotations, DrainTaints: o.DrainTaints},
 		kube.Hooks{
 			Wake:     c.calls.call,
 			Changed:  func(k world.Key) { c.services.Changed(k) },
@@ -322,6 +323,10 @@ func (c *Controller) whole() {
 			c.carriers = seen
 		}
 		w.Carriers = c.carriers
+		if seen := c.dataplane.Bridges(); seen != nil {
+			c.bridges = seen
+		}
+		w.Bridges = c.bridges
 	}
 	d := c.memory.decide(w)
 	c.alarm.set(earlier(firstEnd(d.allocation), c.memory.probation.end()), c.callWhole)

@@ -186,7 +186,18 @@ func TestDomainTellsWhatItLacks(t *testing.T) {
 		}, `PartlyUsable: pool "lan" belongs to L2Domain "a"`, "NoPools: "},
 		"a third gateway": {func(w *world.Snapshot, _ *knowledge) { w.Nodes = w.Nodes[:2] }, "Accepted: ",
 			"TooFewGateways: 1 shards have gateways; fewer than 3 gateways"},
-		"gateways": {func(w *world.Snapshot, _ *knowledge) { w.Nodes = nil }, "PartlyUsable: none of the 3 nodes", "NoGateway: none of the 3 nodes"},
+		"gateways": {func(w *world.Snapshot, _ *knowledge) { w.Nodes = nil }, "Accepted: ", "NoGateway: none of the 3 nodes"},
+		"nodes attached to it": {func(w *world.Snapshot, _ *knowledge) {
+			w.Bridges = map[string]world.Bridges{"chassis-1": {}, "chassis-2": {}, "chassis-3": {}}
+		}, "Accepted: ", `NoGateway: none of the 3 nodes selected can be a gateway: ovn-bridge-mappings of node "n1" are empty`},
+		"a node attached to it": {func(w *world.Snapshot, _ *knowledge) { w.Bridges = map[string]world.Bridges{"chassis-1": {}} }, "Accepted: ",
+			"TooFewGateways: 1 shards have gateways; fewer than 3 gateways"},
+		"gateways that stay": {func(w *world.Snapshot, _ *knowledge) {
+			for _, n := range w.Nodes {
+				n.Draining = "label"
+			}
+		}, "Accepted: ", "GatewaysDraining: 1 shards have gateways; all gateways are draining"},
+		"OVN's facts": {func(w *world.Snapshot, k *knowledge) { w.Nodes, k.synced = nil, false }, "Accepted: ", "-"},
 		"sense": {func(w *world.Snapshot, _ *knowledge) { w.Domains[0].Problems = []string{"spec.vlan: spoilt"} },
 			"Invalid: spec.vlan: spoilt", "Invalid: "},
 		"ground":       {func(_ *world.Snapshot, k *knowledge) { k.ground = errors.New("no such table") }, "Accepted: ", "DataplaneError: no such table"},
@@ -209,6 +220,24 @@ func TestDomainTellsWhatItLacks(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// A pool whose domain has no node that can serve says so, like its Services.
+func TestPoolTellsWhatItsDomainLacks(t *testing.T) {
+	w := small(5, service(web, 1))
+	w.Bridges = map[string]world.Bridges{"chassis-1": {}, "chassis-2": {"lan": "br-lan"}, "chassis-3": {}}
+	var m memory
+	v := newVerdicts(m.decide(w), knowledge{synced: true})
+	got, _ := v.pools()["lan"](&v1alpha1.IPAddressPool{}, time.Now())
+	ready := meta.FindStatusCondition(got.Status.Conditions, v1alpha1.ConditionReady)
+	announced := v.services(&wordings{})[web].Announced
+	const want = `L2Domain "lan": none of the 3 nodes selected can be a gateway: ovn-bridge-mappings of node "n1" are empty`
+	if ready == nil || ready.Status != metav1.ConditionFalse || ready.Reason != v1alpha1.ReasonNoGateway || !strings.Contains(ready.Message, want) {
+		t.Errorf("pool says %+v", ready)
+	}
+	if announced == nil || announced.Reason != v1alpha1.ReasonNoGateway || !strings.Contains(announced.Message, want) {
+		t.Errorf("Service says %+v", announced)
 	}
 }
 

@@ -10,6 +10,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
+
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube/convert"
 )
 
 // Endpoint is where an OVN database is served.
@@ -37,9 +39,17 @@ type Options struct {
 	RequireClass bool
 	// IgnoreMetalLBAnnotations reads only our own spellings of the annotations on Services.
 	IgnoreMetalLBAnnotations bool
+	// DrainTaints are keys of taints that announce a node's planned outage, so that it hands
+	// over what it carries; see DefaultDrainTaints. Labels, annotations and deletions that
+	// announce one are always heeded, cordon alone never.
+	DrainTaints []string
 	// Registerer takes the metrics; nil for none.
 	Registerer prometheus.Registerer
 }
+
+// DefaultDrainTaints are the keys of taints with which others announce a node's outage:
+// Kubernetes' out-of-service, medik8s' node maintenance and the cluster autoscaler's.
+func DefaultDrainTaints() []string { return convert.DefaultDrainTaints() }
 
 func (o *Options) validate() error {
 	var errs []error

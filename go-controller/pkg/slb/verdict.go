@@ -141,9 +141,22 @@ func (v *verdicts) carried(spots []place.Spot, p *plan.Service) *kube.Verdict {
 func (v *verdicts) pools() map[string]kube.Merge[*v1alpha1.IPAddressPool] {
 	out := make(map[string]kube.Merge[*v1alpha1.IPAddressPool], len(v.world.Pools))
 	for _, p := range v.world.Pools {
-		out[p.Name] = kube.PoolStatus(p.Problems, v.allocation.Pools[p.Name])
+		out[p.Name] = kube.PoolStatus(p.Problems, v.allocation.Pools[p.Name], v.way(p))
 	}
 	return out
+}
+
+// way tells whether the addresses of a pool are carried, Unknown while OVN has not told
+// which nodes can.
+func (v *verdicts) way(p *world.Pool) kube.Verdict {
+	reason, message := v.layout.Idle(p.Name)
+	switch {
+	case !v.synced:
+		return kube.Verdict{Status: metav1.ConditionUnknown}
+	case reason != "":
+		return kube.Verdict{Status: metav1.ConditionFalse, Reason: string(reason), Message: "addresses are given, but reach nobody: " + message}
+	}
+	return kube.Verdict{Status: metav1.ConditionTrue}
 }
 
 func (v *verdicts) domains() map[string]kube.Merge[*v1alpha1.L2Domain] {
@@ -200,8 +213,10 @@ func (v *verdicts) domainReady(d *place.Domain) *kube.Verdict {
 	switch {
 	case len(d.Spec.Problems) > 0:
 		return not(v1alpha1.ReasonInvalid, "the L2Domain carries nothing; see "+v1alpha1.ConditionAccepted)
+	case !v.synced:
+		return nil
 	case len(d.Shards) == 0:
-		return not(v1alpha1.ReasonNoGateway, strings.Join(d.Problems, "; "))
+		return not(v1alpha1.ReasonNoGateway, d.NoGateway)
 	case len(d.Pools) == 0:
 		return not(v1alpha1.ReasonNoPools, strings.Join(append([]string{"the L2Domain gets no pool"}, d.Problems...), "; "))
 	case v.ground != nil:
@@ -211,7 +226,10 @@ func (v *verdicts) domainReady(d *place.Domain) *kube.Verdict {
 	}
 	ready := kube.Verdict{Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonReady,
 		Message: strings.Join(append([]string{fmt.Sprintf("%d shards have gateways", len(d.Shards))}, d.Remarks...), "; ")}
-	if len(d.Shards[0].Gateways) < v1alpha1.MinGatewaysForFailover {
+	switch {
+	case d.AllDrain:
+		ready.Reason = v1alpha1.ReasonGatewaysDraining
+	case len(d.Shards[0].Gateways) < v1alpha1.MinGatewaysForFailover:
 		ready.Reason = v1alpha1.ReasonTooFewGateways
 	}
 	return &ready

@@ -35,8 +35,6 @@ type objects struct {
 	namespaces convert.Namespaces
 }
 
-// TestGolden reads the manifests of each file of testdata and compares what they become.
-// A file options has the options that are not as usual.
 func TestNextHops(t *testing.T) {
 	n := &corev1.Node{}
 	for text, want := range map[string]string{
@@ -47,12 +45,14 @@ func TestNextHops(t *testing.T) {
 		``:                        "[]",
 	} {
 		n.Annotations = map[string]string{"k8s.ovn.org/l3-gateway-config": text}
-		if got := fmt.Sprint(convert.Node(n).NextHops); got != want {
+		if got := fmt.Sprint(convert.Node(n, convert.Options{}).NextHops); got != want {
 			t.Errorf("%s: next hops %s, want %s", text, got, want)
 		}
 	}
 }
 
+// TestGolden reads the manifests of each file of testdata and compares what they become.
+// A file options has the options that are not as usual.
 func TestGolden(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.txtar")
 	if err != nil || len(files) == 0 {
@@ -64,7 +64,7 @@ func TestGolden(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			options := convert.Options{DefaultClass: true, MetalLBAnnotations: true}
+			options := convert.Options{DefaultClass: true, MetalLBAnnotations: true, DrainTaints: convert.DefaultDrainTaints()}
 			in := objects{namespaces: convert.Namespaces{}}
 			var want *txtar.File
 			for i, f := range archive.Files {
@@ -141,7 +141,7 @@ func (o *objects) converted(t *testing.T, options convert.Options) string {
 		dump(t, &out, s.Name, w)
 	}
 	for _, n := range o.nodes {
-		dump(t, &out, n.Name, convert.Node(n))
+		dump(t, &out, n.Name, convert.Node(n, options))
 	}
 	for _, p := range o.pools {
 		dump(t, &out, p.Name, convert.Pool(p, o.namespaces))

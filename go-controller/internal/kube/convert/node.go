@@ -3,15 +3,18 @@
 package convert
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"net/netip"
 	"slices"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
 )
 
 // Annotations that OVN-Kubernetes writes on Nodes.
@@ -21,19 +24,37 @@ const (
 	annotationGateway   = "k8s.ovn.org/l3-gateway-config"
 )
 
+// How OpenShift's machine config operator announces a reboot: desiredDrain is drain-<hash>
+// from before the first Pod is evicted until the node is back, then uncordon-<hash>.
+// (lastAppliedDrain follows as soon as the Pods are gone, which is before the reboot.)
+const (
+	annotationMachineConfigDrain = "machineconfiguration.openshift.io/desiredDrain"
+	machineConfigDrains          = "drain-"
+)
+
+// DefaultDrainTaints are the keys of taints with which others announce a node's outage:
+// Kubernetes (KEP-2268), medik8s' node maintenance operator, and the cluster autoscaler.
+func DefaultDrainTaints() []string {
+	return []string{corev1.TaintNodeOutOfService, "medik8s.io/drain", "ToBeDeletedByClusterAutoscaler"}
+}
+
 // Node reads a Node. Cordon alone (spec.unschedulable) is no signal to drain: it does not
 // say that the node is about to go.
-func Node(n *corev1.Node) *world.Node {
+func Node(n *corev1.Node, o Options) *world.Node {
+	links, gateways := nodeLinks(n), nodeGateways(n)
 	return &world.Node{
-		Name:     n.Name,
-		Chassis:  n.Annotations[annotationChassis],
-		Addrs:    nodeAddrs(n),
-		NextHops: nextHops(n),
-		Draining: draining(n),
+		Name:          n.Name,
+		Chassis:       n.Annotations[annotationChassis],
+		Addrs:         nodeAddrs(n, links),
+		Links:         withSubnet(links),
+		NextHops:      nextHops(gateways),
+		SharedGateway: sharedGateway(n.Name, gateways),
+		Draining:      draining(n, o.DrainTaints),
 	}
 }
 
-func draining(n *corev1.Node) string {
+// draining names the signal that announces an outage, the first of several; empty for none.
+func draining(n *corev1.Node, taints []string) string {
 	if n.DeletionTimestamp != nil {
 		return "metadata.deletionTimestamp " + n.DeletionTimestamp.UTC().Format(time.RFC3339)
 	}
@@ -41,49 +62,76 @@ func draining(n *corev1.Node) string {
 	if value, ok := n.Labels[corev1.LabelNodeExcludeBalancers]; ok {
 		return fmt.Sprintf("label %s=%s", corev1.LabelNodeExcludeBalancers, value)
 	}
+	if value, ok := n.Annotations[v1alpha1.AnnotationDrain]; ok {
+		return fmt.Sprintf("annotation %s=%s", v1alpha1.AnnotationDrain, value)
+	}
+	if value := n.Annotations[annotationMachineConfigDrain]; strings.HasPrefix(value, machineConfigDrains) {
+		return fmt.Sprintf("annotation %s=%s", annotationMachineConfigDrain, value)
+	}
 	for _, t := range n.Spec.Taints {
-		if t.Key == corev1.TaintNodeOutOfService {
+		if slices.Contains(taints, t.Key) {
 			return "taint " + t.ToString()
 		}
 	}
 	return ""
 }
 
-// nodeAddrs are those that the kubelet tells and those that OVN-Kubernetes found on the
-// node's links, sorted and distinct.
-func nodeAddrs(n *corev1.Node) []netip.Addr {
+// nodeLinks are the addresses that OVN-Kubernetes found on the node's links, with the
+// lengths of their subnets. The annotation is another component's: what it spoils there is
+// not ours to report.
+func nodeLinks(n *corev1.Node) []netip.Prefix {
+	var cidrs []string
+	if err := json.Unmarshal([]byte(n.Annotations[annotationHostCIDRs]), &cidrs); err != nil {
+		return nil
+	}
+	var links []netip.Prefix
+	for _, cidr := range cidrs {
+		if p, err := netip.ParsePrefix(cidr); err == nil {
+			links = append(links, p)
+		}
+	}
+	return links
+}
+
+// nodeAddrs are those of the links and those that the kubelet tells, sorted and distinct.
+func nodeAddrs(n *corev1.Node, links []netip.Prefix) []netip.Addr {
 	var addrs []netip.Addr
 	for _, a := range n.Status.Addresses {
 		if addr, err := netip.ParseAddr(a.Address); err == nil {
 			addrs = append(addrs, addr.Unmap())
 		}
 	}
-	var cidrs []string
-	// The annotation is another component's: what it spoils there is not ours to report,
-	// and the addresses of the status remain.
-	if err := json.Unmarshal([]byte(n.Annotations[annotationHostCIDRs]), &cidrs); err == nil {
-		for _, cidr := range cidrs {
-			if p, err := netip.ParsePrefix(cidr); err == nil {
-				addrs = append(addrs, p.Addr().Unmap())
-			}
-		}
+	for _, p := range links {
+		addrs = append(addrs, p.Addr().Unmap())
 	}
 	slices.SortFunc(addrs, netip.Addr.Compare)
 	return slices.Compact(addrs)
 }
 
-// nextHops are those of the node's gateway as OVN-Kubernetes found them, sorted and
-// distinct. As with the addresses, what is spoilt in its annotation is left out.
-func nextHops(n *corev1.Node) []netip.Addr {
-	var networks map[string]struct {
-		NextHops []string `json:"next-hops"`
-	}
+// gateway is what OVN-Kubernetes tells of a node's gateway on one network.
+type gateway struct {
+	Mode   string `json:"mode"`
+	Bridge string `json:"bridge-id"`
+	// Port is <bridge>_<node>; older releases tell the bridge by no more than that.
+	Port     string   `json:"interface-id"`
+	NextHops []string `json:"next-hops"`
+}
+
+// nodeGateways are those of a node by network. As with the addresses, what is spoilt in the
+// annotation is left out.
+func nodeGateways(n *corev1.Node) map[string]gateway {
+	var networks map[string]gateway
 	if err := json.Unmarshal([]byte(n.Annotations[annotationGateway]), &networks); err != nil {
 		return nil
 	}
+	return networks
+}
+
+// nextHops are those of all gateways, sorted and distinct.
+func nextHops(gateways map[string]gateway) []netip.Addr {
 	var hops []netip.Addr
-	for _, network := range networks {
-		for _, text := range network.NextHops {
+	for _, g := range gateways {
+		for _, text := range g.NextHops {
 			if a, err := netip.ParseAddr(text); err == nil {
 				hops = append(hops, a.Unmap())
 			}
@@ -91,4 +139,21 @@ func nextHops(n *corev1.Node) []netip.Addr {
 	}
 	slices.SortFunc(hops, netip.Addr.Compare)
 	return slices.Compact(hops)
+}
+
+// sharedGateway is the bridge of a node's gateway on the default network, if that is in
+// mode shared.
+func sharedGateway(node string, gateways map[string]gateway) string {
+	g := gateways["default"]
+	if g.Mode != "shared" {
+		return ""
+	}
+	return cmp.Or(g.Bridge, strings.TrimSuffix(g.Port, "_"+node))
+}
+
+// withSubnet drops those that stand alone, as virtual addresses do, and sorts the others.
+func withSubnet(links []netip.Prefix) []netip.Prefix {
+	links = slices.DeleteFunc(slices.Clone(links), func(p netip.Prefix) bool { return p.IsSingleIP() || p.Addr().Is4In6() })
+	slices.SortFunc(links, netip.Prefix.Compare)
+	return slices.Compact(links)
 }

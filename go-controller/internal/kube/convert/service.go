@@ -16,12 +16,14 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
 )
 
-// Options says which Services are ours and which spellings are read.
+// Options says which Services are ours, which spellings are read, and what tells that a node goes.
 type Options struct {
 	// DefaultClass serves Services without spec.loadBalancerClass beside those of our own class.
 	DefaultClass bool
 	// MetalLBAnnotations reads the metallb.io and metallb.universe.tf spellings too.
 	MetalLBAnnotations bool
+	// DrainTaints are keys of taints that announce a node's outage.
+	DrainTaints []string
 }
 
 // Service reads a Service and its EndpointSlices; false if it is not ours to serve: another

@@ -10,20 +10,84 @@ const ChassisTable = "Chassis"
 
 // Chassis defines an object in Chassis table
 type Chassis struct {
-	UUID string `ovsdb:"_uuid"`
-	Name string `ovsdb:"name"`
+	UUID        string            `ovsdb:"_uuid"`
+	ExternalIDs map[string]string `ovsdb:"external_ids"`
+	Name        string            `ovsdb:"name"`
+	OtherConfig map[string]string `ovsdb:"other_config"`
 }
 
 func (a *Chassis) GetUUID() string {
 	return a.UUID
 }
 
+func (a *Chassis) GetExternalIDs() map[string]string {
+	return a.ExternalIDs
+}
+
+func copyChassisExternalIDs(a map[string]string) map[string]string {
+	if a == nil {
+		return nil
+	}
+	b := make(map[string]string, len(a))
+	for k, v := range a {
+		b[k] = v
+	}
+	return b
+}
+
+func equalChassisExternalIDs(a, b map[string]string) bool {
+	if (a == nil) != (b == nil) {
+		return false
+	}
+	if len(a) != len(b) {
+		return false
+	}
+	for k, v := range a {
+		if w, ok := b[k]; !ok || v != w {
+			return false
+		}
+	}
+	return true
+}
+
 func (a *Chassis) GetName() string {
 	return a.Name
 }
 
+func (a *Chassis) GetOtherConfig() map[string]string {
+	return a.OtherConfig
+}
+
+func copyChassisOtherConfig(a map[string]string) map[string]string {
+	if a == nil {
+		return nil
+	}
+	b := make(map[string]string, len(a))
+	for k, v := range a {
+		b[k] = v
+	}
+	return b
+}
+
+func equalChassisOtherConfig(a, b map[string]string) bool {
+	if (a == nil) != (b == nil) {
+		return false
+	}
+	if len(a) != len(b) {
+		return false
+	}
+	for k, v := range a {
+		if w, ok := b[k]; !ok || v != w {
+			return false
+		}
+	}
+	return true
+}
+
 func (a *Chassis) DeepCopyInto(b *Chassis) {
 	*b = *a
+	b.ExternalIDs = copyChassisExternalIDs(a.ExternalIDs)
+	b.OtherConfig = copyChassisOtherConfig(a.OtherConfig)
 }
 
 func (a *Chassis) DeepCopy() *Chassis {
@@ -43,7 +107,9 @@ func (a *Chassis) CloneModel() model.Model {
 
 func (a *Chassis) Equals(b *Chassis) bool {
 	return a.UUID == b.UUID &&
-		a.Name == b.Name
+		equalChassisExternalIDs(a.ExternalIDs, b.ExternalIDs) &&
+		a.Name == b.Name &&
+		equalChassisOtherConfig(a.OtherConfig, b.OtherConfig)
 }
 
 func (a *Chassis) EqualsModel(b model.Model) bool {

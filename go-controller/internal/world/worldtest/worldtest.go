@@ -71,7 +71,7 @@ func (s *Source) when() time.Time { return time.Unix(int64(s.N(4)), 0) }
 
 // Random returns a small world in which about everything overlaps, and what is held.
 func Random(s Source) (*world.Snapshot, map[world.Key][]netip.Addr) {
-	w := &world.Snapshot{Now: now, Carriers: map[world.ShardID]world.Carrier{}, Conflicts: map[netip.Addr]world.Conflict{}, Leaving: map[netip.Addr]world.Key{}}
+	w := &world.Snapshot{Now: now, Carriers: map[world.ShardID]world.Carrier{}, Conflicts: map[netip.Addr]world.Conflict{}, Leaving: map[netip.Addr]world.Key{}, Bridges: map[string]world.Bridges{}}
 	for i := range s.N(4) + 1 {
 		w.Pools = append(w.Pools, s.pool(i))
 	}
@@ -86,8 +86,11 @@ func Random(s Source) (*world.Snapshot, map[world.Key][]netip.Addr) {
 		if s.chance(5) {
 			n.Draining = "label"
 		}
-		if s.chance(8) {
+		switch s.N(8) {
+		case 7:
 			n.Chassis = ""
+		case 6:
+			w.Bridges[n.Chassis] = world.Bridges{}
 		}
 		w.Nodes = append(w.Nodes, n)
 	}

@@ -250,7 +250,8 @@ type LeftOutNode struct {
 	// +required
 	Name string `json:"name"`
 
-	// Reason in one word: NoChassis, Draining, Faulty, EnoughGateways.
+	// Reason in one word: NoChassis, NotAttached, SharedGateway, Draining,
+	// Faulty, EnoughGateways.
 	//
 	// +required
 	Reason string `json:"reason"`

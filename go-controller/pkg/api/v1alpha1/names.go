@@ -51,6 +51,10 @@ const (
 	AnnotationConflicts = "slb.k8s.ovn.org/conflicts"
 )
 
+// AnnotationDrain on a Node has its shards moved away, as before maintenance; the value
+// says why, for people. It counts while it is there.
+const AnnotationDrain = "slb.k8s.ovn.org/drain"
+
 // Condition types on Services.
 const (
 	// ConditionAllocated says whether the Service has the addresses it asks for.
@@ -174,6 +178,9 @@ const (
 	// ReasonNoPools (Ready=False): the object gets no pool: none exists, or older ones
 	// have them.
 	ReasonNoPools = "NoPools"
+	// ReasonGatewaysDraining (Ready=True): it works, but a planned outage was announced for
+	// each of its gateways: they carry on for want of others.
+	ReasonGatewaysDraining = "GatewaysDraining"
 	// ReasonTooFewGateways (Ready=True): it works, but with fewer than
 	// MinGatewaysForFailover gateways the loss of one may not be survived.
 	ReasonTooFewGateways = "TooFewGateways"
@@ -187,6 +194,12 @@ const (
 const (
 	// LeftOutNoChassis: the node is not known to OVN, or not yet.
 	LeftOutNoChassis = "NoChassis"
+	// LeftOutNotAttached: the node's ovn-bridge-mappings lack physicalNetwork, so that it
+	// has no way to the segment.
+	LeftOutNotAttached = "NotAttached"
+	// LeftOutSharedGateway: physicalNetwork is the bridge of OVN-Kubernetes' own gateway in
+	// mode shared, which takes the packets to every address of a Service for itself.
+	LeftOutSharedGateway = "SharedGateway"
 	// LeftOutDraining: a planned outage of the node was announced. It stays the last
 	// gateway of its shards, and carries them if all others fail.
 	LeftOutDraining = "Draining"
@@ -221,4 +234,9 @@ const (
 	// EventGatewayChanged, on an L2Domain: another node answers for the addresses of a
 	// shard. The message names the shards, the old and the new gateway.
 	EventGatewayChanged = "GatewayChanged"
+	// EventGatewaysDraining, on an L2Domain: the last gateway is to go as well, and stays
+	// the gateway until it does.
+	EventGatewaysDraining = "GatewaysDraining"
+	// EventNoGateway, on an L2Domain: no node may be a gateway any more.
+	EventNoGateway = "NoGateway"
 )

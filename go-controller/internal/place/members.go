@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package place
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
+)
+
+// members returns the nodes that may be gateways, by name, and leaves out the others. What
+// is not known of a node leaves it in.
+func (d *Domain) members(nodes map[string]*world.Node, bridges map[string]world.Bridges) []*world.Node {
+	var list []*world.Node
+	for _, name := range slices.Compact(slices.Sorted(slices.Values(d.Spec.Nodes))) {
+		n := nodes[name]
+		switch {
+		case n == nil:
+			d.leaveOut(name, ReasonNoChassis, fmt.Sprintf("node %q does not exist", name))
+			continue
+		case n.Chassis == "":
+			d.leaveOut(name, ReasonNoChassis, fmt.Sprintf("OVN-Kubernetes has not told the chassis of node %q yet", name))
+			continue
+		}
+		if mapped, known := bridges[n.Chassis]; known {
+			if reason, message := d.unattached(n, mapped); reason != "" {
+				d.leaveOut(name, reason, message)
+				continue
+			}
+		}
+		list = append(list, n)
+	}
+	return list
+}
+
+// unattached says why a node with these bridges has no way to the segment, nothing if it
+// has. The node needs no address there: OVN answers on the bridge itself.
+func (d *Domain) unattached(n *world.Node, mapped world.Bridges) (Reason, string) {
+	bridge, ok := mapped[d.Spec.PhysicalNetwork]
+	switch {
+	case !ok:
+		return ReasonNotAttached, fmt.Sprintf("ovn-bridge-mappings of node %q are %s: none is for physical network %q",
+			n.Name, mappingText(mapped), d.Spec.PhysicalNetwork)
+	case bridge == n.SharedGateway:
+		return ReasonSharedGateway, fmt.Sprintf("physical network %q is bridge %s of node %q, where OVN-Kubernetes' gateway (mode shared) "+
+			"takes the packets to every Service for itself; give the segment a bridge of its own", d.Spec.PhysicalNetwork, bridge, n.Name)
+	}
+	return "", ""
+}
+
+func mappingText(mapped world.Bridges) string {
+	if len(mapped) == 0 {
+		return "empty"
+	}
+	var pairs []string
+	for _, network := range slices.Sorted(maps.Keys(mapped)) {
+		pairs = append(pairs, network+":"+mapped[network])
+	}
+	return strings.Join(pairs, ",")
+}
+
+func (d *Domain) leaveOut(node string, reason Reason, message string) {
+	d.LeftOut = append(d.LeftOut, LeftOut{node, reason, message})
+}
+
+// leaveOutMembers lists those that could be gateways and shall not, or only for want of others.
+func (d *Domain) leaveOutMembers(members []*world.Node, serves map[*world.Node]bool) {
+	for _, n := range members {
+		switch {
+		case d.fault(n) != "":
+			d.leaveOut(n.Name, ReasonFaulty, fmt.Sprintf("node %q reports: %s", n.Name, d.fault(n)))
+		case n.Draining != "" && d.AllDrain && serves[n]:
+			d.leaveOut(n.Name, ReasonDraining, fmt.Sprintf("node %q drains: %s; it carries on for want of others", n.Name, n.Draining))
+		case n.Draining != "":
+			d.leaveOut(n.Name, ReasonDraining, fmt.Sprintf("node %q drains: %s", n.Name, n.Draining))
+		case !serves[n]:
+			d.leaveOut(n.Name, ReasonEnoughGateways, fmt.Sprintf("gateways.max is %d, and every shard has that many others", d.Spec.MaxGateways))
+		}
+	}
+	slices.SortFunc(d.LeftOut, func(a, b LeftOut) int { return cmp.Compare(a.Node, b.Node) })
+}
+
+func (d *Domain) whyNone() string {
+	if len(d.LeftOut) == 0 {
+		return "no node is selected, so there is no gateway"
+	}
+	return fmt.Sprintf("none of the %d nodes selected can be a gateway: %s", len(d.LeftOut), d.LeftOut[0].Message)
+}
+
+// remark tells the weaknesses of a domain with these members.
+func (d *Domain) remark(members []*world.Node) {
+	say := func(format string, args ...any) { d.Remarks = append(d.Remarks, fmt.Sprintf(format, args...)) }
+	n := len(members)
+	if d.Spec.MaxGateways > 0 {
+		n = min(n, d.Spec.MaxGateways)
+	}
+	if n < v1alpha1.MinGatewaysForFailover {
+		say("fewer than %d gateways: a shard has %d, and the last one left takes over only while it hears another chassis",
+			v1alpha1.MinGatewaysForFailover, n)
+	}
+	switch d.best(members) {
+	case fit:
+		if stay := staying(members); len(stay) == 1 && len(members) > 1 {
+			say("all gateways but %s are draining", stay[0].Name)
+		}
+	case leaving:
+		d.AllDrain = true
+		say("all gateways are draining, and carry on for want of others")
+	case faulty:
+		say("all gateways are faulty, and carry on for want of others: %s", d.fault(members[0]))
+	}
+	if out := len(d.LeftOut); out > 0 {
+		say("%d of the %d nodes selected can't be gateways: %s (see status.leftOutNodes); %s", out, out+len(members), d.leftOutNames(), d.LeftOut[0].Message)
+	}
+	if node, link, subnet := d.otherLength(members); node != "" {
+		say("node %q has address %s, but the subnet here is %s", node, link, subnet)
+	}
+}
+
+// leftOutNames has as many as fit into a condition.
+func (d *Domain) leftOutNames() string {
+	const most = 16
+	var names []string
+	for _, out := range d.LeftOut[:min(len(d.LeftOut), most)] {
+		names = append(names, out.Node)
+	}
+	text := strings.Join(names, ", ")
+	if more := len(d.LeftOut) - len(names); more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	return text
+}
+
+// staying are the members that do not drain.
+func staying(members []*world.Node) []*world.Node {
+	return slices.DeleteFunc(slices.Clone(members), func(n *world.Node) bool { return n.Draining != "" })
+}
+
+// otherLength finds a node on a subnet of the segment that says that it is larger or
+// smaller than the domain does. One of the two is mistaken: they would not agree about who
+// is a neighbour.
+func (d *Domain) otherLength(members []*world.Node) (node string, link, subnet netip.Prefix) {
+	for _, n := range members {
+		for _, link := range n.Links {
+			if p, ok := d.subnet(link.Addr()); ok && p.Bits() != link.Bits() {
+				return n.Name, link, p
+			}
+		}
+	}
+	return "", netip.Prefix{}, netip.Prefix{}
+}
