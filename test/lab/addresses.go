@@ -10,8 +10,12 @@ import (
 
 // Segment is one layer 2 network: a bridge in the switch namespace, with a subnet a family.
 type Segment struct {
-	// Bridge is the Linux bridge in the switch namespace.
+	// Bridge is the bridge in the switch namespace, one of Linux, or of Open vSwitch if Wire is set: several segments share that one
+	// by their VLANs.
 	Bridge string
+	Wire   bool
+	// VLAN is the 802.1Q tag that nodes see on a wire, 0 for none. Others get its packets without.
+	VLAN int
 	// MTU of the links attached to it, in bytes.
 	MTU int
 	// Subnets has the IPv4 subnet first, then IPv6 where the segment has it.
@@ -29,6 +33,17 @@ func LAN() Segment { return segment("lan", 1500, "172.18.0.0/24", "fd00:18::/64"
 
 // Provider is a segment of its own for load balancer addresses, physical network "provider" on br-provider.
 func Provider() Segment { return segment("provider", 1500, "10.50.0.0/24", "fd00:50::/64") }
+
+// DMZ is a second provider network, physical network "dmz" on br-dmz; the first node is not attached to it.
+func DMZ() Segment { return onWire(segment("br-dmz", 1500, "10.60.0.0/24", "fd00:60::/64"), 0) }
+
+// Tagged is a VLAN on the wire of DMZ.
+func Tagged() Segment { return onWire(segment("br-dmz", 1500, "10.70.0.0/24", "fd00:70::/64"), 20) }
+
+func onWire(s Segment, vlan int) Segment {
+	s.Wire, s.VLAN = true, vlan
+	return s
+}
 
 // Beyond is what lies behind the router.
 func Beyond() Segment { return segment("beyond", 1500, "198.51.100.0/24", "fd00:98::/64") }
@@ -55,6 +70,16 @@ const (
 // ClientAddresses are those of the client on the provider segment.
 func ClientAddresses() []netip.Addr {
 	return []netip.Addr{netip.MustParseAddr("10.50.0.200"), netip.MustParseAddr("fd00:50::200")}
+}
+
+// DMZAddresses are those of the client on the segment DMZ.
+func DMZAddresses() []netip.Addr {
+	return []netip.Addr{netip.MustParseAddr("10.60.0.200"), netip.MustParseAddr("fd00:60::200")}
+}
+
+// TaggedAddresses are those of the client in the VLAN beside it.
+func TaggedAddresses() []netip.Addr {
+	return []netip.Addr{netip.MustParseAddr("10.70.0.200"), netip.MustParseAddr("fd00:70::200")}
 }
 
 // RemoteAddresses are those of the client behind the router.
@@ -130,6 +155,9 @@ func node(i int) Node {
 		MAC:  fmt.Sprintf("02:42:ac:12:00:%02x", nodeHosts+i),
 	}
 }
+
+// OnDMZ tells whether the node is attached to the physical network "dmz": all but the first are.
+func (n Node) OnDMZ() bool { return n.Index > 1 }
 
 // nodeID is the cluster-wide number of a node in OVN-Kubernetes, from which its join address follows; 1 is the cluster router's.
 func (n Node) nodeID() int { return n.Index + 1 }

@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"path/filepath"
+	"strings"
 
 	"github.com/ovnkube-slb/ovnkube-slb/test/lab/proc"
 )
@@ -16,6 +17,7 @@ const (
 	underlayLink = "eth-under"
 	lanLink      = "eth-lan"
 	providerLink = "eth-prov"
+	dmzLink      = "eth-dmz"
 	mp0          = "ovn-k8s-mp0"
 
 	controllerName = "ovn-controller"
@@ -24,12 +26,18 @@ const (
 
 // nodePorts are the node's veths. The underlay's address is on br-phy and the LAN's on GR_<node>, so the veths have none.
 func (l *Lab) nodePorts(n Node) []port {
-	return []port{
+	ports := []port{
 		l.attach(n.Name, mgmtLink, Management(), switchPort(n, mgmtLink), Management().Host(n.Index)...),
 		l.attach(n.Name, underlayLink, Underlay(), switchPort(n, underlayLink)),
 		l.attach(n.Name, lanLink, LAN(), switchPort(n, lanLink)),
 		l.attach(n.Name, providerLink, Provider(), switchPort(n, providerLink)),
 	}
+	if n.OnDMZ() {
+		wire := l.attach(n.Name, dmzLink, DMZ(), switchPort(n, dmzLink))
+		wire.vlan = allVLANs
+		ports = append(ports, wire)
+	}
+	return ports
 }
 
 // switchPort is the other end of a node's link in the switch namespace: n1-lan.
@@ -37,7 +45,12 @@ func switchPort(n Node, link string) string { return n.Name + "-" + link[len("et
 
 // vsctl runs ovs-vsctl(8) on a node's own database.
 func (l *Lab) vsctl(ctx context.Context, n Node, args ...string) (string, error) {
-	return run(ctx, append([]string{"ovs-vsctl", "--db=unix:" + l.path(n.Name, "ovs.sock"), "--timeout=30"}, args...)...)
+	return l.vsctlIn(ctx, n.Name, args...)
+}
+
+// vsctlIn runs ovs-vsctl(8) on the database of a namespace.
+func (l *Lab) vsctlIn(ctx context.Context, short string, args ...string) (string, error) {
+	return run(ctx, append([]string{"ovs-vsctl", "--db=unix:" + l.path(short, "ovs.sock"), "--timeout=30"}, args...)...)
 }
 
 // startNode brings up a node: database, bridges, switch, ovn-controller.
@@ -54,6 +67,19 @@ func (l *Lab) startNode(ctx context.Context, n Node) error {
 // chassisConfig is what ovs-vsctl writes before the switch starts, so that a restart needs nothing more.
 // Bridges are of type netdev: Geneve then needs br-phy, whose local port holds the tunnel address.
 func chassisConfig(n Node) []string {
+	type bridge struct {
+		name, uplink string
+		settings     []string
+	}
+	bridges := []bridge{
+		{"br-int", "", []string{"fail_mode=secure", "other_config:disable-in-band=true"}},
+		{"br-phy", underlayLink, nil},
+		{"br-ex", lanLink, []string{"external_ids:bridge-id=br-ex", "external_ids:bridge-uplink=" + lanLink, `other_config:hwaddr="` + n.MAC + `"`}},
+		{"br-provider", providerLink, nil},
+	}
+	if n.OnDMZ() {
+		bridges = append(bridges, bridge{"br-dmz", dmzLink, nil})
+	}
 	args := []string{
 		"--no-wait", "init", "--", "set", "Open_vSwitch", ".",
 		"external_ids:system-id=" + n.Chassis,
@@ -63,21 +89,13 @@ func chassisConfig(n Node) []string {
 		"external_ids:ovn-encap-type=geneve",
 		"external_ids:ovn-encap-ip=" + Underlay().Host(n.Index)[0].Addr().String(),
 		"external_ids:ovn-bridge-datapath-type=netdev",
-		"external_ids:ovn-bridge-mappings=physnet:br-ex,provider:br-provider",
+		"external_ids:ovn-bridge-mappings=" + strings.Join(n.mappings(), ","),
 		"external_ids:ovn-monitor-all=true",
 		"external_ids:ovn-enable-lflow-cache=true",
 		"external_ids:ovn-is-interconn=false",
 		"other_config:vlan-limit=0",
 	}
-	for _, bridge := range []struct {
-		name, uplink string
-		settings     []string
-	}{
-		{"br-int", "", []string{"fail_mode=secure", "other_config:disable-in-band=true"}},
-		{"br-phy", underlayLink, nil},
-		{"br-ex", lanLink, []string{"external_ids:bridge-id=br-ex", "external_ids:bridge-uplink=" + lanLink, `other_config:hwaddr="` + n.MAC + `"`}},
-		{"br-provider", providerLink, nil},
-	} {
+	for _, bridge := range bridges {
 		args = append(args, "--", "add-br", bridge.name, "--", "set", "Bridge", bridge.name, "datapath_type=netdev")
 		args = append(args, bridge.settings...)
 		if bridge.uplink != "" {
@@ -88,24 +106,41 @@ func chassisConfig(n Node) []string {
 		"external_ids:iface-id=k8s-"+n.Name, `mac="`+ovnMAC(n.mp0()[0].Addr())+`"`, "mtu_request=1400")
 }
 
+// mappings are the node's physical networks and their bridges, as in ovn-bridge-mappings.
+func (n Node) mappings() []string {
+	all := []string{"physnet:br-ex", "provider:br-provider"}
+	if n.OnDMZ() {
+		all = append(all, "dmz:br-dmz")
+	}
+	return all
+}
+
 // startChassis starts the switch and ovn-controller of a node whose database is configured: the first time, and after Kill.
 func (l *Lab) startChassis(ctx context.Context, n Node) error {
-	dir, netns := l.path(n.Name), l.Netns(n.Name)
-	database, control := "unix:"+filepath.Join(dir, "ovs.sock"), filepath.Join(dir, "vswitchd.ctl")
-	if _, err := proc.Start(ctx, proc.Spec{
-		Name: vswitchdName, Dir: dir, Netns: netns, Env: ovsEnv(dir),
-		Args:  []string{"ovs-vswitchd", database, "--disable-system", "--unixctl=" + control, "-vsyslog:off"},
-		Ready: func(ctx context.Context) error { return prepareSwitch(ctx, netns, control, n) },
+	if err := l.startSwitch(ctx, n.Name, func(ctx context.Context, control string) error {
+		return prepareSwitch(ctx, l.Netns(n.Name), control, n)
 	}); err != nil {
 		return fmt.Errorf("node %s: %w", n.Name, err)
 	}
+	dir, database := l.path(n.Name), "unix:"+l.path(n.Name, "ovs.sock")
 	if _, err := proc.Start(ctx, proc.Spec{
-		Name: controllerName, Dir: dir, Netns: netns, Env: ovsEnv(dir),
+		Name: controllerName, Dir: dir, Netns: l.Netns(n.Name), Env: ovsEnv(dir),
 		Args: []string{"ovn-controller", database, "-vsyslog:off"},
 	}); err != nil {
 		return fmt.Errorf("node %s: %w", n.Name, err)
 	}
 	return nil
+}
+
+// startSwitch starts Open vSwitch in a namespace whose database is configured; it is ready when what asks its control socket says so.
+func (l *Lab) startSwitch(ctx context.Context, short string, ready func(ctx context.Context, control string) error) error {
+	dir, control := l.path(short), l.path(short, "vswitchd.ctl")
+	_, err := proc.Start(ctx, proc.Spec{
+		Name: vswitchdName, Dir: dir, Netns: l.Netns(short), Env: ovsEnv(dir),
+		Args:  []string{"ovs-vswitchd", "unix:" + l.path(short, "ovs.sock"), "--disable-system", "--unixctl=" + control, "-vsyslog:off"},
+		Ready: func(ctx context.Context) error { return ready(ctx, control) },
+	})
+	return err
 }
 
 // prepareSwitch configures a switch that is starting; it fails until all its parts are there.
@@ -123,6 +158,9 @@ func prepareSwitch(ctx context.Context, netns, control string, n Node) error {
 // localPorts configures the bridges' local ports, from any state to the right one.
 func localPorts(n Node) []string {
 	lines := []string{"link set br-phy mtu 2000 up", "link set br-int up", "link set br-ex up", "link set br-provider up", "link set " + mp0 + " up"}
+	if n.OnDMZ() {
+		lines = append(lines, "link set br-dmz up")
+	}
 	for _, addr := range Underlay().Host(n.Index) {
 		lines = append(lines, "addr replace "+addr.String()+" dev br-phy")
 	}

@@ -32,6 +32,8 @@ const (
 	routerNetns  = "router"
 	clientNetns  = "client"
 	remoteNetns  = "remote"
+	dmzNetns     = "dmz"
+	taggedNetns  = "tagged"
 	podNetns     = "pod-"
 )
 
@@ -151,7 +153,7 @@ func (l *Lab) Node(name string) (Node, error) {
 	return Node{}, fmt.Errorf("lab %s has no node %q: its nodes are n1 to n%d", l.Name, name, len(l.Nodes))
 }
 
-// Netns is the full name of one of the lab's namespaces: sw, cen, router, client, remote, a node, or pod-<namespace>-<pod>.
+// Netns is the full name of one of the lab's namespaces: sw, cen, router, client, dmz, tagged, remote, a node, or pod-<namespace>-<pod>.
 func (l *Lab) Netns(short string) string { return l.Name + "-" + short }
 
 // Ready tells whether the lab came up completely, and since when it exists.

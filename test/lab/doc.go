@@ -6,11 +6,13 @@
 // modules are not.
 //
 //	namespace   what                                  mgmt              underlay         LAN (br-ex)      provider
-//	NAME-sw     one Linux bridge a segment
+//	NAME-sw     one Linux bridge a segment, and the switch of the DMZ's wire
 //	NAME-cen    NB, SB, ovn-northd, API server        172.31.0.250
 //	NAME-n1..N  one node each                         172.31.0.<i>      172.32.0.<i>     172.18.0.<10+i>  (no address)
-//	NAME-router FRR, forwards between its legs                                           172.18.0.1       10.50.0.1
+//	NAME-router FRR, forwards between its legs                                           172.18.0.1       10.50.0.1 (and .1 of the segments below)
 //	NAME-client a client on the provider segment                                                          10.50.0.200
+//	NAME-dmz    a client on a second provider segment that all nodes but n1 are attached to (br-dmz): 10.60.0.200
+//	NAME-tagged a client on VLAN 20 of the same wire: 10.70.0.200
 //	NAME-remote a client behind the router            198.51.100.10
 //	NAME-pod-*  one a pod, on br-int of its node      10.244.<i>.<x>
 //

@@ -7,6 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
+	"strings"
 
 	"golang.org/x/sync/errgroup"
 
@@ -75,12 +77,12 @@ func (l *Lab) Alive(name string) bool {
 
 // LinkDown takes all links of a node down at the switch, as cables that are pulled; LinkUp undoes it.
 func (l *Lab) LinkDown(ctx context.Context, name string) error {
-	return l.setLinks(ctx, name, "down", mgmtLink, underlayLink, lanLink, providerLink)
+	return l.setLinks(ctx, name, "down", mgmtLink, underlayLink, lanLink, providerLink, dmzLink)
 }
 
 // LinkUp undoes LinkDown, UnderlayDown and UplinkDown.
 func (l *Lab) LinkUp(ctx context.Context, name string) error {
-	return l.setLinks(ctx, name, "up", mgmtLink, underlayLink, lanLink, providerLink)
+	return l.setLinks(ctx, name, "up", mgmtLink, underlayLink, lanLink, providerLink, dmzLink)
 }
 
 // UnderlayDown takes only the link down that carries Geneve.
@@ -100,10 +102,38 @@ func (l *Lab) setLinks(ctx context.Context, name, to string, links ...string) er
 	}
 	var lines []string
 	for _, link := range links {
+		if link == dmzLink && !n.OnDMZ() {
+			continue
+		}
 		lines = append(lines, fmt.Sprintf("link set %s %s", switchPort(n, link), to))
 	}
 	if err := ipBatch(ctx, l.Netns(switchNetns), lines); err != nil {
 		return fmt.Errorf("links of node %s %s: %w", name, to, err)
+	}
+	return nil
+}
+
+// Unmap takes a physical network out of a node's ovn-bridge-mappings, as an administrator who rewires it; Remap gives it back.
+func (l *Lab) Unmap(ctx context.Context, name, network string) error {
+	n, err := l.Node(name)
+	if err != nil {
+		return err
+	}
+	return l.setMappings(ctx, n, slices.DeleteFunc(n.mappings(), func(m string) bool { return strings.HasPrefix(m, network+":") }))
+}
+
+// Remap undoes Unmap.
+func (l *Lab) Remap(ctx context.Context, name string) error {
+	n, err := l.Node(name)
+	if err != nil {
+		return err
+	}
+	return l.setMappings(ctx, n, n.mappings())
+}
+
+func (l *Lab) setMappings(ctx context.Context, n Node, mappings []string) error {
+	if _, err := l.vsctl(ctx, n, "--no-wait", "set", "Open_vSwitch", ".", "external_ids:ovn-bridge-mappings="+strings.Join(mappings, ",")); err != nil {
+		return fmt.Errorf("physical networks of node %s: %w", n.Name, err)
 	}
 	return nil
 }

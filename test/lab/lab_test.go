@@ -146,7 +146,7 @@ func TestPodsReachEachOtherAndTheWorld(t *testing.T) {
 				ping(t, l, PodNetns("t", "web-"+from.Name), addr)
 			}
 		}
-		for _, addr := range slices.Concat(ClientAddresses(), RemoteAddresses()) {
+		for _, addr := range slices.Concat(ClientAddresses(), DMZAddresses(), TaggedAddresses(), RemoteAddresses()) {
 			ping(t, l, PodNetns("t", "web-"+from.Name), addr)
 		}
 		for _, addr := range addrsOf(from.mp0()) {

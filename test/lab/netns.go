@@ -94,17 +94,24 @@ type port struct {
 	addrs      []netip.Prefix
 	mac        string
 	mtu        int
-	bridge     string
+	bridge     string // of Linux
+	wire       string // of Open vSwitch, in place of that
+	vlan       int    // on a wire, the one that this end gets without its tag; allVLANs: all, with their tags
 	peerNetns  string
 	peerDev    string
 }
 
+const allVLANs = -1
+
 // attach is a port on a segment.
 func (l *Lab) attach(netns, dev string, s Segment, peerDev string, addrs ...netip.Prefix) port {
-	return port{
-		netns: l.Netns(netns), dev: dev, addrs: addrs, mtu: s.MTU,
-		bridge: s.Bridge, peerNetns: l.Netns(switchNetns), peerDev: peerDev,
+	p := port{netns: l.Netns(netns), dev: dev, addrs: addrs, mtu: s.MTU, peerNetns: l.Netns(switchNetns), peerDev: peerDev}
+	if s.Wire {
+		p.wire, p.vlan = s.Bridge, s.VLAN
+	} else {
+		p.bridge = s.Bridge
 	}
+	return p
 }
 
 // createPorts makes the veths of all ports in one go: never in the machine's own namespace, not even for a moment.

@@ -22,8 +22,12 @@ func (l *Lab) outsidePorts() []port {
 	return []port{
 		l.attach(routerNetns, "eth-lan", LAN(), "router-lan", LAN().Host(routerHost)...),
 		l.attach(routerNetns, "eth-prov", Provider(), "router-prov", Provider().Host(routerHost)...),
+		l.attach(routerNetns, "eth-dmz", DMZ(), "router-dmz", DMZ().Host(routerHost)...),
+		l.attach(routerNetns, "eth-tagged", Tagged(), "router-tagged", Tagged().Host(routerHost)...),
 		l.attach(routerNetns, "eth-beyond", Beyond(), "router-beyond", Beyond().Host(routerHost)...),
 		l.attach(clientNetns, "eth0", Provider(), "client", withLengthOf(Provider().Subnets, ClientAddresses())...),
+		l.attach(dmzNetns, "eth0", DMZ(), "dmz", withLengthOf(DMZ().Subnets, DMZAddresses())...),
+		l.attach(taggedNetns, "eth0", Tagged(), "tagged", withLengthOf(Tagged().Subnets, TaggedAddresses())...),
 		l.attach(remoteNetns, "eth0", Beyond(), "remote", withLengthOf(Beyond().Subnets, RemoteAddresses())...),
 		l.attach(centralNetns, "eth-mgmt", Management(), "cen", Management().Host(centralHost)...),
 	}
@@ -37,10 +41,12 @@ func (l *Lab) outsideRoutes(ctx context.Context) error {
 	}); err != nil {
 		return err
 	}
-	if err := ipBatch(ctx, l.Netns(clientNetns), defaultRoutes(Provider().Host(routerHost))); err != nil {
-		return err
+	for netns, s := range map[string]Segment{clientNetns: Provider(), dmzNetns: DMZ(), taggedNetns: Tagged(), remoteNetns: Beyond()} {
+		if err := ipBatch(ctx, l.Netns(netns), defaultRoutes(s.Host(routerHost))); err != nil {
+			return err
+		}
 	}
-	return ipBatch(ctx, l.Netns(remoteNetns), defaultRoutes(Beyond().Host(routerHost)))
+	return nil
 }
 
 // startRouter starts FRR: zebra, bgpd and bfdd, by hand, for the packaged service knows one instance a machine only.

@@ -62,7 +62,7 @@ func (l *Lab) build(ctx context.Context, p *progress) error {
 	if err := g.Wait(); err != nil {
 		return err
 	}
-	p.say("namespaces and links: switch, central, router, client, remote, %d nodes", len(l.Nodes))
+	p.say("namespaces and links: switch, central, router, clients, %d nodes", len(l.Nodes))
 	if err := l.saveState(); err != nil { // The programs that are started now read it.
 		return err
 	}
@@ -74,6 +74,7 @@ func (l *Lab) build(ctx context.Context, p *progress) error {
 		p.say("OVN: topology of %d nodes in place on every chassis", len(l.Nodes))
 		return nil
 	})
+	g.Go(func() error { return l.startWire(gctx) })
 	g.Go(func() error {
 		if err := l.startRouter(gctx); err != nil {
 			return err
@@ -91,13 +92,21 @@ func (l *Lab) build(ctx context.Context, p *progress) error {
 	return l.saveState()
 }
 
-// buildNetwork makes every namespace and link but those of pods.
-func (l *Lab) buildNetwork(ctx context.Context) error {
-	names := []string{l.Netns(switchNetns), l.Netns(centralNetns), l.Netns(routerNetns), l.Netns(clientNetns), l.Netns(remoteNetns)}
+// ports are all veths but those of pods.
+func (l *Lab) ports() []port {
 	ports := l.outsidePorts()
 	for _, n := range l.Nodes {
-		names = append(names, l.Netns(n.Name))
 		ports = append(ports, l.nodePorts(n)...)
+	}
+	return ports
+}
+
+// buildNetwork makes every namespace and link but those of pods.
+func (l *Lab) buildNetwork(ctx context.Context) error {
+	names := []string{l.Netns(switchNetns), l.Netns(centralNetns), l.Netns(routerNetns), l.Netns(clientNetns),
+		l.Netns(dmzNetns), l.Netns(taggedNetns), l.Netns(remoteNetns)}
+	for _, n := range l.Nodes {
+		names = append(names, l.Netns(n.Name))
 	}
 	if err := createNetns(ctx, names...); err != nil {
 		return err
@@ -110,7 +119,7 @@ func (l *Lab) buildNetwork(ctx context.Context) error {
 	if err := ipBatch(ctx, l.Netns(switchNetns), bridges); err != nil {
 		return fmt.Errorf("create bridges: %w", err)
 	}
-	if err := createPorts(ctx, ports...); err != nil {
+	if err := createPorts(ctx, l.ports()...); err != nil {
 		return err
 	}
 	return l.outsideRoutes(ctx)
