@@ -4,14 +4,15 @@ package e2e
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"net/netip"
-	"slices"
 	"strings"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
@@ -69,13 +70,52 @@ func condition(name, kind string) func(context.Context) (string, error) {
 		if err != nil {
 			return "", err
 		}
-		i := slices.IndexFunc(s.Status.Conditions, func(c metav1.Condition) bool { return c.Type == kind })
-		if i < 0 {
-			return "", nil
-		}
-		c := s.Status.Conditions[i]
-		return fmt.Sprintf("%s %s: %s", c.Status, c.Reason, c.Message), nil
+		return words(s.Status.Conditions, kind), nil
 	}
+}
+
+// words are a condition as "Status Reason: message", empty if it is not there.
+func words(conditions []metav1.Condition, kind string) string {
+	c := meta.FindStatusCondition(conditions, kind)
+	if c == nil {
+		return ""
+	}
+	return fmt.Sprintf("%s %s: %s", c.Status, c.Reason, c.Message)
+}
+
+// leftOut are the nodes that are no gateways of a domain, as "node reason: message".
+func leftOut(name string) func(context.Context) ([]string, error) {
+	return func(ctx context.Context) ([]string, error) {
+		var d v1alpha1.L2Domain
+		err := read(ctx, "l2domain", name, &d)
+		var all []string
+		for _, n := range d.Status.LeftOutNodes {
+			all = append(all, n.Name+" "+n.Reason+": "+n.Message)
+		}
+		return all, err
+	}
+}
+
+// ready is the condition Ready of an object, as "Status Reason: message".
+func ready(kind, name string) func(context.Context) (string, error) {
+	return func(ctx context.Context) (string, error) {
+		var object struct {
+			Status struct {
+				Conditions []metav1.Condition `json:"conditions"`
+			} `json:"status"`
+		}
+		err := read(ctx, kind, name, &object)
+		return words(object.Status.Conditions, v1alpha1.ConditionReady), err
+	}
+}
+
+// read gets an object of ours, which has no namespace.
+func read(ctx context.Context, kind, name string, into any) error {
+	out, err := cluster.Kubectl(ctx, "", "get", kind, name, "-o", "json")
+	if err != nil {
+		return err
+	}
+	return json.Unmarshal([]byte(out), into)
 }
 
 // awaitAnnounced waits until a Service is answered for and all its pods are ready, and returns its addresses.
@@ -96,11 +136,17 @@ func awaitAnnounced(ctx context.Context, name string) []netip.Addr {
 func awaitBackends(ctx context.Context) {
 	GinkgoHelper()
 	kubectl(ctx, "", "rollout", "status", "deployment/web", "--timeout=30s")
-	Eventually(func(ctx context.Context) (int, error) {
-		out, err := cluster.NB(ctx, "--bare", "--columns=vips", "find", "Load_Balancer", "external_ids:slb.k8s.ovn.org/service=default/web", "protocol=tcp")
-		return strings.Count(out, ":8080"), err
-	}).WithContext(ctx).Should(Equal(12), "six pods for each of two addresses")
+	awaitSlots(ctx, "web", 8080, 6)
 	Expect(cluster.Settle(ctx)).To(Succeed())
+}
+
+// awaitSlots waits until as many pods stand in the load balancer rows of each of a Service's two addresses for a target port.
+func awaitSlots(ctx context.Context, service string, target, pods int) {
+	GinkgoHelper()
+	Eventually(func(ctx context.Context) (int, error) {
+		out, err := cluster.NB(ctx, "--bare", "--columns=vips", "find", "Load_Balancer", "external_ids:slb.k8s.ovn.org/service=default/"+service, "protocol=tcp")
+		return strings.Count(out, fmt.Sprintf(":%d", target)), err
+	}).WithContext(ctx).Should(Equal(2*pods), "pods of Service %s", service)
 }
 
 // startWeb applies the examples and returns the addresses of Service web when it answers with all its pods.

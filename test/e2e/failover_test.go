@@ -175,9 +175,39 @@ var _ = Describe("a gateway", func() {
 		}
 		_, heir := carrier(ctx)
 		Expect(cluster.Undrain(ctx, leaving)).To(Succeed())
-		Eventually(func(ctx context.Context) (string, error) {
-			return cluster.Kubectl(ctx, "", "get", "l2domain", "provider", "-o", "jsonpath={.status.leftOutNodes}")
-		}).WithContext(ctx).Should(Or(BeEmpty(), Equal("[]")))
+		Eventually(leftOut("provider")).WithContext(ctx).Should(BeEmpty())
 		Consistently(cluster.ActiveNode).WithContext(ctx).WithArguments(port).WithTimeout(2 * time.Second).Should(Equal(heir))
+	})
+
+	It("that drains while another does hands over to the third, which stays when it is to go as well, and says so", func(ctx SpecContext) {
+		addrs := startWeb(ctx)
+		warmUp(ctx, addrs)
+		where := podNodes(ctx)
+		port, leaving := carrier(ctx)
+		var others []string
+		for _, n := range cluster.Nodes {
+			DeferCleanup(func(ctx SpecContext) { Expect(cluster.Undrain(ctx, n.Name)).To(Succeed()) })
+			if n.Name != leaving {
+				others = append(others, n.Name)
+			}
+		}
+		last := others[1]
+		for _, r := range during(ctx, addrs, func() {
+			Expect(cluster.Drain(ctx, others[0])).To(Succeed())
+			Expect(cluster.Drain(ctx, leaving)).To(Succeed())
+			awaitMove(ctx, port, leaving)
+			Eventually(cluster.ActiveNode).WithContext(ctx).WithArguments(port).Should(Equal(last))
+			Expect(cluster.Drain(ctx, last)).To(Succeed())
+			Eventually(ready("l2domain", "provider")).WithContext(ctx).Should(
+				And(HavePrefix("True GatewaysDraining: "), ContainSubstring("all gateways are draining, and carry on for want of others")))
+			Consistently(cluster.ActiveNode).WithContext(ctx).WithArguments(port).WithTimeout(time.Second).Should(Equal(last))
+			Expect(cluster.Undrain(ctx, leaving)).To(Succeed())
+			awaitMove(ctx, port, last)
+		}) {
+			expectServed(r, where, "none")
+		}
+		_, now := carrier(ctx)
+		Expect(now).To(Equal(leaving), "the only one that stays")
+		Expect(kubectl(ctx, "", "get", "events", "-A", "--field-selector=involvedObject.kind=L2Domain,reason=GatewaysDraining", "-o", "name")).NotTo(BeEmpty())
 	})
 })

@@ -15,12 +15,6 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
 )
 
-// leftOut is the domain's nodes that shall carry nothing, with reason and message.
-func leftOut(ctx context.Context) (string, error) {
-	return cluster.Kubectl(ctx, "", "get", "l2domain", "provider", "-o",
-		`jsonpath={range .status.leftOutNodes[*]}{.name} {.reason}: {.message}{"\n"}{end}`)
-}
-
 // asksAnew makes the client ask for the MAC address of a VIP again and again, as a neighbour that has never seen it, and returns how
 // long nobody had answered at most while something happens.
 func asksAnew(ctx context.Context, vip netip.Addr, happens func()) time.Duration {
@@ -60,7 +54,7 @@ var _ = Describe("a gateway with a guard", Ordered, func() {
 	// faultless returns when no guard reports a fault.
 	faultless := func(ctx context.Context) {
 		GinkgoHelper()
-		Eventually(leftOut).WithContext(ctx).Should(BeEmpty())
+		Eventually(leftOut("provider")).WithContext(ctx).Should(BeEmpty())
 	}
 
 	It("whose provider uplink alone is lost is replaced, and is eligible later without taking anything back", func(ctx SpecContext) {
@@ -77,7 +71,7 @@ var _ = Describe("a gateway with a guard", Ordered, func() {
 			expectServed(r, where, "none")
 		}
 		_, heir := carrier(ctx)
-		Eventually(leftOut).WithContext(ctx).Should(And(HavePrefix(victim+" Faulty: "), ContainSubstring("no carrier on eth-prov")))
+		Eventually(leftOut("provider")).WithContext(ctx).Should(HaveExactElements(And(HavePrefix(victim+" Faulty: "), ContainSubstring("no carrier on eth-prov"))))
 
 		Eventually(preferred).WithContext(ctx).Should(Equal("chassis-"+heir), "once its claim has settled")
 		for _, r := range during(ctx, addrs, func() {
@@ -93,7 +87,7 @@ var _ = Describe("a gateway with a guard", Ordered, func() {
 		By("the guard of the gateway dies, and that is no fault")
 		DeferCleanup(func(ctx SpecContext) { Expect(cluster.StartGuard(ctx, controller, heir)).To(Succeed()) })
 		Expect(cluster.KillGuard(heir)).To(Succeed())
-		Consistently(leftOut).WithContext(ctx).WithTimeout(2 * time.Second).Should(BeEmpty())
+		Consistently(leftOut("provider")).WithContext(ctx).WithTimeout(2 * time.Second).Should(BeEmpty())
 	})
 
 	It("whose ovn-controller dies is replaced before new IPv6 neighbours wait for long, with every connection alive", func(ctx SpecContext) {
@@ -118,7 +112,7 @@ var _ = Describe("a gateway with a guard", Ordered, func() {
 		}
 		By("IPv6 neighbours unanswered for " + unanswered.String())
 		Expect(unanswered).To(BeNumerically("<", maxGap))
-		Expect(leftOut(ctx)).To(And(HavePrefix(victim+" Faulty: "), ContainSubstring("ovn-controller")))
+		Expect(leftOut("provider")(ctx)).To(HaveExactElements(And(HavePrefix(victim+" Faulty: "), ContainSubstring("ovn-controller"))))
 	})
 
 	It("finds out that somebody has a new address, which is not announced until nobody has it any more", func(ctx SpecContext) {

@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"context"
+	"maps"
+	"net/netip"
+	"slices"
+	"strings"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
+	"github.com/ovnkube-slb/ovnkube-slb/test/lab"
+	"github.com/ovnkube-slb/ovnkube-slb/test/lab/probe"
+)
+
+// segments are the names of the domains of testdata/segments.yaml, of their Services and of the clients on them.
+func segments() []string { return []string{"dmz", "tagged"} }
+
+// everywhere are the clients of all segments, and the one behind the router.
+func everywhere() map[string][]netip.Addr {
+	all := outside()
+	all["dmz"], all["tagged"] = lab.DMZAddresses(), lab.TaggedAddresses()
+	return all
+}
+
+// startSegments returns the addresses of each segment's Service when it answers with all pods.
+func startSegments(ctx context.Context) map[string][]netip.Addr {
+	GinkgoHelper()
+	kubectl(ctx, "", "apply", "-f", "testdata/segments.yaml")
+	DeferCleanup(func(ctx SpecContext) {
+		kubectl(ctx, "", "delete", "--wait", "-f", "testdata/segments.yaml")
+		Eventually(ourRows).WithContext(ctx).Should(BeEmpty())
+	})
+	kubectl(ctx, "", "rollout", "status", "deployment/door", "--timeout=30s")
+	addrs := map[string][]netip.Addr{}
+	for i, name := range segments() {
+		addrs[name] = awaitAnnounced(ctx, name)
+		Expect(addrs[name]).To(HaveLen(2))
+		awaitSlots(ctx, name, 8060+10*i, 3)
+	}
+	Expect(cluster.Settle(ctx)).To(Succeed())
+	return addrs
+}
+
+// neighbours are those of the addresses that answer when a client asks its own segment for them, as it never would by its routes.
+func neighbours(ctx context.Context, client string, addrs []netip.Addr) []netip.Addr {
+	GinkgoHelper()
+	script := `for a in "$@"; do ip route replace $a dev eth0; ip neigh flush to $a; ping -c1 -W1 $a >/dev/null & done; wait
+		ip neigh show; for a in "$@"; do ip route del $a dev eth0; ip neigh flush to $a; done`
+	args := []string{"sh", "-c", script, "sh"}
+	for _, a := range addrs {
+		args = append(args, a.String())
+	}
+	out, err := cluster.Exec(ctx, client, args...)
+	Expect(err).NotTo(HaveOccurred())
+	var answered []netip.Addr
+	for line := range strings.Lines(out) {
+		addr, err := netip.ParseAddr(strings.Fields(line)[0])
+		Expect(err).NotTo(HaveOccurred())
+		if slices.Contains(addrs, addr) && strings.Contains(line, "lladdr") {
+			answered = append(answered, addr)
+		}
+	}
+	return answered
+}
+
+// asked is what a client saw of each VIP over a few flows and connections, once all of them were answered: until OVN has learned the
+// neighbours on a way, what goes there is lost.
+func asked(ctx context.Context, client string, vips []netip.Addr) (results []probe.Result) {
+	GinkgoHelper()
+	var specs []probe.Spec
+	for _, vip := range vips {
+		specs = append(specs,
+			probe.Spec{Kind: probe.UDPFlow, Target: netip.AddrPortFrom(vip, echoPort), Count: 3},
+			probe.Spec{Kind: probe.TCPLong, Target: netip.AddrPortFrom(vip, httpPort), Count: 3})
+	}
+	Eventually(func(ctx context.Context) (failed []string, err error) {
+		results, err = cluster.Probe(ctx, client, 300*time.Millisecond, specs...)
+		for _, r := range results {
+			if slices.ContainsFunc(r.Flows, func(f probe.Flow) bool { return f.Sent == f.Lost || f.Broken != "" }) {
+				failed = append(failed, r.String())
+			}
+		}
+		return failed, err
+	}).WithContext(ctx).Should(BeEmpty(), "flows of %s without an answer", client)
+	return results
+}
+
+// actives are the nodes that carry shards now, each once.
+func actives(ctx context.Context) ([]string, error) {
+	ports, err := cluster.GatewayPorts(ctx)
+	nodes := map[string]bool{}
+	for _, chassis := range ports {
+		nodes[strings.TrimPrefix(chassis, "chassis-")] = true
+	}
+	return slices.Sorted(maps.Keys(nodes)), err
+}
+
+var _ = Describe("domains on several segments", func() {
+	It("answer each on its own, and are reached from all of them, from beyond, and from pods", func(ctx SpecContext) {
+		addrs := startSegments(ctx)
+		vips := slices.Concat(addrs["dmz"], addrs["tagged"])
+		for client, own := range everywhere() {
+			Expect(neighbours(ctx, client, vips)).To(ConsistOf(addrs[client]), "who answers on the segment of %s", client)
+			for _, r := range asked(ctx, client, vips) {
+				Expect(r.Clients).To(HaveLen(1), "clients that the backends saw")
+				if r.Spec.Target.Addr().Is4() {
+					Expect(r.Clients).To(HaveKey(own[0].String()))
+				} else {
+					Expect(r.Clients).To(HaveKey(own[1].String()))
+				}
+			}
+		}
+		pods, err := client.CoreV1().Pods("default").List(ctx, metav1.ListOptions{LabelSelector: "app=door"})
+		Expect(err).NotTo(HaveOccurred())
+		for _, p := range pods.Items {
+			asked(ctx, lab.PodNetns(p.Namespace, p.Name), vips)
+		}
+	})
+
+	It("leave out nodes that are not attached, by name, and say that nobody serves a pool", func(ctx SpecContext) {
+		addrs := startSegments(ctx)
+		Expect(ready("l2domain", "dmz")(ctx)).To(And(HavePrefix("True TooFewGateways: "), ContainSubstring("can't be gateways: n1 "),
+			ContainSubstring(`ovn-bridge-mappings of node "n1" are physnet:br-ex,provider:br-provider: none is for physical network "dmz"`)))
+		Expect(leftOut("dmz")(ctx)).To(HaveExactElements(HavePrefix("n1 NotAttached: ")))
+
+		By("moving away from a node that is rewired")
+		DeferCleanup(func(ctx SpecContext) {
+			Expect(cluster.Remap(ctx, "n2")).To(Succeed())
+			Expect(cluster.Remap(ctx, "n3")).To(Succeed())
+		})
+		Expect(cluster.Unmap(ctx, "n2", "dmz")).To(Succeed())
+		for _, name := range segments() {
+			Eventually(leftOut(name)).WithContext(ctx).Should(HaveExactElements(HavePrefix("n1 NotAttached: "), HavePrefix("n2 NotAttached: ")))
+		}
+		Eventually(actives).WithContext(ctx).Should(Equal([]string{"n3"}))
+		By("being served by the other")
+		for name := range addrs {
+			for _, vip := range addrs[name] {
+				Eventually(get(netip.AddrPortFrom(vip, httpPort))).WithContext(ctx).Should(HavePrefix("pod=door-"))
+			}
+		}
+
+		By("having no node left")
+		Expect(cluster.Unmap(ctx, "n3", "dmz")).To(Succeed())
+		for _, name := range segments() {
+			Eventually(ready("l2domain", name)).WithContext(ctx).Should(HavePrefix("False NoGateway: none of the 3 nodes selected can be a gateway"))
+			Eventually(ready("ipaddresspool", name)).WithContext(ctx).Should(And(HavePrefix("False NoGateway: "), ContainSubstring(`L2Domain "`+name+`"`)))
+			Eventually(condition(name, v1alpha1.ConditionAnnounced)).WithContext(ctx).Should(HavePrefix("False NoGateway: "))
+		}
+
+		By("having them again")
+		Expect(cluster.Remap(ctx, "n2")).To(Succeed())
+		Expect(cluster.Remap(ctx, "n3")).To(Succeed())
+		for _, name := range segments() {
+			Expect(awaitAnnounced(ctx, name)).To(Equal(addrs[name]))
+			Eventually(ready("ipaddresspool", name)).WithContext(ctx).Should(HavePrefix("True Ready: "))
+			Eventually(leftOut(name)).WithContext(ctx).Should(HaveExactElements(HavePrefix("n1 NotAttached: ")))
+		}
+	})
+})
