@@ -56,7 +56,9 @@ func databases(t *testing.T) *ovn {
 		o.nbctl(t, "lr-add", gateway,
 			"--", "lrp-add", gateway, "rtoj-"+gateway, fmt.Sprintf("0a:58:64:40:00:%02x", i+1), fmt.Sprintf("100.64.0.%d/16", i+1), fmt.Sprintf("fd98::%d/64", i+1),
 			"--", "lrp-add", "ovn_cluster_router", pods, fmt.Sprintf("0a:58:0a:f4:%02x:01", i), fmt.Sprintf("10.244.%d.1/24", i), fmt.Sprintf("fd00:10:244:%d::1/64", i))
-		o.sbctl(t, "chassis-add", fmt.Sprintf("chassis-%d", i), "geneve", fmt.Sprintf("192.0.2.%d", i))
+		name := fmt.Sprintf("chassis-%d", i)
+		o.sbctl(t, "chassis-add", name, "geneve", fmt.Sprintf("192.0.2.%d", i), "--",
+			"set", "Chassis", name, `other_config:ovn-bridge-mappings="physnet:br-physnet,other:br-other"`)
 	}
 	return o
 }
