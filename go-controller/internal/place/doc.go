@@ -6,9 +6,6 @@
 // Invariants:
 //   - The address decides the shard: a rendezvous hash over the shards of its domain,
 //     the same in every release. Nothing about the placement is stored anywhere.
-//   - VIPs of a domain that share a backend (address, protocol, target port) are in one
-//     shard: the return path of a backend leads through one router. They follow the
-//     oldest of them.
 //   - The gateways of a domain are each the first of about the same number of shards, and
 //     the shards of one that fails go to different others.
 //   - Who carries a shard now stays its first gateway while it may, unless the domain

@@ -83,63 +83,22 @@ func FuzzOrderIndependent(f *testing.F) {
 	})
 }
 
-// carried is a VIP with its backends; root is the number of the oldest VIP that it is
-// tied to by shared backends.
-type carried struct {
-	plan.VIP
-	backends map[string]bool
-	root     int
-}
-
-// carriedVIPs lists the VIPs that are carried, the oldest first, tied together the slow way.
-func carriedVIPs(w *world.Snapshot, d decision) []*carried {
-	var vips []*carried
-	for _, s := range ipam.ByAge(w.Services) {
-		for _, v := range d.spots.VIPs(s.Key) {
-			c := &carried{VIP: v, backends: map[string]bool{}, root: len(vips)}
-			for _, l := range d.plans[s.Key].Listeners {
-				for _, b := range l.Backends {
-					if l.VIP == v.Addr {
-						c.backends[string(l.Protocol)+b.Addr.String()] = true
-					}
-				}
-			}
-			vips = append(vips, c)
-		}
-	}
-	// As often as there are VIPs, each takes over the smallest root of its neighbours.
-	for range vips {
-		for _, a := range vips {
-			for _, b := range vips {
-				if a.shares(b) {
-					a.root = min(a.root, b.root)
-				}
-			}
-		}
+// carriedVIPs lists the VIPs that are carried.
+func carriedVIPs(w *world.Snapshot, d decision) []plan.VIP {
+	var vips []plan.VIP
+	for _, s := range w.Services {
+		vips = append(vips, d.spots.VIPs(s.Key)...)
 	}
 	return vips
 }
 
-func (c *carried) shares(o *carried) bool {
-	for b := range c.backends {
-		if o.backends[b] {
-			return true
-		}
-	}
-	return false
-}
-
-// VIPs that share a backend are in one shard, and each VIP that has a shard is in the
-// hash shard of the oldest VIP that it is tied to.
-func FuzzSharedBackends(f *testing.F) {
+// An address is in the shard that its hash says, whoever else has it, whatever is behind it.
+func FuzzAddressDecides(f *testing.F) {
 	property(f, func(t *testing.T, w *world.Snapshot, held map[world.Key][]netip.Addr) {
 		d := decide(w, held)
-		vips := carriedVIPs(w, d)
-		for _, v := range vips {
-			oldest := vips[v.root].VIP
-			want, ok := d.layout.ShardOf(d.alloc.PoolOf(oldest.Addr), oldest.Addr)
-			if !ok || v.Shard != want {
-				t.Errorf("%s is in %v, but %s, to which it is tied, in %v (%t)", v.Addr, v.Shard, oldest.Addr, want, ok)
+		for _, v := range carriedVIPs(w, d) {
+			if want, ok := d.layout.ShardOf(d.alloc.PoolOf(v.Addr), v.Addr); !ok || v.Shard != want {
+				t.Errorf("%s is in %v, want %v (%t)", v.Addr, v.Shard, want, ok)
 			}
 		}
 	})

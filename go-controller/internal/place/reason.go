@@ -14,7 +14,6 @@ const (
 	ReasonDomainNotReady        Reason = v1alpha1.ReasonDomainNotReady
 	ReasonNoGateway             Reason = v1alpha1.ReasonNoGateway
 	ReasonAddressOutsideSubnets Reason = v1alpha1.ReasonAddressOutsideSubnets
-	ReasonBackendConflict       Reason = v1alpha1.ReasonBackendConflict
 	ReasonAddressConflict       Reason = v1alpha1.ReasonAddressConflict
 	// ReasonProbing passes within a second or so; nobody is told.
 	ReasonProbing Reason = "Probing"

@@ -21,7 +21,6 @@ type Spots struct {
 	// anchors are, for each shard in use, the VIPs of the oldest Services, one a family.
 	anchors map[world.ShardID][]netip.Prefix
 	layout  *Layout
-	shared  *sharing
 }
 
 // Spot is where an address is. With a Reason nothing carries it, and Shard is not set.
@@ -49,77 +48,52 @@ func (s *Spots) VIPs(k world.Key) []plan.VIP {
 	return vips
 }
 
-// vip is an address that a domain can carry. VIPs are numbered by the age of their
-// Services.
-type vip struct {
-	spot   *Spot
-	domain *Domain
-}
-
 // Spots finds the shard of each address that the allocation gave and that is not held.
 func (l *Layout) Spots(w *world.Snapshot, a *ipam.Allocation, holds map[netip.Addr]Hold) *Spots {
 	s := &Spots{
 		Services: make(map[world.Key][]Spot, len(w.Services)),
 		anchors:  make(map[world.ShardID][]netip.Prefix),
 		layout:   l,
-		shared:   newSharing(w.Services, a),
-	}
-	vips := make([]vip, 0, len(w.Services))
-	index := make(map[*Domain]int, len(l.Domains))
-	for i, d := range l.Domains {
-		index[d] = i
 	}
 	for _, svc := range a.InOrder() {
-		addrs := a.Services[svc.Key].Addrs
-		if len(addrs) == 0 {
-			continue
+		if addrs := a.Services[svc.Key].Addrs; len(addrs) > 0 {
+			s.Services[svc.Key] = s.place(a, addrs, holds)
 		}
-		spots := make([]Spot, len(addrs))
-		for i, addr := range addrs {
-			d, reason, message := l.carrier(a.PoolOf(addr), addr)
-			if h, held := holds[addr]; held && reason == "" {
-				reason, message = h.Reason, h.Message
-			}
-			if reason == "" {
-				other, conflict := s.shared.add(svc, addr, index[d])
-				if !conflict {
-					s.shared.joinAddress(addr)
-					vips = append(vips, vip{&spots[i], d})
-				} else {
-					reason, message = ReasonBackendConflict, conflicts(addr, d, vips[other])
-				}
-			}
-			spots[i] = Spot{Addr: addr, Reason: reason, Message: message}
-		}
-		s.Services[svc.Key] = spots
-	}
-	for i, v := range vips {
-		oldest := vips[s.shared.find(i)]
-		v.spot.Shard = oldest.domain.shard(oldest.spot.Addr)
-		s.anchor(v)
 	}
 	return s
 }
 
-func conflicts(a netip.Addr, d *Domain, older vip) string {
-	return fmt.Sprintf("address %s is in L2Domain %q, but a backend of the Service is behind %s in L2Domain %q already",
-		a, d.Spec.Name, older.spot.Addr, older.domain.Spec.Name)
+// place finds the spots of addresses that have none yet.
+func (s *Spots) place(a *ipam.Allocation, addrs []netip.Addr, holds map[netip.Addr]Hold) []Spot {
+	spots := make([]Spot, len(addrs))
+	for i, addr := range addrs {
+		d, reason, message := s.layout.carrier(a.PoolOf(addr), addr)
+		if h, held := holds[addr]; held && reason == "" {
+			reason, message = h.Reason, h.Message
+		}
+		spots[i] = Spot{Addr: addr, Reason: reason, Message: message}
+		if reason == "" {
+			spots[i].Shard = d.shard(addr)
+			s.anchor(d, spots[i])
+		}
+	}
+	return spots
 }
 
 // anchor makes a VIP an anchor of its shard unless an older one of the family is.
-func (s *Spots) anchor(v vip) {
-	anchors := s.anchors[v.spot.Shard]
+func (s *Spots) anchor(d *Domain, spot Spot) {
+	anchors := s.anchors[spot.Shard]
 	for _, p := range anchors {
-		if world.FamilyOf(p.Addr()) == world.FamilyOf(v.spot.Addr) {
+		if world.FamilyOf(p.Addr()) == world.FamilyOf(spot.Addr) {
 			return
 		}
 	}
-	subnet, _ := v.domain.subnet(v.spot.Addr)
-	anchors = append(anchors, netip.PrefixFrom(v.spot.Addr, subnet.Bits()))
+	subnet, _ := d.subnet(spot.Addr)
+	anchors = append(anchors, netip.PrefixFrom(spot.Addr, subnet.Bits()))
 	if len(anchors) == 2 && anchors[1].Addr().Less(anchors[0].Addr()) {
 		anchors[0], anchors[1] = anchors[1], anchors[0]
 	}
-	s.anchors[v.spot.Shard] = anchors
+	s.anchors[spot.Shard] = anchors
 }
 
 // carrier returns the domain that carries an address of a pool, or why none does.

@@ -29,9 +29,6 @@ func (m *memory) amend(d *decision, key world.Key, c kube.Change) bool {
 		}
 		delete(m.grants, key)
 	}
-	if !d.spots.Refresh(c.Was, c.Is) {
-		return false
-	}
 	m.plan(d, c.Is)
 	return true
 }

@@ -142,9 +142,6 @@ const (
 	ReasonNoActiveGateway = "NoActiveGateway"
 	// ReasonNoEndpoints (False): no endpoint of the Service is ready.
 	ReasonNoEndpoints = "NoEndpoints"
-	// ReasonBackendConflict (False): a backend of the Service is behind an older VIP in
-	// another L2Domain; the replies of a backend have one way out only.
-	ReasonBackendConflict = "BackendConflict"
 	// ReasonUnsupported (False): the Service asks for something that the dataplane
 	// in use cannot give; the message names the field.
 	ReasonUnsupported = "Unsupported"
