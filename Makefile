@@ -13,7 +13,7 @@ ROOT       := $(if $(filter 0,$(shell id -u)),,-exec "sudo -E")
 FUZZTIME   ?= 30s
 export SLB_CACHE
 
-.PHONY: help setup build controlplane test unit api e2e golden fuzz bench bench-allocation bench-failover lint fmt generate verify images demo check clean
+.PHONY: help setup build controlplane test unit api e2e golden fuzz bench bench-allocation bench-failover bench-scale lint fmt generate verify images demo check clean
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-17s %s\n", $$1, $$2}'
@@ -55,6 +55,9 @@ bench-allocation: controlplane ## how fast Services get addresses, on a real API
 
 bench-failover: build ## what clients notice when a gateway is lost or leaves, in the lab; takes about half an hour
 	go run ./test/bench/failover --controller $(BIN)/ovnkube-slb --lab $(BIN)/lab --out $(OUT)/bench/failover.json
+
+bench-scale: controlplane ## a change beside 10,000 Services and 2,000 nodes, with ovn-northd
+	go run ./test/bench/scale --controller $(BIN)/ovnkube-slb --out $(OUT)/bench/scale.json
 
 lint: ## golangci-lint with the architecture rules
 	@contrib/lint.sh $(LINTER) run ./...

@@ -19,9 +19,8 @@ const (
 	// singles is how many Services are created one after the other, churns how many are
 	// replaced so.
 	singles, churns = 200, 50
-	// patience is how long anything may take; quiet how long nothing must be written for
-	// a controller to be at rest.
-	patience, quiet = 10 * time.Minute, 1500 * time.Millisecond
+	// patience is how long anything may take.
+	patience = 10 * time.Minute
 )
 
 // result is what one mode came to. All times are of one run on one machine.
@@ -110,11 +109,11 @@ func (b *bench) say(format string, args ...any) {
 }
 
 func (b *bench) idle(ctx context.Context) error {
-	c, err := b.start(ctx)
+	c, err := b.subject.Start(ctx)
 	if err != nil {
 		return err
 	}
-	if err := c.rest(ctx); err != nil {
+	if err := c.Rest(ctx); err != nil {
 		return err
 	}
 	create, served, err := b.oneByOne(ctx, "idle")
@@ -123,7 +122,7 @@ func (b *bench) idle(ctx context.Context) error {
 	}
 	b.result.CreateIdle50, b.result.CreateIdle99 = percentiles(create)
 	b.result.SingleIdle50, b.result.SingleIdle99 = percentiles(served)
-	return c.end(ctx)
+	return c.Terminate(ctx)
 }
 
 // oneByOne creates single Services and removes them afterwards. It returns, for each,
@@ -176,7 +175,7 @@ func (b *bench) takeStatuses(ctx context.Context) error {
 
 func (b *bench) backlog(ctx context.Context) error {
 	start := time.Now()
-	c, err := b.start(ctx)
+	c, err := b.subject.Start(ctx)
 	if err != nil {
 		return err
 	}
@@ -186,11 +185,11 @@ func (b *bench) backlog(ctx context.Context) error {
 	}
 	b.result.Backlog = at.Sub(start).Seconds()
 	b.result.BacklogRatio = b.result.Backlog / b.result.Floor
-	if err := c.rest(ctx); err != nil {
+	if err := c.Rest(ctx); err != nil {
 		return err
 	}
 	b.running = c
-	b.result.CPU, b.result.RSS, err = c.usage()
+	b.result.CPU, b.result.RSS, err = c.Usage()
 	return err
 }
 
@@ -201,11 +200,11 @@ func (b *bench) full(ctx context.Context) error {
 	}
 	b.result.CreateFull50, b.result.CreateFull99 = percentiles(create)
 	b.result.SingleFull50, b.result.SingleFull99 = percentiles(served)
-	return b.running.rest(ctx)
+	return b.running.Rest(ctx)
 }
 
 func (b *bench) churn(ctx context.Context) error {
-	before, err := b.running.writes(ctx)
+	before, err := b.running.Writes(ctx)
 	if err != nil {
 		return err
 	}
@@ -226,34 +225,34 @@ func (b *bench) churn(ctx context.Context) error {
 		took = append(took, at.Sub(start))
 	}
 	b.result.Churn, _ = percentiles(took)
-	if err := b.running.rest(ctx); err != nil {
+	if err := b.running.Rest(ctx); err != nil {
 		return err
 	}
-	after, err := b.running.writes(ctx)
+	after, err := b.running.Writes(ctx)
 	b.result.ChurnWrites = float64(after-before) / churns
 	return err
 }
 
 // restart starts twice: once to see that nothing is written, once for the time.
 func (b *bench) restart(ctx context.Context) error {
-	if err := b.running.end(ctx); err != nil {
+	if err := b.running.Terminate(ctx); err != nil {
 		return err
 	}
-	c, err := b.start(ctx)
+	c, err := b.subject.Start(ctx)
 	if err != nil {
 		return err
 	}
-	if err := c.rest(ctx); err != nil {
+	if err := c.Rest(ctx); err != nil {
 		return err
 	}
-	if b.result.RestartWrites, err = c.writes(ctx); err != nil {
+	if b.result.RestartWrites, err = c.Writes(ctx); err != nil {
 		return err
 	}
-	if err := c.end(ctx); err != nil {
+	if err := c.Terminate(ctx); err != nil {
 		return err
 	}
 	start := time.Now()
-	if b.running, err = b.start(ctx); err != nil {
+	if b.running, err = b.subject.Start(ctx); err != nil {
 		return err
 	}
 	if err := b.create(ctx, "late"); err != nil {
@@ -261,7 +260,7 @@ func (b *bench) restart(ctx context.Context) error {
 	}
 	at, err := b.seen.served(ctx, "late")
 	b.result.RestartServing = at.Sub(start).Seconds()
-	return errors.Join(err, b.running.rest(ctx))
+	return errors.Join(err, b.running.Rest(ctx))
 }
 
 func (b *bench) burst(ctx context.Context) error {
@@ -272,7 +271,7 @@ func (b *bench) burst(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := b.running.rest(ctx); err != nil {
+	if err := b.running.Rest(ctx); err != nil {
 		return err
 	}
 	start := time.Now()
@@ -282,7 +281,7 @@ func (b *bench) burst(ctx context.Context) error {
 	at, err := b.seen.allServed(ctx, b.services)
 	b.result.Burst = at.Sub(start).Seconds()
 	b.result.BurstRatio = b.result.Burst / b.result.BurstFloor
-	return errors.Join(err, b.running.end(ctx))
+	return errors.Join(err, b.running.Terminate(ctx))
 }
 
 // percentiles are the 50th and the 99th, in milliseconds.

@@ -7,26 +7,20 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"os"
-	"os/exec"
 	"path/filepath"
 
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes"
 
+	"github.com/ovnkube-slb/ovnkube-slb/test/bench/subject"
 	"github.com/ovnkube-slb/ovnkube-slb/test/lab/controlplane"
 	"github.com/ovnkube-slb/ovnkube-slb/test/lab/proc"
 )
 
-const (
-	namespace = "bench"
-	manifests = "dist/manifests"
-	schema    = "/usr/share/ovn/ovn-nb.ovsschema"
-)
+const namespace = "bench"
 
 // ground is a pool with room for all Services and the segment that carries it.
 const ground = `
@@ -44,17 +38,16 @@ spec: {physicalNetwork: physnet, ipAddressPools: [wide], subnets: [{cidr: 10.60.
 // cluster is a control plane and a northbound database.
 type cluster struct {
 	dir     string
-	program string
+	subject *subject.Cluster
 	plane   *controlplane.ControlPlane
 	client  kubernetes.Interface
 	seen    *sight
-	// running is the controller between measurements, nil for none; starts counts them.
-	running *controller
-	starts  int
+	// running is the controller between measurements, nil for none.
+	running *subject.Controller
 }
 
 func startCluster(ctx context.Context, dir, program string, apiServerArgs []string, progress io.Writer) (_ *cluster, err error) {
-	c := &cluster{dir: dir, program: program}
+	c := &cluster{dir: dir}
 	c.plane, err = controlplane.Start(ctx, controlplane.Config{Dir: filepath.Join(dir, "plane"), APIServerArgs: apiServerArgs, Progress: progress})
 	if err != nil {
 		return nil, err
@@ -64,23 +57,9 @@ func startCluster(ctx context.Context, dir, program string, apiServerArgs []stri
 			err = errors.Join(err, c.stop(ctx))
 		}
 	}()
-	config := c.plane.RESTConfig()
-	config.QPS = -1
-	config.ContentType = runtime.ContentTypeProtobuf
-	config.AcceptContentTypes = runtime.ContentTypeProtobuf
-	if c.client, err = kubernetes.NewForConfig(config); err != nil {
+	c.subject = &subject.Cluster{Program: program, Dir: dir, Plane: c.plane, ClusterSubnets: "10.244.0.0/14/24"}
+	if c.client, err = c.subject.Install(ctx, namespace); err != nil {
 		return nil, err
-	}
-	for _, args := range [][]string{
-		{"create", "namespace", "ovn-kubernetes"},
-		{"create", "namespace", namespace},
-		{"apply", "-k", filepath.Join(manifests, "crds")},
-		{"wait", "--for=condition=Established", "crd", "--all"},
-		{"apply", "-k", filepath.Join(manifests, "rbac")},
-	} {
-		if _, err := c.plane.Kubectl(ctx, args...); err != nil {
-			return nil, err
-		}
 	}
 	for i := 1; i <= 3; i++ {
 		node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("n%d", i), Annotations: map[string]string{
@@ -98,38 +77,17 @@ func startCluster(ctx context.Context, dir, program string, apiServerArgs []stri
 	return c, err
 }
 
-func (c *cluster) nb() string { return filepath.Join(c.dir, "nb.sock") }
-
 // serveNB serves an empty northbound database, which has no more of OVN-Kubernetes than
 // the router that the controller adds its policies to.
-func (c *cluster) serveNB(ctx context.Context) error {
-	file := filepath.Join(c.dir, "nb.db")
-	if out, err := exec.CommandContext(ctx, "ovsdb-tool", "create", file, schema).CombinedOutput(); err != nil {
-		return fmt.Errorf("create a northbound database (package ovn-central has the program): %w: %s", err, out)
-	}
-	_, err := proc.Start(ctx, proc.Spec{Name: "nb", Dir: c.dir,
-		Args: []string{"ovsdb-server", file, "--remote=punix:" + c.nb(), "--unixctl=" + c.nb() + ".ctl", "-vsyslog:off"},
-		Ready: func(ctx context.Context) error {
-			conn, err := (&net.Dialer{}).DialContext(ctx, "unix", c.nb())
-			if err != nil {
-				return err
-			}
-			return conn.Close()
-		},
-	})
-	if err != nil {
+func (c *cluster) serveNB(ctx context.Context) (err error) {
+	if c.subject.NB, err = subject.Serve(ctx, c.dir, "nb"); err != nil {
 		return err
 	}
-	out, err := exec.CommandContext(ctx, "ovn-nbctl", "--db=unix:"+c.nb(), "--timeout=10",
-		"lr-add", "ovn_cluster_router", "--", "ls-add", "join",
+	return subject.Fill(ctx, c.subject.NB, "lr-add", "ovn_cluster_router", "--", "ls-add", "join",
 		"--", "lrp-add", "ovn_cluster_router", "rtoj-ovn_cluster_router", "0a:58:64:40:00:01", "100.64.0.1/16",
 		"--", "lsp-add", "join", "jtor-ovn_cluster_router", "--", "lsp-set-type", "jtor-ovn_cluster_router", "router",
 		"--", "lsp-set-addresses", "jtor-ovn_cluster_router", "router",
-		"--", "lsp-set-options", "jtor-ovn_cluster_router", "router-port=rtoj-ovn_cluster_router").CombinedOutput()
-	if err != nil {
-		return fmt.Errorf("fill the northbound database: %w: %s", err, out)
-	}
-	return nil
+		"--", "lsp-set-options", "jtor-ovn_cluster_router", "router-port=rtoj-ovn_cluster_router")
 }
 
 // stop ends whatever runs, also when the context has ended.

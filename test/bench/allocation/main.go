@@ -19,6 +19,8 @@ import (
 	"runtime"
 	"strings"
 	"syscall"
+
+	"github.com/ovnkube-slb/ovnkube-slb/test/bench/subject"
 )
 
 // report is what is written: one run of the command, all modes.
@@ -32,7 +34,7 @@ type report struct {
 // Service takes longer the more there are; fast is without the allocator that does it.
 func modes() map[string][]string {
 	return map[string][]string{
-		"fast":    {"--emulated-version=1.33", "--feature-gates=MultiCIDRServiceAllocator=false"},
+		"fast":    subject.FastAPIServer(),
 		"default": nil,
 	}
 }

@@ -4,6 +4,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/netip"
 	"time"
@@ -17,6 +18,8 @@ type event struct {
 	name string
 	// long ones are repeated half as often; many ones also beside more addresses.
 	long, many bool
+	// guards watch the gateways meanwhile: OVN does not see this event.
+	guards bool
 	// before prepares what happen does.
 	before func(context.Context, *site) error
 	happen func(context.Context, *lab.Lab, string) error
@@ -33,6 +36,7 @@ func events() []event {
 		{name: "links", happen: lift((*lab.Lab).LinkDown), undo: lift((*lab.Lab).LinkUp)},
 		{name: "planned", before: func(ctx context.Context, s *site) error { return s.replacePod(ctx) }, happen: lift((*lab.Lab).Drain), undo: lift((*lab.Lab).Undrain)},
 		{name: "underlay", long: true, happen: lift((*lab.Lab).UnderlayDown), undo: lift((*lab.Lab).LinkUp)},
+		{name: "uplink", long: true, guards: true, happen: lift((*lab.Lab).UplinkDown), undo: lift((*lab.Lab).LinkUp)},
 	}
 }
 
@@ -57,11 +61,16 @@ const (
 )
 
 // measure has an event happen again and again, over each family.
-func (s *site) measure(ctx context.Context, e event, repeats int) ([]figure, error) {
+func (s *site) measure(ctx context.Context, e event, repeats int) (out []figure, err error) {
 	if e.long {
 		repeats /= 2
 	}
-	var out []figure
+	if e.guards {
+		defer func() { err = errors.Join(err, s.lab.KillGuards()) }()
+		if err := s.lab.StartGuards(ctx, s.program); err != nil {
+			return nil, err
+		}
+	}
 	for i, family := range []string{"IPv4", "IPv6"} {
 		f := figure{Event: e.name, Family: family, VIPs: s.vips}
 		for n := range repeats {

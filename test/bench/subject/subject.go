@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package subject
 
 import (
 	"bufio"
@@ -17,16 +17,19 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/test/lab/proc"
 )
 
-// controller is the program that is measured, as it runs.
-type controller struct {
+// quiet is how long nothing must be written for a controller to be at rest.
+const quiet = 1500 * time.Millisecond
+
+// Controller is the program that is measured, as it runs.
+type Controller struct {
 	*proc.Process
 	address string // of /readyz and /metrics
 }
 
-// start starts the controller, with the rights of its service account, and does not
+// Start starts the controller, with the rights of its service account, and does not
 // wait for it.
-func (c *cluster) start(ctx context.Context) (*controller, error) {
-	kubeconfig, err := c.plane.ServiceAccountKubeconfig("ovn-kubernetes", "ovnkube-slb")
+func (c *Cluster) Start(ctx context.Context) (*Controller, error) {
+	kubeconfig, err := c.Plane.ServiceAccountKubeconfig("ovn-kubernetes", "ovnkube-slb")
 	if err != nil {
 		return nil, err
 	}
@@ -35,16 +38,16 @@ func (c *cluster) start(ctx context.Context) (*controller, error) {
 		return nil, err
 	}
 	c.starts++
-	p, err := proc.Start(ctx, proc.Spec{Name: fmt.Sprintf("controller-%d", c.starts), Dir: c.dir, Args: []string{
-		c.program, "controller", "--k8s-kubeconfig=" + kubeconfig,
-		"--cluster-subnets=10.244.0.0/14/24", "--k8s-service-cidrs=10.96.0.0/16",
-		"--nb-address=unix:" + c.nb(), "--sb-address=",
+	p, err := proc.Start(ctx, proc.Spec{Name: fmt.Sprintf("controller-%d", c.starts), Dir: c.Dir, Args: []string{
+		c.Program, "controller", "--k8s-kubeconfig=" + kubeconfig,
+		"--cluster-subnets=" + c.ClusterSubnets, "--k8s-service-cidrs=10.96.0.0/16",
+		"--nb-address=" + c.NB, "--sb-address=" + c.SB,
 		"--healthz-bind-address=" + address, "--metrics-bind-address=" + address,
 	}})
 	if err != nil {
 		return nil, err
 	}
-	return &controller{p, address}, nil
+	return &Controller{p, address}, nil
 }
 
 func freeAddress(ctx context.Context) (string, error) {
@@ -55,10 +58,8 @@ func freeAddress(ctx context.Context) (string, error) {
 	return l.Addr().String(), l.Close()
 }
 
-func (c *controller) end(ctx context.Context) error { return c.Terminate(ctx) }
-
 // get returns the lines that the controller serves at a path.
-func (c *controller) get(ctx context.Context, path string) (lines []string, err error) {
+func (c *Controller) get(ctx context.Context, path string) (lines []string, err error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+c.address+path, nil)
 	if err != nil {
 		return nil, err
@@ -78,8 +79,8 @@ func (c *controller) get(ctx context.Context, path string) (lines []string, err 
 	return lines, text.Err()
 }
 
-// writes counts the status writes of all kinds since the start, whatever became of them.
-func (c *controller) writes(ctx context.Context) (int, error) {
+// Writes counts the status writes of all kinds since the start, whatever became of them.
+func (c *Controller) Writes(ctx context.Context) (int, error) {
 	lines, err := c.get(ctx, "/metrics")
 	total := 0
 	for _, line := range lines {
@@ -94,8 +95,8 @@ func (c *controller) writes(ctx context.Context) (int, error) {
 	return total, err
 }
 
-// rest waits until the controller is ready and has written nothing for a while.
-func (c *controller) rest(ctx context.Context) error {
+// Rest waits until the controller is ready and has written nothing for a while.
+func (c *Controller) Rest(ctx context.Context) error {
 	tick := time.NewTicker(quiet / 10)
 	defer tick.Stop()
 	last, since := -1, time.Now()
@@ -103,7 +104,7 @@ func (c *controller) rest(ctx context.Context) error {
 		_, err := c.get(ctx, "/readyz")
 		n := -1
 		if err == nil {
-			n, err = c.writes(ctx)
+			n, err = c.Writes(ctx)
 		}
 		if n != last || err != nil {
 			last, since = n, time.Now()
@@ -118,9 +119,9 @@ func (c *controller) rest(ctx context.Context) error {
 	}
 }
 
-// usage is the processor time in seconds and the resident memory in MB (proc_pid_stat(5),
+// Usage is the processor time in seconds and the resident memory in MB (proc_pid_stat(5),
 // proc_pid_status(5)).
-func (c *controller) usage() (cpu, rss float64, err error) {
+func (c *Controller) Usage() (cpu, rss float64, err error) {
 	const ticksPerSecond, pageSize = 100, 4096
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", c.Pid))
 	if err != nil {

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Command scale measures the real controller beside a large cluster: thousands of nodes (objects, and rows in OVN's databases, without
+// anything that runs there), ten thousand Services with twenty endpoints each, the real kube-apiserver, ovsdb-server and ovn-northd.
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"runtime"
+	"syscall"
+	"time"
+)
+
+// result is what is written: one run of the command. Times are in milliseconds where they say so, else in seconds.
+type result struct {
+	CPUs      int `json:"cpus"`
+	Nodes     int `json:"nodes"`
+	Services  int `json:"services"`
+	Endpoints int `json:"endpoints_a_service"`
+	// The controller starts beside an empty database: until every Service has its rows, and what that took of a processor.
+	FillSeconds float64 `json:"fill_s"`
+	FillCPU     float64 `json:"fill_cpu_s"`
+	// Then ovn-northd is asked for everything.
+	NorthdSeconds float64 `json:"northd_fill_s"`
+	// An endpoint of one Service changes: from the write to the API server until the northbound database has it.
+	CommitMedian float64 `json:"endpoint_to_nb_p50_ms"`
+	CommitP99    float64 `json:"endpoint_to_nb_p99_ms"`
+	// Until ovn-northd has made it the southbound database's.
+	SouthMedian float64 `json:"endpoint_to_sb_p50_ms"`
+	// The controller starts beside all this: until a change made meanwhile is in the northbound database.
+	RestartSeconds      float64 `json:"restart_in_sync_s"`
+	RestartCPU          float64 `json:"restart_cpu_s"`
+	RestartTransactions int     `json:"restart_nb_transactions"`
+	RSS                 float64 `json:"controller_rss_mb"`
+}
+
+// patience is how long the whole may take.
+const patience = time.Hour
+
+func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
+
+func run(args []string, out, progress io.Writer) int {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := benchmark(ctx, args, out, progress); err != nil {
+		fmt.Fprintln(progress, "scale:", err) //nolint:errcheck // there is nobody else to tell
+		return 1
+	}
+	return 0
+}
+
+func benchmark(ctx context.Context, args []string, out, progress io.Writer) (err error) {
+	flags := flag.NewFlagSet("scale", flag.ContinueOnError)
+	nodes := flags.Int("nodes", 2000, "how many nodes there are, 3 to 4000")
+	services := flags.Int("services", 10_000, "how many Services there are, 1 to 60000")
+	endpoints := flags.Int("endpoints", 20, "how many endpoints each has, 1 to 200")
+	program := flags.String("controller", "_output/bin/ovnkube-slb", "the program to measure")
+	file := flags.String("out", "_output/bench/scale.json", "where the figures go")
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
+	for _, f := range []struct {
+		name             string
+		value, low, high int
+	}{{"nodes", *nodes, 3, 4000}, {"services", *services, 1, 60_000}, {"endpoints", *endpoints, 1, 200}} {
+		if f.value < f.low || f.value > f.high {
+			return fmt.Errorf("--%s %d: want %d to %d", f.name, f.value, f.low, f.high)
+		}
+	}
+	controller, err := filepath.Abs(*program)
+	if err != nil {
+		return err
+	}
+	dir, err := os.MkdirTemp("", "scale")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	s := site{dir: dir, progress: progress, began: time.Now(), result: result{CPUs: runtime.NumCPU(), Nodes: *nodes, Services: *services, Endpoints: *endpoints}}
+	defer func() { err = errors.Join(err, s.stop(ctx)) }()
+	if err := s.measure(ctx, controller); err != nil {
+		return err
+	}
+	text, err := json.MarshalIndent(s.result, "", "  ")
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(filepath.Dir(*file), 0o755); err != nil {
+		return err
+	}
+	if err := os.WriteFile(*file, append(text, '\n'), 0o644); err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(out, "%s\n", text)
+	return err
+}

@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/ovnkube-slb/ovnkube-slb/test/bench/subject"
+)
+
+const (
+	// changes is how many endpoints change, one at a time; souths how many of them ovn-northd is asked about.
+	changes, souths = 200, 10
+	// quiet is how long the database must have been left alone to be at rest.
+	quiet = 3 * time.Second
+)
+
+// measure starts everything and measures.
+func (s *site) measure(ctx context.Context, program string) error {
+	if err := s.build(ctx, program); err != nil {
+		return err
+	}
+	for _, step := range []func(context.Context) error{s.fill, s.change, s.restart} {
+		if err := step(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// fill starts the controller beside an empty database.
+func (s *site) fill(ctx context.Context) (err error) {
+	began := time.Now()
+	if s.running, err = s.subject.Start(ctx); err != nil {
+		return err
+	}
+	last, err := s.settled(ctx)
+	if err != nil {
+		return err
+	}
+	s.result.FillSeconds = seconds(last.Sub(began))
+	if s.result.FillCPU, _, err = s.running.Usage(); err != nil {
+		return err
+	}
+	s.say("the controller has filled the northbound database within %.1f s", s.result.FillSeconds)
+	began = time.Now()
+	if err := s.north2south(ctx); err != nil {
+		return err
+	}
+	s.result.NorthdSeconds = seconds(time.Since(began))
+	s.say("ovn-northd has followed after %.1f s more", s.result.NorthdSeconds)
+	return nil
+}
+
+// settled waits until the controller is ready and the database at rest, and returns when it was written last.
+func (s *site) settled(ctx context.Context) (last time.Time, err error) {
+	if err := s.running.Rest(ctx); err != nil {
+		return last, err
+	}
+	tick := time.NewTicker(quiet / 10)
+	defer tick.Stop()
+	for {
+		file, err := os.Stat(filepath.Join(s.dir, "nb.db"))
+		if err != nil {
+			return last, err
+		}
+		if last = file.ModTime(); time.Since(last) > quiet {
+			return last, nil
+		}
+		select {
+		case <-ctx.Done():
+			return last, fmt.Errorf("wait for the northbound database to come to rest: %w", ctx.Err())
+		case <-tick.C:
+		}
+	}
+}
+
+// north2south waits until ovn-northd has made all of the northbound database the southbound one's.
+func (s *site) north2south(ctx context.Context) error {
+	return subject.Fill(ctx, s.subject.NB, "--timeout=600", "--wait=sb", "sync")
+}
+
+// move gives an endpoint of a Service another address, and returns how long it took until the northbound database had it.
+func (s *site) move(ctx context.Context, i, host int) (began time.Time, took time.Duration, err error) {
+	slice := s.slice(i)
+	addr := fmt.Sprintf("%s%d", pods(i*s.result.Endpoints%s.result.Nodes), host)
+	slice.Endpoints[0].Addresses = []string{addr}
+	committed := s.north.expect(addr + `"`)
+	began = time.Now()
+	if _, err := s.client.DiscoveryV1().EndpointSlices(namespace).Update(ctx, slice, metav1.UpdateOptions{}); err != nil {
+		return began, 0, err
+	}
+	at, err := committed(ctx)
+	return began, at.Sub(began), err
+}
+
+func (s *site) change(ctx context.Context) error {
+	const host = 251
+	var commit, south []time.Duration
+	for n := range changes {
+		began, took, err := s.move(ctx, n*37%s.result.Services, host)
+		if err != nil {
+			return err
+		}
+		commit = append(commit, took)
+		if n >= souths {
+			continue
+		}
+		if err := s.north2south(ctx); err != nil {
+			return err
+		}
+		south = append(south, time.Since(began))
+	}
+	s.result.CommitMedian, s.result.CommitP99 = quantile(commit, 0.5), quantile(commit, 0.99)
+	s.result.SouthMedian = quantile(south, 0.5)
+	s.say("an endpoint reaches the northbound database within %.0f ms (median), the southbound one within %.0f ms", s.result.CommitMedian, s.result.SouthMedian)
+	return nil
+}
+
+// restart starts twice: once to see that nothing is written, once for the time.
+func (s *site) restart(ctx context.Context) error {
+	if _, err := s.settled(ctx); err != nil {
+		return err
+	}
+	if err := s.running.Terminate(ctx); err != nil {
+		return err
+	}
+	before, err := s.transactions()
+	if err != nil {
+		return err
+	}
+	if s.running, err = s.subject.Start(ctx); err != nil {
+		return err
+	}
+	if _, err := s.settled(ctx); err != nil {
+		return err
+	}
+	after, err := s.transactions()
+	if err != nil {
+		return err
+	}
+	s.result.RestartTransactions = after - before
+	if s.result.RestartCPU, s.result.RSS, err = s.running.Usage(); err != nil {
+		return err
+	}
+	if err := s.running.Terminate(ctx); err != nil {
+		return err
+	}
+	began := time.Now()
+	if s.running, err = s.subject.Start(ctx); err != nil {
+		return err
+	}
+	const host = 252
+	moved, took, err := s.move(ctx, 0, host)
+	if err != nil {
+		return err
+	}
+	s.result.RestartSeconds = seconds(moved.Add(took).Sub(began))
+	s.say("a controller that starts is in sync after %.1f s", s.result.RestartSeconds)
+	return s.running.Terminate(ctx)
+}
+
+func seconds(d time.Duration) float64 { return math.Round(d.Seconds()*1e3) / 1e3 }
+
+// quantile is the smallest value, in milliseconds, that at least a part p of them does not exceed.
+func quantile(values []time.Duration, p float64) float64 {
+	sorted := slices.Sorted(slices.Values(values))
+	i := max(0, int(math.Ceil(p*float64(len(sorted))))-1)
+	return math.Round(sorted[i].Seconds()*1e4) / 10
+}

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package subject runs the program that benchmarks measure, as it runs in a cluster, and asks it how it is.
+package subject
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"os/exec"
+	"path/filepath"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/ovnkube-slb/ovnkube-slb/test/lab/controlplane"
+	"github.com/ovnkube-slb/ovnkube-slb/test/lab/proc"
+)
+
+const (
+	manifests = "dist/manifests"
+	schemas   = "/usr/share/ovn"
+)
+
+// Cluster is where a controller runs.
+type Cluster struct {
+	// Program is the path of ovnkube-slb, Dir where what it says goes.
+	Program, Dir string
+	Plane        *controlplane.ControlPlane
+	// ClusterSubnets are as in the flag, NB and SB the addresses of databases; SB may be empty.
+	ClusterSubnets, NB, SB string
+
+	starts int
+}
+
+// FastAPIServer are arguments of a kube-apiserver without the allocator of cluster addresses that, since
+// Kubernetes 1.33, takes longer for a Service the more there are.
+func FastAPIServer() []string {
+	return []string{"--emulated-version=1.33", "--feature-gates=MultiCIDRServiceAllocator=false"}
+}
+
+// Install makes a namespace and what the controller needs, and returns a client that nothing slows down.
+func (c *Cluster) Install(ctx context.Context, namespace string) (kubernetes.Interface, error) {
+	config := c.Plane.RESTConfig()
+	config.QPS = -1
+	config.ContentType = runtime.ContentTypeProtobuf
+	config.AcceptContentTypes = runtime.ContentTypeProtobuf
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return nil, err
+	}
+	for _, args := range [][]string{
+		{"create", "namespace", "ovn-kubernetes"},
+		{"create", "namespace", namespace},
+		{"apply", "-k", filepath.Join(manifests, "crds")},
+		{"wait", "--for=condition=Established", "crd", "--all"},
+		{"apply", "-k", filepath.Join(manifests, "rbac")},
+	} {
+		if _, err := c.Plane.Kubectl(ctx, args...); err != nil {
+			return nil, err
+		}
+	}
+	return client, nil
+}
+
+// Serve serves an empty database of OVN, "nb" or "sb", and returns its address.
+func Serve(ctx context.Context, dir, name string) (address string, err error) {
+	file, socket := filepath.Join(dir, name+".db"), filepath.Join(dir, name+".sock")
+	schema := filepath.Join(schemas, "ovn-"+name+".ovsschema")
+	if out, err := exec.CommandContext(ctx, "ovsdb-tool", "create", file, schema).CombinedOutput(); err != nil {
+		return "", fmt.Errorf("create a database (package ovn-central has the program): %w: %s", err, out)
+	}
+	_, err = proc.Start(ctx, proc.Spec{Name: name, Dir: dir,
+		Args: []string{"ovsdb-server", file, "--remote=punix:" + socket, "--unixctl=" + socket + ".ctl", "-vsyslog:off"},
+		Ready: func(ctx context.Context) error {
+			conn, err := (&net.Dialer{}).DialContext(ctx, "unix", socket)
+			if err != nil {
+				return err
+			}
+			return conn.Close()
+		},
+	})
+	return "unix:" + socket, err
+}
+
+// Fill runs ovn-nbctl.
+func Fill(ctx context.Context, nb string, args ...string) error {
+	args = append([]string{"--db=" + nb, "--timeout=60"}, args...)
+	if out, err := exec.CommandContext(ctx, "ovn-nbctl", args...).CombinedOutput(); err != nil {
+		return fmt.Errorf("fill the northbound database: %w: %s", err, out)
+	}
+	return nil
+}
