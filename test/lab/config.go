@@ -119,7 +119,7 @@ func Open(c Config) (*Lab, error) {
 	path := filepath.Join(c.Dir, c.Name, stateFile)
 	text, err := os.ReadFile(path)
 	if errors.Is(err, os.ErrNotExist) {
-		return nil, fmt.Errorf("no lab %q is up: build it with `lab up --name %s`: %w", c.Name, c.Name, os.ErrNotExist)
+		return nil, fmt.Errorf("no lab %q is up: build it with `lab --name %s up`: %w", c.Name, c.Name, os.ErrNotExist)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("open lab %s: %w", c.Name, err)

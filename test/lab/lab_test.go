@@ -215,7 +215,7 @@ func TestTwoLabsSideBySide(t *testing.T) {
 func TestUpOfWhatExistsGivesAdvice(t *testing.T) {
 	l := upLab(t, Config{Name: labName("twice"), NoKube: true, Nodes: 1})
 	_, err := Up(t.Context(), Config{Name: l.Name, NoKube: true})
-	if err == nil || !strings.Contains(err.Error(), "lab down --name "+l.Name) {
+	if err == nil || !strings.Contains(err.Error(), "lab --name "+l.Name+" down") {
 		t.Errorf("second Up: %v: want advice", err)
 	}
 	if _, err := l.NB(t.Context(), "show"); err != nil {

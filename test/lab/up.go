@@ -46,7 +46,7 @@ func (l *Lab) claim(c Config) error {
 		return fmt.Errorf("lab %s: %w", l.Name, err)
 	}
 	if err := os.Mkdir(l.Dir, 0o755); errors.Is(err, os.ErrExist) {
-		return fmt.Errorf("lab %s: %w: use it (`lab status --name %s`), end it (`lab down --name %s`), or give another --name",
+		return fmt.Errorf("lab %s: %w: use it (`lab --name %s status`), end it (`lab --name %s down`), or give another --name",
 			l.Name, errExists, l.Name, l.Name)
 	} else if err != nil {
 		return fmt.Errorf("lab %s: %w", l.Name, err)

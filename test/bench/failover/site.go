@@ -94,7 +94,7 @@ func start(ctx context.Context, s site, helper string) (_ *site, err error) {
 		return nil, err
 	}
 	if err := s.install(ctx); err != nil {
-		return nil, fmt.Errorf("%w; the lab stays: remove it with `lab down --name %s`", err, s.lab.Name)
+		return nil, fmt.Errorf("%w; the lab stays: remove it with `lab --name %s down`", err, s.lab.Name)
 	}
 	return &s, nil
 }
