@@ -146,6 +146,13 @@ var _ = Describe("a gateway with a guard", Ordered, func() {
 
 		Expect(stranger(ctx, "del")).To(Succeed())
 		here = false
+		// Neighbours that still know the stranger's MAC ask it for some seconds before they ask for the address anew.
+		for _, asker := range []string{"client", "router"} {
+			for _, addr := range taken {
+				_, err := cluster.Exec(ctx, asker, "ip", "neigh", "flush", "to", addr)
+				Expect(err).NotTo(HaveOccurred())
+			}
+		}
 		gone := time.Now()
 		awaitAnnounced(ctx, "web")
 		By("announced " + time.Since(gone).String() + " after the stranger had left")
