@@ -51,7 +51,7 @@ func TestController(t *testing.T) {
 		"BothFamilies":                           bothFamilies,
 		"DeletionRemovesEveryRow":                deletionRemovesEveryRow,
 		"BadRequestIsNamed":                      badRequestIsNamed,
-		"RestrictedClientsAreNotAnnounced":       restrictedClientsAreNotAnnounced,
+		"ClientsAreRestricted":                   clientsAreRestricted,
 		"AddressesDoNotWaitForOVN":               addressesDoNotWaitForOVN,
 		"NoLongerOurs":                           noLongerOurs,
 		"ConditionsOfOthersStay":                 conditionsOfOthersStay,
@@ -204,7 +204,7 @@ func badRequestIsNamed(t *testing.T, c *cluster) {
 	}
 }
 
-func restrictedClientsAreNotAnnounced(t *testing.T, c *cluster) {
+func clientsAreRestricted(t *testing.T, c *cluster) {
 	o := databases(t)
 	c.controller(t, o)
 	c.apply(t, ground)
@@ -213,14 +213,13 @@ func restrictedClientsAreNotAnnounced(t *testing.T, c *cluster) {
 	kept := c.addresses(t, "web")
 	eventually(t, "load balancers", func() bool { return len(o.loadBalancers(t)) > 0 })
 	c.kubectl(t, "patch", "service", "web", "-n", ns, "--type=merge", `-p={"spec":{"loadBalancerSourceRanges":["192.0.2.0/24"]}}`)
-	got := c.condition(t, "web", v1alpha1.ConditionAnnounced, v1alpha1.ReasonUnsupported)
-	if got.Status != metav1.ConditionFalse || !strings.Contains(got.Message, "loadBalancerSourceRanges") {
-		t.Errorf("Announced: %+v", got)
-	}
-	eventually(t, "no load balancers", func() bool { return len(o.loadBalancers(t)) == 0 })
-	if now := c.addresses(t, "web"); !slices.Equal(now, kept) {
-		t.Errorf("address %v, want the %v it had", now, kept)
-	}
+	match := fmt.Sprintf("ip4.dst == %s && tcp.dst == {80}", kept[0])
+	eventually(t, "ACLs", func() bool {
+		acls := o.nbctl(t, "acl-list", "slb-lan")
+		return strings.Contains(acls, "("+match+") drop") && strings.Contains(acls, "("+match+" && ip4.src == {192.0.2.0/24}) allow-stateless")
+	})
+	c.kubectl(t, "delete", "service", "web", "-n", ns)
+	eventually(t, "no ACLs", func() bool { return o.nbctl(t, "--bare", "--columns=_uuid", "list", "ACL") == "" })
 }
 
 func addressesDoNotWaitForOVN(t *testing.T, c *cluster) {

@@ -3,6 +3,8 @@
 package loop
 
 import (
+	"maps"
+	"net/netip"
 	"slices"
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/plan"
@@ -14,6 +16,7 @@ func Equal(a, b *plan.Service) bool {
 		return a == b
 	}
 	return a.Key == b.Key && a.ClientAffinity == b.ClientAffinity &&
+		maps.EqualFunc(a.Sources, b.Sources, slices.Equal[[]netip.Prefix]) &&
 		slices.Equal(a.VIPs, b.VIPs) && slices.EqualFunc(a.Listeners, b.Listeners, equalListeners)
 }
 

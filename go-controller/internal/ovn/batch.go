@@ -21,7 +21,7 @@ type batch struct {
 	sets  map[set]*change
 	fresh map[rows.Ref]string // UUID names of rows that this transaction inserts, by id and by name
 	named int                 // how many UUID names were given
-	turns map[string]bool     // routers whose epoch this transaction moves on
+	turns map[string]bool     // routers and switches whose epoch this transaction moves on
 	homes map[rows.Ref]record // rows found by name
 }
 
@@ -30,16 +30,18 @@ type set struct{ table, uuid, column string }
 
 type change struct{ add, remove []any }
 
-// newBatch starts a transaction. It reads the routers before anything else is read: their
-// epochs must be no newer than the load balancers that we see. (The replica takes a
+// newBatch starts a transaction. It reads routers and switches before anything else: their
+// epochs must be no newer than the load balancers and ACLs that we see. (The replica takes a
 // transaction of others row by row, but finishes it before it hands out another table.)
 func newBatch(v view) *batch {
 	b := &batch{
 		view: v, sets: map[set]*change{}, fresh: map[rows.Ref]string{},
 		turns: map[string]bool{}, homes: map[rows.Ref]record{},
 	}
-	for _, r := range v.all(rows.Router) {
-		b.homes[rows.Ref{Table: rows.Router, ID: r.text("name")}] = r
+	for _, table := range []string{rows.Router, rows.Switch} {
+		for _, r := range v.all(table) {
+			b.homes[rows.Ref{Table: table, ID: r.text("name")}] = r
+		}
 	}
 	return b
 }
@@ -191,7 +193,7 @@ func (b *batch) hold(uuid string, want rows.Row) error {
 			return fmt.Errorf("%s %s: %s %s is not in the database", want.Table, want.ID, in.Table, in.Name)
 		}
 		holder = r.uuid
-		if want.Table == rows.LoadBalancer {
+		if want.Table == rows.LoadBalancer || want.Table == rows.ACL {
 			b.turn(r)
 		}
 	}
@@ -212,15 +214,15 @@ func absent(table, name string) ovsdb.Operation {
 	}
 }
 
-// turn aborts the transaction if another put load balancers on the router since we read
-// it, and tells others that we did. Load balancers have no unique name, and to look for
-// one takes the server as long as there are load balancers.
-func (b *batch) turn(router record) {
-	if b.turns[router.uuid] {
+// turn aborts the transaction if another put load balancers on the router, or ACLs on the
+// switch, since we read it, and tells others that we did. These have no unique name, and to
+// look for one takes the server as long as there are any.
+func (b *batch) turn(holder record) {
+	if b.turns[holder.uuid] {
 		return
 	}
-	b.turns[router.uuid] = true
-	ids := router.externalIDs()
+	b.turns[holder.uuid] = true
+	ids := holder.externalIDs()
 	old, now := ids[rows.KeyEpoch], 0
 	n, _ := strconv.Atoi(old)
 	whole := ovsdb.OvsMap{GoMap: map[any]any{}}
@@ -229,11 +231,11 @@ func (b *batch) turn(router record) {
 	}
 	b.ops = append(b.ops,
 		ovsdb.Operation{
-			Op: ovsdb.OperationWait, Table: router.table, Timeout: &now, Until: string(ovsdb.WaitConditionEqual),
-			Where: byUUID(router.uuid), Columns: []string{"external_ids"}, Rows: []ovsdb.Row{{"external_ids": whole}},
+			Op: ovsdb.OperationWait, Table: holder.table, Timeout: &now, Until: string(ovsdb.WaitConditionEqual),
+			Where: byUUID(holder.uuid), Columns: []string{"external_ids"}, Rows: []ovsdb.Row{{"external_ids": whole}},
 		},
 		ovsdb.Operation{
-			Op: ovsdb.OperationMutate, Table: router.table, Where: byUUID(router.uuid), Mutations: []ovsdb.Mutation{
+			Op: ovsdb.OperationMutate, Table: holder.table, Where: byUUID(holder.uuid), Mutations: []ovsdb.Mutation{
 				*ovsdb.NewMutation("external_ids", ovsdb.MutateOperationDelete, pair(rows.KeyEpoch, old)),
 				*ovsdb.NewMutation("external_ids", ovsdb.MutateOperationInsert, pair(rows.KeyEpoch, strconv.Itoa(n+1))),
 			},

@@ -325,6 +325,45 @@ func TestAddressMovesBetweenShards(t *testing.T) {
 	}
 }
 
+// ACLs of a Service that admits only some clients go and come with it, and are back before
+// routers take load balancers up again.
+func TestSourceRangesFailClosed(t *testing.T) {
+	s, d := ready(t, 1)
+	p := service(1, 1, "10.244.1.10")
+	p.Sources = map[world.Family][]netip.Prefix{world.IPv4: prefixes("192.0.2.0/24"), world.IPv6: nil}
+	apply(t, d, p)
+	acls := func() int { return strings.Count(s.nbctl(t, "acl-list", "slb-lan"), "from-lport") }
+	if n := acls(); n != 6 { // two families, two protocols; IPv6 admits nobody
+		t.Errorf("%d ACLs, want 6", n)
+	}
+	written := s.transactions(t)
+	again, _ := dial(t, s)
+	configure(t, again, fabric(1))
+	apply(t, again, p)
+	prune(t, again, p)
+	if n := s.transactions(t) - written; n != 0 {
+		t.Errorf("a new process: %d transactions, want none", n)
+	}
+	configure(t, d, fabric(0))
+	configure(t, d, fabric(1))
+	if n := acls(); n != 6 {
+		t.Errorf("the shard is back with %d ACLs, want 6", n)
+	}
+	if out := s.nbctl(t, "lr-lb-list", "slb-lan-0"); strings.Count(out, "slb-default/s1") != 4 {
+		t.Errorf("the shard is back with\n%s", out)
+	}
+	open := service(1, 1, "10.244.1.10")
+	apply(t, d, open)
+	if n := acls(); n != 0 {
+		t.Errorf("no ranges: %d ACLs", n)
+	}
+	apply(t, d, p)
+	remove(t, d, p)
+	if n := acls(); n != 0 {
+		t.Errorf("no Service: %d ACLs", n)
+	}
+}
+
 // The join network comes only when OVN-Kubernetes has made it.
 func TestWaitsForOVNKubernetes(t *testing.T) {
 	s := serve(t, schema)

@@ -12,6 +12,8 @@
 //     keys of NB_Global are changed.
 //   - A row is inserted only if none of its name is there, checked in the same
 //     transaction: two processes that both believe to lead write it once.
+//   - A router has the load balancers of a Service that admits only some clients only while
+//     the ACLs are there.
 //   - Addresses leave a return path only once every Service that the database knows has
 //     been applied; until then a restarted process could take one that is in use.
 //   - Nothing is remembered about a connection: every reconnect reads the database anew

@@ -218,6 +218,8 @@ func (d *Dataplane) pending(v view, units ...unit) bool {
 // externalIDs reads them from a model.
 func externalIDs(m model.Model) map[string]string {
 	switch row := m.(type) {
+	case *nbdb.ACL:
+		return row.ExternalIDs
 	case *nbdb.BFD:
 		return row.ExternalIDs
 	case *nbdb.HAChassis:

@@ -70,12 +70,23 @@ func noteNode(nodes map[string]rows.NodeFacts, port string, p netip.Prefix) {
 func (d *Dataplane) groundUnits(v view, ground *rows.Ground) []unit {
 	wanted := map[rows.Ref]bool{}
 	units := []unit{nil}
-	for _, wants := range ground.Units() {
-		for _, r := range wants {
-			wanted[rows.Ref{Table: r.Table, ID: r.ID}] = true
+	ensure := func(parts [][]rows.Row) {
+		for _, wants := range parts {
+			for _, r := range wants {
+				wanted[rows.Ref{Table: r.Table, ID: r.ID}] = true
+			}
+			units = append(units, ensureAll(wants))
 		}
-		units = append(units, ensureAll(wants))
 	}
+	domains, shards := ground.Units()
+	ensure(domains)
+	// ACLs went with their switch: they are back before a new router takes the load balancers up.
+	for _, p := range d.want.plans {
+		if len(p.Sources) > 0 {
+			units = append(units, ensureAll(ground.Sources(p)))
+		}
+	}
+	ensure(shards)
 	units[0] = removeOthers(v, wanted, rows.OwnerAliases, rows.OwnerDomain, rows.OwnerShard)
 	return append(units, func(b *batch) error { return setTimers(b, ground) })
 }
@@ -96,8 +107,8 @@ func ensureAll(wants []rows.Row) unit {
 func removeOthers(v view, wanted map[rows.Ref]bool, owners ...string) unit {
 	var gone []record
 	for _, table := range ownTables() {
-		if table == rows.LoadBalancer {
-			continue // they belong to Services and nodes
+		if slices.Contains(serviceTables(), table) {
+			continue // their rows belong to Services and nodes
 		}
 		seen := map[string]bool{}
 		for _, r := range v.owned(table) {

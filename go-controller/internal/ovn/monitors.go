@@ -39,10 +39,13 @@ func is(column, value string) ovsdb.Condition {
 // ownTables are the tables with rows of ours.
 func ownTables() []string {
 	return []string{
-		rows.BFD, rows.HAChassis, rows.HAChassisGroup, rows.LoadBalancer, rows.Policy,
+		rows.ACL, rows.BFD, rows.HAChassis, rows.HAChassisGroup, rows.LoadBalancer, rows.Policy,
 		rows.Router, rows.RouterPort, rows.StaticRoute, rows.Switch, rows.SwitchPort,
 	}
 }
+
+// serviceTables are the tables with rows of Services.
+func serviceTables() []string { return []string{rows.LoadBalancer, rows.ACL} }
 
 func northbound() (model.ClientDBModel, []watch, error) {
 	db, err := nbdb.FullDatabaseModel()
@@ -67,7 +70,9 @@ func northbound() (model.ClientDBModel, []watch, error) {
 		}
 		watches = append(watches, w)
 	}
-	indexes[rows.LoadBalancer] = append(indexes[rows.LoadBalancer], key(rows.KeyService))
+	for _, table := range serviceTables() {
+		indexes[table] = append(indexes[table], key(rows.KeyService))
+	}
 	db.SetIndexes(indexes)
 	return db, watches, nil
 }

@@ -3,6 +3,7 @@
 package ovn
 
 import (
+	"net/netip"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -51,6 +52,9 @@ func TestNorthdUnderstandsOurRows(t *testing.T) {
 	apply(t, d, service(1, 1, "10.244.1.2", "fd00:10:244:1::1"))
 	apply(t, d, service(2, 1, "10.244.1.1", "10.244.1.2", "10.244.1.3"))
 	apply(t, d, service(2, 1, "10.244.1.1", "10.244.1.3"))
+	few := service(3, 1, "10.244.1.3")
+	few.Sources = map[world.Family][]netip.Prefix{world.IPv4: prefixes("192.0.2.0/24", "198.51.100.7/32"), world.IPv6: nil}
+	apply(t, d, few)
 	nb.nbctl(t, "--wait=sb", "sync")
 
 	flows := sb.sbctl(t, "lflow-list")
@@ -61,6 +65,9 @@ func TestNorthdUnderstandsOurRows(t *testing.T) {
 		`ip6.dst == fd00:50::1:2 && tcp && tcp.dst == 80.*reject`,
 		`lr_in_policy .*priority=700 .*match=\(is_chassis_resident\("slbnode-n3-join"\) && inport == "rtos-n3" && \(tcp.src == \{8080\} \|\| udp.src == \{8053\}\) && ip4.dst != \{.*\}\), action=\(reg0 = 100.64.254.251;`,
 		`lr_in_policy .*priority=700 .*match=\(ip6.src == fd3e:5b1c::/ffff:ffff::ffff\), action=\(xxreg0 = fd98::ffff:ffff:ffff:fffe;`,
+		`ls_in_acl +\), priority=2001 , match=\(ip4.dst == 10.50.1.3 && tcp.dst == \{80\} && ip4.src == \{192.0.2.0/24, 198.51.100.7/32\}\), action=\(next;\)`,
+		`ls_in_acl +\), priority=2000 , match=\(ip4.dst == 10.50.1.3 && tcp.dst == \{80\}\), action=\((drop;|/\* drop \*/)`,
+		`ls_in_acl +\), priority=2000 , match=\(ip6.dst == fd00:50::1:3 && udp.dst == \{53\}\), action=\((drop;|/\* drop \*/)`,
 		`lr_in_dnat .*ct.new .*ip4.dst == 240.1.2.0\), action=\(ct_lb_mark\(backends=10.244.1.2\);\)`,
 		`lr_in_dnat .*ct.new .*ip6.dst == fd3e:5b1c:1::1:0\), action=\(ct_lb_mark\(backends=fd00:10:244:1::1\);\)`,
 	} {

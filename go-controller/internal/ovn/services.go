@@ -13,10 +13,13 @@ import (
 
 var errNoGround = errors.New("shards are not configured yet")
 
-// service are the changes of a Service's load balancers.
+// service are the changes of a Service's load balancers and of the ACLs before them.
 func (d *Dataplane) service(key world.Key) unit {
 	return func(b *batch) error {
-		have := b.view.withID(rows.LoadBalancer, rows.KeyService, key.String())
+		var have []record
+		for _, table := range serviceTables() {
+			have = append(have, b.view.withID(table, rows.KeyService, key.String())...)
+		}
 		p := d.want.plans[key]
 		if p == nil {
 			return b.reconcile(have, nil)
@@ -36,12 +39,16 @@ func (d *Dataplane) service(key world.Key) unit {
 	}
 }
 
-// staleServices are the changes that remove load balancers nobody keeps, and doubles of
-// others.
+// staleServices are the changes that remove rows of Services nobody keeps, and doubles of
+// others'.
 func (d *Dataplane) staleServices(v view, keep func(world.Key) bool) []unit {
 	var units []unit
 	seen := map[string]bool{}
-	for _, r := range v.owned(rows.LoadBalancer) {
+	var all []record
+	for _, table := range serviceTables() {
+		all = append(all, v.owned(table)...)
+	}
+	for _, r := range all {
 		ids := r.externalIDs()
 		if ids[rows.KeyOwnerType] != rows.OwnerService {
 			continue

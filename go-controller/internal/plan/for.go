@@ -21,6 +21,7 @@ func For(s *world.Service, vips []VIP) *Service {
 		VIPs:           slices.Clone(vips),
 		Listeners:      make([]Listener, 0, len(vips)*len(s.Ports)),
 		ClientAffinity: s.ClientAffinity,
+		Sources:        sources(s.SourceRanges),
 	}
 	slices.SortFunc(p.VIPs, func(a, b VIP) int { return a.Addr.Compare(b.Addr) })
 	ports := slices.Clone(s.Ports)
@@ -38,6 +39,28 @@ func For(s *world.Service, vips []VIP) *Service {
 		}
 	}
 	return p
+}
+
+// sources are the ranges of clients by family. Ranges that all admit everyone are as good as
+// none; else a family that has no range admits nobody, for its clients are not in the list.
+func sources(ranges []netip.Prefix) map[world.Family][]netip.Prefix {
+	if !slices.ContainsFunc(ranges, func(p netip.Prefix) bool { return p.Bits() != 0 }) {
+		return nil
+	}
+	out := map[world.Family][]netip.Prefix{world.IPv4: nil, world.IPv6: nil}
+	for _, p := range ranges {
+		if p.IsValid() { // one that could not be read admits nobody
+			f := world.FamilyOf(p.Addr())
+			out[f] = append(out[f], p)
+		}
+	}
+	for f, admitted := range out {
+		if slices.ContainsFunc(admitted, func(p netip.Prefix) bool { return p.Bits() == 0 }) {
+			delete(out, f)
+		}
+		slices.SortFunc(admitted, netip.Prefix.Compare)
+	}
+	return out
 }
 
 // backends returns the endpoints that take the traffic of a port, sorted and distinct.

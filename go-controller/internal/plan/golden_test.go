@@ -9,6 +9,7 @@ import (
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/golden"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/plan"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 )
 
 // The VIPs are those in the status of the Services.
@@ -21,6 +22,11 @@ func TestGoldens(t *testing.T) {
 				vips = append(vips, plan.VIP{Addr: a})
 			}
 			p := plan.For(s, vips)
+			for _, f := range []world.Family{world.IPv4, world.IPv6} {
+				if sources, restricted := p.Sources[f]; restricted {
+					fmt.Fprintf(&out, "%s: %s from %v\n", p.Key, f, sources)
+				}
+			}
 			for _, l := range p.Listeners {
 				fmt.Fprintf(&out, "%s: %s %s %d ->", p.Key, l.VIP, l.Protocol, l.Port)
 				for _, b := range l.Backends {

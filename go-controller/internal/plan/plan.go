@@ -17,6 +17,9 @@ type Service struct {
 	Listeners []Listener
 	// ClientAffinity sends all connections of a client to one backend.
 	ClientAffinity bool
+	// Sources are the clients that addresses of a family are asked by; those of a family
+	// without an entry admit everyone, with an empty one nobody.
+	Sources map[world.Family][]netip.Prefix
 }
 
 // VIP is an address of a Service and the shard that carries it.

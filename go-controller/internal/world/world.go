@@ -218,7 +218,8 @@ type Service struct {
 	ClientAffinity bool
 	// LocalPolicy is externalTrafficPolicy: Local.
 	LocalPolicy bool
-	// SourceRanges is loadBalancerSourceRanges; empty admits everyone.
+	// SourceRanges is loadBalancerSourceRanges; empty admits everyone. The zero Prefix stands
+	// for one that could not be read, and admits nobody.
 	SourceRanges []netip.Prefix
 	Slices       []*Slice
 	// Problems are the fields of the object that can't be understood or served (field,

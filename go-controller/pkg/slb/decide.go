@@ -8,7 +8,6 @@ import (
 	"slices"
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/ipam"
-	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube/convert"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/loop"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/place"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/plan"
@@ -115,7 +114,7 @@ func (m *memory) remember(w *world.Snapshot, a *ipam.Allocation) {
 // the place differs, and what stays the same is the same pointer.
 func (m *memory) plan(d *decision, s *world.Service) {
 	vips := d.spots.VIPs(s.Key)
-	if len(vips) == 0 || convert.Restricted(s) {
+	if len(vips) == 0 {
 		return
 	}
 	last, ok := m.made[s.Key]

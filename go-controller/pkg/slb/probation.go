@@ -79,9 +79,6 @@ func (m *memory) review(d *decision) map[netip.Addr]place.Hold {
 	holds := map[netip.Addr]place.Hold{}
 	var order []netip.Addr
 	for _, s := range d.allocation.InOrder() {
-		if convert.Restricted(s) {
-			continue
-		}
 		for _, a := range d.allocation.Services[s.Key].Addrs {
 			last, was := before[a]
 			if _, known := carried[a]; known && !was {

@@ -12,7 +12,6 @@ import (
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/ipam"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube"
-	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube/convert"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/loop"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/place"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/plan"
@@ -90,10 +89,6 @@ func (v *verdicts) announced(s *world.Service) *kube.Verdict {
 	spots := v.spots.Services[s.Key]
 	if len(spots) == 0 {
 		return not(v1alpha1.ReasonNotAllocated, "the Service has no address; see %s", v1alpha1.ConditionAllocated)
-	}
-	if convert.Restricted(s) {
-		return not(v1alpha1.ReasonUnsupported, "the ranges of clients (spec.loadBalancerSourceRanges) can't be enforced by this "+
-			"release, so %s is not announced", spots[0].Addr)
 	}
 	for _, spot := range spots {
 		switch spot.Reason {

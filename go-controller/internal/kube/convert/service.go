@@ -221,8 +221,7 @@ func sameAddrs(a, b []netip.Addr) bool {
 		slices.SortedFunc(slices.Values(b), netip.Addr.Compare))
 }
 
-// readSourceRanges fails closed: an address that admits clients whom the user shut out
-// must not be announced.
+// readSourceRanges fails closed: nobody comes in by a range that can't be read.
 func (r *serviceReader) readSourceRanges() {
 	source := setting{"spec.loadBalancerSourceRanges", strings.Join(r.service.Spec.LoadBalancerSourceRanges, ",")}
 	if source.value == "" {
@@ -234,22 +233,20 @@ func (r *serviceReader) readSourceRanges() {
 	}
 	for text := range strings.SplitSeq(source.value, ",") {
 		p, err := netip.ParsePrefix(strings.TrimSpace(text))
-		if err != nil {
+		if err != nil || p.Addr().Is4In6() {
 			r.problem("%s: %q is not a CIDR", source.field, strings.TrimSpace(text))
 			p = netip.Prefix{} // admits nobody, where no range at all would admit everyone
 		}
 		r.out.SourceRanges = append(r.out.SourceRanges, p.Masked())
 	}
-	if Restricted(r.out) {
-		r.problem("%s: %q can't be enforced by this release, so the Service is not announced; "+
-			"remove the field to admit every client", source.field, source.value)
+	if !slices.ContainsFunc(r.out.SourceRanges, func(p netip.Prefix) bool { return p.Bits() != 0 }) {
+		return
 	}
-}
-
-// Restricted tells whether a Service admits only some clients. A range that could not be
-// read (the zero Prefix) admits nobody.
-func Restricted(s *world.Service) bool {
-	return slices.ContainsFunc(s.SourceRanges, func(p netip.Prefix) bool { return p.Bits() != 0 })
+	for _, f := range r.out.Families {
+		if !slices.ContainsFunc(r.out.SourceRanges, func(p netip.Prefix) bool { return p.IsValid() && world.FamilyOf(p.Addr()) == f }) {
+			r.limit("%s: %q has no %s range, so no client is admitted over %s", source.field, source.value, f, f)
+		}
+	}
 }
 
 // readLimits names the fields that are served in part and whose user loses nothing by it.

@@ -14,6 +14,7 @@ import (
 // FullDatabaseModel returns the DatabaseModel object to be used in libovsdb
 func FullDatabaseModel() (model.ClientDBModel, error) {
 	return model.NewClientDBModel("OVN_Northbound", map[string]model.Model{
+		"ACL":                         &ACL{},
 		"BFD":                         &BFD{},
 		"HA_Chassis":                  &HAChassis{},
 		"HA_Chassis_Group":            &HAChassisGroup{},
@@ -32,6 +33,40 @@ var schema = `{
   "name": "OVN_Northbound",
   "version": "7.0.0",
   "tables": {
+    "ACL": {
+      "columns": {
+        "action": {
+          "type": "string"
+        },
+        "direction": {
+          "type": "string"
+        },
+        "external_ids": {
+          "type": {
+            "key": {
+              "type": "string"
+            },
+            "value": {
+              "type": "string"
+            },
+            "min": 0,
+            "max": "unlimited"
+          }
+        },
+        "match": {
+          "type": "string"
+        },
+        "priority": {
+          "type": {
+            "key": {
+              "type": "integer",
+              "minInteger": 0,
+              "maxInteger": 32767
+            }
+          }
+        }
+      }
+    },
     "BFD": {
       "columns": {
         "detect_mult": {

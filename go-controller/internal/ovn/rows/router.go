@@ -23,15 +23,14 @@ const (
 
 // Units returns the rows of the ground in the order in which they can be written: one
 // unit a domain (its external switch), then one a shard.
-func (g *Ground) Units() [][]Row {
-	units := make([][]Row, 0, 1+len(g.domains)+len(g.order))
+func (g *Ground) Units() (domains, shards [][]Row) {
 	for _, d := range g.domains {
-		units = append(units, domainRows(d))
+		domains = append(domains, domainRows(d))
 	}
 	for _, s := range g.order {
-		units = append(units, g.shardRows(s))
+		shards = append(shards, g.shardRows(s))
 	}
-	return append(units, g.aliasRoutes())
+	return domains, append(shards, g.aliasRoutes())
 }
 
 func domainRows(d *plan.Domain) []Row {

@@ -12,6 +12,7 @@ import (
 
 // The tables of the northbound database (ovn-nb(5)) in which we own rows.
 const (
+	ACL            = "ACL"
 	BFD            = "BFD"
 	HAChassis      = "HA_Chassis"
 	HAChassisGroup = "HA_Chassis_Group"
@@ -44,7 +45,7 @@ const (
 	KeyController = "k8s.ovn.org/owner-controller"
 	KeyOwnerType  = "k8s.ovn.org/owner-type"
 	KeyPrimaryID  = "k8s.ovn.org/primary-id"
-	// KeyService is the namespace/name of the Service that a load balancer serves.
+	// KeyService is the namespace/name of the Service that a load balancer or an ACL is for.
 	KeyService = "slb.k8s.ovn.org/service"
 	// KeyShard is the domain/index of the shard that a row belongs to.
 	KeyShard = "slb.k8s.ovn.org/shard"
@@ -54,7 +55,7 @@ const (
 	KeyPorts = "slb.k8s.ovn.org/ports"
 	// KeyHolder is the name of the row that holds a row.
 	KeyHolder = "slb.k8s.ovn.org/holder"
-	// KeyEpoch counts the transactions that put load balancers on a router.
+	// KeyEpoch counts the transactions that put load balancers on a router, or ACLs on a switch.
 	KeyEpoch = "slb.k8s.ovn.org/epoch"
 	// KeyOrdinal is the number from which a shard's join addresses derive.
 	KeyOrdinal = "slb.k8s.ovn.org/ordinal"
@@ -97,6 +98,8 @@ type Place struct{ Table, Column, Name string }
 // holder returns the table and column that hold rows of a table, empty if nothing must.
 func holder(table string) (holder, column string) {
 	switch table {
+	case ACL:
+		return Switch, "acls"
 	case SwitchPort:
 		return Switch, "ports"
 	case RouterPort:

@@ -119,9 +119,7 @@ func wanted(s scene) string {
 			}
 		}
 	}
-	for _, unit := range g.Units() {
-		write(unit)
-	}
+	write(ground(g))
 	back := map[string]*returns{}
 	for _, p := range s.Services {
 		balancers, err := g.Service(&p, func(id string) map[string]string { return s.Facts.VIPs[id] })
@@ -144,6 +142,12 @@ func wanted(s scene) string {
 		fmt.Fprintf(&out, "NB_Global %s: %q -> %q\n", c.Key, c.Old, c.New)
 	}
 	return out.String()
+}
+
+// ground is all rows of a ground.
+func ground(g *rows.Ground) []rows.Row {
+	domains, shards := g.Units()
+	return slices.Concat(slices.Concat(domains...), slices.Concat(shards...))
 }
 
 type returns struct {

@@ -34,7 +34,9 @@ func everything(t *testing.T) []rows.Row {
 			Anchors: []netip.Prefix{netip.PrefixFrom(vips[0], 16), netip.PrefixFrom(vips[1], 64)}}
 		d.Shards = []plan.Shard{s}
 		f.Domains = append(f.Domains, d)
-		p := &plan.Service{Key: world.Key{Namespace: "ext_", Name: "GR_n1"}}
+		p := &plan.Service{Key: world.Key{Namespace: "ext_", Name: "GR_n1"}, Sources: map[world.Family][]netip.Prefix{
+			world.IPv4: {netip.MustParsePrefix("192.0.2.0/24")}, world.IPv6: nil,
+		}}
 		for _, vip := range vips {
 			p.VIPs = append(p.VIPs, plan.VIP{Addr: vip, Shard: s.ID})
 			backend := netip.AddrPortFrom(netip.MustParseAddr("10.244.1.1"), 8080)
@@ -57,9 +59,7 @@ func everything(t *testing.T) []rows.Row {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, unit := range g.Units() {
-		out = append(out, unit...)
-	}
+	out = append(out, ground(g)...)
 	var behind []rows.Behind
 	var ports []rows.Port
 	for _, p := range services {
@@ -103,7 +103,10 @@ func TestOVNKubernetesLeavesOurRowsAlone(t *testing.T) {
 		"switches and routers of nodes go by name":     func(r rows.Row) bool { return !taken(r.Name()) },
 		"unknown switches with other_config are stale": func(r rows.Row) bool { return r.Columns["other_config"] == nil },
 		"localnet ports are found by <bridge>_<node>":  func(r rows.Row) bool { return r.Table != rows.SwitchPort || !node.MatchString(r.Name()) },
-		"reject ACLs are stripped: there are no ACLs":  func(r rows.Row) bool { return r.Table != "ACL" },
+		"reject ACLs are stripped":                     func(r rows.Row) bool { return r.Table != rows.ACL || r.Columns["action"] != "reject" },
+		"conntrack does not run for ACLs": func(r rows.Row) bool {
+			return r.Table != rows.ACL || r.Columns["action"] == "drop" || r.Columns["action"] == "allow-stateless"
+		},
 		"routes with ecmp_symmetric_reply are its own": func(r rows.Row) bool { return r.Table != rows.StaticRoute || r.Columns["options"] == nil },
 		"policy priorities in use are left free": func(r rows.Row) bool {
 			return r.Table != rows.Policy || r.Columns["priority"] == 700 || r.Columns["priority"] == 1010
@@ -153,7 +156,7 @@ func TestManyGateways(t *testing.T) {
 		t.Fatal(err)
 	}
 	var priorities []int
-	for _, r := range slices.Concat(g.Units()...) {
+	for _, r := range ground(g) {
 		if r.Table == rows.HAChassis {
 			priorities = append(priorities, r.Columns["priority"].(int))
 		}

@@ -14,7 +14,8 @@ import (
 // affinitySeconds is the default of sessionAffinityConfig.clientIP.timeoutSeconds.
 const affinitySeconds = "10800"
 
-// Service returns the load balancers of a Service, one a VIP and protocol. vips returns
+// Service returns the load balancers of a Service, one a VIP and protocol, and the ACLs
+// before them. vips returns
 // the vips column of the row with that id as it is, nil if there is none; backends keep
 // the slots that they have there.
 func (g *Ground) Service(p *plan.Service, vips func(id string) map[string]string) ([]Row, error) {
@@ -23,13 +24,13 @@ func (g *Ground) Service(p *plan.Service, vips func(id string) map[string]string
 		if _, ok := g.shards[v.Shard]; !ok {
 			return nil, fmt.Errorf("address %s: shard %s has no router", v.Addr, ShardName(v.Shard))
 		}
-		for _, protocol := range []world.Protocol{world.TCP, world.UDP, world.SCTP} {
+		for _, protocol := range protocols() {
 			if row, ok := g.balancer(p, v, protocol, vips); ok {
 				out = append(out, row.in(RouterName(v.Shard)))
 			}
 		}
 	}
-	return out, nil
+	return append(out, g.Sources(p)...), nil
 }
 
 // balancer is the row of one address and protocol of a Service; false if nothing listens.

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package rows
+
+import (
+	"fmt"
+	"net/netip"
+	"strconv"
+	"strings"
+
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/plan"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
+)
+
+// Priorities of ACLs on the switch of a domain, which has no others.
+const (
+	dropPriority  = 1000
+	admitPriority = 1001
+)
+
+// Sources returns the ACLs of a Service that admits only some clients, on the switches of
+// its domains: what comes to its addresses and ports is dropped unless it comes from one of
+// the ranges. None for shards that have no router.
+//
+// They keep no state, so that conntrack does not run on the switch, and say nothing about
+// other protocols and ports of the address: those may be another Service's. Replies have
+// the client as their destination and don't match. Two ACLs, for OVN makes of "not in these
+// ranges" as many flows as the product of the ranges' lengths.
+func (g *Ground) Sources(p *plan.Service) []Row {
+	var out []Row
+	for _, v := range p.VIPs {
+		sources, restricted := p.Sources[world.FamilyOf(v.Addr)]
+		if _, ok := g.shards[v.Shard]; !ok || !restricted {
+			continue
+		}
+		for _, protocol := range protocols() {
+			if ports := portsOf(p, v.Addr, protocol); len(ports) > 0 {
+				out = append(out, sourceRows(p, v, protocol, ports, sources)...)
+			}
+		}
+	}
+	return out
+}
+
+func sourceRows(p *plan.Service, v plan.VIP, protocol world.Protocol, ports []string, sources []netip.Prefix) []Row {
+	proto, ip := strings.ToLower(string(protocol)), fmt.Sprintf("ip%d", world.FamilyOf(v.Addr))
+	to := fmt.Sprintf("%s.dst == %s && %s.dst == {%s}", ip, v.Addr, proto, strings.Join(ports, ", "))
+	acl := func(what string, priority int, match, action string) Row {
+		return owned(ACL, OwnerService, p.Key.String(), map[string]any{
+			"priority": priority, "direction": "from-lport", "match": match, "action": action,
+		}, v.Addr.String(), proto, what).with(KeyService, p.Key.String()).in(switchName(v.Shard.Domain))
+	}
+	out := []Row{acl("drop", dropPriority, to, "drop")}
+	if len(sources) > 0 {
+		out = append(out, acl("admit", admitPriority, fmt.Sprintf("%s && %s.src == {%s}", to, ip, strings.Join(texts(sources), ", ")), "allow-stateless"))
+	}
+	return out
+}
+
+// portsOf are the ports on which a Service listens at an address.
+func portsOf(p *plan.Service, vip netip.Addr, protocol world.Protocol) []string {
+	var ports []string
+	for _, l := range p.Listeners {
+		if l.VIP == vip && l.Protocol == protocol {
+			ports = append(ports, strconv.Itoa(int(l.Port)))
+		}
+	}
+	return ports
+}
+
+func protocols() []world.Protocol { return []world.Protocol{world.TCP, world.UDP, world.SCTP} }
