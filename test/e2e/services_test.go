@@ -5,13 +5,20 @@ package e2e
 import (
 	"context"
 	"fmt"
+	"maps"
 	"net/netip"
+	"slices"
+	"strings"
 	"sync"
+	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
+	"github.com/ovnkube-slb/ovnkube-slb/test/lab/kubelet"
+	"github.com/ovnkube-slb/ovnkube-slb/test/lab/probe"
 )
 
 // answers asks a TCP and a UDP port of each address at once, and returns who answered by what was asked.
@@ -87,5 +94,155 @@ spec:
 		for from := range outside() {
 			eventuallyAnswered(ctx, from, addrs, httpPort, echoPort, 4)
 		}
+	})
+})
+
+const servingPods = `
+apiVersion: v1
+kind: Pod
+metadata: {name: one, labels: {app: named}}
+spec:
+  nodeName: n1
+  containers:
+  - {name: responder, image: x, ports: [{name: t, containerPort: 8080}, {name: u, containerPort: 8080, protocol: UDP}]}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: two, labels: {app: named}}
+spec:
+  nodeName: n2
+  containers:
+  - {name: responder, image: x, ports: [{name: t, containerPort: 9081}, {name: u, containerPort: 9082, protocol: UDP}]}
+`
+
+// named is a Service whose ports have names that each pod resolves its own way, two of one number, and many more.
+func named() string {
+	var out strings.Builder
+	out.WriteString(`
+apiVersion: v1
+kind: Service
+metadata: {name: named}
+spec:
+  type: LoadBalancer
+  ipFamilyPolicy: PreferDualStack
+  ipFamilies: [IPv4, IPv6]
+  selector: {app: named}
+  ports:
+  - {name: t, port: 53, targetPort: t, protocol: TCP}
+  - {name: u, port: 53, targetPort: u, protocol: UDP}
+  - {name: s, port: 53, targetPort: 5300, protocol: SCTP}
+`)
+	for i := range manyPorts {
+		fmt.Fprintf(&out, "  - {name: p%d, port: %d, targetPort: t, protocol: TCP}\n", i, firstPort+i)
+	}
+	return out.String()
+}
+
+const firstPort, manyPorts = 10_000, 60
+
+// byHand are the endpoints of a Service without selector: what stands for each pod are its conditions.
+func byHand(ctx context.Context, conditions map[string]string) {
+	GinkgoHelper()
+	var out strings.Builder
+	for i, family := range []string{"IPv4", "IPv6"} {
+		fmt.Fprintf(&out, "---\napiVersion: discovery.k8s.io/v1\nkind: EndpointSlice\nmetadata: {name: hand-%d, labels: {kubernetes.io/service-name: hand}}\n"+
+			"addressType: %s\nports: [{name: t, port: 8080, protocol: TCP}, {name: u, port: 8080, protocol: UDP}]\nendpoints:\n", i, family)
+		for _, name := range slices.Sorted(maps.Keys(conditions)) {
+			p, err := client.CoreV1().Pods("default").Get(ctx, name, metav1.GetOptions{})
+			Expect(err).NotTo(HaveOccurred())
+			fmt.Fprintf(&out, "- {addresses: [%q], nodeName: %s, conditions: {%s}}\n", p.Status.PodIPs[i].IP, p.Spec.NodeName, conditions[name])
+		}
+	}
+	kubectl(ctx, out.String(), "apply", "-f", "-")
+}
+
+// backends are the pods that answer a client on two ports of each address, once each way has been used.
+func backends(addrs []netip.Addr, tcp, udp uint16) func(context.Context) ([]string, error) {
+	return func(ctx context.Context) ([]string, error) {
+		var specs []probe.Spec
+		for _, a := range addrs {
+			specs = append(specs, probe.Spec{Kind: probe.TCPNew, Target: netip.AddrPortFrom(a, tcp)}, probe.Spec{Kind: probe.UDPNew, Target: netip.AddrPortFrom(a, udp)})
+		}
+		results, err := cluster.Probe(ctx, "client", 300*time.Millisecond, specs...)
+		if err != nil {
+			return nil, err
+		}
+		var all []string
+		for i, r := range results {
+			names := slices.Sorted(maps.Keys(r.Backends))
+			if i > 0 && !slices.Equal(names, all) {
+				return nil, fmt.Errorf("%s: %v, others %v", r, names, all)
+			}
+			all = names
+		}
+		return all, nil
+	}
+}
+
+// refused waits until all connections are refused, by a TCP reset and an ICMP error.
+func refused(ctx context.Context, addrs []netip.Addr, tcp, udp uint16) {
+	GinkgoHelper()
+	for _, a := range addrs {
+		for network, port := range map[string]uint16{"tcp": tcp, "udp": udp} {
+			Eventually(func(ctx context.Context) error {
+				_, _, err := cluster.Ask(ctx, "client", network, 0, netip.AddrPortFrom(a, port))
+				return err
+			}).WithContext(ctx).Should(MatchError(ContainSubstring("connection refused")), "%s %s", network, a)
+		}
+	}
+}
+
+var _ = Describe("the endpoints of a Service", func() {
+	It("take traffic by their conditions, as with kube-proxy, on each of its ports, at the number that each gives a name", func(ctx SpecContext) {
+		kubectl(ctx, "", "apply", "-f", examples+"pool.yaml", "-f", examples+"l2domain.yaml")
+		DeferCleanup(removeExamples)
+		kubectl(ctx, servingPods+"---"+named(), "apply", "-f", "-")
+		DeferCleanup(func(ctx SpecContext) {
+			kubectl(ctx, "", "delete", "--ignore-not-found", "service/named", "service/hand", "pod/one", "pod/two")
+		})
+		addrs := awaitAnnounced(ctx, "named")
+		at := func(tcp, udp uint16, want ...string) {
+			GinkgoHelper()
+			Eventually(backends(addrs, tcp, udp)).WithContext(ctx).Should(Equal(want))
+		}
+		at(53, 53, "one", "two")
+		at(firstPort+manyPorts-1, 53, "one", "two")
+
+		By("one that is not ready")
+		kubectl(ctx, "", "annotate", "pod", "one", kubelet.ReadyAnnotation+"=false")
+		at(53, 53, "two")
+		By("no one ready: refused")
+		kubectl(ctx, "", "annotate", "pod", "two", kubelet.ReadyAnnotation+"=false")
+		refused(ctx, addrs, 53, 53)
+		Eventually(condition("named", v1alpha1.ConditionAnnounced)).WithContext(ctx).Should(HavePrefix("False NoEndpoints"))
+		By("publishNotReadyAddresses")
+		kubectl(ctx, "", "patch", "service", "named", "--type=merge", "-p", `{"spec":{"publishNotReadyAddresses":true}}`)
+		at(53, 53, "one", "two")
+
+		By("one that terminates, beside one that is ready")
+		kubectl(ctx, `
+apiVersion: v1
+kind: Service
+metadata: {name: hand}
+spec:
+  type: LoadBalancer
+  ipFamilyPolicy: PreferDualStack
+  ipFamilies: [IPv4, IPv6]
+  ports: [{name: t, port: 80, protocol: TCP}, {name: u, port: 80, protocol: UDP}]
+`, "apply", "-f", "-")
+		// Each pod must listen on the port that the slices have.
+		kubectl(ctx, "", "delete", "pod", "two")
+		kubectl(ctx, strings.NewReplacer("9081", "8080", "9082", "8080").Replace(servingPods), "apply", "-f", "-")
+		kubectl(ctx, "", "wait", "--for=condition=Ready", "pod/two", "--timeout=30s")
+		const ready, terminates, ended = "ready: true", "ready: false, serving: true, terminating: true", "ready: false, serving: false, terminating: true"
+		byHand(ctx, map[string]string{"one": ready, "two": terminates})
+		addrs = awaitAnnounced(ctx, "hand")
+		at(80, 80, "one")
+		By("the last ones that serve while they terminate")
+		byHand(ctx, map[string]string{"one": ended, "two": terminates})
+		at(80, 80, "two")
+		By("none that serves: refused")
+		byHand(ctx, map[string]string{"one": ended, "two": ended})
+		refused(ctx, addrs, 80, 80)
 	})
 })

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/plan"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 )
 
@@ -54,6 +55,10 @@ func TestNorthdUnderstandsOurRows(t *testing.T) {
 	apply(t, d, service(2, 1, "10.244.1.1", "10.244.1.3"))
 	few := service(3, 1, "10.244.1.3")
 	few.Sources = map[world.Family][]netip.Prefix{world.IPv4: prefixes("192.0.2.0/24", "198.51.100.7/32"), world.IPv6: nil}
+	for _, vip := range few.VIPs {
+		few.Listeners = append(few.Listeners, plan.Listener{VIP: vip.Addr, Protocol: world.SCTP, Port: 99})
+	}
+	few.Listeners[4].Backends = []plan.Backend{{Addr: netip.MustParseAddrPort("10.244.1.3:99"), Node: "n3"}}
 	apply(t, d, few)
 	nb.nbctl(t, "--wait=sb", "sync")
 
@@ -63,8 +68,11 @@ func TestNorthdUnderstandsOurRows(t *testing.T) {
 		`ip4.dst == 10.50.1.2 && tcp && tcp.dst == 80 .*ct_lb_mark\(backends=240.1.1.0:8080,240.1.1.0:8080,240.1.3.0:8080;`,
 		`ip6.dst == fd00:50::1:1 && udp && udp.dst == 53 .*ct_lb_mark\(backends=\[fd3e:5b1c:1::1:0\]:8053`,
 		`ip6.dst == fd00:50::1:2 && tcp && tcp.dst == 80.*reject`,
-		`lr_in_policy .*priority=700 .*match=\(is_chassis_resident\("slbnode-n3-join"\) && inport == "rtos-n3" && \(tcp.src == \{8080\} \|\| udp.src == \{8053\}\) && ip4.dst != \{.*\}\), action=\(reg0 = 100.64.254.251;`,
+		`lr_in_policy .*priority=700 .*match=\(is_chassis_resident\("slbnode-n3-join"\) && inport == "rtos-n3" && \(sctp.src == \{99\} \|\| tcp.src == \{8080\} \|\| udp.src == \{8053\}\) && ip4.dst != \{.*\}\), action=\(reg0 = 100.64.254.251;`,
 		`lr_in_policy .*priority=700 .*match=\(ip6.src == fd3e:5b1c::/ffff:ffff::ffff\), action=\(xxreg0 = fd98::ffff:ffff:ffff:fffe;`,
+		`ip4.dst == 10.50.1.3 && sctp && sctp.dst == 99 .*ct_lb_mark\(backends=240.1.3.0:99; hash_fields="ip_dst,ip_src,sctp_dst,sctp_src"`,
+		`ip6.dst == fd00:50::1:3 && sctp && sctp.dst == 99.*reject`,
+		`ls_in_acl +\), priority=2000 , match=\(ip4.dst == 10.50.1.3 && sctp.dst == \{99\}\)`,
 		`ls_in_acl +\), priority=2001 , match=\(ip4.dst == 10.50.1.3 && tcp.dst == \{80\} && ip4.src == \{192.0.2.0/24, 198.51.100.7/32\}\), action=\(next;\)`,
 		`ls_in_acl +\), priority=2000 , match=\(ip4.dst == 10.50.1.3 && tcp.dst == \{80\}\), action=\((drop;|/\* drop \*/)`,
 		`ls_in_acl +\), priority=2000 , match=\(ip6.dst == fd00:50::1:3 && udp.dst == \{53\}\), action=\((drop;|/\* drop \*/)`,
