@@ -246,3 +246,95 @@ spec:
 		refused(ctx, addrs, 80, 80)
 	})
 })
+
+// watch probes both ports of Service web from a client for a second, once each way has been used.
+func watch(ctx context.Context, from string, addrs []netip.Addr) []probe.Result {
+	GinkgoHelper()
+	var specs []probe.Spec
+	for _, a := range addrs {
+		specs = append(specs, probe.Spec{Kind: probe.TCPNew, Target: netip.AddrPortFrom(a, httpPort)}, probe.Spec{Kind: probe.UDPNew, Target: netip.AddrPortFrom(a, echoPort)})
+	}
+	_, err := cluster.Probe(ctx, from, 300*time.Millisecond, specs...)
+	Expect(err).NotTo(HaveOccurred())
+	results, err := cluster.Probe(ctx, from, time.Second, specs...)
+	Expect(err).NotTo(HaveOccurred())
+	return results
+}
+
+// sticksTo is the one backend that answered. A datagram from a port that was used a minute ago belongs to the connection of then.
+func sticksTo(r probe.Result) string {
+	GinkgoHelper()
+	for backend, n := range r.Backends {
+		if n == r.Sent || r.Spec.Kind == probe.UDPNew && 10*n > 9*r.Sent {
+			return backend
+		}
+	}
+	Fail(r.String())
+	return ""
+}
+
+var _ = Describe("the traffic policies of a Service", func() {
+	It("Local keeps the client's address, as Cluster does, and leaves no endpoint out; ClientIP keeps a client at its endpoint while others come", func(ctx SpecContext) {
+		addrs := startWeb(ctx)
+		where := podNodes(ctx)
+		kubectl(ctx, "", "patch", "service", "web", "--type=merge", "-p", `{"spec":{"externalTrafficPolicy":"Local"}}`)
+		Eventually(condition("web", v1alpha1.ConditionAllocated)).WithContext(ctx).Should(ContainSubstring("spec.externalTrafficPolicy: Local"))
+		for from, own := range outside() {
+			for i, r := range watch(ctx, from, addrs) {
+				By(from + ": " + r.String())
+				Expect(r.Clients).To(HaveLen(1))
+				Expect(r.Clients).To(HaveKey(own[i/2].String()))
+				nodes := map[string]bool{}
+				for backend := range r.Backends {
+					nodes[where[backend]] = true
+				}
+				Expect(nodes).To(HaveLen(3), "nodes whose pods answered")
+			}
+		}
+
+		By("sessionAffinity")
+		kubectl(ctx, "", "patch", "service", "web", "--type=merge", "-p",
+			`{"spec":{"sessionAffinity":"ClientIP","sessionAffinityConfig":{"clientIP":{"timeoutSeconds":60}}}}`)
+		Eventually(func(ctx context.Context) (string, error) {
+			return cluster.NB(ctx, "--bare", "--columns=options", "find", "Load_Balancer", "external_ids:slb.k8s.ovn.org/service=default/web", "protocol=udp")
+		}).WithContext(ctx).Should(ContainSubstring("affinity_timeout=60"))
+		Expect(cluster.Settle(ctx)).To(Succeed())
+		at := map[string]string{} // backends by target
+		for _, r := range watch(ctx, "client", addrs) {
+			at[string(r.Spec.Kind)+r.Spec.Target.String()] = sticksTo(r)
+		}
+		kubectl(ctx, "", "scale", "deployment/web", "--replicas=12")
+		kubectl(ctx, "", "rollout", "status", "deployment/web", "--timeout=30s")
+		Eventually(func(ctx context.Context) (int, error) {
+			out, err := cluster.NB(ctx, "--bare", "--columns=vips", "find", "Load_Balancer", "external_ids:slb.k8s.ovn.org/service=default/web", "protocol=tcp")
+			return strings.Count(out, ":8080"), err
+		}).WithContext(ctx).Should(Equal(24))
+		Expect(cluster.Settle(ctx)).To(Succeed())
+		for _, r := range watch(ctx, "client", addrs) {
+			Expect(sticksTo(r)).To(Equal(at[string(r.Spec.Kind)+r.Spec.Target.String()]), r.String())
+		}
+	})
+})
+
+var _ = Describe("spec.externalIPs", func() {
+	It("are answered for like addresses that were given, while their pool says so, and are given to nobody else", func(ctx SpecContext) {
+		startWeb(ctx)
+		own := []netip.Addr{netip.MustParseAddr("10.50.0.149"), netip.MustParseAddr("fd00:50::149")}
+		kubectl(ctx, "", "patch", "service", "web", "--type=merge", "-p", fmt.Sprintf(`{"spec":{"externalIPs":[%q,%q]}}`, own[0], own[1]))
+		Eventually(condition("web", v1alpha1.ConditionAllocated)).WithContext(ctx).Should(ContainSubstring("10.50.0.149 is in no pool with spec.externalIPs"))
+		eventuallyAnswered(ctx, "client", own, httpPort, echoPort, 0)
+
+		kubectl(ctx, "", "patch", "ipaddresspool", "public", "--type=merge", "-p", `{"spec":{"externalIPs":true}}`)
+		Eventually(condition("web", v1alpha1.ConditionAnnounced)).WithContext(ctx).Should(And(HavePrefix("True "), ContainSubstring("10.50.0.149"), ContainSubstring("fd00:50::149")))
+		for from := range outside() {
+			eventuallyAnswered(ctx, from, own, httpPort, echoPort, 4)
+		}
+		kubectl(ctx, "", "create", "service", "loadbalancer", "late", "--tcp=80:8080")
+		DeferCleanup(func(ctx SpecContext) { kubectl(ctx, "", "delete", "service", "late") })
+		kubectl(ctx, "", "annotate", "service", "late", v1alpha1.AnnotationLoadBalancerIPs+"=10.50.0.149")
+		Eventually(condition("late", v1alpha1.ConditionAllocated)).WithContext(ctx).Should(And(ContainSubstring("AddressInUse"), ContainSubstring("default/web")))
+
+		kubectl(ctx, "", "patch", "service", "web", "--type=json", "-p", `[{"op":"remove","path":"/spec/externalIPs"}]`)
+		Eventually(condition("late", v1alpha1.ConditionAllocated)).WithContext(ctx).Should(And(HavePrefix("True "), ContainSubstring("10.50.0.149")))
+	})
+})

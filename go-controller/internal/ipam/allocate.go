@@ -29,6 +29,8 @@ func (a *Allocation) PoolOf(addr netip.Addr) string { return a.desk.poolName(add
 type Outcome struct {
 	// Addrs are in the order of the Service's families, at most one of each.
 	Addrs []netip.Addr
+	// External are those addresses that the Service lists itself that are its own.
+	External []netip.Addr
 	// Pool has the first of them; empty if that one is in no pool (any more).
 	Pool    string
 	Reason  Reason
@@ -76,8 +78,9 @@ func Allocate(w *world.Snapshot, held map[world.Key][]netip.Addr, shardOf func(p
 	}
 	l.rest(w.Now)
 	a := &Allocation{Services: make(map[world.Key]Outcome, len(l.services)), desk: &desk{ledger: l, open: l.open()}}
+	externals := a.desk.externals()
 	for i, s := range l.services {
-		a.note(s, a.desk.serve(i, owns[i]))
+		a.note(s, a.desk.serve(i, owns[i], externals[i]))
 	}
 	a.Pools = l.uses()
 	return a

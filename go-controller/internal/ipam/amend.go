@@ -17,11 +17,11 @@ import (
 // Allocation is spoilt: only a new one can tell.
 func (a *Allocation) Admit(s *world.Service) (Outcome, bool) {
 	_, known := a.Services[s.Key]
-	if known || len(s.Assigned) > 0 || a.waiting && s.SharingKey != "" { // who waits may share what this one is given
+	if known || len(s.Assigned) > 0 || len(s.ExternalIPs) > 0 || a.waiting && s.SharingKey != "" { // who waits may share what this one is given
 		return Outcome{}, false
 	}
 	a.desk.services = append(a.desk.services, s)
-	o := a.desk.serve(len(a.desk.services)-1, assets{})
+	o := a.desk.serve(len(a.desk.services)-1, assets{}, external{})
 	a.note(s, o)
 	return o, !a.desk.dry
 }
@@ -30,7 +30,7 @@ func (a *Allocation) Admit(s *world.Service) (Outcome, bool) {
 // what the Service had is not its own alone, or comes to rest, or others may wait for it.
 func (a *Allocation) Dismiss(s *world.Service) bool {
 	o, known := a.Services[s.Key]
-	if !known || a.waiting || s.SharingKey != "" || o.Reason != "" {
+	if !known || a.waiting || s.SharingKey != "" || o.Reason != "" || len(o.External) > 0 {
 		return false
 	}
 	for _, addr := range o.Addrs {

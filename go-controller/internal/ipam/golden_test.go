@@ -34,7 +34,10 @@ func text(a *ipam.Allocation) string {
 		if len(o.Addrs) > 0 {
 			fmt.Fprintf(&out, " from %s", cmp.Or(o.Pool, "no pool"))
 		}
-		if o.Reason != "" {
+		if len(o.External) > 0 {
+			fmt.Fprintf(&out, " and its own %v", o.External)
+		}
+		if o.Message != "" {
 			fmt.Fprintf(&out, " (%s) %s", o.Reason, o.Message)
 		}
 		out.WriteString("\n")

@@ -105,6 +105,13 @@ func (d *desk) refuse(service int, a netip.Addr, by string) (Reason, string) {
 		reason, message := p.closed()
 		return reason, asked + ": " + message
 	}
+	return d.deny(service, p, a, by)
+}
+
+// deny says why p, the owner of an address that by asks for, does not let a Service have it;
+// empty if it does.
+func (d *desk) deny(service int, p *pool, a netip.Addr, by string) (Reason, string) {
+	s, asked := d.services[service], fmt.Sprintf("%s: address %s", by, a)
 	if why := p.shuts(s); why != "" && d.kept[a] != s.Key {
 		return ReasonNotAdmitted, asked + ": " + why
 	}
@@ -118,10 +125,16 @@ func (d *desk) refuse(service int, a netip.Addr, by string) (Reason, string) {
 		return ReasonAddressResting, fmt.Sprintf("%s: pool %q keeps it for Service %s, which had it last, until %s (spec.reuseDelay)",
 			asked, p.Name, r.of[0], instant(r.until()))
 	}
-	if other, why := d.obstacle(a, service); why != "" {
-		return ReasonAddressInUse, fmt.Sprintf("%s belongs to Service %s", asked, d.services[other].Key) + notShared(s, why)
+	return d.occupied(service, a, asked)
+}
+
+// occupied says why a Service can't have an address that others have; empty if it can.
+func (d *desk) occupied(service int, a netip.Addr, asked string) (Reason, string) {
+	other, why := d.obstacle(a, service)
+	if why == "" {
+		return "", ""
 	}
-	return "", ""
+	return ReasonAddressInUse, fmt.Sprintf("%s belongs to Service %s", asked, d.services[other].Key) + notShared(d.services[service], why)
 }
 
 func notFound(s *world.Service) (Reason, string) {

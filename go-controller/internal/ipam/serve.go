@@ -25,7 +25,7 @@ type remarks struct {
 }
 
 func (r *remarks) add(reason Reason, message string) {
-	if reason == "" {
+	if message == "" {
 		return
 	}
 	if r.reason == "" {
@@ -36,7 +36,7 @@ func (r *remarks) add(reason Reason, message string) {
 
 // serve gives a Service what it lacks and moves it where it asks to go. What it has
 // already it loses only in exchange.
-func (d *desk) serve(service int, own assets) Outcome {
+func (d *desk) serve(service int, own assets, ext external) Outcome {
 	s := d.services[service]
 	var say remarks
 	gets := own.has
@@ -54,7 +54,12 @@ func (d *desk) serve(service int, own assets) Outcome {
 	if own.lost.IsValid() && say.reason != ReasonAddressInUse {
 		say.add(ReasonAddressInUse, fmt.Sprintf("%s, which was in the status, belongs to Service %s, the older one", own.lost, d.services[own.to].Key)+notShared(s, own.why))
 	}
-	return d.outcome(service, own.has, gets, say)
+	for _, message := range ext.say.messages {
+		say.add(ext.say.reason, message)
+	}
+	o := d.outcome(service, own.has, gets, say)
+	o.External = ext.addrs
+	return o
 }
 
 // grant fills gets: requested addresses first, then one of each family that is missing

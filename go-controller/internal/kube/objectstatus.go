@@ -12,7 +12,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/ipam"
-	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube/convert"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
 )
@@ -53,8 +52,7 @@ func PoolStatus(problems []string, use ipam.PoolUse, way Verdict) Merge[*v1alpha
 			Conditions: slices.Clone(have.Status.Conditions),
 		}
 		leases := use.Leases[:min(len(use.Leases), v1alpha1.MaxLeases)]
-		remarks := slices.Concat(use.Problems, convert.PoolLimits(have))
-		verdicts := Verdicts{v1alpha1.ConditionAccepted: Accepted(problems, remarks)}
+		verdicts := Verdicts{v1alpha1.ConditionAccepted: Accepted(problems, use.Problems)}
 		if ready := poolReady(have.Spec.Disabled, problems, use, way); ready.Status != metav1.ConditionUnknown {
 			verdicts[v1alpha1.ConditionReady] = ready
 		}

@@ -14,7 +14,7 @@ import (
 // Add places a Service that was not there and has got its addresses. With false the Spots
 // are spoilt: one of them is the first of its shard.
 func (s *Spots) Add(svc *world.Service, a *ipam.Allocation) bool {
-	addrs := a.Services[svc.Key].Addrs
+	addrs := a.Services[svc.Key].VIPs()
 	if len(addrs) == 0 {
 		return true
 	}

@@ -56,7 +56,7 @@ func (l *Layout) Spots(w *world.Snapshot, a *ipam.Allocation, holds map[netip.Ad
 		layout:   l,
 	}
 	for _, svc := range a.InOrder() {
-		if addrs := a.Services[svc.Key].Addrs; len(addrs) > 0 {
+		if addrs := a.Services[svc.Key].VIPs(); len(addrs) > 0 {
 			s.Services[svc.Key] = s.place(a, addrs, holds)
 		}
 	}

@@ -15,8 +15,8 @@ type Service struct {
 	Key       world.Key
 	VIPs      []VIP
 	Listeners []Listener
-	// ClientAffinity sends all connections of a client to one backend.
-	ClientAffinity bool
+	// Affinity is how long after its last connection a client keeps its backend; 0 for not at all.
+	Affinity time.Duration
 	// Sources are the clients that addresses of a family are asked by; those of a family
 	// without an entry admit everyone, with an empty one nobody.
 	Sources map[world.Family][]netip.Prefix

@@ -71,6 +71,8 @@ type Pool struct {
 	Ranges, Exclude []netipx.IPRange
 	// AutoAssign lets Services that name neither pool nor address draw from it.
 	AutoAssign bool
+	// ExternalIPs answers for addresses of the pool that Services list themselves.
+	ExternalIPs bool
 	// AvoidBuggyIPs leaves out IPv4 addresses that end in .0 or .255.
 	AvoidBuggyIPs bool
 	// Disabled keeps what is given and gives nothing new.
@@ -209,13 +211,15 @@ type Service struct {
 	RequestedBy, PoolRequestedBy string
 	// Assigned are the addresses in status.loadBalancer.ingress.
 	Assigned []netip.Addr
+	// ExternalIPs are the addresses that the user says lead to the Service (spec.externalIPs).
+	ExternalIPs []netip.Addr
 	Ports    []Port
 	// SharingKey lets Services that have the same one have one address; empty shares none.
 	SharingKey string
 	// Selector is spec.selector: the labels of the pods.
 	Selector map[string]string
-	// ClientAffinity is sessionAffinity: ClientIP.
-	ClientAffinity bool
+	// Affinity is how long a client keeps its backend (sessionAffinity: ClientIP); 0 for not at all.
+	Affinity time.Duration
 	// LocalPolicy is externalTrafficPolicy: Local.
 	LocalPolicy bool
 	// SourceRanges is loadBalancerSourceRanges; empty admits everyone. The zero Prefix stands

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/ipam"
-	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube/convert"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/ovn/rows"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/place"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
@@ -79,7 +78,7 @@ func (m *memory) review(d *decision) map[netip.Addr]place.Hold {
 	holds := map[netip.Addr]place.Hold{}
 	var order []netip.Addr
 	for _, s := range d.allocation.InOrder() {
-		for _, a := range d.allocation.Services[s.Key].Addrs {
+		for _, a := range d.allocation.Services[s.Key].VIPs() {
 			last, was := before[a]
 			if _, known := carried[a]; known && !was {
 				last.until = d.world.Now

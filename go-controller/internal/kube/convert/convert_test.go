@@ -145,9 +145,6 @@ func (o *objects) converted(t *testing.T, options convert.Options) string {
 	}
 	for _, p := range o.pools {
 		dump(t, &out, p.Name, convert.Pool(p, o.namespaces))
-		for _, limit := range convert.PoolLimits(p) {
-			fmt.Fprintf(&out, "Limit: %s\n", limit)
-		}
 	}
 	for _, d := range o.domains {
 		dump(t, &out, d.Name, convert.Domain(d, o.pools, o.nodes))

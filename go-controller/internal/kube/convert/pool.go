@@ -27,6 +27,7 @@ func Pool(p *v1alpha1.IPAddressPool, namespaces Namespaces) *world.Pool {
 		Ranges:        ranges(p.Spec.Addresses),
 		Exclude:       ranges(p.Spec.Exclude),
 		AutoAssign:    p.Spec.AutoAssign == nil || *p.Spec.AutoAssign,
+		ExternalIPs:   p.Spec.ExternalIPs,
 		AvoidBuggyIPs: p.Spec.AvoidBuggyIPs,
 		Disabled:      p.Spec.Disabled,
 		Admission:     admission(p.Spec.ServiceAllocation, namespaces),
@@ -113,19 +114,6 @@ func ranges(texts []v1alpha1.AddressRange) []netipx.IPRange {
 		}
 	}
 	return out
-}
-
-// PoolLimits names the fields of a pool that are in use and not served by this release.
-// Those that would do harm that way are Problems of the pool instead.
-func PoolLimits(p *v1alpha1.IPAddressPool) []string {
-	var limits []string
-	tell := func(used bool, limit string) {
-		if used {
-			limits = append(limits, limit)
-		}
-	}
-	tell(p.Spec.ExternalIPs, "spec.externalIPs has no effect in this release")
-	return limits
 }
 
 func problems(errs field.ErrorList) []string {

@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
@@ -33,17 +34,18 @@ func Service(s *corev1.Service, endpoints []*discoveryv1.EndpointSlice, o Option
 		return nil, false
 	}
 	r := serviceReader{service: s, options: o, out: &world.Service{
-		Key:            world.Key{Namespace: s.Namespace, Name: s.Name},
-		UID:            string(s.UID),
-		Created:        s.CreationTimestamp.Time,
-		Labels:         s.Labels,
-		Selector:       s.Spec.Selector,
-		Families:       families(s),
-		FamilyPolicy:   familyPolicy(s),
-		Assigned:       Assigned(s),
-		Ports:          servicePorts(s),
-		ClientAffinity: s.Spec.SessionAffinity == corev1.ServiceAffinityClientIP,
-		LocalPolicy:    s.Spec.ExternalTrafficPolicy == corev1.ServiceExternalTrafficPolicyLocal,
+		Key:          world.Key{Namespace: s.Namespace, Name: s.Name},
+		UID:          string(s.UID),
+		Created:      s.CreationTimestamp.Time,
+		Labels:       s.Labels,
+		Selector:     s.Spec.Selector,
+		Families:     families(s),
+		FamilyPolicy: familyPolicy(s),
+		Assigned:     Assigned(s),
+		ExternalIPs:  externalIPs(s),
+		Ports:        servicePorts(s),
+		Affinity:     affinity(s),
+		LocalPolicy:  s.Spec.ExternalTrafficPolicy == corev1.ServiceExternalTrafficPolicyLocal,
 	}}
 	r.readRequests()
 	r.readSourceRanges()
@@ -70,6 +72,18 @@ func Assigned(s *corev1.Service) []netip.Addr {
 	for _, ingress := range s.Status.LoadBalancer.Ingress {
 		if a, err := netip.ParseAddr(ingress.IP); err == nil {
 			addrs = append(addrs, a.Unmap())
+		}
+	}
+	return addrs
+}
+
+// externalIPs are those of spec.externalIPs, once each.
+func externalIPs(s *corev1.Service) []netip.Addr {
+	var addrs []netip.Addr
+	for _, text := range s.Spec.ExternalIPs {
+		a, err := netip.ParseAddr(text)
+		if a = a.Unmap(); err == nil && !slices.Contains(addrs, a) {
+			addrs = append(addrs, a)
 		}
 	}
 	return addrs
@@ -113,6 +127,18 @@ func familyPolicy(s *corev1.Service) world.FamilyPolicy {
 	case corev1.IPFamilyPolicySingleStack:
 	}
 	return world.SingleStack
+}
+
+// affinity is how long a client keeps its endpoint.
+func affinity(s *corev1.Service) time.Duration {
+	if s.Spec.SessionAffinity != corev1.ServiceAffinityClientIP {
+		return 0
+	}
+	seconds := corev1.DefaultClientIPServiceAffinitySeconds
+	if c := s.Spec.SessionAffinityConfig; c != nil && c.ClientIP != nil && c.ClientIP.TimeoutSeconds != nil {
+		seconds = *c.ClientIP.TimeoutSeconds
+	}
+	return time.Duration(seconds) * time.Second
 }
 
 func servicePorts(s *corev1.Service) []world.Port {
@@ -256,15 +282,7 @@ func (r *serviceReader) readLimits() {
 		r.limit("spec.externalTrafficPolicy: Local is served like Cluster: endpoints on all nodes take traffic; " +
 			"they see the client's own address all the same")
 	}
-	if len(spec.ExternalIPs) > 0 {
-		r.limit("spec.externalIPs: %s are not announced", strings.Join(spec.ExternalIPs, ","))
-	}
 	if spec.TrafficDistribution != nil {
 		r.limit("spec.trafficDistribution: %s has no effect on traffic from outside the cluster", *spec.TrafficDistribution)
-	}
-	if c := spec.SessionAffinityConfig; c != nil && c.ClientIP != nil && c.ClientIP.TimeoutSeconds != nil &&
-		r.out.ClientAffinity && *c.ClientIP.TimeoutSeconds != corev1.DefaultClientIPServiceAffinitySeconds {
-		r.limit("spec.sessionAffinityConfig.clientIP.timeoutSeconds: %d: a client keeps its endpoint for as long as "+
-			"the set of endpoints stays the same", *c.ClientIP.TimeoutSeconds)
 	}
 }

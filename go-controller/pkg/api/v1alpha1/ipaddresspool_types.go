@@ -115,8 +115,10 @@ type IPAddressPoolSpec struct {
 	// +kubebuilder:validation:MaxItems=256
 	Reservations []Reservation `json:"reservations,omitempty"`
 
-	// ExternalIPs announces the addresses that Services list themselves in
-	// spec.externalIPs, if they lie in this pool. Default false.
+	// ExternalIPs announces the addresses that Services of type LoadBalancer list
+	// themselves in spec.externalIPs, if they lie in this pool and it admits the Service.
+	// They are given to nobody else meanwhile; of two Services that list one and don't share
+	// it, the older one has it. Default false.
 	//
 	// +optional
 	ExternalIPs bool `json:"externalIPs,omitempty"`
