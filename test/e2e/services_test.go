@@ -115,6 +115,17 @@ spec:
   - {name: responder, image: x, ports: [{name: t, containerPort: 9081}, {name: u, containerPort: 9082, protocol: UDP}]}
 `
 
+const hostPod = `
+apiVersion: v1
+kind: Pod
+metadata: {name: host, labels: {app: named}}
+spec:
+  nodeName: n3
+  hostNetwork: true
+  containers:
+  - {name: responder, image: x, ports: [{name: t, containerPort: 9083}, {name: u, containerPort: 9084, protocol: UDP}]}
+`
+
 // named is a Service whose ports have names that each pod resolves its own way, two of one number, and many more.
 func named() string {
 	var out strings.Builder
@@ -198,7 +209,7 @@ var _ = Describe("the endpoints of a Service", func() {
 		DeferCleanup(removeExamples)
 		kubectl(ctx, servingPods+"---"+named(), "apply", "-f", "-")
 		DeferCleanup(func(ctx SpecContext) {
-			kubectl(ctx, "", "delete", "--ignore-not-found", "service/named", "service/hand", "pod/one", "pod/two")
+			kubectl(ctx, "", "delete", "--ignore-not-found", "service/named", "service/hand", "pod/one", "pod/two", "pod/host")
 		})
 		addrs := awaitAnnounced(ctx, "named")
 		at := func(tcp, udp uint16, want ...string) {
@@ -208,7 +219,14 @@ var _ = Describe("the endpoints of a Service", func() {
 		at(53, 53, "one", "two")
 		at(firstPort+manyPorts-1, 53, "one", "two")
 
+		By("one on its node's own network, which has no way back: it takes no traffic")
+		kubectl(ctx, hostPod, "apply", "-f", "-")
+		Eventually(condition("named", v1alpha1.ConditionAnnounced)).WithContext(ctx).Should(
+			And(HavePrefix("True "), ContainSubstring("hostNetwork"), ContainSubstring("172.18.0.13"), ContainSubstring("fd00:18::d")))
+		at(53, 53, "one", "two")
+
 		By("one that is not ready")
+		kubectl(ctx, "", "delete", "pod", "host")
 		kubectl(ctx, "", "annotate", "pod", "one", kubelet.ReadyAnnotation+"=false")
 		at(53, 53, "two")
 		By("no one ready: refused")

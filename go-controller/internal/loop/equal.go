@@ -17,7 +17,7 @@ func Equal(a, b *plan.Service) bool {
 	}
 	return a.Key == b.Key && a.Affinity == b.Affinity &&
 		maps.EqualFunc(a.Sources, b.Sources, slices.Equal[[]netip.Prefix]) &&
-		slices.Equal(a.VIPs, b.VIPs) && slices.EqualFunc(a.Listeners, b.Listeners, equalListeners)
+		slices.Equal(a.VIPs, b.VIPs) && slices.Equal(a.Outside, b.Outside) && slices.EqualFunc(a.Listeners, b.Listeners, equalListeners)
 }
 
 func equalListeners(a, b plan.Listener) bool {

@@ -17,7 +17,7 @@ func BenchmarkPlan(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		for _, s := range w.Services {
-			if p := plan.For(s, vips); len(p.Listeners[0].Backends) != 20 {
+			if p := plan.For(s, vips, nil); len(p.Listeners[0].Backends) != 20 {
 				b.Fatalf("%s has %d backends", s.Key, len(p.Listeners[0].Backends))
 			}
 		}

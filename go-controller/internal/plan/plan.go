@@ -15,6 +15,9 @@ type Service struct {
 	Key       world.Key
 	VIPs      []VIP
 	Listeners []Listener
+	// Outside are the endpoints that would take traffic, but are outside of the pods' networks:
+	// their replies would not come back by the shard. Sorted and distinct.
+	Outside []netip.Addr
 	// Affinity is how long after its last connection a client keeps its backend; 0 for not at all.
 	Affinity time.Duration
 	// Sources are the clients that addresses of a family are asked by; those of a family

@@ -119,7 +119,7 @@ func (m *memory) plan(d *decision, s *world.Service) {
 	}
 	last, ok := m.made[s.Key]
 	if !ok || last.from != s || !slices.Equal(last.vips, vips) {
-		fresh := plan.For(s, vips)
+		fresh := plan.For(s, vips, d.world.Cluster.PodNets)
 		if ok && loop.Equal(fresh, last.plan) {
 			fresh = last.plan
 		}

@@ -123,6 +123,14 @@ func TestVerdictNamesTheFirstBrokenLink(t *testing.T) {
 			kube.Verdict{Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonAnnounced, Message: "gateway stranger"}},
 		"no endpoints": {func(i *input) { i.s.Slices = nil },
 			kube.Verdict{Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonNoEndpoints}},
+		"endpoints of their own networks": {func(i *input) {
+			i.w.Cluster.PodNets = []netip.Prefix{netip.MustParsePrefix("10.244.0.0/16")}
+			i.s.Slices[0].Endpoints = append(i.s.Slices[0].Endpoints, world.Endpoint{Addr: netip.MustParseAddr("172.18.0.11"), Ready: true})
+		}, kube.Verdict{Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonAnnounced,
+			Message: "; 1 endpoints outside of the pod networks, such as those of pods with hostNetwork, take no traffic, for their replies would not come back: 172.18.0.11"}},
+		"only endpoints of their own networks": {func(i *input) {
+			i.w.Cluster.PodNets = []netip.Prefix{netip.MustParsePrefix("10.0.0.0/16")}
+		}, kube.Verdict{Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonNoEndpoints, Message: "would not come back: 10.244.0.1"}},
 		"not synced": {func(i *input) { i.k.synced = false }, kube.Verdict{}},
 		"not told":   {func(i *input) { i.k.programmed[web] = loop.Result{} }, kube.Verdict{}},
 	} {

@@ -22,6 +22,9 @@ import (
 // maxLeftOut is how many nodes the status of a domain lists (L2DomainStatus.LeftOutNodes).
 const maxLeftOut = 64
 
+// maxOutside is how many endpoints that take no traffic a condition names.
+const maxOutside = 5
+
 // knowledge is what the dataplane has told so far.
 type knowledge struct {
 	// absent: there is no dataplane. synced: its databases have been read.
@@ -126,6 +129,10 @@ func (v *verdicts) carried(spots []place.Spot, p *plan.Service) *kube.Verdict {
 			spot.Addr, node, spot.Shard.Domain, spot.Shard.Index))
 	}
 	message := strings.Join(parts, "; ")
+	if n := len(p.Outside); n > 0 {
+		message += fmt.Sprintf("; %d endpoints outside of the pod networks, such as those of pods with hostNetwork, take no traffic, "+
+			"for their replies would not come back: %s", n, joined(p.Outside[:min(n, maxOutside)]))
+	}
 	if !slices.ContainsFunc(p.Listeners, func(l plan.Listener) bool { return len(l.Backends) > 0 }) {
 		return &kube.Verdict{Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonNoEndpoints,
 			Message: "no endpoint takes traffic, so connections are refused; " + message}
