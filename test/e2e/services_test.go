@@ -113,6 +113,14 @@ spec:
   nodeName: n2
   containers:
   - {name: responder, image: x, ports: [{name: t, containerPort: 9081}, {name: u, containerPort: 9082, protocol: UDP}]}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: three}
+spec:
+  nodeName: n2
+  containers:
+  - {name: responder, image: x, ports: [{name: t, containerPort: 8080}, {name: u, containerPort: 8080, protocol: UDP}]}
 `
 
 const hostPod = `
@@ -209,8 +217,9 @@ var _ = Describe("the endpoints of a Service", func() {
 		DeferCleanup(removeExamples)
 		kubectl(ctx, servingPods+"---"+named(), "apply", "-f", "-")
 		DeferCleanup(func(ctx SpecContext) {
-			kubectl(ctx, "", "delete", "--ignore-not-found", "service/named", "service/hand", "pod/one", "pod/two", "pod/host")
+			kubectl(ctx, "", "delete", "--ignore-not-found", "service/named", "service/hand", "pod/one", "pod/two", "pod/three", "pod/host")
 		})
+		kubectl(ctx, "", "wait", "--for=condition=Ready", "pod/one", "pod/two", "pod/three", "--timeout=30s")
 		addrs := awaitAnnounced(ctx, "named")
 		at := func(tcp, udp uint16, want ...string) {
 			GinkgoHelper()
@@ -248,19 +257,15 @@ spec:
   ipFamilies: [IPv4, IPv6]
   ports: [{name: t, port: 80, protocol: TCP}, {name: u, port: 80, protocol: UDP}]
 `, "apply", "-f", "-")
-		// Each pod must listen on the port that the slices have.
-		kubectl(ctx, "", "delete", "pod", "two")
-		kubectl(ctx, strings.NewReplacer("9081", "8080", "9082", "8080").Replace(servingPods), "apply", "-f", "-")
-		kubectl(ctx, "", "wait", "--for=condition=Ready", "pod/two", "--timeout=30s")
 		const ready, terminates, ended = "ready: true", "ready: false, serving: true, terminating: true", "ready: false, serving: false, terminating: true"
-		byHand(ctx, map[string]string{"one": ready, "two": terminates})
+		byHand(ctx, map[string]string{"one": ready, "three": terminates})
 		addrs = awaitAnnounced(ctx, "hand")
 		at(80, 80, "one")
 		By("the last ones that serve while they terminate")
-		byHand(ctx, map[string]string{"one": ended, "two": terminates})
-		at(80, 80, "two")
+		byHand(ctx, map[string]string{"one": ended, "three": terminates})
+		at(80, 80, "three")
 		By("none that serves: refused")
-		byHand(ctx, map[string]string{"one": ended, "two": ended})
+		byHand(ctx, map[string]string{"one": ended, "three": ended})
 		refused(ctx, addrs, 80, 80)
 	})
 })
