@@ -213,7 +213,7 @@ type Service struct {
 	Assigned []netip.Addr
 	// ExternalIPs are the addresses that the user says lead to the Service (spec.externalIPs).
 	ExternalIPs []netip.Addr
-	Ports    []Port
+	Ports       []Port
 	// SharingKey lets Services that have the same one have one address; empty shares none.
 	SharingKey string
 	// Selector is spec.selector: the labels of the pods.
