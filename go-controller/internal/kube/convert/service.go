@@ -282,6 +282,10 @@ func (r *serviceReader) readLimits() {
 		r.limit("spec.externalTrafficPolicy: Local is served like Cluster: endpoints on all nodes take traffic; " +
 			"they see the client's own address all the same")
 	}
+	if r.out.Affinity > 0 && r.out.Affinity != time.Duration(corev1.DefaultClientIPServiceAffinitySeconds)*time.Second {
+		r.limit("spec.sessionAffinityConfig.clientIP.timeoutSeconds: %d: a client keeps its endpoint for as long as "+
+			"the set of endpoints stays the same", int(r.out.Affinity/time.Second))
+	}
 	if spec.TrafficDistribution != nil {
 		r.limit("spec.trafficDistribution: %s has no effect on traffic from outside the cluster", *spec.TrafficDistribution)
 	}

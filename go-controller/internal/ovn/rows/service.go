@@ -61,9 +61,8 @@ func (g *Ground) balancer(p *plan.Service, v plan.VIP, protocol world.Protocol, 
 
 // selection chooses how connections are spread: by client, or by connection. It must not
 // depend on state of the active gateway, so that a connection keeps its backend through a
-// failover. With affinity the gateway remembers clients besides, and so they keep their
-// backends also while others come and go. Where OVN can't hash IPv6 addresses that memory
-// is all there is, and affinity ends with a failover.
+// failover. Where OVN can't hash IPv6 addresses, affinity is kept by the gateway's memory
+// instead and ends with a failover.
 func (g *Ground) selection(affinity time.Duration, f world.Family) (fields []string, options map[string]string) {
 	// A VIP outside the subnets of the router's port is answered for only with "all".
 	options = map[string]string{"reject": "true", "neighbor_responder": "all"}
@@ -71,11 +70,11 @@ func (g *Ground) selection(affinity time.Duration, f world.Family) (fields []str
 	if f == world.IPv6 && g.facts.HashIPv6 {
 		fields = []string{"ipv6_dst", "ipv6_src"}
 	}
-	if affinity > 0 {
-		options["affinity_timeout"] = strconv.Itoa(int(min(affinity, maxAffinity) / time.Second))
-	}
 	if affinity > 0 && (f == world.IPv4 || g.facts.HashIPv6) {
 		return fields, options
+	}
+	if affinity > 0 {
+		options["affinity_timeout"] = strconv.Itoa(int(min(affinity, maxAffinity) / time.Second))
 	}
 	return append(fields, "tp_dst", "tp_src"), options
 }
