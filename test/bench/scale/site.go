@@ -193,6 +193,7 @@ func (s *site) fillNorth(ctx context.Context) error {
 				"--", "lsp-add", node, "stor-"+node, "--", "lsp-set-type", "stor-"+node, "router",
 				"--", "lsp-set-addresses", "stor-"+node, "router", "--", "lsp-set-options", "stor-"+node, "router-port=rtos-"+node,
 				"--", "lr-add", "GR_"+node, "--", "set", "Logical_Router", "GR_"+node, "options:chassis="+chassis(i),
+				"options:dynamic_neigh_routers=true", "options:always_learn_from_arp_request=false", "options:lb_force_snat_ip=router_ip",
 				"--", "lrp-add", "GR_"+node, "rtoj-GR_"+node, fmt.Sprintf("0a:58:64:40:%02x:%02x", high, low), fmt.Sprintf("100.64.%d.%d/16", high, low),
 				"--", "lsp-add", "join", "jtor-GR_"+node, "--", "lsp-set-type", "jtor-GR_"+node, "router",
 				"--", "lsp-set-addresses", "jtor-GR_"+node, "router", "--", "lsp-set-options", "jtor-GR_"+node, "router-port=rtoj-GR_"+node,
