@@ -284,7 +284,12 @@ kind: BGPPeer
 metadata: {name: tor}
 spec: {myASN: 64512, peerASN: 64513, peerAddress: 10.50.0.1}
 `)
-	c.apply(t, strings.Replace(pool("fenced", 1, 1), "spec: {", "spec: {externalIPs: true, autoAssign: false, ", 1))
+	c.apply(t, `
+apiVersion: slb.k8s.ovn.org/v1alpha1
+kind: L2Domain
+metadata: {name: astray}
+spec: {physicalNetwork: other, ipAddressPools: [gone], subnets: [{cidr: 10.70.0.0/16}]}
+`)
 	c.endpoints(t, "web", "10.244.1.10")
 	c.service(t, "web")
 	c.addresses(t, "web")
@@ -293,7 +298,7 @@ spec: {myASN: 64512, peerASN: 64513, peerAddress: 10.50.0.1}
 	}
 	for _, want := range []struct{ object, path, value string }{
 		{"bgppeer/tor", `{.status.conditions[?(@.type=="Accepted")].reason}`, v1alpha1.ReasonFeatureUnavailable},
-		{"ippool/fenced", `{.status.conditions[?(@.type=="Accepted")].reason}`, v1alpha1.ReasonPartlyUsable},
+		{"l2domain/astray", `{.status.conditions[?(@.type=="Accepted")].reason}`, v1alpha1.ReasonPartlyUsable},
 		{"ippool/lan", `{.status.conditions[?(@.type=="Accepted")].reason}`, v1alpha1.ReasonAccepted},
 		{"ippool/lan", `{.status.conditions[?(@.type=="Ready")].status}`, "True"},
 		{"ippool/lan", `{.status.assignedIPv4}/{.status.availableIPv4}`, "1/49"},
@@ -305,8 +310,8 @@ spec: {myASN: 64512, peerASN: 64513, peerAddress: 10.50.0.1}
 			return field(want.object, want.path) == want.value
 		})
 	}
-	if message := field("ippool/fenced", `{.status.conditions[?(@.type=="Accepted")].message}`); !strings.Contains(message, "spec.externalIPs") {
-		t.Errorf("the condition of the pool doesn't name the field: %s", message)
+	if message := field("l2domain/astray", `{.status.conditions[?(@.type=="Accepted")].message}`); !strings.Contains(message, `"gone"`) {
+		t.Errorf("the condition of the domain doesn't name the pool: %s", message)
 	}
 }
 
