@@ -3,6 +3,8 @@
 package main
 
 import (
+	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"net"
@@ -134,14 +136,26 @@ func checkEndpoint(wrong func(flag string, value any, what string), db string, e
 	if !strings.Contains(e.Address, "ssl:") {
 		return
 	}
+	readable := true
 	for flag, file := range map[string]string{
 		db + "-client-privkey": e.PrivateKey, db + "-client-cert": e.Certificate, db + "-client-cacert": e.CACert,
 	} {
 		if file == "" {
 			wrong(flag, file, fmt.Sprintf("is needed with --%s-address %s", db, e.Address))
-		} else if _, err := os.Stat(file); err != nil {
+			readable = false
+		} else if _, err := os.ReadFile(file); err != nil {
 			wrong(flag, file, err.Error())
+			readable = false
 		}
+	}
+	if !readable {
+		return
+	}
+	if _, err := tls.LoadX509KeyPair(e.Certificate, e.PrivateKey); err != nil {
+		wrong(db+"-client-cert", e.Certificate, fmt.Sprintf("with --%s-client-privkey %s: %v", db, e.PrivateKey, err))
+	}
+	if text, err := os.ReadFile(e.CACert); err != nil || !x509.NewCertPool().AppendCertsFromPEM(text) {
+		wrong(db+"-client-cacert", e.CACert, "has no certificate in it")
 	}
 }
 

@@ -129,11 +129,14 @@ func TestMistakesAreNamed(t *testing.T) {
 		args []string
 		want []string
 	}{
-		"subnet":          {args: []string{"--cluster-subnets=10.0.0.0/33"}, want: []string{"--cluster-subnets", "10.0.0.0/33"}},
-		"host prefix":     {args: []string{"--cluster-subnets=10.0.0.0/16/12"}, want: []string{"--cluster-subnets", "10.0.0.0/16/12", "17 and 32"}},
-		"service CIDR":    {args: []string{"--k8s-service-cidrs=x"}, want: []string{"--k8s-service-cidrs", `"x"`}},
-		"address":         {args: []string{"--nb-address=udp:1"}, want: []string{"--nb-address", "udp:1"}},
-		"no keys":         {args: []string{"--nb-address=ssl:192.0.2.1:6641"}, want: []string{"--nb-client-privkey", "--nb-client-cert", "--nb-client-cacert"}},
+		"subnet":       {args: []string{"--cluster-subnets=10.0.0.0/33"}, want: []string{"--cluster-subnets", "10.0.0.0/33"}},
+		"host prefix":  {args: []string{"--cluster-subnets=10.0.0.0/16/12"}, want: []string{"--cluster-subnets", "10.0.0.0/16/12", "17 and 32"}},
+		"service CIDR": {args: []string{"--k8s-service-cidrs=x"}, want: []string{"--k8s-service-cidrs", `"x"`}},
+		"address":      {args: []string{"--nb-address=udp:1"}, want: []string{"--nb-address", "udp:1"}},
+		"no keys":      {args: []string{"--nb-address=ssl:192.0.2.1:6641"}, want: []string{"--nb-client-privkey", "--nb-client-cert", "--nb-client-cacert"}},
+		"no certificates": {
+			args: []string{"--nb-address=ssl:192.0.2.1:6641", "--nb-client-privkey=/dev/null", "--nb-client-cert=/dev/null", "--nb-client-cacert=/dev/null"},
+			want: []string{`--nb-client-cert "/dev/null"`, "--nb-client-privkey /dev/null", `--nb-client-cacert "/dev/null"`}},
 		"no such file":    {args: []string{"--k8s-kubeconfig=/nowhere"}, want: []string{"--k8s-kubeconfig", "/nowhere"}},
 		"two tokens":      {args: []string{"--k8s-apiserver=https://x", "--k8s-token=a", "--k8s-token-file=/dev/null"}, want: []string{"--k8s-token-file", "--k8s-token"}},
 		"bind address":    {args: []string{"--metrics-bind-address=9480"}, want: []string{"--metrics-bind-address", "9480"}},

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/ovn-org/libovsdb/client"
 	"github.com/ovn-org/libovsdb/ovsdb"
 	"k8s.io/klog/v2"
 )
@@ -76,9 +75,10 @@ func (d *Dataplane) transact(ctx context.Context, units []unit) (n int, err erro
 	return n, nil
 }
 
-// send is one transaction; it had no effect if there is an error.
-func send(ctx context.Context, c client.Client, ops []ovsdb.Operation) error {
-	results, err := c.Transact(ctx, ops...)
+// send is one transaction. It had no effect if it was refused; whether it had when the
+// connection ended, the next one shows.
+func send(ctx context.Context, c *connection, ops []ovsdb.Operation) error {
+	results, err := c.transact(ctx, ops)
 	if err != nil {
 		return fmt.Errorf("northbound transaction: %w", err)
 	}

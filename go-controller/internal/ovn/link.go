@@ -3,6 +3,7 @@
 package ovn
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -16,18 +17,18 @@ import (
 	"github.com/ovn-org/libovsdb/cache"
 	"github.com/ovn-org/libovsdb/client"
 	"github.com/ovn-org/libovsdb/model"
+	"github.com/ovn-org/libovsdb/ovsdb"
 	"k8s.io/klog/v2"
 )
 
 const (
-	// dialTimeout bounds connecting and reading the database once.
-	dialTimeout = 60 * time.Second
-	// probeInterval is how often a silent connection is probed, probeTimeout how long
-	// the server has to answer.
-	probeInterval = 5 * time.Second
-	probeTimeout  = 10 * time.Second
-	minBackoff    = 100 * time.Millisecond
-	maxBackoff    = 3 * time.Second
+	// connectTimeout bounds connecting, readTimeout reading the database once.
+	connectTimeout = 20 * time.Second
+	readTimeout    = 60 * time.Second
+	// silence is how long a server may say nothing before the connection counts as lost.
+	silence    = 15 * time.Second
+	minBackoff = 100 * time.Millisecond
+	maxBackoff = 3 * time.Second
 )
 
 // Endpoint is where a database is served.
@@ -40,6 +41,15 @@ type Endpoint struct {
 	PrivateKey, Certificate, CACert string
 }
 
+// addresses are those of the servers.
+func (e Endpoint) addresses() []string {
+	addresses := strings.Split(e.Address, ",")
+	for i, a := range addresses {
+		addresses[i] = strings.TrimSpace(a)
+	}
+	return addresses
+}
+
 // link keeps a replica of a database.
 type link struct {
 	name     string
@@ -47,21 +57,42 @@ type link struct {
 	schema   func() (model.ClientDBModel, []watch, error)
 	handler  cache.EventHandler
 	// up is called after each time the replica is in sync.
-	up     func()
-	client atomic.Pointer[client.Client]
+	up func()
+	// silence is that of the constants if zero.
+	silence time.Duration
+	live    atomic.Pointer[connection]
 }
 
-// current returns the connected client and its replica.
-func (l *link) current() (client.Client, view, error) {
-	c := l.client.Load()
+// connection is one whose replica is in sync.
+type connection struct {
+	client client.Client
+	over   context.Context // ends with the connection
+}
+
+// transact sends a transaction. If the connection ends before the answer comes, so does
+// the call: whether the transaction had effect is seen in the next connection's replica.
+func (c *connection) transact(ctx context.Context, ops []ovsdb.Operation) ([]ovsdb.OperationResult, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(c.over, cancel)()
+	results, err := c.client.Transact(ctx, ops...)
+	if err != nil && c.over.Err() != nil {
+		return nil, client.ErrNotConnected
+	}
+	return results, err
+}
+
+// current returns the connection and its replica.
+func (l *link) current() (*connection, view, error) {
+	c := l.live.Load()
 	if c == nil {
 		return nil, view{}, fmt.Errorf("%s database at %s: %w", l.name, l.endpoint.Address, client.ErrNotConnected)
 	}
-	replica := (*c).Cache()
+	replica := c.client.Cache()
 	if replica == nil {
 		return nil, view{}, fmt.Errorf("%s database at %s: %w", l.name, l.endpoint.Address, client.ErrNotConnected)
 	}
-	return *c, view{replica}, nil
+	return c, view{replica}, nil
 }
 
 // run connects, and connects again, until ctx ends.
@@ -74,7 +105,7 @@ func (l *link) run(ctx context.Context) error {
 			wait = minBackoff
 		}
 		if ctx.Err() == nil {
-			log.Error(err, "No connection to the database", "retryIn", wait)
+			log.Error(err, "Lost the database", "retryIn", wait)
 			select {
 			case <-ctx.Done():
 			case <-time.After(wait):
@@ -87,9 +118,9 @@ func (l *link) run(ctx context.Context) error {
 
 // session is the life of one connection; it tells whether the replica was ever in sync.
 func (l *link) session(ctx context.Context, log klog.Logger) (connected bool, err error) {
-	c, watches, err := l.open()
-	if err != nil {
-		return false, err
+	c := l.open(ctx, log)
+	if c == nil {
+		return false, ctx.Err()
 	}
 	// The client reports a loss only to who listens at that moment.
 	lost, done := make(chan struct{}), make(chan struct{})
@@ -102,29 +133,40 @@ func (l *link) session(ctx context.Context, log klog.Logger) (connected bool, er
 		}
 	}()
 	defer c.Close()
-	dial, cancel := context.WithTimeout(ctx, dialTimeout)
-	defer cancel()
-	if err := c.Connect(dial); err != nil {
-		return false, err
-	}
-	c.Cache().AddEventHandler(l.handler)
-	m, err := monitor(c, watches)
-	if err != nil {
-		return false, err
-	}
-	if _, err := c.Monitor(dial, m); err != nil {
+	// To close waits for calls under way, which a silent server never answers: they end before.
+	ctx, end := context.WithCancel(ctx)
+	defer end()
+	if err := l.read(ctx, c); err != nil {
 		return false, fmt.Errorf("read the database: %w", err)
 	}
-	l.client.Store(&c)
-	defer l.client.Store(nil)
+	l.live.Store(&connection{client: c, over: ctx})
+	defer l.live.Store(nil)
 	log.Info("Connected to the database", "endpoint", c.CurrentEndpoint(), "schema", c.Schema().Version)
 	l.up()
 	return true, l.watch(ctx, c, lost)
 }
 
+// read fills the replica.
+func (l *link) read(ctx context.Context, c client.Client) error {
+	_, watches, err := l.schema()
+	if err != nil {
+		return err
+	}
+	c.Cache().AddEventHandler(l.handler)
+	m, err := monitor(c, watches)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, readTimeout)
+	defer cancel()
+	_, err = c.Monitor(ctx, m)
+	return err
+}
+
 // watch probes the connection until it or ctx ends.
 func (l *link) watch(ctx context.Context, c client.Client, lost <-chan struct{}) error {
-	tick := time.NewTicker(probeInterval)
+	interval := cmp.Or(l.silence, silence) / 3
+	tick := time.NewTicker(interval)
 	defer tick.Stop()
 	for {
 		select {
@@ -133,7 +175,7 @@ func (l *link) watch(ctx context.Context, c client.Client, lost <-chan struct{})
 		case <-lost:
 			return errors.New("connection lost")
 		case <-tick.C:
-			probe, cancel := context.WithTimeout(ctx, probeTimeout)
+			probe, cancel := context.WithTimeout(ctx, 2*interval)
 			err := c.Echo(probe)
 			cancel()
 			if err != nil {
@@ -143,31 +185,72 @@ func (l *link) watch(ctx context.Context, c client.Client, lost <-chan struct{})
 	}
 }
 
-func (l *link) open() (client.Client, []watch, error) {
-	db, watches, err := l.schema()
+// open connects to the server, of several to the RAFT leader, and returns nil only when
+// ctx ends. Each is asked on its own, again and again: one that is silent, as a host
+// without power is, delays nobody.
+func (l *link) open(ctx context.Context, log klog.Logger) client.Client {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	found := make(chan client.Client)
+	addresses := l.endpoint.addresses()
+	for _, address := range addresses {
+		go func() {
+			for wait := minBackoff; ctx.Err() == nil; wait = min(2*wait, maxBackoff) {
+				c, err := l.connect(ctx, address, len(addresses) > 1)
+				if err == nil {
+					select {
+					case found <- c:
+					case <-ctx.Done():
+						c.Close()
+					}
+					return
+				}
+				select {
+				case <-ctx.Done(): // another was found
+				case <-time.After(wait):
+					log.Error(err, "No connection to the database", "endpoint", address)
+				}
+			}
+		}()
+	}
+	select {
+	case c := <-found:
+		return c
+	case <-ctx.Done():
+		return nil
+	}
+}
+
+// connect connects to one server, if it leads where that matters.
+func (l *link) connect(ctx context.Context, address string, leader bool) (client.Client, error) {
+	db, _, err := l.schema()
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	quiet := klog.Background().V(4)
-	options := []client.Option{client.WithLogger(&quiet)}
-	addresses := strings.Split(l.endpoint.Address, ",")
-	secure := false
-	for _, a := range addresses {
-		options = append(options, client.WithEndpoint(a))
-		secure = secure || strings.HasPrefix(a, "ssl:")
-	}
-	if len(addresses) > 1 {
-		options = append(options, client.WithLeaderOnly(true))
-	}
+	options := []client.Option{client.WithLogger(&quiet), client.WithEndpoint(address), client.WithLeaderOnly(leader)}
+	secure := strings.HasPrefix(address, "ssl:")
 	if secure {
 		config, err := l.endpoint.tls()
 		if err != nil {
-			return nil, nil, err
+			return nil, err
 		}
 		options = append(options, client.WithTLSConfig(config))
 	}
 	c, err := client.NewOVSDBClient(db, options...)
-	return c, watches, err
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, connectTimeout)
+	defer cancel()
+	if err = c.Connect(ctx); err == nil {
+		return c, nil
+	}
+	c.Close()
+	if secure {
+		err = fmt.Errorf("with certificate %s: %w", l.endpoint.Certificate, err)
+	}
+	return nil, err
 }
 
 // tls verifies the server's chain but not its name, as all of OVN does: its certificates
@@ -194,15 +277,17 @@ func (e Endpoint) tls() (*tls.Config, error) {
 			for _, c := range s.PeerCertificates[1:] {
 				chain.Intermediates.AddCert(c)
 			}
-			_, err := s.PeerCertificates[0].Verify(chain)
-			return err
+			if _, err := s.PeerCertificates[0].Verify(chain); err != nil {
+				return fmt.Errorf("the server's certificate, by CA certificate %s: %w", e.CACert, err)
+			}
+			return nil
 		},
 	}, nil
 }
 
 // check tells what is wrong with an endpoint.
 func (e Endpoint) check(name string) error {
-	for a := range strings.SplitSeq(e.Address, ",") {
+	for _, a := range e.addresses() {
 		scheme, rest, _ := strings.Cut(a, ":")
 		if rest == "" || scheme != "unix" && scheme != "tcp" && scheme != "ssl" {
 			return fmt.Errorf("%s address %q: want unix:PATH, tcp:HOST:PORT or ssl:HOST:PORT", name, a)

@@ -9,14 +9,21 @@ import (
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
+	"errors"
 	"fmt"
 	"math/big"
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
+
+	"github.com/ovn-org/libovsdb/client"
+
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/dataplane"
 )
 
 func TestEndpointsAreChecked(t *testing.T) {
@@ -26,6 +33,7 @@ func TestEndpointsAreChecked(t *testing.T) {
 		"http://x":                 `northbound address "http://x"`,
 		"tcp:a:6641,b:6641":        `northbound address "b:6641"`,
 		"tcp:a:6641,ssl:b:6641":    "ssl needs a private key",
+		"tcp:a:6641, tcp:b:6641":   "",
 		"tcp:[::1]:6641,unix:/run": "",
 	} {
 		_, err := New(Options{NB: Endpoint{Address: address}})
@@ -35,13 +43,15 @@ func TestEndpointsAreChecked(t *testing.T) {
 	}
 }
 
-// The server's chain is verified, its name is not: OVN's certificates carry none.
+// The server's chain is verified, its name is not: OVN's certificates carry none. What is
+// wrong with a certificate is told with its file.
 func TestTLS(t *testing.T) {
 	dir := t.TempDir()
 	ca := authority(t, dir, "ca")
 	ca.issue(t, dir, "server")
 	ca.issue(t, dir, "client")
 	stranger := authority(t, dir, "stranger")
+	stranger.issue(t, dir, "intruder")
 	s := serve(t, schema)
 	port := freePort(t)
 	s.kill()
@@ -52,38 +62,107 @@ func TestTLS(t *testing.T) {
 	d, _ := connect(t, Options{NB: endpoint})
 	configure(t, d, fabric(1))
 
-	endpoint.CACert = stranger.file
-	l := &link{name: "northbound", endpoint: endpoint, schema: northbound}
-	c, _, err := l.open()
+	for what, c := range map[string]struct {
+		change func(*Endpoint)
+		want   []string
+	}{
+		"a server of a stranger": {func(e *Endpoint) { e.CACert = stranger.file }, []string{stranger.file, "unknown authority"}},
+		"we are strangers": {func(e *Endpoint) { e.Certificate, e.PrivateKey = dir+"/intruder.crt", dir+"/intruder.key" },
+			[]string{"with certificate " + dir + "/intruder.crt"}},
+		"the key of another": {func(e *Endpoint) { e.PrivateKey = dir + "/intruder.key" }, []string{dir + "/client.crt", dir + "/intruder.key", "does not match"}},
+		"no certificate":     {func(e *Endpoint) { e.CACert = dir + "/client.key" }, []string{dir + "/client.key", "no certificate in it"}},
+		"no file":            {func(e *Endpoint) { e.CACert = dir + "/absent" }, []string{dir + "/absent", "no such file"}},
+	} {
+		e := endpoint
+		c.change(&e)
+		_, err := (&link{name: "northbound", endpoint: e, schema: northbound}).connect(t.Context(), e.Address, false)
+		for _, want := range c.want {
+			if err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("%s: %v, want %q", what, err, want)
+			}
+		}
+	}
+}
+
+// A server that takes connections and says nothing, as one on a frozen host does, keeps
+// nobody from the others.
+func TestSilentServerDelaysNobody(t *testing.T) {
+	s := serve(t, schema)
+	s.clusterRows(t)
+	silent, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := c.Connect(t.Context()); err == nil || !strings.Contains(err.Error(), "unknown authority") {
-		t.Errorf("a server of a stranger: %v", err)
+	defer func() { _ = silent.Close() }()
+	d, _ := connect(t, Options{NB: Endpoint{Address: "tcp:" + silent.Addr().String() + ", unix:" + s.socket}})
+	configure(t, d, fabric(1))
+}
+
+// The leader freezes in the middle of a transaction: the connection stays, nobody answers.
+// We give it up and go on with the new leader, which has it or not.
+func TestLeaderFreezes(t *testing.T) {
+	members := cluster(t, 3)
+	clusterRows(t, "--db="+addresses(members))
+	d, err := New(Options{NB: Endpoint{Address: addresses(members)}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.nb.silence = 1500 * time.Millisecond
+	start(t, d)
+	configure(t, d, fabric(1))
+	leader := leader(t, members)
+	if err := leader.process.Process.Signal(syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	plan := service(1, 1, "10.244.1.10")
+	failed := d.Apply(t.Context(), []dataplane.Change{{Key: plan.Key, Want: plan}})
+	if err := failed[plan.Key]; !errors.Is(err, client.ErrNotConnected) {
+		t.Errorf("while nobody answers: %v", err)
+	}
+	eventually(t, "the new leader takes our rows", func() bool {
+		return d.Configure(t.Context(), fabric(1)) == nil && len(d.Apply(t.Context(), []dataplane.Change{{Key: plan.Key, Want: plan}})) == 0
+	})
+	if err := leader.process.Process.Signal(syscall.SIGCONT); err != nil {
+		t.Fatal(err)
+	}
+	prune(t, d, plan)
+	names := strings.Fields(run(t, "ovn-nbctl", "--db="+addresses(members), "--bare", "--columns=name", "list", "Load_Balancer"))
+	slices.Sort(names)
+	if len(names) != 5 || len(slices.Compact(names)) != 5 { // four of the Service, one of the node
+		t.Errorf("load balancers %v", names)
 	}
 }
 
 // A cluster of three: we follow the leader.
 func TestFollowsTheLeader(t *testing.T) {
 	members := cluster(t, 3)
-	var addresses []string
-	for _, m := range members {
-		addresses = append(addresses, "unix:"+m.socket)
-	}
-	clusterRows(t, "--db="+strings.Join(addresses, ","))
-	d, news := connect(t, Options{NB: Endpoint{Address: strings.Join(addresses, ",")}})
+	clusterRows(t, "--db="+addresses(members))
+	d, news := connect(t, Options{NB: Endpoint{Address: addresses(members)}})
 	configure(t, d, fabric(1))
-	for i, m := range members {
-		if strings.Contains(run(t, "ovs-appctl", "-t", m.socket+".ctl", "cluster/status", "OVN_Northbound"), "Role: leader") {
-			m.kill()
-			t.Logf("killed leader %d", i)
-			break
-		}
-	}
+	leader(t, members).kill()
 	start := time.Now()
 	waitFor(t, news, Rows)
 	t.Logf("with the new leader after %s", time.Since(start).Round(time.Millisecond))
 	eventually(t, "the new leader takes our rows", func() bool { return d.Configure(t.Context(), fabric(2)) == nil })
+}
+
+func addresses(members []*server) string {
+	var all []string
+	for _, m := range members {
+		all = append(all, "unix:"+m.socket)
+	}
+	return strings.Join(all, ",")
+}
+
+func leader(t *testing.T, members []*server) *server {
+	t.Helper()
+	for _, m := range members {
+		if strings.Contains(run(t, "ovs-appctl", "-t", m.socket+".ctl", "cluster/status", "OVN_Northbound"), "Role: leader") {
+			return m
+		}
+	}
+	t.Fatal("nobody leads")
+	return nil
 }
 
 // cluster starts a RAFT cluster of ovsdb-servers.

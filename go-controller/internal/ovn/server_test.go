@@ -199,6 +199,13 @@ func connect(t testing.TB, o Options) (*Dataplane, <-chan What) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	start(t, d)
+	return d, news
+}
+
+// start runs d until the test ends, and returns when it is in sync.
+func start(t testing.TB, d *Dataplane) {
+	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- d.Run(ctx) }()
@@ -213,7 +220,6 @@ func connect(t testing.TB, o Options) (*Dataplane, <-chan What) {
 	case <-time.After(20 * time.Second):
 		t.Fatal("never in sync")
 	}
-	return d, news
 }
 
 // fabric is one domain with shards of which each has an anchor and three gateways.
