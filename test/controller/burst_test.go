@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
@@ -71,6 +72,9 @@ func (c *cluster) burst(t *testing.T, from, to int, touch func(ctx context.Conte
 	return b
 }
 
+// podOf is the backend of the i-th Service, one of node n1's for the first 256.
+func podOf(i int) netip.Addr { return netip.AddrFrom4([4]byte{10, 244, byte(1 + i>>8), byte(i)}) }
+
 // insist creates a Service with a backend, and tries again until it is there.
 func (c *cluster) insist(ctx context.Context, name string, i int) error {
 	port, ready, node, none := int32(8080), true, "n1", false
@@ -79,7 +83,7 @@ func (c *cluster) insist(ctx context.Context, name string, i int) error {
 		ObjectMeta:  metav1.ObjectMeta{Name: name, Namespace: ns, Labels: map[string]string{discoveryv1.LabelServiceName: name}},
 		AddressType: discoveryv1.AddressTypeIPv4,
 		Ports:       []discoveryv1.EndpointPort{{Name: &portName, Port: &port}},
-		Endpoints: []discoveryv1.Endpoint{{Addresses: []string{netip.AddrFrom4([4]byte{10, 244, byte(i >> 8), byte(i)}).String()},
+		Endpoints: []discoveryv1.Endpoint{{Addresses: []string{podOf(i).String()},
 			NodeName: &node, Conditions: discoveryv1.EndpointConditions{Ready: &ready}}},
 	}
 	service := &corev1.Service{
@@ -128,8 +132,13 @@ type scene struct {
 
 func (c *cluster) scene(t *testing.T) *scene {
 	t.Helper()
-	s := &scene{cluster: c, ovn: databases(t), binary: c.build(t)}
-	s.bare = s.rows(t)
+	return c.sceneOn(t, databases(t))
+}
+
+func (c *cluster) sceneOn(t *testing.T, o *ovn) *scene {
+	t.Helper()
+	s := &scene{cluster: c, ovn: o, binary: c.build(t)}
+	s.bare = s.dump(t)
 	c.apply(t, tight)
 	s.observer = c.observe(t)
 	return s
@@ -174,7 +183,22 @@ func (s *scene) nothingLeft(t *testing.T) {
 	s.pool(t, 0, crowd)
 	eventually(t, "no load balancers", func() bool { return len(s.loadBalancers(t)) == 0 })
 	s.kubectl(t, "delete", "l2domains", "--all")
-	eventually(t, "nothing of ours in OVN", func() bool { return s.rows(t) == s.bare })
+	s.bareAgain(t)
+}
+
+// bareAgain waits until the northbound database is as it was before us.
+func (s *scene) bareAgain(t *testing.T) {
+	t.Helper()
+	now := ""
+	defer func() {
+		if t.Failed() {
+			t.Logf("before - and after +:\n%s", cmp.Diff(s.bare, now))
+		}
+	}()
+	eventually(t, "nothing of ours in OVN", func() bool {
+		now = s.dump(t)
+		return now == s.bare
+	})
 }
 
 // strictly says that nobody ever had an address of another, and that nobody's changed.

@@ -49,8 +49,11 @@ func (c *cluster) command(t *testing.T, binary, name string, o *ovn, args ...str
 	}
 	file := filepath.Join(t.TempDir(), "ovn_k8s.conf")
 	conf := fmt.Sprintf("[default]\nmtu=1400\ncluster-subnets=10.244.0.0/16/24\n[kubernetes]\nkubeconfig=%s\nservice-cidrs=10.96.0.0/16\n"+
-		"[ovnnorth]\naddress=%s\n[ovnsouth]\naddress=%s\n[serviceloadbalancers]\nenabled=true\nleader-elect=true\n",
-		kubeconfig, o.endpoint("nb").Address, o.endpoint("sb").Address)
+		"[serviceloadbalancers]\nenabled=true\nleader-elect=true\n", kubeconfig)
+	for section, db := range map[string]string{"ovnnorth": "nb", "ovnsouth": "sb"} {
+		e := o.endpoint(db)
+		conf += fmt.Sprintf("[%s]\naddress=%s\nclient-privkey=%s\nclient-cert=%s\nclient-cacert=%s\n", section, e.Address, e.PrivateKey, e.Certificate, e.CACert)
+	}
 	if err := os.WriteFile(file, []byte(conf), 0o600); err != nil {
 		t.Fatal(err)
 	}

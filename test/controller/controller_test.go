@@ -65,6 +65,7 @@ func TestController(t *testing.T) {
 		"OpenShiftAssigns":                       openShiftAssigns,
 		"CommandsTakeTurns":                      commandsTakeTurns,
 		"AddressesRest":                          addressesRest,
+		"ClusteredDatabasesFail":                 clusteredDatabasesFail,
 		"LeadersComeAndGoInABurst":               leadersComeAndGoInABurst,
 		"LeaderSleepsThroughItsTerm":             leaderSleepsThroughItsTerm,
 		"APIServerDiesInABurst":                  apiServerDiesInABurst,

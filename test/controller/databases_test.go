@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -21,29 +22,42 @@ import (
 
 // ovn is a pair of databases of a test's own, with ovn-northd between them.
 type ovn struct {
-	dir string
+	dir       string
+	endpoints map[string]slb.Endpoint // of nb and sb
 }
 
-func (o *ovn) endpoint(name string) slb.Endpoint {
-	return slb.Endpoint{Address: "unix:" + filepath.Join(o.dir, name+".sock")}
+func (o *ovn) endpoint(name string) slb.Endpoint { return o.endpoints[name] }
+
+// newOVN has no databases yet; what is started in its directory ends with the test.
+func newOVN(t *testing.T) *ovn {
+	t.Helper()
+	o := &ovn{dir: t.TempDir(), endpoints: map[string]slb.Endpoint{}}
+	t.Cleanup(func() {
+		if err := proc.KillRecorded(o.dir); err != nil {
+			t.Error(err)
+		}
+	})
+	return o
 }
 
 func databases(t *testing.T) *ovn {
 	t.Helper()
-	dir := t.TempDir()
-	o := &ovn{dir: dir}
-	t.Cleanup(func() {
-		if err := proc.KillRecorded(dir); err != nil {
-			t.Error(err)
-		}
-	})
+	o := newOVN(t)
 	for _, name := range []string{"nb", "sb"} {
+		o.endpoints[name] = slb.Endpoint{Address: "unix:" + filepath.Join(o.dir, name+".sock")}
 		o.serve(t, name)
 	}
-	start(t, proc.Spec{Name: "northd", Dir: dir, Args: []string{
+	o.furnish(t)
+	return o
+}
+
+// furnish starts northd and writes what there is before us.
+func (o *ovn) furnish(t *testing.T) {
+	t.Helper()
+	start(t, proc.Spec{Name: "northd", Dir: o.dir, Args: append([]string{
 		"ovn-northd", "--ovnnb-db=" + o.endpoint("nb").Address, "--ovnsb-db=" + o.endpoint("sb").Address,
-		"--unixctl=" + filepath.Join(dir, "northd.ctl"), "-vsyslog:off",
-	}})
+		"--unixctl=" + filepath.Join(o.dir, "northd.ctl"), "-vsyslog:off",
+	}, keys(o.endpoint("nb"))...)})
 	// What OVN-Kubernetes has of the join network.
 	o.nbctl(t, "lr-add", "ovn_cluster_router", "--", "ls-add", "join",
 		"--", "lrp-add", "ovn_cluster_router", "rtoj-ovn_cluster_router", "0a:58:64:40:00:01", "100.64.0.1/16", "fd98::1/64",
@@ -60,7 +74,7 @@ func databases(t *testing.T) *ovn {
 		o.sbctl(t, "chassis-add", name, "geneve", fmt.Sprintf("192.0.2.%d", i), "--",
 			"set", "Chassis", name, `other_config:ovn-bridge-mappings="physnet:br-physnet,other:br-other"`)
 	}
-	return o
+	o.nbctl(t, "--wait=sb", "sync") // northd notes in ports that they are up
 }
 
 // serve creates the database if it is not there, and serves it.
@@ -82,14 +96,38 @@ func (o *ovn) serve(t *testing.T, name string) {
 	})
 }
 
+// keys are the options of OVN's programs for ssl.
+func keys(e slb.Endpoint) []string {
+	if e.PrivateKey == "" {
+		return nil
+	}
+	return []string{"--private-key=" + e.PrivateKey, "--certificate=" + e.Certificate, "--ca-cert=" + e.CACert}
+}
+
 func (o *ovn) nbctl(t *testing.T, args ...string) string {
 	t.Helper()
-	return run(t, "ovn-nbctl", append([]string{"--db=" + o.endpoint("nb").Address, "--timeout=10"}, args...)...)
+	return o.ctl(t, "nb", args...)
 }
 
 func (o *ovn) sbctl(t *testing.T, args ...string) string {
 	t.Helper()
-	return run(t, "ovn-sbctl", append([]string{"--db=" + o.endpoint("sb").Address, "--timeout=10"}, args...)...)
+	return o.ctl(t, "sb", args...)
+}
+
+func (o *ovn) ctl(t *testing.T, name string, args ...string) string {
+	t.Helper()
+	e := o.endpoint(name)
+	args = slices.Concat([]string{"--db=" + e.Address, "--timeout=30"}, keys(e), args)
+	var out []byte
+	var err error
+	eventually(t, "a server takes ovn-"+name+"ctl", func() bool {
+		out, err = exec.CommandContext(t.Context(), "ovn-"+name+"ctl", args...).CombinedOutput()
+		return err == nil || !strings.Contains(string(out), "database connection failed")
+	})
+	if err != nil {
+		t.Fatalf("ovn-%sctl %s: %v\n%s", name, strings.Join(args, " "), err, out)
+	}
+	return strings.TrimSpace(string(out))
 }
 
 // transactions counts what was ever written to the northbound database: the records of its file.
@@ -128,21 +166,37 @@ func (o *ovn) loadBalancers(t *testing.T) []string {
 	return strings.Fields(o.nbctl(t, "--bare", "--columns=name", "find", "Load_Balancer", `external_ids:"k8s.ovn.org/owner-type"=Service`))
 }
 
-// backends are where packets for an address and port end: a shard sends them to aliases, which nodes know.
+// backends are where packets for an address and port end.
 func (o *ovn) backends(t *testing.T, vip string) []string {
+	t.Helper()
+	return o.allBackends(t)[vip]
+}
+
+// allBackends are those of all: a shard sends packets to aliases, which nodes know.
+func (o *ovn) allBackends(t *testing.T) map[string][]string {
 	t.Helper()
 	to := map[string]string{}
 	for pair := range strings.FieldsSeq(o.nbctl(t, "--bare", "--columns=vips", "list", "Load_Balancer")) {
 		from, targets, _ := strings.Cut(pair, "=")
 		to[from] = targets
 	}
-	var found []string
-	for target := range strings.SplitSeq(to[vip], ",") {
-		if alias, err := netip.ParseAddrPort(target); err == nil {
-			found = append(found, to[alias.Addr().String()]+" "+strconv.Itoa(int(alias.Port())))
+	found := map[string][]string{}
+	for vip, targets := range to {
+		for target := range strings.SplitSeq(targets, ",") {
+			if alias, err := netip.ParseAddrPort(target); err == nil {
+				found[vip] = append(found[vip], to[alias.Addr().String()]+" "+strconv.Itoa(int(alias.Port())))
+			}
 		}
 	}
 	return found
+}
+
+// dump is the northbound database but for its global row, to which northd writes as well.
+func (o *ovn) dump(t *testing.T) string {
+	t.Helper()
+	e := o.endpoint("nb")
+	tables := strings.Split(run(t, "ovsdb-client", slices.Concat([]string{"--timeout=30", "-vconsole:off", "dump"}, keys(e), []string{e.Address, "OVN_Northbound"})...), "\n\n")
+	return strings.Join(slices.DeleteFunc(tables, func(table string) bool { return strings.HasPrefix(table, "NB_Global table") }), "\n\n")
 }
 
 // rows is what there is in the northbound database.

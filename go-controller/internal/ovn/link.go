@@ -97,7 +97,7 @@ func (l *link) current() (*connection, view, error) {
 
 // run connects, and connects again, until ctx ends.
 func (l *link) run(ctx context.Context) error {
-	log := klog.FromContext(ctx).WithValues("database", l.name, "address", l.endpoint.Address)
+	log := klog.FromContext(ctx).WithValues("database", l.name)
 	wait := minBackoff
 	for ctx.Err() == nil {
 		connected, err := l.session(ctx, log)

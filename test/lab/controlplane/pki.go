@@ -99,6 +99,23 @@ func (a *authority) user(name string, groups []string) (certPEM, keyPEM []byte, 
 	return a.issue(template)
 }
 
+// PeerCertificate signs a certificate for a peer that serves and asks others, as OVN's daemons do, and returns the paths of it, of its
+// key and of the authority's certificate.
+func (c *ControlPlane) PeerCertificate(name string) (cert, key, authority string, err error) {
+	a, err := loadAuthority(c.dir)
+	if err != nil {
+		return "", "", "", fmt.Errorf("certificate of %s: %w", name, err)
+	}
+	certPEM, keyPEM, err := a.issue(template(pkix.Name{CommonName: name}))
+	if err == nil {
+		err = writePair(c.dir, name, certPEM, keyPEM)
+	}
+	if err != nil {
+		return "", "", "", fmt.Errorf("certificate of %s: %w", name, err)
+	}
+	return certPath(c.dir, name), keyPath(c.dir, name), certPath(c.dir, authorityName), nil
+}
+
 func (a *authority) issue(template *x509.Certificate) (certPEM, keyPEM []byte, err error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {

@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package controller
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/slb"
+	"github.com/ovnkube-slb/ovnkube-slb/test/lab/proc"
+)
+
+// members is how many servers a clustered database has.
+const members = 3
+
+// raft is databases of three servers each (ovsdb(7), Clustered Database Service Model),
+// which speak TLS only, to each other as well.
+func (c *cluster) raft(t *testing.T) *ovn {
+	t.Helper()
+	o := newOVN(t)
+	cert, key, authority, err := c.plane.PeerCertificate("ovn")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, db := range []string{"nb", "sb"} {
+		var first string
+		e := slb.Endpoint{PrivateKey: key, Certificate: cert, CACert: authority}
+		for i := range members {
+			name, peer, address := member(db, i), "ssl:"+freeAddress(t), freeAddress(t)
+			file := filepath.Join(o.dir, name+".db")
+			if i == 0 {
+				first = peer
+				run(t, "ovsdb-tool", "create-cluster", file, "/usr/share/ovn/ovn-"+db+".ovsschema", peer)
+			} else {
+				run(t, "ovsdb-tool", "join-cluster", file, schemaOf(db), peer, first)
+			}
+			_, port, _ := net.SplitHostPort(address)
+			o.member(t, name, append([]string{"ovsdb-server", file, "--remote=pssl:" + port + ":127.0.0.1",
+				"--unixctl=" + filepath.Join(o.dir, name+".ctl"), "-vsyslog:off"}, keys(e)...), address)
+			run(t, "ovsdb-client", slices.Concat([]string{"--timeout=30", "wait"}, keys(e), []string{"ssl:" + address, schemaOf(db), "connected"})...)
+			e.Address += ",ssl:" + address
+		}
+		e.Address = strings.TrimPrefix(e.Address, ",")
+		o.endpoints[db] = e
+	}
+	o.furnish(t)
+	return o
+}
+
+func member(db string, i int) string { return db + "-" + strconv.Itoa(i) }
+
+func schemaOf(db string) string {
+	return map[string]string{"nb": "OVN_Northbound", "sb": "OVN_Southbound"}[db]
+}
+
+// member starts a server and waits until it listens.
+func (o *ovn) member(t *testing.T, name string, args []string, address string) {
+	t.Helper()
+	start(t, proc.Spec{Name: name, Dir: o.dir, Args: args, Ready: func(ctx context.Context) error {
+		conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", address)
+		if err != nil {
+			return err
+		}
+		return conn.Close()
+	}})
+}
+
+// killMember ends a server the hard way, and returns what starts it again.
+func (o *ovn) killMember(t *testing.T, name string) (bringBack func()) {
+	t.Helper()
+	p, err := proc.Find(o.dir, name)
+	if err == nil {
+		err = p.Kill()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	db, i, _ := strings.Cut(name, "-")
+	n, _ := strconv.Atoi(i)
+	address := strings.TrimPrefix(strings.Split(o.endpoint(db).Address, ",")[n], "ssl:")
+	return func() { o.member(t, name, p.Args, address) }
+}
+
+// leading is the member that leads, whose appctl it returns.
+func (o *ovn) leading(t *testing.T, db string) (name string, appctl func(args ...string) string) {
+	t.Helper()
+	eventually(t, "somebody leads "+schemaOf(db), func() bool {
+		for i := range members {
+			name = member(db, i)
+			out, err := exec.CommandContext(t.Context(), "ovs-appctl", "-t", filepath.Join(o.dir, name+".ctl"), "cluster/status", schemaOf(db)).Output()
+			if err == nil && strings.Contains(string(out), "Role: leader") {
+				return true
+			}
+		}
+		return false
+	})
+	return name, func(args ...string) string {
+		return run(t, "ovs-appctl", append([]string{"-t", filepath.Join(o.dir, name+".ctl")}, args...)...)
+	}
+}
+
+// Three servers a database, TLS only. In a burst the northbound leader hands over, then
+// the next is killed; then the southbound one; then all servers are, at once.
+func clusteredDatabasesFail(t *testing.T, c *cluster) {
+	s := c.sceneOn(t, c.raft(t))
+	only := c.command(t, s.binary, "only", s.ovn, "--leader-elect=false")
+	eventually(t, "ready", func() bool { return only.get("/readyz") != "" })
+	b := c.burst(t, 0, crowd, nil)
+	b.reach(t, crowd/5)
+	_, appctl := s.leading(t, "nb")
+	appctl("cluster/failure-test", "transfer-leadership")
+	b.reach(t, crowd/2)
+	name, _ := s.leading(t, "nb")
+	bringBack := s.killMember(t, name)
+	b.wait(t)
+	s.allServed(t)
+	s.exact(t)
+	bringBack()
+
+	name, _ = s.leading(t, "sb")
+	bringBack = s.killMember(t, name)
+	s.claim(t, "chassis-2")
+	eventually(t, "all are announced", func() bool { return s.announced(t) == crowd })
+	bringBack()
+
+	var all []func()
+	for _, db := range []string{"nb", "sb"} {
+		for i := range members {
+			all = append(all, s.killMember(t, member(db, i)))
+		}
+	}
+	s.delete(t, "web-0")
+	for _, bringBack := range all {
+		bringBack()
+	}
+	eventually(t, "what changed meanwhile is written", func() bool { return len(s.loadBalancers(t)) == crowd-1 })
+	s.strictly(t)
+	s.nothingLeft(t)
+}
+
+// exact says that each of the crowd has its own backend behind its address, and that no
+// row of ours is there twice.
+func (s *scene) exact(t *testing.T) {
+	t.Helper()
+	want := map[string][]string{}
+	for i := range crowd {
+		address := s.addresses(t, fmt.Sprintf("web-%d", i))[0]
+		want[address+":80"] = []string{podOf(i).String() + " 8080"}
+	}
+	eventually(t, "each address leads to its backend, and no other does", func() bool {
+		have := s.allBackends(t)
+		for vip, backends := range want {
+			if !slices.Equal(have[vip], backends) {
+				return false
+			}
+		}
+		return len(have) == len(want)
+	})
+	id := regexp.MustCompile(`"k8s.ovn.org/primary-id"="[^"]*"`)
+	for table := range strings.SplitSeq(s.dump(t), "\n\n") {
+		ids := id.FindAllString(table, -1)
+		slices.Sort(ids)
+		if n := len(ids) - len(slices.Compact(slices.Clone(ids))); n > 0 {
+			t.Errorf("%d rows of ours are there twice:\n%s", n, table)
+		}
+	}
+}
