@@ -92,14 +92,14 @@ func (f *drift) look(m model.Model) {
 	}
 	f.note(func(s *suspects) {
 		switch ids[rows.KeyOwnerType] {
-		case rows.OwnerAliases, rows.OwnerDomain, rows.OwnerShard:
-			s.ground = true
 		case rows.OwnerNode:
 			s.nodes[ids[rows.KeyNode]] = true
 		case rows.OwnerService:
 			if key, ok := parseKey(ids[rows.KeyService]); ok {
 				s.services[key] = true
 			}
+		default:
+			s.ground = true
 		}
 	})
 }
@@ -219,6 +219,8 @@ func (d *Dataplane) pending(v view, units ...unit) bool {
 func externalIDs(m model.Model) map[string]string {
 	switch row := m.(type) {
 	case *nbdb.ACL:
+		return row.ExternalIDs
+	case *nbdb.AddressSet:
 		return row.ExternalIDs
 	case *nbdb.BFD:
 		return row.ExternalIDs

@@ -87,7 +87,7 @@ func (d *Dataplane) groundUnits(v view, ground *rows.Ground) []unit {
 		}
 	}
 	ensure(shards)
-	units[0] = removeOthers(v, wanted, rows.OwnerAliases, rows.OwnerDomain, rows.OwnerShard)
+	units[0] = removeOthers(v, wanted)
 	return append(units, func(b *batch) error { return setTimers(b, ground) })
 }
 
@@ -102,19 +102,17 @@ func ensureAll(wants []rows.Row) unit {
 	}
 }
 
-// removeOthers is the change that removes rows of some owners that are not wanted, and
-// all but one of those with the same id.
-func removeOthers(v view, wanted map[rows.Ref]bool, owners ...string) unit {
+// removeOthers is the change that removes rows of ours that are not wanted, and all but
+// one of those with the same id. It leaves alone what belongs to Services and nodes. Rows
+// that another version of ours left, with owner types that this one does not know, go.
+func removeOthers(v view, wanted map[rows.Ref]bool) unit {
 	var gone []record
 	for _, table := range ownTables() {
-		if slices.Contains(serviceTables(), table) {
-			continue // their rows belong to Services and nodes
-		}
 		seen := map[string]bool{}
 		for _, r := range v.owned(table) {
 			ids := r.externalIDs()
 			id := ids[rows.KeyPrimaryID]
-			if !slices.Contains(owners, ids[rows.KeyOwnerType]) {
+			if owner := ids[rows.KeyOwnerType]; owner == rows.OwnerService || owner == rows.OwnerNode {
 				continue
 			}
 			if !wanted[rows.Ref{Table: table, ID: id}] || seen[id] {

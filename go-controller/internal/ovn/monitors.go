@@ -36,10 +36,10 @@ func is(column, value string) ovsdb.Condition {
 	return ovsdb.NewCondition(column, ovsdb.ConditionEqual, value)
 }
 
-// ownTables are the tables with rows of ours.
+// ownTables are the tables with rows of ours, also of earlier versions.
 func ownTables() []string {
 	return []string{
-		rows.ACL, rows.BFD, rows.HAChassis, rows.HAChassisGroup, rows.LoadBalancer, rows.Policy,
+		rows.ACL, rows.AddressSet, rows.BFD, rows.HAChassis, rows.HAChassisGroup, rows.LoadBalancer, rows.Policy,
 		rows.Router, rows.RouterPort, rows.StaticRoute, rows.Switch, rows.SwitchPort,
 	}
 }

@@ -23,6 +23,8 @@ const (
 	StaticRoute    = "Logical_Router_Static_Route"
 	Switch         = "Logical_Switch"
 	SwitchPort     = "Logical_Switch_Port"
+	// AddressSet is where earlier versions had rows, before ADR 7.
+	AddressSet = "Address_Set"
 )
 
 // Rows of OVN-Kubernetes that ours are tied to.

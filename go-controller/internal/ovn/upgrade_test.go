@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ovn
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// earlier are the database of capture and in it what the version before docs/adr/0007
+// made of the fabric and the Services below: load balancers that send to the pods
+// themselves, and return paths by address sets and policies.
+const earlier = "testdata/before-aliases.nb.db"
+
+// The rows of an earlier version become those that a new start would have written, and
+// with us go all of them.
+func TestUpgrade(t *testing.T) {
+	one, two := service(1, 2, "10.244.1.10", "10.244.2.10", "fd00:10:244:1::10"), service(2, 2, "10.244.1.10")
+	write := func(s *server) *Dataplane {
+		d, _ := dial(t, s)
+		configure(t, d, fabric(2))
+		apply(t, d, one, two)
+		prune(t, d, one, two)
+		return d
+	}
+	anew, upgraded := serve(t, capture), serve(t, earlier)
+	bare := anew.dump(t)
+	if old := upgraded.dump(t); !strings.Contains(old, "slb_094a367b0262_0_v4_tcp_8080") || strings.Contains(old, "slbnode-") {
+		t.Fatal("the fixture is not of the earlier version")
+	}
+	write(anew)
+	d := write(upgraded)
+	if diff := cmp.Diff(stripped(anew.dump(t)), stripped(upgraded.dump(t))); diff != "" {
+		t.Errorf("a new start - and after the upgrade +:\n%s", diff)
+	}
+	written := upgraded.transactions(t)
+	write(upgraded)
+	if n := upgraded.transactions(t) - written; n != 0 {
+		t.Errorf("a process after it: %d transactions, want none", n)
+	}
+	configure(t, d, fabric(0))
+	remove(t, d, one, two)
+	if diff := cmp.Diff(bare, upgraded.dump(t)); diff != "" {
+		t.Errorf("the database before and after us:\n%s", diff)
+	}
+}
