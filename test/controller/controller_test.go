@@ -66,6 +66,7 @@ func TestController(t *testing.T) {
 		"CommandsTakeTurns":                      commandsTakeTurns,
 		"AddressesRest":                          addressesRest,
 		"ClusteredDatabasesFail":                 clusteredDatabasesFail,
+		"RowsAreRepaired":                        rowsAreRepaired,
 		"LeadersComeAndGoInABurst":               leadersComeAndGoInABurst,
 		"LeaderSleepsThroughItsTerm":             leaderSleepsThroughItsTerm,
 		"APIServerDiesInABurst":                  apiServerDiesInABurst,
