@@ -64,6 +64,39 @@ func leadersComeAndGoInABurst(t *testing.T, c *cluster) {
 	s.nothingLeft(t)
 }
 
+// The controller is killed again and again as it writes; the last one finds all kinds of
+// halves, and leaves nothing for the next to do.
+func killedAsItWrites(t *testing.T, c *cluster) {
+	const lives = 4
+	s := c.scene(t)
+	run := func() *command { return c.command(t, s.binary, "only", s.ovn, "--leader-elect=false") }
+	for life := range lives {
+		p, written := run(), s.transactions(t)
+		b := c.burst(t, life*crowd/lives, (life+1)*crowd/lives, nil)
+		eventually(t, "something is written", func() bool { return s.transactions(t) > written })
+		p.signal(t, syscall.SIGKILL)
+		_ = p.end(t)
+		b.wait(t)
+	}
+	last := run()
+	s.allServed(t)
+	s.exact(t)
+	counts := func() [2]int { return [2]int{s.written(), s.transactions(t)} }
+	settled(t, counts)
+	last.signal(t, syscall.SIGTERM)
+	if err := last.end(t); err != nil {
+		t.Errorf("told to end: %v", err)
+	}
+	before := counts()
+	next := run()
+	eventually(t, "the next is ready", func() bool { return next.get("/readyz") != "" })
+	if after := settled(t, counts); after != before {
+		t.Errorf("status revisions and transactions %v, the next made them %v", before, after)
+	}
+	s.strictly(t)
+	s.nothingLeft(t)
+}
+
 // A leader stands still until another leads, and goes on while that one is busy: it ends
 // at once. What it had already begun to send may still arrive, so there may be doubles,
 // each of which ends in favour of the older Service.

@@ -67,6 +67,7 @@ func TestController(t *testing.T) {
 		"AddressesRest":                          addressesRest,
 		"ClusteredDatabasesFail":                 clusteredDatabasesFail,
 		"RowsAreRepaired":                        rowsAreRepaired,
+		"KilledAsItWrites":                       killedAsItWrites,
 		"LeadersComeAndGoInABurst":               leadersComeAndGoInABurst,
 		"LeaderSleepsThroughItsTerm":             leaderSleepsThroughItsTerm,
 		"APIServerDiesInABurst":                  apiServerDiesInABurst,
