@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/dataplane"
 )
 
 // Rows that others delete or edit are reported; our own writes are not.
@@ -65,4 +67,28 @@ func TestBystanderIsQuiet(t *testing.T) {
 			t.Error("rows of others were reported")
 		}
 	}
+}
+
+// A row of others that has the name of one of ours stays as it is. What needs the name
+// waits and says so; the rest goes on.
+func TestNameIsTaken(t *testing.T) {
+	s := serve(t, schema)
+	s.clusterRows(t)
+	s.nbctl(t, "lr-add", "slb-lan-1", "--", "set", "Logical_Router", "slb-lan-1", "options:chassis=theirs")
+	theirs := s.nbctl(t, "list", "Logical_Router", "slb-lan-1")
+	d, _ := dial(t, s)
+	if err := d.Configure(t.Context(), fabric(2)); err == nil || !strings.Contains(err.Error(), "not ours has the name") {
+		t.Errorf("Configure: %v", err)
+	}
+	good, waits := service(2, 2, "10.244.1.10"), service(1, 2, "10.244.1.11")
+	failed := d.Apply(t.Context(), []dataplane.Change{{Key: good.Key, Want: good}, {Key: waits.Key, Want: waits}})
+	if err := failed[waits.Key]; len(failed) != 1 || err == nil || !strings.Contains(err.Error(), "slb-lan-1 is not in the database") {
+		t.Errorf("Apply: %v", failed)
+	}
+	if out := s.nbctl(t, "list", "Logical_Router", "slb-lan-1"); out != theirs {
+		t.Errorf("their router before - and after +:\n%s", cmp.Diff(theirs, out))
+	}
+	s.nbctl(t, "lr-del", "slb-lan-1")
+	configure(t, d, fabric(2))
+	apply(t, d, waits)
 }

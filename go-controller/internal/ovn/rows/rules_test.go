@@ -113,6 +113,22 @@ func TestOVNKubernetesLeavesOurRowsAlone(t *testing.T) {
 		},
 		"HA priorities are positive":                     func(r rows.Row) bool { p, ok := r.Columns["priority"].(int); return !ok || p >= 1 },
 		"MAC addresses are locally administered, single": localMAC,
+		"columns of others' rows are overwritten, but for these sets": func(r rows.Row) bool {
+			if strings.HasPrefix(r.In.Name, "slb") {
+				return true // a row of ours
+			}
+			return slices.Contains([]rows.Place{
+				{}, {Table: rows.Switch, Column: "ports", Name: rows.JoinSwitch},
+				{Table: rows.Router, Column: "static_routes", Name: rows.ClusterRouter},
+				{Table: rows.Router, Column: "policies", Name: rows.ClusterRouter},
+			}, r.In)
+		},
+		"with a node go routes and policies to its gateway router": func(r rows.Row) bool {
+			hop, _ := r.Columns["nexthop"].(string)
+			hops, _ := r.Columns["nexthops"].([]string)
+			gone := func(hop string) bool { return hop == "100.64.0.2" || hop == "fd98::2" }
+			return !gone(hop) && !slices.ContainsFunc(hops, gone)
+		},
 	} {
 		t.Run(what, func(t *testing.T) {
 			for _, r := range everything(t) {
