@@ -64,7 +64,7 @@ func rowsAreRepaired(t *testing.T, c *cluster) {
 	c.endpoints(t, "web", "10.244.1.10", "fd00:10:244:1::10")
 	c.service(t, "web", func(s *corev1.Service) {
 		policy := corev1.IPFamilyPolicyRequireDualStack
-		s.Spec.IPFamilyPolicy = &policy
+		s.Spec.IPFamilyPolicy, s.Spec.LoadBalancerSourceRanges = &policy, []string{"192.0.2.0/24"}
 		s.Annotations = map[string]string{v1alpha1.AnnotationLoadBalancerIPs: "10.50.0.120,fd00:50::120"}
 	})
 	eventually(t, "both are in OVN", func() bool {
@@ -83,6 +83,8 @@ func rowsAreRepaired(t *testing.T, c *cluster) {
 		{"set", "Load_Balancer", balancer, "protocol=udp"},
 		{"clear", "Load_Balancer", balancer, "selection_fields"},
 		{"remove", "Load_Balancer", balancer, "options", "reject"},
+		{"acl-del", "slb-lan"},
+		{"set", "ACL", "?Service:shop/web:", `match="ip4"`},
 		// of the domain
 		{"ls-del", "slb-lan"},
 		{"lsp-del", "slb-lan-localnet"},
@@ -165,7 +167,7 @@ func (o *ovn) ourRow(t *testing.T, table, id string) string {
 
 // stripped is a dump without what differs from one life of a row to the next.
 func stripped(dump string) string {
-	life := regexp.MustCompile(`"slb.k8s.ovn.org/epoch"="[0-9]+", |[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}`)
+	life := regexp.MustCompile(`, "slb.k8s.ovn.org/epoch"="[0-9]+"|[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}`)
 	lines := strings.Split(life.ReplaceAllString(dump, ""), "\n")
 	for i := range lines {
 		lines[i] = strings.Trim(strings.Join(strings.Fields(lines[i]), " "), "- ") // rulers are as long as the longest cell
