@@ -59,7 +59,7 @@ func run(args []string, out, progress io.Writer) int {
 
 func benchmark(ctx context.Context, args []string, out, progress io.Writer) (err error) {
 	flags := flag.NewFlagSet("scale", flag.ContinueOnError)
-	nodes := flags.Int("nodes", 2000, "how many nodes there are, 3 to 4000")
+	nodes := flags.Int("nodes", 2000, "how many nodes there are, 20 to 4000")
 	services := flags.Int("services", 10_000, "how many Services there are, 1 to 60000")
 	endpoints := flags.Int("endpoints", 20, "how many endpoints each has, 1 to 200")
 	program := flags.String("controller", "_output/bin/ovnkube-slb", "the program to measure")
@@ -70,7 +70,7 @@ func benchmark(ctx context.Context, args []string, out, progress io.Writer) (err
 	for _, f := range []struct {
 		name             string
 		value, low, high int
-	}{{"nodes", *nodes, 3, 4000}, {"services", *services, 1, 60_000}, {"endpoints", *endpoints, 1, 200}} {
+	}{{"nodes", *nodes, 20, 4000}, {"services", *services, 1, 60_000}, {"endpoints", *endpoints, 1, 200}} {
 		if f.value < f.low || f.value > f.high {
 			return fmt.Errorf("--%s %d: want %d to %d", f.name, f.value, f.low, f.high)
 		}
@@ -86,7 +86,7 @@ func benchmark(ctx context.Context, args []string, out, progress io.Writer) (err
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	s := site{dir: dir, progress: progress, began: time.Now(), result: result{CPUs: runtime.NumCPU(), Nodes: *nodes, Services: *services, Endpoints: *endpoints}}
+	s := site{dir: dir, progress: progress, began: time.Now(), moved: map[int]int{}, result: result{CPUs: runtime.NumCPU(), Nodes: *nodes, Services: *services, Endpoints: *endpoints}}
 	defer func() { err = errors.Join(err, s.stop(ctx)) }()
 	if err := s.measure(ctx, controller); err != nil {
 		return err

@@ -18,7 +18,7 @@ import (
 
 const (
 	// changes is how many endpoints change, one at a time; souths how many of them ovn-northd is asked about.
-	changes, souths = 200, 10
+	changes, souths = 200, 3
 	// quiet is how long the database must have been left alone to be at rest.
 	quiet = 3 * time.Second
 )
@@ -88,10 +88,11 @@ func (s *site) north2south(ctx context.Context) error {
 	return subject.Fill(ctx, s.subject.NB, "--timeout=600", "--wait=sb", "sync")
 }
 
-// move gives an endpoint of a Service another address, and returns how long it took until the northbound database had it.
-func (s *site) move(ctx context.Context, i, host int) (began time.Time, took time.Duration, err error) {
-	slice := s.slice(i)
-	addr := fmt.Sprintf("%s%d", pods(i*s.result.Endpoints%s.result.Nodes), host)
+// move gives an endpoint of a Service an address that nobody has had, and returns how long it took until the northbound database had it.
+func (s *site) move(ctx context.Context, i int) (began time.Time, took time.Duration, err error) {
+	slice, node := s.slice(i), i*s.result.Endpoints%s.result.Nodes
+	addr := fmt.Sprintf("%s%d", pods(node), firstPod+mostPods+s.moved[node])
+	s.moved[node]++
 	slice.Endpoints[0].Addresses = []string{addr}
 	committed := s.north.expect(addr + `"`)
 	began = time.Now()
@@ -103,10 +104,9 @@ func (s *site) move(ctx context.Context, i, host int) (began time.Time, took tim
 }
 
 func (s *site) change(ctx context.Context) error {
-	const host = 251
 	var commit, south []time.Duration
 	for n := range changes {
-		began, took, err := s.move(ctx, n*37%s.result.Services, host)
+		began, took, err := s.move(ctx, n*37%s.result.Services)
 		if err != nil {
 			return err
 		}
@@ -158,8 +158,7 @@ func (s *site) restart(ctx context.Context) error {
 	if s.running, err = s.subject.Start(ctx); err != nil {
 		return err
 	}
-	const host = 252
-	moved, took, err := s.move(ctx, 0, host)
+	moved, took, err := s.move(ctx, 0)
 	if err != nil {
 		return err
 	}

@@ -54,6 +54,7 @@ type site struct {
 	subject *subject.Cluster
 	running *subject.Controller
 	north   *watch
+	moved   map[int]int // endpoints, by node
 }
 
 func (s *site) say(format string, args ...any) {
@@ -158,10 +159,12 @@ func (s *site) slice(i int) *discoveryv1.EndpointSlice {
 	return slice
 }
 
-// pod is the address of the nth pod: on the nodes in turn, up to 240 on each, and then the first ones again.
+// Pods on a node have these host numbers; what is above is for those that move.
+const firstPod, mostPods = 10, 200
+
+// pod is the address of the nth pod: on the nodes in turn, up to mostPods on each, and then the first ones again.
 func (s *site) pod(n int) string {
-	const first, most = 10, 240
-	return fmt.Sprintf("%s%d", pods(n%s.result.Nodes), first+n/s.result.Nodes%most)
+	return fmt.Sprintf("%s%d", pods(n%s.result.Nodes), firstPod+n/s.result.Nodes%mostPods)
 }
 
 func nodeName(i int) string    { return fmt.Sprintf("n%d", i) }
