@@ -322,9 +322,11 @@ var _ = Describe("the traffic policies of a Service", func() {
 			return cluster.NB(ctx, "--bare", "--columns=selection_fields", "find", "Load_Balancer", "external_ids:slb.k8s.ovn.org/service=default/web", "protocol=tcp")
 		}).WithContext(ctx).Should(ContainSubstring("ip_dst ip_src\n"))
 		Expect(cluster.Settle(ctx)).To(Succeed())
+		Expect(addrs[0].Is4()).To(BeTrue())
+		Expect(condition("web", v1alpha1.ConditionAllocated)(ctx)).To(ContainSubstring("spec.sessionAffinity: ClientIP has an effect over IPv6 only where"))
 		at := map[netip.AddrPort]string{}
 		for range 2 {
-			for _, r := range watch(ctx, "client", addrs) {
+			for _, r := range watch(ctx, "client", addrs[:1]) { // This OVN can't hash IPv6 addresses.
 				backend := sticksTo(r)
 				Expect(at[r.Spec.Target]).To(BeElementOf("", backend), r.String())
 				at[r.Spec.Target] = backend

@@ -15,7 +15,7 @@ func Equal(a, b *plan.Service) bool {
 	if a == b || a == nil || b == nil {
 		return a == b
 	}
-	return a.Key == b.Key && a.Affinity == b.Affinity &&
+	return a.Key == b.Key && a.ClientAffinity == b.ClientAffinity &&
 		maps.EqualFunc(a.Sources, b.Sources, slices.Equal[[]netip.Prefix]) &&
 		slices.Equal(a.VIPs, b.VIPs) && slices.Equal(a.Outside, b.Outside) && slices.EqualFunc(a.Listeners, b.Listeners, equalListeners)
 }

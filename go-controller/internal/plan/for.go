@@ -19,11 +19,11 @@ func For(s *world.Service, vips []VIP, pods []netip.Prefix) *Service {
 		return nil
 	}
 	p := &Service{
-		Key:       s.Key,
-		VIPs:      slices.Clone(vips),
-		Listeners: make([]Listener, 0, len(vips)*len(s.Ports)),
-		Affinity:  s.Affinity,
-		Sources:   sources(s.SourceRanges),
+		Key:            s.Key,
+		VIPs:           slices.Clone(vips),
+		Listeners:      make([]Listener, 0, len(vips)*len(s.Ports)),
+		ClientAffinity: s.ClientAffinity,
+		Sources:        sources(s.SourceRanges),
 	}
 	slices.SortFunc(p.VIPs, func(a, b VIP) int { return a.Addr.Compare(b.Addr) })
 	ports := slices.Clone(s.Ports)

@@ -18,8 +18,8 @@ type Service struct {
 	// Outside are the endpoints that would take traffic, but are outside of the pods' networks:
 	// their replies would not come back by the shard. Sorted and distinct.
 	Outside []netip.Addr
-	// Affinity is how long after its last connection a client keeps its backend; 0 for not at all.
-	Affinity time.Duration
+	// ClientAffinity sends all connections of a client to one backend.
+	ClientAffinity bool
 	// Sources are the clients that addresses of a family are asked by; those of a family
 	// without an entry admit everyone, with an empty one nobody.
 	Sources map[world.Family][]netip.Prefix

@@ -218,8 +218,8 @@ type Service struct {
 	SharingKey string
 	// Selector is spec.selector: the labels of the pods.
 	Selector map[string]string
-	// Affinity is how long a client keeps its backend (sessionAffinity: ClientIP); 0 for not at all.
-	Affinity time.Duration
+	// ClientAffinity is sessionAffinity: ClientIP.
+	ClientAffinity bool
 	// LocalPolicy is externalTrafficPolicy: Local.
 	LocalPolicy bool
 	// SourceRanges is loadBalancerSourceRanges; empty admits everyone. The zero Prefix stands

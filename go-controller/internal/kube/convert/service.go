@@ -8,7 +8,6 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
@@ -34,18 +33,18 @@ func Service(s *corev1.Service, endpoints []*discoveryv1.EndpointSlice, o Option
 		return nil, false
 	}
 	r := serviceReader{service: s, options: o, out: &world.Service{
-		Key:          world.Key{Namespace: s.Namespace, Name: s.Name},
-		UID:          string(s.UID),
-		Created:      s.CreationTimestamp.Time,
-		Labels:       s.Labels,
-		Selector:     s.Spec.Selector,
-		Families:     families(s),
-		FamilyPolicy: familyPolicy(s),
-		Assigned:     Assigned(s),
-		ExternalIPs:  externalIPs(s),
-		Ports:        servicePorts(s),
-		Affinity:     affinity(s),
-		LocalPolicy:  s.Spec.ExternalTrafficPolicy == corev1.ServiceExternalTrafficPolicyLocal,
+		Key:            world.Key{Namespace: s.Namespace, Name: s.Name},
+		UID:            string(s.UID),
+		Created:        s.CreationTimestamp.Time,
+		Labels:         s.Labels,
+		Selector:       s.Spec.Selector,
+		Families:       families(s),
+		FamilyPolicy:   familyPolicy(s),
+		Assigned:       Assigned(s),
+		ExternalIPs:    externalIPs(s),
+		Ports:          servicePorts(s),
+		ClientAffinity: s.Spec.SessionAffinity == corev1.ServiceAffinityClientIP,
+		LocalPolicy:    s.Spec.ExternalTrafficPolicy == corev1.ServiceExternalTrafficPolicyLocal,
 	}}
 	r.readRequests()
 	r.readSourceRanges()
@@ -127,18 +126,6 @@ func familyPolicy(s *corev1.Service) world.FamilyPolicy {
 	case corev1.IPFamilyPolicySingleStack:
 	}
 	return world.SingleStack
-}
-
-// affinity is how long a client keeps its endpoint.
-func affinity(s *corev1.Service) time.Duration {
-	if s.Spec.SessionAffinity != corev1.ServiceAffinityClientIP {
-		return 0
-	}
-	seconds := corev1.DefaultClientIPServiceAffinitySeconds
-	if c := s.Spec.SessionAffinityConfig; c != nil && c.ClientIP != nil && c.ClientIP.TimeoutSeconds != nil {
-		seconds = *c.ClientIP.TimeoutSeconds
-	}
-	return time.Duration(seconds) * time.Second
 }
 
 func servicePorts(s *corev1.Service) []world.Port {
@@ -282,9 +269,13 @@ func (r *serviceReader) readLimits() {
 		r.limit("spec.externalTrafficPolicy: Local is served like Cluster: endpoints on all nodes take traffic; " +
 			"they see the client's own address all the same")
 	}
-	if r.out.Affinity > 0 && r.out.Affinity != time.Duration(corev1.DefaultClientIPServiceAffinitySeconds)*time.Second {
+	if c := spec.SessionAffinityConfig; r.out.ClientAffinity && c != nil && c.ClientIP != nil && c.ClientIP.TimeoutSeconds != nil &&
+		*c.ClientIP.TimeoutSeconds != corev1.DefaultClientIPServiceAffinitySeconds {
 		r.limit("spec.sessionAffinityConfig.clientIP.timeoutSeconds: %d: a client keeps its endpoint for as long as "+
-			"the set of endpoints stays the same", int(r.out.Affinity/time.Second))
+			"the set of endpoints stays the same", *c.ClientIP.TimeoutSeconds)
+	}
+	if r.out.ClientAffinity && slices.Contains(r.out.Families, world.IPv6) {
+		r.limit("spec.sessionAffinity: ClientIP has an effect over IPv6 only where OVN can hash IPv6 addresses (later than 23.03)")
 	}
 	if spec.TrafficDistribution != nil {
 		r.limit("spec.trafficDistribution: %s has no effect on traffic from outside the cluster", *spec.TrafficDistribution)

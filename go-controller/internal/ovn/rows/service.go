@@ -5,21 +5,15 @@ package rows
 import (
 	"fmt"
 	"net/netip"
-	"strconv"
 	"strings"
-	"time"
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/plan"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 )
 
-// maxAffinity is what options:affinity_timeout can be at most (ovn-nb(5), Load_Balancer).
-const maxAffinity = 65535 * time.Second
-
 // Service returns the load balancers of a Service, one a VIP and protocol, and the ACLs
-// before them. vips returns
-// the vips column of the row with that id as it is, nil if there is none; backends keep
-// the slots that they have there.
+// before them. vips returns the vips column of the row with that id as it is, nil if there
+// is none; backends keep the slots that they have there.
 func (g *Ground) Service(p *plan.Service, vips func(id string) map[string]string) ([]Row, error) {
 	var out []Row
 	for _, v := range p.VIPs {
@@ -39,7 +33,7 @@ func (g *Ground) Service(p *plan.Service, vips func(id string) map[string]string
 func (g *Ground) balancer(p *plan.Service, v plan.VIP, protocol world.Protocol, vips func(string) map[string]string) (Row, bool) {
 	vip, shard := v.Addr, g.shards[v.Shard]
 	proto := strings.ToLower(string(protocol))
-	fields, options := g.selection(p.Affinity, world.FamilyOf(vip))
+	fields, options := g.selection(p.ClientAffinity, world.FamilyOf(vip))
 	row := owned(LoadBalancer, OwnerService, p.Key.String(), map[string]any{
 		"name":             fmt.Sprintf("slb-%s-%s-%s", p.Key, vip, proto),
 		"protocol":         &proto,
@@ -61,20 +55,17 @@ func (g *Ground) balancer(p *plan.Service, v plan.VIP, protocol world.Protocol, 
 
 // selection chooses how connections are spread: by client, or by connection. It must not
 // depend on state of the active gateway, so that a connection keeps its backend through a
-// failover. Where OVN can't hash IPv6 addresses, affinity is kept by the gateway's memory
-// instead and ends with a failover.
-func (g *Ground) selection(affinity time.Duration, f world.Family) (fields []string, options map[string]string) {
+// failover: options:affinity_timeout does, and on OVN 23.03 it also lost connections. So
+// there is no affinity where OVN can't hash IPv6 addresses.
+func (g *Ground) selection(affinity bool, f world.Family) (fields []string, options map[string]string) {
 	// A VIP outside the subnets of the router's port is answered for only with "all".
 	options = map[string]string{"reject": "true", "neighbor_responder": "all"}
 	fields = []string{"ip_dst", "ip_src"}
 	if f == world.IPv6 && g.facts.HashIPv6 {
 		fields = []string{"ipv6_dst", "ipv6_src"}
 	}
-	if affinity > 0 && (f == world.IPv4 || g.facts.HashIPv6) {
+	if affinity && (f == world.IPv4 || g.facts.HashIPv6) {
 		return fields, options
-	}
-	if affinity > 0 {
-		options["affinity_timeout"] = strconv.Itoa(int(min(affinity, maxAffinity) / time.Second))
 	}
 	return append(fields, "tp_dst", "tp_src"), options
 }
