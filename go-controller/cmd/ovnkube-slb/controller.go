@@ -26,29 +26,30 @@ import (
 
 func controllerCommand() *cli.Command {
 	o := &options{}
+	return command("controller", "give addresses and have OVN announce them", settings(o), func(ctx *cli.Context) error {
+		if err := o.Validate(); err != nil {
+			return err
+		}
+		return runController(ctx.Context, o)
+	})
+}
+
+// command is a command of the program that has settings, and --config-file for them.
+func command(name, usage string, all []setting, run cli.ActionFunc) *cli.Command {
 	var file string
-	all := settings(o)
 	flags := []cli.Flag{text(&file, flagConfigFile, "", "", "ini `FILE` as OVN-Kubernetes reads it; flags and environment win")}
 	for _, s := range all {
 		flags = append(flags, s.flag)
 	}
-	return &cli.Command{
-		Name:  "controller",
-		Usage: "give addresses and have OVN announce them",
-		Flags: flags,
-		Action: func(ctx *cli.Context) error {
-			if ctx.Args().Present() {
-				return fmt.Errorf("argument %q: there are only flags", ctx.Args().First())
-			}
-			if err := applyFile(ctx, file, all); err != nil {
-				return err
-			}
-			if err := o.Validate(); err != nil {
-				return err
-			}
-			return runController(ctx.Context, o)
-		},
-	}
+	return &cli.Command{Name: name, Usage: usage, Flags: flags, Action: func(ctx *cli.Context) error {
+		if ctx.Args().Present() {
+			return fmt.Errorf("argument %q: there are only flags", ctx.Args().First())
+		}
+		if err := applyFile(ctx, file, all); err != nil {
+			return err
+		}
+		return run(ctx)
+	}}
 }
 
 // runController serves until the context ends or the lease is lost.

@@ -54,36 +54,19 @@ func (o *nodeOptions) Validate() error {
 
 func nodeCommand() *cli.Command {
 	o := &nodeOptions{}
-	var file string
-	all := nodeSettings(o)
-	flags := []cli.Flag{text(&file, flagConfigFile, "", "", "ini `FILE` as OVN-Kubernetes reads it; flags and environment win")}
-	for _, s := range all {
-		flags = append(flags, s.flag)
-	}
-	return &cli.Command{
-		Name:  "node",
-		Usage: "watch a gateway for what OVN does not see",
-		Flags: flags,
-		Action: func(ctx *cli.Context) error {
-			if ctx.Args().Present() {
-				return fmt.Errorf("argument %q: there are only flags", ctx.Args().First())
+	return command("node", "watch a gateway for what OVN does not see", nodeSettings(o), func(ctx *cli.Context) error {
+		if o.node == "" {
+			host, err := os.Hostname()
+			if err != nil {
+				return fmt.Errorf("name this node: %w", err)
 			}
-			if err := applyFile(ctx, file, all); err != nil {
-				return err
-			}
-			if o.node == "" {
-				host, err := os.Hostname()
-				if err != nil {
-					return fmt.Errorf("name this node: %w", err)
-				}
-				o.node = strings.ToLower(host)
-			}
-			if err := o.Validate(); err != nil {
-				return err
-			}
-			return runNode(ctx.Context, o)
-		},
-	}
+			o.node = strings.ToLower(host)
+		}
+		if err := o.Validate(); err != nil {
+			return err
+		}
+		return runNode(ctx.Context, o)
+	})
 }
 
 // module is a part of what runs on a node.

@@ -22,19 +22,6 @@ import (
 
 const namespace = "bench"
 
-// ground is a pool with room for all Services and the segment that carries it.
-const ground = `
-apiVersion: slb.k8s.ovn.org/v1alpha1
-kind: IPAddressPool
-metadata: {name: wide}
-spec: {addresses: ["10.61.0.0/16"]}
----
-apiVersion: slb.k8s.ovn.org/v1alpha1
-kind: L2Domain
-metadata: {name: wide}
-spec: {physicalNetwork: physnet, ipAddressPools: [wide], subnets: [{cidr: 10.60.0.0/15, gateway: 10.60.0.1}]}
-`
-
 // cluster is a control plane and a northbound database.
 type cluster struct {
 	dir     string
@@ -70,7 +57,7 @@ func startCluster(ctx context.Context, dir, program string, apiServerArgs []stri
 			return nil, err
 		}
 	}
-	if err := errors.Join(c.plane.Apply(ctx, ground), c.serveNB(ctx)); err != nil {
+	if err := errors.Join(c.plane.Apply(ctx, subject.Ground), c.serveNB(ctx)); err != nil {
 		return nil, err
 	}
 	c.seen, err = watchServices(ctx, c.client)

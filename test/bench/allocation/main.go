@@ -8,17 +8,13 @@ package main
 
 import (
 	"context"
-	"encoding/json"
-	"errors"
 	"flag"
 	"fmt"
 	"io"
 	"os"
-	"os/signal"
 	"path/filepath"
 	"runtime"
 	"strings"
-	"syscall"
 
 	"github.com/ovnkube-slb/ovnkube-slb/test/bench/subject"
 )
@@ -39,17 +35,7 @@ func modes() map[string][]string {
 	}
 }
 
-func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
-
-func run(args []string, out, progress io.Writer) int {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	if err := benchmark(ctx, args, out, progress); err != nil {
-		fmt.Fprintln(progress, "allocation:", err) //nolint:errcheck // there is nobody else to tell
-		return 1
-	}
-	return 0
-}
+func main() { os.Exit(subject.Main("allocation", benchmark)) }
 
 func benchmark(ctx context.Context, args []string, out, progress io.Writer) error {
 	flags := flag.NewFlagSet("allocation", flag.ContinueOnError)
@@ -78,11 +64,10 @@ func benchmark(ctx context.Context, args []string, out, progress io.Writer) erro
 			return fmt.Errorf("mode %s: %w", name, err)
 		}
 	}
-	text, err := json.MarshalIndent(r, "", "  ")
+	text, err := subject.Write(r, *file)
 	if err != nil {
 		return err
 	}
-	text = append(text, '\n')
 	_, err = out.Write(text)
-	return errors.Join(err, os.MkdirAll(filepath.Dir(*file), 0o755), os.WriteFile(*file, text, 0o644))
+	return err
 }

@@ -7,18 +7,17 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
 	"io"
 	"os"
-	"os/signal"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
-	"syscall"
+
+	"github.com/ovnkube-slb/ovnkube-slb/test/bench/subject"
 )
 
 // report is what is written: one run of the command.
@@ -28,17 +27,7 @@ type report struct {
 	Figures []figure `json:"figures"`
 }
 
-func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
-
-func run(args []string, out, progress io.Writer) int {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	if err := benchmark(ctx, args, out, progress); err != nil {
-		fmt.Fprintln(progress, "failover:", err) //nolint:errcheck // there is nobody else to tell
-		return 1
-	}
-	return 0
-}
+func main() { os.Exit(subject.Main("failover", benchmark)) }
 
 func benchmark(ctx context.Context, args []string, out, progress io.Writer) (err error) {
 	flags := flag.NewFlagSet("failover", flag.ContinueOnError)
@@ -108,14 +97,7 @@ func numbers(list string) ([]int, error) {
 
 // write stores the figures and their chart, and prints them.
 func write(r report, file string, out io.Writer) error {
-	text, err := json.MarshalIndent(r, "", "  ")
-	if err != nil {
-		return err
-	}
-	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
-		return err
-	}
-	if err := os.WriteFile(file, append(text, '\n'), 0o644); err != nil {
+	if _, err := subject.Write(r, file); err != nil {
 		return err
 	}
 	if err := os.WriteFile(strings.TrimSuffix(file, ".json")+".svg", []byte(chart(r.Figures)), 0o644); err != nil {

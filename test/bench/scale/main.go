@@ -6,17 +6,16 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
 	"io"
 	"os"
-	"os/signal"
 	"path/filepath"
 	"runtime"
-	"syscall"
 	"time"
+
+	"github.com/ovnkube-slb/ovnkube-slb/test/bench/subject"
 )
 
 // result is what is written: one run of the command. Times are in milliseconds where they say so, else in seconds.
@@ -45,17 +44,7 @@ type result struct {
 // patience is how long the whole may take.
 const patience = time.Hour
 
-func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
-
-func run(args []string, out, progress io.Writer) int {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	if err := benchmark(ctx, args, out, progress); err != nil {
-		fmt.Fprintln(progress, "scale:", err) //nolint:errcheck // there is nobody else to tell
-		return 1
-	}
-	return 0
-}
+func main() { os.Exit(subject.Main("scale", benchmark)) }
 
 func benchmark(ctx context.Context, args []string, out, progress io.Writer) (err error) {
 	flags := flag.NewFlagSet("scale", flag.ContinueOnError)
@@ -91,16 +80,10 @@ func benchmark(ctx context.Context, args []string, out, progress io.Writer) (err
 	if err := s.measure(ctx, controller); err != nil {
 		return err
 	}
-	text, err := json.MarshalIndent(s.result, "", "  ")
+	text, err := subject.Write(s.result, *file)
 	if err != nil {
 		return err
 	}
-	if err := os.MkdirAll(filepath.Dir(*file), 0o755); err != nil {
-		return err
-	}
-	if err := os.WriteFile(*file, append(text, '\n'), 0o644); err != nil {
-		return err
-	}
-	_, err = fmt.Fprintf(out, "%s\n", text)
+	_, err = out.Write(text)
 	return err
 }

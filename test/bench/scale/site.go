@@ -30,18 +30,6 @@ const (
 	atOnce = 16
 )
 
-const ground = `
-apiVersion: slb.k8s.ovn.org/v1alpha1
-kind: IPAddressPool
-metadata: {name: wide}
-spec: {addresses: ["10.61.0.0/16"]}
----
-apiVersion: slb.k8s.ovn.org/v1alpha1
-kind: L2Domain
-metadata: {name: wide}
-spec: {physicalNetwork: physnet, ipAddressPools: [wide], subnets: [{cidr: 10.60.0.0/15, gateway: 10.60.0.1}]}
-`
-
 // site is a control plane and OVN's databases, full of what a large cluster has.
 type site struct {
 	dir      string
@@ -100,7 +88,7 @@ func (s *site) build(ctx context.Context, program string) (err error) {
 		return err
 	}
 	s.say("databases and ovn-northd run, with rows of %d nodes", s.result.Nodes)
-	if err := errors.Join(s.plane.Apply(ctx, ground), s.objects(ctx)); err != nil {
+	if err := errors.Join(s.plane.Apply(ctx, subject.Ground), s.objects(ctx)); err != nil {
 		return err
 	}
 	s.say("API server has %d nodes and %d Services with %d endpoints each", s.result.Nodes, s.result.Services, s.result.Endpoints)

@@ -22,6 +22,19 @@ const (
 	schemas   = "/usr/share/ovn"
 )
 
+// Ground is a pool with room for all Services and the segment that carries it.
+const Ground = `
+apiVersion: slb.k8s.ovn.org/v1alpha1
+kind: IPAddressPool
+metadata: {name: wide}
+spec: {addresses: ["10.61.0.0/16"]}
+---
+apiVersion: slb.k8s.ovn.org/v1alpha1
+kind: L2Domain
+metadata: {name: wide}
+spec: {physicalNetwork: physnet, ipAddressPools: [wide], subnets: [{cidr: 10.60.0.0/15, gateway: 10.60.0.1}]}
+`
+
 // Cluster is where a controller runs.
 type Cluster struct {
 	// Program is the path of ovnkube-slb, Dir where what it says goes.
