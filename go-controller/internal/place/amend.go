@@ -3,53 +3,45 @@
 package place
 
 import (
+	"net/netip"
+	"slices"
+
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/ipam"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 )
 
 // Amending serves the many small changes that concern one Service and no other. The shard
 // of an address depends on the address alone, so those of all others stay as they are;
-// what may change is a router port, which has one of the addresses.
+// what may change is an anchor, and with it the Fabric.
 
-// Add places a Service that was not there and has got its addresses. With false the Spots
-// are spoilt: one of them is the first of its shard.
-func (s *Spots) Add(svc *world.Service, a *ipam.Allocation) bool {
+// Add places a Service that was not there, is the youngest and has got its addresses. It
+// tells whether one of them is an anchor.
+func (s *Spots) Add(svc *world.Service, a *ipam.Allocation) (anchored bool) {
 	addrs := a.Services[svc.Key].VIPs()
 	if len(addrs) == 0 {
-		return true
-	}
-	if _, known := s.Services[svc.Key]; known {
 		return false
 	}
-	for _, addr := range addrs {
-		if d, reason, _ := s.layout.carrier(a.PoolOf(addr), addr); reason == "" && !s.anchored(d.shard(addr), world.FamilyOf(addr)) {
-			return false
-		}
-	}
-	s.Services[svc.Key] = s.place(a, addrs, nil)
-	return true
+	spots := s.place(a, addrs, nil)
+	s.Services[svc.Key] = spots
+	return slices.ContainsFunc(spots, s.isAnchor)
 }
 
-// Remove forgets a Service that exists no more. With false the Spots are spoilt: a router
-// port has one of its addresses.
-func (s *Spots) Remove(svc *world.Service) bool {
-	for _, spot := range s.Services[svc.Key] {
-		for _, p := range s.anchors[spot.Shard] {
-			if spot.Reason == "" && p.Addr() == spot.Addr {
-				return false
-			}
+// Remove forgets a Service that exists no more and shares no address. It tells whether one
+// of them was an anchor.
+func (s *Spots) Remove(svc *world.Service) (anchored bool) {
+	spots := s.Services[svc.Key]
+	anchored = slices.ContainsFunc(spots, s.isAnchor)
+	for _, spot := range spots {
+		if spot.Reason == "" {
+			l := spot.line()
+			s.lines[l] = slices.DeleteFunc(s.lines[l], func(p netip.Prefix) bool { return p.Addr() == spot.Addr })
 		}
 	}
 	delete(s.Services, svc.Key)
-	return true
+	return anchored
 }
 
-// anchored tells whether a shard has an anchor of a family.
-func (s *Spots) anchored(id world.ShardID, f world.Family) bool {
-	for _, p := range s.anchors[id] {
-		if world.FamilyOf(p.Addr()) == f {
-			return true
-		}
-	}
-	return false
+// isAnchor tells whether an address is an anchor.
+func (s *Spots) isAnchor(spot Spot) bool {
+	return spot.Reason == "" && s.lines[spot.line()][0].Addr() == spot.Addr
 }

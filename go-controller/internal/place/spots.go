@@ -18,9 +18,15 @@ type Spots struct {
 	// Services has an entry for each Service with an address, its spots in the order of
 	// the addresses.
 	Services map[world.Key][]Spot
-	// anchors are, for each shard in use, the VIPs of the oldest Services, one a family.
-	anchors map[world.ShardID][]netip.Prefix
-	layout  *Layout
+	// lines are the VIPs of each shard, by family and with their subnets' lengths, those of
+	// the oldest Services first: the first of a line is an anchor.
+	lines  map[line][]netip.Prefix
+	layout *Layout
+}
+
+type line struct {
+	shard  world.ShardID
+	family world.Family
 }
 
 // Spot is where an address is. With a Reason nothing carries it, and Shard is not set.
@@ -52,7 +58,7 @@ func (s *Spots) VIPs(k world.Key) []plan.VIP {
 func (l *Layout) Spots(w *world.Snapshot, a *ipam.Allocation, holds map[netip.Addr]Hold) *Spots {
 	s := &Spots{
 		Services: make(map[world.Key][]Spot, len(w.Services)),
-		anchors:  make(map[world.ShardID][]netip.Prefix),
+		lines:    make(map[line][]netip.Prefix),
 		layout:   l,
 	}
 	for _, svc := range a.InOrder() {
@@ -74,26 +80,25 @@ func (s *Spots) place(a *ipam.Allocation, addrs []netip.Addr, holds map[netip.Ad
 		spots[i] = Spot{Addr: addr, Reason: reason, Message: message}
 		if reason == "" {
 			spots[i].Shard = d.shard(addr)
-			s.anchor(d, spots[i])
+			subnet, _ := d.subnet(addr)
+			l := spots[i].line()
+			s.lines[l] = append(s.lines[l], netip.PrefixFrom(addr, subnet.Bits()))
 		}
 	}
 	return spots
 }
 
-// anchor makes a VIP an anchor of its shard unless an older one of the family is.
-func (s *Spots) anchor(d *Domain, spot Spot) {
-	anchors := s.anchors[spot.Shard]
-	for _, p := range anchors {
-		if world.FamilyOf(p.Addr()) == world.FamilyOf(spot.Addr) {
-			return
+func (s *Spot) line() line { return line{s.Shard, world.FamilyOf(s.Addr)} }
+
+// anchors are the VIPs that a shard's router has as its own addresses, at most one a family.
+func (s *Spots) anchors(id world.ShardID) []netip.Prefix {
+	var anchors []netip.Prefix
+	for _, f := range []world.Family{world.IPv4, world.IPv6} {
+		if l := s.lines[line{id, f}]; len(l) > 0 {
+			anchors = append(anchors, l[0])
 		}
 	}
-	subnet, _ := d.subnet(spot.Addr)
-	anchors = append(anchors, netip.PrefixFrom(spot.Addr, subnet.Bits()))
-	if len(anchors) == 2 && anchors[1].Addr().Less(anchors[0].Addr()) {
-		anchors[0], anchors[1] = anchors[1], anchors[0]
-	}
-	s.anchors[spot.Shard] = anchors
+	return anchors
 }
 
 // carrier returns the domain that carries an address of a pool, or why none does.
@@ -153,7 +158,7 @@ func (l *Layout) Fabric(w *world.Snapshot, s *Spots) *plan.Fabric {
 			DetectMultiplier: d.Spec.DetectMultiplier,
 		}
 		for _, shard := range d.Shards {
-			pd.Shards = append(pd.Shards, plan.Shard{ID: shard.ID, Gateways: shard.Gateways, Anchors: s.anchors[shard.ID]})
+			pd.Shards = append(pd.Shards, plan.Shard{ID: shard.ID, Gateways: shard.Gateways, Anchors: s.anchors(shard.ID)})
 		}
 		f.Domains = append(f.Domains, pd)
 	}

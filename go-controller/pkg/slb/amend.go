@@ -36,8 +36,11 @@ func (m *memory) amend(d *decision, key world.Key, c kube.Change) bool {
 func (m *memory) admit(d *decision, s *world.Service) bool {
 	o, ok := d.allocation.Admit(s)
 	// Where guards are, an address may be held.
-	if !ok || len(m.probation.guards) > 0 && len(o.Addrs) > 0 || !d.spots.Add(s, d.allocation) {
+	if !ok || len(m.probation.guards) > 0 && len(o.Addrs) > 0 {
 		return false
+	}
+	if d.spots.Add(s, d.allocation) {
+		d.fabric = d.layout.Fabric(d.world, d.spots)
 	}
 	if len(o.Addrs) > 0 {
 		m.grants[s.Key] = grant{uid: s.UID, addrs: o.Addrs}
@@ -48,8 +51,11 @@ func (m *memory) admit(d *decision, s *world.Service) bool {
 }
 
 func (m *memory) dismiss(d *decision, s *world.Service) bool {
-	if !d.allocation.Dismiss(s) || !d.spots.Remove(s) {
+	if !d.allocation.Dismiss(s) {
 		return false
+	}
+	if d.spots.Remove(s) {
+		d.fabric = d.layout.Fabric(d.world, d.spots)
 	}
 	delete(m.grants, s.Key)
 	delete(m.made, s.Key)

@@ -102,3 +102,31 @@ func same(t *testing.T, w *world.Snapshot, m *memory, got *decision) {
 		t.Errorf("grants (-anew +amended):\n%s", d)
 	}
 }
+
+// Replacing the oldest Service of a shard costs no whole decision, though the router port
+// has its address.
+func TestAnAnchorThatGoesIsAmended(t *testing.T) {
+	old, young := service(world.Key{Namespace: "shop", Name: "old"}, 1), service(web, 2)
+	w := small(3, old, young)
+	var m memory
+	d := m.decide(w)
+	if !m.amend(d, old.Key, kube.Change{Was: old}) {
+		t.Fatal("not amended")
+	}
+	w.Services = []*world.Service{young}
+	same(t, w, &m, d)
+	if a := d.fabric.Domains[0].Shards[0].Anchors; len(a) != 1 || a[0].Addr() != d.allocation.Services[web].Addrs[0] {
+		t.Errorf("anchors %v, want the address of %s", a, web)
+	}
+	if !m.amend(d, web, kube.Change{Was: young}) {
+		t.Fatal("the last one is not amended")
+	}
+	w.Services = nil
+	same(t, w, &m, d)
+	next := service(world.Key{Namespace: "shop", Name: "next"}, 3)
+	if !m.amend(d, next.Key, kube.Change{Is: next}) {
+		t.Fatal("the first one is not amended")
+	}
+	w.Services = []*world.Service{next}
+	same(t, w, &m, d)
+}

@@ -253,11 +253,15 @@ func (c *Controller) read() []world.Key {
 
 func (c *Controller) reportGround(err error) {
 	c.mu.Lock()
-	if err != nil && (c.ground == nil || c.ground.Error() != err.Error()) {
-		klog.ErrorS(err, "Configure OVN; it is tried again")
-	}
+	news := !c.laid || fmt.Sprint(c.ground) != fmt.Sprint(err)
 	c.laid, c.ground = true, err
 	c.mu.Unlock()
+	if !news {
+		return
+	}
+	if err != nil {
+		klog.ErrorS(err, "Configure OVN; it is tried again")
+	}
 	c.callWhole()
 }
 
@@ -280,6 +284,7 @@ func (c *Controller) amend() bool {
 	}
 	statuses := make(map[world.Key]*kube.ServiceStatus, len(changes))
 	plans := make(map[world.Key]*plan.Service, len(changes))
+	fabric := c.last.fabric
 	for key, change := range changes {
 		before := c.last.plans[key]
 		if !c.memory.amend(c.last.decision, key, change) {
@@ -299,6 +304,9 @@ func (c *Controller) amend() bool {
 		}
 	}
 	if c.runner != nil {
+		if c.last.fabric != fabric {
+			c.runner.Set(c.last.fabric, c.last.plans)
+		}
 		for key, p := range plans {
 			c.runner.Change(key, p)
 		}
