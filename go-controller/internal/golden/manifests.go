@@ -60,7 +60,7 @@ func (c *Case) manifests(data []byte) error {
 				mine = append(mine, e)
 			}
 		}
-		ws, ours := convert.Service(s, mine, convert.Options{DefaultClass: true})
+		ws, ours := convert.Service(s, convert.Slices(mine), convert.Options{DefaultClass: true})
 		if !ours {
 			return fmt.Errorf("service %s/%s is not ours to serve", s.Namespace, s.Name)
 		}

@@ -86,10 +86,14 @@ type object interface {
 	metav1.Object
 }
 
+// whole keeps an object as it is.
+func whole[T any](o T) T { return o }
+
 // follow returns an informer that tells on, from one goroutine, each object that came
-// (no old), changed, or went (no new).
-func follow[T object, L runtime.Object](client lister[L], empty T, trim func(T), on func(old, now T)) cache.Controller {
-	var none T
+// (no old), changed, or went (no new). Of an object it remembers, and tells, what keep
+// makes of it, which has its name, namespace and version.
+func follow[T object, K metav1.Object, L runtime.Object](client lister[L], empty T, keep func(T) K, on func(old, now K)) cache.Controller {
+	var none K
 	_, controller := cache.NewInformerWithOptions(cache.InformerOptions{
 		ListerWatcher: &cache.ListWatch{
 			ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
@@ -106,24 +110,24 @@ func follow[T object, L runtime.Object](client lister[L], empty T, trim func(T),
 		Transform: func(o any) (any, error) {
 			if t, ok := o.(T); ok {
 				t.SetManagedFields(nil)
-				trim(t)
+				return keep(t), nil
 			}
 			return o, nil
 		},
 		Handler: cache.ResourceEventHandlerFuncs{
-			AddFunc: func(o any) { on(none, o.(T)) },
+			AddFunc: func(o any) { on(none, o.(K)) },
 			UpdateFunc: func(old, now any) {
 				// A relist hands over what has not changed, too.
-				if old.(T).GetResourceVersion() != now.(T).GetResourceVersion() {
-					on(old.(T), now.(T))
+				if old.(K).GetResourceVersion() != now.(K).GetResourceVersion() {
+					on(old.(K), now.(K))
 				}
 			},
 			DeleteFunc: func(o any) {
 				if unknown, ok := o.(cache.DeletedFinalStateUnknown); ok {
 					o = unknown.Obj
 				}
-				if t, ok := o.(T); ok {
-					on(t, none)
+				if k, ok := o.(K); ok {
+					on(k, none)
 				}
 			},
 		},

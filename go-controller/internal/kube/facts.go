@@ -11,7 +11,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/types"
@@ -27,13 +26,13 @@ type Facts struct {
 	convert convert.Options
 	hooks   Hooks
 
-	mu       sync.Mutex
-	services map[world.Key]*service
-	slices   map[world.Key]map[string]*discoveryv1.EndpointSlice
-	nodes    map[string]*node
-	reports  map[string]*report
-	pools    map[string]*pool
-	domains  map[string]*v1alpha1.L2Domain
+	mu        sync.Mutex
+	services  map[world.Key]*service
+	endpoints map[world.Key][]*endpoints
+	nodes     map[string]*node
+	reports   map[string]*report
+	pools     map[string]*pool
+	domains   map[string]*v1alpha1.L2Domain
 	// namespaces are their labels; nothing else is read of them.
 	namespaces convert.Namespaces
 	// left are Services that are not ours any more and still carry our status.
@@ -80,7 +79,7 @@ func NewFacts(o convert.Options, hooks Hooks) *Facts {
 		convert:    o,
 		hooks:      hooks,
 		services:   map[world.Key]*service{},
-		slices:     map[world.Key]map[string]*discoveryv1.EndpointSlice{},
+		endpoints:  map[world.Key][]*endpoints{},
 		nodes:      map[string]*node{},
 		reports:    map[string]*report{},
 		pools:      map[string]*pool{},
@@ -103,7 +102,7 @@ func (f *Facts) setService(old, now *corev1.Service) {
 	delete(f.services, key)
 	delete(f.left, key)
 	if now != nil {
-		is, _ = convert.Service(now, f.slicesOf(key), f.convert)
+		is, _ = convert.Service(now, f.endpointsOf(key), f.convert)
 		f.services[key] = &service{now, is, waitsSince(was, is, waits)}
 		if is == nil && meta.FindStatusCondition(now.Status.Conditions, v1alpha1.ConditionAllocated) != nil {
 			f.left[key] = now
@@ -136,46 +135,6 @@ func freed(was, is *world.Service) bool {
 // the user's to write. No pass is made for the echo of our own status write.
 func sameRequest(a, b *corev1.Service) bool {
 	return a.UID == b.UID && maps.Equal(a.Annotations, b.Annotations) && maps.Equal(a.Labels, b.Labels) && equality.Semantic.DeepEqual(a.Spec, b.Spec)
-}
-
-func (f *Facts) slicesOf(key world.Key) []*discoveryv1.EndpointSlice {
-	return slices.Collect(maps.Values(f.slices[key]))
-}
-
-func (f *Facts) setSlice(old, now *discoveryv1.EndpointSlice) {
-	f.mu.Lock()
-	touched := map[world.Key]struct{}{}
-	if old != nil {
-		if key, ok := convert.SliceOwner(old); ok {
-			touched[key] = struct{}{}
-			delete(f.slices[key], old.Name)
-			if len(f.slices[key]) == 0 {
-				delete(f.slices, key)
-			}
-		}
-	}
-	if now != nil {
-		if key, ok := convert.SliceOwner(now); ok {
-			touched[key] = struct{}{}
-			if f.slices[key] == nil {
-				f.slices[key] = map[string]*discoveryv1.EndpointSlice{}
-			}
-			f.slices[key][now.Name] = now
-		}
-	}
-	relevant := false
-	for key := range touched {
-		if s := f.services[key]; s != nil && s.world != nil {
-			was := s.world
-			s.world, _ = convert.Service(s.object, f.slicesOf(key), f.convert)
-			f.changes.add(key, was, s.world, false)
-			relevant = true
-		}
-	}
-	f.mu.Unlock()
-	if relevant {
-		f.hooks.Wake()
-	}
 }
 
 // setNode wakes nobody for the heartbeats of the kubelet.

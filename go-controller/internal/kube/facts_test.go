@@ -38,18 +38,18 @@ func serviceOf(kind corev1.ServiceType) *corev1.Service {
 	}
 }
 
-func sliceOf(name, addr string) *discoveryv1.EndpointSlice {
-	return &discoveryv1.EndpointSlice{
+func endpointsAt(name, addr string) *endpoints {
+	return keepEndpoints(&discoveryv1.EndpointSlice{
 		ObjectMeta:  metav1.ObjectMeta{Namespace: "shop", Name: name, Labels: map[string]string{discoveryv1.LabelServiceName: "web"}},
 		AddressType: discoveryv1.AddressTypeIPv4,
 		Endpoints:   []discoveryv1.Endpoint{{Addresses: []string{addr}}},
-	}
+	})
 }
 
 func TestOnlyOurServicesWake(t *testing.T) {
 	f, wakes := counted()
 	f.setService(nil, serviceOf(corev1.ServiceTypeClusterIP))
-	f.setSlice(nil, sliceOf("web-1", "10.244.0.1"))
+	f.setEndpoints(nil, endpointsAt("web-1", "10.244.0.1"))
 	if *wakes != 0 || len(snapshot(f).Services) != 0 {
 		t.Errorf("a ClusterIP Service: %d wakes, %d in the snapshot", *wakes, len(snapshot(f).Services))
 	}
@@ -63,12 +63,12 @@ func TestSnapshotsNeverChange(t *testing.T) {
 	f, _ := counted()
 	f.setService(nil, serviceOf(corev1.ServiceTypeLoadBalancer))
 	before := snapshot(f).Services[0]
-	f.setSlice(nil, sliceOf("web-1", "10.244.0.1"))
-	f.setSlice(nil, sliceOf("web-2", "10.244.0.2"))
+	f.setEndpoints(nil, endpointsAt("web-1", "10.244.0.1"))
+	f.setEndpoints(nil, endpointsAt("web-2", "10.244.0.2"))
 	if len(before.Slices) != 0 {
 		t.Error("a snapshot changed after it was taken")
 	}
-	f.setSlice(sliceOf("web-1", "10.244.0.1"), nil)
+	f.setEndpoints(endpointsAt("web-1", "10.244.0.1"), nil)
 	if got := snapshot(f).Services[0].Slices; len(got) != 1 || got[0].Endpoints[0].Addr.String() != "10.244.0.2" {
 		t.Errorf("slices: %+v", got)
 	}
@@ -77,11 +77,11 @@ func TestSnapshotsNeverChange(t *testing.T) {
 func TestSliceMayChangeItsService(t *testing.T) {
 	f, _ := counted()
 	f.setService(nil, serviceOf(corev1.ServiceTypeLoadBalancer))
-	old := sliceOf("web-1", "10.244.0.1")
-	f.setSlice(nil, old)
-	moved := old.DeepCopy()
-	moved.Labels[discoveryv1.LabelServiceName] = "other"
-	f.setSlice(old, moved)
+	old := endpointsAt("web-1", "10.244.0.1")
+	f.setEndpoints(nil, old)
+	moved := *old
+	moved.service.Name = "other"
+	f.setEndpoints(old, &moved)
 	if got := snapshot(f).Services[0].Slices; len(got) != 0 {
 		t.Errorf("slices: %+v", got)
 	}

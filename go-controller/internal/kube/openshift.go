@@ -89,7 +89,7 @@ func (o *openShift) run(ctx context.Context) {
 // follow reads the kind until the returned function is called, which waits for the end.
 func (o *openShift) follow(ctx context.Context) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
-	informer := follow(o.client, &unstructured.Unstructured{}, func(*unstructured.Unstructured) {}, o.changed)
+	informer := follow(o.client, &unstructured.Unstructured{}, whole[*unstructured.Unstructured], o.changed)
 	o.informer.Store(&informer)
 	var running sync.WaitGroup
 	running.Go(func() { informer.RunWithContext(ctx) })

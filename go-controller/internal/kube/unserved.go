@@ -70,7 +70,7 @@ func unserve[T object, L runtime.Object](u *Unserved, kind string, api client[T,
 		return next, verdict.set(conditions(next), have.GetGeneration(), now)
 	}
 	u.runs = append(u.runs, writer.Run)
-	u.watches = append(u.watches, follow(api, empty, func(T) {}, func(old, now T) {
+	u.watches = append(u.watches, follow(api, empty, whole[T], func(old, now T) {
 		var none T
 		mu.Lock()
 		if any(now) == any(none) {

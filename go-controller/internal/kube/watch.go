@@ -35,35 +35,28 @@ func NewWatch(kube kubernetes.Interface, ours *Clients, facts *Facts, unserved *
 	return &Watch{
 		openShift: newOpenShift(discovery.ToServerResourcesInterfaceWithContext(kube.Discovery()), ours, facts),
 		needed: map[string]cache.Controller{
-			"services": follow(kube.CoreV1().Services(""), &corev1.Service{}, func(*corev1.Service) {}, facts.setService),
+			"services": follow(kube.CoreV1().Services(""), &corev1.Service{}, whole[*corev1.Service], facts.setService),
 			"endpointslices": follow(kube.DiscoveryV1().EndpointSlices(""), &discoveryv1.EndpointSlice{},
-				trimSlice, facts.setSlice),
-			"namespaces": follow(kube.CoreV1().Namespaces(), &corev1.Namespace{}, trimNamespace, facts.setNamespace),
-			"nodes":      follow(kube.CoreV1().Nodes(), &corev1.Node{}, trimNode, facts.setNode),
+				keepEndpoints, facts.setEndpoints),
+			"namespaces": follow(kube.CoreV1().Namespaces(), &corev1.Namespace{}, trimmedNamespace, facts.setNamespace),
+			"nodes":      follow(kube.CoreV1().Nodes(), &corev1.Node{}, trimmedNode, facts.setNode),
 			"leases": follow(kube.CoordinationV1().Leases(v1alpha1.GuardsNamespace), &coordinationv1.Lease{},
-				func(*coordinationv1.Lease) {}, facts.setReport),
-			"ipaddresspools": follow(ours.Pools, &v1alpha1.IPAddressPool{}, func(*v1alpha1.IPAddressPool) {}, facts.setPool),
-			"l2domains":      follow(ours.Domains, &v1alpha1.L2Domain{}, func(*v1alpha1.L2Domain) {}, facts.setDomain),
+				whole[*coordinationv1.Lease], facts.setReport),
+			"ipaddresspools": follow(ours.Pools, &v1alpha1.IPAddressPool{}, whole[*v1alpha1.IPAddressPool], facts.setPool),
+			"l2domains":      follow(ours.Domains, &v1alpha1.L2Domain{}, whole[*v1alpha1.L2Domain], facts.setDomain),
 		},
 		extra: unserved.watches,
 	}
 }
 
-// trimSlice drops what no decision reads; with many endpoints it is most of the object.
-func trimSlice(s *discoveryv1.EndpointSlice) {
-	s.Annotations, s.OwnerReferences = nil, nil
-	for i := range s.Endpoints {
-		e := &s.Endpoints[i]
-		e.TargetRef, e.Hints, e.DeprecatedTopology, e.Zone, e.Hostname = nil, nil, nil, nil, nil
-	}
-}
-
-func trimNamespace(n *corev1.Namespace) {
+func trimmedNamespace(n *corev1.Namespace) *corev1.Namespace {
 	n.Annotations, n.Spec, n.Status = nil, corev1.NamespaceSpec{}, corev1.NamespaceStatus{}
+	return n
 }
 
-func trimNode(n *corev1.Node) {
+func trimmedNode(n *corev1.Node) *corev1.Node {
 	n.Status.Images, n.Status.VolumesInUse, n.Status.VolumesAttached = nil, nil, nil
+	return n
 }
 
 // Run follows the API server until the context ends.

@@ -133,7 +133,7 @@ func unmarshal(t *testing.T, data []byte, into any) {
 func (o *objects) converted(t *testing.T, options convert.Options) string {
 	var out strings.Builder
 	for _, s := range o.services {
-		w, ours := convert.Service(s, o.slices, options)
+		w, ours := convert.Service(s, convert.Slices(o.slices), options)
 		if !ours {
 			fmt.Fprintf(&out, "%s: not ours\n", s.Name)
 			continue

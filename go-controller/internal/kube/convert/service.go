@@ -10,7 +10,6 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	discoveryv1 "k8s.io/api/discovery/v1"
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
@@ -26,9 +25,9 @@ type Options struct {
 	DrainTaints []string
 }
 
-// Service reads a Service and its EndpointSlices; false if it is not ours to serve: another
+// Service reads a Service, whose endpoints were read before; false if it is not ours to serve: another
 // type or class, or being deleted.
-func Service(s *corev1.Service, endpoints []*discoveryv1.EndpointSlice, o Options) (*world.Service, bool) {
+func Service(s *corev1.Service, endpoints []*world.Slice, o Options) (*world.Service, bool) {
 	if !Ours(s, o) {
 		return nil, false
 	}
@@ -49,7 +48,7 @@ func Service(s *corev1.Service, endpoints []*discoveryv1.EndpointSlice, o Option
 	r.readRequests()
 	r.readSourceRanges()
 	r.readLimits()
-	r.out.Slices = endpointSlices(endpoints)
+	r.out.Slices = endpoints
 	return r.out, true
 }
 

@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"net/netip"
 	"slices"
+	"unique"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
@@ -38,7 +39,7 @@ func Slice(s *discoveryv1.EndpointSlice) (*world.Slice, bool) {
 		}
 		port := world.Port{Protocol: world.TCP, Port: uint16(*p.Port)} //nolint:gosec // the API server admits 1-65535
 		if p.Name != nil {
-			port.Name = *p.Name
+			port.Name = one(*p.Name)
 		}
 		if p.Protocol != nil {
 			port.Protocol = world.Protocol(cmp.Or(*p.Protocol, corev1.ProtocolTCP))
@@ -67,10 +68,13 @@ func endpoint(e *discoveryv1.Endpoint) (world.Endpoint, bool) {
 	out.Serving = told(e.Conditions.Serving, out.Ready)
 	out.Terminating = told(e.Conditions.Terminating, false)
 	if e.NodeName != nil {
-		out.Node = *e.NodeName
+		out.Node = one(*e.NodeName)
 	}
 	return out, true
 }
+
+// one returns a string that is kept once, however many endpoints have it.
+func one(s string) string { return unique.Make(s).Value() }
 
 func told(value *bool, unknown bool) bool {
 	if value == nil {
@@ -79,7 +83,8 @@ func told(value *bool, unknown bool) bool {
 	return *value
 }
 
-func endpointSlices(in []*discoveryv1.EndpointSlice) []*world.Slice {
+// Slices reads all EndpointSlices of a Service, in the order of their names.
+func Slices(in []*discoveryv1.EndpointSlice) []*world.Slice {
 	in = slices.SortedFunc(slices.Values(in), func(a, b *discoveryv1.EndpointSlice) int { return cmp.Compare(a.Name, b.Name) })
 	var out []*world.Slice
 	for _, s := range in {

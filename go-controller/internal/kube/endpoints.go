@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kube
+
+import (
+	"cmp"
+	"slices"
+
+	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube/convert"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
+)
+
+// endpoints is what is remembered of an EndpointSlice. The objects themselves would be
+// most of the memory of a large cluster.
+type endpoints struct {
+	metav1.ObjectMeta // name, namespace and version only
+	// service is whose they are, the zero Key for nobody's.
+	service world.Key
+	// world is nil for what no proxy serves.
+	world *world.Slice
+}
+
+func keepEndpoints(s *discoveryv1.EndpointSlice) *endpoints {
+	e := &endpoints{ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: s.Name, ResourceVersion: s.ResourceVersion}}
+	if owner, ok := convert.SliceOwner(s); ok {
+		e.service = owner
+	}
+	e.world, _ = convert.Slice(s)
+	return e
+}
+
+// endpointsOf are those of a Service by the names of their slices.
+func (f *Facts) endpointsOf(key world.Key) []*world.Slice {
+	all := slices.Clone(f.endpoints[key])
+	slices.SortFunc(all, func(a, b *endpoints) int { return cmp.Compare(a.Name, b.Name) })
+	out := make([]*world.Slice, 0, len(all))
+	for _, e := range all {
+		if e.world != nil {
+			out = append(out, e.world)
+		}
+	}
+	return out
+}
+
+func (f *Facts) setEndpoints(old, now *endpoints) {
+	f.mu.Lock()
+	touched := map[world.Key]struct{}{}
+	nobody := world.Key{}
+	if old != nil && old.service != nobody {
+		touched[old.service] = struct{}{}
+		rest := slices.DeleteFunc(f.endpoints[old.service], func(e *endpoints) bool { return e.Name == old.Name })
+		if f.endpoints[old.service] = rest; len(rest) == 0 {
+			delete(f.endpoints, old.service)
+		}
+	}
+	if now != nil && now.service != nobody {
+		touched[now.service] = struct{}{}
+		f.endpoints[now.service] = append(f.endpoints[now.service], now)
+	}
+	relevant := false
+	for key := range touched {
+		if s := f.services[key]; s != nil && s.world != nil {
+			was := s.world
+			s.world, _ = convert.Service(s.object, f.endpointsOf(key), f.convert)
+			f.changes.add(key, was, s.world, false)
+			relevant = true
+		}
+	}
+	f.mu.Unlock()
+	if relevant {
+		f.hooks.Wake()
+	}
+}
