@@ -234,8 +234,15 @@ func (c *Case) carrier(words []string) error {
 			carrier.Active = value
 		case "order":
 			carrier.Order = strings.Split(value, ",")
+		case "handover":
+			switch value {
+			case "awaited":
+				carrier.Handover = world.HandoverAwaited
+			case "claimed":
+				carrier.Handover = world.HandoverClaimed
+			}
 		default:
-			return fmt.Errorf("%q is none of active=, claims= and order=", word)
+			return fmt.Errorf("%q is none of active=, claims=, order= and handover=", word)
 		}
 	}
 	c.World.Carriers[world.ShardID{Domain: domain, Index: index}] = carrier

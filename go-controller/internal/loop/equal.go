@@ -40,5 +40,5 @@ func equalDomains(a, b plan.Domain) bool {
 }
 
 func equalShards(a, b plan.Shard) bool {
-	return a.ID == b.ID && slices.Equal(a.Gateways, b.Gateways) && slices.Equal(a.Anchors, b.Anchors)
+	return a.ID == b.ID && a.Handover == b.Handover && slices.Equal(a.Gateways, b.Gateways) && slices.Equal(a.Anchors, b.Anchors)
 }

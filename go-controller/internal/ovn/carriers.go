@@ -33,6 +33,10 @@ func (d *Dataplane) Carriers() map[world.ShardID]world.Carrier {
 		shard := r.externalIDs()[rows.KeyShard]
 		members[shard] = append(members[shard], member{r.text("chassis_name"), priority})
 	}
+	handovers := map[string]world.Handover{}
+	for _, r := range nb.owned(rows.BFD) {
+		handovers[r.externalIDs()[rows.KeyShard]] = rows.HandoverOf(r.column("min_tx"))
+	}
 	claims := d.claims()
 	carriers := map[world.ShardID]world.Carrier{}
 	for _, r := range nb.owned(rows.Router) {
@@ -46,7 +50,7 @@ func (d *Dataplane) Carriers() map[world.ShardID]world.Carrier {
 			return cmp.Or(cmp.Compare(b.priority, a.priority), cmp.Compare(a.chassis, b.chassis))
 		})
 		port := rows.RedirectPort(id)
-		carrier := world.Carrier{Active: claims[port], Settled: claims[port] != "" && d.sightings.settled(port)}
+		carrier := world.Carrier{Active: claims[port], Settled: claims[port] != "" && d.sightings.settled(port), Handover: handovers[name]}
 		for _, g := range gateways {
 			carrier.Order = append(carrier.Order, g.chassis)
 		}

@@ -5,7 +5,6 @@ package place_test
 import (
 	"fmt"
 	"maps"
-	"net/netip"
 	"slices"
 	"strings"
 	"testing"
@@ -27,10 +26,10 @@ func TestGoldens(t *testing.T) {
 
 func layoutText(l *place.Layout, f *plan.Fabric) string {
 	var out strings.Builder
-	anchors := map[world.ShardID][]netip.Prefix{}
+	shards := map[world.ShardID]plan.Shard{}
 	for _, d := range f.Domains {
 		for _, s := range d.Shards {
-			anchors[s.ID] = s.Anchors
+			shards[s.ID] = s
 		}
 	}
 	for _, d := range l.Domains {
@@ -40,8 +39,11 @@ func layoutText(l *place.Layout, f *plan.Fabric) string {
 			for _, g := range s.Gateways {
 				fmt.Fprintf(&out, " %s", g.Chassis)
 			}
-			if a := anchors[s.ID]; len(a) > 0 {
+			if a := shards[s.ID].Anchors; len(a) > 0 {
 				fmt.Fprintf(&out, ", anchors %v", a)
+			}
+			if h := shards[s.ID].Handover; h != world.NoHandover {
+				fmt.Fprintf(&out, ", handover %s", h)
 			}
 			out.WriteString("\n")
 		}

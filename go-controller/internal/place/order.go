@@ -64,6 +64,22 @@ func (d *Domain) keeper(members []*world.Node, best fitness, c world.Carrier) in
 	return nobody
 }
 
+// handover is how far the move of a shard to another gateway has come, after what was last
+// written of it. A failover is none: nothing that we write would hasten it.
+func handover(to string, c world.Carrier) world.Handover {
+	switch {
+	case c.Active == "":
+		return c.Handover
+	case c.Active == to && (c.Settled || c.Handover == world.NoHandover):
+		return world.NoHandover
+	case c.Active == to:
+		return world.HandoverClaimed
+	case slices.Index(c.Order, c.Active) == 0 || c.Handover == world.HandoverAwaited:
+		return world.HandoverAwaited
+	}
+	return world.NoHandover
+}
+
 // nobody stands for a node that there is not.
 const nobody = -1
 

@@ -158,7 +158,10 @@ func (l *Layout) Fabric(w *world.Snapshot, s *Spots) *plan.Fabric {
 			DetectMultiplier: d.Spec.DetectMultiplier,
 		}
 		for _, shard := range d.Shards {
-			pd.Shards = append(pd.Shards, plan.Shard{ID: shard.ID, Gateways: shard.Gateways, Anchors: s.anchors(shard.ID)})
+			pd.Shards = append(pd.Shards, plan.Shard{
+				ID: shard.ID, Gateways: shard.Gateways, Anchors: s.anchors(shard.ID),
+				Handover: handover(shard.Gateways[0].Chassis, w.Carriers[shard.ID]),
+			})
 		}
 		f.Domains = append(f.Domains, pd)
 	}

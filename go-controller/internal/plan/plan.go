@@ -75,6 +75,8 @@ type Shard struct {
 	// Anchors are the VIPs, at most one a family, that serve as the router's own
 	// external addresses, with the prefix length of their subnet.
 	Anchors []netip.Prefix
+	// Handover is how far a move to the first gateway has come.
+	Handover world.Handover
 }
 
 // Node is a node that may have backends, and its chassis in OVN.

@@ -266,10 +266,26 @@ func (s ShardID) Compare(o ShardID) int {
 }
 
 // Carrier is what OVN says of a shard: the chassis that has claimed it (empty if none
-// or unknown), whether that claim has stood for a while, and the chassis of its HA
-// chassis group by descending priority.
+// or unknown), whether that claim has stood for a while, the chassis of its HA chassis
+// group by descending priority, and how far its rows say that a planned move has come.
 type Carrier struct {
-	Active  string
-	Settled bool
-	Order   []string
+	Active   string
+	Settled  bool
+	Order    []string
+	Handover Handover
 }
+
+// Handover is how far the planned move of a shard to another gateway has come.
+type Handover uint8
+
+// The steps of a handover.
+const (
+	// NoHandover: the shard stays where it is.
+	NoHandover Handover = iota
+	// HandoverAwaited: the gateway that shall have the shard has not claimed it yet.
+	HandoverAwaited
+	// HandoverClaimed: it has, a moment ago.
+	HandoverClaimed
+)
+
+func (h Handover) String() string { return [...]string{"none", "awaited", "claimed"}[h] }

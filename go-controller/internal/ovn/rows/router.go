@@ -16,10 +16,37 @@ import (
 const (
 	dummyRoute4 = "192.0.2.255/32"
 	dummyRoute6 = "100::ffff/128"
-	// bfdMillis and bfdMultiplier are stable with FRR's bfdd as the peer; no peer is needed.
-	bfdMillis     = 300
+	// bfdMultiplier is stable with FRR's bfdd as the peer; no peer is needed.
 	bfdMultiplier = 5
 )
+
+// bfdMillis is the time between two BFD frames of a shard. They carry the router's MAC, and
+// so move the tables of switches. A gateway that claims a shard sends the first one at once,
+// often before its own flows would let it out: while a shard is handed over, the next
+// one follows soon. That the time changes once more when the claim is seen has that
+// gateway look at the session, which it may otherwise do only a second later.
+func bfdMillis(h world.Handover) int {
+	switch h {
+	case world.HandoverAwaited:
+		return 20
+	case world.HandoverClaimed:
+		return 21
+	case world.NoHandover:
+	}
+	return 300 // stable with FRR's bfdd as the peer
+}
+
+// HandoverOf reads bfdMillis back.
+func HandoverOf(minTx any) world.Handover {
+	if millis, ok := minTx.(*int); ok && millis != nil {
+		for _, h := range []world.Handover{world.HandoverAwaited, world.HandoverClaimed} {
+			if *millis == bfdMillis(h) {
+				return h
+			}
+		}
+	}
+	return world.NoHandover
+}
 
 // Units returns the rows of the ground in the order in which they can be written: one
 // unit a domain (its external switch), then one a shard.
@@ -157,7 +184,7 @@ func (g *Ground) routeRows(s *shard, router string) []Row {
 			continue // one session moves the switches' tables for both families
 		}
 		session = true
-		millis, multiplier := bfdMillis, bfdMultiplier
+		millis, multiplier := bfdMillis(s.Handover), bfdMultiplier
 		bfd := s.row(BFD, map[string]any{
 			"logical_port": ext,
 			"dst_ip":       gateway.String(),
