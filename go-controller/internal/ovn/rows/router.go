@@ -28,9 +28,9 @@ const (
 func bfdMillis(h world.Handover) int {
 	switch h {
 	case world.HandoverAwaited:
-		return 20
+		return 10
 	case world.HandoverClaimed:
-		return 21
+		return 11
 	case world.NoHandover:
 	}
 	return 300 // stable with FRR's bfdd as the peer
