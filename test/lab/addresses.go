@@ -92,10 +92,13 @@ func clusterSubnets() []netip.Prefix { return prefixes("10.244.0.0/16", "fd00:10
 func serviceSubnets() []netip.Prefix { return prefixes("10.96.0.0/16", "fd00:10:96::/112") }
 func joinSubnets() []netip.Prefix    { return prefixes("100.64.0.0/16", "fd98::/64") }
 
-// masquerade is the address OVN-Kubernetes gives a load balancer's hairpin traffic.
-func masqueradeHairpin() []netip.Addr {
-	return []netip.Addr{netip.MustParseAddr("169.254.169.5"), netip.MustParseAddr("fd69::5")}
-}
+// masqueradeSubnets are those whose addresses OVN-Kubernetes uses between a node and OVN, on each node the same.
+func masqueradeSubnets() []netip.Prefix { return prefixes("169.254.169.0/29", "fd69::/125") }
+
+// masqueradeToHost is what a node routes to OVN by its management port; masqueradeHairpin is the address of a load balancer's
+// hairpin traffic.
+func masqueradeToHost() []netip.Addr  { return addrsOf(hosts(masqueradeSubnets(), 3)) }
+func masqueradeHairpin() []netip.Addr { return addrsOf(hosts(masqueradeSubnets(), 5)) }
 
 func prefixes(texts ...string) []netip.Prefix {
 	out := make([]netip.Prefix, 0, len(texts))

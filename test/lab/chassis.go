@@ -167,7 +167,8 @@ func localPorts(n Node) []string {
 	for i, addr := range n.mp0() {
 		lines = append(lines, "addr replace "+n.LAN[i].Addr().String()+" dev lo",
 			"addr replace "+addr.String()+" dev "+mp0,
-			fmt.Sprintf("route replace %s via %s dev %s", clusterSubnets()[i], n.gateway()[i].Addr(), mp0))
+			fmt.Sprintf("route replace %s via %s dev %s", clusterSubnets()[i], n.gateway()[i].Addr(), mp0),
+			fmt.Sprintf("route replace %s via %s dev %s", masqueradeToHost()[i], n.gateway()[i].Addr(), mp0))
 	}
 	return lines
 }

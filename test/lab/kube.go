@@ -165,7 +165,7 @@ func (n Node) annotations() (map[string]string, error) {
 		"node-subnets":           map[string]any{"default": texts(n.PodSubnets)},
 		"node-primary-ifaddr":    map[string]string{"ipv4": n.LAN[0].String(), "ipv6": n.LAN[1].String()},
 		"node-encap-ips":         texts(addrsOf(Underlay().Host(n.Index))),
-		"node-masquerade-subnet": map[string]string{"ipv4": "169.254.169.0/29", "ipv6": "fd69::/125"},
+		"node-masquerade-subnet": map[string]string{"ipv4": masqueradeSubnets()[0].String(), "ipv6": masqueradeSubnets()[1].String()},
 		"l3-gateway-config": map[string]any{"default": map[string]any{
 			"mode": "shared", "bridge-id": "br-ex", "interface-id": "br-ex_" + n.Name, "mac-address": n.MAC,
 			"ip-addresses": texts(n.LAN), "next-hops": texts(addrsOf(router)), "node-port-enable": "true", "vlan-id": "0",

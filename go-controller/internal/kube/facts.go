@@ -164,7 +164,7 @@ func (f *Facts) setNode(old, now *corev1.Node) {
 func equalNodes(a, b *world.Node) bool {
 	return a.Name == b.Name && a.Chassis == b.Chassis && a.Draining == b.Draining &&
 		a.SharedGateway == b.SharedGateway && slices.Equal(a.Addrs, b.Addrs) && slices.Equal(a.Links, b.Links) &&
-		slices.Equal(a.NextHops, b.NextHops)
+		slices.Equal(a.NextHops, b.NextHops) && slices.Equal(a.Hosts, b.Hosts)
 }
 
 func (f *Facts) setPool(old, now *v1alpha1.IPAddressPool) {

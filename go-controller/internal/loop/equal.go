@@ -30,7 +30,11 @@ func equalFabrics(a, b *plan.Fabric) bool {
 	}
 	return a.Cluster.ID == b.Cluster.ID && slices.Equal(a.Cluster.PodNets, b.Cluster.PodNets) &&
 		slices.Equal(a.Cluster.ServiceNets, b.Cluster.ServiceNets) &&
-		slices.Equal(a.Nodes, b.Nodes) && slices.EqualFunc(a.Domains, b.Domains, equalDomains)
+		slices.EqualFunc(a.Nodes, b.Nodes, equalNodes) && slices.EqualFunc(a.Domains, b.Domains, equalDomains)
+}
+
+func equalNodes(a, b plan.Node) bool {
+	return a.Name == b.Name && a.Chassis == b.Chassis && slices.Equal(a.Hosts, b.Hosts)
 }
 
 func equalDomains(a, b plan.Domain) bool {

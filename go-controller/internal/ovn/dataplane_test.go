@@ -24,7 +24,7 @@ import (
 func TestLifeCycleLeavesOthersAlone(t *testing.T) {
 	s := serve(t, capture)
 	before := s.dump(t)
-	one, two := service(1, 2, "10.244.1.10", "10.244.2.10", "fd00:10:244:1::10"), service(2, 2, "10.244.1.10")
+	one, two := service(1, 2, "10.244.1.10", "10.244.2.10", "fd00:10:244:1::10"), onHost(service(2, 2, "10.244.1.10"))
 	all := func(d *Dataplane) {
 		configure(t, d, fabric(2))
 		apply(t, d, one, two)

@@ -16,7 +16,7 @@ func TestDriftIsReported(t *testing.T) {
 	s := serve(t, schema)
 	s.clusterRows(t)
 	d, news := dial(t, s)
-	one := service(1, 1, "10.244.1.10")
+	one := onHost(service(1, 1, "10.244.1.10"))
 	mend := func(t *testing.T) {
 		t.Helper()
 		configure(t, d, fabric(1))
@@ -33,10 +33,15 @@ func TestDriftIsReported(t *testing.T) {
 		{"lr-lb-del", "slb-lan-0", lb},
 		{"set", "load_balancer", lb, `vips:"10.50.1.1:80"="10.244.9.9:80"`},
 		{"lr-policy-del", "ovn_cluster_router", "700"},
+		{"lr-policy-del", "ovn_cluster_router", "699"},
 		{"lr-del", "slbnode-n3"},
 		{"lb-del", "slbnode-n3"},
 		{"lr-route-del", "ovn_cluster_router", "240.1.0.0/16"},
 		{"--policy=src-ip", "lr-route-del", "ovn_cluster_router", "240.0.0.0/4"},
+		{"--policy=dst-ip", "lr-route-del", "ovn_cluster_router", "169.254.169.3/32"},
+		{"lb-del", "slbnode-n1-host"},
+		{"remove", "logical_router", "slbnode-n1", "options", "lb_force_snat_ip"},
+		{"remove", "load_balancer", "slbnode-n3", "options", "skip_snat"},
 		{"lsp-del", "join-slb-lan-0"},
 		{"ha-chassis-group-remove-chassis", "slb-lan-0", "c1"},
 		{"remove", "nb_global", ".", "options", "bfd-min-rx"},

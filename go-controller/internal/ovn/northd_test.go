@@ -59,7 +59,7 @@ func TestNorthdUnderstandsOurRows(t *testing.T) {
 		few.Listeners = append(few.Listeners, plan.Listener{VIP: vip.Addr, Protocol: world.SCTP, Port: 99})
 	}
 	few.Listeners[4].Backends = []plan.Backend{{Addr: netip.MustParseAddrPort("10.244.1.3:99"), Node: "n3"}}
-	apply(t, d, few)
+	apply(t, d, few, onHost(service(4, 1)))
 	nb.nbctl(t, "--wait=sb", "sync")
 
 	flows := sb.sbctl(t, "lflow-list")
@@ -76,8 +76,13 @@ func TestNorthdUnderstandsOurRows(t *testing.T) {
 		`ls_in_acl +\), priority=2001 , match=\(ip4.dst == 10.50.1.3 && tcp.dst == \{80\} && ip4.src == \{192.0.2.0/24, 198.51.100.7/32\}\), action=\(next;\)`,
 		`ls_in_acl +\), priority=2000 , match=\(ip4.dst == 10.50.1.3 && tcp.dst == \{80\}\), action=\((drop;|/\* drop \*/)`,
 		`ls_in_acl +\), priority=2000 , match=\(ip6.dst == fd00:50::1:3 && udp.dst == \{53\}\), action=\((drop;|/\* drop \*/)`,
-		`lr_in_dnat .*ct.new .*ip4.dst == 240.1.2.0\), action=\(ct_lb_mark\(backends=10.244.1.2\);\)`,
-		`lr_in_dnat .*ct.new .*ip6.dst == fd3e:5b1c:1::1:0\), action=\(ct_lb_mark\(backends=fd00:10:244:1::1\);\)`,
+		`lr_in_dnat .*ct.new .*ip4.dst == 240.1.2.0\), action=\(flags.skip_snat_for_lb = 1; ct_lb_mark\(backends=10.244.1.2; skip_snat\);\)`,
+		`lr_in_dnat .*ct.new .*ip6.dst == fd3e:5b1c:1::1:0\), action=\(flags.skip_snat_for_lb = 1; ct_lb_mark\(backends=fd00:10:244:1::1; skip_snat\);\)`,
+		`lr_in_dnat .*ct.new .*ip4.dst == 240.2.0.0\), action=\(flags.force_snat_for_lb = 1; ct_lb_mark\(backends=172.18.0.11; force_snat\);\)`,
+		`lr_out_snat .*flags.force_snat_for_lb == 1 && ip6\), action=\(ct_snat\(fd69::3\);\)`,
+		`lr_in_policy .*priority=700 .*inport == "rtoj-ovn_cluster_router" && ip4.src == 169.254.169.3 && ip4.dst == 172.18.0.11\), action=\(reg0 = 10.244.2.2;`,
+		`lr_in_policy .*priority=700 .*inport == "rtos-n1" && ip6.src == fd00:18::b && ip6.dst == fd69::3\), action=\(xxreg0 = fd98::ffff:ffff:ffff:fefd;`,
+		`lr_in_policy .*priority=699 .*ip4.src == 169.254.169.3 \|\| ip4.dst == 169.254.169.3\), action=\((drop;|/\* drop \*/)`,
 	} {
 		if !regexp.MustCompile(want).MatchString(flows) {
 			t.Errorf("no flow %s", want)

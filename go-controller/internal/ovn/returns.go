@@ -20,11 +20,11 @@ func (d *Dataplane) node(name string) unit {
 // returns is node with any ground.
 func (d *Dataplane) returns(ground *rows.Ground, name string) unit {
 	return func(b *batch) error {
-		have := b.view.withID(rows.Router, rows.KeyNode, name)
+		have := ofNode(b.view, name)
 		uses := d.want.nodes[name]
 		if uses == nil {
-			if d.complete && len(have) > 0 {
-				return removeAll(ofNode(b.view, name))(b)
+			if d.complete {
+				return removeAll(have)(b)
 			}
 			return nil
 		}
@@ -32,27 +32,51 @@ func (d *Dataplane) returns(ground *rows.Ground, name string) unit {
 			return errNoGround
 		}
 		ports := slices.Collect(maps.Keys(uses.ports))
-		known := map[string]string{}
+		known := map[string]map[string]string{} // vips by row id
 		if !d.complete {
-			for _, r := range ofNode(b.view, name) {
+			for _, r := range have {
+				ids := r.externalIDs()
 				switch r.table {
 				case rows.Policy:
-					ports = append(ports, rows.ParsePorts(r.externalIDs()[rows.KeyPorts])...)
+					ports = append(ports, rows.ParsePorts(ids[rows.KeyPorts])...)
 				case rows.LoadBalancer:
-					known, _ = r.column("vips").(map[string]string)
+					known[ids[rows.KeyPrimaryID]], _ = r.column("vips").(map[string]string)
 				}
 			}
 		}
 		wants := ground.NodeRows(name, slices.Collect(maps.Keys(uses.behind)), ports)
 		for _, w := range wants {
 			if vips, ok := w.Columns["vips"].(map[string]string); ok {
-				for alias, pod := range known {
-					vips[alias] = pod
-				}
+				recall(vips, known[w.ID])
+			}
+		}
+		if d.complete && len(wants) > 0 {
+			if err := removeAll(unwanted(have, wants))(b); err != nil {
+				return err
 			}
 		}
 		return ensureAll(wants)(b)
 	}
+}
+
+// recall adds the aliases that are known and not among those wanted.
+func recall(vips, known map[string]string) {
+	for alias, of := range known {
+		if _, ok := vips[alias]; !ok {
+			vips[alias] = of
+		}
+	}
+}
+
+// unwanted are the rows that are not among those wanted.
+func unwanted(have []record, wants []rows.Row) []record {
+	wanted := make(map[rows.Ref]bool, len(wants))
+	for _, w := range wants {
+		wanted[rows.Ref{Table: w.Table, ID: w.ID}] = true
+	}
+	return slices.DeleteFunc(slices.Clone(have), func(r record) bool {
+		return wanted[rows.Ref{Table: r.table, ID: r.externalIDs()[rows.KeyPrimaryID]}]
+	})
 }
 
 // ofNode are the rows of ours that belong to a node.

@@ -226,7 +226,7 @@ func start(t testing.TB, d *Dataplane) {
 func fabric(shards int) *plan.Fabric {
 	f := &plan.Fabric{
 		Cluster: world.Cluster{ID: "cluster", PodNets: prefixes("10.244.0.0/16", "fd00:10:244::/48", "10.128.0.0/14")},
-		Nodes:   []plan.Node{{Name: "n1", Chassis: "c1"}, {Name: "n2", Chassis: "c2"}, {Name: "n3", Chassis: "c3"}},
+		Nodes:   []plan.Node{{Name: "n1", Chassis: "c1", Hosts: hosts()}, {Name: "n2", Chassis: "c2"}, {Name: "n3", Chassis: "c3"}},
 		Domains: []plan.Domain{{
 			Name: "lan", PhysicalNetwork: "physnet", VLAN: 7, Detect: 200 * time.Millisecond, DetectMultiplier: 3,
 			Subnets: []world.Subnet{
@@ -246,6 +246,26 @@ func fabric(shards int) *plan.Fabric {
 		f.Domains[0].Shards = append(f.Domains[0].Shards, s)
 	}
 	return f
+}
+
+// hosts are the addresses of node n1 that can be backends.
+func hosts() []world.Host {
+	return []world.Host{
+		{Addr: netip.MustParseAddr("172.18.0.11"), Masquerade: netip.MustParseAddr("169.254.169.3")},
+		{Addr: netip.MustParseAddr("fd00:18::b"), Masquerade: netip.MustParseAddr("fd69::3")},
+	}
+}
+
+// onHost makes node n1 itself a backend of all listeners of a Service.
+func onHost(p *plan.Service) *plan.Service {
+	for i, h := range hosts() {
+		for j := range p.Listeners {
+			if l := &p.Listeners[j]; l.VIP == p.VIPs[i].Addr {
+				l.Backends = append(l.Backends, plan.Backend{Addr: netip.AddrPortFrom(h.Addr, 9000+l.Port), Node: "n1", Host: true})
+			}
+		}
+	}
+	return p
 }
 
 func prefixes(texts ...string) []netip.Prefix {

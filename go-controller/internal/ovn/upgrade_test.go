@@ -17,7 +17,7 @@ const earlier = "testdata/before-aliases.nb.db"
 // The rows of an earlier version become those that a new start would have written, and
 // with us go all of them.
 func TestUpgrade(t *testing.T) {
-	one, two := service(1, 2, "10.244.1.10", "10.244.2.10", "fd00:10:244:1::10"), service(2, 2, "10.244.1.10")
+	one, two := service(1, 2, "10.244.1.10", "10.244.2.10", "fd00:10:244:1::10"), onHost(service(2, 2, "10.244.1.10"))
 	write := func(s *server) *Dataplane {
 		d, _ := dial(t, s)
 		configure(t, d, fabric(2))

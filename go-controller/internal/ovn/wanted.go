@@ -14,7 +14,7 @@ type wanted struct {
 	nodes map[string]*uses
 }
 
-// uses count how often plans name a pod behind a shard, and a port, of a node.
+// uses count how often plans name a backend behind a shard, and a port of pods, of a node.
 type uses struct {
 	behind map[rows.Behind]int
 	ports  map[rows.Port]int
@@ -32,8 +32,10 @@ func (w *wanted) set(key world.Key, p *plan.Service, touched map[string]bool) {
 		rows.Returns(old, func(node string, b rows.Behind, port rows.Port) {
 			touched[node] = true
 			u := w.nodes[node]
-			less(u.behind, b)
-			if less(u.ports, port); len(u.behind) == 0 {
+			if !b.Host {
+				less(u.ports, port)
+			}
+			if less(u.behind, b); len(u.behind) == 0 {
 				delete(w.nodes, node)
 			}
 		})
@@ -50,7 +52,9 @@ func (w *wanted) set(key world.Key, p *plan.Service, touched map[string]bool) {
 			w.nodes[node] = u
 		}
 		u.behind[b]++
-		u.ports[port]++
+		if !b.Host {
+			u.ports[port]++
+		}
 	})
 }
 

@@ -34,7 +34,7 @@ func decide(w *world.Snapshot, held map[world.Key][]netip.Addr) decision {
 	d.spots = d.layout.Spots(w, d.alloc, nil)
 	d.fabric = d.layout.Fabric(w, d.spots)
 	for _, s := range w.Services {
-		d.plans[s.Key] = plan.For(s, d.spots.VIPs(s.Key), nil)
+		d.plans[s.Key] = plan.For(s, d.spots.VIPs(s.Key), plan.ReachOf(&world.Snapshot{}))
 	}
 	return d
 }

@@ -141,7 +141,7 @@ func (l *Layout) Fabric(w *world.Snapshot, s *Spots) *plan.Fabric {
 	f := &plan.Fabric{Cluster: w.Cluster}
 	for _, n := range w.Nodes {
 		if n.Chassis != "" {
-			f.Nodes = append(f.Nodes, plan.Node{Name: n.Name, Chassis: n.Chassis})
+			f.Nodes = append(f.Nodes, plan.Node{Name: n.Name, Chassis: n.Chassis, Hosts: n.Hosts})
 		}
 	}
 	slices.SortFunc(f.Nodes, func(a, b plan.Node) int { return strings.Compare(a.Name, b.Name) })

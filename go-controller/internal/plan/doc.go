@@ -5,7 +5,8 @@
 // (KEP-1669, KEP-1672) is made here, once, for all dataplanes.
 //
 // Invariants:
-//   - A plan is a function of one Service and its placement; equal input gives equal plans.
+//   - A plan is a function of one Service, its placement and what is within reach; equal
+//     input gives equal plans.
 //   - Whoever needs the endpoints for another purpose asks Endpoints, the same decision.
 //   - Backends of a listener are distinct, sorted, of the VIP's family.
 package plan

@@ -11,10 +11,8 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 )
 
-// For returns what the Service needs to be served on these VIPs, nil if there are none. pods
-// are the pods' networks, none if not known: an endpoint outside of them, such as a pod on
-// its node's own network, is no backend.
-func For(s *world.Service, vips []VIP, pods []netip.Prefix) *Service {
+// For returns what the Service needs to be served on these VIPs, nil if there are none.
+func For(s *world.Service, vips []VIP, within *Reach) *Service {
 	if len(vips) == 0 {
 		return nil
 	}
@@ -32,28 +30,14 @@ func For(s *world.Service, vips []VIP, pods []netip.Prefix) *Service {
 	})
 	for _, vip := range p.VIPs {
 		for _, port := range ports {
-			p.Listeners = append(p.Listeners, Listener{
-				VIP:      vip.Addr,
-				Protocol: port.Protocol,
-				Port:     port.Port,
-				Backends: slices.DeleteFunc(backends(s, world.FamilyOf(vip.Addr), port), func(b Backend) bool {
-					if within(pods, b.Addr.Addr()) {
-						return false
-					}
-					p.Outside = append(p.Outside, b.Addr.Addr())
-					return true
-				}),
-			})
+			reached, outside := within.split(backends(s, world.FamilyOf(vip.Addr), port))
+			p.Listeners = append(p.Listeners, Listener{VIP: vip.Addr, Protocol: port.Protocol, Port: port.Port, Backends: reached})
+			p.Outside = append(p.Outside, outside...)
 		}
 	}
 	slices.SortFunc(p.Outside, netip.Addr.Compare)
 	p.Outside = slices.Compact(p.Outside)
 	return p
-}
-
-// within tells whether an address is in one of the networks, or these are not known.
-func within(nets []netip.Prefix, a netip.Addr) bool {
-	return len(nets) == 0 || slices.ContainsFunc(nets, func(net netip.Prefix) bool { return net.Contains(a) })
 }
 
 // sources are the ranges of clients by family. Ranges that all admit everyone are as good as

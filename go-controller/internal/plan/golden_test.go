@@ -21,7 +21,7 @@ func TestGoldens(t *testing.T) {
 			for _, a := range s.Assigned {
 				vips = append(vips, plan.VIP{Addr: a})
 			}
-			p := plan.For(s, vips, c.World.Cluster.PodNets)
+			p := plan.For(s, vips, plan.ReachOf(c.World))
 			for _, f := range []world.Family{world.IPv4, world.IPv6} {
 				if sources, restricted := p.Sources[f]; restricted {
 					fmt.Fprintf(&out, "%s: %s from %v\n", p.Key, f, sources)
@@ -34,6 +34,9 @@ func TestGoldens(t *testing.T) {
 				fmt.Fprintf(&out, "%s: %s %s %d ->", p.Key, l.VIP, l.Protocol, l.Port)
 				for _, b := range l.Backends {
 					fmt.Fprintf(&out, " %s@%s", b.Addr, b.Node)
+					if b.Host {
+						out.WriteString(" (host)")
+					}
 				}
 				out.WriteString("\n")
 			}

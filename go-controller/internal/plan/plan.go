@@ -15,8 +15,8 @@ type Service struct {
 	Key       world.Key
 	VIPs      []VIP
 	Listeners []Listener
-	// Outside are the endpoints that would take traffic, but are outside of the pods' networks:
-	// their replies would not come back by the shard. Sorted and distinct.
+	// Outside are the endpoints that would take traffic, but are out of reach: their replies
+	// would not come back by the shard. Sorted and distinct.
 	Outside []netip.Addr
 	// ClientAffinity sends all connections of a client to one backend.
 	ClientAffinity bool
@@ -45,6 +45,8 @@ type Listener struct {
 type Backend struct {
 	Addr netip.AddrPort
 	Node string
+	// Host: the address is the node's own. Its clients are hidden.
+	Host bool
 }
 
 // Fabric is the ground that Services stand on: segments, shards and their gateways.
@@ -80,7 +82,11 @@ type Shard struct {
 }
 
 // Node is a node that may have backends, and its chassis in OVN.
-type Node struct{ Name, Chassis string }
+type Node struct {
+	Name, Chassis string
+	// Hosts are its addresses that can be backends themselves.
+	Hosts []world.Host
+}
 
 // Gateway is a node that may carry a shard.
 type Gateway struct{ Node, Chassis string }

@@ -132,6 +132,9 @@ type Node struct {
 	Addrs []netip.Addr
 	// Links are those of its addresses that come with a subnet, with its length.
 	Links []netip.Prefix
+	// Hosts are the addresses that pods on its own network have, at most one a family, as
+	// far as OVN can reach them.
+	Hosts []Host
 	// SharedGateway is the bridge whose uplink OVN-Kubernetes' own gateway shares with the
 	// host (gateway mode shared), empty if there is none.
 	SharedGateway string
@@ -145,6 +148,13 @@ type Node struct {
 	// Faults say what keeps the node from serving a physical network although OVN believes
 	// that it does, as its own guard sees it: by the name of the network, or EveryNetwork.
 	Faults map[string]string
+}
+
+// Host is an address that pods on the network of their node have.
+type Host struct {
+	Addr netip.Addr
+	// Masquerade can stand for clients: the node sends what is for it to OVN, and nobody has it.
+	Masquerade netip.Addr
 }
 
 // EveryNetwork stands for all physical networks of a node.

@@ -21,6 +21,7 @@ type decision struct {
 	allocation *ipam.Allocation
 	spots      *place.Spots
 	fabric     *plan.Fabric
+	reach      *plan.Reach
 	plans      map[world.Key]*plan.Service
 }
 
@@ -32,6 +33,8 @@ type memory struct {
 	leases map[string][]world.Lease
 	// made are the plans of the last pass with what they were made from.
 	made map[world.Key]made
+	// reach is that of the last pass, the same pointer as long as it is equal.
+	reach *plan.Reach
 	// probation has the new addresses that guards are asked about.
 	probation probation
 }
@@ -53,9 +56,10 @@ func (g *grant) stands(assigned []netip.Addr) bool {
 }
 
 type made struct {
-	from *world.Service
-	vips []plan.VIP
-	plan *plan.Service
+	from  *world.Service
+	vips  []plan.VIP
+	reach *plan.Reach
+	plan  *plan.Service
 }
 
 // decide makes every decision about a snapshot.
@@ -69,6 +73,10 @@ func (m *memory) decide(w *world.Snapshot) *decision {
 	m.rememberLeases(w, d.allocation)
 	d.spots = d.layout.Spots(w, d.allocation, m.review(d))
 	d.fabric = d.layout.Fabric(w, d.spots)
+	if reach := plan.ReachOf(w); !reach.Equal(m.reach) {
+		m.reach = reach
+	}
+	d.reach = m.reach
 	if m.made == nil {
 		m.made = map[world.Key]made{}
 	}
@@ -110,20 +118,20 @@ func (m *memory) remember(w *world.Snapshot, a *ipam.Allocation) {
 	}
 }
 
-// plan makes the plan of a Service that has a place. It is made anew if the Service or
-// the place differs, and what stays the same is the same pointer.
+// plan makes the plan of a Service that has a place. It is made anew if the Service, the
+// place or the reach differs, and what stays the same is the same pointer.
 func (m *memory) plan(d *decision, s *world.Service) {
 	vips := d.spots.VIPs(s.Key)
 	if len(vips) == 0 {
 		return
 	}
 	last, ok := m.made[s.Key]
-	if !ok || last.from != s || !slices.Equal(last.vips, vips) {
-		fresh := plan.For(s, vips, d.world.Cluster.PodNets)
+	if !ok || last.from != s || last.reach != d.reach || !slices.Equal(last.vips, vips) {
+		fresh := plan.For(s, vips, d.reach)
 		if ok && loop.Equal(fresh, last.plan) {
 			fresh = last.plan
 		}
-		last = made{s, vips, fresh}
+		last = made{s, vips, d.reach, fresh}
 	}
 	m.made[s.Key] = last
 	d.plans[s.Key] = last.plan

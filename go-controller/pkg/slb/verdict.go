@@ -130,8 +130,8 @@ func (v *verdicts) carried(spots []place.Spot, p *plan.Service) *kube.Verdict {
 	}
 	message := strings.Join(parts, "; ")
 	if n := len(p.Outside); n > 0 {
-		message += fmt.Sprintf("; %d endpoints outside of the pod networks, such as those of pods with hostNetwork, take no traffic, "+
-			"for their replies would not come back: %s", n, joined(p.Outside[:min(n, maxOutside)]))
+		message += fmt.Sprintf("; %d endpoints take no traffic, for their replies would not come back (neither in the pod networks, "+
+			"nor the address of a node that has a chassis and a k8s.ovn.org/node-masquerade-subnet): %s", n, joined(p.Outside[:min(n, maxOutside)]))
 	}
 	if !slices.ContainsFunc(p.Listeners, func(l plan.Listener) bool { return len(l.Backends) > 0 }) {
 		return &kube.Verdict{Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonNoEndpoints,

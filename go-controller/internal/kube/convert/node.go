@@ -22,7 +22,13 @@ const (
 	annotationChassis   = "k8s.ovn.org/node-chassis-id"
 	annotationHostCIDRs = "k8s.ovn.org/host-cidrs"
 	annotationGateway   = "k8s.ovn.org/l3-gateway-config"
+	// Subnets by family: {"ipv4":"169.254.169.0/29","ipv6":"fd69::/125"}.
+	annotationMasquerade = "k8s.ovn.org/node-masquerade-subnet"
 )
+
+// masqueradeToOVN is the number, in its masquerade subnet, of the address that a node
+// routes to OVN by its management port.
+const masqueradeToOVN = 3
 
 // How OpenShift's machine config operator announces a reboot: desiredDrain is drain-<hash>
 // from before the first Pod is evicted until the node is back, then uncordon-<hash>.
@@ -47,6 +53,7 @@ func Node(n *corev1.Node, o Options) *world.Node {
 		Chassis:       n.Annotations[annotationChassis],
 		Addrs:         nodeAddrs(n, links),
 		Links:         withSubnet(links),
+		Hosts:         hosts(n),
 		NextHops:      nextHops(gateways),
 		SharedGateway: sharedGateway(n.Name, gateways),
 		Draining:      draining(n, o.DrainTaints),
@@ -106,6 +113,43 @@ func nodeAddrs(n *corev1.Node, links []netip.Prefix) []netip.Addr {
 	}
 	slices.SortFunc(addrs, netip.Addr.Compare)
 	return slices.Compact(addrs)
+}
+
+// hosts are the addresses that the kubelet gives to pods with hostNetwork, the first one of
+// each family and rather an internal one, where OVN-Kubernetes tells the masquerade subnet.
+func hosts(n *corev1.Node) []world.Host {
+	var subnets map[string]string
+	if err := json.Unmarshal([]byte(n.Annotations[annotationMasquerade]), &subnets); err != nil {
+		return nil
+	}
+	masquerade := map[world.Family]netip.Addr{}
+	for _, text := range subnets {
+		if p, err := netip.ParsePrefix(text); err == nil {
+			a := p.Masked().Addr()
+			for range masqueradeToOVN {
+				a = a.Next()
+			}
+			if p.Contains(a) {
+				masquerade[world.FamilyOf(a)] = a
+			}
+		}
+	}
+	var out []world.Host
+	for _, kind := range []corev1.NodeAddressType{corev1.NodeInternalIP, corev1.NodeExternalIP} {
+		for _, a := range n.Status.Addresses {
+			addr, err := netip.ParseAddr(a.Address)
+			if a.Type != kind || err != nil {
+				continue
+			}
+			addr = addr.Unmap()
+			if m, ok := masquerade[world.FamilyOf(addr)]; ok {
+				delete(masquerade, world.FamilyOf(addr))
+				out = append(out, world.Host{Addr: addr, Masquerade: m})
+			}
+		}
+	}
+	slices.SortFunc(out, func(a, b world.Host) int { return a.Addr.Compare(b.Addr) })
+	return out
 }
 
 // gateway is what OVN-Kubernetes tells of a node's gateway on one network.

@@ -21,6 +21,8 @@ import (
 //	10.244.1.3          through shard 0   240.1.3.0          4 + 20 + 8 bits
 //	fd00:10:244:1::3    through shard 5   fd3e:5b1c:1::3:5   32 + 80 + 16 bits
 //
+// A node itself has the place of its subnet's own address, which no pod has.
+//
 // It is in the headers of packets between routers only: no pod, no node and no segment
 // ever sees one. 240.0.0.0/4 is reserved (RFC 1112) and routed nowhere; the other is a
 // unique local prefix (RFC 4193). Never change the derivation: connections break.
@@ -73,7 +75,7 @@ func mask(bits uint) *big.Int {
 }
 
 // alias is the address under which a shard knows a pod; false for an address outside the
-// pod networks, which a backend on its node's own network has.
+// pod networks.
 func (g *Ground) alias(ordinal int, pod netip.Addr) (netip.Addr, bool) {
 	p, ok := aliasesOf(world.FamilyOf(pod)).of(g.cluster.PodNets, netip.PrefixFrom(pod, pod.BitLen()))
 	if !ok {
@@ -83,6 +85,20 @@ func (g *Ground) alias(ordinal int, pod netip.Addr) (netip.Addr, bool) {
 	raw[len(raw)-1] |= byte(ordinal) // at most maxOrdinal
 	addr, _ := netip.AddrFromSlice(raw)
 	return addr, true
+}
+
+// hostAlias is the address under which a shard knows a node itself; false if the database
+// does not have the node.
+func (g *Ground) hostAlias(ordinal int, name string, f world.Family) (netip.Addr, bool) {
+	n, ok := g.nodes[name]
+	if !ok {
+		return netip.Addr{}, false
+	}
+	subnets := byFamily(n.subnets, f)
+	if len(subnets) == 0 {
+		return netip.Addr{}, false
+	}
+	return g.alias(ordinal, subnets[0].Addr())
 }
 
 // through matches what comes from any alias of a shard.

@@ -31,10 +31,11 @@ const (
 // begin: above are those of shards.
 const nodeJoinGap = maxOrdinal + 1
 
-// Behind is a pod behind a shard.
+// Behind is a backend behind a shard: a pod, or a node itself.
 type Behind struct {
 	Shard world.ShardID
-	Pod   netip.Addr
+	Addr  netip.Addr
+	Host  bool
 }
 
 // Port is a port that backends listen on.
@@ -70,7 +71,7 @@ func Returns(p *plan.Service, use func(node string, b Behind, port Port)) {
 			continue
 		}
 		for _, b := range l.Backends {
-			use(b.Node, Behind{shard, b.Addr.Addr()}, Port{l.Protocol, b.Addr.Port()})
+			use(b.Node, Behind{shard, b.Addr.Addr(), b.Host}, Port{l.Protocol, b.Addr.Port()})
 		}
 	}
 }
@@ -139,18 +140,9 @@ func (g *Ground) NodeRows(name string, behind []Behind, ports []Port) []Row {
 	if !ok {
 		return nil
 	}
-	router := "slbnode-" + name // no shard's router begins so
-	row := func(table string, columns map[string]any, parts ...string) Row {
-		return owned(table, OwnerNode, name, columns, parts...).with(KeyNode, name)
-	}
-	port := router + "-join"
+	row, router, port := n.row, n.router(), n.port()
 	out := []Row{
-		row(Router, map[string]any{"name": router, "options": map[string]string{
-			"chassis":                       n.Chassis,
-			"dynamic_neigh_routers":         "true",
-			"always_learn_from_arp_request": "false",
-			"mcast_relay":                   "false",
-		}}),
+		row(Router, map[string]any{"name": router, "options": n.options()}),
 		row(RouterPort, map[string]any{
 			"name": port, "mac": hashMAC(g.cluster.ID + "|" + router), "networks": texts(n.join),
 			"ha_chassis_group": (*string)(nil),
@@ -161,10 +153,11 @@ func (g *Ground) NodeRows(name string, behind []Behind, ports []Port) []Row {
 		}).in(JoinSwitch),
 		row(LoadBalancer, map[string]any{
 			"name": router, "vips": g.aliasesOf(n, behind),
-			// Nobody asks for an alias.
-			"options": map[string]string{"neighbor_responder": "none"},
+			// Nobody asks for an alias. Pods see their clients' own addresses.
+			"options": map[string]string{"neighbor_responder": "none", "skip_snat": "true"},
 		}).in(router),
 	}
+	out = append(out, g.hostRows(n, behind)...)
 	for _, join := range g.facts.Join {
 		f := world.FamilyOf(join.Addr())
 		own := byFamily(n.join, f)
@@ -223,16 +216,16 @@ func (g *Ground) inside(f world.Family) []netip.Prefix {
 	return inside
 }
 
-// aliasesOf are the load balancer's vips of a node: aliases and the pods that they are of.
+// aliasesOf are the load balancer's vips of a node's pods: aliases and what they are of.
 func (g *Ground) aliasesOf(n *node, behind []Behind) map[string]string {
 	vips := map[string]string{}
 	for _, b := range behind {
 		s, ok := g.shards[b.Shard]
-		if !ok || !slices.ContainsFunc(n.subnets, func(p netip.Prefix) bool { return p.Contains(b.Pod) }) {
+		if !ok || b.Host || !slices.ContainsFunc(n.subnets, func(p netip.Prefix) bool { return p.Contains(b.Addr) && p.Addr() != b.Addr }) {
 			continue
 		}
-		if a, ok := g.alias(s.ordinal, b.Pod); ok {
-			vips[a.String()] = b.Pod.String()
+		if a, ok := g.alias(s.ordinal, b.Addr); ok {
+			vips[a.String()] = b.Addr.String()
 		}
 	}
 	return vips

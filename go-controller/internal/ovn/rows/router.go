@@ -57,7 +57,7 @@ func (g *Ground) Units() (domains, shards [][]Row) {
 	for _, s := range g.order {
 		shards = append(shards, g.shardRows(s))
 	}
-	return domains, append(shards, g.aliasRoutes())
+	return domains, append(shards, g.aliasRoutes(), g.clientRows())
 }
 
 func domainRows(d *plan.Domain) []Row {

@@ -68,6 +68,7 @@ const (
 	OwnerDomain  = "Domain"
 	OwnerShard   = "Shard"
 	OwnerAliases = "Aliases"
+	OwnerClients = "Clients"
 	OwnerNode    = "Node"
 	OwnerService = "Service"
 )

@@ -131,7 +131,10 @@ func wanted(s scene) string {
 			if back[node] == nil {
 				back[node] = &returns{map[rows.Behind]bool{}, map[rows.Port]bool{}}
 			}
-			back[node].behind[b], back[node].ports[port] = true, true
+			back[node].behind[b] = true
+			if !b.Host {
+				back[node].ports[port] = true
+			}
 		})
 	}
 	for _, node := range slices.Sorted(maps.Keys(back)) {

@@ -20,7 +20,10 @@ import (
 func everything(t *testing.T) []rows.Row {
 	t.Helper()
 	var f plan.Fabric
-	f.Nodes = []plan.Node{{Name: "n1", Chassis: "c1"}}
+	host := []netip.Addr{netip.MustParseAddr("172.18.0.11"), netip.MustParseAddr("fd00:18::b")}
+	f.Nodes = []plan.Node{{Name: "n1", Chassis: "c1", Hosts: []world.Host{
+		{Addr: host[0], Masquerade: netip.MustParseAddr("169.254.169.3")}, {Addr: host[1], Masquerade: netip.MustParseAddr("fd69::3")},
+	}}}
 	f.Cluster = world.Cluster{ID: "c", PodNets: []netip.Prefix{netip.MustParsePrefix("10.244.0.0/16"), netip.MustParsePrefix("fd00:10:244::/48")}}
 	var out []rows.Row
 	var services []*plan.Service
@@ -37,14 +40,16 @@ func everything(t *testing.T) []rows.Row {
 		p := &plan.Service{Key: world.Key{Namespace: "ext_", Name: "GR_n1"}, Sources: map[world.Family][]netip.Prefix{
 			world.IPv4: {netip.MustParsePrefix("192.0.2.0/24")}, world.IPv6: nil,
 		}}
-		for _, vip := range vips {
+		for i, vip := range vips {
 			p.VIPs = append(p.VIPs, plan.VIP{Addr: vip, Shard: s.ID})
 			backend := netip.AddrPortFrom(netip.MustParseAddr("10.244.1.1"), 8080)
 			if vip.Is6() {
 				backend = netip.AddrPortFrom(netip.MustParseAddr("fd00:10:244::1"), 8080)
 			}
 			for _, protocol := range []world.Protocol{world.TCP, world.UDP, world.SCTP} {
-				p.Listeners = append(p.Listeners, plan.Listener{VIP: vip, Protocol: protocol, Port: 80, Backends: []plan.Backend{{Addr: backend, Node: "n1"}}})
+				p.Listeners = append(p.Listeners, plan.Listener{VIP: vip, Protocol: protocol, Port: 80, Backends: []plan.Backend{
+					{Addr: backend, Node: "n1"}, {Addr: netip.AddrPortFrom(host[i], 8080), Node: "n1", Host: true},
+				}})
 			}
 		}
 		services = append(services, p)
@@ -109,7 +114,7 @@ func TestOVNKubernetesLeavesOurRowsAlone(t *testing.T) {
 		},
 		"routes with ecmp_symmetric_reply are its own": func(r rows.Row) bool { return r.Table != rows.StaticRoute || r.Columns["options"] == nil },
 		"policy priorities in use are left free": func(r rows.Row) bool {
-			return r.Table != rows.Policy || r.Columns["priority"] == 700 || r.Columns["priority"] == 1010
+			return r.Table != rows.Policy || slices.Contains([]any{699, 700, 1010}, r.Columns["priority"])
 		},
 		"HA priorities are positive":                     func(r rows.Row) bool { p, ok := r.Columns["priority"].(int); return !ok || p >= 1 },
 		"MAC addresses are locally administered, single": localMAC,

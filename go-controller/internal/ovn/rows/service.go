@@ -78,15 +78,22 @@ func split(slots string) []string {
 }
 
 // targets are where a shard sends to: a backend's alias, or the address of one that is
-// not in the pod networks.
+// not in the pod networks. A node that the database does not have is not sent to.
 func (g *Ground) targets(s *shard, backends []plan.Backend) []string {
 	out := make([]string, 0, len(backends))
 	for _, b := range backends {
-		to := b.Addr
-		if alias, ok := g.alias(s.ordinal, to.Addr()); ok {
-			to = netip.AddrPortFrom(alias, to.Port())
+		to := b.Addr.Addr()
+		alias, ok := g.alias(s.ordinal, to)
+		if b.Host {
+			alias, ok = g.hostAlias(s.ordinal, b.Node, world.FamilyOf(to))
 		}
-		out = append(out, to.String())
+		switch {
+		case ok:
+			to = alias
+		case b.Host:
+			continue
+		}
+		out = append(out, netip.AddrPortFrom(to, b.Addr.Port()).String())
 	}
 	return out
 }

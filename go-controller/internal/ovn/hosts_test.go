@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ovn
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/plan"
+)
+
+// The way to a node itself is there while a Service has it as a backend, and a new process
+// does not take it away before it has been told of them all.
+func TestHostsComeAndGo(t *testing.T) {
+	s := serve(t, schema)
+	s.clusterRows(t)
+	d, _ := dial(t, s)
+	pods, host := service(1, 1, "10.244.2.10"), onHost(service(2, 1, "10.244.2.11"))
+	configure(t, d, fabric(1))
+	apply(t, d, pods)
+	prune(t, d, pods)
+	without := s.dump(t)
+
+	apply(t, d, host)
+	with := s.dump(t)
+	for _, row := range []string{"slbnode-n1-host", "Node:n1:to:172.18.0.11", "Node:n1:from:172.18.0.11", "Node:n1:to:fd00:18::b", "Node:n1:from:fd00:18::b"} {
+		if !strings.Contains(with, row) || strings.Contains(without, row) {
+			t.Errorf("%s: with the Service %t, without %t", row, strings.Contains(with, row), strings.Contains(without, row))
+		}
+	}
+	if strings.Contains(with, "TCP/9080") {
+		t.Error("replies of pods from the port of a host are looked at")
+	}
+
+	again, _ := dial(t, s)
+	configure(t, again, fabric(1))
+	apply(t, again, pods)
+	if diff := cmp.Diff(with, s.dump(t)); diff != "" {
+		t.Errorf("a new process that knows one Service of two:\n%s", diff)
+	}
+	apply(t, again, host)
+	remove(t, again, host)
+	if diff := cmp.Diff(stripped(without), stripped(s.dump(t))); diff != "" {
+		t.Errorf("before and after the Service:\n%s", diff)
+	}
+}
+
+// A node that is given another address of its own, or loses what makes it reachable, keeps
+// no rows of before.
+func TestHostsChange(t *testing.T) {
+	s, d := ready(t, 1)
+	one := onHost(service(1, 1))
+	apply(t, d, one)
+	prune(t, d, one)
+	f := fabric(1)
+	f.Nodes = slices.Clone(f.Nodes)
+	f.Nodes[0] = plan.Node{Name: "n1", Chassis: "c1", Hosts: hosts()[1:]}
+	configure(t, d, f)
+	after := s.dump(t)
+	for _, row := range []string{"169.254.169.3", "172.18.0.11"} {
+		if strings.Contains(after, row) {
+			t.Errorf("%s is still there:\n%s", row, after)
+		}
+	}
+	if !strings.Contains(after, "lb_force_snat_ip=\"fd69::3\"") || !strings.Contains(after, "Node:n1:to:fd00:18::b") {
+		t.Errorf("the other family:\n%s", after)
+	}
+}

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package rows
+
+import (
+	"fmt"
+	"maps"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
+)
+
+// A backend on its node's own network would answer by the node's default route. So the node
+// router hides its clients behind an address that the node sends back to OVN: the
+// masquerade address that OVN-Kubernetes routes to its management port. It is the same on
+// all nodes; which one is meant says the port that a packet came by.
+
+// passPriority comes after the policies that know where to: what they leave is nobody's.
+const passPriority = policyPriority - 1
+
+func (n *node) router() string { return "slbnode-" + n.Name } // no shard's router begins so
+
+func (n *node) port() string { return n.router() + "-join" }
+
+// row makes a row of a node.
+func (n *node) row(table string, columns map[string]any, parts ...string) Row {
+	return owned(table, OwnerNode, n.Name, columns, parts...).with(KeyNode, n.Name)
+}
+
+// options are those of a node's router.
+func (n *node) options() map[string]string {
+	options := map[string]string{
+		"chassis":                       n.Chassis,
+		"dynamic_neigh_routers":         "true",
+		"always_learn_from_arp_request": "false",
+		"mcast_relay":                   "false",
+	}
+	var hidden []string
+	for _, h := range n.Hosts {
+		hidden = append(hidden, h.Masquerade.String())
+	}
+	if len(hidden) > 0 {
+		// For the clients of load balancers without skip_snat, that is of the node itself.
+		options["lb_force_snat_ip"] = strings.Join(hidden, " ")
+	}
+	return options
+}
+
+// hostRows let a node be a backend itself: aliases of its own addresses, and the way there
+// by its management port, and back. None for addresses that no Service has as a backend.
+func (g *Ground) hostRows(n *node, behind []Behind) []Row {
+	vips := map[string]string{}
+	var out []Row
+	for _, h := range n.Hosts {
+		f := world.FamilyOf(h.Addr)
+		before := len(vips)
+		for _, b := range behind {
+			s, ok := g.shards[b.Shard]
+			if !ok || !b.Host || b.Addr != h.Addr {
+				continue
+			}
+			if alias, ok := g.hostAlias(s.ordinal, n.Name, f); ok {
+				vips[alias.String()] = h.Addr.String()
+			}
+		}
+		own := byFamily(n.join, f)
+		if len(vips) == before || len(own) == 0 {
+			continue
+		}
+		policy := func(way, port string, from, to, hop netip.Addr) {
+			match := fmt.Sprintf("is_chassis_resident(%q) && inport == %q && ip%d.src == %s && ip%d.dst == %s", n.port(), port, f, from, f, to)
+			out = append(out, n.row(Policy, map[string]any{
+				"priority": policyPriority, "match": match, "action": "reroute", "nexthops": []string{hop.String()},
+			}, way, h.Addr.String()).in(ClusterRouter))
+		}
+		policy("to", ClusterRouterPort, h.Masquerade, h.Addr, nth(byFamily(n.subnets, f)[0], managementHost))
+		policy("from", PodPortPrefix+n.Name, h.Addr, h.Masquerade, own[0].Addr())
+	}
+	if len(vips) == 0 {
+		return nil
+	}
+	return append(out, n.row(LoadBalancer, map[string]any{
+		"name": n.router() + "-host", "vips": vips, "options": map[string]string{"neighbor_responder": "none"},
+	}, "host").in(n.router()))
+}
+
+// clientRows let the cluster router's routing pass what is from or to hidden clients on to
+// its policies, which know the node; where to the routes point means nothing. What no
+// policy takes must not follow them.
+func (g *Ground) clientRows() []Row {
+	hidden := map[netip.Addr]bool{}
+	for _, n := range g.nodes {
+		for _, h := range n.Hosts {
+			hidden[h.Masquerade] = true
+		}
+	}
+	var out []Row
+	for _, a := range slices.SortedFunc(maps.Keys(hidden), netip.Addr.Compare) {
+		f := world.FamilyOf(a)
+		if len(g.order) == 0 || len(byFamily(g.order[0].join, f)) == 0 {
+			continue
+		}
+		row := func(table string, columns map[string]any, parts ...string) Row {
+			return owned(table, OwnerClients, a.String(), columns, parts...).in(ClusterRouter)
+		}
+		for _, policy := range []string{"src-ip", "dst-ip"} {
+			out = append(out, row(StaticRoute, map[string]any{
+				"ip_prefix": netip.PrefixFrom(a, a.BitLen()).String(), "policy": &policy,
+				"nexthop": byFamily(g.order[0].join, f)[0].Addr().String(),
+			}, policy))
+		}
+		out = append(out, row(Policy, map[string]any{
+			"priority": passPriority, "match": fmt.Sprintf("ip%d.src == %s || ip%d.dst == %s", f, a, f, a),
+			"action": "drop", "nexthops": []string{},
+		}))
+	}
+	return out
+}
