@@ -95,9 +95,10 @@ func joinSubnets() []netip.Prefix    { return prefixes("100.64.0.0/16", "fd98::/
 // masqueradeSubnets are those whose addresses OVN-Kubernetes uses between a node and OVN, on each node the same.
 func masqueradeSubnets() []netip.Prefix { return prefixes("169.254.169.0/29", "fd69::/125") }
 
-// masqueradeToHost is what a node routes to OVN by its management port; masqueradeHairpin is the address of a load balancer's
-// hairpin traffic.
-func masqueradeToHost() []netip.Addr  { return addrsOf(hosts(masqueradeSubnets(), 3)) }
+// MasqueradeAddresses are those that a node routes to OVN by its management port.
+func MasqueradeAddresses() []netip.Addr { return addrsOf(hosts(masqueradeSubnets(), 3)) }
+
+// masqueradeHairpin is the address of a load balancer's hairpin traffic.
 func masqueradeHairpin() []netip.Addr { return addrsOf(hosts(masqueradeSubnets(), 5)) }
 
 func prefixes(texts ...string) []netip.Prefix {

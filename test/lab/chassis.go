@@ -118,7 +118,10 @@ func (n Node) mappings() []string {
 // startChassis starts the switch and ovn-controller of a node whose database is configured: the first time, and after Kill.
 func (l *Lab) startChassis(ctx context.Context, n Node) error {
 	if err := l.startSwitch(ctx, n.Name, func(ctx context.Context, control string) error {
-		return prepareSwitch(ctx, l.Netns(n.Name), control, n)
+		if err := prepareSwitch(ctx, l.Netns(n.Name), control, n); err != nil {
+			return err
+		}
+		return l.prepareHost(ctx, n)
 	}); err != nil {
 		return fmt.Errorf("node %s: %w", n.Name, err)
 	}
@@ -168,7 +171,7 @@ func localPorts(n Node) []string {
 		lines = append(lines, "addr replace "+n.LAN[i].Addr().String()+" dev lo",
 			"addr replace "+addr.String()+" dev "+mp0,
 			fmt.Sprintf("route replace %s via %s dev %s", clusterSubnets()[i], n.gateway()[i].Addr(), mp0),
-			fmt.Sprintf("route replace %s via %s dev %s", masqueradeToHost()[i], n.gateway()[i].Addr(), mp0))
+			fmt.Sprintf("route replace %s via %s dev %s", MasqueradeAddresses()[i], n.gateway()[i].Addr(), mp0))
 	}
 	return lines
 }

@@ -58,7 +58,7 @@ func (l *Lab) NewPlug(ctx context.Context) (*Plug, error) {
 }
 
 // Plug gives a pod its addresses, namespace, link and switch port, and returns when packets flow. For a pod that is plugged it returns
-// the same again. A pod on the host's network is in the node's namespace and has the node's addresses, which only pods of that node reach.
+// the same again. A pod on the host's network is in the node's namespace and has the node's addresses.
 func (p *Plug) Plug(ctx context.Context, pod kubelet.Pod) (kubelet.Attachment, error) {
 	n, err := p.lab.Node(pod.Node)
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 )
 
 // This file derives the NB rows that OVN-Kubernetes writes for a cluster of one zone in shared gateway mode, as captured from
-// release 1.3, without what only matters to hosts (masquerade addresses, control plane protection).
+// release 1.3, without what only matters to hosts (load balancers for them, control plane protection).
 //
 // One deliberate difference: no load balancer and no ACL applies to the node switches, so that no conntrack runs there. The userspace
 // conntrack of Open vSwitch 3.1.0 (Debian 12) aborts within some thousand connections in such a switch's zone ("assertion

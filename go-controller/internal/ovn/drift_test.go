@@ -42,6 +42,7 @@ func TestDriftIsReported(t *testing.T) {
 		{"lb-del", "slbnode-n1-host"},
 		{"remove", "logical_router", "slbnode-n1", "options", "lb_force_snat_ip"},
 		{"remove", "load_balancer", "slbnode-n3", "options", "skip_snat"},
+		{"clear", "load_balancer", "slbnode-n3", "selection_fields"},
 		{"lsp-del", "join-slb-lan-0"},
 		{"ha-chassis-group-remove-chassis", "slb-lan-0", "c1"},
 		{"remove", "nb_global", ".", "options", "bfd-min-rx"},

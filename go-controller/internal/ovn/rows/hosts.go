@@ -48,6 +48,17 @@ func (n *node) options() map[string]string {
 	return options
 }
 
+// balancer turns aliases into what they are of. Each has one backend, so it means nothing
+// what is hashed; but without fields each new connection goes through the datapath once
+// more, and the userspace one drops what it has to look at for the eighth time
+// (MAX_RECIRC_DEPTH). Where a gateway is a backend itself, that was one time too many.
+func (n *node) balancer(name string, vips, options map[string]string, parts ...string) Row {
+	options["neighbor_responder"] = "none" // nobody asks for an alias
+	return n.row(LoadBalancer, map[string]any{
+		"name": name, "vips": vips, "options": options, "selection_fields": []string{"ip_dst"},
+	}, parts...).in(n.router())
+}
+
 // hostRows let a node be a backend itself: aliases of its own addresses, and the way there
 // by its management port, and back. None for addresses that no Service has as a backend.
 func (g *Ground) hostRows(n *node, behind []Behind) []Row {
@@ -81,9 +92,7 @@ func (g *Ground) hostRows(n *node, behind []Behind) []Row {
 	if len(vips) == 0 {
 		return nil
 	}
-	return append(out, n.row(LoadBalancer, map[string]any{
-		"name": n.router() + "-host", "vips": vips, "options": map[string]string{"neighbor_responder": "none"},
-	}, "host").in(n.router()))
+	return append(out, n.balancer(n.router()+"-host", vips, map[string]string{}, "host"))
 }
 
 // clientRows let the cluster router's routing pass what is from or to hidden clients on to

@@ -151,11 +151,8 @@ func (g *Ground) NodeRows(name string, behind []Behind, ports []Port) []Row {
 			"name": "join-" + router, "type": "router", "addresses": []string{"router"},
 			"options": map[string]string{"router-port": port}, "tag": (*int)(nil),
 		}).in(JoinSwitch),
-		row(LoadBalancer, map[string]any{
-			"name": router, "vips": g.aliasesOf(n, behind),
-			// Nobody asks for an alias. Pods see their clients' own addresses.
-			"options": map[string]string{"neighbor_responder": "none", "skip_snat": "true"},
-		}).in(router),
+		// Pods see their clients' own addresses.
+		n.balancer(router, g.aliasesOf(n, behind), map[string]string{"skip_snat": "true"}),
 	}
 	out = append(out, g.hostRows(n, behind)...)
 	for _, join := range g.facts.Join {

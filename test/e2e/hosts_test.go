@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"net/netip"
+	"slices"
+	"strings"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
+	"github.com/ovnkube-slb/ovnkube-slb/test/lab"
+)
+
+// hostService is a Service in front of pods labelled app=mixed, at the ports of Service web.
+const hostService = `
+apiVersion: v1
+kind: Service
+metadata: {name: mixed}
+spec:
+  type: LoadBalancer
+  ipFamilyPolicy: PreferDualStack
+  ipFamilies: [IPv4, IPv6]
+  selector: {app: mixed}
+  ports: [{name: t, port: 80, targetPort: t, protocol: TCP}, {name: u, port: 53, targetPort: u, protocol: UDP}]
+`
+
+// mixedPod is one of its pods, on its node's own network or not.
+func mixedPod(name, node string, host bool) string {
+	return fmt.Sprintf(`---
+apiVersion: v1
+kind: Pod
+metadata: {name: %s, labels: {app: mixed}}
+spec:
+  nodeName: %s
+  hostNetwork: %t
+  containers:
+  - {name: responder, image: x, ports: [{name: t, containerPort: 9083}, {name: u, containerPort: 9084, protocol: UDP}]}
+`, name, node, host)
+}
+
+// startMixed starts the Service with pods by their manifests, and returns its addresses.
+func startMixed(ctx context.Context, pods ...string) []netip.Addr {
+	GinkgoHelper()
+	kubectl(ctx, "", "apply", "-f", examples+"pool.yaml", "-f", examples+"l2domain.yaml")
+	DeferCleanup(removeExamples)
+	kubectl(ctx, hostService+strings.Join(pods, ""), "apply", "-f", "-")
+	DeferCleanup(removeMixed)
+	kubectl(ctx, "", "wait", "--for=condition=Ready", "pod", "-l", "app=mixed", "--timeout=30s")
+	addrs := awaitAnnounced(ctx, "mixed")
+	awaitSlots(ctx, "mixed", 9083, len(pods))
+	Expect(cluster.Settle(ctx)).To(Succeed())
+	return addrs
+}
+
+func removeMixed(ctx SpecContext) {
+	kubectl(ctx, "", "delete", "--ignore-not-found", "--wait", "service/mixed")
+	kubectl(ctx, "", "delete", "--wait", "pod", "-l", "app=mixed")
+}
+
+// clientsOf are the clients that a backend of Service mixed sees of those who ask from a namespace.
+func clientsOf(ctx context.Context, backend, from, network string, vip netip.Addr) netip.Addr {
+	GinkgoHelper()
+	port := map[string]uint16{"tcp": httpPort, "udp": echoPort}[network]
+	var seen netip.AddrPort
+	Eventually(func(ctx context.Context) (by string, err error) {
+		by, seen, err = cluster.Ask(ctx, from, network, 0, netip.AddrPortFrom(vip, port))
+		return by, err
+	}).WithContext(ctx).Should(Equal(backend), "%s from %s to %s", network, from, vip)
+	return seen.Addr()
+}
+
+var _ = Describe("a pod on its node's own network", func() {
+	It("takes traffic beside others, of clients that are hidden from it and from no other", func(ctx SpecContext) {
+		before := foreignRows(ctx)
+		addrs := startMixed(ctx, mixedPod("host", "n2", true), mixedPod("one", "n2", false))
+		hidden := lab.MasqueradeAddresses()
+		for from, own := range outside() {
+			watch(ctx, from, addrs)
+			for _, r := range watch(ctx, from, addrs) {
+				By(from + ": " + r.String())
+				Expect(slices.Sorted(maps.Keys(r.Backends))).To(Equal([]string{"host", "one"}))
+				Expect(r.Lost).To(BeZero())
+			}
+			families(func(i int, network string) {
+				Expect(clientsOf(ctx, "host", from, network, addrs[i])).To(Equal(hidden[i]))
+				Expect(clientsOf(ctx, "one", from, network, addrs[i])).To(Equal(own[i]))
+			})
+		}
+
+		By("pods that ask the Service, and the node")
+		kubectl(ctx, mixedPod("two", "n1", false), "apply", "-f", "-")
+		kubectl(ctx, "", "wait", "--for=condition=Ready", "pod/two", "--timeout=30s")
+		n2, err := cluster.Node("n2")
+		Expect(err).NotTo(HaveOccurred())
+		families(func(i int, network string) {
+			for _, name := range []string{"one", "two"} {
+				for _, backend := range []string{"host", "one", "two"} {
+					clientsOf(ctx, backend, lab.PodNetns("default", name), network, addrs[i])
+				}
+			}
+			port := map[string]uint16{"tcp": 9083, "udp": 9084}[network]
+			backend, seen := answer(ctx, lab.PodNetns("default", "one"), network, 0, netip.AddrPortFrom(n2.LAN[i].Addr(), port))
+			Expect(backend).To(Equal("host"))
+			Expect(n2.PodSubnets[i].Contains(seen.Addr())).To(BeTrue(), "the node sees the pod's own address: %s", seen)
+		})
+
+		By("a node that does not tell how it reaches OVN: its pods take no traffic, the others do")
+		const masquerade = "k8s.ovn.org/node-masquerade-subnet"
+		node, err := client.CoreV1().Nodes().Get(ctx, "n2", metav1.GetOptions{})
+		Expect(err).NotTo(HaveOccurred())
+		told := node.Annotations[masquerade]
+		Expect(told).NotTo(BeEmpty())
+		DeferCleanup(func(ctx SpecContext) { kubectl(ctx, "", "annotate", "--overwrite", "node", "n2", masquerade+"="+told) })
+		kubectl(ctx, "", "annotate", "node", "n2", masquerade+"-")
+		Eventually(condition("mixed", v1alpha1.ConditionAnnounced)).WithContext(ctx).Should(
+			And(HavePrefix("True "), ContainSubstring(masquerade), ContainSubstring("172.18.0.12"), ContainSubstring("fd00:18::c")))
+		Eventually(backends(addrs, httpPort, echoPort)).WithContext(ctx).Should(Equal([]string{"one", "two"}))
+		kubectl(ctx, "", "annotate", "node", "n2", masquerade+"="+told)
+		Eventually(backends(addrs, httpPort, echoPort)).WithContext(ctx).Should(Equal([]string{"host", "one", "two"}))
+		Expect(condition("mixed", v1alpha1.ConditionAnnounced)(ctx)).NotTo(ContainSubstring("take no traffic"))
+
+		By("afterwards nothing is left")
+		removeMixed(ctx)
+		removeExamples(ctx)
+		Eventually(func() string { return foreignRows(ctx) }).Should(Equal(before))
+	})
+
+	It("keeps its connections when the gateway dies", func(ctx SpecContext) {
+		var pods []string
+		where := map[string]string{}
+		for _, n := range cluster.Nodes {
+			pods = append(pods, mixedPod("host-"+n.Name, n.Name, true))
+			where["host-"+n.Name] = n.Name
+		}
+		addrs := startMixed(ctx, pods...)
+		// A packet that waits for its node router to find its neighbour is tracked wrongly by the userspace conntrack: its flow stays lost.
+		families(func(i int, network string) {
+			for name := range where {
+				clientsOf(ctx, name, "client", network, addrs[i])
+			}
+		})
+		warmUp(ctx, addrs)
+		port, victim := carrier(ctx)
+		DeferCleanup(func(ctx SpecContext) {
+			Expect(cluster.Restore(ctx, victim)).To(Succeed())
+			Expect(cluster.Settle(ctx)).To(Succeed())
+		})
+		for _, r := range during(ctx, addrs, func() {
+			Expect(cluster.Kill(victim)).To(Succeed())
+			awaitMove(ctx, port, victim)
+		}) {
+			expectServed(r, where, victim)
+		}
+	})
+})
