@@ -98,6 +98,7 @@ func TestHeartbeatsWakeNobody(t *testing.T) {
 		t.Errorf("%d wakes after a heartbeat, want 1", *wakes)
 	}
 	moved := beat.DeepCopy()
+	moved.Status.Addresses = []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: "192.0.2.1"}}
 	moved.Labels["rack"] = "r2"
 	f.setNode(beat, moved)
 	if *wakes != 2 {
@@ -108,6 +109,8 @@ func TestHeartbeatsWakeNobody(t *testing.T) {
 		{"k8s.ovn.org/l3-gateway-config": `{"default":{"mode":"shared","bridge-id":"br-ex"}}`},
 		{"k8s.ovn.org/host-cidrs": `["192.0.2.1/24"]`},
 		{"k8s.ovn.org/host-cidrs": `["192.0.2.1/25"]`},
+		{"k8s.ovn.org/host-cidrs": `["192.0.2.1/25"]`, "k8s.ovn.org/node-masquerade-subnet": `{"ipv4":"169.254.169.0/29"}`},
+		{"k8s.ovn.org/host-cidrs": `["192.0.2.1/25"]`, "k8s.ovn.org/node-masquerade-subnet": `{"ipv4":"169.254.0.0/17"}`},
 	} {
 		next := moved.DeepCopy()
 		next.Annotations = annotations

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -96,6 +97,40 @@ func TestUnchangedPlansAreTheSamePointers(t *testing.T) {
 	}
 }
 
+// A node that comes within reach is a backend of Services that did not change.
+func TestPlansFollowTheNodes(t *testing.T) {
+	var m memory
+	pods := []netip.Prefix{netip.MustParsePrefix("10.244.0.0/16")}
+	pod, host := service(web, 1), service(world.Key{Namespace: "shop", Name: "host"}, 2)
+	host.Slices[0].Endpoints[0].Addr = netip.MustParseAddr("172.18.0.11")
+	w := small(5, pod, host)
+	w.Cluster.PodNets = pods
+	before := m.decide(w)
+	if p := before.plans[host.Key]; len(p.Outside) != 1 || len(p.Listeners[0].Backends) != 0 {
+		t.Errorf("out of reach: %+v", p)
+	}
+	near := *w
+	near.Nodes = slices.Clone(w.Nodes)
+	n1 := *w.Nodes[0]
+	n1.Hosts = []world.Host{{Addr: netip.MustParseAddr("172.18.0.11"), Masquerade: netip.MustParseAddr("169.254.169.3")}}
+	near.Nodes[0] = &n1
+	d := m.decide(&near)
+	if p := d.plans[host.Key]; len(p.Outside) != 0 || len(p.Listeners[0].Backends) != 1 || p.Listeners[0].Backends[0].Node != "n1" || !p.Listeners[0].Backends[0].Host {
+		t.Errorf("within reach: %+v", p)
+	}
+	if len(d.fabric.Nodes[0].Hosts) != 1 {
+		t.Errorf("the fabric has %+v", d.fabric.Nodes)
+	}
+	if d.plans[web] != before.plans[web] {
+		t.Error("a Service that needs the same has another plan")
+	}
+	more := *host
+	more.Slices = append(slices.Clone(host.Slices), host.Slices[0])
+	if !m.amend(d, host.Key, kube.Change{Was: host, Is: &more}) || len(d.plans[host.Key].Listeners[0].Backends) != 1 {
+		t.Errorf("amended: %+v", d.plans[host.Key])
+	}
+}
+
 func TestVerdictNamesTheFirstBrokenLink(t *testing.T) {
 	shard := world.ShardID{Domain: "lan"}
 	type input struct {
@@ -123,14 +158,14 @@ func TestVerdictNamesTheFirstBrokenLink(t *testing.T) {
 			kube.Verdict{Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonAnnounced, Message: "gateway stranger"}},
 		"no endpoints": {func(i *input) { i.s.Slices = nil },
 			kube.Verdict{Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonNoEndpoints}},
-		"endpoints of their own networks": {func(i *input) {
+		"endpoints out of reach": {func(i *input) {
 			i.w.Cluster.PodNets = []netip.Prefix{netip.MustParsePrefix("10.244.0.0/16")}
 			i.s.Slices[0].Endpoints = append(i.s.Slices[0].Endpoints, world.Endpoint{Addr: netip.MustParseAddr("172.18.0.11"), Ready: true})
 		}, kube.Verdict{Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonAnnounced,
-			Message: "; 1 endpoints outside of the pod networks, such as those of pods with hostNetwork, take no traffic, for their replies would not come back: 172.18.0.11"}},
-		"only endpoints of their own networks": {func(i *input) {
+			Message: "; 1 endpoints take no traffic, for their replies would not come back (neither in the pod networks, nor the address of a node that has a chassis and a k8s.ovn.org/node-masquerade-subnet): 172.18.0.11"}},
+		"only endpoints out of reach": {func(i *input) {
 			i.w.Cluster.PodNets = []netip.Prefix{netip.MustParsePrefix("10.0.0.0/16")}
-		}, kube.Verdict{Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonNoEndpoints, Message: "would not come back: 10.244.0.1"}},
+		}, kube.Verdict{Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonNoEndpoints, Message: "would not come back (neither in the pod networks, nor the address of a node that has a chassis and a k8s.ovn.org/node-masquerade-subnet): 10.244.0.1"}},
 		"not synced": {func(i *input) { i.k.synced = false }, kube.Verdict{}},
 		"not told":   {func(i *input) { i.k.programmed[web] = loop.Result{} }, kube.Verdict{}},
 	} {

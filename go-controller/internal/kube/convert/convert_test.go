@@ -51,6 +51,35 @@ func TestNextHops(t *testing.T) {
 	}
 }
 
+func TestHosts(t *testing.T) {
+	internal := func(a string) corev1.NodeAddress {
+		return corev1.NodeAddress{Type: corev1.NodeInternalIP, Address: a}
+	}
+	external := corev1.NodeAddress{Type: corev1.NodeExternalIP, Address: "2001:db8::11"}
+	both := []corev1.NodeAddress{{Type: corev1.NodeHostName, Address: "192.0.2.99"}, external, internal("192.0.2.11"), internal("192.0.2.12"), internal("fd00::11")}
+	for _, test := range []struct {
+		masquerade string
+		addresses  []corev1.NodeAddress
+		want       string
+	}{
+		{`{"ipv4":"169.254.169.0/29","ipv6":"fd69::/125"}`, both, "[{192.0.2.11 169.254.169.3} {fd00::11 fd69::3}]"},
+		{`{"ipv4":"169.254.0.0/17","ipv6":"fd69::/112"}`, both, "[{192.0.2.11 169.254.0.3} {fd00::11 fd69::3}]"},
+		{`{"ipv4":"169.254.169.0/29"}`, both, "[{192.0.2.11 169.254.169.3}]"},
+		{`{"ipv6":"fd69::/125"}`, both[:2], "[{2001:db8::11 fd69::3}]"},
+		{`{"ipv4":"169.254.169.0/31","ipv6":"nothing"}`, both, "[]"},
+		{`{}`, both, "[]"},
+		{`spoilt`, both, "[]"},
+		{``, both, "[]"},
+	} {
+		n := &corev1.Node{}
+		n.Annotations = map[string]string{"k8s.ovn.org/node-masquerade-subnet": test.masquerade}
+		n.Status.Addresses = test.addresses
+		if got := fmt.Sprint(convert.Node(n, convert.Options{}).Hosts); got != test.want {
+			t.Errorf("%s: hosts %s, want %s", test.masquerade, got, test.want)
+		}
+	}
+}
+
 // TestGolden reads the manifests of each file of testdata and compares what they become.
 // A file options has the options that are not as usual.
 func TestGolden(t *testing.T) {

@@ -124,6 +124,9 @@ func Random(s Source) (*world.Snapshot, map[world.Key][]netip.Addr) {
 		}
 	}
 	for _, n := range w.Nodes {
+		if len(n.Addrs) > 0 && s.chance(3) {
+			n.Hosts = []world.Host{{Addr: n.Addrs[0], Masquerade: s.addr(world.FamilyOf(n.Addrs[0]))}}
+		}
 		if s.N(4) == 3 {
 			n.Faults = map[string]string{[]string{"", world.EveryNetwork, "elsewhere"}[s.N(3)]: "no carrier"}
 		}
