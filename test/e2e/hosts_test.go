@@ -9,6 +9,7 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -153,6 +154,7 @@ var _ = Describe("a pod on its node's own network", func() {
 			Expect(cluster.Settle(ctx)).To(Succeed())
 		})
 		for _, r := range during(ctx, addrs, func() {
+			stay(ctx, 500*time.Millisecond)
 			Expect(cluster.Kill(victim)).To(Succeed())
 			awaitMove(ctx, port, victim)
 		}) {

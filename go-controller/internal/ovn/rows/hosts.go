@@ -80,8 +80,10 @@ func (g *Ground) hostRows(n *node, behind []Behind) []Row {
 		if len(vips) == before || len(own) == 0 {
 			continue
 		}
+		// Without is_chassis_resident: ovn-controller 23.03 can miss that a port has become so, and
+		// then has no flow for such a policy until it computes all of them again.
 		policy := func(way, port string, from, to, hop netip.Addr) {
-			match := fmt.Sprintf("is_chassis_resident(%q) && inport == %q && ip%d.src == %s && ip%d.dst == %s", n.port(), port, f, from, f, to)
+			match := fmt.Sprintf("inport == %q && ip%d.src == %s && ip%d.dst == %s", port, f, from, f, to)
 			out = append(out, n.row(Policy, map[string]any{
 				"priority": policyPriority, "match": match, "action": "reroute", "nexthops": []string{hop.String()},
 			}, way, h.Addr.String()).in(ClusterRouter))
