@@ -162,3 +162,40 @@ var _ = Describe("a pod on its node's own network", func() {
 		}
 	})
 })
+
+var _ = Describe("a node that asks a Service", func() {
+	It("is served by OVN-Kubernetes on the node, and its replies are not taken", func(ctx SpecContext) {
+		s := startSite(ctx)
+		web, err := service(ctx, "web")
+		Expect(err).NotTo(HaveOccurred())
+		var own []netip.Addr
+		for _, text := range web.Spec.ClusterIPs {
+			own = append(own, netip.MustParseAddr(text))
+		}
+		port := map[string]uint16{"tcp": httpPort, "udp": echoPort}
+		var served []lab.Served
+		for network := range port {
+			served = append(served, lab.Served{
+				Name: "web", Protocol: network, VIPs: s.vips, ClusterIPs: own, Port: port[network], Target: target(network),
+				Pods: [][]netip.Addr{s.one.ips, s.two.ips, s.afar.ips},
+			})
+		}
+		node := s.one.node
+		undo, err := cluster.ServeOnNode(ctx, node.Name, served...)
+		Expect(err).NotTo(HaveOccurred())
+		DeferCleanup(func(ctx SpecContext) { Expect(undo(ctx)).To(Succeed()) })
+		families(func(i int, network string) {
+			at := netip.AddrPortFrom(s.vips[i], port[network])
+			for _, want := range []pod{s.one, s.two, s.afar} {
+				Eventually(func(ctx context.Context) (string, error) {
+					backend, seen, err := cluster.Ask(ctx, node.Name, network, 0, at)
+					if err == nil {
+						Expect(seen.Addr()).To(Equal(node.Join[i].Addr()), "hidden behind the gateway router")
+					}
+					return backend, err
+				}).WithContext(ctx).Should(Equal(want.name), "%s to %s", network, at)
+			}
+			answer(ctx, "client", network, 0, at)
+		})
+	})
+})

@@ -15,7 +15,7 @@ import (
 // A backend on its node's own network would answer by the node's default route. So the node
 // router hides its clients behind an address that the node sends back to OVN: the
 // masquerade address that OVN-Kubernetes routes to its management port. It is the same on
-// all nodes; which one is meant says the port that a packet came by.
+// all nodes; which one is meant says the node's own address at the other end.
 
 // passPriority comes after the policies that know where to: what they leave is nobody's.
 const passPriority = policyPriority - 1

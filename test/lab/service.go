@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package lab
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"strings"
+)
+
+// Served is one port of a Service as OVN-Kubernetes serves it on a node for the node itself: what the node asks of the VIP goes to the
+// ClusterIP, and that is balanced to the pods. All have IPv4 first, then IPv6.
+type Served struct {
+	Name, Protocol   string
+	VIPs, ClusterIPs []netip.Addr
+	Port, Target     uint16
+	Pods             [][]netip.Addr // of each pod
+}
+
+// ServeOnNode makes a node's own clients reach Services without leaving by the segment, as OVN-Kubernetes does: DNAT to the ClusterIP
+// by the host, br-ex on to the gateway router, and a load balancer there. The function it returns undoes the rows of the northbound
+// database; the host keeps its addresses.
+func (l *Lab) ServeOnNode(ctx context.Context, node string, services ...Served) (func(context.Context) error, error) {
+	n, err := l.Node(node)
+	if err != nil {
+		return nil, err
+	}
+	if err := l.bridgeHost(ctx, n); err != nil {
+		return nil, fmt.Errorf("services on node %s: %w", node, err)
+	}
+	rules := []string{"table inet services {}", "flush table inet services", "table inet services {\n\tchain output {\n\t\ttype nat hook output priority -100; policy accept;"}
+	var c, undo nbctl
+	for _, s := range services {
+		name := fmt.Sprintf("Service_default/%s_%s_cluster", s.Name, strings.ToUpper(s.Protocol))
+		lb := []string{
+			"--id=@" + s.Protocol, "create", "Load_Balancer", "name=" + quote(name), "protocol=" + s.Protocol,
+			"external_ids:k8s.ovn.org/kind=Service", "external_ids:k8s.ovn.org/owner=default/" + s.Name,
+			"options:event=false", "options:reject=true", "options:skip_snat=false", "options:neighbor_responder=none",
+		}
+		for i, vip := range s.VIPs {
+			ip := []string{"ip", "ip6"}[i]
+			at := netip.AddrPortFrom(s.ClusterIPs[i], s.Port)
+			rules = append(rules, fmt.Sprintf("\t\t%s daddr %s %s dport %d dnat %s to %s", ip, vip, s.Protocol, s.Port, ip, at))
+			var pods []string
+			for _, pod := range s.Pods {
+				pods = append(pods, netip.AddrPortFrom(pod[i], s.Target).String())
+			}
+			lb = append(lb, fmt.Sprintf("vips:%s=%s", quote(at.String()), quote(strings.Join(pods, ","))))
+		}
+		c.do(lb...)
+		c.do("add", "Logical_Router", "GR_"+node, "load_balancer", "@"+s.Protocol)
+		undo.do("lb-del", name)
+	}
+	rules = append(rules, "\t}\n}", "")
+	if _, err := feed(ctx, strings.Join(rules, "\n"), l.inside(node, "nft", "-f", "-")...); err != nil {
+		return nil, fmt.Errorf("services on node %s: %w", node, err)
+	}
+	for i, hop := range addrsOf(hosts(masqueradeSubnets(), 4)) {
+		c.do("lr-route-add", "GR_"+node, masqueradeSubnets()[i].String(), hop.String(), "rtoe-GR_"+node)
+		undo.do("lr-route-del", "GR_"+node, masqueradeSubnets()[i].String())
+		c.do("static-mac-binding-add", "rtoe-GR_"+node, hop.String(), masqueradeMAC)
+		undo.do("static-mac-binding-del", "rtoe-GR_"+node, hop.String())
+	}
+	if _, err := l.NB(ctx, c...); err != nil {
+		return nil, fmt.Errorf("services on node %s: %w", node, err)
+	}
+	return func(ctx context.Context) error {
+		_, dnat := l.Exec(ctx, node, "nft", "delete", "table", "inet", "services")
+		_, rows := l.NB(ctx, undo...)
+		return errors.Join(dnat, rows)
+	}, l.Settle(ctx)
+}
+
+// masqueradeMAC is the MAC that OVN-Kubernetes gives the next hop between a host and its gateway router, which nobody has.
+const masqueradeMAC = "0a:58:a9:fe:a9:04"
+
+// bridgeHost lets a host ask Services through its br-ex: the address and the routes that OVN-Kubernetes gives it, and the flows that
+// take its packets to the gateway router and back, in place of an address translation on the bridge.
+func (l *Lab) bridgeHost(ctx context.Context, n Node) error {
+	own, hop := hosts(masqueradeSubnets(), 2), addrsOf(hosts(masqueradeSubnets(), 4))
+	var lines []string
+	patch := "patch-br-ex_" + n.Name + "-to-br-int"
+	bridge := "unix:" + l.path(n.Name, "br-ex.mgmt")
+	for i := range own {
+		lines = append(lines,
+			fmt.Sprintf("addr replace %s dev br-ex nodad", own[i]),
+			fmt.Sprintf("neigh replace %s lladdr %s dev br-ex nud permanent", hop[i], masqueradeMAC),
+			fmt.Sprintf("route replace %s via %s dev br-ex src %s", serviceSubnets()[i], hop[i], own[i].Addr()))
+		proto, dst := []string{"ip", "ipv6"}[i], []string{"nw_dst", "ipv6_dst"}[i]
+		for _, flow := range []string{
+			fmt.Sprintf("priority=500,in_port=LOCAL,%s,%s=%s,actions=mod_dl_dst:%s,output:%s", proto, dst, serviceSubnets()[i], n.MAC, patch),
+			fmt.Sprintf("priority=500,in_port=%s,%s,%s=%s,actions=mod_dl_dst:%s,LOCAL", patch, proto, dst, own[i].Addr(), n.MAC),
+		} {
+			if _, err := run(ctx, "ovs-ofctl", "--names", "add-flow", bridge, flow); err != nil {
+				return err
+			}
+		}
+	}
+	return ipBatch(ctx, l.Netns(n.Name), lines)
+}
