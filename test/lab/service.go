@@ -20,8 +20,8 @@ type Served struct {
 }
 
 // ServeOnNode makes a node's own clients reach Services without leaving by the segment, as OVN-Kubernetes does: DNAT to the ClusterIP
-// by the host, br-ex on to the gateway router, and a load balancer there. The function it returns undoes the rows of the northbound
-// database; the host keeps its addresses.
+// by the host, br-ex on to the gateway router, and a load balancer there. The function it returns undoes that, but for addresses and
+// flows that nothing leads to any more.
 func (l *Lab) ServeOnNode(ctx context.Context, node string, services ...Served) (func(context.Context) error, error) {
 	n, err := l.Node(node)
 	if err != nil {
@@ -53,6 +53,11 @@ func (l *Lab) ServeOnNode(ctx context.Context, node string, services ...Served) 
 		c.do("add", "Logical_Router", "GR_"+node, "load_balancer", "@"+s.Protocol)
 		undo.do("lb-del", name)
 	}
+	rules = append(rules, "\t}\n\tchain postrouting {\n\t\ttype nat hook postrouting priority srcnat; policy accept;")
+	for i, own := range addrsOf(hosts(masqueradeSubnets(), 2)) {
+		ip := []string{"ip", "ip6"}[i]
+		rules = append(rules, fmt.Sprintf("\t\toifname \"br-ex\" %s daddr %s snat %s to %s", ip, serviceSubnets()[i], ip, own))
+	}
 	rules = append(rules, "\t}\n}", "")
 	if _, err := feed(ctx, strings.Join(rules, "\n"), l.inside(node, "nft", "-f", "-")...); err != nil {
 		return nil, fmt.Errorf("services on node %s: %w", node, err)
@@ -68,8 +73,9 @@ func (l *Lab) ServeOnNode(ctx context.Context, node string, services ...Served) 
 	}
 	return func(ctx context.Context) error {
 		_, dnat := l.Exec(ctx, node, "nft", "delete", "table", "inet", "services")
+		routes := ipBatch(ctx, l.Netns(node), []string{"route del 0.0.0.0/0 dev br-ex", "route del ::/0 dev br-ex"})
 		_, rows := l.NB(ctx, undo...)
-		return errors.Join(dnat, rows)
+		return errors.Join(dnat, routes, rows)
 	}, l.Settle(ctx)
 }
 
@@ -77,23 +83,28 @@ func (l *Lab) ServeOnNode(ctx context.Context, node string, services ...Served) 
 const masqueradeMAC = "0a:58:a9:fe:a9:04"
 
 // bridgeHost lets a host ask Services through its br-ex: the address and the routes that OVN-Kubernetes gives it, and the flows that
-// take its packets to the gateway router and back, in place of an address translation on the bridge.
+// take its packets to the gateway router and back. Its own address is translated by the host, in place of the bridge.
 func (l *Lab) bridgeHost(ctx context.Context, n Node) error {
-	own, hop := hosts(masqueradeSubnets(), 2), addrsOf(hosts(masqueradeSubnets(), 4))
+	own, hop, router := hosts(masqueradeSubnets(), 2), addrsOf(hosts(masqueradeSubnets(), 4)), addrsOf(LAN().Host(routerHost))
 	var lines []string
-	patch := "patch-br-ex_" + n.Name + "-to-br-int"
+	number, err := l.vsctl(ctx, n, "get", "Interface", "patch-br-ex_"+n.Name+"-to-br-int", "ofport")
+	if err != nil {
+		return err
+	}
+	patch := strings.TrimSpace(number)
 	bridge := "unix:" + l.path(n.Name, "br-ex.mgmt")
 	for i := range own {
 		lines = append(lines,
 			fmt.Sprintf("addr replace %s dev br-ex nodad", own[i]),
 			fmt.Sprintf("neigh replace %s lladdr %s dev br-ex nud permanent", hop[i], masqueradeMAC),
-			fmt.Sprintf("route replace %s via %s dev br-ex src %s", serviceSubnets()[i], hop[i], own[i].Addr()))
+			fmt.Sprintf("route replace %s via %s dev br-ex", serviceSubnets()[i], hop[i]),
+			fmt.Sprintf("route replace %s via %s dev br-ex onlink src %s", defaultOf(hop[i]), router[i], n.LAN[i].Addr()))
 		proto, dst := []string{"ip", "ipv6"}[i], []string{"nw_dst", "ipv6_dst"}[i]
 		for _, flow := range []string{
 			fmt.Sprintf("priority=500,in_port=LOCAL,%s,%s=%s,actions=mod_dl_dst:%s,output:%s", proto, dst, serviceSubnets()[i], n.MAC, patch),
 			fmt.Sprintf("priority=500,in_port=%s,%s,%s=%s,actions=mod_dl_dst:%s,LOCAL", patch, proto, dst, own[i].Addr(), n.MAC),
 		} {
-			if _, err := run(ctx, "ovs-ofctl", "--names", "add-flow", bridge, flow); err != nil {
+			if _, err := run(ctx, "ovs-ofctl", "add-flow", bridge, flow); err != nil {
 				return err
 			}
 		}
