@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/ovn-org/libovsdb/model"
 	"github.com/ovn-org/libovsdb/ovsdb"
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/ovn/rows"
@@ -22,7 +23,13 @@ type batch struct {
 	fresh map[rows.Ref]string // UUID names of rows that this transaction inserts, by id and by name
 	named int                 // how many UUID names were given
 	turns map[string]bool     // routers and switches whose epoch this transaction moves on
-	homes map[rows.Ref]record // rows found by name
+	homes map[rows.Ref]found  // routers and switches by name
+}
+
+// found is a row of the replica.
+type found struct {
+	uuid  string
+	model model.Model
 }
 
 // set is a column of a row, a set that the batch adds to and takes from.
@@ -36,12 +43,15 @@ type change struct{ add, remove []any }
 func newBatch(v view) *batch {
 	b := &batch{
 		view: v, sets: map[set]*change{}, fresh: map[rows.Ref]string{},
-		turns: map[string]bool{}, homes: map[rows.Ref]record{},
+		turns: map[string]bool{}, homes: map[rows.Ref]found{},
 	}
 	for _, table := range []string{rows.Router, rows.Switch} {
-		for _, r := range v.all(table) {
-			b.homes[rows.Ref{Table: table, ID: r.text("name")}] = r
-		}
+		v.each(table, func(uuid string, m model.Model) {
+			ref := rows.Ref{Table: table, ID: nameOf(m)}
+			if other, double := b.homes[ref]; !double || uuid < other.uuid {
+				b.homes[ref] = found{uuid, m}
+			}
+		})
 	}
 	return b
 }
@@ -170,14 +180,10 @@ func (b *batch) adopt(uuid, router string) {
 
 // home returns a row of the database that holds others.
 func (b *batch) home(p rows.Place) (record, bool) {
-	ref := rows.Ref{Table: p.Table, ID: p.Name}
-	r, ok := b.homes[ref]
-	if !ok {
-		if r, ok = b.view.named(p.Table, p.Name); ok {
-			b.homes[ref] = r
-		}
+	if f, ok := b.homes[rows.Ref{Table: p.Table, ID: p.Name}]; ok {
+		return b.view.record(p.Table, f.uuid, f.model)
 	}
-	return r, ok
+	return b.view.named(p.Table, p.Name)
 }
 
 // hold puts a row into its holder.

@@ -4,6 +4,7 @@ package ovn
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -29,7 +30,9 @@ type drift struct {
 
 // suspects are the parts of the database to look at.
 type suspects struct {
+	// ground: rows of domains and shards. Footing: what those and the nodes' rows depend on.
 	ground    bool
+	footing   bool
 	nodes     map[string]bool
 	services  map[world.Key]bool
 	balancers map[string]bool // UUIDs
@@ -45,11 +48,11 @@ func (f *drift) OnAdd(_ string, m model.Model) {
 	case *nbdb.HAChassis:
 		f.d.changed(Carriers)
 	case *nbdb.LogicalRouter:
-		f.ground(row.Name == rows.ClusterRouter)
+		f.footing(row.Name == rows.ClusterRouter)
 	case *nbdb.LogicalSwitch:
-		f.ground(row.Name == rows.JoinSwitch)
+		f.footing(row.Name == rows.JoinSwitch)
 	case *nbdb.LogicalRouterPort:
-		f.ground(foundation(row))
+		f.footing(foundation(row))
 	}
 }
 
@@ -65,12 +68,17 @@ func (f *drift) OnUpdate(_ string, before, m model.Model) {
 	case *nbdb.HAChassis:
 		f.d.changed(Carriers)
 	case *nbdb.NBGlobal:
-		f.ground(true)
+		if old, ok := before.(*nbdb.NBGlobal); ok && !old.Equals(row) {
+			f.note(func(s *suspects) { s.ground = true })
+		}
 	case *nbdb.LogicalRouterPort:
-		f.ground(foundation(row))
+		f.footing(foundation(row))
 	case *nbdb.LogicalRouter:
 		if old, ok := before.(*nbdb.LogicalRouter); ok {
 			f.detached(old.LoadBalancer, row.LoadBalancer)
+			if alikeButBalancers(old, row) {
+				return
+			}
 		}
 	}
 	f.look(before)
@@ -104,14 +112,28 @@ func (f *drift) look(m model.Model) {
 	})
 }
 
-func (f *drift) ground(yes bool) {
+func (f *drift) footing(yes bool) {
 	if yes {
-		f.note(func(s *suspects) { s.ground = true })
+		f.note(func(s *suspects) { s.ground, s.footing = true, true })
 	}
+}
+
+// alikeButBalancers tells whether two versions of a router differ in its load balancers
+// only, and the epoch that counts their changes.
+func alikeButBalancers(before, after *nbdb.LogicalRouter) bool {
+	bare := func(row nbdb.LogicalRouter) *nbdb.LogicalRouter {
+		row.LoadBalancer, row.ExternalIDs = nil, maps.Clone(row.ExternalIDs)
+		delete(row.ExternalIDs, rows.KeyEpoch)
+		return &row
+	}
+	return bare(*before).Equals(bare(*after))
 }
 
 // detached notes load balancers that a router no longer has.
 func (f *drift) detached(before, after []string) {
+	if len(before) == 0 {
+		return
+	}
 	still := make(map[string]bool, len(after))
 	for _, uuid := range after {
 		still[uuid] = true
@@ -164,13 +186,15 @@ func (d *Dataplane) differs(s suspects) string {
 	if err != nil {
 		return "" // the next connection reports Rows
 	}
+	b := newBatch(v)
+	pending := func(u unit) bool { return u(b) != nil || b.size() > 0 }
 	if s.ground && d.fabric != nil {
 		ground, err := rows.Lay(d.fabric, facts(v))
-		if err == nil && d.pending(v, d.groundUnits(v, ground)...) {
+		if err == nil && slices.ContainsFunc(d.groundUnits(v, ground), pending) {
 			return "shards"
 		}
 		for name := range d.want.nodes {
-			if err == nil && d.pending(v, d.returns(ground, name)) {
+			if s.footing && err == nil && pending(d.returns(ground, name)) {
 				return "router of node " + name
 			}
 		}
@@ -181,12 +205,12 @@ func (d *Dataplane) differs(s suspects) string {
 		}
 	}
 	for key := range s.services {
-		if d.want.plans[key] != nil && d.pending(v, d.service(key)) {
+		if d.want.plans[key] != nil && pending(d.service(key)) {
 			return "load balancers of " + key.String()
 		}
 	}
 	for name := range s.nodes {
-		if d.want.nodes[name] != nil && d.pending(v, d.node(name)) {
+		if d.want.nodes[name] != nil && pending(d.node(name)) {
 			return "router of node " + name
 		}
 	}
@@ -202,17 +226,6 @@ func (d *Dataplane) loose(v view, uuid string) bool {
 	home := rows.Home(rows.LoadBalancer, externalIDs(m))
 	router, ok := v.named(home.Table, home.Name)
 	return ok && !slices.Contains(router.texts(home.Column), uuid)
-}
-
-// pending tells whether units have something to write.
-func (d *Dataplane) pending(v view, units ...unit) bool {
-	b := newBatch(v)
-	for _, u := range units {
-		if u(b) != nil {
-			return true
-		}
-	}
-	return b.size() > 0
 }
 
 // externalIDs reads them from a model.

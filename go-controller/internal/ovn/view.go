@@ -101,17 +101,20 @@ func (v view) row(table, id string) (record, bool) {
 // named returns the router, switch or HA chassis group with that name, ours or one of
 // those that ours are tied to.
 func (v view) named(table, name string) (record, bool) {
-	return first(v.that(table, func(m model.Model) bool {
-		switch row := m.(type) {
-		case *nbdb.LogicalRouter:
-			return row.Name == name
-		case *nbdb.LogicalSwitch:
-			return row.Name == name
-		case *nbdb.HAChassisGroup:
-			return row.Name == name
-		}
-		return false
-	}))
+	return first(v.that(table, func(m model.Model) bool { return nameOf(m) == name }))
+}
+
+// nameOf is the name of a row that may hold others, empty for any other row.
+func nameOf(m model.Model) string {
+	switch row := m.(type) {
+	case *nbdb.LogicalRouter:
+		return row.Name
+	case *nbdb.LogicalSwitch:
+		return row.Name
+	case *nbdb.HAChassisGroup:
+		return row.Name
+	}
+	return ""
 }
 
 func first(found []record) (record, bool) {
@@ -124,12 +127,17 @@ func first(found []record) (record, bool) {
 func (v view) records(table string, found map[string]model.Model) []record {
 	out := make([]record, 0, len(found))
 	for uuid, m := range found {
-		if info, err := v.DatabaseModel().NewModelInfo(m); err == nil { // checked at connecting
-			out = append(out, record{table: table, uuid: uuid, model: m, info: info})
+		if r, ok := v.record(table, uuid, m); ok {
+			out = append(out, r)
 		}
 	}
 	slices.SortFunc(out, func(a, b record) int { return cmp.Compare(a.uuid, b.uuid) })
 	return out
+}
+
+func (v view) record(table, uuid string, m model.Model) (record, bool) {
+	info, err := v.DatabaseModel().NewModelInfo(m) // checked at connecting
+	return record{table: table, uuid: uuid, model: m, info: info}, err == nil
 }
 
 // columns returns the columns that the model of a table has.
