@@ -86,6 +86,10 @@ func runController(ctx context.Context, o *options) error {
 				return err
 			}
 			current.Store(c)
+			g.Go(func() error {
+				trim(ctx, c.Healthy)
+				return nil
+			})
 			return c.Run(ctx)
 		})
 	})

@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
-	"runtime/debug"
 	"syscall"
 
 	"github.com/urfave/cli/v2"
@@ -21,10 +20,7 @@ var version = "dev"
 func main() { os.Exit(run()) }
 
 func run() int {
-	if os.Getenv("GOGC") == "" {
-		// Half of Go's default: what is remembered is much, and the garbage beside it little.
-		debug.SetGCPercent(50)
-	}
+	sparing()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	app := &cli.App{
