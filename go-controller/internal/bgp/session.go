@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package bgp
+
+import (
+	"net/netip"
+	"time"
+)
+
+// Session is one BGP session of a node and everything that is told in it.
+type Session struct {
+	// Peer is the name of the BGPPeer.
+	Peer     string
+	Neighbor Neighbor
+	// BFD watches the peer; nil for no BFD.
+	BFD    *BFD
+	Routes map[netip.Prefix]Attributes
+}
+
+// Neighbor is what a session is built with. Sessions whose Neighbors are equal (==) are
+// the same session.
+type Neighbor struct {
+	// MyASN is the node's AS number, LocalASN what this peer sees instead of it, 0 for the same.
+	MyASN, LocalASN uint32
+	// PeerASN that the peer must have; 0 leaves it to Dynamic.
+	PeerASN uint32
+	// Dynamic says which AS numbers are good if PeerASN is 0.
+	Dynamic DynamicASN
+	// Addr to dial; the zero Addr for an unnumbered peer, which is found on Interface by
+	// its Router Advertisements (RFC 4861).
+	Addr      netip.Addr
+	Interface string
+	// Source to dial from; the zero Addr leaves it to the routing table.
+	Source netip.Addr
+	Port   uint16
+	// Hold, Keepalive and Connect are whole seconds; Hold 0 for never.
+	Hold, Keepalive, Connect time.Duration
+	// RouterID is an IPv4 address (RFC 4271 section 4.2).
+	RouterID netip.Addr
+	// Password of TCP MD5 (RFC 2385), empty for none.
+	Password string
+	// TTL of an external peer beyond the link, 0 for a peer on the link.
+	TTL uint8
+	// SecurityHops bounds the distance of the peer (RFC 5082), 0 for no bound.
+	SecurityHops uint8
+	// GracefulRestart keeps our routes in the peer while we restart (RFC 4724).
+	GracefulRestart bool
+	// IPv4 and IPv6 are the families of routes that the session carries.
+	IPv4, IPv6 bool
+}
+
+// DynamicASN says which AS numbers of a peer are accepted where none is written down.
+type DynamicASN uint8
+
+// The values of dynamicASN.
+const (
+	ExactASN DynamicASN = iota
+	InternalASN
+	ExternalASN
+)
+
+// Attributes of a route.
+type Attributes struct {
+	NextHop netip.Addr
+	// LocalPref is told to internal peers (RFC 4271 section 5.1.5), MED to all (5.1.4); nil tells none.
+	LocalPref, MED *uint32
+	// Prepend is how many more times our AS number stands in the path.
+	Prepend uint8
+	// Communities are those of RFC 1997 and LargeCommunities those of RFC 8092, sorted and distinct.
+	Communities      []uint32
+	LargeCommunities []LargeCommunity
+}
+
+// LargeCommunity is a community of RFC 8092.
+type LargeCommunity struct{ Global, Local1, Local2 uint32 }
+
+// BFD is how the path to a peer is watched (RFC 5880).
+type BFD struct {
+	Receive, Transmit time.Duration
+	// Multiplier is how many packets in a row must be missing.
+	Multiplier uint8
+	// Passive waits for the peer's first packet (RFC 5880 section 6.1).
+	Passive bool
+	// Multihop uses RFC 5883 and accepts no packet whose TTL is below MinimumTTL.
+	Multihop   bool
+	MinimumTTL uint8
+}
