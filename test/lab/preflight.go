@@ -8,6 +8,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+
+	"github.com/ovnkube-slb/ovnkube-slb/test/lab/frr"
 )
 
 // requirement is a file or program that the lab needs, and the Debian package that has it.
@@ -27,8 +29,10 @@ func requirements() []requirement {
 		{"ovn-northd", "ovn-central"},
 		{filepath.Join(ovnSchemas, "ovn-nb.ovsschema"), "ovn-common"},
 		{"ovn-controller", "ovn-host"},
-		{filepath.Join(frrDaemons, "zebra"), "frr"},
-		{filepath.Join(frrDaemons, "bfdd"), "frr"},
+		{filepath.Join(frr.Programs, frr.Zebra), "frr"},
+		{filepath.Join(frr.Programs, frr.BGPD), "frr"},
+		{filepath.Join(frr.Programs, frr.BFDD), "frr"},
+		{"vtysh", "frr"},
 	}
 }
 

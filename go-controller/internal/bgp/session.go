@@ -4,6 +4,7 @@ package bgp
 
 import (
 	"net/netip"
+	"slices"
 	"time"
 )
 
@@ -37,7 +38,9 @@ type Neighbor struct {
 	// Source to dial from; the zero Addr leaves it to the routing table.
 	Source netip.Addr
 	Port   uint16
-	// Hold, Keepalive and Connect are whole seconds; Hold 0 for never.
+	// Hold, Keepalive and Connect are whole seconds; Hold 0 for as long as BGP can say
+	// (65535 s), Keepalive 0 for a third of Hold, Connect 0 for 10 s. Attempts to connect
+	// are between half of Connect and Connect apart.
 	Hold, Keepalive, Connect time.Duration
 	// RouterID is an IPv4 address (RFC 4271 section 4.2).
 	RouterID netip.Addr
@@ -65,6 +68,8 @@ const (
 
 // Attributes of a route.
 type Attributes struct {
+	// NextHop of either family. In a session with an unnumbered peer the zero Addr stands for
+	// the node's link-local address on Interface, which only the node itself knows.
 	NextHop netip.Addr
 	// LocalPref is told to internal peers (RFC 4271 section 5.1.5), MED to all (5.1.4); nil tells none.
 	LocalPref, MED *uint32
@@ -73,6 +78,13 @@ type Attributes struct {
 	// Communities are those of RFC 1997 and LargeCommunities those of RFC 8092, sorted and distinct.
 	Communities      []uint32
 	LargeCommunities []LargeCommunity
+}
+
+// Equal tells whether two routes with these attributes are told alike.
+func (a Attributes) Equal(b Attributes) bool {
+	same := func(a, b *uint32) bool { return a == b || a != nil && b != nil && *a == *b }
+	return a.NextHop == b.NextHop && same(a.LocalPref, b.LocalPref) && same(a.MED, b.MED) && a.Prepend == b.Prepend &&
+		slices.Equal(a.Communities, b.Communities) && slices.Equal(a.LargeCommunities, b.LargeCommunities)
 }
 
 // LargeCommunity is a community of RFC 8092.

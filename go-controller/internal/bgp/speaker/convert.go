@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package speaker
+
+import (
+	"fmt"
+	"net/netip"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/anypb"
+
+	api "github.com/osrg/gobgp/v3/api"
+
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/bgp"
+)
+
+const (
+	// maxHold is the longest hold time that an OPEN message can ask for (RFC 4271 section 4.2).
+	maxHold        = 65535 * time.Second
+	connectDefault = 10 * time.Second
+	// restartTime is how long a peer keeps our routes after it has lost us: a daemon that is
+	// upgraded is back sooner, image pull included (RFC 4724 section 3).
+	restartTime = 120 * time.Second
+	// deferralTime is how long our routes wait for the End-of-RIB of a peer (RFC 4724 section
+	// 4.1). What the peer tells does not matter to us, so not for long.
+	deferralTime = time.Second
+	maxTTL       = 255
+	// gracefulShutdown is a well-known community (RFC 8326 section 5).
+	gracefulShutdown = 65535 << 16
+)
+
+// asn is the AS number that the peer sees.
+func asn(n bgp.Neighbor) uint32 {
+	if n.LocalASN != 0 {
+		return n.LocalASN
+	}
+	return n.MyASN
+}
+
+// peerASN is the AS number that the peer must have, 0 if that is to be seen.
+func peerASN(n bgp.Neighbor) uint32 {
+	if n.PeerASN == 0 && n.Dynamic == bgp.InternalASN {
+		return asn(n)
+	}
+	return n.PeerASN
+}
+
+func internal(n bgp.Neighbor) bool { return peerASN(n) == asn(n) }
+
+// global is what a server is started with.
+func global(n bgp.Neighbor) *api.Global {
+	return &api.Global{Asn: asn(n), RouterId: n.RouterID.String(), ListenPort: -1}
+}
+
+// rejectAll is the import policy.
+func rejectAll() *api.PolicyAssignment {
+	return &api.PolicyAssignment{Name: "global", Direction: api.PolicyDirection_IMPORT, DefaultAction: api.RouteAction_REJECT}
+}
+
+// neighbor is the one peer of a server, at an address that has a zone if it is link-local.
+func neighbor(n bgp.Neighbor, at netip.Addr) *api.Peer {
+	hold := n.Hold
+	if hold == 0 {
+		hold = maxHold
+	}
+	p := &api.Peer{
+		Conf: &api.PeerConf{NeighborAddress: at.String(), PeerAsn: peerASN(n), AuthPassword: n.Password},
+		Timers: &api.Timers{Config: &api.TimersConfig{
+			HoldTime: seconds(hold), KeepaliveInterval: seconds(n.Keepalive),
+			ConnectRetry: max(1, seconds(connect(n))/2), // gobgp waits for this to twice this.
+		}},
+		Transport: &api.Transport{RemotePort: uint32(n.Port)},
+	}
+	if n.Source.IsValid() {
+		p.Transport.LocalAddress = zoned(n.Source, at.Zone()).String()
+	}
+	switch {
+	case n.SecurityHops > 0:
+		p.TtlSecurity = &api.TtlSecurity{Enabled: true, TtlMin: maxTTL + 1 - uint32(n.SecurityHops)}
+	case n.TTL > 0 && !internal(n):
+		p.EbgpMultihop = &api.EbgpMultihop{Enabled: true, MultihopTtl: uint32(n.TTL)}
+	}
+	if n.GracefulRestart {
+		p.GracefulRestart = &api.GracefulRestart{
+			Enabled: true, RestartTime: seconds32(restartTime), DeferralTime: seconds32(deferralTime), LocalRestarting: true,
+		}
+	}
+	for _, f := range families(n) {
+		p.AfiSafis = append(p.AfiSafis, &api.AfiSafi{
+			Config:            &api.AfiSafiConfig{Family: f, Enabled: true},
+			MpGracefulRestart: &api.MpGracefulRestart{Config: &api.MpGracefulRestartConfig{Enabled: n.GracefulRestart}},
+		})
+	}
+	return p
+}
+
+func connect(n bgp.Neighbor) time.Duration {
+	if n.Connect == 0 {
+		return connectDefault
+	}
+	return n.Connect
+}
+
+func seconds(d time.Duration) uint64   { return uint64(d / time.Second) }
+func seconds32(d time.Duration) uint32 { return uint32(d / time.Second) }
+
+// zoned is a link-local address with its zone, and any other as it is.
+func zoned(a netip.Addr, zone string) netip.Addr {
+	if a.Is6() && a.IsLinkLocalUnicast() && a.Zone() == "" {
+		return a.WithZone(zone)
+	}
+	return a
+}
+
+func families(n bgp.Neighbor) []*api.Family {
+	var all []*api.Family
+	if n.IPv4 {
+		all = append(all, family(netip.IPv4Unspecified()))
+	}
+	if n.IPv6 {
+		all = append(all, family(netip.IPv6Unspecified()))
+	}
+	return all
+}
+
+func family(a netip.Addr) *api.Family {
+	f := &api.Family{Afi: api.Family_AFI_IP6, Safi: api.Family_SAFI_UNICAST}
+	if a.Is4() {
+		f.Afi = api.Family_AFI_IP
+	}
+	return f
+}
+
+// withdrawal is a prefix as a server is told that it goes.
+func withdrawal(prefix netip.Prefix) (*api.Path, error) {
+	if !prefix.IsValid() || prefix != prefix.Masked() {
+		return nil, fmt.Errorf("prefix %s: want one without host bits", prefix)
+	}
+	nlri, err := anypb.New(&api.IPAddressPrefix{Prefix: prefix.Addr().String(), PrefixLen: uint32(prefix.Bits())})
+	if err != nil {
+		return nil, fmt.Errorf("prefix %s: %w", prefix, err)
+	}
+	return &api.Path{Family: family(prefix.Addr()), Nlri: nlri, IsWithdraw: true}, nil
+}
+
+// route is a prefix with its attributes as a server is told.
+func route(n bgp.Neighbor, prefix netip.Prefix, a bgp.Attributes) (*api.Path, error) {
+	path, err := withdrawal(prefix)
+	if err != nil {
+		return nil, err
+	}
+	path.IsWithdraw = false
+	if !a.NextHop.IsValid() || a.NextHop.IsUnspecified() {
+		return nil, fmt.Errorf("route to %s: no next hop", prefix)
+	}
+	if prefix.Addr().Is6() && a.NextHop.Is4() {
+		return nil, fmt.Errorf("route to %s: next hop %s: want one of IPv6", prefix, a.NextHop)
+	}
+	for _, m := range attributes(n, path, a) {
+		attribute, err := anypb.New(m)
+		if err != nil {
+			return nil, fmt.Errorf("route to %s: %w", prefix, err)
+		}
+		path.Pattrs = append(path.Pattrs, attribute)
+	}
+	return path, nil
+}
+
+func attributes(n bgp.Neighbor, path *api.Path, a bgp.Attributes) []proto.Message {
+	all := []proto.Message{&api.OriginAttribute{}} // 0 is IGP (RFC 4271 section 5.1.1).
+	hop := a.NextHop.WithZone("").String()
+	if path.Family.Afi == api.Family_AFI_IP && a.NextHop.Is4() {
+		all = append(all, &api.NextHopAttribute{NextHop: hop})
+	} else { // RFC 4760, and RFC 8950 for a next hop of IPv6.
+		all = append(all, &api.MpReachNLRIAttribute{Family: path.Family, NextHops: []string{hop}, Nlris: []*anypb.Any{path.Nlri}})
+	}
+	if a.Prepend > 0 && !internal(n) { // To an internal peer our number is its own, and a loop.
+		numbers := make([]uint32, a.Prepend)
+		for i := range numbers {
+			numbers[i] = asn(n)
+		}
+		all = append(all, &api.AsPathAttribute{Segments: []*api.AsSegment{{Type: api.AsSegment_AS_SEQUENCE, Numbers: numbers}}})
+	}
+	if a.MED != nil {
+		all = append(all, &api.MultiExitDiscAttribute{Med: *a.MED})
+	}
+	if a.LocalPref != nil && internal(n) {
+		all = append(all, &api.LocalPrefAttribute{LocalPref: *a.LocalPref})
+	}
+	if len(a.Communities) > 0 {
+		all = append(all, &api.CommunitiesAttribute{Communities: a.Communities})
+	}
+	if len(a.LargeCommunities) > 0 {
+		large := &api.LargeCommunitiesAttribute{}
+		for _, c := range a.LargeCommunities {
+			large.Communities = append(large.Communities, &api.LargeCommunity{GlobalAdmin: c.Global, LocalData1: c.Local1, LocalData2: c.Local2})
+		}
+		all = append(all, large)
+	}
+	return all
+}

@@ -1,0 +1,342 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package speaker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+	"sync"
+	"time"
+
+	"k8s.io/klog/v2"
+
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/bgp"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/bgp/unnumbered"
+)
+
+const (
+	// stable is how long a session must have lasted to be opened again at once.
+	stable = 10 * time.Second
+	// goodbye bounds the wait until the end of a session is told to the peer.
+	goodbye = time.Second
+)
+
+// peer makes one session what it is wanted to be, step by step: each step looks at all there is to know.
+type peer struct {
+	name    string
+	speaker *Speaker
+	log     klog.Logger
+	// wake has a token if there is something new.
+	wake chan struct{}
+	// running is guarded by the Speaker.
+	running bool
+
+	mu    sync.Mutex
+	want  *bgp.Session
+	state State
+	found found // of an unnumbered peer
+
+	// What follows is run's own.
+	server  *server
+	session *session
+	// retry is when a session may be opened again that failed.
+	retry time.Time
+	// leave is when a session that leaves is withdrawn; zero if it has not been told yet.
+	leave time.Time
+	path  *Path // that BFD watches
+	// seek ends the search of an unnumbered peer on the interface sought.
+	seek   context.CancelFunc
+	sought string
+	err    failure
+}
+
+// found is what the link of an unnumbered peer tells.
+type found struct {
+	link unnumbered.Link
+	err  error
+}
+
+func newPeer(name string, s *Speaker) *peer {
+	return &peer{name: name, speaker: s, wake: make(chan struct{}, 1), state: State{Peer: name, Phase: Idle, Since: time.Now()}}
+}
+
+func (p *peer) set(want *bgp.Session) {
+	p.mu.Lock()
+	p.want = want
+	p.mu.Unlock()
+	notice(p.wake)
+}
+
+func (p *peer) wanted() *bgp.Session {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.want
+}
+
+// State is how the session is.
+func (p *peer) State() State {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.state
+}
+
+func (p *peer) run(ctx context.Context) {
+	p.log = klog.FromContext(ctx).WithValues("peer", p.name)
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-p.wake:
+		case <-timer.C:
+		}
+		want := p.wanted()
+		again := p.step(ctx, want)
+		p.publish(want)
+		if want == nil && p.speaker.gone(p) {
+			p.speaker.options.Notify()
+			return
+		}
+		timer.Stop()
+		if again > 0 {
+			timer.Reset(again)
+		}
+	}
+}
+
+// step returns when there is more to do without news; 0 for never.
+func (p *peer) step(ctx context.Context, want *bgp.Session) time.Duration {
+	if want == nil {
+		p.search(ctx, "")
+		p.remove(ctx)
+		return 0
+	}
+	if p.server == nil {
+		p.server = p.speaker.borrow(klog.FromContext(ctx))
+	}
+	addr, local, err := p.locate(ctx, want.Neighbor)
+	if p.session != nil {
+		p.heed(ctx)
+	}
+	if p.session != nil && (p.session.neighbor != want.Neighbor || p.session.addr != addr || p.session.local != local) {
+		p.retry = time.Time{}
+		p.close(ctx)
+	}
+	if want.Leaving {
+		return p.depart(ctx, want)
+	}
+	p.leave = time.Time{}
+	switch {
+	case p.session != nil:
+		p.fail(p.session.tell(ctx, want.Routes))
+	case err != nil:
+		p.fail(err)
+	case time.Now().Before(p.retry):
+		return time.Until(p.retry)
+	default:
+		if p.session, err = p.server.open(ctx, want.Neighbor, addr, local, want.Routes, func() { notice(p.wake) }); err != nil {
+			p.fail(err)
+			p.retry = time.Now().Add(connect(want.Neighbor))
+			return time.Until(p.retry)
+		}
+	}
+	p.watch(want)
+	return 0
+}
+
+// locate is the address to dial, and our link-local one if the peer is unnumbered.
+func (p *peer) locate(ctx context.Context, n bgp.Neighbor) (addr, local netip.Addr, err error) {
+	if n.Addr.IsValid() {
+		p.search(ctx, "")
+		return zoned(n.Addr, n.Interface), local, nil
+	}
+	p.search(ctx, n.Interface)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.found.link.Peer, p.found.link.Local, p.found.err
+}
+
+// search looks for an unnumbered peer on an interface, and nowhere if that is empty.
+func (p *peer) search(ctx context.Context, on string) {
+	if p.sought == on {
+		return
+	}
+	if p.seek != nil {
+		p.seek()
+	}
+	p.seek, p.sought = nil, on
+	p.find(found{err: fmt.Errorf("no Router Advertisement was heard on interface %s", on)})
+	if on == "" {
+		return
+	}
+	ctx, p.seek = context.WithCancel(ctx)
+	go unnumbered.Seek(ctx, on, func(link unnumbered.Link, err error) {
+		if ctx.Err() == nil {
+			p.find(found{link, err})
+		}
+	})
+}
+
+func (p *peer) find(f found) {
+	p.mu.Lock()
+	p.found = f
+	p.mu.Unlock()
+	notice(p.wake)
+}
+
+// heed closes a session that was lost, and one with a peer that has the wrong AS number.
+func (p *peer) heed(ctx context.Context) {
+	saw, n := p.session.look(), p.session.neighbor
+	if saw.err.at.After(p.err.at) {
+		p.err = saw.err
+	}
+	wrong := saw.asn != 0 && n.PeerASN == 0 && n.Dynamic == bgp.ExternalASN && saw.asn == asn(n)
+	if saw.lasted == 0 && !wrong {
+		return
+	}
+	if wrong || saw.lasted < stable {
+		p.retry = time.Now().Add(connect(n))
+	}
+	if wrong {
+		p.fail(fmt.Errorf("the peer's AS number is %d, as ours: want an external one", saw.asn))
+	}
+	p.close(ctx)
+}
+
+// depart lets a session leave: routes that nobody should prefer, then none, then the end.
+func (p *peer) depart(ctx context.Context, want *bgp.Session) time.Duration {
+	if p.session == nil {
+		return 0
+	}
+	if p.session.look().phase == Established {
+		if p.leave.IsZero() {
+			p.leave = time.Now().Add(p.speaker.options.Leave)
+		}
+		if wait := time.Until(p.leave); wait > 0 {
+			p.fail(p.session.tell(ctx, unpreferred(want.Routes)))
+			return wait
+		}
+		p.fail(p.session.tell(ctx, nil))
+		bounded, cancel := context.WithTimeout(ctx, goodbye)
+		defer cancel()
+		p.fail(p.session.shutdown(bounded, "the node leaves"))
+		p.session = nil
+	}
+	p.close(ctx)
+	return 0
+}
+
+// unpreferred are routes that a peer uses only if it has no others (RFC 8326). Within an AS it is
+// the preference that says so.
+func unpreferred(routes map[netip.Prefix]bgp.Attributes) map[netip.Prefix]bgp.Attributes {
+	least := new(uint32)
+	leaving := make(map[netip.Prefix]bgp.Attributes, len(routes))
+	for prefix, a := range routes {
+		if !slices.Contains(a.Communities, gracefulShutdown) {
+			a.Communities = append(slices.Clone(a.Communities), gracefulShutdown)
+			slices.Sort(a.Communities)
+		}
+		a.LocalPref = least
+		leaving[prefix] = a
+	}
+	return leaving
+}
+
+// remove withdraws everything and closes.
+func (p *peer) remove(ctx context.Context) {
+	if p.session != nil {
+		p.fail(p.session.tell(ctx, nil))
+	}
+	p.close(ctx)
+}
+
+func (p *peer) close(ctx context.Context) {
+	if p.path != nil {
+		p.path = nil
+		p.speaker.options.BFD.Leave(p.name)
+	}
+	if p.session != nil {
+		p.fail(p.session.close(ctx))
+		p.session = nil
+	}
+}
+
+// watch lets BFD watch the peer while the session is Established.
+func (p *peer) watch(want *bgp.Session) {
+	if p.speaker.options.BFD == nil || p.session == nil {
+		return
+	}
+	saw := p.session.look()
+	if want.BFD == nil || saw.phase != Established {
+		if p.path != nil {
+			p.path = nil
+			p.speaker.options.BFD.Leave(p.name)
+		}
+		return
+	}
+	path := Path{Local: saw.local, Peer: p.session.addr, Interface: p.session.addr.Zone(), BFD: *want.BFD}
+	if p.path == nil || *p.path != path {
+		p.path = &path
+		p.speaker.options.BFD.Watch(p.name, path)
+	}
+}
+
+// fail notes an error that is new.
+func (p *peer) fail(err error) {
+	if err == nil || err.Error() == p.err.text {
+		return
+	}
+	p.err = failure{err.Error(), time.Now()}
+	if !errors.Is(err, context.Canceled) {
+		p.log.Info("BGP session", "err", err)
+	}
+}
+
+// publish makes what is known the State.
+func (p *peer) publish(want *bgp.Session) {
+	next := State{Peer: p.name, Phase: Idle, LastError: p.err.text, LastErrorTime: p.err.at}
+	if want != nil {
+		next.Interface, next.Addr = want.Neighbor.Interface, want.Neighbor.Addr
+	}
+	if p.session != nil {
+		saw := p.session.look()
+		next.Addr, next.Local, next.PeerASN, next.Phase, next.Since = p.session.addr, saw.local, saw.asn, saw.phase, saw.since
+		if saw.err.at.After(p.err.at) {
+			next.LastError, next.LastErrorTime = saw.err.text, saw.err.at
+		}
+		if saw.phase == Established {
+			next.IPv4, next.IPv6 = count(p.session.told)
+		}
+	}
+	p.mu.Lock()
+	old := p.state
+	if next.Phase == old.Phase && p.session == nil {
+		next.Since = old.Since
+	} else if next.Since.IsZero() {
+		next.Since = time.Now()
+	}
+	p.state = next
+	p.mu.Unlock()
+	if next == old {
+		return
+	}
+	if next.Phase != old.Phase && (next.Phase == Established || old.Phase == Established) {
+		p.log.Info("BGP session", "phase", next.Phase, "address", next.Addr, "lastError", next.LastError)
+	}
+	p.speaker.options.Notify()
+}
+
+func count(routes map[netip.Prefix]bgp.Attributes) (v4, v6 int) {
+	for prefix := range routes {
+		if prefix.Addr().Is4() {
+			v4++
+		} else {
+			v6++
+		}
+	}
+	return v4, v6
+}

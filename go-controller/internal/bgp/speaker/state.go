@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package speaker
+
+import (
+	"net/netip"
+	"time"
+
+	api "github.com/osrg/gobgp/v3/api"
+
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/bgp"
+)
+
+// Phase is the state of a session (RFC 4271 section 8.2.2).
+type Phase string
+
+// The states of a session. gobgp knows no Connect: it is Active while it dials.
+const (
+	Idle        Phase = "Idle"
+	Connect     Phase = "Connect"
+	Active      Phase = "Active"
+	OpenSent    Phase = "OpenSent"
+	OpenConfirm Phase = "OpenConfirm"
+	Established Phase = "Established"
+)
+
+func phase(s api.PeerState_SessionState) Phase {
+	switch s {
+	case api.PeerState_CONNECT:
+		return Connect
+	case api.PeerState_ACTIVE:
+		return Active
+	case api.PeerState_OPENSENT:
+		return OpenSent
+	case api.PeerState_OPENCONFIRM:
+		return OpenConfirm
+	case api.PeerState_ESTABLISHED:
+		return Established
+	default:
+		return Idle
+	}
+}
+
+// State is how a session is.
+type State struct {
+	// Peer is the name of the BGPPeer.
+	Peer string
+	// Addr is dialled; the zero Addr while an unnumbered peer has not been heard on Interface.
+	Addr      netip.Addr
+	Interface string
+	// Local is our end of the session, while it is Established.
+	Local netip.Addr
+	// PeerASN is what the peer told, while the session is OpenConfirm or Established.
+	PeerASN uint32
+	Phase   Phase
+	// Since when the session is in this phase.
+	Since time.Time
+	// LastError is why the session was lost or could not be opened, the last time; empty if it never was.
+	LastError     string
+	LastErrorTime time.Time
+	// IPv4 and IPv6 are how many prefixes the peer was told.
+	IPv4, IPv6 int
+	// BFD is the state of the BFD session (RFC 5880 section 6.2), empty where there is none.
+	BFD string
+}
+
+// Path is what BFD watches: from one of our addresses to a peer.
+type Path struct {
+	Local, Peer netip.Addr
+	// Interface that both are on, if they are link-local.
+	Interface string
+	BFD       bgp.BFD
+}
+
+// BFD watches paths by name.
+type BFD interface {
+	// Watch begins, or goes on with other parameters.
+	Watch(name string, path Path)
+	// Leave ends, and says AdminDown to the peer (RFC 5880 section 6.8.16). A name that is not watched is nothing to do.
+	Leave(name string)
+	// Session is the state of the session, empty if there is none.
+	Session(name string) string
+}

@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package unnumbered
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"time"
+
+	"golang.org/x/net/ipv6"
+)
+
+const (
+	// often is between messages while no router is known, and the least between answers; seldom
+	// is between them afterwards, as FRR does it.
+	often  = time.Second
+	seldom = 10 * time.Second
+	// silence is how long the peer may be unheard when another router is heard.
+	silence = 3 * seldom
+	// mtu bounds what is read: more than an advertisement has on any link.
+	mtu = 1500
+)
+
+// Link is a link between two routers: their link-local addresses, with the interface as zone.
+type Link struct{ Local, Peer netip.Addr }
+
+// Seek looks for the router on an interface until the context ends, and reports the link when it
+// is found or changes, and the error as long as it can't look. The zero Link goes with an error.
+func Seek(ctx context.Context, on string, report func(Link, error)) {
+	retry := time.NewTimer(0)
+	defer retry.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-retry.C:
+		}
+		if err := seek(ctx, on, report); err != nil {
+			report(Link{}, fmt.Errorf("look for a router on interface %s: %w", on, err))
+		}
+		retry.Reset(often)
+	}
+}
+
+// port sends and receives on one interface.
+type port struct {
+	dev   *net.Interface
+	conn  *ipv6.PacketConn
+	local netip.Addr
+}
+
+func seek(ctx context.Context, on string, report func(Link, error)) error {
+	p, err := open(on)
+	if err != nil {
+		return err
+	}
+	defer context.AfterFunc(ctx, func() { p.conn.Close() })()
+	defer p.conn.Close()
+	var link Link
+	var heard, sent time.Time
+	next := time.Now()
+	for {
+		if err := p.conn.SetReadDeadline(next); err != nil {
+			return err
+		}
+		kind, from, err := p.receive()
+		now := time.Now()
+		switch {
+		case errors.Is(err, os.ErrDeadlineExceeded):
+			if err := p.send(!link.Peer.IsValid()); err != nil {
+				return err
+			}
+			sent, next = now, now.Add(seldom)
+			if !link.Peer.IsValid() {
+				next = now.Add(often)
+			}
+		case err != nil:
+			return err
+		case kind == solicitation:
+			next = sent.Add(often)
+		case kind == advertisement && from != p.local:
+			if from != link.Peer && now.Sub(heard) > silence {
+				link = Link{Local: p.local, Peer: from}
+				report(link, nil)
+				next = now // So that it finds us.
+			}
+			if from == link.Peer {
+				heard = now
+			}
+		}
+	}
+}
+
+func open(on string) (*port, error) {
+	p := &port{}
+	var err error
+	if p.dev, err = net.InterfaceByName(on); err != nil {
+		return nil, err
+	}
+	if p.local, err = linkLocal(p.dev); err != nil {
+		return nil, err
+	}
+	raw, err := net.ListenPacket("ip6:ipv6-icmp", "::")
+	if err != nil {
+		return nil, err
+	}
+	p.conn = ipv6.NewPacketConn(raw)
+	var filter ipv6.ICMPFilter
+	filter.SetAll(true)
+	filter.Accept(ipv6.ICMPTypeRouterSolicitation)
+	filter.Accept(ipv6.ICMPTypeRouterAdvertisement)
+	if err := errors.Join(
+		p.conn.SetICMPFilter(&filter),
+		p.conn.SetControlMessage(ipv6.FlagHopLimit|ipv6.FlagInterface, true),
+		p.conn.SetMulticastLoopback(false),
+		p.conn.JoinGroup(p.dev, p.group(netip.IPv6LinkLocalAllRouters())),
+	); err != nil {
+		return nil, errors.Join(err, raw.Close())
+	}
+	return p, nil
+}
+
+// linkLocal is the interface's own address of the link.
+func linkLocal(dev *net.Interface) (netip.Addr, error) {
+	addrs, err := dev.Addrs()
+	if err != nil {
+		return netip.Addr{}, err
+	}
+	for _, a := range addrs {
+		if prefix, err := netip.ParsePrefix(a.String()); err == nil && prefix.Addr().Is6() && prefix.Addr().IsLinkLocalUnicast() {
+			return prefix.Addr().WithZone(dev.Name), nil
+		}
+	}
+	return netip.Addr{}, errors.New("no link-local IPv6 address")
+}
+
+func (p *port) group(a netip.Addr) *net.IPAddr { return &net.IPAddr{IP: a.AsSlice(), Zone: p.dev.Name} }
+
+// send advertises, and solicits too if there is somebody to find. An interface that is not
+// what it was when the port was opened is an error.
+func (p *port) send(ask bool) error {
+	dev, err := net.InterfaceByName(p.dev.Name)
+	if err != nil {
+		return err
+	}
+	if local, err := linkLocal(dev); err != nil || dev.Index != p.dev.Index || local != p.local {
+		return errors.Join(err, errors.New("the interface has changed"))
+	}
+	to := &ipv6.ControlMessage{HopLimit: hops, IfIndex: dev.Index}
+	_, err = p.conn.WriteTo(advertise(dev.HardwareAddr), to, p.group(netip.IPv6LinkLocalAllNodes()))
+	if ask && err == nil {
+		_, err = p.conn.WriteTo(solicit(dev.HardwareAddr), to, p.group(netip.IPv6LinkLocalAllRouters()))
+	}
+	return err
+}
+
+// receive returns the type and the sender of the next message; the type 0 is one to ignore.
+func (p *port) receive() (kind byte, from netip.Addr, err error) {
+	buffer := make([]byte, mtu)
+	n, meta, source, err := p.conn.ReadFrom(buffer)
+	if err != nil || meta == nil || meta.IfIndex != p.dev.Index {
+		return 0, from, err
+	}
+	if from, err = netip.ParseAddr(source.String()); err != nil || !valid(buffer[:n], meta.HopLimit, from) {
+		return 0, from, nil
+	}
+	return buffer[0], from.WithZone(p.dev.Name), nil
+}
