@@ -53,9 +53,16 @@ func global(n bgp.Neighbor) *api.Global {
 	return &api.Global{Asn: asn(n), RouterId: n.RouterID.String(), ListenPort: -1}
 }
 
-// rejectAll is the import policy.
-func rejectAll() *api.PolicyAssignment {
-	return &api.PolicyAssignment{Name: "global", Direction: api.PolicyDirection_IMPORT, DefaultAction: api.RouteAction_REJECT}
+// ours is the import policy: it goes for our own routes too, and accepts nothing but them.
+func ours() (*api.Policy, *api.PolicyAssignment) {
+	policy := &api.Policy{Name: "ours", Statements: []*api.Statement{{
+		Name:       "ours",
+		Conditions: &api.Conditions{RouteType: api.Conditions_ROUTE_TYPE_LOCAL},
+		Actions:    &api.Actions{RouteAction: api.RouteAction_ACCEPT},
+	}}}
+	return policy, &api.PolicyAssignment{
+		Name: "global", Direction: api.PolicyDirection_IMPORT, Policies: []*api.Policy{policy}, DefaultAction: api.RouteAction_REJECT,
+	}
 }
 
 // neighbor is the one peer of a server, at an address that has a zone if it is link-local.

@@ -86,7 +86,11 @@ func (c *session) start(ctx context.Context, routes map[netip.Prefix]bgp.Attribu
 	if err := s.StartBgp(ctx, &api.StartBgpRequest{Global: global(c.neighbor)}); err != nil {
 		return err
 	}
-	if err := s.SetPolicyAssignment(ctx, &api.SetPolicyAssignmentRequest{Assignment: rejectAll()}); err != nil {
+	policy, assignment := ours()
+	if err := s.AddPolicy(ctx, &api.AddPolicyRequest{Policy: policy}); err != nil {
+		return err
+	}
+	if err := s.SetPolicyAssignment(ctx, &api.SetPolicyAssignmentRequest{Assignment: assignment}); err != nil {
 		return err
 	}
 	if err := c.tell(ctx, routes); err != nil { // Of single routes, and the others are in.

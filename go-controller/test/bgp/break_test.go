@@ -1,0 +1,312 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package bgp
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"net/netip"
+	"os/exec"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/bgp"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/bgp/speaker"
+	"github.com/ovnkube-slb/ovnkube-slb/test/lab/frr"
+)
+
+// lost waits until a session that was Established is so no more.
+func (n *node) lost(t *testing.T, peer string) speaker.State {
+	t.Helper()
+	await(t, func(context.Context) error {
+		if s := n.state(peer); s.Phase == speaker.Established {
+			return fmt.Errorf("session %s is still up", peer)
+		}
+		return nil
+	})
+	return n.state(peer)
+}
+
+// has waits until the router's kernel has routes to all prefixes, or to none of them.
+func (s *site) has(t *testing.T, present bool, prefixes ...netip.Prefix) {
+	t.Helper()
+	await(t, func(ctx context.Context) error {
+		for _, p := range prefixes {
+			family := "-4"
+			if p.Addr().Is6() {
+				family = "-6"
+			}
+			out, err := exec.CommandContext(ctx, "ip", "-n", s.Netns, family, "route", "show", p.String()).CombinedOutput()
+			if err != nil {
+				return fmt.Errorf("%w: %s", err, out)
+			}
+			if (len(out) > 0) != present {
+				return fmt.Errorf("route to %s in the router's kernel: %q", p, out)
+			}
+		}
+		return nil
+	})
+}
+
+// A router that dies and comes back, one whose configuration loses us for a while, and a link that flaps: the session
+// comes back by itself with all routes, and says meanwhile what is wrong.
+func TestComesBack(t *testing.T) {
+	t.Parallel()
+	for i, c := range []struct {
+		name string
+		v6   bool
+		// takes the router away, and gives it back.
+		away, back func(*testing.T, *site)
+		// lost and down are part of the errors when it is gone, and then.
+		lost, down string
+	}{
+		{
+			name: "router killed", lost: "the connection was lost", down: "connection refused",
+			away: func(t *testing.T, s *site) {
+				if err := s.Kill(frr.BGPD); err != nil {
+					t.Fatal(err)
+				}
+			},
+			back: func(t *testing.T, s *site) {
+				if err := s.StartDaemon(t.Context(), frr.BGPD); err != nil {
+					t.Fatal(err)
+				}
+				s.configure(t, slices.Concat(s.base(), s.neighbor(false, 2, nodeASN))...)
+			},
+		},
+		{
+			name: "configuration removed", v6: true, lost: "received notification: code 6(cease) subcode 3(peer deconfigured)",
+			down: "it may not know this node as a neighbor",
+			away: func(t *testing.T, s *site) {
+				s.configure(t, fmt.Sprintf("router bgp %d", routerASN), fmt.Sprintf(" no neighbor %s", s.host(true, 2).Addr()))
+			},
+			back: func(t *testing.T, s *site) { s.configure(t, s.neighbor(true, 2, nodeASN)...) },
+		},
+		{
+			name: "link flaps", lost: "hold timer expired", down: "i/o timeout",
+			away: func(t *testing.T, s *site) { batch(t, s.Netns, "link set eth0 down") },
+			back: func(t *testing.T, s *site) {
+				batch(t, s.Netns, "link set eth0 up", fmt.Sprintf("addr replace %s dev eth0 nodad", s.host(true, 1)))
+			},
+		},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			s := newSite(t, 10+i)
+			s.configure(t, s.neighbor(c.v6, 2, nodeASN)...)
+			n := newNode(t, speaker.Options{})
+			session := s.session("tor", c.v6, 2)
+			session.Neighbor.Hold, session.Neighbor.Keepalive = 3*time.Second, time.Second
+			session.Routes = s.routes(2, "203.0.113.1/32", "2001:db8:ffff::1/128")
+			prefixes := []netip.Prefix{netip.MustParsePrefix("203.0.113.1/32"), netip.MustParsePrefix("2001:db8:ffff::1/128")}
+			n.want(session)
+			n.established(t, "tor")
+			s.has(t, true, prefixes...)
+			c.away(t, s)
+			if state := n.lost(t, "tor"); !strings.Contains(state.LastError, c.lost) {
+				t.Errorf("last error %q, want %q in it", state.LastError, c.lost)
+			}
+			s.has(t, false, prefixes...)
+			refusal(t, n, "tor", c.down)
+			c.back(t, s)
+			n.established(t, "tor")
+			s.has(t, true, prefixes...)
+		})
+	}
+}
+
+// deletions watches the router's kernel: routes that go, to the prefixes of this file.
+type deletions struct {
+	mu    sync.Mutex
+	lines []string
+}
+
+func (s *site) deletions(t *testing.T) *deletions {
+	t.Helper()
+	d := &deletions{}
+	cmd := exec.Command("ip", "-n", s.Netns, "-o", "monitor", "route")
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { kill(cmd) })
+	go d.read(out)
+	return d
+}
+
+func (d *deletions) read(from io.Reader) {
+	for lines := bufio.NewScanner(from); lines.Scan(); {
+		if line := lines.Text(); strings.HasPrefix(line, "Deleted") && (strings.Contains(line, "203.0.113.") || strings.Contains(line, "2001:db8:ffff:")) {
+			d.mu.Lock()
+			d.lines = append(d.lines, line)
+			d.mu.Unlock()
+		}
+	}
+}
+
+func (d *deletions) seen() []string {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return slices.Clone(d.lines)
+}
+
+// A daemon that is killed, and comes back: with graceful restart the router's kernel keeps each route, and one that is not
+// wanted any more goes; without it, all go.
+func TestKilled(t *testing.T) {
+	t.Parallel()
+	for i, graceful := range []bool{true, false} {
+		t.Run(fmt.Sprintf("graceful restart %v", graceful), func(t *testing.T) {
+			t.Parallel()
+			s := newSite(t, 20+i)
+			s.configure(t, slices.Concat(s.neighbor(false, 2, nodeASN), s.neighbor(true, 3, nodeASN))...)
+			var prefixes []netip.Prefix
+			for p := range 100 {
+				prefixes = append(prefixes, netip.MustParsePrefix(fmt.Sprintf("203.0.113.%d/32", p)), netip.MustParsePrefix(fmt.Sprintf("2001:db8:ffff::%x/128", p+1)))
+			}
+			var desired []bgp.Session
+			for host := 2; host <= 3; host++ {
+				c := s.session(fmt.Sprint(host), host == 3, host)
+				c.Neighbor.GracefulRestart = graceful
+				c.Routes = map[netip.Prefix]bgp.Attributes{}
+				for _, p := range prefixes {
+					c.Routes[p] = bgp.Attributes{NextHop: s.host(p.Addr().Is6(), host).Addr()}
+				}
+				desired = append(desired, c)
+			}
+			first := alone(t, desired...)
+			s.has(t, true, prefixes...)
+			s.accepted(t, 100)
+			gone := s.deletions(t)
+			kill(first)
+			s.down(t)
+			if !graceful {
+				s.has(t, false, prefixes...)
+				if len(gone.seen()) < len(prefixes) {
+					t.Errorf("%d routes were deleted, so that what the other case counts means nothing", len(gone.seen()))
+				}
+				return
+			}
+			last := netip.MustParsePrefix("203.0.113.99/32")
+			for _, c := range desired {
+				delete(c.Routes, last)
+			}
+			alone(t, desired...)
+			s.has(t, false, last)
+			s.accepted(t, 99)
+			s.has(t, true, slices.DeleteFunc(slices.Clone(prefixes), func(p netip.Prefix) bool { return p == last })...)
+			for _, line := range gone.seen() {
+				if !strings.Contains(line, "203.0.113.99") {
+					t.Errorf("deleted while the daemon restarted: %s", line)
+				}
+			}
+		})
+	}
+}
+
+// accepted waits until the router has n routes of IPv4 and none that is stale from both hosts.
+func (s *site) accepted(t *testing.T, n int) {
+	t.Helper()
+	await(t, func(ctx context.Context) error {
+		for host := 2; host <= 3; host++ {
+			state, err := s.neighborState(ctx, s.host(host == 3, host).Addr().String())
+			if got := lookup(state, "addressFamilyInfo.ipv4Unicast.acceptedPrefixCounter"); err != nil || got != fmt.Sprint(n) {
+				return fmt.Errorf("%s routes accepted from host %d (%w)", got, host, err)
+			}
+			if got := lookup(state, "bgpState"); got != `"Established"` {
+				return fmt.Errorf("session with host %d is %s", host, got)
+			}
+		}
+		return nil
+	})
+}
+
+// down waits until the router has noticed that both hosts are gone.
+func (s *site) down(t *testing.T) {
+	t.Helper()
+	await(t, func(ctx context.Context) error {
+		for host := 2; host <= 3; host++ {
+			state, err := s.neighborState(ctx, s.host(host == 3, host).Addr().String())
+			if got := lookup(state, "bgpState"); err != nil || got == `"Established"` {
+				return fmt.Errorf("session with host %d is %s (%w)", host, got, err)
+			}
+		}
+		return nil
+	})
+}
+
+// A session that is lost while the daemon lives keeps its routes too.
+func TestConnectionLost(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, 22)
+	s.configure(t, s.neighbor(false, 2, nodeASN)...)
+	n := newNode(t, speaker.Options{})
+	c := s.session("tor", false, 2)
+	c.Neighbor.GracefulRestart = true
+	prefix := netip.MustParsePrefix("203.0.113.1/32")
+	c.Routes = s.routes(2, prefix.String())
+	n.want(c)
+	was := n.established(t, "tor")
+	s.has(t, true, prefix)
+	gone := s.deletions(t)
+	run(t, "ss", "-K", "dst", s.host(false, 1).Addr().String(), "dport", "=", "179")
+	await(t, func(context.Context) error {
+		if now := n.state("tor"); now.Phase != speaker.Established || !now.Since.After(was.Since) {
+			return fmt.Errorf("state %+v", now)
+		}
+		return nil
+	})
+	s.has(t, true, prefix)
+	if lines := gone.seen(); len(lines) > 0 {
+		t.Errorf("deleted: %v", lines)
+	}
+}
+
+// Over a link that has link-local addresses only, each side finds the other by Router Advertisements.
+func TestUnnumbered(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, 30)
+	s.link(t, "un0", "eth1")
+	s.configure(t,
+		"interface eth1", " no ipv6 nd suppress-ra", " ipv6 nd ra-interval 1", "exit",
+		fmt.Sprintf("router bgp %d", routerASN), " neighbor eth1 interface remote-as external",
+		" address-family ipv4 unicast", "  neighbor eth1 activate", " exit-address-family",
+		" address-family ipv6 unicast", "  neighbor eth1 activate", " exit-address-family")
+	n := newNode(t, speaker.Options{})
+	c := s.session("tor", false, 2)
+	c.Neighbor.Addr, c.Neighbor.Source, c.Neighbor.Interface = netip.Addr{}, netip.Addr{}, "un0"
+	prefixes := []netip.Prefix{netip.MustParsePrefix("203.0.113.1/32"), netip.MustParsePrefix("2001:db8:ffff::1/128")}
+	c.Routes = map[netip.Prefix]bgp.Attributes{prefixes[0]: {}, prefixes[1]: {}} // The zero next hop: our link-local address.
+	n.want(c)
+	state := n.established(t, "tor")
+	if state.Addr.Zone() != "un0" || !state.Addr.IsLinkLocalUnicast() || state.Interface != "un0" {
+		t.Errorf("state %+v, want a link-local address on un0", state)
+	}
+	s.has(t, true, prefixes...)
+	for _, p := range prefixes {
+		family := "-4"
+		if p.Addr().Is6() {
+			family = "-6"
+		}
+		if out := run(t, "ip", "-n", s.Netns, family, "route", "show", p.String()); !strings.Contains(out, "via inet6 fe80::") && !strings.Contains(out, "via fe80::") || !strings.Contains(out, "dev eth1") {
+			t.Errorf("route to %s in the router's kernel: %q", p, out)
+		}
+	}
+	// An interface that is not there is named, and the link that is there is found again.
+	n.forget("tor")
+	s.has(t, false, prefixes...)
+	c.Neighbor.Interface = "absent0"
+	n.want(c)
+	refusal(t, n, "tor", "look for a router on interface absent0")
+	c.Neighbor.Interface = "un0"
+	n.want(c)
+	n.established(t, "tor")
+	s.has(t, true, prefixes...)
+}

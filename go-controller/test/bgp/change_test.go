@@ -1,0 +1,278 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package bgp
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"net/netip"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/bgp"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/bgp/speaker"
+)
+
+// counters of a neighbor of FRR.
+type counters struct {
+	updates, connections int
+	uptime               time.Duration
+}
+
+func (s *site) counters(t *testing.T, from netip.Addr) counters {
+	t.Helper()
+	state, err := s.neighborState(t.Context(), from.String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	number := func(path string) (n int) {
+		if _, err := fmt.Sscan(lookup(state, path), &n); err != nil {
+			t.Fatalf("%s of neighbor %s is %q: %v", path, from, lookup(state, path), err)
+		}
+		return n
+	}
+	return counters{
+		updates: number("messageStats.updatesRecv"), connections: number("connectionsEstablished"),
+		uptime: time.Duration(number("bgpTimerUpMsec")) * time.Millisecond,
+	}
+}
+
+// A change of routes sends what differs in the session that is there, counted on the wire, and nothing if nothing does.
+func TestChanges(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, 2)
+	s.configure(t, s.neighbor(false, 2, nodeASN)...)
+	n := newNode(t, speaker.Options{})
+	from := s.host(false, 2).Addr()
+	c := s.session("tor", false, 2)
+	one, other := netip.MustParsePrefix("203.0.113.1/32"), netip.MustParsePrefix("2001:db8:ffff::1/128")
+	c.Routes = s.routes(2, one.String(), other.String(), "203.0.113.2/32", "203.0.113.3/32")
+	n.want(c)
+	n.established(t, "tor")
+	shown := func(prefix netip.Prefix, key, want string) func(context.Context) error {
+		return func(ctx context.Context) error {
+			path, err := s.path(ctx, prefix, from.String())
+			if want == "gone" {
+				if err == nil {
+					return fmt.Errorf("%s is still there", prefix)
+				}
+				return nil
+			}
+			if got := lookup(path, key); err != nil || got != want {
+				return fmt.Errorf("%s: %s is %s (%v), want %s", prefix, key, got, err, want)
+			}
+			return nil
+		}
+	}
+	await(t, shown(one, "valid", "true"))
+	await(t, shown(other, "valid", "true"))
+	before := s.counters(t, from)
+	updates := before.updates
+	for _, step := range []struct {
+		name    string
+		change  func(routes map[netip.Prefix]bgp.Attributes)
+		updates int
+		shown   func(context.Context) error
+	}{
+		{"the same again", func(map[netip.Prefix]bgp.Attributes) {}, 0, shown(one, "valid", "true")},
+		{"a community more", func(r map[netip.Prefix]bgp.Attributes) {
+			r[one] = bgp.Attributes{NextHop: r[one].NextHop, Communities: []uint32{64500<<16 | 7}}
+		}, 1, shown(one, "community.string", `"64500:7"`)},
+		{"a MED of a route of IPv6", func(r map[netip.Prefix]bgp.Attributes) {
+			med := uint32(5)
+			r[other] = bgp.Attributes{NextHop: r[other].NextHop, MED: &med}
+		}, 1, shown(other, "metric", "5")},
+		{"the same by other pointers", func(r map[netip.Prefix]bgp.Attributes) {
+			med := uint32(5)
+			r[other] = bgp.Attributes{NextHop: r[other].NextHop, MED: &med}
+		}, 0, shown(other, "metric", "5")},
+		{"a route more", func(r map[netip.Prefix]bgp.Attributes) {
+			maps.Copy(r, s.routes(2, "203.0.113.9/32"))
+		}, 1, shown(netip.MustParsePrefix("203.0.113.9/32"), "valid", "true")},
+		{"a route less", func(r map[netip.Prefix]bgp.Attributes) { delete(r, one) }, 1, shown(one, "", "gone")},
+		{"a route of IPv6 less", func(r map[netip.Prefix]bgp.Attributes) { delete(r, other) }, 1, shown(other, "", "gone")},
+	} {
+		c.Routes = maps.Clone(c.Routes)
+		step.change(c.Routes)
+		n.want(c)
+		await(t, step.shown)
+		now := s.counters(t, from)
+		if now.updates != updates+step.updates || now.connections != 1 || now.uptime < before.uptime {
+			t.Errorf("%s: %d UPDATEs, want %d; %d sessions, up for %s after %s", step.name, now.updates-updates, step.updates,
+				now.connections, now.uptime, before.uptime)
+		}
+		updates, before = now.updates, now
+	}
+	if state := n.state("tor"); state.IPv4 != 3 || state.IPv6 != 0 || state.LastError != "" {
+		t.Errorf("state %+v, want 3 routes of IPv4, none of IPv6, and no error", state)
+	}
+}
+
+// A route that can't be told is named, and holds up no other.
+func TestUntellable(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, 3)
+	s.configure(t, s.neighbor(true, 2, nodeASN)...)
+	n := newNode(t, speaker.Options{})
+	c := s.session("tor", true, 2)
+	c.Routes = s.routes(2, "203.0.113.1/32", "2001:db8:ffff::1/128")
+	bad := netip.MustParsePrefix("2001:db8:ffff::bad/128")
+	c.Routes[bad] = bgp.Attributes{NextHop: s.host(false, 2).Addr()}
+	n.want(c)
+	n.established(t, "tor")
+	await(t, func(ctx context.Context) error {
+		_, err := s.path(ctx, netip.MustParsePrefix("203.0.113.1/32"), s.host(true, 2).Addr().String())
+		return err
+	})
+	if state := n.state("tor"); !strings.Contains(state.LastError, "route to 2001:db8:ffff::bad/128: next hop 10.3.0.2: want one of IPv6") {
+		t.Errorf("last error %q", state.LastError)
+	}
+}
+
+// A password that changes on both sides is taken over without anything else, on the node first or on the router first.
+func TestPasswordRotates(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, 4)
+	s.configure(t, slices.Concat(s.neighbor(false, 2, nodeASN, "password old"), s.neighbor(true, 3, nodeASN, "password old"))...)
+	n := newNode(t, speaker.Options{})
+	a, b := s.session("v4", false, 2), s.session("v6", true, 3)
+	a.Neighbor.Password, b.Neighbor.Password = "old", "old"
+	n.want(a)
+	n.want(b)
+	n.established(t, "v4")
+	was := n.established(t, "v6")
+	a.Neighbor.Password, b.Neighbor.Password = "new", "new"
+	n.want(a)
+	refusal(t, n, "v4", "i/o timeout")
+	s.configure(t, s.neighbor(false, 2, nodeASN, "password new")...)
+	n.established(t, "v4")
+	s.configure(t, s.neighbor(true, 3, nodeASN, "password new")...)
+	n.want(b)
+	await(t, func(context.Context) error {
+		if now := n.state("v6"); now.Phase != speaker.Established || !now.Since.After(was.Since) {
+			return fmt.Errorf("state %+v", now)
+		}
+		return nil
+	})
+}
+
+// A node that leaves: routes that nobody prefers, then none, then the end, said to be an administrator's; and back.
+func TestLeaves(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, 5)
+	s.configure(t, slices.Concat(s.neighbor(false, 2, nodeASN), s.neighbor(true, 3, "internal"))...)
+	n := newNode(t, speaker.Options{Leave: 3 * time.Second})
+	prefix := netip.MustParsePrefix("203.0.113.1/32")
+	sessions := []bgp.Session{s.session("external", false, 2), s.session("internal", true, 3)}
+	sessions[1].Neighbor.MyASN = routerASN
+	for i, c := range sessions {
+		sessions[i].Routes = s.routes(2+i, prefix.String())
+		n.want(sessions[i])
+		n.established(t, c.Peer)
+	}
+	from := map[string]string{"external": s.host(false, 2).Addr().String(), "internal": s.host(true, 3).Addr().String()}
+	for _, c := range sessions {
+		await(t, func(ctx context.Context) error { _, err := s.path(ctx, prefix, from[c.Peer]); return err })
+	}
+	begin := time.Now()
+	for _, c := range sessions {
+		c.Leaving = true
+		n.want(c)
+	}
+	for _, c := range sessions {
+		await(t, func(ctx context.Context) error {
+			path, err := s.path(ctx, prefix, from[c.Peer])
+			if community, preference := lookup(path, "community.string"), lookup(path, "locPrf"); err != nil ||
+				community != `"graceful-shutdown"` || preference != "0" {
+				return fmt.Errorf("%s: communities %s, preference %s, %w", c.Peer, community, preference, err)
+			}
+			return nil
+		})
+	}
+	for _, c := range sessions {
+		await(t, func(ctx context.Context) error {
+			if _, err := s.path(ctx, prefix, from[c.Peer]); err == nil {
+				return fmt.Errorf("the route of %s is still there", c.Peer)
+			}
+			if phase := n.state(c.Peer).Phase; phase != speaker.Idle {
+				return fmt.Errorf("session %s is %s", c.Peer, phase)
+			}
+			state, err := s.neighborState(ctx, from[c.Peer])
+			if why := lookup(state, "lastNotificationReason"); err != nil || why != `"Cease/Administrative Shutdown"` {
+				return fmt.Errorf("%s ended by %s: %w", c.Peer, why, err)
+			}
+			return nil
+		})
+	}
+	if took := time.Since(begin); took < 3*time.Second {
+		t.Errorf("withdrawn after %s, want 3 s at least", took)
+	}
+	for _, c := range sessions {
+		n.want(c)
+		n.established(t, c.Peer)
+		await(t, func(ctx context.Context) error {
+			path, err := s.path(ctx, prefix, from[c.Peer])
+			if community := lookup(path, "community.string"); err != nil || community != "" {
+				return fmt.Errorf("communities %s, %w", community, err)
+			}
+			return nil
+		})
+	}
+}
+
+// Ten peers: each hears the routes of its own session, and nothing of what others tell us. One that is removed
+// loses its session, and no other does.
+func TestTenPeers(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, 6)
+	n := newNode(t, speaker.Options{})
+	var lines []string
+	for i := range 10 {
+		lines = append(lines, s.neighbor(i%2 == 1, 2+i, nodeASN)...)
+	}
+	s.configure(t, lines...)
+	own := func(i int) netip.Prefix { return netip.MustParsePrefix(fmt.Sprintf("203.0.113.%d/32", 100+i)) }
+	for i := range 10 {
+		c := s.session(fmt.Sprint(i), i%2 == 1, 2+i)
+		c.Routes = s.routes(2+i, "203.0.113.1/32", own(i).String())
+		n.want(c)
+	}
+	for i := range 10 {
+		n.established(t, fmt.Sprint(i))
+	}
+	for i := range 10 {
+		from := s.host(i%2 == 1, 2+i).Addr().String()
+		await(t, func(ctx context.Context) error {
+			for _, prefix := range []netip.Prefix{netip.MustParsePrefix("203.0.113.1/32"), own(i)} {
+				if _, err := s.path(ctx, prefix, from); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		if _, err := s.path(t.Context(), own((i+1)%10), from); err == nil {
+			t.Errorf("peer %d hears a route of peer %d", i, (i+1)%10)
+		}
+	}
+	n.forget("3")
+	await(t, func(ctx context.Context) error {
+		if _, err := s.path(ctx, own(3), s.host(true, 5).Addr().String()); err == nil {
+			return fmt.Errorf("the route of a peer that was removed is still there")
+		}
+		if left := len(n.States()); left != 9 {
+			return fmt.Errorf("%d sessions are left", left)
+		}
+		return nil
+	})
+	for i := range 10 {
+		if i == 3 {
+			continue
+		}
+		if got := s.counters(t, s.host(i%2 == 1, 2+i).Addr()).connections; got != 1 {
+			t.Errorf("peer %d had %d sessions", i, got)
+		}
+	}
+}

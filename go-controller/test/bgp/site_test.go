@@ -1,0 +1,311 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package bgp
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net/netip"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/bgp"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/bgp/speaker"
+	"github.com/ovnkube-slb/ovnkube-slb/test/lab/frr"
+)
+
+const (
+	nodeASN, routerASN = 64500, 64512
+	// patience is for what comes about in a second or two on a machine that is not busy.
+	patience = 20 * time.Second
+)
+
+// site is a router and the node's link to it. On the link, the router is host 1 and the node each host from 2 on.
+type site struct {
+	frr.Router
+	dev    string
+	v4, v6 netip.Prefix
+}
+
+// newSite makes the router and its link, the subnet being the number of the site in this package.
+func newSite(t *testing.T, subnet int) *site {
+	t.Helper()
+	dir := os.Getenv(inside)
+	name := fmt.Sprintf("%s-%d", filepath.Base(dir), subnet)
+	s := &site{
+		Router: frr.Router{Name: name, Dir: filepath.Join(dir, fmt.Sprint(subnet)), Netns: name},
+		dev:    fmt.Sprintf("tor%d", subnet),
+		v4:     netip.MustParsePrefix(fmt.Sprintf("10.%d.0.0/16", subnet)),
+		v6:     netip.MustParsePrefix(fmt.Sprintf("2001:db8:%x::/64", subnet)),
+	}
+	run(t, "ip", "netns", "add", name)
+	run(t, "ip", "netns", "exec", name, "sh", "-c",
+		"for f in all default; do echo 0 >/proc/sys/net/ipv6/conf/$f/accept_dad; done; echo 1 >/proc/sys/net/ipv4/ip_forward; echo 1 >/proc/sys/net/ipv6/conf/all/forwarding")
+	run(t, "sh", "-c", "echo 0 >/proc/sys/net/ipv6/conf/default/accept_dad; ip link set lo up")
+	s.link(t, s.dev, "eth0")
+	var node []string
+	for host := range 64 {
+		node = append(node, fmt.Sprintf("addr add %s dev %s", s.host(false, host+2), s.dev), fmt.Sprintf("addr add %s dev %s nodad", s.host(true, host+2), s.dev))
+	}
+	batch(t, "", node...)
+	batch(t, name, fmt.Sprintf("addr add %s dev eth0", s.host(false, 1)), fmt.Sprintf("addr add %s dev eth0 nodad", s.host(true, 1)))
+	if err := s.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	s.configure(t, s.base()...)
+	return s
+}
+
+// base is the configuration of a router without neighbors.
+func (s *site) base() []string {
+	return []string{
+		fmt.Sprintf("router bgp %d", routerASN),
+		" bgp router-id 10.255.0.1", " no bgp ebgp-requires-policy", " no bgp default ipv4-unicast",
+		" bgp bestpath as-path multipath-relax", " timers bgp 3 9",
+	}
+}
+
+// link adds a veth from the node to the router.
+func (s *site) link(t *testing.T, dev, peer string) {
+	t.Helper()
+	batch(t, "", fmt.Sprintf("link add %s type veth peer name %s netns %s", dev, peer, s.Netns), "link set "+dev+" up")
+	batch(t, s.Netns, "link set lo up", "link set "+peer+" up")
+}
+
+// host is an address on the link with its length.
+func (s *site) host(v6 bool, n int) netip.Prefix {
+	p := s.v4
+	if v6 {
+		p = s.v6
+	}
+	a := p.Addr()
+	for range n {
+		a = a.Next()
+	}
+	return netip.PrefixFrom(a, p.Bits())
+}
+
+func (s *site) configure(t *testing.T, lines ...string) {
+	t.Helper()
+	if err := s.Configure(t.Context(), lines...); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// neighbor is the configuration of the node's host n as a neighbor that carries both families.
+func (s *site) neighbor(v6 bool, n int, asn any, lines ...string) []string {
+	a := s.host(v6, n).Addr()
+	all := []string{fmt.Sprintf("router bgp %d", routerASN), fmt.Sprintf(" neighbor %s remote-as %v", a, asn)}
+	for _, line := range lines {
+		all = append(all, fmt.Sprintf(" neighbor %s %s", a, line))
+	}
+	for _, family := range []string{"ipv4", "ipv6"} {
+		all = append(all, " address-family "+family+" unicast", fmt.Sprintf("  neighbor %s activate", a), "  maximum-paths 64", " exit-address-family")
+	}
+	return all
+}
+
+// session is one of the node's host n with the router, for both families, as short of breath as BGP allows.
+func (s *site) session(name string, v6 bool, n int) bgp.Session {
+	return bgp.Session{
+		Peer: name,
+		Neighbor: bgp.Neighbor{
+			MyASN: nodeASN, PeerASN: routerASN, Addr: s.host(v6, 1).Addr(), Source: s.host(v6, n).Addr(), Port: 179,
+			Hold: 9 * time.Second, Keepalive: 3 * time.Second, Connect: 2 * time.Second,
+			RouterID: s.host(false, n).Addr(), IPv4: true, IPv6: true,
+		},
+	}
+}
+
+// routes are prefixes of both families with next hops on the link.
+func (s *site) routes(n int, prefixes ...string) map[netip.Prefix]bgp.Attributes {
+	routes := map[netip.Prefix]bgp.Attributes{}
+	for _, p := range prefixes {
+		prefix := netip.MustParsePrefix(p)
+		routes[prefix] = bgp.Attributes{NextHop: s.host(prefix.Addr().Is6(), n).Addr()}
+	}
+	return routes
+}
+
+// neighborState is what FRR says of a neighbor.
+func (s *site) neighborState(ctx context.Context, a string) (map[string]any, error) {
+	var all map[string]map[string]any
+	if err := s.Show(ctx, "show bgp neighbors "+a+" json", &all); err != nil {
+		return nil, err
+	}
+	return all[a], nil
+}
+
+// path is what FRR says of the one path to a prefix that it has from a neighbor.
+func (s *site) path(ctx context.Context, prefix netip.Prefix, from string) (map[string]any, error) {
+	family := "ipv4"
+	if prefix.Addr().Is6() {
+		family = "ipv6"
+	}
+	var table struct {
+		Paths []map[string]any `json:"paths"`
+	}
+	if err := s.Show(ctx, "show bgp "+family+" unicast "+prefix.String()+" json", &table); err != nil {
+		return nil, err
+	}
+	for _, p := range table.Paths {
+		if peer, _ := p["peer"].(map[string]any); peer["peerId"] == from {
+			return p, nil
+		}
+	}
+	return nil, fmt.Errorf("no path to %s from %s: %v", prefix, from, table.Paths)
+}
+
+// node is a speaker in this process.
+type node struct {
+	*speaker.Speaker
+	mu      sync.Mutex
+	desired map[string]bgp.Session
+}
+
+// newNode runs a speaker until the test ends, and lets it withdraw everything then.
+func newNode(t *testing.T, o speaker.Options) *node {
+	t.Helper()
+	n := &node{Speaker: speaker.New(o), desired: map[string]bgp.Session{}}
+	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		if err := n.Run(ctx); err != nil {
+			t.Error(err)
+		}
+	}()
+	t.Cleanup(func() {
+		n.Set(nil)
+		await(t, func(context.Context) error {
+			if left := n.States(); len(left) > 0 {
+				return fmt.Errorf("sessions are left: %v", left)
+			}
+			return nil
+		})
+		cancel()
+		<-ended
+	})
+	return n
+}
+
+// want adds a session, or changes it.
+func (n *node) want(s bgp.Session) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.desired[s.Peer] = s
+	n.Set(slices.Collect(maps.Values(n.desired)))
+}
+
+// refuse takes a session away.
+func (n *node) forget(peer string) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	delete(n.desired, peer)
+	n.Set(slices.Collect(maps.Values(n.desired)))
+}
+
+func (n *node) state(peer string) speaker.State {
+	for _, s := range n.States() {
+		if s.Peer == peer {
+			return s
+		}
+	}
+	return speaker.State{}
+}
+
+// established waits for a session and returns its state.
+func (n *node) established(t *testing.T, peer string) speaker.State {
+	t.Helper()
+	await(t, func(context.Context) error {
+		if s := n.state(peer); s.Phase != speaker.Established {
+			return fmt.Errorf("session %s is %s, last error %q", peer, s.Phase, s.LastError)
+		}
+		return nil
+	})
+	return n.state(peer)
+}
+
+// await calls f until it returns nil.
+func await(t *testing.T, f func(context.Context) error) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), patience)
+	defer cancel()
+	tick := time.NewTicker(50 * time.Millisecond)
+	defer tick.Stop()
+	var last error
+	for {
+		err := f(ctx)
+		if err == nil {
+			return
+		}
+		if ctx.Err() == nil {
+			last = err
+		}
+		select {
+		case <-ctx.Done():
+			t.Fatalf("after %s: %v", patience, last)
+		case <-tick.C:
+		}
+	}
+}
+
+func run(t *testing.T, args ...string) string {
+	t.Helper()
+	out, err := exec.CommandContext(t.Context(), args[0], args[1:]...).CombinedOutput()
+	if err != nil {
+		t.Fatalf("%s: %v: %s", strings.Join(args, " "), err, out)
+	}
+	return string(out)
+}
+
+// batch runs lines of ip(8) in a namespace, the node's if it is empty.
+func batch(t *testing.T, netns string, lines ...string) {
+	t.Helper()
+	args := []string{"-batch", "-"}
+	if netns != "" {
+		args = append([]string{"-n", netns}, args...)
+	}
+	cmd := exec.CommandContext(t.Context(), "ip", args...)
+	cmd.Stdin = strings.NewReader(strings.Join(lines, "\n") + "\n")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("ip %v: %v: %s", args, err, out)
+	}
+}
+
+// lookup is the value in decoded JSON at a path such as "paths.0.metric", as JSON; empty if there is none.
+func lookup(from any, path string) string {
+	for _, key := range strings.Split(path, ".") {
+		switch v := from.(type) {
+		case map[string]any:
+			from = v[key]
+		case []any:
+			var i int
+			if _, err := fmt.Sscan(key, &i); err != nil || i >= len(v) {
+				return ""
+			}
+			from = v[i]
+		default:
+			return ""
+		}
+	}
+	if from == nil {
+		return ""
+	}
+	var out bytes.Buffer
+	encoder := json.NewEncoder(&out)
+	encoder.SetEscapeHTML(false)
+	if err := encoder.Encode(from); err != nil {
+		return err.Error()
+	}
+	return strings.TrimSpace(out.String())
+}
