@@ -50,6 +50,7 @@ func TestAPI(t *testing.T) {
 	t.Run("examples", s.testExamples)
 	t.Run("rights", s.testRights)
 	t.Run("node", s.testNode)
+	t.Run("node with BGP", s.testBGPNode)
 	t.Run("inside ovnkube-master", s.testInsideOVNKubeMaster)
 }
 

@@ -5,6 +5,7 @@ package api
 import (
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
@@ -35,7 +36,7 @@ func (s *server) testExamples(t *testing.T) {
 // right is something that a ServiceAccount may do or not. Namespace and name are empty for all.
 type right struct{ verb, group, resource, subresource, namespace, name string }
 
-const guards = v1alpha1.GuardsNamespace
+const guards, passwords = v1alpha1.GuardsNamespace, v1alpha1.PasswordsNamespace
 
 // needs is what the controller does, each with its use.
 func needs() []right {
@@ -47,6 +48,9 @@ func needs() []right {
 		for _, resource := range []string{"ipaddresspools", "l2domains", "bgppeers", "bgpadvertisements", "bfdprofiles", "communities", "bgpnodestatuses"} {
 			out = append(out, right{verb, ours, resource, "", "", ""})
 		}
+	}
+	for _, verb := range []string{"list", "watch"} {
+		out = append(out, right{verb, "", "secrets", "", passwords, ""})
 	}
 	for _, verb := range []string{"list", "watch", "patch"} {
 		out = append(out, right{verb, "coordination.k8s.io", "leases", "", guards, ""})
@@ -67,7 +71,8 @@ func needs() []right {
 func hasNoUseFor() []right {
 	const ours, home = "slb.k8s.ovn.org", "ovn-kubernetes"
 	out := []right{
-		{"get", "", "secrets", "", "", ""}, {"list", "", "secrets", "", home, ""}, {"get", "", "configmaps", "", home, ""},
+		{"get", "", "secrets", "", "", ""}, {"list", "", "secrets", "", "", ""}, {"list", "", "secrets", "", home, ""}, {"get", "", "configmaps", "", home, ""},
+		{"create", "", "secrets", "", passwords, ""}, {"update", "", "secrets", "", passwords, ""}, {"delete", "", "secrets", "", passwords, ""},
 		{"get", "", "pods", "", "", ""}, {"create", "", "pods", "", home, ""}, {"delete", "", "pods", "", "", ""}, {"create", "", "pods", "exec", "", ""},
 		{"update", "", "nodes", "", "", ""}, {"patch", "", "nodes", "", "", ""}, {"patch", "", "nodes", "status", "", ""}, {"delete", "", "nodes", "", "", ""},
 		{"update", "", "services", "", "", ""}, {"patch", "", "services", "", "", ""}, {"create", "", "services", "", "", ""}, {"delete", "", "services", "", "", ""},
@@ -111,6 +116,38 @@ func (s *server) testNode(t *testing.T) {
 	no := append(needs(), hasNoUseFor()...)
 	no = slices.DeleteFunc(no, func(r right) bool { return r.namespace == guards })
 	no = append(no, right{"delete", "coordination.k8s.io", "leases", "", guards, "n1"}, right{"deletecollection", "coordination.k8s.io", "leases", "", guards, ""})
+	for _, r := range no {
+		if s.may(t, "ovnkube-slb-node", r) {
+			t.Errorf("a node may %+v", r)
+		}
+	}
+}
+
+// testBGPNode applies the DaemonSet that speaks BGP, and asks what it may do more.
+func (s *server) testBGPNode(t *testing.T) {
+	s.kubectl(t, "apply", "-k", filepath.Join(manifests, "bgp"))
+	s.deleteAfter(t, "-k", filepath.Join(manifests, "bgp"))
+	args := s.kubectl(t, "-n", "ovn-kubernetes", "get", "daemonset", "ovnkube-slb-node", "-o", "jsonpath={.spec.template.spec.containers[0].args}")
+	if !strings.Contains(args, `"node"`) || !strings.Contains(args, `"--enable-bgp"`) {
+		t.Errorf("the DaemonSet runs %s", args)
+	}
+	const ours = "slb.k8s.ovn.org"
+	yes := []right{{"create", ours, "bgpnodestatuses", "", "", ""}, {"update", ours, "bgpnodestatuses", "status", "", ""}}
+	for _, verb := range []string{"list", "watch"} {
+		yes = append(yes, right{verb, "", "secrets", "", passwords, ""}, right{verb, "", "services", "", "", ""}, right{verb, "", "nodes", "", "", ""},
+			right{verb, "", "namespaces", "", "", ""}, right{verb, "discovery.k8s.io", "endpointslices", "", "", ""})
+		for _, resource := range []string{"ipaddresspools", "l2domains", "bgppeers", "bgpadvertisements", "bfdprofiles", "communities", "bgpnodestatuses"} {
+			yes = append(yes, right{verb, ours, resource, "", "", ""})
+		}
+	}
+	for _, r := range yes {
+		if !s.may(t, "ovnkube-slb-node", r) {
+			t.Errorf("a node may not %+v", r)
+		}
+	}
+	no := slices.DeleteFunc(append(hasNoUseFor(), needs()...), func(r right) bool {
+		return r.namespace == guards || slices.Contains(yes, r)
+	})
 	for _, r := range no {
 		if s.may(t, "ovnkube-slb-node", r) {
 			t.Errorf("a node may %+v", r)

@@ -55,10 +55,23 @@ func badObjects() map[string][]badCase {
 			{"families differ", "myASN: 65000\npeerASN: 65001\npeerAddress: 10.0.0.1\nsourceAddress: \"fd00::1\"",
 				[]string{"sourceAddress: fd00::1 and peerAddress: 10.0.0.1 are of different families"}},
 			{"hold time too short", "myASN: 65000\npeerASN: 65001\npeerAddress: 10.0.0.1\nholdTime: 2s", []string{"spec.holdTime", "2s is no duration of whole seconds, 0s or 3s to 65535s"}},
-			{"keepalive too long", "myASN: 65000\npeerASN: 65001\npeerAddress: 10.0.0.1\nholdTime: 9s\nkeepaliveTime: 10s",
-				[]string{"keepaliveTime: 10s is not shorter than holdTime: 9s"}},
+			{"keepalive too long", "myASN: 65000\npeerASN: 65001\npeerAddress: 10.0.0.1\nholdTime: 9s\nkeepaliveTime: 4s",
+				[]string{"holdTime: 9s is less than three times keepaliveTime: 4s"}},
+			{"keepalive too long for the default", "myASN: 65000\npeerASN: 65001\npeerAddress: 10.0.0.1\nkeepaliveTime: 31s",
+				[]string{"keepaliveTime: 31s is more than a third of the default holdTime, 90s"}},
+			{"local AS of the peer", "myASN: 65000\npeerASN: 65001\nlocalASN: 65001\npeerAddress: 10.0.0.1", []string{"localASN and peerASN are the same"}},
+			{"local AS inside", "myASN: 65000\npeerASN: 65000\nlocalASN: 65001\npeerAddress: 10.0.0.1", []string{"localASN is for external peers only"}},
+			{"local AS inside, dynamic", "myASN: 65000\ndynamicASN: internal\nlocalASN: 65001\npeerAddress: 10.0.0.1", []string{"localASN is for external peers only"}},
+			{"multihop inside", "myASN: 65000\npeerASN: 65000\nebgpMultiHop: true\npeerAddress: 10.0.0.1", []string{"multihopTTL and ttlSecurityHops are for external peers only"}},
+			{"TTL security inside", "myASN: 65000\ndynamicASN: internal\nttlSecurityHops: 1\npeerAddress: 10.0.0.1", []string{"are for external peers only"}},
+			{"interface beyond the link", "myASN: 65000\npeerASN: 65001\nmultihopTTL: 3\ninterface: eth0", []string{"interface: eth0 excludes ebgpMultiHop, multihopTTL"}},
+			{"interface with a password", "myASN: 65000\npeerASN: 65001\npassword: a\ninterface: eth0", []string{"interface: eth0 excludes", "password"}},
+			{"link-local peer", "myASN: 65000\npeerASN: 65001\npeerAddress: \"fe80::1\"", []string{"peerAddress: fe80::1 is no address to dial", "name the interface"}},
+			{"Secret elsewhere", "myASN: 65000\npeerASN: 65001\npeerAddress: 10.0.0.1\npasswordSecret: {name: b, namespace: kube-system}",
+				[]string{"spec.passwordSecret.namespace", "kube-system: only Secrets of namespace ovnkube-slb-bgp are read"}},
+			{"Secret without a name", "myASN: 65000\npeerASN: 65001\npeerAddress: 10.0.0.1\npasswordSecret: {}", []string{"spec.passwordSecret.name", "Required"}},
 			{"router ID IPv6", "myASN: 65000\npeerASN: 65001\npeerAddress: 10.0.0.1\nrouterID: \"fd00::1\"", []string{"spec.routerID", "fd00::1 is no IPv4 address"}},
-			{"two passwords", "myASN: 65000\npeerASN: 65001\npeerAddress: 10.0.0.1\npassword: a\npasswordSecret: {name: b, namespace: c}",
+			{"two passwords", "myASN: 65000\npeerASN: 65001\npeerAddress: 10.0.0.1\npassword: a\npasswordSecret: {name: b}",
 				[]string{"password and passwordSecret exclude each other"}},
 			{"TTL both ways", "myASN: 65000\npeerASN: 65001\npeerAddress: 10.0.0.1\nttlSecurityHops: 1\nebgpMultiHop: true", []string{"ttlSecurityHops"}},
 			{"port", "myASN: 65000\npeerASN: 65001\npeerAddress: 10.0.0.1\npeerPort: 65536", []string{"spec.peerPort", "65536"}},
@@ -67,6 +80,8 @@ func badObjects() map[string][]badCase {
 			{"aggregate IPv4", "aggregationLength: 33", []string{"spec.aggregationLength", "33"}},
 			{"aggregate IPv6", "aggregationLengthV6: 129", []string{"spec.aggregationLengthV6", "129"}},
 			{"aggregate of some Services", "aggregationLength: 24\nserviceSelectors: [{matchLabels: {a: b}}]", []string{"aggregationLength", "serviceSelectors"}},
+			{"aggregate of several gateways", "aggregationLengthV6: 64\nnextHop: Gateway", []string{"nextHop: the addresses of an aggregate have several gateways"}},
+			{"next hop", "nextHop: 10.0.0.1", []string{"spec.nextHop", `"10.0.0.1"`}},
 			{"community too large", `communities: ["65536:1"]`, []string{"spec.communities[0]", "65536:1 is no community"}},
 			{"large community of two", `communities: ["large:1:2"]`, []string{"spec.communities[0]", "large:1:2 is no community"}},
 			{"prepend", "asPathPrepend: 17", []string{"spec.asPathPrepend", "17"}},
@@ -135,7 +150,7 @@ keepaliveTime: 3s
 connectTime: 1s
 routerID: 10.0.0.9
 nodeSelectors: [{matchLabels: {rack: one}}]
-passwordSecret: {name: bgp, namespace: ovn-kubernetes}
+passwordSecret: {name: bgp, namespace: ovnkube-slb-bgp}
 bfdProfile: fast
 enableGracefulRestart: true
 ebgpMultiHop: true
@@ -152,7 +167,9 @@ communities: ["65000:100", "large:4200000000:1:2", no-export, mine]
 ipAddressPools: [public]
 nodeSelectors: [{matchLabels: {rack: one}}]
 peers: [tor1]`),
+		"peer with timers that just fit": object("BGPPeer", "good", "myASN: 65000\npeerASN: 65000\npeerAddress: 10.0.0.1\nholdTime: 9s\nkeepaliveTime: 3s"),
 		"advertisement, none":            object("BGPAdvertisement", "good", "{}"),
+		"advertisement of gateways":      object("BGPAdvertisement", "good", "nextHop: Gateway\nserviceSelectors: [{matchLabels: {a: b}}]"),
 		"advertisement of some Services": object("BGPAdvertisement", "good", "serviceSelectors: [{matchLabels: {a: b}}]"),
 		"profile":                        object("BFDProfile", "good", "receiveInterval: 100\ntransmitInterval: 100\ndetectMultiplier: 3\npassiveMode: true\nminimumTtl: 250"),
 		"community":                      object("Community", "good", `communities: [{name: mine, value: "65000:100"}, {name: wide, value: "large:1:2:3"}]`),
@@ -187,6 +204,10 @@ func validate(t *testing.T, o *unstructured.Unstructured) field.ErrorList {
 		judge = &v1alpha1.IPAddressPool{}
 	case "L2Domain":
 		judge = &v1alpha1.L2Domain{}
+	case "BGPPeer":
+		judge = &v1alpha1.BGPPeer{}
+	case "BGPAdvertisement":
+		judge = &v1alpha1.BGPAdvertisement{}
 	default:
 		return nil
 	}
@@ -208,7 +229,7 @@ gateways: {max: 5, shards: 8}
 failover: {detectInterval: 200ms, multiplier: 3}`},
 		{"BFDProfile", "{}", "{receiveInterval: 300, transmitInterval: 300, detectMultiplier: 3, minimumTtl: 254}"},
 		{"BGPPeer", "{myASN: 1, peerASN: 2, peerAddress: 10.0.0.1}", "{myASN: 1, peerASN: 2, peerAddress: 10.0.0.1, peerPort: 179}"},
-		{"BGPAdvertisement", "{}", "{aggregationLength: 32, aggregationLengthV6: 128}"},
+		{"BGPAdvertisement", "{}", "{aggregationLength: 32, aggregationLengthV6: 128, nextHop: Node}"},
 	} {
 		created, err := s.created(t.Context(), object(c.kind, "defaults", c.spec))
 		if err != nil {

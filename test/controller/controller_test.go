@@ -300,7 +300,9 @@ spec: {physicalNetwork: other, ipAddressPools: [gone], subnets: [{cidr: 10.70.0.
 		return c.kubectl(t, "get", object, "-o", "jsonpath="+path)
 	}
 	for _, want := range []struct{ object, path, value string }{
-		{"bgppeer/tor", `{.status.conditions[?(@.type=="Accepted")].reason}`, v1alpha1.ReasonFeatureUnavailable},
+		{"bgppeer/tor", `{.status.conditions[?(@.type=="Accepted")].reason}`, v1alpha1.ReasonAccepted},
+		{"bgppeer/tor", `{.status.conditions[?(@.type=="Ready")].reason}`, v1alpha1.ReasonNoSession},
+		{"l2domain/lan", `{.status.shards[*].anchors[*]}`, "10.50.0.100"},
 		{"l2domain/astray", `{.status.conditions[?(@.type=="Accepted")].reason}`, v1alpha1.ReasonPartlyUsable},
 		{"ippool/lan", `{.status.conditions[?(@.type=="Accepted")].reason}`, v1alpha1.ReasonAccepted},
 		{"ippool/lan", `{.status.conditions[?(@.type=="Ready")].status}`, "True"},

@@ -5,11 +5,13 @@
 //
 // An archive starts with prose that says which behaviour it pins. Its files are
 //
-//	manifests.yaml  IPAddressPools, L2Domains, Nodes, Namespaces, Services, EndpointSlices
+//	manifests.yaml  IPAddressPools, L2Domains, Nodes, Namespaces, Services, EndpointSlices,
+//	                BGPPeers, BGPAdvertisements, BFDProfiles, Communities, Secrets
 //	cluster         lines "pods PREFIX", "services PREFIX" and "autoAssign PREFIX" (OpenShift's)
 //	held            lines "NAMESPACE/NAME ADDRESS...": granted, not yet in a status
 //	carriers        lines "DOMAIN/INDEX active=CHASSIS order=CHASSIS,CHASSIS"
 //	bridges         lines "CHASSIS NETWORK:BRIDGE,NETWORK:BRIDGE"; CHASSIS alone has none
+//	sessions        lines "NODE PEER up" or "NODE PEER PROBLEM...": what a node says of its BGP session
 //	now             the time (RFC 3339)
 //	conflicts       lines "ADDRESS MAC NODE TIME" (RFC 3339): what a stranger answers for
 //	leaving         lines "ADDRESS NAMESPACE/NAME": still in the status of a Service not served any more
@@ -113,6 +115,8 @@ func read(archive *txtar.Archive) (*Case, error) {
 			err = eachLine(f.Data, c.carrier)
 		case "bridges":
 			err = eachLine(f.Data, c.bridges)
+		case "sessions":
+			err = eachLine(f.Data, c.session)
 		case "now":
 			c.World.Now, err = time.Parse(time.RFC3339, strings.TrimSpace(string(f.Data)))
 		case "conflicts":
@@ -208,6 +212,24 @@ func (c *Case) leaving(words []string) error {
 	}
 	namespace, name, _ := strings.Cut(words[1], "/")
 	c.World.Leaving[a] = world.Key{Namespace: namespace, Name: name}
+	return nil
+}
+
+func (c *Case) session(words []string) error {
+	if len(words) < 3 {
+		return fmt.Errorf("want three words")
+	}
+	if c.World.Sessions == nil {
+		c.World.Sessions = map[string]map[string]world.PeerSession{}
+	}
+	if c.World.Sessions[words[0]] == nil {
+		c.World.Sessions[words[0]] = map[string]world.PeerSession{}
+	}
+	s := world.PeerSession{Established: words[2] == "up"}
+	if !s.Established {
+		s.Problem = strings.Join(words[2:], " ")
+	}
+	c.World.Sessions[words[0]][words[1]] = s
 	return nil
 }
 

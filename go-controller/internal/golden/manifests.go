@@ -25,6 +25,12 @@ type objects struct {
 	services   []*corev1.Service
 	slices     []*discoveryv1.EndpointSlice
 	leases     []*coordinationv1.Lease
+
+	peers          []*v1alpha1.BGPPeer
+	advertisements []*v1alpha1.BGPAdvertisement
+	profiles       []*v1alpha1.BFDProfile
+	communities    []*v1alpha1.Community
+	secrets        []*corev1.Secret
 }
 
 // manifests reads YAML documents the way the controller reads the API.
@@ -43,6 +49,13 @@ func (c *Case) manifests(data []byte) error {
 	}
 	for _, d := range o.domains {
 		c.World.Domains = append(c.World.Domains, convert.Domain(d, o.pools, o.nodes))
+	}
+	s := o.surroundings()
+	for _, p := range o.peers {
+		c.World.Peers = append(c.World.Peers, convert.Peer(p, s))
+	}
+	for _, a := range o.advertisements {
+		c.World.Advertisements = append(c.World.Advertisements, convert.Advertisement(a, s))
 	}
 	for _, n := range o.nodes {
 		node := convert.Node(n, convert.Options{DrainTaints: convert.DefaultDrainTaints()})
@@ -67,6 +80,21 @@ func (c *Case) manifests(data []byte) error {
 		c.World.Services = append(c.World.Services, ws)
 	}
 	return nil
+}
+
+func (o *objects) surroundings() convert.Surroundings {
+	s := convert.Surroundings{Nodes: o.nodes, Pools: o.pools, Peers: map[string]*v1alpha1.BGPPeer{}, Profiles: map[string]*v1alpha1.BFDProfile{}, Secrets: map[string]*corev1.Secret{}}
+	for _, p := range o.peers {
+		s.Peers[p.Name] = p
+	}
+	for _, p := range o.profiles {
+		s.Profiles[p.Name] = p
+	}
+	for _, secret := range o.secrets {
+		s.Secrets[secret.Name] = secret
+	}
+	s.Aliases, _ = convert.ReadAliases(o.communities)
+	return s
 }
 
 func (o *objects) decode(doc []byte) error {
@@ -94,6 +122,16 @@ func (o *objects) decode(doc []byte) error {
 		return decode(doc, &o.services)
 	case "EndpointSlice":
 		return decode(doc, &o.slices)
+	case "BGPPeer":
+		return decode(doc, &o.peers)
+	case "BGPAdvertisement":
+		return decode(doc, &o.advertisements)
+	case "BFDProfile":
+		return decode(doc, &o.profiles)
+	case "Community":
+		return decode(doc, &o.communities)
+	case "Secret":
+		return decode(doc, &o.secrets)
 	}
 	return fmt.Errorf("kind %q is not for goldens", t.Kind)
 }

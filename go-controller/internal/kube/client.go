@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/apimachinery/pkg/watch"
@@ -26,6 +27,7 @@ type Clients struct {
 	Advertisements *gentype.ClientWithList[*v1alpha1.BGPAdvertisement, *v1alpha1.BGPAdvertisementList]
 	Profiles       *gentype.ClientWithList[*v1alpha1.BFDProfile, *v1alpha1.BFDProfileList]
 	Communities    *gentype.ClientWithList[*v1alpha1.Community, *v1alpha1.CommunityList]
+	NodeStatuses   *gentype.ClientWithList[*v1alpha1.BGPNodeStatus, *v1alpha1.BGPNodeStatusList]
 	// Networks are OpenShift's, which other clusters don't have.
 	Networks dynamic.NamespaceableResourceInterface
 }
@@ -71,6 +73,9 @@ func NewClients(config *rest.Config) (*Clients, error) {
 		Communities: gentype.NewClientWithList("communities", client, codec, "",
 			func() *v1alpha1.Community { return &v1alpha1.Community{} },
 			func() *v1alpha1.CommunityList { return &v1alpha1.CommunityList{} }),
+		NodeStatuses: gentype.NewClientWithList("bgpnodestatuses", client, codec, "",
+			func() *v1alpha1.BGPNodeStatus { return &v1alpha1.BGPNodeStatus{} },
+			func() *v1alpha1.BGPNodeStatusList { return &v1alpha1.BGPNodeStatusList{} }),
 	}, nil
 }
 
@@ -78,6 +83,25 @@ func NewClients(config *rest.Config) (*Clients, error) {
 type lister[L runtime.Object] interface {
 	List(ctx context.Context, o metav1.ListOptions) (L, error)
 	Watch(ctx context.Context, o metav1.ListOptions) (watch.Interface, error)
+}
+
+// only lists and watches the one object of a name.
+type only[L runtime.Object] struct {
+	lister[L]
+	name string
+}
+
+func (o only[L]) options(given metav1.ListOptions) metav1.ListOptions {
+	given.FieldSelector = fields.OneTermEqualSelector(metav1.ObjectNameField, o.name).String()
+	return given
+}
+
+func (o only[L]) List(ctx context.Context, given metav1.ListOptions) (L, error) {
+	return o.lister.List(ctx, o.options(given))
+}
+
+func (o only[L]) Watch(ctx context.Context, given metav1.ListOptions) (watch.Interface, error) {
+	return o.lister.Watch(ctx, o.options(given))
 }
 
 // object is an API object with metadata.

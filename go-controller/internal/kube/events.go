@@ -112,6 +112,23 @@ func aboutDomain(d *v1alpha1.L2Domain) *corev1.ObjectReference {
 	return &corev1.ObjectReference{Kind: "L2Domain", APIVersion: v1alpha1.GroupVersion().String(), Name: d.Name, UID: d.UID}
 }
 
+// Peer tells when the nodes come to have all sessions with a peer, or to lack one. That a new
+// peer has none yet is no news.
+func (e *Events) Peer(before, after *v1alpha1.BGPPeer) {
+	was := meta.FindStatusCondition(before.Status.Conditions, v1alpha1.ConditionReady)
+	is := meta.FindStatusCondition(after.Status.Conditions, v1alpha1.ConditionReady)
+	if is == nil || was != nil && was.Status == is.Status && was.Reason == is.Reason {
+		return
+	}
+	about := &corev1.ObjectReference{Kind: "BGPPeer", APIVersion: v1alpha1.GroupVersion().String(), Name: after.Name, UID: after.UID}
+	switch {
+	case is.Status == metav1.ConditionTrue:
+		e.queue.add(event{about, corev1.EventTypeNormal, v1alpha1.EventSessionsUp, is.Message})
+	case was != nil && (is.Reason == v1alpha1.ReasonSessionsDown || is.Reason == v1alpha1.ReasonNoSession):
+		e.queue.add(event{about, corev1.EventTypeWarning, v1alpha1.EventSessionsDown, is.Message})
+	}
+}
+
 // moves tells which shards another gateway answers for, in one Event: a gateway that
 // dies may have carried all of them.
 func (e *Events) moves(before, after *v1alpha1.L2Domain) {

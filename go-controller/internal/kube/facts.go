@@ -33,6 +33,7 @@ type Facts struct {
 	reports   map[string]*report
 	pools     map[string]*pool
 	domains   map[string]*v1alpha1.L2Domain
+	bgp       bgpFacts
 	// namespaces are their labels; nothing else is read of them.
 	namespaces convert.Namespaces
 	// left are Services that are not ours any more and still carry our status.
@@ -86,7 +87,13 @@ func NewFacts(o convert.Options, hooks Hooks) *Facts {
 		domains:    map[string]*v1alpha1.L2Domain{},
 		namespaces: convert.Namespaces{},
 		left:       map[world.Key]*corev1.Service{},
+		bgp:        newBGPFacts(),
 	}
+}
+
+// stale: what objects select may be something else now.
+func (f *Facts) stale() {
+	f.resolved, f.bgp.read, f.changes.others = nil, nil, true
 }
 
 func (f *Facts) setService(old, now *corev1.Service) {
@@ -153,7 +160,7 @@ func (f *Facts) setNode(old, now *corev1.Node) {
 		f.nodes[now.Name] = is
 	}
 	if relevant {
-		f.resolved, f.changes.others = nil, true
+		f.stale()
 	}
 	f.mu.Unlock()
 	if relevant {
@@ -164,7 +171,8 @@ func (f *Facts) setNode(old, now *corev1.Node) {
 func equalNodes(a, b *world.Node) bool {
 	return a.Name == b.Name && a.Chassis == b.Chassis && a.Draining == b.Draining &&
 		a.SharedGateway == b.SharedGateway && slices.Equal(a.Addrs, b.Addrs) && slices.Equal(a.Links, b.Links) &&
-		slices.Equal(a.NextHops, b.NextHops) && slices.Equal(a.Hosts, b.Hosts)
+		slices.Equal(a.NextHops, b.NextHops) && slices.Equal(a.Hosts, b.Hosts) && slices.Equal(a.External, b.External) &&
+		a.NetworkUnavailable == b.NetworkUnavailable
 }
 
 func (f *Facts) setPool(old, now *v1alpha1.IPAddressPool) {
@@ -177,7 +185,7 @@ func (f *Facts) setPool(old, now *v1alpha1.IPAddressPool) {
 	relevant := old == nil || now == nil || old.Generation != now.Generation ||
 		old.UID != now.UID || !maps.Equal(old.Labels, now.Labels)
 	if relevant {
-		f.resolved, f.changes.others = nil, true
+		f.stale()
 	}
 	f.mu.Unlock()
 	if relevant {
@@ -220,9 +228,10 @@ func (f *Facts) setDomain(old, now *v1alpha1.L2Domain) {
 	} else {
 		f.domains[now.Name] = now
 	}
-	relevant := old == nil || now == nil || old.Generation != now.Generation || old.UID != now.UID
+	relevant := old == nil || now == nil || old.Generation != now.Generation || old.UID != now.UID ||
+		!maps.EqualFunc(convert.Anchors(old), convert.Anchors(now), slices.Equal)
 	if relevant {
-		f.resolved, f.changes.others = nil, true
+		f.stale()
 	}
 	f.mu.Unlock()
 	if relevant {
@@ -258,6 +267,7 @@ func (f *Facts) Snapshot(cluster world.Cluster) (*world.Snapshot, map[world.Key]
 		}
 	}
 	w.Domains = f.resolved
+	f.addBGP(w)
 	left := make(map[world.Key]types.UID, len(f.left))
 	w.Leaving = map[netip.Addr]world.Key{}
 	for key, s := range f.left {

@@ -40,6 +40,25 @@ func Accepted(problems, remarks []string) Verdict {
 	return Verdict{metav1.ConditionTrue, v1alpha1.ReasonAccepted, "the object is valid"}
 }
 
+// Found is the verdict on an object with these findings: the first one that takes all effect
+// from it names the reason, or else the first one.
+func Found(list []world.Finding) Verdict {
+	if len(list) == 0 {
+		return Accepted(nil, nil)
+	}
+	first, status := list[0], metav1.ConditionTrue
+	if i := slices.IndexFunc(list, func(f world.Finding) bool { return f.Fatal }); i >= 0 {
+		first, status = list[i], metav1.ConditionFalse
+	}
+	messages := []string{first.Message}
+	for _, f := range list {
+		if f.Message != first.Message {
+			messages = append(messages, f.Message)
+		}
+	}
+	return Verdict{status, first.Reason, strings.Join(messages, "; ")}
+}
+
 // PoolStatus returns what the status of a pool shall say. way tells whether its addresses
 // are carried, should it have any: True, False with the reason, or Unknown, and then a
 // condition that would depend on it stands.
@@ -135,5 +154,6 @@ func DomainStatus(status v1alpha1.L2DomainStatus, verdicts Verdicts, known bool)
 }
 
 func equalShards(a, b v1alpha1.ShardStatus) bool {
-	return a.Index == b.Index && a.Active == b.Active && a.Addresses == b.Addresses && slices.Equal(a.Gateways, b.Gateways)
+	return a.Index == b.Index && a.Active == b.Active && a.Addresses == b.Addresses && slices.Equal(a.Gateways, b.Gateways) &&
+		slices.Equal(a.Anchors, b.Anchors)
 }

@@ -23,30 +23,51 @@ import (
 // Watch keeps facts up to date from the API server.
 type Watch struct {
 	needed map[string]cache.Controller
-	extra  []cache.Controller
-	// openShift is needed where there is such a thing.
+	// openShift is needed where there is such a thing; nil for those who don't ask.
 	openShift *openShift
 }
 
-// NewWatch returns the informers that feed facts; nothing is read before Run. Kinds
-// that this release only checks are given to unserved, and nobody waits for them: an
-// older set of CRDs may lack them.
-func NewWatch(kube kubernetes.Interface, ours *Clients, facts *Facts, unserved *Unserved) *Watch {
-	return &Watch{
-		openShift: newOpenShift(discovery.ToServerResourcesInterfaceWithContext(kube.Discovery()), ours, facts),
-		needed: map[string]cache.Controller{
-			"services": follow(kube.CoreV1().Services(""), &corev1.Service{}, whole[*corev1.Service], facts.setService),
-			"endpointslices": follow(kube.DiscoveryV1().EndpointSlices(""), &discoveryv1.EndpointSlice{},
-				keepEndpoints, facts.setEndpoints),
-			"namespaces": follow(kube.CoreV1().Namespaces(), &corev1.Namespace{}, trimmedNamespace, facts.setNamespace),
-			"nodes":      follow(kube.CoreV1().Nodes(), &corev1.Node{}, trimmedNode, facts.setNode),
-			"leases": follow(kube.CoordinationV1().Leases(v1alpha1.GuardsNamespace), &coordinationv1.Lease{},
-				whole[*coordinationv1.Lease], facts.setReport),
-			"ipaddresspools": follow(ours.Pools, &v1alpha1.IPAddressPool{}, whole[*v1alpha1.IPAddressPool], facts.setPool),
-			"l2domains":      follow(ours.Domains, &v1alpha1.L2Domain{}, whole[*v1alpha1.L2Domain], facts.setDomain),
-		},
-		extra: unserved.watches,
+// NewWatch returns the informers that feed a controller's facts; nothing is read before Run.
+func NewWatch(kube kubernetes.Interface, ours *Clients, facts *Facts) *Watch {
+	w := newWatch(kube, ours, facts, kube.CoreV1().Nodes(), ours.NodeStatuses)
+	w.openShift = newOpenShift(discovery.ToServerResourcesInterfaceWithContext(kube.Discovery()), ours, facts)
+	w.needed["leases"] = follow(kube.CoordinationV1().Leases(v1alpha1.GuardsNamespace), &coordinationv1.Lease{},
+		whole[*coordinationv1.Lease], facts.setReport)
+	return w
+}
+
+// NewNodeWatch returns the informers that feed the facts of one node, which knows no other.
+func NewNodeWatch(kube kubernetes.Interface, ours *Clients, facts *Facts, node string) *Watch {
+	return newWatch(kube, ours, facts, only[*corev1.NodeList]{kube.CoreV1().Nodes(), node},
+		only[*v1alpha1.BGPNodeStatusList]{ours.NodeStatuses, node})
+}
+
+func newWatch(kube kubernetes.Interface, ours *Clients, facts *Facts, nodes lister[*corev1.NodeList], statuses lister[*v1alpha1.BGPNodeStatusList]) *Watch {
+	return &Watch{needed: map[string]cache.Controller{
+		"services":          follow(kube.CoreV1().Services(""), &corev1.Service{}, whole, facts.setService),
+		"endpointslices":    follow(kube.DiscoveryV1().EndpointSlices(""), &discoveryv1.EndpointSlice{}, keepEndpoints, facts.setEndpoints),
+		"namespaces":        follow(kube.CoreV1().Namespaces(), &corev1.Namespace{}, trimmedNamespace, facts.setNamespace),
+		"nodes":             follow(nodes, &corev1.Node{}, trimmedNode, facts.setNode),
+		"secrets":           follow(kube.CoreV1().Secrets(v1alpha1.PasswordsNamespace), &corev1.Secret{}, trimmedSecret, facts.setSecret),
+		"ipaddresspools":    follow(ours.Pools, &v1alpha1.IPAddressPool{}, whole, facts.setPool),
+		"l2domains":         follow(ours.Domains, &v1alpha1.L2Domain{}, whole, facts.setDomain),
+		"bgppeers":          follow(ours.Peers, &v1alpha1.BGPPeer{}, whole, remember(facts, facts.bgp.peers)),
+		"bgpadvertisements": follow(ours.Advertisements, &v1alpha1.BGPAdvertisement{}, whole, remember(facts, facts.bgp.advertisements)),
+		"bfdprofiles":       follow(ours.Profiles, &v1alpha1.BFDProfile{}, whole, remember(facts, facts.bgp.profiles)),
+		"communities":       follow(ours.Communities, &v1alpha1.Community{}, whole, remember(facts, facts.bgp.communities)),
+		"bgpnodestatuses":   follow(statuses, &v1alpha1.BGPNodeStatus{}, whole, facts.setStatus),
+	}}
+}
+
+// trimmedSecret keeps nothing that is not for us.
+func trimmedSecret(s *corev1.Secret) *corev1.Secret {
+	s.Annotations = nil
+	for key := range s.Data {
+		if key != corev1.BasicAuthPasswordKey {
+			delete(s.Data, key)
+		}
 	}
+	return s
 }
 
 func trimmedNamespace(n *corev1.Namespace) *corev1.Namespace {
@@ -65,9 +86,8 @@ func (w *Watch) Run(ctx context.Context) {
 	for _, c := range w.needed {
 		running.Go(func() { c.RunWithContext(ctx) })
 	}
-	running.Go(func() { w.openShift.run(ctx) })
-	for _, c := range w.extra {
-		running.Go(func() { c.RunWithContext(ctx) })
+	if w.openShift != nil {
+		running.Go(func() { w.openShift.run(ctx) })
 	}
 	running.Wait()
 }
@@ -78,7 +98,9 @@ func (w *Watch) WaitForSync(ctx context.Context) error {
 	for _, c := range w.needed {
 		synced = append(synced, c.HasSynced)
 	}
-	synced = append(synced, w.openShift.hasSynced)
+	if w.openShift != nil {
+		synced = append(synced, w.openShift.hasSynced)
+	}
 	if !cache.WaitForCacheSync(ctx.Done(), synced...) {
 		return fmt.Errorf("read the cluster's objects: %w", errors.Join(ctx.Err(), w.Healthy()))
 	}
@@ -93,7 +115,7 @@ func (w *Watch) Healthy() error {
 			missing = append(missing, resource)
 		}
 	}
-	if !w.openShift.hasSynced() {
+	if w.openShift != nil && !w.openShift.hasSynced() {
 		missing = append(missing, openShiftNetworks+"."+openShiftVersion().Group)
 	}
 	if len(missing) == 0 {

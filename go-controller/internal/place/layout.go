@@ -103,12 +103,6 @@ func (l *Layout) claim(d *Domain, exists map[string]bool) {
 
 func lay(spec *world.Domain, nodes map[string]*world.Node, w *world.Snapshot) *Domain {
 	d := &Domain{Spec: spec}
-	members := d.members(nodes, w.Bridges)
-	if len(members) == 0 {
-		d.NoGateway = d.whyNone()
-		return d
-	}
-	d.remark(members)
 	count := spec.Shards
 	if count <= 0 {
 		count = defaultShards
@@ -117,6 +111,12 @@ func lay(spec *world.Domain, nodes map[string]*world.Node, w *world.Snapshot) *D
 	for i := range d.seeds {
 		d.seeds[i] = seed(spec.Name, i)
 	}
+	members := d.members(nodes, w.Bridges)
+	if len(members) == 0 {
+		d.NoGateway = d.whyNone()
+		return d
+	}
+	d.remark(members)
 	serves := make(map[*world.Node]bool, len(members))
 	for i, order := range d.orders(members, w.Carriers) {
 		shard := Shard{ID: world.ShardID{Domain: spec.Name, Index: i}}
@@ -138,7 +138,16 @@ func lay(spec *world.Domain, nodes map[string]*world.Node, w *world.Snapshot) *D
 // address is in the domain whose subnet has it.
 func (l *Layout) ShardOf(pool string, a netip.Addr) (world.ShardID, bool) {
 	d := l.domain(pool, a)
-	if d == nil || len(d.Spec.Problems) > 0 || len(d.seeds) == 0 {
+	if d == nil || len(d.Spec.Problems) > 0 || len(d.Shards) == 0 {
+		return world.ShardID{}, false
+	}
+	return d.shard(a), true
+}
+
+// Home is ShardOf for those who do not know all nodes: whether a domain works is left open.
+func (l *Layout) Home(pool string, a netip.Addr) (world.ShardID, bool) {
+	d := l.domain(pool, a)
+	if d == nil || len(d.Spec.Problems) > 0 {
 		return world.ShardID{}, false
 	}
 	return d.shard(a), true

@@ -19,6 +19,14 @@ type Snapshot struct {
 	Domains  []*Domain
 	Nodes    []*Node
 	Services []*Service
+	// Peers and Advertisements are those for BGP.
+	Peers          []*Peer
+	Advertisements []*Advertisement
+	// Profiles are the names of all BFDProfiles; Communities the findings of each Community.
+	Profiles    []string
+	Communities map[string][]Finding
+	// Sessions are those that each node tells of, by node and peer.
+	Sessions map[string]map[string]PeerSession
 	// Carriers says, for each shard that OVN already knows, who carries it now.
 	Carriers map[ShardID]Carrier
 	// Bridges are those of each chassis that OVN has told of, by the chassis' name. What is
@@ -113,7 +121,10 @@ type Domain struct {
 	Detect           time.Duration
 	DetectMultiplier int
 	// Preempt lets a returning gateway take its shards back.
-	Preempt  bool
+	Preempt bool
+	// Anchors are the external addresses of each shard, by its index, as the status of the
+	// domain tells them.
+	Anchors  map[int][]netip.Addr
 	Problems []string
 }
 
@@ -141,6 +152,12 @@ type Node struct {
 	// NextHops are the routers that the node's own default routes go to: they, too, are
 	// never given to a Service.
 	NextHops []netip.Addr
+	// External are the addresses at which the node takes traffic to addresses of Services,
+	// the first of each family.
+	External []netip.Addr
+	// NetworkUnavailable says that the node's network is not set up (its condition of that
+	// name), so that nothing may be sent there.
+	NetworkUnavailable bool
 	// Draining says why the node shall carry nothing (the signal and its value), empty if it may.
 	Draining string
 	// Guarded: a guard runs on the node and answers questions about its segments.
@@ -221,6 +238,8 @@ type Service struct {
 	RequestedBy, PoolRequestedBy string
 	// Assigned are the addresses in status.loadBalancer.ingress.
 	Assigned []netip.Addr
+	// Ours: the status says that we gave the addresses in it.
+	Ours bool
 	// ExternalIPs are the addresses that the user says lead to the Service (spec.externalIPs).
 	ExternalIPs []netip.Addr
 	Ports       []Port

@@ -38,7 +38,7 @@ type Controller struct {
 	services *kube.ServiceWriter
 	pools    *kube.ObjectWriter[*v1alpha1.IPAddressPool]
 	domains  *kube.ObjectWriter[*v1alpha1.L2Domain]
-	unserved *kube.Unserved
+	bgp      *kube.BGPWriter
 	asker    *kube.Asker
 	events   *kube.Events
 	metrics  *metrics
@@ -106,8 +106,8 @@ func New(o Options) (*Controller, error) {
 	c.pools = kube.NewObjectWriter("IPAddressPool", clients.Pools, c.facts.Pool, m.wrote, c.events.Pool)
 	c.domains = kube.NewObjectWriter("L2Domain", clients.Domains, c.facts.Domain, m.wrote, c.events.Domain)
 	c.asker = kube.NewAsker(o.Kube, c.facts)
-	c.unserved = kube.NewUnserved(clients, m.wrote)
-	c.watch = kube.NewWatch(o.Kube, clients, c.facts, c.unserved)
+	c.bgp = kube.NewBGPWriter(clients, c.facts, m.wrote, c.events)
+	c.watch = kube.NewWatch(o.Kube, clients, c.facts)
 	if o.NB.Address == "" {
 		return c, nil
 	}
@@ -130,7 +130,7 @@ func (c *Controller) Run(ctx context.Context) error {
 	recorder := broadcaster.NewRecorder(scheme.Scheme, corev1.EventSource{Component: "ovnkube-slb"})
 
 	var running sync.WaitGroup
-	parts := []func(context.Context){c.watch.Run, c.services.Run, c.pools.Run, c.domains.Run, c.unserved.Run, c.asker.Run, c.decide,
+	parts := []func(context.Context){c.watch.Run, c.services.Run, c.pools.Run, c.domains.Run, c.bgp.Run, c.asker.Run, c.decide,
 		func(ctx context.Context) { c.events.Run(ctx, recorder, c.services.Busy) }}
 	if c.dataplane != nil {
 		parts = append(parts, c.runner.Run, c.connect)
@@ -354,6 +354,7 @@ func (c *Controller) whole() {
 	c.services.Set(services)
 	c.pools.Set(v.pools())
 	c.domains.Set(v.domains())
+	c.bgp.Set(v.bgpObjects())
 	c.decided.Store(true)
 	c.metrics.decided(v, services, time.Since(start))
 }

@@ -7,6 +7,7 @@ import (
 	"net/netip"
 	"slices"
 
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/bgp"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/ipam"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/loop"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/place"
@@ -23,6 +24,7 @@ type decision struct {
 	fabric     *plan.Fabric
 	reach      *plan.Reach
 	plans      map[world.Key]*plan.Service
+	bgp        *bgp.Layout
 }
 
 // memory is what passes hand on to each other.
@@ -77,6 +79,7 @@ func (m *memory) decide(w *world.Snapshot) *decision {
 		m.reach = reach
 	}
 	d.reach = m.reach
+	d.bgp = bgp.Lay(w, d.allocation, layout.Home)
 	if m.made == nil {
 		m.made = map[world.Key]made{}
 	}

@@ -10,6 +10,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/bgp"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/ipam"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/loop"
@@ -44,10 +45,14 @@ type verdicts struct {
 	// active is, for each shard that is carried, the node that does; of a chassis that
 	// no Node has, its own name.
 	active map[world.ShardID]string
+	// reaches say who tells of addresses by BGP, tellings how that is worded.
+	reaches  *bgp.Reaches
+	tellings map[*bgp.Reach]telling
 }
 
 func newVerdicts(d *decision, k knowledge) *verdicts {
-	v := &verdicts{decision: d, knowledge: k, active: make(map[world.ShardID]string, len(d.world.Carriers))}
+	v := &verdicts{decision: d, knowledge: k, active: make(map[world.ShardID]string, len(d.world.Carriers)),
+		reaches: d.bgp.Reaches(), tellings: map[*bgp.Reach]telling{}}
 	nodes := make(map[string]string, len(d.world.Nodes))
 	for _, n := range d.world.Nodes {
 		if n.Chassis != "" {
@@ -93,14 +98,29 @@ func (v *verdicts) announced(s *world.Service) *kube.Verdict {
 	if len(spots) == 0 {
 		return not(v1alpha1.ReasonNotAllocated, "the Service has no address; see %s", v1alpha1.ConditionAllocated)
 	}
-	for _, spot := range spots {
-		switch spot.Reason {
-		case "":
-		case place.ReasonProbing:
+	byOVN, told := false, v.told(s)
+	for i, spot := range spots {
+		var t telling
+		if told != nil {
+			t = told[i]
+		}
+		switch {
+		case spot.Reason == "":
+			byOVN = true
+		case spot.Reason == place.ReasonProbing:
 			return nil
+		case onlyBGP(spot, t):
+			if t.reason != "" {
+				return not(t.reason, "address %s: %s", spot.Addr, t.text)
+			}
+		case spot.Reason == place.ReasonNoDomain:
+			return not(string(spot.Reason), "%s: %s, and no BGPAdvertisement takes the address", spot.Addr, spot.Message)
 		default:
 			return not(string(spot.Reason), "%s: %s", spot.Addr, spot.Message)
 		}
+	}
+	if !byOVN {
+		return &kube.Verdict{Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonAnnounced, Message: strings.Join(tellingTexts(spots, told), "; ")}
 	}
 	if v.absent {
 		return not(v1alpha1.ReasonUnsupported, "no northbound database is configured, so nothing is announced")
@@ -112,13 +132,16 @@ func (v *verdicts) announced(s *world.Service) *kube.Verdict {
 	case !v.synced || got.Plan == nil || !slices.Equal(got.Plan.VIPs, want.VIPs):
 		return nil
 	}
-	return v.carried(spots, want)
+	return v.carried(spots, told, want)
 }
 
 // carried is the verdict on addresses that OVN has been told.
-func (v *verdicts) carried(spots []place.Spot, p *plan.Service) *kube.Verdict {
+func (v *verdicts) carried(spots []place.Spot, told []telling, p *plan.Service) *kube.Verdict {
 	parts := make([]string, 0, len(spots))
 	for _, spot := range spots {
+		if spot.Reason != "" {
+			continue
+		}
 		node := v.active[spot.Shard]
 		if node == "" {
 			return &kube.Verdict{Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonNoActiveGateway,
@@ -128,7 +151,7 @@ func (v *verdicts) carried(spots []place.Spot, p *plan.Service) *kube.Verdict {
 		parts = append(parts, fmt.Sprintf("address %s is answered for by OVN on gateway %s (L2Domain %s, shard %d)",
 			spot.Addr, node, spot.Shard.Domain, spot.Shard.Index))
 	}
-	message := strings.Join(parts, "; ")
+	message := strings.Join(append(parts, tellingTexts(spots, told)...), "; ")
 	if n := len(p.Outside); n > 0 {
 		message += fmt.Sprintf("; %d endpoints take no traffic, for their replies would not come back (neither in the pod networks, "+
 			"nor the address of a node that has a chassis and a k8s.ovn.org/node-masquerade-subnet): %s", n, joined(p.Outside[:min(n, maxOutside)]))
@@ -155,6 +178,7 @@ func (v *verdicts) way(p *world.Pool) kube.Verdict {
 	switch {
 	case !v.synced:
 		return kube.Verdict{Status: metav1.ConditionUnknown}
+	case reason == place.ReasonNoDomain && v.decision.bgp.TakesPool(p.Name):
 	case reason != "":
 		return kube.Verdict{Status: metav1.ConditionFalse, Reason: string(reason), Message: "addresses are given, but reach nobody: " + message}
 	}
@@ -183,9 +207,11 @@ func (v *verdicts) domains() map[string]kube.Merge[*v1alpha1.L2Domain] {
 
 func (v *verdicts) domain(d *place.Domain, addresses map[world.ShardID]int32) v1alpha1.L2DomainStatus {
 	var status v1alpha1.L2DomainStatus
+	anchors := v.anchors(d.Spec.Name)
 	eligible := map[string]struct{}{}
 	for _, shard := range d.Shards {
-		s := v1alpha1.ShardStatus{Index: int32(shard.ID.Index), Addresses: addresses[shard.ID], Active: v.active[shard.ID]}
+		s := v1alpha1.ShardStatus{Index: int32(shard.ID.Index), Addresses: addresses[shard.ID], Active: v.active[shard.ID],
+			Anchors: anchors[shard.ID]}
 		for _, g := range shard.Gateways {
 			eligible[g.Node] = struct{}{}
 			s.Gateways = append(s.Gateways, g.Node)
@@ -205,6 +231,22 @@ func (v *verdicts) domain(d *place.Domain, addresses map[world.ShardID]int32) v1
 	}
 	status.EligibleNodes = int32(len(eligible))
 	return status
+}
+
+// anchors are the external addresses of a domain's shards.
+func (v *verdicts) anchors(domain string) map[world.ShardID][]string {
+	anchors := map[world.ShardID][]string{}
+	for _, d := range v.fabric.Domains {
+		if d.Name != domain {
+			continue
+		}
+		for _, s := range d.Shards {
+			for _, a := range s.Anchors {
+				anchors[s.ID] = append(anchors[s.ID], a.Addr().String())
+			}
+		}
+	}
+	return anchors
 }
 
 // domainReady tells whether a domain can carry addresses; nil while the dataplane has not told.

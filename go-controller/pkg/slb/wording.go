@@ -28,6 +28,7 @@ type wording struct {
 	outcome   ipam.Outcome
 	spots     []place.Spot
 	want, got *plan.Service
+	told      []telling
 	// failed: what the dataplane said last is an error, which may read otherwise each time.
 	failed bool
 	status *kube.ServiceStatus
@@ -36,7 +37,7 @@ type wording struct {
 func (w *wording) says(o *wording) bool {
 	return !w.failed && !o.failed && w.want == o.want && w.got == o.got &&
 		w.outcome.Pool == o.outcome.Pool && w.outcome.Reason == o.outcome.Reason && w.outcome.Message == o.outcome.Message &&
-		slices.Equal(w.outcome.Addrs, o.outcome.Addrs) && slices.Equal(w.spots, o.spots)
+		slices.Equal(w.outcome.Addrs, o.outcome.Addrs) && slices.Equal(w.spots, o.spots) && slices.Equal(w.told, o.told)
 }
 
 // services words the statuses of all Services.
@@ -51,6 +52,7 @@ func (v *verdicts) services(last *wordings) map[world.Key]*kube.ServiceStatus {
 			spots:   v.spots.Services[s.Key],
 			want:    v.plans[s.Key],
 			got:     got.Plan,
+			told:    v.told(s),
 			failed:  got.Err != nil,
 		}
 		if before, ok := last.services[s]; ok && same && w.says(&before) {

@@ -56,24 +56,57 @@ func Domain(d *v1alpha1.L2Domain, pools []*v1alpha1.IPAddressPool, nodes []*core
 		out.Subnets = append(out.Subnets, world.Subnet{Prefix: prefix.Masked(), Gateway: gateway})
 	}
 
-	out.Pools = slices.Clone(spec.IPAddressPools)
-	poolSelector := selector(spec.IPAddressPoolSelectors)
-	everyPool := len(spec.IPAddressPools) == 0 && len(spec.IPAddressPoolSelectors) == 0
-	for _, p := range pools {
-		if everyPool || poolSelector(p.Labels) {
-			out.Pools = append(out.Pools, p.Name)
-		}
-	}
-	nodeSelector := selector(spec.NodeSelectors)
-	for _, n := range nodes {
-		if len(spec.NodeSelectors) == 0 || nodeSelector(n.Labels) {
-			out.Nodes = append(out.Nodes, n.Name)
-		}
-	}
-	slices.Sort(out.Pools)
-	out.Pools = slices.Compact(out.Pools)
-	slices.Sort(out.Nodes)
+	out.Anchors = Anchors(d)
+	out.Pools = chosenPools(spec.IPAddressPools, spec.IPAddressPoolSelectors, pools)
+	out.Nodes = chosenNodes(spec.NodeSelectors, nodes)
 	return out
+}
+
+// chosenPools are the names of pools that are listed or that a selector takes; with neither
+// list nor selectors, all. Sorted and distinct; those listed need not exist.
+func chosenPools(names []string, selectors []metav1.LabelSelector, pools []*v1alpha1.IPAddressPool) []string {
+	chosen := slices.Clone(names)
+	takes := selector(selectors)
+	every := len(names) == 0 && len(selectors) == 0
+	for _, p := range pools {
+		if every || takes(p.Labels) {
+			chosen = append(chosen, p.Name)
+		}
+	}
+	slices.Sort(chosen)
+	return slices.Compact(chosen)
+}
+
+// chosenNodes are the names of the nodes that a selector takes, all without one; sorted.
+func chosenNodes(selectors []metav1.LabelSelector, nodes []*corev1.Node) []string {
+	var chosen []string
+	takes := selector(selectors)
+	for _, n := range nodes {
+		if len(selectors) == 0 || takes(n.Labels) {
+			chosen = append(chosen, n.Name)
+		}
+	}
+	slices.Sort(chosen)
+	return chosen
+}
+
+// Anchors reads the external addresses of a domain's shards from its status, by index; nil for none.
+func Anchors(d *v1alpha1.L2Domain) map[int][]netip.Addr {
+	if d == nil {
+		return nil
+	}
+	var anchors map[int][]netip.Addr
+	for _, s := range d.Status.Shards {
+		for _, text := range s.Anchors {
+			if a, err := v1alpha1.IPAddress(text).Parse(); err == nil {
+				if anchors == nil {
+					anchors = map[int][]netip.Addr{}
+				}
+				anchors[int(s.Index)] = append(anchors[int(s.Index)], a)
+			}
+		}
+	}
+	return anchors
 }
 
 // selector matches labels that one of the terms takes. A term that can't be read is a

@@ -56,8 +56,35 @@ func Node(n *corev1.Node, o Options) *world.Node {
 		Hosts:         hosts(n),
 		NextHops:      nextHops(gateways),
 		SharedGateway: sharedGateway(n.Name, gateways),
+		External:      external(n, gateways["default"]),
 		Draining:      draining(n, o.DrainTaints),
+		NetworkUnavailable: slices.ContainsFunc(n.Status.Conditions, func(c corev1.NodeCondition) bool {
+			return c.Type == corev1.NodeNetworkUnavailable && c.Status == corev1.ConditionTrue
+		}),
 	}
+}
+
+// external are the addresses of the node's gateway on the default network, at which
+// OVN-Kubernetes takes what comes from outside, or else those that the kubelet tells; the
+// first of each family.
+func external(n *corev1.Node, g gateway) []netip.Addr {
+	var list []netip.Addr
+	add := func(a netip.Addr) {
+		if a = a.Unmap(); !slices.ContainsFunc(list, func(o netip.Addr) bool { return o.Is4() == a.Is4() }) {
+			list = append(list, a)
+		}
+	}
+	for _, text := range g.Addrs {
+		if p, err := netip.ParsePrefix(text); err == nil {
+			add(p.Addr())
+		}
+	}
+	for _, a := range n.Status.Addresses {
+		if addr, err := netip.ParseAddr(a.Address); err == nil && a.Type == corev1.NodeInternalIP {
+			add(addr)
+		}
+	}
+	return list
 }
 
 // draining names the signal that announces an outage, the first of several; empty for none.
@@ -157,7 +184,9 @@ type gateway struct {
 	Mode   string `json:"mode"`
 	Bridge string `json:"bridge-id"`
 	// Port is <bridge>_<node>; older releases tell the bridge by no more than that.
-	Port     string   `json:"interface-id"`
+	Port string `json:"interface-id"`
+	// Addrs come with the lengths of their subnets.
+	Addrs    []string `json:"ip-addresses"`
 	NextHops []string `json:"next-hops"`
 }
 

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
@@ -40,6 +41,7 @@ func Service(s *corev1.Service, endpoints []*world.Slice, o Options) (*world.Ser
 		Families:       families(s),
 		FamilyPolicy:   familyPolicy(s),
 		Assigned:       Assigned(s),
+		Ours:           meta.IsStatusConditionTrue(s.Status.Conditions, v1alpha1.ConditionAllocated),
 		ExternalIPs:    externalIPs(s),
 		Ports:          servicePorts(s),
 		ClientAffinity: s.Spec.SessionAffinity == corev1.ServiceAffinityClientIP,
@@ -265,7 +267,7 @@ func (r *serviceReader) readSourceRanges() {
 func (r *serviceReader) readLimits() {
 	spec := &r.service.Spec
 	if r.out.LocalPolicy {
-		r.limit("spec.externalTrafficPolicy: Local is served like Cluster: endpoints on all nodes take traffic; " +
+		r.limit("spec.externalTrafficPolicy: Local is served like Cluster by L2Domains: endpoints on all nodes take traffic; " +
 			"they see the client's own address all the same")
 	}
 	if c := spec.SessionAffinityConfig; r.out.ClientAffinity && c != nil && c.ClientIP != nil && c.ClientIP.TimeoutSeconds != nil &&

@@ -7,8 +7,7 @@ import (
 )
 
 // BFDProfile is a set of timers for bidirectional forwarding detection (RFC
-// 5880) that BGPPeers name. Kept and checked; BFD with peers is not served in this
-// release.
+// 5880) that BGPPeers name.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status

@@ -7,8 +7,9 @@ import (
 )
 
 // BGPAdvertisement says which addresses are told to which peers, and how.
-// Where several take the same address, the peer hears the union of their
-// communities. Kept and checked; routes are not served in this release.
+// Where several tell a peer the same prefix, it hears the union of their communities; of
+// each other attribute counts what the oldest of those says that set it, and the
+// condition of the others says so.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -37,12 +38,26 @@ type BGPAdvertisementList struct {
 	Items []BGPAdvertisement `json:"items"`
 }
 
+// NextHop says where routers send the traffic of a route to.
+//
+// +kubebuilder:validation:Enum=Node;Gateway
+type NextHop string
+
+const (
+	// NextHopNode is the node that tells the route.
+	NextHopNode NextHop = "Node"
+	// NextHopGateway is the active gateway of the L2Domain.
+	NextHopGateway NextHop = "Gateway"
+)
+
 // BGPAdvertisementSpec describes the routes.
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.serviceSelectors) || size(self.serviceSelectors) == 0 || ((!has(self.aggregationLength) || self.aggregationLength == 32) && (!has(self.aggregationLengthV6) || self.aggregationLengthV6 == 128))",message="aggregationLength: an aggregate would cover Services that serviceSelectors leave out"
+// +kubebuilder:validation:XValidation:rule="!has(self.nextHop) || self.nextHop != 'Gateway' || ((!has(self.aggregationLength) || self.aggregationLength == 32) && (!has(self.aggregationLengthV6) || self.aggregationLengthV6 == 128))",message="nextHop: the addresses of an aggregate have several gateways"
 type BGPAdvertisementSpec struct {
 	// AggregationLength is the prefix length that IPv4 addresses are told with, 1
-	// to 32. Default 32.
+	// to 32. An address whose aggregate would reach beyond its pool is told by itself.
+	// Default 32.
 	//
 	// +optional
 	// +kubebuilder:default=32
@@ -51,7 +66,7 @@ type BGPAdvertisementSpec struct {
 	AggregationLength *int32 `json:"aggregationLength,omitempty"`
 
 	// AggregationLengthV6 is the prefix length that IPv6 addresses are told with, 1
-	// to 128. Default 128.
+	// to 128, likewise. Default 128.
 	//
 	// +optional
 	// +kubebuilder:default=128
@@ -82,6 +97,15 @@ type BGPAdvertisementSpec struct {
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=16
 	ASPathPrepend int32 `json:"asPathPrepend,omitempty"`
+
+	// NextHop of the routes: Node is the address of the node that tells them, where
+	// OVN-Kubernetes takes the traffic. Gateway is the external address of the
+	// gateways of the L2Domain that has the address: routers on its segment then send
+	// to whoever is active there. Default Node.
+	//
+	// +optional
+	// +kubebuilder:default=Node
+	NextHop NextHop `json:"nextHop,omitempty"`
 
 	// Communities of the routes: 65000:100 (RFC 1997), large:65000:1:2 (RFC 8092), a
 	// well-known name (no-export, no-advertise, no-peer, blackhole,

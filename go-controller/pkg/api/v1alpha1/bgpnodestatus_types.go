@@ -7,8 +7,7 @@ import (
 )
 
 // BGPNodeStatus is what the BGP speaker of one node sees. It has the node's name, is
-// written by that node only and goes with it. No release writes it before BGP
-// is served.
+// written by that node only and goes with it.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status

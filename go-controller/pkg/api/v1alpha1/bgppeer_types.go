@@ -3,12 +3,11 @@
 package v1alpha1
 
 import (
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// BGPPeer is a router that nodes keep a BGP session with (RFC 4271). Kept and
-// checked; sessions are not served in this release.
+// BGPPeer is a router that nodes keep a BGP session with (RFC 4271). They dial; nothing
+// that the peer tells is taken.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -58,7 +57,13 @@ const (
 // +kubebuilder:validation:XValidation:rule="!has(self.password) || !has(self.passwordSecret)",message="password: password and passwordSecret exclude each other"
 // +kubebuilder:validation:XValidation:rule="!has(self.ttlSecurityHops) || !(has(self.multihopTTL) || (has(self.ebgpMultiHop) && self.ebgpMultiHop))",message="ttlSecurityHops: ttlSecurityHops excludes ebgpMultiHop and multihopTTL"
 // +kubebuilder:validation:XValidation:rule="!has(self.sourceAddress) || !has(self.peerAddress) || !isIP(self.sourceAddress) || !isIP(self.peerAddress) || ip(self.sourceAddress).family() == ip(self.peerAddress).family()",messageExpression="'sourceAddress: ' + self.sourceAddress + ' and peerAddress: ' + self.peerAddress + ' are of different families'"
-// +kubebuilder:validation:XValidation:rule="!has(self.holdTime) || !has(self.keepaliveTime) || ![self.holdTime, self.keepaliveTime].all(d, d.matches('^([0-9]{1,6}(s|m|h))+$')) || duration(self.holdTime) == duration('0s') || duration(self.keepaliveTime) < duration(self.holdTime)",messageExpression="'keepaliveTime: ' + self.keepaliveTime + ' is not shorter than holdTime: ' + self.holdTime"
+// +kubebuilder:validation:XValidation:rule="!has(self.holdTime) || !has(self.keepaliveTime) || ![self.holdTime, self.keepaliveTime].all(d, d.matches('^([0-9]{1,6}(s|m|h))+$')) || duration(self.holdTime) == duration('0s') || duration(self.keepaliveTime) + duration(self.keepaliveTime) + duration(self.keepaliveTime) <= duration(self.holdTime)",messageExpression="'holdTime: ' + self.holdTime + ' is less than three times keepaliveTime: ' + self.keepaliveTime"
+// +kubebuilder:validation:XValidation:rule="has(self.holdTime) || !has(self.keepaliveTime) || !self.keepaliveTime.matches('^([0-9]{1,6}(s|m|h))+$') || duration(self.keepaliveTime) <= duration('30s')",messageExpression="'keepaliveTime: ' + self.keepaliveTime + ' is more than a third of the default holdTime, 90s'"
+// +kubebuilder:validation:XValidation:rule="!has(self.localASN) || !has(self.peerASN) || self.localASN != self.peerASN",message="localASN: localASN and peerASN are the same"
+// +kubebuilder:validation:XValidation:rule="!has(self.localASN) || !((has(self.peerASN) && self.peerASN == self.myASN) || (has(self.dynamicASN) && self.dynamicASN == 'internal'))",message="localASN: localASN is for external peers only"
+// +kubebuilder:validation:XValidation:rule="!(has(self.multihopTTL) || (has(self.ebgpMultiHop) && self.ebgpMultiHop) || has(self.ttlSecurityHops)) || !((has(self.peerASN) && self.peerASN == self.myASN) || (has(self.dynamicASN) && self.dynamicASN == 'internal'))",message="ebgpMultiHop: ebgpMultiHop, multihopTTL and ttlSecurityHops are for external peers only"
+// +kubebuilder:validation:XValidation:rule="!has(self.interface) || !(has(self.multihopTTL) || (has(self.ebgpMultiHop) && self.ebgpMultiHop) || has(self.sourceAddress) || has(self.password) || has(self.passwordSecret))",messageExpression="'interface: ' + self.interface + ' excludes ebgpMultiHop, multihopTTL, sourceAddress, password and passwordSecret: the peer is on the link, at an address that nobody wrote down'"
+// +kubebuilder:validation:XValidation:rule="!has(self.peerAddress) || !isIP(self.peerAddress) || !(ip(self.peerAddress).isLinkLocalUnicast() || ip(self.peerAddress).isLinkLocalMulticast() || ip(self.peerAddress).isUnspecified())",messageExpression="'peerAddress: ' + self.peerAddress + ' is no address to dial: for a link-local peer name the interface instead'"
 type BGPPeerSpec struct {
 	// MyASN is the AS number of the nodes, 1 to 4294967295.
 	//
@@ -140,8 +145,8 @@ type BGPPeerSpec struct {
 	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]{1,6}(s|m|h))+$') && (duration(self) >= duration('1s') && duration(self) <= duration('65535s'))",messageExpression="'connectTime: ' + self + ' is no duration of whole seconds between 1s and 65535s'"
 	ConnectTime *metav1.Duration `json:"connectTime,omitempty"`
 
-	// RouterID of the nodes, written as an IPv4 address. Default: the node's own
-	// IPv4 address, or one made of its name.
+	// RouterID of the nodes, written as an IPv4 address. With several nodes it is best
+	// left out. Default: the node's own IPv4 address, or one made of its name.
 	//
 	// +optional
 	// +kubebuilder:validation:XValidation:rule="isIP(self) && ip(self).family() == 4",messageExpression="'routerID: ' + self + ' is no IPv4 address'"
@@ -163,10 +168,11 @@ type BGPPeerSpec struct {
 	Password string `json:"password,omitempty"`
 
 	// PasswordSecret names a Secret of type kubernetes.io/basic-auth whose key
-	// password is the password of the session.
+	// password is the password of the session. It is in namespace ovnkube-slb-bgp,
+	// the only one whose Secrets are read.
 	//
 	// +optional
-	PasswordSecret *corev1.SecretReference `json:"passwordSecret,omitempty"`
+	PasswordSecret *PasswordReference `json:"passwordSecret,omitempty"`
 
 	// BFDProfile is the name of the BFDProfile that watches the peer. Absent: no BFD.
 	//
@@ -209,10 +215,29 @@ type BGPPeerSpec struct {
 	DualStackAddressFamily bool `json:"dualStackAddressFamily,omitempty"`
 }
 
+// PasswordReference names a Secret.
+type PasswordReference struct {
+	// Name of the Secret.
+	//
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	Name string `json:"name"`
+
+	// Namespace of the Secret: ovnkube-slb-bgp, which is also the default.
+	//
+	// +optional
+	// +kubebuilder:default=ovnkube-slb-bgp
+	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:XValidation:rule="self == 'ovnkube-slb-bgp'",messageExpression="'namespace: ' + self + ': only Secrets of namespace ovnkube-slb-bgp are read'"
+	Namespace string `json:"namespace,omitempty"`
+}
+
 // BGPPeerStatus is what the controller saw last. Sessions are in the
 // BGPNodeStatus of each node.
 type BGPPeerStatus struct {
-	// Conditions of the peer: Accepted and Ready.
+	// Conditions of the peer: Accepted, and Ready if every node that shall keep the
+	// session has it.
 	//
 	// +optional
 	// +listType=map

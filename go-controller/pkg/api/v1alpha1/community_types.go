@@ -6,8 +6,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Community gives names to BGP communities, for use in BGPAdvertisements. Kept and
-// checked; routes are not served in this release.
+// Community gives names to BGP communities, for use in BGPAdvertisements.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status

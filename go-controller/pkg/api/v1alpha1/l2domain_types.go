@@ -241,6 +241,13 @@ type ShardStatus struct {
 	//
 	// +optional
 	Addresses int32 `json:"addresses"`
+
+	// Anchors are the shard's own external addresses, at most one a family: the next
+	// hops of BGPAdvertisements with nextHop Gateway.
+	//
+	// +optional
+	// +listType=atomic
+	Anchors []string `json:"anchors,omitempty"`
 }
 
 // LeftOutNode is a node that is not a gateway.

@@ -51,8 +51,11 @@ const (
 	AnnotationConflicts = "slb.k8s.ovn.org/conflicts"
 )
 
-// AnnotationDrain on a Node has its shards moved away, as before maintenance; the value
-// says why, for people. It counts while it is there.
+// PasswordsNamespace has the Secrets that BGPPeers name, and nothing else.
+const PasswordsNamespace = "ovnkube-slb-bgp"
+
+// AnnotationDrain on a Node has its shards moved away and its BGP routes withdrawn, as
+// before maintenance; the value says why, for people. It counts while it is there.
 const AnnotationDrain = "slb.k8s.ovn.org/drain"
 
 // Condition types on Services.
@@ -128,8 +131,9 @@ const (
 	ReasonAnnounced = "Announced"
 	// ReasonNotAllocated (False): there is no address to announce.
 	ReasonNotAllocated = "NotAllocated"
-	// ReasonNoDomain (False): no L2Domain and no BGPAdvertisement takes the pool (or,
-	// for an address that is in no pool, has a subnet with it).
+	// ReasonNoDomain (False): no L2Domain and no BGPAdvertisement takes the pool (or, for an
+	// address that is in no pool, no L2Domain has a subnet with it and no BGPAdvertisement
+	// takes all pools).
 	ReasonNoDomain = "NoDomain"
 	// ReasonDomainNotReady (False): the L2Domain is not accepted.
 	ReasonDomainNotReady = "DomainNotReady"
@@ -140,6 +144,9 @@ const (
 	ReasonNoGateway = "NoGateway"
 	// ReasonNoActiveGateway (False): no gateway has claimed the shard of an address.
 	ReasonNoActiveGateway = "NoActiveGateway"
+	// ReasonNoSession (False): addresses that only BGP tells of are told by no node: none
+	// that should has an established session; also of BGPPeers (Ready=False).
+	ReasonNoSession = "NoSession"
 	// ReasonNoEndpoints (False): no endpoint of the Service is ready.
 	ReasonNoEndpoints = "NoEndpoints"
 	// ReasonUnsupported (False): the Service asks for something that the dataplane
@@ -183,8 +190,36 @@ const (
 	ReasonTooFewGateways = "TooFewGateways"
 	// ReasonPartlyUsable (Accepted=True): it works, except for what the message names.
 	ReasonPartlyUsable = "PartlyUsable"
-	// ReasonFeatureUnavailable (Accepted=False): this release does not serve the kind.
-	ReasonFeatureUnavailable = "FeatureUnavailable"
+	// ReasonSessionsDown (Ready=False), of BGPPeers: some nodes lack the session.
+	ReasonSessionsDown = "SessionsDown"
+)
+
+// Reasons of Accepted for the kinds for BGP. With False the object has no effect, with
+// True the message says what it lacks.
+const (
+	// ReasonSecretNotFound (False): the Secret of a BGPPeer does not exist or has no password.
+	ReasonSecretNotFound = "SecretNotFound"
+	// ReasonProfileNotFound (True): the BFDProfile does not exist, so there is no BFD.
+	ReasonProfileNotFound = "ProfileNotFound"
+	// ReasonCommunityNotFound (False): no Community defines a name in communities. Without
+	// it routes may go where they must not.
+	ReasonCommunityNotFound = "CommunityNotFound"
+	// ReasonPeerNotFound: a BGPPeer named does not exist; False if none of them does.
+	// ReasonPoolNotFound is the same of pools.
+	ReasonPeerNotFound = "PeerNotFound"
+	// ReasonNoNodes (False): nodeSelectors take no node; also of BGPPeers (Ready=False).
+	ReasonNoNodes = "NoNodes"
+	// ReasonDuplicatePeer: an older BGPPeer has the same peer on the same nodes; False if
+	// none is left.
+	ReasonDuplicatePeer = "DuplicatePeer"
+	// ReasonDuplicateName (True): an older Community defines a name otherwise.
+	ReasonDuplicateName = "DuplicateName"
+	// ReasonAttributesDiffer (True): an older BGPAdvertisement tells a peer the same prefix
+	// with other attributes, which count.
+	ReasonAttributesDiffer = "AttributesDiffer"
+	// ReasonAggregateTooWide (True): an aggregate reaches beyond the pool, so that the
+	// addresses in it are told one by one.
+	ReasonAggregateTooWide = "AggregateTooWide"
 )
 
 // Reasons why a node is no gateway of an L2Domain, in its status.leftOutNodes.
@@ -236,4 +271,9 @@ const (
 	EventGatewaysDraining = "GatewaysDraining"
 	// EventNoGateway, on an L2Domain: no node may be a gateway any more.
 	EventNoGateway = "NoGateway"
+	// EventSessionsUp, on a BGPPeer: every node that shall have the session has it.
+	EventSessionsUp = "SessionsUp"
+	// EventSessionsDown, on a BGPPeer: a node lost the session; the message names those
+	// without it.
+	EventSessionsDown = "SessionsDown"
 )

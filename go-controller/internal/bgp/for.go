@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package bgp
+
+import (
+	"cmp"
+	"hash/fnv"
+	"net/netip"
+	"slices"
+
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
+)
+
+// For returns the sessions of a node, sorted by peer, with what is told in each.
+func (l *Layout) For(node string) []Session {
+	n := l.nodes[node]
+	if n == nil {
+		return nil
+	}
+	offers := l.offers(n)
+	unions := map[string]Attributes{}
+	var sessions []Session
+	for _, p := range l.peersOf(n) {
+		s := Session{Peer: p.Name, Neighbor: neighbor(p, n), BFD: bfd(p, n), Leaving: n.Draining != ""}
+		s.Routes = l.routes(n, p, s.Neighbor, offers, unions)
+		sessions = append(sessions, s)
+	}
+	slices.SortFunc(sessions, func(a, b Session) int { return cmp.Compare(a.Peer, b.Peer) })
+	return sessions
+}
+
+// identity is what tells the peers of a node apart.
+type identity struct {
+	addr, source netip.Addr
+	iface        string
+	port         uint16
+}
+
+func identify(p *world.Peer) identity { return identity{p.Addr, p.Source, p.Interface, p.Port} }
+
+// peersOf are the peers of a node; of those that are the same one, the oldest.
+func (l *Layout) peersOf(n *world.Node) []*world.Peer {
+	var peers []*world.Peer
+	for _, p := range l.peers {
+		twin := func(o *world.Peer) bool { return identify(o) == identify(p) }
+		if on(p.Nodes, n.Name) && !slices.ContainsFunc(peers, twin) {
+			peers = append(peers, p)
+		}
+	}
+	return peers
+}
+
+func neighbor(p *world.Peer, n *world.Node) Neighbor {
+	return Neighbor{
+		MyASN: p.MyASN, LocalASN: p.LocalASN, PeerASN: p.PeerASN, Dynamic: dynamic(p),
+		Addr: p.Addr, Interface: p.Interface, Source: p.Source, Port: p.Port,
+		Hold: p.Hold, Keepalive: p.Keepalive, Connect: p.Connect,
+		RouterID: RouterID(p, n), Password: p.Password,
+		TTL: p.TTL, SecurityHops: p.SecurityHops, GracefulRestart: p.GracefulRestart,
+		IPv4: carries(p, world.IPv4), IPv6: carries(p, world.IPv6),
+	}
+}
+
+func dynamic(p *world.Peer) DynamicASN {
+	switch {
+	case p.PeerASN != 0:
+		return ExactASN
+	case p.Internal:
+		return InternalASN
+	}
+	return ExternalASN
+}
+
+// carries reports whether a session has routes of a family: its own, or both. Of a peer
+// whose address nobody wrote down, none is its own.
+func carries(p *world.Peer, f world.Family) bool {
+	return p.DualStack || !p.Addr.IsValid() || world.FamilyOf(p.Addr) == f
+}
+
+// RouterID is the identifier of a node (RFC 6286): what the peer says, the node's own IPv4
+// address, or one made of its name that is unicast, as some routers demand.
+func RouterID(p *world.Peer, n *world.Node) netip.Addr {
+	if p.RouterID.IsValid() {
+		return p.RouterID
+	}
+	for _, a := range n.External {
+		if a.Is4() {
+			return a
+		}
+	}
+	h := fnv.New64a()
+	h.Write([]byte(n.Name))
+	const lastUnicast = 223
+	sum := h.Sum64()
+	return netip.AddrFrom4([4]byte{byte(sum>>32%lastUnicast) + 1, byte(sum >> 16), byte(sum >> 8), byte(sum)})
+}
+
+func bfd(p *world.Peer, n *world.Node) *BFD {
+	b := p.BFD
+	if b == nil {
+		return nil
+	}
+	return &BFD{Receive: b.Receive, Transmit: b.Transmit, Multiplier: b.Multiplier, Passive: b.Passive, Multihop: multihop(p, n), MinimumTTL: b.MinimumTTL}
+}
+
+// multihop reports whether a peer is beyond the node's links, as the router on the other
+// side would judge: by what is configured of an external peer, by the subnets of an
+// internal one.
+func multihop(p *world.Peer, n *world.Node) bool {
+	internal := p.PeerASN == p.MyASN || p.PeerASN == 0 && p.Internal
+	switch {
+	case !p.Addr.IsValid():
+		return false
+	case internal:
+		return len(n.Links) > 0 && !slices.ContainsFunc(n.Links, func(link netip.Prefix) bool { return link.Masked().Contains(p.Addr) })
+	}
+	return p.TTL > 1 || p.SecurityHops > 1
+}

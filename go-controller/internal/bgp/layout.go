@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package bgp
+
+import (
+	"cmp"
+	"net/netip"
+	"slices"
+
+	"go4.org/netipx"
+
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/ipam"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/plan"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
+)
+
+// Layout is what the nodes of a cluster have in common: who is told, and which
+// advertisements take which addresses.
+type Layout struct {
+	world      *world.Snapshot
+	allocation *ipam.Allocation
+	home       Home
+	nodes      map[string]*world.Node
+	domains    map[string]*world.Domain
+	pools      map[string]*world.Pool
+	// peers and ads are the working ones, the oldest first.
+	peers []*world.Peer
+	ads   []*world.Advertisement
+	// byPool are those of ads that take a pool, also the oldest first.
+	byPool map[string][]*world.Advertisement
+	// rank is the place of each advertisement in ads.
+	rank map[*world.Advertisement]int
+	// sets are the pools' addresses, made for those that are told in aggregates.
+	sets map[*world.Pool]*netipx.IPSet
+}
+
+// Home returns the shard that an address of a pool, the zero one for none, is in; false if
+// it is in no L2Domain.
+type Home func(pool string, a netip.Addr) (world.ShardID, bool)
+
+// Lay reads a snapshot. It may know all nodes or only the one that asks.
+func Lay(w *world.Snapshot, a *ipam.Allocation, home Home) *Layout {
+	l := &Layout{
+		world: w, allocation: a, home: home,
+		nodes:   make(map[string]*world.Node, len(w.Nodes)),
+		domains: make(map[string]*world.Domain, len(w.Domains)),
+		pools:   make(map[string]*world.Pool, len(w.Pools)),
+		byPool:  make(map[string][]*world.Advertisement, len(w.Pools)),
+		rank:    make(map[*world.Advertisement]int, len(w.Advertisements)),
+		sets:    map[*world.Pool]*netipx.IPSet{},
+	}
+	for _, n := range w.Nodes {
+		l.nodes[n.Name] = n
+	}
+	for _, d := range w.Domains {
+		l.domains[d.Name] = d
+	}
+	for _, p := range w.Pools {
+		l.pools[p.Name] = p
+	}
+	l.peers = slices.SortedFunc(slices.Values(w.Peers), func(a, b *world.Peer) int {
+		return cmp.Or(a.Created.Compare(b.Created), cmp.Compare(a.Name, b.Name))
+	})
+	l.peers = slices.DeleteFunc(l.peers, func(p *world.Peer) bool { return world.Fatal(p.Findings) })
+	l.ads = slices.SortedFunc(slices.Values(w.Advertisements), func(a, b *world.Advertisement) int {
+		return cmp.Or(a.Created.Compare(b.Created), cmp.Compare(a.Name, b.Name))
+	})
+	l.ads = slices.DeleteFunc(l.ads, func(ad *world.Advertisement) bool { return world.Fatal(ad.Findings) })
+	for i, ad := range l.ads {
+		l.rank[ad] = i
+		for _, pool := range ad.Pools {
+			l.byPool[pool] = append(l.byPool[pool], ad)
+		}
+		if ad.EveryPool {
+			l.byPool[""] = append(l.byPool[""], ad)
+		}
+	}
+	return l
+}
+
+// told are the addresses of a Service that may be told: those that its status shows and that
+// we gave, and those that it lists itself and may have.
+func (l *Layout) told(s *world.Service) []netip.Addr {
+	var list []netip.Addr
+	if s.Ours {
+		list = s.Assigned
+	}
+	for _, a := range l.allocation.Services[s.Key].External {
+		if !slices.Contains(list, a) {
+			list = append(slices.Clip(list), a)
+		}
+	}
+	return list
+}
+
+// taking are the advertisements that take an address of a Service, the oldest first.
+func (l *Layout) taking(s *world.Service, a netip.Addr) []*world.Advertisement {
+	ads := l.byPool[l.allocation.PoolOf(a)]
+	refuses := func(ad *world.Advertisement) bool {
+		return len(ad.Services) > 0 && !slices.ContainsFunc(ad.Services, func(sel world.Selector) bool { return sel.Matches(s.Labels) })
+	}
+	if !slices.ContainsFunc(ads, refuses) {
+		return ads
+	}
+	return slices.DeleteFunc(slices.Clone(ads), refuses)
+}
+
+// TakesPool reports whether an advertisement takes addresses of a pool.
+func (l *Layout) TakesPool(pool string) bool { return len(l.byPool[pool]) > 0 }
+
+// prefix is what an advertisement tells of an address: the aggregate, or the address alone
+// if that reaches beyond its pool.
+func (l *Layout) prefix(ad *world.Advertisement, a netip.Addr) netip.Prefix {
+	length := ad.Length6
+	if a.Is4() {
+		length = ad.Length4
+	}
+	if length < a.BitLen() {
+		p := netip.PrefixFrom(a, length).Masked()
+		if pool := l.pools[l.allocation.PoolOf(a)]; pool != nil && l.set(pool).ContainsPrefix(p) {
+			return p
+		}
+	}
+	return netip.PrefixFrom(a, a.BitLen())
+}
+
+func (l *Layout) set(p *world.Pool) *netipx.IPSet {
+	set := l.sets[p]
+	if set == nil {
+		var b netipx.IPSetBuilder
+		for _, r := range p.Ranges {
+			b.AddRange(r)
+		}
+		// The only error is about ranges that are not valid, which a Pool has none of.
+		set, _ = b.IPSet()
+		l.sets[p] = set
+	}
+	return set
+}
+
+// serves reports whether a node, or with no name any node, has endpoints that take the
+// traffic of a family.
+func serves(s *world.Service, f world.Family, node string) bool {
+	for _, port := range s.Ports {
+		for _, e := range plan.Endpoints(s, f, port) {
+			if node == "" || e.Node == node {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// on reports whether a name is in a sorted list.
+func on(names []string, name string) bool {
+	_, found := slices.BinarySearch(names, name)
+	return found
+}
+
+// tells reports whether an advertisement is for a peer.
+func tells(ad *world.Advertisement, peer string) bool {
+	return len(ad.Peers) == 0 || slices.Contains(ad.Peers, peer)
+}

@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package bgp
+
+import (
+	"maps"
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/plan"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
+)
+
+// Reach says who tells of an address. It is shared by addresses: read only.
+type Reach struct {
+	// Nodes tell of it now, sorted; Idle should and have no session.
+	Nodes, Idle []string
+	// Peers hear of it, sorted.
+	Peers []string
+	// Problem is that of one of the sessions that are missing.
+	Problem string
+	// GatewayUnknown: the shard that the next hop would be has no address yet.
+	GatewayUnknown bool
+}
+
+// Reaches finds for all addresses who tells of them: many have the same Reach, which is
+// worked out once. Not for use by several goroutines.
+type Reaches struct {
+	layout *Layout
+	made   map[string]*Reach
+	// names are those of all nodes, sorted; peers those of each that was asked for.
+	names []string
+	peers map[string][]*world.Peer
+}
+
+// Reaches returns an empty one for a layout that knows all nodes.
+func (l *Layout) Reaches() *Reaches {
+	return &Reaches{layout: l, made: map[string]*Reach{}, names: slices.Sorted(maps.Keys(l.nodes)), peers: map[string][]*world.Peer{}}
+}
+
+func (r *Reaches) peersOf(n *world.Node) []*world.Peer {
+	list, known := r.peers[n.Name]
+	if !known {
+		list = r.layout.peersOf(n)
+		r.peers[n.Name] = list
+	}
+	return list
+}
+
+// Takes reports whether an advertisement takes an address of a Service.
+func (r *Reaches) Takes(s *world.Service, a netip.Addr) bool { return len(r.layout.taking(s, a)) > 0 }
+
+// Of returns who tells of an address of a Service; nil if no advertisement takes it, no
+// endpoint takes its traffic, or it is the gateway's own, which needs no route.
+func (r *Reaches) Of(s *world.Service, a netip.Addr) *Reach {
+	f := world.FamilyOf(a)
+	ads := r.layout.taking(s, a)
+	if len(ads) == 0 || !serves(s, f, "") {
+		return nil
+	}
+	hop := r.layout.gateway(a)
+	usable := slices.DeleteFunc(slices.Clone(ads), func(ad *world.Advertisement) bool {
+		return ad.ByGateway && (!hop.IsValid() || hop == a)
+	})
+	switch {
+	case len(usable) == 0 && hop == a:
+		return nil
+	case len(usable) == 0:
+		return &Reach{GatewayUnknown: true}
+	}
+	if !s.LocalPolicy {
+		return r.reach(usable, f, nil)
+	}
+	return r.reach(usable, f, endpointNodes(s, f))
+}
+
+// unspecified stands for all addresses of a family.
+func unspecified(f world.Family) netip.Addr {
+	if f == world.IPv4 {
+		return netip.IPv4Unspecified()
+	}
+	return netip.IPv6Unspecified()
+}
+
+// endpointNodes are the names of the nodes with endpoints that take traffic, sorted.
+func endpointNodes(s *world.Service, f world.Family) []string {
+	nodes := []string{}
+	for _, port := range s.Ports {
+		for _, e := range plan.Endpoints(s, f, port) {
+			nodes = append(nodes, e.Node)
+		}
+	}
+	slices.Sort(nodes)
+	return slices.Compact(nodes)
+}
+
+// reach works out who tells for some advertisements. With local, those whose next hop is the
+// node are told by these nodes only.
+func (r *Reaches) reach(ads []*world.Advertisement, f world.Family, local []string) *Reach {
+	key := f.String()
+	for _, ad := range ads {
+		key += "/" + strconv.Itoa(r.layout.rank[ad])
+	}
+	if local != nil {
+		key += ":" + strings.Join(local, "/")
+	}
+	if made, ok := r.made[key]; ok {
+		return made
+	}
+	made := &Reach{}
+	names := r.names
+	if local != nil && !slices.ContainsFunc(ads, func(ad *world.Advertisement) bool { return ad.ByGateway }) {
+		names = local
+	}
+	for _, name := range names {
+		n := r.layout.nodes[name]
+		if n == nil || n.Draining != "" || n.NetworkUnavailable {
+			continue
+		}
+		should, does := false, false
+		for _, p := range r.peersOf(n) {
+			_, hop := nextHop(p, n, unspecified(f))
+			hears := carries(p, f) && slices.ContainsFunc(ads, func(ad *world.Advertisement) bool {
+				return on(ad.Nodes, n.Name) && tells(ad, p.Name) && (ad.ByGateway || hop && (local == nil || on(local, n.Name)))
+			})
+			if !hears {
+				continue
+			}
+			should = true
+			session := r.layout.world.Sessions[n.Name][p.Name]
+			if session.Established {
+				does = true
+				made.Peers = append(made.Peers, p.Name)
+			} else if made.Problem == "" && session.Problem != "" {
+				made.Problem = "node " + n.Name + ", BGPPeer " + p.Name + ": " + session.Problem
+			}
+		}
+		switch {
+		case does:
+			made.Nodes = append(made.Nodes, n.Name)
+		case should:
+			made.Idle = append(made.Idle, n.Name)
+		}
+	}
+	slices.Sort(made.Peers)
+	made.Peers = slices.Compact(made.Peers)
+	r.made[key] = made
+	return made
+}
+
+// Keepers are the nodes that shall have a session with each peer, sorted.
+func (r *Reaches) Keepers() map[string][]string {
+	keepers := map[string][]string{}
+	for _, name := range r.names {
+		n := r.layout.nodes[name]
+		if n.Draining != "" {
+			continue
+		}
+		for _, p := range r.peersOf(n) {
+			keepers[p.Name] = append(keepers[p.Name], name)
+		}
+	}
+	return keepers
+}

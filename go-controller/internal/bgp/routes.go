@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package bgp
+
+import (
+	"cmp"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
+)
+
+// offer is a prefix that a node may tell for an advertisement.
+type offer struct {
+	prefix netip.Prefix
+	ad     *world.Advertisement
+	// hop is the gateway to send to; the zero Addr for the node.
+	hop netip.Addr
+}
+
+// offers are what a node has to tell, whoever may hear it: sorted by prefix, then the age of
+// the advertisement, and distinct.
+func (l *Layout) offers(n *world.Node) []offer {
+	if n.NetworkUnavailable || len(l.ads) == 0 {
+		return nil
+	}
+	var list []offer
+	for _, s := range l.world.Services {
+		for _, a := range l.told(s) {
+			f := world.FamilyOf(a)
+			for _, ad := range l.taking(s, a) {
+				if !on(ad.Nodes, n.Name) || !serves(s, f, l.mustBeOn(s, ad, n)) {
+					continue
+				}
+				o := offer{prefix: l.prefix(ad, a), ad: ad}
+				if ad.ByGateway {
+					o.hop = l.gateway(a)
+					// A route to the gateway's own address by way of itself leads nowhere.
+					if !o.hop.IsValid() || o.hop == a {
+						continue
+					}
+				}
+				list = append(list, o)
+			}
+		}
+	}
+	slices.SortFunc(list, func(a, b offer) int {
+		return cmp.Or(a.prefix.Addr().Compare(b.prefix.Addr()), cmp.Compare(a.prefix.Bits(), b.prefix.Bits()),
+			cmp.Compare(l.rank[a.ad], l.rank[b.ad]), a.hop.Compare(b.hop))
+	})
+	return slices.Compact(list)
+}
+
+// mustBeOn is the node that the endpoints have to be on, empty for any: a node sends on, and
+// so does a gateway whatever the policy (which nodes take part there is OVN's decision).
+func (l *Layout) mustBeOn(s *world.Service, ad *world.Advertisement, n *world.Node) string {
+	if s.LocalPolicy && !ad.ByGateway {
+		return n.Name
+	}
+	return ""
+}
+
+// gateway is the external address of the shard that an address is in, the zero Addr if it
+// is in none or that is not known.
+func (l *Layout) gateway(a netip.Addr) netip.Addr {
+	shard, ok := l.home(l.allocation.PoolOf(a), a)
+	if !ok {
+		return netip.Addr{}
+	}
+	for _, anchor := range l.domains[shard.Domain].Anchors[shard.Index] {
+		if world.FamilyOf(anchor) == world.FamilyOf(a) {
+			return anchor
+		}
+	}
+	return netip.Addr{}
+}
+
+// routes are what a peer hears of a node.
+func (l *Layout) routes(n *world.Node, p *world.Peer, b Neighbor, offers []offer, unions map[string]Attributes) map[netip.Prefix]Attributes {
+	routes := make(map[netip.Prefix]Attributes, len(offers))
+	var heard []*world.Advertisement
+	for i := 0; i < len(offers); {
+		prefix := offers[i].prefix
+		own, ownKnown := nextHop(p, n, prefix.Addr())
+		var hop netip.Addr
+		heard = heard[:0]
+		for ; i < len(offers) && offers[i].prefix == prefix; i++ {
+			o := offers[i]
+			if !tells(o.ad, p.Name) || !o.hop.IsValid() && !ownKnown {
+				continue
+			}
+			if len(heard) == 0 {
+				hop = cmp.Or(o.hop, own)
+			}
+			heard = append(heard, o.ad)
+		}
+		if len(heard) == 0 || prefix.Addr().Is4() && !b.IPv4 || prefix.Addr().Is6() && !b.IPv6 {
+			continue
+		}
+		attributes := l.union(heard, unions)
+		attributes.NextHop = hop
+		routes[prefix] = attributes
+	}
+	return routes
+}
+
+// nextHop is the node's address for a peer, false if it has none: that of the prefix's family,
+// or for an IPv4 prefix in an IPv6 session an IPv6 one (RFC 8950). On a link without
+// addresses it is the zero Addr, which stands for the link-local one.
+func nextHop(p *world.Peer, n *world.Node, prefix netip.Addr) (netip.Addr, bool) {
+	if !p.Addr.IsValid() {
+		return netip.Addr{}, true
+	}
+	var hop netip.Addr
+	for _, a := range n.External {
+		if a.Is4() == prefix.Is4() || prefix.Is4() && p.Addr.Is6() && !hop.IsValid() {
+			hop = a
+		}
+	}
+	return hop, hop.IsValid()
+}
+
+// union puts together what advertisements, the oldest first, say of one prefix: all their
+// communities, and each other attribute from the oldest that sets it.
+func (l *Layout) union(ads []*world.Advertisement, made map[string]Attributes) Attributes {
+	var key strings.Builder
+	for _, ad := range ads {
+		key.WriteString(ad.Name)
+		key.WriteByte('/')
+	}
+	if u, ok := made[key.String()]; ok {
+		return u
+	}
+	var u Attributes
+	for _, ad := range ads {
+		u.LocalPref = cmp.Or(u.LocalPref, ad.LocalPref)
+		u.MED = cmp.Or(u.MED, ad.MED)
+		u.Prepend = cmp.Or(u.Prepend, ad.Prepend)
+		u.Communities = append(u.Communities, ad.Communities...)
+		for _, c := range ad.LargeCommunities {
+			u.LargeCommunities = append(u.LargeCommunities, LargeCommunity{c[0], c[1], c[2]})
+		}
+	}
+	slices.Sort(u.Communities)
+	u.Communities = slices.Compact(u.Communities)
+	slices.SortFunc(u.LargeCommunities, func(a, b LargeCommunity) int {
+		return cmp.Or(cmp.Compare(a.Global, b.Global), cmp.Compare(a.Local1, b.Local1), cmp.Compare(a.Local2, b.Local2))
+	})
+	u.LargeCommunities = slices.Compact(u.LargeCommunities)
+	made[key.String()] = u
+	return u
+}

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package bgp
+
+import (
+	"net/netip"
+	"time"
+)
+
+// Phase is the state of a session (RFC 4271 section 8.2.2).
+type Phase string
+
+// The states of a session.
+const (
+	Idle        Phase = "Idle"
+	Connect     Phase = "Connect"
+	Active      Phase = "Active"
+	OpenSent    Phase = "OpenSent"
+	OpenConfirm Phase = "OpenConfirm"
+	Established Phase = "Established"
+)
+
+// State is how a session is.
+type State struct {
+	// Peer is the name of the BGPPeer.
+	Peer string
+	// Addr is dialled; the zero Addr while an unnumbered peer has not been heard on Interface.
+	Addr      netip.Addr
+	Interface string
+	// Local is our end of the session, while it is Established.
+	Local netip.Addr
+	// PeerASN is what the peer told, while the session is OpenConfirm or Established.
+	PeerASN uint32
+	Phase   Phase
+	// Since when the session is in this phase.
+	Since time.Time
+	// LastError is why the session was lost or could not be opened, the last time; empty if it never was.
+	LastError     string
+	LastErrorTime time.Time
+	// IPv4 and IPv6 are how many prefixes the peer was told.
+	IPv4, IPv6 int
+	// BFD is the state of the BFD session (RFC 5880 section 6.2), empty where there is none.
+	BFD string
+}

@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kube
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube/convert"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
+)
+
+// bgpFacts are the objects for BGP, by name.
+type bgpFacts struct {
+	peers          map[string]*v1alpha1.BGPPeer
+	advertisements map[string]*v1alpha1.BGPAdvertisement
+	profiles       map[string]*v1alpha1.BFDProfile
+	communities    map[string]*v1alpha1.Community
+	secrets        map[string]*corev1.Secret
+	// statuses are what the nodes tell, sessions what that comes to.
+	statuses map[string]*v1alpha1.BGPNodeStatus
+	sessions map[string]map[string]world.PeerSession
+	// read is what the objects come to; nil after a change.
+	read *bgpRead
+}
+
+type bgpRead struct {
+	peers          []*world.Peer
+	advertisements []*world.Advertisement
+	communities    map[string][]world.Finding
+}
+
+func newBGPFacts() bgpFacts {
+	return bgpFacts{
+		peers:          map[string]*v1alpha1.BGPPeer{},
+		advertisements: map[string]*v1alpha1.BGPAdvertisement{},
+		profiles:       map[string]*v1alpha1.BFDProfile{},
+		communities:    map[string]*v1alpha1.Community{},
+		secrets:        map[string]*corev1.Secret{},
+		statuses:       map[string]*v1alpha1.BGPNodeStatus{},
+		sessions:       map[string]map[string]world.PeerSession{},
+	}
+}
+
+// remember returns what takes note of objects. A version of which only the status differs
+// concerns nobody.
+func remember[T object](f *Facts, objects map[string]T) func(old, now T) {
+	return func(old, now T) {
+		var none T
+		came, went := any(old) == any(none), any(now) == any(none)
+		f.mu.Lock()
+		if went {
+			delete(objects, old.GetName())
+		} else {
+			objects[now.GetName()] = now
+		}
+		relevant := came || went || old.GetUID() != now.GetUID() || old.GetGeneration() != now.GetGeneration()
+		if relevant {
+			f.stale()
+		}
+		f.mu.Unlock()
+		if relevant {
+			f.hooks.Wake()
+		}
+	}
+}
+
+// setSecret: Secrets have no generation.
+func (f *Facts) setSecret(old, now *corev1.Secret) {
+	if old != nil && now != nil && old.Type == now.Type && maps.EqualFunc(old.Data, now.Data, slices.Equal) {
+		return
+	}
+	f.mu.Lock()
+	delete(f.bgp.secrets, cmp.Or(now, old).Name)
+	if now != nil {
+		f.bgp.secrets[now.Name] = now
+	}
+	f.stale()
+	f.mu.Unlock()
+	f.hooks.Wake()
+}
+
+// setStatus takes note of what a node tells, and wakes nobody for counters.
+func (f *Facts) setStatus(old, now *v1alpha1.BGPNodeStatus) {
+	name := cmp.Or(now, old).Name
+	is := convert.Sessions(now)
+	f.mu.Lock()
+	relevant := !maps.Equal(f.bgp.sessions[name], is)
+	delete(f.bgp.statuses, name)
+	if now != nil {
+		f.bgp.statuses[name] = now
+	}
+	delete(f.bgp.sessions, name)
+	if len(is) > 0 {
+		f.bgp.sessions[name] = is
+	}
+	f.changes.others = f.changes.others || relevant
+	f.mu.Unlock()
+	if relevant {
+		f.hooks.Wake()
+	}
+}
+
+// addBGP adds what is for BGP to a snapshot.
+func (f *Facts) addBGP(w *world.Snapshot) {
+	if f.bgp.read == nil {
+		f.bgp.read = f.readBGP()
+	}
+	w.Peers, w.Advertisements, w.Communities = f.bgp.read.peers, f.bgp.read.advertisements, f.bgp.read.communities
+	w.Profiles = slices.Collect(maps.Keys(f.bgp.profiles))
+	w.Sessions = maps.Clone(f.bgp.sessions)
+}
+
+func (f *Facts) readBGP() *bgpRead {
+	s := convert.Surroundings{Peers: f.bgp.peers, Profiles: f.bgp.profiles, Secrets: f.bgp.secrets}
+	s.Pools, s.Nodes = f.objects()
+	read := &bgpRead{}
+	s.Aliases, read.communities = convert.ReadAliases(slices.Collect(maps.Values(f.bgp.communities)))
+	for _, p := range f.bgp.peers {
+		read.peers = append(read.peers, convert.Peer(p, s))
+	}
+	for _, a := range f.bgp.advertisements {
+		read.advertisements = append(read.advertisements, convert.Advertisement(a, s))
+	}
+	return read
+}
+
+// NodeStatus returns the newest object; false if there is none.
+func (f *Facts) NodeStatus(node string) (*v1alpha1.BGPNodeStatus, bool) {
+	return newest(f, f.bgp.statuses, node)
+}
+
+// Node returns the newest object; false if there is none.
+func (f *Facts) Node(name string) (*corev1.Node, bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if n := f.nodes[name]; n != nil {
+		return n.object, true
+	}
+	return nil, false
+}
+
+func newest[T any](f *Facts, objects map[string]T, name string) (T, bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	o, ok := objects[name]
+	return o, ok
+}

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kube
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
+)
+
+// BGPVerdicts are what the conditions of the kinds for BGP shall say, by the object's name.
+type BGPVerdicts struct {
+	Peers, Advertisements, Profiles, Communities map[string]Verdicts
+}
+
+// BGPWriter makes the conditions of the kinds for BGP say so.
+type BGPWriter struct {
+	peers          *ObjectWriter[*v1alpha1.BGPPeer]
+	advertisements *ObjectWriter[*v1alpha1.BGPAdvertisement]
+	profiles       *ObjectWriter[*v1alpha1.BFDProfile]
+	communities    *ObjectWriter[*v1alpha1.Community]
+}
+
+// NewBGPWriter returns a writer of what facts knows.
+func NewBGPWriter(ours *Clients, facts *Facts, wrote Wrote, events *Events) *BGPWriter {
+	return &BGPWriter{
+		peers: NewObjectWriter("BGPPeer", ours.Peers, func(name string) (*v1alpha1.BGPPeer, bool) { return newest(facts, facts.bgp.peers, name) }, wrote, events.Peer),
+		advertisements: NewObjectWriter("BGPAdvertisement", ours.Advertisements,
+			func(name string) (*v1alpha1.BGPAdvertisement, bool) {
+				return newest(facts, facts.bgp.advertisements, name)
+			}, wrote, nil),
+		profiles: NewObjectWriter("BFDProfile", ours.Profiles,
+			func(name string) (*v1alpha1.BFDProfile, bool) { return newest(facts, facts.bgp.profiles, name) }, wrote, nil),
+		communities: NewObjectWriter("Community", ours.Communities,
+			func(name string) (*v1alpha1.Community, bool) { return newest(facts, facts.bgp.communities, name) }, wrote, nil),
+	}
+}
+
+// Set replaces what all conditions shall say.
+func (w *BGPWriter) Set(v BGPVerdicts) {
+	w.peers.Set(merges(v.Peers, (*v1alpha1.BGPPeer).DeepCopy, func(o *v1alpha1.BGPPeer) *[]metav1.Condition { return &o.Status.Conditions }))
+	w.advertisements.Set(merges(v.Advertisements, (*v1alpha1.BGPAdvertisement).DeepCopy,
+		func(o *v1alpha1.BGPAdvertisement) *[]metav1.Condition { return &o.Status.Conditions }))
+	w.profiles.Set(merges(v.Profiles, (*v1alpha1.BFDProfile).DeepCopy, func(o *v1alpha1.BFDProfile) *[]metav1.Condition { return &o.Status.Conditions }))
+	w.communities.Set(merges(v.Communities, (*v1alpha1.Community).DeepCopy, func(o *v1alpha1.Community) *[]metav1.Condition { return &o.Status.Conditions }))
+}
+
+// Run writes until the context ends.
+func (w *BGPWriter) Run(ctx context.Context) {
+	var running sync.WaitGroup
+	for _, run := range []func(context.Context){w.peers.Run, w.advertisements.Run, w.profiles.Run, w.communities.Run} {
+		running.Go(func() { run(ctx) })
+	}
+	running.Wait()
+}
+
+// merges are for objects whose status is no more than conditions.
+func merges[T object](verdicts map[string]Verdicts, clone func(T) T, conditions func(T) *[]metav1.Condition) map[string]Merge[T] {
+	out := make(map[string]Merge[T], len(verdicts))
+	for name, v := range verdicts {
+		out[name] = func(have T, now time.Time) (T, bool) {
+			next := clone(have)
+			return next, v.set(conditions(next), have.GetGeneration(), now)
+		}
+	}
+	return out
+}
+
+func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

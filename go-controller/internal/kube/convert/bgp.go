@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package convert
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
+)
+
+const (
+	// longestPassword is what TCP MD5 takes (TCP_MD5SIG_MAXKEYLEN in tcp(7)).
+	longestPassword = 80
+	// farthest is the TTL of packets that may go as far as there are routers.
+	farthest = 255
+)
+
+// Surroundings are what peers and advertisements name and select.
+type Surroundings struct {
+	Nodes    []*corev1.Node
+	Pools    []*v1alpha1.IPAddressPool
+	Peers    map[string]*v1alpha1.BGPPeer
+	Profiles map[string]*v1alpha1.BFDProfile
+	Aliases  Aliases
+	// Secrets are those of v1alpha1.PasswordsNamespace.
+	Secrets map[string]*corev1.Secret
+}
+
+// Peer reads a BGPPeer. Without its password there is no session; without its BFD profile
+// there is one without BFD.
+func Peer(p *v1alpha1.BGPPeer, s Surroundings) *world.Peer {
+	spec := &p.Spec
+	out := &world.Peer{
+		Name:            p.Name,
+		Created:         p.CreationTimestamp.Time,
+		Nodes:           chosenNodes(spec.NodeSelectors, s.Nodes),
+		MyASN:           uint32(spec.MyASN),
+		LocalASN:        uint32(spec.LocalASN),
+		PeerASN:         uint32(spec.PeerASN),
+		Internal:        spec.DynamicASN == v1alpha1.DynamicASNInternal,
+		Interface:       spec.Interface,
+		Port:            uint16(cmp.Or(spec.PeerPort, 179)),
+		Hold:            v1alpha1.DefaultHoldTime,
+		Connect:         v1alpha1.DefaultConnectTime,
+		Password:        spec.Password,
+		TTL:             uint8(spec.MultihopTTL),
+		SecurityHops:    uint8(spec.TTLSecurityHops),
+		GracefulRestart: spec.EnableGracefulRestart,
+		DualStack:       spec.DualStackAddressFamily,
+	}
+	for _, problem := range problems(p.Validate()) {
+		out.Findings = append(out.Findings, world.Finding{Reason: v1alpha1.ReasonInvalid, Message: problem, Fatal: true})
+	}
+	// What can't be read is a finding by now.
+	out.Addr, _ = spec.PeerAddress.Parse()
+	out.Source, _ = spec.SourceAddress.Parse()
+	out.RouterID, _ = spec.RouterID.Parse()
+	if out.TTL == 0 && spec.EBGPMultiHop {
+		out.TTL = farthest
+	}
+	if spec.HoldTime != nil {
+		out.Hold = spec.HoldTime.Duration
+	}
+	out.Keepalive = (out.Hold / 3).Truncate(time.Second)
+	if spec.KeepaliveTime != nil {
+		out.Keepalive = spec.KeepaliveTime.Duration
+	}
+	if spec.ConnectTime != nil {
+		out.Connect = spec.ConnectTime.Duration
+	}
+	if r := spec.PasswordSecret; r != nil {
+		password, problem := password(s.Secrets[r.Name])
+		if out.Password = password; problem != "" {
+			out.Findings = append(out.Findings, world.Finding{Reason: v1alpha1.ReasonSecretNotFound, Fatal: true,
+				Message: fmt.Sprintf("spec.passwordSecret: Secret %s/%s %s", v1alpha1.PasswordsNamespace, r.Name, problem)})
+		}
+	}
+	if spec.BFDProfile != "" {
+		if out.BFD = profile(s.Profiles[spec.BFDProfile]); out.BFD == nil {
+			out.Findings = append(out.Findings, world.Finding{Reason: v1alpha1.ReasonProfileNotFound,
+				Message: fmt.Sprintf("spec.bfdProfile: BFDProfile %q does not exist, so BFD does not watch the peer", spec.BFDProfile)})
+		}
+	}
+	if len(out.Nodes) == 0 {
+		out.Findings = append(out.Findings, noNodes())
+	}
+	return out
+}
+
+func noNodes() world.Finding {
+	return world.Finding{Reason: v1alpha1.ReasonNoNodes, Message: "spec.nodeSelectors: no node matches", Fatal: true}
+}
+
+// password returns what a Secret holds, or what is wrong with it.
+func password(s *corev1.Secret) (value, problem string) {
+	switch {
+	case s == nil:
+		return "", "does not exist"
+	case s.Type != corev1.SecretTypeBasicAuth:
+		return "", fmt.Sprintf("is of type %s, not %s", s.Type, corev1.SecretTypeBasicAuth)
+	}
+	text := string(s.Data[corev1.BasicAuthPasswordKey])
+	switch {
+	case text == "":
+		return "", "has no key password"
+	case len(text) > longestPassword:
+		return "", fmt.Sprintf("has a password of %d bytes, more than %d", len(text), longestPassword)
+	}
+	return text, ""
+}
+
+// profile reads a BFDProfile; for those that did not pass through the CRD's defaults they
+// are here, too.
+func profile(p *v1alpha1.BFDProfile) *world.BFDProfile {
+	if p == nil {
+		return nil
+	}
+	return &world.BFDProfile{
+		Receive:    time.Duration(cmp.Or(p.Spec.ReceiveInterval, 300)) * time.Millisecond,
+		Transmit:   time.Duration(cmp.Or(p.Spec.TransmitInterval, 300)) * time.Millisecond,
+		Multiplier: uint8(cmp.Or(p.Spec.DetectMultiplier, 3)),
+		Passive:    p.Spec.PassiveMode,
+		MinimumTTL: uint8(cmp.Or(p.Spec.MinimumTTL, 254)),
+	}
+}
+
+// Advertisement reads a BGPAdvertisement. It has no effect without one of its communities:
+// one that is missing may be what keeps routes from where they must not go.
+func Advertisement(a *v1alpha1.BGPAdvertisement, s Surroundings) *world.Advertisement {
+	spec := &a.Spec
+	out := &world.Advertisement{
+		Name:      a.Name,
+		Created:   a.CreationTimestamp.Time,
+		Nodes:     chosenNodes(spec.NodeSelectors, s.Nodes),
+		Pools:     chosenPools(spec.IPAddressPools, spec.IPAddressPoolSelectors, s.Pools),
+		EveryPool: len(spec.IPAddressPools) == 0 && len(spec.IPAddressPoolSelectors) == 0,
+		Peers:     spec.Peers,
+		Length4:   32,
+		Length6:   128,
+		ByGateway: spec.NextHop == v1alpha1.NextHopGateway,
+		LocalPref: number(spec.LocalPref),
+		MED:       number(spec.MED),
+		Prepend:   uint8(spec.ASPathPrepend),
+	}
+	if spec.AggregationLength != nil {
+		out.Length4 = int(*spec.AggregationLength)
+	}
+	if spec.AggregationLengthV6 != nil {
+		out.Length6 = int(*spec.AggregationLengthV6)
+	}
+	for i := range spec.ServiceSelectors {
+		out.Services = append(out.Services, requirements(&spec.ServiceSelectors[i]))
+	}
+	found := func(reason string, fatal bool, format string, args ...any) {
+		out.Findings = append(out.Findings, world.Finding{Reason: reason, Message: fmt.Sprintf(format, args...), Fatal: fatal})
+	}
+	for _, problem := range problems(a.Validate()) {
+		found(v1alpha1.ReasonInvalid, true, "%s", problem)
+	}
+	for _, ref := range spec.Communities {
+		c, ok := s.Aliases.community(string(ref))
+		switch {
+		case !ok:
+			found(v1alpha1.ReasonCommunityNotFound, true, "spec.communities: no Community defines %q", ref)
+		case c.large:
+			out.LargeCommunities = append(out.LargeCommunities, c.values)
+		default:
+			out.Communities = append(out.Communities, c.values[0])
+		}
+	}
+	missing := slices.DeleteFunc(slices.Clone(spec.IPAddressPools), func(name string) bool {
+		return slices.ContainsFunc(s.Pools, func(p *v1alpha1.IPAddressPool) bool { return p.Name == name })
+	})
+	if len(missing) > 0 {
+		found(v1alpha1.ReasonPoolNotFound, len(missing) == len(out.Pools), "spec.ipAddressPools: %s: no such pool", strings.Join(missing, ", "))
+	} else if len(out.Pools) == 0 && !out.EveryPool {
+		found(v1alpha1.ReasonPoolNotFound, true, "spec.ipAddressPoolSelectors: no pool matches")
+	}
+	missing = slices.DeleteFunc(slices.Clone(spec.Peers), func(name string) bool { return s.Peers[name] != nil })
+	if len(missing) > 0 {
+		found(v1alpha1.ReasonPeerNotFound, len(missing) == len(spec.Peers), "spec.peers: %s: no such BGPPeer", strings.Join(missing, ", "))
+	}
+	if len(out.Nodes) == 0 {
+		out.Findings = append(out.Findings, noNodes())
+	}
+	return out
+}
+
+func number(n *int64) *uint32 {
+	if n == nil {
+		return nil
+	}
+	out := uint32(*n)
+	return &out
+}
+
+// Sessions reads what a node tells of its sessions, by peer; nil for nothing.
+func Sessions(s *v1alpha1.BGPNodeStatus) map[string]world.PeerSession {
+	if s == nil || len(s.Status.Sessions) == 0 {
+		return nil
+	}
+	sessions := make(map[string]world.PeerSession, len(s.Status.Sessions))
+	for _, session := range s.Status.Sessions {
+		is := world.PeerSession{Established: session.State == v1alpha1.BGPEstablished}
+		if !is.Established {
+			is.Problem = cmp.Or(session.LastError, "the session is "+string(session.State))
+		}
+		sessions[session.Peer] = is
+	}
+	return sessions
+}

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package v1alpha1
+
+import (
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+// Of a session, in BGPPeerSpec.
+const (
+	// DefaultHoldTime and DefaultConnectTime count where the spec has none.
+	DefaultHoldTime    = 90 * time.Second
+	DefaultConnectTime = 5 * time.Second
+	// keepalives must fit into a hold time so often (RFC 4271 section 4.4).
+	keepalives = 3
+)
+
+// Validate checks what a session can't be built without: addresses that can be read, and
+// timers that fit each other; the CRD's rules check more. Beyond them it checks
+// label selectors. Each error names the field and the value.
+func (p *BGPPeer) Validate() field.ErrorList {
+	spec := field.NewPath("spec")
+	var errs field.ErrorList
+	for _, a := range []struct {
+		field string
+		text  IPAddress
+	}{{"peerAddress", p.Spec.PeerAddress}, {"sourceAddress", p.Spec.SourceAddress}, {"routerID", p.Spec.RouterID}} {
+		addr, err := a.text.Parse()
+		switch {
+		case a.text == "":
+		case err != nil:
+			errs = append(errs, field.Invalid(spec.Child(a.field), string(a.text), err.Error()))
+		case a.field == "routerID" && !addr.Is4():
+			errs = append(errs, field.Invalid(spec.Child(a.field), string(a.text), "is no IPv4 address"))
+		}
+	}
+	if (p.Spec.PeerAddress == "") == (p.Spec.Interface == "") {
+		errs = append(errs, field.Invalid(spec.Child("peerAddress"), string(p.Spec.PeerAddress), "exactly one of peerAddress and interface is required"))
+	}
+	hold := DefaultHoldTime
+	if p.Spec.HoldTime != nil {
+		hold = p.Spec.HoldTime.Duration
+	}
+	if k := p.Spec.KeepaliveTime; k != nil && hold != 0 && hold < keepalives*k.Duration {
+		errs = append(errs, field.Invalid(spec.Child("holdTime"), hold.String(), "is less than three times keepaliveTime: "+k.Duration.String()))
+	}
+	return append(errs, validateSelectors(spec.Child("nodeSelectors"), p.Spec.NodeSelectors)...)
+}
+
+// Validate checks label selectors, which the CRD's rules don't. Each error names the field and the value.
+func (a *BGPAdvertisement) Validate() field.ErrorList {
+	spec := field.NewPath("spec")
+	errs := validateSelectors(spec.Child("ipAddressPoolSelectors"), a.Spec.IPAddressPoolSelectors)
+	errs = append(errs, validateSelectors(spec.Child("nodeSelectors"), a.Spec.NodeSelectors)...)
+	return append(errs, validateSelectors(spec.Child("serviceSelectors"), a.Spec.ServiceSelectors)...)
+}

@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package slb
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/bgp"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/place"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
+)
+
+// maxNamed is how many nodes or peers a message names. Of more it says no number, or each
+// node that restarts would rewrite the statuses of all Services.
+const maxNamed = 5
+
+// telling is how it stands with an address by BGP: the zero value if no advertisement takes
+// it. With a reason nobody tells of it.
+type telling struct{ reason, text string }
+
+// told says of each spot of a Service how it stands by BGP; nil if no address is taken.
+func (v *verdicts) told(s *world.Service) []telling {
+	spots := v.spots.Services[s.Key]
+	var list []telling
+	for i, spot := range spots {
+		if !v.reaches.Takes(s, spot.Addr) {
+			continue
+		}
+		if list == nil {
+			list = make([]telling, len(spots))
+		}
+		list[i] = v.telling(v.reaches.Of(s, spot.Addr))
+	}
+	return list
+}
+
+func (v *verdicts) telling(r *bgp.Reach) telling {
+	if r == nil {
+		return telling{v1alpha1.ReasonNoEndpoints, "no endpoint takes traffic, so no node tells of it by BGP"}
+	}
+	t, worded := v.tellings[r]
+	if !worded {
+		t = wordReach(r)
+		v.tellings[r] = t
+	}
+	return t
+}
+
+func wordReach(r *bgp.Reach) telling {
+	switch {
+	case r.GatewayUnknown:
+		return telling{v1alpha1.ReasonNoGateway, "not told by BGP before its shard has an external address (nextHop: Gateway)"}
+	case len(r.Nodes) > 0:
+		return telling{text: fmt.Sprintf("told by BGP by %s to %s", named("node", r.Nodes), named("BGPPeer", r.Peers))}
+	case len(r.Idle) == 0:
+		return telling{v1alpha1.ReasonNoNodes, "no node tells of it by BGP: the nodeSelectors of BGPPeers and BGPAdvertisements, peers, address families, " +
+			"drained nodes and (externalTrafficPolicy: Local) endpoints leave none"}
+	}
+	text := fmt.Sprintf("no session is established, so it is not told by BGP: %s", named("node", r.Idle))
+	if r.Problem != "" {
+		text += "; " + r.Problem
+	}
+	return telling{v1alpha1.ReasonNoSession, text}
+}
+
+// named lists a few names, with what they name.
+func named(what string, names []string) string {
+	switch {
+	case len(names) > maxNamed:
+		return fmt.Sprintf("more than %d %ss", maxNamed, what)
+	case len(names) == 1:
+		return what + " " + names[0]
+	}
+	return what + "s " + strings.Join(names, ", ")
+}
+
+// onlyBGP reports whether no L2Domain has to do with an address that an advertisement takes.
+func onlyBGP(spot place.Spot, t telling) bool {
+	return t.text != "" && (spot.Reason == place.ReasonNoDomain || spot.Reason == place.ReasonAddressOutsideSubnets)
+}
+
+// tellingTexts says who tells of the addresses by BGP, once for those that are told alike.
+func tellingTexts(spots []place.Spot, told []telling) []string {
+	var texts []string
+	for i, t := range told {
+		if t.text == "" || slices.Contains(told[:i], t) {
+			continue
+		}
+		var addrs []string
+		for j, o := range told {
+			if o == t {
+				addrs = append(addrs, spots[j].Addr.String())
+			}
+		}
+		noun := "address"
+		if len(addrs) > 1 {
+			noun = "addresses"
+		}
+		texts = append(texts, fmt.Sprintf("%s %s: %s", noun, strings.Join(addrs, ", "), t.text))
+	}
+	return texts
+}
+
+// bgpObjects are the verdicts on the objects of the kinds for BGP.
+func (v *verdicts) bgpObjects() kube.BGPVerdicts {
+	out := kube.BGPVerdicts{
+		Peers: map[string]kube.Verdicts{}, Advertisements: map[string]kube.Verdicts{},
+		Profiles: map[string]kube.Verdicts{}, Communities: map[string]kube.Verdicts{},
+	}
+	accepted := func(list []world.Finding) kube.Verdicts {
+		return kube.Verdicts{v1alpha1.ConditionAccepted: kube.Found(list)}
+	}
+	twins, keepers := v.decision.bgp.Twins(), v.reaches.Keepers()
+	for _, p := range v.world.Peers {
+		findings := p.Findings
+		if f, ok := twins[p.Name]; ok {
+			findings = append(slices.Clip(findings), f)
+		}
+		out.Peers[p.Name] = accepted(findings)
+		out.Peers[p.Name][v1alpha1.ConditionReady] = v.peerReady(p.Name, world.Fatal(findings), keepers[p.Name])
+	}
+	clashes := v.decision.bgp.Clashes()
+	for _, a := range v.world.Advertisements {
+		out.Advertisements[a.Name] = accepted(append(slices.Clip(a.Findings), clashes[a.Name]...))
+	}
+	for _, name := range v.world.Profiles {
+		out.Profiles[name] = accepted(nil)
+	}
+	for name, findings := range v.world.Communities {
+		out.Communities[name] = accepted(findings)
+	}
+	return out
+}
+
+// peerReady tells whether every node that shall has its session with a peer.
+func (v *verdicts) peerReady(peer string, useless bool, keepers []string) kube.Verdict {
+	not := func(reason, message string) kube.Verdict {
+		return kube.Verdict{Status: metav1.ConditionFalse, Reason: reason, Message: message}
+	}
+	var lack []string
+	var why string
+	for _, n := range keepers {
+		s, reports := v.world.Sessions[n][peer]
+		if s.Established {
+			continue
+		}
+		lack = append(lack, n)
+		switch {
+		case why != "":
+		case s.Problem != "":
+			why = "; node " + n + ": " + s.Problem
+		case !reports:
+			why = "; node " + n + " does not report it (ovnkube-slb node --enable-bgp)"
+		}
+	}
+	switch {
+	case useless:
+		return not(v1alpha1.ReasonInvalid, "no session is kept; see "+v1alpha1.ConditionAccepted)
+	case len(keepers) == 0:
+		return not(v1alpha1.ReasonNoNodes, "no node keeps the session: those that match drain")
+	case len(lack) == len(keepers):
+		return not(v1alpha1.ReasonNoSession, fmt.Sprintf("none of %d nodes has the session%s", len(keepers), why))
+	case len(lack) > 0:
+		return not(v1alpha1.ReasonSessionsDown, fmt.Sprintf("%d of %d nodes lack the session: %s%s", len(lack), len(keepers),
+			strings.Join(lack[:min(len(lack), maxNamed)], ", "), why))
+	}
+	return kube.Verdict{Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonReady, Message: fmt.Sprintf("all %d nodes have the session", len(keepers))}
+}

@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package slb
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/loop"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
+)
+
+// told is small with a peer of all nodes, an advertisement of all addresses, and the
+// sessions of n1 and n2.
+func told(services ...*world.Service) *world.Snapshot {
+	w := small(5, services...)
+	nodes := []string{"n1", "n2", "n3"}
+	w.Peers = []*world.Peer{{Name: "tor", Nodes: nodes, MyASN: 64512, PeerASN: 64513, Addr: netip.MustParseAddr("10.50.0.1"), Port: 179}}
+	w.Advertisements = []*world.Advertisement{{Name: "all", Nodes: nodes, Pools: []string{"lan"}, EveryPool: true, Length4: 32, Length6: 128}}
+	w.Sessions = map[string]map[string]world.PeerSession{
+		"n1": {"tor": {Established: true}}, "n2": {"tor": {Established: true}}, "n3": {"tor": {Problem: "hold timer expired"}},
+	}
+	for i, n := range w.Nodes {
+		n.External = []netip.Addr{netip.AddrFrom4([4]byte{10, 50, 0, byte(11 + i)})}
+	}
+	return w
+}
+
+func TestBGPInTheVerdict(t *testing.T) {
+	const yes, no = metav1.ConditionTrue, metav1.ConditionFalse
+	for name, test := range map[string]struct {
+		change func(*world.Snapshot)
+		want   kube.Verdict
+	}{
+		"by BGP alone": {func(w *world.Snapshot) { w.Domains = nil },
+			kube.Verdict{Status: yes, Reason: v1alpha1.ReasonAnnounced, Message: "address 10.50.0.100: told by BGP by nodes n1, n2 to BGPPeer tor"}},
+		"outside of all subnets": {func(w *world.Snapshot) { w.Domains[0].Subnets[0].Prefix = netip.MustParsePrefix("10.60.0.0/24") },
+			kube.Verdict{Status: yes, Reason: v1alpha1.ReasonAnnounced, Message: "address 10.50.0.100: told by BGP by nodes n1, n2 to BGPPeer tor"}},
+		"by both": {func(*world.Snapshot) {},
+			kube.Verdict{Status: yes, Reason: v1alpha1.ReasonAnnounced, Message: "address 10.50.0.100 is answered for by OVN on gateway n2 (L2Domain lan, shard 0); " +
+				"address 10.50.0.100: told by BGP by nodes n1, n2 to BGPPeer tor"}},
+		"no session, but OVN": {func(w *world.Snapshot) { w.Sessions = nil },
+			kube.Verdict{Status: yes, Reason: v1alpha1.ReasonAnnounced, Message: "is answered for by OVN on gateway n2 (L2Domain lan, shard 0); " +
+				"address 10.50.0.100: no session is established, so it is not told by BGP: nodes n1, n2, n3"}},
+		"no session": {func(w *world.Snapshot) { w.Domains, w.Sessions["n1"], w.Sessions["n2"] = nil, nil, nil },
+			kube.Verdict{Status: no, Reason: v1alpha1.ReasonNoSession, Message: "address 10.50.0.100: no session is established, so it is not told by BGP: " +
+				"nodes n1, n2, n3; node n3, BGPPeer tor: hold timer expired"}},
+		"all drain": {func(w *world.Snapshot) {
+			w.Domains = nil
+			for _, n := range w.Nodes {
+				n.Draining = "label"
+			}
+		}, kube.Verdict{Status: no, Reason: v1alpha1.ReasonNoNodes, Message: "no node tells of it by BGP"}},
+		"no endpoints": {func(w *world.Snapshot) { w.Domains, w.Services[0].Slices = nil, nil },
+			kube.Verdict{Status: no, Reason: v1alpha1.ReasonNoEndpoints, Message: "no endpoint takes traffic"}},
+		"gateway unknown": {func(w *world.Snapshot) { w.Domains, w.Advertisements[0].ByGateway = nil, true },
+			kube.Verdict{Status: no, Reason: v1alpha1.ReasonNoGateway, Message: "nextHop: Gateway"}},
+		"not taken": {func(w *world.Snapshot) { w.Domains, w.Advertisements[0].Pools = nil, nil },
+			kube.Verdict{Status: no, Reason: v1alpha1.ReasonNoDomain, Message: `no L2Domain has pool "lan"`}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := told(service(web, 1))
+			w.Carriers = map[world.ShardID]world.Carrier{{Domain: "lan"}: {Active: "chassis-2", Settled: true}}
+			test.change(w)
+			var m memory
+			d := m.decide(w)
+			v := newVerdicts(d, knowledge{synced: true, programmed: map[world.Key]loop.Result{web: {Key: web, Plan: d.plans[web]}}})
+			got := v.announced(w.Services[0])
+			if got == nil || got.Status != test.want.Status || got.Reason != test.want.Reason || !strings.Contains(got.Message, test.want.Message) {
+				t.Errorf("got  %+v\nwant %+v", got, test.want)
+			}
+		})
+	}
+}
+
+// Nothing is waited for that is of no use: an address that BGP alone tells needs no OVN, and
+// its pool is ready.
+func TestBGPAloneNeedsNoDataplane(t *testing.T) {
+	w := told(service(web, 1))
+	w.Domains = nil
+	var m memory
+	v := newVerdicts(m.decide(w), knowledge{absent: true, synced: true})
+	if got := v.announced(w.Services[0]); got == nil || got.Status != metav1.ConditionTrue {
+		t.Errorf("the verdict is %+v", got)
+	}
+	if way := v.way(w.Pools[0]); way.Status != metav1.ConditionTrue {
+		t.Errorf("the pool's way is %+v", way)
+	}
+}
+
+// In a large cluster a session that comes or goes rewrites no status.
+func TestManyNodesAreNotCounted(t *testing.T) {
+	w := told(service(web, 1))
+	w.Domains = nil
+	for i := 4; i <= 20; i++ {
+		n := fmt.Sprintf("n%d", i)
+		w.Nodes = append(w.Nodes, &world.Node{Name: n, External: w.Nodes[0].External})
+		w.Peers[0].Nodes = append(w.Peers[0].Nodes, n)
+		w.Sessions[n] = map[string]world.PeerSession{"tor": {Established: true}}
+	}
+	w.Advertisements[0].Nodes = w.Peers[0].Nodes
+	slices.Sort(w.Peers[0].Nodes)
+	var last wordings
+	var m memory
+	first := newVerdicts(m.decide(w), knowledge{synced: true}).services(&last)[web]
+	w.Sessions["n7"] = nil
+	if again := newVerdicts(m.decide(w), knowledge{synced: true}).services(&last)[web]; again != first {
+		t.Errorf("the status is %+v now, was %+v", again.Announced, first.Announced)
+	}
+	w.Sessions = nil
+	if down := newVerdicts(m.decide(w), knowledge{synced: true}).services(&last)[web]; down.Announced.Reason != v1alpha1.ReasonNoSession {
+		t.Errorf("without sessions the status is %+v", down.Announced)
+	}
+}
+
+func TestPeersAreReadyWithAllSessions(t *testing.T) {
+	for name, test := range map[string]struct {
+		change func(*world.Snapshot)
+		want   kube.Verdict
+	}{
+		"one lacks": {func(*world.Snapshot) {},
+			kube.Verdict{Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonSessionsDown, Message: "1 of 3 nodes lack the session: n3; node n3: hold timer expired"}},
+		"it drains": {func(w *world.Snapshot) { w.Nodes[2].Draining = "label" },
+			kube.Verdict{Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonReady, Message: "all 2 nodes have the session"}},
+		"nobody reports": {func(w *world.Snapshot) { w.Sessions = nil },
+			kube.Verdict{Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonNoSession, Message: "none of 3 nodes has the session; node n1 does not report it"}},
+		"useless": {func(w *world.Snapshot) {
+			w.Peers[0].Findings = []world.Finding{{Reason: v1alpha1.ReasonSecretNotFound, Fatal: true}}
+		},
+			kube.Verdict{Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonInvalid, Message: "no session is kept"}},
+		"no nodes": {func(w *world.Snapshot) { w.Peers[0].Nodes = nil },
+			kube.Verdict{Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonNoNodes}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := told()
+			test.change(w)
+			var m memory
+			got := newVerdicts(m.decide(w), knowledge{synced: true}).bgpObjects().Peers["tor"][v1alpha1.ConditionReady]
+			if got.Status != test.want.Status || got.Reason != test.want.Reason || !strings.Contains(got.Message, test.want.Message) {
+				t.Errorf("got  %+v\nwant %+v", got, test.want)
+			}
+		})
+	}
+}
