@@ -21,7 +21,7 @@ func (l *Layout) For(node string) []Session {
 	unions := map[string]Attributes{}
 	var sessions []Session
 	for _, p := range l.peersOf(n) {
-		s := Session{Peer: p.Name, Neighbor: neighbor(p, n), BFD: bfd(p, n), Leaving: n.Draining != ""}
+		s := Session{Peer: p.Name, Neighbor: neighbor(p, n), BFD: watched(p, n), Leaving: n.Draining != ""}
 		s.Routes = l.routes(n, p, s.Neighbor, offers, unions)
 		sessions = append(sessions, s)
 	}
@@ -95,7 +95,7 @@ func RouterID(p *world.Peer, n *world.Node) netip.Addr {
 	return netip.AddrFrom4([4]byte{byte(sum>>32%lastUnicast) + 1, byte(sum >> 16), byte(sum >> 8), byte(sum)})
 }
 
-func bfd(p *world.Peer, n *world.Node) *BFD {
+func watched(p *world.Peer, n *world.Node) *BFD {
 	b := p.BFD
 	if b == nil {
 		return nil

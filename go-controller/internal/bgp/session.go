@@ -6,6 +6,8 @@ import (
 	"net/netip"
 	"slices"
 	"time"
+
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/bfd"
 )
 
 // Session is one BGP session of a node and everything that is told in it.
@@ -90,14 +92,5 @@ func (a Attributes) Equal(b Attributes) bool {
 // LargeCommunity is a community of RFC 8092.
 type LargeCommunity struct{ Global, Local1, Local2 uint32 }
 
-// BFD is how the path to a peer is watched (RFC 5880).
-type BFD struct {
-	Receive, Transmit time.Duration
-	// Multiplier is how many packets in a row must be missing.
-	Multiplier uint8
-	// Passive waits for the peer's first packet (RFC 5880 section 6.1).
-	Passive bool
-	// Multihop uses RFC 5883 and accepts no packet whose TTL is below MinimumTTL.
-	Multihop   bool
-	MinimumTTL uint8
-}
+// BFD is how the path to a peer is watched.
+type BFD = bfd.Settings

@@ -54,6 +54,18 @@ type Case struct {
 // to turn the case into the text of its want section.
 func Run(t *testing.T, pattern string, decide func(*Case) string) {
 	t.Helper()
+	RunArchives(t, pattern, func(archive *txtar.Archive) (string, error) {
+		c, err := read(archive)
+		if err != nil {
+			return "", err
+		}
+		return decide(c), nil
+	})
+}
+
+// RunArchives is Run for archives whose files, but for want, the caller reads itself.
+func RunArchives(t *testing.T, pattern string, decide func(*txtar.Archive) (string, error)) {
+	t.Helper()
 	files, err := filepath.Glob(pattern)
 	if err != nil || len(files) == 0 {
 		t.Fatalf("no goldens match %s (%v)", pattern, err)
@@ -63,17 +75,16 @@ func Run(t *testing.T, pattern string, decide func(*Case) string) {
 	}
 }
 
-func run(t *testing.T, file string, decide func(*Case) string) {
+func run(t *testing.T, file string, decide func(*txtar.Archive) (string, error)) {
 	t.Helper()
 	archive, err := txtar.ParseFile(file)
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := read(archive)
+	got, err := decide(archive)
 	if err != nil {
 		t.Fatalf("%s: %v", file, err)
 	}
-	got := decide(c)
 	if !strings.HasSuffix(got, "\n") {
 		got += "\n"
 	}
