@@ -162,6 +162,16 @@ func (w *watcher) states(name string, from int) []bfd.State {
 
 func (w *watcher) count(name string) int { return len(w.states(name, 0)) }
 
+// total counts what was notified of all sessions.
+func (w *watcher) total() (n int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, events := range w.events {
+		n += len(events)
+	}
+	return n
+}
+
 func (w *watcher) state(name string) bfd.State {
 	s, _ := w.Session(name)
 	return s.State
@@ -189,21 +199,20 @@ func eventually(t *testing.T, what string, ok func() bool) {
 	}
 }
 
-// remains asserts that something stays true for a while.
-func remains(t *testing.T, what string, span time.Duration, ok func() bool) {
+// remains asserts that something stays true for a while, and returns the longest time for which it
+// did not look.
+func remains(t *testing.T, what string, span time.Duration, ok func() bool) (pause time.Duration) {
 	t.Helper()
-	deadline := time.NewTimer(span)
-	defer deadline.Stop()
+	began := time.Now()
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
-	for {
+	for last := began; last.Sub(began) < span; {
 		if !ok() {
 			t.Fatalf("no more: %s", what)
 		}
-		select {
-		case <-deadline.C:
-			return
-		case <-tick.C:
-		}
+		<-tick.C
+		now := time.Now()
+		pause, last = max(pause, now.Sub(last)), now
 	}
+	return pause
 }
