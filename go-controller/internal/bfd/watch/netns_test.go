@@ -69,6 +69,14 @@ func newNetwork(t *testing.T) network {
 func (n network) cut(t *testing.T)  { n.ip(t, n.hop, "link set lan-router nomaster") }
 func (n network) mend(t *testing.T) { n.ip(t, n.hop, "link set lan-router master br0") }
 
+// addLate adds an interface late to the node, fe80::9, that leads to the router's, fe80::8.
+func (n network) addLate(t *testing.T) {
+	t.Helper()
+	run(t, "ip", "link", "add", "late", "netns", n.node, "type", "veth", "peer", "name", "late", "netns", n.router)
+	n.ip(t, n.node, "link set late addrgenmode none up", "addr add fe80::9/64 dev late nodad")
+	n.ip(t, n.router, "link set late addrgenmode none up", "addr add fe80::8/64 dev late nodad")
+}
+
 func (n network) ip(t *testing.T, ns string, lines ...string) {
 	t.Helper()
 	cmd := exec.Command("ip", "-n", ns, "-batch", "-")

@@ -28,7 +28,8 @@ type sender struct {
 	fd int
 	// source is the port, kept when the socket is opened again; 0 before the first time.
 	source uint16
-	// device is the index of the target's interface, 0 if it has none.
+	// device is the index of the target's interface: 0 if the target has none, -1 if the system has
+	// none of that name.
 	device int
 	to     unix.Sockaddr
 }
@@ -68,8 +69,12 @@ func (s *sender) reopen(t Target, k kind) error {
 }
 
 func (s *sender) socket(t Target, k kind) (int, error) {
+	if !t.Peer.IsValid() || t.Local.IsValid() && t.Local.Is4() != t.Peer.Is4() {
+		return -1, fmt.Errorf("no way from %s to %s", t.Local, t.Peer)
+	}
 	s.device = 0
 	if t.Interface != "" {
+		s.device = -1
 		dev, err := net.InterfaceByName(t.Interface)
 		if err != nil {
 			return -1, fmt.Errorf("interface %q: %w", t.Interface, err)

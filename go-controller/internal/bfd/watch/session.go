@@ -77,7 +77,7 @@ type session struct {
 	end time.Time
 
 	sender
-	// retry is when the sender is tried again that could not be opened at first.
+	// retry is when the sender is opened again, of a session that has not sent anything.
 	retry time.Time
 	// trouble is what keeps packets from being sent; refused why the peer's last one was.
 	trouble, refused error
@@ -121,7 +121,17 @@ func (s *session) attend(now time.Time, claimed func(uint16) bool) time.Time {
 	if at := s.machine.Deadline(); !at.IsZero() && !at.After(now) {
 		s.send(s.machine.Wake(now))
 	}
-	return earlier(s.machine.Deadline(), s.end)
+	until := earlier(s.machine.Deadline(), s.end)
+	if s.machine.Deadline().IsZero() && s.target.Interface != "" {
+		// A session that waits for its peer sends nothing, and so does not learn that the interface is another one by now.
+		if !now.Before(s.retry) {
+			s.retry = now.Add(retryEvery)
+			s.close()
+			s.trouble = s.reopen(s.target, s.kind)
+		}
+		until = earlier(until, s.retry)
+	}
+	return until
 }
 
 // over is whether the session can be forgotten. One that never began has nothing to tell.

@@ -152,8 +152,17 @@ func TestAddressAndInterfaceThatGo(t *testing.T) {
 	node.Watch("address", watch.Target{Peer: netip.MustParseAddr("10.66.0.150"), Local: netip.MustParseAddr("10.66.0.50"), Settings: every(100)})
 	node.Watch("interface", watch.Target{Peer: netip.MustParseAddr("fe80::8%late"), Settings: every(100)})
 	router.Watch("address", watch.Target{Peer: netip.MustParseAddr("10.66.0.50"), Local: netip.MustParseAddr("10.66.0.150"), Settings: every(100)})
-	router.Watch("interface", watch.Target{Peer: netip.MustParseAddr("fe80::9"), Interface: "late", Settings: every(100)})
+	router.Watch("interface", watch.Target{Peer: netip.MustParseAddr("fe80::9"), Local: netip.MustParseAddr("fe80::8"), Interface: "late", Settings: every(100)})
 	eventually(t, "the address lacks", func() bool { s, _ := node.Session("address"); return errors.Is(s.Err, syscall.EADDRNOTAVAIL) })
+	node.Watch("families", watch.Target{Peer: netip.MustParseAddr("10.66.0.1"), Local: netip.MustParseAddr("fd66::1"), Settings: every(100)})
+	node.Watch("nobody", watch.Target{Settings: every(100)})
+	for _, name := range []string{"families", "nobody"} {
+		eventually(t, "there is no way", func() bool {
+			s, _ := node.Session(name)
+			return s.Err != nil && strings.Contains(s.Err.Error(), "no way from ")
+		})
+		node.Leave(name)
+	}
 	eventually(t, "the interface lacks", func() bool {
 		s, _ := node.Session("interface")
 		return s.Err != nil && strings.Contains(s.Err.Error(), `interface "late"`)
@@ -161,9 +170,7 @@ func TestAddressAndInterfaceThatGo(t *testing.T) {
 	n.ip(t, n.router, "addr add 10.66.0.150/24 dev lan")
 	for range 2 {
 		n.ip(t, n.node, "addr add 10.66.0.50/24 dev lan")
-		run(t, "ip", "link", "add", "late", "netns", n.node, "type", "veth", "peer", "name", "late", "netns", n.router)
-		n.ip(t, n.node, "link set late addrgenmode none up", "addr add fe80::9/64 dev late nodad")
-		n.ip(t, n.router, "link set late addrgenmode none up", "addr add fe80::8/64 dev late nodad")
+		n.addLate(t)
 		for _, name := range []string{"address", "interface"} {
 			if s := node.awaitState(t, name, bfd.Up); s.Err != nil {
 				t.Errorf("%s: %v", name, s.Err)
@@ -175,6 +182,22 @@ func TestAddressAndInterfaceThatGo(t *testing.T) {
 			eventually(t, name+" says why", func() bool { s, _ := node.Session(name); return s.Err != nil })
 		}
 	}
+}
+
+// A passive session that waits learns that its interface is another one by now.
+func TestPassiveOnANewInterface(t *testing.T) {
+	t.Parallel()
+	n := newNetwork(t)
+	node, router := pair(t, n)
+	n.addLate(t)
+	passive := every(100)
+	passive.Passive = true
+	node.Watch("peer", watch.Target{Peer: netip.MustParseAddr("fe80::8%late"), Settings: passive})
+	eventually(t, "begun", func() bool { s, _ := node.Session("peer"); return s.Interval > 0 })
+	n.ip(t, n.node, "link del late")
+	n.addLate(t)
+	router.Watch("peer", watch.Target{Peer: netip.MustParseAddr("fe80::9%late"), Settings: every(100)})
+	node.awaitState(t, "peer", bfd.Up)
 }
 
 // A session that is watched at another address is a new one; the old one is left.

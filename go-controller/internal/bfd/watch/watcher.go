@@ -133,8 +133,10 @@ func (w *Watcher) view(s *session) Session {
 }
 
 // Run keeps the sessions until the context ends, once, and then stops in the middle of a word: peers are
-// told nothing (Leave would do that), so that they do not take an upgrade for an
-// administrator's will. Sockets are opened in the network namespace of its thread.
+// told nothing (Leave would do that), so that they don't take an upgrade for an administrator's
+// will. What BFD watches has to end then, too, within a detection time: a router that loses
+// BGP first keeps the routes (graceful restart), one that loses BFD first withdraws them.
+// Sockets are opened in the network namespace of Run's thread.
 func (w *Watcher) Run(ctx context.Context) error {
 	b, err := newBell()
 	if err != nil {
