@@ -104,7 +104,7 @@ func (s *session) attend(now time.Time, claimed func(uint16) bool) time.Time {
 			return s.retry
 		}
 		s.given = s.target.Settings
-		s.machine = bfd.New(1+rand.Uint32N(1<<32-1), s.given, now)
+		s.machine = bfd.New(1+rand.Uint32N(1<<32-1), s.given, s.since)
 	}
 	if s.given != s.target.Settings {
 		s.given = s.target.Settings

@@ -55,8 +55,8 @@ type Watcher struct {
 }
 
 // New returns a Watcher without sessions that does nothing before Run. Notify is told, in Run's
-// goroutine, of each change of a state and of an error; it must not block, and may call the
-// Watcher. Nil tells nobody.
+// goroutine, the newest state and error when they have changed since; it must not block, and may
+// call the Watcher. Nil tells nobody.
 func New(notify func(name string, s Session)) *Watcher {
 	if notify == nil {
 		notify = func(string, Session) {}
@@ -191,7 +191,7 @@ func (w *Watcher) turn(now time.Time) (fds []unix.PollFd, until time.Time, chang
 		if w.ports[s.kind].fd >= 0 {
 			until = earlier(until, s.attend(now, w.claimed))
 		}
-		if v := w.view(s); !s.replaced && (s.told.State != v.State || text(s.told.Err) != text(v.Err)) {
+		if v := w.view(s); !s.replaced && (!s.told.Since.Equal(v.Since) || text(s.told.Err) != text(v.Err)) {
 			s.told = v
 			changed = append(changed, news{s.name, v})
 		}
