@@ -72,8 +72,11 @@ func newCluster(t *testing.T) *cluster {
 		c.kubectl(t, "create", "namespace", namespace)
 	}
 	c.kubectl(t, "apply", "-k", filepath.Join(manifests, "crds"))
-	c.established(t, "crd/ipaddresspools.slb.k8s.ovn.org", "crd/l2domains.slb.k8s.ovn.org",
-		"crd/bgppeers.slb.k8s.ovn.org")
+	var kinds []string
+	for _, kind := range []string{"ipaddresspools", "l2domains", "bgppeers", "bgpadvertisements", "bfdprofiles", "communities", "bgpnodestatuses"} {
+		kinds = append(kinds, "crd/"+kind+".slb.k8s.ovn.org")
+	}
+	c.established(t, kinds...)
 	c.kubectl(t, "apply", "-k", filepath.Join(manifests, "rbac"))
 	for i := 1; i <= 3; i++ {
 		c.node(t, i)
@@ -114,8 +117,9 @@ func (c *cluster) node(t *testing.T, i int) {
 	_, err := c.client.CoreV1().Nodes().Create(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{
 		Name: fmt.Sprintf("n%d", i),
 		Annotations: map[string]string{
-			"k8s.ovn.org/node-chassis-id": fmt.Sprintf("chassis-%d", i),
-			"k8s.ovn.org/host-cidrs":      fmt.Sprintf(`["10.50.0.%d/24","fd00:50::%d/64"]`, 10+i, 10+i),
+			"k8s.ovn.org/node-chassis-id":   fmt.Sprintf("chassis-%d", i),
+			"k8s.ovn.org/l3-gateway-config": fmt.Sprintf(`{"default":{"mode":"local","ip-addresses":["10.50.0.%d/24","fd00:50::%d/64"]}}`, 10+i, 10+i),
+			"k8s.ovn.org/host-cidrs":        fmt.Sprintf(`["10.50.0.%d/24","fd00:50::%d/64"]`, 10+i, 10+i),
 		},
 	}}, metav1.CreateOptions{})
 	if err != nil {
@@ -323,7 +327,7 @@ func (c *cluster) clear(t *testing.T) {
 	if err != nil {
 		t.Error(err)
 	}
-	c.kubectl(t, "delete", "ipaddresspools,l2domains,bgppeers", "--all")
+	c.kubectl(t, "delete", "ipaddresspools,l2domains,bgppeers,bgpadvertisements,bfdprofiles,communities,bgpnodestatuses", "--all")
 }
 
 func (c *cluster) clearServices(t *testing.T) {

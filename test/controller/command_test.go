@@ -57,10 +57,15 @@ func (c *cluster) command(t *testing.T, binary, name string, o *ovn, args ...str
 	if err := os.WriteFile(file, []byte(conf), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	return c.run(t, binary, name, append([]string{"controller", "--config-file=" + file, "--leader-elect-identity=" + name,
+		"--leader-elect-lease-duration=3s", "--leader-elect-renew-deadline=2s", "--leader-elect-retry-period=200ms"}, args...)...)
+}
+
+// run runs one that listens, until the end of the test.
+func (c *cluster) run(t *testing.T, binary, name string, args ...string) *command {
+	t.Helper()
 	address := freeAddress(t)
-	args = append([]string{"controller", "--config-file=" + file, "--leader-elect-identity=" + name,
-		"--leader-elect-lease-duration=3s", "--leader-elect-renew-deadline=2s", "--leader-elect-retry-period=200ms",
-		"--healthz-bind-address=" + address, "--metrics-bind-address=" + address}, args...)
+	args = append(args, "--healthz-bind-address="+address, "--metrics-bind-address="+address)
 	cmd := &command{Cmd: exec.Command(binary, args...), address: address, ended: make(chan struct{})}
 	var log bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &log, &log

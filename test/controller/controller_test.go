@@ -74,6 +74,9 @@ func TestController(t *testing.T) {
 		"OthersWriteInABurst":                    othersWriteInABurst,
 		"PoolsOverlapInARace":                    poolsOverlapInARace,
 		"TwoControllersWithoutElection":          twoControllersWithoutElection,
+		"ObjectsForBGPTellTheirState":            objectsForBGPTellTheirState,
+		"ToldByBGP":                              toldByBGP,
+		"NodeReportsOnBGP":                       nodeReportsOnBGP,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Cleanup(func() { c.clear(t) })

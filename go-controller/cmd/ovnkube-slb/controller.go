@@ -97,11 +97,7 @@ func runController(ctx context.Context, o *options) error {
 }
 
 func newController(o *options, config *rest.Config, metrics prometheus.Registerer) (*slb.Controller, error) {
-	// Protobuf halves the cost of reading and writing Services.
-	protobuf := rest.CopyConfig(config)
-	protobuf.ContentType = runtime.ContentTypeProtobuf
-	protobuf.AcceptContentTypes = runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJSON
-	client, err := kubernetes.NewForConfig(protobuf)
+	client, err := kubernetes.NewForConfig(protobuf(config))
 	if err != nil {
 		return nil, fmt.Errorf("client of the API server: %w", err)
 	}
@@ -125,6 +121,14 @@ func newController(o *options, config *rest.Config, metrics prometheus.Registere
 		DrainTaints:              parseKeys(o.drainTaints),
 		Registerer:               metrics,
 	})
+}
+
+// protobuf halves the cost of reading and writing Kubernetes' own kinds.
+func protobuf(config *rest.Config) *rest.Config {
+	out := rest.CopyConfig(config)
+	out.ContentType = runtime.ContentTypeProtobuf
+	out.AcceptContentTypes = runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJSON
+	return out
 }
 
 func restConfig(o *common) (*rest.Config, error) {

@@ -35,6 +35,8 @@ const (
 	flagNodeName       = "node-name"
 	flagOVSAddress     = "ovs-address"
 	flagOVNRunDir      = "ovn-run-dir"
+	flagEnableGuard    = "enable-l2-guard"
+	flagEnableBGP      = "enable-bgp"
 )
 
 // setting is a flag and the keys of the configuration file that give its default.
@@ -76,6 +78,11 @@ func commonSettings(o *common, prefix string) []setting {
 		{flag: &cli.Float64Flag{Name: "k8s-qps", Destination: &o.qps, Usage: "requests per second to the API server; 0 leaves it to the server's fairness"}},
 		{flag: &cli.IntFlag{Name: "k8s-burst", Destination: &o.burst, Usage: "requests at once beyond --k8s-qps"}},
 
+		{toggle(&o.requireClass, "require-load-balancer-class", false, "serve only Services whose spec.loadBalancerClass is ours"),
+			ownSection, "require-load-balancer-class"},
+		{text(&o.drainTaints, flagDrainTaints, "", strings.Join(slb.DefaultDrainTaints(), ","),
+			"comma-separated `KEYS` of taints that announce a node's planned outage"), ownSection, flagDrainTaints},
+
 		{text(&o.metricsAddress, flagMetrics, "", "", "`HOST:PORT` to serve /metrics at; empty for nowhere"), ownSection, prefix + flagMetrics},
 		{text(&o.healthAddress, flagHealth, "", "", "`HOST:PORT` to serve /healthz and /readyz at; empty for nowhere"), ownSection, prefix + flagHealth},
 		{&cli.IntFlag{Name: flagLogLevel, Value: 2, Destination: &o.logLevel, Usage: "verbosity of the log, 0 to 5"}, "logging", "loglevel"},
@@ -101,13 +108,8 @@ func settings(o *options) []setting {
 		{text(&o.sb.Certificate, "sb-client-cert", "", "", "certificate `FILE` for ssl"), "ovnsouth", "client-cert"},
 		{text(&o.sb.CACert, "sb-client-cacert", "", "", "CA certificate `FILE` for ssl"), "ovnsouth", "client-cacert"},
 
-		{toggle(&o.requireClass, "require-load-balancer-class", false, "serve only Services whose spec.loadBalancerClass is ours"),
-			ownSection, "require-load-balancer-class"},
 		{toggle(&o.metalLBAnnotations, "metallb-annotations", true, "read the metallb.io and metallb.universe.tf spellings of annotations too"),
 			ownSection, "metallb-annotations"},
-		{text(&o.drainTaints, flagDrainTaints, "", strings.Join(slb.DefaultDrainTaints(), ","),
-			"comma-separated `KEYS` of taints that announce a node's planned outage"), ownSection, flagDrainTaints},
-
 		{toggle(&o.leaderElect, flagLeaderElect, false, "run only while holding the lease"), ownSection, flagLeaderElect},
 		{flag: text(&o.leaseNamespace, flagLeaseNamespace, "POD_NAMESPACE", "ovn-kubernetes", "`NAMESPACE` of the lease")},
 		{flag: text(&o.leaseName, flagLeaseName, "", "ovnkube-slb", "`NAME` of the lease")},

@@ -14,8 +14,12 @@ import (
 	"github.com/urfave/cli/v2"
 	"golang.org/x/sync/errgroup"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
 
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/bgp/agent"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/bgp/speaker"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/guard"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube/convert"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/ovn"
 )
 
@@ -23,12 +27,15 @@ import (
 type nodeOptions struct {
 	common
 	node, ovsAddress, runDir string
+	guard, bgp               bool
 }
 
 // nodeSettings binds the flags of the node into o.
 func nodeSettings(o *nodeOptions) []setting {
 	return append(commonSettings(&o.common, "node-"), []setting{
 		{flag: text(&o.node, flagNodeName, "K8S_NODE", "", "`NAME` of this Node; empty for the host name")},
+		{toggle(&o.guard, flagEnableGuard, true, "watch the uplinks of L2Domains and ovn-controller"), ownSection, flagEnableGuard},
+		{toggle(&o.bgp, flagEnableBGP, false, "tell BGPPeers of Services"), ownSection, flagEnableBGP},
 		{text(&o.ovsAddress, flagOVSAddress, "", "unix:/var/run/openvswitch/db.sock", "`ADDRESS` of the node's Open vSwitch database"), ownSection, flagOVSAddress},
 		{text(&o.runDir, flagOVNRunDir, "OVN_RUNDIR", "/var/run/ovn", "`DIRECTORY` of ovn-controller's control socket"), ownSection, flagOVNRunDir},
 	}...)
@@ -42,6 +49,12 @@ func (o *nodeOptions) Validate() error {
 	if o.node == "" {
 		wrong(flagNodeName, o.node, "is needed")
 	}
+	if !o.guard && !o.bgp {
+		wrong(flagEnableBGP, o.bgp, "nothing is left to do: --"+flagEnableGuard+" is off, too")
+	}
+	if !o.guard {
+		return errors.Join(errs...)
+	}
 	scheme, path, _ := strings.Cut(o.ovsAddress, ":")
 	if scheme != "unix" && scheme != "tcp" || path == "" {
 		wrong(flagOVSAddress, o.ovsAddress, "want unix:PATH or tcp:HOST:PORT")
@@ -54,7 +67,7 @@ func (o *nodeOptions) Validate() error {
 
 func nodeCommand() *cli.Command {
 	o := &nodeOptions{}
-	return command("node", "watch a gateway for what OVN does not see", nodeSettings(o), func(ctx *cli.Context) error {
+	return command("node", "watch a gateway for what OVN does not see, and speak BGP", nodeSettings(o), func(ctx *cli.Context) error {
 		if o.node == "" {
 			host, err := os.Hostname()
 			if err != nil {
@@ -86,18 +99,12 @@ func runNode(ctx context.Context, o *nodeOptions) error {
 	if err != nil {
 		return err
 	}
-	kube, err := kubernetes.NewForConfig(config)
-	if err != nil {
-		return fmt.Errorf("client of the API server: %w", err)
-	}
-	l2Guard, err := guard.New(guard.Options{Node: o.node, Kube: kube, Switch: ovn.Endpoint{Address: o.ovsAddress}, RunDir: o.runDir})
+	metrics := prometheus.NewRegistry()
+	metrics.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	modules, err := newModules(o, config, metrics)
 	if err != nil {
 		return err
 	}
-	modules := map[string]module{"l2-guard": l2Guard}
-
-	metrics := prometheus.NewRegistry()
-	metrics.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	g, ctx := errgroup.WithContext(ctx)
 	serve(ctx, g, &o.common, metrics, func() error {
 		var errs []error
@@ -117,4 +124,30 @@ func runNode(ctx context.Context, o *nodeOptions) error {
 		})
 	}
 	return g.Wait()
+}
+
+// newModules are those that are switched on.
+func newModules(o *nodeOptions, config *rest.Config, metrics prometheus.Registerer) (map[string]module, error) {
+	kube, err := kubernetes.NewForConfig(protobuf(config))
+	if err != nil {
+		return nil, fmt.Errorf("client of the API server: %w", err)
+	}
+	modules := map[string]module{}
+	if o.guard {
+		modules["l2-guard"], err = guard.New(guard.Options{Node: o.node, Kube: kube, Switch: ovn.Endpoint{Address: o.ovsAddress}, RunDir: o.runDir})
+		if err != nil {
+			return nil, err
+		}
+	}
+	if o.bgp {
+		modules["bgp"], err = agent.New(agent.Options{
+			Node: o.node, Kube: kube, Config: config, Registerer: metrics,
+			Services: convert.Options{DefaultClass: !o.requireClass, DrainTaints: parseKeys(o.drainTaints)},
+			Speaker:  func(changed func()) agent.Speaker { return speaker.New(speaker.Options{Notify: changed}) },
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	return modules, nil
 }

@@ -9,7 +9,7 @@ import (
 
 func TestNodeMistakesAreNamed(t *testing.T) {
 	good := func() *nodeOptions {
-		return &nodeOptions{node: "n1", ovsAddress: "unix:/run/db.sock", runDir: "/run/ovn"}
+		return &nodeOptions{node: "n1", ovsAddress: "unix:/run/db.sock", runDir: "/run/ovn", guard: true}
 	}
 	if err := good().Validate(); err != nil {
 		t.Fatal(err)
@@ -18,6 +18,7 @@ func TestNodeMistakesAreNamed(t *testing.T) {
 		"--node-name":              func(o *nodeOptions) { o.node = "" },
 		`--ovs-address "udp:1"`:    func(o *nodeOptions) { o.ovsAddress = "udp:1" },
 		"--ovn-run-dir":            func(o *nodeOptions) { o.runDir = "" },
+		`--enable-bgp "false"`:     func(o *nodeOptions) { o.guard = false },
 		`--healthz-bind-address "`: func(o *nodeOptions) { o.healthAddress = "9482" },
 	} {
 		o := good()

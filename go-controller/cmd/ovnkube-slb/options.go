@@ -26,6 +26,9 @@ type common struct {
 	qps                                             float64
 	burst                                           int
 
+	requireClass bool
+	drainTaints  string
+
 	metricsAddress, healthAddress string
 	logLevel                      int
 }
@@ -38,8 +41,7 @@ type options struct {
 	clusterSubnets, serviceSubnets string
 	nb, sb                         slb.Endpoint
 
-	requireClass, metalLBAnnotations bool
-	drainTaints                      string
+	metalLBAnnotations bool
 
 	leaderElect                               bool
 	leaseNamespace, leaseName, leaseIdentity  string
@@ -58,11 +60,6 @@ func (o *options) Validate() error {
 	checkEndpoint(wrong, "nb", o.nb)
 	if o.sb.Address != "" {
 		checkEndpoint(wrong, "sb", o.sb)
-	}
-	for _, key := range parseKeys(o.drainTaints) {
-		if wrongs := validation.IsQualifiedName(key); len(wrongs) > 0 {
-			wrong(flagDrainTaints, key, "is no key of a taint: "+strings.Join(wrongs, "; "))
-		}
 	}
 	o.check(wrong)
 	if o.leaderElect {
@@ -87,6 +84,11 @@ func (o *common) check(wrong func(flag string, value any, what string)) {
 	}
 	if (o.token != "" || o.tokenFile != "") && o.apiServer == "" {
 		wrong(flagAPIServer, o.apiServer, "is needed with a token")
+	}
+	for _, key := range parseKeys(o.drainTaints) {
+		if wrongs := validation.IsQualifiedName(key); len(wrongs) > 0 {
+			wrong(flagDrainTaints, key, "is no key of a taint: "+strings.Join(wrongs, "; "))
+		}
 	}
 	for flag, file := range map[string]string{flagKubeconfig: o.kubeconfig, flagTokenFile: o.tokenFile, flagCACert: o.caCert} {
 		if _, err := os.Stat(file); file != "" && err != nil {

@@ -89,7 +89,7 @@ func (f *Facts) setStatus(old, now *v1alpha1.BGPNodeStatus) {
 	name := cmp.Or(now, old).Name
 	is := convert.Sessions(now)
 	f.mu.Lock()
-	relevant := !maps.Equal(f.bgp.sessions[name], is)
+	relevant := old == nil || now == nil || !maps.Equal(f.bgp.sessions[name], is)
 	delete(f.bgp.statuses, name)
 	if now != nil {
 		f.bgp.statuses[name] = now

@@ -60,7 +60,7 @@ func wordReach(r *bgp.Reach) telling {
 		return telling{text: fmt.Sprintf("told by BGP by %s to %s", named("node", r.Nodes), named("BGPPeer", r.Peers))}
 	case len(r.Idle) == 0:
 		return telling{v1alpha1.ReasonNoNodes, "no node tells of it by BGP: the nodeSelectors of BGPPeers and BGPAdvertisements, peers, address families, " +
-			"drained nodes and (externalTrafficPolicy: Local) endpoints leave none"}
+			"nodes without an address for it, drained nodes and (externalTrafficPolicy: Local) endpoints leave none"}
 	}
 	text := fmt.Sprintf("no session is established, so it is not told by BGP: %s", named("node", r.Idle))
 	if r.Problem != "" {

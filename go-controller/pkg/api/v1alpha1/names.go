@@ -190,7 +190,10 @@ const (
 	ReasonTooFewGateways = "TooFewGateways"
 	// ReasonPartlyUsable (Accepted=True): it works, except for what the message names.
 	ReasonPartlyUsable = "PartlyUsable"
-	// ReasonSessionsDown (Ready=False), of BGPPeers: some nodes lack the session.
+	// ReasonDraining (Ready=False), of BGPNodeStatuses: the node is to go, and so are its sessions.
+	ReasonDraining = "Draining"
+	// ReasonSessionsDown (Ready=False), of BGPPeers: some nodes lack the session; of
+	// BGPNodeStatuses: the node lacks some.
 	ReasonSessionsDown = "SessionsDown"
 )
 

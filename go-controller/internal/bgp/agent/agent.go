@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/klog/v2"
+
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/bgp"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/bgp/speaker"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/ipam"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube/convert"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/place"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
+)
+
+const (
+	// minPause lets the events of a moment have one decision; restShare bounds the part of
+	// the time that goes into decisions.
+	minPause  = 20 * time.Millisecond
+	restShare = 3
+)
+
+// Speaker keeps sessions.
+type Speaker interface {
+	// Run keeps the sessions that were Set until the context ends, and leaves them open then.
+	Run(ctx context.Context) error
+	// Set says which sessions there are to be, all of them.
+	Set(sessions []bgp.Session)
+	// States are those of all sessions, by peer.
+	States() []speaker.State
+}
+
+// Options configure an Agent.
+type Options struct {
+	// Node is the name of the Node that the agent runs on.
+	Node string
+	// Kube and Config reach the API server.
+	Kube   kubernetes.Interface
+	Config *rest.Config
+	// Services says which Services are ours.
+	Services convert.Options
+	// Speaker makes the speaker, which calls changed when States has changed.
+	Speaker func(changed func()) Speaker
+	// Registerer takes the metrics; nil for none.
+	Registerer prometheus.Registerer
+}
+
+// Agent keeps the BGP of one node.
+type Agent struct {
+	options Options
+	facts   *kube.Facts
+	watch   *kube.Watch
+	speaker Speaker
+	status  *status
+	changed chan struct{}
+	decided atomic.Bool
+}
+
+// New returns an Agent that does nothing before Run.
+func New(o Options) (*Agent, error) {
+	if o.Node == "" || o.Kube == nil || o.Config == nil || o.Speaker == nil {
+		return nil, errors.New("bgp: a node, clients of the API server and a speaker are needed")
+	}
+	clients, err := kube.NewClients(o.Config)
+	if err != nil {
+		return nil, err
+	}
+	a := &Agent{options: o, changed: make(chan struct{}, 1)}
+	a.facts = kube.NewFacts(o.Services, kube.Hooks{
+		Wake:    a.wake,
+		Changed: func(world.Key) {},
+		// An address is told when the API server shows it.
+		Expected: func(world.Key, []netip.Addr) bool { return false },
+	})
+	a.watch = kube.NewNodeWatch(o.Kube, clients, a.facts, o.Node)
+	writes, err := registerWrites(o.Registerer)
+	if err != nil {
+		return nil, err
+	}
+	a.status = newStatus(o.Node, clients.NodeStatuses, a.facts, writes)
+	a.speaker = o.Speaker(a.status.call)
+	a.status.states = a.speaker.States
+	if o.Registerer == nil {
+		return a, nil
+	}
+	if err := o.Registerer.Register(&collector{a.speaker.States}); err != nil {
+		return nil, fmt.Errorf("register metrics: %w", err)
+	}
+	return a, nil
+}
+
+func (a *Agent) wake() {
+	select {
+	case a.changed <- struct{}{}:
+	default:
+	}
+}
+
+// Healthy tells what the agent still waits for.
+func (a *Agent) Healthy() error {
+	if err := a.watch.Healthy(); err != nil {
+		return err
+	}
+	if !a.decided.Load() {
+		return errors.New("nothing decided yet")
+	}
+	return nil
+}
+
+// Run works until the context ends.
+func (a *Agent) Run(ctx context.Context) error {
+	var running sync.WaitGroup
+	defer running.Wait()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	running.Go(func() { a.watch.Run(ctx) })
+	if err := a.watch.WaitForSync(ctx); err != nil {
+		if ctx.Err() != nil {
+			return nil
+		}
+		return err
+	}
+	a.decide()
+	running.Go(func() { a.follow(ctx) })
+	running.Go(func() { a.status.run(ctx) })
+	if err := a.speaker.Run(ctx); err != nil && ctx.Err() == nil {
+		return fmt.Errorf("speak BGP: %w", err)
+	}
+	return nil
+}
+
+// follow decides anew after each change.
+func (a *Agent) follow(ctx context.Context) {
+	rest := time.NewTimer(0)
+	defer rest.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-rest.C:
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-a.changed:
+		}
+		start := time.Now()
+		a.decide()
+		rest.Reset(max(minPause, restShare*time.Since(start)))
+	}
+}
+
+// decide tells the speaker what the cluster wants now.
+func (a *Agent) decide() {
+	w, _ := a.facts.Snapshot(world.Cluster{})
+	w.Now = time.Now()
+	sessions := Sessions(w, a.options.Node)
+	a.speaker.Set(sessions)
+	a.status.set(sessions)
+	if !a.decided.Swap(true) {
+		klog.InfoS("BGP sessions decided", "node", a.options.Node, "sessions", len(sessions))
+	}
+}
+
+// Sessions are those of a node that knows of no other.
+func Sessions(w *world.Snapshot, node string) []bgp.Session {
+	layout := place.Lay(w)
+	return bgp.Lay(w, ipam.Allocate(w, nil, layout.ShardOf), layout.Home).For(node)
+}
+
+func registerWrites(r prometheus.Registerer) (kube.Wrote, error) {
+	writes := prometheus.NewCounterVec(prometheus.CounterOpts{Namespace: namespace, Name: "status_writes_total",
+		Help: "Status writes sent to the API server, by kind and result (ok, error)."}, []string{"kind", "result"})
+	if r != nil {
+		if err := r.Register(writes); err != nil {
+			return nil, fmt.Errorf("register metrics: %w", err)
+		}
+	}
+	return func(kind string, err error) {
+		result := "ok"
+		if err != nil {
+			result = "error"
+		}
+		writes.WithLabelValues(kind, result).Inc()
+	}, nil
+}

@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package agent
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/klog/v2"
+
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/bgp"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/bgp/speaker"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
+)
+
+const (
+	// countEvery is how often a status of which only counters differ is written.
+	countEvery = 15 * time.Second
+	// createTimeout bounds one try to create the object, createPause is between two.
+	createTimeout = 5 * time.Second
+	createPause   = 5 * time.Second
+)
+
+// nodeStatuses creates and updates the nodes' reports.
+type nodeStatuses interface {
+	kube.StatusUpdater[*v1alpha1.BGPNodeStatus]
+	Create(ctx context.Context, o *v1alpha1.BGPNodeStatus, options metav1.CreateOptions) (*v1alpha1.BGPNodeStatus, error)
+}
+
+// status keeps the node's BGPNodeStatus.
+type status struct {
+	node   string
+	client nodeStatuses
+	facts  *kube.Facts
+	writer *kube.ObjectWriter[*v1alpha1.BGPNodeStatus]
+	states func() []speaker.State
+	calls  chan struct{}
+
+	mu       sync.Mutex
+	sessions []bgp.Session
+	// counted is when counters were written last.
+	counted time.Time
+}
+
+func newStatus(node string, client nodeStatuses, facts *kube.Facts, wrote kube.Wrote) *status {
+	return &status{
+		node: node, client: client, facts: facts, calls: make(chan struct{}, 1),
+		writer: kube.NewObjectWriter("BGPNodeStatus", client, facts.NodeStatus, wrote, nil),
+	}
+}
+
+// call has the status looked at.
+func (s *status) call() {
+	select {
+	case s.calls <- struct{}{}:
+	default:
+	}
+}
+
+// set takes note of what is decided.
+func (s *status) set(sessions []bgp.Session) {
+	s.mu.Lock()
+	s.sessions = sessions
+	s.mu.Unlock()
+	s.call()
+}
+
+// run writes until the context ends.
+func (s *status) run(ctx context.Context) {
+	var running sync.WaitGroup
+	defer running.Wait()
+	running.Go(func() { s.writer.Run(ctx) })
+	counters := time.NewTicker(countEvery)
+	defer counters.Stop()
+	again := time.NewTimer(0)
+	defer again.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-s.calls:
+		case <-counters.C:
+		case <-again.C:
+		}
+		if err := s.ensure(ctx); err != nil && ctx.Err() == nil {
+			klog.ErrorS(err, "Report on BGP; it is tried again", "retryIn", createPause)
+			again.Reset(createPause)
+			continue
+		}
+		s.writer.Set(map[string]kube.Merge[*v1alpha1.BGPNodeStatus]{s.node: s.merge})
+	}
+}
+
+// ensure creates the object, which goes with its Node. It is seen some time later, and then
+// written to.
+func (s *status) ensure(ctx context.Context) error {
+	if _, there := s.facts.NodeStatus(s.node); there {
+		return nil
+	}
+	node, known := s.facts.Node(s.node)
+	if !known {
+		return fmt.Errorf("create BGPNodeStatus %s: there is no Node of that name", s.node)
+	}
+	ctx, cancel := context.WithTimeout(ctx, createTimeout)
+	defer cancel()
+	_, err := s.client.Create(ctx, &v1alpha1.BGPNodeStatus{ObjectMeta: metav1.ObjectMeta{
+		Name:            s.node,
+		OwnerReferences: []metav1.OwnerReference{{APIVersion: corev1.SchemeGroupVersion.String(), Kind: "Node", Name: node.Name, UID: node.UID}},
+	}}, metav1.CreateOptions{})
+	if err != nil && !apierrors.IsAlreadyExists(err) {
+		return fmt.Errorf("create BGPNodeStatus %s: %w", s.node, err)
+	}
+	return nil
+}
+
+// merge returns the report as it is now, and false if that is what stands there.
+func (s *status) merge(have *v1alpha1.BGPNodeStatus, now time.Time) (*v1alpha1.BGPNodeStatus, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	next := have.DeepCopy()
+	next.Status.RouterID, next.Status.Sessions = "", settled(have.Status.Sessions, report(s.states()))
+	leaving := false
+	if len(s.sessions) > 0 {
+		next.Status.RouterID, leaving = s.sessions[0].Neighbor.RouterID.String(), s.sessions[0].Leaving
+	}
+	ready := ready(next.Status.Sessions, leaving)
+	ready.LastTransitionTime = metav1.NewTime(now)
+	changed := meta.SetStatusCondition(&next.Status.Conditions, ready)
+	changed = changed || have.Status.RouterID != next.Status.RouterID || !equality.Semantic.DeepEqual(uncounted(have), uncounted(next))
+	if !changed && (now.Sub(s.counted) < countEvery || equality.Semantic.DeepEqual(have.Status.Sessions, next.Status.Sessions)) {
+		return nil, false
+	}
+	s.counted = now
+	return next, true
+}
+
+// settled leaves sessions that fail in the same way as before as they were: a peer that does
+// not answer is dialled for ever, and each try goes through the same states.
+func settled(have, now []v1alpha1.BGPSession) []v1alpha1.BGPSession {
+	for i := range now {
+		s := &now[i]
+		at := slices.IndexFunc(have, func(o v1alpha1.BGPSession) bool { return o.Peer == s.Peer })
+		if at < 0 || s.State == v1alpha1.BGPEstablished || have[at].State == v1alpha1.BGPEstablished ||
+			s.LastError != have[at].LastError || s.PeerAddress != have[at].PeerAddress {
+			continue
+		}
+		*s = have[at]
+	}
+	return now
+}
+
+// uncounted are the sessions without their counters.
+func uncounted(o *v1alpha1.BGPNodeStatus) []v1alpha1.BGPSession {
+	list := slices.Clone(o.Status.Sessions)
+	for i := range list {
+		list[i].AdvertisedIPv4, list[i].AdvertisedIPv6 = 0, 0
+	}
+	return list
+}
+
+// report words the states of sessions.
+func report(states []speaker.State) []v1alpha1.BGPSession {
+	var list []v1alpha1.BGPSession
+	for _, s := range states {
+		out := v1alpha1.BGPSession{
+			Peer: s.Peer, PeerASN: int64(s.PeerASN), State: v1alpha1.BGPSessionState(s.Phase), Since: second(s.Since),
+			AdvertisedIPv4: int64(s.IPv4), AdvertisedIPv6: int64(s.IPv6), LastError: s.LastError, LastErrorTime: second(s.LastErrorTime),
+		}
+		if s.Addr.IsValid() {
+			out.PeerAddress = s.Addr.String()
+		}
+		if s.Local.IsValid() {
+			out.LocalAddress = s.Local.String()
+		}
+		switch bfd := v1alpha1.BFDSessionState(s.BFD); bfd {
+		case v1alpha1.BFDAdminDown, v1alpha1.BFDDown, v1alpha1.BFDInit, v1alpha1.BFDUp:
+			out.BFD = bfd
+		}
+		list = append(list, out)
+	}
+	return list
+}
+
+// second is a time as the API keeps it; nil for the zero time.
+func second(t time.Time) *metav1.Time {
+	if t.IsZero() {
+		return nil
+	}
+	out := metav1.NewTime(t.Truncate(time.Second))
+	return &out
+}
+
+// ready is the condition of that name.
+func ready(sessions []v1alpha1.BGPSession, leaving bool) metav1.Condition {
+	var down []string
+	for _, s := range sessions {
+		if s.State != v1alpha1.BGPEstablished {
+			down = append(down, s.Peer)
+		}
+	}
+	not := func(reason, message string) metav1.Condition {
+		return metav1.Condition{Type: v1alpha1.ConditionReady, Status: metav1.ConditionFalse, Reason: reason, Message: message}
+	}
+	switch {
+	case leaving:
+		return not(v1alpha1.ReasonDraining, "the node drains: its routes are withdrawn, then its sessions closed")
+	case len(down) > 0 && len(down) == len(sessions):
+		return not(v1alpha1.ReasonNoSession, "no session is established: "+strings.Join(down, ", "))
+	case len(down) > 0:
+		return not(v1alpha1.ReasonSessionsDown, "not established: "+strings.Join(down, ", "))
+	}
+	message := "all sessions are established"
+	if len(sessions) == 0 {
+		message = "no BGPPeer chooses this node"
+	}
+	return metav1.Condition{Type: v1alpha1.ConditionReady, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonReady, Message: message}
+}

@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package controller
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
+)
+
+// far is a pool that no L2Domain has, told to a peer of all nodes.
+const far = `
+apiVersion: slb.k8s.ovn.org/v1alpha1
+kind: IPAddressPool
+metadata: {name: far}
+spec: {addresses: ["203.0.113.0/28"]}
+---
+apiVersion: slb.k8s.ovn.org/v1alpha1
+kind: BGPPeer
+metadata: {name: tor}
+spec: {myASN: 64512, peerASN: 64513, peerAddress: 10.50.0.1}
+---
+apiVersion: slb.k8s.ovn.org/v1alpha1
+kind: BGPAdvertisement
+metadata: {name: far}
+spec: {ipAddressPools: [far]}
+`
+
+// tells waits until a condition of an object has a status and a reason, and returns its message.
+func (c *cluster) tells(t *testing.T, object, condition, want string) string {
+	t.Helper()
+	path := `jsonpath={range .status.conditions[?(@.type=="` + condition + `")]}{.status} {.reason}|{.message}{end}`
+	var message string
+	eventually(t, fmt.Sprintf("%s: %s is %s", object, condition, want), func() bool {
+		is, text, _ := strings.Cut(c.kubectl(t, "get", object, "-o", path), "|")
+		message = text
+		return is == want
+	})
+	return message
+}
+
+func objectsForBGPTellTheirState(t *testing.T, c *cluster) {
+	c.controller(t, nil)
+	c.apply(t, far+`
+---
+apiVersion: slb.k8s.ovn.org/v1alpha1
+kind: BGPPeer
+metadata: {name: secret}
+spec: {myASN: 64512, peerASN: 64513, peerAddress: 10.50.0.2, passwordSecret: {name: tor}}
+---
+apiVersion: slb.k8s.ovn.org/v1alpha1
+kind: BGPPeer
+metadata: {name: profile}
+spec: {myASN: 64512, peerASN: 64513, peerAddress: 10.50.0.3, bfdProfile: fast}
+---
+apiVersion: slb.k8s.ovn.org/v1alpha1
+kind: BGPPeer
+metadata: {name: nowhere}
+spec: {myASN: 64512, peerASN: 64513, peerAddress: 10.50.0.4, nodeSelectors: [{matchLabels: {rack: none}}]}
+---
+apiVersion: slb.k8s.ovn.org/v1alpha1
+kind: BGPAdvertisement
+metadata: {name: astray}
+spec: {communities: [ours], ipAddressPools: [far, gone], peers: [tor, gone]}
+`)
+	c.tells(t, "bgppeer/tor", v1alpha1.ConditionAccepted, "True Accepted")
+	c.tells(t, "bgpadvertisement/far", v1alpha1.ConditionAccepted, "True Accepted")
+	if m := c.tells(t, "bgppeer/secret", v1alpha1.ConditionAccepted, "False SecretNotFound"); !strings.Contains(m, "ovnkube-slb-bgp/tor does not exist") {
+		t.Errorf("the message doesn't name the Secret: %s", m)
+	}
+	c.tells(t, "bgppeer/secret", v1alpha1.ConditionReady, "False Invalid")
+	c.tells(t, "bgppeer/profile", v1alpha1.ConditionAccepted, "True ProfileNotFound")
+	c.tells(t, "bgppeer/nowhere", v1alpha1.ConditionAccepted, "False NoNodes")
+	m := c.tells(t, "bgpadvertisement/astray", v1alpha1.ConditionAccepted, "False CommunityNotFound")
+	for _, part := range []string{`"ours"`, "gone: no such pool", "gone: no such BGPPeer"} {
+		if !strings.Contains(m, part) {
+			t.Errorf("the message lacks %s: %s", part, m)
+		}
+	}
+
+	// What was missing comes, and a younger twin of a peer.
+	c.apply(t, `
+apiVersion: v1
+kind: Secret
+metadata: {name: tor, namespace: ovnkube-slb-bgp}
+type: kubernetes.io/basic-auth
+stringData: {username: unused, password: secret}
+---
+apiVersion: slb.k8s.ovn.org/v1alpha1
+kind: BFDProfile
+metadata: {name: fast}
+spec: {receiveInterval: 100}
+---
+apiVersion: slb.k8s.ovn.org/v1alpha1
+kind: Community
+metadata: {name: names}
+spec: {communities: [{name: ours, value: "64512:1"}]}
+---
+apiVersion: slb.k8s.ovn.org/v1alpha1
+kind: BGPPeer
+metadata: {name: zwilling}
+spec: {myASN: 64512, peerASN: 64999, peerAddress: 10.50.0.1}
+`)
+	t.Cleanup(func() { c.kubectl(t, "-n", v1alpha1.PasswordsNamespace, "delete", "secret", "tor") })
+	c.tells(t, "bgppeer/secret", v1alpha1.ConditionAccepted, "True Accepted")
+	c.tells(t, "bgppeer/profile", v1alpha1.ConditionAccepted, "True Accepted")
+	c.tells(t, "bfdprofile/fast", v1alpha1.ConditionAccepted, "True Accepted")
+	c.tells(t, "community/names", v1alpha1.ConditionAccepted, "True Accepted")
+	c.tells(t, "bgpadvertisement/astray", v1alpha1.ConditionAccepted, "True PoolNotFound")
+	if m := c.tells(t, "bgppeer/zwilling", v1alpha1.ConditionAccepted, "False DuplicatePeer"); !strings.Contains(m, "BGPPeer tor") {
+		t.Errorf("the message doesn't name the older peer: %s", m)
+	}
+}
+
+// session reports a session of a node as its speaker does.
+func (c *cluster) session(t *testing.T, node, peer string, state v1alpha1.BGPSessionState) {
+	t.Helper()
+	c.apply(t, "apiVersion: slb.k8s.ovn.org/v1alpha1\nkind: BGPNodeStatus\nmetadata: {name: "+node+"}\n")
+	c.kubectl(t, "patch", "bgpnodestatus", node, "--subresource=status", "--type=merge",
+		fmt.Sprintf(`-p={"status":{"sessions":[{"peer":%q,"state":%q,"advertisedIPv4":0,"advertisedIPv6":0,"lastError":"hold timer expired"}]}}`, peer, state))
+}
+
+// toldByBGP needs no OVN.
+func toldByBGP(t *testing.T, c *cluster) {
+	p := c.controller(t, nil)
+	c.apply(t, far)
+	c.endpoints(t, "web", "10.244.1.10")
+	c.service(t, "web")
+	c.addresses(t, "web")
+	c.condition(t, "web", v1alpha1.ConditionAnnounced, v1alpha1.ReasonNoSession)
+	c.tells(t, "ippool/far", v1alpha1.ConditionReady, "True Ready")
+	c.tells(t, "bgppeer/tor", v1alpha1.ConditionReady, "False NoSession")
+
+	c.session(t, "n1", "tor", v1alpha1.BGPEstablished)
+	announced := c.condition(t, "web", v1alpha1.ConditionAnnounced, v1alpha1.ReasonAnnounced)
+	if !strings.Contains(announced.Message, "told by BGP by node n1 to BGPPeer tor") {
+		t.Errorf("Announced: %s", announced.Message)
+	}
+	c.event(t, "web", v1alpha1.EventAnnounced)
+	c.tells(t, "bgppeer/tor", v1alpha1.ConditionReady, "False SessionsDown")
+	c.session(t, "n2", "tor", v1alpha1.BGPEstablished)
+	c.session(t, "n3", "tor", v1alpha1.BGPEstablished)
+	c.tells(t, "bgppeer/tor", v1alpha1.ConditionReady, "True Ready")
+	eventually(t, "an Event of the peer", func() bool {
+		return strings.Contains(c.kubectl(t, "get", "events", "-A", "-o", "jsonpath={.items[*].reason}"), v1alpha1.EventSessionsUp)
+	})
+
+	writes := func() [2]int {
+		return [2]int{p.writes(t, "Service"), p.writes(t, "BGPPeer") + p.writes(t, "BGPAdvertisement")}
+	}
+	before := settled(t, writes)
+	// Another controller finds everything as it should be.
+	p.stop()
+	again := c.controller(t, nil)
+	eventually(t, "decided", func() bool { return again.Healthy() == nil })
+	rewrites := settled(t, func() [2]int {
+		return [2]int{again.writes(t, "Service"), again.writes(t, "BGPPeer") + again.writes(t, "BGPAdvertisement")}
+	})
+	if rewrites != [2]int{} {
+		t.Errorf("a restart after %v writes wrote %v again", before, rewrites)
+	}
+
+	for _, n := range []string{"n1", "n2", "n3"} {
+		c.session(t, n, "tor", v1alpha1.BGPActive)
+	}
+	if m := c.condition(t, "web", v1alpha1.ConditionAnnounced, v1alpha1.ReasonNoSession).Message; !strings.Contains(m, "hold timer expired") {
+		t.Errorf("the condition doesn't say why: %s", m)
+	}
+	c.event(t, "web", v1alpha1.EventAnnouncementFailed)
+}
+
+// nodeReportsOnBGP runs what runs on a node, towards a peer that is not there.
+func nodeReportsOnBGP(t *testing.T, c *cluster) {
+	c.kubectl(t, "apply", "-f", filepath.Join(manifests, "bgp", "rbac.yaml"))
+	c.apply(t, far)
+	c.kubectl(t, "patch", "bgppeer", "tor", "--type=merge", `-p={"spec":{"peerAddress":"127.0.0.1","peerPort":1,"connectTime":"1s"}}`)
+	kubeconfig, err := c.plane.ServiceAccountKubeconfig("ovn-kubernetes", "ovnkube-slb-node")
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := c.run(t, c.build(t), "node", "node", "--k8s-kubeconfig="+kubeconfig, "--node-name=n1", "--enable-bgp", "--enable-l2-guard=false")
+	eventually(t, "ready", func() bool { return cmd.get("/readyz") != "" })
+	field := func(path string) string {
+		out, err := c.plane.Kubectl(context.WithoutCancel(t.Context()), "get", "bgpnodestatus", "n1", "-o", "jsonpath="+path)
+		if err != nil {
+			return ""
+		}
+		return out
+	}
+	eventually(t, "the peer is reported, with why there is no session", func() bool {
+		return field("{.status.sessions[*].peer}") == "tor" && strings.Contains(field("{.status.sessions[*].lastError}"), "refused")
+	})
+	node, err := c.client.CoreV1().Nodes().Get(t.Context(), "n1", metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for path, want := range map[string]string{
+		"{.metadata.ownerReferences[*].kind} {.metadata.ownerReferences[*].uid}": "Node " + string(node.UID),
+		`{.status.conditions[?(@.type=="Ready")].reason}`:                        v1alpha1.ReasonNoSession,
+	} {
+		if got := field(path); got != want {
+			t.Errorf("%s is %q, want %q", path, got, want)
+		}
+	}
+	if got := cmd.get("/metrics"); !strings.Contains(got, `ovnkube_slb_bgp_session_up{peer="tor"} 0`) {
+		t.Errorf("metrics don't tell of the session:\n%s", got)
+	}
+	// A peer that goes on not to answer is no news.
+	settled(t, func() [2]int {
+		_, after, _ := strings.Cut(cmd.get("/metrics"), `ovnkube_slb_status_writes_total{kind="BGPNodeStatus",result="ok"} `)
+		count, _, _ := strings.Cut(after, "\n")
+		n, err := strconv.Atoi(count)
+		if err != nil || n > 5 {
+			t.Fatalf("status writes: %q", count)
+		}
+		return [2]int{n}
+	})
+	// The peer goes, and with it the session.
+	c.kubectl(t, "delete", "bgppeer", "tor")
+	eventually(t, "no session is reported", func() bool {
+		return field("{.status.sessions[*].peer}") == "" && field(`{.status.conditions[?(@.type=="Ready")].status}`) == "True"
+	})
+}
