@@ -116,7 +116,7 @@ func (v *verdicts) bgpObjects() kube.BGPVerdicts {
 	accepted := func(list []world.Finding) kube.Verdicts {
 		return kube.Verdicts{v1alpha1.ConditionAccepted: kube.Found(list)}
 	}
-	twins, keepers := v.decision.bgp.Twins(), v.reaches.Keepers()
+	twins, keepers := v.bgp.Twins(), v.reaches.Keepers()
 	for _, p := range v.world.Peers {
 		findings := p.Findings
 		if f, ok := twins[p.Name]; ok {
@@ -125,7 +125,7 @@ func (v *verdicts) bgpObjects() kube.BGPVerdicts {
 		out.Peers[p.Name] = accepted(findings)
 		out.Peers[p.Name][v1alpha1.ConditionReady] = v.peerReady(p.Name, world.Fatal(findings), keepers[p.Name])
 	}
-	clashes := v.decision.bgp.Clashes()
+	clashes := v.bgp.Clashes()
 	for _, a := range v.world.Advertisements {
 		out.Advertisements[a.Name] = accepted(append(slices.Clip(a.Findings), clashes[a.Name]...))
 	}

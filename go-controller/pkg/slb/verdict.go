@@ -178,7 +178,7 @@ func (v *verdicts) way(p *world.Pool) kube.Verdict {
 	switch {
 	case !v.synced:
 		return kube.Verdict{Status: metav1.ConditionUnknown}
-	case reason == place.ReasonNoDomain && v.decision.bgp.TakesPool(p.Name):
+	case reason == place.ReasonNoDomain && v.bgp.TakesPool(p.Name):
 	case reason != "":
 		return kube.Verdict{Status: metav1.ConditionFalse, Reason: string(reason), Message: "addresses are given, but reach nobody: " + message}
 	}

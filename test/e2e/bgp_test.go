@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"context"
+	"net/netip"
+	"slices"
+	"strings"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
+	"github.com/ovnkube-slb/ovnkube-slb/test/lab"
+	"github.com/ovnkube-slb/ovnkube-slb/test/lab/probe"
+)
+
+// nextHops are those of the router's kernel for an address, sorted.
+func nextHops(vip netip.Addr) func(context.Context) ([]string, error) {
+	return func(ctx context.Context) ([]string, error) {
+		out, err := cluster.Exec(ctx, "router", "ip", "route", "show", netip.PrefixFrom(vip, vip.BitLen()).String())
+		var hops []string
+		words := strings.Fields(out)
+		for i, word := range words {
+			if word == "via" {
+				hops = append(hops, words[i+1])
+			}
+		}
+		slices.Sort(hops)
+		return hops, err
+	}
+}
+
+// nodeAddresses are those of some nodes' gateways, sorted as nextHops are.
+func nodeAddresses(family int, names ...string) []string {
+	GinkgoHelper()
+	var addrs []string
+	for _, name := range names {
+		n, err := cluster.Node(name)
+		Expect(err).NotTo(HaveOccurred())
+		addrs = append(addrs, n.LAN[family].Addr().String())
+	}
+	slices.Sort(addrs)
+	return addrs
+}
+
+// podAddresses are those of the pods with a label, by family.
+func podAddresses(ctx context.Context, app string) [2][]netip.AddrPort {
+	GinkgoHelper()
+	pods, err := client.CoreV1().Pods("default").List(ctx, metav1.ListOptions{LabelSelector: "app=" + app})
+	Expect(err).NotTo(HaveOccurred())
+	var out [2][]netip.AddrPort
+	for _, p := range pods.Items {
+		for i, ip := range p.Status.PodIPs {
+			out[i] = append(out[i], netip.AddrPortFrom(netip.MustParseAddr(ip.IP), 8080))
+		}
+	}
+	return out
+}
+
+var _ = Describe("addresses told by BGP", Ordered, func() {
+	BeforeAll(func(ctx SpecContext) {
+		stop, err := cluster.SpeakBGP(ctx, root+"/dist/manifests/bgp/rbac.yaml", controller)
+		Expect(err).NotTo(HaveOccurred())
+		DeferCleanup(func(ctx SpecContext) { Expect(stop(ctx)).To(Succeed()) })
+		kubectl(ctx, "", "apply", "-f", "testdata/bgp.yaml")
+		DeferCleanup(func(ctx SpecContext) {
+			kubectl(ctx, "", "delete", "--wait", "-f", "testdata/bgp.yaml")
+			kubectl(ctx, "", "delete", "bgpnodestatuses", "--all")
+			Eventually(ourRows).WithContext(ctx).Should(BeEmpty())
+		})
+		kubectl(ctx, "", "rollout", "status", "deployment/told", "--timeout=30s")
+		Eventually(ready("bgppeer", "tor")).WithContext(ctx).Should(HavePrefix("True Ready: all 3 nodes"))
+	})
+
+	It("are reached over all nodes, and over those that stay while one drains", func(ctx SpecContext) {
+		vips := awaitAnnounced(ctx, "told")
+		Expect(condition("told", v1alpha1.ConditionAnnounced)(ctx)).To(ContainSubstring("told by BGP by nodes n1, n2, n3 to BGPPeer tor"))
+		pods := podAddresses(ctx, "told")
+		for i, vip := range vips {
+			Eventually(nextHops(vip)).WithContext(ctx).Should(Equal(nodeAddresses(i, "n1", "n2", "n3")))
+			undo, err := cluster.ServiceOnRouters(ctx, "told", netip.AddrPortFrom(vip, httpPort), pods[i])
+			Expect(err).NotTo(HaveOccurred())
+			DeferCleanup(func(ctx SpecContext) { Expect(undo(ctx)).To(Succeed()) })
+		}
+		for _, vip := range vips {
+			target := netip.AddrPortFrom(vip, httpPort)
+			ways := map[netip.Addr]bool{}
+			Eventually(func(ctx context.Context) (int, error) {
+				_, seen, err := cluster.Ask(ctx, "remote", "tcp", 0, target)
+				ways[seen.Addr()] = true
+				delete(ways, netip.Addr{})
+				return len(ways), err
+			}).WithContext(ctx).Should(Equal(3), "gateway routers that a client's connections came by")
+		}
+
+		By("a node drains")
+		DeferCleanup(func(ctx SpecContext) { Expect(cluster.Undrain(ctx, "n2")).To(Succeed()) })
+		var specs []probe.Spec
+		for _, vip := range vips {
+			specs = append(specs, probe.Spec{Kind: probe.TCPNew, Target: netip.AddrPortFrom(vip, httpPort)})
+		}
+		probing := make(chan []probe.Result, 1)
+		go func() {
+			defer GinkgoRecover()
+			results, err := cluster.Probe(ctx, "remote", 6*time.Second, specs...)
+			Expect(err).NotTo(HaveOccurred())
+			probing <- results
+		}()
+		stay(ctx, 500*time.Millisecond)
+		Expect(cluster.Drain(ctx, "n2")).To(Succeed())
+		for i, vip := range vips {
+			Eventually(nextHops(vip)).WithContext(ctx).Should(Equal(nodeAddresses(i, "n1", "n3")))
+		}
+		for _, r := range <-probing {
+			By(r.String())
+			Expect(r.Lost).To(BeZero(), "questions lost while a node drains")
+		}
+		Eventually(ready("bgpnodestatus", "n2")).WithContext(ctx).Should(HavePrefix("False Draining"))
+		Expect(cluster.Undrain(ctx, "n2")).To(Succeed())
+		for i, vip := range vips {
+			Eventually(nextHops(vip)).WithContext(ctx).Should(Equal(nodeAddresses(i, "n1", "n2", "n3")))
+		}
+	})
+
+	It("are told by nodes with endpoints if the policy is Local, and by none without endpoints", func(ctx SpecContext) {
+		vips := awaitAnnounced(ctx, "told")
+		kubectl(ctx, "", "scale", "deployment/told", "--replicas=1")
+		kubectl(ctx, "", "patch", "service", "told", "-p", `{"spec":{"externalTrafficPolicy":"Local"}}`)
+		DeferCleanup(func(ctx SpecContext) {
+			kubectl(ctx, "", "patch", "service", "told", "-p", `{"spec":{"externalTrafficPolicy":"Cluster"}}`)
+			kubectl(ctx, "", "scale", "deployment/told", "--replicas=3")
+			kubectl(ctx, "", "rollout", "status", "deployment/told", "--timeout=30s")
+		})
+		where := func(ctx context.Context) []string {
+			pods, err := client.CoreV1().Pods("default").List(ctx, metav1.ListOptions{LabelSelector: "app=told"})
+			Expect(err).NotTo(HaveOccurred())
+			var nodes []string
+			for _, p := range pods.Items {
+				nodes = append(nodes, p.Spec.NodeName)
+			}
+			return nodes
+		}
+		Eventually(where).WithContext(ctx).Should(HaveLen(1))
+		for i, vip := range vips {
+			Eventually(nextHops(vip)).WithContext(ctx).Should(Equal(nodeAddresses(i, where(ctx)...)))
+		}
+		kubectl(ctx, "", "scale", "deployment/told", "--replicas=0")
+		for _, vip := range vips {
+			Eventually(nextHops(vip)).WithContext(ctx).Should(BeEmpty())
+		}
+		Eventually(condition("told", v1alpha1.ConditionAnnounced)).WithContext(ctx).Should(HavePrefix("False NoEndpoints"))
+	})
+
+	It("are reached by the active gateway of the segment, who shows the client's own address", func(ctx SpecContext) {
+		anchors, vips := awaitAnnounced(ctx, "anchor"), awaitAnnounced(ctx, "routed")
+		for i, vip := range vips {
+			Eventually(nextHops(vip)).WithContext(ctx).Should(HaveEach(anchors[i].String()))
+			Eventually(func(ctx context.Context) (netip.Addr, error) {
+				_, seen, err := cluster.Ask(ctx, "remote", "tcp", 0, netip.AddrPortFrom(vip, 8000))
+				return seen.Addr(), err
+			}).WithContext(ctx).Should(Equal(lab.RemoteAddresses()[i]))
+		}
+	})
+})

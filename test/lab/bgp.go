@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package lab
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"strings"
+)
+
+// AS numbers of the nodes and of the router.
+const (
+	NodeASN   = 64512
+	RouterASN = 64513
+)
+
+// SpeakBGP starts the program's part that runs on a node, with BGP, on all nodes, and has the router take the sessions that they open
+// from the provider segment: on the LAN a node's address is its gateway router's alone. The function it returns ends all that.
+func (l *Lab) SpeakBGP(ctx context.Context, rights, program string, flags ...string) (func(context.Context) error, error) {
+	if _, err := l.Kubectl(ctx, "", "apply", "-f", rights); err != nil {
+		return nil, err
+	}
+	segment := Provider().Subnets
+	err := l.Router().Configure(ctx,
+		fmt.Sprintf("router bgp %d", RouterASN), " bgp router-id "+hosts(segment, routerHost)[0].Addr().String(), " no bgp ebgp-requires-policy",
+		" bgp bestpath as-path multipath-relax", " neighbor nodes peer-group", fmt.Sprintf(" neighbor nodes remote-as %d", NodeASN),
+		" bgp listen range "+segment[0].String()+" peer-group nodes", " address-family ipv4 unicast", "  maximum-paths 64", " exit-address-family",
+		" address-family ipv6 unicast", "  neighbor nodes activate", "  maximum-paths 64", " exit-address-family")
+	if err != nil {
+		return nil, err
+	}
+	// Flows of one client go over all next hops.
+	if err := setSysctls(l.Netns(routerNetns), map[string]string{
+		"net/ipv4/fib_multipath_hash_policy": "1", "net/ipv6/fib_multipath_hash_policy": "1",
+	}); err != nil {
+		return nil, err
+	}
+	for _, n := range l.Nodes {
+		if err := ipBatch(ctx, l.Netns(n.Name), n.providerAddresses("replace")); err != nil {
+			return nil, err
+		}
+	}
+	if err := l.StartGuards(ctx, program, append([]string{"--enable-bgp", "--enable-l2-guard=false"}, flags...)...); err != nil {
+		return nil, err
+	}
+	return l.stopBGP, nil
+}
+
+func (l *Lab) stopBGP(ctx context.Context) error {
+	if err := l.KillGuards(); err != nil {
+		return err
+	}
+	for _, n := range l.Nodes {
+		if err := ipBatch(ctx, l.Netns(n.Name), n.providerAddresses("del")); err != nil {
+			return err
+		}
+	}
+	return l.Router().Configure(ctx, fmt.Sprintf("no router bgp %d", RouterASN))
+}
+
+// providerAddresses adds or removes the node's own addresses on the provider segment.
+func (n Node) providerAddresses(verb string) []string {
+	var lines []string
+	for _, a := range Provider().Host(nodeHosts + n.Index) {
+		lines = append(lines, fmt.Sprintf("addr %s %s dev br-provider", verb, a))
+	}
+	return lines
+}
+
+// ServiceOnRouters makes the gateway routers of all nodes answer for an address and port of a Service, as OVN-Kubernetes does for what
+// stands in its status. The function it returns undoes that.
+func (l *Lab) ServiceOnRouters(ctx context.Context, service string, vip netip.AddrPort, backends []netip.AddrPort) (func(context.Context) error, error) {
+	name := fmt.Sprintf("Service_default/%s_TCP_node_router+switch_merged_%s", service, vip.Addr())
+	args := []string{
+		"--id=@lb", "create", "Load_Balancer", "name=" + quote(name), "protocol=tcp",
+		"external_ids:k8s.ovn.org/kind=Service", "external_ids:k8s.ovn.org/owner=default/" + service,
+		"options:event=false", "options:reject=true", "options:skip_snat=false", "options:neighbor_responder=none",
+		fmt.Sprintf("vips:%s=%s", quote(vip.String()), quote(strings.Join(texts(backends), ","))),
+	}
+	for _, n := range l.Nodes {
+		args = append(args, "--", "add", "Logical_Router", "GR_"+n.Name, "load_balancer", "@lb")
+	}
+	if _, err := l.NB(ctx, args...); err != nil {
+		return nil, fmt.Errorf("load balancer of %s: %w", vip, err)
+	}
+	return func(ctx context.Context) error { _, err := l.NB(ctx, "lb-del", name); return err }, l.Settle(ctx)
+}
