@@ -57,7 +57,8 @@ func documented(t *testing.T) map[string]metric {
 		t.Fatal(err)
 	}
 	out := map[string]metric{}
-	for line := range strings.Lines(string(text)) {
+	controllers, _, _ := strings.Cut(string(text), "## On nodes")
+	for line := range strings.Lines(controllers) {
 		if !strings.HasPrefix(line, "| `ovnkube_slb_") {
 			continue
 		}

@@ -21,7 +21,11 @@ import (
 // nextHops are those of the router's kernel for an address, sorted.
 func nextHops(vip netip.Addr) func(context.Context) ([]string, error) {
 	return func(ctx context.Context) ([]string, error) {
-		out, err := cluster.Exec(ctx, "router", "ip", "route", "show", netip.PrefixFrom(vip, vip.BitLen()).String())
+		family := "-4"
+		if vip.Is6() {
+			family = "-6"
+		}
+		out, err := cluster.Exec(ctx, "router", "ip", family, "route", "show", netip.PrefixFrom(vip, vip.BitLen()).String())
 		var hops []string
 		words := strings.Fields(out)
 		for i, word := range words {

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package agent
+
+import (
+	"net/netip"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/bgp"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/bgp/speaker"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
+)
+
+// written is a status that follows states, and what of it was written when.
+type written struct {
+	status
+	have *v1alpha1.BGPNodeStatus
+	now  time.Time
+}
+
+func newWritten() *written {
+	w := &written{have: &v1alpha1.BGPNodeStatus{}, now: time.Unix(1_700_000_000, 0)}
+	w.sessions = []bgp.Session{{Peer: "tor", Neighbor: bgp.Neighbor{RouterID: netip.MustParseAddr("10.0.0.1")}}}
+	return w
+}
+
+// sees passes states on and tells whether the status is written.
+func (w *written) sees(after time.Duration, states ...speaker.State) bool {
+	w.now = w.now.Add(after)
+	w.states = func() []speaker.State { return states }
+	next, changed := w.merge(w.have, w.now)
+	if changed {
+		w.have = next
+	}
+	return changed
+}
+
+func (w *written) ready() metav1.Condition { return w.have.Status.Conditions[0] }
+
+func TestStatusIsWrittenForNews(t *testing.T) {
+	w := newWritten()
+	refused := func(phase speaker.Phase, at time.Time) speaker.State {
+		return speaker.State{Peer: "tor", Addr: netip.MustParseAddr("10.0.0.9"), Phase: phase, Since: at, LastError: "connection refused", LastErrorTime: at}
+	}
+	if !w.sees(0, refused(speaker.Active, w.now)) || w.have.Status.RouterID != "10.0.0.1" || w.ready().Reason != v1alpha1.ReasonNoSession {
+		t.Fatalf("a first report: %+v", w.have.Status)
+	}
+	if w.sees(time.Minute, refused(speaker.Idle, w.now)) || w.sees(time.Minute, refused(speaker.Connect, w.now)) {
+		t.Error("a peer that goes on to refuse is written again")
+	}
+	up := speaker.State{Peer: "tor", Addr: netip.MustParseAddr("10.0.0.9"), Local: netip.MustParseAddr("10.0.0.1"), PeerASN: 64513,
+		Phase: speaker.Established, Since: w.now.Add(300 * time.Millisecond), IPv4: 7, LastError: "connection refused", BFD: "Up"}
+	if !w.sees(time.Second, up) || w.ready().Status != metav1.ConditionTrue {
+		t.Fatalf("the session is there: %+v", w.have.Status)
+	}
+	if s := w.have.Status.Sessions[0]; s.AdvertisedIPv4 != 7 || s.LocalAddress != "10.0.0.1" || s.BFD != v1alpha1.BFDUp || s.Since.Nanosecond() != 0 {
+		t.Errorf("the session is %+v", s)
+	}
+	if w.sees(time.Second, up) {
+		t.Error("the same is written again")
+	}
+	up.IPv4 = 8
+	if w.sees(time.Second, up) {
+		t.Error("a counter is written at once")
+	}
+	if !w.sees(countEvery, up) || w.have.Status.Sessions[0].AdvertisedIPv4 != 8 {
+		t.Error("a counter is never written")
+	}
+	up.BFD = "Down"
+	if !w.sees(0, up) {
+		t.Error("BFD's state is not written")
+	}
+	if !w.sees(0, refused(speaker.Idle, w.now)) || w.ready().Status != metav1.ConditionFalse {
+		t.Error("the loss of the session is not written")
+	}
+}
+
+func TestReady(t *testing.T) {
+	tor, spine := speaker.State{Peer: "tor", Phase: speaker.Established}, speaker.State{Peer: "spine", Phase: speaker.Active}
+	for name, test := range map[string]struct {
+		leaving bool
+		states  []speaker.State
+		want    string
+	}{
+		"no peers":  {want: v1alpha1.ReasonReady},
+		"all":       {states: []speaker.State{tor}, want: v1alpha1.ReasonReady},
+		"some lack": {states: []speaker.State{tor, spine}, want: v1alpha1.ReasonSessionsDown},
+		"all lack":  {states: []speaker.State{spine}, want: v1alpha1.ReasonNoSession},
+		"draining":  {leaving: true, states: []speaker.State{tor}, want: v1alpha1.ReasonDraining},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWritten()
+			w.sessions[0].Leaving = test.leaving
+			if w.sees(0, test.states...); w.ready().Reason != test.want {
+				t.Errorf("Ready is %+v, want %s", w.ready(), test.want)
+			}
+		})
+	}
+}
