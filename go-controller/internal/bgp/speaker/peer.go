@@ -124,7 +124,7 @@ func (p *peer) step(ctx context.Context, want *bgp.Session) time.Duration {
 	}
 	if p.session != nil && (p.session.neighbor != want.Neighbor || p.session.addr != addr || p.session.local != local) {
 		p.retry = time.Time{}
-		p.close(ctx)
+		p.close(ctx, "the session is configured anew")
 	}
 	if want.Leaving {
 		return p.depart(ctx, want)
@@ -204,7 +204,7 @@ func (p *peer) heed(ctx context.Context) {
 	if wrong {
 		p.fail(fmt.Errorf("the peer's AS number is %d, as ours: want an external one", saw.asn))
 	}
-	p.close(ctx)
+	p.close(ctx, "the AS number is not accepted")
 }
 
 // depart lets a session leave: routes that nobody should prefer, then none, then the end.
@@ -221,12 +221,8 @@ func (p *peer) depart(ctx context.Context, want *bgp.Session) time.Duration {
 			return wait
 		}
 		p.fail(p.session.tell(ctx, nil))
-		bounded, cancel := context.WithTimeout(ctx, goodbye)
-		defer cancel()
-		p.fail(p.session.shutdown(bounded, "the node leaves"))
-		p.session = nil
 	}
-	p.close(ctx)
+	p.close(ctx, "the node leaves")
 	return 0
 }
 
@@ -251,17 +247,18 @@ func (p *peer) remove(ctx context.Context) {
 	if p.session != nil {
 		p.fail(p.session.tell(ctx, nil))
 	}
-	p.close(ctx)
+	p.close(ctx, "the session is not configured any more")
 }
 
-func (p *peer) close(ctx context.Context) {
+// close ends the session, and what watches its path.
+func (p *peer) close(ctx context.Context, why string) {
+	if p.session != nil {
+		p.fail(p.session.close(ctx, why))
+		p.session = nil
+	}
 	if p.path != nil {
 		p.path = nil
 		p.speaker.options.BFD.Leave(p.name)
-	}
-	if p.session != nil {
-		p.fail(p.session.close(ctx))
-		p.session = nil
 	}
 }
 

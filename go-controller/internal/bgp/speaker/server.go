@@ -23,13 +23,15 @@ import (
 // server is a gobgp server: it has one session, or none and waits for the next.
 type server struct {
 	*gobgp.BgpServer
+	gate *gate
 	// session is whom the log is about.
 	session atomic.Pointer[session]
 }
 
-func newServer(log klog.Logger) *server {
-	s := &server{}
-	s.BgpServer = gobgp.NewBgpServer(gobgp.LoggerOption(&logger{log, s}))
+func newServer(g *gate, log klog.Logger) *server {
+	s := &server{gate: g}
+	s.BgpServer = gobgp.NewBgpServer(gobgp.LoggerOption(&logger{log, s}), gobgp.TimingHookOption(turnstile{s}))
+	g.enter(s)
 	go s.Serve()
 	return s
 }
@@ -76,14 +78,16 @@ func (s *server) open(ctx context.Context, n bgp.Neighbor, addr, local netip.Add
 	c.seen.phase, c.seen.since = Idle, time.Now()
 	s.session.Store(c)
 	if err := c.start(ctx, routes); err != nil {
-		return nil, errors.Join(fmt.Errorf("open a session with %s: %w", addr, err), c.close(ctx))
+		return nil, errors.Join(fmt.Errorf("open a session with %s: %w", addr, err), c.close(ctx, ""))
 	}
 	return c, nil
 }
 
 func (c *session) start(ctx context.Context, routes map[netip.Prefix]bgp.Attributes) error {
 	s := c.server
-	if err := s.StartBgp(ctx, &api.StartBgpRequest{Global: global(c.neighbor)}); err != nil {
+	if err := s.gate.alone(ctx, s, func() error {
+		return s.StartBgp(ctx, &api.StartBgpRequest{Global: global(c.neighbor)})
+	}); err != nil {
 		return err
 	}
 	policy, assignment := ours()
@@ -143,41 +147,39 @@ func (c *session) add(ctx context.Context, prefix netip.Prefix, a bgp.Attributes
 	return nil
 }
 
-// shutdown ends the session with the word that an administrator wants it so (RFC 4486), after
-// all that was told; the context bounds the wait for it to be sent.
-func (c *session) shutdown(ctx context.Context, why string) error {
-	over := make(chan struct{}, 1)
-	c.mu.Lock()
-	established := c.seen.phase == Established
-	c.wake = func() {
-		if c.look().phase != Established {
-			select {
-			case over <- struct{}{}:
-			default:
-			}
-		}
-	}
-	c.mu.Unlock()
-	if established {
-		if err := c.server.DisablePeer(ctx, &api.DisablePeerRequest{Address: c.addr.String(), Communication: why}); err != nil {
-			return errors.Join(err, c.close(context.WithoutCancel(ctx)))
-		}
-		select {
-		case <-over:
-		case <-ctx.Done():
-		}
-	}
-	return c.close(context.WithoutCancel(ctx))
-}
-
-// close ends the session: with a Cease (RFC 4271 section 6.7) if it is Established.
-func (c *session) close(ctx context.Context) error {
+// close ends the session, after all that was told: with a Cease, Administrative Shutdown
+// (RFC 4486), if it is Established.
+func (c *session) close(ctx context.Context, why string) error {
+	c.bid(ctx, why)
 	c.unwatch()
 	c.server.session.Store(nil)
 	if err := c.server.StopBgp(ctx, &api.StopBgpRequest{}); err != nil {
 		return fmt.Errorf("close the session with %s: %w", c.addr, err)
 	}
 	return nil
+}
+
+// bid says goodbye to a peer that listens, and waits for a moment until that is said. StopBgp
+// would do it by itself, but at once, and in the way of what the session still reads.
+func (c *session) bid(ctx context.Context, why string) {
+	ctx, cancel := context.WithTimeout(ctx, goodbye)
+	defer cancel()
+	over := make(chan struct{}, 1)
+	c.mu.Lock()
+	established := c.seen.phase == Established
+	c.wake = func() {
+		if c.look().phase != Established {
+			notice(over)
+		}
+	}
+	c.mu.Unlock()
+	if !established || c.server.DisablePeer(ctx, &api.DisablePeerRequest{Address: c.addr.String(), Communication: why}) != nil {
+		return
+	}
+	select {
+	case <-over:
+	case <-ctx.Done():
+	}
 }
 
 // look is what is known now.

@@ -32,6 +32,7 @@ type Speaker struct {
 	options Options
 	// changed has a token if there are peers that do not run yet.
 	changed chan struct{}
+	gate    *gate
 
 	mu    sync.Mutex
 	peers map[string]*peer
@@ -47,7 +48,7 @@ func New(o Options) *Speaker {
 	if o.Leave == 0 {
 		o.Leave = leaveDefault
 	}
-	return &Speaker{options: o, changed: make(chan struct{}, 1), peers: map[string]*peer{}}
+	return &Speaker{options: o, changed: make(chan struct{}, 1), gate: newGate(), peers: map[string]*peer{}}
 }
 
 // Run keeps the sessions that were Set until the context ends. It leaves them open then: the
@@ -124,13 +125,14 @@ func (s *Speaker) States() []State {
 // borrow is a server without a session.
 func (s *Speaker) borrow(log klog.Logger) *server {
 	s.mu.Lock()
-	defer s.mu.Unlock()
 	if last := len(s.idle) - 1; last >= 0 {
+		defer s.mu.Unlock()
 		idle := s.idle[last]
 		s.idle = s.idle[:last]
 		return idle
 	}
-	return newServer(log)
+	s.mu.Unlock()
+	return newServer(s.gate, log)
 }
 
 // gone takes a peer out that nobody wants any more, with its server, and tells whether it did:
