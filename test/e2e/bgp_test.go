@@ -130,6 +130,22 @@ var _ = Describe("addresses told by BGP", Ordered, func() {
 		}
 	})
 
+	It("stay in the router while what tells them on a node is killed and starts anew", func(ctx SpecContext) {
+		vips := awaitAnnounced(ctx, "told")
+		Eventually(func(ctx context.Context) (string, error) {
+			return cluster.Kubectl(ctx, "", "get", "bgpnodestatuses", "-o", "jsonpath={.items[*].status.sessions[*].bfd}")
+		}).WithContext(ctx).Should(Equal("Up Up Up"))
+		for i, vip := range vips {
+			Eventually(nextHops(vip)).WithContext(ctx).Should(Equal(nodeAddresses(i, "n1", "n2", "n3")))
+		}
+		Expect(cluster.KillGuard("n1")).To(Succeed())
+		Expect(cluster.StartGuard(ctx, controller, "n1", "--enable-bgp", "--enable-l2-guard=false")).To(Succeed())
+		for i, vip := range vips {
+			Consistently(nextHops(vip)).WithContext(ctx).WithTimeout(4 * time.Second).Should(Equal(nodeAddresses(i, "n1", "n2", "n3")))
+		}
+		Eventually(ready("bgppeer", "tor")).WithContext(ctx).Should(HavePrefix("True Ready: all 3 nodes"))
+	})
+
 	It("are told by nodes with endpoints if the policy is Local, and by none without endpoints", func(ctx SpecContext) {
 		vips := awaitAnnounced(ctx, "told")
 		kubectl(ctx, "", "scale", "deployment/told", "--replicas=1")

@@ -23,8 +23,8 @@ func (l *Lab) SpeakBGP(ctx context.Context, rights, program string, flags ...str
 	}
 	segment := Provider().Subnets
 	err := l.Router().Configure(ctx,
-		fmt.Sprintf("router bgp %d", RouterASN), " bgp router-id "+hosts(segment, routerHost)[0].Addr().String(), " no bgp ebgp-requires-policy",
-		" bgp bestpath as-path multipath-relax", " neighbor nodes peer-group", fmt.Sprintf(" neighbor nodes remote-as %d", NodeASN),
+		fmt.Sprintf("router bgp %d", RouterASN), " bgp router-id "+hosts(segment, routerHost)[0].Addr().String(), " no bgp ebgp-requires-policy", " bgp graceful-restart",
+		" bgp bestpath as-path multipath-relax", " neighbor nodes peer-group", fmt.Sprintf(" neighbor nodes remote-as %d", NodeASN), " neighbor nodes bfd 5 300 300",
 		" bgp listen range "+segment[0].String()+" peer-group nodes", " address-family ipv4 unicast", "  maximum-paths 64", " exit-address-family",
 		" address-family ipv6 unicast", "  neighbor nodes activate", "  maximum-paths 64", " exit-address-family")
 	if err != nil {

@@ -17,7 +17,6 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/bgp/agent"
-	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/bgp/speaker"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/guard"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube/convert"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/ovn"
@@ -143,7 +142,6 @@ func newModules(o *nodeOptions, config *rest.Config, metrics prometheus.Register
 		modules["bgp"], err = agent.New(agent.Options{
 			Node: o.node, Kube: kube, Config: config, Registerer: metrics,
 			Services: convert.Options{DefaultClass: !o.requireClass, DrainTaints: parseKeys(o.drainTaints)},
-			Speaker:  func(changed func()) agent.Speaker { return speaker.New(speaker.Options{Notify: changed}) },
 		})
 		if err != nil {
 			return nil, err

@@ -7,15 +7,17 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
-	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"golang.org/x/sync/errgroup"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
 
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/bfd"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/bfd/watch"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/bgp"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/bgp/speaker"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/ipam"
@@ -32,16 +34,6 @@ const (
 	restShare = 3
 )
 
-// Speaker keeps sessions.
-type Speaker interface {
-	// Run keeps the sessions that were Set until the context ends, and leaves them open then.
-	Run(ctx context.Context) error
-	// Set says which sessions there are to be, all of them.
-	Set(sessions []bgp.Session)
-	// States are those of all sessions, by peer.
-	States() []speaker.State
-}
-
 // Options configure an Agent.
 type Options struct {
 	// Node is the name of the Node that the agent runs on.
@@ -51,8 +43,6 @@ type Options struct {
 	Config *rest.Config
 	// Services says which Services are ours.
 	Services convert.Options
-	// Speaker makes the speaker, which calls changed when States has changed.
-	Speaker func(changed func()) Speaker
 	// Registerer takes the metrics; nil for none.
 	Registerer prometheus.Registerer
 }
@@ -62,7 +52,8 @@ type Agent struct {
 	options Options
 	facts   *kube.Facts
 	watch   *kube.Watch
-	speaker Speaker
+	speaker *speaker.Speaker
+	paths   *watch.Watcher
 	status  *status
 	changed chan struct{}
 	decided atomic.Bool
@@ -70,8 +61,8 @@ type Agent struct {
 
 // New returns an Agent that does nothing before Run.
 func New(o Options) (*Agent, error) {
-	if o.Node == "" || o.Kube == nil || o.Config == nil || o.Speaker == nil {
-		return nil, errors.New("bgp: a node, clients of the API server and a speaker are needed")
+	if o.Node == "" || o.Kube == nil || o.Config == nil {
+		return nil, errors.New("bgp: a node and clients of the API server are needed")
 	}
 	clients, err := kube.NewClients(o.Config)
 	if err != nil {
@@ -90,7 +81,8 @@ func New(o Options) (*Agent, error) {
 		return nil, err
 	}
 	a.status = newStatus(o.Node, clients.NodeStatuses, a.facts, writes)
-	a.speaker = o.Speaker(a.status.call)
+	a.paths = watch.New(func(string, watch.Session) { a.status.call() })
+	a.speaker = speaker.New(speaker.Options{BFD: paths{a.paths}, Notify: a.status.call})
 	a.status.states = a.speaker.States
 	if o.Registerer == nil {
 		return a, nil
@@ -121,24 +113,22 @@ func (a *Agent) Healthy() error {
 
 // Run works until the context ends.
 func (a *Agent) Run(ctx context.Context) error {
-	var running sync.WaitGroup
-	defer running.Wait()
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	running.Go(func() { a.watch.Run(ctx) })
-	if err := a.watch.WaitForSync(ctx); err != nil {
-		if ctx.Err() != nil {
+	running, ctx := errgroup.WithContext(ctx)
+	part := func(run func(context.Context)) {
+		running.Go(func() error {
+			run(ctx)
 			return nil
-		}
-		return err
+		})
 	}
-	a.decide()
-	running.Go(func() { a.follow(ctx) })
-	running.Go(func() { a.status.run(ctx) })
-	if err := a.speaker.Run(ctx); err != nil && ctx.Err() == nil {
-		return fmt.Errorf("speak BGP: %w", err)
+	part(a.watch.Run)
+	if err := a.watch.WaitForSync(ctx); err == nil {
+		a.decide()
+		part(a.follow)
+		part(a.status.run)
+		running.Go(func() error { return a.paths.Run(ctx) })
+		running.Go(func() error { return a.speaker.Run(ctx) })
 	}
-	return nil
+	return running.Wait()
 }
 
 // follow decides anew after each change.
@@ -195,4 +185,22 @@ func registerWrites(r prometheus.Registerer) (kube.Wrote, error) {
 		}
 		writes.WithLabelValues(kind, result).Inc()
 	}, nil
+}
+
+// paths has BFD watch what a speaker asks for.
+type paths struct{ *watch.Watcher }
+
+var _ speaker.BFD = paths{}
+
+// Watch implements speaker.BFD.
+func (p paths) Watch(name string, path speaker.Path) {
+	p.Watcher.Watch(name, watch.Target{Peer: path.Peer, Local: path.Local, Interface: path.Interface, Settings: bfd.Settings(path.BFD)})
+}
+
+// Session implements speaker.BFD.
+func (p paths) Session(name string) string {
+	if s, watched := p.Watcher.Session(name); watched {
+		return s.State.String()
+	}
+	return ""
 }
