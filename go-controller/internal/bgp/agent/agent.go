@@ -31,7 +31,7 @@ const (
 	// minPause lets the events of a moment have one decision; restShare bounds the part of
 	// the time that goes into decisions.
 	minPause  = 20 * time.Millisecond
-	restShare = 3
+	restShare = 9
 )
 
 // Options configure an Agent.
