@@ -5,6 +5,7 @@ package e2e
 import (
 	"context"
 	"net/netip"
+	"os"
 	"slices"
 	"strings"
 	"time"
@@ -35,6 +36,13 @@ func nextHops(vip netip.Addr) func(context.Context) ([]string, error) {
 		}
 		slices.Sort(hops)
 		return hops, err
+	}
+}
+
+// established is the state of a node's session.
+func established(node string) func(context.Context) (string, error) {
+	return func(ctx context.Context) (string, error) {
+		return cluster.Kubectl(ctx, "", "get", "bgpnodestatus", node, "-o", "jsonpath={.status.sessions[*].state}")
 	}
 }
 
@@ -130,7 +138,7 @@ var _ = Describe("addresses told by BGP", Ordered, func() {
 		}
 	})
 
-	It("stay in the router while what tells them on a node is killed and starts anew", func(ctx SpecContext) {
+	It("stay in the router while what tells them on a node is killed, or replaced, and starts anew", func(ctx SpecContext) {
 		vips := awaitAnnounced(ctx, "told")
 		Eventually(func(ctx context.Context) (string, error) {
 			return cluster.Kubectl(ctx, "", "get", "bgpnodestatuses", "-o", "jsonpath={.items[*].status.sessions[*].bfd}")
@@ -138,12 +146,25 @@ var _ = Describe("addresses told by BGP", Ordered, func() {
 		for i, vip := range vips {
 			Eventually(nextHops(vip)).WithContext(ctx).Should(Equal(nodeAddresses(i, "n1", "n2", "n3")))
 		}
-		Expect(cluster.KillGuard("n1")).To(Succeed())
-		Expect(cluster.StartGuard(ctx, controller, "n1", "--enable-bgp", "--enable-l2-guard=false")).To(Succeed())
-		for i, vip := range vips {
-			Consistently(nextHops(vip)).WithContext(ctx).WithTimeout(4 * time.Second).Should(Equal(nodeAddresses(i, "n1", "n2", "n3")))
+		monitor, err := cluster.Start(ctx, "router", "routes", nil, "ip", "monitor", "route")
+		Expect(err).NotTo(HaveOccurred())
+		DeferCleanup(func() { Expect(monitor.Kill()).To(Succeed()) })
+		for _, end := range []func() error{
+			func() error { return cluster.KillGuard("n1") },
+			func() error { return cluster.StopGuard(ctx, "n1") },
+		} {
+			Expect(end()).To(Succeed())
+			Expect(cluster.StartGuard(ctx, controller, "n1", "--enable-bgp", "--enable-l2-guard=false")).To(Succeed())
+			for i, vip := range vips {
+				Consistently(nextHops(vip)).WithContext(ctx).WithTimeout(3 * time.Second).Should(Equal(nodeAddresses(i, "n1", "n2", "n3")))
+			}
+			Eventually(established("n1")).WithContext(ctx).Should(Equal("Established"))
 		}
-		Eventually(ready("bgppeer", "tor")).WithContext(ctx).Should(HavePrefix("True Ready: all 3 nodes"))
+		log, err := os.ReadFile(monitor.Log())
+		Expect(err).NotTo(HaveOccurred())
+		for line := range strings.Lines(string(log)) {
+			Expect(line).NotTo(And(HavePrefix("Deleted"), ContainSubstring("proto bgp")), "the router's kernel loses a route")
+		}
 	})
 
 	It("are told by nodes with endpoints if the policy is Local, and by none without endpoints", func(ctx SpecContext) {

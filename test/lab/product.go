@@ -138,6 +138,15 @@ func (l *Lab) KillGuard(node string) error {
 	return p.Kill()
 }
 
+// StopGuard ends the guard of a node as a cluster does, by SIGTERM.
+func (l *Lab) StopGuard(ctx context.Context, node string) error {
+	p, err := proc.Find(l.path("started"), guardName+node)
+	if err != nil {
+		return err
+	}
+	return p.Terminate(ctx)
+}
+
 // KillGuards ends the guards of all nodes.
 func (l *Lab) KillGuards() error {
 	var errs []error

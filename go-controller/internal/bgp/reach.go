@@ -19,6 +19,8 @@ type Reach struct {
 	Nodes, Idle []string
 	// Peers hear of it, sorted.
 	Peers []string
+	// ByNode: the next hop is a node for one of the advertisements.
+	ByNode bool
 	// Problem is that of one of the sessions that are missing.
 	Problem string
 	// GatewayUnknown: the shard that the next hop would be has no address yet.
@@ -109,7 +111,7 @@ func (r *Reaches) reach(ads []*world.Advertisement, f world.Family, local []stri
 	if made, ok := r.made[key]; ok {
 		return made
 	}
-	made := &Reach{}
+	made := &Reach{ByNode: slices.ContainsFunc(ads, func(ad *world.Advertisement) bool { return !ad.ByGateway })}
 	names := r.names
 	if local != nil && !slices.ContainsFunc(ads, func(ad *world.Advertisement) bool { return ad.ByGateway }) {
 		names = local

@@ -35,7 +35,11 @@ func (v *verdicts) told(s *world.Service) []telling {
 		if list == nil {
 			list = make([]telling, len(spots))
 		}
-		list[i] = v.telling(v.reaches.Of(s, spot.Addr))
+		r := v.reaches.Of(s, spot.Addr)
+		list[i] = v.telling(r)
+		if r != nil && r.ByNode && len(r.Nodes) > 0 && len(s.SourceRanges) > 0 {
+			list[i].text += "; whether spec.loadBalancerSourceRanges hold for traffic that comes by a node is up to OVN-Kubernetes"
+		}
 	}
 	return list
 }

@@ -46,6 +46,9 @@ func TestBGPInTheVerdict(t *testing.T) {
 		"by both": {func(*world.Snapshot) {},
 			kube.Verdict{Status: yes, Reason: v1alpha1.ReasonAnnounced, Message: "address 10.50.0.100 is answered for by OVN on gateway n2 (L2Domain lan, shard 0); " +
 				"address 10.50.0.100: told by BGP by nodes n1, n2 to BGPPeer tor"}},
+		"restricted": {func(w *world.Snapshot) {
+			w.Domains, w.Services[0].SourceRanges = nil, []netip.Prefix{netip.MustParsePrefix("192.0.2.0/24")}
+		}, kube.Verdict{Status: yes, Reason: v1alpha1.ReasonAnnounced, Message: "spec.loadBalancerSourceRanges hold for traffic that comes by a node is up to OVN-Kubernetes"}},
 		"no session, but OVN": {func(w *world.Snapshot) { w.Sessions = nil },
 			kube.Verdict{Status: yes, Reason: v1alpha1.ReasonAnnounced, Message: "is answered for by OVN on gateway n2 (L2Domain lan, shard 0); " +
 				"address 10.50.0.100: no session is established, so it is not told by BGP: nodes n1, n2, n3"}},

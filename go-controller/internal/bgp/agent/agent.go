@@ -125,10 +125,23 @@ func (a *Agent) Run(ctx context.Context) error {
 		a.decide()
 		part(a.follow)
 		part(a.status.run)
-		running.Go(func() error { return a.paths.Run(ctx) })
+		running.Go(func() error { return a.watchPaths(ctx) })
 		running.Go(func() error { return a.speaker.Run(ctx) })
 	}
 	return running.Wait()
+}
+
+// watchPaths runs BFD until the process ends, not only until the context does: sessions end with
+// the process, and a router that lost BFD before them would not keep their routes.
+func (a *Agent) watchPaths(ctx context.Context) error {
+	failed := make(chan error, 1)
+	go func() { failed <- a.paths.Run(context.WithoutCancel(ctx)) }()
+	select {
+	case <-ctx.Done():
+		return nil
+	case err := <-failed:
+		return err
+	}
 }
 
 // follow decides anew after each change.

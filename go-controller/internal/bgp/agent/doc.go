@@ -11,5 +11,5 @@
 //   - The status of the node is written by this process only, at most once a second, and
 //     only if it says something else. Counters alone are written a few times a minute: each
 //     Service changes those of all nodes. A peer that fails as before is nothing else.
-//   - The end of the process closes no session.
+//   - The end of the process closes no session, and ends BFD with them in one moment.
 package agent

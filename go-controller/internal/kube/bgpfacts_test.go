@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kube
+
+import (
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
+)
+
+// Each step says whether it is news, and what the peer is like after it.
+func TestPeersFollowWhatTheyName(t *testing.T) {
+	f, wakes := counted()
+	peer := func(generation int64) *v1alpha1.BGPPeer {
+		return &v1alpha1.BGPPeer{
+			ObjectMeta: metav1.ObjectMeta{Name: "tor", UID: "1", Generation: generation},
+			Spec: v1alpha1.BGPPeerSpec{MyASN: 64512, PeerASN: 64513, PeerAddress: "10.0.0.1",
+				PasswordSecret: &v1alpha1.PasswordReference{Name: "tor"}, BFDProfile: "fast"},
+		}
+	}
+	secret := func(password string) *corev1.Secret {
+		return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "tor"}, Type: corev1.SecretTypeBasicAuth,
+			Data: map[string][]byte{corev1.BasicAuthPasswordKey: []byte(password)}}
+	}
+	profile := &v1alpha1.BFDProfile{ObjectMeta: metav1.ObjectMeta{Name: "fast", Generation: 1}}
+	told := peer(1)
+	told.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionReady}}
+	setPeer, setProfile := remember(f, f.bgp.peers), remember(f, f.bgp.profiles)
+	for _, step := range []struct {
+		what     string
+		happens  func()
+		news     bool
+		password string
+		bfd      bool
+	}{
+		{"a peer comes", func() { setPeer(nil, peer(1)) }, true, "", false},
+		{"its status is written", func() { setPeer(peer(1), told) }, false, "", false},
+		{"its Secret comes", func() { f.setSecret(nil, secret("a")) }, true, "a", false},
+		{"only a label of the Secret changes", func() { f.setSecret(secret("a"), secret("a")) }, false, "a", false},
+		{"the password is another one", func() { f.setSecret(secret("a"), secret("b")) }, true, "b", false},
+		{"its profile comes", func() { setProfile(nil, profile) }, true, "b", true},
+		{"its profile goes", func() { setProfile(profile, nil) }, true, "b", false},
+		{"its Secret goes", func() { f.setSecret(secret("b"), nil) }, true, "", false},
+		{"its spec changes", func() { setPeer(told, peer(2)) }, true, "", false},
+	} {
+		before := *wakes
+		step.happens()
+		if news := *wakes > before; news != step.news {
+			t.Errorf("%s: news is %v, want %v", step.what, news, step.news)
+		}
+		p := snapshot(f).Peers[0]
+		if p.Password != step.password || (p.BFD != nil) != step.bfd {
+			t.Errorf("%s: password %q, BFD %v; want %q, %v", step.what, p.Password, p.BFD, step.password, step.bfd)
+		}
+	}
+	setPeer(peer(2), nil)
+	if n := len(snapshot(f).Peers); n != 0 {
+		t.Errorf("%d peers are left", n)
+	}
+}
+
+func TestNodesTellOfSessions(t *testing.T) {
+	f, wakes := counted()
+	status := func(state v1alpha1.BGPSessionState, prefixes int64) *v1alpha1.BGPNodeStatus {
+		return &v1alpha1.BGPNodeStatus{ObjectMeta: metav1.ObjectMeta{Name: "n1"}, Status: v1alpha1.BGPNodeStatusStatus{
+			Sessions: []v1alpha1.BGPSession{{Peer: "tor", State: state, AdvertisedIPv4: prefixes}}}}
+	}
+	f.setStatus(nil, status(v1alpha1.BGPEstablished, 0))
+	if s := snapshot(f).Sessions["n1"]["tor"]; !s.Established || *wakes != 1 {
+		t.Errorf("the session is %+v after %d wakes", s, *wakes)
+	}
+	f.setStatus(status(v1alpha1.BGPEstablished, 0), status(v1alpha1.BGPEstablished, 9))
+	if *wakes != 1 {
+		t.Error("a counter is news")
+	}
+	f.setStatus(status(v1alpha1.BGPEstablished, 9), status(v1alpha1.BGPActive, 9))
+	if s := snapshot(f).Sessions["n1"]["tor"]; s.Established || s.Problem != "the session is Active" || *wakes != 2 {
+		t.Errorf("the session is %+v after %d wakes", s, *wakes)
+	}
+	f.setStatus(status(v1alpha1.BGPActive, 9), nil)
+	if n := len(snapshot(f).Sessions); n != 0 || *wakes != 3 {
+		t.Errorf("%d nodes tell after the last went, %d wakes", n, *wakes)
+	}
+}
