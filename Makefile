@@ -13,7 +13,7 @@ ROOT       := $(if $(filter 0,$(shell id -u)),,-exec "sudo -E")
 FUZZTIME   ?= 30s
 export SLB_CACHE
 
-.PHONY: help setup build controlplane test unit api e2e golden fuzz bench bench-allocation bench-failover bench-scale lint fmt generate verify images demo check clean
+.PHONY: help setup build controlplane test unit api bgp e2e golden fuzz bench bench-allocation bench-failover bench-scale lint fmt generate verify images demo check clean
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-17s %s\n", $$1, $$2}'
@@ -30,13 +30,16 @@ controlplane: build ## etcd, kube-apiserver and the like into the cache, from so
 demo: setup controlplane ## a Service reachable through OVN, its gateway killed, in the lab (KEEP=1 leaves it up)
 	@contrib/demo.sh
 
-test: setup unit api e2e ## everything: unit, golden, real daemons, real API server, end to end in the lab
+test: setup unit api bgp e2e ## everything: unit, golden, real daemons, real API server, end to end in the lab
 
 unit: ## pure packages, goldens, fuzz seeds, OVN's real databases
-	go test ./go-controller/...
+	go test ./go-controller/{cmd,internal,pkg}/...
 
 api: controlplane ## CRDs, admission and the controller against a real kube-apiserver
 	go test -count=1 ./test/api ./test/controller ./test/lab/controlplane ./test/lab/responder ./test/lab/probe
+
+bgp: ## the BGP speaker against FRR, in network namespaces
+	go test -count=1 $(ROOT) ./go-controller/test/bgp
 
 e2e: controlplane ## the lab, and ginkgo end to end in it
 	SLB_BIN=$(CURDIR)/$(BIN) go test -count=1 -p 1 $(ROOT) ./test/lab/proc ./test/lab/kubelet ./test/lab ./test/e2e ./go-controller/internal/bfd/watch

@@ -61,10 +61,10 @@ func TestChanges(t *testing.T) {
 				}
 				return nil
 			}
-			if got := lookup(path, key); err != nil || got != want {
-				return fmt.Errorf("%s: %s is %s (%v), want %s", prefix, key, got, err, want)
+			if got := lookup(path, key); err == nil && got != want {
+				return fmt.Errorf("%s: %s is %s, want %s", prefix, key, got, want)
 			}
-			return nil
+			return err
 		}
 	}
 	await(t, shown(one, "valid", "true"))

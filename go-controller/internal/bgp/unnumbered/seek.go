@@ -51,6 +51,8 @@ type port struct {
 	dev   *net.Interface
 	conn  *ipv6.PacketConn
 	local netip.Addr
+	// nodes and routers are all of them on the link.
+	nodes, routers *net.IPAddr
 }
 
 func seek(ctx context.Context, on string, report func(Link, error)) error {
@@ -104,6 +106,12 @@ func open(on string) (*port, error) {
 	if p.local, err = linkLocal(p.dev); err != nil {
 		return nil, err
 	}
+	if p.nodes, err = net.ResolveIPAddr("ip6", netip.IPv6LinkLocalAllNodes().WithZone(on).String()); err != nil {
+		return nil, err
+	}
+	if p.routers, err = net.ResolveIPAddr("ip6", netip.IPv6LinkLocalAllRouters().WithZone(on).String()); err != nil {
+		return nil, err
+	}
 	raw, err := net.ListenPacket("ip6:ipv6-icmp", "::")
 	if err != nil {
 		return nil, err
@@ -117,7 +125,7 @@ func open(on string) (*port, error) {
 		p.conn.SetICMPFilter(&filter),
 		p.conn.SetControlMessage(ipv6.FlagHopLimit|ipv6.FlagInterface, true),
 		p.conn.SetMulticastLoopback(false),
-		p.conn.JoinGroup(p.dev, p.group(netip.IPv6LinkLocalAllRouters())),
+		p.conn.JoinGroup(p.dev, p.routers),
 	); err != nil {
 		return nil, errors.Join(err, raw.Close())
 	}
@@ -138,8 +146,6 @@ func linkLocal(dev *net.Interface) (netip.Addr, error) {
 	return netip.Addr{}, errors.New("no link-local IPv6 address")
 }
 
-func (p *port) group(a netip.Addr) *net.IPAddr { return &net.IPAddr{IP: a.AsSlice(), Zone: p.dev.Name} }
-
 // send advertises, and solicits too if there is somebody to find. An interface that is not
 // what it was when the port was opened is an error.
 func (p *port) send(ask bool) error {
@@ -151,9 +157,9 @@ func (p *port) send(ask bool) error {
 		return errors.Join(err, errors.New("the interface has changed"))
 	}
 	to := &ipv6.ControlMessage{HopLimit: hops, IfIndex: dev.Index}
-	_, err = p.conn.WriteTo(advertise(dev.HardwareAddr), to, p.group(netip.IPv6LinkLocalAllNodes()))
+	_, err = p.conn.WriteTo(advertise(dev.HardwareAddr), to, p.nodes)
 	if ask && err == nil {
-		_, err = p.conn.WriteTo(solicit(dev.HardwareAddr), to, p.group(netip.IPv6LinkLocalAllRouters()))
+		_, err = p.conn.WriteTo(solicit(dev.HardwareAddr), to, p.routers)
 	}
 	return err
 }

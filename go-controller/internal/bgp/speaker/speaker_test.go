@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package speaker
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"net/netip"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"k8s.io/klog/v2"
+	"k8s.io/klog/v2/ktesting"
+
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/bgp"
+)
+
+func testLog(t testing.TB) klog.Logger {
+	return ktesting.NewLogger(t, ktesting.NewConfig(ktesting.Verbosity(0)))
+}
+
+// Eight peers at addresses where nobody is, changed in all ways and in any order, come to rest: for the race detector, and
+// for what gets stuck.
+func TestChurn(t *testing.T) {
+	var notified atomic.Int64
+	s := New(Options{Notify: func() { notified.Add(1) }, Leave: time.Millisecond})
+	ctx, cancel := context.WithCancel(klog.NewContext(t.Context(), klog.Background()))
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		_ = s.Run(ctx)
+	}()
+	random := rand.New(rand.NewPCG(1, 2))
+	for range 100 {
+		var desired []bgp.Session
+		for i := range 8 {
+			if random.IntN(4) == 0 {
+				continue
+			}
+			c := bgp.Session{Peer: fmt.Sprint(i), Leaving: random.IntN(8) == 0, Routes: map[netip.Prefix]bgp.Attributes{}}
+			c.Neighbor = bgp.Neighbor{
+				MyASN: 64500, PeerASN: 64512, Addr: netip.MustParseAddr("127.0.0.1"), Port: 1, RouterID: netip.MustParseAddr("192.0.2.1"),
+				IPv4: true, IPv6: true, Password: fmt.Sprint(random.IntN(2)), GracefulRestart: random.IntN(2) == 0,
+			}
+			for r := range random.IntN(5) {
+				a := netip.AddrFrom4([4]byte{203, 0, 113, byte(r)})
+				c.Routes[netip.PrefixFrom(a, 32)] = bgp.Attributes{NextHop: c.Neighbor.RouterID, Prepend: uint8(random.IntN(3))}
+			}
+			desired = append(desired, c)
+		}
+		s.Set(desired)
+		s.States()
+	}
+	s.Set(nil)
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	deadline := time.After(30 * time.Second)
+	for len(s.States()) > 0 {
+		select {
+		case <-deadline:
+			t.Fatalf("sessions are left: %v", s.States())
+		case <-tick.C:
+		}
+	}
+	cancel()
+	<-ended
+	if notified.Load() == 0 {
+		t.Error("nobody was told of a change")
+	}
+	if len(s.idle) > 8 {
+		t.Errorf("%d servers for 8 peers at most", len(s.idle))
+	}
+}
