@@ -45,7 +45,7 @@ e2e: controlplane ## the lab, and ginkgo end to end in it
 	SLB_BIN=$(CURDIR)/$(BIN) go test -count=1 -p 1 $(ROOT) ./test/lab/proc ./test/lab/kubelet ./test/lab ./test/e2e ./go-controller/internal/bfd/watch
 
 golden: ## rewrite the goldens from what the code says now; read the diff before you commit it
-	go test ./go-controller/internal/{bfd,ipam,place,plan,ovn/rows} -run Golden -update
+	go test ./go-controller/internal/{bfd,bgp,ipam,place,plan,ovn/rows} -run Golden -update
 
 fuzz: ## each fuzz target for FUZZTIME
 	@contrib/fuzz.sh $(FUZZTIME)

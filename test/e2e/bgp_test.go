@@ -167,6 +167,24 @@ var _ = Describe("addresses told by BGP", Ordered, func() {
 		}
 	})
 
+	It("are withdrawn by the router when BFD does not hear a node any more, long before the hold time is over", func(ctx SpecContext) {
+		vips := awaitAnnounced(ctx, "told")
+		DeferCleanup(func(ctx SpecContext) { Expect(cluster.LinkUp(ctx, "n3")).To(Succeed()) })
+		pulled := time.Now()
+		Expect(cluster.LinkDown(ctx, "n3")).To(Succeed())
+		for i, vip := range vips {
+			Eventually(nextHops(vip)).WithContext(ctx).Should(Equal(nodeAddresses(i, "n1", "n2")))
+		}
+		took := time.Since(pulled)
+		By("withdrawn after " + took.String())
+		Expect(took).To(BeNumerically("<", 3*time.Second), "5 x 300 ms, and 9 s of hold time")
+		Expect(cluster.LinkUp(ctx, "n3")).To(Succeed())
+		for i, vip := range vips {
+			Eventually(nextHops(vip)).WithContext(ctx).WithTimeout(30 * time.Second).Should(Equal(nodeAddresses(i, "n1", "n2", "n3")))
+		}
+		Eventually(ready("bgppeer", "tor")).WithContext(ctx).Should(HavePrefix("True Ready: all 3 nodes"))
+	})
+
 	It("are told by nodes with endpoints if the policy is Local, and by none without endpoints", func(ctx SpecContext) {
 		vips := awaitAnnounced(ctx, "told")
 		kubectl(ctx, "", "scale", "deployment/told", "--replicas=1")
