@@ -95,6 +95,9 @@ func (l *Layout) told(s *world.Service) []netip.Addr {
 
 // taking are the advertisements that take an address of a Service, the oldest first.
 func (l *Layout) taking(s *world.Service, a netip.Addr) []*world.Advertisement {
+	if len(l.ads) == 0 {
+		return nil
+	}
 	ads := l.byPool[l.allocation.PoolOf(a)]
 	refuses := func(ad *world.Advertisement) bool {
 		return len(ad.Services) > 0 && !slices.ContainsFunc(ad.Services, func(sel world.Selector) bool { return sel.Matches(s.Labels) })

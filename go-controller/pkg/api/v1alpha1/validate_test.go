@@ -114,3 +114,31 @@ func TestScheme(t *testing.T) {
 		}
 	}
 }
+
+// A peer that did not pass through the API server's rules.
+func TestValidatePeer(t *testing.T) {
+	second := func(n time.Duration) *metav1.Duration { return &metav1.Duration{Duration: n * time.Second} }
+	for name, c := range map[string]struct {
+		spec BGPPeerSpec
+		want string
+	}{
+		"good":                   {BGPPeerSpec{PeerAddress: "10.0.0.1", HoldTime: second(9), KeepaliveTime: second(3)}, ""},
+		"never":                  {BGPPeerSpec{PeerAddress: "fd00::1", HoldTime: second(0), KeepaliveTime: second(3)}, ""},
+		"unnumbered":             {BGPPeerSpec{Interface: "eth1"}, ""},
+		"nobody":                 {BGPPeerSpec{}, "spec.peerAddress"},
+		"both":                   {BGPPeerSpec{PeerAddress: "10.0.0.1", Interface: "eth1"}, "spec.peerAddress"},
+		"no address":             {BGPPeerSpec{PeerAddress: "tor"}, `spec.peerAddress: Invalid value: "tor"`},
+		"router ID":              {BGPPeerSpec{PeerAddress: "10.0.0.1", RouterID: "fd00::1"}, "spec.routerID"},
+		"source":                 {BGPPeerSpec{PeerAddress: "10.0.0.1", SourceAddress: "here"}, "spec.sourceAddress"},
+		"hold time too short":    {BGPPeerSpec{PeerAddress: "10.0.0.1", HoldTime: second(8), KeepaliveTime: second(3)}, `spec.holdTime: Invalid value: "8s"`},
+		"keepalive by default":   {BGPPeerSpec{PeerAddress: "10.0.0.1", KeepaliveTime: second(31)}, `spec.holdTime: Invalid value: "1m30s"`},
+		"selector of odd labels": {BGPPeerSpec{PeerAddress: "10.0.0.1", NodeSelectors: []metav1.LabelSelector{{MatchLabels: map[string]string{"?": "a"}}}}, "spec.nodeSelectors[0]"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			errs := (&BGPPeer{Spec: c.spec}).Validate()
+			if (len(errs) > 0) != (c.want != "") || c.want != "" && !strings.Contains(errs.ToAggregate().Error(), c.want) {
+				t.Errorf("got %v, want %q", errs, c.want)
+			}
+		})
+	}
+}
