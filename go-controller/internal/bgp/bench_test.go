@@ -49,12 +49,12 @@ func BenchmarkFor(b *testing.B) {
 }
 
 // What the controller of 2,000 nodes decides to word the conditions.
-func BenchmarkReach(b *testing.B) {
+func BenchmarkSurvey(b *testing.B) {
 	w := large(2000)
 	l := lay(w)
 	b.ReportAllocs()
 	for b.Loop() {
-		r := l.Reaches()
+		r := l.Survey()
 		for _, s := range w.Services {
 			if len(r.Of(s, s.Assigned[0]).Nodes) != 2000 {
 				b.Fatal("not all nodes tell")

@@ -88,20 +88,20 @@ type everything struct {
 	Sessions map[string][]bgp.Session
 	Twins    map[string]world.Finding
 	Clashes  map[string][]world.Finding
-	Reaches  map[string]bgp.Reach
+	Tellers  map[string]bgp.Tellers
 }
 
 func say(w *world.Snapshot) everything {
 	l := lay(w)
-	e := everything{map[string][]bgp.Session{}, l.Twins(), l.Clashes(), map[string]bgp.Reach{}}
+	e := everything{map[string][]bgp.Session{}, l.Twins(), l.Clashes(), map[string]bgp.Tellers{}}
 	for _, n := range w.Nodes {
 		e.Sessions[n.Name] = l.For(n.Name)
 	}
-	r := l.Reaches()
+	r := l.Survey()
 	for _, s := range w.Services {
 		for _, a := range s.Assigned {
-			if reach := r.Of(s, a); reach != nil {
-				e.Reaches[s.Key.String()+" "+a.String()] = *reach
+			if tellers := r.Of(s, a); tellers != nil {
+				e.Tellers[s.Key.String()+" "+a.String()] = *tellers
 			}
 		}
 	}

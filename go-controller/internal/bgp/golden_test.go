@@ -32,7 +32,7 @@ func TestGoldens(t *testing.T) {
 		}
 		out.WriteString(findingsText(c.World, l))
 		if c.World.Sessions != nil {
-			out.WriteString(reachText(c.World, l))
+			out.WriteString(tellersText(c.World, l))
 		}
 		return out.String()
 	})
@@ -125,14 +125,14 @@ func findingsText(w *world.Snapshot, l *bgp.Layout) string {
 	return out.String()
 }
 
-func reachText(w *world.Snapshot, l *bgp.Layout) string {
+func tellersText(w *world.Snapshot, l *bgp.Layout) string {
 	var out strings.Builder
-	reaches := l.Reaches()
+	survey := l.Survey()
 	for _, s := range sorted(w.Services, func(s *world.Service) string { return s.Key.String() }) {
 		for _, a := range s.Assigned {
-			r := reaches.Of(s, a)
+			r := survey.Of(s, a)
 			if r == nil {
-				fmt.Fprintf(&out, "%s %s: taken %v\n", s.Key, a, reaches.Takes(s, a))
+				fmt.Fprintf(&out, "%s %s: taken %v\n", s.Key, a, survey.Takes(s, a))
 				continue
 			}
 			fmt.Fprintf(&out, "%s %s: told by %v to %v, idle %v", s.Key, a, r.Nodes, r.Peers, r.Idle)

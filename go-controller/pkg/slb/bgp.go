@@ -29,13 +29,13 @@ func (v *verdicts) told(s *world.Service) []telling {
 	spots := v.spots.Services[s.Key]
 	var list []telling
 	for i, spot := range spots {
-		if !v.reaches.Takes(s, spot.Addr) {
+		if !v.survey.Takes(s, spot.Addr) {
 			continue
 		}
 		if list == nil {
 			list = make([]telling, len(spots))
 		}
-		r := v.reaches.Of(s, spot.Addr)
+		r := v.survey.Of(s, spot.Addr)
 		list[i] = v.telling(r)
 		if r != nil && r.ByNode && len(r.Nodes) > 0 && len(s.SourceRanges) > 0 {
 			list[i].text += "; whether spec.loadBalancerSourceRanges hold for traffic that comes by a node is up to OVN-Kubernetes"
@@ -44,19 +44,19 @@ func (v *verdicts) told(s *world.Service) []telling {
 	return list
 }
 
-func (v *verdicts) telling(r *bgp.Reach) telling {
+func (v *verdicts) telling(r *bgp.Tellers) telling {
 	if r == nil {
 		return telling{v1alpha1.ReasonNoEndpoints, "no endpoint takes traffic, so no node tells of it by BGP"}
 	}
 	t, worded := v.tellings[r]
 	if !worded {
-		t = wordReach(r)
+		t = wordTellers(r)
 		v.tellings[r] = t
 	}
 	return t
 }
 
-func wordReach(r *bgp.Reach) telling {
+func wordTellers(r *bgp.Tellers) telling {
 	switch {
 	case r.GatewayUnknown:
 		return telling{v1alpha1.ReasonNoGateway, "not told by BGP before its shard has an external address (nextHop: Gateway)"}
@@ -120,7 +120,7 @@ func (v *verdicts) bgpObjects() kube.BGPVerdicts {
 	accepted := func(list []world.Finding) kube.Verdicts {
 		return kube.Verdicts{v1alpha1.ConditionAccepted: kube.Found(list)}
 	}
-	twins, keepers := v.bgp.Twins(), v.reaches.Keepers()
+	twins, keepers := v.bgp.Twins(), v.survey.Keepers()
 	for _, p := range v.world.Peers {
 		findings := p.Findings
 		if f, ok := twins[p.Name]; ok {

@@ -45,14 +45,14 @@ type verdicts struct {
 	// active is, for each shard that is carried, the node that does; of a chassis that
 	// no Node has, its own name.
 	active map[world.ShardID]string
-	// reaches say who tells of addresses by BGP, tellings how that is worded.
-	reaches  *bgp.Reaches
-	tellings map[*bgp.Reach]telling
+	// survey says who tells of addresses by BGP, tellings how that is worded.
+	survey   *bgp.Survey
+	tellings map[*bgp.Tellers]telling
 }
 
 func newVerdicts(d *decision, k knowledge) *verdicts {
 	v := &verdicts{decision: d, knowledge: k, active: make(map[world.ShardID]string, len(d.world.Carriers)),
-		reaches: d.bgp.Reaches(), tellings: map[*bgp.Reach]telling{}}
+		survey: d.bgp.Survey(), tellings: map[*bgp.Tellers]telling{}}
 	nodes := make(map[string]string, len(d.world.Nodes))
 	for _, n := range d.world.Nodes {
 		if n.Chassis != "" {

@@ -13,8 +13,8 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 )
 
-// Reach says who tells of an address. It is shared by addresses: read only.
-type Reach struct {
+// Tellers say who tells of an address. They are shared by addresses: read only.
+type Tellers struct {
 	// Nodes tell of it now, sorted; Idle should and have no session.
 	Nodes, Idle []string
 	// Peers hear of it, sorted.
@@ -27,22 +27,22 @@ type Reach struct {
 	GatewayUnknown bool
 }
 
-// Reaches finds for all addresses who tells of them: many have the same Reach, which is
+// Survey finds for all addresses who tells of them: many have the same Tellers, which are
 // worked out once. Not for use by several goroutines.
-type Reaches struct {
+type Survey struct {
 	layout *Layout
-	made   map[string]*Reach
+	made   map[string]*Tellers
 	// names are those of all nodes, sorted; peers those of each that was asked for.
 	names []string
 	peers map[string][]*world.Peer
 }
 
-// Reaches returns an empty one for a layout that knows all nodes.
-func (l *Layout) Reaches() *Reaches {
-	return &Reaches{layout: l, made: map[string]*Reach{}, names: slices.Sorted(maps.Keys(l.nodes)), peers: map[string][]*world.Peer{}}
+// Survey returns an empty one of a layout that knows all nodes.
+func (l *Layout) Survey() *Survey {
+	return &Survey{layout: l, made: map[string]*Tellers{}, names: slices.Sorted(maps.Keys(l.nodes)), peers: map[string][]*world.Peer{}}
 }
 
-func (r *Reaches) peersOf(n *world.Node) []*world.Peer {
+func (r *Survey) peersOf(n *world.Node) []*world.Peer {
 	list, known := r.peers[n.Name]
 	if !known {
 		list = r.layout.peersOf(n)
@@ -52,11 +52,11 @@ func (r *Reaches) peersOf(n *world.Node) []*world.Peer {
 }
 
 // Takes reports whether an advertisement takes an address of a Service.
-func (r *Reaches) Takes(s *world.Service, a netip.Addr) bool { return len(r.layout.taking(s, a)) > 0 }
+func (r *Survey) Takes(s *world.Service, a netip.Addr) bool { return len(r.layout.taking(s, a)) > 0 }
 
 // Of returns who tells of an address of a Service; nil if no advertisement takes it, no
 // endpoint takes its traffic, or it is the gateway's own, which needs no route.
-func (r *Reaches) Of(s *world.Service, a netip.Addr) *Reach {
+func (r *Survey) Of(s *world.Service, a netip.Addr) *Tellers {
 	f := world.FamilyOf(a)
 	ads := r.layout.taking(s, a)
 	if len(ads) == 0 || !serves(s, f, "") {
@@ -70,12 +70,12 @@ func (r *Reaches) Of(s *world.Service, a netip.Addr) *Reach {
 	case len(usable) == 0 && hop == a:
 		return nil
 	case len(usable) == 0:
-		return &Reach{GatewayUnknown: true}
+		return &Tellers{GatewayUnknown: true}
 	}
 	if !s.LocalPolicy {
-		return r.reach(usable, f, nil)
+		return r.work(usable, f, nil)
 	}
-	return r.reach(usable, f, endpointNodes(s, f))
+	return r.work(usable, f, endpointNodes(s, f))
 }
 
 // unspecified stands for all addresses of a family.
@@ -98,9 +98,9 @@ func endpointNodes(s *world.Service, f world.Family) []string {
 	return slices.Compact(nodes)
 }
 
-// reach works out who tells for some advertisements. With local, those whose next hop is the
+// work finds who tells for some advertisements. With local, those whose next hop is the
 // node are told by these nodes only.
-func (r *Reaches) reach(ads []*world.Advertisement, f world.Family, local []string) *Reach {
+func (r *Survey) work(ads []*world.Advertisement, f world.Family, local []string) *Tellers {
 	key := f.String()
 	for _, ad := range ads {
 		key += "/" + strconv.Itoa(r.layout.rank[ad])
@@ -111,7 +111,7 @@ func (r *Reaches) reach(ads []*world.Advertisement, f world.Family, local []stri
 	if made, ok := r.made[key]; ok {
 		return made
 	}
-	made := &Reach{ByNode: slices.ContainsFunc(ads, func(ad *world.Advertisement) bool { return !ad.ByGateway })}
+	made := &Tellers{ByNode: slices.ContainsFunc(ads, func(ad *world.Advertisement) bool { return !ad.ByGateway })}
 	names := r.names
 	if local != nil && !slices.ContainsFunc(ads, func(ad *world.Advertisement) bool { return ad.ByGateway }) {
 		names = local
@@ -153,7 +153,7 @@ func (r *Reaches) reach(ads []*world.Advertisement, f world.Family, local []stri
 }
 
 // Keepers are the nodes that shall have a session with each peer, sorted.
-func (r *Reaches) Keepers() map[string][]string {
+func (r *Survey) Keepers() map[string][]string {
 	keepers := map[string][]string{}
 	for _, name := range r.names {
 		n := r.layout.nodes[name]
