@@ -13,7 +13,7 @@ ROOT       := $(if $(filter 0,$(shell id -u)),,-exec "sudo -E")
 FUZZTIME   ?= 30s
 export SLB_CACHE
 
-.PHONY: help setup build controlplane test unit api bgp e2e golden fuzz bench bench-allocation bench-failover bench-scale lint fmt generate verify images demo check clean
+.PHONY: help setup build controlplane test unit api bgp e2e golden fuzz bench bench-allocation bench-bgp bench-failover bench-scale lint fmt generate verify images demo check clean
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-17s %s\n", $$1, $$2}'
@@ -55,6 +55,10 @@ bench: ## benchmarks of the pure core
 
 bench-allocation: controlplane ## how fast Services get addresses, on a real API server
 	go run ./test/bench/allocation --controller $(BIN)/ovnkube-slb --out $(OUT)/bench/allocation.json
+
+bench-bgp: ## how fast routes get into a router's kernel and out of it, beside FRR as the speaker
+	go build -o $(BIN)/bgp-bench ./go-controller/test/bgp/bench
+	$(if $(ROOT),sudo -E) $(BIN)/bgp-bench --out $(OUT)/bench/bgp.json
 
 bench-failover: build ## what clients notice when a gateway is lost or leaves, in the lab; takes about half an hour
 	go run ./test/bench/failover --controller $(BIN)/ovnkube-slb --lab $(BIN)/lab --out $(OUT)/bench/failover.json

@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"net/netip"
 	"sync"
 	"sync/atomic"
@@ -129,7 +128,7 @@ func (c *session) tell(ctx context.Context, routes map[netip.Prefix]bgp.Attribut
 			errs = append(errs, err)
 		}
 	}
-	c.told = maps.Clone(routes)
+	c.told = routes
 	return errors.Join(errs...)
 }
 

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Command bench measures the BGP speaker beside FRR as a router, both in network namespaces: how long it takes until routes are in
+// the router's kernel, and out of it, and what the speaker needs for that. FRR as the speaker does the same in the same run.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"runtime"
+	"time"
+
+	"github.com/ovnkube-slb/ovnkube-slb/test/bench/subject"
+)
+
+// result is what is written: one run of the command.
+type result struct {
+	CPUs int `json:"cpus"`
+	// Runs is how many times each of the figures below was taken.
+	Runs int `json:"runs"`
+	// GOGC of the speaker's process.
+	GOGC    int      `json:"gogc"`
+	Speaker []figure `json:"speaker"`
+	// FRR as the speaker: network lines, all in one load of vtysh.
+	FRR []figure `json:"frr_as_speaker"`
+	// Crowd is one process with many sessions of one router, from its start until the router's kernel has a next hop a session in each route.
+	Crowd crowd `json:"crowd"`
+}
+
+// figure is of one session, with a route a prefix. Times are from the word to the router's kernel.
+type figure struct {
+	Prefixes int     `json:"prefixes"`
+	Apply    seconds `json:"apply_s"`
+	Withdraw seconds `json:"withdraw_s"`
+	// RSS of the process after the last run, and the most that it was; 0 where it is not measured.
+	RSS     float64 `json:"rss_mb,omitempty"`
+	RSSPeak float64 `json:"rss_peak_mb,omitempty"`
+}
+
+type seconds struct {
+	Median float64 `json:"median"`
+	Max    float64 `json:"max"`
+}
+
+type crowd struct {
+	Sessions int     `json:"sessions"`
+	Prefixes int     `json:"prefixes"`
+	Seconds  float64 `json:"start_to_kernel_s"`
+	RSS      float64 `json:"rss_mb"`
+}
+
+// patience is how long the whole may take.
+const patience = 15 * time.Minute
+
+func main() {
+	if config := os.Getenv(roleVariable); config != "" {
+		os.Exit(subject.Main("speaker", func(ctx context.Context, _ []string, out, _ io.Writer) error {
+			return speak(ctx, config, os.Stdin, out)
+		}))
+	}
+	os.Exit(subject.Main("bgp", benchmark))
+}
+
+func benchmark(ctx context.Context, args []string, out, progress io.Writer) (err error) {
+	flags := flag.NewFlagSet("bgp", flag.ContinueOnError)
+	runs := flags.Int("runs", 5, "how often each figure is taken, 1 to 100")
+	sessions := flags.Int("sessions", 100, "how many sessions the crowd has, 1 to 200")
+	file := flags.String("out", "_output/bench/bgp.json", "where the figures go")
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
+	if *runs < 1 || *runs > 100 {
+		return fmt.Errorf("--runs %d: want 1 to 100", *runs)
+	}
+	if *sessions < 1 || *sessions > 200 {
+		return fmt.Errorf("--sessions %d: want 1 to 200", *sessions)
+	}
+	dir, err := os.MkdirTemp("", "slb-bench-bgp-")
+	if err != nil {
+		return err
+	}
+	if err := os.Chmod(dir, 0o755); err != nil { // For the user frr.
+		return err
+	}
+	s := &site{dir: dir, name: filepath.Base(dir), progress: progress}
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	defer func() { err = errors.Join(err, s.remove(context.WithoutCancel(ctx))) }()
+	if err := s.build(ctx, *sessions); err != nil {
+		return err
+	}
+	r := result{CPUs: runtime.NumCPU(), Runs: *runs, GOGC: collect}
+	if err := s.measure(ctx, &r, *sessions); err != nil {
+		return err
+	}
+	text, err := subject.Write(r, *file)
+	if err != nil {
+		return err
+	}
+	_, err = out.Write(text)
+	return err
+}

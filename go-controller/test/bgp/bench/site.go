@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/netip"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/ovnkube-slb/ovnkube-slb/test/lab/frr"
+	"github.com/ovnkube-slb/ovnkube-slb/test/lab/proc"
+)
+
+const nodeASN, routerASN = 64500, 64512
+
+func routerAddr() netip.Addr { return netip.AddrFrom4([4]byte{10, 0, 0, 1}) }
+
+// source is an address of the node.
+func source(i int) netip.Addr { return netip.AddrFrom4([4]byte{10, 0, 1, byte(1 + i)}) }
+
+// site is two namespaces with a link: the router's, and the node's.
+type site struct {
+	dir, name string
+	progress  io.Writer
+	router    frr.Router
+}
+
+func (s *site) say(format string, args ...any) { fmt.Fprintf(s.progress, format+"\n", args...) }
+
+func (s *site) node() string { return s.name + "-node" }
+
+// build makes the namespaces and starts the router, which knows each source of the node as a neighbor.
+func (s *site) build(ctx context.Context, sources int) error {
+	if os.Geteuid() != 0 {
+		return errors.New("the benchmark makes network namespaces: run it as root")
+	}
+	s.router = frr.Router{Name: s.name + "-router", Dir: filepath.Join(s.dir, "router"), Netns: s.name + "-router"}
+	lines := []string{
+		"netns add " + s.router.Netns, "netns add " + s.node(),
+		fmt.Sprintf("link add eth0 netns %s type veth peer name eth0 netns %s", s.router.Netns, s.node()),
+	}
+	if err := ip(ctx, "", lines...); err != nil {
+		return err
+	}
+	if err := ip(ctx, s.router.Netns, "link set lo up", "link set eth0 up", fmt.Sprintf("addr add %s/16 dev eth0", routerAddr())); err != nil {
+		return err
+	}
+	lines = []string{"link set lo up", "link set eth0 up"}
+	config := []string{
+		fmt.Sprintf("router bgp %d", routerASN), " bgp router-id 10.0.0.1", " no bgp ebgp-requires-policy", " bgp bestpath as-path multipath-relax",
+	}
+	for i := range sources {
+		lines = append(lines, fmt.Sprintf("addr add %s/16 dev eth0", source(i)))
+		config = append(config, fmt.Sprintf(" neighbor %s remote-as %d", source(i), nodeASN))
+	}
+	if err := ip(ctx, s.node(), lines...); err != nil {
+		return err
+	}
+	if err := s.router.Start(ctx); err != nil {
+		return err
+	}
+	return s.router.Configure(ctx, append(config, " address-family ipv4 unicast", "  maximum-paths 256")...)
+}
+
+// remove leaves no trace.
+func (s *site) remove(ctx context.Context) error {
+	err := proc.KillRecorded(s.dir)
+	return errors.Join(err, ip(ctx, "", "netns del "+s.router.Netns, "netns del "+s.node()), os.RemoveAll(s.dir))
+}
+
+func ip(ctx context.Context, netns string, lines ...string) error {
+	args := []string{"-batch", "-"}
+	if netns != "" {
+		args = append([]string{"-n", netns}, args...)
+	}
+	cmd := exec.CommandContext(ctx, "ip", args...)
+	cmd.Stdin = strings.NewReader(strings.Join(lines, "\n") + "\n")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("ip: %w: %s", err, out)
+	}
+	return nil
+}
+
+// await calls f until it returns nil, or the context ends.
+func await(ctx context.Context, every time.Duration, f func() error) error {
+	tick := time.NewTicker(every)
+	defer tick.Stop()
+	for {
+		err := f()
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return errors.Join(ctx.Err(), err)
+		case <-tick.C:
+		}
+	}
+}
+
+// kernel counts the routes that the router's kernel has, as it says itself.
+type kernel struct {
+	mu     sync.Mutex
+	routes int
+	// moved has a token if that has changed.
+	moved chan struct{}
+}
+
+// watch counts until the context ends.
+func (s *site) watch(ctx context.Context) (*kernel, error) {
+	cmd := exec.CommandContext(ctx, "ip", "-n", s.router.Netns, "-4", "-o", "monitor", "route")
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	if err := cmd.Start(); err != nil {
+		return nil, err
+	}
+	k := &kernel{moved: make(chan struct{}, 1)}
+	go func() {
+		for lines := bufio.NewScanner(out); lines.Scan(); {
+			k.take(lines.Text())
+		}
+		_ = cmd.Wait() // It ends because it is killed.
+	}()
+	return k, nil
+}
+
+func (k *kernel) take(line string) {
+	by := 1
+	if rest, gone := strings.CutPrefix(line, "Deleted "); gone {
+		line, by = rest, -1
+	}
+	if !strings.HasPrefix(line, "100.") {
+		return
+	}
+	k.mu.Lock()
+	k.routes += by
+	k.mu.Unlock()
+	select {
+	case k.moved <- struct{}{}:
+	default:
+	}
+}
+
+// reach waits until the kernel has n routes and returns when it had.
+func (k *kernel) reach(ctx context.Context, n int) (time.Time, error) {
+	for {
+		k.mu.Lock()
+		now := k.routes
+		k.mu.Unlock()
+		if now == n {
+			return time.Now(), nil
+		}
+		select {
+		case <-ctx.Done():
+			return time.Time{}, fmt.Errorf("the router's kernel has %d routes, want %d: %w", now, n, ctx.Err())
+		case <-k.moved:
+		}
+	}
+}
