@@ -80,8 +80,7 @@ func (s *site) measure(ctx context.Context, r *result, sessions int) error {
 	return err
 }
 
-// collect is GOGC of the speaker: it changes little for the time that it takes, and much for the
-// memory. A burst of routes leaves as much garbage as it leaves routes.
+// collect is GOGC of the speaker, as ovnkube-slb sets it for itself: a burst of routes leaves as much garbage as routes.
 const collect = 50
 
 // speaking is a process that is a speaker.

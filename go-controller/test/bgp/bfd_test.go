@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package bgp
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/bgp"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/bgp/speaker"
+	"github.com/ovnkube-slb/ovnkube-slb/test/lab/frr"
+)
+
+// record writes down what a speaker asks of BFD, and how the session is then.
+type record struct {
+	mu    sync.Mutex
+	asked []string
+}
+
+func (r *record) write(format string, args ...any) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.asked = append(r.asked, fmt.Sprintf(format, args...))
+}
+
+// Watch implements speaker.BFD.
+func (r *record) Watch(name string, p speaker.Path) {
+	r.write("watch %s from %s to %s every %s", name, p.Local, p.Peer, p.BFD.Transmit)
+}
+
+// Leave implements speaker.BFD.
+func (r *record) Leave(name string) { r.write("leave %s", name) }
+
+// Session implements speaker.BFD.
+func (*record) Session(string) string { return "Init" }
+
+func (r *record) is(want ...string) func(context.Context) error {
+	return func(context.Context) error {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		if !slices.Equal(r.asked, want) {
+			return fmt.Errorf("asked of BFD: %q, want %q", r.asked, want)
+		}
+		return nil
+	}
+}
+
+// BFD watches the peer from Established on, for as long, and its parameters are no matter of the session.
+func TestBFDFollows(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, 40)
+	r := &record{}
+	n := newNode(t, speaker.Options{BFD: r})
+	c := s.session("tor", false, 2)
+	c.BFD = &bgp.BFD{Receive: 100 * time.Millisecond, Transmit: 100 * time.Millisecond, Multiplier: 3}
+	n.want(c)
+	refusal(t, n, "tor", "it may not know this node as a neighbor")
+	await(t, r.is())
+	s.configure(t, s.neighbor(false, 2, nodeASN)...)
+	was := n.established(t, "tor")
+	watch := fmt.Sprintf("watch tor from %s to %s every ", s.host(false, 2).Addr(), s.host(false, 1).Addr())
+	await(t, r.is(watch+"100ms"))
+	if was.BFD != "Init" {
+		t.Errorf("state of BFD %q", was.BFD)
+	}
+	c.BFD = &bgp.BFD{Receive: 50 * time.Millisecond, Transmit: 50 * time.Millisecond, Multiplier: 3}
+	n.want(c)
+	await(t, r.is(watch+"100ms", watch+"50ms"))
+	c.BFD = nil
+	n.want(c)
+	await(t, r.is(watch+"100ms", watch+"50ms", "leave tor"))
+	c.BFD = &bgp.BFD{Receive: 50 * time.Millisecond, Transmit: 50 * time.Millisecond, Multiplier: 3}
+	n.want(c)
+	await(t, r.is(watch+"100ms", watch+"50ms", "leave tor", watch+"50ms"))
+	if now := n.state("tor"); now.Since != was.Since {
+		t.Errorf("the session is of %s, was of %s", now.Since, was.Since)
+	}
+	if err := s.Kill(frr.BGPD); err != nil {
+		t.Fatal(err)
+	}
+	await(t, r.is(watch+"100ms", watch+"50ms", "leave tor", watch+"50ms", "leave tor"))
+}
