@@ -25,7 +25,7 @@ type field struct {
 	// only "v4" or "v6" sessions, both if empty.
 	only string
 	// neighbor and path are values in FRR's JSON of the neighbor and of each route from it: "" for absent,
-	// HOST4 and HOST6 for the node's addresses.
+	// HOST4 and HOST6 for the node's addresses, ">=5" for a number.
 	neighbor, path map[string]string
 	// refused is part of the last error of a session that must not come up.
 	refused string
@@ -124,7 +124,7 @@ func fields() []field {
 		{
 			name: "holdTime, keepaliveTime", frr: []string{"timers 20 60"},
 			set:      session(func(c *bgp.Session) { c.Neighbor.Hold, c.Neighbor.Keepalive = 30*time.Second, time.Second }),
-			neighbor: map[string]string{"bgpTimerHoldTimeMsecs": "30000"},
+			neighbor: map[string]string{"bgpTimerHoldTimeMsecs": "30000", "messageStats.keepalivesRecv": ">=5"},
 		},
 		{
 			name: "holdTime for ever", frr: []string{"timers 20 65535"},
@@ -357,7 +357,7 @@ func (s *site) says(ctx context.Context, f field, c bgp.Session, host int, v6 bo
 		}
 	}
 	for key, want := range f.neighbor {
-		if got := lookup(state, key); got != replaced(want, v6) {
+		if got := lookup(state, key); !meets(got, replaced(want, v6)) {
 			return fmt.Errorf("neighbor %s: %s is %s, want %s", from, key, got, replaced(want, v6))
 		}
 	}
@@ -379,4 +379,15 @@ func (s *site) says(ctx context.Context, f field, c bgp.Session, host int, v6 bo
 		}
 	}
 	return nil
+}
+
+// meets compares a value with what is wanted, which may be a least number.
+func meets(got, want string) bool {
+	least, bound := strings.CutPrefix(want, ">=")
+	if !bound {
+		return got == want
+	}
+	var g, w int
+	_, err := fmt.Sscan(got+" "+least, &g, &w)
+	return err == nil && g >= w
 }

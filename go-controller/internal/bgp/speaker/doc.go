@@ -16,6 +16,8 @@
 //
 // What gobgp v3.37.0 makes necessary:
 //   - Serve never returns, so a server that stopped is kept for the next session.
+//   - StartBgp writes variables that all servers read, so no other one works meanwhile (gate).
+//   - The import policy is asked about our own routes too.
 //   - It waits 5 s after a session is lost, and its next OPEN does not say that routes were
 //     kept. A lost session is therefore stopped and opened anew, as after a restart.
 //   - Why a connection failed is only in its log.
