@@ -4,5 +4,6 @@
 // must then say of it, and what must stay when something breaks. It needs root.
 //
 // The tests run in a network namespace of their own, that of the node; each router has another. Both go with the tests, however
-// these end.
+// these end. SLB_TEST_BGP_CHURN=1h has TestChurn go on for as long; with the race detector, -parallel 1 keeps it to one speaker a
+// process, as the daemon is.
 package bgp
