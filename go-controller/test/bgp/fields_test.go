@@ -132,6 +132,10 @@ func fields() []field {
 			neighbor: map[string]string{"bgpTimerHoldTimeMsecs": "65535000"},
 		},
 		{
+			name: "holdTime 0 on the peer's side", frr: []string{"timers 0 0"},
+			refused: "does it ask for a hold time of 0",
+		},
+		{
 			name:     "routerID",
 			set:      session(func(c *bgp.Session) { c.Neighbor.RouterID = netip.MustParseAddr("198.51.100.77") }),
 			neighbor: map[string]string{"remoteRouterId": `"198.51.100.77"`},

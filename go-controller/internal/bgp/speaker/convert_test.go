@@ -47,6 +47,7 @@ func TestEndings(t *testing.T) {
 		{"BGP_FSM_ESTABLISHED", "hold-timer-expired", "hold-timer-expired"},
 		{"BGP_FSM_ESTABLISHED", "read-failed", "the connection was lost"},
 		{"BGP_FSM_ESTABLISHED", "graceful-restart", "the connection was lost"},
+		{"BGP_FSM_ESTABLISHED", "write-failed", "nothing could be sent to the peer: does it ask for a hold time of 0, which is not supported?"},
 		{"BGP_FSM_OPENSENT", "read-failed", "the peer closed the connection instead of opening the session: it may not know this node as a neighbor"},
 		{"BGP_FSM_OPENCONFIRM", "invalid-msg", "the peer refused to open the session: do both sides agree on the AS numbers?"},
 		{"BGP_FSM_ACTIVE", "dying", ""},

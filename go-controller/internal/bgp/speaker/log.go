@@ -79,6 +79,8 @@ func ending(old, reason string) string {
 	switch {
 	case reason == "graceful-restart", reason == "read-failed" && !opening:
 		return "the connection was lost"
+	case reason == "write-failed":
+		return "nothing could be sent to the peer: does it ask for a hold time of 0, which is not supported?"
 	case opening && reason == "read-failed":
 		return "the peer closed the connection instead of opening the session: it may not know this node as a neighbor"
 	case opening && reason == "invalid-msg":
