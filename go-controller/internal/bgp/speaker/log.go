@@ -39,17 +39,24 @@ func (l *logger) Debug(msg string, f log.Fields) {
 			}
 		}
 	}
-	l.log.V(5).Info(msg, list(f)...)
+	l.write(5, msg, f)
 }
 
 func (l *logger) Warn(msg string, f log.Fields) {
 	if c := l.server.session.Load(); c != nil && (msg == logSent || msg == logReceived) {
 		c.notified(notification(msg, f))
 	}
-	l.log.V(2).Info(msg, list(f)...)
+	l.write(2, msg, f)
 }
 
-func (l *logger) Info(msg string, f log.Fields)  { l.log.V(3).Info(msg, list(f)...) }
+// write spares the work where nobody reads it: gobgp has something to say of each UPDATE.
+func (l *logger) write(level int, msg string, f log.Fields) {
+	if to := l.log.V(level); to.Enabled() {
+		to.Info(msg, list(f)...)
+	}
+}
+
+func (l *logger) Info(msg string, f log.Fields)  { l.write(3, msg, f) }
 func (l *logger) Error(msg string, f log.Fields) { l.log.Error(nil, msg, list(f)...) }
 
 // Panic and Fatal are called where gobgp finds itself in a state that cannot be. It goes on, and so do all other sessions.
