@@ -73,7 +73,10 @@ func (c *cluster) burst(t *testing.T, from, to int, touch func(ctx context.Conte
 }
 
 // podOf is the backend of the i-th Service, one of node n1's for the first 256.
-func podOf(i int) netip.Addr { return netip.AddrFrom4([4]byte{10, 244, byte(1 + i>>8), byte(i)}) }
+func podOf(i int) netip.Addr {
+	i += 3 // the network's own address, its router's and the node's
+	return netip.AddrFrom4([4]byte{10, 244, byte(1 + i>>8), byte(i)})
+}
 
 // insist creates a Service with a backend, and tries again until it is there.
 func (c *cluster) insist(ctx context.Context, name string, i int) error {

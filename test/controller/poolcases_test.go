@@ -75,7 +75,7 @@ func poolCases() map[string][]stage {
 			{kubectl: "delete ippool gone", want: map[string]string{"shop/b": `10.60.1.1 AddressLeftPool: *address 10.60.1.1 is in no pool; the Service keeps it*`}},
 		},
 		"pool: addresses that are others'": {
-			{kubectl: `annotate node n3 k8s.ovn.org/l3-gateway-config={"default":{"next-hops":["10.50.0.254"]}}`},
+			{kubectl: `annotate node n3 --overwrite k8s.ovn.org/l3-gateway-config={"default":{"next-hops":["10.50.0.254"]}}`},
 			{apply: ips("lan", "10.96.0.8/30 10.244.7.0/24 10.50.0.11 10.50.0.1 10.50.0.254 10.60.0.1") + `
 ---
 apiVersion: slb.k8s.ovn.org/v1alpha1

@@ -14,6 +14,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/slb"
 	"github.com/ovnkube-slb/ovnkube-slb/test/lab/proc"
 )
@@ -155,8 +157,14 @@ func (s *scene) exact(t *testing.T) {
 		address := s.addresses(t, fmt.Sprintf("web-%d", i))[0]
 		want[address+":80"] = []string{podOf(i).String() + " 8080"}
 	}
+	var have map[string][]string
+	defer func() {
+		if t.Failed() {
+			t.Logf("backends by address (-want +have):\n%s", cmp.Diff(want, have))
+		}
+	}()
 	eventually(t, "each address leads to its backend, and no other does", func() bool {
-		have := s.allBackends(t)
+		have = s.allBackends(t)
 		for vip, backends := range want {
 			if !slices.Equal(have[vip], backends) {
 				return false

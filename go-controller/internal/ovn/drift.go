@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/ovn-org/libovsdb/cache"
 	"github.com/ovn-org/libovsdb/model"
@@ -160,13 +161,25 @@ func (f *drift) note(add func(*suspects)) {
 	}
 }
 
+// driftShare bounds the part of the time that goes into looking: writes wait meanwhile, and
+// while thousands of rows are written, all of them are suspects.
+const driftShare = 10
+
 func (f *drift) run(ctx context.Context) error {
+	pause := time.NewTimer(0)
+	defer pause.Stop()
 	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-pause.C:
+		}
 		select {
 		case <-ctx.Done():
 			return nil
 		case <-f.wake:
 		}
+		start := time.Now()
 		f.mu.Lock()
 		s := f.suspects
 		f.suspects = suspects{}
@@ -175,6 +188,7 @@ func (f *drift) run(ctx context.Context) error {
 			klog.FromContext(ctx).Info("Rows of ours were changed by others", "rows", what)
 			f.d.changed(Rows)
 		}
+		pause.Reset(driftShare * time.Since(start))
 	}
 }
 

@@ -304,7 +304,7 @@ func (c *Controller) amend() bool {
 		}
 	}
 	if c.runner != nil {
-		if c.last.fabric != fabric {
+		if c.last.fabric != fabric && c.synced() {
 			c.runner.Set(c.last.fabric, c.last.plans)
 		}
 		for key, p := range plans {
