@@ -209,8 +209,11 @@ func nodeReportsOnBGP(t *testing.T, c *cluster) {
 			t.Errorf("%s is %q, want %q", path, got, want)
 		}
 	}
-	if got := cmd.get("/metrics"); !strings.Contains(got, `ovnkube_slb_bgp_session_up{peer="tor"} 0`) {
-		t.Errorf("metrics don't tell of the session:\n%s", got)
+	got := cmd.get("/metrics")
+	for _, line := range []string{`ovnkube_slb_bgp_session_up{peer="tor"} 0`, `ovnkube_slb_bgp_updates_total{peer="tor"} 0`} {
+		if !strings.Contains(got, line+"\n") {
+			t.Errorf("metrics don't tell of the session, %s:\n%s", line, got)
+		}
 	}
 	// A peer that goes on not to answer is no news.
 	settled(t, func() [2]int {

@@ -71,6 +71,17 @@ func TestChanges(t *testing.T) {
 	await(t, shown(other, "valid", "true"))
 	before := s.counters(t, from)
 	updates := before.updates
+	told := uint64(0)
+	tells := func(more int) {
+		told += uint64(more)
+		await(t, func(context.Context) error {
+			if now := n.state("tor").Updates; now != told {
+				return fmt.Errorf("%d routes told and withdrawn, want %d", now, told)
+			}
+			return nil
+		})
+	}
+	tells(len(c.Routes))
 	for _, step := range []struct {
 		name    string
 		change  func(routes map[netip.Prefix]bgp.Attributes)
@@ -104,6 +115,7 @@ func TestChanges(t *testing.T) {
 			t.Errorf("%s: %d UPDATEs, want %d; %d sessions, up for %s after %s", step.name, now.updates-updates, step.updates,
 				now.connections, now.uptime, before.uptime)
 		}
+		tells(step.updates)
 		updates, before = now.updates, now
 	}
 	if state := n.state("tor"); state.IPv4 != 3 || state.IPv6 != 0 || state.LastError != "" {

@@ -18,7 +18,7 @@ type collector struct{ states func() []speaker.State }
 
 var _ prometheus.Collector = (*collector)(nil)
 
-type descs struct{ session, prefixes, bfd *prometheus.Desc }
+type descs struct{ session, prefixes, updates, bfd *prometheus.Desc }
 
 func describe() descs {
 	desc := func(name, help string, labels ...string) *prometheus.Desc {
@@ -27,6 +27,7 @@ func describe() descs {
 	return descs{
 		session:  desc("bgp_session_up", "Whether the session with a BGPPeer is established (1) or not (0).", "peer"),
 		prefixes: desc("bgp_announced_prefixes", "Prefixes that a BGPPeer is told, by family.", "peer", "family"),
+		updates:  desc("bgp_updates_total", "Routes that a BGPPeer was told and withdrawn; each session begins with all of them.", "peer"),
 		bfd:      desc("bfd_session_up", "Whether the BFD session with a BGPPeer is up (1) or not (0).", "peer"),
 	}
 }
@@ -34,7 +35,7 @@ func describe() descs {
 // Describe implements prometheus.Collector.
 func (c *collector) Describe(out chan<- *prometheus.Desc) {
 	d := describe()
-	for _, desc := range []*prometheus.Desc{d.session, d.prefixes, d.bfd} {
+	for _, desc := range []*prometheus.Desc{d.session, d.prefixes, d.updates, d.bfd} {
 		out <- desc
 	}
 }
@@ -49,6 +50,7 @@ func (c *collector) Collect(out chan<- prometheus.Metric) {
 		tell(d.session, flag(s.Phase == speaker.Established), s.Peer)
 		tell(d.prefixes, float64(s.IPv4), s.Peer, world.IPv4.String())
 		tell(d.prefixes, float64(s.IPv6), s.Peer, world.IPv6.String())
+		out <- prometheus.MustNewConstMetric(d.updates, prometheus.CounterValue, float64(s.Updates), s.Peer)
 		if s.BFD != "" {
 			tell(d.bfd, flag(s.BFD == string(v1alpha1.BFDUp)), s.Peer)
 		}

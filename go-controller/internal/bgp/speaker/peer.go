@@ -51,6 +51,8 @@ type peer struct {
 	seek   context.CancelFunc
 	sought string
 	err    failure
+	// updates are those of sessions that ended.
+	updates uint64
 }
 
 // found is what the link of an unnumbered peer tells.
@@ -254,6 +256,7 @@ func (p *peer) remove(ctx context.Context) {
 func (p *peer) close(ctx context.Context, why string) {
 	if p.session != nil {
 		p.fail(p.session.close(ctx, why))
+		p.updates += p.session.updates
 		p.session = nil
 	}
 	if p.path != nil {
@@ -295,12 +298,13 @@ func (p *peer) fail(err error) {
 
 // publish makes what is known the State.
 func (p *peer) publish(want *bgp.Session) {
-	next := State{Peer: p.name, Phase: Idle, LastError: p.err.text, LastErrorTime: p.err.at}
+	next := State{Peer: p.name, Phase: Idle, LastError: p.err.text, LastErrorTime: p.err.at, Updates: p.updates}
 	if want != nil {
 		next.Interface, next.Addr = want.Neighbor.Interface, want.Neighbor.Addr
 	}
 	if p.session != nil {
 		saw := p.session.look()
+		next.Updates += p.session.updates
 		next.Addr, next.Local, next.PeerASN, next.Phase, next.Since = p.session.addr, saw.local, saw.asn, saw.phase, saw.since
 		if saw.err.at.After(p.err.at) {
 			next.LastError, next.LastErrorTime = saw.err.text, saw.err.at

@@ -43,6 +43,9 @@ type session struct {
 	// local is our link-local address where the peer is unnumbered.
 	local netip.Addr
 	told  map[netip.Prefix]bgp.Attributes
+	// updates are the routes that were told and withdrawn since the peer hears: all of them at first.
+	updates uint64
+	hears   bool
 	// unwatch ends what calls observe.
 	unwatch context.CancelFunc
 
@@ -109,7 +112,17 @@ func (c *session) start(ctx context.Context, routes map[netip.Prefix]bgp.Attribu
 // tell makes routes what the peer is told: an UPDATE a route that differs, and none if none does.
 // A route that can't be told is left out, and the error names it.
 func (c *session) tell(ctx context.Context, routes map[netip.Prefix]bgp.Attributes) error {
+	if !c.hears && c.look().phase == Established {
+		c.hears, c.updates = true, uint64(len(c.told))
+	}
 	var errs []error
+	did := func(err error) {
+		if err != nil {
+			errs = append(errs, err)
+		} else if c.hears {
+			c.updates++
+		}
+	}
 	for prefix := range c.told {
 		if _, ok := routes[prefix]; ok {
 			continue
@@ -118,15 +131,13 @@ func (c *session) tell(ctx context.Context, routes map[netip.Prefix]bgp.Attribut
 		if err == nil {
 			err = c.server.DeletePath(ctx, &api.DeletePathRequest{Path: path})
 		}
-		errs = append(errs, err)
+		did(err)
 	}
 	for prefix, a := range routes {
 		if old, ok := c.told[prefix]; ok && old.Equal(a) {
 			continue
 		}
-		if err := c.add(ctx, prefix, a); err != nil {
-			errs = append(errs, err)
-		}
+		did(c.add(ctx, prefix, a))
 	}
 	c.told = routes
 	return errors.Join(errs...)

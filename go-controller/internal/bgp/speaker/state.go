@@ -60,6 +60,8 @@ type State struct {
 	LastErrorTime time.Time
 	// IPv4 and IPv6 are how many prefixes the peer was told.
 	IPv4, IPv6 int
+	// Updates are how many routes the peer was told and withdrawn, in all sessions: each begins with all routes.
+	Updates uint64
 	// BFD is the state of the BFD session (RFC 5880 section 6.2), empty where there is none.
 	BFD string
 }
