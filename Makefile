@@ -56,7 +56,7 @@ bench: ## benchmarks of the pure core
 bench-allocation: controlplane ## how fast Services get addresses, on a real API server
 	go run ./test/bench/allocation --controller $(BIN)/ovnkube-slb --out $(OUT)/bench/allocation.json
 
-bench-bgp: ## how fast routes get into a router's kernel and out of it, beside FRR as the speaker
+bench-bgp: ## how fast routes get into a router's kernel and out of it, beside FRR as the speaker; what clients notice when a node's link is lost, or its daemon
 	go build -o $(BIN)/bgp-bench ./go-controller/test/bgp/bench
 	$(if $(ROOT),sudo -E) $(BIN)/bgp-bench --out $(OUT)/bench/bgp.json
 

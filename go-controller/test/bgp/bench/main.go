@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Command bench measures the BGP speaker beside FRR as a router, both in network namespaces: how long it takes until routes are in
-// the router's kernel, and out of it, and what the speaker needs for that. FRR as the speaker does the same in the same run.
+// the router's kernel, and out of it, and what the speaker needs for that. FRR as the speaker does the same in the same run. And
+// what a client behind the router sees when one of three nodes loses its link, or its daemon.
 package main
 
 import (
@@ -30,6 +31,7 @@ type result struct {
 	FRR []figure `json:"frr_as_speaker"`
 	// Crowd is one process with many sessions of one router, from its start until the router's kernel has a next hop a session in each route.
 	Crowd crowd `json:"crowd"`
+	failover
 }
 
 // figure is of one session, with a route a prefix. Times are from the word to the router's kernel.
@@ -55,12 +57,12 @@ type crowd struct {
 }
 
 // patience is how long the whole may take.
-const patience = 15 * time.Minute
+const patience = time.Hour
 
 func main() {
 	if config := os.Getenv(roleVariable); config != "" {
-		os.Exit(subject.Main("speaker", func(ctx context.Context, _ []string, out, _ io.Writer) error {
-			return speak(ctx, config, os.Stdin, out)
+		os.Exit(subject.Main("bgp", func(ctx context.Context, _ []string, out, _ io.Writer) error {
+			return play(ctx, config, os.Stdin, out)
 		}))
 	}
 	os.Exit(subject.Main("bgp", benchmark))
@@ -68,14 +70,17 @@ func main() {
 
 func benchmark(ctx context.Context, args []string, out, progress io.Writer) (err error) {
 	flags := flag.NewFlagSet("bgp", flag.ContinueOnError)
-	runs := flags.Int("runs", 5, "how often each figure is taken, 1 to 100")
+	runs := flags.Int("runs", 5, "how often each figure of speed is taken, 0 to 100; 0 leaves them out")
+	repeats := flags.Int("repeats", 20, "how often a link is lost, and a daemon killed, 0 to 100; 0 leaves that out")
 	sessions := flags.Int("sessions", 100, "how many sessions the crowd has, 1 to 200")
 	file := flags.String("out", "_output/bench/bgp.json", "where the figures go")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
-	if *runs < 1 || *runs > 100 {
-		return fmt.Errorf("--runs %d: want 1 to 100", *runs)
+	for name, n := range map[string]int{"runs": *runs, "repeats": *repeats} {
+		if n < 0 || n > 100 {
+			return fmt.Errorf("--%s %d: want 0 to 100", name, n)
+		}
 	}
 	if *sessions < 1 || *sessions > 200 {
 		return fmt.Errorf("--sessions %d: want 1 to 200", *sessions)
@@ -95,8 +100,15 @@ func benchmark(ctx context.Context, args []string, out, progress io.Writer) (err
 		return err
 	}
 	r := result{CPUs: runtime.NumCPU(), Runs: *runs, GOGC: collect}
-	if err := s.measure(ctx, &r, *sessions); err != nil {
-		return err
+	if *runs > 0 {
+		if err := s.measure(ctx, &r, *sessions); err != nil {
+			return err
+		}
+	}
+	if *repeats > 0 {
+		if r.failover, err = s.failovers(ctx, *repeats); err != nil {
+			return err
+		}
 	}
 	text, err := subject.Write(r, *file)
 	if err != nil {

@@ -3,14 +3,10 @@
 package main
 
 import (
-	"bufio"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net/netip"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
@@ -80,88 +76,13 @@ func (s *site) measure(ctx context.Context, r *result, sessions int) error {
 	return err
 }
 
-// collect is GOGC of the speaker, as ovnkube-slb sets it for itself: a burst of routes leaves as much garbage as routes.
-const collect = 50
-
-// speaking is a process that is a speaker.
-type speaking struct {
-	cmd *exec.Cmd
-	in  io.WriteCloser
-	out *bufio.Scanner
-}
-
-func (s *site) start(ctx context.Context, r role) (*speaking, error) {
-	text, err := json.Marshal(r)
-	if err != nil {
-		return nil, err
-	}
-	self, err := os.Executable()
-	if err != nil {
-		return nil, err
-	}
-	cmd := exec.CommandContext(ctx, "ip", "netns", "exec", s.node(), self)
-	cmd.Env = append(os.Environ(), roleVariable+"="+string(text), fmt.Sprint("GOGC=", collect))
-	in, err := cmd.StdinPipe()
-	if err != nil {
-		return nil, err
-	}
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		return nil, err
-	}
-	if err := cmd.Start(); err != nil {
-		return nil, err
-	}
-	return &speaking{cmd, in, bufio.NewScanner(out)}, nil
-}
-
-// established waits until n sessions are.
-func (p *speaking) established(n int) error {
-	for p.out.Scan() {
-		if p.out.Text() == fmt.Sprint(n) {
-			return nil
-		}
-	}
-	return errors.Join(fmt.Errorf("the speaker ended before %d sessions were Established", n), p.out.Err())
-}
-
-func (p *speaking) end() error {
-	err := p.in.Close()
-	for p.out.Scan() { // Until it has ended.
-		continue
-	}
-	return errors.Join(err, p.cmd.Wait())
-}
-
-// memory is what the process has in memory now, and the most that it had, in MB.
-func (p *speaking) memory() (now, most float64, err error) {
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.cmd.Process.Pid))
-	if err != nil {
-		return 0, 0, err
-	}
-	for line := range strings.Lines(string(text)) {
-		name, value, _ := strings.Cut(line, ":")
-		var kb float64
-		if _, err := fmt.Sscan(value, &kb); err != nil {
-			continue
-		}
-		switch name {
-		case "VmRSS":
-			now = kb / 1024
-		case "VmHWM":
-			most = kb / 1024
-		}
-	}
-	return now, most, nil
-}
-
 func (s *site) speaker(ctx context.Context, k *kernel, runs, prefixes int) (f figure, err error) {
-	p, err := s.start(ctx, role{Sources: []netip.Addr{source(0)}})
+	p, err := start(ctx, s.node(), role{Speaker: &speaking{Sources: []netip.Addr{source(0)}}})
 	if err != nil {
 		return f, err
 	}
 	defer func() { err = errors.Join(err, p.end()) }()
-	if err := p.established(1); err != nil {
+	if err := p.says("1"); err != nil {
 		return f, err
 	}
 	set := func(n int) error { _, err := fmt.Fprintln(p.in, n); return err }
@@ -224,12 +145,12 @@ func (s *site) frr(ctx context.Context, k *kernel, runs, prefixes int) (f figure
 
 func (s *site) crowd(ctx context.Context, sessions, prefixes int) (c crowd, err error) {
 	c = crowd{Sessions: sessions, Prefixes: prefixes}
-	r := role{Routes: prefixes}
+	r := speaking{Routes: prefixes}
 	for i := range sessions {
 		r.Sources = append(r.Sources, source(i))
 	}
 	began := time.Now()
-	p, err := s.start(ctx, r)
+	p, err := start(ctx, s.node(), role{Speaker: &r})
 	if err != nil {
 		return c, err
 	}

@@ -4,35 +4,35 @@ package main
 
 import (
 	"bufio"
+	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"net/netip"
+	"os"
 	"sync"
 	"time"
 
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/bfd/watch"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/bgp"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/bgp/speaker"
 )
 
-// roleVariable makes a process the speaker that is measured: its value is a role as JSON.
-const roleVariable = "SLB_BENCH_BGP_SPEAKER"
-
-// role is what a speaker is told at its start. It then reads numbers of routes, one a line, and writes how many of its
+// speaking is what a speaker is told at its start. It then reads numbers of routes, one a line, and writes how many of its
 // sessions are Established whenever that changes.
-type role struct {
+type speaking struct {
 	Sources []netip.Addr
 	Routes  int
+	// Hold is the hold time, 0 for 90 s; GracefulRestart and BFD as in a bgp.Session.
+	Hold            time.Duration
+	GracefulRestart bool
+	BFD             *bgp.BFD
 }
 
-func speak(ctx context.Context, config string, in io.Reader, out io.Writer) error {
-	var r role
-	if err := json.Unmarshal([]byte(config), &r); err != nil {
-		return err
-	}
+func (r *speaking) run(ctx context.Context, in io.Reader, out io.Writer) error {
+	paths := watch.New(nil)
 	news := make(chan struct{}, 1)
-	s := speaker.New(speaker.Options{Notify: func() {
+	s := speaker.New(speaker.Options{BFD: watched{paths}, Notify: func() {
 		select {
 		case news <- struct{}{}:
 		default:
@@ -44,6 +44,12 @@ func speak(ctx context.Context, config string, in io.Reader, out io.Writer) erro
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	wait.Go(func() { report(ctx, s, news, out) })
+	wait.Go(func() {
+		defer cancel()
+		if err := paths.Run(ctx); err != nil {
+			fmt.Fprintln(os.Stderr, err) //nolint:errcheck // there is nobody else to tell
+		}
+	})
 	go func() {
 		defer cancel()
 		for lines := bufio.NewScanner(in); lines.Scan(); {
@@ -78,13 +84,14 @@ func report(ctx context.Context, s *speaker.Speaker, news <-chan struct{}, out i
 	}
 }
 
-func (r role) sessions(routes int) []bgp.Session {
+func (r *speaking) sessions(routes int) []bgp.Session {
+	hold := cmp.Or(r.Hold, 90*time.Second)
 	all := make([]bgp.Session, 0, len(r.Sources))
 	for _, source := range r.Sources {
-		c := bgp.Session{Peer: source.String(), Routes: make(map[netip.Prefix]bgp.Attributes, routes)}
+		c := bgp.Session{Peer: source.String(), BFD: r.BFD, Routes: make(map[netip.Prefix]bgp.Attributes, routes)}
 		c.Neighbor = bgp.Neighbor{
 			MyASN: nodeASN, PeerASN: routerASN, Addr: routerAddr(), Source: source, Port: 179, RouterID: source,
-			Hold: 90 * time.Second, Keepalive: 30 * time.Second, Connect: 2 * time.Second, IPv4: true,
+			Hold: hold, Keepalive: hold / 3, Connect: 2 * time.Second, IPv4: true, GracefulRestart: r.GracefulRestart,
 		}
 		for i := range routes {
 			c.Routes[prefix(i)] = bgp.Attributes{NextHop: source}
@@ -97,4 +104,18 @@ func (r role) sessions(routes int) []bgp.Session {
 // prefix is the i-th that is told, of 100.64.0.0/10 (RFC 6598).
 func prefix(i int) netip.Prefix {
 	return netip.PrefixFrom(netip.AddrFrom4([4]byte{100, byte(64 + i>>16), byte(i >> 8), byte(i)}), 32)
+}
+
+// watched has BFD watch what the speaker asks for.
+type watched struct{ *watch.Watcher }
+
+// Watch implements speaker.BFD.
+func (w watched) Watch(name string, p speaker.Path) {
+	w.Watcher.Watch(name, watch.Target{Peer: p.Peer, Local: p.Local, Interface: p.Interface, Settings: p.BFD})
+}
+
+// Session implements speaker.BFD.
+func (w watched) Session(name string) string {
+	s, _ := w.Watcher.Session(name)
+	return s.State.String()
 }

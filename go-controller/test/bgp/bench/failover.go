@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"net/netip"
+	"os/exec"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/bgp"
+	"github.com/ovnkube-slb/ovnkube-slb/test/lab/probe"
+)
+
+const (
+	// flows ask every 10 ms each.
+	flows = 30
+	// hold is the hold time of the sessions without BFD, the shortest that there is (RFC 4271 section 4.2).
+	hold = 3 * time.Second
+	// settle is how long traffic goes on before and after.
+	settle = 500 * time.Millisecond
+	// away is how long a daemon that was killed is: longer than BFD needs to notice.
+	away = time.Second
+)
+
+// failover is what clients behind the router see when a node's link is lost, and when its daemon is killed and comes back. Gaps are
+// the longest time in which one of the flows over UDP had no answer, of each repeat.
+type failover struct {
+	Repeats int `json:"failover_repeats"`
+	// With BFD, 3 x 100 ms, beside a hold time of 90 s.
+	BFD       []float64 `json:"failover_bfd_ms"`
+	BFDMedian float64   `json:"failover_bfd_ms_median"`
+	BFDP95    float64   `json:"failover_bfd_ms_p95"`
+	BFDMax    float64   `json:"failover_bfd_ms_max"`
+	// Without.
+	HoldSeconds float64   `json:"failover_hold_s"`
+	Hold        []float64 `json:"failover_hold_ms"`
+	HoldMedian  float64   `json:"failover_hold_ms_median"`
+	HoldP95     float64   `json:"failover_hold_ms_p95"`
+	HoldMax     float64   `json:"failover_hold_ms_max"`
+	// Killed by SIGKILL with graceful restart and BFD, and started again: over all repeats.
+	Sent int `json:"killed_probes_sent"`
+	Lost int `json:"killed_probes_lost"`
+	// Routes is how many times a route left the router's kernel, or a next hop a route.
+	Routes int64 `json:"killed_routes_lost"`
+}
+
+// failovers measures in namespaces of its own.
+func (s *site) failovers(ctx context.Context, repeats int) (f failover, err error) {
+	f = failover{Repeats: repeats, HoldSeconds: hold.Seconds()}
+	t := &trio{site: s}
+	defer func() { err = errors.Join(err, t.remove(context.WithoutCancel(ctx))) }()
+	if err := t.build(ctx); err != nil {
+		return f, err
+	}
+	watching, cancel := context.WithCancel(ctx)
+	defer cancel()
+	if err := t.losses(watching); err != nil {
+		return f, err
+	}
+	fast := speaking{GracefulRestart: true, BFD: &bgp.BFD{Receive: 100 * time.Millisecond, Transmit: 100 * time.Millisecond, Multiplier: 3}}
+	if f.BFD, err = t.links(ctx, repeats, fast); err != nil {
+		return f, err
+	}
+	f.BFDMedian, f.BFDP95, f.BFDMax = quantile(f.BFD, 0.5), quantile(f.BFD, 0.95), quantile(f.BFD, 1)
+	if t.lost.Load() < int64(repeats)*shared {
+		return f, fmt.Errorf("next hops were lost %d times while %d links of %d routes each were: what is counted means nothing", t.lost.Load(), repeats, shared)
+	}
+	s.say("link lost, BFD 3 x 100 ms: gap median %.0f p95 %.0f max %.0f ms", f.BFDMedian, f.BFDP95, f.BFDMax)
+	if f.Hold, err = t.links(ctx, repeats, speaking{GracefulRestart: true, Hold: hold}); err != nil {
+		return f, err
+	}
+	f.HoldMedian, f.HoldP95, f.HoldMax = quantile(f.Hold, 0.5), quantile(f.Hold, 0.95), quantile(f.Hold, 1)
+	s.say("link lost, hold time %s: gap median %.0f p95 %.0f max %.0f ms", hold, f.HoldMedian, f.HoldP95, f.HoldMax)
+	if err := t.kills(ctx, &f, fast); err != nil {
+		return f, err
+	}
+	s.say("killed %d times: %d of %d probes lost, %d routes or next hops lost", repeats, f.Lost, f.Sent, f.Routes)
+	return f, nil
+}
+
+// links takes the link of one node after the other, and gives it back.
+func (t *trio) links(ctx context.Context, repeats int, s speaking) (gaps []float64, err error) {
+	if err := t.set(ctx, s); err != nil {
+		return nil, err
+	}
+	for i := range repeats {
+		turn := func(way string) error {
+			return ip(ctx, t.netns("switch"), fmt.Sprintf("link set %s %s", port(i%nodes), way))
+		}
+		saw, err := t.during(ctx, func() error { return errors.Join(turn("down"), t.hops(ctx, nodes-1)) })
+		if err != nil {
+			return nil, err
+		}
+		gap := time.Duration(0)
+		for _, f := range saw.Flows {
+			gap = max(gap, f.Gap)
+		}
+		gaps = append(gaps, math.Round(gap.Seconds()*1e4)/10)
+		if err := turn("up"); err != nil {
+			return nil, err
+		}
+	}
+	return gaps, t.unset(ctx)
+}
+
+// kills kills one daemon after the other, and starts it again.
+func (t *trio) kills(ctx context.Context, f *failover, s speaking) error {
+	if err := t.set(ctx, s); err != nil {
+		return err
+	}
+	if err := t.ready(ctx); err != nil {
+		return err
+	}
+	before := t.lost.Load()
+	for i := range f.Repeats {
+		saw, err := t.during(ctx, func() error {
+			p := t.speakers[i%nodes]
+			if err := p.cmd.Process.Kill(); err != nil {
+				return err
+			}
+			_ = p.cmd.Wait() // It ended because it was killed.
+			t.speakers[i%nodes] = nil
+			stay(ctx, away)
+			return errors.Join(t.speak(ctx, i%nodes), t.speakers[i%nodes].says("1"), t.ready(ctx))
+		})
+		if err != nil {
+			return err
+		}
+		f.Sent, f.Lost = f.Sent+saw.Sent, f.Lost+saw.Lost
+	}
+	f.Routes = t.lost.Load() - before
+	return t.unset(ctx)
+}
+
+// during has clients ask while something happens.
+func (t *trio) during(ctx context.Context, happen func() error) (saw probe.Result, err error) {
+	if err := t.ready(ctx); err != nil {
+		return saw, err
+	}
+	spec := probe.Spec{Kind: probe.UDPFlow, Target: netip.AddrPortFrom(vip(), echoPort), Count: flows}
+	p, err := start(ctx, t.netns("client"), role{Probe: &spec})
+	if err != nil {
+		return saw, err
+	}
+	if err := p.says(probe.AnsweredLine); err != nil {
+		return saw, errors.Join(err, p.end())
+	}
+	stay(ctx, settle)
+	if err := happen(); err != nil {
+		return saw, errors.Join(err, p.end())
+	}
+	stay(ctx, settle)
+	if err := p.in.Close(); err != nil {
+		return saw, err
+	}
+	if p.out.Scan() {
+		err = json.Unmarshal(p.out.Bytes(), &saw)
+	}
+	if err := errors.Join(err, p.out.Err(), p.cmd.Wait()); err != nil {
+		return saw, err
+	}
+	if len(saw.Backends) != nodes {
+		return saw, fmt.Errorf("answers came from %v, want all of %d nodes", saw.Backends, nodes)
+	}
+	return saw, nil
+}
+
+// losses counts what the router's kernel tells of routes that go, or come with fewer next hops than all, until the context ends.
+func (t *trio) losses(ctx context.Context) error {
+	cmd := exec.CommandContext(ctx, "ip", "-n", t.router.Netns, "-4", "-o", "monitor", "route")
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		return err
+	}
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	go func() {
+		for lines := bufio.NewScanner(out); lines.Scan(); {
+			line, gone := strings.CutPrefix(lines.Text(), "Deleted ")
+			if strings.HasPrefix(line, "100.") && (gone || strings.Count(line, " via ") < nodes) {
+				t.lost.Add(1)
+			}
+		}
+		_ = cmd.Wait() // It ends because it is killed.
+	}()
+	return nil
+}
+
+// quantile is the smallest value that at least a part p of them does not exceed.
+func quantile(values []float64, p float64) float64 {
+	sorted := slices.Sorted(slices.Values(values))
+	return sorted[max(0, int(math.Ceil(p*float64(len(sorted))))-1)]
+}
+
+// stay lets traffic go on for a time.
+func stay(ctx context.Context, d time.Duration) {
+	select {
+	case <-ctx.Done():
+	case <-time.After(d):
+	}
+}
