@@ -57,6 +57,10 @@ type result struct {
 	// status writes of all kinds for each pair.
 	Churn       float64 `json:"churn_ms"`
 	ChurnWrites float64 `json:"churn_writes"`
+	// What speaks BGP on a node starts beside all Services: until its peer is told of all, and its resident memory when
+	// that is settled.
+	NodeTold float64 `json:"node_start_to_told_s"`
+	NodeRSS  float64 `json:"node_rss_mb"`
 }
 
 // bench is the measurement of one mode.
@@ -91,6 +95,7 @@ func (b *bench) run(ctx context.Context, program string, apiServerArgs []string)
 		{"churn", b.churn},
 		{"restart", b.restart},
 		{"burst", b.burst},
+		{"BGP on a node", b.tell},
 	} {
 		start := time.Now()
 		bounded, cancel := context.WithTimeout(ctx, patience)

@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
@@ -29,7 +30,20 @@ type Controller struct {
 // Start starts the controller, with the rights of its service account, and does not
 // wait for it.
 func (c *Cluster) Start(ctx context.Context) (*Controller, error) {
-	kubeconfig, err := c.Plane.ServiceAccountKubeconfig("ovn-kubernetes", "ovnkube-slb")
+	return c.start(ctx, "ovnkube-slb", "controller",
+		"--cluster-subnets="+c.ClusterSubnets, "--k8s-service-cidrs=10.96.0.0/16", "--nb-address="+c.NB, "--sb-address="+c.SB)
+}
+
+// StartNode starts what speaks BGP on a node, as Start does the controller.
+func (c *Cluster) StartNode(ctx context.Context, node string) (*Controller, error) {
+	if _, err := c.Plane.Kubectl(ctx, "apply", "-f", filepath.Join(manifests, "bgp", "rbac.yaml")); err != nil {
+		return nil, err
+	}
+	return c.start(ctx, "ovnkube-slb-node", "node", "--node-name="+node, "--enable-bgp", "--enable-l2-guard=false")
+}
+
+func (c *Cluster) start(ctx context.Context, account, command string, flags ...string) (*Controller, error) {
+	kubeconfig, err := c.Plane.ServiceAccountKubeconfig("ovn-kubernetes", account)
 	if err != nil {
 		return nil, err
 	}
@@ -38,12 +52,9 @@ func (c *Cluster) Start(ctx context.Context) (*Controller, error) {
 		return nil, err
 	}
 	c.starts++
-	p, err := proc.Start(ctx, proc.Spec{Name: fmt.Sprintf("controller-%d", c.starts), Dir: c.Dir, Args: []string{
-		c.Program, "controller", "--k8s-kubeconfig=" + kubeconfig,
-		"--cluster-subnets=" + c.ClusterSubnets, "--k8s-service-cidrs=10.96.0.0/16",
-		"--nb-address=" + c.NB, "--sb-address=" + c.SB,
-		"--healthz-bind-address=" + address, "--metrics-bind-address=" + address,
-	}})
+	args := append([]string{c.Program, command, "--k8s-kubeconfig=" + kubeconfig,
+		"--healthz-bind-address=" + address, "--metrics-bind-address=" + address}, flags...)
+	p, err := proc.Start(ctx, proc.Spec{Name: fmt.Sprintf("%s-%d", command, c.starts), Dir: c.Dir, Args: args})
 	if err != nil {
 		return nil, err
 	}
@@ -81,10 +92,15 @@ func (c *Controller) get(ctx context.Context, path string) (lines []string, err 
 
 // Writes counts the status writes of all kinds since the start, whatever became of them.
 func (c *Controller) Writes(ctx context.Context) (int, error) {
+	return c.Sum(ctx, "ovnkube_slb_status_writes_total")
+}
+
+// Sum is that of a metric over all its labels.
+func (c *Controller) Sum(ctx context.Context, metric string) (int, error) {
 	lines, err := c.get(ctx, "/metrics")
 	total := 0
 	for _, line := range lines {
-		if strings.HasPrefix(line, "ovnkube_slb_status_writes_total{") {
+		if strings.HasPrefix(line, metric+"{") {
 			n, err := strconv.Atoi(line[strings.LastIndexByte(line, ' ')+1:])
 			if err != nil {
 				return 0, fmt.Errorf("metric %q: %w", line, err)
