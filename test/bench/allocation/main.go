@@ -2,8 +2,9 @@
 
 // Command allocation measures how fast Services get their addresses from the real
 // controller on a real kube-apiserver, beside what the API server itself needs for as
-// many bare status writes: the floor. It runs as root or not, and starts and stops
-// everything that it needs.
+// many bare status writes: the floor; and, beside all of them, what a node needs that
+// tells a router of each. It runs as root or not, and starts and stops everything that
+// it needs.
 package main
 
 import (
