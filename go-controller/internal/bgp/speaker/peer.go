@@ -42,8 +42,9 @@ type peer struct {
 	// What follows is run's own.
 	server  *server
 	session *session
-	// retry is when a session may be opened again that failed.
+	// retry is when a session may be opened again that failed, or for the first time.
 	retry time.Time
+	begun bool
 	// leave is when a session that leaves is withdrawn; zero if it has not been told yet.
 	leave time.Time
 	path  *Path // that BFD watches
@@ -120,6 +121,9 @@ func (p *peer) step(ctx context.Context, want *bgp.Session) time.Duration {
 	if p.server == nil {
 		p.server = p.speaker.borrow(klog.FromContext(ctx))
 	}
+	if !p.begun {
+		p.begun, p.retry = true, time.Now().Add(aftermath(want))
+	}
 	addr, local, err := p.locate(ctx, want.Neighbor)
 	if p.session != nil {
 		p.heed(ctx)
@@ -148,6 +152,17 @@ func (p *peer) step(ctx context.Context, want *bgp.Session) time.Duration {
 	}
 	p.watch(want)
 	return 0
+}
+
+// aftermath is how long the peer may still hear BFD of an earlier process of ours that was
+// killed. If that ends while the new session is Established, the peer drops it with all its
+// routes; before, it only misses one that restarts gracefully. It is the detection time
+// (RFC 5880 section 6.8.4) as far as we know it.
+func aftermath(want *bgp.Session) time.Duration {
+	if want.BFD == nil || !want.Neighbor.GracefulRestart {
+		return 0
+	}
+	return (time.Duration(want.BFD.Multiplier) + 1) * max(want.BFD.Transmit, want.BFD.Receive)
 }
 
 // locate is the address to dial, and our link-local one if the peer is unnumbered.
