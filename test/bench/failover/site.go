@@ -153,8 +153,10 @@ func (s *site) serve(ctx context.Context, n int) error {
 
 // another makes a Service like web, in front of the pods that web has now.
 func (s *site) another(ctx context.Context, name string, web *corev1.Service, endpoints []discoveryv1.EndpointSlice) error {
+	nodePorts := false // there are 2,768 of them
 	twin := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: corev1.ServiceSpec{
 		Type: web.Spec.Type, IPFamilyPolicy: web.Spec.IPFamilyPolicy, IPFamilies: web.Spec.IPFamilies,
+		AllocateLoadBalancerNodePorts: &nodePorts,
 	}}
 	for _, p := range web.Spec.Ports {
 		twin.Spec.Ports = append(twin.Spec.Ports, corev1.ServicePort{Name: p.Name, Protocol: p.Protocol, Port: p.Port, TargetPort: p.TargetPort})
