@@ -35,7 +35,9 @@ func (d *Dataplane) Carriers() map[world.ShardID]world.Carrier {
 	}
 	handovers := map[string]world.Handover{}
 	for _, r := range nb.owned(rows.BFD) {
-		handovers[r.externalIDs()[rows.KeyShard]] = rows.HandoverOf(r.column("min_tx"))
+		if millis, _ := r.column("min_tx").(*int); millis != nil {
+			handovers[r.externalIDs()[rows.KeyShard]] = rows.HandoverOf(*millis)
+		}
 	}
 	claims := d.claims()
 	carriers := map[world.ShardID]world.Carrier{}

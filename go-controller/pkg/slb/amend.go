@@ -40,7 +40,7 @@ func (m *memory) admit(d *decision, s *world.Service) bool {
 		return false
 	}
 	if d.spots.Add(s, d.allocation) {
-		d.fabric = d.layout.Fabric(d.world, d.spots)
+		d.lay()
 	}
 	if len(o.Addrs) > 0 {
 		m.grants[s.Key] = grant{uid: s.UID, addrs: o.Addrs}
@@ -55,7 +55,7 @@ func (m *memory) dismiss(d *decision, s *world.Service) bool {
 		return false
 	}
 	if d.spots.Remove(s) {
-		d.fabric = d.layout.Fabric(d.world, d.spots)
+		d.lay()
 	}
 	delete(m.grants, s.Key)
 	delete(m.made, s.Key)

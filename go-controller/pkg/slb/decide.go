@@ -74,7 +74,7 @@ func (m *memory) decide(w *world.Snapshot) *decision {
 	m.remember(w, d.allocation)
 	m.rememberLeases(w, d.allocation)
 	d.spots = d.layout.Spots(w, d.allocation, m.review(d))
-	d.fabric = d.layout.Fabric(w, d.spots)
+	d.lay()
 	if reach := plan.ReachOf(w); !reach.Equal(m.reach) {
 		m.reach = reach
 	}
@@ -90,6 +90,9 @@ func (m *memory) decide(w *world.Snapshot) *decision {
 	maps.DeleteFunc(m.made, func(k world.Key, _ made) bool { return d.plans[k] == nil })
 	return d
 }
+
+// lay makes the fabric of the layout and the anchors that there are.
+func (d *decision) lay() { d.fabric = d.layout.Fabric(d.world, d.spots) }
 
 // held are the grants to Services that still exist.
 func (m *memory) held(w *world.Snapshot) map[world.Key][]netip.Addr {

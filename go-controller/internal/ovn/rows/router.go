@@ -37,12 +37,10 @@ func bfdMillis(h world.Handover) int {
 }
 
 // HandoverOf reads bfdMillis back.
-func HandoverOf(minTx any) world.Handover {
-	if millis, ok := minTx.(*int); ok && millis != nil {
-		for _, h := range []world.Handover{world.HandoverAwaited, world.HandoverClaimed} {
-			if *millis == bfdMillis(h) {
-				return h
-			}
+func HandoverOf(millis int) world.Handover {
+	for _, h := range []world.Handover{world.HandoverAwaited, world.HandoverClaimed} {
+		if millis == bfdMillis(h) {
+			return h
 		}
 	}
 	return world.NoHandover
