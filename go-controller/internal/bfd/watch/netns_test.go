@@ -192,6 +192,15 @@ func (w *watcher) awaitState(t *testing.T, name string, want bfd.State) watch.Se
 	return s
 }
 
+// awaitTold waits for the notification, which comes a moment after Session says the same.
+func (w *watcher) awaitTold(t *testing.T, name string, want bfd.State) {
+	t.Helper()
+	eventually(t, fmt.Sprintf("%s is told to be %s", name, want), func() bool {
+		told := w.states(name, 0)
+		return len(told) > 0 && told[len(told)-1] == want
+	})
+}
+
 func eventually(t *testing.T, what string, ok func() bool) {
 	t.Helper()
 	deadline := time.NewTimer(20 * time.Second)
