@@ -56,8 +56,10 @@ func names() []string {
 const (
 	// flows is how many over UDP, and how many connections over TCP.
 	flows = 24
-	// lead is how long traffic runs before an event, tail how long after another gateway has the address.
+	// lead is how long traffic runs before an event, tail how long at least after another gateway has the address.
 	lead, tail = 500 * time.Millisecond, time.Second
+	// backoff: a connection that was without an answer for a time asks again after as long once more, at the latest; twice that.
+	backoff = 2
 )
 
 // measure has an event happen again and again, over each family.
@@ -113,6 +115,7 @@ func (s *site) once(ctx context.Context, e event, vip netip.Addr) (_ []probe.Res
 		return nil, err
 	}
 	stay(ctx, lead)
+	happened := time.Now()
 	if err := e.happen(ctx, s.lab, node); err != nil {
 		return nil, err
 	}
@@ -120,7 +123,7 @@ func (s *site) once(ctx context.Context, e event, vip netip.Addr) (_ []probe.Res
 		now, err := s.lab.ActiveNode(ctx, port)
 		return now != "" && now != node, err
 	})
-	stay(ctx, tail)
+	stay(ctx, max(tail, backoff*time.Since(happened)))
 	results, err := p.Finish()
 	if await != nil {
 		return nil, await

@@ -24,6 +24,7 @@ import (
 type report struct {
 	// Repeats is how often each event was made happen over each family; half as often those that take long.
 	Repeats int      `json:"repeats"`
+	Nodes   int      `json:"nodes"`
 	Figures []figure `json:"figures"`
 }
 
@@ -34,6 +35,7 @@ func benchmark(ctx context.Context, args []string, out, progress io.Writer) (err
 	repeats := flags.Int("repeats", 20, "how often each event happens over each family, 2 to 1000")
 	only := flags.String("events", strings.Join(names(), ","), "which events, comma-separated")
 	counts := flags.String("vips", "1,100,3000", "beside how many addresses gateways are killed, comma-separated, 1 to 4000; the other events have one")
+	nodes := flags.Int("nodes", 5, "how many nodes share this machine, 4 to 9; three are gateways, and each has to compute the flows of all addresses")
 	program := flags.String("controller", "_output/bin/ovnkube-slb", "the program to measure")
 	helper := flags.String("lab", "_output/bin/lab", "the lab's program")
 	manifests := flags.String("manifests", "dist/manifests/base", "the kustomization to install")
@@ -43,6 +45,9 @@ func benchmark(ctx context.Context, args []string, out, progress io.Writer) (err
 	}
 	if *repeats < 2 || *repeats > 1000 {
 		return fmt.Errorf("--repeats %d: want 2 to 1000", *repeats)
+	}
+	if *nodes <= gateways || *nodes > 9 {
+		return fmt.Errorf("--nodes %d: want %d to 9", *nodes, gateways+1)
 	}
 	vips, err := numbers(*counts)
 	if err != nil {
@@ -58,13 +63,13 @@ func benchmark(ctx context.Context, args []string, out, progress io.Writer) (err
 			return err
 		}
 	}
-	s, err := start(ctx, site{program: *program, manifests: *manifests, progress: progress}, *helper)
+	s, err := start(ctx, site{program: *program, manifests: *manifests, nodes: *nodes, progress: progress}, *helper)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, s.lab.Down(context.WithoutCancel(ctx))) }()
 
-	r := report{Repeats: *repeats}
+	r := report{Repeats: *repeats, Nodes: *nodes}
 	for _, e := range events {
 		for _, n := range vips {
 			if n > 1 && !e.many {

@@ -29,7 +29,7 @@ const (
 	namespace          = "default"
 	httpPort, echoPort = 80, 53
 	// gateways are the first nodes of the lab, the pods are on the others.
-	gateways, nodes = 3, 5
+	gateways = 3
 	// mostAddresses is what the pool has for Services beside web.
 	mostAddresses = 4000
 	// patience is how long anything may take.
@@ -80,6 +80,7 @@ spec:
 // site is a lab with the controller, six pods and a Service in front of them.
 type site struct {
 	program, manifests string
+	nodes              int
 	progress           io.Writer
 
 	lab    *lab.Lab
@@ -89,7 +90,7 @@ type site struct {
 }
 
 func start(ctx context.Context, s site, helper string) (_ *site, err error) {
-	s.lab, err = lab.Up(ctx, lab.Config{Name: fmt.Sprintf("fo%d", os.Getpid()%1_000_000), Nodes: nodes, Binary: helper, Progress: s.progress})
+	s.lab, err = lab.Up(ctx, lab.Config{Name: fmt.Sprintf("fo%d", os.Getpid()%1_000_000), Nodes: s.nodes, Binary: helper, Progress: s.progress})
 	if err != nil {
 		return nil, err
 	}
