@@ -124,7 +124,7 @@ func (s *site) install(ctx context.Context) (err error) {
 	return s.announced(ctx)
 }
 
-// serve brings the number of addresses of each family to n, Service web's counted.
+// serve brings the number of Services to n. Those beside web have one address, half of them over IPv4 and half over IPv6.
 func (s *site) serve(ctx context.Context, n int) error {
 	slices, err := s.client.DiscoveryV1().EndpointSlices(namespace).List(ctx, metav1.ListOptions{LabelSelector: discoveryv1.LabelServiceName + "=web"})
 	if err != nil {
@@ -136,9 +136,10 @@ func (s *site) serve(ctx context.Context, n int) error {
 	}
 	var g errgroup.Group
 	const atOnce = 16
+	families := []corev1.IPFamily{corev1.IPv4Protocol, corev1.IPv6Protocol}
 	g.SetLimit(atOnce)
 	for i := s.vips; i < n; i++ {
-		g.Go(func() error { return s.another(ctx, fmt.Sprintf("web-%d", i), web, slices.Items) })
+		g.Go(func() error { return s.another(ctx, fmt.Sprintf("web-%d", i), web, families[i%2], slices.Items) })
 	}
 	for i := n; i < s.vips; i++ {
 		g.Go(func() error {
@@ -153,10 +154,10 @@ func (s *site) serve(ctx context.Context, n int) error {
 }
 
 // another makes a Service like web, in front of the pods that web has now.
-func (s *site) another(ctx context.Context, name string, web *corev1.Service, endpoints []discoveryv1.EndpointSlice) error {
+func (s *site) another(ctx context.Context, name string, web *corev1.Service, family corev1.IPFamily, endpoints []discoveryv1.EndpointSlice) error {
 	nodePorts := false // there are 2,768 of them
 	twin := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: corev1.ServiceSpec{
-		Type: web.Spec.Type, IPFamilyPolicy: web.Spec.IPFamilyPolicy, IPFamilies: web.Spec.IPFamilies,
+		Type: web.Spec.Type, IPFamilies: []corev1.IPFamily{family},
 		AllocateLoadBalancerNodePorts: &nodePorts,
 	}}
 	for _, p := range web.Spec.Ports {
@@ -166,6 +167,9 @@ func (s *site) another(ctx context.Context, name string, web *corev1.Service, en
 		return err
 	}
 	for i, e := range endpoints {
+		if string(e.AddressType) != string(family) {
+			continue
+		}
 		copied := &discoveryv1.EndpointSlice{
 			ObjectMeta:  metav1.ObjectMeta{Name: fmt.Sprintf("%s-%d", name, i), Labels: map[string]string{discoveryv1.LabelServiceName: name}},
 			AddressType: e.AddressType, Ports: e.Ports, Endpoints: e.Endpoints,
