@@ -51,6 +51,7 @@ func TestAPI(t *testing.T) {
 	t.Run("rights", s.testRights)
 	t.Run("node", s.testNode)
 	t.Run("node with BGP", s.testBGPNode)
+	t.Run("a node writes of itself only", s.testOwnNode)
 	t.Run("inside ovnkube-master", s.testInsideOVNKubeMaster)
 }
 

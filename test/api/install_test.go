@@ -44,13 +44,14 @@ func needs() []right {
 	var out []right
 	for _, verb := range []string{"get", "list", "watch"} {
 		out = append(out, right{verb, "", "services", "", "", ""}, right{verb, "", "nodes", "", "", ""}, right{verb, "", "namespaces", "", "", ""},
-			right{verb, "discovery.k8s.io", "endpointslices", "", "", ""}, right{verb, "config.openshift.io", "networks", "", "", ""})
+			right{verb, "discovery.k8s.io", "endpointslices", "", "", ""})
 		for _, resource := range []string{"ipaddresspools", "l2domains", "bgppeers", "bgpadvertisements", "bfdprofiles", "communities", "bgpnodestatuses"} {
 			out = append(out, right{verb, ours, resource, "", "", ""})
 		}
 	}
 	for _, verb := range []string{"list", "watch"} {
-		out = append(out, right{verb, "", "secrets", "", passwords, ""})
+		out = append(out, right{verb, "", "secrets", "", passwords, ""},
+			right{verb, "config.openshift.io", "networks", "", "", "cluster"}, right{verb, "operator.openshift.io", "networks", "", "", "cluster"})
 	}
 	for _, verb := range []string{"list", "watch", "patch"} {
 		out = append(out, right{verb, "coordination.k8s.io", "leases", "", guards, ""})
@@ -87,7 +88,9 @@ func hasNoUseFor() []right {
 		{"update", "apiextensions.k8s.io", "customresourcedefinitions", "", "", ""},
 		{"update", "admissionregistration.k8s.io", "validatingadmissionpolicies", "", "", ""},
 		{"update", "config.openshift.io", "networks", "", "", ""}, {"patch", "config.openshift.io", "networks", "status", "", ""},
-		{"get", "config.openshift.io", "oauths", "", "", ""},
+		{"get", "config.openshift.io", "oauths", "", "", ""}, {"list", "config.openshift.io", "networks", "", "", ""},
+		{"list", "operator.openshift.io", "networks", "", "", ""}, {"patch", "operator.openshift.io", "networks", "", "", "cluster"},
+		{"update", "operator.openshift.io", "networks", "status", "", "cluster"}, {"list", "operator.openshift.io", "consoles", "", "", "cluster"},
 		{"get", "", "events", "", "default", ""}, {"delete", "", "events", "", "default", ""},
 		{"update", ours, "bgpnodestatuses", "status", "", ""},
 		{"*", "*", "*", "", "", ""},
@@ -135,7 +138,8 @@ func (s *server) testBGPNode(t *testing.T) {
 	yes := []right{{"create", ours, "bgpnodestatuses", "", "", ""}, {"update", ours, "bgpnodestatuses", "status", "", ""}}
 	for _, verb := range []string{"list", "watch"} {
 		yes = append(yes, right{verb, "", "secrets", "", passwords, ""}, right{verb, "", "services", "", "", ""}, right{verb, "", "nodes", "", "", ""},
-			right{verb, "", "namespaces", "", "", ""}, right{verb, "discovery.k8s.io", "endpointslices", "", "", ""})
+			right{verb, "", "namespaces", "", "", ""}, right{verb, "discovery.k8s.io", "endpointslices", "", "", ""},
+			right{verb, "operator.openshift.io", "networks", "", "", "cluster"})
 		for _, resource := range []string{"ipaddresspools", "l2domains", "bgppeers", "bgpadvertisements", "bfdprofiles", "communities", "bgpnodestatuses"} {
 			yes = append(yes, right{verb, ours, resource, "", "", ""})
 		}

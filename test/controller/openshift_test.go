@@ -12,31 +12,6 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
 )
 
-// openShiftKind is what matters here of the kind that OpenShift has.
-const openShiftKind = `
-apiVersion: apiextensions.k8s.io/v1
-kind: CustomResourceDefinition
-metadata: {name: networks.config.openshift.io}
-spec:
-  group: config.openshift.io
-  scope: Cluster
-  names: {kind: Network, listKind: NetworkList, plural: networks, singular: network}
-  versions:
-  - name: v1
-    served: true
-    storage: true
-    schema:
-      openAPIV3Schema:
-        type: object
-        properties:
-          spec:
-            type: object
-            properties:
-              externalIP:
-                type: object
-                properties: {autoAssignCIDRs: {type: array, items: {type: string}}}
-`
-
 const openShiftNetwork = `
 apiVersion: config.openshift.io/v1
 kind: Network
@@ -56,9 +31,7 @@ func openShiftAssigns(t *testing.T, c *cluster) {
 	o.claim(t, "chassis-2")
 	c.condition(t, "web", v1alpha1.ConditionAnnounced, v1alpha1.ReasonAnnounced)
 
-	t.Cleanup(func() { c.kubectl(t, "delete", "--ignore-not-found", "crd", "networks.config.openshift.io") })
-	c.apply(t, openShiftKind)
-	c.established(t, "crd/networks.config.openshift.io")
+	c.openShift(t)
 	c.apply(t, openShiftNetwork)
 	c.event(t, "lan", v1alpha1.EventAllocationSuspended, "autoAssignCIDRs", "192.0.2.0/24")
 	c.kubectl(t, "wait", "--for=jsonpath={.status.conditions[?(@.type=='Ready')].reason}="+v1alpha1.ReasonOpenShiftAssigns, "ippool/lan")
@@ -82,15 +55,15 @@ func openShiftAssigns(t *testing.T, c *cluster) {
 		t.Errorf("%d events about the pool, want one", n)
 	}
 
-	c.kubectl(t, "patch", "networks.config.openshift.io", "cluster", "--type=merge", `-p={"spec":{"externalIP":{"autoAssignCIDRs":[]}}}`)
+	c.kubectl(t, "patch", configKind, "cluster", "--type=merge", `-p={"spec":{"externalIP":{"autoAssignCIDRs":[]}}}`)
 	c.addresses(t, "late")
 	c.addresses(t, "later")
 	c.event(t, "lan", v1alpha1.EventAllocationResumed)
 
 	// With the kind goes what it said.
-	c.kubectl(t, "patch", "networks.config.openshift.io", "cluster", "--type=merge", `-p={"spec":{"externalIP":{"autoAssignCIDRs":["192.0.2.0/24"]}}}`)
+	c.kubectl(t, "patch", configKind, "cluster", "--type=merge", `-p={"spec":{"externalIP":{"autoAssignCIDRs":["192.0.2.0/24"]}}}`)
 	c.service(t, "last")
 	c.condition(t, "last", v1alpha1.ConditionAllocated, v1alpha1.ReasonOpenShiftAssigns)
-	c.kubectl(t, "delete", "crd", "networks.config.openshift.io")
+	c.kubectl(t, "delete", "crd", configKind)
 	c.addresses(t, "last")
 }

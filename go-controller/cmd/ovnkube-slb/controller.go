@@ -65,17 +65,12 @@ func runController(ctx context.Context, o *options) error {
 		if c := current.Load(); c != nil {
 			return c.Healthy()
 		}
-		if o.enabled && !o.leaderElect {
+		if !o.leaderElect {
 			return errors.New("starting")
 		}
-		return nil // idle, or waiting for the lease: both are as it should be
+		return nil // waiting for the lease is as it should be
 	})
 	g.Go(func() error {
-		if !o.enabled {
-			klog.InfoS("Service load balancers are switched off", "flag", "--"+flagEnable)
-			<-ctx.Done()
-			return nil
-		}
 		config, err := restConfig(&o.common)
 		if err != nil {
 			return err
@@ -119,6 +114,7 @@ func newController(o *options, config *rest.Config, metrics prometheus.Registere
 		RequireClass:             o.requireClass,
 		IgnoreMetalLBAnnotations: !o.metalLBAnnotations,
 		DrainTaints:              parseKeys(o.drainTaints),
+		Disabled:                 !o.enabled,
 		Registerer:               metrics,
 	})
 }

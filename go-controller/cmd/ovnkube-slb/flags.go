@@ -78,6 +78,8 @@ func commonSettings(o *common, prefix string) []setting {
 		{flag: &cli.Float64Flag{Name: "k8s-qps", Destination: &o.qps, Usage: "requests per second to the API server; 0 leaves it to the server's fairness"}},
 		{flag: &cli.IntFlag{Name: "k8s-burst", Destination: &o.burst, Usage: "requests at once beyond --k8s-qps"}},
 
+		{toggle(&o.enabled, flagEnable, true, "serve Services of type LoadBalancer; switched off, nothing is announced and no address is given"),
+			ownSection, "enabled"},
 		{toggle(&o.requireClass, "require-load-balancer-class", false, "serve only Services whose spec.loadBalancerClass is ours"),
 			ownSection, "require-load-balancer-class"},
 		{text(&o.drainTaints, flagDrainTaints, "", strings.Join(slb.DefaultDrainTaints(), ","),
@@ -92,8 +94,6 @@ func commonSettings(o *common, prefix string) []setting {
 // settings binds the controller's flags into o.
 func settings(o *options) []setting {
 	return append(commonSettings(&o.common, ""), []setting{
-		{toggle(&o.enabled, flagEnable, true, "serve Services of type LoadBalancer; switched off, the controller idles"),
-			ownSection, "enabled"},
 		{text(&o.clusterSubnets, flagClusterSubnets, "", "", "comma-separated `SUBNETS` of pods: CIDR or CIDR/HOSTPREFIX"),
 			"default", "cluster-subnets"},
 

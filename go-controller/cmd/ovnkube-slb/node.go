@@ -20,6 +20,7 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/guard"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube/convert"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/ovn"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 )
 
 // nodeOptions are what runs on each node.
@@ -141,7 +142,7 @@ func newModules(o *nodeOptions, config *rest.Config, metrics prometheus.Register
 	if o.bgp {
 		modules["bgp"], err = agent.New(agent.Options{
 			Node: o.node, Kube: kube, Config: config, Registerer: metrics,
-			Services: convert.Options{DefaultClass: !o.requireClass, DrainTaints: parseKeys(o.drainTaints)},
+			Services: convert.Options{DefaultClass: !o.requireClass, DrainTaints: parseKeys(o.drainTaints), Mode: world.DefaultMode(o.enabled)},
 		})
 		if err != nil {
 			return nil, err

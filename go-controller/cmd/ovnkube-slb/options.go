@@ -26,8 +26,8 @@ type common struct {
 	qps                                             float64
 	burst                                           int
 
-	requireClass bool
-	drainTaints  string
+	enabled, requireClass bool
+	drainTaints           string
 
 	metricsAddress, healthAddress string
 	logLevel                      int
@@ -36,7 +36,6 @@ type common struct {
 // options of the controller.
 type options struct {
 	common
-	enabled bool
 
 	clusterSubnets, serviceSubnets string
 	nb, sb                         slb.Endpoint

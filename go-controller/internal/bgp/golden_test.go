@@ -142,6 +142,9 @@ func tellersText(w *world.Snapshot, l *bgp.Layout) string {
 			if r.GatewayUnknown {
 				out.WriteString(", gateway unknown")
 			}
+			if r.Off != "" {
+				out.WriteString(": " + r.Off)
+			}
 			out.WriteString("\n")
 		}
 	}

@@ -78,6 +78,14 @@ func Lay(w *world.Snapshot, a *ipam.Allocation, home Home) *Layout {
 	return l
 }
 
+// Off says why there shall be no sessions (BGP is switched off), empty if there may.
+func (l *Layout) Off() string {
+	if s := &l.world.Cluster.Switch; !s.Mode.BGP() {
+		return s.Off("BGP is")
+	}
+	return ""
+}
+
 // told are the addresses of a Service that may be told: those that its status shows and that
 // we gave, and those that it lists itself and may have.
 func (l *Layout) told(s *world.Service) []netip.Addr {
@@ -108,8 +116,8 @@ func (l *Layout) taking(s *world.Service, a netip.Addr) []*world.Advertisement {
 	return slices.DeleteFunc(slices.Clone(ads), refuses)
 }
 
-// TakesPool reports whether an advertisement takes addresses of a pool.
-func (l *Layout) TakesPool(pool string) bool { return len(l.byPool[pool]) > 0 }
+// TakesPool reports whether an advertisement takes addresses of a pool, and may tell them.
+func (l *Layout) TakesPool(pool string) bool { return len(l.byPool[pool]) > 0 && l.Off() == "" }
 
 // prefix is what an advertisement tells of an address: the aggregate, or the address alone
 // if that reaches beyond its pool.

@@ -18,7 +18,7 @@ type Session struct {
 	// BFD watches the peer; nil for no BFD.
 	BFD    *BFD
 	Routes map[netip.Prefix]Attributes
-	// Leaving: the node is to go. Its routes get the community GRACEFUL_SHUTDOWN (RFC 8326),
+	// Leaving: the node is to go, or BGP is switched off. Its routes get the community GRACEFUL_SHUTDOWN (RFC 8326),
 	// are withdrawn a little later, and then the session is closed, and stays so as long
 	// as this is true.
 	Leaving bool

@@ -25,6 +25,8 @@ type Tellers struct {
 	Problem string
 	// GatewayUnknown: the shard that the next hop would be has no address yet.
 	GatewayUnknown bool
+	// Off says why nobody tells of anything, empty if they may.
+	Off string
 }
 
 // Survey finds for all addresses who tells of them: many have the same Tellers, which are
@@ -35,11 +37,17 @@ type Survey struct {
 	// names are those of all nodes, sorted; peers those of each that was asked for.
 	names []string
 	peers map[string][]*world.Peer
+	// off are the tellers of all addresses while BGP is switched off, nil if it is not.
+	off *Tellers
 }
 
 // Survey returns an empty one of a layout that knows all nodes.
 func (l *Layout) Survey() *Survey {
-	return &Survey{layout: l, made: map[string]*Tellers{}, names: slices.Sorted(maps.Keys(l.nodes)), peers: map[string][]*world.Peer{}}
+	r := &Survey{layout: l, made: map[string]*Tellers{}, names: slices.Sorted(maps.Keys(l.nodes)), peers: map[string][]*world.Peer{}}
+	if off := l.Off(); off != "" {
+		r.off = &Tellers{Off: off}
+	}
+	return r
 }
 
 func (r *Survey) peersOf(n *world.Node) []*world.Peer {
@@ -57,6 +65,9 @@ func (r *Survey) Takes(s *world.Service, a netip.Addr) bool { return len(r.layou
 // Of returns who tells of an address of a Service; nil if no advertisement takes it, no
 // endpoint takes its traffic, or it is the gateway's own, which needs no route.
 func (r *Survey) Of(s *world.Service, a netip.Addr) *Tellers {
+	if r.off != nil {
+		return r.off
+	}
 	f := world.FamilyOf(a)
 	ads := r.layout.taking(s, a)
 	if len(ads) == 0 || !serves(s, f, "") {
@@ -155,6 +166,9 @@ func (r *Survey) work(ads []*world.Advertisement, f world.Family, local []string
 // Keepers are the nodes that shall have a session with each peer, sorted.
 func (r *Survey) Keepers() map[string][]string {
 	keepers := map[string][]string{}
+	if r.off != nil {
+		return keepers
+	}
 	for _, name := range r.names {
 		n := r.layout.nodes[name]
 		if n.Draining != "" {

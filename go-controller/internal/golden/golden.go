@@ -7,7 +7,8 @@
 //
 //	manifests.yaml  IPAddressPools, L2Domains, Nodes, Namespaces, Services, EndpointSlices,
 //	                BGPPeers, BGPAdvertisements, BFDProfiles, Communities, Secrets
-//	cluster         lines "pods PREFIX", "services PREFIX" and "autoAssign PREFIX" (OpenShift's)
+//	cluster         lines "pods PREFIX", "services PREFIX", "internal PREFIX", "autoAssign PREFIX" (OpenShift's)
+//	                and "mode MODE [release]"
 //	held            lines "NAMESPACE/NAME ADDRESS...": granted, not yet in a status
 //	carriers        lines "DOMAIN/INDEX active=CHASSIS order=CHASSIS,CHASSIS"
 //	bridges         lines "CHASSIS NETWORK:BRIDGE,NETWORK:BRIDGE"; CHASSIS alone has none
@@ -159,11 +160,19 @@ func eachLine(data []byte, read func(words []string) error) error {
 }
 
 func (c *Case) cluster(words []string) error {
-	if len(words) != 2 {
+	if len(words) < 2 {
 		return fmt.Errorf("want two words")
 	}
-	if words[0] == "autoAssign" {
+	switch words[0] {
+	case "autoAssign":
 		c.World.Cluster.AutoAssignCIDRs = append(c.World.Cluster.AutoAssignCIDRs, words[1])
+		return nil
+	case "mode":
+		mode, ok := world.ParseMode(words[1])
+		if !ok {
+			return fmt.Errorf("%q is no mode", words[1])
+		}
+		c.World.Cluster.Switch = world.Switch{Mode: mode, By: "who says so", Release: len(words) > 2}
 		return nil
 	}
 	p, err := netip.ParsePrefix(words[1])
@@ -175,8 +184,10 @@ func (c *Case) cluster(words []string) error {
 		c.World.Cluster.PodNets = append(c.World.Cluster.PodNets, p)
 	case "services":
 		c.World.Cluster.ServiceNets = append(c.World.Cluster.ServiceNets, p)
+	case "internal":
+		c.World.Cluster.InternalNets = append(c.World.Cluster.InternalNets, p)
 	default:
-		return fmt.Errorf("%q is none of pods, services and autoAssign", words[0])
+		return fmt.Errorf("%q is none of pods, services, internal, autoAssign and mode", words[0])
 	}
 	return nil
 }

@@ -57,8 +57,8 @@ type PoolUse struct {
 	// Problems are what is wrong between this pool and the rest of the world, beyond
 	// the problems that the pool has by itself.
 	Problems []string
-	// Suspended says why no pool gives anything new; empty if they do.
-	Suspended string
+	// Suspended says why no pool gives anything new.
+	Suspended Suspension
 }
 
 // Allocate decides which address each Service has. Services keep what they have
@@ -69,7 +69,11 @@ func Allocate(w *world.Snapshot, held map[world.Key][]netip.Addr, shardOf func(p
 	l := newLedger(w, shardOf)
 	owns := make([]assets, len(l.services))
 	for i, s := range l.services {
-		owns[i] = l.adopt(i, held[s.Key])
+		if takesBack(&w.Cluster, s, held[s.Key]) {
+			owns[i].leaves = true
+		} else {
+			owns[i] = l.adopt(i, held[s.Key])
+		}
 	}
 	for i := range l.services {
 		if owns[i].leaves {

@@ -33,8 +33,8 @@ type book struct {
 	waiting map[world.Key][]netip.Addr
 	// conflicts are addresses that strangers answer for.
 	conflicts map[netip.Addr]world.Conflict
-	// suspended says why no pool gives anything, empty if they do.
-	suspended string
+	// suspended says why no pool gives anything.
+	suspended Suspension
 }
 
 // pool is a pool with the addresses that it may give.
@@ -250,6 +250,9 @@ func foreignUses(w *world.Snapshot) []foreignUse {
 	}
 	for _, p := range w.Cluster.ServiceNets {
 		all = append(all, foreignUse{netipx.RangeOfPrefix(p), "in the Service network", p.String(), true})
+	}
+	for _, p := range w.Cluster.InternalNets {
+		all = append(all, foreignUse{netipx.RangeOfPrefix(p), "in OVN-Kubernetes' own network", p.String(), true})
 	}
 	return all
 }

@@ -56,8 +56,8 @@ func text(a *ipam.Allocation) string {
 			}
 			out.WriteString("\n")
 		}
-		if u.Suspended != "" {
-			fmt.Fprintf(&out, "  suspended: %s\n", u.Suspended)
+		if u.Suspended.Reason != "" {
+			fmt.Fprintf(&out, "  suspended: %s\n", u.Suspended.Message)
 		}
 		for _, p := range u.Problems {
 			fmt.Fprintf(&out, "  problem: %s\n", p)

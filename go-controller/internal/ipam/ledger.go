@@ -146,7 +146,7 @@ func (l *ledger) uses() map[string]PoolUse {
 	for _, p := range l.pools {
 		u := l.use[p.Name]
 		u.Capacity4, u.Capacity6 = plus(p.v4.size, p.v4.kept), plus(p.v6.size, p.v6.kept)
-		if p.gives() && l.suspended == "" {
+		if p.gives() && l.suspended.Reason == "" {
 			u.Available4, u.Available6 = p.v4.free(), p.v6.free()
 		}
 		u.Leases = leases[p]

@@ -12,6 +12,7 @@ type Reason string
 // Why a Service waits. With addresses, the same reasons say why it does not get those
 // that it asks for instead.
 const (
+	ReasonSwitchedOff       Reason = v1alpha1.ReasonSwitchedOff
 	ReasonOpenShiftAssigns  Reason = v1alpha1.ReasonOpenShiftAssigns
 	ReasonInvalidRequest    Reason = v1alpha1.ReasonInvalidRequest
 	ReasonNoPool            Reason = v1alpha1.ReasonNoPool

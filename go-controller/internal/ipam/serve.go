@@ -42,9 +42,9 @@ func (d *desk) serve(service int, own assets, ext external) Outcome {
 	gets := own.has
 	if len(s.Problems) > 0 {
 		say.add(ReasonInvalidRequest, strings.Join(s.Problems, "; "))
-	} else if d.suspended != "" {
+	} else if d.suspended.Reason != "" {
 		if d.lacks(s, own.has) {
-			say.add(ReasonOpenShiftAssigns, d.suspended)
+			say.add(d.suspended.Reason, d.suspended.Message)
 		}
 	} else if asked, reason, message := d.request(service, own.has); reason != "" {
 		say.add(reason, message)

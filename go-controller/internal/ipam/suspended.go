@@ -4,18 +4,34 @@ package ipam
 
 import (
 	"fmt"
+	"net/netip"
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 )
 
-// suspended says why nothing new is given at all, empty if it is. Two who give addresses
-// to one Service would overwrite each other for ever.
-func suspended(c *world.Cluster) string {
-	if len(c.AutoAssignCIDRs) == 0 {
-		return ""
+// Suspension says why no pool gives anything new; the zero value if they do.
+type Suspension struct {
+	Reason  Reason
+	Message string
+}
+
+// suspended says why nothing new is given at all. Two who give addresses to one Service
+// would overwrite each other for ever.
+func suspended(c *world.Cluster) Suspension {
+	switch {
+	case c.Switch.Mode == world.Disabled:
+		return Suspension{ReasonSwitchedOff, c.Switch.Off("service load balancers are")}
+	case len(c.AutoAssignCIDRs) > 0:
+		return Suspension{ReasonOpenShiftAssigns, fmt.Sprintf("OpenShift gives addresses itself (config.openshift.io Network \"cluster\", "+
+			"spec.externalIP.autoAssignCIDRs: %q); addresses of pools are given once that field is empty", c.AutoAssignCIDRs)}
 	}
-	return fmt.Sprintf("OpenShift gives addresses itself (config.openshift.io Network \"cluster\", spec.externalIP.autoAssignCIDRs: %q); "+
-		"addresses of pools are given once that field is empty", c.AutoAssignCIDRs)
+	return Suspension{}
+}
+
+// takesBack reports whether a Service gives up what we gave it. What others wrote into its
+// status is not ours to take.
+func takesBack(c *world.Cluster, s *world.Service, held []netip.Addr) bool {
+	return c.Switch.Mode == world.Disabled && c.Switch.Release && (s.Ours || len(held) > 0)
 }
 
 // lacks reports whether there is anything that a Service with these addresses should be

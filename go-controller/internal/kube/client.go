@@ -19,7 +19,7 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
 )
 
-// Clients reads and writes the kinds of our own group, and reads one of OpenShift's.
+// Clients reads and writes the kinds of our own group, and reads two of OpenShift's.
 type Clients struct {
 	Pools          *gentype.ClientWithList[*v1alpha1.IPAddressPool, *v1alpha1.IPAddressPoolList]
 	Domains        *gentype.ClientWithList[*v1alpha1.L2Domain, *v1alpha1.L2DomainList]
@@ -28,8 +28,8 @@ type Clients struct {
 	Profiles       *gentype.ClientWithList[*v1alpha1.BFDProfile, *v1alpha1.BFDProfileList]
 	Communities    *gentype.ClientWithList[*v1alpha1.Community, *v1alpha1.CommunityList]
 	NodeStatuses   *gentype.ClientWithList[*v1alpha1.BGPNodeStatus, *v1alpha1.BGPNodeStatusList]
-	// Networks are OpenShift's, which other clusters don't have.
-	Networks dynamic.NamespaceableResourceInterface
+	// NetworkConfigs and NetworkOperators are OpenShift's, which other clusters don't have.
+	NetworkConfigs, NetworkOperators dynamic.ResourceInterface
 }
 
 // NewClients returns clients that speak JSON to the API server of the configuration.
@@ -54,7 +54,8 @@ func NewClients(config *rest.Config) (*Clients, error) {
 	}
 	codec := runtime.NewParameterCodec(scheme)
 	return &Clients{
-		Networks: others.Resource(openShiftVersion().WithResource(openShiftNetworks)),
+		NetworkConfigs:   others.Resource(networkConfigs()),
+		NetworkOperators: others.Resource(networkOperators()),
 		Pools: gentype.NewClientWithList("ipaddresspools", client, codec, "",
 			func() *v1alpha1.IPAddressPool { return &v1alpha1.IPAddressPool{} },
 			func() *v1alpha1.IPAddressPoolList { return &v1alpha1.IPAddressPoolList{} }),

@@ -72,12 +72,11 @@ func (e *Events) service(before, after *corev1.Service) {
 	}
 }
 
-// Pool tells when OpenShift's taking the matter over ends or begins to keep a pool from
-// giving addresses.
+// Pool tells when a pool comes to give nothing because all are suspended, and when that ends.
 func (e *Events) Pool(before, after *v1alpha1.IPAddressPool) {
 	suspended := func(p *v1alpha1.IPAddressPool) bool {
 		ready := meta.FindStatusCondition(p.Status.Conditions, v1alpha1.ConditionReady)
-		return ready != nil && ready.Reason == v1alpha1.ReasonOpenShiftAssigns
+		return ready != nil && (ready.Reason == v1alpha1.ReasonOpenShiftAssigns || ready.Reason == v1alpha1.ReasonSwitchedOff)
 	}
 	was, is := suspended(before), suspended(after)
 	if was == is {

@@ -37,9 +37,8 @@ type Facts struct {
 	// namespaces are their labels; nothing else is read of them.
 	namespaces convert.Namespaces
 	// left are Services that are not ours any more and still carry our status.
-	left map[world.Key]*corev1.Service
-	// autoAssign are OpenShift's autoAssignCIDRs.
-	autoAssign []string
+	left      map[world.Key]*corev1.Service
+	openShift openShiftFacts
 	// resolved are the domains with their selectors worked out; nil after a change.
 	resolved []*world.Domain
 	changes  changes
@@ -246,7 +245,7 @@ func (f *Facts) Snapshot(cluster world.Cluster) (*world.Snapshot, map[world.Key]
 	defer f.mu.Unlock()
 	f.changes = changes{}
 	w := &world.Snapshot{Cluster: cluster}
-	w.Cluster.AutoAssignCIDRs = f.autoAssign
+	f.addOpenShift(&w.Cluster)
 	w.Conflicts = f.conflicts()
 	for _, p := range f.pools {
 		w.Pools = append(w.Pools, p.world)

@@ -61,8 +61,8 @@ func Found(list []world.Finding) Verdict {
 
 // PoolStatus returns what the status of a pool shall say. way tells whether its addresses
 // are carried, should it have any: True, False with the reason, or Unknown, and then a
-// condition that would depend on it stands.
-func PoolStatus(problems []string, use ipam.PoolUse, way Verdict) Merge[*v1alpha1.IPAddressPool] {
+// condition that would depend on it stands. mode is told while there is anything to tell of it.
+func PoolStatus(problems []string, use ipam.PoolUse, way Verdict, mode *Verdict) Merge[*v1alpha1.IPAddressPool] {
 	return func(have *v1alpha1.IPAddressPool, now time.Time) (*v1alpha1.IPAddressPool, bool) {
 		status := v1alpha1.IPAddressPoolStatus{
 			AssignedIPv4: use.Assigned4, AssignedIPv6: use.Assigned6,
@@ -75,7 +75,13 @@ func PoolStatus(problems []string, use ipam.PoolUse, way Verdict) Merge[*v1alpha
 		if ready := poolReady(have.Spec.Disabled, problems, use, way); ready.Status != metav1.ConditionUnknown {
 			verdicts[v1alpha1.ConditionReady] = ready
 		}
-		changed := verdicts.set(&status.Conditions, have.Generation, now)
+		forgotten := false
+		if mode != nil {
+			verdicts[v1alpha1.ConditionModeAccepted] = *mode
+		} else {
+			forgotten = meta.RemoveStatusCondition(&status.Conditions, v1alpha1.ConditionModeAccepted)
+		}
+		changed := verdicts.set(&status.Conditions, have.Generation, now) || forgotten
 		was := have.Status
 		if !changed && was.AssignedIPv4 == use.Assigned4 && was.AssignedIPv6 == use.Assigned6 &&
 			was.AvailableIPv4 == use.Available4 && was.AvailableIPv6 == use.Available6 &&
@@ -113,8 +119,8 @@ func sameLease(is v1alpha1.AddressLease, want world.Lease) bool {
 
 func poolReady(disabled bool, problems []string, use ipam.PoolUse, way Verdict) Verdict {
 	switch {
-	case use.Suspended != "":
-		return Verdict{metav1.ConditionFalse, v1alpha1.ReasonOpenShiftAssigns, use.Suspended}
+	case use.Suspended.Reason != "":
+		return Verdict{metav1.ConditionFalse, string(use.Suspended.Reason), use.Suspended.Message}
 	case len(problems) > 0:
 		return Verdict{metav1.ConditionFalse, v1alpha1.ReasonInvalid, "the pool gives no address; see " + v1alpha1.ConditionAccepted}
 	case disabled:

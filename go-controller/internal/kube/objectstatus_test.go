@@ -54,7 +54,7 @@ func TestPoolStatusKeepsLeases(t *testing.T) {
 		{"none", ipam.PoolUse{Available4: 1}, true},
 		{"still none", ipam.PoolUse{Available4: 1}, false},
 	} {
-		got, changed := PoolStatus(nil, step.use, carried())(pool, now)
+		got, changed := PoolStatus(nil, step.use, carried(), nil)(pool, now)
 		if changed != step.changed {
 			t.Fatalf("%s: changed %t, want %t", step.name, changed, step.changed)
 		}
@@ -73,7 +73,7 @@ func TestPoolStatusKeepsLeases(t *testing.T) {
 
 func TestExhaustedPoolTellsWhatRests(t *testing.T) {
 	pool := &v1alpha1.IPAddressPool{}
-	got, _ := PoolStatus(nil, ipam.PoolUse{Assigned4: 3, Resting4: 2, Resting6: 1}, carried())(pool, time.Now())
+	got, _ := PoolStatus(nil, ipam.PoolUse{Assigned4: 3, Resting4: 2, Resting6: 1}, carried(), nil)(pool, time.Now())
 	ready := got.Status.Conditions[1]
 	if want := "all addresses are in use: 3 IPv4, 0 IPv6; or rest (spec.reuseDelay): 2 IPv4, 1 IPv6"; ready.Message != want || ready.Reason != v1alpha1.ReasonExhausted {
 		t.Errorf("Ready: %s: %s; want %s", ready.Reason, ready.Message, want)
@@ -90,7 +90,7 @@ func TestLeasesFitIntoEtcd(t *testing.T) {
 		addr = addr.Next()
 		use.Leases = append(use.Leases, world.Lease{Addr: addr, Service: world.Key{Namespace: long, Name: long}, Released: time.Unix(1_800_000_000, 0)})
 	}
-	pool, _ := PoolStatus(nil, use, carried())(&v1alpha1.IPAddressPool{}, time.Now())
+	pool, _ := PoolStatus(nil, use, carried(), nil)(&v1alpha1.IPAddressPool{}, time.Now())
 	if n := len(pool.Status.Leases); n != v1alpha1.MaxLeases {
 		t.Errorf("%d leases, want the first %d", n, v1alpha1.MaxLeases)
 	}
@@ -102,7 +102,7 @@ func TestLeasesFitIntoEtcd(t *testing.T) {
 		t.Errorf("%d bytes, more than %d", len(text), most)
 	}
 	t.Logf("%d leases take %d bytes at most", len(pool.Status.Leases), len(text))
-	if _, changed := PoolStatus(nil, use, carried())(kept(t, pool), time.Now()); changed {
+	if _, changed := PoolStatus(nil, use, carried(), nil)(kept(t, pool), time.Now()); changed {
 		t.Error("what is not listed makes the next write differ")
 	}
 }
@@ -127,7 +127,7 @@ func TestPoolTellsThatNobodyCarriesIt(t *testing.T) {
 		{"exhausted, too", ipam.PoolUse{Assigned4: 1}, not, v1alpha1.ReasonExhausted},
 		{"attached", ipam.PoolUse{Available4: 1}, carried(), v1alpha1.ReasonReady},
 	} {
-		got, changed := PoolStatus(nil, step.use, step.way)(pool, time.Now())
+		got, changed := PoolStatus(nil, step.use, step.way, nil)(pool, time.Now())
 		if changed != (step.want != "") {
 			t.Fatalf("%s: changed %t", step.name, changed)
 		}

@@ -45,7 +45,7 @@ func TestOneWriteASecondAndTheNewestWins(t *testing.T) {
 		go func() { defer close(done); w.Run(ctx) }()
 
 		for i := range int64(100) {
-			w.Set(map[string]Merge[*v1alpha1.IPAddressPool]{"lan": PoolStatus(nil, ipam.PoolUse{Assigned4: i, Available4: 100 - i}, carried())})
+			w.Set(map[string]Merge[*v1alpha1.IPAddressPool]{"lan": PoolStatus(nil, ipam.PoolUse{Assigned4: i, Available4: 100 - i}, carried(), nil)})
 			<-time.After(35 * time.Millisecond)
 		}
 		<-time.After(2 * time.Second)

@@ -3,13 +3,13 @@
 package kube
 
 import (
-	"cmp"
 	"context"
 	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -19,36 +19,47 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube/convert"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
 )
 
 const (
-	// openShiftNetworks are the kind, and openShiftNetwork the one object that says how OpenShift's network shall be.
-	openShiftNetworks, openShiftNetwork = "networks", "cluster"
-	// openShiftPause is the time between two looks whether the API server has that kind: a
-	// plain cluster may be given it, and costs one small request each time.
-	openShiftPause = 5 * time.Second
+	// openShiftNetwork is the name of the one object that counts of each of OpenShift's kinds Network.
+	openShiftNetwork = "cluster"
+	// openShiftPause is the time between a controller's looks whether the API server has such
+	// a kind: a plain cluster may be given it, and costs one small request each time.
+	// There are many nodes; they look every openShiftNodePause.
+	openShiftPause     = 5 * time.Second
+	openShiftNodePause = time.Minute
 	// openShiftRetry is the time until the next look if the API server did not answer.
 	openShiftRetry = time.Second
 )
 
-func openShiftVersion() schema.GroupVersion {
-	return schema.GroupVersion{Group: "config.openshift.io", Version: "v1"}
+// networkConfigs is the kind that says how OpenShift's network is.
+func networkConfigs() schema.GroupVersionResource {
+	return schema.GroupVersionResource{Group: "config.openshift.io", Version: "v1", Resource: "networks"}
 }
 
-// openShift follows the configuration of OpenShift's network as long as the API server
-// has such a kind. Where it has none nothing is read.
+// networkOperators is the kind that says what OpenShift's network operator shall do.
+func networkOperators() schema.GroupVersionResource {
+	return schema.GroupVersionResource{Group: "operator.openshift.io", Version: "v1", Resource: "networks"}
+}
+
+// openShift follows the one object of a kind of OpenShift's as long as the API server has
+// such a kind. Where it has none nothing is read.
 type openShift struct {
+	kind   schema.GroupVersionResource
 	kinds  discovery.ServerResourcesInterfaceWithContext
 	client lister[*unstructured.UnstructuredList]
-	set    func(autoAssign []string)
+	pause  time.Duration
+	// set is told of the object, nil if it or the kind is gone.
+	set func(*unstructured.Unstructured)
 	// informer is that of the kind while there is one; looked: it is known whether there is.
 	informer atomic.Pointer[cache.Controller]
 	looked   atomic.Bool
 }
 
-func newOpenShift(kinds discovery.ServerResourcesInterfaceWithContext, ours *Clients, facts *Facts) *openShift {
-	return &openShift{kinds: kinds, client: ours.Networks, set: facts.setAutoAssign}
-}
+func (o *openShift) String() string { return o.kind.GroupResource().String() }
 
 // hasSynced tells whether what OpenShift says is known, or that there is no OpenShift.
 func (o *openShift) hasSynced() bool {
@@ -69,7 +80,7 @@ func (o *openShift) run(ctx context.Context) {
 		}
 		there, err := o.present(ctx)
 		if err != nil {
-			klog.V(2).InfoS("Ask the API server whether this is OpenShift; it is asked again", "err", err)
+			klog.V(2).InfoS("Ask the API server whether this is OpenShift; it is asked again", "kind", o, "err", err)
 			timer.Reset(openShiftRetry)
 			continue
 		}
@@ -82,14 +93,15 @@ func (o *openShift) run(ctx context.Context) {
 			o.set(nil)
 		}
 		o.looked.Store(true)
-		timer.Reset(openShiftPause)
+		timer.Reset(o.pause)
 	}
 }
 
-// follow reads the kind until the returned function is called, which waits for the end.
+// follow reads the object until the returned function is called, which waits for the end.
 func (o *openShift) follow(ctx context.Context) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
-	informer := follow(o.client, &unstructured.Unstructured{}, whole[*unstructured.Unstructured], o.changed)
+	informer := follow(only[*unstructured.UnstructuredList]{o.client, openShiftNetwork}, &unstructured.Unstructured{},
+		whole[*unstructured.Unstructured], func(_, now *unstructured.Unstructured) { o.set(now) })
 	o.informer.Store(&informer)
 	var running sync.WaitGroup
 	running.Go(func() { informer.RunWithContext(ctx) })
@@ -99,43 +111,121 @@ func (o *openShift) follow(ctx context.Context) (stop func()) {
 	}
 }
 
-func (o *openShift) changed(old, now *unstructured.Unstructured) {
-	switch {
-	case cmp.Or(now, old).GetName() != openShiftNetwork:
-	case now == nil:
-		o.set(nil)
-	default:
-		o.set(convert.AutoAssignCIDRs(now))
-	}
-}
-
 // present asks the API server whether it has the kind.
 func (o *openShift) present(ctx context.Context) (bool, error) {
-	list, err := o.kinds.ServerResourcesForGroupVersionWithContext(ctx, openShiftVersion().String())
+	list, err := o.kinds.ServerResourcesForGroupVersionWithContext(ctx, o.kind.GroupVersion().String())
 	if errors.IsNotFound(err) {
 		return false, nil
 	}
 	if err != nil {
 		return false, err
 	}
-	return slices.ContainsFunc(list.APIResources, func(r metav1.APIResource) bool { return r.Name == openShiftNetworks }), nil
+	return slices.ContainsFunc(list.APIResources, func(r metav1.APIResource) bool { return r.Name == o.kind.Resource }), nil
 }
 
-// setAutoAssign says once, when it changes, who gives addresses.
-func (f *Facts) setAutoAssign(cidrs []string) {
+// openShiftFacts are what OpenShift says.
+type openShiftFacts struct {
+	config convert.NetworkConfig
+	// operator is nil where there is no such object; about refers to it, or to the last one.
+	operator *convert.NetworkOperator
+	about    corev1.ObjectReference
+	// holds is the switch in force; nil before all objects are known.
+	holds *world.Switch
+}
+
+// setNetworkConfig takes note of who gives addresses, and of the networks.
+func (f *Facts) setNetworkConfig(o *unstructured.Unstructured) {
+	var is convert.NetworkConfig
+	if o != nil {
+		is = convert.ReadNetworkConfig(o)
+	}
 	f.mu.Lock()
-	same := slices.Equal(f.autoAssign, cidrs)
-	if !same {
-		f.autoAssign, f.changes.others = cidrs, true
-	}
+	was := f.openShift.config
+	same := slices.Equal(was.AutoAssignCIDRs, is.AutoAssignCIDRs) && slices.Equal(was.PodNets, is.PodNets) &&
+		slices.Equal(was.ServiceNets, is.ServiceNets) && was.NetworkType == is.NetworkType
+	f.openShift.config = is
+	f.changes.others = f.changes.others || !same
 	f.mu.Unlock()
-	if same {
-		return
-	}
-	if len(cidrs) > 0 {
-		klog.InfoS("OpenShift gives addresses to Services itself: no new ones are given here", "autoAssignCIDRs", cidrs)
-	} else {
+	switch gave, gives := len(was.AutoAssignCIDRs) > 0, len(is.AutoAssignCIDRs) > 0; {
+	case gives && !slices.Equal(was.AutoAssignCIDRs, is.AutoAssignCIDRs):
+		klog.InfoS("OpenShift gives addresses to Services itself: no new ones are given here", "autoAssignCIDRs", is.AutoAssignCIDRs)
+	case gave && !gives:
 		klog.InfoS("OpenShift gives no addresses to Services itself any more: they are given here again")
 	}
-	f.hooks.Wake()
+	if !same {
+		f.hooks.Wake()
+	}
+}
+
+// setNetworkOperator takes note of the mode, and of the networks. The operator writes this
+// object again and again.
+func (f *Facts) setNetworkOperator(o *unstructured.Unstructured) {
+	var is *convert.NetworkOperator
+	if o != nil {
+		read := convert.ReadNetworkOperator(o)
+		is = &read
+	}
+	f.mu.Lock()
+	was := f.openShift.operator
+	same := was == is || was != nil && is != nil && was.Mode == is.Mode && was.Moded == is.Moded && was.Release == is.Release &&
+		slices.Equal(was.PodNets, is.PodNets) && slices.Equal(was.ServiceNets, is.ServiceNets) && slices.Equal(was.InternalNets, is.InternalNets)
+	f.openShift.operator = is
+	if o != nil {
+		f.openShift.about = corev1.ObjectReference{Kind: o.GetKind(), APIVersion: o.GetAPIVersion(), Name: o.GetName(), UID: o.GetUID()}
+	}
+	if f.openShift.holds != nil {
+		f.settleSwitch()
+	}
+	f.changes.others = f.changes.others || !same
+	f.mu.Unlock()
+	if !same {
+		f.hooks.Wake()
+	}
+}
+
+// settleSwitch works out which switch is in force. Pools remember the one that was before
+// this process.
+func (f *Facts) settleSwitch() {
+	if f.openShift.holds == nil {
+		first := convert.DefaultSwitch(f.convert)
+		for _, name := range sortedKeys(f.pools) {
+			if s, ok := convert.RememberedSwitch(f.pools[name].object); ok {
+				first = s
+				break
+			}
+		}
+		f.openShift.holds = &first
+	}
+	next := convert.Switch(*f.openShift.holds, f.openShift.operator, f.convert)
+	f.openShift.holds = &next
+}
+
+// addOpenShift adds what OpenShift says to the facts about the cluster.
+func (f *Facts) addOpenShift(c *world.Cluster) {
+	f.settleSwitch()
+	c.Switch = *f.openShift.holds
+	config, operator := f.openShift.config, f.openShift.operator
+	if operator == nil {
+		operator = &convert.NetworkOperator{}
+	}
+	c.AutoAssignCIDRs, c.NetworkType = config.AutoAssignCIDRs, config.NetworkType
+	c.PodNets = convert.Union(convert.Union(c.PodNets, config.PodNets), operator.PodNets)
+	c.ServiceNets = convert.Union(convert.Union(c.ServiceNets, config.ServiceNets), operator.ServiceNets)
+	c.InternalNets = operator.InternalNets
+}
+
+// Switched tells on OpenShift's own object that another mode is in force, or that its word is refused.
+func (e *Events) Switched(f *Facts, was *world.Switch, is world.Switch) {
+	f.mu.Lock()
+	about := f.openShift.about
+	f.mu.Unlock()
+	if about.Name == "" {
+		return
+	}
+	if was != nil && was.Mode != is.Mode {
+		e.queue.add(event{&about, corev1.EventTypeNormal, v1alpha1.EventModeChanged, "mode " + is.Mode.String() + " instead of " + was.Mode.String() + ", by " + is.By})
+	}
+	if is.Refused != "" && (was == nil || was.Refused != is.Refused) {
+		e.queue.add(event{&about, corev1.EventTypeWarning, v1alpha1.EventModeRefused, cut(is.Refused)})
+	}
 }

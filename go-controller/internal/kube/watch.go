@@ -8,11 +8,14 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
@@ -23,14 +26,15 @@ import (
 // Watch keeps facts up to date from the API server.
 type Watch struct {
 	needed map[string]cache.Controller
-	// openShift is needed where there is such a thing; nil for those who don't ask.
-	openShift *openShift
+	// openShift are needed where there is such a thing.
+	openShift []*openShift
 }
 
 // NewWatch returns the informers that feed a controller's facts; nothing is read before Run.
 func NewWatch(kube kubernetes.Interface, ours *Clients, facts *Facts) *Watch {
 	w := newWatch(kube, ours, facts, kube.CoreV1().Nodes(), ours.NodeStatuses)
-	w.openShift = newOpenShift(discovery.ToServerResourcesInterfaceWithContext(kube.Discovery()), ours, facts)
+	w.ask(kube, networkConfigs(), ours.NetworkConfigs, openShiftPause, facts.setNetworkConfig)
+	w.ask(kube, networkOperators(), ours.NetworkOperators, openShiftPause, facts.setNetworkOperator)
 	w.needed["leases"] = follow(kube.CoordinationV1().Leases(v1alpha1.GuardsNamespace), &coordinationv1.Lease{},
 		whole[*coordinationv1.Lease], facts.setReport)
 	return w
@@ -38,8 +42,19 @@ func NewWatch(kube kubernetes.Interface, ours *Clients, facts *Facts) *Watch {
 
 // NewNodeWatch returns the informers that feed the facts of one node, which knows no other.
 func NewNodeWatch(kube kubernetes.Interface, ours *Clients, facts *Facts, node string) *Watch {
-	return newWatch(kube, ours, facts, only[*corev1.NodeList]{kube.CoreV1().Nodes(), node},
+	w := newWatch(kube, ours, facts, only[*corev1.NodeList]{kube.CoreV1().Nodes(), node},
 		only[*v1alpha1.BGPNodeStatusList]{ours.NodeStatuses, node})
+	w.ask(kube, networkOperators(), ours.NetworkOperators, openShiftNodePause, facts.setNetworkOperator)
+	return w
+}
+
+// ask has a kind of OpenShift's followed if there is one.
+func (w *Watch) ask(kube kubernetes.Interface, kind schema.GroupVersionResource, client lister[*unstructured.UnstructuredList],
+	pause time.Duration, set func(*unstructured.Unstructured),
+) {
+	w.openShift = append(w.openShift, &openShift{
+		kind: kind, kinds: discovery.ToServerResourcesInterfaceWithContext(kube.Discovery()), client: client, pause: pause, set: set,
+	})
 }
 
 func newWatch(kube kubernetes.Interface, ours *Clients, facts *Facts, nodes lister[*corev1.NodeList], statuses lister[*v1alpha1.BGPNodeStatusList]) *Watch {
@@ -86,8 +101,8 @@ func (w *Watch) Run(ctx context.Context) {
 	for _, c := range w.needed {
 		running.Go(func() { c.RunWithContext(ctx) })
 	}
-	if w.openShift != nil {
-		running.Go(func() { w.openShift.run(ctx) })
+	for _, o := range w.openShift {
+		running.Go(func() { o.run(ctx) })
 	}
 	running.Wait()
 }
@@ -98,8 +113,8 @@ func (w *Watch) WaitForSync(ctx context.Context) error {
 	for _, c := range w.needed {
 		synced = append(synced, c.HasSynced)
 	}
-	if w.openShift != nil {
-		synced = append(synced, w.openShift.hasSynced)
+	for _, o := range w.openShift {
+		synced = append(synced, o.hasSynced)
 	}
 	if !cache.WaitForCacheSync(ctx.Done(), synced...) {
 		return fmt.Errorf("read the cluster's objects: %w", errors.Join(ctx.Err(), w.Healthy()))
@@ -115,8 +130,10 @@ func (w *Watch) Healthy() error {
 			missing = append(missing, resource)
 		}
 	}
-	if w.openShift != nil && !w.openShift.hasSynced() {
-		missing = append(missing, openShiftNetworks+"."+openShiftVersion().Group)
+	for _, o := range w.openShift {
+		if !o.hasSynced() {
+			missing = append(missing, o.String())
+		}
 	}
 	if len(missing) == 0 {
 		return nil

@@ -36,8 +36,9 @@ type Domain struct {
 	Problems []string
 	// Remarks are weaknesses of a domain that works.
 	Remarks []string
-	// NoGateway says why the domain has no shards.
-	NoGateway string
+	// NoGateway says why the domain has no shards; Off why it shall have none (layer 2 is
+	// switched off), empty if it may.
+	NoGateway, Off string
 	// AllDrain: each gateway of the domain is about to go.
 	AllDrain bool
 	seeds    []uint64
@@ -103,6 +104,10 @@ func (l *Layout) claim(d *Domain, exists map[string]bool) {
 
 func lay(spec *world.Domain, nodes map[string]*world.Node, w *world.Snapshot) *Domain {
 	d := &Domain{Spec: spec}
+	if s := &w.Cluster.Switch; !s.Mode.Layer2() {
+		d.Off = s.Off("layer 2 is")
+		return d
+	}
 	count := spec.Shards
 	if count <= 0 {
 		count = defaultShards
@@ -147,7 +152,7 @@ func (l *Layout) ShardOf(pool string, a netip.Addr) (world.ShardID, bool) {
 // Home is ShardOf for those who do not know all nodes: whether a domain works is left open.
 func (l *Layout) Home(pool string, a netip.Addr) (world.ShardID, bool) {
 	d := l.domain(pool, a)
-	if d == nil || len(d.Spec.Problems) > 0 {
+	if d == nil || len(d.Spec.Problems) > 0 || d.Off != "" {
 		return world.ShardID{}, false
 	}
 	return d.shard(a), true

@@ -11,6 +11,7 @@ type Reason string
 // Why nothing carries an address.
 const (
 	ReasonNoDomain              Reason = v1alpha1.ReasonNoDomain
+	ReasonSwitchedOff           Reason = v1alpha1.ReasonSwitchedOff
 	ReasonDomainNotReady        Reason = v1alpha1.ReasonDomainNotReady
 	ReasonNoGateway             Reason = v1alpha1.ReasonNoGateway
 	ReasonAddressOutsideSubnets Reason = v1alpha1.ReasonAddressOutsideSubnets

@@ -130,6 +130,8 @@ func (d *Domain) idle(pool string) (Reason, string) {
 		return ReasonNoDomain, fmt.Sprintf("no L2Domain has pool %q", pool)
 	case len(d.Spec.Problems) > 0:
 		return ReasonDomainNotReady, fmt.Sprintf("L2Domain %q: %s", d.Spec.Name, strings.Join(d.Spec.Problems, "; "))
+	case d.Off != "":
+		return ReasonSwitchedOff, fmt.Sprintf("L2Domain %q: %s", d.Spec.Name, d.Off)
 	case len(d.Shards) == 0:
 		return ReasonNoGateway, fmt.Sprintf("L2Domain %q: %s", d.Spec.Name, d.NoGateway)
 	}

@@ -58,6 +58,8 @@ func (v *verdicts) telling(r *bgp.Tellers) telling {
 
 func wordTellers(r *bgp.Tellers) telling {
 	switch {
+	case r.Off != "":
+		return telling{v1alpha1.ReasonSwitchedOff, r.Off}
 	case r.GatewayUnknown:
 		return telling{v1alpha1.ReasonNoGateway, "not told by BGP before its shard has an external address (nextHop: Gateway)"}
 	case len(r.Nodes) > 0:
@@ -84,9 +86,14 @@ func named(what string, names []string) string {
 	return what + "s " + strings.Join(names, ", ")
 }
 
-// onlyBGP reports whether no L2Domain has to do with an address that an advertisement takes.
+// onlyBGP reports whether no L2Domain has to do, now, with an address that an advertisement takes.
 func onlyBGP(spot place.Spot, t telling) bool {
-	return t.text != "" && (spot.Reason == place.ReasonNoDomain || spot.Reason == place.ReasonAddressOutsideSubnets)
+	switch spot.Reason {
+	case place.ReasonNoDomain, place.ReasonAddressOutsideSubnets, place.ReasonSwitchedOff:
+		return t.text != ""
+	default:
+		return false
+	}
 }
 
 // tellingTexts says who tells of the addresses by BGP, once for those that are told alike.
@@ -164,6 +171,8 @@ func (v *verdicts) peerReady(peer string, useless bool, keepers []string) kube.V
 		}
 	}
 	switch {
+	case v.bgp.Off() != "":
+		return not(v1alpha1.ReasonSwitchedOff, v.bgp.Off())
 	case useless:
 		return not(v1alpha1.ReasonInvalid, "no session is kept; see "+v1alpha1.ConditionAccepted)
 	case len(keepers) == 0:

@@ -64,7 +64,8 @@ type Controller struct {
 	bridges    map[string]world.Bridges
 	programmed map[world.Key]loop.Result
 	// last is what was decided last, nil for nothing.
-	last *verdicts
+	last       *verdicts
+	withdrawal withdrawal
 
 	mu      sync.Mutex
 	results []loop.Result // that no pass has seen
@@ -95,7 +96,7 @@ func New(o Options) (*Controller, error) {
 		programmed: map[world.Key]loop.Result{},
 	}
 	c.facts = kube.NewFacts(
-		convert.Options{DefaultClass: !o.RequireClass, MetalLBAnnotations: !o.IgnoreMetalLBAnnotations, DrainTaints: o.DrainTaints},
+		convert.Options{DefaultClass: !o.RequireClass, MetalLBAnnotations: !o.IgnoreMetalLBAnnotations, DrainTaints: o.DrainTaints, Mode: world.DefaultMode(!o.Disabled)},
 		kube.Hooks{
 			Wake:     c.calls.call,
 			Changed:  func(k world.Key) { c.services.Changed(k) },
@@ -336,8 +337,14 @@ func (c *Controller) whole() {
 		}
 		w.Bridges = c.bridges
 	}
+	var before *world.Switch
+	if c.last != nil {
+		before = &c.last.world.Cluster.Switch
+	}
+	c.events.Switched(c.facts, before, w.Cluster.Switch)
+	due := c.withdrawal.before(w, known, c.runner == nil)
 	d := c.memory.decide(w)
-	c.alarm.set(earlier(firstEnd(d.allocation), c.memory.probation.end()), c.callWhole)
+	c.alarm.set(earlier(due, earlier(firstEnd(d.allocation), c.memory.probation.end())), c.callWhole)
 	c.asker.Set(c.memory.probation.questions())
 	if c.runner != nil && known.synced {
 		c.runner.Set(d.fabric, d.plans)

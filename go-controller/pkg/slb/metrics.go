@@ -23,6 +23,8 @@ type metrics struct {
 	dataplane    *prometheus.CounterVec
 	transactions *prometheus.CounterVec
 	passes       prometheus.Histogram
+	enabled      *prometheus.GaugeVec
+	refused      prometheus.Gauge
 }
 
 func newMetrics(r prometheus.Registerer) (*metrics, error) {
@@ -39,11 +41,15 @@ func newMetrics(r prometheus.Registerer) (*metrics, error) {
 			Help: "Transactions sent to the northbound database, by result (ok, error)."}, []string{"result"}),
 		passes: prometheus.NewHistogram(prometheus.HistogramOpts{Namespace: namespace, Name: "pass_duration_seconds",
 			Help: "Time to decide about all Services once.", Buckets: prometheus.ExponentialBuckets(0.0005, 2, 12)}),
+		enabled: prometheus.NewGaugeVec(prometheus.GaugeOpts{Namespace: namespace, Name: "dataplane_enabled",
+			Help: "Whether the mode in force lets a dataplane (layer2, bgp) announce addresses (1) or not (0)."}, []string{"dataplane"}),
+		refused: prometheus.NewGauge(prometheus.GaugeOpts{Namespace: namespace, Name: "mode_refused",
+			Help: "Whether the annotation slb.k8s.ovn.org/mode is none of the modes, so that the one before it stays in force (1), or not (0)."}),
 	}
 	if r == nil {
 		return m, nil
 	}
-	for _, c := range []prometheus.Collector{m.stock, m.waited, m.writes, m.dataplane, m.transactions, m.passes} {
+	for _, c := range []prometheus.Collector{m.stock, m.waited, m.writes, m.dataplane, m.transactions, m.passes, m.enabled, m.refused} {
 		if err := r.Register(c); err != nil {
 			return nil, fmt.Errorf("register metrics: %w", err)
 		}
@@ -71,6 +77,17 @@ func (m *metrics) given(since time.Time) {
 func (m *metrics) decided(v *verdicts, services map[world.Key]*kube.ServiceStatus, took time.Duration) {
 	m.passes.Observe(took.Seconds())
 	m.stock.set(v.allocation.Pools, services)
+	s := &v.world.Cluster.Switch
+	m.enabled.WithLabelValues("layer2").Set(flag(s.Mode.Layer2()))
+	m.enabled.WithLabelValues("bgp").Set(flag(s.Mode.BGP()))
+	m.refused.Set(flag(s.Refused != ""))
+}
+
+func flag(is bool) float64 {
+	if is {
+		return 1
+	}
+	return 0
 }
 
 func outcome(err error) string {

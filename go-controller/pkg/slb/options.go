@@ -43,6 +43,9 @@ type Options struct {
 	// over what it carries; see DefaultDrainTaints. Labels, annotations and deletions that
 	// announce one are always heeded, cordon alone never.
 	DrainTaints []string
+	// Disabled switches service load balancers off: nothing is given, and nothing announced. On
+	// OpenShift the annotation of its network operator's Network counts, if it is there.
+	Disabled bool
 	// Registerer takes the metrics; nil for none.
 	Registerer prometheus.Registerer
 }

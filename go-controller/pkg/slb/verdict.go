@@ -164,9 +164,10 @@ func (v *verdicts) carried(spots []place.Spot, told []telling, p *plan.Service) 
 }
 
 func (v *verdicts) pools() map[string]kube.Merge[*v1alpha1.IPAddressPool] {
+	mode := modeAccepted(&v.world.Cluster.Switch)
 	out := make(map[string]kube.Merge[*v1alpha1.IPAddressPool], len(v.world.Pools))
 	for _, p := range v.world.Pools {
-		out[p.Name] = kube.PoolStatus(p.Problems, v.allocation.Pools[p.Name], v.way(p))
+		out[p.Name] = kube.PoolStatus(p.Problems, v.allocation.Pools[p.Name], v.way(p), mode)
 	}
 	return out
 }
@@ -178,7 +179,7 @@ func (v *verdicts) way(p *world.Pool) kube.Verdict {
 	switch {
 	case !v.synced:
 		return kube.Verdict{Status: metav1.ConditionUnknown}
-	case reason == place.ReasonNoDomain && v.bgp.TakesPool(p.Name):
+	case (reason == place.ReasonNoDomain || reason == place.ReasonSwitchedOff) && v.bgp.TakesPool(p.Name):
 	case reason != "":
 		return kube.Verdict{Status: metav1.ConditionFalse, Reason: string(reason), Message: "addresses are given, but reach nobody: " + message}
 	}
@@ -257,6 +258,8 @@ func (v *verdicts) domainReady(d *place.Domain) *kube.Verdict {
 	switch {
 	case len(d.Spec.Problems) > 0:
 		return not(v1alpha1.ReasonInvalid, "the L2Domain carries nothing; see "+v1alpha1.ConditionAccepted)
+	case d.Off != "":
+		return not(v1alpha1.ReasonSwitchedOff, d.Off)
 	case !v.synced:
 		return nil
 	case len(d.Shards) == 0:

@@ -18,6 +18,7 @@ import (
 type wordings struct {
 	// What all statuses depend on.
 	absent, synced bool
+	mode           world.Mode
 	active         map[world.ShardID]string
 
 	services map[*world.Service]wording
@@ -42,7 +43,7 @@ func (w *wording) says(o *wording) bool {
 
 // services words the statuses of all Services.
 func (v *verdicts) services(last *wordings) map[world.Key]*kube.ServiceStatus {
-	same := last.absent == v.absent && last.synced == v.synced && maps.Equal(last.active, v.active)
+	same := last.absent == v.absent && last.mode == v.world.Cluster.Switch.Mode && last.synced == v.synced && maps.Equal(last.active, v.active)
 	out := make(map[world.Key]*kube.ServiceStatus, len(v.world.Services))
 	next := make(map[*world.Service]wording, len(v.world.Services))
 	for _, s := range v.world.Services {
@@ -60,14 +61,21 @@ func (v *verdicts) services(last *wordings) map[world.Key]*kube.ServiceStatus {
 		} else {
 			w.status = v.service(s)
 		}
-		out[s.Key], next[s] = w.status, w
+		next[s] = w
+		if w.status != nil {
+			out[s.Key] = w.status
+		}
 	}
-	*last = wordings{v.absent, v.synced, v.active, next}
+	*last = wordings{v.absent, v.synced, v.world.Cluster.Switch.Mode, v.active, next}
 	return out
 }
 
-// service words the status of one Service.
+// service words the status of one Service; nil if that is somebody else's matter: while
+// nothing is given here, others may give.
 func (v *verdicts) service(s *world.Service) *kube.ServiceStatus {
+	if v.world.Cluster.Switch.Mode == world.Disabled && len(s.Assigned) > 0 && !s.Ours {
+		return nil
+	}
 	o := v.allocation.Services[s.Key]
 	return &kube.ServiceStatus{UID: s.UID, Had: s.Assigned, Addrs: o.Addrs, Allocated: allocated(s, o), Announced: v.announced(s)}
 }

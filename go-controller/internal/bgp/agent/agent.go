@@ -169,18 +169,21 @@ func (a *Agent) follow(ctx context.Context) {
 func (a *Agent) decide() {
 	w, _ := a.facts.Snapshot(world.Cluster{})
 	w.Now = time.Now()
-	sessions := Sessions(w, a.options.Node)
+	layout := lay(w)
+	sessions := layout.For(a.options.Node)
 	a.speaker.Set(sessions)
-	a.status.set(sessions)
+	a.status.set(sessions, layout.Off())
 	if !a.decided.Swap(true) {
 		klog.InfoS("BGP sessions decided", "node", a.options.Node, "sessions", len(sessions))
 	}
 }
 
 // Sessions are those of a node that knows of no other.
-func Sessions(w *world.Snapshot, node string) []bgp.Session {
+func Sessions(w *world.Snapshot, node string) []bgp.Session { return lay(w).For(node) }
+
+func lay(w *world.Snapshot) *bgp.Layout {
 	layout := place.Lay(w)
-	return bgp.Lay(w, ipam.Allocate(w, nil, layout.ShardOf), layout.Home).For(node)
+	return bgp.Lay(w, ipam.Allocate(w, nil, layout.ShardOf), layout.Home)
 }
 
 func registerWrites(r prometheus.Registerer) (kube.Wrote, error) {

@@ -48,6 +48,8 @@ type status struct {
 
 	mu       sync.Mutex
 	sessions []bgp.Session
+	// off says why there shall be no sessions, empty if there may.
+	off string
 	// counted is when counters were written last.
 	counted time.Time
 }
@@ -68,9 +70,9 @@ func (s *status) call() {
 }
 
 // set takes note of what is decided.
-func (s *status) set(sessions []bgp.Session) {
+func (s *status) set(sessions []bgp.Session, off string) {
 	s.mu.Lock()
-	s.sessions = sessions
+	s.sessions, s.off = sessions, off
 	s.mu.Unlock()
 	s.call()
 }
@@ -133,7 +135,7 @@ func (s *status) merge(have *v1alpha1.BGPNodeStatus, now time.Time) (*v1alpha1.B
 	if len(s.sessions) > 0 {
 		next.Status.RouterID, leaving = s.sessions[0].Neighbor.RouterID.String(), s.sessions[0].Leaving
 	}
-	ready := ready(next.Status.Sessions, leaving)
+	ready := ready(next.Status.Sessions, leaving, s.off)
 	ready.LastTransitionTime = metav1.NewTime(now)
 	changed := meta.SetStatusCondition(&next.Status.Conditions, ready)
 	changed = changed || have.Status.RouterID != next.Status.RouterID || !equality.Semantic.DeepEqual(uncounted(have), uncounted(next))
@@ -201,7 +203,7 @@ func second(t time.Time) *metav1.Time {
 }
 
 // ready is the condition of that name.
-func ready(sessions []v1alpha1.BGPSession, leaving bool) metav1.Condition {
+func ready(sessions []v1alpha1.BGPSession, leaving bool, off string) metav1.Condition {
 	var down []string
 	for _, s := range sessions {
 		if s.State != v1alpha1.BGPEstablished {
@@ -212,6 +214,8 @@ func ready(sessions []v1alpha1.BGPSession, leaving bool) metav1.Condition {
 		return metav1.Condition{Type: v1alpha1.ConditionReady, Status: metav1.ConditionFalse, Reason: reason, Message: message}
 	}
 	switch {
+	case off != "":
+		return not(v1alpha1.ReasonSwitchedOff, off+": routes are withdrawn, then sessions closed")
 	case leaving:
 		return not(v1alpha1.ReasonDraining, "the node drains: its routes are withdrawn, then its sessions closed")
 	case len(down) > 0 && len(down) == len(sessions):

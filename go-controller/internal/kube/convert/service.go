@@ -16,7 +16,8 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
 )
 
-// Options says which Services are ours, which spellings are read, and what tells that a node goes.
+// Options says which Services are ours, which spellings are read, what tells that a node
+// goes, and what works.
 type Options struct {
 	// DefaultClass serves Services without spec.loadBalancerClass beside those of our own class.
 	DefaultClass bool
@@ -24,6 +25,8 @@ type Options struct {
 	MetalLBAnnotations bool
 	// DrainTaints are keys of taints that announce a node's outage.
 	DrainTaints []string
+	// Mode is in force where OpenShift says nothing.
+	Mode world.Mode
 }
 
 // Service reads a Service, whose endpoints were read before; false if it is not ours to serve: another

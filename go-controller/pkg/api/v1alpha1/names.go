@@ -54,6 +54,15 @@ const (
 // PasswordsNamespace has the Secrets that BGPPeers name, and nothing else.
 const PasswordsNamespace = "ovnkube-slb-bgp"
 
+// Annotations on the Network "cluster" of OpenShift's network operator (operator.openshift.io).
+const (
+	// AnnotationMode says which dataplanes work: Disabled, Layer2, BGP or Layer2+BGP.
+	AnnotationMode = "slb.k8s.ovn.org/mode"
+	// AnnotationReleaseOnDisable, "true", has Services lose their addresses while the mode is
+	// Disabled. Otherwise they keep them.
+	AnnotationReleaseOnDisable = "slb.k8s.ovn.org/release-on-disable"
+)
+
 // AnnotationDrain on a Node has its shards moved away and its BGP routes withdrawn, as
 // before maintenance; the value says why, for people. It counts while it is there.
 const AnnotationDrain = "slb.k8s.ovn.org/drain"
@@ -74,6 +83,10 @@ const (
 	ReasonAllocated = "Allocated"
 	// ReasonPartlyAllocated (True): one family has no address yet.
 	ReasonPartlyAllocated = "PartlyAllocated"
+	// ReasonSwitchedOff (False): service load balancers are switched off (AnnotationMode), so no
+	// pool gives anything; also of ConditionAnnounced (False) where what would announce the
+	// addresses is switched off, and of pools, L2Domains, BGPPeers and BGPNodeStatuses (Ready=False).
+	ReasonSwitchedOff = "SwitchedOff"
 	// ReasonOpenShiftAssigns (False): OpenShift gives addresses itself (autoAssignCIDRs of
 	// its Network configuration), so no pool does; also of pools (Ready=False).
 	ReasonOpenShiftAssigns = "OpenShiftAssigns"
@@ -160,6 +173,9 @@ const (
 
 // Condition types on the kinds of this group.
 const (
+	// ConditionModeAccepted, on IPAddressPools, says whether AnnotationMode is one of the modes,
+	// as long as there is one; the reason is the mode in force: Disabled, Layer2, BGP or Layer2AndBGP.
+	ConditionModeAccepted = "ModeAccepted"
 	// ConditionAccepted says whether the object is valid and in effect.
 	ConditionAccepted = "Accepted"
 	// ConditionReady says whether the object does now what it is for: a pool
@@ -261,11 +277,16 @@ const (
 	// EventAddressConflict: somebody outside of the cluster answers for an address of the
 	// Service, so it is not announced.
 	EventAddressConflict = "AddressConflict"
-	// EventAllocationSuspended, on an IPAddressPool: OpenShift gives addresses itself, so
-	// the pool gives none.
+	// EventAllocationSuspended, on an IPAddressPool: OpenShift gives addresses itself, or service
+	// load balancers are switched off, so the pool gives none.
 	EventAllocationSuspended = "AllocationSuspended"
-	// EventAllocationResumed, on an IPAddressPool: OpenShift does not give addresses any more.
+	// EventAllocationResumed, on an IPAddressPool: it gives addresses again.
 	EventAllocationResumed = "AllocationResumed"
+	// EventModeChanged, on OpenShift's Network (operator.openshift.io): other dataplanes work now.
+	EventModeChanged = "ModeChanged"
+	// EventModeRefused, on the same: the value of AnnotationMode is none of the modes, so the one
+	// in force stays.
+	EventModeRefused = "ModeRefused"
 	// EventGatewayChanged, on an L2Domain: another node answers for the addresses of a
 	// shard. The message names the shards, the old and the new gateway.
 	EventGatewayChanged = "GatewayChanged"

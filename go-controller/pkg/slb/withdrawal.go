@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package slb
+
+import (
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube/convert"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
+)
+
+// withdrawLatest is how long addresses wait for the nodes to report that their BGP sessions are
+// closed: a node that is gone never does, and nobody is given these addresses meanwhile.
+const withdrawLatest = 15 * time.Second
+
+// withdrawPause is the time between two looks whether anything is announced.
+const withdrawPause = 500 * time.Millisecond
+
+// withdrawal makes Services keep their addresses until nobody announces them any more.
+type withdrawal struct {
+	// since is when everything was switched off; zero if it is not.
+	since time.Time
+	// done: nothing is announced. It stays so until something is switched on.
+	done bool
+}
+
+// before holds the release of addresses back in a snapshot as long as any may be announced. It
+// returns when to look again; the zero time if nothing is waited for.
+func (d *withdrawal) before(w *world.Snapshot, known knowledge, absent bool) time.Time {
+	s := &w.Cluster.Switch
+	if s.Mode != world.Disabled {
+		*d = withdrawal{}
+		return time.Time{}
+	}
+	if d.since.IsZero() {
+		d.since = w.Now
+	}
+	rows := !absent && (!known.synced || !known.laid || known.ground != nil || len(known.programmed) > 0 || d.since.Equal(w.Now))
+	sessions := established(w) && w.Now.Before(d.since.Add(withdrawLatest))
+	d.done = d.done || !rows && !sessions
+	if d.done || !s.Release {
+		return time.Time{}
+	}
+	s.Release = false
+	return w.Now.Add(withdrawPause)
+}
+
+func established(w *world.Snapshot) bool {
+	for _, peers := range w.Sessions {
+		for _, s := range peers {
+			if s.Established {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// modeAccepted is what pools say of the word on the mode; nil if there is none to remember.
+func modeAccepted(s *world.Switch) *kube.Verdict {
+	if !convert.Remembered(s) {
+		return nil
+	}
+	v := &kube.Verdict{Status: metav1.ConditionTrue, Reason: convert.ModeReason(s.Mode), Message: s.By}
+	if s.Refused != "" {
+		v.Status, v.Message = metav1.ConditionFalse, s.Refused
+	}
+	return v
+}

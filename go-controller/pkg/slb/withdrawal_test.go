@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package slb
+
+import (
+	"testing"
+	"time"
+
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/loop"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
+)
+
+func TestAddressesAreReleasedOnceNobodyAnnouncesThem(t *testing.T) {
+	up := map[string]map[string]world.PeerSession{"n1": {"tor": {Established: true}}}
+	rows := map[world.Key]loop.Result{{Namespace: "shop", Name: "web"}: {}}
+	synced := knowledge{synced: true, laid: true}
+	programmed := synced
+	programmed.programmed = rows
+	type step struct {
+		after    time.Duration
+		mode     world.Mode
+		known    knowledge
+		sessions map[string]map[string]world.PeerSession
+		released bool
+	}
+	for name, test := range map[string]struct {
+		absent bool
+		steps  []step
+	}{
+		"rows": {steps: []step{
+			{mode: world.Disabled, known: programmed}, {after: time.Minute, mode: world.Disabled, known: programmed},
+			{after: time.Second, mode: world.Disabled, known: synced, released: true},
+		}},
+		"sessions": {steps: []step{
+			{mode: world.Disabled, known: synced, sessions: up}, {after: time.Second, mode: world.Disabled, known: synced, sessions: up},
+			{after: time.Second, mode: world.Disabled, known: synced, released: true},
+		}},
+		"a node that never tells": {steps: []step{
+			{mode: world.Disabled, known: synced, sessions: up}, {after: withdrawLatest, mode: world.Disabled, known: synced, sessions: up, released: true},
+		}},
+		"databases that are not read": {steps: []step{
+			{mode: world.Disabled}, {after: time.Minute, mode: world.Disabled}, {after: time.Second, mode: world.Disabled, known: synced, released: true},
+		}},
+		"once done, it stays so": {steps: []step{
+			{mode: world.Disabled, known: synced}, {after: time.Second, mode: world.Disabled, known: synced, released: true},
+			{after: time.Second, mode: world.Disabled, sessions: up, released: true},
+			{after: time.Second, mode: world.BGPOnly, known: synced, released: true}, // says nothing while something works
+			{after: time.Second, mode: world.Disabled, known: synced},
+		}},
+		"without a dataplane": {absent: true, steps: []step{{mode: world.Disabled, released: true}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var d withdrawal
+			now := time.Unix(1_700_000_000, 0)
+			for i, s := range test.steps {
+				now = now.Add(s.after)
+				w := &world.Snapshot{Now: now, Sessions: s.sessions, Cluster: world.Cluster{Switch: world.Switch{Mode: s.mode, Release: true}}}
+				due := d.before(w, s.known, test.absent)
+				if w.Cluster.Switch.Release != s.released {
+					t.Errorf("step %d: released %v, want %v", i, w.Cluster.Switch.Release, s.released)
+				}
+				if due.After(now) == s.released {
+					t.Errorf("step %d: looks again at %s, now is %s", i, due, now)
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package api
+
+import (
+	"path/filepath"
+	"strings"
+	"testing"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/yaml"
+
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
+)
+
+// testOwnNode writes as the Pod of a node, whose token names it.
+func (s *server) testOwnNode(t *testing.T) {
+	s.kubectl(t, "apply", "-k", filepath.Join(manifests, "bgp"))
+	s.deleteAfter(t, "-k", filepath.Join(manifests, "bgp"))
+	config := s.RESTConfig()
+	config.Impersonate = rest.ImpersonationConfig{
+		UserName: "system:serviceaccount:ovn-kubernetes:ovnkube-slb-node",
+		Groups:   []string{"system:serviceaccounts", "system:serviceaccounts:ovn-kubernetes", "system:authenticated"},
+		Extra:    map[string][]string{"authentication.kubernetes.io/node-name": {"n1"}},
+	}
+	kube, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	others, err := dynamic.NewForConfig(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resource, ctx := v1alpha1.GroupVersion().WithResource("bgpnodestatuses"), t.Context()
+	statuses, all := others.Resource(resource), s.dynamic.Resource(resource)
+	for _, node := range []string{"n1", "n2"} {
+		s.kubectl(t, "create", "-f", s.file(t, statusOf(node)))
+		s.deleteAfter(t, "bgpnodestatus", node)
+	}
+	dry := []string{metav1.DryRunAll}
+	for what, write := range map[string]func(node string) error{
+		"create a BGPNodeStatus": func(node string) error {
+			o := &unstructured.Unstructured{}
+			if err := yaml.Unmarshal([]byte(statusOf(node)), &o.Object); err != nil {
+				return err
+			}
+			_, err := statuses.Create(ctx, o, metav1.CreateOptions{DryRun: dry})
+			if apierrors.IsAlreadyExists(err) { // it passed admission
+				return nil
+			}
+			return err
+		},
+		"update the status of one": func(node string) error {
+			o, err := all.Get(ctx, node, metav1.GetOptions{})
+			if err != nil {
+				return err
+			}
+			o.Object["status"] = map[string]any{"routerID": "192.0.2.1"}
+			_, err = statuses.UpdateStatus(ctx, o, metav1.UpdateOptions{DryRun: dry})
+			return err
+		},
+		"create a Lease": func(node string) error {
+			_, err := kube.CoordinationV1().Leases(guards).Create(ctx, &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: node}}, metav1.CreateOptions{DryRun: dry})
+			return err
+		},
+	} {
+		if err := write("n1"); err != nil {
+			t.Errorf("%s, by the node itself: %v", what, err)
+		}
+		refused(t, write("n2"), []string{`metadata.name: "n2": a node writes of itself only, and this one is "n1"`})
+	}
+
+	// Others are not concerned.
+	if _, err := s.kube.CoordinationV1().Leases(guards).Create(ctx, &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: "n2"}},
+		metav1.CreateOptions{DryRun: dry}); err != nil {
+		t.Errorf("an administrator: %v", err)
+	}
+	if strings.Contains(s.kubectl(t, "get", "validatingadmissionpolicy", "own-node.slb.k8s.ovn.org", "-o", "jsonpath={.status.typeChecking}"), "expressionWarnings") {
+		t.Error("the policy has warnings")
+	}
+}
+
+func statusOf(node string) string {
+	return "apiVersion: slb.k8s.ovn.org/v1alpha1\nkind: BGPNodeStatus\nmetadata: {name: " + node + "}\n"
+}
