@@ -74,7 +74,7 @@ lint: ## golangci-lint with the architecture rules
 fmt: ## gofmt and import order
 	@contrib/lint.sh $(LINTER) fmt ./...
 
-generate: ## deepcopy, CRDs, database models
+generate: ## deepcopy, CRDs, the bundle, database models
 	@contrib/generate.sh
 
 verify: ## what is generated is what is committed, and each lint rule still bites

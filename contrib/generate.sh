@@ -1,11 +1,13 @@
 #!/usr/bin/env bash
-# Write what is generated: deepcopy, CRDs and the admission policy's CEL, database models.
+# Write what is generated: deepcopy, CRDs and the admission policy's CEL, the bundle, database models.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 api=./go-controller/pkg/api/v1alpha1
 go tool controller-gen "object:headerFile=$api/boilerplate.go.txt" crd:crdVersions=v1 "paths=$api" output:crd:dir=dist/manifests/crds
 # Rules that compare addresses are too long for markers: they are composed into the CRD and the policy.
 go run "$api/rules" dist/manifests/crds/slb.k8s.ovn.org_ipaddresspools.yaml dist/manifests/admission/ippool-overlap.yaml
+# The bundle of the next release.
+go run ./contrib/bundle 0.1.0 dist/manifests docs/examples dist/bundle
 # The models of the databases' tables, from schemas reduced to what we use. The header is made
 # such as gofmt's and the linters' convention for generated files wants it.
 for schema in nbdb/ovn-nb sbdb/ovn-sb vsdb/vswitch; do

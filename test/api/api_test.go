@@ -49,6 +49,7 @@ func TestAPI(t *testing.T) {
 	t.Run("pools do not overlap each other", s.testOverlap)
 	t.Run("examples", s.testExamples)
 	t.Run("rights", s.testRights)
+	t.Run("bundle", s.testBundle)
 	t.Run("node", s.testNode)
 	t.Run("node with BGP", s.testBGPNode)
 	t.Run("a node writes of itself only", s.testOwnNode)

@@ -179,7 +179,8 @@ func toldByBGP(t *testing.T, c *cluster) {
 // nodeReportsOnBGP runs what runs on a node, towards a peer that is not there.
 func nodeReportsOnBGP(t *testing.T, c *cluster) {
 	c.kubectl(t, "apply", "-f", filepath.Join(manifests, "bgp", "rbac.yaml"))
-	c.apply(t, far)
+	c.openShift(t)
+	c.apply(t, far+"---"+networkOperator)
 	c.kubectl(t, "patch", "bgppeer", "tor", "--type=merge", `-p={"spec":{"peerAddress":"127.0.0.1","peerPort":1,"connectTime":"1s"}}`)
 	kubeconfig, err := c.plane.ServiceAccountKubeconfig("ovn-kubernetes", "ovnkube-slb-node")
 	if err != nil {
@@ -225,6 +226,15 @@ func nodeReportsOnBGP(t *testing.T, c *cluster) {
 		}
 		return [2]int{n}
 	})
+	// OpenShift's operator switches it off and on; a word that is none changes nothing.
+	ready := `{.status.conditions[?(@.type=="Ready")].reason}`
+	for _, word := range []struct{ mode, want string }{{"Layer2", v1alpha1.ReasonSwitchedOff}, {"BGP", v1alpha1.ReasonNoSession}, {"Disabled", v1alpha1.ReasonSwitchedOff}} {
+		c.mode(t, word.mode)
+		eventually(t, word.mode, func() bool { return field(ready) == word.want })
+	}
+	c.mode(t, "on")
+	c.mode(t, "")
+	eventually(t, "on again without the annotation", func() bool { return field(ready) == v1alpha1.ReasonNoSession })
 	// The peer goes, and with it the session.
 	c.kubectl(t, "delete", "bgppeer", "tor")
 	eventually(t, "no session is reported", func() bool {
