@@ -22,6 +22,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
@@ -134,8 +135,8 @@ type process struct {
 	stop    func()
 }
 
-// controller runs one until stop or the end of the test.
-func (c *cluster) controller(t *testing.T, o *ovn, change ...func(*slb.Options)) *process {
+// account is a client with the rights of the controller.
+func (c *cluster) account(t *testing.T) (kubernetes.Interface, *rest.Config) {
 	t.Helper()
 	path, err := c.plane.ServiceAccountKubeconfig("ovn-kubernetes", "ovnkube-slb")
 	if err != nil {
@@ -150,6 +151,13 @@ func (c *cluster) controller(t *testing.T, o *ovn, change ...func(*slb.Options))
 	if err != nil {
 		t.Fatal(err)
 	}
+	return client, config
+}
+
+// controller runs one until stop or the end of the test.
+func (c *cluster) controller(t *testing.T, o *ovn, change ...func(*slb.Options)) *process {
+	t.Helper()
+	client, config := c.account(t)
 	options := slb.Options{
 		Kube: client, Config: config, Registerer: prometheus.NewRegistry(),
 		ClusterSubnets: prefixes("10.244.0.0/16", "fd00:10:244::/48"),
@@ -162,6 +170,7 @@ func (c *cluster) controller(t *testing.T, o *ovn, change ...func(*slb.Options))
 		f(&options)
 	}
 	p := &process{metrics: options.Registerer.(*prometheus.Registry)}
+	var err error
 	if p.Controller, err = slb.New(options); err != nil {
 		t.Fatal(err)
 	}

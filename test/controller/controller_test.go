@@ -64,6 +64,7 @@ func TestController(t *testing.T) {
 		"ExhaustionIsToldAndEnds":                exhaustionIsToldAndEnds,
 		"OpenShiftAssigns":                       openShiftAssigns,
 		"OperatorSwitches":                       operatorSwitches,
+		"TypeOfTheNetwork":                       typeOfTheNetwork,
 		"StartedOff":                             startedOff,
 		"NodesAreRebooted":                       nodesAreRebooted,
 		"CommandsTakeTurns":                      commandsTakeTurns,

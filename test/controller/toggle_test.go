@@ -159,6 +159,22 @@ func operatorSwitches(t *testing.T, c *cluster) {
 	announced()
 }
 
+// typeOfTheNetwork is read with the rights of the controller.
+func typeOfTheNetwork(t *testing.T, c *cluster) {
+	client, config := c.account(t)
+	is := func(want string) {
+		t.Helper()
+		if got, err := slb.OpenShiftNetworkType(t.Context(), client, config); err != nil || got != want {
+			t.Errorf("the network is %q, want %q (%v)", got, want, err)
+		}
+	}
+	is("") // a plain cluster
+	c.openShift(t)
+	is("")
+	c.apply(t, "apiVersion: config.openshift.io/v1\nkind: Network\nmetadata: {name: cluster}\nspec: {networkType: OVNKubernetes}\nstatus: {networkType: OpenShiftSDN}\n")
+	is("OpenShiftSDN") // until the migration is over
+}
+
 // startedOff runs a controller whose flag says that it is off.
 func startedOff(t *testing.T, c *cluster) {
 	c.openShift(t)

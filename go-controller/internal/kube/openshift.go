@@ -4,6 +4,7 @@ package kube
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -15,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
 
@@ -112,15 +114,38 @@ func (o *openShift) follow(ctx context.Context) (stop func()) {
 }
 
 // present asks the API server whether it has the kind.
-func (o *openShift) present(ctx context.Context) (bool, error) {
-	list, err := o.kinds.ServerResourcesForGroupVersionWithContext(ctx, o.kind.GroupVersion().String())
+func (o *openShift) present(ctx context.Context) (bool, error) { return present(ctx, o.kinds, o.kind) }
+
+func present(ctx context.Context, kinds discovery.ServerResourcesInterfaceWithContext, kind schema.GroupVersionResource) (bool, error) {
+	list, err := kinds.ServerResourcesForGroupVersionWithContext(ctx, kind.GroupVersion().String())
 	if errors.IsNotFound(err) {
 		return false, nil
 	}
 	if err != nil {
 		return false, err
 	}
-	return slices.ContainsFunc(list.APIResources, func(r metav1.APIResource) bool { return r.Name == o.kind.Resource }), nil
+	return slices.ContainsFunc(list.APIResources, func(r metav1.APIResource) bool { return r.Name == kind.Resource }), nil
+}
+
+// NetworkType asks once which network the cluster has, as OpenShift names it (OVNKubernetes,
+// OpenShiftSDN; status.networkType of config.openshift.io/v1 Network "cluster"); empty where
+// OpenShift does not say.
+func NetworkType(ctx context.Context, kube kubernetes.Interface, ours *Clients) (string, error) {
+	there, err := present(ctx, discovery.ToServerResourcesInterfaceWithContext(kube.Discovery()), networkConfigs())
+	if err != nil {
+		return "", fmt.Errorf("ask the API server whether this is OpenShift: %w", err)
+	}
+	if !there {
+		return "", nil
+	}
+	list, err := only[*unstructured.UnstructuredList]{ours.NetworkConfigs, openShiftNetwork}.List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return "", fmt.Errorf("read the type of OpenShift's network: %w", err)
+	}
+	if len(list.Items) == 0 {
+		return "", nil
+	}
+	return convert.ReadNetworkConfig(&list.Items[0]).NetworkType, nil
 }
 
 // openShiftFacts are what OpenShift says.
@@ -142,7 +167,7 @@ func (f *Facts) setNetworkConfig(o *unstructured.Unstructured) {
 	f.mu.Lock()
 	was := f.openShift.config
 	same := slices.Equal(was.AutoAssignCIDRs, is.AutoAssignCIDRs) && slices.Equal(was.PodNets, is.PodNets) &&
-		slices.Equal(was.ServiceNets, is.ServiceNets) && was.NetworkType == is.NetworkType
+		slices.Equal(was.ServiceNets, is.ServiceNets)
 	f.openShift.config = is
 	f.changes.others = f.changes.others || !same
 	f.mu.Unlock()
@@ -208,7 +233,7 @@ func (f *Facts) addOpenShift(c *world.Cluster) {
 	if operator == nil {
 		operator = &convert.NetworkOperator{}
 	}
-	c.AutoAssignCIDRs, c.NetworkType = config.AutoAssignCIDRs, config.NetworkType
+	c.AutoAssignCIDRs = config.AutoAssignCIDRs
 	c.PodNets = convert.Union(convert.Union(c.PodNets, config.PodNets), operator.PodNets)
 	c.ServiceNets = convert.Union(convert.Union(c.ServiceNets, config.ServiceNets), operator.ServiceNets)
 	c.InternalNets = operator.InternalNets

@@ -59,9 +59,6 @@ type Cluster struct {
 	// InternalNets are those that OVN-Kubernetes has for itself (join, transit, masquerade), as
 	// far as OpenShift tells them.
 	InternalNets []netip.Prefix
-	// NetworkType is the cluster's network as OpenShift names it (OVNKubernetes, OpenShiftSDN),
-	// empty elsewhere.
-	NetworkType string
 	// Switch says what shall work.
 	Switch Switch
 	// AutoAssignCIDRs are OpenShift's, as written there: if there are any, OpenShift gives

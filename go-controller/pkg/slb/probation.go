@@ -33,6 +33,8 @@ type probation struct {
 	// guards are the nodes with one.
 	guards map[string]*world.Node
 	asked  map[netip.Addr]asked
+	// silent: nothing was announced in the last pass, because layer 2 was switched off.
+	silent bool
 }
 
 // asked is an address that a guard is asked about.
@@ -65,7 +67,8 @@ func withoutOurs(w *world.Snapshot, l *place.Layout) *world.Snapshot {
 // review decides which of the addresses given wait, and for what.
 func (m *memory) review(d *decision) map[netip.Addr]place.Hold {
 	p := &m.probation
-	before := p.asked
+	before, silent := p.asked, p.silent
+	p.silent = !d.world.Cluster.Switch.Mode.Layer2()
 	p.guards, p.asked = map[string]*world.Node{}, map[netip.Addr]asked{}
 	for _, n := range d.world.Nodes {
 		if n.Guarded {
@@ -75,7 +78,10 @@ func (m *memory) review(d *decision) map[netip.Addr]place.Hold {
 	if len(p.guards) == 0 {
 		return nil
 	}
-	carried := m.carried(d.world)
+	carried := map[netip.Addr]struct{}{}
+	if !silent {
+		carried = m.carried(d.world)
+	}
 	holds := map[netip.Addr]place.Hold{}
 	var order []netip.Addr
 	for _, s := range d.allocation.InOrder() {

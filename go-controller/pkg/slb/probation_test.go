@@ -87,6 +87,19 @@ func TestANewAddressWaitsForSilence(t *testing.T) {
 	s.expect("another controller takes over", time.Second, true, nil)
 }
 
+func TestAfterSilenceAnAddressIsNew(t *testing.T) {
+	s := newWatched(t, 3, service(web, 1))
+	first := firstGateway(s.m.decide(small(5)))
+	s.m = memory{}
+	s.w.Services[0].Assigned = []netip.Addr{netip.MustParseAddr("10.50.0.100")}
+	s.expect("it was announced before we came", 0, true, nil)
+	s.w.Cluster.Switch.Mode = world.BGPOnly
+	s.expect("layer 2 is switched off", time.Second, false, nil)
+	s.w.Cluster.Switch.Mode = world.Layer2Only
+	s.expect("and on", time.Hour, false, about(first, "10.50.0.100"))
+	s.expect("silence", silenceTime, true, nil)
+}
+
 func TestAContestedAddressWaitsUntilNobodyAnswers(t *testing.T) {
 	s := newWatched(t, 3, service(web, 1))
 	first := firstGateway(s.m.decide(small(5)))
