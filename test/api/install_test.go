@@ -42,7 +42,7 @@ const guards, passwords = v1alpha1.GuardsNamespace, v1alpha1.PasswordsNamespace
 func needs() []right {
 	const ours, home = "slb.k8s.ovn.org", "ovn-kubernetes"
 	var out []right
-	for _, verb := range []string{"get", "list", "watch"} {
+	for _, verb := range []string{"list", "watch"} {
 		out = append(out, right{verb, "", "services", "", "", ""}, right{verb, "", "nodes", "", "", ""}, right{verb, "", "namespaces", "", "", ""},
 			right{verb, "discovery.k8s.io", "endpointslices", "", "", ""})
 		for _, resource := range []string{"ipaddresspools", "l2domains", "bgppeers", "bgpadvertisements", "bfdprofiles", "communities", "bgpnodestatuses"} {
@@ -56,14 +56,12 @@ func needs() []right {
 	for _, verb := range []string{"list", "watch", "patch"} {
 		out = append(out, right{verb, "coordination.k8s.io", "leases", "", guards, ""})
 	}
-	for _, verb := range []string{"update", "patch"} {
-		out = append(out, right{verb, "", "services", "status", "", ""}, right{verb, "coordination.k8s.io", "leases", "", home, "ovnkube-slb"})
-		for _, resource := range []string{"ipaddresspools", "l2domains", "bgppeers", "bgpadvertisements", "bfdprofiles", "communities"} {
-			out = append(out, right{verb, ours, resource, "status", "", ""})
-		}
+	for _, resource := range []string{"ipaddresspools", "l2domains", "bgppeers", "bgpadvertisements", "bfdprofiles", "communities"} {
+		out = append(out, right{"update", ours, resource, "status", "", ""})
 	}
 	return append(out,
-		right{"get", "coordination.k8s.io", "leases", "", home, "ovnkube-slb"},
+		right{"update", "", "services", "status", "", ""}, right{"update", "coordination.k8s.io", "leases", "", home, "ovnkube-slb"},
+		right{"get", "", "namespaces", "", "", "kube-system"}, right{"get", "coordination.k8s.io", "leases", "", home, "ovnkube-slb"},
 		right{"create", "coordination.k8s.io", "leases", "", home, ""},
 		right{"create", "", "events", "", "default", ""}, right{"patch", "", "events", "", "default", ""})
 }
@@ -74,6 +72,9 @@ func hasNoUseFor() []right {
 	out := []right{
 		{"get", "", "secrets", "", "", ""}, {"list", "", "secrets", "", "", ""}, {"list", "", "secrets", "", home, ""}, {"get", "", "configmaps", "", home, ""},
 		{"create", "", "secrets", "", passwords, ""}, {"update", "", "secrets", "", passwords, ""}, {"delete", "", "secrets", "", passwords, ""},
+		{"get", "", "services", "", "", ""}, {"get", "", "nodes", "", "", "n1"}, {"get", "", "namespaces", "", "", "shop"},
+		{"get", "discovery.k8s.io", "endpointslices", "", "", ""}, {"patch", "", "services", "status", "", ""},
+		{"patch", "coordination.k8s.io", "leases", "", home, "ovnkube-slb"}, {"patch", ours, "ipaddresspools", "status", "", ""},
 		{"get", "", "pods", "", "", ""}, {"create", "", "pods", "", home, ""}, {"delete", "", "pods", "", "", ""}, {"create", "", "pods", "exec", "", ""},
 		{"update", "", "nodes", "", "", ""}, {"patch", "", "nodes", "", "", ""}, {"patch", "", "nodes", "status", "", ""}, {"delete", "", "nodes", "", "", ""},
 		{"update", "", "services", "", "", ""}, {"patch", "", "services", "", "", ""}, {"create", "", "services", "", "", ""}, {"delete", "", "services", "", "", ""},
