@@ -195,7 +195,7 @@ func agree(t *testing.T, w *world.Snapshot, held map[world.Key][]netip.Addr) {
 				want.Assigned6++
 			}
 		}
-		if gives(p) && len(w.Cluster.AutoAssignCIDRs) == 0 {
+		if gives(p) && !suspends(w) {
 			want.Available4, want.Available6 = int64(len(tw.free(p, world.IPv4))), int64(len(tw.free(p, world.IPv6)))
 		}
 		tw.use(p, &want)

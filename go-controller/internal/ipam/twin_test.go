@@ -297,7 +297,7 @@ func share(a, b *world.Service) bool {
 
 func (t *twin) serve(s *world.Service, has map[world.Family]netip.Addr) map[world.Family]netip.Addr {
 	asked, ok := t.request(s, has)
-	if !ok || len(s.Problems) > 0 || len(t.w.Cluster.AutoAssignCIDRs) > 0 {
+	if !ok || len(s.Problems) > 0 || suspends(t.w) {
 		return has
 	}
 	gets := map[world.Family]netip.Addr{}

@@ -90,3 +90,7 @@ func (t *twin) pools(s *world.Service, gets map[world.Family]netip.Addr) []*worl
 	}
 	return list
 }
+
+func suspends(w *world.Snapshot) bool {
+	return w.Cluster.Switch.Mode == world.Disabled || len(w.Cluster.AutoAssignCIDRs) > 0
+}

@@ -131,6 +131,9 @@ func Random(s Source) (*world.Snapshot, map[world.Key][]netip.Addr) {
 			n.Faults = map[string]string{[]string{"", world.EveryNetwork, "elsewhere"}[s.N(3)]: "no carrier"}
 		}
 	}
+	if s.chance(12) {
+		w.Cluster.Switch.Mode = world.Modes()[s.N(len(world.Modes()))]
+	}
 	return w, held
 }
 
