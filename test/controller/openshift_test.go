@@ -19,9 +19,10 @@ metadata: {name: cluster}
 spec: {externalIP: {autoAssignCIDRs: [192.0.2.0/24]}}
 `
 
-// openShiftAssigns turns a plain cluster into one that gives addresses itself, and back.
+// openShiftAssigns has OpenShift give addresses itself for a while.
 func openShiftAssigns(t *testing.T, c *cluster) {
 	o := databases(t)
+	c.openShift(t)
 	p := c.controller(t, o)
 	c.apply(t, ground)
 	c.endpoints(t, "web", "10.244.1.10")
@@ -31,7 +32,6 @@ func openShiftAssigns(t *testing.T, c *cluster) {
 	o.claim(t, "chassis-2")
 	c.condition(t, "web", v1alpha1.ConditionAnnounced, v1alpha1.ReasonAnnounced)
 
-	c.openShift(t)
 	c.apply(t, openShiftNetwork)
 	c.event(t, "lan", v1alpha1.EventAllocationSuspended, "autoAssignCIDRs", "192.0.2.0/24")
 	c.kubectl(t, "wait", "--for=jsonpath={.status.conditions[?(@.type=='Ready')].reason}="+v1alpha1.ReasonOpenShiftAssigns, "ippool/lan")
