@@ -24,6 +24,7 @@ const (
 	flagClusterSubnets = "cluster-subnets"
 	flagDrainTaints    = "drain-taints"
 	flagMetrics        = "metrics-bind-address"
+	flagPprof          = "metrics-enable-pprof"
 	flagHealth         = "healthz-bind-address"
 	flagLogLevel       = "loglevel"
 	flagLeaderElect    = "leader-elect"
@@ -86,6 +87,7 @@ func commonSettings(o *common, prefix string) []setting {
 			"comma-separated `KEYS` of taints that announce a node's planned outage"), ownSection, flagDrainTaints},
 
 		{text(&o.metricsAddress, flagMetrics, "", "", "`HOST:PORT` to serve /metrics at; empty for nowhere"), ownSection, prefix + flagMetrics},
+		{toggle(&o.pprof, flagPprof, false, "serve profiles of this process at --metrics-bind-address, too"), "metrics", "enable-pprof"},
 		{text(&o.healthAddress, flagHealth, "", "", "`HOST:PORT` to serve /healthz and /readyz at; empty for nowhere"), ownSection, prefix + flagHealth},
 		{&cli.IntFlag{Name: flagLogLevel, Value: 2, Destination: &o.logLevel, Usage: "verbosity of the log, 0 to 5"}, "logging", "loglevel"},
 	}

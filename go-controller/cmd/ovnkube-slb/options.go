@@ -30,6 +30,7 @@ type common struct {
 	drainTaints           string
 
 	metricsAddress, healthAddress string
+	pprof                         bool
 	logLevel                      int
 }
 

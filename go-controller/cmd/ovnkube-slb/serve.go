@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"net/http/pprof"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -31,6 +32,10 @@ func serve(ctx context.Context, g *errgroup.Group, o *common, metrics prometheus
 	}
 	if o.metricsAddress != "" {
 		at(o.metricsAddress).Handle("/metrics", promhttp.HandlerFor(metrics, promhttp.HandlerOpts{}))
+		if o.pprof {
+			at(o.metricsAddress).HandleFunc("/debug/pprof/", pprof.Index)
+			at(o.metricsAddress).HandleFunc("/debug/pprof/profile", pprof.Profile)
+		}
 	}
 	if o.healthAddress != "" {
 		at(o.healthAddress).HandleFunc("/healthz", func(w http.ResponseWriter, _ *http.Request) { answer(w, nil) })

@@ -30,7 +30,9 @@ type Options struct {
 	Report func([]Result)
 	// ReportGround is told how the last Configure or Prune went (nil: done); nil tells nobody.
 	ReportGround func(error)
-	// Batch is the most changes in one Apply; 0 for 200.
+	// Batch is the most repetitions in one Apply, so that changes need not wait for all of
+	// them; 0 for 200. All changes that there are go together: Services share much of what
+	// a dataplane has to look at.
 	Batch int
 	// Period is the time between two repetitions of everything; 0 for an hour.
 	Period time.Duration
@@ -265,21 +267,25 @@ func (r *Runner) configure(ctx context.Context) {
 	r.fabric, r.fabricStale, r.fabricRetry = fabric, false, retry{}
 }
 
-// batch picks changes before repetitions.
+// batch picks all changes, or else some repetitions.
 func (r *Runner) batch() []dataplane.Change {
 	var batch []dataplane.Change
-	for _, set := range []map[world.Key]struct{}{r.dirty, r.stale} {
-		for k := range set {
-			if len(batch) == r.options.Batch {
-				break
-			}
-			delete(r.dirty, k)
-			delete(r.stale, k)
-			if last, failed := r.retries[k]; failed && time.Now().Before(last.at) && Equal(last.plan, r.want.plans[k]) {
-				continue
-			}
-			batch = append(batch, dataplane.Change{Key: k, Want: r.want.plans[k]})
+	pick := func(k world.Key) {
+		delete(r.dirty, k)
+		delete(r.stale, k)
+		if last, failed := r.retries[k]; failed && time.Now().Before(last.at) && Equal(last.plan, r.want.plans[k]) {
+			return
 		}
+		batch = append(batch, dataplane.Change{Key: k, Want: r.want.plans[k]})
+	}
+	for k := range r.dirty {
+		pick(k)
+	}
+	for k := range r.stale {
+		if len(batch) >= r.options.Batch {
+			break
+		}
+		pick(k)
 	}
 	slices.SortFunc(batch, func(a, b dataplane.Change) int { return a.Key.Compare(b.Key) })
 	return batch

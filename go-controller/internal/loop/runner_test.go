@@ -68,15 +68,19 @@ func expect[T comparable](t *testing.T, what string, got, want T) {
 	}
 }
 
-func TestFirstPlansAreAppliedInBatchesThenPruned(t *testing.T) {
+func TestFirstPlansAreAppliedTogetherThenPruned(t *testing.T) {
 	run(t, loop.Options{Batch: 100}, func(t *testing.T, d *recording.Dataplane, r *loop.Runner) {
 		d.Put(key(9999), service(9999, 80))
 		synctest.Wait()
 		expect(t, "calls before the first plans", d.Calls(), recording.Calls{})
 		r.Set(ground("physnet"), many(250, 80))
 		synctest.Wait()
-		expect(t, "calls", d.Calls(), recording.Calls{Configure: 1, Apply: 3, Prune: 1, Changes: 250})
+		expect(t, "calls", d.Calls(), recording.Calls{Configure: 1, Apply: 1, Prune: 1, Changes: 250})
 		expect(t, "services", len(d.Services()), 250)
+
+		r.Resync()
+		synctest.Wait()
+		expect(t, "calls after a repetition in batches", d.Calls(), recording.Calls{Configure: 2, Apply: 4, Prune: 2, Changes: 500})
 	})
 }
 

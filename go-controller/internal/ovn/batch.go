@@ -170,12 +170,12 @@ func (b *batch) insert(want rows.Row) error {
 
 // adopt puts load balancers that belong to a router on the new one of that name.
 func (b *batch) adopt(uuid, router string) {
-	for _, r := range b.view.owned(rows.LoadBalancer) {
-		if home := rows.Home(r.table, r.externalIDs()); home.Name == router {
+	b.view.each(rows.LoadBalancer, func(of string, m model.Model) {
+		if home := rows.Home(rows.LoadBalancer, externalIDs(m)); ours(m) && home.Name == router {
 			c := b.change(set{home.Table, uuid, home.Column})
-			c.add = append(c.add, ovsdb.UUID{GoUUID: r.uuid})
+			c.add = append(c.add, ovsdb.UUID{GoUUID: of})
 		}
-	}
+	})
 }
 
 // home returns a row of the database that holds others.

@@ -6,12 +6,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 	"sync/atomic"
 
 	"golang.org/x/sync/errgroup"
-	"k8s.io/klog/v2"
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/dataplane"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/ovn/rows"
@@ -137,11 +137,11 @@ func (d *Dataplane) Configure(ctx context.Context, fabric *plan.Fabric) error {
 		return fmt.Errorf("configure shards: %w", err)
 	}
 	d.ground = ground
-	units := d.groundUnits(v, ground)
-	for name := range d.want.nodes {
-		units = append(units, d.node(name))
-	}
-	if err := errors.Join(d.commit(ctx, units)...); err != nil {
+	names := slices.Collect(maps.Keys(d.want.nodes))
+	own := d.groundUnits(v, ground)
+	errs := d.commit(ctx, slices.Concat(own, d.nodes(names)))
+	d.made(names, errs[len(own):])
+	if err := errors.Join(errs...); err != nil {
 		return fmt.Errorf("configure shards: %w", err)
 	}
 	return nil
@@ -151,31 +151,37 @@ func (d *Dataplane) Configure(ctx context.Context, fabric *plan.Fabric) error {
 func (d *Dataplane) Apply(ctx context.Context, changes []dataplane.Change) map[world.Key]error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	nodes := map[string]bool{}
 	for _, c := range changes {
-		d.want.set(c.Key, c.Want, nodes)
+		d.want.set(c.Key, c.Want)
 	}
-	var shared, own []unit
-	for name := range nodes {
-		shared = append(shared, d.node(name))
-	}
+	d.learn()
+	names := slices.Collect(maps.Keys(d.want.unsure))
+	own := make([]unit, 0, len(changes))
 	for _, c := range changes {
 		own = append(own, d.service(c.Key))
 	}
-	errs := d.commit(ctx, slices.Concat(shared, own))
+	errs := d.commit(ctx, slices.Concat(d.nodes(names), own))
+	broken := d.made(names, errs)
 	failed := map[world.Key]error{}
-	common := errors.Join(errs[:len(shared)]...)
 	for i, c := range changes {
-		if err := errs[len(shared)+i]; err != nil {
+		if err := errs[len(names)+i]; err != nil {
 			failed[c.Key] = fmt.Errorf("write load balancers: %w", err)
-		} else if common != nil {
-			failed[c.Key] = fmt.Errorf("write return paths: %w", common)
+		} else if err := common(c.Want, broken); err != nil {
+			failed[c.Key] = fmt.Errorf("write return paths: %w", err)
 		}
 	}
-	if err := d.settle(ctx); err != nil {
-		klog.FromContext(ctx).Error(err, "Stale backends stay in return paths until the next change")
-	}
 	return failed
+}
+
+// common is what went wrong on nodes that a plan needs; what needs none any more needed any.
+func common(p *plan.Service, broken map[string]error) error {
+	var errs []error
+	for name, err := range broken {
+		if p == nil || behind(p, name) {
+			errs = append(errs, err)
+		}
+	}
+	return errors.Join(errs...)
 }
 
 // Prune implements dataplane.Dataplane.
@@ -188,21 +194,24 @@ func (d *Dataplane) Prune(ctx context.Context, keep func(world.Key) bool) error 
 	}
 	for key := range d.want.plans {
 		if !keep(key) {
-			d.want.set(key, nil, map[string]bool{})
+			d.want.set(key, nil)
 		}
 	}
 	units := d.staleServices(v, keep)
 	if d.ground != nil {
 		units = append(units, d.groundUnits(v, d.ground)...)
 	}
-	if d.ground != nil && d.complete {
-		units = append(units, d.allNodes(v)...)
-	}
-	units = append(units, attachAll)
 	if err := errors.Join(d.commit(ctx, units)...); err != nil {
 		return fmt.Errorf("prune: %w", err)
 	}
-	if err := d.settle(ctx); err != nil {
+	d.learn()
+	names := d.orphans(v)
+	if d.ground != nil {
+		names = slices.AppendSeq(names, maps.Keys(d.want.unsure))
+	}
+	errs := d.commit(ctx, append(d.nodes(names), attachAll))
+	d.made(names, errs)
+	if err := errors.Join(errs...); err != nil {
 		return fmt.Errorf("prune return paths: %w", err)
 	}
 	return nil

@@ -109,12 +109,8 @@ func removeOthers(v view, wanted map[rows.Ref]bool) unit {
 	var gone []record
 	for _, table := range ownTables() {
 		seen := map[string]bool{}
-		for _, r := range v.owned(table) {
-			ids := r.externalIDs()
-			id := ids[rows.KeyPrimaryID]
-			if owner := ids[rows.KeyOwnerType]; owner == rows.OwnerService || owner == rows.OwnerNode {
-				continue
-			}
+		for _, r := range v.that(table, grounds) {
+			id := r.externalIDs()[rows.KeyPrimaryID]
 			if !wanted[rows.Ref{Table: table, ID: id}] || seen[id] {
 				gone = append(gone, r)
 			}
@@ -122,6 +118,12 @@ func removeOthers(v view, wanted map[rows.Ref]bool) unit {
 		}
 	}
 	return removeAll(gone)
+}
+
+// grounds tells whether a row is ours and belongs to neither a Service nor a node.
+func grounds(m model.Model) bool {
+	owner := externalIDs(m)[rows.KeyOwnerType]
+	return ours(m) && owner != rows.OwnerService && owner != rows.OwnerNode
 }
 
 // removeAll is the change that removes rows; those held by others of them go along.

@@ -3,12 +3,13 @@
 package ovn
 
 import (
-	"context"
-	"errors"
 	"maps"
 	"slices"
 
+	"github.com/ovn-org/libovsdb/model"
+
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/ovn/rows"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/plan"
 )
 
 // node are the changes that let the backends on a node answer. Before every Service that
@@ -55,7 +56,20 @@ func (d *Dataplane) returns(ground *rows.Ground, name string) unit {
 				return err
 			}
 		}
-		return ensureAll(wants)(b)
+		there := make(map[rows.Ref]record, len(have))
+		for _, r := range have {
+			there[refOf(r)] = r
+		}
+		for _, w := range wants {
+			change := b.ensure
+			if r, ok := there[rows.Ref{Table: w.Table, ID: w.ID}]; ok {
+				change = func(w rows.Row) error { return b.update(r, w) }
+			}
+			if err := change(w); err != nil {
+				return err
+			}
+		}
+		return nil
 	}
 }
 
@@ -75,8 +89,12 @@ func unwanted(have []record, wants []rows.Row) []record {
 		wanted[rows.Ref{Table: w.Table, ID: w.ID}] = true
 	}
 	return slices.DeleteFunc(slices.Clone(have), func(r record) bool {
-		return wanted[rows.Ref{Table: r.table, ID: r.externalIDs()[rows.KeyPrimaryID]}]
+		return wanted[refOf(r)]
 	})
+}
+
+func refOf(r record) rows.Ref {
+	return rows.Ref{Table: r.table, ID: r.externalIDs()[rows.KeyPrimaryID]}
 }
 
 // ofNode are the rows of ours that belong to a node.
@@ -88,38 +106,70 @@ func ofNode(v view, name string) []record {
 	return found
 }
 
-// allNodes are the changes that make all nodes' rows exact.
-func (d *Dataplane) allNodes(v view) []unit {
-	var units []unit
-	for name := range d.want.nodes {
+// nodes are the changes that make the rows of nodes as wanted.
+func (d *Dataplane) nodes(names []string) []unit {
+	units := make([]unit, 0, len(names))
+	for _, name := range names {
 		units = append(units, d.node(name))
-	}
-	for _, router := range v.owned(rows.Router) {
-		ids := router.externalIDs()
-		if name := ids[rows.KeyNode]; ids[rows.KeyOwnerType] == rows.OwnerNode && d.want.nodes[name] == nil {
-			units = append(units, d.node(name))
-		}
 	}
 	return units
 }
 
-// settle makes all nodes' rows exact as soon as every Service that the database knows has
-// been applied or pruned; from then on Apply may take backends away.
-func (d *Dataplane) settle(ctx context.Context) error {
+// made notes what became of the rows of nodes, and returns the errors.
+func (d *Dataplane) made(names []string, errs []error) (broken map[string]error) {
+	for i, name := range names {
+		if errs[i] == nil {
+			delete(d.want.unsure, name)
+			continue
+		}
+		if broken == nil {
+			broken = map[string]error{}
+		}
+		broken[name] = errs[i]
+		d.want.unsure[name] = true
+	}
+	return broken
+}
+
+// orphans are the nodes with rows of ours and without backends.
+func (d *Dataplane) orphans(v view) []string {
+	var names []string
+	v.each(rows.Router, func(_ string, m model.Model) {
+		ids := externalIDs(m)
+		if name := ids[rows.KeyNode]; ours(m) && ids[rows.KeyOwnerType] == rows.OwnerNode && d.want.nodes[name] == nil {
+			names = append(names, name)
+		}
+	})
+	return names
+}
+
+// learn finds out whether each Service that the database knows is wanted, or pruned. From
+// then on Apply may take backends away, and no node is sure to have no more than it needs.
+func (d *Dataplane) learn() {
 	_, v, err := d.nb.current()
 	if d.complete || d.ground == nil || err != nil {
-		return nil // the next call will do
+		return // the next call will do
 	}
-	for _, r := range v.owned(rows.LoadBalancer) {
-		ids := r.externalIDs()
-		if key, _ := parseKey(ids[rows.KeyService]); ids[rows.KeyOwnerType] == rows.OwnerService && d.want.plans[key] == nil {
-			return nil
-		}
+	known := true
+	v.each(rows.LoadBalancer, func(_ string, m model.Model) {
+		ids := externalIDs(m)
+		key, _ := parseKey(ids[rows.KeyService])
+		known = known && (!ours(m) || ids[rows.KeyOwnerType] != rows.OwnerService || d.want.plans[key] != nil)
+	})
+	if !known {
+		return
 	}
 	d.complete = true
-	if err := errors.Join(d.commit(ctx, d.allNodes(v))...); err != nil {
-		d.complete = false
-		return err
+	for name := range d.want.nodes {
+		d.want.unsure[name] = true
 	}
-	return nil
+	for _, name := range d.orphans(v) {
+		d.want.unsure[name] = true
+	}
+}
+
+// behind tells whether a Service has backends on a node.
+func behind(p *plan.Service, node string) (yes bool) {
+	rows.Returns(p, func(of string, _ rows.Behind, _ rows.Port) { yes = yes || of == node })
+	return yes
 }

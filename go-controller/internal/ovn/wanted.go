@@ -12,6 +12,8 @@ import (
 type wanted struct {
 	plans map[world.Key]*plan.Service
 	nodes map[string]*uses
+	// unsure are the nodes whose rows may not be what their backends need.
+	unsure map[string]bool
 }
 
 // uses count how often plans name a backend behind a shard, and a port of pods, of a node.
@@ -21,16 +23,19 @@ type uses struct {
 }
 
 func newWanted() *wanted {
-	return &wanted{plans: map[world.Key]*plan.Service{}, nodes: map[string]*uses{}}
+	return &wanted{plans: map[world.Key]*plan.Service{}, nodes: map[string]*uses{}, unsure: map[string]bool{}}
 }
 
-// set replaces the plan of a Service (nil for none) and notes the nodes of its old and
-// new backends.
-func (w *wanted) set(key world.Key, p *plan.Service, touched map[string]bool) {
-	if old := w.plans[key]; old != nil {
+// set replaces the plan of a Service (nil for none).
+func (w *wanted) set(key world.Key, p *plan.Service) {
+	old := w.plans[key]
+	if old == p {
+		return
+	}
+	if old != nil {
 		delete(w.plans, key)
 		rows.Returns(old, func(node string, b rows.Behind, port rows.Port) {
-			touched[node] = true
+			w.unsure[node] = true
 			u := w.nodes[node]
 			if !b.Host {
 				less(u.ports, port)
@@ -45,7 +50,7 @@ func (w *wanted) set(key world.Key, p *plan.Service, touched map[string]bool) {
 	}
 	w.plans[key] = p
 	rows.Returns(p, func(node string, b rows.Behind, port rows.Port) {
-		touched[node] = true
+		w.unsure[node] = true
 		u := w.nodes[node]
 		if u == nil {
 			u = &uses{behind: map[rows.Behind]int{}, ports: map[rows.Port]int{}}

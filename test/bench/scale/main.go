@@ -38,7 +38,15 @@ type result struct {
 	RestartSeconds      float64 `json:"restart_in_sync_s"`
 	RestartCPU          float64 `json:"restart_cpu_s"`
 	RestartTransactions int     `json:"restart_nb_transactions"`
-	RSS                 float64 `json:"controller_rss_mb"`
+	// Resident memory of one that was started so: at rest, and the most that it ever had.
+	RSS     float64 `json:"controller_rss_mb"`
+	PeakRSS float64 `json:"controller_peak_rss_mb"`
+	// What is to be reached with the numbers that are the flags' defaults, by the names of the figures.
+	Limits map[string]float64 `json:"limits"`
+}
+
+func limits() map[string]float64 {
+	return map[string]float64{"endpoint_to_nb_p99_ms": 50, "restart_in_sync_s": 5, "restart_nb_transactions": 0, "controller_rss_mb": 300}
 }
 
 // patience is how long the whole may take.
@@ -52,6 +60,7 @@ func benchmark(ctx context.Context, args []string, out, progress io.Writer) (err
 	services := flags.Int("services", 10_000, "how many Services there are, 1 to 60000")
 	endpoints := flags.Int("endpoints", 20, "how many endpoints each has, 1 to 200")
 	program := flags.String("controller", "_output/bin/ovnkube-slb", "the program to measure")
+	profiles := flags.String("profiles", "", "where profiles of the controller go; empty for nowhere")
 	file := flags.String("out", "_output/bench/scale.json", "where the figures go")
 	if err := flags.Parse(args); err != nil {
 		return err
@@ -75,7 +84,14 @@ func benchmark(ctx context.Context, args []string, out, progress io.Writer) (err
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	s := site{dir: dir, progress: progress, began: time.Now(), moved: map[int]int{}, result: result{CPUs: runtime.NumCPU(), Nodes: *nodes, Services: *services, Endpoints: *endpoints}}
+	s := site{dir: dir, profiles: *profiles, progress: progress, began: time.Now(), moved: map[int]int{}, result: result{
+		CPUs: runtime.NumCPU(), Nodes: *nodes, Services: *services, Endpoints: *endpoints, Limits: limits(),
+	}}
+	if *profiles != "" {
+		if err := os.MkdirAll(*profiles, 0o755); err != nil {
+			return err
+		}
+	}
 	defer func() { err = errors.Join(err, s.stop(ctx)) }()
 	if err := s.measure(ctx, controller); err != nil {
 		return err

@@ -21,6 +21,8 @@ const (
 	changes, souths = 200, 3
 	// quiet is how long the database must have been left alone to be at rest.
 	quiet = 3 * time.Second
+	// restarts is how many starts are timed; rest is how long one may take to give memory back.
+	restarts, rest = 3, 10 * time.Second
 )
 
 // measure starts everything and measures.
@@ -39,7 +41,7 @@ func (s *site) measure(ctx context.Context, program string) error {
 // fill starts the controller beside an empty database.
 func (s *site) fill(ctx context.Context) (err error) {
 	began := time.Now()
-	if s.running, err = s.subject.Start(ctx); err != nil {
+	if err := s.start(ctx, "fill"); err != nil {
 		return err
 	}
 	last, err := s.settled(ctx)
@@ -105,6 +107,7 @@ func (s *site) move(ctx context.Context, i int) (began time.Time, took time.Dura
 
 func (s *site) change(ctx context.Context) error {
 	var commit, south []time.Duration
+	go s.profile(ctx, s.running, "profile?seconds=20", "change.cpu")
 	for n := range changes {
 		began, took, err := s.move(ctx, n*37%s.result.Services)
 		if err != nil {
@@ -125,7 +128,7 @@ func (s *site) change(ctx context.Context) error {
 	return nil
 }
 
-// restart starts twice: once to see that nothing is written, once for the time.
+// restart starts one to see that nothing is written and what it remembers, and then some for the time.
 func (s *site) restart(ctx context.Context) error {
 	if _, err := s.settled(ctx); err != nil {
 		return err
@@ -137,7 +140,7 @@ func (s *site) restart(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if s.running, err = s.subject.Start(ctx); err != nil {
+	if err := s.start(ctx, "restart"); err != nil {
 		return err
 	}
 	if _, err := s.settled(ctx); err != nil {
@@ -148,23 +151,65 @@ func (s *site) restart(ctx context.Context) error {
 		return err
 	}
 	s.result.RestartTransactions = after - before
-	if s.result.RestartCPU, s.result.RSS, err = s.running.Usage(); err != nil {
+	if err := s.usage(ctx); err != nil {
 		return err
 	}
 	if err := s.running.Terminate(ctx); err != nil {
 		return err
 	}
-	began := time.Now()
-	if s.running, err = s.subject.Start(ctx); err != nil {
+	for i := range restarts {
+		began := time.Now()
+		if s.running, err = s.subject.Start(ctx); err != nil {
+			return err
+		}
+		moved, took, err := s.move(ctx, i)
+		if err != nil {
+			return err
+		}
+		s.result.RestartSeconds = max(s.result.RestartSeconds, seconds(moved.Add(took).Sub(began)))
+		s.say("a controller that starts is in sync after %.1f s", seconds(moved.Add(took).Sub(began)))
+		if err := s.running.Terminate(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// usage is that of a controller which has come to rest.
+func (s *site) usage(ctx context.Context) (err error) {
+	if s.result.RestartCPU, _, err = s.running.Usage(); err != nil {
 		return err
 	}
-	moved, took, err := s.move(ctx, 0)
-	if err != nil {
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(rest):
+	}
+	if _, s.result.RSS, err = s.running.Usage(); err != nil {
 		return err
 	}
-	s.result.RestartSeconds = seconds(moved.Add(took).Sub(began))
-	s.say("a controller that starts is in sync after %.1f s", s.result.RestartSeconds)
-	return s.running.Terminate(ctx)
+	s.result.PeakRSS, err = s.running.Peak()
+	s.say("at rest it has %.0f MB, and never had more than %.0f MB", s.result.RSS, s.result.PeakRSS)
+	s.profile(ctx, s.running, "heap", "rest.heap")
+	return err
+}
+
+// start starts a controller.
+func (s *site) start(ctx context.Context, name string) (err error) {
+	if s.running, err = s.subject.Start(ctx); err == nil {
+		go s.profile(ctx, s.running, "profile?seconds=8", name+".cpu")
+	}
+	return err
+}
+
+// profile stores a profile of the controller, if anybody wants it.
+func (s *site) profile(ctx context.Context, of *subject.Controller, path, file string) {
+	if s.profiles == "" {
+		return
+	}
+	if err := of.Profile(ctx, path, filepath.Join(s.profiles, file)); err != nil {
+		s.say("no profile %s: %v", file, err)
+	}
 }
 
 func seconds(d time.Duration) float64 { return math.Round(d.Seconds()*1e3) / 1e3 }

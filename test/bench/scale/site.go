@@ -33,6 +33,7 @@ const (
 // site is a control plane and OVN's databases, full of what a large cluster has.
 type site struct {
 	dir      string
+	profiles string // where they go
 	progress io.Writer
 	began    time.Time
 	result   result

@@ -3,10 +3,10 @@
 package subject
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"os"
@@ -53,7 +53,7 @@ func (c *Cluster) start(ctx context.Context, account, command string, flags ...s
 	}
 	c.starts++
 	args := append([]string{c.Program, command, "--k8s-kubeconfig=" + kubeconfig,
-		"--healthz-bind-address=" + address, "--metrics-bind-address=" + address}, flags...)
+		"--healthz-bind-address=" + address, "--metrics-bind-address=" + address, "--metrics-enable-pprof"}, flags...)
 	p, err := proc.Start(ctx, proc.Spec{Name: fmt.Sprintf("%s-%d", command, c.starts), Dir: c.Dir, Args: args})
 	if err != nil {
 		return nil, err
@@ -70,7 +70,16 @@ func freeAddress(ctx context.Context) (string, error) {
 }
 
 // get returns the lines that the controller serves at a path.
-func (c *Controller) get(ctx context.Context, path string) (lines []string, err error) {
+func (c *Controller) get(ctx context.Context, path string) ([]string, error) {
+	data, err := c.read(ctx, path)
+	if err != nil {
+		return nil, err
+	}
+	return strings.Split(strings.TrimSuffix(string(data), "\n"), "\n"), nil
+}
+
+// read returns what the controller serves at a path.
+func (c *Controller) read(ctx context.Context, path string) (data []byte, err error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+c.address+path, nil)
 	if err != nil {
 		return nil, err
@@ -83,11 +92,7 @@ func (c *Controller) get(ctx context.Context, path string) (lines []string, err 
 	if response.StatusCode != http.StatusOK {
 		return nil, fmt.Errorf("%s: %s", path, response.Status)
 	}
-	text := bufio.NewScanner(response.Body)
-	for text.Scan() {
-		lines = append(lines, text.Text())
-	}
-	return lines, text.Err()
+	return io.ReadAll(response.Body)
 }
 
 // Writes counts the status writes of all kinds since the start, whatever became of them.
@@ -152,4 +157,33 @@ func (c *Controller) Usage() (cpu, rss float64, err error) {
 		}
 	}
 	return (numbers[0] + numbers[1]) / ticksPerSecond, numbers[2] * pageSize / 1e6, nil
+}
+
+// Profile stores what the controller serves at a path of /debug/pprof/ in a file, once it serves anything.
+func (c *Controller) Profile(ctx context.Context, path, file string) error {
+	tick := time.NewTicker(quiet / 30)
+	defer tick.Stop()
+	for {
+		data, err := c.read(ctx, "/debug/pprof/"+path)
+		if err == nil {
+			return os.WriteFile(file, data, 0o644)
+		}
+		select {
+		case <-ctx.Done():
+			return err
+		case <-tick.C:
+		}
+	}
+}
+
+// Peak is the most resident memory, in MB, that the controller ever had (proc_pid_status(5)).
+func (c *Controller) Peak() (float64, error) {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", c.Pid))
+	if err != nil {
+		return 0, err
+	}
+	_, rest, _ := strings.Cut(string(text), "VmHWM:")
+	kilobytes, _, _ := strings.Cut(strings.TrimSpace(rest), " ")
+	n, err := strconv.ParseFloat(kilobytes, 64)
+	return n * 1024 / 1e6, err
 }

@@ -4,7 +4,6 @@ package rows
 
 import (
 	"fmt"
-	"math/big"
 	"net/netip"
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
@@ -45,33 +44,30 @@ func aliasesOf(f world.Family) aliases {
 // networks, as a prefix that holds those through all shards; false if it is in none of
 // them, or they are too large.
 func (a aliases) of(nets []netip.Prefix, subnet netip.Prefix) (netip.Prefix, bool) {
-	room := a.prefix.Addr().BitLen() - a.prefix.Bits() - a.ordinal
-	start := new(big.Int)
+	size := a.prefix.Addr().BitLen()
+	room := size - a.prefix.Bits() - a.ordinal
+	var start number
 	for _, pods := range nets {
-		if pods.Addr().BitLen() != a.prefix.Addr().BitLen() {
+		if pods.Addr().BitLen() != size {
 			continue
 		}
-		host := uint(pods.Addr().BitLen() - pods.Bits())
+		host := size - pods.Bits()
 		// Networks follow each other in the order in which they are configured, each on a multiple of its size.
-		start.Add(start, mask(host)).Rsh(start, host).Lsh(start, host)
+		start = start.plus(ones(host)).without(ones(host))
 		if pods.Bits() <= subnet.Bits() && pods.Contains(subnet.Addr()) {
-			at := new(big.Int).SetBytes(subnet.Addr().AsSlice())
-			at.And(at, mask(host)).Add(at, start)
-			if at.BitLen() > room {
+			at := start.plus(numberOf(subnet.Addr()).and(ones(host)))
+			if at != at.and(ones(room)) {
 				return netip.Prefix{}, false
 			}
-			at.Lsh(at, uint(a.ordinal)).Or(at, new(big.Int).SetBytes(a.prefix.Addr().AsSlice()))
-			addr, _ := netip.AddrFromSlice(at.FillBytes(make([]byte, a.prefix.Addr().BitLen()/8)))
+			addr := at.left(a.ordinal).plus(numberOf(a.prefix.Addr())).addr(size)
 			return netip.PrefixFrom(addr, subnet.Bits()-a.ordinal), true
 		}
-		start.Add(start, new(big.Int).Lsh(big.NewInt(1), host))
+		if host > room {
+			return netip.Prefix{}, false
+		}
+		start = start.plus(ones(host)).plus(number{low: 1})
 	}
 	return netip.Prefix{}, false
-}
-
-// mask is a number whose lowest bits are ones.
-func mask(bits uint) *big.Int {
-	return new(big.Int).Sub(new(big.Int).Lsh(big.NewInt(1), bits), big.NewInt(1))
 }
 
 // alias is the address under which a shard knows a pod; false for an address outside the

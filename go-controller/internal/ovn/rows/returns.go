@@ -215,7 +215,7 @@ func (g *Ground) inside(f world.Family) []netip.Prefix {
 
 // aliasesOf are the load balancer's vips of a node's pods: aliases and what they are of.
 func (g *Ground) aliasesOf(n *node, behind []Behind) map[string]string {
-	vips := map[string]string{}
+	vips := make(map[string]string, len(behind))
 	for _, b := range behind {
 		s, ok := g.shards[b.Shard]
 		if !ok || b.Host || !slices.ContainsFunc(n.subnets, func(p netip.Prefix) bool { return p.Contains(b.Addr) && p.Addr() != b.Addr }) {
