@@ -71,6 +71,10 @@ func runController(ctx context.Context, o *options) error {
 		return nil // waiting for the lease is as it should be
 	})
 	g.Go(func() error {
+		trim(ctx)
+		return nil
+	})
+	g.Go(func() error {
 		config, err := restConfig(&o.common)
 		if err != nil {
 			return err
@@ -81,10 +85,6 @@ func runController(ctx context.Context, o *options) error {
 				return err
 			}
 			current.Store(c)
-			g.Go(func() error {
-				trim(ctx, c.Healthy)
-				return nil
-			})
 			return c.Run(ctx)
 		})
 	})

@@ -6,6 +6,7 @@ import (
 	"context"
 	"os"
 	"runtime/debug"
+	"runtime/metrics"
 	"time"
 )
 
@@ -17,22 +18,32 @@ func sparing() {
 	}
 }
 
-// trim gives back what the start took, once healthy has had nothing to say for two
-// seconds: to read a large cluster takes more than to remember it, and the runtime alone
-// would keep that for minutes.
-func trim(ctx context.Context, healthy func() error) {
-	const calm = 2
+const (
+	// burst is how much must have been allocated to make it worth while to collect garbage.
+	burst = 64 << 20
+	// calm is how little of that a second may have for the burst to be over.
+	calm = 4 << 20
+)
+
+// trim gives back what a burst of work took, once it is over: to read a large cluster takes
+// much more than to remember it, and the runtime alone would keep that for minutes.
+func trim(ctx context.Context) {
+	allocated := []metrics.Sample{{Name: "/gc/heap/allocs:bytes"}}
 	ticker := time.NewTicker(time.Second)
 	defer ticker.Stop()
-	for quiet := 0; quiet < calm; {
+	var last, trimmed uint64
+	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-ticker.C:
 		}
-		if quiet++; healthy() != nil {
-			quiet = 0
+		metrics.Read(allocated)
+		now := allocated[0].Value.Uint64()
+		if now-last < calm && now-trimmed > burst {
+			debug.FreeOSMemory()
+			trimmed = now
 		}
+		last = now
 	}
-	debug.FreeOSMemory()
 }

@@ -90,7 +90,10 @@ func (w *ServiceWriter) Set(want map[world.Key]*ServiceStatus) {
 	w.mu.Lock()
 	before := w.want
 	w.want = want
-	maps.DeleteFunc(w.mine, func(k world.Key, _ written) bool { return want[k] == nil })
+	maps.DeleteFunc(w.mine, func(k world.Key, m written) bool {
+		have := w.read(k)
+		return want[k] == nil || have == nil || have.ResourceVersion == m.object.ResourceVersion
+	})
 	w.mu.Unlock()
 	for key, s := range want {
 		w.offer(key, before[key], s)
@@ -247,6 +250,7 @@ func (w *ServiceWriter) write(ctx context.Context, j job) {
 	w.wrote("Service", err)
 	switch {
 	case err == nil:
+		got.SetManagedFields(nil)
 		w.mu.Lock()
 		w.mine[key] = written{over: have.ResourceVersion, object: got}
 		w.mu.Unlock()

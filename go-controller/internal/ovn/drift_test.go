@@ -9,6 +9,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/dataplane"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/plan"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 )
 
 // Rows that others delete or edit are reported; our own writes are not.
@@ -97,4 +99,32 @@ func TestNameIsTaken(t *testing.T) {
 	s.nbctl(t, "lr-del", "slb-lan-1")
 	configure(t, d, fabric(2))
 	apply(t, d, waits)
+}
+
+// What is in the way of a node's router fails the Services that have backends there, again
+// and again, and no others. The same plan mends it once the way is free.
+func TestRouterNameIsTaken(t *testing.T) {
+	s, d := ready(t, 1)
+	s.nbctl(t, "lr-add", "slbnode-n3")
+	there, other := service(1, 1, "10.244.1.10"), service(2, 1, "10.244.2.10")
+	try := func(plans ...*plan.Service) map[world.Key]error {
+		var changes []dataplane.Change
+		for _, p := range plans {
+			changes = append(changes, dataplane.Change{Key: p.Key, Want: p})
+		}
+		return d.Apply(t.Context(), changes)
+	}
+	for range 2 {
+		if failed := try(there, other); len(failed) != 1 || !strings.Contains(failed[there.Key].Error(), "write return paths: ") {
+			t.Errorf("Apply: %v", failed)
+		}
+	}
+	if failed := try(service(2, 1, "10.244.2.10", "10.244.2.11")); len(failed) != 0 {
+		t.Errorf("Apply of another: %v", failed)
+	}
+	s.nbctl(t, "lr-del", "slbnode-n3")
+	apply(t, d, there)
+	if out := s.nbctl(t, "lb-list"); !strings.Contains(out, " 10.244.1.10") {
+		t.Errorf("no way back:\n%s", out)
+	}
 }

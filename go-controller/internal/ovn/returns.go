@@ -3,13 +3,11 @@
 package ovn
 
 import (
-	"maps"
 	"slices"
 
 	"github.com/ovn-org/libovsdb/model"
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/ovn/rows"
-	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/plan"
 )
 
 // node are the changes that let the backends on a node answer. Before every Service that
@@ -22,8 +20,7 @@ func (d *Dataplane) node(name string) unit {
 func (d *Dataplane) returns(ground *rows.Ground, name string) unit {
 	return func(b *batch) error {
 		have := ofNode(b.view, name)
-		uses := d.want.nodes[name]
-		if uses == nil {
+		if d.want.nodes[name] == nil {
 			if d.complete {
 				return removeAll(have)(b)
 			}
@@ -32,7 +29,7 @@ func (d *Dataplane) returns(ground *rows.Ground, name string) unit {
 		if ground == nil {
 			return errNoGround
 		}
-		ports := slices.Collect(maps.Keys(uses.ports))
+		behind, ports := d.want.on(name)
 		known := map[string]map[string]string{} // vips by row id
 		if !d.complete {
 			for _, r := range have {
@@ -45,7 +42,7 @@ func (d *Dataplane) returns(ground *rows.Ground, name string) unit {
 				}
 			}
 		}
-		wants := ground.NodeRows(name, slices.Collect(maps.Keys(uses.behind)), ports)
+		wants := ground.NodeRows(name, behind, ports)
 		for _, w := range wants {
 			if vips, ok := w.Columns["vips"].(map[string]string); ok {
 				recall(vips, known[w.ID])
@@ -166,10 +163,4 @@ func (d *Dataplane) learn() {
 	for _, name := range d.orphans(v) {
 		d.want.unsure[name] = true
 	}
-}
-
-// behind tells whether a Service has backends on a node.
-func behind(p *plan.Service, node string) (yes bool) {
-	rows.Returns(p, func(of string, _ rows.Behind, _ rows.Port) { yes = yes || of == node })
-	return yes
 }

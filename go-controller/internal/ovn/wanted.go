@@ -8,25 +8,22 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 )
 
-// wanted are the newest plans, and what their backends need of the nodes they are on.
+// wanted are the newest plans.
 type wanted struct {
 	plans map[world.Key]*plan.Service
-	nodes map[string]*uses
+	// nodes are the plans that have backends on a node, by its name. What the node's rows
+	// need is found in them when it is asked for: it is asked for seldom, and to keep it
+	// would take more memory than anything else here.
+	nodes map[string]map[*plan.Service]struct{}
 	// unsure are the nodes whose rows may not be what their backends need.
 	unsure map[string]bool
 }
 
-// uses count how often plans name a backend behind a shard, and a port of pods, of a node.
-type uses struct {
-	behind map[rows.Behind]int
-	ports  map[rows.Port]int
-}
-
 func newWanted() *wanted {
-	return &wanted{plans: map[world.Key]*plan.Service{}, nodes: map[string]*uses{}, unsure: map[string]bool{}}
+	return &wanted{plans: map[world.Key]*plan.Service{}, nodes: map[string]map[*plan.Service]struct{}{}, unsure: map[string]bool{}}
 }
 
-// set replaces the plan of a Service (nil for none).
+// set replaces the plan of a Service (nil for none), which nobody changes any more.
 func (w *wanted) set(key world.Key, p *plan.Service) {
 	old := w.plans[key]
 	if old == p {
@@ -34,13 +31,9 @@ func (w *wanted) set(key world.Key, p *plan.Service) {
 	}
 	if old != nil {
 		delete(w.plans, key)
-		rows.Returns(old, func(node string, b rows.Behind, port rows.Port) {
+		rows.Returns(old, func(node string, _ rows.Behind, _ rows.Port) {
 			w.unsure[node] = true
-			u := w.nodes[node]
-			if !b.Host {
-				less(u.ports, port)
-			}
-			if less(u.behind, b); len(u.behind) == 0 {
+			if delete(w.nodes[node], old); len(w.nodes[node]) == 0 {
 				delete(w.nodes, node)
 			}
 		})
@@ -49,23 +42,38 @@ func (w *wanted) set(key world.Key, p *plan.Service) {
 		return
 	}
 	w.plans[key] = p
-	rows.Returns(p, func(node string, b rows.Behind, port rows.Port) {
+	rows.Returns(p, func(node string, _ rows.Behind, _ rows.Port) {
 		w.unsure[node] = true
-		u := w.nodes[node]
-		if u == nil {
-			u = &uses{behind: map[rows.Behind]int{}, ports: map[rows.Port]int{}}
-			w.nodes[node] = u
+		if w.nodes[node] == nil {
+			w.nodes[node] = map[*plan.Service]struct{}{}
 		}
-		u.behind[b]++
-		if !b.Host {
-			u.ports[port]++
-		}
+		w.nodes[node][p] = struct{}{}
 	})
 }
 
-// less counts one down and forgets what is used no more.
-func less[K comparable](counts map[K]int, k K) {
-	if counts[k]--; counts[k] == 0 {
-		delete(counts, k)
+// on are the backends on a node, and the ports of those that are pods.
+func (w *wanted) on(node string) (behind []rows.Behind, ports []rows.Port) {
+	seen, open := map[rows.Behind]bool{}, map[rows.Port]bool{}
+	for p := range w.nodes[node] {
+		rows.Returns(p, func(of string, b rows.Behind, port rows.Port) {
+			if of != node {
+				return
+			}
+			if !seen[b] {
+				seen[b] = true
+				behind = append(behind, b)
+			}
+			if !b.Host && !open[port] {
+				open[port] = true
+				ports = append(ports, port)
+			}
+		})
 	}
+	return behind, ports
+}
+
+// behind tells whether a Service has backends on a node.
+func behind(p *plan.Service, node string) (yes bool) {
+	rows.Returns(p, func(of string, _ rows.Behind, _ rows.Port) { yes = yes || of == node })
+	return yes
 }

@@ -34,7 +34,7 @@ type result struct {
 	CommitP99    float64 `json:"endpoint_to_nb_p99_ms"`
 	// Until ovn-northd has made it the southbound database's.
 	SouthMedian float64 `json:"endpoint_to_sb_p50_ms"`
-	// The controller starts beside all this: until a change made meanwhile is in the northbound database.
+	// The controller starts beside all this: until a change made meanwhile is in the northbound database, at the slowest of some starts.
 	RestartSeconds      float64 `json:"restart_in_sync_s"`
 	RestartCPU          float64 `json:"restart_cpu_s"`
 	RestartTransactions int     `json:"restart_nb_transactions"`

@@ -61,17 +61,13 @@ func ParsePorts(text string) []Port {
 // Returns calls use for each backend that a Service has, with its node, the shard that it
 // is behind and the port that it listens on; a backend can come more than once.
 func Returns(p *plan.Service, use func(node string, b Behind, port Port)) {
-	shards := make(map[netip.Addr]world.ShardID, len(p.VIPs))
-	for _, v := range p.VIPs {
-		shards[v.Addr] = v.Shard
-	}
 	for _, l := range p.Listeners {
-		shard, ok := shards[l.VIP]
-		if !ok {
+		at := slices.IndexFunc(p.VIPs, func(v plan.VIP) bool { return v.Addr == l.VIP })
+		if at < 0 {
 			continue
 		}
 		for _, b := range l.Backends {
-			use(b.Node, Behind{shard, b.Addr.Addr(), b.Host}, Port{l.Protocol, b.Addr.Port()})
+			use(b.Node, Behind{p.VIPs[at].Shard, b.Addr.Addr(), b.Host}, Port{l.Protocol, b.Addr.Port()})
 		}
 	}
 }
