@@ -81,7 +81,7 @@ func (v view) that(table string, fits func(model.Model) bool) []record {
 // monitors.go indexes are looked up, others searched.
 func (v view) withID(table, key, value string) []record {
 	t := v.Table(table)
-	if t == nil {
+	if t == nil || t.Len() == 0 {
 		return nil
 	}
 	found, err := t.RowsByCondition([]ovsdb.Condition{

@@ -29,26 +29,44 @@ func (w *wanted) set(key world.Key, p *plan.Service) {
 	if old == p {
 		return
 	}
-	if old != nil {
-		delete(w.plans, key)
-		rows.Returns(old, func(node string, _ rows.Behind, _ rows.Port) {
-			w.unsure[node] = true
-			if delete(w.nodes[node], old); len(w.nodes[node]) == 0 {
-				delete(w.nodes, node)
-			}
-		})
+	before, after := needs(old), needs(p)
+	for n := range before {
+		if !after[n] {
+			w.unsure[n.node] = true
+		}
+		if delete(w.nodes[n.node], old); len(w.nodes[n.node]) == 0 {
+			delete(w.nodes, n.node)
+		}
+	}
+	for n := range after {
+		if !before[n] {
+			w.unsure[n.node] = true
+		}
+		if w.nodes[n.node] == nil {
+			w.nodes[n.node] = map[*plan.Service]struct{}{}
+		}
+		w.nodes[n.node][p] = struct{}{}
 	}
 	if p == nil {
-		return
+		delete(w.plans, key)
+	} else {
+		w.plans[key] = p
 	}
-	w.plans[key] = p
-	rows.Returns(p, func(node string, _ rows.Behind, _ rows.Port) {
-		w.unsure[node] = true
-		if w.nodes[node] == nil {
-			w.nodes[node] = map[*plan.Service]struct{}{}
-		}
-		w.nodes[node][p] = struct{}{}
-	})
+}
+
+// need is what a plan needs of a node.
+type need struct {
+	node   string
+	behind rows.Behind
+	port   rows.Port
+}
+
+func needs(p *plan.Service) map[need]bool {
+	all := map[need]bool{}
+	if p != nil {
+		rows.Returns(p, func(node string, b rows.Behind, port rows.Port) { all[need{node, b, port}] = true })
+	}
+	return all
 }
 
 // on are the backends on a node, and the ports of those that are pods.

@@ -14,8 +14,9 @@ const (
 	confirmPause = 500 * time.Millisecond
 	// confirmLatest is when this happens though amendments never pause.
 	confirmLatest = 5 * time.Second
-	// confirmShare bounds the part of the time that goes into this.
-	confirmShare = 20
+	// confirmShare bounds the part of the time that goes into this: of changes that come at any time,
+	// no more than one in so many meets it.
+	confirmShare = 100
 	// longestStreak bounds the pause in a burst of calls that no amendment answers, in
 	// times that a pass takes.
 	longestStreak = 4

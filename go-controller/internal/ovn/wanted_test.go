@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ovn
+
+import (
+	"maps"
+	"slices"
+	"testing"
+
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/plan"
+)
+
+// Where a change leaves what a node is needed for, its rows need no look.
+func TestUnsureAreTheNodesThatAChangeConcerns(t *testing.T) {
+	w := newWanted()
+	first, second := service(1, 1, "10.244.1.10", "10.244.2.10"), service(2, 1, "10.244.1.20")
+	ported := service(1, 1, "10.244.0.10", "10.244.2.10")
+	ported.Listeners = ported.Listeners[:1]
+	for _, step := range []struct {
+		what   string
+		of     *plan.Service
+		is     *plan.Service
+		unsure []string
+	}{
+		{"two come", first, first, []string{"n1", "n3"}},
+		{"another comes", second, second, []string{"n3"}},
+		{"the same again", first, first, nil},
+		{"an equal one", first, service(1, 1, "10.244.1.10", "10.244.2.10"), nil},
+		{"one backend moves", first, service(1, 1, "10.244.0.10", "10.244.2.10"), []string{"n2", "n3"}},
+		{"a port goes", first, ported, []string{"n1", "n2"}},
+		{"all go", first, nil, []string{"n1", "n2"}},
+	} {
+		w.set(step.of.Key, step.is)
+		if got := slices.Sorted(maps.Keys(w.unsure)); !slices.Equal(got, step.unsure) {
+			t.Errorf("%s: %v, want %v", step.what, got, step.unsure)
+		}
+		clear(w.unsure)
+	}
+	if len(w.nodes) != 1 || len(w.nodes["n3"]) != 1 || len(w.plans) != 1 {
+		t.Errorf("left: %v", w)
+	}
+}
