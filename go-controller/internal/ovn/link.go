@@ -163,24 +163,25 @@ func (l *link) read(ctx context.Context, c client.Client) error {
 	return err
 }
 
-// watch probes the connection until it or ctx ends.
+// watch probes the connection until it or ctx ends, at once for the first time: the client
+// keeps the text of the last answer, which is the whole database, until another comes.
 func (l *link) watch(ctx context.Context, c client.Client, lost <-chan struct{}) error {
 	interval := cmp.Or(l.silence, silence) / 3
 	tick := time.NewTicker(interval)
 	defer tick.Stop()
 	for {
+		probe, cancel := context.WithTimeout(ctx, 2*interval)
+		err := c.Echo(probe)
+		cancel()
+		if err != nil {
+			return fmt.Errorf("probe: %w", err)
+		}
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-lost:
 			return errors.New("connection lost")
 		case <-tick.C:
-			probe, cancel := context.WithTimeout(ctx, 2*interval)
-			err := c.Echo(probe)
-			cancel()
-			if err != nil {
-				return fmt.Errorf("probe: %w", err)
-			}
 		}
 	}
 }
