@@ -60,7 +60,7 @@ type Dataplane struct {
 	want   *wanted
 	fabric *plan.Fabric
 	ground *rows.Ground // of the fabric; nil before the first Configure
-	// complete: every Service that the database knows has been applied or pruned.
+	// complete: every Service that the database knows is wanted, or was pruned.
 	complete bool
 }
 
@@ -173,7 +173,7 @@ func (d *Dataplane) Apply(ctx context.Context, changes []dataplane.Change) map[w
 	return failed
 }
 
-// common is what went wrong on nodes that a plan needs; what needs none any more needed any.
+// common is what went wrong on nodes that a plan needs. A Service that goes may have needed any.
 func common(p *plan.Service, broken map[string]error) error {
 	var errs []error
 	for name, err := range broken {

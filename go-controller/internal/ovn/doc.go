@@ -14,8 +14,11 @@
 //     transaction: two processes that both believe to lead write it once.
 //   - A router has the load balancers of a Service that admits only some clients only while
 //     the ACLs are there.
-//   - Addresses leave a return path only once every Service that the database knows has
-//     been applied; until then a restarted process could take one that is in use.
+//   - Addresses leave a return path only once the plan of every Service that the database
+//     knows has come, or it was pruned; until then a restarted process could take one that
+//     is in use.
+//   - A node's rows are looked at when what its backends need has changed, and until that
+//     succeeded; Configure looks at all of them.
 //   - Nothing is remembered about a connection: every reconnect reads the database anew
 //     and reports Rows.
 package ovn

@@ -11,7 +11,7 @@ import (
 )
 
 // node are the changes that let the backends on a node answer. Before every Service that
-// the database knows has been applied, nothing that it has is taken away.
+// the database knows is wanted, or was pruned, nothing that it has is taken away.
 func (d *Dataplane) node(name string) unit {
 	return func(b *batch) error { return d.returns(d.ground, name)(b) }
 }
