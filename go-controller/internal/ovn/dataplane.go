@@ -205,9 +205,10 @@ func (d *Dataplane) Prune(ctx context.Context, keep func(world.Key) bool) error 
 		return fmt.Errorf("prune: %w", err)
 	}
 	d.learn()
-	names := d.orphans(v)
+	var names []string
 	if d.ground != nil {
-		names = slices.AppendSeq(names, maps.Keys(d.want.unsure))
+		d.doubtOrphans(v)
+		names = slices.Collect(maps.Keys(d.want.unsure))
 	}
 	errs := d.commit(ctx, append(d.nodes(names), attachAll))
 	d.made(names, errs)

@@ -128,16 +128,14 @@ func (d *Dataplane) made(names []string, errs []error) (broken map[string]error)
 	return broken
 }
 
-// orphans are the nodes with rows of ours and without backends.
-func (d *Dataplane) orphans(v view) []string {
-	var names []string
+// doubtOrphans makes the nodes that have rows of ours and no backends unsure.
+func (d *Dataplane) doubtOrphans(v view) {
 	v.each(rows.Router, func(_ string, m model.Model) {
 		ids := externalIDs(m)
 		if name := ids[rows.KeyNode]; ours(m) && ids[rows.KeyOwnerType] == rows.OwnerNode && d.want.nodes[name] == nil {
-			names = append(names, name)
+			d.want.unsure[name] = true
 		}
 	})
-	return names
 }
 
 // learn finds out whether each Service that the database knows is wanted, or pruned. From
@@ -160,7 +158,5 @@ func (d *Dataplane) learn() {
 	for name := range d.want.nodes {
 		d.want.unsure[name] = true
 	}
-	for _, name := range d.orphans(v) {
-		d.want.unsure[name] = true
-	}
+	d.doubtOrphans(v)
 }
