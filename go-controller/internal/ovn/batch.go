@@ -43,17 +43,9 @@ type change struct{ add, remove []any }
 func newBatch(v view) *batch {
 	b := &batch{
 		view: v, sets: map[set]*change{}, fresh: map[rows.Ref]string{},
-		turns: map[string]bool{},
+		turns: map[string]bool{}, homes: make(map[rows.Ref]found, v.Table(rows.Router).Len()),
 	}
-	holders := []string{rows.Router, rows.Switch}
-	count := 0
-	for _, table := range holders {
-		if t := v.Table(table); t != nil {
-			count += t.Len()
-		}
-	}
-	b.homes = make(map[rows.Ref]found, count) // a router a node: thousands
-	for _, table := range holders {
+	for _, table := range []string{rows.Router, rows.Switch} {
 		v.each(table, func(uuid string, m model.Model) {
 			ref := rows.Ref{Table: table, ID: nameOf(m)}
 			if other, double := b.homes[ref]; !double || uuid < other.uuid {

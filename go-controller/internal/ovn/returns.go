@@ -53,21 +53,27 @@ func (d *Dataplane) returns(ground *rows.Ground, name string) unit {
 				return err
 			}
 		}
-		there := make(map[rows.Ref]record, len(have))
-		for _, r := range have {
-			there[refOf(r)] = r
-		}
-		for _, w := range wants {
-			change := b.ensure
-			if r, ok := there[rows.Ref{Table: w.Table, ID: w.ID}]; ok {
-				change = func(w rows.Row) error { return b.update(r, w) }
-			}
-			if err := change(w); err != nil {
-				return err
-			}
-		}
-		return nil
+		return b.ensureAmong(have, wants)
 	}
+}
+
+// ensureAmong is ensure for rows of which most are known to be there: to look one up takes
+// longer than to compare it.
+func (b *batch) ensureAmong(have []record, wants []rows.Row) error {
+	there := make(map[rows.Ref]record, len(have))
+	for _, r := range have {
+		there[refOf(r)] = r
+	}
+	for _, w := range wants {
+		change := b.ensure
+		if r, ok := there[rows.Ref{Table: w.Table, ID: w.ID}]; ok {
+			change = func(w rows.Row) error { return b.update(r, w) }
+		}
+		if err := change(w); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // recall adds the aliases that are known and not among those wanted.

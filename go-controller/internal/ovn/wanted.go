@@ -38,6 +38,9 @@ func (w *wanted) set(key world.Key, p *plan.Service) {
 			delete(w.nodes, n.node)
 		}
 	}
+	if delete(w.plans, key); p != nil {
+		w.plans[key] = p
+	}
 	for n := range after {
 		if !before[n] {
 			w.unsure[n.node] = true
@@ -46,11 +49,6 @@ func (w *wanted) set(key world.Key, p *plan.Service) {
 			w.nodes[n.node] = map[*plan.Service]struct{}{}
 		}
 		w.nodes[n.node][p] = struct{}{}
-	}
-	if p == nil {
-		delete(w.plans, key)
-	} else {
-		w.plans[key] = p
 	}
 }
 
