@@ -4,6 +4,7 @@ package slb
 
 import (
 	"context"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -13,7 +14,7 @@ import (
 type counter struct {
 	took          time.Duration
 	amendable     bool
-	amends, whole int
+	amends, whole atomic.Int64
 }
 
 // served runs a test beside somebody who answers calls.
@@ -28,12 +29,12 @@ func served(t *testing.T, n *counter, test func(c *calls)) {
 			c.serve(ctx, passes{
 				amend: func() bool {
 					if n.amendable {
-						n.amends++
+						n.amends.Add(1)
 					}
 					return n.amendable
 				},
 				whole: func() {
-					n.whole++
+					n.whole.Add(1)
 					<-time.After(n.took)
 				},
 			})
@@ -56,27 +57,29 @@ func TestAmendmentsComeAtOnceAndAreConfirmedLater(t *testing.T) {
 	served(t, n, func(c *calls) {
 		c.call()
 		synctest.Wait()
-		if n.amends != 1 || n.whole != 0 {
-			t.Errorf("%d amendments and %d whole passes at once, want 1 and 0", n.amends, n.whole)
+		if n.amends.Load() != 1 || n.whole.Load() != 0 {
+			t.Errorf("%d amendments and %d whole passes at once, want 1 and 0", n.amends.Load(), n.whole.Load())
 		}
 		<-time.After(confirmPause)
 		synctest.Wait()
-		if n.whole != 1 {
-			t.Errorf("%d whole passes %s later, want 1", n.whole, confirmPause)
+		if n.whole.Load() != 1 {
+			t.Errorf("%d whole passes %s later, want 1", n.whole.Load(), confirmPause)
 		}
 		<-time.After(time.Minute)
-		if n.amends != 1 || n.whole != 1 {
-			t.Errorf("%d amendments and %d whole passes after a quiet minute, want 1 and 1", n.amends, n.whole)
+		if n.amends.Load() != 1 || n.whole.Load() != 1 {
+			t.Errorf("%d amendments and %d whole passes after a quiet minute, want 1 and 1", n.amends.Load(), n.whole.Load())
 		}
-		n.whole = 0
+		n.whole.Store(0)
 		every(time.Millisecond, 21_000, c.call)
-		if n.whole != 4 {
-			t.Errorf("%d whole passes in 21 s of amendments, want one in %s", n.whole, confirmLatest)
+		if n.whole.Load() != 4 {
+			t.Errorf("%d whole passes in 21 s of amendments, want one in %s", n.whole.Load(), confirmLatest)
 		}
-		n.took, n.whole = 20*time.Second/confirmShare, 0
+		synctest.Wait()
+		n.took = 20 * time.Second / confirmShare
+		n.whole.Store(0)
 		every(time.Millisecond, 65_000, c.call)
-		if n.whole < 2 || n.whole > 4 {
-			t.Errorf("%d whole passes of %s in 65 s of amendments, want one in 20 s", n.whole, n.took)
+		if n.whole.Load() < 2 || n.whole.Load() > 4 {
+			t.Errorf("%d whole passes of %s in 65 s of amendments, want one in 20 s", n.whole.Load(), n.took)
 		}
 	})
 }
@@ -87,8 +90,9 @@ func TestWhoCallsOneAfterTheOtherIsAnsweredAtOnce(t *testing.T) {
 		for i := range 100 {
 			c.call()
 			<-time.After(2 * time.Millisecond)
-			if n.whole != i+1 {
-				t.Fatalf("%d passes 2 ms after call %d, want one for each", n.whole, i+1)
+			synctest.Wait()
+			if n.whole.Load() != int64(i+1) {
+				t.Fatalf("%d passes 2 ms after call %d, want one for each", n.whole.Load(), i+1)
 			}
 			<-time.After(8 * time.Millisecond)
 		}
@@ -99,15 +103,17 @@ func TestPassesTakeAFifthOfTheTimeInABurst(t *testing.T) {
 	n := &counter{took: 100 * time.Millisecond}
 	served(t, n, func(c *calls) {
 		every(time.Millisecond, 5000, c.call)
-		if n.whole < 10 || n.whole > 12 {
-			t.Errorf("%d passes of 100 ms in 5 s, want about 11", n.whole)
+		synctest.Wait()
+		if n.whole.Load() < 10 || n.whole.Load() > 12 {
+			t.Errorf("%d passes of 100 ms in 5 s, want about 11", n.whole.Load())
 		}
 		<-time.After(time.Second)
-		n.whole = 0
+		synctest.Wait()
+		n.whole.Store(0)
 		c.call()
 		synctest.Wait()
-		if n.whole != 1 {
-			t.Errorf("%d passes at once after quiet, want 1", n.whole)
+		if n.whole.Load() != 1 {
+			t.Errorf("%d passes at once after quiet, want 1", n.whole.Load())
 		}
 	})
 }
