@@ -107,6 +107,7 @@ func newController(o *options, config *rest.Config, metrics prometheus.Registere
 	return slb.New(slb.Options{
 		Kube:                     client,
 		Config:                   config,
+		NetworkType:              slb.NetworkType(o.networkType),
 		NB:                       o.nb,
 		SB:                       o.sb,
 		ClusterSubnets:           pods,

@@ -38,6 +38,9 @@ const (
 	flagOVNRunDir      = "ovn-run-dir"
 	flagEnableGuard    = "enable-l2-guard"
 	flagEnableBGP      = "enable-bgp"
+	flagEnableSDN      = "enable-sdn"
+	flagSDNHealth      = "sdn-health-bind-address"
+	flagNetworkType    = "network-type"
 )
 
 // setting is a flag and the keys of the configuration file that give its default.
@@ -101,6 +104,8 @@ func settings(o *options) []setting {
 
 		{text(&o.serviceSubnets, flagServiceCIDRs, "", "", "comma-separated `CIDRS` of cluster IPs"), "kubernetes", "service-cidrs"},
 
+		{text(&o.networkType, flagNetworkType, "", "", "what carries the cluster's network: `OVNKubernetes` or OpenShiftSDN; empty for OVNKubernetes"),
+			ownSection, flagNetworkType},
 		{text(&o.nb.Address, "nb-address", "", "unix:/var/run/ovn/ovnnb_db.sock", "`ADDRESSES` of the northbound database"), "ovnnorth", "address"},
 		{text(&o.nb.PrivateKey, "nb-client-privkey", "", "", "private key `FILE` for ssl"), "ovnnorth", "client-privkey"},
 		{text(&o.nb.Certificate, "nb-client-cert", "", "", "certificate `FILE` for ssl"), "ovnnorth", "client-cert"},

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"strings"
 
@@ -20,6 +21,7 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/guard"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube/convert"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/ovn"
+	sdnagent "github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/sdn/agent"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 )
 
@@ -27,7 +29,8 @@ import (
 type nodeOptions struct {
 	common
 	node, ovsAddress, runDir string
-	guard, bgp               bool
+	guard, bgp, sdn          bool
+	sdnHealth                string
 }
 
 // nodeSettings binds the flags of the node into o.
@@ -36,6 +39,8 @@ func nodeSettings(o *nodeOptions) []setting {
 		{flag: text(&o.node, flagNodeName, "K8S_NODE", "", "`NAME` of this Node; empty for the host name")},
 		{toggle(&o.guard, flagEnableGuard, true, "watch the uplinks of L2Domains and ovn-controller"), ownSection, flagEnableGuard},
 		{toggle(&o.bgp, flagEnableBGP, false, "tell BGPPeers of Services"), ownSection, flagEnableBGP},
+		{toggle(&o.sdn, flagEnableSDN, false, "hold addresses where the cluster's network is OpenShift SDN"), ownSection, flagEnableSDN},
+		{text(&o.sdnHealth, flagSDNHealth, "", ":9484", "`HOST:PORT` to answer the controller's gRPC health checks at; no host for everywhere"), ownSection, flagSDNHealth},
 		{text(&o.ovsAddress, flagOVSAddress, "", "unix:/var/run/openvswitch/db.sock", "`ADDRESS` of the node's Open vSwitch database"), ownSection, flagOVSAddress},
 		{text(&o.runDir, flagOVNRunDir, "OVN_RUNDIR", "/var/run/ovn", "`DIRECTORY` of ovn-controller's control socket"), ownSection, flagOVNRunDir},
 	}...)
@@ -49,7 +54,10 @@ func (o *nodeOptions) Validate() error {
 	if o.node == "" {
 		wrong(flagNodeName, o.node, "is needed")
 	}
-	if !o.guard && !o.bgp {
+	if _, port, err := net.SplitHostPort(o.sdnHealth); o.sdn && (err != nil || port == "") {
+		wrong(flagSDNHealth, o.sdnHealth, "want HOST:PORT")
+	}
+	if !o.guard && !o.bgp && !o.sdn {
 		wrong(flagEnableBGP, o.bgp, "nothing is left to do: --"+flagEnableGuard+" is off, too")
 	}
 	if !o.guard {
@@ -67,7 +75,7 @@ func (o *nodeOptions) Validate() error {
 
 func nodeCommand() *cli.Command {
 	o := &nodeOptions{}
-	return command("node", "watch a gateway for what OVN does not see, and speak BGP", nodeSettings(o), func(ctx *cli.Context) error {
+	return command("node", "watch a gateway for what OVN does not see, speak BGP, hold addresses with OpenShift SDN", nodeSettings(o), func(ctx *cli.Context) error {
 		if o.node == "" {
 			host, err := os.Hostname()
 			if err != nil {
@@ -144,6 +152,12 @@ func newModules(o *nodeOptions, config *rest.Config, metrics prometheus.Register
 			Node: o.node, Kube: kube, Config: config, Registerer: metrics,
 			Services: convert.Options{DefaultClass: !o.requireClass, DrainTaints: parseKeys(o.drainTaints), Mode: world.DefaultMode(o.enabled)},
 		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	if o.sdn {
+		modules["sdn"], err = sdnagent.New(sdnagent.Options{Node: o.node, Kube: kube, Health: o.sdnHealth})
 		if err != nil {
 			return nil, err
 		}

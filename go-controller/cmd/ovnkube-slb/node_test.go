@@ -15,11 +15,12 @@ func TestNodeMistakesAreNamed(t *testing.T) {
 		t.Fatal(err)
 	}
 	for want, spoil := range map[string]func(*nodeOptions){
-		"--node-name":              func(o *nodeOptions) { o.node = "" },
-		`--ovs-address "udp:1"`:    func(o *nodeOptions) { o.ovsAddress = "udp:1" },
-		"--ovn-run-dir":            func(o *nodeOptions) { o.runDir = "" },
-		`--enable-bgp "false"`:     func(o *nodeOptions) { o.guard = false },
-		`--healthz-bind-address "`: func(o *nodeOptions) { o.healthAddress = "9482" },
+		"--node-name":                      func(o *nodeOptions) { o.node = "" },
+		`--ovs-address "udp:1"`:            func(o *nodeOptions) { o.ovsAddress = "udp:1" },
+		"--ovn-run-dir":                    func(o *nodeOptions) { o.runDir = "" },
+		`--enable-bgp "false"`:             func(o *nodeOptions) { o.guard = false },
+		`--sdn-health-bind-address "9484"`: func(o *nodeOptions) { o.sdn, o.sdnHealth = true, "9484" },
+		`--healthz-bind-address "`:         func(o *nodeOptions) { o.healthAddress = "9482" },
 	} {
 		o := good()
 		spoil(o)

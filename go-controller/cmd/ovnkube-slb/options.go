@@ -39,6 +39,7 @@ type options struct {
 	common
 
 	clusterSubnets, serviceSubnets string
+	networkType                    string
 	nb, sb                         slb.Endpoint
 
 	metalLBAnnotations bool
@@ -56,6 +57,9 @@ func (o *options) Validate() error {
 		if _, err := parseSubnets(text); err != nil {
 			wrong(flag, text, err.Error())
 		}
+	}
+	if err := slb.NetworkType(o.networkType).Validate(); err != nil {
+		wrong(flagNetworkType, o.networkType, err.Error())
 	}
 	checkEndpoint(wrong, "nb", o.nb)
 	if o.sb.Address != "" {

@@ -171,7 +171,7 @@ func equalNodes(a, b *world.Node) bool {
 	return a.Name == b.Name && a.Chassis == b.Chassis && a.Draining == b.Draining &&
 		a.SharedGateway == b.SharedGateway && slices.Equal(a.Addrs, b.Addrs) && slices.Equal(a.Links, b.Links) &&
 		slices.Equal(a.NextHops, b.NextHops) && slices.Equal(a.Hosts, b.Hosts) && slices.Equal(a.External, b.External) &&
-		a.NetworkUnavailable == b.NetworkUnavailable
+		a.NetworkUnavailable == b.NetworkUnavailable && a.Kernel.Equal(b.Kernel)
 }
 
 func (f *Facts) setPool(old, now *v1alpha1.IPAddressPool) {

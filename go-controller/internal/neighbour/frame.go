@@ -48,6 +48,21 @@ func question(from [6]byte, a netip.Addr, vlan int) []byte {
 		to = [6]byte{0x33, 0x33, 0xff, target[13], target[14], target[15]} // RFC 2464 section 7
 		kind, payload = typeIPv6, solicit(target)
 	}
+	return enclose(to, from, vlan, kind, payload)
+}
+
+// claim returns the frame that tells all hosts that an address is here: an ARP announcement (RFC
+// 5227 section 2.3), or an unsolicited neighbour advertisement (RFC 4861 section 7.2.6) that
+// overrides what they know.
+func claim(from [6]byte, a netip.Addr) []byte {
+	if a = a.Unmap(); a.Is4() {
+		return enclose([6]byte{0xff, 0xff, 0xff, 0xff, 0xff, 0xff}, from, 0, typeARP, arpRequest(from, a.As4(), a.As4()))
+	}
+	// All nodes of the link (RFC 4291 section 2.7.1).
+	return enclose([6]byte{0x33, 0x33, 5: 1}, from, 0, typeIPv6, advertise(from, a.As16()))
+}
+
+func enclose(to, from [6]byte, vlan int, kind uint16, payload []byte) []byte {
 	frame := slices.Concat(to[:], from[:])
 	if vlan != 0 {
 		frame = binary.BigEndian.AppendUint16(frame, typeVLAN)
@@ -58,25 +73,38 @@ func question(from [6]byte, a netip.Addr, vlan int) []byte {
 }
 
 // probe is an ARP request (RFC 826) without a sender's address.
-func probe(from [6]byte, target [4]byte) []byte {
+func probe(from [6]byte, target [4]byte) []byte { return arpRequest(from, [4]byte{}, target) }
+
+func arpRequest(from [6]byte, sender, target [4]byte) []byte {
 	p := []byte{0, 1, 8, 0, 6, 4, 0, 1}
 	p = append(p, from[:]...)
-	p = append(p, make([]byte, 4+6)...)
+	p = append(p, sender[:]...)
+	p = append(p, make([]byte, 6)...)
 	return append(p, target[:]...)
 }
 
 // solicit is a neighbour solicitation (RFC 4861 section 4.3) from the unspecified address to
 // the target's solicited-node address (RFC 4291 section 2.7.1).
 func solicit(target [16]byte) []byte {
-	const length = 24
-	p := []byte{6 << 4, 0, 0, 0, 0, length, icmpv6, hops}
-	p = append(p, make([]byte, 16)...)
 	to := [16]byte{0: 0xff, 1: 0x02, 11: 1, 12: 0xff, 13: target[13], 14: target[14], 15: target[15]}
+	return icmp([16]byte{}, to, append([]byte{solicitation, 0, 0, 0, 0, 0, 0, 0}, target[:]...))
+}
+
+// advertise is a neighbour advertisement (RFC 4861 section 4.4) of the target's own to all nodes.
+func advertise(from [6]byte, target [16]byte) []byte {
+	const override, linkLayerOption, length8 = 0x20, 2, 1
+	message := append([]byte{advertisement, 0, 0, 0, override, 0, 0, 0}, target[:]...)
+	message = append(append(message, linkLayerOption, length8), from[:]...)
+	return icmp(target, [16]byte{0: 0xff, 1: 0x02, 15: 1}, message)
+}
+
+func icmp(from, to [16]byte, message []byte) []byte {
+	p := []byte{6 << 4, 0, 0, 0, 0, byte(len(message)), icmpv6, hops}
+	p = append(p, from[:]...)
 	p = append(p, to[:]...)
-	p = append(p, solicitation, 0, 0, 0, 0, 0, 0, 0)
-	p = append(p, target[:]...)
+	p = append(p, message...)
 	// The pseudo-header's length and protocol (RFC 8200 section 8.1) stand in for the rest of the header.
-	sum := checksum(length+icmpv6, p[8:])
+	sum := checksum(uint32(len(message))+icmpv6, p[8:])
 	binary.BigEndian.PutUint16(p[42:], sum)
 	return p
 }

@@ -48,6 +48,23 @@ func TestQuestions(t *testing.T) {
 	}
 }
 
+// What is claimed is what a kernel says of its own addresses, and read as an answer.
+func TestClaims(t *testing.T) {
+	from := [6]byte{0x02, 0x42, 0xac, 0, 0, 1}
+	for addr, want := range map[string]string{
+		"10.50.0.50":  "ffffffffffff 0242ac000001 0806 0001 0800 06 04 0001 0242ac000001 0a320032 000000000000 0a320032",
+		"fd00:50::50": advert,
+	} {
+		got := claim(from, netip.MustParseAddr(addr))
+		if string(got) != string(bytesOf(t, want)) {
+			t.Errorf("claim of %s:\n%x, want\n%x", addr, got, bytesOf(t, want))
+		}
+		if a, mac, ok := answer(got); !ok || a.String() != addr || mac != "02:42:ac:00:00:01" {
+			t.Errorf("claim of %s is read as %s %s %v", addr, a, mac, ok)
+		}
+	}
+}
+
 // What is an answer is read as one, and the kernel's filter lets nothing else pass.
 func TestAnswers(t *testing.T) {
 	filter, err := bpf.NewVM(answers())

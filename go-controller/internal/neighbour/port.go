@@ -108,6 +108,14 @@ func (p *Port) Ask(a netip.Addr, vlan int) error {
 	return nil
 }
 
+// Claim tells all hosts once that an address is at this device.
+func (p *Port) Claim(a netip.Addr) error {
+	if _, err := p.file.Write(claim(p.mac, a)); err != nil {
+		return fmt.Errorf("claim %s: %w", a, err)
+	}
+	return nil
+}
+
 // Hear waits for the next answer, to whatever question. The error is os.ErrClosed after Close.
 func (p *Port) Hear() (Answer, error) {
 	frame, control := make([]byte, maxFrame), make([]byte, 128)

@@ -36,6 +36,8 @@ type Domain struct {
 	Problems []string
 	// Remarks are weaknesses of a domain that works.
 	Remarks []string
+	// TooFew: the loss of a gateway may not be survived.
+	TooFew bool
 	// NoGateway says why the domain has no shards; Off why it shall have none (layer 2 is
 	// switched off), empty if it may.
 	NoGateway, Off string
@@ -116,12 +118,12 @@ func lay(spec *world.Domain, nodes map[string]*world.Node, w *world.Snapshot) *D
 	for i := range d.seeds {
 		d.seeds[i] = seed(spec.Name, i)
 	}
-	members := d.members(nodes, w.Bridges)
+	members := d.members(nodes, w)
 	if len(members) == 0 {
 		d.NoGateway = d.whyNone()
 		return d
 	}
-	d.remark(members)
+	d.remark(members, w.Cluster.OpenShiftSDN)
 	serves := make(map[*world.Node]bool, len(members))
 	for i, order := range d.orders(members, w.Carriers) {
 		shard := Shard{ID: world.ShardID{Domain: spec.Name, Index: i}}
@@ -130,7 +132,7 @@ func lay(spec *world.Domain, nodes map[string]*world.Node, w *world.Snapshot) *D
 		}
 		for _, n := range order {
 			serves[n] = true
-			shard.Gateways = append(shard.Gateways, plan.Gateway{Node: n.Name, Chassis: n.Chassis})
+			shard.Gateways = append(shard.Gateways, plan.Gateway{Node: n.Name, Chassis: n.Chassis, Interface: d.Interface(n)})
 		}
 		d.Shards = append(d.Shards, shard)
 	}

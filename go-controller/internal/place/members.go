@@ -16,7 +16,7 @@ import (
 
 // members returns the nodes that may be gateways, by name, and leaves out the others. What
 // is not known of a node leaves it in.
-func (d *Domain) members(nodes map[string]*world.Node, bridges map[string]world.Bridges) []*world.Node {
+func (d *Domain) members(nodes map[string]*world.Node, w *world.Snapshot) []*world.Node {
 	var list []*world.Node
 	for _, name := range slices.Compact(slices.Sorted(slices.Values(d.Spec.Nodes))) {
 		n := nodes[name]
@@ -28,7 +28,13 @@ func (d *Domain) members(nodes map[string]*world.Node, bridges map[string]world.
 			d.leaveOut(name, ReasonNoChassis, fmt.Sprintf("OVN-Kubernetes has not told the chassis of node %q yet", name))
 			continue
 		}
-		if mapped, known := bridges[n.Chassis]; known {
+		if w.Cluster.OpenShiftSDN {
+			if reason, message := d.outside(n); reason != "" {
+				d.leaveOut(name, reason, message)
+				continue
+			}
+		}
+		if mapped, known := w.Bridges[n.Chassis]; known {
 			if reason, message := d.unattached(n, mapped); reason != "" {
 				d.leaveOut(name, reason, message)
 				continue
@@ -94,13 +100,19 @@ func (d *Domain) whyNone() string {
 }
 
 // remark tells the weaknesses of a domain with these members.
-func (d *Domain) remark(members []*world.Node) {
+func (d *Domain) remark(members []*world.Node, sdn bool) {
 	say := func(format string, args ...any) { d.Remarks = append(d.Remarks, fmt.Sprintf(format, args...)) }
 	n := len(members)
 	if d.Spec.MaxGateways > 0 {
 		n = min(n, d.Spec.MaxGateways)
 	}
-	if n < v1alpha1.MinGatewaysForFailover {
+	switch {
+	case sdn:
+		if d.TooFew = n < minKernels; d.TooFew {
+			say("only one gateway: nothing takes over if it is lost")
+		}
+	case n < v1alpha1.MinGatewaysForFailover:
+		d.TooFew = true
 		say("fewer than %d gateways: a shard has %d, and the last one left takes over only while it hears another chassis",
 			v1alpha1.MinGatewaysForFailover, n)
 	}

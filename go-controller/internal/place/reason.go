@@ -23,6 +23,7 @@ const (
 // Why a node carries nothing.
 const (
 	ReasonNoChassis      Reason = v1alpha1.LeftOutNoChassis
+	ReasonNoAgent        Reason = v1alpha1.LeftOutNoAgent
 	ReasonNotAttached    Reason = v1alpha1.LeftOutNotAttached
 	ReasonSharedGateway  Reason = v1alpha1.LeftOutSharedGateway
 	ReasonEnoughGateways Reason = v1alpha1.LeftOutEnough

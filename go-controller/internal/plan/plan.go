@@ -88,5 +88,6 @@ type Node struct {
 	Hosts []world.Host
 }
 
-// Gateway is a node that may carry a shard.
-type Gateway struct{ Node, Chassis string }
+// Gateway is a node that may carry a shard. Interface is the node's own on the segment, where
+// it is not OVN that answers (OpenShift SDN).
+type Gateway struct{ Node, Chassis, Interface string }

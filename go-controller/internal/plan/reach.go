@@ -21,6 +21,9 @@ type Reach struct {
 // ReachOf returns what the facts say about it. An address that several nodes claim is that
 // of the first by name.
 func ReachOf(w *world.Snapshot) *Reach {
+	if w.Cluster.OpenShiftSDN {
+		return &Reach{} // kube-proxy reaches everything
+	}
 	r := &Reach{pods: w.Cluster.PodNets, hosts: make(map[netip.Addr]string, 2*len(w.Nodes))}
 	for _, n := range w.Nodes {
 		if n.Chassis == "" {

@@ -64,6 +64,8 @@ type Cluster struct {
 	// AutoAssignCIDRs are OpenShift's, as written there: if there are any, OpenShift gives
 	// addresses to Services itself, and nobody else shall.
 	AutoAssignCIDRs []string
+	// OpenShiftSDN: there is no OVN. Addresses are held by the kernels of nodes.
+	OpenShiftSDN bool
 }
 
 // Key names a Service.
@@ -143,6 +145,7 @@ type Subnet struct {
 type Node struct {
 	Name string
 	// Chassis is the node's system-id in OVN's southbound database, empty while OVN-Kubernetes has not told it.
+	// With OpenShift SDN it is the node's name.
 	Chassis string
 	// Addrs are the node's own addresses: never given to a Service.
 	Addrs []netip.Addr
@@ -170,6 +173,8 @@ type Node struct {
 	// Faults say what keeps the node from serving a physical network although OVN believes
 	// that it does, as its own guard sees it: by the name of the network, or EveryNetwork.
 	Faults map[string]string
+	// Kernel is what an OpenShift SDN node's own agent and annotation say, nil without either.
+	Kernel *Kernel
 }
 
 // Host is an address that pods on the network of their node have.

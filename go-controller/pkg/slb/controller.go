@@ -44,9 +44,9 @@ type Controller struct {
 	metrics  *metrics
 	calls    *calls
 
-	// Without a northbound database these are nil.
-	dataplane *ovn.Dataplane
-	runner    *loop.Runner
+	// Without a network these are nil.
+	network network
+	runner  *loop.Runner
 
 	decided atomic.Bool
 	// resync: OVN's rows are not what was applied; they are written again once the
@@ -60,8 +60,6 @@ type Controller struct {
 	memory     memory
 	alarm      alarm
 	wordings   wordings
-	carriers   map[world.ShardID]world.Carrier
-	bridges    map[string]world.Bridges
 	programmed map[world.Key]loop.Result
 	// last is what was decided last, nil for nothing.
 	last       *verdicts
@@ -89,14 +87,15 @@ func New(o Options) (*Controller, error) {
 	}
 	c := &Controller{
 		options:    o,
-		cluster:    world.Cluster{PodNets: o.ClusterSubnets, ServiceNets: o.ServiceSubnets},
+		cluster:    world.Cluster{PodNets: o.ClusterSubnets, ServiceNets: o.ServiceSubnets, OpenShiftSDN: o.NetworkType == OpenShiftSDN},
 		events:     &kube.Events{},
 		metrics:    m,
 		calls:      newCalls(),
 		programmed: map[world.Key]loop.Result{},
 	}
 	c.facts = kube.NewFacts(
-		convert.Options{DefaultClass: !o.RequireClass, MetalLBAnnotations: !o.IgnoreMetalLBAnnotations, DrainTaints: o.DrainTaints, Mode: world.DefaultMode(!o.Disabled)},
+		convert.Options{DefaultClass: !o.RequireClass, MetalLBAnnotations: !o.IgnoreMetalLBAnnotations, DrainTaints: o.DrainTaints,
+			Mode: world.DefaultMode(!o.Disabled), OpenShiftSDN: o.NetworkType == OpenShiftSDN},
 		kube.Hooks{
 			Wake:     c.calls.call,
 			Changed:  func(k world.Key) { c.services.Changed(k) },
@@ -109,14 +108,10 @@ func New(o Options) (*Controller, error) {
 	c.asker = kube.NewAsker(o.Kube, c.facts)
 	c.bgp = kube.NewBGPWriter(clients, c.facts, m.wrote, c.events)
 	c.watch = kube.NewWatch(o.Kube, clients, c.facts)
-	if o.NB.Address == "" {
-		return c, nil
+	if c.network, err = c.newNetwork(); err != nil || c.network == nil {
+		return c, err
 	}
-	c.dataplane, err = ovn.New(ovn.Options{NB: ovn.Endpoint(o.NB), SB: ovn.Endpoint(o.SB), Changed: c.news, Transacted: m.transacted})
-	if err != nil {
-		return nil, err
-	}
-	c.runner = loop.New(c.dataplane, loop.Options{Report: c.report, ReportGround: c.reportGround})
+	c.runner = loop.New(c.network, loop.Options{Report: c.report, ReportGround: c.reportGround})
 	return c, nil
 }
 
@@ -133,7 +128,7 @@ func (c *Controller) Run(ctx context.Context) error {
 	var running sync.WaitGroup
 	parts := []func(context.Context){c.watch.Run, c.services.Run, c.pools.Run, c.domains.Run, c.bgp.Run, c.asker.Run, c.decide,
 		func(ctx context.Context) { c.events.Run(ctx, recorder, c.services.Busy) }}
-	if c.dataplane != nil {
+	if c.network != nil {
 		parts = append(parts, c.runner.Run, c.connect)
 	}
 	for _, part := range parts {
@@ -180,14 +175,14 @@ func (c *Controller) identify(ctx context.Context) error {
 func (c *Controller) connect(ctx context.Context) {
 	var running sync.WaitGroup
 	running.Go(func() {
-		if err := c.dataplane.Run(ctx); err != nil && ctx.Err() == nil {
-			klog.ErrorS(err, "Follow OVN's databases")
+		if err := c.network.Run(ctx); err != nil && ctx.Err() == nil {
+			klog.ErrorS(err, "Follow the network")
 		}
 	})
 	running.Go(func() {
 		select {
 		case <-ctx.Done():
-		case <-c.dataplane.Synced():
+		case <-c.network.Synced():
 			c.callWhole()
 		}
 	})
@@ -195,11 +190,11 @@ func (c *Controller) connect(ctx context.Context) {
 }
 
 func (c *Controller) synced() bool {
-	if c.dataplane == nil {
+	if c.network == nil {
 		return true
 	}
 	select {
-	case <-c.dataplane.Synced():
+	case <-c.network.Synced():
 		return true
 	default:
 		return false
@@ -209,8 +204,15 @@ func (c *Controller) synced() bool {
 // news is what OVN's databases tell.
 func (c *Controller) news(what ovn.What) {
 	if what == ovn.Rows {
-		c.resync.Store(true)
+		c.drifted()
+		return
 	}
+	c.callWhole()
+}
+
+// drifted has everything applied again.
+func (c *Controller) drifted() {
+	c.resync.Store(true)
 	c.callWhole()
 }
 
@@ -239,7 +241,7 @@ func (c *Controller) read() []world.Key {
 		if r.Err != nil {
 			// Told once, not with each of the tries that follow.
 			if last := c.programmed[r.Key].Err; last == nil || last.Error() != r.Err.Error() {
-				klog.ErrorS(r.Err, "Apply a Service to OVN; it is tried again", "service", r.Key.String())
+				klog.ErrorS(r.Err, "Apply a Service to the network; it is tried again", "service", r.Key.String())
 			}
 		}
 		c.metrics.dataplane.WithLabelValues(outcome(r.Err)).Inc()
@@ -261,7 +263,7 @@ func (c *Controller) reportGround(err error) {
 		return
 	}
 	if err != nil {
-		klog.ErrorS(err, "Configure OVN; it is tried again")
+		klog.ErrorS(err, "Configure the network; it is tried again")
 	}
 	c.callWhole()
 }
@@ -325,17 +327,8 @@ func (c *Controller) whole() {
 	w.Now = start
 	known := c.knowledge()
 	resync := c.resync.Swap(false)
-	if c.dataplane != nil && known.synced {
-		// While the connection is down nobody is known: what was seen last stands, or
-		// every gateway would be chosen anew.
-		if seen := c.dataplane.Carriers(); seen != nil {
-			c.carriers = seen
-		}
-		w.Carriers = c.carriers
-		if seen := c.dataplane.Bridges(); seen != nil {
-			c.bridges = seen
-		}
-		w.Bridges = c.bridges
+	if c.network != nil && known.synced {
+		c.network.Tell(w)
 	}
 	var before *world.Switch
 	if c.last != nil {
@@ -370,7 +363,7 @@ func (c *Controller) knowledge() knowledge {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return knowledge{
-		absent:     c.dataplane == nil,
+		absent:     c.network == nil,
 		synced:     c.synced(),
 		programmed: c.programmed,
 		laid:       c.laid,

@@ -30,6 +30,9 @@ type Options struct {
 	Kube kubernetes.Interface
 	// Config is how the API server is reached for the kinds of group slb.k8s.ovn.org.
 	Config *rest.Config
+	// NetworkType is what carries the cluster's network. With OpenShiftSDN there is no OVN: NB and SB
+	// are not looked at, and the agents of nodes (`ovnkube-slb node --enable-sdn`) hold the addresses.
+	NetworkType NetworkType
 	// NB and SB are OVN's databases. Without NB addresses are given and nothing is
 	// announced; without SB nobody knows which gateway is active.
 	NB, SB Endpoint
@@ -61,6 +64,9 @@ func (o *Options) validate() error {
 	}
 	if o.Config == nil {
 		errs = append(errs, errors.New("no configuration of the API server (Config)"))
+	}
+	if err := o.NetworkType.Validate(); err != nil {
+		errs = append(errs, fmt.Errorf("NetworkType: %w", err))
 	}
 	for name, nets := range map[string][]netip.Prefix{"ClusterSubnets": o.ClusterSubnets, "ServiceSubnets": o.ServiceSubnets} {
 		for _, p := range nets {

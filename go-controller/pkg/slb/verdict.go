@@ -148,8 +148,11 @@ func (v *verdicts) carried(spots []place.Spot, told []telling, p *plan.Service) 
 				Message: fmt.Sprintf("no gateway has claimed shard %d of L2Domain %s, which has address %s",
 					spot.Shard.Index, spot.Shard.Domain, spot.Addr)}
 		}
-		parts = append(parts, fmt.Sprintf("address %s is answered for by OVN on gateway %s (L2Domain %s, shard %d)",
-			spot.Addr, node, spot.Shard.Domain, spot.Shard.Index))
+		by := "answered for by OVN on gateway"
+		if v.world.Cluster.OpenShiftSDN {
+			by = "held by node"
+		}
+		parts = append(parts, fmt.Sprintf("address %s is %s %s (L2Domain %s, shard %d)", spot.Addr, by, node, spot.Shard.Domain, spot.Shard.Index))
 	}
 	message := strings.Join(append(parts, tellingTexts(spots, told)...), "; ")
 	if n := len(p.Outside); n > 0 {
@@ -276,7 +279,7 @@ func (v *verdicts) domainReady(d *place.Domain) *kube.Verdict {
 	switch {
 	case d.AllDrain:
 		ready.Reason = v1alpha1.ReasonGatewaysDraining
-	case len(d.Shards[0].Gateways) < v1alpha1.MinGatewaysForFailover:
+	case d.TooFew:
 		ready.Reason = v1alpha1.ReasonTooFewGateways
 	}
 	return &ready

@@ -4,6 +4,7 @@ package convert
 
 import (
 	"encoding/json"
+	"maps"
 	"net/netip"
 	"slices"
 	"time"
@@ -20,6 +21,23 @@ type Report struct {
 	Faults map[string]string
 	// Conflicts are of the addresses that it was asked about.
 	Conflicts map[netip.Addr]Stranger
+	// Agent is what the agent of an OpenShift SDN node tells; nil if it is a guard that reports.
+	Agent *Agent
+}
+
+// Agent is what v1alpha1.AnnotationAgent has in it: where an agent answers for its health, and the
+// node's own addresses by interface.
+type Agent struct {
+	Health     netip.AddrPort            `json:"health"`
+	Interfaces map[string][]netip.Prefix `json:"interfaces"`
+}
+
+// Equal tells whether both say the same; either may be nil.
+func (a *Agent) Equal(o *Agent) bool {
+	if a == nil || o == nil {
+		return a == o
+	}
+	return a.Health == o.Health && maps.EqualFunc(a.Interfaces, o.Interfaces, slices.Equal[[]netip.Prefix])
 }
 
 // Stranger is somebody outside of the cluster who answers for an address.
@@ -53,6 +71,10 @@ func ReadReport(l *coordinationv1.Lease) Report {
 	if json.Unmarshal([]byte(l.Annotations[v1alpha1.AnnotationConflicts]), &r.Conflicts) != nil {
 		r.Conflicts = nil
 	}
+	var agent Agent
+	if json.Unmarshal([]byte(l.Annotations[v1alpha1.AnnotationAgent]), &agent) == nil && agent.Health.IsValid() {
+		r.Agent = &agent
+	}
 	return r
 }
 
@@ -76,10 +98,24 @@ func Questions(l *coordinationv1.Lease) []Question {
 	return list
 }
 
-// WithReport returns a node as it is with what its guard tells.
+// WithReport returns a node as it is with what its guard tells, or its agent.
 func WithReport(n *world.Node, r Report) *world.Node {
 	out := *n
-	out.Guarded = true
+	out.Guarded = r.Agent == nil
+	if r.Agent != nil && n.Kernel != nil {
+		kernel := *n.Kernel
+		kernel.Agent, kernel.Interfaces = r.Agent.Health, r.Agent.Interfaces
+		out.Kernel = &kernel
+		for _, addrs := range r.Agent.Interfaces {
+			for _, p := range addrs {
+				out.Links = append(slices.Clip(out.Links), p)
+				out.Addrs = append(slices.Clip(out.Addrs), p.Addr())
+			}
+		}
+		slices.SortFunc(out.Links, netip.Prefix.Compare)
+		slices.SortFunc(out.Addrs, netip.Addr.Compare)
+		out.Links, out.Addrs = slices.Compact(out.Links), slices.Compact(out.Addrs)
+	}
 	if len(r.Faults) > 0 {
 		out.Faults = r.Faults
 	}

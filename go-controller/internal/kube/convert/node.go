@@ -13,6 +13,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/sdn"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
 )
@@ -48,7 +49,7 @@ func DefaultDrainTaints() []string {
 // say that the node is about to go.
 func Node(n *corev1.Node, o Options) *world.Node {
 	links, gateways := nodeLinks(n), nodeGateways(n)
-	return &world.Node{
+	out := &world.Node{
 		Name:          n.Name,
 		Chassis:       n.Annotations[annotationChassis],
 		Addrs:         nodeAddrs(n, links),
@@ -62,6 +63,20 @@ func Node(n *corev1.Node, o Options) *world.Node {
 			return c.Type == corev1.NodeNetworkUnavailable && c.Status == corev1.ConditionTrue
 		}),
 	}
+	if o.OpenShiftSDN {
+		out.Chassis, out.Kernel = n.Name, kernel(n)
+	}
+	return out
+}
+
+// kernel reads what a node is told to hold.
+func kernel(n *corev1.Node) *world.Kernel {
+	k := &world.Kernel{Version: n.ResourceVersion}
+	var err error
+	if k.Held, err = sdn.Parse(n.Annotations[v1alpha1.AnnotationVIPs]); err != nil {
+		k.Problem = fmt.Sprintf("annotation %s: %v", v1alpha1.AnnotationVIPs, err)
+	}
+	return k
 }
 
 // external are the addresses of the node's gateway on the default network, at which

@@ -27,6 +27,8 @@ type Options struct {
 	DrainTaints []string
 	// Mode is in force where OpenShift says nothing.
 	Mode world.Mode
+	// OpenShiftSDN: nodes' own kernels hold addresses, and there is no OVN.
+	OpenShiftSDN bool
 }
 
 // Service reads a Service, whose endpoints were read before; false if it is not ours to serve: another

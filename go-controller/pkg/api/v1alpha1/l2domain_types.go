@@ -257,7 +257,7 @@ type LeftOutNode struct {
 	// +required
 	Name string `json:"name"`
 
-	// Reason in one word: NoChassis, NotAttached, SharedGateway, Draining,
+	// Reason in one word: NoChassis, NoAgent, NotAttached, SharedGateway, Draining,
 	// Faulty, EnoughGateways.
 	//
 	// +required

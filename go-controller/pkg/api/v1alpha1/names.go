@@ -51,6 +51,19 @@ const (
 	AnnotationConflicts = "slb.k8s.ovn.org/conflicts"
 )
 
+// What the controller and a node's agent (`ovnkube-slb node --enable-sdn`) tell each other where
+// the cluster's network is OpenShift SDN.
+const (
+	// AnnotationVIPs on a Node, the controller's, is a JSON list of the addresses that the node
+	// holds: objects with ip, service (NAMESPACE/NAME), generation (which grows as the address
+	// moves), shard (L2DOMAIN/INDEX) and interface.
+	AnnotationVIPs = "slb.k8s.ovn.org/vips"
+	// AnnotationAgent on the node's Lease in GuardsNamespace, the agent's, is a JSON object with
+	// health, where it answers gRPC's health checks, and interfaces, the node's own addresses by
+	// interface.
+	AnnotationAgent = "slb.k8s.ovn.org/agent"
+)
+
 // PasswordsNamespace has the Secrets that BGPPeers name, and nothing else.
 const PasswordsNamespace = "ovnkube-slb-bgp"
 
@@ -245,8 +258,10 @@ const (
 const (
 	// LeftOutNoChassis: the node is not known to OVN, or not yet.
 	LeftOutNoChassis = "NoChassis"
+	// LeftOutNoAgent: with OpenShift SDN, `ovnkube-slb node --enable-sdn` has not told of the node.
+	LeftOutNoAgent = "NoAgent"
 	// LeftOutNotAttached: the node's ovn-bridge-mappings lack physicalNetwork, so that it
-	// has no way to the segment.
+	// has no way to the segment; with OpenShift SDN, it has no address in a subnet of the domain.
 	LeftOutNotAttached = "NotAttached"
 	// LeftOutSharedGateway: physicalNetwork is the bridge of OVN-Kubernetes' own gateway in
 	// mode shared, which takes the packets to every address of a Service for itself.
@@ -295,6 +310,9 @@ const (
 	EventGatewaysDraining = "GatewaysDraining"
 	// EventNoGateway, on an L2Domain: no node may be a gateway any more.
 	EventNoGateway = "NoGateway"
+	// EventVIPsUnreadable, on a Node: its annotation AnnotationVIPs can't be read, and the node
+	// goes on holding what it holds.
+	EventVIPsUnreadable = "VIPsUnreadable"
 	// EventSessionsUp, on a BGPPeer: every node that shall have the session has it.
 	EventSessionsUp = "SessionsUp"
 	// EventSessionsDown, on a BGPPeer: a node lost the session; the message names those

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package agent
+
+import (
+	"context"
+	"encoding/json"
+	"net/netip"
+	"sync"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	healthpb "google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/status"
+
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/sdn"
+)
+
+// health answers gRPC's health checks (grpc.health.v1). The service "" is the agent itself; for
+// others see sdn.Question.
+type health struct {
+	healthpb.UnimplementedHealthServer
+
+	mu sync.Mutex
+	// unfit says why the node shall carry nothing, empty if it may.
+	unfit string
+	// version is that of the Node that is obeyed, failed what could not be done of it.
+	version string
+	failed  map[netip.Addr]string
+	// changed is closed and replaced with each change.
+	changed chan struct{}
+}
+
+func newHealth() *health { return &health{changed: make(chan struct{})} }
+
+func (h *health) set(unfit, version string, failed map[netip.Addr]string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.unfit, h.version, h.failed = unfit, version, failed
+	close(h.changed)
+	h.changed = make(chan struct{})
+}
+
+// Check implements the unary check.
+func (h *health) Check(_ context.Context, r *healthpb.HealthCheckRequest) (*healthpb.HealthCheckResponse, error) {
+	answer, _, err := h.answer(r.GetService())
+	return answer, err
+}
+
+// Watch implements the streaming check.
+func (h *health) Watch(r *healthpb.HealthCheckRequest, stream grpc.ServerStreamingServer[healthpb.HealthCheckResponse]) error {
+	last := healthpb.HealthCheckResponse_UNKNOWN
+	for {
+		answer, changed, err := h.answer(r.GetService())
+		if err != nil {
+			return err
+		}
+		if now := answer.GetStatus(); now != last {
+			last = now
+			if err := stream.Send(answer); err != nil {
+				return err
+			}
+		}
+		select {
+		case <-stream.Context().Done():
+			return status.FromContextError(stream.Context().Err()).Err()
+		case <-changed:
+		}
+	}
+}
+
+// answer says how it stands, and what is closed when that may be otherwise. That something could
+// not be done is an error with the reasons by address, as JSON.
+func (h *health) answer(service string) (*healthpb.HealthCheckResponse, <-chan struct{}, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if service == "" {
+		if h.unfit != "" {
+			return nil, nil, status.Error(codes.FailedPrecondition, h.unfit)
+		}
+		return &healthpb.HealthCheckResponse{Status: healthpb.HealthCheckResponse_SERVING}, h.changed, nil
+	}
+	version, ok := sdn.ParseQuestion(service)
+	switch {
+	case !ok:
+		return nil, nil, status.Errorf(codes.NotFound, "service %q is unknown", service)
+	case !sdn.Newer(version, h.version):
+		if len(h.failed) > 0 {
+			text, err := json.Marshal(h.failed)
+			if err != nil {
+				return nil, nil, status.Error(codes.Internal, err.Error())
+			}
+			return nil, nil, status.Error(codes.FailedPrecondition, string(text))
+		}
+		return &healthpb.HealthCheckResponse{Status: healthpb.HealthCheckResponse_SERVING}, h.changed, nil
+	}
+	return &healthpb.HealthCheckResponse{Status: healthpb.HealthCheckResponse_NOT_SERVING}, h.changed, nil
+}

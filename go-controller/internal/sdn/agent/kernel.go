@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package agent
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"os"
+	"slices"
+	"time"
+
+	"github.com/vishvananda/netlink/nl"
+	"golang.org/x/sys/unix"
+)
+
+// The marks of our addresses. IPv4 has labels; IPv6 has none, and kernels before 5.18 don't
+// remember who added an address (IFA_PROTO) either. So there it is what nobody else's address
+// has together: one of 128 bits, without duplicate address detection and without a route, that
+// is deprecated from the start (so that the node never speaks from it) and not permanent.
+const (
+	labelSuffix = ":slb"
+	// protocol is ours in IFA_PROTO, which kernels tell that know it (0 to 3 are the kernel's own).
+	protocol = 0x5b
+	ifaProto = 11 // IFA_PROTO of linux/if_addr.h
+	// given are the flags that we set, marked those that ours show.
+	given  = unix.IFA_F_NODAD | unix.IFA_F_NOPREFIXROUTE
+	marked = given | unix.IFA_F_DEPRECATED
+)
+
+// lifetime is how long an address stays that nobody renews. An agent that is killed has so long
+// to come back.
+const lifetime = 10 * time.Second
+
+// link is an interface of this network namespace.
+type link struct {
+	name  string
+	index uint32
+	// usable: it is up and has a carrier, and is no loopback.
+	usable bool
+	// own are the node's own addresses on it that are global and have a subnet.
+	own []netip.Prefix
+	// ours are the addresses that we added, by any agent.
+	ours map[netip.Addr]bool
+}
+
+// look reads the links of this network namespace from the kernel (rtnetlink(7)).
+func look() ([]*link, error) {
+	var links []*link
+	byIndex := map[uint32]*link{}
+	messages, err := dump(unix.RTM_GETLINK, unix.RTM_NEWLINK, nl.NewIfInfomsg(unix.AF_UNSPEC))
+	if err != nil {
+		return nil, fmt.Errorf("list interfaces: %w", err)
+	}
+	for _, m := range messages {
+		info := nl.DeserializeIfInfomsg(m)
+		const up = unix.IFF_UP | unix.IFF_RUNNING
+		l := &link{index: uint32(info.Index), ours: map[netip.Addr]bool{}, usable: info.Flags&up == up && info.Flags&unix.IFF_LOOPBACK == 0}
+		attributes(m[info.Len():], func(kind uint16, value []byte) {
+			if kind == unix.IFLA_IFNAME {
+				l.name = nl.BytesToString(value)
+			}
+		})
+		links = append(links, l)
+		byIndex[l.index] = l
+	}
+	messages, err = dump(unix.RTM_GETADDR, unix.RTM_NEWADDR, nl.NewIfAddrmsg(unix.AF_UNSPEC))
+	if err != nil {
+		return nil, fmt.Errorf("list addresses: %w", err)
+	}
+	for _, m := range messages {
+		if l := byIndex[nl.DeserializeIfAddrmsg(m).Index]; l != nil {
+			l.add(m)
+		}
+	}
+	for _, l := range links {
+		slices.SortFunc(l.own, netip.Prefix.Compare)
+	}
+	return links, nil
+}
+
+// add reads an address of the link.
+func (l *link) add(message []byte) {
+	header := nl.DeserializeIfAddrmsg(message)
+	flags, by := uint32(header.Flags), -1
+	var local, address netip.Addr
+	label := ""
+	attributes(message[header.Len():], func(kind uint16, value []byte) {
+		switch kind {
+		case unix.IFA_LOCAL:
+			local, _ = netip.AddrFromSlice(value)
+		case unix.IFA_ADDRESS: // the peer's, where there is one
+			address, _ = netip.AddrFromSlice(value)
+		case unix.IFA_LABEL:
+			label = nl.BytesToString(value)
+		case unix.IFA_FLAGS:
+			flags = nl.NativeEndian().Uint32(value)
+		case ifaProto:
+			by = int(value[0])
+		}
+	})
+	if !local.IsValid() {
+		local = address
+	}
+	if !local.IsValid() {
+		return
+	}
+	single := int(header.Prefixlen) == local.BitLen()
+	switch {
+	case single && local.Is4() && label == labelOf(l.name),
+		single && local.Is6() && flags&marked == marked && flags&unix.IFA_F_PERMANENT == 0 && (by == -1 || by == protocol):
+		l.ours[local] = true
+	case !single && local.IsGlobalUnicast() && header.Scope == unix.RT_SCOPE_UNIVERSE:
+		l.own = append(l.own, netip.PrefixFrom(local, int(header.Prefixlen)))
+	}
+}
+
+// labelOf is the label of our IPv4 addresses on an interface. Of a long name it has as much as
+// there is room for (IFNAMSIZ, netdevice(7)).
+func labelOf(name string) string {
+	return name[:min(len(name), unix.IFNAMSIZ-1-len(labelSuffix))] + labelSuffix
+}
+
+// hold adds an address to a link, or renews it.
+func (l *link) hold(a netip.Addr) error {
+	seconds := uint32(lifetime / time.Second)
+	request := l.request(unix.RTM_NEWADDR, unix.NLM_F_CREATE|unix.NLM_F_REPLACE, a)
+	cache := nl.IfaCacheInfo{IfaCacheinfo: unix.IfaCacheinfo{Valid: seconds}}
+	request.AddData(nl.NewRtAttr(unix.IFA_CACHEINFO, cache.Serialize()))
+	request.AddData(nl.NewRtAttr(unix.IFA_FLAGS, nl.Uint32Attr(given)))
+	request.AddData(nl.NewRtAttr(ifaProto, nl.Uint8Attr(protocol)))
+	if _, err := request.Execute(unix.NETLINK_ROUTE, 0); err != nil {
+		return fmt.Errorf("add %s to interface %s: %w", a, l.name, err)
+	}
+	return nil
+}
+
+// drop removes an address of ours; nil if it is gone already.
+func (l *link) drop(a netip.Addr) error {
+	_, err := l.request(unix.RTM_DELADDR, 0, a).Execute(unix.NETLINK_ROUTE, 0)
+	if err != nil && !errors.Is(err, unix.EADDRNOTAVAIL) && !errors.Is(err, unix.ENODEV) {
+		return fmt.Errorf("remove %s from interface %s: %w", a, l.name, err)
+	}
+	return nil
+}
+
+func (l *link) request(kind, flags int, a netip.Addr) *nl.NetlinkRequest {
+	family := unix.AF_INET6
+	if a.Is4() {
+		family = unix.AF_INET
+	}
+	header := nl.NewIfAddrmsg(family)
+	header.Index, header.Prefixlen = l.index, uint8(a.BitLen())
+	request := nl.NewNetlinkRequest(kind, flags|unix.NLM_F_ACK)
+	request.AddData(header)
+	request.AddData(nl.NewRtAttr(unix.IFA_LOCAL, a.AsSlice()))
+	request.AddData(nl.NewRtAttr(unix.IFA_ADDRESS, a.AsSlice()))
+	if a.Is4() {
+		request.AddData(nl.NewRtAttr(unix.IFA_LABEL, nl.ZeroTerminated(labelOf(l.name))))
+	}
+	return request
+}
+
+func dump(kind int, answer uint16, header nl.NetlinkRequestData) ([][]byte, error) {
+	request := nl.NewNetlinkRequest(kind, unix.NLM_F_DUMP)
+	request.AddData(header)
+	return request.Execute(unix.NETLINK_ROUTE, answer)
+}
+
+// attributes yields the route attributes of a message (rtnetlink(7)).
+func attributes(data []byte, yield func(kind uint16, value []byte)) {
+	list, err := nl.ParseRouteAttr(data)
+	if err != nil {
+		return // the kernel's own messages are whole
+	}
+	for _, a := range list {
+		yield(a.Attr.Type&^(unix.NLA_F_NESTED|unix.NLA_F_NET_BYTEORDER), a.Value)
+	}
+}
+
+// follow calls changed with each change of links and addresses, until the returned function is
+// called.
+func follow(changed func()) (stop func(), err error) {
+	fd, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, unix.NETLINK_ROUTE)
+	if err != nil {
+		return nil, os.NewSyscallError("socket", err)
+	}
+	socket := os.NewFile(uintptr(fd), "rtnetlink")
+	const groups = unix.RTMGRP_LINK | unix.RTMGRP_IPV4_IFADDR | unix.RTMGRP_IPV6_IFADDR
+	if err := unix.Bind(fd, &unix.SockaddrNetlink{Family: unix.AF_NETLINK, Groups: groups}); err != nil {
+		_ = socket.Close()
+		return nil, os.NewSyscallError("bind", err)
+	}
+	go func() {
+		buffer := make([]byte, os.Getpagesize())
+		for {
+			_, err := socket.Read(buffer)
+			// ENOBUFS: some were lost. What they said is looked up in any case.
+			if err != nil && !errors.Is(err, unix.ENOBUFS) {
+				return
+			}
+			changed()
+		}
+	}()
+	return func() { _ = socket.Close() }, nil
+}

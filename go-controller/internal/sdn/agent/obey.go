@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package agent
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"net/netip"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/klog/v2"
+
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/sdn"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
+)
+
+const eventUnreadable = v1alpha1.EventVIPsUnreadable
+
+// obeyer makes the kernel hold what the node is told. It is used from one goroutine.
+type obeyer struct {
+	// told: the Node was read. want are the addresses to hold, by address, of its version.
+	told    bool
+	want    map[netip.Addr]world.Held
+	version string
+	// address is the node's first internal one.
+	address string
+	// ending: the agent shall end.
+	ending bool
+
+	links []*link
+	// failed says why an address is not held.
+	failed map[netip.Addr]string
+	claims claims
+	// claimed are the generations of the addresses that the segment was told of.
+	claimed map[netip.Addr]uint64
+}
+
+func newObeyer() *obeyer {
+	return &obeyer{claims: claims{}, claimed: map[netip.Addr]uint64{}}
+}
+
+// read adopts the annotation of a Node; one that can't be read changes nothing.
+func (o *obeyer) read(n *corev1.Node) error {
+	held, err := sdn.Parse(n.Annotations[v1alpha1.AnnotationVIPs])
+	if err != nil {
+		return fmt.Errorf("annotation %s: %w", v1alpha1.AnnotationVIPs, err)
+	}
+	o.tell(held, n.ResourceVersion)
+	return nil
+}
+
+func (o *obeyer) tell(held []world.Held, version string) {
+	want := make(map[netip.Addr]world.Held, len(held))
+	for _, h := range held {
+		want[h.Addr] = h
+	}
+	o.told, o.want, o.version = true, want, version
+}
+
+// apply makes the kernel as it shall be: what is to go goes first. With renew the lives of all
+// addresses begin anew.
+func (o *obeyer) apply(renew bool) {
+	o.failed = map[netip.Addr]string{}
+	links, err := look()
+	if err != nil {
+		for a := range o.want {
+			o.failed[a] = err.Error()
+		}
+		return
+	}
+	o.links = links
+	byName := make(map[string]*link, len(links))
+	for _, l := range links {
+		byName[l.name] = l
+		for a := range l.ours {
+			if h, stays := o.want[a]; stays && h.Interface == l.name {
+				continue
+			}
+			if err := l.drop(a); err != nil {
+				o.fail(a, err.Error())
+				continue
+			}
+			klog.InfoS("Address given up", "address", a, "interface", l.name)
+			delete(l.ours, a)
+			delete(o.claims, a)
+			delete(o.claimed, a)
+		}
+	}
+	for _, a := range slices.SortedFunc(maps.Keys(o.want), netip.Addr.Compare) {
+		h := o.want[a]
+		l := byName[h.Interface]
+		if l == nil {
+			o.fail(a, fmt.Sprintf("interface %q does not exist", h.Interface))
+			continue
+		}
+		if l.foreign(a) {
+			o.fail(a, fmt.Sprintf("interface %s has %s, and not from here", l.name, a))
+			continue
+		}
+		if l.ours[a] && !renew {
+			o.claim(h)
+			continue
+		}
+		had := l.ours[a]
+		if err := l.hold(a); err != nil {
+			o.fail(a, err.Error())
+			continue
+		}
+		if !had {
+			klog.InfoS("Address taken", "address", a, "interface", l.name, "service", h.Service.String())
+			delete(o.claimed, a)
+		}
+		l.ours[a] = true
+		o.claim(h)
+	}
+	for a := range o.claimed {
+		if _, held := o.want[a]; !held {
+			delete(o.claimed, a)
+		}
+	}
+}
+
+func (o *obeyer) fail(a netip.Addr, why string) {
+	o.failed[a] = why
+}
+
+// foreign tells whether the node has an address of its own that it is told to hold.
+func (l *link) foreign(a netip.Addr) bool {
+	return slices.ContainsFunc(l.own, func(p netip.Prefix) bool { return p.Addr() == a })
+}
+
+// claim begins to tell the segment of an address that came or moved here.
+func (o *obeyer) claim(h world.Held) {
+	if generation, done := o.claimed[h.Addr]; !done || generation != h.Generation {
+		o.claimed[h.Addr] = h.Generation
+		o.claims.start(h.Addr, h.Interface, time.Now())
+	}
+}
+
+// unfit says why the node shall carry nothing, empty if it may.
+func (o *obeyer) unfit() string {
+	if o.ending {
+		return "its agent ends"
+	}
+	for _, l := range o.links {
+		if len(l.ours) > 0 && !l.usable {
+			return fmt.Sprintf("interface %s has no carrier", l.name)
+		}
+	}
+	return ""
+}
+
+// interfaces are those by which the node may be attached to a segment.
+func (o *obeyer) interfaces() map[string][]netip.Prefix {
+	out := map[string][]netip.Prefix{}
+	for _, l := range o.links {
+		if l.usable && len(l.own) > 0 {
+			out[l.name] = l.own
+		}
+	}
+	return out
+}
+
+// clear removes all addresses of ours.
+func (o *obeyer) clear() error {
+	links, err := look()
+	if err != nil {
+		return err
+	}
+	var errs []error
+	for _, l := range links {
+		for a := range l.ours {
+			errs = append(errs, l.drop(a))
+		}
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sdn
+
+import (
+	"fmt"
+	"maps"
+	"net/netip"
+	"slices"
+
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/plan"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
+)
+
+// Table says which node is told to hold which addresses.
+type Table map[string]map[netip.Addr]world.Held
+
+// Add adds an address to those of a node.
+func (t Table) Add(node string, h world.Held) {
+	if t[node] == nil {
+		t[node] = map[netip.Addr]world.Held{}
+	}
+	t[node][h.Addr] = h
+}
+
+// Of returns what a node is told, sorted by address.
+func (t Table) Of(node string) []world.Held { return sorted(t[node]) }
+
+// Clone returns a copy.
+func (t Table) Clone() Table {
+	out := make(Table, len(t))
+	for node, held := range t {
+		out[node] = maps.Clone(held)
+	}
+	return out
+}
+
+func sorted(held map[netip.Addr]world.Held) []world.Held {
+	return slices.SortedFunc(maps.Values(held), func(a, b world.Held) int { return a.Addr.Compare(b.Addr) })
+}
+
+// Carriers says who carries each shard of which an address is held. Of several nodes it is the one
+// with the newest address, as after a domain has got other shards.
+func (t Table) Carriers() map[world.ShardID]world.Carrier {
+	newest := map[world.ShardID]uint64{}
+	carriers := map[world.ShardID]world.Carrier{}
+	for _, node := range slices.Sorted(maps.Keys(t)) {
+		for _, h := range t[node] {
+			if last, carried := newest[h.Shard]; !carried || h.Generation > last {
+				newest[h.Shard] = h.Generation
+				carriers[h.Shard] = world.Carrier{Active: node, Settled: true, Order: []string{node}}
+			}
+		}
+	}
+	return carriers
+}
+
+// Wish is what the nodes shall be told.
+type Wish struct {
+	Table Table
+	// Failed says why a Service gets nothing, or not all that it asks for.
+	Failed map[world.Key]string
+}
+
+// Want returns what the nodes shall be told: each address is held by the first gateway of its
+// shard. What have has of Services without a plan stays where keep says so. An address that
+// two Services share is told as the first one's by name.
+func Want(fabric *plan.Fabric, plans map[world.Key]*plan.Service, have Table, keep func(world.Key) bool) Wish {
+	w := Wish{Table{}, map[world.Key]string{}}
+	gateways := gateways(fabric)
+	last := newest(have)
+	placed := map[netip.Addr]bool{}
+	for _, key := range slices.SortedFunc(maps.Keys(plans), world.Key.Compare) {
+		for _, v := range plans[key].VIPs {
+			if placed[v.Addr] {
+				continue
+			}
+			g, ok := gateways[v.Shard]
+			if !ok {
+				w.Failed[key] = fmt.Sprintf("address %s: shard %d of L2Domain %s has no gateway", v.Addr, v.Shard.Index, v.Shard.Domain)
+				continue
+			}
+			h, stays := have[g.Node][v.Addr]
+			if !stays {
+				h.Generation = last[v.Addr] + 1
+			}
+			h.Addr, h.Service, h.Shard, h.Interface = v.Addr, key, v.Shard, g.Interface
+			if len(w.Table[g.Node]) == MaxVIPs {
+				w.Failed[key] = fmt.Sprintf("address %s: node %s holds %d addresses already, which is the most", v.Addr, g.Node, MaxVIPs)
+				continue
+			}
+			placed[v.Addr] = true
+			w.Table.Add(g.Node, h)
+		}
+	}
+	for _, node := range slices.Sorted(maps.Keys(have)) {
+		for _, h := range have.Of(node) {
+			if !placed[h.Addr] && plans[h.Service] == nil && keep(h.Service) && h.Generation == last[h.Addr] && len(w.Table[node]) < MaxVIPs {
+				placed[h.Addr] = true
+				w.Table.Add(node, h)
+			}
+		}
+	}
+	return w
+}
+
+// newest is the highest generation of each address.
+func newest(t Table) map[netip.Addr]uint64 {
+	out := map[netip.Addr]uint64{}
+	for _, held := range t {
+		for a, h := range held {
+			out[a] = max(out[a], h.Generation)
+		}
+	}
+	return out
+}
+
+func gateways(f *plan.Fabric) map[world.ShardID]plan.Gateway {
+	out := map[world.ShardID]plan.Gateway{}
+	if f == nil {
+		return out
+	}
+	for _, d := range f.Domains {
+		for _, s := range d.Shards {
+			if len(s.Gateways) > 0 {
+				out[s.ID] = s.Gateways[0]
+			}
+		}
+	}
+	return out
+}
+
+// Step is what one node is told next.
+type Step struct {
+	Node string
+	Held []world.Held
+	// Gone are the addresses that it gives up with this, New those that it takes.
+	Gone, New []netip.Addr
+}
+
+// Release returns the steps by which nodes give up what they shall not hold, and take nothing.
+func Release(have, want Table) []Step {
+	return steps(have, func(node string) map[netip.Addr]world.Held {
+		stays := map[netip.Addr]world.Held{}
+		for a, h := range have[node] {
+			if _, stay := want[node][a]; stay {
+				stays[a] = h
+			}
+		}
+		return stays
+	}, slices.Collect(maps.Keys(have)))
+}
+
+// Take returns the steps to what the nodes shall hold, but for the addresses that wait for a
+// node to give them up. Release comes before.
+func Take(have, want Table, waits func(netip.Addr) bool) []Step {
+	return steps(have, func(node string) map[netip.Addr]world.Held {
+		next := maps.Clone(want[node])
+		maps.DeleteFunc(next, func(a netip.Addr, _ world.Held) bool {
+			_, had := have[node][a]
+			return !had && waits(a)
+		})
+		return next
+	}, slices.AppendSeq(slices.Collect(maps.Keys(have)), maps.Keys(want)))
+}
+
+func steps(have Table, next func(node string) map[netip.Addr]world.Held, nodes []string) []Step {
+	var list []Step
+	slices.Sort(nodes)
+	for _, node := range slices.Compact(nodes) {
+		now, then := have[node], next(node)
+		if maps.Equal(now, then) {
+			continue
+		}
+		list = append(list, Step{Node: node, Held: sorted(then), Gone: without(now, then), New: without(then, now)})
+	}
+	return list
+}
+
+// without are the addresses of a that b lacks, sorted.
+func without(a, b map[netip.Addr]world.Held) []netip.Addr {
+	var list []netip.Addr
+	for addr := range a {
+		if _, ok := b[addr]; !ok {
+			list = append(list, addr)
+		}
+	}
+	slices.SortFunc(list, netip.Addr.Compare)
+	return list
+}
+
+// String is the step in words.
+func (s Step) String() string {
+	return fmt.Sprintf("node %s: gives up %v, takes %v, holds %d", s.Node, s.Gone, s.New, len(s.Held))
+}

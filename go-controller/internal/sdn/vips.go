@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sdn
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/netip"
+	"strconv"
+	"strings"
+
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
+)
+
+// The bounds of an annotation. The API server takes 256 KiB of annotations an object, which
+// other components share.
+const (
+	// MaxVIPs is how many addresses a node may hold.
+	MaxVIPs = 1000
+	// maxText is how long an annotation may be that is read, in bytes.
+	maxText = 240 << 10
+	// maxQuoted is how much of a value that can't be read an error quotes, in bytes.
+	maxQuoted = 64
+	// maxInterface is how long the name of an interface may be (IFNAMSIZ without its end, netdevice(7)).
+	maxInterface = 15
+	// maxName is how long the parts of a Service's and a domain's name may be (RFC 1123, as
+	// Kubernetes has it).
+	maxName = 253
+	// maxShard bounds the index of a shard, which are fewer (GatewaySet.Shards).
+	maxShard = 1 << 16
+)
+
+// vip is an entry of the annotation.
+type vip struct {
+	IP         string `json:"ip"`
+	Service    string `json:"service"`
+	Generation uint64 `json:"generation"`
+	Shard      string `json:"shard"`
+	Interface  string `json:"interface"`
+}
+
+// Parse reads the annotation v1alpha1.AnnotationVIPs; an empty one has no addresses. The error
+// names the field and its value. Entries come sorted by address.
+func Parse(text string) ([]world.Held, error) {
+	if text == "" {
+		return nil, nil
+	}
+	if len(text) > maxText {
+		return nil, fmt.Errorf("%d bytes are more than %d", len(text), maxText)
+	}
+	var entries []vip
+	if err := json.Unmarshal([]byte(text), &entries); err != nil {
+		return nil, fmt.Errorf("%s is no list of addresses: %w", quoted(text), err)
+	}
+	if len(entries) > MaxVIPs {
+		return nil, fmt.Errorf("%d addresses are more than %d", len(entries), MaxVIPs)
+	}
+	table := make(map[netip.Addr]world.Held, len(entries))
+	for i, e := range entries {
+		h, err := e.held()
+		if err != nil {
+			return nil, fmt.Errorf("[%d].%w", i, err)
+		}
+		if _, twice := table[h.Addr]; twice {
+			return nil, fmt.Errorf("[%d].ip: %s is listed twice", i, quoted(e.IP))
+		}
+		table[h.Addr] = h
+	}
+	return sorted(table), nil
+}
+
+// Format returns the text that Parse reads; empty for no addresses.
+func Format(held []world.Held) string {
+	if len(held) == 0 {
+		return ""
+	}
+	entries := make([]vip, len(held))
+	for i, h := range held {
+		entries[i] = vip{h.Addr.String(), h.Service.String(), h.Generation, h.Shard.Domain + "/" + strconv.Itoa(h.Shard.Index), h.Interface}
+	}
+	text, err := json.Marshal(entries)
+	if err != nil { // texts and numbers always can be
+		return ""
+	}
+	return string(text)
+}
+
+func (e *vip) held() (world.Held, error) {
+	h := world.Held{Generation: e.Generation, Interface: e.Interface}
+	var err error
+	if h.Addr, err = netip.ParseAddr(e.IP); err != nil || h.Addr.Zone() != "" || h.Addr.Is4In6() || !h.Addr.IsGlobalUnicast() {
+		return h, fmt.Errorf("ip: %s is no address that a Service can have", quoted(e.IP))
+	}
+	if h.Service.Namespace, h.Service.Name, err = pair(e.Service); err != nil {
+		return h, fmt.Errorf("service: %s is not NAMESPACE/NAME", quoted(e.Service))
+	}
+	var index string
+	if h.Shard.Domain, index, err = pair(e.Shard); err == nil {
+		h.Shard.Index, err = strconv.Atoi(index)
+	}
+	if err != nil || h.Shard.Index < 0 || h.Shard.Index > maxShard || index != strconv.Itoa(h.Shard.Index) {
+		return h, fmt.Errorf("shard: %s is not L2DOMAIN/INDEX", quoted(e.Shard))
+	}
+	if e.Interface == "" || len(e.Interface) > maxInterface || strings.ContainsAny(e.Interface, "/ \t\n:") {
+		return h, fmt.Errorf("interface: %s is no name of an interface", quoted(e.Interface))
+	}
+	return h, nil
+}
+
+// pair splits A/B.
+func pair(text string) (a, b string, err error) {
+	a, b, _ = strings.Cut(text, "/")
+	if a == "" || b == "" || len(a) > maxName || len(b) > maxName || strings.Contains(b, "/") {
+		return "", "", errors.New("no pair")
+	}
+	return a, b, nil
+}
+
+func quoted(text string) string {
+	if len(text) > maxQuoted {
+		return strconv.Quote(text[:maxQuoted]) + "..."
+	}
+	return strconv.Quote(text)
+}

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package slb
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/dataplane"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/ovn"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/sdn/shim"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
+)
+
+// NetworkType is what carries the cluster's network, as OpenShift calls it.
+type NetworkType string
+
+// The network types that are served. The zero value stands for OVNKubernetes.
+const (
+	OVNKubernetes NetworkType = "OVNKubernetes"
+	OpenShiftSDN  NetworkType = "OpenShiftSDN"
+)
+
+// Validate names a type that is not served.
+func (t NetworkType) Validate() error {
+	switch t {
+	case "", OVNKubernetes, OpenShiftSDN:
+		return nil
+	}
+	return fmt.Errorf("network type %q is neither %s nor %s", string(t), OVNKubernetes, OpenShiftSDN)
+}
+
+// network is the dataplane of layer 2 with what it knows.
+type network interface {
+	dataplane.Dataplane
+	// Run keeps it up to date until the context ends; Synced is closed once it knows enough.
+	Run(ctx context.Context) error
+	Synced() <-chan struct{}
+	// Tell adds to a snapshot what only the network knows.
+	Tell(w *world.Snapshot)
+}
+
+// newNetwork returns the network of the options, nil for none.
+func (c *Controller) newNetwork() (network, error) {
+	o := &c.options
+	switch {
+	case o.NetworkType == OpenShiftSDN:
+		return shim.New(shim.Options{Nodes: o.Kube.CoreV1().Nodes(), Changed: c.callWhole, Drifted: c.drifted}), nil
+	case o.NB.Address == "":
+		return nil, nil
+	}
+	d, err := ovn.New(ovn.Options{NB: ovn.Endpoint(o.NB), SB: ovn.Endpoint(o.SB), Changed: c.news, Transacted: c.metrics.transacted})
+	if err != nil {
+		return nil, err
+	}
+	return &ovnNetwork{Dataplane: d}, nil
+}
+
+// ovnNetwork is OVN with what its databases told last.
+type ovnNetwork struct {
+	*ovn.Dataplane
+	carriers map[world.ShardID]world.Carrier
+	bridges  map[string]world.Bridges
+}
+
+// Tell adds who carries what and who has which bridges. While the connection is down nobody is
+// known: what was seen last stands, or every gateway would be chosen anew.
+func (n *ovnNetwork) Tell(w *world.Snapshot) {
+	if seen := n.Carriers(); seen != nil {
+		n.carriers = seen
+	}
+	w.Carriers = n.carriers
+	if seen := n.Bridges(); seen != nil {
+		n.bridges = seen
+	}
+	w.Bridges = n.bridges
+}
