@@ -15,6 +15,7 @@ import (
 	"google.golang.org/grpc"
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/scheme"
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
@@ -27,6 +28,8 @@ const (
 	renewEvery = lifetime / 4
 	// farewell is how long an agent that shall end waits for its addresses to be taken over.
 	farewell = 5 * time.Second
+	// askTimeout is how long the API server has for an answer when a link came back.
+	askTimeout = 2 * time.Second
 )
 
 // Options configure an Agent.
@@ -145,7 +148,7 @@ func (a *Agent) work(ctx, working context.Context) error {
 			}
 			continue
 		}
-		a.step(renewing)
+		a.step(working, renewing)
 		if next := a.obey.claims.make(time.Now()); !next.IsZero() {
 			tell.Reset(time.Until(next))
 		}
@@ -163,12 +166,32 @@ func (a *Agent) work(ctx, working context.Context) error {
 }
 
 // step makes the kernel as it shall be, and tells what came of it.
-func (a *Agent) step(renew bool) {
+func (a *Agent) step(ctx context.Context, renew bool) {
+	returned, err := a.obey.look()
+	if err != nil {
+		klog.ErrorS(err, "Read the kernel's interfaces; it is tried again")
+		return
+	}
+	if returned {
+		a.ask(ctx)
+	}
 	a.obey.apply(renew)
 	a.health.set(a.obey.unfit(), a.obey.version, a.obey.failed)
 	if health, ok := a.healthAddress(); ok {
 		a.report.set(health, a.obey.interfaces())
 	}
+}
+
+// ask reads the Node anew. An API server that does not answer is no reason to hold nothing.
+func (a *Agent) ask(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
+	n, err := a.options.Kube.CoreV1().Nodes().Get(ctx, a.options.Node, metav1.GetOptions{})
+	if err != nil {
+		klog.ErrorS(err, "The Node can't be read after a link came back; what it said last counts", "node", a.options.Node)
+		return
+	}
+	a.take(n)
 }
 
 // healthAddress is where the controller shall ask.

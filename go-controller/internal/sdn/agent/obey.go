@@ -32,6 +32,8 @@ type obeyer struct {
 	ending bool
 
 	links []*link
+	// down are the interfaces that were without a carrier when they were looked at last.
+	down map[string]bool
 	// failed says why an address is not held.
 	failed map[netip.Addr]string
 	claims claims
@@ -61,40 +63,48 @@ func (o *obeyer) tell(held []world.Held, version string) {
 	o.told, o.want, o.version = true, want, version
 }
 
-// apply makes the kernel as it shall be: what is to go goes first. With renew the lives of all
-// addresses begin anew.
-func (o *obeyer) apply(renew bool) {
-	o.failed = map[netip.Addr]string{}
+// look reads the kernel's interfaces. It tells whether one on which something is to be held has got
+// its carrier back: what the node shall hold may be otherwise since.
+func (o *obeyer) look() (returned bool, err error) {
 	links, err := look()
 	if err != nil {
-		for a := range o.want {
-			o.failed[a] = err.Error()
-		}
-		return
+		return false, err
 	}
-	o.links = links
-	byName := make(map[string]*link, len(links))
+	wanted := map[string]bool{}
+	for _, h := range o.want {
+		wanted[h.Interface] = true
+	}
+	down := map[string]bool{}
 	for _, l := range links {
-		byName[l.name] = l
-		for a := range l.ours {
-			if h, stays := o.want[a]; stays && h.Interface == l.name {
-				continue
-			}
-			if err := l.drop(a); err != nil {
-				o.fail(a, err.Error())
-				continue
-			}
-			klog.InfoS("Address given up", "address", a, "interface", l.name)
-			delete(l.ours, a)
-			delete(o.claims, a)
-			delete(o.claimed, a)
+		if !l.usable {
+			down[l.name] = true
+		} else if o.down[l.name] && wanted[l.name] {
+			returned = true
 		}
+	}
+	o.links, o.down = links, down
+	return returned, nil
+}
+
+// apply makes the kernel as it shall be: what is to go goes first. With renew the lives of all
+// addresses begin anew. Without a carrier nothing is held: who comes back to the segment must not
+// answer for what another has taken.
+func (o *obeyer) apply(renew bool) {
+	o.failed = map[netip.Addr]string{}
+	byName := make(map[string]*link, len(o.links))
+	for _, l := range o.links {
+		byName[l.name] = l
+		o.release(l)
 	}
 	for _, a := range slices.SortedFunc(maps.Keys(o.want), netip.Addr.Compare) {
 		h := o.want[a]
 		l := byName[h.Interface]
 		if l == nil {
 			o.fail(a, fmt.Sprintf("interface %q does not exist", h.Interface))
+			continue
+		}
+		if !l.usable {
+			o.fail(a, fmt.Sprintf("interface %s has no carrier", l.name))
 			continue
 		}
 		if l.foreign(a) {
@@ -124,6 +134,23 @@ func (o *obeyer) apply(renew bool) {
 	}
 }
 
+// release removes from a link what is not to be held there.
+func (o *obeyer) release(l *link) {
+	for a := range l.ours {
+		if h, stays := o.want[a]; stays && h.Interface == l.name && l.usable {
+			continue
+		}
+		if err := l.drop(a); err != nil {
+			o.fail(a, err.Error())
+			continue
+		}
+		klog.InfoS("Address given up", "address", a, "interface", l.name)
+		delete(l.ours, a)
+		delete(o.claims, a)
+		delete(o.claimed, a)
+	}
+}
+
 func (o *obeyer) fail(a netip.Addr, why string) {
 	o.failed[a] = why
 }
@@ -146,9 +173,9 @@ func (o *obeyer) unfit() string {
 	if o.ending {
 		return "its agent ends"
 	}
-	for _, l := range o.links {
-		if len(l.ours) > 0 && !l.usable {
-			return fmt.Sprintf("interface %s has no carrier", l.name)
+	for _, h := range o.want {
+		if o.down[h.Interface] {
+			return fmt.Sprintf("interface %s has no carrier", h.Interface)
 		}
 	}
 	return ""

@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sdn
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"net/netip"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/test/sdn/site"
+	"github.com/ovnkube-slb/ovnkube-slb/test/lab"
+	"github.com/ovnkube-slb/ovnkube-slb/test/lab/proc"
+)
+
+// patience is for what comes about in a second or two on a machine that is not busy.
+const patience = 30 * time.Second
+
+const nodes = 4
+
+func TestMain(m *testing.M) {
+	os.Exit(site.Nest(func(dir string) int {
+		flag.Parse()
+		if err := os.Setenv("SLB_TEST_SDN_FILES", dir); err != nil {
+			return 1
+		}
+		return m.Run()
+	}))
+}
+
+// running is a site with the product.
+type running struct {
+	*site.Site
+	t           *testing.T
+	controllers map[string]*proc.Process
+}
+
+func start(t *testing.T) *running {
+	t.Helper()
+	dir := os.Getenv("SLB_TEST_SDN_FILES")
+	program, err := lab.Program(t.Context(), "go-controller/cmd/ovnkube-slb", dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := site.Build(t.Context(), site.Options{Dir: dir, Program: program, Manifests: "../../../dist/manifests", Nodes: nodes, Progress: os.Stderr})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &running{s, t, map[string]*proc.Process{}}
+	for i := 1; i <= nodes; i++ {
+		if _, err := s.StartAgent(t.Context(), site.NodeName(i)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, name := range []string{"c1", "c2"} {
+		r.controller(name)
+	}
+	t.Cleanup(r.logs)
+	return r
+}
+
+func (r *running) controller(name string) {
+	r.t.Helper()
+	p, err := r.StartController(r.t.Context(), name)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	r.controllers[name] = p
+}
+
+// logs says what the programs said, if a test failed.
+func (r *running) logs() {
+	if !r.t.Failed() {
+		return
+	}
+	const most = 6000
+	files := []string{r.controllers["c1"].Log(), r.controllers["c2"].Log()}
+	for i := 1; i <= nodes; i++ {
+		if p, err := r.Agent(site.NodeName(i)); err == nil {
+			files = append(files, p.Log())
+		}
+	}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		r.t.Logf("%s (%v):\n%s", file, err, text[max(0, len(text)-most):])
+	}
+}
+
+func (r *running) await(what string, ask func(ctx context.Context) error) {
+	r.t.Helper()
+	if err := site.Await(r.t.Context(), patience, ask); err != nil {
+		r.t.Fatalf("%s: %v", what, err)
+	}
+}
+
+// settled waits until so many addresses are held, all by kernels that are told to, and returns by whom.
+func (r *running) settled(count int, but ...string) map[netip.Addr]string {
+	r.t.Helper()
+	var held map[netip.Addr]string
+	r.await("addresses held", func(ctx context.Context) error {
+		var err error
+		if held, err = r.Held(ctx); err != nil {
+			return err
+		}
+		if len(held) != count {
+			return fmt.Errorf("%d addresses are held, want %d", len(held), count)
+		}
+		for i := 1; i <= nodes; i++ {
+			node := site.NodeName(i)
+			for _, skip := range but {
+				if skip == node {
+					node = ""
+				}
+			}
+			if node == "" {
+				continue
+			}
+			has, err := r.Kernel(ctx, node)
+			if err != nil {
+				return err
+			}
+			for a, by := range held {
+				if has[a] != (by == node) {
+					return fmt.Errorf("address %s of node %s: node %s has it: %v", a, by, node, has[a])
+				}
+			}
+			for a := range has {
+				if held[a] == "" {
+					return errors.New(a.String() + " is on node " + node + " and nobody's")
+				}
+			}
+		}
+		return nil
+	})
+	return held
+}

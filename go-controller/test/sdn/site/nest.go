@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package site
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/netip"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"syscall"
+
+	"github.com/ovnkube-slb/ovnkube-slb/test/lab/probe"
+	"github.com/ovnkube-slb/ovnkube-slb/test/lab/proc"
+	"github.com/ovnkube-slb/ovnkube-slb/test/lab/responder"
+)
+
+// Of the environment: inside says that the process is the one in the site's namespace, and where its files are; role makes it something
+// that a site consists of.
+const (
+	inside = "SLB_TEST_SDN_DIR"
+	role   = "SLB_TEST_SDN_ROLE"
+)
+
+// Nest runs work in a namespace of its own and returns its exit status: this program is run again, and what that leaves is removed. It
+// comes before anything else in main.
+func Nest(work func(dir string) int) int {
+	switch os.Getenv(role) {
+	case "":
+	case "responder":
+		return played(responder.Main(context.Background(), os.Args[1:]))
+	case "probe":
+		return played(playProbe(os.Args[1:]))
+	case "watch":
+		return played(playWatch(os.Args[1], os.Args[2:]))
+	}
+	if dir := os.Getenv(inside); dir != "" {
+		return work(dir)
+	}
+	code, err := nest()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err) //nolint:errcheck // there is nobody else to tell
+		return max(code, 1)
+	}
+	return code
+}
+
+func played(err error) int {
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err) //nolint:errcheck // there is nobody else to tell
+		return 1
+	}
+	return 0
+}
+
+func nest() (code int, err error) {
+	if os.Geteuid() != 0 {
+		return 1, errors.New("network namespaces are made: run it as root")
+	}
+	dir, err := os.MkdirTemp("", "slb-sdn-")
+	if err != nil {
+		return 1, err
+	}
+	signal.Ignore(syscall.SIGINT, syscall.SIGTERM) // The other process gets it too, and ends.
+	cmd := exec.Command("/proc/self/exe", os.Args[1:]...)
+	cmd.Args[0] = os.Args[0]
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
+	cmd.Env = append(os.Environ(), inside+"="+dir)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNET}
+	if err := cmd.Run(); err != nil {
+		code = max(1, cmd.ProcessState.ExitCode())
+	}
+	return code, errors.Join(proc.KillRecorded(dir), removeNamespaces(filepath.Base(dir)+"-"), os.RemoveAll(dir))
+}
+
+func removeNamespaces(prefix string) error {
+	entries, err := os.ReadDir("/run/netns")
+	var errs []error
+	for _, e := range entries {
+		if strings.HasPrefix(e.Name(), prefix) {
+			errs = append(errs, exec.Command("ip", "netns", "del", e.Name()).Run())
+		}
+	}
+	return errors.Join(append(errs, err)...)
+}
+
+// playProbe asks until standard input ends, and prints what it saw.
+func playProbe(texts []string) error {
+	var specs []probe.Spec
+	for _, text := range texts {
+		spec, err := probe.ParseSpec(text)
+		if err != nil {
+			return err
+		}
+		specs = append(specs, spec)
+	}
+	results, err := probe.Run(untilEnd(os.Stdin), specs, func() { fmt.Fprintln(os.Stdout, probe.AnsweredLine) }) //nolint:errcheck // a reader who is gone needs no answer
+	if err != nil {
+		return err
+	}
+	return json.NewEncoder(os.Stdout).Encode(results)
+}
+
+// untilEnd is a context that ends with what is read.
+func untilEnd(r io.Reader) context.Context {
+	ctx, end := context.WithCancel(context.Background())
+	go func() {
+		defer end()
+		_, _ = io.Copy(io.Discard, r) // however it ends
+	}()
+	return ctx
+}
+
+func playWatch(device string, texts []string) error {
+	var addrs []netip.Addr
+	for _, text := range texts {
+		a, err := netip.ParseAddr(text)
+		if err != nil {
+			return err
+		}
+		addrs = append(addrs, a)
+	}
+	seen, err := watch(untilEnd(os.Stdin), device, addrs)
+	if err != nil {
+		return err
+	}
+	return json.NewEncoder(os.Stdout).Encode(seen)
+}

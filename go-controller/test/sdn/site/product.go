@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package site
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/netip"
+	"os"
+	"os/exec"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/sdn"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
+	"github.com/ovnkube-slb/ovnkube-slb/test/lab/probe"
+	"github.com/ovnkube-slb/ovnkube-slb/test/lab/proc"
+)
+
+// StartController starts a replica of the controller, as dist/manifests/sdn has it.
+func (s *Site) StartController(ctx context.Context, name string) (*proc.Process, error) {
+	kubeconfig, err := s.Plane.ServiceAccountKubeconfig(namespace, "ovnkube-slb")
+	if err != nil {
+		return nil, err
+	}
+	return proc.Start(ctx, proc.Spec{Name: name, Dir: s.Dir, Args: []string{s.Program, "controller", "--k8s-kubeconfig=" + kubeconfig, "--network-type=OpenShiftSDN",
+		"--leader-elect", "--leader-elect-identity=" + name, "--leader-elect-lease-duration=2s", "--leader-elect-renew-deadline=1500ms", "--leader-elect-retry-period=400ms",
+		"--cluster-subnets=10.244.0.0/16,fd00:244::/32", "--k8s-service-cidrs=10.96.0.0/16,fd00:10:96::/112"}})
+}
+
+// Leader is the name of the replica that leads.
+func (s *Site) Leader(ctx context.Context) (string, error) {
+	lease, err := s.Client.CoordinationV1().Leases(namespace).Get(ctx, "ovnkube-slb", metav1.GetOptions{})
+	if err != nil || lease.Spec.HolderIdentity == nil {
+		return "", err
+	}
+	return *lease.Spec.HolderIdentity, nil
+}
+
+// StartAgent starts the agent of a node.
+func (s *Site) StartAgent(ctx context.Context, node string) (*proc.Process, error) {
+	kubeconfig, err := s.Plane.ServiceAccountKubeconfig(namespace, "ovnkube-slb-sdn")
+	if err != nil {
+		return nil, err
+	}
+	return proc.Start(ctx, proc.Spec{Name: "agent-" + node, Dir: s.Dir, Netns: s.Netns(node), Args: []string{s.Program, "node", "--k8s-kubeconfig=" + kubeconfig,
+		"--node-name=" + node, "--enable-sdn", "--enable-l2-guard=false"}})
+}
+
+// Agent is the one that StartAgent started.
+func (s *Site) Agent(node string) (*proc.Process, error) { return proc.Find(s.Dir, "agent-"+node) }
+
+// AddServices makes Services of both families, with names from prefix and a number, and waits until they have addresses.
+func (s *Site) AddServices(ctx context.Context, prefix string, count int) error {
+	dual := corev1.IPFamilyPolicyRequireDualStack
+	for i := range count {
+		_, err := s.Client.CoreV1().Services("default").Create(ctx, &corev1.Service{
+			ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("%s-%d", prefix, i)},
+			Spec: corev1.ServiceSpec{Type: corev1.ServiceTypeLoadBalancer, IPFamilyPolicy: &dual,
+				Ports: []corev1.ServicePort{{Name: "tcp", Port: Port, Protocol: corev1.ProtocolTCP}, {Name: "udp", Port: Port, Protocol: corev1.ProtocolUDP}}},
+		}, metav1.CreateOptions{})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Held says which node is told to hold each address. An address that two are told to hold is an error.
+func (s *Site) Held(ctx context.Context) (map[netip.Addr]string, error) {
+	nodes, err := s.Client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil, err
+	}
+	held := map[netip.Addr]string{}
+	for _, n := range nodes.Items {
+		list, err := sdn.Parse(n.Annotations[v1alpha1.AnnotationVIPs])
+		if err != nil {
+			return nil, fmt.Errorf("node %s: %w", n.Name, err)
+		}
+		for _, h := range list {
+			if other := held[h.Addr]; other != "" {
+				return nil, fmt.Errorf("%s is held by %s and %s", h.Addr, other, n.Name)
+			}
+			held[h.Addr] = n.Name
+		}
+	}
+	return held, nil
+}
+
+// Kernel are the addresses of the pool that the kernel of a node has.
+func (s *Site) Kernel(ctx context.Context, node string) (map[netip.Addr]bool, error) {
+	out, err := s.IP(ctx, node, "-o", "addr", "show", "dev", "eth1")
+	if err != nil {
+		return nil, err
+	}
+	addrs := map[netip.Addr]bool{}
+	for line := range strings.Lines(out) {
+		for _, word := range strings.Fields(line) {
+			if p, err := netip.ParsePrefix(word); err == nil && p.IsSingleIP() {
+				addrs[p.Addr()] = true
+			}
+		}
+	}
+	return addrs, nil
+}
+
+// Session is something that the client does until it is ended.
+type Session struct {
+	cmd   *exec.Cmd
+	stdin io.Closer
+	out   *bufio.Reader
+}
+
+func (s *Site) client(ctx context.Context, as string, args ...string) (*Session, error) {
+	cmd := exec.CommandContext(ctx, "ip", append([]string{"netns", "exec", s.Netns("client"), s.self}, args...)...)
+	cmd.Env = append(os.Environ(), role+"="+as)
+	cmd.Stderr = os.Stderr
+	stdin, err := cmd.StdinPipe()
+	if err != nil {
+		return nil, err
+	}
+	stdout, err := cmd.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	return &Session{cmd, stdin, bufio.NewReader(stdout)}, cmd.Start()
+}
+
+// Probe asks for Services until the session is ended, and returns when all have answered once.
+func (s *Site) Probe(ctx context.Context, specs ...probe.Spec) (*Session, error) {
+	var texts []string
+	for _, spec := range specs {
+		texts = append(texts, spec.String())
+	}
+	session, err := s.client(ctx, "probe", texts...)
+	if err != nil {
+		return nil, err
+	}
+	line, err := session.out.ReadString('\n')
+	if err == nil && strings.TrimSpace(line) != probe.AnsweredLine {
+		err = fmt.Errorf("probe says %q", line)
+	}
+	return session, err
+}
+
+// Watch asks the segment who has addresses until the session is ended.
+func (s *Site) Watch(ctx context.Context, addrs ...netip.Addr) (*Session, error) {
+	args := []string{"eth1"}
+	for _, a := range addrs {
+		args = append(args, a.String())
+	}
+	return s.client(ctx, "watch", args...)
+}
+
+// End ends a session and reads what it saw.
+func (s *Session) End(into any) error {
+	if err := s.stdin.Close(); err != nil {
+		return err
+	}
+	if err := json.NewDecoder(s.out).Decode(into); err != nil {
+		return err
+	}
+	return s.cmd.Wait()
+}
+
+// Await asks every 20 ms until an answer is nil.
+func Await(ctx context.Context, within time.Duration, ask func(ctx context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, within)
+	defer cancel()
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		err := ask(ctx)
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("after %s: %w", within, err)
+		case <-tick.C:
+		}
+	}
+}
