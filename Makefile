@@ -15,7 +15,7 @@ FUZZTIME   ?= 30s
 BFD        := github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/bfd/watch
 export SLB_CACHE
 
-.PHONY: help setup build controlplane test unit api bgp e2e golden fuzz bench bench-allocation bench-bgp bench-failover bench-scale lint fmt generate verify images demo check clean
+.PHONY: help setup build controlplane test unit api bgp sdn e2e golden fuzz bench bench-allocation bench-bgp bench-failover bench-scale bench-sdn lint fmt generate verify images demo check clean
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-17s %s\n", $$1, $$2}'
@@ -32,7 +32,7 @@ controlplane: build ## etcd, kube-apiserver and the like into the cache, from so
 demo: setup controlplane ## a Service reachable through OVN, its gateway killed, in the lab (KEEP=1 leaves it up)
 	@contrib/demo.sh
 
-test: setup unit api bgp e2e ## everything: unit, golden, real daemons, real API server, end to end in the lab
+test: setup unit api bgp sdn e2e ## everything: unit, golden, real daemons, real API server, end to end in the lab
 
 unit: ## pure packages, goldens, fuzz seeds, OVN's real databases
 	go test $$(go list ./go-controller/{cmd,internal,pkg}/... | grep -v $(BFD))
@@ -43,11 +43,14 @@ api: controlplane ## CRDs, admission and the controller against a real kube-apis
 bgp: ## the BGP speaker against FRR, in network namespaces
 	go test -count=1 $(ROOT) ./go-controller/test/bgp
 
+sdn: controlplane ## controllers and agents of OpenShift SDN, in network namespaces
+	SLB_BIN=$(CURDIR)/$(BIN) go test -count=1 $(ROOT) ./go-controller/test/sdn
+
 e2e: controlplane ## the lab, and ginkgo end to end in it
 	SLB_BIN=$(CURDIR)/$(BIN) go test -count=1 -p 1 $(ROOT) ./test/lab/proc ./test/lab/kubelet ./test/lab ./test/e2e $(BFD)
 
 golden: ## rewrite the goldens from what the code says now; read the diff before you commit it
-	go test ./go-controller/internal/{bfd,bgp,ipam,place,plan,ovn/rows} -run Golden -update
+	go test ./go-controller/internal/{bfd,bgp,ipam,place,plan,sdn,ovn/rows} -run Golden -update
 
 fuzz: ## each fuzz target for FUZZTIME
 	@contrib/fuzz.sh $(FUZZTIME)
@@ -64,6 +67,10 @@ bench-bgp: ## how fast routes get into a router's kernel and out of it, beside F
 
 bench-failover: build ## what clients notice when a gateway is lost or leaves, in the lab; takes about half an hour
 	go run ./test/bench/failover --controller $(BIN)/ovnkube-slb --lab $(BIN)/lab --out $(OUT)/bench/failover.json
+
+bench-sdn: controlplane ## what clients notice with OpenShift SDN when a node is lost or drains; takes a few minutes
+	go build -o $(BIN)/sdn-bench ./go-controller/test/sdn/bench
+	$(if $(ROOT),sudo -E) $(BIN)/sdn-bench --controller $(abspath $(BIN))/ovnkube-slb --out $(OUT)/bench/sdn.json
 
 bench-scale: controlplane ## a change beside 10,000 Services and 2,000 nodes, with ovn-northd
 	go run ./test/bench/scale --controller $(BIN)/ovnkube-slb --out $(OUT)/bench/scale.json

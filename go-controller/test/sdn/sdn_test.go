@@ -4,16 +4,31 @@ package sdn
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"maps"
 	"net/netip"
 	"slices"
+	"strings"
 	"testing"
+	"time"
 
+	discoveryv1 "k8s.io/api/discovery/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/test/sdn/site"
+	"github.com/ovnkube-slb/ovnkube-slb/test/lab/probe"
 )
 
-// services are dual-stack: twice as many addresses.
-const services = 100
+// Gaps are asserted with room for a machine that is busy with other things; make bench-sdn measures them.
+const (
+	// services are dual-stack: twice as many addresses.
+	services  = 100
+	lossBound = 8 * time.Second
+	moveBound = 2 * time.Second
+)
 
 func TestSDN(t *testing.T) {
 	r := start(t)
@@ -29,7 +44,351 @@ func TestSDN(t *testing.T) {
 	if len(loads) != nodes {
 		t.Errorf("only %v hold addresses", slices.Sorted(maps.Keys(loads)))
 	}
-	_ = context.Background
-	_ = netip.Addr{}
-	_ = site.Port
+	for _, c := range []struct {
+		name string
+		test func(*testing.T, *running)
+	}{
+		{"the condition names the node", announced},
+		{"a node is lost and comes back", lost},
+		{"a node drains", drained},
+		{"an agent is killed and comes back", killed},
+		{"an agent ends", ended},
+		{"somebody meddles with a node", meddled},
+		{"the controllers start anew", restarted},
+		{"the leader is killed while a node is lost", beheaded},
+	} {
+		if !t.Run(c.name, func(t *testing.T) {
+			inner := *r
+			inner.t = t
+			c.test(t, &inner)
+		}) {
+			break // the next ones would start from something else than they expect
+		}
+	}
+}
+
+// pair is an address of each family that a node holds.
+func pair(t *testing.T, held map[netip.Addr]string, node string) []netip.Addr {
+	t.Helper()
+	addrs := map[bool]netip.Addr{}
+	for _, a := range slices.SortedFunc(maps.Keys(held), netip.Addr.Compare) {
+		if held[a] == node {
+			addrs[a.Is4()] = a
+		}
+	}
+	if len(addrs) != 2 {
+		t.Fatalf("node %s holds no address of each family: %v", node, addrs)
+	}
+	return []netip.Addr{addrs[true], addrs[false]}
+}
+
+// during has a client ask for addresses, and watch who answers for them, while something happens, and checks that the gaps are no longer than a bound
+// and that as many machines answered, one after the other.
+func (r *running) during(addrs []netip.Addr, bound time.Duration, machines int, do func()) {
+	r.t.Helper()
+	var specs []probe.Spec
+	for _, a := range addrs {
+		specs = append(specs, probe.Spec{Kind: probe.TCPNew, Target: netip.AddrPortFrom(a, site.Port)}, probe.Spec{Kind: probe.UDPNew, Target: netip.AddrPortFrom(a, site.Port)})
+	}
+	watching, err := r.Watch(r.t.Context(), addrs...)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	probing, err := r.Probe(r.t.Context(), specs...)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	do()
+	var results []probe.Result
+	seen := site.Sightings{}
+	if err := errors.Join(probing.End(&results), watching.End(&seen)); err != nil {
+		r.t.Fatal(err)
+	}
+	for _, result := range results {
+		r.t.Log(result)
+		if result.Gap > bound {
+			r.t.Errorf("%s: a gap of %s, want %s at most", result.Spec, result.Gap, bound)
+		}
+	}
+	for a, macs := range seen {
+		if len(macs) != machines {
+			r.t.Errorf("%s was answered for by %v, want %d, one after the other", a, macs, machines)
+		}
+	}
+}
+
+// leave waits until a node holds nothing.
+func (r *running) leave(node string) {
+	r.t.Helper()
+	r.await("node "+node+" holds nothing", func(ctx context.Context) error {
+		held, err := r.Held(ctx)
+		if err != nil {
+			return err
+		}
+		n := 0
+		for _, by := range held {
+			if by == node {
+				n++
+			}
+		}
+		if n > 0 || len(held) != 2*services {
+			return fmt.Errorf("%d of %d are on it", n, len(held))
+		}
+		return nil
+	})
+}
+
+func announced(t *testing.T, r *running) {
+	name, port, ready, backend := "tcp", int32(8080), true, "n1"
+	_, err := r.Client.DiscoveryV1().EndpointSlices("default").Create(t.Context(), &discoveryv1.EndpointSlice{
+		ObjectMeta:  metav1.ObjectMeta{GenerateName: "s-0-", Labels: map[string]string{discoveryv1.LabelServiceName: "s-0"}},
+		AddressType: discoveryv1.AddressTypeIPv4, Ports: []discoveryv1.EndpointPort{{Name: &name, Port: &port}},
+		Endpoints: []discoveryv1.Endpoint{{Addresses: []string{"10.244.1.2"}, NodeName: &backend, Conditions: discoveryv1.EndpointConditions{Ready: &ready}}},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	held := r.settled(2 * services)
+	r.await("Service s-0 announced", func(ctx context.Context) error {
+		s, err := r.Client.CoreV1().Services("default").Get(ctx, "s-0", metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		c := meta.FindStatusCondition(s.Status.Conditions, v1alpha1.ConditionAnnounced)
+		if c == nil || c.Status != metav1.ConditionTrue {
+			return fmt.Errorf("condition %+v", c)
+		}
+		for _, ingress := range s.Status.LoadBalancer.Ingress {
+			want := fmt.Sprintf("address %s is held by node %s", ingress.IP, held[netip.MustParseAddr(ingress.IP)])
+			if !strings.Contains(c.Message, want) {
+				return fmt.Errorf("message %q lacks %q", c.Message, want)
+			}
+		}
+		return nil
+	})
+}
+
+func lost(t *testing.T, r *running) {
+	const node = "n1"
+	before := r.settled(2 * services)
+	r.during(pair(t, before, node), lossBound, 2, func() {
+		if err := r.Cut(t.Context(), node); err != nil {
+			t.Fatal(err)
+		}
+		r.leave(node)
+		r.settled(2*services, node)
+		if err := r.Mend(t.Context(), node); err != nil {
+			t.Fatal(err)
+		}
+		r.settled(2 * services)
+	})
+	after := r.settled(2 * services)
+	for a, by := range after {
+		if by == node || before[a] != node && before[a] != by {
+			t.Errorf("%s moved from %s to %s", a, before[a], by)
+		}
+	}
+	// Only the next that moves may come to the node that is back.
+	r.known(node)
+}
+
+// known waits until a node counts as a gateway that may take something.
+func (r *running) known(nodes ...string) {
+	r.t.Helper()
+	r.await(fmt.Sprintf("nodes %v are fit", nodes), func(ctx context.Context) error {
+		out, err := r.Plane.Kubectl(ctx, "get", "l2domain", "lan", "-o", "jsonpath={.status.leftOutNodes[*].name}")
+		if err == nil && out != "" {
+			err = errors.New("left out: " + out)
+		}
+		return err
+	})
+}
+
+func drained(t *testing.T, r *running) {
+	const node = "n2"
+	before := r.settled(2 * services)
+	r.during(pair(t, before, node), moveBound, 2, func() {
+		r.kubectl("annotate", "node", node, v1alpha1.AnnotationDrain+"=test")
+		r.leave(node)
+		r.settled(2 * services)
+	})
+	r.kubectl("annotate", "node", node, v1alpha1.AnnotationDrain+"-")
+	r.known(node)
+	r.settled(2 * services)
+}
+
+func (r *running) kubectl(args ...string) string {
+	r.t.Helper()
+	out, err := r.Plane.Kubectl(context.WithoutCancel(r.t.Context()), args...)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return out
+}
+
+func killed(t *testing.T, r *running) {
+	const node = "n3"
+	before := r.settled(2 * services)
+	agent, err := r.Agent(node)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.during(pair(t, before, node), time.Second, 1, func() {
+		if err := agent.Kill(); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := r.StartAgent(t.Context(), node); err != nil {
+			t.Fatal(err)
+		}
+		// Longer than addresses live that nobody renews.
+		r.quiet(12*time.Second, before)
+	})
+}
+
+// quiet checks for a while that nothing moves.
+func (r *running) quiet(long time.Duration, held map[netip.Addr]string) {
+	r.t.Helper()
+	end := time.NewTimer(long)
+	defer end.Stop()
+	tick := time.NewTicker(200 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		now, err := r.Held(r.t.Context())
+		if err != nil || !maps.Equal(now, held) {
+			r.t.Fatalf("addresses move (%v)", err)
+		}
+		select {
+		case <-end.C:
+			return
+		case <-tick.C:
+		}
+	}
+}
+
+func ended(t *testing.T, r *running) {
+	const node = "n3"
+	agent, err := r.Agent(node)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.during(pair(t, r.settled(2*services), node), moveBound, 2, func() {
+		if err := agent.Terminate(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if has, err := r.Kernel(t.Context(), node); err != nil || len(has) > 0 {
+			t.Errorf("the agent has ended, and node %s still has %v (%v)", node, has, err)
+		}
+		r.settled(2 * services)
+	})
+	if _, err := r.StartAgent(t.Context(), node); err != nil {
+		t.Fatal(err)
+	}
+	r.known(node)
+}
+
+func meddled(t *testing.T, r *running) {
+	held := r.settled(2 * services)
+	node := held[slices.SortedFunc(maps.Keys(held), netip.Addr.Compare)[0]]
+	addrs := pair(t, held, node)
+	ip := func(args ...string) string {
+		out, err := r.IP(t.Context(), node, args...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return out
+	}
+	// As OpenShift SDN's egress addresses are, and somebody's own.
+	foreign := []string{"10.50.0.240/32", "10.50.0.241/32", "fd00:50::f0/128"}
+	ip("addr", "add", foreign[0], "dev", "eth1", "label", "eth1:eip")
+	ip("addr", "add", foreign[1], "dev", "eth1")
+	ip("addr", "add", foreign[2], "dev", "eth1", "nodad")
+	for _, a := range addrs {
+		ip("addr", "del", netip.PrefixFrom(a, a.BitLen()).String(), "dev", "eth1")
+	}
+	both := func(ctx context.Context) error {
+		has, err := r.Kernel(ctx, node)
+		if err == nil && (!has[addrs[0]] || !has[addrs[1]]) {
+			err = fmt.Errorf("%v are not all back", addrs)
+		}
+		return err
+	}
+	r.await("addresses that were removed", both)
+
+	r.kubectl("annotate", "--overwrite", "node", node, v1alpha1.AnnotationVIPs+`=[{"ip":"10.50.0.300"}]`)
+	r.await("annotation written anew", func(ctx context.Context) error {
+		now, err := r.Held(ctx)
+		if err == nil && !maps.Equal(now, held) {
+			err = errors.New("the addresses are not as before")
+		}
+		return err
+	})
+	r.await("event about the annotation", func(ctx context.Context) error {
+		out, err := r.Plane.Kubectl(ctx, "get", "events", "-n", "default", "--field-selector=reason="+v1alpha1.EventVIPsUnreadable, "-o", "jsonpath={.items[*].message}")
+		if err == nil && !strings.Contains(out, `"10.50.0.300" is no address`) {
+			err = fmt.Errorf("events say %q", out)
+		}
+		return err
+	})
+	// One that can be read and says otherwise.
+	r.kubectl("annotate", "node", node, v1alpha1.AnnotationVIPs+"-")
+	r.await("annotation written anew", func(ctx context.Context) error {
+		now, err := r.Held(ctx)
+		if err == nil && !maps.Equal(now, held) {
+			err = errors.New("the addresses are not as before")
+		}
+		return errors.Join(err, both(ctx))
+	})
+	for _, a := range foreign {
+		if out := ip("-o", "addr", "show", "dev", "eth1"); !strings.Contains(out, " "+a+" ") {
+			t.Errorf("%s is gone", a)
+		}
+		ip("addr", "del", a, "dev", "eth1")
+	}
+	r.settled(2 * services)
+}
+
+func restarted(t *testing.T, r *running) {
+	before := r.settled(2 * services)
+	annotations := r.kubectl("get", "nodes", "-o", `jsonpath={.items[*].metadata.annotations}`)
+	for _, name := range []string{"c1", "c2"} {
+		if err := r.controllers[name].Kill(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, name := range []string{"c1", "c2"} {
+		r.controller(name)
+	}
+	if err := r.AddServices(t.Context(), "later", 1); err != nil {
+		t.Fatal(err)
+	}
+	after := r.settled(2*services + 2)
+	for a, node := range before {
+		if after[a] != node {
+			t.Errorf("%s moved from %s to %s", a, node, after[a])
+		}
+	}
+	r.kubectl("delete", "service", "later-0")
+	if r.settled(2 * services); r.kubectl("get", "nodes", "-o", `jsonpath={.items[*].metadata.annotations}`) != annotations {
+		t.Error("annotations are not what they were")
+	}
+}
+
+func beheaded(t *testing.T, r *running) {
+	const node = "n4"
+	before := r.settled(2 * services)
+	leader, err := r.Leader(t.Context())
+	if err != nil || r.controllers[leader] == nil {
+		t.Fatalf("leader %q: %v", leader, err)
+	}
+	r.during(pair(t, before, node), lossBound+5*time.Second, 2, func() {
+		if err := errors.Join(r.Cut(t.Context(), node), r.controllers[leader].Kill()); err != nil {
+			t.Fatal(err)
+		}
+		r.leave(node)
+		r.settled(2*services, node)
+	})
+	if err := r.Mend(t.Context(), node); err != nil {
+		t.Fatal(err)
+	}
+	r.settled(2 * services)
 }

@@ -12,6 +12,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -87,7 +88,8 @@ func Build(ctx context.Context, o Options) (*Site, error) {
 			return nil, err
 		}
 	}
-	if err := s.Plane.Apply(ctx, Pool); err != nil {
+	// The admission policies take a moment to learn of the kinds.
+	if err := Await(ctx, time.Minute, func(ctx context.Context) error { return s.Plane.Apply(ctx, Pool) }); err != nil {
 		return nil, err
 	}
 	for i := 1; i <= o.Nodes; i++ {
@@ -191,7 +193,8 @@ func (s *Site) Cut(ctx context.Context, node string) error { return s.links(ctx,
 func (s *Site) Mend(ctx context.Context, node string) error { return s.links(ctx, node, "up") }
 
 func (s *Site) links(ctx context.Context, node, state string) error {
-	return batch(ctx, "", fmt.Sprintf("link set lan-%s %s", node, state), fmt.Sprintf("link set mgmt-%s %s", node, state))
+	// The management goes first: a node without power reports nothing.
+	return batch(ctx, "", fmt.Sprintf("link set mgmt-%s %s", node, state), fmt.Sprintf("link set lan-%s %s", node, state))
 }
 
 // IP runs ip(8) in a node.
