@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sdn_test
+
+import (
+	"fmt"
+	"maps"
+	"net/netip"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/plan"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/sdn"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world/worldtest"
+)
+
+// What Format writes, Parse reads as the same.
+func FuzzParse(f *testing.F) {
+	f.Add(`[{"ip":"10.0.0.1","service":"shop/a","generation":3,"shard":"lan/0","interface":"eth1"}]`)
+	f.Add(`[{"ip":"fd00::1","service":"shop/a","shard":"lan/12","interface":"br0.7"}]`)
+	f.Add(`[{"ip":"::ffff:10.0.0.1"}]`)
+	f.Fuzz(func(t *testing.T, text string) {
+		held, err := sdn.Parse(text)
+		if err != nil {
+			if len(held) > 0 {
+				t.Errorf("%v beside %v", held, err)
+			}
+			return
+		}
+		again, err := sdn.Parse(sdn.Format(held))
+		if err != nil || !slices.Equal(held, again) {
+			t.Errorf("%q is read as %v, and that as %v (%v)", text, held, again, err)
+		}
+	})
+}
+
+// FuzzWant checks what the package's documentation promises: no address twice, nothing moves whose gateway stays, give before take, and nothing
+// is left to do afterwards.
+func FuzzWant(f *testing.F) {
+	f.Add([]byte{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14})
+	f.Add([]byte("some nodes hold some addresses of some Services"))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		s := worldtest.Source(data)
+		fabric, plans, have := random(&s)
+		keep := s.N(2) == 0
+		wish := sdn.Want(fabric, plans, have, func(world.Key) bool { return keep })
+		holders := map[netip.Addr]string{}
+		for node, held := range wish.Table {
+			for a := range held {
+				if other := holders[a]; other != "" {
+					t.Fatalf("%s on %s and %s", a, node, other)
+				}
+				holders[a] = node
+			}
+		}
+		for key, p := range plans {
+			for _, v := range p.VIPs {
+				for _, d := range fabric.Domains {
+					shard := d.Shards[0]
+					if shard.ID == v.Shard && len(shard.Gateways) > 0 && holders[v.Addr] != shard.Gateways[0].Node && !shared(plans, key, v.Addr) {
+						t.Errorf("%s of %s is on %q, want %s", v.Addr, key, holders[v.Addr], shard.Gateways[0].Node)
+					}
+				}
+			}
+		}
+		now := have.Clone()
+		for _, step := range sdn.Release(now, wish.Table) {
+			if len(step.New) > 0 {
+				t.Errorf("%s takes before others have given up", step)
+			}
+			tell(now, step)
+		}
+		for node, held := range now {
+			for a := range held {
+				if holders[a] != node {
+					t.Errorf("%s is on %s yet, want %q", a, node, holders[a])
+				}
+			}
+		}
+		for _, step := range sdn.Take(now, wish.Table, func(netip.Addr) bool { return false }) {
+			if len(step.Gone) > 0 {
+				t.Errorf("%s gives up late", step)
+			}
+			tell(now, step)
+		}
+		again := sdn.Want(fabric, plans, now, func(world.Key) bool { return keep })
+		if steps := append(sdn.Release(now, again.Table), sdn.Take(now, again.Table, func(netip.Addr) bool { return false })...); len(steps) > 0 {
+			t.Errorf("the same again does %v", steps)
+		}
+	})
+}
+
+func tell(t sdn.Table, s sdn.Step) {
+	delete(t, s.Node)
+	for _, h := range s.Held {
+		t.Add(s.Node, h)
+	}
+}
+
+// shared tells whether another Service has an address, too.
+func shared(plans map[world.Key]*plan.Service, key world.Key, a netip.Addr) bool {
+	for other, p := range plans {
+		if other != key && slices.ContainsFunc(p.VIPs, func(v plan.VIP) bool { return v.Addr == a }) {
+			return true
+		}
+	}
+	return false
+}
+
+func random(s *worldtest.Source) (*plan.Fabric, map[world.Key]*plan.Service, sdn.Table) {
+	node := func() string { return fmt.Sprintf("n%d", s.N(4)) }
+	addr := func() netip.Addr { return netip.AddrFrom4([4]byte{10, 0, 0, byte(s.N(6) + 1)}) }
+	key := func() world.Key { return world.Key{Namespace: "shop", Name: strings.Repeat("a", s.N(4)+1)} }
+	shard := func() world.ShardID { return world.ShardID{Domain: "lan", Index: s.N(3)} }
+	fabric := &plan.Fabric{}
+	for i := range s.N(4) {
+		d := plan.Domain{Name: "lan", Shards: []plan.Shard{{ID: world.ShardID{Domain: "lan", Index: i}}}}
+		if s.N(4) > 0 {
+			d.Shards[0].Gateways = []plan.Gateway{{Node: node(), Interface: "eth1"}}
+		}
+		fabric.Domains = append(fabric.Domains, d)
+	}
+	plans := map[world.Key]*plan.Service{}
+	for range s.N(4) {
+		p := &plan.Service{Key: key()}
+		for range s.N(3) {
+			p.VIPs = append(p.VIPs, plan.VIP{Addr: addr(), Shard: shard()})
+		}
+		plans[p.Key] = p
+	}
+	have := sdn.Table{}
+	for range s.N(8) {
+		have.Add(node(), world.Held{Addr: addr(), Service: key(), Generation: uint64(s.N(3)), Shard: shard(), Interface: "eth1"})
+	}
+	return fabric, plans, maps.Clone(have)
+}

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sdn_test
+
+import (
+	"fmt"
+	"maps"
+	"net/netip"
+	"slices"
+	"strings"
+	"testing"
+
+	"golang.org/x/tools/txtar"
+
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/golden"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/plan"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/sdn"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
+)
+
+// An archive has the files shards (lines "DOMAIN/INDEX NODE:INTERFACE..."), services (lines "NAMESPACE/NAME ADDRESS@DOMAIN/INDEX..."),
+// told (lines "NODE ANNOTATION"), and keep (anything: what is told of other Services stays).
+func TestGoldens(t *testing.T) {
+	golden.RunArchives(t, "testdata/*.txtar", func(archive *txtar.Archive) (string, error) {
+		files := map[string]string{}
+		for _, f := range archive.Files {
+			files[f.Name] = string(f.Data)
+		}
+		var out strings.Builder
+		have := sdn.Table{}
+		for line := range strings.Lines(files["told"]) {
+			node, text, _ := strings.Cut(strings.TrimSpace(line), " ")
+			held, err := sdn.Parse(text)
+			if err != nil {
+				fmt.Fprintf(&out, "node %s: %v\n", node, err)
+			}
+			for _, h := range held {
+				have.Add(node, h)
+			}
+		}
+		fabric, err := readShards(files["shards"])
+		if err != nil {
+			return "", err
+		}
+		plans, err := readServices(files["services"])
+		if err != nil {
+			return "", err
+		}
+		for _, shard := range slices.SortedFunc(maps.Keys(have.Carriers()), world.ShardID.Compare) {
+			fmt.Fprintf(&out, "shard %s/%d is carried by %s\n", shard.Domain, shard.Index, have.Carriers()[shard].Active)
+		}
+		_, keep := files["keep"]
+		wish := sdn.Want(fabric, plans, have, func(world.Key) bool { return keep })
+		for _, key := range slices.SortedFunc(maps.Keys(wish.Failed), world.Key.Compare) {
+			fmt.Fprintf(&out, "%s: %s\n", key, wish.Failed[key])
+		}
+		for _, s := range sdn.Release(have, wish.Table) {
+			fmt.Fprintf(&out, "first: %s\n", s)
+			tell(have, s)
+		}
+		for _, s := range sdn.Take(have, wish.Table, func(netip.Addr) bool { return false }) {
+			fmt.Fprintf(&out, "then: %s\n  %s\n", s, sdn.Format(s.Held))
+		}
+		return out.String(), nil
+	})
+}
+
+func readShards(text string) (*plan.Fabric, error) {
+	f := &plan.Fabric{}
+	for line := range strings.Lines(text) {
+		words := strings.Fields(line)
+		shard := plan.Shard{}
+		if _, err := fmt.Sscanf(strings.Replace(words[0], "/", " ", 1), "%s %d", &shard.ID.Domain, &shard.ID.Index); err != nil {
+			return nil, err
+		}
+		for _, word := range words[1:] {
+			node, dev, _ := strings.Cut(word, ":")
+			shard.Gateways = append(shard.Gateways, plan.Gateway{Node: node, Chassis: node, Interface: dev})
+		}
+		f.Domains = append(f.Domains, plan.Domain{Name: shard.ID.Domain, Shards: []plan.Shard{shard}})
+	}
+	return f, nil
+}
+
+func readServices(text string) (map[world.Key]*plan.Service, error) {
+	plans := map[world.Key]*plan.Service{}
+	for line := range strings.Lines(text) {
+		words := strings.Fields(line)
+		ns, name, _ := strings.Cut(words[0], "/")
+		p := &plan.Service{Key: world.Key{Namespace: ns, Name: name}}
+		for _, word := range words[1:] {
+			addr, at, _ := strings.Cut(word, "@")
+			v := plan.VIP{}
+			if _, err := fmt.Sscanf(strings.Replace(at, "/", " ", 1), "%s %d", &v.Shard.Domain, &v.Shard.Index); err != nil {
+				return nil, err
+			}
+			var err error
+			if v.Addr, err = netip.ParseAddr(addr); err != nil {
+				return nil, err
+			}
+			p.VIPs = append(p.VIPs, v)
+		}
+		plans[p.Key] = p
+	}
+	return plans, nil
+}
