@@ -53,6 +53,7 @@ func TestAPI(t *testing.T) {
 	t.Run("node", s.testNode)
 	t.Run("node with BGP", s.testBGPNode)
 	t.Run("a node writes of itself only", s.testOwnNode)
+	t.Run("OpenShift SDN", s.testSDN)
 	t.Run("inside ovnkube-master", s.testInsideOVNKubeMaster)
 }
 

@@ -160,6 +160,36 @@ func (s *server) testBGPNode(t *testing.T) {
 	}
 }
 
+// testSDN applies what OpenShift SDN needs, and asks what an agent may do, and what the controller may do more.
+func (s *server) testSDN(t *testing.T) {
+	s.kubectl(t, "apply", "-k", filepath.Join(manifests, "sdn"))
+	s.deleteAfter(t, "-f", filepath.Join(manifests, "sdn", "rbac.yaml"), "-f", filepath.Join(manifests, "sdn", "daemonset.yaml"), "-f", filepath.Join(manifests, "controller", "deployment.yaml"))
+	for object, want := range map[string]string{"daemonset/ovnkube-slb-sdn": "--enable-sdn", "deployment/ovnkube-slb": "--network-type=OpenShiftSDN"} {
+		if args := s.kubectl(t, "-n", "ovn-kubernetes", "get", object, "-o", "jsonpath={.spec.template.spec.containers[0].args}"); !strings.Contains(args, want) {
+			t.Errorf("%s runs %s, want %s", object, args, want)
+		}
+	}
+	yes := []right{{"create", "coordination.k8s.io", "leases", "", guards, ""}, {"patch", "coordination.k8s.io", "leases", "", guards, "n1"},
+		{"create", "", "events", "", "default", ""}, {"patch", "", "events", "", "default", ""},
+		{"get", "", "nodes", "", "", ""}, {"list", "", "nodes", "", "", ""}, {"watch", "", "nodes", "", "", ""}}
+	for _, r := range yes {
+		if !s.may(t, "ovnkube-slb-sdn", r) {
+			t.Errorf("an agent may not %+v", r)
+		}
+	}
+	for _, r := range append(hasNoUseFor(), needs()...) {
+		if !slices.Contains(yes, r) && r.namespace != guards && s.may(t, "ovnkube-slb-sdn", r) {
+			t.Errorf("an agent may %+v", r)
+		}
+	}
+	annotates := right{"patch", "", "nodes", "", "", ""}
+	for _, r := range hasNoUseFor() {
+		if got := s.may(t, "ovnkube-slb", r); got != (r == annotates) {
+			t.Errorf("the controller may %+v: %v", r, got)
+		}
+	}
+}
+
 func (s *server) testRights(t *testing.T) {
 	for _, r := range needs() {
 		if !s.may(t, "ovnkube-slb", r) {

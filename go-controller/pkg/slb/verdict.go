@@ -132,7 +132,28 @@ func (v *verdicts) announced(s *world.Service) *kube.Verdict {
 	case !v.synced || got.Plan == nil || !slices.Equal(got.Plan.VIPs, want.VIPs):
 		return nil
 	}
+	if text := v.unserved(s, spots, want); text != "" {
+		return not(v1alpha1.ReasonNoEndpoints, "%s", text)
+	}
 	return v.carried(spots, told, want)
+}
+
+// unserved says which address nothing takes traffic of although the Service has endpoints: with
+// OpenShift SDN and externalTrafficPolicy Local it is kube-proxy on the node that holds the address
+// that counts, and it sends to no other node.
+func (v *verdicts) unserved(s *world.Service, spots []place.Spot, p *plan.Service) string {
+	if !v.world.Cluster.OpenShiftSDN || !s.LocalPolicy {
+		return ""
+	}
+	for _, spot := range spots {
+		node := v.active[spot.Shard]
+		if spot.Reason == "" && node != "" && !slices.ContainsFunc(p.Listeners, func(l plan.Listener) bool {
+			return l.VIP == spot.Addr && slices.ContainsFunc(l.Backends, func(b plan.Backend) bool { return b.Node == node })
+		}) {
+			return fmt.Sprintf("spec.externalTrafficPolicy is Local, and node %s, which holds address %s, has no endpoint that takes traffic", node, spot.Addr)
+		}
+	}
+	return ""
 }
 
 // carried is the verdict on addresses that OVN has been told.

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package place_test
+
+import (
+	"fmt"
+	"net/netip"
+	"testing"
+
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/place"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
+)
+
+// kernels are nodes of OpenShift SDN: four with an agent on the segment, one with an agent elsewhere, one without.
+func kernels() *world.Snapshot {
+	w := &world.Snapshot{Cluster: world.Cluster{OpenShiftSDN: true}, Carriers: map[world.ShardID]world.Carrier{}}
+	d := &world.Domain{Name: "lan", PhysicalNetwork: "eth2", MaxGateways: 5, Subnets: []world.Subnet{{Prefix: netip.MustParsePrefix("10.50.0.0/24")}}}
+	for i := range 6 {
+		n := &world.Node{Name: fmt.Sprintf("n%d", i), Chassis: fmt.Sprintf("n%d", i), Kernel: &world.Kernel{Interfaces: map[string][]netip.Prefix{
+			"eth0": {netip.MustParsePrefix("172.31.0.1/24")},
+			"eth1": {netip.PrefixFrom(netip.AddrFrom4([4]byte{10, 50, 0, byte(10 + i)}), 24)},
+		}}}
+		if i == 0 {
+			n.Kernel.Interfaces["eth2"] = n.Kernel.Interfaces["eth1"]
+		}
+		if i == 4 {
+			delete(n.Kernel.Interfaces, "eth1")
+		}
+		if i < 5 {
+			n.Kernel.Agent = netip.MustParseAddrPort("172.31.0.1:9484")
+		}
+		w.Nodes = append(w.Nodes, n)
+		d.Nodes = append(d.Nodes, n.Name)
+	}
+	w.Domains = []*world.Domain{d}
+	return w
+}
+
+func firsts(d *place.Domain) map[int]string {
+	out := map[int]string{}
+	for _, s := range d.Shards {
+		out[s.ID.Index] = s.Gateways[0].Node
+	}
+	return out
+}
+
+// Who has an agent and an address on the segment is a gateway, by the interface that has it, or rather the one named as the network is.
+func TestKernelsAttached(t *testing.T) {
+	d := place.Lay(kernels()).Domains[0]
+	loads := map[string]int{}
+	for _, s := range d.Shards {
+		loads[s.Gateways[0].Node]++
+		for _, g := range s.Gateways {
+			want := "eth1"
+			if g.Node == "n0" {
+				want = "eth2"
+			}
+			if g.Interface != want {
+				t.Errorf("shard %d: gateway %+v, want interface %s", s.ID.Index, g, want)
+			}
+		}
+	}
+	if len(loads) != 4 || loads["n0"] != 2 {
+		t.Errorf("8 shards are on %v", loads)
+	}
+	if d.TooFew {
+		t.Error("four gateways are too few")
+	}
+	reasons := map[string]place.Reason{"n4": place.ReasonNotAttached, "n5": place.ReasonNoAgent}
+	for _, out := range d.LeftOut {
+		if reasons[out.Node] != out.Reason {
+			t.Errorf("left out: %+v", out)
+		}
+		delete(reasons, out.Node)
+	}
+	if len(reasons) > 0 {
+		t.Errorf("not left out: %v", reasons)
+	}
+}
+
+// What a lost node carries moves, nothing else does, and nothing moves back.
+func TestKernelsFailOver(t *testing.T) {
+	w := kernels()
+	before := firsts(place.Lay(w).Domains[0])
+	for i, node := range before {
+		w.Carriers[world.ShardID{Domain: "lan", Index: i}] = world.Carrier{Active: node, Settled: true, Order: []string{node}}
+	}
+	w.Nodes[1].Faults = map[string]string{world.EveryNetwork: "its agent does not answer"}
+	moved := firsts(place.Lay(w).Domains[0])
+	for i, node := range moved {
+		if node == "n1" || before[i] != "n1" && node != before[i] {
+			t.Errorf("shard %d is on %s, was on %s", i, node, before[i])
+		}
+		w.Carriers[world.ShardID{Domain: "lan", Index: i}] = world.Carrier{Active: node, Settled: true, Order: []string{node}}
+	}
+	w.Nodes[1].Faults = nil
+	for i, node := range firsts(place.Lay(w).Domains[0]) {
+		if node != moved[i] {
+			t.Errorf("shard %d moved back from %s to %s", i, moved[i], node)
+		}
+	}
+}
