@@ -4,7 +4,6 @@ package sdn_test
 
 import (
 	"fmt"
-	"maps"
 	"net/netip"
 	"slices"
 	"strings"
@@ -46,50 +45,70 @@ func FuzzWant(f *testing.F) {
 		fabric, plans, have := random(&s)
 		keep := s.N(2) == 0
 		wish := sdn.Want(fabric, plans, have, func(world.Key) bool { return keep })
-		holders := map[netip.Addr]string{}
-		for node, held := range wish.Table {
-			for a := range held {
-				if other := holders[a]; other != "" {
-					t.Fatalf("%s on %s and %s", a, node, other)
-				}
-				holders[a] = node
-			}
-		}
-		for key, p := range plans {
-			for _, v := range p.VIPs {
-				for _, d := range fabric.Domains {
-					shard := d.Shards[0]
-					if shard.ID == v.Shard && len(shard.Gateways) > 0 && holders[v.Addr] != shard.Gateways[0].Node {
-						t.Errorf("%s of %s is on %q, want %s", v.Addr, key, holders[v.Addr], shard.Gateways[0].Node)
-					}
-				}
-			}
-		}
-		now := have.Clone()
-		for _, step := range sdn.Release(now, wish.Table) {
-			if len(step.New) > 0 {
-				t.Errorf("%s takes before others have given up", step)
-			}
-			tell(now, step)
-		}
-		for node, held := range now {
-			for a := range held {
-				if holders[a] != node {
-					t.Errorf("%s is on %s yet, want %q", a, node, holders[a])
-				}
-			}
-		}
-		for _, step := range sdn.Take(now, wish.Table, func(netip.Addr) bool { return false }) {
-			if len(step.Gone) > 0 {
-				t.Errorf("%s gives up late", step)
-			}
-			tell(now, step)
-		}
-		again := sdn.Want(fabric, plans, now, func(world.Key) bool { return keep })
-		if steps := append(sdn.Release(now, again.Table), sdn.Take(now, again.Table, func(netip.Addr) bool { return false })...); len(steps) > 0 {
+		checkPlaces(t, fabric, plans, holders(t, wish.Table))
+		checkSteps(t, have, wish.Table)
+		again := sdn.Want(fabric, plans, have, func(world.Key) bool { return keep })
+		if steps := append(sdn.Release(have, again.Table), sdn.Take(have, again.Table, none)...); len(steps) > 0 {
 			t.Errorf("the same again does %v", steps)
 		}
 	})
+}
+
+func none(netip.Addr) bool { return false }
+
+// holders says who holds each address, which nobody else does.
+func holders(t *testing.T, table sdn.Table) map[netip.Addr]string {
+	t.Helper()
+	out := map[netip.Addr]string{}
+	for node, held := range table {
+		for a := range held {
+			if other := out[a]; other != "" {
+				t.Fatalf("%s on %s and %s", a, node, other)
+			}
+			out[a] = node
+		}
+	}
+	return out
+}
+
+func checkPlaces(t *testing.T, fabric *plan.Fabric, plans map[world.Key]*plan.Service, holders map[netip.Addr]string) {
+	t.Helper()
+	first := map[world.ShardID]string{}
+	for _, d := range fabric.Domains {
+		if s := d.Shards[0]; len(s.Gateways) > 0 {
+			first[s.ID] = s.Gateways[0].Node
+		}
+	}
+	for key, p := range plans {
+		for _, v := range p.VIPs {
+			if want := first[v.Shard]; want != "" && holders[v.Addr] != want {
+				t.Errorf("%s of %s is on %q, want %s", v.Addr, key, holders[v.Addr], want)
+			}
+		}
+	}
+}
+
+// checkSteps takes the steps from one table to another, the table have being changed with them.
+func checkSteps(t *testing.T, have, want sdn.Table) {
+	t.Helper()
+	for _, step := range sdn.Release(have, want) {
+		if len(step.New) > 0 {
+			t.Errorf("%s takes before others have given up", step)
+		}
+		tell(have, step)
+	}
+	wanted := holders(t, want)
+	for a, node := range holders(t, have) {
+		if wanted[a] != node {
+			t.Errorf("%s is on %s yet, want %q", a, node, wanted[a])
+		}
+	}
+	for _, step := range sdn.Take(have, want, none) {
+		if len(step.Gone) > 0 {
+			t.Errorf("%s gives up late", step)
+		}
+		tell(have, step)
+	}
 }
 
 func tell(t sdn.Table, s sdn.Step) {
@@ -126,5 +145,5 @@ func random(s *worldtest.Source) (*plan.Fabric, map[world.Key]*plan.Service, sdn
 	for range s.N(8) {
 		have.Add(node(), world.Held{Addr: addr(), Service: key(), Generation: uint64(s.N(3)), Shard: world.ShardID{Domain: "lan", Index: s.N(3)}, Interface: "eth1"})
 	}
-	return fabric, plans, maps.Clone(have)
+	return fabric, plans, have
 }

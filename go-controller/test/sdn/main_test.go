@@ -4,11 +4,11 @@ package sdn
 
 import (
 	"context"
-	"errors"
 	"flag"
 	"fmt"
 	"net/netip"
 	"os"
+	"slices"
 	"testing"
 	"time"
 
@@ -110,31 +110,32 @@ func (r *running) settled(count int, but ...string) map[netip.Addr]string {
 			return fmt.Errorf("%d addresses are held, want %d", len(held), count)
 		}
 		for i := 1; i <= nodes; i++ {
-			node := site.NodeName(i)
-			for _, skip := range but {
-				if skip == node {
-					node = ""
-				}
-			}
-			if node == "" {
-				continue
-			}
-			has, err := r.Kernel(ctx, node)
-			if err != nil {
-				return err
-			}
-			for a, by := range held {
-				if has[a] != (by == node) {
-					return fmt.Errorf("address %s of node %s: node %s has it: %v", a, by, node, has[a])
-				}
-			}
-			for a := range has {
-				if held[a] == "" {
-					return errors.New(a.String() + " is on node " + node + " and nobody's")
+			if node := site.NodeName(i); !slices.Contains(but, node) {
+				if err := r.obeys(ctx, node, held); err != nil {
+					return err
 				}
 			}
 		}
 		return nil
 	})
 	return held
+}
+
+// obeys checks that the kernel of a node has what the node is told to hold, and nothing else.
+func (r *running) obeys(ctx context.Context, node string, held map[netip.Addr]string) error {
+	has, err := r.Kernel(ctx, node)
+	if err != nil {
+		return err
+	}
+	for a, by := range held {
+		if has[a] != (by == node) {
+			return fmt.Errorf("address %s of node %s: node %s has it: %v", a, by, node, has[a])
+		}
+	}
+	for a := range has {
+		if held[a] == "" {
+			return fmt.Errorf("%s is on node %s, and nobody's", a, node)
+		}
+	}
+	return nil
 }

@@ -13,11 +13,11 @@ import (
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/status"
 
-	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/sdn"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/sdn/revision"
 )
 
 // health answers gRPC's health checks (grpc.health.v1). The service "" is the agent itself; for
-// others see sdn.Question.
+// others see revision.Question.
 type health struct {
 	healthpb.UnimplementedHealthServer
 
@@ -80,11 +80,11 @@ func (h *health) answer(service string) (*healthpb.HealthCheckResponse, <-chan s
 		}
 		return &healthpb.HealthCheckResponse{Status: healthpb.HealthCheckResponse_SERVING}, h.changed, nil
 	}
-	version, ok := sdn.ParseQuestion(service)
+	version, ok := revision.Asked(service)
 	switch {
 	case !ok:
 		return nil, nil, status.Errorf(codes.NotFound, "service %q is unknown", service)
-	case !sdn.Newer(version, h.version):
+	case !revision.Newer(version, h.version):
 		if len(h.failed) > 0 {
 			text, err := json.Marshal(h.failed)
 			if err != nil {

@@ -16,6 +16,7 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/dataplane"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/plan"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/sdn"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/sdn/revision"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 )
 
@@ -132,7 +133,7 @@ func (d *Dataplane) strays() bool {
 // see takes note of a node's annotation unless we know a newer one. One that can't be read is
 // written anew: what it had is what we wanted last.
 func (d *Dataplane) see(n *world.Node) (news bool) {
-	if known, ok := d.versions[n.Name]; ok && !sdn.Newer(n.Kernel.Version, known) {
+	if known, ok := d.versions[n.Name]; ok && !revision.Newer(n.Kernel.Version, known) {
 		return false
 	}
 	d.versions[n.Name] = n.Kernel.Version

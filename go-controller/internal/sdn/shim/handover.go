@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/sdn"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/sdn/revision"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
 )
@@ -180,7 +181,7 @@ func (d *Dataplane) tell(ctx context.Context, s sdn.Step) (version string, err e
 	defer d.mu.Unlock()
 	if err == nil {
 		version = n.ResourceVersion
-		if sdn.Newer(d.versions[s.Node], version) {
+		if revision.Newer(d.versions[s.Node], version) {
 			return version, nil // somebody else wrote meanwhile, and that was seen already
 		}
 		d.versions[s.Node] = version

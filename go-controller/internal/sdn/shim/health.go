@@ -18,7 +18,7 @@ import (
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/status"
 
-	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/sdn"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/sdn/revision"
 )
 
 // pulse is what a question after an agent's health came to.
@@ -70,7 +70,7 @@ func obeys(ctx context.Context, at netip.AddrPort, version string) (map[netip.Ad
 		return nil, err
 	}
 	defer func() { _ = conn.Close() }()
-	stream, err := client.Watch(ctx, &healthpb.HealthCheckRequest{Service: sdn.Question(version)}, grpc.WaitForReady(true))
+	stream, err := client.Watch(ctx, &healthpb.HealthCheckRequest{Service: revision.Question(version)}, grpc.WaitForReady(true))
 	if err != nil {
 		return nil, err
 	}

@@ -25,10 +25,12 @@ import (
 const (
 	namespace = "ovn-kubernetes"
 	apiServer = "172.31.0.250"
-	// target is the port of backends, Port that of Services.
+	// target is the port of backends.
 	target = 8080
-	Port   = 80
 )
+
+// Port is that of Services.
+const Port = 80
 
 // Pool gives addresses of the segment; its first and last IPv4 addresses, and IPv6 prefix, are those that nodes have rules for.
 const Pool = `

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package sdn
+// Package revision speaks of the versions of a Node that its agent obeys: they stand in the health checks that the shim asks
+// the agent with.
+package revision
 
 import (
 	"strings"
@@ -15,8 +17,8 @@ const questionPrefix = "slb.k8s.ovn.org/node@"
 // obeys a version of its Node, or a later one.
 func Question(version string) string { return questionPrefix + version }
 
-// ParseQuestion returns the version that is asked about; false if the service is another one.
-func ParseQuestion(service string) (version string, ok bool) {
+// Asked returns the version that a Question is about; false if the service is another one.
+func Asked(service string) (version string, ok bool) {
 	return strings.CutPrefix(service, questionPrefix)
 }
 
