@@ -80,7 +80,7 @@ func runController(ctx context.Context, o *options) error {
 			return err
 		}
 		return elected(ctx, o, config, func(ctx context.Context, config *rest.Config) error {
-			c, err := newController(o, config, metrics)
+			c, err := newController(ctx, o, config, metrics)
 			if err != nil {
 				return err
 			}
@@ -91,7 +91,7 @@ func runController(ctx context.Context, o *options) error {
 	return g.Wait()
 }
 
-func newController(o *options, config *rest.Config, metrics prometheus.Registerer) (*slb.Controller, error) {
+func newController(ctx context.Context, o *options, config *rest.Config, metrics prometheus.Registerer) (*slb.Controller, error) {
 	client, err := kubernetes.NewForConfig(protobuf(config))
 	if err != nil {
 		return nil, fmt.Errorf("client of the API server: %w", err)
@@ -104,10 +104,16 @@ func newController(o *options, config *rest.Config, metrics prometheus.Registere
 	if err != nil {
 		return nil, fmt.Errorf("--%s: %w", flagServiceCIDRs, err)
 	}
+	network := slb.NetworkType(o.networkType)
+	if network == "" {
+		if network, err = slb.DetectNetworkType(ctx, client, config); err != nil {
+			return nil, err
+		}
+	}
 	return slb.New(slb.Options{
 		Kube:                     client,
 		Config:                   config,
-		NetworkType:              slb.NetworkType(o.networkType),
+		NetworkType:              network,
 		NB:                       o.nb,
 		SB:                       o.sb,
 		ClusterSubnets:           pods,

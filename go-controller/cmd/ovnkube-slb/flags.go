@@ -104,7 +104,7 @@ func settings(o *options) []setting {
 
 		{text(&o.serviceSubnets, flagServiceCIDRs, "", "", "comma-separated `CIDRS` of cluster IPs"), "kubernetes", "service-cidrs"},
 
-		{text(&o.networkType, flagNetworkType, "", "", "what carries the cluster's network: `OVNKubernetes` or OpenShiftSDN; empty for OVNKubernetes"),
+		{text(&o.networkType, flagNetworkType, "", "", "what carries the cluster's network: `OVNKubernetes` or OpenShiftSDN; empty for what OpenShift says, or else OVNKubernetes"),
 			ownSection, flagNetworkType},
 		{text(&o.nb.Address, "nb-address", "", "unix:/var/run/ovn/ovnnb_db.sock", "`ADDRESSES` of the northbound database"), "ovnnorth", "address"},
 		{text(&o.nb.PrivateKey, "nb-client-privkey", "", "", "private key `FILE` for ssl"), "ovnnorth", "client-privkey"},

@@ -5,8 +5,14 @@ package slb
 import (
 	"context"
 	"fmt"
+	"time"
+
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/klog/v2"
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/dataplane"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/ovn"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/sdn/shim"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
@@ -28,6 +34,32 @@ func (t NetworkType) Validate() error {
 		return nil
 	}
 	return fmt.Errorf("network type %q is neither %s nor %s", string(t), OVNKubernetes, OpenShiftSDN)
+}
+
+// DetectNetworkType waits until the API server says which network the cluster has: OpenShiftSDN where
+// OpenShift says so, or else OVNKubernetes.
+func DetectNetworkType(ctx context.Context, client kubernetes.Interface, config *rest.Config) (NetworkType, error) {
+	clients, err := kube.NewClients(config)
+	if err != nil {
+		return "", err
+	}
+	ticker := time.NewTicker(identityPause)
+	defer ticker.Stop()
+	for {
+		text, err := kube.NetworkType(ctx, client, clients)
+		switch {
+		case err == nil && NetworkType(text) == OpenShiftSDN:
+			return OpenShiftSDN, nil
+		case err == nil:
+			return OVNKubernetes, nil
+		}
+		klog.ErrorS(err, "Wait for the API server")
+		select {
+		case <-ctx.Done():
+			return "", err
+		case <-ticker.C:
+		}
+	}
 }
 
 // network is the dataplane of layer 2 with what it knows.
