@@ -53,6 +53,7 @@ func TestSDN(t *testing.T) {
 		{"a node drains", drained},
 		{"an agent is killed and comes back", killed},
 		{"an agent ends", ended},
+		{"an agent is gone for good", gone},
 		{"somebody meddles with a node", meddled},
 		{"the controllers start anew", restarted},
 		{"the leader is killed while a node is lost", beheaded},
@@ -278,6 +279,27 @@ func ended(t *testing.T, r *running) {
 		if has, err := r.Kernel(t.Context(), node); err != nil || len(has) > 0 {
 			t.Errorf("the agent has ended, and node %s still has %v (%v)", node, has, err)
 		}
+		r.settled(2 * services)
+	})
+	if _, err := r.StartAgent(t.Context(), node); err != nil {
+		t.Fatal(err)
+	}
+	r.known(node)
+}
+
+// gone: the node lives, so its kernel answers until it gives the addresses up. Only then somebody else may.
+func gone(t *testing.T, r *running) {
+	held := r.settled(2 * services)
+	node := held[slices.SortedFunc(maps.Keys(held), netip.Addr.Compare)[0]]
+	agent, err := r.Agent(node)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.during(pair(t, held, node), lossBound, 2, func() {
+		if err := agent.Kill(); err != nil {
+			t.Fatal(err)
+		}
+		r.leave(node)
 		r.settled(2 * services)
 	})
 	if _, err := r.StartAgent(t.Context(), node); err != nil {

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package agent
+
+import (
+	"net/netip"
+	"testing"
+
+	"google.golang.org/grpc/codes"
+	healthpb "google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/status"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/sdn/revision"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
+)
+
+// A label has room for 15 bytes (IFNAMSIZ).
+func TestLabels(t *testing.T) {
+	for name, want := range map[string]string{"eth0": "eth0:slb", "enp0s31f6.4": "enp0s31f6.4:slb", "enp0s31f6np0v12": "enp0s31f6np:slb"} {
+		if got := labelOf(name); got != want {
+			t.Errorf("label on %s: %q, want %q", name, got, want)
+		}
+	}
+}
+
+// An annotation that can't be read changes nothing, and the version that has it is not obeyed.
+func TestUnreadableChangesNothing(t *testing.T) {
+	o := newObeyer()
+	node := func(version, text string) *corev1.Node {
+		return &corev1.Node{ObjectMeta: metav1.ObjectMeta{ResourceVersion: version, Annotations: map[string]string{v1alpha1.AnnotationVIPs: text}}}
+	}
+	if err := o.read(node("7", `[{"ip":"10.0.0.1","service":"shop/a","generation":1,"shard":"lan/0","interface":"eth1"}]`)); err != nil {
+		t.Fatal(err)
+	}
+	if err := o.read(node("8", `[{"ip":"10.0.0.300"}]`)); err == nil {
+		t.Error("what can't be read is read")
+	}
+	if len(o.want) != 1 || o.version != "7" {
+		t.Errorf("version %s: %v", o.version, o.want)
+	}
+}
+
+func TestHealthChecks(t *testing.T) {
+	h := newHealth()
+	h.set("", "100", nil)
+	for _, c := range []struct {
+		service string
+		code    codes.Code
+		want    healthpb.HealthCheckResponse_ServingStatus
+	}{
+		{"", codes.OK, healthpb.HealthCheckResponse_SERVING},
+		{revision.Question("99"), codes.OK, healthpb.HealthCheckResponse_SERVING},
+		{revision.Question("100"), codes.OK, healthpb.HealthCheckResponse_SERVING},
+		{revision.Question("101"), codes.OK, healthpb.HealthCheckResponse_NOT_SERVING},
+		{"other", codes.NotFound, 0},
+	} {
+		answer, err := h.Check(t.Context(), &healthpb.HealthCheckRequest{Service: c.service})
+		if status.Code(err) != c.code || answer.GetStatus() != c.want {
+			t.Errorf("service %q: %v (%v), want %v (%v)", c.service, answer.GetStatus(), err, c.want, c.code)
+		}
+	}
+	h.set("it ends", "100", map[netip.Addr]string{netip.MustParseAddr("10.0.0.1"): "no such interface"})
+	for service, want := range map[string]string{"": "it ends", revision.Question("100"): `{"10.0.0.1":"no such interface"}`} {
+		if _, err := h.Check(t.Context(), &healthpb.HealthCheckRequest{Service: service}); status.Code(err) != codes.FailedPrecondition || status.Convert(err).Message() != want {
+			t.Errorf("service %q: %v, want %s", service, err, want)
+		}
+	}
+}
