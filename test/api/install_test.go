@@ -171,7 +171,7 @@ func (s *server) testSDN(t *testing.T) {
 	}
 	yes := []right{{"create", "coordination.k8s.io", "leases", "", guards, ""}, {"patch", "coordination.k8s.io", "leases", "", guards, "n1"},
 		{"create", "", "events", "", "default", ""}, {"patch", "", "events", "", "default", ""},
-		{"get", "", "nodes", "", "", ""}, {"list", "", "nodes", "", "", ""}, {"watch", "", "nodes", "", "", ""}}
+		{"get", "", "nodes", "", "", ""}, {"get", "", "nodes", "", "", "n1"}, {"list", "", "nodes", "", "", ""}, {"watch", "", "nodes", "", "", ""}}
 	for _, r := range yes {
 		if !s.may(t, "ovnkube-slb-sdn", r) {
 			t.Errorf("an agent may not %+v", r)
