@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sdn
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"net/netip"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/test/sdn/site"
+	"github.com/ovnkube-slb/ovnkube-slb/test/lab/probe"
+)
+
+// pair is an address of each family that a node holds.
+func pair(t *testing.T, held map[netip.Addr]string, node string) []netip.Addr {
+	t.Helper()
+	addrs := map[bool]netip.Addr{}
+	for _, a := range slices.SortedFunc(maps.Keys(held), netip.Addr.Compare) {
+		if held[a] == node {
+			addrs[a.Is4()] = a
+		}
+	}
+	if len(addrs) != 2 {
+		t.Fatalf("node %s holds no address of each family: %v", node, addrs)
+	}
+	return []netip.Addr{addrs[true], addrs[false]}
+}
+
+// during has a client ask for addresses, and watch who answers for them, while something happens, and checks that the gaps are no longer than a bound
+// and that as many machines answered, one after the other.
+func (r *running) during(addrs []netip.Addr, bound time.Duration, machines int, do func()) {
+	r.t.Helper()
+	var specs []probe.Spec
+	for _, a := range addrs {
+		specs = append(specs, probe.Spec{Kind: probe.TCPNew, Target: netip.AddrPortFrom(a, site.Port)}, probe.Spec{Kind: probe.UDPNew, Target: netip.AddrPortFrom(a, site.Port)})
+	}
+	watching, err := r.Watch(r.t.Context(), addrs...)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	probing, err := r.Probe(r.t.Context(), specs...)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	do()
+	var results []probe.Result
+	seen := site.Sightings{}
+	if err := errors.Join(probing.End(&results), watching.End(&seen)); err != nil {
+		r.t.Fatal(err)
+	}
+	for _, result := range results {
+		r.t.Log(result)
+		if result.Gap > bound {
+			r.t.Errorf("%s: a gap of %s, want %s at most", result.Spec, result.Gap, bound)
+		}
+	}
+	for a, macs := range seen {
+		if len(macs) != machines {
+			r.t.Errorf("%s was answered for by %v, want %d, one after the other", a, macs, machines)
+		}
+	}
+}
+
+// leave waits until a node holds nothing.
+func (r *running) leave(node string) {
+	r.t.Helper()
+	r.await("node "+node+" holds nothing", func(ctx context.Context) error {
+		held, err := r.Held(ctx)
+		if err != nil {
+			return err
+		}
+		n := 0
+		for _, by := range held {
+			if by == node {
+				n++
+			}
+		}
+		if n > 0 || len(held) != 2*services {
+			return fmt.Errorf("%d of %d are on it", n, len(held))
+		}
+		return nil
+	})
+}
+
+// known waits until a node counts as a gateway that may take something.
+func (r *running) known(nodes ...string) {
+	r.t.Helper()
+	r.await(fmt.Sprintf("nodes %v are fit", nodes), func(ctx context.Context) error {
+		out, err := r.Plane.Kubectl(ctx, "get", "l2domain", "lan", "-o", "jsonpath={.status.leftOutNodes[*].name}")
+		if err == nil && out != "" {
+			err = errors.New("left out: " + out)
+		}
+		return err
+	})
+}
+
+func (r *running) kubectl(args ...string) string {
+	r.t.Helper()
+	out, err := r.Plane.Kubectl(context.WithoutCancel(r.t.Context()), args...)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return out
+}
+
+// quiet checks for a while that nothing moves.
+func (r *running) quiet(long time.Duration, held map[netip.Addr]string) {
+	r.t.Helper()
+	end := time.NewTimer(long)
+	defer end.Stop()
+	tick := time.NewTicker(200 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		now, err := r.Held(r.t.Context())
+		if err != nil || !maps.Equal(now, held) {
+			r.t.Fatalf("addresses move (%v)", err)
+		}
+		select {
+		case <-end.C:
+			return
+		case <-tick.C:
+		}
+	}
+}
