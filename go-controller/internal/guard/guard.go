@@ -17,6 +17,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube/convert"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/nodelease"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/ovn"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
@@ -44,7 +45,7 @@ type Guard struct {
 	vswitch *ovn.Switch
 	changed chan struct{}
 	leases  coordinationclient.LeaseInterface
-	report  *reporter
+	report  *nodelease.Reporter
 	inquiry *inquiry
 
 	// Used by watch only.
@@ -60,7 +61,7 @@ func New(o Options) (*Guard, error) {
 		return nil, errors.New("guard: a node, a client and the directory of ovn-controller's socket are needed")
 	}
 	leases := o.Kube.CoordinationV1().Leases(v1alpha1.GuardsNamespace)
-	g := &Guard{options: o, changed: make(chan struct{}, 1), leases: leases, report: newReporter(leases, o.Node), sights: sights{}}
+	g := &Guard{options: o, changed: make(chan struct{}, 1), leases: leases, report: nodelease.New(leases, o.Node), sights: sights{}}
 	var err error
 	g.vswitch, err = ovn.NewSwitch(o.Switch, g.wake)
 	if err != nil {
@@ -95,7 +96,7 @@ func (g *Guard) Healthy() error {
 func (g *Guard) Run(ctx context.Context) error {
 	var running sync.WaitGroup
 	running.Go(func() { _ = g.vswitch.Run(ctx) }) // ends with the context only
-	running.Go(func() { g.report.run(ctx) })
+	running.Go(func() { g.report.Run(ctx) })
 	running.Go(func() { g.watch(ctx) })
 	running.Go(func() { g.inquiry.run(ctx) })
 	running.Go(func() {

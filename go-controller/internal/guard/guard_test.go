@@ -10,16 +10,9 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"testing/synctest"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/kubernetes/fake"
-
-	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube/convert"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/ovn"
-	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
 )
 
 // A network is lost with the last of its links.
@@ -127,47 +120,4 @@ func database(t *testing.T, dir string) string {
 		t.Fatalf("ovsdb-tool: %v: %s", err, out)
 	}
 	return file
-}
-
-// The Lease says what there is, is renewed as that wants it, and keeps what others write.
-func TestReporter(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		kube := fake.NewClientset()
-		leases := kube.CoordinationV1().Leases(v1alpha1.GuardsNamespace)
-		r := newReporter(leases, "n1")
-		go r.run(t.Context())
-		expect := func(want map[string]string, p pace) {
-			t.Helper()
-			synctest.Wait()
-			l, err := leases.Get(t.Context(), "n1", metav1.GetOptions{})
-			if err != nil {
-				t.Fatal(err)
-			}
-			if age := time.Since(l.Spec.RenewTime.Time); age > p.renew || convert.ReportTime(l) != p.lasts {
-				t.Errorf("the report is %s old and lasts %s", age, convert.ReportTime(l))
-			}
-			if got := convert.ReadReport(l).Faults; !maps.Equal(got, want) {
-				t.Errorf("reported %v, want %v", got, want)
-			}
-		}
-		down := map[string]string{"provider": "no carrier"}
-		report(r, v1alpha1.AnnotationFaults, down)
-		expect(down, urgent())
-		asked := []byte(`{"metadata":{"annotations":{"slb.k8s.ovn.org/questions":"[]","slb.k8s.ovn.org/conflicts":"{}"}}}`)
-		if _, err := leases.Patch(t.Context(), "n1", types.MergePatchType, asked, metav1.PatchOptions{}); err != nil {
-			t.Fatal(err)
-		}
-		<-time.After(80 * time.Second)
-		expect(down, urgent())
-		report(r, v1alpha1.AnnotationFaults, map[string]string{})
-		expect(nil, calm())
-		writes := len(kube.Actions())
-		<-time.After(time.Hour)
-		if expect(nil, calm()); len(kube.Actions()) > writes+1+12 {
-			t.Errorf("a healthy node costs too many requests: %v", kube.Actions()[writes:])
-		}
-		if l, _ := leases.Get(t.Context(), "n1", metav1.GetOptions{}); l.Annotations[v1alpha1.AnnotationQuestions] != "[]" || l.Annotations[v1alpha1.AnnotationConflicts] != "{}" {
-			t.Errorf("annotations %v", l.Annotations)
-		}
-	})
 }

@@ -4,6 +4,7 @@ package agent
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net"
@@ -21,6 +22,10 @@ import (
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/tools/record"
 	"k8s.io/klog/v2"
+
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube/convert"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/nodelease"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
 )
 
 const (
@@ -48,7 +53,7 @@ type Agent struct {
 	options Options
 	health  *health
 	obey    *obeyer
-	report  *reporter
+	report  *nodelease.Reporter
 	nodes   chan *corev1.Node // nil in it: there is no such Node
 	changed chan struct{}
 	obeyed  atomic.Bool
@@ -63,7 +68,7 @@ func New(o Options) (*Agent, error) {
 	if _, _, err := net.SplitHostPort(o.Health); err != nil {
 		return nil, fmt.Errorf("sdn agent of node %s: address for health checks %q: %w", o.Node, o.Health, err)
 	}
-	return &Agent{options: o, health: newHealth(), obey: newObeyer(), report: newReporter(o.Kube, o.Node),
+	return &Agent{options: o, health: newHealth(), obey: newObeyer(), report: nodelease.New(o.Kube.CoordinationV1().Leases(v1alpha1.GuardsNamespace), o.Node),
 		nodes: make(chan *corev1.Node), changed: make(chan struct{}, 1)}, nil
 }
 
@@ -99,7 +104,7 @@ func (a *Agent) Run(ctx context.Context) error {
 
 	var running sync.WaitGroup
 	running.Go(func() { watchNode(working, a.options.Kube, a.options.Node, a.nodes) })
-	running.Go(func() { a.report.run(working) })
+	running.Go(func() { a.report.Run(working) })
 	err = a.work(ctx, working)
 	end()
 	running.Wait()
@@ -178,7 +183,7 @@ func (a *Agent) step(ctx context.Context, renew bool) {
 	a.obey.apply(renew)
 	a.health.set(a.obey.unfit(), a.obey.version, a.obey.failed)
 	if health, ok := a.healthAddress(); ok {
-		a.report.set(health, a.obey.interfaces())
+		a.tell(health)
 	}
 }
 
@@ -240,4 +245,14 @@ func (a *Agent) serve(ctx context.Context, ended chan<- error) (*grpc.Server, er
 		}
 	}()
 	return server, nil
+}
+
+// tell says in the Lease of the node where the agent answers and which interfaces there are. Whether it lives is seen at its health.
+func (a *Agent) tell(health netip.AddrPort) {
+	text, err := json.Marshal(convert.Agent{Health: health, Interfaces: a.obey.interfaces()})
+	if err != nil {
+		klog.ErrorS(err, "Report")
+		return
+	}
+	a.report.Tell(v1alpha1.AnnotationAgent, string(text), false)
 }
