@@ -5,16 +5,10 @@ package site
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"net/netip"
 	"os"
-	"os/exec"
-	"os/signal"
-	"path/filepath"
-	"strings"
-	"syscall"
 
 	"github.com/ovnkube-slb/ovnkube-slb/test/lab/probe"
 	"github.com/ovnkube-slb/ovnkube-slb/test/lab/proc"
@@ -40,15 +34,7 @@ func Nest(work func(dir string) int) int {
 	case "watch":
 		return played(playWatch(os.Args[1], os.Args[2:]))
 	}
-	if dir := os.Getenv(inside); dir != "" {
-		return work(dir)
-	}
-	code, err := nest()
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err) //nolint:errcheck // there is nobody else to tell
-		return max(code, 1)
-	}
-	return code
+	return proc.Nest(inside, work)
 }
 
 func played(err error) int {
@@ -57,37 +43,6 @@ func played(err error) int {
 		return 1
 	}
 	return 0
-}
-
-func nest() (code int, err error) {
-	if os.Geteuid() != 0 {
-		return 1, errors.New("network namespaces are made: run it as root")
-	}
-	dir, err := os.MkdirTemp("", "slb-sdn-")
-	if err != nil {
-		return 1, err
-	}
-	signal.Ignore(syscall.SIGINT, syscall.SIGTERM) // The other process gets it too, and ends.
-	cmd := exec.Command("/proc/self/exe", os.Args[1:]...)
-	cmd.Args[0] = os.Args[0]
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
-	cmd.Env = append(os.Environ(), inside+"="+dir)
-	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNET}
-	if err := cmd.Run(); err != nil {
-		code = max(1, cmd.ProcessState.ExitCode())
-	}
-	return code, errors.Join(proc.KillRecorded(dir), removeNamespaces(filepath.Base(dir)+"-"), os.RemoveAll(dir))
-}
-
-func removeNamespaces(prefix string) error {
-	entries, err := os.ReadDir("/run/netns")
-	var errs []error
-	for _, e := range entries {
-		if strings.HasPrefix(e.Name(), prefix) {
-			errs = append(errs, exec.Command("ip", "netns", "del", e.Name()).Run())
-		}
-	}
-	return errors.Join(append(errs, err)...)
 }
 
 // playProbe asks until standard input ends, and prints what it saw.

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package proc
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"syscall"
+)
+
+// Nest runs work in a network namespace of its own and returns its exit status: this program is run again, with the environment
+// variable inside, and what that leaves is removed: recorded processes, the network namespaces named after its directory, the directory.
+// What goes wrong is said on standard error. It needs root.
+func Nest(inside string, work func(dir string) int) int {
+	if dir := os.Getenv(inside); dir != "" {
+		return work(dir)
+	}
+	code, err := nest(inside)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err) //nolint:errcheck // there is nobody else to tell
+		return max(code, 1)
+	}
+	return code
+}
+
+func nest(inside string) (code int, err error) {
+	if os.Geteuid() != 0 {
+		return 1, errors.New("network namespaces are made: run it as root")
+	}
+	// Below a directory of the tests' own, daemons that are not root's could not reach their files.
+	dir, err := os.MkdirTemp("", "slb-")
+	if err != nil {
+		return 1, err
+	}
+	if err := os.Chmod(dir, 0o755); err != nil {
+		return 1, err
+	}
+	signal.Ignore(syscall.SIGINT, syscall.SIGTERM) // The other process gets it too, and ends.
+	cmd := exec.Command("/proc/self/exe", os.Args[1:]...)
+	cmd.Args[0] = os.Args[0]
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
+	cmd.Env = append(os.Environ(), inside+"="+dir)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNET}
+	if err := cmd.Run(); err != nil {
+		code = max(1, cmd.ProcessState.ExitCode())
+	}
+	return code, errors.Join(KillRecorded(dir), removeNamespaces(filepath.Base(dir)+"-"), os.RemoveAll(dir))
+}
+
+func removeNamespaces(prefix string) error {
+	entries, err := os.ReadDir("/run/netns")
+	var errs []error
+	for _, e := range entries {
+		if strings.HasPrefix(e.Name(), prefix) {
+			errs = append(errs, exec.Command("ip", "netns", "del", e.Name()).Run())
+		}
+	}
+	return errors.Join(append(errs, err)...)
+}
