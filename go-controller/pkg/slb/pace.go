@@ -15,8 +15,10 @@ const (
 	// confirmLatest is when this happens though amendments never pause.
 	confirmLatest = 5 * time.Second
 	// confirmShare bounds the part of the time that goes into this: of changes that come at any time,
-	// no more than one in so many meets it.
-	confirmShare = 100
+	// no more than one in so many meets it. A pass that took long once, on a machine that was busy,
+	// puts off the next by confirmLongest at the most.
+	confirmShare   = 100
+	confirmLongest = 10 * time.Second
 	// longestStreak bounds the pause in a burst of calls that no amendment answers, in
 	// times that a pass takes.
 	longestStreak = 4
@@ -79,7 +81,7 @@ func (c *calls) serve(ctx context.Context, p passes) {
 					first = now
 				}
 				quiet := min(confirmPause, first.Add(confirmLatest).Sub(now))
-				confirm.Reset(max(quiet, ended.Add(confirmShare*took).Sub(now)))
+				confirm.Reset(max(quiet, ended.Add(min(confirmShare*took, confirmLongest)).Sub(now)))
 				continue
 			}
 			if time.Now().Before(free) {

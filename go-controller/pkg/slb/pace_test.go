@@ -75,11 +75,18 @@ func TestAmendmentsComeAtOnceAndAreConfirmedLater(t *testing.T) {
 			t.Errorf("%d whole passes in 21 s of amendments, want one in %s", n.whole.Load(), confirmLatest)
 		}
 		synctest.Wait()
-		n.took = 20 * time.Second / confirmShare
+		n.took = 8 * time.Second / confirmShare
 		n.whole.Store(0)
 		every(time.Millisecond, 65_000, c.call)
-		if n.whole.Load() < 2 || n.whole.Load() > 4 {
-			t.Errorf("%d whole passes of %s in 65 s of amendments, want one in 20 s", n.whole.Load(), n.took)
+		if n.whole.Load() < 7 || n.whole.Load() > 9 {
+			t.Errorf("%d whole passes of %s in 65 s of amendments, want one in 8 s", n.whole.Load(), n.took)
+		}
+		synctest.Wait()
+		n.took = time.Minute / confirmShare
+		n.whole.Store(0)
+		every(time.Millisecond, 65_000, c.call)
+		if n.whole.Load() < 5 || n.whole.Load() > 7 {
+			t.Errorf("%d whole passes of %s in 65 s of amendments, want one in %s", n.whole.Load(), n.took, confirmLongest)
 		}
 	})
 }
