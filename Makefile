@@ -15,7 +15,7 @@ FUZZTIME   ?= 30s
 BFD        := github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/bfd/watch
 export SLB_CACHE
 
-.PHONY: help setup build controlplane test unit api bgp sdn e2e golden fuzz bench bench-allocation bench-bgp bench-failover bench-scale bench-sdn lint fmt generate verify images demo check clean
+.PHONY: help setup build controlplane test unit lanes api nodes e2e golden fuzz bench bench-allocation bench-bgp bench-failover bench-scale bench-sdn lint fmt generate verify images demo check clean
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-17s %s\n", $$1, $$2}'
@@ -32,7 +32,7 @@ controlplane: build ## etcd, kube-apiserver and the like into the cache, from so
 demo: setup controlplane ## a Service reachable through OVN, its gateway killed, in the lab (KEEP=1 leaves it up)
 	@contrib/demo.sh
 
-test: setup unit api bgp sdn e2e ## everything: unit, golden, real daemons, real API server, end to end in the lab
+test: setup unit lanes e2e ## everything: unit, golden, real daemons, real API server, end to end in the lab
 
 unit: ## pure packages, goldens, fuzz seeds, OVN's real databases
 	go test $$(go list ./go-controller/{cmd,internal,pkg}/... | grep -v $(BFD))
@@ -40,11 +40,11 @@ unit: ## pure packages, goldens, fuzz seeds, OVN's real databases
 api: controlplane ## CRDs, admission and the controller against a real kube-apiserver
 	go test -count=1 ./test/api ./test/controller ./test/lab/controlplane ./test/lab/responder ./test/lab/probe
 
-bgp: ## the BGP speaker against FRR, in network namespaces
-	go test -count=1 $(ROOT) ./go-controller/test/bgp
+lanes: controlplane ## api and nodes side by side: they wait more than they work
+	@$(MAKE) --no-print-directory -j2 -Otarget api nodes
 
-sdn: controlplane ## controllers and agents of OpenShift SDN, in network namespaces
-	SLB_BIN=$(CURDIR)/$(BIN) go test -count=1 $(ROOT) ./go-controller/test/sdn
+nodes: controlplane ## BGP against FRR, and OpenShift SDN's controllers and agents, in network namespaces
+	SLB_BIN=$(CURDIR)/$(BIN) go test -count=1 -p 1 $(ROOT) ./go-controller/test/...
 
 e2e: controlplane ## the lab, and ginkgo end to end in it
 	SLB_BIN=$(CURDIR)/$(BIN) go test -count=1 -p 1 $(ROOT) ./test/lab/proc ./test/lab/kubelet ./test/lab ./test/e2e $(BFD)
