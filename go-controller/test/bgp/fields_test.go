@@ -133,7 +133,7 @@ func fields() []field {
 		},
 		{
 			name: "holdTime 0 on the peer's side", frr: []string{"timers 0 0"},
-			refused: "does it ask for a hold time of 0",
+			refused: "the peer asks for a hold time of 0, which is not supported",
 		},
 		{
 			name:     "routerID",
@@ -167,7 +167,7 @@ func fields() []field {
 		{
 			name: "ttlSecurity, and the peer seems far",
 			set:  session(func(c *bgp.Session) { c.Neighbor.SecurityHops = 1 }),
-			// The kernel drops what FRR sends after it has accepted the connection.
+			// The kernel drops what FRR sends: the answer to our SYN, too.
 			down: true,
 		},
 		{

@@ -65,28 +65,20 @@ func ours() (*api.Policy, *api.PolicyAssignment) {
 	}
 }
 
-// neighbor is the one peer of a server, at an address that has a zone if it is link-local.
-func neighbor(n bgp.Neighbor, at netip.Addr) *api.Peer {
-	hold := n.Hold
-	if hold == 0 {
-		hold = maxHold
+// hold is the hold time that we ask for.
+func hold(n bgp.Neighbor) time.Duration {
+	if n.Hold == 0 {
+		return maxHold
 	}
+	return n.Hold
+}
+
+// neighbor is the one peer of a server: the line's door, for the router.
+func neighbor(n bgp.Neighbor, door uint16) *api.Peer {
 	p := &api.Peer{
-		Conf: &api.PeerConf{NeighborAddress: at.String(), PeerAsn: peerASN(n), AuthPassword: n.Password},
-		Timers: &api.Timers{Config: &api.TimersConfig{
-			HoldTime: seconds(hold), KeepaliveInterval: seconds(n.Keepalive),
-			ConnectRetry: max(1, seconds(connect(n))/2), // gobgp waits for this to twice this.
-		}},
-		Transport: &api.Transport{RemotePort: uint32(n.Port)},
-	}
-	if n.Source.IsValid() {
-		p.Transport.LocalAddress = zoned(n.Source, at.Zone()).String()
-	}
-	switch {
-	case n.SecurityHops > 0:
-		p.TtlSecurity = &api.TtlSecurity{Enabled: true, TtlMin: maxTTL + 1 - uint32(n.SecurityHops)}
-	case n.TTL > 0 && !internal(n):
-		p.EbgpMultihop = &api.EbgpMultihop{Enabled: true, MultihopTtl: uint32(n.TTL)}
+		Conf:      &api.PeerConf{NeighborAddress: inside().String(), PeerAsn: peerASN(n)},
+		Timers:    &api.Timers{Config: &api.TimersConfig{HoldTime: seconds(hold(n)), KeepaliveInterval: seconds(n.Keepalive), ConnectRetry: 1}},
+		Transport: &api.Transport{RemotePort: uint32(door)},
 	}
 	if n.GracefulRestart {
 		p.GracefulRestart = &api.GracefulRestart{

@@ -3,6 +3,7 @@
 package speaker
 
 import (
+	"net"
 	"net/netip"
 	"testing"
 	"time"
@@ -13,49 +14,32 @@ import (
 )
 
 // What FRR cannot be asked for: the rest is proven against it.
-func TestNeighbor(t *testing.T) {
-	at := netip.MustParseAddr("fe80::1%eth1")
+func TestDialsAs(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		n    bgp.Neighbor
-		ok   func(*api.Peer) bool
+		ttl  int
 	}{
-		{"connectTime: attempts are between half of it and it apart", bgp.Neighbor{Connect: 30 * time.Second},
-			func(p *api.Peer) bool { return p.Timers.Config.ConnectRetry == 15 }},
-		{"connectTime of a second", bgp.Neighbor{Connect: time.Second},
-			func(p *api.Peer) bool { return p.Timers.Config.ConnectRetry == 1 }},
-		{"no connectTime", bgp.Neighbor{}, func(p *api.Peer) bool { return p.Timers.Config.ConnectRetry == 5 }},
-		{"a link-local source gets the zone of the peer", bgp.Neighbor{Source: netip.MustParseAddr("fe80::2")},
-			func(p *api.Peer) bool { return p.Transport.LocalAddress == "fe80::2%eth1" }},
-		{"ttlSecurity of three hops", bgp.Neighbor{SecurityHops: 3},
-			func(p *api.Peer) bool { return p.TtlSecurity.Enabled && p.TtlSecurity.TtlMin == 253 }},
-		{"a TTL is nothing to an internal peer", bgp.Neighbor{MyASN: 64500, PeerASN: 64500, TTL: 5},
-			func(p *api.Peer) bool { return p.EbgpMultihop == nil }},
-		{"the N bit of graceful restart is off", bgp.Neighbor{GracefulRestart: true},
-			func(p *api.Peer) bool {
-				return p.GracefulRestart.LocalRestarting && !p.GracefulRestart.NotificationEnabled && p.GracefulRestart.DeferralTime == 1
-			}},
+		{"an external peer is on the link", bgp.Neighbor{MyASN: 64500, PeerASN: 64512}, 1},
+		{"so is one whose AS number is not written down", bgp.Neighbor{MyASN: 64500, Dynamic: bgp.ExternalASN}, 1},
+		{"and one beyond it has a TTL", bgp.Neighbor{MyASN: 64500, PeerASN: 64512, TTL: 5}, 5},
+		{"a TTL is nothing to an internal peer", bgp.Neighbor{MyASN: 64500, PeerASN: 64500, TTL: 5}, 0},
+		{"nor to one that is internal whatever its AS number", bgp.Neighbor{MyASN: 64500, Dynamic: bgp.InternalASN, TTL: 5}, 0},
+		{"ttlSecurity of three hops", bgp.Neighbor{MyASN: 64500, PeerASN: 64500, SecurityHops: 3}, 255},
 	} {
-		if p := neighbor(c.n, at); !c.ok(p) {
-			t.Errorf("%s: %v", c.name, p)
+		if got := ttl(c.n); got != c.ttl {
+			t.Errorf("%s: TTL %d, want %d", c.name, got, c.ttl)
 		}
 	}
-}
-
-func TestEndings(t *testing.T) {
-	for _, c := range []struct{ old, reason, want string }{
-		{"BGP_FSM_ESTABLISHED", "hold-timer-expired", "hold-timer-expired"},
-		{"BGP_FSM_ESTABLISHED", "read-failed", "the connection was lost"},
-		{"BGP_FSM_ESTABLISHED", "graceful-restart", "the connection was lost"},
-		{"BGP_FSM_ESTABLISHED", "write-failed", "nothing could be sent to the peer: does it ask for a hold time of 0, which is not supported?"},
-		{"BGP_FSM_OPENSENT", "read-failed", "the peer closed the connection instead of opening the session: it may not know this node as a neighbor"},
-		{"BGP_FSM_OPENCONFIRM", "invalid-msg", "the peer refused to open the session: do both sides agree on the AS numbers?"},
-		{"BGP_FSM_ACTIVE", "dying", ""},
-		{"BGP_FSM_IDLE", "<nil>", ""},
-	} {
-		if got := ending(c.old, c.reason); got != c.want {
-			t.Errorf("ending(%s, %s) = %q, want %q", c.old, c.reason, got, c.want)
+	for n, want := range map[bgp.Neighbor]time.Duration{{}: 10 * time.Second, {Connect: time.Second}: time.Second, {Connect: 30 * time.Second}: 30 * time.Second} {
+		for range 100 {
+			if got := pace(n); got > want || got < want/2 {
+				t.Fatalf("pace %s, want it between half of %s and that", got, want)
+			}
 		}
+	}
+	if p := neighbor(bgp.Neighbor{GracefulRestart: true}, 1); !p.GracefulRestart.LocalRestarting || p.GracefulRestart.NotificationEnabled || p.GracefulRestart.DeferralTime != 1 {
+		t.Errorf("graceful restart %v: want the N bit off and no wait", p.GracefulRestart)
 	}
 }
 
@@ -65,7 +49,19 @@ func FuzzRoute(f *testing.F) {
 	f.Add(make([]byte, 16), uint8(128), make([]byte, 16), uint8(0), uint32(0), uint32(0))
 	server := newServer(newGate(), testLog(f))
 	n := bgp.Neighbor{MyASN: 64500, PeerASN: 64512, RouterID: netip.MustParseAddr("192.0.2.1"), IPv4: true, IPv6: true}
-	session, err := server.open(f.Context(), n, netip.MustParseAddr("192.0.2.2"), netip.Addr{}, nil, func() {})
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		f.Fatal(err)
+	}
+	defer listener.Close()
+	at := listener.Addr().(*net.TCPAddr).AddrPort()
+	n.Port = at.Port()
+	to := target{neighbor: n, addr: at.Addr()}
+	conn, err := dial(f.Context(), to)
+	if err != nil {
+		f.Fatal(err)
+	}
+	session, err := server.open(f.Context(), to, conn, nil, func() {})
 	if err != nil {
 		f.Fatal(err)
 	}

@@ -42,7 +42,10 @@ type peer struct {
 	// What follows is run's own.
 	server  *server
 	session *session
-	// retry is when a session may be opened again that failed, or for the first time.
+	attempt *attempt
+	// dials: it is known whom to dial.
+	dials bool
+	// retry is when the peer may be dialled again, or for the first time.
 	retry time.Time
 	begun bool
 	// leave is when a session that leaves is withdrawn; zero if it has not been told yet.
@@ -93,6 +96,7 @@ func (p *peer) run(ctx context.Context) {
 	for {
 		select {
 		case <-ctx.Done():
+			p.abandon()
 			return
 		case <-p.wake:
 		case <-timer.C:
@@ -124,13 +128,18 @@ func (p *peer) step(ctx context.Context, want *bgp.Session) time.Duration {
 	if !p.begun {
 		p.begun, p.retry = true, time.Now().Add(aftermath(want))
 	}
-	addr, local, err := p.locate(ctx, want.Neighbor)
+	to, err := p.locate(ctx, want.Neighbor)
+	p.dials = err == nil && !want.Leaving
 	if p.session != nil {
 		p.heed(ctx)
 	}
-	if p.session != nil && (p.session.neighbor != want.Neighbor || p.session.addr != addr || p.session.local != local) {
+	if p.session != nil && p.session.target != to {
 		p.retry = time.Time{}
 		p.close(ctx, "the session is configured anew")
+	}
+	if p.attempt != nil && (p.attempt.target != to || want.Leaving) {
+		p.retry = time.Time{}
+		p.abandon()
 	}
 	if want.Leaving {
 		return p.depart(ctx, want)
@@ -141,17 +150,49 @@ func (p *peer) step(ctx context.Context, want *bgp.Session) time.Duration {
 		p.fail(p.session.tell(ctx, want.Routes))
 	case err != nil:
 		p.fail(err)
-	case time.Now().Before(p.retry):
-		return time.Until(p.retry)
 	default:
-		if p.session, err = p.server.open(ctx, want.Neighbor, addr, local, want.Routes, func() { notice(p.wake) }); err != nil {
-			p.fail(err)
-			p.retry = time.Now().Add(connect(want.Neighbor))
-			return time.Until(p.retry)
+		if wait := p.connect(ctx, to, want.Routes); p.session == nil {
+			return wait
 		}
 	}
 	p.watch(want)
 	return 0
+}
+
+// connect opens a session when the peer has taken the connection, and dials it when it is time
+// to: the first time at once.
+func (p *peer) connect(ctx context.Context, to target, routes map[netip.Prefix]bgp.Attributes) time.Duration {
+	if p.attempt == nil {
+		if wait := time.Until(p.retry); wait > 0 {
+			return wait
+		}
+		wait := pace(to.neighbor)
+		p.retry = time.Now().Add(wait)
+		p.attempt = try(ctx, to, wait, func() { notice(p.wake) })
+		return 0
+	}
+	select {
+	case o := <-p.attempt.came:
+		p.attempt = nil
+		if o.err == nil {
+			if p.session, o.err = p.server.open(ctx, to, o.conn, routes, func() { notice(p.wake) }); o.err == nil {
+				p.fail(p.session.untold)
+				return 0
+			}
+		}
+		p.lost(o.err.Error())
+		return max(time.Until(p.retry), 1)
+	default:
+		return 0
+	}
+}
+
+// abandon ends an attempt to connect.
+func (p *peer) abandon() {
+	if p.attempt != nil {
+		p.attempt.abandon()
+		p.attempt = nil
+	}
 }
 
 // aftermath is how long the peer may still hear BFD of an earlier process of ours that was
@@ -165,16 +206,16 @@ func aftermath(want *bgp.Session) time.Duration {
 	return (time.Duration(want.BFD.Multiplier) + 1) * max(want.BFD.Transmit, want.BFD.Receive)
 }
 
-// locate is the address to dial, and our link-local one if the peer is unnumbered.
-func (p *peer) locate(ctx context.Context, n bgp.Neighbor) (addr, local netip.Addr, err error) {
+// locate says whom to dial.
+func (p *peer) locate(ctx context.Context, n bgp.Neighbor) (target, error) {
 	if n.Addr.IsValid() {
 		p.search(ctx, "")
-		return zoned(n.Addr, n.Interface), local, nil
+		return target{neighbor: n, addr: zoned(n.Addr, n.Interface)}, nil
 	}
 	p.search(ctx, n.Interface)
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.found.link.Peer, p.found.link.Local, p.found.err
+	return target{n, p.found.link.Peer, p.found.link.Local}, p.found.err
 }
 
 // search looks for an unnumbered peer on an interface, and nowhere if that is empty.
@@ -205,23 +246,18 @@ func (p *peer) find(f found) {
 	notice(p.wake)
 }
 
-// heed closes a session that was lost, and one with a peer that has the wrong AS number.
+// heed closes a session that is over.
 func (p *peer) heed(ctx context.Context) {
-	saw, n := p.session.look(), p.session.neighbor
-	if saw.err.at.After(p.err.at) {
-		p.err = saw.err
-	}
-	wrong := saw.asn != 0 && n.PeerASN == 0 && n.Dynamic == bgp.ExternalASN && saw.asn == asn(n)
-	if saw.lasted == 0 && !wrong {
+	saw := p.session.line.look()
+	if !saw.over {
 		return
 	}
-	if wrong || saw.lasted < stable {
-		p.retry = time.Now().Add(connect(n))
+	p.retry = time.Time{}
+	if saw.lasted < stable {
+		p.retry = time.Now().Add(pace(p.session.neighbor))
 	}
-	if wrong {
-		p.fail(fmt.Errorf("the peer's AS number is %d, as ours: want an external one", saw.asn))
-	}
-	p.close(ctx, "the AS number is not accepted")
+	p.lost(saw.why)
+	p.close(ctx, "")
 }
 
 // depart lets a session leave: routes that nobody should prefer, then none, then the end.
@@ -229,7 +265,7 @@ func (p *peer) depart(ctx context.Context, want *bgp.Session) time.Duration {
 	if p.session == nil {
 		return 0
 	}
-	if p.session.look().phase == Established {
+	if p.session.line.look().phase == Established {
 		if p.leave.IsZero() {
 			p.leave = time.Now().Add(p.speaker.options.Leave)
 		}
@@ -261,6 +297,7 @@ func unpreferred(routes map[netip.Prefix]bgp.Attributes) map[netip.Prefix]bgp.At
 
 // remove withdraws everything and closes.
 func (p *peer) remove(ctx context.Context) {
+	p.abandon()
 	if p.session != nil {
 		p.fail(p.session.tell(ctx, nil))
 	}
@@ -285,7 +322,7 @@ func (p *peer) watch(want *bgp.Session) {
 	if p.speaker.options.BFD == nil || p.session == nil {
 		return
 	}
-	saw := p.session.look()
+	saw := p.session.line.look()
 	if want.BFD == nil || saw.phase != Established {
 		if p.path != nil {
 			p.path = nil
@@ -311,6 +348,14 @@ func (p *peer) fail(err error) {
 	}
 }
 
+// lost notes why a session ended or could not be opened, this time.
+func (p *peer) lost(why string) {
+	if why != p.err.text {
+		p.log.Info("BGP session", "err", why)
+	}
+	p.err = failure{why, time.Now()}
+}
+
 // publish makes what is known the State.
 func (p *peer) publish(want *bgp.Session) {
 	next := State{Peer: p.name, Phase: Idle, LastError: p.err.text, LastErrorTime: p.err.at, Updates: p.updates}
@@ -318,15 +363,15 @@ func (p *peer) publish(want *bgp.Session) {
 		next.Interface, next.Addr = want.Neighbor.Interface, want.Neighbor.Addr
 	}
 	if p.session != nil {
-		saw := p.session.look()
+		saw := p.session.line.look()
 		next.Updates += p.session.updates
-		next.Addr, next.Local, next.PeerASN, next.Phase, next.Since = p.session.addr, saw.local, saw.asn, saw.phase, saw.since
-		if saw.err.at.After(p.err.at) {
-			next.LastError, next.LastErrorTime = saw.err.text, saw.err.at
-		}
+		next.Addr, next.PeerASN, next.Phase, next.Since = p.session.addr, saw.asn, saw.phase, saw.since
 		if saw.phase == Established {
+			next.Local = saw.local
 			next.IPv4, next.IPv6 = count(p.session.told)
 		}
+	} else if want != nil && p.dials {
+		next.Phase = Active
 	}
 	p.mu.Lock()
 	old := p.state

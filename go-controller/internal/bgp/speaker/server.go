@@ -6,8 +6,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"net/netip"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -35,36 +35,17 @@ func newServer(g *gate, log klog.Logger) *server {
 	return s
 }
 
-// session is a server at work.
+// session is a server at work for a line.
 type session struct {
-	server   *server
-	neighbor bgp.Neighbor
-	addr     netip.Addr
-	// local is our link-local address where the peer is unnumbered.
-	local netip.Addr
-	told  map[netip.Prefix]bgp.Attributes
+	target
+	server *server
+	line   *line
+	told   map[netip.Prefix]bgp.Attributes
 	// updates are the routes that were told and withdrawn since the peer hears: all of them at first.
 	updates uint64
 	hears   bool
-	// unwatch ends what calls observe.
-	unwatch context.CancelFunc
-
-	mu   sync.Mutex
-	seen seen
-	wake func()
-}
-
-// seen is what gobgp said about a session.
-type seen struct {
-	phase Phase
-	since time.Time
-	// lasted is how long the session was Established that is lost; zero as long as none is.
-	lasted time.Duration
-	asn    uint32
-	local  netip.Addr
-	// detail is of a NOTIFICATION, and is the error if the session ends next.
-	detail string
-	err    failure
+	// untold is the error of routes that could not be told at the start.
+	untold error
 }
 
 // failure is an error and when it came up.
@@ -73,15 +54,21 @@ type failure struct {
 	at   time.Time
 }
 
-// open starts a session in the order that keeps routes through a restart: the peer hears all
-// routes before the End-of-RIB. wake is called, without blocking, when there is news in look.
-func (s *server) open(ctx context.Context, n bgp.Neighbor, addr, local netip.Addr, routes map[netip.Prefix]bgp.Attributes, wake func()) (*session, error) {
-	c := &session{server: s, neighbor: n, addr: addr, local: local, wake: wake, unwatch: func() {}}
-	c.seen.phase, c.seen.since = Idle, time.Now()
+// open starts a session on the connection with a router, in the order that keeps routes through a
+// restart: the peer hears all routes before the End-of-RIB. wake is called, without blocking, when
+// there is news of the line. The connection is closed if there is an error.
+func (s *server) open(ctx context.Context, t target, router *net.TCPConn, routes map[netip.Prefix]bgp.Attributes, wake func()) (*session, error) {
+	l, err := newLine(router, wake)
+	if err != nil {
+		return nil, err
+	}
+	c := &session{target: t, server: s, line: l}
 	s.session.Store(c)
 	if err := c.start(ctx, routes); err != nil {
-		return nil, errors.Join(fmt.Errorf("open a session with %s: %w", addr, err), c.close(ctx, ""))
+		l.close()
+		return nil, errors.Join(fmt.Errorf("open a session with %s: %w", t.addr, err), c.stop(ctx))
 	}
+	go l.run(t.neighbor)
 	return c, nil
 }
 
@@ -99,20 +86,14 @@ func (c *session) start(ctx context.Context, routes map[netip.Prefix]bgp.Attribu
 	if err := s.SetPolicyAssignment(ctx, &api.SetPolicyAssignmentRequest{Assignment: assignment}); err != nil {
 		return err
 	}
-	if err := c.tell(ctx, routes); err != nil { // Of single routes, and the others are in.
-		c.failed(err.Error())
-	}
-	ctx, c.unwatch = context.WithCancel(ctx)
-	if err := s.WatchEvent(ctx, &api.WatchEventRequest{Peer: &api.WatchEventRequest_Peer{}}, c.observe); err != nil {
-		return err
-	}
-	return s.AddPeer(ctx, &api.AddPeerRequest{Peer: neighbor(c.neighbor, c.addr)})
+	c.untold = c.tell(ctx, routes) // Of single routes, and the others are in.
+	return s.AddPeer(ctx, &api.AddPeerRequest{Peer: neighbor(c.neighbor, c.line.door.port())})
 }
 
 // tell makes routes what the peer is told: an UPDATE a route that differs, and none if none does.
 // A route that can't be told is left out, and the error names it.
 func (c *session) tell(ctx context.Context, routes map[netip.Prefix]bgp.Attributes) error {
-	if !c.hears && c.look().phase == Established {
+	if !c.hears && c.line.look().phase == Established {
 		c.hears, c.updates = true, uint64(len(c.told))
 	}
 	var errs []error
@@ -161,8 +142,13 @@ func (c *session) add(ctx context.Context, prefix netip.Prefix, a bgp.Attributes
 // (RFC 4486), if it is Established.
 func (c *session) close(ctx context.Context, why string) error {
 	c.bid(ctx, why)
-	c.unwatch()
-	c.server.session.Store(nil)
+	err := c.stop(ctx)
+	c.line.end(goodbye)
+	return err
+}
+
+func (c *session) stop(ctx context.Context) error {
+	defer c.server.session.Store(nil)
 	if err := c.server.StopBgp(ctx, &api.StopBgpRequest{}); err != nil {
 		return fmt.Errorf("close the session with %s: %w", c.addr, err)
 	}
@@ -172,82 +158,13 @@ func (c *session) close(ctx context.Context, why string) error {
 // bid says goodbye to a peer that listens, and waits for a moment until that is said. StopBgp
 // would do it by itself, but at once, and in the way of what the session still reads.
 func (c *session) bid(ctx context.Context, why string) {
-	ctx, cancel := context.WithTimeout(ctx, goodbye)
-	defer cancel()
-	over := make(chan struct{}, 1)
-	c.mu.Lock()
-	established := c.seen.phase == Established
-	c.wake = func() {
-		if c.look().phase != Established {
-			notice(over)
-		}
-	}
-	c.mu.Unlock()
-	if !established || c.server.DisablePeer(ctx, &api.DisablePeerRequest{Address: c.addr.String(), Communication: why}) != nil {
+	if c.line.look().phase != Established || c.server.DisablePeer(ctx, &api.DisablePeerRequest{Address: inside().String(), Communication: why}) != nil {
 		return
 	}
+	timer := time.NewTimer(goodbye)
+	defer timer.Stop()
 	select {
-	case <-over:
-	case <-ctx.Done():
+	case <-c.line.done:
+	case <-timer.C:
 	}
-}
-
-// look is what is known now.
-func (c *session) look() seen {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.seen
-}
-
-// observe takes an event of gobgp.
-func (c *session) observe(r *api.WatchEventResponse) {
-	state := r.GetPeer().GetPeer().GetState()
-	if state == nil {
-		return
-	}
-	local, _ := netip.ParseAddr(r.GetPeer().GetPeer().GetTransport().GetLocalAddress())
-	now, next := time.Now(), phase(state.SessionState)
-	c.mu.Lock()
-	if c.seen.phase != next {
-		if c.seen.phase == Established {
-			c.seen.lasted = max(now.Sub(c.seen.since), 1)
-		}
-		c.seen.phase, c.seen.since = next, now
-	}
-	c.seen.asn, c.seen.local = 0, netip.Addr{}
-	if next == OpenConfirm || next == Established {
-		c.seen.asn = state.PeerAsn
-	}
-	if next == Established {
-		c.seen.local = local.Unmap()
-	}
-	wake := c.wake
-	c.mu.Unlock()
-	wake()
-}
-
-// failed notes an error. It may be called from gobgp's log, so it waits for nothing.
-func (c *session) failed(text string) {
-	c.mu.Lock()
-	c.seen.err = failure{text, time.Now()}
-	wake := c.wake
-	c.mu.Unlock()
-	wake()
-}
-
-// notified notes the detail of an error to come.
-func (c *session) notified(text string) {
-	c.mu.Lock()
-	c.seen.detail = text
-	c.mu.Unlock()
-}
-
-// ended notes why a session, or an attempt at one, ended.
-func (c *session) ended(text string) {
-	c.mu.Lock()
-	if c.seen.detail != "" {
-		text, c.seen.detail = c.seen.detail, ""
-	}
-	c.mu.Unlock()
-	c.failed(text)
 }

@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"net"
 	"net/netip"
 	"sync/atomic"
 	"testing"
@@ -21,9 +22,14 @@ func testLog(t testing.TB) klog.Logger {
 	return ktesting.NewLogger(t, ktesting.NewConfig(ktesting.Verbosity(0)))
 }
 
-// Eight peers at addresses where nobody is, changed in all ways and in any order, come to rest: for the race detector, and
-// for what gets stuck.
+// Eight peers that say nothing, changed in all ways and in any order, come to rest: for the race detector, and for what
+// gets stuck.
 func TestChurn(t *testing.T) {
+	silent, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer silent.Close()
 	var notified atomic.Int64
 	s := New(Options{Notify: func() { notified.Add(1) }, Leave: time.Millisecond})
 	ctx, cancel := context.WithCancel(klog.NewContext(t.Context(), klog.Background()))
@@ -41,8 +47,8 @@ func TestChurn(t *testing.T) {
 			}
 			c := bgp.Session{Peer: fmt.Sprint(i), Leaving: random.IntN(8) == 0, Routes: map[netip.Prefix]bgp.Attributes{}}
 			c.Neighbor = bgp.Neighbor{
-				MyASN: 64500, PeerASN: 64512, Addr: netip.MustParseAddr("127.0.0.1"), Port: 1, RouterID: netip.MustParseAddr("192.0.2.1"),
-				IPv4: true, IPv6: true, Password: fmt.Sprint(random.IntN(2)), GracefulRestart: random.IntN(2) == 0,
+				MyASN: 64500, PeerASN: 64512, Addr: netip.MustParseAddr("127.0.0.1"), Port: silent.Addr().(*net.TCPAddr).AddrPort().Port(), RouterID: netip.MustParseAddr("192.0.2.1"),
+				IPv4: true, IPv6: true, Connect: time.Duration(1+random.IntN(2)) * time.Second, GracefulRestart: random.IntN(2) == 0,
 			}
 			for r := range random.IntN(5) {
 				a := netip.AddrFrom4([4]byte{203, 0, 113, byte(r)})

@@ -6,15 +6,14 @@ import (
 	"net/netip"
 	"time"
 
-	api "github.com/osrg/gobgp/v3/api"
-
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/bgp"
 )
 
 // Phase is the state of a session (RFC 4271 section 8.2.2).
 type Phase string
 
-// The states of a session. gobgp knows no Connect: it is Active while it dials.
+// The states of a session. It is Active while the peer is dialled and between two attempts, and
+// Connect when it has taken the connection and our OPEN is yet to go out.
 const (
 	Idle        Phase = "Idle"
 	Connect     Phase = "Connect"
@@ -23,23 +22,6 @@ const (
 	OpenConfirm Phase = "OpenConfirm"
 	Established Phase = "Established"
 )
-
-func phase(s api.PeerState_SessionState) Phase {
-	switch s {
-	case api.PeerState_CONNECT:
-		return Connect
-	case api.PeerState_ACTIVE:
-		return Active
-	case api.PeerState_OPENSENT:
-		return OpenSent
-	case api.PeerState_OPENCONFIRM:
-		return OpenConfirm
-	case api.PeerState_ESTABLISHED:
-		return Established
-	default:
-		return Idle
-	}
-}
 
 // State is how a session is.
 type State struct {

@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package speaker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"net/netip"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/bgp"
+)
+
+// dialLongest bounds an attempt: who has not answered the fourth SYN does not answer.
+const dialLongest = 16 * time.Second
+
+// target is whom a session is with.
+type target struct {
+	neighbor bgp.Neighbor
+	// addr is dialled. It has a zone if it is link-local.
+	addr netip.Addr
+	// local is our link-local address where the peer is unnumbered.
+	local netip.Addr
+}
+
+// pace is the time between two attempts: other nodes dial the same router, and not all at once.
+func pace(n bgp.Neighbor) time.Duration {
+	most := connect(n)
+	return most - rand.N(most/2)
+}
+
+// attempt is a connection in the making.
+type attempt struct {
+	target target
+	cancel context.CancelFunc
+	// came has the outcome when there is one.
+	came chan outcome
+}
+
+type outcome struct {
+	conn *net.TCPConn
+	err  error
+}
+
+// try dials for at most a time, and wakes when there is an outcome.
+func try(ctx context.Context, t target, most time.Duration, wake func()) *attempt {
+	ctx, cancel := context.WithTimeout(ctx, min(most, dialLongest))
+	a := &attempt{target: t, cancel: cancel, came: make(chan outcome, 1)}
+	go func() {
+		defer cancel()
+		conn, err := dial(ctx, t)
+		a.came <- outcome{conn, err}
+		wake()
+	}()
+	return a
+}
+
+// abandon ends an attempt whose outcome nobody wants.
+func (a *attempt) abandon() {
+	a.cancel()
+	go func() {
+		if o := <-a.came; o.conn != nil {
+			_ = o.conn.Close() // Nothing was said on it.
+		}
+	}()
+}
+
+func dial(ctx context.Context, t target) (*net.TCPConn, error) {
+	n := t.neighbor
+	d := net.Dialer{ControlContext: func(_ context.Context, _, _ string, c syscall.RawConn) error {
+		var err error
+		if failed := c.Control(func(fd uintptr) { err = options(int(fd), t) }); failed != nil {
+			return failed
+		}
+		return err
+	}}
+	if n.Source.IsValid() {
+		d.LocalAddr = net.TCPAddrFromAddrPort(netip.AddrPortFrom(zoned(n.Source, t.addr.Zone()), 0))
+	}
+	conn, err := d.DialContext(ctx, "tcp", netip.AddrPortFrom(t.addr, n.Port).String())
+	if err != nil {
+		return nil, fmt.Errorf("connect: %w%s", err, hint(n, err))
+	}
+	return conn.(*net.TCPConn), nil
+}
+
+// hint is what may be the reason that a peer does not answer.
+func hint(n bgp.Neighbor, err error) string {
+	var slow net.Error
+	if !errors.As(err, &slow) || !slow.Timeout() {
+		return ""
+	}
+	switch {
+	case n.Password != "":
+		return ": do both sides have the same password?"
+	case n.SecurityHops > 0:
+		return fmt.Sprintf(": does the peer have TTL security too, and is it within %d hops?", n.SecurityHops)
+	}
+	return ""
+}
+
+// options sets those of a socket before it connects.
+func options(fd int, t target) error {
+	level, hops, least := unix.IPPROTO_IP, unix.IP_TTL, unix.IP_MINTTL
+	if t.addr.Is6() {
+		level, hops, least = unix.IPPROTO_IPV6, unix.IPV6_UNICAST_HOPS, unix.IPV6_MINHOPCOUNT
+	}
+	n := t.neighbor
+	if ttl := ttl(n); ttl != 0 {
+		if err := unix.SetsockoptInt(fd, level, hops, ttl); err != nil {
+			return fmt.Errorf("send with TTL %d: %w", ttl, err)
+		}
+	}
+	if n.SecurityHops > 0 {
+		if err := unix.SetsockoptInt(fd, level, least, maxTTL+1-int(n.SecurityHops)); err != nil {
+			return fmt.Errorf("take nothing from beyond %d hops: %w", n.SecurityHops, err)
+		}
+	}
+	if n.Password != "" {
+		if err := unix.SetsockoptTCPMD5Sig(fd, unix.IPPROTO_TCP, unix.TCP_MD5SIG, signature(t.addr, n.Password)); err != nil {
+			return fmt.Errorf("sign with the password: %w", err)
+		}
+	}
+	return nil
+}
+
+// ttl is that of what we send, 0 for the kernel's: an external peer is on the link if nothing else is said.
+func ttl(n bgp.Neighbor) int {
+	switch {
+	case n.SecurityHops > 0:
+		return maxTTL
+	case internal(n):
+		return 0
+	case n.TTL > 0:
+		return int(n.TTL)
+	default:
+		return 1
+	}
+}
+
+// signature is a key of TCP MD5 (RFC 2385) as the kernel takes it: the address lies where a sockaddr has it.
+func signature(a netip.Addr, password string) *unix.TCPMD5Sig {
+	s := &unix.TCPMD5Sig{Keylen: uint16(len(password))}
+	if a.Is4() {
+		s.Addr.Family = unix.AF_INET
+		copy(s.Addr.Data[2:], a.AsSlice())
+	} else {
+		s.Addr.Family = unix.AF_INET6
+		copy(s.Addr.Data[6:], a.AsSlice())
+	}
+	copy(s.Key[:], password)
+	return s
+}

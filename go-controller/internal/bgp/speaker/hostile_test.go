@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package speaker
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"io"
+	"net"
+	"net/netip"
+	"sync"
+	"testing"
+	"time"
+
+	"k8s.io/klog/v2"
+
+	packet "github.com/osrg/gobgp/v3/pkg/packet/bgp"
+
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/bgp"
+)
+
+const (
+	hostileSessions        = 32
+	hostileASN, victimASN  = 64512, 64500
+	hostilePatience        = 30 * time.Second
+	lull                   = 20 * time.Millisecond // without a word from the speaker: it has taken what it got
+	beforeOpen, beforeKeep = 0, 1                  // when the router begins to talk nonsense; later than both: once the session is Established
+)
+
+// hostile is a router to which a speaker keeps sessions, each from an address of its own.
+type hostile struct {
+	listener net.Listener
+	conns    chan net.Conn
+}
+
+func newHostile(f *testing.F) *hostile {
+	f.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		f.Fatal(err)
+	}
+	h := &hostile{listener, make(chan net.Conn, hostileSessions)}
+	ctx, cancel := context.WithCancel(klog.NewContext(context.Background(), klog.LoggerWithValues(klog.Background(), "fuzz", true)))
+	s := New(Options{})
+	var running sync.WaitGroup
+	running.Go(func() { _ = s.Run(ctx) }) // ends without an error
+	running.Go(h.accept)
+	at := listener.Addr().(*net.TCPAddr).AddrPort()
+	var sessions []bgp.Session
+	for i := range hostileSessions {
+		sessions = append(sessions, bgp.Session{
+			Peer: fmt.Sprint(i),
+			Neighbor: bgp.Neighbor{
+				MyASN: victimASN, PeerASN: hostileASN, Addr: at.Addr(), Port: at.Port(), Source: netip.AddrFrom4([4]byte{127, 0, 1, byte(i + 1)}),
+				RouterID: netip.MustParseAddr("192.0.2.1"), Connect: time.Second, GracefulRestart: i%2 == 0, IPv4: true, IPv6: true,
+			},
+			Routes: map[netip.Prefix]bgp.Attributes{netip.MustParsePrefix("203.0.113.1/32"): {NextHop: netip.MustParseAddr("192.0.2.1")}},
+		})
+	}
+	s.Set(sessions)
+	f.Cleanup(func() {
+		cancel()
+		_ = listener.Close()
+		running.Wait()
+	})
+	return h
+}
+
+func (h *hostile) accept() {
+	for {
+		conn, err := h.listener.Accept()
+		if err != nil {
+			return
+		}
+		select {
+		case h.conns <- conn:
+		default: // more than anybody asks for
+			_ = conn.Close()
+		}
+	}
+}
+
+// read takes messages until one is of a kind, or the speaker says no more.
+func read(conn net.Conn, kind byte) error {
+	header := make([]byte, packet.BGP_HEADER_LENGTH)
+	for {
+		if _, err := io.ReadFull(conn, header); err != nil {
+			return err
+		}
+		if _, err := io.CopyN(io.Discard, conn, int64(binary.BigEndian.Uint16(header[16:]))-packet.BGP_HEADER_LENGTH); err != nil {
+			return err
+		}
+		if header[18] == kind {
+			return nil
+		}
+	}
+}
+
+// say opens a session as far as stage, and then sends nonsense.
+func say(conn net.Conn, stage byte, nonsense []byte) error {
+	if err := conn.SetDeadline(time.Now().Add(hostilePatience)); err != nil {
+		return err
+	}
+	if err := read(conn, packet.BGP_MSG_OPEN); err != nil {
+		return err
+	}
+	if stage > beforeOpen {
+		open := packet.NewBGPOpenMessage(hostileASN, 90, "192.0.2.2", []packet.OptionParameterInterface{packet.NewOptionParameterCapability([]packet.ParameterCapabilityInterface{
+			packet.NewCapMultiProtocol(packet.RF_IPv4_UC), packet.NewCapMultiProtocol(packet.RF_IPv6_UC), packet.NewCapFourOctetASNumber(hostileASN), packet.NewCapRouteRefresh(),
+		})})
+		raw, err := open.Serialize()
+		if err != nil {
+			return err
+		}
+		if _, err := conn.Write(raw); err != nil {
+			return err
+		}
+		if err := read(conn, packet.BGP_MSG_KEEPALIVE); err != nil {
+			return err
+		}
+	}
+	if stage > beforeKeep {
+		if _, err := conn.Write(keepalive()); err != nil {
+			return err
+		}
+		if err := read(conn, packet.BGP_MSG_UPDATE); err != nil {
+			return err
+		}
+	}
+	if _, err := conn.Write(nonsense); err != nil {
+		return err
+	}
+	for buf := make([]byte, maxMessage); ; {
+		if err := conn.SetReadDeadline(time.Now().Add(lull)); err != nil {
+			return err
+		}
+		if _, err := conn.Read(buf); err != nil {
+			return nil //nolint:nilerr // silence and a closed connection are both answers
+		}
+	}
+}
+
+// Whatever a router sends, at whichever moment, the process lives on and comes back for more.
+func FuzzHostileRouter(f *testing.F) {
+	for stage := range byte(3) {
+		for kind := range byte(6) {
+			f.Add(stage, kind, []byte{})
+			f.Add(stage, kind, []byte{4, 0xfc, 0, 0, 90, 192, 0, 2, 2, 8, 2, 6, 1, 4, 0, 1, 0, 1})
+		}
+		f.Add(stage, byte(0xff), []byte{0xff, 0xff, 0, 5, 2})
+		f.Add(stage, byte(packet.BGP_MSG_UPDATE), []byte{0, 0, 0, 20, 0x40, 1, 1, 0, 0x40, 2, 0, 0x40, 3, 4, 192, 0, 2, 2, 0x90, 14, 0, 0, 24, 203, 0, 113})
+	}
+	h := newHostile(f)
+	f.Fuzz(func(t *testing.T, stage, kind byte, body []byte) {
+		nonsense := body
+		if kind != 0xff { // else not even the header is right
+			nonsense = compose(kind, body[:min(len(body), maxMessage-headerLength)]...)
+		}
+		patience := time.NewTimer(hostilePatience)
+		defer patience.Stop()
+		select {
+		case conn := <-h.conns:
+			defer conn.Close()
+			if err := say(conn, stage%3, nonsense); err != nil {
+				t.Logf("the speaker hung up first: %v", err)
+			}
+		case <-patience.C:
+			t.Fatalf("none of %d sessions came back within %s", hostileSessions, hostilePatience)
+		}
+	})
+}
