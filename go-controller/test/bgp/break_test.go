@@ -269,19 +269,20 @@ func TestConnectionLost(t *testing.T) {
 	}
 }
 
-// Over a link that has link-local addresses only, each side finds the other by Router Advertisements.
+// Over a link that has link-local addresses only, each side finds the other by Router Advertisements; a password holds there too.
 func TestUnnumbered(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, 30)
 	s.link(t, "un0", "eth1")
 	s.configure(t,
 		"interface eth1", " no ipv6 nd suppress-ra", " ipv6 nd ra-interval 1", "exit",
-		fmt.Sprintf("router bgp %d", routerASN), " neighbor eth1 interface remote-as external",
+		fmt.Sprintf("router bgp %d", routerASN), " neighbor eth1 interface remote-as external", " neighbor eth1 password right",
 		" address-family ipv4 unicast", "  neighbor eth1 activate", " exit-address-family",
 		" address-family ipv6 unicast", "  neighbor eth1 activate", " exit-address-family")
 	n := newNode(t, speaker.Options{})
 	c := s.session("tor", false, 2)
 	c.Neighbor.Addr, c.Neighbor.Source, c.Neighbor.Interface = netip.Addr{}, netip.Addr{}, "un0"
+	c.Neighbor.Password = "right"
 	prefixes := []netip.Prefix{netip.MustParsePrefix("203.0.113.1/32"), netip.MustParsePrefix("2001:db8:ffff::1/128")}
 	c.Routes = map[netip.Prefix]bgp.Attributes{prefixes[0]: {}, prefixes[1]: {}} // The zero next hop: our link-local address.
 	n.want(c)

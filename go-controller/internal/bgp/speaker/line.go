@@ -43,6 +43,9 @@ type line struct {
 	// joined is closed when gobgp's connection is there, ending when the line is to end, done when it has.
 	joined, ending, done chan struct{}
 
+	// patience is openWait.
+	patience time.Duration
+
 	mu   sync.Mutex
 	ours *net.TCPConn
 	over bool
@@ -75,7 +78,7 @@ func newLine(router *net.TCPConn, wake func()) (*line, error) {
 	}
 	return &line{
 		router: router, door: d, wake: wake, turn: make(chan struct{}, 1),
-		joined: make(chan struct{}), ending: make(chan struct{}), done: make(chan struct{}), hold: openWait,
+		joined: make(chan struct{}), ending: make(chan struct{}), done: make(chan struct{}), patience: openWait, hold: openWait,
 		seen: seen{phase: Connect, since: time.Now(), local: router.LocalAddr().(*net.TCPAddr).AddrPort().Addr().Unmap()},
 	}, nil
 }
@@ -179,7 +182,7 @@ func (l *line) hear(n bgp.Neighbor) {
 	var said *farewell
 	var slow net.Error
 	if errors.As(err, &slow) && slow.Timeout() && f.stage == beginning && !l.isEnding() {
-		err = &refusal{code: packet.BGP_ERROR_HOLD_TIMER_EXPIRED, text: silence(n)}
+		err = &refusal{code: packet.BGP_ERROR_HOLD_TIMER_EXPIRED, text: l.silence(n)}
 	}
 	switch {
 	case errors.As(err, &r):
@@ -215,8 +218,8 @@ func (l *line) isEnding() bool {
 }
 
 // silence is why a router that took the connection may say nothing.
-func silence(n bgp.Neighbor) string {
-	text := fmt.Sprintf("the peer took the connection and sent no OPEN message within %s", openWait)
+func (l *line) silence(n bgp.Neighbor) string {
+	text := fmt.Sprintf("the peer took the connection and sent no OPEN message within %s", l.patience)
 	if n.SecurityHops > 0 {
 		text += fmt.Sprintf(": does it have TTL security too, and is it within %d hops?", n.SecurityHops)
 	}
@@ -259,7 +262,8 @@ func (l *line) listen(f *filter) error {
 			l.change(func() { l.seen.asn, l.hold = f.asn, f.hold })
 		}
 		if _, err := l.ours.Write(m); err != nil {
-			return err
+			<-l.ending // It has closed, and what it said last says why.
+			return net.ErrClosed
 		}
 		if m[typeAt] == packet.BGP_MSG_KEEPALIVE {
 			l.change(func() { l.agreed = true })
@@ -284,15 +288,12 @@ func (l *line) refuse(r *refusal) {
 
 // speak passes what gobgp says, from when it comes.
 func (l *line) speak() {
-	err := l.talk()
-	if err != nil {
-		l.hang(err.Error())
-	}
+	l.hang(l.talk().Error())
 	_ = l.router.CloseWrite()
 	_ = l.router.SetReadDeadline(time.Now().Add(goodbye))
 }
 
-// talk passes what gobgp says, and returns why it ends.
+// talk passes what gobgp says, and returns why it ends, which it does.
 func (l *line) talk() error {
 	ours, err := l.door.admit(joinWait)
 	if err != nil {
@@ -301,7 +302,7 @@ func (l *line) talk() error {
 	l.mu.Lock()
 	l.ours = ours
 	l.mu.Unlock()
-	_ = l.router.SetReadDeadline(time.Now().Add(openWait))
+	_ = l.router.SetReadDeadline(time.Now().Add(l.patience))
 	if l.isEnding() { // And hear may not have seen the connection.
 		_ = l.router.SetReadDeadline(time.Now().Add(goodbye))
 		_ = ours.Close()

@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package speaker
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	packet "github.com/osrg/gobgp/v3/pkg/packet/bgp"
+
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/bgp"
+)
+
+// pair is a connection of TCP: the end that dialled, and the other.
+func pair(t *testing.T) (ours, router *net.TCPConn) {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	ours = knock(t, listener.Addr().String())
+	conn, err := listener.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close() })
+	return ours, conn.(*net.TCPConn)
+}
+
+func knock(t *testing.T, address string) *net.TCPConn {
+	t.Helper()
+	conn, err := net.Dial("tcp", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close() })
+	if err := conn.SetDeadline(time.Now().Add(hostilePatience)); err != nil {
+		t.Fatal(err)
+	}
+	return conn.(*net.TCPConn)
+}
+
+// lay lays a line, and returns it with what a router has in its hand, and gobgp in its.
+func lay(t *testing.T, n bgp.Neighbor, patience time.Duration) (l *line, router, speaker *net.TCPConn) {
+	t.Helper()
+	ours, router := pair(t)
+	l, err := newLine(ours, func() {})
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.patience = patience
+	go l.run(n)
+	t.Cleanup(func() { l.end(time.Second) })
+	return l, router, knock(t, fmt.Sprint("127.0.0.1:", l.door.port()))
+}
+
+func ended(t *testing.T, l *line) seen {
+	t.Helper()
+	select {
+	case <-l.done:
+		return l.look()
+	case <-time.After(hostilePatience):
+		t.Fatalf("the line did not end within %s: %+v", hostilePatience, l.look())
+		return seen{}
+	}
+}
+
+func send(t *testing.T, conn net.Conn, messages ...[]byte) {
+	t.Helper()
+	for _, m := range messages {
+		if _, err := conn.Write(m); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// expect reads messages of the given types, and then the end.
+func expect(t *testing.T, conn net.Conn, types ...byte) (last []byte) {
+	t.Helper()
+	in, buf := bufio.NewReader(conn), make([]byte, maxMessage)
+	for i, kind := range types {
+		m, err := next(in, buf)
+		if err != nil || m[typeAt] != kind {
+			t.Fatalf("message %d is %v (%v), want type %d", i, m, err, kind)
+		}
+		last = m
+	}
+	if m, err := next(in, make([]byte, maxMessage)); !errors.Is(err, io.EOF) {
+		t.Fatalf("after %d messages: %v (%v), want the end", len(types), m, err)
+	}
+	return last
+}
+
+// A session from its beginning to a mistake of the router: gobgp sees nothing of that, and the router hears what it was.
+func TestLineRefuses(t *testing.T) {
+	t.Parallel()
+	l, router, speaker := lay(t, victim(), openWait)
+	if phase := l.look().phase; phase != Connect {
+		t.Errorf("phase %s at first", phase)
+	}
+	open := openOf(t, 64512, 90, "192.0.2.2", both()...)
+	send(t, speaker, open, keepalive())
+	send(t, router, open, keepalive())
+	tick := time.NewTicker(time.Millisecond)
+	defer tick.Stop()
+	for deadline := time.Now().Add(hostilePatience); l.look().phase != Established; <-tick.C {
+		if time.Now().After(deadline) {
+			t.Fatalf("%+v", l.look())
+		}
+	}
+	if saw := l.look(); saw.asn != 64512 || saw.local != inside() {
+		t.Errorf("%+v", saw)
+	}
+	send(t, router, compose(9))
+	if _, err := io.Copy(io.Discard, speaker); err != nil {
+		t.Errorf("gobgp's end: %v", err)
+	}
+	_ = speaker.Close()
+	if m := expect(t, router, packet.BGP_MSG_OPEN, packet.BGP_MSG_KEEPALIVE, packet.BGP_MSG_NOTIFICATION); string(m[headerLength:]) != "\x01\x03\x09" {
+		t.Errorf("the router is told %v", m)
+	}
+	if saw := ended(t, l); saw.lasted == 0 || saw.phase != Idle || !strings.Contains(saw.why, "type 9") {
+		t.Errorf("%+v", saw)
+	}
+}
+
+// What gobgp says last comes through before the connection is closed, whatever the router has said that nobody read.
+func TestLineSaysTheLastWord(t *testing.T) {
+	t.Parallel()
+	l, router, speaker := lay(t, victim(), openWait)
+	send(t, router, openOf(t, 64512, 90, "192.0.2.2"), keepalive(), compose(packet.BGP_MSG_UPDATE, make([]byte, 4000)...))
+	send(t, speaker, compose(packet.BGP_MSG_NOTIFICATION, 6, 2))
+	<-l.joined // A socket that is closed is nobody's.
+	_ = speaker.Close()
+	expect(t, router, packet.BGP_MSG_NOTIFICATION)
+	_ = router.Close()
+	if saw := ended(t, l); saw.why != "sent notification: code 6(cease) subcode 2(administrative shutdown)" {
+		t.Errorf("%+v", saw)
+	}
+}
+
+// A router that takes the connection and says nothing is given up, and told.
+func TestLineSilence(t *testing.T) {
+	t.Parallel()
+	n := victim()
+	n.SecurityHops = 3
+	l, router, speaker := lay(t, n, 100*time.Millisecond)
+	send(t, speaker, openOf(t, 64500, 90, "192.0.2.1"))
+	if m := expectAfterClose(t, speaker, router); m[headerLength] != packet.BGP_ERROR_HOLD_TIMER_EXPIRED {
+		t.Errorf("the router is told %v", m)
+	}
+	if saw := ended(t, l); saw.why != "the peer took the connection and sent no OPEN message within 100ms: does it have TTL security too, and is it within 3 hops?" {
+		t.Errorf("%+v", saw)
+	}
+}
+
+func expectAfterClose(t *testing.T, speaker, router *net.TCPConn) []byte {
+	t.Helper()
+	if _, err := io.Copy(io.Discard, speaker); err != nil {
+		t.Errorf("gobgp's end: %v", err)
+	}
+	_ = speaker.Close()
+	return expect(t, router, packet.BGP_MSG_OPEN, packet.BGP_MSG_NOTIFICATION)
+}
+
+// A router that reads nothing holds gobgp up, and is given up after the hold time: nothing grows meanwhile.
+func TestLineBackpressure(t *testing.T) {
+	t.Parallel()
+	l, router, speaker := lay(t, victim(), openWait)
+	open := openOf(t, 64512, 3, "192.0.2.2")
+	send(t, router, open, keepalive())
+	send(t, speaker, open, keepalive())
+	wrote, update := 0, compose(packet.BGP_MSG_UPDATE, make([]byte, 4000)...)
+	for {
+		n, err := speaker.Write(update)
+		wrote += n
+		if err != nil {
+			break // The line ended, and closed its end.
+		}
+		if wrote > 64<<20 {
+			t.Fatalf("%d bytes were taken that the router did not read", wrote)
+		}
+	}
+	if saw := ended(t, l); saw.why != "the peer took nothing of what was sent to it for 3s, the hold time" {
+		t.Errorf("%+v", saw)
+	}
+}
+
+// Nobody but this process comes in by the door.
+func TestDoor(t *testing.T) {
+	t.Parallel()
+	d, err := newDoor()
+	if err != nil {
+		t.Fatal(err)
+	}
+	stranger := exec.Command("bash", "-c", fmt.Sprintf("exec 3<>/dev/tcp/127.0.0.1/%d && echo in && cat <&3", d.port()))
+	stranger.Stderr = os.Stderr
+	out, err := stranger.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := stranger.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if line, err := bufio.NewReader(out).ReadString('\n'); err != nil || line != "in\n" {
+		t.Fatalf("the stranger did not knock: %q, %v", line, err)
+	}
+	conn := knock(t, fmt.Sprint("127.0.0.1:", d.port()))
+	in, err := d.admit(hostilePatience)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer in.Close()
+	if in.RemoteAddr().String() != conn.LocalAddr().String() {
+		t.Errorf("%s came in, want %s", in.RemoteAddr(), conn.LocalAddr())
+	}
+	if err := stranger.Wait(); err != nil { // Its connection is closed.
+		t.Errorf("the stranger: %v", err)
+	}
+	if late, err := net.Dial("tcp", fmt.Sprint("127.0.0.1:", d.port())); err == nil {
+		_ = late.Close()
+		t.Error("the door is open still")
+	}
+}
