@@ -48,7 +48,7 @@ type line struct {
 
 	mu   sync.Mutex
 	ours *net.TCPConn
-	over bool
+	ends bool
 	hold time.Duration
 	seen seen
 	// opened, kept and agreed: our OPEN and KEEPALIVE went out, and the router's KEEPALIVE came.
@@ -59,12 +59,12 @@ type line struct {
 type seen struct {
 	phase Phase
 	since time.Time
-	// over: the session ended, or could not be opened. It was Established for lasted, 0 if it never was.
+	// over: all that is to be said is said. The session was Established for lasted, 0 if it never was.
 	over   bool
 	lasted time.Duration
 	asn    uint32
 	local  netip.Addr
-	// why it ended: what was known first.
+	// why it ended or ends: what was known first.
 	why string
 }
 
@@ -90,13 +90,7 @@ func (l *line) run(n bgp.Neighbor) {
 	running.Go(l.speak)
 	running.Wait()
 	l.close()
-	l.change(func() {
-		l.seen.over = true
-		if l.seen.phase == Established {
-			l.seen.lasted = max(time.Since(l.seen.since), 1)
-		}
-		l.seen.phase, l.seen.since, l.seen.asn = Idle, time.Now(), 0
-	})
+	l.change(func() { l.seen.over = true })
 	close(l.done)
 	l.wake()
 }
@@ -129,7 +123,7 @@ func (l *line) change(f func()) {
 	f()
 	next := was.phase
 	switch {
-	case l.seen.over:
+	case l.ends:
 		next = Idle
 	case l.kept && l.agreed:
 		next = Established
@@ -151,9 +145,13 @@ func (l *line) change(f func()) {
 // hang lets the line end. The first reason given is the one.
 func (l *line) hang(why string) {
 	l.change(func() {
-		if !l.over {
-			l.over = true
+		if !l.ends {
+			l.ends = true
 			close(l.ending)
+			if l.seen.phase == Established {
+				l.seen.lasted = max(time.Since(l.seen.since), 1)
+			}
+			l.seen.asn = 0
 		}
 		if l.seen.why == "" {
 			l.seen.why = why

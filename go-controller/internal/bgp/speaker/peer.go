@@ -366,6 +366,9 @@ func (p *peer) publish(want *bgp.Session) {
 		saw := p.session.line.look()
 		next.Updates += p.session.updates
 		next.Addr, next.PeerASN, next.Phase, next.Since = p.session.addr, saw.asn, saw.phase, saw.since
+		if saw.why != "" {
+			next.LastError, next.LastErrorTime = saw.why, saw.since
+		}
 		if saw.phase == Established {
 			next.Local = saw.local
 			next.IPv4, next.IPv6 = count(p.session.told)
