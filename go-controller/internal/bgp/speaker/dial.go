@@ -17,8 +17,15 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/bgp"
 )
 
-// dialLongest bounds an attempt: who has not answered the fourth SYN does not answer.
-const dialLongest = 16 * time.Second
+const (
+	// dialLongest bounds an attempt: who has not answered the fourth SYN does not answer.
+	dialLongest = 16 * time.Second
+	// settling is how long a router has to close the connection again, or to say something: one that does
+	// not know us closes at once, and is not worth a BGP server.
+	settling = 200 * time.Millisecond
+	// closed is what it then is.
+	closed = "the peer closed the connection instead of opening the session: it may not know this node as a neighbor"
+)
 
 // target is whom a session is with.
 type target struct {
@@ -84,10 +91,38 @@ func dial(ctx context.Context, t target) (*net.TCPConn, error) {
 		d.LocalAddr = net.TCPAddrFromAddrPort(netip.AddrPortFrom(zoned(n.Source, t.addr.Zone()), 0))
 	}
 	conn, err := d.DialContext(ctx, "tcp", netip.AddrPortFrom(t.addr, n.Port).String())
+	if errors.Is(err, unix.ECONNRESET) { // It took the connection before.
+		return nil, errors.New(closed)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("connect: %w%s", err, hint(n, err))
 	}
+	if err := settle(conn.(*net.TCPConn)); err != nil {
+		_ = conn.Close() // Nothing was said on it.
+		return nil, err
+	}
 	return conn.(*net.TCPConn), nil
+}
+
+// settle waits for what a router does first, and reads nothing of it.
+func settle(conn *net.TCPConn) error {
+	raw, err := conn.SyscallConn()
+	if err != nil {
+		return err
+	}
+	if err := conn.SetReadDeadline(time.Now().Add(settling)); err != nil {
+		return err
+	}
+	var n int
+	var failed error
+	err = raw.Read(func(fd uintptr) bool {
+		n, _, failed = unix.Recvfrom(int(fd), make([]byte, 1), unix.MSG_PEEK|unix.MSG_DONTWAIT)
+		return !errors.Is(failed, unix.EAGAIN) && !errors.Is(failed, unix.EINTR)
+	})
+	if err == nil && (n == 0 || failed != nil) {
+		return errors.New(closed)
+	}
+	return conn.SetReadDeadline(time.Time{}) // An error is that it was silent.
 }
 
 // hint is what may be the reason that a peer does not answer.

@@ -190,7 +190,7 @@ func (l *line) hear(n bgp.Neighbor) {
 		l.hang(said.Error())
 	case l.isEnding():
 	case f.stage < talking:
-		l.hang("the peer closed the connection instead of opening the session: it may not know this node as a neighbor")
+		l.hang(closed)
 	default:
 		l.hang("the connection was lost")
 	}

@@ -100,6 +100,49 @@ func expect(t *testing.T, conn net.Conn, types ...byte) (last []byte) {
 	return last
 }
 
+// A router that closes the connection at once is told from one that is silent, and from one that talks.
+func TestDialSettles(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		does func(net.Conn)
+		want string
+	}{
+		"closes":            {func(c net.Conn) { _ = c.Close() }, closed},
+		"resets":            {func(c net.Conn) { _ = c.(*net.TCPConn).SetLinger(0); _ = c.Close() }, closed},
+		"is silent":         {func(net.Conn) {}, ""},
+		"talks":             {func(c net.Conn) { _, _ = c.Write(keepalive()) }, ""},
+		"talks, and closes": {func(c net.Conn) { _, _ = c.Write(keepalive()); _ = c.Close() }, ""},
+	} {
+		listener, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer listener.Close()
+		router := make(chan net.Conn, 1)
+		go func() {
+			defer close(router)
+			if conn, err := listener.Accept(); err == nil {
+				c.does(conn)
+				router <- conn
+			}
+		}()
+		n, at := victim(), listener.Addr().(*net.TCPAddr).AddrPort()
+		n.Port = at.Port()
+		conn, err := dial(t.Context(), target{neighbor: n, addr: at.Addr()})
+		if got := fmt.Sprint(err); got != c.want && (err != nil || c.want != "") {
+			t.Errorf("a router that %s: %v, want %q", name, err, c.want)
+		}
+		if err == nil && strings.HasPrefix(name, "talks") {
+			if _, err := next(bufio.NewReader(conn), make([]byte, maxMessage)); err != nil {
+				t.Errorf("what a router that %s said: %v", name, err)
+			}
+		}
+		if conn := <-router; conn != nil {
+			_ = conn.Close()
+		}
+	}
+}
+
 // A session from its beginning to a mistake of the router: gobgp sees nothing of that, and the router hears what it was.
 func TestLineRefuses(t *testing.T) {
 	t.Parallel()
