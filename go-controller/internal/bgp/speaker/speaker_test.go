@@ -5,6 +5,7 @@ package speaker
 import (
 	"context"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"net"
 	"net/netip"
@@ -22,14 +23,25 @@ func testLog(t testing.TB) klog.Logger {
 	return ktesting.NewLogger(t, ktesting.NewConfig(ktesting.Verbosity(0)))
 }
 
-// Eight peers that say nothing, changed in all ways and in any order, come to rest: for the race detector, and for what
-// gets stuck.
+// Eight peers that say no more than an OPEN, changed in all ways and in any order, come to rest: for the race detector, and
+// for what gets stuck.
 func TestChurn(t *testing.T) {
-	silent, err := net.Listen("tcp", "127.0.0.1:0")
+	router, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer silent.Close()
+	defer router.Close()
+	open, taken := openOf(t, 64512, 90, "192.0.2.2", both()...), atomic.Int64{}
+	go func() {
+		for conn, err := router.Accept(); err == nil; conn, err = router.Accept() {
+			taken.Add(1)
+			go func() {
+				defer conn.Close()
+				_, _ = conn.Write(open)
+				_, _ = io.Copy(io.Discard, conn) // Until the speaker hangs up.
+			}()
+		}
+	}()
 	var notified atomic.Int64
 	s := New(Options{Notify: func() { notified.Add(1) }, Leave: time.Millisecond})
 	ctx, cancel := context.WithCancel(klog.NewContext(t.Context(), klog.Background()))
@@ -39,6 +51,8 @@ func TestChurn(t *testing.T) {
 		_ = s.Run(ctx)
 	}()
 	random := rand.New(rand.NewPCG(1, 2))
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
 	for range 100 {
 		var desired []bgp.Session
 		for i := range 8 {
@@ -47,7 +61,7 @@ func TestChurn(t *testing.T) {
 			}
 			c := bgp.Session{Peer: fmt.Sprint(i), Leaving: random.IntN(8) == 0, Routes: map[netip.Prefix]bgp.Attributes{}}
 			c.Neighbor = bgp.Neighbor{
-				MyASN: 64500, PeerASN: 64512, Addr: netip.MustParseAddr("127.0.0.1"), Port: silent.Addr().(*net.TCPAddr).AddrPort().Port(), RouterID: netip.MustParseAddr("192.0.2.1"),
+				MyASN: 64500, PeerASN: 64512, Addr: netip.MustParseAddr("127.0.0.1"), Port: router.Addr().(*net.TCPAddr).AddrPort().Port(), RouterID: netip.MustParseAddr("192.0.2.1"),
 				IPv4: true, IPv6: true, Connect: time.Duration(1+random.IntN(2)) * time.Second, GracefulRestart: random.IntN(2) == 0,
 			}
 			for r := range random.IntN(5) {
@@ -58,10 +72,9 @@ func TestChurn(t *testing.T) {
 		}
 		s.Set(desired)
 		s.States()
+		<-tick.C
 	}
 	s.Set(nil)
-	tick := time.NewTicker(10 * time.Millisecond)
-	defer tick.Stop()
 	deadline := time.After(30 * time.Second)
 	for len(s.States()) > 0 {
 		select {
@@ -72,6 +85,9 @@ func TestChurn(t *testing.T) {
 	}
 	cancel()
 	<-ended
+	if n := taken.Load(); n < 8 {
+		t.Errorf("%d connections, so that nothing was tried", n)
+	}
 	if notified.Load() == 0 {
 		t.Error("nobody was told of a change")
 	}
