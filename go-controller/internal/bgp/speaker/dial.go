@@ -78,6 +78,42 @@ func (a *attempt) abandon() {
 	}()
 }
 
+// connect opens a session when the peer has taken the connection, and dials it when it is time
+// to: the first time at once.
+func (p *peer) connect(ctx context.Context, to target, routes map[netip.Prefix]bgp.Attributes) time.Duration {
+	if p.attempt == nil {
+		if wait := time.Until(p.retry); wait > 0 {
+			return wait
+		}
+		wait := pace(to.neighbor)
+		p.retry = time.Now().Add(wait)
+		p.attempt = try(ctx, to, wait, func() { notice(p.wake) })
+		return 0
+	}
+	select {
+	case o := <-p.attempt.came:
+		p.attempt = nil
+		if o.err == nil {
+			if p.session, o.err = p.server.open(ctx, to, o.conn, routes, func() { notice(p.wake) }); o.err == nil {
+				p.fail(p.session.untold)
+				return 0
+			}
+		}
+		p.lost(o.err.Error())
+		return max(time.Until(p.retry), 1)
+	default:
+		return 0
+	}
+}
+
+// abandon ends an attempt to connect.
+func (p *peer) abandon() {
+	if p.attempt != nil {
+		p.attempt.abandon()
+		p.attempt = nil
+	}
+}
+
 func dial(ctx context.Context, t target) (*net.TCPConn, error) {
 	n := t.neighbor
 	d := net.Dialer{ControlContext: func(_ context.Context, _, _ string, c syscall.RawConn) error {
