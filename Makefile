@@ -47,7 +47,7 @@ nodes: controlplane ## BGP against FRR, and OpenShift SDN's controllers and agen
 	SLB_BIN=$(CURDIR)/$(BIN) go test -count=1 -p 1 $(ROOT) ./go-controller/test/...
 
 e2e: controlplane ## the lab, and ginkgo end to end in it
-	SLB_BIN=$(CURDIR)/$(BIN) go test -count=1 -p 1 $(ROOT) ./test/lab/proc ./test/lab/kubelet ./test/lab ./test/e2e $(BFD)
+	SLB_BIN=$(CURDIR)/$(BIN) go test -count=1 -p 1 -timeout 20m $(ROOT) ./test/lab/proc ./test/lab/kubelet ./test/lab ./test/e2e $(BFD)
 
 golden: ## rewrite the goldens from what the code says now; read the diff before you commit it
 	go test ./go-controller/internal/{bfd,bgp,ipam,place,plan,sdn,ovn/rows} -run Golden -update
