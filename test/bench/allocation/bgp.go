@@ -93,7 +93,7 @@ func (b *bench) endpoints(ctx context.Context) error {
 	})
 }
 
-// listen is a router that takes what it is told and needs no keepalives (RFC 4271, hold time 0).
+// listen is a router that takes what it is told and says nothing, for which it asks for the longest hold time (RFC 4271 section 4.2).
 func listen(l net.Listener) {
 	const open, keepalive = 1, 4
 	message := func(kind byte, body ...byte) []byte {
@@ -104,7 +104,7 @@ func listen(l net.Listener) {
 		return append(append(binary.BigEndian.AppendUint16(m, uint16(19+len(body))), kind), body...)
 	}
 	hello := append([]byte{4}, binary.BigEndian.AppendUint16(nil, routerASN)...)
-	hello = append(hello, 0, 0, 192, 0, 2, 1, 0) // Hold time, identifier, no optional parameters.
+	hello = append(hello, 0xff, 0xff, 192, 0, 2, 1, 0) // Hold time, identifier, no optional parameters.
 	for {
 		conn, err := l.Accept()
 		if err != nil {
