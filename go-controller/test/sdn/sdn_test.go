@@ -152,6 +152,15 @@ func killed(t *testing.T, r *running) {
 	})
 }
 
+// again starts the agent of a node that has none.
+func again(t *testing.T, r *running, node string) {
+	t.Helper()
+	if _, err := r.StartAgent(t.Context(), node); err != nil {
+		t.Fatal(err)
+	}
+	r.known(node)
+}
+
 func ended(t *testing.T, r *running) {
 	const node = "n3"
 	agent, err := r.Agent(node)
@@ -167,10 +176,7 @@ func ended(t *testing.T, r *running) {
 		}
 		r.settled(2 * services)
 	})
-	if _, err := r.StartAgent(t.Context(), node); err != nil {
-		t.Fatal(err)
-	}
-	r.known(node)
+	again(t, r, node)
 }
 
 // gone: the node lives, so its kernel answers until it gives the addresses up. Only then somebody else may.
@@ -188,10 +194,7 @@ func gone(t *testing.T, r *running) {
 		r.leave(node)
 		r.settled(2 * services)
 	})
-	if _, err := r.StartAgent(t.Context(), node); err != nil {
-		t.Fatal(err)
-	}
-	r.known(node)
+	again(t, r, node)
 }
 
 func meddled(t *testing.T, r *running) {

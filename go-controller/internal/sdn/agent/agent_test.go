@@ -44,7 +44,14 @@ func TestUnreadableChangesNothing(t *testing.T) {
 
 func TestHealthChecks(t *testing.T) {
 	h := newHealth()
+	listed := func(want healthpb.HealthCheckResponse_ServingStatus) {
+		t.Helper()
+		if all, err := h.List(t.Context(), nil); err != nil || len(all.GetStatuses()) != 1 || all.GetStatuses()[""].GetStatus() != want {
+			t.Errorf("listed: %v (%v), want the agent %v", all, err, want)
+		}
+	}
 	h.set("", "100", nil)
+	listed(healthpb.HealthCheckResponse_SERVING)
 	for _, c := range []struct {
 		service string
 		code    codes.Code
@@ -62,6 +69,7 @@ func TestHealthChecks(t *testing.T) {
 		}
 	}
 	h.set("it ends", "100", map[netip.Addr]string{netip.MustParseAddr("10.0.0.1"): "no such interface"})
+	listed(healthpb.HealthCheckResponse_NOT_SERVING)
 	for service, want := range map[string]string{"": "it ends", revision.Question("100"): `{"10.0.0.1":"no such interface"}`} {
 		if _, err := h.Check(t.Context(), &healthpb.HealthCheckRequest{Service: service}); status.Code(err) != codes.FailedPrecondition || status.Convert(err).Message() != want {
 			t.Errorf("service %q: %v, want %s", service, err, want)

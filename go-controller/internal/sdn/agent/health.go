@@ -19,8 +19,6 @@ import (
 // health answers gRPC's health checks (grpc.health.v1). The service "" is the agent itself; for
 // others see revision.Question.
 type health struct {
-	healthpb.UnimplementedHealthServer
-
 	mu sync.Mutex
 	// unfit says why the node shall carry nothing, empty if it may.
 	unfit string
@@ -45,6 +43,15 @@ func (h *health) set(unfit, version string, failed map[netip.Addr]string) {
 func (h *health) Check(_ context.Context, r *healthpb.HealthCheckRequest) (*healthpb.HealthCheckResponse, error) {
 	answer, _, err := h.answer(r.GetService())
 	return answer, err
+}
+
+// List implements the check of all services that can be named: the agent itself.
+func (h *health) List(context.Context, *healthpb.HealthListRequest) (*healthpb.HealthListResponse, error) {
+	answer, _, err := h.answer("")
+	if err != nil { // why is what Check says
+		answer = &healthpb.HealthCheckResponse{Status: healthpb.HealthCheckResponse_NOT_SERVING}
+	}
+	return &healthpb.HealthListResponse{Statuses: map[string]*healthpb.HealthCheckResponse{"": answer}}, nil
 }
 
 // Watch implements the streaming check.
