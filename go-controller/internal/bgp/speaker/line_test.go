@@ -222,6 +222,13 @@ func TestLineBackpressure(t *testing.T) {
 	open := openOf(t, 64512, 3, "192.0.2.2")
 	send(t, router, open, keepalive())
 	send(t, speaker, open, keepalive())
+	// Like gobgp, the speaker announces nothing before it has the router's OPEN, and with it the hold time.
+	in, buf := bufio.NewReader(speaker), make([]byte, maxMessage)
+	for range 2 {
+		if _, err := next(in, buf); err != nil {
+			t.Fatal(err)
+		}
+	}
 	wrote, update := 0, compose(packet.BGP_MSG_UPDATE, make([]byte, 4000)...)
 	for {
 		n, err := speaker.Write(update)
