@@ -266,6 +266,36 @@ spec:
 		byHand(ctx, map[string]string{"one": ended, "three": ended})
 		refused(ctx, addrs, 80, 80)
 	})
+
+	It("are forgotten when they are gone: who goes on asking over UDP from one port is answered by another", func(ctx SpecContext) {
+		if _, err := cluster.SB(ctx, "--columns=lr_datapath_group", "list", "Load_Balancer"); err != nil {
+			Skip("this ovn-northd tells ovn-controller nothing of the load balancers of routers: " + err.Error())
+		}
+		addrs := startWeb(ctx)
+		const firstSource, sources = 40_000, 9
+		// asked is who answers each source port at each address.
+		asked := func(ctx context.Context) (map[string]string, error) {
+			who := map[string]string{}
+			for _, a := range addrs {
+				for source := uint16(firstSource); source < firstSource+sources; source++ {
+					backend, _, err := cluster.Ask(ctx, "client", "udp", source, netip.AddrPortFrom(a, echoPort))
+					if err != nil {
+						return nil, err
+					}
+					who[fmt.Sprintf("%d at %s", source, a)] = backend
+				}
+			}
+			return who, nil
+		}
+		var before map[string]string
+		Eventually(func(ctx context.Context) (err error) {
+			before, err = asked(ctx)
+			return err
+		}).WithContext(ctx).Should(Succeed())
+		gone := slices.Collect(maps.Values(before))[0]
+		kubectl(ctx, "", "delete", "pod", gone)
+		Eventually(asked).WithContext(ctx).Should(HaveEach(Not(Equal(gone))))
+	})
 })
 
 // watch probes both ports of Service web from a client for a second, once each way has been used.

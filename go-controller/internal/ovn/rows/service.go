@@ -34,6 +34,12 @@ func (g *Ground) balancer(p *plan.Service, v plan.VIP, protocol world.Protocol, 
 	vip, shard := v.Addr, g.shards[v.Shard]
 	proto := strings.ToLower(string(protocol))
 	fields, options := g.selection(p.ClientAffinity, world.FamilyOf(vip))
+	if protocol == world.UDP {
+		// Else a flow to a backend that is gone keeps its entry alive, and is lost, for as long as the client goes on asking.
+		// Connections over TCP end by themselves, and may go on with a backend that takes no new ones. It takes an OVN that
+		// tells ovn-controller of routers' load balancers (Southbound column lr_datapath_group); 23.03 ignores it.
+		options["ct_flush"] = "true"
+	}
 	row := owned(LoadBalancer, OwnerService, p.Key.String(), map[string]any{
 		"name":             fmt.Sprintf("slb-%s-%s-%s", p.Key, vip, proto),
 		"protocol":         &proto,
