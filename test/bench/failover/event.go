@@ -60,6 +60,8 @@ const (
 	lead, tail = 500 * time.Millisecond, time.Second
 	// backoff: a connection that was without an answer for a time asks again after as long once more, at the latest; twice that.
 	backoff = 2
+	// firstSource and lastSource bound the ports that clients ask from; the kernel gives away those above.
+	firstSource, lastSource = 1024, 32767 - flows
 )
 
 // measure has an event happen again and again, over each family.
@@ -98,19 +100,15 @@ func (s *site) once(ctx context.Context, e event, vip netip.Addr) (_ []probe.Res
 			return nil, err
 		}
 	}
-	specs := []probe.Spec{
-		{Kind: probe.UDPFlow, Target: netip.AddrPortFrom(vip, echoPort), Count: flows},
-		{Kind: probe.TCPLong, Target: netip.AddrPortFrom(vip, httpPort), Count: flows},
-	}
 	// The first packet over each tunnel is lost: use all of them once.
-	if _, err := s.lab.Probe(ctx, "client", lead, specs...); err != nil {
+	if _, err := s.lab.Probe(ctx, "client", lead, s.streams(vip)...); err != nil {
 		return nil, err
 	}
 	port, node, err := s.carrier(ctx)
 	if err != nil || node == "" {
 		return nil, fmt.Errorf("no gateway has port %q: %w", port, err)
 	}
-	p, err := s.lab.StartProbe(ctx, "client", specs...)
+	p, err := s.lab.StartProbe(ctx, "client", s.streams(vip)...)
 	if err != nil {
 		return nil, err
 	}
@@ -132,6 +130,20 @@ func (s *site) once(ctx context.Context, e event, vip netip.Addr) (_ []probe.Res
 		return nil, err
 	}
 	return results, e.undo(ctx, s.lab, node)
+}
+
+// streams are the flows and connections to an address, from ports that were not used for long: who asks from one that was used a minute
+// ago goes on to the pod of then, which may have been replaced.
+func (s *site) streams(vip netip.Addr) []probe.Spec {
+	if s.source < firstSource || s.source > lastSource {
+		s.source = firstSource
+	}
+	from := s.source
+	s.source += flows
+	return []probe.Spec{
+		{Kind: probe.UDPFlow, Target: netip.AddrPortFrom(vip, echoPort), Count: flows, From: from},
+		{Kind: probe.TCPLong, Target: netip.AddrPortFrom(vip, httpPort), Count: flows, From: from},
+	}
 }
 
 // stay lets traffic go on for a time.

@@ -14,7 +14,7 @@ import (
 type figure struct {
 	Event  string `json:"event"`
 	Family string `json:"family"`
-	// VIPs is how many Services the gateway carried: web has an address of each family, each other one address.
+	// VIPs is how many Services the gateway carried: web has an address of each family and two ports, each other one address and one port.
 	VIPs int `json:"vips"`
 	// GapsMS are, of each repeat, the longest time in which one of the flows over UDP had no answer; a flow asks every 10 ms.
 	GapsMS []float64 `json:"gaps_ms"`

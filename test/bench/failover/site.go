@@ -87,6 +87,7 @@ type site struct {
 	client kubernetes.Interface
 	web    []netip.Addr // IPv4, then IPv6
 	vips   int
+	source uint16 // the next port that clients ask from
 }
 
 func start(ctx context.Context, s site, helper string) (_ *site, err error) {
@@ -124,7 +125,7 @@ func (s *site) install(ctx context.Context) (err error) {
 	return s.announced(ctx)
 }
 
-// serve brings the number of Services to n. Those beside web have one address, half of them over IPv4 and half over IPv6.
+// serve brings the number of Services to n. Those beside web have one address and one port, half of them over IPv4 and half over IPv6.
 func (s *site) serve(ctx context.Context, n int) error {
 	slices, err := s.client.DiscoveryV1().EndpointSlices(namespace).List(ctx, metav1.ListOptions{LabelSelector: discoveryv1.LabelServiceName + "=web"})
 	if err != nil {
@@ -153,16 +154,15 @@ func (s *site) serve(ctx context.Context, n int) error {
 	return s.announced(ctx)
 }
 
-// another makes a Service like web, in front of the pods that web has now.
+// another makes a Service like web, on its first port, in front of the pods that web has now.
 func (s *site) another(ctx context.Context, name string, web *corev1.Service, family corev1.IPFamily, endpoints []discoveryv1.EndpointSlice) error {
 	nodePorts := false // there are 2,768 of them
 	twin := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: corev1.ServiceSpec{
 		Type: web.Spec.Type, IPFamilies: []corev1.IPFamily{family},
 		AllocateLoadBalancerNodePorts: &nodePorts,
 	}}
-	for _, p := range web.Spec.Ports {
-		twin.Spec.Ports = append(twin.Spec.Ports, corev1.ServicePort{Name: p.Name, Protocol: p.Protocol, Port: p.Port, TargetPort: p.TargetPort})
-	}
+	p := web.Spec.Ports[0]
+	twin.Spec.Ports = []corev1.ServicePort{{Name: p.Name, Protocol: p.Protocol, Port: p.Port, TargetPort: p.TargetPort}}
 	if _, err := s.client.CoreV1().Services(namespace).Create(ctx, twin, metav1.CreateOptions{}); err != nil {
 		return err
 	}

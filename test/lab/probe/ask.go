@@ -27,11 +27,7 @@ func Ask(ctx context.Context, network string, source uint16, target netip.AddrPo
 		}
 		return err
 	}}
-	if source != 0 && network == "udp" {
-		d.LocalAddr = &net.UDPAddr{Port: int(source)}
-	} else if source != 0 {
-		d.LocalAddr = &net.TCPAddr{Port: int(source)}
-	}
+	d.LocalAddr = sourceOf(network, source)
 	conn, err := d.DialContext(ctx, network, target.String())
 	if err != nil {
 		return "", fmt.Errorf("ask %s %s: %w", network, target, err)
@@ -52,4 +48,16 @@ func Ask(ctx context.Context, network string, source uint16, target netip.AddrPo
 		return "", fmt.Errorf("answer of %s %s: %w", network, target, err)
 	}
 	return line, nil
+}
+
+// sourceOf is where a connection comes from that has to have a source port, nil for port 0: any.
+func sourceOf(network string, port uint16) net.Addr {
+	switch {
+	case port == 0:
+		return nil
+	case network == "udp":
+		return &net.UDPAddr{Port: int(port)}
+	default:
+		return &net.TCPAddr{Port: int(port)}
+	}
 }

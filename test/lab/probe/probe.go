@@ -97,16 +97,16 @@ func (s *stream) run(ctx context.Context) {
 	var work sync.WaitGroup
 	switch s.spec.Kind {
 	case UDPFlow:
-		for range s.spec.Count {
-			work.Go(func() { s.flow(ctx, s.newTrack()) })
+		for i := range s.spec.Count {
+			work.Go(func() { s.flow(ctx, s.newTrack(), s.spec.source(i)) })
 		}
 	case UDPNew:
 		work.Go(func() { s.each(ctx, func(ctx context.Context) { s.ask(ctx, "udp") }) })
 	case TCPNew:
 		work.Go(func() { s.each(ctx, func(ctx context.Context) { s.ask(ctx, "tcp") }) })
 	case TCPLong:
-		for range s.spec.Count {
-			work.Go(func() { s.converse(ctx, s.newTrack()) })
+		for i := range s.spec.Count {
+			work.Go(func() { s.converse(ctx, s.newTrack(), s.spec.source(i)) })
 		}
 	}
 	<-ctx.Done()
@@ -171,8 +171,9 @@ func question(conn net.Conn, in *bufio.Reader, asked time.Duration, timeout time
 }
 
 // flow sends from one socket and matches answers by what they repeat.
-func (s *stream) flow(ctx context.Context, t *track) {
-	conn, err := net.Dial("udp", s.spec.Target.String())
+func (s *stream) flow(ctx context.Context, t *track, source uint16) {
+	dialer := net.Dialer{LocalAddr: sourceOf("udp", source)}
+	conn, err := dialer.DialContext(ctx, "udp", s.spec.Target.String())
 	if err != nil {
 		s.failed(err)
 		return
@@ -217,10 +218,11 @@ func (s *stream) readFlow(conn net.Conn, t *track) {
 // converse keeps one connection and asks on it, until it fails. It keeps the connection alive as a careful client does: when a gateway
 // dies with an answer on its way, only the backend has something to send again, and the new gateway knows the connection, and so whose
 // address the backend has outside, only once the client sends. A client that never does waits for ever.
-func (s *stream) converse(ctx context.Context, t *track) {
+func (s *stream) converse(ctx context.Context, t *track, source uint16) {
 	dialer := net.Dialer{
 		Timeout:         surviveTimeout,
 		KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: keepAlive, Interval: keepAlive},
+		LocalAddr:       sourceOf("tcp", source),
 	}
 	conn, err := dialer.Dial("tcp", s.spec.Target.String())
 	if err != nil {

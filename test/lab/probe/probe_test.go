@@ -86,7 +86,10 @@ func TestParseSpec(t *testing.T) {
 	if err != nil || s.String() != "tcp-long://[fd00:50::60]:80*8" || s.Count != 8 {
 		t.Errorf("ParseSpec = %+v, %v", s, err)
 	}
-	for _, bad := range []string{"", "tcp://10.0.0.1:80", "tcp-new://10.0.0.1", "tcp-new://host:80", "udp-new://10.0.0.1:0", "tcp-long://10.0.0.1:80*0", "tcp-new://10.0.0.1:80*2"} {
+	if s, err := ParseSpec("udp-flow://10.0.0.1:53*24@20000"); err != nil || s.String() != "udp-flow://10.0.0.1:53*24@20000" || s.source(23) != 20023 {
+		t.Errorf("ParseSpec = %+v, %v", s, err)
+	}
+	for _, bad := range []string{"", "udp-new://10.0.0.1:53@20000", "udp-flow://10.0.0.1:53@0", "udp-flow://10.0.0.1:53*2@65535", "tcp://10.0.0.1:80", "tcp-new://10.0.0.1", "tcp-new://host:80", "udp-new://10.0.0.1:0", "tcp-long://10.0.0.1:80*0", "tcp-new://10.0.0.1:80*2"} {
 		if _, err := ParseSpec(bad); err == nil {
 			t.Errorf("ParseSpec(%q) succeeded", bad)
 		}

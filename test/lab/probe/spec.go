@@ -5,6 +5,7 @@ package probe
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"net/netip"
 	"strconv"
 	"strings"
@@ -36,6 +37,9 @@ type Spec struct {
 	Interval time.Duration `json:"interval,omitempty"`
 	// Count is the number of flows of a UDPFlow stream, zero: 1, or of connections of a TCPLong stream, zero: 8.
 	Count int `json:"count,omitempty"`
+	// From is the port that the first flow or connection asks from, the others from those that follow; zero: any that are free. Who
+	// asks from a port that was used a minute ago belongs, for the gateway, to the connection of then.
+	From uint16 `json:"from,omitempty"`
 }
 
 func (s Spec) complete() (Spec, error) {
@@ -56,26 +60,42 @@ func (s Spec) complete() (Spec, error) {
 	case TCPLong:
 		s.Count = cmp.Or(s.Count, 8)
 	case UDPNew, TCPNew:
-		if s.Count != 0 {
-			return s, fmt.Errorf("probe %s: count %d: only %s and %s have flows to count", s.Kind, s.Count, UDPFlow, TCPLong)
+		if s.Count != 0 || s.From != 0 {
+			return s, fmt.Errorf("probe %s: count %d, from port %d: only %s and %s have flows to count", s.Kind, s.Count, s.From, UDPFlow, TCPLong)
 		}
+	}
+	if last := int(s.From) + s.Count - 1; last > math.MaxUint16 {
+		return s, fmt.Errorf("probe %s: from port %d: the last of %d would be %d", s.Kind, s.From, s.Count, last)
 	}
 	return s, nil
 }
 
-// ParseSpec reads KIND://ADDRESS:PORT, as udp-flow://10.50.0.60:80 or tcp-long://[fd00:50::60]:80; *24 behind it is the count.
+// source is the port that a flow asks from, zero for any.
+func (s Spec) source(flow int) uint16 {
+	if s.From == 0 {
+		return 0
+	}
+	return s.From + uint16(flow)
+}
+
+// ParseSpec reads KIND://ADDRESS:PORT, as udp-flow://10.50.0.60:80 or tcp-long://[fd00:50::60]:80; *24 behind it is the count, and
+// @20000 behind that the first port to ask from.
 func ParseSpec(text string) (Spec, error) {
 	kind, rest, found := strings.Cut(text, "://")
+	rest, port, bound := strings.Cut(rest, "@")
 	target, number, counted := strings.Cut(rest, "*")
 	at, err := netip.ParseAddrPort(target)
-	count := 0
+	count, from := 0, uint64(0)
 	if err == nil && counted {
 		count, err = strconv.Atoi(number)
 	}
-	if !found || err != nil || counted && count < 1 {
-		return Spec{}, fmt.Errorf("probe %q: want KIND://ADDRESS:PORT, or KIND://ADDRESS:PORT*COUNT", text)
+	if err == nil && bound {
+		from, err = strconv.ParseUint(port, 10, 16)
 	}
-	return Spec{Kind: Kind(kind), Target: at, Count: count}.complete()
+	if !found || err != nil || counted && count < 1 || bound && from < 1 {
+		return Spec{}, fmt.Errorf("probe %q: want KIND://ADDRESS:PORT, *COUNT behind it or not, and @FROM behind that or not", text)
+	}
+	return Spec{Kind: Kind(kind), Target: at, Count: count, From: uint16(from)}.complete()
 }
 
 // ParseSpecs is ParseSpec, but all://ADDRESS:PORT is a stream of each kind.
@@ -96,6 +116,9 @@ func (s Spec) String() string {
 	text := string(s.Kind) + "://" + s.Target.String()
 	if s.Count > 0 {
 		text += "*" + strconv.Itoa(s.Count)
+	}
+	if s.From > 0 {
+		text += "@" + strconv.Itoa(int(s.From))
 	}
 	return text
 }
