@@ -7,6 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -70,6 +72,19 @@ func (l *Lab) StartController(ctx context.Context, controller string, flags ...s
 		_, err = l.Exec(ctx, centralNetns, "curl", "-sf", "-m1", "http://"+HealthAddress+"/readyz")
 		return err
 	})
+}
+
+// Writes are the counts of what was written to the kinds of objects that the controller writes, as the API server counts it, a line
+// each of its metrics, sorted.
+func (l *Lab) Writes(ctx context.Context) (string, error) {
+	metrics, err := l.Kubectl(ctx, "", "get", "--raw", "/metrics")
+	if err != nil {
+		return "", err
+	}
+	ours := regexp.MustCompile(`(?m)^apiserver_request_total\{.*group="(|slb\.k8s\.ovn\.org|events\.k8s\.io)".*resource="(services|events|ipaddresspools|l2domains)".*verb="(POST|PUT|PATCH|APPLY|DELETE)".*$`)
+	lines := ours.FindAllString(metrics, -1)
+	slices.Sort(lines)
+	return strings.Join(lines, "\n"), nil
 }
 
 // Controller is the process that StartController started.

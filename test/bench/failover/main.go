@@ -35,7 +35,7 @@ func benchmark(ctx context.Context, args []string, out, progress io.Writer) (err
 	repeats := flags.Int("repeats", 20, "how often each event happens over each family, 2 to 1000")
 	only := flags.String("events", strings.Join(names(), ","), "which events, comma-separated")
 	counts := flags.String("vips", "1,100,3000", "with how many Services, of an address and a port each, gateways are killed, comma-separated, 1 to 4000; the other events have one")
-	nodes := flags.Int("nodes", 5, "how many nodes share this machine, 4 to 9; three are gateways, and each has to compute the flows of all addresses")
+	nodes := flags.Int("nodes", 4, "how many nodes share this machine, 4 to 9; three are gateways, and each has to compute the flows of all addresses")
 	program := flags.String("controller", "_output/bin/ovnkube-slb", "the program to measure")
 	helper := flags.String("lab", "_output/bin/lab", "the lab's program")
 	manifests := flags.String("manifests", "dist/manifests/base", "the kustomization to install")

@@ -229,7 +229,27 @@ func (s *site) ready(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return s.lab.Settle(ctx)
+	if err := s.lab.Settle(ctx); err != nil {
+		return err
+	}
+	return s.rested(ctx)
+}
+
+// rested waits until nothing was written for a while: the Events of thousands of Services take the API server a minute, on processors
+// that are the gateways' too.
+func (s *site) rested(ctx context.Context) error {
+	const quiet = time.Second
+	last := ""
+	err := wait.PollUntilContextTimeout(ctx, quiet, patience, true, func(ctx context.Context) (bool, error) {
+		now, err := s.lab.Writes(ctx)
+		was := last
+		last = now
+		return now == was, err
+	})
+	if err != nil {
+		return fmt.Errorf("not within %s: the API server rests: %w", patience, err)
+	}
+	return nil
 }
 
 // carrier is the gateway port of the only shard and the node that carries it, if any does.
