@@ -82,7 +82,7 @@ var _ = Describe("addresses told by BGP", Ordered, func() {
 		DeferCleanup(func(ctx SpecContext) {
 			kubectl(ctx, "", "delete", "--wait", "-f", "testdata/bgp.yaml")
 			kubectl(ctx, "", "delete", "bgpnodestatuses", "--all")
-			Eventually(ourRows).WithContext(ctx).Should(BeEmpty())
+			awaitSwept(ctx)
 		})
 		kubectl(ctx, "", "rollout", "status", "deployment/told", "--timeout=30s")
 		Eventually(ready("bgppeer", "tor")).WithContext(ctx).Should(HavePrefix("True Ready: all 3 nodes"))
@@ -115,19 +115,17 @@ var _ = Describe("addresses told by BGP", Ordered, func() {
 		for _, vip := range vips {
 			specs = append(specs, probe.Spec{Kind: probe.TCPNew, Target: netip.AddrPortFrom(vip, httpPort)})
 		}
-		probing := make(chan []probe.Result, 1)
-		go func() {
-			defer GinkgoRecover()
-			results, err := cluster.Probe(ctx, "remote", 6*time.Second, specs...)
-			Expect(err).NotTo(HaveOccurred())
-			probing <- results
-		}()
+		probing, err := cluster.StartProbe(ctx, "remote", specs...)
+		Expect(err).NotTo(HaveOccurred())
 		stay(ctx, 500*time.Millisecond)
 		Expect(cluster.Drain(ctx, "n2")).To(Succeed())
 		for i, vip := range vips {
 			Eventually(nextHops(vip)).WithContext(ctx).Should(Equal(nodeAddresses(i, "n1", "n3")))
 		}
-		for _, r := range <-probing {
+		stay(ctx, 2*time.Second)
+		results, err := probing.Finish()
+		Expect(err).NotTo(HaveOccurred())
+		for _, r := range results {
 			By(r.String())
 			// The router spreads its flows anew: of a connection that is just being opened, one
 			// packet may come by one node and the next by another.
@@ -145,8 +143,9 @@ var _ = Describe("addresses told by BGP", Ordered, func() {
 		Eventually(func(ctx context.Context) (string, error) {
 			return cluster.Kubectl(ctx, "", "get", "bgpnodestatuses", "-o", "jsonpath={.items[*].status.sessions[*].bfd}")
 		}).WithContext(ctx).Should(Equal("Up Up Up"))
+		all := [][]string{nodeAddresses(0, "n1", "n2", "n3"), nodeAddresses(1, "n1", "n2", "n3")}
 		for i, vip := range vips {
-			Eventually(nextHops(vip)).WithContext(ctx).Should(Equal(nodeAddresses(i, "n1", "n2", "n3")))
+			Eventually(nextHops(vip)).WithContext(ctx).Should(Equal(all[i]))
 		}
 		monitor, err := cluster.Start(ctx, "router", "routes", nil, "ip", "monitor", "route")
 		Expect(err).NotTo(HaveOccurred())
@@ -157,9 +156,17 @@ var _ = Describe("addresses told by BGP", Ordered, func() {
 		} {
 			Expect(end()).To(Succeed())
 			Expect(cluster.StartGuard(ctx, controller, "n1", "--enable-bgp", "--enable-l2-guard=false")).To(Succeed())
-			for i, vip := range vips {
-				Consistently(nextHops(vip)).WithContext(ctx).WithTimeout(3 * time.Second).Should(Equal(nodeAddresses(i, "n1", "n2", "n3")))
-			}
+			Consistently(func(ctx context.Context) ([][]string, error) {
+				var hops [][]string
+				for _, vip := range vips {
+					these, err := nextHops(vip)(ctx)
+					if err != nil {
+						return nil, err
+					}
+					hops = append(hops, these)
+				}
+				return hops, nil
+			}).WithContext(ctx).WithTimeout(3 * time.Second).Should(Equal(all))
 			Eventually(established("n1")).WithContext(ctx).Should(Equal("Established"))
 		}
 		log, err := os.ReadFile(monitor.Log())

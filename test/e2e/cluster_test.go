@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"net/netip"
 	"strings"
+	"sync"
+	"sync/atomic"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -20,6 +22,45 @@ import (
 )
 
 const owner = "ovnkube-slb"
+
+// together runs steps side by side, each of which may fail the spec, and returns when all have ended.
+func together(steps ...func()) {
+	GinkgoHelper()
+	var running sync.WaitGroup
+	var ended atomic.Int32
+	for _, step := range steps {
+		running.Go(func() {
+			defer GinkgoRecover()
+			step()
+			ended.Add(1)
+		})
+	}
+	running.Wait()
+	if int(ended.Load()) < len(steps) {
+		Fail("one of several steps failed") // The report has the step's own failure, which came first.
+	}
+}
+
+// fromOutside calls do for each client outside, with its addresses, all at once.
+func fromOutside(do func(from string, own []netip.Addr)) {
+	GinkgoHelper()
+	var steps []func()
+	for from, own := range outside() {
+		steps = append(steps, func() { do(from, own) })
+	}
+	together(steps...)
+}
+
+// ask asks once, as [lab.Lab.Ask] does. Where a node has died that nobody killed, asking again is no use.
+func ask(ctx context.Context, from, network string, source uint16, target netip.AddrPort) (backend string, seen netip.AddrPort, err error) {
+	backend, seen, err = cluster.Ask(ctx, from, network, source, target)
+	for _, n := range cluster.Nodes {
+		if ended := cluster.Ended(n.Name); err != nil && ended != "" {
+			return "", seen, StopTrying(ended).Wrap(err)
+		}
+	}
+	return backend, seen, err
+}
 
 // ports of docs/examples/web.yaml.
 const httpPort, echoPort = 80, 53
@@ -39,11 +80,21 @@ func applyExamples(ctx context.Context) {
 	DeferCleanup(func(ctx SpecContext) { removeExamples(ctx) })
 }
 
-// removeExamples returns when OVN holds nothing of ours any more.
+// removeExamples returns when OVN holds nothing of ours any more, and nothing of the pods.
 func removeExamples(ctx context.Context) {
 	GinkgoHelper()
 	kubectl(ctx, "", "delete", "--ignore-not-found", "--wait", "-f", examples)
+	awaitSwept(ctx)
+}
+
+// awaitSwept returns when OVN holds nothing of ours and no pod's port. A Deployment that is gone leaves pods that are still to go, and
+// whoever compares the rows of OVN-Kubernetes with those of later would take them for its own.
+func awaitSwept(ctx context.Context) {
+	GinkgoHelper()
 	Eventually(ourRows).WithContext(ctx).Should(BeEmpty())
+	Eventually(func(ctx context.Context) (string, error) {
+		return cluster.NB(ctx, "--bare", "--columns=name", "find", "Logical_Switch_Port", "external_ids:pod=true")
+	}).WithContext(ctx).Should(BeEmpty(), "ports of pods")
 }
 
 func ourRows(ctx context.Context) (string, error) {

@@ -6,6 +6,7 @@ import (
 	"context"
 	"net/netip"
 	"strings"
+	"sync"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -51,31 +52,36 @@ func expectServed(r probe.Result, where map[string]string, except string) {
 // warmUp uses every tunnel once: the first packet over each is lost.
 func warmUp(ctx context.Context, addrs []netip.Addr) {
 	GinkgoHelper()
-	for from := range outside() {
+	fromOutside(func(from string, _ []netip.Addr) {
 		_, err := cluster.Probe(ctx, from, 500*time.Millisecond, flowsTo(addrs)...)
 		Expect(err).NotTo(HaveOccurred())
-	}
+	})
 }
 
 // during runs flows from both clients while something happens, until a second after it has.
 func during(ctx context.Context, addrs []netip.Addr, happens func()) []probe.Result {
 	GinkgoHelper()
+	var mu sync.Mutex
 	probes := map[string]*lab.Probe{}
-	for from := range outside() {
-		var err error
-		probes[from], err = cluster.StartProbe(ctx, from, flowsTo(addrs)...)
+	fromOutside(func(from string, _ []netip.Addr) {
+		p, err := cluster.StartProbe(ctx, from, flowsTo(addrs)...)
 		Expect(err).NotTo(HaveOccurred())
-	}
+		mu.Lock()
+		defer mu.Unlock()
+		probes[from] = p
+	})
 	happens()
 	var all []probe.Result
-	for from, p := range probes {
-		results, err := p.Finish()
+	fromOutside(func(from string, _ []netip.Addr) {
+		results, err := probes[from].Finish()
 		Expect(err).NotTo(HaveOccurred())
+		mu.Lock()
+		defer mu.Unlock()
 		for _, r := range results {
 			By(from + ": " + r.String())
 		}
 		all = append(all, results...)
-	}
+	})
 	return all
 }
 

@@ -71,7 +71,7 @@ func clientsOf(ctx context.Context, backend, from, network string, vip netip.Add
 	port := map[string]uint16{"tcp": httpPort, "udp": echoPort}[network]
 	var seen netip.AddrPort
 	Eventually(func(ctx context.Context) (by string, err error) {
-		by, seen, err = cluster.Ask(ctx, from, network, 0, netip.AddrPortFrom(vip, port))
+		by, seen, err = ask(ctx, from, network, 0, netip.AddrPortFrom(vip, port))
 		return by, err
 	}).WithContext(ctx).Should(Equal(backend), "%s from %s to %s", network, from, vip)
 	return seen.Addr()
@@ -82,7 +82,7 @@ var _ = Describe("a pod on its node's own network", func() {
 		before := foreignRows(ctx)
 		addrs := startMixed(ctx, mixedPod("host", "n2", true), mixedPod("one", "n2", false))
 		hidden := lab.MasqueradeAddresses()
-		for from, own := range outside() {
+		fromOutside(func(from string, own []netip.Addr) {
 			watch(ctx, from, addrs)
 			for _, r := range watch(ctx, from, addrs) {
 				By(from + ": " + r.String())
@@ -93,7 +93,7 @@ var _ = Describe("a pod on its node's own network", func() {
 				Expect(clientsOf(ctx, "host", from, network, addrs[i])).To(Equal(hidden[i]))
 				Expect(clientsOf(ctx, "one", from, network, addrs[i])).To(Equal(own[i]))
 			})
-		}
+		})
 
 		By("pods that ask the Service, and the node")
 		kubectl(ctx, mixedPod("two", "n1", false), "apply", "-f", "-")
@@ -188,7 +188,7 @@ var _ = Describe("a node that asks a Service", func() {
 			at := netip.AddrPortFrom(s.vips[i], port[network])
 			for _, want := range []pod{s.one, s.two, s.afar} {
 				Eventually(func(ctx context.Context) (string, error) {
-					backend, seen, err := cluster.Ask(ctx, node.Name, network, 0, at)
+					backend, seen, err := ask(ctx, node.Name, network, 0, at)
 					if err == nil {
 						Expect(seen.Addr()).To(Equal(node.Join[i].Addr()), "hidden behind the gateway router")
 					}

@@ -4,7 +4,6 @@ package e2e
 
 import (
 	"context"
-	"fmt"
 	"net/netip"
 	"slices"
 
@@ -24,7 +23,7 @@ const (
 // worldPorts are those of the server behind the router. Each is asked once: the userspace conntrack of Open vSwitch 3.1.0 aborts
 // when a connection through a gateway router's SNAT has the addresses and ports of one before.
 func worldPorts() []uint16 {
-	const first, count = 7000, 64
+	const first, count = 7000, 128
 	ports := make([]uint16, count)
 	for i := range ports {
 		ports[i] = uint16(first + i)
@@ -36,7 +35,7 @@ func worldPorts() []uint16 {
 // behind the router that tells whom it saw.
 type site struct {
 	vips  []netip.Addr
-	world []uint16 // ports that nobody has asked
+	world chan uint16 // ports that nobody has asked
 
 	one, two, afar pod
 }
@@ -51,7 +50,11 @@ func (p pod) netns() string { return lab.PodNetns("default", p.name) }
 
 func startSite(ctx context.Context) site {
 	GinkgoHelper()
-	s := site{vips: startWeb(ctx), world: worldPorts()}
+	ports := worldPorts()
+	s := site{vips: startWeb(ctx), world: make(chan uint16, len(ports))}
+	for _, port := range ports {
+		s.world <- port
+	}
 	kubectl(ctx, `
 apiVersion: v1
 kind: Service
@@ -69,7 +72,7 @@ spec:
 		return cluster.NB(ctx, "lr-policy-list", "ovn_cluster_router")
 	}).WithContext(ctx).
 		Should(ContainSubstring("9090"), "replies from port 9090 are looked at")
-	stop, err := cluster.StartResponder(ctx, "remote", "world", worldPorts()...)
+	stop, err := cluster.StartResponder(ctx, "remote", "world", ports...)
 	Expect(err).NotTo(HaveOccurred())
 	DeferCleanup(func() { Expect(stop()).To(Succeed()) })
 	s.choose(ctx)
@@ -102,7 +105,7 @@ func (s *site) choose(ctx context.Context) {
 func answer(ctx context.Context, from, network string, source uint16, target netip.AddrPort) (backend string, seen netip.AddrPort) {
 	GinkgoHelper()
 	Eventually(func(ctx context.Context) (err error) {
-		backend, seen, err = cluster.Ask(ctx, from, network, source, target)
+		backend, seen, err = ask(ctx, from, network, source, target)
 		return err
 	}).WithContext(ctx).Should(Succeed(), "%s from %s port %d to %s", network, from, source, target)
 	return backend, seen
@@ -112,9 +115,7 @@ func answer(ctx context.Context, from, network string, source uint16, target net
 func (s *site) askWorld(ctx context.Context, p pod, network string, source uint16, i int) (seen netip.AddrPort) {
 	GinkgoHelper()
 	Eventually(func(ctx context.Context) error {
-		port := s.world[0]
-		s.world = s.world[1:]
-		backend, client, err := cluster.Ask(ctx, p.netns(), network, source, netip.AddrPortFrom(lab.RemoteAddresses()[i], port))
+		backend, client, err := ask(ctx, p.netns(), network, source, netip.AddrPortFrom(lab.RemoteAddresses()[i], <-s.world))
 		if err == nil {
 			Expect(backend).To(Equal("world"))
 		}
@@ -124,14 +125,16 @@ func (s *site) askWorld(ctx context.Context, p pod, network string, source uint1
 	return seen
 }
 
-// families calls do for each family and protocol, with the index of the family.
+// families calls do for each family and protocol at once, with the index of the family.
 func families(do func(i int, network string)) {
+	GinkgoHelper()
+	var steps []func()
 	for i := range 2 {
 		for _, network := range []string{"tcp", "udp"} {
-			By(fmt.Sprintf("family %d of 2, %s", i+1, network))
-			do(i, network)
+			steps = append(steps, func() { do(i, network) })
 		}
 	}
+	together(steps...)
 }
 
 // target ports of Deployment web.
@@ -145,24 +148,26 @@ func target(network string) uint16 {
 var _ = Describe("the way back of a reply", func() {
 	It("is that of its connection: a NodePort with policy Local of the same pods answers by its node, and the Service by its shard", func(ctx SpecContext) {
 		s := startSite(ctx)
-		families(func(i int, network string) {
+		for _, network := range []string{"tcp", "udp"} {
 			undo, err := cluster.NodePortLocal(ctx, s.one.node.Name, network, 31000, s.one.ips, target(network))
 			Expect(err).NotTo(HaveOccurred())
+			DeferCleanup(func(ctx SpecContext) { Expect(undo(ctx)).To(Succeed()) })
+		}
+		families(func(i int, network string) {
 			at := netip.AddrPortFrom(s.one.node.LAN[i].Addr(), 31000)
 			backend, seen := answer(ctx, "remote", network, 0, at)
 			Expect(backend).To(Equal(s.one.name))
 			Expect(seen.Addr()).To(Equal(lab.RemoteAddresses()[i]), "the client's own address")
-			for from, own := range outside() {
+			fromOutside(func(from string, own []netip.Addr) {
 				port := map[string]uint16{"tcp": httpPort, "udp": echoPort}[network]
 				Eventually(func(ctx context.Context) (string, error) {
-					backend, seen, err := cluster.Ask(ctx, from, network, 0, netip.AddrPortFrom(s.vips[i], port))
+					backend, seen, err := ask(ctx, from, network, 0, netip.AddrPortFrom(s.vips[i], port))
 					if err == nil {
 						Expect(seen.Addr()).To(Equal(own[i]))
 					}
 					return backend, err
 				}).WithContext(ctx).Should(Equal(s.one.name), "the same pod by the Service")
-			}
-			Expect(undo(ctx)).To(Succeed())
+			})
 		})
 	})
 
@@ -190,7 +195,7 @@ var _ = Describe("the way back of a reply", func() {
 			}
 			port := map[string]uint16{"tcp": httpPort, "udp": echoPort}[network]
 			Eventually(func(ctx context.Context) (string, error) {
-				backend, _, err := cluster.Ask(ctx, "remote", network, 0, netip.AddrPortFrom(s.vips[i], port))
+				backend, _, err := ask(ctx, "remote", network, 0, netip.AddrPortFrom(s.vips[i], port))
 				return backend, err
 			}).WithContext(ctx).Should(Equal(s.one.name), "the pod by the Service")
 		})
@@ -203,7 +208,7 @@ var _ = Describe("the way back of a reply", func() {
 			lost := 0
 			for _, want := range []pod{s.one, s.two, s.afar} {
 				Eventually(func(ctx context.Context) (string, error) {
-					backend, _, err := cluster.Ask(ctx, s.one.netns(), network, 0, netip.AddrPortFrom(s.vips[i], port))
+					backend, _, err := ask(ctx, s.one.netns(), network, 0, netip.AddrPortFrom(s.vips[i], port))
 					if err != nil {
 						lost++
 					}

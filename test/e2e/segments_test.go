@@ -35,7 +35,7 @@ func startSegments(ctx context.Context) map[string][]netip.Addr {
 	kubectl(ctx, "", "apply", "-f", "testdata/segments.yaml")
 	DeferCleanup(func(ctx SpecContext) {
 		kubectl(ctx, "", "delete", "--wait", "-f", "testdata/segments.yaml")
-		Eventually(ourRows).WithContext(ctx).Should(BeEmpty())
+		awaitSwept(ctx)
 	})
 	kubectl(ctx, "", "rollout", "status", "deployment/door", "--timeout=30s")
 	addrs := map[string][]netip.Addr{}

@@ -70,30 +70,28 @@ spec:
 `, "apply", "-f", "-")
 		DeferCleanup(func(ctx SpecContext) { kubectl(ctx, "", "delete", "service", "open") })
 		Expect(awaitAnnounced(ctx, "open")).To(Equal(addrs))
-		for from := range outside() {
-			eventuallyAnswered(ctx, from, addrs, httpPort, echoPort, 4)
-		}
+		fromOutside(func(from string, _ []netip.Addr) { eventuallyAnswered(ctx, from, addrs, httpPort, echoPort, 4) })
 		restrict := func(ranges string) {
 			kubectl(ctx, "", "patch", "service", "web", "--type=merge", "-p", fmt.Sprintf(`{"spec":{"loadBalancerSourceRanges":%s}}`, ranges))
 		}
 
 		By("those beyond the router")
 		restrict(`["198.51.100.0/24","fd00:98::/64"]`)
-		eventuallyAnswered(ctx, "client", addrs, httpPort, echoPort, 0)
-		eventuallyAnswered(ctx, "remote", addrs, httpPort, echoPort, 4)
-		eventuallyAnswered(ctx, "client", addrs, 8000, 8000, 4)
+		together(
+			func() { eventuallyAnswered(ctx, "client", addrs, httpPort, echoPort, 0) },
+			func() { eventuallyAnswered(ctx, "remote", addrs, httpPort, echoPort, 4) },
+			func() { eventuallyAnswered(ctx, "client", addrs, 8000, 8000, 4) })
 
 		By("one of the segment, and nobody over IPv6")
 		restrict(`["10.50.0.200/32"]`)
 		Eventually(condition("web", v1alpha1.ConditionAllocated)).WithContext(ctx).Should(ContainSubstring("no client is admitted over IPv6"))
-		eventuallyAnswered(ctx, "remote", addrs, httpPort, echoPort, 0)
-		eventuallyAnswered(ctx, "client", addrs, httpPort, echoPort, 2)
+		together(
+			func() { eventuallyAnswered(ctx, "remote", addrs, httpPort, echoPort, 0) },
+			func() { eventuallyAnswered(ctx, "client", addrs, httpPort, echoPort, 2) })
 
 		By("everyone again")
 		restrict("null")
-		for from := range outside() {
-			eventuallyAnswered(ctx, from, addrs, httpPort, echoPort, 4)
-		}
+		fromOutside(func(from string, _ []netip.Addr) { eventuallyAnswered(ctx, from, addrs, httpPort, echoPort, 4) })
 	})
 })
 
@@ -330,7 +328,7 @@ var _ = Describe("the traffic policies of a Service", func() {
 		where := podNodes(ctx)
 		kubectl(ctx, "", "patch", "service", "web", "--type=merge", "-p", `{"spec":{"externalTrafficPolicy":"Local"}}`)
 		Eventually(condition("web", v1alpha1.ConditionAllocated)).WithContext(ctx).Should(ContainSubstring("spec.externalTrafficPolicy: Local"))
-		for from, own := range outside() {
+		fromOutside(func(from string, own []netip.Addr) {
 			for i, r := range watch(ctx, from, addrs) {
 				By(from + ": " + r.String())
 				Expect(r.Clients).To(HaveLen(1))
@@ -341,7 +339,7 @@ var _ = Describe("the traffic policies of a Service", func() {
 				}
 				Expect(nodes).To(HaveLen(3), "nodes whose pods answered")
 			}
-		}
+		})
 
 		By("sessionAffinity")
 		kubectl(ctx, "", "patch", "service", "web", "--type=merge", "-p",
@@ -373,9 +371,7 @@ var _ = Describe("spec.externalIPs", func() {
 
 		kubectl(ctx, "", "patch", "ipaddresspool", "public", "--type=merge", "-p", `{"spec":{"externalIPs":true}}`)
 		Eventually(condition("web", v1alpha1.ConditionAnnounced)).WithContext(ctx).Should(And(HavePrefix("True "), ContainSubstring("10.50.0.149"), ContainSubstring("fd00:50::149")))
-		for from := range outside() {
-			eventuallyAnswered(ctx, from, own, httpPort, echoPort, 4)
-		}
+		fromOutside(func(from string, _ []netip.Addr) { eventuallyAnswered(ctx, from, own, httpPort, echoPort, 4) })
 		kubectl(ctx, "", "create", "service", "loadbalancer", "late", "--tcp=80:8080")
 		DeferCleanup(func(ctx SpecContext) { kubectl(ctx, "", "delete", "service", "late") })
 		kubectl(ctx, "", "annotate", "service", "late", v1alpha1.AnnotationLoadBalancerIPs+"=10.50.0.149")

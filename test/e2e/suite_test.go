@@ -60,8 +60,8 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 // of lib/conntrack.c). What a spec did then says nothing, and the second try, like the specs after it, needs the node.
 var _ = BeforeEach(func(ctx SpecContext) {
 	for _, n := range cluster.Nodes {
-		if !cluster.Alive(n.Name) {
-			AddReportEntry("a node is dead that no spec killed; it is started anew", n.Name)
+		if ended := cluster.Ended(n.Name); ended != "" {
+			AddReportEntry("a node is dead that no spec killed; it is started anew", ended)
 			Expect(cluster.Restore(ctx, n.Name)).To(Succeed())
 		}
 	}

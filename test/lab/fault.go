@@ -65,14 +65,23 @@ func (l *Lab) Restore(ctx context.Context, name string) error {
 	return l.Settle(ctx)
 }
 
-// Alive tells whether a node's switch and ovn-controller run.
-func (l *Lab) Alive(name string) bool {
+// Ended tells which of a node's switch and ovn-controller have ended without being killed here, each with the end of its log; empty if
+// both run.
+func (l *Lab) Ended(name string) string {
+	var ended strings.Builder
 	for _, daemon := range []string{vswitchdName, controllerName} {
-		if p, err := proc.Find(l.path(name), daemon); err != nil || !p.Alive() {
-			return false
+		p, err := proc.Find(l.path(name), daemon)
+		if err == nil && p.Alive() {
+			continue
+		}
+		fmt.Fprintf(&ended, "%s of node %s has ended\n", daemon, name)
+		if err == nil {
+			const last = 2000
+			log, _ := os.ReadFile(p.Log()) // A log that can't be read adds nothing.
+			ended.Write(log[max(0, len(log)-last):])
 		}
 	}
-	return true
+	return ended.String()
 }
 
 // LinkDown takes all links of a node down at the switch, as cables that are pulled; LinkUp undoes it.

@@ -66,7 +66,7 @@ func printStatus(ctx context.Context, c *cli.Context, l *lab.Lab) error {
 	fmt.Fprintf(w, "lab %s: %s, since %s\n  files  %s\n  NB     %s\n", l.Name, state, created.Format(time.DateTime), l.Dir, l.NBSocket())
 	for _, n := range l.Nodes {
 		alive := "runs"
-		if !l.Alive(n.Name) {
+		if l.Ended(n.Name) != "" {
 			alive = "DEAD (lab restore " + n.Name + ")"
 		}
 		fmt.Fprintf(w, "  node   %s  LAN %v  pods %v  %s\n", n.Name, n.LAN, n.PodSubnets, alive)
