@@ -20,13 +20,15 @@ const (
 	nodePort = 7000
 )
 
-// worldPorts are those of the server behind the router. Each is asked once: the userspace conntrack of Open vSwitch 3.1.0 aborts
-// when a connection through a gateway router's SNAT has the addresses and ports of one before.
+// worldPorts are those of a server behind the router that no spec has asked yet, nor another try of one. Each is asked once: the
+// userspace conntrack of Open vSwitch 3.1.0 aborts when a connection through a gateway router's SNAT has the addresses and ports of one
+// before, and pods have the addresses of pods before.
 func worldPorts() []uint16 {
-	const first, count = 7000, 128
+	const count = 128
 	ports := make([]uint16, count)
 	for i := range ports {
-		ports[i] = uint16(first + i)
+		ports[i] = nextWorldPort
+		nextWorldPort++
 	}
 	return ports
 }

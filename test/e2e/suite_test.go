@@ -20,6 +20,8 @@ var (
 	cluster    *lab.Lab
 	client     kubernetes.Interface
 	controller string // path of the program under test
+
+	nextWorldPort uint16 = 8000 // see worldPorts
 )
 
 const (
