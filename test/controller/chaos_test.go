@@ -116,7 +116,8 @@ func leaderSleepsThroughItsTerm(t *testing.T, c *cluster) {
 	if err := first.end(t); err == nil {
 		t.Error("the first ends as if told to")
 	}
-	if took := time.Since(woken); took > time.Second {
+	// At once, on a machine that is busy; one that first tried to renew would take the five seconds that it has for that.
+	if took := time.Since(woken); took > 3*time.Second {
 		t.Errorf("the first ends %s after it woke without the lease, want at once", took)
 	}
 	if s.leader(t) != "second" {

@@ -42,9 +42,11 @@ spec: {addresses: ["10.60.0.%d-10.60.0.%d"]}
 `, name, first, last)
 }
 
+// The two run side by side, each with a cluster of its own: they wait more than they work.
+
 func TestController(t *testing.T) {
-	c := newCluster(t)
-	for name, test := range map[string]func(*testing.T, *cluster){
+	t.Parallel()
+	onCluster(t, map[string]func(*testing.T, *cluster){
 		"AddressComesWithOneWriteAndIsAnnounced": addressComesWithOneWriteAndIsAnnounced,
 		"RestartWritesNothing":                   restartWritesNothing,
 		"FreedAddressGoesToTheOneThatWaits":      freedAddressGoesToTheOneThatWaits,
@@ -67,21 +69,35 @@ func TestController(t *testing.T) {
 		"TypeOfTheNetwork":                       typeOfTheNetwork,
 		"StartedOff":                             startedOff,
 		"NodesAreRebooted":                       nodesAreRebooted,
-		"CommandsTakeTurns":                      commandsTakeTurns,
 		"AddressesRest":                          addressesRest,
-		"ClusteredDatabasesFail":                 clusteredDatabasesFail,
 		"RowsAreRepaired":                        rowsAreRepaired,
-		"KilledAsItWrites":                       killedAsItWrites,
-		"LeadersComeAndGoInABurst":               leadersComeAndGoInABurst,
-		"LeaderSleepsThroughItsTerm":             leaderSleepsThroughItsTerm,
-		"APIServerDiesInABurst":                  apiServerDiesInABurst,
-		"OthersWriteInABurst":                    othersWriteInABurst,
-		"PoolsOverlapInARace":                    poolsOverlapInARace,
-		"TwoControllersWithoutElection":          twoControllersWithoutElection,
 		"ObjectsForBGPTellTheirState":            objectsForBGPTellTheirState,
 		"ToldByBGP":                              toldByBGP,
 		"NodeReportsOnBGP":                       nodeReportsOnBGP,
-	} {
+	})
+}
+
+// TestTrouble is of crowds, of others who write, and of what dies meanwhile.
+func TestTrouble(t *testing.T) {
+	t.Parallel()
+	onCluster(t, map[string]func(*testing.T, *cluster){
+		"CommandsTakeTurns":             commandsTakeTurns,
+		"ClusteredDatabasesFail":        clusteredDatabasesFail,
+		"KilledAsItWrites":              killedAsItWrites,
+		"LeadersComeAndGoInABurst":      leadersComeAndGoInABurst,
+		"LeaderSleepsThroughItsTerm":    leaderSleepsThroughItsTerm,
+		"APIServerDiesInABurst":         apiServerDiesInABurst,
+		"OthersWriteInABurst":           othersWriteInABurst,
+		"PoolsOverlapInARace":           poolsOverlapInARace,
+		"TwoControllersWithoutElection": twoControllersWithoutElection,
+	})
+}
+
+// onCluster runs tests one after the other on one cluster, in no order.
+func onCluster(t *testing.T, tests map[string]func(*testing.T, *cluster)) {
+	t.Helper()
+	c := newCluster(t)
+	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Cleanup(func() { c.clear(t) })
 			test(t, c)

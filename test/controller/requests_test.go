@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -124,20 +123,12 @@ func (c *cluster) stages(t *testing.T, stages []stage) {
 func (c *cluster) says(t *testing.T, what, object, want string) {
 	t.Helper()
 	pattern := regexp.MustCompile("^" + strings.ReplaceAll(regexp.QuoteMeta(want), `\*`, ".*") + "$")
-	tick := time.NewTicker(10 * time.Millisecond)
-	defer tick.Stop()
-	deadline := time.NewTimer(patience)
-	defer deadline.Stop()
-	for {
-		got := c.saying(t, object)
-		if pattern.MatchString(got) {
-			return
-		}
-		select {
-		case <-tick.C:
-		case <-deadline.C:
-			t.Fatalf("%s says %q, want %q", what, got, want)
-		}
+	got := ""
+	if !comes(func() bool {
+		got = c.saying(t, object)
+		return pattern.MatchString(got)
+	}) {
+		t.Fatalf("%s says %q, want %q", what, got, want)
 	}
 }
 

@@ -134,7 +134,7 @@ func addressesRest(t *testing.T, c *cluster) {
 		t.Errorf("waits has %v, want %v", got, address)
 	}
 	late := time.Since(released.Add(delay))
-	if late < 0 || late > time.Second {
+	if late < 0 || late > 5*time.Second { // At once, on a machine that is busy; without an alarm it would wait for the hourly pass.
 		t.Errorf("waits got the address %s after the end of the rest, want at once", late)
 	}
 	t.Logf("waits was seen with the address %s after the end of the rest", late)

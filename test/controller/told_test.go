@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -75,19 +74,11 @@ func (c *cluster) addresses(t *testing.T, name string) []string {
 func (c *cluster) condition(t *testing.T, name, kind, reason string) metav1.Condition {
 	t.Helper()
 	var last *metav1.Condition
-	tick := time.NewTicker(10 * time.Millisecond)
-	defer tick.Stop()
-	deadline := time.NewTimer(patience)
-	defer deadline.Stop()
-	for {
+	if !comes(func() bool {
 		last = meta.FindStatusCondition(c.get(t, name).Status.Conditions, kind)
-		if last != nil && last.Reason == reason {
-			return *last
-		}
-		select {
-		case <-tick.C:
-		case <-deadline.C:
-			t.Fatalf("%s: condition %s never had reason %s; it is %+v", name, kind, reason, last)
-		}
+		return last != nil && last.Reason == reason
+	}) {
+		t.Fatalf("%s: condition %s never had reason %s; it is %+v", name, kind, reason, last)
 	}
+	return *last
 }

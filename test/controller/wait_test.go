@@ -9,17 +9,23 @@ import (
 
 func eventually(t *testing.T, what string, ok func() bool) {
 	t.Helper()
+	if !comes(ok) {
+		t.Fatalf("never: %s", what)
+	}
+}
+
+// comes asks until it is so, or gives up. It rests as long as it asked: what it waits for needs the processors, too.
+func comes(ok func() bool) bool {
 	deadline := time.NewTimer(patience)
 	defer deadline.Stop()
-	tick := time.NewTicker(10 * time.Millisecond)
-	defer tick.Stop()
-	for !ok() {
+	for asked := time.Now(); !ok(); asked = time.Now() {
 		select {
 		case <-deadline.C:
-			t.Fatalf("never: %s", what)
-		case <-tick.C:
+			return false
+		case <-time.After(max(10*time.Millisecond, time.Since(asked))):
 		}
 	}
+	return true
 }
 
 // settled waits until nothing has been written for a while, and returns the counts.
