@@ -45,6 +45,11 @@ func played(err error) int {
 	return 0
 }
 
+// sayAnswered tells whoever reads that all have been answered once.
+func sayAnswered() {
+	fmt.Fprintln(os.Stdout, probe.AnsweredLine) //nolint:errcheck // a reader who is gone needs no answer
+}
+
 // playProbe asks until standard input ends, and prints what it saw.
 func playProbe(texts []string) error {
 	var specs []probe.Spec
@@ -55,7 +60,7 @@ func playProbe(texts []string) error {
 		}
 		specs = append(specs, spec)
 	}
-	results, err := probe.Run(untilEnd(os.Stdin), specs, func() { fmt.Fprintln(os.Stdout, probe.AnsweredLine) }) //nolint:errcheck // a reader who is gone needs no answer
+	results, err := probe.Run(untilEnd(os.Stdin), specs, sayAnswered)
 	if err != nil {
 		return err
 	}
@@ -81,7 +86,7 @@ func playWatch(device string, texts []string) error {
 		}
 		addrs = append(addrs, a)
 	}
-	seen, err := watch(untilEnd(os.Stdin), device, addrs)
+	seen, err := watch(untilEnd(os.Stdin), device, addrs, sayAnswered)
 	if err != nil {
 		return err
 	}

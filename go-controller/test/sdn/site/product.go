@@ -139,24 +139,28 @@ func (s *Site) Probe(ctx context.Context, specs ...probe.Spec) (*Session, error)
 	for _, spec := range specs {
 		texts = append(texts, spec.String())
 	}
-	session, err := s.client(ctx, "probe", texts...)
+	return s.answered(s.client(ctx, "probe", texts...))
+}
+
+// answered waits until what the client asks for has been answered once.
+func (s *Site) answered(session *Session, err error) (*Session, error) {
 	if err != nil {
 		return nil, err
 	}
 	line, err := session.out.ReadString('\n')
 	if err == nil && strings.TrimSpace(line) != probe.AnsweredLine {
-		err = fmt.Errorf("probe says %q", line)
+		err = fmt.Errorf("the client says %q", line)
 	}
 	return session, err
 }
 
-// Watch asks the segment who has addresses until the session is ended.
+// Watch asks the segment who has addresses until the session is ended, and returns when each has been answered for once.
 func (s *Site) Watch(ctx context.Context, addrs ...netip.Addr) (*Session, error) {
 	args := []string{"eth1"}
 	for _, a := range addrs {
 		args = append(args, a.String())
 	}
-	return s.client(ctx, "watch", args...)
+	return s.answered(s.client(ctx, "watch", args...))
 }
 
 // End ends a session and reads what it saw.
