@@ -189,9 +189,12 @@ func TestKilled(t *testing.T) {
 			s.down(t)
 			if !graceful {
 				s.has(t, false, prefixes...)
-				if len(gone.seen()) < len(prefixes) {
-					t.Errorf("%d routes were deleted, so that what the other case counts means nothing", len(gone.seen()))
-				}
+				await(t, func(context.Context) error { // or what the other case counts means nothing
+					if n := len(gone.seen()); n < len(prefixes) {
+						return fmt.Errorf("%d routes were seen to be deleted, want %d", n, len(prefixes))
+					}
+					return nil
+				})
 				return
 			}
 			last := netip.MustParsePrefix("203.0.113.99/32")

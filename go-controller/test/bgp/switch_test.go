@@ -36,7 +36,7 @@ func TestSwitchedOff(t *testing.T) {
 				Endpoints: []world.Endpoint{{Addr: netip.MustParseAddr("10.244.1.2"), Node: "n1", Ready: true, Serving: true}}}},
 		}},
 	}
-	n := newNode(t, speaker.Options{Leave: time.Second})
+	n := newNode(t, speaker.Options{Leave: 3 * time.Second}) // long enough to be seen leaving on a machine that is busy
 	decide := func(mode world.Mode) {
 		next := *w
 		next.Cluster.Switch.Mode = mode
