@@ -127,7 +127,7 @@ func startPods(t *testing.T, l *Lab, ports ...uint16) map[string][]netip.Addr {
 // ping asks until it is answered: the first packet over a new tunnel is lost.
 func ping(t *testing.T, l *Lab, from string, to netip.Addr) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
 	if err := poll(ctx, func() error {
 		_, err := l.Exec(ctx, from, "ping", "-c1", "-W1", to.String())

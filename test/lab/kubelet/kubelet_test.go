@@ -313,7 +313,7 @@ func TestDeploymentIsServed(t *testing.T) {
 	if perNode["n1"] != 2 || perNode["n2"] != 2 {
 		t.Errorf("Pods a node = %v, want two each", perNode)
 	}
-	c.within(5*time.Second, "host network Pod runs", func() error {
+	c.within(15*time.Second, "host network Pod runs", func() error {
 		host := c.pods("host")[0]
 		if host.Status.Phase != corev1.PodRunning || host.Spec.NodeName != "n2" || host.Status.PodIP != "172.18.0.2" {
 			return fmt.Errorf("%s on %s with %s", host.Status.Phase, host.Spec.NodeName, host.Status.PodIP)
@@ -384,7 +384,7 @@ func (c *cluster) restartAgent(stop func()) func() {
 	}
 	stop = c.runAgent()
 	c.wantReady("web", 4)
-	c.within(5*time.Second, "the deleted Pod's traces are gone", func() error {
+	c.within(15*time.Second, "the deleted Pod's traces are gone", func() error {
 		if path := filepath.Join(c.dir, string(gone.UID)); exists(path) {
 			return fmt.Errorf("%s is there", path)
 		}
