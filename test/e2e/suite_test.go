@@ -33,7 +33,7 @@ const (
 func TestE2E(t *testing.T) {
 	RegisterFailHandler(Fail)
 	EnforceDefaultTimeoutsWhenUsingContexts()
-	SetDefaultEventuallyTimeout(15 * time.Second)
+	SetDefaultEventuallyTimeout(30 * time.Second)
 	SetDefaultEventuallyPollingInterval(50 * time.Millisecond)
 	suite, reporter := GinkgoConfiguration()
 	// The lab forwards in user space, on the processors that everything else here needs too: who gets none for 0.6 s is dead to BFD, and

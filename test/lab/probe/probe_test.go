@@ -83,13 +83,17 @@ func TestNobodyAnswers(t *testing.T) {
 
 func TestParseSpec(t *testing.T) {
 	s, err := ParseSpec("tcp-long://[fd00:50::60]:80")
-	if err != nil || s.String() != "tcp-long://[fd00:50::60]:80*8" || s.Count != 8 {
+	if err != nil || s.String() != "tcp-long://[fd00:50::60]:80*8/50ms" || s.Count != 8 {
 		t.Errorf("ParseSpec = %+v, %v", s, err)
 	}
-	if s, err := ParseSpec("udp-flow://10.0.0.1:53*24@20000"); err != nil || s.String() != "udp-flow://10.0.0.1:53*24@20000" || s.source(23) != 20023 {
+	if s, err := ParseSpec("udp-flow://10.0.0.1:53*24@20000"); err != nil || s.String() != "udp-flow://10.0.0.1:53*24@20000/10ms" || s.source(23) != 20023 {
 		t.Errorf("ParseSpec = %+v, %v", s, err)
 	}
-	for _, bad := range []string{"", "udp-new://10.0.0.1:53@20000", "udp-flow://10.0.0.1:53@0", "udp-flow://10.0.0.1:53*2@65535", "tcp://10.0.0.1:80", "tcp-new://10.0.0.1", "tcp-new://host:80", "udp-new://10.0.0.1:0", "tcp-long://10.0.0.1:80*0", "tcp-new://10.0.0.1:80*2"} {
+	s, err = ParseSpec("udp-flow://10.0.0.1:80*12/20ms")
+	if err != nil || s.Count != 12 || s.Interval != 20*time.Millisecond {
+		t.Errorf("ParseSpec = %+v, %v", s, err)
+	}
+	for _, bad := range []string{"", "udp-new://10.0.0.1:53@20000", "udp-flow://10.0.0.1:53@0", "udp-flow://10.0.0.1:53*2@65535", "tcp://10.0.0.1:80", "tcp-new://10.0.0.1", "tcp-new://host:80", "udp-new://10.0.0.1:0", "tcp-long://10.0.0.1:80*0", "tcp-new://10.0.0.1:80*2", "udp-new://10.0.0.1:80/0s", "udp-new://10.0.0.1:80/x"} {
 		if _, err := ParseSpec(bad); err == nil {
 			t.Errorf("ParseSpec(%q) succeeded", bad)
 		}

@@ -78,24 +78,28 @@ func (s Spec) source(flow int) uint16 {
 	return s.From + uint16(flow)
 }
 
-// ParseSpec reads KIND://ADDRESS:PORT, as udp-flow://10.50.0.60:80 or tcp-long://[fd00:50::60]:80; *24 behind it is the count, and
-// @20000 behind that the first port to ask from.
+// ParseSpec reads KIND://ADDRESS:PORT, as udp-flow://10.50.0.60:80 or tcp-long://[fd00:50::60]:80; *24 behind it is the count, @20000
+// behind that the first port to ask from, and /20ms at the end the interval.
 func ParseSpec(text string) (Spec, error) {
 	kind, rest, found := strings.Cut(text, "://")
+	rest, length, timed := strings.Cut(rest, "/")
 	rest, port, bound := strings.Cut(rest, "@")
 	target, number, counted := strings.Cut(rest, "*")
 	at, err := netip.ParseAddrPort(target)
-	count, from := 0, uint64(0)
+	count, from, interval := 0, uint64(0), time.Duration(0)
 	if err == nil && counted {
 		count, err = strconv.Atoi(number)
 	}
 	if err == nil && bound {
 		from, err = strconv.ParseUint(port, 10, 16)
 	}
-	if !found || err != nil || counted && count < 1 || bound && from < 1 {
-		return Spec{}, fmt.Errorf("probe %q: want KIND://ADDRESS:PORT, *COUNT behind it or not, and @FROM behind that or not", text)
+	if err == nil && timed {
+		interval, err = time.ParseDuration(length)
 	}
-	return Spec{Kind: Kind(kind), Target: at, Count: count, From: uint16(from)}.complete()
+	if !found || err != nil || counted && count < 1 || bound && from < 1 || timed && interval <= 0 {
+		return Spec{}, fmt.Errorf("probe %q: want KIND://ADDRESS:PORT, and behind it, or not, *COUNT, @FROM and /INTERVAL", text)
+	}
+	return Spec{Kind: Kind(kind), Target: at, Interval: interval, Count: count, From: uint16(from)}.complete()
 }
 
 // ParseSpecs is ParseSpec, but all://ADDRESS:PORT is a stream of each kind.
@@ -119,6 +123,9 @@ func (s Spec) String() string {
 	}
 	if s.From > 0 {
 		text += "@" + strconv.Itoa(int(s.From))
+	}
+	if s.Interval > 0 {
+		text += "/" + s.Interval.String()
 	}
 	return text
 }
