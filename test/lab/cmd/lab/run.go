@@ -68,7 +68,7 @@ func sbctl() *cli.Command {
 func probeFrom() *cli.Command {
 	return &cli.Command{
 		Name: "probe", Usage: "ask Services and measure gaps, losses and broken connections", ArgsUsage: "KIND://ADDRESS:PORT...",
-		Description: "KIND is udp-flow, udp-new, tcp-new or tcp-long; all://ADDRESS:PORT is one of each.",
+		Description: "KIND is udp-flow, udp-new, tcp-new or tcp-long; all://ADDRESS:PORT is one of each. *COUNT behind it is the number of flows, /INTERVAL the time between questions.",
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "from", Usage: "namespace of the lab to ask from, as client or remote; default: the one that lab runs in"},
 			&cli.DurationFlag{Name: "duration", Value: 10 * time.Second, Usage: "how long"},
