@@ -6,6 +6,8 @@ import (
 	"context"
 	"fmt"
 
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/internalversion"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -116,9 +118,16 @@ func whole[T any](o T) T { return o }
 
 // follow returns an informer that tells on, from one goroutine, each object that came
 // (no old), changed, or went (no new). Of an object it remembers, and tells, what keep
-// makes of it, which has its name, namespace and version.
-func follow[T object, K metav1.Object, L runtime.Object](client lister[L], empty T, keep func(T) K, on func(old, now K)) cache.Controller {
+// makes of it, which has its name, namespace and version. Of something kept, keep makes the same.
+func follow[T, K object, L runtime.Object](client lister[L], empty T, keep func(T) K, on func(old, now K)) cache.Controller {
 	var none K
+	trim := func(o runtime.Object) runtime.Object {
+		if t, ok := o.(T); ok {
+			t.SetManagedFields(nil)
+			return keep(t)
+		}
+		return o // kept already
+	}
 	_, controller := cache.NewInformerWithOptions(cache.InformerOptions{
 		ListerWatcher: &cache.ListWatch{
 			ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
@@ -127,15 +136,18 @@ func follow[T object, K metav1.Object, L runtime.Object](client lister[L], empty
 				if o.ResourceVersion == "0" {
 					o.ResourceVersion = ""
 				}
-				return client.List(ctx, o)
+				page, err := client.List(ctx, o)
+				if err != nil {
+					return nil, err
+				}
+				return trimmed(page, trim)
 			},
 			WatchFuncWithContext: client.Watch,
 		},
 		ObjectType: empty,
 		Transform: func(o any) (any, error) {
-			if t, ok := o.(T); ok {
-				t.SetManagedFields(nil)
-				return keep(t), nil
+			if r, ok := o.(runtime.Object); ok {
+				return trim(r), nil
 			}
 			return o, nil
 		},
@@ -158,4 +170,21 @@ func follow[T object, K metav1.Object, L runtime.Object](client lister[L], empty
 		},
 	})
 	return controller
+}
+
+// trimmed is a page of a list with what is kept of its objects. The informer trims them only
+// when it has all pages, which for EndpointSlices is many times what is kept.
+func trimmed(page runtime.Object, trim func(runtime.Object) runtime.Object) (runtime.Object, error) {
+	from, err := meta.ListAccessor(page)
+	if err != nil {
+		return nil, fmt.Errorf("read a page of a list: %w", err)
+	}
+	out := &internalversion.List{Items: make([]runtime.Object, 0, meta.LenList(page))}
+	out.ResourceVersion, out.Continue = from.GetResourceVersion(), from.GetContinue()
+	out.RemainingItemCount = from.GetRemainingItemCount()
+	err = meta.EachListItemWithAlloc(page, func(o runtime.Object) error {
+		out.Items = append(out.Items, trim(o))
+		return nil
+	})
+	return out, err
 }

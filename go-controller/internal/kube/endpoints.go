@@ -8,6 +8,8 @@ import (
 
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube/convert"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
@@ -21,6 +23,16 @@ type endpoints struct {
 	service world.Key
 	// world is nil for what no proxy serves.
 	world *world.Slice
+}
+
+// GetObjectKind implements runtime.Object, which what informers keep must be.
+func (e *endpoints) GetObjectKind() schema.ObjectKind { return schema.EmptyObjectKind }
+
+// DeepCopyObject implements runtime.Object. Nobody changes a slice of the world.
+func (e *endpoints) DeepCopyObject() runtime.Object {
+	out := *e
+	e.DeepCopyInto(&out.ObjectMeta)
+	return &out
 }
 
 func keepEndpoints(s *discoveryv1.EndpointSlice) *endpoints {
