@@ -86,9 +86,12 @@ func southbound() (model.ClientDBModel, []watch, error) {
 }
 
 // monitor is the request for the rows of watches, with the columns that the models have
-// and no others: a newer server has more.
+// and no others: a newer server has more. With this method the client gives a connection up
+// when it is told of a change that does not fit its replica, and decodes the answer, which is
+// the whole database, from one copy; with monitor_cond_since it does neither.
 func monitor(c client.Client, watches []watch) (*client.Monitor, error) {
 	m := c.NewMonitor()
+	m.Method = ovsdb.ConditionalMonitorRPC
 	for _, w := range watches {
 		columns, err := view{c.Cache()}.columns(w.table)
 		if err != nil {

@@ -3,6 +3,8 @@
 package ovn
 
 import (
+	"slices"
+
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/ovn/rows"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/plan"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
@@ -11,16 +13,16 @@ import (
 // wanted are the newest plans.
 type wanted struct {
 	plans map[world.Key]*plan.Service
-	// nodes are the plans that have backends on a node, by its name. What the node's rows
-	// need is found in them when it is asked for: it is asked for seldom, and to keep it
-	// would take more memory than anything else here.
-	nodes map[string]map[*plan.Service]struct{}
+	// nodes are the plans that have backends on a node, once each, by its name. What the
+	// node's rows need is found in them when it is asked for: it is asked for seldom, and to
+	// keep it would take more memory than anything else here.
+	nodes map[string][]*plan.Service
 	// unsure are the nodes whose rows may not be what their backends need.
 	unsure map[string]bool
 }
 
 func newWanted() *wanted {
-	return &wanted{plans: map[world.Key]*plan.Service{}, nodes: map[string]map[*plan.Service]struct{}{}, unsure: map[string]bool{}}
+	return &wanted{plans: map[world.Key]*plan.Service{}, nodes: map[string][]*plan.Service{}, unsure: map[string]bool{}}
 }
 
 // set replaces the plan of a Service (nil for none), which nobody changes any more.
@@ -29,26 +31,37 @@ func (w *wanted) set(key world.Key, p *plan.Service) {
 	if old == p {
 		return
 	}
-	before, after := needs(old), needs(p)
-	for n := range before {
-		if !after[n] {
-			w.unsure[n.node] = true
-		}
-		if delete(w.nodes[n.node], old); len(w.nodes[n.node]) == 0 {
-			delete(w.nodes, n.node)
+	before := needs(old)
+	if old != nil {
+		after := needs(p)
+		for n := range before {
+			if !after[n] {
+				w.unsure[n.node] = true
+			}
+			w.drop(n.node, old)
 		}
 	}
-	if delete(w.plans, key); p != nil {
-		w.plans[key] = p
+	if p == nil {
+		delete(w.plans, key)
+		return
 	}
-	for n := range after {
-		if !before[n] {
-			w.unsure[n.node] = true
+	w.plans[key] = p
+	rows.Returns(p, func(node string, b rows.Behind, port rows.Port) {
+		if !before[need{node, b, port}] {
+			w.unsure[node] = true
 		}
-		if w.nodes[n.node] == nil {
-			w.nodes[n.node] = map[*plan.Service]struct{}{}
+		// Another backend on the node may have put the plan there: then it is the last one.
+		if have := w.nodes[node]; len(have) == 0 || have[len(have)-1] != p {
+			w.nodes[node] = append(have, p)
 		}
-		w.nodes[n.node][p] = struct{}{}
+	})
+}
+
+// drop takes a plan from a node.
+func (w *wanted) drop(node string, p *plan.Service) {
+	rest := slices.DeleteFunc(w.nodes[node], func(of *plan.Service) bool { return of == p })
+	if w.nodes[node] = rest; len(rest) == 0 {
+		delete(w.nodes, node)
 	}
 }
 
@@ -60,27 +73,24 @@ type need struct {
 }
 
 func needs(p *plan.Service) map[need]bool {
-	all := map[need]bool{}
-	if p != nil {
-		rows.Returns(p, func(node string, b rows.Behind, port rows.Port) { all[need{node, b, port}] = true })
+	if p == nil {
+		return nil
 	}
+	all := map[need]bool{}
+	rows.Returns(p, func(node string, b rows.Behind, port rows.Port) { all[need{node, b, port}] = true })
 	return all
 }
 
-// on are the backends on a node, and the ports of those that are pods.
+// on are the backends on a node, each as often as plans have it, and the ports of those
+// that are pods.
 func (w *wanted) on(node string) (behind []rows.Behind, ports []rows.Port) {
-	seen, open := map[rows.Behind]bool{}, map[rows.Port]bool{}
-	for p := range w.nodes[node] {
+	for _, p := range w.nodes[node] {
 		rows.Returns(p, func(of string, b rows.Behind, port rows.Port) {
 			if of != node {
 				return
 			}
-			if !seen[b] {
-				seen[b] = true
-				behind = append(behind, b)
-			}
-			if !b.Host && !open[port] {
-				open[port] = true
+			behind = append(behind, b)
+			if !b.Host && !slices.Contains(ports, port) {
 				ports = append(ports, port)
 			}
 		})
