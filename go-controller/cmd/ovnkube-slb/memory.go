@@ -10,12 +10,11 @@ import (
 	"time"
 )
 
-// sparing has the garbage collector run at a quarter of Go's default growth, unless GOGC says
-// otherwise: what we remember is much, and the garbage beside it little. What a start leaves
-// lies among what is remembered, and the less of it there is at once, the smaller the gaps.
+// sparing has the garbage collector run at half of Go's default growth, unless GOGC says
+// otherwise: what we remember is much, and the garbage beside it little.
 func sparing() {
 	if os.Getenv("GOGC") == "" {
-		debug.SetGCPercent(25)
+		debug.SetGCPercent(50)
 	}
 }
 

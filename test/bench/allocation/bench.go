@@ -240,6 +240,9 @@ func (b *bench) churn(ctx context.Context) error {
 
 // restart starts twice: once to see that nothing is written, once for the time.
 func (b *bench) restart(ctx context.Context) error {
+	if err := b.running.Settle(ctx); err != nil {
+		return err
+	}
 	if err := b.running.Terminate(ctx); err != nil {
 		return err
 	}
@@ -247,7 +250,7 @@ func (b *bench) restart(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := c.Rest(ctx); err != nil {
+	if err := c.Settle(ctx); err != nil {
 		return err
 	}
 	if b.result.RestartWrites, err = c.Writes(ctx); err != nil {

@@ -21,6 +21,9 @@ import (
 // quiet is how long nothing must be written for a controller to be at rest.
 const quiet = 1500 * time.Millisecond
 
+// latest is longer than anything it has to write may wait: what it tells of pools follows what changed, when there is time.
+const latest = 11 * time.Second
+
 // Controller is the program that is measured, as it runs.
 type Controller struct {
 	*proc.Process
@@ -117,7 +120,12 @@ func (c *Controller) Sum(ctx context.Context, metric string) (int, error) {
 }
 
 // Rest waits until the controller is ready and has written nothing for a while.
-func (c *Controller) Rest(ctx context.Context) error {
+func (c *Controller) Rest(ctx context.Context) error { return c.rest(ctx, quiet) }
+
+// Settle waits until it also has nothing left to write.
+func (c *Controller) Settle(ctx context.Context) error { return c.rest(ctx, latest) }
+
+func (c *Controller) rest(ctx context.Context, quiet time.Duration) error {
 	tick := time.NewTicker(quiet / 10)
 	defer tick.Stop()
 	last, since := -1, time.Now()
