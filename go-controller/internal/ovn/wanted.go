@@ -34,11 +34,15 @@ func (w *wanted) set(key world.Key, p *plan.Service) {
 	before := needs(old)
 	if old != nil {
 		after := needs(p)
+		left := map[string]bool{}
 		for n := range before {
 			if !after[n] {
 				w.unsure[n.node] = true
 			}
-			w.drop(n.node, old)
+			if !left[n.node] { // A plan needs much of a node, and is there once: to look for it is to go through all plans there.
+				left[n.node] = true
+				w.drop(n.node, old)
+			}
 		}
 	}
 	if p == nil {
