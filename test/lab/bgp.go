@@ -37,7 +37,8 @@ func (l *Lab) SpeakBGP(ctx context.Context, rights, program string, flags ...str
 		return nil, err
 	}
 	for _, n := range l.Nodes {
-		if err := ipBatch(ctx, l.Netns(n.Name), n.providerAddresses("replace")); err != nil {
+		// The bridge's local port is a new one, and down, after Open vSwitch was started anew.
+		if err := ipBatch(ctx, l.Netns(n.Name), append([]string{"link set br-provider up"}, n.providerAddresses("replace")...)); err != nil {
 			return nil, err
 		}
 	}
