@@ -13,6 +13,8 @@ ROOT       := $(if $(filter 0,$(shell id -u)),,-exec "sudo -E")
 FUZZTIME   ?= 30s
 # Sessions of 50 ms need the machine to themselves: they run where nothing else does.
 BFD        := github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/bfd/watch
+# Tests that need root and a lab.
+E2E        ?= ./test/lab/proc ./test/lab/kubelet ./test/lab ./test/e2e $(BFD)
 export SLB_CACHE
 
 .PHONY: help setup build controlplane test unit lanes api nodes e2e golden fuzz bench bench-allocation bench-bgp bench-failover bench-scale bench-sdn lint fmt generate verify images demo check clean
@@ -37,8 +39,8 @@ test: setup unit lanes e2e ## everything: unit, golden, real daemons, real API s
 unit: ## pure packages, goldens, fuzz seeds, OVN's real databases
 	go test $$(go list ./go-controller/{cmd,internal,pkg}/... | grep -v $(BFD))
 
-api: controlplane ## CRDs, admission and the controller against a real kube-apiserver
-	go test -count=1 ./test/api ./test/controller ./test/lab/controlplane ./test/lab/responder ./test/lab/probe
+api: controlplane ## CRDs, admission, the controller and the docs' commands against a real kube-apiserver
+	go test -count=1 ./test/api ./test/docs ./test/bench/... ./test/controller ./test/lab/controlplane ./test/lab/responder ./test/lab/probe
 
 lanes: controlplane ## api and nodes side by side: they wait more than they work
 	@$(MAKE) --no-print-directory -j2 -Otarget api nodes
@@ -47,7 +49,7 @@ nodes: controlplane ## BGP against FRR, and OpenShift SDN's controllers and agen
 	SLB_BIN=$(CURDIR)/$(BIN) go test -count=1 -p 1 $(ROOT) ./go-controller/test/...
 
 e2e: controlplane ## the lab, and ginkgo end to end in it
-	SLB_BIN=$(CURDIR)/$(BIN) go test -count=1 -p 1 -timeout 20m $(ROOT) ./test/lab/proc ./test/lab/kubelet ./test/lab ./test/e2e $(BFD)
+	SLB_BIN=$(CURDIR)/$(BIN) go test -count=1 -p 1 -timeout 20m $(ROOT) $(E2E)
 
 golden: ## rewrite the goldens from what the code says now; read the diff before you commit it
 	go test ./go-controller/internal/{bfd,bgp,ipam,place,plan,sdn,ovn/rows} -run Golden -update

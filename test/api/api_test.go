@@ -57,7 +57,15 @@ func TestAPI(t *testing.T) {
 	t.Run("inside ovnkube-master", s.testInsideOVNKubeMaster)
 }
 
+// start is a control plane with everything installed.
 func start(t *testing.T) *server {
+	t.Helper()
+	s := startEmpty(t)
+	s.install(t)
+	return s
+}
+
+func startEmpty(t *testing.T) *server {
 	t.Helper()
 	plane, err := controlplane.Start(t.Context(), controlplane.Config{Dir: t.TempDir(), Progress: t.Output()})
 	if err != nil {
@@ -76,33 +84,14 @@ func start(t *testing.T) *server {
 	if s.dynamic, err = dynamic.NewForConfig(config); err != nil {
 		t.Fatal(err)
 	}
-	s.install(t)
 	return s
 }
 
-// install does what the documentation says, into the namespace that OVN-Kubernetes has, and
-// waits until it is in force.
+// install does what the README says, into the namespace that OVN-Kubernetes has.
 func (s *server) install(t *testing.T) {
 	t.Helper()
 	s.kubectl(t, "create", "namespace", "ovn-kubernetes")
 	s.kubectl(t, "apply", "-k", filepath.Join(manifests, "default"))
-	s.kubectl(t, "wait", "--for=condition=Established", "--timeout=30s", "crd",
-		"ipaddresspools.slb.k8s.ovn.org", "l2domains.slb.k8s.ovn.org", "bgppeers.slb.k8s.ovn.org", "bgpadvertisements.slb.k8s.ovn.org",
-		"bfdprofiles.slb.k8s.ovn.org", "communities.slb.k8s.ovn.org", "bgpnodestatuses.slb.k8s.ovn.org")
-
-	// The policy works some time after it is there: until then it may let every pool pass, or refuse every one
-	// because its parameters are not read yet.
-	probe := s.file(t, pool("probe", `["192.0.2.1"]`))
-	eventually(t, "a first pool can be created", func(ctx context.Context) bool {
-		_, err := s.Kubectl(ctx, "create", "-f", probe)
-		return err == nil
-	})
-	second := pool("probe-too", `["192.0.2.1"]`)
-	eventually(t, "the admission policy is in force", func(ctx context.Context) bool {
-		err := s.create(ctx, second)
-		return err != nil && strings.Contains(err.Error(), "of IPAddressPool probe")
-	})
-	s.kubectl(t, "delete", "ipaddresspool", "probe")
 }
 
 // eventually polls until check is true.

@@ -56,14 +56,19 @@ func needs() []right {
 	for _, verb := range []string{"list", "watch", "patch"} {
 		out = append(out, right{verb, "coordination.k8s.io", "leases", "", guards, ""})
 	}
-	for _, resource := range []string{"ipaddresspools", "l2domains", "bgppeers", "bgpadvertisements", "bfdprofiles", "communities"} {
+	for _, resource := range []string{"ipaddresspools", "l2domains", "bgppeers", "bgpadvertisements", "bfdprofiles", "communities", "bgpnodestatuses"} {
 		out = append(out, right{"update", ours, resource, "status", "", ""})
 	}
 	return append(out,
 		right{"update", "", "services", "status", "", ""}, right{"update", "coordination.k8s.io", "leases", "", home, "ovnkube-slb"},
 		right{"get", "", "namespaces", "", "", "kube-system"}, right{"get", "coordination.k8s.io", "leases", "", home, "ovnkube-slb"},
 		right{"create", "coordination.k8s.io", "leases", "", home, ""},
-		right{"create", "", "events", "", "default", ""}, right{"patch", "", "events", "", "default", ""})
+		right{"create", "", "events", "", "default", ""}, right{"patch", "", "events", "", "default", ""}, reviews()[0], reviews()[1])
+}
+
+// reviews are what every process needs to check who reads its metrics.
+func reviews() []right {
+	return []right{{"create", "authentication.k8s.io", "tokenreviews", "", "", ""}, {"create", "authorization.k8s.io", "subjectaccessreviews", "", "", ""}}
 }
 
 // hasNoUseFor is what a controller that was taken over must not be able to do.
@@ -93,7 +98,6 @@ func hasNoUseFor() []right {
 		{"list", "operator.openshift.io", "networks", "", "", ""}, {"patch", "operator.openshift.io", "networks", "", "", "cluster"},
 		{"update", "operator.openshift.io", "networks", "status", "", "cluster"}, {"list", "operator.openshift.io", "consoles", "", "", "cluster"},
 		{"get", "", "events", "", "default", ""}, {"delete", "", "events", "", "default", ""},
-		{"update", ours, "bgpnodestatuses", "status", "", ""},
 		{"*", "*", "*", "", "", ""},
 	}
 	for _, resource := range []string{"ipaddresspools", "l2domains", "bgppeers", "bgpadvertisements", "bfdprofiles", "communities", "bgpnodestatuses"} {
@@ -117,8 +121,13 @@ func (s *server) testNode(t *testing.T) {
 			t.Errorf("a node may not %+v", r)
 		}
 	}
+	for _, r := range reviews() {
+		if !s.may(t, "ovnkube-slb-node", r) {
+			t.Errorf("a node may not %+v", r)
+		}
+	}
 	no := append(needs(), hasNoUseFor()...)
-	no = slices.DeleteFunc(no, func(r right) bool { return r.namespace == guards })
+	no = slices.DeleteFunc(no, func(r right) bool { return r.namespace == guards || slices.Contains(reviews(), r) })
 	no = append(no, right{"delete", "coordination.k8s.io", "leases", "", guards, "n1"}, right{"deletecollection", "coordination.k8s.io", "leases", "", guards, ""})
 	for _, r := range no {
 		if s.may(t, "ovnkube-slb-node", r) {
@@ -136,7 +145,9 @@ func (s *server) testBGPNode(t *testing.T) {
 		t.Errorf("the DaemonSet runs %s", args)
 	}
 	const ours = "slb.k8s.ovn.org"
-	yes := []right{{"create", ours, "bgpnodestatuses", "", "", ""}, {"update", ours, "bgpnodestatuses", "status", "", ""}}
+	yes := append(reviews(), right{"create", ours, "bgpnodestatuses", "", "", ""}, right{"update", ours, "bgpnodestatuses", "status", "", ""},
+		right{"create", "coordination.k8s.io", "leases", "", passwords, ""}, right{"get", "coordination.k8s.io", "leases", "", passwords, "session-turn"},
+		right{"update", "coordination.k8s.io", "leases", "", passwords, "session-turn"})
 	for _, verb := range []string{"list", "watch"} {
 		yes = append(yes, right{verb, "", "secrets", "", passwords, ""}, right{verb, "", "services", "", "", ""}, right{verb, "", "nodes", "", "", ""},
 			right{verb, "", "namespaces", "", "", ""}, right{verb, "discovery.k8s.io", "endpointslices", "", "", ""},
@@ -169,9 +180,9 @@ func (s *server) testSDN(t *testing.T) {
 			t.Errorf("%s runs %s, want %s", object, args, want)
 		}
 	}
-	yes := []right{{"create", "coordination.k8s.io", "leases", "", guards, ""}, {"patch", "coordination.k8s.io", "leases", "", guards, "n1"},
-		{"create", "", "events", "", "default", ""}, {"patch", "", "events", "", "default", ""},
-		{"get", "", "nodes", "", "", ""}, {"get", "", "nodes", "", "", "n1"}, {"list", "", "nodes", "", "", ""}, {"watch", "", "nodes", "", "", ""}}
+	yes := append(reviews(), right{"create", "coordination.k8s.io", "leases", "", guards, ""}, right{"patch", "coordination.k8s.io", "leases", "", guards, "n1"},
+		right{"create", "", "events", "", "default", ""}, right{"patch", "", "events", "", "default", ""},
+		right{"get", "", "nodes", "", "", ""}, right{"get", "", "nodes", "", "", "n1"}, right{"list", "", "nodes", "", "", ""}, right{"watch", "", "nodes", "", "", ""})
 	for _, r := range yes {
 		if !s.may(t, "ovnkube-slb-sdn", r) {
 			t.Errorf("an agent may not %+v", r)
@@ -191,6 +202,8 @@ func (s *server) testSDN(t *testing.T) {
 }
 
 func (s *server) testRights(t *testing.T) {
+	s.kubectl(t, "apply", "-k", filepath.Join(manifests, "network-policy"))
+	s.deleteAfter(t, "-k", filepath.Join(manifests, "network-policy"))
 	for _, r := range needs() {
 		if !s.may(t, "ovnkube-slb", r) {
 			t.Errorf("the controller may not %+v", r)

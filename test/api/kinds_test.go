@@ -64,6 +64,9 @@ func badObjects() map[string][]badCase {
 			{"local AS inside, dynamic", "myASN: 65000\ndynamicASN: internal\nlocalASN: 65001\npeerAddress: 10.0.0.1", []string{"localASN is for external peers only"}},
 			{"multihop inside", "myASN: 65000\npeerASN: 65000\nebgpMultiHop: true\npeerAddress: 10.0.0.1", []string{"multihopTTL and ttlSecurityHops are for external peers only"}},
 			{"TTL security inside", "myASN: 65000\ndynamicASN: internal\nttlSecurityHops: 1\npeerAddress: 10.0.0.1", []string{"are for external peers only"}},
+			{"VRF", "myASN: 65000\npeerASN: 65001\npeerAddress: 10.0.0.1\nvrf: red", []string{"vrf: red is not supported"}},
+			{"one family and both", "myASN: 65000\npeerASN: 65001\npeerAddress: 10.0.0.1\ndisableMP: true\ndualStackAddressFamily: true",
+				[]string{"disableMP: true excludes dualStackAddressFamily: true"}},
 			{"interface beyond the link", "myASN: 65000\npeerASN: 65001\nmultihopTTL: 3\ninterface: eth0", []string{"interface: eth0 excludes ebgpMultiHop, multihopTTL"}},
 			{"interface with a password", "myASN: 65000\npeerASN: 65001\npassword: a\ninterface: eth0", []string{"interface: eth0 excludes", "password"}},
 			{"link-local peer", "myASN: 65000\npeerASN: 65001\npeerAddress: \"fe80::1\"", []string{"peerAddress: fe80::1 is no address to dial", "name the interface"}},
@@ -91,6 +94,8 @@ func badObjects() map[string][]badCase {
 			{"interval", "receiveInterval: 5", []string{"spec.receiveInterval", "5"}},
 			{"multiplier", "detectMultiplier: 1", []string{"spec.detectMultiplier", "1"}},
 			{"TTL", "minimumTtl: 255", []string{"spec.minimumTtl", "255"}},
+			{"echo mode", "echoMode: true", []string{"echoMode: true is not supported"}},
+			{"echo interval", "echoInterval: 50", []string{"spec.echoInterval", "50", "echoInterval is not supported"}},
 		},
 		"Community": {
 			{"no value", "communities: [{name: a}]", []string{"spec.communities[0].value", "Required"}},
@@ -221,7 +226,7 @@ func (s *server) testDefaults(t *testing.T) {
 	for _, c := range []struct {
 		kind, spec, want string
 	}{
-		{"IPAddressPool", "addresses: [10.0.0.1]", "addresses: [10.0.0.1]\nautoAssign: true"},
+		{"IPAddressPool", "addresses: [10.0.0.1]", "addresses: [10.0.0.1]\nautoAssign: true\nsharing: Namespace"},
 		{"L2Domain", "physicalNetwork: p\nsubnets: [{cidr: 10.0.0.0/24}]", `
 physicalNetwork: p
 subnets: [{cidr: 10.0.0.0/24}]

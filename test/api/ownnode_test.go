@@ -3,6 +3,7 @@
 package api
 
 import (
+	"context"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -44,7 +45,7 @@ func (s *server) testOwnNode(t *testing.T) {
 		s.deleteAfter(t, "bgpnodestatus", node)
 	}
 	dry := []string{metav1.DryRunAll}
-	for what, write := range map[string]func(node string) error{
+	writes := map[string]func(node string) error{
 		"create a BGPNodeStatus": func(node string) error {
 			o := &unstructured.Unstructured{}
 			if err := yaml.Unmarshal([]byte(statusOf(node)), &o.Object); err != nil {
@@ -69,13 +70,22 @@ func (s *server) testOwnNode(t *testing.T) {
 			_, err := kube.CoordinationV1().Leases(guards).Create(ctx, &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: node}}, metav1.CreateOptions{DryRun: dry})
 			return err
 		},
-	} {
+	}
+	eventually(t, "the policy is in force", func(context.Context) bool { return writes["create a Lease"]("n2") != nil })
+	for what, write := range writes {
 		if err := write("n1"); err != nil {
 			t.Errorf("%s, by the node itself: %v", what, err)
 		}
 		refused(t, write("n2"), []string{`metadata.name: "n2": a node writes of itself only, and this one is "n1"`})
 	}
 
+	for name, may := range map[string]bool{v1alpha1.SessionTurnLease: true, "other": false} {
+		_, err := kube.CoordinationV1().Leases(v1alpha1.PasswordsNamespace).Create(ctx, &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: name}},
+			metav1.CreateOptions{DryRun: dry})
+		if (err == nil) != may {
+			t.Errorf("create Lease %s/%s: %v", v1alpha1.PasswordsNamespace, name, err)
+		}
+	}
 	// Others are not concerned.
 	if _, err := s.kube.CoordinationV1().Leases(guards).Create(ctx, &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: "n2"}},
 		metav1.CreateOptions{DryRun: dry}); err != nil {

@@ -28,6 +28,7 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/slb"
 	"github.com/ovnkube-slb/ovnkube-slb/test/lab/controlplane"
+	"github.com/ovnkube-slb/ovnkube-slb/test/lab/scrape"
 )
 
 const (
@@ -42,8 +43,9 @@ const (
 
 // cluster is a control plane and OVN's databases that tests share, one after the other.
 type cluster struct {
-	plane  *controlplane.ControlPlane
-	client kubernetes.Interface
+	plane   *controlplane.ControlPlane
+	client  kubernetes.Interface
+	scraper *scrape.Scraper
 }
 
 func newCluster(t *testing.T) *cluster {
@@ -79,6 +81,9 @@ func newCluster(t *testing.T) *cluster {
 	}
 	c.established(t, kinds...)
 	c.kubectl(t, "apply", "-k", filepath.Join(manifests, "rbac"))
+	if c.scraper, err = scrape.New(t.Context(), plane); err != nil {
+		t.Fatal(err)
+	}
 	for i := 1; i <= 3; i++ {
 		c.node(t, i)
 	}
@@ -267,20 +272,32 @@ func (c *cluster) versions(t *testing.T) []string {
 		`jsonpath={range .items[*]}{.kind}/{.metadata.name} {.metadata.resourceVersion}{"\n"}{end}`), "\n")
 }
 
-// announced counts the Services that are.
-func (c *cluster) announced(t *testing.T) int {
+// allAnnounced waits until n Services are announced. If they never are, the log has what others say and who has which gateway port.
+func (c *cluster) allAnnounced(t *testing.T, o *ovn, n int) {
 	t.Helper()
-	list, err := c.client.CoreV1().Services(ns).List(t.Context(), metav1.ListOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	n := 0
-	for _, s := range list.Items {
-		if meta.IsStatusConditionTrue(s.Status.Conditions, v1alpha1.ConditionAnnounced) {
-			n++
+	var announced int
+	var others map[string]int
+	defer func() {
+		if t.Failed() {
+			t.Logf("%d of %d are announced; of the others, by what they say:\n%v\nwho has which gateway port:\n%s", announced, n, others,
+				o.sbctl(t, "--columns=logical_port,chassis,requested_chassis,up", "find", "Port_Binding", "type=chassisredirect"))
 		}
-	}
-	return n
+	}()
+	eventually(t, "all are announced", func() bool {
+		list, err := c.client.CoreV1().Services(ns).List(t.Context(), metav1.ListOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		announced, others = 0, map[string]int{}
+		for _, s := range list.Items {
+			if meta.IsStatusConditionTrue(s.Status.Conditions, v1alpha1.ConditionAnnounced) {
+				announced++
+			} else if is := meta.FindStatusCondition(s.Status.Conditions, v1alpha1.ConditionAnnounced); is != nil {
+				others[is.Reason+": "+is.Message]++
+			}
+		}
+		return announced == n
+	})
 }
 
 // endpoints gives a Service backends, as the endpoint slice controller would.

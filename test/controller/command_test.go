@@ -4,6 +4,7 @@ package controller
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"io"
 	"net"
@@ -11,18 +12,23 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/ovnkube-slb/ovnkube-slb/test/lab/scrape"
 )
 
 // command is a running ovnkube-slb.
 type command struct {
 	*exec.Cmd
-	address string        // of /readyz and /metrics
+	health  string // address of /readyz
+	metrics string // address of /metrics
+	scraper *scrape.Scraper
 	ended   chan struct{} // closed after the process has ended
 	result  error         // how, once it has
 }
@@ -43,6 +49,12 @@ func (c *cluster) build(t *testing.T) string {
 // command runs one that takes part in the election, unless args, which come last, say otherwise.
 func (c *cluster) command(t *testing.T, binary, name string, o *ovn, args ...string) *command {
 	t.Helper()
+	return c.commandInto(t, nil, binary, name, o, args...)
+}
+
+// commandInto is command with a file for the log, nil for memory.
+func (c *cluster) commandInto(t *testing.T, to *os.File, binary, name string, o *ovn, args ...string) *command {
+	t.Helper()
 	kubeconfig, err := c.plane.ServiceAccountKubeconfig("ovn-kubernetes", "ovnkube-slb")
 	if err != nil {
 		t.Fatal(err)
@@ -57,18 +69,27 @@ func (c *cluster) command(t *testing.T, binary, name string, o *ovn, args ...str
 	if err := os.WriteFile(file, []byte(conf), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	return c.run(t, binary, name, append([]string{"controller", "--config-file=" + file, "--leader-elect-identity=" + name,
+	return c.runInto(t, to, binary, name, append([]string{"controller", "--config-file=" + file, "--leader-elect-identity=" + name,
 		"--leader-elect-lease-duration=3s", "--leader-elect-renew-deadline=2s", "--leader-elect-retry-period=200ms"}, args...)...)
 }
 
-// run runs one that listens, until the end of the test.
+// run runs one that listens, until the end of the test. The first of args is the subcommand; of repeated flags the last counts.
 func (c *cluster) run(t *testing.T, binary, name string, args ...string) *command {
 	t.Helper()
-	address := freeAddress(t)
-	args = append(args, "--healthz-bind-address="+address, "--metrics-bind-address="+address)
-	cmd := &command{Cmd: exec.Command(binary, args...), address: address, ended: make(chan struct{})}
+	return c.runInto(t, nil, binary, name, args...)
+}
+
+// runInto is run with a file for the log, nil for memory.
+func (c *cluster) runInto(t *testing.T, to *os.File, binary, name string, args ...string) *command {
+	t.Helper()
+	health, metrics := freeAddress(t), freeAddress(t)
+	args = slices.Concat(args[:1], []string{"--healthz-bind-address=" + health, "--metrics-bind-address=" + metrics}, args[1:])
+	cmd := &command{Cmd: exec.Command(binary, args...), health: health, metrics: metrics, scraper: c.scraper, ended: make(chan struct{})}
 	var log bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &log, &log
+	if to != nil {
+		cmd.Stderr = to
+	}
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -117,7 +138,15 @@ func freeAddress(t *testing.T) string {
 
 // get returns what the command serves at a path, empty while it doesn't.
 func (c *command) get(path string) string {
-	response, err := http.Get("http://" + c.address + path)
+	if path != "/readyz" && path != "/healthz" {
+		body, err := c.scraper.Get(context.Background(), c.metrics, path)
+		if err != nil {
+			return ""
+		}
+		return body
+	}
+	client := http.Client{Timeout: patience / 4} // as a kubelet's probe, it does not wait for what hangs
+	response, err := client.Get("http://" + c.health + path)
 	if err != nil {
 		return ""
 	}

@@ -61,6 +61,7 @@ func TestController(t *testing.T) {
 		"NorthboundRestarts":                     northboundRestarts,
 		"OthersWriteAtTheSameTime":               othersWriteAtTheSameTime,
 		"MetricsAreDocumented":                   metricsAreDocumented,
+		"MetricsNeedARight":                      metricsNeedARight,
 		"AddressesAsAskedFor":                    addressesAsAskedFor,
 		"OnlyWhatIsOurs":                         onlyWhatIsOurs,
 		"ExhaustionIsToldAndEnds":                exhaustionIsToldAndEnds,
@@ -87,8 +88,13 @@ func TestTrouble(t *testing.T) {
 		"LeadersComeAndGoInABurst":      leadersComeAndGoInABurst,
 		"LeaderSleepsThroughItsTerm":    leaderSleepsThroughItsTerm,
 		"APIServerDiesInABurst":         apiServerDiesInABurst,
+		"LeaderIsCutOffFromDatabase":    leaderIsCutOffFromDatabase,
+		"WithoutLayer2NoDatabase":       withoutLayer2NoDatabase,
+		"StuckLeaderIsRestarted":        stuckLeaderIsRestarted,
+		"APIServerIsAwayForLong":        apiServerIsAwayForLongerThanALease,
 		"OthersWriteInABurst":           othersWriteInABurst,
 		"PoolsOverlapInARace":           poolsOverlapInARace,
+		"PoolsOverlapRightAfterInstall": poolsOverlapRightAfterInstall,
 		"TwoControllersWithoutElection": twoControllersWithoutElection,
 	})
 }

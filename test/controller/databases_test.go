@@ -17,8 +17,11 @@ import (
 	"testing"
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/slb"
+	"github.com/ovnkube-slb/ovnkube-slb/test/lab/ovnprefix"
 	"github.com/ovnkube-slb/ovnkube-slb/test/lab/proc"
 )
+
+func TestMain(m *testing.M) { os.Exit(ovnprefix.Main(m)) }
 
 // ovn is a pair of databases of a test's own, with ovn-northd between them.
 type ovn struct {
@@ -54,6 +57,9 @@ func databases(t *testing.T) *ovn {
 // furnish starts northd and writes what there is before us.
 func (o *ovn) furnish(t *testing.T) {
 	t.Helper()
+	// ovn-nbctl 25.09 aborts if ovn-northd inserts the global row at the same moment.
+	o.nbctl(t, "init")
+	o.sbctl(t, "init")
 	start(t, proc.Spec{Name: "northd", Dir: o.dir, Args: append([]string{
 		"ovn-northd", "--ovnnb-db=" + o.endpoint("nb").Address, "--ovnsb-db=" + o.endpoint("sb").Address,
 		"--unixctl=" + filepath.Join(o.dir, "northd.ctl"), "-vsyslog:off",
@@ -82,7 +88,7 @@ func (o *ovn) serve(t *testing.T, name string) {
 	t.Helper()
 	file, socket := filepath.Join(o.dir, name+".db"), filepath.Join(o.dir, name+".sock")
 	if _, err := os.Stat(file); os.IsNotExist(err) {
-		run(t, "ovsdb-tool", "create", file, "/usr/share/ovn/ovn-"+name+".ovsschema")
+		run(t, "ovsdb-tool", "create", file, ovnprefix.Schema("ovn/ovn-"+name+".ovsschema"))
 	}
 	start(t, proc.Spec{Name: name, Dir: o.dir,
 		Args: []string{"ovsdb-server", file, "--remote=punix:" + socket, "--unixctl=" + socket + ".ctl", "-vsyslog:off"},
@@ -183,8 +189,8 @@ func (o *ovn) allBackends(t *testing.T) map[string][]string {
 	found := map[string][]string{}
 	for vip, targets := range to {
 		for target := range strings.SplitSeq(targets, ",") {
-			if alias, err := netip.ParseAddrPort(target); err == nil {
-				found[vip] = append(found[vip], to[alias.Addr().String()]+" "+strconv.Itoa(int(alias.Port())))
+			if pod, err := netip.ParseAddrPort(to[target]); err == nil {
+				found[vip] = append(found[vip], pod.Addr().String()+" "+strconv.Itoa(int(pod.Port())))
 			}
 		}
 	}

@@ -18,24 +18,71 @@ const races = 100
 
 const poolsPath = "/apis/slb.k8s.ovn.org/v1alpha1/ipaddresspools"
 
+// Overlapping pools that come before the admission policy, or before the API server has loaded its parameters, are not
+// refused: the controller reports the overlap, and goes on to when the policy is there.
+func poolsOverlapRightAfterInstall(t *testing.T, c *cluster) {
+	c.controller(t, nil)
+	if err := c.createPool(t, "left", 1, 8); err != nil {
+		t.Fatalf("the first pool: %v", err)
+	}
+	// The API server goes by the policy of another test for a moment after that removed it.
+	eventually(t, "the second pool is let in", func() bool { return c.createPool(t, "right", 5, 12) == nil })
+	c.admission(t)
+	// The first by name is the older one of a second.
+	lost := func() bool {
+		got := c.accepted(t, "right")
+		return strings.HasPrefix(got, "True "+v1alpha1.ReasonPartlyUsable) && strings.Contains(got, `belongs to pool "left", the older one`)
+	}
+	eventually(t, "right reports that it lost the overlap", lost)
+	eventually(t, "the policy is in force", func() bool {
+		defer c.removePool(t, "third")
+		err := c.createPool(t, "third", 8, 8)
+		return err != nil && strings.Contains(err.Error(), "of IPAddressPool left")
+	})
+	if !lost() {
+		t.Errorf("once the policy is in force: %s", c.accepted(t, "right"))
+	}
+}
+
+// admission applies the admission policies, and removes them after the test.
+func (c *cluster) admission(t *testing.T) {
+	t.Helper()
+	path := filepath.Join(manifests, "admission")
+	c.kubectl(t, "apply", "-k", path)
+	t.Cleanup(func() { c.kubectl(t, "delete", "-k", path) })
+}
+
+// createPool creates a pool of 10.60.0.first to 10.60.0.last.
+func (c *cluster) createPool(t *testing.T, name string, first, last int) error {
+	t.Helper()
+	body := fmt.Sprintf(`{"apiVersion":"slb.k8s.ovn.org/v1alpha1","kind":"IPAddressPool","metadata":{"name":%q},"spec":{"addresses":["10.60.0.%d-10.60.0.%d"]}}`,
+		name, first, last)
+	return c.client.CoreV1().RESTClient().Post().AbsPath(poolsPath).SetHeader("Content-Type", "application/json").
+		Body([]byte(body)).Do(t.Context()).Error()
+}
+
+func (c *cluster) removePool(t *testing.T, name string) {
+	t.Helper()
+	_ = c.client.CoreV1().RESTClient().Delete().AbsPath(poolsPath, name).Do(t.Context()).Error() // It may not be there.
+}
+
+// accepted is the condition Accepted of a pool: status, reason and message.
+func (c *cluster) accepted(t *testing.T, pool string) string {
+	t.Helper()
+	return c.kubectl(t, "get", "ippool/"+pool, "-o",
+		`jsonpath={range .status.conditions[?(@.type=="Accepted")]}{.status} {.reason}: {.message}{end}`)
+}
+
 // Two overlapping pools that are created at once pass the admission policy, which sees
 // neither beside the other. The older one, of one second the first by name, has the
 // range; when it goes, the other one has it.
 func poolsOverlapInARace(t *testing.T, c *cluster) {
-	admission := filepath.Join(manifests, "admission")
-	c.kubectl(t, "apply", "-k", admission)
-	t.Cleanup(func() { c.kubectl(t, "delete", "-k", admission) })
-	create := func(name string, first, last int) error {
-		body := fmt.Sprintf(`{"apiVersion":"slb.k8s.ovn.org/v1alpha1","kind":"IPAddressPool","metadata":{"name":%q},"spec":{"addresses":["10.60.0.%d-10.60.0.%d"]}}`,
-			name, first, last)
-		return c.client.CoreV1().RESTClient().Post().AbsPath(poolsPath).SetHeader("Content-Type", "application/json").
-			Body([]byte(body)).Do(t.Context()).Error()
+	c.admission(t)
+	create := func(name string, first, last int) error { return c.createPool(t, name, first, last) }
+	remove := func(name string) { c.removePool(t, name) }
+	if err := create("third", 100, 109); err != nil {
+		t.Fatal(err)
 	}
-	remove := func(name string) {
-		_ = c.client.CoreV1().RESTClient().Delete().AbsPath(poolsPath, name).Do(t.Context()).Error() // It may not be there.
-	}
-	// The policy is in force when it lets one pool in and keeps another out.
-	eventually(t, "the policy knows the pools", func() bool { return create("third", 100, 109) == nil })
 	eventually(t, "the policy is in force", func() bool {
 		defer remove("probe")
 		return create("probe", 105, 105) != nil
@@ -66,10 +113,7 @@ func poolsOverlapInARace(t *testing.T, c *cluster) {
 	}
 	t.Logf("both pools came in after %d races; %s is the older one", raced, older)
 
-	accepted := func(name string) string {
-		return c.kubectl(t, "get", "ippool/"+name, "-o",
-			`jsonpath={range .status.conditions[?(@.type=="Accepted")]}{.status} {.reason}: {.message}{end}`)
-	}
+	accepted := func(name string) string { return c.accepted(t, name) }
 	eventually(t, younger+" says that it lost the overlap", func() bool {
 		got := accepted(younger)
 		return strings.HasPrefix(got, "True "+v1alpha1.ReasonPartlyUsable) && strings.Contains(got, fmt.Sprintf("belongs to pool %q, the older one", older))

@@ -17,6 +17,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/slb"
+	"github.com/ovnkube-slb/ovnkube-slb/test/lab/ovnprefix"
 	"github.com/ovnkube-slb/ovnkube-slb/test/lab/proc"
 )
 
@@ -40,7 +41,7 @@ func (c *cluster) raft(t *testing.T) *ovn {
 			file := filepath.Join(o.dir, name+".db")
 			if i == 0 {
 				first = peer
-				run(t, "ovsdb-tool", "create-cluster", file, "/usr/share/ovn/ovn-"+db+".ovsschema", peer)
+				run(t, "ovsdb-tool", "create-cluster", file, ovnprefix.Schema("ovn/ovn-"+db+".ovsschema"), peer)
 			} else {
 				run(t, "ovsdb-tool", "join-cluster", file, schemaOf(db), peer, first)
 			}
@@ -130,7 +131,7 @@ func clusteredDatabasesFail(t *testing.T, c *cluster) {
 	name, _ = s.leading(t, "sb")
 	bringBack = s.killMember(t, name)
 	s.claim(t, "chassis-2")
-	eventually(t, "all are announced", func() bool { return s.announced(t) == crowd })
+	s.allAnnounced(t, s.ovn, crowd)
 	bringBack()
 
 	var all []func()

@@ -22,6 +22,8 @@ import (
 type stage struct {
 	apply   string
 	kubectl string // a command line
+	// says is what the command prints in the end, if set.
+	says string
 	// want has what an object says (saying), with * for anything, by NAMESPACE/NAME for Services and
 	// by NAME for pools.
 	want map[string]string
@@ -38,7 +40,7 @@ const tenants = `
 func addressesAsAskedFor(t *testing.T, c *cluster) {
 	c.apply(t, tenants)
 	c.controller(t, nil)
-	for _, table := range []map[string][]stage{poolCases(), requestCases()} {
+	for _, table := range []map[string][]stage{poolCases(), requestCases(), ownerCases()} {
 		for _, name := range slices.Sorted(maps.Keys(table)) {
 			t.Run(name, func(t *testing.T) {
 				t.Cleanup(func() { c.clear(t) })
@@ -111,11 +113,23 @@ func (c *cluster) stages(t *testing.T, stages []stage) {
 			c.apply(t, s.apply)
 		}
 		if s.kubectl != "" {
-			c.kubectl(t, strings.Fields(s.kubectl)...)
+			c.prints(t, fmt.Sprintf("stage %d", i+1), s.says, strings.Fields(s.kubectl)...)
 		}
 		for _, object := range slices.Sorted(maps.Keys(s.want)) {
 			c.says(t, fmt.Sprintf("stage %d: %s", i+1, object), object, s.want[object])
 		}
+	}
+}
+
+// prints runs a command line, until it prints what is wanted unless that is empty.
+func (c *cluster) prints(t *testing.T, what, want string, args ...string) {
+	t.Helper()
+	got := ""
+	if !comes(func() bool {
+		got = c.kubectl(t, args...)
+		return want == "" || got == want
+	}) {
+		t.Fatalf("%s: %v prints %q, want %q", what, args, got, want)
 	}
 }
 

@@ -54,7 +54,7 @@ func restartWritesNothing(t *testing.T, c *cluster) {
 	// Of the domain that has one gateway at a time, this is not the one to be chosen
 	// first: who is left out there is known from OVN only.
 	o.claim(t, "chassis-1")
-	eventually(t, "all are announced", func() bool { return c.announced(t) == n })
+	c.allAnnounced(t, o, n)
 
 	kinds := []string{"Service", "IPAddressPool", "L2Domain"}
 	counts := func() [2]int {

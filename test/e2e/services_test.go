@@ -301,7 +301,8 @@ func watch(ctx context.Context, from string, addrs []netip.Addr) []probe.Result 
 	GinkgoHelper()
 	var specs []probe.Spec
 	for _, a := range addrs {
-		specs = append(specs, probe.Spec{Kind: probe.TCPNew, Target: netip.AddrPortFrom(a, httpPort)}, probe.Spec{Kind: probe.UDPNew, Target: netip.AddrPortFrom(a, echoPort)})
+		specs = append(specs, probe.Spec{Kind: probe.TCPNew, Target: netip.AddrPortFrom(a, httpPort), Interval: 10 * time.Millisecond},
+			probe.Spec{Kind: probe.UDPNew, Target: netip.AddrPortFrom(a, echoPort)})
 	}
 	_, err := cluster.Probe(ctx, from, 300*time.Millisecond, specs...)
 	Expect(err).NotTo(HaveOccurred())

@@ -35,11 +35,7 @@ func TestE2E(t *testing.T) {
 	EnforceDefaultTimeoutsWhenUsingContexts()
 	SetDefaultEventuallyTimeout(30 * time.Second)
 	SetDefaultEventuallyPollingInterval(50 * time.Millisecond)
-	suite, reporter := GinkgoConfiguration()
-	// The lab forwards in user space, on the processors that everything else here needs too: who gets none for 0.6 s is dead to BFD, and
-	// what a spec did then says nothing. The report names each one that needed another try.
-	suite.FlakeAttempts = 3
-	RunSpecs(t, "ovnkube-slb end to end", suite, reporter)
+	RunSpecs(t, "ovnkube-slb end to end")
 }
 
 var _ = BeforeSuite(func(ctx SpecContext) {
@@ -58,18 +54,23 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	Expect(cluster.Install(ctx, manifests, controller)).To(Succeed())
 })
 
-// Debian 12's Open vSwitch 3.1 aborts now and then in the connection tracker of its userspace datapath (an assertion in conn_update_state
-// of lib/conntrack.c). What a spec did then says nothing, and the second try, like the specs after it, needs the node.
+// lastSpec is the one before this one: what it leaves broken is its fault, not that of the next.
+var lastSpec string
+
 var _ = BeforeEach(func(ctx SpecContext) {
+	// Debian 12's Open vSwitch 3.1 aborts now and then in the connection tracker of its userspace datapath (an assertion in
+	// conn_update_state of lib/conntrack.c). The specs after that need the node.
 	for _, n := range cluster.Nodes {
 		if ended := cluster.Ended(n.Name); ended != "" {
 			AddReportEntry("a node is dead that no spec killed; it is started anew", ended)
 			Expect(cluster.Restore(ctx, n.Name)).To(Succeed())
 		}
 	}
+	Eventually(cluster.GatewayRoutersAnswer).WithContext(ctx).Should(Succeed(), "a node is broken, after the spec %q", lastSpec)
+	lastSpec = CurrentSpecReport().FullText()
 })
 
-// What the controller said is printed with a test that failed.
+// What the controller and the network said is printed with a test that failed.
 var _ = ReportAfterEach(func(ctx SpecContext, report SpecReport) {
 	if !report.Failed() || cluster == nil {
 		return
@@ -80,4 +81,5 @@ var _ = ReportAfterEach(func(ctx SpecContext, report SpecReport) {
 	}
 	nb, _ := cluster.NB(context.WithoutCancel(ctx), "show")
 	AddReportEntry("ovn-nbctl show", nb)
+	AddReportEntry("network", cluster.Diagnosis(context.WithoutCancel(ctx)))
 })

@@ -170,6 +170,9 @@ func (n Node) nodeID() int { return n.Index + 1 }
 func (n Node) gateway() []netip.Prefix { return hosts(n.PodSubnets, 1) }
 func (n Node) mp0() []netip.Prefix     { return hosts(n.PodSubnets, 2) }
 
+// PodGateways are the addresses of the cluster router on the node's switch.
+func (n Node) PodGateways() []netip.Addr { return addrsOf(n.gateway()) }
+
 // ManagementPort are the node's own addresses on its pod subnets, from which it asks pods.
 func (n Node) ManagementPort() []netip.Addr { return addrsOf(n.mp0()) }
 

@@ -11,14 +11,15 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/ovnkube-slb/ovnkube-slb/test/lab/ovnprefix"
 	"github.com/ovnkube-slb/ovnkube-slb/test/lab/proc"
 )
 
 const (
-	ovnSchemas = "/usr/share/ovn"
-	ovsSchemas = "/usr/share/openvswitch"
-	nbPort     = 6641
-	sbPort     = 6642
+	nbPort = 6641
+	sbPort = 6642
+
+	switchSchema = "openvswitch/vswitch.ovsschema"
 )
 
 // NBSocket and SBSocket are ovsdb connection methods (ovsdb(7)) that work from every namespace.
@@ -36,7 +37,7 @@ func ovsEnv(dir string) []string {
 	return env
 }
 
-// startDatabase creates an ovsdb file from a schema if it is not there, and serves it on <dir>/<name>.sock.
+// startDatabase creates an ovsdb file from a schema (see ovnprefix.Schema) if it is not there, and serves it on <dir>/<name>.sock.
 func (l *Lab) startDatabase(ctx context.Context, short, name, schema string, remotes ...string) error {
 	dir := l.path(short)
 	if err := os.MkdirAll(dir, 0o755); err != nil {
@@ -44,7 +45,7 @@ func (l *Lab) startDatabase(ctx context.Context, short, name, schema string, rem
 	}
 	db, socket := filepath.Join(dir, name+".db"), filepath.Join(dir, name+".sock")
 	if _, err := os.Stat(db); os.IsNotExist(err) {
-		if _, err := run(ctx, "ovsdb-tool", "create", db, schema); err != nil {
+		if _, err := run(ctx, "ovsdb-tool", "create", db, ovnprefix.Schema(schema)); err != nil {
 			return fmt.Errorf("create database %s: %w", name, err)
 		}
 	}
@@ -53,7 +54,7 @@ func (l *Lab) startDatabase(ctx context.Context, short, name, schema string, rem
 		args = append(args, "--remote="+remote)
 	}
 	_, err := proc.Start(ctx, proc.Spec{
-		Name: name, Dir: dir, Netns: l.Netns(short), Args: args, Env: ovsEnv(dir),
+		Name: name, Dir: dir, Netns: l.Netns(short), Args: args, Env: ovsEnv(dir), Nice: controlNice,
 		Ready: func(ctx context.Context) error {
 			conn, err := (&net.Dialer{}).DialContext(ctx, "unix", socket)
 			if err != nil {
@@ -65,21 +66,29 @@ func (l *Lab) startDatabase(ctx context.Context, short, name, schema string, rem
 	return err
 }
 
-// startCentral starts NB, SB and ovn-northd. The databases listen on the management network as in a cluster, and on Unix sockets.
-func (l *Lab) startCentral(ctx context.Context) error {
+// startCentral starts NB, SB and ovn-northd, and calls initialized as soon as the databases have their global rows. They listen on the
+// management network as in a cluster, and on Unix sockets.
+func (l *Lab) startCentral(ctx context.Context, initialized func()) error {
 	g, gctx := errgroup.WithContext(ctx)
 	for name, port := range map[string]int{"nb": nbPort, "sb": sbPort} {
 		g.Go(func() error {
-			schema := filepath.Join(ovnSchemas, "ovn-"+name+".ovsschema")
-			return l.startDatabase(gctx, centralNetns, name, schema, fmt.Sprintf("ptcp:%d:0.0.0.0", port))
+			return l.startDatabase(gctx, centralNetns, name, "ovn/ovn-"+name+".ovsschema", fmt.Sprintf("ptcp:%d:0.0.0.0", port))
 		})
 	}
 	if err := g.Wait(); err != nil {
 		return err
 	}
+	// The databases have their one global row before others come to insert it: ovn-controller ends with SIGSEGV in a southbound
+	// database without one, and ovn-nbctl 25.09 aborts if ovn-northd inserts it at the same moment.
+	for _, initialize := range []func(context.Context, ...string) (string, error){l.NB, l.SB} {
+		if _, err := initialize(ctx, "init"); err != nil {
+			return err
+		}
+	}
+	initialized()
 	dir := l.path(centralNetns)
 	_, err := proc.Start(ctx, proc.Spec{
-		Name: "northd", Dir: dir, Netns: l.Netns(centralNetns), Env: ovsEnv(dir),
+		Name: "northd", Dir: dir, Netns: l.Netns(centralNetns), Env: ovsEnv(dir), Nice: controlNice,
 		Args: []string{
 			"ovn-northd", "--ovnnb-db=" + l.NBSocket(), "--ovnsb-db=" + l.SBSocket(),
 			"--unixctl=" + filepath.Join(dir, "northd.ctl"), "-vsyslog:off",

@@ -5,7 +5,6 @@ package lab
 import (
 	"context"
 	"fmt"
-	"path/filepath"
 	"strings"
 
 	"github.com/ovnkube-slb/ovnkube-slb/test/lab/proc"
@@ -21,7 +20,9 @@ const (
 	mp0          = "ovn-k8s-mp0"
 
 	controllerName = "ovn-controller"
-	vswitchdName   = "ovs-vswitchd"
+	// controlNice is the nice value of what computes flows: behind what forwards, before what runs beside the lab.
+	controlNice  = proc.Foremost / 2
+	vswitchdName = "ovs-vswitchd"
 )
 
 // nodePorts are the node's veths. The underlay's address is on br-phy and the LAN's on GR_<node>, so the veths have none.
@@ -53,15 +54,23 @@ func (l *Lab) vsctlIn(ctx context.Context, short string, args ...string) (string
 	return run(ctx, append([]string{"ovs-vsctl", "--db=unix:" + l.path(short, "ovs.sock"), "--timeout=30"}, args...)...)
 }
 
-// startNode brings up a node: database, bridges, switch, ovn-controller.
-func (l *Lab) startNode(ctx context.Context, n Node) error {
-	if err := l.startDatabase(ctx, n.Name, "ovs", filepath.Join(ovsSchemas, "vswitch.ovsschema")); err != nil {
+// startNode brings up a node: database, bridges, switch, and ovn-controller once central is there.
+func (l *Lab) startNode(ctx context.Context, n Node, central <-chan struct{}) error {
+	if err := l.startDatabase(ctx, n.Name, "ovs", switchSchema); err != nil {
 		return fmt.Errorf("node %s: %w", n.Name, err)
 	}
 	if _, err := l.vsctl(ctx, n, chassisConfig(n)...); err != nil {
 		return fmt.Errorf("node %s: configure Open vSwitch: %w", n.Name, err)
 	}
-	return l.startChassis(ctx, n)
+	if err := l.startForwarding(ctx, n); err != nil {
+		return err
+	}
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-central:
+	}
+	return l.startController(ctx, n)
 }
 
 // chassisConfig is what ovs-vsctl writes before the switch starts, so that a restart needs nothing more.
@@ -115,8 +124,8 @@ func (n Node) mappings() []string {
 	return all
 }
 
-// startChassis starts the switch and ovn-controller of a node whose database is configured: the first time, and after Kill.
-func (l *Lab) startChassis(ctx context.Context, n Node) error {
+// startForwarding starts the switch of a node whose database is configured: the first time, and after Kill.
+func (l *Lab) startForwarding(ctx context.Context, n Node) error {
 	if err := l.startSwitch(ctx, n.Name, func(ctx context.Context, control string) error {
 		if err := prepareSwitch(ctx, l.Netns(n.Name), control, n); err != nil {
 			return err
@@ -125,9 +134,14 @@ func (l *Lab) startChassis(ctx context.Context, n Node) error {
 	}); err != nil {
 		return fmt.Errorf("node %s: %w", n.Name, err)
 	}
+	return nil
+}
+
+// startController starts ovn-controller of a node.
+func (l *Lab) startController(ctx context.Context, n Node) error {
 	dir, database := l.path(n.Name), "unix:"+l.path(n.Name, "ovs.sock")
 	if _, err := proc.Start(ctx, proc.Spec{
-		Name: controllerName, Dir: dir, Netns: l.Netns(n.Name), Env: ovsEnv(dir),
+		Name: controllerName, Dir: dir, Netns: l.Netns(n.Name), Env: ovsEnv(dir), Nice: controlNice,
 		Args: []string{"ovn-controller", database, "-vsyslog:off"},
 	}); err != nil {
 		return fmt.Errorf("node %s: %w", n.Name, err)
@@ -139,7 +153,7 @@ func (l *Lab) startChassis(ctx context.Context, n Node) error {
 func (l *Lab) startSwitch(ctx context.Context, short string, ready func(ctx context.Context, control string) error) error {
 	dir, control := l.path(short), l.path(short, "vswitchd.ctl")
 	_, err := proc.Start(ctx, proc.Spec{
-		Name: vswitchdName, Dir: dir, Netns: l.Netns(short), Env: ovsEnv(dir),
+		Name: vswitchdName, Dir: dir, Netns: l.Netns(short), Env: ovsEnv(dir), Nice: proc.Foremost,
 		Args:  []string{"ovs-vswitchd", "unix:" + l.path(short, "ovs.sock"), "--disable-system", "--unixctl=" + control, "-vsyslog:off"},
 		Ready: func(ctx context.Context) error { return ready(ctx, control) },
 	})

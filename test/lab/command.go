@@ -91,6 +91,7 @@ func (l *Lab) StartProbe(ctx context.Context, short string, specs ...probe.Spec)
 		args = append(args, spec.String())
 	}
 	p := &Probe{cmd: l.Command(ctx, short, args...), diag: &bytes.Buffer{}}
+	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	p.cmd.Stderr = p.diag
 	stdout, err := p.cmd.StdoutPipe()
 	if err != nil {
@@ -100,6 +101,7 @@ func (l *Lab) StartProbe(ctx context.Context, short string, specs ...probe.Spec)
 	if err := p.cmd.Start(); err != nil {
 		return nil, fmt.Errorf("start probe: %w", err)
 	}
+	proc.SetNice(p.cmd.Process.Pid, proc.Foremost)
 	const patience = 10 * time.Second
 	impatient := time.AfterFunc(patience, func() { _ = p.cmd.Process.Signal(syscall.SIGTERM) })
 	defer impatient.Stop()

@@ -12,6 +12,8 @@ import (
 	"regexp"
 	"sync"
 	"time"
+
+	"github.com/ovnkube-slb/ovnkube-slb/test/lab/ovnprefix"
 )
 
 const (
@@ -50,6 +52,9 @@ type Config struct {
 	Dir string
 	// NoKube leaves out etcd, the API server and the nodes' agent.
 	NoKube bool
+	// OVNPrefix is the directory of the build of OVN and Open vSwitch to run, see package ovnprefix; default $LAB_OVN_PREFIX, and if that
+	// is empty, too, the system's build. Who opens the lab later gets the same one.
+	OVNPrefix string
 	// Binary is the path of the program test/lab/cmd/lab, which serves as the nodes' agent, backend and probe. Default: Up builds it.
 	Binary string
 	// Progress receives a line a step, with the seconds since the start; nil for none.
@@ -65,6 +70,9 @@ func (c Config) withDefaults() Config {
 	}
 	if c.Dir == "" {
 		c.Dir = DefaultDir
+	}
+	if c.OVNPrefix == "" {
+		c.OVNPrefix = os.Getenv(ovnprefix.Variable)
 	}
 	if c.Progress == nil {
 		c.Progress = io.Discard
@@ -97,6 +105,8 @@ type state struct {
 	Nodes  int    `json:"nodes"`
 	NoKube bool   `json:"noKube"`
 	Binary string `json:"binary"`
+	// OVNPrefix as in Config.
+	OVNPrefix string `json:"ovnPrefix,omitempty"`
 	// Ready is false until Up has ended well.
 	Ready   bool      `json:"ready"`
 	Created time.Time `json:"created"`
@@ -127,6 +137,9 @@ func Open(c Config) (*Lab, error) {
 	var s state
 	if err := json.Unmarshal(text, &s); err != nil {
 		return nil, fmt.Errorf("open lab %s: %s: %w", c.Name, path, err)
+	}
+	if err := ovnprefix.Use(s.OVNPrefix); err != nil {
+		return nil, fmt.Errorf("open lab %s: %w", c.Name, err)
 	}
 	return newLab(c, s), nil
 }

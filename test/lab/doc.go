@@ -16,6 +16,8 @@
 //	NAME-remote a client behind the router            198.51.100.10
 //	NAME-pod-*  one a pod, on br-int of its node      10.244.<i>.<x>
 //
+// The programs of OVN and Open vSwitch are the system's, or those below LAB_OVN_PREFIX (package ovnprefix).
+//
 // The NB rows, names and annotations follow a captured cluster (OVN-Kubernetes release 1.3, one zone, shared gateway mode).
 // Addresses are the same in every lab: no two labs share a namespace.
 //

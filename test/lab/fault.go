@@ -59,7 +59,10 @@ func (l *Lab) Restore(ctx context.Context, name string) error {
 	if err := l.Kill(name); err != nil { // One of the two may be alive, and would be in the way.
 		return err
 	}
-	if err := l.startChassis(ctx, n); err != nil {
+	if err := l.startForwarding(ctx, n); err != nil {
+		return err
+	}
+	if err := l.startController(ctx, n); err != nil {
 		return err
 	}
 	return l.Settle(ctx)
@@ -82,6 +85,43 @@ func (l *Lab) Ended(name string) string {
 		}
 	}
 	return ended.String()
+}
+
+// GatewayRoutersAnswer asks the gateway routers of all nodes from the router on the LAN, by IPv4 and IPv6; the error names those that don't
+// answer.
+func (l *Lab) GatewayRoutersAnswer(ctx context.Context) error {
+	var errs []error
+	for _, n := range l.Nodes {
+		for _, addr := range n.LAN {
+			if _, err := l.Exec(ctx, routerNetns, "ping", "-n", "-c1", "-W3", addr.Addr().String()); err != nil {
+				errs = append(errs, fmt.Errorf("gateway router of node %s at %s: %w", n.Name, addr.Addr(), err))
+			}
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// Diagnosis is what shows where packets end: the router's neighbors, and of each node links, ports and what its bridges have learned.
+func (l *Lab) Diagnosis(ctx context.Context) string {
+	var out strings.Builder
+	show := func(short string, args ...string) {
+		text, err := l.Exec(ctx, short, args...)
+		fmt.Fprintf(&out, "%s: %s\n%s", short, strings.Join(args, " "), text)
+		if err != nil {
+			fmt.Fprintln(&out, err)
+		}
+	}
+	show(routerNetns, "ip", "neigh")
+	for _, n := range l.Nodes {
+		show(n.Name, "ip", "-br", "address")
+		control := l.path(n.Name, "vswitchd.ctl")
+		show(n.Name, "ovs-appctl", "-t", control, "dpif/show")
+		for _, bridge := range []string{"br-ex", "br-provider"} {
+			show(n.Name, "ovs-appctl", "-t", control, "fdb/show", bridge)
+			show(n.Name, "ovs-ofctl", "dump-flows", "unix:"+l.path(n.Name, bridge+".mgmt"))
+		}
+	}
+	return out.String()
 }
 
 // LinkDown takes all links of a node down at the switch, as cables that are pulled; LinkUp undoes it.

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"net/netip"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -19,6 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/ovnkube-slb/ovnkube-slb/test/lab/kubelet"
+	"github.com/ovnkube-slb/ovnkube-slb/test/lab/ovnprefix"
 	"github.com/ovnkube-slb/ovnkube-slb/test/lab/proc"
 )
 
@@ -283,6 +285,24 @@ func TestFailedUpLeavesNothing(t *testing.T) {
 		t.Fatal("Up with a cancelled context succeeded")
 	}
 	requireGone(t, newLab(Config{Name: labName("fails"), Dir: DefaultDir}, state{}), links)
+}
+
+// A program that fails on the way up is what users must hear of; it has no terminal of its own to say why.
+func TestUpCommandSaysWhyItFailed(t *testing.T) {
+	if err := Preflight(); err != nil {
+		t.Skip(err)
+	}
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "ovsdb-tool"), []byte("#!/bin/sh\necho no such luck >&2\nexit 3\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(t.Context(), command, "--name", labName("mute"), "up", "--nodes", "1", "--no-kube")
+	// A build that the variable names would come before it.
+	cmd.Env = append(os.Environ(), "PATH="+dir+":"+os.Getenv("PATH"), ovnprefix.Variable+"=")
+	out, err := cmd.CombinedOutput()
+	if err == nil || !strings.Contains(string(out), "no such luck") {
+		t.Errorf("%v, and it says:\n%s", err, out)
+	}
 }
 
 func TestConfigNamesFieldAndValue(t *testing.T) {

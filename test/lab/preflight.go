@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 
 	"github.com/ovnkube-slb/ovnkube-slb/test/lab/frr"
+	"github.com/ovnkube-slb/ovnkube-slb/test/lab/ovnprefix"
 )
 
 // requirement is a file or program that the lab needs, and the Debian package that has it.
@@ -18,16 +19,23 @@ type requirement struct{ path, pkg string }
 func requirements() []requirement {
 	return []requirement{
 		{"ip", "iproute2"},
+		{"ping", "iputils-ping"},
+		{"arping", "arping"},
+		{"ndisc6", "ndisc6"},
 		{"ethtool", "ethtool"},
+		{"nft", "nftables"},
+		{"tcpdump", "tcpdump"},
+		{"curl", "curl"},
+		{"jq", "jq"},
 		{"ovsdb-server", "openvswitch-common"},
 		{"ovsdb-tool", "openvswitch-common"},
 		{"ovs-vswitchd", "openvswitch-switch"},
 		{"ovs-vsctl", "openvswitch-switch"},
 		{"ovs-appctl", "openvswitch-common"},
-		{filepath.Join(ovsSchemas, "vswitch.ovsschema"), "openvswitch-common"},
+		{ovnprefix.Schema(switchSchema), "openvswitch-common"},
 		{"ovn-nbctl", "ovn-common"},
 		{"ovn-northd", "ovn-central"},
-		{filepath.Join(ovnSchemas, "ovn-nb.ovsschema"), "ovn-common"},
+		{ovnprefix.Schema("ovn/ovn-nb.ovsschema"), "ovn-common"},
 		{"ovn-controller", "ovn-host"},
 		{filepath.Join(frr.Programs, frr.Zebra), "frr"},
 		{filepath.Join(frr.Programs, frr.BGPD), "frr"},

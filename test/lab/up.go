@@ -8,9 +8,12 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"strings"
 	"time"
 
 	"golang.org/x/sync/errgroup"
+
+	"github.com/ovnkube-slb/ovnkube-slb/test/lab/ovnprefix"
 )
 
 // cleanupTime bounds the removal of a lab that did not come up.
@@ -22,10 +25,13 @@ func Up(ctx context.Context, c Config) (*Lab, error) {
 	if err := c.validate(); err != nil {
 		return nil, err
 	}
+	if err := ovnprefix.Use(c.OVNPrefix); err != nil {
+		return nil, err
+	}
 	if err := Preflight(); err != nil {
 		return nil, err
 	}
-	l := newLab(c, state{Nodes: c.Nodes, NoKube: c.NoKube, Binary: c.Binary, Created: time.Now()})
+	l := newLab(c, state{Nodes: c.Nodes, NoKube: c.NoKube, Binary: c.Binary, OVNPrefix: c.OVNPrefix, Created: time.Now()})
 	if err := l.claim(c); err != nil {
 		return nil, err
 	}
@@ -128,18 +134,24 @@ func (l *Lab) buildNetwork(ctx context.Context) error {
 // buildOVN starts the databases and all nodes, writes the topology, and waits until every chassis has it.
 func (l *Lab) buildOVN(ctx context.Context, p *progress) error {
 	g, gctx := errgroup.WithContext(ctx)
+	central := make(chan struct{})
 	g.Go(func() error {
-		if err := l.startCentral(gctx); err != nil {
+		if err := l.startCentral(gctx, func() { close(central) }); err != nil {
 			return err
 		}
 		if _, err := l.NB(gctx, topology(l.Nodes)...); err != nil {
 			return fmt.Errorf("write the topology: %w", err)
 		}
-		p.say("OVN: NB, SB and ovn-northd run")
+		version, err := run(gctx, "ovn-nbctl", "--version")
+		if err != nil {
+			return err
+		}
+		version, _, _ = strings.Cut(version, "\n")
+		p.say("OVN: NB, SB and ovn-northd run (%s)", version)
 		return nil
 	})
 	for _, n := range l.Nodes {
-		g.Go(func() error { return l.startNode(gctx, n) })
+		g.Go(func() error { return l.startNode(gctx, n, central) })
 	}
 	if err := g.Wait(); err != nil {
 		return err

@@ -5,13 +5,12 @@ package lab
 import (
 	"context"
 	"fmt"
-	"path/filepath"
 )
 
 // startWire starts the switch of the segments that share a wire. It is an Open vSwitch, because not every kernel has bridges that
 // know VLANs.
 func (l *Lab) startWire(ctx context.Context) error {
-	if err := l.startDatabase(ctx, switchNetns, "ovs", filepath.Join(ovsSchemas, "vswitch.ovsschema")); err != nil {
+	if err := l.startDatabase(ctx, switchNetns, "ovs", switchSchema); err != nil {
 		return err
 	}
 	bridge := DMZ().Bridge

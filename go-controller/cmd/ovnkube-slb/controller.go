@@ -4,24 +4,18 @@ package main
 
 import (
 	"context"
-	"errors"
 	"flag"
 	"fmt"
 	"os"
 	"strconv"
-	"sync/atomic"
 
-	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/urfave/cli/v2"
 	"golang.org/x/sync/errgroup"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/client-go/tools/leaderelection"
 	"k8s.io/klog/v2"
-
-	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/slb"
 )
 
 func controllerCommand() *cli.Command {
@@ -57,73 +51,23 @@ func runController(ctx context.Context, o *options) error {
 	if err := setLogLevel(o.logLevel); err != nil {
 		return err
 	}
-	metrics := prometheus.NewRegistry()
-	metrics.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	var current atomic.Pointer[slb.Controller]
+	config, err := restConfig(&o.common)
+	if err != nil {
+		return err
+	}
+	metrics := newRegistry()
+	r := &replica{options: o, config: config, metrics: metrics, health: leaderelection.NewLeaderHealthzAdaptor(o.stallTimeout)}
 	g, ctx := errgroup.WithContext(ctx)
-	serve(ctx, g, &o.common, metrics, func() error {
-		if c := current.Load(); c != nil {
-			return c.Healthy()
-		}
-		if !o.leaderElect {
-			return errors.New("starting")
-		}
-		return nil // waiting for the lease is as it should be
-	})
+	if err := serveMetrics(ctx, g, &o.common, config, metrics); err != nil {
+		return err
+	}
+	serve(ctx, g, &o.common, probes{alive: r.alive, ready: r.ready})
 	g.Go(func() error {
 		trim(ctx)
 		return nil
 	})
-	g.Go(func() error {
-		config, err := restConfig(&o.common)
-		if err != nil {
-			return err
-		}
-		return elected(ctx, o, config, func(ctx context.Context, config *rest.Config) error {
-			c, err := newController(ctx, o, config, metrics)
-			if err != nil {
-				return err
-			}
-			current.Store(c)
-			return c.Run(ctx)
-		})
-	})
+	g.Go(func() error { return r.run(ctx) })
 	return g.Wait()
-}
-
-func newController(ctx context.Context, o *options, config *rest.Config, metrics prometheus.Registerer) (*slb.Controller, error) {
-	client, err := kubernetes.NewForConfig(protobuf(config))
-	if err != nil {
-		return nil, fmt.Errorf("client of the API server: %w", err)
-	}
-	pods, err := parseSubnets(o.clusterSubnets)
-	if err != nil {
-		return nil, fmt.Errorf("--%s: %w", flagClusterSubnets, err)
-	}
-	services, err := parseSubnets(o.serviceSubnets)
-	if err != nil {
-		return nil, fmt.Errorf("--%s: %w", flagServiceCIDRs, err)
-	}
-	network := slb.NetworkType(o.networkType)
-	if network == "" {
-		if network, err = slb.DetectNetworkType(ctx, client, config); err != nil {
-			return nil, err
-		}
-	}
-	return slb.New(slb.Options{
-		Kube:                     client,
-		Config:                   config,
-		NetworkType:              network,
-		NB:                       o.nb,
-		SB:                       o.sb,
-		ClusterSubnets:           pods,
-		ServiceSubnets:           services,
-		RequireClass:             o.requireClass,
-		IgnoreMetalLBAnnotations: !o.metalLBAnnotations,
-		DrainTaints:              parseKeys(o.drainTaints),
-		Disabled:                 !o.enabled,
-		Registerer:               metrics,
-	})
 }
 
 // protobuf halves the cost of reading and writing Kubernetes' own kinds.

@@ -24,6 +24,9 @@ const (
 	flagClusterSubnets = "cluster-subnets"
 	flagDrainTaints    = "drain-taints"
 	flagMetrics        = "metrics-bind-address"
+	flagMaxBackends    = "max-service-backends"
+	flagMetricsCert    = "metrics-cert-file"
+	flagMetricsKey     = "metrics-key-file"
 	flagPprof          = "metrics-enable-pprof"
 	flagHealth         = "healthz-bind-address"
 	flagLogLevel       = "loglevel"
@@ -33,14 +36,18 @@ const (
 	flagLeaseDuration  = "leader-elect-lease-duration"
 	flagRenewDeadline  = "leader-elect-renew-deadline"
 	flagRetryPeriod    = "leader-elect-retry-period"
-	flagNodeName       = "node-name"
-	flagOVSAddress     = "ovs-address"
-	flagOVNRunDir      = "ovn-run-dir"
-	flagEnableGuard    = "enable-l2-guard"
-	flagEnableBGP      = "enable-bgp"
-	flagEnableSDN      = "enable-sdn"
-	flagSDNHealth      = "sdn-health-bind-address"
-	flagNetworkType    = "network-type"
+
+	flagDatabaseTimeout = "leader-elect-database-timeout"
+	flagStall           = "healthz-stall-timeout"
+
+	flagNodeName    = "node-name"
+	flagOVSAddress  = "ovs-address"
+	flagOVNRunDir   = "ovn-run-dir"
+	flagEnableGuard = "enable-l2-guard"
+	flagEnableBGP   = "enable-bgp"
+	flagEnableSDN   = "enable-sdn"
+	flagSDNHealth   = "sdn-health-bind-address"
+	flagNetworkType = "network-type"
 )
 
 // setting is a flag and the keys of the configuration file that give its default.
@@ -89,9 +96,14 @@ func commonSettings(o *common, prefix string) []setting {
 		{text(&o.drainTaints, flagDrainTaints, "", strings.Join(slb.DefaultDrainTaints(), ","),
 			"comma-separated `KEYS` of taints that announce a node's planned outage"), ownSection, flagDrainTaints},
 
-		{text(&o.metricsAddress, flagMetrics, "", "", "`HOST:PORT` to serve /metrics at; empty for nowhere"), ownSection, prefix + flagMetrics},
-		{toggle(&o.pprof, flagPprof, false, "serve profiles of this process at --metrics-bind-address, too"), "metrics", "enable-pprof"},
-		{text(&o.healthAddress, flagHealth, "", "", "`HOST:PORT` to serve /healthz and /readyz at; empty for nowhere"), ownSection, prefix + flagHealth},
+		{text(&o.metricsAddress, flagMetrics, "", "",
+			"`HOST:PORT` to serve /metrics at, over TLS and to clients that may get it; empty for nowhere"), ownSection, prefix + flagMetrics},
+		{text(&o.metricsCert, flagMetricsCert, "", "", "certificate `FILE` for /metrics, read again as it changes; empty for a self-signed one"),
+			ownSection, prefix + flagMetricsCert},
+		{text(&o.metricsKey, flagMetricsKey, "", "", "private key `FILE` for --metrics-cert-file"), ownSection, prefix + flagMetricsKey},
+		{toggle(&o.pprof, flagPprof, false, "serve profiles of this process at --metrics-bind-address, too, to clients that may get /debug/pprof/"),
+			"metrics", "enable-pprof"},
+		{text(&o.healthAddress, flagHealth, "", "", "`HOST:PORT` to serve /healthz and /readyz at, in plain text; empty for nowhere"), ownSection, prefix + flagHealth},
 		{&cli.IntFlag{Name: flagLogLevel, Value: 2, Destination: &o.logLevel, Usage: "verbosity of the log, 0 to 5"}, "logging", "loglevel"},
 	}
 }
@@ -117,6 +129,8 @@ func settings(o *options) []setting {
 
 		{toggle(&o.metalLBAnnotations, "metallb-annotations", true, "read the metallb.io and metallb.universe.tf spellings of annotations too"),
 			ownSection, "metallb-annotations"},
+		{&cli.IntFlag{Name: flagMaxBackends, Value: slb.DefaultMaxServiceBackends, Destination: &o.maxBackends,
+			Usage: "most addresses x ports x endpoints of one Service; OVN gets nothing of a Service beyond it"}, ownSection, flagMaxBackends},
 		{toggle(&o.leaderElect, flagLeaderElect, false, "run only while holding the lease"), ownSection, flagLeaderElect},
 		{flag: text(&o.leaseNamespace, flagLeaseNamespace, "POD_NAMESPACE", "ovn-kubernetes", "`NAMESPACE` of the lease")},
 		{flag: text(&o.leaseName, flagLeaseName, "", "ovnkube-slb", "`NAME` of the lease")},
@@ -124,5 +138,8 @@ func settings(o *options) []setting {
 		{flag: span(&o.leaseDuration, flagLeaseDuration, 15*time.Second, "how long others wait for a holder that is silent")},
 		{flag: span(&o.renewDeadline, flagRenewDeadline, 10*time.Second, "how long the holder tries to renew before it gives up")},
 		{flag: span(&o.retryPeriod, flagRetryPeriod, 2*time.Second, "time between two tries")},
+		{flag: span(&o.databaseTimeout, flagDatabaseTimeout, 15*time.Second,
+			"how long the holder may be without a database that the mode needs before it gives up the lease; who is without one does not compete")},
+		{flag: span(&o.stallTimeout, flagStall, time.Minute, "how long a loop may be stuck before /healthz fails")},
 	}...)
 }

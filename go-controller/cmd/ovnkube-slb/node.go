@@ -11,7 +11,6 @@ import (
 	"strings"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/urfave/cli/v2"
 	"golang.org/x/sync/errgroup"
 	"k8s.io/client-go/kubernetes"
@@ -107,14 +106,16 @@ func runNode(ctx context.Context, o *nodeOptions) error {
 	if err != nil {
 		return err
 	}
-	metrics := prometheus.NewRegistry()
-	metrics.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	metrics := newRegistry()
 	modules, err := newModules(o, config, metrics)
 	if err != nil {
 		return err
 	}
 	g, ctx := errgroup.WithContext(ctx)
-	serve(ctx, g, &o.common, metrics, func() error {
+	if err := serveMetrics(ctx, g, &o.common, config, metrics); err != nil {
+		return err
+	}
+	serve(ctx, g, &o.common, probes{ready: func() error {
 		var errs []error
 		for name, m := range modules {
 			if err := m.Healthy(); err != nil {
@@ -122,7 +123,7 @@ func runNode(ctx context.Context, o *nodeOptions) error {
 			}
 		}
 		return errors.Join(errs...)
-	})
+	}})
 	for name, m := range modules {
 		g.Go(func() error {
 			if err := m.Run(ctx); err != nil {
@@ -142,7 +143,7 @@ func newModules(o *nodeOptions, config *rest.Config, metrics prometheus.Register
 	}
 	modules := map[string]module{}
 	if o.guard {
-		modules["l2-guard"], err = guard.New(guard.Options{Node: o.node, Kube: kube, Switch: ovn.Endpoint{Address: o.ovsAddress}, RunDir: o.runDir})
+		modules["l2-guard"], err = guard.New(guard.Options{Node: o.node, Kube: kube, Switch: ovn.Endpoint{Address: o.ovsAddress}, RunDir: o.runDir, Registerer: metrics})
 		if err != nil {
 			return nil, err
 		}
@@ -157,7 +158,7 @@ func newModules(o *nodeOptions, config *rest.Config, metrics prometheus.Register
 		}
 	}
 	if o.sdn {
-		modules["sdn"], err = sdnagent.New(sdnagent.Options{Node: o.node, Kube: kube, Health: o.sdnHealth})
+		modules["sdn"], err = sdnagent.New(sdnagent.Options{Node: o.node, Kube: kube, Health: o.sdnHealth, Registerer: metrics})
 		if err != nil {
 			return nil, err
 		}

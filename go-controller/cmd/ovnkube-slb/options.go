@@ -30,9 +30,13 @@ type common struct {
 	drainTaints           string
 
 	metricsAddress, healthAddress string
+	metricsCert, metricsKey       string
 	pprof                         bool
 	logLevel                      int
 }
+
+// minStall is twice the time between two signs of life of a loop that has nothing to do.
+const minStall = 10 * time.Second
 
 // options of the controller.
 type options struct {
@@ -43,10 +47,13 @@ type options struct {
 	nb, sb                         slb.Endpoint
 
 	metalLBAnnotations bool
+	maxBackends        int
 
 	leaderElect                               bool
 	leaseNamespace, leaseName, leaseIdentity  string
 	leaseDuration, renewDeadline, retryPeriod time.Duration
+	// databaseTimeout is how long a leader may be without a database, stallTimeout how long a loop may show no sign of life.
+	databaseTimeout, stallTimeout time.Duration
 }
 
 // Validate reports everything that is wrong, by flag and value.
@@ -61,11 +68,17 @@ func (o *options) Validate() error {
 	if err := slb.NetworkType(o.networkType).Validate(); err != nil {
 		wrong(flagNetworkType, o.networkType, err.Error())
 	}
+	if o.maxBackends < 1 {
+		wrong(flagMaxBackends, o.maxBackends, "is not at least 1")
+	}
 	checkEndpoint(wrong, "nb", o.nb)
 	if o.sb.Address != "" {
 		checkEndpoint(wrong, "sb", o.sb)
 	}
 	o.check(wrong)
+	if o.stallTimeout < minStall {
+		wrong(flagStall, o.stallTimeout, fmt.Sprintf("is less than %s, which an idle loop may be silent for", minStall))
+	}
 	if o.leaderElect {
 		o.checkLease(wrong)
 	}
@@ -107,6 +120,7 @@ func (o *common) check(wrong func(flag string, value any, what string)) {
 			wrong(flag, address, "want HOST:PORT")
 		}
 	}
+	o.checkMetrics(wrong)
 	if o.logLevel < 0 || o.logLevel > 10 {
 		wrong(flagLogLevel, o.logLevel, "is not between 0 and 10")
 	}
@@ -125,6 +139,9 @@ func (o *options) checkLease(wrong func(flag string, value any, what string)) {
 	}
 	if o.renewDeadline <= o.retryPeriod*6/5 {
 		wrong(flagRenewDeadline, o.renewDeadline, fmt.Sprintf("is not longer than 1.2 x --%s %s", flagRetryPeriod, o.retryPeriod))
+	}
+	if o.databaseTimeout <= 0 {
+		wrong(flagDatabaseTimeout, o.databaseTimeout, "is not positive")
 	}
 	if o.retryPeriod <= 0 {
 		wrong(flagRetryPeriod, o.retryPeriod, "is not positive")

@@ -8,42 +8,42 @@ import (
 	"fmt"
 	"net"
 	"net/http"
-	"net/http/pprof"
+	"syscall"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"golang.org/x/sync/errgroup"
+	"k8s.io/klog/v2"
 )
 
 const (
 	headerTimeout   = 5 * time.Second
 	shutdownTimeout = 2 * time.Second
+	// bindEvery is the time between two attempts to listen at an address that is in use.
+	bindEvery = time.Second
 )
 
-// serve answers at the addresses of the options until the context ends.
-func serve(ctx context.Context, g *errgroup.Group, o *common, metrics prometheus.Gatherer, ready func() error) {
-	muxes := map[string]*http.ServeMux{}
-	at := func(address string) *http.ServeMux {
-		if muxes[address] == nil {
-			muxes[address] = http.NewServeMux()
+// probes are what the kubelet asks. An error fails the probe.
+type probes struct {
+	// alive: without it a restart helps. Nil for always.
+	alive func() error
+	ready func() error
+}
+
+// serve answers kubelet's probes at --healthz-bind-address until the context ends.
+func serve(ctx context.Context, g *errgroup.Group, o *common, p probes) {
+	if o.healthAddress == "" {
+		return
+	}
+	mux := http.NewServeMux()
+	mux.HandleFunc("/healthz", func(w http.ResponseWriter, _ *http.Request) {
+		if p.alive == nil {
+			answer(w, nil)
+			return
 		}
-		return muxes[address]
-	}
-	if o.metricsAddress != "" {
-		at(o.metricsAddress).Handle("/metrics", promhttp.HandlerFor(metrics, promhttp.HandlerOpts{}))
-		if o.pprof {
-			at(o.metricsAddress).HandleFunc("/debug/pprof/", pprof.Index)
-			at(o.metricsAddress).HandleFunc("/debug/pprof/profile", pprof.Profile)
-		}
-	}
-	if o.healthAddress != "" {
-		at(o.healthAddress).HandleFunc("/healthz", func(w http.ResponseWriter, _ *http.Request) { answer(w, nil) })
-		at(o.healthAddress).HandleFunc("/readyz", func(w http.ResponseWriter, _ *http.Request) { answer(w, ready()) })
-	}
-	for address, mux := range muxes {
-		g.Go(func() error { return listen(ctx, address, mux) })
-	}
+		answer(w, p.alive())
+	})
+	mux.HandleFunc("/readyz", func(w http.ResponseWriter, _ *http.Request) { answer(w, p.ready()) })
+	g.Go(func() error { return listen(ctx, o.healthAddress, mux) })
 }
 
 func answer(w http.ResponseWriter, err error) {
@@ -55,9 +55,9 @@ func answer(w http.ResponseWriter, err error) {
 }
 
 func listen(ctx context.Context, address string, handler http.Handler) error {
-	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
-	if err != nil {
-		return fmt.Errorf("listen at %s: %w", address, err)
+	listener, err := bind(ctx, address)
+	if listener == nil {
+		return err
 	}
 	server := &http.Server{Handler: handler, ReadHeaderTimeout: headerTimeout}
 	defer context.AfterFunc(ctx, func() {
@@ -69,4 +69,28 @@ func listen(ctx context.Context, address string, handler http.Handler) error {
 		return fmt.Errorf("serve at %s: %w", address, err)
 	}
 	return nil
+}
+
+// bind listens at an address. While another process does, it tries again: what this process works for does not depend
+// on who asks about it. It returns nil and no error when the context ends.
+func bind(ctx context.Context, address string) (net.Listener, error) {
+	retry := time.NewTicker(bindEvery)
+	defer retry.Stop()
+	for {
+		listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
+		switch {
+		case err == nil:
+			return listener, nil
+		case ctx.Err() != nil:
+			return nil, nil
+		case !errors.Is(err, syscall.EADDRINUSE):
+			return nil, fmt.Errorf("listen at %s: %w", address, err)
+		}
+		klog.ErrorS(err, "The address is in use; it is tried again", "address", address, "retryIn", bindEvery)
+		select {
+		case <-ctx.Done():
+			return nil, nil
+		case <-retry.C:
+		}
+	}
 }

@@ -12,6 +12,8 @@ import (
 
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
+
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/fence"
 )
 
 // paper is a lease that takes every write.
@@ -24,8 +26,14 @@ type paper struct {
 func (p *paper) Identity() string { return "me" }
 
 func (p *paper) Get(context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
-	return &resourcelock.LeaderElectionRecord{HolderIdentity: p.holder}, nil, nil
+	return &resourcelock.LeaderElectionRecord{HolderIdentity: p.holder, LeaseDurationSeconds: 15}, []byte(p.holder), nil
 }
+
+func (p *paper) Describe() string { return "paper" }
+
+func (p *paper) RecordEvent(string) {}
+
+func nothing() error { return nil }
 
 func (p *paper) Update(_ context.Context, r resourcelock.LeaderElectionRecord) error {
 	<-time.After(p.took)
@@ -36,13 +44,13 @@ func (p *paper) Update(_ context.Context, r resourcelock.LeaderElectionRecord) e
 func TestTermEnds(t *testing.T) {
 	mine := resourcelock.LeaderElectionRecord{HolderIdentity: "me"}
 	for name, c := range map[string]struct {
-		during func(*testing.T, *term, *paper)
+		during func(*testing.T, *termLock, *paper)
 		lasts  time.Duration
 	}{
-		"after its length":                       {func(*testing.T, *term, *paper) {}, 10 * time.Second},
-		"counted from when the renewal was sent": {func(t *testing.T, m *term, p *paper) { p.took = 4 * time.Second; renewed(t, m, mine) }, 10 * time.Second},
-		"later when it is renewed":               {func(t *testing.T, m *term, _ *paper) { <-time.After(6 * time.Second); renewed(t, m, mine) }, 16 * time.Second},
-		"when another is seen": {func(t *testing.T, m *term, p *paper) {
+		"after its length":                       {func(*testing.T, *termLock, *paper) {}, 10 * time.Second},
+		"counted from when the renewal was sent": {func(t *testing.T, m *termLock, p *paper) { p.took = 4 * time.Second; renewed(t, m, mine) }, 10 * time.Second},
+		"later when it is renewed":               {func(t *testing.T, m *termLock, _ *paper) { <-time.After(6 * time.Second); renewed(t, m, mine) }, 16 * time.Second},
+		"when another is seen": {func(t *testing.T, m *termLock, p *paper) {
 			<-time.After(time.Second)
 			p.holder = "other"
 			if _, _, err := m.Get(t.Context()); err != nil {
@@ -53,14 +61,14 @@ func TestTermEnds(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				p := &paper{holder: "other"}
-				over, end := context.WithCancel(t.Context())
-				m := newTerm(p, 10*time.Second, end)
+				m := &termLock{Interface: p, term: fence.NewTerm(10 * time.Second), missing: nothing}
+				over := m.term.Over()
 				if _, _, err := m.Get(t.Context()); err != nil || over.Err() != nil {
 					t.Fatalf("the lease is another's before the term: %v, %v", err, over.Err())
 				}
 				start := time.Now()
 				renewed(t, m, mine)
-				if err := m.check(); err != nil {
+				if err := m.term.Check(); err != nil {
 					t.Errorf("in the term: %v", err)
 				}
 				c.during(t, m, p)
@@ -68,11 +76,11 @@ func TestTermEnds(t *testing.T) {
 				if lasted := time.Since(start); lasted != c.lasts {
 					t.Errorf("lasted %s, want %s", lasted, c.lasts)
 				}
-				if err := m.check(); !errors.Is(err, errTermOver) {
+				if err := m.term.Check(); !errors.Is(err, fence.ErrOver) {
 					t.Errorf("after the term: %v", err)
 				}
 				p.holder = "other"
-				if err := m.Update(t.Context(), resourcelock.LeaderElectionRecord{}); !errors.Is(err, errTermOver) || p.holder != "other" {
+				if err := m.Update(t.Context(), resourcelock.LeaderElectionRecord{}); !errors.Is(err, fence.ErrOver) || p.holder != "other" {
 					t.Errorf("gave up the lease of %q: %v", p.holder, err)
 				}
 			})
@@ -80,7 +88,7 @@ func TestTermEnds(t *testing.T) {
 	}
 }
 
-func renewed(t *testing.T, m *term, r resourcelock.LeaderElectionRecord) {
+func renewed(t *testing.T, m *termLock, r resourcelock.LeaderElectionRecord) {
 	t.Helper()
 	if err := m.Update(t.Context(), r); err != nil {
 		t.Error(err)
@@ -95,8 +103,8 @@ func (sent) RoundTrip(*http.Request) (*http.Response, error) {
 }
 
 func TestNothingIsWrittenWithoutTheLease(t *testing.T) {
-	m := newTerm(&paper{}, time.Minute, func() {})
-	config := m.guard(&rest.Config{Host: "https://192.0.2.1"})
+	m := &termLock{Interface: &paper{}, term: fence.NewTerm(time.Minute), missing: nothing}
+	config := m.term.Guard(&rest.Config{Host: "https://192.0.2.1"})
 	transport := config.WrapTransport(sent{})
 	ask := func(method string) error {
 		r, err := http.NewRequestWithContext(t.Context(), method, config.Host, http.NoBody)
@@ -109,7 +117,7 @@ func TestNothingIsWrittenWithoutTheLease(t *testing.T) {
 		}
 		return err
 	}
-	if err := ask(http.MethodPut); !errors.Is(err, errTermOver) {
+	if err := ask(http.MethodPut); !errors.Is(err, fence.ErrOver) {
 		t.Errorf("PUT without the lease: %v", err)
 	}
 	if err := ask(http.MethodGet); err != nil {

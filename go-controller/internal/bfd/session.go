@@ -20,6 +20,7 @@ type Session struct {
 	state      State
 	diagnostic Diagnostic
 	since      time.Time
+	failures   uint64
 
 	remote remote
 	// heard is when the last packet came; it counts while the remote is known.
@@ -79,7 +80,7 @@ func (s *Session) Discriminator() uint32 { return s.my }
 
 // Status of the session.
 func (s *Session) Status() Status {
-	return Status{s.state, s.diagnostic, s.since, s.interval(), s.detection()}
+	return Status{s.state, s.diagnostic, s.since, s.interval(), s.detection(), s.failures}
 }
 
 // Hear takes a packet that came for this session, as section 6.8.6 does after the session
@@ -152,6 +153,9 @@ func (s *Session) Enable(now time.Time) (p Packet, send bool) {
 }
 
 func (s *Session) become(now time.Time, state State, why Diagnostic) {
+	if s.state == Up && state == Down && (why != NeighborSaidDown || s.remote.state != AdminDown) {
+		s.failures++
+	}
 	s.state, s.diagnostic, s.since = state, why, now
 	s.retime()
 }

@@ -140,3 +140,28 @@ func (s *suspect) check(p bfd.Packet, send bool) {
 	}
 	s.last, s.sent = p, s.now
 }
+
+// A failure is a peer that is silent or says Down, not one that an administrator disabled (RFC 5882 section 3.2).
+func TestFailures(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		says bfd.State
+		want uint64
+	}{{"silent", bfd.Up, 1}, {"Down", bfd.Down, 1}, {"AdminDown", bfd.AdminDown, 0}} {
+		now := time.Unix(0, 0)
+		s := bfd.New(1, bfd.Settings{Transmit: time.Second, Receive: time.Second, Multiplier: 3}, now)
+		hear := func(state bfd.State) {
+			s.Hear(now, bfd.Packet{State: state, Multiplier: 3, My: 2, Your: 1, Transmit: time.Second, Receive: time.Second})
+		}
+		hear(bfd.Init)
+		if is := s.Status(); is.State != bfd.Up || is.Failures != 0 {
+			t.Fatalf("%s: %+v at first", c.name, is)
+		}
+		hear(c.says)
+		now = now.Add(time.Minute)
+		s.Wake(now)
+		if is := s.Status(); is.State != bfd.Down || is.Failures != c.want {
+			t.Errorf("%s: %+v, want %d failures", c.name, is, c.want)
+		}
+	}
+}

@@ -90,4 +90,7 @@ type Status struct {
 	// Interval is the longest time between two packets of ours, Detection how long the peer may
 	// be silent; 0 while there is no peer.
 	Interval, Detection time.Duration
+	// Failures is how often the session went from Up to Down because the path failed or the peer
+	// said so. A peer that is AdminDown is no failure (RFC 5882 section 3.2).
+	Failures uint64
 }

@@ -19,7 +19,7 @@ func large(nodes int) *world.Snapshot {
 	w := worldtest.Large(10_000, 20)
 	a := ipam.Allocate(w, nil, place.Lay(w).ShardOf)
 	for _, s := range w.Services {
-		s.Assigned, s.Ours = a.Services[s.Key].Addrs, true
+		s.Assigned, s.Given = a.Services[s.Key].Addrs, a.Services[s.Key].Addrs
 	}
 	w.Nodes, w.Sessions = nil, map[string]map[string]world.PeerSession{}
 	var names []string

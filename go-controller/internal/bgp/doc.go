@@ -11,6 +11,6 @@
 //   - Of objects that contradict each other the oldest counts, and the others say so.
 //   - A peer hears exactly the routes of its own Session: nothing is filtered on the way.
 //   - Each route has its next hop written out; a speaker never chooses one.
-//   - Two Neighbors that differ need a new session; two sets of Routes that differ are a
+//   - Two Neighbors that are not Alike need a new session; two sets of Routes that differ are a
 //     matter of updates in the session that is there.
 package bgp

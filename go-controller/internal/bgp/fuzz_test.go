@@ -70,7 +70,9 @@ func random(data []byte) *world.Snapshot {
 		w.Advertisements = append(w.Advertisements, ad)
 	}
 	for _, svc := range w.Services {
-		svc.Ours = s.N(4) > 0
+		if svc.Given = nil; s.N(4) > 0 {
+			svc.Given = svc.Assigned
+		}
 		svc.LocalPolicy = s.N(2) == 1
 		for _, f := range []world.Family{world.IPv4, world.IPv6} {
 			e := world.Endpoint{Addr: netip.MustParseAddr("fd99::1"), Node: fmt.Sprintf("n%d", s.N(4)), Ready: s.N(4) > 0}
@@ -142,9 +144,7 @@ func check(t *testing.T, w *world.Snapshot, e everything) {
 	t.Helper()
 	var known []netip.Addr
 	for _, s := range w.Services {
-		if s.Ours {
-			known = append(known, s.Assigned...)
-		}
+		known = append(known, s.Given...)
 		known = append(known, s.ExternalIPs...)
 	}
 	for node, sessions := range e.Sessions {

@@ -21,7 +21,7 @@ import (
 func TestGoldens(t *testing.T) {
 	golden.Run(t, "testdata/*.txtar", func(c *golden.Case) string {
 		for _, s := range c.World.Services {
-			s.Ours = len(s.Assigned) > 0
+			s.Given = s.Assigned
 		}
 		l := lay(c.World)
 		var out strings.Builder

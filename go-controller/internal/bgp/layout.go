@@ -89,13 +89,19 @@ func (l *Layout) Off() string {
 // told are the addresses of a Service that may be told: those that its status shows and that
 // we gave, and those that it lists itself and may have.
 func (l *Layout) told(s *world.Service) []netip.Addr {
-	var list []netip.Addr
-	if s.Ours {
-		list = s.Assigned
+	list := s.Assigned
+	if stranger := func(a netip.Addr) bool { return !slices.Contains(s.Given, a) }; slices.ContainsFunc(list, stranger) {
+		list = slices.DeleteFunc(slices.Clone(list), stranger)
 	}
-	for _, a := range l.allocation.Services[s.Key].External {
-		if !slices.Contains(list, a) {
-			list = append(slices.Clip(list), a)
+	external := l.allocation.Services[s.Key].External
+	if len(external) == 0 {
+		return list
+	}
+	own := list
+	list = slices.Clone(list)
+	for _, a := range external {
+		if !slices.Contains(own, a) {
+			list = append(list, a)
 		}
 	}
 	return list

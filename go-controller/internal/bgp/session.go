@@ -24,8 +24,7 @@ type Session struct {
 	Leaving bool
 }
 
-// Neighbor is what a session is built with. Sessions whose Neighbors are equal (==) are
-// the same session.
+// Neighbor is what a session is built with. Sessions whose Neighbors are Alike are the same session.
 type Neighbor struct {
 	// MyASN is the node's AS number, LocalASN what this peer sees instead of it, 0 for the same.
 	MyASN, LocalASN uint32
@@ -40,9 +39,8 @@ type Neighbor struct {
 	// Source to dial from; the zero Addr leaves it to the routing table.
 	Source netip.Addr
 	Port   uint16
-	// Hold, Keepalive and Connect are whole seconds; Hold 0 for as long as BGP can say
-	// (65535 s), Keepalive 0 for a third of Hold, Connect 0 for 10 s. Attempts to connect
-	// are between half of Connect and Connect apart.
+	// Hold, Keepalive and Connect are whole seconds. Hold is 0 for never (RFC 4271 section 4.2), then there are no
+	// KEEPALIVEs; attempts to connect are between half of Connect and Connect apart.
 	Hold, Keepalive, Connect time.Duration
 	// RouterID is an IPv4 address (RFC 4271 section 4.2).
 	RouterID netip.Addr
@@ -56,6 +54,19 @@ type Neighbor struct {
 	GracefulRestart bool
 	// IPv4 and IPv6 are the families of routes that the session carries.
 	IPv4, IPv6 bool
+}
+
+// Alike reports whether a session with n can go on as one with o: what differs, if anything, is no matter of the
+// OPEN or of the connection.
+func (n Neighbor) Alike(o Neighbor) bool {
+	n.Connect, n.Keepalive = o.Connect, o.Keepalive
+	return n == o
+}
+
+// Resumes reports whether a router that keeps the routes of a session with o while it restarts (RFC 4724) finds
+// them again in one with n.
+func (n Neighbor) Resumes(o Neighbor) bool {
+	return n.GracefulRestart && o.GracefulRestart && n.Addr == o.Addr && n.Interface == o.Interface && n.Source == o.Source && n.Port == o.Port
 }
 
 // DynamicASN says which AS numbers of a peer are accepted where none is written down.

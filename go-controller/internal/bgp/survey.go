@@ -23,6 +23,8 @@ type Tellers struct {
 	ByNode bool
 	// Problem is that of one of the sessions that are missing.
 	Problem string
+	// Unknown: of some of Idle it is not known whether they tell of it, and of none that they do.
+	Unknown bool
 	// GatewayUnknown: the shard that the next hop would be has no address yet.
 	GatewayUnknown bool
 	// Off says why nobody tells of anything, empty if they may.
@@ -149,6 +151,7 @@ func (r *Survey) work(ads []*world.Advertisement, f world.Family, local []string
 			} else if made.Problem == "" && session.Problem != "" {
 				made.Problem = "node " + n.Name + ", BGPPeer " + p.Name + ": " + session.Problem
 			}
+			made.Unknown = made.Unknown || session.Unknown
 		}
 		switch {
 		case does:
@@ -157,6 +160,7 @@ func (r *Survey) work(ads []*world.Advertisement, f world.Family, local []string
 			made.Idle = append(made.Idle, n.Name)
 		}
 	}
+	made.Unknown = made.Unknown && len(made.Nodes) == 0
 	slices.Sort(made.Peers)
 	made.Peers = slices.Compact(made.Peers)
 	r.made[key] = made

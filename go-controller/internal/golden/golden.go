@@ -16,6 +16,7 @@
 //	now             the time (RFC 3339)
 //	conflicts       lines "ADDRESS MAC NODE TIME" (RFC 3339): what a stranger answers for
 //	leaving         lines "ADDRESS NAMESPACE/NAME": still in the status of a Service not served any more
+//	foreign         lines "NAMESPACE/NAME": the status is another controller's; all others are ours
 //	want            the decision as text
 //
 // of which manifests.yaml and want are always there. With -update, want is rewritten.
@@ -133,6 +134,8 @@ func read(archive *txtar.Archive) (*Case, error) {
 			c.World.Now, err = time.Parse(time.RFC3339, strings.TrimSpace(string(f.Data)))
 		case "conflicts":
 			err = eachLine(f.Data, c.conflict)
+		case "foreign":
+			err = eachLine(f.Data, c.foreign)
 		case "leaving":
 			err = eachLine(f.Data, c.leaving)
 		case "want":
@@ -222,6 +225,16 @@ func (c *Case) conflict(words []string) error {
 	}
 	c.World.Conflicts[a] = world.Conflict{MAC: words[1], Node: words[2], Since: since}
 	return nil
+}
+
+func (c *Case) foreign(words []string) error {
+	for _, s := range c.World.Services {
+		if s.Key.String() == words[0] {
+			s.Given = nil
+			return nil
+		}
+	}
+	return fmt.Errorf("no such Service before it")
 }
 
 func (c *Case) leaving(words []string) error {

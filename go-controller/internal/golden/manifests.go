@@ -77,6 +77,9 @@ func (c *Case) manifests(data []byte) error {
 		if !ours {
 			return fmt.Errorf("service %s/%s is not ours to serve", s.Namespace, s.Name)
 		}
+		if len(s.Status.Conditions) == 0 {
+			ws.Given = ws.Assigned
+		}
 		c.World.Services = append(c.World.Services, ws)
 	}
 	return nil

@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	"k8s.io/client-go/kubernetes"
 	coordinationclient "k8s.io/client-go/kubernetes/typed/coordination/v1"
@@ -37,6 +38,8 @@ type Options struct {
 	Switch ovn.Endpoint
 	// RunDir is where ovn-controller has its control socket.
 	RunDir string
+	// Registerer takes the metrics; nil for none.
+	Registerer prometheus.Registerer
 }
 
 // Guard watches one node.
@@ -47,6 +50,7 @@ type Guard struct {
 	leases  coordinationclient.LeaseInterface
 	report  *nodelease.Reporter
 	inquiry *inquiry
+	metrics *metrics
 
 	// Used by watch only.
 	vitals vitals
@@ -61,8 +65,14 @@ func New(o Options) (*Guard, error) {
 		return nil, errors.New("guard: a node, a client and the directory of ovn-controller's socket are needed")
 	}
 	leases := o.Kube.CoordinationV1().Leases(v1alpha1.GuardsNamespace)
-	g := &Guard{options: o, changed: make(chan struct{}, 1), leases: leases, report: nodelease.New(leases, o.Node), sights: sights{}}
+	g := &Guard{options: o, changed: make(chan struct{}, 1), leases: leases, sights: sights{}}
 	var err error
+	if g.metrics, err = newMetrics(o.Registerer); err != nil {
+		return nil, fmt.Errorf("guard of node %s: %w", o.Node, err)
+	}
+	if g.report, err = nodelease.New(leases, o.Node, "l2-guard", o.Registerer); err != nil {
+		return nil, fmt.Errorf("guard of node %s: %w", o.Node, err)
+	}
 	g.vswitch, err = ovn.NewSwitch(o.Switch, g.wake)
 	if err != nil {
 		return nil, fmt.Errorf("guard of node %s: %w", o.Node, err)
@@ -73,6 +83,7 @@ func New(o Options) (*Guard, error) {
 		}
 		report(g.report, v1alpha1.AnnotationConflicts, found)
 	})
+	g.inquiry.metrics = g.metrics
 	return g, nil
 }
 
@@ -136,6 +147,7 @@ func (g *Guard) watch(ctx context.Context) {
 					klog.InfoS("Fault", "network", network, "why", why)
 				}
 			}
+			g.metrics.see(told, faults)
 			report(g.report, v1alpha1.AnnotationFaults, faults)
 			told = faults
 		}

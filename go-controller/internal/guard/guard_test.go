@@ -4,6 +4,7 @@ package guard
 
 import (
 	"maps"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
@@ -13,7 +14,10 @@ import (
 	"time"
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/ovn"
+	"github.com/ovnkube-slb/ovnkube-slb/test/lab/ovnprefix"
 )
+
+func TestMain(m *testing.M) { os.Exit(ovnprefix.Main(m)) }
 
 // A network is lost with the last of its links.
 func TestLostNetworks(t *testing.T) {
@@ -116,7 +120,7 @@ func TestLookAtARealDaemon(t *testing.T) {
 func database(t *testing.T, dir string) string {
 	t.Helper()
 	file := filepath.Join(dir, "conf.db")
-	if out, err := exec.Command("ovsdb-tool", "create", file, "/usr/share/openvswitch/vswitch.ovsschema").CombinedOutput(); err != nil {
+	if out, err := exec.Command("ovsdb-tool", "create", file, ovnprefix.Schema("openvswitch/vswitch.ovsschema")).CombinedOutput(); err != nil {
 		t.Fatalf("ovsdb-tool: %v: %s", err, out)
 	}
 	return file

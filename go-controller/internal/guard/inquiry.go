@@ -22,6 +22,7 @@ type inquiry struct {
 	// networks are the node's, and their links.
 	networks func() (map[string]ovn.Uplinks, bool)
 	report   func(map[netip.Addr]convert.Stranger)
+	metrics  *metrics
 	// leases are the newest versions of the node's Lease.
 	leases chan *coordinationv1.Lease
 
@@ -57,6 +58,9 @@ func (i *inquiry) run(ctx context.Context) {
 		case l := <-i.leases:
 			i.take(l)
 		case h := <-i.heard:
+			if i.questions[h.Addr] != nil {
+				i.metrics.answers.Inc()
+			}
 			i.questions.hear(time.Now(), i.networksOf(h.device), h.Answer)
 		case <-again.C:
 		}
@@ -102,7 +106,9 @@ func (i *inquiry) ask(ctx context.Context, a netip.Addr, q *question) {
 		}
 		if err := port.Ask(a, q.vlan); err != nil {
 			klog.V(2).InfoS("An address can't be asked for", "link", link.Name, "err", err)
+			continue
 		}
+		i.metrics.probes.Inc()
 	}
 }
 

@@ -5,6 +5,7 @@ package guard
 import (
 	"maps"
 	"net/netip"
+	"strings"
 	"time"
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube/convert"
@@ -24,6 +25,8 @@ const (
 
 // question is about one address.
 type question struct {
+	// id is the controller's for it, own the MAC address of our own router.
+	id, own string
 	network string
 	vlan    int
 	// silence counts the rounds since somebody answered, next is when the next one is due.
@@ -42,10 +45,15 @@ func (q questions) take(now time.Time, asked []convert.Question, found map[netip
 	want := questions{}
 	for _, about := range asked {
 		for _, a := range about.Addresses {
-			want[a] = &question{network: about.Network, vlan: about.VLAN, next: now, found: found[a]}
-			if is := q[a]; is != nil && is.network == about.Network && is.vlan == about.VLAN {
-				want[a] = is
+			is := &question{id: about.ID, own: about.Own, network: about.Network, vlan: about.VLAN, next: now, found: found[a]}
+			if last := q[a]; last != nil && last.network == about.Network && last.vlan == about.VLAN {
+				if last.id == about.ID {
+					is = last
+				} else { // asked anew, as by another controller: who answered just now still has it
+					is.found = last.found
+				}
 			}
+			want[a] = is
 		}
 	}
 	clear(q)
@@ -85,7 +93,7 @@ func (q *question) pause() time.Duration {
 // long as anybody does.
 func (q questions) hear(now time.Time, from map[string]bool, answer neighbour.Answer) {
 	is := q[answer.Addr]
-	if is == nil || is.vlan != answer.VLAN || !from[is.network] {
+	if is == nil || is.vlan != answer.VLAN || !from[is.network] || strings.EqualFold(answer.MAC, is.own) {
 		return
 	}
 	if is.found.MAC == "" {
@@ -99,7 +107,7 @@ func (q questions) strangers() map[netip.Addr]convert.Stranger {
 	out := map[netip.Addr]convert.Stranger{}
 	for a, is := range q {
 		if is.found.MAC != "" {
-			out[a] = is.found
+			out[a] = convert.Stranger{MAC: is.found.MAC, Since: is.found.Since, Probe: is.id}
 		}
 	}
 	return out

@@ -86,3 +86,28 @@ func TestAnswersThatCount(t *testing.T) {
 		t.Errorf("gone: %v", got)
 	}
 }
+
+// An answer is to the question that stands; our own router's is none; and who answered another controller's question still has it.
+func TestAnswersAreToTheQuestionThatStands(t *testing.T) {
+	a, start, here := netip.MustParseAddr("10.50.0.7"), time.Unix(1000, 0), map[string]bool{"provider": true}
+	ask := func(id string) []convert.Question {
+		return []convert.Question{{ID: id, Own: "02:00:00:00:00:0a", Network: "provider", Addresses: []netip.Addr{a}}}
+	}
+	q := questions{}
+	q.take(start, ask("1-1"), nil)
+	q.hear(start, here, neighbour.Answer{Addr: a, MAC: "02:00:00:00:00:0A"})
+	if got := q.strangers(); len(got) != 0 {
+		t.Errorf("our own router is a stranger: %v", got)
+	}
+	q.hear(start, here, neighbour.Answer{Addr: a, MAC: "02:00:00:00:00:01"})
+	for _, id := range []string{"1-1", "2-1"} {
+		q.take(start, ask(id), nil)
+		want := map[netip.Addr]convert.Stranger{a: {MAC: "02:00:00:00:00:01", Since: start.UTC(), Probe: id}}
+		if got := q.strangers(); !maps.Equal(got, want) {
+			t.Errorf("strangers %v, want %v", got, want)
+		}
+	}
+	if _, got := talk(q, 0, 10*time.Second, func(time.Duration) string { return "" }); len(got) != 0 {
+		t.Errorf("gone: %v", got)
+	}
+}

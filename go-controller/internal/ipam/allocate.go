@@ -29,8 +29,13 @@ func (a *Allocation) PoolOf(addr netip.Addr) string { return a.desk.poolName(add
 type Outcome struct {
 	// Addrs are in the order of the Service's families, at most one of each.
 	Addrs []netip.Addr
-	// External are those addresses that the Service lists itself that are its own.
-	External []netip.Addr
+	// External are those addresses that the Service lists itself that are answered for,
+	// HeldExternal those that are its own: these, and those that nothing answers for now because
+	// their pool does so for no Service now, or gives them to none.
+	External, HeldExternal []netip.Addr
+	// Foreign: the status has an address that another controller wrote and that no pool would
+	// give. It stays there, and the Service gets nothing.
+	Foreign bool
 	// Pool has the first of them; empty if that one is in no pool (any more).
 	Pool    string
 	Reason  Reason
@@ -66,13 +71,13 @@ type PoolUse struct {
 // says which shard an address of a pool would be in, so that new addresses spread over
 // the shards.
 func Allocate(w *world.Snapshot, held map[world.Key][]netip.Addr, shardOf func(pool string, a netip.Addr) (world.ShardID, bool)) *Allocation {
-	l := newLedger(w, shardOf)
+	l := newLedger(w, held, shardOf)
 	owns := make([]assets, len(l.services))
 	for i, s := range l.services {
 		if takesBack(&w.Cluster, s, held[s.Key]) {
 			owns[i].leaves = true
 		} else {
-			owns[i] = l.adopt(i, held[s.Key])
+			owns[i] = l.adopt(i)
 		}
 	}
 	for i := range l.services {
@@ -80,9 +85,10 @@ func Allocate(w *world.Snapshot, held map[world.Key][]netip.Addr, shardOf func(p
 			l.reserveStatus(i)
 		}
 	}
-	l.rest(w.Now)
 	a := &Allocation{Services: make(map[world.Key]Outcome, len(l.services)), desk: &desk{ledger: l, open: l.open()}}
-	externals := a.desk.externals()
+	externals := a.desk.keepExternals()
+	l.rest(w.Now)
+	a.desk.claimExternals(externals)
 	for i, s := range l.services {
 		a.note(s, a.desk.serve(i, owns[i], externals[i]))
 	}
@@ -123,6 +129,10 @@ type assets struct {
 	why  string
 	// leaves is set if there may be an address in the status that it does not keep.
 	leaves bool
+	// refused says which addresses of another controller in the status are not taken over, and
+	// why; foreign is set if they are left alone, and the Service with them.
+	refused string
+	foreign bool
 }
 
 // families are those that the Service may have an address of.
@@ -131,42 +141,6 @@ func families(s *world.Service) []world.Family {
 		return s.Families[:1]
 	}
 	return s.Families
-}
-
-// adopt lets a Service keep what it has, unless an older one has it too
-// and does not share it.
-func (l *ledger) adopt(service int, held []netip.Addr) assets {
-	s := l.services[service]
-	own := assets{leaves: len(held) > 0}
-	addrs := held
-	if len(addrs) == 0 {
-		addrs = s.Assigned
-	}
-	for _, a := range addrs {
-		f := world.FamilyOf(a)
-		if own.has.of(f).IsValid() || !slices.Contains(families(s), f) {
-			own.leaves = true
-			continue
-		}
-		if other, why := l.obstacle(a, service); why != "" {
-			own.lost, own.to, own.why = a, other, why
-			own.leaves = true
-			continue
-		}
-		l.take(a, service)
-		*own.has.of(f) = a
-	}
-	return own
-}
-
-// reserveStatus keeps the addresses that a Service is about to leave from others until
-// they are out of its status.
-func (l *ledger) reserveStatus(service int) {
-	for _, a := range l.services[service].Assigned {
-		if !l.holds(a, service) {
-			l.take(a, service)
-		}
-	}
 }
 
 // open lists the pools that serve those who name none, in the order

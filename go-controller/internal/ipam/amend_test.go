@@ -44,7 +44,7 @@ func amendAll(t *testing.T, choices []byte) (amended int) {
 		if source.N(2) == 0 {
 			absent[s.Key] = s
 			w.Services = remove(w.Services, s)
-			s.Assigned = nil
+			show(s, ipam.Outcome{})
 		}
 	}
 	a := settled(w, held)
@@ -65,7 +65,7 @@ func amendAll(t *testing.T, choices []byte) (amended int) {
 				amended++
 				confirm(t, w, a)
 			}
-			s.Assigned = nil
+			show(s, ipam.Outcome{})
 			absent[s.Key] = s
 		}
 		a = settled(w, nil)

@@ -27,6 +27,11 @@ type book struct {
 	// what for.
 	foreign []netipx.IPRange
 	uses    []foreignUse
+	// everywhere are all uses, inside pools and elsewhere; elsewhere are the same by address, nil until
+	// one is asked for, and the networks among them.
+	everywhere []foreignUse
+	elsewhere  map[netip.Addr]foreignUse
+	networks   []foreignUse
 	// kept says whom an address waits for (spec.reservations), waiting which ones wait for
 	// a Service, in the order of the pools.
 	kept    map[netip.Addr]world.Key
@@ -48,11 +53,10 @@ type pool struct {
 	untold   int
 }
 
-// foreignUse is a range that no pool gives addresses from, with the role that it has
-// for whom.
+// foreignUse is a range that no pool gives addresses from: its role, as "the next hop of L2Domain", and whose it is.
 type foreignUse struct {
 	netipx.IPRange
-	role, whom string
+	role, user string
 	// notable ones are mistakes of whoever wrote the pool; the others are usual, like
 	// the broadcast address in a pool that is a whole subnet.
 	notable bool
@@ -100,7 +104,8 @@ func newBook(w *world.Snapshot) *book {
 	}
 	slices.SortFunc(b.pools, func(x, y *pool) int { return cmp.Or(cmp.Compare(x.rank(), y.rank()), cmp.Compare(x.Name, y.Name)) })
 
-	b.block(foreignUses(w))
+	b.everywhere = foreignUses(w)
+	b.block(b.everywhere)
 	for _, p := range b.pools {
 		kept := b.keep(p)
 		for _, r := range kept {
@@ -149,9 +154,7 @@ func (b *book) block(all []foreignUse) {
 		}
 	}
 	b.foreign = union(b.foreign)
-	slices.SortFunc(b.uses, func(x, y foreignUse) int {
-		return cmp.Or(x.From().Compare(y.From()), x.To().Compare(y.To()), cmp.Compare(x.role, y.role), cmp.Compare(x.whom, y.whom))
-	})
+	slices.SortFunc(b.uses, foreignUse.compare)
 	for _, res := range b.uses {
 		if !res.notable {
 			continue
@@ -211,7 +214,11 @@ func (p *pool) told() []string {
 	return append(p.problems, fmt.Sprintf("and %d more", p.untold))
 }
 
-func (r foreignUse) why() string { return r.role + " " + r.whom }
+func (r foreignUse) compare(o foreignUse) int {
+	return cmp.Or(r.From().Compare(o.From()), r.To().Compare(o.To()), cmp.Compare(r.role, o.role), cmp.Compare(r.user, o.user))
+}
+
+func (r foreignUse) why() string { return r.role + " " + r.user }
 
 // foreignUses lists what is in use outside the pools, in no order.
 func foreignUses(w *world.Snapshot) []foreignUse {
@@ -288,6 +295,11 @@ func (b *book) usable(p *pool, a netip.Addr) bool {
 
 // unusable says why p, the owner of a, does not give it to the Service; empty if it does.
 func (b *book) unusable(p *pool, a netip.Addr, service world.Key) string {
+	return b.unusableBut(p, a, service, "")
+}
+
+// unusableBut is unusable without what is in use in one role.
+func (b *book) unusableBut(p *pool, a netip.Addr, service world.Key, role string) string {
 	for _, r := range p.Exclude {
 		if r.Contains(a) {
 			return fmt.Sprintf("%s: pool %q excludes %s", a, p.Name, span(r))
@@ -298,13 +310,41 @@ func (b *book) unusable(p *pool, a netip.Addr, service world.Key) string {
 	}
 	if contains(b.foreign, a) {
 		for _, res := range b.uses {
-			if res.Contains(a) {
+			if res.Contains(a) && res.role != role {
 				return fmt.Sprintf("%s is %s", a, res.why())
 			}
 		}
 	}
 	if whom, kept := b.kept[a]; kept && whom != service {
 		return fmt.Sprintf("%s: pool %q keeps it for Service %s (spec.reservations)", a, p.Name, whom)
+	}
+	return ""
+}
+
+// usedAs says what an address that is in no pool is in use for inside of the cluster; empty for
+// nothing.
+func (b *book) usedAs(a netip.Addr) string {
+	if b.elsewhere == nil {
+		b.elsewhere = make(map[netip.Addr]foreignUse, len(b.everywhere))
+		for _, u := range b.everywhere {
+			if u.role == contestedBy {
+				continue // maybe by the controller that gave it
+			}
+			if u.From() != u.To() {
+				b.networks = append(b.networks, u)
+			} else if other, ok := b.elsewhere[u.From()]; !ok || u.compare(other) < 0 {
+				b.elsewhere[u.From()] = u
+			}
+		}
+		slices.SortFunc(b.networks, foreignUse.compare)
+	}
+	if u, ok := b.elsewhere[a]; ok {
+		return u.why()
+	}
+	for _, u := range b.networks {
+		if u.Contains(a) {
+			return u.why()
+		}
 	}
 	return ""
 }

@@ -45,11 +45,20 @@ func property(f *testing.F, check func(t *testing.T, w *world.Snapshot, held map
 // write puts an outcome into the statuses.
 func write(w *world.Snapshot, a *ipam.Allocation) {
 	for _, s := range w.Services {
-		s.Assigned = a.Services[s.Key].Addrs
+		show(s, a.Services[s.Key])
 	}
+	w.HeldExternalIPs = nil
 	for _, p := range w.Pools {
 		p.Leases = a.Pools[p.Name].Leases
 	}
+}
+
+// show puts an outcome into the status of a Service.
+func show(s *world.Service, o ipam.Outcome) {
+	if !o.Foreign {
+		s.Assigned = o.Addrs
+	}
+	s.Given, s.HeldExternalIPs = o.Addrs, o.HeldExternal
 }
 
 func byKey(w *world.Snapshot) map[world.Key]*world.Service {
@@ -66,23 +75,80 @@ func FuzzExclusive(f *testing.F) {
 		holders := map[netip.Addr][]world.Key{}
 		a := ipam.Allocate(w, held, threeShards)
 		for k, o := range a.Services {
-			for _, addr := range o.Addrs {
-				if i := slices.IndexFunc(holders[addr], func(o world.Key) bool { return !share(services[k], services[o]) }); i >= 0 {
+			for _, addr := range o.VIPs() {
+				if i := slices.IndexFunc(holders[addr], func(o world.Key) bool { return !together(w, held, addr, services[k], services[o]) }); i >= 0 {
 					t.Errorf("%s is given to %s and to %s", addr, k, holders[addr][i])
 				}
 				holders[addr] = append(holders[addr], k)
 				for _, s := range w.Services {
 					// What is new to k must not stand in the status of others.
-					if k != s.Key && !share(services[k], s) && slices.Contains(s.Assigned, addr) && !slices.Contains(services[k].Assigned, addr) && !slices.Contains(held[k], addr) {
+					if k != s.Key && slices.Contains(o.Addrs, addr) && !together(w, held, addr, services[k], s) && slices.Contains(s.Assigned, addr) && !slices.Contains(services[k].Assigned, addr) && !slices.Contains(held[k], addr) {
 						t.Errorf("%s is given to %s and still in the status of %s", addr, k, s.Key)
 					}
 				}
 			}
-			if (len(o.Addrs) < len(wants(services[k]))) && o.Reason == "" {
+			if !o.Foreign && (len(o.Addrs) < len(wants(services[k]))) && o.Reason == "" {
 				t.Errorf("%s lacks an address, and no reason is told: %+v", k, o)
 			}
-			if (o.Reason == "") != (o.Message == "") {
+			if (o.Reason == "") != (o.Message == "") && len(services[k].ExternalIPs) == 0 {
 				t.Errorf("%s: reason %q, message %q", k, o.Reason, o.Message)
+			}
+		}
+	})
+}
+
+// together reports whether two Services may have one address.
+func together(w *world.Snapshot, held map[world.Key][]netip.Addr, a netip.Addr, x, y *world.Service) bool {
+	return share(x, y) && (&twin{w: w, held: held}).inScope(a, x, y)
+}
+
+// listAll has each Service list the external addresses of all.
+func listAll(w *world.Snapshot) {
+	for _, s := range w.Services {
+		for _, o := range w.Services {
+			for _, a := range o.ExternalIPs {
+				if !slices.Contains(s.ExternalIPs, a) {
+					s.ExternalIPs = append(slices.Clip(s.ExternalIPs), a)
+				}
+			}
+		}
+	}
+}
+
+// An address of spec.externalIPs stays with the Service whose it is, whichever else comes to list it, also after a
+// pool answered for no Service for a while.
+func FuzzHolderKeeps(f *testing.F) {
+	property(f, func(t *testing.T, w *world.Snapshot, held map[world.Key][]netip.Addr) {
+		first := ipam.Allocate(w, held, threeShards)
+		write(w, first)
+		listAll(w)
+		kept := func(after string) {
+			a := ipam.Allocate(w, nil, threeShards)
+			for k, o := range first.Services {
+				for _, addr := range o.External {
+					if !slices.Contains(a.Services[k].External, addr) {
+						t.Errorf("%s lost %s %s: %+v", k, addr, after, a.Services[k])
+					}
+				}
+			}
+		}
+		kept("at once")
+		for _, p := range w.Pools {
+			p.Quota = 0 // the namespace may have spent it on something else meanwhile
+		}
+		for what, edit := range map[string]func(*world.Pool){
+			"excluded":  func(p *world.Pool) { p.Exclude = p.Ranges },
+			"in no use": func(p *world.Pool) { p.ExternalIPs = false },
+			"invalid":   func(p *world.Pool) { p.Problems = []string{"a mistake"} },
+		} {
+			for _, p := range w.Pools {
+				before := *p
+				edit(p)
+				write(w, ipam.Allocate(w, nil, threeShards))
+				leases := p.Leases
+				*p = before
+				p.Leases = leases
+				kept("after pool " + p.Name + " was " + what)
 			}
 		}
 	})
@@ -92,7 +158,7 @@ func FuzzSticky(f *testing.F) {
 	property(f, func(t *testing.T, w *world.Snapshot, held map[world.Key][]netip.Addr) {
 		first := ipam.Allocate(w, held, threeShards)
 		for _, s := range w.Services {
-			s.Assigned = first.Services[s.Key].Addrs
+			show(s, first.Services[s.Key])
 			s.Requested, s.RequestedPool = nil, ""
 		}
 		// The pools change beyond recognition.
@@ -177,6 +243,9 @@ func agree(t *testing.T, w *world.Snapshot, held map[world.Key][]netip.Addr) {
 	for k, want := range tw.allocate(held) {
 		if o := got.Services[k]; !slices.Equal(o.Addrs, want.addrs) || o.Pool != want.pool {
 			t.Errorf("%s has %v of pool %q, the twin says %v of pool %q (%s: %s)", k, o.Addrs, o.Pool, want.addrs, want.pool, o.Reason, o.Message)
+		}
+		if o := got.Services[k]; !slices.Equal(o.External, tw.externals[k]) {
+			t.Errorf("%s answers for its own %v, the twin says %v (%s: %s)", k, o.External, tw.externals[k], o.Reason, o.Message)
 		}
 	}
 	whole := tw.unreserved()

@@ -37,6 +37,9 @@ func text(a *ipam.Allocation) string {
 		if len(o.External) > 0 {
 			fmt.Fprintf(&out, " and its own %v", o.External)
 		}
+		if !slices.Equal(o.HeldExternal, o.External) {
+			fmt.Fprintf(&out, " and keeps the claim on %v", o.HeldExternal)
+		}
 		if o.Message != "" {
 			fmt.Fprintf(&out, " (%s) %s", o.Reason, o.Message)
 		}

@@ -16,10 +16,13 @@ type ledger struct {
 	services []*world.Service
 	holder   map[netip.Addr]int
 	sharers  map[netip.Addr][]int
-	// shelves have the addresses that may be shared, in the order in which they were
+	// groups have the addresses that may be shared, in the order in which they were
 	// taken; full counts those at the front that have no room for a port.
-	shelves map[shelf][]netip.Addr
-	full    map[shelfPort]int
+	groups map[sharingGroup][]sharedAddr
+	full   map[groupPort]int
+	// held are addresses granted that no status shows yet, external the same of
+	// spec.externalIPs.
+	held, external map[world.Key][]netip.Addr
 	// odd are the addresses in use that their Services would not be given today.
 	odd map[claim]bool
 	// rests are the addresses that nobody has and that rest; resting are the same by the
@@ -45,14 +48,16 @@ type claim struct {
 	service int
 }
 
-func newLedger(w *world.Snapshot, shardOf func(string, netip.Addr) (world.ShardID, bool)) *ledger {
+func newLedger(w *world.Snapshot, held map[world.Key][]netip.Addr, shardOf func(string, netip.Addr) (world.ShardID, bool)) *ledger {
 	return &ledger{
 		book:     newBook(w),
 		services: ByAge(w.Services),
 		holder:   make(map[netip.Addr]int, len(w.Services)),
 		sharers:  make(map[netip.Addr][]int),
-		shelves:  make(map[shelf][]netip.Addr),
-		full:     make(map[shelfPort]int),
+		groups:   make(map[sharingGroup][]sharedAddr),
+		full:     make(map[groupPort]int),
+		held:     held,
+		external: w.HeldExternalIPs,
 		odd:      make(map[claim]bool),
 		rests:    make(map[netip.Addr]*rest),
 		resting:  make(map[world.Key][]netip.Addr),
@@ -85,8 +90,11 @@ func (l *ledger) take(a netip.Addr, service int) {
 	}
 	l.holder[a] = service
 	if s.SharingKey != "" {
-		at := shelf{s.SharingKey, world.FamilyOf(a)}
-		l.shelves[at] = append(l.shelves[at], a)
+		at := sharingGroup{s.SharingKey, world.FamilyOf(a), s.Key.Namespace}
+		if p != nil && p.SharedByCluster {
+			at.namespace = ""
+		}
+		l.groups[at] = append(l.groups[at], sharedAddr{a, len(l.holder)})
 	}
 	if l.load != nil {
 		l.count(a)

@@ -28,6 +28,7 @@ const (
 	ReasonAddressConflict   Reason = v1alpha1.ReasonAddressConflict
 	ReasonAddressInUse      Reason = v1alpha1.ReasonAddressInUse
 	ReasonAddressResting    Reason = v1alpha1.ReasonAddressResting
+	ReasonForeignAddress    Reason = v1alpha1.ReasonForeignAddress
 )
 
 // Remarks on a Service that has an address.

@@ -105,20 +105,20 @@ func (d *desk) refuse(service int, a netip.Addr, by string) (Reason, string) {
 		reason, message := p.closed()
 		return reason, asked + ": " + message
 	}
-	return d.deny(service, p, a, by)
+	return d.deny(service, p, a, by, true)
 }
 
 // deny says why p, the owner of an address that by asks for, does not let a Service have it;
-// empty if it does.
-func (d *desk) deny(service int, p *pool, a netip.Addr, by string) (Reason, string) {
+// empty if it does. That a host outside of the cluster answers for the address counts if contests is set.
+func (d *desk) deny(service int, p *pool, a netip.Addr, by string, contests bool) (Reason, string) {
 	s, asked := d.services[service], fmt.Sprintf("%s: address %s", by, a)
 	if why := p.shuts(s); why != "" && d.kept[a] != s.Key {
 		return ReasonNotAdmitted, asked + ": " + why
 	}
-	if why := d.contested(a); why != "" {
+	if why := d.contested(a); contests && why != "" {
 		return ReasonAddressConflict, asked + " is " + why
 	}
-	if why := d.unusable(p, a, s.Key); why != "" {
+	if why := d.unusableBut(p, a, s.Key, contestedBy); why != "" {
 		return ReasonAddressExcluded, by + ": address " + why
 	}
 	if r := d.rests[a]; r != nil && !slices.Contains(r.of, s.Key) {

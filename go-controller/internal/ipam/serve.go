@@ -40,7 +40,10 @@ func (d *desk) serve(service int, own assets, ext external) Outcome {
 	s := d.services[service]
 	var say remarks
 	gets := own.has
-	if len(s.Problems) > 0 {
+	if own.foreign {
+		say.add(ReasonForeignAddress, "status.loadBalancer.ingress: "+own.refused+"; another controller wrote it, so it is neither announced nor changed, "+
+			"and the Service is given nothing until it is cleared or spec.loadBalancerClass names who serves the Service")
+	} else if len(s.Problems) > 0 {
 		say.add(ReasonInvalidRequest, strings.Join(s.Problems, "; "))
 	} else if d.suspended.Reason != "" {
 		if d.lacks(s, own.has) {
@@ -54,11 +57,14 @@ func (d *desk) serve(service int, own assets, ext external) Outcome {
 	if own.lost.IsValid() && say.reason != ReasonAddressInUse {
 		say.add(ReasonAddressInUse, fmt.Sprintf("%s, which was in the status, belongs to Service %s, the older one", own.lost, d.services[own.to].Key)+notShared(s, own.why))
 	}
+	if own.refused != "" && !own.foreign {
+		say.add(ReasonForeignAddress, "status.loadBalancer.ingress: "+own.refused+"; another controller wrote it, and it is not kept")
+	}
 	for _, message := range ext.say.messages {
 		say.add(ext.say.reason, message)
 	}
 	o := d.outcome(service, own.has, gets, say)
-	o.External = ext.addrs
+	o.External, o.HeldExternal, o.Foreign = ext.addrs, ext.held, own.foreign
 	return o
 }
 

@@ -31,7 +31,7 @@ func suspended(c *world.Cluster) Suspension {
 // takesBack reports whether a Service gives up what we gave it. What others wrote into its
 // status is not ours to take.
 func takesBack(c *world.Cluster, s *world.Service, held []netip.Addr) bool {
-	return c.Switch.Mode == world.Disabled && c.Switch.Release && (s.Ours || len(held) > 0)
+	return c.Switch.Mode == world.Disabled && c.Switch.Release && (len(s.Given) > 0 || len(held) > 0)
 }
 
 // lacks reports whether there is anything that a Service with these addresses should be

@@ -24,6 +24,9 @@ type twin struct {
 	holder  map[netip.Addr][]*world.Service
 	// taken are the addresses of holder in the order in which they were taken.
 	taken []netip.Addr
+	held  map[world.Key][]netip.Addr
+	// externals are the addresses that Services list themselves and that are answered for.
+	externals map[world.Key][]netip.Addr
 	// rests are the leases of addresses that rested when the first Service was served.
 	rests []world.Lease
 }
@@ -185,11 +188,13 @@ func wants(s *world.Service) []world.Family {
 func (t *twin) allocate(held map[world.Key][]netip.Addr) map[world.Key]twinOutcome {
 	t.holder = map[netip.Addr][]*world.Service{}
 	has := map[world.Key]map[world.Family]netip.Addr{}
+	t.held = held
 	services := ipam.ByAge(t.w.Services)
+	foreign := map[world.Key]bool{}
 	for _, s := range services {
 		addrs := held[s.Key]
 		if len(addrs) == 0 {
-			addrs = s.Assigned
+			addrs, foreign[s.Key] = t.ownOf(s)
 		}
 		has[s.Key] = map[world.Family]netip.Addr{}
 		for _, a := range addrs {
@@ -205,10 +210,17 @@ func (t *twin) allocate(held map[world.Key][]netip.Addr) map[world.Key]twinOutco
 			t.take(s, a)
 		}
 	}
+	won := map[world.Key]map[netip.Addr]bool{}
+	t.winExternals(services, won, true)
 	t.layDown()
+	t.winExternals(services, won, false)
+	t.externals = inOrderOfListing(services, won)
 	out := map[world.Key]twinOutcome{}
 	for _, s := range services {
-		gets := t.serve(s, has[s.Key])
+		var gets map[world.Family]netip.Addr
+		if !foreign[s.Key] {
+			gets = t.serve(s, has[s.Key])
+		}
 		var o twinOutcome
 		for _, f := range wants(s) {
 			if a, ok := gets[f]; ok {
@@ -280,7 +292,7 @@ func (t *twin) take(s *world.Service, a netip.Addr) {
 
 // fits reports whether all who have an address would share it with the Service.
 func (t *twin) fits(s *world.Service, a netip.Addr) bool {
-	return !slices.ContainsFunc(t.holder[a], func(o *world.Service) bool { return o != s && !share(o, s) })
+	return !slices.ContainsFunc(t.holder[a], func(o *world.Service) bool { return o != s && (!share(o, s) || !t.inScope(a, o, s)) })
 }
 
 func share(a, b *world.Service) bool {

@@ -74,7 +74,7 @@ func (a *Asker) Run(ctx context.Context) {
 	defer stop()
 	for {
 		node, end := a.queue.Get()
-		if end {
+		if end || ctx.Err() != nil { // what is queued is the next leader's
 			return
 		}
 		if err := a.write(ctx, node); err != nil {

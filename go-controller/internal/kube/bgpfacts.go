@@ -6,8 +6,11 @@ import (
 	"cmp"
 	"maps"
 	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube/convert"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
@@ -24,6 +27,8 @@ type bgpFacts struct {
 	// statuses are what the nodes tell, sessions what that comes to.
 	statuses map[string]*v1alpha1.BGPNodeStatus
 	sessions map[string]map[string]world.PeerSession
+	// answered are the nodes that were found silent and reported after all, which counts for a while.
+	answered map[string]*time.Timer
 	// read is what the objects come to; nil after a change.
 	read *bgpRead
 }
@@ -43,6 +48,7 @@ func newBGPFacts() bgpFacts {
 		secrets:        map[string]*corev1.Secret{},
 		statuses:       map[string]*v1alpha1.BGPNodeStatus{},
 		sessions:       map[string]map[string]world.PeerSession{},
+		answered:       map[string]*time.Timer{},
 	}
 }
 
@@ -90,6 +96,10 @@ func (f *Facts) setStatus(old, now *v1alpha1.BGPNodeStatus) {
 	is := convert.Sessions(now)
 	f.mu.Lock()
 	relevant := old == nil || now == nil || !maps.Equal(f.bgp.sessions[name], is)
+	if expired(old) && now != nil && !expired(now) {
+		f.answer(name)
+		relevant = true
+	}
 	delete(f.bgp.statuses, name)
 	if now != nil {
 		f.bgp.statuses[name] = now
@@ -112,7 +122,67 @@ func (f *Facts) addBGP(w *world.Snapshot) {
 	}
 	w.Peers, w.Advertisements, w.Communities = f.bgp.read.peers, f.bgp.read.advertisements, f.bgp.read.communities
 	w.Profiles = slices.Collect(maps.Keys(f.bgp.profiles))
-	w.Sessions = maps.Clone(f.bgp.sessions)
+	w.Sessions = make(map[string]map[string]world.PeerSession, len(f.bgp.sessions))
+	for name, sessions := range f.bgp.sessions {
+		if why := f.silence(name); why != "" {
+			sessions = unknown(sessions, why)
+		}
+		w.Sessions[name] = sessions
+	}
+}
+
+// answerLasts is how long a report counts that came from a node that was found silent: its daemon lives, and
+// only the kubelet or the guard does not. It is asked again then, by way of the condition.
+const answerLasts = 15 * time.Minute
+
+// answer notes that a node reported although it was found silent. The caller holds mu.
+func (f *Facts) answer(name string) {
+	if t := f.bgp.answered[name]; t != nil {
+		t.Stop()
+	}
+	var t *time.Timer
+	t = time.AfterFunc(answerLasts, func() {
+		f.mu.Lock()
+		relevant := f.bgp.answered[name] == t
+		if relevant {
+			delete(f.bgp.answered, name)
+			f.changes.others = true
+		}
+		f.mu.Unlock()
+		if relevant {
+			f.hooks.Wake()
+		}
+	})
+	f.bgp.answered[name] = t
+}
+
+// silence says why what a node reported does not count any more, empty if it does. The caller holds mu.
+func (f *Facts) silence(name string) string {
+	n := f.nodes[name]
+	switch {
+	case n == nil || f.bgp.answered[name] != nil: // The report goes with its Node.
+		return ""
+	case n.world.Unreachable:
+		return "the node's kubelet is silent, so what the node reported last has expired"
+	case f.silent[name]:
+		return "the Lease of the node's daemon has run out, so what the node reported last has expired"
+	case expired(f.bgp.statuses[name]):
+		return "what the node reported last had expired, and it has not reported since"
+	}
+	return ""
+}
+
+// expired reports whether we found that a report does not count.
+func expired(s *v1alpha1.BGPNodeStatus) bool {
+	return s != nil && meta.IsStatusConditionPresentAndEqual(s.Status.Conditions, v1alpha1.ConditionReady, metav1.ConditionUnknown)
+}
+
+func unknown(sessions map[string]world.PeerSession, why string) map[string]world.PeerSession {
+	out := make(map[string]world.PeerSession, len(sessions))
+	for peer := range sessions {
+		out[peer] = world.PeerSession{Unknown: true, Problem: why}
+	}
+	return out
 }
 
 func (f *Facts) readBGP() *bgpRead {

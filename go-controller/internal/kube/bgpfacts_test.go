@@ -4,7 +4,10 @@ package kube
 
 import (
 	"testing"
+	"testing/synctest"
+	"time"
 
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -84,4 +87,68 @@ func TestNodesTellOfSessions(t *testing.T) {
 	if n := len(snapshot(f).Sessions); n != 0 || *wakes != 3 {
 		t.Errorf("%d nodes tell after the last went, %d wakes", n, *wakes)
 	}
+}
+
+// What a node reported counts until its kubelet or its daemon is silent. A daemon that lives answers when its report
+// is marked, and counts again; one that does not has to report first, also after a restart of the controller.
+func TestReportsExpire(t *testing.T) {
+	node := func(ready corev1.ConditionStatus) *corev1.Node {
+		return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1"}, Status: corev1.NodeStatus{
+			Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: ready}}}}
+	}
+	status := func(ready metav1.ConditionStatus) *v1alpha1.BGPNodeStatus {
+		return &v1alpha1.BGPNodeStatus{ObjectMeta: metav1.ObjectMeta{Name: "n1"}, Status: v1alpha1.BGPNodeStatusStatus{
+			Sessions:   []v1alpha1.BGPSession{{Peer: "tor", State: v1alpha1.BGPEstablished}},
+			Conditions: []metav1.Condition{{Type: v1alpha1.ConditionReady, Status: ready}}}}
+	}
+	lease := func(age time.Duration) *coordinationv1.Lease {
+		lasts, renewed := int32(60), metav1.NewMicroTime(time.Now().Add(-age))
+		return &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: "n1"}, Spec: coordinationv1.LeaseSpec{LeaseDurationSeconds: &lasts, RenewTime: &renewed}}
+	}
+	up, lost := node(corev1.ConditionTrue), node(corev1.ConditionUnknown)
+	established, marked := status(metav1.ConditionTrue), status(metav1.ConditionUnknown)
+	synctest.Test(t, func(t *testing.T) {
+		f, _ := counted()
+		is := func(what string, unknown bool) {
+			t.Helper()
+			if s := snapshot(f).Sessions["n1"]["tor"]; s.Unknown != unknown || s.Established == unknown {
+				t.Errorf("%s: %+v, want it unknown: %v", what, s, unknown)
+			}
+		}
+		f.setNode(nil, up)
+		f.setStatus(nil, established)
+		is("at first", false)
+		f.setNode(up, lost)
+		is("its kubelet is silent", true)
+		f.setStatus(established, marked)
+		f.setNode(lost, up)
+		is("its kubelet is back, its daemon has not reported", true)
+		f.setStatus(marked, established)
+		is("it has reported", false)
+		f.setNode(up, lost)
+		f.setStatus(established, marked)
+		f.setStatus(marked, established)
+		is("only its kubelet is silent", false)
+		<-time.After(answerLasts + time.Second)
+		is("it has to answer again", true)
+		f.setNode(lost, up)
+		first := lease(0)
+		f.setReport(nil, first)
+		is("its daemon has a Lease", false)
+		<-time.After(61 * time.Second)
+		is("the Lease has run out", true)
+		f.setReport(first, lease(0))
+		is("the Lease is renewed", false)
+		<-time.After(time.Hour)
+	})
+	synctest.Test(t, func(t *testing.T) {
+		f, _ := counted()
+		f.setNode(nil, up)
+		f.setStatus(nil, established)
+		f.setReport(nil, lease(time.Hour))
+		synctest.Wait()
+		if s := snapshot(f).Sessions["n1"]["tor"]; !s.Unknown {
+			t.Errorf("after a restart of the controller: %+v, although the Lease has run out", s)
+		}
+	})
 }

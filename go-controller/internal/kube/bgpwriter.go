@@ -17,6 +17,8 @@ import (
 // BGPVerdicts are what the conditions of the kinds for BGP shall say, by the object's name.
 type BGPVerdicts struct {
 	Peers, Advertisements, Profiles, Communities map[string]Verdicts
+	// Silent are nodes whose BGPNodeStatus has expired.
+	Silent map[string]Verdicts
 }
 
 // BGPWriter makes the conditions of the kinds for BGP say so.
@@ -25,6 +27,7 @@ type BGPWriter struct {
 	advertisements *ObjectWriter[*v1alpha1.BGPAdvertisement]
 	profiles       *ObjectWriter[*v1alpha1.BFDProfile]
 	communities    *ObjectWriter[*v1alpha1.Community]
+	nodes          *ObjectWriter[*v1alpha1.BGPNodeStatus]
 }
 
 // NewBGPWriter returns a writer of what facts knows.
@@ -39,6 +42,7 @@ func NewBGPWriter(ours *Clients, facts *Facts, wrote Wrote, events *Events) *BGP
 			func(name string) (*v1alpha1.BFDProfile, bool) { return newest(facts, facts.bgp.profiles, name) }, wrote, nil),
 		communities: NewObjectWriter("Community", ours.Communities,
 			func(name string) (*v1alpha1.Community, bool) { return newest(facts, facts.bgp.communities, name) }, wrote, nil),
+		nodes: NewObjectWriter("BGPNodeStatus", ours.NodeStatuses, facts.NodeStatus, wrote, nil),
 	}
 }
 
@@ -48,13 +52,14 @@ func (w *BGPWriter) Set(v BGPVerdicts) {
 	w.advertisements.Set(merges(v.Advertisements, (*v1alpha1.BGPAdvertisement).DeepCopy,
 		func(o *v1alpha1.BGPAdvertisement) *[]metav1.Condition { return &o.Status.Conditions }))
 	w.profiles.Set(merges(v.Profiles, (*v1alpha1.BFDProfile).DeepCopy, func(o *v1alpha1.BFDProfile) *[]metav1.Condition { return &o.Status.Conditions }))
+	w.nodes.Set(merges(v.Silent, (*v1alpha1.BGPNodeStatus).DeepCopy, func(o *v1alpha1.BGPNodeStatus) *[]metav1.Condition { return &o.Status.Conditions }))
 	w.communities.Set(merges(v.Communities, (*v1alpha1.Community).DeepCopy, func(o *v1alpha1.Community) *[]metav1.Condition { return &o.Status.Conditions }))
 }
 
 // Run writes until the context ends.
 func (w *BGPWriter) Run(ctx context.Context) {
 	var running sync.WaitGroup
-	for _, run := range []func(context.Context){w.peers.Run, w.advertisements.Run, w.profiles.Run, w.communities.Run} {
+	for _, run := range []func(context.Context){w.peers.Run, w.advertisements.Run, w.profiles.Run, w.communities.Run, w.nodes.Run} {
 		running.Go(func() { run(ctx) })
 	}
 	running.Wait()

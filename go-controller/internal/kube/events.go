@@ -52,24 +52,43 @@ func (e *Events) service(before, after *corev1.Service) {
 		if is == nil || is.Status != t.to {
 			continue
 		}
+		if was != nil && was.Reason == v1alpha1.ReasonDatabaseUnreachable && t.to == metav1.ConditionTrue {
+			continue // nothing happened but that it is known again
+		}
 		if was == nil || was.Status != is.Status || (t.to == metav1.ConditionFalse && was.Reason != is.Reason) {
 			e.queue.add(event{about, t.kind, t.reason, is.Message})
 		}
 	}
 	was := meta.FindStatusCondition(before.Status.Conditions, v1alpha1.ConditionAnnounced)
 	is := meta.FindStatusCondition(after.Status.Conditions, v1alpha1.ConditionAnnounced)
-	if was != nil && was.Status == metav1.ConditionTrue && is != nil && is.Status == metav1.ConditionFalse {
+	if wasAnnounced(was) && is != nil && is.Status == metav1.ConditionFalse {
 		e.queue.add(event{about, corev1.EventTypeWarning, v1alpha1.EventAnnouncementFailed, is.Message})
 	}
-	contested := func(c *metav1.Condition) bool {
-		return c != nil && c.Status == metav1.ConditionFalse && c.Reason == v1alpha1.ReasonAddressConflict
-	}
-	if contested(is) && !contested(was) {
-		e.queue.add(event{about, corev1.EventTypeWarning, v1alpha1.EventAddressConflict, is.Message})
+	if c := conflict(after); c != nil && conflict(before) == nil {
+		e.queue.add(event{about, corev1.EventTypeWarning, v1alpha1.EventAddressConflict, c.Message})
 	}
 	if len(before.Status.LoadBalancer.Ingress) > 0 && len(after.Status.LoadBalancer.Ingress) == 0 {
 		e.queue.add(event{about, corev1.EventTypeNormal, v1alpha1.EventIPReleased, "the address was taken back"})
 	}
+}
+
+// wasAnnounced reports whether a Service was announced, as far as its condition knows. While nothing is known, it does
+// not have what was before: mostly that the Service was announced.
+func wasAnnounced(c *metav1.Condition) bool {
+	return c != nil && (c.Status == metav1.ConditionTrue || c.Status == metav1.ConditionUnknown &&
+		(c.Reason == v1alpha1.ReasonDatabaseUnreachable || c.Reason == v1alpha1.ReasonNodeSilent))
+}
+
+// conflict is the condition that says that another host answers for an address of a Service, be it held for that
+// reason or announced all the same; nil if none says so.
+func conflict(s *corev1.Service) *metav1.Condition {
+	for _, kind := range []string{v1alpha1.ConditionAnnounced, v1alpha1.ConditionAllocated} {
+		if c := meta.FindStatusCondition(s.Status.Conditions, kind); c != nil && c.Reason == v1alpha1.ReasonAddressConflict &&
+			(kind == v1alpha1.ConditionAllocated) == (c.Status == metav1.ConditionTrue) {
+			return c
+		}
+	}
+	return nil
 }
 
 // Pool tells when a pool comes to give nothing because all are suspended, and when that ends.

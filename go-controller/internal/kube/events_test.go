@@ -68,6 +68,49 @@ func TestAConflictIsOneEvent(t *testing.T) {
 		got[0].message != "10.50.0.100: somebody" {
 		t.Errorf("events %+v", got)
 	}
+	// Announced all the same, because it was found too late.
+	late := with(metav1.ConditionTrue, v1alpha1.ReasonAnnounced)
+	late.Status.Conditions = append(late.Status.Conditions, metav1.Condition{Type: v1alpha1.ConditionAllocated,
+		Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonAddressConflict, Message: "10.50.0.100: late"})
+	events.service(with(metav1.ConditionTrue, v1alpha1.ReasonAnnounced), late)
+	events.service(late, late)
+	if got := events.queue.take(10); len(got) != 2 || got[1].reason != v1alpha1.EventAddressConflict || got[1].message != "10.50.0.100: late" {
+		t.Errorf("events %+v", got)
+	}
+}
+
+// A Service that is not announced any more is one Event, also if its databases were out of reach in between.
+func TestAnnouncementFailedIsToldAfterAnUnreachableDatabase(t *testing.T) {
+	const yes, no, unknown = metav1.ConditionTrue, metav1.ConditionFalse, metav1.ConditionUnknown
+	step := func(status metav1.ConditionStatus, reason string) *corev1.Service {
+		return &corev1.Service{Status: corev1.ServiceStatus{Conditions: []metav1.Condition{
+			{Type: v1alpha1.ConditionAnnounced, Status: status, Reason: reason, Message: reason}}}}
+	}
+	announced, unreachable := step(yes, v1alpha1.ReasonAnnounced), step(unknown, v1alpha1.ReasonDatabaseUnreachable)
+	silent, failed := step(unknown, v1alpha1.ReasonNodeSilent), step(no, v1alpha1.ReasonNoEndpoints)
+	programming := step(unknown, v1alpha1.ReasonProgramming)
+	for name, test := range map[string]struct {
+		history []*corev1.Service
+		want    int
+	}{
+		"at once":                      {[]*corev1.Service{announced, failed}, 1},
+		"after an unreachable one":     {[]*corev1.Service{announced, unreachable, failed}, 1},
+		"after silent nodes":           {[]*corev1.Service{announced, silent, failed}, 1},
+		"it goes on failing":           {[]*corev1.Service{announced, unreachable, failed, step(no, v1alpha1.ReasonNoSession)}, 1},
+		"it was never announced":       {[]*corev1.Service{{}, programming, failed}, 0},
+		"it is announced all the time": {[]*corev1.Service{announced, unreachable, announced}, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var events Events
+			for i := range test.history[1:] {
+				events.service(test.history[i], test.history[i+1])
+			}
+			got := events.queue.take(10)
+			if len(got) != test.want || len(got) > 0 && got[0].reason != v1alpha1.EventAnnouncementFailed {
+				t.Errorf("%+v", got)
+			}
+		})
+	}
 }
 
 func TestDomainTellsOnceThatItHasNoGatewayThatStays(t *testing.T) {

@@ -31,9 +31,11 @@ type Facts struct {
 	endpoints map[world.Key][]*endpoints
 	nodes     map[string]*node
 	reports   map[string]*report
-	pools     map[string]*pool
-	domains   map[string]*v1alpha1.L2Domain
-	bgp       bgpFacts
+	// silent are the nodes whose Lease has run out.
+	silent  map[string]bool
+	pools   map[string]*pool
+	domains map[string]*v1alpha1.L2Domain
+	bgp     bgpFacts
 	// namespaces are their labels; nothing else is read of them.
 	namespaces convert.Namespaces
 	// left are Services that are not ours any more and still carry our status.
@@ -82,6 +84,7 @@ func NewFacts(o convert.Options, hooks Hooks) *Facts {
 		endpoints:  map[world.Key][]*endpoints{},
 		nodes:      map[string]*node{},
 		reports:    map[string]*report{},
+		silent:     map[string]bool{},
 		pools:      map[string]*pool{},
 		domains:    map[string]*v1alpha1.L2Domain{},
 		namespaces: convert.Namespaces{},
@@ -157,6 +160,10 @@ func (f *Facts) setNode(old, now *corev1.Node) {
 			is.world = was.world
 		}
 		f.nodes[now.Name] = is
+		if t := f.bgp.answered[now.Name]; t != nil && !is.world.Unreachable && was != nil && was.world.Unreachable {
+			t.Stop()
+			delete(f.bgp.answered, now.Name)
+		}
 	}
 	if relevant {
 		f.stale()
@@ -170,8 +177,8 @@ func (f *Facts) setNode(old, now *corev1.Node) {
 func equalNodes(a, b *world.Node) bool {
 	return a.Name == b.Name && a.Chassis == b.Chassis && a.Draining == b.Draining &&
 		a.SharedGateway == b.SharedGateway && slices.Equal(a.Addrs, b.Addrs) && slices.Equal(a.Links, b.Links) &&
-		slices.Equal(a.NextHops, b.NextHops) && slices.Equal(a.Hosts, b.Hosts) && slices.Equal(a.External, b.External) &&
-		a.NetworkUnavailable == b.NetworkUnavailable && a.Kernel.Equal(b.Kernel)
+		slices.Equal(a.NextHops, b.NextHops) && slices.Equal(a.Hosts, b.Hosts) && slices.Equal(a.PodSubnets, b.PodSubnets) && slices.Equal(a.External, b.External) &&
+		a.NetworkUnavailable == b.NetworkUnavailable && a.Unreachable == b.Unreachable && a.Kernel.Equal(b.Kernel)
 }
 
 func (f *Facts) setPool(old, now *v1alpha1.IPAddressPool) {
@@ -246,7 +253,7 @@ func (f *Facts) Snapshot(cluster world.Cluster) (*world.Snapshot, map[world.Key]
 	f.changes = changes{}
 	w := &world.Snapshot{Cluster: cluster}
 	f.addOpenShift(&w.Cluster)
-	w.Conflicts = f.conflicts()
+	w.Reports = f.conflicts()
 	for _, p := range f.pools {
 		w.Pools = append(w.Pools, p.world)
 	}
@@ -271,8 +278,11 @@ func (f *Facts) Snapshot(cluster world.Cluster) (*world.Snapshot, map[world.Key]
 	w.Leaving = map[netip.Addr]world.Key{}
 	for key, s := range f.left {
 		left[key] = s.UID
+		given := convert.Given(s)
 		for _, a := range convert.Assigned(s) {
-			w.Leaving[a] = key
+			if slices.Contains(given, a) {
+				w.Leaving[a] = key
+			}
 		}
 	}
 	if len(left) > 0 {

@@ -145,7 +145,7 @@ func TestServicesThatLeaveAreRemembered(t *testing.T) {
 	f, _ := counted()
 	ours := serviceOf(corev1.ServiceTypeLoadBalancer)
 	ours.Status.LoadBalancer.Ingress = []corev1.LoadBalancerIngress{{IP: "192.0.2.1"}}
-	ours.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionAllocated, Status: metav1.ConditionTrue}}
+	ours.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionAllocated, Status: metav1.ConditionTrue, Message: "192.0.2.1 from pool lan"}}
 	f.setService(nil, ours)
 	left := ours.DeepCopy()
 	left.Spec.Type = corev1.ServiceTypeClusterIP
@@ -155,6 +155,13 @@ func TestServicesThatLeaveAreRemembered(t *testing.T) {
 	if gone[key] != "1" || len(w.Leaving) != 1 || w.Leaving[addr] != key {
 		t.Errorf("left: %v with %v", gone, w.Leaving)
 	}
+	replaced := left.DeepCopy()
+	replaced.Status.LoadBalancer.Ingress[0].IP = "192.0.2.2" // by the controller of its new class
+	f.setService(left, replaced)
+	if w, gone := f.Snapshot(world.Cluster{}); gone[key] != "1" || len(w.Leaving) != 0 {
+		t.Errorf("left: %v with another controller's %v", gone, w.Leaving)
+	}
+	f.setService(replaced, left)
 	sharer := serviceOf(corev1.ServiceTypeLoadBalancer)
 	sharer.Name, sharer.Status = "sharer", left.Status
 	f.setService(nil, sharer)

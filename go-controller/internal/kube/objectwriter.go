@@ -80,7 +80,7 @@ func (w *ObjectWriter[T]) Run(ctx context.Context) {
 	defer stop()
 	for {
 		name, down := w.queue.Get()
-		if down {
+		if down || ctx.Err() != nil { // what is queued is the next leader's
 			return
 		}
 		if pause := w.write(ctx, name); pause > 0 {

@@ -58,3 +58,16 @@ func TestOneWriteASecondAndTheNewestWins(t *testing.T) {
 		<-done
 	})
 }
+
+// What is queued when the context ends is not even compared.
+func TestObjectWriterStopsOnContextCancel(t *testing.T) {
+	s := &shelf{pool: &v1alpha1.IPAddressPool{ObjectMeta: metav1.ObjectMeta{Name: "lan"}}}
+	w := NewObjectWriter("IPAddressPool", s, s.read, func(string, error) {}, nil)
+	w.Set(map[string]Merge[*v1alpha1.IPAddressPool]{"lan": PoolStatus(nil, ipam.PoolUse{Assigned4: 1}, carried(), nil)})
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	w.Run(ctx)
+	if s.writes != 0 {
+		t.Errorf("%d writes", s.writes)
+	}
+}

@@ -225,6 +225,14 @@ func (f *Facts) settleSwitch() {
 	f.openShift.holds = &next
 }
 
+// Mode is the one in force, once all objects are known that say it.
+func (f *Facts) Mode() world.Mode {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.settleSwitch()
+	return f.openShift.holds.Mode
+}
+
 // addOpenShift adds what OpenShift says to the facts about the cluster.
 func (f *Facts) addOpenShift(c *world.Cluster) {
 	f.settleSwitch()

@@ -6,7 +6,6 @@ import (
 	"cmp"
 	"maps"
 	"net/netip"
-	"slices"
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -43,8 +42,10 @@ func (f *Facts) setReport(old, now *coordinationv1.Lease) {
 		is.questions = now.Annotations[v1alpha1.AnnotationQuestions]
 	default:
 		is = &report{Report: convert.ReadReport(now), questions: now.Annotations[v1alpha1.AnnotationQuestions]}
-		is.expiry = time.AfterFunc(convert.ReportTime(now), func() { f.expire(name, is) })
+		is.expiry = time.AfterFunc(remaining(old, now), func() { f.expire(name, is) })
 	}
+	silent := f.silent[name]
+	delete(f.silent, name)
 	if was != nil && was != is {
 		was.expiry.Stop()
 	}
@@ -52,12 +53,22 @@ func (f *Facts) setReport(old, now *coordinationv1.Lease) {
 	if is != nil {
 		f.reports[name] = is
 	}
-	relevant := !was.equal(is)
+	relevant := !was.equal(is) || silent
 	f.changes.others = f.changes.others || relevant
 	f.mu.Unlock()
 	if relevant {
 		f.hooks.Wake()
 	}
+}
+
+// remaining is how long a report counts from now on. The first that is seen may be one that had run out before
+// this process began.
+func remaining(old, now *coordinationv1.Lease) time.Duration {
+	lasts := convert.ReportTime(now)
+	if old == nil && now.Spec.RenewTime != nil && time.Since(now.Spec.RenewTime.Time) > lasts {
+		return 0
+	}
+	return lasts
 }
 
 // sameSign tells whether two versions have the same sign of life: somebody else wrote.
@@ -72,6 +83,7 @@ func (f *Facts) expire(name string, r *report) {
 	relevant := f.reports[name] == r
 	if relevant {
 		delete(f.reports, name)
+		f.silent[name] = true
 		f.changes.others = true
 	}
 	f.mu.Unlock()
@@ -87,14 +99,16 @@ func (f *Facts) withReport(n *world.Node) *world.Node {
 	return n
 }
 
-// conflicts are what all guards saw; of one address, the first node's word counts.
-func (f *Facts) conflicts() map[netip.Addr]world.Conflict {
-	all := map[netip.Addr]world.Conflict{}
-	for _, node := range slices.Sorted(maps.Keys(f.reports)) {
-		for a, s := range f.reports[node].Conflicts {
-			if _, known := all[a]; !known {
-				all[a] = world.Conflict{MAC: s.MAC, Node: node, Since: s.Since}
-			}
+// conflicts are what each guard reports, by node. Any node may report anything; see world.Snapshot.Reports.
+func (f *Facts) conflicts() map[string]map[netip.Addr]world.Conflict {
+	all := map[string]map[netip.Addr]world.Conflict{}
+	for node, r := range f.reports {
+		if len(r.Conflicts) == 0 {
+			continue
+		}
+		all[node] = make(map[netip.Addr]world.Conflict, len(r.Conflicts))
+		for a, s := range r.Conflicts {
+			all[node][a] = world.Conflict{MAC: s.MAC, Node: node, Since: s.Since, Probe: s.Probe}
 		}
 	}
 	return all

@@ -90,18 +90,21 @@ func TestReportsOfGuards(t *testing.T) {
 	})
 }
 
-// Of two guards that see a stranger one is named, always the same.
+// What each guard reports is told with who reports it, and what it answers.
 func TestConflictsThatGuardsSee(t *testing.T) {
 	f, wakes := counted()
 	since := time.Date(2026, 1, 1, 10, 0, 0, 0, time.UTC)
 	addr := netip.MustParseAddr("fd00:50::7")
-	for _, node := range []string{"n2", "n1", "n3"} {
-		l := leaseOf(t, convert.Report{Conflicts: map[netip.Addr]convert.Stranger{addr: {MAC: "02:00:00:00:00:0" + node[1:], Since: since}}})
+	want := map[string]map[netip.Addr]world.Conflict{}
+	for _, node := range []string{"n2", "n1"} {
+		mac := "02:00:00:00:00:0" + node[1:]
+		l := leaseOf(t, convert.Report{Conflicts: map[netip.Addr]convert.Stranger{addr: {MAC: mac, Since: since, Probe: "1-" + node}}})
 		l.Name = node
 		f.setReport(nil, l)
+		want[node] = map[netip.Addr]world.Conflict{addr: {MAC: mac, Node: node, Since: since, Probe: "1-" + node}}
 	}
-	want := map[netip.Addr]world.Conflict{addr: {MAC: "02:00:00:00:00:01", Node: "n1", Since: since}}
-	if got := snapshot(f).Conflicts; !maps.Equal(got, want) || *wakes != 3 {
-		t.Errorf("conflicts %v after %d wakes, want %v", got, *wakes, want)
+	got := snapshot(f)
+	if !maps.EqualFunc(got.Reports, want, maps.Equal) || len(got.Conflicts) != 0 || *wakes != 2 {
+		t.Errorf("reports %v after %d wakes, want %v; conflicts %v", got.Reports, *wakes, want, got.Conflicts)
 	}
 }

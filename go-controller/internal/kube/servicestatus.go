@@ -5,6 +5,7 @@ package kube
 import (
 	"net/netip"
 	"slices"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -33,8 +34,13 @@ type ServiceStatus struct {
 	// which somebody else wrote since, nothing is written before it is decided anew.
 	Had []netip.Addr
 	// Addrs in the order of the Service's families.
-	Addrs     []netip.Addr
-	Allocated Verdict
+	Addrs []netip.Addr
+	// LeaveIngress: what is in status.loadBalancer is another controller's and stays.
+	LeaveIngress bool
+	Allocated    Verdict
+	// ListsExternal: there are spec.externalIPs; External are those that are the Service's own.
+	ListsExternal bool
+	External      []netip.Addr
 	// Announced is nil while the dataplane has not told yet: what the status says of
 	// the same addresses stands.
 	Announced *Verdict
@@ -43,10 +49,12 @@ type ServiceStatus struct {
 }
 
 func (s *ServiceStatus) equal(o *ServiceStatus) bool {
-	return s == o || s.UID == o.UID && s.Release == o.Release && s.Allocated == o.Allocated &&
-		slices.Equal(s.Had, o.Had) && slices.Equal(s.Addrs, o.Addrs) &&
-		(s.Announced == nil) == (o.Announced == nil) && (s.Announced == nil || *s.Announced == *o.Announced)
+	return s == o || s.UID == o.UID && s.Release == o.Release && s.LeaveIngress == o.LeaveIngress && s.Allocated == o.Allocated &&
+		slices.Equal(s.Had, o.Had) && slices.Equal(s.Addrs, o.Addrs) && slices.Equal(s.External, o.External) &&
+		s.ListsExternal == o.ListsExternal && sameVerdict(s.Announced, o.Announced)
 }
+
+func sameVerdict(a, b *Verdict) bool { return a == b || a != nil && b != nil && *a == *b }
 
 // knows tells whether the status was decided about with these addresses in mind.
 func (s *ServiceStatus) knows(assigned []netip.Addr) bool {
@@ -68,6 +76,11 @@ func (s *ServiceStatus) merged(have *corev1.Service, now time.Time) (*corev1.Ser
 	conditions := slices.Clone(have.Status.Conditions)
 	changed := ingress != nil
 	changed = s.Allocated.set(&conditions, v1alpha1.ConditionAllocated, now) || changed
+	if s.ListsExternal {
+		changed = meta.SetStatusCondition(&conditions, s.externalIPs(now)) || changed
+	} else {
+		changed = meta.RemoveStatusCondition(&conditions, v1alpha1.ConditionExternalIPs) || changed
+	}
 	if announced != nil {
 		changed = announced.set(&conditions, v1alpha1.ConditionAnnounced, now) || changed
 	}
@@ -85,7 +98,7 @@ func (s *ServiceStatus) merged(have *corev1.Service, now time.Time) (*corev1.Ser
 // ingress returns the entries to write, nil if those there are right. The mode is always
 // told: left out, the API server adds it and the next comparison would find a difference.
 func (s *ServiceStatus) ingress(have []corev1.LoadBalancerIngress) []corev1.LoadBalancerIngress {
-	right := slices.EqualFunc(have, s.Addrs, func(i corev1.LoadBalancerIngress, a netip.Addr) bool {
+	right := s.LeaveIngress || slices.EqualFunc(have, s.Addrs, func(i corev1.LoadBalancerIngress, a netip.Addr) bool {
 		return i.IP == a.String() && i.Hostname == "" && len(i.Ports) == 0 &&
 			i.IPMode != nil && *i.IPMode == corev1.LoadBalancerIPModeVIP
 	})
@@ -98,6 +111,26 @@ func (s *ServiceStatus) ingress(have []corev1.LoadBalancerIngress) []corev1.Load
 		out = append(out, corev1.LoadBalancerIngress{IP: a.String(), IPMode: &mode})
 	}
 	return out
+}
+
+// maxExternal is what a condition's message has room for (32768 bytes, metav1.Condition), if
+// all addresses are of the longest.
+const maxExternal = 32768 / len("ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff, ")
+
+// externalIPs is the condition by which a controller that starts anew knows whose these addresses
+// are: it is never cut within one.
+func (s *ServiceStatus) externalIPs(now time.Time) metav1.Condition {
+	if len(s.External) == 0 {
+		return Verdict{metav1.ConditionFalse, v1alpha1.ReasonNoneHeld, "none of spec.externalIPs is the Service's own; see " + v1alpha1.ConditionAllocated}.
+			condition(v1alpha1.ConditionExternalIPs, 0, now)
+	}
+	own := make([]string, 0, len(s.External))
+	for _, a := range s.External[:min(len(s.External), maxExternal)] {
+		own = append(own, a.String())
+	}
+	c := Verdict{Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonHeld}.condition(v1alpha1.ConditionExternalIPs, 0, now)
+	c.Message = strings.Join(own, ", ")
+	return c
 }
 
 // set writes the verdict into a list of conditions and tells whether that changed it.
@@ -117,17 +150,21 @@ func cut(message string) string {
 	return message
 }
 
+// released removes our conditions and the addresses that we gave. Another controller may have
+// written its own beside them, or in their place: those stay.
 func released(have *corev1.Service) (*corev1.Service, bool) {
-	allocated := meta.FindStatusCondition(have.Status.Conditions, v1alpha1.ConditionAllocated)
-	announced := meta.FindStatusCondition(have.Status.Conditions, v1alpha1.ConditionAnnounced)
-	if allocated == nil && announced == nil {
+	out := have.DeepCopy()
+	changed := false
+	for _, kind := range []string{v1alpha1.ConditionAllocated, v1alpha1.ConditionExternalIPs, v1alpha1.ConditionAnnounced} {
+		changed = meta.RemoveStatusCondition(&out.Status.Conditions, kind) || changed
+	}
+	if !changed {
 		return nil, false
 	}
-	out := have.DeepCopy()
-	if allocated != nil && allocated.Status == metav1.ConditionTrue {
-		out.Status.LoadBalancer = corev1.LoadBalancerStatus{}
-	}
-	meta.RemoveStatusCondition(&out.Status.Conditions, v1alpha1.ConditionAllocated)
-	meta.RemoveStatusCondition(&out.Status.Conditions, v1alpha1.ConditionAnnounced)
+	given := convert.Given(have)
+	out.Status.LoadBalancer.Ingress = slices.DeleteFunc(out.Status.LoadBalancer.Ingress, func(i corev1.LoadBalancerIngress) bool {
+		a, err := netip.ParseAddr(i.IP)
+		return err == nil && slices.Contains(given, a.Unmap())
+	})
 	return out, true
 }

@@ -4,6 +4,7 @@ package kube
 
 import (
 	"net/netip"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -12,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube/convert"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
 )
 
@@ -26,6 +28,7 @@ func status(addrs ...string) *ServiceStatus {
 	for _, a := range addrs {
 		s.Addrs = append(s.Addrs, netip.MustParseAddr(a))
 	}
+	s.Allocated.Message = strings.Join(addrs, ", ") + " from pool lan"
 	return s
 }
 
@@ -137,5 +140,60 @@ func TestReleaseTakesOnlyOurTraces(t *testing.T) {
 	have.Status.LoadBalancer.Ingress = []corev1.LoadBalancerIngress{{IP: "192.0.2.1"}}
 	if next := write(t, &ServiceStatus{Release: true}, have, later); len(next.Status.LoadBalancer.Ingress) != 1 {
 		t.Errorf("status: %+v", next.Status)
+	}
+}
+
+// The controller of the Service's new class was faster than we: only what we gave goes.
+func TestReleaseKeepsAnotherControllersIngress(t *testing.T) {
+	theirs := []corev1.LoadBalancerIngress{{IP: "192.0.2.1"}, {Hostname: "lb.example.org"}}
+	have := write(t, status("10.0.0.1", "fd00::1"), &corev1.Service{}, early)
+	have.Status.LoadBalancer.Ingress = append(have.Status.LoadBalancer.Ingress[:1:1], theirs...)
+	next := write(t, &ServiceStatus{Release: true}, have, later)
+	if got := next.Status.LoadBalancer.Ingress; !slices.EqualFunc(got, theirs, sameIngress) || len(next.Status.Conditions) != 0 {
+		t.Errorf("ingress %+v, conditions %+v", got, next.Status.Conditions)
+	}
+}
+
+func sameIngress(a, b corev1.LoadBalancerIngress) bool {
+	return a.IP == b.IP && a.Hostname == b.Hostname
+}
+
+func TestForeignIngressIsLeftAlone(t *testing.T) {
+	have := &corev1.Service{}
+	have.Status.LoadBalancer.Ingress = []corev1.LoadBalancerIngress{{IP: "192.0.2.1"}}
+	refused := status()
+	refused.LeaveIngress, refused.Allocated.Status = true, metav1.ConditionFalse
+	next := write(t, refused, have, early)
+	if got := next.Status.LoadBalancer.Ingress; len(got) != 1 || got[0].IP != "192.0.2.1" {
+		t.Errorf("ingress: %+v", got)
+	}
+	if _, changed := refused.merged(next, later); changed {
+		t.Error("the same status is written again")
+	}
+}
+
+// What the condition says of external addresses is what the next controller knows of them.
+func TestExternalIPsAreReadAsTheyWereWritten(t *testing.T) {
+	s := status("10.0.0.1")
+	s.ListsExternal = true
+	next := write(t, s, &corev1.Service{}, early)
+	if got := condition(t, next, v1alpha1.ConditionExternalIPs); got.Status != metav1.ConditionFalse {
+		t.Errorf("none is its own: %+v", got)
+	}
+	for a := netip.MustParseAddr("2001:db8:ffff:ffff:ffff:ffff:ffff:f000"); len(s.External) < 1000; a = a.Next() {
+		s.External = append(s.External, a)
+	}
+	next = write(t, s, next, early)
+	next.Spec.Type = corev1.ServiceTypeLoadBalancer
+	if n := len(condition(t, next, v1alpha1.ConditionExternalIPs).Message); n > 32768 {
+		t.Errorf("a message of %d bytes", n)
+	}
+	read, _ := convert.Service(next, nil, convert.Options{DefaultClass: true})
+	if got := read.HeldExternalIPs; len(got) != maxExternal || !slices.Equal(got, s.External[:maxExternal]) {
+		t.Errorf("%d addresses read back, want %d", len(got), maxExternal)
+	}
+	s.ListsExternal, s.External = false, nil
+	if next = write(t, s, next, later); meta.FindStatusCondition(next.Status.Conditions, v1alpha1.ConditionExternalIPs) != nil {
+		t.Error("the condition outlives spec.externalIPs")
 	}
 }

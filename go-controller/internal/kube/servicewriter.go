@@ -140,7 +140,7 @@ func (w *ServiceWriter) job(key world.Key, s *ServiceStatus) job {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	have := w.newest(key)
-	return job{key: key, address: have != nil && !slices.Equal(convert.Assigned(have), s.Addrs)}
+	return job{key: key, address: have != nil && !s.LeaveIngress && !slices.Equal(convert.Assigned(have), s.Addrs)}
 }
 
 // lostGateway tells whether all that changed is that nobody answers any more.
@@ -171,7 +171,7 @@ func (w *ServiceWriter) Changed(key world.Key) {
 // Busy tells whether Services wait for their addresses to be written.
 func (w *ServiceWriter) Busy() bool { return w.lanes.urgent.Load() > 0 }
 
-// Run writes until the context ends.
+// Run writes until the context ends; what is under way then is waited for, ten seconds at most.
 func (w *ServiceWriter) Run(ctx context.Context) {
 	stop := context.AfterFunc(ctx, w.queue.ShutDown)
 	defer stop()
@@ -180,7 +180,7 @@ func (w *ServiceWriter) Run(ctx context.Context) {
 		running.Go(func() {
 			for {
 				j, down := w.queue.Get()
-				if down {
+				if down || ctx.Err() != nil { // what is queued is the next leader's
 					return
 				}
 				if w.begin(j) {

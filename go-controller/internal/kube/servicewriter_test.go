@@ -147,3 +147,36 @@ func TestAddressesOfOthersAreNotOverwritten(t *testing.T) {
 		t.Errorf("%d writes once it was decided anew, want one", server.writes)
 	}
 }
+
+// When its context ends, what is under way is waited for, and what is queued is left to the next leader.
+func TestServiceWriterStopsOnContextCancel(t *testing.T) {
+	const services = 100
+	synctest.Test(t, func(t *testing.T) {
+		server := &slow{start: time.Now(), done: map[string]time.Duration{}}
+		facts := NewFacts(convert.Options{DefaultClass: true}, Hooks{
+			Wake: func() {}, Changed: func(world.Key) {},
+			Expected: func(world.Key, []netip.Addr) bool { return false },
+		})
+		want := map[world.Key]*ServiceStatus{}
+		for i := range services {
+			object := serviceOf(corev1.ServiceTypeLoadBalancer)
+			object.Name = fmt.Sprintf("web-%d", i)
+			facts.setService(nil, object)
+			s := status(fmt.Sprintf("10.0.0.%d", i+1))
+			s.UID = "1"
+			want[world.Key{Namespace: "shop", Name: object.Name}] = s
+		}
+		w := NewServiceWriter(server, facts, &Events{}, func(string, error) {})
+		w.Set(want)
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan struct{})
+		go func() { defer close(ended); w.Run(ctx) }()
+		<-time.After(500 * time.Millisecond)
+		start := time.Now()
+		cancel()
+		<-ended
+		if took := time.Since(start); server.writes != writers || took > 500*time.Millisecond {
+			t.Errorf("%d writes, the last %v after the end; want the %d that were under way, 500ms", server.writes, took, writers)
+		}
+	})
+}

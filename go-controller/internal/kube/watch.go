@@ -48,6 +48,13 @@ func NewNodeWatch(kube kubernetes.Interface, ours *Clients, facts *Facts, node s
 	return w
 }
 
+// NewModeWatch returns the informers that feed facts from which the mode in force is read, and nothing else.
+func NewModeWatch(kube kubernetes.Interface, ours *Clients, facts *Facts) *Watch {
+	w := &Watch{needed: map[string]cache.Controller{"ipaddresspools": follow(ours.Pools, &v1alpha1.IPAddressPool{}, whole, facts.setPool)}}
+	w.ask(kube, networkOperators(), ours.NetworkOperators, openShiftPause, facts.setNetworkOperator)
+	return w
+}
+
 // ask has a kind of OpenShift's followed if there is one.
 func (w *Watch) ask(kube kubernetes.Interface, kind schema.GroupVersionResource, client lister[*unstructured.UnstructuredList],
 	pause time.Duration, set func(*unstructured.Unstructured),

@@ -15,13 +15,14 @@ func Equal(a, b *plan.Service) bool {
 	if a == b || a == nil || b == nil {
 		return a == b
 	}
-	return a.Key == b.Key && a.ClientAffinity == b.ClientAffinity &&
+	return a.Key == b.Key && a.ClientAffinity == b.ClientAffinity && a.Beyond == b.Beyond &&
 		maps.EqualFunc(a.Sources, b.Sources, slices.Equal[[]netip.Prefix]) &&
 		slices.Equal(a.VIPs, b.VIPs) && slices.Equal(a.Outside, b.Outside) && slices.EqualFunc(a.Listeners, b.Listeners, equalListeners)
 }
 
 func equalListeners(a, b plan.Listener) bool {
-	return a.VIP == b.VIP && a.Protocol == b.Protocol && a.Port == b.Port && slices.Equal(a.Backends, b.Backends)
+	return a.VIP == b.VIP && a.Protocol == b.Protocol && a.Port == b.Port &&
+		slices.Equal(a.Backends, b.Backends) && slices.Equal(a.Draining, b.Draining)
 }
 
 func equalFabrics(a, b *plan.Fabric) bool {

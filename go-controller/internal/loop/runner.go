@@ -5,6 +5,7 @@ package loop
 import (
 	"cmp"
 	"context"
+	"errors"
 	"maps"
 	"slices"
 	"sync"
@@ -30,6 +31,8 @@ type Options struct {
 	Report func([]Result)
 	// ReportGround is told how the last Configure or Prune went (nil: done); nil tells nobody.
 	ReportGround func(error)
+	// Alive is called before each piece of work, and every few seconds while there is none; nil for not at all.
+	Alive func()
 	// Batch is the most repetitions in one Apply, so that changes need not wait for all of
 	// them; 0 for 200. All changes that there are go together: Services share much of what
 	// a dataplane has to look at.
@@ -37,6 +40,9 @@ type Options struct {
 	// Period is the time between two repetitions of everything; 0 for an hour.
 	Period time.Duration
 }
+
+// aliveEvery is the time between two signs of life of a runner that has nothing to do.
+const aliveEvery = 5 * time.Second
 
 // Runner hands the newest plans to a dataplane. Set and Resync may be called from any goroutine.
 type Runner struct {
@@ -60,6 +66,7 @@ type Runner struct {
 	fabric      *plan.Fabric // accepted by the dataplane
 	fabricRetry retry
 	fabricStale bool
+	groundError error // of the last Configure
 	pruneDue    bool
 	pruneRetry  retry
 	repeatAt    time.Time
@@ -80,6 +87,9 @@ func New(d dataplane.Dataplane, o Options) *Runner {
 	}
 	if o.ReportGround == nil {
 		o.ReportGround = func(error) {}
+	}
+	if o.Alive == nil {
+		o.Alive = func() {}
 	}
 	return &Runner{
 		dataplane: d,
@@ -133,11 +143,12 @@ func (r *Runner) Run(ctx context.Context) {
 	timer := time.NewTimer(r.options.Period)
 	defer timer.Stop()
 	for ctx.Err() == nil {
+		r.options.Alive()
 		r.take()
 		if r.want != nil && r.step(ctx) {
 			continue
 		}
-		timer.Reset(time.Until(r.next()))
+		timer.Reset(min(time.Until(r.next()), aliveEvery))
 		select {
 		case <-ctx.Done():
 		case <-r.wake:
@@ -233,7 +244,7 @@ func (r *Runner) retryNow(now time.Time) {
 // step does one piece of work and tells whether it found any.
 func (r *Runner) step(ctx context.Context) bool {
 	now := time.Now()
-	if (r.fabricStale || !equalFabrics(r.fabric, r.want.fabric)) && !now.Before(r.fabricRetry.at) {
+	if due := !now.Before(r.fabricRetry.at); r.fabricStale && due || (due || r.partly()) && !equalFabrics(r.fabric, r.want.fabric) {
 		r.configure(ctx)
 		return true
 	}
@@ -254,10 +265,14 @@ func (r *Runner) configure(ctx context.Context) {
 	if ctx.Err() != nil {
 		return
 	}
+	r.groundError = err
 	r.options.ReportGround(err)
 	if err != nil {
 		r.fabricStale = true
 		r.fabricRetry = r.fabricRetry.after(nil)
+		if r.partly() {
+			r.fabric = fabric
+		}
 		return
 	}
 	if r.fabricRetry.failures > 0 {
@@ -266,6 +281,10 @@ func (r *Runner) configure(ctx context.Context) {
 	}
 	r.fabric, r.fabricStale, r.fabricRetry = fabric, false, retry{}
 }
+
+// partly reports whether the last Configure left out some shards and did all else: another
+// fabric does not wait for their next try.
+func (r *Runner) partly() bool { return errors.As(r.groundError, new(dataplane.ShardsError)) }
 
 // batch picks all changes, or else some repetitions.
 func (r *Runner) batch() []dataplane.Change {
@@ -324,7 +343,7 @@ func (r *Runner) prune(ctx context.Context) {
 		return
 	}
 	if r.pruneRetry.failures > 0 {
-		r.options.ReportGround(nil)
+		r.options.ReportGround(r.groundError)
 	}
 	r.pruneDue, r.pruneRetry = false, retry{}
 }

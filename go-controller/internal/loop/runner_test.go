@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/dataplane"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/dataplane/recording"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/loop"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/plan"
@@ -209,6 +210,22 @@ func TestGroundThatFailsHoldsUpNoService(t *testing.T) {
 		synctest.Wait()
 		expect(t, "configured", d.Fabric() != nil, true)
 		expect(t, "last report", reports[len(reports)-1], nil)
+	})
+}
+
+// Shards that have no place are tried again after a pause, for which another fabric does not wait.
+func TestShardsWithoutAPlaceDelayNoFabric(t *testing.T) {
+	run(t, loop.Options{}, func(t *testing.T, d *recording.Dataplane, r *loop.Runner) {
+		d.FailConfigure(func() error { return dataplane.ShardsError{{Domain: "lan", Index: 9}: "no number is free"} })
+		r.Set(ground("physnet"), nil)
+		synctest.Wait()
+		expect(t, "configured", d.Calls().Configure, 1)
+		r.Set(ground("other"), nil)
+		synctest.Wait()
+		expect(t, "configured with another fabric", d.Calls().Configure, 2)
+		pass(time.Minute)
+		synctest.Wait()
+		expect(t, "tried again", d.Calls().Configure > 2, true)
 	})
 }
 

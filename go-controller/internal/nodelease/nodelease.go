@@ -15,6 +15,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -43,6 +44,7 @@ type Reporter struct {
 	node   string
 	leases coordinationclient.LeaseInterface
 	wake   chan struct{}
+	writes *prometheus.CounterVec
 
 	mu sync.Mutex
 	// texts are the annotations; those that nobody has set yet stay as they are.
@@ -51,9 +53,22 @@ type Reporter struct {
 	grave map[string]bool
 }
 
-// New returns a Reporter that writes nothing before Run, and nothing before it is told something.
-func New(leases coordinationclient.LeaseInterface, node string) *Reporter {
-	return &Reporter{node: node, leases: leases, wake: make(chan struct{}, 1), texts: map[string]string{}, grave: map[string]bool{}}
+// New returns a Reporter that writes nothing before Run, and nothing before it is told something. Its metrics have the
+// name of the module that reports, and go to r unless that is nil.
+func New(leases coordinationclient.LeaseInterface, node, module string, r prometheus.Registerer) (*Reporter, error) {
+	writes := prometheus.NewCounterVec(prometheus.CounterOpts{Namespace: "ovnkube_slb", Name: "lease_writes_total",
+		Help:        "Reports and renewals written to the Lease of the node, by module (l2-guard, sdn) and result (ok, error).",
+		ConstLabels: prometheus.Labels{"module": module}}, []string{"result"})
+	for _, result := range []string{"ok", "error"} {
+		writes.WithLabelValues(result)
+	}
+	if r != nil {
+		if err := r.Register(writes); err != nil {
+			return nil, fmt.Errorf("register metrics: %w", err)
+		}
+	}
+	return &Reporter{node: node, leases: leases, wake: make(chan struct{}, 1), writes: writes,
+		texts: map[string]string{}, grave: map[string]bool{}}, nil
 }
 
 // Tell sets an annotation. While one of them is grave the Lease is as short as the kubelet's.
@@ -86,6 +101,11 @@ func (r *Reporter) Run(ctx context.Context) {
 		case <-again.C:
 		}
 		renew, err := r.write(ctx)
+		result := "ok"
+		if err != nil {
+			result = "error"
+		}
+		r.writes.WithLabelValues(result).Inc()
 		if err != nil && ctx.Err() == nil {
 			klog.ErrorS(err, "Report; it is tried again", "retryIn", backoff)
 			again.Reset(backoff)

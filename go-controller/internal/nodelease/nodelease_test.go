@@ -21,7 +21,10 @@ func TestReporter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		kube := fake.NewClientset()
 		leases := kube.CoordinationV1().Leases(v1alpha1.GuardsNamespace)
-		r := New(leases, "n1")
+		r, err := New(leases, "n1", "test", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
 		go r.Run(t.Context())
 		expect := func(want map[string]string, p pace) {
 			t.Helper()

@@ -128,6 +128,13 @@ func (s *sightings) seen(m model.Model, gone bool) {
 	s.d.changed(Carriers)
 }
 
+// forget is for a new connection: how long the claims that it finds have stood is not known.
+func (s *sightings) forget() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	clear(s.claims)
+}
+
 // settled tells whether the claim on a port has stood long enough.
 func (s *sightings) settled(port string) bool {
 	s.mu.Lock()

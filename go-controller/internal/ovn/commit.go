@@ -24,6 +24,11 @@ type refusal struct{ error }
 
 func (r refusal) Unwrap() error { return r.error }
 
+// fenced is an error because of which nothing was sent, and nothing will be.
+type fenced struct{ error }
+
+func (f fenced) Unwrap() error { return f.error }
+
 // commit makes units true in their order, many a transaction, and returns an error for
 // each. What is refused together is tried in halves, so that one bad unit fails alone.
 func (d *Dataplane) commit(ctx context.Context, units []unit) []error {
@@ -35,6 +40,9 @@ func (d *Dataplane) commit(ctx context.Context, units []unit) []error {
 			copy(these, d.commit(ctx, units[start:start+half]))
 			copy(these[half:], d.commit(ctx, units[start+half:start+n]))
 		} else {
+			if errors.As(err, new(fenced)) {
+				n, these = len(units)-start, errs[start:]
+			}
 			for i := range these {
 				these[i] = err
 			}
@@ -65,6 +73,9 @@ func (d *Dataplane) transact(ctx context.Context, units []unit) (n int, err erro
 	ops := b.operations()
 	if len(ops) == 0 {
 		return n, nil
+	}
+	if err := d.fence(); err != nil {
+		return n, fenced{fmt.Errorf("northbound transaction is not sent: %w", err)}
 	}
 	err = send(ctx, c, ops)
 	d.transacted(err)

@@ -42,6 +42,8 @@ type Options struct {
 	// Transacted, if set, is told of each transaction that was sent to the northbound database,
 	// with the error if it had no effect. It must not block.
 	Transacted func(error)
+	// Fence, if set, is asked right before each transaction; with an error nothing is sent. It must not block.
+	Fence func() error
 }
 
 // Dataplane writes plans to OVN. It implements dataplane.Dataplane.
@@ -50,8 +52,10 @@ type Dataplane struct {
 	changed func(What)
 	// transacted is told of each transaction.
 	transacted func(error)
-	synced     chan struct{}
-	drift      *drift
+	// fence says why nothing may be sent, nil for nothing.
+	fence  func() error
+	synced chan struct{}
+	drift  *drift
 	// sightings is nil without sb.
 	sightings *sightings
 
@@ -71,12 +75,15 @@ func New(o Options) (*Dataplane, error) {
 	if err := o.NB.check("northbound"); err != nil {
 		return nil, err
 	}
-	d := &Dataplane{changed: o.Changed, transacted: o.Transacted, synced: make(chan struct{}), want: newWanted()}
+	d := &Dataplane{changed: o.Changed, transacted: o.Transacted, fence: o.Fence, synced: make(chan struct{}), want: newWanted()}
 	if d.changed == nil {
 		d.changed = func(What) {}
 	}
 	if d.transacted == nil {
 		d.transacted = func(error) {}
+	}
+	if d.fence == nil {
+		d.fence = func() error { return nil }
 	}
 	d.drift = newDrift(d)
 	d.nb = &link{name: "northbound", endpoint: o.NB, schema: northbound, handler: d.drift}
@@ -110,12 +117,16 @@ func (d *Dataplane) Run(ctx context.Context) error {
 		}
 	}
 	d.nb.up = up(Rows)
+	d.nb.down = func() { d.changed(Carriers) }
 	if d.sb != nil {
 		d.sb.up = up(Carriers)
+		d.sb.fresh = d.sightings.forget
+		d.sb.down = func() { d.changed(Carriers) }
 		g.Go(func() error { return d.sb.run(ctx) })
 	}
 	g.Go(func() error { return d.nb.run(ctx) })
 	g.Go(func() error { return d.drift.run(ctx) })
+	g.Go(func() error { return d.reapOrphans(ctx) })
 	return g.Wait()
 }
 
@@ -144,7 +155,24 @@ func (d *Dataplane) Configure(ctx context.Context, fabric *plan.Fabric) error {
 	if err := errors.Join(errs...); err != nil {
 		return fmt.Errorf("configure shards: %w", err)
 	}
+	if left := numberless(ground, nil); left != nil {
+		return fmt.Errorf("configure shards: %w", left)
+	}
 	return nil
+}
+
+// numberless are the shards for whose routers there is no number: of a plan, or with nil of all.
+func numberless(ground *rows.Ground, p *plan.Service) error {
+	left := dataplane.ShardsError{}
+	for _, id := range ground.Numberless() {
+		if p == nil || slices.ContainsFunc(p.VIPs, func(v plan.VIP) bool { return v.Shard == id }) {
+			left[id] = rows.NumberlessText()
+		}
+	}
+	if len(left) == 0 {
+		return nil
+	}
+	return left
 }
 
 // Apply implements dataplane.Dataplane.
@@ -168,6 +196,10 @@ func (d *Dataplane) Apply(ctx context.Context, changes []dataplane.Change) map[w
 			failed[c.Key] = fmt.Errorf("write load balancers: %w", err)
 		} else if err := common(c.Want, broken); err != nil {
 			failed[c.Key] = fmt.Errorf("write return paths: %w", err)
+		} else if c.Want != nil {
+			if err := numberless(d.ground, c.Want); err != nil {
+				failed[c.Key] = fmt.Errorf("write load balancers: %w", err)
+			}
 		}
 	}
 	return failed

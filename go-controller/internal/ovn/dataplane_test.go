@@ -3,12 +3,15 @@
 package ovn
 
 import (
+	"errors"
 	"fmt"
+	"maps"
 	"net/netip"
 	"runtime"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -46,6 +49,50 @@ func TestLifeCycleLeavesOthersAlone(t *testing.T) {
 	remove(t, d, one, two)
 	if diff := cmp.Diff(before, s.dump(t)); diff != "" {
 		t.Errorf("the database before and after:\n%s", diff)
+	}
+}
+
+// A lease that is lost between two transactions of one Apply sends no second one.
+func TestNoTransactionAfterTheTerm(t *testing.T) {
+	s, _ := ready(t, 2)
+	var term atomic.Bool // over
+	d, _ := connect(t, Options{
+		NB:         Endpoint{Address: "unix:" + s.socket},
+		Transacted: func(error) { term.Store(true) },
+		Fence: func() error {
+			if term.Load() {
+				return errors.New("over")
+			}
+			return nil
+		},
+	})
+	var changes []dataplane.Change
+	for i := range 2 * maxChanges {
+		p := service(i+1, 2, "10.244.1.10")
+		changes = append(changes, dataplane.Change{Key: p.Key, Want: p})
+	}
+	configure(t, d, fabric(2)) // writes nothing
+	before := s.transactions(t)
+	failed := d.Apply(t.Context(), changes)
+	if n := s.transactions(t) - before; n != 1 {
+		t.Errorf("%d transactions, want 1", n)
+	}
+	if n := len(failed); n == 0 || n == len(changes) {
+		t.Errorf("%d of %d failed, want those after the first transaction", n, len(changes))
+	}
+}
+
+// What is announced is read from the load balancers of a Service.
+func TestAnnouncedAreTheAddressesOfLoadBalancers(t *testing.T) {
+	_, d := ready(t, 2)
+	one, two := service(1, 2, "10.244.1.10"), service(2, 2, "10.244.1.10")
+	apply(t, d, one, two)
+	want := map[netip.Addr]bool{}
+	for _, v := range one.VIPs {
+		want[v.Addr] = true
+	}
+	if got := d.Announced([]world.Key{one.Key}); !maps.Equal(got, want) {
+		t.Errorf("announced %v, want %v", got, want)
 	}
 }
 
@@ -173,7 +220,7 @@ func TestReturnPathsSurviveARestart(t *testing.T) {
 	back := func() string {
 		return s.nbctl(t, "lb-list") + "\n" + s.nbctl(t, "lr-policy-list", "ovn_cluster_router")
 	}
-	for _, want := range []string{"10.244.2.10\n", "10.244.1.11\n", "10.244.1.12\n", "tcp.src == {8080, 9999}"} {
+	for _, want := range []string{"10.244.2.10:8080\n", "10.244.1.11:8080\n", "10.244.1.12:9999\n", "tcp.src == {8080, 9999}"} {
 		if !strings.Contains(back(), want) {
 			t.Errorf("%q has no way back:\n%s", want, back())
 		}
@@ -181,7 +228,7 @@ func TestReturnPathsSurviveARestart(t *testing.T) {
 	apply(t, again, two)
 	remove(t, again, three)
 	prune(t, again, moved, two)
-	for _, gone := range []string{"10.244.1.10\n", "10.244.1.12\n", "9999"} {
+	for _, gone := range []string{"10.244.1.10:", "10.244.1.12:", "9999"} {
 		if strings.Contains(back(), gone) {
 			t.Errorf("%q still has a way back:\n%s", gone, back())
 		}
@@ -287,118 +334,6 @@ func TestServerCrash(t *testing.T) {
 	prune(t, d, plans...)
 	if n := len(s.names(t, "slb-")); n != 4*len(plans) {
 		t.Errorf("%d load balancers, want %d", n, 4*len(plans))
-	}
-}
-
-// A shard that loses its anchor and gets it back carries the Services that it had.
-func TestShardComesBack(t *testing.T) {
-	s, d := ready(t, 1)
-	apply(t, d, service(1, 1, "10.244.1.10"))
-	want := stripped(s.dump(t))
-	configure(t, d, fabric(0))
-	configure(t, d, fabric(1))
-	apply(t, d, service(1, 1, "10.244.1.10"))
-	if diff := cmp.Diff(want, stripped(s.dump(t))); diff != "" {
-		t.Errorf("before and after:\n%s", diff)
-	}
-}
-
-// An address that moves to another shard takes its load balancers and way back along.
-func TestAddressMovesBetweenShards(t *testing.T) {
-	s, d := ready(t, 2)
-	prune(t, d)
-	p := service(1, 2, "10.244.1.10")
-	apply(t, d, p)
-	moved := service(1, 2, "10.244.1.10")
-	for i := range moved.VIPs {
-		moved.VIPs[i].Shard.Index = 0
-	}
-	apply(t, d, moved)
-	if n := len(strings.Fields(s.nbctl(t, "lr-lb-list", "slb-lan-1"))); n != 0 {
-		t.Errorf("the old router has load balancers still")
-	}
-	if out := s.nbctl(t, "lr-lb-list", "slb-lan-0"); strings.Count(out, "slb-default/s1") != 4 {
-		t.Errorf("the new router has\n%s", out)
-	}
-	if out := s.nbctl(t, "--bare", "--columns=vips", "find", "Load_Balancer", "name=slbnode-n3"); !strings.Contains(out, "240.1.10.0=") || strings.Contains(out, "240.1.10.1=") {
-		t.Errorf("aliases:\n%s", out)
-	}
-}
-
-// ACLs of a Service that admits only some clients go and come with it, and are back before
-// routers take load balancers up again.
-func TestSourceRangesFailClosed(t *testing.T) {
-	s, d := ready(t, 1)
-	p := service(1, 1, "10.244.1.10")
-	p.Sources = map[world.Family][]netip.Prefix{world.IPv4: prefixes("192.0.2.0/24"), world.IPv6: nil}
-	apply(t, d, p)
-	acls := func() int { return strings.Count(s.nbctl(t, "acl-list", "slb-lan"), "from-lport") }
-	if n := acls(); n != 6 { // two families, two protocols; IPv6 admits nobody
-		t.Errorf("%d ACLs, want 6", n)
-	}
-	written := s.transactions(t)
-	again, _ := dial(t, s)
-	configure(t, again, fabric(1))
-	apply(t, again, p)
-	prune(t, again, p)
-	if n := s.transactions(t) - written; n != 0 {
-		t.Errorf("a new process: %d transactions, want none", n)
-	}
-	configure(t, d, fabric(0))
-	configure(t, d, fabric(1))
-	if n := acls(); n != 6 {
-		t.Errorf("the shard is back with %d ACLs, want 6", n)
-	}
-	if out := s.nbctl(t, "lr-lb-list", "slb-lan-0"); strings.Count(out, "slb-default/s1") != 4 {
-		t.Errorf("the shard is back with\n%s", out)
-	}
-	open := service(1, 1, "10.244.1.10")
-	apply(t, d, open)
-	if n := acls(); n != 0 {
-		t.Errorf("no ranges: %d ACLs", n)
-	}
-	apply(t, d, p)
-	remove(t, d, p)
-	if n := acls(); n != 0 {
-		t.Errorf("no Service: %d ACLs", n)
-	}
-}
-
-// The join network comes only when OVN-Kubernetes has made it.
-func TestWaitsForOVNKubernetes(t *testing.T) {
-	s := serve(t, schema)
-	d, news := dial(t, s)
-	err := d.Configure(t.Context(), fabric(1))
-	if err == nil || !strings.Contains(err.Error(), "rtoj-ovn_cluster_router has no address") {
-		t.Fatalf("Configure: %v", err)
-	}
-	if failed := d.Apply(t.Context(), []dataplane.Change{{Key: world.Key{Name: "x"}, Want: service(1, 1)}}); len(failed) != 1 {
-		t.Errorf("Apply: %v", failed)
-	}
-	s.clusterRows(t)
-	waitFor(t, news, Rows)
-	configure(t, d, fabric(1))
-}
-
-// Join addresses never collide with those of others, and stay.
-func TestJoinAddressesAreFree(t *testing.T) {
-	s := serve(t, schema)
-	s.clusterRows(t)
-	s.nbctl(t, "lr-add", "GR_last", "--", "lrp-add", "GR_last", "rtoj-GR_last", "0a:58:64:40:ff:fe", "100.64.255.254/16")
-	d, _ := dial(t, s)
-	configure(t, d, fabric(2))
-	networks := func(shard string) string {
-		return s.nbctl(t, "--bare", "get", "Logical_Router_Port", shard+"-join", "networks")
-	}
-	first := networks("slb-lan-1")
-	if want := `["100.64.255.252/16", "fd98::ffff:ffff:ffff:fffc/64"]`; first != want {
-		t.Errorf("second shard: %s, want %s", first, want)
-	}
-	f := fabric(2)
-	f.Domains[0].Shards = f.Domains[0].Shards[1:]
-	configure(t, d, f)
-	if got := networks("slb-lan-1"); got != first {
-		t.Errorf("alone: %s, was %s", got, first)
 	}
 }
 

@@ -24,6 +24,8 @@ import (
 type drift struct {
 	d    *Dataplane
 	wake chan struct{}
+	// bereaved: a port of ours has gone, see reapOrphans.
+	bereaved chan struct{}
 
 	mu       sync.Mutex
 	suspects suspects
@@ -31,7 +33,7 @@ type drift struct {
 
 // suspects are the parts of the database to look at.
 type suspects struct {
-	// ground: rows of domains and shards. Footing: what those and the nodes' rows depend on.
+	// ground: rows of domains and shards. footing: what those and the nodes' rows depend on, which others write.
 	ground    bool
 	footing   bool
 	nodes     map[string]bool
@@ -39,7 +41,9 @@ type suspects struct {
 	balancers map[string]bool // UUIDs
 }
 
-func newDrift(d *Dataplane) *drift { return &drift{d: d, wake: make(chan struct{}, 1)} }
+func newDrift(d *Dataplane) *drift {
+	return &drift{d: d, wake: make(chan struct{}, 1), bereaved: make(chan struct{}, 1)}
+}
 
 var _ cache.EventHandler = (*drift)(nil)
 
@@ -87,8 +91,16 @@ func (f *drift) OnUpdate(_ string, before, m model.Model) {
 
 // OnDelete implements cache.EventHandler.
 func (f *drift) OnDelete(table string, m model.Model) {
-	if table == rows.HAChassis {
+	switch table {
+	case rows.HAChassis:
 		f.d.changed(Carriers)
+	case rows.RouterPort:
+		if ours(m) {
+			select {
+			case f.bereaved <- struct{}{}:
+			default:
+			}
+		}
 	}
 	f.look(m)
 }
@@ -165,9 +177,38 @@ func (f *drift) note(add func(*suspects)) {
 // while thousands of rows are written, all of them are suspects.
 const driftShare = 10
 
+// Another client that rewrites our rows in a loop is a fight: after driftBurst repairs, with no quiet of driftQuiet
+// between two of them, each waits twice as long as the one before. Who edits rows by hand is repaired at once.
+const (
+	driftBurst      = 64
+	driftQuiet      = 30 * time.Second
+	firstDriftPause = time.Second
+	lastDriftPause  = time.Minute
+)
+
+// driftBackoff is how long to wait between reports. The zero value has seen none.
+type driftBackoff struct {
+	count int
+	pause time.Duration
+	last  time.Time
+}
+
+// reported returns for how long no row is looked at after a report.
+func (b *driftBackoff) reported(now time.Time) time.Duration {
+	if now.Sub(b.last) > max(driftQuiet, 2*b.pause) {
+		*b = driftBackoff{}
+	}
+	b.last = now
+	if b.count++; b.count > driftBurst {
+		b.pause = min(max(2*b.pause, firstDriftPause), lastDriftPause)
+	}
+	return b.pause
+}
+
 func (f *drift) run(ctx context.Context) error {
 	pause := time.NewTimer(0)
 	defer pause.Stop()
+	var backoff driftBackoff
 	for {
 		select {
 		case <-ctx.Done():
@@ -184,51 +225,61 @@ func (f *drift) run(ctx context.Context) error {
 		s := f.suspects
 		f.suspects = suspects{}
 		f.mu.Unlock()
-		if what := f.d.differs(s); what != "" {
-			klog.FromContext(ctx).Info("Rows of ours were changed by others", "rows", what)
+		var wait time.Duration
+		switch what, fight := f.d.differs(s); {
+		case fight:
+			wait = backoff.reported(time.Now())
+			klog.FromContext(ctx).Info("Rows of ours were changed by others", "rows", what, "nextLookIn", wait)
+			f.d.changed(Rows)
+		case what != "":
+			klog.FromContext(ctx).Info("What rows of ours depend on was changed by others", "rows", what)
 			f.d.changed(Rows)
 		}
-		pause.Reset(driftShare * time.Since(start))
+		pause.Reset(max(wait, driftShare*time.Since(start)))
 	}
 }
 
-// differs compares suspects with what is wanted and says what is amiss, empty for nothing.
-func (d *Dataplane) differs(s suspects) string {
+// differs compares suspects with what is wanted and says what is amiss, empty for nothing. It is a fight if the rows
+// are not those that were written, and none if other rows are wanted because OVN-Kubernetes made a node's ports, say.
+func (d *Dataplane) differs(s suspects) (what string, fight bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	defer clear(d.want.apart)
 	_, v, err := d.nb.current()
 	if err != nil {
-		return "" // the next connection reports Rows
+		return "", false // the next connection reports Rows
+	}
+	pendingIn := func(b *batch, units ...unit) bool {
+		return slices.ContainsFunc(units, func(u unit) bool { return u(b) != nil || b.size() > 0 })
 	}
 	b := newBatch(v)
-	pending := func(u unit) bool { return u(b) != nil || b.size() > 0 }
 	if s.ground && d.fabric != nil {
 		ground, err := rows.Lay(d.fabric, facts(v))
-		if err == nil && slices.ContainsFunc(d.groundUnits(v, ground), pending) {
-			return "shards"
+		if err == nil && pendingIn(b, d.groundUnits(v, ground)...) {
+			return "shards", d.ground != nil && pendingIn(newBatch(v), d.groundUnits(v, d.ground)...)
 		}
 		for name := range d.want.nodes {
-			if s.footing && err == nil && pending(d.returns(ground, name)) {
-				return "router of node " + name
+			if s.footing && err == nil && pendingIn(b, d.returns(ground, name)) {
+				return "router of node " + name, d.ground != nil && pendingIn(newBatch(v), d.node(name))
 			}
 		}
 	}
 	for uuid := range s.balancers {
 		if d.loose(v, uuid) {
-			return "load balancers of a router"
+			return "load balancers of a router", true
 		}
 	}
 	for key := range s.services {
-		if d.want.plans[key] != nil && pending(d.service(key)) {
-			return "load balancers of " + key.String()
+		if d.want.plans[key] != nil && pendingIn(b, d.service(key)) {
+			return "load balancers of " + key.String(), true
 		}
 	}
 	for name := range s.nodes {
-		if d.want.nodes[name] != nil && pending(d.node(name)) {
-			return "router of node " + name
+		if d.want.nodes[name] != nil && pendingIn(b, d.node(name)) {
+			return "router of node " + name, true
 		}
 	}
-	return ""
+	return "", false
 }
 
 // loose tells whether a load balancer of ours is not on its router.

@@ -56,11 +56,16 @@ type link struct {
 	endpoint Endpoint
 	schema   func() (model.ClientDBModel, []watch, error)
 	handler  cache.EventHandler
-	// up is called after each time the replica is in sync.
-	up func()
+	// fresh, if set, is called before a replica is filled, up each time that it is in sync, and down, if set, after
+	// that has ended. handler gets no event of a connection after down, or of an earlier one after fresh.
+	fresh, up, down func()
 	// silence is that of the constants if zero.
 	silence time.Duration
 	live    atomic.Pointer[connection]
+	// reading: a server was found, and the replica is being filled.
+	reading atomic.Bool
+	// unreadable: the last replica could not be filled.
+	unreadable atomic.Bool
 }
 
 // connection is one whose replica is in sync.
@@ -103,6 +108,9 @@ func (l *link) run(ctx context.Context) error {
 		connected, err := l.session(ctx, log)
 		if connected {
 			wait = minBackoff
+			if l.down != nil {
+				l.down()
+			}
 		}
 		if ctx.Err() == nil {
 			log.Error(err, "Lost the database", "retryIn", wait)
@@ -136,23 +144,36 @@ func (l *link) session(ctx context.Context, log klog.Logger) (connected bool, er
 	// To close waits for calls under way, which a silent server never answers: they end before.
 	ctx, end := context.WithCancel(ctx)
 	defer end()
-	if err := l.read(ctx, c); err != nil {
+	l.reading.Store(true)
+	defer l.reading.Store(false)
+	if l.fresh != nil {
+		l.fresh()
+	}
+	events := &liveEvents{to: l.handler}
+	defer events.end()
+	if err := l.read(ctx, c, events); err != nil {
+		l.unreadable.Store(true)
 		return false, fmt.Errorf("read the database: %w", err)
 	}
 	l.live.Store(&connection{client: c, over: ctx})
 	defer l.live.Store(nil)
+	l.reading.Store(false)
+	l.unreadable.Store(false)
 	log.Info("Connected to the database", "endpoint", c.CurrentEndpoint(), "schema", c.Schema().Version)
 	l.up()
 	return true, l.watch(ctx, c, lost)
 }
 
 // read fills the replica.
-func (l *link) read(ctx context.Context, c client.Client) error {
+func (l *link) read(ctx context.Context, c client.Client, events cache.EventHandler) error {
 	_, watches, err := l.schema()
 	if err != nil {
 		return err
 	}
-	c.Cache().AddEventHandler(l.handler)
+	if len(watches) == 0 {
+		return nil
+	}
+	c.Cache().AddEventHandler(events)
 	m, err := monitor(c, watches)
 	if err != nil {
 		return err

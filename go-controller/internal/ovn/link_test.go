@@ -22,8 +22,11 @@ import (
 	"time"
 
 	"github.com/ovn-org/libovsdb/client"
+	"github.com/ovn-org/libovsdb/model"
+	"k8s.io/klog/v2"
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/dataplane"
+	"github.com/ovnkube-slb/ovnkube-slb/test/lab/ovnprefix"
 )
 
 func TestEndpointsAreChecked(t *testing.T) {
@@ -128,7 +131,7 @@ func TestLeaderFreezes(t *testing.T) {
 	prune(t, d, plan)
 	names := strings.Fields(run(t, "ovn-nbctl", "--db="+addresses(members), "--bare", "--columns=name", "list", "Load_Balancer"))
 	slices.Sort(names)
-	if len(names) != 5 || len(slices.Compact(names)) != 5 { // four of the Service, one of the node
+	if len(names) != 6 || len(slices.Compact(names)) != 6 { // four of the Service, two of the node
 		t.Errorf("load balancers %v", names)
 	}
 }
@@ -176,7 +179,7 @@ func cluster(t *testing.T, n int) []*server {
 		address := "tcp:127.0.0.1:" + freePort(t)
 		if first == "" {
 			first = address
-			run(t, "ovsdb-tool", "create-cluster", m.file, schema, address)
+			run(t, "ovsdb-tool", "create-cluster", m.file, ovnprefix.Schema(schema), address)
 		} else {
 			run(t, "ovsdb-tool", "join-cluster", m.file, "OVN_Northbound", address, first)
 		}
@@ -252,4 +255,25 @@ func freePort(t *testing.T) string {
 	}
 	defer func() { _ = l.Close() }()
 	return fmt.Sprint(l.Addr().(*net.TCPAddr).Port)
+}
+
+// A server that answers, and of which the rows can't be read: it is connected for the time of the first attempt, and not
+// each time anew. Who leads without the rows for long gives the lease up.
+func TestADatabaseThatCannotBeReadIsNotConnected(t *testing.T) {
+	s := serve(t, "ovn/ovn-nb.ovsschema")
+	calls := 0
+	l := &link{name: "northbound", endpoint: Endpoint{Address: "unix:" + s.socket}, schema: func() (model.ClientDBModel, []watch, error) {
+		db, watches, err := northbound()
+		if calls++; calls%2 == 0 { // each connection asks twice: to connect, and to read
+			err = errors.New("no memory")
+		}
+		return db, watches, err
+	}}
+	if connected, err := l.session(t.Context(), klog.Background()); connected || err == nil {
+		t.Fatalf("connected %t: %v", connected, err)
+	}
+	l.reading.Store(true) // as in the next attempt
+	if err := unreachable(l); err == nil {
+		t.Error("the database counts as connected while it is read again")
+	}
 }

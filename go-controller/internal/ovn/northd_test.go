@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -15,7 +16,7 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 )
 
-const southboundSchema = "/usr/share/ovn/ovn-sb.ovsschema"
+const southboundSchema = "ovn/ovn-sb.ovsschema"
 
 // translate runs a real ovn-northd between two databases and returns its log's path.
 func translate(t *testing.T, nb, sb *server) string {
@@ -59,6 +60,7 @@ func TestNorthdUnderstandsOurRows(t *testing.T) {
 		few.Listeners = append(few.Listeners, plan.Listener{VIP: vip.Addr, Protocol: world.SCTP, Port: 99})
 	}
 	few.Listeners[4].Backends = []plan.Backend{{Addr: netip.MustParseAddrPort("10.244.1.3:99"), Node: "n3"}}
+	slices.SortStableFunc(few.Listeners, func(a, b plan.Listener) int { return a.VIP.Compare(b.VIP) })
 	apply(t, d, few, onHost(service(4, 1)))
 	nb.nbctl(t, "--wait=sb", "sync")
 
@@ -68,20 +70,20 @@ func TestNorthdUnderstandsOurRows(t *testing.T) {
 		`ip4.dst == 10.50.1.2 && tcp && tcp.dst == 80 .*ct_lb_mark\(backends=240.1.1.0:8080,240.1.1.0:8080,240.1.3.0:8080;`,
 		`ip6.dst == fd00:50::1:1 && udp && udp.dst == 53 .*ct_lb_mark\(backends=\[fd3e:5b1c:1::1:0\]:8053`,
 		`ip6.dst == fd00:50::1:2 && tcp && tcp.dst == 80.*reject`,
-		`lr_in_policy .*priority=700 .*match=\(is_chassis_resident\("slbnode-n3-join"\) && inport == "rtos-n3" && \(sctp.src == \{99\} \|\| tcp.src == \{8080\} \|\| udp.src == \{8053\}\) && ip4.dst != \{.*\}\), action=\(reg0 = 100.64.254.251;`,
-		`lr_in_policy .*priority=700 .*match=\(ip6.src == fd3e:5b1c::/ffff:ffff::ffff\), action=\(xxreg0 = fd98::ffff:ffff:ffff:fffe;`,
+		`lr_in_policy .*priority=700 .*match=\(is_chassis_resident\("k8s-n3"\) && inport == "rtos-n3" && \(sctp.src == \{99\} \|\| tcp.src == \{8080\} \|\| udp.src == \{8053\}\) && ip4.dst != \{.*\}\), action=\(reg0 = 100.64.254.251;`,
+		`lr_in_policy .*priority=700 .*match=\(inport == "rtoj-ovn_cluster_router" && ip6.src == fd3e:5b1c::/ffff:ffff::ffff\), action=\(xxreg0 = fd98::ffff:ffff:ffff:fffe;`,
 		`ip4.dst == 10.50.1.3 && sctp && sctp.dst == 99 .*ct_lb_mark\(backends=240.1.3.0:99; hash_fields="ip_dst,ip_src,sctp_dst,sctp_src"`,
 		`ip6.dst == fd00:50::1:3 && sctp && sctp.dst == 99.*reject`,
 		`ls_in_acl +\), priority=2000 , match=\(ip4.dst == 10.50.1.3 && sctp.dst == \{99\}\)`,
 		`ls_in_acl +\), priority=2001 , match=\(ip4.dst == 10.50.1.3 && tcp.dst == \{80\} && ip4.src == \{192.0.2.0/24, 198.51.100.7/32\}\), action=\(next;\)`,
 		`ls_in_acl +\), priority=2000 , match=\(ip4.dst == 10.50.1.3 && tcp.dst == \{80\}\), action=\((drop;|/\* drop \*/)`,
 		`ls_in_acl +\), priority=2000 , match=\(ip6.dst == fd00:50::1:3 && udp.dst == \{53\}\), action=\((drop;|/\* drop \*/)`,
-		`lr_in_dnat .*ct.new .*ip4.dst == 240.1.2.0\), action=\(flags.skip_snat_for_lb = 1; ct_lb_mark\(backends=10.244.1.2; hash_fields="ip_dst"; skip_snat\);\)`,
-		`lr_in_dnat .*ct.new .*ip6.dst == fd3e:5b1c:1::1:0\), action=\(flags.skip_snat_for_lb = 1; ct_lb_mark\(backends=fd00:10:244:1::1; hash_fields="ip_dst"; skip_snat\);\)`,
-		`lr_in_dnat .*ct.new .*ip4.dst == 240.2.0.0\), action=\(flags.force_snat_for_lb = 1; ct_lb_mark\(backends=172.18.0.11; hash_fields="ip_dst"; force_snat\);\)`,
+		`lr_in_dnat .*ct.new .*ip4.dst == 240.1.2.0 && tcp && tcp.dst == 8080\), action=\(flags.skip_snat_for_lb = 1; ct_lb_mark\(backends=10.244.1.2:8080; hash_fields="ip_dst"; skip_snat\);\)`,
+		`lr_in_dnat .*ct.new .*ip6.dst == fd3e:5b1c:1::1:0 && udp && udp.dst == 8053\), action=\(flags.skip_snat_for_lb = 1; ct_lb_mark\(backends=\[fd00:10:244:1::1\]:8053; hash_fields="ip_dst"; skip_snat\);\)`,
+		`lr_in_dnat .*ct.new .*ip4.dst == 240.2.0.0 && tcp && tcp.dst == 9080\), action=\(flags.force_snat_for_lb = 1; ct_lb_mark\(backends=172.18.0.11:9080; hash_fields="ip_dst"; force_snat\);\)`,
 		`lr_out_snat .*flags.force_snat_for_lb == 1 && ip6\), action=\(ct_snat\(fd69::3\);\)`,
-		`lr_in_policy .*priority=700 .*inport == "rtoj-ovn_cluster_router" && ip4.src == 169.254.169.3 && ip4.dst == 172.18.0.11\), action=\(reg0 = 10.244.2.2;`,
-		`lr_in_policy .*priority=700 .*inport == "rtos-n1" && ip6.src == fd00:18::b && ip6.dst == fd69::3\), action=\(xxreg0 = fd98::ffff:ffff:ffff:fefd;`,
+		`lr_in_policy .*priority=700 .*inport == "rtoj-ovn_cluster_router" && ip4.src == 169.254.169.3 && ip4.dst == 172.18.0.11 && \(tcp.dst == \{9080\} \|\| udp.dst == \{9053\} \|\| ip.later_frag\)\), action=\(reg0 = 10.244.2.2;`,
+		`lr_in_policy .*priority=700 .*inport == "rtos-n1" && ip6.src == fd00:18::b && ip6.dst == fd69::3 && \(tcp.src == \{9080\} \|\| .*\)\), action=\(xxreg0 = fd98::ffff:ffff:ffff:fefd;`,
 		`lr_in_policy .*priority=699 .*ip4.src == 169.254.169.3 \|\| ip4.dst == 169.254.169.3\), action=\((drop;|/\* drop \*/)`,
 	} {
 		if !regexp.MustCompile(want).MatchString(flows) {

@@ -29,25 +29,13 @@ func (d *Dataplane) returns(ground *rows.Ground, name string) unit {
 		if ground == nil {
 			return errNoGround
 		}
-		behind, ports := d.want.on(name)
 		known := map[string]map[string]string{} // vips by row id
 		if !d.complete {
 			for _, r := range have {
-				ids := r.externalIDs()
-				switch r.table {
-				case rows.Policy:
-					ports = append(ports, rows.ParsePorts(ids[rows.KeyPorts])...)
-				case rows.LoadBalancer:
-					known[ids[rows.KeyPrimaryID]], _ = r.column("vips").(map[string]string)
-				}
+				known[refOf(r).ID], _ = r.column("vips").(map[string]string)
 			}
 		}
-		wants := ground.NodeRows(name, behind, ports)
-		for _, w := range wants {
-			if vips, ok := w.Columns["vips"].(map[string]string); ok {
-				recall(vips, known[w.ID])
-			}
-		}
+		wants := ground.NodeRows(name, d.want.on(name), func(id string) map[string]string { return known[id] })
 		if d.complete && len(wants) > 0 {
 			if err := removeAll(unwanted(have, wants))(b); err != nil {
 				return err
@@ -74,15 +62,6 @@ func (b *batch) ensureAmong(have []record, wants []rows.Row) error {
 		}
 	}
 	return nil
-}
-
-// recall adds the aliases that are known and not among those wanted.
-func recall(vips, known map[string]string) {
-	for alias, of := range known {
-		if _, ok := vips[alias]; !ok {
-			vips[alias] = of
-		}
-	}
 }
 
 // unwanted are the rows that are not among those wanted.
@@ -120,6 +99,7 @@ func (d *Dataplane) nodes(names []string) []unit {
 
 // made notes what became of the rows of nodes, and returns the errors.
 func (d *Dataplane) made(names []string, errs []error) (broken map[string]error) {
+	clear(d.want.apart)
 	for i, name := range names {
 		if errs[i] == nil {
 			delete(d.want.unsure, name)

@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"net/netip"
 	"os"
@@ -21,6 +22,7 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/dataplane"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/plan"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
+	"github.com/ovnkube-slb/ovnkube-slb/test/lab/ovnprefix"
 )
 
 // server is a real ovsdb-server on a database file of the test's own.
@@ -30,11 +32,13 @@ type server struct {
 }
 
 const (
-	schema  = "/usr/share/ovn/ovn-nb.ovsschema"
+	schema  = "ovn/ovn-nb.ovsschema"
 	capture = "testdata/ovn-kubernetes-1.3.nb.db" // NB of OVN-Kubernetes 1.3, OVN 25.09, schema 7.12.0
 )
 
-// serve starts a server on a copy of a database, or on a new one with a schema.
+func TestMain(m *testing.M) { os.Exit(ovnprefix.Main(m)) }
+
+// serve starts a server on a copy of a database, or on a new one with a schema (see ovnprefix.Schema).
 func serve(t testing.TB, from string) *server {
 	t.Helper()
 	for program, pkg := range map[string]string{"ovsdb-server": "openvswitch-switch", "ovsdb-client": "openvswitch-common", "ovn-nbctl": "ovn-central"} {
@@ -45,7 +49,7 @@ func serve(t testing.TB, from string) *server {
 	dir := t.TempDir()
 	s := &server{file: filepath.Join(dir, "nb.db"), socket: filepath.Join(dir, "nb.sock")}
 	if strings.HasSuffix(from, ".ovsschema") {
-		run(t, "ovsdb-tool", "create", s.file, from)
+		run(t, "ovsdb-tool", "create", s.file, ovnprefix.Schema(from))
 	} else {
 		data, err := os.ReadFile(from)
 		if err != nil {
@@ -238,7 +242,7 @@ func fabric(shards int) *plan.Fabric {
 	chassis := []string{"c1", "c2", "c3"}
 	for i := range shards {
 		s := plan.Shard{ID: world.ShardID{Domain: "lan", Index: i}, Anchors: prefixes(
-			"10.50.1."+strconv.Itoa(i+1)+"/16", "fd00:50::1:"+strconv.Itoa(i+1)+"/64")}
+			fmt.Sprintf("10.50.%d.%d/16", 1+(i+1)>>8, (i+1)&0xff), "fd00:50::1:"+strconv.Itoa(i+1)+"/64")}
 		for j := range chassis {
 			c := chassis[(i+j)%len(chassis)]
 			s.Gateways = append(s.Gateways, plan.Gateway{Node: "node-" + c, Chassis: c})
@@ -344,7 +348,7 @@ func prune(t testing.TB, d *Dataplane, plans ...*plan.Service) {
 
 // stripped is a dump without what differs from one life of a row to the next.
 func stripped(dump string) string {
-	epoch := regexp.MustCompile(`"slb.k8s.ovn.org/epoch"="[0-9]+", `)
+	epoch := regexp.MustCompile(`"slb.k8s.ovn.org/epoch"="[0-9]+", |, "slb.k8s.ovn.org/epoch"="[0-9]+"`)
 	uuid := regexp.MustCompile(`[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}`)
 	lines := strings.Split(uuid.ReplaceAllString(epoch.ReplaceAllString(dump, ""), "UUID"), "\n")
 	for i := range lines {

@@ -3,12 +3,14 @@
 package ovn
 
 import (
+	"net/netip"
 	"testing"
 
 	"github.com/ovn-org/libovsdb/model"
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/ovn/nbdb"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/ovn/rows"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/plan"
 )
 
 // What happens with each write, our own among them, must not have thousands of rows looked at.
@@ -37,4 +39,48 @@ func TestEverydayChangesAreNoSuspects(t *testing.T) {
 			}
 		})
 	}
+}
+
+// Rows that are wanted anew because OVN-Kubernetes made what they depend on are no fight, however many nodes come.
+func TestRowsThatWaitedForANodeAreNoFight(t *testing.T) {
+	s := serve(t, schema)
+	s.clusterRows(t)
+	s.nbctl(t, "lrp-del", "rtoj-GR_n3")
+	d, _ := dial(t, s)
+	configure(t, d, fabric(1))
+	p := manyPorts("10.244.1.10", wideBackends) // on n3
+	apply(t, d, p)
+	all := suspects{ground: true, footing: true, nodes: map[string]bool{"n3": true}}
+	if what, fight := d.differs(all); what != "" || fight {
+		t.Errorf("before the node's router is there: %q, a fight: %t", what, fight)
+	}
+	s.nbctl(t, "lrp-add", "GR_n3", "rtoj-GR_n3", "0a:58:64:40:00:04", "100.64.0.4/16", "fd98::4/64")
+	eventually(t, "the router of the node is wanted", func() bool {
+		what, fight := d.differs(all)
+		if fight {
+			t.Fatalf("%s: taken for a fight", what)
+		}
+		return what == "router of node n3"
+	})
+	if n := len(d.want.apart); n > 0 {
+		t.Errorf("%d plans are kept by node after a look", n)
+	}
+	configure(t, d, fabric(1))
+	eventually(t, "nothing differs", func() bool { what, _ := d.differs(all); return what == "" })
+	for _, harm := range [][]string{{"lr-del", "slbnode-n3"}, {"lr-del", "slb-lan-0"}} {
+		s.nbctl(t, harm...)
+		eventually(t, "a fight", func() bool { _, fight := d.differs(all); return fight })
+	}
+}
+
+// manyPorts is a Service that has so many backends at one address, on a port each.
+func manyPorts(pod string, n int) *plan.Service {
+	p := service(1, 1, pod)
+	first := p.Listeners[0].Backends[0]
+	for i := range n {
+		b := first
+		b.Addr = netip.AddrPortFrom(first.Addr.Addr(), uint16(10_000+i)) //nolint:gosec // a few thousand
+		p.Listeners[0].Backends = append(p.Listeners[0].Backends, b)
+	}
+	return p
 }

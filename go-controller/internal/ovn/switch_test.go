@@ -8,7 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-const switchSchema = "/usr/share/openvswitch/vswitch.ovsschema"
+const switchSchema = "openvswitch/vswitch.ovsschema"
 
 // The links of a physical network are the devices on the bridge that is mapped to it, and
 // a loss of carrier is told as Open vSwitch writes it.

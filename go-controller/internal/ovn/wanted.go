@@ -17,12 +17,15 @@ type wanted struct {
 	// node's rows need is found in them when it is asked for: it is asked for seldom, and to
 	// keep it would take more memory than anything else here.
 	nodes map[string][]*plan.Service
+	// apart are wide plans by node, while the rows of nodes are made.
+	apart map[*plan.Service]map[string][]rows.Behind
 	// unsure are the nodes whose rows may not be what their backends need.
 	unsure map[string]bool
 }
 
 func newWanted() *wanted {
-	return &wanted{plans: map[world.Key]*plan.Service{}, nodes: map[string][]*plan.Service{}, unsure: map[string]bool{}}
+	return &wanted{plans: map[world.Key]*plan.Service{}, nodes: map[string][]*plan.Service{}, unsure: map[string]bool{},
+		apart: map[*plan.Service]map[string][]rows.Behind{}}
 }
 
 // set replaces the plan of a Service (nil for none), which nobody changes any more.
@@ -31,34 +34,23 @@ func (w *wanted) set(key world.Key, p *plan.Service) {
 	if old == p {
 		return
 	}
-	before := needs(old)
-	if old != nil {
-		after := needs(p)
-		left := map[string]bool{}
-		for n := range before {
-			if !after[n] {
-				w.unsure[n.node] = true
-			}
-			if !left[n.node] { // A plan needs much of a node, and is there once: to look for it is to go through all plans there.
-				left[n.node] = true
-				w.drop(n.node, old)
-			}
-		}
-	}
-	if p == nil {
-		delete(w.plans, key)
-		return
-	}
-	w.plans[key] = p
-	rows.Returns(p, func(node string, b rows.Behind, port rows.Port) {
-		if !before[need{node, b, port}] {
+	before, after := byNode(old), byNode(p)
+	for node, needs := range before {
+		if !sameNeeds(needs, after[node]) {
 			w.unsure[node] = true
 		}
-		// Another backend on the node may have put the plan there: then it is the last one.
-		if have := w.nodes[node]; len(have) == 0 || have[len(have)-1] != p {
-			w.nodes[node] = append(have, p)
+		w.drop(node, old)
+	}
+	delete(w.plans, key)
+	if p != nil {
+		w.plans[key] = p
+	}
+	for node := range after {
+		if before[node] == nil {
+			w.unsure[node] = true
 		}
-	})
+		w.nodes[node] = append(w.nodes[node], p)
+	}
 }
 
 // drop takes a plan from a node.
@@ -69,41 +61,75 @@ func (w *wanted) drop(node string, p *plan.Service) {
 	}
 }
 
-// need is what a plan needs of a node.
-type need struct {
-	node   string
-	behind rows.Behind
-	port   rows.Port
-}
-
-func needs(p *plan.Service) map[need]bool {
+// byNode are the backends of a plan on each node, as often as the plan has them.
+func byNode(p *plan.Service) map[string][]rows.Behind {
 	if p == nil {
 		return nil
 	}
-	all := map[need]bool{}
-	rows.Returns(p, func(node string, b rows.Behind, port rows.Port) { all[need{node, b, port}] = true })
+	n := map[string]int{}
+	rows.Returns(p, func(node string, _ rows.Behind) { n[node]++ })
+	all := make(map[string][]rows.Behind, len(n))
+	rows.Returns(p, func(node string, b rows.Behind) {
+		list := all[node]
+		if list == nil {
+			list = make([]rows.Behind, 0, n[node])
+		}
+		all[node] = append(list, b)
+	})
 	return all
 }
 
-// on are the backends on a node, each as often as plans have it, and the ports of those
-// that are pods.
-func (w *wanted) on(node string) (behind []rows.Behind, ports []rows.Port) {
+// sameNeeds reports whether two lists have the same backends, however often.
+func sameNeeds(a, b []rows.Behind) bool {
+	if slices.Equal(a, b) {
+		return true
+	}
+	distinct := func(list []rows.Behind) []rows.Behind {
+		return slices.Compact(slices.SortedFunc(slices.Values(list), rows.Behind.Compare))
+	}
+	return slices.Equal(distinct(a), distinct(b))
+}
+
+// wideBackends is from how many backends on a plan is taken apart once for all its nodes, and not for each
+// of them: that would be quadratic. Taken apart, all plans together would take more memory than anything
+// else here.
+const wideBackends = 2000
+
+// on are the backends on a node, each as often as plans have it.
+func (w *wanted) on(node string) (behind []rows.Behind) {
 	for _, p := range w.nodes[node] {
-		rows.Returns(p, func(of string, b rows.Behind, port rows.Port) {
-			if of != node {
-				return
+		if isWide(p) {
+			if w.apart[p] == nil {
+				w.apart[p] = byNode(p)
 			}
-			behind = append(behind, b)
-			if !b.Host && !slices.Contains(ports, port) {
-				ports = append(ports, port)
+			if behind == nil {
+				behind = slices.Clip(w.apart[p][node])
+			} else {
+				behind = append(behind, w.apart[p][node]...)
+			}
+			continue
+		}
+		rows.Returns(p, func(of string, b rows.Behind) {
+			if of == node {
+				behind = append(behind, b)
 			}
 		})
 	}
-	return behind, ports
+	return behind
+}
+
+func isWide(p *plan.Service) bool {
+	n := 0
+	for i := range p.Listeners {
+		if n += len(p.Listeners[i].Backends) + len(p.Listeners[i].Draining); n >= wideBackends {
+			return true
+		}
+	}
+	return false
 }
 
 // behind tells whether a Service has backends on a node.
 func behind(p *plan.Service, node string) (yes bool) {
-	rows.Returns(p, func(of string, _ rows.Behind, _ rows.Port) { yes = yes || of == node })
+	rows.Returns(p, func(of string, _ rows.Behind) { yes = yes || of == node })
 	return yes
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/plan"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world/worldtest"
 )
 
@@ -21,6 +22,18 @@ func BenchmarkPlan(b *testing.B) {
 			if p := plan.For(s, vips, reach); len(p.Listeners[0].Backends) != 20 {
 				b.Fatalf("%s has %d backends", s.Key, len(p.Listeners[0].Backends))
 			}
+		}
+	}
+}
+
+// The plan of a Service of 10,000 ports and 50 pods.
+func BenchmarkWidePlan(b *testing.B) {
+	s, reach := worldtest.Wide(10_000, 50, 50), plan.ReachOf(&world.Snapshot{})
+	vips := []plan.VIP{{Addr: netip.MustParseAddr("192.0.2.1")}}
+	b.ReportAllocs()
+	for b.Loop() {
+		if p := plan.For(s, vips, reach); len(p.Listeners) != 10_000 || len(p.Listeners[0].Backends) != 50 {
+			b.Fatalf("%d listeners with %d backends", len(p.Listeners), len(p.Listeners[0].Backends))
 		}
 	}
 }

@@ -8,5 +8,6 @@
 //   - A plan is a function of one Service, its placement and what is within reach; equal
 //     input gives equal plans.
 //   - Whoever needs the endpoints for another purpose asks Endpoints, the same decision.
-//   - Backends of a listener are distinct, sorted, of the VIP's family.
+//   - Backends of a listener are distinct, sorted, of the VIP's family. So are its draining ones,
+//     and no backend is both.
 package plan

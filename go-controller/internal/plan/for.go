@@ -19,7 +19,6 @@ func For(s *world.Service, vips []VIP, within *Reach) *Service {
 	p := &Service{
 		Key:            s.Key,
 		VIPs:           slices.Clone(vips),
-		Listeners:      make([]Listener, 0, len(vips)*len(s.Ports)),
 		ClientAffinity: s.ClientAffinity,
 		Sources:        sources(s.SourceRanges),
 	}
@@ -28,16 +27,48 @@ func For(s *world.Service, vips []VIP, within *Reach) *Service {
 	slices.SortFunc(ports, func(a, b world.Port) int {
 		return cmp.Or(cmp.Compare(a.Protocol, b.Protocol), cmp.Compare(a.Port, b.Port))
 	})
+	if n := count(s, p.VIPs); within.most > 0 && n > within.most {
+		p.Beyond = n
+		return p
+	}
+	p.Listeners = make([]Listener, 0, len(vips)*len(s.Ports))
 	for _, vip := range p.VIPs {
 		for _, port := range ports {
-			reached, outside := within.split(backends(s, world.FamilyOf(vip.Addr), port))
-			p.Listeners = append(p.Listeners, Listener{VIP: vip.Addr, Protocol: port.Protocol, Port: port.Port, Backends: reached})
+			taking, others := backends(s, world.FamilyOf(vip.Addr), port)
+			reached, outside := within.split(taking)
+			draining, _ := within.split(others)
+			p.Listeners = append(p.Listeners, Listener{
+				VIP: vip.Addr, Protocol: port.Protocol, Port: port.Port, Backends: reached, Draining: draining,
+			})
 			p.Outside = append(p.Outside, outside...)
 		}
 	}
 	slices.SortFunc(p.Outside, netip.Addr.Compare)
 	p.Outside = slices.Compact(p.Outside)
 	return p
+}
+
+// count is how many backends the listeners have, ready or not, and at least one each. The work that it takes
+// grows with the addresses and the slices, not with the endpoints.
+func count(s *world.Service, vips []VIP) int {
+	n := map[world.Family]int{}
+	total := 0
+	for _, vip := range vips {
+		f := world.FamilyOf(vip.Addr)
+		if _, known := n[f]; !known {
+			for _, port := range s.Ports {
+				endpoints := 0
+				for _, slice := range s.Slices {
+					if _, ok := targetPort(slice, f, port); ok {
+						endpoints += len(slice.Endpoints)
+					}
+				}
+				n[f] += max(1, endpoints)
+			}
+		}
+		total += n[f]
+	}
+	return total
 }
 
 // sources are the ranges of clients by family. Ranges that all admit everyone are as good as
@@ -62,42 +93,68 @@ func sources(ranges []netip.Prefix) map[world.Family][]netip.Prefix {
 	return out
 }
 
-// backends returns the endpoints that take the traffic of a port, sorted and distinct.
-func backends(s *world.Service, f world.Family, p world.Port) []Backend {
+// backends returns the endpoints that take the new connections of a port, and those that take none, both sorted and
+// distinct. An address that is in two slices takes connections if it does in one of them.
+func backends(s *world.Service, f world.Family, p world.Port) (taking, draining []Backend) {
 	var n int
 	for _, slice := range s.Slices {
-		n += len(slice.Endpoints)
+		if _, ok := targetPort(slice, f, p); ok {
+			n += len(slice.Endpoints)
+		}
 	}
-	list := make([]Backend, 0, n)
-	for addr, e := range Endpoints(s, f, p) {
-		list = append(list, Backend{Addr: addr, Node: e.Node})
-	}
-	slices.SortFunc(list, func(a, b Backend) int {
-		return cmp.Or(a.Addr.Compare(b.Addr), cmp.Compare(a.Node, b.Node))
+	taking = make([]Backend, 0, n)
+	each(s, f, p, func(addr netip.AddrPort, e *world.Endpoint, takes bool) bool {
+		b := Backend{Addr: addr, Node: e.Node}
+		if takes {
+			taking = append(taking, b)
+		} else {
+			draining = append(draining, b)
+		}
+		return true
 	})
+	taking, draining = distinct(taking), distinct(draining)
+	return taking, slices.DeleteFunc(draining, func(b Backend) bool {
+		_, takes := slices.BinarySearchFunc(taking, b, byAddr)
+		return takes
+	})
+}
+
+func byAddr(a, b Backend) int { return a.Addr.Compare(b.Addr) }
+
+// distinct sorts backends and leaves one for each address.
+func distinct(list []Backend) []Backend {
+	slices.SortFunc(list, func(a, b Backend) int { return cmp.Or(byAddr(a, b), cmp.Compare(a.Node, b.Node)) })
 	return slices.CompactFunc(list, func(a, b Backend) bool { return a.Addr == b.Addr })
 }
 
-// Endpoints yields the endpoints of one family that take the traffic of a Service port,
+// Endpoints yields the endpoints of one family that take the new connections of a Service port,
 // with the address and target port to reach them at: those that are ready or, if there
 // are none, those that still serve while they terminate (KEP-1669, KEP-1672). The order
 // is that of the slices; an endpoint that is in two slices comes twice.
 func Endpoints(s *world.Service, f world.Family, p world.Port) iter.Seq2[netip.AddrPort, *world.Endpoint] {
 	return func(yield func(netip.AddrPort, *world.Endpoint) bool) {
-		takes := ready
-		if !someReady(s, f, p) {
-			takes = lastResort
+		each(s, f, p, func(addr netip.AddrPort, e *world.Endpoint, takes bool) bool { return !takes || yield(addr, e) })
+	}
+}
+
+// each calls do for every endpoint that the slices have for a Service port, and reports whether it takes new
+// connections, until do returns false.
+func each(
+	s *world.Service, f world.Family, p world.Port, do func(addr netip.AddrPort, e *world.Endpoint, takes bool) bool,
+) {
+	takes := ready
+	if !someReady(s, f, p) {
+		takes = lastResort
+	}
+	for _, slice := range s.Slices {
+		target, ok := targetPort(slice, f, p)
+		if !ok {
+			continue
 		}
-		for _, slice := range s.Slices {
-			target, ok := targetPort(slice, f, p)
-			if !ok {
-				continue
-			}
-			for i := range slice.Endpoints {
-				e := &slice.Endpoints[i]
-				if takes(e) && !yield(netip.AddrPortFrom(e.Addr, target), e) {
-					return
-				}
+		for i := range slice.Endpoints {
+			e := &slice.Endpoints[i]
+			if !do(netip.AddrPortFrom(e.Addr, target), e, takes(e)) {
+				return
 			}
 		}
 	}
@@ -128,9 +185,10 @@ func targetPort(slice *world.Slice, f world.Family, p world.Port) (uint16, bool)
 	if slice.Family != f {
 		return 0, false
 	}
-	for _, sp := range slice.Ports {
-		if sp.Name == p.Name && sp.Protocol == p.Protocol && sp.Port != 0 {
-			return sp.Port, true
+	at, _ := slices.BinarySearchFunc(slice.Ports, p, world.Port.Compare)
+	for ; at < len(slice.Ports) && slice.Ports[at].Compare(p) == 0; at++ {
+		if port := slice.Ports[at].Port; port != 0 {
+			return port, true
 		}
 	}
 	return 0, false

@@ -32,15 +32,23 @@ func TestGoldens(t *testing.T) {
 			}
 			for _, l := range p.Listeners {
 				fmt.Fprintf(&out, "%s: %s %s %d ->", p.Key, l.VIP, l.Protocol, l.Port)
-				for _, b := range l.Backends {
-					fmt.Fprintf(&out, " %s@%s", b.Addr, b.Node)
-					if b.Host {
-						out.WriteString(" (host)")
-					}
+				backends(&out, l.Backends)
+				if len(l.Draining) > 0 {
+					out.WriteString(" draining")
+					backends(&out, l.Draining)
 				}
 				out.WriteString("\n")
 			}
 		}
 		return out.String()
 	})
+}
+
+func backends(out *strings.Builder, list []plan.Backend) {
+	for _, b := range list {
+		fmt.Fprintf(out, " %s@%s", b.Addr, b.Node)
+		if b.Host {
+			out.WriteString(" (host)")
+		}
+	}
 }

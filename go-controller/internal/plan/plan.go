@@ -4,6 +4,7 @@ package plan
 
 import (
 	"net/netip"
+	"slices"
 	"time"
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
@@ -15,8 +16,11 @@ type Service struct {
 	Key       world.Key
 	VIPs      []VIP
 	Listeners []Listener
-	// Outside are the endpoints that would take traffic, but are out of reach: their replies
-	// would not come back by the shard. Sorted and distinct.
+	// Beyond is how many backends the Listeners would have (at least one each), if that is more than
+	// world.Cluster.MaxBackends. Then there are no Listeners: a part of them would serve some clients and not others.
+	Beyond int
+	// Outside are the endpoints that would take traffic, but are out of reach: on no node that is known,
+	// or their replies would not come back by the shard. Sorted and distinct.
 	Outside []netip.Addr
 	// ClientAffinity sends all connections of a client to one backend.
 	ClientAffinity bool
@@ -37,11 +41,26 @@ type Listener struct {
 	VIP      netip.Addr
 	Protocol world.Protocol
 	Port     uint16
-	// Backends are sorted and distinct.
+	// Backends take new connections. They are sorted and distinct.
 	Backends []Backend
+	// Draining are the other endpoints in the slices: they take no new connections, but those that they have
+	// continue until the endpoint leaves the slices. They are sorted and distinct, and none of Backends. What was
+	// never ready is among them, for a slice does not tell it from what was.
+	Draining []Backend
 }
 
-// Backend is an endpoint that takes traffic and the node it runs on.
+// At are the listeners of an address.
+func (s *Service) At(vip netip.Addr) []Listener {
+	compare := func(l Listener, a netip.Addr) int { return l.VIP.Compare(a) }
+	start, _ := slices.BinarySearchFunc(s.Listeners, vip, compare)
+	rest := s.Listeners[start:]
+	if end := slices.IndexFunc(rest, func(l Listener) bool { return l.VIP != vip }); end >= 0 {
+		rest = rest[:end]
+	}
+	return rest
+}
+
+// Backend is an endpoint and the node it runs on.
 type Backend struct {
 	Addr netip.AddrPort
 	Node string

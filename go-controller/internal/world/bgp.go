@@ -78,7 +78,9 @@ type Advertisement struct {
 // PeerSession is what a node says of its session with a peer.
 type PeerSession struct {
 	Established bool
-	// Problem is why it is not, as far as the node knows.
+	// Unknown: what the node reported last has expired; Problem says why.
+	Unknown bool
+	// Problem is why it is not Established, as far as the node knows.
 	Problem string
 }
 

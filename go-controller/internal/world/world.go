@@ -32,12 +32,20 @@ type Snapshot struct {
 	// Bridges are those of each chassis that OVN has told of, by the chassis' name. What is
 	// not in it is unknown.
 	Bridges map[string]Bridges
-	// Conflicts are the addresses that somebody outside of the cluster answers for, as far
-	// as nodes have seen it.
+	// Reports are the conflicts that the guard of each node reports, by node and address. They may be
+	// stale or forged: package slb decides which of them count.
+	Reports map[string]map[netip.Addr]Conflict
+	// Conflicts are the reports that count: answers to our own questions.
 	Conflicts map[netip.Addr]Conflict
+	// Announced are addresses that the network's own database announces now, of those Services whose status
+	// does not say it (Contested, ExternalIPs). It is nil while that database can't be read.
+	Announced map[netip.Addr]bool
 	// Leaving are the addresses in statuses of Services that are not served any more, until
 	// those are cleared, as far as no served Service's status has them.
 	Leaving map[netip.Addr]Key
+	// HeldExternalIPs are newer than those of the Services in it: decided by us, and not yet in
+	// their statuses.
+	HeldExternalIPs map[Key][]netip.Addr
 }
 
 // Conflict is the sight of a stranger that answers for an address (RFC 5227 for IPv4,
@@ -47,6 +55,8 @@ type Conflict struct {
 	MAC, Node string
 	// Since is when it was seen first; it stays as long as the conflict lasts.
 	Since time.Time
+	// Probe is the ID of the question that it answers.
+	Probe string
 }
 
 // Cluster is what all objects share.
@@ -64,6 +74,8 @@ type Cluster struct {
 	// AutoAssignCIDRs are OpenShift's, as written there: if there are any, OpenShift gives
 	// addresses to Services itself, and nobody else shall.
 	AutoAssignCIDRs []string
+	// MaxBackends bounds what is programmed of a Service: addresses x ports x endpoints. 0 for no bound.
+	MaxBackends int
 	// OpenShiftSDN: there is no OVN. Addresses are held by the kernels of nodes.
 	OpenShiftSDN bool
 }
@@ -88,6 +100,8 @@ type Pool struct {
 	AutoAssign bool
 	// ExternalIPs answers for addresses of the pool that Services list themselves.
 	ExternalIPs bool
+	// SharedByCluster lets Services of different namespaces share addresses of the pool.
+	SharedByCluster bool
 	// AvoidBuggyIPs leaves out IPv4 addresses that end in .0 or .255.
 	AvoidBuggyIPs bool
 	// Disabled keeps what is given and gives nothing new.
@@ -151,6 +165,9 @@ type Node struct {
 	Addrs []netip.Addr
 	// Links are those of its addresses that come with a subnet, with its length.
 	Links []netip.Prefix
+	// PodSubnets are those that the addresses of its pods are from, as OVN-Kubernetes tells; a family without one
+	// is not known.
+	PodSubnets []netip.Prefix
 	// Hosts are the addresses that pods on its own network have, at most one a family, as
 	// far as OVN can reach them.
 	Hosts []Host
@@ -166,6 +183,8 @@ type Node struct {
 	// NetworkUnavailable says that the node's network is not set up (its condition of that
 	// name), so that nothing may be sent there.
 	NetworkUnavailable bool
+	// Unreachable: the kubelet has not reported for a while (Ready is Unknown).
+	Unreachable bool
 	// Draining says why the node shall carry nothing (the signal and its value), empty if it may.
 	Draining string
 	// Guarded: a guard runs on the node and answers questions about its segments.
@@ -248,11 +267,17 @@ type Service struct {
 	RequestedBy, PoolRequestedBy string
 	// Assigned are the addresses in status.loadBalancer.ingress.
 	Assigned []netip.Addr
-	// Ours: the status says that we gave the addresses in it.
-	Ours bool
-	// ExternalIPs are the addresses that the user says lead to the Service (spec.externalIPs).
-	ExternalIPs []netip.Addr
-	Ports       []Port
+	// Given are the addresses that the status says we gave (condition Allocated). Those of
+	// Assigned that are not among them are another controller's.
+	Given []netip.Addr
+	// NamesClass: spec.loadBalancerClass is ours, so that no other controller serves the Service.
+	NamesClass bool
+	// Contested: the status says that an address is not announced because another host answers for it.
+	Contested bool
+	// ExternalIPs are the addresses that the user says lead to the Service (spec.externalIPs),
+	// HeldExternalIPs those that the status says are the Service's own (condition ExternalIPs).
+	ExternalIPs, HeldExternalIPs []netip.Addr
+	Ports                        []Port
 	// SharingKey lets Services that have the same one have one address; empty shares none.
 	SharingKey string
 	// Selector is spec.selector: the labels of the pods.
@@ -279,9 +304,15 @@ type Port struct {
 	Port     uint16
 }
 
+// Compare orders ports by their names, then protocol: by what ties those of Services and slices together.
+func (p Port) Compare(o Port) int {
+	return cmp.Or(cmp.Compare(p.Name, o.Name), cmp.Compare(p.Protocol, o.Protocol))
+}
+
 // Slice is an EndpointSlice of one family.
 type Slice struct {
-	Family    Family
+	Family Family
+	// Ports are sorted (Port.Compare): there may be thousands, and each is looked for.
 	Ports     []Port
 	Endpoints []Endpoint
 }

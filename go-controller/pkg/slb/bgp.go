@@ -3,6 +3,7 @@
 package slb
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -38,7 +39,8 @@ func (v *verdicts) told(s *world.Service) []telling {
 		r := v.survey.Of(s, spot.Addr)
 		list[i] = v.telling(r)
 		if r != nil && r.ByNode && len(r.Nodes) > 0 && len(s.SourceRanges) > 0 {
-			list[i].text += "; whether spec.loadBalancerSourceRanges hold for traffic that comes by a node is up to OVN-Kubernetes"
+			list[i].text += "; whether spec.loadBalancerSourceRanges hold for traffic that comes by a node " +
+				"is up to OVN-Kubernetes"
 		}
 	}
 	return list
@@ -61,12 +63,18 @@ func wordTellers(r *bgp.Tellers) telling {
 	case r.Off != "":
 		return telling{v1alpha1.ReasonSwitchedOff, r.Off}
 	case r.GatewayUnknown:
-		return telling{v1alpha1.ReasonNoGateway, "not told by BGP before its shard has an external address (nextHop: Gateway)"}
+		return telling{v1alpha1.ReasonNoGateway,
+			"not told by BGP before its shard has an external address (nextHop: Gateway)"}
 	case len(r.Nodes) > 0:
 		return telling{text: fmt.Sprintf("told by BGP by %s to %s", named("node", r.Nodes), named("BGPPeer", r.Peers))}
 	case len(r.Idle) == 0:
-		return telling{v1alpha1.ReasonNoNodes, "no node tells of it by BGP: the nodeSelectors of BGPPeers and BGPAdvertisements, peers, address families, " +
-			"nodes without an address for it, drained nodes and (externalTrafficPolicy: Local) endpoints leave none"}
+		return telling{v1alpha1.ReasonNoNodes, "no node tells of it by BGP: the nodeSelectors of BGPPeers and " +
+			"BGPAdvertisements, peers, address families, nodes without an address for it, " +
+			"drained nodes and (externalTrafficPolicy: Local) endpoints leave none"}
+	}
+	if r.Unknown {
+		text := fmt.Sprintf("no session is known to be established: %s; %s", named("node", r.Idle), r.Problem)
+		return telling{v1alpha1.ReasonNodeSilent, text}
 	}
 	text := fmt.Sprintf("no session is established, so it is not told by BGP: %s", named("node", r.Idle))
 	if r.Problem != "" {
@@ -122,7 +130,17 @@ func tellingTexts(spots []place.Spot, told []telling) []string {
 func (v *verdicts) bgpObjects() kube.BGPVerdicts {
 	out := kube.BGPVerdicts{
 		Peers: map[string]kube.Verdicts{}, Advertisements: map[string]kube.Verdicts{},
-		Profiles: map[string]kube.Verdicts{}, Communities: map[string]kube.Verdicts{},
+		Profiles: map[string]kube.Verdicts{}, Communities: map[string]kube.Verdicts{}, Silent: map[string]kube.Verdicts{},
+	}
+	for node, sessions := range v.world.Sessions {
+		for _, s := range sessions {
+			if s.Unknown {
+				out.Silent[node] = kube.Verdicts{v1alpha1.ConditionReady: {
+					Status: metav1.ConditionUnknown, Reason: v1alpha1.ReasonNodeSilent, Message: s.Problem,
+				}}
+				break
+			}
+		}
 	}
 	accepted := func(list []world.Finding) kube.Verdicts {
 		return kube.Verdicts{v1alpha1.ConditionAccepted: kube.Found(list)}
@@ -154,21 +172,32 @@ func (v *verdicts) peerReady(peer string, useless bool, keepers []string) kube.V
 	not := func(reason, message string) kube.Verdict {
 		return kube.Verdict{Status: metav1.ConditionFalse, Reason: reason, Message: message}
 	}
-	var lack []string
-	var why string
+	var lack, silent []string
+	var why, whySilent string
 	for _, n := range keepers {
 		s, reports := v.world.Sessions[n][peer]
-		if s.Established {
+		switch {
+		case s.Established:
 			continue
+		case s.Unknown:
+			silent = append(silent, n)
+			whySilent = cmp.Or(whySilent, problemOf(n, s.Problem))
+			continue
+		case s.Problem != "":
+			why = cmp.Or(why, problemOf(n, s.Problem))
+		case !reports:
+			why = cmp.Or(why, "; node "+n+" does not report it (ovnkube-slb node --enable-bgp)")
 		}
 		lack = append(lack, n)
-		switch {
-		case why != "":
-		case s.Problem != "":
-			why = "; node " + n + ": " + s.Problem
-		case !reports:
-			why = "; node " + n + " does not report it (ovnkube-slb node --enable-bgp)"
-		}
+	}
+	firstFew := func(names []string) string { return strings.Join(names[:min(len(names), maxNamed)], ", ") }
+	var unknown, lacking string
+	if len(silent) > 0 {
+		unknown = fmt.Sprintf("of %d of %d nodes the session is not known: %s%s",
+			len(silent), len(keepers), firstFew(silent), whySilent)
+	}
+	if len(lack) > 0 {
+		lacking = fmt.Sprintf("%d of %d nodes lack the session: %s%s", len(lack), len(keepers), firstFew(lack), why)
 	}
 	switch {
 	case v.bgp.Off() != "":
@@ -179,9 +208,28 @@ func (v *verdicts) peerReady(peer string, useless bool, keepers []string) kube.V
 		return not(v1alpha1.ReasonNoNodes, "no node keeps the session: those that match drain")
 	case len(lack) == len(keepers):
 		return not(v1alpha1.ReasonNoSession, fmt.Sprintf("none of %d nodes has the session%s", len(keepers), why))
+	case len(silent) > 0 && (len(lack) == 0 || len(lack)+len(silent) == len(keepers)):
+		return kube.Verdict{
+			Status: metav1.ConditionUnknown, Reason: v1alpha1.ReasonNodeSilent, Message: sentences(unknown, lacking),
+		}
 	case len(lack) > 0:
-		return not(v1alpha1.ReasonSessionsDown, fmt.Sprintf("%d of %d nodes lack the session: %s%s", len(lack), len(keepers),
-			strings.Join(lack[:min(len(lack), maxNamed)], ", "), why))
+		return not(v1alpha1.ReasonSessionsDown, sentences(lacking, unknown))
 	}
-	return kube.Verdict{Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonReady, Message: fmt.Sprintf("all %d nodes have the session", len(keepers))}
+	return kube.Verdict{
+		Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonReady,
+		Message: fmt.Sprintf("all %d nodes have the session", len(keepers)),
+	}
+}
+
+// problemOf is the end of a message with what a node reports of its session, empty if it reports no problem.
+func problemOf(node, problem string) string {
+	if problem == "" {
+		return ""
+	}
+	return "; node " + node + ": " + problem
+}
+
+// sentences joins the parts of a message that are there.
+func sentences(parts ...string) string {
+	return strings.Join(slices.DeleteFunc(parts, func(p string) bool { return p == "" }), "; ")
 }

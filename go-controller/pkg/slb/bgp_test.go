@@ -123,7 +123,26 @@ func TestManyNodesAreNotCounted(t *testing.T) {
 	}
 }
 
+// Reports that have expired say nothing of an address, and their objects show it.
+func TestSilentNodes(t *testing.T) {
+	w := told(service(web, 1))
+	w.Domains = nil
+	for _, n := range []string{"n1", "n2", "n3"} {
+		w.Sessions[n] = map[string]world.PeerSession{"tor": {Unknown: true, Problem: "its kubelet is silent"}}
+	}
+	var last wordings
+	var m memory
+	v := newVerdicts(m.decide(w), knowledge{synced: true})
+	if is := v.services(&last)[web].Announced; is.Status != metav1.ConditionUnknown || is.Reason != v1alpha1.ReasonNodeSilent || !strings.Contains(is.Message, "its kubelet is silent") {
+		t.Errorf("the Service: %+v", is)
+	}
+	if is := v.bgpObjects().Silent["n2"][v1alpha1.ConditionReady]; is.Status != metav1.ConditionUnknown || is.Reason != v1alpha1.ReasonNodeSilent {
+		t.Errorf("the BGPNodeStatus: %+v", is)
+	}
+}
+
 func TestPeersAreReadyWithAllSessions(t *testing.T) {
+	silent := map[string]world.PeerSession{"tor": {Unknown: true, Problem: "its kubelet is silent"}}
 	for name, test := range map[string]struct {
 		change func(*world.Snapshot)
 		want   kube.Verdict
@@ -134,6 +153,14 @@ func TestPeersAreReadyWithAllSessions(t *testing.T) {
 			kube.Verdict{Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonReady, Message: "all 2 nodes have the session"}},
 		"nobody reports": {func(w *world.Snapshot) { w.Sessions = nil },
 			kube.Verdict{Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonNoSession, Message: "none of 3 nodes has the session; node n1 does not report it"}},
+		"silent": {func(w *world.Snapshot) { w.Sessions["n3"] = silent }, kube.Verdict{Status: metav1.ConditionUnknown, Reason: v1alpha1.ReasonNodeSilent, Message: "of 1 of 3 nodes the session is not known: n3; node n3: its kubelet is silent"}},
+		"one lacks, others are silent": {func(w *world.Snapshot) {
+			w.Sessions["n1"], w.Sessions["n2"] = silent, silent
+		}, kube.Verdict{Status: metav1.ConditionUnknown, Reason: v1alpha1.ReasonNodeSilent, Message: "of 2 of 3 nodes the session is not known: n1, n2; " +
+			"node n1: its kubelet is silent; 1 of 3 nodes lack the session: n3; node n3: hold timer expired"}},
+		"one has, one lacks, one is silent": {func(w *world.Snapshot) { w.Sessions["n2"] = silent },
+			kube.Verdict{Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonSessionsDown, Message: "1 of 3 nodes lack the session: n3; " +
+				"node n3: hold timer expired; of 1 of 3 nodes the session is not known: n2; node n2: its kubelet is silent"}},
 		"useless": {func(w *world.Snapshot) {
 			w.Peers[0].Findings = []world.Finding{{Reason: v1alpha1.ReasonSecretNotFound, Fatal: true}}
 		},

@@ -3,9 +3,10 @@
 package slb
 
 import (
+	"cmp"
 	"context"
-	"errors"
 	"fmt"
+	"math/rand/v2"
 	"net/netip"
 	"sync"
 	"sync/atomic"
@@ -18,7 +19,6 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube"
-	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube/convert"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/loop"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/ovn"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/plan"
@@ -49,6 +49,10 @@ type Controller struct {
 	runner  *loop.Runner
 
 	decided atomic.Bool
+	// bare: the mode in force needs no database.
+	bare atomic.Bool
+	// deciding and applying beat as long as the decision passes and the runner work.
+	deciding, applying heartbeat
 	// resync: OVN's rows are not what was applied; they are written again once the
 	// decisions know who carries what now.
 	resync atomic.Bool
@@ -64,6 +68,8 @@ type Controller struct {
 	// last is what was decided last, nil for nothing.
 	last       *verdicts
 	withdrawal withdrawal
+	// unreachable is since when the databases can't be reached; zero if they can.
+	unreachable time.Time
 
 	mu      sync.Mutex
 	results []loop.Result // that no pass has seen
@@ -86,16 +92,19 @@ func New(o Options) (*Controller, error) {
 		return nil, err
 	}
 	c := &Controller{
-		options:    o,
-		cluster:    world.Cluster{PodNets: o.ClusterSubnets, ServiceNets: o.ServiceSubnets, OpenShiftSDN: o.NetworkType == OpenShiftSDN},
+		options: o,
+		cluster: world.Cluster{
+			PodNets: o.ClusterSubnets, ServiceNets: o.ServiceSubnets, OpenShiftSDN: o.NetworkType == OpenShiftSDN,
+			MaxBackends: cmp.Or(o.MaxServiceBackends, DefaultMaxServiceBackends),
+		},
 		events:     &kube.Events{},
 		metrics:    m,
+		memory:     memory{probation: probation{epoch: rand.Uint64()}},
 		calls:      newCalls(),
 		programmed: map[world.Key]loop.Result{},
 	}
 	c.facts = kube.NewFacts(
-		convert.Options{DefaultClass: !o.RequireClass, MetalLBAnnotations: !o.IgnoreMetalLBAnnotations, DrainTaints: o.DrainTaints,
-			Mode: world.DefaultMode(!o.Disabled), OpenShiftSDN: o.NetworkType == OpenShiftSDN},
+		o.convert(),
 		kube.Hooks{
 			Wake:     c.calls.call,
 			Changed:  func(k world.Key) { c.services.Changed(k) },
@@ -111,14 +120,14 @@ func New(o Options) (*Controller, error) {
 	if c.network, err = c.newNetwork(); err != nil || c.network == nil {
 		return c, err
 	}
-	c.runner = loop.New(c.network, loop.Options{Report: c.report, ReportGround: c.reportGround})
+	c.runner = loop.New(c.network, loop.Options{Report: c.report, ReportGround: c.reportGround, Alive: c.applying.beat})
 	return c, nil
 }
 
 // Run works until the context ends. What can't be reached is waited for.
 func (c *Controller) Run(ctx context.Context) error {
-	if err := c.identify(ctx); err != nil {
-		return err
+	if !c.identify(ctx) {
+		return nil
 	}
 	broadcaster := record.NewBroadcaster(record.WithContext(ctx))
 	defer broadcaster.Shutdown()
@@ -126,10 +135,12 @@ func (c *Controller) Run(ctx context.Context) error {
 	recorder := broadcaster.NewRecorder(scheme.Scheme, corev1.EventSource{Component: "ovnkube-slb"})
 
 	var running sync.WaitGroup
-	parts := []func(context.Context){c.watch.Run, c.services.Run, c.pools.Run, c.domains.Run, c.bgp.Run, c.asker.Run, c.decide,
-		func(ctx context.Context) { c.events.Run(ctx, recorder, c.services.Busy) }}
+	parts := []func(context.Context){
+		c.watch.Run, c.services.Run, c.pools.Run, c.domains.Run, c.bgp.Run, c.asker.Run, c.decide,
+		func(ctx context.Context) { c.events.Run(ctx, recorder, c.services.Busy) },
+	}
 	if c.network != nil {
-		parts = append(parts, c.runner.Run, c.connect)
+		parts = append(parts, c.apply, c.connect)
 	}
 	for _, part := range parts {
 		running.Go(func() { part(ctx) })
@@ -139,34 +150,22 @@ func (c *Controller) Run(ctx context.Context) error {
 	return nil
 }
 
-// Healthy tells what the controller still waits for; nil once it has read all it needs
-// and decided.
-func (c *Controller) Healthy() error {
-	if err := c.watch.Healthy(); err != nil {
-		return err
-	}
-	if !c.decided.Load() {
-		return errors.New("nothing decided yet")
-	}
-	if !c.synced() {
-		return errors.New("OVN's databases not read yet")
-	}
-	return nil
-}
-
-func (c *Controller) identify(ctx context.Context) error {
+// identify reads the cluster's identity; false if ctx ends before.
+func (c *Controller) identify(ctx context.Context) bool {
 	ticker := time.NewTicker(identityPause)
 	defer ticker.Stop()
 	for {
 		id, err := kube.ClusterID(ctx, c.options.Kube)
 		if err == nil {
 			c.cluster.ID = id
-			return nil
+			return true
 		}
-		klog.ErrorS(err, "Wait for the API server")
+		if ctx.Err() == nil {
+			klog.ErrorS(err, "Wait for the API server")
+		}
 		select {
 		case <-ctx.Done():
-			return err
+			return false
 		case <-ticker.C:
 		}
 	}
@@ -222,6 +221,12 @@ func (c *Controller) callWhole() {
 	c.calls.call()
 }
 
+// transacted: an Apply of thousands of Services is many transactions, and each is a sign of life.
+func (c *Controller) transacted(err error) {
+	c.applying.beat()
+	c.metrics.transacted(err)
+}
+
 func (c *Controller) report(results []loop.Result) {
 	c.mu.Lock()
 	c.results = append(c.results, results...)
@@ -273,7 +278,13 @@ func (c *Controller) decide(ctx context.Context) {
 		return
 	}
 	c.callWhole()
-	c.calls.serve(ctx, passes{c.amend, c.whole})
+	defer c.deciding.stop()
+	c.calls.serve(ctx, passes{c.amend, c.whole, c.deciding.beat})
+}
+
+func (c *Controller) apply(ctx context.Context) {
+	defer c.applying.stop()
+	c.runner.Run(ctx)
 }
 
 // amend follows changes of single Services; false if that does not do.
@@ -325,7 +336,7 @@ func (c *Controller) whole() {
 	c.read()
 	w, left := c.facts.Snapshot(c.cluster)
 	w.Now = start
-	known := c.knowledge()
+	known, lostAt := c.knowledge(w)
 	resync := c.resync.Swap(false)
 	if c.network != nil && known.synced {
 		c.network.Tell(w)
@@ -334,11 +345,14 @@ func (c *Controller) whole() {
 	if c.last != nil {
 		before = &c.last.world.Cluster.Switch
 	}
+	c.bare.Store(!w.Cluster.Switch.Mode.Layer2())
 	c.events.Switched(c.facts, before, w.Cluster.Switch)
 	due := c.withdrawal.before(w, known, c.runner == nil)
 	d := c.memory.decide(w)
+	due = earlier(due, lostAt)
 	c.alarm.set(earlier(due, earlier(firstEnd(d.allocation), c.memory.probation.end())), c.callWhole)
-	c.asker.Set(c.memory.probation.questions())
+	c.asker.Set(c.memory.probation.questions(start))
+	c.tellIgnored()
 	if c.runner != nil && known.synced {
 		c.runner.Set(d.fabric, d.plans)
 		if resync {
@@ -359,14 +373,49 @@ func (c *Controller) whole() {
 	c.metrics.decided(v, services, time.Since(start))
 }
 
-func (c *Controller) knowledge() knowledge {
+// tellIgnored logs and counts the conflicts that guards newly report and that don't count.
+func (c *Controller) tellIgnored() {
+	nodes := map[string]int{}
+	for _, r := range c.memory.probation.newlyIgnored {
+		c.metrics.ignored.WithLabelValues(r.reason).Inc()
+		if nodes[r.node]++; nodes[r.node] == 1 { // of each node the first, as a report may have thousands
+			klog.InfoS("A reported address conflict is ignored: the node was not asked this", "node", r.node, "address", r.addr,
+				"mac", r.mac, "reason", r.reason)
+		}
+	}
+}
+
+// reconnectTime is how long databases may be out of reach until statuses say so: to find another leader of a
+// cluster, or for a server to be started anew, is no reason to write the statuses of all Services twice.
+const reconnectTime = 5 * time.Second
+
+// knowledge is what the network has told so far. It returns when the loss of its databases will be told, the zero
+// time if that is not to come.
+func (c *Controller) knowledge(w *world.Snapshot) (known knowledge, lostAt time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return knowledge{
+	known = knowledge{
 		absent:     c.network == nil,
 		synced:     c.synced(),
 		programmed: c.programmed,
 		laid:       c.laid,
 		ground:     c.ground,
 	}
+	if c.network == nil {
+		return known, time.Time{}
+	}
+	known.unread = c.network.Unread() != nil
+	if c.network.Unreachable() == nil {
+		c.unreachable = time.Time{}
+		return known, time.Time{}
+	}
+	if c.unreachable.IsZero() {
+		c.unreachable = w.Now
+	}
+	if at := c.unreachable.Add(reconnectTime); w.Now.Before(at) {
+		return known, at
+	}
+	known.lost = "the controller is not connected to OVN's databases, so it does not know whether a gateway answers; " +
+		"OVN keeps the configuration that it has"
+	return known, time.Time{}
 }

@@ -31,6 +31,8 @@ type decision struct {
 type memory struct {
 	// grants are addresses that the API server does not show yet.
 	grants map[world.Key]grant
+	// external are the addresses of spec.externalIPs that the last pass found to be a Service's own.
+	external map[world.Key]grant
 	// leases are those of the pools with a ReuseDelay, newer than the pools' statuses.
 	leases map[string][]world.Lease
 	// made are the plans of the last pass with what they were made from.
@@ -57,6 +59,18 @@ func (g *grant) stands(assigned []netip.Addr) bool {
 		slices.ContainsFunc(g.over, func(o []netip.Addr) bool { return slices.Equal(o, assigned) })
 }
 
+// followed returns the grant of addrs over what the status shows, after g if that is known.
+func (g grant) followed(uid string, addrs, shown []netip.Addr, known bool) grant {
+	next := grant{uid: uid, addrs: addrs, over: [][]netip.Addr{shown}}
+	if known && g.uid == uid && g.stands(shown) {
+		next.over = g.over
+		if !slices.Equal(g.addrs, addrs) {
+			next.over = append(next.over, g.addrs)
+		}
+	}
+	return next
+}
+
 type made struct {
 	from  *world.Service
 	vips  []plan.VIP
@@ -68,10 +82,11 @@ type made struct {
 func (m *memory) decide(w *world.Snapshot) *decision {
 	w = m.recall(w)
 	layout := place.Lay(w)
-	w = withoutOurs(w, layout)
+	w = m.withExternal(m.probation.accept(w, layout))
 	d := &decision{world: w, layout: layout}
 	d.allocation = ipam.Allocate(w, m.held(w), d.layout.ShardOf)
 	m.remember(w, d.allocation)
+	m.rememberExternal(w, d.allocation)
 	m.rememberLeases(w, d.allocation)
 	d.spots = d.layout.Spots(w, d.allocation, m.review(d))
 	d.lay()
@@ -113,14 +128,37 @@ func (m *memory) remember(w *world.Snapshot, a *ipam.Allocation) {
 		if len(addrs) == 0 || slices.Equal(addrs, s.Assigned) {
 			continue
 		}
-		next := grant{uid: s.UID, addrs: addrs, over: [][]netip.Addr{s.Assigned}}
-		if last, ok := before[s.Key]; ok && last.uid == s.UID && last.stands(s.Assigned) {
-			next.over = last.over
-			if !slices.Equal(last.addrs, addrs) {
-				next.over = append(next.over, last.addrs)
-			}
+		last, known := before[s.Key]
+		m.grants[s.Key] = last.followed(s.UID, addrs, s.Assigned, known)
+	}
+}
+
+// withExternal returns the snapshot with the external addresses that we found to be Services'
+// own and whose statuses don't show that yet.
+func (m *memory) withExternal(w *world.Snapshot) *world.Snapshot {
+	if len(m.external) == 0 {
+		return w
+	}
+	out := *w
+	out.HeldExternalIPs = make(map[world.Key][]netip.Addr, len(m.external))
+	for _, s := range w.Services {
+		if g, ok := m.external[s.Key]; ok && g.uid == s.UID && g.stands(s.HeldExternalIPs) {
+			out.HeldExternalIPs[s.Key] = g.addrs
 		}
-		m.grants[s.Key] = next
+	}
+	return &out
+}
+
+func (m *memory) rememberExternal(w *world.Snapshot, a *ipam.Allocation) {
+	before := m.external
+	m.external = map[world.Key]grant{}
+	for _, s := range w.Services {
+		own := a.Services[s.Key].HeldExternal
+		if slices.Equal(own, s.HeldExternalIPs) {
+			continue
+		}
+		last, known := before[s.Key]
+		m.external[s.Key] = last.followed(s.UID, own, s.HeldExternalIPs, known)
 	}
 }
 

@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/dataplane"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/loop"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
@@ -40,7 +41,8 @@ func small(addresses int, services ...*world.Service) *world.Snapshot {
 		Services: services,
 	}
 	for i := 1; i <= 3; i++ {
-		w.Nodes = append(w.Nodes, &world.Node{Name: fmt.Sprintf("n%d", i), Chassis: fmt.Sprintf("chassis-%d", i)})
+		pods := netip.PrefixFrom(netip.AddrFrom4([4]byte{10, 244, byte(i - 1), 0}), 24)
+		w.Nodes = append(w.Nodes, &world.Node{Name: fmt.Sprintf("n%d", i), Chassis: fmt.Sprintf("chassis-%d", i), PodSubnets: []netip.Prefix{pods}})
 	}
 	return w
 }
@@ -162,10 +164,10 @@ func TestVerdictNamesTheFirstBrokenLink(t *testing.T) {
 			i.w.Cluster.PodNets = []netip.Prefix{netip.MustParsePrefix("10.244.0.0/16")}
 			i.s.Slices[0].Endpoints = append(i.s.Slices[0].Endpoints, world.Endpoint{Addr: netip.MustParseAddr("172.18.0.11"), Ready: true})
 		}, kube.Verdict{Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonAnnounced,
-			Message: "; 1 endpoints take no traffic, for their replies would not come back (neither in the pod networks, nor the address of a node that has a chassis and a k8s.ovn.org/node-masquerade-subnet): 172.18.0.11"}},
+			Message: "; 1 endpoints take no traffic, for their replies would not come back (neither in the pod subnet of a node, k8s.ovn.org/node-subnets, nor the address of a node that has a k8s.ovn.org/node-masquerade-subnet): 172.18.0.11"}},
 		"only endpoints out of reach": {func(i *input) {
 			i.w.Cluster.PodNets = []netip.Prefix{netip.MustParsePrefix("10.0.0.0/16")}
-		}, kube.Verdict{Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonNoEndpoints, Message: "would not come back (neither in the pod networks, nor the address of a node that has a chassis and a k8s.ovn.org/node-masquerade-subnet): 10.244.0.1"}},
+		}, kube.Verdict{Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonNoEndpoints, Message: "would not come back (neither in the pod subnet of a node, k8s.ovn.org/node-subnets, nor the address of a node that has a k8s.ovn.org/node-masquerade-subnet): 10.244.0.1"}},
 		"not synced": {func(i *input) { i.k.synced = false }, kube.Verdict{}},
 		"not told":   {func(i *input) { i.k.programmed[web] = loop.Result{} }, kube.Verdict{}},
 	} {
@@ -239,7 +241,13 @@ func TestDomainTellsWhatItLacks(t *testing.T) {
 		"OVN's facts": {func(w *world.Snapshot, k *knowledge) { w.Nodes, k.synced = nil, false }, "Accepted: ", "-"},
 		"sense": {func(w *world.Snapshot, _ *knowledge) { w.Domains[0].Problems = []string{"spec.vlan: spoilt"} },
 			"Invalid: spec.vlan: spoilt", "Invalid: "},
-		"ground":       {func(_ *world.Snapshot, k *knowledge) { k.ground = errors.New("no such table") }, "Accepted: ", "DataplaneError: no such table"},
+		"ground": {func(_ *world.Snapshot, k *knowledge) { k.ground = errors.New("no such table") }, "Accepted: ", "DataplaneError: no such table"},
+		"a place for a shard": {func(_ *world.Snapshot, k *knowledge) {
+			k.ground = fmt.Errorf("configure: %w", dataplane.ShardsError{{Domain: "lan", Index: 3}: "no number is free", {Domain: "dmz", Index: 1}: "nor here"})
+		}, "Accepted: ", "DataplaneError: shard lan/3: no number is free; it is tried again"},
+		"a place for a shard of another domain": {func(_ *world.Snapshot, k *knowledge) {
+			k.ground = dataplane.ShardsError{{Domain: "dmz", Index: 1}: "no number is free"}
+		}, "Accepted: ", "Ready: "},
 		"news of OVN":  {func(_ *world.Snapshot, k *knowledge) { k.laid = false }, "Accepted: ", "-"},
 		"OVN, by will": {func(_ *world.Snapshot, k *knowledge) { k.laid, k.absent = false, true }, "Accepted: ", "Ready: "},
 	} {

@@ -25,6 +25,7 @@ type metrics struct {
 	passes       prometheus.Histogram
 	enabled      *prometheus.GaugeVec
 	refused      prometheus.Gauge
+	ignored      *prometheus.CounterVec
 }
 
 func newMetrics(r prometheus.Registerer) (*metrics, error) {
@@ -34,7 +35,8 @@ func newMetrics(r prometheus.Registerer) (*metrics, error) {
 			Help:    "Time from when a Service was first seen without an address until the API server had its address.",
 			Buckets: prometheus.ExponentialBuckets(0.001, 2, 16)}),
 		writes: prometheus.NewCounterVec(prometheus.CounterOpts{Namespace: namespace, Name: "status_writes_total",
-			Help: "Status writes sent to the API server, by kind and result (ok, conflict, error)."}, []string{"kind", "result"}),
+			Help: "Status writes sent to the API server, by kind and result (ok, conflict, error)."},
+			[]string{"kind", "result"}),
 		dataplane: prometheus.NewCounterVec(prometheus.CounterOpts{Namespace: namespace, Name: "ovn_service_changes_total",
 			Help: "Services handed to OVN, by result (ok, error)."}, []string{"result"}),
 		transactions: prometheus.NewCounterVec(prometheus.CounterOpts{Namespace: namespace, Name: "ovn_transactions_total",
@@ -42,14 +44,24 @@ func newMetrics(r prometheus.Registerer) (*metrics, error) {
 		passes: prometheus.NewHistogram(prometheus.HistogramOpts{Namespace: namespace, Name: "pass_duration_seconds",
 			Help: "Time to decide about all Services once.", Buckets: prometheus.ExponentialBuckets(0.0005, 2, 12)}),
 		enabled: prometheus.NewGaugeVec(prometheus.GaugeOpts{Namespace: namespace, Name: "dataplane_enabled",
-			Help: "Whether the mode in force lets a dataplane (layer2, bgp) announce addresses (1) or not (0)."}, []string{"dataplane"}),
+			Help: "Whether the mode in force lets a dataplane (layer2, bgp) announce addresses (1) or not (0)."},
+			[]string{"dataplane"}),
 		refused: prometheus.NewGauge(prometheus.GaugeOpts{Namespace: namespace, Name: "mode_refused",
-			Help: "Whether the annotation slb.k8s.ovn.org/mode is none of the modes, so that the one before it stays in force (1), or not (0)."}),
+			Help: "Whether the annotation slb.k8s.ovn.org/mode is none of the modes, " +
+				"so that the one before it stays in force (1), or not (0)."}),
+		ignored: prometheus.NewCounterVec(prometheus.CounterOpts{Namespace: namespace, Name: "ignored_conflict_reports_total",
+			Help: "Address conflicts reported by guards that don't count, by reason (not_asked, wrong_probe)."},
+			[]string{"reason"}),
 	}
 	if r == nil {
 		return m, nil
 	}
-	for _, c := range []prometheus.Collector{m.stock, m.waited, m.writes, m.dataplane, m.transactions, m.passes, m.enabled, m.refused} {
+	for _, reason := range []string{ignoredNotAsked, ignoredWrongProbe} {
+		m.ignored.WithLabelValues(reason) // a counter that appears with its first event hides that event from rate()
+	}
+	for _, c := range []prometheus.Collector{
+		m.stock, m.waited, m.writes, m.dataplane, m.transactions, m.passes, m.enabled, m.refused, m.ignored,
+	} {
 		if err := r.Register(c); err != nil {
 			return nil, fmt.Errorf("register metrics: %w", err)
 		}

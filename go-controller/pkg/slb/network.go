@@ -5,6 +5,8 @@ package slb
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"k8s.io/client-go/kubernetes"
@@ -70,6 +72,10 @@ type network interface {
 	Synced() <-chan struct{}
 	// Tell adds to a snapshot what only the network knows.
 	Tell(w *world.Snapshot)
+	// Unreachable names the databases that it needs and is not connected to, Unread those whose contents it does not
+	// know now; nil for none.
+	Unreachable() error
+	Unread() error
 }
 
 // newNetwork returns the network of the options, nil for none.
@@ -81,7 +87,10 @@ func (c *Controller) newNetwork() (network, error) {
 	case o.NB.Address == "":
 		return nil, nil
 	}
-	d, err := ovn.New(ovn.Options{NB: ovn.Endpoint(o.NB), SB: ovn.Endpoint(o.SB), Changed: c.news, Transacted: c.metrics.transacted})
+	d, err := ovn.New(ovn.Options{
+		NB: ovn.Endpoint(o.NB), SB: ovn.Endpoint(o.SB),
+		Changed: c.news, Transacted: c.transacted, Fence: o.Fence,
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -95,15 +104,37 @@ type ovnNetwork struct {
 	bridges  map[string]world.Bridges
 }
 
-// Tell adds who carries what and who has which bridges. While the connection is down nobody is
-// known: what was seen last stands, or every gateway would be chosen anew.
+// Tell adds who carries what and who has which bridges. While the connection is down the order of gateways and
+// the bridges that were seen last stand, or every gateway would be chosen anew; who carries a shard is not known.
 func (n *ovnNetwork) Tell(w *world.Snapshot) {
 	if seen := n.Carriers(); seen != nil {
 		n.carriers = seen
+	} else {
+		n.carriers = maps.Clone(n.carriers)
+		for shard, c := range n.carriers {
+			c.Active, c.Settled = "", false
+			n.carriers[shard] = c
+		}
 	}
 	w.Carriers = n.carriers
 	if seen := n.Bridges(); seen != nil {
 		n.bridges = seen
 	}
 	w.Bridges = n.bridges
+	w.Announced = n.Announced(unclear(w))
+}
+
+// unclear are the Services whose statuses don't say whether each of their addresses is announced. That
+// matters only where guards are.
+func unclear(w *world.Snapshot) []world.Key {
+	if !slices.ContainsFunc(w.Nodes, func(n *world.Node) bool { return n.Guarded }) {
+		return nil
+	}
+	var keys []world.Key
+	for _, s := range w.Services {
+		if s.Contested || len(s.ExternalIPs) > 0 {
+			keys = append(keys, s.Key)
+		}
+	}
+	return keys
 }

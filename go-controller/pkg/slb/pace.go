@@ -44,6 +44,8 @@ type passes struct {
 	// Amend is false if that does not do.
 	amend func() bool
 	whole func()
+	// alive is called every now and then, as long as answers come.
+	alive func()
 }
 
 // serve answers all calls that came before a pass started by that one: at once by an
@@ -52,6 +54,8 @@ type passes struct {
 func (c *calls) serve(ctx context.Context, p passes) {
 	wait := time.NewTimer(0)
 	defer wait.Stop()
+	idle := time.NewTicker(beatEvery)
+	defer idle.Stop()
 	until := func(t time.Time) bool {
 		wait.Reset(time.Until(t))
 		select {
@@ -70,9 +74,12 @@ func (c *calls) serve(ctx context.Context, p passes) {
 	var took time.Duration
 	streak := 1
 	for {
+		p.alive()
 		select {
 		case <-ctx.Done():
 			return
+		case <-idle.C:
+			continue
 		case <-confirm.C:
 		case <-c.came:
 			if p.amend() {

@@ -27,6 +27,7 @@ func served(t *testing.T, n *counter, test func(c *calls)) {
 		go func() {
 			defer close(done)
 			c.serve(ctx, passes{
+				alive: func() {},
 				amend: func() bool {
 					if n.amendable {
 						n.amends.Add(1)

@@ -4,6 +4,7 @@ package slb
 
 import (
 	"cmp"
+	"fmt"
 	"maps"
 	"net/netip"
 	"slices"
@@ -26,42 +27,54 @@ const (
 	mostAsked = 500
 )
 
+// lateTime is how long after a question the answer to it is heard: as long as a report counts.
+const lateTime = 40 * time.Second
+
 // probation holds addresses that are new to their segment until a guard there has asked for
 // them, and those that a stranger answers for until nobody does. Where no guard runs,
-// nothing is held.
+// nothing is held, and what is announced is never held again.
 type probation struct {
+	// epoch tells the questions of this process from those of others, seq those of this process from each other.
+	epoch, seq uint64
 	// guards are the nodes with one.
 	guards map[string]*world.Node
 	asked  map[netip.Addr]asked
 	// silent: nothing was announced in the last pass, because layer 2 was switched off.
 	silent bool
+	// ignored are the reports that don't count, newlyIgnored those among them that the pass before did not have.
+	ignored      map[ignoredReport]bool
+	newlyIgnored []ignoredReport
 }
 
-// asked is an address that a guard is asked about.
+// asked is an address that a guard is asked about, or was a short while ago.
 type asked struct {
 	guard, network string
 	vlan           int
-	contested      bool
+	// own is the MAC address of our own router for the address.
+	own string
+	// id is the question's; empty while the address waits for its turn.
+	id        string
+	contested bool
 	// until is when silence is an answer; zero while it waits for its turn.
 	until time.Time
+	// announced: the address is not held any more, whatever is answered. A late answer is a warning.
+	announced bool
+	// forget is when a late answer doesn't count any more.
+	forget time.Time
+	// late is a late answer that stands, heard when a pass saw it last, reported whether the last pass did; zero for none.
+	late     world.Conflict
+	heard    time.Time
+	reported bool
 }
 
-// withoutOurs returns the snapshot without the conflicts that our own gateways are taken for:
-// one may still answer for the Service that had the address before.
-func withoutOurs(w *world.Snapshot, l *place.Layout) *world.Snapshot {
-	if len(w.Conflicts) == 0 {
-		return w
-	}
-	ours := map[string]bool{}
-	for _, d := range l.Domains {
-		for _, shard := range d.Shards {
-			ours[rows.PortMAC(w.Cluster.ID, shard.ID)] = true
-		}
-	}
-	out := *w
-	out.Conflicts = maps.Clone(w.Conflicts)
-	maps.DeleteFunc(out.Conflicts, func(_ netip.Addr, c world.Conflict) bool { return ours[c.MAC] })
-	return &out
+// warns reports whether a late answer stands: it is reported, or was a moment ago.
+func (is *asked) warns(now time.Time) bool {
+	return is.announced && (is.reported || !is.heard.IsZero() && now.Before(is.heard.Add(silenceTime)))
+}
+
+// forgotten reports whether the question was so long ago that no late answer to it counts.
+func (is *asked) forgotten(now time.Time) bool {
+	return is.announced && !is.reported && !now.Before(is.forget)
 }
 
 // review decides which of the addresses given wait, and for what.
@@ -78,8 +91,10 @@ func (m *memory) review(d *decision) map[netip.Addr]place.Hold {
 	if len(p.guards) == 0 {
 		return nil
 	}
-	carried := map[netip.Addr]struct{}{}
-	if !silent {
+	var carried map[netip.Addr]bool
+	if silent {
+		before = nil
+	} else {
 		carried = m.carried(d.world)
 	}
 	holds := map[netip.Addr]place.Hold{}
@@ -87,16 +102,18 @@ func (m *memory) review(d *decision) map[netip.Addr]place.Hold {
 	for _, s := range d.allocation.InOrder() {
 		for _, a := range d.allocation.Services[s.Key].VIPs() {
 			last, was := before[a]
-			if _, known := carried[a]; known && !was {
-				last.until = d.world.Now
-			}
-			is, hold := p.judge(d, a, last)
-			if hold.Reason == "" {
+			if !silent && d.world.Announced[a] || last.announced || !was && carried[a] {
+				if was {
+					p.keep(d, a, last)
+				}
 				continue
 			}
-			holds[a] = hold
+			is, hold := p.judge(d, a, last)
 			if is.guard != "" {
 				p.asked[a] = is
+			}
+			if hold.Reason != "" {
+				holds[a] = hold
 				order = append(order, a)
 			}
 		}
@@ -105,19 +122,33 @@ func (m *memory) review(d *decision) map[netip.Addr]place.Hold {
 	return holds
 }
 
-// judge decides about one address; last is what was asked about it before. Without a Reason
-// it is not held.
+// keep remembers the question about an address that is announced, for a late answer.
+func (p *probation) keep(d *decision, a netip.Addr, last asked) {
+	if !last.announced {
+		last.announced, last.contested, last.forget = true, false, d.world.Now.Add(lateTime)
+	}
+	if last.id != "" && d.world.Now.Before(last.forget) {
+		p.asked[a] = last
+	}
+}
+
+// judge decides about one address that is not announced; last is what was asked about it before. Without a
+// Reason it is not held.
 func (p *probation) judge(d *decision, a netip.Addr, last asked) (asked, place.Hold) {
 	is, ok := p.whom(d, a, last.guard)
-	if c, contested := d.world.Conflicts[a]; contested {
+	if !ok {
+		return asked{}, place.Hold{} // no guard can be asked
+	}
+	if last.guard == is.guard {
+		is.id, is.until = last.id, last.until
+	}
+	if c, contested := d.world.Conflicts[a]; contested && is.id != "" {
 		is.contested, is.until = true, d.world.Now
 		return is, place.Hold{Reason: place.ReasonAddressConflict, Message: ipam.Contested(c)}
 	}
-	if last.guard == "" || is.guard == last.guard {
-		is.until = last.until
-	}
-	if !ok || !is.until.IsZero() && !is.until.After(d.world.Now) {
-		return asked{}, place.Hold{} // nobody can be asked, or nobody has it
+	if !is.until.IsZero() && !is.until.After(d.world.Now) {
+		is.announced, is.forget = true, d.world.Now.Add(lateTime)
+		return is, place.Hold{} // no other host has it
 	}
 	return is, place.Hold{Reason: place.ReasonProbing}
 }
@@ -126,31 +157,35 @@ func (p *probation) judge(d *decision, a netip.Addr, last asked) (asked, place.H
 func (p *probation) takeTurns(now time.Time, order []netip.Addr) {
 	busy := map[string]int{}
 	for _, is := range p.asked {
-		if !is.contested && !is.until.IsZero() {
+		if !is.announced && !is.contested && !is.until.IsZero() {
 			busy[is.guard]++
 		}
 	}
+	p.seq++
 	for _, a := range order {
 		if is := p.asked[a]; is.until.IsZero() && busy[is.guard] < mostAsked {
 			busy[is.guard]++
-			is.until = now.Add(silenceTime)
+			is.id, is.until = fmt.Sprintf("%x-%d", p.epoch, p.seq), now.Add(silenceTime)
 			p.asked[a] = is
 		}
 	}
 }
 
-// carried are the addresses that are known to be announced, or may be: those that were when
-// we came, and those of the last pass.
-func (m *memory) carried(w *world.Snapshot) map[netip.Addr]struct{} {
-	all := make(map[netip.Addr]struct{}, len(w.Services))
+// carried are the addresses that may be announced: those that were when we came, as far as their statuses say so,
+// and those of the last pass.
+func (m *memory) carried(w *world.Snapshot) map[netip.Addr]bool {
+	all := make(map[netip.Addr]bool, len(w.Services))
 	for _, s := range w.Services {
+		if s.Contested {
+			continue // some of its addresses are held; see Snapshot.Announced for the others
+		}
 		for _, a := range s.Assigned {
-			all[a] = struct{}{}
+			all[a] = true
 		}
 	}
 	for _, last := range m.made {
 		for _, v := range last.vips {
-			all[v.Addr] = struct{}{}
+			all[v.Addr] = true
 		}
 	}
 	return all
@@ -163,9 +198,10 @@ func (p *probation) whom(d *decision, a netip.Addr, last string) (asked, bool) {
 	if !ok {
 		return asked{}, false
 	}
-	at, _ := slices.BinarySearchFunc(d.layout.Domains, shard.Domain, func(d *place.Domain, name string) int { return cmp.Compare(d.Spec.Name, name) })
+	byName := func(d *place.Domain, name string) int { return cmp.Compare(d.Spec.Name, name) }
+	at, _ := slices.BinarySearchFunc(d.layout.Domains, shard.Domain, byName)
 	domain := d.layout.Domains[at]
-	is := asked{network: domain.Spec.PhysicalNetwork, vlan: domain.Spec.VLAN}
+	is := asked{network: domain.Spec.PhysicalNetwork, vlan: domain.Spec.VLAN, own: rows.PortMAC(d.world.Cluster.ID, shard)}
 	for _, g := range domain.Shards[shard.Index].Gateways {
 		if n := p.guards[g.Node]; n == nil || n.Faults[is.network] != "" {
 			continue
@@ -181,7 +217,10 @@ func (p *probation) whom(d *decision, a netip.Addr, last string) (asked, bool) {
 func (p *probation) end() time.Time {
 	var first time.Time
 	for _, is := range p.asked {
-		if !is.contested {
+		switch {
+		case is.announced && !is.reported && !is.heard.IsZero():
+			first = earlier(first, is.heard.Add(silenceTime))
+		case !is.announced && !is.contested:
 			first = earlier(first, is.until)
 		}
 	}
@@ -196,19 +235,21 @@ func earlier(a, b time.Time) time.Time {
 	return a
 }
 
-// questions are what each guard is asked, in order.
-func (p *probation) questions() map[string][]convert.Question {
+// questions are what each guard is asked at a time, in order.
+func (p *probation) questions(now time.Time) map[string][]convert.Question {
 	out := map[string][]convert.Question{}
 	for _, a := range slices.SortedFunc(maps.Keys(p.asked), netip.Addr.Compare) {
 		is := p.asked[a]
-		if is.until.IsZero() {
+		if is.id == "" || is.announced && !is.warns(now) {
 			continue
 		}
 		list := out[is.guard]
-		at := slices.IndexFunc(list, func(q convert.Question) bool { return q.Network == is.network && q.VLAN == is.vlan })
+		at := slices.IndexFunc(list, func(q convert.Question) bool {
+			return q.ID == is.id && q.Own == is.own && q.Network == is.network && q.VLAN == is.vlan
+		})
 		if at < 0 {
 			at = len(list)
-			list = append(list, convert.Question{Network: is.network, VLAN: is.vlan})
+			list = append(list, convert.Question{ID: is.id, Own: is.own, Network: is.network, VLAN: is.vlan})
 		}
 		list[at].Addresses = append(list[at].Addresses, a)
 		out[is.guard] = list

@@ -45,14 +45,36 @@ func (s *watched) expect(when string, later time.Duration, planned bool, questio
 	if got := d.plans[web] != nil; got != planned {
 		s.Errorf("%s: announced %v, want %v", when, got, planned)
 	}
-	if d := cmp.Diff(questions, s.m.probation.questions(), cmpopts.EquateComparable(netip.Addr{}), cmpopts.EquateEmpty()); d != "" {
+	got := s.m.probation.questions(s.now)
+	for _, list := range got {
+		for i := range list {
+			if list[i].ID == "" {
+				s.Errorf("%s: a question without an ID: %v", when, list[i])
+			}
+			list[i].ID, list[i].Own = "", ""
+		}
+	}
+	if d := cmp.Diff(questions, got, cmpopts.EquateComparable(netip.Addr{}), cmpopts.EquateEmpty()); d != "" {
 		s.Errorf("%s: questions (-want +got):\n%s", when, d)
 	}
 	return d
 }
 
-func (s *watched) conflict(mac string) {
-	s.w.Conflicts = map[netip.Addr]world.Conflict{netip.MustParseAddr("10.50.0.100"): {MAC: mac, Node: "n2", Since: s.now}}
+// report has the guard of a node report a stranger, as the answer to a question.
+func (s *watched) report(node, probe, mac string) {
+	s.w.Reports = map[string]map[netip.Addr]world.Conflict{node: {
+		netip.MustParseAddr("10.50.0.100"): {MAC: mac, Node: node, Since: time.Unix(1000, 0), Probe: probe},
+	}}
+}
+
+// probe is the ID of the question that the guard of a node is asked now.
+func (s *watched) probe(node string) string {
+	s.Helper()
+	list := s.m.probation.questions(s.now)[node]
+	if len(list) != 1 {
+		s.Fatalf("node %s is asked %v", node, list)
+	}
+	return list[0].ID
 }
 
 func about(guard string, addrs ...string) map[string][]convert.Question {
@@ -104,27 +126,143 @@ func TestAContestedAddressWaitsUntilNobodyAnswers(t *testing.T) {
 	s := newWatched(t, 3, service(web, 1))
 	first := firstGateway(s.m.decide(small(5)))
 	s.expect("new", 0, false, about(first, "10.50.0.100"))
-	s.conflict(aStranger)
+	s.report(first, s.probe(first), aStranger)
 	d := s.expect("answered", 10*time.Millisecond, false, about(first, "10.50.0.100"))
 	v := newVerdicts(d, knowledge{synced: true}).announced(s.w.Services[0])
-	want := "10.50.0.100: answered for outside of the cluster by MAC 02:00:00:00:00:99 (seen by node n2 since 1970-01-01T00:16:40Z)"
+	want := "10.50.0.100: answered for outside of the cluster by MAC 02:00:00:00:00:99 (seen by node " + first + " since 1970-01-01T00:16:40Z)"
 	if v == nil || v.Reason != v1alpha1.ReasonAddressConflict || v.Message != want {
 		t.Errorf("verdict %+v, want %q", v, want)
 	}
 	s.w.Services[0].Assigned = []netip.Addr{netip.MustParseAddr("10.50.0.100")}
 	s.expect("and later", time.Minute, false, about(first, "10.50.0.100"))
-	s.m = memory{}
+	s.w.Services[0].Contested = true
+	last := s.probe(first)
+	s.m = memory{probation: probation{epoch: 7}}
 	s.expect("another controller takes over", time.Minute, false, about(first, "10.50.0.100"))
-	s.w.Conflicts = nil
+	if now := s.probe(first); now == last {
+		t.Errorf("it asks question %s as the one before did", now)
+	}
+	s.report(first, s.probe(first), aStranger)
+	s.expect("and is answered", 10*time.Millisecond, false, about(first, "10.50.0.100"))
+	s.expect("and later", time.Minute, false, about(first, "10.50.0.100"))
+	s.w.Reports = nil
 	s.expect("the stranger is gone", time.Minute, true, nil)
+}
+
+// What is announced stays so, whatever any node reports.
+func TestAReportWithdrawsNothing(t *testing.T) {
+	s := newWatched(t, 3, service(web, 1))
+	first := firstGateway(s.m.decide(small(5)))
+	s.m = memory{}
+	s.w.Services[0].Assigned = []netip.Addr{netip.MustParseAddr("10.50.0.100")}
+	s.expect("announced before we came", 0, true, nil)
+	for _, node := range []string{first, "n1", "n2", "n3", "gone"} {
+		for _, probe := range []string{"", "0-1", "7-1"} {
+			s.report(node, probe, aStranger)
+			d := s.expect("node "+node+" reports "+probe, time.Second, true, nil)
+			if len(d.world.Conflicts) != 0 || len(s.m.probation.ignored) == 0 {
+				t.Errorf("node %s, probe %q: accepted %v", node, probe, d.world.Conflicts)
+			}
+		}
+	}
+	s.expect("the same again", time.Second, true, nil)
+	if n := s.m.probation.newlyIgnored; len(n) != 0 {
+		t.Errorf("counted twice: %v", n)
+	}
+}
+
+// An address is held for its second, and no longer, by a node that was not asked or an answer to another question.
+func TestOnlyTheNodeThatIsAskedAnswersAndOnlyWhatItIsAsked(t *testing.T) {
+	s := newWatched(t, 3, service(web, 1))
+	d := s.m.decide(small(5))
+	first, other := firstGateway(d), d.layout.Domains[0].Shards[0].Gateways[1].Node
+	s.m = memory{}
+	s.expect("new", 0, false, about(first, "10.50.0.100"))
+	for name, forge := range map[string]func(){
+		"another node":     func() { s.report(other, s.probe(first), aStranger) },
+		"another question": func() { s.report(first, "0-0", aStranger) },
+		"no question":      func() { s.report(first, "", aStranger) },
+	} {
+		forge()
+		if d := s.expect(name, time.Millisecond, false, about(first, "10.50.0.100")); len(d.world.Conflicts) != 0 {
+			t.Errorf("%s: accepted %v", name, d.world.Conflicts)
+		}
+	}
+	s.expect("silence all the same", silenceTime, true, nil)
+}
+
+// The right answer that comes too late is a warning as long as it is reported, and withdraws nothing.
+func TestALateAnswerIsAWarning(t *testing.T) {
+	s := newWatched(t, 3, service(web, 1))
+	first := firstGateway(s.m.decide(small(5)))
+	s.m = memory{}
+	s.expect("new", 0, false, about(first, "10.50.0.100"))
+	probe := s.probe(first)
+	s.expect("silence", silenceTime, true, nil)
+	s.w.Services[0].Assigned = []netip.Addr{netip.MustParseAddr("10.50.0.100")}
+	warns := func(when string, want bool) {
+		t.Helper()
+		o := s.m.decide(s.w).allocation.Services[web]
+		if got := string(o.Reason) == v1alpha1.ReasonAddressConflict; got != want {
+			t.Errorf("%s: %s %s", when, o.Reason, o.Message)
+		}
+	}
+	s.report(first, probe, aStranger)
+	s.expect("late", time.Millisecond, true, about(first, "10.50.0.100"))
+	warns("late", true)
+	s.w.Reports = nil
+	s.expect("the guard begins anew", time.Millisecond, true, about(first, "10.50.0.100"))
+	warns("the guard begins anew", true)
+	if got, want := s.m.probation.end(), s.now.Add(silenceTime-time.Millisecond); !got.Equal(want) {
+		t.Errorf("the next pass is at %s, want %s", got, want)
+	}
+	s.report(first, probe, aStranger)
+	s.expect("it is answered again", time.Millisecond, true, about(first, "10.50.0.100"))
+	s.expect("and for long", time.Hour, true, about(first, "10.50.0.100"))
+	warns("for long", true)
+	s.w.Reports = nil
+	s.expect("gone", 2*silenceTime, true, nil)
+	warns("gone", false)
+	if got := s.m.probation.end(); !got.IsZero() {
+		t.Errorf("another pass at %s", got)
+	}
+	s.report(first, probe, aStranger)
+	s.expect("long after that", lateTime, true, nil)
+	s.report(first, probe, aStranger)
+	s.expect("and longer", lateTime, true, nil)
+	warns("long after that", false)
+}
+
+// The status says that an address is held, but not which; that of an external address nothing. The database does.
+func TestWhatTheDatabaseAnnouncesIsNotAskedAbout(t *testing.T) {
+	held, external := netip.MustParseAddr("10.50.0.100"), netip.MustParseAddr("10.50.0.104")
+	s := newWatched(t, 3, service(web, 1))
+	s.w.Pools[0].ExternalIPs = true
+	first := firstGateway(s.m.decide(small(5)))
+	s.m = memory{}
+	s.w.Services[0].Assigned, s.w.Services[0].Contested = []netip.Addr{held}, true
+	s.w.Services[0].ExternalIPs = []netip.Addr{external}
+	s.w.Announced = map[netip.Addr]bool{external: true}
+	d := s.expect("the held one is asked about", 0, true, about(first, held.String()))
+	if vips := d.plans[web].VIPs; len(vips) != 1 || vips[0].Addr != external {
+		t.Errorf("announced: %v", vips)
+	}
+	s.w.Announced[held] = true
+	if d = s.expect("it is announced, too", 0, true, nil); len(d.plans[web].VIPs) != 2 {
+		t.Errorf("announced: %v", d.plans[web].VIPs)
+	}
 }
 
 // Our own gateway may still answer for the Service that had the address before.
 func TestOurOwnAnswerIsNoConflict(t *testing.T) {
 	s := newWatched(t, 3, service(web, 1))
 	first := firstGateway(s.m.decide(small(5)))
-	s.conflict(rows.PortMAC(s.w.Cluster.ID, world.ShardID{Domain: "lan"}))
 	s.expect("new", 0, false, about(first, "10.50.0.100"))
+	own := rows.PortMAC(s.w.Cluster.ID, world.ShardID{Domain: "lan"})
+	if got := s.m.probation.questions(s.now)[first][0].Own; got != own {
+		t.Errorf("the guard is told that %q is ours, want %q", got, own)
+	}
+	s.report(first, s.probe(first), own)
 	s.expect("later", silenceTime, true, nil)
 }
 
@@ -168,7 +306,7 @@ func TestAGuardIsNotAskedForTooMuchAtATime(t *testing.T) {
 	s.w.Pools = w.Pools
 	asked := func() int {
 		n := 0
-		for _, list := range s.m.probation.questions() {
+		for _, list := range s.m.probation.questions(s.w.Now) {
 			for _, q := range list {
 				n += len(q.Addresses)
 			}

@@ -4,6 +4,7 @@ package slb
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -11,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/bgp"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/dataplane"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/ipam"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/loop"
@@ -30,6 +32,10 @@ const maxOutside = 5
 type knowledge struct {
 	// absent: there is no dataplane. synced: its databases have been read.
 	absent, synced bool
+	// unread: the databases are not known now, which carriers there are with them. lost says so once they can't be
+	// reached for longer than reconnectTime.
+	unread bool
+	lost   string
 	// programmed is what became of each Service's newest plan.
 	programmed map[world.Key]loop.Result
 	// laid: it has been tried to configure the shards; ground is what keeps them from
@@ -110,6 +116,12 @@ func (v *verdicts) announced(s *world.Service) *kube.Verdict {
 		case spot.Reason == place.ReasonProbing:
 			return nil
 		case onlyBGP(spot, t):
+			if t.reason == v1alpha1.ReasonNodeSilent {
+				return &kube.Verdict{
+					Status: metav1.ConditionUnknown, Reason: t.reason,
+					Message: fmt.Sprintf("address %s: %s", spot.Addr, t.text),
+				}
+			}
 			if t.reason != "" {
 				return not(t.reason, "address %s: %s", spot.Addr, t.text)
 			}
@@ -120,17 +132,27 @@ func (v *verdicts) announced(s *world.Service) *kube.Verdict {
 		}
 	}
 	if !byOVN {
-		return &kube.Verdict{Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonAnnounced, Message: strings.Join(tellingTexts(spots, told), "; ")}
+		message := strings.Join(tellingTexts(spots, told), "; ")
+		return &kube.Verdict{Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonAnnounced, Message: message}
 	}
 	if v.absent {
 		return not(v1alpha1.ReasonUnsupported, "no northbound database is configured, so nothing is announced")
 	}
 	want, got := v.plans[s.Key], v.programmed[s.Key]
 	switch {
+	case v.lost != "":
+		return &kube.Verdict{Status: metav1.ConditionUnknown, Reason: v1alpha1.ReasonDatabaseUnreachable, Message: v.lost}
 	case got.Err != nil:
 		return not(v1alpha1.ReasonDataplaneError, "%v; it is tried again", got.Err)
-	case !v.synced || got.Plan == nil || !slices.Equal(got.Plan.VIPs, want.VIPs):
+	case !v.synced || v.unread || got.Plan == nil:
 		return nil
+	case !slices.Equal(got.Plan.VIPs, want.VIPs), (got.Plan.Beyond > 0) != (want.Beyond > 0):
+		return nil
+	}
+	if want.Beyond > 0 {
+		return not(v1alpha1.ReasonTooManyBackends, "the addresses, ports and endpoints of the Service (ready or not) make "+
+			"%d backends, more than the %d that the controller gives OVN of one Service (--max-service-backends); "+
+			"nothing of it is announced by OVN until there are fewer", want.Beyond, v.world.Cluster.MaxBackends)
 	}
 	if text := v.unserved(s, spots, want); text != "" {
 		return not(v1alpha1.ReasonNoEndpoints, "%s", text)
@@ -150,7 +172,8 @@ func (v *verdicts) unserved(s *world.Service, spots []place.Spot, p *plan.Servic
 		if spot.Reason == "" && node != "" && !slices.ContainsFunc(p.Listeners, func(l plan.Listener) bool {
 			return l.VIP == spot.Addr && slices.ContainsFunc(l.Backends, func(b plan.Backend) bool { return b.Node == node })
 		}) {
-			return fmt.Sprintf("spec.externalTrafficPolicy is Local, and node %s, which holds address %s, has no endpoint that takes traffic", node, spot.Addr)
+			return fmt.Sprintf("spec.externalTrafficPolicy is Local, and node %s, which holds address %s, "+
+				"has no endpoint that takes traffic", node, spot.Addr)
 		}
 	}
 	return ""
@@ -173,12 +196,14 @@ func (v *verdicts) carried(spots []place.Spot, told []telling, p *plan.Service) 
 		if v.world.Cluster.OpenShiftSDN {
 			by = "held by node"
 		}
-		parts = append(parts, fmt.Sprintf("address %s is %s %s (L2Domain %s, shard %d)", spot.Addr, by, node, spot.Shard.Domain, spot.Shard.Index))
+		parts = append(parts, fmt.Sprintf("address %s is %s %s (L2Domain %s, shard %d)",
+			spot.Addr, by, node, spot.Shard.Domain, spot.Shard.Index))
 	}
 	message := strings.Join(append(parts, tellingTexts(spots, told)...), "; ")
 	if n := len(p.Outside); n > 0 {
-		message += fmt.Sprintf("; %d endpoints take no traffic, for their replies would not come back (neither in the pod networks, "+
-			"nor the address of a node that has a chassis and a k8s.ovn.org/node-masquerade-subnet): %s", n, joined(p.Outside[:min(n, maxOutside)]))
+		message += fmt.Sprintf("; %d endpoints take no traffic, for their replies would not come back (neither in the pod "+
+			"subnet of a node, k8s.ovn.org/node-subnets, nor the address of a node that has a "+
+			"k8s.ovn.org/node-masquerade-subnet): %s", n, joined(p.Outside[:min(n, maxOutside)]))
 	}
 	if !slices.ContainsFunc(p.Listeners, func(l plan.Listener) bool { return len(l.Backends) > 0 }) {
 		return &kube.Verdict{Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonNoEndpoints,
@@ -205,7 +230,8 @@ func (v *verdicts) way(p *world.Pool) kube.Verdict {
 		return kube.Verdict{Status: metav1.ConditionUnknown}
 	case (reason == place.ReasonNoDomain || reason == place.ReasonSwitchedOff) && v.bgp.TakesPool(p.Name):
 	case reason != "":
-		return kube.Verdict{Status: metav1.ConditionFalse, Reason: string(reason), Message: "addresses are given, but reach nobody: " + message}
+		message = "addresses are given, but reach nobody: " + message
+		return kube.Verdict{Status: metav1.ConditionFalse, Reason: string(reason), Message: message}
 	}
 	return kube.Verdict{Status: metav1.ConditionTrue}
 }
@@ -225,7 +251,7 @@ func (v *verdicts) domains() map[string]kube.Merge[*v1alpha1.L2Domain] {
 		if ready := v.domainReady(d); ready != nil {
 			verdicts[v1alpha1.ConditionReady] = *ready
 		}
-		out[d.Spec.Name] = kube.DomainStatus(v.domain(d, addresses), verdicts, v.synced)
+		out[d.Spec.Name] = kube.DomainStatus(v.domain(d, addresses), verdicts, v.synced && !v.unread)
 	}
 	return out
 }
@@ -286,12 +312,14 @@ func (v *verdicts) domainReady(d *place.Domain) *kube.Verdict {
 		return not(v1alpha1.ReasonSwitchedOff, d.Off)
 	case !v.synced:
 		return nil
+	case v.lost != "":
+		return &kube.Verdict{Status: metav1.ConditionUnknown, Reason: v1alpha1.ReasonDatabaseUnreachable, Message: v.lost}
 	case len(d.Shards) == 0:
 		return not(v1alpha1.ReasonNoGateway, d.NoGateway)
 	case len(d.Pools) == 0:
 		return not(v1alpha1.ReasonNoPools, strings.Join(append([]string{"the L2Domain gets no pool"}, d.Problems...), "; "))
-	case v.ground != nil:
-		return not(v1alpha1.ReasonDataplaneError, fmt.Sprintf("%v; it is tried again", v.ground))
+	case v.groundOf(d) != nil:
+		return not(v1alpha1.ReasonDataplaneError, fmt.Sprintf("%v; it is tried again", v.groundOf(d)))
 	case !v.absent && !v.laid:
 		return nil
 	}
@@ -304,6 +332,24 @@ func (v *verdicts) domainReady(d *place.Domain) *kube.Verdict {
 		ready.Reason = v1alpha1.ReasonTooFewGateways
 	}
 	return &ready
+}
+
+// groundOf is what keeps shards of a domain from being configured, nil for nothing.
+func (v *verdicts) groundOf(d *place.Domain) error {
+	var shards dataplane.ShardsError
+	if !errors.As(v.ground, &shards) {
+		return v.ground
+	}
+	own := dataplane.ShardsError{}
+	for id, why := range shards {
+		if id.Domain == d.Spec.Name {
+			own[id] = why
+		}
+	}
+	if len(own) == 0 {
+		return nil
+	}
+	return own
 }
 
 func joined[T fmt.Stringer](list []T) string {

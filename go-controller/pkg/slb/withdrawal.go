@@ -38,8 +38,9 @@ func (d *withdrawal) before(w *world.Snapshot, known knowledge, absent bool) tim
 	if d.since.IsZero() {
 		d.since = w.Now
 	}
-	rows := !absent && (!known.synced || !known.laid || known.ground != nil || len(known.programmed) > 0 || d.since.Equal(w.Now))
-	sessions := established(w) && w.Now.Before(d.since.Add(withdrawLatest))
+	rows := !absent && (!known.synced || !known.laid || known.ground != nil || len(known.programmed) > 0 ||
+		d.since.Equal(w.Now))
+	sessions := mayTell(w) && w.Now.Before(d.since.Add(withdrawLatest))
 	d.done = d.done || !rows && !sessions
 	if d.done || !s.Release {
 		return time.Time{}
@@ -48,10 +49,11 @@ func (d *withdrawal) before(w *world.Snapshot, known knowledge, absent bool) tim
 	return w.Now.Add(withdrawPause)
 }
 
-func established(w *world.Snapshot) bool {
+// mayTell reports whether any node may have a session: a node that is silent may have kept those that it reported.
+func mayTell(w *world.Snapshot) bool {
 	for _, peers := range w.Sessions {
 		for _, s := range peers {
-			if s.Established {
+			if s.Established || s.Unknown {
 				return true
 			}
 		}

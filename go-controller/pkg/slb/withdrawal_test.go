@@ -13,6 +13,7 @@ import (
 func TestAddressesAreReleasedOnceNobodyAnnouncesThem(t *testing.T) {
 	up := map[string]map[string]world.PeerSession{"n1": {"tor": {Established: true}}}
 	rows := map[world.Key]loop.Result{{Namespace: "shop", Name: "web"}: {}}
+	silent := map[string]map[string]world.PeerSession{"n1": {"tor": {Unknown: true}}}
 	synced := knowledge{synced: true, laid: true}
 	programmed := synced
 	programmed.programmed = rows
@@ -37,6 +38,10 @@ func TestAddressesAreReleasedOnceNobodyAnnouncesThem(t *testing.T) {
 		}},
 		"a node that never tells": {steps: []step{
 			{mode: world.Disabled, known: synced, sessions: up}, {after: withdrawLatest, mode: world.Disabled, known: synced, sessions: up, released: true},
+		}},
+		"a node that is silent": {steps: []step{
+			{mode: world.Disabled, known: synced, sessions: silent}, {after: time.Second, mode: world.Disabled, known: synced, sessions: silent},
+			{after: withdrawLatest, mode: world.Disabled, known: synced, sessions: silent, released: true},
 		}},
 		"databases that are not read": {steps: []step{
 			{mode: world.Disabled}, {after: time.Minute, mode: world.Disabled}, {after: time.Second, mode: world.Disabled, known: synced, released: true},

@@ -18,6 +18,8 @@ import (
 type wordings struct {
 	// What all statuses depend on.
 	absent, synced bool
+	unread         bool
+	lost           string
 	mode           world.Mode
 	active         map[world.ShardID]string
 
@@ -38,12 +40,14 @@ type wording struct {
 func (w *wording) says(o *wording) bool {
 	return !w.failed && !o.failed && w.want == o.want && w.got == o.got &&
 		w.outcome.Pool == o.outcome.Pool && w.outcome.Reason == o.outcome.Reason && w.outcome.Message == o.outcome.Message &&
-		slices.Equal(w.outcome.Addrs, o.outcome.Addrs) && slices.Equal(w.spots, o.spots) && slices.Equal(w.told, o.told)
+		slices.Equal(w.outcome.Addrs, o.outcome.Addrs) && slices.Equal(w.outcome.HeldExternal, o.outcome.HeldExternal) &&
+		slices.Equal(w.spots, o.spots) && slices.Equal(w.told, o.told)
 }
 
 // services words the statuses of all Services.
 func (v *verdicts) services(last *wordings) map[world.Key]*kube.ServiceStatus {
-	same := last.absent == v.absent && last.mode == v.world.Cluster.Switch.Mode && last.synced == v.synced && maps.Equal(last.active, v.active)
+	same := last.absent == v.absent && last.mode == v.world.Cluster.Switch.Mode && last.synced == v.synced &&
+		last.unread == v.unread && last.lost == v.lost && maps.Equal(last.active, v.active)
 	out := make(map[world.Key]*kube.ServiceStatus, len(v.world.Services))
 	next := make(map[*world.Service]wording, len(v.world.Services))
 	for _, s := range v.world.Services {
@@ -66,16 +70,19 @@ func (v *verdicts) services(last *wordings) map[world.Key]*kube.ServiceStatus {
 			out[s.Key] = w.status
 		}
 	}
-	*last = wordings{v.absent, v.synced, v.world.Cluster.Switch.Mode, v.active, next}
+	*last = wordings{v.absent, v.synced, v.unread, v.lost, v.world.Cluster.Switch.Mode, v.active, next}
 	return out
 }
 
 // service words the status of one Service; nil if that is somebody else's matter: while
 // nothing is given here, others may give.
 func (v *verdicts) service(s *world.Service) *kube.ServiceStatus {
-	if v.world.Cluster.Switch.Mode == world.Disabled && len(s.Assigned) > 0 && !s.Ours {
+	if v.world.Cluster.Switch.Mode == world.Disabled && len(s.Assigned) > 0 && len(s.Given) == 0 {
 		return nil
 	}
 	o := v.allocation.Services[s.Key]
-	return &kube.ServiceStatus{UID: s.UID, Had: s.Assigned, Addrs: o.Addrs, Allocated: allocated(s, o), Announced: v.announced(s)}
+	return &kube.ServiceStatus{
+		UID: s.UID, Had: s.Assigned, Addrs: o.Addrs, LeaveIngress: o.Foreign, Allocated: allocated(s, o),
+		ListsExternal: len(s.ExternalIPs) > 0, External: o.HeldExternal, Announced: v.announced(s),
+	}
 }

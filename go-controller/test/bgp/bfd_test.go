@@ -35,8 +35,8 @@ func (r *record) Watch(name string, p speaker.Path) {
 // Leave implements speaker.BFD.
 func (r *record) Leave(name string) { r.write("leave %s", name) }
 
-// Session implements speaker.BFD.
-func (*record) Session(string) string { return "Init" }
+// Session implements speaker.BFD. It failed before it was left and watched again: that is nothing to end a session for.
+func (*record) Session(string) speaker.Liveness { return speaker.Liveness{State: "Init", Failures: 1} }
 
 func (r *record) is(want ...string) func(context.Context) error {
 	return func(context.Context) error {
@@ -49,7 +49,7 @@ func (r *record) is(want ...string) func(context.Context) error {
 	}
 }
 
-// BFD watches the peer from Established on, for as long, and its parameters are no matter of the session.
+// BFD watches the peer from Established on, until the peer is not wanted any more, and its parameters are no matter of the session.
 func TestBFDFollows(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, 40)
@@ -82,5 +82,8 @@ func TestBFDFollows(t *testing.T) {
 	if err := s.Kill(frr.BGPD); err != nil {
 		t.Fatal(err)
 	}
+	n.lost(t, "tor")
+	await(t, r.is(watch+"100ms", watch+"50ms", "leave tor", watch+"50ms")) // Only so it sees that the path is back.
+	n.forget("tor")
 	await(t, r.is(watch+"100ms", watch+"50ms", "leave tor", watch+"50ms", "leave tor"))
 }

@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"maps"
 	"net/netip"
 	"os/exec"
 	"slices"
@@ -248,16 +249,8 @@ func (s *site) down(t *testing.T) {
 // A session that is lost while the daemon lives keeps its routes too.
 func TestConnectionLost(t *testing.T) {
 	t.Parallel()
-	s := newSite(t, 22)
-	s.configure(t, s.neighbor(false, 2, nodeASN)...)
-	n := newNode(t, speaker.Options{})
-	c := s.session("tor", false, 2)
-	c.Neighbor.GracefulRestart = true
-	prefix := netip.MustParsePrefix("203.0.113.1/32")
-	c.Routes = s.routes(2, prefix.String())
-	n.want(c)
-	was := n.established(t, "tor")
-	s.has(t, true, prefix)
+	s, n, c := graceful(t, 22)
+	was := n.state("tor")
 	gone := s.deletions(t)
 	run(t, "ss", "-K", "dst", s.host(false, 1).Addr().String(), "dport", "=", "179")
 	await(t, func(context.Context) error {
@@ -266,7 +259,29 @@ func TestConnectionLost(t *testing.T) {
 		}
 		return nil
 	})
+	s.keepsRoutes(t, c, gone)
+}
+
+// graceful is a router with a session that is Established, restarts gracefully and has a route.
+func graceful(t *testing.T, subnet int) (*site, *node, bgp.Session) {
+	t.Helper()
+	s := newSite(t, subnet)
+	s.configure(t, s.neighbor(false, 2, nodeASN)...)
+	n := newNode(t, speaker.Options{})
+	c := s.session("tor", false, 2)
+	c.Neighbor.GracefulRestart = true
+	prefix := netip.MustParsePrefix("203.0.113.1/32")
+	c.Routes = s.routes(2, prefix.String())
+	n.want(c)
+	n.established(t, "tor")
 	s.has(t, true, prefix)
+	return s, n, c
+}
+
+// keepsRoutes expects that the kernel of the router has the session's routes, and has lost none meanwhile.
+func (s *site) keepsRoutes(t *testing.T, c bgp.Session, gone *deletions) {
+	t.Helper()
+	s.has(t, true, slices.Collect(maps.Keys(c.Routes))...)
 	if lines := gone.seen(); len(lines) > 0 {
 		t.Errorf("deleted: %v", lines)
 	}
@@ -302,6 +317,25 @@ func TestUnnumbered(t *testing.T) {
 		if out := run(t, "ip", "-n", s.Netns, family, "route", "show", p.String()); !strings.Contains(out, "via inet6 fe80::") && !strings.Contains(out, "via fe80::") || !strings.Contains(out, "dev eth1") {
 			t.Errorf("route to %s in the router's kernel: %q", p, out)
 		}
+	}
+	// Where the router would be looked for in vain now, the session goes on with all that is told in it.
+	c.Neighbor.Interface = "absent0"
+	more := netip.MustParsePrefix("203.0.113.2/32")
+	c.Routes = map[netip.Prefix]bgp.Attributes{prefixes[0]: {}, prefixes[1]: {}, more: {}}
+	n.want(c)
+	await(t, func(context.Context) error {
+		if now := n.state("tor"); !strings.Contains(now.LastError, "look for a router on interface absent0") || !now.Since.Equal(state.Since) {
+			return fmt.Errorf("state %+v", now)
+		}
+		return nil
+	})
+	s.has(t, true, append(prefixes, more)...)
+	c.Neighbor.Interface = "un0"
+	c.Routes = map[netip.Prefix]bgp.Attributes{prefixes[0]: {}, prefixes[1]: {}}
+	n.want(c)
+	s.has(t, false, more)
+	if now := n.state("tor"); now.Phase != speaker.Established || !now.Since.Equal(state.Since) {
+		t.Errorf("state %+v, was %+v", now, state)
 	}
 	// An interface that is not there is named, and the link that is there is found again.
 	n.forget("tor")

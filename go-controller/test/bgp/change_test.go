@@ -9,6 +9,7 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -18,8 +19,8 @@ import (
 
 // counters of a neighbor of FRR.
 type counters struct {
-	updates, connections int
-	uptime               time.Duration
+	updates, connections, keepalives int
+	uptime                           time.Duration
 }
 
 func (s *site) counters(t *testing.T, from netip.Addr) counters {
@@ -36,7 +37,8 @@ func (s *site) counters(t *testing.T, from netip.Addr) counters {
 	}
 	return counters{
 		updates: number("messageStats.updatesRecv"), connections: number("connectionsEstablished"),
-		uptime: time.Duration(number("bgpTimerUpMsec")) * time.Millisecond,
+		keepalives: number("messageStats.keepalivesRecv"),
+		uptime:     time.Duration(number("bgpTimerUpMsec")) * time.Millisecond,
 	}
 }
 
@@ -287,4 +289,118 @@ func TestTenPeers(t *testing.T) {
 			t.Errorf("peer %d had %d sessions", i, got)
 		}
 	}
+}
+
+// What is no matter of the OPEN changes in the session that is there. What needs another one costs no route with graceful restart: the
+// router hears no NOTIFICATION.
+func TestEdits(t *testing.T) {
+	t.Parallel()
+	s, n, c := graceful(t, 7)
+	was := n.state("tor")
+	gone := s.deletions(t)
+	before := s.counters(t, s.host(false, 2).Addr())
+	c.Neighbor.Connect, c.Neighbor.Keepalive = 7*time.Second, time.Second
+	n.want(c)
+	most := fmt.Sprintf(">=%d", before.keepalives+12)
+	await(t, func(ctx context.Context) error { // A KEEPALIVE each second: each third would be too few while it waits.
+		state, err := s.neighborState(ctx, s.host(false, 2).Addr().String())
+		if got := lookup(state, "messageStats.keepalivesRecv"); err != nil || !meets(got, most) {
+			return fmt.Errorf("%s KEEPALIVEs: %w", got, err)
+		}
+		return nil
+	})
+	if now := s.counters(t, s.host(false, 2).Addr()); now.connections != before.connections || !n.state("tor").Since.Equal(was.Since) {
+		t.Errorf("%+v, was %+v", now, before)
+	}
+	c.Neighbor.Hold = 30 * time.Second
+	n.want(c)
+	await(t, func(ctx context.Context) error {
+		state, err := s.neighborState(ctx, s.host(false, 2).Addr().String())
+		if now := n.state("tor"); now.Phase != speaker.Established || !now.Since.After(was.Since) || lookup(state, "connectionsEstablished") != "2" {
+			return fmt.Errorf("state %+v: %w", now, err)
+		}
+		return nil
+	})
+	s.keepsRoutes(t, c, gone)
+}
+
+// inTurn is a speaker.Turn of three nodes without an API server: agent.turn's is proven by itself.
+type inTurn struct {
+	mu     sync.Mutex
+	holder *nodeInTurn
+	queue  []*nodeInTurn
+}
+
+type nodeInTurn struct {
+	*inTurn
+	speaker *speaker.Speaker
+}
+
+// Take implements speaker.Turn.
+func (n *nodeInTurn) Take(string) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.holder == nil {
+		n.holder = n
+	}
+	if n.holder != n && !slices.Contains(n.queue, n) {
+		n.queue = append(n.queue, n)
+	}
+	return n.holder == n
+}
+
+// Done implements speaker.Turn.
+func (n *nodeInTurn) Done(peer string) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.holder != n {
+		return
+	}
+	if n.holder = nil; len(n.queue) > 0 {
+		n.holder, n.queue = n.queue[0], n.queue[1:]
+		n.holder.speaker.Changed(peer)
+	}
+}
+
+// An edit that needs new sessions on three nodes closes one after another: the router never misses more than one.
+func TestEditsInTurn(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, 8)
+	order := &inTurn{}
+	var nodes []*node
+	for host := 2; host <= 4; host++ {
+		s.configure(t, s.neighbor(false, host, nodeASN)...)
+		own := &nodeInTurn{inTurn: order}
+		n := newNode(t, speaker.Options{Turn: own})
+		own.speaker = n.Speaker
+		n.want(s.session("tor", false, host))
+		nodes = append(nodes, n)
+	}
+	was := map[*node]time.Time{}
+	for _, n := range nodes {
+		was[n] = n.established(t, "tor").Since
+	}
+	for i, n := range nodes {
+		c := s.session("tor", false, 2+i)
+		c.Neighbor.Hold = 30 * time.Second
+		n.want(c)
+	}
+	await(t, func(context.Context) error {
+		renewed, down := 0, 0
+		for _, n := range nodes {
+			switch is := n.state("tor"); {
+			case is.Phase != speaker.Established:
+				down++
+			case is.Since.After(was[n]):
+				renewed++
+			}
+		}
+		if down > 1 {
+			t.Errorf("%d sessions are down at once", down)
+		}
+		if renewed < len(nodes) {
+			return fmt.Errorf("%d of %d sessions are renewed", renewed, len(nodes))
+		}
+		return nil
+	})
 }

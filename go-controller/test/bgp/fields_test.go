@@ -127,13 +127,13 @@ func fields() []field {
 			neighbor: map[string]string{"bgpTimerHoldTimeMsecs": "30000", "messageStats.keepalivesRecv": ">=5"},
 		},
 		{
-			name: "holdTime for ever", frr: []string{"timers 20 65535"},
-			set:      session(func(c *bgp.Session) { c.Neighbor.Hold, c.Neighbor.Keepalive = 0, 0 }),
-			neighbor: map[string]string{"bgpTimerHoldTimeMsecs": "65535000"},
+			name: "holdTime 0, never", frr: []string{"timers 3 9"},
+			set:      session(func(c *bgp.Session) { c.Neighbor.Hold, c.Neighbor.Keepalive = 0, time.Second }),
+			neighbor: map[string]string{"bgpState": `"Established"`, "bgpTimerHoldTimeMsecs": "0", "messageStats.keepalivesRecv": "1", "bgpTimerUpMsec": ">=4000"},
 		},
 		{
 			name: "holdTime 0 on the peer's side", frr: []string{"timers 0 0"},
-			refused: "the peer asks for a hold time of 0, which is not supported",
+			neighbor: map[string]string{"bgpState": `"Established"`, "bgpTimerHoldTimeMsecs": "0", "messageStats.keepalivesRecv": "1", "bgpTimerUpMsec": ">=4000"},
 		},
 		{
 			name:     "routerID",

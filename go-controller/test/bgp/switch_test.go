@@ -30,7 +30,7 @@ func TestSwitchedOff(t *testing.T) {
 			Hold: 9 * time.Second, Keepalive: 3 * time.Second, Connect: 2 * time.Second, Nodes: []string{"n1"}}},
 		Advertisements: []*world.Advertisement{{Name: "far", Pools: []string{"far"}, Nodes: []string{"n1"}, Length4: 32, Length6: 128}},
 		Services: []*world.Service{{
-			Key: world.Key{Namespace: "shop", Name: "web"}, Families: []world.Family{world.IPv4}, Assigned: []netip.Addr{vip}, Ours: true,
+			Key: world.Key{Namespace: "shop", Name: "web"}, Families: []world.Family{world.IPv4}, Assigned: []netip.Addr{vip}, Given: []netip.Addr{vip},
 			Ports: []world.Port{{Name: "http", Protocol: world.TCP, Port: 80}},
 			Slices: []*world.Slice{{Family: world.IPv4, Ports: []world.Port{{Name: "http", Protocol: world.TCP, Port: 8080}},
 				Endpoints: []world.Endpoint{{Addr: netip.MustParseAddr("10.244.1.2"), Node: "n1", Ready: true, Serving: true}}}},

@@ -23,44 +23,44 @@ const (
 	patience = 10 * time.Minute
 )
 
-// result is what one mode came to. All times are of one run on one machine.
+// result is what one mode came to. All times are of one run on one machine; what is not measured yet is zero or nil.
 type result struct {
 	// Bare status writes of all Services: an informer and 16 writers, nothing else.
-	Floor float64 `json:"floor_s"`
+	Floor float64 `json:"floor_s,omitzero"`
 	// All Services wait, the controller starts: until the last has its address.
-	Backlog      float64 `json:"backlog_s"`
-	BacklogRatio float64 `json:"backlog_ratio"`
+	Backlog      float64 `json:"backlog_s,omitzero"`
+	BacklogRatio float64 `json:"backlog_ratio,omitzero"`
 	// Processor time of the controller and its resident memory when that is settled.
-	CPU float64 `json:"controller_cpu_s"`
-	RSS float64 `json:"controller_rss_mb"`
+	CPU float64 `json:"controller_cpu_s,omitzero"`
+	RSS float64 `json:"controller_rss_mb,omitzero"`
 	// Sixteen creators, until the last Service has its address; by the controller and
 	// by bare writes.
-	Burst      float64 `json:"burst_s"`
-	BurstFloor float64 `json:"burst_floor_s"`
-	BurstRatio float64 `json:"burst_ratio"`
+	Burst      float64 `json:"burst_s,omitzero"`
+	BurstFloor float64 `json:"burst_floor_s,omitzero"`
+	BurstRatio float64 `json:"burst_ratio,omitzero"`
 	// One Service, from before its creation until its address is seen.
-	SingleIdle50 float64 `json:"single_idle_p50_ms"`
-	SingleIdle99 float64 `json:"single_idle_p99_ms"`
-	CreateIdle50 float64 `json:"create_idle_p50_ms"`
-	CreateIdle99 float64 `json:"create_idle_p99_ms"`
+	SingleIdle50 float64 `json:"single_idle_p50_ms,omitzero"`
+	SingleIdle99 float64 `json:"single_idle_p99_ms,omitzero"`
+	CreateIdle50 float64 `json:"create_idle_p50_ms,omitzero"`
+	CreateIdle99 float64 `json:"create_idle_p99_ms,omitzero"`
 	// The same beside all the others, of which there are 5,000 unless the command is told
 	// another number.
-	SingleFull50 float64 `json:"single_at_5000_p50_ms"`
-	SingleFull99 float64 `json:"single_at_5000_p99_ms"`
-	CreateFull50 float64 `json:"create_at_5000_p50_ms"`
-	CreateFull99 float64 `json:"create_at_5000_p99_ms"`
+	SingleFull50 float64 `json:"single_at_5000_p50_ms,omitzero"`
+	SingleFull99 float64 `json:"single_at_5000_p99_ms,omitzero"`
+	CreateFull50 float64 `json:"create_at_5000_p50_ms,omitzero"`
+	CreateFull99 float64 `json:"create_at_5000_p99_ms,omitzero"`
 	// The controller starts anew: until a Service created at once is served, and how
 	// many statuses are written by a start at which nothing happens.
-	RestartServing float64 `json:"restart_serving_s"`
-	RestartWrites  int     `json:"restart_writes"`
+	RestartServing float64 `json:"restart_serving_s,omitzero"`
+	RestartWrites  *int    `json:"restart_writes,omitzero"`
 	// One deletion and one creation, until the new one has its address; the median, and
 	// status writes of all kinds for each pair.
-	Churn       float64 `json:"churn_ms"`
-	ChurnWrites float64 `json:"churn_writes"`
+	Churn       float64 `json:"churn_ms,omitzero"`
+	ChurnWrites float64 `json:"churn_writes,omitzero"`
 	// What speaks BGP on a node starts beside all Services: until its peer is told of all, and its resident memory when
 	// that is settled.
-	NodeTold float64 `json:"node_start_to_told_s"`
-	NodeRSS  float64 `json:"node_rss_mb"`
+	NodeTold float64 `json:"node_start_to_told_s,omitzero"`
+	NodeRSS  float64 `json:"node_rss_mb,omitzero"`
 }
 
 // bench is the measurement of one mode.
@@ -69,18 +69,19 @@ type bench struct {
 	mode     string
 	progress io.Writer
 	*cluster
-	result result
+	result *result
+	save   func() error // stores the results of all modes
 }
 
 // run starts everything, measures and stops everything.
-func (b *bench) run(ctx context.Context, program string, apiServerArgs []string) (_ result, err error) {
+func (b *bench) run(ctx context.Context, program string, apiServerArgs []string) (err error) {
 	dir, err := os.MkdirTemp("", "slb-bench-")
 	if err != nil {
-		return result{}, err
+		return err
 	}
 	b.cluster, err = startCluster(ctx, dir, program, apiServerArgs, b.progress)
 	if err != nil {
-		return result{}, err
+		return err
 	}
 	defer func() { err = errors.Join(err, b.stop(ctx), os.RemoveAll(dir)) }()
 	for _, step := range []struct {
@@ -102,11 +103,14 @@ func (b *bench) run(ctx context.Context, program string, apiServerArgs []string)
 		err := step.do(bounded)
 		cancel()
 		if err != nil {
-			return result{}, fmt.Errorf("%s: %w", step.name, err)
+			return fmt.Errorf("%s: %w", step.name, err)
+		}
+		if err := b.save(); err != nil {
+			return err
 		}
 		b.say("%s: %.1f s", step.name, time.Since(start).Seconds())
 	}
-	return b.result, nil
+	return nil
 }
 
 func (b *bench) say(format string, args ...any) {
@@ -253,9 +257,11 @@ func (b *bench) restart(ctx context.Context) error {
 	if err := c.Settle(ctx); err != nil {
 		return err
 	}
-	if b.result.RestartWrites, err = c.Writes(ctx); err != nil {
+	writes, err := c.Writes(ctx)
+	if err != nil {
 		return err
 	}
+	b.result.RestartWrites = &writes
 	if err := c.Terminate(ctx); err != nil {
 		return err
 	}

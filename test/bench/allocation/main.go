@@ -22,9 +22,10 @@ import (
 
 // report is what is written: one run of the command, all modes.
 type report struct {
-	Services int               `json:"services"`
-	CPUs     int               `json:"cpus"`
-	Modes    map[string]result `json:"modes"`
+	Services int `json:"services"`
+	CPUs     int `json:"cpus"`
+	// Modes are those that have begun; a step that was not measured has no figures.
+	Modes map[string]*result `json:"modes"`
 }
 
 // modes are the ways to run the API server, by name. Since Kubernetes 1.33 creating a
@@ -54,18 +55,25 @@ func benchmark(ctx context.Context, args []string, out, progress io.Writer) erro
 	if err != nil {
 		return err
 	}
-	r := report{Services: *services, CPUs: runtime.NumCPU(), Modes: map[string]result{}}
-	for name := range strings.SplitSeq(*names, ",") {
-		arguments, known := modes()[name]
-		if !known {
+	wanted := strings.Split(*names, ",")
+	for _, name := range wanted {
+		if _, known := modes()[name]; !known {
 			return fmt.Errorf("--modes: %q is neither fast nor default", name)
 		}
-		b := bench{services: *services, progress: progress, mode: name}
-		if r.Modes[name], err = b.run(ctx, controller, arguments); err != nil {
+	}
+	r := report{Services: *services, CPUs: runtime.NumCPU(), Modes: map[string]*result{}}
+	figures, err := subject.Keep(*file, &r)
+	if err != nil {
+		return err
+	}
+	for _, name := range wanted {
+		r.Modes[name] = &result{}
+		b := bench{services: *services, progress: progress, mode: name, result: r.Modes[name], save: figures.Save}
+		if err := b.run(ctx, controller, modes()[name]); err != nil {
 			return fmt.Errorf("mode %s: %w", name, err)
 		}
 	}
-	text, err := subject.Write(r, *file)
+	text, err := figures.Complete()
 	if err != nil {
 		return err
 	}

@@ -64,30 +64,34 @@ const (
 	firstSource, lastSource = 1024, 32767 - flows
 )
 
-// measure has an event happen again and again, over each family.
-func (s *site) measure(ctx context.Context, e event, repeats int) (out []figure, err error) {
+// measure has an event happen again and again, over each family. The report is saved after each time.
+func (s *site) measure(ctx context.Context, e event, repeats int, r *report, save func() error) (err error) {
 	if e.long {
 		repeats /= 2
 	}
 	if e.guards {
 		defer func() { err = errors.Join(err, s.lab.KillGuards()) }()
 		if err := s.lab.StartGuards(ctx, s.program); err != nil {
-			return nil, err
+			return err
 		}
 	}
 	for i, family := range []string{"IPv4", "IPv6"} {
 		f := figure{Event: e.name, Family: family, VIPs: s.vips}
+		at := len(r.Figures)
 		for n := range repeats {
 			results, err := s.once(ctx, e, s.web[i])
 			if err != nil {
-				return nil, fmt.Errorf("repeat %d over %s: %w", n+1, family, err)
+				return fmt.Errorf("repeat %d over %s: %w", n+1, family, err)
 			}
 			f.add(results)
+			r.Figures = append(r.Figures[:at], f)
+			if err := save(); err != nil {
+				return err
+			}
 		}
 		fmt.Fprintln(s.progress, f) //nolint:errcheck // there is nobody else to tell
-		out = append(out, f)
 	}
-	return out, nil
+	return nil
 }
 
 // once has an event happen while clients ask, and undoes it.

@@ -23,8 +23,9 @@ import (
 // report is what is written: one run of the command.
 type report struct {
 	// Repeats is how often each event was made happen over each family; half as often those that take long.
-	Repeats int      `json:"repeats"`
-	Nodes   int      `json:"nodes"`
+	Repeats int `json:"repeats"`
+	Nodes   int `json:"nodes"`
+	// Figures are those measured so far; of the last one, as many repeats as it has gaps.
 	Figures []figure `json:"figures"`
 }
 
@@ -63,13 +64,17 @@ func benchmark(ctx context.Context, args []string, out, progress io.Writer) (err
 			return err
 		}
 	}
+	r := report{Repeats: *repeats, Nodes: *nodes}
+	results, err := subject.Keep(*file, &r)
+	if err != nil {
+		return err
+	}
 	s, err := start(ctx, site{program: *program, manifests: *manifests, nodes: *nodes, progress: progress}, *helper)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, s.lab.Down(context.WithoutCancel(ctx))) }()
 
-	r := report{Repeats: *repeats, Nodes: *nodes}
 	for _, e := range events {
 		for _, n := range vips {
 			if n > 1 && !e.many {
@@ -78,14 +83,15 @@ func benchmark(ctx context.Context, args []string, out, progress io.Writer) (err
 			if err := s.serve(ctx, n); err != nil {
 				return fmt.Errorf("%d addresses: %w", n, err)
 			}
-			figures, err := s.measure(ctx, e, *repeats)
-			if err != nil {
+			if err := s.measure(ctx, e, *repeats, &r, results.Save); err != nil {
 				return fmt.Errorf("%s: %w", e.name, err)
 			}
-			r.Figures = append(r.Figures, figures...)
 		}
 	}
-	return write(r, *file, out)
+	if _, err := results.Complete(); err != nil {
+		return err
+	}
+	return show(r, *file, out)
 }
 
 func numbers(list string) ([]int, error) {
@@ -100,11 +106,8 @@ func numbers(list string) ([]int, error) {
 	return slices.Sorted(slices.Values(out)), nil
 }
 
-// write stores the figures and their chart, and prints them.
-func write(r report, file string, out io.Writer) error {
-	if _, err := subject.Write(r, file); err != nil {
-		return err
-	}
+// show draws the chart beside the file of the figures, and prints them.
+func show(r report, file string, out io.Writer) error {
 	if err := os.WriteFile(strings.TrimSuffix(file, ".json")+".svg", []byte(chart(r.Figures)), 0o644); err != nil {
 		return err
 	}

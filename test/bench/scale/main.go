@@ -19,28 +19,29 @@ import (
 )
 
 // result is what is written: one run of the command. Times are in milliseconds where they say so, else in seconds.
+// What is not measured yet is zero or nil.
 type result struct {
 	CPUs      int `json:"cpus"`
 	Nodes     int `json:"nodes"`
 	Services  int `json:"services"`
 	Endpoints int `json:"endpoints_a_service"`
 	// The controller starts beside an empty database: until every Service has its rows, and what that took of a processor.
-	FillSeconds float64 `json:"fill_s"`
-	FillCPU     float64 `json:"fill_cpu_s"`
+	FillSeconds float64 `json:"fill_s,omitzero"`
+	FillCPU     float64 `json:"fill_cpu_s,omitzero"`
 	// Then ovn-northd is asked for everything.
-	NorthdSeconds float64 `json:"northd_fill_s"`
+	NorthdSeconds float64 `json:"northd_fill_s,omitzero"`
 	// An endpoint of one Service changes: from the write to the API server until the northbound database has it.
-	CommitMedian float64 `json:"endpoint_to_nb_p50_ms"`
-	CommitP99    float64 `json:"endpoint_to_nb_p99_ms"`
+	CommitMedian float64 `json:"endpoint_to_nb_p50_ms,omitzero"`
+	CommitP99    float64 `json:"endpoint_to_nb_p99_ms,omitzero"`
 	// Until ovn-northd has made it the southbound database's.
-	SouthMedian float64 `json:"endpoint_to_sb_p50_ms"`
+	SouthMedian float64 `json:"endpoint_to_sb_p50_ms,omitzero"`
 	// The controller starts beside all this: until a change made meanwhile is in the northbound database, at the slowest of some starts.
-	RestartSeconds      float64 `json:"restart_in_sync_s"`
-	RestartCPU          float64 `json:"restart_cpu_s"`
-	RestartTransactions int     `json:"restart_nb_transactions"`
+	RestartSeconds      float64 `json:"restart_in_sync_s,omitzero"`
+	RestartCPU          float64 `json:"restart_cpu_s,omitzero"`
+	RestartTransactions *int    `json:"restart_nb_transactions,omitzero"`
 	// Resident memory of one that was started so: at rest, and the most that it ever had.
-	RSS     float64 `json:"controller_rss_mb"`
-	PeakRSS float64 `json:"controller_peak_rss_mb"`
+	RSS     float64 `json:"controller_rss_mb,omitzero"`
+	PeakRSS float64 `json:"controller_peak_rss_mb,omitzero"`
 	// What is to be reached with the numbers that are the flags' defaults, by the names of the figures.
 	Limits map[string]float64 `json:"limits"`
 }
@@ -92,11 +93,16 @@ func benchmark(ctx context.Context, args []string, out, progress io.Writer) (err
 			return err
 		}
 	}
+	figures, err := subject.Keep(*file, &s.result)
+	if err != nil {
+		return err
+	}
+	s.save = figures.Save
 	defer func() { err = errors.Join(err, s.stop(ctx)) }()
 	if err := s.measure(ctx, controller); err != nil {
 		return err
 	}
-	text, err := subject.Write(s.result, *file)
+	text, err := figures.Complete()
 	if err != nil {
 		return err
 	}

@@ -4,6 +4,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"os"
@@ -53,13 +54,16 @@ func (s *site) fill(ctx context.Context) (err error) {
 		return err
 	}
 	s.say("the controller has filled the northbound database within %.1f s", s.result.FillSeconds)
+	if err := s.save(); err != nil {
+		return err
+	}
 	began = time.Now()
 	if err := s.north2south(ctx); err != nil {
 		return err
 	}
 	s.result.NorthdSeconds = seconds(time.Since(began))
 	s.say("ovn-northd has followed after %.1f s more", s.result.NorthdSeconds)
-	return nil
+	return s.save()
 }
 
 // settled waits until the controller is ready and the database at rest, and returns when it was written last.
@@ -96,7 +100,7 @@ func (s *site) move(ctx context.Context, i int) (began time.Time, took time.Dura
 	addr := fmt.Sprintf("%s%d", pods(node), firstPod+mostPods+s.moved[node])
 	s.moved[node]++
 	slice.Endpoints[0].Addresses = []string{addr}
-	committed := s.north.expect(addr + `"`)
+	committed := s.north.expect(addr + `:8080"`) // as a backend of its node router
 	began = time.Now()
 	if _, err := s.client.DiscoveryV1().EndpointSlices(namespace).Update(ctx, slice, metav1.UpdateOptions{}); err != nil {
 		return began, 0, err
@@ -116,7 +120,8 @@ func (s *site) change(ctx context.Context) error {
 		}
 		commit = append(commit, took)
 	}
-	if err := s.north2south(ctx); err != nil {
+	s.result.CommitMedian, s.result.CommitP99 = quantile(commit, 0.5), quantile(commit, 0.99)
+	if err := errors.Join(s.save(), s.north2south(ctx)); err != nil {
 		return err
 	}
 	for n := range souths {
@@ -129,11 +134,10 @@ func (s *site) change(ctx context.Context) error {
 		}
 		south = append(south, time.Since(began))
 	}
-	s.result.CommitMedian, s.result.CommitP99 = quantile(commit, 0.5), quantile(commit, 0.99)
 	s.result.SouthMedian = quantile(south, 0.5)
 	s.say("an endpoint reaches the northbound database within %.0f ms (median; %.0f ms p99), the southbound one within %.0f ms",
 		s.result.CommitMedian, s.result.CommitP99, s.result.SouthMedian)
-	return nil
+	return s.save()
 }
 
 // restart starts one to see that nothing is written and what it remembers, and then some for the time. ovn-northd has
@@ -159,8 +163,9 @@ func (s *site) restart(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s.result.RestartTransactions = after - before
-	if err := s.usage(ctx); err != nil {
+	written := after - before
+	s.result.RestartTransactions = &written
+	if err := errors.Join(s.usage(ctx), s.save()); err != nil {
 		return err
 	}
 	if err := s.running.Terminate(ctx); err != nil {
@@ -178,7 +183,7 @@ func (s *site) restart(ctx context.Context) error {
 		sync := seconds(moved.Add(took).Sub(began))
 		s.result.RestartSeconds = max(s.result.RestartSeconds, sync)
 		s.say("a controller that starts is in sync after %.1f s", sync)
-		if err := s.north2south(ctx); err != nil {
+		if err := errors.Join(s.save(), s.north2south(ctx)); err != nil {
 			return err
 		}
 		if err := s.running.Terminate(ctx); err != nil {

@@ -37,6 +37,7 @@ type site struct {
 	progress io.Writer
 	began    time.Time
 	result   result
+	save     func() error // stores the result
 
 	plane   *controlplane.ControlPlane
 	client  kubernetes.Interface

@@ -14,13 +14,12 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/ovnkube-slb/ovnkube-slb/test/lab/controlplane"
+	"github.com/ovnkube-slb/ovnkube-slb/test/lab/ovnprefix"
 	"github.com/ovnkube-slb/ovnkube-slb/test/lab/proc"
+	"github.com/ovnkube-slb/ovnkube-slb/test/lab/scrape"
 )
 
-const (
-	manifests = "dist/manifests"
-	schemas   = "/usr/share/ovn"
-)
+const manifests = "dist/manifests"
 
 // Ground is a pool with room for all Services and the segment that carries it.
 const Ground = `
@@ -44,6 +43,8 @@ type Cluster struct {
 	ClusterSubnets, NB, SB string
 
 	starts int
+	// scraper reads metrics, once something was started.
+	scraper *scrape.Scraper
 }
 
 // FastAPIServer are arguments of a kube-apiserver without the allocator of cluster addresses that, since
@@ -79,7 +80,7 @@ func (c *Cluster) Install(ctx context.Context, namespace string) (kubernetes.Int
 // Serve serves an empty database of OVN, "nb" or "sb", and returns its address.
 func Serve(ctx context.Context, dir, name string) (address string, err error) {
 	file, socket := filepath.Join(dir, name+".db"), filepath.Join(dir, name+".sock")
-	schema := filepath.Join(schemas, "ovn-"+name+".ovsschema")
+	schema := ovnprefix.Schema("ovn/ovn-" + name + ".ovsschema")
 	if out, err := exec.CommandContext(ctx, "ovsdb-tool", "create", file, schema).CombinedOutput(); err != nil {
 		return "", fmt.Errorf("create a database (package ovn-central has the program): %w: %s", err, out)
 	}

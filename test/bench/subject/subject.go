@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
 	"os"
@@ -16,6 +15,7 @@ import (
 	"time"
 
 	"github.com/ovnkube-slb/ovnkube-slb/test/lab/proc"
+	"github.com/ovnkube-slb/ovnkube-slb/test/lab/scrape"
 )
 
 // quiet is how long nothing must be written for a controller to be at rest.
@@ -27,7 +27,8 @@ const latest = 11 * time.Second
 // Controller is the program that is measured, as it runs.
 type Controller struct {
 	*proc.Process
-	address string // of /readyz and /metrics
+	health, metrics string // addresses of /readyz, and of /metrics and profiles
+	scraper         *scrape.Scraper
 }
 
 // Start starts the controller, with the rights of its service account, and does not
@@ -50,18 +51,27 @@ func (c *Cluster) start(ctx context.Context, account, command string, flags ...s
 	if err != nil {
 		return nil, err
 	}
-	address, err := freeAddress(ctx)
+	health, err := freeAddress(ctx)
 	if err != nil {
 		return nil, err
 	}
+	metrics, err := freeAddress(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if c.scraper == nil {
+		if c.scraper, err = scrape.New(ctx, c.Plane); err != nil {
+			return nil, err
+		}
+	}
 	c.starts++
 	args := append([]string{c.Program, command, "--k8s-kubeconfig=" + kubeconfig,
-		"--healthz-bind-address=" + address, "--metrics-bind-address=" + address, "--metrics-enable-pprof"}, flags...)
+		"--healthz-bind-address=" + health, "--metrics-bind-address=" + metrics, "--metrics-enable-pprof"}, flags...)
 	p, err := proc.Start(ctx, proc.Spec{Name: fmt.Sprintf("%s-%d", command, c.starts), Dir: c.Dir, Args: args})
 	if err != nil {
 		return nil, err
 	}
-	return &Controller{p, address}, nil
+	return &Controller{p, health, metrics, c.scraper}, nil
 }
 
 func freeAddress(ctx context.Context) (string, error) {
@@ -72,30 +82,20 @@ func freeAddress(ctx context.Context) (string, error) {
 	return l.Addr().String(), l.Close()
 }
 
-// get returns the lines that the controller serves at a path.
-func (c *Controller) get(ctx context.Context, path string) ([]string, error) {
-	data, err := c.read(ctx, path)
+// ready returns nil once the controller says that it is.
+func (c *Controller) ready(ctx context.Context) error {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+c.health+"/readyz", nil)
 	if err != nil {
-		return nil, err
-	}
-	return strings.Split(strings.TrimSuffix(string(data), "\n"), "\n"), nil
-}
-
-// read returns what the controller serves at a path.
-func (c *Controller) read(ctx context.Context, path string) (data []byte, err error) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+c.address+path, nil)
-	if err != nil {
-		return nil, err
+		return err
 	}
 	response, err := http.DefaultClient.Do(request)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	defer func() { err = errors.Join(err, response.Body.Close()) }()
 	if response.StatusCode != http.StatusOK {
-		return nil, fmt.Errorf("%s: %s", path, response.Status)
+		err = fmt.Errorf("not ready: %s", response.Status)
 	}
-	return io.ReadAll(response.Body)
+	return errors.Join(err, response.Body.Close())
 }
 
 // Writes counts the status writes of all kinds since the start, whatever became of them.
@@ -105,9 +105,10 @@ func (c *Controller) Writes(ctx context.Context) (int, error) {
 
 // Sum is that of a metric over all its labels.
 func (c *Controller) Sum(ctx context.Context, metric string) (int, error) {
-	lines, err := c.get(ctx, "/metrics")
+	text, err := c.scraper.Get(ctx, c.metrics, "/metrics")
 	total := 0
-	for _, line := range lines {
+	for line := range strings.Lines(text) {
+		line = strings.TrimSuffix(line, "\n")
 		if strings.HasPrefix(line, metric+"{") {
 			n, err := strconv.Atoi(line[strings.LastIndexByte(line, ' ')+1:])
 			if err != nil {
@@ -130,7 +131,7 @@ func (c *Controller) rest(ctx context.Context, quiet time.Duration) error {
 	defer tick.Stop()
 	last, since := -1, time.Now()
 	for {
-		_, err := c.get(ctx, "/readyz")
+		err := c.ready(ctx)
 		n := -1
 		if err == nil {
 			n, err = c.Writes(ctx)
@@ -172,9 +173,9 @@ func (c *Controller) Profile(ctx context.Context, path, file string) error {
 	tick := time.NewTicker(quiet / 30)
 	defer tick.Stop()
 	for {
-		data, err := c.read(ctx, "/debug/pprof/"+path)
+		data, err := c.scraper.Get(ctx, c.metrics, "/debug/pprof/"+path)
 		if err == nil {
-			return os.WriteFile(file, data, 0o644)
+			return os.WriteFile(file, []byte(data), 0o644)
 		}
 		select {
 		case <-ctx.Done():

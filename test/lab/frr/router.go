@@ -74,7 +74,7 @@ func (r Router) StartDaemon(ctx context.Context, daemon string) error {
 		return fmt.Errorf("start %s of router %s: %w", daemon, r.Name, err)
 	}
 	_, err := proc.Start(ctx, proc.Spec{
-		Name: daemon, Dir: r.Dir, Netns: r.Netns, Args: args,
+		Name: daemon, Dir: r.Dir, Netns: r.Netns, Args: args, Nice: proc.Foremost,
 		Ready: func(ctx context.Context) error {
 			if _, err := os.Stat(socket); err != nil {
 				return err

@@ -4,6 +4,7 @@ package kubelet
 
 import (
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -80,6 +81,36 @@ func TestReadyNeedsAnnotationAndNode(t *testing.T) {
 				}
 			}
 			t.Errorf("conditions = %v, want Ready=%s", status.Conditions, test.want)
+		})
+	}
+}
+
+func TestPreStopEndsWithTheHookOrTheGracePeriod(t *testing.T) {
+	now := time.Now()
+	sleeps := func(seconds int64) *corev1.Lifecycle {
+		return &corev1.Lifecycle{PreStop: &corev1.LifecycleHandler{Sleep: &corev1.SleepAction{Seconds: seconds}}}
+	}
+	for name, test := range map[string]struct {
+		hooks []*corev1.Lifecycle
+		grace int64
+		want  time.Duration // from the deletion on
+	}{
+		"no hook":           {[]*corev1.Lifecycle{nil, {}}, 30, 0},
+		"the longest hook":  {[]*corev1.Lifecycle{sleeps(5), sleeps(20)}, 30, 20 * time.Second},
+		"the grace period":  {[]*corev1.Lifecycle{sleeps(60)}, 30, 30 * time.Second},
+		"deleted with none": {[]*corev1.Lifecycle{sleeps(60)}, 0, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			pod := testPod("web", "n1")
+			for _, hook := range test.hooks {
+				pod.Spec.Containers = append(pod.Spec.Containers, corev1.Container{Lifecycle: hook})
+			}
+			const since = 2 * time.Second
+			ends := metav1.NewTime(now.Add(-since).Add(time.Duration(test.grace) * time.Second))
+			pod.DeletionTimestamp, pod.DeletionGracePeriodSeconds = &ends, &test.grace
+			if got := preStopLeft(pod, now); got != test.want-since {
+				t.Errorf("got %s, want %s", got, test.want-since)
+			}
 		})
 	}
 }

@@ -37,77 +37,6 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// islands is a network of namespaces without links between them: enough for all that the agent itself does.
-type islands struct {
-	prefix string
-
-	mu   sync.Mutex
-	next int
-	ips  map[Pod][]netip.Addr
-}
-
-func (n *islands) netns(pod Pod) string {
-	if pod.HostNetwork {
-		return n.prefix + pod.Node
-	}
-	return n.prefix + pod.Name
-}
-
-func ip(ctx context.Context, args ...string) error {
-	if out, err := exec.CommandContext(ctx, "ip", args...).CombinedOutput(); err != nil {
-		return fmt.Errorf("ip %s: %w: %s", strings.Join(args, " "), err, out)
-	}
-	return nil
-}
-
-func (n *islands) Plug(ctx context.Context, pod Pod) (Attachment, error) {
-	netns := n.netns(pod)
-	if pod.HostNetwork {
-		return Attachment{Netns: netns, IPs: nodeIPs(pod.Node)}, nil
-	}
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if ips, ok := n.ips[pod]; ok {
-		return Attachment{Netns: netns, IPs: ips}, nil
-	}
-	n.next++
-	ips := []netip.Addr{netip.AddrFrom4([4]byte{10, 244, 0, byte(n.next)}), netip.MustParseAddr(fmt.Sprintf("fd00:10:244::%x", n.next))}
-	if err := addNetns(ctx, netns, ips); err != nil {
-		return Attachment{}, err
-	}
-	n.ips[pod] = ips
-	return Attachment{Netns: netns, IPs: ips}, nil
-}
-
-func addNetns(ctx context.Context, netns string, ips []netip.Addr) error {
-	steps := [][]string{{"netns", "add", netns}, {"-n", netns, "link", "set", "lo", "up"}}
-	for _, addr := range ips {
-		steps = append(steps, []string{"-n", netns, "address", "add", addr.String(), "dev", "lo"})
-	}
-	for _, step := range steps {
-		if err := ip(ctx, step...); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (n *islands) Unplug(ctx context.Context, pod Pod) error {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if _, ok := n.ips[pod]; !ok {
-		return nil
-	}
-	delete(n.ips, pod)
-	return ip(ctx, "netns", "del", n.netns(pod))
-}
-
-func (n *islands) count() int {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	return len(n.ips)
-}
-
 func nodeIPs(name string) []netip.Addr {
 	number := name[len(name)-1] - '0'
 	return []netip.Addr{netip.AddrFrom4([4]byte{172, 18, 0, number}), netip.MustParseAddr(fmt.Sprintf("fd00:172:18::%d", number))}
@@ -400,4 +329,56 @@ func (c *cluster) restartAgent(stop func()) func() {
 func exists(path string) bool {
 	_, err := os.Stat(path)
 	return err == nil
+}
+
+func TestADeletedPodServesUntilItsPreStopHookIsOver(t *testing.T) {
+	c := newCluster(t)
+	stop := c.runAgent()
+	defer func() { stop() }()
+	// The hook outlives the test on any machine: the test ends the Pod.
+	slow := strings.Replace(manifests, "    spec:\n      containers:\n", "    spec:\n      terminationGracePeriodSeconds: 310\n      containers:\n", 1)
+	if err := c.cp.Apply(t.Context(), strings.ReplaceAll(slow, "- {name: web, image: responder,",
+		"- {name: web, image: responder, lifecycle: {preStop: {sleep: {seconds: 300}}},")); err != nil {
+		t.Fatal(err)
+	}
+	c.wantReady("web", 4)
+	gone := c.pods("web")[0]
+	if _, err := c.cp.Kubectl(t.Context(), "delete", "pod", gone.Name, "--wait=false"); err != nil {
+		t.Fatal(err)
+	}
+	draining := func(serving bool) {
+		c.Helper()
+		c.within(15*time.Second, fmt.Sprintf("the Pod terminates, serving=%t", serving), func() error {
+			slices, err := c.client.DiscoveryV1().EndpointSlices("default").List(c.Context(), metav1.ListOptions{LabelSelector: discoveryv1.LabelServiceName + "=web"})
+			if err != nil {
+				return err
+			}
+			for _, slice := range slices.Items {
+				for _, e := range slice.Endpoints {
+					if e.TargetRef.Name == gone.Name && !*e.Conditions.Ready && *e.Conditions.Serving == serving && *e.Conditions.Terminating {
+						return nil
+					}
+				}
+			}
+			return fmt.Errorf("no such endpoint")
+		})
+	}
+	draining(true)
+	c.ask(gone, 8080)
+	if _, err := c.cp.Kubectl(t.Context(), "annotate", "pod", gone.Name, ReadyAnnotation+"=false"); err != nil {
+		t.Fatal(err)
+	}
+	draining(false)
+	c.ask(gone, 8080)
+	stop()
+	stop = c.runAgent()
+	draining(false)
+	c.ask(gone, 8080)
+	if _, err := c.cp.Kubectl(t.Context(), "delete", "pod", gone.Name, "--grace-period=1"); err != nil {
+		t.Fatal(err)
+	}
+	if exists(filepath.Join(c.dir, string(gone.UID))) {
+		t.Error("its traces are there")
+	}
+	c.wantReady("web", 4)
 }

@@ -39,7 +39,12 @@ func (a *agent) sync(ctx context.Context, key cache.ObjectName) error {
 	if err != nil {
 		pod = nil
 	}
-	if running, ok := a.local.get(key); ok && (pod == nil || pod.UID != running.UID || pod.DeletionTimestamp != nil) {
+	running, ok := a.local.get(key)
+	var preStop time.Duration // what is left of it
+	if ok && pod != nil && pod.UID == running.UID && pod.DeletionTimestamp != nil {
+		preStop = preStopLeft(pod, time.Now())
+	}
+	if ok && (pod == nil || pod.UID != running.UID || pod.DeletionTimestamp != nil && preStop <= 0) {
 		if err := a.stop(ctx, running); err != nil {
 			return err
 		}
@@ -57,10 +62,30 @@ func (a *agent) sync(ctx context.Context, key cache.ObjectName) error {
 	if err != nil {
 		return err
 	}
-	if pod.DeletionTimestamp != nil {
+	switch {
+	case preStop > 0: // As any other Pod until then: its containers run, and are still asked whether they are ready.
+		a.queue.AddAfter(key, preStop)
+	case pod.DeletionTimestamp != nil:
 		return a.finish(ctx, pod)
 	}
 	return a.serve(ctx, pod, node)
+}
+
+// preStopLeft is how long the containers of a Pod that is being deleted may still run: until the longest of their preStop hooks is over,
+// or the grace period is. Only hooks that sleep are known. The API server counts the grace period from the first deletion, also if a
+// later one shortens it.
+func preStopLeft(pod *corev1.Pod, now time.Time) time.Duration {
+	var hook, grace time.Duration
+	for _, container := range pod.Spec.Containers {
+		if l := container.Lifecycle; l != nil && l.PreStop != nil && l.PreStop.Sleep != nil {
+			hook = max(hook, time.Duration(l.PreStop.Sleep.Seconds)*time.Second)
+		}
+	}
+	if seconds := pod.DeletionGracePeriodSeconds; seconds != nil {
+		grace = time.Duration(*seconds) * time.Second
+	}
+	deleted := pod.DeletionTimestamp.Add(-grace)
+	return deleted.Add(min(hook, grace)).Sub(now)
 }
 
 // serve connects the Pod, starts its responder, and tells the API server.
@@ -92,7 +117,7 @@ func (a *agent) ensureResponder(ctx context.Context, pod *corev1.Pod, netns stri
 	ctx, cancel := context.WithTimeout(ctx, startLimit)
 	defer cancel()
 	_, err := proc.Start(ctx, proc.Spec{
-		Name: responderProcess, Dir: dir, Netns: netns,
+		Name: responderProcess, Dir: dir, Netns: netns, Nice: proc.Foremost,
 		Args: slices.Concat(a.Responder, options.Args(ready)),
 		Ready: func(context.Context) error {
 			_, err := os.Stat(ready)

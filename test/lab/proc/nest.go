@@ -9,20 +9,23 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 )
 
 // Nest runs work in a network namespace of its own and returns its exit status: this program is run again, with the environment
 // variable inside, and what that leaves is removed: recorded processes, the network namespaces named after its directory, the directory.
-// What goes wrong is said on standard error. It needs root.
+// What goes wrong is said on standard error. It needs root. It has the processors before what runs beside it: tests of timers that are
+// milliseconds fail without.
 func Nest(inside string, work func(dir string) int) int {
 	if dir := os.Getenv(inside); dir != "" {
 		return work(dir)
 	}
 	code, err := nest(inside)
 	if err != nil {
-		fmt.Fprintln(os.Stderr, err) //nolint:errcheck // there is nobody else to tell
+		fmt.Fprintln(os.Stderr, err) //nolint:errcheck // there is no other way to report it
 		return max(code, 1)
 	}
 	return code
@@ -40,13 +43,27 @@ func nest(inside string) (code int, err error) {
 	if err := os.Chmod(dir, 0o755); err != nil {
 		return 1, err
 	}
-	signal.Ignore(syscall.SIGINT, syscall.SIGTERM) // The other process gets it too, and ends.
-	cmd := exec.Command("/proc/self/exe", os.Args[1:]...)
-	cmd.Args[0] = os.Args[0]
+	self, err := os.Executable()
+	if err != nil {
+		return 1, err
+	}
+	const first = Foremost / 2
+	cmd := exec.Command("nice", slices.Concat([]string{"-n", strconv.Itoa(first), self}, os.Args[1:])...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
 	cmd.Env = append(os.Environ(), inside+"="+dir)
-	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNET}
-	if err := cmd.Run(); err != nil {
+	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNET, Setsid: true}
+	if err := cmd.Start(); err != nil {
+		return 1, err
+	}
+	SetNice(cmd.Process.Pid, first)
+	told := make(chan os.Signal, 1)
+	signal.Notify(told, syscall.SIGINT, syscall.SIGTERM)
+	go func() {
+		for s := range told {
+			_ = cmd.Process.Signal(s) // It may have ended.
+		}
+	}()
+	if err := cmd.Wait(); err != nil {
 		code = max(1, cmd.ProcessState.ExitCode())
 	}
 	return code, errors.Join(KillRecorded(dir), removeNamespaces(filepath.Base(dir)+"-"), os.RemoveAll(dir))

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -29,6 +30,10 @@ const (
 	logTail = 2048
 )
 
+// Foremost is the nice value of what others wait for and what waits for none of them: forwarding and those who measure it. The lab
+// forwards in user space; on a machine that is busy with other things a switch would else seem dead to BFD.
+const Foremost = -20
+
 // Spec says what to run and where its traces go.
 type Spec struct {
 	// Name is unique within Dir and names the files <Name>.proc (the record) and <Name>.log (standard output and error, appended).
@@ -42,6 +47,8 @@ type Spec struct {
 	Args []string
 	// Env is added to the caller's environment, as NAME=value.
 	Env []string
+	// Nice is its nice value, -20 to 19 (nice(2)). What stands for hardware or for another machine has less than what runs beside it.
+	Nice int
 	// Ready is asked every 10 ms until it returns nil. Nil: ready once started.
 	Ready func(ctx context.Context) error
 }
@@ -110,6 +117,7 @@ func launch(spec Spec) (*Process, error) {
 	if err := cmd.Start(); err != nil {
 		return nil, err
 	}
+	SetNice(cmd.Process.Pid, spec.Nice)
 	p := &Process{Name: spec.Name, Netns: spec.Netns, Args: spec.Args, Pid: cmd.Process.Pid, dir: spec.Dir}
 	stat, err := readStat(p.Pid)
 	if err == nil {
@@ -119,8 +127,18 @@ func launch(spec Spec) (*Process, error) {
 	if err != nil {
 		return nil, errors.Join(err, cmd.Process.Kill(), cmd.Wait())
 	}
-	go func() { _ = cmd.Wait() }() // The exit status is in nobody's interest; Alive tells that it ended.
+	go func() { _ = cmd.Wait() }() // The exit status is not needed; Alive reports that it ended.
 	return p, nil
+}
+
+// SetNice sets the nice value of a process that has just started and leads a session, and of the session among others (sched(7),
+// autogroup). Who may not do so gets what others get.
+func SetNice(pid, nice int) {
+	if nice == 0 {
+		return
+	}
+	_ = syscall.Setpriority(syscall.PRIO_PROCESS, pid, nice)
+	_ = os.WriteFile(fmt.Sprintf("/proc/%d/autogroup", pid), []byte(strconv.Itoa(nice)), 0)
 }
 
 func (p *Process) awaitReady(ctx context.Context, ready func(context.Context) error) error {

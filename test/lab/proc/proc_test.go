@@ -5,6 +5,7 @@ package proc
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -61,6 +62,19 @@ func TestStartRecordsUntilKilled(t *testing.T) {
 	}
 	if _, err := Find(dir, "web"); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("the record stayed: %v", err)
+	}
+}
+
+// What a process starts has its nice value, and its session has it among others where the kernel groups them.
+func TestNiceIsOfTheProcessAndItsSession(t *testing.T) {
+	dir := t.TempDir()
+	p := start(t, Spec{
+		Name: "switch", Dir: dir, Nice: -5, Ready: fileReady(filepath.Join(dir, "up")),
+		Args: []string{"sh", "-c", `until [ "$(nice)" = -5 ]; do :; done; touch up; exec sleep 60`},
+	})
+	group, err := os.ReadFile(fmt.Sprintf("/proc/%d/autogroup", p.Pid))
+	if err == nil && !strings.HasSuffix(strings.TrimSpace(string(group)), " nice -5") {
+		t.Errorf("the session is %q", group)
 	}
 }
 

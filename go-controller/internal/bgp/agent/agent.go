@@ -25,6 +25,7 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube/convert"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/place"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
 )
 
 const (
@@ -55,6 +56,7 @@ type Agent struct {
 	speaker *speaker.Speaker
 	paths   *watch.Watcher
 	status  *status
+	turn    *turn
 	changed chan struct{}
 	decided atomic.Bool
 }
@@ -81,8 +83,12 @@ func New(o Options) (*Agent, error) {
 		return nil, err
 	}
 	a.status = newStatus(o.Node, clients.NodeStatuses, a.facts, writes)
-	a.paths = watch.New(func(string, watch.Session) { a.status.call() })
-	a.speaker = speaker.New(speaker.Options{BFD: paths{a.paths}, Notify: a.status.call})
+	a.paths = watch.New(func(peer string, _ watch.Session) {
+		a.speaker.Changed(peer)
+		a.status.call()
+	})
+	a.turn = newTurn(o.Node, o.Kube.CoordinationV1().Leases(v1alpha1.PasswordsNamespace), func(peer string) { a.speaker.Changed(peer) })
+	a.speaker = speaker.New(speaker.Options{BFD: Paths{a.paths}, Turn: a.turn, Notify: a.status.call})
 	a.status.states = a.speaker.States
 	if o.Registerer == nil {
 		return a, nil
@@ -125,6 +131,7 @@ func (a *Agent) Run(ctx context.Context) error {
 		a.decide()
 		part(a.follow)
 		part(a.status.run)
+		part(a.turn.run)
 		running.Go(func() error { return a.watchPaths(ctx) })
 		running.Go(func() error { return a.speaker.Run(ctx) })
 	}
@@ -203,20 +210,21 @@ func registerWrites(r prometheus.Registerer) (kube.Wrote, error) {
 	}, nil
 }
 
-// paths has BFD watch what a speaker asks for.
-type paths struct{ *watch.Watcher }
+// Paths has BFD watch what a speaker asks for.
+type Paths struct{ *watch.Watcher }
 
-var _ speaker.BFD = paths{}
+var _ speaker.BFD = Paths{}
 
 // Watch implements speaker.BFD.
-func (p paths) Watch(name string, path speaker.Path) {
+func (p Paths) Watch(name string, path speaker.Path) {
 	p.Watcher.Watch(name, watch.Target{Peer: path.Peer, Local: path.Local, Interface: path.Interface, Settings: bfd.Settings(path.BFD)})
 }
 
 // Session implements speaker.BFD.
-func (p paths) Session(name string) string {
-	if s, watched := p.Watcher.Session(name); watched {
-		return s.State.String()
+func (p Paths) Session(name string) speaker.Liveness {
+	s, watched := p.Watcher.Session(name)
+	if !watched {
+		return speaker.Liveness{}
 	}
-	return ""
+	return speaker.Liveness{State: s.State.String(), Up: s.State == bfd.Up, Failures: s.Failures}
 }

@@ -16,9 +16,9 @@ import (
 )
 
 const (
-	// maxHold is the longest hold time that an OPEN message can ask for (RFC 4271 section 4.2).
-	maxHold        = 65535 * time.Second
-	connectDefault = 10 * time.Second
+	// maxHold is the longest hold time that an OPEN message can ask for (RFC 4271 section 4.2), and the one between
+	// gobgp and us: the router's timers are the line's.
+	maxHold = 65535 * time.Second
 	// restartTime is how long a peer keeps our routes after it has lost us: a daemon that is
 	// upgraded is back sooner, image pull included (RFC 4724 section 3).
 	restartTime = 120 * time.Second
@@ -65,19 +65,11 @@ func ours() (*api.Policy, *api.PolicyAssignment) {
 	}
 }
 
-// hold is the hold time that we ask for.
-func hold(n bgp.Neighbor) time.Duration {
-	if n.Hold == 0 {
-		return maxHold
-	}
-	return n.Hold
-}
-
 // neighbor is the one peer of a server: the line's door, for the router.
 func neighbor(n bgp.Neighbor, door uint16) *api.Peer {
 	p := &api.Peer{
 		Conf:      &api.PeerConf{NeighborAddress: inside().String(), PeerAsn: peerASN(n)},
-		Timers:    &api.Timers{Config: &api.TimersConfig{HoldTime: seconds(hold(n)), KeepaliveInterval: seconds(n.Keepalive), ConnectRetry: 1}},
+		Timers:    &api.Timers{Config: &api.TimersConfig{HoldTime: seconds(maxHold), KeepaliveInterval: seconds(maxHold / keepalives), ConnectRetry: 1}},
 		Transport: &api.Transport{RemotePort: uint32(door)},
 	}
 	if n.GracefulRestart {
@@ -92,13 +84,6 @@ func neighbor(n bgp.Neighbor, door uint16) *api.Peer {
 		})
 	}
 	return p
-}
-
-func connect(n bgp.Neighbor) time.Duration {
-	if n.Connect == 0 {
-		return connectDefault
-	}
-	return n.Connect
 }
 
 func seconds(d time.Duration) uint64   { return uint64(d / time.Second) }

@@ -12,6 +12,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/bgp"
@@ -20,6 +21,8 @@ import (
 const (
 	// dialLongest bounds an attempt: who has not answered the fourth SYN does not answer.
 	dialLongest = 16 * time.Second
+	// cutPace is the longest time between two attempts after BFD saw the path fail.
+	cutPace = time.Second
 	// settling is how long a router has to close the connection again, or to say something: one that does
 	// not know us closes at once, and is not worth a BGP server.
 	settling = 200 * time.Millisecond
@@ -36,10 +39,20 @@ type target struct {
 	local netip.Addr
 }
 
+// alike reports whether a session with t can go on as one with o.
+func (t target) alike(o target) bool {
+	return t.addr == o.addr && t.local == o.local && t.neighbor.Alike(o.neighbor)
+}
+
 // pace is the time between two attempts: other nodes dial the same router, and not all at once.
-func pace(n bgp.Neighbor) time.Duration {
-	most := connect(n)
-	return most - rand.N(most/2)
+func pace(most time.Duration) time.Duration { return most - rand.N(max(most/2, 1)) }
+
+// pace of a peer whose path BFD saw failing is quick: it is dialled as soon as the path is back.
+func (p *peer) pace(n bgp.Neighbor) time.Duration {
+	if p.cut {
+		return pace(min(n.Connect, cutPace))
+	}
+	return pace(n.Connect)
 }
 
 // attempt is a connection in the making.
@@ -78,15 +91,18 @@ func (a *attempt) abandon() {
 	}()
 }
 
-// connect opens a session when the peer has taken the connection, and dials it when it is time
-// to: the first time at once.
-func (p *peer) connect(ctx context.Context, to target, routes map[netip.Prefix]bgp.Attributes) time.Duration {
+// connect attaches the connection to the session when the peer has taken it, and dials the peer when it is
+// time to: the first time at once.
+func (p *peer) connect(ctx context.Context, to target) time.Duration {
 	if p.attempt == nil {
 		if wait := time.Until(p.retry); wait > 0 {
 			return wait
 		}
-		wait := pace(to.neighbor)
+		wait := p.pace(to.neighbor)
 		p.retry = time.Now().Add(wait)
+		if p.vain.to != to.addr {
+			p.vain = vain{to.addr, time.Now()}
+		}
 		p.attempt = try(ctx, to, wait, func() { notice(p.wake) })
 		return 0
 	}
@@ -94,10 +110,8 @@ func (p *peer) connect(ctx context.Context, to target, routes map[netip.Prefix]b
 	case o := <-p.attempt.came:
 		p.attempt = nil
 		if o.err == nil {
-			if p.session, o.err = p.server.open(ctx, to, o.conn, routes, func() { notice(p.wake) }); o.err == nil {
-				p.fail(p.session.untold)
-				return 0
-			}
+			p.session.line.attach(o.conn)
+			return 0
 		}
 		p.lost(o.err.Error())
 		return max(time.Until(p.retry), 1)
@@ -131,7 +145,7 @@ func dial(ctx context.Context, t target) (*net.TCPConn, error) {
 		return nil, errors.New(closed)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("connect: %w%s", err, hint(n, err))
+		return nil, fmt.Errorf("connect: %w%s", err, hint(t, err))
 	}
 	if err := settle(conn.(*net.TCPConn)); err != nil {
 		_ = conn.Close() // Nothing was said on it.
@@ -162,7 +176,12 @@ func settle(conn *net.TCPConn) error {
 }
 
 // hint is what may be the reason that a peer does not answer.
-func hint(n bgp.Neighbor, err error) string {
+func hint(t target, err error) string {
+	n := t.neighbor
+	if hop := beyond(t); hop.IsValid() {
+		return fmt.Sprintf(": peerAddress %s is not on a link of this node, which has a route to it by way of %s: an external peer "+
+			"beyond the link needs ebgpMultiHop or multihopTTL", t.addr, hop)
+	}
 	var slow net.Error
 	if !errors.As(err, &slow) || !slow.Timeout() {
 		return ""
@@ -174,6 +193,19 @@ func hint(n bgp.Neighbor, err error) string {
 		return fmt.Sprintf(": does the peer have TTL security too, and is it within %d hops?", n.SecurityHops)
 	}
 	return ""
+}
+
+// beyond is the next hop to a peer that is to be on the link and is not, the zero Addr if there is none.
+func beyond(t target) netip.Addr {
+	if ttl(t.neighbor) != 1 || t.addr.Zone() != "" {
+		return netip.Addr{}
+	}
+	routes, err := netlink.RouteGet(t.addr.AsSlice())
+	if err != nil || len(routes) == 0 { // The error of the attempt says as much.
+		return netip.Addr{}
+	}
+	hop, _ := netip.AddrFromSlice(routes[0].Gw)
+	return hop.Unmap()
 }
 
 // options sets those of a socket before it connects.

@@ -22,6 +22,8 @@ const (
 	maxMessage   = packet.BGP_MAX_MESSAGE_LENGTH
 	// refreshLength is that of a plain ROUTE-REFRESH (RFC 2918 section 3).
 	refreshLength = headerLength + 4
+	// bfdDownSubcode is that of a Cease when BFD is down (RFC 9384).
+	bfdDownSubcode = 10
 	// finiteStateMachineSubcodes are those of RFC 6608 section 3, one for each stage.
 	finiteStateMachineSubcodes = 1
 )
@@ -47,7 +49,7 @@ const (
 type filter struct {
 	neighbor bgp.Neighbor
 	stage    stage
-	// asn and hold are the router's AS number and the hold time of both, after the OPEN.
+	// asn and hold are the router's AS number and the hold time of both, 0 for never, after the OPEN.
 	asn  uint32
 	hold time.Duration
 	// families of the session that both sides have; true for those whose End-of-RIB was passed on.
@@ -63,6 +65,12 @@ type refusal struct {
 	mute bool
 }
 
+// bfdDown ends a session whose path failed (RFC 9384), also with graceful restart: the peer must not keep routes
+// over a path that carries nothing.
+func bfdDown() *refusal {
+	return &refusal{code: packet.BGP_ERROR_CEASE, subcode: bfdDownSubcode, text: "BFD is down: the path to the peer failed"}
+}
+
 func (r *refusal) Error() string { return r.text }
 
 // farewell is a NOTIFICATION of the router.
@@ -70,6 +78,9 @@ type farewell struct{ code packet.NotificationErrorCode }
 
 func (f *farewell) Error() string {
 	text := "received notification: " + f.code.String()
+	if f.code == packet.NewNotificationErrorCode(packet.BGP_ERROR_CEASE, bfdDownSubcode) { // Newer than gobgp's names.
+		text = "received notification: code 6(cease) subcode 10(bfd down)"
+	}
 	if f.code == packet.NewNotificationErrorCode(packet.BGP_ERROR_OPEN_MESSAGE_ERROR, packet.BGP_ERROR_SUB_BAD_PEER_AS) {
 		text += ": do both sides agree on the AS numbers?"
 	}
@@ -169,12 +180,10 @@ func (f *filter) open(m []byte) *refusal {
 		return r
 	case err != nil:
 		return fault(0, "the peer's OPEN message is malformed: %v", err)
-	case body.HoldTime == 0: // Each write of gobgp's would then have no time.
-		return fault(packet.BGP_ERROR_SUB_UNACCEPTABLE_HOLD_TIME, "the peer asks for a hold time of 0, which is not supported")
 	case n.PeerASN == 0 && n.Dynamic == bgp.ExternalASN && f.asn == asn(n):
 		return fault(packet.BGP_ERROR_SUB_BAD_PEER_AS, "the peer's AS number is %d, as ours: want an external one", f.asn)
 	}
-	f.hold = min(time.Duration(body.HoldTime)*time.Second, hold(n))
+	f.hold = min(time.Duration(body.HoldTime)*time.Second, n.Hold) // 0 of either side is that of both: never.
 	f.families = shared(n, body)
 	return nil
 }

@@ -26,33 +26,42 @@ const (
 	refreshPause = 500 * time.Millisecond
 	// batch bounds what is written to a router at once.
 	batch = 1 << 16
+	// lastWord bounds the wait of who says a last word to a router that can't be reached.
+	lastWord = 10 * time.Millisecond
 )
 
-// line is the connection with a router, and gobgp's end of it. What gobgp says is passed as it is,
-// what the router says through the filter. A line buffers a batch and a message: who doesn't read
+// line is the connection with a router, and gobgp's end of it: either may come first. What gobgp says is
+// passed as it is, what the router says through the filter. A line buffers a batch and a message: who doesn't read
 // holds up the other.
 //
 // It ends by itself when either side closes, and then waits for a moment until the other has
 // taken what was said last.
 type line struct {
-	router *net.TCPConn
-	door   *door
-	wake   func()
-	// turn is held by who writes to the router, and kept by who says the last word.
+	door *door
+	wake func()
+	// turn is held by who writes to the router.
 	turn chan struct{}
-	// joined is closed when gobgp's connection is there, ending when the line is to end, done when it has.
-	joined, ending, done chan struct{}
+	// joined is closed when gobgp's connection is there, attached when the router's is, ending when the line is
+	// to end, done when it has.
+	joined, attached, ending, done chan struct{}
 
 	// patience is openWait.
 	patience time.Duration
+	// retimed has a token if keepalive or hold changed.
+	retimed chan struct{}
 
-	mu   sync.Mutex
-	ours *net.TCPConn
-	ends bool
-	hold time.Duration
+	mu sync.Mutex
+	// router and ours are nil until they are there.
+	router, ours *net.TCPConn
+	ends         bool
+	// hold bounds the silence of the router, and a write to it: 0 for not at all. keepalive is what the node wants
+	// between two KEEPALIVEs.
+	hold, keepalive time.Duration
+	// said: the last word to the router was said. It is guarded by turn.
+	said bool
 	seen seen
-	// opened, kept and agreed: our OPEN and KEEPALIVE went out, and the router's KEEPALIVE came.
-	opened, kept, agreed bool
+	// opened and agreed: our OPEN went out, and the router's KEEPALIVE came.
+	opened, agreed bool
 }
 
 // seen is what is known of a session.
@@ -64,30 +73,60 @@ type seen struct {
 	lasted time.Duration
 	asn    uint32
 	local  netip.Addr
+	// kept: our first KEEPALIVE went out.
+	kept bool
 	// why it ended or ends: what was known first.
 	why string
 }
 
-// newLine takes over the connection with a router, and closes it if it can't. wake is called, without
-// blocking, when there is news in look.
-func newLine(router *net.TCPConn, wake func()) (*line, error) {
+// newLine returns a line to a neighbor that waits for both ends. wake is called, without blocking, when there is news in look.
+func newLine(n bgp.Neighbor, wake func()) (*line, error) {
 	d, err := newDoor()
 	if err != nil {
-		_ = router.Close() // Nothing was said on it.
 		return nil, err
 	}
 	return &line{
-		router: router, door: d, wake: wake, turn: make(chan struct{}, 1),
-		joined: make(chan struct{}), ending: make(chan struct{}), done: make(chan struct{}), patience: openWait, hold: openWait,
-		seen: seen{phase: Connect, since: time.Now(), local: router.LocalAddr().(*net.TCPAddr).AddrPort().Addr().Unmap()},
+		door: d, wake: wake, turn: make(chan struct{}, 1),
+		joined: make(chan struct{}), attached: make(chan struct{}), ending: make(chan struct{}), done: make(chan struct{}),
+		retimed: make(chan struct{}, 1), patience: openWait, hold: openWait, keepalive: n.Keepalive, seen: seen{phase: Active, since: time.Now()},
 	}, nil
+}
+
+// attach takes over the connection with the router, once, and closes it if the line has ended.
+func (l *line) attach(router *net.TCPConn) {
+	ends := false
+	l.change(func() {
+		if ends = l.ends; !ends {
+			l.router, l.seen.local = router, router.LocalAddr().(*net.TCPAddr).AddrPort().Addr().Unmap()
+			l.await()
+			close(l.attached)
+		}
+	})
+	if ends {
+		_ = router.Close() // Nothing was said on it.
+	}
+}
+
+// await gives the router the time to send its OPEN from when ours can be sent. The caller holds mu.
+func (l *line) await() {
+	if l.router != nil && l.ours != nil && !l.ends {
+		_ = l.router.SetReadDeadline(time.Now().Add(l.patience)) // It may be closed.
+	}
+}
+
+// both are the ends of the line: nil for one that is not there.
+func (l *line) both() (router, ours *net.TCPConn) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.router, l.ours
 }
 
 // run passes messages until the line ends.
 func (l *line) run(n bgp.Neighbor) {
 	var running sync.WaitGroup
 	running.Go(func() { l.hear(n) })
-	running.Go(l.speak)
+	running.Go(func() { l.speak(n) })
+	running.Go(l.keep)
 	running.Wait()
 	l.close()
 	l.change(func() { l.seen.over = true })
@@ -98,7 +137,9 @@ func (l *line) run(n bgp.Neighbor) {
 // end ends the line, and lets the router hear what gobgp said last for no longer than a time.
 func (l *line) end(within time.Duration) {
 	l.hang("")
-	_ = l.router.SetWriteDeadline(time.Now().Add(within)) // It may be closed.
+	if router, _ := l.both(); router != nil {
+		_ = router.SetWriteDeadline(time.Now().Add(within)) // It may be closed.
+	}
 	timer := time.NewTimer(2 * within)
 	defer timer.Stop()
 	select {
@@ -125,12 +166,14 @@ func (l *line) change(f func()) {
 	switch {
 	case l.ends:
 		next = Idle
-	case l.kept && l.agreed:
+	case l.seen.kept && l.agreed:
 		next = Established
-	case l.kept:
+	case l.seen.kept:
 		next = OpenConfirm
 	case l.opened:
 		next = OpenSent
+	case l.router != nil:
+		next = Connect
 	}
 	if next != l.seen.phase {
 		l.seen.phase, l.seen.since = next, time.Now()
@@ -163,24 +206,32 @@ func (l *line) hang(why string) {
 // close closes all connections.
 func (l *line) close() {
 	l.door.close()
-	l.mu.Lock()
-	ours := l.ours
-	l.mu.Unlock()
-	if ours != nil {
-		_ = ours.Close()
+	router, ours := l.both()
+	for _, conn := range []*net.TCPConn{ours, router} {
+		if conn != nil {
+			_ = conn.Close() // What was to be said is said.
+		}
 	}
-	_ = l.router.Close() // What was to be said is said.
 }
 
 // hear passes what the router says until it says no more, or something wrong.
 func (l *line) hear(n bgp.Neighbor) {
+	select {
+	case <-l.attached:
+	case <-l.ending:
+		if _, ours := l.both(); ours != nil {
+			_ = ours.Close()
+		}
+		return
+	}
+	router, _ := l.both()
 	f := filter{neighbor: n}
-	err := l.listen(&f)
+	err := l.listen(router, &f)
 	var r *refusal
 	var said *farewell
 	var slow net.Error
-	if errors.As(err, &slow) && slow.Timeout() && f.stage == beginning && !l.isEnding() {
-		err = &refusal{code: packet.BGP_ERROR_HOLD_TIMER_EXPIRED, text: l.silence(n)}
+	if errors.As(err, &slow) && slow.Timeout() && !l.isEnding() {
+		err = &refusal{code: packet.BGP_ERROR_HOLD_TIMER_EXPIRED, text: l.silence(n, &f)}
 	}
 	switch {
 	case errors.As(err, &r):
@@ -194,16 +245,13 @@ func (l *line) hear(n bgp.Neighbor) {
 	default:
 		l.hang("the connection was lost")
 	}
-	l.mu.Lock()
-	ours := l.ours
-	l.mu.Unlock()
-	if ours != nil { // gobgp closes its end then.
+	if _, ours := l.both(); ours != nil { // gobgp closes its end then.
 		_ = ours.CloseWrite()
 		_ = ours.SetReadDeadline(time.Now().Add(goodbye))
 	}
 	// Closed with anything unread, a connection is reset, and what was said last may be lost.
-	_ = l.router.SetReadDeadline(time.Now().Add(goodbye))
-	_, _ = io.Copy(io.Discard, l.router)
+	_ = router.SetReadDeadline(time.Now().Add(goodbye))
+	_, _ = io.Copy(io.Discard, router)
 }
 
 func (l *line) isEnding() bool {
@@ -215,18 +263,9 @@ func (l *line) isEnding() bool {
 	}
 }
 
-// silence is why a router that took the connection may say nothing.
-func (l *line) silence(n bgp.Neighbor) string {
-	text := fmt.Sprintf("the peer took the connection and sent no OPEN message within %s", l.patience)
-	if n.SecurityHops > 0 {
-		text += fmt.Sprintf(": does it have TTL security too, and is it within %d hops?", n.SecurityHops)
-	}
-	return text
-}
-
 // listen passes what the router says, and returns why it ends.
-func (l *line) listen(f *filter) error {
-	in, buf := bufio.NewReader(l.router), make([]byte, maxMessage)
+func (l *line) listen(router *net.TCPConn, f *filter) error {
+	in, buf := bufio.NewReader(&timed{l, router, f}), make([]byte, maxMessage)
 	pause := time.NewTimer(0)
 	defer pause.Stop()
 	for {
@@ -251,13 +290,8 @@ func (l *line) listen(f *filter) error {
 			return net.ErrClosed
 		}
 		if m[typeAt] == packet.BGP_MSG_OPEN {
-			if err := l.router.SetReadDeadline(time.Time{}); err != nil {
-				return err
-			}
-			if l.isEnding() { // And who ends it may have set a deadline just before.
-				return net.ErrClosed
-			}
 			l.change(func() { l.seen.asn, l.hold = f.asn, f.hold })
+			setHold(m, maxHold)
 		}
 		if _, err := l.ours.Write(m); err != nil {
 			<-l.ending // It has closed, and what it said last says why.
@@ -269,43 +303,35 @@ func (l *line) listen(f *filter) error {
 	}
 }
 
-// refuse says the last word to the router, if there is a chance to.
-func (l *line) refuse(r *refusal) {
-	m := r.notification()
-	timer := time.NewTimer(goodbye)
-	defer timer.Stop()
-	select {
-	case l.turn <- struct{}{}:
-		if m != nil {
-			_ = l.router.SetWriteDeadline(time.Now().Add(goodbye))
-			_, _ = l.router.Write(m) // It may not listen any more.
-		}
-	case <-timer.C:
+// speak passes what gobgp says, from when it comes.
+func (l *line) speak(n bgp.Neighbor) {
+	l.hang(l.talk(n).Error())
+	if router, _ := l.both(); router != nil {
+		_ = router.CloseWrite()
+		_ = router.SetReadDeadline(time.Now().Add(goodbye))
 	}
 }
 
-// speak passes what gobgp says, from when it comes.
-func (l *line) speak() {
-	l.hang(l.talk().Error())
-	_ = l.router.CloseWrite()
-	_ = l.router.SetReadDeadline(time.Now().Add(goodbye))
-}
-
 // talk passes what gobgp says, and returns why it ends, which it does.
-func (l *line) talk() error {
+func (l *line) talk(n bgp.Neighbor) error {
 	ours, err := l.door.admit(joinWait)
 	if err != nil {
 		return fmt.Errorf("the BGP server did not come: %w", err)
 	}
 	l.mu.Lock()
 	l.ours = ours
+	l.await()
 	l.mu.Unlock()
-	_ = l.router.SetReadDeadline(time.Now().Add(l.patience))
 	if l.isEnding() { // And hear may not have seen the connection.
-		_ = l.router.SetReadDeadline(time.Now().Add(goodbye))
 		_ = ours.Close()
 	}
 	close(l.joined)
+	select { // gobgp's OPEN waits.
+	case <-l.attached:
+	case <-l.ending:
+		return net.ErrClosed
+	}
+	router, _ := l.both()
 	in, buf := bufio.NewReaderSize(ours, batch), make([]byte, maxMessage)
 	var out []byte
 	for {
@@ -313,12 +339,20 @@ func (l *line) talk() error {
 		if err != nil {
 			return errors.New("the BGP server closed the session")
 		}
-		out = append(out, m...)
-		l.went(m)
+		if m[typeAt] == packet.BGP_MSG_OPEN {
+			setHold(m, n.Hold)
+		}
+		if m[typeAt] != packet.BGP_MSG_KEEPALIVE || !l.look().kept { // All KEEPALIVEs but the first are keep's.
+			out = append(out, m...)
+			l.went(m)
+		}
 		if in.Buffered() > 0 && len(out) <= batch-maxMessage {
 			continue
 		}
-		if err := l.tell(out); err != nil {
+		if len(out) == 0 {
+			continue
+		}
+		if err := l.tell(router, out); err != nil {
 			return err
 		}
 		out = out[:0]
@@ -331,26 +365,30 @@ func (l *line) went(m []byte) {
 	case packet.BGP_MSG_OPEN:
 		l.change(func() { l.opened = true })
 	case packet.BGP_MSG_KEEPALIVE:
-		l.change(func() { l.kept = true })
+		l.change(func() { l.seen.kept = true })
+		notice(l.retimed)
 	case packet.BGP_MSG_NOTIFICATION:
 		l.hang("sent notification: " + packet.NewNotificationErrorCode(m[headerLength], m[headerLength+1]).String())
 	}
 }
 
 // tell writes whole messages to the router.
-func (l *line) tell(out []byte) error {
-	l.mu.Lock()
-	hold := l.hold
-	l.mu.Unlock()
-	select {
-	case l.turn <- struct{}{}:
-	default: // The last word was said.
+func (l *line) tell(router *net.TCPConn, out []byte) error {
+	l.turn <- struct{}{}
+	defer func() { <-l.turn }()
+	if l.said {
 		return net.ErrClosed
 	}
-	if err := l.router.SetWriteDeadline(time.Now().Add(hold)); err != nil {
+	l.mu.Lock()
+	hold, deadline := l.hold, time.Time{}
+	if hold > 0 {
+		deadline = time.Now().Add(hold)
+	}
+	l.mu.Unlock()
+	if err := router.SetWriteDeadline(deadline); err != nil {
 		return err
 	}
-	_, err := l.router.Write(out)
+	_, err := router.Write(out)
 	var slow net.Error
 	if errors.As(err, &slow) && slow.Timeout() {
 		return fmt.Errorf("the peer took nothing of what was sent to it for %s, the hold time", hold)
@@ -358,21 +396,5 @@ func (l *line) tell(out []byte) error {
 	if err != nil {
 		return errors.New("the connection was lost")
 	}
-	<-l.turn
 	return nil
-}
-
-// next reads a message into a buffer that holds the longest.
-func next(in *bufio.Reader, buf []byte) ([]byte, error) {
-	if _, err := io.ReadFull(in, buf[:headerLength]); err != nil {
-		return nil, err
-	}
-	length, r := measure(buf)
-	if r != nil {
-		return nil, r
-	}
-	if _, err := io.ReadFull(in, buf[headerLength:length]); err != nil {
-		return nil, err
-	}
-	return buf[:length], nil
 }

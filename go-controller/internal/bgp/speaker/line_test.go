@@ -4,6 +4,7 @@ package speaker
 
 import (
 	"bufio"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -53,11 +54,12 @@ func knock(t *testing.T, address string) *net.TCPConn {
 func lay(t *testing.T, n bgp.Neighbor, patience time.Duration) (l *line, router, speaker *net.TCPConn) {
 	t.Helper()
 	ours, router := pair(t)
-	l, err := newLine(ours, func() {})
+	l, err := newLine(n, func() {})
 	if err != nil {
 		t.Fatal(err)
 	}
 	l.patience = patience
+	l.attach(ours)
 	go l.run(n)
 	t.Cleanup(func() { l.end(time.Second) })
 	return l, router, knock(t, fmt.Sprint("127.0.0.1:", l.door.port()))
@@ -229,6 +231,14 @@ func TestLineBackpressure(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	go func() { // It lives: only what it does not read is wrong.
+		for alive := time.NewTicker(time.Second); ; <-alive.C {
+			if _, err := router.Write(keepalive()); err != nil {
+				alive.Stop()
+				return
+			}
+		}
+	}()
 	wrote, update := 0, compose(packet.BGP_MSG_UPDATE, make([]byte, 4000)...)
 	for {
 		n, err := speaker.Write(update)
@@ -242,6 +252,40 @@ func TestLineBackpressure(t *testing.T) {
 	}
 	if saw := ended(t, l); saw.why != "the peer took nothing of what was sent to it for 3s, the hold time" {
 		t.Errorf("%+v", saw)
+	}
+}
+
+// The hold time that both agree on is the line's matter: gobgp hears of its own only. With 0 of either side there are no KEEPALIVEs but
+// the first, and silence is no error.
+func TestLineHoldTime(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		ours   time.Duration
+		theirs uint16
+		want   time.Duration
+	}{{90 * time.Second, 30, 30 * time.Second}, {90 * time.Second, 0, 0}, {0, 30, 0}, {0, 0, 0}} {
+		n := victim()
+		n.Hold, n.Keepalive = c.ours, time.Second
+		l, router, speaker := lay(t, n, openWait)
+		send(t, router, openOf(t, 64512, c.theirs, "192.0.2.2"), keepalive())
+		send(t, speaker, openOf(t, 64500, 65535, "192.0.2.1"), keepalive(), keepalive())
+		in, out, buf := bufio.NewReader(router), bufio.NewReader(speaker), make([]byte, maxMessage)
+		for end, want := range map[*bufio.Reader]time.Duration{in: c.ours, out: maxHold} {
+			m, err := next(end, buf)
+			if err != nil || m[typeAt] != packet.BGP_MSG_OPEN || time.Duration(binary.BigEndian.Uint16(m[holdAt:]))*time.Second != want {
+				t.Fatalf("%+v: %v, %v, want an OPEN with hold time %s", c, m, err, want)
+			}
+			if m, err := next(end, buf); err != nil || m[typeAt] != packet.BGP_MSG_KEEPALIVE {
+				t.Fatalf("%+v: %v, %v, want a KEEPALIVE", c, m, err)
+			}
+		}
+		if l.hold != c.want {
+			t.Errorf("%+v: hold time %s", c, l.hold)
+		}
+		if want := min(c.want, time.Second); l.interval() != want {
+			t.Errorf("%+v: KEEPALIVEs every %s, want %s", c, l.interval(), want)
+		}
+		l.end(time.Second)
 	}
 }
 

@@ -20,6 +20,11 @@ import (
 const (
 	// stable is how long a session must have lasted to be opened again at once.
 	stable = 10 * time.Second
+	// warmest is how long a session waits for its router: gobgp gives up 4 min after its OPEN.
+	warmest                = 3 * time.Minute
+	minBackoff, maxBackoff = time.Second, time.Minute
+	// renewed is why a session ends whose configuration changed.
+	renewed = "the session is configured anew"
 	// goodbye bounds the wait until the end of a session is told to the peer.
 	goodbye = time.Second
 )
@@ -51,10 +56,16 @@ type peer struct {
 	// leave is when a session that leaves is withdrawn; zero if it has not been told yet.
 	leave time.Time
 	path  *Path // that BFD watches
+	vain  vain
+	// cut: BFD saw the path fail, and there was no session since. heard is what BFD said last.
+	cut   bool
+	heard Liveness
 	// seek ends the search of an unnumbered peer on the interface sought.
 	seek   context.CancelFunc
 	sought string
 	err    failure
+	// backoff is between two attempts to tell what failed.
+	backoff time.Duration
 	// updates are those of sessions that ended.
 	updates uint64
 }
@@ -118,6 +129,7 @@ func (p *peer) run(ctx context.Context) {
 // step returns when there is more to do without news; 0 for never.
 func (p *peer) step(ctx context.Context, want *bgp.Session) time.Duration {
 	if want == nil {
+		p.settle(true)
 		p.search(ctx, "")
 		p.remove(ctx)
 		return 0
@@ -130,44 +142,74 @@ func (p *peer) step(ctx context.Context, want *bgp.Session) time.Duration {
 	}
 	to, err := p.locate(ctx, want.Neighbor)
 	p.dials = err == nil && !want.Leaving
+	p.follow(ctx)
 	if p.session != nil {
 		p.heed(ctx)
 	}
-	if p.session != nil && p.session.target != to {
-		p.retry = time.Time{}
-		p.close(ctx, "the session is configured anew")
+	if err == nil {
+		p.change(ctx, to)
 	}
-	if p.attempt != nil && (p.attempt.target != to || want.Leaving) {
+	if p.attempt != nil && (err != nil || !p.attempt.target.alike(to) || want.Leaving) {
 		p.retry = time.Time{}
 		p.abandon()
 	}
+	p.settle(err != nil || want.Leaving || p.session != nil && p.session.target == to && p.session.line.look().phase == Established)
 	if want.Leaving {
 		return p.depart(ctx, want)
 	}
 	p.leave = time.Time{}
-	switch {
-	case p.session != nil:
-		p.fail(p.session.tell(ctx, want.Routes))
-	case err != nil:
+	if err != nil {
 		p.fail(err)
-	default:
-		if wait := p.connect(ctx, to, want.Routes); p.session == nil {
-			return wait
+		if p.session == nil || p.session.waits() {
+			return 0
 		}
+		return p.tell(ctx, want.Routes) // A session lasts as long as it works, wherever its peer would be looked for now.
 	}
-	p.watch(want)
-	return 0
+	var wait time.Duration
+	if p.session == nil || p.session.stale() {
+		wait = p.open(ctx, to, want.Routes)
+	} else {
+		wait = p.tell(ctx, want.Routes)
+	}
+	if p.session != nil && p.session.waits() {
+		wait = earliest(wait, earliest(p.connect(ctx, to), time.Until(p.session.opened.Add(warmest))))
+	}
+	return earliest(wait, p.watch(want, to))
 }
 
-// aftermath is how long the peer may still hear BFD of an earlier process of ours that was
-// killed. If that ends while the new session is Established, the peer drops it with all its
-// routes; before, it only misses one that restarts gracefully. It is the detection time
-// (RFC 5880 section 6.8.4) as far as we know it.
-func aftermath(want *bgp.Session) time.Duration {
-	if want.BFD == nil || !want.Neighbor.GracefulRestart {
+// open starts a session that waits for its router: gobgp takes a second or two to begin.
+func (p *peer) open(ctx context.Context, to target, routes map[netip.Prefix]bgp.Attributes) time.Duration {
+	p.end(ctx, "")
+	session, err := p.server.open(ctx, to, routes, func() { notice(p.wake) })
+	if err != nil {
+		p.lost(err.Error())
+		return p.pace(to.neighbor)
+	}
+	p.session = session
+	return p.told(session.untold)
+}
+
+// tell makes routes what the peer is told, and returns when to try again what failed.
+func (p *peer) tell(ctx context.Context, routes map[netip.Prefix]bgp.Attributes) time.Duration {
+	return p.told(p.session.tell(ctx, routes))
+}
+
+func (p *peer) told(err error) time.Duration {
+	p.fail(err)
+	if err == nil {
+		p.backoff = 0
 		return 0
 	}
-	return (time.Duration(want.BFD.Multiplier) + 1) * max(want.BFD.Transmit, want.BFD.Receive)
+	p.backoff = min(max(2*p.backoff, minBackoff), maxBackoff)
+	return p.backoff
+}
+
+// earliest is the shorter of two waits; 0 stands for none.
+func earliest(a, b time.Duration) time.Duration {
+	if a == 0 || b != 0 && b < a {
+		return b
+	}
+	return a
 }
 
 // locate says whom to dial.
@@ -216,12 +258,14 @@ func (p *peer) heed(ctx context.Context) {
 	if !saw.over {
 		return
 	}
-	p.retry = time.Time{}
-	if saw.lasted < stable {
-		p.retry = time.Now().Add(pace(p.session.neighbor))
+	if !p.session.waits() {
+		p.retry = time.Time{}
+		if saw.lasted < stable {
+			p.retry = time.Now().Add(p.pace(p.session.neighbor))
+		}
 	}
 	p.lost(saw.why)
-	p.close(ctx, "")
+	p.end(ctx, "")
 }
 
 // depart lets a session leave: routes that nobody should prefer, then none, then the end.
@@ -234,10 +278,9 @@ func (p *peer) depart(ctx context.Context, want *bgp.Session) time.Duration {
 			p.leave = time.Now().Add(p.speaker.options.Leave)
 		}
 		if wait := time.Until(p.leave); wait > 0 {
-			p.fail(p.session.tell(ctx, unpreferred(want.Routes)))
-			return wait
+			return earliest(p.tell(ctx, unpreferred(want.Routes)), wait)
 		}
-		p.fail(p.session.tell(ctx, nil))
+		p.tell(ctx, nil)
 	}
 	p.close(ctx, "the node leaves")
 	return 0
@@ -263,41 +306,23 @@ func unpreferred(routes map[netip.Prefix]bgp.Attributes) map[netip.Prefix]bgp.At
 func (p *peer) remove(ctx context.Context) {
 	p.abandon()
 	if p.session != nil {
-		p.fail(p.session.tell(ctx, nil))
+		p.tell(ctx, nil)
 	}
 	p.close(ctx, "the session is not configured any more")
 }
 
 // close ends the session, and what watches its path.
 func (p *peer) close(ctx context.Context, why string) {
+	p.end(ctx, why)
+	p.unwatch()
+}
+
+// end ends the session.
+func (p *peer) end(ctx context.Context, why string) {
 	if p.session != nil {
 		p.fail(p.session.close(ctx, why))
 		p.updates += p.session.updates
 		p.session = nil
-	}
-	if p.path != nil {
-		p.path = nil
-		p.speaker.options.BFD.Leave(p.name)
-	}
-}
-
-// watch lets BFD watch the peer while the session is Established.
-func (p *peer) watch(want *bgp.Session) {
-	if p.speaker.options.BFD == nil || p.session == nil {
-		return
-	}
-	saw := p.session.line.look()
-	if want.BFD == nil || saw.phase != Established {
-		if p.path != nil {
-			p.path = nil
-			p.speaker.options.BFD.Leave(p.name)
-		}
-		return
-	}
-	path := Path{Local: saw.local, Peer: p.session.addr, Interface: p.session.addr.Zone(), BFD: *want.BFD}
-	if p.path == nil || *p.path != path {
-		p.path = &path
-		p.speaker.options.BFD.Watch(p.name, path)
 	}
 }
 
@@ -326,7 +351,7 @@ func (p *peer) publish(want *bgp.Session) {
 	if want != nil {
 		next.Interface, next.Addr = want.Neighbor.Interface, want.Neighbor.Addr
 	}
-	if p.session != nil {
+	if p.session != nil && !p.session.waits() {
 		saw := p.session.line.look()
 		next.Updates += p.session.updates
 		next.Addr, next.PeerASN, next.Phase, next.Since = p.session.addr, saw.asn, saw.phase, saw.since
@@ -342,7 +367,7 @@ func (p *peer) publish(want *bgp.Session) {
 	}
 	p.mu.Lock()
 	old := p.state
-	if next.Phase == old.Phase && p.session == nil {
+	if next.Phase == old.Phase && next.Since.IsZero() {
 		next.Since = old.Since
 	} else if next.Since.IsZero() {
 		next.Since = time.Now()

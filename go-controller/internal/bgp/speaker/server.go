@@ -6,7 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
+	"maps"
 	"net/netip"
 	"sync/atomic"
 	"time"
@@ -40,12 +40,14 @@ type session struct {
 	target
 	server *server
 	line   *line
-	told   map[netip.Prefix]bgp.Attributes
+	// told is what gobgp took. It may be what the peer was wanted to be told: read only.
+	told map[netip.Prefix]bgp.Attributes
 	// updates are the routes that were told and withdrawn since the peer hears: all of them at first.
 	updates uint64
 	hears   bool
 	// untold is the error of routes that could not be told at the start.
 	untold error
+	opened time.Time
 }
 
 // failure is an error and when it came up.
@@ -54,15 +56,15 @@ type failure struct {
 	at   time.Time
 }
 
-// open starts a session on the connection with a router, in the order that keeps routes through a
-// restart: the peer hears all routes before the End-of-RIB. wake is called, without blocking, when
-// there is news of the line. The connection is closed if there is an error.
-func (s *server) open(ctx context.Context, t target, router *net.TCPConn, routes map[netip.Prefix]bgp.Attributes, wake func()) (*session, error) {
-	l, err := newLine(router, wake)
+// open starts a session whose line the connection with a router is attached to later, in the order that keeps
+// routes through a restart: the peer hears all routes before the End-of-RIB. wake is called, without blocking,
+// when there is news of the line.
+func (s *server) open(ctx context.Context, t target, routes map[netip.Prefix]bgp.Attributes, wake func()) (*session, error) {
+	l, err := newLine(t.neighbor, wake)
 	if err != nil {
 		return nil, err
 	}
-	c := &session{target: t, server: s, line: l}
+	c := &session{target: t, server: s, line: l, opened: time.Now()}
 	s.session.Store(c)
 	if err := c.start(ctx, routes); err != nil {
 		l.close()
@@ -71,6 +73,12 @@ func (s *server) open(ctx context.Context, t target, router *net.TCPConn, routes
 	go l.run(t.neighbor)
 	return c, nil
 }
+
+// waits reports whether the router has not taken a connection yet.
+func (c *session) waits() bool { return c.line.look().local == netip.Addr{} }
+
+// stale reports whether a session has waited for so long that gobgp is about to give up.
+func (c *session) stale() bool { return c.waits() && time.Since(c.opened) >= warmest }
 
 func (c *session) start(ctx context.Context, routes map[netip.Prefix]bgp.Attributes) error {
 	s := c.server
@@ -91,37 +99,60 @@ func (c *session) start(ctx context.Context, routes map[netip.Prefix]bgp.Attribu
 }
 
 // tell makes routes what the peer is told: an UPDATE a route that differs, and none if none does.
-// A route that can't be told is left out, and the error names it.
+// A route that can't be told is left out, and the error names it. What failed is tried again by the next call.
 func (c *session) tell(ctx context.Context, routes map[netip.Prefix]bgp.Attributes) error {
 	if !c.hears && c.line.look().phase == Established {
 		c.hears, c.updates = true, uint64(len(c.told))
 	}
 	var errs []error
-	did := func(err error) {
+	failed := map[netip.Prefix]bool{}
+	did := func(prefix netip.Prefix, err error) {
 		if err != nil {
-			errs = append(errs, err)
+			errs, failed[prefix] = append(errs, err), true
 		} else if c.hears {
 			c.updates++
 		}
 	}
 	for prefix := range c.told {
-		if _, ok := routes[prefix]; ok {
-			continue
+		if _, ok := routes[prefix]; !ok {
+			did(prefix, c.withdraw(ctx, prefix))
 		}
-		path, err := withdrawal(prefix)
-		if err == nil {
-			err = c.server.DeletePath(ctx, &api.DeletePathRequest{Path: path})
-		}
-		did(err)
 	}
 	for prefix, a := range routes {
-		if old, ok := c.told[prefix]; ok && old.Equal(a) {
-			continue
+		if old, ok := c.told[prefix]; !ok || !old.Equal(a) {
+			did(prefix, c.add(ctx, prefix, a))
 		}
-		did(c.add(ctx, prefix, a))
 	}
-	c.told = routes
+	c.told = result(c.told, routes, failed)
 	return errors.Join(errs...)
+}
+
+// result is what a peer is told after a change from was to want of which some prefixes failed.
+func result(was, want map[netip.Prefix]bgp.Attributes, failed map[netip.Prefix]bool) map[netip.Prefix]bgp.Attributes {
+	if len(failed) == 0 {
+		return want
+	}
+	is := make(map[netip.Prefix]bgp.Attributes, len(want)+len(failed))
+	maps.Copy(is, want)
+	for prefix := range failed {
+		if old, ok := was[prefix]; ok {
+			is[prefix] = old
+		} else {
+			delete(is, prefix)
+		}
+	}
+	return is
+}
+
+func (c *session) withdraw(ctx context.Context, prefix netip.Prefix) error {
+	path, err := withdrawal(prefix)
+	if err != nil {
+		return err
+	}
+	if err := c.server.DeletePath(ctx, &api.DeletePathRequest{Path: path}); err != nil {
+		return fmt.Errorf("withdraw the route to %s: %w", prefix, err)
+	}
+	return nil
 }
 
 func (c *session) add(ctx context.Context, prefix netip.Prefix, a bgp.Attributes) error {
@@ -129,6 +160,14 @@ func (c *session) add(ctx context.Context, prefix netip.Prefix, a bgp.Attributes
 		a.NextHop = c.local
 	}
 	path, err := route(c.neighbor, prefix, a)
+	if _, there := c.told[prefix]; err != nil && there {
+		// What the peer has is not wanted any more either.
+		if gone := c.withdraw(ctx, prefix); gone != nil {
+			return errors.Join(err, gone)
+		}
+		c.told = maps.Clone(c.told)
+		delete(c.told, prefix)
+	}
 	if err != nil {
 		return err
 	}

@@ -21,6 +21,8 @@ const leaveDefault = 2 * time.Second
 type Options struct {
 	// BFD may be nil if no session has any.
 	BFD BFD
+	// Turn is asked before a session is closed for an edit; nil for at once.
+	Turn Turn
 	// Notify is called when States has changed; nil for nobody. It must not block.
 	Notify func()
 	// Leave is how long routes have the community GRACEFUL_SHUTDOWN before they are withdrawn; 0 for 2 s.
@@ -102,6 +104,15 @@ func (s *Speaker) Set(sessions []bgp.Session) {
 	}
 }
 
+// Changed is called when what BFD says of the path to a peer has changed, or when it is the node's turn. It does not block.
+func (s *Speaker) Changed(name string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if p := s.peers[name]; p != nil {
+		notice(p.wake)
+	}
+}
+
 // States are those of all sessions, by peer. One that was removed is among them until it is closed.
 func (s *Speaker) States() []State {
 	s.mu.Lock()
@@ -114,7 +125,7 @@ func (s *Speaker) States() []State {
 	for _, p := range peers {
 		state := p.State()
 		if s.options.BFD != nil {
-			state.BFD = s.options.BFD.Session(p.name)
+			state.BFD = s.options.BFD.Session(p.name).State
 		}
 		states = append(states, state)
 	}

@@ -56,12 +56,30 @@ type Path struct {
 	BFD       bgp.BFD
 }
 
+// Turn orders nodes of which each has to close a session that is Established, for an edit: one after another.
+type Turn interface {
+	// Take asks for the turn, and reports whether this node has it for a peer. If not, Changed is called for the peer when it has.
+	Take(peer string) bool
+	// Done gives it back. A peer that neither asked nor has it is nothing to do.
+	Done(peer string)
+}
+
 // BFD watches paths by name.
 type BFD interface {
 	// Watch begins, or goes on with other parameters.
 	Watch(name string, path Path)
 	// Leave ends, and says AdminDown to the peer (RFC 5880 section 6.8.16). A name that is not watched is nothing to do.
 	Leave(name string)
-	// Session is the state of the session, empty if there is none.
-	Session(name string) string
+	// Session is how the session is; the zero Liveness if there is none.
+	Session(name string) Liveness
+}
+
+// Liveness is how a BFD session is.
+type Liveness struct {
+	// State as in RFC 5880 section 6.2, empty if there is no session.
+	State string
+	Up    bool
+	// Failures counts how often the session went down because the path failed or the peer said so, not
+	// because of an administrator (RFC 5882 section 3.2).
+	Failures uint64
 }

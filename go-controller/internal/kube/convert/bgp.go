@@ -18,8 +18,6 @@ import (
 const (
 	// longestPassword is what TCP MD5 takes (TCP_MD5SIG_MAXKEYLEN in tcp(7)).
 	longestPassword = 80
-	// farthest is the TTL of packets that may go as far as there are routers.
-	farthest = 255
 )
 
 // Surroundings are what peers and advertisements name and select.
@@ -46,7 +44,7 @@ func Peer(p *v1alpha1.BGPPeer, s Surroundings) *world.Peer {
 		PeerASN:         uint32(spec.PeerASN),
 		Internal:        spec.DynamicASN == v1alpha1.DynamicASNInternal,
 		Interface:       spec.Interface,
-		Port:            uint16(cmp.Or(spec.PeerPort, 179)),
+		Port:            uint16(cmp.Or(spec.PeerPort, v1alpha1.DefaultPeerPort)),
 		Hold:            v1alpha1.DefaultHoldTime,
 		Connect:         v1alpha1.DefaultConnectTime,
 		Password:        spec.Password,
@@ -63,12 +61,12 @@ func Peer(p *v1alpha1.BGPPeer, s Surroundings) *world.Peer {
 	out.Source, _ = spec.SourceAddress.Parse()
 	out.RouterID, _ = spec.RouterID.Parse()
 	if out.TTL == 0 && spec.EBGPMultiHop {
-		out.TTL = farthest
+		out.TTL = v1alpha1.DefaultMultihopTTL
 	}
 	if spec.HoldTime != nil {
 		out.Hold = spec.HoldTime.Duration
 	}
-	out.Keepalive = (out.Hold / 3).Truncate(time.Second)
+	out.Keepalive = (out.Hold / v1alpha1.KeepalivesPerHoldTime).Truncate(time.Second)
 	if spec.KeepaliveTime != nil {
 		out.Keepalive = spec.KeepaliveTime.Duration
 	}
@@ -116,18 +114,17 @@ func password(s *corev1.Secret) (value, problem string) {
 	return text, ""
 }
 
-// profile reads a BFDProfile; for those that did not pass through the CRD's defaults they
-// are here, too.
+// profile reads a BFDProfile, which may not have passed through the CRD's defaults.
 func profile(p *v1alpha1.BFDProfile) *world.BFDProfile {
 	if p == nil {
 		return nil
 	}
 	return &world.BFDProfile{
-		Receive:    time.Duration(cmp.Or(p.Spec.ReceiveInterval, 300)) * time.Millisecond,
-		Transmit:   time.Duration(cmp.Or(p.Spec.TransmitInterval, 300)) * time.Millisecond,
-		Multiplier: uint8(cmp.Or(p.Spec.DetectMultiplier, 3)),
+		Receive:    time.Duration(cmp.Or(p.Spec.ReceiveInterval, v1alpha1.DefaultBFDInterval)) * time.Millisecond,
+		Transmit:   time.Duration(cmp.Or(p.Spec.TransmitInterval, v1alpha1.DefaultBFDInterval)) * time.Millisecond,
+		Multiplier: uint8(cmp.Or(p.Spec.DetectMultiplier, v1alpha1.DefaultDetectMultiplier)),
 		Passive:    p.Spec.PassiveMode,
-		MinimumTTL: uint8(cmp.Or(p.Spec.MinimumTTL, 254)),
+		MinimumTTL: uint8(cmp.Or(p.Spec.MinimumTTL, v1alpha1.DefaultMinimumTTL)),
 	}
 }
 
@@ -142,8 +139,8 @@ func Advertisement(a *v1alpha1.BGPAdvertisement, s Surroundings) *world.Advertis
 		Pools:     chosenPools(spec.IPAddressPools, spec.IPAddressPoolSelectors, s.Pools),
 		EveryPool: len(spec.IPAddressPools) == 0 && len(spec.IPAddressPoolSelectors) == 0,
 		Peers:     spec.Peers,
-		Length4:   32,
-		Length6:   128,
+		Length4:   v1alpha1.DefaultAggregationLength,
+		Length6:   v1alpha1.DefaultAggregationLengthV6,
 		ByGateway: spec.NextHop == v1alpha1.NextHopGateway,
 		LocalPref: number(spec.LocalPref),
 		MED:       number(spec.MED),

@@ -80,6 +80,26 @@ func TestHosts(t *testing.T) {
 	}
 }
 
+// OVN-Kubernetes tells one subnet as a string, several as a list.
+func TestPodSubnets(t *testing.T) {
+	for text, want := range map[string]string{
+		`{"default":["fd00:10:244:1::/64","10.244.1.0/24"]}`:                                  "[10.244.1.0/24 fd00:10:244:1::/64]",
+		`{"default":"10.244.1.0/24"}`:                                                         "[10.244.1.0/24]",
+		`{"default":["10.244.1.0/24","10.244.9.0/24"],"example.org/other":["10.100.0.0/24"]}`: "[10.244.1.0/24 10.244.9.0/24]",
+		`{"default":["nothing",""]}`:                                                          "[]",
+		`{"default":7}`:                                                                       "[]",
+		`{}`:                                                                                  "[]",
+		`spoilt`:                                                                              "[]",
+		``:                                                                                    "[]",
+	} {
+		n := &corev1.Node{}
+		n.Annotations = map[string]string{"k8s.ovn.org/node-subnets": text}
+		if got := fmt.Sprint(convert.Node(n, convert.Options{}).PodSubnets); got != want {
+			t.Errorf("%s: subnets %s, want %s", text, got, want)
+		}
+	}
+}
+
 // TestGolden reads the manifests of each file of testdata and compares what they become.
 // A file options has the options that are not as usual.
 func TestGolden(t *testing.T) {

@@ -44,10 +44,16 @@ func (a *Agent) Equal(o *Agent) bool {
 type Stranger struct {
 	MAC   string    `json:"mac"`
 	Since time.Time `json:"since"`
+	// Probe is the ID of the question that this answers. Without that of the question that stands, it counts for nothing.
+	Probe string `json:"probe,omitempty"`
 }
 
 // Question asks whether anybody on a segment has some addresses.
 type Question struct {
+	// ID is another one for each time that an address is asked about.
+	ID string `json:"id,omitempty"`
+	// Own is the MAC address of our own router on the segment: its answers are no conflict.
+	Own       string       `json:"own,omitempty"`
 	Network   string       `json:"network"`
 	VLAN      int          `json:"vlan,omitempty"`
 	Addresses []netip.Addr `json:"addresses"`

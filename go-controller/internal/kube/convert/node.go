@@ -23,6 +23,9 @@ const (
 	annotationChassis   = "k8s.ovn.org/node-chassis-id"
 	annotationHostCIDRs = "k8s.ovn.org/host-cidrs"
 	annotationGateway   = "k8s.ovn.org/l3-gateway-config"
+	// Subnets of pods by network: {"default":["10.244.1.0/24","fd00:10:244:1::/64"]}, a single one as
+	// a string.
+	annotationSubnets = "k8s.ovn.org/node-subnets"
 	// Subnets by family: {"ipv4":"169.254.169.0/29","ipv6":"fd69::/125"}.
 	annotationMasquerade = "k8s.ovn.org/node-masquerade-subnet"
 )
@@ -54,6 +57,7 @@ func Node(n *corev1.Node, o Options) *world.Node {
 		Chassis:       n.Annotations[annotationChassis],
 		Addrs:         nodeAddrs(n, links),
 		Links:         withSubnet(links),
+		PodSubnets:    podSubnets(n),
 		Hosts:         hosts(n),
 		NextHops:      nextHops(gateways),
 		SharedGateway: sharedGateway(n.Name, gateways),
@@ -61,6 +65,9 @@ func Node(n *corev1.Node, o Options) *world.Node {
 		Draining:      draining(n, o.DrainTaints),
 		NetworkUnavailable: slices.ContainsFunc(n.Status.Conditions, func(c corev1.NodeCondition) bool {
 			return c.Type == corev1.NodeNetworkUnavailable && c.Status == corev1.ConditionTrue
+		}),
+		Unreachable: slices.ContainsFunc(n.Status.Conditions, func(c corev1.NodeCondition) bool {
+			return c.Type == corev1.NodeReady && c.Status == corev1.ConditionUnknown
 		}),
 	}
 	if o.OpenShiftSDN {
@@ -140,6 +147,31 @@ func nodeLinks(n *corev1.Node) []netip.Prefix {
 		}
 	}
 	return links
+}
+
+// podSubnets are those of the node on the default network, sorted and distinct. Two of a family are
+// served, as OVN-Kubernetes may tell them.
+func podSubnets(n *corev1.Node) []netip.Prefix {
+	var networks map[string]json.RawMessage
+	if err := json.Unmarshal([]byte(n.Annotations[annotationSubnets]), &networks); err != nil {
+		return nil
+	}
+	var texts []string
+	if err := json.Unmarshal(networks["default"], &texts); err != nil {
+		var one string
+		if err := json.Unmarshal(networks["default"], &one); err != nil {
+			return nil
+		}
+		texts = []string{one}
+	}
+	var subnets []netip.Prefix
+	for _, text := range texts {
+		if p, err := netip.ParsePrefix(text); err == nil && !p.Addr().Is4In6() {
+			subnets = append(subnets, p.Masked())
+		}
+	}
+	slices.SortFunc(subnets, netip.Prefix.Compare)
+	return slices.Compact(subnets)
 }
 
 // nodeAddrs are those of the links and those that the kubelet tells, sorted and distinct.

@@ -29,9 +29,11 @@ func Pool(p *v1alpha1.IPAddressPool, namespaces Namespaces) *world.Pool {
 		AutoAssign:    p.Spec.AutoAssign == nil || *p.Spec.AutoAssign,
 		ExternalIPs:   p.Spec.ExternalIPs,
 		AvoidBuggyIPs: p.Spec.AvoidBuggyIPs,
-		Disabled:      p.Spec.Disabled,
-		Admission:     admission(p.Spec.ServiceAllocation, namespaces),
-		Problems:      problems(p.Validate()),
+
+		SharedByCluster: p.Spec.Sharing == v1alpha1.SharingCluster,
+		Disabled:        p.Spec.Disabled,
+		Admission:       admission(p.Spec.ServiceAllocation, namespaces),
+		Problems:        problems(p.Validate()),
 	}
 	if p.Spec.QuotaPerNamespace != nil {
 		out.Quota = int(*p.Spec.QuotaPerNamespace)

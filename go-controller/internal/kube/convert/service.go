@@ -11,6 +11,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
@@ -46,11 +47,15 @@ func Service(s *corev1.Service, endpoints []*world.Slice, o Options) (*world.Ser
 		Families:       families(s),
 		FamilyPolicy:   familyPolicy(s),
 		Assigned:       Assigned(s),
-		Ours:           meta.IsStatusConditionTrue(s.Status.Conditions, v1alpha1.ConditionAllocated),
+		Given:          Given(s),
+		Contested:      contested(s),
+		NamesClass:     s.Spec.LoadBalancerClass != nil,
 		ExternalIPs:    externalIPs(s),
 		Ports:          servicePorts(s),
 		ClientAffinity: s.Spec.SessionAffinity == corev1.ServiceAffinityClientIP,
 		LocalPolicy:    s.Spec.ExternalTrafficPolicy == corev1.ServiceExternalTrafficPolicyLocal,
+
+		HeldExternalIPs: listed(s, v1alpha1.ConditionExternalIPs),
 	}}
 	r.readRequests()
 	r.readSourceRanges()
@@ -82,12 +87,47 @@ func Assigned(s *corev1.Service) []netip.Addr {
 	return addrs
 }
 
+// contested reports whether the status says that an address is held because another host answers for it.
+func contested(s *corev1.Service) bool {
+	announced := meta.FindStatusCondition(s.Status.Conditions, v1alpha1.ConditionAnnounced)
+	return announced != nil && announced.Status == metav1.ConditionFalse && announced.Reason == v1alpha1.ReasonAddressConflict
+}
+
+// Given returns the addresses that the status of a Service says we gave. Whoever may write
+// Services but not their status can't make it say so.
+func Given(s *corev1.Service) []netip.Addr { return listed(s, v1alpha1.ConditionAllocated) }
+
+// listed are the addresses with which the message of a condition that is True begins, separated
+// by ", ".
+func listed(s *corev1.Service, condition string) []netip.Addr {
+	c := meta.FindStatusCondition(s.Status.Conditions, condition)
+	if c == nil || c.Status != metav1.ConditionTrue {
+		return nil
+	}
+	var addrs []netip.Addr
+	for rest, more := c.Message, true; more; {
+		end := strings.IndexAny(rest, ",; ")
+		if end < 0 {
+			end = len(rest)
+		}
+		a, err := netip.ParseAddr(rest[:end])
+		if err != nil {
+			break
+		}
+		addrs = append(addrs, a.Unmap())
+		rest, more = strings.CutPrefix(rest[end:], ", ")
+	}
+	return addrs
+}
+
 // externalIPs are those of spec.externalIPs, once each.
 func externalIPs(s *corev1.Service) []netip.Addr {
 	var addrs []netip.Addr
+	seen := make(map[netip.Addr]bool, len(s.Spec.ExternalIPs))
 	for _, text := range s.Spec.ExternalIPs {
 		a, err := netip.ParseAddr(text)
-		if a = a.Unmap(); err == nil && !slices.Contains(addrs, a) {
+		if a = a.Unmap(); err == nil && !seen[a] {
+			seen[a] = true
 			addrs = append(addrs, a)
 		}
 	}

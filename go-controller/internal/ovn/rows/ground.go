@@ -52,7 +52,9 @@ type Ground struct {
 	domains []*plan.Domain
 	order   []*shard
 	shards  map[world.ShardID]*shard
-	nodes   map[string]*node
+	// numberless are the shards that have no place, for want of a number.
+	numberless []world.ShardID
+	nodes      map[string]*node
 }
 
 // Lay gives each shard of the fabric that has an anchor its place in the database.
@@ -76,35 +78,49 @@ func Lay(f *plan.Fabric, facts Facts) (*Ground, error) {
 	for _, s := range g.order {
 		g.shards[s.ID] = s
 	}
-	if err := g.number(); err != nil {
-		return nil, err
-	}
+	g.number()
 	g.layNodes(f.Nodes)
 	return g, nil
 }
 
-// number gives every shard an ordinal: its former one if its addresses are free, else the lowest free one.
-func (g *Ground) number() error {
-	used := map[int]bool{}
-	for id, n := range g.facts.Ordinals {
+// number gives every shard an ordinal: its former one if its addresses are free, else the lowest
+// free one. A shard for which there is none has no rows; those that have one keep it.
+func (g *Ground) number() {
+	used, given := map[int]bool{}, map[int]bool{}
+	for _, n := range g.facts.Ordinals {
 		used[n] = true
-		if s, ok := g.shards[id]; ok {
-			s.ordinal = n
-			s.join = g.joinAddrs(n)
+	}
+	for _, s := range g.order {
+		if n, ok := g.facts.Ordinals[s.ID]; ok && n >= 0 && n <= maxOrdinal && !given[n] {
+			s.ordinal, s.join = n, g.joinAddrs(n)
+			given[n] = len(s.join) > 0
 		}
 	}
 	next := 0
 	for _, s := range g.order {
-		for len(s.join) == 0 {
-			if n := next; !used[n] {
-				s.ordinal, s.join = n, g.joinAddrs(n)
-			}
-			if next++; next > maxOrdinal {
-				return fmt.Errorf("no free address on the join switch for shard %s", ShardName(s.ID))
+		for ; len(s.join) == 0 && next <= maxOrdinal; next++ {
+			if !used[next] {
+				s.ordinal, s.join = next, g.joinAddrs(next)
 			}
 		}
 	}
-	return nil
+	g.order = slices.DeleteFunc(g.order, func(s *shard) bool {
+		if len(s.join) > 0 {
+			return false
+		}
+		g.numberless = append(g.numberless, s.ID)
+		delete(g.shards, s.ID)
+		return true
+	})
+}
+
+// Numberless are the shards that have no rows because no number is left for them.
+func (g *Ground) Numberless() []world.ShardID { return g.numberless }
+
+// NumberlessText says why a shard can have no number.
+func NumberlessText() string {
+	return fmt.Sprintf("no number is free: OVN serves %d shards that have addresses, of all L2Domains together, "+
+		"and the join network must have room for their routers", maxOrdinal+1)
 }
 
 // joinAddrs counts down from the top of each join subnet, where OVN-Kubernetes, which

@@ -52,49 +52,47 @@ func (n *node) options() map[string]string {
 // what is hashed; but without fields each new connection goes through the datapath once
 // more, and the userspace one drops what it has to look at for the eighth time
 // (MAX_RECIRC_DEPTH). Where a gateway is a backend itself, that was one time too many.
-func (n *node) balancer(name string, vips, options map[string]string, parts ...string) Row {
-	options["neighbor_responder"] = "none" // nobody asks for an alias
+func (n *node) balancer(protocol world.Protocol, host bool, vips map[string]string) Row {
+	proto := strings.ToLower(string(protocol))
+	name, parts := n.router(), []string{proto}
+	options := map[string]string{"neighbor_responder": "none"} // no client asks for an alias by ARP
+	if host {
+		name, parts = name+"-host", []string{"host", proto}
+	} else {
+		options["skip_snat"] = "true" // pods see their clients' own addresses
+	}
 	return n.row(LoadBalancer, map[string]any{
-		"name": name, "vips": vips, "options": options, "selection_fields": []string{"ip_dst"},
+		"name": name + "-" + proto, "protocol": &proto, "vips": vips, "options": options,
+		"selection_fields": []string{"ip_dst"},
 	}, parts...).in(n.router())
 }
 
-// hostRows let a node be a backend itself: aliases of its own addresses, and the way there
-// by its management port, and back. None for addresses that no Service has as a backend.
-func (g *Ground) hostRows(n *node, behind []Behind) []Row {
-	vips := map[string]string{}
-	var out []Row
+// hostRows let a node be a backend itself: the load balancers for aliases of its own addresses, and
+// the way there by its management port, and back. None for addresses that no Service has as
+// a backend.
+func (g *Ground) hostRows(n *node, balancers []Row) []Row {
+	out := balancers
 	for _, h := range n.Hosts {
 		f := world.FamilyOf(h.Addr)
-		before := len(vips)
-		for _, b := range behind {
-			s, ok := g.shards[b.Shard]
-			if !ok || !b.Host || b.Addr != h.Addr {
-				continue
-			}
-			if alias, ok := g.hostAlias(s.ordinal, n.Name, f); ok {
-				vips[alias.String()] = h.Addr.String()
-			}
-		}
-		own := byFamily(n.join, f)
-		if len(vips) == before || len(own) == 0 {
+		ports := served(balancers, func(a netip.Addr) bool { return a == h.Addr })
+		own, subnets := byFamily(n.join, f), byFamily(n.subnets, f)
+		if len(ports) == 0 || len(own) == 0 || len(subnets) == 0 {
 			continue
 		}
 		// Without is_chassis_resident: ovn-controller 23.03 can miss that a port has become so, and
 		// then has no flow for such a policy until it computes all of them again.
-		policy := func(way, port string, from, to, hop netip.Addr) {
-			match := fmt.Sprintf("inport == %q && ip%d.src == %s && ip%d.dst == %s", port, f, from, f, to)
+		policy := func(way, port string, from, to netip.Addr, side string, hop netip.Addr) {
+			// Of a datagram in fragments only the first has ports.
+			match := fmt.Sprintf("inport == %q && ip%d.src == %s && ip%d.dst == %s && (%s || ip.later_frag)",
+				port, f, from, f, to, anyOf(ports, side))
 			out = append(out, n.row(Policy, map[string]any{
 				"priority": policyPriority, "match": match, "action": "reroute", "nexthops": []string{hop.String()},
 			}, way, h.Addr.String()).in(ClusterRouter))
 		}
-		policy("to", ClusterRouterPort, h.Masquerade, h.Addr, nth(byFamily(n.subnets, f)[0], managementHost))
-		policy("from", PodPortPrefix+n.Name, h.Addr, h.Masquerade, own[0].Addr())
+		policy("to", ClusterRouterPort, h.Masquerade, h.Addr, "dst", nth(subnets[0], managementHost))
+		policy("from", PodPortPrefix+n.Name, h.Addr, h.Masquerade, "src", own[0].Addr())
 	}
-	if len(vips) == 0 {
-		return nil
-	}
-	return append(out, n.balancer(n.router()+"-host", vips, map[string]string{}, "host"))
+	return out
 }
 
 // clientRows let the cluster router's routing pass what is from or to hidden clients on to

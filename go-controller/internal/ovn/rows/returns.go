@@ -8,7 +8,6 @@ import (
 	"maps"
 	"net/netip"
 	"slices"
-	"strconv"
 	"strings"
 
 	"go4.org/netipx"
@@ -23,6 +22,8 @@ const (
 	// ownPriority comes before OVN-Kubernetes' policies that send to a node what is for
 	// its own addresses (1004).
 	ownPriority = 1010
+	// guardPriority comes before any policy that OVN-Kubernetes sends a packet away by (10 to 1005).
+	guardPriority = 1011
 	// managementHost is the number of the node's own port on its pods' subnet.
 	managementHost = 2
 )
@@ -31,11 +32,24 @@ const (
 // begin: above are those of shards.
 const nodeJoinGap = maxOrdinal + 1
 
-// Behind is a backend behind a shard: a pod, or a node itself.
+// Behind is what a shard sends to on a node: a port of a pod, or of the node itself.
 type Behind struct {
 	Shard world.ShardID
 	Addr  netip.Addr
 	Host  bool
+	Port  Port
+}
+
+// Compare orders backends by shard, address, whether they are nodes, and port.
+func (b Behind) Compare(o Behind) int {
+	host := func(b Behind) int {
+		if b.Host {
+			return 1
+		}
+		return 0
+	}
+	return cmp.Or(b.Shard.Compare(o.Shard), b.Addr.Compare(o.Addr), host(b)-host(o),
+		cmp.Compare(b.Port.Protocol, o.Port.Protocol), cmp.Compare(b.Port.Number, o.Port.Number))
 }
 
 // Port is a port that backends listen on.
@@ -44,30 +58,21 @@ type Port struct {
 	Number   uint16
 }
 
-func (p Port) String() string { return string(p.Protocol) + "/" + strconv.Itoa(int(p.Number)) }
-
-// ParsePorts reads external_ids:slb.k8s.ovn.org/ports: TCP/8080,UDP/53.
-func ParsePorts(text string) []Port {
-	var ports []Port
-	for field := range strings.SplitSeq(text, ",") {
-		protocol, number, _ := strings.Cut(field, "/")
-		if n, err := strconv.ParseUint(number, 10, 16); err == nil {
-			ports = append(ports, Port{world.Protocol(protocol), uint16(n)})
-		}
-	}
-	return ports
-}
-
-// Returns calls use for each backend that a Service has, with its node, the shard that it
-// is behind and the port that it listens on; a backend can come more than once.
-func Returns(p *plan.Service, use func(node string, b Behind, port Port)) {
+// Returns calls use for each backend that a Service has, draining ones too, with its node; a
+// backend can come more than once.
+func Returns(p *plan.Service, use func(node string, b Behind)) {
+	vips := p.VIPs // from the listener's on: both lists are sorted by address
 	for _, l := range p.Listeners {
-		at := slices.IndexFunc(p.VIPs, func(v plan.VIP) bool { return v.Addr == l.VIP })
-		if at < 0 {
+		for len(vips) > 0 && vips[0].Addr.Less(l.VIP) {
+			vips = vips[1:]
+		}
+		if len(vips) == 0 || vips[0].Addr != l.VIP {
 			continue
 		}
-		for _, b := range l.Backends {
-			use(b.Node, Behind{p.VIPs[at].Shard, b.Addr.Addr(), b.Host}, Port{l.Protocol, b.Addr.Port()})
+		for _, list := range [][]plan.Backend{l.Backends, l.Draining} {
+			for _, b := range list {
+				use(b.Node, Behind{vips[0].Shard, b.Addr.Addr(), b.Host, Port{l.Protocol, b.Addr.Port()}})
+			}
 		}
 	}
 }
@@ -125,18 +130,21 @@ func mirror(p netip.Prefix, gap int) netip.Addr {
 // connections came through which shard, and what leads to it. None if the database does
 // not have the node.
 //
+// known returns the vips of the row with that id that must stay, whatever is behind; nil for none.
+//
 // The router is a gateway router, bound to the node's own chassis, so that what it knows
 // does not depend on which gateway carries a shard. It turns aliases into pods'
 // addresses, and the source of their replies back. What left a pod from a port that
 // backends listen on passes it, and goes back to the cluster router in any case: as a
 // reply from an alias, which goes on to the shard's router, or unchanged, to go on as if
 // we were not there.
-func (g *Ground) NodeRows(name string, behind []Behind, ports []Port) []Row {
+func (g *Ground) NodeRows(name string, behind []Behind, known func(id string) map[string]string) []Row {
 	n, ok := g.nodes[name]
 	if !ok {
 		return nil
 	}
 	row, router, port := n.row, n.router(), n.port()
+	pods := g.balancers(n, behind, false, known)
 	out := []Row{
 		row(Router, map[string]any{"name": router, "options": n.options()}),
 		row(RouterPort, map[string]any{
@@ -147,10 +155,9 @@ func (g *Ground) NodeRows(name string, behind []Behind, ports []Port) []Row {
 			"name": "join-" + router, "type": "router", "addresses": []string{"router"},
 			"options": map[string]string{"router-port": port}, "tag": (*int)(nil),
 		}).in(JoinSwitch),
-		// Pods see their clients' own addresses.
-		n.balancer(router, g.aliasesOf(n, behind), map[string]string{"skip_snat": "true"}),
 	}
-	out = append(out, g.hostRows(n, behind)...)
+	out = append(out, pods...)
+	out = append(out, g.hostRows(n, g.balancers(n, behind, true, known))...)
 	for _, join := range g.facts.Join {
 		f := world.FamilyOf(join.Addr())
 		own := byFamily(n.join, f)
@@ -160,6 +167,10 @@ func (g *Ground) NodeRows(name string, behind []Behind, ports []Port) []Row {
 		out = append(out, row(StaticRoute, map[string]any{
 			"ip_prefix": netip.PrefixFrom(join.Addr(), 0).Masked().String(), "nexthop": join.Addr().String(),
 		}, "back", f.String()).in(router))
+		// An alias, or a port of one, that no Service has must not go back: it would come again.
+		out = append(out, row(StaticRoute, map[string]any{
+			"ip_prefix": aliasesOf(f).prefix.String(), "nexthop": discard,
+		}, "unknown", f.String()).in(router))
 		for _, subnet := range byFamily(n.subnets, f) {
 			if p, ok := aliasesOf(f).of(g.cluster.PodNets, subnet); ok {
 				out = append(out, row(StaticRoute, map[string]any{
@@ -167,24 +178,28 @@ func (g *Ground) NodeRows(name string, behind []Behind, ports []Port) []Row {
 				}, "aliases", subnet.String()).in(ClusterRouter))
 			}
 		}
+		ports := served(pods, func(a netip.Addr) bool { return world.FamilyOf(a) == f })
 		if len(ports) == 0 {
 			continue
 		}
 		policy := func(priority int, match string, hop netip.Addr, parts ...string) {
 			out = append(out, row(Policy, map[string]any{
 				"priority": priority, "match": match, "action": "reroute", "nexthops": []string{hop.String()},
-			}, parts...).with(KeyPorts, portTexts(ports)).in(ClusterRouter))
+			}, parts...).in(ClusterRouter))
 		}
 		// Only what comes from the pods' switch is meant: what comes back by the join switch has
-		// been asked already. No chassis but the node's own has flows for it.
-		leaving := fmt.Sprintf("is_chassis_resident(%q) && inport == %q && (%s) && ip%d.dst", port, PodPortPrefix+name, fromAny(ports), f)
+		// been asked already. No chassis but the node's own has flows for it: the one with the node's management
+		// port, which is resident long before this row is written. OVN 23.03 can miss that a port becomes resident
+		// later, as the port of our router does, and then has no flow until it computes everything again.
+		leaving := fmt.Sprintf("is_chassis_resident(%q) && inport == %q && (%s) && ip%d.dst",
+			ManagementPortPrefix+name, PodPortPrefix+name, anyOf(ports, "src"), f)
 		policy(policyPriority, leaving+" != {"+strings.Join(texts(g.inside(f)), ", ")+"}", own[0].Addr(), f.String())
 		// A client may be hidden behind the node's own address: a pod of it that asks a VIP.
 		for _, a := range byFamily(n.own, f) {
 			policy(ownPriority, leaving+" == "+a.Addr().String(), own[0].Addr(), "own", a.Addr().String())
 			for _, subnet := range byFamily(n.subnets, f) {
-				policy(ownPriority, fmt.Sprintf("inport == %q && ip%d.src == %s && ip%d.dst == %s", ClusterRouterPort, f, subnet, f, a.Addr()),
-					nth(subnet, managementHost), "home", a.Addr().String(), subnet.String())
+				match := fmt.Sprintf("inport == %q && ip%d.src == %s && ip%d.dst == %s", ClusterRouterPort, f, subnet, f, a.Addr())
+				policy(ownPriority, match, nth(subnet, managementHost), "home", a.Addr().String(), subnet.String())
 			}
 		}
 	}
@@ -209,74 +224,100 @@ func (g *Ground) inside(f world.Family) []netip.Prefix {
 	return inside
 }
 
-// aliasesOf are the load balancer's vips of a node's pods: aliases and what they are of.
-func (g *Ground) aliasesOf(n *node, behind []Behind) map[string]string {
-	vips := make(map[string]string, len(behind))
+// aliasOn is the alias of a backend on a node; false if it has none there.
+func (g *Ground) aliasOn(n *node, b Behind) (netip.Addr, bool) {
+	s, ok := g.shards[b.Shard]
+	switch {
+	case !ok:
+		return netip.Addr{}, false
+	case b.Host:
+		if !slices.ContainsFunc(n.Hosts, func(h world.Host) bool { return h.Addr == b.Addr }) {
+			return netip.Addr{}, false
+		}
+		return g.hostAlias(s.ordinal, n.Name, world.FamilyOf(b.Addr))
+	case !slices.ContainsFunc(n.subnets, func(p netip.Prefix) bool { return p.Contains(b.Addr) && p.Addr() != b.Addr }):
+		return netip.Addr{}, false
+	}
+	return g.alias(s.ordinal, b.Addr)
+}
+
+// balancers are the load balancers of a node's pods, or of the node itself, one a
+// protocol: ports of aliases, and what they are of. Only the ports that a Service has are there: a packet for
+// another one finds nothing, and ends at the router.
+func (g *Ground) balancers(n *node, behind []Behind, host bool, known func(id string) map[string]string) []Row {
+	vips := map[world.Protocol]map[string]string{}
+	for _, protocol := range protocols() {
+		vips[protocol] = map[string]string{}
+	}
 	for _, b := range behind {
-		s, ok := g.shards[b.Shard]
-		if !ok || b.Host || !slices.ContainsFunc(n.subnets, func(p netip.Prefix) bool { return p.Contains(b.Addr) && p.Addr() != b.Addr }) {
+		if b.Host != host {
 			continue
 		}
-		if a, ok := g.alias(s.ordinal, b.Addr); ok {
-			vips[a.String()] = b.Addr.String()
+		if alias, ok := g.aliasOn(n, b); ok {
+			from, to := netip.AddrPortFrom(alias, b.Port.Number), netip.AddrPortFrom(b.Addr, b.Port.Number)
+			vips[b.Port.Protocol][from.String()] = to.String()
 		}
 	}
-	return vips
-}
-
-// fromAny matches what comes from any of some ports.
-func fromAny(ports []Port) string {
-	numbers := map[world.Protocol][]string{}
-	for _, p := range sorted(ports) {
-		numbers[p.Protocol] = append(numbers[p.Protocol], strconv.Itoa(int(p.Number)))
-	}
-	var from []string
-	for _, protocol := range slices.Sorted(maps.Keys(numbers)) {
-		from = append(from, fmt.Sprintf("%s.src == {%s}", strings.ToLower(string(protocol)), strings.Join(numbers[protocol], ", ")))
-	}
-	return strings.Join(from, " || ")
-}
-
-// sorted are distinct ports in order.
-func sorted(ports []Port) []Port {
-	return slices.Compact(slices.SortedFunc(slices.Values(ports), func(a, b Port) int {
-		return cmp.Or(cmp.Compare(a.Protocol, b.Protocol), cmp.Compare(a.Number, b.Number))
-	}))
-}
-
-func portTexts(ports []Port) string {
-	out := make([]string, 0, len(ports))
-	for _, p := range sorted(ports) {
-		out = append(out, p.String())
-	}
-	return strings.Join(out, ",")
-}
-
-// replyRows are the policies that send to a shard's router what comes from its aliases.
-func (g *Ground) replyRows(s *shard) []Row {
 	var out []Row
-	for _, join := range s.join {
-		f := world.FamilyOf(join.Addr())
-		out = append(out, s.row(Policy, map[string]any{
-			"priority": policyPriority, "match": through(f, s.ordinal), "action": "reroute",
-			"nexthops": []string{join.Addr().String()},
-		}, f.String()).in(ClusterRouter))
+	for _, protocol := range protocols() {
+		row := n.balancer(protocol, host, vips[protocol])
+		recall(vips[protocol], known(row.ID))
+		if len(vips[protocol]) > 0 {
+			out = append(out, row)
+		}
 	}
 	return out
 }
 
-// aliasRoutes let the cluster router's routing pass what comes from aliases on to its
-// policies, which choose the shard; where to the routes point means nothing.
-func (g *Ground) aliasRoutes() []Row {
-	if len(g.order) == 0 {
-		return nil
+// recall adds the aliases that are known and not among those wanted.
+func recall(vips, known map[string]string) {
+	for alias, of := range known {
+		if _, ok := vips[alias]; !ok {
+			vips[alias] = of
+		}
 	}
+}
+
+// served are the ports of those addresses behind load balancers that are meant.
+func served(balancers []Row, meant func(netip.Addr) bool) map[Port]bool {
+	ports := map[Port]bool{}
+	for _, row := range balancers {
+		vips, _ := row.Columns["vips"].(map[string]string)
+		proto, _ := row.Columns["protocol"].(*string)
+		for _, of := range vips {
+			if a, err := netip.ParseAddrPort(of); err == nil && meant(a.Addr()) {
+				ports[Port{world.Protocol(strings.ToUpper(*proto)), a.Port()}] = true
+			}
+		}
+	}
+	return ports
+}
+
+// anyOf matches packets with one of some ports on a side, src or dst.
+func anyOf(ports map[Port]bool, side string) string {
+	numbers := map[world.Protocol][]int{}
+	for p := range ports {
+		numbers[p.Protocol] = append(numbers[p.Protocol], int(p.Number))
+	}
+	var matches []string
+	for _, protocol := range slices.Sorted(maps.Keys(numbers)) {
+		slices.Sort(numbers[protocol])
+		set := strings.Join(strings.Fields(strings.Trim(fmt.Sprint(numbers[protocol]), "[]")), ", ")
+		matches = append(matches, fmt.Sprintf("%s.%s == {%s}", strings.ToLower(string(protocol)), side, set))
+	}
+	return strings.Join(matches, " || ")
+}
+
+// replyRows are the policies that send to a shard's router what node routers send from its aliases.
+func (g *Ground) replyRows(s *shard) []Row {
 	var out []Row
-	for _, join := range g.order[0].join {
-		f, source := world.FamilyOf(join.Addr()), "src-ip"
-		out = append(out, owned(StaticRoute, OwnerAliases, f.String(), map[string]any{
-			"ip_prefix": aliasesOf(f).prefix.String(), "nexthop": join.Addr().String(), "policy": &source,
-		}).in(ClusterRouter))
+	for _, join := range s.join {
+		f := world.FamilyOf(join.Addr())
+		match := fmt.Sprintf("inport == %q && %s", ClusterRouterPort, through(f, s.ordinal))
+		out = append(out, s.row(Policy, map[string]any{
+			"priority": policyPriority, "match": match, "action": "reroute",
+			"nexthops": []string{join.Addr().String()},
+		}, f.String()).in(ClusterRouter))
 	}
 	return out
 }

@@ -50,15 +50,15 @@ func HandoverOf(millis int) world.Handover {
 // unit a domain (its external switch), then one a shard.
 func (g *Ground) Units() (domains, shards [][]Row) {
 	for _, d := range g.domains {
-		domains = append(domains, domainRows(d))
+		domains = append(domains, g.domainRows(d))
 	}
 	for _, s := range g.order {
 		shards = append(shards, g.shardRows(s))
 	}
-	return domains, append(shards, g.aliasRoutes(), g.clientRows())
+	return domains, append(shards, g.aliasRows(), g.clientRows())
 }
 
-func domainRows(d *plan.Domain) []Row {
+func (g *Ground) domainRows(d *plan.Domain) []Row {
 	var tag *int
 	if d.VLAN != 0 {
 		tag = &d.VLAN
@@ -73,6 +73,7 @@ func domainRows(d *plan.Domain) []Row {
 			"options":   map[string]string{"network_name": d.PhysicalNetwork},
 			"tag":       tag,
 		}, "localnet").in(name),
+		g.internalACL(d.Name),
 	}
 }
 

@@ -37,6 +37,8 @@ const (
 	PodPortPrefix      = "rtos-"
 	GatewayPortPrefix  = "rtoj-GR_"
 	ExternalPortPrefix = "rtoe-GR_"
+	// ManagementPortPrefix, with a node's name behind, is the port by which the node itself is on the switch of its pods.
+	ManagementPortPrefix = "k8s-"
 )
 
 // Controller is our name in external_ids:k8s.ovn.org/owner-controller.
@@ -53,8 +55,6 @@ const (
 	KeyShard = "slb.k8s.ovn.org/shard"
 	// KeyNode is the name of the node that a row belongs to.
 	KeyNode = "slb.k8s.ovn.org/node"
-	// KeyPorts are the ports for which a policy holds, as ParsePorts reads them.
-	KeyPorts = "slb.k8s.ovn.org/ports"
 	// KeyHolder is the name of the row that holds a row.
 	KeyHolder = "slb.k8s.ovn.org/holder"
 	// KeyEpoch counts the transactions that put load balancers on a router, or ACLs on a switch.

@@ -120,25 +120,17 @@ func wanted(s scene) string {
 		}
 	}
 	write(ground(g))
-	back := map[string]*returns{}
+	back := map[string][]rows.Behind{}
 	for _, p := range s.Services {
 		balancers, err := g.Service(&p, func(id string) map[string]string { return s.Facts.VIPs[id] })
 		if err != nil {
 			fmt.Fprintf(&out, "error: %v\n", err)
 		}
 		write(balancers)
-		rows.Returns(&p, func(node string, b rows.Behind, port rows.Port) {
-			if back[node] == nil {
-				back[node] = &returns{map[rows.Behind]bool{}, map[rows.Port]bool{}}
-			}
-			back[node].behind[b] = true
-			if !b.Host {
-				back[node].ports[port] = true
-			}
-		})
+		rows.Returns(&p, func(node string, b rows.Behind) { back[node] = append(back[node], b) })
 	}
 	for _, node := range slices.Sorted(maps.Keys(back)) {
-		write(g.NodeRows(node, slices.Collect(maps.Keys(back[node].behind)), slices.Collect(maps.Keys(back[node].ports))))
+		write(g.NodeRows(node, back[node], func(id string) map[string]string { return s.Facts.VIPs[id] }))
 	}
 	opts, ids := g.Timers(s.Facts.Options, s.Facts.ExternalIDs)
 	for _, c := range append(opts, ids...) {
@@ -151,11 +143,6 @@ func wanted(s scene) string {
 func ground(g *rows.Ground) []rows.Row {
 	domains, shards := g.Units()
 	return slices.Concat(slices.Concat(domains...), slices.Concat(shards...))
-}
-
-type returns struct {
-	behind map[rows.Behind]bool
-	ports  map[rows.Port]bool
 }
 
 func line(r rows.Row) string {

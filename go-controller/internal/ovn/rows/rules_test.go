@@ -66,18 +66,15 @@ func everything(t *testing.T) []rows.Row {
 	}
 	out = append(out, ground(g)...)
 	var behind []rows.Behind
-	var ports []rows.Port
 	for _, p := range services {
 		balancers, err := g.Service(p, func(string) map[string]string { return nil })
 		if err != nil {
 			t.Fatal(err)
 		}
 		out = append(out, balancers...)
-		rows.Returns(p, func(_ string, b rows.Behind, port rows.Port) {
-			behind, ports = append(behind, b), append(ports, port)
-		})
+		rows.Returns(p, func(_ string, b rows.Behind) { behind = append(behind, b) })
 	}
-	return append(out, g.NodeRows("n1", behind, slices.Compact(ports))...)
+	return append(out, g.NodeRows("n1", behind, func(string) map[string]string { return nil })...)
 }
 
 // What OVN-Kubernetes would delete, adopt or overwrite, one rule a case.
@@ -114,7 +111,7 @@ func TestOVNKubernetesLeavesOurRowsAlone(t *testing.T) {
 		},
 		"routes with ecmp_symmetric_reply are its own": func(r rows.Row) bool { return r.Table != rows.StaticRoute || r.Columns["options"] == nil },
 		"policy priorities in use are left free": func(r rows.Row) bool {
-			return r.Table != rows.Policy || slices.Contains([]any{699, 700, 1010}, r.Columns["priority"])
+			return r.Table != rows.Policy || slices.Contains([]any{699, 700, 1010, 1011, 1012}, r.Columns["priority"])
 		},
 		"HA priorities are positive":                     func(r rows.Row) bool { p, ok := r.Columns["priority"].(int); return !ok || p >= 1 },
 		"MAC addresses are locally administered, single": localMAC,

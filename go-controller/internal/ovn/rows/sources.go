@@ -52,7 +52,8 @@ func sourceRows(p *plan.Service, v plan.VIP, protocol world.Protocol, ports []st
 	}
 	out := []Row{acl("drop", dropPriority, to, "drop")}
 	if len(sources) > 0 {
-		out = append(out, acl("admit", admitPriority, fmt.Sprintf("%s && %s.src == {%s}", to, ip, strings.Join(texts(sources), ", ")), "allow-stateless"))
+		match := fmt.Sprintf("%s && %s.src == {%s}", to, ip, strings.Join(texts(sources), ", "))
+		out = append(out, acl("admit", admitPriority, match, "allow-stateless"))
 	}
 	return out
 }
@@ -60,8 +61,8 @@ func sourceRows(p *plan.Service, v plan.VIP, protocol world.Protocol, ports []st
 // portsOf are the ports on which a Service listens at an address.
 func portsOf(p *plan.Service, vip netip.Addr, protocol world.Protocol) []string {
 	var ports []string
-	for _, l := range p.Listeners {
-		if l.VIP == vip && l.Protocol == protocol {
+	for _, l := range p.At(vip) {
+		if l.Protocol == protocol {
 			ports = append(ports, strconv.Itoa(int(l.Port)))
 		}
 	}

@@ -13,8 +13,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"google.golang.org/grpc"
-	healthpb "google.golang.org/grpc/health/grpc_health_v1"
+	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
@@ -33,6 +32,8 @@ const (
 	renewEvery = lifetime / 4
 	// farewell is how long an agent that shall end waits for its addresses to be taken over.
 	farewell = 5 * time.Second
+	// listenEvery is the time between two attempts to listen at an address that is in use.
+	listenEvery = time.Second
 	// askTimeout is how long the API server has for an answer when a link came back.
 	askTimeout = 2 * time.Second
 )
@@ -46,6 +47,8 @@ type Options struct {
 	// Health is where the agent answers gRPC's health checks, HOST:PORT. Without a host it does
 	// so everywhere, and the controller asks at the first internal address of the Node.
 	Health string
+	// Registerer takes the metrics; nil for none.
+	Registerer prometheus.Registerer
 }
 
 // Agent holds the addresses of one node.
@@ -53,7 +56,9 @@ type Agent struct {
 	options Options
 	health  *health
 	obey    *obeyer
+	answers *answers
 	report  *nodelease.Reporter
+	metrics *metrics
 	nodes   chan *corev1.Node // nil in it: there is no such Node
 	changed chan struct{}
 	obeyed  atomic.Bool
@@ -68,7 +73,16 @@ func New(o Options) (*Agent, error) {
 	if _, _, err := net.SplitHostPort(o.Health); err != nil {
 		return nil, fmt.Errorf("sdn agent of node %s: address for health checks %q: %w", o.Node, o.Health, err)
 	}
-	return &Agent{options: o, health: newHealth(), obey: newObeyer(), report: nodelease.New(o.Kube.CoordinationV1().Leases(v1alpha1.GuardsNamespace), o.Node),
+	m, err := newMetrics(o.Registerer)
+	if err != nil {
+		return nil, fmt.Errorf("sdn agent of node %s: %w", o.Node, err)
+	}
+	report, err := nodelease.New(o.Kube.CoordinationV1().Leases(v1alpha1.GuardsNamespace), o.Node, "sdn", o.Registerer)
+	if err != nil {
+		return nil, fmt.Errorf("sdn agent of node %s: %w", o.Node, err)
+	}
+	h := newHealth()
+	return &Agent{options: o, health: h, obey: newObeyer(m), answers: newAnswers(o.Health, h), report: report, metrics: m,
 		nodes: make(chan *corev1.Node), changed: make(chan struct{}, 1)}, nil
 }
 
@@ -77,7 +91,7 @@ func (a *Agent) Healthy() error {
 	if !a.obeyed.Load() {
 		return fmt.Errorf("node %s was not read yet", a.options.Node)
 	}
-	return nil
+	return a.answers.Healthy()
 }
 
 func (a *Agent) wake() {
@@ -88,7 +102,8 @@ func (a *Agent) wake() {
 }
 
 // Run obeys until the context ends. Then it asks for its addresses to be taken over, and
-// removes them when they are, or when it has waited long enough.
+// removes them when they are, or when it has waited long enough. If no health check was answered with its end, it
+// leaves them to their lifetime: an agent that comes back within that keeps them.
 func (a *Agent) Run(ctx context.Context) error {
 	stop, err := follow(a.wake)
 	if err != nil {
@@ -105,35 +120,51 @@ func (a *Agent) Run(ctx context.Context) error {
 	var running sync.WaitGroup
 	running.Go(func() { watchNode(working, a.options.Kube, a.options.Node, a.nodes) })
 	running.Go(func() { a.report.Run(working) })
-	err = a.work(ctx, working)
+	a.work(ctx, working)
 	end()
 	running.Wait()
-	return errors.Join(err, a.obey.clear())
+	if !a.health.endAnnounced() {
+		klog.InfoS("No health check was answered with the end: addresses stay until their lifetime is over", "lifetime", lifetime)
+		return nil
+	}
+	return a.obey.clear()
 }
 
 // work is the loop; it ends a while after ctx.
-func (a *Agent) work(ctx, working context.Context) error {
+func (a *Agent) work(ctx, working context.Context) {
 	renew := time.NewTicker(renewEvery)
 	defer renew.Stop()
 	tell := time.NewTimer(0)
 	tell.Stop()
 	defer tell.Stop()
+	defer a.answers.stop()
 	var over <-chan time.Time
 	ending := ctx.Done()
-	serving := make(chan error, 1)
-	var server *grpc.Server
-	defer func() {
-		if server != nil {
-			server.Stop()
-		}
-	}()
+	if err := a.obey.find(); err != nil {
+		klog.ErrorS(err, "Read the kernel's interfaces; what an agent before this one left is not kept")
+	}
+	renewing := true // the kernel may be about to give up what the agent before left
 	for {
-		renewing := false
+		switch {
+		case !a.obey.told && over != nil:
+			return
+		case !a.obey.told:
+			renewing = !a.wait(working, renewing) && renewing
+		default:
+			a.step(working, renewing)
+			if next := a.obey.claims.make(time.Now()); !next.IsZero() {
+				tell.Reset(time.Until(next))
+			}
+			if over != nil && len(a.obey.want) == 0 {
+				return
+			}
+			a.answers.listen(working)
+			a.obeyed.Store(true)
+			renewing = false
+		}
 		select {
-		case err := <-serving:
-			return fmt.Errorf("answer health checks at %s: %w", a.options.Health, err)
 		case <-over:
-			return nil
+			return
 		case <-ending:
 			ending = nil
 			timer := time.NewTimer(farewell)
@@ -146,28 +177,29 @@ func (a *Agent) work(ctx, working context.Context) error {
 		case <-renew.C:
 			renewing = true
 		case <-tell.C:
-		}
-		if !a.obey.told {
-			if over != nil {
-				return nil
-			}
-			continue
-		}
-		a.step(working, renewing)
-		if next := a.obey.claims.make(time.Now()); !next.IsZero() {
-			tell.Reset(time.Until(next))
-		}
-		if over != nil && len(a.obey.want) == 0 {
-			return nil
-		}
-		if server == nil {
-			var err error
-			if server, err = a.serve(working, serving); err != nil {
-				return err
-			}
-			a.obeyed.Store(true)
+		case <-a.answers.again:
 		}
 	}
+}
+
+// wait keeps what the kernel holds as long as the Node was not read. Only while the controller gets answers: one that finds
+// that no agent runs counts on the kernel to give the addresses up, and then has another node hold them. It reports whether what
+// is held was renewed, and does so if it is due or if the answers have only just begun.
+func (a *Agent) wait(ctx context.Context, due bool) (renewed bool) {
+	began := a.answers.Healthy() != nil
+	if len(a.obey.found) == 0 || !a.answers.listen(ctx) {
+		return false
+	}
+	if _, err := a.obey.look(); err != nil {
+		klog.ErrorS(err, "Read the kernel's interfaces; it is tried again")
+		return false
+	}
+	if renewed = due || began; renewed {
+		a.obey.keep()
+	}
+	a.health.set(a.obey.unfit(), "", nil)
+	a.metrics.held.Set(float64(a.obey.count()))
+	return renewed
 }
 
 // step makes the kernel as it shall be, and tells what came of it.
@@ -181,6 +213,8 @@ func (a *Agent) step(ctx context.Context, renew bool) {
 		a.ask(ctx)
 	}
 	a.obey.apply(renew)
+	a.metrics.wanted.Set(float64(len(a.obey.want)))
+	a.metrics.held.Set(float64(a.obey.count()))
 	a.health.set(a.obey.unfit(), a.obey.version, a.obey.failed)
 	if health, ok := a.healthAddress(); ok {
 		a.tell(health)
@@ -229,22 +263,6 @@ func (a *Agent) take(n *corev1.Node) {
 		klog.ErrorS(err, "What is held stays as it is", "node", n.Name)
 		a.events.Event(n, corev1.EventTypeWarning, eventUnreadable, err.Error()+"; what is held stays as it is")
 	}
-}
-
-// serve begins to answer health checks.
-func (a *Agent) serve(ctx context.Context, ended chan<- error) (*grpc.Server, error) {
-	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", a.options.Health)
-	if err != nil {
-		return nil, fmt.Errorf("listen for health checks: %w", err)
-	}
-	server := grpc.NewServer()
-	healthpb.RegisterHealthServer(server, a.health)
-	go func() {
-		if err := server.Serve(listener); err != nil {
-			ended <- err
-		}
-	}()
-	return server, nil
 }
 
 // tell says in the Lease of the node where the agent answers and which interfaces there are. Whether it lives is seen at its health.

@@ -27,7 +27,11 @@ func TestLabels(t *testing.T) {
 
 // An annotation that can't be read changes nothing, and the version that has it is not obeyed.
 func TestUnreadableChangesNothing(t *testing.T) {
-	o := newObeyer()
+	m, err := newMetrics(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := newObeyer(m)
 	node := func(version, text string) *corev1.Node {
 		return &corev1.Node{ObjectMeta: metav1.ObjectMeta{ResourceVersion: version, Annotations: map[string]string{v1alpha1.AnnotationVIPs: text}}}
 	}

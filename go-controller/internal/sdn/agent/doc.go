@@ -10,5 +10,7 @@
 //     gives them up by itself.
 //   - What is to go goes before anything comes, and what is done is told only when it is done.
 //   - An annotation that can't be read changes nothing.
-//   - Nothing of ours is left when the agent has ended as it was asked to.
+//   - Until the Node is read, what the kernel holds of ours is kept, as long as the controller gets answers.
+//   - Nothing of ours is left when the agent has ended and the controller knows. If it does not, addresses are left to
+//     their lifetime.
 package agent

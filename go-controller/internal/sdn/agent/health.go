@@ -25,6 +25,8 @@ type health struct {
 	// version is that of the Node that is obeyed, failed what could not be done of it.
 	version string
 	failed  map[netip.Addr]string
+	// announced: a health check was answered with the agent's end.
+	announced bool
 	// changed is closed and replaced with each change.
 	changed chan struct{}
 }
@@ -39,9 +41,22 @@ func (h *health) set(unfit, version string, failed map[netip.Addr]string) {
 	h.changed = make(chan struct{})
 }
 
+// endAnnounced reports whether a health check was answered with the agent's end. Whose it was is not known: of a cluster
+// in order only the controller asks here.
+func (h *health) endAnnounced() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.announced
+}
+
 // Check implements the unary check.
 func (h *health) Check(_ context.Context, r *healthpb.HealthCheckRequest) (*healthpb.HealthCheckResponse, error) {
 	answer, _, err := h.answer(r.GetService())
+	if r.GetService() == "" {
+		h.mu.Lock()
+		h.announced = h.announced || h.unfit == ends
+		h.mu.Unlock()
+	}
 	return answer, err
 }
 

@@ -161,10 +161,21 @@ func (l *link) request(kind, flags int, a netip.Addr) *nl.NetlinkRequest {
 	return request
 }
 
+// dumpTime bounds the attempts at a dump. It is far below the time between two renewals.
+const dumpTime = time.Second
+
+// dump reads all objects of a kind. While they change, the kernel says that what it tells may be inconsistent
+// (NLM_F_DUMP_INTR, which package nl returns as EINTR): then it is read again.
 func dump(kind int, answer uint16, header nl.NetlinkRequestData) ([][]byte, error) {
-	request := nl.NewNetlinkRequest(kind, unix.NLM_F_DUMP)
-	request.AddData(header)
-	return request.Execute(unix.NETLINK_ROUTE, answer)
+	began := time.Now()
+	for {
+		request := nl.NewNetlinkRequest(kind, unix.NLM_F_DUMP)
+		request.AddData(header)
+		messages, err := request.Execute(unix.NETLINK_ROUTE, answer)
+		if !errors.Is(err, unix.EINTR) || time.Since(began) > dumpTime {
+			return messages, err
+		}
+	}
 }
 
 // attributes yields the route attributes of a message (rtnetlink(7)).

@@ -18,6 +18,9 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
 )
 
+// ends is why the node shall carry nothing when its agent is about to end.
+const ends = "its agent ends"
+
 const eventUnreadable = v1alpha1.EventVIPsUnreadable
 
 // obeyer makes the kernel hold what the node is told. It is used from one goroutine.
@@ -30,6 +33,10 @@ type obeyer struct {
 	address string
 	// ending: the agent shall end.
 	ending bool
+	// found are the addresses of ours that the kernel had at the start, and on which interface. They are kept until the
+	// Node is read.
+	found   map[netip.Addr]string
+	metrics *metrics
 
 	links []*link
 	// down are the interfaces that were without a carrier when they were looked at last.
@@ -41,8 +48,79 @@ type obeyer struct {
 	claimed map[netip.Addr]uint64
 }
 
-func newObeyer() *obeyer {
-	return &obeyer{claims: claims{}, claimed: map[netip.Addr]uint64{}}
+func newObeyer(m *metrics) *obeyer {
+	return &obeyer{claims: claims{}, claimed: map[netip.Addr]uint64{}, metrics: m}
+}
+
+// find takes note of what an agent before this one left in the kernel.
+func (o *obeyer) find() error {
+	if _, err := o.look(); err != nil {
+		return err
+	}
+	o.found = map[netip.Addr]string{}
+	for _, l := range o.links {
+		for a := range l.ours {
+			o.found[a] = l.name
+		}
+	}
+	return nil
+}
+
+// keep renews what was found, before the Node is read: the kernel is all there is to know what it says. What an interface
+// lost, by its carrier or otherwise, does not come back before.
+func (o *obeyer) keep() {
+	for _, l := range o.links {
+		for a := range l.ours {
+			if o.found[a] != l.name {
+				continue
+			}
+			if !l.usable {
+				o.remove(l, a)
+			} else if err := o.add(l, a); err != nil {
+				klog.ErrorS(err, "An address is not renewed", "address", a)
+			}
+		}
+	}
+}
+
+// lacks is an address that was found and is not held any more; false if all are.
+func (o *obeyer) lacks() (netip.Addr, bool) {
+	held := map[netip.Addr]bool{}
+	for _, l := range o.links {
+		for a := range l.ours {
+			held[a] = l.usable
+		}
+	}
+	for a := range o.found {
+		if !held[a] {
+			return a, true
+		}
+	}
+	return netip.Addr{}, false
+}
+
+// add has the kernel hold an address, for another lifetime.
+func (o *obeyer) add(l *link, a netip.Addr) error {
+	err := l.hold(a)
+	if err != nil {
+		o.metrics.failed(operationAdd)
+		return err
+	}
+	l.ours[a] = true
+	return nil
+}
+
+// remove has the kernel give an address up.
+func (o *obeyer) remove(l *link, a netip.Addr) {
+	if err := l.drop(a); err != nil {
+		o.metrics.failed(operationRemove)
+		o.fail(a, err.Error())
+		return
+	}
+	klog.InfoS("Address given up", "address", a, "interface", l.name)
+	delete(l.ours, a)
+	delete(o.claims, a)
+	delete(o.claimed, a)
 }
 
 // read adopts the annotation of a Node; one that can't be read changes nothing.
@@ -68,6 +146,7 @@ func (o *obeyer) tell(held []world.Held, version string) {
 func (o *obeyer) look() (returned bool, err error) {
 	links, err := look()
 	if err != nil {
+		o.metrics.failed(operationRead)
 		return false, err
 	}
 	wanted := map[string]bool{}
@@ -116,7 +195,7 @@ func (o *obeyer) apply(renew bool) {
 			continue
 		}
 		had := l.ours[a]
-		if err := l.hold(a); err != nil {
+		if err := o.add(l, a); err != nil {
 			o.fail(a, err.Error())
 			continue
 		}
@@ -124,7 +203,6 @@ func (o *obeyer) apply(renew bool) {
 			klog.InfoS("Address taken", "address", a, "interface", l.name, "service", h.Service.String())
 			delete(o.claimed, a)
 		}
-		l.ours[a] = true
 		o.claim(h)
 	}
 	for a := range o.claimed {
@@ -140,19 +218,24 @@ func (o *obeyer) release(l *link) {
 		if h, stays := o.want[a]; stays && h.Interface == l.name && l.usable {
 			continue
 		}
-		if err := l.drop(a); err != nil {
-			o.fail(a, err.Error())
-			continue
-		}
-		klog.InfoS("Address given up", "address", a, "interface", l.name)
-		delete(l.ours, a)
-		delete(o.claims, a)
-		delete(o.claimed, a)
+		o.remove(l, a)
 	}
 }
 
 func (o *obeyer) fail(a netip.Addr, why string) {
+	if o.failed == nil {
+		o.failed = map[netip.Addr]string{}
+	}
 	o.failed[a] = why
+}
+
+// count returns how many addresses of ours the kernel has.
+func (o *obeyer) count() int {
+	n := 0
+	for _, l := range o.links {
+		n += len(l.ours)
+	}
+	return n
 }
 
 // foreign tells whether the node has an address of its own that it is told to hold.
@@ -171,7 +254,10 @@ func (o *obeyer) claim(h world.Held) {
 // unfit says why the node shall carry nothing, empty if it may.
 func (o *obeyer) unfit() string {
 	if o.ending {
-		return "its agent ends"
+		return ends
+	}
+	if a, lacks := o.lacks(); lacks && !o.told {
+		return fmt.Sprintf("its agent cannot read the Node, and the node does not hold %s any more", a)
 	}
 	for _, h := range o.want {
 		if o.down[h.Interface] {

@@ -81,6 +81,12 @@ func (d *Dataplane) Run(ctx context.Context) error {
 // Synced is closed from the start.
 func (d *Dataplane) Synced() <-chan struct{} { return d.synced }
 
+// Unreachable is nil: there is no database.
+func (d *Dataplane) Unreachable() error { return nil }
+
+// Unread is nil: there is no database.
+func (d *Dataplane) Unread() error { return nil }
+
 // Tell takes note of what the snapshot's nodes are told, and adds who carries what and who is lost.
 func (d *Dataplane) Tell(w *world.Snapshot) {
 	lost := d.prober.losses()

@@ -7,6 +7,7 @@ package worldtest
 import (
 	"fmt"
 	"net/netip"
+	"slices"
 	"time"
 
 	"go4.org/netipx"
@@ -71,7 +72,8 @@ func (s *Source) when() time.Time { return time.Unix(int64(s.N(4)), 0) }
 
 // Random returns a small world in which about everything overlaps, and what is held.
 func Random(s Source) (*world.Snapshot, map[world.Key][]netip.Addr) {
-	w := &world.Snapshot{Now: now, Carriers: map[world.ShardID]world.Carrier{}, Conflicts: map[netip.Addr]world.Conflict{}, Leaving: map[netip.Addr]world.Key{}, Bridges: map[string]world.Bridges{}}
+	w := &world.Snapshot{Now: now, Carriers: map[world.ShardID]world.Carrier{}, Conflicts: map[netip.Addr]world.Conflict{}, Leaving: map[netip.Addr]world.Key{},
+		HeldExternalIPs: map[world.Key][]netip.Addr{}, Bridges: map[string]world.Bridges{}}
 	for i := range s.N(4) + 1 {
 		w.Pools = append(w.Pools, s.pool(i))
 	}
@@ -131,10 +133,40 @@ func Random(s Source) (*world.Snapshot, map[world.Key][]netip.Addr) {
 			n.Faults = map[string]string{[]string{"", world.EveryNetwork, "elsewhere"}[s.N(3)]: "no carrier"}
 		}
 	}
+	for _, svc := range w.Services {
+		s.own(w, svc)
+	}
+	for _, p := range w.Pools {
+		p.ExternalIPs, p.SharedByCluster = s.N(2) == 0, s.chance(3)
+	}
 	if s.chance(12) {
 		w.Cluster.Switch.Mode = world.Modes()[s.N(len(world.Modes()))]
 	}
 	return w, held
+}
+
+// own says which addresses in the status of a Service we gave, which it lists itself, and which of
+// these were its own before.
+func (s *Source) own(w *world.Snapshot, svc *world.Service) {
+	svc.NamesClass = s.chance(3)
+	for _, a := range svc.Assigned {
+		if !s.chance(4) {
+			svc.Given = append(svc.Given, a)
+		}
+	}
+	for range s.N(3) {
+		a := s.addr(s.family())
+		if slices.Contains(svc.ExternalIPs, a) {
+			continue
+		}
+		svc.ExternalIPs = append(svc.ExternalIPs, a)
+		switch s.N(4) {
+		case 1:
+			svc.HeldExternalIPs = append(svc.HeldExternalIPs, a)
+		case 2:
+			w.HeldExternalIPs[svc.Key] = append(w.HeldExternalIPs[svc.Key], a)
+		}
+	}
 }
 
 func (s *Source) pool(i int) *world.Pool {
@@ -306,4 +338,23 @@ func Large(services, endpoints int) *world.Snapshot {
 		w.Services = append(w.Services, s)
 	}
 	return w
+}
+
+// Wide returns a Service of many ports whose endpoints, in one slice, are pods on so many nodes of
+// 10.244.0.0/16 by turns.
+func Wide(ports, endpoints, nodes int) *world.Service {
+	s := &world.Service{Key: world.Key{Namespace: "media", Name: "rtp"}, Families: []world.Family{world.IPv4}}
+	slice := &world.Slice{Family: world.IPv4}
+	for i := range ports {
+		p := world.Port{Name: fmt.Sprintf("p%d", i), Protocol: world.UDP, Port: uint16(10_000 + i)} //nolint:gosec // a few thousand
+		s.Ports, slice.Ports = append(s.Ports, p), append(slice.Ports, p)
+	}
+	slices.SortFunc(slice.Ports, world.Port.Compare)
+	for i := range endpoints {
+		slice.Endpoints = append(slice.Endpoints, world.Endpoint{
+			Addr: netip.AddrFrom4([4]byte{10, 244, byte(i % nodes), byte(10 + i/nodes)}), Node: fmt.Sprintf("n%d", i%nodes), Ready: true, Serving: true,
+		})
+	}
+	s.Slices = []*world.Slice{slice}
+	return s
 }

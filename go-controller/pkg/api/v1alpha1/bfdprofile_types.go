@@ -38,6 +38,8 @@ type BFDProfileList struct {
 }
 
 // BFDProfileSpec holds the timers.
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.echoMode) || !self.echoMode",message="echoMode: true is not supported: BFD runs in asynchronous mode without the echo function (RFC 5880 section 6.4)"
 type BFDProfileSpec struct {
 	// ReceiveInterval in milliseconds is how often we can take a packet, 10 to 60000.
 	// Default 300.
@@ -80,6 +82,18 @@ type BFDProfileSpec struct {
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=254
 	MinimumTTL int32 `json:"minimumTtl,omitempty"`
+
+	// EchoMode is MetalLB's field for the echo function (RFC 5880 section 6.4), which there is not: true is refused, so
+	// that it is not ignored. Default false.
+	//
+	// +optional
+	EchoMode bool `json:"echoMode,omitempty"`
+
+	// EchoInterval in milliseconds is MetalLB's field for the interval of the echo function. Any value is refused.
+	//
+	// +optional
+	// +kubebuilder:validation:XValidation:rule="self != self",message="echoInterval is not supported: there is no echo function (echoMode), so it would have no effect"
+	EchoInterval *int32 `json:"echoInterval,omitempty"`
 }
 
 // BFDProfileStatus is what the controller saw last.

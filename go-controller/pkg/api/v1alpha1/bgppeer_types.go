@@ -59,6 +59,8 @@ const (
 // +kubebuilder:validation:XValidation:rule="!has(self.sourceAddress) || !has(self.peerAddress) || !isIP(self.sourceAddress) || !isIP(self.peerAddress) || ip(self.sourceAddress).family() == ip(self.peerAddress).family()",messageExpression="'sourceAddress: ' + self.sourceAddress + ' and peerAddress: ' + self.peerAddress + ' are of different families'"
 // +kubebuilder:validation:XValidation:rule="!has(self.holdTime) || !has(self.keepaliveTime) || ![self.holdTime, self.keepaliveTime].all(d, d.matches('^([0-9]{1,6}(s|m|h))+$')) || duration(self.holdTime) == duration('0s') || duration(self.keepaliveTime) + duration(self.keepaliveTime) + duration(self.keepaliveTime) <= duration(self.holdTime)",messageExpression="'holdTime: ' + self.holdTime + ' is less than three times keepaliveTime: ' + self.keepaliveTime"
 // +kubebuilder:validation:XValidation:rule="has(self.holdTime) || !has(self.keepaliveTime) || !self.keepaliveTime.matches('^([0-9]{1,6}(s|m|h))+$') || duration(self.keepaliveTime) <= duration('30s')",messageExpression="'keepaliveTime: ' + self.keepaliveTime + ' is more than a third of the default holdTime, 90s'"
+// +kubebuilder:validation:XValidation:rule="!has(self.vrf) || size(self.vrf) == 0",messageExpression="'vrf: ' + self.vrf + ' is not supported: sessions are in the default VRF of the node, where OVN-Kubernetes takes the traffic of Services'"
+// +kubebuilder:validation:XValidation:rule="!(has(self.disableMP) && self.disableMP && has(self.dualStackAddressFamily) && self.dualStackAddressFamily)",message="disableMP: true excludes dualStackAddressFamily: true"
 // +kubebuilder:validation:XValidation:rule="!has(self.localASN) || !has(self.peerASN) || self.localASN != self.peerASN",message="localASN: localASN and peerASN are the same"
 // +kubebuilder:validation:XValidation:rule="!has(self.localASN) || !((has(self.peerASN) && self.peerASN == self.myASN) || (has(self.dynamicASN) && self.dynamicASN == 'internal'))",message="localASN: localASN is for external peers only"
 // +kubebuilder:validation:XValidation:rule="!(has(self.multihopTTL) || (has(self.ebgpMultiHop) && self.ebgpMultiHop) || has(self.ttlSecurityHops)) || !((has(self.peerASN) && self.peerASN == self.myASN) || (has(self.dynamicASN) && self.dynamicASN == 'internal'))",message="ebgpMultiHop: ebgpMultiHop, multihopTTL and ttlSecurityHops are for external peers only"
@@ -213,6 +215,18 @@ type BGPPeerSpec struct {
 	//
 	// +optional
 	DualStackAddressFamily bool `json:"dualStackAddressFamily,omitempty"`
+
+	// DisableMP is MetalLB's older word for what counts anyway without dualStackAddressFamily: a session carries
+	// prefixes of its own family only. It excludes dualStackAddressFamily: true. Default false.
+	//
+	// +optional
+	DisableMP bool `json:"disableMP,omitempty"`
+
+	// VRF is MetalLB's field for a session in a VRF of the node. It is not supported: any value is refused, so that none is ignored.
+	//
+	// +optional
+	// +kubebuilder:validation:MaxLength=15
+	VRF string `json:"vrf,omitempty"`
 }
 
 // PasswordReference names a Secret.

@@ -10,7 +10,8 @@
 //
 //   - Whatever one object's text alone can show to be wrong is refused by the API
 //     server (CEL rules in the CRDs); overlap with another pool is refused
-//     by a ValidatingAdmissionPolicy. The Validate methods repeat that judgement for
+//     by a ValidatingAdmissionPolicy once that is in force, and always reported in the
+//     condition Accepted. The Validate methods repeat that judgement for
 //     objects that came in another way and add what CEL cannot say.
 //   - Every value the schema accepts can be decoded by the Go types: one odd object
 //     must not stop an informer.

@@ -117,12 +117,36 @@ type IPAddressPoolSpec struct {
 
 	// ExternalIPs announces the addresses that Services of type LoadBalancer list
 	// themselves in spec.externalIPs, if they lie in this pool and it admits the Service.
-	// They are given to nobody else meanwhile; of two Services that list one and don't share
-	// it, the older one has it. Default false.
+	// They are given to nobody else meanwhile. The Service that has one keeps it as long as it
+	// lists it (condition slb.k8s.ovn.org/ExternalIPs of the Service); of two Services that list
+	// a free one and don't share it, the older one gets it. Default false.
 	//
 	// +optional
 	ExternalIPs bool `json:"externalIPs,omitempty"`
+
+	// Sharing says which Services with the same key in the annotation
+	// slb.k8s.ovn.org/allow-shared-ip may share an address of the pool: those of one
+	// Namespace, or of the whole Cluster, where whoever knows or guesses a key gets the free ports of
+	// its addresses. MetalLB shares like Cluster. An edit does not part Services that share an
+	// address already. Default Namespace.
+	//
+	// +optional
+	// +kubebuilder:default=Namespace
+	Sharing SharingScope `json:"sharing,omitempty"`
 }
+
+// SharingScope is how far apart Services that share an address may be.
+//
+// +kubebuilder:validation:Enum=Namespace;Cluster
+type SharingScope string
+
+// The scopes of sharing.
+const (
+	// SharingNamespace: in one namespace.
+	SharingNamespace SharingScope = "Namespace"
+	// SharingCluster: anywhere in the cluster.
+	SharingCluster SharingScope = "Cluster"
+)
 
 // ServiceAllocation selects Services. A Service must pass namespaces or
 // namespaceSelectors, if either is given, and serviceSelectors, if given; within

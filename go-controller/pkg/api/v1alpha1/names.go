@@ -43,11 +43,12 @@ const (
 	// AnnotationFaults, the guard's, is a JSON object: what is wrong, by the name of the
 	// physical network, or by "*" for all of the node's.
 	AnnotationFaults = "slb.k8s.ovn.org/faults"
-	// AnnotationQuestions, the controller's, is a JSON list of objects with network, vlan and
-	// addresses: the guard asks these segments whether anybody has these addresses.
+	// AnnotationQuestions, the controller's, is a JSON list of objects with id, network, vlan,
+	// addresses and own (a MAC address whose answers don't count): the guard asks these
+	// segments whether anybody has these addresses.
 	AnnotationQuestions = "slb.k8s.ovn.org/questions"
 	// AnnotationConflicts, the guard's, is a JSON object: who has an address that was asked
-	// about (mac, since), by address. Who does not answer has none.
+	// about (mac, since, probe: the id of the question), by address. Who does not answer has none.
 	AnnotationConflicts = "slb.k8s.ovn.org/conflicts"
 )
 
@@ -64,8 +65,11 @@ const (
 	AnnotationAgent = "slb.k8s.ovn.org/agent"
 )
 
-// PasswordsNamespace has the Secrets that BGPPeers name, and nothing else.
+// PasswordsNamespace has the Secrets that BGPPeers name, and no others.
 const PasswordsNamespace = "ovnkube-slb-bgp"
+
+// SessionTurnLease is a Lease in PasswordsNamespace, held by the node that closes BGP sessions because BGPPeers were edited.
+const SessionTurnLease = "session-turn"
 
 // Annotations on the Network "cluster" of OpenShift's network operator (operator.openshift.io).
 const (
@@ -82,8 +86,15 @@ const AnnotationDrain = "slb.k8s.ovn.org/drain"
 
 // Condition types on Services.
 const (
-	// ConditionAllocated says whether the Service has the addresses it asks for.
+	// ConditionAllocated says whether the Service has the addresses it asks for. With True the message
+	// begins with the addresses given, separated by ", ": by them a controller that starts anew
+	// tells its own addresses in the status from another controller's.
 	ConditionAllocated = "slb.k8s.ovn.org/Allocated"
+	// ConditionExternalIPs says which addresses of spec.externalIPs are the Service's own, in
+	// pools with externalIPs; absent if it lists none. With True the message is these
+	// addresses, separated by ", ": no other Service gets them while this one lists them, an
+	// older one neither.
+	ConditionExternalIPs = "slb.k8s.ovn.org/ExternalIPs"
 	// ConditionAnnounced says whether the addresses are reachable from outside as
 	// far as the dataplanes know; reason and message name the first broken link.
 	ConditionAnnounced = "slb.k8s.ovn.org/Announced"
@@ -142,6 +153,12 @@ const (
 	// ReasonAddressNotInPool (False): no pool has the address asked for, or not the one
 	// that is asked for too.
 	ReasonAddressNotInPool = "AddressNotInPool"
+	// ReasonForeignAddress (False): another controller wrote an address into the status that no
+	// pool would give: it is in none, excluded, a node's, a next hop and the like. It is not
+	// announced and left alone, and the Service gets nothing until it is cleared or
+	// spec.loadBalancerClass names who serves the Service. With True: such an address was
+	// dropped, for the class is ours or the others are.
+	ReasonForeignAddress = "ForeignAddress"
 	// ReasonInvalidRequest (False): what the Service asks for cannot be understood
 	// or contradicts itself; it gets nothing new until that is mended.
 	ReasonInvalidRequest = "InvalidRequest"
@@ -149,6 +166,14 @@ const (
 	// give it any more: the pool lost it, excludes it, does not serve the Service, is
 	// disabled, invalid or gone. It goes when the Service is recreated.
 	ReasonAddressLeftPool = "AddressLeftPool"
+)
+
+// Reasons of ConditionExternalIPs.
+const (
+	// ReasonHeld (True): the addresses in the message are the Service's own.
+	ReasonHeld = "Held"
+	// ReasonNoneHeld (False): none is; ConditionAllocated says why.
+	ReasonNoneHeld = "NoneHeld"
 )
 
 // Reasons of ConditionAnnounced.
@@ -175,11 +200,17 @@ const (
 	ReasonNoSession = "NoSession"
 	// ReasonNoEndpoints (False): no endpoint of the Service is ready.
 	ReasonNoEndpoints = "NoEndpoints"
+	// ReasonTooManyBackends (False): addresses x ports x endpoints are more than the controller gives OVN of one
+	// Service (--max-service-backends). What OVN had of it before is removed, not kept as it was.
+	ReasonTooManyBackends = "TooManyBackends"
 	// ReasonUnsupported (False): the Service asks for something that the dataplane
 	// in use cannot give; the message names the field.
 	ReasonUnsupported = "Unsupported"
 	// ReasonProgramming (Unknown): the dataplane has not confirmed yet.
 	ReasonProgramming = "Programming"
+	// ReasonDatabaseUnreachable (Unknown): the controller is not connected to OVN's databases, so it does not know
+	// whether a gateway answers; also of L2Domains (Ready). OVN keeps the configuration that it has.
+	ReasonDatabaseUnreachable = "DatabaseUnreachable"
 	// ReasonDataplaneError (False): the dataplane refused; it is tried again.
 	ReasonDataplaneError = "DataplaneError"
 )
@@ -224,6 +255,9 @@ const (
 	// ReasonSessionsDown (Ready=False), of BGPPeers: some nodes lack the session; of
 	// BGPNodeStatuses: the node lacks some.
 	ReasonSessionsDown = "SessionsDown"
+	// ReasonNodeSilent (Unknown): what nodes reported of their sessions has expired, of Services (Announced),
+	// BGPPeers and BGPNodeStatuses (Ready).
+	ReasonNodeSilent = "NodeSilent"
 )
 
 // Reasons of Accepted for the kinds for BGP. With False the object has no effect, with

@@ -44,6 +44,11 @@ func (p *IPAddressPool) Validate() field.ErrorList {
 	if d := p.Spec.ReuseDelay; d != nil && (d.Duration < 0 || d.Duration > maxReuseDelay) {
 		errs = append(errs, field.Invalid(spec.Child("reuseDelay"), d.Duration.String(), "is not between 0s and 24h"))
 	}
+	switch p.Spec.Sharing {
+	case "", SharingNamespace, SharingCluster:
+	default:
+		errs = append(errs, field.NotSupported(spec.Child("sharing"), p.Spec.Sharing, []SharingScope{SharingNamespace, SharingCluster}))
+	}
 	if s := p.Spec.ServiceAllocation; s != nil {
 		at := spec.Child("serviceAllocation")
 		errs = append(errs, validateSelectors(at.Child("namespaceSelectors"), s.NamespaceSelectors)...)

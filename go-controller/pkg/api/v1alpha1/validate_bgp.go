@@ -3,18 +3,7 @@
 package v1alpha1
 
 import (
-	"time"
-
 	"k8s.io/apimachinery/pkg/util/validation/field"
-)
-
-// Of a session, in BGPPeerSpec.
-const (
-	// DefaultHoldTime and DefaultConnectTime count where the spec has none.
-	DefaultHoldTime    = 90 * time.Second
-	DefaultConnectTime = 5 * time.Second
-	// keepalives must fit into a hold time so often (RFC 4271 section 4.4).
-	keepalives = 3
 )
 
 // Validate checks what a session can't be built without: addresses that can be read, and
@@ -43,7 +32,7 @@ func (p *BGPPeer) Validate() field.ErrorList {
 	if p.Spec.HoldTime != nil {
 		hold = p.Spec.HoldTime.Duration
 	}
-	if k := p.Spec.KeepaliveTime; k != nil && hold != 0 && hold < keepalives*k.Duration {
+	if k := p.Spec.KeepaliveTime; k != nil && hold != 0 && hold < KeepalivesPerHoldTime*k.Duration {
 		errs = append(errs, field.Invalid(spec.Child("holdTime"), hold.String(), "is less than three times keepaliveTime: "+k.Duration.String()))
 	}
 	return append(errs, validateSelectors(spec.Child("nodeSelectors"), p.Spec.NodeSelectors)...)

@@ -33,57 +33,63 @@ const (
 // failover is what clients behind the router see when a node's link is lost, and when its daemon is killed and comes back. Gaps are
 // the longest time in which one of the flows over UDP had no answer, of each repeat.
 type failover struct {
-	Repeats int `json:"failover_repeats"`
+	Repeats int `json:"failover_repeats,omitzero"`
 	// With BFD, 3 x 100 ms, beside a hold time of 90 s.
-	BFD       []float64 `json:"failover_bfd_ms"`
-	BFDMedian float64   `json:"failover_bfd_ms_median"`
-	BFDP95    float64   `json:"failover_bfd_ms_p95"`
-	BFDMax    float64   `json:"failover_bfd_ms_max"`
+	BFD       []float64 `json:"failover_bfd_ms,omitzero"`
+	BFDMedian float64   `json:"failover_bfd_ms_median,omitzero"`
+	BFDP95    float64   `json:"failover_bfd_ms_p95,omitzero"`
+	BFDMax    float64   `json:"failover_bfd_ms_max,omitzero"`
 	// Without.
-	HoldSeconds float64   `json:"failover_hold_s"`
-	Hold        []float64 `json:"failover_hold_ms"`
-	HoldMedian  float64   `json:"failover_hold_ms_median"`
-	HoldP95     float64   `json:"failover_hold_ms_p95"`
-	HoldMax     float64   `json:"failover_hold_ms_max"`
+	HoldSeconds float64   `json:"failover_hold_s,omitzero"`
+	Hold        []float64 `json:"failover_hold_ms,omitzero"`
+	HoldMedian  float64   `json:"failover_hold_ms_median,omitzero"`
+	HoldP95     float64   `json:"failover_hold_ms_p95,omitzero"`
+	HoldMax     float64   `json:"failover_hold_ms_max,omitzero"`
 	// Killed by SIGKILL with graceful restart and BFD, and started again: over all repeats.
-	Sent int `json:"killed_probes_sent"`
-	Lost int `json:"killed_probes_lost"`
+	Sent int  `json:"killed_probes_sent,omitzero"`
+	Lost *int `json:"killed_probes_lost,omitzero"`
 	// Routes is how many times a route left the router's kernel, or a next hop a route.
-	Routes int64 `json:"killed_routes_lost"`
+	Routes *int64 `json:"killed_routes_lost,omitzero"`
 }
 
 // failovers measures in namespaces of its own.
-func (s *site) failovers(ctx context.Context, repeats int) (f failover, err error) {
-	f = failover{Repeats: repeats, HoldSeconds: hold.Seconds()}
+func (s *site) failovers(ctx context.Context, f *failover, repeats int) (err error) {
+	*f = failover{Repeats: repeats, HoldSeconds: hold.Seconds()}
 	t := &trio{site: s}
 	defer func() { err = errors.Join(err, t.remove(context.WithoutCancel(ctx))) }()
 	if err := t.build(ctx); err != nil {
-		return f, err
+		return err
 	}
 	watching, cancel := context.WithCancel(ctx)
 	defer cancel()
 	if err := t.losses(watching); err != nil {
-		return f, err
+		return err
 	}
 	fast := speaking{GracefulRestart: true, BFD: &bgp.BFD{Receive: 100 * time.Millisecond, Transmit: 100 * time.Millisecond, Multiplier: 3}}
 	if f.BFD, err = t.links(ctx, repeats, fast); err != nil {
-		return f, err
+		return err
 	}
 	f.BFDMedian, f.BFDP95, f.BFDMax = quantile(f.BFD, 0.5), quantile(f.BFD, 0.95), quantile(f.BFD, 1)
 	if t.lost.Load() < int64(repeats)*shared {
-		return f, fmt.Errorf("next hops were lost %d times while %d links of %d routes each were: what is counted means nothing", t.lost.Load(), repeats, shared)
+		return fmt.Errorf("next hops were lost %d times while %d links of %d routes each were: what is counted means nothing", t.lost.Load(), repeats, shared)
+	}
+	if err := s.save(); err != nil {
+		return err
 	}
 	s.say("link lost, BFD 3 x 100 ms: gap median %.0f p95 %.0f max %.0f ms", f.BFDMedian, f.BFDP95, f.BFDMax)
 	if f.Hold, err = t.links(ctx, repeats, speaking{GracefulRestart: true, Hold: hold}); err != nil {
-		return f, err
+		return err
 	}
 	f.HoldMedian, f.HoldP95, f.HoldMax = quantile(f.Hold, 0.5), quantile(f.Hold, 0.95), quantile(f.Hold, 1)
-	s.say("link lost, hold time %s: gap median %.0f p95 %.0f max %.0f ms", hold, f.HoldMedian, f.HoldP95, f.HoldMax)
-	if err := t.kills(ctx, &f, fast); err != nil {
-		return f, err
+	if err := s.save(); err != nil {
+		return err
 	}
-	s.say("killed %d times: %d of %d probes lost, %d routes or next hops lost", repeats, f.Lost, f.Sent, f.Routes)
-	return f, nil
+	s.say("link lost, hold time %s: gap median %.0f p95 %.0f max %.0f ms", hold, f.HoldMedian, f.HoldP95, f.HoldMax)
+	if err := t.kills(ctx, f, fast); err != nil {
+		return err
+	}
+	s.say("killed %d times: %d of %d probes lost, %d routes or next hops lost", repeats, *f.Lost, f.Sent, *f.Routes)
+	return s.save()
 }
 
 // links takes the link of one node after the other, and gives it back.
@@ -120,6 +126,7 @@ func (t *trio) kills(ctx context.Context, f *failover, s speaking) error {
 		return err
 	}
 	before := t.lost.Load()
+	f.Lost, f.Routes = new(int), new(int64)
 	for i := range f.Repeats {
 		saw, err := t.during(ctx, func() error {
 			p := t.speakers[i%nodes]
@@ -134,9 +141,12 @@ func (t *trio) kills(ctx context.Context, f *failover, s speaking) error {
 		if err != nil {
 			return err
 		}
-		f.Sent, f.Lost = f.Sent+saw.Sent, f.Lost+saw.Lost
+		f.Sent, *f.Lost, *f.Routes = f.Sent+saw.Sent, *f.Lost+saw.Lost, t.lost.Load()-before
+		if err := t.save(); err != nil {
+			return err
+		}
 	}
-	f.Routes = t.lost.Load() - before
+	*f.Routes = t.lost.Load() - before
 	return t.unset(ctx)
 }
 

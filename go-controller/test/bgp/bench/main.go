@@ -26,11 +26,11 @@ type result struct {
 	Runs int `json:"runs"`
 	// GOGC of the speaker's process.
 	GOGC    int      `json:"gogc"`
-	Speaker []figure `json:"speaker"`
+	Speaker []figure `json:"speaker,omitzero"`
 	// FRR as the speaker: network lines, all in one load of vtysh.
-	FRR []figure `json:"frr_as_speaker"`
+	FRR []figure `json:"frr_as_speaker,omitzero"`
 	// Crowd is one process with many sessions of one router, from its start until the router's kernel has a next hop a session in each route.
-	Crowd crowd `json:"crowd"`
+	Crowd crowd `json:"crowd,omitzero"`
 	failover
 }
 
@@ -85,6 +85,11 @@ func benchmark(ctx context.Context, args []string, out, progress io.Writer) (err
 	if *sessions < 1 || *sessions > 200 {
 		return fmt.Errorf("--sessions %d: want 1 to 200", *sessions)
 	}
+	r := result{CPUs: runtime.NumCPU(), Runs: *runs, GOGC: collect}
+	figures, err := subject.Keep(*file, &r)
+	if err != nil {
+		return err
+	}
 	dir, err := os.MkdirTemp("", "slb-bench-bgp-")
 	if err != nil {
 		return err
@@ -92,25 +97,24 @@ func benchmark(ctx context.Context, args []string, out, progress io.Writer) (err
 	if err := os.Chmod(dir, 0o755); err != nil { // For the user frr.
 		return err
 	}
-	s := &site{dir: dir, name: filepath.Base(dir), progress: progress}
+	s := &site{dir: dir, name: filepath.Base(dir), progress: progress, save: figures.Save}
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	defer func() { err = errors.Join(err, s.remove(context.WithoutCancel(ctx))) }()
 	if err := s.build(ctx, *sessions); err != nil {
 		return err
 	}
-	r := result{CPUs: runtime.NumCPU(), Runs: *runs, GOGC: collect}
 	if *runs > 0 {
 		if err := s.measure(ctx, &r, *sessions); err != nil {
 			return err
 		}
 	}
 	if *repeats > 0 {
-		if r.failover, err = s.failovers(ctx, *repeats); err != nil {
+		if err := s.failovers(ctx, &r.failover, *repeats); err != nil {
 			return err
 		}
 	}
-	text, err := subject.Write(r, *file)
+	text, err := figures.Complete()
 	if err != nil {
 		return err
 	}

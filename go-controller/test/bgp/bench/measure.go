@@ -60,6 +60,9 @@ func (s *site) measure(ctx context.Context, r *result, sessions int) error {
 		}
 		s.say("speaker, %d prefixes: applied in %.3f s, withdrawn in %.3f s, %.0f MB", prefixes, f.Apply.Median, f.Withdraw.Median, f.RSS)
 		r.Speaker = append(r.Speaker, f)
+		if err := s.save(); err != nil {
+			return err
+		}
 	}
 	for _, prefixes := range []int{1_000, 10_000} {
 		f, err := s.frr(ctx, k, r.Runs, prefixes)
@@ -68,12 +71,15 @@ func (s *site) measure(ctx context.Context, r *result, sessions int) error {
 		}
 		s.say("FRR as the speaker, %d prefixes: applied in %.3f s, withdrawn in %.3f s", prefixes, f.Apply.Median, f.Withdraw.Median)
 		r.FRR = append(r.FRR, f)
+		if err := s.save(); err != nil {
+			return err
+		}
 	}
-	r.Crowd, err = s.crowd(ctx, sessions, 1_000)
-	if err == nil {
-		s.say("%d sessions with %d prefixes: in the kernel %.1f s after the start, %.0f MB", sessions, r.Crowd.Prefixes, r.Crowd.Seconds, r.Crowd.RSS)
+	if r.Crowd, err = s.crowd(ctx, sessions, 1_000); err != nil {
+		return err
 	}
-	return err
+	s.say("%d sessions with %d prefixes: in the kernel %.1f s after the start, %.0f MB", sessions, r.Crowd.Prefixes, r.Crowd.Seconds, r.Crowd.RSS)
+	return s.save()
 }
 
 func (s *site) speaker(ctx context.Context, k *kernel, runs, prefixes int) (f figure, err error) {

@@ -32,6 +32,8 @@ type site struct {
 	dir, name string
 	progress  io.Writer
 	router    frr.Router
+	// save stores what has been measured so far.
+	save func() error
 }
 
 func (s *site) say(format string, args ...any) { fmt.Fprintf(s.progress, format+"\n", args...) }

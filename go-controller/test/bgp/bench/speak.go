@@ -15,6 +15,7 @@ import (
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/bfd/watch"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/bgp"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/bgp/agent"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/bgp/speaker"
 )
 
@@ -30,9 +31,10 @@ type speaking struct {
 }
 
 func (r *speaking) run(ctx context.Context, in io.Reader, out io.Writer) error {
-	paths := watch.New(nil)
+	var s *speaker.Speaker
+	paths := watch.New(func(peer string, _ watch.Session) { s.Changed(peer) })
 	news := make(chan struct{}, 1)
-	s := speaker.New(speaker.Options{BFD: watched{paths}, Notify: func() {
+	s = speaker.New(speaker.Options{BFD: agent.Paths{Watcher: paths}, Notify: func() {
 		select {
 		case news <- struct{}{}:
 		default:
@@ -104,18 +106,4 @@ func (r *speaking) sessions(routes int) []bgp.Session {
 // prefix is the i-th that is told, of 100.64.0.0/10 (RFC 6598).
 func prefix(i int) netip.Prefix {
 	return netip.PrefixFrom(netip.AddrFrom4([4]byte{100, byte(64 + i>>16), byte(i >> 8), byte(i)}), 32)
-}
-
-// watched has BFD watch what the speaker asks for.
-type watched struct{ *watch.Watcher }
-
-// Watch implements speaker.BFD.
-func (w watched) Watch(name string, p speaker.Path) {
-	w.Watcher.Watch(name, watch.Target{Peer: p.Peer, Local: p.Local, Interface: p.Interface, Settings: p.BFD})
-}
-
-// Session implements speaker.BFD.
-func (w watched) Session(name string) string {
-	s, _ := w.Watcher.Session(name)
-	return s.State.String()
 }

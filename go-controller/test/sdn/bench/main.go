@@ -26,9 +26,9 @@ type result struct {
 	Addresses int `json:"addresses"`
 	// Lost is a node that loses its links, Drained one that a planned outage is announced for, Beheaded one that loses its links
 	// when the leader of two controllers is killed.
-	Lost     figure `json:"node_lost_ms"`
-	Drained  figure `json:"node_drained_ms"`
-	Beheaded figure `json:"node_lost_and_leader_killed_ms"`
+	Lost     figure `json:"node_lost_ms,omitzero"`
+	Drained  figure `json:"node_drained_ms,omitzero"`
+	Beheaded figure `json:"node_lost_and_leader_killed_ms,omitzero"`
 }
 
 // figure is of the gaps of a client: of each event the longest of its streams (new TCP connections and new UDP flows, IPv4 and IPv6).
@@ -71,10 +71,14 @@ func benchmark(ctx context.Context, dir string, args []string, out, progress io.
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	b := &bench{addresses: 2 * *services, nodes: *nodes, progress: progress}
+	r := result{CPUs: runtime.NumCPU(), Nodes: *nodes, Addresses: b.addresses}
+	figures, err := subject.Keep(*file, &r)
+	if err != nil {
+		return err
+	}
 	if err := b.build(ctx, dir, *program, *services); err != nil {
 		return err
 	}
-	r := result{CPUs: runtime.NumCPU(), Nodes: *nodes, Addresses: b.addresses}
 	for _, event := range []struct {
 		name    string
 		times   int
@@ -92,9 +96,12 @@ func benchmark(ctx context.Context, dir string, args []string, out, progress io.
 			}
 			fmt.Fprintf(progress, "%s: gap %d ms\n", event.name, gap.Milliseconds()) //nolint:errcheck // progress that nobody reads
 			event.into.add(gap)
+			if err := figures.Save(); err != nil {
+				return err
+			}
 		}
 	}
-	text, err := subject.Write(r, *file)
+	text, err := figures.Complete()
 	if err != nil {
 		return err
 	}

@@ -9,8 +9,10 @@ import (
 	"fmt"
 	"io"
 	"net/netip"
+	"net/url"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"time"
 
@@ -43,14 +45,69 @@ func (s *Site) Leader(ctx context.Context) (string, error) {
 	return *lease.Spec.HolderIdentity, nil
 }
 
+// MetricsPort is where agents serve their metrics, at all addresses of their node.
+const MetricsPort = 9485
+
 // StartAgent starts the agent of a node.
 func (s *Site) StartAgent(ctx context.Context, node string) (*proc.Process, error) {
-	kubeconfig, err := s.Plane.ServiceAccountKubeconfig(namespace, "ovnkube-slb-sdn")
+	return s.StartDaemon(ctx, node, "agent-"+node, "ovnkube-slb-sdn", "--enable-sdn", "--enable-l2-guard=false", fmt.Sprintf("--metrics-bind-address=:%d", MetricsPort))
+}
+
+// StartDaemon starts what runs on nodes, with the rights of an account.
+func (s *Site) StartDaemon(ctx context.Context, node, name, account string, flags ...string) (*proc.Process, error) {
+	kubeconfig, err := s.Plane.ServiceAccountKubeconfig(namespace, account)
 	if err != nil {
 		return nil, err
 	}
-	return proc.Start(ctx, proc.Spec{Name: "agent-" + node, Dir: s.Dir, Netns: s.Netns(node), Args: []string{s.Program, "node", "--k8s-kubeconfig=" + kubeconfig,
-		"--node-name=" + node, "--enable-sdn", "--enable-l2-guard=false"}})
+	return proc.Start(ctx, proc.Spec{Name: name, Dir: s.Dir, Netns: s.Netns(node), Nice: proc.Foremost / 2,
+		Args: append([]string{s.Program, "node", "--k8s-kubeconfig=" + kubeconfig, "--node-name=" + node}, flags...)})
+}
+
+// Occupy has another program listen on a TCP port of a node.
+func (s *Site) Occupy(ctx context.Context, node string, port int) (*proc.Process, error) {
+	return proc.Start(ctx, proc.Spec{Name: fmt.Sprintf("occupant-%s-%d", node, port), Dir: s.Dir, Netns: s.Netns(node), Env: []string{role + "=responder"},
+		Args: []string{s.self, "-name", "occupant", "-tcp", fmt.Sprint(port)}})
+}
+
+// CutAPI has a node refuse its own connections to the API server; the controller still reaches it.
+func (s *Site) CutAPI(ctx context.Context, node string) error {
+	at, err := url.Parse(s.Plane.RESTConfig().Host)
+	if err != nil {
+		return err
+	}
+	rules := fmt.Sprintf("table inet api { chain out { type filter hook output priority 0; ip daddr %s tcp dport %s reject with tcp reset; }; }", at.Hostname(), at.Port())
+	_, err = run(ctx, "ip", "netns", "exec", s.Netns(node), "nft", rules)
+	return err
+}
+
+// MendAPI undoes CutAPI.
+func (s *Site) MendAPI(ctx context.Context, node string) error {
+	_, err := run(ctx, "ip", "netns", "exec", s.Netns(node), "nft", "delete table inet api")
+	return err
+}
+
+// Churn gives a node many addresses that are not ours on an interface that is attached to nothing, changes some of them
+// all the time until the context ends, and removes the interface.
+func (s *Site) Churn(ctx context.Context, node string) error {
+	const static, changing = 2000, 500
+	lines := []string{"link add churn type bridge", "link set churn up"}
+	for i := range static {
+		lines = append(lines, fmt.Sprintf("addr add 10.99.%d.%d/32 dev churn", i/250, i%250))
+	}
+	if err := batch(ctx, s.Netns(node), lines...); err != nil {
+		return err
+	}
+	var add, del []string
+	for i := range changing {
+		add = append(add, fmt.Sprintf("addr add 10.98.%d.%d/32 dev churn", i/250, i%250))
+		del = append(del, fmt.Sprintf("addr del 10.98.%d.%d/32 dev churn", i/250, i%250))
+	}
+	for ctx.Err() == nil {
+		if err := batch(ctx, s.Netns(node), slices.Concat(add, del)...); err != nil && ctx.Err() == nil {
+			return err
+		}
+	}
+	return batch(context.WithoutCancel(ctx), s.Netns(node), "link del churn")
 }
 
 // Agent is the one that StartAgent started.

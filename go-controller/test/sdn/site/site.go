@@ -212,7 +212,7 @@ func batch(ctx context.Context, netns string, lines ...string) error {
 	cmd := exec.CommandContext(ctx, "ip", args...)
 	cmd.Stdin = strings.NewReader(strings.Join(lines, "\n") + "\n")
 	if out, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("ip: %w: %s (of %q)", err, out, lines)
+		return fmt.Errorf("ip: %w: %s (of %q ...)", err, out, lines[:min(len(lines), 5)])
 	}
 	return nil
 }

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"os/signal"
 	"syscall"
 
@@ -23,8 +22,8 @@ func execute(args []string) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	err := app().RunContext(ctx, args)
-	if exit := (*exec.ExitError)(nil); errors.As(err, &exit) {
-		return exit.ExitCode() // Of the command that was run, which has said why itself.
+	if exit := (*commandError)(nil); errors.As(err, &exit) {
+		return exit.ended.ExitCode()
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "lab:", err)

@@ -28,8 +28,22 @@ func through(name, usage, args string, command func(c *cli.Context, l *lab.Lab) 
 			return err
 		}
 		cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
-		return cmd.Run()
+		return attached(cmd)
 	})}
+}
+
+// commandError is the end of a command that had the terminal's streams: it has said why itself, and its exit status becomes lab's.
+type commandError struct{ ended *exec.ExitError }
+
+func (e *commandError) Error() string { return e.ended.Error() }
+
+// attached runs a command that has the terminal's streams.
+func attached(cmd *exec.Cmd) error {
+	err := cmd.Run()
+	if ended := (*exec.ExitError)(nil); errors.As(err, &ended) {
+		return &commandError{ended}
+	}
+	return err
 }
 
 func execIn() *cli.Command {
@@ -106,7 +120,7 @@ func probeInside(c *cli.Context, from string) error {
 	args := []string{self, "probe", "--duration", c.Duration("duration").String(), fmt.Sprintf("--json=%t", c.Bool("json"))}
 	cmd := l.Command(context.WithoutCancel(c.Context), from, append(args, c.Args().Slice()...)...) // An interrupt reaches it by itself.
 	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
-	return cmd.Run()
+	return attached(cmd)
 }
 
 func measure(ctx context.Context, c *cli.Context, specs []probe.Spec) error {

@@ -14,8 +14,12 @@ variables.excluded.exists(o, ($fo <= $fx || $fo <= $fy) && ($lx <= $lo || $ly <=
 
 // writePolicy writes the policy that refuses a pool with addresses of another pool. The kind of
 // its parameters is the pool itself and the binding selects all of them, so that it is
-// evaluated once for each existing pool. Two pools created at the same moment can pass:
-// the controller accepts the older one only.
+// evaluated once for each existing pool.
+//
+// The policy gives early feedback; the controller decides. Overlapping pools pass the policy when they are created at
+// the same moment, and while the API server has not loaded the parameters: for some seconds after the installation,
+// during which failurePolicy Fail would refuse every pool, the first one included. Ignore lets them in. Of overlapping
+// pools the controller uses the addresses of the oldest, and reports the others in their condition Accepted.
 func writePolicy(path string) error {
 	const group = "slb.k8s.ovn.org"
 	policy := map[string]any{
@@ -23,7 +27,7 @@ func writePolicy(path string) error {
 		"kind":       "ValidatingAdmissionPolicy",
 		"metadata":   map[string]any{"name": policyName},
 		"spec": map[string]any{
-			"failurePolicy": "Fail",
+			"failurePolicy": "Ignore",
 			"paramKind":     map[string]any{"apiVersion": group + "/v1alpha1", "kind": "IPAddressPool"},
 			"matchConstraints": map[string]any{"resourceRules": []any{map[string]any{
 				"apiGroups": []any{group}, "apiVersions": []any{"v1alpha1"}, "resources": []any{"ipaddresspools"},

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/leaderelection"
+
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/slb"
+)
+
+// replica is a controller process: a standby until it leads.
+type replica struct {
+	*options
+	// config is that of clients which any replica may have.
+	config  *rest.Config
+	metrics prometheus.Registerer
+	health  *leaderelection.HealthzAdaptor
+
+	standby atomic.Pointer[slb.Standby]
+	current atomic.Pointer[slb.Controller]
+}
+
+// alive is what liveness probes ask: whether a restart helps. A standby is alive.
+func (r *replica) alive() error {
+	if err := r.health.Check(nil); err != nil {
+		return err
+	}
+	if c := r.current.Load(); c != nil {
+		return c.Alive(r.stallTimeout)
+	}
+	return nil
+}
+
+// ready is what readiness probes ask: the leader works, a standby could lead.
+func (r *replica) ready() error {
+	if c := r.current.Load(); c != nil {
+		return c.Healthy()
+	}
+	return r.missing()
+}
+
+// missing says what keeps this replica from leading.
+func (r *replica) missing() error {
+	if c := r.current.Load(); c != nil {
+		return c.Missing()
+	}
+	if s := r.standby.Load(); s != nil {
+		return s.Missing()
+	}
+	return errors.New("starting")
+}
+
+func (r *replica) run(ctx context.Context) error {
+	var err error
+	if r.networkType, err = r.detect(ctx); err != nil {
+		if ctx.Err() != nil {
+			return nil
+		}
+		return err
+	}
+	standing, end := context.WithCancel(ctx)
+	defer end()
+	if r.leaderElect {
+		o, err := r.controller(r.config, nil)
+		if err != nil {
+			return err
+		}
+		s, err := slb.NewStandby(o)
+		if err != nil {
+			return err
+		}
+		r.standby.Store(s)
+		go s.Run(standing)
+	}
+	e := &election{options: r.options, config: r.config, missing: r.missing, health: r.health}
+	e.work = func(ctx context.Context, config *rest.Config, fence func() error) error {
+		o, err := r.controller(config, fence)
+		if err != nil {
+			return err
+		}
+		o.Registerer = r.metrics
+		c, err := slb.New(o)
+		if err != nil {
+			return err
+		}
+		r.current.Store(c)
+		end()
+		return c.Run(ctx)
+	}
+	return e.run(ctx)
+}
+
+// detect returns what carries the cluster's network, as the options or else the API server say.
+func (r *replica) detect(ctx context.Context) (string, error) {
+	if r.networkType != "" {
+		return r.networkType, nil
+	}
+	client, err := kubernetes.NewForConfig(protobuf(r.config))
+	if err != nil {
+		return "", fmt.Errorf("client of the API server: %w", err)
+	}
+	network, err := slb.DetectNetworkType(ctx, client, r.config)
+	return string(network), err
+}
+
+// controller are the options of one whose clients have this configuration.
+func (r *replica) controller(config *rest.Config, fence func() error) (slb.Options, error) {
+	client, err := kubernetes.NewForConfig(protobuf(config))
+	if err != nil {
+		return slb.Options{}, fmt.Errorf("client of the API server: %w", err)
+	}
+	pods, err := parseSubnets(r.clusterSubnets)
+	if err != nil {
+		return slb.Options{}, fmt.Errorf("--%s: %w", flagClusterSubnets, err)
+	}
+	services, err := parseSubnets(r.serviceSubnets)
+	if err != nil {
+		return slb.Options{}, fmt.Errorf("--%s: %w", flagServiceCIDRs, err)
+	}
+	return slb.Options{
+		Kube:                     client,
+		Config:                   config,
+		NetworkType:              slb.NetworkType(r.networkType),
+		NB:                       r.nb,
+		SB:                       r.sb,
+		ClusterSubnets:           pods,
+		ServiceSubnets:           services,
+		RequireClass:             r.requireClass,
+		IgnoreMetalLBAnnotations: !r.metalLBAnnotations,
+		MaxServiceBackends:       r.maxBackends,
+		DrainTaints:              parseKeys(r.drainTaints),
+		Disabled:                 !r.enabled,
+		Fence:                    fence,
+	}, nil
+}

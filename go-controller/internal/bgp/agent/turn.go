@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package agent
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	coordinationclient "k8s.io/client-go/kubernetes/typed/coordination/v1"
+	"k8s.io/klog/v2"
+
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
+)
+
+const (
+	// turnLasts bounds a turn: a node whose session does not come back holds up the others for so long. turnExpires is when a
+	// Lease counts no more that was not given back: its node is dead.
+	turnLasts   = 2 * time.Minute
+	turnExpires = turnLasts + 30*time.Second
+	// Between two attempts to have the turn, which grow: all nodes may want it.
+	minTurnPause, maxTurnPause = time.Second, 30 * time.Second
+)
+
+// turn is a speaker.Turn by a Lease of the cluster: who holds it may close sessions. The API server's check of the
+// resourceVersion is what lets one node have it.
+type turn struct {
+	node    string
+	leases  coordinationclient.LeaseInterface
+	changed func(peer string)
+	wake    chan struct{}
+
+	mu sync.Mutex
+	// wanted are the peers that asked for it and did not give it back; held says that it is ours.
+	wanted map[string]bool
+	held   bool
+
+	// What follows is run's own: the Lease as another node left it, and since when it is seen so.
+	seen  string
+	since time.Time
+}
+
+func newTurn(node string, leases coordinationclient.LeaseInterface, changed func(string)) *turn {
+	return &turn{node: node, leases: leases, changed: changed, wake: make(chan struct{}, 1), wanted: map[string]bool{}}
+}
+
+// Take implements speaker.Turn.
+func (t *turn) Take(peer string) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if !t.wanted[peer] {
+		t.wanted[peer] = true
+		t.ring()
+	}
+	return t.held
+}
+
+// Done implements speaker.Turn.
+func (t *turn) Done(peer string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.wanted[peer] {
+		delete(t.wanted, peer)
+		t.ring()
+	}
+}
+
+func (t *turn) ring() {
+	select {
+	case t.wake <- struct{}{}:
+	default:
+	}
+}
+
+func (t *turn) isWanted() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return len(t.wanted) > 0
+}
+
+// run gets the turn when it is wanted and gives it back, until the context ends.
+func (t *turn) run(ctx context.Context) {
+	again := time.NewTimer(0)
+	again.Stop()
+	defer again.Stop()
+	pause := minTurnPause
+	// ends is when our turn is over at the latest, zero if we have none; releasing says that the Lease is to be given back.
+	var ends time.Time
+	releasing := false
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-t.wake:
+		case <-again.C:
+		}
+		releasing = releasing || t.withdraw(!time.Now().Before(ends))
+		var err error
+		switch {
+		case releasing:
+			if err = t.release(ctx); err == nil {
+				releasing, ends = false, time.Time{}
+			}
+		case !ends.IsZero():
+			again.Reset(time.Until(ends))
+			continue
+		case t.isWanted():
+			var ours bool
+			if ours, err = t.acquire(ctx); ours {
+				ends, pause = time.Now().Add(turnLasts), minTurnPause
+				t.grant()
+				again.Reset(turnLasts)
+				continue
+			}
+		}
+		if err != nil && ctx.Err() == nil {
+			klog.ErrorS(err, "Turn to change BGP sessions; it is tried again")
+		}
+		if err != nil || t.isWanted() {
+			again.Reset(pause - rand.N(pause/2))
+			pause = min(pause*3/2, maxTurnPause)
+		}
+	}
+}
+
+// grant lets those close their sessions that wait for it.
+func (t *turn) grant() {
+	t.mu.Lock()
+	t.held = true
+	peers := make([]string, 0, len(t.wanted))
+	for peer := range t.wanted {
+		peers = append(peers, peer)
+	}
+	t.mu.Unlock()
+	slices.Sort(peers)
+	for _, peer := range peers {
+		t.changed(peer)
+	}
+}
+
+// withdraw ends our turn if no peer wants it any more, or if it is over; it reports whether it ended now.
+func (t *turn) withdraw(over bool) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if !t.held || len(t.wanted) > 0 && !over {
+		return false
+	}
+	t.held = false
+	clear(t.wanted) // Those that wait still ask again.
+	return true
+}
+
+// acquire reports whether this node has the Lease now.
+func (t *turn) acquire(ctx context.Context) (bool, error) {
+	ctx, cancel := context.WithTimeout(ctx, createTimeout)
+	defer cancel()
+	lasts, now := int32(turnExpires/time.Second), metav1.NowMicro()
+	spec := coordinationv1.LeaseSpec{HolderIdentity: &t.node, LeaseDurationSeconds: &lasts, AcquireTime: &now, RenewTime: &now}
+	lease, err := t.leases.Get(ctx, v1alpha1.SessionTurnLease, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		_, err = t.leases.Create(ctx, &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: v1alpha1.SessionTurnLease}, Spec: spec}, metav1.CreateOptions{})
+		return err == nil, ignore(err, apierrors.IsAlreadyExists)
+	}
+	if err != nil {
+		return false, fmt.Errorf("read Lease %s: %w", v1alpha1.SessionTurnLease, err)
+	}
+	if holder := lease.Spec.HolderIdentity; holder != nil && *holder != "" && *holder != t.node {
+		// As with leader election, clocks of two machines are not compared.
+		if t.seen != lease.ResourceVersion {
+			t.seen, t.since = lease.ResourceVersion, time.Now()
+		}
+		if time.Since(t.since) < turnExpires {
+			return false, nil
+		}
+	}
+	lease.Spec = spec
+	_, err = t.leases.Update(ctx, lease, metav1.UpdateOptions{})
+	return err == nil, ignore(err, apierrors.IsConflict)
+}
+
+// release gives the Lease back if it is ours.
+func (t *turn) release(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, createTimeout)
+	defer cancel()
+	lease, err := t.leases.Get(ctx, v1alpha1.SessionTurnLease, metav1.GetOptions{})
+	if err != nil || lease.Spec.HolderIdentity == nil || *lease.Spec.HolderIdentity != t.node {
+		return ignore(err, apierrors.IsNotFound)
+	}
+	none := ""
+	lease.Spec.HolderIdentity = &none
+	_, err = t.leases.Update(ctx, lease, metav1.UpdateOptions{})
+	return ignore(err, apierrors.IsConflict)
+}
+
+func ignore(err error, is func(error) bool) error {
+	if err == nil || is(err) {
+		return nil
+	}
+	return fmt.Errorf("write Lease %s: %w", v1alpha1.SessionTurnLease, err)
+}

@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes/fake"
+	clienttesting "k8s.io/client-go/testing"
+
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
+)
+
+// versioned lets a fake API server refuse updates of versions that are not the newest, as a real one does.
+func versioned(kube *fake.Clientset) {
+	var mu sync.Mutex
+	newest := 0
+	kube.PrependReactor("*", "leases", func(a clienttesting.Action) (bool, runtime.Object, error) {
+		var lease *coordinationv1.Lease
+		switch a := a.(type) {
+		case clienttesting.UpdateAction: // It is of a CreateAction's kind, too.
+			lease = a.GetObject().(*coordinationv1.Lease)
+		default:
+			return false, nil, nil
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		if a.GetVerb() == "update" && lease.ResourceVersion != strconv.Itoa(newest) {
+			return true, nil, apierrors.NewConflict(coordinationv1.Resource("leases"), lease.Name, fmt.Errorf("%s is not %d", lease.ResourceVersion, newest))
+		}
+		newest++
+		lease.ResourceVersion = strconv.Itoa(newest)
+		return false, nil, nil
+	})
+}
+
+// Three nodes want to change their sessions at once, and a fourth one dies with the turn: one has it at a time, and each gets it.
+func TestOneNodeAfterAnother(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		kube := fake.NewClientset()
+		versioned(kube)
+		ctx, cancel := context.WithCancel(t.Context())
+		leases := kube.CoordinationV1().Leases(v1alpha1.PasswordsNamespace)
+		dead := newTurn("dead", leases, func(string) {})
+		life, die := context.WithCancel(ctx)
+		go dead.run(life)
+		dead.Take("tor")
+		synctest.Wait()
+		if !dead.Take("tor") {
+			t.Fatal("a node alone does not get the turn")
+		}
+		die()
+		began := time.Now()
+		var mu sync.Mutex
+		have, order := 0, []string{}
+		done := make(chan struct{}, 3)
+		for _, node := range []string{"n1", "n2", "n3"} {
+			var own *turn
+			own = newTurn(node, leases, func(peer string) {
+				if !own.Take(peer) {
+					t.Errorf("%s was called without the turn", node)
+				}
+				mu.Lock()
+				if have++; have > 1 {
+					t.Errorf("%d nodes have the turn", have)
+				}
+				order = append(order, node)
+				mu.Unlock()
+				go func() {
+					<-time.After(3 * time.Second) // Until the session is Established.
+					mu.Lock()
+					have--
+					mu.Unlock()
+					own.Done(peer)
+					done <- struct{}{}
+				}()
+			})
+			go own.run(ctx)
+			if own.Take("tor") {
+				t.Errorf("%s has the turn, and so has a node that is dead since a moment", node)
+			}
+		}
+		for range 3 {
+			<-done
+		}
+		if took := time.Since(began); len(order) != 3 || took < turnExpires-time.Second || took > turnExpires+5*maxTurnPause {
+			t.Errorf("%v after %s", order, took)
+		}
+		cancel()
+		synctest.Wait()
+	})
+}
+
+// A session that does not come back holds up the others for a limited time.
+func TestTurnEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		kube := fake.NewClientset()
+		versioned(kube)
+		leases := kube.CoordinationV1().Leases(v1alpha1.PasswordsNamespace)
+		stuck := newTurn("n1", leases, func(string) {})
+		next := newTurn("n2", leases, func(string) {})
+		go stuck.run(t.Context())
+		stuck.Take("tor")
+		synctest.Wait()
+		go next.run(t.Context())
+		next.Take("tor")
+		<-time.After(turnLasts - time.Second)
+		if !stuck.Take("tor") || next.Take("tor") {
+			t.Error("the turn ended too early")
+		}
+		<-time.After(time.Second + 2*maxTurnPause)
+		if !next.Take("tor") {
+			t.Error("the turn did not end")
+		}
+	})
+}
+
+// The Lease can't be given back for a while, and meanwhile another peer of the node asks: it gets the turn without asking again.
+func TestTurnIsAskedForWhileItIsGivenBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		kube := fake.NewClientset()
+		versioned(kube)
+		var refused atomic.Int32
+		kube.PrependReactor("update", "leases", func(a clienttesting.Action) (bool, runtime.Object, error) {
+			lease := a.(clienttesting.UpdateAction).GetObject().(*coordinationv1.Lease)
+			if *lease.Spec.HolderIdentity == "" && refused.Add(1) <= 3 {
+				return true, nil, apierrors.NewInternalError(errors.New("it has no leader"))
+			}
+			return false, nil, nil
+		})
+		called := make(chan string, 8)
+		node := newTurn("n1", kube.CoordinationV1().Leases(v1alpha1.PasswordsNamespace), func(peer string) { called <- peer })
+		go node.run(t.Context())
+		node.Take("one")
+		if peer := <-called; peer != "one" {
+			t.Fatalf("%s was called", peer)
+		}
+		node.Done("one")
+		synctest.Wait()
+		if node.Take("other") {
+			t.Error("the turn is had while it is given back")
+		}
+		select {
+		case peer := <-called:
+			if peer != "other" || !node.Take("other") || refused.Load() != 4 {
+				t.Errorf("%s was called, after %d attempts to give the Lease back", peer, refused.Load())
+			}
+		case <-time.After(turnLasts / 2):
+			t.Error("a request was lost")
+		}
+	})
+}

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package fence
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+
+	"k8s.io/client-go/rest"
+)
+
+// Guard returns the configuration for clients that write nothing outside of the term.
+func (t *Term) Guard(config *rest.Config) *rest.Config {
+	config = rest.CopyConfig(config)
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return &guarded{next, t} })
+	return config
+}
+
+type guarded struct {
+	next http.RoundTripper
+	term *Term
+}
+
+// RoundTrip sends a request, but none that writes outside of the term.
+func (g *guarded) RoundTrip(r *http.Request) (*http.Response, error) {
+	if r.Method == http.MethodGet {
+		return g.next.RoundTrip(r)
+	}
+	if err := g.term.Check(); err != nil {
+		return nil, fmt.Errorf("not sent: %w", err)
+	}
+	// To connect may take longer than the term lasts.
+	ctx, cancel := context.WithCancelCause(r.Context())
+	stop := context.AfterFunc(g.term.over, func() { cancel(ErrOver) })
+	done := func() {
+		stop()
+		cancel(nil)
+	}
+	response, err := g.next.RoundTrip(r.WithContext(ctx))
+	if err != nil {
+		if errors.Is(context.Cause(ctx), ErrOver) {
+			err = fmt.Errorf("not waited for: %w", ErrOver)
+		}
+		done()
+		return nil, err
+	}
+	response.Body = &body{response.Body, done}
+	return response, nil
+}
+
+// body frees what its request needed.
+type body struct {
+	io.ReadCloser
+	done func()
+}
+
+func (b *body) Close() error {
+	defer b.done()
+	return b.ReadCloser.Close()
+}

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package guard
+
+import (
+	"fmt"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
+)
+
+// The kinds of faults in metrics.
+const (
+	kindUplink        = "uplink"
+	kindOVNController = "ovn_controller"
+)
+
+// metrics count what the guard saw; docs/metrics.md lists them for users.
+type metrics struct {
+	faults          *prometheus.CounterVec
+	active          *prometheus.GaugeVec
+	probes, answers prometheus.Counter
+}
+
+func newMetrics(r prometheus.Registerer) (*metrics, error) {
+	const namespace = "ovnkube_slb_guard"
+	m := &metrics{
+		faults: prometheus.NewCounterVec(prometheus.CounterOpts{Namespace: namespace, Name: "faults_total",
+			Help: "Faults of the gateway that were seen to begin, by kind (uplink, ovn_controller)."}, []string{"kind"}),
+		active: prometheus.NewGaugeVec(prometheus.GaugeOpts{Namespace: namespace, Name: "active_faults",
+			Help: "Faults that the gateway has now, by kind (uplink, ovn_controller)."}, []string{"kind"}),
+		probes: prometheus.NewCounter(prometheus.CounterOpts{Namespace: namespace, Name: "address_probes_total",
+			Help: "Requests sent to a segment for who has an address that is to be announced there."}),
+		answers: prometheus.NewCounter(prometheus.CounterOpts{Namespace: namespace, Name: "address_probe_answers_total",
+			Help: "Answers to such requests: another host has the address."}),
+	}
+	for _, kind := range []string{kindUplink, kindOVNController} {
+		m.faults.WithLabelValues(kind)
+		m.active.WithLabelValues(kind)
+	}
+	if r == nil {
+		return m, nil
+	}
+	for _, c := range []prometheus.Collector{m.faults, m.active, m.probes, m.answers} {
+		if err := r.Register(c); err != nil {
+			return nil, fmt.Errorf("register metrics: %w", err)
+		}
+	}
+	return m, nil
+}
+
+// see takes note of the faults by network, which were others before.
+func (m *metrics) see(before, now map[string]string) {
+	count := map[string]float64{kindUplink: 0, kindOVNController: 0}
+	for network := range now {
+		kind := kindUplink
+		if network == world.EveryNetwork {
+			kind = kindOVNController
+		}
+		count[kind]++
+		if _, had := before[network]; !had {
+			m.faults.WithLabelValues(kind).Inc()
+		}
+	}
+	for kind, n := range count {
+		m.active.WithLabelValues(kind).Set(n)
+	}
+}

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package metricsserver
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log"
+	"net"
+	"net/http"
+	"net/http/pprof"
+	"strings"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"golang.org/x/net/netutil"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/klog/v2"
+)
+
+const (
+	// headerTimeout bounds the TLS handshake and the header of a request: how long a client costs a connection before
+	// it is checked.
+	headerTimeout = 5 * time.Second
+	// writeTimeout bounds an answer, and with it the length of a profile.
+	writeTimeout    = 2 * time.Minute
+	idleTimeout     = 2 * time.Minute
+	shutdownTimeout = 2 * time.Second
+
+	maxHeaderBytes = 16 << 10
+	maxConnections = 128
+	maxGathers     = 4
+)
+
+// Options configure a Server.
+type Options struct {
+	// Config is for the API server that checks requests. Its account may create TokenReviews and SubjectAccessReviews.
+	Config *rest.Config
+	// Metrics are served at /metrics.
+	Metrics prometheus.Gatherer
+	// Profiles are served at /debug/pprof/ if it is set.
+	Profiles bool
+	// CertFile and KeyFile are the server's certificate and key in PEM, read again when they change. If both are empty
+	// the server signs one itself.
+	CertFile, KeyFile string
+}
+
+// Server serves the metrics of a process.
+type Server struct {
+	handler      http.Handler
+	certificates *certificates
+}
+
+// New returns a Server. It fails if the files of the certificate cannot be used.
+func New(o Options) (*Server, error) {
+	certificates, err := newCertificates(o.CertFile, o.KeyFile)
+	if err != nil {
+		return nil, err
+	}
+	// Reviews have limits of their own, and must not wait behind those of other requests.
+	config := rest.CopyConfig(o.Config)
+	config.QPS, config.Burst, config.RateLimiter = -1, 0, nil
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("client for reviews: %w", err)
+	}
+	mux := http.NewServeMux()
+	mux.Handle("/metrics", promhttp.HandlerFor(o.Metrics, promhttp.HandlerOpts{MaxRequestsInFlight: maxGathers}))
+	if o.Profiles {
+		mux.HandleFunc("/debug/pprof/", pprof.Index)
+		mux.HandleFunc("/debug/pprof/cmdline", pprof.Cmdline)
+		mux.HandleFunc("/debug/pprof/profile", pprof.Profile)
+		mux.HandleFunc("/debug/pprof/symbol", pprof.Symbol)
+		mux.HandleFunc("/debug/pprof/trace", pprof.Trace)
+	}
+	check := newAccess(client.AuthenticationV1().TokenReviews(), client.AuthorizationV1().SubjectAccessReviews())
+	return &Server{check.protect(mux), certificates}, nil
+}
+
+// Serve answers on a listener until the context ends, and closes it.
+func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
+	server := &http.Server{
+		Handler:           s.handler,
+		ReadHeaderTimeout: headerTimeout,
+		ReadTimeout:       2 * headerTimeout,
+		WriteTimeout:      writeTimeout,
+		IdleTimeout:       idleTimeout,
+		MaxHeaderBytes:    maxHeaderBytes,
+		// Anyone can cause these messages: they must not fill the log.
+		ErrorLog: log.New(debugLog{}, "", 0),
+		TLSConfig: &tls.Config{
+			MinVersion:     tls.VersionTLS12,
+			GetCertificate: s.certificates.get,
+			// HTTP/2 would let one connection carry many requests at once (CVE-2023-44487).
+			NextProtos: []string{"http/1.1"},
+		},
+		TLSNextProto: map[string]func(*http.Server, *tls.Conn, http.Handler){},
+	}
+	defer context.AfterFunc(ctx, func() {
+		bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownTimeout)
+		defer cancel()
+		server.Shutdown(bounded) //nolint:errcheck // the process ends either way
+	})()
+	if err := server.ServeTLS(netutil.LimitListener(listener, maxConnections), "", ""); !errors.Is(err, http.ErrServerClosed) {
+		return fmt.Errorf("serve metrics at %s: %w", listener.Addr(), err)
+	}
+	return nil
+}
+
+// debugLog takes the messages of package http.
+type debugLog struct{}
+
+func (debugLog) Write(text []byte) (int, error) {
+	klog.V(4).InfoS("Metrics server", "message", strings.TrimSpace(string(text)))
+	return len(text), nil
+}

@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ovn
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync/atomic"
+	"testing"
+
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/plan"
+)
+
+// transcript are the transactions of a database's file, from its beginning (ovsdb(5), "Standalone Database Log").
+func (s *server) transcript(t *testing.T) []map[string]map[string]map[string]any {
+	t.Helper()
+	data, err := os.ReadFile(s.file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all []map[string]map[string]map[string]any
+	for i, record := range bytes.Split(append([]byte("\n"), data...), []byte("\nOVSDB JSON "))[1:] {
+		_, body, _ := bytes.Cut(record, []byte("\n"))
+		if i == 0 {
+			continue // the schema
+		}
+		var raw map[string]json.RawMessage
+		if err := json.Unmarshal(body, &raw); err != nil {
+			t.Fatalf("record %d: %v", i, err)
+		}
+		transaction := map[string]map[string]map[string]any{}
+		for table, of := range raw {
+			var rows map[string]map[string]any // null for a row that goes
+			if err := json.Unmarshal(of, &rows); err == nil {
+				transaction[table] = rows
+			}
+		}
+		all = append(all, transaction)
+	}
+	return all
+}
+
+// orphaned says which BFD row of a database had no port after one of its transactions, and after which.
+func (s *server) orphaned(t *testing.T) []string {
+	t.Helper()
+	columns := map[string]string{"BFD": "logical_port", "Logical_Router_Port": "name"}
+	have := map[string]map[string]string{"BFD": {}, "Logical_Router_Port": {}}
+	var found []string
+	for i, transaction := range s.transcript(t) {
+		for table, column := range columns {
+			for uuid, row := range transaction[table] {
+				if row == nil {
+					delete(have[table], uuid)
+				} else if name, ok := row[column].(string); ok {
+					have[table][uuid] = name
+				}
+			}
+		}
+		ports := map[string]bool{}
+		for _, name := range have["Logical_Router_Port"] {
+			ports[name] = true
+		}
+		for _, name := range have["BFD"] {
+			if !ports[name] {
+				found = append(found, fmt.Sprintf("%s in transaction %d", name, i))
+			}
+		}
+	}
+	return found
+}
+
+// supervised runs a real ovn-northd, anew whenever it ends, as its monitor or a kubelet would, and counts its ends.
+func supervised(t *testing.T, nb, sb *server) *atomic.Int32 {
+	t.Helper()
+	dir := filepath.Dir(nb.socket)
+	ctx, cancel := context.WithCancel(t.Context())
+	var ends atomic.Int32
+	start := func() *exec.Cmd {
+		northd := exec.CommandContext(ctx, "ovn-northd", "--ovnnb-db=unix:"+nb.socket, "--ovnsb-db=unix:"+sb.socket,
+			"--unixctl="+filepath.Join(dir, "northd.ctl"), "-vconsole:off")
+		northd.Env = append(os.Environ(), "OVN_RUNDIR="+dir)
+		if err := northd.Start(); err != nil {
+			if ctx.Err() == nil {
+				t.Errorf("ovn-northd is needed: apt-get install ovn-central: %v", err)
+			}
+			return nil
+		}
+		return northd
+	}
+	first, done := start(), make(chan struct{})
+	go func() {
+		defer close(done)
+		for northd := first; northd != nil; northd = start() {
+			_ = northd.Wait()
+			if ctx.Err() != nil {
+				return
+			}
+			ends.Add(1)
+		}
+	}()
+	t.Cleanup(func() {
+		cancel()
+		<-done
+	})
+	return &ends
+}
+
+// However shards and domains come and go, also over several transactions, no BFD row is ever without its port.
+func TestBFDRowsComeAndGoWithTheirPorts(t *testing.T) {
+	nb, sb := serve(t, schema), serve(t, southboundSchema)
+	nb.clusterRows(t)
+	sb.sbctl(t, "init")
+	ends := supervised(t, nb, sb)
+	d, _ := dial(t, nb)
+	two, other, bare := fabric(2), fabric(1), fabric(1)
+	other.Domains[0].Name = "dmz"
+	other.Domains[0].Shards[0].ID.Domain = "dmz"
+	for i := range bare.Domains[0].Subnets {
+		bare.Domains[0].Subnets[i].Gateway = bare.Domains[0].Subnets[i].Gateway.Prev().Prev().Unmap() // of the subnet no more
+	}
+	for i, f := range []*plan.Fabric{two, fabric(1), fabric(60), two, other, fabric(0), two, bare, two} {
+		configure(t, d, f)
+		nb.nbctl(t, "--timeout=20", "--wait=sb", "sync")
+		if found := nb.orphaned(t); len(found) > 0 {
+			t.Fatalf("step %d: %v", i, found)
+		}
+	}
+	if n := ends.Load(); n > 0 {
+		t.Errorf("northd ended %d times", n)
+	}
+}
+
+// A router of ours or its port that is deleted by hand leaves its BFD row, which OVN from 24.09 on does not survive. The
+// row goes before we decide anything, and northd answers, if need be after a new start.
+func TestNorthdSurvivesWhatOthersDelete(t *testing.T) {
+	for _, command := range [][]string{{"lr-del", "slb-lan-0"}, {"lrp-del", "slb-lan-0-ext"}} {
+		t.Run(command[0], func(t *testing.T) {
+			nb, sb := serve(t, schema), serve(t, southboundSchema)
+			nb.clusterRows(t)
+			sb.sbctl(t, "init")
+			ends := supervised(t, nb, sb)
+			d, news := dial(t, nb)
+			configure(t, d, fabric(2))
+			one := service(1, 2, "10.244.1.10")
+			apply(t, d, one)
+			nb.nbctl(t, "--timeout=20", "--wait=sb", "sync")
+			drain(news)
+
+			func() {
+				d.mu.Lock() // as if a long transaction were being written
+				defer d.mu.Unlock()
+				nb.nbctl(t, command...)
+				eventually(t, "the row has gone", func() bool {
+					return nb.nbctl(t, "--bare", "--columns=logical_port", "list", "BFD") == "slb-lan-1-ext"
+				})
+				nb.nbctl(t, "--timeout=20", "--wait=sb", "sync")
+				t.Logf("northd ended %d times", ends.Load())
+			}()
+
+			waitFor(t, news, Rows)
+			configure(t, d, fabric(2))
+			prune(t, d, one)
+			nb.nbctl(t, "--timeout=20", "--wait=sb", "sync")
+			if sessions := sb.sbctl(t, "--bare", "--columns=logical_port", "list", "BFD"); sessions != "slb-lan-0-ext\n\nslb-lan-1-ext" &&
+				sessions != "slb-lan-1-ext\n\nslb-lan-0-ext" {
+				t.Errorf("sessions afterwards:\n%s", sessions)
+			}
+		})
+	}
+}

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ovn
+
+import (
+	"sync"
+
+	"github.com/ovn-org/libovsdb/cache"
+	"github.com/ovn-org/libovsdb/model"
+)
+
+// liveEvents passes the events of one connection on until it ends. A client that is closed may still have some queued,
+// and delivers them while the next connection is read already.
+type liveEvents struct {
+	to cache.EventHandler
+
+	mu    sync.RWMutex
+	ended bool
+}
+
+var _ cache.EventHandler = (*liveEvents)(nil)
+
+// end waits for the event that is being handled. None comes after it.
+func (e *liveEvents) end() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.ended = true
+}
+
+func (e *liveEvents) pass(deliver func()) {
+	e.mu.RLock()
+	defer e.mu.RUnlock()
+	if !e.ended {
+		deliver()
+	}
+}
+
+// OnAdd implements cache.EventHandler.
+func (e *liveEvents) OnAdd(table string, m model.Model) { e.pass(func() { e.to.OnAdd(table, m) }) }
+
+// OnUpdate implements cache.EventHandler.
+func (e *liveEvents) OnUpdate(table string, before, after model.Model) {
+	e.pass(func() { e.to.OnUpdate(table, before, after) })
+}
+
+// OnDelete implements cache.EventHandler.
+func (e *liveEvents) OnDelete(table string, m model.Model) {
+	e.pass(func() { e.to.OnDelete(table, m) })
+}

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ovn
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// trace is what a real northd has the packets of a router's or switch's port do.
+func (s *server) trace(t *testing.T, datapath, packet string) string {
+	t.Helper()
+	return run(t, "ovn-trace", "--db=unix:"+s.socket, "--no-leader-only", "--ct=new", datapath, packet)
+}
+
+// dropped is how the trace of a packet that gets nowhere ends; the last is OVN 25.09's ACL.
+var dropped = regexp.MustCompile(`(drop;|no match \(implicit drop\)|/\* drop \*/|reg8\[18\] = 0;)\s*$`)
+
+// A packet for an alias gets to a backend if it comes from a shard's router, and for a port that a Service
+// serves; any other ends on the way, and none goes round.
+func TestAliasesAreReachedThroughShardsOnly(t *testing.T) {
+	nb, sb := serve(t, schema), serve(t, southboundSchema)
+	nb.clusterRows(t)
+	nb.nbctl(t, "set", "Logical_Switch_Port", "jtor-ovn_cluster_router", "options:router-port=rtoj-ovn_cluster_router", "addresses=router")
+	sb.sbctl(t, "init")
+	translate(t, nb, sb)
+	d, _ := dial(t, nb)
+	configure(t, d, fabric(1))
+	apply(t, d, onHost(service(1, 1, "10.244.1.10", "fd00:10:244:2::10")))
+	for i := range 3 {
+		sb.sbctl(t, "chassis-add", fmt.Sprintf("c%d", i+1), "geneve", fmt.Sprintf("127.0.0.%d", i+1))
+	}
+	nb.nbctl(t, "--wait=sb", "sync")
+	mac := func(port string) string {
+		return nb.nbctl(t, "--bare", "--columns=mac", "find", "Logical_Router_Port", "name="+port)
+	}
+	join := fmt.Sprintf(`inport == "join-slb-lan-0" && eth.src == %s && eth.dst == %s`, mac("slb-lan-0-join"), mac("rtoj-ovn_cluster_router"))
+	pods := fmt.Sprintf(`inport == "rtos-n2" && eth.dst == %s`, mac("rtos-n2"))
+	segment := fmt.Sprintf(`inport == "slb-lan-localnet" && eth.src == 02:00:00:00:00:99 && eth.dst == %s`, mac("slb-lan-0-ext"))
+	pod, host, pod6 := "240.1.10.0", "240.2.0.0", "fd3e:5b1c:2::10:0"
+	for _, c := range []struct {
+		what, datapath, from, src, dst string
+		port                           int
+		to                             string // empty for nowhere
+	}{
+		{"a shard asks a pod", "join", join, "10.50.0.9", pod, 8080, "10.244.1.10:8080"},
+		{"a shard asks a pod over IPv6", "join", join, "fd00:50::9", pod6, 8080, "[fd00:10:244:2::10]:8080"},
+		{"a shard asks a node", "join", join, "10.50.0.9", host, 9080, "172.18.0.11:9080"},
+		{"another port of the pod", "join", join, "10.50.0.9", pod, 22, ""},
+		{"another port of the pod over IPv6", "join", join, "fd00:50::9", pod6, 22, ""},
+		{"another port of the node", "join", join, "10.50.0.9", host, 10250, ""},
+		{"a pod that is no backend", "join", join, "10.50.0.9", "240.1.11.0", 8080, ""},
+		{"a shard that is not there", "join", join, "10.50.0.9", "240.1.10.7", 8080, ""},
+		{"a subnet that no node has", "join", join, "10.50.0.9", "240.99.10.0", 8080, ""},
+		{"a pod asks the alias", "ovn_cluster_router", pods, "10.244.0.5", pod, 8080, ""},
+		{"a pod asks the alias over IPv6", "ovn_cluster_router", pods, "fd00:10:244:1::5", pod6, 8080, ""},
+		{"a pod asks the alias of a node", "ovn_cluster_router", pods, "10.244.0.5", host, 9080, ""},
+		{"a pod pretends to be an alias", "ovn_cluster_router", pods, pod, "10.50.0.9", 8080, ""},
+		{"the segment asks the alias", "slb-lan", segment, "10.50.0.9", pod, 8080, ""},
+		{"the segment asks the alias over IPv6", "slb-lan", segment, "fd00:50::9", pod6, 8080, ""},
+		{"the segment pretends to be an alias", "slb-lan", segment, pod, "10.50.1.1", 80, ""},
+		{"the segment asks a router on the join switch", "slb-lan", segment, "10.50.0.9", "100.64.0.1", 80, ""},
+	} {
+		t.Run(c.what, func(t *testing.T) {
+			family := "ip4"
+			if strings.Contains(c.dst, ":") {
+				family = "ip6"
+			}
+			out := sb.trace(t, c.datapath, fmt.Sprintf("%s && %s.src == %s && %s.dst == %s && ip.ttl == 64 && tcp.src == 40000 && tcp.dst == %d",
+				c.from, family, c.src, family, c.dst, c.port))
+			visits := strings.Count(out, `ingress(dp="ovn_cluster_router"`)
+			switch {
+			case c.to != "" && !strings.Contains(out, "(backends="+c.to+";"):
+				t.Errorf("does not get to %s:\n%s", c.to, out)
+			case c.to == "" && (strings.Contains(out, "backends=") || visits > 1 || !dropped.MatchString(out)):
+				t.Errorf("gets somewhere, %d times through the cluster router:\n%s", visits, out)
+			}
+		})
+	}
+}

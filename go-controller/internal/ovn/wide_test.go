@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ovn
+
+import (
+	"fmt"
+	"net/netip"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/ovn/rows"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/plan"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world/worldtest"
+)
+
+// wide is the plan of a Service of 10,000 ports and 50 pods, on a node each.
+func wide() *plan.Service {
+	vips := []plan.VIP{{Addr: netip.MustParseAddr("192.0.2.1"), Shard: world.ShardID{Domain: "lan"}}}
+	return plan.For(worldtest.Wide(10_000, 50, 50), vips, plan.ReachOf(&world.Snapshot{}))
+}
+
+// What a wide Service costs beside its rows: who needs what of which node.
+func BenchmarkWideWanted(b *testing.B) {
+	first, second := wide(), wide()
+	names := make([]string, 50)
+	for i := range names {
+		names[i] = fmt.Sprintf("n%d", i)
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		w := newWanted()
+		w.set(first.Key, first)
+		w.set(second.Key, second) // an equal one
+		for _, name := range names {
+			if on := w.on(name); len(on) != 10_000 {
+				b.Fatalf("%d backends on %s", len(on), name)
+			}
+		}
+	}
+}
+
+// What a Service of 10,000 addresses with ten ports each costs: its load balancers, and who needs what of which node.
+func BenchmarkManyAddresses(b *testing.B) {
+	var vips []plan.VIP
+	for addr := netip.MustParseAddr("10.50.1.1"); len(vips) < 10_000; addr = addr.Next() {
+		vips = append(vips, plan.VIP{Addr: addr, Shard: world.ShardID{Domain: "lan"}})
+	}
+	p := plan.For(worldtest.Wide(10, 2, 2), vips, plan.ReachOf(&world.Snapshot{}))
+	ground, err := rows.Lay(fabric(1), rows.Facts{Join: prefixes("100.64.0.1/16")})
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		balancers, err := ground.Service(p, func(string) map[string]string { return nil })
+		if err != nil || len(balancers) != len(vips) {
+			b.Fatalf("%d load balancers (%v)", len(balancers), err)
+		}
+		w := newWanted()
+		w.set(p.Key, p)
+		if on := w.on("n0"); len(on) != 10*len(vips) {
+			b.Fatalf("%d backends on a node", len(on))
+		}
+	}
+}
+
+// A Service that grows beyond the limit leaves nothing half programmed, and those beside it as they were.
+func TestServiceBeyondTheLimitLosesAllItsRows(t *testing.T) {
+	s, d := ready(t, 2)
+	wide, other := service(1, 2, "10.244.1.10", "10.244.2.10"), service(2, 2, "10.244.2.20")
+	apply(t, d, other)
+	want := stripped(s.dump(t))
+	apply(t, d, wide)
+	beyond := *wide
+	beyond.Listeners, beyond.Beyond = nil, 100_001
+	apply(t, d, &beyond)
+	prune(t, d, &beyond, other)
+	if diff := cmp.Diff(want, stripped(s.dump(t))); diff != "" {
+		t.Errorf("before it came and once it was too wide:\n%s", diff)
+	}
+	apply(t, d, wide)
+	if n := len(d.want.nodes); n != 2 {
+		t.Errorf("%d nodes have backends once it is narrow again, want 2", n)
+	}
+}

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package slb
+
+import (
+	"net/netip"
+	"slices"
+	"testing"
+
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
+)
+
+var listed = netip.MustParseAddr("10.50.0.105")
+
+// external is a world in which a Service holds listed, and an older one in another namespace has
+// come to list it, too.
+func external(holder, older *world.Service) *world.Snapshot {
+	w := small(10, holder)
+	if older != nil {
+		w.Services = append(w.Services, older)
+	}
+	w.Pools[0].ExternalIPs = true
+	return w
+}
+
+func lists(key world.Key, age int) *world.Service {
+	s := service(key, age)
+	s.ExternalIPs = []netip.Addr{listed}
+	return s
+}
+
+func hasListed(t *testing.T, d *decision, whom, not *world.Service, when string) {
+	t.Helper()
+	has := func(s *world.Service) bool { return slices.Contains(d.allocation.Services[s.Key].External, listed) }
+	if !has(whom) || has(not) {
+		t.Errorf("%s: the holder has it: %t; the other one: %t", when, has(whom), has(not))
+	}
+}
+
+// An older Service that comes to list the address gets nothing, whether the holder's status shows
+// that it holds it or not yet, and after a restart neither.
+func TestExternalIPHolderKeepsItAgainstAnOlderService(t *testing.T) {
+	older := lists(world.Key{Namespace: "attacker", Name: "older"}, 1)
+	holder := lists(web, 2)
+	var m memory
+	m.decide(external(holder, nil))
+	hasListed(t, m.decide(external(holder, older)), holder, older, "before the status shows it")
+
+	shown := *holder
+	shown.HeldExternalIPs = []netip.Addr{listed}
+	hasListed(t, m.decide(external(&shown, older)), &shown, older, "once the status shows it")
+	var restarted memory
+	hasListed(t, restarted.decide(external(&shown, older)), &shown, older, "after a restart")
+
+	gaveUp := shown
+	gaveUp.ExternalIPs = nil
+	hasListed(t, m.decide(external(&gaveUp, older)), older, &gaveUp, "once the holder does not list it any more")
+}
+
+// Two controllers at once come to rest: what a status shows, other than what we write, counts.
+func TestExternalIPInAStatusWrittenByAnotherControllerCounts(t *testing.T) {
+	older, holder := lists(world.Key{Namespace: "attacker", Name: "older"}, 1), lists(web, 2)
+	var m memory
+	hasListed(t, m.decide(external(holder, older)), older, holder, "without a status")
+	shown := *holder
+	shown.HeldExternalIPs = []netip.Addr{listed}
+	before := *older
+	before.HeldExternalIPs = []netip.Addr{netip.MustParseAddr("10.50.0.109")}
+	hasListed(t, m.decide(external(&shown, &before)), &shown, &before, "once another one has written its own")
+}
+
+// The ingress of another controller is not wiped, and not announced.
+func TestForeignAddressIsNeitherAnnouncedNorWritten(t *testing.T) {
+	s := service(web, 1)
+	s.Assigned = []netip.Addr{netip.MustParseAddr("10.50.0.1")} // the segment's next hop
+	var m memory
+	d := m.decide(small(5, s))
+	status := newVerdicts(d, knowledge{synced: true}).services(&wordings{})[web]
+	if d.plans[web] != nil || !status.LeaveIngress || status.Allocated.Reason != "ForeignAddress" || status.Announced.Reason != "NotAllocated" {
+		t.Errorf("plan %+v, status %+v", d.plans[web], status)
+	}
+	given := *s
+	given.Given = s.Assigned
+	if d := m.decide(small(5, &given)); !slices.Equal(d.allocation.Services[web].Addrs, s.Assigned) {
+		t.Errorf("what we gave is not kept: %+v", d.allocation.Services[web])
+	}
+}

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package slb
+
+import (
+	"context"
+	"net"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/dataplane"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/loop"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/plan"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
+)
+
+// wedged is a dataplane that never comes back from some calls.
+type wedged struct{ on func(call string) }
+
+func (w wedged) Configure(context.Context, *plan.Fabric) error { w.on("configure"); return nil }
+
+func (w wedged) Apply(context.Context, []dataplane.Change) map[world.Key]error {
+	w.on("apply")
+	return nil
+}
+
+func (w wedged) Prune(context.Context, func(world.Key) bool) error { w.on("prune"); return nil }
+
+// A loop that is stuck is told within its time, whatever it is stuck in; one that has nothing to do is alive all the time.
+func TestAStuckLoopIsNotAlive(t *testing.T) {
+	const stall = time.Minute
+	for _, stuck := range []string{"", "configure", "apply", "prune", "decide"} {
+		t.Run(stuck, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				ctx, cancel := context.WithCancel(t.Context())
+				release := make(chan struct{})
+				on := func(call string) {
+					if call == stuck {
+						<-release
+					}
+				}
+				c := &Controller{calls: newCalls()}
+				c.runner = loop.New(wedged{on}, loop.Options{Alive: c.applying.beat})
+				done := make(chan struct{}, 2)
+				go func() { c.apply(ctx); done <- struct{}{} }()
+				go func() {
+					c.calls.serve(ctx, passes{func() bool { return false }, func() { on("decide") }, c.deciding.beat})
+					done <- struct{}{}
+				}()
+				c.calls.call()
+				key := world.Key{Namespace: "shop", Name: "web"}
+				c.runner.Set(&plan.Fabric{}, map[world.Key]*plan.Service{key: {Key: key}})
+				<-time.After(stall)
+				if err := c.Alive(stall); err != nil {
+					t.Errorf("after %s: %v", stall, err)
+				}
+				<-time.After(2 * time.Second)
+				want := map[string]string{"": "", "decide": "the decision passes: no sign of life for 1m"}
+				text, known := want[stuck]
+				if !known {
+					text = "the runner of the network: no sign of life for 1m"
+				}
+				if err := c.Alive(stall); (err == nil) != (text == "") || err != nil && !strings.Contains(err.Error(), text) {
+					t.Errorf("after a while: %v, want %q", err, text)
+				}
+				<-time.After(time.Hour)
+				if err := c.Alive(stall); (err == nil) != (text == "") {
+					t.Errorf("after an hour: %v, want %q", err, text)
+				}
+				close(release)
+				cancel()
+				<-done
+				<-done
+			})
+		})
+	}
+}
+
+// unconnected returns a controller that reaches neither an API server nor OVN's databases.
+func unconnected(t *testing.T) *Controller {
+	t.Helper()
+	config := &rest.Config{Dial: func(context.Context, string, string) (net.Conn, error) { return nil, syscall.ECONNREFUSED }}
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	nowhere := Endpoint{Address: "unix:" + filepath.Join(t.TempDir(), "no-database")}
+	c, err := New(Options{Kube: client, Config: config, NetworkType: OVNKubernetes, NB: nowhere, SB: nowhere})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// The mode may need no database: a leader that has just begun must not be ended for the lack of one.
+func TestNothingIsMissingBeforeTheFirstDecision(t *testing.T) {
+	c := unconnected(t)
+	if err := c.Missing(); err != nil {
+		t.Errorf("before the first decision: %v", err)
+	}
+	c.decided.Store(true)
+	if c.Missing() == nil {
+		t.Error("decided that layer 2 is in force, no database is missing")
+	}
+}
+
+func TestRunEndsWithoutAnErrorBeforeItReachedTheAPIServer(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := unconnected(t).Run(ctx); err != nil {
+		t.Error(err)
+	}
+}

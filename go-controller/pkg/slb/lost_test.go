@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package slb
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/loop"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
+)
+
+// remote is a network whose databases are connected and read, or not.
+type remote struct {
+	wedged
+	unreachable, unread error
+	carriers            map[world.ShardID]world.Carrier
+}
+
+func (r *remote) Run(context.Context) error { return nil }
+func (r *remote) Tell(w *world.Snapshot)    { w.Carriers = r.carriers }
+func (r *remote) Unreachable() error        { return r.unreachable }
+func (r *remote) Unread() error             { return r.unread }
+
+func (r *remote) Synced() <-chan struct{} {
+	c := make(chan struct{})
+	close(c)
+	return c
+}
+
+// What was announced before a connection was lost is not claimed while it is gone, and not until the database has
+// been read again. A connection that is back soon changes no status.
+func TestAnnouncedIsNotClaimedWithoutTheDatabases(t *testing.T) {
+	r := &remote{carriers: map[world.ShardID]world.Carrier{{Domain: "lan"}: {Active: "chassis-2"}}}
+	c := &Controller{network: r, programmed: map[world.Key]loop.Result{}, calls: newCalls()}
+	w := small(5, service(web, 1))
+	gone := errors.New("not connected")
+	for _, step := range []struct {
+		when                string
+		at                  time.Duration
+		unreachable, unread error
+		want                string // nil stands for: what the status says stands
+	}{
+		{"connected", 0, nil, nil, "True Announced"},
+		{"lost", 10 * time.Second, gone, gone, ""},
+		{"back soon, and read", 12 * time.Second, nil, gone, ""},
+		{"in sync", 13 * time.Second, nil, nil, "True Announced"},
+		{"lost again", 20 * time.Second, gone, gone, ""},
+		{"for long", 25 * time.Second, gone, gone, "Unknown DatabaseUnreachable"},
+		{"back and read", 60 * time.Second, nil, gone, ""},
+		{"in sync again", 61 * time.Second, nil, nil, "True Announced"},
+	} {
+		r.unreachable, r.unread = step.unreachable, step.unread
+		w.Now = time.Unix(1000, 0).Add(step.at)
+		r.Tell(w)
+		known, lostAt := c.knowledge(w)
+		if (step.when == "lost" || step.when == "lost again") != lostAt.After(w.Now) {
+			t.Errorf("%s: the next look at %s", step.when, lostAt)
+		}
+		d := c.memory.decide(w)
+		c.programmed[web] = loop.Result{Key: web, Plan: d.plans[web]}
+		got := ""
+		if v := newVerdicts(d, known).announced(w.Services[0]); v != nil {
+			got = string(v.Status) + " " + v.Reason
+		}
+		if got != step.want {
+			t.Errorf("%s: %q, want %q", step.when, got, step.want)
+		}
+		ready := newVerdicts(d, known).domainReady(d.layout.Domains[0])
+		if unknown := ready != nil && ready.Status == metav1.ConditionUnknown && ready.Reason == v1alpha1.ReasonDatabaseUnreachable; unknown != (step.when == "for long") {
+			t.Errorf("%s: domain %+v", step.when, ready)
+		}
+	}
+}

@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package bgp
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/bfd/watch"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/bgp"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/bgp/agent"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/bgp/speaker"
+)
+
+// bfdOfNode is BFD for all speakers of the node's namespace, as UDP ports are not shared: sessions have different names.
+var bfdOfNode = sync.OnceValue(func() *nodeBFD {
+	b := &nodeBFD{speakers: map[string]*speaker.Speaker{}}
+	b.Watcher = watch.New(func(peer string, _ watch.Session) {
+		b.mu.Lock()
+		s := b.speakers[peer]
+		b.mu.Unlock()
+		if s != nil {
+			s.Changed(peer)
+		}
+	})
+	go func() { _ = b.Run(context.Background()) }() // Until the process ends.
+	return b
+})
+
+type nodeBFD struct {
+	*watch.Watcher
+	mu       sync.Mutex
+	speakers map[string]*speaker.Speaker
+}
+
+// newWatchedNode is a node with BFD, for a peer of this name.
+func newWatchedNode(t *testing.T, peer string) *node {
+	t.Helper()
+	b := bfdOfNode()
+	n := newNode(t, speaker.Options{BFD: agent.Paths{Watcher: b.Watcher}})
+	b.mu.Lock()
+	b.speakers[peer] = n.Speaker
+	b.mu.Unlock()
+	return n
+}
+
+// quickBFD is 3 x 100 ms.
+func quickBFD() *bgp.BFD {
+	return &bgp.BFD{Receive: 100 * time.Millisecond, Transmit: 100 * time.Millisecond, Multiplier: 3}
+}
+
+// drop lets nothing pass between router and node, or lets it pass again: both ends see their links up. It works in both
+// directions, for a router that still reaches the node ends the session itself, as soon as its BFD fails.
+func (s *site) drop(t *testing.T, drop bool) {
+	t.Helper()
+	for _, in := range []struct {
+		dev    string
+		prefix []string
+	}{{s.dev, nil}, {"eth0", []string{"ip", "netns", "exec", s.Netns}}} {
+		rules := fmt.Sprintf("table netdev away {\nchain in {\ntype filter hook ingress device %s priority 0; policy drop;\n}\n}", in.dev)
+		if !drop {
+			rules = "delete table netdev away"
+		}
+		run(t, slices.Concat(in.prefix, []string{"nft", rules})...)
+	}
+}
+
+// A link goes away for 40 s, with BFD every 100 ms and a hold time of 90 s. What BFD sees ends the session (RFC 5882), and it is
+// there again soon after the link is: the log has the time.
+func TestPathFails(t *testing.T) {
+	t.Parallel()
+	for i, c := range []struct {
+		name       string
+		v6         bool
+		away, back func(*testing.T, *site)
+	}{
+		{
+			name: "silently",
+			away: func(t *testing.T, s *site) { s.drop(t, true) },
+			back: func(t *testing.T, s *site) { s.drop(t, false) },
+		},
+		{
+			name: "with its carrier", v6: true,
+			away: func(t *testing.T, s *site) { batch(t, s.Netns, "link set eth0 down") },
+			back: func(t *testing.T, s *site) {
+				batch(t, s.Netns, "link set eth0 up", fmt.Sprintf("addr replace %s dev eth0 nodad", s.host(true, 1)))
+			},
+		},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			s := newSite(t, 70+i)
+			s.configure(t, s.neighbor(c.v6, 2, nodeASN, "timers 30 90", "bfd 3 100 100")...)
+			peer := "away " + c.name
+			n := newWatchedNode(t, peer)
+			session := s.session(peer, c.v6, 2)
+			session.Neighbor.Hold, session.Neighbor.Keepalive, session.Neighbor.Connect = 90*time.Second, 30*time.Second, 5*time.Second
+			session.BFD = quickBFD()
+			prefixes := []netip.Prefix{netip.MustParsePrefix("203.0.113.1/32"), netip.MustParsePrefix("2001:db8:ffff::1/128")}
+			session.Routes = s.routes(2, prefixes[0].String(), prefixes[1].String())
+			n.want(session)
+			n.established(t, peer)
+			s.has(t, true, prefixes...)
+			up := func(context.Context) error {
+				if s := n.state(peer); s.BFD != "Up" {
+					return fmt.Errorf("BFD is %s", s.BFD)
+				}
+				return nil
+			}
+			await(t, up)
+			c.away(t, s)
+			await(t, func(context.Context) error {
+				if s := n.state(peer); s.Phase == speaker.Established || !strings.Contains(s.LastError, "BFD is down") {
+					return fmt.Errorf("state %+v", s)
+				}
+				return nil
+			})
+			s.has(t, false, prefixes...)
+			pause(t, 40*time.Second)
+			back := time.Now()
+			c.back(t, s)
+			state := n.established(t, peer)
+			t.Logf("Established %s after the link was back", state.Since.Sub(back).Round(time.Millisecond))
+			s.has(t, true, prefixes...)
+			await(t, up)
+			if again := n.state(peer); !again.Since.Equal(state.Since) {
+				t.Errorf("the session of %s did not last: %+v", state.Since, again)
+			}
+		})
+	}
+}
+
+// A router in strict mode holds BGP until BFD is up (draft-ietf-idr-bgp-bfd-strict-mode). FRR 8.4 has no such mode: here it refuses BGP
+// until its own BFD session with the node is up. The log has the times.
+func TestRouterHoldsBGPUntilBFDIsUp(t *testing.T) {
+	t.Parallel()
+	for i, v6 := range []bool{false, true} {
+		peer := fmt.Sprintf("strict, IPv6 %t", v6)
+		t.Run(peer, func(t *testing.T) {
+			t.Parallel()
+			s := newSite(t, 74+i)
+			from := s.host(v6, 2).Addr()
+			s.configure(t, s.neighbor(v6, 2, nodeASN, "shutdown")...)
+			s.configure(t, "bfd", fmt.Sprintf(" peer %s local-address %s interface eth0", from, s.host(v6, 1).Addr()),
+				"  receive-interval 100", "  transmit-interval 100", "  detect-multiplier 3")
+			n := newWatchedNode(t, peer)
+			session := s.session(peer, v6, 2)
+			session.BFD = quickBFD()
+			start := time.Now()
+			n.want(session)
+			await(t, func(ctx context.Context) error {
+				var peers []map[string]any
+				if err := s.Show(ctx, "show bfd peers json", &peers); err != nil {
+					return err
+				}
+				if len(peers) != 1 || peers[0]["status"] != "up" {
+					return fmt.Errorf("BFD of the router: %v", peers)
+				}
+				return nil
+			})
+			up := time.Now()
+			await(t, func(context.Context) error {
+				if state := n.state(peer); state.Phase == speaker.Established || state.BFD != "Up" {
+					return fmt.Errorf("with BFD up and BGP refused: %+v", state)
+				}
+				return nil
+			})
+			s.configure(t, fmt.Sprintf("router bgp %d", routerASN), fmt.Sprintf(" no neighbor %s shutdown", from))
+			state := n.established(t, peer)
+			t.Logf("BFD up %s after the first dial, BGP Established %s after that", up.Sub(start).Round(time.Millisecond),
+				state.Since.Sub(up).Round(time.Millisecond))
+			pause(t, 2*time.Second)
+			if again := n.state(peer); !again.Since.Equal(state.Since) || again.BFD != "Up" {
+				t.Errorf("the session of %s did not last: %+v", state.Since, again)
+			}
+		})
+	}
+}
+
+// An external router beyond the link that is configured as if it was on it: the error names the address and the fields.
+func TestNotOnLink(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, 72)
+	batch(t, "", fmt.Sprintf("route add 198.51.100.72/32 via %s", s.host(false, 1).Addr()), fmt.Sprintf("route add 2001:db8:eeee::72/128 via %s", s.host(true, 1).Addr()))
+	batch(t, s.Netns, fmt.Sprintf("route add 198.51.100.72/32 via %s", s.host(false, 3).Addr()), fmt.Sprintf("route add 2001:db8:eeee::72/128 via %s", s.host(true, 3).Addr()))
+	n := newNode(t, speaker.Options{})
+	for i, far := range []string{"198.51.100.72", "2001:db8:eeee::72"} {
+		session := s.session("far "+far, i == 1, 2)
+		session.Neighbor.Addr = netip.MustParseAddr(far)
+		n.want(session)
+		refusal(t, n, session.Peer, fmt.Sprintf("peerAddress %s is not on a link of this node, which has a route to it by way of %s: an external peer beyond the link "+
+			"needs ebgpMultiHop or multihopTTL", far, s.host(i == 1, 1).Addr()))
+	}
+}

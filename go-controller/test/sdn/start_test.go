@@ -1,0 +1,244 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sdn
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"net"
+	"net/http"
+	"net/netip"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/test/sdn/site"
+	"github.com/ovnkube-slb/ovnkube-slb/test/lab/scrape"
+)
+
+// outlives is longer than addresses live that are not renewed.
+const outlives = 13 * time.Second
+
+// holder is a node that holds addresses.
+func holder(held map[netip.Addr]string) string {
+	return held[slices.SortedFunc(maps.Keys(held), netip.Addr.Compare)[0]]
+}
+
+// kept checks for a while that the kernel of a node has all that the node is told to hold.
+func (r *running) kept(long time.Duration, node string, held map[netip.Addr]string) {
+	r.t.Helper()
+	ctx, cancel := context.WithTimeout(r.t.Context(), long)
+	defer cancel()
+	tick := time.NewTicker(200 * time.Millisecond)
+	defer tick.Stop()
+	for ctx.Err() == nil {
+		if err := r.obeys(r.t.Context(), node, held); err != nil {
+			r.t.Fatal(err)
+		}
+		select {
+		case <-ctx.Done():
+		case <-tick.C:
+		}
+	}
+}
+
+func (r *running) kill(node string) {
+	r.t.Helper()
+	agent, err := r.Agent(node)
+	if err == nil {
+		err = agent.Kill()
+	}
+	if err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+// withoutControllers does something while no controller runs: agents are not asked, and nothing moves.
+func (r *running) withoutControllers(do func()) {
+	r.t.Helper()
+	for _, name := range []string{"c1", "c2"} {
+		if err := r.controllers[name].Kill(); err != nil {
+			r.t.Fatal(err)
+		}
+	}
+	do()
+	for _, name := range []string{"c1", "c2"} {
+		r.controller(name)
+	}
+}
+
+// startedWithoutAPIServer: the agent does not know what the Node says, and keeps what the kernel holds.
+func startedWithoutAPIServer(t *testing.T, r *running) {
+	before := r.settled(2 * services)
+	node := holder(before)
+	r.during(pair(t, before, node), moveBound, 1, func() {
+		r.kill(node)
+		if err := r.CutAPI(t.Context(), node); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := r.StartAgent(t.Context(), node); err != nil {
+			t.Fatal(err)
+		}
+		r.kept(outlives, node, before)
+		r.quiet(time.Second, before)
+		if err := r.MendAPI(t.Context(), node); err != nil {
+			t.Fatal(err)
+		}
+	})
+	if after := r.settled(2 * services); !maps.Equal(before, after) {
+		t.Error("addresses moved")
+	}
+	// It obeys again.
+	r.kubectl("annotate", "node", node, "slb.k8s.ovn.org/drain=test")
+	r.leave(node)
+	r.kubectl("annotate", "node", node, "slb.k8s.ovn.org/drain-")
+	r.known(node)
+}
+
+// portsBusy: another program listens where health checks and metrics are to be answered.
+func portsBusy(t *testing.T, r *running) {
+	before := r.settled(2 * services)
+	node := holder(before)
+	r.withoutControllers(func() {
+		r.kill(node)
+		for _, port := range []int{9484, site.MetricsPort} {
+			occupant, err := r.Occupy(t.Context(), node, port)
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { _ = occupant.Kill() }) // killed already unless the test failed
+			at := net.JoinHostPort("172.31.0."+strings.TrimPrefix(node, "n"), fmt.Sprint(port))
+			r.await("port "+at+" occupied", func(ctx context.Context) error {
+				conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", at)
+				if err == nil {
+					err = conn.Close()
+				}
+				return err
+			})
+			defer func() {
+				if err := occupant.Kill(); err != nil {
+					t.Error(err)
+				}
+			}()
+		}
+		agent, err := r.StartAgent(t.Context(), node)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.kept(outlives, node, before)
+		if !agent.Alive() {
+			t.Error("the agent has ended")
+		}
+	})
+	r.quiet(outlives, before)
+	r.scrape(node)
+}
+
+// endedUnnoticed: no health check was answered with the end, so its addresses are left to their lifetime, within which it is back.
+func endedUnnoticed(t *testing.T, r *running) {
+	before := r.settled(2 * services)
+	node := holder(before)
+	r.withoutControllers(func() {
+		agent, err := r.Agent(node)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.during(pair(t, before, node), moveBound, 1, func() {
+			if err := agent.Terminate(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if err := r.obeys(t.Context(), node, before); err != nil {
+				t.Errorf("the agent has ended without having said so: %v", err)
+			}
+			if _, err := r.StartAgent(t.Context(), node); err != nil {
+				t.Fatal(err)
+			}
+			r.kept(outlives, node, before)
+		})
+	})
+	r.quiet(time.Second, before)
+}
+
+// addressesChange: the kernel interrupts what the agent reads, which is read again.
+func addressesChange(t *testing.T, r *running) {
+	before := r.settled(2 * services)
+	node := holder(before)
+	agent, err := r.Agent(node)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), outlives)
+	defer cancel()
+	churning := make(chan error, 1)
+	go func() { churning <- r.Churn(ctx, node) }()
+	r.kept(outlives, node, before)
+	if err := <-churning; err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(agent.Log())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := strings.Count(string(text), "Read the kernel's interfaces"); n > 0 {
+		t.Errorf("the kernel's interfaces were not read %d times", n)
+	}
+	if maps.Equal(before, r.settled(2*services)) {
+		return
+	}
+	t.Error("addresses moved")
+}
+
+// scrape returns the metrics of an agent, as they are read at the node's address.
+func (r *running) scrape(node string) string {
+	r.t.Helper()
+	s, err := scrape.New(r.t.Context(), r.Plane)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	at := net.JoinHostPort("172.31.0."+strings.TrimPrefix(node, "n"), fmt.Sprint(site.MetricsPort))
+	var text string
+	r.await("metrics of node "+node, func(ctx context.Context) error {
+		var err error
+		text, err = s.Get(ctx, at, "/metrics")
+		return err
+	})
+	return text
+}
+
+// measured: the agents serve their metrics at the address of the node, to who may read them.
+func measured(t *testing.T, r *running) {
+	held := r.settled(2 * services)
+	node := holder(held)
+	n := 0
+	for _, by := range held {
+		if by == node {
+			n++
+		}
+	}
+	text := r.scrape(node)
+	for _, want := range []string{
+		fmt.Sprintf("ovnkube_slb_sdn_wanted_addresses %d", n), fmt.Sprintf("ovnkube_slb_sdn_held_addresses %d", n),
+		`ovnkube_slb_sdn_netlink_errors_total{operation="read"} 0`, `ovnkube_slb_lease_writes_total{module="sdn",result="error"} 0`,
+	} {
+		if !strings.Contains(text, want+"\n") {
+			t.Errorf("metrics lack %s:\n%s", want, text)
+		}
+	}
+	at := net.JoinHostPort("172.31.0."+strings.TrimPrefix(node, "n"), fmt.Sprint(site.MetricsPort))
+	stranger, err := scrape.As(t.Context(), r.Plane, "stranger")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for want, as := range map[int]*scrape.Scraper{http.StatusUnauthorized: {}, http.StatusForbidden: stranger} {
+		if code, _, err := as.Do(t.Context(), "https://"+at+"/metrics"); err != nil || code != want {
+			t.Errorf("status %d (%v), want %d", code, err, want)
+		}
+	}
+	if code, _, err := (&scrape.Scraper{}).Do(t.Context(), "http://"+at+"/metrics"); err == nil && code != http.StatusBadRequest || errors.Is(err, context.Canceled) {
+		t.Errorf("plain HTTP: status %d (%v)", code, err)
+	}
+}

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package api
+
+import (
+	"context"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// freshServers is how many API servers that have never seen our kinds are installed into.
+const freshServers = 2
+
+// TestPoolRightAfterInstall runs the README's first commands without a pause between them. The API server loads the
+// parameters of the admission policy only after the policy and the kinds are there; until then it must not refuse a pool.
+func TestPoolRightAfterInstall(t *testing.T) {
+	for range freshServers {
+		s := startEmpty(t)
+		s.install(t)
+		installed := time.Now()
+		s.kubectl(t, "apply", "-f", filepath.Join(examples, "pool.yaml"))
+		accepted := time.Since(installed)
+		eventually(t, "an overlapping pool is refused", func(ctx context.Context) bool {
+			err := s.create(ctx, pool("overlapping", `[10.50.0.100]`))
+			return err != nil && strings.Contains(err.Error(), "of IPAddressPool public")
+		})
+		t.Logf("after the install: the pool is accepted after %s, the policy in force after %s", accepted, time.Since(installed))
+	}
+}

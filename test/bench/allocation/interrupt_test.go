@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// asBenchmark makes the test binary the benchmark.
+const asBenchmark = "SLB_TEST_AS_BENCHMARK"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(asBenchmark) != "" {
+		main()
+	}
+	os.Exit(m.Run())
+}
+
+// TestInterruptedBenchmarkKeepsItsFigures ends the benchmark, as Ctrl-C does, once its first step is over.
+func TestInterruptedBenchmarkKeepsItsFigures(t *testing.T) {
+	dir := t.TempDir()
+	controller, file := filepath.Join(dir, "ovnkube-slb"), filepath.Join(dir, "allocation.json")
+	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", controller, "../../../go-controller/cmd/ovnkube-slb").CombinedOutput(); err != nil {
+		t.Fatalf("build the controller: %v\n%s", err, out)
+	}
+	var progress bytes.Buffer
+	cmd := exec.CommandContext(t.Context(), os.Args[0], "--services=100", "--modes=fast", "--controller="+controller, "--out="+file)
+	cmd.Dir, cmd.Env, cmd.Stderr = "../../..", append(os.Environ(), asBenchmark+"=1"), &progress
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }()
+	read := func() (complete bool, result map[string]float64) {
+		var r struct {
+			Complete *bool
+			Modes    map[string]map[string]float64
+		}
+		text, err := os.ReadFile(file)
+		if err != nil {
+			return false, nil
+		}
+		if err := json.Unmarshal(text, &r); err != nil || r.Complete == nil {
+			t.Errorf("the file is no report: %v\n%s", err, text)
+			return false, nil
+		}
+		return *r.Complete, r.Modes["fast"]
+	}
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		if _, figures := read(); figures["single_idle_p50_ms"] > 0 {
+			break
+		}
+		select {
+		case err := <-ended:
+			t.Fatalf("ended before its first step was: %v\n%s", err, &progress)
+		case <-tick.C:
+		}
+	}
+	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-ended; err == nil {
+		t.Errorf("it was not interrupted:\n%s", &progress)
+	}
+	complete, figures := read()
+	if complete || figures["single_idle_p50_ms"] <= 0 {
+		t.Errorf("complete %v, figures %v; want some of an incomplete run", complete, figures)
+	}
+	for _, later := range []string{"burst_s", "restart_writes", "node_rss_mb"} {
+		if value, ok := figures[later]; ok {
+			t.Errorf("%s: %v, which was not measured", later, value)
+		}
+	}
+}

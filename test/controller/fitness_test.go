@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package controller
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// remote opens a socket of its own to a database, which cut closes with all connections there.
+func (o *ovn) remote(t *testing.T, db, name string) (address string, open, cut func()) {
+	t.Helper()
+	socket := filepath.Join(o.dir, name+".sock")
+	appctl := func(command string) {
+		t.Helper()
+		run(t, "ovs-appctl", "-t", strings.TrimPrefix(o.endpoint(db).Address, "unix:")+".ctl", "ovsdb-server/"+command, "punix:"+socket)
+	}
+	open, cut = func() { t.Helper(); appctl("add-remote") }, func() { t.Helper(); appctl("remove-remote") }
+	open()
+	return "unix:" + socket, open, cut
+}
+
+// A leader that is cut off from a database, while others are not, gives the lease up. Cut off, it does not
+// compete, also without competitors; then it does.
+func leaderIsCutOffFromDatabase(t *testing.T, c *cluster) {
+	for _, db := range []string{"nb", "sb"} {
+		s := c.scene(t)
+		address, open, cut := s.remote(t, db, "first")
+		start := func() *command {
+			return c.command(t, s.binary, "first", s.ovn, append(brisk(), "--"+db+"-address="+address, "--leader-elect-database-timeout=5s")...)
+		}
+		first := start()
+		s.leads(t, "first")
+		eventually(t, "the first is ready", func() bool { return first.get("/readyz") != "" })
+		second := c.command(t, s.binary, "second", s.ovn, brisk()...)
+		eventually(t, "the second is ready", func() bool { return second.get("/readyz") != "" })
+
+		cut()
+		eventually(t, "the first is not ready", func() bool { return first.get("/readyz") == "" })
+		if err := first.end(t); err == nil {
+			t.Errorf("cut off from %s, the leader ends as if told to", db)
+		}
+		s.leads(t, "second")
+		c.service(t, "web-0")
+		c.addresses(t, "web-0")
+
+		again := start()
+		eventually(t, "it runs again", func() bool { return again.get("/healthz") != "" })
+		second.signal(t, syscall.SIGTERM)
+		if err := second.end(t); err != nil {
+			t.Errorf("told to end: %v", err)
+		}
+		if got := again.get("/readyz"); got != "" {
+			t.Errorf("cut off, the first says that it is ready: %q", got)
+		}
+		for end := time.Now().Add(2 * time.Second); time.Now().Before(end); { // ten times as long as it waits between two attempts
+			if s.leader(t) == "first" {
+				t.Fatalf("it has the lease and can't reach %s", db)
+			}
+		}
+		open()
+		s.leads(t, "first")
+		again.signal(t, syscall.SIGTERM)
+		if err := again.end(t); err != nil {
+			t.Errorf("told to end: %v", err)
+		}
+		c.clear(t)
+	}
+}
+
+// Where nothing is announced at layer 2, a replica without databases leads and keeps the lease.
+func withoutLayer2NoDatabase(t *testing.T, c *cluster) {
+	s := c.scene(t)
+	nowhere := "--nb-address=unix:" + filepath.Join(t.TempDir(), "nowhere.sock")
+	only := c.command(t, s.binary, "only", s.ovn, append(brisk(), nowhere, "--enable-service-load-balancers=false",
+		"--leader-elect-database-timeout=1ms")...)
+	s.leads(t, "only")
+	eventually(t, "ready", func() bool { return only.get("/readyz") != "" })
+}
+
+// A loop is stuck for real: who reads the log reads no more, and the pipe is full. The kubelet would see that by
+// /healthz and restart the process, and all goes on.
+func stuckLeaderIsRestarted(t *testing.T, c *cluster) {
+	s := c.scene(t)
+	path := filepath.Join(t.TempDir(), "log")
+	if err := syscall.Mkfifo(path, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	// Two descriptions of one pipe: that of the process blocks, ours does not.
+	ours, err := syscall.Open(path, syscall.O_RDWR|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = syscall.Close(ours) })
+	fd, err := syscall.Open(path, syscall.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	theirs := os.NewFile(uintptr(fd), path)
+	t.Cleanup(func() { _ = theirs.Close() })
+
+	args := append(brisk(), "--loglevel=3", "--healthz-stall-timeout=10s")
+	first := c.commandInto(t, theirs, s.binary, "first", s.ovn, args...)
+	s.leads(t, "first")
+	eventually(t, "ready and alive", func() bool { return first.get("/readyz") != "" && first.get("/healthz") != "" })
+	for chunk := make([]byte, 4096); len(chunk) > 0; {
+		if _, err := syscall.Write(ours, chunk); errors.Is(err, syscall.EAGAIN) {
+			chunk = chunk[:len(chunk)/2]
+		} else if err != nil {
+			t.Fatal(err)
+		}
+	}
+	c.endpoints(t, "web-0", podOf(0).String())
+	c.service(t, "web-0")
+	eventually(t, "the liveness probe fails", func() bool {
+		select {
+		case <-first.ended:
+			t.Fatal("it ended by itself")
+		default:
+		}
+		return first.get("/healthz") == ""
+	})
+	// As the kubelet does when the grace period is over: who is stuck may not end by SIGTERM.
+	first.signal(t, syscall.SIGKILL)
+	_ = first.end(t)
+	c.command(t, s.binary, "first", s.ovn, args...)
+	s.leads(t, "first")
+	c.addresses(t, "web-0")
+	eventually(t, "its rows", func() bool { return len(s.loadBalancers(t)) > 0 })
+}

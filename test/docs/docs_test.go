@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package docs
+
+import (
+	"context"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/ovnkube-slb/ovnkube-slb/test/lab/controlplane"
+)
+
+const root = "../.."
+
+// pages are those with commands for users and contributors, README.md first: what other pages say may need what it installs.
+func pages(t *testing.T) []string {
+	t.Helper()
+	out := []string{"README.md", "CONTRIBUTING.md"}
+	err := fs.WalkDir(os.DirFS(root), "docs", func(path string, _ fs.DirEntry, err error) error {
+		if filepath.Ext(path) == ".md" {
+			out = append(out, path)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+func TestEveryBlockIsRun(t *testing.T) {
+	s := start(t)
+	run := map[kind]int{}
+	for _, page := range pages(t) {
+		text, err := os.ReadFile(filepath.Join(root, page))
+		if err != nil {
+			t.Fatal(err)
+		}
+		found, err := blocks(page, string(text))
+		if err != nil {
+			t.Error(err)
+		}
+		for _, b := range found {
+			k, err := b.kind()
+			if err != nil {
+				t.Error(err)
+				continue
+			}
+			run[k]++
+			switch k {
+			case kubectl:
+				s.script(t, b)
+			case scrape:
+				s.scrapes(t, b)
+			case yaml:
+				s.dryRun(t, b)
+			case targets:
+				madeByCI(t, b)
+			case picture:
+			}
+		}
+	}
+	t.Logf("blocks: %v", run)
+	if run[kubectl] == 0 || run[targets] == 0 {
+		t.Errorf("blocks run: %v, want some of kubectl and of make: are the pages where this test looks?", run)
+	}
+}
+
+// cluster is the cluster that the pages speak of, as far as kubectl sees it.
+type cluster struct{ *controlplane.ControlPlane }
+
+func start(t *testing.T) *cluster {
+	t.Helper()
+	plane, err := controlplane.Start(t.Context(), controlplane.Config{Dir: t.TempDir(), Progress: t.Output()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := plane.Stop(context.WithoutCancel(t.Context())); err != nil {
+			t.Error(err)
+		}
+	})
+	for _, args := range [][]string{
+		{"apply", "-f", root + "/test/controller/testdata/openshift-kinds.yaml"},
+		{"wait", "--for=condition=Established", "crd", "--all"},
+		{"apply", "-f", "testdata/cluster.yaml"},
+	} {
+		if _, err := plane.Kubectl(t.Context(), args...); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return &cluster{plane}
+}
+
+// script runs a block as a user does who pastes it into a shell at the root of the repository.
+func (c *cluster) script(t *testing.T, b block) {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), "bash", "-euo", "pipefail", "-c", b.text)
+	cmd.Dir = root
+	// What kubectl is told by the environment.
+	cmd.Env = append(c.KubectlCommand(t.Context()).Env, "PATH="+filepath.Dir(c.Bin().Path("kubectl"))+":"+os.Getenv("PATH"))
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Errorf("%s: %v\n%s\n%s", b, err, b.text, out)
+	}
+}
+
+// dryRun has the API server look at manifests; nothing is stored.
+func (c *cluster) dryRun(t *testing.T, b block) {
+	t.Helper()
+	cmd := c.KubectlCommand(t.Context(), "apply", "--dry-run=server", "--validate=strict", "-f", "-")
+	cmd.Stdin = strings.NewReader(b.text)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Errorf("%s: %v\n%s\n%s", b, err, b.text, out)
+	}
+}
+
+// madeByCI checks that CI makes each of the targets.
+func madeByCI(t *testing.T, b block) {
+	t.Helper()
+	ci, err := os.ReadFile(filepath.Join(root, ".ci/run"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var made []string
+	for _, m := range regexp.MustCompile(`(?m)^\s*(?:timed )?make ([a-z0-9-]+)`).FindAllStringSubmatch(string(ci), -1) {
+		made = append(made, m[1])
+	}
+	for _, p := range b.programs() {
+		for _, arg := range p.args[1:] {
+			if strings.Contains(arg, "=") {
+				continue // a variable of the Makefile
+			}
+			if !slices.Contains(made, arg) {
+				t.Errorf("%s:%d: make %s: .ci/run makes %v", b.file, p.line, arg, made)
+			}
+		}
+		cmd := exec.CommandContext(t.Context(), "make", append([]string{"-n"}, p.args[1:]...)...)
+		cmd.Dir = root
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Errorf("%s:%d: make: %v\n%s", b.file, p.line, err, out)
+		}
+	}
+}

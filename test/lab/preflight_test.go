@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package lab
+
+import (
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// A fresh machine has nothing but what contrib/setup.sh installs: a program that the lab requires and the script
+// leaves out is missed only there.
+func TestSetupScriptInstallsEachRequirement(t *testing.T) {
+	script, err := os.ReadFile("../../contrib/setup.sh")
+	if err != nil {
+		t.Fatal(err)
+	}
+	list := regexp.MustCompile(`(?s)\npackages='([^']*)'`).FindSubmatch(script)
+	if list == nil {
+		t.Fatal("contrib/setup.sh has no list of packages")
+	}
+	packages := strings.Fields(string(list[1]))
+	for _, r := range requirements() {
+		if !slices.Contains(packages, r.pkg) {
+			t.Errorf("%s is required, and contrib/setup.sh does not install its package %s", r.path, r.pkg)
+		}
+	}
+}
