@@ -142,6 +142,7 @@ func (c *cluster) sceneOn(t *testing.T, o *ovn) *scene {
 	t.Helper()
 	s := &scene{cluster: c, ovn: o, binary: c.build(t)}
 	s.bare = s.dump(t)
+	s.vacant(t)
 	c.apply(t, tight)
 	s.observer = c.observe(t)
 	return s

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -23,6 +24,15 @@ import (
 func (s *scene) leads(t *testing.T, name string) {
 	t.Helper()
 	eventually(t, name+" leads", func() bool { return s.leader(t) == name })
+}
+
+// vacant removes the lease of whoever led before and was killed: it would say of one of the same name that it leads already.
+func (s *scene) vacant(t *testing.T) {
+	t.Helper()
+	err := s.client.CoordinationV1().Leases("ovn-kubernetes").Delete(t.Context(), "ovnkube-slb", metav1.DeleteOptions{})
+	if err != nil && !errors.IsNotFound(err) {
+		t.Fatal(err)
+	}
 }
 
 // brisk are times that a test can wait for, and a busy machine can keep.
