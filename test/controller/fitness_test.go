@@ -103,11 +103,26 @@ func stuckLeaderIsRestarted(t *testing.T, c *cluster) {
 	}
 	theirs := os.NewFile(uintptr(fd), path)
 	t.Cleanup(func() { _ = theirs.Close() })
+	t.Cleanup(func() {
+		if !t.Failed() {
+			return
+		}
+		const most = 1 << 17 // more than the pipe holds
+		said := make([]byte, most)
+		n, _ := syscall.Read(ours, said) // A log that can't be read adds nothing.
+		t.Logf("what it said before it was stuck:\n%s\nthe Service: %+v", said[:max(n, 0)], c.get(t, "web-0").Status.Conditions)
+	})
 
 	args := append(brisk(), "--loglevel=3", "--healthz-stall-timeout=10s")
 	first := c.commandInto(t, theirs, s.binary, "first", s.ovn, args...)
 	s.leads(t, "first")
 	eventually(t, "ready and alive", func() bool { return first.get("/readyz") != "" && first.get("/healthz") != "" })
+	// Who reads from the API server logs that, too, when it begins: stuck there, nothing would come to the loops that are watched.
+	c.endpoints(t, "web-1", podOf(1).String())
+	c.service(t, "web-1")
+	c.addresses(t, "web-1")
+	eventually(t, "its rows", func() bool { return len(s.loadBalancers(t)) > 0 })
+	before := len(s.loadBalancers(t))
 	for chunk := make([]byte, 4096); len(chunk) > 0; {
 		if _, err := syscall.Write(ours, chunk); errors.Is(err, syscall.EAGAIN) {
 			chunk = chunk[:len(chunk)/2]
@@ -130,5 +145,5 @@ func stuckLeaderIsRestarted(t *testing.T, c *cluster) {
 	_ = first.end(t)
 	c.command(t, s.binary, "first", s.ovn, args...)
 	c.addresses(t, "web-0")
-	eventually(t, "its rows", func() bool { return len(s.loadBalancers(t)) > 0 })
+	eventually(t, "its rows", func() bool { return len(s.loadBalancers(t)) > before })
 }
