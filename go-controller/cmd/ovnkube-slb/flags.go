@@ -118,7 +118,7 @@ func settings(o *options) []setting {
 
 		{text(&o.networkType, flagNetworkType, "", "", "what carries the cluster's network: `OVNKubernetes` or OpenShiftSDN; empty for what OpenShift says, or else OVNKubernetes"),
 			ownSection, flagNetworkType},
-		{text(&o.nb.Address, "nb-address", "", "unix:/var/run/ovn/ovnnb_db.sock", "`ADDRESSES` of the northbound database"), "ovnnorth", "address"},
+		{text(&o.nb.Address, "nb-address", "", "unix:/var/run/ovn/ovnnb_db.sock", "`ADDRESSES` of the northbound database; empty for none, where addresses are announced by BGP alone"), "ovnnorth", "address"},
 		{text(&o.nb.PrivateKey, "nb-client-privkey", "", "", "private key `FILE` for ssl"), "ovnnorth", "client-privkey"},
 		{text(&o.nb.Certificate, "nb-client-cert", "", "", "certificate `FILE` for ssl"), "ovnnorth", "client-cert"},
 		{text(&o.nb.CACert, "nb-client-cacert", "", "", "CA certificate `FILE` for ssl"), "ovnnorth", "client-cacert"},

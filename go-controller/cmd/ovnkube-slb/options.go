@@ -71,9 +71,10 @@ func (o *options) Validate() error {
 	if o.maxBackends < 1 {
 		wrong(flagMaxBackends, o.maxBackends, "is not at least 1")
 	}
-	checkEndpoint(wrong, "nb", o.nb)
-	if o.sb.Address != "" {
-		checkEndpoint(wrong, "sb", o.sb)
+	for db, e := range map[string]slb.Endpoint{"nb": o.nb, "sb": o.sb} {
+		if e.Address != "" {
+			checkEndpoint(wrong, db, e)
+		}
 	}
 	o.check(wrong)
 	if o.stallTimeout < minStall {

@@ -39,8 +39,8 @@ type Domain struct {
 	// TooFew: the loss of a gateway may not be survived.
 	TooFew bool
 	// NoGateway says why the domain has no shards; Off why it shall have none (layer 2 is
-	// switched off), empty if it may.
-	NoGateway, Off string
+	// switched off), Unserved why it can't have any here; empty if it may.
+	NoGateway, Off, Unserved string
 	// AllDrain: each gateway of the domain is about to go.
 	AllDrain bool
 	seeds    []uint64
@@ -110,6 +110,10 @@ func lay(spec *world.Domain, nodes map[string]*world.Node, w *world.Snapshot) *D
 		d.Off = s.Off("layer 2 is")
 		return d
 	}
+	zones := world.ZonesOf(w.Nodes)
+	if d.Unserved = unserved(&w.Cluster, &zones); d.Unserved != "" {
+		return d
+	}
 	count := spec.Shards
 	if count <= 0 {
 		count = defaultShards
@@ -118,7 +122,7 @@ func lay(spec *world.Domain, nodes map[string]*world.Node, w *world.Snapshot) *D
 	for i := range d.seeds {
 		d.seeds[i] = seed(spec.Name, i)
 	}
-	members := d.members(nodes, w)
+	members := d.members(nodes, &zones, w)
 	if len(members) == 0 {
 		d.NoGateway = d.whyNone()
 		return d
@@ -140,6 +144,21 @@ func lay(spec *world.Domain, nodes map[string]*world.Node, w *world.Snapshot) *D
 	return d
 }
 
+// unserved says why no segment can be served in this cluster, nothing if one can.
+func unserved(c *world.Cluster, zones *world.Zones) string {
+	const instead = "; a BGPAdvertisement of the pool makes its addresses reachable without"
+	switch {
+	case c.OpenShiftSDN:
+		return ""
+	case zones.Interconnect:
+		return fmt.Sprintf("OVN-Kubernetes runs in interconnect mode: each zone (k8s.ovn.org/zone-name: %s) has its own northbound database, "+
+			"and segments are not served across zones yet", zones) + instead
+	case c.NoDatabase:
+		return "no northbound database is configured (--nb-address), so no segment is served" + instead
+	}
+	return ""
+}
+
 // ShardOf returns the shard that an address of a pool is in by its hash; false if no
 // working domain has the pool. The zero pool stands for an address in none; such an
 // address is in the domain whose subnet has it.
@@ -154,7 +173,7 @@ func (l *Layout) ShardOf(pool string, a netip.Addr) (world.ShardID, bool) {
 // Home is ShardOf for those who do not know all nodes: whether a domain works is left open.
 func (l *Layout) Home(pool string, a netip.Addr) (world.ShardID, bool) {
 	d := l.domain(pool, a)
-	if d == nil || len(d.Spec.Problems) > 0 || d.Off != "" {
+	if d == nil || len(d.Spec.Problems) > 0 || d.Off != "" || d.Unserved != "" {
 		return world.ShardID{}, false
 	}
 	return d.shard(a), true

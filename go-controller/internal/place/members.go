@@ -16,7 +16,7 @@ import (
 
 // members returns the nodes that may be gateways, by name, and leaves out the others. What
 // is not known of a node leaves it in.
-func (d *Domain) members(nodes map[string]*world.Node, w *world.Snapshot) []*world.Node {
+func (d *Domain) members(nodes map[string]*world.Node, zones *world.Zones, w *world.Snapshot) []*world.Node {
 	var list []*world.Node
 	for _, name := range slices.Compact(slices.Sorted(slices.Values(d.Spec.Nodes))) {
 		n := nodes[name]
@@ -26,6 +26,10 @@ func (d *Domain) members(nodes map[string]*world.Node, w *world.Snapshot) []*wor
 			continue
 		case n.Chassis == "":
 			d.leaveOut(name, ReasonNoChassis, fmt.Sprintf("OVN-Kubernetes has not told the chassis of node %q yet", name))
+			continue
+		case !w.Cluster.OpenShiftSDN && !zones.Reaches(n):
+			d.leaveOut(name, ReasonOtherZone, fmt.Sprintf("node %q is in zone %q of OVN-Kubernetes, and the northbound database is that of zone %q",
+				name, n.Zone, zones.Home))
 			continue
 		}
 		if w.Cluster.OpenShiftSDN {

@@ -13,6 +13,7 @@ const (
 	ReasonNoDomain              Reason = v1alpha1.ReasonNoDomain
 	ReasonSwitchedOff           Reason = v1alpha1.ReasonSwitchedOff
 	ReasonDomainNotReady        Reason = v1alpha1.ReasonDomainNotReady
+	ReasonUnsupported           Reason = v1alpha1.ReasonUnsupported
 	ReasonNoGateway             Reason = v1alpha1.ReasonNoGateway
 	ReasonAddressOutsideSubnets Reason = v1alpha1.ReasonAddressOutsideSubnets
 	ReasonAddressConflict       Reason = v1alpha1.ReasonAddressConflict
@@ -23,6 +24,7 @@ const (
 // Why a node carries nothing.
 const (
 	ReasonNoChassis      Reason = v1alpha1.LeftOutNoChassis
+	ReasonOtherZone      Reason = v1alpha1.LeftOutOtherZone
 	ReasonNoAgent        Reason = v1alpha1.LeftOutNoAgent
 	ReasonNotAttached    Reason = v1alpha1.LeftOutNotAttached
 	ReasonSharedGateway  Reason = v1alpha1.LeftOutSharedGateway

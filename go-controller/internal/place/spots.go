@@ -132,6 +132,8 @@ func (d *Domain) idle(pool string) (Reason, string) {
 		return ReasonDomainNotReady, fmt.Sprintf("L2Domain %q: %s", d.Spec.Name, strings.Join(d.Spec.Problems, "; "))
 	case d.Off != "":
 		return ReasonSwitchedOff, fmt.Sprintf("L2Domain %q: %s", d.Spec.Name, d.Off)
+	case d.Unserved != "":
+		return ReasonUnsupported, fmt.Sprintf("L2Domain %q: %s", d.Spec.Name, d.Unserved)
 	case len(d.Shards) == 0:
 		return ReasonNoGateway, fmt.Sprintf("L2Domain %q: %s", d.Spec.Name, d.NoGateway)
 	}

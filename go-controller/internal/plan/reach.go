@@ -43,11 +43,15 @@ func ReachOf(w *world.Snapshot) *Reach {
 		hosts: make(map[netip.Addr]string, 2*len(w.Nodes)), subnets: make(map[netip.Prefix]string, 2*len(w.Nodes)),
 		lengths: map[world.Family][]int{}, untold: map[nodeFamily]bool{},
 	}
+	zones := world.ZonesOf(w.Nodes)
 	for _, n := range w.Nodes {
 		if n.Chassis == "" {
 			continue
 		}
 		r.everything = false
+		if !zones.Reaches(n) {
+			continue // Its replies do not come back to a router of ours.
+		}
 		for _, h := range n.Hosts {
 			if other, ok := r.hosts[h.Addr]; !ok || n.Name < other {
 				r.hosts[h.Addr] = n.Name

@@ -78,6 +78,8 @@ type Cluster struct {
 	MaxBackends int
 	// OpenShiftSDN: there is no OVN. Addresses are held by the kernels of nodes.
 	OpenShiftSDN bool
+	// NoDatabase: no northbound database is configured, so no segment can be served. With OpenShift SDN none is needed.
+	NoDatabase bool
 }
 
 // Key names a Service.
@@ -161,6 +163,9 @@ type Node struct {
 	// Chassis is the node's system-id in OVN's southbound database, empty while OVN-Kubernetes has not told it.
 	// With OpenShift SDN it is the node's name.
 	Chassis string
+	// Zone is OVN-Kubernetes' name for those whose databases configure the node: "global" where the cluster has one zone, the node's name
+	// with interconnect. Empty while it has not told.
+	Zone string
 	// Addrs are the node's own addresses: never given to a Service.
 	Addrs []netip.Addr
 	// Links are those of its addresses that come with a subnet, with its length.

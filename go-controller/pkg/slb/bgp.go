@@ -97,7 +97,7 @@ func named(what string, names []string) string {
 // onlyBGP reports whether no L2Domain has to do, now, with an address that an advertisement takes.
 func onlyBGP(spot place.Spot, t telling) bool {
 	switch spot.Reason {
-	case place.ReasonNoDomain, place.ReasonAddressOutsideSubnets, place.ReasonSwitchedOff:
+	case place.ReasonNoDomain, place.ReasonAddressOutsideSubnets, place.ReasonSwitchedOff, place.ReasonUnsupported:
 		return t.text != ""
 	default:
 		return false

@@ -87,9 +87,9 @@ func TestBGPInTheVerdict(t *testing.T) {
 // its pool is ready.
 func TestBGPAloneNeedsNoDataplane(t *testing.T) {
 	w := told(service(web, 1))
-	w.Domains = nil
+	w.Cluster.NoDatabase = true
 	var m memory
-	v := newVerdicts(m.decide(w), knowledge{absent: true, synced: true})
+	v := newVerdicts(m.decide(w), knowledge{})
 	if got := v.announced(w.Services[0]); got == nil || got.Status != metav1.ConditionTrue {
 		t.Errorf("the verdict is %+v", got)
 	}

@@ -94,7 +94,7 @@ func New(o Options) (*Controller, error) {
 	c := &Controller{
 		options: o,
 		cluster: world.Cluster{
-			PodNets: o.ClusterSubnets, ServiceNets: o.ServiceSubnets, OpenShiftSDN: o.NetworkType == OpenShiftSDN,
+			PodNets: o.ClusterSubnets, ServiceNets: o.ServiceSubnets, OpenShiftSDN: o.NetworkType == OpenShiftSDN, NoDatabase: true,
 			MaxBackends: cmp.Or(o.MaxServiceBackends, DefaultMaxServiceBackends),
 		},
 		events:     &kube.Events{},
@@ -120,6 +120,7 @@ func New(o Options) (*Controller, error) {
 	if c.network, err = c.newNetwork(); err != nil || c.network == nil {
 		return c, err
 	}
+	c.cluster.NoDatabase = false
 	c.runner = loop.New(c.network, loop.Options{Report: c.report, ReportGround: c.reportGround, Alive: c.applying.beat})
 	return c, nil
 }
@@ -345,7 +346,8 @@ func (c *Controller) whole() {
 	if c.last != nil {
 		before = &c.last.world.Cluster.Switch
 	}
-	c.bare.Store(!w.Cluster.Switch.Mode.Layer2())
+	zones := world.ZonesOf(w.Nodes)
+	c.bare.Store(!w.Cluster.Switch.Mode.Layer2() || zones.Interconnect)
 	c.events.Switched(c.facts, before, w.Cluster.Switch)
 	due := c.withdrawal.before(w, known, c.runner == nil)
 	d := c.memory.decide(w)
@@ -395,7 +397,6 @@ func (c *Controller) knowledge(w *world.Snapshot) (known knowledge, lostAt time.
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	known = knowledge{
-		absent:     c.network == nil,
 		synced:     c.synced(),
 		programmed: c.programmed,
 		laid:       c.laid,

@@ -150,7 +150,7 @@ func TestVerdictNamesTheFirstBrokenLink(t *testing.T) {
 			kube.Verdict{Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonNotAllocated}},
 		"no domain": {func(i *input) { i.w.Domains = nil },
 			kube.Verdict{Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonNoDomain, Message: "10.50.0.1"}},
-		"no dataplane": {func(i *input) { i.k.absent = true },
+		"no dataplane": {func(i *input) { i.w.Cluster.NoDatabase = true },
 			kube.Verdict{Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonUnsupported, Message: "northbound"}},
 		"refused": {func(i *input) { i.k.programmed[web] = loop.Result{Err: errors.New("no such table")} },
 			kube.Verdict{Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonDataplaneError, Message: "no such table"}},
@@ -164,10 +164,10 @@ func TestVerdictNamesTheFirstBrokenLink(t *testing.T) {
 			i.w.Cluster.PodNets = []netip.Prefix{netip.MustParsePrefix("10.244.0.0/16")}
 			i.s.Slices[0].Endpoints = append(i.s.Slices[0].Endpoints, world.Endpoint{Addr: netip.MustParseAddr("172.18.0.11"), Ready: true})
 		}, kube.Verdict{Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonAnnounced,
-			Message: "; 1 endpoints take no traffic, for their replies would not come back (neither in the pod subnet of a node, k8s.ovn.org/node-subnets, nor the address of a node that has a k8s.ovn.org/node-masquerade-subnet): 172.18.0.11"}},
+			Message: "; 1 endpoints take no traffic, for their replies would not come back (neither in the pod subnet of a node of this zone, k8s.ovn.org/node-subnets, nor the address of a node that has a k8s.ovn.org/node-masquerade-subnet): 172.18.0.11"}},
 		"only endpoints out of reach": {func(i *input) {
 			i.w.Cluster.PodNets = []netip.Prefix{netip.MustParsePrefix("10.0.0.0/16")}
-		}, kube.Verdict{Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonNoEndpoints, Message: "would not come back (neither in the pod subnet of a node, k8s.ovn.org/node-subnets, nor the address of a node that has a k8s.ovn.org/node-masquerade-subnet): 10.244.0.1"}},
+		}, kube.Verdict{Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonNoEndpoints, Message: "would not come back (neither in the pod subnet of a node of this zone, k8s.ovn.org/node-subnets, nor the address of a node that has a k8s.ovn.org/node-masquerade-subnet): 10.244.0.1"}},
 		"not synced": {func(i *input) { i.k.synced = false }, kube.Verdict{}},
 		"not told":   {func(i *input) { i.k.programmed[web] = loop.Result{} }, kube.Verdict{}},
 	} {
@@ -249,7 +249,13 @@ func TestDomainTellsWhatItLacks(t *testing.T) {
 			k.ground = dataplane.ShardsError{{Domain: "dmz", Index: 1}: "no number is free"}
 		}, "Accepted: ", "Ready: "},
 		"news of OVN":  {func(_ *world.Snapshot, k *knowledge) { k.laid = false }, "Accepted: ", "-"},
-		"OVN, by will": {func(_ *world.Snapshot, k *knowledge) { k.laid, k.absent = false, true }, "Accepted: ", "Ready: "},
+		"OVN, by will": {func(w *world.Snapshot, k *knowledge) { w.Cluster.NoDatabase, k.laid = true, false }, "Accepted: ", "Unsupported: no northbound database"},
+		"one zone": {func(w *world.Snapshot, k *knowledge) {
+			for _, n := range w.Nodes {
+				n.Zone = n.Name
+			}
+			k.synced, k.lost = false, "not connected"
+		}, "Accepted: ", "Unsupported: OVN-Kubernetes runs in interconnect mode"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := small(5)

@@ -28,7 +28,7 @@ func measured(t *testing.T) (*metrics, *prometheus.Registry) {
 // pass decides about a world and counts what comes of it.
 func (m *metrics) pass(w *world.Snapshot) {
 	var fresh memory
-	v := newVerdicts(fresh.decide(w), knowledge{absent: true})
+	v := newVerdicts(fresh.decide(w), knowledge{laid: true})
 	m.decided(v, v.services(&wordings{}), time.Millisecond)
 }
 

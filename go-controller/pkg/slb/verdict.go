@@ -30,8 +30,8 @@ const maxOutside = 5
 
 // knowledge is what the dataplane has told so far.
 type knowledge struct {
-	// absent: there is no dataplane. synced: its databases have been read.
-	absent, synced bool
+	// synced: the databases of the dataplane have been read.
+	synced bool
 	// unread: the databases are not known now, which carriers there are with them. lost says so once they can't be
 	// reached for longer than reconnectTime.
 	unread bool
@@ -135,9 +135,6 @@ func (v *verdicts) announced(s *world.Service) *kube.Verdict {
 		message := strings.Join(tellingTexts(spots, told), "; ")
 		return &kube.Verdict{Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonAnnounced, Message: message}
 	}
-	if v.absent {
-		return not(v1alpha1.ReasonUnsupported, "no northbound database is configured, so nothing is announced")
-	}
 	want, got := v.plans[s.Key], v.programmed[s.Key]
 	switch {
 	case v.lost != "":
@@ -202,7 +199,7 @@ func (v *verdicts) carried(spots []place.Spot, told []telling, p *plan.Service) 
 	message := strings.Join(append(parts, tellingTexts(spots, told)...), "; ")
 	if n := len(p.Outside); n > 0 {
 		message += fmt.Sprintf("; %d endpoints take no traffic, for their replies would not come back (neither in the pod "+
-			"subnet of a node, k8s.ovn.org/node-subnets, nor the address of a node that has a "+
+			"subnet of a node of this zone, k8s.ovn.org/node-subnets, nor the address of a node that has a "+
 			"k8s.ovn.org/node-masquerade-subnet): %s", n, joined(p.Outside[:min(n, maxOutside)]))
 	}
 	if !slices.ContainsFunc(p.Listeners, func(l plan.Listener) bool { return len(l.Backends) > 0 }) {
@@ -221,14 +218,14 @@ func (v *verdicts) pools() map[string]kube.Merge[*v1alpha1.IPAddressPool] {
 	return out
 }
 
-// way tells whether the addresses of a pool are carried, Unknown while OVN has not told
-// which nodes can.
+// way tells whether the addresses of a pool are carried, Unknown while that hangs on what OVN has not told: which nodes
+// can.
 func (v *verdicts) way(p *world.Pool) kube.Verdict {
 	reason, message := v.layout.Idle(p.Name)
 	switch {
-	case !v.synced:
+	case (reason == place.ReasonNoDomain || reason == place.ReasonSwitchedOff || reason == place.ReasonUnsupported) && v.bgp.TakesPool(p.Name):
+	case !v.synced && reason != place.ReasonUnsupported:
 		return kube.Verdict{Status: metav1.ConditionUnknown}
-	case (reason == place.ReasonNoDomain || reason == place.ReasonSwitchedOff) && v.bgp.TakesPool(p.Name):
 	case reason != "":
 		message = "addresses are given, but reach nobody: " + message
 		return kube.Verdict{Status: metav1.ConditionFalse, Reason: string(reason), Message: message}
@@ -310,6 +307,8 @@ func (v *verdicts) domainReady(d *place.Domain) *kube.Verdict {
 		return not(v1alpha1.ReasonInvalid, "the L2Domain carries nothing; see "+v1alpha1.ConditionAccepted)
 	case d.Off != "":
 		return not(v1alpha1.ReasonSwitchedOff, d.Off)
+	case d.Unserved != "":
+		return not(v1alpha1.ReasonUnsupported, d.Unserved)
 	case !v.synced:
 		return nil
 	case v.lost != "":
@@ -320,7 +319,7 @@ func (v *verdicts) domainReady(d *place.Domain) *kube.Verdict {
 		return not(v1alpha1.ReasonNoPools, strings.Join(append([]string{"the L2Domain gets no pool"}, d.Problems...), "; "))
 	case v.groundOf(d) != nil:
 		return not(v1alpha1.ReasonDataplaneError, fmt.Sprintf("%v; it is tried again", v.groundOf(d)))
-	case !v.absent && !v.laid:
+	case !v.laid:
 		return nil
 	}
 	ready := kube.Verdict{Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonReady,

@@ -17,11 +17,11 @@ import (
 // nothing changed are the same pointers in the next pass. The zero value has none.
 type wordings struct {
 	// What all statuses depend on.
-	absent, synced bool
-	unread         bool
-	lost           string
-	mode           world.Mode
-	active         map[world.ShardID]string
+	synced bool
+	unread bool
+	lost   string
+	mode   world.Mode
+	active map[world.ShardID]string
 
 	services map[*world.Service]wording
 }
@@ -46,7 +46,7 @@ func (w *wording) says(o *wording) bool {
 
 // services words the statuses of all Services.
 func (v *verdicts) services(last *wordings) map[world.Key]*kube.ServiceStatus {
-	same := last.absent == v.absent && last.mode == v.world.Cluster.Switch.Mode && last.synced == v.synced &&
+	same := last.mode == v.world.Cluster.Switch.Mode && last.synced == v.synced &&
 		last.unread == v.unread && last.lost == v.lost && maps.Equal(last.active, v.active)
 	out := make(map[world.Key]*kube.ServiceStatus, len(v.world.Services))
 	next := make(map[*world.Service]wording, len(v.world.Services))
@@ -70,7 +70,7 @@ func (v *verdicts) services(last *wordings) map[world.Key]*kube.ServiceStatus {
 			out[s.Key] = w.status
 		}
 	}
-	*last = wordings{v.absent, v.synced, v.unread, v.lost, v.world.Cluster.Switch.Mode, v.active, next}
+	*last = wordings{v.synced, v.unread, v.lost, v.world.Cluster.Switch.Mode, v.active, next}
 	return out
 }
 

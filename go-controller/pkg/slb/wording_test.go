@@ -72,7 +72,11 @@ func TestWordsAreRemembered(t *testing.T) {
 			k.programmed[web] = loop.Result{Key: web, Err: errors.New("no such table")}
 		}, true},
 		"the databases are not read": {func(_ *world.Snapshot, k *knowledge) { k.synced = false }, true},
-		"there is no OVN":            {func(_ *world.Snapshot, k *knowledge) { k.absent = true }, true},
+		"each node is a zone": {func(w *world.Snapshot, _ *knowledge) {
+			for _, n := range w.Nodes {
+				n.Zone = n.Name
+			}
+		}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var w words

@@ -23,6 +23,7 @@ const (
 	annotationChassis   = "k8s.ovn.org/node-chassis-id"
 	annotationHostCIDRs = "k8s.ovn.org/host-cidrs"
 	annotationGateway   = "k8s.ovn.org/l3-gateway-config"
+	annotationZone      = "k8s.ovn.org/zone-name"
 	// Subnets of pods by network: {"default":["10.244.1.0/24","fd00:10:244:1::/64"]}, a single one as
 	// a string.
 	annotationSubnets = "k8s.ovn.org/node-subnets"
@@ -55,6 +56,7 @@ func Node(n *corev1.Node, o Options) *world.Node {
 	out := &world.Node{
 		Name:          n.Name,
 		Chassis:       n.Annotations[annotationChassis],
+		Zone:          n.Annotations[annotationZone],
 		Addrs:         nodeAddrs(n, links),
 		Links:         withSubnet(links),
 		PodSubnets:    podSubnets(n),

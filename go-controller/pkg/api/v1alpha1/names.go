@@ -204,7 +204,7 @@ const (
 	// Service (--max-service-backends). What OVN had of it before is removed, not kept as it was.
 	ReasonTooManyBackends = "TooManyBackends"
 	// ReasonUnsupported (False): the Service asks for something that the dataplane
-	// in use cannot give; the message names the field.
+	// in use cannot give; the message names the field. Or no segment can be served in this cluster at all.
 	ReasonUnsupported = "Unsupported"
 	// ReasonProgramming (Unknown): the dataplane has not confirmed yet.
 	ReasonProgramming = "Programming"
@@ -292,6 +292,9 @@ const (
 const (
 	// LeftOutNoChassis: the node is not known to OVN, or not yet.
 	LeftOutNoChassis = "NoChassis"
+	// LeftOutOtherZone: the node is in another zone of OVN-Kubernetes (k8s.ovn.org/zone-name) than most nodes are: another northbound
+	// database configures it.
+	LeftOutOtherZone = "OtherZone"
 	// LeftOutNoAgent: with OpenShift SDN, `ovnkube-slb node --enable-sdn` has not told of the node.
 	LeftOutNoAgent = "NoAgent"
 	// LeftOutNotAttached: the node's ovn-bridge-mappings lack physicalNetwork, so that it
