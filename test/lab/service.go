@@ -20,14 +20,14 @@ type Served struct {
 }
 
 // ServeOnNode makes a node's own clients reach Services without leaving by the segment, as OVN-Kubernetes does: DNAT to the ClusterIP
-// by the host, br-ex on to the gateway router, and a load balancer there. The function it returns undoes that, but for addresses and
-// flows that nothing leads to any more.
+// by the host, br-ex on to the gateway router, and a load balancer there. The function it returns undoes that.
 func (l *Lab) ServeOnNode(ctx context.Context, node string, services ...Served) (func(context.Context) error, error) {
 	n, err := l.Node(node)
-	if err != nil {
-		return nil, err
+	if err != nil || l.state.Network.Real() { // It does so itself.
+		return func(context.Context) error { return nil }, err
 	}
-	if err := l.bridgeHost(ctx, n); err != nil {
+	unbridge, err := l.bridgeHost(ctx, n)
+	if err != nil {
 		return nil, fmt.Errorf("services on node %s: %w", node, err)
 	}
 	rules := []string{"table inet services {}", "flush table inet services", "table inet services {\n\tchain output {\n\t\ttype nat hook output priority -100; policy accept;"}
@@ -73,9 +73,8 @@ func (l *Lab) ServeOnNode(ctx context.Context, node string, services ...Served) 
 	}
 	return func(ctx context.Context) error {
 		_, dnat := l.Exec(ctx, node, "nft", "delete", "table", "inet", "services")
-		routes := ipBatch(ctx, l.Netns(node), []string{"route del 0.0.0.0/0 dev br-ex", "route del ::/0 dev br-ex"})
 		_, rows := l.NB(ctx, undo...)
-		return errors.Join(dnat, routes, rows)
+		return errors.Join(dnat, unbridge(ctx), rows)
 	}, l.Settle(ctx)
 }
 
@@ -83,13 +82,14 @@ func (l *Lab) ServeOnNode(ctx context.Context, node string, services ...Served) 
 const masqueradeMAC = "0a:58:a9:fe:a9:04"
 
 // bridgeHost lets a host ask Services through its br-ex: the address and the routes that OVN-Kubernetes gives it, and the flows that
-// take its packets to the gateway router and back. Its own address is translated by the host, in place of the bridge.
-func (l *Lab) bridgeHost(ctx context.Context, n Node) error {
+// take its packets to the gateway router and back. Its own address is translated by the host, in place of the bridge. The function it
+// returns undoes that.
+func (l *Lab) bridgeHost(ctx context.Context, n Node) (undo func(context.Context) error, err error) {
 	own, hop, router := hosts(masqueradeSubnets(), 2), addrsOf(hosts(masqueradeSubnets(), 4)), addrsOf(LAN().Host(routerHost))
-	var lines []string
+	var lines, undone []string
 	number, err := l.vsctl(ctx, n, "get", "Interface", "patch-br-ex_"+n.Name+"-to-br-int", "ofport")
 	if err != nil {
-		return err
+		return nil, err
 	}
 	patch := strings.TrimSpace(number)
 	bridge := "unix:" + l.path(n.Name, "br-ex.mgmt")
@@ -99,15 +99,24 @@ func (l *Lab) bridgeHost(ctx context.Context, n Node) error {
 			fmt.Sprintf("neigh replace %s lladdr %s dev br-ex nud permanent", hop[i], masqueradeMAC),
 			fmt.Sprintf("route replace %s via %s dev br-ex", serviceSubnets()[i], hop[i]),
 			fmt.Sprintf("route replace %s via %s dev br-ex onlink src %s", defaultOf(hop[i]), router[i], n.LAN[i].Addr()))
+		undone = append(undone,
+			fmt.Sprintf("route del %s dev br-ex", defaultOf(hop[i])), fmt.Sprintf("route del %s dev br-ex", serviceSubnets()[i]),
+			fmt.Sprintf("neigh del %s dev br-ex", hop[i]), fmt.Sprintf("addr del %s dev br-ex", own[i]))
 		proto, dst := []string{"ip", "ipv6"}[i], []string{"nw_dst", "ipv6_dst"}[i]
 		for _, flow := range []string{
-			fmt.Sprintf("priority=500,in_port=LOCAL,%s,%s=%s,actions=mod_dl_dst:%s,output:%s", proto, dst, serviceSubnets()[i], n.MAC, patch),
-			fmt.Sprintf("priority=500,in_port=%s,%s,%s=%s,actions=mod_dl_dst:%s,LOCAL", patch, proto, dst, own[i].Addr(), n.MAC),
+			fmt.Sprintf(hostCookie+",priority=500,in_port=LOCAL,%s,%s=%s,actions=mod_dl_dst:%s,output:%s", proto, dst, serviceSubnets()[i], n.MAC, patch),
+			fmt.Sprintf(hostCookie+",priority=500,in_port=%s,%s,%s=%s,actions=mod_dl_dst:%s,LOCAL", patch, proto, dst, own[i].Addr(), n.MAC),
 		} {
 			if _, err := run(ctx, "ovs-ofctl", "add-flow", bridge, flow); err != nil {
-				return err
+				return nil, err
 			}
 		}
 	}
-	return ipBatch(ctx, l.Netns(n.Name), lines)
+	return func(ctx context.Context) error {
+		_, err := run(ctx, "ovs-ofctl", "del-flows", bridge, hostCookie+"/-1")
+		return errors.Join(err, ipBatch(ctx, l.Netns(n.Name), undone))
+	}, ipBatch(ctx, l.Netns(n.Name), lines)
 }
+
+// hostCookie marks the flows of bridgeHost.
+const hostCookie = "cookie=0x5b1"
