@@ -78,9 +78,14 @@ var _ = Describe("addresses told by BGP", Ordered, func() {
 		stop, err := cluster.SpeakBGP(ctx, root+"/dist/manifests/bgp/rbac.yaml", controller)
 		Expect(err).NotTo(HaveOccurred())
 		DeferCleanup(func(ctx SpecContext) { Expect(stop(ctx)).To(Succeed()) })
-		kubectl(ctx, "", "apply", "-f", "testdata/bgp.yaml")
+		manifest, err := os.ReadFile("testdata/bgp.yaml")
+		Expect(err).NotTo(HaveOccurred())
+		router := "peerAddress: " + cluster.BGPSegment().Host(1)[0].Addr().String()
+		objects := strings.ReplaceAll(string(manifest), "peerAddress: 10.50.0.1", router)
+		Expect(objects).To(ContainSubstring(router))
+		kubectl(ctx, objects, "apply", "-f", "-")
 		DeferCleanup(func(ctx SpecContext) {
-			kubectl(ctx, "", "delete", "--wait", "-f", "testdata/bgp.yaml")
+			kubectl(ctx, objects, "delete", "--wait", "-f", "-")
 			kubectl(ctx, "", "delete", "bgpnodestatuses", "--all")
 			awaitSwept(ctx)
 		})
@@ -88,7 +93,7 @@ var _ = Describe("addresses told by BGP", Ordered, func() {
 		Eventually(ready("bgppeer", "tor")).WithContext(ctx).Should(HavePrefix("True Ready: all 3 nodes"))
 	})
 
-	It("are reached over all nodes, and over those that stay while one drains", func(ctx SpecContext) {
+	It("are reached over all nodes, and over those that stay while one drains", Label(withoutLayer2), func(ctx SpecContext) {
 		vips := awaitAnnounced(ctx, "told")
 		Eventually(condition("told", v1alpha1.ConditionAnnounced)).WithContext(ctx).Should(ContainSubstring("told by BGP by nodes n1, n2, n3 to BGPPeer tor"))
 		pods := podAddresses(ctx, "told")
@@ -138,7 +143,7 @@ var _ = Describe("addresses told by BGP", Ordered, func() {
 		}
 	})
 
-	It("stay in the router while what tells them on a node is killed, or replaced, and starts anew", func(ctx SpecContext) {
+	It("stay in the router while what tells them on a node is killed, or replaced, and starts anew", Label(withoutLayer2), func(ctx SpecContext) {
 		vips := awaitAnnounced(ctx, "told")
 		Eventually(func(ctx context.Context) (string, error) {
 			return cluster.Kubectl(ctx, "", "get", "bgpnodestatuses", "-o", "jsonpath={.items[*].status.sessions[*].bfd}")
@@ -176,7 +181,7 @@ var _ = Describe("addresses told by BGP", Ordered, func() {
 		}
 	})
 
-	It("are withdrawn by the router when BFD does not hear a node any more, long before the hold time is over", func(ctx SpecContext) {
+	It("are withdrawn by the router when BFD does not hear a node any more, long before the hold time is over", Label(withoutLayer2), func(ctx SpecContext) {
 		vips := awaitAnnounced(ctx, "told")
 		DeferCleanup(func(ctx SpecContext) { Expect(cluster.LinkUp(ctx, "n3")).To(Succeed()) })
 		pulled := time.Now()
@@ -194,7 +199,7 @@ var _ = Describe("addresses told by BGP", Ordered, func() {
 		Eventually(ready("bgppeer", "tor")).WithContext(ctx).Should(HavePrefix("True Ready: all 3 nodes"))
 	})
 
-	It("are told by nodes with endpoints if the policy is Local, and by none without endpoints", func(ctx SpecContext) {
+	It("are told by nodes with endpoints if the policy is Local, and by none without endpoints", Label(withoutLayer2), func(ctx SpecContext) {
 		vips := awaitAnnounced(ctx, "told")
 		kubectl(ctx, "", "scale", "deployment/told", "--replicas=1")
 		kubectl(ctx, "", "patch", "service", "told", "-p", `{"spec":{"externalTrafficPolicy":"Local"}}`)

@@ -93,7 +93,7 @@ func awaitSwept(ctx context.Context) {
 	GinkgoHelper()
 	Eventually(ourRows).WithContext(ctx).Should(BeEmpty())
 	Eventually(func(ctx context.Context) (string, error) {
-		return cluster.NB(ctx, "--bare", "--columns=name", "find", "Logical_Switch_Port", "external_ids:pod=true")
+		return cluster.EachNB(ctx, "--bare", "--columns=name", "find", "Logical_Switch_Port", "external_ids:pod=true")
 	}).WithContext(ctx).Should(BeEmpty(), "ports of pods")
 }
 

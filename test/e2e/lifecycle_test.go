@@ -18,13 +18,17 @@ import (
 var _ = Describe("the northbound database", func() {
 	It("holds nothing of ours after the last Service, and the rows of OVN-Kubernetes are byte-identical", func(ctx SpecContext) {
 		Eventually(ourRows).WithContext(ctx).Should(BeEmpty())
-		// Pods are OVN-Kubernetes' rows: they stay through the life cycle.
+		// Pods are OVN-Kubernetes' rows: they stay through the life cycle. Those that it has for a Service go with it.
 		kubectl(ctx, "", "apply", "-f", examples+"web.yaml")
 		DeferCleanup(removeExamples)
 		kubectl(ctx, "", "rollout", "status", "deployment/web", "--timeout=30s")
+		kubectl(ctx, "", "delete", "service", "web")
+		Eventually(func(ctx context.Context) (string, error) {
+			return cluster.NB(ctx, "--bare", "--columns=name", "find", "Load_Balancer", "external_ids:k8s.ovn.org/owner=default/web")
+		}).WithContext(ctx).Should(BeEmpty())
 		before := foreignRows(ctx)
 
-		kubectl(ctx, "", "apply", "-f", examples+"pool.yaml", "-f", examples+"l2domain.yaml")
+		kubectl(ctx, "", "apply", "-f", examples)
 		addrs := awaitAnnounced(ctx, "web")
 		awaitBackends(ctx)
 		rows, err := ourRows(ctx)
@@ -38,7 +42,7 @@ var _ = Describe("the northbound database", func() {
 
 		kubectl(ctx, "", "delete", "service", "web")
 		Eventually(ourRows).WithContext(ctx).Should(BeEmpty())
-		Expect(foreignRows(ctx)).To(Equal(before))
+		Eventually(foreignRows).WithContext(ctx).Should(Equal(before))
 
 		By("giving the address again")
 		kubectl(ctx, "", "apply", "-f", examples+"web.yaml")

@@ -150,13 +150,14 @@ func target(network string) uint16 {
 var _ = Describe("the way back of a reply", func() {
 	It("is that of its connection: a NodePort with policy Local of the same pods answers by its node, and the Service by its shard", func(ctx SpecContext) {
 		s := startSite(ctx)
-		for _, network := range []string{"tcp", "udp"} {
-			undo, err := cluster.NodePortLocal(ctx, s.one.node.Name, network, 31000, s.one.ips, target(network))
+		nodePorts := map[string]uint16{"tcp": 31000, "udp": 31001} // Two Services can't have one.
+		for network, port := range nodePorts {
+			undo, err := cluster.NodePortLocal(ctx, s.one.node.Name, network, port, s.one.ips, target(network))
 			Expect(err).NotTo(HaveOccurred())
 			DeferCleanup(func(ctx SpecContext) { Expect(undo(ctx)).To(Succeed()) })
 		}
 		families(func(i int, network string) {
-			at := netip.AddrPortFrom(s.one.node.LAN[i].Addr(), 31000)
+			at := netip.AddrPortFrom(s.one.node.LAN[i].Addr(), nodePorts[network])
 			backend, seen := answer(ctx, "remote", network, 0, at)
 			Expect(backend).To(Equal(s.one.name))
 			Expect(seen.Addr()).To(Equal(lab.RemoteAddresses()[i]), "the client's own address")

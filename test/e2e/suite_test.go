@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"slices"
 	"testing"
 	"time"
 
@@ -46,7 +47,7 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	command, err := lab.Program(ctx, "test/lab/cmd/lab", dir)
 	Expect(err).NotTo(HaveOccurred())
 
-	cluster, err = lab.Up(ctx, lab.Config{Name: fmt.Sprintf("e2e%d", os.Getpid()%1_000_000), Binary: command, Progress: GinkgoWriter})
+	cluster, err = lab.Up(ctx, lab.Config{Name: fmt.Sprintf("e2e%d", os.Getpid()%1_000_000), Binary: command, Network: network(), Progress: GinkgoWriter})
 	Expect(err).NotTo(HaveOccurred())
 	DeferCleanup(func(ctx SpecContext) { Expect(cluster.Down(ctx)).To(Succeed()) })
 	client, err = cluster.Client()
@@ -58,6 +59,9 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 var lastSpec string
 
 var _ = BeforeEach(func(ctx SpecContext) {
+	if cluster.Network().Zones() && !slices.Contains(CurrentSpecReport().Labels(), withoutLayer2) {
+		Skip("layer 2 is not served where each node has its own databases")
+	}
 	// Debian 12's Open vSwitch 3.1 aborts now and then in the connection tracker of its userspace datapath (an assertion in
 	// conn_update_state of lib/conntrack.c). The specs after that need the node.
 	for _, n := range cluster.Nodes {
@@ -79,7 +83,7 @@ var _ = ReportAfterEach(func(ctx SpecContext, report SpecReport) {
 		log, _ := os.ReadFile(p.Log()) // A log that can't be read adds nothing.
 		AddReportEntry("controller's log", string(log[max(0, len(log)-8000):]))
 	}
-	nb, _ := cluster.NB(context.WithoutCancel(ctx), "show")
+	nb, _ := cluster.EachNB(context.WithoutCancel(ctx), "show")
 	AddReportEntry("ovn-nbctl show", nb)
 	AddReportEntry("network", cluster.Diagnosis(context.WithoutCancel(ctx)))
 })

@@ -160,6 +160,16 @@ func node(i int) Node {
 	}
 }
 
+// given is what OVN-Kubernetes chooses for a node.
+type given struct {
+	// PodSubnets as in Node.
+	PodSubnets []netip.Prefix `json:"podSubnets"`
+	// ID is the node's number in the cluster, from which its join addresses follow.
+	ID int `json:"id"`
+}
+
+func (n *Node) take(g given) { n.PodSubnets, n.Join = g.PodSubnets, hosts(joinSubnets(), g.ID) }
+
 // OnDMZ tells whether the node is attached to the physical network "dmz": all but the first are.
 func (n Node) OnDMZ() bool { return n.Index > 1 }
 

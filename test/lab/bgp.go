@@ -15,13 +15,22 @@ const (
 	RouterASN = 64513
 )
 
+// BGPSegment is where the nodes open their sessions to the router: the LAN, or where a node's address on that is its gateway router's
+// alone, as in the model, the provider segment.
+func (l *Lab) BGPSegment() Segment {
+	if l.state.Network.Real() {
+		return LAN()
+	}
+	return Provider()
+}
+
 // SpeakBGP starts the program's part that runs on a node, with BGP, on all nodes, and has the router take the sessions that they open
-// from the provider segment: on the LAN a node's address is its gateway router's alone. The function it returns ends all that.
+// from BGPSegment. The function it returns ends all that.
 func (l *Lab) SpeakBGP(ctx context.Context, rights, program string, flags ...string) (func(context.Context) error, error) {
 	if _, err := l.Kubectl(ctx, "", "apply", "-f", rights); err != nil {
 		return nil, err
 	}
-	segment := Provider().Subnets
+	segment := l.BGPSegment().Subnets
 	err := l.Router().Configure(ctx,
 		fmt.Sprintf("router bgp %d", RouterASN), " bgp router-id "+hosts(segment, routerHost)[0].Addr().String(), " no bgp ebgp-requires-policy", " bgp graceful-restart",
 		" bgp bestpath as-path multipath-relax", " neighbor nodes peer-group", fmt.Sprintf(" neighbor nodes remote-as %d", NodeASN), " neighbor nodes bfd 5 300 300",
@@ -36,11 +45,8 @@ func (l *Lab) SpeakBGP(ctx context.Context, rights, program string, flags ...str
 	}); err != nil {
 		return nil, err
 	}
-	for _, n := range l.Nodes {
-		// The bridge's local port is a new one, and down, after Open vSwitch was started anew.
-		if err := ipBatch(ctx, l.Netns(n.Name), append([]string{"link set br-provider up"}, n.providerAddresses("replace")...)); err != nil {
-			return nil, err
-		}
+	if err := l.onProvider(ctx, "replace"); err != nil {
+		return nil, err
 	}
 	if err := l.StartGuards(ctx, program, append([]string{"--enable-bgp", "--enable-l2-guard=false"}, flags...)...); err != nil {
 		return nil, err
@@ -52,26 +58,36 @@ func (l *Lab) stopBGP(ctx context.Context) error {
 	if err := l.KillGuards(); err != nil {
 		return err
 	}
-	for _, n := range l.Nodes {
-		if err := ipBatch(ctx, l.Netns(n.Name), n.providerAddresses("del")); err != nil {
-			return err
-		}
+	if err := l.onProvider(ctx, "del"); err != nil {
+		return err
 	}
 	return l.Router().Configure(ctx, fmt.Sprintf("no router bgp %d", RouterASN))
 }
 
-// providerAddresses adds or removes the node's own addresses on the provider segment.
-func (n Node) providerAddresses(verb string) []string {
-	var lines []string
-	for _, a := range Provider().Host(nodeHosts + n.Index) {
-		lines = append(lines, fmt.Sprintf("addr %s %s dev br-provider", verb, a))
+// onProvider adds or removes the nodes' own addresses on the provider segment, where they need them for BGP.
+func (l *Lab) onProvider(ctx context.Context, verb string) error {
+	if l.state.Network.Real() {
+		return nil
 	}
-	return lines
+	for _, n := range l.Nodes {
+		// The bridge's local port is a new one, and down, after Open vSwitch was started anew.
+		lines := []string{"link set br-provider up"}
+		for _, a := range Provider().Host(nodeHosts + n.Index) {
+			lines = append(lines, fmt.Sprintf("addr %s %s dev br-provider", verb, a))
+		}
+		if err := ipBatch(ctx, l.Netns(n.Name), lines); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // ServiceOnRouters makes the gateway routers of all nodes answer for an address and port of a Service, as OVN-Kubernetes does for what
 // stands in its status. The function it returns undoes that.
 func (l *Lab) ServiceOnRouters(ctx context.Context, service string, vip netip.AddrPort, backends []netip.AddrPort) (func(context.Context) error, error) {
+	if l.state.Network.Real() { // It does so itself.
+		return func(context.Context) error { return nil }, nil
+	}
 	name := fmt.Sprintf("Service_default/%s_TCP_node_router+switch_merged_%s", service, vip.Addr())
 	args := []string{
 		"--id=@lb", "create", "Load_Balancer", "name=" + quote(name), "protocol=tcp",

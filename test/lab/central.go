@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"golang.org/x/sync/errgroup"
 
@@ -20,6 +21,8 @@ const (
 	sbPort = 6642
 
 	switchSchema = "openvswitch/vswitch.ovsschema"
+
+	nbName, sbName, northdName = "nb", "sb", "northd"
 )
 
 // NBSocket and SBSocket are ovsdb connection methods (ovsdb(7)) that work from every namespace.
@@ -66,31 +69,44 @@ func (l *Lab) startDatabase(ctx context.Context, short, name, schema string, rem
 	return err
 }
 
-// startCentral starts NB, SB and ovn-northd, and calls initialized as soon as the databases have their global rows. They listen on the
-// management network as in a cluster, and on Unix sockets.
+// startCentral starts the cluster's NB, SB and ovn-northd.
 func (l *Lab) startCentral(ctx context.Context, initialized func()) error {
+	return l.startDatabases(ctx, centralNetns, "", initialized)
+}
+
+// startDatabases starts NB, SB and ovn-northd in a namespace, for a zone if that has a name, and calls initialized as soon as the databases
+// have their global rows. They listen as in a cluster: those of a zone on Unix sockets, others on the management network, too.
+func (l *Lab) startDatabases(ctx context.Context, short, zone string, initialized func()) error {
 	g, gctx := errgroup.WithContext(ctx)
 	for name, port := range map[string]int{"nb": nbPort, "sb": sbPort} {
-		g.Go(func() error {
-			return l.startDatabase(gctx, centralNetns, name, "ovn/ovn-"+name+".ovsschema", fmt.Sprintf("ptcp:%d:0.0.0.0", port))
-		})
+		// Under this name OVN-Kubernetes expects it.
+		remotes := []string{"punix:" + l.path(short, "ovn"+name+"_db.sock")}
+		if zone == "" {
+			remotes = append(remotes, fmt.Sprintf("ptcp:%d:0.0.0.0", port))
+		}
+		g.Go(func() error { return l.startDatabase(gctx, short, name, "ovn/ovn-"+name+".ovsschema", remotes...) })
 	}
 	if err := g.Wait(); err != nil {
 		return err
 	}
 	// The databases have their one global row before others come to insert it: ovn-controller ends with SIGSEGV in a southbound
 	// database without one, and ovn-nbctl 25.09 aborts if ovn-northd inserts it at the same moment.
-	for _, initialize := range []func(context.Context, ...string) (string, error){l.NB, l.SB} {
-		if _, err := initialize(ctx, "init"); err != nil {
+	dir := l.path(short)
+	nb, sb := "unix:"+filepath.Join(dir, "nb.sock"), "unix:"+filepath.Join(dir, "sb.sock")
+	initialize := [][]string{{"ovn-nbctl", "--db=" + nb, "--timeout=30", "init"}, {"ovn-sbctl", "--db=" + sb, "--timeout=30", "init"}}
+	if zone != "" {
+		initialize = append(initialize, []string{"ovn-nbctl", "--db=" + nb, "--timeout=30", "set", "NB_Global", ".", "name=" + zone, "options:name=" + zone})
+	}
+	for _, command := range initialize {
+		if _, err := run(ctx, command...); err != nil {
 			return err
 		}
 	}
 	initialized()
-	dir := l.path(centralNetns)
 	_, err := proc.Start(ctx, proc.Spec{
-		Name: "northd", Dir: dir, Netns: l.Netns(centralNetns), Env: ovsEnv(dir), Nice: controlNice,
+		Name: northdName, Dir: dir, Netns: l.Netns(short), Env: ovsEnv(dir), Nice: controlNice,
 		Args: []string{
-			"ovn-northd", "--ovnnb-db=" + l.NBSocket(), "--ovnsb-db=" + l.SBSocket(),
+			"ovn-northd", "--ovnnb-db=" + nb, "--ovnsb-db=" + sb,
 			"--unixctl=" + filepath.Join(dir, "northd.ctl"), "-vsyslog:off",
 		},
 	})
@@ -107,8 +123,29 @@ func (l *Lab) SB(ctx context.Context, args ...string) (string, error) {
 	return run(ctx, append([]string{"ovn-sbctl", "--db=" + l.SBSocket(), "--timeout=30"}, args...)...)
 }
 
-// Settle returns when every chassis has applied what is in the northbound database now.
+// Settle returns when every chassis has applied what is in the northbound database now, or in that of its zone.
 func (l *Lab) Settle(ctx context.Context) error {
-	_, err := l.NB(ctx, "--wait=hv", "sync")
+	_, err := l.EachNB(ctx, "--wait=hv", "sync")
 	return err
+}
+
+// EachNB runs ovn-nbctl(8) on each northbound database of the lab, one after the other, and returns what that prints.
+func (l *Lab) EachNB(ctx context.Context, args ...string) (string, error) {
+	if !l.state.Network.Zones() {
+		return l.NB(ctx, args...)
+	}
+	var all strings.Builder
+	for _, n := range l.Nodes {
+		out, err := l.ZoneNB(ctx, n.Name, args...)
+		if err != nil {
+			return "", fmt.Errorf("zone %s: %w", n.Name, err)
+		}
+		all.WriteString(out)
+	}
+	return all.String(), nil
+}
+
+// ZoneNB runs ovn-nbctl(8) on the northbound database of a node that is a zone, and returns what it prints.
+func (l *Lab) ZoneNB(ctx context.Context, node string, args ...string) (string, error) {
+	return run(ctx, append([]string{"ovn-nbctl", "--db=unix:" + l.path(node, "nb.sock"), "--timeout=30"}, args...)...)
 }

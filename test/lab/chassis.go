@@ -5,6 +5,8 @@ package lab
 import (
 	"context"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 
 	"github.com/ovnkube-slb/ovnkube-slb/test/lab/proc"
@@ -56,10 +58,10 @@ func (l *Lab) vsctlIn(ctx context.Context, short string, args ...string) (string
 
 // startNode brings up a node: database, bridges, switch, and ovn-controller once central is there.
 func (l *Lab) startNode(ctx context.Context, n Node, central <-chan struct{}) error {
-	if err := l.startDatabase(ctx, n.Name, "ovs", switchSchema); err != nil {
+	if err := l.startDatabase(ctx, n.Name, "ovs", switchSchema, "punix:"+l.path(n.Name, "db.sock")); err != nil {
 		return fmt.Errorf("node %s: %w", n.Name, err)
 	}
-	if _, err := l.vsctl(ctx, n, chassisConfig(n)...); err != nil {
+	if _, err := l.vsctl(ctx, n, l.chassisConfig(n)...); err != nil {
 		return fmt.Errorf("node %s: configure Open vSwitch: %w", n.Name, err)
 	}
 	if err := l.startForwarding(ctx, n); err != nil {
@@ -75,7 +77,7 @@ func (l *Lab) startNode(ctx context.Context, n Node, central <-chan struct{}) er
 
 // chassisConfig is what ovs-vsctl writes before the switch starts, so that a restart needs nothing more.
 // Bridges are of type netdev: Geneve then needs br-phy, whose local port holds the tunnel address.
-func chassisConfig(n Node) []string {
+func (l *Lab) chassisConfig(n Node) []string {
 	type bridge struct {
 		name, uplink string
 		settings     []string
@@ -93,16 +95,16 @@ func chassisConfig(n Node) []string {
 		"--no-wait", "init", "--", "set", "Open_vSwitch", ".",
 		"external_ids:system-id=" + n.Chassis,
 		"external_ids:hostname=" + n.Name,
-		fmt.Sprintf("external_ids:ovn-remote=tcp:%s:%d", Management().Host(centralHost)[0].Addr(), sbPort),
+		"external_ids:ovn-remote=" + l.southbound(n),
 		"external_ids:ovn-remote-probe-interval=100000",
 		"external_ids:ovn-encap-type=geneve",
 		"external_ids:ovn-encap-ip=" + Underlay().Host(n.Index)[0].Addr().String(),
 		"external_ids:ovn-bridge-datapath-type=netdev",
-		"external_ids:ovn-bridge-mappings=" + strings.Join(n.mappings(), ","),
-		"external_ids:ovn-monitor-all=true",
-		"external_ids:ovn-enable-lflow-cache=true",
-		"external_ids:ovn-is-interconn=false",
+		"external_ids:ovn-bridge-mappings=" + strings.Join(l.mappings(n), ","),
 		"other_config:vlan-limit=0",
+	}
+	if !l.state.Network.Real() {
+		args = append(args, "external_ids:ovn-monitor-all=true", "external_ids:ovn-enable-lflow-cache=true", "external_ids:ovn-is-interconn=false")
 	}
 	for _, bridge := range bridges {
 		args = append(args, "--", "add-br", bridge.name, "--", "set", "Bridge", bridge.name, "datapath_type=netdev")
@@ -111,12 +113,23 @@ func chassisConfig(n Node) []string {
 			args = append(args, "--", "add-port", bridge.name, bridge.uplink)
 		}
 	}
+	if l.state.Network.Real() {
+		return args // It makes its own port.
+	}
 	return append(args, "--", "add-port", "br-int", mp0, "--", "set", "Interface", mp0, "type=internal",
 		"external_ids:iface-id=k8s-"+n.Name, `mac="`+ovnMAC(n.mp0()[0].Addr())+`"`, "mtu_request=1400")
 }
 
+// southbound is the database that the node's ovn-controller follows.
+func (l *Lab) southbound(n Node) string {
+	if l.state.Network.Zones() {
+		return "unix:" + l.path(n.Name, "sb.sock")
+	}
+	return fmt.Sprintf("tcp:%s:%d", Management().Host(centralHost)[0].Addr(), sbPort)
+}
+
 // mappings are the node's physical networks and their bridges, as in ovn-bridge-mappings.
-func (n Node) mappings() []string {
+func (l *Lab) mappings(n Node) []string {
 	all := []string{"physnet:br-ex", "provider:br-provider"}
 	if n.OnDMZ() {
 		all = append(all, "dmz:br-dmz")
@@ -127,7 +140,7 @@ func (n Node) mappings() []string {
 // startForwarding starts the switch of a node whose database is configured: the first time, and after Kill.
 func (l *Lab) startForwarding(ctx context.Context, n Node) error {
 	if err := l.startSwitch(ctx, n.Name, func(ctx context.Context, control string) error {
-		if err := prepareSwitch(ctx, l.Netns(n.Name), control, n); err != nil {
+		if err := l.prepareSwitch(ctx, control, n); err != nil {
 			return err
 		}
 		return l.prepareHost(ctx, n)
@@ -140,9 +153,12 @@ func (l *Lab) startForwarding(ctx context.Context, n Node) error {
 // startController starts ovn-controller of a node.
 func (l *Lab) startController(ctx context.Context, n Node) error {
 	dir, database := l.path(n.Name), "unix:"+l.path(n.Name, "ovs.sock")
+	args := []string{"ovn-controller", database, "-vsyslog:off", "--pidfile=" + filepath.Join(dir, "ovn-controller.pid")}
+	if l.state.Network.Real() { // It is told a path of the southbound database that is a container's.
+		args = l.contained(n.Name, args...)
+	}
 	if _, err := proc.Start(ctx, proc.Spec{
-		Name: controllerName, Dir: dir, Netns: l.Netns(n.Name), Env: ovsEnv(dir), Nice: controlNice,
-		Args: []string{"ovn-controller", database, "-vsyslog:off"},
+		Name: controllerName, Dir: dir, Netns: l.Netns(n.Name), Env: ovsEnv(dir), Nice: controlNice, Args: args,
 	}); err != nil {
 		return fmt.Errorf("node %s: %w", n.Name, err)
 	}
@@ -152,18 +168,23 @@ func (l *Lab) startController(ctx context.Context, n Node) error {
 // startSwitch starts Open vSwitch in a namespace whose database is configured; it is ready when what asks its control socket says so.
 func (l *Lab) startSwitch(ctx context.Context, short string, ready func(ctx context.Context, control string) error) error {
 	dir, control := l.path(short), l.path(short, "vswitchd.ctl")
-	_, err := proc.Start(ctx, proc.Spec{
+	p, err := proc.Start(ctx, proc.Spec{
 		Name: vswitchdName, Dir: dir, Netns: l.Netns(short), Env: ovsEnv(dir), Nice: proc.Foremost,
-		Args:  []string{"ovs-vswitchd", "unix:" + l.path(short, "ovs.sock"), "--disable-system", "--unixctl=" + control, "-vsyslog:off"},
+		Args: []string{"ovs-vswitchd", "unix:" + l.path(short, "ovs.sock"), "--disable-system", "--unixctl=" + control,
+			"--pidfile=" + filepath.Join(dir, "ovs-vswitchd.pid"), "-vsyslog:off"},
 		Ready: func(ctx context.Context) error { return ready(ctx, control) },
 	})
-	return err
+	if err != nil {
+		return err
+	}
+	// Under this name others look for it.
+	return os.Symlink(control, filepath.Join(dir, fmt.Sprintf("ovs-vswitchd.%d.ctl", p.Pid)))
 }
 
 // prepareSwitch configures a switch that is starting; it fails until all its parts are there.
-func prepareSwitch(ctx context.Context, netns, control string, n Node) error {
+func (l *Lab) prepareSwitch(ctx context.Context, control string, n Node) error {
 	// The taps of local ports are new with each start, so their addresses are given each time.
-	if err := ipBatch(ctx, netns, localPorts(n)); err != nil {
+	if err := ipBatch(ctx, l.Netns(n.Name), l.localPorts(n)); err != nil {
 		return err
 	}
 	// The kernel's conntrack takes both sides' word for the window of a connection that it picks up in the middle, as a new gateway
@@ -173,14 +194,18 @@ func prepareSwitch(ctx context.Context, netns, control string, n Node) error {
 }
 
 // localPorts configures the bridges' local ports, from any state to the right one.
-func localPorts(n Node) []string {
-	lines := []string{"link set br-phy mtu 2000 up", "link set br-int up", "link set br-ex up", "link set br-provider up", "link set " + mp0 + " up"}
+func (l *Lab) localPorts(n Node) []string {
+	lines := []string{"link set br-phy mtu 2000 up", "link set br-int up", "link set br-ex up", "link set br-provider up"}
 	if n.OnDMZ() {
 		lines = append(lines, "link set br-dmz up")
 	}
 	for _, addr := range Underlay().Host(n.Index) {
 		lines = append(lines, "addr replace "+addr.String()+" dev br-phy")
 	}
+	if l.state.Network.Real() {
+		return append(lines, hostLines(n)...)
+	}
+	lines = append(lines, "link set "+mp0+" up")
 	for i, addr := range n.mp0() {
 		lines = append(lines, "addr replace "+n.LAN[i].Addr().String()+" dev lo",
 			"addr replace "+addr.String()+" dev "+mp0,

@@ -55,6 +55,8 @@ type Config struct {
 	// OVNPrefix is the directory of the build of OVN and Open vSwitch to run, see package ovnprefix; default $LAB_OVN_PREFIX, and if that
 	// is empty, too, the system's build. Who opens the lab later gets the same one.
 	OVNPrefix string
+	// Network is what connects nodes and pods; default the model.
+	Network Network
 	// Binary is the path of the program test/lab/cmd/lab, which serves as the nodes' agent, backend and probe. Default: Up builds it.
 	Binary string
 	// Progress receives a line a step, with the seconds since the start; nil for none.
@@ -77,6 +79,7 @@ func (c Config) withDefaults() Config {
 	if c.Progress == nil {
 		c.Progress = io.Discard
 	}
+	c.Network = c.Network.withDefaults()
 	return c
 }
 
@@ -86,6 +89,12 @@ func (c Config) validate() error {
 	}
 	if c.Nodes < 1 || c.Nodes > maxNodes {
 		return fmt.Errorf("lab %s: nodes %d: want 1 to %d", c.Name, c.Nodes, maxNodes)
+	}
+	if c.NoKube && c.Network.Real() {
+		return fmt.Errorf("lab %s: network %s needs the API server", c.Name, c.Network.Kind)
+	}
+	if err := c.Network.validate(); err != nil {
+		return fmt.Errorf("lab %s: %w", c.Name, err)
 	}
 	return nil
 }
@@ -107,6 +116,10 @@ type state struct {
 	Binary string `json:"binary"`
 	// OVNPrefix as in Config.
 	OVNPrefix string `json:"ovnPrefix,omitempty"`
+	// Network as in Config.
+	Network Network `json:"network"`
+	// Given is what OVN-Kubernetes itself gave to nodes, by their name.
+	Given map[string]given `json:"given,omitempty"`
 	// Ready is false until Up has ended well.
 	Ready   bool      `json:"ready"`
 	Created time.Time `json:"created"`
@@ -115,7 +128,11 @@ type state struct {
 func newLab(c Config, s state) *Lab {
 	l := &Lab{Name: c.Name, Dir: filepath.Join(c.Dir, c.Name), state: s}
 	for i := 1; i <= s.Nodes; i++ {
-		l.Nodes = append(l.Nodes, node(i))
+		n := node(i)
+		if g, ok := s.Given[n.Name]; ok {
+			n.take(g)
+		}
+		l.Nodes = append(l.Nodes, n)
 	}
 	return l
 }
@@ -165,6 +182,9 @@ func (l *Lab) Node(name string) (Node, error) {
 	}
 	return Node{}, fmt.Errorf("lab %s has no node %q: its nodes are n1 to n%d", l.Name, name, len(l.Nodes))
 }
+
+// Network is what connects the lab's nodes and pods.
+func (l *Lab) Network() Network { return l.state.Network }
 
 // Netns is the full name of one of the lab's namespaces: sw, cen, router, client, dmz, tagged, remote, a node, or pod-<namespace>-<pod>.
 func (l *Lab) Netns(short string) string { return l.Name + "-" + short }

@@ -15,15 +15,27 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/test/lab/proc"
 )
 
-// Kill ends a node's switch and ovn-controller by SIGKILL, both at once, as a node that loses power: links and pods stay, but
-// nothing forwards any more. Killing what is dead does nothing.
+// daemons are what a node runs that Kill ends and Restore starts, beside the database of its switch.
+func (l *Lab) daemons() []string {
+	names := []string{vswitchdName, controllerName}
+	if l.state.Network.Real() {
+		names = append(names, ovnkubeName)
+	}
+	if l.state.Network.Zones() {
+		names = append(names, northdName, nbName, sbName)
+	}
+	return names
+}
+
+// Kill ends what a node runs by SIGKILL, all at once, as a node that loses power: links and pods stay, but nothing forwards any more.
+// Killing what is dead does nothing.
 func (l *Lab) Kill(name string) error {
 	n, err := l.Node(name)
 	if err != nil {
 		return err
 	}
 	var g errgroup.Group
-	for _, daemon := range []string{vswitchdName, controllerName} {
+	for _, daemon := range l.daemons() {
 		g.Go(func() error {
 			p, err := proc.Find(l.path(n.Name), daemon)
 			if errors.Is(err, os.ErrNotExist) {
@@ -59,20 +71,29 @@ func (l *Lab) Restore(ctx context.Context, name string) error {
 	if err := l.Kill(name); err != nil { // One of the two may be alive, and would be in the way.
 		return err
 	}
+	if l.state.Network.Zones() {
+		if err := l.startDatabases(ctx, n.Name, n.Name, func() {}); err != nil {
+			return err
+		}
+	}
 	if err := l.startForwarding(ctx, n); err != nil {
 		return err
 	}
 	if err := l.startController(ctx, n); err != nil {
 		return err
 	}
+	if l.state.Network.Real() {
+		if err := l.startOVNKubeNode(ctx, n); err != nil {
+			return err
+		}
+	}
 	return l.Settle(ctx)
 }
 
-// Ended tells which of a node's switch and ovn-controller have ended without being killed here, each with the end of its log; empty if
-// both run.
+// Ended tells which of a node's daemons have ended without being killed here, each with the end of its log; empty if all run.
 func (l *Lab) Ended(name string) string {
 	var ended strings.Builder
-	for _, daemon := range []string{vswitchdName, controllerName} {
+	for _, daemon := range l.daemons() {
 		p, err := proc.Find(l.path(name), daemon)
 		if err == nil && p.Alive() {
 			continue
@@ -112,10 +133,20 @@ func (l *Lab) Diagnosis(ctx context.Context) string {
 		}
 	}
 	show(routerNetns, "ip", "neigh")
+	if !l.state.Network.Zones() {
+		bindings, err := l.SB(ctx, "--columns=logical_port,ip,mac", "--format=csv", "list", "MAC_Binding")
+		fmt.Fprintf(&out, "MAC_Binding\n%s%v\n", bindings, err)
+	}
 	for _, n := range l.Nodes {
 		show(n.Name, "ip", "-br", "address")
 		control := l.path(n.Name, "vswitchd.ctl")
+		// What a trace says of a ping and what the datapath does with it may differ.
 		show(n.Name, "ovs-appctl", "-t", control, "dpif/show")
+		show(n.Name, "ovs-appctl", "-t", control, "upcall/show")
+		show(n.Name, "ovs-appctl", "-t", control, "dpctl/dump-flows", "--names")
+		show(n.Name, "ovs-appctl", "-t", control, "ofproto/trace", "br-ex", fmt.Sprintf(
+			"in_port=%s,icmp,dl_src=02:00:00:00:00:01,dl_dst=%s,nw_src=%s,nw_dst=%s,nw_ttl=64,icmp_type=8",
+			lanLink, n.MAC, LAN().Host(routerHost)[0].Addr(), n.LAN[0].Addr()))
 		for _, bridge := range []string{"br-ex", "br-provider"} {
 			show(n.Name, "ovs-appctl", "-t", control, "fdb/show", bridge)
 			show(n.Name, "ovs-ofctl", "dump-flows", "unix:"+l.path(n.Name, bridge+".mgmt"))
@@ -168,7 +199,7 @@ func (l *Lab) Unmap(ctx context.Context, name, network string) error {
 	if err != nil {
 		return err
 	}
-	return l.setMappings(ctx, n, slices.DeleteFunc(n.mappings(), func(m string) bool { return strings.HasPrefix(m, network+":") }))
+	return l.setMappings(ctx, n, slices.DeleteFunc(l.mappings(n), func(m string) bool { return strings.HasPrefix(m, network+":") }))
 }
 
 // Remap undoes Unmap.
@@ -177,7 +208,7 @@ func (l *Lab) Remap(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	return l.setMappings(ctx, n, n.mappings())
+	return l.setMappings(ctx, n, l.mappings(n))
 }
 
 func (l *Lab) setMappings(ctx context.Context, n Node, mappings []string) error {

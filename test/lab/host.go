@@ -19,9 +19,43 @@ table inet ovn-kubernetes {
 		oifname != "` + mp0 + `" return
 `
 
+// hostLines give a node its addresses on br-ex and its way out, which it has before OVN-Kubernetes comes.
+func hostLines(n Node) []string {
+	var lines []string
+	for i, router := range LAN().Host(routerHost) {
+		lines = append(lines, "addr replace "+n.LAN[i].String()+" dev br-ex",
+			fmt.Sprintf("route replace %s via %s dev br-ex", defaultOf(router.Addr()), router.Addr()))
+	}
+	return lines
+}
+
+// closeUplinks keeps the node's own network stack from seeing what its switch takes from its links: the userspace datapath reads copies.
+func (l *Lab) closeUplinks(ctx context.Context, n Node, links ...string) error {
+	var rules strings.Builder
+	rules.WriteString("table netdev lab {}\n")
+	for _, link := range links {
+		fmt.Fprintf(&rules, "add chain netdev lab in_%[2]s { type filter hook ingress device %[1]q priority -500; policy drop; }\n", link, strings.ReplaceAll(link, "-", "_"))
+	}
+	_, err := feed(ctx, rules.String(), l.inside(n.Name, "nft", "-f", "-")...)
+	return err
+}
+
 // prepareHost makes the node's own network stack what it is with OVN-Kubernetes, as far as that concerns the management port.
 func (l *Lab) prepareHost(ctx context.Context, n Node) error {
 	netns := l.Netns(n.Name)
+	if l.state.Network.Real() {
+		if err := setSysctls(netns, map[string]string{
+			"net/ipv4/ip_forward": "1", "net/ipv6/conf/all/forwarding": "1",
+			"net/ipv4/conf/all/rp_filter": "0", "net/ipv4/conf/default/rp_filter": "0",
+		}); err != nil {
+			return err
+		}
+		links := []string{underlayLink, lanLink, providerLink}
+		if n.OnDMZ() {
+			links = append(links, dmzLink)
+		}
+		return l.closeUplinks(ctx, n, links...)
+	}
 	if err := setSysctls(netns, map[string]string{"net/ipv4/conf/" + mp0 + "/rp_filter": "2"}); err != nil {
 		return err
 	}

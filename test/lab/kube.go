@@ -56,7 +56,7 @@ func (l *Lab) startKube(ctx context.Context, p *progress) error {
 		return err
 	}
 	p.say("Kubernetes: %d nodes registered", len(l.Nodes))
-	return l.startAgent(ctx)
+	return nil
 }
 
 // startAgent starts the agent of all nodes. It runs outside the namespaces, so that what it mounts is seen everywhere.
@@ -145,6 +145,9 @@ func (l *Lab) Kubectl(ctx context.Context, stdin string, args ...string) (string
 
 // register makes a node's object, with the annotations that OVN-Kubernetes writes.
 func (l *Lab) register(ctx context.Context, client kubernetes.Interface, n Node) error {
+	if l.state.Network.Real() {
+		return kubelet.Register(ctx, client, kubelet.Node{Name: n.Name, IPs: addrsOf(n.LAN)})
+	}
 	annotations, err := n.annotations()
 	if err != nil {
 		return err

@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 )
@@ -43,8 +44,12 @@ func (l *Lab) ActiveNode(ctx context.Context, port string) (string, error) {
 	return "", nil
 }
 
-// GatewayPorts are the distributed gateway ports that have an HA chassis group, and the chassis that holds each, empty if none.
+// GatewayPorts are the distributed gateway ports that have an HA chassis group, and the chassis that holds each, empty if none. Zones have
+// none.
 func (l *Lab) GatewayPorts(ctx context.Context) (map[string]string, error) {
+	if l.state.Network.Zones() {
+		return nil, nil
+	}
 	out, err := l.NB(ctx, "--bare", "--columns=name", "find", "Logical_Router_Port", "ha_chassis_group!=[]")
 	if err != nil {
 		return nil, fmt.Errorf("gateway ports: %w", err)
@@ -90,13 +95,34 @@ func reported() map[string][]string {
 	}
 }
 
+// heartbeat is what OVN-Kubernetes writes into NB_Global every 30 s, whatever else it does.
+func heartbeat() *regexp.Regexp { return regexp.MustCompile(`\["e2e_timestamp","\d+"\],?`) }
+
 // SnapshotNB reads the rows for which keep is true; nil keeps all. Tables without such rows are left out.
 func (l *Lab) SnapshotNB(ctx context.Context, keep func(table string, row Row) bool) (Snapshot, error) {
-	out, err := run(ctx, "ovsdb-client", "--format=json", "dump", l.NBSocket(), "OVN_Northbound")
-	if err != nil {
-		return nil, fmt.Errorf("snapshot of the northbound database: %w", err)
+	sockets := []string{l.NBSocket()}
+	if l.state.Network.Zones() {
+		sockets = nil
+		for _, n := range l.Nodes {
+			sockets = append(sockets, "unix:"+l.path(n.Name, "nb.sock"))
+		}
 	}
-	snapshot, decoder := Snapshot{}, json.NewDecoder(strings.NewReader(out))
+	snapshot := Snapshot{}
+	for _, socket := range sockets {
+		out, err := run(ctx, "ovsdb-client", "--format=json", "dump", socket, "OVN_Northbound")
+		if err == nil {
+			err = snapshot.add(out, keep)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("snapshot of the northbound database: %w", err)
+		}
+	}
+	return snapshot, nil
+}
+
+// add takes the rows of a dump for which keep is true.
+func (s Snapshot) add(out string, keep func(table string, row Row) bool) error {
+	decoder, beat := json.NewDecoder(strings.NewReader(out)), heartbeat()
 	for decoder.More() {
 		var dump struct {
 			Caption  string              `json:"caption"`
@@ -104,14 +130,14 @@ func (l *Lab) SnapshotNB(ctx context.Context, keep func(table string, row Row) b
 			Data     [][]json.RawMessage `json:"data"`
 		}
 		if err := decoder.Decode(&dump); err != nil {
-			return nil, fmt.Errorf("snapshot of the northbound database: %w", err)
+			return err
 		}
 		table := strings.TrimSuffix(dump.Caption, " table")
 		for _, values := range dump.Data {
 			row := Row{}
 			for i, column := range dump.Headings {
 				if !slices.Contains(reported()[table], column) {
-					row[column] = values[i]
+					row[column] = beat.ReplaceAll(values[i], nil)
 				}
 			}
 			if keep != nil && !keep(table, row) {
@@ -119,11 +145,11 @@ func (l *Lab) SnapshotNB(ctx context.Context, keep func(table string, row Row) b
 			}
 			text, err := json.Marshal(row)
 			if err != nil {
-				return nil, fmt.Errorf("snapshot of the northbound database: %w", err)
+				return err
 			}
-			snapshot[table] = append(snapshot[table], string(text))
+			s[table] = append(s[table], string(text))
 		}
-		slices.Sort(snapshot[table])
+		slices.Sort(s[table])
 	}
-	return snapshot, nil
+	return nil
 }

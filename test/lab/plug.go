@@ -14,6 +14,7 @@ import (
 	"sync"
 
 	"golang.org/x/sync/errgroup"
+	"k8s.io/client-go/kubernetes"
 
 	"github.com/ovnkube-slb/ovnkube-slb/test/lab/kubelet"
 )
@@ -30,10 +31,11 @@ func podLink(pod kubelet.Pod) string {
 	return "pod" + hex.EncodeToString(sum[:6])
 }
 
-// Plug connects pods to the cluster network, as OVN-Kubernetes' CNI and pod controller do together. There may be only one at a time
-// for a lab, because the addresses it has given but not yet written are its own knowledge.
+// Plug connects pods to the cluster network as OVN-Kubernetes' CNI does, and in the model its pod controller as well. There may be only one
+// at a time for a lab, because the addresses it has given but not yet written are its own knowledge.
 type Plug struct {
-	lab *Lab
+	lab    *Lab
+	client kubernetes.Interface // where OVN-Kubernetes itself gives the addresses
 
 	mu    sync.Mutex
 	given map[string][]netip.Prefix // By logical switch port.
@@ -41,6 +43,10 @@ type Plug struct {
 
 // NewPlug makes a Plug that knows the pods plugged before.
 func (l *Lab) NewPlug(ctx context.Context) (*Plug, error) {
+	if l.state.Network.Real() {
+		client, err := l.Client()
+		return &Plug{lab: l, client: client}, err
+	}
 	out, err := l.NB(ctx, "--bare", "--columns=name,addresses", "find", "Logical_Switch_Port", "external_ids:pod=true")
 	if err != nil {
 		return nil, fmt.Errorf("read the pods' addresses: %w", err)
@@ -75,13 +81,16 @@ func (p *Plug) Plug(ctx context.Context, pod kubelet.Pod) (kubelet.Attachment, e
 }
 
 func (p *Plug) plug(ctx context.Context, n Node, pod kubelet.Pod) ([]netip.Prefix, error) {
+	if p.client != nil {
+		return p.plugReal(ctx, n, pod)
+	}
 	addrs, err := p.give(n, pod)
 	if err != nil {
 		return nil, err
 	}
 	g, gctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return p.writePort(gctx, n, pod, addrs) })
-	g.Go(func() error { return p.link(gctx, n, pod, addrs) })
+	g.Go(func() error { return p.link(gctx, n, pod, ovnMAC(addrs[0].Addr()), addrs) })
 	if err := g.Wait(); err != nil {
 		return nil, err
 	}
@@ -128,14 +137,14 @@ func (p *Plug) writePort(ctx context.Context, n Node, pod kubelet.Pod, addrs []n
 }
 
 // link makes the namespace and the veth into br-int.
-func (p *Plug) link(ctx context.Context, n Node, pod kubelet.Pod, addrs []netip.Prefix) error {
+func (p *Plug) link(ctx context.Context, n Node, pod kubelet.Pod, mac string, addrs []netip.Prefix) error {
 	netns := p.lab.Netns(PodNetns(pod.Namespace, pod.Name))
 	if _, err := os.Stat(netnsDir + "/" + netns); os.IsNotExist(err) {
 		if err := createNetns(ctx, netns); err != nil {
 			return err
 		}
 		if err := createPorts(ctx, port{
-			netns: netns, dev: "eth0", addrs: addrs, mac: ovnMAC(addrs[0].Addr()), mtu: 1400,
+			netns: netns, dev: "eth0", addrs: addrs, mac: mac, mtu: 1400,
 			peerNetns: p.lab.Netns(n.Name), peerDev: podLink(pod),
 		}); err != nil {
 			return err
@@ -143,10 +152,15 @@ func (p *Plug) link(ctx context.Context, n Node, pod kubelet.Pod, addrs []netip.
 		if err := ipBatch(ctx, netns, defaultRoutes(n.gateway())); err != nil {
 			return err
 		}
+		if p.client != nil {
+			if err := p.lab.closeUplinks(ctx, n, podLink(pod)); err != nil {
+				return err
+			}
+		}
 	}
 	_, err := p.lab.vsctl(ctx, n, "--no-wait", "--may-exist", "add-port", "br-int", podLink(pod), "--", "set", "Interface", podLink(pod),
 		"external_ids:iface-id="+podPort(pod), "external_ids:iface-id-ver="+quote(string(pod.UID)), "external_ids:sandbox="+quote(netns),
-		"external_ids:attached_mac="+quote(ovnMAC(addrs[0].Addr())))
+		"external_ids:attached_mac="+quote(mac), "external_ids:ip_addresses="+quote(strings.Join(texts(addrs), ",")))
 	return err
 }
 
@@ -159,8 +173,10 @@ func (p *Plug) Unplug(ctx context.Context, pod kubelet.Pod) error {
 	if _, err := p.lab.vsctl(ctx, n, "--no-wait", "--if-exists", "del-port", "br-int", podLink(pod)); err != nil {
 		return fmt.Errorf("unplug pod %s/%s: %w", pod.Namespace, pod.Name, err)
 	}
-	if _, err := p.lab.NB(ctx, "--if-exists", "lsp-del", podPort(pod)); err != nil {
-		return fmt.Errorf("unplug pod %s/%s: %w", pod.Namespace, pod.Name, err)
+	if p.client == nil {
+		if _, err := p.lab.NB(ctx, "--if-exists", "lsp-del", podPort(pod)); err != nil {
+			return fmt.Errorf("unplug pod %s/%s: %w", pod.Namespace, pod.Name, err)
+		}
 	}
 	netns := p.lab.Netns(PodNetns(pod.Namespace, pod.Name))
 	if _, err := os.Stat(netnsDir + "/" + netns); err == nil {

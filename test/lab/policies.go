@@ -19,6 +19,9 @@ func (l *Lab) NodePortLocal(ctx context.Context, node, protocol string, port uin
 	if err != nil {
 		return nil, err
 	}
+	if l.state.Network.Real() {
+		return l.nodePortService(ctx, n, protocol, port, pod, target)
+	}
 	name := fmt.Sprintf("Service_default/%s-%d_%s_node_local_router_%s", protocol, port, strings.ToUpper(protocol), node)
 	args := []string{
 		"--id=@lb", "create", "Load_Balancer", "name=" + quote(name), "protocol=" + protocol,
@@ -32,6 +35,38 @@ func (l *Lab) NodePortLocal(ctx context.Context, node, protocol string, port uin
 		return nil, fmt.Errorf("node port %s %d of %s: %w", protocol, port, node, err)
 	}
 	return func(ctx context.Context) error { _, err := l.NB(ctx, "lb-del", name); return err }, l.Settle(ctx)
+}
+
+// nodePortService is NodePortLocal by a Service and EndpointSlices.
+func (l *Lab) nodePortService(ctx context.Context, n Node, protocol string, port uint16, pod []netip.Addr, target uint16) (func(context.Context) error, error) {
+	name, protocol := fmt.Sprintf("%s-%d", protocol, port), strings.ToUpper(protocol)
+	manifest := fmt.Sprintf(`
+apiVersion: v1
+kind: Service
+metadata: {name: %[1]s}
+spec:
+  type: NodePort
+  externalTrafficPolicy: Local
+  ipFamilyPolicy: RequireDualStack
+  ports: [{name: p, port: %[2]d, nodePort: %[2]d, targetPort: %[3]d, protocol: %[4]s}]
+`, name, port, target, protocol)
+	for i, kind := range []string{"IPv4", "IPv6"} {
+		manifest += fmt.Sprintf(`---
+apiVersion: discovery.k8s.io/v1
+kind: EndpointSlice
+metadata: {name: %[1]s-%[2]d, labels: {kubernetes.io/service-name: %[1]s}}
+addressType: %[3]s
+ports: [{name: p, port: %[4]d, protocol: %[5]s}]
+endpoints: [{addresses: [%[6]q], nodeName: %[7]s, conditions: {ready: true}}]
+`, name, i, kind, target, protocol, pod[i], n.Name)
+	}
+	if _, err := l.Kubectl(ctx, manifest, "apply", "-f", "-"); err != nil {
+		return nil, fmt.Errorf("node port %s of %s: %w", name, n.Name, err)
+	}
+	return func(ctx context.Context) error {
+		_, err := l.Kubectl(ctx, manifest, "delete", "--ignore-not-found", "-f", "-") // With a Service its EndpointSlices go.
+		return err
+	}, nil
 }
 
 // EgressVia sends a pod's way out of the cluster over another node, as an EgressIP does (there the address of that node hides the

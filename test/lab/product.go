@@ -29,7 +29,7 @@ const (
 
 // Install applies a kustomization, as dist/manifests/base, and starts the controller with what the ServiceAccount in it may do.
 func (l *Lab) Install(ctx context.Context, manifests, controller string, flags ...string) error {
-	if _, err := l.Kubectl(ctx, "apiVersion: v1\nkind: Namespace\nmetadata: {name: "+productNamespace+"}\n", "apply", "-f", "-"); err != nil {
+	if err := l.namespace(ctx, productNamespace); err != nil {
 		return err
 	}
 	if _, err := l.Kubectl(ctx, "", "apply", "-k", manifests); err != nil {
@@ -51,8 +51,12 @@ func (l *Lab) StartController(ctx context.Context, controller string, flags ...s
 	if err != nil {
 		return err
 	}
+	nb, sb := l.NBSocket(), l.SBSocket()
+	if l.state.Network.Zones() { // No database is the cluster's.
+		nb, sb = "", ""
+	}
 	args := append([]string{
-		controller, "controller", "--k8s-kubeconfig=" + kubeconfig, "--nb-address=" + l.NBSocket(), "--sb-address=" + l.SBSocket(),
+		controller, "controller", "--k8s-kubeconfig=" + kubeconfig, "--nb-address=" + nb, "--sb-address=" + sb,
 		"--cluster-subnets=" + strings.Join(texts(clusterSubnets()), ","), "--k8s-service-cidrs=" + strings.Join(texts(serviceSubnets()), ","),
 		"--leader-elect", "--metrics-bind-address=" + MetricsAddress, "--healthz-bind-address=" + HealthAddress,
 	}, flags...)

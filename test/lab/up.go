@@ -31,7 +31,7 @@ func Up(ctx context.Context, c Config) (*Lab, error) {
 	if err := Preflight(); err != nil {
 		return nil, err
 	}
-	l := newLab(c, state{Nodes: c.Nodes, NoKube: c.NoKube, Binary: c.Binary, OVNPrefix: c.OVNPrefix, Created: time.Now()})
+	l := newLab(c, state{Nodes: c.Nodes, NoKube: c.NoKube, Binary: c.Binary, OVNPrefix: c.OVNPrefix, Network: c.Network, Created: time.Now()})
 	if err := l.claim(c); err != nil {
 		return nil, err
 	}
@@ -74,11 +74,7 @@ func (l *Lab) build(ctx context.Context, p *progress) error {
 	}
 	g, gctx = errgroup.WithContext(ctx)
 	g.Go(func() error {
-		if err := l.buildOVN(gctx, p); err != nil {
-			return err
-		}
-		p.say("OVN: topology of %d nodes in place on every chassis", len(l.Nodes))
-		return nil
+		return l.buildOVN(gctx, p)
 	})
 	g.Go(func() error { return l.startWire(gctx) })
 	g.Go(func() error {
@@ -93,6 +89,16 @@ func (l *Lab) build(ctx context.Context, p *progress) error {
 	}
 	if err := g.Wait(); err != nil {
 		return err
+	}
+	if l.state.Network.Real() {
+		if err := l.startOVNKube(ctx, p); err != nil {
+			return err
+		}
+	}
+	if !l.state.NoKube { // It plugs pods into a network that works.
+		if err := l.startAgent(ctx); err != nil {
+			return err
+		}
 	}
 	l.state.Ready = true
 	return l.saveState()
@@ -131,16 +137,22 @@ func (l *Lab) buildNetwork(ctx context.Context) error {
 	return l.outsideRoutes(ctx)
 }
 
-// buildOVN starts the databases and all nodes, writes the topology, and waits until every chassis has it.
+// buildOVN starts the databases and all nodes, and waits until every chassis has registered. In the model it writes the topology and waits
+// until every chassis has that, too.
 func (l *Lab) buildOVN(ctx context.Context, p *progress) error {
+	if l.state.Network.Zones() {
+		return l.buildZones(ctx, p)
+	}
 	g, gctx := errgroup.WithContext(ctx)
 	central := make(chan struct{})
 	g.Go(func() error {
 		if err := l.startCentral(gctx, func() { close(central) }); err != nil {
 			return err
 		}
-		if _, err := l.NB(gctx, topology(l.Nodes)...); err != nil {
-			return fmt.Errorf("write the topology: %w", err)
+		if !l.state.Network.Real() {
+			if _, err := l.NB(gctx, topology(l.Nodes)...); err != nil {
+				return fmt.Errorf("write the topology: %w", err)
+			}
 		}
 		version, err := run(gctx, "ovn-nbctl", "--version")
 		if err != nil {
@@ -157,10 +169,29 @@ func (l *Lab) buildOVN(ctx context.Context, p *progress) error {
 		return err
 	}
 	p.say("OVN: Open vSwitch and ovn-controller run on %d nodes", len(l.Nodes))
-	if err := l.awaitChassis(ctx); err != nil {
+	if err := l.awaitChassis(ctx); err != nil || l.state.Network.Real() {
 		return err
 	}
-	return l.Settle(ctx)
+	if err := l.Settle(ctx); err != nil {
+		return err
+	}
+	p.say("OVN: topology of %d nodes in place on every chassis", len(l.Nodes))
+	return nil
+}
+
+// buildZones starts all nodes, each with its own databases.
+func (l *Lab) buildZones(ctx context.Context, p *progress) error {
+	g, gctx := errgroup.WithContext(ctx)
+	for _, n := range l.Nodes {
+		initialized := make(chan struct{})
+		g.Go(func() error { return l.startDatabases(gctx, n.Name, n.Name, func() { close(initialized) }) })
+		g.Go(func() error { return l.startNode(gctx, n, initialized) })
+	}
+	if err := g.Wait(); err != nil {
+		return err
+	}
+	p.say("OVN: NB, SB, ovn-northd, Open vSwitch and ovn-controller run on %d nodes", len(l.Nodes))
+	return nil
 }
 
 // awaitChassis returns when every node has registered, for what is awaited from all chassis is awaited from the registered only.

@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package lab
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/ovnkube-slb/ovnkube-slb/test/lab/proc"
+)
+
+// This file runs OVN-Kubernetes itself, without containers: in central mode one ovnkube as master in the namespace "cen" and one as node on
+// each node; in interconnect mode one as cluster manager and one as controller and node on each node, beside that node's databases.
+
+const (
+	ovnkubeName = "ovnkube"
+	// noToken is what it wants for the configuration of its CNI plugin, which nothing here runs.
+	noToken = "none"
+	// ovnkubeStart bounds the time until a node's br-ex has the flows of OVN-Kubernetes.
+	ovnkubeStart = 3 * time.Minute
+	// gatewayCookie is what OVN-Kubernetes marks its flows on br-ex with.
+	gatewayCookie = "cookie=0xdeff105"
+	// gatewayFlows is how many of them there are at least when the gateway works.
+	gatewayFlows = 6
+)
+
+// containedScript runs a command as a container of OVN-Kubernetes' pods would: with a /run of its own, where the directory $1 is ovn and
+// openvswitch. $2 is the directory of labs, which stays visible.
+const containedScript = `set -e
+dir=$1 labs=$2 run=$1/run
+shift 2
+mount --make-rprivate /
+mkdir -p "$run"
+mount -t tmpfs run "$run"
+mkdir -p "$run/ovn" "$run/openvswitch" "$run/ovn-kubernetes" "$run/netns" "$run/mount"
+mount --bind "$dir" "$run/ovn"
+mount --bind "$dir" "$run/openvswitch"
+case $labs in /run/*)
+	mkdir -p "$run/${labs#/run/}"
+	mount --bind "$labs" "$run/${labs#/run/}"
+esac
+mount --move "$run" /run
+exec "$@"`
+
+// restartScript runs a command again whenever it ends, as the kubelet does.
+const restartScript = `while :; do
+	"$@" || echo "ended with exit status $?, and is started again"
+	sleep 1 # the next one looks at its pid file
+done`
+
+// contained is a command line for containedScript in a namespace.
+func (l *Lab) contained(short string, args ...string) []string {
+	return append([]string{"unshare", "-m", "sh", "-c", containedScript, "sh", l.path(short), filepath.Dir(l.Dir)}, args...)
+}
+
+// startOVNKube installs OVN-Kubernetes in a cluster whose API server and Open vSwitches run, and returns when every node's gateway works.
+func (l *Lab) startOVNKube(ctx context.Context, p *progress) error {
+	if _, err := l.Kubectl(ctx, "", "apply", "--server-side", "-f", l.state.Network.CRDs); err != nil {
+		return fmt.Errorf("CRDs of OVN-Kubernetes: %w", err)
+	}
+	for _, namespace := range []string{productNamespace, hostNetworkNamespace} {
+		if err := l.namespace(ctx, namespace); err != nil {
+			return err
+		}
+	}
+	if err := l.runOVNKube(ctx, centralNetns, l.centralFlags()...); err != nil {
+		return err
+	}
+	g, gctx := errgroup.WithContext(ctx)
+	for _, n := range l.Nodes {
+		g.Go(func() error { return l.startOVNKubeNode(gctx, n) })
+	}
+	if err := g.Wait(); err != nil {
+		return err
+	}
+	p.say("OVN-Kubernetes: the gateways of %d nodes work", len(l.Nodes))
+	return l.learnAddresses(ctx)
+}
+
+// hostNetworkNamespace is where policies find what hosts send.
+const hostNetworkNamespace = "ovn-host-network"
+
+func (l *Lab) namespace(ctx context.Context, name string) error {
+	_, err := l.Kubectl(ctx, "apiVersion: v1\nkind: Namespace\nmetadata: {name: "+name+"}\n", "apply", "-f", "-")
+	return err
+}
+
+// centralFlags are those of the one ovnkube that serves the whole cluster.
+func (l *Lab) centralFlags() []string {
+	if l.state.Network.Zones() {
+		return []string{"--init-cluster-manager=" + centralNetns}
+	}
+	return append([]string{"--init-master=" + centralNetns}, databaseFlags()...)
+}
+
+// databaseFlags say where the cluster's databases are.
+func databaseFlags() []string {
+	central := Management().Host(centralHost)[0].Addr()
+	return []string{fmt.Sprintf("--nb-address=tcp:%s:%d", central, nbPort), fmt.Sprintf("--sb-address=tcp:%s:%d", central, sbPort)}
+}
+
+// startOVNKubeNode starts a node's ovnkube and returns when its gateway works.
+func (l *Lab) startOVNKubeNode(ctx context.Context, n Node) error {
+	flags := []string{
+		"--init-node=" + n.Name, "--nodeport", "--gateway-interface=br-ex", "--mtu=1400",
+		"--encap-ip=" + Underlay().Host(n.Index)[0].Addr().String(), "--cni-conf-dir=" + l.path(n.Name, "cni"),
+	}
+	if l.state.Network.Zones() {
+		flags = append(flags, "--init-ovnkube-controller="+n.Name, "--zone="+n.Name)
+	} else {
+		flags = append(flags, databaseFlags()...)
+	}
+	if err := os.MkdirAll(l.path(n.Name, "cni"), 0o755); err != nil {
+		return err
+	}
+	if err := l.runOVNKube(ctx, n.Name, flags...); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, ovnkubeStart)
+	defer cancel()
+	if err := poll(ctx, func() error { return l.gatewayWorks(ctx, n) }); err != nil {
+		log, _ := os.ReadFile(l.path(n.Name, ovnkubeName+".log")) // A log that can't be read adds nothing.
+		const last = 3000
+		return fmt.Errorf("ovnkube of node %s: %w\n%s", n.Name, err, log[max(0, len(log)-last):])
+	}
+	return nil
+}
+
+// runOVNKube starts an ovnkube in a namespace.
+func (l *Lab) runOVNKube(ctx context.Context, short string, flags ...string) error {
+	cp, err := l.ControlPlane()
+	if err != nil {
+		return err
+	}
+	network := l.state.Network
+	args := []string{
+		"sh", "-c", restartScript, "sh", network.Program,
+		"--k8s-kubeconfig=" + cp.AdminKubeconfig(), "--k8s-token=" + noToken, "--cluster-subnets=" + podNetworks(), "--k8s-service-cidrs=" + strings.Join(texts(serviceSubnets()), ","),
+		"--gateway-mode=" + network.Gateway, "--loglevel=4", "--ovn-config-namespace=" + productNamespace, "--host-network-namespace=" + hostNetworkNamespace,
+		"--metrics-bind-address=127.0.0.1:9410", "--ovn-metrics-bind-address=127.0.0.1:9476", "--pidfile=" + l.path(short, "ovnkube.pid"),
+	}
+	if network.Zones() {
+		args = append(args, "--enable-interconnect")
+	}
+	_, err = proc.Start(ctx, proc.Spec{
+		Name: ovnkubeName, Dir: l.path(short), Netns: l.Netns(short), Env: ovsEnv(l.path(short)), Args: l.contained(short, slices.Concat(args, flags)...),
+	})
+	return err
+}
+
+// podNetworks are the cluster's subnets with the length of a node's, as ovnkube wants them.
+func podNetworks() string {
+	subnets := clusterSubnets()
+	return fmt.Sprintf("%s/24,%s/64", subnets[0], subnets[1])
+}
+
+// gatewayWorks tells whether OVN-Kubernetes has put its flows on a node's br-ex.
+func (l *Lab) gatewayWorks(ctx context.Context, n Node) error {
+	flows, err := run(ctx, "ovs-ofctl", "-O", "OpenFlow13", "--no-stats", "dump-flows", "unix:"+l.path(n.Name, "br-ex.mgmt"))
+	if err != nil {
+		return err
+	}
+	if got := strings.Count(flows, gatewayCookie); got < gatewayFlows {
+		return fmt.Errorf("br-ex has %d flows of OVN-Kubernetes, want %d at least", got, gatewayFlows)
+	}
+	return nil
+}
+
+// learnAddresses asks the nodes' objects which addresses OVN-Kubernetes gave them.
+func (l *Lab) learnAddresses(ctx context.Context) error {
+	client, err := l.Client()
+	if err != nil {
+		return err
+	}
+	l.state.Given = map[string]given{}
+	for i := range l.Nodes {
+		n := &l.Nodes[i]
+		object, err := client.CoreV1().Nodes().Get(ctx, n.Name, metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		const subnetsAnnotation, idAnnotation = "k8s.ovn.org/node-subnets", "k8s.ovn.org/node-id"
+		var subnets struct {
+			Default []netip.Prefix `json:"default"`
+		}
+		text := object.Annotations[subnetsAnnotation]
+		if err := json.Unmarshal([]byte(text), &subnets); err != nil || len(subnets.Default) != len(clusterSubnets()) {
+			return errors.Join(fmt.Errorf("node %s: annotation %s: %q: want a subnet a family", n.Name, subnetsAnnotation, text), err)
+		}
+		id, err := strconv.Atoi(object.Annotations[idAnnotation])
+		if err != nil {
+			return fmt.Errorf("node %s: annotation %s: %w", n.Name, idAnnotation, err)
+		}
+		l.state.Given[n.Name] = given{PodSubnets: subnets.Default, ID: id}
+		n.take(l.state.Given[n.Name])
+	}
+	return l.saveState()
+}

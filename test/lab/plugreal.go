@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package lab
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/netip"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/ovnkube-slb/ovnkube-slb/test/lab/kubelet"
+)
+
+// podNetworksAnnotation is how OVN-Kubernetes says what a pod has.
+const podNetworksAnnotation = "k8s.ovn.org/pod-networks"
+
+// podNetwork is the part of that annotation about the default network.
+type podNetwork struct {
+	MAC string         `json:"mac_address"`
+	IPs []netip.Prefix `json:"ip_addresses"`
+}
+
+// plugReal gives a pod the addresses that OVN-Kubernetes chose, and returns when its port on br-int has its flows.
+func (p *Plug) plugReal(ctx context.Context, n Node, pod kubelet.Pod) ([]netip.Prefix, error) {
+	const patience = 30 * time.Second
+	waiting, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	var network podNetwork
+	if err := poll(waiting, func() (err error) {
+		network, err = p.network(waiting, pod)
+		return err
+	}); err != nil {
+		return nil, err
+	}
+	if err := p.link(ctx, n, pod, network.MAC, network.IPs); err != nil {
+		return nil, err
+	}
+	if _, err := p.lab.vsctl(ctx, n, "wait-until", "Interface", podLink(pod), "external_ids:ovn-installed=true"); err != nil {
+		return nil, fmt.Errorf("its port has no flows: %w", err)
+	}
+	return network.IPs, nil
+}
+
+func (p *Plug) network(ctx context.Context, pod kubelet.Pod) (podNetwork, error) {
+	object, err := p.client.CoreV1().Pods(pod.Namespace).Get(ctx, pod.Name, metav1.GetOptions{})
+	if err != nil {
+		return podNetwork{}, err
+	}
+	text, ok := object.Annotations[podNetworksAnnotation]
+	if !ok {
+		return podNetwork{}, fmt.Errorf("no annotation %s yet", podNetworksAnnotation)
+	}
+	var networks struct {
+		Default podNetwork `json:"default"`
+	}
+	if err := json.Unmarshal([]byte(text), &networks); err != nil {
+		return podNetwork{}, fmt.Errorf("annotation %s: %q: %w", podNetworksAnnotation, text, err)
+	}
+	return networks.Default, nil
+}
