@@ -37,6 +37,16 @@ type Spot struct {
 	Message string
 }
 
+// Elsewhere tells whether no L2Domain has to do with the address now: if it is announced, then by BGP.
+func (s *Spot) Elsewhere() bool {
+	switch s.Reason {
+	case ReasonNoDomain, ReasonAddressOutsideSubnets, ReasonSwitchedOff, ReasonUnsupported:
+		return true
+	default:
+		return false
+	}
+}
+
 // Hold says why an address is not carried for now although its domain could.
 type Hold struct {
 	Reason  Reason

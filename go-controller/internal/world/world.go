@@ -300,6 +300,8 @@ type Service struct {
 	Problems []string
 	// Limits are fields in use that this release serves only in part; told to the user, otherwise harmless.
 	Limits []string
+	// Layer2Limits are those of L2Domains: they do not concern a Service that is announced by BGP alone.
+	Layer2Limits []string
 }
 
 // Port is a port that a Service listens on. Name ties it to the ports of the slices.

@@ -96,12 +96,7 @@ func named(what string, names []string) string {
 
 // onlyBGP reports whether no L2Domain has to do, now, with an address that an advertisement takes.
 func onlyBGP(spot place.Spot, t telling) bool {
-	switch spot.Reason {
-	case place.ReasonNoDomain, place.ReasonAddressOutsideSubnets, place.ReasonSwitchedOff, place.ReasonUnsupported:
-		return t.text != ""
-	default:
-		return false
-	}
+	return spot.Elsewhere() && t.text != ""
 }
 
 // tellingTexts says who tells of the addresses by BGP, once for those that are told alike.

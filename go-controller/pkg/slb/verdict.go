@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -73,7 +74,7 @@ func newVerdicts(d *decision, k knowledge) *verdicts {
 	return v
 }
 
-func allocated(s *world.Service, o ipam.Outcome) kube.Verdict {
+func allocated(s *world.Service, o ipam.Outcome, spots []place.Spot) kube.Verdict {
 	if len(o.Addrs) == 0 {
 		return kube.Verdict{Status: metav1.ConditionFalse, Reason: string(o.Reason), Message: o.Message}
 	}
@@ -84,8 +85,12 @@ func allocated(s *world.Service, o ipam.Outcome) kube.Verdict {
 	if o.Message != "" {
 		message += "; " + o.Message
 	}
-	if len(s.Limits) > 0 {
-		message += "; " + strings.Join(s.Limits, "; ")
+	limits := s.Limits
+	if slices.ContainsFunc(spots, func(spot place.Spot) bool { return !spot.Elsewhere() }) {
+		limits = slices.Concat(limits, s.Layer2Limits)
+	}
+	if len(limits) > 0 {
+		message += "; " + strings.Join(limits, "; ")
 	}
 	return kube.Verdict{
 		Status:  metav1.ConditionTrue,
@@ -256,7 +261,7 @@ func (v *verdicts) domains() map[string]kube.Merge[*v1alpha1.L2Domain] {
 func (v *verdicts) domain(d *place.Domain, addresses map[world.ShardID]int32) v1alpha1.L2DomainStatus {
 	var status v1alpha1.L2DomainStatus
 	anchors := v.anchors(d.Spec.Name)
-	eligible := map[string]struct{}{}
+	eligible, active := map[string]struct{}{}, map[string]struct{}{}
 	for _, shard := range d.Shards {
 		s := v1alpha1.ShardStatus{Index: int32(shard.ID.Index), Addresses: addresses[shard.ID], Active: v.active[shard.ID],
 			Anchors: anchors[shard.ID]}
@@ -266,6 +271,7 @@ func (v *verdicts) domain(d *place.Domain, addresses map[world.ShardID]int32) v1
 		}
 		if s.Addresses > 0 {
 			status.Shards = append(status.Shards, s)
+			active[s.Active] = struct{}{}
 		}
 	}
 	for _, left := range d.LeftOut {
@@ -278,6 +284,8 @@ func (v *verdicts) domain(d *place.Domain, addresses map[world.ShardID]int32) v1
 		}
 	}
 	status.EligibleNodes = int32(len(eligible))
+	delete(active, "")
+	status.ActiveGateways = strings.Join(slices.Sorted(maps.Keys(active)), ", ")
 	return status
 }
 

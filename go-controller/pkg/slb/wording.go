@@ -82,7 +82,7 @@ func (v *verdicts) service(s *world.Service) *kube.ServiceStatus {
 	}
 	o := v.allocation.Services[s.Key]
 	return &kube.ServiceStatus{
-		UID: s.UID, Had: s.Assigned, Addrs: o.Addrs, LeaveIngress: o.Foreign, Allocated: allocated(s, o),
+		UID: s.UID, Had: s.Assigned, Addrs: o.Addrs, LeaveIngress: o.Foreign, Allocated: allocated(s, o, v.spots.Services[s.Key]),
 		ListsExternal: len(s.ExternalIPs) > 0, External: o.HeldExternal, Announced: v.announced(s),
 	}
 }

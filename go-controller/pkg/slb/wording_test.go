@@ -6,9 +6,11 @@ import (
 	"errors"
 	"maps"
 	"net/netip"
+	"strings"
 	"testing"
 
 	"go4.org/netipx"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/loop"
@@ -121,4 +123,27 @@ func text(s *kube.ServiceStatus) string {
 		announced = string(s.Announced.Status) + " " + s.Announced.Reason + ": " + s.Announced.Message
 	}
 	return joined(s.Addrs) + ", " + string(s.Allocated.Status) + " " + s.Allocated.Reason + ": " + s.Allocated.Message + ", " + announced
+}
+
+// What L2Domains serve in part concerns a Service only where one of them has its address.
+func TestLimitsOfSegmentsAreToldOfSegments(t *testing.T) {
+	for name, test := range map[string]struct {
+		change func(*world.Snapshot)
+		want   bool
+	}{
+		"on a segment": {func(*world.Snapshot) {}, true},
+		"BGP alone":    {func(w *world.Snapshot) { w.Domains = nil }, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := service(web, 1)
+			s.Layer2Limits = []string{"served like Cluster by L2Domains"}
+			w := small(5, s)
+			test.change(w)
+			var m memory
+			got := newVerdicts(m.decide(w), knowledge{synced: true}).services(&wordings{})[web].Allocated
+			if got.Status != metav1.ConditionTrue || strings.Contains(got.Message, "L2Domains") != test.want {
+				t.Errorf("got %+v, want a word of L2Domains: %t", got, test.want)
+			}
+		})
+	}
 }

@@ -131,6 +131,7 @@ func (s *status) merge(have *v1alpha1.BGPNodeStatus, now time.Time) (*v1alpha1.B
 	defer s.mu.Unlock()
 	next := have.DeepCopy()
 	next.Status.RouterID, next.Status.Sessions = "", settled(have.Status.Sessions, report(s.states()))
+	next.Status.Summary = summary(next.Status.Sessions)
 	leaving := false
 	if len(s.sessions) > 0 {
 		next.Status.RouterID, leaving = s.sessions[0].Neighbor.RouterID.String(), s.sessions[0].Leaving
@@ -138,12 +139,21 @@ func (s *status) merge(have *v1alpha1.BGPNodeStatus, now time.Time) (*v1alpha1.B
 	ready := ready(next.Status.Sessions, leaving, s.off)
 	ready.LastTransitionTime = metav1.NewTime(now)
 	changed := meta.SetStatusCondition(&next.Status.Conditions, ready)
-	changed = changed || have.Status.RouterID != next.Status.RouterID || !equality.Semantic.DeepEqual(uncounted(have), uncounted(next))
+	changed = changed || have.Status.RouterID != next.Status.RouterID || have.Status.Summary != next.Status.Summary || !equality.Semantic.DeepEqual(uncounted(have), uncounted(next))
 	if !changed && (now.Sub(s.counted) < countEvery || equality.Semantic.DeepEqual(have.Status.Sessions, next.Status.Sessions)) {
 		return nil, false
 	}
 	s.counted = now
 	return next, true
+}
+
+// summary is the sessions in one line, for kubectl get.
+func summary(sessions []v1alpha1.BGPSession) string {
+	var list []string
+	for _, s := range sessions {
+		list = append(list, fmt.Sprintf("%s %s", s.Peer, s.State))
+	}
+	return strings.Join(list, ", ")
 }
 
 // settled leaves sessions that fail in the same way as before as they were: a peer that does

@@ -311,17 +311,20 @@ func (r *serviceReader) readSourceRanges() {
 // readLimits names the fields that are served in part and whose user loses nothing by it.
 func (r *serviceReader) readLimits() {
 	spec := &r.service.Spec
+	layer2 := func(format string, args ...any) {
+		r.out.Layer2Limits = append(r.out.Layer2Limits, fmt.Sprintf(format, args...))
+	}
 	if r.out.LocalPolicy {
-		r.limit("spec.externalTrafficPolicy: Local is served like Cluster by L2Domains: endpoints on all nodes take traffic; " +
+		layer2("spec.externalTrafficPolicy: Local is served like Cluster by L2Domains: endpoints on all nodes take traffic; " +
 			"they see the client's own address all the same")
 	}
 	if c := spec.SessionAffinityConfig; r.out.ClientAffinity && c != nil && c.ClientIP != nil && c.ClientIP.TimeoutSeconds != nil &&
 		*c.ClientIP.TimeoutSeconds != corev1.DefaultClientIPServiceAffinitySeconds {
-		r.limit("spec.sessionAffinityConfig.clientIP.timeoutSeconds: %d: a client keeps its endpoint for as long as "+
+		layer2("spec.sessionAffinityConfig.clientIP.timeoutSeconds: %d: a client keeps its endpoint for as long as "+
 			"the set of endpoints stays the same", *c.ClientIP.TimeoutSeconds)
 	}
 	if r.out.ClientAffinity && slices.Contains(r.out.Families, world.IPv6) {
-		r.limit("spec.sessionAffinity: ClientIP has an effect over IPv6 only where OVN can hash IPv6 addresses (later than 23.03)")
+		layer2("spec.sessionAffinity: ClientIP has an effect over IPv6 only where OVN can hash IPv6 addresses (later than 23.03)")
 	}
 	if spec.TrafficDistribution != nil {
 		r.limit("spec.trafficDistribution: %s has no effect on traffic from outside the cluster", *spec.TrafficDistribution)

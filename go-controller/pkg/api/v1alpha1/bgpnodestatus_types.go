@@ -13,8 +13,7 @@ import (
 // +kubebuilder:subresource:status
 // +kubebuilder:resource:scope=Cluster,path=bgpnodestatuses,singular=bgpnodestatus,shortName=bgpns,categories=slb
 // +kubebuilder:printcolumn:name="RouterID",type=string,JSONPath=`.status.routerID`
-// +kubebuilder:printcolumn:name="Peers",type=string,JSONPath=`.status.sessions[*].peer`
-// +kubebuilder:printcolumn:name="States",type=string,JSONPath=`.status.sessions[*].state`
+// +kubebuilder:printcolumn:name="Sessions",type=string,JSONPath=`.status.summary`
 // +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 type BGPNodeStatus struct {
@@ -48,6 +47,11 @@ type BGPNodeStatusStatus struct {
 	// +listType=map
 	// +listMapKey=peer
 	Sessions []BGPSession `json:"sessions,omitempty"`
+
+	// Summary has the peers and the states of their sessions, as "tor Established, spine Active".
+	//
+	// +optional
+	Summary string `json:"summary,omitempty"`
 
 	// Conditions of the speaker: Ready.
 	//

@@ -11,7 +11,7 @@ import (
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
 // +kubebuilder:resource:scope=Cluster,path=communities,singular=community,shortName=bgpcomm,categories=slb
-// +kubebuilder:printcolumn:name="Names",type=string,JSONPath=`.spec.communities[*].name`
+// +kubebuilder:printcolumn:name="Names",type=string,JSONPath=`.spec.communities`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 type Community struct {
 	metav1.TypeMeta   `json:",inline"`

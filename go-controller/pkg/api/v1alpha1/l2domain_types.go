@@ -19,9 +19,9 @@ const MinGatewaysForFailover = 3
 // +kubebuilder:resource:scope=Cluster,path=l2domains,singular=l2domain,shortName=l2d,categories=slb
 // +kubebuilder:printcolumn:name="Network",type=string,JSONPath=`.spec.physicalNetwork`
 // +kubebuilder:printcolumn:name="VLAN",type=integer,JSONPath=`.spec.vlan`
-// +kubebuilder:printcolumn:name="Subnets",type=string,JSONPath=`.spec.subnets[*].cidr`
+// +kubebuilder:printcolumn:name="Subnets",type=string,priority=1,JSONPath=`.spec.subnets`
 // +kubebuilder:printcolumn:name="Nodes",type=integer,JSONPath=`.status.eligibleNodes`
-// +kubebuilder:printcolumn:name="Active",type=string,JSONPath=`.status.shards[*].active`
+// +kubebuilder:printcolumn:name="Active",type=string,JSONPath=`.status.activeGateways`
 // +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 type L2Domain struct {
@@ -201,6 +201,11 @@ type L2DomainStatus struct {
 	//
 	// +optional
 	EligibleNodes int32 `json:"eligibleNodes"`
+
+	// ActiveGateways are the nodes that carry shards now, by name, as "n1, n3".
+	//
+	// +optional
+	ActiveGateways string `json:"activeGateways,omitempty"`
 
 	// LeftOutNodes are nodes that are not gateways, and why: the first 64 by name,
 	// without those that nodeSelectors do not take.
