@@ -90,6 +90,13 @@ func (l *Lab) Restore(ctx context.Context, name string) error {
 	return l.Settle(ctx)
 }
 
+// logTail is the end of the log of what runs in a namespace; a log that can't be read adds nothing.
+func (l *Lab) logTail(short, daemon string) []byte {
+	const last = 2000
+	log, _ := os.ReadFile(l.path(short, daemon+".log"))
+	return log[max(0, len(log)-last):]
+}
+
 // Ended tells which of a node's daemons have ended without being killed here, each with the end of its log; empty if all run.
 func (l *Lab) Ended(name string) string {
 	var ended strings.Builder
@@ -99,11 +106,7 @@ func (l *Lab) Ended(name string) string {
 			continue
 		}
 		fmt.Fprintf(&ended, "%s of node %s has ended\n", daemon, name)
-		if err == nil {
-			const last = 2000
-			log, _ := os.ReadFile(p.Log()) // A log that can't be read adds nothing.
-			ended.Write(log[max(0, len(log)-last):])
-		}
+		ended.Write(l.logTail(name, daemon))
 	}
 	return ended.String()
 }
@@ -137,11 +140,18 @@ func (l *Lab) Diagnosis(ctx context.Context) string {
 		bindings, err := l.SB(ctx, "--columns=logical_port,ip,mac", "--format=csv", "list", "MAC_Binding")
 		fmt.Fprintf(&out, "MAC_Binding\n%s%v\n", bindings, err)
 	}
+	show(switchNetns, "ip", "-s", "link")
 	for _, n := range l.Nodes {
 		show(n.Name, "ip", "-br", "address")
+		show(n.Name, "ip", "-s", "link")
+		for _, daemon := range []string{vswitchdName, controllerName} {
+			fmt.Fprintf(&out, "the end of the log of %s\n%s\n", daemon, l.logTail(n.Name, daemon))
+		}
 		control := l.path(n.Name, "vswitchd.ctl")
 		// What a trace says of a ping and what the datapath does with it may differ.
 		show(n.Name, "ovs-appctl", "-t", control, "dpif/show")
+		show(n.Name, "ovs-appctl", "-t", control, "dpctl/show", "--statistics")
+		show(n.Name, "ovs-appctl", "-t", control, "coverage/show")
 		show(n.Name, "ovs-appctl", "-t", control, "upcall/show")
 		show(n.Name, "ovs-appctl", "-t", control, "dpctl/dump-flows", "--names")
 		show(n.Name, "ovs-appctl", "-t", control, "ofproto/trace", "br-ex", fmt.Sprintf(

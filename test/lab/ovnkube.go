@@ -131,9 +131,7 @@ func (l *Lab) startOVNKubeNode(ctx context.Context, n Node) error {
 	ctx, cancel := context.WithTimeout(ctx, ovnkubeStart)
 	defer cancel()
 	if err := poll(ctx, func() error { return l.gatewayWorks(ctx, n) }); err != nil {
-		log, _ := os.ReadFile(l.path(n.Name, ovnkubeName+".log")) // A log that can't be read adds nothing.
-		const last = 3000
-		return fmt.Errorf("ovnkube of node %s: %w\n%s", n.Name, err, log[max(0, len(log)-last):])
+		return fmt.Errorf("ovnkube of node %s: %w\n%s", n.Name, err, l.logTail(n.Name, ovnkubeName))
 	}
 	return nil
 }
