@@ -56,6 +56,11 @@ func (l *Lab) prepareHost(ctx context.Context, n Node) error {
 		}
 		return l.closeUplinks(ctx, n, links...)
 	}
+	// On br-ex the host has its gateway router's MAC address. OVN-Kubernetes' flows tell the two apart; the bridge by itself would send the
+	// router's packets to the host as soon as that says a word there (a multicast report is enough).
+	if _, err := run(ctx, "ovs-ofctl", "add-flow", "unix:"+l.path(n.Name, "br-ex.mgmt"), "priority=1,in_port=LOCAL,actions=drop"); err != nil {
+		return err
+	}
 	if err := setSysctls(netns, map[string]string{"net/ipv4/conf/" + mp0 + "/rp_filter": "2"}); err != nil {
 		return err
 	}

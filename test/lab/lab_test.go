@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -154,6 +155,25 @@ func TestPodsReachEachOtherAndTheWorld(t *testing.T) {
 		for _, addr := range addrsOf(from.mp0()) {
 			ping(t, l, PodNetns("t", "web-"+from.Name), addr)
 		}
+	}
+}
+
+// The host of a node has the MAC address of its gateway router on br-ex. What it sends there by itself does not take the router's place.
+func TestGatewayRouterAnswersWhateverItsHostSends(t *testing.T) {
+	l := upLab(t, Config{Name: labName("host"), NoKube: true, Nodes: 1})
+	n := l.Nodes[0]
+	if err := ipBatch(t.Context(), l.Netns(n.Name), []string{"addr add 192.0.2.1/24 dev br-ex"}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := l.Exec(t.Context(), n.Name, "ping", "-c1", "-W1", "192.0.2.2"); err == nil {
+		t.Fatal("somebody has an address that nobody has")
+	}
+	ports, err := run(t.Context(), "ovs-appctl", "-t", l.path(n.Name, "vswitchd.ctl"), "fdb/show", "br-ex")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if regexp.MustCompile(`LOCAL +\d+ +` + n.MAC).MatchString(ports) {
+		t.Errorf("what is for the gateway router goes to the host:\n%s", ports)
 	}
 }
 
