@@ -12,6 +12,7 @@ out=$(realpath -m "${1:-_output/ovnkube}")
 mkdir -p "$out"
 
 if [[ ! -d $out/source ]]; then
+	rm -rf "$out/source.new"
 	git clone --quiet --depth 1 --branch "$release" https://github.com/ovn-kubernetes/ovn-kubernetes.git "$out/source.new"
 	mv "$out/source.new" "$out/source"
 fi

@@ -25,7 +25,7 @@ const (
 	nbName, sbName, northdName = "nb", "sb", "northd"
 )
 
-// NBSocket and SBSocket are ovsdb connection methods (ovsdb(7)) that work from every namespace.
+// NBSocket and SBSocket are ovsdb connection methods (ovsdb(7)) that work from every namespace. With zones nothing answers there.
 func (l *Lab) NBSocket() string { return "unix:" + l.path(centralNetns, "nb.sock") }
 
 // SBSocket is the southbound database's, as NBSocket.

@@ -4,6 +4,7 @@ package lab
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -178,7 +179,11 @@ func (l *Lab) startSwitch(ctx context.Context, short string, ready func(ctx cont
 		return err
 	}
 	// Under this name others look for it.
-	return os.Symlink(control, filepath.Join(dir, fmt.Sprintf("ovs-vswitchd.%d.ctl", p.Pid)))
+	name := filepath.Join(dir, fmt.Sprintf("ovs-vswitchd.%d.ctl", p.Pid))
+	if err := os.Remove(name); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	return os.Symlink(control, name)
 }
 
 // prepareSwitch configures a switch that is starting; it fails until all its parts are there.

@@ -61,6 +61,9 @@ func (l *Lab) prepareHost(ctx context.Context, n Node) error {
 	if _, err := run(ctx, "ovs-ofctl", "add-flow", "unix:"+l.path(n.Name, "br-ex.mgmt"), "priority=1,in_port=LOCAL,actions=drop"); err != nil {
 		return err
 	}
+	if _, err := run(ctx, "ovs-appctl", "-t", l.path(n.Name, "vswitchd.ctl"), "fdb/flush", "br-ex"); err != nil {
+		return err
+	}
 	if err := setSysctls(netns, map[string]string{"net/ipv4/conf/" + mp0 + "/rp_filter": "2"}); err != nil {
 		return err
 	}

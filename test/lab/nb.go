@@ -96,7 +96,9 @@ func reported() map[string][]string {
 }
 
 // heartbeat is what OVN-Kubernetes writes into NB_Global every 30 s, whatever else it does.
-func heartbeat() *regexp.Regexp { return regexp.MustCompile(`\["e2e_timestamp","\d+"\],?`) }
+func heartbeat() *regexp.Regexp {
+	return regexp.MustCompile(`,\["e2e_timestamp","\d+"\]|\["e2e_timestamp","\d+"\],?`)
+}
 
 // SnapshotNB reads the rows for which keep is true; nil keeps all. Tables without such rows are left out.
 func (l *Lab) SnapshotNB(ctx context.Context, keep func(table string, row Row) bool) (Snapshot, error) {

@@ -54,10 +54,14 @@ esac
 mount --move "$run" /run
 exec "$@"`
 
-// restartScript runs a command again whenever it ends, as the kubelet does.
-const restartScript = `while :; do
+// restartScript runs a command again whenever it ends, as the kubelet does. Its pid file is $1: the next one would take a process that
+// happens to have that pid for itself.
+const restartScript = `pid=$1
+shift
+while :; do
+	rm -f "$pid"
 	"$@" || echo "ended with exit status $?, and is started again"
-	sleep 1 # the next one looks at its pid file
+	sleep 1
 done`
 
 // contained is a command line for containedScript in a namespace.
@@ -144,7 +148,7 @@ func (l *Lab) runOVNKube(ctx context.Context, short string, flags ...string) err
 	}
 	network := l.state.Network
 	args := []string{
-		"sh", "-c", restartScript, "sh", network.Program,
+		"sh", "-c", restartScript, "sh", l.path(short, "ovnkube.pid"), network.Program,
 		"--k8s-kubeconfig=" + cp.AdminKubeconfig(), "--k8s-token=" + noToken, "--cluster-subnets=" + podNetworks(), "--k8s-service-cidrs=" + strings.Join(texts(serviceSubnets()), ","),
 		"--gateway-mode=" + network.Gateway, "--loglevel=4", "--ovn-config-namespace=" + productNamespace, "--host-network-namespace=" + hostNetworkNamespace,
 		"--metrics-bind-address=127.0.0.1:9410", "--ovn-metrics-bind-address=127.0.0.1:9476", "--pidfile=" + l.path(short, "ovnkube.pid"),

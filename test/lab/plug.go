@@ -152,10 +152,10 @@ func (p *Plug) link(ctx context.Context, n Node, pod kubelet.Pod, mac string, ad
 		if err := ipBatch(ctx, netns, defaultRoutes(n.gateway())); err != nil {
 			return err
 		}
-		if p.client != nil {
-			if err := p.lab.closeUplinks(ctx, n, podLink(pod)); err != nil {
-				return err
-			}
+	}
+	if p.client != nil {
+		if err := p.lab.closeUplinks(ctx, n, podLink(pod)); err != nil {
+			return err
 		}
 	}
 	_, err := p.lab.vsctl(ctx, n, "--no-wait", "--may-exist", "add-port", "br-int", podLink(pod), "--", "set", "Interface", podLink(pod),

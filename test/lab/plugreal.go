@@ -49,6 +49,9 @@ func (p *Plug) network(ctx context.Context, pod kubelet.Pod) (podNetwork, error)
 	if err != nil {
 		return podNetwork{}, err
 	}
+	if object.UID != pod.UID {
+		return podNetwork{}, fmt.Errorf("another pod has its name: UID %s, want %s", object.UID, pod.UID)
+	}
 	text, ok := object.Annotations[podNetworksAnnotation]
 	if !ok {
 		return podNetwork{}, fmt.Errorf("no annotation %s yet", podNetworksAnnotation)
@@ -58,6 +61,9 @@ func (p *Plug) network(ctx context.Context, pod kubelet.Pod) (podNetwork, error)
 	}
 	if err := json.Unmarshal([]byte(text), &networks); err != nil {
 		return podNetwork{}, fmt.Errorf("annotation %s: %q: %w", podNetworksAnnotation, text, err)
+	}
+	if len(networks.Default.IPs) == 0 {
+		return podNetwork{}, fmt.Errorf("annotation %s: %q: no address on the default network", podNetworksAnnotation, text)
 	}
 	return networks.Default, nil
 }

@@ -51,12 +51,8 @@ func (l *Lab) StartController(ctx context.Context, controller string, flags ...s
 	if err != nil {
 		return err
 	}
-	nb, sb := l.NBSocket(), l.SBSocket()
-	if l.state.Network.Zones() { // No database is the cluster's.
-		nb, sb = "", ""
-	}
 	args := append([]string{
-		controller, "controller", "--k8s-kubeconfig=" + kubeconfig, "--nb-address=" + nb, "--sb-address=" + sb,
+		controller, "controller", "--k8s-kubeconfig=" + kubeconfig, "--nb-address=" + l.NBSocket(), "--sb-address=" + l.SBSocket(),
 		"--cluster-subnets=" + strings.Join(texts(clusterSubnets()), ","), "--k8s-service-cidrs=" + strings.Join(texts(serviceSubnets()), ","),
 		"--leader-elect", "--metrics-bind-address=" + MetricsAddress, "--healthz-bind-address=" + HealthAddress,
 	}, flags...)

@@ -122,8 +122,10 @@ func (l *Layout) taking(s *world.Service, a netip.Addr) []*world.Advertisement {
 	return slices.DeleteFunc(slices.Clone(ads), refuses)
 }
 
-// TakesPool reports whether an advertisement takes addresses of a pool, and may tell them.
-func (l *Layout) TakesPool(pool string) bool { return len(l.byPool[pool]) > 0 && l.Off() == "" }
+// TakesPool reports whether an advertisement takes addresses of a pool, and may tell them although no gateway has them.
+func (l *Layout) TakesPool(pool string) bool {
+	return l.Off() == "" && slices.ContainsFunc(l.byPool[pool], func(ad *world.Advertisement) bool { return !ad.ByGateway })
+}
 
 // prefix is what an advertisement tells of an address: the aggregate, or the address alone
 // if that reaches beyond its pool.

@@ -149,7 +149,7 @@ func DomainStatus(status v1alpha1.L2DomainStatus, verdicts Verdicts, known bool)
 		next.Conditions = slices.Clone(have.Status.Conditions)
 		changed := verdicts.set(&next.Conditions, have.Generation, now)
 		was := have.Status
-		if !changed && was.EligibleNodes == next.EligibleNodes && was.ActiveGateways == next.ActiveGateways && slices.Equal(was.LeftOutNodes, next.LeftOutNodes) &&
+		if !changed && was.EligibleNodes == next.EligibleNodes && slices.Equal(was.LeftOutNodes, next.LeftOutNodes) &&
 			slices.EqualFunc(was.Shards, next.Shards, equalShards) {
 			return nil, false
 		}

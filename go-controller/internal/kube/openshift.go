@@ -233,6 +233,18 @@ func (f *Facts) Mode() world.Mode {
 	return f.openShift.holds.Mode
 }
 
+// Interconnect reports whether zones of OVN-Kubernetes have databases of their own.
+func (f *Facts) Interconnect() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	nodes := make([]*world.Node, 0, len(f.nodes))
+	for _, n := range f.nodes {
+		nodes = append(nodes, n.world)
+	}
+	zones := world.ZonesOf(nodes)
+	return zones.Interconnect
+}
+
 // addOpenShift adds what OpenShift says to the facts about the cluster.
 func (f *Facts) addOpenShift(c *world.Cluster) {
 	f.settleSwitch()

@@ -48,9 +48,10 @@ func NewNodeWatch(kube kubernetes.Interface, ours *Clients, facts *Facts, node s
 	return w
 }
 
-// NewModeWatch returns the informers that feed facts from which the mode in force is read, and nothing else.
+// NewModeWatch returns the informers that feed facts from which the mode in force is read, and whether zones have databases of their own.
 func NewModeWatch(kube kubernetes.Interface, ours *Clients, facts *Facts) *Watch {
-	w := &Watch{needed: map[string]cache.Controller{"ipaddresspools": follow(ours.Pools, &v1alpha1.IPAddressPool{}, whole, facts.setPool)}}
+	w := &Watch{needed: map[string]cache.Controller{"ipaddresspools": follow(ours.Pools, &v1alpha1.IPAddressPool{}, whole, facts.setPool),
+		"nodes": follow(kube.CoreV1().Nodes(), &corev1.Node{}, trimmedNode, facts.setNode)}}
 	w.ask(kube, networkOperators(), ours.NetworkOperators, openShiftPause, facts.setNetworkOperator)
 	return w
 }

@@ -16,6 +16,8 @@ import (
 type Layout struct {
 	// Domains are sorted by name.
 	Domains []*Domain
+	// Unserved says why no domain can be served in this cluster, empty if one can.
+	Unserved string
 	// byAge has the same ones, the oldest first; byPool those that carry a pool.
 	byAge  []*Domain
 	byPool map[string]*Domain
@@ -74,9 +76,10 @@ func Lay(w *world.Snapshot) *Layout {
 	for _, p := range w.Pools {
 		pools[p.Name] = true
 	}
-	l := &Layout{byPool: make(map[string]*Domain)}
+	zones := world.ZonesOf(w.Nodes)
+	l := &Layout{byPool: make(map[string]*Domain), Unserved: unserved(&w.Cluster, &zones)}
 	for _, spec := range w.Domains {
-		l.byAge = append(l.byAge, lay(spec, nodes, w))
+		l.byAge = append(l.byAge, l.lay(spec, nodes, &zones, w))
 	}
 	slices.SortFunc(l.byAge, func(a, b *Domain) int {
 		return cmp.Or(a.Spec.Created.Compare(b.Spec.Created), cmp.Compare(a.Spec.Name, b.Spec.Name))
@@ -104,14 +107,13 @@ func (l *Layout) claim(d *Domain, exists map[string]bool) {
 	}
 }
 
-func lay(spec *world.Domain, nodes map[string]*world.Node, w *world.Snapshot) *Domain {
+func (l *Layout) lay(spec *world.Domain, nodes map[string]*world.Node, zones *world.Zones, w *world.Snapshot) *Domain {
 	d := &Domain{Spec: spec}
 	if s := &w.Cluster.Switch; !s.Mode.Layer2() {
 		d.Off = s.Off("layer 2 is")
 		return d
 	}
-	zones := world.ZonesOf(w.Nodes)
-	if d.Unserved = unserved(&w.Cluster, &zones); d.Unserved != "" {
+	if d.Unserved = l.Unserved; d.Unserved != "" {
 		return d
 	}
 	count := spec.Shards
@@ -122,7 +124,7 @@ func lay(spec *world.Domain, nodes map[string]*world.Node, w *world.Snapshot) *D
 	for i := range d.seeds {
 		d.seeds[i] = seed(spec.Name, i)
 	}
-	members := d.members(nodes, &zones, w)
+	members := d.members(nodes, zones, w)
 	if len(members) == 0 {
 		d.NoGateway = d.whyNone()
 		return d

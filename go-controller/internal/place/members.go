@@ -28,8 +28,8 @@ func (d *Domain) members(nodes map[string]*world.Node, zones *world.Zones, w *wo
 			d.leaveOut(name, ReasonNoChassis, fmt.Sprintf("OVN-Kubernetes has not told the chassis of node %q yet", name))
 			continue
 		case !w.Cluster.OpenShiftSDN && !zones.Reaches(n):
-			d.leaveOut(name, ReasonOtherZone, fmt.Sprintf("node %q is in zone %q of OVN-Kubernetes, and the northbound database is that of zone %q",
-				name, n.Zone, zones.Home))
+			d.leaveOut(name, ReasonOtherZone, fmt.Sprintf("node %q is in zone %q of OVN-Kubernetes (k8s.ovn.org/zone-name), most nodes are in zone %q: "+
+				"another northbound database configures it", name, n.Zone, zones.Home))
 			continue
 		}
 		if w.Cluster.OpenShiftSDN {

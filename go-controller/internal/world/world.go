@@ -164,7 +164,7 @@ type Node struct {
 	// With OpenShift SDN it is the node's name.
 	Chassis string
 	// Zone is OVN-Kubernetes' name for those whose databases configure the node: "global" where the cluster has one zone, the node's name
-	// with interconnect. Empty while it has not told.
+	// with interconnect. Empty stands for global.
 	Zone string
 	// Addrs are the node's own addresses: never given to a Service.
 	Addrs []netip.Addr

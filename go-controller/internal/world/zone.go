@@ -3,16 +3,20 @@
 package world
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
 )
 
+// globalZone is the zone of a node of which OVN-Kubernetes does not say otherwise.
+const globalZone = "global"
+
 // Zones says which nodes one northbound database configures.
 type Zones struct {
-	// Home is the zone of more than half of the nodes that tell theirs: the one whose databases are the cluster's. It is empty if
-	// none tells its zone, or if there is no such zone.
+	// Home is the zone of more than half of the nodes that OVN knows: the one whose databases are the cluster's. It is empty if there is
+	// no such zone.
 	Home string
 	// Interconnect: there is no such zone, as where each node has its own databases.
 	Interconnect bool
@@ -21,25 +25,27 @@ type Zones struct {
 
 // ZonesOf counts the nodes. It takes more than half of them, so that no single node decides for the others what it writes of itself.
 func ZonesOf(nodes []*Node) Zones {
-	count, told := map[string]int{}, 0
+	count, all := map[string]int{}, 0
 	for _, n := range nodes {
-		if n.Zone != "" {
-			count[n.Zone]++
-			told++
+		if n.Chassis != "" { // One that is only just joining has no say.
+			count[n.zone()]++
+			all++
 		}
 	}
 	z := Zones{names: slices.Sorted(maps.Keys(count))}
 	for name, n := range count {
-		if 2*n > told {
+		if 2*n > all {
 			z.Home = name
 		}
 	}
-	z.Interconnect = told > 0 && z.Home == ""
+	z.Interconnect = all > 0 && z.Home == ""
 	return z
 }
 
-// Reaches tells whether the databases of the home zone configure a node. One that does not tell its zone is in it.
-func (z *Zones) Reaches(n *Node) bool { return n.Zone == "" || n.Zone == z.Home }
+func (n *Node) zone() string { return cmp.Or(n.Zone, globalZone) }
+
+// Reaches reports whether the databases of the home zone configure a node.
+func (z *Zones) Reaches(n *Node) bool { return n.zone() == z.Home }
 
 // String names some of the zones that nodes tell.
 func (z *Zones) String() string {

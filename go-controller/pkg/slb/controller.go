@@ -347,9 +347,10 @@ func (c *Controller) whole() {
 		before = &c.last.world.Cluster.Switch
 	}
 	zones := world.ZonesOf(w.Nodes)
-	c.bare.Store(!w.Cluster.Switch.Mode.Layer2() || zones.Interconnect)
+	interconnect := zones.Interconnect && !w.Cluster.OpenShiftSDN
+	c.bare.Store(!w.Cluster.Switch.Mode.Layer2() || interconnect)
 	c.events.Switched(c.facts, before, w.Cluster.Switch)
-	due := c.withdrawal.before(w, known, c.runner == nil)
+	due := c.withdrawal.before(w, known, c.runner == nil || interconnect && !known.synced)
 	d := c.memory.decide(w)
 	due = earlier(due, lostAt)
 	c.alarm.set(earlier(due, earlier(firstEnd(d.allocation), c.memory.probation.end())), c.callWhole)

@@ -34,8 +34,8 @@ type Options struct {
 	// NetworkType is what carries the cluster's network. With OpenShiftSDN there is no OVN: NB and SB
 	// are not looked at, and the agents of nodes (`ovnkube-slb node --enable-sdn`) hold the addresses.
 	NetworkType NetworkType
-	// NB and SB are OVN's databases. Without NB addresses are given and nothing is
-	// announced; without SB nobody knows which gateway is active.
+	// NB and SB are OVN's databases. Without NB addresses are given and announced
+	// by BGP alone; without SB nobody knows which gateway is active.
 	NB, SB Endpoint
 	// ClusterSubnets are the pods' networks, ServiceSubnets those of cluster IPs. Addresses in them are never given.
 	ClusterSubnets, ServiceSubnets []netip.Prefix

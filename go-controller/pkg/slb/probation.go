@@ -81,7 +81,7 @@ func (is *asked) forgotten(now time.Time) bool {
 func (m *memory) review(d *decision) map[netip.Addr]place.Hold {
 	p := &m.probation
 	before, silent := p.asked, p.silent
-	p.silent = !d.world.Cluster.Switch.Mode.Layer2()
+	p.silent = !d.world.Cluster.Switch.Mode.Layer2() || d.layout.Unserved != ""
 	p.guards, p.asked = map[string]*world.Node{}, map[netip.Addr]asked{}
 	for _, n := range d.world.Nodes {
 		if n.Guarded {

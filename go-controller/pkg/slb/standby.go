@@ -67,7 +67,7 @@ func (s *Standby) Missing() error {
 	if err := s.watch.Healthy(); err != nil {
 		return err
 	}
-	if !s.facts.Mode().Layer2() {
+	if !s.facts.Mode().Layer2() || s.facts.Interconnect() {
 		return nil
 	}
 	return s.databases.Unreachable()

@@ -253,7 +253,7 @@ func (v *verdicts) domains() map[string]kube.Merge[*v1alpha1.L2Domain] {
 		if ready := v.domainReady(d); ready != nil {
 			verdicts[v1alpha1.ConditionReady] = *ready
 		}
-		out[d.Spec.Name] = kube.DomainStatus(v.domain(d, addresses), verdicts, v.synced && !v.unread)
+		out[d.Spec.Name] = kube.DomainStatus(v.domain(d, addresses), verdicts, v.synced && !v.unread || d.Unserved != "")
 	}
 	return out
 }

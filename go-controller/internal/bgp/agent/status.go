@@ -139,7 +139,7 @@ func (s *status) merge(have *v1alpha1.BGPNodeStatus, now time.Time) (*v1alpha1.B
 	ready := ready(next.Status.Sessions, leaving, s.off)
 	ready.LastTransitionTime = metav1.NewTime(now)
 	changed := meta.SetStatusCondition(&next.Status.Conditions, ready)
-	changed = changed || have.Status.RouterID != next.Status.RouterID || have.Status.Summary != next.Status.Summary || !equality.Semantic.DeepEqual(uncounted(have), uncounted(next))
+	changed = changed || have.Status.RouterID != next.Status.RouterID || !equality.Semantic.DeepEqual(uncounted(have), uncounted(next))
 	if !changed && (now.Sub(s.counted) < countEvery || equality.Semantic.DeepEqual(have.Status.Sessions, next.Status.Sessions)) {
 		return nil, false
 	}

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package world
+
+import "testing"
+
+func TestZonesOf(t *testing.T) {
+	// Zones of nodes; "-" is one that OVN does not know yet, "" one that does not tell its zone.
+	for name, test := range map[string]struct {
+		zones        []string
+		home         string
+		interconnect bool
+	}{
+		"no node":                      {},
+		"central":                      {[]string{"global", "global"}, "global", false},
+		"a release that tells no zone": {[]string{"", "", ""}, "global", false},
+		"one node":                     {[]string{"n1"}, "n1", false},
+		"interconnect":                 {[]string{"n1", "n2", "n3"}, "", true},
+		"two zones of several nodes":   {[]string{"a", "a", "a", "b", "b"}, "a", false},
+		"the first node moves, the others tell nothing": {[]string{"n1", "", "", ""}, "global", false},
+		"two nodes of many say otherwise":               {[]string{"x", "y", "", "", ""}, "global", false},
+		"half have moved":                               {[]string{"n1", "n2", "global", "global"}, "", true},
+		"new nodes have no say":                         {[]string{"n1", "n2", "-", "-", "-"}, "", true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var nodes []*Node
+			for _, zone := range test.zones {
+				n := &Node{Chassis: "c", Zone: zone}
+				if zone == "-" {
+					n = &Node{}
+				}
+				nodes = append(nodes, n)
+			}
+			got := ZonesOf(nodes)
+			if got.Home != test.home || got.Interconnect != test.interconnect {
+				t.Errorf("home %q, interconnect %t; want %q, %t", got.Home, got.Interconnect, test.home, test.interconnect)
+			}
+		})
+	}
+}
