@@ -98,6 +98,17 @@ func TestBGPAloneNeedsNoDataplane(t *testing.T) {
 	}
 }
 
+// Who tells an address as that of a gateway tells nothing where there is none.
+func TestPoolThatOnlyGatewaysTellIsNotReadyWithoutThem(t *testing.T) {
+	w := told(service(web, 1))
+	w.Cluster.NoDatabase, w.Advertisements[0].ByGateway = true, true
+	var m memory
+	v := newVerdicts(m.decide(w), knowledge{})
+	if way := v.way(w.Pools[0]); way.Status != metav1.ConditionFalse || way.Reason != v1alpha1.ReasonUnsupported {
+		t.Errorf("the pool's way is %+v, want it to be Unsupported", way)
+	}
+}
+
 // In a large cluster a session that comes or goes rewrites no status.
 func TestManyNodesAreNotCounted(t *testing.T) {
 	w := told(service(web, 1))

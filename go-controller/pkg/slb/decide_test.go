@@ -320,6 +320,24 @@ func TestDomainStandsUntilOVNHasTold(t *testing.T) {
 	}
 }
 
+// What a domain was before it was refused is not told any more, also if the database that knew it is gone.
+func TestRefusedDomainHasNoGateways(t *testing.T) {
+	w := small(5, service(web, 1))
+	w.Carriers = map[world.ShardID]world.Carrier{{Domain: "lan"}: {Active: "chassis-2", Order: []string{"chassis-2"}}}
+	var m memory
+	before, _ := newVerdicts(m.decide(w), knowledge{synced: true, laid: true}).domains()["lan"](&v1alpha1.L2Domain{}, time.Now())
+	if before.Status.ActiveGateways != "n2" || before.Status.EligibleNodes == 0 {
+		t.Fatalf("served: %+v", before.Status)
+	}
+	for _, n := range w.Nodes {
+		n.Zone = n.Name
+	}
+	after, _ := newVerdicts(m.decide(w), knowledge{lost: "not connected"}).domains()["lan"](before, time.Now())
+	if after == nil || after.Status.ActiveGateways != "" || after.Status.EligibleNodes != 0 || len(after.Status.Shards) > 0 {
+		t.Errorf("refused: %+v", after)
+	}
+}
+
 // Two controllers run at once and give a Service different addresses: what was written
 // first stands, or they would overwrite each other for ever.
 func TestWhatAnotherWroteFirstStands(t *testing.T) {

@@ -120,6 +120,15 @@ func TestAfterSilenceAnAddressIsNew(t *testing.T) {
 	s.w.Cluster.Switch.Mode = world.Layer2Only
 	s.expect("and on", time.Hour, false, about(first, "10.50.0.100"))
 	s.expect("silence", silenceTime, true, nil)
+	for i, n := range s.w.Nodes {
+		n.Zone = fmt.Sprintf("z%d", i)
+	}
+	s.expect("each node is a zone", time.Second, false, nil)
+	for _, n := range s.w.Nodes {
+		n.Zone = ""
+	}
+	s.expect("and none is any more", time.Hour, false, about(first, "10.50.0.100"))
+	s.expect("silence again", silenceTime, true, nil)
 }
 
 func TestAContestedAddressWaitsUntilNobodyAnswers(t *testing.T) {
