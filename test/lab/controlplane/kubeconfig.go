@@ -3,6 +3,7 @@
 package controlplane
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -61,10 +62,26 @@ func writeKubeconfig(dir string, a *authority, server, user string, groups []str
 		return "", fmt.Errorf("kubeconfig for %s: %w", user, err)
 	}
 	path := kubeconfigPath(dir, user)
-	if err := os.WriteFile(path, text, 0o600); err != nil {
+	if err := replace(path, text); err != nil {
 		return "", fmt.Errorf("kubeconfig for %s: %w", user, err)
 	}
 	return path, nil
+}
+
+// replace writes a file whole: a process that was started with it before may be reading it.
+func replace(path string, text []byte) error {
+	f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*")
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(text)
+	if err = errors.Join(err, f.Close()); err == nil {
+		err = os.Rename(f.Name(), path)
+	}
+	if err != nil {
+		return errors.Join(err, os.Remove(f.Name()))
+	}
+	return nil
 }
 
 func loadRESTConfig(path string) (*rest.Config, error) {
