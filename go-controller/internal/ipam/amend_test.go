@@ -143,8 +143,8 @@ func TestAmendedAllocationsServeOn(t *testing.T) {
 		if i == 0 && a.Pools == nil {
 			t.Fatal("no pools")
 		}
-		if whom, taken := given[o.Addrs[0]]; taken {
-			t.Errorf("%s has %s, which was given to %s", fresh.Key, o.Addrs[0], whom)
+		if other, taken := given[o.Addrs[0]]; taken {
+			t.Errorf("%s has %s, which was given to %s", fresh.Key, o.Addrs[0], other)
 		}
 		given[o.Addrs[0]] = fresh.Key
 	}

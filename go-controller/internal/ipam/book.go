@@ -315,8 +315,8 @@ func (b *book) unusableBut(p *pool, a netip.Addr, service world.Key, role string
 			}
 		}
 	}
-	if whom, kept := b.kept[a]; kept && whom != service {
-		return fmt.Sprintf("%s: pool %q keeps it for Service %s (spec.reservations)", a, p.Name, whom)
+	if reservedFor, kept := b.kept[a]; kept && reservedFor != service {
+		return fmt.Sprintf("%s: pool %q keeps it for Service %s (spec.reservations)", a, p.Name, reservedFor)
 	}
 	return ""
 }

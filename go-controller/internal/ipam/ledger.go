@@ -76,9 +76,9 @@ func (l *ledger) taken(a netip.Addr) bool {
 // have it share it, or are about to leave it.
 func (l *ledger) take(a netip.Addr, service int) {
 	s, p := l.services[service], l.of(a)
-	whom, kept := l.kept[a]
+	reservedFor, kept := l.kept[a]
 	usable := p != nil && l.usable(p, a)
-	if !usable || !p.gives() || kept && whom != s.Key || !kept && !p.admits(s) {
+	if !usable || !p.gives() || kept && reservedFor != s.Key || !kept && !p.admits(s) {
 		l.odd[claim{a, service}] = true
 	}
 	if p != nil && p.Quota > 0 && l.alone(a, s) {

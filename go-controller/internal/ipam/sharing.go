@@ -157,7 +157,7 @@ func (d *desk) shared(service int, f world.Family, pools []*pool, b purchase) (n
 		if d.holds(a, service) || p == nil || !slices.Contains(pools, p) || !d.usable(p, a) {
 			continue
 		}
-		if whom, kept := d.kept[a]; kept && whom != s.Key {
+		if reservedFor, kept := d.kept[a]; kept && reservedFor != s.Key {
 			continue
 		}
 		gets := b.gets

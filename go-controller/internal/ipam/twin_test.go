@@ -125,15 +125,15 @@ func (t *twin) unreserved() *twin {
 
 // givable reports whether the pool of an address would give it to the Service, were it free.
 func (t *twin) givable(s *world.Service, a netip.Addr) bool {
-	p, whom := t.inPool(a), t.waitsFor(a)
+	p, waiter := t.inPool(a), t.waitsFor(a)
 	switch {
 	case !gives(p):
 		return false
-	case whom == (world.Key{}):
+	case waiter == (world.Key{}):
 		return admits(p, s) && slices.Contains(t.stock(p, world.FamilyOf(a)), a)
 	}
 	u := t.unreserved()
-	return whom == s.Key && slices.Contains(u.stock(u.inPool(a), world.FamilyOf(a)), a)
+	return waiter == s.Key && slices.Contains(u.stock(u.inPool(a), world.FamilyOf(a)), a)
 }
 
 // waiting returns the address that waits for a Service.
@@ -243,8 +243,8 @@ func (t *twin) join(s *world.Service, has, gets map[world.Family]netip.Addr, mis
 			with := maps.Clone(gets)
 			with[f] = a
 			p := t.inPool(a)
-			whom := t.waitsFor(a)
-			given := whom == (world.Key{}) && p != nil && slices.Contains(t.stock(p, f), a) || whom == s.Key && t.givable(s, a)
+			waiter := t.waitsFor(a)
+			given := waiter == (world.Key{}) && p != nil && slices.Contains(t.stock(p, f), a) || waiter == s.Key && t.givable(s, a)
 			if given && slices.Contains(pools, p) && world.FamilyOf(a) == f && !slices.Contains(t.holder[a], s) && s.SharingKey != "" && t.fits(s, a) && t.affords(p, s, has, with, 0) {
 				gets[f] = a
 				return true
@@ -401,7 +401,7 @@ func (t *twin) request(s *world.Service, has map[world.Family]netip.Addr) (map[w
 		}
 		gets := maps.Clone(has)
 		maps.Copy(gets, asked)
-		if whom := t.restsFor(a); len(whom) > 0 && !slices.Contains(whom, s.Key) {
+		if waiter := t.restsFor(a); len(waiter) > 0 && !slices.Contains(waiter, s.Key) {
 			return nil, false
 		}
 		if !t.givable(s, a) || !t.affords(t.inPool(a), s, has, gets, 0) || s.RequestedPool != "" && t.inPool(a).Name != s.RequestedPool || !t.fits(s, a) {

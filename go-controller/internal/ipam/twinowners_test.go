@@ -94,8 +94,8 @@ func (t *twin) mayOwn(s *world.Service, a netip.Addr) bool {
 	case slices.Contains(t.holder[a], s):
 		return true
 	}
-	whom := t.restsFor(a)
-	rests := len(whom) > 0 && !slices.Contains(whom, s.Key)
+	waiter := t.restsFor(a)
+	rests := len(waiter) > 0 && !slices.Contains(waiter, s.Key)
 	return t.couldBeGiven(s, a) && !rests && t.fits(s, a) && t.pays(p, s, a)
 }
 

@@ -45,23 +45,23 @@ func byRelease(list []world.Lease) []world.Lease {
 
 // restsFor lists the Services that an address rests for; none if it doesn't (any more).
 func (t *twin) restsFor(a netip.Addr) []world.Key {
-	var whom []world.Key
+	var waiter []world.Key
 	for _, l := range t.rests {
 		if l.Addr == a && t.holder[a] == nil {
-			whom = append(whom, l.Service)
+			waiter = append(waiter, l.Service)
 		}
 	}
-	return whom
+	return waiter
 }
 
 // reclaim gives a Service addresses that rest for it, and returns the families that it still misses.
 func (t *twin) reclaim(s *world.Service, has, gets map[world.Family]netip.Addr, missing []world.Family, pools []*world.Pool) []world.Family {
 	return slices.DeleteFunc(missing, func(f world.Family) bool {
 		for _, l := range t.rests {
-			p, whom := t.inPool(l.Addr), t.waitsFor(l.Addr)
+			p, waiter := t.inPool(l.Addr), t.waitsFor(l.Addr)
 			with := maps.Clone(gets)
 			with[f] = l.Addr
-			given := whom == (world.Key{}) && slices.Contains(t.stock(p, f), l.Addr) || whom == s.Key && t.givable(s, l.Addr)
+			given := waiter == (world.Key{}) && slices.Contains(t.stock(p, f), l.Addr) || waiter == s.Key && t.givable(s, l.Addr)
 			if l.Service == s.Key && t.holder[l.Addr] == nil && world.FamilyOf(l.Addr) == f && given && slices.Contains(pools, p) && t.affords(p, s, has, with, 0) {
 				gets[f] = l.Addr
 				return true
@@ -83,16 +83,16 @@ func (t *twin) use(p *world.Pool, u *ipam.PoolUse) {
 		if end := r.Add(p.ReuseDelay); u.RestsUntil.IsZero() || end.Before(u.RestsUntil) {
 			u.RestsUntil = end
 		}
-		whom := t.restsFor(a)
+		waiter := t.restsFor(a)
 		switch {
-		case len(whom) == 0:
+		case len(waiter) == 0:
 		case a.Is4():
 			u.Resting4++
 		default:
 			u.Resting6++
 		}
-		for i, k := range whom {
-			if !slices.Contains(whom[:i], k) {
+		for i, k := range waiter {
+			if !slices.Contains(waiter[:i], k) {
 				u.Leases = append(u.Leases, world.Lease{Addr: a, Service: k, Released: r})
 			}
 		}

@@ -15,14 +15,14 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
 )
 
-// shelf has one pool and counts the writes to it.
-type shelf struct {
+// poolStore has one pool and counts the writes to it.
+type poolStore struct {
 	mu     sync.Mutex
 	pool   *v1alpha1.IPAddressPool
 	writes int
 }
 
-func (s *shelf) UpdateStatus(_ context.Context, o *v1alpha1.IPAddressPool, _ metav1.UpdateOptions) (*v1alpha1.IPAddressPool, error) {
+func (s *poolStore) UpdateStatus(_ context.Context, o *v1alpha1.IPAddressPool, _ metav1.UpdateOptions) (*v1alpha1.IPAddressPool, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.pool = o
@@ -30,7 +30,7 @@ func (s *shelf) UpdateStatus(_ context.Context, o *v1alpha1.IPAddressPool, _ met
 	return o, nil
 }
 
-func (s *shelf) read(string) (*v1alpha1.IPAddressPool, bool) {
+func (s *poolStore) read(string) (*v1alpha1.IPAddressPool, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.pool, true
@@ -38,7 +38,7 @@ func (s *shelf) read(string) (*v1alpha1.IPAddressPool, bool) {
 
 func TestOneWriteASecondAndTheNewestWins(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := &shelf{pool: &v1alpha1.IPAddressPool{ObjectMeta: metav1.ObjectMeta{Name: "lan"}}}
+		s := &poolStore{pool: &v1alpha1.IPAddressPool{ObjectMeta: metav1.ObjectMeta{Name: "lan"}}}
 		w := NewObjectWriter("IPAddressPool", s, s.read, func(string, error) {}, nil)
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan struct{})
@@ -61,7 +61,7 @@ func TestOneWriteASecondAndTheNewestWins(t *testing.T) {
 
 // What is queued when the context ends is not even compared.
 func TestObjectWriterStopsOnContextCancel(t *testing.T) {
-	s := &shelf{pool: &v1alpha1.IPAddressPool{ObjectMeta: metav1.ObjectMeta{Name: "lan"}}}
+	s := &poolStore{pool: &v1alpha1.IPAddressPool{ObjectMeta: metav1.ObjectMeta{Name: "lan"}}}
 	w := NewObjectWriter("IPAddressPool", s, s.read, func(string, error) {}, nil)
 	w.Set(map[string]Merge[*v1alpha1.IPAddressPool]{"lan": PoolStatus(nil, ipam.PoolUse{Assigned4: 1}, carried(), nil)})
 	ctx, cancel := context.WithCancel(t.Context())
