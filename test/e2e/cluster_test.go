@@ -65,10 +65,14 @@ func ask(ctx context.Context, from, network string, source uint16, target netip.
 // ports of docs/examples/web.yaml.
 const httpPort, echoPort = 80, 53
 
-// kubectl runs kubectl with a manifest for `-f -`.
+// kubectl runs kubectl with a manifest for `-f -`. Addresses of the provider segment stand for those of the one that the cluster serves.
 func kubectl(ctx context.Context, stdin string, args ...string) string {
 	GinkgoHelper()
-	out, err := cluster.Kubectl(ctx, stdin, args...)
+	moved := make([]string, len(args))
+	for i, arg := range args {
+		moved[i] = here(arg)
+	}
+	out, err := cluster.Kubectl(ctx, here(stdin), moved...)
 	Expect(err).NotTo(HaveOccurred())
 	return out
 }

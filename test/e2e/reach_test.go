@@ -17,7 +17,7 @@ import (
 
 // outside are the clients: one on the segment, one behind the router.
 func outside() map[string][]netip.Addr {
-	return map[string][]netip.Addr{"client": lab.ClientAddresses(), "remote": lab.RemoteAddresses()}
+	return map[string][]netip.Addr{"client": cluster.ClientAddresses(), "remote": lab.RemoteAddresses()}
 }
 
 // get asks by HTTP and returns what curl prints, an error included.

@@ -365,13 +365,13 @@ var _ = Describe("the traffic policies of a Service", func() {
 var _ = Describe("spec.externalIPs", func() {
 	It("are answered for like addresses that were given, while their pool says so, and are given to nobody else", func(ctx SpecContext) {
 		startWeb(ctx)
-		own := []netip.Addr{netip.MustParseAddr("10.50.0.149"), netip.MustParseAddr("fd00:50::149")}
+		own := []netip.Addr{netip.MustParseAddr(here("10.50.0.149")), netip.MustParseAddr(here("fd00:50::149"))}
 		kubectl(ctx, "", "patch", "service", "web", "--type=merge", "-p", fmt.Sprintf(`{"spec":{"externalIPs":[%q,%q]}}`, own[0], own[1]))
-		Eventually(condition("web", v1alpha1.ConditionAllocated)).WithContext(ctx).Should(ContainSubstring("10.50.0.149 is in no pool with spec.externalIPs"))
+		Eventually(condition("web", v1alpha1.ConditionAllocated)).WithContext(ctx).Should(ContainSubstring(here("10.50.0.149 is in no pool with spec.externalIPs")))
 		eventuallyAnswered(ctx, "client", own, httpPort, echoPort, 0)
 
 		kubectl(ctx, "", "patch", "ipaddresspool", "public", "--type=merge", "-p", `{"spec":{"externalIPs":true}}`)
-		Eventually(condition("web", v1alpha1.ConditionAnnounced)).WithContext(ctx).Should(And(HavePrefix("True "), ContainSubstring("10.50.0.149"), ContainSubstring("fd00:50::149")))
+		Eventually(condition("web", v1alpha1.ConditionAnnounced)).WithContext(ctx).Should(And(HavePrefix("True "), ContainSubstring(here("10.50.0.149")), ContainSubstring(here("fd00:50::149"))))
 		fromOutside(func(from string, _ []netip.Addr) { eventuallyAnswered(ctx, from, own, httpPort, echoPort, 4) })
 		kubectl(ctx, "", "create", "service", "loadbalancer", "late", "--tcp=80:8080")
 		DeferCleanup(func(ctx SpecContext) { kubectl(ctx, "", "delete", "service", "late") })
@@ -379,6 +379,6 @@ var _ = Describe("spec.externalIPs", func() {
 		Eventually(condition("late", v1alpha1.ConditionAllocated)).WithContext(ctx).Should(And(ContainSubstring("AddressInUse"), ContainSubstring("default/web")))
 
 		kubectl(ctx, "", "patch", "service", "web", "--type=json", "-p", `[{"op":"remove","path":"/spec/externalIPs"}]`)
-		Eventually(condition("late", v1alpha1.ConditionAllocated)).WithContext(ctx).Should(And(HavePrefix("True "), ContainSubstring("10.50.0.149")))
+		Eventually(condition("late", v1alpha1.ConditionAllocated)).WithContext(ctx).Should(And(HavePrefix("True "), ContainSubstring(here("10.50.0.149"))))
 	})
 })

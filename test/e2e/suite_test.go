@@ -21,6 +21,7 @@ var (
 	cluster    *lab.Lab
 	client     kubernetes.Interface
 	controller string // path of the program under test
+	examples   string // directory of docs/examples for the segment of this cluster
 
 	nextWorldPort uint16 = 8000 // see worldPorts
 )
@@ -28,7 +29,6 @@ var (
 const (
 	root      = "../.."
 	manifests = root + "/dist/manifests/base"
-	examples  = root + "/docs/examples/"
 )
 
 func TestE2E(t *testing.T) {
@@ -52,7 +52,12 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	DeferCleanup(func(ctx SpecContext) { Expect(cluster.Down(ctx)).To(Succeed()) })
 	client, err = cluster.Client()
 	Expect(err).NotTo(HaveOccurred())
+	examples, err = examplesHere(dir)
+	Expect(err).NotTo(HaveOccurred())
 	Expect(cluster.Install(ctx, manifests, controller)).To(Succeed())
+	if onLAN() {
+		Expect(cluster.StartGuards(ctx, controller)).To(Succeed())
+	}
 })
 
 // lastSpec is the one before this one: what it leaves broken is its fault, not that of the next.

@@ -4,6 +4,8 @@ package e2e
 
 import (
 	"os"
+	"path/filepath"
+	"strings"
 
 	"github.com/ovnkube-slb/ovnkube-slb/test/lab"
 )
@@ -11,8 +13,52 @@ import (
 // withoutLayer2 labels specs that need no gateway of a segment.
 const withoutLayer2 = "without layer 2"
 
-// network is the cluster that the features run on: $E2E_TARGET is model (the default) or ovnkube, $E2E_MODE and $E2E_GATEWAY say how that is
-// configured, as `lab up --mode --gateway` does.
+// network is the cluster that the features run on: $E2E_TARGET is model (the default) or ovnkube, $E2E_MODE, $E2E_GATEWAY and $E2E_SEGMENT say
+// how that is configured, as `lab up --mode --gateway --segment` does.
 func network() lab.Network {
-	return lab.Network{Kind: os.Getenv("E2E_TARGET"), Mode: os.Getenv("E2E_MODE"), Gateway: os.Getenv("E2E_GATEWAY")}
+	return lab.Network{
+		Kind: os.Getenv("E2E_TARGET"), Mode: os.Getenv("E2E_MODE"), Gateway: os.Getenv("E2E_GATEWAY"), Segment: os.Getenv("E2E_SEGMENT"),
+	}
+}
+
+// onLAN tells whether the segment is the nodes' own, behind br-ex: guards are needed there.
+func onLAN() bool { return cluster.Network().Segment == lab.OnLAN }
+
+// here moves addresses and objects that are written for the provider segment to the one that the cluster serves. The
+// L2Domain keeps its name.
+func here(text string) string {
+	served := cluster.Network().Served()
+	first := func(family int) string {
+		subnet := served.Subnets[family].Addr().String()
+		return strings.TrimSuffix(strings.TrimSuffix(subnet, "0"), "::")
+	}
+	return strings.NewReplacer("10.50.0.", first(0), "fd00:50:", first(1)+":",
+		"physicalNetwork: provider", "physicalNetwork: "+cluster.Network().PhysicalNetwork()).Replace(text)
+}
+
+// examplesHere are docs/examples for the segment that the cluster serves.
+func examplesHere(dir string) (string, error) {
+	const source = root + "/docs/examples/"
+	files, err := filepath.Glob(source + "*.yaml")
+	if err != nil {
+		return "", err
+	}
+	dir = filepath.Join(dir, "examples")
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		return "", err
+	}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			return "", err
+		}
+		moved := here(string(text))
+		if onLAN() && filepath.Base(file) == "l2domain.yaml" {
+			moved += "  gateways: {shards: 1}\n" // Both addresses of Service web have one gateway, as by chance on the provider segment.
+		}
+		if err := os.WriteFile(filepath.Join(dir, filepath.Base(file)), []byte(moved), 0o644); err != nil {
+			return "", err
+		}
+	}
+	return dir + "/", nil
 }

@@ -67,9 +67,16 @@ const (
 	maxNodes    = 100
 )
 
-// ClientAddresses are those of the client on the provider segment.
-func ClientAddresses() []netip.Addr {
-	return []netip.Addr{netip.MustParseAddr("10.50.0.200"), netip.MustParseAddr("fd00:50::200")}
+// clientHosts are the numbers of the client on its segment, by family.
+func clientHosts() []int { return []int{200, 0x200} }
+
+// ClientAddresses are those of the client on the segment that the lab serves.
+func (l *Lab) ClientAddresses() []netip.Addr {
+	var own []netip.Addr
+	for i, n := range clientHosts() {
+		own = append(own, l.state.Network.Served().Host(n)[i].Addr())
+	}
+	return own
 }
 
 // DMZAddresses are those of the client on the segment DMZ.

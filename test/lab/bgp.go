@@ -48,10 +48,21 @@ func (l *Lab) SpeakBGP(ctx context.Context, rights, program string, flags ...str
 	if err := l.onProvider(ctx, "replace"); err != nil {
 		return nil, err
 	}
-	if err := l.StartGuards(ctx, program, append([]string{"--enable-bgp", "--enable-l2-guard=false"}, flags...)...); err != nil {
+	// On br-ex the guards run already, and stay.
+	guarded := l.state.Network.Segment == OnLAN
+	if err := l.KillGuards(); err != nil {
 		return nil, err
 	}
-	return l.stopBGP, nil
+	all := append([]string{"--enable-bgp", fmt.Sprintf("--enable-l2-guard=%t", guarded)}, flags...)
+	if err := l.StartGuards(ctx, program, all...); err != nil {
+		return nil, err
+	}
+	return func(ctx context.Context) error {
+		if err := l.stopBGP(ctx); err != nil || !guarded {
+			return err
+		}
+		return l.StartGuards(ctx, program)
+	}, nil
 }
 
 func (l *Lab) stopBGP(ctx context.Context) error {

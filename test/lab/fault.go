@@ -180,9 +180,9 @@ func (l *Lab) UnderlayDown(ctx context.Context, name string) error {
 	return l.setLinks(ctx, name, "down", underlayLink)
 }
 
-// UplinkDown takes only the link to the provider segment down. OVN itself does not fail over then.
+// UplinkDown takes only the link to the segment that the lab serves down. OVN itself does not fail over then.
 func (l *Lab) UplinkDown(ctx context.Context, name string) error {
-	return l.setLinks(ctx, name, "down", providerLink)
+	return l.setLinks(ctx, name, "down", l.state.Network.Uplink())
 }
 
 func (l *Lab) setLinks(ctx context.Context, name, to string, links ...string) error {

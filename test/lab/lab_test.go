@@ -149,7 +149,7 @@ func TestPodsReachEachOtherAndTheWorld(t *testing.T) {
 				ping(t, l, PodNetns("t", "web-"+from.Name), addr)
 			}
 		}
-		for _, addr := range slices.Concat(ClientAddresses(), DMZAddresses(), TaggedAddresses(), RemoteAddresses()) {
+		for _, addr := range slices.Concat(l.ClientAddresses(), DMZAddresses(), TaggedAddresses(), RemoteAddresses()) {
 			ping(t, l, PodNetns("t", "web-"+from.Name), addr)
 		}
 		for _, addr := range addrsOf(from.mp0()) {

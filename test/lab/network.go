@@ -25,6 +25,11 @@ const (
 	SharedGateway = "shared"
 	// LocalGateway sends it through the host's network stack.
 	LocalGateway = "local"
+
+	// OnProvider has the client, and what serves it, on a segment that nodes have a bridge of its own for.
+	OnProvider = "provider"
+	// OnLAN has them on the nodes' own network, behind br-ex.
+	OnLAN = "lan"
 )
 
 // Environment variables that name OVN-Kubernetes.
@@ -43,13 +48,41 @@ type Network struct {
 	Mode string `json:"mode"`
 	// Gateway is SharedGateway or LocalGateway; default SharedGateway. The model has no other.
 	Gateway string `json:"gateway"`
+	// Segment is OnProvider or OnLAN; default OnProvider.
+	Segment string `json:"segment"`
 	// Program and CRDs are the paths that OVNKubeVariable and OVNKubeCRDsVariable give; empty for the model.
 	Program string `json:"program,omitempty"`
 	CRDs    string `json:"crds,omitempty"`
 }
 
-// String is how people name it, as "ovnkube central/shared".
-func (n Network) String() string { return fmt.Sprintf("%s %s/%s", n.Kind, n.Mode, n.Gateway) }
+// String is how people name it, as "ovnkube central/shared on provider".
+func (n Network) String() string {
+	return fmt.Sprintf("%s %s/%s on %s", n.Kind, n.Mode, n.Gateway, n.Segment)
+}
+
+// Served is the segment that the client is on.
+func (n Network) Served() Segment {
+	if n.Segment == OnLAN {
+		return LAN()
+	}
+	return Provider()
+}
+
+// PhysicalNetwork is the name of that segment in ovn-bridge-mappings.
+func (n Network) PhysicalNetwork() string {
+	if n.Segment == OnLAN {
+		return "physnet"
+	}
+	return "provider"
+}
+
+// Uplink is the link of each node to that segment.
+func (n Network) Uplink() string {
+	if n.Segment == OnLAN {
+		return lanLink
+	}
+	return providerLink
+}
 
 // Real tells whether OVN-Kubernetes itself runs.
 func (n Network) Real() bool { return n.Kind == OVNKube }
@@ -58,7 +91,7 @@ func (n Network) Real() bool { return n.Kind == OVNKube }
 func (n Network) Zones() bool { return n.Mode == Interconnect }
 
 func (n Network) withDefaults() Network {
-	for field, value := range map[*string]string{&n.Kind: Model, &n.Mode: Central, &n.Gateway: SharedGateway} {
+	for field, value := range map[*string]string{&n.Kind: Model, &n.Mode: Central, &n.Gateway: SharedGateway, &n.Segment: OnProvider} {
 		if *field == "" {
 			*field = value
 		}
@@ -73,14 +106,14 @@ func (n Network) validate() error {
 	for _, field := range []struct {
 		name, value string
 		values      []string
-	}{{"network", n.Kind, []string{Model, OVNKube}}, {"mode", n.Mode, []string{Central, Interconnect}}, {"gateway", n.Gateway, []string{SharedGateway, LocalGateway}}} {
+	}{{"network", n.Kind, []string{Model, OVNKube}}, {"mode", n.Mode, []string{Central, Interconnect}}, {"gateway", n.Gateway, []string{SharedGateway, LocalGateway}}, {"segment", n.Segment, []string{OnProvider, OnLAN}}} {
 		if !slices.Contains(field.values, field.value) {
 			return fmt.Errorf("%s %q: want %s", field.name, field.value, strings.Join(field.values, " or "))
 		}
 	}
 	if !n.Real() {
-		if n.Mode != Central || n.Gateway != SharedGateway {
-			return fmt.Errorf("network %s: the model has %s/%s only", n, Central, SharedGateway)
+		if n.Mode != Central || n.Gateway != SharedGateway || n.Segment != OnProvider {
+			return fmt.Errorf("network %s: the model has %s/%s on %s only", n, Central, SharedGateway, OnProvider)
 		}
 		return nil
 	}

@@ -10,13 +10,14 @@ import (
 
 // outsidePorts are the veths of the router and the clients.
 func (l *Lab) outsidePorts() []port {
+	served := l.state.Network.Served()
 	return []port{
 		l.attach(routerNetns, "eth-lan", LAN(), "router-lan", LAN().Host(routerHost)...),
 		l.attach(routerNetns, "eth-prov", Provider(), "router-prov", Provider().Host(routerHost)...),
 		l.attach(routerNetns, "eth-dmz", DMZ(), "router-dmz", DMZ().Host(routerHost)...),
 		l.attach(routerNetns, "eth-tagged", Tagged(), "router-tagged", Tagged().Host(routerHost)...),
 		l.attach(routerNetns, "eth-beyond", Beyond(), "router-beyond", Beyond().Host(routerHost)...),
-		l.attach(clientNetns, "eth0", Provider(), "client", withLengthOf(Provider().Subnets, ClientAddresses())...),
+		l.attach(clientNetns, "eth0", served, "client", withLengthOf(served.Subnets, l.ClientAddresses())...),
 		l.attach(dmzNetns, "eth0", DMZ(), "dmz", withLengthOf(DMZ().Subnets, DMZAddresses())...),
 		l.attach(taggedNetns, "eth0", Tagged(), "tagged", withLengthOf(Tagged().Subnets, TaggedAddresses())...),
 		l.attach(remoteNetns, "eth0", Beyond(), "remote", withLengthOf(Beyond().Subnets, RemoteAddresses())...),
@@ -32,7 +33,7 @@ func (l *Lab) outsideRoutes(ctx context.Context) error {
 	}); err != nil {
 		return err
 	}
-	for netns, s := range map[string]Segment{clientNetns: Provider(), dmzNetns: DMZ(), taggedNetns: Tagged(), remoteNetns: Beyond()} {
+	for netns, s := range map[string]Segment{clientNetns: l.state.Network.Served(), dmzNetns: DMZ(), taggedNetns: Tagged(), remoteNetns: Beyond()} {
 		if err := ipBatch(ctx, l.Netns(netns), defaultRoutes(s.Host(routerHost))); err != nil {
 			return err
 		}

@@ -23,6 +23,7 @@ func up() *cli.Command {
 			&cli.StringFlag{Name: "network", Value: lab.Model, Usage: "what connects nodes and pods: " + lab.Model + ", or " + lab.OVNKube + " (OVN-Kubernetes itself: $" + lab.OVNKubeVariable + " and $" + lab.OVNKubeCRDsVariable + " say where it is)"},
 			&cli.StringFlag{Name: "mode", Value: lab.Central, Usage: "of OVN-Kubernetes: " + lab.Central + " or " + lab.Interconnect},
 			&cli.StringFlag{Name: "gateway", Value: lab.SharedGateway, Usage: "mode of OVN-Kubernetes' gateways: " + lab.SharedGateway + " or " + lab.LocalGateway},
+			&cli.StringFlag{Name: "segment", Value: lab.OnProvider, Usage: "of the client: " + lab.OnProvider + ", behind a bridge of its own on each node, or " + lab.OnLAN + ", the nodes' own network behind br-ex"},
 			&cli.BoolFlag{Name: "no-kube", Usage: "leave out etcd, the API server and the nodes' agent"},
 		},
 		Action: func(c *cli.Context) error {
@@ -31,7 +32,7 @@ func up() *cli.Command {
 			if err != nil {
 				return err
 			}
-			cfg.Network = lab.Network{Kind: c.String("network"), Mode: c.String("mode"), Gateway: c.String("gateway")}
+			cfg.Network = lab.Network{Kind: c.String("network"), Mode: c.String("mode"), Gateway: c.String("gateway"), Segment: c.String("segment")}
 			cfg.Nodes, cfg.NoKube, cfg.Progress, cfg.Binary = c.Int("nodes"), c.Bool("no-kube"), c.App.Writer, binary
 			_, err = lab.Up(c.Context, cfg)
 			return err
