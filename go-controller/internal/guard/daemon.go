@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net"
 	"os"
 	"path/filepath"
@@ -80,4 +81,48 @@ func (p *prober) listen(ctx context.Context, socket string, conn net.Conn) pulse
 		return crashed
 	}
 	return answered
+}
+
+// command has the daemon whose control socket a pattern names run a command, and returns what that prints (ovs-appctl(8)).
+// Sockets that crashed processes left behind don't answer.
+func command(ctx context.Context, pattern, method string, args ...string) (string, error) {
+	sockets, err := filepath.Glob(pattern)
+	if err != nil || len(sockets) == 0 {
+		return "", errors.Join(err, fmt.Errorf("no daemon has a control socket %s", pattern))
+	}
+	var errs []error
+	for _, socket := range sockets {
+		text, err := commandAt(ctx, socket, method, args)
+		if err == nil {
+			return text, nil
+		}
+		errs = append(errs, fmt.Errorf("%s %v at %s: %w", method, args, socket, err))
+	}
+	return "", errors.Join(errs...)
+}
+
+func commandAt(ctx context.Context, socket, method string, args []string) (string, error) {
+	conn, err := (&net.Dialer{}).DialContext(ctx, "unix", socket)
+	if err != nil {
+		return "", err
+	}
+	defer conn.Close()
+	if deadline, ok := ctx.Deadline(); ok {
+		_ = conn.SetDeadline(deadline) // what is wrong with the connection is seen at writing
+	}
+	request := map[string]any{"id": 0, "method": method, "params": args}
+	if err := json.NewEncoder(conn).Encode(request); err != nil {
+		return "", err
+	}
+	var answer struct {
+		Result string
+		Error  *string
+	}
+	if err := json.NewDecoder(conn).Decode(&answer); err != nil {
+		return "", err
+	}
+	if answer.Error != nil {
+		return "", errors.New(*answer.Error)
+	}
+	return answer.Result, nil
 }

@@ -3,7 +3,8 @@
 // Package guard sees on a gateway what OVN does not: that the uplink of a physical network
 // is lost, and that ovn-controller does not work while Open vSwitch does. It reports that
 // in a Lease of the node, and the controller moves the gateway behind the others. There the
-// controller asks it, too, whether anybody on a segment has an address already.
+// controller asks it, too, whether anybody on a segment has an address already. And it tells which of OVN's ports are
+// on the node's bridges, and whether the flows that OVN-Kubernetes has there let requests through to them.
 //
 // Invariants:
 //   - A healthy gateway costs one write in five minutes.

@@ -4,6 +4,7 @@ package guard
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -47,6 +48,7 @@ type Guard struct {
 	options Options
 	vswitch *ovn.Switch
 	changed chan struct{}
+	bridges *bridges
 	leases  coordinationclient.LeaseInterface
 	report  *nodelease.Reporter
 	inquiry *inquiry
@@ -77,6 +79,14 @@ func New(o Options) (*Guard, error) {
 	if err != nil {
 		return nil, fmt.Errorf("guard of node %s: %w", o.Node, err)
 	}
+	g.bridges = newBridges(g.vswitch.Networks, o.Switch, func(found map[string]convert.Localnet) {
+		text, err := json.Marshal(found)
+		if err != nil {
+			klog.ErrorS(err, "Report", "annotation", v1alpha1.AnnotationLocalnets)
+			return
+		}
+		g.report.Tell(v1alpha1.AnnotationLocalnets, string(text), anyStale(found))
+	})
 	g.inquiry = newInquiry(g.vswitch.Networks, func(found map[netip.Addr]convert.Stranger) {
 		for a, stranger := range found {
 			klog.InfoS("Somebody else has an address", "address", a, "mac", stranger.MAC, "since", stranger.Since)
@@ -88,9 +98,11 @@ func New(o Options) (*Guard, error) {
 }
 
 func (g *Guard) wake() {
-	select {
-	case g.changed <- struct{}{}:
-	default:
+	for _, changed := range []chan struct{}{g.changed, g.bridges.changed} {
+		select {
+		case changed <- struct{}{}:
+		default:
+		}
 	}
 }
 
@@ -109,6 +121,7 @@ func (g *Guard) Run(ctx context.Context) error {
 	running.Go(func() { _ = g.vswitch.Run(ctx) }) // ends with the context only
 	running.Go(func() { g.report.Run(ctx) })
 	running.Go(func() { g.watch(ctx) })
+	running.Go(func() { g.bridges.run(ctx) })
 	running.Go(func() { g.inquiry.run(ctx) })
 	running.Go(func() {
 		follow(ctx, g.leases, g.options.Node, func(l *coordinationv1.Lease) {

@@ -176,7 +176,7 @@ func (f *Facts) setNode(old, now *corev1.Node) {
 
 func equalNodes(a, b *world.Node) bool {
 	return a.Name == b.Name && a.Chassis == b.Chassis && a.Zone == b.Zone && a.Draining == b.Draining &&
-		a.SharedGateway == b.SharedGateway && slices.Equal(a.Addrs, b.Addrs) && slices.Equal(a.Links, b.Links) &&
+		a.GatewayBridge == b.GatewayBridge && a.SharedGateway == b.SharedGateway && slices.Equal(a.Addrs, b.Addrs) && slices.Equal(a.Links, b.Links) &&
 		slices.Equal(a.NextHops, b.NextHops) && slices.Equal(a.Hosts, b.Hosts) && slices.Equal(a.PodSubnets, b.PodSubnets) && slices.Equal(a.External, b.External) &&
 		a.NetworkUnavailable == b.NetworkUnavailable && a.Unreachable == b.Unreachable && a.Kernel.Equal(b.Kernel)
 }

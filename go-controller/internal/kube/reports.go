@@ -26,7 +26,8 @@ type report struct {
 }
 
 func (r *report) equal(o *report) bool {
-	return (r == nil) == (o == nil) && (r == nil || maps.Equal(r.Faults, o.Faults) && maps.Equal(r.Conflicts, o.Conflicts) && r.Agent.Equal(o.Agent))
+	return (r == nil) == (o == nil) && (r == nil || maps.Equal(r.Faults, o.Faults) && maps.Equal(r.Conflicts, o.Conflicts) &&
+		(r.Localnets == nil) == (o.Localnets == nil) && maps.EqualFunc(r.Localnets, o.Localnets, convert.Localnet.Equal) && r.Agent.Equal(o.Agent))
 }
 
 // setReport wakes nobody for a sign of life, nor for the echo of our own questions.

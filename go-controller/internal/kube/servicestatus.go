@@ -35,6 +35,8 @@ type ServiceStatus struct {
 	Had []netip.Addr
 	// Addrs in the order of the Service's families.
 	Addrs []netip.Addr
+	// ListPorts: the first entry of status.loadBalancer.ingress lists the Service's ports.
+	ListPorts bool
 	// LeaveIngress: what is in status.loadBalancer is another controller's and stays.
 	LeaveIngress bool
 	Allocated    Verdict
@@ -49,7 +51,7 @@ type ServiceStatus struct {
 }
 
 func (s *ServiceStatus) equal(o *ServiceStatus) bool {
-	return s == o || s.UID == o.UID && s.Release == o.Release && s.LeaveIngress == o.LeaveIngress && s.Allocated == o.Allocated &&
+	return s == o || s.UID == o.UID && s.Release == o.Release && s.LeaveIngress == o.LeaveIngress && s.ListPorts == o.ListPorts && s.Allocated == o.Allocated &&
 		slices.Equal(s.Had, o.Had) && slices.Equal(s.Addrs, o.Addrs) && slices.Equal(s.External, o.External) &&
 		s.ListsExternal == o.ListsExternal && sameVerdict(s.Announced, o.Announced)
 }
@@ -66,7 +68,7 @@ func (s *ServiceStatus) merged(have *corev1.Service, now time.Time) (*corev1.Ser
 	if s.Release {
 		return released(have)
 	}
-	ingress := s.ingress(have.Status.LoadBalancer.Ingress)
+	ingress := s.ingress(have)
 	kept := slices.Equal(s.Addrs, convert.Assigned(have))
 	announced := s.Announced
 	if announced == nil && (!kept || meta.FindStatusCondition(have.Status.Conditions, v1alpha1.ConditionAnnounced) == nil) {
@@ -97,20 +99,32 @@ func (s *ServiceStatus) merged(have *corev1.Service, now time.Time) (*corev1.Ser
 
 // ingress returns the entries to write, nil if those there are right. The mode is always
 // told: left out, the API server adds it and the next comparison would find a difference.
-func (s *ServiceStatus) ingress(have []corev1.LoadBalancerIngress) []corev1.LoadBalancerIngress {
-	right := s.LeaveIngress || slices.EqualFunc(have, s.Addrs, func(i corev1.LoadBalancerIngress, a netip.Addr) bool {
-		return i.IP == a.String() && i.Hostname == "" && len(i.Ports) == 0 &&
-			i.IPMode != nil && *i.IPMode == corev1.LoadBalancerIPModeVIP
-	})
-	if right {
+func (s *ServiceStatus) ingress(have *corev1.Service) []corev1.LoadBalancerIngress {
+	if s.LeaveIngress {
 		return nil
 	}
 	out := make([]corev1.LoadBalancerIngress, 0, len(s.Addrs))
-	for _, a := range s.Addrs {
+	for i, a := range s.Addrs {
 		mode := corev1.LoadBalancerIPModeVIP
-		out = append(out, corev1.LoadBalancerIngress{IP: a.String(), IPMode: &mode})
+		entry := corev1.LoadBalancerIngress{IP: a.String(), IPMode: &mode}
+		if s.ListPorts && i == 0 {
+			for _, p := range have.Spec.Ports {
+				entry.Ports = append(entry.Ports, corev1.PortStatus{Port: p.Port, Protocol: p.Protocol})
+			}
+		}
+		out = append(out, entry)
+	}
+	if slices.EqualFunc(have.Status.LoadBalancer.Ingress, out, sameEntry) {
+		return nil
 	}
 	return out
+}
+
+func sameEntry(a, b corev1.LoadBalancerIngress) bool {
+	return a.IP == b.IP && a.Hostname == b.Hostname && a.IPMode != nil && *a.IPMode == *b.IPMode &&
+		slices.EqualFunc(a.Ports, b.Ports, func(p, q corev1.PortStatus) bool {
+			return p.Port == q.Port && p.Protocol == q.Protocol && p.Error == nil && q.Error == nil
+		})
 }
 
 // maxExternal is what a condition's message has room for (32768 bytes, metav1.Condition), if

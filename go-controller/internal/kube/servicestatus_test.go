@@ -61,6 +61,25 @@ func TestSameStatusIsNotWrittenAgain(t *testing.T) {
 	}
 }
 
+func TestIngressListsPortsWhereItIsToldTo(t *testing.T) {
+	have := &corev1.Service{}
+	have.Spec.Ports = []corev1.ServicePort{{Port: 80, Protocol: corev1.ProtocolTCP}, {Port: 53, Protocol: corev1.ProtocolUDP}}
+	want := status("10.0.0.1", "fd00::1")
+	want.ListPorts = true
+	have = write(t, want, have, early)
+	ingress := have.Status.LoadBalancer.Ingress
+	if len(ingress) != 2 || len(ingress[0].Ports) != 2 || ingress[0].Ports[1].Port != 53 || ingress[0].Ports[1].Protocol != corev1.ProtocolUDP || len(ingress[1].Ports) != 0 {
+		t.Errorf("ingress: %+v", ingress)
+	}
+	if _, changed := want.merged(have, later); changed {
+		t.Error("the same status is written again")
+	}
+	want.ListPorts = false
+	if have = write(t, want, have, later); len(have.Status.LoadBalancer.Ingress[0].Ports) != 0 {
+		t.Errorf("ingress: %+v", have.Status.LoadBalancer.Ingress)
+	}
+}
+
 func TestIngressTellsItsMode(t *testing.T) {
 	have := &corev1.Service{}
 	have.Status.LoadBalancer.Ingress = []corev1.LoadBalancerIngress{{IP: "10.0.0.1"}}

@@ -27,3 +27,29 @@ func TestFabricsDifferByHosts(t *testing.T) {
 		t.Error("other hosts make no difference")
 	}
 }
+
+// Whatever a domain or a shard has of its own counts.
+func TestFabricsDifferByEachField(t *testing.T) {
+	fabric := func(change func(*plan.Domain)) *plan.Fabric {
+		d := plan.Domain{Name: "lan", Shards: []plan.Shard{{ID: world.ShardID{Domain: "lan"}}}}
+		change(&d)
+		return &plan.Fabric{Domains: []plan.Domain{d}}
+	}
+	plain := func() *plan.Fabric { return fabric(func(*plan.Domain) {}) }
+	if !equalFabrics(plain(), plain()) {
+		t.Error("equal fabrics differ")
+	}
+	for name, change := range map[string]func(*plan.Domain){
+		"network":   func(d *plan.Domain) { d.PhysicalNetwork = "physnet" },
+		"VLAN":      func(d *plan.Domain) { d.VLAN = 7 },
+		"detect":    func(d *plan.Domain) { d.Detect = 1 },
+		"residents": func(d *plan.Domain) { d.Residents = []string{"c1"} },
+		"handover":  func(d *plan.Domain) { d.Shards[0].Handover = world.HandoverAwaited },
+		"gateways":  func(d *plan.Domain) { d.Shards[0].Gateways = []plan.Gateway{{Node: "n1"}} },
+		"anchors":   func(d *plan.Domain) { d.Shards[0].Anchors = []netip.Prefix{netip.MustParsePrefix("192.0.2.1/24")} },
+	} {
+		if equalFabrics(plain(), fabric(change)) {
+			t.Errorf("%s makes no difference", name)
+		}
+	}
+}

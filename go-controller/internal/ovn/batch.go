@@ -337,7 +337,7 @@ func (b *batch) remove(r record) error {
 // release takes a HA chassis group from our ports: the server refuses to delete a row to
 // which another points, even if that one goes in the same transaction.
 func (b *batch) release(group record) {
-	for _, port := range b.view.all(rows.RouterPort) {
+	for _, port := range slices.Concat(b.view.all(rows.RouterPort), b.view.all(rows.SwitchPort)) {
 		if uuid, _ := port.column("ha_chassis_group").(*string); ours(port.model) && uuid != nil && *uuid == group.uuid {
 			b.ops = append(b.ops, ovsdb.Operation{
 				Op: ovsdb.OperationUpdate, Table: port.table, Where: byUUID(port.uuid),

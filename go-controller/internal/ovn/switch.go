@@ -12,6 +12,7 @@ import (
 	"github.com/ovn-org/libovsdb/model"
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/ovn/vsdb"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/plan"
 )
 
 // Switch follows the Open vSwitch database of this node: which physical networks it is
@@ -24,6 +25,9 @@ type Uplinks struct {
 	Bridge string
 	// Links are sorted by name. A bridge without any serves the node alone.
 	Links []Uplink
+	// Patches are the bridge's ports to OVN for the localnet ports of L2Domains: their OpenFlow port numbers, by the
+	// names of the localnet ports (Logical_Switch_Port in ovn-nb(5)).
+	Patches map[string]int
 }
 
 // Uplink is a link that leads out of the node. Lost means that Open vSwitch sees no
@@ -68,15 +72,21 @@ func (s *Switch) Networks() (map[string]Uplinks, bool) {
 		mappings := m.(*vsdb.OpenvSwitch).ExternalIDs["ovn-bridge-mappings"] // ovn-controller(8)
 		for mapping := range strings.SplitSeq(mappings, ",") {
 			if network, bridge, ok := strings.Cut(strings.TrimSpace(mapping), ":"); ok {
-				networks[network] = Uplinks{bridge, uplinks(v, bridge)}
+				links, patches := portsOf(v, bridge)
+				networks[network] = Uplinks{bridge, links, patches}
 			}
 		}
 	})
 	return networks, true
 }
 
-func uplinks(v view, name string) []Uplink {
-	var links []Uplink
+// localnetOf is the key of a Port's external_ids in which ovn-controller names the localnet port that it made the port for
+// (controller/patch.c).
+const localnetOf = "ovn-localnet-port"
+
+// portsOf are the ports of a bridge that lead out of the node, and those that lead to OVN for L2Domains.
+func portsOf(v view, name string) (links []Uplink, patches map[string]int) {
+	patches = map[string]int{}
 	v.each(vsdb.BridgeTable, func(_ string, m model.Model) {
 		bridge := m.(*vsdb.Bridge)
 		if bridge.Name != name {
@@ -85,6 +95,12 @@ func uplinks(v view, name string) []Uplink {
 		for _, uuid := range bridge.Ports {
 			port, ok := v.Table(vsdb.PortTable).Row(uuid).(*vsdb.Port)
 			if !ok {
+				continue
+			}
+			if localnet := port.ExternalIDs[localnetOf]; plan.IsLocalnetPort(localnet) {
+				if number := numberOf(v, port); number > 0 {
+					patches[localnet] = number
+				}
 				continue
 			}
 			// Where OVN-Kubernetes named the bridge's uplink, only that counts: virtual
@@ -102,7 +118,17 @@ func uplinks(v view, name string) []Uplink {
 		}
 	})
 	slices.SortFunc(links, func(a, b Uplink) int { return cmp.Compare(a.Name, b.Name) })
-	return links
+	return links, patches
+}
+
+// numberOf is the OpenFlow port number of a port's interface; not above 0 while Open vSwitch has given none.
+func numberOf(v view, port *vsdb.Port) int {
+	for _, uuid := range port.Interfaces {
+		if i, ok := v.Table(vsdb.InterfaceTable).Row(uuid).(*vsdb.Interface); ok && i.Ofport != nil {
+			return *i.Ofport
+		}
+	}
+	return 0
 }
 
 // leadsOut tells whether an interface is a device of the node: of type system, or one of

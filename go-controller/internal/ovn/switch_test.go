@@ -22,6 +22,8 @@ func TestSwitchNetworks(t *testing.T) {
 		"--", "add-bond", "br-ex", "bond", "eno1", "eno2", "--", "add-port", "br-ex", "vm7",
 		"--", "add-br", "br-provider", "--", "add-port", "br-provider", "eno3",
 		"--", "add-port", "br-provider", "patch-x", "--", "set", "Interface", "patch-x", "type=patch", "options:peer=patch-y",
+		"--", "add-port", "br-ex", "patch-slb-lan-localnet-to-br-int", "--", "set", "Interface", "patch-slb-lan-localnet-to-br-int", "type=patch",
+		"options:peer=patch-br-int-to-slb-lan-localnet", "--", "set", "Port", "patch-slb-lan-localnet-to-br-int", "external_ids:ovn-localnet-port=slb-lan-localnet",
 		"--", "add-br", "br-int", "--", "add-port", "br-int", "pod1")
 	changed := make(chan struct{}, 1)
 	s, err := NewSwitch(Endpoint{Address: "unix:" + server.socket}, func() {
@@ -37,12 +39,13 @@ func TestSwitchNetworks(t *testing.T) {
 		t.Error("networks are known before the database was read")
 	}
 	go func() { _ = s.Run(t.Context()) }()
+	patches := map[string]int{}
 	expect := func(when string, eno1, eno2, eno3 bool) {
 		t.Helper()
 		want := map[string]Uplinks{
-			"physnet":  {"br-ex", []Uplink{{"eno1", eno1}, {"eno2", eno2}}},
-			"provider": {"br-provider", []Uplink{{"eno3", eno3}}},
-			"nowhere":  {Bridge: "br-none"},
+			"physnet":  {"br-ex", []Uplink{{"eno1", eno1}, {"eno2", eno2}}, patches},
+			"provider": {"br-provider", []Uplink{{"eno3", eno3}}, map[string]int{}},
+			"nowhere":  {Bridge: "br-none", Patches: map[string]int{}},
 		}
 		eventually(t, when, func() bool {
 			got, known := s.Networks()
@@ -55,6 +58,9 @@ func TestSwitchNetworks(t *testing.T) {
 	<-changed
 	vsctl("set", "Interface", "eno3", "link_state=up")
 	expect("a link is back", true, false, false)
+	vsctl("set", "Interface", "patch-slb-lan-localnet-to-br-int", "ofport=7")
+	patches["slb-lan-localnet"] = 7
+	expect("OVN's port has its number", true, false, false)
 
 	server.kill()
 	eventually(t, "the server is gone", func() bool { _, known := s.Networks(); return !known })

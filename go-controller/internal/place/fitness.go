@@ -2,7 +2,11 @@
 
 package place
 
-import "github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
+import (
+	"cmp"
+
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
+)
 
 // fitness says how well a node can carry the shards of a domain. One that drains works
 // for now, one with a fault does not.
@@ -26,10 +30,7 @@ func (d *Domain) fitness(n *world.Node) fitness {
 
 // fault says what keeps a node from serving the domain's network, empty for nothing.
 func (d *Domain) fault(n *world.Node) string {
-	if why := n.Faults[d.Spec.PhysicalNetwork]; why != "" {
-		return why
-	}
-	return n.Faults[world.EveryNetwork]
+	return cmp.Or(n.Faults[d.Spec.PhysicalNetwork], n.Faults[world.EveryNetwork], d.bridgeFaults[n.Name])
 }
 
 // best is the fitness of the fittest member.

@@ -50,6 +50,14 @@ func layoutText(l *place.Layout, f *plan.Fabric) string {
 		for _, n := range d.LeftOut {
 			fmt.Fprintf(&out, "  left out: %s (%s) %s\n", n.Node, n.Reason, n.Message)
 		}
+		for _, fabric := range f.Domains {
+			if fabric.Name == d.Spec.Name && len(fabric.Residents) > 0 {
+				fmt.Fprintf(&out, "  residents: %s\n", strings.Join(fabric.Residents, " "))
+			}
+		}
+		if d.Waits != "" {
+			fmt.Fprintf(&out, "  waits: %s\n", d.Waits)
+		}
 		for _, text := range slices.Concat(d.Spec.Problems, d.Problems) {
 			fmt.Fprintf(&out, "  problem: %s\n", text)
 		}

@@ -45,7 +45,15 @@ type Domain struct {
 	NoGateway, Off, Unserved string
 	// AllDrain: each gateway of the domain is about to go.
 	AllDrain bool
-	seeds    []uint64
+	// Waits says why no Service is told a new address of the domain now; empty if it may be.
+	Waits string
+	seeds []uint64
+	// residents are the chassis of its nodes whose bridge is OVN-Kubernetes' own, whether they are gateways or not yet.
+	residents []string
+	// bridgeFaults say, by node, how such a bridge keeps requests for addresses from OVN.
+	bridgeFaults map[string]string
+	// unguarded are the gateways among the residents of which no guard tells whether requests for addresses come to OVN.
+	unguarded []string
 }
 
 // Shard is a unit of failover with its gateways by falling preference.
@@ -108,7 +116,7 @@ func (l *Layout) claim(d *Domain, exists map[string]bool) {
 }
 
 func (l *Layout) lay(spec *world.Domain, nodes map[string]*world.Node, zones *world.Zones, w *world.Snapshot) *Domain {
-	d := &Domain{Spec: spec}
+	d := &Domain{Spec: spec, bridgeFaults: map[string]string{}}
 	if s := &w.Cluster.Switch; !s.Mode.Layer2() {
 		d.Off = s.Off("layer 2 is")
 		return d
@@ -125,6 +133,7 @@ func (l *Layout) lay(spec *world.Domain, nodes map[string]*world.Node, zones *wo
 		d.seeds[i] = seed(spec.Name, i)
 	}
 	members := d.members(nodes, zones, w)
+	d.wait(members)
 	if len(members) == 0 {
 		d.NoGateway = d.whyNone()
 		return d

@@ -38,8 +38,15 @@ func (d *Domain) members(nodes map[string]*world.Node, zones *world.Zones, w *wo
 				continue
 			}
 		}
-		if mapped, known := w.Bridges[n.Chassis]; known {
+		mapped, known := w.Bridges[n.Chassis]
+		if known {
 			if reason, message := d.unattached(n, mapped); reason != "" {
+				d.leaveOut(name, reason, message)
+				continue
+			}
+		}
+		if bridge := mapped[d.Spec.PhysicalNetwork]; known && !w.Cluster.OpenShiftSDN && bridge == n.GatewayBridge {
+			if reason, message := d.reside(n, bridge, w); reason != "" {
 				d.leaveOut(name, reason, message)
 				continue
 			}
@@ -57,7 +64,7 @@ func (d *Domain) unattached(n *world.Node, mapped world.Bridges) (Reason, string
 	case !ok:
 		return ReasonNotAttached, fmt.Sprintf("ovn-bridge-mappings of node %q are %s: none is for physical network %q",
 			n.Name, mappingText(mapped), d.Spec.PhysicalNetwork)
-	case bridge == n.SharedGateway:
+	case n.SharedGateway && bridge == n.GatewayBridge:
 		return ReasonSharedGateway, fmt.Sprintf("physical network %q is bridge %s of node %q, where OVN-Kubernetes' gateway (mode shared) "+
 			"takes the packets to every Service for itself; give the segment a bridge of its own", d.Spec.PhysicalNetwork, bridge, n.Name)
 	}
@@ -130,6 +137,9 @@ func (d *Domain) remark(members []*world.Node, sdn bool) {
 		say("all gateways are draining, and carry on for want of others")
 	case faulty:
 		say("all gateways are faulty, and carry on for want of others: %s", d.fault(members[0]))
+	}
+	if len(d.unguarded) > 0 {
+		say("no guard (ovnkube-slb node) reports whether bridges let requests for addresses through to OVN: %s", strings.Join(d.unguarded, ", "))
 	}
 	if out := len(d.LeftOut); out > 0 {
 		say("%d of the %d nodes selected can't be gateways: %s (see status.leftOutNodes); %s", out, out+len(members), d.leftOutNames(), d.LeftOut[0].Message)

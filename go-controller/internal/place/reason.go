@@ -28,6 +28,8 @@ const (
 	ReasonNoAgent        Reason = v1alpha1.LeftOutNoAgent
 	ReasonNotAttached    Reason = v1alpha1.LeftOutNotAttached
 	ReasonSharedGateway  Reason = v1alpha1.LeftOutSharedGateway
+	ReasonNoGuard        Reason = v1alpha1.LeftOutNoGuard
+	ReasonPortMissing    Reason = v1alpha1.LeftOutPortMissing
 	ReasonEnoughGateways Reason = v1alpha1.LeftOutEnough
 	ReasonDraining       Reason = v1alpha1.LeftOutDraining
 	ReasonFaulty         Reason = v1alpha1.LeftOutFaulty

@@ -170,6 +170,7 @@ func (l *Layout) Fabric(w *world.Snapshot, s *Spots) *plan.Fabric {
 			Subnets:          d.Spec.Subnets,
 			Detect:           d.Spec.Detect,
 			DetectMultiplier: d.Spec.DetectMultiplier,
+			Residents:        d.residents,
 		}
 		for _, shard := range d.Shards {
 			pd.Shards = append(pd.Shards, plan.Shard{

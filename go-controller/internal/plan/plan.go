@@ -5,6 +5,7 @@ package plan
 import (
 	"net/netip"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
@@ -86,6 +87,22 @@ type Domain struct {
 	Detect           time.Duration
 	DetectMultiplier int
 	Shards           []Shard
+	// Residents are the chassis on which the segment's switch has its port to the bridge for the whole life of the domain,
+	// whether they carry an address or not: those whose bridge is OVN-Kubernetes' own.
+	Residents []string
+}
+
+const (
+	localnetPrefix = "slb-"
+	localnetSuffix = "-localnet"
+)
+
+// LocalnetPort is the name of the localnet port of a domain.
+func LocalnetPort(domain string) string { return localnetPrefix + domain + localnetSuffix }
+
+// IsLocalnetPort tells whether a port has a name that LocalnetPort gives.
+func IsLocalnetPort(name string) bool {
+	return strings.HasPrefix(name, localnetPrefix) && strings.HasSuffix(name, localnetSuffix)
 }
 
 // Shard is one unit of failover.

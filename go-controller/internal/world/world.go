@@ -176,9 +176,10 @@ type Node struct {
 	// Hosts are the addresses that pods on its own network have, at most one a family, as
 	// far as OVN can reach them.
 	Hosts []Host
-	// SharedGateway is the bridge whose uplink OVN-Kubernetes' own gateway shares with the
-	// host (gateway mode shared), empty if there is none.
-	SharedGateway string
+	// GatewayBridge is the bridge that OVN-Kubernetes' own gateway is on, empty while it is not known. SharedGateway: that
+	// takes what comes from the bridge's uplink for Services straight to OVN (gateway mode shared), not by the host.
+	GatewayBridge string
+	SharedGateway bool
 	// NextHops are the routers that the node's own default routes go to: they, too, are
 	// never given to a Service.
 	NextHops []netip.Addr
@@ -197,8 +198,18 @@ type Node struct {
 	// Faults say what keeps the node from serving a physical network although OVN believes
 	// that it does, as its own guard sees it: by the name of the network, or EveryNetwork.
 	Faults map[string]string
+	// Localnets are the ports that OVN has on the node's bridges for L2Domains, as its guard sees them: by the name of the
+	// localnet port. It is nil if no guard tells.
+	Localnets map[string]Localnet
 	// Kernel is what an OpenShift SDN node's own agent and annotation say, nil without either.
 	Kernel *Kernel
+}
+
+// Localnet is OVN's port on a bridge for an L2Domain. Stale are the addresses of which flows of the bridge keep requests
+// (ARP, neighbour solicitations) away from it, sorted.
+type Localnet struct {
+	Bridge string
+	Stale  []netip.Addr
 }
 
 // Host is an address that pods on the network of their node have.
@@ -272,6 +283,8 @@ type Service struct {
 	RequestedBy, PoolRequestedBy string
 	// Assigned are the addresses in status.loadBalancer.ingress.
 	Assigned []netip.Addr
+	// ListsPorts: the first entry of status.loadBalancer.ingress has ports.
+	ListsPorts bool
 	// Given are the addresses that the status says we gave (condition Allocated). Those of
 	// Assigned that are not among them are another controller's.
 	Given []netip.Addr

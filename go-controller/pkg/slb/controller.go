@@ -352,7 +352,7 @@ func (c *Controller) whole() {
 	c.events.Switched(c.facts, before, w.Cluster.Switch)
 	due := c.withdrawal.before(w, known, c.runner == nil || interconnect && !known.synced)
 	d := c.memory.decide(w)
-	due = earlier(due, lostAt)
+	due = earlier(earlier(due, lostAt), d.refreshDue)
 	c.alarm.set(earlier(due, earlier(firstEnd(d.allocation), c.memory.probation.end())), c.callWhole)
 	c.asker.Set(c.memory.probation.questions(start))
 	c.tellIgnored()

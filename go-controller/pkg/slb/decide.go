@@ -6,6 +6,7 @@ import (
 	"maps"
 	"net/netip"
 	"slices"
+	"time"
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/bgp"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/ipam"
@@ -25,6 +26,11 @@ type decision struct {
 	reach      *plan.Reach
 	plans      map[world.Key]*plan.Service
 	bgp        *bgp.Layout
+	// guarded: guards are asked about new addresses.
+	guarded bool
+	// refreshes are those of the statuses that OVN-Kubernetes has to see anew, refreshDue is when there may be another.
+	refreshes  refreshes
+	refreshDue time.Time
 }
 
 // memory is what passes hand on to each other.
@@ -41,6 +47,7 @@ type memory struct {
 	reach *plan.Reach
 	// probation has the new addresses that guards are asked about.
 	probation probation
+	refreshes refreshes
 }
 
 type grant struct {
@@ -89,12 +96,17 @@ func (m *memory) decide(w *world.Snapshot) *decision {
 	m.rememberExternal(w, d.allocation)
 	m.rememberLeases(w, d.allocation)
 	d.spots = d.layout.Spots(w, d.allocation, m.review(d))
+	d.guarded = len(m.probation.guards) > 0
 	d.lay()
 	if reach := plan.ReachOf(w); !reach.Equal(m.reach) {
 		m.reach = reach
 	}
 	d.reach = m.reach
 	d.bgp = bgp.Lay(w, d.allocation, layout.Home)
+	if m.refreshes == nil {
+		m.refreshes = refreshes{}
+	}
+	d.refreshes, d.refreshDue = m.refreshes, m.refreshes.decide(d)
 	if m.made == nil {
 		m.made = map[world.Key]made{}
 	}

@@ -52,6 +52,8 @@ type verdicts struct {
 	// active is, for each shard that is carried, the node that does; of a chassis that
 	// no Node has, its own name.
 	active map[world.ShardID]string
+	// nodes are those of the snapshot by name.
+	nodes map[string]*world.Node
 	// survey says who tells of addresses by BGP, tellings how that is worded.
 	survey   *bgp.Survey
 	tellings map[*bgp.Tellers]telling
@@ -60,8 +62,10 @@ type verdicts struct {
 func newVerdicts(d *decision, k knowledge) *verdicts {
 	v := &verdicts{decision: d, knowledge: k, active: make(map[world.ShardID]string, len(d.world.Carriers)),
 		survey: d.bgp.Survey(), tellings: map[*bgp.Tellers]telling{}}
+	v.nodes = make(map[string]*world.Node, len(d.world.Nodes))
 	nodes := make(map[string]string, len(d.world.Nodes))
 	for _, n := range d.world.Nodes {
+		v.nodes[n.Name] = n
 		if n.Chassis != "" {
 			nodes[n.Chassis] = n.Name
 		}
@@ -155,6 +159,9 @@ func (v *verdicts) announced(s *world.Service) *kube.Verdict {
 		return not(v1alpha1.ReasonTooManyBackends, "the addresses, ports and endpoints of the Service (ready or not) make "+
 			"%d backends, more than the %d that the controller gives OVN of one Service (--max-service-backends); "+
 			"nothing of it is announced by OVN until there are fewer", want.Beyond, v.world.Cluster.MaxBackends)
+	}
+	if b := v.bridges(spots); b.reason != "" {
+		return &kube.Verdict{Status: b.status, Reason: b.reason, Message: b.message}
 	}
 	if text := v.unserved(s, spots, want); text != "" {
 		return not(v1alpha1.ReasonNoEndpoints, "%s", text)

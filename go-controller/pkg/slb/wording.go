@@ -32,13 +32,16 @@ type wording struct {
 	spots     []place.Spot
 	want, got *plan.Service
 	told      []telling
+	// bridges is what is wrong with the bridges of its gateways, ports whether its status lists its ports.
+	bridges bridgeVerdict
+	ports   bool
 	// failed: what the dataplane said last is an error, which may read otherwise each time.
 	failed bool
 	status *kube.ServiceStatus
 }
 
 func (w *wording) says(o *wording) bool {
-	return !w.failed && !o.failed && w.want == o.want && w.got == o.got &&
+	return !w.failed && !o.failed && w.want == o.want && w.got == o.got && w.bridges == o.bridges && w.ports == o.ports &&
 		w.outcome.Pool == o.outcome.Pool && w.outcome.Reason == o.outcome.Reason && w.outcome.Message == o.outcome.Message &&
 		slices.Equal(w.outcome.Addrs, o.outcome.Addrs) && slices.Equal(w.outcome.HeldExternal, o.outcome.HeldExternal) &&
 		slices.Equal(w.spots, o.spots) && slices.Equal(w.told, o.told)
@@ -53,11 +56,13 @@ func (v *verdicts) services(last *wordings) map[world.Key]*kube.ServiceStatus {
 	for _, s := range v.world.Services {
 		got := v.programmed[s.Key]
 		w := wording{
-			outcome: v.allocation.Services[s.Key],
+			outcome: v.outcome(s),
 			spots:   v.spots.Services[s.Key],
 			want:    v.plans[s.Key],
 			got:     got.Plan,
 			told:    v.told(s),
+			bridges: v.bridges(v.spots.Services[s.Key]),
+			ports:   v.listsPorts(s),
 			failed:  got.Err != nil,
 		}
 		if before, ok := last.services[s]; ok && same && w.says(&before) {
@@ -74,15 +79,41 @@ func (v *verdicts) services(last *wordings) map[world.Key]*kube.ServiceStatus {
 	return out
 }
 
-// service words the status of one Service; nil if that is somebody else's matter: while
+// settles tells whether a Service waits for the moment when a new address of it is OVN's. OVN-Kubernetes gives every
+// address in a status to its own load balancers. Were it first, ovn-northd 25.09.2 would keep a group of routers that both share
+// as it was, or mix up the groups of two shards, and the address would get no answer (ovn_dp_group_create of northd/lflow-mgr.c finds
+// no group that load balancers use, and changes it in place). Without guards a status is written as soon as rows are, which OVN-Kubernetes
+// hears of later.
+func (v *verdicts) settles(s *world.Service, o ipam.Outcome) bool {
+	got := v.programmed[s.Key]
+	if !v.guarded || v.world.Cluster.OpenShiftSDN || !v.synced || v.lost != "" || got.Err != nil {
+		return false
+	}
+	for _, spot := range v.spots.Services[s.Key] {
+		if slices.Contains(s.Assigned, spot.Addr) || !slices.Contains(o.Addrs, spot.Addr) {
+			continue
+		}
+		planned := spot.Reason == "" && v.plans[s.Key] != nil && v.plans[s.Key].Beyond == 0
+		if spot.Reason == place.ReasonProbing ||
+			planned && (got.Plan == nil || !slices.ContainsFunc(got.Plan.VIPs, func(vip plan.VIP) bool { return vip.Addr == spot.Addr })) {
+			return true
+		}
+	}
+	return false
+}
+
+// service words the status of one Service; nil if there is nothing to say yet, or that is somebody else's matter: while
 // nothing is given here, others may give.
 func (v *verdicts) service(s *world.Service) *kube.ServiceStatus {
 	if v.world.Cluster.Switch.Mode == world.Disabled && len(s.Assigned) > 0 && len(s.Given) == 0 {
 		return nil
 	}
-	o := v.allocation.Services[s.Key]
+	o := v.outcome(s)
+	if v.settles(s, o) {
+		return nil
+	}
 	return &kube.ServiceStatus{
-		UID: s.UID, Had: s.Assigned, Addrs: o.Addrs, LeaveIngress: o.Foreign, Allocated: allocated(s, o, v.spots.Services[s.Key]),
+		UID: s.UID, Had: s.Assigned, Addrs: o.Addrs, ListPorts: v.listsPorts(s), LeaveIngress: o.Foreign, Allocated: allocated(s, o, v.spots.Services[s.Key]),
 		ListsExternal: len(s.ExternalIPs) > 0, External: o.HeldExternal, Announced: v.announced(s),
 	}
 }

@@ -21,8 +21,23 @@ type Report struct {
 	Faults map[string]string
 	// Conflicts are of the addresses that it was asked about.
 	Conflicts map[netip.Addr]Stranger
+	// Localnets are the ports that OVN has on the node's bridges for L2Domains, by the names of their localnet ports; nil if
+	// the guard does not tell.
+	Localnets map[string]Localnet
 	// Agent is what the agent of an OpenShift SDN node tells; nil if it is a guard that reports.
 	Agent *Agent
+}
+
+// Localnet is OVN's port on a bridge for an L2Domain.
+type Localnet struct {
+	Bridge string `json:"bridge"`
+	// Stale are the addresses of which the bridge's flows keep requests away from the port, sorted.
+	Stale []netip.Addr `json:"stale,omitempty"`
+}
+
+// Equal tells whether both say the same.
+func (l Localnet) Equal(o Localnet) bool {
+	return l.Bridge == o.Bridge && slices.Equal(l.Stale, o.Stale)
 }
 
 // Agent is what v1alpha1.AnnotationAgent has in it: where an agent answers for its health, and the
@@ -77,6 +92,12 @@ func ReadReport(l *coordinationv1.Lease) Report {
 	if json.Unmarshal([]byte(l.Annotations[v1alpha1.AnnotationConflicts]), &r.Conflicts) != nil {
 		r.Conflicts = nil
 	}
+	if json.Unmarshal([]byte(l.Annotations[v1alpha1.AnnotationLocalnets]), &r.Localnets) != nil {
+		r.Localnets = nil
+	}
+	for _, is := range r.Localnets {
+		slices.SortFunc(is.Stale, netip.Addr.Compare)
+	}
 	var agent Agent
 	if json.Unmarshal([]byte(l.Annotations[v1alpha1.AnnotationAgent]), &agent) == nil && agent.Health.IsValid() {
 		r.Agent = &agent
@@ -124,6 +145,12 @@ func WithReport(n *world.Node, r Report) *world.Node {
 	}
 	if len(r.Faults) > 0 {
 		out.Faults = r.Faults
+	}
+	if r.Localnets != nil {
+		out.Localnets = make(map[string]world.Localnet, len(r.Localnets))
+		for name, is := range r.Localnets {
+			out.Localnets[name] = world.Localnet(is)
+		}
 	}
 	return &out
 }

@@ -53,6 +53,7 @@ func DefaultDrainTaints() []string {
 // say that the node is about to go.
 func Node(n *corev1.Node, o Options) *world.Node {
 	links, gateways := nodeLinks(n), nodeGateways(n)
+	own := gateways["default"]
 	out := &world.Node{
 		Name:          n.Name,
 		Chassis:       n.Annotations[annotationChassis],
@@ -62,8 +63,9 @@ func Node(n *corev1.Node, o Options) *world.Node {
 		PodSubnets:    podSubnets(n),
 		Hosts:         hosts(n),
 		NextHops:      nextHops(gateways),
-		SharedGateway: sharedGateway(n.Name, gateways),
-		External:      external(n, gateways["default"]),
+		GatewayBridge: own.bridge(n.Name),
+		SharedGateway: own.Mode == "shared",
+		External:      external(n, own),
 		Draining:      draining(n, o.DrainTaints),
 		NetworkUnavailable: slices.ContainsFunc(n.Status.Conditions, func(c corev1.NodeCondition) bool {
 			return c.Type == corev1.NodeNetworkUnavailable && c.Status == corev1.ConditionTrue
@@ -263,13 +265,8 @@ func nextHops(gateways map[string]gateway) []netip.Addr {
 	return slices.Compact(hops)
 }
 
-// sharedGateway is the bridge of a node's gateway on the default network, if that is in
-// mode shared.
-func sharedGateway(node string, gateways map[string]gateway) string {
-	g := gateways["default"]
-	if g.Mode != "shared" {
-		return ""
-	}
+// bridge is that of a node's gateway, empty if there is none.
+func (g *gateway) bridge(node string) string {
 	return cmp.Or(g.Bridge, strings.TrimSuffix(g.Port, "_"+node))
 }
 

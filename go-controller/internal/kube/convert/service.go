@@ -48,6 +48,7 @@ func Service(s *corev1.Service, endpoints []*world.Slice, o Options) (*world.Ser
 		FamilyPolicy:   familyPolicy(s),
 		Assigned:       Assigned(s),
 		Given:          Given(s),
+		ListsPorts:     len(s.Status.LoadBalancer.Ingress) > 0 && len(s.Status.LoadBalancer.Ingress[0].Ports) > 0,
 		Contested:      contested(s),
 		NamesClass:     s.Spec.LoadBalancerClass != nil,
 		ExternalIPs:    externalIPs(s),

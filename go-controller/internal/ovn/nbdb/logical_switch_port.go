@@ -10,13 +10,14 @@ const LogicalSwitchPortTable = "Logical_Switch_Port"
 
 // LogicalSwitchPort defines an object in Logical_Switch_Port table
 type LogicalSwitchPort struct {
-	UUID        string            `ovsdb:"_uuid"`
-	Addresses   []string          `ovsdb:"addresses"`
-	ExternalIDs map[string]string `ovsdb:"external_ids"`
-	Name        string            `ovsdb:"name"`
-	Options     map[string]string `ovsdb:"options"`
-	Tag         *int              `ovsdb:"tag"`
-	Type        string            `ovsdb:"type"`
+	UUID           string            `ovsdb:"_uuid"`
+	Addresses      []string          `ovsdb:"addresses"`
+	ExternalIDs    map[string]string `ovsdb:"external_ids"`
+	HaChassisGroup *string           `ovsdb:"ha_chassis_group"`
+	Name           string            `ovsdb:"name"`
+	Options        map[string]string `ovsdb:"options"`
+	Tag            *int              `ovsdb:"tag"`
+	Type           string            `ovsdb:"type"`
 }
 
 func (a *LogicalSwitchPort) GetUUID() string {
@@ -79,6 +80,28 @@ func equalLogicalSwitchPortExternalIDs(a, b map[string]string) bool {
 		}
 	}
 	return true
+}
+
+func (a *LogicalSwitchPort) GetHaChassisGroup() *string {
+	return a.HaChassisGroup
+}
+
+func copyLogicalSwitchPortHaChassisGroup(a *string) *string {
+	if a == nil {
+		return nil
+	}
+	b := *a
+	return &b
+}
+
+func equalLogicalSwitchPortHaChassisGroup(a, b *string) bool {
+	if (a == nil) != (b == nil) {
+		return false
+	}
+	if a == b {
+		return true
+	}
+	return *a == *b
 }
 
 func (a *LogicalSwitchPort) GetName() string {
@@ -145,6 +168,7 @@ func (a *LogicalSwitchPort) DeepCopyInto(b *LogicalSwitchPort) {
 	*b = *a
 	b.Addresses = copyLogicalSwitchPortAddresses(a.Addresses)
 	b.ExternalIDs = copyLogicalSwitchPortExternalIDs(a.ExternalIDs)
+	b.HaChassisGroup = copyLogicalSwitchPortHaChassisGroup(a.HaChassisGroup)
 	b.Options = copyLogicalSwitchPortOptions(a.Options)
 	b.Tag = copyLogicalSwitchPortTag(a.Tag)
 }
@@ -168,6 +192,7 @@ func (a *LogicalSwitchPort) Equals(b *LogicalSwitchPort) bool {
 	return a.UUID == b.UUID &&
 		equalLogicalSwitchPortAddresses(a.Addresses, b.Addresses) &&
 		equalLogicalSwitchPortExternalIDs(a.ExternalIDs, b.ExternalIDs) &&
+		equalLogicalSwitchPortHaChassisGroup(a.HaChassisGroup, b.HaChassisGroup) &&
 		a.Name == b.Name &&
 		equalLogicalSwitchPortOptions(a.Options, b.Options) &&
 		equalLogicalSwitchPortTag(a.Tag, b.Tag) &&

@@ -528,6 +528,17 @@ var schema = `{
             "max": "unlimited"
           }
         },
+        "ha_chassis_group": {
+          "type": {
+            "key": {
+              "type": "uuid",
+              "refTable": "HA_Chassis_Group",
+              "refType": "strong"
+            },
+            "min": 0,
+            "max": 1
+          }
+        },
         "name": {
           "type": "string"
         },

@@ -57,11 +57,14 @@ type Ground struct {
 	nodes      map[string]*node
 }
 
-// Lay gives each shard of the fabric that has an anchor its place in the database.
+// Lay gives each domain that has a resident, and each shard of the fabric that has an anchor, its place in the database.
 func Lay(f *plan.Fabric, facts Facts) (*Ground, error) {
 	g := &Ground{cluster: f.Cluster, facts: facts, shards: map[world.ShardID]*shard{}, nodes: map[string]*node{}}
 	for i := range f.Domains {
 		d := &f.Domains[i]
+		if len(d.Residents) > 0 {
+			g.domains = append(g.domains, d)
+		}
 		for _, s := range d.Shards {
 			if len(s.Anchors) == 0 {
 				continue
@@ -72,7 +75,7 @@ func Lay(f *plan.Fabric, facts Facts) (*Ground, error) {
 			g.order = append(g.order, &shard{Shard: s, domain: d})
 		}
 	}
-	if len(g.order) > 0 && len(facts.Join) == 0 {
+	if len(g.domains) > 0 && len(facts.Join) == 0 {
 		return nil, fmt.Errorf("port %s has no address on the join switch yet", ClusterRouterPort)
 	}
 	for _, s := range g.order {

@@ -64,10 +64,10 @@ func (g *Ground) domainRows(d *plan.Domain) []Row {
 		tag = &d.VLAN
 	}
 	name := switchName(d.Name)
-	return []Row{
+	out := []Row{
 		owned(Switch, OwnerDomain, d.Name, map[string]any{"name": name}),
 		owned(SwitchPort, OwnerDomain, d.Name, map[string]any{
-			"name":      name + "-localnet",
+			"name":      plan.LocalnetPort(d.Name),
 			"type":      "localnet",
 			"addresses": []string{"unknown"},
 			"options":   map[string]string{"network_name": d.PhysicalNetwork},
@@ -75,7 +75,32 @@ func (g *Ground) domainRows(d *plan.Domain) []Row {
 		}, "localnet").in(name),
 		g.internalACL(d.Name),
 	}
+	return append(out, residentRows(d)...)
 }
+
+// residentRows keep the switch of a domain on the chassis of its residents, so that ovn-controller has its port on their
+// bridges before the first address comes and after the last one has gone. The port is one of type external (ovn-nb(5)): it
+// has no address, and all chassis of its group know its switch, whichever has claimed it.
+func residentRows(d *plan.Domain) []Row {
+	if len(d.Residents) == 0 {
+		return nil
+	}
+	name := switchName(d.Name) + "-resident"
+	group := owned(HAChassisGroup, OwnerDomain, d.Name, map[string]any{"name": name}, "resident")
+	out := []Row{group}
+	for _, chassis := range d.Residents {
+		out = append(out, owned(HAChassis, OwnerDomain, d.Name, map[string]any{
+			"chassis_name": chassis, "priority": residentPriority,
+		}, "resident", chassis).in(name))
+	}
+	return append(out, owned(SwitchPort, OwnerDomain, d.Name, map[string]any{
+		"name": name, "type": "external", "addresses": []string{}, "options": map[string]string{}, "tag": (*int)(nil),
+		"ha_chassis_group": Ref{group.Table, group.ID},
+	}, "resident").in(switchName(d.Name)))
+}
+
+// residentPriority is that of every resident: it does not matter which of them claims the port.
+const residentPriority = 1
 
 // row makes a row of a shard.
 func (s *shard) row(table string, columns map[string]any, parts ...string) Row {

@@ -22,6 +22,7 @@ type Interface struct {
 	UUID      string              `ovsdb:"_uuid"`
 	LinkState *InterfaceLinkState `ovsdb:"link_state"`
 	Name      string              `ovsdb:"name"`
+	Ofport    *int                `ovsdb:"ofport"`
 	Type      string              `ovsdb:"type"`
 }
 
@@ -55,6 +56,28 @@ func (a *Interface) GetName() string {
 	return a.Name
 }
 
+func (a *Interface) GetOfport() *int {
+	return a.Ofport
+}
+
+func copyInterfaceOfport(a *int) *int {
+	if a == nil {
+		return nil
+	}
+	b := *a
+	return &b
+}
+
+func equalInterfaceOfport(a, b *int) bool {
+	if (a == nil) != (b == nil) {
+		return false
+	}
+	if a == b {
+		return true
+	}
+	return *a == *b
+}
+
 func (a *Interface) GetType() string {
 	return a.Type
 }
@@ -62,6 +85,7 @@ func (a *Interface) GetType() string {
 func (a *Interface) DeepCopyInto(b *Interface) {
 	*b = *a
 	b.LinkState = copyInterfaceLinkState(a.LinkState)
+	b.Ofport = copyInterfaceOfport(a.Ofport)
 }
 
 func (a *Interface) DeepCopy() *Interface {
@@ -83,6 +107,7 @@ func (a *Interface) Equals(b *Interface) bool {
 	return a.UUID == b.UUID &&
 		equalInterfaceLinkState(a.LinkState, b.LinkState) &&
 		a.Name == b.Name &&
+		equalInterfaceOfport(a.Ofport, b.Ofport) &&
 		a.Type == b.Type
 }
 

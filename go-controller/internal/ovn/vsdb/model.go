@@ -83,6 +83,15 @@ var schema = `{
           "type": "string",
           "mutable": false
         },
+        "ofport": {
+          "type": {
+            "key": {
+              "type": "integer"
+            },
+            "min": 0,
+            "max": 1
+          }
+        },
         "type": {
           "type": "string"
         }
@@ -122,6 +131,18 @@ var schema = `{
     },
     "Port": {
       "columns": {
+        "external_ids": {
+          "type": {
+            "key": {
+              "type": "string"
+            },
+            "value": {
+              "type": "string"
+            },
+            "min": 0,
+            "max": "unlimited"
+          }
+        },
         "interfaces": {
           "type": {
             "key": {

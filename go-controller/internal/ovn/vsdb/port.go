@@ -10,13 +10,44 @@ const PortTable = "Port"
 
 // Port defines an object in Port table
 type Port struct {
-	UUID       string   `ovsdb:"_uuid"`
-	Interfaces []string `ovsdb:"interfaces"`
-	Name       string   `ovsdb:"name"`
+	UUID        string            `ovsdb:"_uuid"`
+	ExternalIDs map[string]string `ovsdb:"external_ids"`
+	Interfaces  []string          `ovsdb:"interfaces"`
+	Name        string            `ovsdb:"name"`
 }
 
 func (a *Port) GetUUID() string {
 	return a.UUID
+}
+
+func (a *Port) GetExternalIDs() map[string]string {
+	return a.ExternalIDs
+}
+
+func copyPortExternalIDs(a map[string]string) map[string]string {
+	if a == nil {
+		return nil
+	}
+	b := make(map[string]string, len(a))
+	for k, v := range a {
+		b[k] = v
+	}
+	return b
+}
+
+func equalPortExternalIDs(a, b map[string]string) bool {
+	if (a == nil) != (b == nil) {
+		return false
+	}
+	if len(a) != len(b) {
+		return false
+	}
+	for k, v := range a {
+		if w, ok := b[k]; !ok || v != w {
+			return false
+		}
+	}
+	return true
 }
 
 func (a *Port) GetInterfaces() []string {
@@ -53,6 +84,7 @@ func (a *Port) GetName() string {
 
 func (a *Port) DeepCopyInto(b *Port) {
 	*b = *a
+	b.ExternalIDs = copyPortExternalIDs(a.ExternalIDs)
 	b.Interfaces = copyPortInterfaces(a.Interfaces)
 }
 
@@ -73,6 +105,7 @@ func (a *Port) CloneModel() model.Model {
 
 func (a *Port) Equals(b *Port) bool {
 	return a.UUID == b.UUID &&
+		equalPortExternalIDs(a.ExternalIDs, b.ExternalIDs) &&
 		equalPortInterfaces(a.Interfaces, b.Interfaces) &&
 		a.Name == b.Name
 }

@@ -262,8 +262,8 @@ type LeftOutNode struct {
 	// +required
 	Name string `json:"name"`
 
-	// Reason in one word: NoChassis, NoAgent, NotAttached, SharedGateway, Draining,
-	// Faulty, EnoughGateways.
+	// Reason in one word: NoChassis, OtherZone, NoAgent, NotAttached, SharedGateway, NoGuard,
+	// PortMissing, Draining, Faulty, EnoughGateways.
 	//
 	// +required
 	Reason string `json:"reason"`

@@ -43,6 +43,9 @@ const (
 	// AnnotationFaults, the guard's, is a JSON object: what is wrong, by the name of the
 	// physical network, or by "*" for all of the node's.
 	AnnotationFaults = "slb.k8s.ovn.org/faults"
+	// AnnotationLocalnets, the guard's, is a JSON object: the ports that OVN has on the node's bridges for L2Domains, by the name
+	// of the localnet port, each with its bridge and, as stale, the addresses of which the bridge's flows keep requests away from it.
+	AnnotationLocalnets = "slb.k8s.ovn.org/localnets"
 	// AnnotationQuestions, the controller's, is a JSON list of objects with id, network, vlan,
 	// addresses and own (a MAC address whose answers don't count): the guard asks these
 	// segments whether anybody has these addresses.
@@ -186,13 +189,18 @@ const (
 	// address that is in no pool, no L2Domain has a subnet with it and no BGPAdvertisement
 	// takes all pools).
 	ReasonNoDomain = "NoDomain"
-	// ReasonDomainNotReady (False): the L2Domain is not accepted.
+	// ReasonDomainNotReady (False): the L2Domain is not accepted; of Allocated, that no gateway of it can take
+	// a new address yet.
 	ReasonDomainNotReady = "DomainNotReady"
 	// ReasonAddressOutsideSubnets (False): no subnet of the L2Domain has the address, so
 	// that neighbours on the segment would never ask for it.
 	ReasonAddressOutsideSubnets = "AddressOutsideSubnets"
 	// ReasonNoGateway (False): no node may be a gateway of the L2Domain.
 	ReasonNoGateway = "NoGateway"
+	// ReasonStaleFlow (False): a flow of OVN-Kubernetes on the bridge of the gateway keeps requests for an address from OVN.
+	ReasonStaleFlow = "StaleFlow"
+	// ReasonNoGuard (Unknown): no guard reports from the gateway whether its bridge lets requests for an address through.
+	ReasonNoGuard = "NoGuard"
 	// ReasonNoActiveGateway (False): no gateway has claimed the shard of an address.
 	ReasonNoActiveGateway = "NoActiveGateway"
 	// ReasonNoSession (False): addresses that only BGP tells of are told by no node: none
@@ -303,6 +311,11 @@ const (
 	// LeftOutSharedGateway: physicalNetwork is the bridge of OVN-Kubernetes' own gateway in
 	// mode shared, which takes the packets to every address of a Service for itself.
 	LeftOutSharedGateway = "SharedGateway"
+	// LeftOutNoGuard: physicalNetwork is the bridge of OVN-Kubernetes' own gateway, in mode local, and no guard (`ovnkube-slb
+	// node`) reports from the node whether that bridge lets requests through to OVN.
+	LeftOutNoGuard = "NoGuard"
+	// LeftOutPortMissing: the same bridge, and OVN's port for the domain is not on it yet.
+	LeftOutPortMissing = "PortMissing"
 	// LeftOutDraining: a planned outage of the node was announced. It stays the last
 	// gateway of its shards, and carries them if all others fail.
 	LeftOutDraining = "Draining"

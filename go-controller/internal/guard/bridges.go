@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package guard
+
+import (
+	"context"
+	"maps"
+	"net/netip"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"k8s.io/klog/v2"
+
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube/convert"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/ovn"
+)
+
+const (
+	// flowsEvery is the time between two looks at the flows of bridges. Ports are told by Open vSwitch when they change.
+	flowsEvery = 2 * time.Second
+	// flowsTime bounds one look at the flows of a bridge.
+	flowsTime = 5 * time.Second
+	// mostStale bounds the addresses in a report: a Lease has room for 256 KiB of annotations.
+	mostStale = 2000
+)
+
+// bridges looks at the ports that OVN has on the node's bridges for L2Domains, and at the flows there. OVN-Kubernetes
+// has a flow on its own bridge for requests (ARP, neighbour solicitations) for each address of a Service. Its list of ports is that of the moment
+// when OVN-Kubernetes saw the address, so a port that came later hears no request for it.
+type bridges struct {
+	networks func() (map[string]ovn.Uplinks, bool)
+	// control is the pattern of ovs-vswitchd's control socket (ovs-appctl(8)).
+	control string
+	changed chan struct{}
+	report  func(map[string]convert.Localnet)
+	// told is what was reported last, nil for nothing; failed is why the flows could not be read last.
+	told   map[string]convert.Localnet
+	failed string
+}
+
+func newBridges(networks func() (map[string]ovn.Uplinks, bool), vswitch ovn.Endpoint, report func(map[string]convert.Localnet)) *bridges {
+	dir := "/var/run/openvswitch"
+	if socket, ok := strings.CutPrefix(vswitch.Address, "unix:"); ok {
+		dir = filepath.Dir(socket)
+	}
+	return &bridges{networks: networks, control: filepath.Join(dir, "ovs-vswitchd.*.ctl"), changed: make(chan struct{}, 1), report: report}
+}
+
+func (b *bridges) run(ctx context.Context) {
+	tick := time.NewTicker(flowsEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-b.changed:
+		case <-tick.C:
+		}
+		b.look(ctx)
+	}
+}
+
+// look reports what there is. While it can't be read, what was reported last stands.
+func (b *bridges) look(ctx context.Context) {
+	networks, known := b.networks()
+	if !known {
+		return
+	}
+	found := map[string]convert.Localnet{}
+	flows := map[string]map[netip.Addr]ports{}
+	for _, uplinks := range networks {
+		if len(uplinks.Patches) == 0 {
+			continue
+		}
+		if flows[uplinks.Bridge] == nil {
+			text, err := b.dump(ctx, uplinks.Bridge)
+			if ctx.Err() != nil {
+				return
+			}
+			if b.note(uplinks.Bridge, err); err != nil {
+				return
+			}
+			flows[uplinks.Bridge] = requestFlows(text)
+		}
+		for localnet, number := range uplinks.Patches {
+			found[localnet] = convert.Localnet{Bridge: uplinks.Bridge, Stale: without(flows[uplinks.Bridge], number)}
+		}
+	}
+	if b.told != nil && maps.EqualFunc(found, b.told, convert.Localnet.Equal) {
+		return
+	}
+	for localnet, is := range found {
+		if n := len(is.Stale); n > 0 {
+			klog.InfoS("Flows of a bridge keep requests away from a port of OVN", "bridge", is.Bridge, "port", localnet, "addresses", n, "first", is.Stale[0])
+		}
+	}
+	b.told = found
+	b.report(found)
+}
+
+// note logs that the flows of a bridge can't be read, once for each reason.
+func (b *bridges) note(bridge string, err error) {
+	text := ""
+	if err != nil {
+		text = err.Error()
+	}
+	if text != "" && text != b.failed {
+		klog.ErrorS(err, "Read the flows of a bridge", "bridge", bridge)
+	}
+	b.failed = text
+}
+
+// dump asks ovs-vswitchd for the flows of a bridge.
+func (b *bridges) dump(ctx context.Context, bridge string) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, flowsTime)
+	defer cancel()
+	return command(ctx, b.control, "bridge/dump-flows", bridge)
+}
+
+func anyStale(found map[string]convert.Localnet) bool {
+	for _, is := range found {
+		if len(is.Stale) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// ports are where a flow sends requests to: everywhere, or to the OpenFlow ports with these numbers.
+type ports struct {
+	everywhere bool
+	numbers    []int
+}
+
+// requestFlows reads the flows that match requests for a single address, by that address. The format is that of
+// ovs-appctl(8) bridge/dump-flows, in which fields are as in ovs-fields(7) and actions as in ovs-actions(7).
+func requestFlows(text string) map[netip.Addr]ports {
+	flows := map[netip.Addr]ports{}
+	for line := range strings.Lines(text) {
+		match, actions, ok := strings.Cut(strings.TrimSpace(line), ",actions=")
+		if !ok || strings.Contains(match, "table_id=") {
+			continue
+		}
+		for field := range strings.SplitSeq(match, ",") {
+			key, value, _ := strings.Cut(field, "=")
+			if key = strings.TrimSpace(key); key != "arp_tpa" && key != "nd_target" {
+				continue
+			}
+			if addr, err := netip.ParseAddr(value); err == nil {
+				flows[addr] = outputs(actions)
+			}
+		}
+	}
+	return flows
+}
+
+func outputs(actions string) ports {
+	var p ports
+	for action := range strings.SplitSeq(actions, ",") {
+		action = strings.TrimSpace(action)
+		switch action {
+		case "NORMAL", "FLOOD", "ALL":
+			p.everywhere = true
+		}
+		if n, err := strconv.Atoi(strings.TrimPrefix(action, "output:")); err == nil {
+			p.numbers = append(p.numbers, n)
+		}
+	}
+	return p
+}
+
+// without are the addresses of which requests do not come to a port, sorted.
+func without(flows map[netip.Addr]ports, number int) []netip.Addr {
+	var stale []netip.Addr
+	for addr, to := range flows {
+		if !to.everywhere && !slices.Contains(to.numbers, number) {
+			stale = append(stale, addr)
+		}
+	}
+	slices.SortFunc(stale, netip.Addr.Compare)
+	return stale[:min(len(stale), mostStale)]
+}

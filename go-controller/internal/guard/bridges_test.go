@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package guard
+
+import (
+	"encoding/json"
+	"net"
+	"net/netip"
+	"path/filepath"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube/convert"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/ovn"
+)
+
+// brEx are flows of a br-ex with two addresses of Services, as Open vSwitch 3.6 prints them.
+const brEx = `duration=5s, n_packets=1, n_bytes=42, priority=110,arp,in_port=1,arp_tpa=172.18.0.100,actions=output:3,LOCAL
+duration=5s, n_packets=0, n_bytes=0, priority=110,icmp6,in_port=1,icmp_type=135,icmp_code=0,nd_target=fd00:18::100,actions=LOCAL
+duration=5s, n_packets=0, n_bytes=0, priority=110,arp,in_port=1,arp_tpa=172.18.0.101,actions=NORMAL
+duration=5s, n_packets=0, n_bytes=0, priority=0,actions=NORMAL
+table_id=1, duration=5s, n_packets=0, n_bytes=0, priority=100,arp,arp_tpa=172.18.0.102,actions=LOCAL
+`
+
+// The bridge's flows are asked of a daemon that speaks as ovs-vswitchd does; that the real one prints such flows is seen in the lab.
+func TestBridgesTellStaleFlows(t *testing.T) {
+	dir := t.TempDir()
+	listener, err := net.Listen("unix", filepath.Join(dir, "ovs-vswitchd.7.ctl"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	go answerFlows(listener)
+	patches := map[string]int{"slb-lan-localnet": 3}
+	networks := func() (map[string]ovn.Uplinks, bool) {
+		return map[string]ovn.Uplinks{"physnet": {Bridge: "br-ex", Patches: patches}}, true
+	}
+	var reports []map[string]convert.Localnet
+	b := newBridges(networks, ovn.Endpoint{Address: "unix:" + filepath.Join(dir, "db.sock")}, func(found map[string]convert.Localnet) { reports = append(reports, found) })
+	b.look(t.Context())
+	b.look(t.Context())
+	patches = map[string]int{"slb-lan-localnet": 4}
+	b.look(t.Context())
+	patches = nil
+	b.look(t.Context())
+	v4, v6 := netip.MustParseAddr("172.18.0.100"), netip.MustParseAddr("fd00:18::100")
+	want := []map[string]convert.Localnet{
+		{"slb-lan-localnet": {Bridge: "br-ex", Stale: []netip.Addr{v6}}},
+		{"slb-lan-localnet": {Bridge: "br-ex", Stale: []netip.Addr{v4, v6}}},
+		{},
+	}
+	if d := cmp.Diff(want, reports, cmpopts.EquateComparable(netip.Addr{})); d != "" {
+		t.Errorf("reports (-want +got):\n%s", d)
+	}
+}
+
+// While the flows can't be read nothing is reported: what was said last stands.
+func TestBridgesSayNothingThatTheyDoNotKnow(t *testing.T) {
+	networks := func() (map[string]ovn.Uplinks, bool) {
+		return map[string]ovn.Uplinks{"physnet": {Bridge: "br-ex", Patches: map[string]int{"slb-lan-localnet": 3}}}, true
+	}
+	b := newBridges(networks, ovn.Endpoint{Address: "unix:" + filepath.Join(t.TempDir(), "db.sock")}, func(found map[string]convert.Localnet) { t.Errorf("reported %v", found) })
+	b.look(t.Context())
+	if _, err := b.dump(t.Context(), "br-ex"); err == nil {
+		t.Error("flows of nobody")
+	}
+}
+
+func answerFlows(listener net.Listener) {
+	for {
+		conn, err := listener.Accept()
+		if err != nil {
+			return
+		}
+		var request struct{ Method string }
+		answer := map[string]any{"id": 0, "result": brEx, "error": nil}
+		if json.NewDecoder(conn).Decode(&request) != nil || request.Method != "bridge/dump-flows" {
+			answer = map[string]any{"id": 0, "result": nil, "error": "no such command"}
+		}
+		_ = json.NewEncoder(conn).Encode(answer) // the one who asked sees that it did not come
+		conn.Close()
+	}
+}

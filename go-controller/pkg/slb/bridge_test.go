@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package slb
+
+import (
+	"errors"
+	"net/netip"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/loop"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/plan"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
+)
+
+// onBrEx is a small world whose domain is on the bridge of OVN-Kubernetes' own gateway, in mode local; each node has a guard that
+// tells of no port yet.
+func onBrEx(services ...*world.Service) *world.Snapshot {
+	w := small(5, services...)
+	w.Now = time.Unix(1000, 0)
+	w.Bridges = map[string]world.Bridges{}
+	for _, n := range w.Nodes {
+		n.GatewayBridge, n.Localnets = "br-ex", map[string]world.Localnet{}
+		w.Bridges[n.Chassis] = world.Bridges{"physnet": "br-ex"}
+	}
+	return w
+}
+
+// hears has the guard of a node tell of OVN's port, past which flows keep requests for some addresses.
+func hears(n *world.Node, stale ...string) {
+	is := world.Localnet{Bridge: "br-ex"}
+	for _, a := range stale {
+		is.Stale = append(is.Stale, netip.MustParseAddr(a))
+	}
+	n.Localnets = map[string]world.Localnet{plan.LocalnetPort("lan"): is}
+}
+
+// status is what a pass says of Service web, once OVN has been told everything and the first gateway carries it.
+func status(m *memory, w *world.Snapshot) *kube.ServiceStatus {
+	d := m.decide(w)
+	done := map[world.Key]loop.Result{}
+	for k, p := range d.plans {
+		done[k] = loop.Result{Key: k, Plan: p}
+	}
+	v := newVerdicts(d, knowledge{synced: true, laid: true, programmed: done})
+	for _, domain := range d.layout.Domains {
+		for _, s := range domain.Shards {
+			v.active[s.ID] = s.Gateways[0].Node
+		}
+	}
+	var last wordings
+	return v.services(&last)[web]
+}
+
+// An address is in a status only once OVN's port is on a bridge, for what OVN-Kubernetes does then stays.
+func TestAddressesWaitForThePortOnTheBridge(t *testing.T) {
+	var m memory
+	s := service(web, 1)
+	w := onBrEx(s)
+	got := status(&m, w)
+	if len(got.Addrs) != 0 || got.Allocated.Reason != v1alpha1.ReasonDomainNotReady || !strings.Contains(got.Allocated.Message, "slb-lan-localnet") {
+		t.Errorf("without ports: %v %v", got.Addrs, got.Allocated)
+	}
+	if d := m.decide(w); len(d.fabric.Domains[0].Residents) != 3 || len(d.plans) != 0 {
+		t.Errorf("without ports: residents %v, plans %v", d.fabric.Domains[0].Residents, d.plans)
+	}
+	hears(w.Nodes[1])
+	got = status(&m, w)
+	if len(got.Addrs) != 1 || got.Allocated.Status != metav1.ConditionTrue || got.Announced.Status != metav1.ConditionTrue {
+		t.Errorf("with one port: %v %v %v", got.Addrs, got.Allocated, got.Announced)
+	}
+	// What is in the status stays there.
+	s.Assigned = got.Addrs
+	w.Nodes[1].Localnets = map[string]world.Localnet{}
+	if got = status(&m, w); len(got.Addrs) != 1 || got.Announced.Status != metav1.ConditionFalse {
+		t.Errorf("once the port is gone: %v %v", got.Addrs, got.Announced)
+	}
+}
+
+// Announced is not said while the gateway's bridge keeps requests from OVN, or nobody knows; the status is written again so that
+// OVN-Kubernetes makes its flow anew, but not again and again.
+func TestStaleFlowsAreMadeAnew(t *testing.T) {
+	var m memory
+	s := service(web, 1)
+	w := onBrEx(s)
+	for _, n := range w.Nodes {
+		hears(n)
+	}
+	s.Assigned, s.Given = status(&m, w).Addrs, status(&m, w).Addrs
+	if got := status(&m, w); got.ListPorts || got.Announced.Status != metav1.ConditionTrue {
+		t.Fatalf("at first: %v %v", got.ListPorts, got.Announced)
+	}
+	addr := s.Assigned[0].String()
+	hears(w.Nodes[0], "10.50.0.7")
+	if got := status(&m, w); got.ListPorts || got.Announced.Status != metav1.ConditionTrue {
+		t.Errorf("another's address: %v %v", got.ListPorts, got.Announced)
+	}
+	for _, n := range w.Nodes {
+		hears(n, addr)
+	}
+	got := status(&m, w)
+	if !got.ListPorts || got.Announced.Status != metav1.ConditionFalse || got.Announced.Reason != v1alpha1.ReasonStaleFlow {
+		t.Errorf("stale: %v %v", got.ListPorts, got.Announced)
+	}
+	if got = status(&m, w); !got.ListPorts {
+		t.Error("before the status is seen, it is meant otherwise")
+	}
+	s.ListsPorts = true
+	if got = status(&m, w); !got.ListPorts {
+		t.Error("it was written again at once")
+	}
+	w.Now = w.Now.Add(firstRefresh)
+	if got = status(&m, w); got.ListPorts {
+		t.Error("it was not written again after a while")
+	}
+	s.ListsPorts = false
+	w.Now = w.Now.Add(firstRefresh)
+	if got = status(&m, w); got.ListPorts {
+		t.Error("the second time it was not waited for longer")
+	}
+	for _, n := range w.Nodes {
+		hears(n)
+	}
+	if got = status(&m, w); got.ListPorts || got.Announced.Status != metav1.ConditionTrue {
+		t.Errorf("at last: %v %v", got.ListPorts, got.Announced)
+	}
+}
+
+// A gateway goes on without its guard, but what it hears is not known then.
+func TestAnnouncedIsNotClaimedWithoutAGuardOnBrEx(t *testing.T) {
+	var m memory
+	s := service(web, 1)
+	w := onBrEx(s)
+	for _, n := range w.Nodes {
+		hears(n)
+	}
+	s.Assigned = status(&m, w).Addrs
+	w.Carriers = map[world.ShardID]world.Carrier{{Domain: "lan"}: {Active: "chassis-1", Settled: true, Order: []string{"chassis-1", "chassis-2", "chassis-3"}}}
+	for _, n := range w.Nodes {
+		n.Localnets = nil
+	}
+	got := status(&m, w)
+	if len(got.Addrs) != 1 || got.Announced.Status != metav1.ConditionUnknown || got.Announced.Reason != v1alpha1.ReasonNoGuard {
+		t.Errorf("%v %v", got.Addrs, got.Announced)
+	}
+}
+
+// Where guards are asked, an address is in a status only once OVN has it.
+func TestAddressesAreToldAfterOVNHasThem(t *testing.T) {
+	var m memory
+	s := service(web, 1)
+	w := onBrEx(s)
+	for _, n := range w.Nodes {
+		hears(n)
+		n.Guarded = true
+	}
+	say := func(done map[world.Key]loop.Result, lost string) *kube.ServiceStatus {
+		v := newVerdicts(m.decide(w), knowledge{synced: true, laid: true, programmed: done, lost: lost})
+		return v.service(s)
+	}
+	if got := say(nil, ""); got != nil {
+		t.Errorf("while it is asked for: %v", got.Addrs)
+	}
+	w.Now = w.Now.Add(silenceTime)
+	if got := say(nil, ""); got != nil {
+		t.Errorf("before OVN has it: %v", got.Addrs)
+	}
+	if got := say(nil, "no connection"); got == nil || len(got.Addrs) != 1 {
+		t.Errorf("without a connection to OVN it waits: %v", got)
+	}
+	if got := say(map[world.Key]loop.Result{web: {Key: web, Err: errors.New("no")}}, ""); got == nil || len(got.Addrs) != 1 {
+		t.Errorf("when OVN takes it not it waits: %v", got)
+	}
+	if got := say(map[world.Key]loop.Result{web: {Key: web, Plan: m.decide(w).plans[web]}}, ""); got == nil || len(got.Addrs) != 1 {
+		t.Errorf("when OVN has it: %v", got)
+	}
+}

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"context"
+	"net/netip"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
+)
+
+// On OVN-Kubernetes' own bridge the list of ports that its flow for requests for an address has is that of the moment when it saw the
+// address in a status.
+var _ = Describe("a segment behind br-ex", func() {
+	BeforeEach(func() {
+		if !onLAN() {
+			Skip("the segment has a bridge of its own")
+		}
+	})
+
+	// reached waits until the address is announced and all ways to it work.
+	reached := func(ctx context.Context) {
+		GinkgoHelper()
+		addrs := awaitAnnounced(ctx, "web")
+		fromOutside(func(from string, _ []netip.Addr) {
+			Eventually(func(ctx context.Context) map[string]string { return answers(ctx, from, addrs, httpPort, echoPort) }).WithContext(ctx).
+				WithTimeout(maxGap).Should(HaveLen(4), "answers to %s once the status said that the addresses are announced", from)
+		})
+	}
+	// mended waits until no gateway has a stale flow. An ovnkube whose connection to the API server was cut a moment ago, by a
+	// spec before this one, hears of nothing for the better part of a minute.
+	mended := func(ctx context.Context) {
+		GinkgoHelper()
+		Eventually(leftOut("provider")).WithContext(ctx).WithTimeout(2 * time.Minute).Should(BeEmpty())
+	}
+	// carriedBy has a node carry all addresses, by draining the others.
+	carriedBy := func(ctx context.Context, node string) {
+		GinkgoHelper()
+		for _, n := range cluster.Nodes {
+			if n.Name == node {
+				kubectl(ctx, "", "annotate", "node", n.Name, v1alpha1.AnnotationDrain+"-")
+			} else {
+				kubectl(ctx, "", "annotate", "--overwrite", "node", n.Name, v1alpha1.AnnotationDrain+"=test")
+			}
+		}
+		Eventually(actives).WithContext(ctx).Should(Equal([]string{node}))
+	}
+	undrained := func(ctx context.Context) {
+		GinkgoHelper()
+		kubectl(ctx, "", "annotate", "nodes", "--all", v1alpha1.AnnotationDrain+"-")
+	}
+
+	It("takes a gateway that joins after the addresses were told, and each gateway hears requests", func(ctx SpecContext) {
+		DeferCleanup(undrained)
+		DeferCleanup(func(ctx SpecContext) { kubectl(ctx, "", "label", "nodes", "--all", "segment-") })
+		kubectl(ctx, "", "label", "node", "n1", "n2", "segment=here")
+		kubectl(ctx, "", "apply", "-f", examples+"l2domain.yaml")
+		kubectl(ctx, "", "patch", "l2domain", "provider", "--type=merge", "-p", `{"spec":{"nodeSelectors":[{"matchLabels":{"segment":"here"}}]}}`)
+		DeferCleanup(removeExamples)
+		kubectl(ctx, "", "apply", "-f", examples+"pool.yaml", "-f", examples+"web.yaml")
+		reached(ctx)
+		kubectl(ctx, "", "label", "node", "n3", "segment=here")
+		Eventually(eligible).WithContext(ctx).Should(BeEquivalentTo(3))
+		mended(ctx)
+		for _, n := range cluster.Nodes {
+			By(n.Name)
+			carriedBy(ctx, n.Name)
+			reached(ctx)
+		}
+	})
+
+	// Whether connections work then is another matter: ovn-northd from 25.09.1 to 26.03.2 at least mixes routers up when our load balancers
+	// come after those of OVN-Kubernetes for the same address (docs/architecture.md). That neighbours are answered does not depend on it.
+	It("deleted and made again answers for the addresses that are in statuses", func(ctx SpecContext) {
+		DeferCleanup(undrained)
+		addrs := startWeb(ctx)
+		kubectl(ctx, "", "delete", "--wait", "-f", examples+"l2domain.yaml")
+		Eventually(condition("web", v1alpha1.ConditionAnnounced)).WithContext(ctx).Should(HavePrefix("False NoDomain: "))
+		Eventually(ourRows).WithContext(ctx).Should(BeEmpty())
+		kubectl(ctx, "", "apply", "-f", examples+"l2domain.yaml")
+		answered := func() {
+			GinkgoHelper()
+			Expect(awaitAnnounced(ctx, "web")).To(Equal(addrs))
+			Eventually(func(ctx context.Context) []netip.Addr { return neighbours(ctx, "client", addrs) }).WithContext(ctx).
+				WithTimeout(maxGap).Should(ConsistOf(addrs))
+		}
+		answered()
+		mended(ctx)
+		for _, n := range cluster.Nodes {
+			By(n.Name)
+			carriedBy(ctx, n.Name)
+			answered()
+		}
+	})
+
+	It("says that it needs guards, and no address is told before there is one", func(ctx SpecContext) {
+		Expect(cluster.KillGuards()).To(Succeed())
+		again := false
+		DeferCleanup(func(ctx SpecContext) {
+			if !again {
+				Expect(cluster.StartGuards(ctx, controller)).To(Succeed())
+			}
+		})
+		kubectl(ctx, "", "delete", "leases", "--all", "-n", v1alpha1.GuardsNamespace)
+		applyExamples(ctx)
+		Eventually(ready("l2domain", "provider")).WithContext(ctx).Should(And(HavePrefix("False NoGateway: "), ContainSubstring("no guard")))
+		Eventually(condition("web", v1alpha1.ConditionAllocated)).WithContext(ctx).Should(And(HavePrefix("False DomainNotReady: "), ContainSubstring("no guard")))
+		s, err := service(ctx, "web")
+		Expect(err).NotTo(HaveOccurred())
+		Expect(s.Status.LoadBalancer.Ingress).To(BeEmpty())
+		Expect(cluster.StartGuards(ctx, controller)).To(Succeed())
+		again = true
+		reached(ctx)
+	})
+})
+
+// eligible is how many nodes may be gateways of the domain.
+func eligible(ctx context.Context) (int32, error) {
+	var d v1alpha1.L2Domain
+	err := read(ctx, "l2domain", "provider", &d)
+	return d.Status.EligibleNodes, err
+}
