@@ -18,15 +18,15 @@ import (
 // does, only a node whose guard has seen the port becomes a gateway, new addresses are told once there is one, and a
 // gateway whose flow is from before its port stands behind the others.
 
-// reside makes a node a resident of the domain, and says why it can't be a gateway yet, nothing if it can. One that is a
+// admitToBridge makes a node a resident of the domain, and says why it can't be a gateway yet, nothing if it can. One that is a
 // gateway already remains it, whatever its guard says or does not say.
-func (d *Domain) reside(n *world.Node, bridge string, w *world.Snapshot) (Reason, string) {
+func (d *Domain) admitToBridge(n *world.Node, bridge string, w *world.Snapshot) (Reason, string) {
 	d.residents = append(d.residents, n.Chassis)
 	name := plan.LocalnetPort(d.Spec.Name)
 	port, seen := n.Localnets[name]
 	switch {
 	case seen:
-		d.bridgeFaults[n.Name] = deaf(&port, name, w)
+		d.bridgeFaults[n.Name] = staleFlows(&port, name, w)
 		return "", ""
 	case d.serves(n, w):
 		if n.Localnets == nil {
@@ -52,9 +52,9 @@ func (d *Domain) serves(n *world.Node, w *world.Snapshot) bool {
 	return false
 }
 
-// deaf says how a bridge keeps requests for Services' addresses from OVN's port, empty if it does not. Other
+// staleFlows says how a bridge keeps requests for Services' addresses from OVN's port, empty if it does not. Other
 // controllers' addresses are not our business.
-func deaf(port *world.Localnet, name string, w *world.Snapshot) string {
+func staleFlows(port *world.Localnet, name string, w *world.Snapshot) string {
 	if len(port.Stale) == 0 {
 		return ""
 	}
@@ -94,9 +94,9 @@ func (l *Layout) Waits(pool string) string {
 	return ""
 }
 
-// Heard says whether the node that carries an address hears requests for it, as far as its bridge is concerned: a reason
-// and what was seen if it does not, or if nobody knows.
-func (l *Layout) Heard(spot *Spot, n *world.Node, w *world.Snapshot) (known bool, message string) {
+// BridgeState says whether requests for an address get past the bridge of the node that carries it: what was seen if they do not,
+// or why nobody knows.
+func (l *Layout) BridgeState(spot *Spot, n *world.Node, w *world.Snapshot) (known bool, message string) {
 	d := l.named(spot.Shard.Domain)
 	if d == nil || n == nil || !slices.Contains(d.residents, n.Chassis) {
 		return true, ""

@@ -46,7 +46,7 @@ func (d *Domain) members(nodes map[string]*world.Node, zones *world.Zones, w *wo
 			}
 		}
 		if bridge := mapped[d.Spec.PhysicalNetwork]; known && !w.Cluster.OpenShiftSDN && bridge == n.GatewayBridge {
-			if reason, message := d.reside(n, bridge, w); reason != "" {
+			if reason, message := d.admitToBridge(n, bridge, w); reason != "" {
 				d.leaveOut(name, reason, message)
 				continue
 			}

@@ -53,7 +53,7 @@ func (v *verdicts) bridges(spots []place.Spot) bridgeVerdict {
 		if spots[i].Reason != "" || node == nil {
 			continue
 		}
-		known, message := v.layout.Heard(&spots[i], node, v.world)
+		known, message := v.layout.BridgeState(&spots[i], node, v.world)
 		switch {
 		case !known:
 			return bridgeVerdict{metav1.ConditionUnknown, v1alpha1.ReasonNoGuard, message}

@@ -79,12 +79,12 @@ func (v *verdicts) services(last *wordings) map[world.Key]*kube.ServiceStatus {
 	return out
 }
 
-// settles tells whether a Service waits for the moment when a new address of it is OVN's. OVN-Kubernetes gives every
+// awaitsOVN tells whether a Service waits for the moment when a new address of it is OVN's. OVN-Kubernetes gives every
 // address in a status to its own load balancers. Were it first, ovn-northd 25.09.2 would keep a group of routers that both share
 // as it was, or mix up the groups of two shards, and the address would get no answer (ovn_dp_group_create of northd/lflow-mgr.c finds
 // no group that load balancers use, and changes it in place). Without guards a status is written as soon as rows are, which OVN-Kubernetes
 // hears of later.
-func (v *verdicts) settles(s *world.Service, o ipam.Outcome) bool {
+func (v *verdicts) awaitsOVN(s *world.Service, o ipam.Outcome) bool {
 	got := v.programmed[s.Key]
 	if !v.guarded || v.world.Cluster.OpenShiftSDN || !v.synced || v.lost != "" || got.Err != nil {
 		return false
@@ -109,7 +109,7 @@ func (v *verdicts) service(s *world.Service) *kube.ServiceStatus {
 		return nil
 	}
 	o := v.outcome(s)
-	if v.settles(s, o) {
+	if v.awaitsOVN(s, o) {
 		return nil
 	}
 	return &kube.ServiceStatus{
