@@ -52,12 +52,13 @@ e2e: controlplane ## the lab, and ginkgo end to end in it
 	SLB_BIN=$(CURDIR)/$(BIN) go test -count=1 -p 1 -timeout 20m $(ROOT) $(E2E)
 
 e2e-ovnkube: controlplane ## end to end on OVN-Kubernetes itself: OVNKUBE, OVNKUBE_CRDS and LAB_OVN_PREFIX say where it is
-	$(call E2E_ON,central,shared)
-	$(call E2E_ON,interconnect,shared)
-	$(call E2E_ON,interconnect,local)
+	$(call E2E_ON,central,shared,provider)
+	$(call E2E_ON,central,local,lan)
+	$(call E2E_ON,interconnect,shared,provider)
+	$(call E2E_ON,interconnect,local,provider)
 
-# The features on OVN-Kubernetes in a mode, with gateways in a mode.
-E2E_ON = E2E_TARGET=ovnkube E2E_MODE=$(1) E2E_GATEWAY=$(2) SLB_BIN=$(CURDIR)/$(BIN) go test -count=1 -timeout 20m $(ROOT) ./test/e2e
+# The features on OVN-Kubernetes in a mode, with gateways in a mode, on a segment.
+E2E_ON = E2E_TARGET=ovnkube E2E_MODE=$(1) E2E_GATEWAY=$(2) E2E_SEGMENT=$(3) SLB_BIN=$(CURDIR)/$(BIN) go test -count=1 -timeout 20m $(ROOT) ./test/e2e
 
 golden: ## rewrite the goldens from what the code says now; read the diff before you commit it
 	go test ./go-controller/internal/{bfd,bgp,ipam,place,plan,sdn,ovn/rows} -run Golden -update

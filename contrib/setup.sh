@@ -11,6 +11,8 @@ packages='openvswitch-switch openvswitch-common ovn-central ovn-host ovn-common 
 	iproute2 iputils-ping ethtool tcpdump arping ndisc6 nftables jq curl ca-certificates make git gcc libc6-dev'
 # What a build of OVN and Open vSwitch below LAB_OVN_PREFIX is linked with, beside what those packages bring.
 [ -z "${LAB_OVN_PREFIX:-}" ] || packages="$packages libunbound8 libcap-ng0 libssl3 libevent-2.1-7"
+# What OVN-Kubernetes itself calls on a node.
+[ -z "${OVNKUBE:-}" ] || packages="$packages iptables"
 root=$(CDPATH='' cd -- "$(dirname -- "$0")/.." && pwd)
 policy=/usr/sbin/policy-rc.d
 saved=$policy.before-ovnkube-slb
