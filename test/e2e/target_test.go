@@ -21,7 +21,7 @@ func network() lab.Network {
 	}
 }
 
-// onLAN tells whether the segment is the nodes' own, behind br-ex: guards are needed there.
+// onLAN reports whether the segment is the nodes' own, behind br-ex, where guards are needed.
 func onLAN() bool { return cluster.Network().Segment == lab.OnLAN }
 
 // here moves addresses and objects that are written for the provider segment to the one that the cluster serves. The

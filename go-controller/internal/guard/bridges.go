@@ -27,9 +27,9 @@ const (
 	mostStale = 2000
 )
 
-// bridges looks at the ports that OVN has on the node's bridges for L2Domains, and at the flows there. OVN-Kubernetes
-// has a flow on its own bridge for requests (ARP, neighbour solicitations) for each address of a Service. Its list of ports is that of the moment
-// when OVN-Kubernetes saw the address, so a port that came later hears no request for it.
+// bridges observes the ports that OVN has on the node's bridges for L2Domains, and the flows there. On its own bridge
+// OVN-Kubernetes has a flow for ARP requests and neighbour solicitations for each Service address. The flow outputs to the
+// ports that existed when OVN-Kubernetes processed the Service, so a port that was added later receives no request.
 type bridges struct {
 	networks func() (map[string]ovn.Uplinks, bool)
 	// control is the pattern of ovs-vswitchd's control socket (ovs-appctl(8)).
@@ -41,12 +41,16 @@ type bridges struct {
 	failed string
 }
 
-func newBridges(networks func() (map[string]ovn.Uplinks, bool), vswitch ovn.Endpoint, report func(map[string]convert.Localnet)) *bridges {
+func newBridges(
+	networks func() (map[string]ovn.Uplinks, bool), vswitch ovn.Endpoint, report func(map[string]convert.Localnet),
+) *bridges {
 	dir := "/var/run/openvswitch"
 	if socket, ok := strings.CutPrefix(vswitch.Address, "unix:"); ok {
 		dir = filepath.Dir(socket)
 	}
-	return &bridges{networks: networks, control: filepath.Join(dir, "ovs-vswitchd.*.ctl"), changed: make(chan struct{}, 1), report: report}
+	return &bridges{
+		networks: networks, control: filepath.Join(dir, "ovs-vswitchd.*.ctl"), changed: make(chan struct{}, 1), report: report,
+	}
 }
 
 func (b *bridges) run(ctx context.Context) {
@@ -63,7 +67,7 @@ func (b *bridges) run(ctx context.Context) {
 	}
 }
 
-// look reports what there is. While it can't be read, what was reported last stands.
+// look reports the current state. While that can't be read, the last report stands.
 func (b *bridges) look(ctx context.Context) {
 	networks, known := b.networks()
 	if !known {
@@ -94,14 +98,15 @@ func (b *bridges) look(ctx context.Context) {
 	}
 	for localnet, is := range found {
 		if n := len(is.Stale); n > 0 {
-			klog.InfoS("Flows of a bridge keep requests away from a port of OVN", "bridge", is.Bridge, "port", localnet, "addresses", n, "first", is.Stale[0])
+			klog.InfoS("Flows of a bridge keep requests away from a port of OVN", "bridge", is.Bridge, "port", localnet,
+				"addresses", n, "first", is.Stale[0])
 		}
 	}
 	b.told = found
 	b.report(found)
 }
 
-// note logs that the flows of a bridge can't be read, once for each reason.
+// note logs that the flows of a bridge can't be read, once per reason.
 func (b *bridges) note(bridge string, err error) {
 	text := ""
 	if err != nil {
@@ -129,7 +134,7 @@ func anyStale(found map[string]convert.Localnet) bool {
 	return false
 }
 
-// ports are where a flow sends requests to: everywhere, or to the OpenFlow ports with these numbers.
+// ports are the OpenFlow ports that a flow outputs to: all of them, or those with these numbers.
 type ports struct {
 	everywhere bool
 	numbers    []int
@@ -172,7 +177,7 @@ func outputs(actions string) ports {
 	return p
 }
 
-// without are the addresses of which requests do not come to a port, sorted.
+// without returns the addresses whose requests do not reach a port, sorted.
 func without(flows map[netip.Addr]ports, number int) []netip.Addr {
 	var stale []netip.Addr
 	for addr, to := range flows {

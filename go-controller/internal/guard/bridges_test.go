@@ -17,15 +17,15 @@ import (
 )
 
 // brEx are flows of a br-ex with two addresses of Services, as Open vSwitch 3.6 prints them.
-const brEx = `duration=5s, n_packets=1, n_bytes=42, priority=110,arp,in_port=1,arp_tpa=172.18.0.100,actions=output:3,LOCAL
-duration=5s, n_packets=0, n_bytes=0, priority=110,icmp6,in_port=1,icmp_type=135,icmp_code=0,nd_target=fd00:18::100,actions=LOCAL
-duration=5s, n_packets=0, n_bytes=0, priority=110,arp,in_port=1,arp_tpa=172.18.0.101,actions=NORMAL
+const brEx = `cookie=0xdeff105, duration=5s, n_packets=1, n_bytes=42, priority=110,arp,in_port=1,arp_tpa=172.18.0.100,arp_op=1,actions=output:3,LOCAL
+cookie=0xdeff105, duration=5s, n_packets=0, n_bytes=0, priority=110,icmp6,in_port=1,icmp_type=135,icmp_code=0,nd_target=fd00:18::100,actions=LOCAL
+cookie=0xdeff105, duration=5s, n_packets=0, n_bytes=0, priority=110,arp,in_port=1,arp_tpa=172.18.0.101,arp_op=1,actions=NORMAL
 duration=5s, n_packets=0, n_bytes=0, priority=0,actions=NORMAL
 table_id=1, duration=5s, n_packets=0, n_bytes=0, priority=100,arp,arp_tpa=172.18.0.102,actions=LOCAL
 `
 
 // The bridge's flows are asked of a daemon that speaks as ovs-vswitchd does; that the real one prints such flows is seen in the lab.
-func TestBridgesTellStaleFlows(t *testing.T) {
+func TestBridgeReportListsStaleFlows(t *testing.T) {
 	dir := t.TempDir()
 	listener, err := net.Listen("unix", filepath.Join(dir, "ovs-vswitchd.7.ctl"))
 	if err != nil {
@@ -57,7 +57,7 @@ func TestBridgesTellStaleFlows(t *testing.T) {
 }
 
 // While the flows can't be read nothing is reported: what was said last stands.
-func TestBridgesSayNothingThatTheyDoNotKnow(t *testing.T) {
+func TestBridgeReportStandsWhileFlowsAreUnreadable(t *testing.T) {
 	networks := func() (map[string]ovn.Uplinks, bool) {
 		return map[string]ovn.Uplinks{"physnet": {Bridge: "br-ex", Patches: map[string]int{"slb-lan-localnet": 3}}}, true
 	}

@@ -61,7 +61,7 @@ func TestSameStatusIsNotWrittenAgain(t *testing.T) {
 	}
 }
 
-func TestIngressListsPortsWhereItIsToldTo(t *testing.T) {
+func TestIngressListsPortsOnRequest(t *testing.T) {
 	have := &corev1.Service{}
 	have.Spec.Ports = []corev1.ServicePort{{Port: 80, Protocol: corev1.ProtocolTCP}, {Port: 53, Protocol: corev1.ProtocolUDP}}
 	want := status("10.0.0.1", "fd00::1")

@@ -25,8 +25,8 @@ type Uplinks struct {
 	Bridge string
 	// Links are sorted by name. A bridge without any serves the node alone.
 	Links []Uplink
-	// Patches are the bridge's ports to OVN for the localnet ports of L2Domains: their OpenFlow port numbers, by the
-	// names of the localnet ports (Logical_Switch_Port in ovn-nb(5)).
+	// Patches are the OpenFlow port numbers of the bridge's patch ports to OVN, by the names of the localnet ports of
+	// L2Domains that they are for (Logical_Switch_Port in ovn-nb(5)).
 	Patches map[string]int
 }
 
@@ -80,8 +80,8 @@ func (s *Switch) Networks() (map[string]Uplinks, bool) {
 	return networks, true
 }
 
-// localnetOf is the key of a Port's external_ids in which ovn-controller names the localnet port that it made the port for
-// (controller/patch.c).
+// localnetOf is the key of a Port's external_ids under which ovn-controller names the localnet port that it created the
+// port for (controller/patch.c).
 const localnetOf = "ovn-localnet-port"
 
 // portsOf are the ports of a bridge that lead out of the node, and those that lead to OVN for L2Domains.

@@ -45,14 +45,14 @@ type Domain struct {
 	NoGateway, Off, Unserved string
 	// AllDrain: each gateway of the domain is about to go.
 	AllDrain bool
-	// Waits says why no Service is told a new address of the domain now; empty if it may be.
+	// Waits says why no new address of the domain may be published now; empty if one may.
 	Waits string
 	seeds []uint64
-	// residents are the chassis of its nodes whose bridge is OVN-Kubernetes' own, whether they are gateways or not yet.
+	// residents are the chassis of the nodes on which the domain is on the bridge of OVN-Kubernetes' own gateway.
 	residents []string
 	// bridgeFaults say, by node, how such a bridge keeps requests for addresses from OVN.
 	bridgeFaults map[string]string
-	// unguarded are the gateways among the residents of which no guard tells whether requests for addresses come to OVN.
+	// unguarded are the gateways among the residents without a guard that reports on the bridge.
 	unguarded []string
 }
 

@@ -87,8 +87,8 @@ type Domain struct {
 	Detect           time.Duration
 	DetectMultiplier int
 	Shards           []Shard
-	// Residents are the chassis on which the segment's switch has its port to the bridge for the whole life of the domain,
-	// whether they carry an address or not: those whose bridge is OVN-Kubernetes' own.
+	// Residents are the chassis on which the domain's switch has a port to the bridge for the whole life of the domain,
+	// whether they carry an address or not: those where that is the bridge of OVN-Kubernetes' own gateway.
 	Residents []string
 }
 
@@ -100,7 +100,7 @@ const (
 // LocalnetPort is the name of the localnet port of a domain.
 func LocalnetPort(domain string) string { return localnetPrefix + domain + localnetSuffix }
 
-// IsLocalnetPort tells whether a port has a name that LocalnetPort gives.
+// IsLocalnetPort reports whether a port has a name that LocalnetPort returns.
 func IsLocalnetPort(name string) bool {
 	return strings.HasPrefix(name, localnetPrefix) && strings.HasSuffix(name, localnetSuffix)
 }

@@ -176,8 +176,8 @@ type Node struct {
 	// Hosts are the addresses that pods on its own network have, at most one a family, as
 	// far as OVN can reach them.
 	Hosts []Host
-	// GatewayBridge is the bridge that OVN-Kubernetes' own gateway is on, empty while it is not known. SharedGateway: that
-	// takes what comes from the bridge's uplink for Services straight to OVN (gateway mode shared), not by the host.
+	// GatewayBridge is the bridge of OVN-Kubernetes' own gateway, empty while it is not known. SharedGateway means that
+	// traffic for Services goes from its uplink straight to OVN (gateway mode shared) rather than through the host.
 	GatewayBridge string
 	SharedGateway bool
 	// NextHops are the routers that the node's own default routes go to: they, too, are
@@ -198,8 +198,8 @@ type Node struct {
 	// Faults say what keeps the node from serving a physical network although OVN believes
 	// that it does, as its own guard sees it: by the name of the network, or EveryNetwork.
 	Faults map[string]string
-	// Localnets are the ports that OVN has on the node's bridges for L2Domains, as its guard sees them: by the name of the
-	// localnet port. It is nil if no guard tells.
+	// Localnets are the ports that OVN has on the node's bridges for L2Domains, as its guard reports them, by the name of
+	// the localnet port. It is nil if no guard reports them.
 	Localnets map[string]Localnet
 	// Kernel is what an OpenShift SDN node's own agent and annotation say, nil without either.
 	Kernel *Kernel

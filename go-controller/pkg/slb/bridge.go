@@ -17,8 +17,8 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
 )
 
-// outcome is what a Service has, without new addresses of which no gateway can hear yet: OVN-Kubernetes fixes the flows for an
-// address when it sees it in a status, and the port of OVN has to be there by then (package place, bridge.go).
+// outcome is what a Service has, without new addresses for which no gateway can receive requests yet: OVN-Kubernetes fixes
+// the flows for an address when it sees it in a status, and OVN's port must exist by then (package place, bridge.go).
 func (v *verdicts) outcome(s *world.Service) ipam.Outcome {
 	o := v.allocation.Services[s.Key]
 	var why string
@@ -40,7 +40,7 @@ func (v *verdicts) outcome(s *world.Service) ipam.Outcome {
 	return o
 }
 
-// bridgeVerdict is what is wrong with a bridge that an address has to be heard through, the zero value for nothing.
+// bridgeVerdict says what is wrong with the bridge of a gateway. The zero value says that nothing is.
 type bridgeVerdict struct {
 	status          metav1.ConditionStatus
 	reason, message string
@@ -65,27 +65,27 @@ func (v *verdicts) bridges(spots []place.Spot) bridgeVerdict {
 }
 
 const (
-	// firstRefresh is the time between two refreshes of a Service's status, lastRefresh that after many in vain: each takes its flows off
-	// the bridges for a moment.
+	// firstRefresh is the time between the first two refreshes of a Service's status. It doubles up to lastRefresh, since
+	// each refresh takes the Service's flows off the bridges for a moment.
 	firstRefresh = 10 * time.Second
 	lastRefresh  = 10 * time.Minute
 )
 
-// refresh is when a Service's status was last written again for the sake of OVN-Kubernetes' flows.
+// refresh is a rewrite of a Service's status that makes OVN-Kubernetes compute its flows again.
 type refresh struct {
-	// lists: the status shall list the Service's ports. That it does or does not means nothing; that it changes has
-	// OVN-Kubernetes make its flows anew.
+	// lists is whether the status must list the Service's ports. The value carries no meaning; OVN-Kubernetes reacts to
+	// the change.
 	lists bool
-	// next is when it may be written again, wait the time after that.
+	// next is when the status may be rewritten again, wait the delay after that.
 	next time.Time
 	wait time.Duration
 }
 
-// refreshes are those of the Services with stale flows.
+// refreshes are by Service with stale flows.
 type refreshes map[world.Key]refresh
 
-// decide has the statuses written again of Services for which a gateway's bridge has a stale flow, and returns when it has to be
-// asked again; the zero time for never.
+// decide refreshes the statuses of Services for which the bridge of a gateway has a stale flow. It returns when the next
+// refresh may be due, or the zero time.
 func (r refreshes) decide(d *decision) time.Time {
 	stale := d.layout.Stale(d.world)
 	maps.DeleteFunc(r, func(k world.Key, _ refresh) bool { _, known := d.allocation.Services[k]; return !known })
@@ -103,7 +103,7 @@ func (r refreshes) decide(d *decision) time.Time {
 		}
 		if last.lists == s.ListsPorts && !d.world.Now.Before(last.next) {
 			last.lists, last.next, last.wait = !s.ListsPorts, d.world.Now.Add(last.wait), min(2*last.wait, lastRefresh)
-			klog.InfoS("Write a status again, so that OVN-Kubernetes makes its flows for the addresses anew", "service", s.Key.String(),
+			klog.InfoS("Rewrite a status so that OVN-Kubernetes computes its flows again", "service", s.Key.String(),
 				"listsPorts", last.lists, "nextTry", last.next)
 		}
 		r[s.Key] = last
@@ -112,7 +112,7 @@ func (r refreshes) decide(d *decision) time.Time {
 	return due
 }
 
-// listsPorts tells whether the status of a Service shall list its ports.
+// listsPorts reports whether the status of a Service must list its ports.
 func (v *verdicts) listsPorts(s *world.Service) bool {
 	if last, ok := v.refreshes[s.Key]; ok {
 		return last.lists

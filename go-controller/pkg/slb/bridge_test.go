@@ -58,7 +58,7 @@ func status(m *memory, w *world.Snapshot) *kube.ServiceStatus {
 }
 
 // An address is in a status only once OVN's port is on a bridge, for what OVN-Kubernetes does then stays.
-func TestAddressesWaitForThePortOnTheBridge(t *testing.T) {
+func TestStatusOmitsAddressesWithoutBridgePort(t *testing.T) {
 	var m memory
 	s := service(web, 1)
 	w := onBrEx(s)
@@ -82,9 +82,9 @@ func TestAddressesWaitForThePortOnTheBridge(t *testing.T) {
 	}
 }
 
-// Announced is not said while the gateway's bridge keeps requests from OVN, or nobody knows; the status is written again so that
-// OVN-Kubernetes makes its flow anew, but not again and again.
-func TestStaleFlowsAreMadeAnew(t *testing.T) {
+// While the bridge of the gateway keeps requests from OVN, Announced is False, and the status is rewritten at growing intervals
+// so that OVN-Kubernetes computes its flows again.
+func TestStatusIsRefreshedWhileBridgeFlowsAreStale(t *testing.T) {
 	var m memory
 	s := service(web, 1)
 	w := onBrEx(s)
@@ -132,7 +132,7 @@ func TestStaleFlowsAreMadeAnew(t *testing.T) {
 }
 
 // A gateway goes on without its guard, but what it hears is not known then.
-func TestAnnouncedIsNotClaimedWithoutAGuardOnBrEx(t *testing.T) {
+func TestAnnouncedIsUnknownWithoutGuardOnBrEx(t *testing.T) {
 	var m memory
 	s := service(web, 1)
 	w := onBrEx(s)
@@ -151,7 +151,7 @@ func TestAnnouncedIsNotClaimedWithoutAGuardOnBrEx(t *testing.T) {
 }
 
 // Where guards are asked, an address is in a status only once OVN has it.
-func TestAddressesAreToldAfterOVNHasThem(t *testing.T) {
+func TestStatusWaitsForOVNWhereGuardsRun(t *testing.T) {
 	var m memory
 	s := service(web, 1)
 	w := onBrEx(s)

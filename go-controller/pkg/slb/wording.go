@@ -79,11 +79,10 @@ func (v *verdicts) services(last *wordings) map[world.Key]*kube.ServiceStatus {
 	return out
 }
 
-// awaitsOVN tells whether a Service waits for the moment when a new address of it is OVN's. OVN-Kubernetes gives every
-// address in a status to its own load balancers. Were it first, ovn-northd 25.09.2 would keep a group of routers that both share
-// as it was, or mix up the groups of two shards, and the address would get no answer (ovn_dp_group_create of northd/lflow-mgr.c finds
-// no group that load balancers use, and changes it in place). Without guards a status is written as soon as rows are, which OVN-Kubernetes
-// hears of later.
+// awaitsOVN reports whether the status of a Service waits until OVN is configured for a new address. OVN-Kubernetes adds
+// every address in a status to its own load balancers. If it does so first, ovn-northd 25.09.2 may apply a logical flow
+// that both load balancers need to the wrong routers (ovn_dp_group_create in northd/lflow-mgr.c modifies a datapath group
+// that is in use). Without guards the rows are written at the same time as the status, before OVN-Kubernetes sees it.
 func (v *verdicts) awaitsOVN(s *world.Service, o ipam.Outcome) bool {
 	got := v.programmed[s.Key]
 	if !v.guarded || v.world.Cluster.OpenShiftSDN || !v.synced || v.lost != "" || got.Err != nil {
@@ -102,8 +101,8 @@ func (v *verdicts) awaitsOVN(s *world.Service, o ipam.Outcome) bool {
 	return false
 }
 
-// service words the status of one Service; nil if there is nothing to say yet, or that is somebody else's matter: while
-// nothing is given here, others may give.
+// service words the status of one Service; nil if there is nothing to write yet, or if another controller may serve it:
+// while nothing is allocated here, others may allocate.
 func (v *verdicts) service(s *world.Service) *kube.ServiceStatus {
 	if v.world.Cluster.Switch.Mode == world.Disabled && len(s.Assigned) > 0 && len(s.Given) == 0 {
 		return nil

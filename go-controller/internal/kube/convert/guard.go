@@ -22,7 +22,7 @@ type Report struct {
 	// Conflicts are of the addresses that it was asked about.
 	Conflicts map[netip.Addr]Stranger
 	// Localnets are the ports that OVN has on the node's bridges for L2Domains, by the names of their localnet ports; nil if
-	// the guard does not tell.
+	// the guard does not report them.
 	Localnets map[string]Localnet
 	// Agent is what the agent of an OpenShift SDN node tells; nil if it is a guard that reports.
 	Agent *Agent
@@ -35,7 +35,7 @@ type Localnet struct {
 	Stale []netip.Addr `json:"stale,omitempty"`
 }
 
-// Equal tells whether both say the same.
+// Equal reports whether both are the same.
 func (l Localnet) Equal(o Localnet) bool {
 	return l.Bridge == o.Bridge && slices.Equal(l.Stale, o.Stale)
 }

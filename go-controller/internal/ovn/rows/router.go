@@ -78,9 +78,9 @@ func (g *Ground) domainRows(d *plan.Domain) []Row {
 	return append(out, residentRows(d)...)
 }
 
-// residentRows keep the switch of a domain on the chassis of its residents, so that ovn-controller has its port on their
-// bridges before the first address comes and after the last one has gone. The port is one of type external (ovn-nb(5)): it
-// has no address, and all chassis of its group know its switch, whichever has claimed it.
+// residentRows make the switch of a domain local to the chassis of its residents, so that ovn-controller keeps its port on
+// their bridges before the first address and after the last. A port of type external (ovn-nb(5)) does that: it needs no
+// address, and its switch is local to all chassis of its HA chassis group, whichever has claimed it.
 func residentRows(d *plan.Domain) []Row {
 	if len(d.Residents) == 0 {
 		return nil
@@ -99,7 +99,7 @@ func residentRows(d *plan.Domain) []Row {
 	}, "resident").in(switchName(d.Name)))
 }
 
-// residentPriority is that of every resident: it does not matter which of them claims the port.
+// residentPriority is the same for all residents: it does not matter which of them claims the port.
 const residentPriority = 1
 
 // row makes a row of a shard.
