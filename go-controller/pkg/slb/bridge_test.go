@@ -176,6 +176,13 @@ func TestStatusWaitsForOVNWhereGuardsRun(t *testing.T) {
 	if got := say(map[world.Key]loop.Result{web: {Key: web, Err: errors.New("no")}}, ""); got == nil || len(got.Addrs) != 1 {
 		t.Errorf("when OVN takes it not it waits: %v", got)
 	}
+	var words wordings
+	for _, why := range []error{nil, errors.New("no join port")} {
+		got := newVerdicts(m.decide(w), knowledge{synced: true, laid: true, ground: why}).services(&words)[web]
+		if (got != nil) != (why != nil) {
+			t.Errorf("shards can't be configured because of %v: %v", why, got)
+		}
+	}
 	if got := say(map[world.Key]loop.Result{web: {Key: web, Plan: m.decide(w).plans[web]}}, ""); got == nil || len(got.Addrs) != 1 {
 		t.Errorf("when OVN has it: %v", got)
 	}

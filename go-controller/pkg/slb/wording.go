@@ -20,6 +20,8 @@ type wordings struct {
 	synced bool
 	unread bool
 	lost   string
+	// failed: the shards can't be configured.
+	failed bool
 	mode   world.Mode
 	active map[world.ShardID]string
 
@@ -50,7 +52,7 @@ func (w *wording) says(o *wording) bool {
 // services words the statuses of all Services.
 func (v *verdicts) services(last *wordings) map[world.Key]*kube.ServiceStatus {
 	same := last.mode == v.world.Cluster.Switch.Mode && last.synced == v.synced &&
-		last.unread == v.unread && last.lost == v.lost && maps.Equal(last.active, v.active)
+		last.unread == v.unread && last.lost == v.lost && last.failed == (v.ground != nil) && maps.Equal(last.active, v.active)
 	out := make(map[world.Key]*kube.ServiceStatus, len(v.world.Services))
 	next := make(map[*world.Service]wording, len(v.world.Services))
 	for _, s := range v.world.Services {
@@ -75,7 +77,7 @@ func (v *verdicts) services(last *wordings) map[world.Key]*kube.ServiceStatus {
 			out[s.Key] = w.status
 		}
 	}
-	*last = wordings{v.synced, v.unread, v.lost, v.world.Cluster.Switch.Mode, v.active, next}
+	*last = wordings{v.synced, v.unread, v.lost, v.ground != nil, v.world.Cluster.Switch.Mode, v.active, next}
 	return out
 }
 
@@ -85,7 +87,7 @@ func (v *verdicts) services(last *wordings) map[world.Key]*kube.ServiceStatus {
 // that is in use). Without guards the rows are written at the same time as the status, before OVN-Kubernetes sees it.
 func (v *verdicts) awaitsOVN(s *world.Service, o ipam.Outcome) bool {
 	got := v.programmed[s.Key]
-	if !v.guarded || v.world.Cluster.OpenShiftSDN || !v.synced || v.lost != "" || got.Err != nil {
+	if !v.guarded || v.world.Cluster.OpenShiftSDN || !v.synced || v.lost != "" || v.ground != nil || got.Err != nil {
 		return false
 	}
 	for _, spot := range v.spots.Services[s.Key] {
