@@ -25,6 +25,8 @@ const (
 	flowsTime = 5 * time.Second
 	// mostStale bounds the addresses in a report: a Lease has room for 256 KiB of annotations.
 	mostStale = 2000
+	// unreadableAfter is how long flows may be unreadable until the last report counts no more.
+	unreadableAfter = 30 * time.Second
 )
 
 // bridges observes the ports that OVN has on the node's bridges for L2Domains, and the flows there. On its own bridge
@@ -39,6 +41,8 @@ type bridges struct {
 	// told is what was reported last, nil for nothing; failed is why the flows could not be read last.
 	told   map[string]convert.Localnet
 	failed string
+	// read is when all flows were read last.
+	read time.Time
 }
 
 func newBridges(
@@ -67,7 +71,7 @@ func (b *bridges) run(ctx context.Context) {
 	}
 }
 
-// look reports the current state. While that can't be read, the last report stands.
+// look reports the current state. While that can't be read, the last report stands, but not for long.
 func (b *bridges) look(ctx context.Context) {
 	networks, known := b.networks()
 	if !known {
@@ -85,6 +89,10 @@ func (b *bridges) look(ctx context.Context) {
 				return
 			}
 			if b.note(uplinks.Bridge, err); err != nil {
+				if b.told != nil && time.Since(b.read) > unreadableAfter {
+					b.told = nil
+					b.report(nil)
+				}
 				return
 			}
 			flows[uplinks.Bridge] = requestFlows(text)
@@ -92,6 +100,11 @@ func (b *bridges) look(ctx context.Context) {
 		for localnet, number := range uplinks.Patches {
 			found[localnet] = convert.Localnet{Bridge: uplinks.Bridge, Stale: without(flows[uplinks.Bridge], number)}
 		}
+	}
+	b.read = time.Now()
+	for localnet, is := range found {
+		is.Stale = is.Stale[:min(len(is.Stale), mostStale/len(found))]
+		found[localnet] = is
 	}
 	if b.told != nil && maps.EqualFunc(found, b.told, convert.Localnet.Equal) {
 		return
@@ -186,5 +199,5 @@ func without(flows map[netip.Addr]ports, number int) []netip.Addr {
 		}
 	}
 	slices.SortFunc(stale, netip.Addr.Compare)
-	return stale[:min(len(stale), mostStale)]
+	return stale
 }

@@ -26,7 +26,7 @@ func (d *Domain) admitToBridge(n *world.Node, bridge string, w *world.Snapshot) 
 	port, seen := n.Localnets[name]
 	switch {
 	case seen:
-		d.bridgeFaults[n.Name] = staleFlows(&port, name, w)
+		d.bridgeFaults[n.Name] = d.staleFlows(&port, name, w)
 		return "", ""
 	case d.serves(n, w):
 		if n.Localnets == nil {
@@ -53,16 +53,19 @@ func (d *Domain) serves(n *world.Node, w *world.Snapshot) bool {
 	return false
 }
 
-// staleFlows describes the flows that keep requests for Service addresses from OVN's port; empty if there are none.
-// Addresses of other controllers are ignored.
-func staleFlows(port *world.Localnet, name string, w *world.Snapshot) string {
+// staleFlows describes the flows that keep requests for addresses of the domain from OVN's port; empty if there are none.
+// Only addresses that a refresh of a status can mend count (see refreshable): others would make the gateway faulty for good.
+func (d *Domain) staleFlows(port *world.Localnet, name string, w *world.Snapshot) string {
 	if len(port.Stale) == 0 {
 		return ""
 	}
 	var first netip.Addr
 	n := 0
 	for _, s := range w.Services {
-		for _, a := range slices.Concat(s.Assigned, s.ExternalIPs) {
+		for _, a := range refreshable(s) {
+			if _, here := d.subnet(a); !here {
+				continue
+			}
 			if _, stale := slices.BinarySearchFunc(port.Stale, a, netip.Addr.Compare); stale {
 				if n++; n == 1 || a.Less(first) {
 					first = a
@@ -79,6 +82,12 @@ func staleFlows(port *world.Localnet, name string, w *world.Snapshot) string {
 	}
 	return fmt.Sprintf("flows of OVN-Kubernetes on bridge %s, from before OVN's port %s was there, keep requests from it for %s",
 		port.Bridge, name, what)
+}
+
+// refreshable are the addresses of a Service for which OVN-Kubernetes computes its flows again when we rewrite the status:
+// those that we gave and that the status has.
+func refreshable(s *world.Service) []netip.Addr {
+	return slices.DeleteFunc(slices.Clone(s.Assigned), func(a netip.Addr) bool { return !slices.Contains(s.Given, a) })
 }
 
 // wait defers new addresses until one resident has its port. It does not wait for the others, since OVN may be down there.
@@ -121,6 +130,9 @@ func (l *Layout) BridgeState(spot *Spot, n *world.Node, w *world.Snapshot) (know
 	return true, ""
 }
 
+// Refreshable are the addresses of a Service for which a rewrite of its status mends stale flows.
+func (l *Layout) Refreshable(s *world.Service) []netip.Addr { return refreshable(s) }
+
 // Stale returns the addresses for which the bridge of at least one gateway keeps requests from OVN's port.
 func (l *Layout) Stale(w *world.Snapshot) map[netip.Addr]bool {
 	nodes := map[string]*world.Node{}
@@ -129,8 +141,21 @@ func (l *Layout) Stale(w *world.Snapshot) map[netip.Addr]bool {
 	}
 	stale := map[netip.Addr]bool{}
 	for _, d := range l.Domains {
-		for _, chassis := range d.residents {
-			for _, a := range nodes[chassis].Localnets[plan.LocalnetPort(d.Spec.Name)].Stale {
+		if len(d.residents) == 0 {
+			continue
+		}
+		gateways := map[string]bool{}
+		for _, shard := range d.Shards {
+			for _, g := range shard.Gateways {
+				gateways[g.Chassis] = true
+			}
+		}
+		for chassis := range gateways {
+			n := nodes[chassis]
+			if n == nil {
+				continue
+			}
+			for _, a := range n.Localnets[plan.LocalnetPort(d.Spec.Name)].Stale {
 				if _, here := d.subnet(a); here {
 					stale[a] = true
 				}

@@ -45,6 +45,11 @@ func (d *Domain) members(nodes map[string]*world.Node, zones *world.Zones, w *wo
 				continue
 			}
 		}
+		if !known && w.Bridges != nil && n.GatewayBridge != "" && !n.SharedGateway && !d.serves(n, w) {
+			d.leaveOut(name, ReasonNoChassis, fmt.Sprintf("chassis %s of node %q is not in the southbound database, so its bridges are "+
+				"not known", n.Chassis, name))
+			continue
+		}
 		if bridge := mapped[d.Spec.PhysicalNetwork]; known && !w.Cluster.OpenShiftSDN && bridge == n.GatewayBridge {
 			if reason, message := d.admitToBridge(n, bridge, w); reason != "" {
 				d.leaveOut(name, reason, message)

@@ -21,22 +21,17 @@ import (
 // the flows for an address when it sees it in a status, and OVN's port must exist by then (package place, bridge.go).
 func (v *verdicts) outcome(s *world.Service) ipam.Outcome {
 	o := v.allocation.Services[s.Key]
-	var why string
-	kept := slices.DeleteFunc(slices.Clone(o.Addrs), func(a netip.Addr) bool {
-		if slices.Contains(s.Assigned, a) {
-			return false
-		}
-		waits := v.layout.Waits(v.allocation.PoolOf(a))
-		if why == "" {
-			why = waits
-		}
-		return waits != ""
-	})
-	if why == "" {
-		return o
+	if len(s.Assigned) > 0 {
+		return o // a stale flow is mended later; to take a working address away would be worse
 	}
-	o.Addrs = kept
-	o.Reason, o.Message = ipam.Reason(v1alpha1.ReasonDomainNotReady), why
+	for _, a := range o.Addrs {
+		pool := v.allocation.PoolOf(a)
+		if why := v.layout.Waits(pool); why != "" && !v.bgp.TakesPool(pool) {
+			o.Addrs = nil
+			o.Reason, o.Message = ipam.Reason(v1alpha1.ReasonDomainNotReady), why
+			return o
+		}
+	}
 	return o
 }
 
@@ -92,8 +87,9 @@ func (r refreshes) decide(d *decision) time.Time {
 	var due time.Time
 	for _, s := range d.world.Services {
 		last, was := r[s.Key]
-		if !slices.ContainsFunc(slices.Concat(s.Assigned, s.ExternalIPs), func(a netip.Addr) bool { return stale[a] }) {
-			if was && last.lists == s.ListsPorts {
+		if !slices.ContainsFunc(d.layout.Refreshable(s), func(a netip.Addr) bool { return stale[a] }) {
+			// The delay is kept for a while, so that reports that alternate cause no storm of writes.
+			if was && last.lists == s.ListsPorts && d.world.Now.After(last.next.Add(last.wait)) {
 				delete(r, s.Key)
 			}
 			continue
@@ -107,7 +103,11 @@ func (r refreshes) decide(d *decision) time.Time {
 				"listsPorts", last.lists, "nextTry", last.next)
 		}
 		r[s.Key] = last
-		due = earlier(due, last.next)
+		at := last.next
+		if !at.After(d.world.Now) { // the last rewrite is not in the status yet
+			at = d.world.Now.Add(firstRefresh)
+		}
+		due = earlier(due, at)
 	}
 	return due
 }

@@ -187,3 +187,81 @@ func TestStatusWaitsForOVNWhereGuardsRun(t *testing.T) {
 		t.Errorf("when OVN has it: %v", got)
 	}
 }
+
+// Stale flows of addresses that are elsewhere, or that a rewrite of a status can't mend, say nothing about a gateway.
+func TestBridgeFaultsCountRefreshableAddressesOfTheDomain(t *testing.T) {
+	var m memory
+	far, external := service(world.Key{Namespace: "shop", Name: "far"}, 2), service(world.Key{Namespace: "shop", Name: "external"}, 3)
+	far.Assigned = []netip.Addr{netip.MustParseAddr("203.0.113.5")}
+	far.Given = far.Assigned
+	external.ExternalIPs = []netip.Addr{netip.MustParseAddr("10.50.0.9")}
+	w := onBrEx(far, external)
+	for _, n := range w.Nodes {
+		hears(n, "10.50.0.9", "203.0.113.5")
+	}
+	d := m.decide(w)
+	if out := d.layout.Domains[0].LeftOut; len(out) > 0 {
+		t.Errorf("left out: %v", out)
+	}
+	if len(m.refreshes) > 0 || !d.refreshDue.IsZero() {
+		t.Errorf("refreshes %v, due %s", m.refreshes, d.refreshDue)
+	}
+}
+
+// A rewrite that does not get into the status is no reason for passes without end, and reports that alternate cause no storm.
+func TestRefreshesKeepTheirDelay(t *testing.T) {
+	var m memory
+	s := service(web, 1)
+	w := onBrEx(s)
+	for _, n := range w.Nodes {
+		hears(n)
+	}
+	s.Assigned = status(&m, w).Addrs
+	s.Given = s.Assigned
+	stale := func(is bool) *decision {
+		for _, n := range w.Nodes {
+			if is {
+				hears(n, s.Assigned[0].String())
+			} else {
+				hears(n)
+			}
+		}
+		return m.decide(w)
+	}
+	stale(true)
+	w.Now = w.Now.Add(time.Hour) // and the status still does not list the ports
+	if d := stale(true); d.refreshDue.Before(w.Now.Add(firstRefresh)) {
+		t.Errorf("at %s a pass is due at %s", w.Now, d.refreshDue)
+	}
+	s.ListsPorts = true
+	stale(true) // the second rewrite, with a longer delay after it
+	s.ListsPorts = false
+	next := m.refreshes[web].next
+	for range 5 {
+		stale(false)
+		stale(true)
+	}
+	if got := m.refreshes[web]; got.next != next || got.lists {
+		t.Errorf("after reports that alternate: %+v, want nothing before %s", got, next)
+	}
+}
+
+// Before the databases were read it is not known which gateways there are, so a new address waits; one that a Service has does not.
+func TestStatusWaitsUntilTheDatabasesWereRead(t *testing.T) {
+	var m memory
+	s := service(web, 1)
+	w := onBrEx(s)
+	for _, n := range w.Nodes {
+		n.Guarded = true
+	}
+	w.Bridges = nil
+	say := func() *kube.ServiceStatus { return newVerdicts(m.decide(w), knowledge{}).service(s) }
+	if got := say(); got != nil {
+		t.Errorf("a new address: %v", got.Addrs)
+	}
+	s.Assigned = []netip.Addr{netip.MustParseAddr("10.50.0.100")}
+	s.Given = s.Assigned
+	if got := say(); got == nil || len(got.Addrs) != 1 {
+		t.Errorf("an address that it has: %v", got)
+	}
+}

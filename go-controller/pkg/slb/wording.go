@@ -3,9 +3,12 @@
 package slb
 
 import (
+	"errors"
 	"maps"
+	"net/netip"
 	"slices"
 
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/dataplane"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/ipam"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/place"
@@ -52,7 +55,7 @@ func (w *wording) says(o *wording) bool {
 // services words the statuses of all Services.
 func (v *verdicts) services(last *wordings) map[world.Key]*kube.ServiceStatus {
 	same := last.mode == v.world.Cluster.Switch.Mode && last.synced == v.synced &&
-		last.unread == v.unread && last.lost == v.lost && last.failed == (v.ground != nil) && maps.Equal(last.active, v.active)
+		last.unread == v.unread && last.lost == v.lost && last.failed == v.unconfigured() && maps.Equal(last.active, v.active)
 	out := make(map[world.Key]*kube.ServiceStatus, len(v.world.Services))
 	next := make(map[*world.Service]wording, len(v.world.Services))
 	for _, s := range v.world.Services {
@@ -77,7 +80,7 @@ func (v *verdicts) services(last *wordings) map[world.Key]*kube.ServiceStatus {
 			out[s.Key] = w.status
 		}
 	}
-	*last = wordings{v.synced, v.unread, v.lost, v.ground != nil, v.world.Cluster.Switch.Mode, v.active, next}
+	*last = wordings{v.synced, v.unread, v.lost, v.unconfigured(), v.world.Cluster.Switch.Mode, v.active, next}
 	return out
 }
 
@@ -87,8 +90,11 @@ func (v *verdicts) services(last *wordings) map[world.Key]*kube.ServiceStatus {
 // that is in use). Without guards the rows are written at the same time as the status, before OVN-Kubernetes sees it.
 func (v *verdicts) awaitsOVN(s *world.Service, o ipam.Outcome) bool {
 	got := v.programmed[s.Key]
-	if !v.guarded || v.world.Cluster.OpenShiftSDN || !v.synced || v.lost != "" || v.ground != nil || got.Err != nil {
+	if !v.guarded || v.world.Cluster.OpenShiftSDN || v.lost != "" || v.unconfigured() || got.Err != nil {
 		return false
+	}
+	if !v.synced { // which bridges and gateways there are is not known yet
+		return slices.ContainsFunc(o.Addrs, func(a netip.Addr) bool { return !slices.Contains(s.Assigned, a) })
 	}
 	for _, spot := range v.spots.Services[s.Key] {
 		if slices.Contains(s.Assigned, spot.Addr) || !slices.Contains(o.Addrs, spot.Addr) {
@@ -101,6 +107,12 @@ func (v *verdicts) awaitsOVN(s *world.Service, o ipam.Outcome) bool {
 		}
 	}
 	return false
+}
+
+// unconfigured reports whether no shard can be configured. Single shards that can't be are errors of their Services.
+func (v *verdicts) unconfigured() bool {
+	var shards dataplane.ShardsError
+	return v.ground != nil && !errors.As(v.ground, &shards)
 }
 
 // service words the status of one Service; nil if there is nothing to write yet, or if another controller may serve it:

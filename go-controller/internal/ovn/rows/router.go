@@ -80,27 +80,25 @@ func (g *Ground) domainRows(d *plan.Domain) []Row {
 
 // residentRows make the switch of a domain local to the chassis of its residents, so that ovn-controller keeps its port on
 // their bridges before the first address and after the last. A port of type external (ovn-nb(5)) does that: it needs no
-// address, and its switch is local to all chassis of its HA chassis group, whichever has claimed it.
+// address, and its switch is local to the chassis of its HA chassis group. Each chassis has a group of its own:
+// ovn-controller starts BFD between all chassis of a group.
 func residentRows(d *plan.Domain) []Row {
-	if len(d.Residents) == 0 {
-		return nil
-	}
-	name := switchName(d.Name) + "-resident"
-	group := owned(HAChassisGroup, OwnerDomain, d.Name, map[string]any{"name": name}, "resident")
-	out := []Row{group}
+	var out []Row
 	for _, chassis := range d.Residents {
-		out = append(out, owned(HAChassis, OwnerDomain, d.Name, map[string]any{
-			"chassis_name": chassis, "priority": residentPriority,
-		}, "resident", chassis).in(name))
+		name := switchName(d.Name) + "-resident-" + chassis
+		row := func(table string, columns map[string]any) Row {
+			return owned(table, OwnerDomain, d.Name, columns, "resident", chassis)
+		}
+		group := row(HAChassisGroup, map[string]any{"name": name})
+		out = append(out, group,
+			row(HAChassis, map[string]any{"chassis_name": chassis, "priority": 1}).in(name),
+			row(SwitchPort, map[string]any{
+				"name": name, "type": "external", "addresses": []string{}, "options": map[string]string{}, "tag": (*int)(nil),
+				"ha_chassis_group": Ref{group.Table, group.ID},
+			}).in(switchName(d.Name)))
 	}
-	return append(out, owned(SwitchPort, OwnerDomain, d.Name, map[string]any{
-		"name": name, "type": "external", "addresses": []string{}, "options": map[string]string{}, "tag": (*int)(nil),
-		"ha_chassis_group": Ref{group.Table, group.ID},
-	}, "resident").in(switchName(d.Name)))
+	return out
 }
-
-// residentPriority is the same for all residents: it does not matter which of them claims the port.
-const residentPriority = 1
 
 // row makes a row of a shard.
 func (s *shard) row(table string, columns map[string]any, parts ...string) Row {
