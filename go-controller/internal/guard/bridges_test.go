@@ -64,7 +64,7 @@ func TestBridgeReportStandsWhileFlowsAreUnreadable(t *testing.T) {
 	b := newBridges(networks, ovn.Endpoint{Address: "unix:" + filepath.Join(t.TempDir(), "db.sock")}, func(found map[string]convert.Localnet) { t.Errorf("reported %v", found) })
 	b.look(t.Context())
 	if _, err := b.dump(t.Context(), "br-ex"); err == nil {
-		t.Error("flows of nobody")
+		t.Error("flows without a daemon")
 	}
 }
 
