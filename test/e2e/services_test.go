@@ -311,13 +311,6 @@ func watch(ctx context.Context, from string, addrs []netip.Addr) []probe.Result 
 	return results
 }
 
-// expectFewLost allows for a packet that the machine's userspace datapath loses now and then. A backend that can't be reached
-// loses all of its share.
-func expectFewLost(r probe.Result) {
-	GinkgoHelper()
-	Expect(r.Lost).To(BeNumerically("<=", r.Sent/20), r.String())
-}
-
 // sticksTo is the one backend that answered. A datagram from a port that was used a minute ago belongs to the connection of then.
 func sticksTo(r probe.Result) string {
 	GinkgoHelper()
