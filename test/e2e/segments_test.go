@@ -49,7 +49,7 @@ func startSegments(ctx context.Context) map[string][]netip.Addr {
 }
 
 // neighbours are those of the addresses that answer when a client asks its own segment for them, as it never would by its routes. It
-// asks three times, a second apart, as hosts do (RFC 4861, MAX_MULTICAST_SOLICIT): ovn-controller answers for IPv6, and may be busy.
+// asks three times, a second apart, as hosts do (RFC 4861, MAX_MULTICAST_SOLICIT). A single solicitation went unanswered once; why is not known.
 func neighbours(ctx context.Context, client string, addrs []netip.Addr) []netip.Addr {
 	GinkgoHelper()
 	script := `for a in "$@"; do ip route replace $a dev eth0; ip neigh flush to $a; ping -c1 -W3 $a >/dev/null & done; wait

@@ -35,7 +35,7 @@ type Options struct {
 	// are not looked at, and the agents of nodes (`ovnkube-slb node --enable-sdn`) hold the addresses.
 	NetworkType NetworkType
 	// NB and SB are OVN's databases. Without NB addresses are given and announced
-	// by BGP alone; without SB nobody knows which gateway is active.
+	// by BGP alone; without SB the active gateway is not known.
 	NB, SB Endpoint
 	// ClusterSubnets are the pods' networks, ServiceSubnets those of cluster IPs. Addresses in them are never given.
 	ClusterSubnets, ServiceSubnets []netip.Prefix

@@ -15,14 +15,14 @@ func TestKubeconfigIsWholeWhileItIsWrittenAgain(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	path, err := writeKubeconfig(dir, a, "https://127.0.0.1:1", "somebody", nil)
+	path, err := writeKubeconfig(dir, a, "https://127.0.0.1:1", "account", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	written := make(chan error, 1)
 	go func() {
 		for range 300 {
-			if _, err := writeKubeconfig(dir, a, "https://127.0.0.1:1", "somebody", nil); err != nil {
+			if _, err := writeKubeconfig(dir, a, "https://127.0.0.1:1", "account", nil); err != nil {
 				written <- err
 				return
 			}
