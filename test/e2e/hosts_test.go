@@ -133,6 +133,28 @@ var _ = Describe("a pod on its node's own network", func() {
 		Eventually(func() string { return foreignRows(ctx) }).Should(Equal(before))
 	})
 
+	It("answers a client that asks again from its port, whose first question it did not answer", func(ctx SpecContext) {
+		addrs := startMixed(ctx, mixedPod("host", "n2", true))
+		hidden := lab.MasqueradeAddresses()
+		families(func(i int, network string) {
+			at := netip.AddrPortFrom(addrs[i], map[string]uint16{"tcp": httpPort, "udp": echoPort}[network])
+			clientsOf(ctx, "host", "client", network, addrs[i])
+			rule := func(verb string) error {
+				_, err := cluster.Exec(ctx, "n2", "ip", "-f", map[bool]string{true: "inet", false: "inet6"}[hidden[i].Is4()],
+					"rule", verb, "to", hidden[i].String(), "blackhole")
+				return err
+			}
+			Expect(rule("add")).To(Succeed())
+			_, _, lost := ask(ctx, "client", network, 20000, at)
+			Expect(rule("del")).To(Succeed())
+			Expect(lost).To(HaveOccurred(), "the node's answer to %s has no way", network)
+			backend, seen, err := ask(ctx, "client", network, 20000, at)
+			Expect(err).NotTo(HaveOccurred(), "%s to %s again", network, at)
+			Expect(backend).To(Equal("host"))
+			Expect(seen).To(Equal(netip.AddrPortFrom(hidden[i], 20000)))
+		})
+	})
+
 	It("keeps its connections when the gateway dies", func(ctx SpecContext) {
 		var pods []string
 		where := map[string]string{}

@@ -350,7 +350,7 @@ var _ = Describe("the traffic policies of a Service", func() {
 		}).WithContext(ctx).Should(ContainSubstring("ip_dst ip_src\n"))
 		Expect(cluster.Settle(ctx)).To(Succeed())
 		Expect(addrs[0].Is4()).To(BeTrue())
-		Expect(condition("web", v1alpha1.ConditionAllocated)(ctx)).To(ContainSubstring("spec.sessionAffinity: ClientIP has an effect over IPv6 only where"))
+		Eventually(condition("web", v1alpha1.ConditionAllocated)).WithContext(ctx).Should(ContainSubstring("spec.sessionAffinity: ClientIP has an effect over IPv6 only where"))
 		at := map[netip.AddrPort]string{}
 		for range 2 {
 			for _, r := range watch(ctx, "client", addrs[:1]) { // This OVN can't hash IPv6 addresses.

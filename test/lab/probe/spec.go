@@ -201,5 +201,9 @@ func (r Result) String() string {
 	if r.Spec.Kind == TCPLong {
 		line += fmt.Sprintf("  broken %d of %d, longest stall %d ms", r.Broken(), r.Spec.Count, r.Stall().Milliseconds())
 	}
-	return line + fmt.Sprintf("  backends %v, clients %v", r.Backends, r.Clients)
+	line += fmt.Sprintf("  backends %v, clients %v", r.Backends, r.Clients)
+	if len(r.Errors) > 0 {
+		line += fmt.Sprintf(", errors %v", r.Errors)
+	}
+	return line
 }
