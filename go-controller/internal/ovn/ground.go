@@ -46,6 +46,7 @@ func facts(v view) rows.Facts {
 	}
 	if c := v.DatabaseModel().Schema.Table(rows.LoadBalancer).Column("selection_fields"); c != nil {
 		f.HashIPv6 = slices.Contains(c.TypeObj.Key.Enum, any("ipv6_src"))
+		f.RepliesUnhidden = f.HashIPv6 // both came with OVN 25.03
 	}
 	return f
 }

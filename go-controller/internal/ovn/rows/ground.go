@@ -27,6 +27,8 @@ type Facts struct {
 	// HashIPv6 says that load balancers can hash IPv6 addresses: the server's schema
 	// knows the selection fields ipv6_src and ipv6_dst. Without them OVN hashes ports only.
 	HashIPv6 bool
+	// RepliesUnhidden says that OVN does not translate replies by lb_force_snat_ip (since OVN 24.03.5, 24.09.2 and 25.03).
+	RepliesUnhidden bool
 }
 
 // NodeFacts are the addresses that a node has in the database.

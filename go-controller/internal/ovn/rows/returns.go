@@ -256,9 +256,10 @@ func (g *Ground) balancers(n *node, behind []Behind, host bool, known func(id st
 		if alias, ok := g.aliasOn(n, b); ok {
 			from, to := netip.AddrPortFrom(alias, b.Port.Number), netip.AddrPortFrom(b.Addr, b.Port.Number)
 			vips[b.Port.Protocol][from.String()] = to.String()
-			if host {
+			if host && g.facts.RepliesUnhidden {
 				// Until the node has answered, OVN takes each packet of a connection for the first one, but has translated it
 				// already: without this key it would not hide its client, and leave (a SYN that is sent again, a second query).
+				// With it, what is for the node's address is tracked here, replies to a pod hidden behind it among them.
 				vips[b.Port.Protocol][to.String()] = to.String()
 			}
 		}

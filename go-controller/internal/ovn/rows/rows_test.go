@@ -40,11 +40,11 @@ type scene struct {
 	Services []plan.Service
 	Show     []string
 	Facts    struct {
-		Join     []netip.Prefix
-		Nodes    map[string]rows.NodeFacts
-		Taken    []netip.Addr
-		Ordinals map[string]int
-		HashIPv6 bool
+		Join                      []netip.Prefix
+		Nodes                     map[string]rows.NodeFacts
+		Taken                     []netip.Addr
+		Ordinals                  map[string]int
+		HashIPv6, RepliesUnhidden bool
 		// VIPs are the vips columns as they are, by row id; Options and ExternalIDs those of NB_Global.
 		VIPs                 map[string]map[string]string
 		Options, ExternalIDs map[string]string
@@ -99,7 +99,10 @@ func golden(t *testing.T, file string) {
 
 // wanted is the text of all rows that a scene asks for.
 func wanted(s scene) string {
-	facts := rows.Facts{Join: s.Facts.Join, Nodes: s.Facts.Nodes, HashIPv6: s.Facts.HashIPv6, Taken: map[netip.Addr]bool{}, Ordinals: map[world.ShardID]int{}}
+	facts := rows.Facts{
+		Join: s.Facts.Join, Nodes: s.Facts.Nodes, HashIPv6: s.Facts.HashIPv6, RepliesUnhidden: s.Facts.RepliesUnhidden,
+		Taken: map[netip.Addr]bool{}, Ordinals: map[world.ShardID]int{},
+	}
 	for _, a := range s.Facts.Taken {
 		facts.Taken[a] = true
 	}
