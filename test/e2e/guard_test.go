@@ -115,7 +115,7 @@ var _ = Describe("a gateway with a guard", Ordered, func() {
 		}
 		By("IPv6 neighbours unanswered for " + unanswered.String())
 		Expect(unanswered).To(BeNumerically("<", maxGap))
-		Expect(leftOut("provider")(ctx)).To(HaveExactElements(And(HavePrefix(victim+" Faulty: "), ContainSubstring("ovn-controller"))))
+		Eventually(leftOut("provider")).WithContext(ctx).Should(HaveExactElements(And(HavePrefix(victim+" Faulty: "), ContainSubstring("ovn-controller"))))
 	})
 
 	It("finds out that somebody has a new address, which is not announced until nobody has it any more", func(ctx SpecContext) {

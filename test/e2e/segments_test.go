@@ -127,9 +127,9 @@ var _ = Describe("domains on several segments", func() {
 
 	It("leave out nodes that are not attached, by name, and say that nobody serves a pool", func(ctx SpecContext) {
 		addrs := startSegments(ctx)
-		Expect(ready("l2domain", "dmz")(ctx)).To(And(HavePrefix("True TooFewGateways: "), ContainSubstring("can't be gateways: n1 "),
+		Eventually(ready("l2domain", "dmz")).WithContext(ctx).Should(And(HavePrefix("True TooFewGateways: "), ContainSubstring("can't be gateways: n1 "),
 			ContainSubstring(`ovn-bridge-mappings of node "n1" are physnet:br-ex,provider:br-provider: none is for physical network "dmz"`)))
-		Expect(leftOut("dmz")(ctx)).To(HaveExactElements(HavePrefix("n1 NotAttached: ")))
+		Eventually(leftOut("dmz")).WithContext(ctx).Should(HaveExactElements(HavePrefix("n1 NotAttached: ")))
 
 		By("moving away from a node that is rewired")
 		DeferCleanup(func(ctx SpecContext) {

@@ -299,13 +299,12 @@ spec:
 // watch probes both ports of Service web from a client for a second, once each way has been used.
 func watch(ctx context.Context, from string, addrs []netip.Addr) []probe.Result {
 	GinkgoHelper()
+	useWays(ctx, from, addrs)
 	var specs []probe.Spec
 	for _, a := range addrs {
 		specs = append(specs, probe.Spec{Kind: probe.TCPNew, Target: netip.AddrPortFrom(a, httpPort), Interval: 10 * time.Millisecond},
 			probe.Spec{Kind: probe.UDPNew, Target: netip.AddrPortFrom(a, echoPort)})
 	}
-	_, err := cluster.Probe(ctx, from, 300*time.Millisecond, specs...)
-	Expect(err).NotTo(HaveOccurred())
 	results, err := cluster.Probe(ctx, from, time.Second, specs...)
 	Expect(err).NotTo(HaveOccurred())
 	return results

@@ -79,9 +79,9 @@ var _ = BeforeEach(func(ctx SpecContext) {
 	lastSpec = CurrentSpecReport().FullText()
 })
 
-// What the controller and the network said is printed with a test that failed.
-var _ = ReportAfterEach(func(ctx SpecContext, report SpecReport) {
-	if !report.Failed() || cluster == nil {
+// What the controller and the network said is printed with a test that failed, as they were before anything is cleaned up.
+var _ = JustAfterEach(func(ctx SpecContext) {
+	if !CurrentSpecReport().Failed() {
 		return
 	}
 	if p, err := cluster.Controller(); err == nil {

@@ -139,6 +139,13 @@ func (l *Lab) Diagnosis(ctx context.Context) string {
 	if !l.state.Network.Zones() {
 		bindings, err := l.SB(ctx, "--columns=logical_port,ip,mac", "--format=csv", "list", "MAC_Binding")
 		fmt.Fprintf(&out, "MAC_Binding\n%s%v\n", bindings, err)
+		flows, err := l.SB(ctx, "lflow-list")
+		fmt.Fprintf(&out, "logical flows of load balancers: %v\n", err)
+		for line := range strings.Lines(flows) {
+			if strings.HasPrefix(line, "Datapath") || strings.Contains(line, "ct_lb") || strings.Contains(line, "ct_dnat") {
+				out.WriteString(line)
+			}
+		}
 	}
 	show(switchNetns, "ip", "-s", "link")
 	for _, n := range l.Nodes {
@@ -154,6 +161,10 @@ func (l *Lab) Diagnosis(ctx context.Context) string {
 		show(n.Name, "ovs-appctl", "-t", control, "coverage/show")
 		show(n.Name, "ovs-appctl", "-t", control, "upcall/show")
 		show(n.Name, "ovs-appctl", "-t", control, "dpctl/dump-flows", "--names")
+		// A load balancer's flow leads to a group: a packet ends without a word where that is missing.
+		balancing, err := l.Exec(ctx, n.Name, "sh", "-c", `ovs-ofctl -O OpenFlow15 dump-flows "$1" | grep group:
+			ovs-ofctl -O OpenFlow15 dump-groups "$1"`, "sh", "unix:"+l.path(n.Name, "br-int.mgmt"))
+		fmt.Fprintf(&out, "%s: flows of load balancers and their groups\n%s%v\n", n.Name, balancing, err)
 		show(n.Name, "ovs-appctl", "-t", control, "ofproto/trace", "br-ex", fmt.Sprintf(
 			"in_port=%s,icmp,dl_src=02:00:00:00:00:01,dl_dst=%s,nw_src=%s,nw_dst=%s,nw_ttl=64,icmp_type=8",
 			lanLink, n.MAC, LAN().Host(routerHost)[0].Addr(), n.LAN[0].Addr()))
