@@ -49,9 +49,9 @@ func TestPeersFollowWhatTheyName(t *testing.T) {
 		{"its Secret goes", func() { f.setSecret(secret("b"), nil) }, true, "", false},
 		{"its spec changes", func() { setPeer(told, peer(2)) }, true, "", false},
 	} {
-		before := *wakes
+		before := int(wakes.Load())
 		step.happens()
-		if news := *wakes > before; news != step.news {
+		if news := int(wakes.Load()) > before; news != step.news {
 			t.Errorf("%s: news is %v, want %v", step.what, news, step.news)
 		}
 		p := snapshot(f).Peers[0]
@@ -72,20 +72,20 @@ func TestNodesTellOfSessions(t *testing.T) {
 			Sessions: []v1alpha1.BGPSession{{Peer: "tor", State: state, AdvertisedIPv4: prefixes}}}}
 	}
 	f.setStatus(nil, status(v1alpha1.BGPEstablished, 0))
-	if s := snapshot(f).Sessions["n1"]["tor"]; !s.Established || *wakes != 1 {
-		t.Errorf("the session is %+v after %d wakes", s, *wakes)
+	if s := snapshot(f).Sessions["n1"]["tor"]; !s.Established || int(wakes.Load()) != 1 {
+		t.Errorf("the session is %+v after %d wakes", s, int(wakes.Load()))
 	}
 	f.setStatus(status(v1alpha1.BGPEstablished, 0), status(v1alpha1.BGPEstablished, 9))
-	if *wakes != 1 {
+	if int(wakes.Load()) != 1 {
 		t.Error("a counter is news")
 	}
 	f.setStatus(status(v1alpha1.BGPEstablished, 9), status(v1alpha1.BGPActive, 9))
-	if s := snapshot(f).Sessions["n1"]["tor"]; s.Established || s.Problem != "the session is Active" || *wakes != 2 {
-		t.Errorf("the session is %+v after %d wakes", s, *wakes)
+	if s := snapshot(f).Sessions["n1"]["tor"]; s.Established || s.Problem != "the session is Active" || int(wakes.Load()) != 2 {
+		t.Errorf("the session is %+v after %d wakes", s, int(wakes.Load()))
 	}
 	f.setStatus(status(v1alpha1.BGPActive, 9), nil)
-	if n := len(snapshot(f).Sessions); n != 0 || *wakes != 3 {
-		t.Errorf("%d nodes tell after the last went, %d wakes", n, *wakes)
+	if n := len(snapshot(f).Sessions); n != 0 || int(wakes.Load()) != 3 {
+		t.Errorf("%d nodes tell after the last went, %d wakes", n, int(wakes.Load()))
 	}
 }
 

@@ -5,6 +5,7 @@ package kube
 import (
 	"net/netip"
 	"slices"
+	"sync/atomic"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -17,10 +18,10 @@ import (
 )
 
 // counted are Facts that count how often they wake.
-func counted() (*Facts, *int) {
-	wakes := 0
+func counted() (*Facts, *atomic.Int64) {
+	var wakes atomic.Int64
 	return NewFacts(convert.Options{DefaultClass: true}, Hooks{
-		Wake:     func() { wakes++ },
+		Wake:     func() { wakes.Add(1) },
 		Changed:  func(world.Key) {},
 		Expected: func(_ world.Key, addrs []netip.Addr) bool { return len(addrs) == 1 && addrs[0].String() == "10.0.0.1" },
 	}), &wakes
@@ -50,12 +51,12 @@ func TestOnlyOurServicesWake(t *testing.T) {
 	f, wakes := counted()
 	f.setService(nil, serviceOf(corev1.ServiceTypeClusterIP))
 	f.setEndpoints(nil, endpointsAt("web-1", "10.244.0.1"))
-	if *wakes != 0 || len(snapshot(f).Services) != 0 {
-		t.Errorf("a ClusterIP Service: %d wakes, %d in the snapshot", *wakes, len(snapshot(f).Services))
+	if int(wakes.Load()) != 0 || len(snapshot(f).Services) != 0 {
+		t.Errorf("a ClusterIP Service: %d wakes, %d in the snapshot", int(wakes.Load()), len(snapshot(f).Services))
 	}
 	f.setService(serviceOf(corev1.ServiceTypeClusterIP), serviceOf(corev1.ServiceTypeLoadBalancer))
-	if got := snapshot(f).Services; *wakes != 1 || len(got) != 1 || len(got[0].Slices) != 1 {
-		t.Errorf("became ours: %d wakes, %+v", *wakes, got)
+	if got := snapshot(f).Services; int(wakes.Load()) != 1 || len(got) != 1 || len(got[0].Slices) != 1 {
+		t.Errorf("became ours: %d wakes, %+v", int(wakes.Load()), got)
 	}
 }
 
@@ -94,15 +95,15 @@ func TestHeartbeatsWakeNobody(t *testing.T) {
 	beat := node.DeepCopy()
 	beat.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady}}
 	f.setNode(node, beat)
-	if *wakes != 1 {
-		t.Errorf("%d wakes after a heartbeat, want 1", *wakes)
+	if int(wakes.Load()) != 1 {
+		t.Errorf("%d wakes after a heartbeat, want 1", int(wakes.Load()))
 	}
 	moved := beat.DeepCopy()
 	moved.Status.Addresses = []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: "192.0.2.1"}}
 	moved.Labels["rack"] = "r2"
 	f.setNode(beat, moved)
-	if *wakes != 2 {
-		t.Errorf("%d wakes after another label, want 2", *wakes)
+	if int(wakes.Load()) != 2 {
+		t.Errorf("%d wakes after another label, want 2", int(wakes.Load()))
 	}
 	for i, annotations := range []map[string]string{
 		{"slb.k8s.ovn.org/drain": "new disks"},
@@ -115,8 +116,8 @@ func TestHeartbeatsWakeNobody(t *testing.T) {
 		next := moved.DeepCopy()
 		next.Annotations = annotations
 		f.setNode(moved, next)
-		if *wakes != i+3 {
-			t.Errorf("%d wakes after annotations %v, want %d", *wakes, annotations, i+3)
+		if int(wakes.Load()) != i+3 {
+			t.Errorf("%d wakes after annotations %v, want %d", int(wakes.Load()), annotations, i+3)
 		}
 		moved = next
 	}
@@ -183,8 +184,8 @@ func TestEchoOfOurWriteWakesNobody(t *testing.T) {
 	echo := s.DeepCopy()
 	echo.Status.LoadBalancer.Ingress = []corev1.LoadBalancerIngress{{IP: "10.0.0.1"}}
 	f.setService(s, echo)
-	if *wakes != 1 {
-		t.Errorf("%d wakes after the echo, want 1", *wakes)
+	if int(wakes.Load()) != 1 {
+		t.Errorf("%d wakes after the echo, want 1", int(wakes.Load()))
 	}
 	if got := snapshot(f).Services[0].Assigned; len(got) != 1 {
 		t.Errorf("assigned: %v", got)
@@ -192,20 +193,20 @@ func TestEchoOfOurWriteWakesNobody(t *testing.T) {
 	spoilt := echo.DeepCopy()
 	spoilt.Status.LoadBalancer.Ingress[0].IP = "10.0.0.2"
 	f.setService(echo, spoilt)
-	if *wakes != 2 {
-		t.Errorf("%d wakes after another address, want 2", *wakes)
+	if int(wakes.Load()) != 2 {
+		t.Errorf("%d wakes after another address, want 2", int(wakes.Load()))
 	}
 	asked := spoilt.DeepCopy()
 	asked.Annotations = map[string]string{v1alpha1.AnnotationAddressPool: "lan"}
 	f.setService(spoilt, asked)
-	if *wakes != 3 {
-		t.Errorf("%d wakes after another request, want 3", *wakes)
+	if int(wakes.Load()) != 3 {
+		t.Errorf("%d wakes after another request, want 3", int(wakes.Load()))
 	}
 	moved := asked.DeepCopy()
 	moved.Status.LoadBalancer.Ingress[0].IP = "10.0.0.1"
 	f.setService(asked, moved)
-	if *wakes != 4 {
-		t.Errorf("%d wakes after our write freed an address, want 4", *wakes)
+	if int(wakes.Load()) != 4 {
+		t.Errorf("%d wakes after our write freed an address, want 4", int(wakes.Load()))
 	}
 }
 
@@ -222,16 +223,16 @@ func TestNamespacesWakeIfTheyComeUnderAPool(t *testing.T) {
 		}},
 	})
 	admitted := func() []string { return snapshot(f).Pools[0].Admission.Namespaces }
-	if got := admitted(); !slices.Equal(got, []string{"bank"}) || *wakes != 1 {
-		t.Fatalf("the pool serves %v after %d wakes", got, *wakes)
+	if got := admitted(); !slices.Equal(got, []string{"bank"}) || int(wakes.Load()) != 1 {
+		t.Fatalf("the pool serves %v after %d wakes", got, int(wakes.Load()))
 	}
 	f.setNamespace(nil, namespace("shop", "tin"))
-	if *wakes != 1 {
+	if int(wakes.Load()) != 1 {
 		t.Error("a namespace that no pool selects wakes")
 	}
 	f.setNamespace(namespace("shop", "tin"), namespace("shop", "gold"))
 	f.setNamespace(namespace("bank", "gold"), nil)
-	if got := admitted(); !slices.Equal(got, []string{"shop"}) || *wakes != 3 {
-		t.Errorf("the pool serves %v after %d wakes", got, *wakes)
+	if got := admitted(); !slices.Equal(got, []string{"shop"}) || int(wakes.Load()) != 3 {
+		t.Errorf("the pool serves %v after %d wakes", got, int(wakes.Load()))
 	}
 }

@@ -39,6 +39,13 @@ type ObjectWriter[T object] struct {
 	mu   sync.Mutex
 	want map[string]Merge[T]
 	last map[string]time.Time
+	mine map[string]written[T]
+}
+
+// written is what the API server returned for a write that the informer has not shown yet.
+type written[T object] struct {
+	over   string // resourceVersion that was replaced
+	object T
 }
 
 // Told is told of the object before and after each write that went well.
@@ -60,6 +67,7 @@ func NewObjectWriter[T object](
 		queue:  workqueue.NewTypedDelayingQueue[string](),
 		want:   map[string]Merge[T]{},
 		last:   map[string]time.Time{},
+		mine:   map[string]written[T]{},
 	}
 }
 
@@ -68,6 +76,7 @@ func (w *ObjectWriter[T]) Set(want map[string]Merge[T]) {
 	w.mu.Lock()
 	w.want = want
 	maps.DeleteFunc(w.last, func(name string, _ time.Time) bool { return want[name] == nil })
+	maps.DeleteFunc(w.mine, func(name string, _ written[T]) bool { return want[name] == nil })
 	w.mu.Unlock()
 	for name := range want {
 		w.queue.Add(name)
@@ -94,8 +103,8 @@ func (w *ObjectWriter[T]) Run(ctx context.Context) {
 func (w *ObjectWriter[T]) write(ctx context.Context, name string) time.Duration {
 	w.mu.Lock()
 	merge, last := w.want[name], w.last[name]
+	have, ok := w.newest(name)
 	w.mu.Unlock()
-	have, ok := w.read(name)
 	if merge == nil || !ok {
 		return 0
 	}
@@ -114,6 +123,10 @@ func (w *ObjectWriter[T]) write(ctx context.Context, name string) time.Duration 
 	w.wrote(w.kind, err)
 	w.mu.Lock()
 	w.last[name] = now
+	delete(w.mine, name)
+	if err == nil {
+		w.mine[name] = written[T]{over: have.GetResourceVersion(), object: got}
+	}
 	w.mu.Unlock()
 	if err == nil {
 		w.told(have, got)
@@ -123,4 +136,15 @@ func (w *ObjectWriter[T]) write(ctx context.Context, name string) time.Duration 
 		klog.ErrorS(err, "Write a status", "kind", w.kind, "name", name)
 	}
 	return objectPause
+}
+
+// newest returns our own last write as long as the informer shows what it replaced: compared with the informer's object, a status that
+// goes back to what it was would seem to be written already.
+func (w *ObjectWriter[T]) newest(name string) (T, bool) {
+	have, ok := w.read(name)
+	if mine, wrote := w.mine[name]; ok && wrote && have.GetResourceVersion() == mine.over && have.GetUID() == mine.object.GetUID() {
+		return mine.object, true
+	}
+	delete(w.mine, name)
+	return have, ok
 }

@@ -59,6 +59,56 @@ func TestOneWriteASecondAndTheNewestWins(t *testing.T) {
 	})
 }
 
+// lagging shows what the store had before its last write, as an informer does for a while, until it catches up.
+type lagging struct {
+	poolStore
+	seen *v1alpha1.IPAddressPool
+}
+
+func (s *lagging) read(string) (*v1alpha1.IPAddressPool, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.seen, true
+}
+
+func (s *lagging) UpdateStatus(
+	ctx context.Context, o *v1alpha1.IPAddressPool, options metav1.UpdateOptions,
+) (*v1alpha1.IPAddressPool, error) {
+	o = o.DeepCopy()
+	o.ResourceVersion += "1"
+	return s.poolStore.UpdateStatus(ctx, o, options)
+}
+
+// A status that goes back to what it was right after a write is written, too, although the informer still shows it.
+func TestBackToWhatTheInformerStillShows(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		use := func(n int64) map[string]Merge[*v1alpha1.IPAddressPool] {
+			return map[string]Merge[*v1alpha1.IPAddressPool]{"lan": PoolStatus(nil, ipam.PoolUse{Assigned4: n, Available4: 1 - n}, carried(), nil)}
+		}
+		first, _ := use(1)["lan"](&v1alpha1.IPAddressPool{ObjectMeta: metav1.ObjectMeta{Name: "lan", ResourceVersion: "1"}}, time.Now())
+		s := &lagging{seen: first}
+		w := NewObjectWriter("IPAddressPool", s, s.read, func(string, error) {}, nil)
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan struct{})
+		go func() { defer close(done); w.Run(ctx) }()
+
+		w.Set(use(0))
+		synctest.Wait()
+		w.Set(use(1))
+		synctest.Wait()
+		s.mu.Lock()
+		s.seen = s.pool
+		s.mu.Unlock()
+		<-time.After(2 * time.Second)
+		synctest.Wait()
+		if s.writes != 2 || s.pool.Status.AssignedIPv4 != 1 {
+			t.Errorf("%d writes, the last tells %d; want 2 and 1", s.writes, s.pool.Status.AssignedIPv4)
+		}
+		cancel()
+		<-done
+	})
+}
+
 // What is queued when the context ends is not even compared.
 func TestObjectWriterStopsOnContextCancel(t *testing.T) {
 	s := &poolStore{pool: &v1alpha1.IPAddressPool{ObjectMeta: metav1.ObjectMeta{Name: "lan"}}}

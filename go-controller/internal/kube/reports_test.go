@@ -104,7 +104,7 @@ func TestConflictsThatGuardsSee(t *testing.T) {
 		want[node] = map[netip.Addr]world.Conflict{addr: {MAC: mac, Node: node, Since: since, Probe: "1-" + node}}
 	}
 	got := snapshot(f)
-	if !maps.EqualFunc(got.Reports, want, maps.Equal) || len(got.Conflicts) != 0 || *wakes != 2 {
-		t.Errorf("reports %v after %d wakes, want %v; conflicts %v", got.Reports, *wakes, want, got.Conflicts)
+	if !maps.EqualFunc(got.Reports, want, maps.Equal) || len(got.Conflicts) != 0 || int(wakes.Load()) != 2 {
+		t.Errorf("reports %v after %d wakes, want %v; conflicts %v", got.Reports, int(wakes.Load()), want, got.Conflicts)
 	}
 }

@@ -50,16 +50,10 @@ type ServiceWriter struct {
 
 	mu   sync.Mutex
 	want map[world.Key]*ServiceStatus
-	mine map[world.Key]written
+	mine map[world.Key]written[*corev1.Service]
 	// busy has the keys that are being written, with the job that came meanwhile in the
 	// other lane, if any.
 	busy map[world.Key]*job
-}
-
-// written is what the API server returned for a write that the informer has not shown yet.
-type written struct {
-	over   string // resourceVersion that was replaced
-	object *corev1.Service
 }
 
 // NewServiceWriter returns a writer that compares with the objects of facts.
@@ -80,7 +74,7 @@ func NewServiceWriter(client corev1client.ServicesGetter, facts *Facts, events *
 		queue: workqueue.NewTypedRateLimitingQueueWithConfig(limiter,
 			workqueue.TypedRateLimitingQueueConfig[job]{DelayingQueue: queue}),
 		want: map[world.Key]*ServiceStatus{},
-		mine: map[world.Key]written{},
+		mine: map[world.Key]written[*corev1.Service]{},
 		busy: map[world.Key]*job{},
 	}
 }
@@ -90,7 +84,7 @@ func (w *ServiceWriter) Set(want map[world.Key]*ServiceStatus) {
 	w.mu.Lock()
 	before := w.want
 	w.want = want
-	maps.DeleteFunc(w.mine, func(k world.Key, m written) bool {
+	maps.DeleteFunc(w.mine, func(k world.Key, m written[*corev1.Service]) bool {
 		have := w.read(k)
 		return want[k] == nil || have == nil || have.ResourceVersion == m.object.ResourceVersion
 	})
@@ -252,7 +246,7 @@ func (w *ServiceWriter) write(ctx context.Context, j job) {
 	case err == nil:
 		got.SetManagedFields(nil)
 		w.mu.Lock()
-		w.mine[key] = written{over: have.ResourceVersion, object: got}
+		w.mine[key] = written[*corev1.Service]{over: have.ResourceVersion, object: got}
 		w.mu.Unlock()
 		w.queue.Forget(j)
 		w.events.service(have, got)
