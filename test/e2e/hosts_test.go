@@ -68,10 +68,11 @@ func removeMixed(ctx SpecContext) {
 	kubectl(ctx, "", "delete", "--wait", "pod", "-l", "app=mixed")
 }
 
-// lastSource is the last port that a client asked Service mixed from, as useWays does from ports that no client chooses by itself.
-var lastSource atomic.Uint32
+// sources counts the ports that clients asked Service mixed from.
+var sources atomic.Uint32
 
-func init() { lastSource.Store(20000) }
+// nextSource is a port that no client chooses by itself, as those of useWays.
+func nextSource() uint16 { return uint16(20000 + sources.Add(1)) }
 
 // clientsOf are the clients that a backend of Service mixed sees of those who ask from a namespace.
 func clientsOf(ctx context.Context, backend, from, network string, vip netip.Addr) netip.Addr {
@@ -79,7 +80,7 @@ func clientsOf(ctx context.Context, backend, from, network string, vip netip.Add
 	port := map[string]uint16{"tcp": httpPort, "udp": echoPort}[network]
 	var seen netip.AddrPort
 	Eventually(func(ctx context.Context) (by string, err error) {
-		by, seen, err = ask(ctx, from, network, uint16(lastSource.Add(1)), netip.AddrPortFrom(vip, port))
+		by, seen, err = ask(ctx, from, network, nextSource(), netip.AddrPortFrom(vip, port))
 		return by, err
 	}).WithContext(ctx).Should(Equal(backend), "%s from %s to %s", network, from, vip)
 	return seen.Addr()
@@ -151,7 +152,7 @@ var _ = Describe("a pod on its node's own network", func() {
 		families(func(i int, network string) {
 			at := netip.AddrPortFrom(addrs[i], map[string]uint16{"tcp": httpPort, "udp": echoPort}[network])
 			clientsOf(ctx, "host", "client", network, addrs[i])
-			source := uint16(lastSource.Add(1))
+			source := nextSource()
 			rule := func(verb string) error {
 				_, err := cluster.Exec(ctx, "n2", "ip", "-f", map[bool]string{true: "inet", false: "inet6"}[hidden[i].Is4()],
 					"rule", verb, "to", hidden[i].String(), "blackhole")
