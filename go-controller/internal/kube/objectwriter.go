@@ -117,8 +117,11 @@ func (w *ObjectWriter[T]) write(ctx context.Context, name string) time.Duration 
 		return pause
 	}
 	got, err := w.client.UpdateStatus(ctx, next, metav1.UpdateOptions{})
-	if ctx.Err() != nil || errors.IsNotFound(err) {
+	switch {
+	case ctx.Err() != nil:
 		return 0
+	case errors.IsNotFound(err):
+		return objectPause // if it is gone, the informer says so by then
 	}
 	w.wrote(w.kind, err)
 	w.mu.Lock()

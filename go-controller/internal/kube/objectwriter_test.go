@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/ipam"
@@ -103,6 +104,41 @@ func TestBackToWhatTheInformerStillShows(t *testing.T) {
 		synctest.Wait()
 		if s.writes != 2 || s.pool.Status.AssignedIPv4 != 1 {
 			t.Errorf("%d writes, the last tells %d; want 2 and 1", s.writes, s.pool.Status.AssignedIPv4)
+		}
+		cancel()
+		<-done
+	})
+}
+
+// notFound refuses the first write.
+type notFound struct {
+	poolStore
+	refused bool
+}
+
+func (s *notFound) UpdateStatus(
+	ctx context.Context, o *v1alpha1.IPAddressPool, options metav1.UpdateOptions,
+) (*v1alpha1.IPAddressPool, error) {
+	if !s.refused {
+		s.refused = true
+		return nil, errors.NewNotFound(v1alpha1.GroupVersion().WithResource("ipaddresspools").GroupResource(), o.Name)
+	}
+	return s.poolStore.UpdateStatus(ctx, o, options)
+}
+
+// An API server that does not know the kind for a moment says the same as one that does not know the object.
+func TestWhatIsNotFoundIsTriedAgainWhileItIsThere(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &notFound{poolStore: poolStore{pool: &v1alpha1.IPAddressPool{ObjectMeta: metav1.ObjectMeta{Name: "lan"}}}}
+		w := NewObjectWriter("IPAddressPool", s, s.read, func(string, error) {}, nil)
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan struct{})
+		go func() { defer close(done); w.Run(ctx) }()
+		w.Set(map[string]Merge[*v1alpha1.IPAddressPool]{"lan": PoolStatus(nil, ipam.PoolUse{Assigned4: 1}, carried(), nil)})
+		<-time.After(2 * time.Second)
+		synctest.Wait()
+		if s.writes != 1 {
+			t.Errorf("%d writes, want 1", s.writes)
 		}
 		cancel()
 		<-done
