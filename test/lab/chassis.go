@@ -188,14 +188,34 @@ func (l *Lab) startSwitch(ctx context.Context, short string, ready func(ctx cont
 
 // prepareSwitch configures a switch that is starting; it fails until all its parts are there.
 func (l *Lab) prepareSwitch(ctx context.Context, control string, n Node) error {
-	// The taps of local ports are new with each start, so their addresses are given each time.
-	if err := ipBatch(ctx, l.Netns(n.Name), l.localPorts(n)); err != nil {
+	// The taps of local ports are new with each start, so their addresses are given each time. ovs-vswitchd sets a tap's flags from
+	// those that it had read before, and so takes down again what is brought up in between: when it answers, with all taps
+	// there, it is done with them.
+	if err := ipBatch(ctx, l.Netns(n.Name), l.localPortsThere(n)); err != nil {
 		return err
 	}
 	// The kernel's conntrack takes both sides' word for the window of a connection that it picks up in the middle, as a new gateway
 	// does; the userspace one does so only without its sequence check.
-	_, err := run(ctx, "ovs-appctl", "-t", control, "dpctl/ct-disable-tcp-seq-chk")
-	return err
+	if _, err := run(ctx, "ovs-appctl", "-t", control, "dpctl/ct-disable-tcp-seq-chk"); err != nil {
+		return err
+	}
+	return ipBatch(ctx, l.Netns(n.Name), l.localPorts(n))
+}
+
+// localPortsThere fails as long as one of the bridges' local ports is missing.
+func (l *Lab) localPortsThere(n Node) []string {
+	names := []string{"br-phy", "br-int", "br-ex", "br-provider"}
+	if n.OnDMZ() {
+		names = append(names, "br-dmz")
+	}
+	if !l.state.Network.Real() {
+		names = append(names, mp0)
+	}
+	lines := make([]string, len(names))
+	for i, name := range names {
+		lines[i] = "link show dev " + name
+	}
+	return lines
 }
 
 // localPorts configures the bridges' local ports, from any state to the right one.
