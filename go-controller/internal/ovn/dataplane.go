@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net/netip"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -56,6 +57,8 @@ type Dataplane struct {
 	fence  func() error
 	synced chan struct{}
 	drift  *drift
+	// misplaced is what Misplaced returns.
+	misplaced atomic.Pointer[map[netip.Addr]bool]
 	// sightings is nil without sb.
 	sightings *sightings
 
@@ -123,6 +126,7 @@ func (d *Dataplane) Run(ctx context.Context) error {
 		d.sb.fresh = d.sightings.forget
 		d.sb.down = func() { d.changed(Carriers) }
 		g.Go(func() error { return d.sb.run(ctx) })
+		g.Go(func() error { return d.inspect(ctx) })
 	}
 	g.Go(func() error { return d.nb.run(ctx) })
 	g.Go(func() error { return d.drift.run(ctx) })

@@ -40,6 +40,8 @@ type Snapshot struct {
 	// Announced are addresses that the network's own database announces now, of those Services whose status
 	// does not say it (Contested, ExternalIPs). It is nil while that database can't be read.
 	Announced map[netip.Addr]bool
+	// Misplaced are addresses of which OVN's logical flows are in the wrong routers.
+	Misplaced map[netip.Addr]bool
 	// Leaving are the addresses in statuses of Services that are not served any more, until
 	// those are cleared, as far as no served Service's status has them.
 	Leaving map[netip.Addr]Key

@@ -3,6 +3,7 @@
 package slb
 
 import (
+	"fmt"
 	"maps"
 	"net/netip"
 	"slices"
@@ -35,15 +36,20 @@ func (v *verdicts) outcome(s *world.Service) ipam.Outcome {
 	return o
 }
 
-// bridgeVerdict says what is wrong with the bridge of a gateway. The zero value says that nothing is.
-type bridgeVerdict struct {
+// flowVerdict says which flow keeps requests from a load balancer. The zero value says that none is known to.
+type flowVerdict struct {
 	status          metav1.ConditionStatus
 	reason, message string
 }
 
-// bridges is the verdict on the bridges of the gateways that carry a Service's addresses.
-func (v *verdicts) bridges(spots []place.Spot) bridgeVerdict {
+// flows is the verdict on the bridges of the gateways that carry a Service's addresses, and on OVN's routers.
+func (v *verdicts) flows(spots []place.Spot) flowVerdict {
 	for i := range spots {
+		if spots[i].Reason == "" && v.world.Misplaced[spots[i].Addr] {
+			return flowVerdict{metav1.ConditionFalse, v1alpha1.ReasonMisplacedFlow, fmt.Sprintf("address %s: OVN has no flow for it in the "+
+				"router of shard %d of L2Domain %s, or one of OVN-Kubernetes beside ours, a fault of ovn-northd where OVN-Kubernetes had the "+
+				"address first; docs/architecture.md, Failure modes, says how to mend it", spots[i].Addr, spots[i].Shard.Index, spots[i].Shard.Domain)}
+		}
 		node := v.nodes[v.active[spots[i].Shard]]
 		if spots[i].Reason != "" || node == nil {
 			continue
@@ -51,12 +57,12 @@ func (v *verdicts) bridges(spots []place.Spot) bridgeVerdict {
 		known, message := v.layout.BridgeState(&spots[i], node, v.world)
 		switch {
 		case !known:
-			return bridgeVerdict{metav1.ConditionUnknown, v1alpha1.ReasonNoGuard, message}
+			return flowVerdict{metav1.ConditionUnknown, v1alpha1.ReasonNoGuard, message}
 		case message != "":
-			return bridgeVerdict{metav1.ConditionFalse, v1alpha1.ReasonStaleFlow, message}
+			return flowVerdict{metav1.ConditionFalse, v1alpha1.ReasonStaleFlow, message}
 		}
 	}
-	return bridgeVerdict{}
+	return flowVerdict{}
 }
 
 const (

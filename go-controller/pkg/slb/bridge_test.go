@@ -5,6 +5,7 @@ package slb
 import (
 	"errors"
 	"net/netip"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -79,6 +80,30 @@ func TestStatusOmitsAddressesWithoutBridgePort(t *testing.T) {
 	w.Nodes[1].Localnets = map[string]world.Localnet{}
 	if got = status(&m, w); len(got.Addrs) != 1 || got.Announced.Status != metav1.ConditionFalse {
 		t.Errorf("once the port is gone: %v %v", got.Addrs, got.Announced)
+	}
+}
+
+// An address of which OVN has the flows in the wrong routers is not said to be announced.
+func TestMisplacedFlowIsTold(t *testing.T) {
+	var m memory
+	s := service(web, 1)
+	w := onBrEx(s)
+	for _, n := range w.Nodes {
+		hears(n)
+	}
+	s.Assigned, s.Given = status(&m, w).Addrs, status(&m, w).Addrs
+	w.Misplaced = map[netip.Addr]bool{netip.MustParseAddr("10.50.0.7"): true}
+	if got := status(&m, w); got.Announced.Status != metav1.ConditionTrue {
+		t.Errorf("another's address: %v", got.Announced)
+	}
+	w.Misplaced = map[netip.Addr]bool{s.Assigned[0]: true}
+	got := status(&m, w)
+	if got.Announced.Status != metav1.ConditionFalse || got.Announced.Reason != v1alpha1.ReasonMisplacedFlow ||
+		!strings.Contains(got.Announced.Message, s.Assigned[0].String()) {
+		t.Errorf("misplaced: %v", got.Announced)
+	}
+	if !slices.Equal(got.Addrs, s.Assigned) {
+		t.Errorf("addresses %v, want those that it had", got.Addrs)
 	}
 }
 

@@ -122,6 +122,7 @@ func (n *ovnNetwork) Tell(w *world.Snapshot) {
 	}
 	w.Bridges = n.bridges
 	w.Announced = n.Announced(unclear(w))
+	w.Misplaced = n.Misplaced()
 }
 
 // unclear are the Services whose statuses don't say whether each of their addresses is announced. That

@@ -160,8 +160,8 @@ func (v *verdicts) announced(s *world.Service) *kube.Verdict {
 			"%d backends, more than the %d that the controller gives OVN of one Service (--max-service-backends); "+
 			"nothing of it is announced by OVN until there are fewer", want.Beyond, v.world.Cluster.MaxBackends)
 	}
-	if b := v.bridges(spots); b.reason != "" {
-		return &kube.Verdict{Status: b.status, Reason: b.reason, Message: b.message}
+	if f := v.flows(spots); f.reason != "" {
+		return &kube.Verdict{Status: f.status, Reason: f.reason, Message: f.message}
 	}
 	if text := v.unserved(s, spots, want); text != "" {
 		return not(v1alpha1.ReasonNoEndpoints, "%s", text)

@@ -37,16 +37,16 @@ type wording struct {
 	spots     []place.Spot
 	want, got *plan.Service
 	told      []telling
-	// bridges is what is wrong with the bridges of its gateways, ports whether its status lists its ports.
-	bridges bridgeVerdict
-	ports   bool
+	// flows is what is wrong with the flows that lead to it, ports whether its status lists its ports.
+	flows flowVerdict
+	ports bool
 	// failed: what the dataplane said last is an error, which may read otherwise each time.
 	failed bool
 	status *kube.ServiceStatus
 }
 
 func (w *wording) says(o *wording) bool {
-	return !w.failed && !o.failed && w.want == o.want && w.got == o.got && w.bridges == o.bridges && w.ports == o.ports &&
+	return !w.failed && !o.failed && w.want == o.want && w.got == o.got && w.flows == o.flows && w.ports == o.ports &&
 		w.outcome.Pool == o.outcome.Pool && w.outcome.Reason == o.outcome.Reason && w.outcome.Message == o.outcome.Message &&
 		slices.Equal(w.outcome.Addrs, o.outcome.Addrs) && slices.Equal(w.outcome.HeldExternal, o.outcome.HeldExternal) &&
 		slices.Equal(w.spots, o.spots) && slices.Equal(w.told, o.told)
@@ -66,7 +66,7 @@ func (v *verdicts) services(last *wordings) map[world.Key]*kube.ServiceStatus {
 			want:    v.plans[s.Key],
 			got:     got.Plan,
 			told:    v.told(s),
-			bridges: v.bridges(v.spots.Services[s.Key]),
+			flows:   v.flows(v.spots.Services[s.Key]),
 			ports:   v.listsPorts(s),
 			failed:  got.Err != nil,
 		}

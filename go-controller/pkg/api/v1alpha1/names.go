@@ -199,6 +199,8 @@ const (
 	ReasonNoGateway = "NoGateway"
 	// ReasonStaleFlow (False): a flow of OVN-Kubernetes on the bridge of the gateway keeps requests for an address from OVN.
 	ReasonStaleFlow = "StaleFlow"
+	// ReasonMisplacedFlow (False): OVN has the logical flows of an address in the wrong routers, by a fault of ovn-northd.
+	ReasonMisplacedFlow = "MisplacedFlow"
 	// ReasonNoGuard (Unknown): no guard reports from the gateway whether its bridge lets requests for an address through.
 	ReasonNoGuard = "NoGuard"
 	// ReasonNoActiveGateway (False): no gateway has claimed the shard of an address.

@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ovn
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"net/netip"
+	"regexp"
+	"slices"
+	"time"
+
+	"github.com/ovn-org/libovsdb/model"
+	"github.com/ovn-org/libovsdb/ovsdb"
+	"k8s.io/klog/v2"
+
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/ovn/nbdb"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/ovn/rows"
+)
+
+// OVN-Kubernetes has load balancers for each address in a Service, on the gateway routers of nodes, beside ours on the
+// shard's router. Both need some logical flows of the same text, of which there is one for a group of routers. ovn-northd of
+// OVN 25.09.1 to 26.03.2 (at least) takes the wrong group, or changes one that other flows use (ovn_dp_group_find and
+// ovn_dp_group_create in northd/lflow-mgr.c), where OVN-Kubernetes' load balancer came first: the shard's router has no flow
+// for the address, or also that of OVN-Kubernetes, and clients get no answer. Only the logical flows show it.
+
+const (
+	// lookEvery is the time between two looks at the logical flows: each has the server of the southbound database go
+	// through all of them twice. What is found is looked at again after lookAgain: northd may be at work.
+	lookEvery = 30 * time.Second
+	lookAgain = 10 * time.Second
+)
+
+// destination finds the address in the match of a logical flow of a load balancer.
+var destination = regexp.MustCompile(`\bip[46]\.dst == ([0-9a-f.:]+)`)
+
+// Misplaced returns the addresses of load balancers of ours whose logical flows are not in their shard's router, or beside
+// those of another load balancer. It may be called from any goroutine.
+func (d *Dataplane) Misplaced() map[netip.Addr]bool {
+	if found := d.misplaced.Load(); found != nil {
+		return *found
+	}
+	return nil
+}
+
+// inspect looks at the logical flows until ctx ends.
+func (d *Dataplane) inspect(ctx context.Context) error {
+	var suspected map[netip.Addr]bool
+	wait := time.NewTimer(lookEvery)
+	defer wait.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-wait.C:
+		}
+		seen, err := d.look(ctx)
+		if err != nil {
+			klog.FromContext(ctx).V(1).Info("The logical flows of load balancers were not read", "reason", err)
+		}
+		found := maps.Clone(seen)
+		maps.DeleteFunc(found, func(a netip.Addr, _ bool) bool { return !suspected[a] })
+		suspected = seen
+		if err == nil && !maps.Equal(found, d.Misplaced()) {
+			d.misplaced.Store(&found)
+			d.changed(Carriers)
+		}
+		if maps.Equal(found, seen) {
+			wait.Reset(lookEvery)
+		} else {
+			wait.Reset(lookAgain)
+		}
+	}
+}
+
+// look returns the addresses that Misplaced means, as they are now; none where northd has no such fault.
+func (d *Dataplane) look(ctx context.Context) (map[netip.Addr]bool, error) {
+	nb, v, err := d.nb.current()
+	if err != nil {
+		return nil, err
+	}
+	sb, _, err := d.sb.current()
+	if err != nil {
+		return nil, err
+	}
+	var major, minor int
+	if _, err := fmt.Sscanf(nb.client.Schema().Version, "%d.%d.", &major, &minor); err != nil {
+		return nil, fmt.Errorf("version of the northbound schema %q: %w", nb.client.Schema().Version, err)
+	}
+	if major == 7 && minor < 12 { // OVN 25.03 and before
+		return nil, nil
+	}
+	return sb.misplaced(ctx, balanced(v))
+}
+
+// balanced returns the addresses of the load balancers on each shard's router, by its name.
+func balanced(v view) map[string]map[netip.Addr]bool {
+	all := map[string]map[netip.Addr]bool{}
+	v.each(rows.Router, func(_ string, m model.Model) {
+		router, ok := m.(*nbdb.LogicalRouter)
+		if !ok || !ours(m) || router.ExternalIDs[rows.KeyOwnerType] != rows.OwnerShard || len(router.LoadBalancer) == 0 {
+			return
+		}
+		addrs := map[netip.Addr]bool{}
+		for _, uuid := range router.LoadBalancer {
+			if lb, ok := v.Table(rows.LoadBalancer).Row(uuid).(*nbdb.LoadBalancer); ok {
+				for vip := range lb.Vips {
+					if at, err := netip.ParseAddrPort(vip); err == nil {
+						addrs[at.Addr()] = true
+					}
+				}
+			}
+		}
+		all[router.Name] = addrs
+	})
+	return all
+}
+
+// misplaced returns those of the addresses of routers' load balancers that Misplaced means.
+func (c *connection) misplaced(ctx context.Context, routers map[string]map[netip.Addr]bool) (map[netip.Addr]bool, error) {
+	names := slices.Sorted(maps.Keys(routers))
+	ops := make([]ovsdb.Operation, 0, len(names)+2)
+	for _, name := range names {
+		ops = append(ops, query("Datapath_Binding", "external_ids", pair("name", name), "_uuid"))
+	}
+	datapaths, err := c.selects(ctx, ops...)
+	if err != nil || len(names) == 0 {
+		return nil, err
+	}
+	ops = ops[:0]
+	for i, name := range names {
+		if len(datapaths[i]) != 1 {
+			return nil, fmt.Errorf("%d datapaths have the name %s", len(datapaths[i]), name)
+		}
+		ops = append(ops, query("Logical_DP_Group", "datapaths", ovsdb.OvsSet{GoSet: []any{datapaths[i][0]["_uuid"]}}, "_uuid"))
+	}
+	found, err := c.selects(ctx, append(ops,
+		query("Logical_Flow", "external_ids", pair("stage-name", "lr_in_defrag"), "match", "logical_datapath", "logical_dp_group"),
+		query("Logical_Flow", "external_ids", pair("stage-name", "lr_in_dnat"), "match", "logical_datapath", "logical_dp_group"))...)
+	if err != nil {
+		return nil, err
+	}
+	tracked, translated := found[len(names)], found[len(names)+1]
+	wrong := map[netip.Addr]bool{}
+	for i, name := range names {
+		datapath := datapaths[i][0]["_uuid"]
+		at := map[any]bool{datapath: true} // the router's datapath, and the groups that it is in
+		for _, group := range found[i] {
+			at[group["_uuid"]] = true
+		}
+		lacks := map[netip.Addr]bool{}
+		for _, flow := range translated { // northd writes both kinds at once, and our own of this kind are of one router each
+			switch a := destinationOf(flow); {
+			case !routers[name][a]:
+			case flow["logical_datapath"] == datapath:
+				lacks[a] = true
+			case at[flow["logical_dp_group"]]:
+				wrong[a] = true
+			}
+		}
+		for _, flow := range tracked {
+			if at[flow["logical_datapath"]] || at[flow["logical_dp_group"]] {
+				delete(lacks, destinationOf(flow))
+			}
+		}
+		maps.Copy(wrong, lacks)
+	}
+	return wrong, nil
+}
+
+// destinationOf is the address that a logical flow is for, the zero Addr for none.
+func destinationOf(flow ovsdb.Row) netip.Addr {
+	match, _ := flow["match"].(string)
+	if found := destination.FindStringSubmatch(match); found != nil {
+		a, _ := netip.ParseAddr(found[1]) //nolint:errcheck // no address is the zero one
+		return a
+	}
+	return netip.Addr{}
+}
+
+// query selects columns of the rows of a table of which a column includes a value.
+func query(table, column string, value any, columns ...string) ovsdb.Operation {
+	return ovsdb.Operation{
+		Op: ovsdb.OperationSelect, Table: table, Columns: columns,
+		Where: []ovsdb.Condition{ovsdb.NewCondition(column, ovsdb.ConditionIncludes, value)},
+	}
+}
+
+// selects reads rows that are not in the replica. An optional column that is empty has an OvsSet, which is no key of a map,
+// and is left out.
+func (c *connection) selects(ctx context.Context, ops ...ovsdb.Operation) ([][]ovsdb.Row, error) {
+	results, err := c.transact(ctx, ops)
+	if err != nil {
+		return nil, err
+	}
+	if len(results) < len(ops) {
+		return nil, errors.New("fewer results than operations")
+	}
+	all := make([][]ovsdb.Row, len(ops))
+	for i := range ops {
+		if results[i].Error != "" {
+			return nil, fmt.Errorf("select from %s: %s: %s", ops[i].Table, results[i].Error, results[i].Details)
+		}
+		for _, row := range results[i].Rows {
+			maps.DeleteFunc(row, func(_ string, value any) bool { _, set := value.(ovsdb.OvsSet); return set })
+			all[i] = append(all[i], row)
+		}
+	}
+	return all, nil
+}
