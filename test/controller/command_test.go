@@ -14,6 +14,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -126,14 +127,25 @@ func (c *command) signal(t *testing.T, s os.Signal) {
 	}
 }
 
+// given are the addresses that freeAddress returned: the kernel may choose a port again that was closed.
+var given sync.Map
+
+// freeAddress returns another address each time.
 func freeAddress(t *testing.T) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
+	for {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		address := l.Addr().String()
+		if err := l.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if _, again := given.LoadOrStore(address, true); !again {
+			return address
+		}
 	}
-	defer func() { _ = l.Close() }()
-	return l.Addr().String()
 }
 
 // get returns what the command serves at a path, empty while it doesn't.

@@ -51,11 +51,11 @@ func (c *Cluster) start(ctx context.Context, account, command string, flags ...s
 	if err != nil {
 		return nil, err
 	}
-	health, err := freeAddress(ctx)
+	health, err := freeAddress(ctx, "")
 	if err != nil {
 		return nil, err
 	}
-	metrics, err := freeAddress(ctx)
+	metrics, err := freeAddress(ctx, health)
 	if err != nil {
 		return nil, err
 	}
@@ -74,12 +74,17 @@ func (c *Cluster) start(ctx context.Context, account, command string, flags ...s
 	return &Controller{p, health, metrics, c.scraper}, nil
 }
 
-func freeAddress(ctx context.Context) (string, error) {
-	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
-	if err != nil {
-		return "", err
+// freeAddress returns one that is not taken: the kernel may choose a port again that was closed.
+func freeAddress(ctx context.Context, taken string) (string, error) {
+	for {
+		l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
+		if err != nil {
+			return "", err
+		}
+		if address, err := l.Addr().String(), l.Close(); err != nil || address != taken {
+			return address, err
+		}
 	}
-	return l.Addr().String(), l.Close()
 }
 
 // ready returns nil once the controller says that it is.
