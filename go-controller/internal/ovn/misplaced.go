@@ -97,6 +97,12 @@ func (d *Dataplane) look(ctx context.Context) (map[netip.Addr]bool, error) {
 
 // balanced returns the addresses of the load balancers on each shard's router, by its name.
 func balanced(v view) map[string]map[netip.Addr]bool {
+	balancers := map[string]*nbdb.LoadBalancer{}
+	v.each(rows.LoadBalancer, func(uuid string, m model.Model) {
+		if lb, ok := m.(*nbdb.LoadBalancer); ok && ours(m) {
+			balancers[uuid] = lb
+		}
+	})
 	all := map[string]map[netip.Addr]bool{}
 	v.each(rows.Router, func(_ string, m model.Model) {
 		router, ok := m.(*nbdb.LogicalRouter)
@@ -105,7 +111,7 @@ func balanced(v view) map[string]map[netip.Addr]bool {
 		}
 		addrs := map[netip.Addr]bool{}
 		for _, uuid := range router.LoadBalancer {
-			if lb, ok := v.Table(rows.LoadBalancer).Row(uuid).(*nbdb.LoadBalancer); ok {
+			if lb := balancers[uuid]; lb != nil {
 				for vip := range lb.Vips {
 					if at, err := netip.ParseAddrPort(vip); err == nil {
 						addrs[at.Addr()] = true
@@ -120,13 +126,16 @@ func balanced(v view) map[string]map[netip.Addr]bool {
 
 // misplaced returns those of the addresses of routers' load balancers that Misplaced means.
 func (c *connection) misplaced(ctx context.Context, routers map[string]map[netip.Addr]bool) (map[netip.Addr]bool, error) {
+	if len(routers) == 0 {
+		return nil, nil
+	}
 	names := slices.Sorted(maps.Keys(routers))
 	ops := make([]ovsdb.Operation, 0, len(names)+2)
 	for _, name := range names {
 		ops = append(ops, query("Datapath_Binding", "external_ids", pair("name", name), "_uuid"))
 	}
 	datapaths, err := c.selects(ctx, ops...)
-	if err != nil || len(names) == 0 {
+	if err != nil {
 		return nil, err
 	}
 	ops = ops[:0]
