@@ -18,6 +18,7 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/dataplane"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/loop"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/plan"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
 )
@@ -363,5 +364,20 @@ func TestWhatAnotherWroteFirstStands(t *testing.T) {
 	echo.Requested = nil
 	if got := m.decide(small(3, &echo)).allocation.Services[web].Addrs; got[0] != asked.Requested[0] {
 		t.Errorf("web has %v, want the %v that is being written over our own %v", got, asked.Requested, ours)
+	}
+}
+
+// A UDP server on its node's own network may reply from another address, and only the user can know.
+func TestHostsOverUDPAreNamed(t *testing.T) {
+	b := func(addr string, host bool) plan.Backend {
+		return plan.Backend{Addr: netip.MustParseAddrPort(addr), Node: "n1", Host: host}
+	}
+	p := &plan.Service{Listeners: []plan.Listener{
+		{Protocol: world.TCP, Backends: []plan.Backend{b("172.18.0.13:80", true)}},
+		{Protocol: world.UDP, Backends: []plan.Backend{b("172.18.0.12:53", true), b("10.244.0.3:53", false), b("172.18.0.11:53", true)}},
+		{Protocol: world.UDP, Backends: []plan.Backend{b("172.18.0.12:54", true)}},
+	}}
+	if got := joined(hostsOverUDP(p)); got != "172.18.0.11, 172.18.0.12" {
+		t.Errorf("%q", got)
 	}
 }

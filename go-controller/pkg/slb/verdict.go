@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net/netip"
 	"slices"
 	"strings"
 
@@ -26,7 +27,7 @@ import (
 // maxLeftOut is how many nodes the status of a domain lists (L2DomainStatus.LeftOutNodes).
 const maxLeftOut = 64
 
-// maxOutside is how many endpoints that take no traffic a condition names.
+// maxOutside is how many endpoints of a kind a condition names.
 const maxOutside = 5
 
 // knowledge is what the dataplane has told so far.
@@ -214,11 +215,31 @@ func (v *verdicts) carried(spots []place.Spot, told []telling, p *plan.Service) 
 			"subnet of a node of this zone, k8s.ovn.org/node-subnets, nor the address of a node that has a "+
 			"k8s.ovn.org/node-masquerade-subnet): %s", n, joined(p.Outside[:min(n, maxOutside)]))
 	}
+	if hosts := hostsOverUDP(p); len(hosts) > 0 && !v.world.Cluster.OpenShiftSDN {
+		message += fmt.Sprintf("; over UDP, servers on their node's own network are heard only if they reply from the address "+
+			"that was asked, the node's, as those bound to it do and many bound to all addresses do not: %s",
+			joined(hosts[:min(len(hosts), maxOutside)]))
+	}
 	if !slices.ContainsFunc(p.Listeners, func(l plan.Listener) bool { return len(l.Backends) > 0 }) {
 		return &kube.Verdict{Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonNoEndpoints,
 			Message: "no endpoint takes traffic, so connections are refused; " + message}
 	}
 	return &kube.Verdict{Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonAnnounced, Message: message}
+}
+
+// hostsOverUDP are the nodes' own addresses that are backends of UDP ports, sorted. A reply to the hidden client (ADR 10) that
+// names no source leaves with the address of the management port, and nothing knows its connection.
+func hostsOverUDP(p *plan.Service) []netip.Addr {
+	var hosts []netip.Addr
+	for _, l := range p.Listeners {
+		for _, b := range l.Backends {
+			if l.Protocol == world.UDP && b.Host {
+				hosts = append(hosts, b.Addr.Addr())
+			}
+		}
+	}
+	slices.SortFunc(hosts, netip.Addr.Compare)
+	return slices.Compact(hosts)
 }
 
 func (v *verdicts) pools() map[string]kube.Merge[*v1alpha1.IPAddressPool] {
