@@ -9,8 +9,10 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -124,6 +126,51 @@ func TestTerminateKillsWhatIgnoresIt(t *testing.T) {
 	defer cancel()
 	if err := p.Terminate(ctx); err != nil || p.Alive() {
 		t.Errorf("Terminate = %v, alive = %v", err, p.Alive())
+	}
+}
+
+const endsFirstThread = "SLB_TEST_ENDS_FIRST_THREAD"
+
+// TestMain is also a process whose first thread ends while the others hold what it has, as long as SIGKILL takes to end them all.
+func TestMain(m *testing.M) {
+	up := os.Getenv(endsFirstThread)
+	if up == "" {
+		os.Exit(m.Run())
+	}
+	if syscall.Gettid() != os.Getpid() {
+		panic("this is not the first thread")
+	}
+	runtime.LockOSThread()
+	go func() {
+		if err := os.WriteFile(up, nil, 0o600); err != nil {
+			panic(err)
+		}
+		select {}
+	}()
+	_, _, err := syscall.Syscall(syscall.SYS_EXIT, 0, 0, 0) // ends this thread only (exit(2))
+	panic(err)
+}
+
+func TestProcessIsAliveUntilItsLastThreadHasEnded(t *testing.T) {
+	dir := t.TempDir()
+	up := filepath.Join(dir, "up")
+	p := start(t, Spec{
+		Name: "threads", Dir: dir, Args: []string{os.Args[0]}, Env: []string{endsFirstThread + "=" + up}, Ready: fileReady(up),
+	})
+	for {
+		stat, err := readStat(p.Pid)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if stat.state == 'Z' {
+			break
+		}
+	}
+	if !p.Alive() {
+		t.Error("the process counts as ended, and its other threads live")
+	}
+	if err := p.Kill(); err != nil || p.Alive() {
+		t.Errorf("Kill = %v, alive = %v", err, p.Alive())
 	}
 }
 

@@ -38,10 +38,11 @@ func logPath(dir, name string) string    { return filepath.Join(dir, name+".log"
 // Log is the path of the file with the process's output.
 func (p *Process) Log() string { return logPath(p.dir, p.Name) }
 
-// Alive tells whether the process still runs; a zombie does not.
+// Alive tells whether the process still runs; a zombie does not. While other threads of a process live, it holds its locks and sockets,
+// though its first thread is a zombie already.
 func (p *Process) Alive() bool {
 	stat, err := readStat(p.Pid)
-	return err == nil && stat.startTicks == p.StartTicks && stat.state != 'Z' && stat.state != 'X'
+	return err == nil && stat.startTicks == p.StartTicks && (stat.state != 'Z' && stat.state != 'X' || stat.threads > 1)
 }
 
 // Signal sends sig to the process alone, not to its group; nil if it has ended.
@@ -194,7 +195,9 @@ func (p *Process) forget() error {
 }
 
 type stat struct {
-	state      byte
+	state byte
+	// threads counts the first one, too, until the whole process is gone.
+	threads    int
 	startTicks uint64
 }
 
@@ -206,13 +209,17 @@ func readStat(pid int) (stat, error) {
 		return stat{}, err
 	}
 	fields := strings.Fields(string(text[strings.LastIndexByte(string(text), ')')+1:]))
-	const state, start = 0, 22 - 3 // The first after the name is field 3.
+	const state, count, start = 0, 20 - 3, 22 - 3 // The first after the name is field 3.
 	if len(fields) <= start {
 		return stat{}, fmt.Errorf("%s: %d fields, want more than %d", path, len(fields), start)
+	}
+	threads, err := strconv.Atoi(fields[count])
+	if err != nil {
+		return stat{}, fmt.Errorf("%s: threads: %w", path, err)
 	}
 	ticks, err := strconv.ParseUint(fields[start], 10, 64)
 	if err != nil {
 		return stat{}, fmt.Errorf("%s: start time: %w", path, err)
 	}
-	return stat{state: fields[state][0], startTicks: ticks}, nil
+	return stat{state: fields[state][0], threads: threads, startTicks: ticks}, nil
 }
