@@ -20,8 +20,8 @@ import (
 const (
 	// answerTimeout bounds the wait for an answer, and for a connection.
 	answerTimeout = time.Second
-	// surviveTimeout is how long an open connection may stall and still count as alive.
-	surviveTimeout = 6 * time.Second
+	// surviveTimeout is how long an open connection may stall and still count as alive: six retransmissions (RFC 6298 section 5.5).
+	surviveTimeout = 20 * time.Second
 	// keepAlive is how long an open connection is silent before the client's kernel sends on it.
 	keepAlive = time.Second
 )
