@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"io/fs"
+	"net"
 	"net/netip"
 	"os"
 	"os/exec"
@@ -219,6 +220,48 @@ func TestPlugAgainGivesTheSame(t *testing.T) {
 	out, err := l.vsctl(t.Context(), l.Nodes[0], "list-ports", "br-int")
 	if err != nil || strings.Contains(out, podLink(pods[0])) {
 		t.Errorf("ports of br-int: %q, %v: want none of the pod that went", out, err)
+	}
+}
+
+// The kernel may remove a namespace long after its name is gone: here, because something is in it.
+func TestPodOfTheSameNameHasALinkOfItsOwn(t *testing.T) {
+	l := upLab(t, Config{Name: labName("again"), NoKube: true, Nodes: 1})
+	plug, err := l.NewPlug(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	pod := kubelet.Pod{Namespace: "a", Name: "one", UID: "1", Node: "n1"}
+	link := func() (link net.Interface) {
+		if err := inNetns(l.Netns("n1"), func() error {
+			found, err := net.InterfaceByName(podLink(pod))
+			if err == nil {
+				link = *found
+			}
+			return err
+		}); err != nil {
+			t.Fatal(err)
+		}
+		return link
+	}
+	at, err := plug.Plug(t.Context(), pod)
+	if err != nil {
+		t.Fatal(err)
+	}
+	first := link()
+	held, err := os.Open(filepath.Join(netnsDir, at.Netns))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer held.Close()
+	if err := plug.Unplug(t.Context(), pod); err != nil {
+		t.Fatal(err)
+	}
+	pod.UID = "2"
+	if _, err := plug.Plug(t.Context(), pod); err != nil {
+		t.Fatal(err)
+	}
+	if second := link(); second.Index == first.Index {
+		t.Errorf("the second pod has link %d of the first", first.Index)
 	}
 }
 

@@ -6,7 +6,9 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
+	"net"
 	"net/netip"
 	"os"
 	"slices"
@@ -30,6 +32,9 @@ func podLink(pod kubelet.Pod) string {
 	sum := sha256.Sum256([]byte(podPort(pod)))
 	return "pod" + hex.EncodeToString(sum[:6])
 }
+
+// podDevice is a pod's link as the pod sees it.
+const podDevice = "eth0"
 
 // Plug connects pods to the cluster network as OVN-Kubernetes' CNI does, and in the model its pod controller as well. There may be only one
 // at a time for a lab, because the addresses it has given but not yet written are its own knowledge.
@@ -140,17 +145,9 @@ func (p *Plug) writePort(ctx context.Context, n Node, pod kubelet.Pod, addrs []n
 func (p *Plug) link(ctx context.Context, n Node, pod kubelet.Pod, mac string, addrs []netip.Prefix) error {
 	netns := p.lab.Netns(PodNetns(pod.Namespace, pod.Name))
 	if _, err := os.Stat(netnsDir + "/" + netns); os.IsNotExist(err) {
-		if err := createNetns(ctx, netns); err != nil {
-			return err
-		}
-		if err := createPorts(ctx, port{
-			netns: netns, dev: "eth0", addrs: addrs, mac: mac, mtu: 1400,
-			peerNetns: p.lab.Netns(n.Name), peerDev: podLink(pod),
-		}); err != nil {
-			return err
-		}
-		if err := ipBatch(ctx, netns, defaultRoutes(n.gateway())); err != nil {
-			return err
+		if err := p.createPodNetns(ctx, netns, n, pod, mac, addrs); err != nil {
+			// Half of one would be taken for a whole one when the pod is plugged again.
+			return errors.Join(err, removePodNetns(context.WithoutCancel(ctx), netns))
 		}
 	}
 	if p.client != nil {
@@ -162,6 +159,30 @@ func (p *Plug) link(ctx context.Context, n Node, pod kubelet.Pod, mac string, ad
 		"external_ids:iface-id="+podPort(pod), "external_ids:iface-id-ver="+quote(string(pod.UID)), "external_ids:sandbox="+quote(netns),
 		"external_ids:attached_mac="+quote(mac), "external_ids:ip_addresses="+quote(strings.Join(texts(addrs), ",")))
 	return err
+}
+
+func (p *Plug) createPodNetns(ctx context.Context, netns string, n Node, pod kubelet.Pod, mac string, addrs []netip.Prefix) error {
+	if err := createNetns(ctx, netns); err != nil {
+		return err
+	}
+	if err := createPorts(ctx, port{
+		netns: netns, dev: podDevice, addrs: addrs, mac: mac, mtu: 1400,
+		peerNetns: p.lab.Netns(n.Name), peerDev: podLink(pod),
+	}); err != nil {
+		return err
+	}
+	return ipBatch(ctx, netns, defaultRoutes(n.gateway()))
+}
+
+// removePodNetns removes a pod's namespace, and its link at once: the kernel removes what is left in a namespace seconds later on a busy
+// machine, and by then the link may be that of the next pod of the same name.
+func removePodNetns(ctx context.Context, netns string) error {
+	if err := inNetns(netns, func() error { _, err := net.InterfaceByName(podDevice); return err }); err == nil {
+		if err := ipBatch(ctx, netns, []string{"link del " + podDevice}); err != nil {
+			return err
+		}
+	}
+	return ipBatch(ctx, "", []string{"netns del " + netns})
 }
 
 // Unplug removes what Plug made. What runs in the namespace must have ended before. Unplugging what is not plugged does nothing.
@@ -180,7 +201,7 @@ func (p *Plug) Unplug(ctx context.Context, pod kubelet.Pod) error {
 	}
 	netns := p.lab.Netns(PodNetns(pod.Namespace, pod.Name))
 	if _, err := os.Stat(netnsDir + "/" + netns); err == nil {
-		if err := ipBatch(ctx, "", []string{"netns del " + netns}); err != nil {
+		if err := removePodNetns(ctx, netns); err != nil {
 			return fmt.Errorf("unplug pod %s/%s: %w", pod.Namespace, pod.Name, err)
 		}
 	}
