@@ -8,7 +8,8 @@ set -eu
 
 # arping stands for either package that has the program; they exclude each other.
 packages='openvswitch-switch openvswitch-common ovn-central ovn-host ovn-common frr
-	iproute2 iputils-ping ethtool tcpdump arping ndisc6 nftables jq curl ca-certificates make git gcc libc6-dev'
+	iproute2 iputils-ping ethtool tcpdump arping ndisc6 nftables jq curl ca-certificates make git gcc libc6-dev
+	patchelf debian-archive-keyring'
 # What a build of OVN and Open vSwitch below LAB_OVN_PREFIX is linked with, beside what those packages bring.
 [ -z "${LAB_OVN_PREFIX:-}" ] || packages="$packages libunbound8 libcap-ng0 libssl3 libevent-2.1-7"
 # What OVN-Kubernetes itself calls on a node.
@@ -103,5 +104,6 @@ if [ -n "$missing" ]; then
 	# shellcheck disable=SC2086 # A list of names.
 	install_packages $missing
 fi
+[ -n "${LAB_OVN_PREFIX:-}" ] || "$root/contrib/ovn.sh" || say "the lab runs the OVN that is installed"
 [ -e /dev/net/tun ] || as_root modprobe tun || die "no /dev/net/tun, which Open vSwitch needs: load kernel module tun"
 check_go

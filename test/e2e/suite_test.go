@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"os/exec"
 	"slices"
 	"testing"
 	"time"
@@ -73,6 +74,9 @@ var _ = BeforeEach(func(ctx SpecContext) {
 		if ended := cluster.Ended(n.Name); ended != "" {
 			AddReportEntry("a node is dead that no spec killed; it is started anew", ended)
 			Expect(cluster.Restore(ctx, n.Name)).To(Succeed())
+			version, err := exec.CommandContext(ctx, "ovs-vswitchd", "--version").Output()
+			Expect(err).NotTo(HaveOccurred())
+			Expect(string(version)).To(ContainSubstring("(Open vSwitch) 3.1."), "no other version does so: %s", ended)
 		}
 	}
 	Eventually(cluster.GatewayRoutersAnswer).WithContext(ctx).Should(Succeed(), "a node is broken, after the spec %q", lastSpec)

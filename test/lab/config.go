@@ -52,8 +52,8 @@ type Config struct {
 	Dir string
 	// NoKube leaves out etcd, the API server and the nodes' agent.
 	NoKube bool
-	// OVNPrefix is the directory of the build of OVN and Open vSwitch to run, see package ovnprefix; default $LAB_OVN_PREFIX, and if that
-	// is empty, too, the system's build. Who opens the lab later gets the same one.
+	// OVNPrefix is the directory of the build of OVN and Open vSwitch to run, see package ovnprefix; default [ovnprefix.Chosen]. Who opens
+	// the lab later gets the same one.
 	OVNPrefix string
 	// Network is what connects nodes and pods; default the model.
 	Network Network
@@ -74,7 +74,7 @@ func (c Config) withDefaults() Config {
 		c.Dir = DefaultDir
 	}
 	if c.OVNPrefix == "" {
-		c.OVNPrefix = os.Getenv(ovnprefix.Variable)
+		c.OVNPrefix = ovnprefix.Chosen()
 	}
 	if c.Progress == nil {
 		c.Progress = io.Discard

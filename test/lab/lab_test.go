@@ -356,12 +356,19 @@ func TestUpCommandSaysWhyItFailed(t *testing.T) {
 		t.Skip(err)
 	}
 	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, "ovsdb-tool"), []byte("#!/bin/sh\necho no such luck >&2\nexit 3\n"), 0o755); err != nil {
-		t.Fatal(err)
+	for name, text := range map[string]string{
+		"bin/ovsdb-tool": "#!/bin/sh\necho no such luck >&2\nexit 3\n",
+		"bin/ovn-nbctl":  "", "sbin/ovsdb-server": "", "share/ovn/ovn-nb.ovsschema": "", "share/openvswitch/vswitch.ovsschema": "",
+	} {
+		if err := os.MkdirAll(filepath.Dir(filepath.Join(dir, name)), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o755); err != nil {
+			t.Fatal(err)
+		}
 	}
 	cmd := exec.CommandContext(t.Context(), command, "--name", labName("mute"), "up", "--nodes", "1", "--no-kube")
-	// A build that the variable names would come before it.
-	cmd.Env = append(os.Environ(), "PATH="+dir+":"+os.Getenv("PATH"), ovnprefix.Variable+"=")
+	cmd.Env = append(os.Environ(), ovnprefix.Variable+"="+dir)
 	out, err := cmd.CombinedOutput()
 	if err == nil || !strings.Contains(string(out), "no such luck") {
 		t.Errorf("%v, and it says:\n%s", err, out)

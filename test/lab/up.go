@@ -36,6 +36,9 @@ func Up(ctx context.Context, c Config) (*Lab, error) {
 		return nil, err
 	}
 	p := newProgress(c.Progress)
+	if version, err := ovnprefix.Version(); err == nil && ovnprefix.Old(version) {
+		p.say("OVN is %s, older than %s: `make setup` fetches a newer one", version, ovnprefix.Oldest)
+	}
 	if err := l.build(ctx, p); err != nil {
 		p.say("failed, removing what there is")
 		cleanup, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanupTime)

@@ -19,6 +19,8 @@ import (
 	"sync/atomic"
 	"syscall"
 	"time"
+
+	"github.com/ovnkube-slb/ovnkube-slb/test/lab/cache"
 )
 
 const (
@@ -67,7 +69,7 @@ func buildFlags() []string {
 
 // Binaries returns the directory with the programs, and builds them first if this machine has not yet: 5 to 7 minutes on two cores,
 // about 4 GB in the caches of the go command. Progress gets a line at least every 10 s. The directory is
-// $SLB_CACHE/controlplane-<hash of sources and flags>, by default below [os.UserCacheDir]/ovnkube-slb.
+// controlplane-<hash of sources and flags> in [cache.Dir].
 func Binaries(ctx context.Context, progress io.Writer) (BinDir, error) {
 	if progress == nil {
 		progress = io.Discard
@@ -97,17 +99,9 @@ func Binaries(ctx context.Context, progress io.Writer) (BinDir, error) {
 }
 
 func cacheDir() (string, error) {
-	base := os.Getenv("SLB_CACHE")
-	if base == "" {
-		user, err := os.UserCacheDir()
-		if err != nil {
-			return "", fmt.Errorf("control plane cache: %w; set SLB_CACHE to a directory", err)
-		}
-		base = filepath.Join(user, "ovnkube-slb")
-	}
-	base, err := filepath.Abs(base)
+	base, err := cache.Dir()
 	if err != nil {
-		return "", fmt.Errorf("control plane cache: SLB_CACHE: %w", err)
+		return "", fmt.Errorf("control plane: %w", err)
 	}
 	hash := sha256.New()
 	for _, name := range []string{"go.mod", "go.sum"} {

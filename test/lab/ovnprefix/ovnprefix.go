@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package ovnprefix chooses the build of OVN and Open vSwitch that tests, benchmarks and the lab run: the one that the system has
-// installed, or one that is unpacked below a directory with bin, sbin and share (schemas included), as `make install` leaves it.
+// installed, or one that is unpacked below a directory with bin, sbin and share (schemas included), as `make install` leaves it,
+// and contrib/ovn.sh what it fetches for the lab.
 // Such a build need not be where it was configured to be: whoever starts its programs names sockets, databases and schemas.
 package ovnprefix
 
@@ -12,10 +13,53 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/ovnkube-slb/ovnkube-slb/test/lab/cache"
 )
 
-// Variable is the environment variable that names the directory; the system's build is meant if it is empty.
+// Variable is the environment variable that names the directory. If it is empty, that is the system's build, for the lab what [Chosen]
+// says.
 const Variable = "LAB_OVN_PREFIX"
+
+const (
+	// Oldest is the first release of OVN that the lab takes from the system if it can have a newer one.
+	Oldest = "25.03"
+	// fetched is the directory that contrib/ovn.sh fills, in [cache.Dir].
+	fetched = "ovn-trixie"
+)
+
+// Chosen is the directory that the environment names, for a lab. If it names none, it is empty for the system's build where that is not older than
+// [Oldest], or where contrib/ovn.sh has fetched nothing newer.
+func Chosen() string {
+	if prefix := os.Getenv(Variable); prefix != "" {
+		return prefix
+	}
+	if version, err := Version(); err == nil && !Old(version) {
+		return ""
+	}
+	dir, err := cache.Dir()
+	if err != nil {
+		return ""
+	}
+	prefix := filepath.Join(dir, fetched)
+	if _, err := os.Stat(prefix); err != nil {
+		return ""
+	}
+	return prefix
+}
+
+// Version is that of the build in use, as 25.03.0.
+func Version() (string, error) {
+	out, err := exec.Command("ovn-nbctl", "--version").Output()
+	if err != nil {
+		return "", fmt.Errorf("ovn-nbctl --version: %w", err)
+	}
+	first, _, _ := strings.Cut(string(out), "\n")
+	return first[strings.LastIndexByte(first, ' ')+1:], nil
+}
+
+// Old tells whether a version is older than [Oldest]: both are a year and a month.
+func Old(version string) bool { return version < Oldest }
 
 // Use has this process, and the processes that it starts, find the programs below the directory before all others; the last call wins.
 // An empty prefix changes nothing. A directory without such a build is an error.

@@ -77,3 +77,41 @@ func TestUseRejectsDirectoriesWithoutABuild(t *testing.T) {
 		t.Error("PATH changed")
 	}
 }
+
+func TestChosen(t *testing.T) {
+	for name, c := range map[string]struct {
+		installed string
+		fetched   bool
+		named     string
+		want      string // CACHE stands for what contrib/ovn.sh fetched
+	}{
+		"named":                        {installed: "25.03.0", fetched: true, named: "/usr", want: "/usr"},
+		"installed, new enough":        {installed: "25.03.0", fetched: true},
+		"installed, newer":             {installed: "26.03.1", fetched: true},
+		"installed, old":               {installed: "24.09.3", fetched: true, want: "CACHE"},
+		"none installed":               {fetched: true, want: "CACHE"},
+		"installed, old, none fetched": {installed: "23.03.1"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			base, bin := t.TempDir(), t.TempDir()
+			t.Setenv("SLB_CACHE", base)
+			t.Setenv("PATH", bin)
+			t.Setenv(Variable, c.named)
+			if c.fetched {
+				if err := os.Mkdir(filepath.Join(base, fetched), 0o755); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if c.installed != "" {
+				text := "#!/bin/sh\necho ovn-nbctl " + c.installed + "\necho Open vSwitch Library 9.9.9\n"
+				if err := os.WriteFile(filepath.Join(bin, "ovn-nbctl"), []byte(text), 0o755); err != nil {
+					t.Fatal(err)
+				}
+			}
+			want := strings.Replace(c.want, "CACHE", filepath.Join(base, fetched), 1)
+			if got := Chosen(); got != want {
+				t.Errorf("%q, want %q", got, want)
+			}
+		})
+	}
+}

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package cache says where what takes long to make or to fetch is kept between runs.
+package cache
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+)
+
+// Dir is $SLB_CACHE, by default ovnkube-slb below [os.UserCacheDir]; it need not exist. The scripts in contrib know the same place.
+func Dir() (string, error) {
+	if dir := os.Getenv("SLB_CACHE"); dir != "" {
+		dir, err := filepath.Abs(dir)
+		if err != nil {
+			return "", fmt.Errorf("cache: SLB_CACHE: %w", err)
+		}
+		return dir, nil
+	}
+	user, err := os.UserCacheDir()
+	if err != nil {
+		return "", fmt.Errorf("cache: %w; set SLB_CACHE to a directory", err)
+	}
+	return filepath.Join(user, "ovnkube-slb"), nil
+}
