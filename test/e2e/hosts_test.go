@@ -158,7 +158,7 @@ var _ = Describe("a pod on its node's own network", func() {
 			source := nextSource()
 			rule := func(verb string) error {
 				_, err := cluster.Exec(ctx, "n2", "ip", "-f", map[bool]string{true: "inet", false: "inet6"}[hidden[i].Is4()],
-					"rule", verb, "to", hidden[i].String(), "blackhole")
+					"rule", verb, "to", hidden[i].String(), "ipproto", network, "blackhole")
 				return err
 			}
 			Expect(rule("add")).To(Succeed())
