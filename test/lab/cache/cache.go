@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package cache says where what takes long to make or to fetch is kept between runs.
+// Package cache locates the directory in which builds and downloads are kept between runs.
 package cache
 
 import (

@@ -17,19 +17,20 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/test/lab/cache"
 )
 
-// Variable is the environment variable that names the directory. If it is empty, that is the system's build, for the lab what [Chosen]
-// says.
+// Variable is the environment variable that names the directory. If it is empty, tests and benchmarks use the system's
+// build, and the lab uses [Chosen].
 const Variable = "LAB_OVN_PREFIX"
 
 const (
-	// Oldest is the first release of OVN that the lab takes from the system if it can have a newer one.
+	// Oldest is the first release of OVN that the lab takes from the system if it can have a newer one; contrib/ovn.sh has
+	// the same.
 	Oldest = "25.03"
 	// fetched is the directory that contrib/ovn.sh fills, in [cache.Dir].
 	fetched = "ovn-trixie"
 )
 
-// Chosen is the directory that the environment names, for a lab. If it names none, it is empty for the system's build where that is not older than
-// [Oldest], or where contrib/ovn.sh has fetched nothing newer.
+// Chosen returns the directory for a lab: the one that the environment names, else the one that contrib/ovn.sh has filled
+// if the system's build is missing or older than [Oldest], else empty for the system's build.
 func Chosen() string {
 	if prefix := os.Getenv(Variable); prefix != "" {
 		return prefix
@@ -48,7 +49,7 @@ func Chosen() string {
 	return prefix
 }
 
-// Version is that of the build in use, as 25.03.0.
+// Version returns the version of OVN in use, such as 25.03.0, and an error if ovn-nbctl(8) can't be run.
 func Version() (string, error) {
 	out, err := exec.Command("ovn-nbctl", "--version").Output()
 	if err != nil {
@@ -58,7 +59,7 @@ func Version() (string, error) {
 	return first[strings.LastIndexByte(first, ' ')+1:], nil
 }
 
-// Old tells whether a version is older than [Oldest]: both are a year and a month.
+// Old reports whether a version is older than [Oldest]. Versions begin with year and month, two digits each.
 func Old(version string) bool { return version < Oldest }
 
 // Use has this process, and the processes that it starts, find the programs below the directory before all others; the last call wins.

@@ -38,8 +38,8 @@ func logPath(dir, name string) string    { return filepath.Join(dir, name+".log"
 // Log is the path of the file with the process's output.
 func (p *Process) Log() string { return logPath(p.dir, p.Name) }
 
-// Alive tells whether the process still runs; a zombie does not. While other threads of a process live, it holds its locks and sockets,
-// though its first thread is a zombie already.
+// Alive reports whether the process still runs; a zombie does not. As long as one of its threads runs, a process holds its
+// locks and sockets, even if its first thread is a zombie.
 func (p *Process) Alive() bool {
 	stat, err := readStat(p.Pid)
 	return err == nil && stat.startTicks == p.StartTicks && (stat.state != 'Z' && stat.state != 'X' || stat.threads > 1)
