@@ -282,7 +282,7 @@ func (s *scene) convergent(t *testing.T) {
 			t.Errorf("two Services with one address for %s: %v", d.lasted(), d)
 		}
 		if !d.keptByTheOlder() {
-			t.Errorf("the older one lost its address: %v", d)
+			t.Errorf("the older one lost its address: %v; it was had by %v", d, s.history(d.older))
 		}
 	}
 	most := 0

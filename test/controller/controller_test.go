@@ -54,7 +54,7 @@ func TestController(t *testing.T) {
 		"DeletionRemovesEveryRow":                deletionRemovesEveryRow,
 		"BadRequestIsNamed":                      badRequestIsNamed,
 		"ClientsAreRestricted":                   clientsAreRestricted,
-		"AddressesDoNotWaitForOVN":               addressesDoNotWaitForOVN,
+		"AddressesDoNotWaitForLostDatabases":     addressesDoNotWaitForLostDatabases,
 		"NoLongerOurs":                           noLongerOurs,
 		"ConditionsOfOthersStay":                 conditionsOfOthersStay,
 		"ObjectsTellTheirState":                  objectsTellTheirState,
@@ -254,7 +254,7 @@ func clientsAreRestricted(t *testing.T, c *cluster) {
 	eventually(t, "no ACLs", func() bool { return o.nbctl(t, "--bare", "--columns=_uuid", "list", "ACL") == "" })
 }
 
-func addressesDoNotWaitForOVN(t *testing.T, c *cluster) {
+func addressesDoNotWaitForLostDatabases(t *testing.T, c *cluster) {
 	o := databases(t)
 	kill(t, o, "nb")
 	c.controller(t, o)
@@ -262,7 +262,7 @@ func addressesDoNotWaitForOVN(t *testing.T, c *cluster) {
 	c.endpoints(t, "web", "10.244.1.10")
 	c.service(t, "web")
 	c.addresses(t, "web")
-	c.condition(t, "web", v1alpha1.ConditionAnnounced, v1alpha1.ReasonProgramming)
+	c.condition(t, "web", v1alpha1.ConditionAnnounced, v1alpha1.ReasonDatabaseUnreachable)
 	o.serve(t, "nb")
 	c.condition(t, "web", v1alpha1.ConditionAnnounced, v1alpha1.ReasonNoActiveGateway)
 }

@@ -221,6 +221,19 @@ func (d double) keptByTheOlder() bool {
 	return d.younger.until != 0 && (d.older.until == 0 || d.younger.until < d.older.until)
 }
 
+// history lists who had an address, and what else the one had who holds it.
+func (o *observer) history(of *holding) []*holding {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	var list []*holding
+	for _, h := range o.record {
+		if h.address == of.address || h.by == of.by {
+			list = append(list, h)
+		}
+	}
+	return list
+}
+
 // doubles lists all of them. Nobody shares addresses here.
 func (o *observer) doubles() []double {
 	o.mu.Lock()

@@ -41,14 +41,19 @@ func hears(n *world.Node, stale ...string) {
 	n.Localnets = map[string]world.Localnet{plan.LocalnetPort("lan"): is}
 }
 
+// programmed is what the dataplane tells when it has all that was decided.
+func programmed(d *decision) knowledge {
+	k := knowledge{synced: true, laid: true, programmed: map[world.Key]loop.Result{}}
+	for key, p := range d.plans {
+		k.programmed[key] = loop.Result{Key: key, Plan: p}
+	}
+	return k
+}
+
 // status is what a pass says of Service web, once OVN has been told everything and the first gateway carries it.
 func status(m *memory, w *world.Snapshot) *kube.ServiceStatus {
 	d := m.decide(w)
-	done := map[world.Key]loop.Result{}
-	for k, p := range d.plans {
-		done[k] = loop.Result{Key: k, Plan: p}
-	}
-	v := newVerdicts(d, knowledge{synced: true, laid: true, programmed: done})
+	v := newVerdicts(d, programmed(d))
 	for _, domain := range d.layout.Domains {
 		for _, s := range domain.Shards {
 			v.active[s.ID] = s.Gateways[0].Node
@@ -175,41 +180,38 @@ func TestAnnouncedIsUnknownWithoutGuardOnBrEx(t *testing.T) {
 	}
 }
 
-// Where guards are asked, an address is in a status only once OVN has it.
-func TestStatusWaitsForOVNWhereGuardsRun(t *testing.T) {
-	var m memory
-	s := service(web, 1)
-	w := onBrEx(s)
-	for _, n := range w.Nodes {
-		hears(n)
-		n.Guarded = true
-	}
-	say := func(done map[world.Key]loop.Result, lost string) *kube.ServiceStatus {
-		v := newVerdicts(m.decide(w), knowledge{synced: true, laid: true, programmed: done, lost: lost})
-		return v.service(s)
-	}
-	if got := say(nil, ""); got != nil {
-		t.Errorf("while it is asked for: %v", got.Addrs)
-	}
-	w.Now = w.Now.Add(silenceTime)
-	if got := say(nil, ""); got != nil {
-		t.Errorf("before OVN has it: %v", got.Addrs)
-	}
-	if got := say(nil, "no connection"); got == nil || len(got.Addrs) != 1 {
-		t.Errorf("without a connection to OVN it waits: %v", got)
-	}
-	if got := say(map[world.Key]loop.Result{web: {Key: web, Err: errors.New("no")}}, ""); got == nil || len(got.Addrs) != 1 {
-		t.Errorf("when OVN takes it not it waits: %v", got)
-	}
-	var words wordings
-	for _, why := range []error{nil, errors.New("no join port")} {
-		got := newVerdicts(m.decide(w), knowledge{synced: true, laid: true, ground: why}).services(&words)[web]
-		if (got != nil) != (why != nil) {
-			t.Errorf("shards can't be configured because of %v: %v", why, got)
-		}
-	}
-	if got := say(map[world.Key]loop.Result{web: {Key: web, Plan: m.decide(w).plans[web]}}, ""); got == nil || len(got.Addrs) != 1 {
-		t.Errorf("when OVN has it: %v", got)
+// A new address is in a status only once OVN has it.
+func TestStatusWaitsForOVN(t *testing.T) {
+	for name, guarded := range map[string]bool{"guards run": true, "no guards": false} {
+		t.Run(name, func(t *testing.T) {
+			var m memory
+			s := service(web, 1)
+			w := small(5, s)
+			for _, n := range w.Nodes {
+				n.Guarded = guarded
+			}
+			status := func(known knowledge) *kube.ServiceStatus {
+				return newVerdicts(m.decide(w), known).services(&wordings{})[web]
+			}
+			const waits, given = false, true
+			expect := func(when string, known knowledge, want bool) {
+				t.Helper()
+				if got := status(known); (got != nil) != want || got != nil && len(got.Addrs) != 1 {
+					t.Errorf("%s: %+v", when, got)
+				}
+			}
+			expect("before the databases were read", knowledge{}, waits)
+			expect("while it is asked for, or OVN is configured", knowledge{synced: true, laid: true}, waits)
+			w.Now = w.Now.Add(silenceTime)
+			expect("before OVN has it", knowledge{synced: true, laid: true}, waits)
+			expect("without a connection to OVN", knowledge{synced: true, laid: true, lost: "no connection"}, given)
+			expect("when no shard can be configured", knowledge{synced: true, ground: errors.New("no join port")}, given)
+			refused := map[world.Key]loop.Result{web: {Key: web, Err: errors.New("no")}}
+			expect("when OVN refuses it", knowledge{synced: true, laid: true, programmed: refused}, given)
+			expect("when OVN has it", programmed(m.decide(w)), given)
+			w.Cluster.Switch.Mode = world.BGPOnly
+			expect("when no address goes to OVN", knowledge{}, given)
+		})
 	}
 }
 

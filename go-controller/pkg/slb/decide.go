@@ -26,8 +26,6 @@ type decision struct {
 	reach      *plan.Reach
 	plans      map[world.Key]*plan.Service
 	bgp        *bgp.Layout
-	// guarded: guards are asked about new addresses.
-	guarded bool
 	// refreshes are those of the statuses that OVN-Kubernetes has to see anew, refreshDue is when there may be another.
 	refreshes  refreshes
 	refreshDue time.Time
@@ -96,7 +94,6 @@ func (m *memory) decide(w *world.Snapshot) *decision {
 	m.rememberExternal(w, d.allocation)
 	m.rememberLeases(w, d.allocation)
 	d.spots = d.layout.Spots(w, d.allocation, m.review(d))
-	d.guarded = len(m.probation.guards) > 0
 	d.lay()
 	if reach := plan.ReachOf(w); !reach.Equal(m.reach) {
 		m.reach = reach

@@ -136,6 +136,10 @@ func TestPlansFollowTheNodes(t *testing.T) {
 
 func TestVerdictNamesTheFirstBrokenLink(t *testing.T) {
 	shard := world.ShardID{Domain: "lan"}
+	has := func(s *world.Service) {
+		s.Assigned = []netip.Addr{netip.MustParseAddr("10.50.0.1")}
+		s.Given = s.Assigned
+	}
 	type input struct {
 		s *world.Service
 		w *world.Snapshot
@@ -169,8 +173,8 @@ func TestVerdictNamesTheFirstBrokenLink(t *testing.T) {
 		"only endpoints out of reach": {func(i *input) {
 			i.w.Cluster.PodNets = []netip.Prefix{netip.MustParsePrefix("10.0.0.0/16")}
 		}, kube.Verdict{Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonNoEndpoints, Message: "would not come back (neither in the pod subnet of a node of this zone, k8s.ovn.org/node-subnets, nor the address of a node that has a k8s.ovn.org/node-masquerade-subnet): 10.244.0.1"}},
-		"not synced": {func(i *input) { i.k.synced = false }, kube.Verdict{}},
-		"not told":   {func(i *input) { i.k.programmed[web] = loop.Result{} }, kube.Verdict{}},
+		"not synced": {func(i *input) { has(i.s); i.k.synced = false }, kube.Verdict{}},
+		"not told":   {func(i *input) { has(i.s); i.k.programmed[web] = loop.Result{} }, kube.Verdict{}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			in := input{s: service(web, 1), k: knowledge{synced: true, programmed: map[world.Key]loop.Result{}}}

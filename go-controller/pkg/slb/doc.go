@@ -24,6 +24,7 @@
 //     only as far as the API server does not show it yet.
 //   - Nothing is decided before all objects have been read, and nothing is written to OVN
 //     before its databases have: a restart changes nothing.
-//   - Addresses do not wait for OVN; announcing them does.
+//   - A new address is in a status once OVN has it, or OVN is known not to take it: its databases are away, or
+//     refuse it. An address that a Service has is never taken away for such a reason.
 //   - A Service that restricts its clients in a way that is not enforced is not announced.
 package slb

@@ -7,7 +7,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/loop"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
 )
@@ -27,13 +26,6 @@ func TestServiceBeyondTheLimitIsWithdrawnAndSaysSo(t *testing.T) {
 		slice.Endpoints = append(slices.Clip(slice.Endpoints), e)
 	}
 	grown.Slices = []*world.Slice{&slice}
-	programmed := func(of *decision) knowledge {
-		k := knowledge{synced: true, programmed: map[world.Key]loop.Result{}}
-		for key, p := range of.plans {
-			k.programmed[key] = loop.Result{Key: key, Plan: p}
-		}
-		return k
-	}
 	var last *decision
 	look := func(s *world.Service) (*decision, *verdicts) {
 		w := small(5, s, other)

@@ -28,7 +28,8 @@ func measured(t *testing.T) (*metrics, *prometheus.Registry) {
 // pass decides about a world and counts what comes of it.
 func (m *metrics) pass(w *world.Snapshot) {
 	var fresh memory
-	v := newVerdicts(fresh.decide(w), knowledge{laid: true})
+	d := fresh.decide(w)
+	v := newVerdicts(d, programmed(d))
 	m.decided(v, v.services(&wordings{}), time.Millisecond)
 }
 

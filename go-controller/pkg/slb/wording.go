@@ -87,10 +87,11 @@ func (v *verdicts) services(last *wordings) map[world.Key]*kube.ServiceStatus {
 // awaitsOVN reports whether the status of a Service waits until OVN is configured for a new address. OVN-Kubernetes adds
 // every address in a status to its own load balancers. If it does so first, ovn-northd 25.09.2 may apply a logical flow
 // that both load balancers need to the wrong routers (ovn_dp_group_create in northd/lflow-mgr.c modifies a datapath group
-// that is in use). Without guards the rows are written at the same time as the status, before OVN-Kubernetes sees it.
+// that is in use). And who reads an address in a status may ask it at once.
 func (v *verdicts) awaitsOVN(s *world.Service, o ipam.Outcome) bool {
 	got := v.programmed[s.Key]
-	if !v.guarded || v.world.Cluster.OpenShiftSDN || v.lost != "" || v.unconfigured() || got.Err != nil {
+	if v.world.Cluster.OpenShiftSDN || !v.world.Cluster.Switch.Mode.Layer2() || v.layout.Unserved != "" ||
+		v.lost != "" || v.unconfigured() || got.Err != nil {
 		return false
 	}
 	if !v.synced { // which bridges and gateways there are is not known yet

@@ -140,7 +140,8 @@ func TestLimitsOfSegmentsAreToldOfSegments(t *testing.T) {
 			w := small(5, s)
 			test.change(w)
 			var m memory
-			got := newVerdicts(m.decide(w), knowledge{synced: true}).services(&wordings{})[web].Allocated
+			d := m.decide(w)
+			got := newVerdicts(d, programmed(d)).services(&wordings{})[web].Allocated
 			if got.Status != metav1.ConditionTrue || strings.Contains(got.Message, "L2Domains") != test.want {
 				t.Errorf("got %+v, want a word of L2Domains: %t", got, test.want)
 			}
