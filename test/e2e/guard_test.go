@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"net/netip"
+	"os"
 	"strings"
 	"time"
 
@@ -116,6 +117,26 @@ var _ = Describe("a gateway with a guard", Ordered, func() {
 		By("IPv6 neighbours unanswered for " + unanswered.String())
 		Expect(unanswered).To(BeNumerically("<", maxGap))
 		Eventually(leftOut("provider")).WithContext(ctx).Should(HaveExactElements(And(HavePrefix(victim+" Faulty: "), ContainSubstring("ovn-controller"))))
+	})
+
+	It("that takes over is announced to the whole segment", func(ctx SpecContext) {
+		startWeb(ctx)
+		port, victim := carrier(ctx)
+		anchors, err := cluster.Kubectl(ctx, "", "get", "l2domain", "provider", "-o", "jsonpath={.status.shards[0].anchors[*]}")
+		Expect(err).NotTo(HaveOccurred())
+		// OVN itself announces routers over IPv4 only.
+		frames, err := cluster.Start(ctx, "client", "tcpdump", nil, "tcpdump", "-lni", "eth0", "icmp6 and ip6[40] == 136 and dst ff02::1")
+		Expect(err).NotTo(HaveOccurred())
+		DeferCleanup(func(ctx SpecContext) {
+			Expect(frames.Terminate(ctx)).To(Succeed())
+			Expect(cluster.Restore(ctx, victim)).To(Succeed())
+			faultless(ctx)
+		})
+		captured := func() (string, error) { text, err := os.ReadFile(frames.Log()); return string(text), err }
+		Eventually(captured).WithContext(ctx).Should(ContainSubstring("listening on eth0"))
+		Expect(cluster.Kill(victim)).To(Succeed())
+		awaitMove(ctx, port, victim)
+		Eventually(captured).WithContext(ctx).Should(ContainSubstring("neighbor advertisement, tgt is " + strings.Fields(anchors)[1]))
 	})
 
 	It("finds out that somebody has a new address, which is not announced until nobody has it any more", func(ctx SpecContext) {

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"slices"
 	"strings"
 	"time"
 
@@ -110,7 +111,7 @@ func commonSettings(o *common, prefix string) []setting {
 
 // settings binds the controller's flags into o.
 func settings(o *options) []setting {
-	return append(commonSettings(&o.common, ""), []setting{
+	return slices.Concat(commonSettings(&o.common, ""), certificateSettings("nb", &o.nb), certificateSettings("sb", &o.sb), []setting{
 		{text(&o.clusterSubnets, flagClusterSubnets, "", "", "comma-separated `SUBNETS` of pods: CIDR or CIDR/HOSTPREFIX"),
 			"default", "cluster-subnets"},
 
@@ -119,14 +120,7 @@ func settings(o *options) []setting {
 		{text(&o.networkType, flagNetworkType, "", "", "what carries the cluster's network: `OVNKubernetes` or OpenShiftSDN; empty for what OpenShift says, or else OVNKubernetes"),
 			ownSection, flagNetworkType},
 		{text(&o.nb.Address, "nb-address", "", "unix:/var/run/ovn/ovnnb_db.sock", "`ADDRESSES` of the northbound database; empty for none, where addresses are announced by BGP alone"), "ovnnorth", "address"},
-		{text(&o.nb.PrivateKey, "nb-client-privkey", "", "", "private key `FILE` for ssl"), "ovnnorth", "client-privkey"},
-		{text(&o.nb.Certificate, "nb-client-cert", "", "", "certificate `FILE` for ssl"), "ovnnorth", "client-cert"},
-		{text(&o.nb.CACert, "nb-client-cacert", "", "", "CA certificate `FILE` for ssl"), "ovnnorth", "client-cacert"},
 		{text(&o.sb.Address, "sb-address", "", "unix:/var/run/ovn/ovnsb_db.sock", "`ADDRESSES` of the southbound database"), "ovnsouth", "address"},
-		{text(&o.sb.PrivateKey, "sb-client-privkey", "", "", "private key `FILE` for ssl"), "ovnsouth", "client-privkey"},
-		{text(&o.sb.Certificate, "sb-client-cert", "", "", "certificate `FILE` for ssl"), "ovnsouth", "client-cert"},
-		{text(&o.sb.CACert, "sb-client-cacert", "", "", "CA certificate `FILE` for ssl"), "ovnsouth", "client-cacert"},
-
 		{toggle(&o.metalLBAnnotations, "metallb-annotations", true, "read the metallb.io and metallb.universe.tf spellings of annotations too"),
 			ownSection, "metallb-annotations"},
 		{&cli.IntFlag{Name: flagMaxBackends, Value: slb.DefaultMaxServiceBackends, Destination: &o.maxBackends,
@@ -141,5 +135,15 @@ func settings(o *options) []setting {
 		{flag: span(&o.databaseTimeout, flagDatabaseTimeout, 15*time.Second,
 			"how long the holder may be without a database that the mode needs before it gives up the lease; who is without one does not compete")},
 		{flag: span(&o.stallTimeout, flagStall, time.Minute, "how long a loop may be stuck before /healthz fails")},
-	}...)
+	})
+}
+
+// certificateSettings binds the flags for a database that is served by ssl into e; db is nb or sb.
+func certificateSettings(db string, e *slb.Endpoint) []setting {
+	section := map[string]string{"nb": "ovnnorth", "sb": "ovnsouth"}[db]
+	return []setting{
+		{text(&e.PrivateKey, db+"-client-privkey", "", "", "private key `FILE` for ssl"), section, "client-privkey"},
+		{text(&e.Certificate, db+"-client-cert", "", "", "certificate `FILE` for ssl"), section, "client-cert"},
+		{text(&e.CACert, db+"-client-cacert", "", "", "CA certificate `FILE` for ssl"), section, "client-cacert"},
+	}
 }

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -22,19 +23,22 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/ovn"
 	sdnagent "github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/sdn/agent"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/slb"
 )
 
 // nodeOptions are what runs on each node.
 type nodeOptions struct {
 	common
 	node, ovsAddress, runDir string
-	guard, bgp, sdn          bool
-	sdnHealth                string
+	// sb are the credentials of the southbound database; its address is ovn-controller's.
+	sb              slb.Endpoint
+	guard, bgp, sdn bool
+	sdnHealth       string
 }
 
 // nodeSettings binds the flags of the node into o.
 func nodeSettings(o *nodeOptions) []setting {
-	return append(commonSettings(&o.common, "node-"), []setting{
+	return slices.Concat(commonSettings(&o.common, "node-"), certificateSettings("sb", &o.sb), []setting{
 		{flag: text(&o.node, flagNodeName, "K8S_NODE", "", "`NAME` of this Node; empty for the host name")},
 		{toggle(&o.guard, flagEnableGuard, true, "watch the uplinks of L2Domains and ovn-controller"), ownSection, flagEnableGuard},
 		{toggle(&o.bgp, flagEnableBGP, false, "tell BGPPeers of Services"), ownSection, flagEnableBGP},
@@ -42,7 +46,7 @@ func nodeSettings(o *nodeOptions) []setting {
 		{text(&o.sdnHealth, flagSDNHealth, "", ":9484", "`HOST:PORT` to answer the controller's gRPC health checks at; no host for everywhere"), ownSection, flagSDNHealth},
 		{text(&o.ovsAddress, flagOVSAddress, "", "unix:/var/run/openvswitch/db.sock", "`ADDRESS` of the node's Open vSwitch database"), ownSection, flagOVSAddress},
 		{text(&o.runDir, flagOVNRunDir, "OVN_RUNDIR", "/var/run/ovn", "`DIRECTORY` of ovn-controller's control socket"), ownSection, flagOVNRunDir},
-	}...)
+	})
 }
 
 // Validate reports everything that is wrong, by flag and value.
@@ -68,6 +72,9 @@ func (o *nodeOptions) Validate() error {
 	}
 	if o.runDir == "" {
 		wrong(flagOVNRunDir, o.runDir, "is needed")
+	}
+	if o.sb != (slb.Endpoint{}) {
+		checkCertificates(wrong, "sb", o.sb, "the other two of --sb-client-privkey, --sb-client-cert and --sb-client-cacert")
 	}
 	return errors.Join(errs...)
 }
@@ -143,7 +150,8 @@ func newModules(o *nodeOptions, config *rest.Config, metrics prometheus.Register
 	}
 	modules := map[string]module{}
 	if o.guard {
-		modules["l2-guard"], err = guard.New(guard.Options{Node: o.node, Kube: kube, Switch: ovn.Endpoint{Address: o.ovsAddress}, RunDir: o.runDir, Registerer: metrics})
+		modules["l2-guard"], err = guard.New(guard.Options{Node: o.node, Kube: kube, Switch: ovn.Endpoint{Address: o.ovsAddress},
+			Credentials: ovn.Endpoint(o.sb), RunDir: o.runDir, Registerer: metrics})
 		if err != nil {
 			return nil, err
 		}

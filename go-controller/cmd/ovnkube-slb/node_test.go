@@ -20,6 +20,7 @@ func TestNodeMistakesAreNamed(t *testing.T) {
 		"--ovn-run-dir":                    func(o *nodeOptions) { o.runDir = "" },
 		`--enable-bgp "false"`:             func(o *nodeOptions) { o.guard = false },
 		`--sdn-health-bind-address "9484"`: func(o *nodeOptions) { o.sdn, o.sdnHealth = true, "9484" },
+		`--sb-client-cert "": is needed`:   func(o *nodeOptions) { o.sb.PrivateKey = "/etc/hostname" },
 		`--healthz-bind-address "`:         func(o *nodeOptions) { o.healthAddress = "9482" },
 	} {
 		o := good()

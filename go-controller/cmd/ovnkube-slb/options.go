@@ -157,15 +157,19 @@ func checkEndpoint(wrong func(flag string, value any, what string), db string, e
 			return
 		}
 	}
-	if !strings.Contains(e.Address, "ssl:") {
-		return
+	if strings.Contains(e.Address, "ssl:") {
+		checkCertificates(wrong, db, e, fmt.Sprintf("--%s-address %s", db, e.Address))
 	}
+}
+
+// checkCertificates checks the files that a connection by ssl needs; with is what needs them.
+func checkCertificates(wrong func(flag string, value any, what string), db string, e slb.Endpoint, with string) {
 	readable := true
 	for flag, file := range map[string]string{
 		db + "-client-privkey": e.PrivateKey, db + "-client-cert": e.Certificate, db + "-client-cacert": e.CACert,
 	} {
 		if file == "" {
-			wrong(flag, file, fmt.Sprintf("is needed with --%s-address %s", db, e.Address))
+			wrong(flag, file, "is needed with "+with)
 			readable = false
 		} else if _, err := os.ReadFile(file); err != nil {
 			wrong(flag, file, err.Error())

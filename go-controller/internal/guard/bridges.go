@@ -6,7 +6,6 @@ import (
 	"context"
 	"maps"
 	"net/netip"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -48,13 +47,7 @@ type bridges struct {
 func newBridges(
 	networks func() (map[string]ovn.Uplinks, bool), vswitch ovn.Endpoint, report func(map[string]convert.Localnet),
 ) *bridges {
-	dir := "/var/run/openvswitch"
-	if socket, ok := strings.CutPrefix(vswitch.Address, "unix:"); ok {
-		dir = filepath.Dir(socket)
-	}
-	return &bridges{
-		networks: networks, control: filepath.Join(dir, "ovs-vswitchd.*.ctl"), changed: make(chan struct{}, 1), report: report,
-	}
+	return &bridges{networks: networks, control: vswitchdSocket(vswitch), changed: make(chan struct{}, 1), report: report}
 }
 
 func (b *bridges) run(ctx context.Context) {

@@ -4,7 +4,8 @@
 // is lost, and that ovn-controller does not work while Open vSwitch does. It reports that
 // in a Lease of the node, and the controller moves the gateway behind the others. There the
 // controller asks it, too, whether anybody on a segment has an address already. And it tells which of OVN's ports are
-// on the node's bridges, and whether the flows that OVN-Kubernetes has there let requests through to them.
+// on the node's bridges, and whether the flows that OVN-Kubernetes has there let requests through to them. When the node's chassis
+// claims a shard, it announces the shard's router on the segment, which OVN does a second later.
 //
 // Invariants:
 //   - A healthy gateway costs one write in five minutes.

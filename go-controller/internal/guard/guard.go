@@ -37,6 +37,8 @@ type Options struct {
 	Kube kubernetes.Interface
 	// Switch is the node's Open vSwitch database.
 	Switch ovn.Endpoint
+	// Credentials are those of the southbound database, without its address: that is ovn-controller's.
+	Credentials ovn.Endpoint
 	// RunDir is where ovn-controller has its control socket.
 	RunDir string
 	// Registerer takes the metrics; nil for none.
@@ -52,7 +54,9 @@ type Guard struct {
 	leases  coordinationclient.LeaseInterface
 	report  *nodelease.Reporter
 	inquiry *inquiry
-	metrics *metrics
+	// announcer announces the shards that the node claims.
+	announcer *announcer
+	metrics   *metrics
 
 	// Used by watch only.
 	vitals vitals
@@ -94,11 +98,15 @@ func New(o Options) (*Guard, error) {
 		report(g.report, v1alpha1.AnnotationConflicts, found)
 	})
 	g.inquiry.metrics = g.metrics
+	g.announcer = &announcer{
+		chassis: g.vswitch.Chassis, networks: g.vswitch.Networks, credentials: o.Credentials, control: vswitchdSocket(o.Switch),
+		metrics: g.metrics, changed: make(chan struct{}, 1), claims: make(chan ovn.Claim, mostClaims),
+	}
 	return g, nil
 }
 
 func (g *Guard) wake() {
-	for _, changed := range []chan struct{}{g.changed, g.bridges.changed} {
+	for _, changed := range []chan struct{}{g.changed, g.bridges.changed, g.announcer.changed} {
 		select {
 		case changed <- struct{}{}:
 		default:
@@ -123,6 +131,7 @@ func (g *Guard) Run(ctx context.Context) error {
 	running.Go(func() { g.watch(ctx) })
 	running.Go(func() { g.bridges.run(ctx) })
 	running.Go(func() { g.inquiry.run(ctx) })
+	running.Go(func() { g.announcer.run(ctx) })
 	running.Go(func() {
 		follow(ctx, g.leases, g.options.Node, func(l *coordinationv1.Lease) {
 			select {

@@ -21,6 +21,7 @@ type metrics struct {
 	faults          *prometheus.CounterVec
 	active          *prometheus.GaugeVec
 	probes, answers prometheus.Counter
+	announcements   prometheus.Counter
 }
 
 func newMetrics(r prometheus.Registerer) (*metrics, error) {
@@ -34,6 +35,8 @@ func newMetrics(r prometheus.Registerer) (*metrics, error) {
 			Help: "Requests sent to a segment for who has an address that is to be announced there."}),
 		answers: prometheus.NewCounter(prometheus.CounterOpts{Namespace: namespace, Name: "address_probe_answers_total",
 			Help: "Answers to such requests: another host has the address."}),
+		announcements: prometheus.NewCounter(prometheus.CounterOpts{Namespace: namespace, Name: "announcements_total",
+			Help: "Links on which a shard was announced that the node's chassis had just claimed."}),
 	}
 	for _, kind := range []string{kindUplink, kindOVNController} {
 		m.faults.WithLabelValues(kind)
@@ -42,7 +45,7 @@ func newMetrics(r prometheus.Registerer) (*metrics, error) {
 	if r == nil {
 		return m, nil
 	}
-	for _, c := range []prometheus.Collector{m.faults, m.active, m.probes, m.answers} {
+	for _, c := range []prometheus.Collector{m.faults, m.active, m.probes, m.answers, m.announcements} {
 		if err := r.Register(c); err != nil {
 			return nil, fmt.Errorf("register metrics: %w", err)
 		}

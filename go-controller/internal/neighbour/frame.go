@@ -54,12 +54,12 @@ func question(from [6]byte, a netip.Addr, vlan int) []byte {
 // claim returns the frame that tells all hosts that an address is here: an ARP announcement (RFC
 // 5227 section 2.3), or an unsolicited neighbour advertisement (RFC 4861 section 7.2.6) that
 // overrides what they know.
-func claim(from [6]byte, a netip.Addr) []byte {
+func claim(from [6]byte, a netip.Addr, vlan int) []byte {
 	if a = a.Unmap(); a.Is4() {
-		return enclose([6]byte{0xff, 0xff, 0xff, 0xff, 0xff, 0xff}, from, 0, typeARP, arpRequest(from, a.As4(), a.As4()))
+		return enclose([6]byte{0xff, 0xff, 0xff, 0xff, 0xff, 0xff}, from, vlan, typeARP, arpRequest(from, a.As4(), a.As4()))
 	}
 	// All nodes of the link (RFC 4291 section 2.7.1).
-	return enclose([6]byte{0x33, 0x33, 5: 1}, from, 0, typeIPv6, advertise(from, a.As16()))
+	return enclose([6]byte{0x33, 0x33, 5: 1}, from, vlan, typeIPv6, advertise(from, a.As16()))
 }
 
 func enclose(to, from [6]byte, vlan int, kind uint16, payload []byte) []byte {

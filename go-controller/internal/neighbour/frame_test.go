@@ -5,6 +5,7 @@ package neighbour
 import (
 	"encoding/hex"
 	"net/netip"
+	"slices"
 	"strings"
 	"testing"
 
@@ -55,7 +56,11 @@ func TestClaims(t *testing.T) {
 		"10.50.0.50":  "ffffffffffff 0242ac000001 0806 0001 0800 06 04 0001 0242ac000001 0a320032 000000000000 0a320032",
 		"fd00:50::50": strings.Replace(advert, "c5d5", "ad1a", 1), // computed by hand after RFC 4443 section 2.3
 	} {
-		got := claim(from, netip.MustParseAddr(addr))
+		got := claim(from, netip.MustParseAddr(addr), 0)
+		tagged := slices.Concat(got[:12], []byte{0x81, 0, 0, 7}, got[12:])
+		if with := claim(from, netip.MustParseAddr(addr), 7); string(with) != string(tagged) {
+			t.Errorf("claim of %s on VLAN 7:\n%x, want\n%x", addr, with, tagged)
+		}
 		if string(got) != string(bytesOf(t, want)) {
 			t.Errorf("claim of %s:\n%x, want\n%x", addr, got, bytesOf(t, want))
 		}

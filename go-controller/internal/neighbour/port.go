@@ -109,8 +109,11 @@ func (p *Port) Ask(a netip.Addr, vlan int) error {
 }
 
 // Claim tells all hosts once that an address is at this device.
-func (p *Port) Claim(a netip.Addr) error {
-	if _, err := p.file.Write(claim(p.mac, a)); err != nil {
+func (p *Port) Claim(a netip.Addr) error { return p.ClaimFor(p.mac, a, 0) }
+
+// ClaimFor tells all hosts once that an address is at another one behind this device; vlan is 1 to 4094, or 0 for none.
+func (p *Port) ClaimFor(mac [6]byte, a netip.Addr, vlan int) error {
+	if _, err := p.file.Write(claim(mac, a, vlan)); err != nil {
 		return fmt.Errorf("claim %s: %w", a, err)
 	}
 	return nil

@@ -59,6 +59,8 @@ type link struct {
 	// fresh, if set, is called before a replica is filled, up each time that it is in sync, and down, if set, after
 	// that has ended. handler gets no event of a connection after down, or of an earlier one after fresh.
 	fresh, up, down func()
+	// anyServer: of a clustered database any server is read, not its leader.
+	anyServer bool
 	// silence is that of the constants if zero.
 	silence time.Duration
 	live    atomic.Pointer[connection]
@@ -218,7 +220,7 @@ func (l *link) open(ctx context.Context, log klog.Logger) client.Client {
 	for _, address := range addresses {
 		go func() {
 			for wait := minBackoff; ctx.Err() == nil; wait = min(2*wait, maxBackoff) {
-				c, err := l.connect(ctx, address, len(addresses) > 1)
+				c, err := l.connect(ctx, address, len(addresses) > 1 && !l.anyServer)
 				if err == nil {
 					select {
 					case found <- c:

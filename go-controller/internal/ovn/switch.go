@@ -80,6 +80,20 @@ func (s *Switch) Networks() (map[string]Uplinks, bool) {
 	return networks, true
 }
 
+// Chassis returns the name of the node's chassis and the addresses of its southbound database as ovn-controller reads them
+// (ovn-controller(8)); empty while the database can't be read, or without OVN.
+func (s *Switch) Chassis() (name, remote string) {
+	_, v, err := s.db.current()
+	if err != nil {
+		return "", ""
+	}
+	v.each(vsdb.OpenvSwitchTable, func(_ string, m model.Model) {
+		ids := m.(*vsdb.OpenvSwitch).ExternalIDs
+		name, remote = ids["system-id"], ids["ovn-remote"]
+	})
+	return name, remote
+}
+
 // localnetOf is the key of a Port's external_ids under which ovn-controller names the localnet port that it created the
 // port for (controller/patch.c).
 const localnetOf = "ovn-localnet-port"

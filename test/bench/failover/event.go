@@ -69,7 +69,7 @@ func (s *site) measure(ctx context.Context, e event, repeats int, r *report, sav
 	if e.long {
 		repeats /= 2
 	}
-	if e.guards {
+	if e.guards || s.guards {
 		defer func() { err = errors.Join(err, s.lab.KillGuards()) }()
 		if err := s.lab.StartGuards(ctx, s.program); err != nil {
 			return err

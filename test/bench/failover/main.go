@@ -25,6 +25,8 @@ type report struct {
 	// Repeats is how often each event was made happen over each family; half as often those that take long.
 	Repeats int `json:"repeats"`
 	Nodes   int `json:"nodes"`
+	// Guards: guards ran on the nodes.
+	Guards bool `json:"guards"`
 	// Figures are those measured so far; of the last one, as many repeats as it has gaps.
 	Figures []figure `json:"figures"`
 }
@@ -37,6 +39,7 @@ func benchmark(ctx context.Context, args []string, out, progress io.Writer) (err
 	only := flags.String("events", strings.Join(names(), ","), "which events, comma-separated")
 	counts := flags.String("vips", "1,100,3000", "with how many Services, of an address and a port each, gateways are killed, comma-separated, 1 to 4000; the other events have one")
 	nodes := flags.Int("nodes", 4, "how many nodes share this machine, 4 to 9; three are gateways, and each has to compute the flows of all addresses")
+	guards := flags.Bool("guards", true, "whether guards run on the nodes, as the manifests have it; the event uplink always has them")
 	program := flags.String("controller", "_output/bin/ovnkube-slb", "the program to measure")
 	helper := flags.String("lab", "_output/bin/lab", "the lab's program")
 	manifests := flags.String("manifests", "dist/manifests/base", "the kustomization to install")
@@ -64,12 +67,12 @@ func benchmark(ctx context.Context, args []string, out, progress io.Writer) (err
 			return err
 		}
 	}
-	r := report{Repeats: *repeats, Nodes: *nodes}
+	r := report{Repeats: *repeats, Nodes: *nodes, Guards: *guards}
 	results, err := subject.Keep(*file, &r)
 	if err != nil {
 		return err
 	}
-	s, err := start(ctx, site{program: *program, manifests: *manifests, nodes: *nodes, progress: progress}, *helper)
+	s, err := start(ctx, site{program: *program, manifests: *manifests, nodes: *nodes, guards: *guards, progress: progress}, *helper)
 	if err != nil {
 		return err
 	}

@@ -81,6 +81,7 @@ spec:
 type site struct {
 	program, manifests string
 	nodes              int
+	guards             bool
 	progress           io.Writer
 
 	lab    *lab.Lab

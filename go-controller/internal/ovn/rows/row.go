@@ -182,7 +182,21 @@ const RedirectPrefix = "cr-slb-"
 // RedirectPort is a shard's logical_port of that type.
 func RedirectPort(id world.ShardID) string { return "cr-" + externalPort(id) }
 
-func externalPort(id world.ShardID) string { return RouterName(id) + "-ext" }
+// ParseRedirectPort reads what RedirectPort wrote.
+func ParseRedirectPort(name string) (world.ShardID, bool) {
+	name, prefixed := strings.CutPrefix(name, RedirectPrefix)
+	name, suffixed := strings.CutSuffix(name, externalSuffix)
+	at := strings.LastIndexByte(name, '-')
+	if !prefixed || !suffixed || at < 0 {
+		return world.ShardID{}, false
+	}
+	return ParseShard(name[:at] + "/" + name[at+1:])
+}
+
+// externalSuffix ends the name of a router's port on the segment.
+const externalSuffix = "-ext"
+
+func externalPort(id world.ShardID) string { return RouterName(id) + externalSuffix }
 
 func joinPort(id world.ShardID) string { return RouterName(id) + "-join" }
 

@@ -84,6 +84,26 @@ var schema = `{
         "logical_port": {
           "type": "string"
         },
+        "mac": {
+          "type": {
+            "key": {
+              "type": "string"
+            },
+            "min": 0,
+            "max": "unlimited"
+          }
+        },
+        "tag": {
+          "type": {
+            "key": {
+              "type": "integer",
+              "minInteger": 1,
+              "maxInteger": 4095
+            },
+            "min": 0,
+            "max": 1
+          }
+        },
         "tunnel_key": {
           "type": {
             "key": {

@@ -10,12 +10,14 @@ const PortBindingTable = "Port_Binding"
 
 // PortBinding defines an object in Port_Binding table
 type PortBinding struct {
-	UUID        string  `ovsdb:"_uuid"`
-	Chassis     *string `ovsdb:"chassis"`
-	Datapath    string  `ovsdb:"datapath"`
-	LogicalPort string  `ovsdb:"logical_port"`
-	TunnelKey   int     `ovsdb:"tunnel_key"`
-	Type        string  `ovsdb:"type"`
+	UUID        string   `ovsdb:"_uuid"`
+	Chassis     *string  `ovsdb:"chassis"`
+	Datapath    string   `ovsdb:"datapath"`
+	LogicalPort string   `ovsdb:"logical_port"`
+	MAC         []string `ovsdb:"mac"`
+	Tag         *int     `ovsdb:"tag"`
+	TunnelKey   int      `ovsdb:"tunnel_key"`
+	Type        string   `ovsdb:"type"`
 }
 
 func (a *PortBinding) GetUUID() string {
@@ -52,6 +54,56 @@ func (a *PortBinding) GetLogicalPort() string {
 	return a.LogicalPort
 }
 
+func (a *PortBinding) GetMAC() []string {
+	return a.MAC
+}
+
+func copyPortBindingMAC(a []string) []string {
+	if a == nil {
+		return nil
+	}
+	b := make([]string, len(a))
+	copy(b, a)
+	return b
+}
+
+func equalPortBindingMAC(a, b []string) bool {
+	if (a == nil) != (b == nil) {
+		return false
+	}
+	if len(a) != len(b) {
+		return false
+	}
+	for i, v := range a {
+		if b[i] != v {
+			return false
+		}
+	}
+	return true
+}
+
+func (a *PortBinding) GetTag() *int {
+	return a.Tag
+}
+
+func copyPortBindingTag(a *int) *int {
+	if a == nil {
+		return nil
+	}
+	b := *a
+	return &b
+}
+
+func equalPortBindingTag(a, b *int) bool {
+	if (a == nil) != (b == nil) {
+		return false
+	}
+	if a == b {
+		return true
+	}
+	return *a == *b
+}
+
 func (a *PortBinding) GetTunnelKey() int {
 	return a.TunnelKey
 }
@@ -63,6 +115,8 @@ func (a *PortBinding) GetType() string {
 func (a *PortBinding) DeepCopyInto(b *PortBinding) {
 	*b = *a
 	b.Chassis = copyPortBindingChassis(a.Chassis)
+	b.MAC = copyPortBindingMAC(a.MAC)
+	b.Tag = copyPortBindingTag(a.Tag)
 }
 
 func (a *PortBinding) DeepCopy() *PortBinding {
@@ -85,6 +139,8 @@ func (a *PortBinding) Equals(b *PortBinding) bool {
 		equalPortBindingChassis(a.Chassis, b.Chassis) &&
 		a.Datapath == b.Datapath &&
 		a.LogicalPort == b.LogicalPort &&
+		equalPortBindingMAC(a.MAC, b.MAC) &&
+		equalPortBindingTag(a.Tag, b.Tag) &&
 		a.TunnelKey == b.TunnelKey &&
 		a.Type == b.Type
 }

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package guard
+
+import (
+	"context"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"k8s.io/klog/v2"
+
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/neighbour"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/ovn"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/plan"
+)
+
+const (
+	// mostClaims is how many claims wait for their announcement. A chassis that comes back claims all shards of all domains at once.
+	mostClaims = 4096
+	// flushTime bounds a call of ovs-vswitchd.
+	flushTime = time.Second
+)
+
+// announcer has the switches of a segment learn at once where a shard is that this node has claimed. OVN announces it itself, but a
+// second after the claim (announce_time in controller/pinctrl.c), and the BFD packet that it sends at once may come before its flows
+// are complete, and be lost.
+type announcer struct {
+	chassis  func() (name, remote string)
+	networks func() (map[string]ovn.Uplinks, bool)
+	// credentials are those of the southbound database, without its address.
+	credentials ovn.Endpoint
+	// control is the pattern of ovs-vswitchd's control socket (ovs-appctl(8)).
+	control string
+	metrics *metrics
+	changed chan struct{}
+	claims  chan ovn.Claim
+}
+
+func (a *announcer) run(ctx context.Context) {
+	var running sync.WaitGroup
+	defer running.Wait()
+	running.Go(func() {
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case claim := <-a.claims:
+				a.announce(ctx, claim)
+			}
+		}
+	})
+	var name, remote string
+	stop := func() {}
+	defer func() { stop() }()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-a.changed:
+		}
+		newName, newRemote := a.chassis()
+		if newName == "" || newRemote == "" || newName == name && newRemote == remote {
+			continue
+		}
+		name, remote = newName, newRemote
+		stop()
+		followed, cancel := context.WithCancel(ctx)
+		stop = cancel
+		endpoint := a.credentials
+		endpoint.Address = remote
+		claims, err := ovn.NewClaims(endpoint, name, a.claimed)
+		if err != nil {
+			klog.ErrorS(err, "Shards that this node claims are announced by OVN alone")
+			continue
+		}
+		running.Go(func() { _ = claims.Run(followed) }) // ends with the context only
+	}
+}
+
+func (a *announcer) claimed(c ovn.Claim) {
+	select {
+	case a.claims <- c:
+	default:
+	}
+}
+
+// announce sends, on each link of the bridge, a gratuitous ARP and an unsolicited neighbour advertisement of the shard's router. All
+// addresses of a shard have the MAC address of its router, also before, so that these teach switches all that there is to learn. The
+// node's own bridge is one of these switches, and takes the shard to be beyond the link: it forgets what it has learned.
+func (a *announcer) announce(ctx context.Context, c ovn.Claim) {
+	networks, _ := a.networks()
+	for _, network := range networks {
+		if _, has := network.Patches[plan.LocalnetPort(c.Shard.Domain)]; !has {
+			continue
+		}
+		if err := a.flush(ctx, network.Bridge); err != nil {
+			klog.ErrorS(err, "Let a bridge forget where a shard was", "bridge", network.Bridge, "shard", c.Shard)
+		}
+		for _, link := range network.Links {
+			if err := send(link.Name, c); err != nil {
+				klog.ErrorS(err, "Announce a shard that this node has claimed", "shard", c.Shard, "link", link.Name)
+				continue
+			}
+			a.metrics.announcements.Inc()
+			klog.InfoS("Announced a shard that this node has claimed", "shard", c.Shard, "link", link.Name, "mac", c.MAC, "vlan", c.VLAN)
+		}
+		return
+	}
+}
+
+func (a *announcer) flush(ctx context.Context, bridge string) error {
+	ctx, cancel := context.WithTimeout(ctx, flushTime)
+	defer cancel()
+	_, err := command(ctx, a.control, "fdb/flush", bridge)
+	return err
+}
+
+func send(link string, c ovn.Claim) error {
+	port, err := neighbour.Open(link)
+	if err != nil {
+		return err
+	}
+	defer port.Close()
+	for _, addr := range c.Addrs {
+		if err := port.ClaimFor([6]byte(c.MAC), addr, c.VLAN); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// vswitchdSocket is the pattern of the control socket of the ovs-vswitchd whose database is at an endpoint.
+func vswitchdSocket(vswitch ovn.Endpoint) string {
+	dir := "/var/run/openvswitch"
+	if socket, ok := strings.CutPrefix(vswitch.Address, "unix:"); ok {
+		dir = filepath.Dir(socket)
+	}
+	return filepath.Join(dir, "ovs-vswitchd.*.ctl")
+}

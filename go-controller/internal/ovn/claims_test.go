@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ovn
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+)
+
+// What a chassis claims is told once, with the segment's VLAN and the router's addresses; what it had before is not, nor what others claim.
+func TestClaimsAreTold(t *testing.T) {
+	nb, sb := serve(t, schema), serve(t, southboundSchema)
+	nb.clusterRows(t)
+	sb.sbctl(t, "init")
+	translate(t, nb, sb)
+	d, _ := dial(t, nb, sb)
+	f := fabric(3)
+	f.Domains[0].VLAN = 7
+	configure(t, d, f)
+	nb.nbctl(t, "--wait=sb", "sync")
+	sb.sbctl(t, "chassis-add", "c1", "geneve", "127.0.0.1")
+	sb.sbctl(t, "chassis-add", "c2", "geneve", "127.0.0.2")
+	claim := func(shard, chassis string) {
+		t.Helper()
+		sb.sbctl(t, "--may-exist", "lsp-bind", "cr-slb-lan-"+shard+"-ext", chassis)
+	}
+	leave := func(shard string) {
+		t.Helper()
+		sb.sbctl(t, "lsp-unbind", "cr-slb-lan-"+shard+"-ext")
+	}
+	claim("0", "c1")
+
+	told := make(chan Claim, 100)
+	c, err := NewClaims(Endpoint{Address: "unix:" + sb.socket}, "c1", func(c Claim) { told <- c })
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error)
+	go func() { ended <- c.Run(ctx) }()
+	expect := func(index int) {
+		t.Helper()
+		select {
+		case got := <-told:
+			shard := f.Domains[0].Shards[index]
+			mac := sb.sbctl(t, "--bare", "--columns=mac", "find", "Port_Binding", fmt.Sprintf("logical_port=slb-lan-%d-ext", index))
+			if got.Shard != shard.ID || got.VLAN != 7 || !strings.HasPrefix(mac, got.MAC.String()+" ") ||
+				len(got.Addrs) != len(shard.Anchors) || got.Addrs[0] != shard.Anchors[0].Addr() {
+				t.Errorf("told of %+v, want shard %d with %s", got, index, mac)
+			}
+		case <-time.After(20 * time.Second):
+			t.Fatalf("never told of shard %d", index)
+		}
+	}
+	eventually(t, "the database was read", func() bool { c.mu.Lock(); defer c.mu.Unlock(); return c.read })
+	claim("2", "c2")
+	claim("1", "c1")
+	expect(1)
+	leave("0")
+	claim("0", "c1")
+	expect(0)
+
+	// What is claimed while there is no connection is news, too; what is kept is not.
+	sb.kill()
+	eventually(t, "the connection is lost", func() bool { return c.db.live.Load() == nil })
+	sb.start(t)
+	leave("2")
+	claim("2", "c1")
+	expect(2)
+	cancel()
+	<-ended
+	if len(told) > 0 {
+		t.Errorf("told of %+v, too", <-told)
+	}
+}
