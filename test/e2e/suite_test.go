@@ -6,7 +6,6 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"os/exec"
 	"slices"
 	"testing"
 	"time"
@@ -68,15 +67,13 @@ var _ = BeforeEach(func(ctx SpecContext) {
 	if cluster.Network().Zones() && !slices.Contains(CurrentSpecReport().Labels(), withoutLayer2) {
 		Skip("layer 2 is not served where each node has its own databases")
 	}
-	// Debian 12's Open vSwitch 3.1 aborts now and then in the connection tracker of its userspace datapath (an assertion in
-	// conn_update_state of lib/conntrack.c). The specs after that need the node.
+	// Open vSwitch aborts now and then in the connection tracker of its userspace datapath: 3.1 in conn_update_state (an assertion),
+	// 3.6.2 in conn_to_ct_dpif_entry (the lock of a connection that is gone). The specs after that need the node.
 	for _, n := range cluster.Nodes {
 		if ended := cluster.Ended(n.Name); ended != "" {
 			AddReportEntry("a node is dead that no spec killed; it is started anew", ended)
 			Expect(cluster.Restore(ctx, n.Name)).To(Succeed())
-			version, err := exec.CommandContext(ctx, "ovs-vswitchd", "--version").Output()
-			Expect(err).NotTo(HaveOccurred())
-			Expect(string(version)).To(ContainSubstring("(Open vSwitch) 3.1."), "no other version does so: %s", ended)
+			Expect(ended).To(ContainSubstring("lib/conntrack.c"))
 		}
 	}
 	Eventually(cluster.GatewayRoutersAnswer).WithContext(ctx).Should(Succeed(), "a node is broken, after the spec %q", lastSpec)

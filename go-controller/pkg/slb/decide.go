@@ -48,32 +48,19 @@ type memory struct {
 	refreshes refreshes
 }
 
+// grant is what a Service was given while the status showed something else.
 type grant struct {
 	uid   string
 	addrs []netip.Addr
-	// over are the addresses that the status may show until it shows these: those that it
-	// had, and earlier grants.
-	over [][]netip.Addr
+	// over are the addresses that the status showed.
+	over []netip.Addr
 }
 
-// stands tells whether a grant is still being written over these addresses. If the status
-// shows any others, somebody else wrote them first, and they are what the Service has:
-// two controllers that run at once would overwrite each other for ever.
-func (g *grant) stands(assigned []netip.Addr) bool {
-	return len(assigned) == 0 || slices.Equal(assigned, g.addrs) ||
-		slices.ContainsFunc(g.over, func(o []netip.Addr) bool { return slices.Equal(o, assigned) })
-}
-
-// followed returns the grant of addrs over what the status shows, after g if that is known.
-func (g grant) followed(uid string, addrs, shown []netip.Addr, known bool) grant {
-	next := grant{uid: uid, addrs: addrs, over: [][]netip.Addr{shown}}
-	if known && g.uid == uid && g.stands(shown) {
-		next.over = g.over
-		if !slices.Equal(g.addrs, addrs) {
-			next.over = append(next.over, g.addrs)
-		}
-	}
-	return next
+// stands reports whether a grant is still being written if the status shows these addresses. If they are any others,
+// somebody else wrote them first, and they are what the Service has: two controllers that run at once would overwrite
+// each other for ever.
+func (g *grant) stands(shown []netip.Addr) bool {
+	return len(shown) == 0 || slices.Equal(shown, g.addrs) || slices.Equal(shown, g.over)
 }
 
 type made struct {
@@ -130,15 +117,12 @@ func (m *memory) held(w *world.Snapshot) map[world.Key][]netip.Addr {
 }
 
 func (m *memory) remember(w *world.Snapshot, a *ipam.Allocation) {
-	before := m.grants
 	m.grants = map[world.Key]grant{}
 	for _, s := range w.Services {
 		addrs := a.Services[s.Key].Addrs
-		if len(addrs) == 0 || slices.Equal(addrs, s.Assigned) {
-			continue
+		if len(addrs) > 0 && !slices.Equal(addrs, s.Assigned) {
+			m.grants[s.Key] = grant{s.UID, addrs, s.Assigned}
 		}
-		last, known := before[s.Key]
-		m.grants[s.Key] = last.followed(s.UID, addrs, s.Assigned, known)
 	}
 }
 
@@ -159,15 +143,12 @@ func (m *memory) withExternal(w *world.Snapshot) *world.Snapshot {
 }
 
 func (m *memory) rememberExternal(w *world.Snapshot, a *ipam.Allocation) {
-	before := m.external
 	m.external = map[world.Key]grant{}
 	for _, s := range w.Services {
 		own := a.Services[s.Key].HeldExternal
-		if slices.Equal(own, s.HeldExternalIPs) {
-			continue
+		if !slices.Equal(own, s.HeldExternalIPs) {
+			m.external[s.Key] = grant{s.UID, own, s.HeldExternalIPs}
 		}
-		last, known := before[s.Key]
-		m.external[s.Key] = last.followed(s.UID, own, s.HeldExternalIPs, known)
 	}
 }
 

@@ -356,8 +356,7 @@ func TestWhatAnotherWroteFirstStands(t *testing.T) {
 			t.Errorf("web has %v, want the %v that another controller wrote", got, written.Assigned)
 		}
 	}
-	// Our own earlier write is not another's: the newest request counts, although the
-	// status shows the one before it.
+	// The newest request counts, although the status shows what we gave before it.
 	asked := *s
 	asked.Requested = []netip.Addr{ours[0].Next().Next()}
 	m = memory{}
@@ -365,9 +364,23 @@ func TestWhatAnotherWroteFirstStands(t *testing.T) {
 	m.decide(small(3, &asked))
 	echo := asked
 	echo.Assigned = ours
-	echo.Requested = nil
 	if got := m.decide(small(3, &echo)).allocation.Services[web].Addrs; got[0] != asked.Requested[0] {
 		t.Errorf("web has %v, want the %v that is being written over our own %v", got, asked.Requested, ours)
+	}
+	// An address that was ours to give for a moment, and was not written, is another's to write.
+	old := service(world.Key{Namespace: "shop", Name: "old"}, 0)
+	m = memory{}
+	m.decide(small(3, s))
+	taken := *old
+	taken.Assigned = ours
+	if got := m.decide(small(3, s, &taken)).allocation.Services[web].Addrs; got[0] == ours[0] {
+		t.Fatalf("web has %v, as an older Service does", got)
+	}
+	moved := *old
+	moved.Assigned = []netip.Addr{ours[0].Next().Next()}
+	written.Assigned = ours
+	if got := m.decide(small(3, &written, &moved)).allocation.Services[web].Addrs; got[0] != ours[0] {
+		t.Errorf("web has %v, want the %v that another controller wrote", got, ours)
 	}
 }
 
