@@ -11,30 +11,41 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 )
 
-// adopt lets a Service keep what it has, unless an older one has it too and does not share
-// it. Of what another controller wrote into its status it has what a pool could have given it.
-func (l *ledger) adopt(service int) assets {
+// own are the addresses that a Service had. Of what another controller wrote into its status it has what a pool could have
+// given it.
+func (l *ledger) own(service int) assets {
 	s := l.services[service]
-	addrs := l.held[s.Key]
-	own := assets{leaves: len(addrs) > 0}
-	if len(addrs) == 0 {
-		addrs = l.adoptable(s, &own)
+	own := assets{addrs: l.held[s.Key]}
+	if own.leaves = len(own.addrs) > 0; !own.leaves {
+		own.addrs = l.adoptable(s, &own)
 	}
-	for _, a := range addrs {
+	return own
+}
+
+// adopt lets a Service keep those of its addresses that its status shows, or those that it does not, unless a Service before
+// it has them too and does not share them. Those in a status come before all that are only granted: where two controllers run at
+// once, the other one may have written them.
+func (l *ledger) adopt(service int, own *assets, shown bool) {
+	s := l.services[service]
+	for _, a := range own.addrs {
+		if slices.Contains(s.Assigned, a) != shown {
+			continue
+		}
 		f := world.FamilyOf(a)
 		if own.has.of(f).IsValid() || !slices.Contains(families(s), f) {
 			own.leaves = true
 			continue
 		}
 		if other, why := l.obstacle(a, service); why != "" {
-			own.lost, own.to, own.why = a, other, why
+			if shown {
+				own.lost, own.to, own.why = a, other, why
+			}
 			own.leaves = true
 			continue
 		}
 		l.take(a, service)
 		*own.has.of(f) = a
 	}
-	return own
 }
 
 // adoptable are the addresses in the status of a Service that are its own: those that we gave,

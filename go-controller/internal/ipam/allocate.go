@@ -77,8 +77,12 @@ func Allocate(w *world.Snapshot, held map[world.Key][]netip.Addr, shardOf func(p
 		if takesBack(&w.Cluster, s, held[s.Key]) {
 			owns[i].leaves = true
 		} else {
-			owns[i] = l.adopt(i)
+			owns[i] = l.own(i)
+			l.adopt(i, &owns[i], true)
 		}
+	}
+	for i := range l.services {
+		l.adopt(i, &owns[i], false)
 	}
 	for i := range l.services {
 		if owns[i].leaves {
@@ -122,6 +126,8 @@ func (p *perFamily) empty() bool { return !p.v4.IsValid() && !p.v6.IsValid() }
 // assets are what a Service brings along.
 type assets struct {
 	has perFamily
+	// addrs are the addresses that it had, or was given.
+	addrs []netip.Addr
 	// lost is an address that it had, but an older Service has too: to; why says why they
 	// don't share it.
 	lost netip.Addr

@@ -192,18 +192,11 @@ func (t *twin) allocate(held map[world.Key][]netip.Addr) map[world.Key]twinOutco
 	services := ipam.ByAge(t.w.Services)
 	foreign := map[world.Key]bool{}
 	for _, s := range services {
-		addrs := held[s.Key]
-		if len(addrs) == 0 {
-			addrs, foreign[s.Key] = t.ownOf(s)
-		}
 		has[s.Key] = map[world.Family]netip.Addr{}
-		for _, a := range addrs {
-			f := world.FamilyOf(a)
-			if slices.Contains(wants(s), f) && !has[s.Key][f].IsValid() && t.fits(s, a) {
-				t.take(s, a)
-				has[s.Key][f] = a
-			}
-		}
+		foreign[s.Key] = t.adopt(s, true, has[s.Key])
+	}
+	for _, s := range services {
+		t.adopt(s, false, has[s.Key])
 	}
 	for _, s := range services {
 		for _, a := range s.Assigned {
@@ -234,6 +227,22 @@ func (t *twin) allocate(held map[world.Key][]netip.Addr) map[world.Key]twinOutco
 		out[s.Key] = o
 	}
 	return out
+}
+
+// adopt lets a Service keep what its status shows, or what it does not; foreign is whether that is another controller's.
+func (t *twin) adopt(s *world.Service, shown bool, has map[world.Family]netip.Addr) (foreign bool) {
+	addrs := t.held[s.Key]
+	if len(addrs) == 0 {
+		addrs, foreign = t.ownOf(s)
+	}
+	for _, a := range addrs {
+		f := world.FamilyOf(a)
+		if slices.Contains(s.Assigned, a) == shown && slices.Contains(wants(s), f) && !has[f].IsValid() && t.fits(s, a) {
+			t.take(s, a)
+			has[f] = a
+		}
+	}
+	return foreign
 }
 
 // join lets a Service share addresses, and returns the families that it still misses.

@@ -384,6 +384,18 @@ func TestWhatAnotherWroteFirstStands(t *testing.T) {
 	}
 }
 
+// Two controllers run at once: an address that a status shows is not taken away for an older Service whose status does not.
+func TestWhatAStatusShowsComesBeforeGrants(t *testing.T) {
+	var m memory
+	old, young := service(world.Key{Namespace: "shop", Name: "old"}, 0), service(web, 1)
+	ours := m.decide(small(3, old)).allocation.Services[old.Key].Addrs
+	young.Assigned, young.Given = ours, ours
+	got := m.decide(small(3, old, young)).allocation.Services
+	if !slices.Equal(got[web].Addrs, ours) || len(got[old.Key].Addrs) != 1 || slices.Equal(got[old.Key].Addrs, ours) {
+		t.Errorf("the young one, whose status shows %v, has %v, the old one %v", ours, got[web].Addrs, got[old.Key].Addrs)
+	}
+}
+
 // A UDP server on its node's own network may reply from another address, and only the user can know.
 func TestHostsOverUDPAreNamed(t *testing.T) {
 	b := func(addr string, host bool) plan.Backend {
