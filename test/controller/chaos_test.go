@@ -109,7 +109,7 @@ func killedAsItWrites(t *testing.T, c *cluster) {
 
 // A leader stands still until another leads, and goes on while that one is busy: it ends
 // at once. What it had already begun to send may still arrive, so there may be doubles,
-// each of which ends in favour of the older Service.
+// each of which ends soon.
 func leaderSleepsThroughItsTerm(t *testing.T, c *cluster) {
 	s := c.scene(t)
 	first := c.command(t, s.binary, "first", s.ovn, brisk()...)
@@ -251,8 +251,9 @@ func (c *command) metric(t *testing.T, name string) int {
 	return int(n)
 }
 
-// Two controllers run at once, by mistake. They may give one address to two Services:
-// then the older one keeps it, the other gets another, and both controllers come to rest.
+// Two controllers run at once, by mistake. They may give one address to two Services: one of these gets another soon, and both controllers
+// come to rest. Mostly it is the younger one, but a controller may see what the other wrote to the younger one before its own write to
+// the older one comes back to it.
 func twoControllersWithoutElection(t *testing.T, c *cluster) {
 	s := c.scene(t)
 	for _, name := range []string{"one", "other"} {
@@ -270,7 +271,7 @@ func twoControllersWithoutElection(t *testing.T, c *cluster) {
 	s.nothingLeft(t)
 }
 
-// convergent says that each double was ended soon, by the rule.
+// convergent says that each double was ended soon.
 func (s *scene) convergent(t *testing.T) {
 	t.Helper()
 	const soon = 10 * time.Second // on a machine that is busy with other things
@@ -279,10 +280,7 @@ func (s *scene) convergent(t *testing.T) {
 	for _, d := range doubles {
 		longest = max(longest, d.lasted())
 		if d.lasted() > soon {
-			t.Errorf("two Services with one address for %s: %v", d.lasted(), d)
-		}
-		if !d.keptByTheOlder() {
-			t.Errorf("the older one lost its address: %v; it was had by %v", d, s.history(d.older))
+			t.Errorf("two Services with one address for %s: %v; it was had by %v", d.lasted(), d, s.history(d.older))
 		}
 	}
 	most := 0

@@ -216,11 +216,6 @@ func (d double) lasted() time.Duration {
 	return end.Sub(begin)
 }
 
-// keptByTheOlder tells whether the younger one gave the address up first.
-func (d double) keptByTheOlder() bool {
-	return d.younger.until != 0 && (d.older.until == 0 || d.younger.until < d.older.until)
-}
-
 // history lists who had an address, and what else the one had who holds it.
 func (o *observer) history(of *holding) []*holding {
 	o.mu.Lock()
