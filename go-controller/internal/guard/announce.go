@@ -5,6 +5,7 @@ package guard
 import (
 	"context"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -21,7 +22,15 @@ const (
 	mostClaims = 4096
 	// flushTime bounds a call of ovs-vswitchd.
 	flushTime = time.Second
+	// announceLatest is how long an announcement waits for OVN's port on the bridge. After that OVN announces the shard itself.
+	announceLatest = time.Second
 )
+
+// waitingClaim is a claim that is not announced yet.
+type waitingClaim struct {
+	ovn.Claim
+	until time.Time
+}
 
 // announcer has the switches of a segment learn at once where a shard is that this node has claimed. OVN announces it itself, but a
 // second after the claim (announce_time in controller/pinctrl.c), and the BFD packet that it sends at once may come before its flows
@@ -41,25 +50,22 @@ type announcer struct {
 func (a *announcer) run(ctx context.Context) {
 	var running sync.WaitGroup
 	defer running.Wait()
-	running.Go(func() {
-		for {
-			select {
-			case <-ctx.Done():
-				return
-			case claim := <-a.claims:
-				a.announce(ctx, claim)
-			}
-		}
-	})
 	var name, remote string
+	var shards *ovn.Claims
 	stop := func() {}
 	defer func() { stop() }()
+	var waiting []waitingClaim
 	for {
 		select {
 		case <-ctx.Done():
 			return
+		case claim := <-a.claims:
+			waiting = append(waiting, waitingClaim{claim, time.Now().Add(announceLatest)})
 		case <-a.changed:
 		}
+		waiting = slices.DeleteFunc(waiting, func(w waitingClaim) bool {
+			return !time.Now().Before(w.until) || !shards.Holds(w.Shard) || a.announce(ctx, w.Claim)
+		})
 		newName, newRemote := a.chassis()
 		if newName == "" || newRemote == "" || newName == name && newRemote == remote {
 			continue
@@ -75,6 +81,7 @@ func (a *announcer) run(ctx context.Context) {
 			klog.ErrorS(err, "Shards that this node claims are announced by OVN alone")
 			continue
 		}
+		shards = claims
 		running.Go(func() { _ = claims.Run(followed) }) // ends with the context only
 	}
 }
@@ -86,10 +93,11 @@ func (a *announcer) claimed(c ovn.Claim) {
 	}
 }
 
-// announce sends, on each link of the bridge, a gratuitous ARP and an unsolicited neighbour advertisement of the shard's router. All
+// announce sends, on each link of the bridge, a gratuitous ARP and an unsolicited neighbour advertisement of the shard's router; false if
+// OVN has no port for the shard on a bridge yet. All
 // addresses of a shard have the MAC address of its router, also before, so that these teach switches all that there is to learn. The
 // node's own bridge is one of these switches, and takes the shard to be beyond the link: it forgets what it has learned.
-func (a *announcer) announce(ctx context.Context, c ovn.Claim) {
+func (a *announcer) announce(ctx context.Context, c ovn.Claim) bool {
 	networks, _ := a.networks()
 	for _, network := range networks {
 		if _, has := network.Patches[plan.LocalnetPort(c.Shard.Domain)]; !has {
@@ -106,8 +114,9 @@ func (a *announcer) announce(ctx context.Context, c ovn.Claim) {
 			a.metrics.announcements.Inc()
 			klog.InfoS("Announced a shard that this node has claimed", "shard", c.Shard, "link", link.Name, "mac", c.MAC, "vlan", c.VLAN)
 		}
-		return
+		return true
 	}
+	return false
 }
 
 func (a *announcer) flush(ctx context.Context, bridge string) error {

@@ -65,6 +65,19 @@ func NewClaims(e Endpoint, name string, claimed func(Claim)) (*Claims, error) {
 // Run keeps the connection until ctx ends.
 func (c *Claims) Run(ctx context.Context) error { return c.db.run(ctx) }
 
+// Holds reports whether the chassis has a shard, as far as the database is known.
+func (c *Claims) Holds(shard world.ShardID) bool {
+	_, v, err := c.db.current()
+	if err != nil {
+		return false
+	}
+	c.mu.Lock()
+	holder := c.holders[rows.RedirectPort(shard)]
+	c.mu.Unlock()
+	own, ok := v.Table(chassis).Row(holder).(*sbdb.Chassis)
+	return ok && own.Name == c.name
+}
+
 // OnAdd takes note of a row that is new.
 func (c *Claims) OnAdd(_ string, m model.Model) { c.seen(m) }
 

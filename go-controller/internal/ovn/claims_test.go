@@ -46,6 +46,9 @@ func TestClaimsAreTold(t *testing.T) {
 		select {
 		case got := <-told:
 			shard := f.Domains[0].Shards[index]
+			if !c.Holds(shard.ID) {
+				t.Errorf("does not hold shard %d", index)
+			}
 			mac := sb.sbctl(t, "--bare", "--columns=mac", "find", "Port_Binding", fmt.Sprintf("logical_port=slb-lan-%d-ext", index))
 			if got.Shard != shard.ID || got.VLAN != 7 || !strings.HasPrefix(mac, got.MAC.String()+" ") ||
 				len(got.Addrs) != len(shard.Anchors) || got.Addrs[0] != shard.Anchors[0].Addr() {
@@ -60,6 +63,7 @@ func TestClaimsAreTold(t *testing.T) {
 	claim("1", "c1")
 	expect(1)
 	leave("0")
+	eventually(t, "shard 0 is given up", func() bool { return !c.Holds(f.Domains[0].Shards[0].ID) })
 	claim("0", "c1")
 	expect(0)
 
