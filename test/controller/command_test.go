@@ -199,9 +199,9 @@ func commandsTakeTurns(t *testing.T, c *cluster) {
 	if now := c.addresses(t, "late"); now[0] == had[0] {
 		t.Errorf("late has %v, which is web's", now)
 	}
-	if got := second.get("/metrics"); !strings.Contains(got, `ovnkube_slb_services{allocated="True",reason="Allocated"} 2`) {
-		t.Errorf("metrics don't count two Services:\n%s", got)
-	}
+	eventually(t, "the metrics count two Services", func() bool { // An amendment gives the address; the pass that follows counts it.
+		return strings.Contains(second.get("/metrics"), `ovnkube_slb_services{allocated="True",reason="Allocated"} 2`)
+	})
 	second.signal(t, syscall.SIGTERM)
 	if err := second.end(t); err != nil {
 		t.Errorf("told to end: %v", err)
