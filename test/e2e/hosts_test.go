@@ -74,6 +74,10 @@ var sources atomic.Uint32
 // nextSource is a port that no client chooses by itself, as those of useWays.
 func nextSource() uint16 { return uint16(20000 + sources.Add(1)) }
 
+// searchTime limits the search for a port from which a client reaches one of several backends, a matter of chance. Of twelve backends,
+// one of thirty is not found in fifty tries, and a busy machine needs a second for a try.
+const searchTime = 5 * time.Minute
+
 // clientsOf are the clients that a backend of Service mixed sees of those who ask from a namespace.
 func clientsOf(ctx context.Context, backend, from, network string, vip netip.Addr) netip.Addr {
 	GinkgoHelper()
@@ -82,7 +86,7 @@ func clientsOf(ctx context.Context, backend, from, network string, vip netip.Add
 	Eventually(func(ctx context.Context) (by string, err error) {
 		by, seen, err = ask(ctx, from, network, nextSource(), netip.AddrPortFrom(vip, port))
 		return by, err
-	}).WithContext(ctx).Should(Equal(backend), "%s from %s to %s", network, from, vip)
+	}).WithContext(ctx).WithTimeout(searchTime).Should(Equal(backend), "%s from %s to %s", network, from, vip)
 	return seen.Addr()
 }
 
