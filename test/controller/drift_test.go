@@ -150,7 +150,16 @@ func rowsAreRepaired(t *testing.T, c *cluster) {
 
 	c.delete(t, "web")
 	c.kubectl(t, "delete", "l2domains", "--all")
-	eventually(t, "only the rows of others are left, as they were", func() bool { return o.dump(t) == bare })
+	left := ""
+	defer func() {
+		if t.Failed() && left != bare {
+			t.Logf("rows of others - and left +:\n%s", cmp.Diff(bare, left))
+		}
+	}()
+	eventually(t, "only the rows of others are left, as they were", func() bool {
+		left = o.dump(t)
+		return left == bare
+	})
 }
 
 // ourRow is the UUID of a row of ours whose primary id begins so.

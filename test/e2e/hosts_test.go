@@ -75,7 +75,7 @@ var sources atomic.Uint32
 func nextSource() uint16 { return uint16(20000 + sources.Add(1)) }
 
 // searchTime limits the search for a port from which a client reaches one of several backends, a matter of chance. Of twelve backends,
-// one of thirty is not found in fifty tries, and a busy machine needs a second for a try.
+// one of seventy is not found in fifty tries, and a busy machine needs a second for a try.
 const searchTime = 5 * time.Minute
 
 // clientsOf are the clients that a backend of Service mixed sees of those who ask from a namespace.
