@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Build the controller's image with whichever of podman and docker there is.
+# Builds the controller's image with CONTAINER_TOOL, or else with podman or docker, whichever is installed.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-tool=$(command -v podman || command -v docker) || {
+tool=$(command -v "${CONTAINER_TOOL:-podman}" || command -v docker) || {
 	echo "make images needs podman or docker" >&2
 	exit 1
 }
