@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Command bundle writes a bundle for the Operator Lifecycle Manager (format registry+v1) from
-// the manifests: the Deployment and the rights of the controller become a
-// ClusterServiceVersion, and kinds and plain rights are copied. What that format does not
-// take (namespaces, what is in other namespaces, admission policies) becomes beside.yaml, to be
-// applied first.
+// the manifests. The Deployment and the RBAC rules of the controller become a
+// ClusterServiceVersion. CRDs and plain RBAC objects are copied. Objects that the format does
+// not support (namespaces, objects in other namespaces, admission policies) are written to
+// beside.yaml, which must be applied first.
 //
 //	go run ./contrib/bundle VERSION MANIFESTS EXAMPLES BUNDLE
 package main
@@ -121,16 +121,16 @@ func run(args []string) error {
 	return nil
 }
 
-// parts are the objects of the manifests by where they go.
+// parts groups the objects of the manifests by destination.
 type parts struct {
 	deployment object
-	// permissions are those in the controller's own namespace, cluster those everywhere.
+	// permissions apply in the controller's own namespace, cluster in all namespaces.
 	permissions, cluster any
 	plain, beside        []object
 }
 
-// sort finds the place of each object. The account and the bindings of what a
-// ClusterServiceVersion has are made from it.
+// sort groups the objects by destination. It omits the ServiceAccount and the bindings of a
+// ClusterServiceVersion, which are created from the ClusterServiceVersion.
 func sort(all []object) parts {
 	var p parts
 	for _, o := range all {
@@ -151,7 +151,7 @@ func sort(all []object) parts {
 			p.beside = append(p.beside, o)
 		}
 	}
-	// Namespaces come before what is in them.
+	// Namespaces precede the objects they contain.
 	slices.SortStableFunc(p.beside, func(a, b object) int {
 		return rank(a) - rank(b)
 	})
@@ -215,7 +215,7 @@ func (p *parts) serviceVersion(version string, crds, samples []object) (object, 
 			"provider":       object{"name": name},
 			"keywords":       []string{"load balancer", "OVN", "BGP", "bare metal"},
 			"links":          []object{{"name": "Source", "url": "https://github.com/ovnkube-slb/ovnkube-slb"}},
-			// With more than its own namespace, rights in that one would become rights in all.
+			// With other install modes, permissions in its own namespace would become permissions in all namespaces.
 			"installModes": []object{
 				{"type": "OwnNamespace", "supported": true}, {"type": "SingleNamespace", "supported": false},
 				{"type": "MultiNamespace", "supported": false}, {"type": "AllNamespaces", "supported": false},
@@ -234,12 +234,16 @@ func (p *parts) serviceVersion(version string, crds, samples []object) (object, 
 	}, nil
 }
 
-const description = "Gives Services of type LoadBalancer addresses from pools and has OVN itself answer for them, on clusters without a cloud. " +
-	"Before it is installed, into namespace ovn-kubernetes, apply `dist/bundle/beside.yaml`: namespaces, the rights in them, and admission policies, " +
-	"which bundles can't have. Guards of gateways and BGP speakers are a DaemonSet: `kubectl apply -k dist/manifests/bgp`. " +
-	"On OpenShift, annotation `slb.k8s.ovn.org/mode` of Network `cluster` (operator.openshift.io) switches it: Disabled, Layer2, BGP or Layer2+BGP."
+const description = "Gives Services of type LoadBalancer addresses from pools and has OVN itself answer for them, on " +
+	"clusters without a cloud. " +
+	"Before it is installed, into namespace ovn-kubernetes, apply `dist/bundle/beside.yaml`: namespaces, the rights in " +
+	"them, and admission policies, " +
+	"which bundles can't have. Guards of gateways and BGP speakers are a DaemonSet: `kubectl apply -k " +
+	"dist/manifests/bgp`. " +
+	"On OpenShift, annotation `slb.k8s.ovn.org/mode` of Network `cluster` (operator.openshift.io) switches it: " +
+	"Disabled, Layer2, BGP or Layer2+BGP."
 
-// pinnedDeployment is the spec of the Deployment with one image for all its containers.
+// pinnedDeployment returns the spec of the Deployment with the same image for all its containers.
 func (p *parts) pinnedDeployment(pinned string) (any, error) {
 	text, err := json.Marshal(p.deployment["spec"])
 	if err != nil {
@@ -262,7 +266,7 @@ func annotations() object {
 	}}
 }
 
-// read returns the objects of the files of a directory that match a pattern, in order.
+// read returns the objects in the files of dir that match pattern, in order.
 func read(dir, pattern string) ([]object, error) {
 	files, err := filepath.Glob(filepath.Join(dir, pattern))
 	if err != nil || len(files) == 0 {

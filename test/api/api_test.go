@@ -26,7 +26,7 @@ const (
 	manifests = "../../dist/manifests"
 	examples  = "../../docs/examples"
 
-	// settle is how long the API server may take to serve new kinds and to obey a new policy.
+	// settle is how long the API server may take to serve new kinds and to enforce a new policy.
 	settle = 30 * time.Second
 	poll   = 50 * time.Millisecond
 )
@@ -57,7 +57,7 @@ func TestAPI(t *testing.T) {
 	t.Run("inside ovnkube-master", s.testInsideOVNKubeMaster)
 }
 
-// start is a control plane with everything installed.
+// start returns a control plane with everything installed.
 func start(t *testing.T) *server {
 	t.Helper()
 	s := startEmpty(t)
@@ -87,17 +87,19 @@ func startEmpty(t *testing.T) *server {
 	return s
 }
 
-// install does what the README says, into the namespace that OVN-Kubernetes has.
+// install follows the README. It installs into the namespace of OVN-Kubernetes.
 func (s *server) install(t *testing.T) {
 	t.Helper()
 	s.kubectl(t, "create", "namespace", "ovn-kubernetes")
 	s.kubectl(t, "apply", "-k", filepath.Join(manifests, "default"))
 }
 
-// eventually polls until check is true.
+// eventually polls until check returns true.
 func eventually(t *testing.T, what string, check func(context.Context) bool) {
 	t.Helper()
-	err := wait.PollUntilContextTimeout(t.Context(), poll, settle, true, func(ctx context.Context) (bool, error) { return check(ctx), nil })
+	err := wait.PollUntilContextTimeout(t.Context(), poll, settle, true, func(ctx context.Context) (bool, error) {
+		return check(ctx), nil
+	})
 	if err != nil {
 		t.Fatalf("not within %s: %s: %v", settle, what, err)
 	}
@@ -112,7 +114,7 @@ func (s *server) kubectl(t *testing.T, args ...string) string {
 	return out
 }
 
-// deleteAfter deletes what the arguments of kubectl delete name when the test ends.
+// deleteAfter runs kubectl delete with the arguments when the test ends.
 func (s *server) deleteAfter(t *testing.T, args ...string) {
 	t.Cleanup(func() {
 		if _, err := s.Kubectl(context.WithoutCancel(t.Context()), append([]string{"delete"}, args...)...); err != nil {
@@ -121,7 +123,7 @@ func (s *server) deleteAfter(t *testing.T, args ...string) {
 	})
 }
 
-// file writes a manifest for kubectl.
+// file writes a manifest for kubectl to a file. It returns the path.
 func (s *server) file(t *testing.T, manifest string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "manifest.yaml")
@@ -131,7 +133,8 @@ func (s *server) file(t *testing.T, manifest string) string {
 	return path
 }
 
-// create asks the API server whether it would store the object, through all validation and admission; nothing is stored.
+// create checks whether the API server would store the object, including all validation and admission. Nothing is
+// stored.
 func (s *server) create(ctx context.Context, manifest string) error {
 	_, err := s.created(ctx, manifest)
 	return err
@@ -154,20 +157,22 @@ func (s *server) created(ctx context.Context, manifest string) (*unstructured.Un
 func resources() map[string]schema.GroupVersionResource {
 	all := map[string]schema.GroupVersionResource{}
 	for kind, resource := range map[string]string{
-		"IPAddressPool": "ipaddresspools", "L2Domain": "l2domains", "BGPPeer": "bgppeers", "BGPAdvertisement": "bgpadvertisements",
-		"BFDProfile": "bfdprofiles", "Community": "communities", "BGPNodeStatus": "bgpnodestatuses",
+		"IPAddressPool": "ipaddresspools", "L2Domain": "l2domains", "BGPPeer": "bgppeers",
+		"BGPAdvertisement": "bgpadvertisements",
+		"BFDProfile":       "bfdprofiles", "Community": "communities", "BGPNodeStatus": "bgpnodestatuses",
 	} {
 		all[kind] = v1alpha1.GroupVersion().WithResource(resource)
 	}
 	return all
 }
 
-// object is a manifest of one of our kinds.
+// object returns a manifest of one of our kinds.
 func object(kind, name, spec string) string {
-	return "apiVersion: slb.k8s.ovn.org/v1alpha1\nkind: " + kind + "\nmetadata: {name: " + name + "}\nspec:\n" + indent(spec)
+	return "apiVersion: slb.k8s.ovn.org/v1alpha1\nkind: " + kind + "\nmetadata: {name: " + name + "}\nspec:\n" +
+		indent(spec)
 }
 
-// pool is the manifest of a pool with these addresses, written as a YAML list.
+// pool returns the manifest of a pool. addresses is a YAML list.
 func pool(name, addresses string) string {
 	return object("IPAddressPool", name, "addresses: "+addresses)
 }
@@ -176,7 +181,7 @@ func indent(text string) string {
 	return "  " + strings.ReplaceAll(strings.TrimSpace(text), "\n", "\n  ") + "\n"
 }
 
-// refused checks that the error is there and has every part.
+// refused checks that err is not nil and that its message contains every part.
 func refused(t *testing.T, err error, parts []string) {
 	t.Helper()
 	if err == nil {

@@ -21,7 +21,7 @@ import (
 
 const bundle = "../../dist/bundle"
 
-// serviceVersion is what we use of a ClusterServiceVersion (operators.coreos.com/v1alpha1).
+// serviceVersion has the fields of a ClusterServiceVersion (operators.coreos.com/v1alpha1) that the bundle uses.
 type serviceVersion struct {
 	metav1.TypeMeta
 	Metadata metav1.ObjectMeta
@@ -57,7 +57,7 @@ type permission struct {
 	Rules              []rbacv1.PolicyRule
 }
 
-// testBundle compares the bundle with what is installed from the manifests.
+// testBundle compares the bundle with the objects installed from the manifests.
 func (s *server) testBundle(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join(bundle, "manifests/ovnkube-slb.clusterserviceversion.yaml"))
 	if err != nil {
@@ -67,7 +67,8 @@ func (s *server) testBundle(t *testing.T) {
 	if err := yaml.UnmarshalStrict(text, &csv); err != nil {
 		t.Fatal(err)
 	}
-	if got := csv.APIVersion + " " + csv.Kind + " " + csv.Metadata.Name; got != "operators.coreos.com/v1alpha1 ClusterServiceVersion ovnkube-slb.v"+csv.Spec.Version ||
+	if got := csv.APIVersion + " " + csv.Kind + " " +
+		csv.Metadata.Name; got != "operators.coreos.com/v1alpha1 ClusterServiceVersion ovnkube-slb.v"+csv.Spec.Version ||
 		!regexp.MustCompile(`^\d+\.\d+\.\d+$`).MatchString(csv.Spec.Version) || csv.Spec.Install.Strategy != "deployment" {
 		t.Errorf("%s of version %q, strategy %q", got, csv.Spec.Version, csv.Spec.Install.Strategy)
 	}
@@ -75,7 +76,7 @@ func (s *server) testBundle(t *testing.T) {
 	bundleImages(t, &csv)
 	bundleKinds(t, &csv)
 
-	// What the bundle lacks is beside it, and nothing else.
+	// beside.yaml contains exactly the objects that the bundle lacks.
 	var have []string
 	for _, pattern := range []string{"manifests/*_clusterrole.yaml", "manifests/slb.*.yaml", "beside.yaml"} {
 		files, err := filepath.Glob(filepath.Join(bundle, pattern))
@@ -86,18 +87,20 @@ func (s *server) testBundle(t *testing.T) {
 			have = append(have, refs(t, file)...)
 		}
 	}
-	have = append(have, "ServiceAccount ovn-kubernetes/ovnkube-slb", "Deployment ovn-kubernetes/ovnkube-slb", "Role ovn-kubernetes/ovnkube-slb-leader",
-		"RoleBinding ovn-kubernetes/ovnkube-slb-leader", "ClusterRole /ovnkube-slb-controller", "ClusterRoleBinding /ovnkube-slb-controller")
+	have = append(have, "ServiceAccount ovn-kubernetes/ovnkube-slb", "Deployment ovn-kubernetes/ovnkube-slb",
+		"Role ovn-kubernetes/ovnkube-slb-leader",
+		"RoleBinding ovn-kubernetes/ovnkube-slb-leader", "ClusterRole /ovnkube-slb-controller",
+		"ClusterRoleBinding /ovnkube-slb-controller")
 	slices.Sort(have)
 	kustomized := s.file(t, s.kubectl(t, "kustomize", filepath.Join(manifests, "default")))
 	if diff := cmp.Diff(refs(t, kustomized), have); diff != "" {
 		t.Errorf("objects of the manifests -, of the bundle +:\n%s", diff)
 	}
-	s.kubectl(t, "diff", "-f", filepath.Join(bundle, "beside.yaml")) // fails if anything differs from what is installed
+	s.kubectl(t, "diff", "-f", filepath.Join(bundle, "beside.yaml")) // fails on any difference from the installed objects
 	s.kubectl(t, "diff", "-f", filepath.Join(bundle, "manifests/ovnkube-slb-view_clusterrole.yaml"))
 }
 
-// bundleRights compares permissions with the rules of the installed roles, and has the API server look at the Deployment.
+// bundleRights compares permissions with the rules of the installed roles, and creates the Deployment in a dry run.
 func (s *server) bundleRights(t *testing.T, csv *serviceVersion) {
 	t.Helper()
 	cluster, err := s.kube.RbacV1().ClusterRoles().Get(t.Context(), "ovnkube-slb-controller", metav1.GetOptions{})
@@ -108,11 +111,13 @@ func (s *server) bundleRights(t *testing.T, csv *serviceVersion) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := map[string][]permission{"clusterPermissions": {{"ovnkube-slb", cluster.Rules}}, "permissions": {{"ovnkube-slb", own.Rules}}}
-	if diff := cmp.Diff(want, map[string][]permission{"clusterPermissions": csv.Spec.Install.Spec.ClusterPermissions, "permissions": csv.Spec.Install.Spec.Permissions}); diff != "" {
+	want := map[string][]permission{"clusterPermissions": {{"ovnkube-slb", cluster.Rules}},
+		"permissions": {{"ovnkube-slb", own.Rules}}}
+	if diff := cmp.Diff(want, map[string][]permission{"clusterPermissions": csv.Spec.Install.Spec.ClusterPermissions,
+		"permissions": csv.Spec.Install.Spec.Permissions}); diff != "" {
 		t.Errorf("rights of the manifests -, of the bundle +:\n%s", diff)
 	}
-	// With more namespaces the rights in this one would become rights in all.
+	// With more namespaces, the permissions in this namespace would become permissions in all of them.
 	for _, mode := range csv.Spec.InstallModes {
 		if mode.Supported != (mode.Type == "OwnNamespace") {
 			t.Errorf("install mode %s: %v", mode.Type, mode.Supported)
@@ -126,7 +131,8 @@ func (s *server) bundleRights(t *testing.T, csv *serviceVersion) {
 		t.Errorf("the Deployment runs as %q", deployment.Spec.Template.Spec.ServiceAccountName)
 	}
 	_, err = s.kube.AppsV1().Deployments("ovn-kubernetes").Create(t.Context(),
-		&appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: "of-the-bundle", Labels: deployment.Label}, Spec: deployment.Spec},
+		&appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: "of-the-bundle", Labels: deployment.Label},
+			Spec: deployment.Spec},
 		metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}, FieldValidation: metav1.FieldValidationStrict})
 	if err != nil {
 		t.Errorf("the Deployment is refused: %v", err)
@@ -150,7 +156,7 @@ func bundleImages(t *testing.T, csv *serviceVersion) {
 	}
 }
 
-// bundleKinds compares CRDs byte by byte, and the list of those owned.
+// bundleKinds compares the CRDs byte by byte, and the list of owned CRDs.
 func bundleKinds(t *testing.T, csv *serviceVersion) {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(manifests, "crds/slb.*.yaml"))
@@ -167,13 +173,14 @@ func bundleKinds(t *testing.T, csv *serviceVersion) {
 			t.Errorf("%s of the bundle is not that of the manifests (%v)", filepath.Base(file), err)
 		}
 		owned := csv.Spec.CustomResourceDefinitions.Owned[i]
-		if _, plural, _ := strings.Cut(filepath.Base(file), "_"); owned.Name != strings.TrimSuffix(plural, ".yaml")+".slb.k8s.ovn.org" || owned.Description == "" {
+		if _, plural, _ := strings.Cut(filepath.Base(file), "_"); owned.Name != strings.TrimSuffix(plural,
+			".yaml")+".slb.k8s.ovn.org" || owned.Description == "" {
 			t.Errorf("owned: %+v, want %s", owned, plural)
 		}
 	}
 }
 
-// refs are the objects of a file, sorted: kind, namespace and name.
+// refs returns the objects in a file, sorted, as kind, namespace and name.
 func refs(t *testing.T, file string) []string {
 	t.Helper()
 	text, err := os.ReadFile(file)

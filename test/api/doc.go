@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package api tests what is installed into a cluster against a real kube-apiserver: the CRDs with
-// their rules, the admission policy, the rights of the controller, the ways of running it, and the
-// examples of the documentation. Nothing here needs a network or a controller.
+// Package api tests the installed manifests against a real kube-apiserver: the CRDs with their
+// validation rules, the admission policy, the RBAC rules of the controller, the ways to run it, and
+// the examples of the documentation. The tests need neither a network nor a controller.
 package api

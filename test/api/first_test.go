@@ -10,11 +10,11 @@ import (
 	"time"
 )
 
-// freshServers is how many API servers that have never seen our kinds are installed into.
+// freshServers is the number of API servers, new to our kinds, into which the test installs.
 const freshServers = 2
 
 // TestPoolRightAfterInstall runs the README's first commands without a pause between them. The API server loads the
-// parameters of the admission policy only after the policy and the kinds are there; until then it must not refuse a pool.
+// parameters of the admission policy only after the policy and the kinds exist. Until then it must not refuse a pool.
 func TestPoolRightAfterInstall(t *testing.T) {
 	for range freshServers {
 		s := startEmpty(t)
@@ -26,6 +26,7 @@ func TestPoolRightAfterInstall(t *testing.T) {
 			err := s.create(ctx, pool("overlapping", `[10.50.0.100]`))
 			return err != nil && strings.Contains(err.Error(), "of IPAddressPool public")
 		})
-		t.Logf("after the install: the pool is accepted after %s, the policy in force after %s", accepted, time.Since(installed))
+		t.Logf("after the install: the pool is accepted after %s, the policy in force after %s", accepted,
+			time.Since(installed))
 	}
 }

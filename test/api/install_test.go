@@ -14,9 +14,10 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
 )
 
-// testExamples applies docs/examples as the documentation does.
+// testExamples applies docs/examples as documented.
 func (s *server) testExamples(t *testing.T) {
-	s.kubectl(t, "apply", "-f", filepath.Join(examples, "pool.yaml"), "-f", filepath.Join(examples, "l2domain.yaml"), "-f", filepath.Join(examples, "web.yaml"))
+	s.kubectl(t, "apply", "-f", filepath.Join(examples, "pool.yaml"), "-f", filepath.Join(examples, "l2domain.yaml"), "-f",
+		filepath.Join(examples, "web.yaml"))
 	s.deleteAfter(t, "-f", examples)
 	for _, c := range []struct{ object, path, want string }{
 		{"ipaddresspool/public", "{.spec.addresses}", `["10.50.0.100-10.50.0.199","fd00:50::100-fd00:50::1ff"]`},
@@ -33,74 +34,97 @@ func (s *server) testExamples(t *testing.T) {
 	}
 }
 
-// right is something that a ServiceAccount may do or not. Namespace and name are empty for all.
+// right is an action that a ServiceAccount may or may not perform. An empty namespace or name means all.
 type right struct{ verb, group, resource, subresource, namespace, name string }
 
 const guards, passwords = v1alpha1.GuardsNamespace, v1alpha1.PasswordsNamespace
 
-// needs is what the controller does, each with its use.
+// needs returns the actions of the controller.
 func needs() []right {
 	const ours, home = "slb.k8s.ovn.org", "ovn-kubernetes"
 	var out []right
 	for _, verb := range []string{"list", "watch"} {
-		out = append(out, right{verb, "", "services", "", "", ""}, right{verb, "", "nodes", "", "", ""}, right{verb, "", "namespaces", "", "", ""},
+		out = append(out, right{verb, "", "services", "", "", ""}, right{verb, "", "nodes", "", "", ""},
+			right{verb, "", "namespaces", "", "", ""},
 			right{verb, "discovery.k8s.io", "endpointslices", "", "", ""})
-		for _, resource := range []string{"ipaddresspools", "l2domains", "bgppeers", "bgpadvertisements", "bfdprofiles", "communities", "bgpnodestatuses"} {
+		for _, resource := range []string{"ipaddresspools", "l2domains", "bgppeers", "bgpadvertisements", "bfdprofiles",
+			"communities", "bgpnodestatuses"} {
 			out = append(out, right{verb, ours, resource, "", "", ""})
 		}
 	}
 	for _, verb := range []string{"list", "watch"} {
 		out = append(out, right{verb, "", "secrets", "", passwords, ""},
-			right{verb, "config.openshift.io", "networks", "", "", "cluster"}, right{verb, "operator.openshift.io", "networks", "", "", "cluster"})
+			right{verb, "config.openshift.io", "networks", "", "", "cluster"},
+			right{verb, "operator.openshift.io", "networks", "", "", "cluster"})
 	}
 	for _, verb := range []string{"list", "watch", "patch"} {
 		out = append(out, right{verb, "coordination.k8s.io", "leases", "", guards, ""})
 	}
-	for _, resource := range []string{"ipaddresspools", "l2domains", "bgppeers", "bgpadvertisements", "bfdprofiles", "communities", "bgpnodestatuses"} {
+	for _, resource := range []string{"ipaddresspools", "l2domains", "bgppeers", "bgpadvertisements", "bfdprofiles",
+		"communities", "bgpnodestatuses"} {
 		out = append(out, right{"update", ours, resource, "status", "", ""})
 	}
 	return append(out,
-		right{"update", "", "services", "status", "", ""}, right{"update", "coordination.k8s.io", "leases", "", home, "ovnkube-slb"},
-		right{"get", "", "namespaces", "", "", "kube-system"}, right{"get", "coordination.k8s.io", "leases", "", home, "ovnkube-slb"},
+		right{"update", "", "services", "status", "", ""}, right{"update", "coordination.k8s.io", "leases", "", home,
+			"ovnkube-slb"},
+		right{"get", "", "namespaces", "", "", "kube-system"}, right{"get", "coordination.k8s.io", "leases", "", home,
+			"ovnkube-slb"},
 		right{"create", "coordination.k8s.io", "leases", "", home, ""},
-		right{"create", "", "events", "", "default", ""}, right{"patch", "", "events", "", "default", ""}, reviews()[0], reviews()[1])
+		right{"create", "", "events", "", "default", ""}, right{"patch", "", "events", "", "default", ""}, reviews()[0],
+		reviews()[1])
 }
 
-// reviews are what every process needs to check who reads its metrics.
+// reviews returns the permissions that every process needs to authorize readers of its metrics.
 func reviews() []right {
-	return []right{{"create", "authentication.k8s.io", "tokenreviews", "", "", ""}, {"create", "authorization.k8s.io", "subjectaccessreviews", "", "", ""}}
+	return []right{{"create", "authentication.k8s.io", "tokenreviews", "", "", ""},
+		{"create", "authorization.k8s.io", "subjectaccessreviews", "", "", ""}}
 }
 
-// hasNoUseFor is what a controller that was taken over must not be able to do.
+// hasNoUseFor returns actions that a compromised controller must not be able to perform.
 func hasNoUseFor() []right {
 	const ours, home = "slb.k8s.ovn.org", "ovn-kubernetes"
 	out := []right{
-		{"get", "", "secrets", "", "", ""}, {"list", "", "secrets", "", "", ""}, {"list", "", "secrets", "", home, ""}, {"get", "", "configmaps", "", home, ""},
-		{"create", "", "secrets", "", passwords, ""}, {"update", "", "secrets", "", passwords, ""}, {"delete", "", "secrets", "", passwords, ""},
+		{"get", "", "secrets", "", "", ""}, {"list", "", "secrets", "", "", ""}, {"list", "", "secrets", "", home, ""},
+		{"get", "", "configmaps", "", home, ""},
+		{"create", "", "secrets", "", passwords, ""}, {"update", "", "secrets", "", passwords, ""},
+		{"delete", "", "secrets", "", passwords, ""},
 		{"get", "", "services", "", "", ""}, {"get", "", "nodes", "", "", "n1"}, {"get", "", "namespaces", "", "", "shop"},
 		{"get", "discovery.k8s.io", "endpointslices", "", "", ""}, {"patch", "", "services", "status", "", ""},
-		{"patch", "coordination.k8s.io", "leases", "", home, "ovnkube-slb"}, {"patch", ours, "ipaddresspools", "status", "", ""},
-		{"get", "", "pods", "", "", ""}, {"create", "", "pods", "", home, ""}, {"delete", "", "pods", "", "", ""}, {"create", "", "pods", "exec", "", ""},
-		{"update", "", "nodes", "", "", ""}, {"patch", "", "nodes", "", "", ""}, {"patch", "", "nodes", "status", "", ""}, {"delete", "", "nodes", "", "", ""},
-		{"update", "", "services", "", "", ""}, {"patch", "", "services", "", "", ""}, {"create", "", "services", "", "", ""}, {"delete", "", "services", "", "", ""},
+		{"patch", "coordination.k8s.io", "leases", "", home, "ovnkube-slb"},
+		{"patch", ours, "ipaddresspools", "status", "", ""},
+		{"get", "", "pods", "", "", ""}, {"create", "", "pods", "", home, ""}, {"delete", "", "pods", "", "", ""},
+		{"create", "", "pods", "exec", "", ""},
+		{"update", "", "nodes", "", "", ""}, {"patch", "", "nodes", "", "", ""}, {"patch", "", "nodes", "status", "", ""},
+		{"delete", "", "nodes", "", "", ""},
+		{"update", "", "services", "", "", ""}, {"patch", "", "services", "", "", ""}, {"create", "", "services", "", "", ""},
+		{"delete", "", "services", "", "", ""},
 		{"update", "", "namespaces", "", "", ""}, {"delete", "", "namespaces", "", "", ""},
-		{"update", "discovery.k8s.io", "endpointslices", "", "", ""}, {"create", "discovery.k8s.io", "endpointslices", "", "", ""},
-		{"update", "coordination.k8s.io", "leases", "", home, "other"}, {"get", "coordination.k8s.io", "leases", "", "kube-node-lease", "n1"},
-		{"delete", "coordination.k8s.io", "leases", "", home, "ovnkube-slb"}, {"create", "coordination.k8s.io", "leases", "", guards, ""},
-		{"update", "coordination.k8s.io", "leases", "", guards, "n1"}, {"delete", "coordination.k8s.io", "leases", "", guards, "n1"},
+		{"update", "discovery.k8s.io", "endpointslices", "", "", ""}, {"create", "discovery.k8s.io", "endpointslices", "", "",
+			""},
+		{"update", "coordination.k8s.io", "leases", "", home, "other"}, {"get", "coordination.k8s.io", "leases", "",
+			"kube-node-lease", "n1"},
+		{"delete", "coordination.k8s.io", "leases", "", home, "ovnkube-slb"},
+		{"create", "coordination.k8s.io", "leases", "", guards, ""},
+		{"update", "coordination.k8s.io", "leases", "", guards, "n1"}, {"delete", "coordination.k8s.io", "leases", "", guards,
+			"n1"},
 		{"create", "apps", "deployments", "", "", ""}, {"patch", "apps", "daemonsets", "", home, ""},
-		{"create", "rbac.authorization.k8s.io", "clusterrolebindings", "", "", ""}, {"escalate", "rbac.authorization.k8s.io", "clusterroles", "", "", ""},
+		{"create", "rbac.authorization.k8s.io", "clusterrolebindings", "", "", ""},
+		{"escalate", "rbac.authorization.k8s.io", "clusterroles", "", "", ""},
 		{"impersonate", "", "users", "", "", ""}, {"create", "", "serviceaccounts", "token", home, ""},
 		{"update", "apiextensions.k8s.io", "customresourcedefinitions", "", "", ""},
 		{"update", "admissionregistration.k8s.io", "validatingadmissionpolicies", "", "", ""},
-		{"update", "config.openshift.io", "networks", "", "", ""}, {"patch", "config.openshift.io", "networks", "status", "", ""},
+		{"update", "config.openshift.io", "networks", "", "", ""}, {"patch", "config.openshift.io", "networks", "status", "",
+			""},
 		{"get", "config.openshift.io", "oauths", "", "", ""}, {"list", "config.openshift.io", "networks", "", "", ""},
-		{"list", "operator.openshift.io", "networks", "", "", ""}, {"patch", "operator.openshift.io", "networks", "", "", "cluster"},
-		{"update", "operator.openshift.io", "networks", "status", "", "cluster"}, {"list", "operator.openshift.io", "consoles", "", "", "cluster"},
+		{"list", "operator.openshift.io", "networks", "", "", ""}, {"patch", "operator.openshift.io", "networks", "", "",
+			"cluster"},
+		{"update", "operator.openshift.io", "networks", "status", "", "cluster"},
+		{"list", "operator.openshift.io", "consoles", "", "", "cluster"},
 		{"get", "", "events", "", "default", ""}, {"delete", "", "events", "", "default", ""},
 		{"*", "*", "*", "", "", ""},
 	}
-	for _, resource := range []string{"ipaddresspools", "l2domains", "bgppeers", "bgpadvertisements", "bfdprofiles", "communities", "bgpnodestatuses"} {
+	for _, resource := range []string{"ipaddresspools", "l2domains", "bgppeers", "bgpadvertisements", "bfdprofiles",
+		"communities", "bgpnodestatuses"} {
 		for _, verb := range []string{"create", "update", "patch", "delete", "deletecollection"} {
 			out = append(out, right{verb, ours, resource, "", "", ""})
 		}
@@ -108,11 +132,13 @@ func hasNoUseFor() []right {
 	return out
 }
 
-// testNode applies the DaemonSet and asks what a node may do: tell of itself, and nothing else of what the controller may.
+// testNode applies the DaemonSet and checks the permissions of a node: it may report its own state, and has no other
+// permission of the controller.
 func (s *server) testNode(t *testing.T) {
 	s.kubectl(t, "apply", "-k", filepath.Join(manifests, "node"))
 	s.deleteAfter(t, "-k", filepath.Join(manifests, "node"))
-	if got, want := s.kubectl(t, "-n", "ovn-kubernetes", "get", "daemonset", "ovnkube-slb-node", "-o", "jsonpath={.spec.template.spec.serviceAccountName} {.spec.template.spec.containers[0].args[0]}"),
+	if got, want := s.kubectl(t, "-n", "ovn-kubernetes", "get", "daemonset", "ovnkube-slb-node", "-o",
+		"jsonpath={.spec.template.spec.serviceAccountName} {.spec.template.spec.containers[0].args[0]}"),
 		"ovnkube-slb-node node"; got != want {
 		t.Errorf("the DaemonSet runs %q, want %q", got, want)
 	}
@@ -128,7 +154,8 @@ func (s *server) testNode(t *testing.T) {
 	}
 	no := append(needs(), hasNoUseFor()...)
 	no = slices.DeleteFunc(no, func(r right) bool { return r.namespace == guards || slices.Contains(reviews(), r) })
-	no = append(no, right{"delete", "coordination.k8s.io", "leases", "", guards, "n1"}, right{"deletecollection", "coordination.k8s.io", "leases", "", guards, ""})
+	no = append(no, right{"delete", "coordination.k8s.io", "leases", "", guards, "n1"},
+		right{"deletecollection", "coordination.k8s.io", "leases", "", guards, ""})
 	for _, r := range no {
 		if s.may(t, "ovnkube-slb-node", r) {
 			t.Errorf("a node may %+v", r)
@@ -136,23 +163,28 @@ func (s *server) testNode(t *testing.T) {
 	}
 }
 
-// testBGPNode applies the DaemonSet that speaks BGP, and asks what it may do more.
+// testBGPNode applies the DaemonSet that speaks BGP, and checks its additional permissions.
 func (s *server) testBGPNode(t *testing.T) {
 	s.kubectl(t, "apply", "-k", filepath.Join(manifests, "bgp"))
 	s.deleteAfter(t, "-k", filepath.Join(manifests, "bgp"))
-	args := s.kubectl(t, "-n", "ovn-kubernetes", "get", "daemonset", "ovnkube-slb-node", "-o", "jsonpath={.spec.template.spec.containers[0].args}")
+	args := s.kubectl(t, "-n", "ovn-kubernetes", "get", "daemonset", "ovnkube-slb-node", "-o",
+		"jsonpath={.spec.template.spec.containers[0].args}")
 	if !strings.Contains(args, `"node"`) || !strings.Contains(args, `"--enable-bgp"`) {
 		t.Errorf("the DaemonSet runs %s", args)
 	}
 	const ours = "slb.k8s.ovn.org"
-	yes := append(reviews(), right{"create", ours, "bgpnodestatuses", "", "", ""}, right{"update", ours, "bgpnodestatuses", "status", "", ""},
-		right{"create", "coordination.k8s.io", "leases", "", passwords, ""}, right{"get", "coordination.k8s.io", "leases", "", passwords, "session-turn"},
+	yes := append(reviews(), right{"create", ours, "bgpnodestatuses", "", "", ""},
+		right{"update", ours, "bgpnodestatuses", "status", "", ""},
+		right{"create", "coordination.k8s.io", "leases", "", passwords, ""},
+		right{"get", "coordination.k8s.io", "leases", "", passwords, "session-turn"},
 		right{"update", "coordination.k8s.io", "leases", "", passwords, "session-turn"})
 	for _, verb := range []string{"list", "watch"} {
-		yes = append(yes, right{verb, "", "secrets", "", passwords, ""}, right{verb, "", "services", "", "", ""}, right{verb, "", "nodes", "", "", ""},
+		yes = append(yes, right{verb, "", "secrets", "", passwords, ""}, right{verb, "", "services", "", "", ""},
+			right{verb, "", "nodes", "", "", ""},
 			right{verb, "", "namespaces", "", "", ""}, right{verb, "discovery.k8s.io", "endpointslices", "", "", ""},
 			right{verb, "operator.openshift.io", "networks", "", "", "cluster"})
-		for _, resource := range []string{"ipaddresspools", "l2domains", "bgppeers", "bgpadvertisements", "bfdprofiles", "communities", "bgpnodestatuses"} {
+		for _, resource := range []string{"ipaddresspools", "l2domains", "bgppeers", "bgpadvertisements", "bfdprofiles",
+			"communities", "bgpnodestatuses"} {
 			yes = append(yes, right{verb, ours, resource, "", "", ""})
 		}
 	}
@@ -171,18 +203,24 @@ func (s *server) testBGPNode(t *testing.T) {
 	}
 }
 
-// testSDN applies what OpenShift SDN needs, and asks what an agent may do, and what the controller may do more.
+// testSDN applies the manifests for OpenShift SDN. It checks the permissions of an agent and the additional permissions
+// of the controller.
 func (s *server) testSDN(t *testing.T) {
 	s.kubectl(t, "apply", "-k", filepath.Join(manifests, "sdn"))
-	s.deleteAfter(t, "-f", filepath.Join(manifests, "sdn", "rbac.yaml"), "-f", filepath.Join(manifests, "sdn", "daemonset.yaml"), "-f", filepath.Join(manifests, "controller", "deployment.yaml"))
-	for object, want := range map[string]string{"daemonset/ovnkube-slb-sdn": "--enable-sdn", "deployment/ovnkube-slb": "--network-type=OpenShiftSDN"} {
-		if args := s.kubectl(t, "-n", "ovn-kubernetes", "get", object, "-o", "jsonpath={.spec.template.spec.containers[0].args}"); !strings.Contains(args, want) {
+	s.deleteAfter(t, "-f", filepath.Join(manifests, "sdn", "rbac.yaml"), "-f",
+		filepath.Join(manifests, "sdn", "daemonset.yaml"), "-f", filepath.Join(manifests, "controller", "deployment.yaml"))
+	for object, want := range map[string]string{"daemonset/ovnkube-slb-sdn": "--enable-sdn",
+		"deployment/ovnkube-slb": "--network-type=OpenShiftSDN"} {
+		if args := s.kubectl(t, "-n", "ovn-kubernetes", "get", object, "-o",
+			"jsonpath={.spec.template.spec.containers[0].args}"); !strings.Contains(args, want) {
 			t.Errorf("%s runs %s, want %s", object, args, want)
 		}
 	}
-	yes := append(reviews(), right{"create", "coordination.k8s.io", "leases", "", guards, ""}, right{"patch", "coordination.k8s.io", "leases", "", guards, "n1"},
+	yes := append(reviews(), right{"create", "coordination.k8s.io", "leases", "", guards, ""},
+		right{"patch", "coordination.k8s.io", "leases", "", guards, "n1"},
 		right{"create", "", "events", "", "default", ""}, right{"patch", "", "events", "", "default", ""},
-		right{"get", "", "nodes", "", "", ""}, right{"get", "", "nodes", "", "", "n1"}, right{"list", "", "nodes", "", "", ""}, right{"watch", "", "nodes", "", "", ""})
+		right{"get", "", "nodes", "", "", ""}, right{"get", "", "nodes", "", "", "n1"},
+		right{"list", "", "nodes", "", "", ""}, right{"watch", "", "nodes", "", "", ""})
 	for _, r := range yes {
 		if !s.may(t, "ovnkube-slb-sdn", r) {
 			t.Errorf("an agent may not %+v", r)
@@ -219,7 +257,7 @@ func (s *server) testRights(t *testing.T) {
 	}
 }
 
-// may asks the API server about a ServiceAccount of namespace ovn-kubernetes.
+// may reports whether a ServiceAccount of namespace ovn-kubernetes has a permission, according to the API server.
 func (s *server) may(t *testing.T, account string, r right) bool {
 	t.Helper()
 	review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
@@ -236,13 +274,14 @@ func (s *server) may(t *testing.T, account string, r right) bool {
 	return answer.Status.Allowed
 }
 
-// testInsideOVNKubeMaster adds the controller to a Deployment that is another's, which must keep all it has.
+// testInsideOVNKubeMaster adds the controller to a Deployment of OVN-Kubernetes, which must keep all its own fields.
 func (s *server) testInsideOVNKubeMaster(t *testing.T) {
 	overlay := filepath.Join(manifests, "overlays/ovnkube-master")
 	s.kubectl(t, "apply", "-f", s.file(t, ovnkubeMaster))
-	for range 2 { // The second time changes nothing.
+	for range 2 { // The second iteration changes nothing.
 		s.kubectl(t, "apply", "-k", overlay)
-		s.kubectl(t, "-n", "ovn-kubernetes", "patch", "deployment", "ovnkube-master", "--patch-file", filepath.Join(overlay, "container/container.yaml"))
+		s.kubectl(t, "-n", "ovn-kubernetes", "patch", "deployment", "ovnkube-master", "--patch-file",
+			filepath.Join(overlay, "container/container.yaml"))
 		s.bothContainers(t, "-n", "ovn-kubernetes", "get", "deployment", "ovnkube-master")
 	}
 	for _, r := range needs() {
@@ -261,7 +300,8 @@ func (s *server) testInsideOVNKubeMaster(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := writeFile(filepath.Join(own, "kustomization.yaml"), "resources: [manifest.yaml]\ncomponents: ["+component+"]\n"); err != nil {
+	if err := writeFile(filepath.Join(own, "kustomization.yaml"),
+		"resources: [manifest.yaml]\ncomponents: ["+component+"]\n"); err != nil {
 		t.Fatal(err)
 	}
 	s.bothContainers(t, "create", "--dry-run=server", "-k", own)
@@ -275,9 +315,9 @@ func (s *server) bothContainers(t *testing.T, kubectl ...string) {
 		`{.spec.template.spec.containers[?(@.name=="ovnkube-master")].command}`:                `["/root/ovnkube.sh","ovn-master"]`,
 		`{.spec.template.spec.containers[?(@.name=="ovnkube-slb")].args[0]}`:                   "controller",
 		`{.spec.template.spec.containers[?(@.name=="ovnkube-slb")].volumeMounts[*].mountPath}`: "/var/run/ovn",
-		"{.spec.template.spec.volumes[*].name}":                                                "slb-run-ovn host-var-run-ovs",
 		"{.spec.template.spec.serviceAccountName}":                                             "ovnkube-master",
-		"{.spec.replicas}": "3",
+		"{.spec.replicas}":                      "3",
+		"{.spec.template.spec.volumes[*].name}": "slb-run-ovn host-var-run-ovs",
 	} {
 		if got := s.kubectl(t, append(kubectl, "-o", "jsonpath="+path)...); got != want {
 			t.Errorf("%s is %s, want %s", path, got, want)
@@ -285,7 +325,7 @@ func (s *server) bothContainers(t *testing.T, kubectl ...string) {
 	}
 }
 
-// ovnkubeMaster is what matters here of OVN-Kubernetes' own Deployment.
+// ovnkubeMaster has the relevant parts of OVN-Kubernetes' own Deployment.
 const ovnkubeMaster = `
 apiVersion: apps/v1
 kind: Deployment

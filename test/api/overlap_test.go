@@ -16,13 +16,13 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
 )
 
-// testOverlap compares pools that come with one that is there.
+// testOverlap compares new pools with an existing one.
 func (s *server) testOverlap(t *testing.T) {
 	s.kubectl(t, "create", "-f", s.file(t, object("IPAddressPool", "old", `
 addresses: [10.7.0.0/24, 10.7.8.10-10.7.8.99, "fd00:7::/112", "fd00:7::1:10-fd00:7::1:ff"]
 exclude: [10.7.0.0/28]`)))
 	s.deleteAfter(t, "ipaddresspool", "old")
-	// The policy compares with the pools that the API server's own watch has brought it, a moment after each was stored.
+	// The policy compares with the pools that the API server's own watch has delivered, shortly after each was stored.
 	eventually(t, "the policy knows the old pool", func(ctx context.Context) bool {
 		return s.create(ctx, pool("new", `[10.7.0.0/24]`)) != nil
 	})
@@ -37,18 +37,23 @@ exclude: [10.7.0.0/28]`)))
 		{"address in CIDR", `[10.0.0.1, 10.7.0.77]`, []string{"10.7.0.77 overlaps 10.7.0.0/24"}},
 		{"range over the start of a CIDR", `[10.6.255.0-10.7.0.20]`, []string{"10.6.255.0-10.7.0.20 overlaps 10.7.0.0/24"}},
 		{"CIDR over the end of a range", `[10.7.8.96/28]`, []string{"10.7.8.96/28 overlaps 10.7.8.10-10.7.8.99"}},
-		{"range over the start of a range", `[10.7.8.1 - 10.7.8.10]`, []string{"10.7.8.1 - 10.7.8.10 overlaps 10.7.8.10-10.7.8.99"}},
+		{"range over the start of a range", `[10.7.8.1 - 10.7.8.10]`,
+			[]string{"10.7.8.1 - 10.7.8.10 overlaps 10.7.8.10-10.7.8.99"}},
 		{"IPv6 CIDR around", `["fd00:7::/64"]`, []string{"fd00:7::/64 overlaps fd00:7::/112"}},
-		{"IPv6 range, other spelling", `["FD00:7:0:0:0:0:1:00FF-fd00:7::2:0"]`, []string{"FD00:7:0:0:0:0:1:00FF-fd00:7::2:0 overlaps fd00:7::1:10-fd00:7::1:ff"}},
+		{"IPv6 range, other spelling", `["FD00:7:0:0:0:0:1:00FF-fd00:7::2:0"]`,
+			[]string{"FD00:7:0:0:0:0:1:00FF-fd00:7::2:0 overlaps fd00:7::1:10-fd00:7::1:ff"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			refused(t, s.create(t.Context(), pool("new", c.addresses)), append(c.says, "spec.addresses: ", "of IPAddressPool old"))
+			refused(t, s.create(t.Context(), pool("new", c.addresses)), append(c.says, "spec.addresses: ",
+				"of IPAddressPool old"))
 		})
 	}
 	for name, manifest := range map[string]string{
-		"neighbours":                 pool("new", `[10.7.1.0/24, 10.7.8.9, 10.7.8.100-10.7.8.200, "fd00:7::1:0-fd00:7::1:f", "fd00:7::1:100"]`),
+		"neighbours": pool("new",
+			`[10.7.1.0/24, 10.7.8.9, 10.7.8.100-10.7.8.200, "fd00:7::1:0-fd00:7::1:f", "fd00:7::1:100"]`),
 		"what the old pool excludes": pool("new", `[10.7.0.0-10.7.0.15]`),
-		"what both exclude":          object("IPAddressPool", "new", "addresses: [10.7.8.0/24]\nexclude: [10.7.8.8-10.7.8.100]"),
+		"what both exclude": object("IPAddressPool", "new",
+			"addresses: [10.7.8.0/24]\nexclude: [10.7.8.8-10.7.8.100]"),
 	} {
 		t.Run(name, func(t *testing.T) {
 			if err := s.create(t.Context(), manifest); err != nil {
@@ -59,19 +64,22 @@ exclude: [10.7.0.0/28]`)))
 	t.Run("an edit", func(t *testing.T) {
 		s.kubectl(t, "create", "-f", s.file(t, pool("new", `[10.9.0.0/24]`)))
 		s.deleteAfter(t, "ipaddresspool", "new")
-		_, err := s.Kubectl(t.Context(), "patch", "ipaddresspool", "new", "--type=merge", "-p", `{"spec":{"addresses":["10.9.0.0/24","10.7.8.50"]}}`)
+		_, err := s.Kubectl(t.Context(), "patch", "ipaddresspool", "new", "--type=merge", "-p",
+			`{"spec":{"addresses":["10.9.0.0/24","10.7.8.50"]}}`)
 		refused(t, err, []string{"spec.addresses: 10.7.8.50 overlaps 10.7.8.10-10.7.8.99 of IPAddressPool old"})
 		s.kubectl(t, "patch", "ipaddresspool", "new", "--type=merge", "-p", `{"spec":{"addresses":["10.9.0.0/23"]}}`)
 		s.kubectl(t, "label", "ipaddresspool", "old", "a=b")
 	})
 }
 
-// testAgreement asks the API server and Go about pools of few addresses, in which everything touches everything.
+// testAgreement compares the decisions of the API server and of Go for pools in a small address range, where entries
+// touch each other.
 func (s *server) testAgreement(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	good := 0
 	for range 400 {
-		manifest := object("IPAddressPool", "random", "addresses: "+randomEntries(random, 1+random.IntN(3))+"\nexclude: "+randomEntries(random, random.IntN(3)))
+		manifest := object("IPAddressPool", "random", "addresses: "+randomEntries(random,
+			1+random.IntN(3))+"\nexclude: "+randomEntries(random, random.IntN(3)))
 		err := s.create(t.Context(), manifest)
 		var p v1alpha1.IPAddressPool
 		if err := yaml.UnmarshalStrict([]byte(manifest), &p); err != nil {
@@ -92,7 +100,8 @@ func (s *server) testAgreement(t *testing.T) {
 	}
 }
 
-// randomEntries is a YAML list of entries within 64 addresses of either family, around a carry between octets or groups.
+// randomEntries returns a YAML list of entries within 64 addresses of either family, around a carry between octets or
+// groups.
 func randomEntries(random *rand.Rand, n int) string {
 	texts := []string{}
 	for range n {
@@ -124,7 +133,8 @@ func randomEntries(random *rand.Rand, n int) string {
 	return "[" + strings.Join(texts, ", ") + "]"
 }
 
-// testLargestPool fills every list of two pools with the longest texts: the rules and the policy must get through.
+// testLargestPool fills every list of two pools with the longest texts. The validation rules and the policy must
+// succeed.
 func (s *server) testLargestPool(t *testing.T) {
 	largest := func(name string, group int) string {
 		var spec strings.Builder
@@ -139,7 +149,8 @@ func (s *server) testLargestPool(t *testing.T) {
 		list("- \"FD00:BBBB:CCCC:DDDD:%[1]X:%[2]X:2222:1111 - FD00:BBBB:CCCC:DDDD:%[1]X:%[2]X:2222:EEEE\"\n", 32)
 		spec.WriteString("reservations:\n")
 		for i := range 256 {
-			fmt.Fprintf(&spec, "- {namespace: ns, name: s%d, addresses: [\"FD00:BBBB:CCCC:DDDD:%X:101F:3333:%X\"]}\n", i, 0xa000+group, 0x1000+i)
+			fmt.Fprintf(&spec, "- {namespace: ns, name: s%d, addresses: [\"FD00:BBBB:CCCC:DDDD:%X:101F:3333:%X\"]}\n", i,
+				0xa000+group, 0x1000+i)
 		}
 		return object("IPAddressPool", name, spec.String())
 	}
@@ -149,14 +160,15 @@ func (s *server) testLargestPool(t *testing.T) {
 	if err := s.create(t.Context(), largest("larger", 1)); err != nil {
 		t.Errorf("a second one: %v", err)
 	}
-	// A policy over its cost limit would let the twin pass, at any time.
+	// A policy over its cost limit would always admit the twin.
 	eventually(t, "the twin is refused", func(ctx context.Context) bool {
 		err := s.create(ctx, largest("twin", 0))
 		return err != nil && strings.Contains(err.Error(), "of IPAddressPool large")
 	})
 }
 
-// fillLeases gives a large pool as many annotations and leases as there may be, the longest: etcd must take it.
+// fillLeases gives a large pool the maximum number of annotations and leases, of maximum length. etcd must accept the
+// object.
 func (s *server) fillLeases(t *testing.T, name string) {
 	t.Helper()
 	pools := s.dynamic.Resource(resources()["IPAddressPool"])
@@ -170,7 +182,8 @@ func (s *server) fillLeases(t *testing.T, name string) {
 	}
 	longest := strings.Repeat("x", 63)
 	lease := func(i int) any {
-		return map[string]any{"address": fmt.Sprintf("fd00:bbbb:cccc:dddd:1000:101f:3333:%x", 0x1000+i), "namespace": longest, "name": longest, "releasedAt": "2026-01-01T00:00:00Z"}
+		return map[string]any{"address": fmt.Sprintf("fd00:bbbb:cccc:dddd:1000:101f:3333:%x", 0x1000+i), "namespace": longest,
+			"name": longest, "releasedAt": "2026-01-01T00:00:00Z"}
 	}
 	var leases []any
 	for i := range v1alpha1.MaxLeases {

@@ -20,7 +20,7 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
 )
 
-// testOwnNode writes as the Pod of a node, whose token names it.
+// testOwnNode writes as the Pod of a node. The Pod's token contains the name of the node.
 func (s *server) testOwnNode(t *testing.T) {
 	s.kubectl(t, "apply", "-k", filepath.Join(manifests, "bgp"))
 	s.deleteAfter(t, "-k", filepath.Join(manifests, "bgp"))
@@ -52,7 +52,7 @@ func (s *server) testOwnNode(t *testing.T) {
 				return err
 			}
 			_, err := statuses.Create(ctx, o, metav1.CreateOptions{DryRun: dry})
-			if apierrors.IsAlreadyExists(err) { // it passed admission
+			if apierrors.IsAlreadyExists(err) { // the request passed admission
 				return nil
 			}
 			return err
@@ -67,7 +67,8 @@ func (s *server) testOwnNode(t *testing.T) {
 			return err
 		},
 		"create a Lease": func(node string) error {
-			_, err := kube.CoordinationV1().Leases(guards).Create(ctx, &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: node}}, metav1.CreateOptions{DryRun: dry})
+			_, err := kube.CoordinationV1().Leases(guards).Create(ctx,
+				&coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: node}}, metav1.CreateOptions{DryRun: dry})
 			return err
 		},
 	}
@@ -80,18 +81,21 @@ func (s *server) testOwnNode(t *testing.T) {
 	}
 
 	for name, may := range map[string]bool{v1alpha1.SessionTurnLease: true, "other": false} {
-		_, err := kube.CoordinationV1().Leases(v1alpha1.PasswordsNamespace).Create(ctx, &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: name}},
-			metav1.CreateOptions{DryRun: dry})
+		_, err := kube.CoordinationV1().Leases(v1alpha1.PasswordsNamespace).
+			Create(ctx, &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: name}},
+				metav1.CreateOptions{DryRun: dry})
 		if (err == nil) != may {
 			t.Errorf("create Lease %s/%s: %v", v1alpha1.PasswordsNamespace, name, err)
 		}
 	}
-	// Others are not concerned.
-	if _, err := s.kube.CoordinationV1().Leases(guards).Create(ctx, &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: "n2"}},
+	// The policy does not apply to other users.
+	if _, err := s.kube.CoordinationV1().Leases(guards).Create(ctx,
+		&coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: "n2"}},
 		metav1.CreateOptions{DryRun: dry}); err != nil {
 		t.Errorf("an administrator: %v", err)
 	}
-	if strings.Contains(s.kubectl(t, "get", "validatingadmissionpolicy", "own-node.slb.k8s.ovn.org", "-o", "jsonpath={.status.typeChecking}"), "expressionWarnings") {
+	if strings.Contains(s.kubectl(t, "get", "validatingadmissionpolicy", "own-node.slb.k8s.ovn.org", "-o",
+		"jsonpath={.status.typeChecking}"), "expressionWarnings") {
 		t.Error("the policy has warnings")
 	}
 }

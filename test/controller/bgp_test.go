@@ -15,7 +15,7 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
 )
 
-// far is a pool that no L2Domain has, told to a peer of all nodes.
+// far is a pool without an L2Domain. It is advertised to a peer of all nodes.
 const far = `
 apiVersion: slb.k8s.ovn.org/v1alpha1
 kind: IPAddressPool
@@ -46,7 +46,7 @@ func (c *cluster) tells(t *testing.T, object, condition, want string) string {
 	return message
 }
 
-func objectsForBGPTellTheirState(t *testing.T, c *cluster) {
+func bgpObjectsReportTheirState(t *testing.T, c *cluster) {
 	c.controller(t, nil)
 	c.apply(t, far+`
 ---
@@ -72,7 +72,8 @@ spec: {communities: [ours], ipAddressPools: [far, gone], peers: [tor, gone]}
 `)
 	c.tells(t, "bgppeer/tor", v1alpha1.ConditionAccepted, "True Accepted")
 	c.tells(t, "bgpadvertisement/far", v1alpha1.ConditionAccepted, "True Accepted")
-	if m := c.tells(t, "bgppeer/secret", v1alpha1.ConditionAccepted, "False SecretNotFound"); !strings.Contains(m, "ovnkube-slb-bgp/tor does not exist") {
+	if m := c.tells(t, "bgppeer/secret", v1alpha1.ConditionAccepted, "False SecretNotFound"); !strings.Contains(m,
+		"ovnkube-slb-bgp/tor does not exist") {
 		t.Errorf("the message doesn't name the Secret: %s", m)
 	}
 	c.tells(t, "bgppeer/secret", v1alpha1.ConditionReady, "False Invalid")
@@ -85,7 +86,7 @@ spec: {communities: [ours], ipAddressPools: [far, gone], peers: [tor, gone]}
 		}
 	}
 
-	// What was missing comes, and a younger twin of a peer.
+	// Create the missing objects, and a younger duplicate of a peer.
 	c.apply(t, `
 apiVersion: v1
 kind: Secret
@@ -114,12 +115,13 @@ spec: {myASN: 64512, peerASN: 64999, peerAddress: 10.50.0.1}
 	c.tells(t, "bfdprofile/fast", v1alpha1.ConditionAccepted, "True Accepted")
 	c.tells(t, "community/names", v1alpha1.ConditionAccepted, "True Accepted")
 	c.tells(t, "bgpadvertisement/astray", v1alpha1.ConditionAccepted, "True PoolNotFound")
-	if m := c.tells(t, "bgppeer/zwilling", v1alpha1.ConditionAccepted, "False DuplicatePeer"); !strings.Contains(m, "BGPPeer tor") {
+	if m := c.tells(t, "bgppeer/zwilling", v1alpha1.ConditionAccepted, "False DuplicatePeer"); !strings.Contains(m,
+		"BGPPeer tor") {
 		t.Errorf("the message doesn't name the older peer: %s", m)
 	}
 }
 
-// session reports a session of a node as its speaker does.
+// session reports a session of a node as its BGP speaker does.
 func (c *cluster) session(t *testing.T, node, peer string, state v1alpha1.BGPSessionState) {
 	t.Helper()
 	c.apply(t, "apiVersion: slb.k8s.ovn.org/v1alpha1\nkind: BGPNodeStatus\nmetadata: {name: "+node+"}\n")
@@ -127,8 +129,8 @@ func (c *cluster) session(t *testing.T, node, peer string, state v1alpha1.BGPSes
 		fmt.Sprintf(`-p={"status":{"sessions":[{"peer":%q,"state":%q,"advertisedIPv4":0,"advertisedIPv6":0,"lastError":"hold timer expired"}]}}`, peer, state))
 }
 
-// toldByBGP needs no OVN.
-func toldByBGP(t *testing.T, c *cluster) {
+// advertisedByBGP runs without OVN.
+func advertisedByBGP(t *testing.T, c *cluster) {
 	p := c.controller(t, nil)
 	c.apply(t, far)
 	c.endpoints(t, "web", "10.244.1.10")
@@ -149,14 +151,15 @@ func toldByBGP(t *testing.T, c *cluster) {
 	c.session(t, "n3", "tor", v1alpha1.BGPEstablished)
 	c.tells(t, "bgppeer/tor", v1alpha1.ConditionReady, "True Ready")
 	eventually(t, "an Event of the peer", func() bool {
-		return strings.Contains(c.kubectl(t, "get", "events", "-A", "-o", "jsonpath={.items[*].reason}"), v1alpha1.EventSessionsUp)
+		return strings.Contains(c.kubectl(t, "get", "events", "-A", "-o", "jsonpath={.items[*].reason}"),
+			v1alpha1.EventSessionsUp)
 	})
 
 	writes := func() [2]int {
 		return [2]int{p.writes(t, "Service"), p.writes(t, "BGPPeer") + p.writes(t, "BGPAdvertisement")}
 	}
 	before := settled(t, writes)
-	// Another controller finds everything as it should be.
+	// A restarted controller finds everything up to date.
 	p.stop()
 	again := c.controller(t, nil)
 	eventually(t, "decided", func() bool { return again.Healthy() == nil })
@@ -170,23 +173,26 @@ func toldByBGP(t *testing.T, c *cluster) {
 	for _, n := range []string{"n1", "n2", "n3"} {
 		c.session(t, n, "tor", v1alpha1.BGPActive)
 	}
-	if m := c.condition(t, "web", v1alpha1.ConditionAnnounced, v1alpha1.ReasonNoSession).Message; !strings.Contains(m, "hold timer expired") {
+	if m := c.condition(t, "web", v1alpha1.ConditionAnnounced, v1alpha1.ReasonNoSession).
+		Message; !strings.Contains(m, "hold timer expired") {
 		t.Errorf("the condition doesn't say why: %s", m)
 	}
 	c.event(t, "web", v1alpha1.EventAnnouncementFailed)
 }
 
-// nodeReportsOnBGP runs what runs on a node, towards a peer that is not there.
+// nodeReportsOnBGP runs the node process with a peer that does not exist.
 func nodeReportsOnBGP(t *testing.T, c *cluster) {
 	c.kubectl(t, "apply", "-f", filepath.Join(manifests, "bgp", "rbac.yaml"))
 	c.openShift(t)
 	c.apply(t, far+"---"+networkOperator)
-	c.kubectl(t, "patch", "bgppeer", "tor", "--type=merge", `-p={"spec":{"peerAddress":"127.0.0.1","peerPort":1,"connectTime":"1s"}}`)
+	c.kubectl(t, "patch", "bgppeer", "tor", "--type=merge",
+		`-p={"spec":{"peerAddress":"127.0.0.1","peerPort":1,"connectTime":"1s"}}`)
 	kubeconfig, err := c.plane.ServiceAccountKubeconfig("ovn-kubernetes", "ovnkube-slb-node")
 	if err != nil {
 		t.Fatal(err)
 	}
-	cmd := c.run(t, c.build(t), "node", "node", "--k8s-kubeconfig="+kubeconfig, "--node-name=n1", "--enable-bgp", "--enable-l2-guard=false")
+	cmd := c.run(t, c.build(t), "node", "node", "--k8s-kubeconfig="+kubeconfig, "--node-name=n1", "--enable-bgp",
+		"--enable-l2-guard=false")
 	eventually(t, "ready", func() bool { return cmd.get("/readyz") != "" })
 	field := func(path string) string {
 		out, err := c.plane.Kubectl(context.WithoutCancel(t.Context()), "get", "bgpnodestatus", "n1", "-o", "jsonpath="+path)
@@ -196,7 +202,8 @@ func nodeReportsOnBGP(t *testing.T, c *cluster) {
 		return out
 	}
 	eventually(t, "the peer is reported, with why there is no session", func() bool {
-		return field("{.status.sessions[*].peer}") == "tor" && strings.Contains(field("{.status.sessions[*].lastError}"), "refused")
+		return field("{.status.sessions[*].peer}") == "tor" && strings.Contains(field("{.status.sessions[*].lastError}"),
+			"refused")
 	})
 	node, err := c.client.CoreV1().Nodes().Get(t.Context(), "n1", metav1.GetOptions{})
 	if err != nil {
@@ -211,12 +218,13 @@ func nodeReportsOnBGP(t *testing.T, c *cluster) {
 		}
 	}
 	got := cmd.get("/metrics")
-	for _, line := range []string{`ovnkube_slb_bgp_session_up{peer="tor"} 0`, `ovnkube_slb_bgp_updates_total{peer="tor"} 0`} {
+	for _, line := range []string{`ovnkube_slb_bgp_session_up{peer="tor"} 0`,
+		`ovnkube_slb_bgp_updates_total{peer="tor"} 0`} {
 		if !strings.Contains(got, line+"\n") {
 			t.Errorf("metrics don't tell of the session, %s:\n%s", line, got)
 		}
 	}
-	// A peer that goes on not to answer is no news.
+	// A peer that still does not answer causes no status writes.
 	settled(t, func() [2]int {
 		_, after, _ := strings.Cut(cmd.get("/metrics"), `ovnkube_slb_status_writes_total{kind="BGPNodeStatus",result="ok"} `)
 		count, _, _ := strings.Cut(after, "\n")
@@ -226,16 +234,17 @@ func nodeReportsOnBGP(t *testing.T, c *cluster) {
 		}
 		return [2]int{n}
 	})
-	// OpenShift's operator switches it off and on; a word that is none changes nothing.
+	// The Network object of OpenShift's operator disables and enables BGP. An invalid mode changes nothing.
 	ready := `{.status.conditions[?(@.type=="Ready")].reason}`
-	for _, word := range []struct{ mode, want string }{{"Layer2", v1alpha1.ReasonSwitchedOff}, {"BGP", v1alpha1.ReasonNoSession}, {"Disabled", v1alpha1.ReasonSwitchedOff}} {
+	for _, word := range []struct{ mode, want string }{{"Layer2", v1alpha1.ReasonSwitchedOff},
+		{"BGP", v1alpha1.ReasonNoSession}, {"Disabled", v1alpha1.ReasonSwitchedOff}} {
 		c.mode(t, word.mode)
 		eventually(t, word.mode, func() bool { return field(ready) == word.want })
 	}
 	c.mode(t, "on")
 	c.mode(t, "")
 	eventually(t, "on again without the annotation", func() bool { return field(ready) == v1alpha1.ReasonNoSession })
-	// The peer goes, and with it the session.
+	// Deleting the peer also removes the session.
 	c.kubectl(t, "delete", "bgppeer", "tor")
 	eventually(t, "no session is reported", func() bool {
 		return field("{.status.sessions[*].peer}") == "" && field(`{.status.conditions[?(@.type=="Ready")].status}`) == "True"

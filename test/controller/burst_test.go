@@ -21,8 +21,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 )
 
-// crowd is how many Services come in a burst. The pool has an address for each and none
-// to spare: one that leaks is one that somebody waits for.
+// crowd is the number of Services in a burst. The pool has exactly one address per Service: a leaked address leaves a
+// Service pending.
 const crowd = 200
 
 const tight = `
@@ -37,14 +37,14 @@ metadata: {name: tight}
 spec: {physicalNetwork: physnet, ipAddressPools: [tight], subnets: [{cidr: 10.62.0.0/16, gateway: 10.62.0.1}]}
 `
 
-// burst is Services that 16 creators make, whatever the API server answers meanwhile.
+// burst is a set of Services that 16 creators create, retrying on API server errors.
 type burst struct {
 	creating errgroup.Group
 	done     atomic.Int32
 }
 
-// burst starts to create Services web-<from> to before web-<to>; each is touched, if
-// that is not nil, as soon as it exists.
+// burst starts to create Services web-<from> up to but not including web-<to>. It calls touch, if not nil, for each
+// Service once the Service exists.
 func (c *cluster) burst(t *testing.T, from, to int, touch func(ctx context.Context, name string) error) *burst {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 3*patience)
@@ -72,18 +72,19 @@ func (c *cluster) burst(t *testing.T, from, to int, touch func(ctx context.Conte
 	return b
 }
 
-// podOf is the backend of the i-th Service, one of node n1's for the first 256.
+// podOf returns the backend address of the i-th Service. The first 253 are on node n1.
 func podOf(i int) netip.Addr {
-	i += 3 // the network's own address, its router's and the node's
+	i += 3 // skip the network address, the router's and the node's
 	return netip.AddrFrom4([4]byte{10, 244, byte(1 + i>>8), byte(i)})
 }
 
-// insist creates a Service with a backend, and tries again until it is there.
+// insist creates a Service with a backend, and retries until it exists.
 func (c *cluster) insist(ctx context.Context, name string, i int) error {
 	port, ready, node, none := int32(8080), true, "n1", false
 	portName := "http"
 	slice := &discoveryv1.EndpointSlice{
-		ObjectMeta:  metav1.ObjectMeta{Name: name, Namespace: ns, Labels: map[string]string{discoveryv1.LabelServiceName: name}},
+		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: ns,
+			Labels: map[string]string{discoveryv1.LabelServiceName: name}},
 		AddressType: discoveryv1.AddressTypeIPv4,
 		Ports:       []discoveryv1.EndpointPort{{Name: &portName, Port: &port}},
 		Endpoints: []discoveryv1.Endpoint{{Addresses: []string{podOf(i).String()},
@@ -99,7 +100,8 @@ func (c *cluster) insist(ctx context.Context, name string, i int) error {
 	}
 	var last error
 	err := wait.PollUntilContextCancel(ctx, 50*time.Millisecond, true, func(ctx context.Context) (bool, error) {
-		if _, last = c.client.DiscoveryV1().EndpointSlices(ns).Create(ctx, slice, metav1.CreateOptions{}); last != nil && !errors.IsAlreadyExists(last) {
+		if _, last = c.client.DiscoveryV1().EndpointSlices(ns).Create(ctx, slice, metav1.CreateOptions{}); last != nil &&
+			!errors.IsAlreadyExists(last) {
 			return false, nil
 		}
 		_, last = c.client.CoreV1().Services(ns).Create(ctx, service, metav1.CreateOptions{})
@@ -111,7 +113,7 @@ func (c *cluster) insist(ctx context.Context, name string, i int) error {
 	return nil
 }
 
-// reach waits until so many have been created.
+// reach waits until n Services have been created.
 func (b *burst) reach(t *testing.T, n int) {
 	t.Helper()
 	eventually(t, fmt.Sprintf("%d Services are created", n), func() bool { return int(b.done.Load()) >= n })
@@ -124,13 +126,13 @@ func (b *burst) wait(t *testing.T) {
 	}
 }
 
-// scene is a crowd's pool, databases and observer.
+// scene is a cluster with the pool, databases and observer of a burst.
 type scene struct {
 	*cluster
 	*ovn
 	*observer
 	binary string
-	bare   string // the northbound database without anything of ours
+	bare   string // the northbound database without our rows
 }
 
 func (c *cluster) scene(t *testing.T) *scene {
@@ -148,14 +150,15 @@ func (c *cluster) sceneOn(t *testing.T, o *ovn) *scene {
 	return s
 }
 
-// allServed waits until each of the crowd has an address, one of its own; then the pool
-// and OVN tell of exactly those.
+// allServed waits until each Service of the burst has an address of its own, and the pool and OVN have exactly those
+// addresses.
 func (s *scene) allServed(t *testing.T) {
 	t.Helper()
 	eventually(t, "all have an address", func() bool { return s.holders() == crowd })
 	s.pool(t, crowd, 0)
 	eventually(t, "each address has a row in OVN, and none has two", func() bool {
-		vips := strings.Fields(s.nbctl(t, "--bare", "--columns=vips", "find", "Load_Balancer", `external_ids:"k8s.ovn.org/owner-type"=Service`))
+		vips := strings.Fields(s.nbctl(t, "--bare", "--columns=vips", "find", "Load_Balancer",
+			`external_ids:"k8s.ovn.org/owner-type"=Service`))
 		unique := map[string]bool{}
 		for _, v := range vips {
 			unique[strings.SplitN(v, "=", 2)[0]] = true
@@ -164,7 +167,7 @@ func (s *scene) allServed(t *testing.T) {
 	})
 }
 
-// pool waits until the status of the pool counts these addresses.
+// pool waits until the status of the pool has these counts.
 func (s *scene) pool(t *testing.T, assigned, available int) {
 	t.Helper()
 	want, got := fmt.Sprintf("%d/%d", assigned, available), ""
@@ -179,7 +182,7 @@ func (s *scene) pool(t *testing.T, assigned, available int) {
 	})
 }
 
-// nothingLeft deletes all and waits until nothing tells that it ever was.
+// nothingLeft deletes all Services and waits until no trace of them is left.
 func (s *scene) nothingLeft(t *testing.T) {
 	t.Helper()
 	s.clearServices(t)
@@ -190,7 +193,7 @@ func (s *scene) nothingLeft(t *testing.T) {
 	s.bareAgain(t)
 }
 
-// bareAgain waits until the northbound database is as it was before us.
+// bareAgain waits until the northbound database equals its initial state.
 func (s *scene) bareAgain(t *testing.T) {
 	t.Helper()
 	now := ""
@@ -205,7 +208,7 @@ func (s *scene) bareAgain(t *testing.T) {
 	})
 }
 
-// strictly says that nobody ever had an address of another, and that nobody's changed.
+// strictly checks that no two Services ever had the same address, and that no address ever changed.
 func (s *scene) strictly(t *testing.T) {
 	t.Helper()
 	for _, d := range s.doubles() {

@@ -26,7 +26,8 @@ func (s *scene) leads(t *testing.T, name string) {
 	eventually(t, name+" leads", func() bool { return s.leader(t) == name })
 }
 
-// vacant removes the lease of whoever led before and was killed: it would say of one of the same name that it leads already.
+// vacant deletes the lease of a previous leader that was killed. Otherwise a process of the same name would count as
+// leader already.
 func (s *scene) vacant(t *testing.T) {
 	t.Helper()
 	err := s.client.CoordinationV1().Leases("ovn-kubernetes").Delete(t.Context(), "ovnkube-slb", metav1.DeleteOptions{})
@@ -35,19 +36,21 @@ func (s *scene) vacant(t *testing.T) {
 	}
 }
 
-// brisk are times that a test can wait for, and a busy machine can keep.
+// brisk returns election times that are short enough for a test and long enough for a busy machine.
 func brisk() []string {
-	return []string{"--leader-elect-lease-duration=6s", "--leader-elect-renew-deadline=5s", "--leader-elect-retry-period=200ms"}
+	return []string{"--leader-elect-lease-duration=6s", "--leader-elect-renew-deadline=5s",
+		"--leader-elect-retry-period=200ms"}
 }
 
-// patient are the default times of the election: the lease outlives an API server that
-// answers nobody for seconds.
+// patient returns the default times of the election. The lease outlives an API server that does not respond for
+// seconds.
 func patient() []string {
-	return []string{"--leader-elect-lease-duration=15s", "--leader-elect-renew-deadline=10s", "--leader-elect-retry-period=2s"}
+	return []string{"--leader-elect-lease-duration=15s", "--leader-elect-renew-deadline=10s",
+		"--leader-elect-retry-period=2s"}
 }
 
-// One leader is told to end in the middle of a burst and gives up the lease, the next one
-// is killed, and a third finishes.
+// In the middle of a burst, one leader is terminated and releases the lease. The next one is killed, and a third one
+// finishes.
 func leadersComeAndGoInABurst(t *testing.T, c *cluster) {
 	s := c.scene(t)
 	first := c.command(t, s.binary, "first", s.ovn, brisk()...)
@@ -74,8 +77,8 @@ func leadersComeAndGoInABurst(t *testing.T, c *cluster) {
 	s.nothingLeft(t)
 }
 
-// The controller is killed again and again as it writes; the last one finds all kinds of
-// halves, and leaves nothing for the next to do.
+// The controller is killed several times while it writes. The last controller finds partial writes of all kinds, and a
+// restart after it writes nothing.
 func killedAsItWrites(t *testing.T, c *cluster) {
 	const lives = 4
 	s := c.scene(t)
@@ -107,9 +110,8 @@ func killedAsItWrites(t *testing.T, c *cluster) {
 	s.nothingLeft(t)
 }
 
-// A leader stands still until another leads, and goes on while that one is busy: it ends
-// at once. What it had already begun to send may still arrive, so there may be doubles,
-// each of which ends soon.
+// A leader is stopped until another one leads, and continues while that one is busy. It exits immediately. Requests
+// that it had already sent may still arrive, so two Services may temporarily have the same address.
 func leaderSleepsThroughItsTerm(t *testing.T, c *cluster) {
 	s := c.scene(t)
 	first := c.command(t, s.binary, "first", s.ovn, brisk()...)
@@ -126,7 +128,8 @@ func leaderSleepsThroughItsTerm(t *testing.T, c *cluster) {
 	if err := first.end(t); err == nil {
 		t.Error("the first ends as if told to")
 	}
-	// At once, on a machine that is busy; one that first tried to renew would take the five seconds that it has for that.
+	// The limit allows for a busy machine. A leader that tried to renew first would take the five seconds of the renew
+	// deadline.
 	if took := time.Since(woken); took > 3*time.Second {
 		t.Errorf("the first ends %s after it woke without the lease, want at once", took)
 	}
@@ -140,9 +143,9 @@ func leaderSleepsThroughItsTerm(t *testing.T, c *cluster) {
 	s.nothingLeft(t)
 }
 
-// The API server is killed in the middle of a burst and comes back over the same etcd.
-// The leader stays if its lease outlives that; on a busy machine it does not, the leader ends, and its kubelet starts it again.
-// All are served either way.
+// The API server is killed in the middle of a burst and restarts with the same etcd. The leader survives if its lease
+// outlives the outage. On a busy machine it does not: the leader exits, and its kubelet restarts it. All Services are
+// served in both cases.
 func apiServerDiesInABurst(t *testing.T, c *cluster) {
 	s := c.scene(t)
 	c.keep(t, s.binary, "only", s.ovn, patient()...)
@@ -156,7 +159,7 @@ func apiServerDiesInABurst(t *testing.T, c *cluster) {
 	s.nothingLeft(t)
 }
 
-// The API server stays away until the leader's term is over: the leader ends, as it must, and is started again.
+// The API server is down until the lease has expired. The leader exits, as it must, and is restarted.
 func apiServerIsAwayForLongerThanALease(t *testing.T, c *cluster) {
 	s := c.scene(t)
 	only := c.keep(t, s.binary, "only", s.ovn, brisk()...)
@@ -180,7 +183,7 @@ func (c *cluster) restartAPIServer(t *testing.T) {
 	c.killAPIServer(t)()
 }
 
-// killAPIServer returns what starts it again, over the same etcd.
+// killAPIServer kills the API server. The returned function starts it again with the same etcd.
 func (c *cluster) killAPIServer(t *testing.T) (startAgain func()) {
 	t.Helper()
 	p, err := proc.Find(c.plane.Dir(), controlplane.APIServerProcess)
@@ -190,9 +193,10 @@ func (c *cluster) killAPIServer(t *testing.T) (startAgain func()) {
 	if err := p.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	// The threads of a killed process let go of its port one after the other.
+	// The threads of a killed process release its port one after the other.
 	eventually(t, "the port is free", func() bool {
-		listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", strings.TrimPrefix(c.plane.RESTConfig().Host, "https://"))
+		listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp",
+			strings.TrimPrefix(c.plane.RESTConfig().Host, "https://"))
 		return err == nil && listener.Close() == nil
 	})
 	return func() {
@@ -203,8 +207,8 @@ func (c *cluster) killAPIServer(t *testing.T) (startAgain func()) {
 	}
 }
 
-// Others change labels, annotations and conditions of every Service while it gets its
-// address: most of our writes find a newer object.
+// Other clients change labels, annotations and conditions of every Service while it gets its address. Most writes of
+// the controller conflict with a newer object.
 func othersWriteInABurst(t *testing.T, c *cluster) {
 	s := c.scene(t)
 	only := c.command(t, s.binary, "only", s.ovn, patient()...)
@@ -220,7 +224,8 @@ func othersWriteInABurst(t *testing.T, c *cluster) {
 					i, metav1.Now().UTC().Format(time.RFC3339))
 				patch, kind, sub = `{"status":{"conditions":[`+condition+`]}}`, types.StrategicMergePatchType, []string{"status"}
 			}
-			if _, err := c.client.CoreV1().Services(ns).Patch(ctx, name, kind, []byte(patch), metav1.PatchOptions{}, sub...); err != nil {
+			if _, err := c.client.CoreV1().Services(ns).Patch(ctx, name, kind, []byte(patch), metav1.PatchOptions{},
+				sub...); err != nil {
 				return fmt.Errorf("patch %s: %w", name, err)
 			}
 		}
@@ -237,7 +242,7 @@ func othersWriteInABurst(t *testing.T, c *cluster) {
 	s.nothingLeft(t)
 }
 
-// metric returns the value of a metric, spelled with its labels.
+// metric returns the value of a metric. name includes its labels.
 func (c *command) metric(t *testing.T, name string) int {
 	t.Helper()
 	found := regexp.MustCompile(`(?m)^` + regexp.QuoteMeta(name) + ` (\S+)$`).FindStringSubmatch(c.get("/metrics"))
@@ -251,9 +256,9 @@ func (c *command) metric(t *testing.T, name string) int {
 	return int(n)
 }
 
-// Two controllers run at once, by mistake. They may give one address to two Services: one of these gets another soon, and both controllers
-// come to rest. Mostly it is the younger one, but a controller may see what the other wrote to the younger one before its own write to
-// the older one comes back to it.
+// Two controllers run at once by mistake. They may assign one address to two Services. One of these Services soon gets
+// another address, and both controllers become idle. Usually the younger Service moves. But a controller may observe
+// the other controller's write to the younger Service before it observes its own write to the older one.
 func twoControllersWithoutElection(t *testing.T, c *cluster) {
 	s := c.scene(t)
 	for _, name := range []string{"one", "other"} {
@@ -271,10 +276,10 @@ func twoControllersWithoutElection(t *testing.T, c *cluster) {
 	s.nothingLeft(t)
 }
 
-// convergent says that each double was ended soon.
+// convergent checks that each duplicate address was resolved within seconds.
 func (s *scene) convergent(t *testing.T) {
 	t.Helper()
-	const soon = 10 * time.Second // on a machine that is busy with other things
+	const soon = 10 * time.Second // on a busy machine
 	doubles := s.doubles()
 	var longest time.Duration
 	for _, d := range doubles {
@@ -287,5 +292,6 @@ func (s *scene) convergent(t *testing.T) {
 	for _, n := range s.moves() {
 		most = max(most, n)
 	}
-	t.Logf("%d doubles, the longest %s; %d Services moved, with at most %d addresses; %d revisions", len(doubles), longest, len(s.moves()), most, s.written())
+	t.Logf("%d doubles, the longest %s; %d Services moved, with at most %d addresses; %d revisions", len(doubles), longest,
+		len(s.moves()), most, s.written())
 }

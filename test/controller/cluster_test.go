@@ -33,15 +33,15 @@ import (
 
 const (
 	manifests = "../../dist/manifests"
-	// patience is how long anything may take before a test gives up.
+	// patience is the timeout of each wait.
 	patience = time.Minute
-	// quiet is how long nothing must happen for a test to believe that nothing will.
-	quiet = 1500 * time.Millisecond
-	// ns is where tests put their Services.
+	// quietPeriod is how long nothing must change before a test assumes a stable state.
+	quietPeriod = 1500 * time.Millisecond
+	// ns is the namespace of the tests' Services.
 	ns = "shop"
 )
 
-// cluster is a control plane and OVN's databases that tests share, one after the other.
+// cluster is a control plane that tests share, one after the other.
 type cluster struct {
 	plane   *controlplane.ControlPlane
 	client  kubernetes.Interface
@@ -76,7 +76,8 @@ func newCluster(t *testing.T) *cluster {
 	}
 	c.kubectl(t, "apply", "-k", filepath.Join(manifests, "crds"))
 	var kinds []string
-	for _, kind := range []string{"ipaddresspools", "l2domains", "bgppeers", "bgpadvertisements", "bfdprofiles", "communities", "bgpnodestatuses"} {
+	for _, kind := range []string{"ipaddresspools", "l2domains", "bgppeers", "bgpadvertisements", "bfdprofiles",
+		"communities", "bgpnodestatuses"} {
 		kinds = append(kinds, "crd/"+kind+".slb.k8s.ovn.org")
 	}
 	c.established(t, kinds...)
@@ -92,7 +93,7 @@ func newCluster(t *testing.T) *cluster {
 
 func (c *cluster) kubectl(t *testing.T, args ...string) string {
 	t.Helper()
-	// Cleanups ask, too, when the test's context has ended.
+	// Cleanups call this after the test's context is done.
 	out, err := c.plane.Kubectl(context.WithoutCancel(t.Context()), args...)
 	if err != nil {
 		t.Fatal(err)
@@ -100,8 +101,7 @@ func (c *cluster) kubectl(t *testing.T, args ...string) string {
 	return out
 }
 
-// established waits until kinds are served. kubectl wait by itself gives up on one that has no
-// status yet.
+// established waits until the CRDs are served. kubectl wait alone fails for a CRD that has no status yet.
 func (c *cluster) established(t *testing.T, crds ...string) {
 	t.Helper()
 	eventually(t, strings.Join(crds, ", ")+" served", func() bool {
@@ -117,7 +117,7 @@ func (c *cluster) apply(t *testing.T, manifest string) {
 	}
 }
 
-// node is what OVN-Kubernetes makes of a machine.
+// node creates a Node with the annotations of OVN-Kubernetes.
 func (c *cluster) node(t *testing.T, i int) {
 	t.Helper()
 	_, err := c.client.CoreV1().Nodes().Create(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{
@@ -133,14 +133,14 @@ func (c *cluster) node(t *testing.T, i int) {
 	}
 }
 
-// process is a controller that runs with the rights of its service account.
+// process is a controller that runs with the permissions of its service account.
 type process struct {
 	*slb.Controller
 	metrics *prometheus.Registry
 	stop    func()
 }
 
-// account is a client with the rights of the controller.
+// account returns a client with the permissions of the controller.
 func (c *cluster) account(t *testing.T) (kubernetes.Interface, *rest.Config) {
 	t.Helper()
 	path, err := c.plane.ServiceAccountKubeconfig("ovn-kubernetes", "ovnkube-slb")
@@ -159,7 +159,7 @@ func (c *cluster) account(t *testing.T) (kubernetes.Interface, *rest.Config) {
 	return client, config
 }
 
-// controller runs one until stop or the end of the test.
+// controller runs a controller until stop or the end of the test.
 func (c *cluster) controller(t *testing.T, o *ovn, change ...func(*slb.Options)) *process {
 	t.Helper()
 	client, config := c.account(t)
@@ -201,7 +201,7 @@ func prefixes(texts ...string) []netip.Prefix {
 	return out
 }
 
-// writes counts status writes of a kind, whatever became of them.
+// writes returns the number of status writes of a kind, whatever their result.
 func (p *process) writes(t *testing.T, kind string) int {
 	t.Helper()
 	families, err := p.metrics.Gather()
@@ -224,7 +224,7 @@ func (p *process) writes(t *testing.T, kind string) int {
 	return int(total)
 }
 
-// service creates one with a port and returns what the API server made of it.
+// service creates a Service with one port and returns the created object.
 func (c *cluster) service(t *testing.T, name string, change ...func(*corev1.Service)) *corev1.Service {
 	t.Helper()
 	s := &corev1.Service{
@@ -244,7 +244,7 @@ func (c *cluster) service(t *testing.T, name string, change ...func(*corev1.Serv
 	return created
 }
 
-// services creates n of them, web-0 and so on, each with a backend of its own.
+// services creates n Services, web-0 and so on, each with its own backend.
 func (c *cluster) services(t *testing.T, n int) {
 	t.Helper()
 	var creating errgroup.Group
@@ -254,7 +254,7 @@ func (c *cluster) services(t *testing.T, n int) {
 			name := fmt.Sprintf("web-%d", i)
 			c.endpoints(t, name, netip.AddrFrom4([4]byte{10, 244, byte(i >> 8), byte(i)}).String())
 			c.service(t, name, func(s *corev1.Service) {
-				none := false // there are 2,768 node ports
+				none := false // only 2,768 node ports exist
 				s.Spec.AllocateLoadBalancerNodePorts = &none
 			})
 			return nil
@@ -272,14 +272,16 @@ func (c *cluster) versions(t *testing.T) []string {
 		`jsonpath={range .items[*]}{.kind}/{.metadata.name} {.metadata.resourceVersion}{"\n"}{end}`), "\n")
 }
 
-// allAnnounced waits until n Services are announced. If they never are, the log has what others say and who has which gateway port.
+// allAnnounced waits until n Services are announced. On failure, it logs the messages of the other Services and the
+// chassis of each gateway port.
 func (c *cluster) allAnnounced(t *testing.T, o *ovn, n int) {
 	t.Helper()
 	var announced int
 	var others map[string]int
 	defer func() {
 		if t.Failed() {
-			t.Logf("%d of %d are announced; of the others, by what they say:\n%v\nwho has which gateway port:\n%s", announced, n, others,
+			t.Logf("%d of %d are announced; of the others, by what they say:\n%v\nwho has which gateway port:\n%s", announced, n,
+				others,
 				o.sbctl(t, "--columns=logical_port,chassis,requested_chassis,up", "find", "Port_Binding", "type=chassisredirect"))
 		}
 	}()
@@ -300,12 +302,14 @@ func (c *cluster) allAnnounced(t *testing.T, o *ovn, n int) {
 	})
 }
 
-// endpoints gives a Service backends, as the endpoint slice controller would.
+// endpoints creates EndpointSlices for a Service, as the endpoint slice controller would.
 func (c *cluster) endpoints(t *testing.T, service string, addrs ...string) {
 	t.Helper()
-	for family, kind := range map[bool]discoveryv1.AddressType{true: discoveryv1.AddressTypeIPv4, false: discoveryv1.AddressTypeIPv6} {
+	for family, kind := range map[bool]discoveryv1.AddressType{true: discoveryv1.AddressTypeIPv4,
+		false: discoveryv1.AddressTypeIPv6} {
 		slice := &discoveryv1.EndpointSlice{
-			ObjectMeta:  metav1.ObjectMeta{GenerateName: service + "-", Namespace: ns, Labels: map[string]string{discoveryv1.LabelServiceName: service}},
+			ObjectMeta: metav1.ObjectMeta{GenerateName: service + "-", Namespace: ns,
+				Labels: map[string]string{discoveryv1.LabelServiceName: service}},
 			AddressType: kind,
 		}
 		name, port, ready, node := "http", int32(8080), true, "n1"
@@ -319,7 +323,8 @@ func (c *cluster) endpoints(t *testing.T, service string, addrs ...string) {
 		if len(slice.Endpoints) == 0 {
 			continue
 		}
-		if _, err := c.client.DiscoveryV1().EndpointSlices(ns).Create(t.Context(), slice, metav1.CreateOptions{}); err != nil {
+		if _, err := c.client.DiscoveryV1().EndpointSlices(ns).Create(t.Context(), slice,
+			metav1.CreateOptions{}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -341,7 +346,7 @@ func (c *cluster) delete(t *testing.T, name string) {
 	}
 }
 
-// clear removes what a test made.
+// clear deletes the objects that a test created.
 func (c *cluster) clear(t *testing.T) {
 	t.Helper()
 	ctx := context.WithoutCancel(t.Context())
@@ -353,7 +358,8 @@ func (c *cluster) clear(t *testing.T) {
 	if err != nil {
 		t.Error(err)
 	}
-	c.kubectl(t, "delete", "ipaddresspools,l2domains,bgppeers,bgpadvertisements,bfdprofiles,communities,bgpnodestatuses", "--all")
+	c.kubectl(t, "delete", "ipaddresspools,l2domains,bgppeers,bgpadvertisements,bfdprofiles,communities,bgpnodestatuses",
+		"--all")
 }
 
 func (c *cluster) clearServices(t *testing.T) {

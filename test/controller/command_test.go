@@ -31,10 +31,10 @@ type command struct {
 	metrics string // address of /metrics
 	scraper *scrape.Scraper
 	ended   chan struct{} // closed after the process has ended
-	result  error         // how, once it has
+	result  error         // of Wait; set before ended is closed
 }
 
-// tail is how many lines of a command's log a failed test shows.
+// tail is the number of log lines of a command that a failed test prints.
 const tail = 40
 
 // build compiles the command once.
@@ -47,13 +47,13 @@ func (c *cluster) build(t *testing.T) string {
 	return binary
 }
 
-// command runs one that takes part in the election, unless args, which come last, say otherwise.
+// command runs a controller that takes part in the election. args come last and override the defaults.
 func (c *cluster) command(t *testing.T, binary, name string, o *ovn, args ...string) *command {
 	t.Helper()
 	return c.commandInto(t, nil, binary, name, o, args...)
 }
 
-// commandInto is command with a file for the log, nil for memory.
+// commandInto is like command, but writes the log to a file. If to is nil, the log stays in memory.
 func (c *cluster) commandInto(t *testing.T, to *os.File, binary, name string, o *ovn, args ...string) *command {
 	t.Helper()
 	kubeconfig, err := c.plane.ServiceAccountKubeconfig("ovn-kubernetes", "ovnkube-slb")
@@ -61,31 +61,38 @@ func (c *cluster) commandInto(t *testing.T, to *os.File, binary, name string, o 
 		t.Fatal(err)
 	}
 	file := filepath.Join(t.TempDir(), "ovn_k8s.conf")
-	conf := fmt.Sprintf("[default]\nmtu=1400\ncluster-subnets=10.244.0.0/16/24\n[kubernetes]\nkubeconfig=%s\nservice-cidrs=10.96.0.0/16\n"+
+	conf := fmt.Sprintf("[default]\nmtu=1400\ncluster-subnets=10.244.0.0/16/24\n"+
+		"[kubernetes]\nkubeconfig=%s\nservice-cidrs=10.96.0.0/16\n"+
 		"[serviceloadbalancers]\nenabled=true\nleader-elect=true\n", kubeconfig)
 	for section, db := range map[string]string{"ovnnorth": "nb", "ovnsouth": "sb"} {
 		e := o.endpoint(db)
-		conf += fmt.Sprintf("[%s]\naddress=%s\nclient-privkey=%s\nclient-cert=%s\nclient-cacert=%s\n", section, e.Address, e.PrivateKey, e.Certificate, e.CACert)
+		conf += fmt.Sprintf("[%s]\naddress=%s\nclient-privkey=%s\nclient-cert=%s\nclient-cacert=%s\n", section, e.Address,
+			e.PrivateKey, e.Certificate, e.CACert)
 	}
 	if err := os.WriteFile(file, []byte(conf), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	return c.runInto(t, to, binary, name, append([]string{"controller", "--config-file=" + file, "--leader-elect-identity=" + name,
-		"--leader-elect-lease-duration=3s", "--leader-elect-renew-deadline=2s", "--leader-elect-retry-period=200ms"}, args...)...)
+	return c.runInto(t, to, binary, name, append([]string{"controller", "--config-file=" + file,
+		"--leader-elect-identity=" + name,
+		"--leader-elect-lease-duration=3s", "--leader-elect-renew-deadline=2s", "--leader-elect-retry-period=200ms"},
+		args...)...)
 }
 
-// run runs one that listens, until the end of the test. The first of args is the subcommand; of repeated flags the last counts.
+// run runs ovnkube-slb with its own health and metrics addresses until the end of the test. The first element of args
+// is the subcommand. Of repeated flags, the last one takes effect.
 func (c *cluster) run(t *testing.T, binary, name string, args ...string) *command {
 	t.Helper()
 	return c.runInto(t, nil, binary, name, args...)
 }
 
-// runInto is run with a file for the log, nil for memory.
+// runInto is like run, but writes the log to a file. If to is nil, the log stays in memory.
 func (c *cluster) runInto(t *testing.T, to *os.File, binary, name string, args ...string) *command {
 	t.Helper()
 	health, metrics := freeAddress(t), freeAddress(t)
-	args = slices.Concat(args[:1], []string{"--healthz-bind-address=" + health, "--metrics-bind-address=" + metrics}, args[1:])
-	cmd := &command{Cmd: exec.Command(binary, args...), health: health, metrics: metrics, scraper: c.scraper, ended: make(chan struct{})}
+	args = slices.Concat(args[:1], []string{"--healthz-bind-address=" + health, "--metrics-bind-address=" + metrics},
+		args[1:])
+	cmd := &command{Cmd: exec.Command(binary, args...), health: health, metrics: metrics, scraper: c.scraper,
+		ended: make(chan struct{})}
 	var log bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &log, &log
 	if to != nil {
@@ -109,7 +116,7 @@ func (c *cluster) runInto(t *testing.T, to *os.File, binary, name string, args .
 	return cmd
 }
 
-// end waits until the command has ended, and returns how.
+// end waits until the command has ended, and returns its result.
 func (c *command) end(t *testing.T) error {
 	t.Helper()
 	select {
@@ -127,10 +134,10 @@ func (c *command) signal(t *testing.T, s os.Signal) {
 	}
 }
 
-// given are the addresses that freeAddress returned: the kernel may choose a port again that was closed.
+// given has the addresses that freeAddress returned: the kernel may choose the port of a closed listener again.
 var given sync.Map
 
-// freeAddress returns another address each time.
+// freeAddress returns a different address on each call.
 func freeAddress(t *testing.T) string {
 	t.Helper()
 	for {
@@ -148,7 +155,7 @@ func freeAddress(t *testing.T) string {
 	}
 }
 
-// get returns what the command serves at a path, empty while it doesn't.
+// get returns the response of the command for a path, or the empty string on failure.
 func (c *command) get(path string) string {
 	if path != "/readyz" && path != "/healthz" {
 		body, err := c.scraper.Get(context.Background(), c.metrics, path)
@@ -157,7 +164,7 @@ func (c *command) get(path string) string {
 		}
 		return body
 	}
-	client := http.Client{Timeout: patience / 4} // as a kubelet's probe, it does not wait for what hangs
+	client := http.Client{Timeout: patience / 4} // like a kubelet's probe, it does not wait indefinitely
 	response, err := client.Get("http://" + c.health + path)
 	if err != nil {
 		return ""
@@ -179,11 +186,11 @@ func (c *cluster) leader(t *testing.T) string {
 	return *lease.Spec.HolderIdentity
 }
 
-// commandsTakeTurns runs two commands with the configuration file of OVN-Kubernetes: one
-// leads, the other takes over when it dies, and gives the lease up when it is told to end.
+// commandsTakeTurns runs two commands with the configuration file of OVN-Kubernetes. One leads. The other takes over
+// when the first is killed, and releases the lease on SIGTERM.
 func commandsTakeTurns(t *testing.T, c *cluster) {
 	binary, o := c.build(t), databases(t)
-	c.apply(t, ground)
+	c.apply(t, baseObjects)
 	first := c.command(t, binary, "first", o)
 	eventually(t, "the first leads and is ready", func() bool {
 		return c.leader(t) == "first" && strings.Contains(first.get("/metrics"), "ovnkube_slb_pass_duration_seconds_count")
@@ -199,7 +206,8 @@ func commandsTakeTurns(t *testing.T, c *cluster) {
 	if now := c.addresses(t, "late"); now[0] == had[0] {
 		t.Errorf("late has %v, which is web's", now)
 	}
-	eventually(t, "the metrics count two Services", func() bool { // An amendment gives the address; the pass that follows counts it.
+	// An amendment assigns the address. The next pass counts it.
+	eventually(t, "the metrics count two Services", func() bool {
 		return strings.Contains(second.get("/metrics"), `ovnkube_slb_services{allocated="True",reason="Allocated"} 2`)
 	})
 	second.signal(t, syscall.SIGTERM)

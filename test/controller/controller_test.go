@@ -16,8 +16,8 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
 )
 
-// ground is a pool for both families and the segment that carries it.
-const ground = `
+// baseObjects is a dual-stack pool and the L2 domain that advertises it.
+const baseObjects = `
 apiVersion: slb.k8s.ovn.org/v1alpha1
 kind: IPAddressPool
 metadata: {name: lan}
@@ -32,7 +32,7 @@ spec:
   subnets: [{cidr: 10.50.0.0/24, gateway: 10.50.0.1}, {cidr: "fd00:50::/64", gateway: "fd00:50::1"}]
 `
 
-// pool has as many IPv4 addresses as asked for.
+// pool returns a pool with the IPv4 addresses 10.60.0.first to 10.60.0.last.
 func pool(name string, first, last int) string {
 	return fmt.Sprintf(`
 apiVersion: slb.k8s.ovn.org/v1alpha1
@@ -42,7 +42,7 @@ spec: {addresses: ["10.60.0.%d-10.60.0.%d"]}
 `, name, first, last)
 }
 
-// The two run side by side, each with a cluster of its own: they wait more than they work.
+// TestController and TestTrouble run in parallel, each on its own cluster: they wait more than they compute.
 
 func TestController(t *testing.T) {
 	t.Parallel()
@@ -57,14 +57,14 @@ func TestController(t *testing.T) {
 		"AddressesDoNotWaitForLostDatabases":     addressesDoNotWaitForLostDatabases,
 		"NoLongerOurs":                           noLongerOurs,
 		"ConditionsOfOthersStay":                 conditionsOfOthersStay,
-		"ObjectsTellTheirState":                  objectsTellTheirState,
+		"ObjectsTellTheirState":                  objectsReportTheirState,
 		"NorthboundRestarts":                     northboundRestarts,
 		"OthersWriteAtTheSameTime":               othersWriteAtTheSameTime,
 		"MetricsAreDocumented":                   metricsAreDocumented,
 		"MetricsNeedARight":                      metricsNeedARight,
 		"AddressesAsAskedFor":                    addressesAsAskedFor,
 		"OnlyWhatIsOurs":                         onlyWhatIsOurs,
-		"ExhaustionIsToldAndEnds":                exhaustionIsToldAndEnds,
+		"ExhaustionIsToldAndEnds":                exhaustionIsReportedAndEnds,
 		"OpenShiftAssigns":                       openShiftAssigns,
 		"OperatorSwitches":                       operatorSwitches,
 		"TypeOfTheNetwork":                       typeOfTheNetwork,
@@ -72,13 +72,13 @@ func TestController(t *testing.T) {
 		"NodesAreRebooted":                       nodesAreRebooted,
 		"AddressesRest":                          addressesRest,
 		"RowsAreRepaired":                        rowsAreRepaired,
-		"ObjectsForBGPTellTheirState":            objectsForBGPTellTheirState,
-		"ToldByBGP":                              toldByBGP,
+		"ObjectsForBGPTellTheirState":            bgpObjectsReportTheirState,
+		"ToldByBGP":                              advertisedByBGP,
 		"NodeReportsOnBGP":                       nodeReportsOnBGP,
 	})
 }
 
-// TestTrouble is of crowds, of others who write, and of what dies meanwhile.
+// TestTrouble covers bursts, concurrent writers and process failures.
 func TestTrouble(t *testing.T) {
 	t.Parallel()
 	onCluster(t, map[string]func(*testing.T, *cluster){
@@ -99,7 +99,7 @@ func TestTrouble(t *testing.T) {
 	})
 }
 
-// onCluster runs tests one after the other on one cluster, in no order.
+// onCluster runs tests one after the other on one cluster, in random order.
 func onCluster(t *testing.T, tests map[string]func(*testing.T, *cluster)) {
 	t.Helper()
 	c := newCluster(t)
@@ -114,8 +114,8 @@ func onCluster(t *testing.T, tests map[string]func(*testing.T, *cluster)) {
 func addressComesWithOneWriteAndIsAnnounced(t *testing.T, c *cluster) {
 	o := databases(t)
 	p := c.controller(t, o)
-	c.apply(t, ground)
-	// A controller that sees a Service before the pool writes once more.
+	c.apply(t, baseObjects)
+	// A controller that observes a Service before the pool writes the status once more.
 	c.kubectl(t, "wait", "--for=condition=Accepted", "ippool/lan", "l2domain/lan")
 	c.endpoints(t, "web", "10.244.1.10")
 	c.service(t, "web")
@@ -145,7 +145,8 @@ func addressComesWithOneWriteAndIsAnnounced(t *testing.T, c *cluster) {
 	settled(t, writes)
 	o.claim(t, "chassis-3")
 	eventually(t, "another gateway is told", func() bool {
-		return strings.Contains(c.condition(t, "web", v1alpha1.ConditionAnnounced, v1alpha1.ReasonAnnounced).Message, "on gateway n3")
+		return strings.Contains(c.condition(t, "web", v1alpha1.ConditionAnnounced, v1alpha1.ReasonAnnounced).Message,
+			"on gateway n3")
 	})
 	c.event(t, "lan", v1alpha1.EventGatewayChanged, "gateway n3 answers instead of n2")
 }
@@ -170,7 +171,8 @@ func freedAddressGoesToTheOneThatWaits(t *testing.T, c *cluster) {
 	if got := c.addresses(t, "third"); !slices.Equal(got, freed) {
 		t.Errorf("third has %v, want the freed %v", got, freed)
 	}
-	if got := c.condition(t, "third", v1alpha1.ConditionAllocated, v1alpha1.ReasonAllocated); got.Status != metav1.ConditionTrue {
+	if got := c.condition(t, "third", v1alpha1.ConditionAllocated,
+		v1alpha1.ReasonAllocated); got.Status != metav1.ConditionTrue {
 		t.Errorf("Allocated: %+v", got)
 	}
 }
@@ -178,7 +180,7 @@ func freedAddressGoesToTheOneThatWaits(t *testing.T, c *cluster) {
 func bothFamilies(t *testing.T, c *cluster) {
 	o := databases(t)
 	c.controller(t, o)
-	c.apply(t, ground)
+	c.apply(t, baseObjects)
 	c.endpoints(t, "web", "10.244.1.10", "fd00:10:244:1::10")
 	c.service(t, "web", func(s *corev1.Service) {
 		policy := corev1.IPFamilyPolicyRequireDualStack
@@ -198,7 +200,7 @@ func deletionRemovesEveryRow(t *testing.T, c *cluster) {
 	o := databases(t)
 	before := o.rows(t)
 	c.controller(t, o)
-	c.apply(t, ground)
+	c.apply(t, baseObjects)
 	c.endpoints(t, "web", "10.244.1.10")
 	c.service(t, "web")
 	c.addresses(t, "web")
@@ -211,7 +213,7 @@ func deletionRemovesEveryRow(t *testing.T, c *cluster) {
 
 func badRequestIsNamed(t *testing.T, c *cluster) {
 	c.controller(t, nil)
-	c.apply(t, ground)
+	c.apply(t, baseObjects)
 	c.service(t, "web", func(s *corev1.Service) {
 		s.Annotations = map[string]string{v1alpha1.AnnotationLoadBalancerIPs: "10.50.0.300"}
 	})
@@ -239,16 +241,18 @@ func badRequestIsNamed(t *testing.T, c *cluster) {
 func clientsAreRestricted(t *testing.T, c *cluster) {
 	o := databases(t)
 	c.controller(t, o)
-	c.apply(t, ground)
+	c.apply(t, baseObjects)
 	c.endpoints(t, "web", "10.244.1.10")
 	c.service(t, "web")
 	kept := c.addresses(t, "web")
 	eventually(t, "load balancers", func() bool { return len(o.loadBalancers(t)) > 0 })
-	c.kubectl(t, "patch", "service", "web", "-n", ns, "--type=merge", `-p={"spec":{"loadBalancerSourceRanges":["192.0.2.0/24"]}}`)
+	c.kubectl(t, "patch", "service", "web", "-n", ns, "--type=merge",
+		`-p={"spec":{"loadBalancerSourceRanges":["192.0.2.0/24"]}}`)
 	match := fmt.Sprintf("ip4.dst == %s && tcp.dst == {80}", kept[0])
 	eventually(t, "ACLs", func() bool {
 		acls := o.nbctl(t, "acl-list", "slb-lan")
-		return strings.Contains(acls, "("+match+") drop") && strings.Contains(acls, "("+match+" && ip4.src == {192.0.2.0/24}) allow-stateless")
+		return strings.Contains(acls, "("+match+") drop") && strings.Contains(acls,
+			"("+match+" && ip4.src == {192.0.2.0/24}) allow-stateless")
 	})
 	c.kubectl(t, "delete", "service", "web", "-n", ns)
 	eventually(t, "no ACLs", func() bool { return o.nbctl(t, "--bare", "--columns=_uuid", "list", "ACL") == "" })
@@ -258,7 +262,7 @@ func addressesDoNotWaitForLostDatabases(t *testing.T, c *cluster) {
 	o := databases(t)
 	kill(t, o, "nb")
 	c.controller(t, o)
-	c.apply(t, ground)
+	c.apply(t, baseObjects)
 	c.endpoints(t, "web", "10.244.1.10")
 	c.service(t, "web")
 	c.addresses(t, "web")
@@ -288,17 +292,19 @@ func conditionsOfOthersStay(t *testing.T, c *cluster) {
 	c.service(t, "web")
 	waits := c.condition(t, "web", v1alpha1.ConditionAllocated, v1alpha1.ReasonNoPool)
 	s := c.get(t, "web")
-	foreign := metav1.Condition{Type: "example.org/Checked", Status: metav1.ConditionTrue, Reason: "Fine", LastTransitionTime: metav1.Now()}
+	foreign := metav1.Condition{Type: "example.org/Checked", Status: metav1.ConditionTrue, Reason: "Fine",
+		LastTransitionTime: metav1.Now()}
 	s.Status.Conditions = append(s.Status.Conditions, foreign)
 	if _, err := c.client.CoreV1().Services(ns).UpdateStatus(t.Context(), s, metav1.UpdateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	// Another reason for the same status is no transition.
+	// A different reason with the same status is not a transition.
 	c.apply(t, strings.Replace(pool("small", 1, 1), "spec: {", "spec: {disabled: true, ", 1))
 	c.kubectl(t, "annotate", "service", "web", "-n", ns, v1alpha1.AnnotationAddressPool+"=small")
 	still := c.condition(t, "web", v1alpha1.ConditionAllocated, v1alpha1.ReasonPoolDisabled)
 	if still.LastTransitionTime != waits.LastTransitionTime {
-		t.Errorf("lastTransitionTime moved from %s to %s although the status stayed %s", waits.LastTransitionTime, still.LastTransitionTime, still.Status)
+		t.Errorf("lastTransitionTime moved from %s to %s although the status stayed %s", waits.LastTransitionTime,
+			still.LastTransitionTime, still.Status)
 	}
 	c.apply(t, pool("small", 1, 1))
 	c.kubectl(t, "patch", "ipaddresspool", "small", "--type=merge", `-p={"spec":{"disabled":false}}`)
@@ -306,10 +312,10 @@ func conditionsOfOthersStay(t *testing.T, c *cluster) {
 	c.condition(t, "web", "example.org/Checked", "Fine")
 }
 
-func objectsTellTheirState(t *testing.T, c *cluster) {
+func objectsReportTheirState(t *testing.T, c *cluster) {
 	o := databases(t)
 	c.controller(t, o)
-	c.apply(t, ground)
+	c.apply(t, baseObjects)
 	c.apply(t, `
 apiVersion: slb.k8s.ovn.org/v1alpha1
 kind: BGPPeer
@@ -344,7 +350,8 @@ spec: {physicalNetwork: other, ipAddressPools: [gone], subnets: [{cidr: 10.70.0.
 			return field(want.object, want.path) == want.value
 		})
 	}
-	if message := field("l2domain/astray", `{.status.conditions[?(@.type=="Accepted")].message}`); !strings.Contains(message, `"gone"`) {
+	if message := field("l2domain/astray",
+		`{.status.conditions[?(@.type=="Accepted")].message}`); !strings.Contains(message, `"gone"`) {
 		t.Errorf("the condition of the domain doesn't name the pool: %s", message)
 	}
 }
@@ -352,7 +359,7 @@ spec: {physicalNetwork: other, ipAddressPools: [gone], subnets: [{cidr: 10.70.0.
 func northboundRestarts(t *testing.T, c *cluster) {
 	o := databases(t)
 	c.controller(t, o)
-	c.apply(t, ground)
+	c.apply(t, baseObjects)
 	c.endpoints(t, "web", "10.244.1.10")
 	c.service(t, "web")
 	eventually(t, "load balancers", func() bool { return len(o.loadBalancers(t)) > 0 })
@@ -368,11 +375,11 @@ func northboundRestarts(t *testing.T, c *cluster) {
 	eventually(t, "a row that somebody removed is back", func() bool { return len(o.loadBalancers(t)) == 2 })
 }
 
-// Another client changes every Service again and again while it gets its address: each
-// of our writes may find a newer object, and none may be lost or given twice.
+// Another client changes every Service repeatedly while it gets its address. Any write of the controller may find a
+// newer object. No write may be lost, and no address may be assigned twice.
 func othersWriteAtTheSameTime(t *testing.T, c *cluster) {
 	p := c.controller(t, nil)
-	c.apply(t, ground)
+	c.apply(t, baseObjects)
 	const n = 40
 	var busy sync.WaitGroup
 	for i := range n {
@@ -381,7 +388,8 @@ func othersWriteAtTheSameTime(t *testing.T, c *cluster) {
 			c.service(t, name)
 			for j := range 15 {
 				patch := fmt.Appendf(nil, `{"metadata":{"annotations":{"round":"%d"}}}`, j)
-				if _, err := c.client.CoreV1().Services(ns).Patch(t.Context(), name, types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
+				if _, err := c.client.CoreV1().Services(ns).Patch(t.Context(), name, types.MergePatchType, patch,
+					metav1.PatchOptions{}); err != nil {
 					t.Error(err)
 				}
 			}

@@ -23,15 +23,15 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(ovnprefix.Main(m)) }
 
-// ovn is a pair of databases of a test's own, with ovn-northd between them.
+// ovn is a pair of databases for one test, with ovn-northd between them.
 type ovn struct {
 	dir       string
-	endpoints map[string]slb.Endpoint // of nb and sb
+	endpoints map[string]slb.Endpoint // by name, "nb" or "sb"
 }
 
 func (o *ovn) endpoint(name string) slb.Endpoint { return o.endpoints[name] }
 
-// newOVN has no databases yet; what is started in its directory ends with the test.
+// newOVN returns an ovn without databases. Processes started in its directory end with the test.
 func newOVN(t *testing.T) *ovn {
 	t.Helper()
 	o := &ovn{dir: t.TempDir(), endpoints: map[string]slb.Endpoint{}}
@@ -54,36 +54,39 @@ func databases(t *testing.T) *ovn {
 	return o
 }
 
-// furnish starts northd and writes what there is before us.
+// furnish starts ovn-northd and writes the rows that exist before the controller starts.
 func (o *ovn) furnish(t *testing.T) {
 	t.Helper()
-	// ovn-nbctl 25.09 aborts if ovn-northd inserts the global row at the same moment.
+	// ovn-nbctl 25.09 aborts if ovn-northd inserts the global row at the same time.
 	o.nbctl(t, "init")
 	o.sbctl(t, "init")
 	start(t, proc.Spec{Name: "northd", Dir: o.dir, Args: append([]string{
 		"ovn-northd", "--ovnnb-db=" + o.endpoint("nb").Address, "--ovnsb-db=" + o.endpoint("sb").Address,
 		"--unixctl=" + filepath.Join(o.dir, "northd.ctl"), "-vsyslog:off",
 	}, keys(o.endpoint("nb"))...)})
-	// What OVN-Kubernetes has of the join network.
+	// The join network of OVN-Kubernetes.
 	o.nbctl(t, "lr-add", "ovn_cluster_router", "--", "ls-add", "join",
 		"--", "lrp-add", "ovn_cluster_router", "rtoj-ovn_cluster_router", "0a:58:64:40:00:01", "100.64.0.1/16", "fd98::1/64",
 		"--", "lsp-add", "join", "jtor-ovn_cluster_router", "--", "lsp-set-type", "jtor-ovn_cluster_router", "router",
 		"--", "lsp-set-addresses", "jtor-ovn_cluster_router", "router",
 		"--", "lsp-set-options", "jtor-ovn_cluster_router", "router-port=rtoj-ovn_cluster_router")
 	for i := 1; i <= 3; i++ {
-		// And of a node: its gateway router's port on the join switch, and the port to its pods.
+		// The rows of a node: the port of its gateway router on the join switch, and the cluster router port to its
+		// pods.
 		gateway, pods := fmt.Sprintf("GR_n%d", i), fmt.Sprintf("rtos-n%d", i)
 		o.nbctl(t, "lr-add", gateway,
-			"--", "lrp-add", gateway, "rtoj-"+gateway, fmt.Sprintf("0a:58:64:40:00:%02x", i+1), fmt.Sprintf("100.64.0.%d/16", i+1), fmt.Sprintf("fd98::%d/64", i+1),
-			"--", "lrp-add", "ovn_cluster_router", pods, fmt.Sprintf("0a:58:0a:f4:%02x:01", i), fmt.Sprintf("10.244.%d.1/24", i), fmt.Sprintf("fd00:10:244:%d::1/64", i))
+			"--", "lrp-add", gateway, "rtoj-"+gateway, fmt.Sprintf("0a:58:64:40:00:%02x", i+1),
+			fmt.Sprintf("100.64.0.%d/16", i+1), fmt.Sprintf("fd98::%d/64", i+1),
+			"--", "lrp-add", "ovn_cluster_router", pods, fmt.Sprintf("0a:58:0a:f4:%02x:01", i), fmt.Sprintf("10.244.%d.1/24", i),
+			fmt.Sprintf("fd00:10:244:%d::1/64", i))
 		name := fmt.Sprintf("chassis-%d", i)
 		o.sbctl(t, "chassis-add", name, "geneve", fmt.Sprintf("192.0.2.%d", i), "--",
 			"set", "Chassis", name, `other_config:ovn-bridge-mappings="physnet:br-physnet,other:br-other"`)
 	}
-	o.nbctl(t, "--wait=sb", "sync") // northd notes in ports that they are up
+	o.nbctl(t, "--wait=sb", "sync") // ovn-northd sets the ports up
 }
 
-// serve creates the database if it is not there, and serves it.
+// serve creates the database if it does not exist, and serves it.
 func (o *ovn) serve(t *testing.T, name string) {
 	t.Helper()
 	file, socket := filepath.Join(o.dir, name+".db"), filepath.Join(o.dir, name+".sock")
@@ -102,7 +105,7 @@ func (o *ovn) serve(t *testing.T, name string) {
 	})
 }
 
-// keys are the options of OVN's programs for ssl.
+// keys returns the ssl options of OVN's programs.
 func keys(e slb.Endpoint) []string {
 	if e.PrivateKey == "" {
 		return nil
@@ -136,7 +139,7 @@ func (o *ovn) ctl(t *testing.T, name string, args ...string) string {
 	return strings.TrimSpace(string(out))
 }
 
-// transactions counts what was ever written to the northbound database: the records of its file.
+// transactions returns the number of transactions ever written to the northbound database: the records of its file.
 func (o *ovn) transactions(t *testing.T) int {
 	t.Helper()
 	data, err := os.ReadFile(filepath.Join(o.dir, "nb.db"))
@@ -146,13 +149,13 @@ func (o *ovn) transactions(t *testing.T) int {
 	return bytes.Count(data, []byte("\nOVSDB JSON "))
 }
 
-// gatewayPorts are the ports of our routers that chassis claim.
+// gatewayPorts returns the names of the chassisredirect ports of our routers.
 func (o *ovn) gatewayPorts(t *testing.T) []string {
 	t.Helper()
 	return strings.Fields(o.sbctl(t, "--bare", "--columns=logical_port", "find", "Port_Binding", "type=chassisredirect"))
 }
 
-// claim does what ovn-controller of a chassis would: it claims every gateway port of ours.
+// claim acts as the ovn-controller of a chassis: it claims all our gateway ports.
 func (o *ovn) claim(t *testing.T, chassis string) {
 	t.Helper()
 	var ports, commands []string
@@ -166,19 +169,21 @@ func (o *ovn) claim(t *testing.T, chassis string) {
 	o.sbctl(t, commands...)
 }
 
-// loadBalancers are those of Services.
+// loadBalancers returns the names of the load balancers of Services.
 func (o *ovn) loadBalancers(t *testing.T) []string {
 	t.Helper()
-	return strings.Fields(o.nbctl(t, "--bare", "--columns=name", "find", "Load_Balancer", `external_ids:"k8s.ovn.org/owner-type"=Service`))
+	return strings.Fields(o.nbctl(t, "--bare", "--columns=name", "find", "Load_Balancer",
+		`external_ids:"k8s.ovn.org/owner-type"=Service`))
 }
 
-// backends are where packets for an address and port end.
+// backends returns the final destinations of packets to a VIP.
 func (o *ovn) backends(t *testing.T, vip string) []string {
 	t.Helper()
 	return o.allBackends(t)[vip]
 }
 
-// allBackends are those of all: a shard sends packets to aliases, which nodes know.
+// allBackends returns the backends of all VIPs. A shard sends packets to aliases, which the load balancers of the nodes
+// translate.
 func (o *ovn) allBackends(t *testing.T) map[string][]string {
 	t.Helper()
 	to := map[string]string{}
@@ -197,21 +202,24 @@ func (o *ovn) allBackends(t *testing.T) map[string][]string {
 	return found
 }
 
-// dump is the northbound database but for its global row, to which northd writes as well.
+// dump returns the northbound database without its global row, which northd writes as well.
 func (o *ovn) dump(t *testing.T) string {
 	t.Helper()
 	e := o.endpoint("nb")
-	tables := strings.Split(run(t, "ovsdb-client", slices.Concat([]string{"--timeout=30", "-vconsole:off", "dump"}, keys(e), []string{e.Address, "OVN_Northbound"})...), "\n\n")
-	return strings.Join(slices.DeleteFunc(tables, func(table string) bool { return strings.HasPrefix(table, "NB_Global table") }), "\n\n")
+	tables := strings.Split(run(t, "ovsdb-client", slices.Concat([]string{"--timeout=30", "-vconsole:off", "dump"},
+		keys(e), []string{e.Address, "OVN_Northbound"})...), "\n\n")
+	return strings.Join(slices.DeleteFunc(tables, func(table string) bool {
+		return strings.HasPrefix(table, "NB_Global table")
+	}), "\n\n")
 }
 
-// rows is what there is in the northbound database.
+// rows returns the routers, switches and load balancers of the northbound database.
 func (o *ovn) rows(t *testing.T) string {
 	t.Helper()
 	return o.nbctl(t, "show") + o.nbctl(t, "--columns=name,vips", "list", "Load_Balancer")
 }
 
-// kill ends a database the hard way; serve brings it back.
+// kill kills the server of a database with SIGKILL. serve starts it again.
 func kill(t *testing.T, o *ovn, name string) {
 	t.Helper()
 	p, err := proc.Find(o.dir, name)

@@ -14,7 +14,7 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
 )
 
-// lone is a domain of both families with one shard.
+// lone is a dual-stack domain with one shard.
 const lone = `
 apiVersion: slb.k8s.ovn.org/v1alpha1
 kind: IPAddressPool
@@ -31,7 +31,7 @@ spec:
   gateways: {shards: 1}
 `
 
-// lookalikes are rows of others that have names, places, numbers or ids as ours do.
+// lookalikes creates rows of other owners with names, parents, numbers or ids like ours.
 func lookalikes(t *testing.T, o *ovn) {
 	t.Helper()
 	const balancer = "slb-shop/web-10.50.0.121-tcp"
@@ -45,7 +45,7 @@ func lookalikes(t *testing.T, o *ovn) {
 		{"lr-policy-add", "ovn_cluster_router", "700", "ip4.src == 10.244.1.77", "reroute", "100.64.0.2"},
 		{"lr-route-add", "ovn_cluster_router", "240.9.0.0/16", "100.64.0.2"},
 		{"create", "Address_Set", "name=slb_x", "addresses=10.244.1.77"},
-		// One of a fork: all ids but the owner's are those of a row of ours.
+		// A row of a fork: all ids except the owner's equal those of a row of ours.
 		{"create", "Load_Balancer", "name=fork", `external_ids={"k8s.ovn.org/owner-controller"="ovnkube-slb-fork",` +
 			`"k8s.ovn.org/owner-type"=Service,"slb.k8s.ovn.org/service"="shop/web","slb.k8s.ovn.org/holder"="slb-lan-0",` +
 			`"k8s.ovn.org/primary-id"="ovnkube-slb:Service:shop/web:10.50.0.120:tcp"}`},
@@ -54,7 +54,7 @@ func lookalikes(t *testing.T, o *ovn) {
 	}
 }
 
-// Whatever others do to rows of ours is undone; rows that only look like ours stay as they are.
+// Changes by others to our rows are reverted. Rows that only look like ours are left alone.
 func rowsAreRepaired(t *testing.T, c *cluster) {
 	o := databases(t)
 	lookalikes(t, o)
@@ -76,7 +76,7 @@ func rowsAreRepaired(t *testing.T, c *cluster) {
 
 	const balancer, port = "slb-shop/web-10.50.0.120-tcp", "slb-lan-0-ext"
 	for _, harm := range [][]string{
-		// rows of the Service
+		// Rows of the Service.
 		{"lb-del", balancer},
 		{"lr-lb-del", "slb-lan-0", balancer},
 		{"set", "Load_Balancer", balancer, `vips:"10.50.0.120:80"="10.244.9.9:80"`},
@@ -85,12 +85,12 @@ func rowsAreRepaired(t *testing.T, c *cluster) {
 		{"remove", "Load_Balancer", balancer, "options", "reject"},
 		{"acl-del", "slb-lan"},
 		{"set", "ACL", "?Service:shop/web:", `match="ip4"`},
-		// of the domain
+		// Rows of the domain.
 		{"ls-del", "slb-lan"},
 		{"lsp-del", "slb-lan-localnet"},
 		{"lsp-set-options", "slb-lan-localnet", "network_name=elsewhere"},
 		{"set", "Logical_Switch_Port", "slb-lan-localnet", "tag=9"},
-		// of the shard
+		// Rows of the shard.
 		{"lr-del", "slb-lan-0"},
 		{"set", "Logical_Router", "slb-lan-0", "options:mcast_relay=true"},
 		{"lrp-del", port},
@@ -109,10 +109,10 @@ func rowsAreRepaired(t *testing.T, c *cluster) {
 		{"set", "Logical_Router_Static_Route", "?Shard:lan/0:route:0.0.0.0/0", "nexthop=10.50.0.2"},
 		{"remove", "Logical_Router", "ovn_cluster_router", "policies", "?Logical_Router_Policy Shard:lan/0:"},
 		{"set", "Logical_Router_Policy", "?Shard:lan/0:", "priority=701"},
-		// of all shards
+		// Rows of all shards.
 		{"--policy=src-ip", "lr-route-del", "ovn_cluster_router", "240.0.0.0/4"},
 		{"set", "Logical_Router_Static_Route", "?Aliases:", "policy=dst-ip"},
-		// of the node
+		// Rows of the node.
 		{"lr-del", "slbnode-n1"},
 		{"set", "Logical_Router", "slbnode-n1", "options:chassis=chassis-3"},
 		{"lrp-del", "slbnode-n1-join"},
@@ -162,10 +162,11 @@ func rowsAreRepaired(t *testing.T, c *cluster) {
 	})
 }
 
-// ourRow is the UUID of a row of ours whose primary id begins so.
+// ourRow returns the UUID of our row whose primary id has the prefix id.
 func (o *ovn) ourRow(t *testing.T, table, id string) string {
 	t.Helper()
-	for line := range strings.Lines(o.nbctl(t, "--format=csv", "--no-headings", "--data=bare", "--columns=_uuid,external_ids", "list", table)) {
+	for line := range strings.Lines(o.nbctl(t, "--format=csv", "--no-headings", "--data=bare",
+		"--columns=_uuid,external_ids", "list", table)) {
 		if uuid, ids, _ := strings.Cut(line, ","); strings.Contains(ids, "k8s.ovn.org/primary-id=ovnkube-slb:"+id) {
 			return uuid
 		}
@@ -174,7 +175,7 @@ func (o *ovn) ourRow(t *testing.T, table, id string) string {
 	return ""
 }
 
-// stripped is a dump without what differs from one life of a row to the next.
+// stripped returns a dump without the values that change when a row is recreated.
 func stripped(dump string) string {
 	life := regexp.MustCompile(`, "slb.k8s.ovn.org/epoch"="[0-9]+"|[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}`)
 	lines := strings.Split(life.ReplaceAllString(dump, ""), "\n")

@@ -12,27 +12,29 @@ import (
 	"time"
 )
 
-// remote opens a socket of its own to a database, which cut closes with all connections there.
+// remote opens an additional socket to a database. cut closes the socket and all its connections.
 func (o *ovn) remote(t *testing.T, db, name string) (address string, open, cut func()) {
 	t.Helper()
 	socket := filepath.Join(o.dir, name+".sock")
 	appctl := func(command string) {
 		t.Helper()
-		run(t, "ovs-appctl", "-t", strings.TrimPrefix(o.endpoint(db).Address, "unix:")+".ctl", "ovsdb-server/"+command, "punix:"+socket)
+		run(t, "ovs-appctl", "-t", strings.TrimPrefix(o.endpoint(db).Address, "unix:")+".ctl", "ovsdb-server/"+command,
+			"punix:"+socket)
 	}
 	open, cut = func() { t.Helper(); appctl("add-remote") }, func() { t.Helper(); appctl("remove-remote") }
 	open()
 	return "unix:" + socket, open, cut
 }
 
-// A leader that is cut off from a database, while others are not, gives the lease up. Cut off, it does not
-// compete, also without competitors; then it does.
+// A leader that loses a database that others can still reach releases the lease. While disconnected it does not compete
+// for the lease, even without competitors. After it reconnects, it competes again.
 func leaderIsCutOffFromDatabase(t *testing.T, c *cluster) {
 	for _, db := range []string{"nb", "sb"} {
 		s := c.scene(t)
 		address, open, cut := s.remote(t, db, "first")
 		start := func() *command {
-			return c.command(t, s.binary, "first", s.ovn, append(brisk(), "--"+db+"-address="+address, "--leader-elect-database-timeout=5s")...)
+			return c.command(t, s.binary, "first", s.ovn, append(brisk(), "--"+db+"-address="+address,
+				"--leader-elect-database-timeout=5s")...)
 		}
 		first := start()
 		s.leads(t, "first")
@@ -58,7 +60,7 @@ func leaderIsCutOffFromDatabase(t *testing.T, c *cluster) {
 		if got := again.get("/readyz"); got != "" {
 			t.Errorf("cut off, the first says that it is ready: %q", got)
 		}
-		for end := time.Now().Add(2 * time.Second); time.Now().Before(end); { // ten times as long as it waits between two attempts
+		for end := time.Now().Add(2 * time.Second); time.Now().Before(end); { // ten retry periods
 			if s.leader(t) == "first" {
 				t.Fatalf("it has the lease and can't reach %s", db)
 			}
@@ -73,7 +75,7 @@ func leaderIsCutOffFromDatabase(t *testing.T, c *cluster) {
 	}
 }
 
-// Where nothing is announced at layer 2, a replica without databases leads and keeps the lease.
+// If layer 2 is disabled, a replica without databases leads and keeps the lease.
 func withoutLayer2NoDatabase(t *testing.T, c *cluster) {
 	s := c.scene(t)
 	nowhere := "--nb-address=unix:" + filepath.Join(t.TempDir(), "nowhere.sock")
@@ -83,15 +85,15 @@ func withoutLayer2NoDatabase(t *testing.T, c *cluster) {
 	eventually(t, "ready", func() bool { return only.get("/readyz") != "" })
 }
 
-// A loop is stuck for real: who reads the log reads no more, and the pipe is full. The kubelet would see that by
-// /healthz and restart the process, and all goes on.
+// A loop really blocks: the reader of the log stops reading, and the pipe is full. The kubelet would detect that by
+// /healthz and restart the process. The restarted process continues the work.
 func stuckLeaderIsRestarted(t *testing.T, c *cluster) {
 	s := c.scene(t)
 	path := filepath.Join(t.TempDir(), "log")
 	if err := syscall.Mkfifo(path, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	// Two descriptions of one pipe: that of the process blocks, ours does not.
+	// Two open file descriptions of one pipe: the process's blocks, ours does not.
 	ours, err := syscall.Open(path, syscall.O_RDWR|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		t.Fatal(err)
@@ -107,17 +109,18 @@ func stuckLeaderIsRestarted(t *testing.T, c *cluster) {
 		if !t.Failed() {
 			return
 		}
-		const most = 1 << 17 // more than the pipe holds
+		const most = 1 << 17 // more than the pipe's capacity
 		said := make([]byte, most)
 		n, _ := syscall.Read(ours, said) // A log that can't be read adds nothing.
-		t.Logf("what it said before it was stuck:\n%s\nthe Service: %+v", said[:max(n, 0)], c.get(t, "web-0").Status.Conditions)
+		t.Logf("what it said before it was stuck:\n%s\nthe Service: %+v", said[:max(n, 0)], c.get(t, "web-0").
+			Status.Conditions)
 	})
 
 	args := append(brisk(), "--loglevel=3", "--healthz-stall-timeout=10s")
 	first := c.commandInto(t, theirs, s.binary, "first", s.ovn, args...)
 	s.leads(t, "first")
 	eventually(t, "ready and alive", func() bool { return first.get("/readyz") != "" && first.get("/healthz") != "" })
-	// Who reads from the API server logs that, too, when it begins: stuck there, nothing would come to the loops that are watched.
+	// The informers log their start to the same pipe. If they blocked there, the watched loops would receive no events.
 	c.endpoints(t, "web-1", podOf(1).String())
 	c.service(t, "web-1")
 	c.addresses(t, "web-1")
@@ -140,7 +143,7 @@ func stuckLeaderIsRestarted(t *testing.T, c *cluster) {
 		}
 		return first.get("/healthz") == ""
 	})
-	// As the kubelet does when the grace period is over: who is stuck may not end by SIGTERM.
+	// As the kubelet does after the grace period: a blocked process may ignore SIGTERM.
 	first.signal(t, syscall.SIGKILL)
 	_ = first.end(t)
 	c.command(t, s.binary, "first", s.ovn, args...)

@@ -9,19 +9,19 @@ import (
 	"time"
 )
 
-// A kubelet starts a container that ended again at once, and after each further end with a longer delay.
+// The kubelet restarts a container immediately after its first exit, and with increasing delays after further exits.
 const (
 	firstBackoff = 10 * time.Second
 	mostBackoff  = 5 * time.Minute
 )
 
-// kept is an ovnkube-slb that is started again whenever it ends, as by a kubelet.
+// kept is an ovnkube-slb that is restarted whenever it ends, as by the kubelet.
 type kept struct {
 	*command
 	lives atomic.Int32
 }
 
-// keep runs one as command does.
+// keep runs a process like command, and restarts it whenever it ends.
 func (c *cluster) keep(t *testing.T, binary, name string, o *ovn, args ...string) *kept {
 	t.Helper()
 	k := &kept{command: c.command(t, binary, name, o, args...)}
@@ -38,7 +38,7 @@ func (c *cluster) keep(t *testing.T, binary, name string, o *ovn, args ...string
 	return k
 }
 
-// restart keeps the command alive until stop is closed, and ends it then.
+// restart restarts the command until stop is closed, and then kills it.
 func (k *kept) restart(t *testing.T, name string, stop <-chan struct{}) {
 	life, ended, wait := k.Cmd, k.ended, time.Duration(0)
 	end := func() error { return k.result }

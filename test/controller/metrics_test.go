@@ -12,15 +12,14 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 )
 
-// metric is a line of the table in docs/metrics.md.
+// metric is a row of the table in docs/metrics.md.
 type metric struct{ Type, Labels, Meaning string }
 
-// metricsAreDocumented compares what a process that has done all its work once exports with
-// the table for users.
+// metricsAreDocumented compares the metrics of a process that has done each kind of work once with the table for users.
 func metricsAreDocumented(t *testing.T, c *cluster) {
 	o := databases(t)
 	p := c.controller(t, o)
-	c.apply(t, ground)
+	c.apply(t, baseObjects)
 	c.endpoints(t, "web", "10.244.1.10")
 	c.service(t, "web")
 	c.addresses(t, "web")
@@ -39,7 +38,7 @@ func metricsAreDocumented(t *testing.T, c *cluster) {
 		t.Errorf("promlint: %v, %v", problems, err)
 	}
 
-	// What is not there any more is not told.
+	// Deleted objects have no series.
 	c.delete(t, "web")
 	c.kubectl(t, "delete", "ippool", "lan")
 	eventually(t, "no series of the pool nor of Services is left", func() bool {
@@ -49,7 +48,7 @@ func metricsAreDocumented(t *testing.T, c *cluster) {
 	})
 }
 
-// documented reads the table.
+// documented parses the table.
 func documented(t *testing.T) map[string]metric {
 	t.Helper()
 	text, err := os.ReadFile("../../docs/metrics.md")
@@ -86,10 +85,10 @@ func (p *process) exported(t *testing.T) map[string]metric {
 		for _, l := range f.GetMetric()[0].GetLabel() {
 			labels = append(labels, l.GetName())
 		}
-		// The table has them in the order in which one reads them.
+		// The table lists the labels in reading order.
 		slices.SortFunc(labels, func(a, b string) int { return slices.Index(reading(), a) - slices.Index(reading(), b) })
 		if h := f.GetMetric()[0].GetHistogram(); h.GetSampleCount() == 0 && h != nil {
-			continue // nothing was measured yet
+			continue // no observations yet
 		}
 		out[f.GetName()] = metric{strings.ToLower(f.GetType().String()), strings.Join(labels, ", "), f.GetHelp()}
 	}

@@ -24,31 +24,30 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 )
 
-// observer records who had which address when. It follows the Services in etcd itself: it
-// sees each revision, in the order in which they were committed, whatever becomes of the
-// API server meanwhile.
+// observer records which Service had which address at which time. It watches the Services in etcd directly. It observes
+// each revision in commit order, regardless of the state of the API server.
 type observer struct {
 	mu       sync.Mutex
-	services map[string]*seen // by the key in etcd, those that exist
+	services map[string]*seen // by etcd key; existing Services only
 	record   []*holding
 	events   int
 	err      error
 }
 
-// seen is the newest revision of a Service.
+// seen is the latest observed revision of a Service.
 type seen struct {
 	elder elder
 	has   map[string]*holding
 }
 
-// elder is what tells which of two Services is the older one.
+// elder identifies a Service and orders Services by age.
 type elder struct {
 	created int64 // seconds
 	name    string
 }
 
-// holding is an address that stood in the status of a Service, from one revision until
-// before another; 0 while it still does.
+// holding is an address in the status of a Service. It lasts from revision from up to but not including revision until,
+// which is 0 if the Service still has the address.
 type holding struct {
 	address     string
 	by          elder
@@ -61,12 +60,13 @@ func (h *holding) String() string {
 	return fmt.Sprintf("%s by %s [%d,%d)", h.address, h.by.name, h.from, h.until)
 }
 
-// observe starts before the Services do.
+// observe starts an observer. Call it before the Services are created.
 func (c *cluster) observe(t *testing.T) *observer {
 	t.Helper()
 	o := &observer{services: map[string]*seen{}}
 	socket := filepath.Join(c.plane.Dir(), "etcd.sock")
-	client := &http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+	client := &http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn,
+		error) {
 		return (&net.Dialer{}).DialContext(ctx, "unix", socket)
 	}}}
 	prefix := "/registry/services/specs/" + ns + "/"
@@ -102,7 +102,7 @@ func (c *cluster) observe(t *testing.T) *observer {
 	return o
 }
 
-// answer is a message of etcd's watch as its JSON gateway writes it.
+// answer is a message of etcd's watch in the encoding of its JSON gateway.
 type answer struct {
 	Result struct {
 		Created bool
@@ -145,7 +145,7 @@ func (o *observer) follow(ctx context.Context, stream *json.Decoder) {
 	}
 }
 
-// take notes a revision of a Service, nil for its end.
+// take records a revision of a Service. s is nil if the Service was deleted.
 func (o *observer) take(key string, s *corev1.Service, revision int64, now time.Time) {
 	o.events++
 	was := o.services[key]
@@ -175,14 +175,14 @@ func (o *observer) take(key string, s *corev1.Service, revision int64, now time.
 	was.has = has
 }
 
-// written counts the revisions of all Services.
+// written returns the number of revisions of all Services.
 func (o *observer) written() int {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.events
 }
 
-// holders counts the Services that have an address now.
+// holders returns the number of Services that have an address.
 func (o *observer) holders() int {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -195,12 +195,12 @@ func (o *observer) holders() int {
 	return n
 }
 
-// double is a time in which two Services had one address.
+// double is a period in which two Services had the same address.
 type double struct{ older, younger *holding }
 
 func (d double) String() string { return fmt.Sprintf("%v while %v", d.younger, d.older) }
 
-// lasted is how long both had it, for ever if they still do.
+// lasted returns how long both had the address, or the maximum duration if they still do.
 func (d double) lasted() time.Duration {
 	if d.older.until == 0 && d.younger.until == 0 {
 		return 1<<63 - 1
@@ -216,7 +216,7 @@ func (d double) lasted() time.Duration {
 	return end.Sub(begin)
 }
 
-// history lists who had an address, and what else the one had who holds it.
+// history returns all holdings of the address, and all other holdings of its Service.
 func (o *observer) history(of *holding) []*holding {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -229,7 +229,7 @@ func (o *observer) history(of *holding) []*holding {
 	return list
 }
 
-// doubles lists all of them. Nobody shares addresses here.
+// doubles returns all duplicates. No test that uses it shares addresses.
 func (o *observer) doubles() []double {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -256,7 +256,7 @@ func (o *observer) doubles() []double {
 	return out
 }
 
-// moves lists the Services that had more than one address, one after the other.
+// moves returns the Services that had more than one address over time, with the number of addresses.
 func (o *observer) moves() map[elder]int {
 	o.mu.Lock()
 	defer o.mu.Unlock()

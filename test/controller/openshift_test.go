@@ -19,12 +19,12 @@ metadata: {name: cluster}
 spec: {externalIP: {autoAssignCIDRs: [192.0.2.0/24]}}
 `
 
-// openShiftAssigns has OpenShift give addresses itself for a while.
+// openShiftAssigns lets OpenShift itself assign addresses for a while.
 func openShiftAssigns(t *testing.T, c *cluster) {
 	o := databases(t)
 	c.openShift(t)
 	p := c.controller(t, o)
-	c.apply(t, ground)
+	c.apply(t, baseObjects)
 	c.endpoints(t, "web", "10.244.1.10")
 	c.service(t, "web")
 	had := c.addresses(t, "web")
@@ -34,14 +34,15 @@ func openShiftAssigns(t *testing.T, c *cluster) {
 
 	c.apply(t, openShiftNetwork)
 	c.event(t, "lan", v1alpha1.EventAllocationSuspended, "autoAssignCIDRs", "192.0.2.0/24")
-	c.kubectl(t, "wait", "--for=jsonpath={.status.conditions[?(@.type=='Ready')].reason}="+v1alpha1.ReasonOpenShiftAssigns, "ippool/lan")
+	c.kubectl(t, "wait", "--for=jsonpath={.status.conditions[?(@.type=='Ready')].reason}="+v1alpha1.ReasonOpenShiftAssigns,
+		"ippool/lan")
 	c.service(t, "late")
 	waits := c.condition(t, "late", v1alpha1.ConditionAllocated, v1alpha1.ReasonOpenShiftAssigns)
 	if waits.Status != metav1.ConditionFalse || !strings.Contains(waits.Message, "autoAssignCIDRs") {
 		t.Errorf("late: %+v", waits)
 	}
 
-	// What was given stays, also for a controller that never knew it otherwise.
+	// Assigned addresses are kept, even by a controller that starts in this state.
 	p.stop()
 	c.service(t, "later")
 	c.controller(t, o)
@@ -60,8 +61,9 @@ func openShiftAssigns(t *testing.T, c *cluster) {
 	c.addresses(t, "later")
 	c.event(t, "lan", v1alpha1.EventAllocationResumed)
 
-	// With the kind goes what it said.
-	c.kubectl(t, "patch", configKind, "cluster", "--type=merge", `-p={"spec":{"externalIP":{"autoAssignCIDRs":["192.0.2.0/24"]}}}`)
+	// Deleting the CRD also removes its setting.
+	c.kubectl(t, "patch", configKind, "cluster", "--type=merge",
+		`-p={"spec":{"externalIP":{"autoAssignCIDRs":["192.0.2.0/24"]}}}`)
 	c.service(t, "last")
 	c.condition(t, "last", v1alpha1.ConditionAllocated, v1alpha1.ReasonOpenShiftAssigns)
 	c.kubectl(t, "delete", "crd", configKind)

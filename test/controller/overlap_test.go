@@ -13,25 +13,26 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
 )
 
-// races is how often two pools are created at once until both are let in.
+// races is the maximum number of attempts to create two pools at once until both are admitted.
 const races = 100
 
 const poolsPath = "/apis/slb.k8s.ovn.org/v1alpha1/ipaddresspools"
 
-// Overlapping pools that come before the admission policy, or before the API server has loaded its parameters, are not
-// refused: the controller reports the overlap, and goes on to when the policy is there.
+// Overlapping pools that are created before the admission policy, or before the API server has loaded its parameters,
+// are not refused. The controller reports the overlap, before and after the policy is in force.
 func poolsOverlapRightAfterInstall(t *testing.T, c *cluster) {
 	c.controller(t, nil)
 	if err := c.createPool(t, "left", 1, 8); err != nil {
 		t.Fatalf("the first pool: %v", err)
 	}
-	// The API server goes by the policy of another test for a moment after that removed it.
+	// The API server enforces a policy of another test for a short time after its deletion.
 	eventually(t, "the second pool is let in", func() bool { return c.createPool(t, "right", 5, 12) == nil })
 	c.admission(t)
-	// The first by name is the older one of a second.
+	// Of two pools created in the same second, the first by name counts as older.
 	lost := func() bool {
 		got := c.accepted(t, "right")
-		return strings.HasPrefix(got, "True "+v1alpha1.ReasonPartlyUsable) && strings.Contains(got, `belongs to pool "left", the older one`)
+		return strings.HasPrefix(got, "True "+v1alpha1.ReasonPartlyUsable) &&
+			strings.Contains(got, `belongs to pool "left", the older one`)
 	}
 	eventually(t, "right reports that it lost the overlap", lost)
 	eventually(t, "the policy is in force", func() bool {
@@ -52,7 +53,7 @@ func (c *cluster) admission(t *testing.T) {
 	t.Cleanup(func() { c.kubectl(t, "delete", "-k", path) })
 }
 
-// createPool creates a pool of 10.60.0.first to 10.60.0.last.
+// createPool creates a pool with the addresses 10.60.0.first to 10.60.0.last.
 func (c *cluster) createPool(t *testing.T, name string, first, last int) error {
 	t.Helper()
 	body := fmt.Sprintf(`{"apiVersion":"slb.k8s.ovn.org/v1alpha1","kind":"IPAddressPool","metadata":{"name":%q},"spec":{"addresses":["10.60.0.%d-10.60.0.%d"]}}`,
@@ -63,19 +64,19 @@ func (c *cluster) createPool(t *testing.T, name string, first, last int) error {
 
 func (c *cluster) removePool(t *testing.T, name string) {
 	t.Helper()
-	_ = c.client.CoreV1().RESTClient().Delete().AbsPath(poolsPath, name).Do(t.Context()).Error() // It may not be there.
+	_ = c.client.CoreV1().RESTClient().Delete().AbsPath(poolsPath, name).Do(t.Context()).Error() // It may not exist.
 }
 
-// accepted is the condition Accepted of a pool: status, reason and message.
+// accepted returns the condition Accepted of a pool: status, reason and message.
 func (c *cluster) accepted(t *testing.T, pool string) string {
 	t.Helper()
 	return c.kubectl(t, "get", "ippool/"+pool, "-o",
 		`jsonpath={range .status.conditions[?(@.type=="Accepted")]}{.status} {.reason}: {.message}{end}`)
 }
 
-// Two overlapping pools that are created at once pass the admission policy, which sees
-// neither beside the other. The older one, of one second the first by name, has the
-// range; when it goes, the other one has it.
+// Two overlapping pools that are created at once pass the admission policy, which sees neither of them when it checks
+// the other. The older one gets the common range. If both were created in the same second, the first by name counts as
+// older. When the older one is deleted, the other one gets the range.
 func poolsOverlapInARace(t *testing.T, c *cluster) {
 	c.admission(t)
 	create := func(name string, first, last int) error { return c.createPool(t, name, first, last) }
@@ -116,9 +117,12 @@ func poolsOverlapInARace(t *testing.T, c *cluster) {
 	accepted := func(name string) string { return c.accepted(t, name) }
 	eventually(t, younger+" says that it lost the overlap", func() bool {
 		got := accepted(younger)
-		return strings.HasPrefix(got, "True "+v1alpha1.ReasonPartlyUsable) && strings.Contains(got, fmt.Sprintf("belongs to pool %q, the older one", older))
+		return strings.HasPrefix(got, "True "+v1alpha1.ReasonPartlyUsable) &&
+			strings.Contains(got, fmt.Sprintf("belongs to pool %q, the older one", older))
 	})
-	eventually(t, older+" says nothing of it", func() bool { return strings.HasPrefix(accepted(older), "True "+v1alpha1.ReasonAccepted) })
+	eventually(t, older+" says nothing of it", func() bool {
+		return strings.HasPrefix(accepted(older), "True "+v1alpha1.ReasonAccepted)
+	})
 	for i := range 12 {
 		c.service(t, fmt.Sprintf("web-%d", i))
 	}
@@ -126,7 +130,9 @@ func poolsOverlapInARace(t *testing.T, c *cluster) {
 	counts := func(name string) string {
 		return c.kubectl(t, "get", "ippool/"+name, "-o", "jsonpath={.status.assignedIPv4}/{.status.availableIPv4}")
 	}
-	eventually(t, "the older one has its 8, the other 4", func() bool { return counts(older) == "8/0" && counts(younger) == "4/0" })
+	eventually(t, "the older one has its 8, the other 4", func() bool {
+		return counts(older) == "8/0" && counts(younger) == "4/0"
+	})
 
 	c.kubectl(t, "delete", "ippool/"+older)
 	eventually(t, younger+" has the range", func() bool {

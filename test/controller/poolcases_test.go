@@ -2,11 +2,12 @@
 
 package controller
 
-// poolCases are about what pools give, and to whom.
+// poolCases are about the addresses that pools assign, and to which Services.
 func poolCases() map[string][]stage {
 	return map[string][]stage{
 		"pool: ranges in their order without what is left out": {
-			{apply: ips("lan", "10.60.0.254-10.60.1.1 10.60.2.7 fd00:60::/126", "exclude: [10.60.0.254]", "avoidBuggyIPs: true")},
+			{apply: ips("lan", "10.60.0.254-10.60.1.1 10.60.2.7 fd00:60::/126", "exclude: [10.60.0.254]",
+				"avoidBuggyIPs: true")},
 			{apply: lb("shop/a", "", ""), want: map[string]string{"shop/a": "10.60.1.1 Allocated: 10.60.1.1 from pool lan"}},
 			{apply: lb("shop/b", "", "ipFamilies: [IPv6]"), want: map[string]string{"shop/b": "fd00:60:: Allocated*"}},
 			{apply: lb("shop/c", "", ""), want: map[string]string{"shop/c": "10.60.2.7 Allocated*"}},
@@ -15,23 +16,28 @@ func poolCases() map[string][]stage {
 				"shop/e": " AddressExcluded: *load-balancer-ips*10.60.0.254*excludes*"}},
 		},
 		"pool: autoAssign and disabled": {
-			{apply: ips("asked", "10.60.0.1", "autoAssign: false") + ips("closed", "10.60.0.2", "disabled: true") + lb("shop/a", "", "") +
+			{apply: ips("asked", "10.60.0.1", "autoAssign: false") + ips("closed", "10.60.0.2", "disabled: true") +
+				lb("shop/a", "", "") +
 				lb("shop/b", "slb.k8s.ovn.org/address-pool: closed", "") + lb("shop/c", "slb.k8s.ovn.org/address-pool: asked", ""),
 				want: map[string]string{
-					"shop/a": " NoPool: *spec.autoAssign*", "shop/b": ` PoolDisabled: *address-pool]: pool "closed" is disabled`, "shop/c": "10.60.0.1 Allocated*",
+					"shop/a": " NoPool: *spec.autoAssign*", "shop/b": ` PoolDisabled: *address-pool]: pool "closed" is disabled`,
+					"shop/c": "10.60.0.1 Allocated*",
 					"closed": "Accepted: * | Disabled: *",
 				}},
 		},
 		"pool: serviceAllocation by name and label": {
-			{apply: ips("fenced", "10.60.0.0/24", "serviceAllocation: {namespaces: [shop], namespaceSelectors: [{matchLabels: {tier: gold}}], "+
-				"serviceSelectors: [{matchExpressions: [{key: app, operator: NotIn, values: [test]}]}]}") +
-				lb("shop/by-name", "", "") + lb("bank/by-label", "", "") + lb("cafe/unasked", "", "") + lb("cafe/asks", "slb.k8s.ovn.org/address-pool: fenced", ""),
+			{apply: ips("fenced", "10.60.0.0/24",
+				"serviceAllocation: {namespaces: [shop], namespaceSelectors: [{matchLabels: {tier: gold}}], "+
+					"serviceSelectors: [{matchExpressions: [{key: app, operator: NotIn, values: [test]}]}]}") +
+				lb("shop/by-name", "", "") + lb("bank/by-label", "", "") + lb("cafe/unasked", "", "") +
+				lb("cafe/asks", "slb.k8s.ovn.org/address-pool: fenced", ""),
 				want: map[string]string{
 					"shop/by-name": "10.60.0.* Allocated*", "bank/by-label": "10.60.0.* Allocated*", "cafe/unasked": " NoPool*",
 					"cafe/asks": ` NotAdmitted: *pool "fenced" does not serve namespace "cafe" (spec.serviceAllocation*`,
 				}},
-			{kubectl: "label namespace cafe tier=gold", want: map[string]string{"cafe/unasked": "10.60.0.* Allocated*", "cafe/asks": "10.60.0.* Allocated*"}},
-			// What was given stays.
+			{kubectl: "label namespace cafe tier=gold", want: map[string]string{"cafe/unasked": "10.60.0.* Allocated*",
+				"cafe/asks": "10.60.0.* Allocated*"}},
+			// Assigned addresses are kept.
 			{kubectl: "label namespace cafe tier-", want: map[string]string{"cafe/unasked": "10.60.0.* AddressLeftPool*"}},
 		},
 		"pool: priority": {
@@ -42,16 +48,19 @@ func poolCases() map[string][]stage {
 			{apply: lb("shop/c", "", ""), want: map[string]string{"shop/c": "10.60.0.1 *"}},
 		},
 		"pool: quotaPerNamespace": {
-			{apply: ips("lan", "10.60.0.0/24", "quotaPerNamespace: 1") + lb("shop/a", "", ""), want: map[string]string{"shop/a": "10.60.0.* Allocated*"}},
+			{apply: ips("lan", "10.60.0.0/24", "quotaPerNamespace: 1") + lb("shop/a", "", ""),
+				want: map[string]string{"shop/a": "10.60.0.* Allocated*"}},
 			{apply: lb("shop/b", "", "") + lb("bank/a", "", ""), want: map[string]string{
 				"shop/b": ` QuotaExceeded: *namespace "shop" has 1 of the 1 addresses*`, "bank/a": "10.60.0.* Allocated*"}},
 			{kubectl: "delete service -n shop a", want: map[string]string{"shop/b": "10.60.0.* Allocated*"}},
 		},
 		"pool: reservations survive delete and recreate": {
-			{apply: ips("lan", "10.60.0.1-10.60.0.2", "reservations: [{namespace: shop, name: web, addresses: [10.60.0.1]}]") + lb("shop/other", "", "") +
+			{apply: ips("lan", "10.60.0.1-10.60.0.2", "reservations: [{namespace: shop, name: web, addresses: [10.60.0.1]}]") +
+				lb("shop/other", "", "") +
 				lb("shop/asks", "slb.k8s.ovn.org/load-balancer-ips: 10.60.0.1", ""),
 				want: map[string]string{
-					"shop/other": "10.60.0.2 Allocated*", "shop/asks": ` AddressExcluded: *keeps it for Service shop/web (spec.reservations)`,
+					"shop/other": "10.60.0.2 Allocated*",
+					"shop/asks":  ` AddressExcluded: *keeps it for Service shop/web (spec.reservations)`,
 				}},
 			{apply: lb("shop/web", "", ""), want: map[string]string{"shop/web": "10.60.0.1 Allocated*"}},
 			{kubectl: "delete service -n shop web"},
@@ -59,7 +68,7 @@ func poolCases() map[string][]stage {
 			{apply: lb("shop/web", "", ""), want: map[string]string{"shop/web": "10.60.0.1 Allocated*"}},
 		},
 		"pool: overlapping ones": {
-			// The API server's clock has a resolution of a second: among equals the name decides.
+			// Creation timestamps have a resolution of one second. Among pools of the same age, the name decides.
 			{apply: ips("a", "10.60.0.1-10.60.0.2") + ips("b", "10.60.0.2-10.60.0.3"), want: map[string]string{
 				"a": "Accepted: *", "b": `PartlyUsable: addresses: 10.60.0.2 belongs to pool "a", the older one*`}},
 			{apply: lb("shop/asks", `slb.k8s.ovn.org/load-balancer-ips: 10.60.0.2`, ""), want: map[string]string{
@@ -67,9 +76,11 @@ func poolCases() map[string][]stage {
 		},
 		"pool: edited, shrunk and deleted": {
 			{apply: ips("lan", "10.60.0.1-10.60.0.2") + ips("gone", "10.60.1.1", "autoAssign: false") +
-				lb("shop/a", "slb.k8s.ovn.org/load-balancer-ips: 10.60.0.2", "") + lb("shop/b", "slb.k8s.ovn.org/address-pool: gone", ""),
+				lb("shop/a", "slb.k8s.ovn.org/load-balancer-ips: 10.60.0.2", "") +
+				lb("shop/b", "slb.k8s.ovn.org/address-pool: gone", ""),
 				want: map[string]string{"shop/a": "10.60.0.2 Allocated*", "shop/b": "10.60.1.1 Allocated*"}},
-			{kubectl: "annotate service -n shop a slb.k8s.ovn.org/load-balancer-ips-", want: map[string]string{"shop/a": "10.60.0.2 Allocated*"}},
+			{kubectl: "annotate service -n shop a slb.k8s.ovn.org/load-balancer-ips-",
+				want: map[string]string{"shop/a": "10.60.0.2 Allocated*"}},
 			{kubectl: `patch ippool lan --type=merge -p={"spec":{"addresses":["10.60.0.1"]}}`, want: map[string]string{
 				"shop/a": "10.60.0.2 AddressLeftPool: *address 10.60.0.2 is in no pool; the Service keeps it*"}},
 			{kubectl: "delete ippool gone", want: map[string]string{"shop/b": `10.60.1.1 AddressLeftPool: *address 10.60.1.1 is in no pool; the Service keeps it*`}},
@@ -85,7 +96,8 @@ spec: {physicalNetwork: physnet, ipAddressPools: [lan], subnets: [{cidr: 10.50.0
 				lb("shop/a", "", "") + lb("shop/b", "slb.k8s.ovn.org/load-balancer-ips: 10.96.0.10", ""),
 				want: map[string]string{
 					"shop/a": "10.60.0.1 Allocated*", "shop/b": " AddressExcluded: *10.96.0.10 is in the Service network 10.96.0.0/16",
-					"lan": "PartlyUsable: *10.50.0.1 is the next hop of L2Domain lan*10.50.0.11 is an address of node n1*10.50.0.254 is the next hop of node n3*" +
+					"lan": "PartlyUsable: *10.50.0.1 is the next hop of L2Domain lan*10.50.0.11 is an address of node " +
+						"n1*10.50.0.254 is the next hop of node n3*" +
 						"10.96.0.8/30 is in the Service network*10.244.7.0/24 is in the pod network* | Exhausted*",
 				}},
 		},

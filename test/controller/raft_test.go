@@ -21,11 +21,11 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/test/lab/proc"
 )
 
-// members is how many servers a clustered database has.
+// members is the number of servers of a clustered database.
 const members = 3
 
-// raft is databases of three servers each (ovsdb(7), Clustered Database Service Model),
-// which speak TLS only, to each other as well.
+// raft starts databases of three servers each (ovsdb(7), Clustered Database Service Model). The servers use only TLS,
+// including among each other.
 func (c *cluster) raft(t *testing.T) *ovn {
 	t.Helper()
 	o := newOVN(t)
@@ -48,7 +48,8 @@ func (c *cluster) raft(t *testing.T) *ovn {
 			_, port, _ := net.SplitHostPort(address)
 			o.member(t, name, append([]string{"ovsdb-server", file, "--remote=pssl:" + port + ":127.0.0.1",
 				"--unixctl=" + filepath.Join(o.dir, name+".ctl"), "-vsyslog:off"}, keys(e)...), address)
-			run(t, "ovsdb-client", slices.Concat([]string{"--timeout=30", "wait"}, keys(e), []string{"ssl:" + address, schemaOf(db), "connected"})...)
+			run(t, "ovsdb-client", slices.Concat([]string{"--timeout=30", "wait"}, keys(e),
+				[]string{"ssl:" + address, schemaOf(db), "connected"})...)
 			e.Address += ",ssl:" + address
 		}
 		e.Address = strings.TrimPrefix(e.Address, ",")
@@ -76,7 +77,7 @@ func (o *ovn) member(t *testing.T, name string, args []string, address string) {
 	}})
 }
 
-// killMember ends a server the hard way, and returns what starts it again.
+// killMember kills a server with SIGKILL. The returned function starts it again.
 func (o *ovn) killMember(t *testing.T, name string) (bringBack func()) {
 	t.Helper()
 	p, err := proc.Find(o.dir, name)
@@ -92,13 +93,14 @@ func (o *ovn) killMember(t *testing.T, name string) (bringBack func()) {
 	return func() { o.member(t, name, p.Args, address) }
 }
 
-// leading is the member that leads, whose appctl it returns.
+// leading waits until a member leads. It returns the name of the leader and a function that runs ovs-appctl on it.
 func (o *ovn) leading(t *testing.T, db string) (name string, appctl func(args ...string) string) {
 	t.Helper()
 	eventually(t, "somebody leads "+schemaOf(db), func() bool {
 		for i := range members {
 			name = member(db, i)
-			out, err := exec.CommandContext(t.Context(), "ovs-appctl", "-t", filepath.Join(o.dir, name+".ctl"), "cluster/status", schemaOf(db)).Output()
+			out, err := exec.CommandContext(t.Context(), "ovs-appctl", "-t", filepath.Join(o.dir, name+".ctl"), "cluster/status",
+				schemaOf(db)).Output()
 			if err == nil && strings.Contains(string(out), "Role: leader") {
 				return true
 			}
@@ -110,8 +112,8 @@ func (o *ovn) leading(t *testing.T, db string) (name string, appctl func(args ..
 	}
 }
 
-// Three servers a database, TLS only. In a burst the northbound leader hands over, then
-// the next is killed; then the southbound one; then all servers are, at once.
+// Each database has three servers and uses only TLS. In a burst the northbound leader transfers the leadership, and
+// then the next leader is killed. Then the southbound leader is killed, and finally all servers at once.
 func clusteredDatabasesFail(t *testing.T, c *cluster) {
 	s := c.sceneOn(t, c.raft(t))
 	only := c.command(t, s.binary, "only", s.ovn, "--leader-elect=false")
@@ -149,8 +151,8 @@ func clusteredDatabasesFail(t *testing.T, c *cluster) {
 	s.nothingLeft(t)
 }
 
-// exact says that each of the crowd has its own backend behind its address, and that no
-// row of ours is there twice.
+// exact checks that each Service of the burst has its own backend behind its address, and that none of our rows exists
+// twice.
 func (s *scene) exact(t *testing.T) {
 	t.Helper()
 	want := map[string][]string{}

@@ -18,18 +18,18 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/slb"
 )
 
-// stage changes something and waits until all objects say what they shall.
+// stage changes something and waits until all objects have the expected status.
 type stage struct {
 	apply   string
 	kubectl string // a command line
-	// says is what the command prints in the end, if set.
+	// says is the expected final output of the command, if not empty.
 	says string
-	// want has what an object says (saying), with * for anything, by NAMESPACE/NAME for Services and
-	// by NAME for pools.
+	// want has the expected status of each object in the format of saying, with * as wildcard. Keys are NAMESPACE/NAME
+	// for Services and NAME for pools.
 	want map[string]string
 }
 
-// tenants are two namespaces beside the one of all tests.
+// tenants are two namespaces in addition to the common one.
 const tenants = `
 {apiVersion: v1, kind: Namespace, metadata: {name: bank, labels: {tier: gold}}}
 ---
@@ -50,8 +50,8 @@ func addressesAsAskedFor(t *testing.T, c *cluster) {
 	}
 }
 
-// onlyWhatIsOurs has the flags that leave Services without our class, and annotations in
-// the words of MetalLB, to others. What stands in a status when it starts stays.
+// onlyWhatIsOurs sets the flags that ignore Services without our class and annotations of MetalLB. Addresses that a
+// status contains at startup are kept.
 func onlyWhatIsOurs(t *testing.T, c *cluster) {
 	c.apply(t, ips("lan", "10.60.0.1-10.60.0.3"))
 	c.apply(t, lb("shop/older", "", "loadBalancerClass: slb.k8s.ovn.org/ovn"))
@@ -77,9 +77,9 @@ func onlyWhatIsOurs(t *testing.T, c *cluster) {
 	}}})
 }
 
-// exhaustionIsToldAndEnds frees addresses of a pool that is full: who waits gets them, the
-// oldest first, and nobody else's status is written.
-func exhaustionIsToldAndEnds(t *testing.T, c *cluster) {
+// exhaustionIsReportedAndEnds frees an address of a full pool. The oldest pending Service gets it, and the status of no
+// other Service is written.
+func exhaustionIsReportedAndEnds(t *testing.T, c *cluster) {
 	p := c.controller(t, nil)
 	c.apply(t, ips("full", "10.60.0.1-10.60.0.2")+ips("other", "10.61.0.0/24", "autoAssign: false"))
 	for _, name := range []string{"a", "b"} {
@@ -121,11 +121,11 @@ func (c *cluster) stages(t *testing.T, stages []stage) {
 	}
 }
 
-// prints runs a command line, until it prints what is wanted unless that is empty.
+// prints runs a command line until its output equals want. If want is empty, it runs the command once.
 func (c *cluster) prints(t *testing.T, what, want string, args ...string) {
 	t.Helper()
 	got := ""
-	if !comes(func() bool {
+	if !poll(func() bool {
 		got = c.kubectl(t, args...)
 		return want == "" || got == want
 	}) {
@@ -133,12 +133,12 @@ func (c *cluster) prints(t *testing.T, what, want string, args ...string) {
 	}
 }
 
-// says waits until what an object says is as wanted, and tells what it said last if it never is.
+// says waits until the status of an object matches want. On failure it reports the last status.
 func (c *cluster) says(t *testing.T, what, object, want string) {
 	t.Helper()
 	pattern := regexp.MustCompile("^" + strings.ReplaceAll(regexp.QuoteMeta(want), `\*`, ".*") + "$")
 	got := ""
-	if !comes(func() bool {
+	if !poll(func() bool {
 		got = c.saying(t, object)
 		return pattern.MatchString(got)
 	}) {
@@ -147,8 +147,8 @@ func (c *cluster) says(t *testing.T, what, object, want string) {
 	}
 }
 
-// saying is "ADDRESSES REASON: MESSAGE" of the condition Allocated of a Service, and
-// "REASON: MESSAGE | REASON: MESSAGE" of Accepted and Ready of a pool.
+// saying returns "ADDRESSES REASON: MESSAGE" of the condition Allocated of a Service, or "REASON: MESSAGE | REASON:
+// MESSAGE" of the conditions Accepted and Ready of a pool.
 func (c *cluster) saying(t *testing.T, object string) string {
 	t.Helper()
 	namespace, name, service := strings.Cut(object, "/")
@@ -156,7 +156,8 @@ func (c *cluster) saying(t *testing.T, object string) string {
 		says := func(kind string) string {
 			return fmt.Sprintf(`{range .status.conditions[?(@.type=="%s")]}{.reason}: {.message}{end}`, kind)
 		}
-		return c.kubectl(t, "get", "ippool", namespace, "-o", "jsonpath="+says(v1alpha1.ConditionAccepted)+" | "+says(v1alpha1.ConditionReady))
+		return c.kubectl(t, "get", "ippool", namespace, "-o",
+			"jsonpath="+says(v1alpha1.ConditionAccepted)+" | "+says(v1alpha1.ConditionReady))
 	}
 	s, err := c.client.CoreV1().Services(namespace).Get(t.Context(), name, metav1.GetOptions{})
 	if err != nil {
@@ -173,18 +174,20 @@ func (c *cluster) saying(t *testing.T, object string) string {
 	return fmt.Sprintf("%s %s: %s", strings.Join(addrs, ","), allocated.Reason, allocated.Message)
 }
 
-// ips is a pool of addresses, separated by spaces, with more fields of its spec in flow style.
+// ips returns a pool with addresses, separated by spaces, and further spec fields in flow style.
 func ips(name, addresses string, more ...string) string {
 	spec := append([]string{`addresses: ["` + strings.ReplaceAll(addresses, " ", `", "`) + `"]`}, more...)
-	return fmt.Sprintf("\n---\n{apiVersion: slb.k8s.ovn.org/v1alpha1, kind: IPAddressPool, metadata: {name: %s}, spec: {%s}}\n", name, strings.Join(spec, ", "))
+	return fmt.Sprintf("\n---\n{apiVersion: slb.k8s.ovn.org/v1alpha1, kind: IPAddressPool, metadata: {name: %s}, spec: "+
+		"{%s}}\n", name, strings.Join(spec, ", "))
 }
 
-// lb is a Service with annotations and more fields of its spec, both in flow style.
+// lb returns a Service with annotations and further spec fields, both in flow style.
 func lb(key, annotations, more string) string {
 	namespace, name, _ := strings.Cut(key, "/")
 	if !strings.Contains(more, "ports:") {
 		more = strings.TrimPrefix(more+", ports: [{port: 80}]", ", ")
 	}
-	return fmt.Sprintf("\n---\n{apiVersion: v1, kind: Service, metadata: {namespace: %s, name: %s, annotations: {%s}}, spec: {type: LoadBalancer, %s}}\n",
+	return fmt.Sprintf("\n---\n{apiVersion: v1, kind: Service, metadata: {namespace: %s, name: %s, annotations: {%s}}, "+
+		"spec: {type: LoadBalancer, %s}}\n",
 		namespace, name, annotations, more)
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
 )
 
-// wide has room for thousands, and beside it a domain with one gateway at a time.
+// wide is a pool for thousands of Services, and a second domain with one gateway at a time.
 const wide = `
 apiVersion: slb.k8s.ovn.org/v1alpha1
 kind: IPAddressPool
@@ -38,8 +38,7 @@ spec:
   gateways: {max: 1, shards: 1}
 `
 
-// A controller that starts anew finds 600 Services and their domains as its predecessor
-// left them, and lets them be.
+// A restarted controller finds 600 Services and their domains as its predecessor left them, and writes nothing.
 func restartWritesNothing(t *testing.T, c *cluster) {
 	const n = 600
 	o := databases(t)
@@ -51,8 +50,8 @@ func restartWritesNothing(t *testing.T, c *cluster) {
 	c.endpoints(t, "narrow", "10.244.200.1")
 	p := c.controller(t, o)
 	eventually(t, "every shard has a router", func() bool { return len(o.gatewayPorts(t)) == 8+1 })
-	// Of the domain that has one gateway at a time, this is not the one to be chosen
-	// first: who is left out there is known from OVN only.
+	// In the domain with one gateway at a time, this chassis is not the first choice: the controller knows the excluded
+	// nodes only from OVN.
 	o.claim(t, "chassis-1")
 	c.allAnnounced(t, o, n)
 

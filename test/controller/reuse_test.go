@@ -27,7 +27,7 @@ metadata: {name: single}
 spec: {physicalNetwork: physnet, ipAddressPools: [single], subnets: [{cidr: 10.50.0.0/24, gateway: 10.50.0.1}]}
 `
 
-// leases waits until the pool lists as many, and returns "SERVICE RELEASED" of each.
+// leases waits until the pool lists n leases, and returns "ADDRESS SERVICE RELEASED" of each.
 func (c *cluster) leases(t *testing.T, n int) []string {
 	t.Helper()
 	var list []string
@@ -40,7 +40,7 @@ func (c *cluster) leases(t *testing.T, n int) []string {
 	return list
 }
 
-// rested waits until a Service is seen without the address, and returns when that was.
+// rested waits until the lease of a Service is released, and returns the time of the release.
 func (c *cluster) rested(t *testing.T, name string) time.Time {
 	t.Helper()
 	var at time.Time
@@ -63,9 +63,9 @@ func (c *cluster) delay(t *testing.T, d time.Duration) {
 	c.kubectl(t, "patch", "ippool", "single", "--type=merge", fmt.Sprintf(`-p={"spec":{"reuseDelay":"%s"}}`, d))
 }
 
-// The only address of a pool rests when its Service goes, whether a controller sees that
-// or not; nobody but a namesake gets it before the delay has passed, and at that moment
-// the one that waits does.
+// The only address of a pool cools down after its Service is deleted, whether a controller observes the deletion or
+// not. Before the delay has passed, only a Service of the same name gets the address. After the delay, the pending
+// Service gets it immediately.
 func addressesRest(t *testing.T, c *cluster) {
 	o := databases(t)
 	p := c.controller(t, o)
@@ -96,7 +96,7 @@ func addressesRest(t *testing.T, c *cluster) {
 	}
 	c.kubectl(t, "wait", "ippool/single", "--for=jsonpath={.status.restingIPv4}=1")
 
-	// A controller that starts anew knows it as well, and has nothing to write.
+	// A restarted controller has the same state and writes nothing.
 	writes := func() [2]int { return [2]int{p.writes(t, "Service"), p.writes(t, "IPAddressPool")} }
 	settled(t, writes)
 	p.stop()
@@ -109,13 +109,13 @@ func addressesRest(t *testing.T, c *cluster) {
 		t.Errorf("after a restart the address was released at %s, want %s", again, released)
 	}
 
-	// The Service that had it gets it back, before those who wait longer.
+	// The Service that had the address gets it back, before Services that have waited longer.
 	c.service(t, "web")
 	if got := c.addresses(t, "web"); !slices.Equal(got, address) {
 		t.Errorf("web came back and has %v, want %v", got, address)
 	}
 
-	// It goes while no controller runs: the next one sees who had the address.
+	// The Service is deleted while no controller runs. The next controller knows the former owner of the address.
 	eventually(t, "web's lease", func() bool { return c.leases(t, 1)[0] == "10.50.0.200 web " })
 	p.stop()
 	c.delete(t, "web")
@@ -123,24 +123,26 @@ func addressesRest(t *testing.T, c *cluster) {
 	released = c.rested(t, "web")
 	eventually(t, "those who wait are told", func() bool {
 		until := released.Add(time.Hour).UTC().Format(time.RFC3339)
-		return strings.Contains(c.condition(t, "waits", v1alpha1.ConditionAllocated, v1alpha1.ReasonPoolExhausted).Message, until)
+		return strings.Contains(c.condition(t, "waits", v1alpha1.ConditionAllocated, v1alpha1.ReasonPoolExhausted).Message,
+			until)
 	})
 	c.delete(t, "asks")
 
-	// A shorter delay counts for what rests already.
+	// A shorter delay also applies to addresses that already cool down.
 	delay := time.Since(released).Truncate(time.Second) + 3*time.Second
 	c.delay(t, delay)
 	if got := c.addresses(t, "waits"); !slices.Equal(got, address) {
 		t.Errorf("waits has %v, want %v", got, address)
 	}
 	late := time.Since(released.Add(delay))
-	if late < 0 || late > 5*time.Second { // At once, on a machine that is busy; without an alarm it would wait for the hourly pass.
+	// The limit allows for a busy machine. Without a timer the Service would wait for the hourly pass.
+	if late < 0 || late > 5*time.Second {
 		t.Errorf("waits got the address %s after the end of the rest, want at once", late)
 	}
 	t.Logf("waits was seen with the address %s after the end of the rest", late)
 	eventually(t, "its lease", func() bool { return c.leases(t, 1)[0] == "10.50.0.200 waits " })
 
-	// Without a delay nothing is remembered, and nobody waits.
+	// Without a delay there are no leases, and no Service waits.
 	c.delay(t, 0)
 	c.leases(t, 0)
 	c.delete(t, "waits")

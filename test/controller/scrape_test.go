@@ -13,7 +13,7 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/test/lab/scrape"
 )
 
-// metricsNeedARight asks for the metrics of each process at an address of the machine, with and without the right.
+// metricsNeedARight requests the metrics of each process at an address of the machine, with and without permission.
 func metricsNeedARight(t *testing.T, c *cluster) {
 	c.kubectl(t, "apply", "-f", filepath.Join(manifests, "bgp", "rbac.yaml"))
 	account := func(name string, roles ...string) *scrape.Scraper {
@@ -34,14 +34,17 @@ func metricsNeedARight(t *testing.T, c *cluster) {
 		start func(t *testing.T, flags ...string) *command
 		has   string
 	}{
-		"controller": {func(t *testing.T, flags ...string) *command { return c.command(t, binary, "controller", o, flags...) },
+		"controller": {func(t *testing.T, flags ...string) *command {
+			return c.command(t, binary, "controller", o, flags...)
+		},
 			"ovnkube_slb_pass_duration_seconds"},
 		"guard": {func(t *testing.T, flags ...string) *command {
 			return c.run(t, binary, "guard", append([]string{"node", "--k8s-kubeconfig=" + node, "--node-name=n1",
 				"--ovs-address=unix:/nowhere", "--ovn-run-dir=/nowhere"}, flags...)...)
 		}, "process_start_time_seconds"},
 		"bgp": {func(t *testing.T, flags ...string) *command {
-			return c.run(t, binary, "bgp", append([]string{"node", "--k8s-kubeconfig=" + node, "--node-name=n1", "--enable-bgp", "--enable-l2-guard=false"}, flags...)...)
+			return c.run(t, binary, "bgp", append([]string{"node", "--k8s-kubeconfig=" + node, "--node-name=n1", "--enable-bgp",
+				"--enable-l2-guard=false"}, flags...)...)
 		}, "process_start_time_seconds"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -80,14 +83,16 @@ func metricsNeedARight(t *testing.T, c *cluster) {
 					t.Errorf("%s gets metrics with status %d", test.who, code)
 				}
 			}
-			if code, body, err := c.scraper.Do(t.Context(), "http://"+address+metrics); err == nil && (code == http.StatusOK || strings.Contains(body, "process_")) {
+			if code, body, err := c.scraper.Do(t.Context(), "http://"+address+metrics); err == nil &&
+				(code == http.StatusOK || strings.Contains(body, "process_")) {
 				t.Errorf("plain HTTP is answered with %d", code)
 			}
 		})
 	}
 }
 
-// machineAddress is one of this machine that others reach, or the loopback address if there is none.
+// machineAddress returns an IPv4 address of this machine that other hosts can reach, or the loopback address if there
+// is none.
 func machineAddress(t *testing.T) string {
 	t.Helper()
 	addrs, err := net.InterfaceAddrs()

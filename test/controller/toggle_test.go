@@ -13,7 +13,7 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/slb"
 )
 
-// openShiftKinds are what matters here of the two kinds Network that OpenShift has.
+// openShiftKinds has the relevant parts of the two Network kinds of OpenShift.
 //
 //go:embed testdata/openshift-kinds.yaml
 var openShiftKinds string
@@ -41,7 +41,7 @@ func (c *cluster) openShift(t *testing.T) {
 	c.established(t, "crd/"+configKind, "crd/"+operatorKind)
 }
 
-// mode annotates the operator's object; without a value it removes the annotation.
+// mode annotates the operator's object. An empty value removes the annotation.
 func (c *cluster) mode(t *testing.T, value string, more ...string) {
 	t.Helper()
 	annotation := v1alpha1.AnnotationMode + "=" + value
@@ -51,7 +51,7 @@ func (c *cluster) mode(t *testing.T, value string, more ...string) {
 	c.kubectl(t, append([]string{"annotate", "--overwrite", operatorKind, "cluster", annotation}, more...)...)
 }
 
-// gauge is what a process tells of itself.
+// gauge returns the values of a gauge of the process.
 func (p *process) gauge(t *testing.T, name string) string {
 	t.Helper()
 	families, err := p.metrics.Gather()
@@ -69,13 +69,13 @@ func (p *process) gauge(t *testing.T, name string) string {
 	return strings.Join(values, " ")
 }
 
-// operatorSwitches turns service load balancers off and on by OpenShift's operator's Network.
+// operatorSwitches disables and enables service load balancers through the Network object of OpenShift's operator.
 func operatorSwitches(t *testing.T, c *cluster) {
 	o := databases(t)
 	others := o.dump(t)
 	timers := o.nbctl(t, "get", "NB_Global", ".", "options", "external_ids")
 	p := c.controller(t, o)
-	c.apply(t, ground+far[strings.Index(far, "---"):]) // without its pool
+	c.apply(t, baseObjects+far[strings.Index(far, "---"):]) // without its pool
 	c.endpoints(t, "web", "10.244.1.10")
 	web := func() []string { return c.addresses(t, "web") }
 	announced := func() {
@@ -85,17 +85,20 @@ func operatorSwitches(t *testing.T, c *cluster) {
 	withdrawn := func() {
 		t.Helper()
 		eventually(t, "no row of ours in OVN", func() bool { return o.dump(t) == others })
-		eventually(t, "the timers that were there", func() bool { return o.nbctl(t, "get", "NB_Global", ".", "options", "external_ids") == timers })
+		eventually(t, "the timers that were there", func() bool {
+			return o.nbctl(t, "get", "NB_Global", ".", "options", "external_ids") == timers
+		})
 	}
 	c.service(t, "web")
 	had := web()
 	announced()
 
-	// The kind comes later, and its object; what it says of networks counts without an annotation.
+	// The kind is created later, and then its object. Its networks count even without an annotation.
 	c.openShift(t)
 	c.apply(t, networkOperator)
 	eventually(t, "the pool tells of OVN-Kubernetes' own network", func() bool {
-		return strings.Contains(c.tells(t, "ippool/lan", v1alpha1.ConditionAccepted, "True PartlyUsable"), "10.50.0.100/30 is in OVN-Kubernetes' own network")
+		return strings.Contains(c.tells(t, "ippool/lan", v1alpha1.ConditionAccepted, "True PartlyUsable"),
+			"10.50.0.100/30 is in OVN-Kubernetes' own network")
 	})
 	announced()
 
@@ -113,13 +116,16 @@ func operatorSwitches(t *testing.T, c *cluster) {
 		t.Errorf("dataplanes enabled: %s", got)
 	}
 
-	// A word that is none changes nothing, also for a controller that never knew another one.
+	// An invalid mode changes nothing, even for a restarted controller that never observed a valid one.
 	c.mode(t, "layer2")
 	c.tells(t, "ippool/lan", v1alpha1.ConditionModeAccepted, "False Disabled")
-	c.event(t, "cluster", v1alpha1.EventModeRefused, `"layer2" is none of Disabled, Layer2, BGP and Layer2+BGP; the mode stays Disabled`)
+	c.event(t, "cluster", v1alpha1.EventModeRefused,
+		`"layer2" is none of Disabled, Layer2, BGP and Layer2+BGP; the mode stays Disabled`)
 	p.stop()
 	p = c.controller(t, o)
-	eventually(t, "the new controller refuses it, too", func() bool { return p.gauge(t, "ovnkube_slb_mode_refused") == "1" })
+	eventually(t, "the new controller refuses it, too", func() bool {
+		return p.gauge(t, "ovnkube_slb_mode_refused") == "1"
+	})
 	if got := p.gauge(t, "ovnkube_slb_dataplane_enabled"); got != "0 0" {
 		t.Errorf("dataplanes enabled after a restart: %s", got)
 	}
@@ -134,7 +140,7 @@ func operatorSwitches(t *testing.T, c *cluster) {
 		t.Errorf("web has %v, had %v", got, had)
 	}
 
-	// Without its object the mode stays; without the annotation it is as if nobody had said anything.
+	// Without its object the mode stays. Without the annotation the flags determine the mode.
 	c.mode(t, "BGP")
 	withdrawn()
 	c.tells(t, "bgppeer/tor", v1alpha1.ConditionReady, "False NoSession")
@@ -146,10 +152,11 @@ func operatorSwitches(t *testing.T, c *cluster) {
 	c.apply(t, networkOperator)
 	announced()
 	eventually(t, "pools forget", func() bool {
-		return c.kubectl(t, "get", "ippool/lan", "-o", `jsonpath={.status.conditions[?(@.type=="ModeAccepted")].status}`) == ""
+		return c.kubectl(t, "get", "ippool/lan", "-o",
+			`jsonpath={.status.conditions[?(@.type=="ModeAccepted")].status}`) == ""
 	})
 
-	// Addresses are given up only if that is asked for, and after they are withdrawn.
+	// Addresses are released only on request, and only after they are withdrawn.
 	c.mode(t, "Disabled", v1alpha1.AnnotationReleaseOnDisable+"=true")
 	withdrawn()
 	c.condition(t, "web", v1alpha1.ConditionAllocated, v1alpha1.ReasonSwitchedOff)
@@ -159,7 +166,7 @@ func operatorSwitches(t *testing.T, c *cluster) {
 	announced()
 }
 
-// typeOfTheNetwork is read with the rights of the controller.
+// typeOfTheNetwork reads the network type with the permissions of the controller.
 func typeOfTheNetwork(t *testing.T, c *cluster) {
 	client, config := c.account(t)
 	is := func(want string) {
@@ -171,15 +178,16 @@ func typeOfTheNetwork(t *testing.T, c *cluster) {
 	is("") // a plain cluster
 	c.openShift(t)
 	is("")
-	c.apply(t, "apiVersion: config.openshift.io/v1\nkind: Network\nmetadata: {name: cluster}\nspec: {networkType: OVNKubernetes}\nstatus: {networkType: OpenShiftSDN}\n")
-	is("OpenShiftSDN") // until the migration is over
+	c.apply(t, "apiVersion: config.openshift.io/v1\nkind: Network\nmetadata: {name: cluster}\nspec: {networkType: "+
+		"OVNKubernetes}\nstatus: {networkType: OpenShiftSDN}\n")
+	is("OpenShiftSDN") // until the migration is complete
 }
 
-// startedOff runs a controller whose flag says that it is off.
+// startedOff runs a controller that is disabled by its flag.
 func startedOff(t *testing.T, c *cluster) {
 	c.openShift(t)
 	c.controller(t, nil, func(o *slb.Options) { o.Disabled = true })
-	c.apply(t, ground)
+	c.apply(t, baseObjects)
 	c.service(t, "web")
 	c.condition(t, "web", v1alpha1.ConditionAllocated, v1alpha1.ReasonSwitchedOff)
 	c.apply(t, networkOperator)
@@ -190,11 +198,11 @@ func startedOff(t *testing.T, c *cluster) {
 	c.addresses(t, "web")
 }
 
-// nodesAreRebooted announces outages as OpenShift's machine config operator does, then removes a node.
+// nodesAreRebooted drains a node as OpenShift's machine config operator does, and then deletes another node.
 func nodesAreRebooted(t *testing.T, c *cluster) {
 	o := databases(t)
 	c.controller(t, o)
-	c.apply(t, ground)
+	c.apply(t, baseObjects)
 	c.endpoints(t, "web", "10.244.1.10")
 	c.service(t, "web")
 	first := func() string {
@@ -208,14 +216,18 @@ func nodesAreRebooted(t *testing.T, c *cluster) {
 	o.claim(t, "chassis-"+leaver[1:])
 	annotate := func(desired, applied string) {
 		const prefix = "machineconfiguration.openshift.io/"
-		c.kubectl(t, "annotate", "--overwrite", "node", leaver, prefix+"desiredDrain="+desired, prefix+"lastAppliedDrain="+applied)
+		c.kubectl(t, "annotate", "--overwrite", "node", leaver, prefix+"desiredDrain="+desired,
+			prefix+"lastAppliedDrain="+applied)
 	}
 	t.Cleanup(func() {
-		c.kubectl(t, "annotate", "node", leaver, "machineconfiguration.openshift.io/desiredDrain-", "machineconfiguration.openshift.io/lastAppliedDrain-")
+		c.kubectl(t, "annotate", "node", leaver, "machineconfiguration.openshift.io/desiredDrain-",
+			"machineconfiguration.openshift.io/lastAppliedDrain-")
 	})
 	annotate("drain-rendered-worker-2", "uncordon-rendered-worker-1")
-	eventually(t, "the gateway that is to go is behind the others", func() bool { return first() != leaver && left() == leaver+" Draining" })
-	annotate("drain-rendered-worker-2", "drain-rendered-worker-2") // its Pods are gone, it reboots now
+	eventually(t, "the gateway that is to go is behind the others", func() bool {
+		return first() != leaver && left() == leaver+" Draining"
+	})
+	annotate("drain-rendered-worker-2", "drain-rendered-worker-2") // its Pods are gone, the node reboots
 	heir := first()
 	o.claim(t, "chassis-"+heir[1:])
 	settled(t, func() [2]int { return [2]int{o.transactions(t), 0} })
@@ -230,7 +242,9 @@ func nodesAreRebooted(t *testing.T, c *cluster) {
 
 	c.kubectl(t, "patch", "node", heir, "--type=merge", `-p={"metadata":{"finalizers":["example.org/wait"]}}`)
 	c.kubectl(t, "delete", "node", heir, "--wait=false")
-	eventually(t, "a node that is being deleted hands over", func() bool { return first() != heir && left() == heir+" Draining" })
+	eventually(t, "a node that is being deleted hands over", func() bool {
+		return first() != heir && left() == heir+" Draining"
+	})
 	c.kubectl(t, "patch", "node", heir, "--type=merge", `-p={"metadata":{"finalizers":null}}`)
 	eventually(t, "it is gone", func() bool {
 		return !strings.Contains(c.kubectl(t, "get", "l2domain/lan", "-o", "jsonpath={.status.shards[0].gateways}"), heir)

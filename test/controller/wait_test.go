@@ -9,13 +9,14 @@ import (
 
 func eventually(t *testing.T, what string, ok func() bool) {
 	t.Helper()
-	if !comes(ok) {
+	if !poll(ok) {
 		t.Fatalf("never: %s", what)
 	}
 }
 
-// comes asks until it is so, or gives up. It rests as long as it asked: what it waits for needs the processors, too.
-func comes(ok func() bool) bool {
+// poll polls until ok returns true, and reports whether it did within the timeout. It pauses as long as the last call
+// took, because the awaited processes need CPU time, too.
+func poll(ok func() bool) bool {
 	deadline := time.NewTimer(patience)
 	defer deadline.Stop()
 	for asked := time.Now(); !ok(); asked = time.Now() {
@@ -28,7 +29,7 @@ func comes(ok func() bool) bool {
 	return true
 }
 
-// settled waits until nothing has been written for a while, and returns the counts.
+// settled waits until nothing has been written for the time quiet, and returns the counts.
 func settled(t *testing.T, counts func() [2]int) [2]int {
 	t.Helper()
 	last, since := counts(), time.Now()
@@ -36,7 +37,7 @@ func settled(t *testing.T, counts func() [2]int) [2]int {
 		if now := counts(); now != last {
 			last, since = now, time.Now()
 		}
-		return time.Since(since) > quiet
+		return time.Since(since) > quietPeriod
 	})
 	return last
 }

@@ -13,8 +13,8 @@ import (
 // block is a code block of a page.
 type block struct {
 	file string
-	line int    // of its first line of text, from 1
-	info string // what a fence says of the language; empty for an indented block
+	line int    // line of its first line of text, from 1
+	info string // info string of the fence; empty for an indented block
 	text string // without the indentation of the block
 }
 
@@ -22,11 +22,12 @@ func (b block) String() string { return fmt.Sprintf("%s:%d", b.file, b.line) }
 
 func itemStart() *regexp.Regexp { return regexp.MustCompile(`^( {0,3}(?:[-*+]|\d+[.)]) +)\S`) }
 
-// blocks are the code blocks of a page, as CommonMark 0.31 has them (sections 4.4, 4.5 and 5.2), as far as our pages need it:
-// lists are not nested in quotes, and text that continues a list item is indented as its first line is.
+// blocks returns the code blocks of a page according to CommonMark 0.31 (sections 4.4, 4.5 and 5.2), as far as our
+// pages need it: lists are not nested in block quotes, and continuation text of a list item has the indentation of the
+// item's first line.
 func blocks(file, page string) (out []block, err error) {
 	item, margin, paragraph := itemStart(), 0, false
-	var open *block // the indented block that the line before belongs to
+	var open *block // the indented block of the previous line
 	lines := strings.Split(strings.ReplaceAll(page, "\t", "    "), "\n")
 	for i := 0; i < len(lines); i++ {
 		line := lines[i]
@@ -78,8 +79,8 @@ type program struct {
 	args []string
 }
 
-// programs are the commands of a block, with which every line, pipe and list of the shell begins. Bodies of here-documents and
-// comments are none.
+// programs returns the commands of a block: the first word of every line, pipe and list of the shell. It ignores
+// here-document bodies and comments.
 func (b block) programs() (out []program) {
 	quoted := regexp.MustCompile(`'[^']*'|"[^"]*"`)
 	comment := regexp.MustCompile(`(^|\s)#.*$`)
@@ -92,14 +93,14 @@ func (b block) programs() (out []program) {
 		}
 		if m := heredoc.FindStringSubmatch(line); m != nil {
 			for i++; i < len(lines) && strings.TrimSpace(lines[i]) != m[1]; i++ {
-				continue // what the command reads
+				continue // input of the command
 			}
 		}
 		line = comment.ReplaceAllString(quoted.ReplaceAllString(line, `''`), "")
 		for _, part := range regexp.MustCompile(`\|\|?|&&?|;`).Split(line, -1) {
 			args := strings.Fields(part)
 			for len(args) > 0 && regexp.MustCompile(`^\w+=`).MatchString(args[0]) {
-				args = args[1:] // a variable of the command's environment
+				args = args[1:] // an environment variable of the command
 			}
 			if len(args) > 0 {
 				out = append(out, program{line: b.line + start, args: args})
@@ -109,7 +110,7 @@ func (b block) programs() (out []program) {
 	return out
 }
 
-// kind is how a block is run.
+// kind is the way to run a block.
 type kind string
 
 const (
@@ -120,7 +121,7 @@ const (
 	picture kind = "text"    // not run
 )
 
-// kind returns how the block is run, or an error that names the line that no runner knows.
+// kind returns how to run the block, or an error that names the line without a runner.
 func (b block) kind() (kind, error) {
 	switch b.info {
 	case "yaml":
@@ -132,7 +133,8 @@ func (b block) kind() (kind, error) {
 		command := regexp.MustCompile(`^\s*(\$ |(sudo|kubectl|make|ovn-\w+|ovs-\w+|ovsdb-\w+|ovnkube-slb|curl|go|git|docker|podman) )`)
 		for i, line := range strings.Split(b.text, "\n") {
 			if command.MatchString(line) {
-				return "", fmt.Errorf("%s:%d: a command in a block that is marked text: %s", b.file, b.line+i, strings.TrimSpace(line))
+				return "", fmt.Errorf("%s:%d: a command in a block that is marked text: %s", b.file, b.line+i,
+					strings.TrimSpace(line))
 			}
 		}
 		if !strings.ContainsAny(b.text, "─│▶◀▼") && !strings.Contains(b.text, "->") {
@@ -147,7 +149,8 @@ func (b block) kind() (kind, error) {
 	for _, p := range b.programs() {
 		name := kind(p.args[0])
 		if name != kubectl && name != targets {
-			return "", fmt.Errorf("%s:%d: %s: no runner knows this command; package test/docs knows kubectl and make", b.file, p.line, name)
+			return "", fmt.Errorf("%s:%d: %s: no runner knows this command; package test/docs knows kubectl and make", b.file,
+				p.line, name)
 		}
 		if found != "" && found != name {
 			return "", fmt.Errorf("%s:%d: kubectl and make in one block", b.file, p.line)
@@ -184,25 +187,29 @@ func TestBlocksOfAPage(t *testing.T) {
 		"page.md:3 make <nil>", "3 make a b", "4 make c",
 		"page.md:13 kubectl <nil>", "13 kubectl get in-a-list",
 		"page.md:18 text <nil>", "page.md:22 yaml <nil>",
-		"page.md:26 kubectl <nil>", "26 kubectl apply -f - <<EOF", "30 kubectl get pods", "30 kubectl get -f -", "30 kubectl ''",
+		"page.md:26 kubectl <nil>", "26 kubectl apply -f - <<EOF", "30 kubectl get pods", "30 kubectl get -f -",
+		"30 kubectl ''",
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
 }
 
-func TestBlockWithoutRunnerIsNamed(t *testing.T) {
+func TestBlockWithoutRunnerIsReported(t *testing.T) {
 	for text, want := range map[string]string{
-		"    kubectl get pods\n    frobnicate -x\n":                 "page.md:2: frobnicate: no runner knows this command",
-		"    kubectl get pods | frobnicate\n":                       "page.md:1: frobnicate: no runner knows this command",
-		"    kubectl get pods && \\\n    kubectl get x; frob\n":     "page.md:1: frob: no runner knows this command",
-		"```sh\nkubectl get pods\nmake test\n```\n":                 "page.md:3: kubectl and make in one block",
-		"```console\n$ kubectl get pods\n```\n":                     `page.md:2: a block of language "console"`,
-		"```text\na ── b\nkubectl get pods\n```\n":                  "page.md:3: a command in a block that is marked text: kubectl get pods",
-		"```text\nscrape_configs: []\n```\n":                        "page.md:2: a block marked text without a line or an arrow",
-		"```\na picture\n```\n":                                     "page.md:2: a: no runner knows this command",
-		"- item\n\n  ```sh\n  frobnicate\n  ```\n":                  "page.md:4: frobnicate: no runner knows this command",
-		"```\n# nothing\n```\n":                                     "page.md:2: no command in a block that is not marked text",
+		"    kubectl get pods\n    frobnicate -x\n":             "page.md:2: frobnicate: no runner knows this command",
+		"    kubectl get pods | frobnicate\n":                   "page.md:1: frobnicate: no runner knows this command",
+		"    kubectl get pods && \\\n    kubectl get x; frob\n": "page.md:1: frob: no runner knows this command",
+		"```sh\nkubectl get pods\nmake test\n```\n":             "page.md:3: kubectl and make in one block",
+		"```console\n$ kubectl get pods\n```\n":                 `page.md:2: a block of language "console"`,
+		"```text\na ── b\nkubectl get pods\n```\n": "page.md:3: a command in a block that is marked text: " +
+			"kubectl get pods",
+		"```text\nscrape_configs: []\n```\n": "page.md:2: a block marked text without a line or an " +
+			"arrow",
+		"```\na picture\n```\n":                    "page.md:2: a: no runner knows this command",
+		"- item\n\n  ```sh\n  frobnicate\n  ```\n": "page.md:4: frobnicate: no runner knows this command",
+		"```\n# nothing\n```\n": "page.md:2: no command in a block that is not marked " +
+			"text",
 		"text\n\n1. item\n   goes on\n\n       frobnicate\n\nend\n": "page.md:6: frobnicate: no runner knows this command",
 	} {
 		found, err := blocks("page.md", text)

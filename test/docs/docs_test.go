@@ -18,7 +18,8 @@ import (
 
 const root = "../.."
 
-// pages are those with commands for users and contributors, README.md first: what other pages say may need what it installs.
+// pages returns the pages with commands for users and contributors. README.md comes first, because other pages may need
+// what it installs.
 func pages(t *testing.T) []string {
 	t.Helper()
 	out := []string{"README.md", "CONTRIBUTING.md"}
@@ -72,7 +73,7 @@ func TestEveryBlockIsRun(t *testing.T) {
 	}
 }
 
-// cluster is the cluster that the pages speak of, as far as kubectl sees it.
+// cluster is the cluster to which the pages refer, as far as kubectl needs it.
 type cluster struct{ *controlplane.ControlPlane }
 
 func start(t *testing.T) *cluster {
@@ -98,19 +99,20 @@ func start(t *testing.T) *cluster {
 	return &cluster{plane}
 }
 
-// script runs a block as a user does who pastes it into a shell at the root of the repository.
+// script runs a block like a user who pastes it into a shell at the root of the repository.
 func (c *cluster) script(t *testing.T, b block) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), "bash", "-euo", "pipefail", "-c", b.text)
 	cmd.Dir = root
-	// What kubectl is told by the environment.
-	cmd.Env = append(c.KubectlCommand(t.Context()).Env, "PATH="+filepath.Dir(c.Bin().Path("kubectl"))+":"+os.Getenv("PATH"))
+	// The kubectl settings in the environment.
+	cmd.Env = append(c.KubectlCommand(t.Context()).Env, "PATH="+filepath.Dir(c.Bin().
+		Path("kubectl"))+":"+os.Getenv("PATH"))
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Errorf("%s: %v\n%s\n%s", b, err, b.text, out)
 	}
 }
 
-// dryRun has the API server look at manifests; nothing is stored.
+// dryRun validates manifests with a server-side dry run. Nothing is stored.
 func (c *cluster) dryRun(t *testing.T, b block) {
 	t.Helper()
 	cmd := c.KubectlCommand(t.Context(), "apply", "--dry-run=server", "--validate=strict", "-f", "-")
@@ -120,7 +122,7 @@ func (c *cluster) dryRun(t *testing.T, b block) {
 	}
 }
 
-// madeByCI checks that CI makes each of the targets.
+// madeByCI checks that CI runs each of the make targets.
 func madeByCI(t *testing.T, b block) {
 	t.Helper()
 	ci, err := os.ReadFile(filepath.Join(root, ".ci/run"))

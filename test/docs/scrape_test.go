@@ -13,7 +13,7 @@ import (
 	sigsyaml "sigs.k8s.io/yaml"
 )
 
-// scrapeConfigs is what we use of Prometheus' configuration.
+// scrapeConfigs has the fields of Prometheus' configuration that the pages use.
 type scrapeConfigs struct {
 	ScrapeConfigs []scrapeJob `json:"scrape_configs"`
 }
@@ -29,7 +29,7 @@ type scrapeJob struct {
 	} `json:"relabel_configs"`
 }
 
-// keeps reports whether the rules of a job keep a port of a container.
+// keeps reports whether the relabeling rules of a job keep a port of a container.
 func (j *scrapeJob) keeps(image, port string) bool {
 	labels := map[string]string{
 		"__meta_kubernetes_pod_container_image": image, "__meta_kubernetes_pod_container_port_name": port,
@@ -39,7 +39,7 @@ func (j *scrapeJob) keeps(image, port string) bool {
 		for _, label := range rule.Sources {
 			values = append(values, labels[label])
 		}
-		whole := regexp.MustCompile("^(?:" + rule.Regex + ")$") // as Prometheus anchors it
+		whole := regexp.MustCompile("^(?:" + rule.Regex + ")$") // Prometheus anchors regular expressions
 		if rule.Action == "keep" && !whole.MatchString(strings.Join(values, ";")) {
 			return false
 		}
@@ -47,7 +47,7 @@ func (j *scrapeJob) keeps(image, port string) bool {
 	return true
 }
 
-// scrapes checks that Prometheus would keep all ports for metrics, and no others, of what is installed.
+// scrapes checks that the configuration keeps all metrics ports of the installed workloads, and no other ports.
 func (c *cluster) scrapes(t *testing.T, b block) {
 	t.Helper()
 	var config scrapeConfigs
@@ -59,7 +59,7 @@ func (c *cluster) scrapes(t *testing.T, b block) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var installed struct{ Items []appsv1.Deployment } // A DaemonSet has its Pods' template in the same place.
+	var installed struct{ Items []appsv1.Deployment } // A DaemonSet has its Pod template at the same path.
 	if err := json.Unmarshal([]byte(out), &installed); err != nil {
 		t.Fatal(err)
 	}

@@ -16,7 +16,7 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/test/lab"
 )
 
-// unserved is a port that pods and nodes listen on, over TCP and UDP, and that no Service has.
+// unserved is a port on which pods and nodes listen, over TCP and UDP. No Service has this port.
 const unserved = 9999
 
 // otherTenant is a pod in another namespace.
@@ -33,10 +33,11 @@ spec:
   containers: [{name: responder, image: x, ports: [{containerPort: 7777}]}]
 `
 
-// aliases are what the load balancers of a Service send to, once each.
+// aliases returns the alias targets of the load balancers of a Service, without duplicates.
 func aliases(ctx context.Context, name string) []netip.AddrPort {
 	GinkgoHelper()
-	out, err := cluster.NB(ctx, "--bare", "--columns=vips", "find", "Load_Balancer", "external_ids:slb.k8s.ovn.org/service=default/"+name)
+	out, err := cluster.NB(ctx, "--bare", "--columns=vips", "find", "Load_Balancer",
+		"external_ids:slb.k8s.ovn.org/service=default/"+name)
 	Expect(err).NotTo(HaveOccurred())
 	found := map[netip.AddrPort]bool{}
 	for _, text := range regexp.MustCompile(`(240\.[0-9.]+|\[fd3e:5b1c:[0-9a-f:]+\]):[0-9]+`).FindAllString(out, -1) {
@@ -50,7 +51,7 @@ func aliases(ctx context.Context, name string) []netip.AddrPort {
 	return all
 }
 
-// routeAliases sends from a namespace what is for aliases by a next hop a family.
+// routeAliases routes the alias prefixes in a network namespace through one next hop per family.
 func routeAliases(ctx context.Context, from string, via []netip.Addr) {
 	GinkgoHelper()
 	for i, prefix := range []string{"240.0.0.0/4", "fd3e:5b1c::/32"} {
@@ -63,8 +64,8 @@ func routeAliases(ctx context.Context, from string, via []netip.Addr) {
 	}
 }
 
-// answering are the addresses that answer in a namespace, over TCP or UDP. Each is asked three times: the first packet over a
-// new way is lost.
+// answering returns the addresses that answer requests from a network namespace, over TCP or UDP. Each address gets
+// three requests, because the first packet over a new path is lost.
 func answering(ctx context.Context, from string, addrs []netip.AddrPort) []string {
 	GinkgoHelper()
 	answers := make([]string, 2*len(addrs))
@@ -121,7 +122,7 @@ var _ = Describe("an alias", func() {
 		}
 
 		routeAliases(ctx, "client", vips)
-		routeAliases(ctx, "router", vips) // that of those behind it
+		routeAliases(ctx, "router", vips) // for the clients behind it
 		n1, err := cluster.Node("n1")
 		Expect(err).NotTo(HaveOccurred())
 		routeAliases(ctx, "n1", n1.PodGateways())

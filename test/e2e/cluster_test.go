@@ -23,7 +23,7 @@ import (
 
 const owner = "ovnkube-slb"
 
-// together runs steps side by side, each of which may fail the spec, and returns when all have ended.
+// together runs steps concurrently and returns when all have ended. Each step may fail the spec.
 func together(steps ...func()) {
 	GinkgoHelper()
 	var running sync.WaitGroup
@@ -37,11 +37,11 @@ func together(steps ...func()) {
 	}
 	running.Wait()
 	if int(ended.Load()) < len(steps) {
-		Fail("one of several steps failed") // The report has the step's own failure, which came first.
+		Fail("one of several steps failed") // The step's own failure is reported first.
 	}
 }
 
-// fromOutside calls do for each client outside, with its addresses, all at once.
+// fromOutside calls do concurrently for each external client, with the client's addresses.
 func fromOutside(do func(from string, own []netip.Addr)) {
 	GinkgoHelper()
 	var steps []func()
@@ -51,8 +51,9 @@ func fromOutside(do func(from string, own []netip.Addr)) {
 	together(steps...)
 }
 
-// ask asks once, as [lab.Lab.Ask] does. Where a node has died that nobody killed, asking again is no use.
-func ask(ctx context.Context, from, network string, source uint16, target netip.AddrPort) (backend string, seen netip.AddrPort, err error) {
+// ask sends one request, as [lab.Lab.Ask] does. If a node has ended unexpectedly, it stops retries.
+func ask(ctx context.Context, from, network string, source uint16, target netip.AddrPort) (backend string,
+	seen netip.AddrPort, err error) {
 	backend, seen, err = cluster.Ask(ctx, from, network, source, target)
 	for _, n := range cluster.Nodes {
 		if ended := cluster.Ended(n.Name); err != nil && ended != "" {
@@ -62,10 +63,11 @@ func ask(ctx context.Context, from, network string, source uint16, target netip.
 	return backend, seen, err
 }
 
-// ports of docs/examples/web.yaml.
+// Ports of docs/examples/web.yaml.
 const httpPort, echoPort = 80, 53
 
-// kubectl runs kubectl with a manifest for `-f -`. Addresses of the provider segment stand for those of the one that the cluster serves.
+// kubectl runs kubectl with a manifest for `-f -`. It translates addresses of the provider segment to the segment of
+// the cluster under test.
 func kubectl(ctx context.Context, stdin string, args ...string) string {
 	GinkgoHelper()
 	moved := make([]string, len(args))
@@ -77,22 +79,22 @@ func kubectl(ctx context.Context, stdin string, args ...string) string {
 	return out
 }
 
-// applyExamples applies the files that users are shown and removes them after the test.
+// applyExamples applies the documented examples and removes them after the test.
 func applyExamples(ctx context.Context) {
 	GinkgoHelper()
 	kubectl(ctx, "", "apply", "-f", examples)
 	DeferCleanup(func(ctx SpecContext) { removeExamples(ctx) })
 }
 
-// removeExamples returns when OVN holds nothing of ours any more, and nothing of the pods.
+// removeExamples removes the examples and returns when OVN has no rows of ours and no pod ports.
 func removeExamples(ctx context.Context) {
 	GinkgoHelper()
 	kubectl(ctx, "", "delete", "--ignore-not-found", "--wait", "-f", examples)
 	awaitSwept(ctx)
 }
 
-// awaitSwept returns when OVN holds nothing of ours and no pod's port. A Deployment that is gone leaves pods that are still to go, and
-// whoever compares the rows of OVN-Kubernetes with those of later would take them for its own.
+// awaitSwept waits until OVN has no rows of ours and no pod ports. Pods outlive their deleted Deployment, and a later
+// comparison of the OVN-Kubernetes rows would count them.
 func awaitSwept(ctx context.Context) {
 	GinkgoHelper()
 	Eventually(ourRows).WithContext(ctx).Should(BeEmpty())
@@ -113,12 +115,12 @@ func foreignRows(ctx context.Context) string {
 	return s.String()
 }
 
-// service reads a Service of namespace default.
+// service returns a Service of namespace default.
 func service(ctx context.Context, name string) (*corev1.Service, error) {
 	return client.CoreV1().Services("default").Get(ctx, name, metav1.GetOptions{})
 }
 
-// condition is a Service's condition of a type, as "Status Reason: message".
+// condition returns a function that gets a Service's condition of the type kind, as "Status Reason: message".
 func condition(name, kind string) func(context.Context) (string, error) {
 	return func(ctx context.Context) (string, error) {
 		s, err := service(ctx, name)
@@ -129,7 +131,7 @@ func condition(name, kind string) func(context.Context) (string, error) {
 	}
 }
 
-// words are a condition as "Status Reason: message", empty if it is not there.
+// words formats a condition as "Status Reason: message". It returns the empty string if the condition is missing.
 func words(conditions []metav1.Condition, kind string) string {
 	c := meta.FindStatusCondition(conditions, kind)
 	if c == nil {
@@ -138,7 +140,7 @@ func words(conditions []metav1.Condition, kind string) string {
 	return fmt.Sprintf("%s %s: %s", c.Status, c.Reason, c.Message)
 }
 
-// leftOut are the nodes that are no gateways of a domain, as "node reason: message".
+// leftOut returns a function that gets the nodes excluded as gateways of a domain, as "node reason: message".
 func leftOut(name string) func(context.Context) ([]string, error) {
 	return func(ctx context.Context) ([]string, error) {
 		var d v1alpha1.L2Domain
@@ -151,7 +153,7 @@ func leftOut(name string) func(context.Context) ([]string, error) {
 	}
 }
 
-// ready is the condition Ready of an object, as "Status Reason: message".
+// ready returns a function that gets the condition Ready of an object, as "Status Reason: message".
 func ready(kind, name string) func(context.Context) (string, error) {
 	return func(ctx context.Context) (string, error) {
 		var object struct {
@@ -164,7 +166,7 @@ func ready(kind, name string) func(context.Context) (string, error) {
 	}
 }
 
-// read gets an object of ours, which has no namespace.
+// read gets a cluster-scoped object.
 func read(ctx context.Context, kind, name string, into any) error {
 	out, err := cluster.Kubectl(ctx, "", "get", kind, name, "-o", "json")
 	if err != nil {
@@ -173,7 +175,7 @@ func read(ctx context.Context, kind, name string, into any) error {
 	return json.Unmarshal([]byte(out), into)
 }
 
-// awaitAnnounced waits until a Service is answered for and all its pods are ready, and returns its addresses.
+// awaitAnnounced waits until a Service is announced. It returns the addresses of the Service.
 func awaitAnnounced(ctx context.Context, name string) []netip.Addr {
 	GinkgoHelper()
 	Eventually(condition(name, v1alpha1.ConditionAnnounced)).WithContext(ctx).Should(HavePrefix("True "))
@@ -187,7 +189,7 @@ func awaitAnnounced(ctx context.Context, name string) []netip.Addr {
 	return addrs
 }
 
-// awaitBackends waits until all pods of Deployment web stand in the load balancer rows.
+// awaitBackends waits until the load balancer rows contain all pods of Deployment web.
 func awaitBackends(ctx context.Context) {
 	GinkgoHelper()
 	kubectl(ctx, "", "rollout", "status", "deployment/web", "--timeout=30s")
@@ -195,16 +197,18 @@ func awaitBackends(ctx context.Context) {
 	Expect(cluster.Settle(ctx)).To(Succeed())
 }
 
-// awaitSlots waits until as many pods stand in the load balancer rows of each of a Service's two addresses for a target port.
+// awaitSlots waits until the load balancer rows of both addresses of a Service contain the given number of pods for a
+// target port.
 func awaitSlots(ctx context.Context, service string, target, pods int) {
 	GinkgoHelper()
 	Eventually(func(ctx context.Context) (int, error) {
-		out, err := cluster.NB(ctx, "--bare", "--columns=vips", "find", "Load_Balancer", "external_ids:slb.k8s.ovn.org/service=default/"+service, "protocol=tcp")
+		out, err := cluster.NB(ctx, "--bare", "--columns=vips", "find", "Load_Balancer",
+			"external_ids:slb.k8s.ovn.org/service=default/"+service, "protocol=tcp")
 		return strings.Count(out, fmt.Sprintf(":%d", target)), err
 	}).WithContext(ctx).Should(Equal(2*pods), "pods of Service %s", service)
 }
 
-// startWeb applies the examples and returns the addresses of Service web when it answers with all its pods.
+// startWeb applies the examples and returns the addresses of Service web once all its pods are backends.
 func startWeb(ctx context.Context) []netip.Addr {
 	GinkgoHelper()
 	applyExamples(ctx)
@@ -213,7 +217,7 @@ func startWeb(ctx context.Context) []netip.Addr {
 	return addrs
 }
 
-// podNodes says where the pods of Deployment web run.
+// podNodes returns the node of each pod of Deployment web.
 func podNodes(ctx context.Context) map[string]string {
 	GinkgoHelper()
 	pods, err := client.CoreV1().Pods("default").List(ctx, metav1.ListOptions{LabelSelector: "app=web"})
@@ -225,7 +229,7 @@ func podNodes(ctx context.Context) map[string]string {
 	return nodes
 }
 
-// carriers are the nodes that carry shards now, by gateway port.
+// carriers returns the nodes that host shards, by gateway port.
 func carriers(ctx context.Context) map[string]string {
 	GinkgoHelper()
 	ports, err := cluster.GatewayPorts(ctx)

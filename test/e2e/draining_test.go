@@ -19,7 +19,8 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/test/lab/probe"
 )
 
-// longService is a Service with pods, and pods on their nodes' own networks, that run on for a while when they are deleted.
+// longService is a Service. Its pods, on the pod network and on the host network, continue to run for a while after
+// deletion.
 const longService = `
 apiVersion: v1
 kind: Service
@@ -32,17 +33,20 @@ spec:
   ports: [{name: t, port: 80, targetPort: t, protocol: TCP}, {name: u, port: 53, targetPort: u, protocol: UDP}]
 `
 
-// held is how long connections are seen to live on in a rollout. The preStop hooks take longer, on any machine: who ends the pods is the spec.
+// held is how long connections must survive in a rollout. The preStop hooks take longer on any machine, so the spec
+// ends the pods.
 const held = 60 * time.Second
 
 const preStop = "lifecycle: {preStop: {sleep: {seconds: 300}}}"
 
-// longPods are the pods of a generation: six of a Deployment, and one on each node's own network. Two generations can run at once. Those of
-// the second are not ready until the spec says so: starting pods takes the processors that forward here, and is over by then.
+// longPods returns the pods of a generation: six of a Deployment, and one host-network pod per node. Two generations
+// can run at the same time. The pods of the second generation are not ready until the spec makes them ready: starting
+// pods takes CPU time from forwarding, and must be over before the measurement.
 func longPods(generation int) string {
 	annotations := fmt.Sprintf("annotations: {%s: %q}", kubelet.ReadyAnnotation, fmt.Sprint(generation == 1))
 	container := func(tcp, udp int) string {
-		return fmt.Sprintf("{name: responder, image: x, %s, ports: [{name: t, containerPort: %d}, {name: u, containerPort: %d, protocol: UDP}]}",
+		return fmt.Sprintf("{name: responder, image: x, %s, ports: [{name: t, containerPort: %d}, {name: u, containerPort: "+
+			"%d, protocol: UDP}]}",
 			preStop, tcp, udp)
 	}
 	var out strings.Builder
@@ -69,13 +73,16 @@ spec: {nodeName: %s, hostNetwork: true, terminationGracePeriodSeconds: 310, cont
 	return out.String()
 }
 
-// startLong starts the first generation and returns the addresses of the Service when each client has asked all of it.
+// startLong starts the first generation and returns the addresses of the Service after each client has reached all
+// pods.
 func startLong(ctx context.Context) []netip.Addr {
 	GinkgoHelper()
 	kubectl(ctx, "", "apply", "-f", examples+"pool.yaml", "-f", examples+"l2domain.yaml")
 	DeferCleanup(removeExamples)
-	// A failover ends connections to draining endpoints. A gateway that has no processor for a moment is not to be taken for dead here.
-	kubectl(ctx, "", "patch", "l2domain", "provider", "--type=merge", "-p", `{"spec":{"failover":{"detectInterval":"1s","multiplier":5}}}`)
+	// A failover breaks connections to draining endpoints. The slow detection prevents a failover when a gateway
+	// briefly gets no CPU time.
+	kubectl(ctx, "", "patch", "l2domain", "provider", "--type=merge", "-p",
+		`{"spec":{"failover":{"detectInterval":"1s","multiplier":5}}}`)
 	kubectl(ctx, longService+"---"+longPods(1), "apply", "-f", "-")
 	DeferCleanup(func(ctx SpecContext) {
 		kubectl(ctx, "", "delete", "--wait=false", "service/long", "deployment/long")
@@ -86,7 +93,8 @@ func startLong(ctx context.Context) []netip.Addr {
 	awaitLong(ctx, "app=long")
 	Expect(cluster.Settle(ctx)).To(Succeed())
 	warmUp(ctx, addrs)
-	// A packet that waits for its node router to find its neighbour is tracked wrongly by the userspace conntrack: its flow stays lost.
+	// A packet that waits for neighbor resolution on its node router is tracked incorrectly by the userspace conntrack:
+	// its flow stays lost.
 	fromOutside(func(from string, _ []netip.Addr) {
 		families(func(i int, network string) {
 			for _, n := range cluster.Nodes {
@@ -97,7 +105,7 @@ func startLong(ctx context.Context) []netip.Addr {
 	return addrs
 }
 
-// longNames are the pods of the Service with some labels.
+// longNames returns the names of the pods with a label selector.
 func longNames(ctx context.Context, selector string) ([]string, error) {
 	pods, err := client.CoreV1().Pods("default").List(ctx, metav1.ListOptions{LabelSelector: selector})
 	var names []string
@@ -107,15 +115,18 @@ func longNames(ctx context.Context, selector string) ([]string, error) {
 	return names, err
 }
 
-// running counts the pods with some labels that run.
+// running returns the number of running pods with a label selector.
 func running(ctx context.Context, selector string) (int, error) {
-	pods, err := client.CoreV1().Pods("default").List(ctx, metav1.ListOptions{LabelSelector: selector, FieldSelector: "status.phase=Running"})
+	pods, err := client.CoreV1().Pods("default").List(ctx, metav1.ListOptions{LabelSelector: selector,
+		FieldSelector: "status.phase=Running"})
 	return len(pods.Items), err
 }
 
-// taking are the endpoints that take new connections: what the load balancer rows of the VIPs send to, over TCP.
+// taking returns the number of addresses in the TCP load balancer rows: the VIPs, and the endpoints that take new
+// connections.
 func taking(ctx context.Context) (int, error) {
-	out, err := cluster.NB(ctx, "--bare", "--columns=vips", "find", "Load_Balancer", "external_ids:slb.k8s.ovn.org/service=default/long",
+	out, err := cluster.NB(ctx, "--bare", "--columns=vips", "find", "Load_Balancer",
+		"external_ids:slb.k8s.ovn.org/service=default/long",
 		"protocol=tcp", "options:reject=true")
 	backends := map[string]bool{}
 	for field := range strings.FieldsFuncSeq(out, func(r rune) bool { return strings.ContainsRune("=, \n", r) }) {
@@ -124,13 +135,14 @@ func taking(ctx context.Context) (int, error) {
 	return len(backends), err
 }
 
-// draining are the rows of endpoints that take no new connections.
+// draining returns the rows of endpoints that take no new connections.
 func draining(ctx context.Context) (string, error) {
-	return cluster.NB(ctx, "--bare", "--columns=vips", "find", "Load_Balancer", "external_ids:slb.k8s.ovn.org/service=default/long",
+	return cluster.NB(ctx, "--bare", "--columns=vips", "find", "Load_Balancer",
+		"external_ids:slb.k8s.ovn.org/service=default/long",
 		"options:neighbor_responder=none")
 }
 
-// awaitLong waits until all pods with some labels take new connections, and no others.
+// awaitLong waits until exactly the pods with a label selector take new connections.
 func awaitLong(ctx context.Context, selector string) {
 	GinkgoHelper()
 	kubectl(ctx, "", "rollout", "status", "deployment/long", "--timeout=30s")
@@ -138,17 +150,18 @@ func awaitLong(ctx context.Context, selector string) {
 	Eventually(taking).WithContext(ctx).Should(Equal(2+2*9), "both VIPs, and six pods and three nodes behind each")
 }
 
-// connections are six to each VIP, of each of the two clients: 24 over both families, asked on seldom: how many packets
-// the lab can forward is not the point.
+// connections returns six connections to each VIP. With two clients these are 24 over both families. The request rate
+// is low, because the forwarding capacity of the lab is not under test.
 func connections(addrs []netip.Addr) []probe.Spec {
 	var specs []probe.Spec
 	for _, vip := range addrs {
-		specs = append(specs, probe.Spec{Kind: probe.TCPLong, Target: netip.AddrPortFrom(vip, httpPort), Count: 6, Interval: 250 * time.Millisecond})
+		specs = append(specs, probe.Spec{Kind: probe.TCPLong, Target: netip.AddrPortFrom(vip, httpPort), Count: 6,
+			Interval: 250 * time.Millisecond})
 	}
 	return specs
 }
 
-// reached are the pods that new connections of a client reach.
+// reached returns a function that gets the pods that new connections of a client reach.
 func reached(addrs []netip.Addr) func(context.Context) ([]string, error) {
 	return func(ctx context.Context) ([]string, error) {
 		var specs []probe.Spec
@@ -166,13 +179,14 @@ func reached(addrs []netip.Addr) func(context.Context) ([]string, error) {
 	}
 }
 
-// setReady makes pods with some labels ready or not.
+// setReady sets whether the pods with a label selector are ready.
 func setReady(ctx context.Context, selector string, ready bool) {
 	GinkgoHelper()
-	kubectl(ctx, "", "annotate", "--overwrite", "pod", "-l", selector, fmt.Sprintf("%s=%t", kubelet.ReadyAnnotation, ready))
+	kubectl(ctx, "", "annotate", "--overwrite", "pod", "-l", selector,
+		fmt.Sprintf("%s=%t", kubelet.ReadyAnnotation, ready))
 }
 
-// expectKept expects all connections to live, to pods of both kinds.
+// expectKept checks that all connections survived, and that they were to pods of both kinds.
 func expectKept(results []probe.Result) {
 	GinkgoHelper()
 	kinds := map[string]int{}

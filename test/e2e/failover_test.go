@@ -16,13 +16,13 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/test/lab/probe"
 )
 
-// maxGap is the most that a client may lose, on any machine: what the enhancement asks for. How little it is, a benchmark
-// tells.
+// maxGap is the maximum outage of a client on any machine, as the enhancement requires. A benchmark measures the actual
+// outage.
 const maxGap = 5 * time.Second
 
-// flowsTo asks each VIP over enough flows and connections that every node's pods are among their backends. The questions come seldom
-// enough that the lab, which forwards in user space, has the time for all of them on a machine that is busy: what is lost for want of
-// time says nothing.
+// flowsTo returns enough flows and connections to each VIP for pods of every node to be among their backends. The
+// request rate is low enough for the lab, which forwards in user space, to handle all requests on a busy machine: loss
+// for lack of CPU time is meaningless.
 func flowsTo(addrs []netip.Addr) []probe.Spec {
 	const interval = 50 * time.Millisecond
 	var specs []probe.Spec
@@ -34,13 +34,14 @@ func flowsTo(addrs []netip.Addr) []probe.Spec {
 	return specs
 }
 
-// expectServed holds the flows to pods on other nodes than one to what is promised: no UDP flow loses more than maxGap, and no
-// connection breaks. How long a connection stalls is not promised: TCP's own timer doubles at each loss (RFC 6298 section 5.5).
+// expectServed checks the guarantees for flows to pods on nodes other than except: no UDP flow has a gap of maxGap or
+// more, and no connection breaks. The stall of a connection is not limited: TCP doubles its retransmission timer at
+// each loss (RFC 6298 section 5.5).
 func expectServed(r probe.Result, where map[string]string, except string) {
 	GinkgoHelper()
 	flows := 0
 	for _, f := range r.Flows {
-		// A connection that was still being made when the node died may have been one to a pod of that node.
+		// A connection that was not yet established when the node died may have been to a pod of that node.
 		if node := where[f.Backend]; node == except || node == "" && except != "none" {
 			continue
 		}
@@ -53,25 +54,27 @@ func expectServed(r probe.Result, where map[string]string, except string) {
 	Expect(flows).To(BeNumerically(">=", 1), "flows to pods on other nodes than %s, of %v", except, r.Spec)
 }
 
-// useWays uses every tunnel once from a client: the first packet over each is lost. The userspace conntrack tracks the flow of a packet that
-// waited for a router to find its neighbour wrongly until it is idle, so these are not flows whose port a later client may get.
+// useWays sends traffic over every tunnel once from a client, because the first packet over each tunnel is lost. The
+// userspace conntrack tracks the flow of a packet that waited for neighbor resolution incorrectly until the flow is
+// idle. Therefore these flows use ports that no later client uses.
 func useWays(ctx context.Context, from string, addrs []netip.Addr) {
 	GinkgoHelper()
 	var specs []probe.Spec
 	for i, a := range addrs {
-		specs = append(specs, probe.Spec{Kind: probe.UDPFlow, Target: netip.AddrPortFrom(a, echoPort), Count: 24, From: uint16(22000 + 24*i)})
+		specs = append(specs, probe.Spec{Kind: probe.UDPFlow, Target: netip.AddrPortFrom(a, echoPort), Count: 24,
+			From: uint16(22000 + 24*i)})
 	}
 	_, err := cluster.Probe(ctx, from, 300*time.Millisecond, specs...)
 	Expect(err).NotTo(HaveOccurred())
 }
 
-// warmUp is useWays from all clients.
+// warmUp calls useWays for all clients.
 func warmUp(ctx context.Context, addrs []netip.Addr) {
 	GinkgoHelper()
 	fromOutside(func(from string, _ []netip.Addr) { useWays(ctx, from, addrs) })
 }
 
-// during runs flows from both clients while something happens, until it has.
+// during runs flows from both clients until happens returns.
 func during(ctx context.Context, addrs []netip.Addr, happens func()) []probe.Result {
 	GinkgoHelper()
 	return whileProbed(ctx, flowsTo(addrs), happens)
@@ -103,7 +106,7 @@ func whileProbed(ctx context.Context, specs []probe.Spec, happens func()) []prob
 	return all
 }
 
-// carrier is the gateway port of the only shard in use and the node that carries it.
+// carrier returns the gateway port of the only shard in use and the node that hosts it.
 func carrier(ctx context.Context) (port, node string) {
 	GinkgoHelper()
 	ports := carriers(ctx)
@@ -116,20 +119,20 @@ func carrier(ctx context.Context) (port, node string) {
 	return port, node
 }
 
-// preferred is the chassis that the only shard in use prefers.
+// preferred returns the preferred chassis of the only shard in use.
 func preferred(ctx context.Context) (string, error) {
 	out, err := cluster.NB(ctx, "--bare", "--columns=chassis_name", "find", "HA_Chassis", "priority=100")
 	return strings.TrimSpace(out), err
 }
 
-// awaitMove returns when another node carries a port, and the flows have had a second on it.
+// awaitMove waits until another node hosts a port, and then lets traffic continue for a second.
 func awaitMove(ctx context.Context, port, from string) {
 	GinkgoHelper()
 	Eventually(cluster.ActiveNode).WithContext(ctx).WithArguments(port).ShouldNot(Or(BeEmpty(), Equal(from)))
 	stay(ctx, time.Second)
 }
 
-// stay lets traffic go on for a time.
+// stay lets traffic continue for the time d.
 func stay(ctx context.Context, d time.Duration) {
 	select {
 	case <-ctx.Done():
@@ -138,33 +141,35 @@ func stay(ctx context.Context, d time.Duration) {
 }
 
 var _ = Describe("a gateway", func() {
-	It("that dies loses clients a moment, and no connection to a pod that lives; it takes nothing back when it returns", func(ctx SpecContext) {
-		addrs := startWeb(ctx)
-		where := podNodes(ctx)
-		warmUp(ctx, addrs)
-		port, victim := carrier(ctx)
-		DeferCleanup(func(ctx SpecContext) { Expect(cluster.Restore(ctx, victim)).To(Succeed()) })
+	It("that dies loses clients a moment, and no connection to a pod that lives; it takes nothing back when it returns",
+		func(ctx SpecContext) {
+			addrs := startWeb(ctx)
+			where := podNodes(ctx)
+			warmUp(ctx, addrs)
+			port, victim := carrier(ctx)
+			DeferCleanup(func(ctx SpecContext) { Expect(cluster.Restore(ctx, victim)).To(Succeed()) })
 
-		for _, r := range during(ctx, addrs, func() {
-			stay(ctx, 500*time.Millisecond)
-			Expect(cluster.Kill(victim)).To(Succeed())
-			awaitMove(ctx, port, victim)
-		}) {
-			expectServed(r, where, victim)
-		}
-		_, heir := carrier(ctx)
-		Eventually(condition("web", "slb.k8s.ovn.org/Announced")).WithContext(ctx).Should(ContainSubstring("gateway " + heir))
+			for _, r := range during(ctx, addrs, func() {
+				stay(ctx, 500*time.Millisecond)
+				Expect(cluster.Kill(victim)).To(Succeed())
+				awaitMove(ctx, port, victim)
+			}) {
+				expectServed(r, where, victim)
+			}
+			_, heir := carrier(ctx)
+			Eventually(condition("web", "slb.k8s.ovn.org/Announced")).WithContext(ctx).
+				Should(ContainSubstring("gateway " + heir))
 
-		Eventually(preferred).WithContext(ctx).Should(Equal("chassis-"+heir), "once its claim has settled")
-		for _, r := range during(ctx, addrs, func() {
-			Expect(cluster.Restore(ctx, victim)).To(Succeed())
-			stay(ctx, 3*time.Second)
-		}) {
-			expectServed(r, where, victim)
-		}
-		_, now := carrier(ctx)
-		Expect(now).To(Equal(heir))
-	})
+			Eventually(preferred).WithContext(ctx).Should(Equal("chassis-"+heir), "once its claim has settled")
+			for _, r := range during(ctx, addrs, func() {
+				Expect(cluster.Restore(ctx, victim)).To(Succeed())
+				stay(ctx, 3*time.Second)
+			}) {
+				expectServed(r, where, victim)
+			}
+			_, now := carrier(ctx)
+			Expect(now).To(Equal(heir))
+		})
 
 	It("whose links are lost is replaced as well", func(ctx SpecContext) {
 		addrs := startWeb(ctx)
@@ -184,54 +189,59 @@ var _ = Describe("a gateway", func() {
 		}
 	})
 
-	It("that drains hands its shard over with every connection alive, and is eligible again later without taking it back", func(ctx SpecContext) {
-		addrs := startWeb(ctx)
-		warmUp(ctx, addrs)
-		where := podNodes(ctx)
-		port, leaving := carrier(ctx)
-		DeferCleanup(func(ctx SpecContext) { Expect(cluster.Undrain(ctx, leaving)).To(Succeed()) })
-		for _, r := range during(ctx, addrs, func() {
-			stay(ctx, 500*time.Millisecond)
-			Expect(cluster.Drain(ctx, leaving)).To(Succeed())
-			awaitMove(ctx, port, leaving)
-		}) {
-			expectServed(r, where, "none")
-		}
-		_, heir := carrier(ctx)
-		Expect(cluster.Undrain(ctx, leaving)).To(Succeed())
-		Eventually(leftOut("provider")).WithContext(ctx).Should(BeEmpty())
-		Consistently(cluster.ActiveNode).WithContext(ctx).WithArguments(port).WithTimeout(2 * time.Second).Should(Equal(heir))
-	})
-
-	It("that drains while another does hands over to the third, which stays when it is to go as well, and says so", func(ctx SpecContext) {
-		addrs := startWeb(ctx)
-		warmUp(ctx, addrs)
-		where := podNodes(ctx)
-		port, leaving := carrier(ctx)
-		var others []string
-		for _, n := range cluster.Nodes {
-			DeferCleanup(func(ctx SpecContext) { Expect(cluster.Undrain(ctx, n.Name)).To(Succeed()) })
-			if n.Name != leaving {
-				others = append(others, n.Name)
+	It("that drains hands its shard over with every connection alive, and is eligible again later without taking it back",
+		func(ctx SpecContext) {
+			addrs := startWeb(ctx)
+			warmUp(ctx, addrs)
+			where := podNodes(ctx)
+			port, leaving := carrier(ctx)
+			DeferCleanup(func(ctx SpecContext) { Expect(cluster.Undrain(ctx, leaving)).To(Succeed()) })
+			for _, r := range during(ctx, addrs, func() {
+				stay(ctx, 500*time.Millisecond)
+				Expect(cluster.Drain(ctx, leaving)).To(Succeed())
+				awaitMove(ctx, port, leaving)
+			}) {
+				expectServed(r, where, "none")
 			}
-		}
-		last := others[1]
-		for _, r := range during(ctx, addrs, func() {
-			Expect(cluster.Drain(ctx, others[0])).To(Succeed())
-			Expect(cluster.Drain(ctx, leaving)).To(Succeed())
-			awaitMove(ctx, port, leaving)
-			Eventually(cluster.ActiveNode).WithContext(ctx).WithArguments(port).Should(Equal(last))
-			Expect(cluster.Drain(ctx, last)).To(Succeed())
-			Eventually(ready("l2domain", "provider")).WithContext(ctx).Should(
-				And(HavePrefix("True GatewaysDraining: "), ContainSubstring("all gateways are draining, and carry on for want of others")))
-			Consistently(cluster.ActiveNode).WithContext(ctx).WithArguments(port).WithTimeout(time.Second).Should(Equal(last))
+			_, heir := carrier(ctx)
 			Expect(cluster.Undrain(ctx, leaving)).To(Succeed())
-			awaitMove(ctx, port, last)
-		}) {
-			expectServed(r, where, "none")
-		}
-		_, now := carrier(ctx)
-		Expect(now).To(Equal(leaving), "the only one that stays")
-		Expect(kubectl(ctx, "", "get", "events", "-A", "--field-selector=involvedObject.kind=L2Domain,reason=GatewaysDraining", "-o", "name")).NotTo(BeEmpty())
-	})
+			Eventually(leftOut("provider")).WithContext(ctx).Should(BeEmpty())
+			Consistently(cluster.ActiveNode).WithContext(ctx).WithArguments(port).WithTimeout(2 * time.Second).
+				Should(Equal(heir))
+		})
+
+	It("that drains while another does hands over to the third, which stays when it is to go as well, and says so",
+		func(ctx SpecContext) {
+			addrs := startWeb(ctx)
+			warmUp(ctx, addrs)
+			where := podNodes(ctx)
+			port, leaving := carrier(ctx)
+			var others []string
+			for _, n := range cluster.Nodes {
+				DeferCleanup(func(ctx SpecContext) { Expect(cluster.Undrain(ctx, n.Name)).To(Succeed()) })
+				if n.Name != leaving {
+					others = append(others, n.Name)
+				}
+			}
+			last := others[1]
+			for _, r := range during(ctx, addrs, func() {
+				Expect(cluster.Drain(ctx, others[0])).To(Succeed())
+				Expect(cluster.Drain(ctx, leaving)).To(Succeed())
+				awaitMove(ctx, port, leaving)
+				Eventually(cluster.ActiveNode).WithContext(ctx).WithArguments(port).Should(Equal(last))
+				Expect(cluster.Drain(ctx, last)).To(Succeed())
+				Eventually(ready("l2domain", "provider")).WithContext(ctx).Should(
+					And(HavePrefix("True GatewaysDraining: "),
+						ContainSubstring("all gateways are draining, and carry on for want of others")))
+				Consistently(cluster.ActiveNode).WithContext(ctx).WithArguments(port).WithTimeout(time.Second).Should(Equal(last))
+				Expect(cluster.Undrain(ctx, leaving)).To(Succeed())
+				awaitMove(ctx, port, last)
+			}) {
+				expectServed(r, where, "none")
+			}
+			_, now := carrier(ctx)
+			Expect(now).To(Equal(leaving), "the only one that stays")
+			Expect(kubectl(ctx, "", "get", "events", "-A",
+				"--field-selector=involvedObject.kind=L2Domain,reason=GatewaysDraining", "-o", "name")).NotTo(BeEmpty())
+		})
 })

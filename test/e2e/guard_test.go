@@ -16,8 +16,8 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
 )
 
-// asksAnew makes the client ask for the MAC address of a VIP again and again, as a neighbour that has never seen it, and returns how
-// long nobody had answered at most while something happens.
+// asksAnew makes the client resolve the MAC address of a VIP repeatedly, like a neighbor without a cache entry. It
+// returns the longest time without an answer until happens returns.
 func asksAnew(ctx context.Context, vip netip.Addr, happens func()) time.Duration {
 	GinkgoHelper()
 	done := make(chan struct{})
@@ -33,8 +33,10 @@ func asksAnew(ctx context.Context, vip netip.Addr, happens func()) time.Duration
 				return
 			default:
 			}
-			// An entry that is deleted is asked for anew by multicast, three times a second apart; this is shorter.
-			script := "ip neigh del $0 dev $(ip -o route get $0 | sed 's/.* dev \\([^ ]*\\).*/\\1/') 2>/dev/null; ping -c1 -W1 $0 >/dev/null"
+			// The kernel resolves a deleted entry by multicast, with three solicitations one second apart. This timeout
+			// is shorter.
+			script := "ip neigh del $0 dev $(ip -o route get $0 | sed 's/.* dev \\([^ ]*\\).*/\\1/') 2>/dev/null; ping -c1 " +
+				"-W1 $0 >/dev/null"
 			if _, err := cluster.Exec(ctx, "client", "sh", "-c", script, vip.String()); err == nil {
 				longest = max(longest, time.Since(last))
 				last = time.Now()
@@ -49,81 +51,86 @@ func asksAnew(ctx context.Context, vip netip.Addr, happens func()) time.Duration
 var _ = Describe("a gateway with a guard", Ordered, func() {
 	BeforeAll(func(ctx SpecContext) {
 		if onLAN() {
-			return // They run already.
+			return // They are already running.
 		}
 		Expect(cluster.StartGuards(ctx, controller)).To(Succeed())
 		DeferCleanup(func() { Expect(cluster.KillGuards()).To(Succeed()) })
 	})
 
-	// faultless returns when no guard reports a fault.
+	// faultless waits until no guard reports a fault.
 	faultless := func(ctx context.Context) {
 		GinkgoHelper()
 		Eventually(leftOut("provider")).WithContext(ctx).Should(BeEmpty())
 	}
 
-	It("whose uplink alone is lost is replaced, and is eligible later without taking anything back", func(ctx SpecContext) {
-		addrs := startWeb(ctx)
-		where := podNodes(ctx)
-		warmUp(ctx, addrs)
-		port, victim := carrier(ctx)
-		DeferCleanup(func(ctx SpecContext) { Expect(cluster.LinkUp(ctx, victim)).To(Succeed()) })
-		for _, r := range during(ctx, addrs, func() {
-			stay(ctx, 500*time.Millisecond)
-			Expect(cluster.UplinkDown(ctx, victim)).To(Succeed())
-			awaitMove(ctx, port, victim)
-		}) {
-			expectServed(r, where, "none")
-		}
-		_, heir := carrier(ctx)
-		Eventually(leftOut("provider")).WithContext(ctx).Should(HaveExactElements(And(HavePrefix(victim+" Faulty: "), ContainSubstring("no carrier on "+cluster.Network().Uplink()))))
-
-		Eventually(preferred).WithContext(ctx).Should(Equal("chassis-"+heir), "once its claim has settled")
-		for _, r := range during(ctx, addrs, func() {
-			Expect(cluster.LinkUp(ctx, victim)).To(Succeed())
-			faultless(ctx)
-			stay(ctx, time.Second)
-		}) {
-			expectServed(r, where, "none")
-		}
-		_, now := carrier(ctx)
-		Expect(now).To(Equal(heir))
-
-		By("the guard of the gateway dies, and that is no fault")
-		DeferCleanup(func(ctx SpecContext) { Expect(cluster.StartGuard(ctx, controller, heir)).To(Succeed()) })
-		Expect(cluster.KillGuard(heir)).To(Succeed())
-		Consistently(leftOut("provider")).WithContext(ctx).WithTimeout(2 * time.Second).Should(BeEmpty())
-	})
-
-	It("whose ovn-controller dies is replaced before new IPv6 neighbours wait for long, with every connection alive", func(ctx SpecContext) {
-		addrs := startWeb(ctx)
-		where := podNodes(ctx)
-		warmUp(ctx, addrs)
-		port, victim := carrier(ctx)
-		DeferCleanup(func(ctx SpecContext) {
-			Expect(cluster.Restore(ctx, victim)).To(Succeed())
-			faultless(ctx)
-		})
-		var unanswered time.Duration
-		// Who forgets the neighbour again and again has no connections there to speak of.
-		for _, r := range during(ctx, addrs[:1], func() {
-			unanswered = asksAnew(ctx, addrs[1], func() {
+	It("whose uplink alone is lost is replaced, and is eligible later without taking anything back",
+		func(ctx SpecContext) {
+			addrs := startWeb(ctx)
+			where := podNodes(ctx)
+			warmUp(ctx, addrs)
+			port, victim := carrier(ctx)
+			DeferCleanup(func(ctx SpecContext) { Expect(cluster.LinkUp(ctx, victim)).To(Succeed()) })
+			for _, r := range during(ctx, addrs, func() {
 				stay(ctx, 500*time.Millisecond)
-				Expect(cluster.KillOVNController(victim)).To(Succeed())
+				Expect(cluster.UplinkDown(ctx, victim)).To(Succeed())
 				awaitMove(ctx, port, victim)
+			}) {
+				expectServed(r, where, "none")
+			}
+			_, heir := carrier(ctx)
+			Eventually(leftOut("provider")).WithContext(ctx).Should(HaveExactElements(And(HavePrefix(victim+" Faulty: "),
+				ContainSubstring("no carrier on "+cluster.Network().Uplink()))))
+
+			Eventually(preferred).WithContext(ctx).Should(Equal("chassis-"+heir), "once its claim has settled")
+			for _, r := range during(ctx, addrs, func() {
+				Expect(cluster.LinkUp(ctx, victim)).To(Succeed())
+				faultless(ctx)
+				stay(ctx, time.Second)
+			}) {
+				expectServed(r, where, "none")
+			}
+			_, now := carrier(ctx)
+			Expect(now).To(Equal(heir))
+
+			By("the guard of the gateway dies, and that is no fault")
+			DeferCleanup(func(ctx SpecContext) { Expect(cluster.StartGuard(ctx, controller, heir)).To(Succeed()) })
+			Expect(cluster.KillGuard(heir)).To(Succeed())
+			Consistently(leftOut("provider")).WithContext(ctx).WithTimeout(2 * time.Second).Should(BeEmpty())
+		})
+
+	It("whose ovn-controller dies is replaced before new IPv6 neighbours wait for long, with every connection alive",
+		func(ctx SpecContext) {
+			addrs := startWeb(ctx)
+			where := podNodes(ctx)
+			warmUp(ctx, addrs)
+			port, victim := carrier(ctx)
+			DeferCleanup(func(ctx SpecContext) {
+				Expect(cluster.Restore(ctx, victim)).To(Succeed())
+				faultless(ctx)
 			})
-		}) {
-			expectServed(r, where, "none")
-		}
-		By("IPv6 neighbours unanswered for " + unanswered.String())
-		Expect(unanswered).To(BeNumerically("<", maxGap))
-		Eventually(leftOut("provider")).WithContext(ctx).Should(HaveExactElements(And(HavePrefix(victim+" Faulty: "), ContainSubstring("ovn-controller"))))
-	})
+			var unanswered time.Duration
+			// The flows use only the first VIP: the client repeatedly deletes its neighbor entry of the other one.
+			for _, r := range during(ctx, addrs[:1], func() {
+				unanswered = asksAnew(ctx, addrs[1], func() {
+					stay(ctx, 500*time.Millisecond)
+					Expect(cluster.KillOVNController(victim)).To(Succeed())
+					awaitMove(ctx, port, victim)
+				})
+			}) {
+				expectServed(r, where, "none")
+			}
+			By("IPv6 neighbours unanswered for " + unanswered.String())
+			Expect(unanswered).To(BeNumerically("<", maxGap))
+			Eventually(leftOut("provider")).WithContext(ctx).Should(HaveExactElements(And(HavePrefix(victim+" Faulty: "),
+				ContainSubstring("ovn-controller"))))
+		})
 
 	It("that takes over is announced to the whole segment", func(ctx SpecContext) {
-		addrs := startWeb(ctx) // The shard's only ones, and so its router's own.
+		addrs := startWeb(ctx) // The shard's only addresses, and so its router's own.
 		port, victim := carrier(ctx)
-		// OVN itself announces routers over IPv4 only.
-		frames, err := cluster.Start(ctx, "client", "tcpdump", nil, "tcpdump", "-lni", "eth0", "icmp6 and ip6[40] == 136 and dst ff02::1")
+		// OVN itself announces routers only over IPv4.
+		frames, err := cluster.Start(ctx, "client", "tcpdump", nil, "tcpdump", "-lni", "eth0",
+			"icmp6 and ip6[40] == 136 and dst ff02::1")
 		Expect(err).NotTo(HaveOccurred())
 		DeferCleanup(func(ctx SpecContext) {
 			Expect(frames.Terminate(ctx)).To(Succeed())
@@ -137,47 +144,50 @@ var _ = Describe("a gateway with a guard", Ordered, func() {
 		Eventually(captured).WithContext(ctx).Should(ContainSubstring("neighbor advertisement, tgt is " + addrs[1].String()))
 	})
 
-	It("finds out that somebody has a new address, which is not announced until nobody has it any more", func(ctx SpecContext) {
-		taken := []string{here("10.50.0.100"), here("fd00:50::100")} // the first of the pool
-		const device = "eth0"
-		stranger := func(ctx context.Context, verb string) error {
-			_, err4 := cluster.Exec(ctx, "client", "ip", "addr", verb, taken[0]+"/32", "dev", device)
-			_, err6 := cluster.Exec(ctx, "client", "ip", "addr", verb, taken[1]+"/128", "dev", device, "nodad")
-			return errors.Join(err4, err6)
-		}
-		text, err := cluster.Exec(ctx, "client", "cat", "/sys/class/net/"+device+"/address")
-		Expect(err).NotTo(HaveOccurred())
-		mac := strings.TrimSpace(text)
-		Expect(stranger(ctx, "add")).To(Succeed())
-		here := true
-		DeferCleanup(func(ctx SpecContext) {
-			if here {
-				Expect(stranger(ctx, "del")).To(Succeed())
+	It("finds out that somebody has a new address, which is not announced until nobody has it any more",
+		func(ctx SpecContext) {
+			taken := []string{here("10.50.0.100"), here("fd00:50::100")} // the first addresses of the pool
+			const device = "eth0"
+			stranger := func(ctx context.Context, verb string) error {
+				_, err4 := cluster.Exec(ctx, "client", "ip", "addr", verb, taken[0]+"/32", "dev", device)
+				_, err6 := cluster.Exec(ctx, "client", "ip", "addr", verb, taken[1]+"/128", "dev", device, "nodad")
+				return errors.Join(err4, err6)
 			}
+			text, err := cluster.Exec(ctx, "client", "cat", "/sys/class/net/"+device+"/address")
+			Expect(err).NotTo(HaveOccurred())
+			mac := strings.TrimSpace(text)
+			Expect(stranger(ctx, "add")).To(Succeed())
+			here := true
+			DeferCleanup(func(ctx SpecContext) {
+				if here {
+					Expect(stranger(ctx, "del")).To(Succeed())
+				}
+			})
+
+			applyExamples(ctx)
+			Eventually(condition("web", v1alpha1.ConditionAnnounced)).WithContext(ctx).Should(
+				And(HavePrefix("False AddressConflict: "+taken[0]), ContainSubstring("MAC "+mac)))
+			Eventually(condition("web", v1alpha1.ConditionAllocated)).WithContext(ctx).Should(And(
+				HavePrefix("True AddressConflict: "+strings.Join(taken, ", ")),
+				ContainSubstring(taken[1]+" is answered for outside of the cluster by MAC "+mac)))
+			Eventually(func(ctx context.Context) (string, error) {
+				return cluster.Kubectl(ctx, "", "get", "events", "--field-selector",
+					"involvedObject.name=web,reason="+v1alpha1.EventAddressConflict, "-o", "name")
+			}).WithContext(ctx).ShouldNot(BeEmpty())
+			Expect(ourRows(ctx)).NotTo(Or(ContainSubstring(taken[0]), ContainSubstring(taken[1])))
+
+			Expect(stranger(ctx, "del")).To(Succeed())
+			here = false
+			// Neighbors that still have the stranger's MAC probe it for some seconds before they resolve the address again.
+			for _, asker := range []string{"client", "router"} {
+				for _, addr := range taken {
+					_, err := cluster.Exec(ctx, asker, "ip", "neigh", "flush", "to", addr)
+					Expect(err).NotTo(HaveOccurred())
+				}
+			}
+			gone := time.Now()
+			awaitAnnounced(ctx, "web")
+			By("announced " + time.Since(gone).String() + " after the stranger had left")
+			Expect(ourRows(ctx)).To(And(ContainSubstring(taken[0]), ContainSubstring(taken[1])))
 		})
-
-		applyExamples(ctx)
-		Eventually(condition("web", v1alpha1.ConditionAnnounced)).WithContext(ctx).Should(
-			And(HavePrefix("False AddressConflict: "+taken[0]), ContainSubstring("MAC "+mac)))
-		Eventually(condition("web", v1alpha1.ConditionAllocated)).WithContext(ctx).Should(And(
-			HavePrefix("True AddressConflict: "+strings.Join(taken, ", ")), ContainSubstring(taken[1]+" is answered for outside of the cluster by MAC "+mac)))
-		Eventually(func(ctx context.Context) (string, error) {
-			return cluster.Kubectl(ctx, "", "get", "events", "--field-selector", "involvedObject.name=web,reason="+v1alpha1.EventAddressConflict, "-o", "name")
-		}).WithContext(ctx).ShouldNot(BeEmpty())
-		Expect(ourRows(ctx)).NotTo(Or(ContainSubstring(taken[0]), ContainSubstring(taken[1])))
-
-		Expect(stranger(ctx, "del")).To(Succeed())
-		here = false
-		// Neighbours that still know the stranger's MAC ask it for some seconds before they ask for the address anew.
-		for _, asker := range []string{"client", "router"} {
-			for _, addr := range taken {
-				_, err := cluster.Exec(ctx, asker, "ip", "neigh", "flush", "to", addr)
-				Expect(err).NotTo(HaveOccurred())
-			}
-		}
-		gone := time.Now()
-		awaitAnnounced(ctx, "web")
-		By("announced " + time.Since(gone).String() + " after the stranger had left")
-		Expect(ourRows(ctx)).To(And(ContainSubstring(taken[0]), ContainSubstring(taken[1])))
-	})
 })

@@ -22,7 +22,7 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/test/lab/ovnprefix"
 )
 
-// hostService is a Service in front of pods labelled app=mixed, at the ports of Service web.
+// hostService is a Service with the ports of Service web that selects the pods labelled app=mixed.
 const hostService = `
 apiVersion: v1
 kind: Service
@@ -35,7 +35,7 @@ spec:
   ports: [{name: t, port: 80, targetPort: t, protocol: TCP}, {name: u, port: 53, targetPort: u, protocol: UDP}]
 `
 
-// mixedPod is one of its pods, on its node's own network or not.
+// mixedPod returns the manifest of one of its pods, on the host network or on the pod network.
 func mixedPod(name, node string, host bool) string {
 	return fmt.Sprintf(`---
 apiVersion: v1
@@ -49,7 +49,7 @@ spec:
 `, name, node, host)
 }
 
-// startMixed starts the Service with pods by their manifests, and returns its addresses.
+// startMixed starts the Service with the given pod manifests, and returns its addresses.
 func startMixed(ctx context.Context, pods ...string) []netip.Addr {
 	GinkgoHelper()
 	kubectl(ctx, "", "apply", "-f", examples+"pool.yaml", "-f", examples+"l2domain.yaml")
@@ -68,17 +68,18 @@ func removeMixed(ctx SpecContext) {
 	kubectl(ctx, "", "delete", "--wait", "pod", "-l", "app=mixed")
 }
 
-// sources counts the ports that clients asked Service mixed from.
+// sources counts the source ports of requests to Service mixed.
 var sources atomic.Uint32
 
-// nextSource is a port that no client chooses by itself, as those of useWays.
+// nextSource returns a port that no client chooses by itself, like the ports of useWays.
 func nextSource() uint16 { return uint16(20000 + sources.Add(1)) }
 
-// searchTime limits the search for a port from which a client reaches one of several backends, a matter of chance. Of twelve backends,
-// one of seventy is not found in fifty tries, and a busy machine needs a second for a try.
+// searchTime limits the search for a source port from which a client reaches a specific one of several backends, which
+// is random. With twelve backends, one search in seventy fails within fifty tries, and a try takes a second on a busy
+// machine.
 const searchTime = 5 * time.Minute
 
-// clientsOf are the clients that a backend of Service mixed sees of those who ask from a namespace.
+// clientsOf returns the client address that a backend of Service mixed sees for requests from a network namespace.
 func clientsOf(ctx context.Context, backend, from, network string, vip netip.Addr) netip.Addr {
 	GinkgoHelper()
 	port := map[string]uint16{"tcp": httpPort, "udp": echoPort}[network]
@@ -136,11 +137,13 @@ var _ = Describe("a pod on its node's own network", func() {
 		DeferCleanup(func(ctx SpecContext) { kubectl(ctx, "", "annotate", "--overwrite", "node", "n2", masquerade+"="+told) })
 		kubectl(ctx, "", "annotate", "node", "n2", masquerade+"-")
 		Eventually(condition("mixed", v1alpha1.ConditionAnnounced)).WithContext(ctx).Should(
-			And(HavePrefix("True "), ContainSubstring(masquerade), ContainSubstring("172.18.0.12"), ContainSubstring("fd00:18::c")))
+			And(HavePrefix("True "), ContainSubstring(masquerade), ContainSubstring("172.18.0.12"),
+				ContainSubstring("fd00:18::c")))
 		Eventually(backends(addrs, httpPort, echoPort)).WithContext(ctx).Should(Equal([]string{"one", "two"}))
 		kubectl(ctx, "", "annotate", "node", "n2", masquerade+"="+told)
 		Eventually(backends(addrs, httpPort, echoPort)).WithContext(ctx).Should(Equal([]string{"host", "one", "two"}))
-		Eventually(condition("mixed", v1alpha1.ConditionAnnounced)).WithContext(ctx).ShouldNot(ContainSubstring("take no traffic"))
+		Eventually(condition("mixed", v1alpha1.ConditionAnnounced)).WithContext(ctx).
+			ShouldNot(ContainSubstring("take no traffic"))
 
 		By("afterwards nothing is left")
 		removeMixed(ctx)
@@ -231,7 +234,7 @@ var _ = Describe("a node that asks a Service", func() {
 			for _, want := range []pod{s.one, s.two, s.afar} {
 				Eventually(func(ctx context.Context) (string, error) {
 					backend, seen, err := ask(ctx, node.Name, network, 0, at)
-					if err == nil && seen.Addr() != node.Join[i].Addr() { // by the segment, before OVN-Kubernetes serves the node
+					if err == nil && seen.Addr() != node.Join[i].Addr() { // via the segment, until OVN-Kubernetes serves the node
 						return "", fmt.Errorf("%s sees %s, which is not hidden behind the gateway router", backend, seen.Addr())
 					}
 					return backend, err

@@ -13,8 +13,8 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
 )
 
-// On OVN-Kubernetes' own bridge the list of ports that its flow for requests for an address has is that of the moment when it saw the
-// address in a status.
+// On OVN-Kubernetes' own bridge, the flow for address resolution requests to a VIP has a list of ports. The list is
+// from the time when OVN-Kubernetes observed the address in a status.
 var _ = Describe("a segment behind br-ex", func() {
 	BeforeEach(func() {
 		if !onLAN() {
@@ -22,22 +22,24 @@ var _ = Describe("a segment behind br-ex", func() {
 		}
 	})
 
-	// reached waits until the address is announced and all ways to it work.
+	// reached waits until the addresses are announced and all paths to them work.
 	reached := func(ctx context.Context) {
 		GinkgoHelper()
 		addrs := awaitAnnounced(ctx, "web")
 		fromOutside(func(from string, _ []netip.Addr) {
-			Eventually(func(ctx context.Context) map[string]string { return answers(ctx, from, addrs, httpPort, echoPort) }).WithContext(ctx).
+			Eventually(func(ctx context.Context) map[string]string {
+				return answers(ctx, from, addrs, httpPort, echoPort)
+			}).WithContext(ctx).
 				WithTimeout(maxGap).Should(HaveLen(4), "answers to %s once the status said that the addresses are announced", from)
 		})
 	}
-	// mended waits until no gateway has a stale flow. An ovnkube whose connection to the API server was cut a moment ago, by a
-	// spec before this one, hears of nothing for the better part of a minute.
+	// mended waits until no gateway has a stale flow. An ovnkube that lost its connection to the API server in an
+	// earlier spec may receive no events for most of a minute.
 	mended := func(ctx context.Context) {
 		GinkgoHelper()
 		Eventually(leftOut("provider")).WithContext(ctx).WithTimeout(2 * time.Minute).Should(BeEmpty())
 	}
-	// carriedBy has a node carry all addresses, by draining the others.
+	// carriedBy moves all addresses to a node by draining the other nodes.
 	carriedBy := func(ctx context.Context, node string) {
 		GinkgoHelper()
 		for _, n := range cluster.Nodes {
@@ -59,7 +61,8 @@ var _ = Describe("a segment behind br-ex", func() {
 		DeferCleanup(func(ctx SpecContext) { kubectl(ctx, "", "label", "nodes", "--all", "segment-") })
 		kubectl(ctx, "", "label", "node", "n1", "n2", "segment=here")
 		kubectl(ctx, "", "apply", "-f", examples+"l2domain.yaml")
-		kubectl(ctx, "", "patch", "l2domain", "provider", "--type=merge", "-p", `{"spec":{"nodeSelectors":[{"matchLabels":{"segment":"here"}}]}}`)
+		kubectl(ctx, "", "patch", "l2domain", "provider", "--type=merge", "-p",
+			`{"spec":{"nodeSelectors":[{"matchLabels":{"segment":"here"}}]}}`)
 		DeferCleanup(removeExamples)
 		kubectl(ctx, "", "apply", "-f", examples+"pool.yaml", "-f", examples+"web.yaml")
 		reached(ctx)
@@ -73,8 +76,9 @@ var _ = Describe("a segment behind br-ex", func() {
 		}
 	})
 
-	// Whether connections work then is another matter: ovn-northd from 25.09.1 to 26.03.2 at least mixes routers up when our load balancers
-	// come after those of OVN-Kubernetes for the same address (docs/architecture.md). That neighbours are answered does not depend on it.
+	// The spec does not check connections: ovn-northd from 25.09.1 to at least 26.03.2 confuses routers if our load
+	// balancers are created after those of OVN-Kubernetes for the same address (docs/architecture.md). Neighbor
+	// resolution does not depend on it.
 	It("deleted and made again answers for the addresses that are in statuses", func(ctx SpecContext) {
 		DeferCleanup(undrained)
 		addrs := startWeb(ctx)
@@ -107,8 +111,10 @@ var _ = Describe("a segment behind br-ex", func() {
 		})
 		kubectl(ctx, "", "delete", "leases", "--all", "-n", v1alpha1.GuardsNamespace)
 		applyExamples(ctx)
-		Eventually(ready("l2domain", "provider")).WithContext(ctx).Should(And(HavePrefix("False NoGateway: "), ContainSubstring("no guard")))
-		Eventually(condition("web", v1alpha1.ConditionAllocated)).WithContext(ctx).Should(And(HavePrefix("False DomainNotReady: "), ContainSubstring("no guard")))
+		Eventually(ready("l2domain", "provider")).WithContext(ctx).Should(And(HavePrefix("False NoGateway: "),
+			ContainSubstring("no guard")))
+		Eventually(condition("web", v1alpha1.ConditionAllocated)).WithContext(ctx).
+			Should(And(HavePrefix("False DomainNotReady: "), ContainSubstring("no guard")))
 		s, err := service(ctx, "web")
 		Expect(err).NotTo(HaveOccurred())
 		Expect(s.Status.LoadBalancer.Ingress).To(BeEmpty())
@@ -118,7 +124,7 @@ var _ = Describe("a segment behind br-ex", func() {
 	})
 })
 
-// eligible is how many nodes may be gateways of the domain.
+// eligible returns the number of nodes that may be gateways of the domain.
 func eligible(ctx context.Context) (int32, error) {
 	var d v1alpha1.L2Domain
 	err := read(ctx, "l2domain", "provider", &d)

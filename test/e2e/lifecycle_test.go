@@ -18,49 +18,52 @@ import (
 )
 
 var _ = Describe("the northbound database", func() {
-	It("holds nothing of ours after the last Service, and the rows of OVN-Kubernetes are byte-identical", func(ctx SpecContext) {
-		Eventually(ourRows).WithContext(ctx).Should(BeEmpty())
-		// Pods are OVN-Kubernetes' rows: they stay through the life cycle. Those that it has for a Service go with it.
-		kubectl(ctx, "", "apply", "-f", examples+"web.yaml")
-		DeferCleanup(removeExamples)
-		kubectl(ctx, "", "rollout", "status", "deployment/web", "--timeout=30s")
-		kubectl(ctx, "", "delete", "service", "web")
-		Eventually(func(ctx context.Context) (string, error) {
-			return cluster.NB(ctx, "--bare", "--columns=name", "find", "Load_Balancer", "external_ids:k8s.ovn.org/owner=default/web")
-		}).WithContext(ctx).Should(BeEmpty())
-		before := foreignRows(ctx)
+	It("holds nothing of ours after the last Service, and the rows of OVN-Kubernetes are byte-identical",
+		func(ctx SpecContext) {
+			Eventually(ourRows).WithContext(ctx).Should(BeEmpty())
+			// Pods have rows of OVN-Kubernetes, which stay during the whole life cycle. The rows of OVN-Kubernetes for a
+			// Service are deleted with it.
+			kubectl(ctx, "", "apply", "-f", examples+"web.yaml")
+			DeferCleanup(removeExamples)
+			kubectl(ctx, "", "rollout", "status", "deployment/web", "--timeout=30s")
+			kubectl(ctx, "", "delete", "service", "web")
+			Eventually(func(ctx context.Context) (string, error) {
+				return cluster.NB(ctx, "--bare", "--columns=name", "find", "Load_Balancer",
+					"external_ids:k8s.ovn.org/owner=default/web")
+			}).WithContext(ctx).Should(BeEmpty())
+			before := foreignRows(ctx)
 
-		kubectl(ctx, "", "apply", "-f", examples)
-		addrs := awaitAnnounced(ctx, "web")
-		awaitBackends(ctx)
-		rows, err := ourRows(ctx)
-		Expect(err).NotTo(HaveOccurred())
-		for _, table := range []string{
-			"Logical_Router\n", "Logical_Router_Port\n", "Logical_Switch\n", "HA_Chassis_Group\n", "HA_Chassis\n", "BFD\n",
-			"Load_Balancer\n", "Logical_Router_Policy\n", "Logical_Router_Static_Route\n",
-		} {
-			Expect(rows).To(ContainSubstring(table))
-		}
+			kubectl(ctx, "", "apply", "-f", examples)
+			addrs := awaitAnnounced(ctx, "web")
+			awaitBackends(ctx)
+			rows, err := ourRows(ctx)
+			Expect(err).NotTo(HaveOccurred())
+			for _, table := range []string{
+				"Logical_Router\n", "Logical_Router_Port\n", "Logical_Switch\n", "HA_Chassis_Group\n", "HA_Chassis\n", "BFD\n",
+				"Load_Balancer\n", "Logical_Router_Policy\n", "Logical_Router_Static_Route\n",
+			} {
+				Expect(rows).To(ContainSubstring(table))
+			}
 
-		kubectl(ctx, "", "delete", "service", "web")
-		if onLAN() { // Behind br-ex the switch stays as long as its domain does (ADR 18).
-			kubectl(ctx, "", "delete", "--wait", "-f", examples+"l2domain.yaml")
-		}
-		Eventually(ourRows).WithContext(ctx).Should(BeEmpty())
-		Eventually(foreignRows).WithContext(ctx).Should(Equal(before))
+			kubectl(ctx, "", "delete", "service", "web")
+			if onLAN() { // Behind br-ex the switch exists as long as its domain (ADR 18).
+				kubectl(ctx, "", "delete", "--wait", "-f", examples+"l2domain.yaml")
+			}
+			Eventually(ourRows).WithContext(ctx).Should(BeEmpty())
+			Eventually(foreignRows).WithContext(ctx).Should(Equal(before))
 
-		By("giving the address again")
-		kubectl(ctx, "", "apply", "-f", examples+"l2domain.yaml")
-		kubectl(ctx, "", "apply", "-f", examples+"web.yaml")
-		Expect(awaitAnnounced(ctx, "web")).To(Equal(addrs))
-	})
+			By("giving the address again")
+			kubectl(ctx, "", "apply", "-f", examples+"l2domain.yaml")
+			kubectl(ctx, "", "apply", "-f", examples+"web.yaml")
+			Expect(awaitAnnounced(ctx, "web")).To(Equal(addrs))
+		})
 })
 
 var _ = Describe("the controller", func() {
 	It("writes nothing when it restarts, neither to the API nor to OVN", func(ctx SpecContext) {
 		addrs := startWeb(ctx)
 		database := filepath.Join(cluster.Dir, "cen", "nb.db")
-		// What the controller has to say of the last change is said once both stand still.
+		// Once both counts are stable, the controller has reported the last change.
 		var api string
 		var file int
 		Eventually(func(ctx context.Context) (bool, error) {
@@ -76,7 +79,8 @@ var _ = Describe("the controller", func() {
 		Consistently(func(ctx context.Context) (string, error) {
 			a, f, err := writes(ctx, database)
 			return fmt.Sprint(a, f), err
-		}).WithContext(ctx).WithTimeout(4 * time.Second).WithPolling(500 * time.Millisecond).Should(Equal(fmt.Sprint(api, file)))
+		}).WithContext(ctx).WithTimeout(4 * time.Second).WithPolling(500 * time.Millisecond).
+			Should(Equal(fmt.Sprint(api, file)))
 
 		By("still serving")
 		kubectl(ctx, "", "annotate", "service", "web", "touched=yes")
@@ -87,9 +91,9 @@ var _ = Describe("the controller", func() {
 	})
 })
 
-// writes counts what was written to the kinds of objects that the controller writes, as the API server counts it, and the
-// transactions in the northbound database's file, to which ovsdb-server(1) appends each that changes something. Those that change
-// NB_Global alone don't count: OVN-Kubernetes writes the time there twice a minute.
+// writes returns the API server's counts of writes to the kinds that the controller writes. It also returns the number
+// of transactions in the northbound database's file, to which ovsdb-server(1) appends each transaction that changes
+// something. Transactions that only change NB_Global don't count: OVN-Kubernetes writes the time there twice a minute.
 func writes(ctx context.Context, database string) (api string, transactions int, err error) {
 	if api, err = cluster.Writes(ctx); err != nil {
 		return "", 0, err
@@ -98,7 +102,7 @@ func writes(ctx context.Context, database string) (api string, transactions int,
 	if err != nil {
 		return "", 0, err
 	}
-	for line := range strings.Lines(string(text)) { // ovsdb(5): a line about the record, then the record
+	for line := range strings.Lines(string(text)) { // ovsdb(5): a header line, then the record
 		var record map[string]json.RawMessage
 		if !strings.HasPrefix(line, "{") || json.Unmarshal([]byte(line), &record) != nil {
 			continue
@@ -117,18 +121,24 @@ var _ = Describe("the conditions of a Service", func() {
 	It("name the first broken link: pool, domain, node", func(ctx SpecContext) {
 		kubectl(ctx, "", "apply", "-f", examples+"web.yaml")
 		DeferCleanup(removeExamples)
-		Eventually(condition("web", v1alpha1.ConditionAllocated)).WithContext(ctx).Should(And(HavePrefix("False "), ContainSubstring("pool")))
+		Eventually(condition("web", v1alpha1.ConditionAllocated)).WithContext(ctx).
+			Should(And(HavePrefix("False "), ContainSubstring("pool")))
 		Eventually(condition("web", v1alpha1.ConditionAnnounced)).WithContext(ctx).Should(HavePrefix("False "))
 
 		kubectl(ctx, "", "apply", "-f", examples+"pool.yaml")
-		Eventually(condition("web", v1alpha1.ConditionAllocated)).WithContext(ctx).Should(And(HavePrefix("True "), ContainSubstring(here("10.50.0.100"))))
-		Eventually(condition("web", v1alpha1.ConditionAnnounced)).WithContext(ctx).Should(And(HavePrefix("False "), ContainSubstring(`no L2Domain has pool "public"`)))
+		Eventually(condition("web", v1alpha1.ConditionAllocated)).WithContext(ctx).
+			Should(And(HavePrefix("True "), ContainSubstring(here("10.50.0.100"))))
+		Eventually(condition("web", v1alpha1.ConditionAnnounced)).WithContext(ctx).
+			Should(And(HavePrefix("False "), ContainSubstring(`no L2Domain has pool "public"`)))
 
 		kubectl(ctx, "", "apply", "-f", examples+"l2domain.yaml")
-		Eventually(condition("web", v1alpha1.ConditionAnnounced)).WithContext(ctx).Should(And(HavePrefix("True "), ContainSubstring(here("10.50.0.100")), ContainSubstring("gateway n")))
+		Eventually(condition("web", v1alpha1.ConditionAnnounced)).WithContext(ctx).
+			Should(And(HavePrefix("True "), ContainSubstring(here("10.50.0.100")), ContainSubstring("gateway n")))
 
-		kubectl(ctx, "", "patch", "l2domain", "provider", "--type=merge", "-p", `{"spec":{"nodeSelectors":[{"matchLabels":{"no":"such"}}]}}`)
-		Eventually(condition("web", v1alpha1.ConditionAnnounced)).WithContext(ctx).Should(And(HavePrefix("False "), ContainSubstring("no node is selected")))
+		kubectl(ctx, "", "patch", "l2domain", "provider", "--type=merge", "-p",
+			`{"spec":{"nodeSelectors":[{"matchLabels":{"no":"such"}}]}}`)
+		Eventually(condition("web", v1alpha1.ConditionAnnounced)).WithContext(ctx).
+			Should(And(HavePrefix("False "), ContainSubstring("no node is selected")))
 		Eventually(ourRows).WithContext(ctx).Should(BeEmpty(), "what nobody carries has no rows")
 	})
 
@@ -137,9 +147,12 @@ var _ = Describe("the conditions of a Service", func() {
 		before := awaitAnnounced(ctx, "web")
 		kubectl(ctx, "", "annotate", "--overwrite", "service", "web", v1alpha1.AnnotationLoadBalancerIPs+"=10.50.0.300")
 		Eventually(condition("web", v1alpha1.ConditionAllocated)).WithContext(ctx).Should(
-			And(ContainSubstring("InvalidRequest"), ContainSubstring(v1alpha1.AnnotationLoadBalancerIPs), ContainSubstring(here("10.50.0.300"))))
+			And(ContainSubstring("InvalidRequest"), ContainSubstring(v1alpha1.AnnotationLoadBalancerIPs),
+				ContainSubstring(here("10.50.0.300"))))
 		Expect(awaitAnnounced(ctx, "web")).To(Equal(before))
-		kubectl(ctx, "", "annotate", "--overwrite", "service", "web", v1alpha1.AnnotationLoadBalancerIPs+"=10.50.0.150,fd00:50::150")
-		Eventually(condition("web", v1alpha1.ConditionAnnounced)).WithContext(ctx).Should(And(HavePrefix("True "), ContainSubstring(here("10.50.0.150")), ContainSubstring(here("fd00:50::150"))))
+		kubectl(ctx, "", "annotate", "--overwrite", "service", "web",
+			v1alpha1.AnnotationLoadBalancerIPs+"=10.50.0.150,fd00:50::150")
+		Eventually(condition("web", v1alpha1.ConditionAnnounced)).WithContext(ctx).
+			Should(And(HavePrefix("True "), ContainSubstring(here("10.50.0.150")), ContainSubstring(here("fd00:50::150"))))
 	})
 })

@@ -15,12 +15,12 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/test/lab"
 )
 
-// outside are the clients: one on the segment, one behind the router.
+// outside returns the clients with their addresses: one on the segment, one behind the router.
 func outside() map[string][]netip.Addr {
 	return map[string][]netip.Addr{"client": cluster.ClientAddresses(), "remote": lab.RemoteAddresses()}
 }
 
-// get asks by HTTP and returns what curl prints, an error included.
+// get returns a function that sends an HTTP request. It returns the output of curl, including errors.
 func get(at netip.AddrPort) func(context.Context) (string, error) {
 	url := fmt.Sprintf("http://%s/", at)
 	return func(ctx context.Context) (string, error) {
@@ -29,7 +29,8 @@ func get(at netip.AddrPort) func(context.Context) (string, error) {
 }
 
 var _ = Describe("a Service of type LoadBalancer", func() {
-	It("is reached over IPv4 and IPv6, on TCP and UDP, from the segment and from beyond, and sees its clients' own addresses", func(ctx SpecContext) {
+	It("is reached over IPv4 and IPv6, on TCP and UDP, from the segment and from beyond, and sees its clients' own "+
+		"addresses", func(ctx SpecContext) {
 		addrs := startWeb(ctx)
 		Expect(addrs).To(HaveLen(2))
 		where := podNodes(ctx)
@@ -59,7 +60,7 @@ var _ = Describe("a Service of type LoadBalancer", func() {
 				}
 			}
 			Expect(mac).NotTo(BeEmpty(), "the MAC of the port of which %s is the anchor", vip)
-			// A router that has to find its client first loses the answer, as on every new way.
+			// A router that first has to resolve its client loses the answer, as on every new path.
 			Eventually(func(ctx context.Context) error {
 				_, err := cluster.Exec(ctx, "client", "ping", "-c1", "-W1", vip.String())
 				return err

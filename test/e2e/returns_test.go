@@ -15,14 +15,14 @@ import (
 )
 
 const (
-	// spare is a target port of Service spare that nothing listens on: pods can ask from it.
+	// spare is a target port of Service spare. No process listens on it, so pods can use it as a source port.
 	spare    = 9090
 	nodePort = 7000
 )
 
-// worldPorts are those of a server behind the router that no spec has asked yet, nor another try of one. Each is asked once: the
-// userspace conntrack of Open vSwitch 3.1.0 aborts when a connection through a gateway router's SNAT has the addresses and ports of one
-// before, and pods have the addresses of pods before.
+// worldPorts returns ports of a server behind the router that no other spec, and no retry of a spec, has used. Each
+// port is used once: the userspace conntrack of Open vSwitch 3.1.0 aborts if a connection through a gateway router's
+// SNAT has the addresses and ports of an earlier one, and pod addresses are reused.
 func worldPorts() []uint16 {
 	const count = 128
 	ports := make([]uint16, count)
@@ -33,11 +33,11 @@ func worldPorts() []uint16 {
 	return ports
 }
 
-// site is Service web, Service spare in front of the same pods, two pods on one node and one on another, and a server
-// behind the router that tells whom it saw.
+// site has Service web, Service spare with the same pods, two pods on one node and one on another, and a server behind
+// the router that reports the client it saw.
 type site struct {
 	vips  []netip.Addr
-	world chan uint16 // ports that nobody has asked
+	world chan uint16 // unused ports of the server
 
 	one, two, afar pod
 }
@@ -82,7 +82,7 @@ spec:
 	return s
 }
 
-// choose finds the pods.
+// choose selects the pods.
 func (s *site) choose(ctx context.Context) {
 	GinkgoHelper()
 	list, err := client.CoreV1().Pods("default").List(ctx, metav1.ListOptions{LabelSelector: "app=web"})
@@ -103,8 +103,10 @@ func (s *site) choose(ctx context.Context) {
 	s.one, s.two, s.afar = on["n1"][0], on["n1"][1], on["n2"][0]
 }
 
-// answer asks until it is answered, for the first packet over a new way is lost, and returns who answered and the client that was seen.
-func answer(ctx context.Context, from, network string, source uint16, target netip.AddrPort) (backend string, seen netip.AddrPort) {
+// answer retries until it gets an answer, because the first packet over a new path is lost. It returns the backend and
+// the client address that the backend saw.
+func answer(ctx context.Context, from, network string, source uint16, target netip.AddrPort) (backend string,
+	seen netip.AddrPort) {
 	GinkgoHelper()
 	Eventually(func(ctx context.Context) (err error) {
 		backend, seen, err = ask(ctx, from, network, source, target)
@@ -113,7 +115,8 @@ func answer(ctx context.Context, from, network string, source uint16, target net
 	return backend, seen
 }
 
-// askWorld is the client that the server behind the router sees when a pod asks.
+// askWorld sends a request from a pod to the server behind the router. It returns the client address that the server
+// saw.
 func (s *site) askWorld(ctx context.Context, p pod, network string, source uint16, i int) (seen netip.AddrPort) {
 	GinkgoHelper()
 	Eventually(func(ctx context.Context) error {
@@ -127,7 +130,7 @@ func (s *site) askWorld(ctx context.Context, p pod, network string, source uint1
 	return seen
 }
 
-// families calls do for each family and protocol at once, with the index of the family.
+// families calls do concurrently for each family and protocol, with the index of the family.
 func families(do func(i int, network string)) {
 	GinkgoHelper()
 	var steps []func()
@@ -139,7 +142,7 @@ func families(do func(i int, network string)) {
 	together(steps...)
 }
 
-// target ports of Deployment web.
+// target returns a target port of Deployment web.
 func target(network string) uint16 {
 	if network == "tcp" {
 		return 8080
@@ -148,9 +151,10 @@ func target(network string) uint16 {
 }
 
 var _ = Describe("the way back of a reply", func() {
-	It("is that of its connection: a NodePort with policy Local of the same pods answers by its node, and the Service by its shard", func(ctx SpecContext) {
+	It("is that of its connection: a NodePort with policy Local of the same pods answers by its node, and the Service "+
+		"by its shard", func(ctx SpecContext) {
 		s := startSite(ctx)
-		nodePorts := map[string]uint16{"tcp": 31000, "udp": 31001} // Two Services can't have one.
+		nodePorts := map[string]uint16{"tcp": 31000, "udp": 31001} // Two Services can't share a node port.
 		for network, port := range nodePorts {
 			undo, err := cluster.NodePortLocal(ctx, s.one.node.Name, network, port, s.one.ips, target(network))
 			Expect(err).NotTo(HaveOccurred())
@@ -158,7 +162,7 @@ var _ = Describe("the way back of a reply", func() {
 		}
 		families(func(i int, network string) {
 			at := netip.AddrPortFrom(s.one.node.LAN[i].Addr(), nodePorts[network])
-			// OVN-Kubernetes itself may hide the client of a Service that it has just begun to serve.
+			// OVN-Kubernetes itself may hide the client of a Service that it has just started to serve.
 			Eventually(func(ctx context.Context) (netip.Addr, error) {
 				backend, seen, err := ask(ctx, "remote", network, 0, at)
 				if err == nil {
@@ -209,7 +213,8 @@ var _ = Describe("the way back of a reply", func() {
 		})
 	})
 
-	It("leads to pods that ask the Service they are behind, and are answered by themselves, by another of the node, by one afar", func(ctx SpecContext) {
+	It("leads to pods that ask the Service they are behind, and are answered by themselves, by another of the node, by "+
+		"one afar", func(ctx SpecContext) {
 		s := startSite(ctx)
 		families(func(i int, network string) {
 			port := map[string]uint16{"tcp": httpPort, "udp": echoPort}[network]
@@ -223,7 +228,8 @@ var _ = Describe("the way back of a reply", func() {
 					return backend, err
 				}).WithContext(ctx).Should(Equal(want.name))
 			}
-			Expect(lost).To(BeNumerically("<", 10), "questions lost: the first packet over each way, and what a busy machine is late for")
+			Expect(lost).To(BeNumerically("<", 10),
+				"questions lost: the first packet over each way, and what a busy machine is late for")
 		})
 	})
 

@@ -19,17 +19,18 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/test/lab/probe"
 )
 
-// segments are the names of the domains of testdata/segments.yaml, of their Services and of the clients on them.
+// segments returns the names of the domains in testdata/segments.yaml, of their Services and of their clients.
 func segments() []string { return []string{"dmz", "tagged"} }
 
-// everywhere are the clients of all segments, and the one behind the router.
+// everywhere returns the clients of all segments and the client behind the router, with their addresses.
 func everywhere() map[string][]netip.Addr {
 	all := outside()
 	all["dmz"], all["tagged"] = lab.DMZAddresses(), lab.TaggedAddresses()
 	return all
 }
 
-// startSegments returns the addresses of each segment's Service when it answers with all pods.
+// startSegments applies testdata/segments.yaml. It returns the addresses of each segment's Service once all its pods
+// are backends.
 func startSegments(ctx context.Context) map[string][]netip.Addr {
 	GinkgoHelper()
 	kubectl(ctx, "", "apply", "-f", "testdata/segments.yaml")
@@ -48,8 +49,9 @@ func startSegments(ctx context.Context) map[string][]netip.Addr {
 	return addrs
 }
 
-// neighbours are those of the addresses that answer when a client asks its own segment for them, as it never would by its routes. It
-// asks three times, a second apart, as hosts do (RFC 4861, MAX_MULTICAST_SOLICIT). A single solicitation went unanswered once; why is not known.
+// neighbours returns the addresses that answer neighbor resolution on the client's own segment, which the client's
+// routes would not use. The client sends three requests, one second apart, as hosts do (RFC 4861,
+// MAX_MULTICAST_SOLICIT). A single solicitation once went unanswered for an unknown reason.
 func neighbours(ctx context.Context, client string, addrs []netip.Addr) []netip.Addr {
 	GinkgoHelper()
 	script := `for a in "$@"; do ip route replace $a dev eth0; ip neigh flush to $a; ping -c1 -W3 $a >/dev/null & done; wait
@@ -71,8 +73,8 @@ func neighbours(ctx context.Context, client string, addrs []netip.Addr) []netip.
 	return answered
 }
 
-// asked is what a client saw of each VIP over a few flows and connections, once all of them were answered: until OVN has learned the
-// neighbours on a way, what goes there is lost.
+// asked returns the results of a client for each VIP over a few flows and connections, once all of them were answered.
+// Packets are lost until OVN has resolved the neighbors on a path.
 func asked(ctx context.Context, client string, vips []netip.Addr) (results []probe.Result) {
 	GinkgoHelper()
 	var specs []probe.Spec
@@ -93,7 +95,7 @@ func asked(ctx context.Context, client string, vips []netip.Addr) (results []pro
 	return results
 }
 
-// actives are the nodes that carry shards now, each once.
+// actives returns the nodes that host shards, without duplicates.
 func actives(ctx context.Context) ([]string, error) {
 	ports, err := cluster.GatewayPorts(ctx)
 	nodes := map[string]bool{}
@@ -127,7 +129,8 @@ var _ = Describe("domains on several segments", func() {
 
 	It("leave out nodes that are not attached, by name, and say that nobody serves a pool", func(ctx SpecContext) {
 		addrs := startSegments(ctx)
-		Eventually(ready("l2domain", "dmz")).WithContext(ctx).Should(And(HavePrefix("True TooFewGateways: "), ContainSubstring("can't be gateways: n1 "),
+		Eventually(ready("l2domain", "dmz")).WithContext(ctx).Should(And(HavePrefix("True TooFewGateways: "),
+			ContainSubstring("can't be gateways: n1 "),
 			ContainSubstring(`ovn-bridge-mappings of node "n1" are physnet:br-ex,provider:br-provider: none is for physical network "dmz"`)))
 		Eventually(leftOut("dmz")).WithContext(ctx).Should(HaveExactElements(HavePrefix("n1 NotAttached: ")))
 
@@ -138,7 +141,8 @@ var _ = Describe("domains on several segments", func() {
 		})
 		Expect(cluster.Unmap(ctx, "n2", "dmz")).To(Succeed())
 		for _, name := range segments() {
-			Eventually(leftOut(name)).WithContext(ctx).Should(HaveExactElements(HavePrefix("n1 NotAttached: "), HavePrefix("n2 NotAttached: ")))
+			Eventually(leftOut(name)).WithContext(ctx).Should(HaveExactElements(HavePrefix("n1 NotAttached: "),
+				HavePrefix("n2 NotAttached: ")))
 		}
 		Eventually(actives).WithContext(ctx).Should(Equal([]string{"n3"}))
 		By("being served by the other")
@@ -151,8 +155,10 @@ var _ = Describe("domains on several segments", func() {
 		By("having no node left")
 		Expect(cluster.Unmap(ctx, "n3", "dmz")).To(Succeed())
 		for _, name := range segments() {
-			Eventually(ready("l2domain", name)).WithContext(ctx).Should(HavePrefix("False NoGateway: none of the 3 nodes selected can be a gateway"))
-			Eventually(ready("ipaddresspool", name)).WithContext(ctx).Should(And(HavePrefix("False NoGateway: "), ContainSubstring(`L2Domain "`+name+`"`)))
+			Eventually(ready("l2domain", name)).WithContext(ctx).
+				Should(HavePrefix("False NoGateway: none of the 3 nodes selected can be a gateway"))
+			Eventually(ready("ipaddresspool", name)).WithContext(ctx).Should(And(HavePrefix("False NoGateway: "),
+				ContainSubstring(`L2Domain "`+name+`"`)))
 			Eventually(condition(name, v1alpha1.ConditionAnnounced)).WithContext(ctx).Should(HavePrefix("False NoGateway: "))
 		}
 

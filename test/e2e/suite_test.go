@@ -47,7 +47,8 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	command, err := lab.Program(ctx, "test/lab/cmd/lab", dir)
 	Expect(err).NotTo(HaveOccurred())
 
-	cluster, err = lab.Up(ctx, lab.Config{Name: fmt.Sprintf("e2e%d", os.Getpid()%1_000_000), Binary: command, Network: network(), Progress: GinkgoWriter})
+	cluster, err = lab.Up(ctx, lab.Config{Name: fmt.Sprintf("e2e%d", os.Getpid()%1_000_000), Binary: command,
+		Network: network(), Progress: GinkgoWriter})
 	Expect(err).NotTo(HaveOccurred())
 	DeferCleanup(func(ctx SpecContext) { Expect(cluster.Down(ctx)).To(Succeed()) })
 	client, err = cluster.Client()
@@ -60,15 +61,15 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	}
 })
 
-// lastSpec is the one before this one: what it leaves broken is its fault, not that of the next.
+// lastSpec is the previous spec. If it leaves something broken, the failure names it instead of the next spec.
 var lastSpec string
 
 var _ = BeforeEach(func(ctx SpecContext) {
 	if cluster.Network().Zones() && !slices.Contains(CurrentSpecReport().Labels(), withoutLayer2) {
 		Skip("layer 2 is not served where each node has its own databases")
 	}
-	// Open vSwitch aborts now and then in the connection tracker of its userspace datapath: 3.1 in conn_update_state (an assertion),
-	// 3.6.2 in conn_to_ct_dpif_entry (the lock of a connection that is gone). The specs after that need the node.
+	// Open vSwitch occasionally aborts in the connection tracker of its userspace datapath: 3.1 in conn_update_state
+	// (an assertion), 3.6.2 in conn_to_ct_dpif_entry (the lock of a deleted connection). Later specs need the node.
 	for _, n := range cluster.Nodes {
 		if ended := cluster.Ended(n.Name); ended != "" {
 			AddReportEntry("a node is dead that no spec killed; it is started anew", ended)
@@ -76,11 +77,12 @@ var _ = BeforeEach(func(ctx SpecContext) {
 			Expect(ended).To(ContainSubstring("lib/conntrack.c"))
 		}
 	}
-	Eventually(cluster.GatewayRoutersAnswer).WithContext(ctx).Should(Succeed(), "a node is broken, after the spec %q", lastSpec)
+	Eventually(cluster.GatewayRoutersAnswer).WithContext(ctx).Should(Succeed(), "a node is broken, after the spec %q",
+		lastSpec)
 	lastSpec = CurrentSpecReport().FullText()
 })
 
-// What the controller and the network said is printed with a test that failed, as they were before anything is cleaned up.
+// A failed test reports the log of the controller and the state of the network as they were before any cleanup.
 var _ = JustAfterEach(func(ctx SpecContext) {
 	if !CurrentSpecReport().Failed() {
 		return

@@ -13,19 +13,20 @@ import (
 // withoutLayer2 labels specs that need no gateway of a segment.
 const withoutLayer2 = "without layer 2"
 
-// network is the cluster that the features run on: $E2E_TARGET is model (the default) or ovnkube, $E2E_MODE, $E2E_GATEWAY and $E2E_SEGMENT say
-// how that is configured, as `lab up --mode --gateway --segment` does.
+// network returns the cluster under test. $E2E_TARGET is model (the default) or ovnkube. $E2E_MODE, $E2E_GATEWAY and
+// $E2E_SEGMENT configure it like `lab up --mode --gateway --segment`.
 func network() lab.Network {
 	return lab.Network{
-		Kind: os.Getenv("E2E_TARGET"), Mode: os.Getenv("E2E_MODE"), Gateway: os.Getenv("E2E_GATEWAY"), Segment: os.Getenv("E2E_SEGMENT"),
+		Kind: os.Getenv("E2E_TARGET"), Mode: os.Getenv("E2E_MODE"), Gateway: os.Getenv("E2E_GATEWAY"),
+		Segment: os.Getenv("E2E_SEGMENT"),
 	}
 }
 
 // onLAN reports whether the segment is the nodes' own, behind br-ex, where guards are needed.
 func onLAN() bool { return cluster.Network().Segment == lab.OnLAN }
 
-// here moves addresses and objects that are written for the provider segment to the one that the cluster serves. The
-// L2Domain keeps its name.
+// here translates addresses and objects of the provider segment to the segment of the cluster under test. The L2Domain
+// keeps its name.
 func here(text string) string {
 	served := cluster.Network().Served()
 	first := func(family int) string {
@@ -36,7 +37,7 @@ func here(text string) string {
 		"physicalNetwork: provider", "physicalNetwork: "+cluster.Network().PhysicalNetwork()).Replace(text)
 }
 
-// examplesHere are docs/examples for the segment that the cluster serves.
+// examplesHere writes docs/examples for the segment of the cluster under test, and returns their directory.
 func examplesHere(dir string) (string, error) {
 	const source = root + "/docs/examples/"
 	files, err := filepath.Glob(source + "*.yaml")
@@ -54,7 +55,8 @@ func examplesHere(dir string) (string, error) {
 		}
 		moved := here(string(text))
 		if onLAN() && filepath.Base(file) == "l2domain.yaml" {
-			moved += "  gateways: {shards: 1}\n" // Both addresses of Service web have one gateway, as by chance on the provider segment.
+			// Both addresses of Service web have one gateway, as by chance on the provider segment.
+			moved += "  gateways: {shards: 1}\n"
 		}
 		if err := os.WriteFile(filepath.Join(dir, filepath.Base(file)), []byte(moved), 0o644); err != nil {
 			return "", err

@@ -17,7 +17,8 @@ var _ = Describe("a segment where each node has its own databases", func() {
 		applyExamples(ctx)
 		refused := And(ContainSubstring("interconnect"), ContainSubstring("BGPAdvertisement"))
 		Eventually(ready("l2domain", "provider")).WithContext(ctx).Should(And(HavePrefix("False Unsupported: "), refused))
-		Eventually(condition("web", v1alpha1.ConditionAnnounced)).WithContext(ctx).Should(And(HavePrefix("False Unsupported: "), refused))
+		Eventually(condition("web", v1alpha1.ConditionAnnounced)).WithContext(ctx).
+			Should(And(HavePrefix("False Unsupported: "), refused))
 		Eventually(ready("ippool", "public")).WithContext(ctx).Should(And(HavePrefix("False Unsupported: "), refused))
 		Expect(leftOut("provider")(ctx)).To(BeEmpty())
 		Expect(ourRows(ctx)).To(BeEmpty())

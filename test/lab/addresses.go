@@ -8,33 +8,34 @@ import (
 	"net/netip"
 )
 
-// Segment is one layer 2 network: a bridge in the switch namespace, with a subnet a family.
+// Segment is a layer 2 network: a bridge in the switch namespace, with one subnet per address family.
 type Segment struct {
-	// Bridge is the bridge in the switch namespace, one of Linux, or of Open vSwitch if Wire is set: several segments share that one
-	// by their VLANs.
+	// Bridge is the bridge in the switch namespace. It is a Linux bridge, or an Open vSwitch bridge if Wire is set.
+	// Several segments share an Open vSwitch bridge and are separated by VLAN.
 	Bridge string
 	Wire   bool
-	// VLAN is the 802.1Q tag that nodes see on a wire, 0 for none. Others get its packets without.
+	// VLAN is the 802.1Q tag that nodes see on the wire, 0 for untagged. Other ports receive the packets untagged.
 	VLAN int
-	// MTU of the links attached to it, in bytes.
+	// MTU of the links attached to the segment, in bytes.
 	MTU int
-	// Subnets has the IPv4 subnet first, then IPv6 where the segment has it.
+	// Subnets has the IPv4 subnet first, then the IPv6 subnet if the segment has one.
 	Subnets []netip.Prefix
 }
 
 // Management carries the connections of nodes to the OVN databases and the API server.
 func Management() Segment { return segment("mgmt", 1500, "172.31.0.0/24") }
 
-// Underlay carries Geneve between nodes: room for 1400 bytes of a pod, and for the headers of a VIP's packet twice over.
+// Underlay carries Geneve between nodes. Its MTU leaves room for a pod packet of 1400 bytes and for encapsulating the
+// packet of a VIP twice.
 func Underlay() Segment { return segment("underlay", 2000, "172.32.0.0/24") }
 
-// LAN is the nodes' own network, physical network "physnet" on br-ex.
+// LAN is the network of the nodes, physical network "physnet" on br-ex.
 func LAN() Segment { return segment("lan", 1500, "172.18.0.0/24", "fd00:18::/64") }
 
-// Provider is a segment of its own for load balancer addresses, physical network "provider" on br-provider.
+// Provider is a dedicated segment for load balancer addresses, physical network "provider" on br-provider.
 func Provider() Segment { return segment("provider", 1500, "10.50.0.0/24", "fd00:50::/64") }
 
-// DMZ is a second provider network, physical network "dmz" on br-dmz; the first node is not attached to it.
+// DMZ is a second provider network, physical network "dmz" on br-dmz. The first node is not attached to it.
 func DMZ() Segment { return onWire(segment("br-dmz", 1500, "10.60.0.0/24", "fd00:60::/64"), 0) }
 
 // Tagged is a VLAN on the wire of DMZ.
@@ -45,7 +46,7 @@ func onWire(s Segment, vlan int) Segment {
 	return s
 }
 
-// Beyond is what lies behind the router.
+// Beyond is the segment behind the router.
 func Beyond() Segment { return segment("beyond", 1500, "198.51.100.0/24", "fd00:98::/64") }
 
 func segment(bridge string, mtu int, subnets ...string) Segment {
@@ -59,7 +60,7 @@ func segment(bridge string, mtu int, subnets ...string) Segment {
 // Host returns the n-th address of each subnet, with the subnet's length: 172.18.0.11/24 and fd00:18::b/64 for 11.
 func (s Segment) Host(n int) []netip.Prefix { return hosts(s.Subnets, n) }
 
-// The fixed inhabitants. Clients have the same decimal digits in both families, for people.
+// Host numbers of the fixed hosts. For readability, the clients have the same digits in both families.
 const (
 	routerHost  = 1
 	centralHost = 250
@@ -67,10 +68,10 @@ const (
 	maxNodes    = 100
 )
 
-// clientHosts are the numbers of the client on its segment, by family.
+// clientHosts returns the host numbers of the client on its segment, by family.
 func clientHosts() []int { return []int{200, 0x200} }
 
-// ClientAddresses are those of the client on the segment that the lab serves.
+// ClientAddresses returns the addresses of the client on the served segment.
 func (l *Lab) ClientAddresses() []netip.Addr {
 	var own []netip.Addr
 	for i, n := range clientHosts() {
@@ -79,33 +80,34 @@ func (l *Lab) ClientAddresses() []netip.Addr {
 	return own
 }
 
-// DMZAddresses are those of the client on the segment DMZ.
+// DMZAddresses returns the addresses of the client on the DMZ segment.
 func DMZAddresses() []netip.Addr {
 	return []netip.Addr{netip.MustParseAddr("10.60.0.200"), netip.MustParseAddr("fd00:60::200")}
 }
 
-// TaggedAddresses are those of the client in the VLAN beside it.
+// TaggedAddresses returns the addresses of the client on the Tagged segment.
 func TaggedAddresses() []netip.Addr {
 	return []netip.Addr{netip.MustParseAddr("10.70.0.200"), netip.MustParseAddr("fd00:70::200")}
 }
 
-// RemoteAddresses are those of the client behind the router.
+// RemoteAddresses returns the addresses of the client behind the router.
 func RemoteAddresses() []netip.Addr {
 	return []netip.Addr{netip.MustParseAddr("198.51.100.10"), netip.MustParseAddr("fd00:98::10")}
 }
 
-// The networks of the cluster, OVN-Kubernetes' defaults.
+// The networks of the cluster are OVN-Kubernetes' defaults.
 func clusterSubnets() []netip.Prefix { return prefixes("10.244.0.0/16", "fd00:10:244::/48") }
 func serviceSubnets() []netip.Prefix { return prefixes("10.96.0.0/16", "fd00:10:96::/112") }
 func joinSubnets() []netip.Prefix    { return prefixes("100.64.0.0/16", "fd98::/64") }
 
-// masqueradeSubnets are those whose addresses OVN-Kubernetes uses between a node and OVN, on each node the same.
+// masqueradeSubnets returns the subnets that OVN-Kubernetes uses between a node and OVN. They are the same on every
+// node.
 func masqueradeSubnets() []netip.Prefix { return prefixes("169.254.169.0/29", "fd69::/125") }
 
-// MasqueradeAddresses are those that a node routes to OVN by its management port.
+// MasqueradeAddresses returns the masquerade addresses that a node routes to OVN through its management port.
 func MasqueradeAddresses() []netip.Addr { return addrsOf(hosts(masqueradeSubnets(), 3)) }
 
-// masqueradeHairpin is the address of a load balancer's hairpin traffic.
+// masqueradeHairpin returns the source addresses of load balancer hairpin traffic.
 func masqueradeHairpin() []netip.Addr { return addrsOf(hosts(masqueradeSubnets(), 5)) }
 
 func prefixes(texts ...string) []netip.Prefix {
@@ -116,7 +118,7 @@ func prefixes(texts ...string) []netip.Prefix {
 	return out
 }
 
-// hosts adds n to the network address of each prefix, and keeps the length.
+// hosts adds n to the network address of each prefix and keeps the prefix length.
 func hosts(subnets []netip.Prefix, n int) []netip.Prefix {
 	out := make([]netip.Prefix, 0, len(subnets))
 	for _, subnet := range subnets {
@@ -129,23 +131,24 @@ func hosts(subnets []netip.Prefix, n int) []netip.Prefix {
 	return out
 }
 
-// ovnMAC is the MAC that OVN-Kubernetes derives from an IPv4 address: 0a:58 and its four bytes.
+// ovnMAC returns the MAC address that OVN-Kubernetes derives from an IPv4 address: 0a:58 followed by its four bytes.
 func ovnMAC(addr netip.Addr) string {
 	b := addr.As4()
 	return fmt.Sprintf("0a:58:%02x:%02x:%02x:%02x", b[0], b[1], b[2], b[3])
 }
 
-// Node is one node: its names and addresses, which follow from its number.
+// Node describes a node. Its names and addresses follow from its index.
 type Node struct {
 	// Index counts from 1.
 	Index int
 	// Name is n1, n2, ...
 	Name string
-	// Chassis is the OVN chassis, the system-id of the node's Open vSwitch.
+	// Chassis is the name of the OVN chassis, which is the system-id of the node's Open vSwitch.
 	Chassis string
-	// PodSubnets, LAN and Join have IPv4 first, then IPv6. LAN and Join are addresses of GR_<node>, with their subnet's length.
+	// PodSubnets, LAN and Join have IPv4 first, then IPv6. LAN and Join are addresses of GR_<node> with the prefix length
+	// of their subnet.
 	PodSubnets, LAN, Join []netip.Prefix
-	// MAC of br-ex, and so of GR_<node>'s external port.
+	// MAC is the MAC address of br-ex and therefore of GR_<node>'s external port.
 	MAC string
 }
 
@@ -167,36 +170,37 @@ func node(i int) Node {
 	}
 }
 
-// given is what OVN-Kubernetes chooses for a node.
+// given holds what OVN-Kubernetes assigns to a node.
 type given struct {
-	// PodSubnets as in Node.
+	// PodSubnets is the same as in Node.
 	PodSubnets []netip.Prefix `json:"podSubnets"`
-	// ID is the node's number in the cluster, from which its join addresses follow.
+	// ID is the cluster-wide number of the node, from which its join addresses follow.
 	ID int `json:"id"`
 }
 
 func (n *Node) take(g given) { n.PodSubnets, n.Join = g.PodSubnets, hosts(joinSubnets(), g.ID) }
 
-// OnDMZ tells whether the node is attached to the physical network "dmz": all but the first are.
+// OnDMZ reports whether the node is attached to the physical network "dmz". All nodes but the first are.
 func (n Node) OnDMZ() bool { return n.Index > 1 }
 
-// nodeID is the cluster-wide number of a node in OVN-Kubernetes, from which its join address follows; 1 is the cluster router's.
+// nodeID returns the cluster-wide number of a node in OVN-Kubernetes, from which its join addresses follow. The cluster
+// router has number 1.
 func (n Node) nodeID() int { return n.Index + 1 }
 
-// gateway is the address of the cluster router on the node's switch, mp0 the node's own there.
+// gateway returns the addresses of the cluster router on the node's switch. mp0 returns those of the node.
 func (n Node) gateway() []netip.Prefix { return hosts(n.PodSubnets, 1) }
 func (n Node) mp0() []netip.Prefix     { return hosts(n.PodSubnets, 2) }
 
-// PodGateways are the addresses of the cluster router on the node's switch.
+// PodGateways returns the addresses of the cluster router on the node's switch.
 func (n Node) PodGateways() []netip.Addr { return addrsOf(n.gateway()) }
 
-// ManagementPort are the node's own addresses on its pod subnets, from which it asks pods.
+// ManagementPort returns the node's own addresses in its pod subnets, from which the node connects to pods.
 func (n Node) ManagementPort() []netip.Addr { return addrsOf(n.mp0()) }
 
-// firstPod is the host number of the first pod: 10.244.<i>.3 comes after the gateway and mp0.
+// firstPod is the host number of the first pod: 10.244.<i>.3 follows the gateway and mp0.
 const firstPod = 3
 
-// withLengthOf gives each address the prefix length of the subnet that it is in.
+// withLengthOf gives each address the prefix length of the subnet that contains it.
 func withLengthOf(subnets []netip.Prefix, addrs []netip.Addr) []netip.Prefix {
 	out := make([]netip.Prefix, 0, len(addrs))
 	for _, addr := range addrs {
@@ -209,7 +213,7 @@ func withLengthOf(subnets []netip.Prefix, addrs []netip.Addr) []netip.Prefix {
 	return out
 }
 
-// addrsOf leaves the lengths off.
+// addrsOf strips the prefix lengths.
 func addrsOf(prefixes []netip.Prefix) []netip.Addr {
 	out := make([]netip.Addr, 0, len(prefixes))
 	for _, p := range prefixes {

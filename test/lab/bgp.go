@@ -15,8 +15,8 @@ const (
 	RouterASN = 64513
 )
 
-// BGPSegment is where the nodes open their sessions to the router: the LAN, or where a node's address on that is its gateway router's
-// alone, as in the model, the provider segment.
+// BGPSegment returns the segment on which the nodes open their sessions to the router. It is the LAN, or the provider
+// segment if the LAN address of a node belongs only to its gateway router, as in the model.
 func (l *Lab) BGPSegment() Segment {
 	if l.state.Network.Real() {
 		return LAN()
@@ -24,22 +24,26 @@ func (l *Lab) BGPSegment() Segment {
 	return Provider()
 }
 
-// SpeakBGP starts the program's part that runs on a node, with BGP, on all nodes, and has the router take the sessions that they open
-// from BGPSegment. The function it returns ends all that.
-func (l *Lab) SpeakBGP(ctx context.Context, rights, program string, flags ...string) (func(context.Context) error, error) {
+// SpeakBGP starts the node agent with BGP on all nodes and configures the router to accept their sessions on
+// BGPSegment. The returned function reverts this.
+func (l *Lab) SpeakBGP(ctx context.Context, rights, program string, flags ...string) (func(context.Context) error,
+	error) {
 	if _, err := l.Kubectl(ctx, "", "apply", "-f", rights); err != nil {
 		return nil, err
 	}
 	segment := l.BGPSegment().Subnets
 	err := l.Router().Configure(ctx,
-		fmt.Sprintf("router bgp %d", RouterASN), " bgp router-id "+hosts(segment, routerHost)[0].Addr().String(), " no bgp ebgp-requires-policy", " bgp graceful-restart",
-		" bgp bestpath as-path multipath-relax", " neighbor nodes peer-group", fmt.Sprintf(" neighbor nodes remote-as %d", NodeASN), " neighbor nodes bfd 5 300 300",
-		" bgp listen range "+segment[0].String()+" peer-group nodes", " address-family ipv4 unicast", "  maximum-paths 64", " exit-address-family",
+		fmt.Sprintf("router bgp %d", RouterASN), " bgp router-id "+hosts(segment, routerHost)[0].Addr().String(),
+		" no bgp ebgp-requires-policy", " bgp graceful-restart",
+		" bgp bestpath as-path multipath-relax", " neighbor nodes peer-group",
+		fmt.Sprintf(" neighbor nodes remote-as %d", NodeASN), " neighbor nodes bfd 5 300 300",
+		" bgp listen range "+segment[0].String()+" peer-group nodes", " address-family ipv4 unicast", "  maximum-paths 64",
+		" exit-address-family",
 		" address-family ipv6 unicast", "  neighbor nodes activate", "  maximum-paths 64", " exit-address-family")
 	if err != nil {
 		return nil, err
 	}
-	// Flows of one client go over all next hops.
+	// Distribute the flows of one client over all next hops.
 	if err := setSysctls(l.Netns(routerNetns), map[string]string{
 		"net/ipv4/fib_multipath_hash_policy": "1", "net/ipv6/fib_multipath_hash_policy": "1",
 	}); err != nil {
@@ -48,7 +52,7 @@ func (l *Lab) SpeakBGP(ctx context.Context, rights, program string, flags ...str
 	if err := l.onProvider(ctx, "replace"); err != nil {
 		return nil, err
 	}
-	// On br-ex the guards run already, and stay.
+	// On br-ex the guards already run, so the L2 guard stays enabled.
 	guarded := l.state.Network.Segment == OnLAN
 	if err := l.KillGuards(); err != nil {
 		return nil, err
@@ -75,13 +79,13 @@ func (l *Lab) stopBGP(ctx context.Context) error {
 	return l.Router().Configure(ctx, fmt.Sprintf("no router bgp %d", RouterASN))
 }
 
-// onProvider adds or removes the nodes' own addresses on the provider segment, where they need them for BGP.
+// onProvider adds or removes the nodes' own addresses on the provider segment, which BGP needs.
 func (l *Lab) onProvider(ctx context.Context, verb string) error {
 	if l.state.Network.Real() {
 		return nil
 	}
 	for _, n := range l.Nodes {
-		// The bridge's local port is a new one, and down, after Open vSwitch was started anew.
+		// After a restart of Open vSwitch the bridge's local port is new and down.
 		lines := []string{"link set br-provider up"}
 		for _, a := range Provider().Host(nodeHosts + n.Index) {
 			lines = append(lines, fmt.Sprintf("addr %s %s dev br-provider", verb, a))
@@ -93,10 +97,11 @@ func (l *Lab) onProvider(ctx context.Context, verb string) error {
 	return nil
 }
 
-// ServiceOnRouters makes the gateway routers of all nodes answer for an address and port of a Service, as OVN-Kubernetes does for what
-// stands in its status. The function it returns undoes that.
-func (l *Lab) ServiceOnRouters(ctx context.Context, service string, vip netip.AddrPort, backends []netip.AddrPort) (func(context.Context) error, error) {
-	if l.state.Network.Real() { // It does so itself.
+// ServiceOnRouters makes the gateway routers of all nodes serve an address and port of a Service, as OVN-Kubernetes
+// does for the addresses in its status. The returned function reverts this.
+func (l *Lab) ServiceOnRouters(ctx context.Context, service string, vip netip.AddrPort,
+	backends []netip.AddrPort) (func(context.Context) error, error) {
+	if l.state.Network.Real() { // OVN-Kubernetes does this itself.
 		return func(context.Context) error { return nil }, nil
 	}
 	name := fmt.Sprintf("Service_default/%s_TCP_node_router+switch_merged_%s", service, vip.Addr())

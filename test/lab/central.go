@@ -25,13 +25,14 @@ const (
 	nbName, sbName, northdName = "nb", "sb", "northd"
 )
 
-// NBSocket and SBSocket are ovsdb connection methods (ovsdb(7)) that work from every namespace. With zones nothing answers there.
+// NBSocket returns the OVSDB connection method (ovsdb(7)) of the northbound database. It works in every namespace. With
+// zones there is no such server.
 func (l *Lab) NBSocket() string { return "unix:" + l.path(centralNetns, "nb.sock") }
 
-// SBSocket is the southbound database's, as NBSocket.
+// SBSocket is like NBSocket, for the southbound database.
 func (l *Lab) SBSocket() string { return "unix:" + l.path(centralNetns, "sb.sock") }
 
-// ovsEnv keeps every default path of OVS and OVN inside dir.
+// ovsEnv returns the environment that keeps every default path of OVS and OVN inside dir.
 func ovsEnv(dir string) []string {
 	var env []string
 	for _, name := range []string{"OVS_RUNDIR", "OVN_RUNDIR", "OVS_DBDIR", "OVN_DBDIR", "OVS_LOGDIR", "OVN_LOGDIR"} {
@@ -40,7 +41,8 @@ func ovsEnv(dir string) []string {
 	return env
 }
 
-// startDatabase creates an ovsdb file from a schema (see ovnprefix.Schema) if it is not there, and serves it on <dir>/<name>.sock.
+// startDatabase creates an OVSDB file from a schema (see ovnprefix.Schema) if it does not exist, and serves it on
+// <dir>/<name>.sock.
 func (l *Lab) startDatabase(ctx context.Context, short, name, schema string, remotes ...string) error {
 	dir := l.path(short)
 	if err := os.MkdirAll(dir, 0o755); err != nil {
@@ -52,7 +54,8 @@ func (l *Lab) startDatabase(ctx context.Context, short, name, schema string, rem
 			return fmt.Errorf("create database %s: %w", name, err)
 		}
 	}
-	args := []string{"ovsdb-server", db, "--remote=punix:" + socket, "--unixctl=" + filepath.Join(dir, name+".ctl"), "-vsyslog:off"}
+	args := []string{"ovsdb-server", db, "--remote=punix:" + socket, "--unixctl=" + filepath.Join(dir, name+".ctl"),
+		"-vsyslog:off"}
 	for _, remote := range remotes {
 		args = append(args, "--remote="+remote)
 	}
@@ -74,12 +77,13 @@ func (l *Lab) startCentral(ctx context.Context, initialized func()) error {
 	return l.startDatabases(ctx, centralNetns, "", initialized)
 }
 
-// startDatabases starts NB, SB and ovn-northd in a namespace, for a zone if that has a name, and calls initialized as soon as the databases
-// have their global rows. They listen as in a cluster: those of a zone on Unix sockets, others on the management network, too.
+// startDatabases starts NB, SB and ovn-northd in a namespace, for a zone if zone is not empty. It calls initialized as
+// soon as the databases have their global rows. The databases of a zone listen on Unix sockets only, others on the
+// management network as well, as in a cluster.
 func (l *Lab) startDatabases(ctx context.Context, short, zone string, initialized func()) error {
 	g, gctx := errgroup.WithContext(ctx)
 	for name, port := range map[string]int{"nb": nbPort, "sb": sbPort} {
-		// Under this name OVN-Kubernetes expects it.
+		// OVN-Kubernetes expects the socket under this name.
 		remotes := []string{"punix:" + l.path(short, "ovn"+name+"_db.sock")}
 		if zone == "" {
 			remotes = append(remotes, fmt.Sprintf("ptcp:%d:0.0.0.0", port))
@@ -89,13 +93,15 @@ func (l *Lab) startDatabases(ctx context.Context, short, zone string, initialize
 	if err := g.Wait(); err != nil {
 		return err
 	}
-	// The databases have their one global row before others come to insert it: ovn-controller ends with SIGSEGV in a southbound
-	// database without one, and ovn-nbctl 25.09 aborts if ovn-northd inserts it at the same moment.
+	// Insert the one global row of each database before any client inserts it: ovn-controller crashes with SIGSEGV on a
+	// southbound database without it, and ovn-nbctl 25.09 aborts if ovn-northd inserts it at the same time.
 	dir := l.path(short)
 	nb, sb := "unix:"+filepath.Join(dir, "nb.sock"), "unix:"+filepath.Join(dir, "sb.sock")
-	initialize := [][]string{{"ovn-nbctl", "--db=" + nb, "--timeout=30", "init"}, {"ovn-sbctl", "--db=" + sb, "--timeout=30", "init"}}
+	initialize := [][]string{{"ovn-nbctl", "--db=" + nb, "--timeout=30", "init"},
+		{"ovn-sbctl", "--db=" + sb, "--timeout=30", "init"}}
 	if zone != "" {
-		initialize = append(initialize, []string{"ovn-nbctl", "--db=" + nb, "--timeout=30", "set", "NB_Global", ".", "name=" + zone, "options:name=" + zone})
+		initialize = append(initialize, []string{"ovn-nbctl", "--db=" + nb, "--timeout=30", "set", "NB_Global", ".",
+			"name=" + zone, "options:name=" + zone})
 	}
 	for _, command := range initialize {
 		if _, err := run(ctx, command...); err != nil {
@@ -113,23 +119,23 @@ func (l *Lab) startDatabases(ctx context.Context, short, zone string, initialize
 	return err
 }
 
-// NB runs ovn-nbctl(8) on the lab's northbound database and returns what it prints.
+// NB runs ovn-nbctl(8) on the lab's northbound database and returns its output.
 func (l *Lab) NB(ctx context.Context, args ...string) (string, error) {
 	return run(ctx, append([]string{"ovn-nbctl", "--db=" + l.NBSocket(), "--timeout=30"}, args...)...)
 }
 
-// SB runs ovn-sbctl(8) on the lab's southbound database and returns what it prints.
+// SB runs ovn-sbctl(8) on the lab's southbound database and returns its output.
 func (l *Lab) SB(ctx context.Context, args ...string) (string, error) {
 	return run(ctx, append([]string{"ovn-sbctl", "--db=" + l.SBSocket(), "--timeout=30"}, args...)...)
 }
 
-// Settle returns when every chassis has applied what is in the northbound database now, or in that of its zone.
+// Settle returns when every chassis has applied the current content of the northbound database, or of that of its zone.
 func (l *Lab) Settle(ctx context.Context) error {
 	_, err := l.EachNB(ctx, "--wait=hv", "sync")
 	return err
 }
 
-// EachNB runs ovn-nbctl(8) on each northbound database of the lab, one after the other, and returns what that prints.
+// EachNB runs ovn-nbctl(8) on each northbound database of the lab in turn and returns the combined output.
 func (l *Lab) EachNB(ctx context.Context, args ...string) (string, error) {
 	if !l.state.Network.Zones() {
 		return l.NB(ctx, args...)
@@ -145,7 +151,7 @@ func (l *Lab) EachNB(ctx context.Context, args ...string) (string, error) {
 	return all.String(), nil
 }
 
-// ZoneNB runs ovn-nbctl(8) on the northbound database of a node that is a zone, and returns what it prints.
+// ZoneNB runs ovn-nbctl(8) on the northbound database of a node that is a zone and returns its output.
 func (l *Lab) ZoneNB(ctx context.Context, node string, args ...string) (string, error) {
 	return run(ctx, append([]string{"ovn-nbctl", "--db=unix:" + l.path(node, "nb.sock"), "--timeout=30"}, args...)...)
 }

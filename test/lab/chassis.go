@@ -13,7 +13,7 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/test/lab/proc"
 )
 
-// Links of a node: one a segment, and mp0, the node's own port on its pod subnet.
+// Links of a node: one per segment, and mp0, the node's management port on its pod subnet.
 const (
 	mgmtLink     = "eth-mgmt"
 	underlayLink = "eth-under"
@@ -23,12 +23,14 @@ const (
 	mp0          = "ovn-k8s-mp0"
 
 	controllerName = "ovn-controller"
-	// controlNice is the nice value of what computes flows: behind what forwards, before what runs beside the lab.
+	// controlNice is the nice value of processes that compute flows. They yield to forwarding and take precedence over
+	// other processes of the machine.
 	controlNice  = proc.Foremost / 2
 	vswitchdName = "ovs-vswitchd"
 )
 
-// nodePorts are the node's veths. The underlay's address is on br-phy and the LAN's on GR_<node>, so the veths have none.
+// nodePorts returns the node's veths. They have no addresses: the underlay address is on br-phy and the LAN address on
+// GR_<node>.
 func (l *Lab) nodePorts(n Node) []port {
 	ports := []port{
 		l.attach(n.Name, mgmtLink, Management(), switchPort(n, mgmtLink), Management().Host(n.Index)...),
@@ -44,20 +46,20 @@ func (l *Lab) nodePorts(n Node) []port {
 	return ports
 }
 
-// switchPort is the other end of a node's link in the switch namespace: n1-lan.
+// switchPort returns the name of the peer of a node's link in the switch namespace, such as n1-lan.
 func switchPort(n Node, link string) string { return n.Name + "-" + link[len("eth-"):] }
 
-// vsctl runs ovs-vsctl(8) on a node's own database.
+// vsctl runs ovs-vsctl(8) on a node's database.
 func (l *Lab) vsctl(ctx context.Context, n Node, args ...string) (string, error) {
 	return l.vsctlIn(ctx, n.Name, args...)
 }
 
-// vsctlIn runs ovs-vsctl(8) on the database of a namespace.
+// vsctlIn runs ovs-vsctl(8) on the database in a namespace.
 func (l *Lab) vsctlIn(ctx context.Context, short string, args ...string) (string, error) {
 	return run(ctx, append([]string{"ovs-vsctl", "--db=unix:" + l.path(short, "ovs.sock"), "--timeout=30"}, args...)...)
 }
 
-// startNode brings up a node: database, bridges, switch, and ovn-controller once central is there.
+// startNode starts the database, bridges and switch of a node, and ovn-controller once central is closed.
 func (l *Lab) startNode(ctx context.Context, n Node, central <-chan struct{}) error {
 	if err := l.startDatabase(ctx, n.Name, "ovs", switchSchema, "punix:"+l.path(n.Name, "db.sock")); err != nil {
 		return fmt.Errorf("node %s: %w", n.Name, err)
@@ -76,8 +78,8 @@ func (l *Lab) startNode(ctx context.Context, n Node, central <-chan struct{}) er
 	return l.startController(ctx, n)
 }
 
-// chassisConfig is what ovs-vsctl writes before the switch starts, so that a restart needs nothing more.
-// Bridges are of type netdev: Geneve then needs br-phy, whose local port holds the tunnel address.
+// chassisConfig returns the ovs-vsctl arguments that run before the switch starts, so that a restart needs no further
+// configuration. Bridges have the type netdev: Geneve then needs br-phy, whose local port has the tunnel address.
 func (l *Lab) chassisConfig(n Node) []string {
 	type bridge struct {
 		name, uplink string
@@ -86,7 +88,8 @@ func (l *Lab) chassisConfig(n Node) []string {
 	bridges := []bridge{
 		{"br-int", "", []string{"fail_mode=secure", "other_config:disable-in-band=true"}},
 		{"br-phy", underlayLink, nil},
-		{"br-ex", lanLink, []string{"external_ids:bridge-id=br-ex", "external_ids:bridge-uplink=" + lanLink, `other_config:hwaddr="` + n.MAC + `"`}},
+		{"br-ex", lanLink, []string{"external_ids:bridge-id=br-ex", "external_ids:bridge-uplink=" + lanLink,
+			`other_config:hwaddr="` + n.MAC + `"`}},
 		{"br-provider", providerLink, nil},
 	}
 	if n.OnDMZ() {
@@ -105,7 +108,8 @@ func (l *Lab) chassisConfig(n Node) []string {
 		"other_config:vlan-limit=0",
 	}
 	if !l.state.Network.Real() {
-		args = append(args, "external_ids:ovn-monitor-all=true", "external_ids:ovn-enable-lflow-cache=true", "external_ids:ovn-is-interconn=false")
+		args = append(args, "external_ids:ovn-monitor-all=true", "external_ids:ovn-enable-lflow-cache=true",
+			"external_ids:ovn-is-interconn=false")
 	}
 	for _, bridge := range bridges {
 		args = append(args, "--", "add-br", bridge.name, "--", "set", "Bridge", bridge.name, "datapath_type=netdev")
@@ -115,13 +119,13 @@ func (l *Lab) chassisConfig(n Node) []string {
 		}
 	}
 	if l.state.Network.Real() {
-		return args // It makes its own port.
+		return args // OVN-Kubernetes creates its own port.
 	}
 	return append(args, "--", "add-port", "br-int", mp0, "--", "set", "Interface", mp0, "type=internal",
 		"external_ids:iface-id=k8s-"+n.Name, `mac="`+ovnMAC(n.mp0()[0].Addr())+`"`, "mtu_request=1400")
 }
 
-// southbound is the database that the node's ovn-controller follows.
+// southbound returns the database to which the node's ovn-controller connects.
 func (l *Lab) southbound(n Node) string {
 	if l.state.Network.Zones() {
 		return "unix:" + l.path(n.Name, "sb.sock")
@@ -129,7 +133,7 @@ func (l *Lab) southbound(n Node) string {
 	return fmt.Sprintf("tcp:%s:%d", Management().Host(centralHost)[0].Addr(), sbPort)
 }
 
-// mappings are the node's physical networks and their bridges, as in ovn-bridge-mappings.
+// mappings returns the node's physical networks and their bridges, as in ovn-bridge-mappings.
 func (l *Lab) mappings(n Node) []string {
 	all := []string{"physnet:br-ex", "provider:br-provider"}
 	if n.OnDMZ() {
@@ -138,7 +142,7 @@ func (l *Lab) mappings(n Node) []string {
 	return all
 }
 
-// startForwarding starts the switch of a node whose database is configured: the first time, and after Kill.
+// startForwarding starts the switch of a node whose database is configured, initially and after Kill.
 func (l *Lab) startForwarding(ctx context.Context, n Node) error {
 	if err := l.startSwitch(ctx, n.Name, func(ctx context.Context, control string) error {
 		if err := l.prepareSwitch(ctx, control, n); err != nil {
@@ -151,11 +155,11 @@ func (l *Lab) startForwarding(ctx context.Context, n Node) error {
 	return nil
 }
 
-// startController starts ovn-controller of a node.
+// startController starts ovn-controller on a node.
 func (l *Lab) startController(ctx context.Context, n Node) error {
 	dir, database := l.path(n.Name), "unix:"+l.path(n.Name, "ovs.sock")
 	args := []string{"ovn-controller", database, "-vsyslog:off", "--pidfile=" + filepath.Join(dir, "ovn-controller.pid")}
-	if l.state.Network.Real() { // It is told a path of the southbound database that is a container's.
+	if l.state.Network.Real() { // Its path of the southbound database is the path inside a container.
 		args = l.contained(n.Name, args...)
 	}
 	if _, err := proc.Start(ctx, proc.Spec{
@@ -166,8 +170,10 @@ func (l *Lab) startController(ctx context.Context, n Node) error {
 	return nil
 }
 
-// startSwitch starts Open vSwitch in a namespace whose database is configured; it is ready when what asks its control socket says so.
-func (l *Lab) startSwitch(ctx context.Context, short string, ready func(ctx context.Context, control string) error) error {
+// startSwitch starts Open vSwitch in a namespace whose database is configured. The switch is ready when the ready
+// callback, which queries the control socket, returns nil.
+func (l *Lab) startSwitch(ctx context.Context, short string,
+	ready func(ctx context.Context, control string) error) error {
 	dir, control := l.path(short), l.path(short, "vswitchd.ctl")
 	p, err := proc.Start(ctx, proc.Spec{
 		Name: vswitchdName, Dir: dir, Netns: l.Netns(short), Env: ovsEnv(dir), Nice: proc.Foremost,
@@ -178,7 +184,7 @@ func (l *Lab) startSwitch(ctx context.Context, short string, ready func(ctx cont
 	if err != nil {
 		return err
 	}
-	// Under this name others look for it.
+	// OVS tools look for the control socket under this name.
 	name := filepath.Join(dir, fmt.Sprintf("ovs-vswitchd.%d.ctl", p.Pid))
 	if err := os.Remove(name); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
@@ -186,23 +192,23 @@ func (l *Lab) startSwitch(ctx context.Context, short string, ready func(ctx cont
 	return os.Symlink(control, name)
 }
 
-// prepareSwitch configures a switch that is starting; it fails until all its parts are there.
+// prepareSwitch configures a switch that is starting. It fails until all parts of the switch exist.
 func (l *Lab) prepareSwitch(ctx context.Context, control string, n Node) error {
-	// The taps of local ports are new with each start, so their addresses are given each time. ovs-vswitchd sets a tap's flags from
-	// those that it had read before, and so takes down again what is brought up in between: when it answers, with all taps
-	// there, it is done with them.
+	// Each start creates new taps for the local ports, so their addresses are assigned each time. ovs-vswitchd sets the
+	// flags of a tap from those that it read before, and thus takes down a tap that was brought up in between. Once
+	// ovs-vswitchd answers and all taps exist, it no longer does so.
 	if err := ipBatch(ctx, l.Netns(n.Name), l.localPortsThere(n)); err != nil {
 		return err
 	}
-	// The kernel's conntrack takes both sides' word for the window of a connection that it picks up in the middle, as a new gateway
-	// does; the userspace one does so only without its sequence check.
+	// When the kernel's conntrack picks up a connection in the middle, as a new gateway does, it accepts the window of
+	// either side. The userspace conntrack does so only with its sequence check disabled.
 	if _, err := run(ctx, "ovs-appctl", "-t", control, "dpctl/ct-disable-tcp-seq-chk"); err != nil {
 		return err
 	}
 	return ipBatch(ctx, l.Netns(n.Name), l.localPorts(n))
 }
 
-// localPortsThere fails as long as one of the bridges' local ports is missing.
+// localPortsThere returns the ip(8) lines that fail as long as a local port of a bridge is missing.
 func (l *Lab) localPortsThere(n Node) []string {
 	names := []string{"br-phy", "br-int", "br-ex", "br-provider"}
 	if n.OnDMZ() {
@@ -218,7 +224,7 @@ func (l *Lab) localPortsThere(n Node) []string {
 	return lines
 }
 
-// localPorts configures the bridges' local ports, from any state to the right one.
+// localPorts returns the ip(8) lines that configure the bridges' local ports, from any state.
 func (l *Lab) localPorts(n Node) []string {
 	lines := []string{"link set br-phy mtu 2000 up", "link set br-int up", "link set br-ex up", "link set br-provider up"}
 	if n.OnDMZ() {

@@ -22,11 +22,13 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/test/lab/proc"
 )
 
-// ProgramsVariable names a directory with the programs of `make build`, so that tests which run as root need not build.
+// ProgramsVariable names a directory with the programs of `make build`, so that tests that run as root need not build
+// them.
 const ProgramsVariable = "SLB_BIN"
 
-// Program returns the path of a command of this module, as "test/lab/cmd/lab" or "go-controller/cmd/ovnkube-slb": the one in the
-// directory that [ProgramsVariable] names, or else one that it builds into dir, for which it must be called inside the module.
+// Program returns the path of a command of this module, such as "test/lab/cmd/lab" or "go-controller/cmd/ovnkube-slb".
+// It returns the program in the directory that [ProgramsVariable] names. If that is not set, it builds the program into
+// dir, for which it must be called inside the module.
 func Program(ctx context.Context, command, dir string) (string, error) {
 	if built := os.Getenv(ProgramsVariable); built != "" {
 		dir = built
@@ -46,7 +48,7 @@ const (
 	labProgram = "test/lab/cmd/lab"
 )
 
-// ensureBinary builds the lab's command into the lab's directory, if the caller named none.
+// ensureBinary builds the lab's command into the lab's directory if the caller did not specify one.
 func (l *Lab) ensureBinary(ctx context.Context) (err error) {
 	if l.state.Binary == "" {
 		l.state.Binary, err = Program(ctx, labProgram, l.Dir)
@@ -54,24 +56,25 @@ func (l *Lab) ensureBinary(ctx context.Context) (err error) {
 	return err
 }
 
-// inside is a command line that runs in one of the lab's namespaces, given by its short name.
+// inside returns a command line that runs in one of the lab's namespaces, given by its short name.
 func (l *Lab) inside(short string, args ...string) []string {
 	return slices.Concat([]string{"ip", "netns", "exec", l.Netns(short)}, args)
 }
 
-// Command is a command that will run in one of the lab's namespaces.
+// Command returns a command that runs in one of the lab's namespaces when started.
 func (l *Lab) Command(ctx context.Context, short string, args ...string) *exec.Cmd {
 	args = l.inside(short, args...)
 	return exec.CommandContext(ctx, args[0], args[1:]...)
 }
 
-// Exec runs a command in one of the lab's namespaces and returns what it prints.
+// Exec runs a command in one of the lab's namespaces and returns its output.
 func (l *Lab) Exec(ctx context.Context, short string, args ...string) (string, error) {
 	return run(ctx, l.inside(short, args...)...)
 }
 
-// Start runs a daemon in one of the lab's namespaces, until it is killed or the lab goes; its output is in [proc.Process.Log].
-// Most programs belong into the namespace "cen": the API server answers there, and NBSocket everywhere.
+// Start runs a daemon in one of the lab's namespaces until it is killed or the lab is removed. Its output is in
+// [proc.Process.Log]. Most programs belong in the namespace "cen", where the API server is reachable. NBSocket works in
+// every namespace.
 func (l *Lab) Start(ctx context.Context, short, name string, env []string, args ...string) (*proc.Process, error) {
 	return proc.Start(ctx, proc.Spec{Name: name, Dir: l.path("started"), Netns: l.Netns(short), Args: args, Env: env})
 }
@@ -83,8 +86,8 @@ type Probe struct {
 	diag *bytes.Buffer
 }
 
-// StartProbe runs streams of questions from a namespace, and returns when each has had an answer (or after ten seconds, with an error).
-// Finish ends it.
+// StartProbe starts streams of requests from a namespace and returns when each stream has received a response. After
+// ten seconds without one it returns an error. Finish ends the probe.
 func (l *Lab) StartProbe(ctx context.Context, short string, specs ...probe.Spec) (*Probe, error) {
 	args := l.self("probe", "--json", "--duration", time.Hour.String())
 	for _, spec := range specs {
@@ -107,13 +110,13 @@ func (l *Lab) StartProbe(ctx context.Context, short string, specs ...probe.Spec)
 	defer impatient.Stop()
 	line, err := p.out.ReadString('\n')
 	if err != nil || strings.TrimSpace(line) != probe.AnsweredLine {
-		_ = p.cmd.Wait() // Its output says more than its exit.
+		_ = p.cmd.Wait() // The output is more specific than the exit status.
 		return nil, fmt.Errorf("probe from %s was not answered within %s: %s%s", short, patience, line, p.diag)
 	}
 	return p, nil
 }
 
-// Finish ends the probe and returns what it saw since its start, one result a stream, in order.
+// Finish ends the probe and returns its results since the start, one per stream, in order.
 func (p *Probe) Finish() ([]probe.Result, error) {
 	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		return nil, fmt.Errorf("end probe: %w", err)
@@ -129,8 +132,9 @@ func (p *Probe) Finish() ([]probe.Result, error) {
 	return results, nil
 }
 
-// Probe runs streams of questions from a namespace for a time.
-func (l *Lab) Probe(ctx context.Context, short string, duration time.Duration, specs ...probe.Spec) ([]probe.Result, error) {
+// Probe runs streams of requests from a namespace for a duration.
+func (l *Lab) Probe(ctx context.Context, short string, duration time.Duration, specs ...probe.Spec) ([]probe.Result,
+	error) {
 	p, err := l.StartProbe(ctx, short, specs...)
 	if err != nil {
 		return nil, err

@@ -17,17 +17,18 @@ import (
 )
 
 const (
-	// DefaultName is the lab's name if none is given.
+	// DefaultName is the name of a lab for which none is given.
 	DefaultName = "slb"
-	// DefaultNodes is the number of nodes if none is given: the least with which an HA chassis group survives the loss of one.
+	// DefaultNodes is the number of nodes if none is given. It is the minimum with which an HA chassis group survives the
+	// loss of a node.
 	DefaultNodes = 3
-	// DefaultDir holds the directories of labs. It is short, because a Unix socket's path may have 107 bytes only.
+	// DefaultDir contains the directories of labs. It is short because the path of a Unix socket is limited to 107 bytes.
 	DefaultDir = "/run/ovnkube-slb-lab"
 
 	stateFile = "lab.json"
 )
 
-// The namespaces beside those of nodes and pods, by their short names.
+// The short names of the namespaces other than those of nodes and pods.
 const (
 	switchNetns  = "sw"
 	centralNetns = "cen"
@@ -39,27 +40,29 @@ const (
 	podNetns     = "pod-"
 )
 
-// errExists is what Up says of a lab that is up, or was left behind.
+// errExists is returned by Up if the lab is up or was left behind.
 var errExists = errors.New("the lab exists already")
 
-// Config says which lab to build.
+// Config configures a lab.
 type Config struct {
-	// Name distinguishes labs on one machine: a lower case letter, then at most eleven letters and digits. Default DefaultName.
+	// Name distinguishes labs on one machine: a lower case letter, then at most eleven lower case letters and digits. The
+	// default is DefaultName.
 	Name string
-	// Nodes is how many, 1 to 100; default DefaultNodes.
+	// Nodes is the number of nodes, 1 to 100. The default is DefaultNodes.
 	Nodes int
-	// Dir holds the lab's own directory, <Dir>/<Name>; default DefaultDir.
+	// Dir contains the lab's own directory, <Dir>/<Name>. The default is DefaultDir.
 	Dir string
-	// NoKube leaves out etcd, the API server and the nodes' agent.
+	// NoKube omits etcd, the API server and the nodes' agent.
 	NoKube bool
-	// OVNPrefix is the directory of the build of OVN and Open vSwitch to run, see package ovnprefix; default [ovnprefix.Chosen]. Who opens
-	// the lab later gets the same one.
+	// OVNPrefix is the directory of the build of OVN and Open vSwitch to run (package ovnprefix). The default is
+	// [ovnprefix.Chosen]. Programs that open the lab later use the same build.
 	OVNPrefix string
-	// Network is what connects nodes and pods; default the model.
+	// Network connects nodes and pods. The default is the model.
 	Network Network
-	// Binary is the path of the program test/lab/cmd/lab, which serves as the nodes' agent, backend and probe. Default: Up builds it.
+	// Binary is the path of the program test/lab/cmd/lab, which serves as node agent, backend and probe. By default, Up
+	// builds it.
 	Binary string
-	// Progress receives a line a step, with the seconds since the start; nil for none.
+	// Progress receives one line per step, with the seconds since the start. Nil discards them.
 	Progress io.Writer
 }
 
@@ -99,9 +102,10 @@ func (c Config) validate() error {
 	return nil
 }
 
-// Lab is a lab that is up. Its methods may be called from several programs at once, for everything they need is in its directory.
+// Lab is a lab that is up. Several programs may call its methods concurrently because all of its state is in its
+// directory.
 type Lab struct {
-	// Name, Dir and Nodes as built; Dir is the lab's own.
+	// Name, Dir and Nodes are as built. Dir is the lab's own directory.
 	Name  string
 	Dir   string
 	Nodes []Node
@@ -109,18 +113,18 @@ type Lab struct {
 	state state
 }
 
-// state is what a lab's directory says about it.
+// state is the content of the state file in a lab's directory.
 type state struct {
 	Nodes  int    `json:"nodes"`
 	NoKube bool   `json:"noKube"`
 	Binary string `json:"binary"`
-	// OVNPrefix as in Config.
+	// OVNPrefix is the same as in Config.
 	OVNPrefix string `json:"ovnPrefix,omitempty"`
-	// Network as in Config.
+	// Network is the same as in Config.
 	Network Network `json:"network"`
-	// Given is what OVN-Kubernetes itself gave to nodes, by their name.
+	// Given holds what OVN-Kubernetes assigned to nodes, by node name.
 	Given map[string]given `json:"given,omitempty"`
-	// Ready is false until Up has ended well.
+	// Ready is false until Up has succeeded.
 	Ready   bool      `json:"ready"`
 	Created time.Time `json:"created"`
 }
@@ -137,7 +141,8 @@ func newLab(c Config, s state) *Lab {
 	return l
 }
 
-// Open returns the lab of that name and directory, which another program may have built; [os.ErrNotExist] if there is none.
+// Open returns the lab with the name and directory in c, which another program may have built. It returns
+// [os.ErrNotExist] if there is none.
 func Open(c Config) (*Lab, error) {
 	c = c.withDefaults()
 	if err := c.validate(); err != nil {
@@ -173,7 +178,7 @@ func (l *Lab) saveState() error {
 	return os.Rename(path+".new", path)
 }
 
-// Node returns the node of that name.
+// Node returns the node with the name.
 func (l *Lab) Node(name string) (Node, error) {
 	for _, n := range l.Nodes {
 		if n.Name == name {
@@ -183,20 +188,21 @@ func (l *Lab) Node(name string) (Node, error) {
 	return Node{}, fmt.Errorf("lab %s has no node %q: its nodes are n1 to n%d", l.Name, name, len(l.Nodes))
 }
 
-// Network is what connects the lab's nodes and pods.
+// Network returns the network that connects the lab's nodes and pods.
 func (l *Lab) Network() Network { return l.state.Network }
 
-// Netns is the full name of one of the lab's namespaces: sw, cen, router, client, dmz, tagged, remote, a node, or pod-<namespace>-<pod>.
+// Netns returns the full name of one of the lab's namespaces: sw, cen, router, client, dmz, tagged, remote, a node, or
+// pod-<namespace>-<pod>.
 func (l *Lab) Netns(short string) string { return l.Name + "-" + short }
 
-// Ready tells whether the lab came up completely, and since when it exists.
+// Ready reports whether the lab came up completely, and when it was created.
 func (l *Lab) Ready() (ready bool, created time.Time) { return l.state.Ready, l.state.Created }
 
 func (l *Lab) path(parts ...string) string {
 	return filepath.Join(append([]string{l.Dir}, parts...)...)
 }
 
-// progress writes a line a step, from several goroutines.
+// progress writes one line per step. It is safe for concurrent use.
 type progress struct {
 	mu    sync.Mutex
 	start time.Time
@@ -211,7 +217,7 @@ func (p *progress) say(format string, args ...any) {
 	fmt.Fprintf(p.w, "%6.1fs  %s\n", time.Since(p.start).Seconds(), fmt.Sprintf(format, args...))
 }
 
-// Write makes a progress a writer for those who print lines themselves.
+// Write implements io.Writer for callers that print their own lines.
 func (p *progress) Write(text []byte) (int, error) {
 	p.say("%s", string(trimNewline(text)))
 	return len(text), nil

@@ -20,7 +20,7 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/test/lab/proc"
 )
 
-// Down ends a lab by its name and directory alone, in whatever state it is; nil if there is none.
+// Down removes a lab in any state, by its name and directory alone. It returns nil if there is none.
 func Down(ctx context.Context, c Config) error {
 	c = c.withDefaults()
 	if err := c.validate(); err != nil {
@@ -45,12 +45,13 @@ func Down(ctx context.Context, c Config) error {
 	return nil
 }
 
-// Down ends the lab.
+// Down removes the lab.
 func (l *Lab) Down(ctx context.Context) error {
 	return Down(ctx, Config{Name: l.Name, Dir: filepath.Dir(l.Dir)})
 }
 
-// killStrays ends processes that no record names, until a look finds none: a daemon may have started another in between.
+// killStrays kills processes without a record, until none is left. It repeats because a daemon may have started another
+// one in the meantime.
 func killStrays(ctx context.Context, name, dir string) error {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
@@ -68,9 +69,9 @@ func killStrays(ctx context.Context, name, dir string) error {
 	})
 }
 
-// Strays returns the processes, beside the caller, that belong to a lab: those in one of its namespaces, those whose environment
-// says so, as their children's does, and those whose program is in its directory. A shell that merely looks around is not among them,
-// unless it is in a namespace.
+// Strays returns the processes of a lab, except for the caller: those in one of its namespaces, those with the lab's
+// marker in their environment, which child processes inherit, and those whose program is in the lab's directory. A
+// shell is not included merely because its working directory is there.
 func Strays(name, dir string) ([]int, error) {
 	inodes, err := netnsInodes(name)
 	if err != nil {
@@ -93,10 +94,10 @@ func Strays(name, dir string) ([]int, error) {
 	return pids, nil
 }
 
-// marker is what the environment of processes outside the lab's namespaces says.
+// marker is the environment variable that identifies the lab's processes outside of its namespaces.
 func marker(dir string) string { return "OVNKUBE_SLB_LAB=" + dir }
 
-// belongs looks at one process; whatever cannot be read is of a process that ends.
+// belongs reports whether a process belongs to the lab. If its files cannot be read, the process is about to end.
 func belongs(proc, dir string, inodes map[uint64]bool) bool {
 	var st unix.Stat_t
 	if err := unix.Stat(filepath.Join(proc, "ns/net"), &st); err != nil || zombie(proc) {
@@ -109,7 +110,9 @@ func belongs(proc, dir string, inodes map[uint64]bool) bool {
 		return true
 	}
 	env, err := os.ReadFile(filepath.Join(proc, "environ"))
-	return err == nil && slices.ContainsFunc(bytes.Split(env, []byte{0}), func(v []byte) bool { return string(v) == marker(dir) })
+	return err == nil && slices.ContainsFunc(bytes.Split(env, []byte{0}), func(v []byte) bool {
+		return string(v) == marker(dir)
+	})
 }
 
 func zombie(proc string) bool {
@@ -117,7 +120,7 @@ func zombie(proc string) bool {
 	return err != nil || bytes.HasPrefix(text[bytes.LastIndexByte(text, ')')+1:], []byte(" Z"))
 }
 
-// netnsInodes identifies the lab's namespaces, as /proc/<pid>/ns/net does.
+// netnsInodes returns the inodes of the lab's namespaces, which identify them in /proc/<pid>/ns/net.
 func netnsInodes(name string) (map[uint64]bool, error) {
 	all, err := listNetns()
 	if err != nil {

@@ -11,10 +11,10 @@ import (
 	"time"
 )
 
-// run executes a command and returns its standard output; an error quotes the command and what it said.
+// run executes a command and returns its standard output. An error includes the command and its output.
 func run(ctx context.Context, args ...string) (string, error) { return feed(ctx, "", args...) }
 
-// feed is run with a standard input.
+// feed is like run, with standard input.
 func feed(ctx context.Context, stdin string, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, args[0], args[1:]...)
 	cmd.Stdin = strings.NewReader(stdin)
@@ -26,7 +26,7 @@ func feed(ctx context.Context, stdin string, args ...string) (string, error) {
 	return out.String(), nil
 }
 
-// brief is a command line short enough for an error: a batch for ovn-nbctl may have thousands of words.
+// brief shortens a command line for an error message. A batch for ovn-nbctl may have thousands of words.
 func brief(args []string) string {
 	const most = 300
 	line := strings.Join(args, " ")
@@ -36,7 +36,8 @@ func brief(args []string) string {
 	return line
 }
 
-// ipBatch runs ip(8) once for all lines, in a namespace or, if that is empty, in the machine's own. An error names the line.
+// ipBatch runs ip(8) once for all lines, in the namespace netns or, if netns is empty, in the current one. An error
+// includes the lines.
 func ipBatch(ctx context.Context, netns string, lines []string) error {
 	if len(lines) == 0 {
 		return nil
@@ -51,10 +52,10 @@ func ipBatch(ctx context.Context, netns string, lines []string) error {
 	return nil
 }
 
-// pollEvery is how often a condition is looked at that nothing announces.
+// pollEvery is the interval at which poll checks a condition.
 const pollEvery = 20 * time.Millisecond
 
-// poll calls f until it returns nil; if the context ends first, the error has f's last one.
+// poll calls f until it returns nil. If the context ends first, the error includes the last error of f.
 func poll(ctx context.Context, f func() error) error {
 	tick := time.NewTicker(pollEvery)
 	defer tick.Stop()
@@ -71,5 +72,5 @@ func poll(ctx context.Context, f func() error) error {
 	}
 }
 
-// lines are the words of an output that has one a line.
+// lines splits an output that has one word per line.
 func lines(out string) []string { return strings.Fields(out) }

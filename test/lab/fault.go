@@ -15,7 +15,8 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/test/lab/proc"
 )
 
-// daemons are what a node runs that Kill ends and Restore starts, beside the database of its switch.
+// daemons returns the daemons of a node that Kill kills and Restore starts. The database of the switch is not among
+// them.
 func (l *Lab) daemons() []string {
 	names := []string{vswitchdName, controllerName}
 	if l.state.Network.Real() {
@@ -27,8 +28,8 @@ func (l *Lab) daemons() []string {
 	return names
 }
 
-// Kill ends what a node runs by SIGKILL, all at once, as a node that loses power: links and pods stay, but nothing forwards any more.
-// Killing what is dead does nothing.
+// Kill kills the daemons of a node concurrently by SIGKILL. It simulates a power loss, except that links and pods
+// remain; the node forwards nothing. Kill does nothing if they are dead.
 func (l *Lab) Kill(name string) error {
 	n, err := l.Node(name)
 	if err != nil {
@@ -53,7 +54,7 @@ func (l *Lab) Kill(name string) error {
 	return nil
 }
 
-// KillOVNController ends only ovn-controller by SIGKILL: the switch goes on with the flows that it has, and Restore starts both anew.
+// KillOVNController kills only ovn-controller by SIGKILL. The switch keeps its flows. Restore restarts both.
 func (l *Lab) KillOVNController(name string) error {
 	p, err := proc.Find(l.path(name), controllerName)
 	if err != nil {
@@ -62,13 +63,13 @@ func (l *Lab) KillOVNController(name string) error {
 	return p.Kill()
 }
 
-// Restore starts what Kill ended and returns when the node's chassis has applied the northbound database again.
+// Restore starts what Kill killed, and returns when the node's chassis has applied the northbound database again.
 func (l *Lab) Restore(ctx context.Context, name string) error {
 	n, err := l.Node(name)
 	if err != nil {
 		return err
 	}
-	if err := l.Kill(name); err != nil { // One of the two may be alive, and would be in the way.
+	if err := l.Kill(name); err != nil { // A daemon that still runs would conflict with the new one.
 		return err
 	}
 	if l.state.Network.Zones() {
@@ -90,14 +91,15 @@ func (l *Lab) Restore(ctx context.Context, name string) error {
 	return l.Settle(ctx)
 }
 
-// logTail is the end of the log of what runs in a namespace; a log that can't be read adds nothing.
+// logTail returns the end of a daemon's log in a namespace. It returns nothing if the log cannot be read.
 func (l *Lab) logTail(short, daemon string) []byte {
 	const last = 2000
 	log, _ := os.ReadFile(l.path(short, daemon+".log"))
 	return log[max(0, len(log)-last):]
 }
 
-// Ended tells which of a node's daemons have ended without being killed here, each with the end of its log; empty if all run.
+// Ended lists the daemons of a node that have exited without being killed here, each with the end of its log. It
+// returns the empty string if all run.
 func (l *Lab) Ended(name string) string {
 	var ended strings.Builder
 	for _, daemon := range l.daemons() {
@@ -111,8 +113,8 @@ func (l *Lab) Ended(name string) string {
 	return ended.String()
 }
 
-// GatewayRoutersAnswer asks the gateway routers of all nodes from the router on the LAN, by IPv4 and IPv6; the error names those that don't
-// answer.
+// GatewayRoutersAnswer pings the gateway routers of all nodes from the router on the LAN, by IPv4 and IPv6. The error
+// names those that do not answer.
 func (l *Lab) GatewayRoutersAnswer(ctx context.Context) error {
 	var errs []error
 	for _, n := range l.Nodes {
@@ -125,7 +127,8 @@ func (l *Lab) GatewayRoutersAnswer(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// Diagnosis is what shows where packets end: the router's neighbors, and of each node links, ports and what its bridges have learned.
+// Diagnosis collects the state that shows where packets are dropped: the router's neighbors, and for each node the
+// links, ports and FDB entries of its bridges.
 func (l *Lab) Diagnosis(ctx context.Context) string {
 	var out strings.Builder
 	show := func(short string, args ...string) {
@@ -155,13 +158,13 @@ func (l *Lab) Diagnosis(ctx context.Context) string {
 			fmt.Fprintf(&out, "the end of the log of %s\n%s\n", daemon, l.logTail(n.Name, daemon))
 		}
 		control := l.path(n.Name, "vswitchd.ctl")
-		// What a trace says of a ping and what the datapath does with it may differ.
+		// The result of a trace and the behavior of the datapath may differ, so show both.
 		show(n.Name, "ovs-appctl", "-t", control, "dpif/show")
 		show(n.Name, "ovs-appctl", "-t", control, "dpctl/show", "--statistics")
 		show(n.Name, "ovs-appctl", "-t", control, "coverage/show")
 		show(n.Name, "ovs-appctl", "-t", control, "upcall/show")
 		show(n.Name, "ovs-appctl", "-t", control, "dpctl/dump-flows", "--names")
-		// A load balancer's flow leads to a group: a packet ends without a word where that is missing.
+		// The flow of a load balancer refers to a group. If the group is missing, packets are dropped silently.
 		balancing, err := l.Exec(ctx, n.Name, "sh", "-c", `ovs-ofctl -O OpenFlow15 dump-flows "$1" | grep group:
 			ovs-ofctl -O OpenFlow15 dump-groups "$1"`, "sh", "unix:"+l.path(n.Name, "br-int.mgmt"))
 		fmt.Fprintf(&out, "%s: flows of load balancers and their groups\n%s%v\n", n.Name, balancing, err)
@@ -176,22 +179,22 @@ func (l *Lab) Diagnosis(ctx context.Context) string {
 	return out.String()
 }
 
-// LinkDown takes all links of a node down at the switch, as cables that are pulled; LinkUp undoes it.
+// LinkDown takes all links of a node down at the switch, as if the cables were unplugged. LinkUp reverts it.
 func (l *Lab) LinkDown(ctx context.Context, name string) error {
 	return l.setLinks(ctx, name, "down", mgmtLink, underlayLink, lanLink, providerLink, dmzLink)
 }
 
-// LinkUp undoes LinkDown, UnderlayDown and UplinkDown.
+// LinkUp reverts LinkDown, UnderlayDown and UplinkDown.
 func (l *Lab) LinkUp(ctx context.Context, name string) error {
 	return l.setLinks(ctx, name, "up", mgmtLink, underlayLink, lanLink, providerLink, dmzLink)
 }
 
-// UnderlayDown takes only the link down that carries Geneve.
+// UnderlayDown takes only the link that carries Geneve down.
 func (l *Lab) UnderlayDown(ctx context.Context, name string) error {
 	return l.setLinks(ctx, name, "down", underlayLink)
 }
 
-// UplinkDown takes only the link to the segment that the lab serves down. OVN itself does not fail over then.
+// UplinkDown takes only the link to the served segment down. In this case OVN itself does not fail over.
 func (l *Lab) UplinkDown(ctx context.Context, name string) error {
 	return l.setLinks(ctx, name, "down", l.state.Network.Uplink())
 }
@@ -214,16 +217,19 @@ func (l *Lab) setLinks(ctx context.Context, name, to string, links ...string) er
 	return nil
 }
 
-// Unmap takes a physical network out of a node's ovn-bridge-mappings, as an administrator who rewires it; Remap gives it back.
+// Unmap removes a physical network from a node's ovn-bridge-mappings, as an administrator does when rewiring it. Remap
+// reverts it.
 func (l *Lab) Unmap(ctx context.Context, name, network string) error {
 	n, err := l.Node(name)
 	if err != nil {
 		return err
 	}
-	return l.setMappings(ctx, n, slices.DeleteFunc(l.mappings(n), func(m string) bool { return strings.HasPrefix(m, network+":") }))
+	return l.setMappings(ctx, n, slices.DeleteFunc(l.mappings(n), func(m string) bool {
+		return strings.HasPrefix(m, network+":")
+	}))
 }
 
-// Remap undoes Unmap.
+// Remap reverts Unmap.
 func (l *Lab) Remap(ctx context.Context, name string) error {
 	n, err := l.Node(name)
 	if err != nil {
@@ -233,7 +239,8 @@ func (l *Lab) Remap(ctx context.Context, name string) error {
 }
 
 func (l *Lab) setMappings(ctx context.Context, n Node, mappings []string) error {
-	if _, err := l.vsctl(ctx, n, "--no-wait", "set", "Open_vSwitch", ".", "external_ids:ovn-bridge-mappings="+strings.Join(mappings, ",")); err != nil {
+	if _, err := l.vsctl(ctx, n, "--no-wait", "set", "Open_vSwitch", ".",
+		"external_ids:ovn-bridge-mappings="+strings.Join(mappings, ",")); err != nil {
 		return fmt.Errorf("physical networks of node %s: %w", n.Name, err)
 	}
 	return nil

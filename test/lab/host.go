@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// managementSNAT is the table that OVN-Kubernetes keeps on each node: what the node itself asks of pods has the address of its
-// management port. Answers are not asked.
+// managementSNAT is the table that OVN-Kubernetes maintains on each node: connections of the node to pods get the
+// address of its management port as source. Replies are not translated.
 const managementSNAT = `
 table inet ovn-kubernetes {}
 flush table inet ovn-kubernetes
@@ -19,7 +19,8 @@ table inet ovn-kubernetes {
 		oifname != "` + mp0 + `" return
 `
 
-// hostLines give a node its addresses on br-ex and its way out, which it has before OVN-Kubernetes comes.
+// hostLines returns the ip(8) lines that give a node its addresses on br-ex and its default routes, which it has before
+// OVN-Kubernetes starts.
 func hostLines(n Node) []string {
 	var lines []string
 	for i, router := range LAN().Host(routerHost) {
@@ -29,18 +30,20 @@ func hostLines(n Node) []string {
 	return lines
 }
 
-// closeUplinks keeps the node's own network stack from seeing what its switch takes from its links: the userspace datapath reads copies.
+// closeUplinks prevents the node's network stack from receiving packets that the switch receives on its links, because
+// the userspace datapath reads copies of them.
 func (l *Lab) closeUplinks(ctx context.Context, n Node, links ...string) error {
 	var rules strings.Builder
 	rules.WriteString("table netdev lab {}\n")
 	for _, link := range links {
-		fmt.Fprintf(&rules, "add chain netdev lab in_%[2]s { type filter hook ingress device %[1]q priority -500; policy drop; }\n", link, strings.ReplaceAll(link, "-", "_"))
+		fmt.Fprintf(&rules, "add chain netdev lab in_%[2]s { type filter hook ingress device %[1]q priority -500; policy "+
+			"drop; }\n", link, strings.ReplaceAll(link, "-", "_"))
 	}
 	_, err := feed(ctx, rules.String(), l.inside(n.Name, "nft", "-f", "-")...)
 	return err
 }
 
-// prepareHost makes the node's own network stack what it is with OVN-Kubernetes, as far as that concerns the management port.
+// prepareHost configures the node's network stack as OVN-Kubernetes does, as far as the management port is concerned.
 func (l *Lab) prepareHost(ctx context.Context, n Node) error {
 	netns := l.Netns(n.Name)
 	if l.state.Network.Real() {
@@ -56,9 +59,11 @@ func (l *Lab) prepareHost(ctx context.Context, n Node) error {
 		}
 		return l.closeUplinks(ctx, n, links...)
 	}
-	// On br-ex the host has its gateway router's MAC address. OVN-Kubernetes' flows tell the two apart; the bridge by itself would send the
-	// router's packets to the host as soon as that says a word there (a multicast report is enough).
-	if _, err := run(ctx, "ovs-ofctl", "add-flow", "unix:"+l.path(n.Name, "br-ex.mgmt"), "priority=1,in_port=LOCAL,actions=drop"); err != nil {
+	// On br-ex the host has the MAC address of its gateway router. The flows of OVN-Kubernetes tell them apart. A learning
+	// bridge would send the router's packets to the host as soon as the host sends a packet there (a multicast report is
+	// enough).
+	if _, err := run(ctx, "ovs-ofctl", "add-flow", "unix:"+l.path(n.Name, "br-ex.mgmt"),
+		"priority=1,in_port=LOCAL,actions=drop"); err != nil {
 		return err
 	}
 	if _, err := run(ctx, "ovs-appctl", "-t", l.path(n.Name, "vswitchd.ctl"), "fdb/flush", "br-ex"); err != nil {

@@ -23,7 +23,7 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/test/lab/proc"
 )
 
-// errNoKube is returned by what needs the API server, in a lab without.
+// errNoKube is returned by functions that need the API server if the lab has none.
 var errNoKube = errors.New("this lab was built without the API server")
 
 const (
@@ -33,8 +33,9 @@ const (
 	kubeDir       = "kube"
 )
 
-// startKube brings the control plane up, registers the nodes and starts their agent. The programs are built outside, where the network
-// is; they are started from inside the central namespace, because whoever starts them must reach them.
+// startKube starts the control plane and registers the nodes. The programs are built outside of the namespaces, where
+// the internet is reachable. They are started in the central namespace because the starting process must be able to
+// connect to them.
 func (l *Lab) startKube(ctx context.Context, p *progress) error {
 	bin, err := controlplane.Binaries(ctx, p)
 	if err != nil {
@@ -59,13 +60,16 @@ func (l *Lab) startKube(ctx context.Context, p *progress) error {
 	return nil
 }
 
-// startAgent starts the agent of all nodes. It runs outside the namespaces, so that what it mounts is seen everywhere.
+// startAgent starts the agent of all nodes. It runs outside of the namespaces, so that its mounts are visible
+// everywhere.
 func (l *Lab) startAgent(ctx context.Context) error {
-	_, err := proc.Start(ctx, proc.Spec{Name: agentName, Dir: l.Dir, Args: l.self(agentName), Env: []string{marker(l.Dir)}})
+	_, err := proc.Start(ctx, proc.Spec{Name: agentName, Dir: l.Dir, Args: l.self(agentName),
+		Env: []string{marker(l.Dir)}})
 	return err
 }
 
-// StartControlPlane runs etcd, the API server and the controller manager. It is called in the central namespace, by the lab's command.
+// StartControlPlane runs etcd, the API server and the controller manager. The lab's command calls it in the central
+// namespace.
 func (l *Lab) StartControlPlane(ctx context.Context, bin string) error {
 	_, err := controlplane.Start(ctx, controlplane.Config{
 		Dir: l.path(kubeDir), Bin: controlplane.BinDir(bin),
@@ -74,7 +78,7 @@ func (l *Lab) StartControlPlane(ctx context.Context, bin string) error {
 	return err
 }
 
-// RunAgent serves the pods of all nodes until the context is done. It is called by the lab's command.
+// RunAgent serves the pods of all nodes until the context is done. The lab's command calls it.
 func (l *Lab) RunAgent(ctx context.Context) error {
 	client, err := l.Client()
 	if err != nil {
@@ -89,7 +93,8 @@ func (l *Lab) RunAgent(ctx context.Context) error {
 	})
 }
 
-// ControlPlane is the running control plane. Its address answers in the lab's central namespace; what it starts itself starts outside.
+// ControlPlane returns the running control plane. Its address is reachable only in the lab's central namespace, but the
+// commands that it starts run outside.
 func (l *Lab) ControlPlane() (*controlplane.ControlPlane, error) {
 	if l.state.NoKube {
 		return nil, errNoKube
@@ -97,7 +102,8 @@ func (l *Lab) ControlPlane() (*controlplane.ControlPlane, error) {
 	return controlplane.Attach(l.path(kubeDir))
 }
 
-// RESTConfig is the administrator's, for client-go in any namespace: it connects from inside the central one.
+// RESTConfig returns the administrator's configuration for client-go. It works in any namespace because it dials from
+// the central one.
 func (l *Lab) RESTConfig() (*rest.Config, error) {
 	cp, err := l.ControlPlane()
 	if err != nil {
@@ -108,7 +114,7 @@ func (l *Lab) RESTConfig() (*rest.Config, error) {
 	return config, nil
 }
 
-// Client is client-go's with RESTConfig.
+// Client returns a clientset that uses RESTConfig.
 func (l *Lab) Client() (*kubernetes.Clientset, error) {
 	config, err := l.RESTConfig()
 	if err != nil {
@@ -117,7 +123,7 @@ func (l *Lab) Client() (*kubernetes.Clientset, error) {
 	return kubernetes.NewForConfig(config)
 }
 
-// KubectlCommand is kubectl as administrator, in the central namespace.
+// KubectlCommand returns a kubectl command as administrator in the central namespace.
 func (l *Lab) KubectlCommand(ctx context.Context, args ...string) (*exec.Cmd, error) {
 	cp, err := l.ControlPlane()
 	if err != nil {
@@ -129,7 +135,7 @@ func (l *Lab) KubectlCommand(ctx context.Context, args ...string) (*exec.Cmd, er
 	return wrapped, nil
 }
 
-// Kubectl runs kubectl and returns what it prints; stdin is what `-f -` reads.
+// Kubectl runs kubectl and returns its output. `-f -` reads stdin.
 func (l *Lab) Kubectl(ctx context.Context, stdin string, args ...string) (string, error) {
 	cmd, err := l.KubectlCommand(ctx, args...)
 	if err != nil {
@@ -138,12 +144,13 @@ func (l *Lab) Kubectl(ctx context.Context, stdin string, args ...string) (string
 	cmd.Stdin = strings.NewReader(stdin)
 	out, err := cmd.Output()
 	if exit := (*exec.ExitError)(nil); errors.As(err, &exit) {
-		return string(out), fmt.Errorf("kubectl %s: %w: %s", strings.Join(args, " "), err, strings.TrimSpace(string(exit.Stderr)))
+		return string(out), fmt.Errorf("kubectl %s: %w: %s", strings.Join(args, " "), err,
+			strings.TrimSpace(string(exit.Stderr)))
 	}
 	return string(out), err
 }
 
-// register makes a node's object, with the annotations that OVN-Kubernetes writes.
+// register creates the Node object, with the annotations that OVN-Kubernetes writes.
 func (l *Lab) register(ctx context.Context, client kubernetes.Interface, n Node) error {
 	if l.state.Network.Real() {
 		return kubelet.Register(ctx, client, kubelet.Node{Name: n.Name, IPs: addrsOf(n.LAN)})
@@ -152,7 +159,8 @@ func (l *Lab) register(ctx context.Context, client kubernetes.Interface, n Node)
 	if err != nil {
 		return err
 	}
-	return kubelet.Register(ctx, client, kubelet.Node{Name: n.Name, Annotations: annotations, IPs: addrsOf(n.LAN), PodCIDRs: n.PodSubnets})
+	return kubelet.Register(ctx, client, kubelet.Node{Name: n.Name, Annotations: annotations, IPs: addrsOf(n.LAN),
+		PodCIDRs: n.PodSubnets})
 }
 
 func (n Node) annotations() (map[string]string, error) {
@@ -164,11 +172,12 @@ func (n Node) annotations() (map[string]string, error) {
 		"k8s.ovn.org/layer2-topology-version": "2.0",
 	}
 	for key, value := range map[string]any{
-		"host-cidrs":             texts(n.LAN),
-		"node-subnets":           map[string]any{"default": texts(n.PodSubnets)},
-		"node-primary-ifaddr":    map[string]string{"ipv4": n.LAN[0].String(), "ipv6": n.LAN[1].String()},
-		"node-encap-ips":         texts(addrsOf(Underlay().Host(n.Index))),
-		"node-masquerade-subnet": map[string]string{"ipv4": masqueradeSubnets()[0].String(), "ipv6": masqueradeSubnets()[1].String()},
+		"host-cidrs":          texts(n.LAN),
+		"node-subnets":        map[string]any{"default": texts(n.PodSubnets)},
+		"node-primary-ifaddr": map[string]string{"ipv4": n.LAN[0].String(), "ipv6": n.LAN[1].String()},
+		"node-encap-ips":      texts(addrsOf(Underlay().Host(n.Index))),
+		"node-masquerade-subnet": map[string]string{"ipv4": masqueradeSubnets()[0].String(),
+			"ipv6": masqueradeSubnets()[1].String()},
 		"l3-gateway-config": map[string]any{"default": map[string]any{
 			"mode": "shared", "bridge-id": "br-ex", "interface-id": "br-ex_" + n.Name, "mac-address": n.MAC,
 			"ip-addresses": texts(n.LAN), "next-hops": texts(addrsOf(router)), "node-port-enable": "true", "vlan-id": "0",
@@ -183,7 +192,8 @@ func (n Node) annotations() (map[string]string, error) {
 	return out, nil
 }
 
-// Drain takes a node out of load balancing by its label, as an administrator does before maintenance; Undrain undoes it.
+// Drain excludes a node from load balancing by its label, as an administrator does before maintenance. Undrain reverts
+// it.
 func (l *Lab) Drain(ctx context.Context, name string) error { return l.exclude(ctx, name, "true") }
 
 // Undrain removes the label that Drain sets.
@@ -194,7 +204,8 @@ func (l *Lab) exclude(ctx context.Context, name string, value any) error {
 	if err != nil {
 		return err
 	}
-	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"labels": map[string]any{corev1.LabelNodeExcludeBalancers: value}}})
+	metadata := map[string]any{"labels": map[string]any{corev1.LabelNodeExcludeBalancers: value}}
+	patch, err := json.Marshal(map[string]any{"metadata": metadata})
 	if err != nil {
 		return err
 	}
@@ -204,7 +215,7 @@ func (l *Lab) exclude(ctx context.Context, name string, value any) error {
 	return nil
 }
 
-// self is a command line of the lab's own program, for this lab.
+// self returns a command line of the lab's own program, for this lab.
 func (l *Lab) self(args ...string) []string {
 	return append([]string{l.state.Binary, "--name", l.Name, "--dir", filepath.Dir(l.Dir)}, args...)
 }

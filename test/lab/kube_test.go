@@ -56,7 +56,8 @@ func TestClusterRunsDeployments(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, endpoint := range awaitEndpoints(t, client, "web", 8) { // Four pods in two families.
-		out, err := l.Exec(t.Context(), PodNetns("default", endpoint.pod), "ip", "-o", "addr", "show", "to", endpoint.addr.String())
+		out, err := l.Exec(t.Context(), PodNetns("default", endpoint.pod), "ip", "-o", "addr", "show", "to",
+			endpoint.addr.String())
 		if err != nil || out == "" {
 			t.Errorf("pod %s has no address %s: %q, %v", endpoint.pod, endpoint.addr, out, err)
 		}
@@ -84,8 +85,9 @@ func requireNodes(t *testing.T, l *Lab, client kubernetes.Interface) {
 			t.Fatal(err)
 		}
 		for key, want := range map[string]string{
-			"k8s.ovn.org/node-chassis-id":     n.Chassis,
-			"k8s.ovn.org/node-subnets":        fmt.Sprintf(`{"default":["10.244.%d.0/24","fd00:10:244:%d::/64"]}`, n.Index, n.Index),
+			"k8s.ovn.org/node-chassis-id": n.Chassis,
+			"k8s.ovn.org/node-subnets": fmt.Sprintf(`{"default":["10.244.%d.0/24","fd00:10:244:%d::/64"]}`, n.Index,
+				n.Index),
 			"k8s.ovn.org/host-cidrs":          fmt.Sprintf(`["%s","%s"]`, n.LAN[0], n.LAN[1]),
 			"k8s.ovn.org/node-primary-ifaddr": fmt.Sprintf(`{"ipv4":"%s","ipv6":"%s"}`, n.LAN[0], n.LAN[1]),
 		} {
@@ -101,12 +103,13 @@ type endpoint struct {
 	addr netip.Addr
 }
 
-// awaitEndpoints returns the ready endpoints of a Service once there are so many.
+// awaitEndpoints returns the ready endpoints of a Service once their number is want.
 func awaitEndpoints(t *testing.T, client kubernetes.Interface, service string, want int) []endpoint {
 	t.Helper()
 	var ready []endpoint
 	eventually(t, func() error {
-		slices, err := client.DiscoveryV1().EndpointSlices("default").List(t.Context(), metav1.ListOptions{LabelSelector: discoveryv1.LabelServiceName + "=" + service})
+		slices, err := client.DiscoveryV1().EndpointSlices("default").List(t.Context(),
+			metav1.ListOptions{LabelSelector: discoveryv1.LabelServiceName + "=" + service})
 		if err != nil {
 			return err
 		}
@@ -135,7 +138,8 @@ func eventually(t *testing.T, f func() error) {
 	}
 }
 
-// restartAgent: pods go on with the addresses they have, and a new one gets another.
+// restartAgent checks that pods keep their addresses across a restart of the agent, and that a new pod gets a different
+// one.
 func restartAgent(t *testing.T, l *Lab, client kubernetes.Interface) {
 	before := awaitEndpoints(t, client, "web", 8)
 	agent, err := proc.Find(l.Dir, agentName)

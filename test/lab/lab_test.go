@@ -45,12 +45,12 @@ func withCommand(m *testing.M) int {
 	return m.Run()
 }
 
-// labName is a lab's name that a test run beside this one does not have.
+// labName returns a lab name that no concurrent test run uses.
 func labName(test string) string {
 	return test + strconv.FormatInt(int64(os.Getpid()), 36)
 }
 
-// upLab builds a lab for a test and checks after it that nothing is left.
+// upLab builds a lab for a test and checks after the test that nothing is left.
 func upLab(t *testing.T, c Config) *Lab {
 	t.Helper()
 	if err := Preflight(); err != nil {
@@ -71,7 +71,7 @@ func upLab(t *testing.T, c Config) *Lab {
 	return l
 }
 
-// requireGone looks for traces of a lab.
+// requireGone fails the test if anything of a lab is left.
 func requireGone(t *testing.T, l *Lab, linksBefore []string) {
 	t.Helper()
 	if names, err := l.Namespaces(); err != nil || len(names) > 0 {
@@ -101,7 +101,7 @@ func rootLinks(t *testing.T) []string {
 	return names
 }
 
-// startPods plugs one pod a node with a responder for the ports, without the API server.
+// startPods plugs one pod per node with a responder for the ports, without the API server.
 func startPods(t *testing.T, l *Lab, ports ...uint16) map[string][]netip.Addr {
 	t.Helper()
 	plug, err := l.NewPlug(t.Context())
@@ -119,7 +119,8 @@ func startPods(t *testing.T, l *Lab, ports ...uint16) map[string][]netip.Addr {
 		addrs[n.Name] = at.IPs
 		ready := l.path(pod.Name + ".ready")
 		if _, err := proc.Start(t.Context(), proc.Spec{
-			Name: pod.Name, Dir: l.Dir, Netns: at.Netns, Args: l.self("responder", "-name", pod.Name, "-tcp", list, "-udp", list, "-ready-file", ready),
+			Name: pod.Name, Dir: l.Dir, Netns: at.Netns, Args: l.self("responder", "-name", pod.Name, "-tcp", list, "-udp", list,
+				"-ready-file", ready),
 			Ready: func(context.Context) error { _, err := os.Stat(ready); return err },
 		}); err != nil {
 			t.Fatal(err)
@@ -128,7 +129,7 @@ func startPods(t *testing.T, l *Lab, ports ...uint16) map[string][]netip.Addr {
 	return addrs
 }
 
-// ping asks until it is answered: the first packet over a new tunnel is lost.
+// ping retries until there is a reply. The first packet over a new tunnel is lost.
 func ping(t *testing.T, l *Lab, from string, to netip.Addr) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
@@ -141,7 +142,7 @@ func ping(t *testing.T, l *Lab, from string, to netip.Addr) {
 	}
 }
 
-func TestPodsReachEachOtherAndTheWorld(t *testing.T) {
+func TestPodsReachEachOtherAndOutside(t *testing.T) {
 	l := upLab(t, Config{Name: labName("pods"), NoKube: true})
 	addrs := startPods(t, l, 8080)
 	for _, from := range l.Nodes {
@@ -159,8 +160,9 @@ func TestPodsReachEachOtherAndTheWorld(t *testing.T) {
 	}
 }
 
-// The host of a node has the MAC address of its gateway router on br-ex. What it sends there by itself does not take the router's place.
-func TestGatewayRouterAnswersWhateverItsHostSends(t *testing.T) {
+// On br-ex, the host of a node has the MAC address of its gateway router. Packets from the host must not divert traffic
+// of the router.
+func TestGatewayRouterAnswersAnyHostTraffic(t *testing.T) {
 	l := upLab(t, Config{Name: labName("host"), NoKube: true, Nodes: 1})
 	n := l.Nodes[0]
 	if err := ipBatch(t.Context(), l.Netns(n.Name), []string{"addr add 192.0.2.1/24 dev br-ex"}); err != nil {
@@ -178,13 +180,13 @@ func TestGatewayRouterAnswersWhateverItsHostSends(t *testing.T) {
 	}
 }
 
-func TestPlugAgainGivesTheSame(t *testing.T) {
+func TestRepeatedPlugIsIdempotent(t *testing.T) {
 	l := upLab(t, Config{Name: labName("plug"), NoKube: true, Nodes: 1})
 	pods := []kubelet.Pod{
 		{Namespace: "a", Name: "one", UID: "1", Node: "n1"}, {Namespace: "a", Name: "two", UID: "2", Node: "n1"},
 	}
 	var first []kubelet.Attachment
-	for run := range 2 { // The second is an agent that was restarted.
+	for run := range 2 { // The second run is a restarted agent.
 		plug, err := l.NewPlug(t.Context())
 		if err != nil {
 			t.Fatal(err)
@@ -223,8 +225,8 @@ func TestPlugAgainGivesTheSame(t *testing.T) {
 	}
 }
 
-// The kernel may remove a namespace long after its name is gone: here, because something is in it.
-func TestPodOfTheSameNameHasALinkOfItsOwn(t *testing.T) {
+// The kernel may remove a namespace long after its name is gone. Here it is delayed by an open file.
+func TestRecreatedPodHasItsOwnLink(t *testing.T) {
 	l := upLab(t, Config{Name: labName("again"), NoKube: true, Nodes: 1})
 	plug, err := l.NewPlug(t.Context())
 	if err != nil {
@@ -277,7 +279,7 @@ func TestTwoLabsSideBySide(t *testing.T) {
 	}
 }
 
-func TestUpOfWhatExistsGivesAdvice(t *testing.T) {
+func TestUpOfExistingLabReportsNextStep(t *testing.T) {
 	l := upLab(t, Config{Name: labName("twice"), NoKube: true, Nodes: 1})
 	_, err := Up(t.Context(), Config{Name: l.Name, NoKube: true})
 	if err == nil || !strings.Contains(err.Error(), "lab --name "+l.Name+" down") {
@@ -297,8 +299,9 @@ func TestDownAfterACrash(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// A daemon that nobody recorded, and no record of any other.
-	stray, err := proc.Start(t.Context(), proc.Spec{Name: "stray", Dir: t.TempDir(), Netns: l.Netns("n1"), Args: []string{"tail", "-f", "/dev/null"}})
+	// A daemon without a record. The records of all others are removed as well.
+	stray, err := proc.Start(t.Context(), proc.Spec{Name: "stray", Dir: t.TempDir(), Netns: l.Netns("n1"),
+		Args: []string{"tail", "-f", "/dev/null"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -307,12 +310,13 @@ func TestDownAfterACrash(t *testing.T) {
 		t.Fatalf("processes of the lab: %v, %v", running, err)
 	}
 	removeRecords(t, l.Dir)
-	for range 2 { // The second finds nothing to do.
+	for range 2 { // The second call has nothing to do.
 		if err := Down(t.Context(), Config{Name: labName("crash")}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	// One that is killed has left its namespace, and is a stray no more, some time before the kernel has given back all that it had.
+	// A killed process leaves its namespace, and is no longer a stray, some time before the kernel has released all of its
+	// resources.
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()
 	for _, p := range append(running, stray) {
@@ -350,15 +354,16 @@ func TestFailedUpLeavesNothing(t *testing.T) {
 	requireGone(t, newLab(Config{Name: labName("fails"), Dir: DefaultDir}, state{}), links)
 }
 
-// A program that fails on the way up is what users must hear of; it has no terminal of its own to say why.
-func TestUpCommandSaysWhyItFailed(t *testing.T) {
+// The error of Up must include the output of a program that fails during startup because the program has no terminal.
+func TestUpCommandReportsFailure(t *testing.T) {
 	if err := Preflight(); err != nil {
 		t.Skip(err)
 	}
 	dir := t.TempDir()
 	for name, text := range map[string]string{
 		"bin/ovsdb-tool": "#!/bin/sh\necho no such luck >&2\nexit 3\n",
-		"bin/ovn-nbctl":  "", "sbin/ovsdb-server": "", "share/ovn/ovn-nb.ovsschema": "", "share/openvswitch/vswitch.ovsschema": "",
+		"bin/ovn-nbctl":  "", "sbin/ovsdb-server": "", "share/ovn/ovn-nb.ovsschema": "",
+		"share/openvswitch/vswitch.ovsschema": "",
 	} {
 		if err := os.MkdirAll(filepath.Dir(filepath.Join(dir, name)), 0o755); err != nil {
 			t.Fatal(err)
@@ -392,7 +397,7 @@ func TestConfigNamesFieldAndValue(t *testing.T) {
 	}
 }
 
-func TestSnapshotLeavesOutOurOwnRowsAndWhatOVNReports(t *testing.T) {
+func TestSnapshotExcludesOwnRowsAndOVNState(t *testing.T) {
 	l := upLab(t, Config{Name: labName("snap"), NoKube: true, Nodes: 1})
 	const controller = "someone"
 	snapshot := func() string {
@@ -404,12 +409,14 @@ func TestSnapshotLeavesOutOurOwnRowsAndWhatOVNReports(t *testing.T) {
 		return s.String()
 	}
 	before := snapshot()
-	for _, want := range []string{"Load_Balancer\n", "ACL\n", `"rtos-n1"`, `"default-network-controller:Cluster:clusterPortGroup"`} {
+	for _, want := range []string{"Load_Balancer\n", "ACL\n", `"rtos-n1"`,
+		`"default-network-controller:Cluster:clusterPortGroup"`} {
 		if !strings.Contains(before, want) {
 			t.Errorf("snapshot lacks %s:\n%s", want, before)
 		}
 	}
-	if _, err := l.NB(t.Context(), "--wait=hv", "create", "Logical_Switch", "name=ours", "external_ids:k8s.ovn.org/owner-controller="+controller); err != nil {
+	if _, err := l.NB(t.Context(), "--wait=hv", "create", "Logical_Switch", "name=ours",
+		"external_ids:k8s.ovn.org/owner-controller="+controller); err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(before, snapshot()); diff != "" {

@@ -13,7 +13,8 @@ import (
 	"strings"
 )
 
-// ActiveChassis is the chassis that holds a distributed gateway port, by the port's name in the northbound database; empty if none does.
+// ActiveChassis returns the chassis that claims a distributed gateway port, given by the port's name in the northbound
+// database. It returns the empty string if no chassis does.
 func (l *Lab) ActiveChassis(ctx context.Context, port string) (string, error) {
 	chassis, err := l.SB(ctx, "--bare", "--columns=chassis", "find", "Port_Binding", "logical_port=cr-"+port)
 	if err != nil {
@@ -30,7 +31,7 @@ func (l *Lab) ActiveChassis(ctx context.Context, port string) (string, error) {
 	return strings.TrimSpace(name), nil
 }
 
-// ActiveNode is the node that holds a distributed gateway port; empty if none does.
+// ActiveNode returns the node that claims a distributed gateway port, or the empty string if no node does.
 func (l *Lab) ActiveNode(ctx context.Context, port string) (string, error) {
 	chassis, err := l.ActiveChassis(ctx, port)
 	if err != nil {
@@ -44,8 +45,8 @@ func (l *Lab) ActiveNode(ctx context.Context, port string) (string, error) {
 	return "", nil
 }
 
-// GatewayPorts are the distributed gateway ports that have an HA chassis group, and the chassis that holds each, empty if none. Zones have
-// none.
+// GatewayPorts returns the distributed gateway ports that have an HA chassis group, and the chassis that claims each,
+// or the empty string if none does. With zones there are no such ports.
 func (l *Lab) GatewayPorts(ctx context.Context) (map[string]string, error) {
 	if l.state.Network.Zones() {
 		return nil, nil
@@ -63,11 +64,12 @@ func (l *Lab) GatewayPorts(ctx context.Context) (map[string]string, error) {
 	return ports, nil
 }
 
-// Snapshot is the northbound database as text: by table, one line a row, in JSON with sorted columns, sorted by UUID. What OVN itself
-// reports in it is left out, so that two are equal if and only if nobody wrote in between.
+// Snapshot is the content of the northbound database as text, by table. Each row is one line of JSON with sorted
+// columns, and rows are sorted by UUID. Columns that OVN itself reports are omitted, so that two snapshots are equal if
+// and only if the database was not written in between.
 type Snapshot map[string][]string
 
-// String is the snapshot with a heading a table, for comparisons.
+// String returns the snapshot with one heading per table, for comparisons.
 func (s Snapshot) String() string {
 	var b strings.Builder
 	for _, table := range slices.Sorted(maps.Keys(s)) {
@@ -76,16 +78,16 @@ func (s Snapshot) String() string {
 	return b.String()
 }
 
-// Row is one row of the northbound database, columns as RFC 7047 section 5.1 writes them.
+// Row is one row of the northbound database. Columns are encoded as in RFC 7047 section 5.1.
 type Row map[string]json.RawMessage
 
-// OwnedBy tells whether the row's external_ids say k8s.ovn.org/owner-controller=controller.
+// OwnedBy reports whether the row's external_ids contain k8s.ovn.org/owner-controller=controller.
 func (r Row) OwnedBy(controller string) bool {
 	pair, err := json.Marshal([]string{"k8s.ovn.org/owner-controller", controller})
 	return err == nil && bytes.Contains(r["external_ids"], pair)
 }
 
-// reported lists the columns that OVN writes, by table.
+// reported returns the columns that OVN writes, by table.
 func reported() map[string][]string {
 	return map[string][]string{
 		"NB_Global":           {"nb_cfg", "nb_cfg_timestamp", "sb_cfg", "sb_cfg_timestamp", "hv_cfg", "hv_cfg_timestamp"},
@@ -95,12 +97,12 @@ func reported() map[string][]string {
 	}
 }
 
-// heartbeat is what OVN-Kubernetes writes into NB_Global every 30 s, whatever else it does.
+// heartbeat matches what OVN-Kubernetes writes to NB_Global every 30 s.
 func heartbeat() *regexp.Regexp {
 	return regexp.MustCompile(`,\["e2e_timestamp","\d+"\]|\["e2e_timestamp","\d+"\],?`)
 }
 
-// SnapshotNB reads the rows for which keep is true; nil keeps all. Tables without such rows are left out.
+// SnapshotNB reads the rows for which keep returns true. A nil keep keeps all. Tables without such rows are omitted.
 func (l *Lab) SnapshotNB(ctx context.Context, keep func(table string, row Row) bool) (Snapshot, error) {
 	sockets := []string{l.NBSocket()}
 	if l.state.Network.Zones() {
@@ -122,7 +124,7 @@ func (l *Lab) SnapshotNB(ctx context.Context, keep func(table string, row Row) b
 	return snapshot, nil
 }
 
-// add takes the rows of a dump for which keep is true.
+// add adds the rows of a dump for which keep returns true.
 func (s Snapshot) add(out string, keep func(table string, row Row) bool) error {
 	decoder, beat := json.NewDecoder(strings.NewReader(out)), heartbeat()
 	for decoder.More() {

@@ -20,12 +20,12 @@ import (
 // netnsDir is where ip-netns(8) mounts namespaces.
 const netnsDir = "/run/netns"
 
-// inNetns calls f on an operating system thread that is in the namespace and that ends with the call. What f opens stays in the
-// namespace; what f starts as goroutines does not.
+// inNetns calls f on an operating system thread that is in the namespace and that exits after the call. Sockets and
+// files that f opens stay in the namespace. Goroutines that f starts do not run in it.
 func inNetns(netns string, f func() error) error {
 	done := make(chan error, 1)
 	go func() {
-		runtime.LockOSThread() // Never unlocked: the thread is not fit for other goroutines and ends with this one.
+		runtime.LockOSThread() // Never unlocked: the thread must not run other goroutines, and exits with this one.
 		done <- func() error {
 			ns, err := os.Open(filepath.Join(netnsDir, netns))
 			if err != nil {
@@ -41,18 +41,20 @@ func inNetns(netns string, f func() error) error {
 	return <-done
 }
 
-// dialer connects from inside a namespace, for clients that run outside.
+// dialer returns a dial function that connects from inside the namespace, for clients that run outside of it.
 func dialer(netns string) func(ctx context.Context, network, address string) (net.Conn, error) {
 	return func(ctx context.Context, network, address string) (conn net.Conn, err error) {
 		err = inNetns(netns, func() (err error) {
-			conn, err = (&net.Dialer{FallbackDelay: -1}).DialContext(ctx, network, address) // No fallback: it would dial on another thread.
+			// No fallback, which would dial on another thread.
+			conn, err = (&net.Dialer{FallbackDelay: -1}).DialContext(ctx, network, address)
 			return err
 		})
 		return conn, err
 	}
 }
 
-// createNetns makes namespaces in which addresses are usable at once (no duplicate address detection) and none come by themselves.
+// createNetns creates namespaces in which addresses are usable immediately (no duplicate address detection) and are not
+// autoconfigured.
 func createNetns(ctx context.Context, names ...string) error {
 	lines := make([]string, 0, len(names))
 	for _, name := range names {
@@ -66,7 +68,7 @@ func createNetns(ctx context.Context, names ...string) error {
 			"net/ipv6/conf/all/accept_dad":     "0",
 			"net/ipv6/conf/default/accept_dad": "0",
 			"net/ipv6/conf/default/accept_ra":  "0",
-			// An address of lo is not answered for on the LAN: there GR_<node> has it.
+			// Do not answer ARP on the LAN for addresses of lo: there, GR_<node> owns the address.
 			"net/ipv4/conf/all/arp_ignore": "1",
 		}); err != nil {
 			return err
@@ -75,7 +77,7 @@ func createNetns(ctx context.Context, names ...string) error {
 	return nil
 }
 
-// setSysctls writes values below /proc/sys, which shows net/ of the namespace that the writing thread is in.
+// setSysctls writes values below /proc/sys, where net/ is that of the calling thread's namespace.
 func setSysctls(netns string, values map[string]string) error {
 	return inNetns(netns, func() error {
 		for key, value := range values {
@@ -87,23 +89,23 @@ func setSysctls(netns string, values map[string]string) error {
 	})
 }
 
-// port is one veth: an end in a namespace with its addresses, the other on a bridge of the switch namespace (or in another
-// namespace if peerNetns says so).
+// port is a veth pair. One end is in a namespace and has addresses. The other is on a bridge in the switch namespace,
+// or in the namespace peerNetns.
 type port struct {
 	netns, dev string
 	addrs      []netip.Prefix
 	mac        string
 	mtu        int
-	bridge     string // of Linux
-	wire       string // of Open vSwitch, in place of that
-	vlan       int    // on a wire, the one that this end gets without its tag; allVLANs: all, with their tags
+	bridge     string // Linux bridge
+	wire       string // Open vSwitch bridge, instead of bridge
+	vlan       int    // on a wire, the VLAN that this end receives untagged; allVLANs: all, tagged
 	peerNetns  string
 	peerDev    string
 }
 
 const allVLANs = -1
 
-// attach is a port on a segment.
+// attach returns a port on a segment.
 func (l *Lab) attach(netns, dev string, s Segment, peerDev string, addrs ...netip.Prefix) port {
 	p := port{netns: l.Netns(netns), dev: dev, addrs: addrs, mtu: s.MTU, peerNetns: l.Netns(switchNetns), peerDev: peerDev}
 	if s.Wire {
@@ -114,8 +116,8 @@ func (l *Lab) attach(netns, dev string, s Segment, peerDev string, addrs ...neti
 	return p
 }
 
-// createPorts makes the veths of all ports in one go: never in the machine's own namespace, not even for a moment.
-// Transmit checksums are computed by the sender on both ends, as OVS' userspace datapath needs.
+// createPorts creates the veths of all ports in one batch, directly in their namespaces and never in the machine's own.
+// Transmit checksum offload is disabled on both ends, as OVS' userspace datapath requires.
 func createPorts(ctx context.Context, ports ...port) error {
 	var create []string
 	config, devs := map[string][]string{}, map[string][]string{}
@@ -155,7 +157,7 @@ func createPorts(ctx context.Context, ports ...port) error {
 	return g.Wait()
 }
 
-// addrAdd is the ip(8) line that gives a device an address; IPv6 at once, without duplicate address detection.
+// addrAdd returns the ip(8) line that adds an address to a device, for IPv6 without duplicate address detection.
 func addrAdd(addr netip.Prefix, dev string) string {
 	line := fmt.Sprintf("addr add %s dev %s", addr, dev)
 	if addr.Addr().Is6() {
@@ -164,7 +166,7 @@ func addrAdd(addr netip.Prefix, dev string) string {
 	return line
 }
 
-// defaultRoutes are the ip(8) lines for a default route a family.
+// defaultRoutes returns the ip(8) lines for one default route per family.
 func defaultRoutes(via []netip.Prefix) []string {
 	var lines []string
 	for _, hop := range via {
@@ -173,7 +175,7 @@ func defaultRoutes(via []netip.Prefix) []string {
 	return lines
 }
 
-// listNetns returns the namespaces that exist on the machine, by name.
+// listNetns returns the names of the machine's network namespaces.
 func listNetns() ([]string, error) {
 	entries, err := os.ReadDir(netnsDir)
 	if err != nil && !os.IsNotExist(err) {
@@ -186,12 +188,12 @@ func listNetns() ([]string, error) {
 	return names, nil
 }
 
-// netnsOf is the namespaces among names that belong to the lab.
+// netnsOf returns those of the namespaces in names that belong to the lab.
 func netnsOf(lab string, names []string) []string {
 	return slices.DeleteFunc(slices.Clone(names), func(name string) bool { return !strings.HasPrefix(name, lab+"-") })
 }
 
-// Namespaces are the short names of the lab's namespaces that exist, pods' included.
+// Namespaces returns the short names of the lab's namespaces that exist, including those of pods.
 func (l *Lab) Namespaces() ([]string, error) {
 	all, err := listNetns()
 	if err != nil {

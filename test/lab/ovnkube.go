@@ -21,23 +21,24 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/test/lab/proc"
 )
 
-// This file runs OVN-Kubernetes itself, without containers: in central mode one ovnkube as master in the namespace "cen" and one as node on
-// each node; in interconnect mode one as cluster manager and one as controller and node on each node, beside that node's databases.
+// This file runs OVN-Kubernetes itself, without containers. In central mode, one ovnkube runs as master in the
+// namespace "cen" and one as node on each node. In interconnect mode, one ovnkube runs as cluster manager in the
+// namespace "cen", and one as controller and node on each node, next to that node's databases.
 
 const (
 	ovnkubeName = "ovnkube"
-	// noToken is what it wants for the configuration of its CNI plugin, which nothing here runs.
+	// noToken is a placeholder that ovnkube requires for the configuration of its CNI plugin, which does not run here.
 	noToken = "none"
-	// ovnkubeStart bounds the time until a node's br-ex has the flows of OVN-Kubernetes.
+	// ovnkubeStart bounds the time until br-ex of a node has the flows of OVN-Kubernetes.
 	ovnkubeStart = 3 * time.Minute
-	// gatewayCookie is what OVN-Kubernetes marks its flows on br-ex with.
+	// gatewayCookie marks the flows of OVN-Kubernetes on br-ex.
 	gatewayCookie = "cookie=0xdeff105"
-	// gatewayFlows is how many of them there are at least when the gateway works.
+	// gatewayFlows is the minimum number of these flows when the gateway works.
 	gatewayFlows = 6
 )
 
-// containedScript runs a command as a container of OVN-Kubernetes' pods would: with a /run of its own, where the directory $1 is ovn and
-// openvswitch. $2 is the directory of labs, which stays visible.
+// containedScript runs a command in the environment of a container of OVN-Kubernetes' pods: with a private /run, in
+// which ovn and openvswitch are the directory $1. $2, the directory of labs, remains visible.
 const containedScript = `set -e
 dir=$1 labs=$2 run=$1/run
 shift 2
@@ -54,8 +55,8 @@ esac
 mount --move "$run" /run
 exec "$@"`
 
-// restartScript runs a command again whenever it ends, as the kubelet does. Its pid file is $1: the next one would take a process that
-// happens to have that pid for itself.
+// restartScript restarts a command whenever it exits, as the kubelet does. It removes the pid file $1, because ovnkube
+// would otherwise mistake an unrelated process with the same pid for an earlier instance.
 const restartScript = `pid=$1
 shift
 while :; do
@@ -64,12 +65,14 @@ while :; do
 	sleep 1
 done`
 
-// contained is a command line for containedScript in a namespace.
+// contained returns the command line that runs args by containedScript for a namespace.
 func (l *Lab) contained(short string, args ...string) []string {
-	return append([]string{"unshare", "-m", "sh", "-c", containedScript, "sh", l.path(short), filepath.Dir(l.Dir)}, args...)
+	return append([]string{"unshare", "-m", "sh", "-c", containedScript, "sh", l.path(short), filepath.Dir(l.Dir)},
+		args...)
 }
 
-// startOVNKube installs OVN-Kubernetes in a cluster whose API server and Open vSwitches run, and returns when every node's gateway works.
+// startOVNKube installs OVN-Kubernetes in a cluster whose API server and Open vSwitch instances run. It returns when
+// the gateways of all nodes work.
 func (l *Lab) startOVNKube(ctx context.Context, p *progress) error {
 	if _, err := l.Kubectl(ctx, "", "apply", "--server-side", "-f", l.state.Network.CRDs); err != nil {
 		return fmt.Errorf("CRDs of OVN-Kubernetes: %w", err)
@@ -90,10 +93,10 @@ func (l *Lab) startOVNKube(ctx context.Context, p *progress) error {
 		return err
 	}
 	p.say("OVN-Kubernetes: the gateways of %d nodes work", len(l.Nodes))
-	return l.learnAddresses(ctx)
+	return l.loadAddresses(ctx)
 }
 
-// hostNetworkNamespace is where policies find what hosts send.
+// hostNetworkNamespace is the namespace by which network policies select traffic from hosts.
 const hostNetworkNamespace = "ovn-host-network"
 
 func (l *Lab) namespace(ctx context.Context, name string) error {
@@ -101,7 +104,7 @@ func (l *Lab) namespace(ctx context.Context, name string) error {
 	return err
 }
 
-// centralFlags are those of the one ovnkube that serves the whole cluster.
+// centralFlags returns the flags of the ovnkube that serves the whole cluster.
 func (l *Lab) centralFlags() []string {
 	if l.state.Network.Zones() {
 		return []string{"--init-cluster-manager=" + centralNetns}
@@ -109,13 +112,14 @@ func (l *Lab) centralFlags() []string {
 	return append([]string{"--init-master=" + centralNetns}, databaseFlags()...)
 }
 
-// databaseFlags say where the cluster's databases are.
+// databaseFlags returns the flags with the addresses of the cluster's databases.
 func databaseFlags() []string {
 	central := Management().Host(centralHost)[0].Addr()
-	return []string{fmt.Sprintf("--nb-address=tcp:%s:%d", central, nbPort), fmt.Sprintf("--sb-address=tcp:%s:%d", central, sbPort)}
+	return []string{fmt.Sprintf("--nb-address=tcp:%s:%d", central, nbPort),
+		fmt.Sprintf("--sb-address=tcp:%s:%d", central, sbPort)}
 }
 
-// startOVNKubeNode starts a node's ovnkube and returns when its gateway works.
+// startOVNKubeNode starts ovnkube on a node and returns when its gateway works.
 func (l *Lab) startOVNKubeNode(ctx context.Context, n Node) error {
 	flags := []string{
 		"--init-node=" + n.Name, "--nodeport", "--gateway-interface=br-ex", "--mtu=1400",
@@ -140,7 +144,7 @@ func (l *Lab) startOVNKubeNode(ctx context.Context, n Node) error {
 	return nil
 }
 
-// runOVNKube starts an ovnkube in a namespace.
+// runOVNKube starts ovnkube in a namespace.
 func (l *Lab) runOVNKube(ctx context.Context, short string, flags ...string) error {
 	cp, err := l.ControlPlane()
 	if err != nil {
@@ -149,28 +153,33 @@ func (l *Lab) runOVNKube(ctx context.Context, short string, flags ...string) err
 	network := l.state.Network
 	args := []string{
 		"sh", "-c", restartScript, "sh", l.path(short, "ovnkube.pid"), network.Program,
-		"--k8s-kubeconfig=" + cp.AdminKubeconfig(), "--k8s-token=" + noToken, "--cluster-subnets=" + podNetworks(), "--k8s-service-cidrs=" + strings.Join(texts(serviceSubnets()), ","),
-		"--gateway-mode=" + network.Gateway, "--loglevel=4", "--ovn-config-namespace=" + productNamespace, "--host-network-namespace=" + hostNetworkNamespace,
-		"--metrics-bind-address=127.0.0.1:9410", "--ovn-metrics-bind-address=127.0.0.1:9476", "--pidfile=" + l.path(short, "ovnkube.pid"),
+		"--k8s-kubeconfig=" + cp.AdminKubeconfig(), "--k8s-token=" + noToken, "--cluster-subnets=" + podNetworks(),
+		"--k8s-service-cidrs=" + strings.Join(texts(serviceSubnets()), ","),
+		"--gateway-mode=" + network.Gateway, "--loglevel=4", "--ovn-config-namespace=" + productNamespace,
+		"--host-network-namespace=" + hostNetworkNamespace,
+		"--metrics-bind-address=127.0.0.1:9410", "--ovn-metrics-bind-address=127.0.0.1:9476",
+		"--pidfile=" + l.path(short, "ovnkube.pid"),
 	}
 	if network.Zones() {
 		args = append(args, "--enable-interconnect")
 	}
 	_, err = proc.Start(ctx, proc.Spec{
-		Name: ovnkubeName, Dir: l.path(short), Netns: l.Netns(short), Env: ovsEnv(l.path(short)), Args: l.contained(short, slices.Concat(args, flags)...),
+		Name: ovnkubeName, Dir: l.path(short), Netns: l.Netns(short), Env: ovsEnv(l.path(short)),
+		Args: l.contained(short, slices.Concat(args, flags)...),
 	})
 	return err
 }
 
-// podNetworks are the cluster's subnets with the length of a node's, as ovnkube wants them.
+// podNetworks returns the cluster's subnets, each with the prefix length of a node's subnet, in the format of ovnkube.
 func podNetworks() string {
 	subnets := clusterSubnets()
 	return fmt.Sprintf("%s/24,%s/64", subnets[0], subnets[1])
 }
 
-// gatewayWorks tells whether OVN-Kubernetes has put its flows on a node's br-ex.
+// gatewayWorks returns nil if OVN-Kubernetes has installed its flows on br-ex of the node.
 func (l *Lab) gatewayWorks(ctx context.Context, n Node) error {
-	flows, err := run(ctx, "ovs-ofctl", "-O", "OpenFlow13", "--no-stats", "dump-flows", "unix:"+l.path(n.Name, "br-ex.mgmt"))
+	flows, err := run(ctx, "ovs-ofctl", "-O", "OpenFlow13", "--no-stats", "dump-flows",
+		"unix:"+l.path(n.Name, "br-ex.mgmt"))
 	if err != nil {
 		return err
 	}
@@ -180,8 +189,8 @@ func (l *Lab) gatewayWorks(ctx context.Context, n Node) error {
 	return nil
 }
 
-// learnAddresses asks the nodes' objects which addresses OVN-Kubernetes gave them.
-func (l *Lab) learnAddresses(ctx context.Context) error {
+// loadAddresses reads the addresses that OVN-Kubernetes assigned from the Node objects.
+func (l *Lab) loadAddresses(ctx context.Context) error {
 	client, err := l.Client()
 	if err != nil {
 		return err
@@ -199,7 +208,8 @@ func (l *Lab) learnAddresses(ctx context.Context) error {
 		}
 		text := object.Annotations[subnetsAnnotation]
 		if err := json.Unmarshal([]byte(text), &subnets); err != nil || len(subnets.Default) != len(clusterSubnets()) {
-			return errors.Join(fmt.Errorf("node %s: annotation %s: %q: want a subnet a family", n.Name, subnetsAnnotation, text), err)
+			return errors.Join(fmt.Errorf("node %s: annotation %s: %q: want a subnet a family", n.Name, subnetsAnnotation, text),
+				err)
 		}
 		id, err := strconv.Atoi(object.Annotations[idAnnotation])
 		if err != nil {

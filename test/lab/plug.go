@@ -21,32 +21,33 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/test/lab/kubelet"
 )
 
-// PodNetns is the short name of a pod's network namespace, see [Lab.Netns].
+// PodNetns returns the short name of a pod's network namespace. See [Lab.Netns].
 func PodNetns(namespace, name string) string { return podNetns + namespace + "-" + name }
 
-// podPort is the name OVN-Kubernetes gives a pod's logical switch port.
+// podPort returns the name of a pod's logical switch port in OVN-Kubernetes.
 func podPort(pod kubelet.Pod) string { return pod.Namespace + "_" + pod.Name }
 
-// podLink is the pod's link on the node, short enough for the kernel (15 characters) and unlike that of any other pod.
+// podLink returns the name of the pod's link on the node. It fits the kernel's limit of 15 characters and is unique.
 func podLink(pod kubelet.Pod) string {
 	sum := sha256.Sum256([]byte(podPort(pod)))
 	return "pod" + hex.EncodeToString(sum[:6])
 }
 
-// podDevice is a pod's link as the pod sees it.
+// podDevice is the name of a pod's link inside the pod.
 const podDevice = "eth0"
 
-// Plug connects pods to the cluster network as OVN-Kubernetes' CNI does, and in the model its pod controller as well. There may be only one
-// at a time for a lab, because the addresses it has given but not yet written are its own knowledge.
+// Plug connects pods to the cluster network as OVN-Kubernetes' CNI plugin does, and in the model as its pod controller
+// does. A lab must have only one Plug at a time because addresses that are allocated but not yet written are known only
+// to it.
 type Plug struct {
 	lab    *Lab
-	client kubernetes.Interface // where OVN-Kubernetes itself gives the addresses
+	client kubernetes.Interface // with OVN-Kubernetes itself, which assigns the addresses
 
 	mu    sync.Mutex
 	given map[string][]netip.Prefix // By logical switch port.
 }
 
-// NewPlug makes a Plug that knows the pods plugged before.
+// NewPlug returns a Plug that has loaded the pods plugged before.
 func (l *Lab) NewPlug(ctx context.Context) (*Plug, error) {
 	if l.state.Network.Real() {
 		client, err := l.Client()
@@ -57,7 +58,8 @@ func (l *Lab) NewPlug(ctx context.Context) (*Plug, error) {
 		return nil, fmt.Errorf("read the pods' addresses: %w", err)
 	}
 	p := &Plug{lab: l, given: map[string][]netip.Prefix{}}
-	for record := range strings.SplitSeq(strings.TrimSpace(out), "\n\n") { // Each is the name, a line break, "MAC IPv4 IPv6".
+	// Each is the name, a line break, "MAC IPv4 IPv6".
+	for record := range strings.SplitSeq(strings.TrimSpace(out), "\n\n") {
 		fields := strings.Fields(record)
 		for i, text := range fields {
 			if addr, err := netip.ParseAddr(text); i > 1 && err == nil {
@@ -68,8 +70,8 @@ func (l *Lab) NewPlug(ctx context.Context) (*Plug, error) {
 	return p, nil
 }
 
-// Plug gives a pod its addresses, namespace, link and switch port, and returns when packets flow. For a pod that is plugged it returns
-// the same again. A pod on the host's network is in the node's namespace and has the node's addresses.
+// Plug gives a pod its addresses, namespace, link and switch port, and returns when packets flow. It is idempotent. A
+// pod on the host network is in the node's namespace and has the node's addresses.
 func (p *Plug) Plug(ctx context.Context, pod kubelet.Pod) (kubelet.Attachment, error) {
 	n, err := p.lab.Node(pod.Node)
 	if err != nil {
@@ -105,7 +107,7 @@ func (p *Plug) plug(ctx context.Context, n Node, pod kubelet.Pod) ([]netip.Prefi
 	return addrs, nil
 }
 
-// give takes the lowest host number of the node that no pod has, in all families the same.
+// give allocates the lowest host number of the node that is free in all families.
 func (p *Plug) give(n Node, pod kubelet.Pod) ([]netip.Prefix, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -141,12 +143,12 @@ func (p *Plug) writePort(ctx context.Context, n Node, pod kubelet.Pod, addrs []n
 	return err
 }
 
-// link makes the namespace and the veth into br-int.
+// link creates the namespace and the veth to br-int.
 func (p *Plug) link(ctx context.Context, n Node, pod kubelet.Pod, mac string, addrs []netip.Prefix) error {
 	netns := p.lab.Netns(PodNetns(pod.Namespace, pod.Name))
 	if _, err := os.Stat(netnsDir + "/" + netns); os.IsNotExist(err) {
 		if err := p.createPodNetns(ctx, netns, n, pod, mac, addrs); err != nil {
-			// Half of one would be taken for a whole one when the pod is plugged again.
+			// A later Plug would take a partial namespace for a complete one.
 			return errors.Join(err, removePodNetns(context.WithoutCancel(ctx), netns))
 		}
 	}
@@ -155,13 +157,16 @@ func (p *Plug) link(ctx context.Context, n Node, pod kubelet.Pod, mac string, ad
 			return err
 		}
 	}
-	_, err := p.lab.vsctl(ctx, n, "--no-wait", "--may-exist", "add-port", "br-int", podLink(pod), "--", "set", "Interface", podLink(pod),
-		"external_ids:iface-id="+podPort(pod), "external_ids:iface-id-ver="+quote(string(pod.UID)), "external_ids:sandbox="+quote(netns),
+	_, err := p.lab.vsctl(ctx, n, "--no-wait", "--may-exist", "add-port", "br-int", podLink(pod), "--", "set", "Interface",
+		podLink(pod),
+		"external_ids:iface-id="+podPort(pod), "external_ids:iface-id-ver="+quote(string(pod.UID)),
+		"external_ids:sandbox="+quote(netns),
 		"external_ids:attached_mac="+quote(mac), "external_ids:ip_addresses="+quote(strings.Join(texts(addrs), ",")))
 	return err
 }
 
-func (p *Plug) createPodNetns(ctx context.Context, netns string, n Node, pod kubelet.Pod, mac string, addrs []netip.Prefix) error {
+func (p *Plug) createPodNetns(ctx context.Context, netns string, n Node, pod kubelet.Pod, mac string,
+	addrs []netip.Prefix) error {
 	if err := createNetns(ctx, netns); err != nil {
 		return err
 	}
@@ -174,8 +179,8 @@ func (p *Plug) createPodNetns(ctx context.Context, netns string, n Node, pod kub
 	return ipBatch(ctx, netns, defaultRoutes(n.gateway()))
 }
 
-// removePodNetns removes a pod's namespace, and its link at once: the kernel removes what is left in a namespace seconds later on a busy
-// machine, and by then the link may be that of the next pod of the same name.
+// removePodNetns removes a pod's namespace, and its link first. On a busy machine the kernel removes the devices of a
+// namespace seconds later, when the link name may already belong to the next pod of the same name.
 func removePodNetns(ctx context.Context, netns string) error {
 	if err := inNetns(netns, func() error { _, err := net.InterfaceByName(podDevice); return err }); err == nil {
 		if err := ipBatch(ctx, netns, []string{"link del " + podDevice}); err != nil {
@@ -185,7 +190,8 @@ func removePodNetns(ctx context.Context, netns string) error {
 	return ipBatch(ctx, "", []string{"netns del " + netns})
 }
 
-// Unplug removes what Plug made. What runs in the namespace must have ended before. Unplugging what is not plugged does nothing.
+// Unplug removes what Plug created. Processes in the namespace must have exited before. Unplugging a pod that is not
+// plugged does nothing.
 func (p *Plug) Unplug(ctx context.Context, pod kubelet.Pod) error {
 	n, err := p.lab.Node(pod.Node)
 	if err != nil || pod.HostNetwork {

@@ -14,16 +14,17 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/test/lab/kubelet"
 )
 
-// podNetworksAnnotation is how OVN-Kubernetes says what a pod has.
+// podNetworksAnnotation is where OVN-Kubernetes reports the addresses of a pod.
 const podNetworksAnnotation = "k8s.ovn.org/pod-networks"
 
-// podNetwork is the part of that annotation about the default network.
+// podNetwork is the entry of that annotation for the default network.
 type podNetwork struct {
 	MAC string         `json:"mac_address"`
 	IPs []netip.Prefix `json:"ip_addresses"`
 }
 
-// plugReal gives a pod the addresses that OVN-Kubernetes chose, and returns when its port on br-int has its flows.
+// plugReal gives a pod the addresses that OVN-Kubernetes assigned, and returns when the flows of its port on br-int are
+// installed.
 func (p *Plug) plugReal(ctx context.Context, n Node, pod kubelet.Pod) ([]netip.Prefix, error) {
 	const patience = 30 * time.Second
 	waiting, cancel := context.WithTimeout(ctx, patience)
@@ -38,7 +39,8 @@ func (p *Plug) plugReal(ctx context.Context, n Node, pod kubelet.Pod) ([]netip.P
 	if err := p.link(ctx, n, pod, network.MAC, network.IPs); err != nil {
 		return nil, err
 	}
-	if _, err := p.lab.vsctl(ctx, n, "wait-until", "Interface", podLink(pod), "external_ids:ovn-installed=true"); err != nil {
+	if _, err := p.lab.vsctl(ctx, n, "wait-until", "Interface", podLink(pod),
+		"external_ids:ovn-installed=true"); err != nil {
 		return nil, fmt.Errorf("its port has no flows: %w", err)
 	}
 	return network.IPs, nil

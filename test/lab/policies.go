@@ -10,11 +10,12 @@ import (
 	"strings"
 )
 
-// This file has rows that OVN-Kubernetes adds for what users ask of it.
+// This file writes rows that OVN-Kubernetes adds for users' objects.
 
-// NodePortLocal makes a node answer on a port of its own addresses for one pod of it, without hiding the client: what OVN-Kubernetes
-// does for a NodePort with externalTrafficPolicy Local. The function it returns undoes that.
-func (l *Lab) NodePortLocal(ctx context.Context, node, protocol string, port uint16, pod []netip.Addr, target uint16) (func(context.Context) error, error) {
+// NodePortLocal makes a node serve a port of its own addresses with one of its pods and preserve the client address, as
+// OVN-Kubernetes does for a NodePort with externalTrafficPolicy Local. The returned function reverts this.
+func (l *Lab) NodePortLocal(ctx context.Context, node, protocol string, port uint16, pod []netip.Addr,
+	target uint16) (func(context.Context) error, error) {
 	n, err := l.Node(node)
 	if err != nil {
 		return nil, err
@@ -29,16 +30,19 @@ func (l *Lab) NodePortLocal(ctx context.Context, node, protocol string, port uin
 		"options:event=false", "options:reject=true", "options:skip_snat=true", "options:neighbor_responder=none",
 	}
 	for i, own := range n.LAN {
-		args = append(args, fmt.Sprintf("vips:%s=%s", quote(netip.AddrPortFrom(own.Addr(), port).String()), quote(netip.AddrPortFrom(pod[i], target).String())))
+		args = append(args, fmt.Sprintf("vips:%s=%s", quote(netip.AddrPortFrom(own.Addr(), port).String()),
+			quote(netip.AddrPortFrom(pod[i], target).String())))
 	}
-	if _, err := l.NB(ctx, append(args, "--", "add", "Logical_Router", "GR_"+node, "load_balancer", "@lb")...); err != nil {
+	if _, err := l.NB(ctx, append(args, "--", "add", "Logical_Router", "GR_"+node, "load_balancer",
+		"@lb")...); err != nil {
 		return nil, fmt.Errorf("node port %s %d of %s: %w", protocol, port, node, err)
 	}
 	return func(ctx context.Context) error { _, err := l.NB(ctx, "lb-del", name); return err }, l.Settle(ctx)
 }
 
-// nodePortService is NodePortLocal by a Service and EndpointSlices.
-func (l *Lab) nodePortService(ctx context.Context, n Node, protocol string, port uint16, pod []netip.Addr, target uint16) (func(context.Context) error, error) {
+// nodePortService implements NodePortLocal with a Service and EndpointSlices.
+func (l *Lab) nodePortService(ctx context.Context, n Node, protocol string, port uint16, pod []netip.Addr,
+	target uint16) (func(context.Context) error, error) {
 	name, protocol := fmt.Sprintf("%s-%d", protocol, port), strings.ToUpper(protocol)
 	manifest := fmt.Sprintf(`
 apiVersion: v1
@@ -64,13 +68,14 @@ endpoints: [{addresses: [%[6]q], nodeName: %[7]s, conditions: {ready: true}}]
 		return nil, fmt.Errorf("node port %s of %s: %w", name, n.Name, err)
 	}
 	return func(ctx context.Context) error {
-		_, err := l.Kubectl(ctx, manifest, "delete", "--ignore-not-found", "-f", "-") // With a Service its EndpointSlices go.
+		// EndpointSlices are deleted with their Service.
+		_, err := l.Kubectl(ctx, manifest, "delete", "--ignore-not-found", "-f", "-")
 		return err
 	}, nil
 }
 
-// EgressVia sends a pod's way out of the cluster over another node, as an EgressIP does (there the address of that node hides the
-// pod). The function it returns undoes that.
+// EgressVia routes a pod's egress traffic through another node, as an EgressIP does (where, in addition, the address of
+// that node replaces that of the pod). The returned function reverts this.
 func (l *Lab) EgressVia(ctx context.Context, node string, pod []netip.Addr) (func(context.Context) error, error) {
 	n, err := l.Node(node)
 	if err != nil {
@@ -100,21 +105,24 @@ func (l *Lab) EgressVia(ctx context.Context, node string, pod []netip.Addr) (fun
 	}, l.Settle(ctx)
 }
 
-// StartResponder answers in a namespace that is no pod's, as "<name> <client>", on some ports by TCP and UDP, until the lab goes or it
-// is killed.
+// StartResponder responds with "<name> <client>" in a namespace that is not a pod's, on the given TCP and UDP ports,
+// until the lab is removed or stop is called.
 func (l *Lab) StartResponder(ctx context.Context, short, name string, ports ...uint16) (stop func() error, err error) {
 	numbers := strings.Trim(strings.Join(strings.Fields(fmt.Sprint(ports)), ","), "[]")
-	p, err := l.Start(ctx, short, name, nil, slices.Concat(l.self("responder"), []string{"-name", name, "-tcp", numbers, "-udp", numbers})...)
+	p, err := l.Start(ctx, short, name, nil, slices.Concat(l.self("responder"),
+		[]string{"-name", name, "-tcp", numbers, "-udp", numbers})...)
 	if err != nil {
 		return nil, err
 	}
 	return p.Kill, nil
 }
 
-// Ask asks once from a namespace, over "tcp" or "udp", and returns whose answer it got and which client that saw. source is the
-// port to ask from, 0 for any.
-func (l *Lab) Ask(ctx context.Context, short, network string, source uint16, target netip.AddrPort) (backend string, client netip.AddrPort, err error) {
-	out, err := run(ctx, l.inside(short, l.self("ask", "--source-port", fmt.Sprint(source), network, target.String())...)...)
+// Ask sends one request from a namespace over "tcp" or "udp". It returns the name of the backend that responded and the
+// client address that the backend saw. source is the source port, 0 for any.
+func (l *Lab) Ask(ctx context.Context, short, network string, source uint16, target netip.AddrPort) (backend string,
+	client netip.AddrPort, err error) {
+	out, err := run(ctx, l.inside(short, l.self("ask", "--source-port", fmt.Sprint(source), network,
+		target.String())...)...)
 	if err != nil {
 		return "", netip.AddrPort{}, err
 	}

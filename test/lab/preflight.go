@@ -13,7 +13,7 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/test/lab/ovnprefix"
 )
 
-// requirement is a file or program that the lab needs, and the Debian package that has it.
+// requirement is a file or program that the lab needs, and the Debian package that contains it.
 type requirement struct{ path, pkg string }
 
 func requirements() []requirement {
@@ -44,7 +44,7 @@ func requirements() []requirement {
 	}
 }
 
-// Preflight tells what the machine lacks for a lab, all at once; nil if nothing.
+// Preflight returns an error that lists everything the machine lacks for a lab, or nil if it lacks nothing.
 func Preflight() error {
 	if os.Geteuid() != 0 {
 		return errors.New("the lab makes network namespaces: run it as root")

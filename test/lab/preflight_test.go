@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// A fresh machine has nothing but what contrib/setup.sh installs: a program that the lab requires and the script
-// leaves out is missed only there.
+// A fresh machine has only the programs that contrib/setup.sh installs. Only there would a required program that the
+// script does not install be missing.
 func TestSetupScriptInstallsEachRequirement(t *testing.T) {
 	script, err := os.ReadFile("../../contrib/setup.sh")
 	if err != nil {

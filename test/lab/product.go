@@ -15,19 +15,20 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/test/lab/proc"
 )
 
-// The controller as it is installed: its ServiceAccount, and where it listens in the central namespace.
+// The installed controller: its ServiceAccount, and its listen addresses in the central namespace.
 const (
 	productNamespace = "ovn-kubernetes"
 	productAccount   = "ovnkube-slb"
 	productName      = "controller"
 	guardAccount     = "ovnkube-slb-node"
-	guardName        = "guard-" // and the node
+	guardName        = "guard-" // followed by the node name
 	// MetricsAddress serves the controller's metrics, HealthAddress /healthz and /readyz, both in the namespace "cen".
 	MetricsAddress = "127.0.0.1:9480"
 	HealthAddress  = "127.0.0.1:9481"
 )
 
-// Install applies a kustomization, as dist/manifests/base, and starts the controller with what the ServiceAccount in it may do.
+// Install applies a kustomization, such as dist/manifests/base, and starts the controller with the permissions of its
+// ServiceAccount.
 func (l *Lab) Install(ctx context.Context, manifests, controller string, flags ...string) error {
 	if err := l.namespace(ctx, productNamespace); err != nil {
 		return err
@@ -41,7 +42,7 @@ func (l *Lab) Install(ctx context.Context, manifests, controller string, flags .
 	return l.StartController(ctx, controller, flags...)
 }
 
-// StartController starts the program ovnkube-slb as it runs in a cluster and returns when it is ready.
+// StartController starts the program ovnkube-slb with the flags that it has in a cluster, and returns when it is ready.
 func (l *Lab) StartController(ctx context.Context, controller string, flags ...string) error {
 	cp, err := l.ControlPlane()
 	if err != nil {
@@ -52,8 +53,10 @@ func (l *Lab) StartController(ctx context.Context, controller string, flags ...s
 		return err
 	}
 	args := append([]string{
-		controller, "controller", "--k8s-kubeconfig=" + kubeconfig, "--nb-address=" + l.NBSocket(), "--sb-address=" + l.SBSocket(),
-		"--cluster-subnets=" + strings.Join(texts(clusterSubnets()), ","), "--k8s-service-cidrs=" + strings.Join(texts(serviceSubnets()), ","),
+		controller, "controller", "--k8s-kubeconfig=" + kubeconfig, "--nb-address=" + l.NBSocket(),
+		"--sb-address=" + l.SBSocket(),
+		"--cluster-subnets=" + strings.Join(texts(clusterSubnets()), ","),
+		"--k8s-service-cidrs=" + strings.Join(texts(serviceSubnets()), ","),
 		"--leader-elect", "--metrics-bind-address=" + MetricsAddress, "--healthz-bind-address=" + HealthAddress,
 	}, flags...)
 	if _, err := l.Start(ctx, centralNetns, productName, nil, args...); err != nil {
@@ -74,8 +77,8 @@ func (l *Lab) StartController(ctx context.Context, controller string, flags ...s
 	})
 }
 
-// Writes are the counts of what was written to the kinds of objects that the controller writes, as the API server counts it, a line
-// each of its metrics, sorted.
+// Writes returns the API server's counts of writes to the kinds of objects that the controller writes, as sorted lines
+// of its metrics.
 func (l *Lab) Writes(ctx context.Context) (string, error) {
 	metrics, err := l.Kubectl(ctx, "", "get", "--raw", "/metrics")
 	if err != nil {
@@ -87,10 +90,10 @@ func (l *Lab) Writes(ctx context.Context) (string, error) {
 	return strings.Join(lines, "\n"), nil
 }
 
-// Controller is the process that StartController started.
+// Controller returns the process that StartController started.
 func (l *Lab) Controller() (*proc.Process, error) { return proc.Find(l.path("started"), productName) }
 
-// StopController ends the controller as a cluster does, by SIGTERM; it releases its lease.
+// StopController terminates the controller by SIGTERM, as a cluster does. The controller releases its lease.
 func (l *Lab) StopController(ctx context.Context) error {
 	p, err := l.Controller()
 	if errors.Is(err, os.ErrNotExist) {
@@ -102,7 +105,7 @@ func (l *Lab) StopController(ctx context.Context) error {
 	return p.Terminate(ctx)
 }
 
-// StartGuard starts the program's part that runs on a node, and returns when it sees the node's switch.
+// StartGuard starts the node agent, and returns when it has connected to the node's switch.
 func (l *Lab) StartGuard(ctx context.Context, program, node string, flags ...string) error {
 	n, err := l.Node(node)
 	if err != nil {
@@ -131,7 +134,7 @@ func (l *Lab) StartGuard(ctx context.Context, program, node string, flags ...str
 	})
 }
 
-// StartGuards starts the guards of all nodes, one after the other.
+// StartGuards starts the guards of all nodes one after the other.
 func (l *Lab) StartGuards(ctx context.Context, program string, flags ...string) error {
 	for _, n := range l.Nodes {
 		if err := l.StartGuard(ctx, program, n.Name, flags...); err != nil {
@@ -141,7 +144,7 @@ func (l *Lab) StartGuards(ctx context.Context, program string, flags ...string) 
 	return nil
 }
 
-// KillGuard ends the guard of a node by SIGKILL. Killing what is dead does nothing.
+// KillGuard kills the guard of a node by SIGKILL. It does nothing if the guard is dead.
 func (l *Lab) KillGuard(node string) error {
 	p, err := proc.Find(l.path("started"), guardName+node)
 	if errors.Is(err, os.ErrNotExist) {
@@ -153,7 +156,7 @@ func (l *Lab) KillGuard(node string) error {
 	return p.Kill()
 }
 
-// StopGuard ends the guard of a node as a cluster does, by SIGTERM.
+// StopGuard terminates the guard of a node by SIGTERM, as a cluster does.
 func (l *Lab) StopGuard(ctx context.Context, node string) error {
 	p, err := proc.Find(l.path("started"), guardName+node)
 	if err != nil {
@@ -162,7 +165,7 @@ func (l *Lab) StopGuard(ctx context.Context, node string) error {
 	return p.Terminate(ctx)
 }
 
-// KillGuards ends the guards of all nodes.
+// KillGuards kills the guards of all nodes.
 func (l *Lab) KillGuards() error {
 	var errs []error
 	for _, n := range l.Nodes {

@@ -8,7 +8,7 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/test/lab/frr"
 )
 
-// outsidePorts are the veths of the router and the clients.
+// outsidePorts returns the veths of the router and the clients.
 func (l *Lab) outsidePorts() []port {
 	served := l.state.Network.Served()
 	return []port{
@@ -25,7 +25,7 @@ func (l *Lab) outsidePorts() []port {
 	}
 }
 
-// outsideRoutes gives the clients the router as their default next hop, and makes the router forward.
+// outsideRoutes makes the router the default next hop of the clients, and enables forwarding on the router.
 func (l *Lab) outsideRoutes(ctx context.Context) error {
 	if err := setSysctls(l.Netns(routerNetns), map[string]string{
 		"net/ipv4/ip_forward":          "1",
@@ -33,7 +33,8 @@ func (l *Lab) outsideRoutes(ctx context.Context) error {
 	}); err != nil {
 		return err
 	}
-	for netns, s := range map[string]Segment{clientNetns: l.state.Network.Served(), dmzNetns: DMZ(), taggedNetns: Tagged(), remoteNetns: Beyond()} {
+	for netns, s := range map[string]Segment{clientNetns: l.state.Network.Served(), dmzNetns: DMZ(), taggedNetns: Tagged(),
+		remoteNetns: Beyond()} {
 		if err := ipBatch(ctx, l.Netns(netns), defaultRoutes(s.Host(routerHost))); err != nil {
 			return err
 		}
@@ -41,12 +42,12 @@ func (l *Lab) outsideRoutes(ctx context.Context) error {
 	return nil
 }
 
-// startRouter starts FRR. It forwards between connected segments; sessions are added by those who need them.
+// startRouter starts FRR. It forwards between connected segments. BGP sessions are configured by callers.
 func (l *Lab) startRouter(ctx context.Context) error {
 	return l.Router().Start(ctx)
 }
 
-// Router is the lab's router, to be configured and asked.
+// Router returns the lab's router, for configuration and queries.
 func (l *Lab) Router() frr.Router {
 	return frr.Router{Name: l.Name, Dir: l.path(routerNetns), Netns: l.Netns(routerNetns)}
 }

@@ -10,27 +10,29 @@ import (
 	"strings"
 )
 
-// Served is one port of a Service as OVN-Kubernetes serves it on a node for the node itself: what the node asks of the VIP goes to the
-// ClusterIP, and that is balanced to the pods. All have IPv4 first, then IPv6.
+// Served is one port of a Service as OVN-Kubernetes serves it on a node for clients on the node itself: connections to
+// the VIP are sent to the ClusterIP, which is load balanced to the pods. Addresses have IPv4 first, then IPv6.
 type Served struct {
 	Name, Protocol   string
 	VIPs, ClusterIPs []netip.Addr
 	Port, Target     uint16
-	Pods             [][]netip.Addr // of each pod
+	Pods             [][]netip.Addr // by pod
 }
 
-// ServeOnNode makes a node's own clients reach Services without leaving by the segment, as OVN-Kubernetes does: DNAT to the ClusterIP
-// by the host, br-ex on to the gateway router, and a load balancer there. The function it returns undoes that.
+// ServeOnNode makes Services reachable for clients on the node itself without traversing the segment, as OVN-Kubernetes
+// does: DNAT to the ClusterIP on the host, then br-ex to the gateway router, which has a load balancer. The returned
+// function reverts this.
 func (l *Lab) ServeOnNode(ctx context.Context, node string, services ...Served) (func(context.Context) error, error) {
 	n, err := l.Node(node)
-	if err != nil || l.state.Network.Real() { // It does so itself.
+	if err != nil || l.state.Network.Real() { // OVN-Kubernetes does this itself.
 		return func(context.Context) error { return nil }, err
 	}
 	unbridge, err := l.bridgeHost(ctx, n)
 	if err != nil {
 		return nil, fmt.Errorf("services on node %s: %w", node, err)
 	}
-	rules := []string{"table inet services {}", "flush table inet services", "table inet services {\n\tchain output {\n\t\ttype nat hook output priority -100; policy accept;"}
+	rules := []string{"table inet services {}", "flush table inet services",
+		"table inet services {\n\tchain output {\n\t\ttype nat hook output priority -100; policy accept;"}
 	var c, undo nbctl
 	for _, s := range services {
 		name := fmt.Sprintf("Service_default/%s_%s_cluster", s.Name, strings.ToUpper(s.Protocol))
@@ -56,7 +58,8 @@ func (l *Lab) ServeOnNode(ctx context.Context, node string, services ...Served) 
 	rules = append(rules, "\t}\n\tchain postrouting {\n\t\ttype nat hook postrouting priority srcnat; policy accept;")
 	for i, own := range addrsOf(hosts(masqueradeSubnets(), 2)) {
 		ip := []string{"ip", "ip6"}[i]
-		rules = append(rules, fmt.Sprintf("\t\toifname \"br-ex\" %s daddr %s snat %s to %s", ip, serviceSubnets()[i], ip, own))
+		rules = append(rules, fmt.Sprintf("\t\toifname \"br-ex\" %s daddr %s snat %s to %s", ip, serviceSubnets()[i], ip,
+			own))
 	}
 	rules = append(rules, "\t}\n}", "")
 	if _, err := feed(ctx, strings.Join(rules, "\n"), l.inside(node, "nft", "-f", "-")...); err != nil {
@@ -78,14 +81,16 @@ func (l *Lab) ServeOnNode(ctx context.Context, node string, services ...Served) 
 	}, l.Settle(ctx)
 }
 
-// masqueradeMAC is the MAC that OVN-Kubernetes gives the next hop between a host and its gateway router, which nobody has.
+// masqueradeMAC is the MAC address that OVN-Kubernetes assigns to the next hop between a host and its gateway router.
+// No device has it.
 const masqueradeMAC = "0a:58:a9:fe:a9:04"
 
-// bridgeHost lets a host ask Services through its br-ex: the address and the routes that OVN-Kubernetes gives it, and the flows that
-// take its packets to the gateway router and back. Its own address is translated by the host, in place of the bridge. The function it
-// returns undoes that.
+// bridgeHost connects a host to Services through its br-ex. It configures the address and the routes that
+// OVN-Kubernetes gives the host, and the flows that forward its packets to the gateway router and back. The host
+// translates its own address, instead of the bridge. The returned function reverts this.
 func (l *Lab) bridgeHost(ctx context.Context, n Node) (undo func(context.Context) error, err error) {
-	own, hop, router := hosts(masqueradeSubnets(), 2), addrsOf(hosts(masqueradeSubnets(), 4)), addrsOf(LAN().Host(routerHost))
+	own, hop, router := hosts(masqueradeSubnets(), 2), addrsOf(hosts(masqueradeSubnets(), 4)),
+		addrsOf(LAN().Host(routerHost))
 	var lines, undone []string
 	number, err := l.vsctl(ctx, n, "get", "Interface", "patch-br-ex_"+n.Name+"-to-br-int", "ofport")
 	if err != nil {
@@ -104,8 +109,10 @@ func (l *Lab) bridgeHost(ctx context.Context, n Node) (undo func(context.Context
 			fmt.Sprintf("neigh del %s dev br-ex", hop[i]), fmt.Sprintf("addr del %s dev br-ex", own[i]))
 		proto, dst := []string{"ip", "ipv6"}[i], []string{"nw_dst", "ipv6_dst"}[i]
 		for _, flow := range []string{
-			fmt.Sprintf(hostCookie+",priority=500,in_port=LOCAL,%s,%s=%s,actions=mod_dl_dst:%s,output:%s", proto, dst, serviceSubnets()[i], n.MAC, patch),
-			fmt.Sprintf(hostCookie+",priority=500,in_port=%s,%s,%s=%s,actions=mod_dl_dst:%s,LOCAL", patch, proto, dst, own[i].Addr(), n.MAC),
+			fmt.Sprintf(hostCookie+",priority=500,in_port=LOCAL,%s,%s=%s,actions=mod_dl_dst:%s,output:%s", proto, dst,
+				serviceSubnets()[i], n.MAC, patch),
+			fmt.Sprintf(hostCookie+",priority=500,in_port=%s,%s,%s=%s,actions=mod_dl_dst:%s,LOCAL", patch, proto, dst,
+				own[i].Addr(), n.MAC),
 		} {
 			if _, err := run(ctx, "ovs-ofctl", "add-flow", bridge, flow); err != nil {
 				return nil, err

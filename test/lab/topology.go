@@ -8,19 +8,21 @@ import (
 	"strings"
 )
 
-// This file derives the NB rows that OVN-Kubernetes writes for a cluster of one zone in shared gateway mode, as captured from
-// release 1.3, without what only matters to hosts (load balancers for them, control plane protection).
+// This file computes the NB rows that OVN-Kubernetes writes for a cluster of one zone in shared gateway mode, as
+// captured from release 1.3, except for those that only matter to hosts (load balancers for them, control plane
+// protection).
 //
-// One deliberate difference: no load balancer and no ACL applies to the node switches, so that no conntrack runs there. The userspace
-// conntrack of Open vSwitch 3.1.0 (Debian 12) aborts within some thousand connections in such a switch's zone ("assertion
-// conn->conn_type == CT_CONN_TYPE_DEFAULT failed"); in the zones of routers it does not (2026-11).
+// There is one deliberate difference: no load balancer and no ACL applies to the node switches, so conntrack is not
+// used there. The userspace conntrack of Open vSwitch 3.1.0 (Debian 12) aborts within some thousand connections in such
+// a switch's zone ("assertion conn->conn_type == CT_CONN_TYPE_DEFAULT failed"). In the zones of routers it does not
+// (2026-11).
 
 const (
 	clusterRouter = "ovn_cluster_router"
 	joinSwitch    = "join"
 )
 
-// nbctl collects commands for one call of ovn-nbctl(8), which is one transaction.
+// nbctl collects the commands of one ovn-nbctl(8) call, which is one transaction.
 type nbctl []string
 
 func (c *nbctl) do(words ...string) {
@@ -30,7 +32,7 @@ func (c *nbctl) do(words ...string) {
 	*c = append(*c, words...)
 }
 
-// routerPort makes a router port and its peer on a switch.
+// routerPort adds a router port and its peer on a switch.
 func (c *nbctl) routerPort(router, port, mac string, networks []netip.Prefix, sw, peer string, options ...string) {
 	c.do(append([]string{"lrp-add", router, port, mac}, texts(networks)...)...)
 	c.do("lsp-add", sw, peer)
@@ -39,7 +41,7 @@ func (c *nbctl) routerPort(router, port, mac string, networks []netip.Prefix, sw
 	c.do(append([]string{"lsp-set-options", peer, "router-port=" + port}, options...)...)
 }
 
-// topology is the whole cluster.
+// topology returns the ovn-nbctl(8) commands for the whole cluster.
 func topology(nodes []Node) []string {
 	var c nbctl
 	for _, group := range []string{"clusterLBGroup", "clusterSwitchLBGroup", "clusterRouterLBGroup"} {
@@ -48,7 +50,8 @@ func topology(nodes []Node) []string {
 	c.kubernetesService()
 	c.portGroup()
 	c.do("lr-add", clusterRouter)
-	c.do("set", "Logical_Router", clusterRouter, "external_ids:k8s-cluster-router=yes", "options:always_learn_from_arp_request=false")
+	c.do("set", "Logical_Router", clusterRouter, "external_ids:k8s-cluster-router=yes",
+		"options:always_learn_from_arp_request=false")
 	c.do("ls-add", joinSwitch)
 	join := hosts(joinSubnets(), 1)
 	c.routerPort(clusterRouter, "rtoj-"+clusterRouter, ovnMAC(join[0].Addr()), join, joinSwitch, "jtor-"+clusterRouter)
@@ -60,23 +63,27 @@ func topology(nodes []Node) []string {
 	return c
 }
 
-// kubernetesService is the load balancer of default/kubernetes: a row that is OVN-Kubernetes' own, which nobody else may touch.
+// kubernetesService adds the load balancer of default/kubernetes, a row that belongs to OVN-Kubernetes and that no
+// other controller may modify.
 func (c *nbctl) kubernetesService() {
 	hairpin := strings.Join(texts(masqueradeHairpin()), " ")
-	c.do("--id=@kubernetes", "create", "Load_Balancer", "name=Service_default/kubernetes_TCP_node_router+switch_merged", "protocol=tcp",
+	c.do("--id=@kubernetes", "create", "Load_Balancer", "name=Service_default/kubernetes_TCP_node_router+switch_merged",
+		"protocol=tcp",
 		"external_ids:k8s.ovn.org/kind=Service", "external_ids:k8s.ovn.org/owner=default/kubernetes",
 		"options:event=false", "options:reject=true", "options:skip_snat=false", "options:neighbor_responder=none",
 		"options:hairpin_snat_ip="+quote(hairpin),
 		fmt.Sprintf("vips:%s=%s", quote("10.96.0.1:443"), quote(Management().Host(centralHost)[0].Addr().String()+":6443")))
 }
 
-// portGroup has the two ACLs that let hairpin traffic of load balancers through. It has no ports, for the reason given above.
+// portGroup adds the port group with the two ACLs that allow hairpin traffic of load balancers. It has no ports, for
+// the reason given above.
 func (c *nbctl) portGroup() {
 	var refs []string
 	for _, direction := range []struct{ acl, name string }{{"from-lport", "Egress"}, {"to-lport", "Ingress"}} {
 		ref := "@hairpin" + direction.name
 		refs = append(refs, ref)
-		c.do(append([]string{"--id=" + ref, "create", "ACL", "action=allow-related", "direction=" + direction.acl, "priority=1001",
+		c.do(append([]string{"--id=" + ref, "create", "ACL", "action=allow-related", "direction=" + direction.acl,
+			"priority=1001",
 			"match=" + quote(matchAny(masqueradeHairpin())), "external_ids:direction=" + direction.name},
 			owner("NetpolDefault", "allow-hairpinning", direction.name)...)...)
 	}
@@ -84,7 +91,7 @@ func (c *nbctl) portGroup() {
 		owner("Cluster", "clusterPortGroup")...)...)
 }
 
-// owner is how OVN-Kubernetes marks rows that are its own.
+// owner returns the external_ids with which OVN-Kubernetes marks its own rows.
 func owner(kind, name string, more ...string) []string {
 	const controller = "default-network-controller"
 	id := strings.Join(append([]string{controller, kind, name}, more...), ":")
@@ -94,7 +101,7 @@ func owner(kind, name string, more ...string) []string {
 	}
 }
 
-// nodeSwitch is the switch of a node's pods, with the node's own port k8s-<node>.
+// nodeSwitch adds the switch of a node's pods, with the node's own port k8s-<node>.
 func (c *nbctl) nodeSwitch(n Node) {
 	c.do("ls-add", n.Name)
 	c.do("set", "Logical_Switch", n.Name, "other_config:subnet="+n.PodSubnets[0].String(),
@@ -108,12 +115,15 @@ func (c *nbctl) nodeSwitch(n Node) {
 	c.do("lsp-set-addresses", "k8s-"+n.Name, lspAddress(n.mp0()))
 }
 
-// gatewayRouter is GR_<node> with its switch ext_<node> on br-ex: the way of pods out of the cluster, with the node's address.
+// gatewayRouter adds GR_<node> with its switch ext_<node> on br-ex. Pods leave the cluster through it, with the address
+// of the node.
 func (c *nbctl) gatewayRouter(n Node) {
 	gr, ext := "GR_"+n.Name, "ext_"+n.Name
 	c.do("lr-add", gr)
-	c.do("set", "Logical_Router", gr, "options:chassis="+n.Chassis, "options:lb_force_snat_ip=router_ip", "options:snat-ct-zone=0",
-		"options:always_learn_from_arp_request=false", "options:dynamic_neigh_routers=true", "options:mac_binding_age_threshold=300",
+	c.do("set", "Logical_Router", gr, "options:chassis="+n.Chassis, "options:lb_force_snat_ip=router_ip",
+		"options:snat-ct-zone=0",
+		"options:always_learn_from_arp_request=false", "options:dynamic_neigh_routers=true",
+		"options:mac_binding_age_threshold=300",
 		"external_ids:physical_ip="+n.LAN[0].Addr().String(),
 		"external_ids:physical_ips="+quote(n.LAN[0].Addr().String()+","+n.LAN[1].Addr().String()),
 		"load_balancer=@kubernetes", "load_balancer_group=@clusterLBGroup,@clusterRouterLBGroup")
@@ -132,14 +142,16 @@ func (c *nbctl) gatewayRouter(n Node) {
 		c.do("lr-route-add", gr, clusterSubnets()[i].String(), join[i].Addr().String())
 		for j, inside := range []string{clusterSubnets()[i].String(), n.Join[i].Addr().String()} {
 			ref := fmt.Sprintf("@snat%s%d%d", n.Name, i, j)
-			c.do("--id="+ref, "create", "NAT", "type=snat", "external_ip="+quote(n.LAN[i].Addr().String()), "logical_ip="+quote(inside),
+			c.do("--id="+ref, "create", "NAT", "type=snat", "external_ip="+quote(n.LAN[i].Addr().String()),
+				"logical_ip="+quote(inside),
 				`external_port_range="32768-60999"`, "options:stateless=false")
 			c.do("add", "Logical_Router", gr, "nat", ref)
 		}
 	}
 }
 
-// steering is how the cluster router sends a node's pods to that node's gateway router, and its own address to the node itself.
+// steering adds the routes by which the cluster router sends traffic of a node's pods to that node's gateway router,
+// and the policies that send traffic for the node's own addresses to the node itself.
 func (c *nbctl) steering(n Node) {
 	for i := range n.Join {
 		join := n.Join[i].Addr().String()
@@ -151,7 +163,7 @@ func (c *nbctl) steering(n Node) {
 	}
 }
 
-// lspAddress is the MAC and addresses of a switch port.
+// lspAddress returns the MAC address and IP addresses of a switch port.
 func lspAddress(addrs []netip.Prefix) string {
 	words := []string{ovnMAC(addrs[0].Addr())}
 	for _, addr := range addrs {
@@ -160,7 +172,7 @@ func lspAddress(addrs []netip.Prefix) string {
 	return strings.Join(words, " ")
 }
 
-// family is the protocol's name in OVN's match language, ovn-sb(5).
+// family returns the name of the address family in OVN's match language, ovn-sb(5).
 func family(addr netip.Addr) string {
 	if addr.Is4() {
 		return "ip4"
@@ -168,7 +180,7 @@ func family(addr netip.Addr) string {
 	return "ip6"
 }
 
-// matchAny matches what comes from any of the addresses.
+// matchAny returns a match for packets from any of the addresses.
 func matchAny(addrs []netip.Addr) string {
 	var terms []string
 	for _, addr := range addrs {
@@ -177,10 +189,10 @@ func matchAny(addrs []netip.Addr) string {
 	return "(" + strings.Join(terms, " || ") + ")"
 }
 
-// defaultOf is 0.0.0.0/0 or ::/0.
+// defaultOf returns 0.0.0.0/0 or ::/0.
 func defaultOf(addr netip.Addr) netip.Prefix { return netip.PrefixFrom(addr, 0).Masked() }
 
-// quote makes a string one atom for ovn-nbctl(8), whatever is in it.
+// quote makes a string one atom for ovn-nbctl(8), regardless of its content.
 func quote(text string) string { return `"` + strings.ReplaceAll(text, `"`, `\"`) + `"` }
 
 func texts[T fmt.Stringer](values []T) []string {

@@ -16,10 +16,10 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/test/lab/ovnprefix"
 )
 
-// cleanupTime bounds the removal of a lab that did not come up.
+// cleanupTime bounds the removal of a lab that failed to start.
 const cleanupTime = 30 * time.Second
 
-// Up builds a lab and returns when pods can talk. If it fails, or the context ends, it leaves nothing behind.
+// Up builds a lab and returns when pods can communicate. If it fails, or if the context ends, it leaves nothing behind.
 func Up(ctx context.Context, c Config) (*Lab, error) {
 	c = c.withDefaults()
 	if err := c.validate(); err != nil {
@@ -31,7 +31,8 @@ func Up(ctx context.Context, c Config) (*Lab, error) {
 	if err := Preflight(); err != nil {
 		return nil, err
 	}
-	l := newLab(c, state{Nodes: c.Nodes, NoKube: c.NoKube, Binary: c.Binary, OVNPrefix: c.OVNPrefix, Network: c.Network, Created: time.Now()})
+	l := newLab(c, state{Nodes: c.Nodes, NoKube: c.NoKube, Binary: c.Binary, OVNPrefix: c.OVNPrefix, Network: c.Network,
+		Created: time.Now()})
 	if err := l.claim(c); err != nil {
 		return nil, err
 	}
@@ -49,13 +50,14 @@ func Up(ctx context.Context, c Config) (*Lab, error) {
 	return l, nil
 }
 
-// claim makes the lab's directory, which is what says that a lab exists.
+// claim creates the lab's directory, whose existence means that the lab exists.
 func (l *Lab) claim(c Config) error {
 	if err := os.MkdirAll(c.Dir, 0o755); err != nil {
 		return fmt.Errorf("lab %s: %w", l.Name, err)
 	}
 	if err := os.Mkdir(l.Dir, 0o755); errors.Is(err, os.ErrExist) {
-		return fmt.Errorf("lab %s: %w: use it (`lab --name %s status`), end it (`lab --name %s down`), or give another --name",
+		return fmt.Errorf("lab %s: %w: use it (`lab --name %s status`), end it (`lab --name %s down`), or give another "+
+			"--name",
 			l.Name, errExists, l.Name, l.Name)
 	} else if err != nil {
 		return fmt.Errorf("lab %s: %w", l.Name, err)
@@ -63,7 +65,7 @@ func (l *Lab) claim(c Config) error {
 	return l.saveState()
 }
 
-// build runs the steps, side by side where they do not need each other.
+// build runs the steps, concurrently where they are independent.
 func (l *Lab) build(ctx context.Context, p *progress) error {
 	g, gctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return l.buildNetwork(gctx) })
@@ -72,7 +74,7 @@ func (l *Lab) build(ctx context.Context, p *progress) error {
 		return err
 	}
 	p.say("namespaces and links: switch, central, router, clients, %d nodes", len(l.Nodes))
-	if err := l.saveState(); err != nil { // The programs that are started now read it.
+	if err := l.saveState(); err != nil { // The programs started below read the state.
 		return err
 	}
 	g, gctx = errgroup.WithContext(ctx)
@@ -98,7 +100,7 @@ func (l *Lab) build(ctx context.Context, p *progress) error {
 			return err
 		}
 	}
-	if !l.state.NoKube { // It plugs pods into a network that works.
+	if !l.state.NoKube { // The agent needs a working network to plug pods.
 		if err := l.startAgent(ctx); err != nil {
 			return err
 		}
@@ -107,7 +109,7 @@ func (l *Lab) build(ctx context.Context, p *progress) error {
 	return l.saveState()
 }
 
-// ports are all veths but those of pods.
+// ports returns all veths except those of pods.
 func (l *Lab) ports() []port {
 	ports := l.outsidePorts()
 	for _, n := range l.Nodes {
@@ -116,7 +118,7 @@ func (l *Lab) ports() []port {
 	return ports
 }
 
-// buildNetwork makes every namespace and link but those of pods.
+// buildNetwork creates all namespaces and links except those of pods.
 func (l *Lab) buildNetwork(ctx context.Context) error {
 	names := []string{l.Netns(switchNetns), l.Netns(centralNetns), l.Netns(routerNetns), l.Netns(clientNetns),
 		l.Netns(dmzNetns), l.Netns(taggedNetns), l.Netns(remoteNetns)}
@@ -128,8 +130,9 @@ func (l *Lab) buildNetwork(ctx context.Context) error {
 	}
 	var bridges []string
 	for _, s := range []Segment{Management(), Underlay(), LAN(), Provider(), Beyond()} {
-		// No multicast snooping: it would drop neighbour discovery until a querier shows up.
-		bridges = append(bridges, fmt.Sprintf("link add %s mtu %d type bridge forward_delay 0 mcast_snooping 0", s.Bridge, s.MTU), "link set "+s.Bridge+" up")
+		// Multicast snooping would drop neighbor discovery until there is a querier.
+		bridges = append(bridges, fmt.Sprintf("link add %s mtu %d type bridge forward_delay 0 mcast_snooping 0", s.Bridge,
+			s.MTU), "link set "+s.Bridge+" up")
 	}
 	if err := ipBatch(ctx, l.Netns(switchNetns), bridges); err != nil {
 		return fmt.Errorf("create bridges: %w", err)
@@ -140,8 +143,8 @@ func (l *Lab) buildNetwork(ctx context.Context) error {
 	return l.outsideRoutes(ctx)
 }
 
-// buildOVN starts the databases and all nodes, and waits until every chassis has registered. In the model it writes the topology and waits
-// until every chassis has that, too.
+// buildOVN starts the databases and all nodes, and waits until every chassis has registered. In the model it also
+// writes the topology and waits until every chassis has applied it.
 func (l *Lab) buildOVN(ctx context.Context, p *progress) error {
 	if l.state.Network.Zones() {
 		return l.buildZones(ctx, p)
@@ -197,7 +200,7 @@ func (l *Lab) buildZones(ctx context.Context, p *progress) error {
 	return nil
 }
 
-// awaitChassis returns when every node has registered, for what is awaited from all chassis is awaited from the registered only.
+// awaitChassis returns when every node has registered. A later wait for all chassis covers only registered ones.
 func (l *Lab) awaitChassis(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()

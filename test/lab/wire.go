@@ -7,8 +7,8 @@ import (
 	"fmt"
 )
 
-// startWire starts the switch of the segments that share a wire. It is an Open vSwitch, because not every kernel has bridges that
-// know VLANs.
+// startWire starts the switch of the segments that share a wire. It is an Open vSwitch because not every kernel has
+// VLAN-aware bridges.
 func (l *Lab) startWire(ctx context.Context) error {
 	if err := l.startDatabase(ctx, switchNetns, "ovs", switchSchema); err != nil {
 		return err

@@ -49,7 +49,8 @@ func checkOwnSection(file *ini.File, path string) error {
 	}
 	for _, key := range file.Section(ownSection).Keys() {
 		if !slices.ContainsFunc(all, func(s setting) bool { return s.section == ownSection && s.key == key.Name() }) {
-			return fmt.Errorf("--%s %q: [%s] %s = %q: there is no such key", flagConfigFile, path, ownSection, key.Name(), key.Value())
+			return fmt.Errorf("--%s %q: [%s] %s = %q: there is no such key", flagConfigFile, path, ownSection, key.Name(),
+				key.Value())
 		}
 	}
 	return nil

@@ -31,7 +31,8 @@ func controllerCommand() *cli.Command {
 // command is a command of the program that has settings, and --config-file for them.
 func command(name, usage string, all []setting, run cli.ActionFunc) *cli.Command {
 	var file string
-	flags := []cli.Flag{text(&file, flagConfigFile, "", "", "ini `FILE` as OVN-Kubernetes reads it; flags and environment win")}
+	flags := []cli.Flag{text(&file, flagConfigFile, "", "",
+		"ini `FILE` as OVN-Kubernetes reads it; flags and environment win")}
 	for _, s := range all {
 		flags = append(flags, s.flag)
 	}
@@ -56,7 +57,8 @@ func runController(ctx context.Context, o *options) error {
 		return err
 	}
 	metrics := newRegistry()
-	r := &replica{options: o, config: config, metrics: metrics, health: leaderelection.NewLeaderHealthzAdaptor(o.stallTimeout)}
+	r := &replica{options: o, config: config, metrics: metrics,
+		health: leaderelection.NewLeaderHealthzAdaptor(o.stallTimeout)}
 	g, ctx := errgroup.WithContext(ctx)
 	if err := serveMetrics(ctx, g, &o.common, config, metrics); err != nil {
 		return err

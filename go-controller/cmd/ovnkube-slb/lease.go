@@ -63,8 +63,9 @@ func (e *election) run(ctx context.Context) error {
 	})
 }
 
-// campaign competes for the lease until ctx ends, and leads once it has it. It takes the lease only while this replica could
-// lead, but follows it all the time: how long a holder has been silent must not count anew after a lack of a second.
+// campaign competes for the lease until ctx ends, and leads once it has it. It takes the lease only while this replica
+// could lead, but follows it all the time: how long a holder has been silent must not count anew after a lack of a
+// second.
 func (e *election) campaign(ctx context.Context, lock resourcelock.Interface) error {
 	electing, giveUp := context.WithCancel(context.WithoutCancel(ctx))
 	defer giveUp()

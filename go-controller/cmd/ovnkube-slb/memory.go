@@ -21,8 +21,8 @@ func sparing() {
 const (
 	// burst is how much must have been allocated to make it worth while to collect garbage.
 	burst = 64 << 20
-	// calm is how little of that a second may have for the burst to be over.
-	calm = 4 << 20
+	// burstEnd is how little of that a second may have for the burst to be over.
+	burstEnd = 4 << 20
 )
 
 // trim gives back what a burst of work took, once it is over: to read a large cluster takes
@@ -40,7 +40,7 @@ func trim(ctx context.Context) {
 		}
 		metrics.Read(allocated)
 		now := allocated[0].Value.Uint64()
-		if now-last < calm && now-trimmed > burst {
+		if now-last < burstEnd && now-trimmed > burst {
 			debug.FreeOSMemory()
 			trimmed = now
 		}

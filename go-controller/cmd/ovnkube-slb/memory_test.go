@@ -11,7 +11,7 @@ import (
 )
 
 // What a burst took goes back to the system soon after it, and after the next one, too.
-func TestTrimAfterEachBurst(t *testing.T) {
+func TestMemoryIsTrimmedAfterEachBurst(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
 	go trim(ctx)
@@ -35,7 +35,8 @@ func TestTrimAfterEachBurst(t *testing.T) {
 
 // resident is the memory of the heap that the system has not got back.
 func resident() uint64 {
-	s := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}, {Name: "/memory/classes/heap/free:bytes"}, {Name: "/memory/classes/heap/unused:bytes"}}
+	s := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}, {Name: "/memory/classes/heap/free:bytes"},
+		{Name: "/memory/classes/heap/unused:bytes"}}
 	metrics.Read(s)
 	return s[0].Value.Uint64() + s[1].Value.Uint64() + s[2].Value.Uint64()
 }

@@ -24,7 +24,8 @@ func newRegistry() *prometheus.Registry {
 
 // serveMetrics answers at --metrics-bind-address until the context ends, to clients that the API server of config
 // allows. Requests are checked with the rights of the process, whether it holds the lease or not.
-func serveMetrics(ctx context.Context, g *errgroup.Group, o *common, config *rest.Config, registry prometheus.Gatherer) error {
+func serveMetrics(ctx context.Context, g *errgroup.Group, o *common, config *rest.Config,
+	registry prometheus.Gatherer) error {
 	if o.metricsAddress == "" {
 		return nil
 	}
@@ -47,10 +48,12 @@ func serveMetrics(ctx context.Context, g *errgroup.Group, o *common, config *res
 // checkMetrics reports what is wrong with where and how metrics are served.
 func (o *common) checkMetrics(wrong func(flag string, value any, what string)) {
 	if o.metricsAddress != "" && samePort(o.metricsAddress, o.healthAddress) {
-		wrong(flagMetrics, o.metricsAddress, fmt.Sprintf("is also --%s %s: metrics are served over TLS, health is not", flagHealth, o.healthAddress))
+		wrong(flagMetrics, o.metricsAddress, fmt.Sprintf("is also --%s %s: metrics are served over TLS, health is not",
+			flagHealth, o.healthAddress))
 	}
 	if (o.metricsCert == "") != (o.metricsKey == "") {
-		wrong(flagMetricsCert, o.metricsCert, fmt.Sprintf("goes with --%s %q: both are needed, or neither", flagMetricsKey, o.metricsKey))
+		wrong(flagMetricsCert, o.metricsCert, fmt.Sprintf("goes with --%s %q: both are needed, or neither", flagMetricsKey,
+			o.metricsKey))
 	}
 	if o.metricsCert != "" && o.metricsKey != "" {
 		if err := metricsserver.CheckFiles(o.metricsCert, o.metricsKey); err != nil {

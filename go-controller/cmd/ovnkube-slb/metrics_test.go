@@ -20,7 +20,8 @@ import (
 // TestNodeMetricsAreDocumented compares what the guard and the agent of OpenShift SDN export with the tables for users.
 func TestNodeMetricsAreDocumented(t *testing.T) {
 	registry := prometheus.NewRegistry()
-	o := &nodeOptions{node: "n1", guard: true, sdn: true, sdnHealth: ":9484", ovsAddress: "unix:/nowhere", runDir: "/nowhere"}
+	o := &nodeOptions{node: "n1", guard: true, sdn: true, sdnHealth: ":9484", ovsAddress: "unix:/nowhere",
+		runDir: "/nowhere"}
 	if _, err := newModules(o, &rest.Config{}, registry); err != nil {
 		t.Fatal(err)
 	}
@@ -33,7 +34,8 @@ func TestNodeMetricsAreDocumented(t *testing.T) {
 		t.Fatalf("%d metrics (%v)", len(families), err)
 	}
 	for _, f := range families {
-		begin, end := fmt.Sprintf("| `%s` | %s |", f.GetName(), strings.ToLower(f.GetType().String())), fmt.Sprintf("| %s |\n", f.GetHelp())
+		begin, end := fmt.Sprintf("| `%s` | %s |", f.GetName(), strings.ToLower(f.GetType().String())),
+			fmt.Sprintf("| %s |\n", f.GetHelp())
 		found := false
 		for line := range strings.Lines(string(docs)) {
 			found = found || strings.HasPrefix(line, begin) && strings.HasSuffix(line, end)
@@ -47,8 +49,8 @@ func TestNodeMetricsAreDocumented(t *testing.T) {
 	}
 }
 
-// TestBindWaitsForAnAddressInUse: what listens elsewhere must not end the process.
-func TestBindWaitsForAnAddressInUse(t *testing.T) {
+// TestBindWaitsWhileAddressIsInUse: what listens elsewhere must not end the process.
+func TestBindWaitsWhileAddressIsInUse(t *testing.T) {
 	occupant, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

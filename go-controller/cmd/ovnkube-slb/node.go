@@ -40,12 +40,17 @@ type nodeOptions struct {
 func nodeSettings(o *nodeOptions) []setting {
 	return slices.Concat(commonSettings(&o.common, "node-"), certificateSettings("sb", &o.sb), []setting{
 		{flag: text(&o.node, flagNodeName, "K8S_NODE", "", "`NAME` of this Node; empty for the host name")},
-		{toggle(&o.guard, flagEnableGuard, true, "watch the uplinks of L2Domains and ovn-controller"), ownSection, flagEnableGuard},
+		{toggle(&o.guard, flagEnableGuard, true, "watch the uplinks of L2Domains and ovn-controller"), ownSection,
+			flagEnableGuard},
 		{toggle(&o.bgp, flagEnableBGP, false, "tell BGPPeers of Services"), ownSection, flagEnableBGP},
-		{toggle(&o.sdn, flagEnableSDN, false, "hold addresses where the cluster's network is OpenShift SDN"), ownSection, flagEnableSDN},
-		{text(&o.sdnHealth, flagSDNHealth, "", ":9484", "`HOST:PORT` to answer the controller's gRPC health checks at; no host for everywhere"), ownSection, flagSDNHealth},
-		{text(&o.ovsAddress, flagOVSAddress, "", "unix:/var/run/openvswitch/db.sock", "`ADDRESS` of the node's Open vSwitch database"), ownSection, flagOVSAddress},
-		{text(&o.runDir, flagOVNRunDir, "OVN_RUNDIR", "/var/run/ovn", "`DIRECTORY` of ovn-controller's control socket"), ownSection, flagOVNRunDir},
+		{toggle(&o.sdn, flagEnableSDN, false, "hold addresses where the cluster's network is OpenShift SDN"), ownSection,
+			flagEnableSDN},
+		{text(&o.sdnHealth, flagSDNHealth, "", ":9484",
+			"`HOST:PORT` to answer the controller's gRPC health checks at; no host for everywhere"), ownSection, flagSDNHealth},
+		{text(&o.ovsAddress, flagOVSAddress, "", "unix:/var/run/openvswitch/db.sock",
+			"`ADDRESS` of the node's Open vSwitch database"), ownSection, flagOVSAddress},
+		{text(&o.runDir, flagOVNRunDir, "OVN_RUNDIR", "/var/run/ovn", "`DIRECTORY` of ovn-controller's control socket"),
+			ownSection, flagOVNRunDir},
 	})
 }
 
@@ -81,19 +86,20 @@ func (o *nodeOptions) Validate() error {
 
 func nodeCommand() *cli.Command {
 	o := &nodeOptions{}
-	return command("node", "watch a gateway for what OVN does not see, speak BGP, hold addresses with OpenShift SDN", nodeSettings(o), func(ctx *cli.Context) error {
-		if o.node == "" {
-			host, err := os.Hostname()
-			if err != nil {
-				return fmt.Errorf("name this node: %w", err)
+	return command("node", "watch a gateway for what OVN does not see, speak BGP, hold addresses with OpenShift SDN",
+		nodeSettings(o), func(ctx *cli.Context) error {
+			if o.node == "" {
+				host, err := os.Hostname()
+				if err != nil {
+					return fmt.Errorf("name this node: %w", err)
+				}
+				o.node = strings.ToLower(host)
 			}
-			o.node = strings.ToLower(host)
-		}
-		if err := o.Validate(); err != nil {
-			return err
-		}
-		return runNode(ctx.Context, o)
-	})
+			if err := o.Validate(); err != nil {
+				return err
+			}
+			return runNode(ctx.Context, o)
+		})
 }
 
 // module is a part of what runs on a node.
@@ -150,7 +156,8 @@ func newModules(o *nodeOptions, config *rest.Config, metrics prometheus.Register
 	}
 	modules := map[string]module{}
 	if o.guard {
-		modules["l2-guard"], err = guard.New(guard.Options{Node: o.node, Kube: kube, Switch: ovn.Endpoint{Address: o.ovsAddress},
+		modules["l2-guard"], err = guard.New(guard.Options{Node: o.node, Kube: kube,
+			Switch:      ovn.Endpoint{Address: o.ovsAddress},
 			Credentials: ovn.Endpoint(o.sb), RunDir: o.runDir, Registerer: metrics})
 		if err != nil {
 			return nil, err
@@ -159,14 +166,16 @@ func newModules(o *nodeOptions, config *rest.Config, metrics prometheus.Register
 	if o.bgp {
 		modules["bgp"], err = agent.New(agent.Options{
 			Node: o.node, Kube: kube, Config: config, Registerer: metrics,
-			Services: convert.Options{DefaultClass: !o.requireClass, DrainTaints: parseKeys(o.drainTaints), Mode: world.DefaultMode(o.enabled)},
+			Services: convert.Options{DefaultClass: !o.requireClass, DrainTaints: parseKeys(o.drainTaints),
+				Mode: world.DefaultMode(o.enabled)},
 		})
 		if err != nil {
 			return nil, err
 		}
 	}
 	if o.sdn {
-		modules["sdn"], err = sdnagent.New(sdnagent.Options{Node: o.node, Kube: kube, Health: o.sdnHealth, Registerer: metrics})
+		modules["sdn"], err = sdnagent.New(sdnagent.Options{Node: o.node, Kube: kube, Health: o.sdnHealth,
+			Registerer: metrics})
 		if err != nil {
 			return nil, err
 		}

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-func TestNodeMistakesAreNamed(t *testing.T) {
+func TestInvalidNodeOptionsNameTheField(t *testing.T) {
 	good := func() *nodeOptions {
 		return &nodeOptions{node: "n1", ovsAddress: "unix:/run/db.sock", runDir: "/run/ovn", guard: true}
 	}

@@ -52,7 +52,8 @@ type options struct {
 	leaderElect                               bool
 	leaseNamespace, leaseName, leaseIdentity  string
 	leaseDuration, renewDeadline, retryPeriod time.Duration
-	// databaseTimeout is how long a leader may be without a database, stallTimeout how long a loop may show no sign of life.
+	// databaseTimeout is how long a leader may be without a database, stallTimeout how long a loop may show no sign of
+	// life.
 	databaseTimeout, stallTimeout time.Duration
 }
 
@@ -108,7 +109,8 @@ func (o *common) check(wrong func(flag string, value any, what string)) {
 			wrong(flagDrainTaints, key, "is no key of a taint: "+strings.Join(wrongs, "; "))
 		}
 	}
-	for flag, file := range map[string]string{flagKubeconfig: o.kubeconfig, flagTokenFile: o.tokenFile, flagCACert: o.caCert} {
+	for flag, file := range map[string]string{flagKubeconfig: o.kubeconfig, flagTokenFile: o.tokenFile,
+		flagCACert: o.caCert} {
 		if _, err := os.Stat(file); file != "" && err != nil {
 			wrong(flag, file, err.Error())
 		}
@@ -136,10 +138,12 @@ func (o *options) checkLease(wrong func(flag string, value any, what string)) {
 	}
 	// What client-go's leader election demands (its jitter factor is 1.2).
 	if o.leaseDuration <= o.renewDeadline {
-		wrong(flagLeaseDuration, o.leaseDuration, fmt.Sprintf("is not longer than --%s %s", flagRenewDeadline, o.renewDeadline))
+		wrong(flagLeaseDuration, o.leaseDuration, fmt.Sprintf("is not longer than --%s %s", flagRenewDeadline,
+			o.renewDeadline))
 	}
 	if o.renewDeadline <= o.retryPeriod*6/5 {
-		wrong(flagRenewDeadline, o.renewDeadline, fmt.Sprintf("is not longer than 1.2 x --%s %s", flagRetryPeriod, o.retryPeriod))
+		wrong(flagRenewDeadline, o.renewDeadline, fmt.Sprintf("is not longer than 1.2 x --%s %s", flagRetryPeriod,
+			o.retryPeriod))
 	}
 	if o.databaseTimeout <= 0 {
 		wrong(flagDatabaseTimeout, o.databaseTimeout, "is not positive")

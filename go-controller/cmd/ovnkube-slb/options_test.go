@@ -51,7 +51,8 @@ func TestDefaultsAreValid(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !o.enabled || o.leaderElect || o.nb.Address != "unix:/var/run/ovn/ovnnb_db.sock" || o.leaseNamespace != "ovn-kubernetes" ||
+	if !o.enabled || o.leaderElect || o.nb.Address != "unix:/var/run/ovn/ovnnb_db.sock" ||
+		o.leaseNamespace != "ovn-kubernetes" ||
 		o.leaseDuration != 15*time.Second || !o.metalLBAnnotations {
 		t.Errorf("defaults: %+v", o)
 	}
@@ -71,12 +72,13 @@ func TestDrainTaints(t *testing.T) {
 			t.Errorf("%q: %q, want %q", file, got, want)
 		}
 	}
-	if _, err := parse(t, "", "--drain-taints=ok,key=value:NoSchedule"); err == nil || !strings.Contains(err.Error(), `--drain-taints "key=value:NoSchedule"`) {
+	if _, err := parse(t, "", "--drain-taints=ok,key=value:NoSchedule"); err == nil ||
+		!strings.Contains(err.Error(), `--drain-taints "key=value:NoSchedule"`) {
 		t.Errorf("a taint for a key: %v", err)
 	}
 }
 
-func TestFlagsWeighMoreThanEnvironmentThanFile(t *testing.T) {
+func TestFlagsOverrideEnvironmentOverridesFile(t *testing.T) {
 	t.Setenv("K8S_APISERVER", "https://environment")
 	t.Setenv("K8S_TOKEN", "environment")
 	o, err := parse(t, `
@@ -93,7 +95,7 @@ service-cidrs="10.96.0.0/16"
 	}
 }
 
-func TestFileOfOVNKubernetes(t *testing.T) {
+func TestReadsConfigFileOfOVNKubernetes(t *testing.T) {
 	o, err := parse(t, `
 [default]
 mtu=1400
@@ -114,7 +116,8 @@ ovn-run-dir=/var/run/ovn
 	if err != nil {
 		t.Fatal(err)
 	}
-	if o.enabled || o.metalLBAnnotations || o.nb.Address != "tcp:192.0.2.1:6641,tcp:192.0.2.2:6641" || o.sb.Address != "tcp:192.0.2.1:6642" {
+	if o.enabled || o.metalLBAnnotations || o.nb.Address != "tcp:192.0.2.1:6641,tcp:192.0.2.2:6641" ||
+		o.sb.Address != "tcp:192.0.2.1:6642" {
 		t.Errorf("options: %+v", o)
 	}
 	nets, err := parseSubnets(o.clusterSubnets)
@@ -123,31 +126,40 @@ ovn-run-dir=/var/run/ovn
 	}
 }
 
-func TestMistakesAreNamed(t *testing.T) {
+func TestInvalidOptionsNameTheField(t *testing.T) {
 	for name, test := range map[string]struct {
 		file string
 		args []string
 		want []string
 	}{
-		"subnet":       {args: []string{"--cluster-subnets=10.0.0.0/33"}, want: []string{"--cluster-subnets", "10.0.0.0/33"}},
-		"host prefix":  {args: []string{"--cluster-subnets=10.0.0.0/16/12"}, want: []string{"--cluster-subnets", "10.0.0.0/16/12", "17 and 32"}},
+		"subnet": {args: []string{"--cluster-subnets=10.0.0.0/33"}, want: []string{"--cluster-subnets", "10.0.0.0/33"}},
+		"host prefix": {args: []string{"--cluster-subnets=10.0.0.0/16/12"},
+			want: []string{"--cluster-subnets", "10.0.0.0/16/12", "17 and 32"}},
 		"service CIDR": {args: []string{"--k8s-service-cidrs=x"}, want: []string{"--k8s-service-cidrs", `"x"`}},
 		"address":      {args: []string{"--nb-address=udp:1"}, want: []string{"--nb-address", "udp:1"}},
-		"no keys":      {args: []string{"--nb-address=ssl:192.0.2.1:6641"}, want: []string{"--nb-client-privkey", "--nb-client-cert", "--nb-client-cacert"}},
+		"no keys": {args: []string{"--nb-address=ssl:192.0.2.1:6641"},
+			want: []string{"--nb-client-privkey", "--nb-client-cert", "--nb-client-cacert"}},
 		"no certificates": {
-			args: []string{"--nb-address=ssl:192.0.2.1:6641", "--nb-client-privkey=/dev/null", "--nb-client-cert=/dev/null", "--nb-client-cacert=/dev/null"},
+			args: []string{"--nb-address=ssl:192.0.2.1:6641", "--nb-client-privkey=/dev/null", "--nb-client-cert=/dev/null",
+				"--nb-client-cacert=/dev/null"},
 			want: []string{`--nb-client-cert "/dev/null"`, "--nb-client-privkey /dev/null", `--nb-client-cacert "/dev/null"`}},
 		"no such file": {args: []string{"--k8s-kubeconfig=/nowhere"}, want: []string{"--k8s-kubeconfig", "/nowhere"}},
-		"two tokens":   {args: []string{"--k8s-apiserver=https://x", "--k8s-token=a", "--k8s-token-file=/dev/null"}, want: []string{"--k8s-token-file", "--k8s-token"}},
+		"two tokens": {args: []string{"--k8s-apiserver=https://x", "--k8s-token=a", "--k8s-token-file=/dev/null"},
+			want: []string{"--k8s-token-file", "--k8s-token"}},
 		"bind address": {args: []string{"--metrics-bind-address=9480"}, want: []string{"--metrics-bind-address", "9480"}},
 		"one port for two": {args: []string{"--metrics-bind-address=:9480", "--healthz-bind-address=127.0.0.1:9480"},
 			want: []string{`--metrics-bind-address ":9480"`, "--healthz-bind-address 127.0.0.1:9480"}},
-		"no key":          {args: []string{"--metrics-cert-file=/dev/null"}, want: []string{`--metrics-cert-file "/dev/null"`, "--metrics-key-file"}},
-		"no certificate":  {args: []string{"--metrics-cert-file=/dev/null", "--metrics-key-file=/dev/null"}, want: []string{`--metrics-cert-file "/dev/null"`}},
-		"log level":       {args: []string{"--loglevel=11"}, want: []string{"--loglevel", "11"}},
-		"lease":           {args: []string{"--leader-elect", "--leader-elect-lease-duration=5s"}, want: []string{"--leader-elect-lease-duration", "5s", "10s"}},
-		"unknown key":     {file: "[serviceloadbalancers]\nenable=true\n", want: []string{"--config-file", "[serviceloadbalancers] enable"}},
-		"bad value":       {file: "[serviceloadbalancers]\nenabled=perhaps\n", want: []string{"--config-file", "enabled", "perhaps"}},
+		"no key": {args: []string{"--metrics-cert-file=/dev/null"},
+			want: []string{`--metrics-cert-file "/dev/null"`, "--metrics-key-file"}},
+		"no certificate": {args: []string{"--metrics-cert-file=/dev/null", "--metrics-key-file=/dev/null"},
+			want: []string{`--metrics-cert-file "/dev/null"`}},
+		"log level": {args: []string{"--loglevel=11"}, want: []string{"--loglevel", "11"}},
+		"lease": {args: []string{"--leader-elect", "--leader-elect-lease-duration=5s"},
+			want: []string{"--leader-elect-lease-duration", "5s", "10s"}},
+		"unknown key": {file: "[serviceloadbalancers]\nenable=true\n",
+			want: []string{"--config-file", "[serviceloadbalancers] enable"}},
+		"bad value": {file: "[serviceloadbalancers]\nenabled=perhaps\n",
+			want: []string{"--config-file", "enabled", "perhaps"}},
 		"several at once": {args: []string{"--loglevel=11", "--nb-address=x"}, want: []string{"--loglevel", "--nb-address"}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -86,7 +86,7 @@ func bind(ctx context.Context, address string) (net.Listener, error) {
 		case !errors.Is(err, syscall.EADDRINUSE):
 			return nil, fmt.Errorf("listen at %s: %w", address, err)
 		}
-		klog.ErrorS(err, "The address is in use; it is tried again", "address", address, "retryIn", bindEvery)
+		klog.ErrorS(err, "Address already in use, will retry", "address", address, "retryIn", bindEvery)
 		select {
 		case <-ctx.Done():
 			return nil, nil

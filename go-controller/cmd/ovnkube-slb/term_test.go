@@ -47,9 +47,15 @@ func TestTermEnds(t *testing.T) {
 		during func(*testing.T, *termLock, *paper)
 		lasts  time.Duration
 	}{
-		"after its length":                       {func(*testing.T, *termLock, *paper) {}, 10 * time.Second},
-		"counted from when the renewal was sent": {func(t *testing.T, m *termLock, p *paper) { p.took = 4 * time.Second; renewed(t, m, mine) }, 10 * time.Second},
-		"later when it is renewed":               {func(t *testing.T, m *termLock, _ *paper) { <-time.After(6 * time.Second); renewed(t, m, mine) }, 16 * time.Second},
+		"after its length": {func(*testing.T, *termLock, *paper) {}, 10 * time.Second},
+		"counted from when the renewal was sent": {func(t *testing.T, m *termLock, p *paper) {
+			p.took = 4 * time.Second
+			renewed(t, m, mine)
+		}, 10 * time.Second},
+		"later when it is renewed": {func(t *testing.T, m *termLock, _ *paper) {
+			<-time.After(6 * time.Second)
+			renewed(t, m, mine)
+		}, 16 * time.Second},
 		"when another is seen": {func(t *testing.T, m *termLock, p *paper) {
 			<-time.After(time.Second)
 			p.holder = "other"
@@ -80,7 +86,8 @@ func TestTermEnds(t *testing.T) {
 					t.Errorf("after the term: %v", err)
 				}
 				p.holder = "other"
-				if err := m.Update(t.Context(), resourcelock.LeaderElectionRecord{}); !errors.Is(err, fence.ErrOver) || p.holder != "other" {
+				if err := m.Update(t.Context(), resourcelock.LeaderElectionRecord{}); !errors.Is(err, fence.ErrOver) ||
+					p.holder != "other" {
 					t.Errorf("gave up the lease of %q: %v", p.holder, err)
 				}
 			})
@@ -102,7 +109,7 @@ func (sent) RoundTrip(*http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: http.StatusOK, Body: http.NoBody}, nil
 }
 
-func TestNothingIsWrittenWithoutTheLease(t *testing.T) {
+func TestNoWritesWithoutLease(t *testing.T) {
 	m := &termLock{Interface: &paper{}, term: fence.NewTerm(time.Minute), missing: nothing}
 	config := m.term.Guard(&rest.Config{Host: "https://192.0.2.1"})
 	transport := config.WrapTransport(sent{})

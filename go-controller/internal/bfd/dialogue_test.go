@@ -17,17 +17,17 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/golden"
 )
 
-// TestGoldens plays the scripts. The lines of one are
+// TestGoldens runs the scripts. A script consists of these lines:
 //
-//	END transmit=300ms receive=300ms multiplier=3 [passive]   END, a or b, begins, or gets other settings
-//	END restarts                                              and knows nothing of before
+//	END transmit=300ms receive=300ms multiplier=3 [passive]   END, a or b, starts or gets other settings
+//	END restarts                                              and has lost its state
 //	END disable, END enable
 //	END hears STATE my=7 your=1 transmit=1s receive=300ms multiplier=3 [poll] [final] [demand]
-//	END cut, END mended                                       what it sends is lost, or arrives again
-//	run 3s, meet 3s                                           time passes; in a meeting, unrecorded
+//	END cut, END mended                                       its packets are lost, or arrive again
+//	run 3s, meet 3s                                           time passes; meet does not record it
 //
-// The transcript has each packet that says something new, each change of a state, and after a run
-// what was said again and again.
+// The transcript contains each packet that differs from the previous one, each change of a state and, after a run, the
+// packets that were repeated.
 func TestGoldens(t *testing.T) {
 	golden.RunArchives(t, "testdata/*.txtar", func(archive *txtar.Archive) (string, error) {
 		if archive.Files[0].Name != "script" {
@@ -43,7 +43,7 @@ func TestGoldens(t *testing.T) {
 	})
 }
 
-// dialogue is two ends and a link with a delay of 1 ms between them.
+// dialogue contains two ends and a link with a delay of 1 ms between them.
 type dialogue struct {
 	now  time.Time
 	ends [2]*end
@@ -68,8 +68,8 @@ type end struct {
 	lives    uint32
 	cut      bool
 	state    bfd.State
-	// said is the packet in the transcript, sent when the last one like it went out.
-	said            bfd.Packet
+	// lastSent is the last packet in the transcript, sent when the last identical one was sent.
+	lastSent        bfd.Packet
 	sent            time.Time
 	again           int
 	nearest, widest time.Duration
@@ -116,13 +116,14 @@ func (d *dialogue) act(e *end, words []string) error {
 		if err != nil {
 			return err
 		}
-		d.send(e)(e.session.Hear(d.now, p))
+		d.send(e)(e.session.Receive(d.now, p))
 	default:
 		p, err := packet(words)
 		if err != nil {
 			return err
 		}
-		e.settings = bfd.Settings{Transmit: p.Transmit, Receive: p.Receive, Multiplier: p.Multiplier, Passive: slices.Contains(words, "passive")}
+		e.settings = bfd.Settings{Transmit: p.Transmit, Receive: p.Receive, Multiplier: p.Multiplier,
+			Passive: slices.Contains(words, "passive")}
 		if e.session == nil {
 			d.begin(e)
 			return nil
@@ -142,7 +143,7 @@ func (d *dialogue) begin(e *end) {
 	d.observe(e)
 }
 
-// packet reads the words of one.
+// packet parses the words of a packet.
 func packet(words []string) (p bfd.Packet, err error) {
 	for _, word := range words {
 		key, value, _ := strings.Cut(word, "=")
@@ -181,7 +182,7 @@ func packet(words []string) (p bfd.Packet, err error) {
 	return p, err
 }
 
-// run lets time pass: always on to the next arrival or deadline.
+// run advances the time, each step to the next arrival or deadline.
 func (d *dialogue) run(span time.Duration) {
 	for until := d.now.Add(span); ; {
 		next := until
@@ -214,7 +215,7 @@ func (d *dialogue) step() {
 		f := d.wire[0]
 		d.wire = d.wire[1:]
 		if s := f.to.session; s != nil && (f.packet.Your == 0 || f.packet.Your == s.Discriminator()) {
-			d.send(f.to)(s.Hear(d.now, f.packet))
+			d.send(f.to)(s.Receive(d.now, f.packet))
 		}
 	}
 	for _, e := range d.ends {
@@ -227,7 +228,7 @@ func (d *dialogue) step() {
 	}
 }
 
-// send takes what a session returns: records its state, and puts the packet on the wire.
+// send processes the result of a session: it records the state, and sends the packet over the link.
 func (d *dialogue) send(e *end) func(bfd.Packet, bool) {
 	return func(p bfd.Packet, is bool) {
 		d.observe(e)
@@ -243,7 +244,7 @@ func (d *dialogue) send(e *end) func(bfd.Packet, bool) {
 		}
 		gap := d.now.Sub(e.sent)
 		e.sent = d.now
-		if p == e.said {
+		if p == e.lastSent {
 			if e.again == 0 {
 				e.nearest, e.widest = gap, gap
 			}
@@ -252,7 +253,7 @@ func (d *dialogue) send(e *end) func(bfd.Packet, bool) {
 			return
 		}
 		d.recount(e)
-		e.said = p
+		e.lastSent = p
 		d.say(e, e.name+": "+text(p))
 	}
 }
@@ -263,7 +264,8 @@ func (d *dialogue) recount(e *end) {
 	case 1:
 		d.say(e, fmt.Sprintf("%s: the same once more, after %d ms", e.name, e.widest.Milliseconds()))
 	default:
-		d.say(e, fmt.Sprintf("%s: the same %d times, %d to %d ms apart", e.name, e.again, e.nearest.Milliseconds(), e.widest.Milliseconds()))
+		d.say(e, fmt.Sprintf("%s: the same %d times, %d to %d ms apart", e.name, e.again, e.nearest.Milliseconds(),
+			e.widest.Milliseconds()))
 	}
 	e.again = 0
 }
@@ -282,7 +284,7 @@ func (d *dialogue) observe(e *end) {
 	d.say(e, line)
 }
 
-// say writes a line; b's are to the right.
+// say writes a line; those of b are indented.
 func (d *dialogue) say(e *end, line string) {
 	if d.unrecorded {
 		return
@@ -302,7 +304,8 @@ func text(p bfd.Packet) string {
 		}
 	}
 	slices.Sort(words[1:])
-	line := fmt.Sprintf("%s, %d to %d, %v x %d, takes %v", strings.Join(words, " "), p.My, p.Your, p.Transmit, p.Multiplier, p.Receive)
+	line := fmt.Sprintf("%s, %d to %d, %v x %d, takes %v", strings.Join(words, " "), p.My, p.Your, p.Transmit,
+		p.Multiplier, p.Receive)
 	if p.Diagnostic != bfd.NoDiagnostic {
 		line += ", " + p.Diagnostic.String()
 	}

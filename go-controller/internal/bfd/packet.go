@@ -10,25 +10,25 @@ import (
 	"time"
 )
 
-// Packet is a control packet (RFC 5880 section 4.1). What has no meaning without
-// authentication, echo and demand mode of our own is left out, and sent as 0.
+// Packet is a control packet (RFC 5880 section 4.1). Fields that have no meaning without authentication, echo and our
+// own demand mode are omitted and sent as 0.
 type Packet struct {
 	State      State
 	Diagnostic Diagnostic
-	// Poll asks for a packet with Final; no packet has both.
+	// Poll requests a packet with Final. No packet has both.
 	Poll, Final bool
-	// Demand: the sender wants no periodic packets while both ends are Up (section 6.6).
+	// Demand means that the sender wants no periodic packets while both ends are Up (section 6.6).
 	Demand bool
-	// Multiplier is how many packets of the sender must be missing.
+	// Multiplier is the number of the sender's packets that must be missed before the session fails.
 	Multiplier uint8
-	// My is the sender's discriminator, Your the receiver's; 0 if the sender does not know it.
+	// My is the sender's discriminator. Your is the receiver's; 0 if the sender does not know it.
 	My, Your uint32
-	// Transmit is how often the sender would send, Receive how often it can take a packet (0:
-	// never), in whole microseconds, each less than 72 minutes.
+	// Transmit is the interval at which the sender would like to send, Receive the shortest interval at which it can
+	// receive (0: never), in whole microseconds, each less than 72 minutes.
 	Transmit, Receive time.Duration
 }
 
-// Size of a control packet without authentication, in bytes.
+// Size is the length of a control packet without authentication, in bytes.
 const Size = 24
 
 const (
@@ -37,7 +37,7 @@ const (
 	pollBit, finalBit, authenticatedBit, demandBit, multipointBit = 0x20, 0x10, 0x04, 0x02, 0x01
 )
 
-// Append adds the packet's bytes to b. Intervals that have no place are taken as the longest.
+// Append appends the packet's bytes to b. Intervals that do not fit are encoded as the longest possible one.
 func (p Packet) Append(b []byte) []byte {
 	bits := byte(p.State)<<6 | flag(p.Poll, pollBit) | flag(p.Final, finalBit) | flag(p.Demand, demandBit)
 	b = append(b, version<<5|byte(p.Diagnostic)&0x1f, bits, p.Multiplier, Size)
@@ -47,9 +47,8 @@ func (p Packet) Append(b []byte) []byte {
 	return b
 }
 
-// Decode reads the payload of a datagram, and refuses what RFC 5880 section 6.8.6 does before
-// a session is looked for, in its order; and a packet with authentication, because no
-// session here uses it.
+// Decode parses the payload of a datagram. It rejects what RFC 5880 section 6.8.6 rejects before the session is
+// selected, in the same order. It also rejects packets with authentication, because no session here uses it.
 func Decode(b []byte) (Packet, error) {
 	if len(b) < Size {
 		return Packet{}, fmt.Errorf("packet of %d bytes, want at least %d", len(b), Size)

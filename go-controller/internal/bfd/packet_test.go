@@ -12,7 +12,7 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/bfd"
 )
 
-// wire is a packet as RFC 5880 section 4.1 draws it.
+// wire is a packet in the layout of RFC 5880 section 4.1.
 const wire = "20 d0 03 18 00000001 00000002 000493e0 000186a0 00000000"
 
 func unhex(t testing.TB, text string) []byte {
@@ -35,7 +35,7 @@ func TestPacketOnTheWire(t *testing.T) {
 	if got, err := bfd.Decode(unhex(t, wire)); err != nil || got != p {
 		t.Errorf("%+v (%v), want %+v", got, err, p)
 	}
-	// Echo, the control plane's own fate and what follows the packet's length are of no interest.
+	// The echo interval, the Control Plane Independent bit and bytes beyond the packet's length are ignored.
 	more := strings.Replace(wire, "d0 03", "d8 03", 1)
 	more = more[:len(more)-8] + "000493e0 ffff"
 	if got, err := bfd.Decode(unhex(t, more)); err != nil || got != p {
@@ -43,7 +43,8 @@ func TestPacketOnTheWire(t *testing.T) {
 	}
 }
 
-// RFC 5880 section 6.8.6 has an order; each of these packets breaks one rule more than the next.
+// RFC 5880 section 6.8.6 prescribes the order of the checks. Each of these packets violates one rule more than the
+// next.
 func TestRefusedPackets(t *testing.T) {
 	for _, c := range []struct{ packet, want string }{
 		{"40 c7 00 17 00000000", "packet of 8 bytes, want at least 24"},
@@ -69,7 +70,7 @@ func TestRefusedPackets(t *testing.T) {
 	}
 }
 
-// What is accepted means the same after it was written again.
+// An accepted packet is unchanged after it was encoded and decoded again.
 func FuzzDecode(f *testing.F) {
 	f.Add(unhex(f, wire))
 	f.Add([]byte{})

@@ -7,11 +7,11 @@ import (
 	"time"
 )
 
-// slow is the least interval of a session that is not Up (RFC 5880 section 6.8.3).
+// slow is the minimum interval of a session that is not Up (RFC 5880 section 6.8.3).
 const slow = time.Second
 
-// Session is one end of a session: the state variables of RFC 5880 section 6.8.1, and what was
-// sent and heard last.
+// Session is one end of a session: the state variables of RFC 5880 section 6.8.1, and the last packets sent and
+// received.
 type Session struct {
 	settings Settings
 	my       uint32
@@ -23,20 +23,20 @@ type Session struct {
 	failures   uint64
 
 	remote remote
-	// heard is when the last packet came; it counts while the remote is known.
-	heard time.Time
+	// received is when the last packet was received. It is valid while the remote is known.
+	received time.Time
 
 	transmit, receive interval
 	poll              poll
 
-	// last is the packet sent last, without its poll and final bits, and sent is when that was.
-	// The next one is due after this share of the interval: its jitter.
+	// last is the packet sent last, without its poll and final bits, and sent is when it was sent. The next packet is
+	// due after this share of the interval, which is its jitter.
 	last  Packet
 	sent  time.Time
 	share float64
 }
 
-// remote is what the peer's last packet said.
+// remote is the content of the peer's last packet.
 type remote struct {
 	discriminator     uint32
 	state             State
@@ -45,26 +45,28 @@ type remote struct {
 	transmit, receive time.Duration
 }
 
-// nobody is the remote as long as it is not known.
+// nobody is the value of remote while the peer is not known.
 func nobody() remote { return remote{state: Down, receive: time.Microsecond} }
 
 func (r remote) known() bool { return r.discriminator != 0 }
 
-// interval is one that a poll sequence changes: told the peer in each packet, and used here.
+// interval is an interval that a poll sequence changes: the value sent to the peer in each packet, and the value in
+// use.
 type interval struct{ told, used time.Duration }
 
-// poll is how far a poll sequence is (RFC 5880 section 6.5).
+// poll is the progress of a poll sequence (RFC 5880 section 6.5).
 type poll uint8
 
 const (
 	settled poll = iota
 	asked
-	// outdated: what was asked has changed since, so that the answer is followed by another poll.
+	// outdated means that the values have changed since the poll was sent, so that the answer is followed by another
+	// poll.
 	outdated
 )
 
-// New returns a session in state Down whose first packet is due now. The discriminator is not
-// 0 and no other session's of this system.
+// New returns a session in state Down whose first packet is due now. The discriminator must not be 0 and must be unique
+// among the sessions of this system.
 func New(discriminator uint32, settings Settings, now time.Time) *Session {
 	s := &Session{
 		my: discriminator, settings: settings.bounded(), random: rand.New(rand.NewPCG(uint64(discriminator), 0)),
@@ -75,18 +77,18 @@ func New(discriminator uint32, settings Settings, now time.Time) *Session {
 	return s
 }
 
-// Discriminator that the peer's packets have as Your.
+// Discriminator returns the value of Your in the peer's packets.
 func (s *Session) Discriminator() uint32 { return s.my }
 
-// Status of the session.
+// Status returns the state of the session.
 func (s *Session) Status() Status {
 	return Status{s.state, s.diagnostic, s.since, s.interval(), s.detection(), s.failures}
 }
 
-// Hear takes a packet that came for this session, as section 6.8.6 does after the session
-// was found. What it returns is to be sent now if send is true; so for the others below.
-func (s *Session) Hear(now time.Time, p Packet) (answer Packet, send bool) {
-	s.heard = now
+// Receive processes a packet for this session, as in section 6.8.6 after the session was found. If send is true, the
+// caller must send the returned packet now. The same applies to the methods below.
+func (s *Session) Receive(now time.Time, p Packet) (answer Packet, send bool) {
+	s.received = now
 	s.remote = remote{p.My, p.State, p.Demand, p.Multiplier, p.Transmit, p.Receive}
 	if p.Final {
 		s.answered()
@@ -95,20 +97,20 @@ func (s *Session) Hear(now time.Time, p Packet) (answer Packet, send bool) {
 	case s.state == AdminDown:
 		return s.speak(now, false)
 	case p.State == AdminDown && s.state != Down:
-		s.become(now, Down, NeighborSaidDown)
+		s.become(now, Down, NeighborSignaledDown)
 	case s.state == Down && p.State == Down:
 		s.become(now, Init, s.diagnostic)
 	case s.state == Down && p.State == Init, s.state == Init && (p.State == Init || p.State == Up):
 		s.become(now, Up, NoDiagnostic)
 	case s.state == Up && p.State == Down:
-		s.become(now, Down, NeighborSaidDown)
+		s.become(now, Down, NeighborSignaledDown)
 	}
 	return s.speak(now, p.Poll)
 }
 
-// Wake does what is due: the next packet, or giving up a peer that is silent.
+// Wake does what is due: it returns the next packet, or gives up a silent peer.
 func (s *Session) Wake(now time.Time) (p Packet, send bool) {
-	if s.remote.known() && !now.Before(s.heard.Add(s.detection())) {
+	if s.remote.known() && !now.Before(s.received.Add(s.detection())) {
 		s.remote, s.poll = nobody(), settled
 		if s.state == Init || s.state == Up {
 			s.become(now, Down, DetectionTimeExpired)
@@ -117,11 +119,11 @@ func (s *Session) Wake(now time.Time) (p Packet, send bool) {
 	return s.speak(now, false)
 }
 
-// Deadline is when Wake has something to do; the zero time for not before the next packet.
+// Deadline returns when Wake is due; the zero time if not before the next packet is received.
 func (s *Session) Deadline() time.Time {
 	var at time.Time
 	if s.remote.known() {
-		at = s.heard.Add(s.detection())
+		at = s.received.Add(s.detection())
 	}
 	if next := s.next(); !s.silent() && (at.IsZero() || next.Before(at)) {
 		at = next
@@ -129,14 +131,14 @@ func (s *Session) Deadline() time.Time {
 	return at
 }
 
-// Configure changes the settings; the peer learns of new intervals by a poll sequence.
+// Configure changes the settings. The peer is informed of new intervals by a poll sequence.
 func (s *Session) Configure(now time.Time, settings Settings) (p Packet, send bool) {
 	s.settings = settings.bounded()
 	s.retime()
 	return s.speak(now, false)
 }
 
-// Disable holds the session in AdminDown (section 6.8.16) until Enable.
+// Disable keeps the session in AdminDown (section 6.8.16) until Enable.
 func (s *Session) Disable(now time.Time) (p Packet, send bool) {
 	if s.state != AdminDown {
 		s.become(now, AdminDown, AdministrativelyDown)
@@ -153,14 +155,14 @@ func (s *Session) Enable(now time.Time) (p Packet, send bool) {
 }
 
 func (s *Session) become(now time.Time, state State, why Diagnostic) {
-	if s.state == Up && state == Down && (why != NeighborSaidDown || s.remote.state != AdminDown) {
+	if s.state == Up && state == Down && (why != NeighborSignaledDown || s.remote.state != AdminDown) {
 		s.failures++
 	}
 	s.state, s.diagnostic, s.since = state, why, now
 	s.retime()
 }
 
-// retime tells the peer the intervals that belong to the settings and the state (section 6.8.3).
+// retime sets the intervals to send to the peer from the settings and the state (section 6.8.3).
 func (s *Session) retime() {
 	transmit, receive := s.settings.Transmit, s.settings.Receive
 	if s.state != Up {
@@ -198,20 +200,20 @@ func (s *Session) settle() {
 	s.transmit.used, s.receive.used = s.transmit.told, s.receive.told
 }
 
-// interval between our packets before jitter (section 6.8.2).
+// interval returns the interval between our packets before jitter (section 6.8.2).
 func (s *Session) interval() time.Duration { return max(s.transmit.used, s.remote.receive) }
 
-// detection is how long the peer may be silent (section 6.8.4).
+// detection returns the detection time: how long the peer may be silent (section 6.8.4).
 func (s *Session) detection() time.Duration {
 	return time.Duration(s.remote.multiplier) * max(s.receive.used, s.remote.transmit)
 }
 
-// next is when the next periodic packet is due.
+// next returns when the next periodic packet is due.
 func (s *Session) next() time.Time {
 	return s.sent.Add(time.Duration(float64(s.interval()) * s.share))
 }
 
-// silent is whether there are no packets but answers (section 6.8.7).
+// silent reports whether no packets are sent except answers (section 6.8.7).
 func (s *Session) silent() bool {
 	demand := s.remote.demand && s.state == Up && s.remote.state == Up && s.poll == settled
 	return s.settings.Passive && !s.remote.known() || s.remote.receive == 0 || demand

@@ -19,8 +19,8 @@ func randomSettings(r *rand.Rand) bfd.Settings {
 	}
 }
 
-// Whatever two ends are set to, and to whatever that changes, whenever, they come up and stay so as
-// long as packets arrive; and when they don't, each notices within its detection time.
+// With any settings of the two ends, and any changes of them at any time, the session comes up and stays up as long as
+// packets arrive. If they do not arrive, each end detects that within its detection time.
 func TestNoFlapAndNoMiss(t *testing.T) {
 	for seed := range uint64(500) {
 		r := rand.New(rand.NewPCG(seed, 0))
@@ -53,7 +53,8 @@ func TestNoFlapAndNoMiss(t *testing.T) {
 			if want := max(e.settings.Transmit, peer.settings.Receive); is.Interval != want {
 				t.Fatalf("seed %d: %s sends every %v, want %v\n%s", seed, e.name, is.Interval, want, &d.out)
 			}
-			if want := time.Duration(peer.settings.Multiplier) * max(e.settings.Receive, peer.settings.Transmit); is.Detection != want {
+			if want := time.Duration(peer.settings.Multiplier) * max(e.settings.Receive,
+				peer.settings.Transmit); is.Detection != want {
 				t.Fatalf("seed %d: %s detects within %v, want %v\n%s", seed, e.name, is.Detection, want, &d.out)
 			}
 		}
@@ -62,7 +63,7 @@ func TestNoFlapAndNoMiss(t *testing.T) {
 		d.run(15 * time.Second)
 		for _, e := range d.ends {
 			is := e.session.Status()
-			// All of the detection times that are possible here are below the 15 s.
+			// All possible detection times are below 15 s here.
 			if is.State != bfd.Down || is.Diagnostic != bfd.DetectionTimeExpired || is.Since.Before(cut) {
 				t.Fatalf("seed %d: %s is %+v after the cut\n%s", seed, e.name, is, &d.out)
 			}
@@ -70,8 +71,8 @@ func TestNoFlapAndNoMiss(t *testing.T) {
 	}
 }
 
-// Facts in any order and of any kind: no packet polls and answers, a session that is not Up is slow
-// unless it has something new to say, and after Wake the next deadline is in the future.
+// For all inputs in any order: no packet has both poll and final, a session that is not Up is slow unless its packet
+// changes, and the next deadline after Wake is in the future.
 func FuzzSession(f *testing.F) {
 	f.Add([]byte("\x01\x40\x03\x00\x00\x01\x02\xc0\x03\x01\x05\x06\x07\x08"))
 	f.Add([]byte{0, 0, 0, 1, 0xf0, 1, 2, 2, 3, 4, 4, 1, 9, 9, 9})
@@ -95,7 +96,7 @@ type suspect struct {
 	sent time.Time
 }
 
-// pass lets time pass, and does what is due until then; late, as a busy machine does.
+// pass advances the time and does what is due until then, with the delays of a busy machine.
 func (s *suspect) pass(span time.Duration) {
 	s.now = s.now.Add(span)
 	if at := s.Deadline(); at.IsZero() || at.After(s.now) {
@@ -110,12 +111,13 @@ func (s *suspect) pass(span time.Duration) {
 func (s *suspect) face(kind byte, b [4]byte) {
 	switch kind % 5 {
 	case 0, 1:
-		s.check(s.Hear(s.now, bfd.Packet{
+		s.check(s.Receive(s.now, bfd.Packet{
 			State: bfd.State(b[0] & 3), Poll: b[0]&4 != 0, Final: b[0]&8 != 0, Demand: b[0]&16 != 0,
 			Multiplier: max(b[1], 1), My: 7, Your: 1, Transmit: units(b[2]), Receive: units(b[3]),
 		}))
 	case 2:
-		s.check(s.Configure(s.now, bfd.Settings{Transmit: units(b[0]), Receive: units(b[1]), Multiplier: b[2], Passive: b[3]&1 != 0}))
+		s.check(s.Configure(s.now, bfd.Settings{Transmit: units(b[0]), Receive: units(b[1]), Multiplier: b[2],
+			Passive: b[3]&1 != 0}))
 	case 3:
 		s.check(s.Disable(s.now))
 	case 4:
@@ -141,7 +143,8 @@ func (s *suspect) check(p bfd.Packet, send bool) {
 	s.last, s.sent = p, s.now
 }
 
-// A failure is a peer that is silent or says Down, not one that an administrator disabled (RFC 5882 section 3.2).
+// A peer that is silent or sends Down is a failure, a peer that an administrator disabled is not (RFC 5882 section
+// 3.2).
 func TestFailures(t *testing.T) {
 	for _, c := range []struct {
 		name string
@@ -151,7 +154,7 @@ func TestFailures(t *testing.T) {
 		now := time.Unix(0, 0)
 		s := bfd.New(1, bfd.Settings{Transmit: time.Second, Receive: time.Second, Multiplier: 3}, now)
 		hear := func(state bfd.State) {
-			s.Hear(now, bfd.Packet{State: state, Multiplier: 3, My: 2, Your: 1, Transmit: time.Second, Receive: time.Second})
+			s.Receive(now, bfd.Packet{State: state, Multiplier: 3, My: 2, Your: 1, Transmit: time.Second, Receive: time.Second})
 		}
 		hear(bfd.Init)
 		if is := s.Status(); is.State != bfd.Up || is.Failures != 0 {

@@ -7,10 +7,10 @@ import (
 	"time"
 )
 
-// State of a session (RFC 5880 section 4.1).
+// State is the state of a session (RFC 5880 section 4.1).
 type State uint8
 
-// The states, as they are numbered in packets.
+// The states, numbered as in packets.
 const (
 	AdminDown State = iota
 	Down
@@ -32,15 +32,15 @@ func (s State) String() string {
 	return "State " + strconv.Itoa(int(s))
 }
 
-// Diagnostic is why a session changed its state last (RFC 5880 section 4.1). Peers send more
-// of them than are named here.
+// Diagnostic is the reason for the last state change of a session (RFC 5880 section 4.1). Peers may send values that
+// are not defined here.
 type Diagnostic uint8
 
-// The diagnostics that a Session has.
+// The diagnostics that a Session uses.
 const (
 	NoDiagnostic         Diagnostic = 0
 	DetectionTimeExpired Diagnostic = 1
-	NeighborSaidDown     Diagnostic = 3
+	NeighborSignaledDown Diagnostic = 3
 	AdministrativelyDown Diagnostic = 7
 )
 
@@ -50,7 +50,7 @@ func (d Diagnostic) String() string {
 		return "no diagnostic"
 	case DetectionTimeExpired:
 		return "detection time expired"
-	case NeighborSaidDown:
+	case NeighborSignaledDown:
 		return "neighbor said down"
 	case AdministrativelyDown:
 		return "administratively down"
@@ -58,14 +58,14 @@ func (d Diagnostic) String() string {
 	return "diagnostic " + strconv.Itoa(int(d))
 }
 
-// Settings is how a path is watched.
+// Settings configures a session.
 type Settings struct {
-	// Receive is how often we can take a packet, Transmit how often we send one if the peer can
-	// take that; 1 ms to 71 minutes, other values are taken as the nearest of these.
+	// Receive is the shortest interval at which we can receive packets. Transmit is the interval at which we send them
+	// if the peer can receive that. Both are 1 ms to 71 minutes; other values are replaced by the nearest of these.
 	Receive, Transmit time.Duration
-	// Multiplier is how many packets in a row must be missing, 1 to 255; 0 is taken as 1.
+	// Multiplier is how many packets in a row must be missed, 1 to 255. The value 0 means 1.
 	Multiplier uint8
-	// Passive waits for the peer's first packet (RFC 5880 section 6.1).
+	// Passive means that nothing is sent before the peer's first packet was received (RFC 5880 section 6.1).
 	Passive bool
 	// Multihop uses RFC 5883 and accepts no packet whose TTL is below MinimumTTL.
 	Multihop   bool
@@ -80,17 +80,17 @@ func (s Settings) bounded() Settings {
 	return s
 }
 
-// Status is what there is to know of a session.
+// Status is the observed state of a session.
 type Status struct {
 	State State
 	// Diagnostic is why the state is not Up.
 	Diagnostic Diagnostic
-	// Since is when the session came into this state.
+	// Since is when the session entered this state.
 	Since time.Time
-	// Interval is the longest time between two packets of ours, Detection how long the peer may
-	// be silent; 0 while there is no peer.
+	// Interval is the longest time between two of our packets. Detection is how long the peer may be silent; 0 while
+	// there is no peer.
 	Interval, Detection time.Duration
-	// Failures is how often the session went from Up to Down because the path failed or the peer
-	// said so. A peer that is AdminDown is no failure (RFC 5882 section 3.2).
+	// Failures counts how often the session went from Up to Down because the path failed or the peer reported it. A
+	// peer in AdminDown is not a failure (RFC 5882 section 3.2).
 	Failures uint64
 }

@@ -15,9 +15,8 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
 )
 
-// Twins returns, by the name of the peer, what follows from older peers that are the same
-// one: they have the nodes that both choose.
-func (l *Layout) Twins() map[string]world.Finding {
+// Duplicates returns a finding, by peer name, for each peer that duplicates older peers on some or all of its nodes.
+func (l *Layout) Duplicates() map[string]world.Finding {
 	found := map[string]world.Finding{}
 	older := map[identity][]*world.Peer{}
 	for _, p := range l.peers {
@@ -34,13 +33,15 @@ func (l *Layout) Twins() map[string]world.Finding {
 		older[id] = append(older[id], p)
 		if len(names) > 0 {
 			found[p.Name] = world.Finding{Reason: v1alpha1.ReasonDuplicatePeer, Fatal: len(left) == 0,
-				Message: fmt.Sprintf("the older BGPPeer %s has the same peer on %d of the %d nodes", strings.Join(names, ", "), len(p.Nodes)-len(left), len(p.Nodes))}
+				Message: fmt.Sprintf("the older BGPPeer %s has the same peer on %d of the %d nodes", strings.Join(names, ", "),
+					len(p.Nodes)-len(left), len(p.Nodes))}
 		}
 	}
 	return found
 }
 
-// Clashes returns, by the name of the advertisement, what older ones override.
+// Clashes returns, by advertisement name, the aggregates that are too wide and the attributes that older advertisements
+// override.
 func (l *Layout) Clashes() map[string][]world.Finding {
 	found := map[string][]world.Finding{}
 	for _, ad := range l.ads {
@@ -55,15 +56,16 @@ func (l *Layout) Clashes() map[string][]world.Finding {
 			}
 			if what := differ(old, young); len(what) > 0 {
 				found[young.Name] = append(found[young.Name], world.Finding{Reason: v1alpha1.ReasonAttributesDiffer,
-					Message: fmt.Sprintf("%s: the older BGPAdvertisement %s says otherwise of %s, and that counts", strings.Join(what, ", "), old.Name, prefix)})
+					Message: fmt.Sprintf("%s: the older BGPAdvertisement %s says otherwise of %s, and that counts",
+						strings.Join(what, ", "), old.Name, prefix)})
 			}
 		}
 	}
 	return found
 }
 
-// overlaps are the pairs of advertisements, the older one first, that tell the same prefix,
-// with the first such prefix.
+// overlaps returns the pairs of advertisements, the older one first, that advertise the same prefix, and the first such
+// prefix of each pair.
 func (l *Layout) overlaps() map[[2]*world.Advertisement]netip.Prefix {
 	pairs := map[[2]*world.Advertisement]netip.Prefix{}
 	if len(l.ads) < 2 {
@@ -71,7 +73,7 @@ func (l *Layout) overlaps() map[[2]*world.Advertisement]netip.Prefix {
 	}
 	told := map[netip.Prefix][]*world.Advertisement{}
 	for _, s := range l.world.Services {
-		for _, a := range l.told(s) {
+		for _, a := range l.advertised(s) {
 			for _, ad := range l.taking(s, a) {
 				p := l.prefix(ad, a)
 				if !slices.Contains(told[p], ad) {
@@ -98,11 +100,13 @@ func (l *Layout) overlaps() map[[2]*world.Advertisement]netip.Prefix {
 
 // meet reports whether two advertisements have a node and a peer in common.
 func meet(a, b *world.Advertisement) bool {
-	peers := len(a.Peers) == 0 || len(b.Peers) == 0 || slices.ContainsFunc(a.Peers, func(p string) bool { return slices.Contains(b.Peers, p) })
+	peers := len(a.Peers) == 0 || len(b.Peers) == 0 || slices.ContainsFunc(a.Peers, func(p string) bool {
+		return slices.Contains(b.Peers, p)
+	})
 	return peers && slices.ContainsFunc(a.Nodes, func(n string) bool { return on(b.Nodes, n) })
 }
 
-// differ names the attributes that both set, to different values.
+// differ returns the attributes that both advertisements set to different values.
 func differ(a, b *world.Advertisement) []string {
 	set := func(a, b *uint32) bool { return a != nil && b != nil && *a != *b }
 	var what []string
@@ -121,7 +125,7 @@ func differ(a, b *world.Advertisement) []string {
 	return what
 }
 
-// tooWide names the pools with addresses whose aggregates reach beyond them.
+// tooWide reports the pools with addresses whose aggregate is wider than the pool.
 func (l *Layout) tooWide(ad *world.Advertisement) []world.Finding {
 	var found []world.Finding
 	for _, name := range ad.Pools {
@@ -145,7 +149,8 @@ func (l *Layout) tooWide(ad *world.Advertisement) []world.Finding {
 				field, length = "spec.aggregationLength", ad.Length4
 			}
 			found = append(found, world.Finding{Reason: v1alpha1.ReasonAggregateTooWide,
-				Message: fmt.Sprintf("%s: %d: a prefix so short reaches beyond %s of pool %s; such addresses are told one by one", field, length, p.Ranges[i], name)})
+				Message: fmt.Sprintf("%s: %d: a prefix so short reaches beyond %s of pool %s; such addresses are told one by one",
+					field, length, p.Ranges[i], name)})
 		}
 	}
 	slices.SortFunc(found, func(a, b world.Finding) int { return cmp.Compare(a.Message, b.Message) })

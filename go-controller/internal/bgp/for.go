@@ -11,7 +11,7 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 )
 
-// For returns the sessions of a node, sorted by peer, with what is told in each.
+// For returns the sessions of a node, sorted by peer, with the routes advertised in each.
 func (l *Layout) For(node string) []Session {
 	n := l.nodes[node]
 	if n == nil {
@@ -29,7 +29,7 @@ func (l *Layout) For(node string) []Session {
 	return sessions
 }
 
-// identity is what tells the peers of a node apart.
+// identity distinguishes the peers of a node.
 type identity struct {
 	addr, source netip.Addr
 	iface        string
@@ -38,7 +38,7 @@ type identity struct {
 
 func identify(p *world.Peer) identity { return identity{p.Addr, p.Source, p.Interface, p.Port} }
 
-// peersOf are the peers of a node; of those that are the same one, the oldest.
+// peersOf returns the peers of a node. Of duplicates, it returns only the oldest.
 func (l *Layout) peersOf(n *world.Node) []*world.Peer {
 	var peers []*world.Peer
 	for _, p := range l.peers {
@@ -71,14 +71,14 @@ func dynamic(p *world.Peer) DynamicASN {
 	return ExternalASN
 }
 
-// carries reports whether a session has routes of a family: its own, or both. Of a peer
-// whose address nobody wrote down, none is its own.
+// carries reports whether a session carries routes of a family: that of the peer's address, or both if the session is
+// dual-stack or the peer has no configured address.
 func carries(p *world.Peer, f world.Family) bool {
 	return p.DualStack || !p.Addr.IsValid() || world.FamilyOf(p.Addr) == f
 }
 
-// RouterID is the identifier of a node (RFC 6286): what the peer says, the node's own IPv4
-// address, or one made of its name that is unicast, as some routers demand.
+// RouterID returns the BGP identifier of a node (RFC 6286): the one configured for the peer, the node's own IPv4
+// address, or a hash of the node's name. The hash has the form of a unicast address, which some routers require.
 func RouterID(p *world.Peer, n *world.Node) netip.Addr {
 	if p.RouterID.IsValid() {
 		return p.RouterID
@@ -100,19 +100,21 @@ func watched(p *world.Peer, n *world.Node) *BFD {
 	if b == nil {
 		return nil
 	}
-	return &BFD{Receive: b.Receive, Transmit: b.Transmit, Multiplier: b.Multiplier, Passive: b.Passive, Multihop: multihop(p, n), MinimumTTL: b.MinimumTTL}
+	return &BFD{Receive: b.Receive, Transmit: b.Transmit, Multiplier: b.Multiplier, Passive: b.Passive,
+		Multihop: multihop(p, n), MinimumTTL: b.MinimumTTL}
 }
 
-// multihop reports whether a peer is beyond the node's links, as the router on the other
-// side would judge: by what is configured of an external peer, by the subnets of an
-// internal one.
+// multihop reports whether a peer is beyond the node's links, by the rules that the peer router itself applies: the
+// configuration for an external peer, the subnets for an internal one.
 func multihop(p *world.Peer, n *world.Node) bool {
 	internal := p.PeerASN == p.MyASN || p.PeerASN == 0 && p.Internal
 	switch {
 	case !p.Addr.IsValid():
 		return false
 	case internal:
-		return len(n.Links) > 0 && !slices.ContainsFunc(n.Links, func(link netip.Prefix) bool { return link.Masked().Contains(p.Addr) })
+		return len(n.Links) > 0 && !slices.ContainsFunc(n.Links, func(link netip.Prefix) bool {
+			return link.Masked().Contains(p.Addr)
+		})
 	}
 	return p.TTL > 1 || p.SecurityHops > 1
 }

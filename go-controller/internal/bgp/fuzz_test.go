@@ -18,7 +18,7 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world/worldtest"
 )
 
-// random is a small world in which peers and advertisements overlap.
+// random returns a small snapshot in which peers and advertisements overlap.
 func random(data []byte) *world.Snapshot {
 	half := len(data) * 3 / 5
 	w, _ := worldtest.Random(worldtest.Source(data[:half]))
@@ -47,7 +47,8 @@ func random(data []byte) *world.Snapshot {
 		n.NetworkUnavailable = s.N(5) == 4
 	}
 	for i := range s.N(4) {
-		p := &world.Peer{Name: fmt.Sprintf("t%d", i), Created: time.Unix(int64(s.N(3)), 0), Nodes: some("n", 4), MyASN: 64512, PeerASN: 64513, DualStack: s.N(2) == 1}
+		p := &world.Peer{Name: fmt.Sprintf("t%d", i), Created: time.Unix(int64(s.N(3)), 0), Nodes: some("n", 4), MyASN: 64512,
+			PeerASN: 64513, DualStack: s.N(2) == 1}
 		switch s.N(3) {
 		case 0:
 			p.Addr = netip.MustParseAddr("10.50.0.1")
@@ -60,8 +61,9 @@ func random(data []byte) *world.Snapshot {
 	}
 	for i := range s.N(5) {
 		ad := &world.Advertisement{
-			Name: fmt.Sprintf("a%d", i), Created: time.Unix(int64(s.N(3)), 0), Nodes: some("n", 4), Pools: some("p", 4), EveryPool: s.N(2) == 1,
-			Peers: some("t", 3), Length4: 32 - 2*s.N(3), Length6: 128 - 2*s.N(3), ByGateway: s.N(3) == 2,
+			Name: fmt.Sprintf("a%d", i), Created: time.Unix(int64(s.N(3)), 0), Nodes: some("n", 4), Pools: some("p", 4),
+			EveryPool: s.N(2) == 1,
+			Peers:     some("t", 3), Length4: 32 - 2*s.N(3), Length6: 128 - 2*s.N(3), ByGateway: s.N(3) == 2,
 			LocalPref: number(), MED: number(), Prepend: uint8(s.N(2)), Communities: []uint32{uint32(s.N(3)), uint32(s.N(3))},
 		}
 		if s.N(3) == 2 {
@@ -85,17 +87,17 @@ func random(data []byte) *world.Snapshot {
 	return w
 }
 
-// everything is all that a layout says.
+// everything contains all results of a layout.
 type everything struct {
-	Sessions map[string][]bgp.Session
-	Twins    map[string]world.Finding
-	Clashes  map[string][]world.Finding
-	Tellers  map[string]bgp.Tellers
+	Sessions    map[string][]bgp.Session
+	Duplicates  map[string]world.Finding
+	Clashes     map[string][]world.Finding
+	Advertisers map[string]bgp.Advertisers
 }
 
-func say(w *world.Snapshot) everything {
-	l := lay(w)
-	e := everything{map[string][]bgp.Session{}, l.Twins(), l.Clashes(), map[string]bgp.Tellers{}}
+func layoutOf(w *world.Snapshot) everything {
+	l := compute(w)
+	e := everything{map[string][]bgp.Session{}, l.Duplicates(), l.Clashes(), map[string]bgp.Advertisers{}}
 	for _, n := range w.Nodes {
 		e.Sessions[n.Name] = l.For(n.Name)
 	}
@@ -103,15 +105,15 @@ func say(w *world.Snapshot) everything {
 	for _, s := range w.Services {
 		for _, a := range s.Assigned {
 			if tellers := r.Of(s, a); tellers != nil {
-				e.Tellers[s.Key.String()+" "+a.String()] = *tellers
+				e.Advertisers[s.Key.String()+" "+a.String()] = *tellers
 			}
 		}
 	}
 	return e
 }
 
-// The order of the input means nothing, and saying it again changes nothing. A route has a
-// next hop of its own or, to an unnumbered peer, none; only addresses of Services are told.
+// The order of the input does not affect the result, and computing it again changes nothing. A route has a next hop or,
+// to an unnumbered peer, none. Only addresses of Services are advertised.
 func FuzzFor(f *testing.F) {
 	r := rand.New(rand.NewPCG(5, 6))
 	for range 300 {
@@ -126,7 +128,7 @@ func FuzzFor(f *testing.F) {
 			return
 		}
 		w := random(data)
-		first := say(w)
+		first := layoutOf(w)
 		check(t, w, first)
 		slices.Reverse(w.Services)
 		slices.Reverse(w.Peers)
@@ -134,7 +136,8 @@ func FuzzFor(f *testing.F) {
 		slices.Reverse(w.Nodes)
 		slices.Reverse(w.Pools)
 		slices.Reverse(w.Domains)
-		if d := cmp.Diff(first, say(w), cmpopts.EquateComparable(netip.Addr{}, netip.Prefix{}), cmpopts.EquateEmpty()); d != "" {
+		if d := cmp.Diff(first, layoutOf(w), cmpopts.EquateComparable(netip.Addr{}, netip.Prefix{}),
+			cmpopts.EquateEmpty()); d != "" {
 			t.Errorf("the order of the input matters (-first +reversed):\n%s", d)
 		}
 	})
@@ -161,7 +164,7 @@ func check(t *testing.T, w *world.Snapshot, e everything) {
 	}
 }
 
-// sound reports whether a route can be told in a session.
+// sound reports whether a route can be advertised in a session.
 func sound(n bgp.Neighbor, p netip.Prefix, a bgp.Attributes) bool {
 	carried := n.IPv6
 	if p.Addr().Is4() {

@@ -23,7 +23,7 @@ func TestGoldens(t *testing.T) {
 		for _, s := range c.World.Services {
 			s.Given = s.Assigned
 		}
-		l := lay(c.World)
+		l := compute(c.World)
 		var out strings.Builder
 		for _, n := range sorted(c.World.Nodes, func(n *world.Node) string { return n.Name }) {
 			for _, s := range l.For(n.Name) {
@@ -32,22 +32,22 @@ func TestGoldens(t *testing.T) {
 		}
 		out.WriteString(findingsText(c.World, l))
 		if c.World.Sessions != nil {
-			out.WriteString(tellersText(c.World, l))
+			out.WriteString(advertisersText(c.World, l))
 		}
 		return out.String()
 	})
 }
 
-func lay(w *world.Snapshot) *bgp.Layout {
-	layout := place.Lay(w)
-	return bgp.Lay(w, ipam.Allocate(w, nil, layout.ShardOf), layout.Home)
+func compute(w *world.Snapshot) *bgp.Layout {
+	layout := place.Compute(w)
+	return bgp.Compute(w, ipam.Allocate(w, nil, layout.ShardOf), layout.Home)
 }
 
 func sorted[T any](list []*T, name func(*T) string) []*T {
 	return slices.SortedFunc(slices.Values(list), func(a, b *T) int { return cmp.Compare(name(a), name(b)) })
 }
 
-// sessionText leaves out what is as usual.
+// sessionText formats a session. Default values are omitted.
 func sessionText(node string, s bgp.Session) string {
 	var out strings.Builder
 	n := s.Neighbor
@@ -112,7 +112,7 @@ func findingsText(w *world.Snapshot, l *bgp.Layout) string {
 			fmt.Fprintf(&out, "%s %s: %s%s: %s\n", kind, name, f.Reason, grave, f.Message)
 		}
 	}
-	twins, clashes := l.Twins(), l.Clashes()
+	twins, clashes := l.Duplicates(), l.Clashes()
 	for _, p := range sorted(w.Peers, func(p *world.Peer) string { return p.Name }) {
 		tell("peer", p.Name, p.Findings)
 		if f, ok := twins[p.Name]; ok {
@@ -125,7 +125,7 @@ func findingsText(w *world.Snapshot, l *bgp.Layout) string {
 	return out.String()
 }
 
-func tellersText(w *world.Snapshot, l *bgp.Layout) string {
+func advertisersText(w *world.Snapshot, l *bgp.Layout) string {
 	var out strings.Builder
 	survey := l.Survey()
 	for _, s := range sorted(w.Services, func(s *world.Service) string { return s.Key.String() }) {

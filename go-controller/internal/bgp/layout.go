@@ -14,8 +14,8 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 )
 
-// Layout is what the nodes of a cluster have in common: who is told, and which
-// advertisements take which addresses.
+// Layout is the state that the nodes of a cluster have in common: the peers, and which advertisements select which
+// addresses.
 type Layout struct {
 	world      *world.Snapshot
 	allocation *ipam.Allocation
@@ -23,23 +23,23 @@ type Layout struct {
 	nodes      map[string]*world.Node
 	domains    map[string]*world.Domain
 	pools      map[string]*world.Pool
-	// peers and ads are the working ones, the oldest first.
+	// peers and ads are those without fatal findings, sorted by age with the oldest first.
 	peers []*world.Peer
 	ads   []*world.Advertisement
-	// byPool are those of ads that take a pool, also the oldest first.
+	// byPool contains the advertisements that select a pool, also sorted by age.
 	byPool map[string][]*world.Advertisement
-	// rank is the place of each advertisement in ads.
+	// rank is the index of each advertisement in ads.
 	rank map[*world.Advertisement]int
-	// sets are the pools' addresses, made for those that are told in aggregates.
+	// sets caches the addresses of the pools that are advertised as aggregates.
 	sets map[*world.Pool]*netipx.IPSet
 }
 
-// Home returns the shard that an address of a pool, the zero one for none, is in; false if
-// it is in no L2Domain.
+// Home returns the shard of an address of a pool (empty if the address is in no pool). It returns false if the address
+// is in no L2Domain.
 type Home func(pool string, a netip.Addr) (world.ShardID, bool)
 
-// Lay reads a snapshot. It may know all nodes or only the one that asks.
-func Lay(w *world.Snapshot, a *ipam.Allocation, home Home) *Layout {
+// Compute builds a Layout from a snapshot, which may contain all nodes or only the node that computes it.
+func Compute(w *world.Snapshot, a *ipam.Allocation, home Home) *Layout {
 	l := &Layout{
 		world: w, allocation: a, home: home,
 		nodes:   make(map[string]*world.Node, len(w.Nodes)),
@@ -78,7 +78,7 @@ func Lay(w *world.Snapshot, a *ipam.Allocation, home Home) *Layout {
 	return l
 }
 
-// Off says why there shall be no sessions (BGP is switched off), empty if there may.
+// Off returns the reason why there must be no sessions (BGP is switched off), or "" if there may be.
 func (l *Layout) Off() string {
 	if s := &l.world.Cluster.Switch; !s.Mode.BGP() {
 		return s.Off("BGP is")
@@ -86,9 +86,9 @@ func (l *Layout) Off() string {
 	return ""
 }
 
-// told are the addresses of a Service that may be told: those that its status shows and that
-// we gave, and those that it lists itself and may have.
-func (l *Layout) told(s *world.Service) []netip.Addr {
+// advertised returns the addresses of a Service that may be advertised: those in its status that we allocated, and
+// those external IPs that it is granted.
+func (l *Layout) advertised(s *world.Service) []netip.Addr {
 	list := s.Assigned
 	if stranger := func(a netip.Addr) bool { return !slices.Contains(s.Given, a) }; slices.ContainsFunc(list, stranger) {
 		list = slices.DeleteFunc(slices.Clone(list), stranger)
@@ -107,14 +107,16 @@ func (l *Layout) told(s *world.Service) []netip.Addr {
 	return list
 }
 
-// taking are the advertisements that take an address of a Service, the oldest first.
+// taking returns the advertisements that select an address of a Service, the oldest first.
 func (l *Layout) taking(s *world.Service, a netip.Addr) []*world.Advertisement {
 	if len(l.ads) == 0 {
 		return nil
 	}
 	ads := l.byPool[l.allocation.PoolOf(a)]
 	refuses := func(ad *world.Advertisement) bool {
-		return len(ad.Services) > 0 && !slices.ContainsFunc(ad.Services, func(sel world.Selector) bool { return sel.Matches(s.Labels) })
+		return len(ad.Services) > 0 && !slices.ContainsFunc(ad.Services, func(sel world.Selector) bool {
+			return sel.Matches(s.Labels)
+		})
 	}
 	if !slices.ContainsFunc(ads, refuses) {
 		return ads
@@ -122,13 +124,16 @@ func (l *Layout) taking(s *world.Service, a netip.Addr) []*world.Advertisement {
 	return slices.DeleteFunc(slices.Clone(ads), refuses)
 }
 
-// TakesPool reports whether an advertisement takes addresses of a pool, and may tell them although no gateway has them.
+// TakesPool reports whether an advertisement selects the addresses of a pool and may advertise them although no gateway
+// has them.
 func (l *Layout) TakesPool(pool string) bool {
-	return l.Off() == "" && slices.ContainsFunc(l.byPool[pool], func(ad *world.Advertisement) bool { return !ad.ByGateway })
+	return l.Off() == "" && slices.ContainsFunc(l.byPool[pool], func(ad *world.Advertisement) bool {
+		return !ad.ByGateway
+	})
 }
 
-// prefix is what an advertisement tells of an address: the aggregate, or the address alone
-// if that reaches beyond its pool.
+// prefix returns the prefix in which an advertisement announces an address: the aggregate, or the address alone if the
+// aggregate is wider than the pool.
 func (l *Layout) prefix(ad *world.Advertisement, a netip.Addr) netip.Prefix {
 	length := ad.Length6
 	if a.Is4() {
@@ -150,15 +155,14 @@ func (l *Layout) set(p *world.Pool) *netipx.IPSet {
 		for _, r := range p.Ranges {
 			b.AddRange(r)
 		}
-		// The only error is about ranges that are not valid, which a Pool has none of.
+		// The only error is about invalid ranges, and a Pool has none.
 		set, _ = b.IPSet()
 		l.sets[p] = set
 	}
 	return set
 }
 
-// serves reports whether a node, or with no name any node, has endpoints that take the
-// traffic of a family.
+// serves reports whether a node, or any node if the name is empty, has endpoints that receive the traffic of a family.
 func serves(s *world.Service, f world.Family, node string) bool {
 	for _, port := range s.Ports {
 		for _, e := range plan.Endpoints(s, f, port) {
@@ -176,7 +180,7 @@ func on(names []string, name string) bool {
 	return found
 }
 
-// tells reports whether an advertisement is for a peer.
-func tells(ad *world.Advertisement, peer string) bool {
+// advertises reports whether an advertisement applies to a peer.
+func advertises(ad *world.Advertisement, peer string) bool {
 	return len(ad.Peers) == 0 || slices.Contains(ad.Peers, peer)
 }

@@ -11,23 +11,23 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 )
 
-// offer is a prefix that a node may tell for an advertisement.
+// offer is a prefix that a node may advertise because of an advertisement.
 type offer struct {
 	prefix netip.Prefix
 	ad     *world.Advertisement
-	// hop is the gateway to send to; the zero Addr for the node.
+	// hop is the gateway that is the next hop; the zero Addr if it is the node.
 	hop netip.Addr
 }
 
-// offers are what a node has to tell, whoever may hear it: sorted by prefix, then the age of
-// the advertisement, and distinct.
+// offers returns the distinct prefixes that a node may advertise to any peer, sorted by prefix, then by the age of the
+// advertisement.
 func (l *Layout) offers(n *world.Node) []offer {
 	if n.NetworkUnavailable || len(l.ads) == 0 {
 		return nil
 	}
 	var list []offer
 	for _, s := range l.world.Services {
-		for _, a := range l.told(s) {
+		for _, a := range l.advertised(s) {
 			f := world.FamilyOf(a)
 			for _, ad := range l.taking(s, a) {
 				if !on(ad.Nodes, n.Name) || !serves(s, f, l.mustBeOn(s, ad, n)) {
@@ -36,7 +36,7 @@ func (l *Layout) offers(n *world.Node) []offer {
 				o := offer{prefix: l.prefix(ad, a), ad: ad}
 				if ad.ByGateway {
 					o.hop = l.gateway(a)
-					// A route to the gateway's own address by way of itself leads nowhere.
+					// A route to the gateway's own address through itself leads nowhere.
 					if !o.hop.IsValid() || o.hop == a {
 						continue
 					}
@@ -52,8 +52,8 @@ func (l *Layout) offers(n *world.Node) []offer {
 	return slices.Compact(list)
 }
 
-// mustBeOn is the node that the endpoints have to be on, empty for any: a node sends on, and
-// so does a gateway whatever the policy (which nodes take part there is OVN's decision).
+// mustBeOn returns the node that must have the endpoints, "" for any. A node forwards to endpoints on other nodes. So
+// does a gateway, whatever the traffic policy is: OVN decides which nodes take part there.
 func (l *Layout) mustBeOn(s *world.Service, ad *world.Advertisement, n *world.Node) string {
 	if s.LocalPolicy && !ad.ByGateway {
 		return n.Name
@@ -61,8 +61,8 @@ func (l *Layout) mustBeOn(s *world.Service, ad *world.Advertisement, n *world.No
 	return ""
 }
 
-// gateway is the external address of the shard that an address is in, the zero Addr if it
-// is in none or that is not known.
+// gateway returns the external address of the shard that contains an address. It returns the zero Addr if no shard does
+// or the shard's address is not known.
 func (l *Layout) gateway(a netip.Addr) netip.Addr {
 	shard, ok := l.home(l.allocation.PoolOf(a), a)
 	if !ok {
@@ -76,8 +76,9 @@ func (l *Layout) gateway(a netip.Addr) netip.Addr {
 	return netip.Addr{}
 }
 
-// routes are what a peer hears of a node.
-func (l *Layout) routes(n *world.Node, p *world.Peer, b Neighbor, offers []offer, unions map[string]Attributes) map[netip.Prefix]Attributes {
+// routes returns the routes that a node advertises to a peer.
+func (l *Layout) routes(n *world.Node, p *world.Peer, b Neighbor, offers []offer,
+	unions map[string]Attributes) map[netip.Prefix]Attributes {
 	routes := make(map[netip.Prefix]Attributes, len(offers))
 	var heard []*world.Advertisement
 	for i := 0; i < len(offers); {
@@ -87,7 +88,7 @@ func (l *Layout) routes(n *world.Node, p *world.Peer, b Neighbor, offers []offer
 		heard = heard[:0]
 		for ; i < len(offers) && offers[i].prefix == prefix; i++ {
 			o := offers[i]
-			if !tells(o.ad, p.Name) || !o.hop.IsValid() && !ownKnown {
+			if !advertises(o.ad, p.Name) || !o.hop.IsValid() && !ownKnown {
 				continue
 			}
 			if len(heard) == 0 {
@@ -105,9 +106,9 @@ func (l *Layout) routes(n *world.Node, p *world.Peer, b Neighbor, offers []offer
 	return routes
 }
 
-// nextHop is the node's address for a peer, false if it has none: that of the prefix's family,
-// or for an IPv4 prefix in an IPv6 session an IPv6 one (RFC 8950). On a link without
-// addresses it is the zero Addr, which stands for the link-local one.
+// nextHop returns the node's next hop for a peer, and false if there is none. It has the family of the prefix, or is an
+// IPv6 address for an IPv4 prefix in an IPv6 session (RFC 8950). On a link without addresses it is the zero Addr, which
+// stands for the link-local one.
 func nextHop(p *world.Peer, n *world.Node, prefix netip.Addr) (netip.Addr, bool) {
 	if !p.Addr.IsValid() {
 		return netip.Addr{}, true
@@ -121,8 +122,8 @@ func nextHop(p *world.Peer, n *world.Node, prefix netip.Addr) (netip.Addr, bool)
 	return hop, hop.IsValid()
 }
 
-// union puts together what advertisements, the oldest first, say of one prefix: all their
-// communities, and each other attribute from the oldest that sets it.
+// union merges the attributes that advertisements, the oldest first, set for one prefix: all their communities, and
+// each other attribute from the oldest advertisement that sets it.
 func (l *Layout) union(ads []*world.Advertisement, made map[string]Attributes) Attributes {
 	var key strings.Builder
 	for _, ad := range ads {

@@ -13,41 +13,44 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 )
 
-// Tellers say who tells of an address. They are shared by addresses: read only.
-type Tellers struct {
-	// Nodes tell of it now, sorted; Idle should and have no session.
+// Advertisers contains the nodes that advertise an address. It is shared by addresses and must not be modified.
+type Advertisers struct {
+	// Nodes are the nodes that advertise the address now. Idle are those that should, but have no session. Both are
+	// sorted.
 	Nodes, Idle []string
-	// Peers hear of it, sorted.
+	// Peers receive the route, sorted.
 	Peers []string
-	// ByNode: the next hop is a node for one of the advertisements.
+	// ByNode means that the next hop is a node for at least one of the advertisements.
 	ByNode bool
-	// Problem is that of one of the sessions that are missing.
+	// Problem is that of one of the sessions that are down.
 	Problem string
-	// Unknown: of some of Idle it is not known whether they tell of it, and of none that they do.
+	// Unknown means that no node is known to advertise the address, and that the state of at least one session is
+	// unknown.
 	Unknown bool
-	// GatewayUnknown: the shard that the next hop would be has no address yet.
+	// GatewayUnknown means that the shard that would be the next hop has no address yet.
 	GatewayUnknown bool
-	// Off says why nobody tells of anything, empty if they may.
+	// Off is the reason why nothing is advertised, empty if advertisement is allowed.
 	Off string
 }
 
-// Survey finds for all addresses who tells of them: many have the same Tellers, which are
-// worked out once. Not for use by several goroutines.
+// Survey computes the Advertisers of all addresses. Many addresses have the same Advertisers, which are computed once.
+// A Survey must not be used by several goroutines concurrently.
 type Survey struct {
 	layout *Layout
-	made   map[string]*Tellers
-	// names are those of all nodes, sorted; peers those of each that was asked for.
+	made   map[string]*Advertisers
+	// names are the sorted names of all nodes. peers caches the peers of each node that was looked up.
 	names []string
 	peers map[string][]*world.Peer
-	// off are the tellers of all addresses while BGP is switched off, nil if it is not.
-	off *Tellers
+	// off is the result for all addresses while BGP is switched off, nil if it is not.
+	off *Advertisers
 }
 
-// Survey returns an empty one of a layout that knows all nodes.
+// Survey returns an empty Survey of a Layout that knows all nodes.
 func (l *Layout) Survey() *Survey {
-	r := &Survey{layout: l, made: map[string]*Tellers{}, names: slices.Sorted(maps.Keys(l.nodes)), peers: map[string][]*world.Peer{}}
+	r := &Survey{layout: l, made: map[string]*Advertisers{}, names: slices.Sorted(maps.Keys(l.nodes)),
+		peers: map[string][]*world.Peer{}}
 	if off := l.Off(); off != "" {
-		r.off = &Tellers{Off: off}
+		r.off = &Advertisers{Off: off}
 	}
 	return r
 }
@@ -61,12 +64,12 @@ func (r *Survey) peersOf(n *world.Node) []*world.Peer {
 	return list
 }
 
-// Takes reports whether an advertisement takes an address of a Service.
+// Takes reports whether an advertisement selects an address of a Service.
 func (r *Survey) Takes(s *world.Service, a netip.Addr) bool { return len(r.layout.taking(s, a)) > 0 }
 
-// Of returns who tells of an address of a Service; nil if no advertisement takes it, no
-// endpoint takes its traffic, or it is the gateway's own, which needs no route.
-func (r *Survey) Of(s *world.Service, a netip.Addr) *Tellers {
+// Of returns the Advertisers of an address of a Service. It returns nil if no advertisement selects the address, if no
+// endpoint receives its traffic, or if it is the gateway's own address, which needs no route.
+func (r *Survey) Of(s *world.Service, a netip.Addr) *Advertisers {
 	if r.off != nil {
 		return r.off
 	}
@@ -83,7 +86,7 @@ func (r *Survey) Of(s *world.Service, a netip.Addr) *Tellers {
 	case len(usable) == 0 && hop == a:
 		return nil
 	case len(usable) == 0:
-		return &Tellers{GatewayUnknown: true}
+		return &Advertisers{GatewayUnknown: true}
 	}
 	if !s.LocalPolicy {
 		return r.work(usable, f, nil)
@@ -91,7 +94,7 @@ func (r *Survey) Of(s *world.Service, a netip.Addr) *Tellers {
 	return r.work(usable, f, endpointNodes(s, f))
 }
 
-// unspecified stands for all addresses of a family.
+// unspecified returns the unspecified address of a family. It stands for all addresses of that family.
 func unspecified(f world.Family) netip.Addr {
 	if f == world.IPv4 {
 		return netip.IPv4Unspecified()
@@ -99,7 +102,7 @@ func unspecified(f world.Family) netip.Addr {
 	return netip.IPv6Unspecified()
 }
 
-// endpointNodes are the names of the nodes with endpoints that take traffic, sorted.
+// endpointNodes returns the sorted names of the nodes with endpoints that receive traffic.
 func endpointNodes(s *world.Service, f world.Family) []string {
 	nodes := []string{}
 	for _, port := range s.Ports {
@@ -111,9 +114,9 @@ func endpointNodes(s *world.Service, f world.Family) []string {
 	return slices.Compact(nodes)
 }
 
-// work finds who tells for some advertisements. With local, those whose next hop is the
-// node are told by these nodes only.
-func (r *Survey) work(ads []*world.Advertisement, f world.Family, local []string) *Tellers {
+// work computes the Advertisers for a set of advertisements. If local is not nil, only these nodes announce the
+// advertisements whose next hop is the node.
+func (r *Survey) work(ads []*world.Advertisement, f world.Family, local []string) *Advertisers {
 	key := f.String()
 	for _, ad := range ads {
 		key += "/" + strconv.Itoa(r.layout.rank[ad])
@@ -124,7 +127,7 @@ func (r *Survey) work(ads []*world.Advertisement, f world.Family, local []string
 	if made, ok := r.made[key]; ok {
 		return made
 	}
-	made := &Tellers{ByNode: slices.ContainsFunc(ads, func(ad *world.Advertisement) bool { return !ad.ByGateway })}
+	made := &Advertisers{ByNode: slices.ContainsFunc(ads, func(ad *world.Advertisement) bool { return !ad.ByGateway })}
 	names := r.names
 	if local != nil && !slices.ContainsFunc(ads, func(ad *world.Advertisement) bool { return ad.ByGateway }) {
 		names = local
@@ -138,7 +141,8 @@ func (r *Survey) work(ads []*world.Advertisement, f world.Family, local []string
 		for _, p := range r.peersOf(n) {
 			_, hop := nextHop(p, n, unspecified(f))
 			hears := carries(p, f) && slices.ContainsFunc(ads, func(ad *world.Advertisement) bool {
-				return on(ad.Nodes, n.Name) && tells(ad, p.Name) && (ad.ByGateway || hop && (local == nil || on(local, n.Name)))
+				return on(ad.Nodes, n.Name) && advertises(ad, p.Name) && (ad.ByGateway || hop &&
+					(local == nil || on(local, n.Name)))
 			})
 			if !hears {
 				continue
@@ -167,8 +171,8 @@ func (r *Survey) work(ads []*world.Advertisement, f world.Family, local []string
 	return made
 }
 
-// Keepers are the nodes that shall have a session with each peer, sorted.
-func (r *Survey) Keepers() map[string][]string {
+// SessionNodes returns, by peer name, the nodes that must have a session with the peer, sorted.
+func (r *Survey) SessionNodes() map[string][]string {
 	keepers := map[string][]string{}
 	if r.off != nil {
 		return keepers

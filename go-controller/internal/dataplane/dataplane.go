@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package dataplane is the interface that the ways of making addresses reachable share.
+// Package dataplane defines the interface that all dataplanes implement. A dataplane makes addresses reachable.
 //
 // Invariants:
 //   - Every method is idempotent: calling it again with the same input writes nothing.
-//   - A dataplane owns rows, routes or annotations by owner id and never touches what
-//     others own.
-//   - Configure comes before the Apply that needs it: a VIP whose shard the newest
-//     fabric does not have is an error of that key, not of others.
+//   - A dataplane owns rows, routes or annotations by owner id and never modifies those of other owners.
+//   - Configure precedes the Apply that needs it: a VIP whose shard is not in the newest fabric is an error of that
+//     key only.
 package dataplane
 
 import (
@@ -20,24 +19,24 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 )
 
-// Change is the newest plan of a Service; a nil Want removes it.
+// Change is the newest plan of a Service. A nil Want removes the Service.
 type Change struct {
 	Key  world.Key
 	Want *plan.Service
 }
 
-// Dataplane makes plans true. Its methods are called from one goroutine.
+// Dataplane applies plans. Its methods are called from one goroutine.
 type Dataplane interface {
-	// Configure sets the ground that Services stand on, whole. If some shards have no place in it
-	// and all others are as wanted, the error is a [ShardsError].
+	// Configure applies the whole base topology of the Services. If only some shards could not be configured, the
+	// error is a [ShardsError].
 	Configure(ctx context.Context, fabric *plan.Fabric) error
-	// Apply makes the changes true and returns the keys that failed.
+	// Apply applies the changes and returns the keys that failed.
 	Apply(ctx context.Context, changes []Change) map[world.Key]error
-	// Prune removes what we own and keep does not name: at start, on reconnect, hourly.
+	// Prune deletes what we own and for which keep returns false. It is called at start, on reconnect and hourly.
 	Prune(ctx context.Context, keep func(world.Key) bool) error
 }
 
-// ShardsError says which shards could not be configured, and why; all others could.
+// ShardsError lists the shards that could not be configured, and why. All others were configured.
 type ShardsError map[world.ShardID]string
 
 func (e ShardsError) Error() string {

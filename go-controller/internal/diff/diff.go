@@ -7,25 +7,24 @@ import (
 	"slices"
 )
 
-// Change is one key that differs. Have is the zero value for a key to add, Want for
-// one to remove.
+// Change is one key that differs. Have is the zero value for a key to add, Want for a key to remove.
 type Change[K comparable, V any] struct {
 	Key        K
 	Have, Want V
 }
 
-// Changes leads from one map to another; each list is sorted by key.
+// Changes transforms one map into another. Each list is sorted by key.
 type Changes[K comparable, V any] struct {
 	Add, Update, Remove []Change[K, V]
 }
 
-// Empty reports whether nothing differs.
+// Empty reports whether there are no changes.
 func (c Changes[K, V]) Empty() bool {
 	return len(c.Add) == 0 && len(c.Update) == 0 && len(c.Remove) == 0
 }
 
-// Maps returns what makes have equal to want. The order cmp has to be total over the
-// keys; equal compares whole values.
+// Maps returns the changes that make have equal to want. cmp must be a total order of the keys; equal compares whole
+// values.
 func Maps[K comparable, V any](have, want map[K]V, cmp func(K, K) int, equal func(V, V) bool) Changes[K, V] {
 	var c Changes[K, V]
 	for _, k := range sortedKeys(want, cmp) {

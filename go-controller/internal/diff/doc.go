@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package diff finds the ordered differences of two maps.
+// Package diff computes the ordered differences between two maps.
 //
 // Invariants:
 //   - Applying the changes to have gives want.
-//   - Equal maps have no changes; equal input gives equal output, in order.
+//   - Equal maps have no changes. Equal input gives equal output, in order.
 package diff

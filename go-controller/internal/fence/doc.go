@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package fence keeps everything that a leader writes within its term.
+// Package fence restricts the writes of a leader to its term.
 //
 // Invariants:
-//   - A term is counted from when its last renewal was sent, so it ends before any other process may lead.
-//   - Check is asked right before each write: package slb hands it to the dataplane, which asks before each
-//     transaction, and Guard asks before each request to the API server.
+//   - A term is counted from the time its last renewal was sent, so it ends before any other process may lead.
+//   - Check is called right before each write: package slb passes it to the dataplane, which calls it before each
+//     transaction, and Guard calls it before each request to the API server.
 //   - A term that has ended never begins again.
-//   - A request that waits for a connection when the term ends is not sent. One that was sent may arrive.
+//   - A request that waits for a connection when the term ends is not sent. A request that was sent may arrive.
 package fence

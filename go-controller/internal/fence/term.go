@@ -9,29 +9,29 @@ import (
 	"time"
 )
 
-// ErrOver is why a write is not sent.
+// ErrOver is returned for a write that is not sent because the term is over.
 var ErrOver = errors.New("the lease may be another's by now")
 
-// Term is the time for which this process may act as the leader. It has not begun before the first renewal.
+// Term is the time for which this process may act as the leader. It does not begin before the first renewal.
 type Term struct {
 	length time.Duration
 	over   context.Context
 	end    context.CancelFunc
 
 	mu sync.Mutex
-	// until is when the term ends, zero before it begins.
+	// until is when the term ends. It is zero before the term begins.
 	until time.Time
 	timer *time.Timer
 }
 
-// NewTerm returns a term that lasts for length after the newest renewal was sent. Close frees its resources.
+// NewTerm returns a term that ends length after the newest renewal was sent. Close releases its resources.
 func NewTerm(length time.Duration) *Term {
 	t := &Term{length: length}
 	t.over, t.end = context.WithCancel(context.Background())
 	return t
 }
 
-// Renewed begins the term, or extends it: a renewal that went well was sent at that time.
+// Renewed begins or extends the term. sent is when a successful renewal was sent.
 func (t *Term) Renewed(sent time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -52,7 +52,7 @@ func (t *Term) Lost() {
 	}
 }
 
-// Close ends the term, also one that has not begun.
+// Close ends the term, even if it has not begun.
 func (t *Term) Close() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -62,11 +62,11 @@ func (t *Term) Close() {
 	t.end()
 }
 
-// Over ends with the term. Its error says nothing.
+// Over returns a context that is done when the term ends. Its error has no meaning.
 func (t *Term) Over() context.Context { return t.over }
 
-// Check returns ErrOver unless the term has begun and goes on. The wall clock has a say, too: in a virtual
-// machine that stood still the monotonic one may have done so with it.
+// Check returns ErrOver unless the term has begun and has not ended. It also checks the wall clock: in a virtual
+// machine that was paused, the monotonic clock may have stopped too.
 func (t *Term) Check() error {
 	t.mu.Lock()
 	defer t.mu.Unlock()

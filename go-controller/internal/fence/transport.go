@@ -12,7 +12,7 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// Guard returns the configuration for clients that write nothing outside of the term.
+// Guard returns a configuration for clients that write only during the term.
 func (t *Term) Guard(config *rest.Config) *rest.Config {
 	config = rest.CopyConfig(config)
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return &guarded{next, t} })
@@ -24,7 +24,7 @@ type guarded struct {
 	term *Term
 }
 
-// RoundTrip sends a request, but none that writes outside of the term.
+// RoundTrip sends a request unless it is a write outside of the term.
 func (g *guarded) RoundTrip(r *http.Request) (*http.Response, error) {
 	if r.Method == http.MethodGet {
 		return g.next.RoundTrip(r)
@@ -32,7 +32,7 @@ func (g *guarded) RoundTrip(r *http.Request) (*http.Response, error) {
 	if err := g.term.Check(); err != nil {
 		return nil, fmt.Errorf("not sent: %w", err)
 	}
-	// To connect may take longer than the term lasts.
+	// Connecting may take longer than the term lasts.
 	ctx, cancel := context.WithCancelCause(r.Context())
 	stop := context.AfterFunc(g.term.over, func() { cancel(ErrOver) })
 	done := func() {
@@ -51,7 +51,7 @@ func (g *guarded) RoundTrip(r *http.Request) (*http.Response, error) {
 	return response, nil
 }
 
-// body frees what its request needed.
+// body releases the resources of its request on Close.
 type body struct {
 	io.ReadCloser
 	done func()

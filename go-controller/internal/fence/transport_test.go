@@ -12,7 +12,7 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// waiting is a transport that waits for a connection as long as its request lasts.
+// waiting is a transport that waits for a connection until its request is cancelled.
 type waiting struct{}
 
 func (waiting) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -20,8 +20,8 @@ func (waiting) RoundTrip(r *http.Request) (*http.Response, error) {
 	return nil, r.Context().Err()
 }
 
-// A write that waits for a connection ends with the term; one that reads does not.
-func TestARequestThatWaitsEndsWithTheTerm(t *testing.T) {
+// A write that waits for a connection ends with the term; a read does not.
+func TestWaitingRequestEndsWithTerm(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		term := NewTerm(10 * time.Second)
 		defer term.Close()
@@ -39,10 +39,12 @@ func TestARequestThatWaitsEndsWithTheTerm(t *testing.T) {
 	})
 }
 
-// A term that is not renewed, lost or closed ends, and doesn't begin again.
-func TestATermEndsOnce(t *testing.T) {
+// A term that is not renewed, is lost or is closed ends and does not begin again.
+func TestTermEndsOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		for name, end := range map[string]func(*Term){"lost": (*Term).Lost, "closed": (*Term).Close, "over": func(*Term) { <-time.After(time.Minute) }} {
+		for name, end := range map[string]func(*Term){"lost": (*Term).Lost, "closed": (*Term).Close, "over": func(*Term) {
+			<-time.After(time.Minute)
+		}} {
 			term := NewTerm(10 * time.Second)
 			term.Lost() // has no effect before it begins
 			if term.Over().Err() != nil || term.Check() == nil {

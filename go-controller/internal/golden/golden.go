@@ -1,25 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package golden runs the txtar goldens of the pure packages: prose, Kubernetes
-// manifests, and the decision that follows from them. Only tests import it.
+// Package golden runs the txtar goldens of the pure packages: prose, Kubernetes manifests, and the resulting
+// decision. It is for tests only.
 //
-// An archive starts with prose that says which behaviour it pins. Its files are
+// An archive starts with prose that describes the behaviour it pins. Its files are
 //
-//	manifests.yaml  IPAddressPools, L2Domains, Nodes, Namespaces, Services, EndpointSlices,
+//	manifests.yaml  IPAddressPools, L2Domains, Nodes, Namespaces, Services, EndpointSlices, Leases,
 //	                BGPPeers, BGPAdvertisements, BFDProfiles, Communities, Secrets
 //	cluster         lines "pods PREFIX", "services PREFIX", "internal PREFIX", "autoAssign PREFIX" (OpenShift's)
 //	                and "mode MODE [release]"
 //	held            lines "NAMESPACE/NAME ADDRESS...": granted, not yet in a status
 //	carriers        lines "DOMAIN/INDEX active=CHASSIS order=CHASSIS,CHASSIS"
 //	bridges         lines "CHASSIS NETWORK:BRIDGE,NETWORK:BRIDGE"; CHASSIS alone has none
-//	sessions        lines "NODE PEER up" or "NODE PEER PROBLEM...": what a node says of its BGP session
+//	sessions        lines "NODE PEER up" or "NODE PEER PROBLEM...": the state of a BGP session reported by a node
 //	now             the time (RFC 3339)
-//	conflicts       lines "ADDRESS MAC NODE TIME" (RFC 3339): what a stranger answers for
-//	leaving         lines "ADDRESS NAMESPACE/NAME": still in the status of a Service not served any more
+//	conflicts       lines "ADDRESS MAC NODE TIME" (RFC 3339): addresses that a host outside of the cluster answers for
+//	leaving         lines "ADDRESS NAMESPACE/NAME": still in the status of a Service that is no longer served
 //	foreign         lines "NAMESPACE/NAME": the status is another controller's; all others are ours
 //	want            the decision as text
 //
-// of which manifests.yaml and want are always there. With -update, want is rewritten.
+// Every archive has manifests.yaml and want; the other files are optional. With -update, want is rewritten.
 package golden
 
 import (
@@ -43,7 +43,7 @@ import (
 //nolint:gochecknoglobals // a flag of the test binaries, registered once
 var update = flag.Bool("update", false, "rewrite the want sections of the goldens")
 
-// maxLines bounds an archive: one that is longer pins more than one behaviour.
+// maxLines limits the length of an archive: a longer one pins more than one behaviour.
 const maxLines = 60
 
 // Case is the input of one golden.
@@ -52,8 +52,7 @@ type Case struct {
 	Held  map[world.Key][]netip.Addr
 }
 
-// Run checks the archives that match the pattern, each as a test of its own: decide has
-// to turn the case into the text of its want section.
+// Run checks each archive that matches the pattern in a subtest: decide must return the text of its want section.
 func Run(t *testing.T, pattern string, decide func(*Case) string) {
 	t.Helper()
 	RunArchives(t, pattern, func(archive *txtar.Archive) (string, error) {
@@ -65,7 +64,7 @@ func Run(t *testing.T, pattern string, decide func(*Case) string) {
 	})
 }
 
-// RunArchives is Run for archives whose files, but for want, the caller reads itself.
+// RunArchives is like Run for archives whose files, except want, are read by the caller.
 func RunArchives(t *testing.T, pattern string, decide func(*txtar.Archive) (string, error)) {
 	t.Helper()
 	files, err := filepath.Glob(pattern)
@@ -114,7 +113,8 @@ func run(t *testing.T, file string, decide func(*txtar.Archive) (string, error))
 }
 
 func read(archive *txtar.Archive) (*Case, error) {
-	c := &Case{World: &world.Snapshot{Carriers: map[world.ShardID]world.Carrier{}, Conflicts: map[netip.Addr]world.Conflict{}, Leaving: map[netip.Addr]world.Key{}}, Held: map[world.Key][]netip.Addr{}}
+	c := &Case{World: &world.Snapshot{Carriers: map[world.ShardID]world.Carrier{},
+		Conflicts: map[netip.Addr]world.Conflict{}, Leaving: map[netip.Addr]world.Key{}}, Held: map[world.Key][]netip.Addr{}}
 	for _, f := range archive.Files {
 		var err error
 		switch f.Name {

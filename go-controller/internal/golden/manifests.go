@@ -33,7 +33,7 @@ type objects struct {
 	secrets        []*corev1.Secret
 }
 
-// manifests reads YAML documents the way the controller reads the API.
+// manifests decodes YAML documents in the same way as the controller reads the API.
 func (c *Case) manifests(data []byte) error {
 	o := objects{namespaces: convert.Namespaces{}}
 	for i, doc := range bytes.Split(data, []byte("\n---\n")) {
@@ -86,7 +86,8 @@ func (c *Case) manifests(data []byte) error {
 }
 
 func (o *objects) surroundings() convert.Surroundings {
-	s := convert.Surroundings{Nodes: o.nodes, Pools: o.pools, Peers: map[string]*v1alpha1.BGPPeer{}, Profiles: map[string]*v1alpha1.BFDProfile{}, Secrets: map[string]*corev1.Secret{}}
+	s := convert.Surroundings{Nodes: o.nodes, Pools: o.pools, Peers: map[string]*v1alpha1.BGPPeer{},
+		Profiles: map[string]*v1alpha1.BFDProfile{}, Secrets: map[string]*corev1.Secret{}}
 	for _, p := range o.peers {
 		s.Peers[p.Name] = p
 	}

@@ -18,11 +18,13 @@ import (
 )
 
 const (
-	// mostClaims is how many claims wait for their announcement. A chassis that comes back claims all shards of all domains at once.
+	// mostClaims is how many claims can wait for their announcement. A chassis that returns claims all shards of all
+	// domains at once.
 	mostClaims = 4096
-	// flushTime bounds a call of ovs-vswitchd.
+	// flushTime limits a call of ovs-vswitchd.
 	flushTime = time.Second
-	// announceLatest is how long an announcement waits for OVN's port on the bridge. After that OVN announces the shard itself.
+	// announceLatest is how long an announcement waits for OVN's port on the bridge. After that OVN announces the shard
+	// itself.
 	announceLatest = time.Second
 )
 
@@ -32,9 +34,9 @@ type waitingClaim struct {
 	until time.Time
 }
 
-// announcer has the switches of a segment learn at once where a shard is that this node has claimed. OVN announces it itself, but a
-// second after the claim (announce_time in controller/pinctrl.c), and the BFD packet that it sends at once may come before its flows
-// are complete, and be lost.
+// announcer updates the switches of a segment as soon as this node has claimed a shard. OVN announces the shard
+// itself, but one second after the claim (announce_time in controller/pinctrl.c). OVN also sends a BFD packet at
+// once, but that packet may precede the completion of its flows and be lost.
 type announcer struct {
 	chassis  func() (name, remote string)
 	networks func() (map[string]ovn.Uplinks, bool)
@@ -78,11 +80,11 @@ func (a *announcer) run(ctx context.Context) {
 		endpoint.Address = remote
 		claims, err := ovn.NewClaims(endpoint, name, a.claimed)
 		if err != nil {
-			klog.ErrorS(err, "Shards that this node claims are announced by OVN alone")
+			klog.ErrorS(err, "Failed to watch claims, OVN announces shards itself")
 			continue
 		}
 		shards = claims
-		running.Go(func() { _ = claims.Run(followed) }) // ends with the context only
+		running.Go(func() { _ = claims.Run(followed) }) // ends only with the context
 	}
 }
 
@@ -93,10 +95,11 @@ func (a *announcer) claimed(c ovn.Claim) {
 	}
 }
 
-// announce sends, on each link of the bridge, a gratuitous ARP and an unsolicited neighbour advertisement of the shard's router; false if
-// OVN has no port for the shard on a bridge yet. All
-// addresses of a shard have the MAC address of its router, also before, so that these teach switches all that there is to learn. The
-// node's own bridge is one of these switches, and takes the shard to be beyond the link: it forgets what it has learned.
+// announce sends a gratuitous ARP and an unsolicited neighbour advertisement for the shard's router on each link of
+// the bridge. It reports false if OVN has no port for the shard on a bridge yet. All addresses of a shard have the MAC
+// address of its router, before and after the claim, so these frames are sufficient for switches to learn the new
+// location. The node's own bridge is one of these switches and has learned that the shard is beyond the link, so its
+// MAC table is flushed.
 func (a *announcer) announce(ctx context.Context, c ovn.Claim) bool {
 	networks, _ := a.networks()
 	for _, network := range networks {
@@ -104,15 +107,15 @@ func (a *announcer) announce(ctx context.Context, c ovn.Claim) bool {
 			continue
 		}
 		if err := a.flush(ctx, network.Bridge); err != nil {
-			klog.ErrorS(err, "Let a bridge forget where a shard was", "bridge", network.Bridge, "shard", c.Shard)
+			klog.ErrorS(err, "Failed to flush the MAC table of a bridge", "bridge", network.Bridge, "shard", c.Shard)
 		}
 		for _, link := range network.Links {
 			if err := send(link.Name, c); err != nil {
-				klog.ErrorS(err, "Announce a shard that this node has claimed", "shard", c.Shard, "link", link.Name)
+				klog.ErrorS(err, "Failed to announce a claimed shard", "shard", c.Shard, "link", link.Name)
 				continue
 			}
 			a.metrics.announcements.Inc()
-			klog.InfoS("Announced a shard that this node has claimed", "shard", c.Shard, "link", link.Name, "mac", c.MAC, "vlan", c.VLAN)
+			klog.InfoS("Announced claimed shard", "shard", c.Shard, "link", link.Name, "mac", c.MAC, "vlan", c.VLAN)
 		}
 		return true
 	}
@@ -140,7 +143,8 @@ func send(link string, c ovn.Claim) error {
 	return nil
 }
 
-// vswitchdSocket is the pattern of the control socket of the ovs-vswitchd whose database is at an endpoint.
+// vswitchdSocket returns the pattern of the control socket of the ovs-vswitchd that serves the database at an
+// endpoint.
 func vswitchdSocket(vswitch ovn.Endpoint) string {
 	dir := "/var/run/openvswitch"
 	if socket, ok := strings.CutPrefix(vswitch.Address, "unix:"); ok {

@@ -18,29 +18,31 @@ import (
 )
 
 const (
-	// flowsEvery is the time between two looks at the flows of bridges. Ports are told by Open vSwitch when they change.
+	// flowsEvery is the interval between checks of the flows of bridges. Open vSwitch reports port changes as they
+	// happen.
 	flowsEvery = 2 * time.Second
-	// flowsTime bounds one look at the flows of a bridge.
+	// flowsTime limits one dump of the flows of a bridge.
 	flowsTime = 5 * time.Second
-	// mostStale bounds the addresses in a report: a Lease has room for 256 KiB of annotations.
+	// mostStale limits the addresses in a report: annotations of a Lease are limited to 256 KiB.
 	mostStale = 2000
-	// unreadableAfter is how long flows may be unreadable until the last report counts no more.
+	// unreadableAfter is how long flows may be unreadable before the last report is withdrawn.
 	unreadableAfter = 30 * time.Second
 )
 
 // bridges observes the ports that OVN has on the node's bridges for L2Domains, and the flows there. On its own bridge
-// OVN-Kubernetes has a flow for ARP requests and neighbour solicitations for each Service address. The flow outputs to the
-// ports that existed when OVN-Kubernetes processed the Service, so a port that was added later receives no request.
+// OVN-Kubernetes has a flow for ARP requests and neighbour solicitations for each Service address. The flow outputs
+// to the ports that existed when OVN-Kubernetes processed the Service, so a port that was added later receives no
+// request.
 type bridges struct {
 	networks func() (map[string]ovn.Uplinks, bool)
 	// control is the pattern of ovs-vswitchd's control socket (ovs-appctl(8)).
 	control string
 	changed chan struct{}
 	report  func(map[string]convert.Localnet)
-	// told is what was reported last, nil for nothing; failed is why the flows could not be read last.
-	told   map[string]convert.Localnet
-	failed string
-	// read is when all flows were read last.
+	// reported is the last report, nil if there is none. failed is why the flows could not be read last time.
+	reported map[string]convert.Localnet
+	failed   string
+	// read is when all flows were last read.
 	read time.Time
 }
 
@@ -64,7 +66,7 @@ func (b *bridges) run(ctx context.Context) {
 	}
 }
 
-// look reports the current state. While that can't be read, the last report stands, but not for long.
+// look reports the current state. While that can't be read, the last report remains valid for a limited time.
 func (b *bridges) look(ctx context.Context) {
 	networks, known := b.networks()
 	if !known {
@@ -82,8 +84,8 @@ func (b *bridges) look(ctx context.Context) {
 				return
 			}
 			if b.note(uplinks.Bridge, err); err != nil {
-				if b.told != nil && time.Since(b.read) > unreadableAfter {
-					b.told = nil
+				if b.reported != nil && time.Since(b.read) > unreadableAfter {
+					b.reported = nil
 					b.report(nil)
 				}
 				return
@@ -99,16 +101,16 @@ func (b *bridges) look(ctx context.Context) {
 		is.Stale = is.Stale[:min(len(is.Stale), mostStale/len(found))]
 		found[localnet] = is
 	}
-	if b.told != nil && maps.EqualFunc(found, b.told, convert.Localnet.Equal) {
+	if b.reported != nil && maps.EqualFunc(found, b.reported, convert.Localnet.Equal) {
 		return
 	}
 	for localnet, is := range found {
 		if n := len(is.Stale); n > 0 {
-			klog.InfoS("Flows of a bridge keep requests away from a port of OVN", "bridge", is.Bridge, "port", localnet,
+			klog.InfoS("Found stale ARP flows on a bridge", "bridge", is.Bridge, "port", localnet,
 				"addresses", n, "first", is.Stale[0])
 		}
 	}
-	b.told = found
+	b.reported = found
 	b.report(found)
 }
 
@@ -119,12 +121,12 @@ func (b *bridges) note(bridge string, err error) {
 		text = err.Error()
 	}
 	if text != "" && text != b.failed {
-		klog.ErrorS(err, "Read the flows of a bridge", "bridge", bridge)
+		klog.ErrorS(err, "Failed to read the flows of a bridge", "bridge", bridge)
 	}
 	b.failed = text
 }
 
-// dump asks ovs-vswitchd for the flows of a bridge.
+// dump requests the flows of a bridge from ovs-vswitchd.
 func (b *bridges) dump(ctx context.Context, bridge string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, flowsTime)
 	defer cancel()
@@ -140,14 +142,14 @@ func anyStale(found map[string]convert.Localnet) bool {
 	return false
 }
 
-// ports are the OpenFlow ports that a flow outputs to: all of them, or those with these numbers.
+// ports are the OpenFlow ports that a flow outputs to: all of them, or those in numbers.
 type ports struct {
 	everywhere bool
 	numbers    []int
 }
 
-// requestFlows reads the flows that match requests for a single address, by that address. The format is that of
-// ovs-appctl(8) bridge/dump-flows, in which fields are as in ovs-fields(7) and actions as in ovs-actions(7).
+// requestFlows parses the flows that match requests for a single address, by that address. The format is that of
+// ovs-appctl(8) bridge/dump-flows, with fields as in ovs-fields(7) and actions as in ovs-actions(7).
 func requestFlows(text string) map[netip.Addr]ports {
 	flows := map[netip.Addr]ports{}
 	for line := range strings.Lines(text) {

@@ -16,7 +16,7 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/ovn"
 )
 
-// brEx are flows of a br-ex with two addresses of Services, as Open vSwitch 3.6 prints them.
+// brEx contains flows of a br-ex with two Service addresses, as printed by Open vSwitch 3.6.
 const brEx = `cookie=0xdeff105, duration=5s, n_packets=1, n_bytes=42, priority=110,arp,in_port=1,arp_tpa=172.18.0.100,arp_op=1,actions=output:3,LOCAL
 cookie=0xdeff105, duration=5s, n_packets=0, n_bytes=0, priority=110,icmp6,in_port=1,icmp_type=135,icmp_code=0,nd_target=fd00:18::100,actions=LOCAL
 cookie=0xdeff105, duration=5s, n_packets=0, n_bytes=0, priority=110,arp,in_port=1,arp_tpa=172.18.0.101,arp_op=1,actions=NORMAL
@@ -24,7 +24,8 @@ duration=5s, n_packets=0, n_bytes=0, priority=0,actions=NORMAL
 table_id=1, duration=5s, n_packets=0, n_bytes=0, priority=100,arp,arp_tpa=172.18.0.102,actions=LOCAL
 `
 
-// The bridge's flows are asked of a daemon that speaks as ovs-vswitchd does; that the real one prints such flows is seen in the lab.
+// The flows come from a daemon that speaks the protocol of ovs-vswitchd. The lab verifies that the real daemon prints
+// such flows.
 func TestBridgeReportListsStaleFlows(t *testing.T) {
 	dir := t.TempDir()
 	listener, err := net.Listen("unix", filepath.Join(dir, "ovs-vswitchd.7.ctl"))
@@ -38,7 +39,10 @@ func TestBridgeReportListsStaleFlows(t *testing.T) {
 		return map[string]ovn.Uplinks{"physnet": {Bridge: "br-ex", Patches: patches}}, true
 	}
 	var reports []map[string]convert.Localnet
-	b := newBridges(networks, ovn.Endpoint{Address: "unix:" + filepath.Join(dir, "db.sock")}, func(found map[string]convert.Localnet) { reports = append(reports, found) })
+	b := newBridges(networks, ovn.Endpoint{Address: "unix:" + filepath.Join(dir, "db.sock")},
+		func(found map[string]convert.Localnet) {
+			reports = append(reports, found)
+		})
 	b.look(t.Context())
 	b.look(t.Context())
 	patches = map[string]int{"slb-lan-localnet": 4}
@@ -56,12 +60,15 @@ func TestBridgeReportListsStaleFlows(t *testing.T) {
 	}
 }
 
-// While the flows can't be read nothing is reported: what was said last stands.
-func TestBridgeReportStandsWhileFlowsAreUnreadable(t *testing.T) {
+// While the flows can't be read, nothing is reported and the last report remains valid.
+func TestBridgeReportIsKeptWhileFlowsAreUnreadable(t *testing.T) {
 	networks := func() (map[string]ovn.Uplinks, bool) {
 		return map[string]ovn.Uplinks{"physnet": {Bridge: "br-ex", Patches: map[string]int{"slb-lan-localnet": 3}}}, true
 	}
-	b := newBridges(networks, ovn.Endpoint{Address: "unix:" + filepath.Join(t.TempDir(), "db.sock")}, func(found map[string]convert.Localnet) { t.Errorf("reported %v", found) })
+	b := newBridges(networks, ovn.Endpoint{Address: "unix:" + filepath.Join(t.TempDir(), "db.sock")},
+		func(found map[string]convert.Localnet) {
+			t.Errorf("reported %v", found)
+		})
 	b.look(t.Context())
 	if _, err := b.dump(t.Context(), "br-ex"); err == nil {
 		t.Error("flows without a daemon")
@@ -79,7 +86,7 @@ func answerFlows(listener net.Listener) {
 		if json.NewDecoder(conn).Decode(&request) != nil || request.Method != "bridge/dump-flows" {
 			answer = map[string]any{"id": 0, "result": nil, "error": "no such command"}
 		}
-		_ = json.NewEncoder(conn).Encode(answer) // the one who asked sees that it did not come
+		_ = json.NewEncoder(conn).Encode(answer) // the client detects a missing answer
 		conn.Close()
 	}
 }

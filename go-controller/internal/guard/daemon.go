@@ -14,21 +14,21 @@ import (
 	"time"
 )
 
-// answerTime is how long ovn-controller has for an answer.
+// answerTime is how long ovn-controller may take to answer.
 const answerTime = 300 * time.Millisecond
 
-// prober asks ovn-controller whether it works.
+// prober checks whether ovn-controller works.
 type prober struct {
 	dir string
-	// waiting are the connections on which an answer is due, by socket: one that hangs is asked
-	// once, for its queue of connections is short.
+	// waiting are the connections with a pending request, by socket. A hung daemon is sent only one request, because
+	// its queue of connections is short.
 	waiting map[string]net.Conn
 }
 
 func newProber(dir string) *prober { return &prober{dir, map[string]net.Conn{}} }
 
-// look asks by the control sockets in the directory for the version, as ovs-appctl(8) does.
-func (p *prober) look(ctx context.Context) pulse {
+// look requests the version through the control sockets in the directory, as ovs-appctl(8) does.
+func (p *prober) look(ctx context.Context) heartbeat {
 	sockets, err := filepath.Glob(filepath.Join(p.dir, "ovn-controller.*.ctl"))
 	if err != nil {
 		return absent
@@ -40,7 +40,7 @@ func (p *prober) look(ctx context.Context) pulse {
 	return sum
 }
 
-func (p *prober) ask(ctx context.Context, socket string) pulse {
+func (p *prober) ask(ctx context.Context, socket string) heartbeat {
 	ctx, cancel := context.WithTimeout(ctx, answerTime)
 	defer cancel()
 	if conn := p.waiting[socket]; conn != nil {
@@ -64,10 +64,10 @@ func (p *prober) ask(ctx context.Context, socket string) pulse {
 	return p.listen(ctx, socket, conn)
 }
 
-// listen waits for the answer on a connection, and keeps it for later if there is none yet.
-func (p *prober) listen(ctx context.Context, socket string, conn net.Conn) pulse {
+// listen waits for the answer on a connection. If there is none yet, it keeps the connection for later.
+func (p *prober) listen(ctx context.Context, socket string, conn net.Conn) heartbeat {
 	if deadline, ok := ctx.Deadline(); ok {
-		_ = conn.SetReadDeadline(deadline) // what is wrong with the connection is seen at reading
+		_ = conn.SetReadDeadline(deadline) // errors of the connection show when reading
 	}
 	var answer struct{ Result any }
 	err := json.NewDecoder(conn).Decode(&answer)
@@ -83,8 +83,8 @@ func (p *prober) listen(ctx context.Context, socket string, conn net.Conn) pulse
 	return answered
 }
 
-// command has the daemon whose control socket a pattern names run a command, and returns what that prints (ovs-appctl(8)).
-// Sockets that crashed processes left behind don't answer.
+// command runs a command in the daemon whose control socket matches a pattern, and returns its output
+// (ovs-appctl(8)). Sockets left behind by crashed processes don't answer.
 func command(ctx context.Context, pattern, method string, args ...string) (string, error) {
 	sockets, err := filepath.Glob(pattern)
 	if err != nil || len(sockets) == 0 {
@@ -108,7 +108,7 @@ func commandAt(ctx context.Context, socket, method string, args []string) (strin
 	}
 	defer conn.Close()
 	if deadline, ok := ctx.Deadline(); ok {
-		_ = conn.SetDeadline(deadline) // what is wrong with the connection is seen at writing
+		_ = conn.SetDeadline(deadline) // errors of the connection show when writing
 	}
 	request := map[string]any{"id": 0, "method": method, "params": args}
 	if err := json.NewEncoder(conn).Encode(request); err != nil {

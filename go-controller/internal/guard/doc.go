@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package guard sees on a gateway what OVN does not: that the uplink of a physical network
-// is lost, and that ovn-controller does not work while Open vSwitch does. It reports that
-// in a Lease of the node, and the controller moves the gateway behind the others. There the
-// controller asks it, too, whether anybody on a segment has an address already. And it tells which of OVN's ports are
-// on the node's bridges, and whether the flows that OVN-Kubernetes has there let requests through to them. When the node's chassis
-// claims a shard, it announces the shard's router on the segment, which OVN does a second later.
+// Package guard detects failures of a gateway that OVN does not detect: the uplink of a physical network is lost, or
+// ovn-controller does not work while Open vSwitch does. It reports them in a Lease of the node, and the controller
+// moves the gateway behind the others. The controller also uses the Lease to request address probes, which check
+// whether another host on a segment already has an address. The guard also reports which of OVN's ports are on the
+// node's bridges, and whether the flows of OVN-Kubernetes on these bridges let requests through to them. When the
+// node's chassis claims a shard, the guard announces the shard's router on the segment, which OVN itself does only a
+// second later.
 //
 // Invariants:
-//   - A healthy gateway costs one write in five minutes.
-//   - What the guard can't see is no fault, and a guard that dies is forgotten: neither
-//     takes a gateway out.
-//   - A fault is told at once, its end only when it has been gone for a while.
-//   - An address that nobody answers for in time is free (as in RFC 5227 and RFC 4862).
-//   - A guard that is replaced frees no address that somebody has.
+//   - A healthy gateway costs one write per five minutes.
+//   - A state that the guard can't observe is not a fault, and the report of a guard that stops expires. Neither
+//     takes a gateway out of service.
+//   - The beginning of a fault is reported at once, its end only after the fault has been absent for a while.
+//   - An address is free if no host answers for it in time (as in RFC 5227 and RFC 4862).
+//   - Replacing a guard does not free an address that another host has.
 package guard

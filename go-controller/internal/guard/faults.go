@@ -10,12 +10,12 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/ovn"
 )
 
-// recovery is how long a fault has to be gone until it is forgotten: a link that flaps
-// costs two writes in that time at most, and moves nothing back and forth.
+// recovery is how long a fault must be absent before it is cleared. A flapping link then causes at most two writes in
+// that time, and does not move shards back and forth.
 const recovery = 3 * time.Second
 
-// lost says which networks have no way out, by network: those of which every link has
-// lost its carrier. A network without links, or with one that may work, is not among them.
+// lost returns the faults of the networks on which every link has lost its carrier, by network. A network without
+// links, or with a link that may work, has no fault.
 func lost(networks map[string]ovn.Uplinks) map[string]string {
 	faults := map[string]string{}
 	for network, uplinks := range networks {
@@ -26,25 +26,26 @@ func lost(networks map[string]ovn.Uplinks) map[string]string {
 			}
 		}
 		if len(names) > 0 && len(names) == len(uplinks.Links) {
-			faults[network] = fmt.Sprintf("no carrier on %s, which connects bridge %s to network %s", strings.Join(names, ", "), uplinks.Bridge, network)
+			faults[network] = fmt.Sprintf("no carrier on %s, which connects bridge %s to network %s", strings.Join(names, ", "),
+				uplinks.Bridge, network)
 		}
 	}
 	return faults
 }
 
-// sight is a fault that was seen, and when last.
-type sight struct {
+// faultSighting is a fault and when it was last observed.
+type faultSighting struct {
 	why  string
 	last time.Time
 }
 
-// sights keeps faults until they have been gone for the time of recovery.
-type sights map[string]sight
+// faultHistory keeps faults until they have been absent for the recovery time.
+type faultHistory map[string]faultSighting
 
-// see takes note of the faults that there are now, and returns those that count.
-func (s sights) see(now time.Time, faults map[string]string) map[string]string {
+// see records the current faults and returns those in effect.
+func (s faultHistory) see(now time.Time, faults map[string]string) map[string]string {
 	for network, why := range faults {
-		s[network] = sight{why, now}
+		s[network] = faultSighting{why, now}
 	}
 	out := map[string]string{}
 	for network, f := range s {

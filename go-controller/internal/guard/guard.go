@@ -25,53 +25,53 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
 )
 
-// lookEvery is the time between two looks at ovn-controller. Links are told by Open
-// vSwitch when they change.
+// lookEvery is the interval between checks of ovn-controller. Open vSwitch reports link changes as they happen.
 const lookEvery = 500 * time.Millisecond
 
 // Options configure a Guard.
 type Options struct {
-	// Node is the name of the Node that the guard runs on.
+	// Node is the name of the Node on which the guard runs.
 	Node string
 	// Kube writes the node's report.
 	Kube kubernetes.Interface
 	// Switch is the node's Open vSwitch database.
 	Switch ovn.Endpoint
-	// Credentials are those of the southbound database, without its address: that is ovn-controller's.
+	// Credentials are those of the southbound database. Their address is ignored; the address that ovn-controller
+	// uses is taken instead.
 	Credentials ovn.Endpoint
-	// RunDir is where ovn-controller has its control socket.
+	// RunDir is the directory of ovn-controller's control socket.
 	RunDir string
-	// Registerer takes the metrics; nil for none.
+	// Registerer registers the metrics; nil for none.
 	Registerer prometheus.Registerer
 }
 
 // Guard watches one node.
 type Guard struct {
-	options Options
-	vswitch *ovn.Switch
-	changed chan struct{}
-	bridges *bridges
-	leases  coordinationclient.LeaseInterface
-	report  *nodelease.Reporter
-	inquiry *inquiry
+	options       Options
+	vswitch       *ovn.Switch
+	changed       chan struct{}
+	bridges       *bridges
+	leases        coordinationclient.LeaseInterface
+	report        *nodelease.Reporter
+	addressProber *addressProber
 	// announcer announces the shards that the node claims.
 	announcer *announcer
 	metrics   *metrics
 
 	// Used by watch only.
-	vitals vitals
-	sights sights
-	// networks are the faults of the networks when they were known last.
+	health       healthTracker
+	faultHistory faultHistory
+	// networks are the last known faults of the networks.
 	networks map[string]string
 }
 
-// New returns a Guard that does nothing before Run.
+// New returns a Guard. It does nothing before Run.
 func New(o Options) (*Guard, error) {
 	if o.Node == "" || o.Kube == nil || o.RunDir == "" {
 		return nil, errors.New("guard: a node, a client and the directory of ovn-controller's socket are needed")
 	}
 	leases := o.Kube.CoordinationV1().Leases(v1alpha1.GuardsNamespace)
-	g := &Guard{options: o, changed: make(chan struct{}, 1), leases: leases, sights: sights{}}
+	g := &Guard{options: o, changed: make(chan struct{}, 1), leases: leases, faultHistory: faultHistory{}}
 	var err error
 	if g.metrics, err = newMetrics(o.Registerer); err != nil {
 		return nil, fmt.Errorf("guard of node %s: %w", o.Node, err)
@@ -89,17 +89,18 @@ func New(o Options) (*Guard, error) {
 			klog.ErrorS(err, "Report", "annotation", v1alpha1.AnnotationLocalnets)
 			return
 		}
-		g.report.Tell(v1alpha1.AnnotationLocalnets, string(text), anyStale(found))
+		g.report.Report(v1alpha1.AnnotationLocalnets, string(text), anyStale(found))
 	})
-	g.inquiry = newInquiry(g.vswitch.Networks, func(found map[netip.Addr]convert.Stranger) {
+	g.addressProber = newAddressProber(g.vswitch.Networks, func(found map[netip.Addr]convert.ConflictReport) {
 		for a, stranger := range found {
-			klog.InfoS("Somebody else has an address", "address", a, "mac", stranger.MAC, "since", stranger.Since)
+			klog.InfoS("Address conflict detected", "address", a, "mac", stranger.MAC, "since", stranger.Since)
 		}
 		report(g.report, v1alpha1.AnnotationConflicts, found)
 	})
-	g.inquiry.metrics = g.metrics
+	g.addressProber.metrics = g.metrics
 	g.announcer = &announcer{
-		chassis: g.vswitch.Chassis, networks: g.vswitch.Networks, credentials: o.Credentials, control: vswitchdSocket(o.Switch),
+		chassis: g.vswitch.Chassis, networks: g.vswitch.Networks, credentials: o.Credentials,
+		control: vswitchdSocket(o.Switch),
 		metrics: g.metrics, changed: make(chan struct{}, 1), claims: make(chan ovn.Claim, mostClaims),
 	}
 	return g, nil
@@ -114,7 +115,7 @@ func (g *Guard) wake() {
 	}
 }
 
-// Healthy tells what the guard does not see.
+// Healthy returns an error if the guard can't observe the node.
 func (g *Guard) Healthy() error {
 	if _, known := g.vswitch.Networks(); !known {
 		return errors.New("the Open vSwitch database can't be read")
@@ -122,20 +123,20 @@ func (g *Guard) Healthy() error {
 	return nil
 }
 
-// Run watches and reports until the context ends. What was reported then stands for as
-// long as the Lease says, so that a guard that is replaced moves nothing.
+// Run watches and reports until the context ends. The last report remains valid for the duration of the Lease, so
+// that replacing a guard does not move shards.
 func (g *Guard) Run(ctx context.Context) error {
 	var running sync.WaitGroup
-	running.Go(func() { _ = g.vswitch.Run(ctx) }) // ends with the context only
+	running.Go(func() { _ = g.vswitch.Run(ctx) }) // ends only with the context
 	running.Go(func() { g.report.Run(ctx) })
 	running.Go(func() { g.watch(ctx) })
 	running.Go(func() { g.bridges.run(ctx) })
-	running.Go(func() { g.inquiry.run(ctx) })
+	running.Go(func() { g.addressProber.run(ctx) })
 	running.Go(func() { g.announcer.run(ctx) })
 	running.Go(func() {
 		follow(ctx, g.leases, g.options.Node, func(l *coordinationv1.Lease) {
 			select {
-			case g.inquiry.leases <- l:
+			case g.addressProber.leases <- l:
 			case <-ctx.Done():
 			}
 		})
@@ -160,7 +161,7 @@ func (g *Guard) watch(ctx context.Context) {
 			if ctx.Err() != nil {
 				return
 			}
-			controller = g.vitals.feel(time.Now(), p)
+			controller = g.health.observe(time.Now(), p)
 		}
 		faults, known := g.faults(controller)
 		if known && (told == nil || !maps.Equal(told, faults)) {
@@ -176,7 +177,7 @@ func (g *Guard) watch(ctx context.Context) {
 	}
 }
 
-// faults are those that count now. Nothing is known before the networks are.
+// faults returns the faults in effect. known is false until the networks have been read.
 func (g *Guard) faults(controller string) (faults map[string]string, known bool) {
 	if networks, ok := g.vswitch.Networks(); ok {
 		g.networks = lost(networks)
@@ -188,5 +189,5 @@ func (g *Guard) faults(controller string) (faults map[string]string, known bool)
 	if controller != "" {
 		now[world.EveryNetwork] = controller
 	}
-	return g.sights.see(time.Now(), now), true
+	return g.faultHistory.see(time.Now(), now), true
 }

@@ -19,7 +19,7 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(ovnprefix.Main(m)) }
 
-// A network is lost with the last of its links.
+// A network is lost when its last link is lost.
 func TestLostNetworks(t *testing.T) {
 	got := lost(map[string]ovn.Uplinks{
 		"lost":     {Bridge: "br-a", Links: []ovn.Uplink{{Name: "eno1", Lost: true}, {Name: "eno2", Lost: true}}},
@@ -32,9 +32,9 @@ func TestLostNetworks(t *testing.T) {
 	}
 }
 
-// A fault counts at once, and until it has been gone for the time of recovery.
-func TestFaultsAreGoneAfterAWhile(t *testing.T) {
-	s, start, down := sights{}, time.Unix(1000, 0), map[string]string{"provider": "no carrier"}
+// A fault takes effect at once and lasts until it has been absent for the recovery time.
+func TestFaultsClearAfterStablePeriod(t *testing.T) {
+	s, start, down := faultHistory{}, time.Unix(1000, 0), map[string]string{"provider": "no carrier"}
 	for _, step := range []struct {
 		at   time.Duration
 		seen map[string]string
@@ -48,26 +48,26 @@ func TestFaultsAreGoneAfterAWhile(t *testing.T) {
 	}
 }
 
-func TestVitals(t *testing.T) {
+func TestHealthTracker(t *testing.T) {
 	const gone, hangs = "does not run", "has not answered"
 	for name, c := range map[string]struct {
-		pulses []pulse // one every 500 ms
+		pulses []heartbeat // one per 500 ms
 		want   string
 	}{
-		"never seen":             {[]pulse{absent, absent, absent, absent}, ""},
-		"well":                   {[]pulse{answered, answered}, ""},
-		"just gone":              {[]pulse{answered, absent}, ""},
-		"gone":                   {[]pulse{answered, absent, absent}, gone},
-		"crashed before we came": {[]pulse{crashed, crashed, crashed}, gone},
-		"back":                   {[]pulse{answered, absent, crashed, answered}, ""},
-		"busy":                   {slices.Concat([]pulse{answered}, slices.Repeat([]pulse{silent}, 59)), ""},
-		"hangs":                  {slices.Repeat([]pulse{silent}, 61), hangs},
-		"ends after it hung":     {slices.Concat(slices.Repeat([]pulse{silent}, 61), []pulse{absent}), gone},
+		"never seen":             {[]heartbeat{absent, absent, absent, absent}, ""},
+		"well":                   {[]heartbeat{answered, answered}, ""},
+		"just gone":              {[]heartbeat{answered, absent}, ""},
+		"gone":                   {[]heartbeat{answered, absent, absent}, gone},
+		"crashed before we came": {[]heartbeat{crashed, crashed, crashed}, gone},
+		"back":                   {[]heartbeat{answered, absent, crashed, answered}, ""},
+		"busy":                   {slices.Concat([]heartbeat{answered}, slices.Repeat([]heartbeat{silent}, 59)), ""},
+		"hangs":                  {slices.Repeat([]heartbeat{silent}, 61), hangs},
+		"ends after it hung":     {slices.Concat(slices.Repeat([]heartbeat{silent}, 61), []heartbeat{absent}), gone},
 	} {
-		var v vitals
+		var v healthTracker
 		var got string
 		for i, p := range c.pulses {
-			got = v.feel(time.Unix(1000, 0).Add(time.Duration(i)*lookEvery), p)
+			got = v.observe(time.Unix(1000, 0).Add(time.Duration(i)*lookEvery), p)
 		}
 		if (got == "") != (c.want == "") || !strings.Contains(got, c.want) {
 			t.Errorf("%s: %q, want %q", name, got, c.want)
@@ -75,20 +75,21 @@ func TestVitals(t *testing.T) {
 	}
 }
 
-// What is asked is a real daemon of OVS' kind, which answers, is stopped, and dies.
-func TestLookAtARealDaemon(t *testing.T) {
+// The test probes a real OVS daemon, which answers, is stopped, and dies.
+func TestHeartbeatOfRealDaemon(t *testing.T) {
 	dir := t.TempDir()
 	daemons := newProber(dir)
 	if p := daemons.look(t.Context()); p != absent {
 		t.Errorf("nothing there: %d", p)
 	}
-	daemon := exec.Command("ovsdb-server", "--remote=punix:"+filepath.Join(dir, "db.sock"), "--unixctl="+filepath.Join(dir, "ovn-controller.1.ctl"),
+	daemon := exec.Command("ovsdb-server", "--remote=punix:"+filepath.Join(dir, "db.sock"),
+		"--unixctl="+filepath.Join(dir, "ovn-controller.1.ctl"),
 		"-vconsole:off", database(t, dir))
 	if err := daemon.Start(); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = daemon.Process.Kill(); _ = daemon.Wait() })
-	await := func(want pulse) {
+	await := func(want heartbeat) {
 		t.Helper()
 		deadline := time.Now().Add(20 * time.Second)
 		for got := daemons.look(t.Context()); got != want; got = daemons.look(t.Context()) {
@@ -120,7 +121,8 @@ func TestLookAtARealDaemon(t *testing.T) {
 func database(t *testing.T, dir string) string {
 	t.Helper()
 	file := filepath.Join(dir, "conf.db")
-	if out, err := exec.Command("ovsdb-tool", "create", file, ovnprefix.Schema("openvswitch/vswitch.ovsschema")).CombinedOutput(); err != nil {
+	if out, err := exec.Command("ovsdb-tool", "create", file, ovnprefix.Schema("openvswitch/vswitch.ovsschema")).
+		CombinedOutput(); err != nil {
 		t.Fatalf("ovsdb-tool: %v: %s", err, out)
 	}
 	return file

@@ -18,18 +18,19 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/nodelease"
 )
 
-// report sets what an annotation says; it is grave unless it is empty.
+// report sets the value of an annotation. The report is urgent unless it is empty.
 func report[M ~map[K]V, K comparable, V any](r *nodelease.Reporter, annotation string, what M) {
 	text, err := json.Marshal(what)
 	if err != nil {
 		klog.ErrorS(err, "Report", "annotation", annotation)
 		return
 	}
-	r.Tell(annotation, string(text), len(what) > 0)
+	r.Report(annotation, string(text), len(what) > 0)
 }
 
-// follow tells each version of a node's Lease, until the context ends.
-func follow(ctx context.Context, leases coordinationclient.LeaseInterface, node string, tell func(*coordinationv1.Lease)) {
+// follow calls tell with each version of a node's Lease, until the context ends.
+func follow(ctx context.Context, leases coordinationclient.LeaseInterface, node string,
+	tell func(*coordinationv1.Lease)) {
 	only := func(o metav1.ListOptions) metav1.ListOptions {
 		o.FieldSelector = fields.OneTermEqualSelector(metav1.ObjectNameField, node).String()
 		return o

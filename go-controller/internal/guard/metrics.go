@@ -16,7 +16,7 @@ const (
 	kindOVNController = "ovn_controller"
 )
 
-// metrics count what the guard saw; docs/metrics.md lists them for users.
+// metrics count what the guard observes; docs/metrics.md documents them for users.
 type metrics struct {
 	faults          *prometheus.CounterVec
 	active          *prometheus.GaugeVec
@@ -53,7 +53,7 @@ func newMetrics(r prometheus.Registerer) (*metrics, error) {
 	return m, nil
 }
 
-// see takes note of the faults by network, which were others before.
+// see updates the metrics with the previous and the current faults by network.
 func (m *metrics) see(before, now map[string]string) {
 	count := map[string]float64{kindUplink: 0, kindOVNController: 0}
 	for network := range now {

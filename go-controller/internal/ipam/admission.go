@@ -9,8 +9,8 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 )
 
-// rank orders pools: by priority, where 0 is the last one, and those that serve every
-// Service after all the others.
+// rank is the sort key of a pool: its priority, where 0 sorts last. Pools without an admission rule, which serve
+// every Service, sort after all others.
 func (p *pool) rank() int {
 	switch {
 	case p.Admission == nil:
@@ -26,13 +26,15 @@ func (p *pool) admits(s *world.Service) bool {
 	return p.Admission == nil || p.Admission.AdmitsNamespace(s.Key.Namespace) && p.Admission.AdmitsLabels(s.Labels)
 }
 
-// shuts says why the pool does not serve the Service, empty if it does.
+// shuts returns why the pool does not serve the Service, or an empty string if it does.
 func (p *pool) shuts(s *world.Service) string {
 	switch {
 	case p.admits(s):
 		return ""
 	case !p.Admission.AdmitsNamespace(s.Key.Namespace):
-		return fmt.Sprintf("pool %q does not serve namespace %q (spec.serviceAllocation.namespaces, namespaceSelectors)", p.Name, s.Key.Namespace)
+		return fmt.Sprintf("pool %q does not serve namespace %q (spec.serviceAllocation.namespaces, namespaceSelectors)",
+			p.Name, s.Key.Namespace)
 	}
-	return fmt.Sprintf("pool %q serves no Service with metadata.labels %v (spec.serviceAllocation.serviceSelectors)", p.Name, s.Labels)
+	return fmt.Sprintf("pool %q serves no Service with metadata.labels %v (spec.serviceAllocation.serviceSelectors)",
+		p.Name, s.Labels)
 }

@@ -11,21 +11,21 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 )
 
-// own are the addresses that a Service had. Of what another controller wrote into its status it has what a pool could have
-// given it.
-func (l *ledger) own(service int) assets {
+// own returns the addresses that a Service had. Of the addresses that another controller wrote into its status, it
+// includes those that a pool could have allocated.
+func (l *state) own(service int) ownership {
 	s := l.services[service]
-	own := assets{addrs: l.held[s.Key]}
+	own := ownership{addrs: l.held[s.Key]}
 	if own.leaves = len(own.addrs) > 0; !own.leaves {
 		own.addrs = l.adoptable(s, &own)
 	}
 	return own
 }
 
-// adopt lets a Service keep those of its addresses that its status shows, or those that it does not, unless a Service before
-// it has them too and does not share them. Those in a status come before all that are only granted: where two controllers run at
-// once, the other one may have written them.
-func (l *ledger) adopt(service int, own *assets, shown bool) {
+// adopt lets a Service keep its addresses that are in its status (shown) or not in it (!shown), unless an older
+// Service has them too and does not share them. The addresses in a status come before all that are only granted: if
+// two controllers run at the same time, the other one may have written them.
+func (l *state) adopt(service int, own *ownership, shown bool) {
 	s := l.services[service]
 	for _, a := range own.addrs {
 		if slices.Contains(s.Assigned, a) != shown {
@@ -48,11 +48,11 @@ func (l *ledger) adopt(service int, own *assets, shown bool) {
 	}
 }
 
-// adoptable are the addresses in the status of a Service that are its own: those that we gave,
-// whatever has become of their pool, and those of another controller that a pool could have given.
-// If all are another controller's, one of them could not have been given, and that controller may
-// still be in charge, none is: we don't fight over a status.
-func (l *ledger) adoptable(s *world.Service, own *assets) []netip.Addr {
+// adoptable returns the addresses in the status of a Service that it may keep: those that we allocated, whatever has
+// happened to their pool, and those of another controller that a pool could have allocated. It returns none if all of
+// them are another controller's, one of them could not have been allocated, and that controller may still be active:
+// two controllers must not overwrite each other's status.
+func (l *state) adoptable(s *world.Service, own *ownership) []netip.Addr {
 	var adoptable []netip.Addr
 	var refused []string
 	given := false
@@ -75,10 +75,10 @@ func (l *ledger) adoptable(s *world.Service, own *assets) []netip.Addr {
 	return adoptable
 }
 
-// neverGiven says why no pool would give an address to a Service whatever else is in use;
-// empty if one could, were it free. A host outside of the cluster that answers for the address does not
-// count: that may be the controller that gave it.
-func (l *ledger) neverGiven(s *world.Service, a netip.Addr) string {
+// neverGiven returns why no pool would allocate an address to a Service, even if the address were free. It returns an
+// empty string if a pool could. A host outside of the cluster that answers for the address is ignored: it may be the
+// controller that allocated it.
+func (l *state) neverGiven(s *world.Service, a netip.Addr) string {
 	p := l.of(a)
 	if p == nil {
 		if use := l.usedAs(a); use != "" {
@@ -95,9 +95,8 @@ func (l *ledger) neverGiven(s *world.Service, a netip.Addr) string {
 	return ""
 }
 
-// reserveStatus keeps the addresses that a Service is about to leave from others until
-// they are out of its status.
-func (l *ledger) reserveStatus(service int) {
+// reserveStatus reserves the addresses that a Service is about to give up until they are no longer in its status.
+func (l *state) reserveStatus(service int) {
 	for _, a := range l.services[service].Assigned {
 		if !l.holds(a, service) {
 			l.take(a, service)

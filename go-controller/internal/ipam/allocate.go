@@ -11,68 +11,66 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 )
 
-// Allocation is the address of every Service and what is left in the pools.
+// Allocation holds the addresses of every Service and the usage of the pools.
 type Allocation struct {
-	Services map[world.Key]Outcome
-	Pools    map[string]PoolUse
-	desk     *desk
-	// waiting: a Service would have more, or something else, if it could.
+	Services  map[world.Key]Outcome
+	Pools     map[string]PoolUse
+	allocator *allocator
+	// waiting is set if a Service would get more addresses, or other ones, if it could.
 	waiting bool
 }
 
-// PoolOf names the pool that an address belongs to, empty if it is in none; where
-// pools overlap, the oldest.
-func (a *Allocation) PoolOf(addr netip.Addr) string { return a.desk.poolName(addr) }
+// PoolOf returns the name of the pool that an address belongs to, or an empty string if it is in none. Where pools
+// overlap, it is the oldest pool.
+func (a *Allocation) PoolOf(addr netip.Addr) string { return a.allocator.poolName(addr) }
 
-// Outcome is what one Service has. Without Addrs it waits, and Reason and Message say
-// why; with both it is served, and they are a remark.
+// Outcome is the allocation of one Service. Without Addrs the Service is pending, and Reason and Message say why.
+// With Addrs it is served, and Reason and Message are a remark.
 type Outcome struct {
-	// Addrs are in the order of the Service's families, at most one of each.
+	// Addrs are in the order of the Service's families, at most one per family.
 	Addrs []netip.Addr
-	// External are those addresses that the Service lists itself that are answered for,
-	// HeldExternal those that are its own: these, and those that nothing answers for now because
-	// their pool does so for no Service now, or gives them to none.
+	// External are the addresses of spec.externalIPs that are served. HeldExternal are those that belong to the
+	// Service: the ones in External, and those that are not served now because their pool serves external IPs for no
+	// Service, or allocates nothing.
 	External, HeldExternal []netip.Addr
-	// Foreign: the status has an address that another controller wrote and that no pool would
-	// give. It stays there, and the Service gets nothing.
+	// Foreign is set if the status has an address that another controller wrote and that no pool would allocate. The
+	// address stays there, and the Service gets no address.
 	Foreign bool
-	// Pool has the first of them; empty if that one is in no pool (any more).
+	// Pool is the pool of the first address. It is empty if that address is in no pool (any more).
 	Pool    string
 	Reason  Reason
 	Message string
 }
 
-// PoolUse counts the addresses of a pool. Counts stop at the largest int64.
+// PoolUse counts the addresses of a pool. Counts saturate at the largest int64.
 type PoolUse struct {
-	// Capacity is how many addresses the pool could have given in all, the reserved ones
-	// among them.
+	// Capacity is the total number of addresses that the pool can allocate, including reserved ones.
 	Capacity4, Capacity6 int64
-	// Assigned are in use: granted, or still in the status of a Service.
+	// Assigned addresses are in use: granted, or still in the status of a Service.
 	Assigned4, Assigned6 int64
-	// Available may be given right now: none if the pool is disabled or invalid, or all are
-	// suspended.
+	// Available addresses can be allocated now. There are none if the pool is disabled or invalid, or if all pools
+	// are suspended.
 	Available4, Available6 int64
-	// Resting are given to nobody but those who had them last (spec.reuseDelay).
+	// Resting addresses are in cooldown: only the Services that had them last can get them (spec.reuseDelay).
 	Resting4, Resting6 int64
-	// Leases are the next pass's world.Pool.Leases: the addresses that rest, the latest
-	// first, then those in use by the age of their Services. None without a ReuseDelay.
+	// Leases are world.Pool.Leases of the next pass: the addresses in cooldown, latest first, then those in use by
+	// the age of their Services. There are none without a ReuseDelay.
 	Leases []world.Lease
-	// RestsUntil is when the first rest ends: another pass is due then. Zero if none does.
+	// RestsUntil is when the first cooldown ends and another pass is due. It is zero if there is no cooldown.
 	RestsUntil time.Time
-	// Problems are what is wrong between this pool and the rest of the world, beyond
-	// the problems that the pool has by itself.
+	// Problems are conflicts of this pool with other objects, in addition to the problems of the pool itself.
 	Problems []string
-	// Suspended says why no pool gives anything new.
+	// Suspended is why no pool allocates new addresses.
 	Suspended Suspension
 }
 
-// Allocate decides which address each Service has. Services keep what they have
-// according to held (granted by us, not observed yet) or else to their status. shardOf
-// says which shard an address of a pool would be in, so that new addresses spread over
-// the shards.
-func Allocate(w *world.Snapshot, held map[world.Key][]netip.Addr, shardOf func(pool string, a netip.Addr) (world.ShardID, bool)) *Allocation {
-	l := newLedger(w, held, shardOf)
-	owns := make([]assets, len(l.services))
+// Allocate decides which addresses each Service has. A Service keeps the addresses in held (granted by us, not
+// observed yet) or else those in its status. shardOf returns the shard that an address of a pool would be in, so that
+// new addresses spread over the shards.
+func Allocate(w *world.Snapshot, held map[world.Key][]netip.Addr,
+	shardOf func(pool string, a netip.Addr) (world.ShardID, bool)) *Allocation {
+	l := newState(w, held, shardOf)
+	owns := make([]ownership, len(l.services))
 	for i, s := range l.services {
 		if takesBack(&w.Cluster, s, held[s.Key]) {
 			owns[i].leaves = true
@@ -89,29 +87,29 @@ func Allocate(w *world.Snapshot, held map[world.Key][]netip.Addr, shardOf func(p
 			l.reserveStatus(i)
 		}
 	}
-	a := &Allocation{Services: make(map[world.Key]Outcome, len(l.services)), desk: &desk{ledger: l, open: l.open()}}
-	externals := a.desk.keepExternals()
+	a := &Allocation{Services: make(map[world.Key]Outcome, len(l.services)),
+		allocator: &allocator{state: l, open: l.open()}}
+	externals := a.allocator.keepExternals()
 	l.rest(w.Now)
-	a.desk.claimExternals(externals)
+	a.allocator.claimExternals(externals)
 	for i, s := range l.services {
-		a.note(s, a.desk.serve(i, owns[i], externals[i]))
+		a.note(s, a.allocator.serve(i, owns[i], externals[i]))
 	}
 	a.Pools = l.uses()
 	return a
 }
 
-// InOrder returns the Services by age, those admitted later at the end.
-func (a *Allocation) InOrder() []*world.Service { return a.desk.services }
+// InOrder returns the Services by age, with those that Admit added at the end.
+func (a *Allocation) InOrder() []*world.Service { return a.allocator.services }
 
-// ByAge returns the Services in the order in which they have rights: the oldest first,
-// of one age by key.
+// ByAge returns the Services in order of precedence: the oldest first, those of equal age by key.
 func ByAge(services []*world.Service) []*world.Service {
 	return slices.SortedFunc(slices.Values(services), func(a, b *world.Service) int {
 		return cmp.Or(a.Created.Compare(b.Created), a.Key.Compare(b.Key))
 	})
 }
 
-// perFamily is at most one address of each family.
+// perFamily has at most one address per family.
 type perFamily struct{ v4, v6 netip.Addr }
 
 func (p *perFamily) of(f world.Family) *netip.Addr {
@@ -123,25 +121,25 @@ func (p *perFamily) of(f world.Family) *netip.Addr {
 
 func (p *perFamily) empty() bool { return !p.v4.IsValid() && !p.v6.IsValid() }
 
-// assets are what a Service brings along.
-type assets struct {
+// ownership is what a Service had before this pass.
+type ownership struct {
 	has perFamily
-	// addrs are the addresses that it had, or was given.
+	// addrs are the addresses that the Service had or was granted.
 	addrs []netip.Addr
-	// lost is an address that it had, but an older Service has too: to; why says why they
+	// lost is an address that the Service had, but that the older Service to has too. why is the reason why they
 	// don't share it.
 	lost netip.Addr
 	to   int
 	why  string
-	// leaves is set if there may be an address in the status that it does not keep.
+	// leaves is set if the status may have an address that the Service does not keep.
 	leaves bool
-	// refused says which addresses of another controller in the status are not taken over, and
-	// why; foreign is set if they are left alone, and the Service with them.
+	// refused says which addresses in the status, written by another controller, are not adopted, and why. foreign is
+	// set if these addresses, and the Service, are left untouched.
 	refused string
 	foreign bool
 }
 
-// families are those that the Service may have an address of.
+// families returns the families in which the Service may have an address.
 func families(s *world.Service) []world.Family {
 	if s.FamilyPolicy == world.SingleStack && len(s.Families) > 1 {
 		return s.Families[:1]
@@ -149,8 +147,7 @@ func families(s *world.Service) []world.Family {
 	return s.Families
 }
 
-// open lists the pools that serve those who name none, in the order
-// in which they are tried.
-func (b *book) open() []*pool {
+// open returns the pools that serve Services that name no pool, in the order in which they are tried.
+func (b *poolIndex) open() []*pool {
 	return slices.DeleteFunc(slices.Clone(b.pools), func(p *pool) bool { return !p.AutoAssign || !p.gives() })
 }

@@ -8,33 +8,33 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 )
 
-// Amending serves the many small changes between two Allocations at little cost: of
-// Services that come and go plainly. Pools keeps what it said.
+// Admit and Dismiss handle the many small changes between two calls of Allocate at little cost: Services that are
+// added or deleted and affect no other Service. They do not update Pools.
 
-// Admit decides about a Service that came after the Allocation was made and has no
-// address yet, as if it were the youngest of all, and takes what it gives. What it gives
-// is what an Allocate of the world with this Service would confirm. With false the
-// Allocation is spoilt: only a new one can tell.
+// Admit allocates for a Service that was added after the Allocation was computed and has no address yet, as if it
+// were the youngest of all, and records the result. Allocate of a snapshot with this Service would confirm the
+// result. If Admit returns false, the Allocation is invalid and must be recomputed.
 func (a *Allocation) Admit(s *world.Service) (Outcome, bool) {
 	_, known := a.Services[s.Key]
-	if known || len(s.Assigned) > 0 || len(s.ExternalIPs) > 0 || a.waiting && s.SharingKey != "" { // who waits may share what this one is given
+	// A pending Service with the same sharing key may share what this one gets.
+	if known || len(s.Assigned) > 0 || len(s.ExternalIPs) > 0 || a.waiting && s.SharingKey != "" {
 		return Outcome{}, false
 	}
-	a.desk.services = append(a.desk.services, s)
-	o := a.desk.serve(len(a.desk.services)-1, assets{}, external{})
+	a.allocator.services = append(a.allocator.services, s)
+	o := a.allocator.serve(len(a.allocator.services)-1, ownership{}, external{})
 	a.note(s, o)
-	return o, !a.desk.dry
+	return o, !a.allocator.dry
 }
 
-// Dismiss takes a Service out that exists no more. With false the Allocation is spoilt:
-// what the Service had is not its own alone, or comes to rest, or others may wait for it.
+// Dismiss removes a Service that no longer exists. If Dismiss returns false, the Allocation is invalid: the addresses
+// of the Service are not its own alone, or enter a cooldown, or other Services may be waiting for them.
 func (a *Allocation) Dismiss(s *world.Service) bool {
 	o, known := a.Services[s.Key]
 	if !known || a.waiting || s.SharingKey != "" || o.Reason != "" || len(o.External) > 0 {
 		return false
 	}
 	for _, addr := range o.Addrs {
-		if !a.desk.release(addr, s) {
+		if !a.allocator.release(addr, s) {
 			return false
 		}
 	}
@@ -42,18 +42,19 @@ func (a *Allocation) Dismiss(s *world.Service) bool {
 	return true
 }
 
-// note records an outcome. Who lacks something waits for others to leave.
+// note records an outcome. A Service that lacks something waits until others release addresses.
 func (a *Allocation) note(s *world.Service, o Outcome) {
 	a.Services[s.Key] = o
 	a.waiting = a.waiting || o.Reason != ""
 }
 
-// release makes an address free that one Service alone has; false if that is not so. It
-// is given again by the next Allocation: the cursors of this one are past it.
-func (l *ledger) release(addr netip.Addr, s *world.Service) bool {
+// release frees an address that one Service alone has, and returns false if that is not the case. The address is
+// available again to the next Allocation: the cursors of this one have already passed it.
+func (l *state) release(addr netip.Addr, s *world.Service) bool {
 	first, taken := l.holder[addr]
 	p := l.of(addr)
-	if !taken || l.services[first].Key != s.Key || len(l.sharers[addr]) > 0 || l.odd[claim{addr, first}] || p == nil || p.ReuseDelay > 0 {
+	if !taken || l.services[first].Key != s.Key || len(l.sharers[addr]) > 0 || l.odd[claim{addr, first}] || p == nil ||
+		p.ReuseDelay > 0 {
 		return false
 	}
 	if _, kept := l.kept[addr]; kept {
@@ -66,9 +67,9 @@ func (l *ledger) release(addr netip.Addr, s *world.Service) bool {
 		}
 	}
 	if p.Quota > 0 {
-		l.spent[account{p.Name, s.Key.Namespace}]--
+		l.spent[quotaKey{p.Name, s.Key.Namespace}]--
 	}
-	p.stock(world.FamilyOf(addr)).used--
+	p.freeList(world.FamilyOf(addr)).used--
 	u := l.use[p.Name]
 	if world.FamilyOf(addr) == world.IPv4 {
 		u.Assigned4--

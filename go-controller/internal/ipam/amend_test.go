@@ -20,8 +20,7 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world/worldtest"
 )
 
-// FuzzAmend lets Services come and go, and asks after each whether a new Allocation
-// confirms what the amended one says.
+// FuzzAmend adds and removes Services and checks after each step that a new Allocation confirms the amended one.
 func FuzzAmend(f *testing.F) {
 	r := rand.New(rand.NewPCG(7, 8))
 	for range 300 {
@@ -77,7 +76,7 @@ func remove(list []*world.Service, s *world.Service) []*world.Service {
 	return slices.DeleteFunc(slices.Clone(list), func(o *world.Service) bool { return o == s })
 }
 
-// settled lets the API server show what is given, until nothing changes any more.
+// settled lets the API server observe the allocations until nothing changes any more.
 func settled(w *world.Snapshot, held map[world.Key][]netip.Addr) *ipam.Allocation {
 	for range 2*len(w.Services) + 1 {
 		write(w, ipam.Allocate(w, held, threeShards))
@@ -92,8 +91,7 @@ func confirm(t *testing.T, w *world.Snapshot, a *ipam.Allocation) {
 	for k, o := range a.Services {
 		held[k] = o.Addrs
 	}
-	// The reasons of those who wait may come to be others by a newcomer; they are told the
-	// next time.
+	// A new Service may change the reasons of pending Services. They are updated on the next pass.
 	unworded := cmp.Transformer("unworded", func(o ipam.Outcome) []string {
 		if o.Reason != "" {
 			return []string{fmt.Sprint(o.Addrs), o.Pool, "a remark"}
@@ -105,8 +103,8 @@ func confirm(t *testing.T, w *world.Snapshot, a *ipam.Allocation) {
 	}
 }
 
-// Amending is worth nothing if it is possible only now and then.
-func TestAmendingIsUsual(t *testing.T) {
+// Amending is only useful if it is possible most of the time.
+func TestMostChangesAreAmended(t *testing.T) {
 	r := rand.New(rand.NewPCG(9, 10))
 	amended := 0
 	const worlds = 200
@@ -122,8 +120,8 @@ func TestAmendingIsUsual(t *testing.T) {
 	}
 }
 
-// A hundred Services come and go in a pool of a thousand.
-func TestAmendedAllocationsServeOn(t *testing.T) {
+// A hundred Services are added and removed in a pool of a thousand addresses.
+func TestAmendedAllocationsCanBeAmended(t *testing.T) {
 	w := worldtest.Large(100, 1)
 	a := ipam.Allocate(w, nil, threeShards)
 	given := map[netip.Addr]world.Key{}
@@ -150,8 +148,8 @@ func TestAmendedAllocationsServeOn(t *testing.T) {
 	}
 }
 
-// Who waits may come to share what a newcomer is given, as here, where it had it before.
-func TestANewcomerThatSharesIsNotAmendedWhileOthersWait(t *testing.T) {
+// A pending Service may come to share what a new Service gets, as here, where it had that address before.
+func TestSharingServiceIsNotAmendedWhileOthersWait(t *testing.T) {
 	addr := netip.MustParseAddr("192.0.2.1")
 	sharer := func(name string, port uint16) *world.Service {
 		return &world.Service{

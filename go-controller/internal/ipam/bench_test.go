@@ -14,11 +14,11 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world/worldtest"
 )
 
-// Each figure is of one whole pass over all Services.
+// Each benchmark measures one whole pass over all Services.
 
 func BenchmarkAllocate5000Pending(b *testing.B) {
 	w := worldtest.Large(5_000, 0)
-	shardOf := place.Lay(w).ShardOf
+	shardOf := place.Compute(w).ShardOf
 	b.ReportAllocs()
 	for b.Loop() {
 		a := ipam.Allocate(w, nil, shardOf)
@@ -30,7 +30,7 @@ func BenchmarkAllocate5000Pending(b *testing.B) {
 
 func BenchmarkAllocate10000Assigned(b *testing.B) {
 	w := worldtest.Large(10_000, 0)
-	shardOf := place.Lay(w).ShardOf
+	shardOf := place.Compute(w).ShardOf
 	a := ipam.Allocate(w, nil, shardOf)
 	for _, s := range w.Services {
 		s.Assigned = a.Services[s.Key].Addrs
@@ -41,11 +41,11 @@ func BenchmarkAllocate10000Assigned(b *testing.B) {
 	}
 }
 
-// The same with a pool that remembers who has what.
+// The same with a pool that records leases.
 func BenchmarkAllocate10000Leased(b *testing.B) {
 	w := worldtest.Large(10_000, 0)
 	w.Pools[0].ReuseDelay = time.Hour
-	shardOf := place.Lay(w).ShardOf
+	shardOf := place.Compute(w).ShardOf
 	write(w, ipam.Allocate(w, nil, shardOf))
 	b.ReportAllocs()
 	for b.Loop() {
@@ -55,10 +55,10 @@ func BenchmarkAllocate10000Leased(b *testing.B) {
 	}
 }
 
-// One more Service beside ten thousand.
+// One more Service in addition to ten thousand.
 func BenchmarkAllocateOneMore(b *testing.B) {
 	w := worldtest.Large(10_001, 0)
-	shardOf := place.Lay(w).ShardOf
+	shardOf := place.Compute(w).ShardOf
 	a := ipam.Allocate(w, nil, shardOf)
 	for _, s := range w.Services[:10_000] {
 		s.Assigned = a.Services[s.Key].Addrs
@@ -74,11 +74,12 @@ func BenchmarkAllocate2000Nodes(b *testing.B) {
 	w := worldtest.Large(0, 0)
 	for i := range 2_000 {
 		w.Nodes = append(w.Nodes, &world.Node{
-			Name:  fmt.Sprintf("worker-%d", i),
-			Addrs: []netip.Addr{netip.AddrFrom4([4]byte{10, 0, byte(i / 200), byte(i % 200)}), netip.AddrFrom4([4]byte{172, 16, byte(i / 200), byte(i % 200)})},
+			Name: fmt.Sprintf("worker-%d", i),
+			Addrs: []netip.Addr{netip.AddrFrom4([4]byte{10, 0, byte(i / 200), byte(i % 200)}),
+				netip.AddrFrom4([4]byte{172, 16, byte(i / 200), byte(i % 200)})},
 		})
 	}
-	shardOf := place.Lay(w).ShardOf
+	shardOf := place.Compute(w).ShardOf
 	b.ReportAllocs()
 	for b.Loop() {
 		ipam.Allocate(w, nil, shardOf)

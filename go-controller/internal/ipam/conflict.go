@@ -12,15 +12,15 @@ import (
 
 const contestedBy = "answered for outside of the cluster by"
 
-func stranger(c world.Conflict) string {
+func describe(c world.Conflict) string {
 	return fmt.Sprintf("MAC %s (seen by node %s since %s)", c.MAC, c.Node, c.Since.UTC().Format(time.RFC3339))
 }
 
-// Contested says who answers for an address outside of the cluster.
-func Contested(c world.Conflict) string { return contestedBy + " " + stranger(c) }
+// Contested describes the host that answers for an address outside of the cluster.
+func Contested(c world.Conflict) string { return contestedBy + " " + describe(c) }
 
-// contested is that, empty if nobody does.
-func (b *book) contested(a netip.Addr) string {
+// contested returns Contested for an address, or an empty string if no such host answers.
+func (b *poolIndex) contested(a netip.Addr) string {
 	if c, there := b.conflicts[a]; there {
 		return Contested(c)
 	}

@@ -1,23 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package ipam decides which address each Service has.
+// Package ipam allocates addresses to Services.
 //
-// The whole decision is made anew each time, from the world alone: Services that have
-// addresses keep them, in order of age; then those that wait are served, in order of age.
+// Allocate recomputes the whole allocation on each pass from the snapshot alone. Services that have addresses keep
+// them, oldest first. Then pending Services are served, oldest first.
 //
-// Invariants (those with a name are fuzz tests of that name):
-//   - Exclusive: no address is given to two Services, except those that may share it.
-//   - Sticky: an address once given stays, whatever happens to its pool; only the
-//     Service itself moves it, by asking for another address, pool or family, or by ceasing
-//     to fit those that it shares the address with.
-//   - OrderIndependent: the order of the lists in the snapshot changes nothing.
-//   - Idempotent: once the outcome is in the statuses, the same outcome comes again.
-//   - Twin: a naive allocator that lists all addresses comes to the same outcome.
-//   - An address that still stands in a Service's status is not given to another
-//     one that could not share it.
-//   - An address that rests (spec.reuseDelay) is given to nobody but those who had it
-//     last. The rests and who has the addresses that may come to rest are handed on from
-//     pass to pass as leases (world.Pool.Leases, PoolUse.Leases).
-//   - Time and memory grow with the number of Services, pools and nodes, never with the
-//     number of addresses in a pool.
+// Invariants (the named ones are fuzz tests of that name):
+//   - Exclusive: no address is allocated to two Services, except to Services that may share it.
+//   - Sticky: an allocated address stays, whatever happens to its pool. Only the Service itself gives it up, by
+//     requesting another address, pool or family, or by becoming incompatible with the Services it shares the address
+//     with.
+//   - OrderIndependent: the order of the lists in the snapshot does not affect the result.
+//   - Idempotent: once the outcome is in the statuses, another pass returns the same outcome.
+//   - Twin: a naive allocator that enumerates all addresses computes the same outcome.
+//   - An address that is still in the status of a Service is not allocated to another Service that could not share
+//     it.
+//   - An address in cooldown (spec.reuseDelay) is allocated only to the Services that had it last. Cooldowns, and the
+//     holders of the addresses that may enter a cooldown, are passed from pass to pass as leases (world.Pool.Leases,
+//     PoolUse.Leases).
+//   - Time and memory grow with the number of Services, pools and nodes, never with the number of addresses in a
+//     pool.
 package ipam

@@ -10,8 +10,7 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 )
 
-// VIPs are all addresses that are answered for: those given and those that the Service
-// lists itself.
+// VIPs returns all addresses that are served: the allocated ones and those of spec.externalIPs.
 func (o Outcome) VIPs() []netip.Addr {
 	if len(o.External) == 0 {
 		return o.Addrs
@@ -25,9 +24,9 @@ func (o Outcome) VIPs() []netip.Addr {
 	return vips
 }
 
-// keepExternals takes the addresses that Services list themselves (spec.externalIPs) for those whose
-// they are already, as long as these list them.
-func (d *desk) keepExternals() []external {
+// keepExternals takes the addresses of spec.externalIPs for the Services that own them already, as long as these
+// still list them.
+func (d *allocator) keepExternals() []external {
 	out := make([]external, len(d.services))
 	for i, s := range d.services {
 		if len(s.ExternalIPs) == 0 {
@@ -47,10 +46,10 @@ func (d *desk) keepExternals() []external {
 	return out
 }
 
-// claimExternals takes the others for those who may have them, the older of two Services first: before
-// anything is given, and after those who have an address keep it. A disabled pool answers for all
-// that it has.
-func (d *desk) claimExternals(out []external) {
+// claimExternals takes the remaining addresses of spec.externalIPs for the Services that may have them, oldest
+// Service first. It runs before anything new is allocated, and after the Services that have addresses kept them. A
+// disabled pool continues to serve all addresses that it has.
+func (d *allocator) claimExternals(out []external) {
 	for i, s := range d.services {
 		for j, a := range s.ExternalIPs {
 			if !out[i].claims[j].already {
@@ -61,27 +60,27 @@ func (d *desk) claimExternals(out []external) {
 	}
 }
 
-// claim takes an address that a Service lists itself, if it may have it.
-func (d *desk) claim(service int, a netip.Addr, c *claimed) {
+// claim takes an address of spec.externalIPs if the Service may have it.
+func (d *allocator) claim(service int, a netip.Addr, c *claimed) {
 	c.reason, c.message, c.closed = d.denyExternal(service, a)
 	if c.message == "" && !d.holds(a, service) {
 		d.take(a, service)
 	}
 }
 
-// external are the addresses listed by a Service that are answered for, those that are its own,
-// and what there is to say about the others.
+// external are the addresses of spec.externalIPs that are served (addrs), those that belong to the Service (held),
+// and the remarks about the others.
 type external struct {
 	claims      []claimed
 	addrs, held []netip.Addr
 	say         remarks
 }
 
-// claimed is what became of an address that a Service lists itself.
+// claimed is the result for one address of spec.externalIPs.
 type claimed struct {
-	// already: it was the Service's own before.
+	// already is set if the address belonged to the Service before.
 	already bool
-	// reason and message say why it is not answered for, closed that it would be for no Service.
+	// reason and message are why the address is not served. closed is set if it would be served for no Service.
 	reason  Reason
 	message string
 	closed  bool
@@ -102,10 +101,10 @@ func (e *external) settle(s *world.Service) {
 	e.claims = nil
 }
 
-// denyExternal says why an address that a Service lists itself is not answered for, without
-// a reason if no pool asks for that; no message if it is. closed: it would be for no Service, so its
-// holder keeps it.
-func (d *desk) denyExternal(service int, a netip.Addr) (reason Reason, message string, closed bool) {
+// denyExternal returns why an address of spec.externalIPs is not served. The reason is empty if no pool serves it,
+// and the message is empty if the address is served. closed is set if the address would be served for no Service, so
+// its holder keeps it.
+func (d *allocator) denyExternal(service int, a netip.Addr) (reason Reason, message string, closed bool) {
 	const by = "spec.externalIPs"
 	s, p := d.services[service], d.of(a)
 	switch {
@@ -117,12 +116,12 @@ func (d *desk) denyExternal(service int, a netip.Addr) (reason Reason, message s
 	case d.holds(a, service):
 		return "", "", false
 	}
-	// If a stranger answers for it, it is announced once that one is gone, and asked for until then.
+	// If another host answers for it, it is claimed now and announced once that host is gone.
 	if reason, message = d.deny(service, p, a, by, false); reason != "" {
 		of, reserved := d.kept[a]
 		return reason, message, reason == ReasonAddressExcluded && (!reserved || of == s.Key)
 	}
-	if p.Quota > 0 && d.alone(a, s) && d.spent[account{p.Name, s.Key.Namespace}] >= p.Quota {
+	if p.Quota > 0 && d.alone(a, s) && d.spent[quotaKey{p.Name, s.Key.Namespace}] >= p.Quota {
 		return ReasonQuotaExceeded, fmt.Sprintf("%s: address %s: %s", by, a, d.overdrawn(p, s)), false
 	}
 	return "", "", false

@@ -18,14 +18,14 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world/worldtest"
 )
 
-// threeShards places IPv4 addresses on three shards, nine in a row on each, so that the
-// last of those that are looked at may be the best, and IPv6 addresses on none.
+// threeShards places IPv4 addresses on three shards, nine consecutive ones on each, so that the last of the examined
+// addresses may be the best, and IPv6 addresses on none.
 func threeShards(_ string, a netip.Addr) (world.ShardID, bool) {
 	b := a.As16()
 	return world.ShardID{Domain: "d", Index: int(b[15]) / 9 % 3}, a.Is4()
 }
 
-// property checks one property of random worlds: a few hundred of them in a plain go test.
+// property checks one property of random snapshots: a few hundred of them in a plain go test.
 func property(f *testing.F, check func(t *testing.T, w *world.Snapshot, held map[world.Key][]netip.Addr)) {
 	f.Helper()
 	r := rand.New(rand.NewPCG(1, 2))
@@ -42,7 +42,7 @@ func property(f *testing.F, check func(t *testing.T, w *world.Snapshot, held map
 	})
 }
 
-// write puts an outcome into the statuses.
+// write writes an outcome into the statuses.
 func write(w *world.Snapshot, a *ipam.Allocation) {
 	for _, s := range w.Services {
 		show(s, a.Services[s.Key])
@@ -53,7 +53,7 @@ func write(w *world.Snapshot, a *ipam.Allocation) {
 	}
 }
 
-// show puts an outcome into the status of a Service.
+// show writes an outcome into the status of a Service.
 func show(s *world.Service, o ipam.Outcome) {
 	if !o.Foreign {
 		s.Assigned = o.Addrs
@@ -76,13 +76,17 @@ func FuzzExclusive(f *testing.F) {
 		a := ipam.Allocate(w, held, threeShards)
 		for k, o := range a.Services {
 			for _, addr := range o.VIPs() {
-				if i := slices.IndexFunc(holders[addr], func(o world.Key) bool { return !together(w, held, addr, services[k], services[o]) }); i >= 0 {
+				if i := slices.IndexFunc(holders[addr], func(o world.Key) bool {
+					return !together(w, held, addr, services[k], services[o])
+				}); i >= 0 {
 					t.Errorf("%s is given to %s and to %s", addr, k, holders[addr][i])
 				}
 				holders[addr] = append(holders[addr], k)
 				for _, s := range w.Services {
-					// What is new to k must not stand in the status of others.
-					if k != s.Key && slices.Contains(o.Addrs, addr) && !together(w, held, addr, services[k], s) && slices.Contains(s.Assigned, addr) && !slices.Contains(services[k].Assigned, addr) && !slices.Contains(held[k], addr) {
+					// An address that is new to k must not be in the status of another Service.
+					if k != s.Key && slices.Contains(o.Addrs, addr) && !together(w, held, addr, services[k], s) &&
+						slices.Contains(s.Assigned, addr) && !slices.Contains(services[k].Assigned, addr) &&
+						!slices.Contains(held[k], addr) {
 						t.Errorf("%s is given to %s and still in the status of %s", addr, k, s.Key)
 					}
 				}
@@ -102,7 +106,7 @@ func together(w *world.Snapshot, held map[world.Key][]netip.Addr, a netip.Addr, 
 	return share(x, y) && (&twin{w: w, held: held}).inScope(a, x, y)
 }
 
-// listAll has each Service list the external addresses of all.
+// listAll makes each Service list the external addresses of all Services.
 func listAll(w *world.Snapshot) {
 	for _, s := range w.Services {
 		for _, o := range w.Services {
@@ -115,8 +119,8 @@ func listAll(w *world.Snapshot) {
 	}
 }
 
-// An address of spec.externalIPs stays with the Service whose it is, whichever else comes to list it, also after a
-// pool answered for no Service for a while.
+// An address of spec.externalIPs stays with the Service that owns it, whichever other Service lists it, even after a
+// pool served external IPs for no Service for a while.
 func FuzzHolderKeeps(f *testing.F) {
 	property(f, func(t *testing.T, w *world.Snapshot, held map[world.Key][]netip.Addr) {
 		first := ipam.Allocate(w, held, threeShards)
@@ -134,7 +138,7 @@ func FuzzHolderKeeps(f *testing.F) {
 		}
 		kept("at once")
 		for _, p := range w.Pools {
-			p.Quota = 0 // the namespace may have spent it on something else meanwhile
+			p.Quota = 0 // the namespace may have used it up for other addresses meanwhile
 		}
 		for what, edit := range map[string]func(*world.Pool){
 			"excluded":  func(p *world.Pool) { p.Exclude = p.Ranges },
@@ -161,7 +165,7 @@ func FuzzSticky(f *testing.F) {
 			show(s, first.Services[s.Key])
 			s.Requested, s.RequestedPool = nil, ""
 		}
-		// The pools change beyond recognition.
+		// The pools change completely.
 		for i, p := range w.Pools {
 			switch i % 3 {
 			case 0:
@@ -183,7 +187,8 @@ func FuzzSticky(f *testing.F) {
 	})
 }
 
-var sameOutcome = cmp.Options{cmpopts.EquateComparable(netip.Addr{}), cmpopts.IgnoreUnexported(ipam.Allocation{}), cmpopts.EquateEmpty()}
+var sameOutcome = cmp.Options{cmpopts.EquateComparable(netip.Addr{}), cmpopts.IgnoreUnexported(ipam.Allocation{}),
+	cmpopts.EquateEmpty()}
 
 func FuzzOrderIndependent(f *testing.F) {
 	property(f, func(t *testing.T, w *world.Snapshot, held map[world.Key][]netip.Addr) {
@@ -201,8 +206,8 @@ func FuzzOrderIndependent(f *testing.F) {
 
 func FuzzIdempotent(f *testing.F) {
 	property(f, func(t *testing.T, w *world.Snapshot, held map[world.Key][]netip.Addr) {
-		// While grants are not observed yet, they are held. Each pass may free
-		// addresses that others wait for, but never takes away what is given.
+		// Grants that are not observed yet are held. Each pass may free addresses that other Services wait for, but
+		// never takes away an allocated one.
 		granted := map[world.Key][]netip.Addr{}
 		var last *ipam.Allocation
 		for range 2 * len(w.Services) {
@@ -242,7 +247,8 @@ func agree(t *testing.T, w *world.Snapshot, held map[world.Key][]netip.Addr) {
 	tw := &twin{w: w, shardOf: threeShards}
 	for k, want := range tw.allocate(held) {
 		if o := got.Services[k]; !slices.Equal(o.Addrs, want.addrs) || o.Pool != want.pool {
-			t.Errorf("%s has %v of pool %q, the twin says %v of pool %q (%s: %s)", k, o.Addrs, o.Pool, want.addrs, want.pool, o.Reason, o.Message)
+			t.Errorf("%s has %v of pool %q, the twin says %v of pool %q (%s: %s)", k, o.Addrs, o.Pool, want.addrs, want.pool,
+				o.Reason, o.Message)
 		}
 		if o := got.Services[k]; !slices.Equal(o.External, tw.externals[k]) {
 			t.Errorf("%s answers for its own %v, the twin says %v (%s: %s)", k, o.External, tw.externals[k], o.Reason, o.Message)
@@ -251,8 +257,8 @@ func agree(t *testing.T, w *world.Snapshot, held map[world.Key][]netip.Addr) {
 	whole := tw.unreserved()
 	for i, p := range w.Pools {
 		want := ipam.PoolUse{
-			Capacity4: int64(len(whole.stock(whole.w.Pools[i], world.IPv4))),
-			Capacity6: int64(len(whole.stock(whole.w.Pools[i], world.IPv6))),
+			Capacity4: int64(len(whole.freeAddrs(whole.w.Pools[i], world.IPv4))),
+			Capacity6: int64(len(whole.freeAddrs(whole.w.Pools[i], world.IPv6))),
 		}
 		for a := range tw.holder {
 			if tw.inPool(a) != p {
@@ -268,18 +274,20 @@ func agree(t *testing.T, w *world.Snapshot, held map[world.Key][]netip.Addr) {
 			want.Available4, want.Available6 = int64(len(tw.free(p, world.IPv4))), int64(len(tw.free(p, world.IPv6)))
 		}
 		tw.use(p, &want)
-		if d := cmp.Diff(want, got.Pools[p.Name], cmpopts.IgnoreFields(ipam.PoolUse{}, "Problems", "Suspended"), sameOutcome); d != "" {
+		if d := cmp.Diff(want, got.Pools[p.Name], cmpopts.IgnoreFields(ipam.PoolUse{}, "Problems", "Suspended"),
+			sameOutcome); d != "" {
 			t.Errorf("pool %s (-twin +got):\n%s", p.Name, d)
 		}
 		if got.PoolOf(p.Ranges[0].From()) != tw.inPool(p.Ranges[0].From()).Name {
-			t.Errorf("%s is in pool %s, not %s", p.Ranges[0].From(), tw.inPool(p.Ranges[0].From()).Name, got.PoolOf(p.Ranges[0].From()))
+			t.Errorf("%s is in pool %s, not %s", p.Ranges[0].From(), tw.inPool(p.Ranges[0].From()).Name,
+				got.PoolOf(p.Ranges[0].From()))
 		}
 	}
 }
 
 var worlds = flag.Int("worlds", 5_000, "how many random worlds the allocator and its twin are compared in")
 
-// Many more random worlds than the fuzz seeds.
+// Many more random snapshots than the fuzz seeds.
 func TestTwinAgrees(t *testing.T) {
 	r := rand.New(rand.NewPCG(5, 6))
 	for range *worlds {

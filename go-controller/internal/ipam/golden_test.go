@@ -19,7 +19,7 @@ import (
 
 func TestGoldens(t *testing.T) {
 	golden.Run(t, "testdata/*.txtar", func(c *golden.Case) string {
-		return text(ipam.Allocate(c.World, c.Held, place.Lay(c.World).ShardOf))
+		return text(ipam.Allocate(c.World, c.Held, place.Compute(c.World).ShardOf))
 	})
 }
 
@@ -47,9 +47,11 @@ func text(a *ipam.Allocation) string {
 	}
 	for _, name := range slices.Sorted(maps.Keys(a.Pools)) {
 		u := a.Pools[name]
-		fmt.Fprintf(&out, "pool %s: assigned %d+%d available %d+%d", name, u.Assigned4, u.Assigned6, u.Available4, u.Available6)
+		fmt.Fprintf(&out, "pool %s: assigned %d+%d available %d+%d", name, u.Assigned4, u.Assigned6, u.Available4,
+			u.Available6)
 		if !u.RestsUntil.IsZero() {
-			fmt.Fprintf(&out, " resting %d+%d, the first until %s", u.Resting4, u.Resting6, u.RestsUntil.UTC().Format(time.RFC3339Nano))
+			fmt.Fprintf(&out, " resting %d+%d, the first until %s", u.Resting4, u.Resting6, u.RestsUntil.UTC().
+				Format(time.RFC3339Nano))
 		}
 		out.WriteString("\n")
 		for _, l := range u.Leases {

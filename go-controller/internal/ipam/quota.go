@@ -8,12 +8,12 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 )
 
-// account is a namespace's share of a pool.
-type account struct{ pool, namespace string }
+// quotaKey identifies the usage of a pool by a namespace.
+type quotaKey struct{ pool, namespace string }
 
-// within reports whether a Service that had some addresses and gets others may have n
-// more of the pool. An address given in exchange for one of the same pool is free.
-func (l *ledger) within(p *pool, s *world.Service, had, gets perFamily, n int) bool {
+// within reports whether the quota allows a Service that had some addresses and gets others to take n more from the
+// pool. An address that replaces one of the same pool does not count.
+func (l *state) within(p *pool, s *world.Service, had, gets perFamily, n int) bool {
 	if p.Quota == 0 {
 		return true
 	}
@@ -29,11 +29,11 @@ func (l *ledger) within(p *pool, s *world.Service, had, gets perFamily, n int) b
 			n++
 		}
 	}
-	return n <= 0 || l.spent[account{p.Name, s.Key.Namespace}]+n <= p.Quota
+	return n <= 0 || l.spent[quotaKey{p.Name, s.Key.Namespace}]+n <= p.Quota
 }
 
-// overdrawn says what a namespace has of a pool with a quota.
-func (l *ledger) overdrawn(p *pool, s *world.Service) string {
+// overdrawn describes the usage of a pool with a quota by a namespace.
+func (l *state) overdrawn(p *pool, s *world.Service) string {
 	return fmt.Sprintf("pool %q: namespace %q has %d of the %d addresses that it may have (spec.quotaPerNamespace)",
-		p.Name, s.Key.Namespace, l.spent[account{p.Name, s.Key.Namespace}], p.Quota)
+		p.Name, s.Key.Namespace, l.spent[quotaKey{p.Name, s.Key.Namespace}], p.Quota)
 }

@@ -12,8 +12,7 @@ import (
 	"go4.org/netipx"
 )
 
-// In this file, a list of ranges called sorted is sorted by address and disjoint;
-// IPv4 comes before IPv6.
+// In this file, a sorted list of ranges is sorted by address and disjoint. IPv4 comes before IPv6.
 
 // find returns the index of the first range of a sorted list that does not end before a.
 func find(sorted []netipx.IPRange, a netip.Addr) int {
@@ -27,7 +26,7 @@ func contains(sorted []netipx.IPRange, a netip.Addr) bool {
 	return i < len(sorted) && sorted[i].Contains(a)
 }
 
-// overlapping returns the bounds of that part of a sorted list that has addresses in r.
+// overlapping returns the bounds of the part of a sorted list that overlaps r.
 func overlapping(sorted []netipx.IPRange, r netipx.IPRange) (first, end int) {
 	first = find(sorted, r.From())
 	for end = first; end < len(sorted) && !r.To().Less(sorted[end].From()); end++ {
@@ -35,7 +34,7 @@ func overlapping(sorted []netipx.IPRange, r netipx.IPRange) (first, end int) {
 	return first, end
 }
 
-// minus returns what is left of r without the addresses of a sorted list, in order.
+// minus returns r without the addresses of a sorted list, in order.
 func minus(r netipx.IPRange, sorted []netipx.IPRange) []netipx.IPRange {
 	var left []netipx.IPRange
 	from := r.From()
@@ -52,7 +51,7 @@ func minus(r netipx.IPRange, sorted []netipx.IPRange) []netipx.IPRange {
 	return append(left, netipx.IPRangeFrom(from, r.To()))
 }
 
-// common returns the addresses that two overlapping ranges have both.
+// common returns the intersection of two overlapping ranges.
 func common(a, b netipx.IPRange) netipx.IPRange {
 	from, to := a.From(), a.To()
 	if from.Less(b.From()) {
@@ -64,7 +63,7 @@ func common(a, b netipx.IPRange) netipx.IPRange {
 	return netipx.IPRangeFrom(from, to)
 }
 
-// union returns the sorted list of the addresses of all the ranges.
+// union returns the sorted list of the addresses of all ranges.
 func union(ranges []netipx.IPRange) []netipx.IPRange {
 	all := slices.SortedFunc(slices.Values(ranges), func(a, b netipx.IPRange) int { return a.From().Compare(b.From()) })
 	merged := all[:0]
@@ -91,7 +90,7 @@ func size(r netipx.IPRange) int64 {
 	return int64(lo) + 1
 }
 
-// plus adds two counts and stays at the largest int64.
+// plus adds two counts and saturates at the largest int64.
 func plus(a, b int64) int64 {
 	if a > math.MaxInt64-b {
 		return math.MaxInt64
@@ -99,8 +98,8 @@ func plus(a, b int64) int64 {
 	return a + b
 }
 
-// buggy reports whether some old network devices and clients would drop an address:
-// an IPv4 address that ends in .0 or .255, as if it were of a class C network.
+// buggy reports whether some old network devices and clients would drop an address: an IPv4 address that ends in .0
+// or .255, as in a class C network.
 func buggy(a netip.Addr) bool {
 	if !a.Is4() {
 		return false
@@ -118,8 +117,8 @@ func buggyIn(r netipx.IPRange) int64 {
 	return buggyBelow(int64(binary.BigEndian.Uint32(to[:]))+1) - buggyBelow(int64(binary.BigEndian.Uint32(from[:])))
 }
 
-// buggyBelow returns how many of the IPv4 addresses 0 .. n-1 are buggy: two in each
-// full 256, and .0 of the begun one.
+// buggyBelow returns how many of the IPv4 addresses 0 .. n-1 are buggy: two in each full block of 256, and .0 of the
+// last partial one.
 func buggyBelow(n int64) int64 {
 	return n/256*2 + min(n%256, 1)
 }

@@ -4,13 +4,12 @@ package ipam
 
 import "github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
 
-// Reason says in one word why a Service waits for an address or what is remarkable
-// about the one it has. Reasons are part of the API: package v1alpha1 has their words
-// and meanings.
+// Reason is a one-word reason why a Service is pending, or a remark on the address that it has. Reasons are part of
+// the API: package v1alpha1 defines their values and meanings.
 type Reason string
 
-// Why a Service waits. With addresses, the same reasons say why it does not get those
-// that it asks for instead.
+// Reasons why a Service is pending. If the Service has addresses, they are the reasons why it does not get the
+// addresses that it requests instead.
 const (
 	ReasonSwitchedOff       Reason = v1alpha1.ReasonSwitchedOff
 	ReasonOpenShiftAssigns  Reason = v1alpha1.ReasonOpenShiftAssigns

@@ -11,10 +11,10 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 )
 
-// request returns the addresses that the Service asks for, or that wait for it. A
-// request is all or nothing: if one address is refused, the reason is set, and the
-// Service gets nothing new. The message begins with the field that asks.
-func (d *desk) request(service int, has perFamily) (asked perFamily, reason Reason, message string) {
+// request returns the addresses that the Service requests or that are reserved for it. A request is all or nothing:
+// if one address is refused, the reason is set, and the Service gets nothing new. The message begins with the field
+// that makes the request.
+func (d *allocator) request(service int, has perFamily) (asked perFamily, reason Reason, message string) {
 	s := d.services[service]
 	for _, a := range s.Requested {
 		f := world.FamilyOf(a)
@@ -23,7 +23,8 @@ func (d *desk) request(service int, has perFamily) (asked perFamily, reason Reas
 				fmt.Sprintf("%s: address %s is %s, but the Service has spec.ipFamilies %v", s.RequestedBy, a, f, families(s))
 		}
 		if other := *asked.of(f); other.IsValid() && other != a {
-			return perFamily{}, ReasonInvalidRequest, fmt.Sprintf("%s: addresses %s and %s are both %s", s.RequestedBy, other, a, f)
+			return perFamily{}, ReasonInvalidRequest, fmt.Sprintf("%s: addresses %s and %s are both %s", s.RequestedBy, other, a,
+				f)
 		}
 		if a != *has.of(f) {
 			if reason, message := d.refuse(service, a, s.RequestedBy); reason != "" {
@@ -39,16 +40,16 @@ func (d *desk) request(service int, has perFamily) (asked perFamily, reason Reas
 	return d.afford(s, has, asked)
 }
 
-// askedBy names the field that asks for an address: the Service's, or else the pool's.
-func (d *desk) askedBy(s *world.Service, a netip.Addr) string {
+// askedBy returns the name of the field that requests an address: the Service's, or else the pool's.
+func (d *allocator) askedBy(s *world.Service, a netip.Addr) string {
 	if slices.Contains(s.Requested, a) {
 		return s.RequestedBy
 	}
 	return "spec.reservations of pool " + strconv.Quote(d.poolName(a))
 }
 
-// afford refuses addresses beyond the quota of their pool.
-func (d *desk) afford(s *world.Service, has, asked perFamily) (perFamily, Reason, string) {
+// afford refuses addresses that exceed the quota of their pool.
+func (d *allocator) afford(s *world.Service, has, asked perFamily) (perFamily, Reason, string) {
 	gets := has
 	for _, f := range families(s) {
 		if a := *asked.of(f); a.IsValid() {
@@ -67,9 +68,9 @@ func (d *desk) afford(s *world.Service, has, asked perFamily) (perFamily, Reason
 	return asked, "", ""
 }
 
-// reserved adds to what a Service asks for the addresses that wait for it, of the families
-// of which it has none: a reservation is a request that the pool makes.
-func (d *desk) reserved(service int, has, asked perFamily) (perFamily, Reason, string) {
+// reserved adds the addresses that are reserved for a Service to those that it requests, for the families in which it
+// has no address. A reservation is a request made by the pool.
+func (d *allocator) reserved(service int, has, asked perFamily) (perFamily, Reason, string) {
 	s := d.services[service]
 	for _, f := range families(s) {
 		if has.of(f).IsValid() || asked.of(f).IsValid() {
@@ -87,8 +88,8 @@ func (d *desk) reserved(service int, has, asked perFamily) (perFamily, Reason, s
 	return asked, "", ""
 }
 
-// refuse says why a Service can't have an address that by asks for, empty if it can.
-func (d *desk) refuse(service int, a netip.Addr, by string) (Reason, string) {
+// refuse returns why a Service can't have an address that the field by requests, or an empty reason if it can.
+func (d *allocator) refuse(service int, a netip.Addr, by string) (Reason, string) {
 	s := d.services[service]
 	if s.RequestedPool != "" && d.byName[s.RequestedPool] == nil {
 		return notFound(s)
@@ -99,7 +100,8 @@ func (d *desk) refuse(service int, a netip.Addr, by string) (Reason, string) {
 		return ReasonAddressNotInPool, asked + " is in no pool"
 	}
 	if s.RequestedPool != "" && s.RequestedPool != p.Name {
-		return ReasonAddressNotInPool, fmt.Sprintf("%s is in pool %q, but %s asks for pool %q", asked, p.Name, s.PoolRequestedBy, s.RequestedPool)
+		return ReasonAddressNotInPool, fmt.Sprintf("%s is in pool %q, but %s asks for pool %q", asked, p.Name,
+			s.PoolRequestedBy, s.RequestedPool)
 	}
 	if !p.gives() {
 		reason, message := p.closed()
@@ -108,9 +110,9 @@ func (d *desk) refuse(service int, a netip.Addr, by string) (Reason, string) {
 	return d.deny(service, p, a, by, true)
 }
 
-// deny says why p, the owner of an address that by asks for, does not let a Service have it;
-// empty if it does. That a host outside of the cluster answers for the address counts if contests is set.
-func (d *desk) deny(service int, p *pool, a netip.Addr, by string, contests bool) (Reason, string) {
+// deny returns why p, the owner of an address that the field by requests, does not let a Service have it, or an empty
+// reason if it does. A host outside of the cluster that answers for the address counts only if contests is set.
+func (d *allocator) deny(service int, p *pool, a netip.Addr, by string, contests bool) (Reason, string) {
 	s, asked := d.services[service], fmt.Sprintf("%s: address %s", by, a)
 	if why := p.shuts(s); why != "" && d.kept[a] != s.Key {
 		return ReasonNotAdmitted, asked + ": " + why
@@ -122,19 +124,21 @@ func (d *desk) deny(service int, p *pool, a netip.Addr, by string, contests bool
 		return ReasonAddressExcluded, by + ": address " + why
 	}
 	if r := d.rests[a]; r != nil && !slices.Contains(r.of, s.Key) {
-		return ReasonAddressResting, fmt.Sprintf("%s: pool %q keeps it for Service %s, which had it last, until %s (spec.reuseDelay)",
+		return ReasonAddressResting, fmt.Sprintf("%s: pool %q keeps it for Service %s, which had it last, until %s "+
+			"(spec.reuseDelay)",
 			asked, p.Name, r.of[0], instant(r.until()))
 	}
 	return d.occupied(service, a, asked)
 }
 
-// occupied says why a Service can't have an address that others have; empty if it can.
-func (d *desk) occupied(service int, a netip.Addr, asked string) (Reason, string) {
+// occupied returns why a Service can't have an address that other Services have, or an empty reason if it can.
+func (d *allocator) occupied(service int, a netip.Addr, asked string) (Reason, string) {
 	other, why := d.obstacle(a, service)
 	if why == "" {
 		return "", ""
 	}
-	return ReasonAddressInUse, fmt.Sprintf("%s belongs to Service %s", asked, d.services[other].Key) + notShared(d.services[service], why)
+	return ReasonAddressInUse, fmt.Sprintf("%s belongs to Service %s", asked, d.services[other].Key) +
+		notShared(d.services[service], why)
 }
 
 func notFound(s *world.Service) (Reason, string) {

@@ -12,19 +12,19 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
 )
 
-// rest is the pause of an address between two Services (spec.reuseDelay).
+// rest is the cooldown of an address between two Services (spec.reuseDelay).
 type rest struct {
 	pool *pool
-	// of are the Services that had the address last: any of them may have it back.
+	// of are the Services that had the address last. Any of them may get it back.
 	of       []world.Key
 	released time.Time
 }
 
 func (r *rest) until() time.Time { return r.released.Add(r.pool.ReuseDelay) }
 
-// rest lays down the addresses that nobody has any more and whose delay has not passed.
-// Those who have addresses have been adopted before.
-func (l *ledger) rest(now time.Time) {
+// rest starts the cooldown of the addresses that no Service has any more and whose delay has not passed. The Services
+// that have addresses must have been adopted before.
+func (l *state) rest(now time.Time) {
 	for _, p := range l.pools {
 		for _, lease := range l.released(p, now) {
 			r := l.rests[lease.Addr]
@@ -40,10 +40,10 @@ func (l *ledger) rest(now time.Time) {
 	}
 }
 
-// released returns the leases of addresses of p that rest, the latest first. One that was
-// in use when that was decided last, and isn't now, is released now; so is one of the
-// future, which another clock wrote.
-func (l *ledger) released(p *pool, now time.Time) []world.Lease {
+// released returns the leases of the addresses of p that are in cooldown, latest first. An address that was in use in
+// the last pass and isn't now counts as released now. So does one with a time in the future, which another clock
+// wrote.
+func (l *state) released(p *pool, now time.Time) []world.Lease {
 	if p.ReuseDelay <= 0 {
 		return nil
 	}
@@ -68,7 +68,7 @@ func latest(a, b world.Lease) int {
 	return cmp.Or(b.Released.Compare(a.Released), a.Addr.Compare(b.Addr), a.Service.Compare(b.Service))
 }
 
-// ceil rounds up to a second: the API has no finer times, and a rest is not cut short.
+// ceil rounds up to a second: times in the API have no finer resolution, and a cooldown must not be shortened.
 func ceil(t time.Time) time.Time {
 	whole := t.Truncate(time.Second)
 	if whole.Equal(t) {
@@ -77,11 +77,11 @@ func ceil(t time.Time) time.Time {
 	return whole.Add(time.Second)
 }
 
-func (l *ledger) begin(a netip.Addr, r *rest) {
+func (l *state) begin(a netip.Addr, r *rest) {
 	p := r.pool
 	l.rests[a] = r
 	if _, kept := l.kept[a]; !kept && l.usable(p, a) {
-		p.stock(world.FamilyOf(a)).rest(a, r.until())
+		p.freeList(world.FamilyOf(a)).rest(a, r.until())
 	}
 	u := l.use[p.Name]
 	*u.resting(a)++
@@ -91,17 +91,16 @@ func (l *ledger) begin(a netip.Addr, r *rest) {
 	l.use[p.Name] = u
 }
 
-// endRest is told of each address that somebody takes, and reports whether it was at
-// rest. What PoolUse.RestsUntil and messages say of the end of the first rest stands: the
-// next pass, which is due then at the latest, says it anew.
-func (l *ledger) endRest(a netip.Addr) bool {
+// endRest ends the cooldown of an address that a Service takes, and reports whether there was one. PoolUse.RestsUntil
+// and messages keep the end of the first cooldown. The next pass, which is due then at the latest, computes it again.
+func (l *state) endRest(a netip.Addr) bool {
 	r := l.rests[a]
 	if r == nil {
 		return false
 	}
 	delete(l.rests, a)
 	if _, kept := l.kept[a]; !kept && l.usable(r.pool, a) {
-		r.pool.stock(world.FamilyOf(a)).resting--
+		r.pool.freeList(world.FamilyOf(a)).resting--
 	}
 	u := l.use[r.pool.Name]
 	*u.resting(a)--
@@ -116,13 +115,15 @@ func (u *PoolUse) resting(a netip.Addr) *int64 {
 	return &u.Resting6
 }
 
-// reclaim fills gets with addresses of the pools that rest for the Service, and returns
-// the families that are still missing.
-func (d *desk) reclaim(b purchase, gets *perFamily, pools []*pool, missing []world.Family) []world.Family {
+// reclaim fills gets with addresses of the pools that are in cooldown for the Service, and returns the families that
+// are still missing.
+func (d *allocator) reclaim(b allocationRequest, gets *perFamily, pools []*pool,
+	missing []world.Family) []world.Family {
 	return slices.DeleteFunc(missing, func(f world.Family) bool {
 		for _, a := range d.resting[b.service.Key] {
 			r := d.rests[a]
-			if r == nil || world.FamilyOf(a) != f || !slices.Contains(pools, r.pool) || d.unusable(r.pool, a, b.service.Key) != "" {
+			if r == nil || world.FamilyOf(a) != f || !slices.Contains(pools, r.pool) ||
+				d.unusable(r.pool, a, b.service.Key) != "" {
 				continue
 			}
 			with := *gets
@@ -136,8 +137,8 @@ func (d *desk) reclaim(b purchase, gets *perFamily, pools []*pool, missing []wor
 	})
 }
 
-// leases returns PoolUse.Leases.
-func (l *ledger) leases() map[*pool][]world.Lease {
+// leases returns PoolUse.Leases of each pool.
+func (l *state) leases() map[*pool][]world.Lease {
 	out := make(map[*pool][]world.Lease)
 	for a, r := range l.rests {
 		for _, s := range r.of {
@@ -154,8 +155,8 @@ func (l *ledger) leases() map[*pool][]world.Lease {
 	return out
 }
 
-// claims lists who has which address of the pools with a ReuseDelay, by age.
-func (l *ledger) claims() []claim {
+// claims returns the holders of the addresses of pools with a ReuseDelay, by age.
+func (l *state) claims() []claim {
 	if !slices.ContainsFunc(l.pools, func(p *pool) bool { return p.ReuseDelay > 0 }) {
 		return nil
 	}

@@ -14,8 +14,8 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
 )
 
-// What a Service has when it goes, nobody gets until the delay has passed, unasked or
-// asked for, unless it shared the address; then nothing rests any more.
+// No other Service gets the addresses of a deleted Service until the delay has passed, whether it requests them or
+// not, unless it shared the address. Afterwards no address is in cooldown.
 func FuzzResting(f *testing.F) {
 	property(f, func(t *testing.T, w *world.Snapshot, held map[world.Key][]netip.Addr) {
 		pass := func() *ipam.Allocation {
@@ -38,12 +38,12 @@ func FuzzResting(f *testing.F) {
 			after := pass()
 			for _, a := range gone.Assigned {
 				if delayOf(w, after.PoolOf(a)) > w.Now.Sub(start) {
-					givenToNobody(t, w, after, a, gone)
+					assertUnassigned(t, w, after, a, gone)
 				}
 			}
 			w.Now = w.Now.Add(time.Second)
 		}
-		// The end of a rest may let another Service move, and what that one leaves rests.
+		// The end of a cooldown may let another Service move, and its former address enters a cooldown.
 		for range 2 * len(w.Services) {
 			pass()
 			w.Now = w.Now.Add(10 * time.Second)
@@ -64,7 +64,7 @@ func delayOf(w *world.Snapshot, pool string) time.Duration {
 	return w.Pools[i].ReuseDelay
 }
 
-func givenToNobody(t *testing.T, w *world.Snapshot, a *ipam.Allocation, addr netip.Addr, but *world.Service) {
+func assertUnassigned(t *testing.T, w *world.Snapshot, a *ipam.Allocation, addr netip.Addr, but *world.Service) {
 	t.Helper()
 	for k, o := range a.Services {
 		if slices.Contains(o.Addrs, addr) && !share(but, byKey(w)[k]) {
@@ -73,9 +73,8 @@ func givenToNobody(t *testing.T, w *world.Snapshot, a *ipam.Allocation, addr net
 	}
 }
 
-// However fast addresses come and go, a pool remembers a bounded number of rests, the
-// latest ones.
-func TestTooManyRestsEndEarly(t *testing.T) {
+// However fast addresses are allocated and released, a pool records a bounded number of cooldowns, the latest ones.
+func TestCooldownsOverTheLimitEndEarly(t *testing.T) {
 	const over = 7
 	w := worldtest.Large(0, 0)
 	w.Now = time.Unix(1_000_000, 0)
@@ -83,7 +82,8 @@ func TestTooManyRestsEndEarly(t *testing.T) {
 	p.ReuseDelay = 24 * time.Hour
 	first := netip.MustParseAddr("10.0.1.1")
 	for a, i := first, 0; i < v1alpha1.MaxLeases+over; a, i = a.Next(), i+1 {
-		p.Leases = append(p.Leases, world.Lease{Addr: a, Service: world.Key{Namespace: "shop", Name: "web"}, Released: w.Now.Add(time.Duration(i-10_000) * time.Second)})
+		p.Leases = append(p.Leases, world.Lease{Addr: a, Service: world.Key{Namespace: "shop", Name: "web"},
+			Released: w.Now.Add(time.Duration(i-10_000) * time.Second)})
 	}
 	use := ipam.Allocate(w, nil, threeShards).Pools[p.Name]
 	oldest := p.Leases[over]

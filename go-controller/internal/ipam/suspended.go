@@ -9,34 +9,34 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 )
 
-// Suspension says why no pool gives anything new; the zero value if they do.
+// Suspension is why no pool allocates new addresses. The zero value means that pools do.
 type Suspension struct {
 	Reason  Reason
 	Message string
 }
 
-// suspended says why nothing new is given at all. Two who give addresses to one Service
-// would overwrite each other for ever.
+// suspended returns why no new addresses are allocated at all. Two controllers that allocate addresses to one Service
+// would overwrite each other indefinitely.
 func suspended(c *world.Cluster) Suspension {
 	switch {
 	case c.Switch.Mode == world.Disabled:
 		return Suspension{ReasonSwitchedOff, c.Switch.Off("service load balancers are")}
 	case len(c.AutoAssignCIDRs) > 0:
-		return Suspension{ReasonOpenShiftAssigns, fmt.Sprintf("OpenShift gives addresses itself (config.openshift.io Network \"cluster\", "+
-			"spec.externalIP.autoAssignCIDRs: %q); addresses of pools are given once that field is empty", c.AutoAssignCIDRs)}
+		return Suspension{ReasonOpenShiftAssigns,
+			fmt.Sprintf("OpenShift gives addresses itself (config.openshift.io Network \"cluster\", "+
+				"spec.externalIP.autoAssignCIDRs: %q); addresses of pools are given once that field is empty", c.AutoAssignCIDRs)}
 	}
 	return Suspension{}
 }
 
-// takesBack reports whether a Service gives up what we gave it. What others wrote into its
-// status is not ours to take.
+// takesBack reports whether a Service gives up what we allocated to it. Addresses that others wrote into its status
+// are not removed.
 func takesBack(c *world.Cluster, s *world.Service, held []netip.Addr) bool {
 	return c.Switch.Mode == world.Disabled && c.Switch.Release && (len(s.Given) > 0 || len(held) > 0)
 }
 
-// lacks reports whether there is anything that a Service with these addresses should be
-// given.
-func (d *desk) lacks(s *world.Service, has perFamily) bool {
+// lacks reports whether a Service with these addresses should get any others.
+func (d *allocator) lacks(s *world.Service, has perFamily) bool {
 	for _, f := range families(s) {
 		if a := *has.of(f); !a.IsValid() || d.leaves(s, a) {
 			return true

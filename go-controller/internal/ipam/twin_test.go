@@ -15,9 +15,8 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 )
 
-// twin is the allocator as one would write it for a pool of a dozen addresses: it lists
-// them all, again and again. It says nothing but addresses, pools and whether a Service
-// waits.
+// twin is the allocator as one would write it for a pool of a dozen addresses: it enumerates all addresses
+// repeatedly. It computes only addresses, pools and whether a Service is pending.
 type twin struct {
 	w       *world.Snapshot
 	shardOf func(string, netip.Addr) (world.ShardID, bool)
@@ -25,9 +24,9 @@ type twin struct {
 	// taken are the addresses of holder in the order in which they were taken.
 	taken []netip.Addr
 	held  map[world.Key][]netip.Addr
-	// externals are the addresses that Services list themselves and that are answered for.
+	// externals are the addresses of spec.externalIPs that are served.
 	externals map[world.Key][]netip.Addr
-	// rests are the leases of addresses that rested when the first Service was served.
+	// rests are the leases of addresses that were in cooldown when the first Service was served.
 	rests []world.Lease
 }
 
@@ -80,8 +79,8 @@ func (t *twin) blocked(a netip.Addr) bool {
 	return false
 }
 
-// stock lists what a pool may give of a family, in order.
-func (t *twin) stock(p *world.Pool, f world.Family) []netip.Addr {
+// freeAddrs returns the addresses of a family that a pool may allocate, in order.
+func (t *twin) freeAddrs(p *world.Pool, f world.Family) []netip.Addr {
 	var list []netip.Addr
 	for _, r := range p.Ranges {
 		if world.FamilyOf(r.From()) != f {
@@ -91,7 +90,8 @@ func (t *twin) stock(p *world.Pool, f world.Family) []netip.Addr {
 			excluded := slices.ContainsFunc(p.Exclude, func(r netipx.IPRange) bool { return r.Contains(a) })
 			ends := a.String()
 			bad := p.AvoidBuggyIPs && f == world.IPv4 && (strings.HasSuffix(ends, ".0") || strings.HasSuffix(ends, ".255"))
-			if t.inPool(a) == p && !excluded && !bad && !t.blocked(a) && t.waitsFor(a) == (world.Key{}) && !slices.Contains(list, a) {
+			if t.inPool(a) == p && !excluded && !bad && !t.blocked(a) && t.waitsFor(a) == (world.Key{}) &&
+				!slices.Contains(list, a) {
 				list = append(list, a)
 			}
 		}
@@ -99,7 +99,7 @@ func (t *twin) stock(p *world.Pool, f world.Family) []netip.Addr {
 	return list
 }
 
-// waitsFor returns whom the pool of an address keeps it for: the first one, if several.
+// waitsFor returns the Service that the pool of an address reserves it for: of several, the first one.
 func (t *twin) waitsFor(a netip.Addr) world.Key {
 	if p := t.inPool(a); p != nil {
 		for _, r := range p.Reservations {
@@ -111,7 +111,7 @@ func (t *twin) waitsFor(a netip.Addr) world.Key {
 	return world.Key{}
 }
 
-// unreserved is the same world with pools that keep nothing.
+// unreserved returns the same snapshot with pools without reservations.
 func (t *twin) unreserved() *twin {
 	w := *t.w
 	w.Pools = nil
@@ -123,25 +123,26 @@ func (t *twin) unreserved() *twin {
 	return &twin{w: &w}
 }
 
-// givable reports whether the pool of an address would give it to the Service, were it free.
+// givable reports whether the pool of an address would allocate it to the Service if it were free.
 func (t *twin) givable(s *world.Service, a netip.Addr) bool {
 	p, waiter := t.inPool(a), t.waitsFor(a)
 	switch {
 	case !gives(p):
 		return false
 	case waiter == (world.Key{}):
-		return admits(p, s) && slices.Contains(t.stock(p, world.FamilyOf(a)), a)
+		return admits(p, s) && slices.Contains(t.freeAddrs(p, world.FamilyOf(a)), a)
 	}
 	u := t.unreserved()
-	return waiter == s.Key && slices.Contains(u.stock(u.inPool(a), world.FamilyOf(a)), a)
+	return waiter == s.Key && slices.Contains(u.freeAddrs(u.inPool(a), world.FamilyOf(a)), a)
 }
 
-// waiting returns the address that waits for a Service.
+// waiting returns the address that is reserved for a Service.
 func (t *twin) waiting(s *world.Service, f world.Family) netip.Addr {
 	for _, p := range slices.SortedFunc(slices.Values(t.w.Pools), inTurn) {
 		for _, r := range p.Reservations {
 			for _, a := range r.Addrs {
-				if world.FamilyOf(a) == f && t.inPool(a) == p && t.waitsFor(a) == s.Key && (s.RequestedPool == "" || s.RequestedPool == p.Name) {
+				if world.FamilyOf(a) == f && t.inPool(a) == p && t.waitsFor(a) == s.Key &&
+					(s.RequestedPool == "" || s.RequestedPool == p.Name) {
 					return a
 				}
 			}
@@ -151,10 +152,12 @@ func (t *twin) waiting(s *world.Service, f world.Family) netip.Addr {
 }
 
 func (t *twin) free(p *world.Pool, f world.Family) []netip.Addr {
-	return slices.DeleteFunc(t.stock(p, f), func(a netip.Addr) bool { return t.holder[a] != nil || len(t.restsFor(a)) > 0 })
+	return slices.DeleteFunc(t.freeAddrs(p, f), func(a netip.Addr) bool {
+		return t.holder[a] != nil || len(t.restsFor(a)) > 0
+	})
 }
 
-// best is the free address, of the first sixteen, whose shard has the fewest.
+// best returns the free address, among the first sixteen, whose shard has the fewest addresses.
 func (t *twin) best(p *world.Pool, f world.Family) netip.Addr {
 	load := map[world.ShardID]int{}
 	for a := range t.holder {
@@ -229,7 +232,8 @@ func (t *twin) allocate(held map[world.Key][]netip.Addr) map[world.Key]twinOutco
 	return out
 }
 
-// adopt lets a Service keep what its status shows, or what it does not; foreign is whether that is another controller's.
+// adopt lets a Service keep its addresses that are in its status (shown) or not in it (!shown). foreign reports
+// whether the status is another controller's.
 func (t *twin) adopt(s *world.Service, shown bool, has map[world.Family]netip.Addr) (foreign bool) {
 	addrs := t.held[s.Key]
 	if len(addrs) == 0 {
@@ -245,16 +249,19 @@ func (t *twin) adopt(s *world.Service, shown bool, has map[world.Family]netip.Ad
 	return foreign
 }
 
-// join lets a Service share addresses, and returns the families that it still misses.
-func (t *twin) join(s *world.Service, has, gets map[world.Family]netip.Addr, missing []world.Family, pools []*world.Pool) []world.Family {
+// join lets a Service share addresses, and returns the families that are still missing.
+func (t *twin) join(s *world.Service, has, gets map[world.Family]netip.Addr, missing []world.Family,
+	pools []*world.Pool) []world.Family {
 	return slices.DeleteFunc(missing, func(f world.Family) bool {
 		for _, a := range t.taken {
 			with := maps.Clone(gets)
 			with[f] = a
 			p := t.inPool(a)
 			waiter := t.waitsFor(a)
-			given := waiter == (world.Key{}) && p != nil && slices.Contains(t.stock(p, f), a) || waiter == s.Key && t.givable(s, a)
-			if given && slices.Contains(pools, p) && world.FamilyOf(a) == f && !slices.Contains(t.holder[a], s) && s.SharingKey != "" && t.fits(s, a) && t.affords(p, s, has, with, 0) {
+			given := waiter == (world.Key{}) && p != nil && slices.Contains(t.freeAddrs(p, f), a) || waiter == s.Key &&
+				t.givable(s, a)
+			if given && slices.Contains(pools, p) && world.FamilyOf(a) == f && !slices.Contains(t.holder[a], s) &&
+				s.SharingKey != "" && t.fits(s, a) && t.affords(p, s, has, with, 0) {
 				gets[f] = a
 				return true
 			}
@@ -263,7 +270,8 @@ func (t *twin) join(s *world.Service, has, gets map[world.Family]netip.Addr, mis
 	})
 }
 
-func (t *twin) choose(s *world.Service, has, gets map[world.Family]netip.Addr, missing []world.Family, pools []*world.Pool) map[world.Family]*world.Pool {
+func (t *twin) choose(s *world.Service, has, gets map[world.Family]netip.Addr, missing []world.Family,
+	pools []*world.Pool) map[world.Family]*world.Pool {
 	chosen := map[world.Family]*world.Pool{}
 	for _, f := range missing {
 		for _, p := range pools {
@@ -299,9 +307,11 @@ func (t *twin) take(s *world.Service, a netip.Addr) {
 	}
 }
 
-// fits reports whether all who have an address would share it with the Service.
+// fits reports whether all holders of an address would share it with the Service.
 func (t *twin) fits(s *world.Service, a netip.Addr) bool {
-	return !slices.ContainsFunc(t.holder[a], func(o *world.Service) bool { return o != s && (!share(o, s) || !t.inScope(a, o, s)) })
+	return !slices.ContainsFunc(t.holder[a], func(o *world.Service) bool {
+		return o != s && (!share(o, s) || !t.inScope(a, o, s))
+	})
 }
 
 func share(a, b *world.Service) bool {
@@ -313,7 +323,8 @@ func share(a, b *world.Service) bool {
 	}
 	cluster := !a.LocalPolicy && !b.LocalPolicy
 	same := len(a.Selector) > 0 && maps.Equal(a.Selector, b.Selector)
-	return a.SharingKey != "" && a.SharingKey == b.SharingKey && len(ports) == len(a.Ports)+len(b.Ports) && (cluster || same)
+	return a.SharingKey != "" && a.SharingKey == b.SharingKey && len(ports) == len(a.Ports)+len(b.Ports) &&
+		(cluster || same)
 }
 
 func (t *twin) serve(s *world.Service, has map[world.Family]netip.Addr) map[world.Family]netip.Addr {
@@ -351,8 +362,8 @@ func (t *twin) serve(s *world.Service, has map[world.Family]netip.Addr) map[worl
 	return gets
 }
 
-// affords reports whether a Service that had some addresses and gets others may have more
-// of the pool.
+// affords reports whether the quota allows a Service that had some addresses and gets others to take more from the
+// pool.
 func (t *twin) affords(p *world.Pool, s *world.Service, had, gets map[world.Family]netip.Addr, more int) bool {
 	spent := 0
 	neighbour := func(o *world.Service) bool { return o.Key.Namespace == s.Key.Namespace }
@@ -413,7 +424,8 @@ func (t *twin) request(s *world.Service, has map[world.Family]netip.Addr) (map[w
 		if waiter := t.restsFor(a); len(waiter) > 0 && !slices.Contains(waiter, s.Key) {
 			return nil, false
 		}
-		if !t.givable(s, a) || !t.affords(t.inPool(a), s, has, gets, 0) || s.RequestedPool != "" && t.inPool(a).Name != s.RequestedPool || !t.fits(s, a) {
+		if !t.givable(s, a) || !t.affords(t.inPool(a), s, has, gets, 0) || s.RequestedPool != "" && t.inPool(a).
+			Name != s.RequestedPool || !t.fits(s, a) {
 			return nil, false
 		}
 	}

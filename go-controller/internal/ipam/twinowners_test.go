@@ -9,11 +9,11 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 )
 
-// This file is the part of the twin that knows what is whose: what another controller wrote into a
-// status, whose an address of spec.externalIPs is, and who may share over namespaces.
+// This file is the part of the twin for ownership: what another controller wrote into a status, which Service owns an
+// address of spec.externalIPs, and which Services may share across namespaces.
 
-// ownOf returns what a Service has according to its status, and whether all there is another
-// controller's matter.
+// ownOf returns the addresses of a Service according to its status, and whether all of them belong to another
+// controller.
 func (t *twin) ownOf(s *world.Service) (own []netip.Addr, foreign bool) {
 	ours := s.NamesClass
 	for _, a := range s.Assigned {
@@ -29,8 +29,8 @@ func (t *twin) ownOf(s *world.Service) (own []netip.Addr, foreign bool) {
 	return own, false
 }
 
-// couldBeGiven reports whether a pool would give an address to the Service, were it open, the
-// address free and no stranger answering for it.
+// couldBeGiven reports whether a pool would allocate an address to the Service if the pool were open, the address
+// free and no host outside of the cluster answered for it.
 func (t *twin) couldBeGiven(s *world.Service, a netip.Addr) bool {
 	w := *t.w
 	w.Pools, w.Conflicts = nil, nil
@@ -57,8 +57,8 @@ func (t *twin) ownBefore(s *world.Service) []netip.Addr {
 	return s.HeldExternalIPs
 }
 
-// winExternals gives Services the addresses that they list themselves and may have: those that were
-// theirs before, or the others.
+// winExternals gives Services the addresses of spec.externalIPs that they may have: those that they owned before, or
+// the others.
 func (t *twin) winExternals(services []*world.Service, won map[world.Key]map[netip.Addr]bool, before bool) {
 	for _, s := range services {
 		for _, a := range s.ExternalIPs {
@@ -99,12 +99,14 @@ func (t *twin) mayOwn(s *world.Service, a netip.Addr) bool {
 	return t.couldBeGiven(s, a) && !rests && t.fits(s, a) && t.pays(p, s, a)
 }
 
-// pays reports whether the quota of a pool has room for one more address.
+// pays reports whether the quota of a pool allows one more address.
 func (t *twin) pays(p *world.Pool, s *world.Service, a netip.Addr) bool {
 	shares := slices.ContainsFunc(t.holder[a], func(o *world.Service) bool { return o.Key.Namespace == s.Key.Namespace })
 	spent := 0
 	for b, holders := range t.holder {
-		if t.inPool(b) == p && slices.ContainsFunc(holders, func(o *world.Service) bool { return o.Key.Namespace == s.Key.Namespace }) {
+		if t.inPool(b) == p && slices.ContainsFunc(holders, func(o *world.Service) bool {
+			return o.Key.Namespace == s.Key.Namespace
+		}) {
 			spent++
 		}
 	}

@@ -9,9 +9,9 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 )
 
-// This file is the part of the twin that knows which pools serve a Service, and in which order.
+// This file is the part of the twin that computes which pools serve a Service, and in which order.
 
-// admits reads the fields one by one.
+// admits checks the fields one by one.
 func admits(p *world.Pool, s *world.Service) bool {
 	a := p.Admission
 	if a == nil {
@@ -40,7 +40,7 @@ func admits(p *world.Pool, s *world.Service) bool {
 	return len(a.Services) == 0
 }
 
-// later reports whether pool b is asked before pool a.
+// later reports whether pool b is tried before pool a.
 func later(a, b *world.Pool) bool {
 	class := func(p *world.Pool) int {
 		switch {
@@ -79,7 +79,8 @@ func (t *twin) pools(s *world.Service, gets map[world.Family]netip.Addr) []*worl
 	var list []*world.Pool
 	for _, f := range wants(s) {
 		p := t.inPool(gets[f])
-		if gives(p) && admits(p, s) && (p.AutoAssign || slices.Contains(s.Requested, gets[f]) || t.waitsFor(gets[f]) == s.Key) {
+		if gives(p) && admits(p, s) && (p.AutoAssign || slices.Contains(s.Requested, gets[f]) ||
+			t.waitsFor(gets[f]) == s.Key) {
 			list = append(list, p)
 		}
 	}

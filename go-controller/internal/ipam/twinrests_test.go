@@ -12,10 +12,10 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 )
 
-// This file is the part of the twin that knows which addresses rest. Its worlds have a
-// time without fractions.
+// This file is the part of the twin that computes which addresses are in cooldown. The times in its snapshots have no
+// fractions of a second.
 
-// layDown lists the leases of addresses that rest: the pools in turn, in each the latest first.
+// layDown returns the leases of addresses in cooldown: pool by pool, the latest first.
 func (t *twin) layDown() {
 	for _, p := range slices.SortedFunc(slices.Values(t.w.Pools), inTurn) {
 		var list []world.Lease
@@ -43,7 +43,7 @@ func byRelease(list []world.Lease) []world.Lease {
 	})
 }
 
-// restsFor lists the Services that an address rests for; none if it doesn't (any more).
+// restsFor returns the Services for which an address is in cooldown. There are none if it is not (any more).
 func (t *twin) restsFor(a netip.Addr) []world.Key {
 	var waiter []world.Key
 	for _, l := range t.rests {
@@ -54,15 +54,18 @@ func (t *twin) restsFor(a netip.Addr) []world.Key {
 	return waiter
 }
 
-// reclaim gives a Service addresses that rest for it, and returns the families that it still misses.
-func (t *twin) reclaim(s *world.Service, has, gets map[world.Family]netip.Addr, missing []world.Family, pools []*world.Pool) []world.Family {
+// reclaim gives a Service addresses that are in cooldown for it, and returns the families that are still missing.
+func (t *twin) reclaim(s *world.Service, has, gets map[world.Family]netip.Addr, missing []world.Family,
+	pools []*world.Pool) []world.Family {
 	return slices.DeleteFunc(missing, func(f world.Family) bool {
 		for _, l := range t.rests {
 			p, waiter := t.inPool(l.Addr), t.waitsFor(l.Addr)
 			with := maps.Clone(gets)
 			with[f] = l.Addr
-			given := waiter == (world.Key{}) && slices.Contains(t.stock(p, f), l.Addr) || waiter == s.Key && t.givable(s, l.Addr)
-			if l.Service == s.Key && t.holder[l.Addr] == nil && world.FamilyOf(l.Addr) == f && given && slices.Contains(pools, p) && t.affords(p, s, has, with, 0) {
+			given := waiter == (world.Key{}) && slices.Contains(t.freeAddrs(p, f), l.Addr) || waiter == s.Key &&
+				t.givable(s, l.Addr)
+			if l.Service == s.Key && t.holder[l.Addr] == nil && world.FamilyOf(l.Addr) == f && given &&
+				slices.Contains(pools, p) && t.affords(p, s, has, with, 0) {
 				gets[f] = l.Addr
 				return true
 			}
@@ -71,7 +74,7 @@ func (t *twin) reclaim(s *world.Service, has, gets map[world.Family]netip.Addr, 
 	})
 }
 
-// use adds to what is told of a pool what it is told of its rests.
+// use adds the cooldowns of a pool to its usage.
 func (t *twin) use(p *world.Pool, u *ipam.PoolUse) {
 	released := map[netip.Addr]time.Time{}
 	for _, l := range slices.Backward(t.rests) {

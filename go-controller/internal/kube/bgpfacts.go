@@ -124,7 +124,7 @@ func (f *Facts) addBGP(w *world.Snapshot) {
 	w.Profiles = slices.Collect(maps.Keys(f.bgp.profiles))
 	w.Sessions = make(map[string]map[string]world.PeerSession, len(f.bgp.sessions))
 	for name, sessions := range f.bgp.sessions {
-		if why := f.silence(name); why != "" {
+		if why := f.expireReports(name); why != "" {
 			sessions = unknown(sessions, why)
 		}
 		w.Sessions[name] = sessions
@@ -156,8 +156,8 @@ func (f *Facts) answer(name string) {
 	f.bgp.answered[name] = t
 }
 
-// silence says why what a node reported does not count any more, empty if it does. The caller holds mu.
-func (f *Facts) silence(name string) string {
+// expireReports says why what a node reported does not count any more, empty if it does. The caller holds mu.
+func (f *Facts) expireReports(name string) string {
 	n := f.nodes[name]
 	switch {
 	case n == nil || f.bgp.answered[name] != nil: // The report goes with its Node.
@@ -174,7 +174,8 @@ func (f *Facts) silence(name string) string {
 
 // expired reports whether we found that a report does not count.
 func expired(s *v1alpha1.BGPNodeStatus) bool {
-	return s != nil && meta.IsStatusConditionPresentAndEqual(s.Status.Conditions, v1alpha1.ConditionReady, metav1.ConditionUnknown)
+	return s != nil && meta.IsStatusConditionPresentAndEqual(s.Status.Conditions, v1alpha1.ConditionReady,
+		metav1.ConditionUnknown)
 }
 
 func unknown(sessions map[string]world.PeerSession, why string) map[string]world.PeerSession {

@@ -15,7 +15,7 @@ import (
 )
 
 // Each step says whether it is news, and what the peer is like after it.
-func TestPeersFollowWhatTheyName(t *testing.T) {
+func TestPeersFollowReferencedObjects(t *testing.T) {
 	f, wakes := counted()
 	peer := func(generation int64) *v1alpha1.BGPPeer {
 		return &v1alpha1.BGPPeer{
@@ -51,8 +51,8 @@ func TestPeersFollowWhatTheyName(t *testing.T) {
 	} {
 		before := int(wakes.Load())
 		step.happens()
-		if news := int(wakes.Load()) > before; news != step.news {
-			t.Errorf("%s: news is %v, want %v", step.what, news, step.news)
+		if events := int(wakes.Load()) > before; events != step.news {
+			t.Errorf("%s: news is %v, want %v", step.what, events, step.news)
 		}
 		p := snapshot(f).Peers[0]
 		if p.Password != step.password || (p.BFD != nil) != step.bfd {
@@ -65,7 +65,7 @@ func TestPeersFollowWhatTheyName(t *testing.T) {
 	}
 }
 
-func TestNodesTellOfSessions(t *testing.T) {
+func TestNodeStatusReportsSessions(t *testing.T) {
 	f, wakes := counted()
 	status := func(state v1alpha1.BGPSessionState, prefixes int64) *v1alpha1.BGPNodeStatus {
 		return &v1alpha1.BGPNodeStatus{ObjectMeta: metav1.ObjectMeta{Name: "n1"}, Status: v1alpha1.BGPNodeStatusStatus{
@@ -80,7 +80,8 @@ func TestNodesTellOfSessions(t *testing.T) {
 		t.Error("a counter is news")
 	}
 	f.setStatus(status(v1alpha1.BGPEstablished, 9), status(v1alpha1.BGPActive, 9))
-	if s := snapshot(f).Sessions["n1"]["tor"]; s.Established || s.Problem != "the session is Active" || int(wakes.Load()) != 2 {
+	if s := snapshot(f).Sessions["n1"]["tor"]; s.Established || s.Problem != "the session is Active" ||
+		int(wakes.Load()) != 2 {
 		t.Errorf("the session is %+v after %d wakes", s, int(wakes.Load()))
 	}
 	f.setStatus(status(v1alpha1.BGPActive, 9), nil)
@@ -103,7 +104,8 @@ func TestReportsExpire(t *testing.T) {
 	}
 	lease := func(age time.Duration) *coordinationv1.Lease {
 		lasts, renewed := int32(60), metav1.NewMicroTime(time.Now().Add(-age))
-		return &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: "n1"}, Spec: coordinationv1.LeaseSpec{LeaseDurationSeconds: &lasts, RenewTime: &renewed}}
+		return &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: "n1"},
+			Spec: coordinationv1.LeaseSpec{LeaseDurationSeconds: &lasts, RenewTime: &renewed}}
 	}
 	up, lost := node(corev1.ConditionTrue), node(corev1.ConditionUnknown)
 	established, marked := status(metav1.ConditionTrue), status(metav1.ConditionUnknown)

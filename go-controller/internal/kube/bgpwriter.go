@@ -33,7 +33,9 @@ type BGPWriter struct {
 // NewBGPWriter returns a writer of what facts knows.
 func NewBGPWriter(ours *Clients, facts *Facts, wrote Wrote, events *Events) *BGPWriter {
 	return &BGPWriter{
-		peers: NewObjectWriter("BGPPeer", ours.Peers, func(name string) (*v1alpha1.BGPPeer, bool) { return newest(facts, facts.bgp.peers, name) }, wrote, events.Peer),
+		peers: NewObjectWriter("BGPPeer", ours.Peers, func(name string) (*v1alpha1.BGPPeer, bool) {
+			return newest(facts, facts.bgp.peers, name)
+		}, wrote, events.Peer),
 		advertisements: NewObjectWriter("BGPAdvertisement", ours.Advertisements,
 			func(name string) (*v1alpha1.BGPAdvertisement, bool) {
 				return newest(facts, facts.bgp.advertisements, name)
@@ -48,25 +50,36 @@ func NewBGPWriter(ours *Clients, facts *Facts, wrote Wrote, events *Events) *BGP
 
 // Set replaces what all conditions shall say.
 func (w *BGPWriter) Set(v BGPVerdicts) {
-	w.peers.Set(merges(v.Peers, (*v1alpha1.BGPPeer).DeepCopy, func(o *v1alpha1.BGPPeer) *[]metav1.Condition { return &o.Status.Conditions }))
+	w.peers.Set(merges(v.Peers, (*v1alpha1.BGPPeer).DeepCopy, func(o *v1alpha1.BGPPeer) *[]metav1.Condition {
+		return &o.Status.Conditions
+	}))
 	w.advertisements.Set(merges(v.Advertisements, (*v1alpha1.BGPAdvertisement).DeepCopy,
 		func(o *v1alpha1.BGPAdvertisement) *[]metav1.Condition { return &o.Status.Conditions }))
-	w.profiles.Set(merges(v.Profiles, (*v1alpha1.BFDProfile).DeepCopy, func(o *v1alpha1.BFDProfile) *[]metav1.Condition { return &o.Status.Conditions }))
-	w.nodes.Set(merges(v.Silent, (*v1alpha1.BGPNodeStatus).DeepCopy, func(o *v1alpha1.BGPNodeStatus) *[]metav1.Condition { return &o.Status.Conditions }))
-	w.communities.Set(merges(v.Communities, (*v1alpha1.Community).DeepCopy, func(o *v1alpha1.Community) *[]metav1.Condition { return &o.Status.Conditions }))
+	w.profiles.Set(merges(v.Profiles, (*v1alpha1.BFDProfile).DeepCopy, func(o *v1alpha1.BFDProfile) *[]metav1.Condition {
+		return &o.Status.Conditions
+	}))
+	w.nodes.Set(merges(v.Silent, (*v1alpha1.BGPNodeStatus).DeepCopy, func(o *v1alpha1.BGPNodeStatus) *[]metav1.Condition {
+		return &o.Status.Conditions
+	}))
+	w.communities.Set(merges(v.Communities, (*v1alpha1.Community).DeepCopy,
+		func(o *v1alpha1.Community) *[]metav1.Condition {
+			return &o.Status.Conditions
+		}))
 }
 
 // Run writes until the context ends.
 func (w *BGPWriter) Run(ctx context.Context) {
 	var running sync.WaitGroup
-	for _, run := range []func(context.Context){w.peers.Run, w.advertisements.Run, w.profiles.Run, w.communities.Run, w.nodes.Run} {
+	for _, run := range []func(context.Context){w.peers.Run, w.advertisements.Run, w.profiles.Run, w.communities.Run,
+		w.nodes.Run} {
 		running.Go(func() { run(ctx) })
 	}
 	running.Wait()
 }
 
 // merges are for objects whose status is no more than conditions.
-func merges[T object](verdicts map[string]Verdicts, clone func(T) T, conditions func(T) *[]metav1.Condition) map[string]Merge[T] {
+func merges[T object](verdicts map[string]Verdicts, clone func(T) T,
+	conditions func(T) *[]metav1.Condition) map[string]Merge[T] {
 	out := make(map[string]Merge[T], len(verdicts))
 	for name, v := range verdicts {
 		out[name] = func(have T, now time.Time) (T, bool) {

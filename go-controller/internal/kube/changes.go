@@ -10,8 +10,8 @@ import (
 type Change struct {
 	// Was is nil if it was not there or not ours, Is if it is not so now.
 	Was, Is *world.Service
-	// Asked: its user wants something else. Otherwise only endpoints or the status differ.
-	Asked bool
+	// SpecChanged: its user wants something else. Otherwise only endpoints or the status differ.
+	SpecChanged bool
 }
 
 // changes are what happened since somebody asked.
@@ -23,7 +23,7 @@ type changes struct {
 
 func (c *changes) add(key world.Key, was, is *world.Service, asked bool) {
 	if first, ok := c.services[key]; ok {
-		was, asked = first.Was, asked || first.Asked
+		was, asked = first.Was, asked || first.SpecChanged
 		// One that went and came back, or one in another's place.
 		asked = asked || (first.Is == nil) && first.Was != nil
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
 )
 
-func TestChangesTellWhatBecameOfAService(t *testing.T) {
+func TestChangesReportKindOfServiceChange(t *testing.T) {
 	web := world.Key{Namespace: "shop", Name: "web"}
 	plain := serviceOf(corev1.ServiceTypeLoadBalancer)
 	served := plain.DeepCopy()
@@ -26,14 +26,23 @@ func TestChangesTellWhatBecameOfAService(t *testing.T) {
 		want   *Change // nil for none
 		others bool
 	}{
-		"comes":             {false, func(f *Facts) { f.setService(nil, plain) }, &Change{Is: &world.Service{}}, false},
-		"goes":              {true, func(f *Facts) { f.setService(plain, nil) }, &Change{Was: &world.Service{}}, false},
-		"is served":         {true, func(f *Facts) { f.setService(plain, served) }, &Change{Was: &world.Service{}, Is: &world.Service{}}, false},
-		"has endpoints":     {true, func(f *Facts) { f.setEndpoints(nil, endpointsAt("a", "10.244.0.1")) }, &Change{Was: &world.Service{}, Is: &world.Service{}}, false},
-		"asks":              {true, func(f *Facts) { f.setService(plain, edited) }, &Change{Was: &world.Service{}, Is: &world.Service{}, Asked: true}, false},
-		"asks and is asked": {true, func(f *Facts) { f.setService(plain, edited); f.setEndpoints(nil, endpointsAt("a", "10.244.0.1")) }, &Change{Was: &world.Service{}, Is: &world.Service{}, Asked: true}, false},
+		"comes": {false, func(f *Facts) { f.setService(nil, plain) }, &Change{Is: &world.Service{}}, false},
+		"goes":  {true, func(f *Facts) { f.setService(plain, nil) }, &Change{Was: &world.Service{}}, false},
+		"is served": {true, func(f *Facts) {
+			f.setService(plain, served)
+		}, &Change{Was: &world.Service{}, Is: &world.Service{}}, false},
+		"has endpoints": {true, func(f *Facts) {
+			f.setEndpoints(nil, endpointsAt("a", "10.244.0.1"))
+		}, &Change{Was: &world.Service{}, Is: &world.Service{}}, false},
+		"asks": {true, func(f *Facts) {
+			f.setService(plain, edited)
+		}, &Change{Was: &world.Service{}, Is: &world.Service{}, SpecChanged: true}, false},
+		"asks and is asked": {true, func(f *Facts) {
+			f.setService(plain, edited)
+			f.setEndpoints(nil, endpointsAt("a", "10.244.0.1"))
+		}, &Change{Was: &world.Service{}, Is: &world.Service{}, SpecChanged: true}, false},
 		"another in its place": {true, func(f *Facts) { f.setService(plain, nil); f.setService(nil, namesake) },
-			&Change{Was: &world.Service{}, Is: &world.Service{}, Asked: true}, false},
+			&Change{Was: &world.Service{}, Is: &world.Service{}, SpecChanged: true}, false},
 		"comes and goes": {false, func(f *Facts) { f.setService(nil, plain); f.setService(plain, nil) }, &Change{}, false},
 		"a pool beside":  {true, func(f *Facts) { f.setPool(nil, &v1alpha1.IPAddressPool{}) }, nil, true},
 		"a node beside":  {true, func(f *Facts) { f.setNode(nil, &corev1.Node{}) }, nil, true},
@@ -50,7 +59,8 @@ func TestChangesTellWhatBecameOfAService(t *testing.T) {
 			if others != test.others || told != (test.want != nil) {
 				t.Fatalf("changes %+v, others %t", changes, others)
 			}
-			if told && ((got.Was == nil) != (test.want.Was == nil) || (got.Is == nil) != (test.want.Is == nil) || got.Asked != test.want.Asked) {
+			if told && ((got.Was == nil) != (test.want.Was == nil) || (got.Is == nil) != (test.want.Is == nil) ||
+				got.SpecChanged != test.want.SpecChanged) {
 				t.Errorf("got %+v, want %+v", got, test.want)
 			}
 			if changes, others := f.Changes(); len(changes) > 0 || others {

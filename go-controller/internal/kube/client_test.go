@@ -49,7 +49,7 @@ func (p pages) Watch(_ context.Context, o metav1.ListOptions) (watch.Interface, 
 }
 
 // What is kept of each page of a list is told, all pages of it.
-func TestEachPageOfAListIsKept(t *testing.T) {
+func TestListKeepsEveryPage(t *testing.T) {
 	const count = 3
 	told := make(chan *endpoints, count)
 	informer := follow(pages{count}, &discoveryv1.EndpointSlice{}, keepEndpoints, func(_, now *endpoints) { told <- now })

@@ -36,7 +36,8 @@ func (e *endpoints) DeepCopyObject() runtime.Object {
 }
 
 func keepEndpoints(s *discoveryv1.EndpointSlice) *endpoints {
-	e := &endpoints{ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: s.Name, ResourceVersion: s.ResourceVersion}}
+	e := &endpoints{ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: s.Name,
+		ResourceVersion: s.ResourceVersion}}
 	if owner, ok := convert.SliceOwner(s); ok {
 		e.service = owner
 	}

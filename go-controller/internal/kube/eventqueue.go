@@ -37,7 +37,8 @@ func (q *eventQueue) add(e event) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if len(q.waiting) >= maxEvents {
-		klog.InfoS("Too many Events wait, one is left out", "about", klog.KRef(e.about.Namespace, e.about.Name), "reason", e.reason)
+		klog.InfoS("Dropped an event because the queue is full", "about", klog.KRef(e.about.Namespace, e.about.Name),
+			"reason", e.reason)
 		return
 	}
 	q.waiting = append(q.waiting, e)

@@ -45,7 +45,8 @@ func (e *Events) service(before, after *corev1.Service) {
 	if e.Given != nil && len(convert.Assigned(before)) == 0 && len(convert.Assigned(after)) > 0 {
 		e.Given(world.Key{Namespace: after.Namespace, Name: after.Name})
 	}
-	about := &corev1.ObjectReference{Kind: "Service", APIVersion: "v1", Namespace: after.Namespace, Name: after.Name, UID: after.UID}
+	about := &corev1.ObjectReference{Kind: "Service", APIVersion: "v1", Namespace: after.Namespace, Name: after.Name,
+		UID: after.UID}
 	for _, t := range transitions() {
 		was := meta.FindStatusCondition(before.Status.Conditions, t.condition)
 		is := meta.FindStatusCondition(after.Status.Conditions, t.condition)
@@ -101,12 +102,14 @@ func (e *Events) Pool(before, after *v1alpha1.IPAddressPool) {
 	if was == is {
 		return
 	}
-	about := &corev1.ObjectReference{Kind: "IPAddressPool", APIVersion: v1alpha1.GroupVersion().String(), Name: after.Name, UID: after.UID}
+	about := &corev1.ObjectReference{Kind: "IPAddressPool", APIVersion: v1alpha1.GroupVersion().String(), Name: after.Name,
+		UID: after.UID}
 	kind, reason := corev1.EventTypeNormal, v1alpha1.EventAllocationResumed
 	if is {
 		kind, reason = corev1.EventTypeWarning, v1alpha1.EventAllocationSuspended
 	}
-	e.queue.add(event{about, kind, reason, meta.FindStatusCondition(after.Status.Conditions, v1alpha1.ConditionReady).Message})
+	e.queue.add(event{about, kind, reason, meta.FindStatusCondition(after.Status.Conditions, v1alpha1.ConditionReady).
+		Message})
 }
 
 // Domain tells which shards another gateway answers for, and when a domain comes to have
@@ -127,7 +130,8 @@ func (e *Events) Domain(before, after *v1alpha1.L2Domain) {
 }
 
 func aboutDomain(d *v1alpha1.L2Domain) *corev1.ObjectReference {
-	return &corev1.ObjectReference{Kind: "L2Domain", APIVersion: v1alpha1.GroupVersion().String(), Name: d.Name, UID: d.UID}
+	return &corev1.ObjectReference{Kind: "L2Domain", APIVersion: v1alpha1.GroupVersion().String(), Name: d.Name,
+		UID: d.UID}
 }
 
 // Peer tells when the nodes come to have all sessions with a peer, or to lack one. That a new
@@ -138,7 +142,8 @@ func (e *Events) Peer(before, after *v1alpha1.BGPPeer) {
 	if is == nil || was != nil && was.Status == is.Status && was.Reason == is.Reason {
 		return
 	}
-	about := &corev1.ObjectReference{Kind: "BGPPeer", APIVersion: v1alpha1.GroupVersion().String(), Name: after.Name, UID: after.UID}
+	about := &corev1.ObjectReference{Kind: "BGPPeer", APIVersion: v1alpha1.GroupVersion().String(), Name: after.Name,
+		UID: after.UID}
 	switch {
 	case is.Status == metav1.ConditionTrue:
 		e.queue.add(event{about, corev1.EventTypeNormal, v1alpha1.EventSessionsUp, is.Message})

@@ -27,15 +27,17 @@ func domainOf(active ...string) *v1alpha1.L2Domain {
 	return d
 }
 
-func TestFailoverIsOneEventOfTheDomain(t *testing.T) {
+func TestFailoverEmitsOneDomainEvent(t *testing.T) {
 	for name, test := range map[string]struct {
 		before, after *v1alpha1.L2Domain
 		want          string
 	}{
 		"a gateway died": {domainOf("n1", "n2", "n1", "n1"), domainOf("n2", "n2", "n3", "n2"),
 			"Normal GatewayChanged shard 0, 3: gateway n2 answers instead of n1; shard 2: gateway n3 answers instead of n1"},
-		"nobody is left":     {domainOf("n1"), domainOf(""), "Warning GatewayChanged shard 0: no gateway answers any more, last was n1"},
-		"somebody came":      {domainOf("", "n1"), domainOf("n2", "n1"), "Normal GatewayChanged shard 0: gateway n2 answers, nobody did before"},
+		"nobody is left": {domainOf("n1"), domainOf(""),
+			"Warning GatewayChanged shard 0: no gateway answers any more, last was n1"},
+		"somebody came": {domainOf("", "n1"), domainOf("n2", "n1"),
+			"Normal GatewayChanged shard 0: gateway n2 answers, nobody did before"},
 		"nothing changed":    {domainOf("n1"), domainOf("n1"), ""},
 		"a shard was put up": {domainOf("n1"), domainOf("n1", "n2"), ""},
 	} {
@@ -54,17 +56,19 @@ func TestFailoverIsOneEventOfTheDomain(t *testing.T) {
 }
 
 // A conflict is told when it is found, not again while it lasts.
-func TestAConflictIsOneEvent(t *testing.T) {
+func TestConflictEmitsOneEvent(t *testing.T) {
 	with := func(status metav1.ConditionStatus, reason string) *corev1.Service {
 		return &corev1.Service{Status: corev1.ServiceStatus{Conditions: []metav1.Condition{
 			{Type: v1alpha1.ConditionAnnounced, Status: status, Reason: reason, Message: "10.50.0.100: somebody"}}}}
 	}
-	programming, contested := with(metav1.ConditionUnknown, v1alpha1.ReasonProgramming), with(metav1.ConditionFalse, v1alpha1.ReasonAddressConflict)
+	programming, contested := with(metav1.ConditionUnknown, v1alpha1.ReasonProgramming),
+		with(metav1.ConditionFalse, v1alpha1.ReasonAddressConflict)
 	var events Events
 	events.service(&corev1.Service{}, programming)
 	events.service(programming, contested)
 	events.service(contested, contested)
-	if got := events.queue.take(10); len(got) != 1 || got[0].kind != corev1.EventTypeWarning || got[0].reason != v1alpha1.EventAddressConflict ||
+	if got := events.queue.take(10); len(got) != 1 || got[0].kind != corev1.EventTypeWarning ||
+		got[0].reason != v1alpha1.EventAddressConflict ||
 		got[0].message != "10.50.0.100: somebody" {
 		t.Errorf("events %+v", got)
 	}
@@ -74,13 +78,14 @@ func TestAConflictIsOneEvent(t *testing.T) {
 		Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonAddressConflict, Message: "10.50.0.100: late"})
 	events.service(with(metav1.ConditionTrue, v1alpha1.ReasonAnnounced), late)
 	events.service(late, late)
-	if got := events.queue.take(10); len(got) != 2 || got[1].reason != v1alpha1.EventAddressConflict || got[1].message != "10.50.0.100: late" {
+	if got := events.queue.take(10); len(got) != 2 || got[1].reason != v1alpha1.EventAddressConflict ||
+		got[1].message != "10.50.0.100: late" {
 		t.Errorf("events %+v", got)
 	}
 }
 
 // A Service that is not announced any more is one Event, also if its databases were out of reach in between.
-func TestAnnouncementFailedIsToldAfterAnUnreachableDatabase(t *testing.T) {
+func TestAnnouncementFailedIsEmittedAfterDatabaseReturns(t *testing.T) {
 	const yes, no, unknown = metav1.ConditionTrue, metav1.ConditionFalse, metav1.ConditionUnknown
 	step := func(status metav1.ConditionStatus, reason string) *corev1.Service {
 		return &corev1.Service{Status: corev1.ServiceStatus{Conditions: []metav1.Condition{
@@ -93,10 +98,11 @@ func TestAnnouncementFailedIsToldAfterAnUnreachableDatabase(t *testing.T) {
 		history []*corev1.Service
 		want    int
 	}{
-		"at once":                      {[]*corev1.Service{announced, failed}, 1},
-		"after an unreachable one":     {[]*corev1.Service{announced, unreachable, failed}, 1},
-		"after silent nodes":           {[]*corev1.Service{announced, silent, failed}, 1},
-		"it goes on failing":           {[]*corev1.Service{announced, unreachable, failed, step(no, v1alpha1.ReasonNoSession)}, 1},
+		"at once":                  {[]*corev1.Service{announced, failed}, 1},
+		"after an unreachable one": {[]*corev1.Service{announced, unreachable, failed}, 1},
+		"after silent nodes":       {[]*corev1.Service{announced, silent, failed}, 1},
+		"it goes on failing": {[]*corev1.Service{announced, unreachable, failed,
+			step(no, v1alpha1.ReasonNoSession)}, 1},
 		"it was never announced":       {[]*corev1.Service{{}, programming, failed}, 0},
 		"it is announced all the time": {[]*corev1.Service{announced, unreachable, announced}, 0},
 	} {
@@ -113,7 +119,7 @@ func TestAnnouncementFailedIsToldAfterAnUnreachableDatabase(t *testing.T) {
 	}
 }
 
-func TestDomainTellsOnceThatItHasNoGatewayThatStays(t *testing.T) {
+func TestDomainEmitsNoStableGatewayOnce(t *testing.T) {
 	ready := func(reason string) *v1alpha1.L2Domain {
 		d := &v1alpha1.L2Domain{}
 		if reason != "" {
@@ -136,7 +142,7 @@ func TestDomainTellsOnceThatItHasNoGatewayThatStays(t *testing.T) {
 	}
 }
 
-func TestEventsWaitForWhatIsUrgentAndKeepTheirOrder(t *testing.T) {
+func TestEventsYieldToUrgentWritesInOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const n = 3 * eventHandful
 		var events Events

@@ -143,7 +143,8 @@ func freed(was, is *world.Service) bool {
 // sameRequest tells whether two versions of a Service differ in no more than what is not
 // the user's to write. No pass is made for the echo of our own status write.
 func sameRequest(a, b *corev1.Service) bool {
-	return a.UID == b.UID && maps.Equal(a.Annotations, b.Annotations) && maps.Equal(a.Labels, b.Labels) && equality.Semantic.DeepEqual(a.Spec, b.Spec)
+	return a.UID == b.UID && maps.Equal(a.Annotations, b.Annotations) && maps.Equal(a.Labels, b.Labels) &&
+		equality.Semantic.DeepEqual(a.Spec, b.Spec)
 }
 
 // setNode wakes nobody for the heartbeats of the kubelet.
@@ -176,8 +177,10 @@ func (f *Facts) setNode(old, now *corev1.Node) {
 
 func equalNodes(a, b *world.Node) bool {
 	return a.Name == b.Name && a.Chassis == b.Chassis && a.Zone == b.Zone && a.Draining == b.Draining &&
-		a.GatewayBridge == b.GatewayBridge && a.SharedGateway == b.SharedGateway && slices.Equal(a.Addrs, b.Addrs) && slices.Equal(a.Links, b.Links) &&
-		slices.Equal(a.NextHops, b.NextHops) && slices.Equal(a.Hosts, b.Hosts) && slices.Equal(a.PodSubnets, b.PodSubnets) && slices.Equal(a.External, b.External) &&
+		a.GatewayBridge == b.GatewayBridge && a.SharedGateway == b.SharedGateway && slices.Equal(a.Addrs, b.Addrs) &&
+		slices.Equal(a.Links, b.Links) &&
+		slices.Equal(a.NextHops, b.NextHops) && slices.Equal(a.Hosts, b.Hosts) && slices.Equal(a.PodSubnets, b.PodSubnets) &&
+		slices.Equal(a.External, b.External) &&
 		a.NetworkUnavailable == b.NetworkUnavailable && a.Unreachable == b.Unreachable && a.Kernel.Equal(b.Kernel)
 }
 

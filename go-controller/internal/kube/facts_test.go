@@ -41,13 +41,14 @@ func serviceOf(kind corev1.ServiceType) *corev1.Service {
 
 func endpointsAt(name, addr string) *endpoints {
 	return keepEndpoints(&discoveryv1.EndpointSlice{
-		ObjectMeta:  metav1.ObjectMeta{Namespace: "shop", Name: name, Labels: map[string]string{discoveryv1.LabelServiceName: "web"}},
+		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name,
+			Labels: map[string]string{discoveryv1.LabelServiceName: "web"}},
 		AddressType: discoveryv1.AddressTypeIPv4,
 		Endpoints:   []discoveryv1.Endpoint{{Addresses: []string{addr}}},
 	})
 }
 
-func TestOnlyOurServicesWake(t *testing.T) {
+func TestOtherServicesCauseNoWakeup(t *testing.T) {
 	f, wakes := counted()
 	f.setService(nil, serviceOf(corev1.ServiceTypeClusterIP))
 	f.setEndpoints(nil, endpointsAt("web-1", "10.244.0.1"))
@@ -60,7 +61,7 @@ func TestOnlyOurServicesWake(t *testing.T) {
 	}
 }
 
-func TestSnapshotsNeverChange(t *testing.T) {
+func TestSnapshotsAreImmutable(t *testing.T) {
 	f, _ := counted()
 	f.setService(nil, serviceOf(corev1.ServiceTypeLoadBalancer))
 	before := snapshot(f).Services[0]
@@ -75,7 +76,7 @@ func TestSnapshotsNeverChange(t *testing.T) {
 	}
 }
 
-func TestSliceMayChangeItsService(t *testing.T) {
+func TestEndpointSliceCanChangeService(t *testing.T) {
 	f, _ := counted()
 	f.setService(nil, serviceOf(corev1.ServiceTypeLoadBalancer))
 	old := endpointsAt("web-1", "10.244.0.1")
@@ -88,7 +89,7 @@ func TestSliceMayChangeItsService(t *testing.T) {
 	}
 }
 
-func TestHeartbeatsWakeNobody(t *testing.T) {
+func TestHeartbeatsCauseNoWakeup(t *testing.T) {
 	f, wakes := counted()
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1", Labels: map[string]string{"rack": "r1"}}}
 	f.setNode(nil, node)
@@ -127,7 +128,9 @@ func TestSelectorsFollowLabels(t *testing.T) {
 	f, _ := counted()
 	f.setDomain(nil, &v1alpha1.L2Domain{
 		ObjectMeta: metav1.ObjectMeta{Name: "rack"},
-		Spec:       v1alpha1.L2DomainSpec{NodeSelectors: []metav1.LabelSelector{{MatchLabels: map[string]string{"rack": "r1"}}}},
+		Spec: v1alpha1.L2DomainSpec{
+			NodeSelectors: []metav1.LabelSelector{{MatchLabels: map[string]string{"rack": "r1"}}},
+		},
 	})
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1"}}
 	f.setNode(nil, node)
@@ -142,11 +145,12 @@ func TestSelectorsFollowLabels(t *testing.T) {
 	}
 }
 
-func TestServicesThatLeaveAreRemembered(t *testing.T) {
+func TestRemovedServicesAreKeptUntilReleased(t *testing.T) {
 	f, _ := counted()
 	ours := serviceOf(corev1.ServiceTypeLoadBalancer)
 	ours.Status.LoadBalancer.Ingress = []corev1.LoadBalancerIngress{{IP: "192.0.2.1"}}
-	ours.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionAllocated, Status: metav1.ConditionTrue, Message: "192.0.2.1 from pool lan"}}
+	ours.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionAllocated, Status: metav1.ConditionTrue,
+		Message: "192.0.2.1 from pool lan"}}
 	f.setService(nil, ours)
 	left := ours.DeepCopy()
 	left.Spec.Type = corev1.ServiceTypeClusterIP
@@ -177,7 +181,7 @@ func TestServicesThatLeaveAreRemembered(t *testing.T) {
 	}
 }
 
-func TestEchoOfOurWriteWakesNobody(t *testing.T) {
+func TestOwnWritesCauseNoWakeup(t *testing.T) {
 	f, wakes := counted()
 	s := serviceOf(corev1.ServiceTypeLoadBalancer)
 	f.setService(nil, s)
@@ -210,7 +214,7 @@ func TestEchoOfOurWriteWakesNobody(t *testing.T) {
 	}
 }
 
-func TestNamespacesWakeIfTheyComeUnderAPool(t *testing.T) {
+func TestNamespaceSelectedByPoolCausesWakeup(t *testing.T) {
 	f, wakes := counted()
 	namespace := func(name, tier string) *corev1.Namespace {
 		return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"tier": tier}}}

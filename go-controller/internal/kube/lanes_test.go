@@ -11,7 +11,7 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 )
 
-func TestAddressesOvertakeConditions(t *testing.T) {
+func TestAddressWritesPrecedeConditionWrites(t *testing.T) {
 	lanes := &lanes{}
 	queue := workqueue.NewTypedWithConfig(workqueue.TypedQueueConfig[job]{Queue: lanes})
 	add := func(name string, address bool) { queue.Add(job{world.Key{Name: name}, address}) }

@@ -85,7 +85,8 @@ func PoolStatus(problems []string, use ipam.PoolUse, way Verdict, mode *Verdict)
 		was := have.Status
 		if !changed && was.AssignedIPv4 == use.Assigned4 && was.AssignedIPv6 == use.Assigned6 &&
 			was.AvailableIPv4 == use.Available4 && was.AvailableIPv6 == use.Available6 &&
-			was.RestingIPv4 == use.Resting4 && was.RestingIPv6 == use.Resting6 && slices.EqualFunc(was.Leases, leases, sameLease) {
+			was.RestingIPv4 == use.Resting4 && was.RestingIPv6 == use.Resting6 &&
+			slices.EqualFunc(was.Leases, leases, sameLease) {
 			return nil, false
 		}
 		status.Leases = addressLeases(leases)
@@ -122,7 +123,8 @@ func poolReady(disabled bool, problems []string, use ipam.PoolUse, way Verdict) 
 	case use.Suspended.Reason != "":
 		return Verdict{metav1.ConditionFalse, string(use.Suspended.Reason), use.Suspended.Message}
 	case len(problems) > 0:
-		return Verdict{metav1.ConditionFalse, v1alpha1.ReasonInvalid, "the pool gives no address; see " + v1alpha1.ConditionAccepted}
+		return Verdict{metav1.ConditionFalse, v1alpha1.ReasonInvalid, "the pool gives no address; see " +
+			v1alpha1.ConditionAccepted}
 	case disabled:
 		return Verdict{metav1.ConditionFalse, v1alpha1.ReasonDisabled, "spec.disabled: true: the pool gives no new address"}
 	case use.Available4 == 0 && use.Available6 == 0:
@@ -160,6 +162,7 @@ func DomainStatus(status v1alpha1.L2DomainStatus, verdicts Verdicts, known bool)
 }
 
 func equalShards(a, b v1alpha1.ShardStatus) bool {
-	return a.Index == b.Index && a.Active == b.Active && a.Addresses == b.Addresses && slices.Equal(a.Gateways, b.Gateways) &&
+	return a.Index == b.Index && a.Active == b.Active && a.Addresses == b.Addresses &&
+		slices.Equal(a.Gateways, b.Gateways) &&
 		slices.Equal(a.Anchors, b.Anchors)
 }

@@ -46,11 +46,13 @@ func TestPoolStatusKeepsLeases(t *testing.T) {
 		use     ipam.PoolUse
 		changed bool
 	}{
-		{"in use", ipam.PoolUse{Assigned4: 1, Assigned6: 1, Leases: []world.Lease{{Addr: resting.Addr, Service: has}, used}}, true},
+		{"in use", ipam.PoolUse{Assigned4: 1, Assigned6: 1, Leases: []world.Lease{{Addr: resting.Addr, Service: has}, used}},
+			true},
 		{"one rests", ipam.PoolUse{Resting4: 1, Assigned6: 1, Leases: []world.Lease{resting, used}, RestsUntil: now}, true},
 		{"again", ipam.PoolUse{Resting4: 1, Assigned6: 1, Leases: []world.Lease{resting, used}, RestsUntil: now}, false},
 		{"until another time", ipam.PoolUse{Resting4: 1, Assigned6: 1, Leases: []world.Lease{resting, used}}, false},
-		{"another's", ipam.PoolUse{Resting4: 1, Assigned6: 1, Leases: []world.Lease{resting, {Addr: used.Addr, Service: world.Key{Namespace: "shop", Name: "other"}}}}, true},
+		{"another's", ipam.PoolUse{Resting4: 1, Assigned6: 1, Leases: []world.Lease{resting,
+			{Addr: used.Addr, Service: world.Key{Namespace: "shop", Name: "other"}}}}, true},
 		{"none", ipam.PoolUse{Available4: 1}, true},
 		{"still none", ipam.PoolUse{Available4: 1}, false},
 	} {
@@ -62,7 +64,8 @@ func TestPoolStatusKeepsLeases(t *testing.T) {
 			continue
 		}
 		pool = kept(t, got)
-		if diff := cmp.Diff(step.use.Leases, convert.Pool(pool, nil).Leases, cmpopts.EquateComparable(netip.Addr{}), cmpopts.EquateEmpty()); diff != "" {
+		if diff := cmp.Diff(step.use.Leases, convert.Pool(pool, nil).Leases, cmpopts.EquateComparable(netip.Addr{}),
+			cmpopts.EquateEmpty()); diff != "" {
 			t.Errorf("%s: read back (-want +got):\n%s", step.name, diff)
 		}
 		if len(step.use.Leases) == 0 && pool.Status.Leases != nil {
@@ -71,24 +74,26 @@ func TestPoolStatusKeepsLeases(t *testing.T) {
 	}
 }
 
-func TestExhaustedPoolTellsWhatRests(t *testing.T) {
+func TestExhaustedPoolReportsCooldowns(t *testing.T) {
 	pool := &v1alpha1.IPAddressPool{}
 	got, _ := PoolStatus(nil, ipam.PoolUse{Assigned4: 3, Resting4: 2, Resting6: 1}, carried(), nil)(pool, time.Now())
 	ready := got.Status.Conditions[1]
-	if want := "all addresses are in use: 3 IPv4, 0 IPv6; or rest (spec.reuseDelay): 2 IPv4, 1 IPv6"; ready.Message != want || ready.Reason != v1alpha1.ReasonExhausted {
+	want := "all addresses are in use: 3 IPv4, 0 IPv6; or rest (spec.reuseDelay): 2 IPv4, 1 IPv6"
+	if ready.Message != want || ready.Reason != v1alpha1.ReasonExhausted {
 		t.Errorf("Ready: %s: %s; want %s", ready.Reason, ready.Message, want)
 	}
 }
 
 // etcd refuses requests of more than 1.5 MiB. Beside the leases there must be room for
 // annotations (256 KiB at most) and a large spec.
-func TestLeasesFitIntoEtcd(t *testing.T) {
+func TestLeaseSizeFitsEtcdLimit(t *testing.T) {
 	long := strings.Repeat("x", 63)
 	addr := netip.MustParseAddr("2001:db80:1000:1000:1000:1000:1000:1000")
 	var use ipam.PoolUse
 	for range v1alpha1.MaxLeases + 1000 {
 		addr = addr.Next()
-		use.Leases = append(use.Leases, world.Lease{Addr: addr, Service: world.Key{Namespace: long, Name: long}, Released: time.Unix(1_800_000_000, 0)})
+		use.Leases = append(use.Leases, world.Lease{Addr: addr, Service: world.Key{Namespace: long, Name: long},
+			Released: time.Unix(1_800_000_000, 0)})
 	}
 	pool, _ := PoolStatus(nil, use, carried(), nil)(&v1alpha1.IPAddressPool{}, time.Now())
 	if n := len(pool.Status.Leases); n != v1alpha1.MaxLeases {
@@ -112,7 +117,7 @@ func carried() Verdict { return Verdict{Status: metav1.ConditionTrue} }
 
 // A pool with addresses that no node can serve is not ready; that it has none left comes
 // first, and what is not known changes nothing.
-func TestPoolTellsThatNobodyCarriesIt(t *testing.T) {
+func TestPoolReportsMissingGateway(t *testing.T) {
 	not := Verdict{metav1.ConditionFalse, v1alpha1.ReasonNoGateway, "nobody can"}
 	pool := &v1alpha1.IPAddressPool{}
 	for _, step := range []struct {

@@ -33,7 +33,7 @@ type ObjectWriter[T object] struct {
 	client StatusUpdater[T]
 	read   func(name string) (T, bool)
 	wrote  Wrote
-	told   Told[T]
+	told   WriteObserver[T]
 	queue  workqueue.TypedDelayingInterface[string]
 
 	mu   sync.Mutex
@@ -48,12 +48,12 @@ type written[T object] struct {
 	object T
 }
 
-// Told is told of the object before and after each write that went well.
-type Told[T object] func(before, after T)
+// WriteObserver is told of the object before and after each write that went well.
+type WriteObserver[T object] func(before, after T)
 
 // NewObjectWriter returns a writer for one kind, whose objects read returns; told may be nil.
 func NewObjectWriter[T object](
-	kind string, client StatusUpdater[T], read func(name string) (T, bool), wrote Wrote, told Told[T],
+	kind string, client StatusUpdater[T], read func(name string) (T, bool), wrote Wrote, told WriteObserver[T],
 ) *ObjectWriter[T] {
 	if told == nil {
 		told = func(T, T) {}
@@ -136,16 +136,17 @@ func (w *ObjectWriter[T]) write(ctx context.Context, name string) time.Duration 
 		return 0
 	}
 	if !errors.IsConflict(err) {
-		klog.ErrorS(err, "Write a status", "kind", w.kind, "name", name)
+		klog.ErrorS(err, "Failed to write status", "kind", w.kind, "name", name)
 	}
 	return objectPause
 }
 
-// newest returns our own last write as long as the informer shows what it replaced: compared with the informer's object, a status that
-// goes back to what it was would seem to be written already.
+// newest returns our own last write as long as the informer shows what it replaced: compared with the informer's
+// object, a status that goes back to what it was would seem to be written already.
 func (w *ObjectWriter[T]) newest(name string) (T, bool) {
 	have, ok := w.read(name)
-	if mine, wrote := w.mine[name]; ok && wrote && have.GetResourceVersion() == mine.over && have.GetUID() == mine.object.GetUID() {
+	if mine, wrote := w.mine[name]; ok && wrote && have.GetResourceVersion() == mine.over &&
+		have.GetUID() == mine.object.GetUID() {
 		return mine.object, true
 	}
 	delete(w.mine, name)

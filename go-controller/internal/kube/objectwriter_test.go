@@ -23,7 +23,8 @@ type poolStore struct {
 	writes int
 }
 
-func (s *poolStore) UpdateStatus(_ context.Context, o *v1alpha1.IPAddressPool, _ metav1.UpdateOptions) (*v1alpha1.IPAddressPool, error) {
+func (s *poolStore) UpdateStatus(_ context.Context, o *v1alpha1.IPAddressPool,
+	_ metav1.UpdateOptions) (*v1alpha1.IPAddressPool, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.pool = o
@@ -37,7 +38,7 @@ func (s *poolStore) read(string) (*v1alpha1.IPAddressPool, bool) {
 	return s.pool, true
 }
 
-func TestOneWriteASecondAndTheNewestWins(t *testing.T) {
+func TestWritesAreLimitedToOnePerSecondAndNewestWins(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &poolStore{pool: &v1alpha1.IPAddressPool{ObjectMeta: metav1.ObjectMeta{Name: "lan"}}}
 		w := NewObjectWriter("IPAddressPool", s, s.read, func(string, error) {}, nil)
@@ -46,7 +47,8 @@ func TestOneWriteASecondAndTheNewestWins(t *testing.T) {
 		go func() { defer close(done); w.Run(ctx) }()
 
 		for i := range int64(100) {
-			w.Set(map[string]Merge[*v1alpha1.IPAddressPool]{"lan": PoolStatus(nil, ipam.PoolUse{Assigned4: i, Available4: 100 - i}, carried(), nil)})
+			w.Set(map[string]Merge[*v1alpha1.IPAddressPool]{"lan": PoolStatus(nil,
+				ipam.PoolUse{Assigned4: i, Available4: 100 - i}, carried(), nil)})
 			<-time.After(35 * time.Millisecond)
 		}
 		<-time.After(2 * time.Second)
@@ -81,12 +83,14 @@ func (s *lagging) UpdateStatus(
 }
 
 // A status that goes back to what it was right after a write is written, too, although the informer still shows it.
-func TestBackToWhatTheInformerStillShows(t *testing.T) {
+func TestStatusIsWrittenAgainWhileInformerLags(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		use := func(n int64) map[string]Merge[*v1alpha1.IPAddressPool] {
-			return map[string]Merge[*v1alpha1.IPAddressPool]{"lan": PoolStatus(nil, ipam.PoolUse{Assigned4: n, Available4: 1 - n}, carried(), nil)}
+			return map[string]Merge[*v1alpha1.IPAddressPool]{"lan": PoolStatus(nil,
+				ipam.PoolUse{Assigned4: n, Available4: 1 - n}, carried(), nil)}
 		}
-		first, _ := use(1)["lan"](&v1alpha1.IPAddressPool{ObjectMeta: metav1.ObjectMeta{Name: "lan", ResourceVersion: "1"}}, time.Now())
+		first, _ := use(1)["lan"](&v1alpha1.IPAddressPool{ObjectMeta: metav1.ObjectMeta{Name: "lan", ResourceVersion: "1"}},
+			time.Now())
 		s := &lagging{seen: first}
 		w := NewObjectWriter("IPAddressPool", s, s.read, func(string, error) {}, nil)
 		ctx, cancel := context.WithCancel(t.Context())
@@ -127,7 +131,7 @@ func (s *notFound) UpdateStatus(
 }
 
 // An API server that does not know the kind for a moment says the same as one that does not know the object.
-func TestWhatIsNotFoundIsTriedAgainWhileItIsThere(t *testing.T) {
+func TestNotFoundIsRetriedWhileObjectExists(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &notFound{poolStore: poolStore{pool: &v1alpha1.IPAddressPool{ObjectMeta: metav1.ObjectMeta{Name: "lan"}}}}
 		w := NewObjectWriter("IPAddressPool", s, s.read, func(string, error) {}, nil)

@@ -82,7 +82,7 @@ func (o *openShift) run(ctx context.Context) {
 		}
 		there, err := o.present(ctx)
 		if err != nil {
-			klog.V(2).InfoS("Ask the API server whether this is OpenShift; it is asked again", "kind", o, "err", err)
+			klog.V(2).InfoS("Failed to discover OpenShift APIs, will retry", "kind", o, "err", err)
 			timer.Reset(openShiftRetry)
 			continue
 		}
@@ -116,7 +116,8 @@ func (o *openShift) follow(ctx context.Context) (stop func()) {
 // present asks the API server whether it has the kind.
 func (o *openShift) present(ctx context.Context) (bool, error) { return present(ctx, o.kinds, o.kind) }
 
-func present(ctx context.Context, kinds discovery.ServerResourcesInterfaceWithContext, kind schema.GroupVersionResource) (bool, error) {
+func present(ctx context.Context, kinds discovery.ServerResourcesInterfaceWithContext,
+	kind schema.GroupVersionResource) (bool, error) {
 	list, err := kinds.ServerResourcesForGroupVersionWithContext(ctx, kind.GroupVersion().String())
 	if errors.IsNotFound(err) {
 		return false, nil
@@ -138,7 +139,8 @@ func NetworkType(ctx context.Context, kube kubernetes.Interface, ours *Clients) 
 	if !there {
 		return "", nil
 	}
-	list, err := only[*unstructured.UnstructuredList]{ours.NetworkConfigs, openShiftNetwork}.List(ctx, metav1.ListOptions{})
+	list, err := only[*unstructured.UnstructuredList]{ours.NetworkConfigs, openShiftNetwork}.List(ctx,
+		metav1.ListOptions{})
 	if err != nil {
 		return "", fmt.Errorf("read the type of OpenShift's network: %w", err)
 	}
@@ -173,9 +175,10 @@ func (f *Facts) setNetworkConfig(o *unstructured.Unstructured) {
 	f.mu.Unlock()
 	switch gave, gives := len(was.AutoAssignCIDRs) > 0, len(is.AutoAssignCIDRs) > 0; {
 	case gives && !slices.Equal(was.AutoAssignCIDRs, is.AutoAssignCIDRs):
-		klog.InfoS("OpenShift gives addresses to Services itself: no new ones are given here", "autoAssignCIDRs", is.AutoAssignCIDRs)
+		klog.InfoS("Stopped allocation because OpenShift allocates addresses (autoAssignCIDRs)", "autoAssignCIDRs",
+			is.AutoAssignCIDRs)
 	case gave && !gives:
-		klog.InfoS("OpenShift gives no addresses to Services itself any more: they are given here again")
+		klog.InfoS("Resumed allocation because OpenShift no longer allocates addresses")
 	}
 	if !same {
 		f.hooks.Wake()
@@ -192,11 +195,14 @@ func (f *Facts) setNetworkOperator(o *unstructured.Unstructured) {
 	}
 	f.mu.Lock()
 	was := f.openShift.operator
-	same := was == is || was != nil && is != nil && was.Mode == is.Mode && was.Moded == is.Moded && was.Release == is.Release &&
-		slices.Equal(was.PodNets, is.PodNets) && slices.Equal(was.ServiceNets, is.ServiceNets) && slices.Equal(was.InternalNets, is.InternalNets)
+	same := was == is || was != nil && is != nil && was.Mode == is.Mode && was.Moded == is.Moded &&
+		was.Release == is.Release &&
+		slices.Equal(was.PodNets, is.PodNets) && slices.Equal(was.ServiceNets, is.ServiceNets) &&
+		slices.Equal(was.InternalNets, is.InternalNets)
 	f.openShift.operator = is
 	if o != nil {
-		f.openShift.about = corev1.ObjectReference{Kind: o.GetKind(), APIVersion: o.GetAPIVersion(), Name: o.GetName(), UID: o.GetUID()}
+		f.openShift.about = corev1.ObjectReference{Kind: o.GetKind(), APIVersion: o.GetAPIVersion(), Name: o.GetName(),
+			UID: o.GetUID()}
 	}
 	if f.openShift.holds != nil {
 		f.settleSwitch()
@@ -268,7 +274,8 @@ func (e *Events) Switched(f *Facts, was *world.Switch, is world.Switch) {
 		return
 	}
 	if was != nil && was.Mode != is.Mode {
-		e.queue.add(event{&about, corev1.EventTypeNormal, v1alpha1.EventModeChanged, "mode " + is.Mode.String() + " instead of " + was.Mode.String() + ", by " + is.By})
+		e.queue.add(event{&about, corev1.EventTypeNormal, v1alpha1.EventModeChanged,
+			"mode " + is.Mode.String() + " instead of " + was.Mode.String() + ", by " + is.By})
 	}
 	if is.Refused != "" && (was == nil || was.Refused != is.Refused) {
 		e.queue.add(event{&about, corev1.EventTypeWarning, v1alpha1.EventModeRefused, cut(is.Refused)})

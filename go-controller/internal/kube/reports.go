@@ -18,16 +18,18 @@ import (
 // report is what the guard of a node says of it.
 type report struct {
 	convert.Report
-	// questions are those in its Lease, as they stand there.
-	questions string
+	// probes are those in its Lease, as they stand there.
+	probes string
 	// expiry forgets the report. It counts from when we saw the guard's sign of life, as
 	// leader election does: clocks of two machines may differ.
 	expiry *time.Timer
 }
 
 func (r *report) equal(o *report) bool {
-	return (r == nil) == (o == nil) && (r == nil || maps.Equal(r.Faults, o.Faults) && maps.Equal(r.Conflicts, o.Conflicts) &&
-		(r.Localnets == nil) == (o.Localnets == nil) && maps.EqualFunc(r.Localnets, o.Localnets, convert.Localnet.Equal) && r.Agent.Equal(o.Agent))
+	return (r == nil) == (o == nil) && (r == nil || maps.Equal(r.Faults, o.Faults) &&
+		maps.Equal(r.Conflicts, o.Conflicts) &&
+		(r.Localnets == nil) == (o.Localnets == nil) && maps.EqualFunc(r.Localnets, o.Localnets, convert.Localnet.Equal) &&
+		r.Agent.Equal(o.Agent))
 }
 
 // setReport wakes nobody for a sign of life, nor for the echo of our own questions.
@@ -40,9 +42,9 @@ func (f *Facts) setReport(old, now *coordinationv1.Lease) {
 	case now == nil:
 	case was != nil && sameSign(old, now):
 		is = was
-		is.questions = now.Annotations[v1alpha1.AnnotationQuestions]
+		is.probes = now.Annotations[v1alpha1.AnnotationQuestions]
 	default:
-		is = &report{Report: convert.ReadReport(now), questions: now.Annotations[v1alpha1.AnnotationQuestions]}
+		is = &report{Report: convert.ReadReport(now), probes: now.Annotations[v1alpha1.AnnotationQuestions]}
 		is.expiry = time.AfterFunc(remaining(old, now), func() { f.expire(name, is) })
 	}
 	silent := f.silent[name]
@@ -115,13 +117,13 @@ func (f *Facts) conflicts() map[string]map[netip.Addr]world.Conflict {
 	return all
 }
 
-// questions are those that stand in each guard's Lease.
-func (f *Facts) questions() map[string]string {
+// probes are those that stand in each guard's Lease.
+func (f *Facts) probes() map[string]string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	all := make(map[string]string, len(f.reports))
 	for node, r := range f.reports {
-		all[node] = r.questions
+		all[node] = r.probes
 	}
 	return all
 }

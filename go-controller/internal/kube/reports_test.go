@@ -23,7 +23,8 @@ import (
 func leaseOf(t *testing.T, r convert.Report) *coordinationv1.Lease {
 	t.Helper()
 	l := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: "n1", Annotations: map[string]string{}}}
-	for annotation, value := range map[string]any{v1alpha1.AnnotationFaults: r.Faults, v1alpha1.AnnotationConflicts: r.Conflicts} {
+	for annotation, value := range map[string]any{v1alpha1.AnnotationFaults: r.Faults,
+		v1alpha1.AnnotationConflicts: r.Conflicts} {
 		text, err := json.Marshal(value)
 		if err != nil {
 			t.Fatal(err)
@@ -68,7 +69,7 @@ func TestReportsOfGuards(t *testing.T) {
 		<-time.After(30 * time.Second)
 		f.setReport(first, asked)
 		expect("asked", 0, lost)
-		if got := f.questions()["n1"]; got != "[]" {
+		if got := f.probes()["n1"]; got != "[]" {
 			t.Errorf("questions %q", got)
 		}
 		<-time.After(11 * time.Second)
@@ -91,14 +92,15 @@ func TestReportsOfGuards(t *testing.T) {
 }
 
 // What each guard reports is told with who reports it, and what it answers.
-func TestConflictsThatGuardsSee(t *testing.T) {
+func TestConflictsReportedByGuards(t *testing.T) {
 	f, wakes := counted()
 	since := time.Date(2026, 1, 1, 10, 0, 0, 0, time.UTC)
 	addr := netip.MustParseAddr("fd00:50::7")
 	want := map[string]map[netip.Addr]world.Conflict{}
 	for _, node := range []string{"n2", "n1"} {
 		mac := "02:00:00:00:00:0" + node[1:]
-		l := leaseOf(t, convert.Report{Conflicts: map[netip.Addr]convert.Stranger{addr: {MAC: mac, Since: since, Probe: "1-" + node}}})
+		l := leaseOf(t, convert.Report{Conflicts: map[netip.Addr]convert.ConflictReport{addr: {MAC: mac, Since: since,
+			Probe: "1-" + node}}})
 		l.Name = node
 		f.setReport(nil, l)
 		want[node] = map[netip.Addr]world.Conflict{addr: {MAC: mac, Node: node, Since: since, Probe: "1-" + node}}

@@ -51,7 +51,8 @@ type ServiceStatus struct {
 }
 
 func (s *ServiceStatus) equal(o *ServiceStatus) bool {
-	return s == o || s.UID == o.UID && s.Release == o.Release && s.LeaveIngress == o.LeaveIngress && s.ListPorts == o.ListPorts && s.Allocated == o.Allocated &&
+	return s == o || s.UID == o.UID && s.Release == o.Release && s.LeaveIngress == o.LeaveIngress &&
+		s.ListPorts == o.ListPorts && s.Allocated == o.Allocated &&
 		slices.Equal(s.Had, o.Had) && slices.Equal(s.Addrs, o.Addrs) && slices.Equal(s.External, o.External) &&
 		s.ListsExternal == o.ListsExternal && sameVerdict(s.Announced, o.Announced)
 }
@@ -71,7 +72,8 @@ func (s *ServiceStatus) merged(have *corev1.Service, now time.Time) (*corev1.Ser
 	ingress := s.ingress(have)
 	kept := slices.Equal(s.Addrs, convert.Assigned(have))
 	announced := s.Announced
-	if announced == nil && (!kept || meta.FindStatusCondition(have.Status.Conditions, v1alpha1.ConditionAnnounced) == nil) {
+	if announced == nil && (!kept || meta.FindStatusCondition(have.Status.Conditions,
+		v1alpha1.ConditionAnnounced) == nil) {
 		announced = &Verdict{metav1.ConditionUnknown, v1alpha1.ReasonProgramming, "the dataplane has not confirmed yet"}
 	}
 
@@ -135,14 +137,16 @@ const maxExternal = 32768 / len("ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff, ")
 // are: it is never cut within one.
 func (s *ServiceStatus) externalIPs(now time.Time) metav1.Condition {
 	if len(s.External) == 0 {
-		return Verdict{metav1.ConditionFalse, v1alpha1.ReasonNoneHeld, "none of spec.externalIPs is the Service's own; see " + v1alpha1.ConditionAllocated}.
+		return Verdict{metav1.ConditionFalse, v1alpha1.ReasonNoneHeld, "none of spec.externalIPs is the Service's own; see " +
+			v1alpha1.ConditionAllocated}.
 			condition(v1alpha1.ConditionExternalIPs, 0, now)
 	}
 	own := make([]string, 0, len(s.External))
 	for _, a := range s.External[:min(len(s.External), maxExternal)] {
 		own = append(own, a.String())
 	}
-	c := Verdict{Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonHeld}.condition(v1alpha1.ConditionExternalIPs, 0, now)
+	c := Verdict{Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonHeld}.condition(v1alpha1.ConditionExternalIPs, 0,
+		now)
 	c.Message = strings.Join(own, ", ")
 	return c
 }
@@ -169,16 +173,18 @@ func cut(message string) string {
 func released(have *corev1.Service) (*corev1.Service, bool) {
 	out := have.DeepCopy()
 	changed := false
-	for _, kind := range []string{v1alpha1.ConditionAllocated, v1alpha1.ConditionExternalIPs, v1alpha1.ConditionAnnounced} {
+	for _, kind := range []string{v1alpha1.ConditionAllocated, v1alpha1.ConditionExternalIPs,
+		v1alpha1.ConditionAnnounced} {
 		changed = meta.RemoveStatusCondition(&out.Status.Conditions, kind) || changed
 	}
 	if !changed {
 		return nil, false
 	}
 	given := convert.Given(have)
-	out.Status.LoadBalancer.Ingress = slices.DeleteFunc(out.Status.LoadBalancer.Ingress, func(i corev1.LoadBalancerIngress) bool {
-		a, err := netip.ParseAddr(i.IP)
-		return err == nil && slices.Contains(given, a.Unmap())
-	})
+	out.Status.LoadBalancer.Ingress = slices.DeleteFunc(out.Status.LoadBalancer.Ingress,
+		func(i corev1.LoadBalancerIngress) bool {
+			a, err := netip.ParseAddr(i.IP)
+			return err == nil && slices.Contains(given, a.Unmap())
+		})
 	return out, true
 }

@@ -18,13 +18,14 @@ import (
 )
 
 var (
-	early = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-	later = early.Add(time.Hour)
-	told  = Verdict{metav1.ConditionTrue, v1alpha1.ReasonAnnounced, "on gateway n1"}
+	early            = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	later            = early.Add(time.Hour)
+	announcedVerdict = Verdict{metav1.ConditionTrue, v1alpha1.ReasonAnnounced, "on gateway n1"}
 )
 
 func status(addrs ...string) *ServiceStatus {
-	s := &ServiceStatus{Allocated: Verdict{metav1.ConditionTrue, v1alpha1.ReasonAllocated, "from pool lan"}, Announced: &told}
+	s := &ServiceStatus{Allocated: Verdict{metav1.ConditionTrue, v1alpha1.ReasonAllocated, "from pool lan"},
+		Announced: &announcedVerdict}
 	for _, a := range addrs {
 		s.Addrs = append(s.Addrs, netip.MustParseAddr(a))
 	}
@@ -63,12 +64,14 @@ func TestSameStatusIsNotWrittenAgain(t *testing.T) {
 
 func TestIngressListsPortsOnRequest(t *testing.T) {
 	have := &corev1.Service{}
-	have.Spec.Ports = []corev1.ServicePort{{Port: 80, Protocol: corev1.ProtocolTCP}, {Port: 53, Protocol: corev1.ProtocolUDP}}
+	have.Spec.Ports = []corev1.ServicePort{{Port: 80, Protocol: corev1.ProtocolTCP},
+		{Port: 53, Protocol: corev1.ProtocolUDP}}
 	want := status("10.0.0.1", "fd00::1")
 	want.ListPorts = true
 	have = write(t, want, have, early)
 	ingress := have.Status.LoadBalancer.Ingress
-	if len(ingress) != 2 || len(ingress[0].Ports) != 2 || ingress[0].Ports[1].Port != 53 || ingress[0].Ports[1].Protocol != corev1.ProtocolUDP || len(ingress[1].Ports) != 0 {
+	if len(ingress) != 2 || len(ingress[0].Ports) != 2 || ingress[0].Ports[1].Port != 53 ||
+		ingress[0].Ports[1].Protocol != corev1.ProtocolUDP || len(ingress[1].Ports) != 0 {
 		t.Errorf("ingress: %+v", ingress)
 	}
 	if _, changed := want.merged(have, later); changed {
@@ -80,16 +83,17 @@ func TestIngressListsPortsOnRequest(t *testing.T) {
 	}
 }
 
-func TestIngressTellsItsMode(t *testing.T) {
+func TestIngressHasIPMode(t *testing.T) {
 	have := &corev1.Service{}
 	have.Status.LoadBalancer.Ingress = []corev1.LoadBalancerIngress{{IP: "10.0.0.1"}}
 	next := write(t, status("10.0.0.1"), have, early)
-	if got := next.Status.LoadBalancer.Ingress; len(got) != 1 || got[0].IPMode == nil || *got[0].IPMode != corev1.LoadBalancerIPModeVIP {
+	if got := next.Status.LoadBalancer.Ingress; len(got) != 1 || got[0].IPMode == nil ||
+		*got[0].IPMode != corev1.LoadBalancerIPModeVIP {
 		t.Errorf("ingress: %+v", got)
 	}
 }
 
-func TestOtherReasonIsNoTransition(t *testing.T) {
+func TestChangedReasonKeepsTransitionTime(t *testing.T) {
 	have := write(t, status("10.0.0.1"), &corev1.Service{}, early)
 	foreign := metav1.Condition{Type: "example.org/Other", Status: metav1.ConditionTrue}
 	have.Status.Conditions = append(have.Status.Conditions, foreign)
@@ -97,7 +101,8 @@ func TestOtherReasonIsNoTransition(t *testing.T) {
 	s := status("10.0.0.1")
 	s.Announced = &Verdict{metav1.ConditionTrue, v1alpha1.ReasonAnnounced, "on gateway n2"}
 	next := write(t, s, have, later)
-	if got := condition(t, next, v1alpha1.ConditionAnnounced); got.Message != "on gateway n2" || !got.LastTransitionTime.Time.Equal(early) {
+	if got := condition(t, next, v1alpha1.ConditionAnnounced); got.Message != "on gateway n2" ||
+		!got.LastTransitionTime.Time.Equal(early) {
 		t.Errorf("another message: %+v", got)
 	}
 	s.Announced = &Verdict{metav1.ConditionFalse, v1alpha1.ReasonNoActiveGateway, "none"}
@@ -110,11 +115,12 @@ func TestOtherReasonIsNoTransition(t *testing.T) {
 	}
 }
 
-func TestWhatIsNotKnownYetStands(t *testing.T) {
+func TestUnknownFieldsAreKept(t *testing.T) {
 	unknown := status("10.0.0.1")
 	unknown.Announced = nil
 	first := write(t, unknown, &corev1.Service{}, early)
-	if got := condition(t, first, v1alpha1.ConditionAnnounced); got.Status != metav1.ConditionUnknown || got.Reason != v1alpha1.ReasonProgramming {
+	if got := condition(t, first, v1alpha1.ConditionAnnounced); got.Status != metav1.ConditionUnknown ||
+		got.Reason != v1alpha1.ReasonProgramming {
 		t.Errorf("of a new address: %+v", got)
 	}
 
@@ -124,12 +130,13 @@ func TestWhatIsNotKnownYetStands(t *testing.T) {
 	}
 	moved := status("10.0.0.2")
 	moved.Announced = nil
-	if got := condition(t, write(t, moved, have, later), v1alpha1.ConditionAnnounced); got.Reason != v1alpha1.ReasonProgramming {
+	if got := condition(t, write(t, moved, have, later),
+		v1alpha1.ConditionAnnounced); got.Reason != v1alpha1.ReasonProgramming {
 		t.Errorf("of another address: %+v", got)
 	}
 }
 
-func TestLongMessagesAreCut(t *testing.T) {
+func TestLongMessagesAreTruncated(t *testing.T) {
 	s := status("10.0.0.1")
 	s.Allocated.Message = strings.Repeat("x", 40000)
 	have := write(t, s, &corev1.Service{}, early)
@@ -141,7 +148,7 @@ func TestLongMessagesAreCut(t *testing.T) {
 	}
 }
 
-func TestReleaseTakesOnlyOurTraces(t *testing.T) {
+func TestReleaseRemovesOnlyOwnFields(t *testing.T) {
 	have := write(t, status("10.0.0.1"), &corev1.Service{}, early)
 	have.Status.Conditions = append(have.Status.Conditions, metav1.Condition{Type: "example.org/Other"})
 	next := write(t, &ServiceStatus{Release: true}, have, later)
@@ -168,7 +175,8 @@ func TestReleaseKeepsAnotherControllersIngress(t *testing.T) {
 	have := write(t, status("10.0.0.1", "fd00::1"), &corev1.Service{}, early)
 	have.Status.LoadBalancer.Ingress = append(have.Status.LoadBalancer.Ingress[:1:1], theirs...)
 	next := write(t, &ServiceStatus{Release: true}, have, later)
-	if got := next.Status.LoadBalancer.Ingress; !slices.EqualFunc(got, theirs, sameIngress) || len(next.Status.Conditions) != 0 {
+	if got := next.Status.LoadBalancer.Ingress; !slices.EqualFunc(got, theirs, sameIngress) ||
+		len(next.Status.Conditions) != 0 {
 		t.Errorf("ingress %+v, conditions %+v", got, next.Status.Conditions)
 	}
 }
@@ -177,7 +185,7 @@ func sameIngress(a, b corev1.LoadBalancerIngress) bool {
 	return a.IP == b.IP && a.Hostname == b.Hostname
 }
 
-func TestForeignIngressIsLeftAlone(t *testing.T) {
+func TestForeignIngressIsKept(t *testing.T) {
 	have := &corev1.Service{}
 	have.Status.LoadBalancer.Ingress = []corev1.LoadBalancerIngress{{IP: "192.0.2.1"}}
 	refused := status()
@@ -192,7 +200,7 @@ func TestForeignIngressIsLeftAlone(t *testing.T) {
 }
 
 // What the condition says of external addresses is what the next controller knows of them.
-func TestExternalIPsAreReadAsTheyWereWritten(t *testing.T) {
+func TestExternalIPsKeepTheirSpelling(t *testing.T) {
 	s := status("10.0.0.1")
 	s.ListsExternal = true
 	next := write(t, s, &corev1.Service{}, early)
@@ -212,7 +220,8 @@ func TestExternalIPsAreReadAsTheyWereWritten(t *testing.T) {
 		t.Errorf("%d addresses read back, want %d", len(got), maxExternal)
 	}
 	s.ListsExternal, s.External = false, nil
-	if next = write(t, s, next, later); meta.FindStatusCondition(next.Status.Conditions, v1alpha1.ConditionExternalIPs) != nil {
+	if next = write(t, s, next, later); meta.FindStatusCondition(next.Status.Conditions,
+		v1alpha1.ConditionExternalIPs) != nil {
 		t.Error("the condition outlives spec.externalIPs")
 	}
 }

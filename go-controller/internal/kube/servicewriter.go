@@ -263,7 +263,7 @@ func (w *ServiceWriter) write(ctx context.Context, j job) {
 			w.queue.AddAfter(j, conflictPause)
 		}
 	default:
-		klog.ErrorS(err, "Write the status of a Service", "service", key.String())
+		klog.ErrorS(err, "Failed to write Service status", "service", key.String())
 		w.queue.AddRateLimited(j)
 	}
 }

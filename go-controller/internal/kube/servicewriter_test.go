@@ -54,7 +54,7 @@ func (s *slow) UpdateStatus(_ context.Context, o *corev1.Service, _ metav1.Updat
 
 // A gateway that carried a thousand Services died: their conditions are written by a few
 // writers, and whoever needs an address meanwhile has it at once.
-func TestAddressesDoNotWaitForAFailoverToBeTold(t *testing.T) {
+func TestAddressWritesDoNotWaitForFailoverWrites(t *testing.T) {
 	const services = 1000
 	synctest.Test(t, func(t *testing.T) {
 		server := &slow{start: time.Now(), begun: map[string]bool{}, done: map[string]time.Duration{}}
@@ -186,7 +186,8 @@ func TestServiceWriterStopsOnContextCancel(t *testing.T) {
 		cancel()
 		<-ended
 		if took := time.Since(start); server.writes != writers || took > 500*time.Millisecond {
-			t.Errorf("%d writes, the last %v after the end; want the %d that were under way, 500ms", server.writes, took, writers)
+			t.Errorf("%d writes, the last %v after the end; want the %d that were under way, 500ms", server.writes, took,
+				writers)
 		}
 	})
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 )
 
-func TestWaitsSince(t *testing.T) {
+func TestWaitStartIsKept(t *testing.T) {
 	long := time.Unix(1, 0)
 	waiting, another := &world.Service{UID: "a"}, &world.Service{UID: "b"}
 	served := &world.Service{UID: "a", Assigned: []netip.Addr{netip.MustParseAddr("192.0.2.1")}}

@@ -48,37 +48,45 @@ func NewNodeWatch(kube kubernetes.Interface, ours *Clients, facts *Facts, node s
 	return w
 }
 
-// NewModeWatch returns the informers that feed facts from which the mode in force is read, and whether zones have databases of their own.
+// NewModeWatch returns the informers that feed facts from which the mode in force is read, and whether zones have
+// databases of their own.
 func NewModeWatch(kube kubernetes.Interface, ours *Clients, facts *Facts) *Watch {
-	w := &Watch{needed: map[string]cache.Controller{"ipaddresspools": follow(ours.Pools, &v1alpha1.IPAddressPool{}, whole, facts.setPool),
+	w := &Watch{needed: map[string]cache.Controller{"ipaddresspools": follow(ours.Pools, &v1alpha1.IPAddressPool{}, whole,
+		facts.setPool),
 		"nodes": follow(kube.CoreV1().Nodes(), &corev1.Node{}, trimmedNode, facts.setNode)}}
 	w.ask(kube, networkOperators(), ours.NetworkOperators, openShiftPause, facts.setNetworkOperator)
 	return w
 }
 
 // ask has a kind of OpenShift's followed if there is one.
-func (w *Watch) ask(kube kubernetes.Interface, kind schema.GroupVersionResource, client lister[*unstructured.UnstructuredList],
+func (w *Watch) ask(kube kubernetes.Interface, kind schema.GroupVersionResource,
+	client lister[*unstructured.UnstructuredList],
 	pause time.Duration, set func(*unstructured.Unstructured),
 ) {
 	w.openShift = append(w.openShift, &openShift{
-		kind: kind, kinds: discovery.ToServerResourcesInterfaceWithContext(kube.Discovery()), client: client, pause: pause, set: set,
+		kind: kind, kinds: discovery.ToServerResourcesInterfaceWithContext(kube.Discovery()), client: client, pause: pause,
+		set: set,
 	})
 }
 
-func newWatch(kube kubernetes.Interface, ours *Clients, facts *Facts, nodes lister[*corev1.NodeList], statuses lister[*v1alpha1.BGPNodeStatusList]) *Watch {
+func newWatch(kube kubernetes.Interface, ours *Clients, facts *Facts, nodes lister[*corev1.NodeList],
+	statuses lister[*v1alpha1.BGPNodeStatusList]) *Watch {
 	return &Watch{needed: map[string]cache.Controller{
-		"services":          follow(kube.CoreV1().Services(""), &corev1.Service{}, whole, facts.setService),
-		"endpointslices":    follow(kube.DiscoveryV1().EndpointSlices(""), &discoveryv1.EndpointSlice{}, keepEndpoints, facts.setEndpoints),
-		"namespaces":        follow(kube.CoreV1().Namespaces(), &corev1.Namespace{}, trimmedNamespace, facts.setNamespace),
-		"nodes":             follow(nodes, &corev1.Node{}, trimmedNode, facts.setNode),
-		"secrets":           follow(kube.CoreV1().Secrets(v1alpha1.PasswordsNamespace), &corev1.Secret{}, trimmedSecret, facts.setSecret),
-		"ipaddresspools":    follow(ours.Pools, &v1alpha1.IPAddressPool{}, whole, facts.setPool),
-		"l2domains":         follow(ours.Domains, &v1alpha1.L2Domain{}, whole, facts.setDomain),
-		"bgppeers":          follow(ours.Peers, &v1alpha1.BGPPeer{}, whole, remember(facts, facts.bgp.peers)),
-		"bgpadvertisements": follow(ours.Advertisements, &v1alpha1.BGPAdvertisement{}, whole, remember(facts, facts.bgp.advertisements)),
-		"bfdprofiles":       follow(ours.Profiles, &v1alpha1.BFDProfile{}, whole, remember(facts, facts.bgp.profiles)),
-		"communities":       follow(ours.Communities, &v1alpha1.Community{}, whole, remember(facts, facts.bgp.communities)),
-		"bgpnodestatuses":   follow(statuses, &v1alpha1.BGPNodeStatus{}, whole, facts.setStatus),
+		"services": follow(kube.CoreV1().Services(""), &corev1.Service{}, whole, facts.setService),
+		"endpointslices": follow(kube.DiscoveryV1().EndpointSlices(""), &discoveryv1.EndpointSlice{}, keepEndpoints,
+			facts.setEndpoints),
+		"namespaces": follow(kube.CoreV1().Namespaces(), &corev1.Namespace{}, trimmedNamespace, facts.setNamespace),
+		"nodes":      follow(nodes, &corev1.Node{}, trimmedNode, facts.setNode),
+		"secrets": follow(kube.CoreV1().Secrets(v1alpha1.PasswordsNamespace), &corev1.Secret{}, trimmedSecret,
+			facts.setSecret),
+		"ipaddresspools": follow(ours.Pools, &v1alpha1.IPAddressPool{}, whole, facts.setPool),
+		"l2domains":      follow(ours.Domains, &v1alpha1.L2Domain{}, whole, facts.setDomain),
+		"bgppeers":       follow(ours.Peers, &v1alpha1.BGPPeer{}, whole, remember(facts, facts.bgp.peers)),
+		"bgpadvertisements": follow(ours.Advertisements, &v1alpha1.BGPAdvertisement{}, whole,
+			remember(facts, facts.bgp.advertisements)),
+		"bfdprofiles":     follow(ours.Profiles, &v1alpha1.BFDProfile{}, whole, remember(facts, facts.bgp.profiles)),
+		"communities":     follow(ours.Communities, &v1alpha1.Community{}, whole, remember(facts, facts.bgp.communities)),
+		"bgpnodestatuses": follow(statuses, &v1alpha1.BGPNodeStatus{}, whole, facts.setStatus),
 	}}
 }
 

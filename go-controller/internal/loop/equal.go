@@ -10,14 +10,15 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/plan"
 )
 
-// Equal tells whether two plans, which may be nil, ask a dataplane for the same.
+// Equal reports whether two plans, which may be nil, are equivalent for a dataplane.
 func Equal(a, b *plan.Service) bool {
 	if a == b || a == nil || b == nil {
 		return a == b
 	}
-	return a.Key == b.Key && a.ClientAffinity == b.ClientAffinity && a.Beyond == b.Beyond &&
+	return a.Key == b.Key && a.ClientAffinity == b.ClientAffinity && a.BackendsOverLimit == b.BackendsOverLimit &&
 		maps.EqualFunc(a.Sources, b.Sources, slices.Equal[[]netip.Prefix]) &&
-		slices.Equal(a.VIPs, b.VIPs) && slices.Equal(a.Outside, b.Outside) && slices.EqualFunc(a.Listeners, b.Listeners, equalListeners)
+		slices.Equal(a.VIPs, b.VIPs) && slices.Equal(a.Unreachable, b.Unreachable) &&
+		slices.EqualFunc(a.Listeners, b.Listeners, equalListeners)
 }
 
 func equalListeners(a, b plan.Listener) bool {
@@ -41,9 +42,11 @@ func equalNodes(a, b plan.Node) bool {
 func equalDomains(a, b plan.Domain) bool {
 	return a.Name == b.Name && a.PhysicalNetwork == b.PhysicalNetwork && a.VLAN == b.VLAN &&
 		a.Detect == b.Detect && a.DetectMultiplier == b.DetectMultiplier &&
-		slices.Equal(a.Subnets, b.Subnets) && slices.Equal(a.Residents, b.Residents) && slices.EqualFunc(a.Shards, b.Shards, equalShards)
+		slices.Equal(a.Subnets, b.Subnets) && slices.Equal(a.Residents, b.Residents) &&
+		slices.EqualFunc(a.Shards, b.Shards, equalShards)
 }
 
 func equalShards(a, b plan.Shard) bool {
-	return a.ID == b.ID && a.Handover == b.Handover && slices.Equal(a.Gateways, b.Gateways) && slices.Equal(a.Anchors, b.Anchors)
+	return a.ID == b.ID && a.Handover == b.Handover && slices.Equal(a.Gateways, b.Gateways) &&
+		slices.Equal(a.Anchors, b.Anchors)
 }

@@ -10,12 +10,13 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 )
 
-// A fabric in which a node has come within reach, or by another address, is another one.
+// Two fabrics differ if a node has become reachable, or is reachable by another address.
 func TestFabricsDifferByHosts(t *testing.T) {
 	fabric := func(hosts ...string) *plan.Fabric {
 		n := plan.Node{Name: "n1", Chassis: "c1"}
 		for _, masquerade := range hosts {
-			n.Hosts = append(n.Hosts, world.Host{Addr: netip.MustParseAddr("172.18.0.11"), Masquerade: netip.MustParseAddr(masquerade)})
+			n.Hosts = append(n.Hosts, world.Host{Addr: netip.MustParseAddr("172.18.0.11"),
+				Masquerade: netip.MustParseAddr(masquerade)})
 		}
 		return &plan.Fabric{Nodes: []plan.Node{n}}
 	}
@@ -28,7 +29,7 @@ func TestFabricsDifferByHosts(t *testing.T) {
 	}
 }
 
-// Whatever a domain or a shard has of its own counts.
+// Every field of a domain or a shard counts.
 func TestFabricsDifferByEachField(t *testing.T) {
 	fabric := func(change func(*plan.Domain)) *plan.Fabric {
 		d := plan.Domain{Name: "lan", Shards: []plan.Shard{{ID: world.ShardID{Domain: "lan"}}}}

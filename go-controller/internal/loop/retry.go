@@ -8,20 +8,21 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/plan"
 )
 
-// The pause after a failure, doubled with each one that follows.
+// The delay after a failure, which doubles with each consecutive one.
 const (
 	firstPause = 50 * time.Millisecond
 	lastPause  = time.Minute
 )
 
-// retry remembers a failed attempt: what was tried and when to try again.
+// retry records a failed attempt: the plan that was tried and when to retry.
 type retry struct {
 	plan     *plan.Service
 	failures int
 	at       time.Time
 }
 
-// after is the state after one more failure. Another plan than the last one starts anew.
+// after returns the state after one more failure. A plan that differs from the last one starts at the first delay
+// again.
 func (t retry) after(tried *plan.Service) retry {
 	failures := t.failures
 	if !Equal(t.plan, tried) {

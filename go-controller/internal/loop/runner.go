@@ -16,77 +16,75 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 )
 
-// Result is what became of the newest attempt on a Service.
+// Result is the outcome of the newest attempt to apply a Service.
 type Result struct {
 	Key world.Key
-	// Plan is what was handed over, nil for a removal.
+	// Plan is the plan that was applied, nil for a removal.
 	Plan *plan.Service
 	Err  error
 }
 
 // Options of a Runner.
 type Options struct {
-	// Report is told, from the runner's goroutine, what became of each batch; it must not
-	// block. Nil tells nobody.
+	// Report is called with the results of each batch, from the runner's goroutine. It must not block. It may be nil.
 	Report func([]Result)
-	// ReportGround is told how the last Configure or Prune went (nil: done); nil tells nobody.
-	ReportGround func(error)
-	// Alive is called before each piece of work, and every few seconds while there is none; nil for not at all.
+	// ReportTopology is called with the result of the last Configure or Prune (nil: success). It may be nil.
+	ReportTopology func(error)
+	// Alive is called before each unit of work, and every few seconds while the runner is idle. It may be nil.
 	Alive func()
-	// Batch is the most repetitions in one Apply, so that changes need not wait for all of
-	// them; 0 for 200. All changes that there are go together: Services share much of what
-	// a dataplane has to look at.
+	// Batch is the maximum number of repetitions in one Apply, so that changes need not wait for all of them; 0 means
+	// 200. All pending changes are applied together: Services share much of what a dataplane has to examine.
 	Batch int
-	// Period is the time between two repetitions of everything; 0 for an hour.
+	// Period is the time between two repetitions of everything; 0 means an hour.
 	Period time.Duration
 }
 
-// aliveEvery is the time between two signs of life of a runner that has nothing to do.
+// aliveEvery is the time between two calls of Alive while the runner is idle.
 const aliveEvery = 5 * time.Second
 
-// Runner hands the newest plans to a dataplane. Set and Resync may be called from any goroutine.
+// Runner applies the newest plans to a dataplane. Set, Change and Resync may be called from any goroutine.
 type Runner struct {
 	dataplane dataplane.Dataplane
 	options   Options
 
 	mu     sync.Mutex
 	newest *desired
-	// changed are the plans that differ from the newest, or else from the wanted, ones.
+	// changed are the plans that differ from those in newest or, if that is nil, in want.
 	changed map[world.Key]*plan.Service
 	resync  bool
 	wake    chan struct{}
 
-	// The rest belongs to Run's goroutine.
+	// The following fields belong to Run's goroutine.
 	want    *desired
 	applied map[world.Key]*plan.Service // accepted by the dataplane
 	dirty   map[world.Key]struct{}      // want differs from applied
 	stale   map[world.Key]struct{}      // to be repeated
-	retries map[world.Key]retry         // failed; what the dataplane has is not known
+	retries map[world.Key]retry         // failed; the state in the dataplane is unknown
 
-	fabric      *plan.Fabric // accepted by the dataplane
-	fabricRetry retry
-	fabricStale bool
-	groundError error // of the last Configure
-	pruneDue    bool
-	pruneRetry  retry
-	repeatAt    time.Time
+	fabric        *plan.Fabric // accepted by the dataplane
+	fabricRetry   retry
+	fabricStale   bool
+	topologyError error // of the last Configure
+	pruneDue      bool
+	pruneRetry    retry
+	repeatAt      time.Time
 }
 
-// desired is one whole state that the dataplane shall reach.
+// desired is one whole state that the dataplane must reach.
 type desired struct {
 	fabric *plan.Fabric
 	plans  map[world.Key]*plan.Service
 }
 
-// New returns a Runner that does nothing until Run.
+// New returns a Runner that does nothing until Run is called.
 func New(d dataplane.Dataplane, o Options) *Runner {
 	o.Batch = cmp.Or(o.Batch, 200)
 	o.Period = cmp.Or(o.Period, time.Hour)
 	if o.Report == nil {
 		o.Report = func([]Result) {}
 	}
-	if o.ReportGround == nil {
-		o.ReportGround = func(error) {}
+	if o.ReportTopology == nil {
+		o.ReportTopology = func(error) {}
 	}
 	if o.Alive == nil {
 		o.Alive = func() {}
@@ -103,8 +101,8 @@ func New(d dataplane.Dataplane, o Options) *Runner {
 	}
 }
 
-// Set replaces the state to reach, whole: a Service that plans does not name is removed.
-// The caller never changes the plans, but may change the map.
+// Set replaces the whole desired state: a Service that is not in plans is removed. The caller must not modify the
+// plans afterwards, but may modify the map.
 func (r *Runner) Set(fabric *plan.Fabric, plans map[world.Key]*plan.Service) {
 	plans = maps.Clone(plans)
 	r.mu.Lock()
@@ -114,7 +112,7 @@ func (r *Runner) Set(fabric *plan.Fabric, plans map[world.Key]*plan.Service) {
 	r.signal()
 }
 
-// Change replaces the plan of one Service in the state to reach; nil removes it.
+// Change replaces the plan of one Service in the desired state. A nil plan removes the Service.
 func (r *Runner) Change(key world.Key, p *plan.Service) {
 	r.mu.Lock()
 	r.changed[key] = p
@@ -122,8 +120,7 @@ func (r *Runner) Change(key world.Key, p *plan.Service) {
 	r.signal()
 }
 
-// Resync hands everything over again and prunes: after a reconnect, or when the
-// dataplane's rows drifted.
+// Resync applies everything again and prunes: after a reconnect, or when the dataplane's rows have drifted.
 func (r *Runner) Resync() {
 	r.mu.Lock()
 	r.resync = true
@@ -138,7 +135,7 @@ func (r *Runner) signal() {
 	}
 }
 
-// Run works until the context ends.
+// Run applies plans until the context is done.
 func (r *Runner) Run(ctx context.Context) {
 	timer := time.NewTimer(r.options.Period)
 	defer timer.Stop()
@@ -157,7 +154,7 @@ func (r *Runner) Run(ctx context.Context) {
 	}
 }
 
-// take adopts the newest state and works out what differs from what the dataplane has.
+// take adopts the newest desired state and determines how it differs from what the dataplane has.
 func (r *Runner) take() {
 	r.mu.Lock()
 	newest, changed, resync := r.newest, r.changed, r.resync
@@ -207,11 +204,11 @@ func (r *Runner) compare() {
 	}
 }
 
-// mark notes whether the plan of a Service is to be handed over.
+// mark records whether the plan of a Service must be applied.
 func (r *Runner) mark(k world.Key) {
 	last, has := r.applied[k], r.want.plans[k]
 	if retry, failed := r.retries[k]; failed {
-		// The same plan again waits for its time; another one deserves a try now.
+		// The same plan waits for its retry. A different plan is tried now.
 		last = retry.plan
 	}
 	if Equal(last, has) {
@@ -221,7 +218,7 @@ func (r *Runner) mark(k world.Key) {
 	}
 }
 
-// repeat marks everything to be handed over again, at once.
+// repeat marks everything to be applied again at once.
 func (r *Runner) repeat(now time.Time) {
 	r.repeatAt = now.Add(r.options.Period)
 	r.fabricStale, r.fabricRetry = true, retry{}
@@ -232,7 +229,7 @@ func (r *Runner) repeat(now time.Time) {
 	r.retryNow(now)
 }
 
-// retryNow ends the pauses of all failed keys.
+// retryNow ends the retry delays of all failed keys.
 func (r *Runner) retryNow(now time.Time) {
 	for k, retry := range r.retries {
 		retry.at = now
@@ -241,10 +238,11 @@ func (r *Runner) retryNow(now time.Time) {
 	}
 }
 
-// step does one piece of work and tells whether it found any.
+// step does one unit of work and reports whether there was any.
 func (r *Runner) step(ctx context.Context) bool {
 	now := time.Now()
-	if due := !now.Before(r.fabricRetry.at); r.fabricStale && due || (due || r.partly()) && !equalFabrics(r.fabric, r.want.fabric) {
+	if due := !now.Before(r.fabricRetry.at); r.fabricStale && due || (due || r.partly()) &&
+		!equalFabrics(r.fabric, r.want.fabric) {
 		r.configure(ctx)
 		return true
 	}
@@ -265,8 +263,8 @@ func (r *Runner) configure(ctx context.Context) {
 	if ctx.Err() != nil {
 		return
 	}
-	r.groundError = err
-	r.options.ReportGround(err)
+	r.topologyError = err
+	r.options.ReportTopology(err)
 	if err != nil {
 		r.fabricStale = true
 		r.fabricRetry = r.fabricRetry.after(nil)
@@ -276,17 +274,17 @@ func (r *Runner) configure(ctx context.Context) {
 		return
 	}
 	if r.fabricRetry.failures > 0 {
-		// Keys may have failed for want of the ground they stand on.
+		// Keys may have failed because the topology was missing.
 		r.retryNow(time.Now())
 	}
 	r.fabric, r.fabricStale, r.fabricRetry = fabric, false, retry{}
 }
 
-// partly reports whether the last Configure left out some shards and did all else: another
-// fabric does not wait for their next try.
-func (r *Runner) partly() bool { return errors.As(r.groundError, new(dataplane.ShardsError)) }
+// partly reports whether the last Configure failed for some shards only. Another fabric does not wait for their next
+// retry.
+func (r *Runner) partly() bool { return errors.As(r.topologyError, new(dataplane.ShardsError)) }
 
-// batch picks all changes, or else some repetitions.
+// batch returns all changes, plus repetitions up to the batch size.
 func (r *Runner) batch() []dataplane.Change {
 	var batch []dataplane.Change
 	pick := func(k world.Key) {
@@ -338,17 +336,17 @@ func (r *Runner) prune(ctx context.Context) {
 	want := r.want.plans
 	err := r.dataplane.Prune(ctx, func(k world.Key) bool { return want[k] != nil })
 	if err != nil && ctx.Err() == nil {
-		r.options.ReportGround(err)
+		r.options.ReportTopology(err)
 		r.pruneRetry = r.pruneRetry.after(nil)
 		return
 	}
 	if r.pruneRetry.failures > 0 {
-		r.options.ReportGround(r.groundError)
+		r.options.ReportTopology(r.topologyError)
 	}
 	r.pruneDue, r.pruneRetry = false, retry{}
 }
 
-// next is when there will be something to do if nothing else happens.
+// next returns when there will be work to do if nothing else happens.
 func (r *Runner) next() time.Time {
 	now := time.Now()
 	if r.want == nil {

@@ -22,7 +22,7 @@ type plans = map[world.Key]*plan.Service
 
 func key(i int) world.Key { return world.Key{Namespace: "default", Name: fmt.Sprintf("web-%04d", i)} }
 
-// service is a plan with one listener; different ports make different plans.
+// service returns a plan with one listener. Different ports make different plans.
 func service(i int, port uint16) *plan.Service {
 	vip := netip.AddrFrom4([4]byte{10, 50, byte(i >> 8), byte(i)})
 	return &plan.Service{
@@ -40,11 +40,11 @@ func many(n int, port uint16) plans {
 	return out
 }
 
-func ground(network string) *plan.Fabric {
+func topology(network string) *plan.Fabric {
 	return &plan.Fabric{Domains: []plan.Domain{{Name: "rack", PhysicalNetwork: network}}}
 }
 
-// run starts a Runner in a bubble; what settle returns has happened without time passing.
+// run starts a Runner in a synctest bubble. synctest.Wait waits for its pending work without time passing.
 func run(t *testing.T, o loop.Options, f func(t *testing.T, d *recording.Dataplane, r *loop.Runner)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -59,7 +59,7 @@ func run(t *testing.T, o loop.Options, f func(t *testing.T, d *recording.Datapla
 	})
 }
 
-// pass lets the bubble's clock run.
+// pass advances the bubble's clock.
 func pass(d time.Duration) { <-time.After(d) }
 
 func expect[T comparable](t *testing.T, what string, got, want T) {
@@ -74,63 +74,64 @@ func TestFirstPlansAreAppliedTogetherThenPruned(t *testing.T) {
 		d.Put(key(9999), service(9999, 80))
 		synctest.Wait()
 		expect(t, "calls before the first plans", d.Calls(), recording.Calls{})
-		r.Set(ground("physnet"), many(250, 80))
+		r.Set(topology("physnet"), many(250, 80))
 		synctest.Wait()
 		expect(t, "calls", d.Calls(), recording.Calls{Configure: 1, Apply: 1, Prune: 1, Changes: 250})
 		expect(t, "services", len(d.Services()), 250)
 
 		r.Resync()
 		synctest.Wait()
-		expect(t, "calls after a repetition in batches", d.Calls(), recording.Calls{Configure: 2, Apply: 4, Prune: 2, Changes: 500})
+		expect(t, "calls after a repetition in batches", d.Calls(), recording.Calls{Configure: 2, Apply: 4, Prune: 2,
+			Changes: 500})
 	})
 }
 
-func TestOnlyDifferencesAreHandedOver(t *testing.T) {
+func TestOnlyDifferencesAreApplied(t *testing.T) {
 	run(t, loop.Options{}, func(t *testing.T, d *recording.Dataplane, r *loop.Runner) {
-		r.Set(ground("physnet"), many(10, 80))
+		r.Set(topology("physnet"), many(10, 80))
 		synctest.Wait()
 		before := d.Calls()
 
-		r.Set(ground("physnet"), many(10, 80))
+		r.Set(topology("physnet"), many(10, 80))
 		synctest.Wait()
 		expect(t, "calls after equal plans", d.Calls(), before)
 
 		changed := many(10, 80)
 		changed[key(3)] = service(3, 81)
 		delete(changed, key(4))
-		r.Set(ground("physnet"), changed)
+		r.Set(topology("physnet"), changed)
 		synctest.Wait()
 		expect(t, "changes", d.Calls().Changes-before.Changes, 2)
 		expect(t, "services", len(d.Services()), 9)
 		expect(t, "configured", d.Calls().Configure, before.Configure)
 
-		r.Set(ground("other"), changed)
+		r.Set(topology("other"), changed)
 		synctest.Wait()
 		expect(t, "configured after another fabric", d.Calls().Configure, before.Configure+1)
 		expect(t, "network", d.Fabric().Domains[0].PhysicalNetwork, "other")
 	})
 }
 
-func TestThereAndBackHandsOverNothing(t *testing.T) {
+func TestRevertedChangeAppliesNothing(t *testing.T) {
 	run(t, loop.Options{}, func(t *testing.T, d *recording.Dataplane, r *loop.Runner) {
-		r.Set(ground("physnet"), many(1, 80))
+		r.Set(topology("physnet"), many(1, 80))
 		synctest.Wait()
 		before := d.Calls()
-		r.Set(ground("physnet"), many(1, 81))
-		r.Set(ground("physnet"), many(1, 80))
+		r.Set(topology("physnet"), many(1, 81))
+		r.Set(topology("physnet"), many(1, 80))
 		synctest.Wait()
 		expect(t, "calls", d.Calls(), before)
 	})
 }
 
-func TestFailingKeyHoldsUpNoOther(t *testing.T) {
+func TestFailingKeyDoesNotBlockOthers(t *testing.T) {
 	run(t, loop.Options{}, func(t *testing.T, d *recording.Dataplane, r *loop.Runner) {
 		d.Break(key(0))
-		r.Set(ground("physnet"), many(3, 80))
+		r.Set(topology("physnet"), many(3, 80))
 		synctest.Wait()
 		expect(t, "services", len(d.Services()), 2)
 
-		r.Set(ground("physnet"), many(4, 80))
+		r.Set(topology("physnet"), many(4, 80))
 		synctest.Wait()
 		expect(t, "services after one more", len(d.Services()), 3)
 		expect(t, "changes: the failed one waits", d.Calls().Changes, 4)
@@ -142,10 +143,10 @@ func TestFailingKeyHoldsUpNoOther(t *testing.T) {
 	})
 }
 
-func TestPausesDoubleUpToAMinuteForEver(t *testing.T) {
+func TestBackoffDoublesUpToOneMinute(t *testing.T) {
 	run(t, loop.Options{Period: 24 * time.Hour}, func(t *testing.T, d *recording.Dataplane, r *loop.Runner) {
 		d.Break(key(0))
-		r.Set(ground("physnet"), many(1, 80))
+		r.Set(topology("physnet"), many(1, 80))
 		pass(time.Second)
 		synctest.Wait()
 		// Attempts at 0, 50, 150, 350 and 750 ms.
@@ -156,7 +157,7 @@ func TestPausesDoubleUpToAMinuteForEver(t *testing.T) {
 		pass(10 * time.Minute)
 		synctest.Wait()
 		expect(t, "attempts in ten minutes later on", d.Calls().Changes-before, 10)
-		r.Set(ground("physnet"), many(1, 81))
+		r.Set(topology("physnet"), many(1, 81))
 		synctest.Wait()
 		expect(t, "attempts once the plan is another", d.Calls().Changes-before, 11)
 	})
@@ -164,10 +165,10 @@ func TestPausesDoubleUpToAMinuteForEver(t *testing.T) {
 
 func TestFailedRemovalIsRetried(t *testing.T) {
 	run(t, loop.Options{}, func(t *testing.T, d *recording.Dataplane, r *loop.Runner) {
-		r.Set(ground("physnet"), many(1, 80))
+		r.Set(topology("physnet"), many(1, 80))
 		synctest.Wait()
 		d.Break(key(0))
-		r.Set(ground("physnet"), plans{})
+		r.Set(topology("physnet"), plans{})
 		synctest.Wait()
 		expect(t, "services", len(d.Services()), 1)
 		d.Break()
@@ -179,7 +180,7 @@ func TestFailedRemovalIsRetried(t *testing.T) {
 
 func TestResyncRepeatsEverything(t *testing.T) {
 	run(t, loop.Options{}, func(t *testing.T, d *recording.Dataplane, r *loop.Runner) {
-		r.Set(ground("physnet"), many(5, 80))
+		r.Set(topology("physnet"), many(5, 80))
 		synctest.Wait()
 		d.Break(key(0))
 		r.Resync()
@@ -197,12 +198,12 @@ func TestResyncRepeatsEverything(t *testing.T) {
 	})
 }
 
-func TestGroundThatFailsHoldsUpNoService(t *testing.T) {
+func TestFailingTopologyDoesNotBlockServices(t *testing.T) {
 	var reports []error
-	o := loop.Options{ReportGround: func(err error) { reports = append(reports, err) }}
+	o := loop.Options{ReportTopology: func(err error) { reports = append(reports, err) }}
 	run(t, o, func(t *testing.T, d *recording.Dataplane, r *loop.Runner) {
 		d.FailConfigure(func() error { return errors.New("no such chassis") })
-		r.Set(ground("physnet"), many(2, 80))
+		r.Set(topology("physnet"), many(2, 80))
 		synctest.Wait()
 		expect(t, "services", len(d.Services()), 2)
 		d.FailConfigure(nil)
@@ -213,14 +214,14 @@ func TestGroundThatFailsHoldsUpNoService(t *testing.T) {
 	})
 }
 
-// Shards that have no place are tried again after a pause, for which another fabric does not wait.
+// Shards that could not be configured are retried after a delay. Another fabric does not wait for that delay.
 func TestShardsWithoutAPlaceDelayNoFabric(t *testing.T) {
 	run(t, loop.Options{}, func(t *testing.T, d *recording.Dataplane, r *loop.Runner) {
 		d.FailConfigure(func() error { return dataplane.ShardsError{{Domain: "lan", Index: 9}: "no number is free"} })
-		r.Set(ground("physnet"), nil)
+		r.Set(topology("physnet"), nil)
 		synctest.Wait()
 		expect(t, "configured", d.Calls().Configure, 1)
-		r.Set(ground("other"), nil)
+		r.Set(topology("other"), nil)
 		synctest.Wait()
 		expect(t, "configured with another fabric", d.Calls().Configure, 2)
 		pass(time.Minute)
@@ -239,24 +240,24 @@ func TestResultsAreReported(t *testing.T) {
 	run(t, o, func(t *testing.T, d *recording.Dataplane, r *loop.Runner) {
 		d.Break(key(0))
 		want := many(2, 80)
-		r.Set(ground("physnet"), want)
+		r.Set(topology("physnet"), want)
 		synctest.Wait()
 		expect(t, "failed", got[key(0)].Err != nil, true)
 		expect(t, "done", got[key(1)], loop.Result{Key: key(1), Plan: want[key(1)]})
 	})
 }
 
-func TestChangesOfOneServiceHandOverThatOne(t *testing.T) {
+func TestChangeAppliesOnlyThatService(t *testing.T) {
 	run(t, loop.Options{}, func(t *testing.T, d *recording.Dataplane, r *loop.Runner) {
 		r.Change(key(7), service(7, 80))
 		synctest.Wait()
 		expect(t, "calls before anything whole was wanted", d.Calls(), recording.Calls{})
 		wanted := many(5, 80)
-		r.Set(ground("physnet"), wanted)
+		r.Set(topology("physnet"), wanted)
 		synctest.Wait()
 		before := d.Calls()
 
-		wanted[key(9)] = service(9, 80) // the map is the caller's
+		wanted[key(9)] = service(9, 80) // the caller owns the map
 		r.Change(key(0), service(0, 81))
 		r.Change(key(1), nil)
 		r.Change(key(5), service(5, 80))
@@ -268,8 +269,8 @@ func TestChangesOfOneServiceHandOverThatOne(t *testing.T) {
 		expect(t, "port of the first", services[key(0)].Listeners[0].Port, 81)
 		expect(t, "the second is there", services[key(1)] != nil, false)
 
-		// What is whole replaces what was changed.
-		r.Set(ground("physnet"), many(5, 80))
+		// A whole state replaces earlier changes.
+		r.Set(topology("physnet"), many(5, 80))
 		synctest.Wait()
 		services = d.Services()
 		expect(t, "services", len(services), 5)

@@ -57,7 +57,8 @@ type verdict struct {
 	err     error
 }
 
-func newAccess(tokens authenticationclient.TokenReviewInterface, subject authorizationclient.SubjectAccessReviewInterface) *access {
+func newAccess(tokens authenticationclient.TokenReviewInterface,
+	subject authorizationclient.SubjectAccessReviewInterface) *access {
 	return &access{
 		tokens: tokens, subject: subject, limits: newLimits(),
 		known: cache.NewLRUExpireCache(maxKnown), refused: cache.NewLRUExpireCache(maxDenied),
@@ -91,12 +92,16 @@ func (a *access) check(r *http.Request) (code int, message string) {
 		return http.StatusUnauthorized, "a bearer token is needed"
 	}
 	client := clientOf(r.RemoteAddr)
-	who := a.decide(client, key(token, "", ""), func(ctx context.Context) (verdict, error) { return a.authenticate(ctx, token) })
+	who := a.decide(client, key(token, "", ""), func(ctx context.Context) (verdict, error) {
+		return a.authenticate(ctx, token)
+	})
 	if who.err != nil || !who.allowed {
 		return refusal(who, http.StatusUnauthorized, "the token is not valid")
 	}
 	verb, path := strings.ToLower(r.Method), r.URL.Path
-	may := a.decide(client, key(token, verb, path), func(ctx context.Context) (verdict, error) { return a.authorize(ctx, who.user, verb, path) })
+	may := a.decide(client, key(token, verb, path), func(ctx context.Context) (verdict, error) {
+		return a.authorize(ctx, who.user, verb, path)
+	})
 	if may.err != nil || !may.allowed {
 		return refusal(may, http.StatusForbidden, fmt.Sprintf("%q may not %s %q", who.user.Username, verb, path))
 	}
@@ -137,7 +142,7 @@ func (a *access) decide(client, key string, review func(context.Context) (verdic
 		v, err := review(ctx)
 		switch {
 		case err != nil:
-			klog.ErrorS(err, "Requests for metrics cannot be checked", "client", client)
+			klog.ErrorS(err, "Failed to set up authorization of metrics requests", "client", client)
 			v = verdict{err: err}
 			a.refused.Add(key, v, failedFor)
 		case v.allowed:
@@ -163,7 +168,8 @@ func (a *access) remembered(key string) (verdict, bool) {
 }
 
 func (a *access) authenticate(ctx context.Context, token string) (verdict, error) {
-	answer, err := a.tokens.Create(ctx, &authenticationv1.TokenReview{Spec: authenticationv1.TokenReviewSpec{Token: token}}, metav1.CreateOptions{})
+	review := &authenticationv1.TokenReview{Spec: authenticationv1.TokenReviewSpec{Token: token}}
+	answer, err := a.tokens.Create(ctx, review, metav1.CreateOptions{})
 	if err != nil {
 		return verdict{}, fmt.Errorf("review a token: %w", err)
 	}
@@ -175,10 +181,11 @@ func (a *access) authorize(ctx context.Context, user authenticationv1.UserInfo, 
 	for k, v := range user.Extra {
 		extra[k] = authorizationv1.ExtraValue(v)
 	}
-	answer, err := a.subject.Create(ctx, &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
-		User: user.Username, UID: user.UID, Groups: user.Groups, Extra: extra,
-		NonResourceAttributes: &authorizationv1.NonResourceAttributes{Path: path, Verb: verb},
-	}}, metav1.CreateOptions{})
+	answer, err := a.subject.Create(ctx,
+		&authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
+			User: user.Username, UID: user.UID, Groups: user.Groups, Extra: extra,
+			NonResourceAttributes: &authorizationv1.NonResourceAttributes{Path: path, Verb: verb},
+		}}, metav1.CreateOptions{})
 	if err != nil {
 		return verdict{}, fmt.Errorf("review the access of %q: %w", user.Username, err)
 	}

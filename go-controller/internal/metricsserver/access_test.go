@@ -22,7 +22,8 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 )
 
-// apiServer counts reviews. The token "prometheus" is valid and may get /metrics, "tenant" is valid and may get nothing.
+// apiServer counts reviews. The token "prometheus" is valid and may get /metrics, "tenant" is valid and may get
+// nothing.
 type apiServer struct {
 	reviews atomic.Int64
 	err     atomic.Pointer[error]
@@ -37,7 +38,8 @@ func (a *apiServer) access() *access {
 		review.Status.User.Username = token
 		return true, review, a.count()
 	})
-	client.PrependReactor("create", "subjectaccessreviews", func(action clienttesting.Action) (bool, runtime.Object, error) {
+	client.PrependReactor("create", "subjectaccessreviews", func(action clienttesting.Action) (bool, runtime.Object,
+		error) {
 		review := action.(clienttesting.CreateAction).GetObject().(*authorizationv1.SubjectAccessReview).DeepCopy()
 		wanted := review.Spec.NonResourceAttributes
 		review.Status.Allowed = review.Spec.User == "prometheus" && wanted.Path == "/metrics" && wanted.Verb == "get"
@@ -176,14 +178,16 @@ type slow struct {
 	authenticationclient.TokenReviewInterface
 }
 
-func (s slow) Create(ctx context.Context, review *authenticationv1.TokenReview, o metav1.CreateOptions) (*authenticationv1.TokenReview, error) {
+func (s slow) Create(ctx context.Context, review *authenticationv1.TokenReview,
+	o metav1.CreateOptions) (*authenticationv1.TokenReview, error) {
 	<-time.After(time.Second / 2)
 	return s.TokenReviewInterface.Create(ctx, review, o)
 }
 
 func TestClientOf(t *testing.T) {
 	for remote, want := range map[string]string{
-		"192.0.2.1:80": "192.0.2.1", "[::ffff:192.0.2.1]:80": "192.0.2.1", "[2001:db8::1:2:3:4]:80": "2001:db8::/64", "[fe80::1%eth0]:80": "fe80::/64",
+		"192.0.2.1:80": "192.0.2.1", "[::ffff:192.0.2.1]:80": "192.0.2.1", "[2001:db8::1:2:3:4]:80": "2001:db8::/64",
+		"[fe80::1%eth0]:80": "fe80::/64",
 	} {
 		if got := clientOf(remote); got != want {
 			t.Errorf("client of %s: %q, want %q", remote, got, want)

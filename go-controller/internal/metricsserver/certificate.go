@@ -54,7 +54,7 @@ func (c *certificates) get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if err := c.refresh(); err != nil {
-		klog.ErrorS(err, "The certificate for metrics stays as it is")
+		klog.ErrorS(err, "Failed to reload the metrics certificate")
 	}
 	return c.current, nil
 }

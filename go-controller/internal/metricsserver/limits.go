@@ -17,8 +17,8 @@ const (
 	totalRate, totalBurst   = 10, 40
 
 	maxClients = 1024
-	// clientMemory is longer than an empty bucket of a client needs to fill.
-	clientMemory = time.Minute
+	// clientTimeout is longer than an empty bucket of a client needs to fill.
+	clientTimeout = time.Minute
 )
 
 // limits are token buckets, per client and for all.
@@ -29,7 +29,8 @@ type limits struct {
 }
 
 func newLimits() *limits {
-	return &limits{clients: cache.NewLRUExpireCache(maxClients), total: flowcontrol.NewTokenBucketPassiveRateLimiter(totalRate, totalBurst)}
+	return &limits{clients: cache.NewLRUExpireCache(maxClients),
+		total: flowcontrol.NewTokenBucketPassiveRateLimiter(totalRate, totalBurst)}
 }
 
 // allow reports whether one more review may be sent for a client.
@@ -40,7 +41,7 @@ func (l *limits) allow(client string) bool {
 	if !found {
 		own = flowcontrol.NewTokenBucketPassiveRateLimiter(clientRate, clientBurst)
 	}
-	l.clients.Add(client, own, clientMemory)
+	l.clients.Add(client, own, clientTimeout)
 	return own.(flowcontrol.PassiveRateLimiter).TryAccept() && l.total.TryAccept()
 }
 

@@ -105,7 +105,8 @@ func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
 		defer cancel()
 		server.Shutdown(bounded) //nolint:errcheck // the process ends either way
 	})()
-	if err := server.ServeTLS(netutil.LimitListener(listener, maxConnections), "", ""); !errors.Is(err, http.ErrServerClosed) {
+	if err := server.ServeTLS(netutil.LimitListener(listener, maxConnections), "", ""); !errors.Is(err,
+		http.ErrServerClosed) {
 		return fmt.Errorf("serve metrics at %s: %w", listener.Addr(), err)
 	}
 	return nil

@@ -51,7 +51,8 @@ func request(t *testing.T, url, token string) (int, string) {
 		t.Fatal(err)
 	}
 	r.Header.Set("Authorization", "Bearer "+token)
-	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, DisableKeepAlives: true}}
+	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true},
+		DisableKeepAlives: true}}
 	response, err := client.Do(r)
 	if err != nil {
 		t.Fatal(err)
@@ -91,7 +92,8 @@ func TestServerWithoutAPIServer(t *testing.T) {
 
 func TestServerRefusesPlainHTTP(t *testing.T) {
 	address := serve(t, "http://127.0.0.1:1", Options{})
-	if code, body := request(t, "http://"+address+"/metrics", "any"); code != http.StatusBadRequest || !strings.Contains(body, "HTTPS") {
+	if code, body := request(t, "http://"+address+"/metrics", "any"); code != http.StatusBadRequest ||
+		!strings.Contains(body, "HTTPS") {
 		t.Errorf("status %d: %s", code, body)
 	}
 }
@@ -130,7 +132,7 @@ func presented(t *testing.T, address string) string {
 	return string(conn.ConnectionState().PeerCertificates[0].Raw)
 }
 
-func TestServerReadsItsCertificateAgain(t *testing.T) {
+func TestServerReloadsCertificate(t *testing.T) {
 	dir := t.TempDir()
 	cert, key := filepath.Join(dir, "tls.crt"), filepath.Join(dir, "tls.key")
 	if _, err := New(Options{CertFile: cert, KeyFile: key}); err == nil || !strings.Contains(err.Error(), cert) {
@@ -159,7 +161,7 @@ func TestServerReadsItsCertificateAgain(t *testing.T) {
 	}
 }
 
-func TestSelfSignedIsReplacedInTime(t *testing.T) {
+func TestSelfSignedCertificateIsRenewedBeforeExpiry(t *testing.T) {
 	c, err := newCertificates("", "")
 	if err != nil {
 		t.Fatal(err)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package neighbour asks a segment whether somebody has an address, without claiming it: no
-// host learns anything from the question. And it tells a segment who has one.
+// Package neighbour probes a segment for hosts that have an address, without claiming the address: no host learns
+// anything from a probe. It also announces which host has an address.
 package neighbour

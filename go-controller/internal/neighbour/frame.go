@@ -9,12 +9,12 @@ import (
 	"slices"
 )
 
-// Answer is a neighbour's word that it has an address.
+// Answer is a neighbour's claim that it has an address.
 type Answer struct {
 	Addr netip.Addr
-	// MAC is whose frame it was, in the form 02:00:00:00:00:01.
+	// MAC is the sender's address, in the form 02:00:00:00:00:01.
 	MAC string
-	// VLAN is the tag that it came with, 0 for none.
+	// VLAN is the tag of the frame, 0 for none.
 	VLAN int
 }
 
@@ -22,21 +22,20 @@ const (
 	typeARP, typeIPv6, typeVLAN = 0x0806, 0x86dd, 0x8100
 	icmpv6                      = 58
 	solicitation, advertisement = 135, 136
-	// hops is the hop limit of neighbour discovery: nothing from beyond the segment has it.
+	// hops is the hop limit of neighbour discovery packets. No packet from outside the segment has it.
 	hops = 255
 	// Offsets in an untagged frame.
 	atType, atPayload = 12, 14
-	atSenderAddr      = atPayload + 14 // of ARP
+	atSenderAddr      = atPayload + 14 // in ARP
 	atNextHeader      = atPayload + 6
 	atHopLimit        = atPayload + 7
 	atICMP            = atPayload + 40
 	atTarget          = atICMP + 8
 )
 
-// question returns the frame that asks who has an address, and says nothing of who asks:
-// an ARP probe (RFC 5227 section 2.1.1), or a neighbour solicitation as duplicate address
-// detection sends it (RFC 4862 section 5.4.2).
-func question(from [6]byte, a netip.Addr, vlan int) []byte {
+// probeFrame returns a frame that asks which host has an address, without identifying the sender: an ARP probe (RFC
+// 5227 section 2.1.1), or a neighbour solicitation as sent by duplicate address detection (RFC 4862 section 5.4.2).
+func probeFrame(from [6]byte, a netip.Addr, vlan int) []byte {
 	var to [6]byte
 	var payload []byte
 	kind := uint16(typeARP)
@@ -51,9 +50,8 @@ func question(from [6]byte, a netip.Addr, vlan int) []byte {
 	return enclose(to, from, vlan, kind, payload)
 }
 
-// claim returns the frame that tells all hosts that an address is here: an ARP announcement (RFC
-// 5227 section 2.3), or an unsolicited neighbour advertisement (RFC 4861 section 7.2.6) that
-// overrides what they know.
+// claim returns a frame that announces an address to all hosts: an ARP announcement (RFC 5227 section 2.3), or an
+// unsolicited neighbour advertisement (RFC 4861 section 7.2.6) that overrides their caches.
 func claim(from [6]byte, a netip.Addr, vlan int) []byte {
 	if a = a.Unmap(); a.Is4() {
 		return enclose([6]byte{0xff, 0xff, 0xff, 0xff, 0xff, 0xff}, from, vlan, typeARP, arpRequest(from, a.As4(), a.As4()))
@@ -72,7 +70,7 @@ func enclose(to, from [6]byte, vlan int, kind uint16, payload []byte) []byte {
 	return append(frame, payload...)
 }
 
-// probe is an ARP request (RFC 826) without a sender's address.
+// probe returns an ARP request (RFC 826) without a sender address.
 func probe(from [6]byte, target [4]byte) []byte { return arpRequest(from, [4]byte{}, target) }
 
 func arpRequest(from [6]byte, sender, target [4]byte) []byte {
@@ -83,14 +81,14 @@ func arpRequest(from [6]byte, sender, target [4]byte) []byte {
 	return append(p, target[:]...)
 }
 
-// solicit is a neighbour solicitation (RFC 4861 section 4.3) from the unspecified address to
-// the target's solicited-node address (RFC 4291 section 2.7.1).
+// solicit returns a neighbour solicitation (RFC 4861 section 4.3) from the unspecified address to the target's
+// solicited-node address (RFC 4291 section 2.7.1).
 func solicit(target [16]byte) []byte {
 	to := [16]byte{0: 0xff, 1: 0x02, 11: 1, 12: 0xff, 13: target[13], 14: target[14], 15: target[15]}
 	return icmp([16]byte{}, to, append([]byte{solicitation, 0, 0, 0, 0, 0, 0, 0}, target[:]...))
 }
 
-// advertise is a neighbour advertisement (RFC 4861 section 4.4) of the target's own to all nodes.
+// advertise returns a neighbour advertisement (RFC 4861 section 4.4) from the target address to all nodes.
 func advertise(from [6]byte, target [16]byte) []byte {
 	const override, linkLayerOption, length8 = 0x20, 2, 1
 	message := append([]byte{advertisement, 0, 0, 0, override, 0, 0, 0}, target[:]...)
@@ -103,7 +101,7 @@ func icmp(from, to [16]byte, message []byte) []byte {
 	p = append(p, from[:]...)
 	p = append(p, to[:]...)
 	p = append(p, message...)
-	// The pseudo-header's length and protocol (RFC 8200 section 8.1) stand in for the rest of the header.
+	// The length and protocol of the pseudo-header (RFC 8200 section 8.1) take the place of the rest of the header.
 	sum := checksum(uint32(len(message))+icmpv6, p[8:])
 	binary.BigEndian.PutUint16(p[42:], sum)
 	return p
@@ -119,8 +117,8 @@ func checksum(sum uint32, data []byte) uint16 {
 	return ^uint16(sum)
 }
 
-// answer reads from an untagged frame which address its sender claims to have: any ARP packet
-// with a sender's address tells (RFC 5227 section 2.1.1), and a neighbour advertisement.
+// answer parses from an untagged frame the address that its sender claims. Any ARP packet with a sender address makes
+// a claim (RFC 5227 section 2.1.1), and so does a neighbour advertisement.
 func answer(frame []byte) (a netip.Addr, mac string, ok bool) {
 	if len(frame) < atSenderAddr+4 {
 		return a, "", false
@@ -129,7 +127,8 @@ func answer(frame []byte) (a netip.Addr, mac string, ok bool) {
 	case typeARP:
 		a = netip.AddrFrom4([4]byte(frame[atSenderAddr:]))
 	case typeIPv6:
-		if len(frame) < atTarget+16 || frame[atNextHeader] != icmpv6 || frame[atICMP] != advertisement || frame[atHopLimit] != hops {
+		if len(frame) < atTarget+16 || frame[atNextHeader] != icmpv6 || frame[atICMP] != advertisement ||
+			frame[atHopLimit] != hops {
 			return a, "", false
 		}
 		a = netip.AddrFrom16([16]byte(frame[atTarget:]))

@@ -13,13 +13,16 @@ import (
 )
 
 const (
-	// As tcpdump and the kernel wrote them.
+	// As captured by tcpdump and sent by the kernel.
 	arpReply = "021122334455 0242ac000001 0806 0001 0800 06 04 0002 0242ac000001 0a320032 021122334455 00000000"
-	advert   = "333300000001 0242ac000001 86dd 60000000 0020 3a ff fd000050000000000000000000000050 ff020000000000000000000000000001 " +
+	advert   = "333300000001 0242ac000001 86dd 60000000 0020 3a ff fd000050000000000000000000000050 " +
+		"ff020000000000000000000000000001 " +
 		"8800 c5d5 20000000 fd000050000000000000000000000050 0201 0242ac000001"
-	ping = "021122334455 0242ac000001 86dd 60000000 0020 3a 40 fd000050000000000000000000000050 fd000050000000000000000000000001 " +
+	ping = "021122334455 0242ac000001 86dd 60000000 0020 3a 40 fd000050000000000000000000000050 " +
+		"fd000050000000000000000000000001 " +
 		"8000 c5d5 20000000 fd000050000000000000000000000050 0201 0242ac000001"
-	tcp = "021122334455 0242ac000001 0800 45000028 00000000 40060000 0a320032 0a320001 0050 0051 00000000 00000000 5000 0000 0000 0000"
+	tcp = "021122334455 0242ac000001 0800 45000028 00000000 40060000 0a320032 0a320001 0050 0051 00000000 00000000 5000 " +
+		"0000 0000 0000"
 )
 
 func bytesOf(t *testing.T, text string) []byte {
@@ -39,22 +42,24 @@ func TestQuestions(t *testing.T) {
 		want string
 	}{
 		{"10.50.0.50", 0, "ffffffffffff 021122334455 0806 0001 0800 06 04 0001 021122334455 00000000 000000000000 0a320032"},
-		{"10.50.0.50", 7, "ffffffffffff 021122334455 8100 0007 0806 0001 0800 06 04 0001 021122334455 00000000 000000000000 0a320032"},
-		{"fd00:50::50", 0, "3333ff000050 021122334455 86dd 60000000 0018 3a ff 00000000000000000000000000000000 ff0200000000000000000001ff000050 " +
+		{"10.50.0.50", 7, "ffffffffffff 021122334455 8100 0007 0806 0001 0800 06 04 0001 021122334455 00000000 " +
+			"000000000000 0a320032"},
+		{"fd00:50::50", 0, "3333ff000050 021122334455 86dd 60000000 0018 3a ff 00000000000000000000000000000000 " +
+			"ff0200000000000000000001ff000050 " +
 			"8700 7cb7 00000000 fd000050000000000000000000000050"},
 	} {
-		if got := question(from, netip.MustParseAddr(c.addr), c.vlan); string(got) != string(bytesOf(t, c.want)) {
+		if got := probeFrame(from, netip.MustParseAddr(c.addr), c.vlan); string(got) != string(bytesOf(t, c.want)) {
 			t.Errorf("question about %s:\n%x, want\n%x", c.addr, got, bytesOf(t, c.want))
 		}
 	}
 }
 
-// What is claimed is what a kernel says of its own addresses, and read as an answer.
+// A claim equals the frame that a kernel sends for its own addresses, and is parsed as an answer.
 func TestClaims(t *testing.T) {
 	from := [6]byte{0x02, 0x42, 0xac, 0, 0, 1}
 	for addr, want := range map[string]string{
 		"10.50.0.50":  "ffffffffffff 0242ac000001 0806 0001 0800 06 04 0001 0242ac000001 0a320032 000000000000 0a320032",
-		"fd00:50::50": strings.Replace(advert, "c5d5", "ad1a", 1), // computed by hand after RFC 4443 section 2.3
+		"fd00:50::50": strings.Replace(advert, "c5d5", "ad1a", 1), // computed by hand following RFC 4443 section 2.3
 	} {
 		got := claim(from, netip.MustParseAddr(addr), 0)
 		tagged := slices.Concat(got[:12], []byte{0x81, 0, 0, 7}, got[12:])
@@ -70,13 +75,13 @@ func TestClaims(t *testing.T) {
 	}
 }
 
-// What is an answer is read as one, and the kernel's filter lets nothing else pass.
+// Answers are parsed, and the kernel's filter rejects all other frames.
 func TestAnswers(t *testing.T) {
 	filter, err := bpf.NewVM(answers())
 	if err != nil {
 		t.Fatal(err)
 	}
-	own := question([6]byte{2}, netip.MustParseAddr("10.50.0.50"), 0)
+	own := probeFrame([6]byte{2}, netip.MustParseAddr("10.50.0.50"), 0)
 	for name, c := range map[string]struct {
 		frame  []byte
 		want   string

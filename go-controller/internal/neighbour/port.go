@@ -15,15 +15,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Port asks and hears on one device: the frames on the wire, whatever the switch that the
-// device belongs to does with them. It needs CAP_NET_RAW.
+// Port sends and receives on one device. It sees the frames on the wire, regardless of how the switch that the device
+// belongs to handles them. It needs CAP_NET_RAW.
 type Port struct {
 	file *os.File
 	raw  syscall.RawConn
 	mac  [6]byte
 }
 
-// Open returns a Port for a device of this network namespace.
+// Open returns a Port for a device in this network namespace.
 func Open(device string) (*Port, error) {
 	port, err := open(device)
 	if err != nil {
@@ -40,7 +40,7 @@ func open(device string) (*Port, error) {
 	if len(dev.HardwareAddr) != 6 {
 		return nil, fmt.Errorf("hardware address %q is not one of Ethernet", dev.HardwareAddr)
 	}
-	// Without a protocol nothing is received before the filter stands.
+	// Without a protocol, nothing is received before the filter is attached.
 	fd, err := unix.Socket(unix.AF_PACKET, unix.SOCK_RAW|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
 	if err != nil {
 		return nil, os.NewSyscallError("socket", err)
@@ -66,10 +66,11 @@ func prepare(fd, device int) error {
 	for i, f := range filter {
 		program[i] = unix.SockFilter{Code: f.Op, Jt: f.Jt, Jf: f.Jf, K: f.K}
 	}
-	if err := unix.SetsockoptSockFprog(fd, unix.SOL_SOCKET, unix.SO_ATTACH_FILTER, &unix.SockFprog{Len: uint16(len(program)), Filter: &program[0]}); err != nil {
+	if err := unix.SetsockoptSockFprog(fd, unix.SOL_SOCKET, unix.SO_ATTACH_FILTER,
+		&unix.SockFprog{Len: uint16(len(program)), Filter: &program[0]}); err != nil {
 		return os.NewSyscallError("setsockopt SO_ATTACH_FILTER", err)
 	}
-	// packet(7): tags are told beside the frame, and what this host sends is no answer.
+	// packet(7): tags are reported in auxiliary data, and frames sent by this host are not answers.
 	for _, option := range []int{unix.PACKET_AUXDATA, unix.PACKET_IGNORE_OUTGOING} {
 		if err := unix.SetsockoptInt(fd, unix.SOL_PACKET, option, 1); err != nil {
 			return os.NewSyscallError("setsockopt SOL_PACKET", err)
@@ -79,7 +80,8 @@ func prepare(fd, device int) error {
 	return os.NewSyscallError("bind", unix.Bind(fd, &unix.SockaddrLinklayer{Protocol: every, Ifindex: device}))
 }
 
-// answers lets ARP and neighbour advertisements pass: a gateway's uplink is busy with other things.
+// answers returns a filter that accepts ARP and neighbour advertisements, because a gateway's uplink carries much
+// other traffic.
 func answers() []bpf.Instruction {
 	return []bpf.Instruction{
 		bpf.LoadAbsolute{Off: atType, Size: 2},
@@ -94,24 +96,25 @@ func answers() []bpf.Instruction {
 	}
 }
 
-// maxFrame is as much of a frame as is read; an answer is shorter.
+// maxFrame is how much of a frame is read. Answers are shorter.
 const maxFrame = 256
 
-// Close ends Hear.
+// Close closes the port. Receive then returns os.ErrClosed.
 func (p *Port) Close() error { return p.file.Close() }
 
-// Ask asks once who has an address; vlan is 1 to 4094, or 0 for none.
+// Ask sends one probe for an address. vlan is 1 to 4094, or 0 for none.
 func (p *Port) Ask(a netip.Addr, vlan int) error {
-	if _, err := p.file.Write(question(p.mac, a, vlan)); err != nil {
+	if _, err := p.file.Write(probeFrame(p.mac, a, vlan)); err != nil {
 		return fmt.Errorf("ask who has %s: %w", a, err)
 	}
 	return nil
 }
 
-// Claim tells all hosts once that an address is at this device.
+// Claim announces once to all hosts that this device has an address.
 func (p *Port) Claim(a netip.Addr) error { return p.ClaimFor(p.mac, a, 0) }
 
-// ClaimFor tells all hosts once that an address is at another one behind this device; vlan is 1 to 4094, or 0 for none.
+// ClaimFor announces once to all hosts that another MAC address behind this device has an address. vlan is 1 to 4094,
+// or 0 for none.
 func (p *Port) ClaimFor(mac [6]byte, a netip.Addr, vlan int) error {
 	if _, err := p.file.Write(claim(mac, a, vlan)); err != nil {
 		return fmt.Errorf("claim %s: %w", a, err)
@@ -119,8 +122,8 @@ func (p *Port) ClaimFor(mac [6]byte, a netip.Addr, vlan int) error {
 	return nil
 }
 
-// Hear waits for the next answer, to whatever question. The error is os.ErrClosed after Close.
-func (p *Port) Hear() (Answer, error) {
+// Receive waits for the next answer to any probe. The error is os.ErrClosed after Close.
+func (p *Port) Receive() (Answer, error) {
 	frame, control := make([]byte, maxFrame), make([]byte, 128)
 	for {
 		var n, controls int
@@ -132,7 +135,7 @@ func (p *Port) Hear() (Answer, error) {
 		switch {
 		case waited != nil:
 			return Answer{}, waited
-		case errors.Is(err, unix.ENETDOWN): // the device's link; it comes back
+		case errors.Is(err, unix.ENETDOWN): // the link of the device is down; it may return
 			continue
 		case err != nil:
 			return Answer{}, os.NewSyscallError("recvmsg", err)

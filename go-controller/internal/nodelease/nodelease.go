@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package nodelease keeps what the daemons of a node tell the controller in annotations of the node's Lease (ADR 8).
+// Package nodelease publishes reports of a node's daemons to the controller, in annotations of the node's Lease (ADR
+// 8).
 //
 // Invariants:
-//   - What was told last stands in the Lease sooner or later, and is renewed before the Lease runs out.
-//   - Annotations that nobody told here stay as they are.
+//   - The last report is eventually written to the Lease, and the Lease is renewed before it expires.
+//   - Annotations that are not reported here are not changed.
 package nodelease
 
 import (
@@ -24,16 +25,15 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// pace says how long a Lease counts and how often it is renewed.
+// pace is how long a Lease is valid and how often it is renewed.
 type pace struct{ lasts, renew time.Duration }
 
-// urgent is what the kubelet has for its own Lease; calm costs a cluster of 2,000 nodes 7
-// writes a second.
-func urgent() pace { return pace{40 * time.Second, 10 * time.Second} }
-func calm() pace   { return pace{15 * time.Minute, 5 * time.Minute} }
+// urgent uses the kubelet's values for its own Lease. calm costs 7 writes per second in a cluster of 2,000 nodes.
+func urgent() pace    { return pace{40 * time.Second, 10 * time.Second} }
+func quietPace() pace { return pace{15 * time.Minute, 5 * time.Minute} }
 
 const (
-	// writeTimeout bounds one write.
+	// writeTimeout limits one write.
 	writeTimeout = 5 * time.Second
 	minBackoff   = 100 * time.Millisecond
 	maxBackoff   = 5 * time.Second
@@ -47,17 +47,18 @@ type Reporter struct {
 	writes *prometheus.CounterVec
 
 	mu sync.Mutex
-	// texts are the annotations; those that nobody has set yet stay as they are.
+	// texts are the annotations that have been reported.
 	texts map[string]string
-	// grave are those annotations that tell of something wrong.
-	grave map[string]bool
+	// urgent are the annotations that report a problem.
+	urgent map[string]bool
 }
 
-// New returns a Reporter that writes nothing before Run, and nothing before it is told something. Its metrics have the
-// name of the module that reports, and go to r unless that is nil.
+// New returns a Reporter. It writes nothing before Run and before the first report. Its metrics carry the name of the
+// reporting module and are registered with r unless r is nil.
 func New(leases coordinationclient.LeaseInterface, node, module string, r prometheus.Registerer) (*Reporter, error) {
 	writes := prometheus.NewCounterVec(prometheus.CounterOpts{Namespace: "ovnkube_slb", Name: "lease_writes_total",
-		Help:        "Reports and renewals written to the Lease of the node, by module (l2-guard, sdn) and result (ok, error).",
+		Help: "Reports and renewals written to the Lease of the node, by module (l2-guard, sdn) and result (ok, " +
+			"error).",
 		ConstLabels: prometheus.Labels{"module": module}}, []string{"result"})
 	for _, result := range []string{"ok", "error"} {
 		writes.WithLabelValues(result)
@@ -68,17 +69,17 @@ func New(leases coordinationclient.LeaseInterface, node, module string, r promet
 		}
 	}
 	return &Reporter{node: node, leases: leases, wake: make(chan struct{}, 1), writes: writes,
-		texts: map[string]string{}, grave: map[string]bool{}}, nil
+		texts: map[string]string{}, urgent: map[string]bool{}}, nil
 }
 
-// Tell sets an annotation. While one of them is grave the Lease is as short as the kubelet's.
-func (r *Reporter) Tell(annotation, text string, grave bool) {
+// Report sets an annotation. While any annotation is grave, the Lease is as short as the kubelet's.
+func (r *Reporter) Report(annotation, text string, grave bool) {
 	r.mu.Lock()
 	old, told := r.texts[annotation]
-	news := !told || old != text || r.grave[annotation] != grave
-	r.texts[annotation], r.grave[annotation] = text, grave
+	events := !told || old != text || r.urgent[annotation] != grave
+	r.texts[annotation], r.urgent[annotation] = text, grave
 	r.mu.Unlock()
-	if !news {
+	if !events {
 		return
 	}
 	select {
@@ -87,7 +88,7 @@ func (r *Reporter) Tell(annotation, text string, grave bool) {
 	}
 }
 
-// Run writes what is told, until it stands, and renews it, until the context ends.
+// Run writes reports, retries until they are stored, and renews the Lease until the context ends.
 func (r *Reporter) Run(ctx context.Context) {
 	again := time.NewTimer(0)
 	again.Stop()
@@ -107,7 +108,7 @@ func (r *Reporter) Run(ctx context.Context) {
 		}
 		r.writes.WithLabelValues(result).Inc()
 		if err != nil && ctx.Err() == nil {
-			klog.ErrorS(err, "Report; it is tried again", "retryIn", backoff)
+			klog.ErrorS(err, "Failed to write report, will retry", "retryIn", backoff)
 			again.Reset(backoff)
 			backoff = min(2*backoff, maxBackoff)
 			continue
@@ -117,12 +118,12 @@ func (r *Reporter) Run(ctx context.Context) {
 	}
 }
 
-// write returns when the Lease has to be renewed.
+// write writes the Lease and returns when it has to be renewed.
 func (r *Reporter) write(ctx context.Context) (time.Duration, error) {
-	p := calm()
+	p := quietPace()
 	r.mu.Lock()
 	texts := maps.Clone(r.texts)
-	for _, grave := range r.grave {
+	for _, grave := range r.urgent {
 		if grave {
 			p = urgent()
 		}
@@ -139,7 +140,7 @@ func (r *Reporter) write(ctx context.Context) (time.Duration, error) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
 	defer cancel()
-	// A patch leaves the controller's annotation alone.
+	// A merge patch does not change the controller's annotation.
 	_, err = r.leases.Patch(ctx, r.node, types.MergePatchType, patch, metav1.PatchOptions{})
 	if apierrors.IsNotFound(err) {
 		_, err = r.leases.Create(ctx, lease, metav1.CreateOptions{})

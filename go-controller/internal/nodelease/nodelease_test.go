@@ -16,7 +16,7 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
 )
 
-// The Lease says what there is, is renewed as that wants it, and keeps what others write.
+// The Lease contains the reports, is renewed at their pace, and keeps annotations of other writers.
 func TestReporter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		kube := fake.NewClientset()
@@ -41,7 +41,7 @@ func TestReporter(t *testing.T) {
 			}
 		}
 		down := map[string]string{"provider": "no carrier"}
-		r.Tell(v1alpha1.AnnotationFaults, `{"provider":"no carrier"}`, true)
+		r.Report(v1alpha1.AnnotationFaults, `{"provider":"no carrier"}`, true)
 		expect(down, urgent())
 		asked := []byte(`{"metadata":{"annotations":{"slb.k8s.ovn.org/questions":"[]","slb.k8s.ovn.org/conflicts":"{}"}}}`)
 		if _, err := leases.Patch(t.Context(), "n1", types.MergePatchType, asked, metav1.PatchOptions{}); err != nil {
@@ -49,14 +49,15 @@ func TestReporter(t *testing.T) {
 		}
 		<-time.After(80 * time.Second)
 		expect(down, urgent())
-		r.Tell(v1alpha1.AnnotationFaults, "{}", false)
-		expect(nil, calm())
+		r.Report(v1alpha1.AnnotationFaults, "{}", false)
+		expect(nil, quietPace())
 		writes := len(kube.Actions())
 		<-time.After(time.Hour)
-		if expect(nil, calm()); len(kube.Actions()) > writes+1+12 {
+		if expect(nil, quietPace()); len(kube.Actions()) > writes+1+12 {
 			t.Errorf("a healthy node costs too many requests: %v", kube.Actions()[writes:])
 		}
-		if l, _ := leases.Get(t.Context(), "n1", metav1.GetOptions{}); l.Annotations[v1alpha1.AnnotationQuestions] != "[]" || l.Annotations[v1alpha1.AnnotationConflicts] != "{}" {
+		if l, _ := leases.Get(t.Context(), "n1", metav1.GetOptions{}); l.Annotations[v1alpha1.AnnotationQuestions] != "[]" ||
+			l.Annotations[v1alpha1.AnnotationConflicts] != "{}" {
 			t.Errorf("annotations %v", l.Annotations)
 		}
 	})

@@ -9,8 +9,8 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 )
 
-// Announced returns the addresses of some Services that the northbound database has load balancers for; nil
-// while it can't be read. It may be called from any goroutine.
+// Announced returns the addresses of the given Services for which the northbound database has load balancers. It
+// returns nil while the database can't be read. It may be called from any goroutine.
 func (d *Dataplane) Announced(services []world.Key) map[netip.Addr]bool {
 	_, nb, err := d.nb.current()
 	if err != nil {

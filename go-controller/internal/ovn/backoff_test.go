@@ -13,7 +13,7 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/dataplane"
 )
 
-func TestDriftBackoffDoublesUntilItIsQuiet(t *testing.T) {
+func TestDriftBackoffDoublesUntilDriftEnds(t *testing.T) {
 	var b driftBackoff
 	now := time.Unix(1000, 0)
 	var got []time.Duration
@@ -33,14 +33,16 @@ func TestDriftBackoffDoublesUntilItIsQuiet(t *testing.T) {
 	}
 }
 
-// Another client undoes each of our repairs at once: the first repairs come at once, those that follow ever later.
-func TestRepairsOfAFightBackOff(t *testing.T) {
+// Another client undoes each of our repairs immediately. The first repairs are made at once, later ones with
+// increasing delays.
+func TestRepairsBackOffAgainstFightingWriter(t *testing.T) {
 	s, _ := ready(t, 1)
-	d, news := dial(t, s)
+	d, events := dial(t, s)
 	configure(t, d, fabric(1))
 	p := service(1, 1, "10.244.1.10")
 	apply(t, d, p)
-	balancer := strings.Fields(s.nbctl(t, "--bare", "--columns=_uuid", "find", "load_balancer", `external_ids:"k8s.ovn.org/owner-type"=Service`))[0]
+	balancer := strings.Fields(s.nbctl(t, "--bare", "--columns=_uuid", "find", "load_balancer",
+		`external_ids:"k8s.ovn.org/owner-type"=Service`))[0]
 	spoil := func(round int) {
 		s.nbctl(t, "set", "load_balancer", balancer,
 			fmt.Sprintf(`vips:"192.0.2.1:80"="192.0.2.%d:80"`, 2+round%200))
@@ -50,7 +52,7 @@ func TestRepairsOfAFightBackOff(t *testing.T) {
 	spoil(0)
 	for timeout := time.After(time.Minute); ; {
 		select {
-		case what := <-news:
+		case what := <-events:
 			if what != Rows {
 				continue
 			}
@@ -70,7 +72,7 @@ func TestRepairsOfAFightBackOff(t *testing.T) {
 	if repairs <= driftBurst {
 		t.Fatalf("%d repairs, want more than %d", repairs, driftBurst)
 	}
-	// One at once, then after 1, 3, 7, ... seconds.
+	// One repair at once, then after 1, 3, 7, ... seconds.
 	if most := 1 + bits.Len(uint(time.Since(start)/firstDriftPause)+1); repairs-driftBurst > most {
 		t.Errorf("%d repairs in %s, want at most %d", repairs-driftBurst, time.Since(start), most)
 	}

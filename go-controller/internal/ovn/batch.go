@@ -15,15 +15,15 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/ovn/rows"
 )
 
-// batch gathers the operations of one transaction.
+// batch collects the operations of one transaction.
 type batch struct {
-	view  view
-	ops   []ovsdb.Operation
-	sets  map[set]*change
-	fresh map[rows.Ref]string // UUID names of rows that this transaction inserts, by id and by name
-	named int                 // how many UUID names were given
-	turns map[string]bool     // routers and switches whose epoch this transaction moves on
-	homes map[rows.Ref]found  // routers and switches by name
+	view   view
+	ops    []ovsdb.Operation
+	sets   map[set]*change
+	fresh  map[rows.Ref]string // UUID names of rows that this transaction inserts, by ID and by name
+	named  int                 // number of UUID names assigned
+	epochs map[string]bool     // UUIDs of routers and switches whose epoch this transaction increments
+	homes  map[rows.Ref]found  // routers and switches by name
 }
 
 // found is a row of the replica.
@@ -32,18 +32,18 @@ type found struct {
 	model model.Model
 }
 
-// set is a column of a row, a set that the batch adds to and takes from.
+// set identifies a set-valued column of a row.
 type set struct{ table, uuid, column string }
 
 type change struct{ add, remove []any }
 
-// newBatch starts a transaction. It reads routers and switches before anything else: their
-// epochs must be no newer than the load balancers and ACLs that we see. (The replica takes a
-// transaction of others row by row, but finishes it before it hands out another table.)
+// newBatch starts a transaction. It reads routers and switches first: their epochs must be no newer than the load
+// balancers and ACLs in the replica. The replica applies transactions of other clients row by row, but completes a
+// transaction before it returns another table.
 func newBatch(v view) *batch {
 	b := &batch{
 		view: v, sets: map[set]*change{}, fresh: map[rows.Ref]string{},
-		turns: map[string]bool{}, homes: make(map[rows.Ref]found, v.Table(rows.Router).Len()),
+		epochs: map[string]bool{}, homes: make(map[rows.Ref]found, v.Table(rows.Router).Len()),
 	}
 	for _, table := range []string{rows.Router, rows.Switch} {
 		v.each(table, func(uuid string, m model.Model) {
@@ -56,7 +56,7 @@ func newBatch(v view) *batch {
 	return b
 }
 
-// size is the number of changes gathered.
+// size returns the number of changes collected.
 func (b *batch) size() int {
 	n := len(b.ops)
 	for _, c := range b.sets {
@@ -65,7 +65,7 @@ func (b *batch) size() int {
 	return n
 }
 
-// operations returns the transaction.
+// operations returns the operations of the transaction.
 func (b *batch) operations() []ovsdb.Operation {
 	ops := slices.Clone(b.ops)
 	places := slices.SortedFunc(maps.Keys(b.sets), func(x, y set) int {
@@ -74,17 +74,19 @@ func (b *batch) operations() []ovsdb.Operation {
 	for _, p := range places {
 		c := b.sets[p]
 		var mutations []ovsdb.Mutation
-		// Insert first: a set that must not become empty never is.
+		// Insert before deleting, so that a set that must not be empty never becomes empty.
 		if len(c.add) > 0 {
 			mutations = append(mutations, *ovsdb.NewMutation(p.column, ovsdb.MutateOperationInsert, ovsdb.OvsSet{GoSet: c.add}))
 		}
 		if len(c.remove) > 0 {
-			mutations = append(mutations, *ovsdb.NewMutation(p.column, ovsdb.MutateOperationDelete, ovsdb.OvsSet{GoSet: c.remove}))
+			mutations = append(mutations, *ovsdb.NewMutation(p.column, ovsdb.MutateOperationDelete,
+				ovsdb.OvsSet{GoSet: c.remove}))
 		}
 		if len(mutations) == 0 {
 			continue
 		}
-		ops = append(ops, ovsdb.Operation{Op: ovsdb.OperationMutate, Table: p.table, Where: byUUID(p.uuid), Mutations: mutations})
+		ops = append(ops, ovsdb.Operation{Op: ovsdb.OperationMutate, Table: p.table, Where: byUUID(p.uuid),
+			Mutations: mutations})
 	}
 	return ops
 }
@@ -102,7 +104,7 @@ func (b *batch) change(s set) *change {
 	return c
 }
 
-// ensure gathers what makes a row exist as wanted.
+// ensure adds the operations that create or update a row.
 func (b *batch) ensure(want rows.Row) error {
 	if have, ok := b.view.row(want.Table, want.ID); ok {
 		return b.update(have, want)
@@ -110,7 +112,7 @@ func (b *batch) ensure(want rows.Row) error {
 	return b.insert(want)
 }
 
-// reconcile gathers what turns the rows that are there into those wanted.
+// reconcile adds the operations that turn the existing rows into the desired rows.
 func (b *batch) reconcile(have []record, want []rows.Row) error {
 	byID := make(map[string]record, len(have))
 	for _, r := range have {
@@ -165,10 +167,10 @@ func (b *batch) insert(want rows.Row) error {
 	if want.Table == rows.Router {
 		b.adopt(name, want.Name())
 	}
-	return b.hold(name, want)
+	return b.attach(name, want)
 }
 
-// adopt puts load balancers that belong to a router on the new one of that name.
+// adopt attaches existing load balancers that belong to a router to the new router of that name.
 func (b *batch) adopt(uuid, router string) {
 	b.view.each(rows.LoadBalancer, func(of string, m model.Model) {
 		if home := rows.Home(rows.LoadBalancer, externalIDs(m)); ours(m) && home.Name == router {
@@ -178,7 +180,7 @@ func (b *batch) adopt(uuid, router string) {
 	})
 }
 
-// home returns a row of the database that holds others.
+// home returns the row that holds other rows at a place.
 func (b *batch) home(p rows.Place) (record, bool) {
 	if f, ok := b.homes[rows.Ref{Table: p.Table, ID: p.Name}]; ok {
 		return b.view.record(p.Table, f.uuid, f.model)
@@ -186,8 +188,8 @@ func (b *batch) home(p rows.Place) (record, bool) {
 	return b.view.named(p.Table, p.Name)
 }
 
-// hold puts a row into its holder.
-func (b *batch) hold(uuid string, want rows.Row) error {
+// attach adds a row to its holder.
+func (b *batch) attach(uuid string, want rows.Row) error {
 	in := want.In
 	if in.Name == "" {
 		return nil
@@ -200,7 +202,7 @@ func (b *batch) hold(uuid string, want rows.Row) error {
 		}
 		holder = r.uuid
 		if want.Table == rows.LoadBalancer || want.Table == rows.ACL {
-			b.turn(r)
+			b.epoch(r)
 		}
 	}
 	c := b.change(set{in.Table, holder, in.Column})
@@ -208,9 +210,9 @@ func (b *batch) hold(uuid string, want rows.Row) error {
 	return nil
 }
 
-// absent aborts the transaction if a row with that name exists. Switches and routers need
-// it; ports, groups and address sets have unique names (ovn-nb.ovsschema, indexes), and
-// all others come with one of these.
+// absent returns an operation that aborts the transaction if a row with that name exists. Only switches and routers
+// need it: ports, groups and address sets have unique names (ovn-nb.ovsschema, indexes), and all other rows are
+// inserted together with one of these.
 func absent(table, name string) ovsdb.Operation {
 	now := 0
 	return ovsdb.Operation{
@@ -220,14 +222,14 @@ func absent(table, name string) ovsdb.Operation {
 	}
 }
 
-// turn aborts the transaction if another put load balancers on the router, or ACLs on the
-// switch, since we read it, and tells others that we did. These have no unique name, and to
-// look for one takes the server as long as there are any.
-func (b *batch) turn(holder record) {
-	if b.turns[holder.uuid] {
+// epoch aborts the transaction if another client has added load balancers to the router, or ACLs to the switch, since
+// we read it. It also increments the epoch so that other clients detect our change. Load balancers and ACLs have no
+// unique name, and the cost of searching for one on the server is linear in their number.
+func (b *batch) epoch(holder record) {
+	if b.epochs[holder.uuid] {
 		return
 	}
-	b.turns[holder.uuid] = true
+	b.epochs[holder.uuid] = true
 	ids := holder.externalIDs()
 	old, now := ids[rows.KeyEpoch], 0
 	n, _ := strconv.Atoi(old)
@@ -248,7 +250,7 @@ func (b *batch) turn(holder record) {
 		})
 }
 
-// update gathers the columns that differ; sets change by elements.
+// update adds the operations for the columns that differ. Sets are changed by element.
 func (b *batch) update(have record, want rows.Row) error {
 	row := ovsdb.Row{}
 	if epoch, ok := have.externalIDs()[rows.KeyEpoch]; ok {
@@ -271,17 +273,18 @@ func (b *batch) update(have record, want rows.Row) error {
 		}
 	}
 	if len(row) > 0 {
-		b.ops = append(b.ops, ovsdb.Operation{Op: ovsdb.OperationUpdate, Table: have.table, Row: row, Where: byUUID(have.uuid)})
+		b.ops = append(b.ops, ovsdb.Operation{Op: ovsdb.OperationUpdate, Table: have.table, Row: row,
+			Where: byUUID(have.uuid)})
 	}
 	if rows.Home(have.table, have.externalIDs()) == want.In {
 		return nil
 	}
-	b.drop(have)
-	return b.hold(have.uuid, want)
+	b.detach(have)
+	return b.attach(have.uuid, want)
 }
 
-// drop takes a row out of its holder; false if there is none to be found.
-func (b *batch) drop(r record) bool {
+// detach removes a row from its holder. It returns false if the holder does not exist.
+func (b *batch) detach(r record) bool {
 	home := rows.Home(r.table, r.externalIDs())
 	holder, ok := b.home(home)
 	if ok {
@@ -291,7 +294,7 @@ func (b *batch) drop(r record) bool {
 	return ok
 }
 
-// edit adds elements to a set and takes others out.
+// edit adds elements to a set and removes others.
 func (b *batch) edit(s set, add map[string]bool, remove []string) {
 	c := b.change(s)
 	for _, e := range slices.Sorted(maps.Keys(add)) {
@@ -317,8 +320,8 @@ func (b *batch) replace(s set, have, want []string) {
 	b.edit(s, missing, slices.Sorted(maps.Keys(old)))
 }
 
-// remove gathers what makes a row of ours go: rows that need a holder vanish when no
-// one holds them.
+// remove adds the operations that delete a row we own. Rows that need a holder are garbage-collected once no row
+// references them.
 func (b *batch) remove(r record) error {
 	if r.table == rows.HAChassisGroup {
 		b.release(r)
@@ -327,15 +330,16 @@ func (b *batch) remove(r record) error {
 		b.ops = append(b.ops, ovsdb.Operation{Op: ovsdb.OperationDelete, Table: r.table, Where: byUUID(r.uuid)})
 		return nil
 	}
-	if !b.drop(r) {
+	if !b.detach(r) {
 		ids := r.externalIDs()
-		return fmt.Errorf("%s %s: %s, which holds it, is not in the database", r.table, ids[rows.KeyPrimaryID], ids[rows.KeyHolder])
+		return fmt.Errorf("%s %s: %s, which holds it, is not in the database", r.table, ids[rows.KeyPrimaryID],
+			ids[rows.KeyHolder])
 	}
 	return nil
 }
 
-// release takes a HA chassis group from our ports: the server refuses to delete a row to
-// which another points, even if that one goes in the same transaction.
+// release removes an HA chassis group from our ports. The server refuses to delete a row that another row references,
+// even if the same transaction deletes the referencing row.
 func (b *batch) release(group record) {
 	for _, port := range slices.Concat(b.view.all(rows.RouterPort), b.view.all(rows.SwitchPort)) {
 		if uuid, _ := port.column("ha_chassis_group").(*string); ours(port.model) && uuid != nil && *uuid == group.uuid {
@@ -347,7 +351,7 @@ func (b *batch) release(group record) {
 	}
 }
 
-// native returns a wanted value in the form that the replica has: references as UUIDs.
+// native returns a desired value in the form used by the replica, with references as UUIDs.
 func (b *batch) native(value any) (any, error) {
 	ref, ok := value.(rows.Ref)
 	if !ok {
@@ -363,7 +367,7 @@ func (b *batch) native(value any) (any, error) {
 	return &r.uuid, nil
 }
 
-// notation writes a value as OVSDB has it (RFC 7047, section 5.1).
+// notation converts a value to OVSDB notation (RFC 7047, section 5.1).
 func (b *batch) notation(table, column string, native any) (any, error) {
 	schema := b.view.DatabaseModel().Schema.Table(table).Column(column)
 	value, err := ovsdb.NativeToOvs(schema, native)
@@ -373,7 +377,7 @@ func (b *batch) notation(table, column string, native any) (any, error) {
 	return value, nil
 }
 
-// equal compares values of one column; the order of sets means nothing.
+// equal compares two values of a column. The order of set elements is ignored.
 func equal(have, want any) bool {
 	switch w := want.(type) {
 	case []string:

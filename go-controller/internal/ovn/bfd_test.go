@@ -16,7 +16,7 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/plan"
 )
 
-// transcript are the transactions of a database's file, from its beginning (ovsdb(5), "Standalone Database Log").
+// transcript returns all transactions in the database file (ovsdb(5), "Standalone Database Log").
 func (s *server) transcript(t *testing.T) []map[string]map[string]map[string]any {
 	t.Helper()
 	data, err := os.ReadFile(s.file)
@@ -35,7 +35,7 @@ func (s *server) transcript(t *testing.T) []map[string]map[string]map[string]any
 		}
 		transaction := map[string]map[string]map[string]any{}
 		for table, of := range raw {
-			var rows map[string]map[string]any // null for a row that goes
+			var rows map[string]map[string]any // null for a deleted row
 			if err := json.Unmarshal(of, &rows); err == nil {
 				transaction[table] = rows
 			}
@@ -45,7 +45,7 @@ func (s *server) transcript(t *testing.T) []map[string]map[string]map[string]any
 	return all
 }
 
-// orphaned says which BFD row of a database had no port after one of its transactions, and after which.
+// orphaned returns the BFD rows that had no port after a transaction, each with the number of that transaction.
 func (s *server) orphaned(t *testing.T) []string {
 	t.Helper()
 	columns := map[string]string{"BFD": "logical_port", "Logical_Router_Port": "name"}
@@ -74,7 +74,8 @@ func (s *server) orphaned(t *testing.T) []string {
 	return found
 }
 
-// supervised runs a real ovn-northd, anew whenever it ends, as its monitor or a kubelet would, and counts its ends.
+// supervised runs a real ovn-northd, restarts it whenever it exits, as its monitor or a kubelet would, and counts the
+// exits.
 func supervised(t *testing.T, nb, sb *server) *atomic.Int32 {
 	t.Helper()
 	dir := filepath.Dir(nb.socket)
@@ -110,8 +111,9 @@ func supervised(t *testing.T, nb, sb *server) *atomic.Int32 {
 	return &ends
 }
 
-// However shards and domains come and go, also over several transactions, no BFD row is ever without its port.
-func TestBFDRowsComeAndGoWithTheirPorts(t *testing.T) {
+// No BFD row is ever without its port, however shards and domains are added and removed, even across several
+// transactions.
+func TestBFDRowsFollowTheirPorts(t *testing.T) {
 	nb, sb := serve(t, schema), serve(t, southboundSchema)
 	nb.clusterRows(t)
 	sb.sbctl(t, "init")
@@ -121,7 +123,8 @@ func TestBFDRowsComeAndGoWithTheirPorts(t *testing.T) {
 	other.Domains[0].Name = "dmz"
 	other.Domains[0].Shards[0].ID.Domain = "dmz"
 	for i := range bare.Domains[0].Subnets {
-		bare.Domains[0].Subnets[i].Gateway = bare.Domains[0].Subnets[i].Gateway.Prev().Prev().Unmap() // of the subnet no more
+		// Move the gateway out of the subnet.
+		bare.Domains[0].Subnets[i].Gateway = bare.Domains[0].Subnets[i].Gateway.Prev().Prev().Unmap()
 	}
 	for i, f := range []*plan.Fabric{two, fabric(1), fabric(60), two, other, fabric(0), two, bare, two} {
 		configure(t, d, f)
@@ -135,21 +138,21 @@ func TestBFDRowsComeAndGoWithTheirPorts(t *testing.T) {
 	}
 }
 
-// A router of ours or its port that is deleted by hand leaves its BFD row, which OVN from 24.09 on does not survive. The
-// row goes before we decide anything, and northd answers, if need be after a new start.
-func TestNorthdSurvivesWhatOthersDelete(t *testing.T) {
+// Deleting one of our routers or its port by hand leaves an orphaned BFD row, which crashes OVN from 24.09 on. The
+// row is deleted before any other decision, and northd answers, after a restart if necessary.
+func TestNorthdSurvivesForeignDeletes(t *testing.T) {
 	for _, command := range [][]string{{"lr-del", "slb-lan-0"}, {"lrp-del", "slb-lan-0-ext"}} {
 		t.Run(command[0], func(t *testing.T) {
 			nb, sb := serve(t, schema), serve(t, southboundSchema)
 			nb.clusterRows(t)
 			sb.sbctl(t, "init")
 			ends := supervised(t, nb, sb)
-			d, news := dial(t, nb)
+			d, events := dial(t, nb)
 			configure(t, d, fabric(2))
 			one := service(1, 2, "10.244.1.10")
 			apply(t, d, one)
 			nb.nbctl(t, "--timeout=20", "--wait=sb", "sync")
-			drain(news)
+			drain(events)
 
 			func() {
 				d.mu.Lock() // as if a long transaction were being written
@@ -162,11 +165,12 @@ func TestNorthdSurvivesWhatOthersDelete(t *testing.T) {
 				t.Logf("northd ended %d times", ends.Load())
 			}()
 
-			waitFor(t, news, Rows)
+			waitFor(t, events, Rows)
 			configure(t, d, fabric(2))
 			prune(t, d, one)
 			nb.nbctl(t, "--timeout=20", "--wait=sb", "sync")
-			if sessions := sb.sbctl(t, "--bare", "--columns=logical_port", "list", "BFD"); sessions != "slb-lan-0-ext\n\nslb-lan-1-ext" &&
+			if sessions := sb.sbctl(t, "--bare", "--columns=logical_port", "list",
+				"BFD"); sessions != "slb-lan-0-ext\n\nslb-lan-1-ext" &&
 				sessions != "slb-lan-1-ext\n\nslb-lan-0-ext" {
 				t.Errorf("sessions afterwards:\n%s", sessions)
 			}

@@ -12,8 +12,8 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 )
 
-// Bridges says which bridges each chassis has, by its name; nil while the southbound
-// database can't be read. It may be called from any goroutine.
+// Bridges returns the bridges of each chassis, by chassis name. It returns nil while the southbound database can't be
+// read. It may be called from any goroutine.
 func (d *Dataplane) Bridges() map[string]world.Bridges {
 	if d.sb == nil {
 		return nil
@@ -31,7 +31,7 @@ func (d *Dataplane) Bridges() map[string]world.Bridges {
 	return all
 }
 
-// mappings are a chassis' ovn-bridge-mappings (ovn-sb(5)): in other_config, in external_ids
+// mappings returns the ovn-bridge-mappings of a chassis (ovn-sb(5)). They are in other_config, or in external_ids
 // with older releases.
 func mappings(row *sbdb.Chassis) string {
 	const key = "ovn-bridge-mappings"
@@ -41,27 +41,28 @@ func mappings(row *sbdb.Chassis) string {
 	return row.ExternalIDs[key]
 }
 
-// chassisNews reports chassis that come, go, or have other bridges. What else a chassis
-// writes into its row is none of our business.
-type chassisNews struct{ d *Dataplane }
+// chassisEvents reports when a chassis is added or removed, or when its bridges change. Other changes to the row are
+// ignored.
+type chassisEvents struct{ d *Dataplane }
 
-func (c chassisNews) OnAdd(_ string, m model.Model) {
+func (c chassisEvents) OnAdd(_ string, m model.Model) {
 	if _, ok := m.(*sbdb.Chassis); ok {
 		c.d.changed(Chassis)
 	}
 }
 
-func (c chassisNews) OnUpdate(_ string, before, after model.Model) {
+func (c chassisEvents) OnUpdate(_ string, before, after model.Model) {
 	was, ok := before.(*sbdb.Chassis)
 	is, same := after.(*sbdb.Chassis)
-	if ok && same && (was.Name != is.Name || !maps.Equal(world.ParseBridges(mappings(was)), world.ParseBridges(mappings(is)))) {
+	if ok && same && (was.Name != is.Name || !maps.Equal(world.ParseBridges(mappings(was)),
+		world.ParseBridges(mappings(is)))) {
 		c.d.changed(Chassis)
 	}
 }
 
-func (c chassisNews) OnDelete(_ string, m model.Model) { c.OnAdd("", m) }
+func (c chassisEvents) OnDelete(_ string, m model.Model) { c.OnAdd("", m) }
 
-// handlers hand every event to each of them.
+// handlers passes every event to each of its elements.
 type handlers []cache.EventHandler
 
 func (h handlers) OnAdd(table string, m model.Model) {

@@ -16,8 +16,8 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 )
 
-// Carriers says for each shard that has rows which chassis has claimed it and in which
-// order its gateways stand. It may be called from any goroutine.
+// Carriers returns, for each shard that has rows, the chassis that has claimed it and its gateways by descending
+// priority. It may be called from any goroutine.
 func (d *Dataplane) Carriers() map[world.ShardID]world.Carrier {
 	_, nb, err := d.nb.current()
 	if err != nil {
@@ -52,7 +52,8 @@ func (d *Dataplane) Carriers() map[world.ShardID]world.Carrier {
 			return cmp.Or(cmp.Compare(b.priority, a.priority), cmp.Compare(a.chassis, b.chassis))
 		})
 		port := rows.RedirectPort(id)
-		carrier := world.Carrier{Active: claims[port], Settled: claims[port] != "" && d.sightings.settled(port), Handover: handovers[name]}
+		carrier := world.Carrier{Active: claims[port], Settled: claims[port] != "" && d.claimObserver.settled(port),
+			Handover: handovers[name]}
 		for _, g := range gateways {
 			carrier.Order = append(carrier.Order, g.chassis)
 		}
@@ -61,7 +62,7 @@ func (d *Dataplane) Carriers() map[world.ShardID]world.Carrier {
 	return carriers
 }
 
-// claims are the chassis names by the redirect ports they have claimed.
+// claims returns the names of the chassis that have claimed the redirect ports, by port.
 func (d *Dataplane) claims() map[string]string {
 	if d.sb == nil {
 		return nil
@@ -85,32 +86,32 @@ func (d *Dataplane) claims() map[string]string {
 	return claims
 }
 
-// settleTime is how long a claim must stand to count as a decision of OVN's. A gateway that
-// returns claims shards for a moment, until it hears all others again: BFD sessions start
-// with a packet a second (RFC 5880 section 6.8.3), and come up one after the other.
+// settleTime is how long a claim must last before it counts as a decision of OVN. A gateway that returns claims
+// shards briefly, until it receives BFD packets from all other gateways again. BFD sessions start at one packet per
+// second (RFC 5880 section 6.8.3) and come up one after the other.
 const settleTime = 3 * time.Second
 
-// sightings reports changes of who carries a shard, once when they happen and once when
-// they have settled.
-type sightings struct {
+// claimObserver reports changes of the chassis that carries a shard, once when they happen and once when they have
+// settled.
+type claimObserver struct {
 	d      *Dataplane
 	settle time.Duration
 
 	mu     sync.Mutex
-	claims map[string]sighting // by redirect port
+	claims map[string]observedClaim // by redirect port
 }
 
-// sighting is a claim and since when it stands.
-type sighting struct {
-	chassis string // UUID of the chassis' row
+// observedClaim is a claim and the time since which it has existed.
+type observedClaim struct {
+	chassis string // UUID of the Chassis row
 	since   time.Time
 }
 
-func (s *sightings) OnAdd(_ string, m model.Model)       { s.seen(m, false) }
-func (s *sightings) OnUpdate(_ string, _, m model.Model) { s.seen(m, false) }
-func (s *sightings) OnDelete(_ string, m model.Model)    { s.seen(m, true) }
+func (s *claimObserver) OnAdd(_ string, m model.Model)       { s.observe(m, false) }
+func (s *claimObserver) OnUpdate(_ string, _, m model.Model) { s.observe(m, false) }
+func (s *claimObserver) OnDelete(_ string, m model.Model)    { s.observe(m, true) }
 
-func (s *sightings) seen(m model.Model, gone bool) {
+func (s *claimObserver) observe(m model.Model, gone bool) {
 	port, ok := m.(*sbdb.PortBinding)
 	if !ok || !strings.HasPrefix(port.LogicalPort, rows.RedirectPrefix) {
 		return
@@ -121,22 +122,22 @@ func (s *sightings) seen(m model.Model, gone bool) {
 	case gone || port.Chassis == nil:
 		delete(s.claims, port.LogicalPort)
 	case !known || last.chassis != *port.Chassis:
-		s.claims[port.LogicalPort] = sighting{*port.Chassis, time.Now()}
+		s.claims[port.LogicalPort] = observedClaim{*port.Chassis, time.Now()}
 		time.AfterFunc(s.settle, func() { s.d.changed(Carriers) })
 	}
 	s.mu.Unlock()
 	s.d.changed(Carriers)
 }
 
-// forget is for a new connection: how long the claims that it finds have stood is not known.
-func (s *sightings) forget() {
+// forget discards all claims. On a new connection it is unknown how long the existing claims have lasted.
+func (s *claimObserver) forget() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	clear(s.claims)
 }
 
-// settled tells whether the claim on a port has stood long enough.
-func (s *sightings) settled(port string) bool {
+// settled reports whether the claim on a port has lasted for the settle time.
+func (s *claimObserver) settled(port string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	claim, ok := s.claims[port]

@@ -18,32 +18,32 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 )
 
-// Claim is a shard that a chassis has just claimed, as its segment knows it.
+// Claim is a shard that a chassis has just claimed, and the router's identity on the segment.
 type Claim struct {
 	Shard world.ShardID
-	// VLAN is the tag of the segment's frames on the bridge, 1 to 4094, or 0 for none.
+	// VLAN is the tag of the segment's frames on the bridge, 1 to 4094, or 0 for untagged frames.
 	VLAN int
-	// MAC is that of the router's port on the segment, Addrs the router's own addresses there.
+	// MAC is the MAC address of the router's port on the segment. Addrs are the router's own addresses there.
 	MAC   net.HardwareAddr
 	Addrs []netip.Addr
 }
 
-// Claims follows in the southbound database which shards a chassis claims.
+// Claims watches the southbound database for the shards that a chassis claims.
 type Claims struct {
 	db      *link
 	name    string // of the chassis
 	claimed func(Claim)
 
 	mu sync.Mutex
-	// holders are the Chassis rows that had the shards' redirect ports last, by port. They outlive a connection: what was claimed
-	// while there was none is news.
+	// holders maps each redirect port to the last known UUID of the Chassis row that claimed it. It outlives a
+	// connection, so that claims made while disconnected are reported.
 	holders map[string]string
-	// read: the database was read once. What the chassis has claimed since then is news.
+	// read is true once the database has been read. Claims made after that are reported.
 	read bool
 }
 
-// NewClaims returns a Claims that does nothing before Run. Of a clustered database it reads any server. Claimed is called with each
-// shard that the chassis claims from then on, from any goroutine, and must not block.
+// NewClaims returns a Claims. It does nothing before Run. In a clustered database it reads any server. It calls
+// claimed for each shard that the chassis claims from then on, from any goroutine. claimed must not block.
 func NewClaims(e Endpoint, name string, claimed func(Claim)) (*Claims, error) {
 	if err := e.check("southbound"); err != nil {
 		return nil, err
@@ -65,7 +65,7 @@ func NewClaims(e Endpoint, name string, claimed func(Claim)) (*Claims, error) {
 // Run keeps the connection until ctx ends.
 func (c *Claims) Run(ctx context.Context) error { return c.db.run(ctx) }
 
-// Holds reports whether the chassis has a shard, as far as the database is known.
+// Holds reports whether the chassis has claimed the shard, according to the last known state of the database.
 func (c *Claims) Holds(shard world.ShardID) bool {
 	_, v, err := c.db.current()
 	if err != nil {
@@ -78,13 +78,13 @@ func (c *Claims) Holds(shard world.ShardID) bool {
 	return ok && own.Name == c.name
 }
 
-// OnAdd takes note of a row that is new.
+// OnAdd implements cache.EventHandler.
 func (c *Claims) OnAdd(_ string, m model.Model) { c.seen(m) }
 
-// OnUpdate takes note of a row that changed.
+// OnUpdate implements cache.EventHandler.
 func (c *Claims) OnUpdate(_ string, _, m model.Model) { c.seen(m) }
 
-// OnDelete forgets a shard.
+// OnDelete implements cache.EventHandler.
 func (c *Claims) OnDelete(_ string, m model.Model) {
 	if port, ok := redirect(m); ok {
 		c.mu.Lock()
@@ -98,7 +98,8 @@ func redirect(m model.Model) (*sbdb.PortBinding, bool) {
 	return port, ok && strings.HasPrefix(port.LogicalPort, rows.RedirectPrefix)
 }
 
-// seen takes note of who has a port. Until the replica is complete, which synced waits for, the chassis may not be known.
+// seen records which chassis holds a port. The chassis may be unknown until the replica is complete; synced handles
+// that case.
 func (c *Claims) seen(m model.Model) {
 	if port, ok := redirect(m); ok {
 		if _, v, err := c.db.current(); err == nil {
@@ -107,7 +108,7 @@ func (c *Claims) seen(m model.Model) {
 	}
 }
 
-// synced compares a replica that is complete with what was known.
+// synced compares a complete replica with the recorded holders.
 func (c *Claims) synced() {
 	_, v, err := c.db.current()
 	if err != nil {
@@ -129,11 +130,11 @@ func (c *Claims) note(v view, port *sbdb.PortBinding) {
 		holder = *port.Chassis
 	}
 	c.mu.Lock()
-	news := c.read && c.holders[port.LogicalPort] != holder
+	events := c.read && c.holders[port.LogicalPort] != holder
 	c.holders[port.LogicalPort] = holder
 	c.mu.Unlock()
 	own, ok := v.Table(chassis).Row(holder).(*sbdb.Chassis)
-	if !news || !ok || own.Name != c.name {
+	if !events || !ok || own.Name != c.name {
 		return
 	}
 	if claim, ok := claimOf(v, port); ok {
@@ -141,7 +142,8 @@ func (c *Claims) note(v view, port *sbdb.PortBinding) {
 	}
 }
 
-// claimOf reads the router's port from its row: the column mac is "MAC NETWORK NETWORK" (ovn-sb(5), Port_Binding).
+// claimOf builds a Claim from the Port_Binding row of the router's port. The column mac contains "MAC NETWORK
+// NETWORK" (ovn-sb(5), Port_Binding).
 func claimOf(v view, port *sbdb.PortBinding) (Claim, bool) {
 	shard, ok := rows.ParseRedirectPort(port.LogicalPort)
 	if !ok || len(port.MAC) != 1 {
@@ -162,7 +164,8 @@ func claimOf(v view, port *sbdb.PortBinding) (Claim, bool) {
 		}
 	}
 	v.each(portBinding, func(_ string, m model.Model) {
-		if localnet, ok := m.(*sbdb.PortBinding); ok && localnet.LogicalPort == plan.LocalnetPort(shard.Domain) && localnet.Tag != nil {
+		if localnet, ok := m.(*sbdb.PortBinding); ok && localnet.LogicalPort == plan.LocalnetPort(shard.Domain) &&
+			localnet.Tag != nil {
 			claim.VLAN = *localnet.Tag
 		}
 	})

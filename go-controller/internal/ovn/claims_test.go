@@ -10,8 +10,9 @@ import (
 	"time"
 )
 
-// What a chassis claims is told once, with the segment's VLAN and the router's addresses; what it had before is not, nor what others claim.
-func TestClaimsAreTold(t *testing.T) {
+// A claim of the chassis is reported once, with the segment's VLAN and the router's addresses. Earlier claims and
+// claims of other chassis are not reported.
+func TestClaimsAreReported(t *testing.T) {
 	nb, sb := serve(t, schema), serve(t, southboundSchema)
 	nb.clusterRows(t)
 	sb.sbctl(t, "init")
@@ -49,7 +50,8 @@ func TestClaimsAreTold(t *testing.T) {
 			if !c.Holds(shard.ID) {
 				t.Errorf("does not hold shard %d", index)
 			}
-			mac := sb.sbctl(t, "--bare", "--columns=mac", "find", "Port_Binding", fmt.Sprintf("logical_port=slb-lan-%d-ext", index))
+			mac := sb.sbctl(t, "--bare", "--columns=mac", "find", "Port_Binding",
+				fmt.Sprintf("logical_port=slb-lan-%d-ext", index))
 			if got.Shard != shard.ID || got.VLAN != 7 || !strings.HasPrefix(mac, got.MAC.String()+" ") ||
 				len(got.Addrs) != len(shard.Anchors) || got.Addrs[0] != shard.Anchors[0].Addr() {
 				t.Errorf("told of %+v, want shard %d with %s", got, index, mac)
@@ -67,7 +69,7 @@ func TestClaimsAreTold(t *testing.T) {
 	claim("0", "c1")
 	expect(0)
 
-	// What is claimed while there is no connection is news, too; what is kept is not.
+	// Claims made while there is no connection are reported, too. Claims that are kept are not.
 	sb.kill()
 	eventually(t, "the connection is lost", func() bool { return c.db.live.Load() == nil })
 	sb.start(t)

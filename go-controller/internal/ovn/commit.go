@@ -11,26 +11,25 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// maxChanges bounds a transaction, so that northd and the other clients get their turn.
+// maxChanges limits the size of a transaction, so that northd and other clients are not blocked for long.
 const maxChanges = 400
 
-// unit gathers the changes that one thing needs, from the database as it is then. It is
-// asked again after a failure.
+// unit adds the changes that one object needs to a batch, computed from the database at that time. It is called again
+// after a failure.
 type unit func(*batch) error
 
-// refusal is an error because of which a transaction had no effect, and that a smaller
-// one may not meet.
+// refusal is an error that left a transaction without effect. A smaller transaction may succeed.
 type refusal struct{ error }
 
 func (r refusal) Unwrap() error { return r.error }
 
-// fenced is an error because of which nothing was sent, and nothing will be.
+// fenced is an error because of which nothing was sent and nothing further will be.
 type fenced struct{ error }
 
 func (f fenced) Unwrap() error { return f.error }
 
-// commit makes units true in their order, many a transaction, and returns an error for
-// each. What is refused together is tried in halves, so that one bad unit fails alone.
+// commit applies units in order, many per transaction, and returns an error for each. If a transaction is refused,
+// its units are retried in halves, so that one bad unit fails alone.
 func (d *Dataplane) commit(ctx context.Context, units []unit) []error {
 	errs := make([]error, len(units))
 	for start := 0; start < len(units); {
@@ -52,8 +51,8 @@ func (d *Dataplane) commit(ctx context.Context, units []unit) []error {
 	return errs
 }
 
-// transact commits the changes of as many units as fit into one transaction and returns
-// their number, at least one.
+// transact commits the changes of as many units as fit into one transaction. It returns their number, which is at
+// least one.
 func (d *Dataplane) transact(ctx context.Context, units []unit) (n int, err error) {
 	c, v, err := d.nb.current()
 	if err != nil {
@@ -65,7 +64,7 @@ func (d *Dataplane) transact(ctx context.Context, units []unit) (n int, err erro
 		switch {
 		case err != nil && n == 0:
 			return 1, refusal{err}
-		case err != nil: // what it left in the batch must not be written
+		case err != nil: // changes that the failed unit left in the batch must not be written
 			return d.transact(ctx, units[:n])
 		}
 		n++
@@ -86,8 +85,8 @@ func (d *Dataplane) transact(ctx context.Context, units []unit) (n int, err erro
 	return n, nil
 }
 
-// send is one transaction. It had no effect if it was refused; whether it had when the
-// connection ended, the next one shows.
+// send sends one transaction. A refused transaction has no effect. If the connection ends first, the next connection
+// shows whether it took effect.
 func send(ctx context.Context, c *connection, ops []ovsdb.Operation) error {
 	results, err := c.transact(ctx, ops)
 	if err != nil {
@@ -99,11 +98,11 @@ func send(ctx context.Context, c *connection, ops []ovsdb.Operation) error {
 	return nil
 }
 
-// outcome says why the server aborted a transaction, nil if it did not.
+// outcome returns the reason why the server aborted a transaction, or nil.
 func outcome(results []ovsdb.OperationResult, ops []ovsdb.Operation) error {
 	refused, err := ovsdb.CheckOperationResults(results, ops)
 	if len(refused) > 0 {
-		err = refused[0] // the server tries none after it
+		err = refused[0] // the server executes no operation after it
 	}
 	if late := (*ovsdb.TimedOut)(nil); errors.As(err, &late) {
 		return fmt.Errorf("the rows have changed, or a row that is not ours has the name of one: %w", err)

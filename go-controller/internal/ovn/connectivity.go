@@ -12,14 +12,15 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// Connectivity keeps connections to the databases without reading them: what a replica that does not lead has.
+// Connectivity maintains connections to the databases without reading them. Replicas that are not the leader use it.
 type Connectivity struct{ links []*link }
 
-// NewConnectivity returns connections that are not made before Run. An endpoint without an address is left out.
+// NewConnectivity returns a Connectivity. It does not connect before Run. Endpoints without an address are ignored.
 func NewConnectivity(nb, sb Endpoint) (*Connectivity, error) {
 	c := &Connectivity{}
 	for _, l := range []*link{
-		{name: "northbound", endpoint: nb, schema: unread(northbound)}, {name: "southbound", endpoint: sb, schema: unread(southbound)},
+		{name: "northbound", endpoint: nb, schema: unread(northbound)}, {name: "southbound", endpoint: sb,
+			schema: unread(southbound)},
 	} {
 		if l.endpoint.Address == "" {
 			continue
@@ -33,7 +34,7 @@ func NewConnectivity(nb, sb Endpoint) (*Connectivity, error) {
 	return c, nil
 }
 
-// unread is a schema of which no row is read.
+// unread returns a schema with no table to replicate.
 func unread(schema func() (model.ClientDBModel, []watch, error)) func() (model.ClientDBModel, []watch, error) {
 	return func() (model.ClientDBModel, []watch, error) {
 		db, _, err := schema()
@@ -50,13 +51,14 @@ func (c *Connectivity) Run(ctx context.Context) error {
 	return g.Wait()
 }
 
-// Unreachable names the databases that are not connected; nil if all are.
+// Unreachable returns an error that names the databases that are not connected, or nil.
 func (c *Connectivity) Unreachable() error { return unreachable(c.links...) }
 
-// Unreachable names the databases that are not connected, nil if all are. One that is being read is connected, unless the last time to read it failed.
+// Unreachable returns an error that names the databases that are not connected, or nil. A database that is being read
+// counts as connected unless the previous attempt to read it failed.
 func (d *Dataplane) Unreachable() error { return unreachable(d.nb, d.sb) }
 
-// Unread names the databases whose replicas are not in sync; nil if all are.
+// Unread returns an error that names the databases whose replicas are not in sync, or nil.
 func (d *Dataplane) Unread() error {
 	return lacking("not in sync", func(l *link) bool { return l.live.Load() != nil }, d.nb, d.sb)
 }

@@ -20,67 +20,70 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 )
 
-// What is a kind of news from the databases.
-type What uint8
+// EventKind is a kind of database event.
+type EventKind uint8
 
-// The kinds of news.
+// The kinds of events.
 const (
-	// Carriers: another chassis carries a shard, or the order of its gateways differs.
-	Carriers What = iota
-	// Chassis: another one is there, or one has other bridges.
+	// Carriers reports that a different chassis carries a shard, or that the order of its gateways has changed.
+	Carriers EventKind = iota
+	// Chassis reports that a chassis was added or removed, or that its bridges have changed.
 	Chassis
-	// Rows: rows of ours differ from what was applied, or the connection is new. Apply all, then Prune.
+	// Rows reports that rows we own differ from what was applied, or that the connection is new. Apply all plans,
+	// then Prune.
 	Rows
 )
 
 // Options configure a Dataplane.
 type Options struct {
-	// NB is the northbound database, SB the southbound one; without an SB address
-	// Carriers knows no active chassis, and Bridges nothing.
+	// NB is the northbound database, SB the southbound one. Without an SB address, Carriers reports no active chassis
+	// and Bridges returns nil.
 	NB, SB Endpoint
-	// Changed is called with news, from any goroutine, and must not block.
-	Changed func(What)
-	// Transacted, if set, is told of each transaction that was sent to the northbound database,
-	// with the error if it had no effect. It must not block.
+	// Changed is called for each event, from any goroutine, and must not block.
+	Changed func(EventKind)
+	// Transacted, if set, is called after each transaction sent to the northbound database, with the error if the
+	// transaction had no effect. It must not block.
 	Transacted func(error)
-	// Fence, if set, is asked right before each transaction; with an error nothing is sent. It must not block.
+	// Fence, if set, is called right before each transaction. If it returns an error, nothing is sent. It must not
+	// block.
 	Fence func() error
 }
 
 // Dataplane writes plans to OVN. It implements dataplane.Dataplane.
 type Dataplane struct {
 	nb, sb  *link // sb is nil without an address
-	changed func(What)
-	// transacted is told of each transaction.
+	changed func(EventKind)
+	// transacted is called after each transaction.
 	transacted func(error)
-	// fence says why nothing may be sent, nil for nothing.
+	// fence returns the reason why nothing may be sent, or nil.
 	fence  func() error
 	synced chan struct{}
 	drift  *drift
-	// misplaced is what Misplaced returns.
+	// misplaced is the value that Misplaced returns.
 	misplaced atomic.Pointer[map[netip.Addr]bool]
-	// sightings is nil without sb.
-	sightings *sightings
+	// claimObserver is nil if sb is nil.
+	claimObserver *claimObserver
 
-	// mu makes one transaction at a time, and guards what follows.
-	mu     sync.Mutex
-	want   *wanted
-	fabric *plan.Fabric
-	ground *rows.Ground // of the fabric; nil before the first Configure
-	// complete: every Service that the database knows is wanted, or was pruned.
+	// mu serializes transactions and guards the fields below.
+	mu      sync.Mutex
+	want    *wanted
+	fabric  *plan.Fabric
+	builder *rows.Builder // for the fabric; nil before the first Configure
+	// complete is true once every Service in the database is desired or was pruned.
 	complete bool
 }
 
 var _ dataplane.Dataplane = (*Dataplane)(nil)
 
-// New returns a Dataplane that does nothing before Run.
+// New returns a Dataplane. It does nothing before Run.
 func New(o Options) (*Dataplane, error) {
 	if err := o.NB.check("northbound"); err != nil {
 		return nil, err
 	}
-	d := &Dataplane{changed: o.Changed, transacted: o.Transacted, fence: o.Fence, synced: make(chan struct{}), want: newWanted()}
+	d := &Dataplane{changed: o.Changed, transacted: o.Transacted, fence: o.Fence, synced: make(chan struct{}),
+		want: newWanted()}
 	if d.changed == nil {
-		d.changed = func(What) {}
+		d.changed = func(EventKind) {}
 	}
 	if d.transacted == nil {
 		d.transacted = func(error) {}
@@ -96,8 +99,9 @@ func New(o Options) (*Dataplane, error) {
 	if err := o.SB.check("southbound"); err != nil {
 		return nil, err
 	}
-	d.sightings = &sightings{d: d, settle: settleTime, claims: map[string]sighting{}}
-	d.sb = &link{name: "southbound", endpoint: o.SB, schema: southbound, handler: handlers{d.sightings, chassisNews{d}}}
+	d.claimObserver = &claimObserver{d: d, settle: settleTime, claims: map[string]observedClaim{}}
+	d.sb = &link{name: "southbound", endpoint: o.SB, schema: southbound,
+		handler: handlers{d.claimObserver, chassisEvents{d}}}
 	return d, nil
 }
 
@@ -105,12 +109,12 @@ func New(o Options) (*Dataplane, error) {
 func (d *Dataplane) Run(ctx context.Context) error {
 	g, ctx := errgroup.WithContext(ctx)
 	var unread atomic.Int32
-	up := func(news What) func() {
+	up := func(events EventKind) func() {
 		unread.Add(1)
 		seen := false
 		return func() {
 			if seen {
-				d.changed(news)
+				d.changed(events)
 				return
 			}
 			seen = true
@@ -123,22 +127,22 @@ func (d *Dataplane) Run(ctx context.Context) error {
 	d.nb.down = func() { d.changed(Carriers) }
 	if d.sb != nil {
 		d.sb.up = up(Carriers)
-		d.sb.fresh = d.sightings.forget
+		d.sb.fresh = d.claimObserver.forget
 		d.sb.down = func() { d.changed(Carriers) }
 		g.Go(func() error { return d.sb.run(ctx) })
 		g.Go(func() error { return d.inspect(ctx) })
 	}
 	g.Go(func() error { return d.nb.run(ctx) })
 	g.Go(func() error { return d.drift.run(ctx) })
-	g.Go(func() error { return d.reapOrphans(ctx) })
+	g.Go(func() error { return d.deleteOrphans(ctx) })
 	return g.Wait()
 }
 
-// Synced is closed once the databases have been read for the first time.
+// Synced returns a channel that is closed once the databases have been read for the first time.
 func (d *Dataplane) Synced() <-chan struct{} { return d.synced }
 
-// Configure implements dataplane.Dataplane: it writes switches, routers and HA chassis
-// groups, and removes those of shards that are gone or have no address left.
+// Configure implements dataplane.Dataplane. It writes switches, routers and HA chassis groups, and removes those of
+// shards that no longer exist or have no address left.
 func (d *Dataplane) Configure(ctx context.Context, fabric *plan.Fabric) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -147,30 +151,31 @@ func (d *Dataplane) Configure(ctx context.Context, fabric *plan.Fabric) error {
 		return fmt.Errorf("configure shards: %w", err)
 	}
 	d.fabric = fabric
-	ground, err := rows.Lay(fabric, facts(v))
+	builder, err := rows.NewBuilder(fabric, facts(v))
 	if err != nil {
 		return fmt.Errorf("configure shards: %w", err)
 	}
-	d.ground = ground
+	d.builder = builder
 	names := slices.Collect(maps.Keys(d.want.nodes))
-	own := d.groundUnits(v, ground)
+	own := d.topologyUnits(v, builder)
 	errs := d.commit(ctx, slices.Concat(own, d.nodes(names)))
-	d.made(names, errs[len(own):])
+	d.written(names, errs[len(own):])
 	if err := errors.Join(errs...); err != nil {
 		return fmt.Errorf("configure shards: %w", err)
 	}
-	if left := numberless(ground, nil); left != nil {
+	if left := unnumbered(builder, nil); left != nil {
 		return fmt.Errorf("configure shards: %w", left)
 	}
 	return nil
 }
 
-// numberless are the shards for whose routers there is no number: of a plan, or with nil of all.
-func numberless(ground *rows.Ground, p *plan.Service) error {
+// unnumbered returns an error for the shards whose routers have no number: those that p uses, or all of them if p is
+// nil.
+func unnumbered(builder *rows.Builder, p *plan.Service) error {
 	left := dataplane.ShardsError{}
-	for _, id := range ground.Numberless() {
+	for _, id := range builder.Unnumbered() {
 		if p == nil || slices.ContainsFunc(p.VIPs, func(v plan.VIP) bool { return v.Shard == id }) {
-			left[id] = rows.NumberlessText()
+			left[id] = rows.UnnumberedText()
 		}
 	}
 	if len(left) == 0 {
@@ -186,14 +191,14 @@ func (d *Dataplane) Apply(ctx context.Context, changes []dataplane.Change) map[w
 	for _, c := range changes {
 		d.want.set(c.Key, c.Want)
 	}
-	d.learn()
-	names := slices.Collect(maps.Keys(d.want.unsure))
+	d.checkComplete()
+	names := slices.Collect(maps.Keys(d.want.dirty))
 	own := make([]unit, 0, len(changes))
 	for _, c := range changes {
 		own = append(own, d.service(c.Key))
 	}
 	errs := d.commit(ctx, slices.Concat(d.nodes(names), own))
-	broken := d.made(names, errs)
+	broken := d.written(names, errs)
 	failed := map[world.Key]error{}
 	for i, c := range changes {
 		if err := errs[len(names)+i]; err != nil {
@@ -201,7 +206,7 @@ func (d *Dataplane) Apply(ctx context.Context, changes []dataplane.Change) map[w
 		} else if err := common(c.Want, broken); err != nil {
 			failed[c.Key] = fmt.Errorf("write return paths: %w", err)
 		} else if c.Want != nil {
-			if err := numberless(d.ground, c.Want); err != nil {
+			if err := unnumbered(d.builder, c.Want); err != nil {
 				failed[c.Key] = fmt.Errorf("write load balancers: %w", err)
 			}
 		}
@@ -209,11 +214,11 @@ func (d *Dataplane) Apply(ctx context.Context, changes []dataplane.Change) map[w
 	return failed
 }
 
-// common is what went wrong on nodes that a plan needs. A Service that goes may have needed any.
+// common returns the errors of the nodes that a plan needs. A Service that is being removed may have needed any node.
 func common(p *plan.Service, broken map[string]error) error {
 	var errs []error
 	for name, err := range broken {
-		if p == nil || behind(p, name) {
+		if p == nil || hasBackends(p, name) {
 			errs = append(errs, err)
 		}
 	}
@@ -234,20 +239,20 @@ func (d *Dataplane) Prune(ctx context.Context, keep func(world.Key) bool) error 
 		}
 	}
 	units := d.staleServices(v, keep)
-	if d.ground != nil {
-		units = append(units, d.groundUnits(v, d.ground)...)
+	if d.builder != nil {
+		units = append(units, d.topologyUnits(v, d.builder)...)
 	}
 	if err := errors.Join(d.commit(ctx, units)...); err != nil {
 		return fmt.Errorf("prune: %w", err)
 	}
-	d.learn()
+	d.checkComplete()
 	var names []string
-	if d.ground != nil {
-		d.doubtOrphans(v)
-		names = slices.Collect(maps.Keys(d.want.unsure))
+	if d.builder != nil {
+		d.suspectOrphans(v)
+		names = slices.Collect(maps.Keys(d.want.dirty))
 	}
 	errs := d.commit(ctx, append(d.nodes(names), attachAll))
-	d.made(names, errs)
+	d.written(names, errs)
 	if err := errors.Join(errs...); err != nil {
 		return fmt.Errorf("prune return paths: %w", err)
 	}

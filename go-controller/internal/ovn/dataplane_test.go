@@ -22,8 +22,8 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 )
 
-// A full life: created, applied again by the same and by a new process, removed. Nothing
-// of others changes, on a database of real OVN-Kubernetes with a newer schema than ours.
+// Rows are created, applied again by the same and by a new process, and removed. No row of other owners changes, on a
+// database of real OVN-Kubernetes with a newer schema than ours.
 func TestLifeCycleLeavesOthersAlone(t *testing.T) {
 	s := serve(t, capture)
 	before := s.dump(t)
@@ -52,10 +52,10 @@ func TestLifeCycleLeavesOthersAlone(t *testing.T) {
 	}
 }
 
-// A lease that is lost between two transactions of one Apply sends no second one.
+// If the lease is lost between two transactions of one Apply, the second one is not sent.
 func TestNoTransactionAfterTheTerm(t *testing.T) {
 	s, _ := ready(t, 2)
-	var term atomic.Bool // over
+	var term atomic.Bool // true once the term is over
 	d, _ := connect(t, Options{
 		NB:         Endpoint{Address: "unix:" + s.socket},
 		Transacted: func(error) { term.Store(true) },
@@ -82,8 +82,8 @@ func TestNoTransactionAfterTheTerm(t *testing.T) {
 	}
 }
 
-// What is announced is read from the load balancers of a Service.
-func TestAnnouncedAreTheAddressesOfLoadBalancers(t *testing.T) {
+// Announced addresses are read from the load balancers of a Service.
+func TestAnnouncedAddressesAreThoseOfLoadBalancers(t *testing.T) {
 	_, d := ready(t, 2)
 	one, two := service(1, 2, "10.244.1.10"), service(2, 2, "10.244.1.10")
 	apply(t, d, one, two)
@@ -96,11 +96,12 @@ func TestAnnouncedAreTheAddressesOfLoadBalancers(t *testing.T) {
 	}
 }
 
-// The order of gateways changes by priorities, of the same rows, in one transaction.
+// The order of gateways changes in one transaction that updates only the priorities of existing rows.
 func TestGatewayOrderIsOneTransaction(t *testing.T) {
 	s, d := ready(t, 1)
 	order := func() (out []string) {
-		for line := range strings.Lines(s.nbctl(t, "--bare", "--format=csv", "--no-heading", "--columns=_uuid,chassis_name,priority", "list", "HA_Chassis")) {
+		for line := range strings.Lines(s.nbctl(t, "--bare", "--format=csv", "--no-heading",
+			"--columns=_uuid,chassis_name,priority", "list", "HA_Chassis")) {
 			out = append(out, strings.TrimSpace(line))
 		}
 		slices.Sort(out)
@@ -126,8 +127,8 @@ func TestGatewayOrderIsOneTransaction(t *testing.T) {
 	}
 }
 
-// BFD between gateways is set for the strictest domain, key by key and never slower than it
-// was; what was there, and what others wrote meanwhile, is there when we leave.
+// The BFD timers between gateways are set for the strictest domain, key by key, and never slower than before. The
+// original values, and changes that others made meanwhile, are present after removal.
 func TestTimersComeAndGo(t *testing.T) {
 	s := serve(t, schema)
 	s.clusterRows(t)
@@ -137,11 +138,12 @@ func TestTimersComeAndGo(t *testing.T) {
 	without := options()
 	for _, step := range []struct {
 		name   string
-		detect []time.Duration // of each domain
+		detect []time.Duration // per domain
 		want   string
 	}{
 		{"one", []time.Duration{500 * time.Millisecond}, `{bfd-min-rx="500", bfd-mult="2", name=theirs}`},
-		{"a stricter one", []time.Duration{500 * time.Millisecond, 50 * time.Millisecond}, `{bfd-min-rx="50", bfd-min-tx="50", bfd-mult="2", name=theirs}`},
+		{"a stricter one", []time.Duration{500 * time.Millisecond, 50 * time.Millisecond},
+			`{bfd-min-rx="50", bfd-min-tx="50", bfd-mult="2", name=theirs}`},
 		{"a slack one", []time.Duration{2 * time.Second}, `{bfd-min-rx="900", bfd-mult="2", name=theirs}`},
 		{"none", nil, without},
 	} {
@@ -165,7 +167,7 @@ func TestTimersComeAndGo(t *testing.T) {
 	}
 }
 
-// A replaced backend takes the slot of the one that went.
+// A new backend takes the slot of the backend that it replaces.
 func TestBackendsKeepTheirSlots(t *testing.T) {
 	s, d := ready(t, 1)
 	vip := func() string {
@@ -182,13 +184,14 @@ func TestBackendsKeepTheirSlots(t *testing.T) {
 	}
 }
 
-// Prune removes rows of ours that nobody keeps, doubles among them, and nothing else.
+// Prune removes our rows for which keep returns false, and duplicates, but nothing else.
 func TestPruneRemovesOnlyOurs(t *testing.T) {
 	s, d := ready(t, 2)
 	one, two := service(1, 2, "10.244.1.10"), service(2, 2, "10.244.2.10")
 	apply(t, d, one, two)
 	s.nbctl(t, "lb-add", "Service_default/other_TCP", "10.96.0.9:80", "10.244.1.1:80")
-	s.nbctl(t, "set", "load_balancer", "Service_default/other_TCP", "external_ids:k8s.ovn.org/kind=Service", "external_ids:k8s.ovn.org/owner=default/other")
+	s.nbctl(t, "set", "load_balancer", "Service_default/other_TCP", "external_ids:k8s.ovn.org/kind=Service",
+		"external_ids:k8s.ovn.org/owner=default/other")
 	s.nbctl(t, "lr-policy-add", "ovn_cluster_router", "501", "ip4.src == 10.244.1.1", "reroute", "100.64.0.2")
 	want := stripped(s.dump(t))
 	s.double(t, "slb-default/s1-10.50.1.1-tcp")
@@ -205,7 +208,7 @@ func TestPruneRemovesOnlyOurs(t *testing.T) {
 	}
 }
 
-// A process that has seen only some Services takes no address from a return path.
+// A process that has received only some Services removes no address from a return path.
 func TestReturnPathsSurviveARestart(t *testing.T) {
 	s, d := ready(t, 1)
 	one, two, three := service(1, 1, "10.244.1.10"), service(2, 1, "10.244.2.10"), service(3, 1, "10.244.1.12")
@@ -220,7 +223,8 @@ func TestReturnPathsSurviveARestart(t *testing.T) {
 	back := func() string {
 		return s.nbctl(t, "lb-list") + "\n" + s.nbctl(t, "lr-policy-list", "ovn_cluster_router")
 	}
-	for _, want := range []string{"10.244.2.10:8080\n", "10.244.1.11:8080\n", "10.244.1.12:9999\n", "tcp.src == {8080, 9999}"} {
+	for _, want := range []string{"10.244.2.10:8080\n", "10.244.1.11:8080\n", "10.244.1.12:9999\n",
+		"tcp.src == {8080, 9999}"} {
 		if !strings.Contains(back(), want) {
 			t.Errorf("%q has no way back:\n%s", want, back())
 		}
@@ -235,13 +239,15 @@ func TestReturnPathsSurviveARestart(t *testing.T) {
 	}
 }
 
-// One Service that can't be written is an error of its own.
+// A Service that can't be written fails with an error of its own.
 func TestFailuresAreByService(t *testing.T) {
 	s, d := ready(t, 1)
 	good, lost, last := service(1, 1, "10.244.1.10"), service(2, 1, "10.244.2.10"), service(3, 1, "10.244.3.10")
 	lost.VIPs[0].Shard.Index = 5
-	failed := d.Apply(t.Context(), []dataplane.Change{{Key: good.Key, Want: good}, {Key: lost.Key, Want: lost}, {Key: last.Key, Want: last}})
-	if err := failed[lost.Key]; err == nil || !strings.Contains(err.Error(), "address 10.50.1.2: shard lan/5 has no router") {
+	failed := d.Apply(t.Context(), []dataplane.Change{{Key: good.Key, Want: good}, {Key: lost.Key, Want: lost},
+		{Key: last.Key, Want: last}})
+	if err := failed[lost.Key]; err == nil || !strings.Contains(err.Error(),
+		"address 10.50.1.2: shard lan/5 has no router") {
 		t.Errorf("no shard: %v", err)
 	}
 	if n := strings.Count(s.nbctl(t, "lb-list"), "slb-default/s"); n != 8 || len(failed) != 1 {
@@ -249,8 +255,8 @@ func TestFailuresAreByService(t *testing.T) {
 	}
 }
 
-// What the server refuses fails alone; what was in the same transaction is written.
-func TestRefusalsAreByUnit(t *testing.T) {
+// A unit that the server refuses fails alone. The other units of the transaction are written.
+func TestRejectionsArePerUnit(t *testing.T) {
 	s, d := ready(t, 1)
 	insert := func(name, protocol string) unit {
 		return func(b *batch) error {
@@ -279,7 +285,7 @@ func TestRefusalsAreByUnit(t *testing.T) {
 	}
 }
 
-// Two processes that both believe to lead write no row twice.
+// Two processes that both believe they are the leader write no row twice.
 func TestRacingProcessesWriteOnce(t *testing.T) {
 	s, d := ready(t, 2)
 	e, _ := dial(t, s)
@@ -290,7 +296,7 @@ func TestRacingProcessesWriteOnce(t *testing.T) {
 		racers.Go(func() {
 			for _, p := range plans {
 				for len(d.Apply(t.Context(), []dataplane.Change{{Key: p.Key, Want: p}})) > 0 {
-					runtime.Gosched() // refused: the other was faster
+					runtime.Gosched() // refused, because the other process was faster
 				}
 			}
 		})
@@ -303,11 +309,11 @@ func TestRacingProcessesWriteOnce(t *testing.T) {
 	}
 }
 
-// The server dies while we write, and comes back with what it had.
+// The server crashes during a write and restarts with its database.
 func TestServerCrash(t *testing.T) {
 	s := serve(t, schema)
 	s.clusterRows(t)
-	d, news := dial(t, s)
+	d, events := dial(t, s)
 	configure(t, d, fabric(2))
 	plans := crowd(600, 2, 2)
 	changes := make([]dataplane.Change, 0, len(plans))
@@ -328,7 +334,7 @@ func TestServerCrash(t *testing.T) {
 		t.Logf("%d of %d failed", len(failed), len(plans))
 	}
 	s.start(t)
-	waitFor(t, news, Rows)
+	waitFor(t, events, Rows)
 	configure(t, d, fabric(2))
 	apply(t, d, plans...)
 	prune(t, d, plans...)
@@ -337,15 +343,16 @@ func TestServerCrash(t *testing.T) {
 	}
 }
 
-// names are those of the load balancers that begin so.
+// names returns the names of the load balancers that start with prefix.
 func (s *server) names(t *testing.T, prefix string) []string {
 	t.Helper()
-	return slices.DeleteFunc(strings.Fields(s.nbctl(t, "--bare", "--columns=name", "list", "Load_Balancer")), func(name string) bool {
-		return !strings.HasPrefix(name, prefix)
-	})
+	return slices.DeleteFunc(strings.Fields(s.nbctl(t, "--bare", "--columns=name", "list", "Load_Balancer")),
+		func(name string) bool {
+			return !strings.HasPrefix(name, prefix)
+		})
 }
 
-// ready is a new database with OVN-Kubernetes' join network and shards.
+// ready returns a new database with the join network of OVN-Kubernetes and configured shards.
 func ready(t *testing.T, shards int) (*server, *Dataplane) {
 	t.Helper()
 	s := serve(t, schema)
@@ -355,18 +362,18 @@ func ready(t *testing.T, shards int) (*server, *Dataplane) {
 	return s, d
 }
 
-// double inserts a load balancer a second time, as a crash or a bug might have.
+// double inserts a duplicate of a load balancer, as a crash or a bug could have done.
 func (s *server) double(t *testing.T, name string) {
 	t.Helper()
 	ids := s.nbctl(t, "--bare", "get", "load_balancer", name, "external_ids")
 	s.nbctl(t, "create", "load_balancer", "name="+name, "protocol=tcp", "external_ids="+ids)
 }
 
-func waitFor(t *testing.T, news <-chan What, want What) {
+func waitFor(t *testing.T, events <-chan EventKind, want EventKind) {
 	t.Helper()
 	eventually(t, fmt.Sprintf("news %d", want), func() bool {
 		select {
-		case w := <-news:
+		case w := <-events:
 			return w == want
 		default:
 			return false
@@ -374,9 +381,9 @@ func waitFor(t *testing.T, news <-chan What, want What) {
 	})
 }
 
-// drain forgets news.
-func drain(news <-chan What) {
-	for len(news) > 0 {
-		<-news
+// drain discards pending events.
+func drain(events <-chan EventKind) {
+	for len(events) > 0 {
+		<-events
 	}
 }

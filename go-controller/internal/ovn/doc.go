@@ -1,24 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package ovn makes plans true in OVN: it writes the rows that package rows wants into
-// the northbound database and reads from the southbound one who carries each shard. It
-// is the only user of libovsdb.
+// Package ovn applies plans to OVN. It writes the rows computed by package rows to the northbound database and reads
+// from the southbound database which chassis carries each shard. It is the only user of libovsdb.
 //
 // Invariants:
-//   - What is written is the difference between the rows wanted and those in the
-//     database, never between two wants: a second Apply, or a new process, writes nothing.
-//   - Rows are ours by external_ids:k8s.ovn.org/owner-controller. Of rows of others only
-//     single elements of sets (ports of join, policies of ovn_cluster_router) and single
-//     keys of NB_Global are changed.
-//   - A row is inserted only if none of its name is there, checked in the same
-//     transaction: two processes that both believe to lead write it once.
-//   - A router has the load balancers of a Service that admits only some clients only while
-//     the ACLs are there.
-//   - Addresses leave a return path only once the plan of every Service that the database
-//     knows has come, or it was pruned; until then a restarted process could take one that
-//     is in use.
-//   - A node's rows are looked at when what its backends need has changed, and until that
-//     succeeded; Configure looks at all of them.
-//   - Nothing is remembered about a connection: every reconnect reads the database anew
-//     and reports Rows.
+//   - A transaction contains the difference between the desired rows and the rows in the database, never between two
+//     desired states. A second Apply, or a new process, writes nothing.
+//   - external_ids:k8s.ovn.org/owner-controller marks the rows that we own. In rows of other owners, only single
+//     elements of sets (ports of join, policies of ovn_cluster_router) and single keys of NB_Global are changed.
+//   - A row is inserted only if no row of that name exists. The same transaction checks this, so two processes that
+//     both believe they are the leader insert the row once.
+//   - The load balancers of a Service with source ranges are attached to a router only while the ACLs exist.
+//   - Addresses are removed from a return path only after the plan of every Service in the database has been received
+//     or the Service was pruned. Otherwise a restarted process could remove an address that is in use.
+//   - The rows of a node are checked when the requirements of its backends have changed, and again until a write
+//     succeeds. Configure checks the rows of all nodes.
+//   - No state outlives a connection. Every reconnect reads the database again and reports Rows.
 package ovn

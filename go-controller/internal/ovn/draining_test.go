@@ -10,7 +10,7 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/plan"
 )
 
-// drained is a plan with all of its backends draining.
+// drained returns a plan whose backends are all draining.
 func drained(p *plan.Service) *plan.Service {
 	for i := range p.Listeners {
 		p.Listeners[i].Draining, p.Listeners[i].Backends = p.Listeners[i].Backends, nil
@@ -18,8 +18,8 @@ func drained(p *plan.Service) *plan.Service {
 	return p
 }
 
-// OVN turns the replies of draining backends back as before, and refuses new connections only. A
-// restart changes nothing of that, and when they are gone nothing is left.
+// OVN translates the replies of draining backends as before, and only refuses new connections. A restart changes
+// nothing, and no row is left once the backends are gone.
 func TestDrainingBackendsKeepTheirFlows(t *testing.T) {
 	nb, sb := serve(t, schema), serve(t, southboundSchema)
 	nb.clusterRows(t)

@@ -19,50 +19,51 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 )
 
-// drift looks at rows of ours that changed, our own writes among them, and reports Rows
-// if they are not as wanted.
+// drift compares changed rows that we own, including our own writes, with the desired rows, and reports Rows if they
+// differ.
 type drift struct {
 	d    *Dataplane
 	wake chan struct{}
-	// bereaved: a port of ours has gone, see reapOrphans.
-	bereaved chan struct{}
+	// orphaned signals that a port we own was deleted; see deleteOrphans.
+	orphaned chan struct{}
 
 	mu       sync.Mutex
 	suspects suspects
 }
 
-// suspects are the parts of the database to look at.
+// suspects are the parts of the database to check.
 type suspects struct {
-	// ground: rows of domains and shards. footing: what those and the nodes' rows depend on, which others write.
-	ground    bool
-	footing   bool
+	// topology is set if rows of domains or shards may have changed.
+	topology bool
+	// inputs is set if rows of other owners may have changed that those rows and the rows of nodes depend on.
+	inputs    bool
 	nodes     map[string]bool
 	services  map[world.Key]bool
 	balancers map[string]bool // UUIDs
 }
 
 func newDrift(d *Dataplane) *drift {
-	return &drift{d: d, wake: make(chan struct{}, 1), bereaved: make(chan struct{}, 1)}
+	return &drift{d: d, wake: make(chan struct{}, 1), orphaned: make(chan struct{}, 1)}
 }
 
 var _ cache.EventHandler = (*drift)(nil)
 
-// OnAdd implements cache.EventHandler. What we waited for may have come.
+// OnAdd implements cache.EventHandler. A new row may be one that our rows depend on.
 func (f *drift) OnAdd(_ string, m model.Model) {
 	switch row := m.(type) {
 	case *nbdb.HAChassis:
 		f.d.changed(Carriers)
 	case *nbdb.LogicalRouter:
-		f.footing(row.Name == rows.ClusterRouter)
+		f.inputsChanged(row.Name == rows.ClusterRouter)
 	case *nbdb.LogicalSwitch:
-		f.footing(row.Name == rows.JoinSwitch)
+		f.inputsChanged(row.Name == rows.JoinSwitch)
 	case *nbdb.LogicalRouterPort:
-		f.footing(foundation(row))
+		f.inputsChanged(isTopologyPort(row))
 	}
 }
 
-// foundation tells whether our ground depends on a port.
-func foundation(port *nbdb.LogicalRouterPort) bool {
+// isTopologyPort reports whether our topology depends on a port.
+func isTopologyPort(port *nbdb.LogicalRouterPort) bool {
 	return port.Name == rows.ClusterRouterPort || strings.HasPrefix(port.Name, rows.PodPortPrefix) ||
 		strings.HasPrefix(port.Name, rows.GatewayPortPrefix) || strings.HasPrefix(port.Name, rows.ExternalPortPrefix)
 }
@@ -74,14 +75,14 @@ func (f *drift) OnUpdate(_ string, before, m model.Model) {
 		f.d.changed(Carriers)
 	case *nbdb.NBGlobal:
 		if old, ok := before.(*nbdb.NBGlobal); ok && !old.Equals(row) {
-			f.note(func(s *suspects) { s.ground = true })
+			f.note(func(s *suspects) { s.topology = true })
 		}
 	case *nbdb.LogicalRouterPort:
-		f.footing(foundation(row))
+		f.inputsChanged(isTopologyPort(row))
 	case *nbdb.LogicalRouter:
 		if old, ok := before.(*nbdb.LogicalRouter); ok {
 			f.detached(old.LoadBalancer, row.LoadBalancer)
-			if alikeButBalancers(old, row) {
+			if equalExceptBalancers(old, row) {
 				return
 			}
 		}
@@ -97,7 +98,7 @@ func (f *drift) OnDelete(table string, m model.Model) {
 	case rows.RouterPort:
 		if ours(m) {
 			select {
-			case f.bereaved <- struct{}{}:
+			case f.orphaned <- struct{}{}:
 			default:
 			}
 		}
@@ -105,7 +106,7 @@ func (f *drift) OnDelete(table string, m model.Model) {
 	f.look(m)
 }
 
-// look notes the part of the database that a row of ours belongs to.
+// look records the part of the database that a row we own belongs to.
 func (f *drift) look(m model.Model) {
 	ids := externalIDs(m)
 	if ids[rows.KeyController] != rows.Controller {
@@ -120,20 +121,20 @@ func (f *drift) look(m model.Model) {
 				s.services[key] = true
 			}
 		default:
-			s.ground = true
+			s.topology = true
 		}
 	})
 }
 
-func (f *drift) footing(yes bool) {
+func (f *drift) inputsChanged(yes bool) {
 	if yes {
-		f.note(func(s *suspects) { s.ground, s.footing = true, true })
+		f.note(func(s *suspects) { s.topology, s.inputs = true, true })
 	}
 }
 
-// alikeButBalancers tells whether two versions of a router differ in its load balancers
-// only, and the epoch that counts their changes.
-func alikeButBalancers(before, after *nbdb.LogicalRouter) bool {
+// equalExceptBalancers reports whether two versions of a router differ only in their load balancers and in the epoch
+// that counts changes of these.
+func equalExceptBalancers(before, after *nbdb.LogicalRouter) bool {
 	bare := func(row nbdb.LogicalRouter) *nbdb.LogicalRouter {
 		row.LoadBalancer, row.ExternalIDs = nil, maps.Clone(row.ExternalIDs)
 		delete(row.ExternalIDs, rows.KeyEpoch)
@@ -142,7 +143,7 @@ func alikeButBalancers(before, after *nbdb.LogicalRouter) bool {
 	return bare(*before).Equals(bare(*after))
 }
 
-// detached notes load balancers that a router no longer has.
+// detached records load balancers that a router no longer has.
 func (f *drift) detached(before, after []string) {
 	if len(before) == 0 {
 		return
@@ -173,12 +174,12 @@ func (f *drift) note(add func(*suspects)) {
 	}
 }
 
-// driftShare bounds the part of the time that goes into looking: writes wait meanwhile, and
-// while thousands of rows are written, all of them are suspects.
+// driftShare limits the share of time spent on checks. A check blocks writes, and while thousands of rows are being
+// written, all of them are suspects.
 const driftShare = 10
 
-// Another client that rewrites our rows in a loop is a fight: after driftBurst repairs, with no quiet of driftQuiet
-// between two of them, each waits twice as long as the one before. Who edits rows by hand is repaired at once.
+// Another client may rewrite our rows in a loop. After driftBurst repairs without a gap of driftQuiet between any two
+// of them, each repair waits twice as long as the previous one. Manual edits of rows are repaired at once.
 const (
 	driftBurst      = 64
 	driftQuiet      = 30 * time.Second
@@ -186,14 +187,14 @@ const (
 	lastDriftPause  = time.Minute
 )
 
-// driftBackoff is how long to wait between reports. The zero value has seen none.
+// driftBackoff computes the pause between reports. The zero value has no reports.
 type driftBackoff struct {
 	count int
 	pause time.Duration
 	last  time.Time
 }
 
-// reported returns for how long no row is looked at after a report.
+// reported records a report and returns how long no row is checked after it.
 func (b *driftBackoff) reported(now time.Time) time.Duration {
 	if now.Sub(b.last) > max(driftQuiet, 2*b.pause) {
 		*b = driftBackoff{}
@@ -229,22 +230,23 @@ func (f *drift) run(ctx context.Context) error {
 		switch what, fight := f.d.differs(s); {
 		case fight:
 			wait = backoff.reported(time.Now())
-			klog.FromContext(ctx).Info("Rows of ours were changed by others", "rows", what, "nextLookIn", wait)
+			klog.FromContext(ctx).Info("Another client changed rows we own", "rows", what, "nextLookIn", wait)
 			f.d.changed(Rows)
 		case what != "":
-			klog.FromContext(ctx).Info("What rows of ours depend on was changed by others", "rows", what)
+			klog.FromContext(ctx).Info("Another client changed rows that ours depend on", "rows", what)
 			f.d.changed(Rows)
 		}
 		pause.Reset(max(wait, driftShare*time.Since(start)))
 	}
 }
 
-// differs compares suspects with what is wanted and says what is amiss, empty for nothing. It is a fight if the rows
-// are not those that were written, and none if other rows are wanted because OVN-Kubernetes made a node's ports, say.
+// differs compares suspects with the desired rows. It returns a description of the first difference, or an empty
+// string. fight is true if the rows are not the ones that were written. It is false if the desired rows have changed,
+// for example because OVN-Kubernetes created the ports of a node.
 func (d *Dataplane) differs(s suspects) (what string, fight bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	defer clear(d.want.apart)
+	defer clear(d.want.splitPlans)
 	_, v, err := d.nb.current()
 	if err != nil {
 		return "", false // the next connection reports Rows
@@ -253,19 +255,19 @@ func (d *Dataplane) differs(s suspects) (what string, fight bool) {
 		return slices.ContainsFunc(units, func(u unit) bool { return u(b) != nil || b.size() > 0 })
 	}
 	b := newBatch(v)
-	if s.ground && d.fabric != nil {
-		ground, err := rows.Lay(d.fabric, facts(v))
-		if err == nil && pendingIn(b, d.groundUnits(v, ground)...) {
-			return "shards", d.ground != nil && pendingIn(newBatch(v), d.groundUnits(v, d.ground)...)
+	if s.topology && d.fabric != nil {
+		builder, err := rows.NewBuilder(d.fabric, facts(v))
+		if err == nil && pendingIn(b, d.topologyUnits(v, builder)...) {
+			return "shards", d.builder != nil && pendingIn(newBatch(v), d.topologyUnits(v, d.builder)...)
 		}
 		for name := range d.want.nodes {
-			if s.footing && err == nil && pendingIn(b, d.returns(ground, name)) {
-				return "router of node " + name, d.ground != nil && pendingIn(newBatch(v), d.node(name))
+			if s.inputs && err == nil && pendingIn(b, d.returns(builder, name)) {
+				return "router of node " + name, d.builder != nil && pendingIn(newBatch(v), d.node(name))
 			}
 		}
 	}
 	for uuid := range s.balancers {
-		if d.loose(v, uuid) {
+		if d.isDetached(v, uuid) {
 			return "load balancers of a router", true
 		}
 	}
@@ -282,8 +284,8 @@ func (d *Dataplane) differs(s suspects) (what string, fight bool) {
 	return "", false
 }
 
-// loose tells whether a load balancer of ours is not on its router.
-func (d *Dataplane) loose(v view, uuid string) bool {
+// isDetached reports whether a load balancer we own is missing from its router.
+func (d *Dataplane) isDetached(v view, uuid string) bool {
 	m := v.Table(rows.LoadBalancer).Row(uuid)
 	if m == nil {
 		return false
@@ -293,7 +295,7 @@ func (d *Dataplane) loose(v view, uuid string) bool {
 	return ok && !slices.Contains(router.texts(home.Column), uuid)
 }
 
-// externalIDs reads them from a model.
+// externalIDs returns the external_ids of a model.
 func externalIDs(m model.Model) map[string]string {
 	switch row := m.(type) {
 	case *nbdb.ACL:
@@ -326,7 +328,7 @@ func externalIDs(m model.Model) map[string]string {
 	return nil
 }
 
-// parseKey reads what world.Key.String wrote.
+// parseKey parses the output of world.Key.String.
 func parseKey(s string) (world.Key, bool) {
 	namespace, name, ok := strings.Cut(s, "/")
 	return world.Key{Namespace: namespace, Name: name}, ok

@@ -13,11 +13,11 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 )
 
-// Rows that others delete or edit are reported; our own writes are not.
+// Rows that other clients delete or edit are reported. Our own writes are not.
 func TestDriftIsReported(t *testing.T) {
 	s := serve(t, schema)
 	s.clusterRows(t)
-	d, news := dial(t, s)
+	d, events := dial(t, s)
 	one := onHost(service(1, 1, "10.244.1.10"))
 	mend := func(t *testing.T) {
 		t.Helper()
@@ -50,9 +50,9 @@ func TestDriftIsReported(t *testing.T) {
 		{"remove", "nb_global", ".", "options", "bfd-min-rx"},
 	} {
 		t.Run(strings.Join(harm, " "), func(t *testing.T) {
-			drain(news)
+			drain(events)
 			s.nbctl(t, harm...)
-			waitFor(t, news, Rows)
+			waitFor(t, events, Rows)
 			mend(t)
 			if diff := cmp.Diff(stripped(want), stripped(s.dump(t))); diff != "" {
 				t.Errorf("before and after:\n%s", diff)
@@ -61,25 +61,25 @@ func TestDriftIsReported(t *testing.T) {
 	}
 }
 
-// A process that has not been told what is wanted has no opinion on what others write.
-func TestBystanderIsQuiet(t *testing.T) {
+// A process without a desired state reports no changes by other clients.
+func TestRowsOfOtherOwnersCauseNoDrift(t *testing.T) {
 	s, d := ready(t, 1)
-	bystander, news := dial(t, s)
+	bystander, events := dial(t, s)
 	apply(t, d, service(1, 1, "10.244.1.10"))
 	apply(t, d, service(1, 1, "10.244.1.11"))
 	remove(t, d, service(1, 1))
 	configure(t, d, fabric(0))
 	eventually(t, "the bystander sees it all", func() bool { return len(bystander.Carriers()) == 0 })
-	for len(news) > 0 {
-		if <-news == Rows {
+	for len(events) > 0 {
+		if <-events == Rows {
 			t.Error("rows of others were reported")
 		}
 	}
 }
 
-// A row of others that has the name of one of ours stays as it is. What needs the name
-// waits and says so; the rest goes on.
-func TestNameIsTaken(t *testing.T) {
+// A row of another owner that has the name of one of ours is not changed. Whatever needs the name fails with an
+// error, and everything else is written.
+func TestTakenLoadBalancerNameIsReported(t *testing.T) {
 	s := serve(t, schema)
 	s.clusterRows(t)
 	s.nbctl(t, "lr-add", "slb-lan-1", "--", "set", "Logical_Router", "slb-lan-1", "options:chassis=theirs")
@@ -90,7 +90,8 @@ func TestNameIsTaken(t *testing.T) {
 	}
 	good, waits := service(2, 2, "10.244.1.10"), service(1, 2, "10.244.1.11")
 	failed := d.Apply(t.Context(), []dataplane.Change{{Key: good.Key, Want: good}, {Key: waits.Key, Want: waits}})
-	if err := failed[waits.Key]; len(failed) != 1 || err == nil || !strings.Contains(err.Error(), "slb-lan-1 is not in the database") {
+	if err := failed[waits.Key]; len(failed) != 1 || err == nil || !strings.Contains(err.Error(),
+		"slb-lan-1 is not in the database") {
 		t.Errorf("Apply: %v", failed)
 	}
 	if out := s.nbctl(t, "list", "Logical_Router", "slb-lan-1"); out != theirs {
@@ -101,9 +102,9 @@ func TestNameIsTaken(t *testing.T) {
 	apply(t, d, waits)
 }
 
-// What is in the way of a node's router fails the Services that have backends there, again
-// and again, and no others. The same plan mends it once the way is free.
-func TestRouterNameIsTaken(t *testing.T) {
+// A foreign row with the name of a node's router fails the Services that have backends on that node, repeatedly, and
+// no others. Applying the same plan succeeds once the row is gone.
+func TestTakenRouterNameIsReported(t *testing.T) {
 	s, d := ready(t, 1)
 	s.nbctl(t, "lr-add", "slbnode-n3")
 	there, other := service(1, 1, "10.244.1.10"), service(2, 1, "10.244.2.10")
@@ -115,7 +116,8 @@ func TestRouterNameIsTaken(t *testing.T) {
 		return d.Apply(t.Context(), changes)
 	}
 	for range 2 {
-		if failed := try(there, other); len(failed) != 1 || !strings.Contains(failed[there.Key].Error(), "write return paths: ") {
+		if failed := try(there, other); len(failed) != 1 || !strings.Contains(failed[there.Key].Error(),
+			"write return paths: ") {
 			t.Errorf("Apply: %v", failed)
 		}
 	}

@@ -13,9 +13,9 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/plan"
 )
 
-// The way to a node itself is there while a Service has it as a backend, and a new process
-// does not take it away before it has been told of them all.
-func TestHostsComeAndGo(t *testing.T) {
+// The path to a node itself exists while a Service has it as a backend. A new process does not remove it before it
+// has received all Services.
+func TestHostBackendsComeAndGo(t *testing.T) {
 	s := serve(t, schema)
 	s.clusterRows(t)
 	d, _ := dial(t, s)
@@ -27,7 +27,8 @@ func TestHostsComeAndGo(t *testing.T) {
 
 	apply(t, d, host)
 	with := s.dump(t)
-	for _, row := range []string{"slbnode-n1-host", "Node:n1:to:172.18.0.11", "Node:n1:from:172.18.0.11", "Node:n1:to:fd00:18::b", "Node:n1:from:fd00:18::b"} {
+	for _, row := range []string{"slbnode-n1-host", "Node:n1:to:172.18.0.11", "Node:n1:from:172.18.0.11",
+		"Node:n1:to:fd00:18::b", "Node:n1:from:fd00:18::b"} {
 		if !strings.Contains(with, row) || strings.Contains(without, row) {
 			t.Errorf("%s: with the Service %t, without %t", row, strings.Contains(with, row), strings.Contains(without, row))
 		}
@@ -49,9 +50,8 @@ func TestHostsComeAndGo(t *testing.T) {
 	}
 }
 
-// A node that is given another address of its own, or loses what makes it reachable, keeps
-// no rows of before.
-func TestHostsChange(t *testing.T) {
+// A node whose own address changes, or that becomes unreachable, keeps no outdated rows.
+func TestHostBackendsChange(t *testing.T) {
 	s, d := ready(t, 1)
 	one := onHost(service(1, 1))
 	apply(t, d, one)

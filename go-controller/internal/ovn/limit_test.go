@@ -11,8 +11,9 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 )
 
-// A shard for which no number is left fails alone, with the addresses in it, and works as soon as another shard goes.
-func TestAShardTooManyFailsAlone(t *testing.T) {
+// A shard for which no number is left fails alone, together with its addresses, and works as soon as another shard is
+// removed.
+func TestShardOverLimitFailsAlone(t *testing.T) {
 	s := serve(t, schema)
 	s.clusterRows(t)
 	d, _ := dial(t, s)
@@ -32,12 +33,15 @@ func TestAShardTooManyFailsAlone(t *testing.T) {
 		lost.VIPs[i].Shard = last
 	}
 	half.VIPs[1].Shard = last
-	failed := d.Apply(t.Context(), []dataplane.Change{{Key: good.Key, Want: good}, {Key: lost.Key, Want: lost}, {Key: half.Key, Want: half}})
-	if len(failed) != 2 || failed[lost.Key] == nil || !strings.Contains(failed[half.Key].Error(), "shard lan/256: no number is free") {
+	failed := d.Apply(t.Context(), []dataplane.Change{{Key: good.Key, Want: good}, {Key: lost.Key, Want: lost},
+		{Key: half.Key, Want: half}})
+	if len(failed) != 2 || failed[lost.Key] == nil || !strings.Contains(failed[half.Key].Error(),
+		"shard lan/256: no number is free") {
 		t.Errorf("failed: %v", failed)
 	}
 	out := s.nbctl(t, "lb-list")
-	if strings.Count(out, "slb-default/s1") != 4 || strings.Count(out, "slb-default/s3") != 2 || strings.Contains(out, "slb-default/s2") {
+	if strings.Count(out, "slb-default/s1") != 4 || strings.Count(out, "slb-default/s3") != 2 ||
+		strings.Contains(out, "slb-default/s2") {
 		t.Errorf("load balancers:\n%s", out)
 	}
 

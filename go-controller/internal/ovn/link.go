@@ -22,26 +22,25 @@ import (
 )
 
 const (
-	// connectTimeout bounds connecting, readTimeout reading the database once.
+	// connectTimeout limits connecting, readTimeout limits the initial read of the database.
 	connectTimeout = 20 * time.Second
 	readTimeout    = 60 * time.Second
-	// silence is how long a server may say nothing before the connection counts as lost.
+	// silence is how long a server may send nothing before the connection is considered lost.
 	silence    = 15 * time.Second
 	minBackoff = 100 * time.Millisecond
 	maxBackoff = 3 * time.Second
 )
 
-// Endpoint is where a database is served.
+// Endpoint describes where a database is served.
 type Endpoint struct {
-	// Address is a comma-separated list of unix:PATH, tcp:HOST:PORT or ssl:HOST:PORT
-	// (ovsdb(7), Connection Methods). Of several, only the RAFT leader is used.
+	// Address is a comma-separated list of unix:PATH, tcp:HOST:PORT or ssl:HOST:PORT (ovsdb(7), Connection Methods).
+	// If the list has several entries, only the RAFT leader is used.
 	Address string
-	// PrivateKey, Certificate and CACert are files in PEM form, for ssl; they are read
-	// anew at every connection.
+	// PrivateKey, Certificate and CACert are PEM files for ssl. They are read again for each connection.
 	PrivateKey, Certificate, CACert string
 }
 
-// addresses are those of the servers.
+// addresses returns the addresses of the servers.
 func (e Endpoint) addresses() []string {
 	addresses := strings.Split(e.Address, ",")
 	for i, a := range addresses {
@@ -50,34 +49,35 @@ func (e Endpoint) addresses() []string {
 	return addresses
 }
 
-// link keeps a replica of a database.
+// link maintains a replica of a database.
 type link struct {
 	name     string
 	endpoint Endpoint
 	schema   func() (model.ClientDBModel, []watch, error)
 	handler  cache.EventHandler
-	// fresh, if set, is called before a replica is filled, up each time that it is in sync, and down, if set, after
-	// that has ended. handler gets no event of a connection after down, or of an earlier one after fresh.
+	// fresh, if set, is called before a replica is filled. up is called each time the replica is in sync, and down,
+	// if set, after that connection has ended. handler receives no event of a connection after down, and none of an
+	// earlier connection after fresh.
 	fresh, up, down func()
-	// anyServer: of a clustered database any server is read, not its leader.
+	// anyServer allows any server of a clustered database to be read, not only the leader.
 	anyServer bool
-	// silence is that of the constants if zero.
+	// silence overrides the constant of that name unless it is zero.
 	silence time.Duration
 	live    atomic.Pointer[connection]
-	// reading: a server was found, and the replica is being filled.
+	// reading is true while a server was found and the replica is being filled.
 	reading atomic.Bool
-	// unreadable: the last replica could not be filled.
+	// unreadable is true if the last replica could not be filled.
 	unreadable atomic.Bool
 }
 
-// connection is one whose replica is in sync.
+// connection is a connection whose replica is in sync.
 type connection struct {
 	client client.Client
-	over   context.Context // ends with the connection
+	over   context.Context // done when the connection ends
 }
 
-// transact sends a transaction. If the connection ends before the answer comes, so does
-// the call: whether the transaction had effect is seen in the next connection's replica.
+// transact sends a transaction. It returns early if the connection ends before the reply arrives. The replica of the
+// next connection then shows whether the transaction took effect.
 func (c *connection) transact(ctx context.Context, ops []ovsdb.Operation) ([]ovsdb.OperationResult, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -89,7 +89,7 @@ func (c *connection) transact(ctx context.Context, ops []ovsdb.Operation) ([]ovs
 	return results, err
 }
 
-// current returns the connection and its replica.
+// current returns the current connection and its replica.
 func (l *link) current() (*connection, view, error) {
 	c := l.live.Load()
 	if c == nil {
@@ -102,7 +102,7 @@ func (l *link) current() (*connection, view, error) {
 	return c, view{replica}, nil
 }
 
-// run connects, and connects again, until ctx ends.
+// run connects, and reconnects, until ctx ends.
 func (l *link) run(ctx context.Context) error {
 	log := klog.FromContext(ctx).WithValues("database", l.name)
 	wait := minBackoff
@@ -126,13 +126,13 @@ func (l *link) run(ctx context.Context) error {
 	return nil
 }
 
-// session is the life of one connection; it tells whether the replica was ever in sync.
+// session runs one connection. It reports whether the replica was ever in sync.
 func (l *link) session(ctx context.Context, log klog.Logger) (connected bool, err error) {
 	c := l.open(ctx, log)
 	if c == nil {
 		return false, ctx.Err()
 	}
-	// The client reports a loss only to who listens at that moment.
+	// The client reports a disconnect only to a goroutine that is receiving at that moment.
 	lost, done := make(chan struct{}), make(chan struct{})
 	defer close(done)
 	go func() {
@@ -143,7 +143,7 @@ func (l *link) session(ctx context.Context, log klog.Logger) (connected bool, er
 		}
 	}()
 	defer c.Close()
-	// To close waits for calls under way, which a silent server never answers: they end before.
+	// Close waits for pending calls, which a silent server never answers. Cancel them first.
 	ctx, end := context.WithCancel(ctx)
 	defer end()
 	l.reading.Store(true)
@@ -186,8 +186,8 @@ func (l *link) read(ctx context.Context, c client.Client, events cache.EventHand
 	return err
 }
 
-// watch probes the connection until it or ctx ends, at once for the first time: the client
-// keeps the text of the last answer, which is the whole database, until another comes.
+// watch probes the connection until the connection or ctx ends. It sends the first probe at once: the client retains
+// the text of the last reply, which is the whole database, until the next reply arrives.
 func (l *link) watch(ctx context.Context, c client.Client, lost <-chan struct{}) error {
 	interval := cmp.Or(l.silence, silence) / 3
 	tick := time.NewTicker(interval)
@@ -209,9 +209,9 @@ func (l *link) watch(ctx context.Context, c client.Client, lost <-chan struct{})
 	}
 }
 
-// open connects to the server, of several to the RAFT leader, and returns nil only when
-// ctx ends. Each is asked on its own, again and again: one that is silent, as a host
-// without power is, delays nobody.
+// open connects to the server, or to the RAFT leader if there are several servers. It returns nil only when ctx ends.
+// Each server is tried independently and repeatedly, so a silent one, such as a host without power, does not delay
+// the others.
 func (l *link) open(ctx context.Context, log klog.Logger) client.Client {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -230,7 +230,7 @@ func (l *link) open(ctx context.Context, log klog.Logger) client.Client {
 					return
 				}
 				select {
-				case <-ctx.Done(): // another was found
+				case <-ctx.Done(): // another server was found
 				case <-time.After(wait):
 					log.Error(err, "No connection to the database", "endpoint", address)
 				}
@@ -245,7 +245,7 @@ func (l *link) open(ctx context.Context, log klog.Logger) client.Client {
 	}
 }
 
-// connect connects to one server, if it leads where that matters.
+// connect connects to one server. If leader is set, the server must be the leader.
 func (l *link) connect(ctx context.Context, address string, leader bool) (client.Client, error) {
 	db, _, err := l.schema()
 	if err != nil {
@@ -277,8 +277,8 @@ func (l *link) connect(ctx context.Context, address string, leader bool) (client
 	return nil, err
 }
 
-// tls verifies the server's chain but not its name, as all of OVN does: its certificates
-// carry none (ovs-pki(8)).
+// tls returns a configuration that verifies the server's certificate chain but not its name. All of OVN does the
+// same, because OVN certificates contain no names (ovs-pki(8)).
 func (e Endpoint) tls() (*tls.Config, error) {
 	pair, err := tls.LoadX509KeyPair(e.Certificate, e.PrivateKey)
 	if err != nil {
@@ -309,7 +309,7 @@ func (e Endpoint) tls() (*tls.Config, error) {
 	}, nil
 }
 
-// check tells what is wrong with an endpoint.
+// check validates an endpoint.
 func (e Endpoint) check(name string) error {
 	for _, a := range e.addresses() {
 		scheme, rest, _ := strings.Cut(a, ":")

@@ -46,8 +46,8 @@ func TestEndpointsAreChecked(t *testing.T) {
 	}
 }
 
-// The server's chain is verified, its name is not: OVN's certificates carry none. What is
-// wrong with a certificate is told with its file.
+// The server's certificate chain is verified but not its name, because OVN's certificates contain none. Certificate
+// errors name the file.
 func TestTLS(t *testing.T) {
 	dir := t.TempDir()
 	ca := authority(t, dir, "ca")
@@ -58,10 +58,12 @@ func TestTLS(t *testing.T) {
 	s := serve(t, schema)
 	port := freePort(t)
 	s.kill()
-	s.start(t, "--remote=pssl:"+port+":127.0.0.1", "--private-key="+dir+"/server.key", "--certificate="+dir+"/server.crt", "--ca-cert="+ca.file)
+	s.start(t, "--remote=pssl:"+port+":127.0.0.1", "--private-key="+dir+"/server.key", "--certificate="+dir+"/server.crt",
+		"--ca-cert="+ca.file)
 	s.clusterRows(t)
 
-	endpoint := Endpoint{Address: "ssl:127.0.0.1:" + port, PrivateKey: dir + "/client.key", Certificate: dir + "/client.crt", CACert: ca.file}
+	endpoint := Endpoint{Address: "ssl:127.0.0.1:" + port, PrivateKey: dir + "/client.key",
+		Certificate: dir + "/client.crt", CACert: ca.file}
 	d, _ := connect(t, Options{NB: endpoint})
 	configure(t, d, fabric(1))
 
@@ -69,12 +71,18 @@ func TestTLS(t *testing.T) {
 		change func(*Endpoint)
 		want   []string
 	}{
-		"a server of a stranger": {func(e *Endpoint) { e.CACert = stranger.file }, []string{stranger.file, "unknown authority"}},
+		"a server of a stranger": {func(e *Endpoint) {
+			e.CACert = stranger.file
+		}, []string{stranger.file, "unknown authority"}},
 		"we are strangers": {func(e *Endpoint) { e.Certificate, e.PrivateKey = dir+"/intruder.crt", dir+"/intruder.key" },
 			[]string{"with certificate " + dir + "/intruder.crt"}},
-		"the key of another": {func(e *Endpoint) { e.PrivateKey = dir + "/intruder.key" }, []string{dir + "/client.crt", dir + "/intruder.key", "does not match"}},
-		"no certificate":     {func(e *Endpoint) { e.CACert = dir + "/client.key" }, []string{dir + "/client.key", "no certificate in it"}},
-		"no file":            {func(e *Endpoint) { e.CACert = dir + "/absent" }, []string{dir + "/absent", "no such file"}},
+		"the key of another": {func(e *Endpoint) {
+			e.PrivateKey = dir + "/intruder.key"
+		}, []string{dir + "/client.crt", dir + "/intruder.key", "does not match"}},
+		"no certificate": {func(e *Endpoint) {
+			e.CACert = dir + "/client.key"
+		}, []string{dir + "/client.key", "no certificate in it"}},
+		"no file": {func(e *Endpoint) { e.CACert = dir + "/absent" }, []string{dir + "/absent", "no such file"}},
 	} {
 		e := endpoint
 		c.change(&e)
@@ -87,9 +95,9 @@ func TestTLS(t *testing.T) {
 	}
 }
 
-// A server that takes connections and says nothing, as one on a frozen host does, keeps
-// nobody from the others.
-func TestSilentServerDelaysNobody(t *testing.T) {
+// A server that accepts connections but does not answer, as on a frozen host, does not delay connections to the
+// others.
+func TestUnresponsiveServerDoesNotBlock(t *testing.T) {
 	s := serve(t, schema)
 	s.clusterRows(t)
 	silent, err := net.Listen("tcp", "127.0.0.1:0")
@@ -101,9 +109,9 @@ func TestSilentServerDelaysNobody(t *testing.T) {
 	configure(t, d, fabric(1))
 }
 
-// The leader freezes in the middle of a transaction: the connection stays, nobody answers.
-// We give it up and go on with the new leader, which has it or not.
-func TestLeaderFreezes(t *testing.T) {
+// The leader freezes in the middle of a transaction: the connection remains but is not answered. The client drops it
+// and continues with the new leader, which may or may not have the transaction.
+func TestFrozenLeaderIsReplaced(t *testing.T) {
 	members := cluster(t, 3)
 	clusterRows(t, "--db="+addresses(members))
 	d, err := New(Options{NB: Endpoint{Address: addresses(members)}})
@@ -123,28 +131,30 @@ func TestLeaderFreezes(t *testing.T) {
 		t.Errorf("while nobody answers: %v", err)
 	}
 	eventually(t, "the new leader takes our rows", func() bool {
-		return d.Configure(t.Context(), fabric(1)) == nil && len(d.Apply(t.Context(), []dataplane.Change{{Key: plan.Key, Want: plan}})) == 0
+		return d.Configure(t.Context(), fabric(1)) == nil && len(d.Apply(t.Context(),
+			[]dataplane.Change{{Key: plan.Key, Want: plan}})) == 0
 	})
 	if err := leader.process.Process.Signal(syscall.SIGCONT); err != nil {
 		t.Fatal(err)
 	}
 	prune(t, d, plan)
-	names := strings.Fields(run(t, "ovn-nbctl", "--db="+addresses(members), "--bare", "--columns=name", "list", "Load_Balancer"))
+	names := strings.Fields(run(t, "ovn-nbctl", "--db="+addresses(members), "--bare", "--columns=name", "list",
+		"Load_Balancer"))
 	slices.Sort(names)
 	if len(names) != 6 || len(slices.Compact(names)) != 6 { // four of the Service, two of the node
 		t.Errorf("load balancers %v", names)
 	}
 }
 
-// A cluster of three: we follow the leader.
+// In a cluster of three servers, the client follows the leader.
 func TestFollowsTheLeader(t *testing.T) {
 	members := cluster(t, 3)
 	clusterRows(t, "--db="+addresses(members))
-	d, news := connect(t, Options{NB: Endpoint{Address: addresses(members)}})
+	d, events := connect(t, Options{NB: Endpoint{Address: addresses(members)}})
 	configure(t, d, fabric(1))
 	leader(t, members).kill()
 	start := time.Now()
-	waitFor(t, news, Rows)
+	waitFor(t, events, Rows)
 	t.Logf("with the new leader after %s", time.Since(start).Round(time.Millisecond))
 	eventually(t, "the new leader takes our rows", func() bool { return d.Configure(t.Context(), fabric(2)) == nil })
 }
@@ -217,7 +227,7 @@ func authority(t *testing.T, dir, name string) issuer {
 	return issuer{file: file, cert: cert, key: key}
 }
 
-// issue makes a certificate as ovs-pki does: a common name, no alternative names.
+// issue creates a certificate as ovs-pki does: with a common name and no alternative names.
 func (a issuer) issue(t *testing.T, dir, name string) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -257,18 +267,19 @@ func freePort(t *testing.T) string {
 	return fmt.Sprint(l.Addr().(*net.TCPAddr).Port)
 }
 
-// A server that answers, and of which the rows can't be read: it is connected for the time of the first attempt, and not
-// each time anew. Who leads without the rows for long gives the lease up.
-func TestADatabaseThatCannotBeReadIsNotConnected(t *testing.T) {
+// A server answers, but its rows can't be read. It counts as connected during the first attempt, but not during later
+// ones. A leader without rows eventually gives up its lease.
+func TestUnreadableDatabaseIsNotConnected(t *testing.T) {
 	s := serve(t, "ovn/ovn-nb.ovsschema")
 	calls := 0
-	l := &link{name: "northbound", endpoint: Endpoint{Address: "unix:" + s.socket}, schema: func() (model.ClientDBModel, []watch, error) {
-		db, watches, err := northbound()
-		if calls++; calls%2 == 0 { // each connection asks twice: to connect, and to read
-			err = errors.New("no memory")
-		}
-		return db, watches, err
-	}}
+	l := &link{name: "northbound", endpoint: Endpoint{Address: "unix:" + s.socket},
+		schema: func() (model.ClientDBModel, []watch, error) {
+			db, watches, err := northbound()
+			if calls++; calls%2 == 0 { // each connection calls it twice: to connect, and to read
+				err = errors.New("no memory")
+			}
+			return db, watches, err
+		}}
 	if connected, err := l.session(t.Context(), klog.Background()); connected || err == nil {
 		t.Fatalf("connected %t: %v", connected, err)
 	}

@@ -9,8 +9,8 @@ import (
 	"github.com/ovn-org/libovsdb/model"
 )
 
-// liveEvents passes the events of one connection on until it ends. A client that is closed may still have some queued,
-// and delivers them while the next connection is read already.
+// liveEvents forwards the events of one connection until it ends. A closed client may still have queued events, and
+// delivers them while the next connection is already being read.
 type liveEvents struct {
 	to cache.EventHandler
 
@@ -20,7 +20,7 @@ type liveEvents struct {
 
 var _ cache.EventHandler = (*liveEvents)(nil)
 
-// end waits for the event that is being handled. None comes after it.
+// end waits for the event that is being handled. No event is forwarded after it returns.
 func (e *liveEvents) end() {
 	e.mu.Lock()
 	defer e.mu.Unlock()

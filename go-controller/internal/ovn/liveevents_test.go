@@ -14,7 +14,7 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 )
 
-// slowHandler takes its time for the first event.
+// slowHandler blocks in the first event.
 type slowHandler struct {
 	entered, release chan struct{}
 	first, down      atomic.Bool
@@ -34,8 +34,8 @@ func (h *slowHandler) OnAdd(string, model.Model) {
 	}
 }
 
-// What a connection that is lost has left to tell is not handled after it counts as lost.
-func TestNoEventOutlivesItsConnection(t *testing.T) {
+// Pending events of a lost connection are not handled after the connection counts as lost.
+func TestEventsEndWithTheirConnection(t *testing.T) {
 	s := serve(t, schema)
 	s.clusterRows(t)
 	h := &slowHandler{entered: make(chan struct{}), release: make(chan struct{})}
@@ -62,8 +62,8 @@ func TestNoEventOutlivesItsConnection(t *testing.T) {
 	}
 }
 
-// How long a claim stood before a connection was lost says nothing about the claim that the next one finds.
-func TestAClaimSettlesAnewAfterAReconnect(t *testing.T) {
+// How long a claim lasted on a lost connection does not count for the claim found on the next connection.
+func TestClaimIsConfirmedAfterReconnect(t *testing.T) {
 	nb, sb := serve(t, schema), serve(t, southboundSchema)
 	nb.clusterRows(t)
 	port := rows.RedirectPort(world.ShardID{Domain: "lan"})
@@ -73,9 +73,9 @@ func TestAClaimSettlesAnewAfterAReconnect(t *testing.T) {
 	sb.sbctl(t, "lsp-bind", port, "c1")
 	d, _ := dial(t, nb, sb)
 	since := func() time.Time {
-		d.sightings.mu.Lock()
-		defer d.sightings.mu.Unlock()
-		return d.sightings.claims[port].since
+		d.claimObserver.mu.Lock()
+		defer d.claimObserver.mu.Unlock()
+		return d.claimObserver.claims[port].since
 	}
 	eventually(t, "the claim is seen", func() bool { return !since().IsZero() })
 	sb.kill()

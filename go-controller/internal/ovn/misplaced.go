@@ -20,24 +20,26 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/ovn/rows"
 )
 
-// OVN-Kubernetes has load balancers for each address in a Service, on the gateway routers of nodes, beside ours on the
-// shard's router. Both need some logical flows of the same text, of which there is one for a group of routers. ovn-northd of
-// OVN 25.09.1 to 26.03.2 (at least) takes the wrong group, or changes one that other flows use (ovn_dp_group_find and
-// ovn_dp_group_create in northd/lflow-mgr.c), where OVN-Kubernetes' load balancer came first: the shard's router has no flow
-// for the address, or also that of OVN-Kubernetes, and clients get no answer. Only the logical flows show it.
+// OVN-Kubernetes creates load balancers for each address in a Service on the gateway routers of nodes, in addition to
+// ours on the shard's router. Both need some logical flows with the same text, and a group of routers shares one such
+// flow. If the OVN-Kubernetes load balancer was created first, ovn-northd of OVN 25.09.1 to 26.03.2 (at least)
+// selects the wrong group, or changes a group that other flows use (ovn_dp_group_find and ovn_dp_group_create in
+// northd/lflow-mgr.c). The shard's router then has no flow for the address, or also has the flow of OVN-Kubernetes,
+// and clients receive no reply. Only the logical flows reveal this.
 
 const (
-	// lookEvery is the time between two looks at the logical flows: each has the server of the southbound database go
-	// through all of them twice. What is found is looked at again after lookAgain: northd may be at work.
+	// lookEvery is the interval between checks of the logical flows. For each check, the server of the southbound
+	// database scans all of them twice. A suspected address is checked again after lookAgain, because northd may
+	// still be writing flows.
 	lookEvery = 30 * time.Second
 	lookAgain = 10 * time.Second
 )
 
-// destination finds the address in the match of a logical flow of a load balancer.
+// destination matches the address in the match of a load balancer's logical flow.
 var destination = regexp.MustCompile(`\bip[46]\.dst == ([0-9a-f.:]+)`)
 
-// Misplaced returns the addresses of load balancers of ours whose logical flows are not in their shard's router, or beside
-// those of another load balancer. It may be called from any goroutine.
+// Misplaced returns the addresses of our load balancers whose logical flows are missing from their shard's router, or
+// coexist there with those of another load balancer. It may be called from any goroutine.
 func (d *Dataplane) Misplaced() map[netip.Addr]bool {
 	if found := d.misplaced.Load(); found != nil {
 		return *found
@@ -45,7 +47,7 @@ func (d *Dataplane) Misplaced() map[netip.Addr]bool {
 	return nil
 }
 
-// inspect looks at the logical flows until ctx ends.
+// inspect checks the logical flows until ctx ends.
 func (d *Dataplane) inspect(ctx context.Context) error {
 	var suspected map[netip.Addr]bool
 	wait := time.NewTimer(lookEvery)
@@ -56,9 +58,9 @@ func (d *Dataplane) inspect(ctx context.Context) error {
 			return nil
 		case <-wait.C:
 		}
-		seen, err := d.look(ctx)
+		seen, err := d.observe(ctx)
 		if err != nil {
-			klog.FromContext(ctx).V(1).Info("The logical flows of load balancers were not read", "reason", err)
+			klog.FromContext(ctx).V(1).Info("Failed to read logical flows of load balancers", "reason", err)
 		}
 		found := maps.Clone(seen)
 		maps.DeleteFunc(found, func(a netip.Addr, _ bool) bool { return !suspected[a] })
@@ -75,8 +77,8 @@ func (d *Dataplane) inspect(ctx context.Context) error {
 	}
 }
 
-// look returns the addresses that Misplaced means, as they are now; none where northd has no such fault.
-func (d *Dataplane) look(ctx context.Context) (map[netip.Addr]bool, error) {
+// observe returns the addresses that are misplaced at present. It returns none if northd does not have this bug.
+func (d *Dataplane) observe(ctx context.Context) (map[netip.Addr]bool, error) {
 	nb, v, err := d.nb.current()
 	if err != nil {
 		return nil, err
@@ -89,13 +91,13 @@ func (d *Dataplane) look(ctx context.Context) (map[netip.Addr]bool, error) {
 	if _, err := fmt.Sscanf(nb.client.Schema().Version, "%d.%d.", &major, &minor); err != nil {
 		return nil, fmt.Errorf("version of the northbound schema %q: %w", nb.client.Schema().Version, err)
 	}
-	if major == 7 && minor < 12 { // OVN 25.03 and before
+	if major == 7 && minor < 12 { // OVN 25.03 and earlier
 		return nil, nil
 	}
 	return sb.misplaced(ctx, balanced(v))
 }
 
-// balanced returns the addresses of the load balancers on each shard's router, by its name.
+// balanced returns the load balancer addresses on each shard's router, by router name.
 func balanced(v view) map[string]map[netip.Addr]bool {
 	balancers := map[string]*nbdb.LoadBalancer{}
 	v.each(rows.LoadBalancer, func(uuid string, m model.Model) {
@@ -124,8 +126,9 @@ func balanced(v view) map[string]map[netip.Addr]bool {
 	return all
 }
 
-// misplaced returns those of the addresses of routers' load balancers that Misplaced means.
-func (c *connection) misplaced(ctx context.Context, routers map[string]map[netip.Addr]bool) (map[netip.Addr]bool, error) {
+// misplaced returns the misplaced load balancer addresses of the given routers.
+func (c *connection) misplaced(ctx context.Context, routers map[string]map[netip.Addr]bool) (map[netip.Addr]bool,
+	error) {
 	if len(routers) == 0 {
 		return nil, nil
 	}
@@ -143,11 +146,14 @@ func (c *connection) misplaced(ctx context.Context, routers map[string]map[netip
 		if len(datapaths[i]) != 1 {
 			return nil, fmt.Errorf("%d datapaths have the name %s", len(datapaths[i]), name)
 		}
-		ops = append(ops, query("Logical_DP_Group", "datapaths", ovsdb.OvsSet{GoSet: []any{datapaths[i][0]["_uuid"]}}, "_uuid"))
+		ops = append(ops, query("Logical_DP_Group", "datapaths", ovsdb.OvsSet{GoSet: []any{datapaths[i][0]["_uuid"]}},
+			"_uuid"))
 	}
 	found, err := c.selects(ctx, append(ops,
-		query("Logical_Flow", "external_ids", pair("stage-name", "lr_in_defrag"), "match", "logical_datapath", "logical_dp_group"),
-		query("Logical_Flow", "external_ids", pair("stage-name", "lr_in_dnat"), "match", "logical_datapath", "logical_dp_group"))...)
+		query("Logical_Flow", "external_ids", pair("stage-name", "lr_in_defrag"), "match", "logical_datapath",
+			"logical_dp_group"),
+		query("Logical_Flow", "external_ids", pair("stage-name", "lr_in_dnat"), "match", "logical_datapath",
+			"logical_dp_group"))...)
 	if err != nil {
 		return nil, err
 	}
@@ -155,12 +161,12 @@ func (c *connection) misplaced(ctx context.Context, routers map[string]map[netip
 	wrong := map[netip.Addr]bool{}
 	for i, name := range names {
 		datapath := datapaths[i][0]["_uuid"]
-		at := map[any]bool{datapath: true} // the router's datapath, and the groups that it is in
+		at := map[any]bool{datapath: true} // the router's datapath and the groups that contain it
 		for _, group := range found[i] {
 			at[group["_uuid"]] = true
 		}
 		lacks := map[netip.Addr]bool{}
-		for _, flow := range translated { // northd writes both kinds at once, and our own of this kind are of one router each
+		for _, flow := range translated { // northd writes both kinds at once; each of our own is for one router
 			switch a := destinationOf(flow); {
 			case !routers[name][a]:
 			case flow["logical_datapath"] == datapath:
@@ -179,7 +185,7 @@ func (c *connection) misplaced(ctx context.Context, routers map[string]map[netip
 	return wrong, nil
 }
 
-// destinationOf is the address that a logical flow is for, the zero Addr for none.
+// destinationOf returns the address that a logical flow is for, or the zero Addr.
 func destinationOf(flow ovsdb.Row) netip.Addr {
 	match, _ := flow["match"].(string)
 	if found := destination.FindStringSubmatch(match); found != nil {
@@ -189,7 +195,7 @@ func destinationOf(flow ovsdb.Row) netip.Addr {
 	return netip.Addr{}
 }
 
-// query selects columns of the rows of a table of which a column includes a value.
+// query returns an operation that selects columns of the rows whose given column includes a value.
 func query(table, column string, value any, columns ...string) ovsdb.Operation {
 	return ovsdb.Operation{
 		Op: ovsdb.OperationSelect, Table: table, Columns: columns,
@@ -197,8 +203,8 @@ func query(table, column string, value any, columns ...string) ovsdb.Operation {
 	}
 }
 
-// selects reads rows that are not in the replica. An optional column that is empty has an OvsSet, which is no key of a map,
-// and is left out.
+// selects reads rows that are not in the replica. An empty optional column is decoded as an OvsSet, which cannot be a
+// map key, and is omitted.
 func (c *connection) selects(ctx context.Context, ops ...ovsdb.Operation) ([][]ovsdb.Row, error) {
 	results, err := c.transact(ctx, ops)
 	if err != nil {

@@ -11,9 +11,9 @@ import (
 	"testing"
 )
 
-// What northd makes of our rows is where it belongs. A flow of another load balancer in a shard's router is seen, and so is one
-// of ours that is not there.
-func TestFlowsInTheWrongRoutersAreSeen(t *testing.T) {
+// The flows that northd creates from our rows are in the right routers. A flow of another load balancer in a shard's
+// router is detected, and so is a missing flow of ours.
+func TestMisplacedFlowsAreDetected(t *testing.T) {
 	nb, sb := serve(t, schema), serve(t, southboundSchema)
 	nb.clusterRows(t)
 	sb.sbctl(t, "init")
@@ -49,14 +49,16 @@ func TestFlowsInTheWrongRoutersAreSeen(t *testing.T) {
 	}
 	shard := row("find", "Datapath_Binding", "external_ids:name=slb-lan-0")
 	const foreign = `match="ct.new && ip4.dst == 10.50.1.1 && tcp.dst == 80"`
-	sb.sbctl(t, "--", "--id=@others", "create", "Logical_DP_Group", "datapaths="+row("find", "Datapath_Binding", "external_ids:name=GR_n1"),
+	sb.sbctl(t, "--", "--id=@others", "create", "Logical_DP_Group", "datapaths="+row("find", "Datapath_Binding",
+		"external_ids:name=GR_n1"),
 		"--", "create", "Logical_Flow", "logical_dp_group=@others", "pipeline=ingress", "table_id=7", "priority=120", foreign,
 		`actions="drop;"`, "external_ids:stage-name=lr_in_dnat")
 	flow := row("find", "Logical_Flow", foreign)
 	if got := misplaced(); len(got) > 0 {
 		t.Errorf("%v are said to be misplaced by a flow of other routers", got)
 	}
-	sb.sbctl(t, "add", "Logical_DP_Group", strings.TrimSpace(sb.sbctl(t, "get", "Logical_Flow", flow, "logical_dp_group")), "datapaths", shard)
+	sb.sbctl(t, "add", "Logical_DP_Group", strings.TrimSpace(sb.sbctl(t, "get", "Logical_Flow", flow, "logical_dp_group")),
+		"datapaths", shard)
 	if got := misplaced(); !slices.Equal(got, []netip.Addr{v4}) {
 		t.Errorf("%v misplaced, want %v", got, v4)
 	}
@@ -65,7 +67,8 @@ func TestFlowsInTheWrongRoutersAreSeen(t *testing.T) {
 	if got := misplaced(); !slices.Equal(got, []netip.Addr{v6}) {
 		t.Errorf("%v misplaced, want %v", got, v6)
 	}
-	for _, flow := range strings.Fields(row("find", "Logical_Flow", "logical_datapath="+shard, "external_ids:stage-name=lr_in_dnat")) {
+	for _, flow := range strings.Fields(row("find", "Logical_Flow", "logical_datapath="+shard,
+		"external_ids:stage-name=lr_in_dnat")) {
 		sb.sbctl(t, "destroy", "Logical_Flow", flow)
 	}
 	if got := misplaced(); len(got) > 0 {

@@ -20,9 +20,8 @@ const (
 	chassis     = "Chassis"
 )
 
-// watch is a table and the rows of it to replicate: those that match any condition, all
-// if there is none. A large cluster has 100,000 logical ports; we need a few hundred rows
-// of others.
+// watch is a table and the rows of it to replicate: those that match any condition, or all rows if there is no
+// condition. A large cluster has 100,000 logical ports, but we need only a few hundred rows of other owners.
 type watch struct {
 	table string
 	where []ovsdb.Condition
@@ -36,7 +35,7 @@ func is(column, value string) ovsdb.Condition {
 	return ovsdb.NewCondition(column, ovsdb.ConditionEqual, value)
 }
 
-// ownTables are the tables with rows of ours, also of earlier versions.
+// ownTables returns the tables that contain rows we own, including those of earlier versions.
 func ownTables() []string {
 	return []string{
 		rows.ACL, rows.AddressSet, rows.BFD, rows.HAChassis, rows.HAChassisGroup, rows.LoadBalancer, rows.Policy,
@@ -44,7 +43,7 @@ func ownTables() []string {
 	}
 }
 
-// serviceTables are the tables with rows of Services.
+// serviceTables returns the tables that contain rows of Services.
 func serviceTables() []string { return []string{rows.LoadBalancer, rows.ACL} }
 
 func northbound() (model.ClientDBModel, []watch, error) {
@@ -66,7 +65,7 @@ func northbound() (model.ClientDBModel, []watch, error) {
 		case rows.Switch:
 			w.where = append(w.where, is("name", rows.JoinSwitch))
 		case rows.RouterPort:
-			w.where = nil // the join addresses of others are theirs
+			w.where = nil // rows of other owners provide the join addresses
 		}
 		watches = append(watches, w)
 	}
@@ -85,10 +84,10 @@ func southbound() (model.ClientDBModel, []watch, error) {
 	}, err
 }
 
-// monitor is the request for the rows of watches, with the columns that the models have
-// and no others: a newer server has more. With this method the client gives a connection up
-// when it is told of a change that does not fit its replica, and decodes the answer, which is
-// the whole database, from one copy; with monitor_cond_since it does neither.
+// monitor returns a monitor request for the given watches. It requests only the columns of the models, because newer
+// servers have more. With this method, the client drops a connection when it receives an update that does not fit its
+// replica, and it decodes the reply, which is the whole database, from a single copy. With monitor_cond_since it does
+// neither.
 func monitor(c client.Client, watches []watch) (*client.Monitor, error) {
 	m := c.NewMonitor()
 	m.Method = ovsdb.ConditionalMonitorRPC

@@ -18,7 +18,7 @@ import (
 
 const southboundSchema = "ovn/ovn-sb.ovsschema"
 
-// translate runs a real ovn-northd between two databases and returns its log's path.
+// translate runs a real ovn-northd between two databases and returns the path of its log.
 func translate(t *testing.T, nb, sb *server) string {
 	t.Helper()
 	dir := filepath.Dir(nb.socket)
@@ -41,14 +41,14 @@ func (s *server) sbctl(t *testing.T, args ...string) string {
 	return run(t, "ovn-sbctl", append([]string{"--db=unix:" + s.socket, "--no-leader-only"}, args...)...)
 }
 
-// A real northd makes of our rows the flows that we mean, without a complaint, and says
-// who carries a shard.
-func TestNorthdUnderstandsOurRows(t *testing.T) {
+// A real northd translates our rows to the intended flows without warnings, and reports which chassis carries a
+// shard.
+func TestNorthdAcceptsOurRows(t *testing.T) {
 	nb, sb := serve(t, schema), serve(t, southboundSchema)
 	nb.clusterRows(t)
 	sb.sbctl(t, "init")
 	log := translate(t, nb, sb)
-	d, news := dial(t, nb, sb)
+	d, events := dial(t, nb, sb)
 	configure(t, d, fabric(1))
 	apply(t, d, service(1, 1, "10.244.1.1", "10.244.1.2", "fd00:10:244:1::1"))
 	apply(t, d, service(1, 1, "10.244.1.2", "fd00:10:244:1::1"))
@@ -90,7 +90,8 @@ func TestNorthdUnderstandsOurRows(t *testing.T) {
 			t.Errorf("no flow %s", want)
 		}
 	}
-	if out, err := os.ReadFile(log); err != nil || strings.Contains(string(out), "|WARN|") || strings.Contains(string(out), "|ERR|") {
+	if out, err := os.ReadFile(log); err != nil || strings.Contains(string(out), "|WARN|") ||
+		strings.Contains(string(out), "|ERR|") {
 		t.Errorf("northd's log: %v\n%s", err, out)
 	}
 
@@ -98,15 +99,15 @@ func TestNorthdUnderstandsOurRows(t *testing.T) {
 	if c, ok := d.Carriers()[shard]; !ok || c.Active != "" {
 		t.Errorf("carrier %v before any chassis", c)
 	}
-	drain(news)
+	drain(events)
 	sb.sbctl(t, "chassis-add", "c2", "geneve", "127.0.0.2")
 	sb.sbctl(t, "lsp-bind", "cr-slb-lan-0-ext", "c2")
-	waitFor(t, news, Carriers)
+	waitFor(t, events, Carriers)
 	eventually(t, "c2 carries the shard", func() bool { return d.Carriers()[shard].Active == "c2" })
 	if d.Carriers()[shard].Settled {
 		t.Error("a claim has settled at once")
 	}
-	drain(news)
-	waitFor(t, news, Carriers)
+	drain(events)
+	waitFor(t, events, Carriers)
 	eventually(t, "the claim has settled", func() bool { return d.Carriers()[shard].Settled })
 }

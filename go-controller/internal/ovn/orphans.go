@@ -13,39 +13,37 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/ovn/rows"
 )
 
-// A BFD row without its port kills ovn-northd: from OVN 24.09 on, bfd_table_sync deletes the
-// southbound row of a session whose logical_port it does not find, and fails
-// (SIGSEGV) when there is none any more, the next time that it computes anything and at
-// every start. The table is a root set, so the row outlives its port where another client
-// deletes the port or its router (ovn-nbctl lr-del).
+// A BFD row without its port crashes ovn-northd. From OVN 24.09 on, bfd_table_sync deletes the southbound row of a
+// session whose logical_port it does not find. If that row no longer exists, northd fails with SIGSEGV on its next
+// computation and on every start. The table is a root set, so the row outlives its port if another client deletes the
+// port or its router (ovn-nbctl lr-del).
 //
-// Our own transactions insert and delete the row together with the port. Where it was not us,
-// the row goes at once, past everything that waits to be written: northd has read the deletion
-// of the port at the same time as we have, and looks at the row again when the southbound
-// database has confirmed what it made of that.
+// Our own transactions insert and delete the row together with the port. If another client deletes the port, we
+// delete the row at once, ahead of all pending writes. northd reads the deletion of the port at the same time as we
+// do, and processes the row again once the southbound database has confirmed the resulting changes.
 
-// reapOrphans deletes BFD rows whose port went, until ctx ends.
-func (d *Dataplane) reapOrphans(ctx context.Context) error {
+// deleteOrphans deletes BFD rows whose port was deleted, until ctx ends.
+func (d *Dataplane) deleteOrphans(ctx context.Context) error {
 	for {
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-d.drift.bereaved:
+		case <-d.drift.orphaned:
 		}
 		_, v, err := d.nb.current()
 		if err != nil {
-			continue // the next connection has all rows written again
+			continue // the next connection causes all rows to be written again
 		}
 		for i, err := range d.commit(ctx, orphans(v)) {
 			if err != nil {
-				klog.FromContext(ctx).V(1).Info("A BFD row whose port had gone was not deleted", "number", i, "reason", err)
+				klog.FromContext(ctx).V(1).Info("Failed to delete a BFD row without port", "number", i, "reason", err)
 			}
 		}
 	}
 }
 
-// orphans are the changes that delete BFD rows of ours without a port, one each. The replica may
-// be in the middle of a transaction, so each says what it relies on.
+// orphans returns units that delete BFD rows of ours without a port, one unit per row. The replica may be in the
+// middle of a transaction, so each unit verifies that the port does not exist.
 func orphans(v view) []unit {
 	ports := map[string]bool{}
 	v.each(rows.RouterPort, func(_ string, m model.Model) {

@@ -10,14 +10,14 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/ovn/rows"
 )
 
-// node are the changes that let the backends on a node answer. Before every Service that
-// the database knows is wanted, or was pruned, nothing that it has is taken away.
+// node returns the changes that let the backends on a node reply. Until every Service in the database is desired or
+// was pruned, it removes nothing.
 func (d *Dataplane) node(name string) unit {
-	return func(b *batch) error { return d.returns(d.ground, name)(b) }
+	return func(b *batch) error { return d.returns(d.builder, name)(b) }
 }
 
-// returns is node with any ground.
-func (d *Dataplane) returns(ground *rows.Ground, name string) unit {
+// returns is like node, for any builder.
+func (d *Dataplane) returns(builder *rows.Builder, name string) unit {
 	return func(b *batch) error {
 		have := ofNode(b.view, name)
 		if d.want.nodes[name] == nil {
@@ -26,16 +26,16 @@ func (d *Dataplane) returns(ground *rows.Ground, name string) unit {
 			}
 			return nil
 		}
-		if ground == nil {
-			return errNoGround
+		if builder == nil {
+			return errNoTopology
 		}
-		known := map[string]map[string]string{} // vips by row id
+		known := map[string]map[string]string{} // vips by row ID
 		if !d.complete {
 			for _, r := range have {
 				known[refOf(r).ID], _ = r.column("vips").(map[string]string)
 			}
 		}
-		wants := ground.NodeRows(name, d.want.on(name), func(id string) map[string]string { return known[id] })
+		wants := builder.NodeRows(name, d.want.on(name), func(id string) map[string]string { return known[id] })
 		if d.complete && len(wants) > 0 {
 			if err := removeAll(unwanted(have, wants))(b); err != nil {
 				return err
@@ -45,8 +45,8 @@ func (d *Dataplane) returns(ground *rows.Ground, name string) unit {
 	}
 }
 
-// ensureAmong is ensure for rows of which most are known to be there: to look one up takes
-// longer than to compare it.
+// ensureAmong is like ensure, for rows of which most are known to exist. Looking up a row takes longer than comparing
+// it.
 func (b *batch) ensureAmong(have []record, wants []rows.Row) error {
 	there := make(map[rows.Ref]record, len(have))
 	for _, r := range have {
@@ -64,7 +64,7 @@ func (b *batch) ensureAmong(have []record, wants []rows.Row) error {
 	return nil
 }
 
-// unwanted are the rows that are not among those wanted.
+// unwanted returns the rows in have that are not in wants.
 func unwanted(have []record, wants []rows.Row) []record {
 	wanted := make(map[rows.Ref]bool, len(wants))
 	for _, w := range wants {
@@ -79,7 +79,7 @@ func refOf(r record) rows.Ref {
 	return rows.Ref{Table: r.table, ID: r.externalIDs()[rows.KeyPrimaryID]}
 }
 
-// ofNode are the rows of ours that belong to a node.
+// ofNode returns the rows we own that belong to a node.
 func ofNode(v view, name string) []record {
 	var found []record
 	for _, table := range ownTables() {
@@ -88,7 +88,7 @@ func ofNode(v view, name string) []record {
 	return found
 }
 
-// nodes are the changes that make the rows of nodes as wanted.
+// nodes returns the units that reconcile the rows of the named nodes.
 func (d *Dataplane) nodes(names []string) []unit {
 	units := make([]unit, 0, len(names))
 	for _, name := range names {
@@ -97,39 +97,39 @@ func (d *Dataplane) nodes(names []string) []unit {
 	return units
 }
 
-// made notes what became of the rows of nodes, and returns the errors.
-func (d *Dataplane) made(names []string, errs []error) (broken map[string]error) {
-	clear(d.want.apart)
+// written records the results of writing the rows of nodes, and returns the errors by node.
+func (d *Dataplane) written(names []string, errs []error) (broken map[string]error) {
+	clear(d.want.splitPlans)
 	for i, name := range names {
 		if errs[i] == nil {
-			delete(d.want.unsure, name)
+			delete(d.want.dirty, name)
 			continue
 		}
 		if broken == nil {
 			broken = map[string]error{}
 		}
 		broken[name] = errs[i]
-		d.want.unsure[name] = true
+		d.want.dirty[name] = true
 	}
 	return broken
 }
 
-// doubtOrphans makes the nodes that have rows of ours and no backends unsure.
-func (d *Dataplane) doubtOrphans(v view) {
+// suspectOrphans marks nodes dirty that have rows of ours but no backends.
+func (d *Dataplane) suspectOrphans(v view) {
 	v.each(rows.Router, func(_ string, m model.Model) {
 		ids := externalIDs(m)
 		if name := ids[rows.KeyNode]; ours(m) && ids[rows.KeyOwnerType] == rows.OwnerNode && d.want.nodes[name] == nil {
-			d.want.unsure[name] = true
+			d.want.dirty[name] = true
 		}
 	})
 }
 
-// learn finds out whether each Service that the database knows is wanted, or pruned. From
-// then on Apply may take backends away, and no node is sure to have no more than it needs.
-func (d *Dataplane) learn() {
+// checkComplete checks whether each Service in the database is desired or was pruned. From then on, Apply may remove
+// backends, and all nodes are dirty because they may have more rows than they need.
+func (d *Dataplane) checkComplete() {
 	_, v, err := d.nb.current()
-	if d.complete || d.ground == nil || err != nil {
-		return // the next call will do
+	if d.complete || d.builder == nil || err != nil {
+		return // retried by the next call
 	}
 	known := true
 	v.each(rows.LoadBalancer, func(_ string, m model.Model) {
@@ -142,7 +142,7 @@ func (d *Dataplane) learn() {
 	}
 	d.complete = true
 	for name := range d.want.nodes {
-		d.want.unsure[name] = true
+		d.want.dirty[name] = true
 	}
-	d.doubtOrphans(v)
+	d.suspectOrphans(v)
 }

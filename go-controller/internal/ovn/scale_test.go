@@ -11,7 +11,7 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/plan"
 )
 
-// crowd is n Services with backends each, all of which listen on the same ports.
+// crowd returns n Services with the given number of backends each, all listening on the same ports.
 func crowd(n, shards, backends int) []*plan.Service {
 	var plans []*plan.Service
 	for i := range n {
@@ -51,8 +51,8 @@ func TestManyServices(t *testing.T) {
 	t.Logf("removed: %s", time.Since(start).Round(time.Millisecond))
 }
 
-// large is a database of a cluster of 2,000 nodes with 10,000 Services of ours, each with
-// one address, one port and 20 backends.
+// large returns a database of a cluster with 2,000 nodes and 10,000 Services of ours, each with one address, one port
+// and 20 backends.
 func large(b *testing.B, shards int) (*server, *Dataplane, []*plan.Service) {
 	b.Helper()
 	s := serve(b, schema)
@@ -60,7 +60,8 @@ func large(b *testing.B, shards int) (*server, *Dataplane, []*plan.Service) {
 	for i := range 20 {
 		var ports []string
 		for j := range 300 {
-			ports = append(ports, "--", "lrp-add", "GR", fmt.Sprint("port", i*300+j), "0a:00:00:00:00:01", fmt.Sprintf("100.65.%d.%d/16", i, j%250+1))
+			ports = append(ports, "--", "lrp-add", "GR", fmt.Sprint("port", i*300+j), "0a:00:00:00:00:01",
+				fmt.Sprintf("100.65.%d.%d/16", i, j%250+1))
 		}
 		s.nbctl(b, append([]string{"--may-exist", "lr-add", "GR"}, ports...)...)
 	}
@@ -78,15 +79,16 @@ func large(b *testing.B, shards int) (*server, *Dataplane, []*plan.Service) {
 	return s, d, plans
 }
 
-// many is how many nodes the pods of the largest crowd are on, 256 a node.
+// many is the number of nodes that run the pods of the largest crowd, with 256 pods per node.
 const many = 10000 * 20 / 256
 
-// manyNodes are what OVN-Kubernetes makes for them.
+// manyNodes inserts the rows that OVN-Kubernetes creates for these nodes.
 func (s *server) manyNodes(b *testing.B) {
 	b.Helper()
 	var ports []string
 	for i := range many + 1 {
-		name, subnet := nodeOf(netip.AddrFrom4([4]byte{10, byte(128 + i>>8), byte(i), 1})), fmt.Sprintf("10.%d.%d.1/24", 128+i>>8, i&255)
+		name, subnet := nodeOf(netip.AddrFrom4([4]byte{10, byte(128 + i>>8), byte(i), 1})),
+			fmt.Sprintf("10.%d.%d.1/24", 128+i>>8, i&255)
 		ports = append(ports, "--", "lrp-add", "ovn_cluster_router", "rtos-"+name, "0a:00:00:00:00:01", subnet,
 			"--", "lrp-add", "GR", "rtoj-GR_"+name, "0a:00:00:00:00:01", fmt.Sprintf("100.64.%d.%d/16", 1+i>>8, i&255))
 	}
@@ -96,7 +98,8 @@ func (s *server) manyNodes(b *testing.B) {
 func largeFabric(shards int) *plan.Fabric {
 	f := fabric(shards)
 	for i := range many + 1 {
-		f.Nodes = append(f.Nodes, plan.Node{Name: nodeOf(netip.AddrFrom4([4]byte{10, byte(128 + i>>8), byte(i), 1})), Chassis: fmt.Sprint("chassis-", i)})
+		f.Nodes = append(f.Nodes, plan.Node{Name: nodeOf(netip.AddrFrom4([4]byte{10, byte(128 + i>>8), byte(i), 1})),
+			Chassis: fmt.Sprint("chassis-", i)})
 	}
 	return f
 }
@@ -120,7 +123,7 @@ func BenchmarkOneEndpoint(b *testing.B) {
 	}
 }
 
-// BenchmarkStart is a new process that finds all as it should be.
+// BenchmarkStart starts a new process on a database that needs no changes.
 func BenchmarkStart(b *testing.B) {
 	const shards = 8
 	s, _, plans := large(b, shards)

@@ -25,7 +25,7 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/test/lab/ovnprefix"
 )
 
-// server is a real ovsdb-server on a database file of the test's own.
+// server is a real ovsdb-server on a database file of its own.
 type server struct {
 	file, socket string
 	process      *exec.Cmd
@@ -41,7 +41,8 @@ func TestMain(m *testing.M) { os.Exit(ovnprefix.Main(m)) }
 // serve starts a server on a copy of a database, or on a new one with a schema (see ovnprefix.Schema).
 func serve(t testing.TB, from string) *server {
 	t.Helper()
-	for program, pkg := range map[string]string{"ovsdb-server": "openvswitch-switch", "ovsdb-client": "openvswitch-common", "ovn-nbctl": "ovn-central"} {
+	for program, pkg := range map[string]string{"ovsdb-server": "openvswitch-switch", "ovsdb-client": "openvswitch-common",
+		"ovn-nbctl": "ovn-central"} {
 		if _, err := exec.LookPath(program); err != nil {
 			t.Fatalf("%s is needed: apt-get install %s", program, pkg)
 		}
@@ -81,13 +82,13 @@ func (s *server) start(t testing.TB, options ...string) {
 	})
 }
 
-// kill ends the server the hard way.
+// kill terminates the server with SIGKILL.
 func (s *server) kill() {
 	_ = s.process.Process.Kill()
 	_ = s.process.Wait()
 }
 
-// transactions counts what was ever written: the records of the file.
+// transactions returns the number of transactions ever written, which is the number of records in the file.
 func (s *server) transactions(t testing.TB) int {
 	t.Helper()
 	data, err := os.ReadFile(s.file)
@@ -97,7 +98,7 @@ func (s *server) transactions(t testing.TB) int {
 	return bytes.Count(data, []byte("\nOVSDB JSON "))
 }
 
-// dump is the whole database as text.
+// dump returns the whole database as text.
 func (s *server) dump(t testing.TB) string {
 	t.Helper()
 	return run(t, "ovsdb-client", "--no-heading", "dump", "unix:"+s.socket, "OVN_Northbound")
@@ -132,7 +133,7 @@ func eventually(t testing.TB, what string, ok func() bool) {
 	}
 }
 
-// clusterRows are what OVN-Kubernetes would have made of the join network.
+// clusterRows inserts the rows that OVN-Kubernetes creates for the join network.
 func (s *server) clusterRows(t testing.TB) {
 	t.Helper()
 	clusterRows(t, "--no-leader-only", "--db=unix:"+s.socket)
@@ -147,7 +148,8 @@ func clusterRows(t testing.TB, options ...string) {
 	for i, n := range nodes() {
 		run(t, "ovn-nbctl", append(options, slices.Concat(
 			[]string{"lrp-add", "ovn_cluster_router", "rtos-" + n.name, "0a:58:0a:f4:00:0" + strconv.Itoa(i)}, n.subnets,
-			[]string{"--", "lr-add", "GR_" + n.name, "--", "lrp-add", "GR_" + n.name, "rtoj-GR_" + n.name, "0a:58:64:40:00:0" + strconv.Itoa(i)}, n.join)...)...)
+			[]string{"--", "lr-add", "GR_" + n.name, "--", "lrp-add", "GR_" + n.name, "rtoj-GR_" + n.name,
+				"0a:58:64:40:00:0" + strconv.Itoa(i)}, n.join)...)...)
 	}
 }
 
@@ -156,7 +158,7 @@ type testNode struct {
 	subnets, join []string
 }
 
-// nodes are those of the captured cluster.
+// nodes returns the nodes of the captured cluster.
 func nodes() []testNode {
 	return []testNode{
 		{"n1", []string{"10.244.2.1/24", "fd00:10:244:3::1/64"}, []string{"100.64.0.2/16", "fd98::2/64"}},
@@ -165,7 +167,7 @@ func nodes() []testNode {
 	}
 }
 
-// nodeOf is the node that has a pod; those of a crowd have 256 each.
+// nodeOf returns the node of a pod. Nodes of a crowd have 256 pods each.
 func nodeOf(pod netip.Addr) string {
 	for _, n := range nodes() {
 		for _, subnet := range n.subnets {
@@ -180,8 +182,8 @@ func nodeOf(pod netip.Addr) string {
 	return ""
 }
 
-// dial runs a Dataplane on servers until the test ends and returns it with its news.
-func dial(t testing.TB, nb *server, sb ...*server) (*Dataplane, <-chan What) {
+// dial runs a Dataplane on servers until the test ends and returns it with its events.
+func dial(t testing.TB, nb *server, sb ...*server) (*Dataplane, <-chan EventKind) {
 	t.Helper()
 	o := Options{NB: Endpoint{Address: "unix:" + nb.socket}}
 	for _, s := range sb {
@@ -190,12 +192,12 @@ func dial(t testing.TB, nb *server, sb ...*server) (*Dataplane, <-chan What) {
 	return connect(t, o)
 }
 
-func connect(t testing.TB, o Options) (*Dataplane, <-chan What) {
+func connect(t testing.TB, o Options) (*Dataplane, <-chan EventKind) {
 	t.Helper()
-	news := make(chan What, 1000)
-	o.Changed = func(w What) {
+	events := make(chan EventKind, 1000)
+	o.Changed = func(w EventKind) {
 		select {
-		case news <- w:
+		case events <- w:
 		default:
 		}
 	}
@@ -204,7 +206,7 @@ func connect(t testing.TB, o Options) (*Dataplane, <-chan What) {
 		t.Fatal(err)
 	}
 	start(t, d)
-	return d, news
+	return d, events
 }
 
 // start runs d until the test ends, and returns when it is in sync.
@@ -226,11 +228,12 @@ func start(t testing.TB, d *Dataplane) {
 	}
 }
 
-// fabric is one domain with shards of which each has an anchor and three gateways.
+// fabric returns one domain whose shards each have an anchor and three gateways.
 func fabric(shards int) *plan.Fabric {
 	f := &plan.Fabric{
 		Cluster: world.Cluster{ID: "cluster", PodNets: prefixes("10.244.0.0/16", "fd00:10:244::/48", "10.128.0.0/14")},
-		Nodes:   []plan.Node{{Name: "n1", Chassis: "c1", Hosts: hosts()}, {Name: "n2", Chassis: "c2"}, {Name: "n3", Chassis: "c3"}},
+		Nodes: []plan.Node{{Name: "n1", Chassis: "c1", Hosts: hosts()}, {Name: "n2", Chassis: "c2"},
+			{Name: "n3", Chassis: "c3"}},
 		Domains: []plan.Domain{{
 			Name: "lan", PhysicalNetwork: "physnet", VLAN: 7, Detect: 200 * time.Millisecond, DetectMultiplier: 3,
 			Subnets: []world.Subnet{
@@ -252,7 +255,7 @@ func fabric(shards int) *plan.Fabric {
 	return f
 }
 
-// hosts are the addresses of node n1 that can be backends.
+// hosts returns the addresses of node n1 that can be backends.
 func hosts() []world.Host {
 	return []world.Host{
 		{Addr: netip.MustParseAddr("172.18.0.11"), Masquerade: netip.MustParseAddr("169.254.169.3")},
@@ -280,7 +283,7 @@ func prefixes(texts ...string) []netip.Prefix {
 	return out
 }
 
-// service is the n-th Service of a test: one dual-stack address, TCP 80 and UDP 53.
+// service returns the n-th Service of a test: one dual-stack address, TCP 80 and UDP 53.
 func service(n, shards int, backends ...string) *plan.Service {
 	shard := world.ShardID{Domain: "lan", Index: n % shards}
 	v4 := netip.AddrFrom4([4]byte{10, 50, byte(1 + n>>8), byte(n)})
@@ -346,7 +349,7 @@ func prune(t testing.TB, d *Dataplane, plans ...*plan.Service) {
 	}
 }
 
-// stripped is a dump without what differs from one life of a row to the next.
+// stripped returns a dump without the parts that differ when a row is created again.
 func stripped(dump string) string {
 	epoch := regexp.MustCompile(`"slb.k8s.ovn.org/epoch"="[0-9]+", |, "slb.k8s.ovn.org/epoch"="[0-9]+"`)
 	uuid := regexp.MustCompile(`[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}`)

@@ -11,9 +11,9 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 )
 
-var errNoGround = errors.New("shards are not configured yet")
+var errNoTopology = errors.New("shards are not configured yet")
 
-// service are the changes of a Service's load balancers and of the ACLs before them.
+// service returns the changes for a Service's load balancers and ACLs.
 func (d *Dataplane) service(key world.Key) unit {
 	return func(b *batch) error {
 		var have []record
@@ -24,14 +24,14 @@ func (d *Dataplane) service(key world.Key) unit {
 		if p == nil {
 			return b.reconcile(have, nil)
 		}
-		if d.ground == nil {
-			return errNoGround
+		if d.builder == nil {
+			return errNoTopology
 		}
 		vips := make(map[string]map[string]string, len(have))
 		for _, r := range have {
 			vips[r.externalIDs()[rows.KeyPrimaryID]], _ = r.column("vips").(map[string]string)
 		}
-		wants, err := d.ground.Service(p, func(id string) map[string]string { return vips[id] })
+		wants, err := d.builder.Service(p, func(id string) map[string]string { return vips[id] })
 		if err != nil {
 			return err
 		}
@@ -39,8 +39,8 @@ func (d *Dataplane) service(key world.Key) unit {
 	}
 }
 
-// staleServices are the changes that remove rows of Services nobody keeps, and doubles of
-// others'.
+// staleServices returns the units that remove rows of Services for which keep returns false, and duplicate rows of
+// the others.
 func (d *Dataplane) staleServices(v view, keep func(world.Key) bool) []unit {
 	var units []unit
 	seen := map[string]bool{}
@@ -65,8 +65,7 @@ func (d *Dataplane) staleServices(v view, keep func(world.Key) bool) []unit {
 	return units
 }
 
-// attachAll is the change that puts load balancers back on their routers. Apply believes a
-// row's own word for where it is.
+// attachAll reattaches load balancers to their routers. Apply relies on the holder recorded in the row itself.
 func attachAll(b *batch) error {
 	held := map[string]bool{}
 	for _, router := range b.view.owned(rows.Router) {

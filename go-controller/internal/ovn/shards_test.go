@@ -13,8 +13,8 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 )
 
-// A shard that loses its anchor and gets it back carries the Services that it had.
-func TestShardComesBack(t *testing.T) {
+// A shard that loses its anchor and gets it back carries the same Services as before.
+func TestReturningShardIsApplied(t *testing.T) {
 	s, d := ready(t, 1)
 	apply(t, d, service(1, 1, "10.244.1.10"))
 	want := stripped(s.dump(t))
@@ -26,7 +26,7 @@ func TestShardComesBack(t *testing.T) {
 	}
 }
 
-// An address that moves to another shard takes its load balancers and way back along.
+// An address that moves to another shard takes its load balancers and return path along.
 func TestAddressMovesBetweenShards(t *testing.T) {
 	s, d := ready(t, 2)
 	prune(t, d)
@@ -43,20 +43,23 @@ func TestAddressMovesBetweenShards(t *testing.T) {
 	if out := s.nbctl(t, "lr-lb-list", "slb-lan-0"); strings.Count(out, "slb-default/s1") != 4 {
 		t.Errorf("the new router has\n%s", out)
 	}
-	if out := s.nbctl(t, "--bare", "--columns=vips", "find", "Load_Balancer", "name=slbnode-n3-tcp"); !strings.Contains(out, "240.1.10.0:8080") || strings.Contains(out, "240.1.10.1:") {
+	if out := s.nbctl(t, "--bare", "--columns=vips", "find", "Load_Balancer",
+		"name=slbnode-n3-tcp"); !strings.Contains(out, "240.1.10.0:8080") || strings.Contains(out, "240.1.10.1:") {
 		t.Errorf("aliases:\n%s", out)
 	}
 }
 
-// ACLs of a Service that admits only some clients go and come with it, and are back before
-// routers take load balancers up again.
+// The ACLs of a Service with source ranges are added and removed with it, and are restored before routers adopt the
+// load balancers again.
 func TestSourceRangesFailClosed(t *testing.T) {
 	s, d := ready(t, 1)
 	p := service(1, 1, "10.244.1.10")
 	p.Sources = map[world.Family][]netip.Prefix{world.IPv4: prefixes("192.0.2.0/24"), world.IPv6: nil}
 	apply(t, d, p)
-	acls := func() int { return strings.Count(s.nbctl(t, "acl-list", "slb-lan"), "from-lport") - 1 } // one is the domain's own
-	if n := acls(); n != 6 {                                                                         // two families, two protocols; IPv6 admits no client
+	// One of the ACLs belongs to the domain.
+	acls := func() int { return strings.Count(s.nbctl(t, "acl-list", "slb-lan"), "from-lport") - 1 }
+	// There are two families and two protocols; IPv6 admits no client.
+	if n := acls(); n != 6 {
 		t.Errorf("%d ACLs, want 6", n)
 	}
 	written := s.transactions(t)
@@ -87,24 +90,25 @@ func TestSourceRangesFailClosed(t *testing.T) {
 	}
 }
 
-// The join network comes only when OVN-Kubernetes has made it.
+// The join network is connected only after OVN-Kubernetes has created it.
 func TestWaitsForOVNKubernetes(t *testing.T) {
 	s := serve(t, schema)
-	d, news := dial(t, s)
+	d, events := dial(t, s)
 	err := d.Configure(t.Context(), fabric(1))
 	if err == nil || !strings.Contains(err.Error(), "rtoj-ovn_cluster_router has no address") {
 		t.Fatalf("Configure: %v", err)
 	}
-	if failed := d.Apply(t.Context(), []dataplane.Change{{Key: world.Key{Name: "x"}, Want: service(1, 1)}}); len(failed) != 1 {
+	if failed := d.Apply(t.Context(), []dataplane.Change{{Key: world.Key{Name: "x"},
+		Want: service(1, 1)}}); len(failed) != 1 {
 		t.Errorf("Apply: %v", failed)
 	}
 	s.clusterRows(t)
-	waitFor(t, news, Rows)
+	waitFor(t, events, Rows)
 	configure(t, d, fabric(1))
 }
 
-// Join addresses never collide with those of others, and stay.
-func TestJoinAddressesAreFree(t *testing.T) {
+// Join addresses never collide with addresses of others, and are stable.
+func TestJoinAddressesAvoidUsedOnes(t *testing.T) {
 	s := serve(t, schema)
 	s.clusterRows(t)
 	s.nbctl(t, "lr-add", "GR_last", "--", "lrp-add", "GR_last", "rtoj-GR_last", "0a:58:64:40:ff:fe", "100.64.255.254/16")

@@ -13,36 +13,41 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/plan"
 )
 
-// What happens with each write, our own among them, must not have thousands of rows looked at.
-func TestEverydayChangesAreNoSuspects(t *testing.T) {
+// Changes that occur on every write, including our own, must not cause a check of thousands of rows.
+func TestOrdinaryChangesAreNotDrift(t *testing.T) {
 	shard := map[string]string{rows.KeyController: rows.Controller, rows.KeyOwnerType: rows.OwnerShard, rows.KeyEpoch: "1"}
 	later := map[string]string{rows.KeyController: rows.Controller, rows.KeyOwnerType: rows.OwnerShard, rows.KeyEpoch: "2"}
 	for name, test := range map[string]struct {
 		before, after   model.Model
 		ground, footing bool
 	}{
-		"a round of northd": {before: &nbdb.NBGlobal{Options: map[string]string{"a": "b"}}, after: &nbdb.NBGlobal{Options: map[string]string{"a": "b"}}},
-		"a global option":   {before: &nbdb.NBGlobal{}, after: &nbdb.NBGlobal{Options: map[string]string{"bfd-mult": "9"}}, ground: true},
+		"a round of northd": {before: &nbdb.NBGlobal{Options: map[string]string{"a": "b"}},
+			after: &nbdb.NBGlobal{Options: map[string]string{"a": "b"}}},
+		"a global option": {before: &nbdb.NBGlobal{}, after: &nbdb.NBGlobal{Options: map[string]string{"bfd-mult": "9"}},
+			ground: true},
 		"a load balancer more": {before: &nbdb.LogicalRouter{ExternalIDs: shard},
 			after: &nbdb.LogicalRouter{ExternalIDs: later, LoadBalancer: []string{"1"}}},
 		"a router's options": {before: &nbdb.LogicalRouter{ExternalIDs: shard},
 			after: &nbdb.LogicalRouter{ExternalIDs: shard, Options: map[string]string{"a": "b"}}, ground: true},
 		"a node's subnet": {before: &nbdb.LogicalRouterPort{Name: rows.PodPortPrefix + "n1"},
-			after: &nbdb.LogicalRouterPort{Name: rows.PodPortPrefix + "n1", Networks: []string{"10.244.1.1/24"}}, ground: true, footing: true},
-		"a port of others": {before: &nbdb.LogicalRouterPort{Name: "other"}, after: &nbdb.LogicalRouterPort{Name: "other", MAC: "0a:00:00:00:00:01"}},
+			after: &nbdb.LogicalRouterPort{Name: rows.PodPortPrefix + "n1", Networks: []string{"10.244.1.1/24"}}, ground: true,
+			footing: true},
+		"a port of others": {before: &nbdb.LogicalRouterPort{Name: "other"},
+			after: &nbdb.LogicalRouterPort{Name: "other", MAC: "0a:00:00:00:00:01"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			f := newDrift(&Dataplane{changed: func(What) {}})
+			f := newDrift(&Dataplane{changed: func(EventKind) {}})
 			f.OnUpdate("", test.before, test.after)
-			if f.suspects.ground != test.ground || f.suspects.footing != test.footing {
-				t.Errorf("ground %t, footing %t; want %t, %t", f.suspects.ground, f.suspects.footing, test.ground, test.footing)
+			if f.suspects.topology != test.ground || f.suspects.inputs != test.footing {
+				t.Errorf("ground %t, footing %t; want %t, %t", f.suspects.topology, f.suspects.inputs, test.ground, test.footing)
 			}
 		})
 	}
 }
 
-// Rows that are wanted anew because OVN-Kubernetes made what they depend on are no fight, however many nodes come.
-func TestRowsThatWaitedForANodeAreNoFight(t *testing.T) {
+// Changes of desired rows because OVN-Kubernetes has created rows they depend on do not count as a fight, however
+// many nodes are added.
+func TestRowsPendingNodeAreNotDrift(t *testing.T) {
 	s := serve(t, schema)
 	s.clusterRows(t)
 	s.nbctl(t, "lrp-del", "rtoj-GR_n3")
@@ -50,7 +55,7 @@ func TestRowsThatWaitedForANodeAreNoFight(t *testing.T) {
 	configure(t, d, fabric(1))
 	p := manyPorts("10.244.1.10", wideBackends) // on n3
 	apply(t, d, p)
-	all := suspects{ground: true, footing: true, nodes: map[string]bool{"n3": true}}
+	all := suspects{topology: true, inputs: true, nodes: map[string]bool{"n3": true}}
 	if what, fight := d.differs(all); what != "" || fight {
 		t.Errorf("before the node's router is there: %q, a fight: %t", what, fight)
 	}
@@ -62,7 +67,7 @@ func TestRowsThatWaitedForANodeAreNoFight(t *testing.T) {
 		}
 		return what == "router of node n3"
 	})
-	if n := len(d.want.apart); n > 0 {
+	if n := len(d.want.splitPlans); n > 0 {
 		t.Errorf("%d plans are kept by node after a look", n)
 	}
 	configure(t, d, fabric(1))
@@ -73,7 +78,7 @@ func TestRowsThatWaitedForANodeAreNoFight(t *testing.T) {
 	}
 }
 
-// manyPorts is a Service that has so many backends at one address, on a port each.
+// manyPorts returns a Service with n backends at one address, each on its own port.
 func manyPorts(pod string, n int) *plan.Service {
 	p := service(1, 1, pod)
 	first := p.Listeners[0].Backends[0]

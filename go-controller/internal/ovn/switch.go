@@ -15,30 +15,29 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/plan"
 )
 
-// Switch follows the Open vSwitch database of this node: which physical networks it is
-// attached to, and by which links.
+// Switch watches the Open vSwitch database of this node for the physical networks it is attached to and their links.
 type Switch struct{ db *link }
 
 // Uplinks are the links of a node to a physical network.
 type Uplinks struct {
-	// Bridge is the network's in ovn-bridge-mappings.
+	// Bridge is the bridge of the network in ovn-bridge-mappings.
 	Bridge string
-	// Links are sorted by name. A bridge without any serves the node alone.
+	// Links are sorted by name. A bridge without links has no connection outside the node.
 	Links []Uplink
-	// Patches are the OpenFlow port numbers of the bridge's patch ports to OVN, by the names of the localnet ports of
-	// L2Domains that they are for (Logical_Switch_Port in ovn-nb(5)).
+	// Patches maps the names of localnet ports of L2Domains to the OpenFlow port numbers of the bridge's patch ports
+	// to OVN (Logical_Switch_Port in ovn-nb(5)).
 	Patches map[string]int
 }
 
-// Uplink is a link that leads out of the node. Lost means that Open vSwitch sees no
-// carrier; a state that it does not tell is no loss.
+// Uplink is a link that leads out of the node. Lost means that Open vSwitch detects no carrier. An unknown state does
+// not count as lost.
 type Uplink struct {
 	Name string
 	Lost bool
 }
 
-// NewSwitch returns a Switch that does nothing before Run. Changed is called with each
-// change, from any goroutine, and must not block.
+// NewSwitch returns a Switch. It does nothing before Run. changed is called for each change, from any goroutine, and
+// must not block.
 func NewSwitch(e Endpoint, changed func()) (*Switch, error) {
 	if err := e.check("Open vSwitch"); err != nil {
 		return nil, err
@@ -55,13 +54,14 @@ func NewSwitch(e Endpoint, changed func()) (*Switch, error) {
 
 func vswitch() (model.ClientDBModel, []watch, error) {
 	db, err := vsdb.FullDatabaseModel()
-	return db, []watch{{table: vsdb.OpenvSwitchTable}, {table: vsdb.BridgeTable}, {table: vsdb.PortTable}, {table: vsdb.InterfaceTable}}, err
+	return db, []watch{{table: vsdb.OpenvSwitchTable}, {table: vsdb.BridgeTable}, {table: vsdb.PortTable},
+		{table: vsdb.InterfaceTable}}, err
 }
 
 // Run keeps the connection until ctx ends.
 func (s *Switch) Run(ctx context.Context) error { return s.db.run(ctx) }
 
-// Networks returns the links of each physical network; false while the database can't be read.
+// Networks returns the links of each physical network. It returns false while the database can't be read.
 func (s *Switch) Networks() (map[string]Uplinks, bool) {
 	_, v, err := s.db.current()
 	if err != nil {
@@ -80,8 +80,8 @@ func (s *Switch) Networks() (map[string]Uplinks, bool) {
 	return networks, true
 }
 
-// Chassis returns the name of the node's chassis and the addresses of its southbound database as ovn-controller reads them
-// (ovn-controller(8)); empty while the database can't be read, or without OVN.
+// Chassis returns the name of the node's chassis and the addresses of its southbound database as ovn-controller reads
+// them (ovn-controller(8)). Both are empty while the database can't be read, or without OVN.
 func (s *Switch) Chassis() (name, remote string) {
 	_, v, err := s.db.current()
 	if err != nil {
@@ -94,11 +94,11 @@ func (s *Switch) Chassis() (name, remote string) {
 	return name, remote
 }
 
-// localnetOf is the key of a Port's external_ids under which ovn-controller names the localnet port that it created the
-// port for (controller/patch.c).
+// localnetOf is the external_ids key of a Port that names the localnet port for which ovn-controller created it
+// (controller/patch.c).
 const localnetOf = "ovn-localnet-port"
 
-// portsOf are the ports of a bridge that lead out of the node, and those that lead to OVN for L2Domains.
+// portsOf returns the ports of a bridge that lead out of the node, and those that connect L2Domains to OVN.
 func portsOf(v view, name string) (links []Uplink, patches map[string]int) {
 	patches = map[string]int{}
 	v.each(vsdb.BridgeTable, func(_ string, m model.Model) {
@@ -117,8 +117,8 @@ func portsOf(v view, name string) (links []Uplink, patches map[string]int) {
 				}
 				continue
 			}
-			// Where OVN-Kubernetes named the bridge's uplink, only that counts: virtual
-			// machines may have links there, too.
+			// If OVN-Kubernetes has recorded the bridge's uplink, ignore all other ports. Virtual machines may have
+			// links on the bridge, too.
 			if named := bridge.ExternalIDs["bridge-uplink"]; named != "" && named != port.Name {
 				continue
 			}
@@ -135,7 +135,8 @@ func portsOf(v view, name string) (links []Uplink, patches map[string]int) {
 	return links, patches
 }
 
-// numberOf is the OpenFlow port number of a port's interface; not above 0 while Open vSwitch has given none.
+// numberOf returns the OpenFlow port number of a port's interface. It is not above 0 until Open vSwitch has assigned
+// one.
 func numberOf(v view, port *vsdb.Port) int {
 	for _, uuid := range port.Interfaces {
 		if i, ok := v.Table(vsdb.InterfaceTable).Row(uuid).(*vsdb.Interface); ok && i.Ofport != nil {
@@ -145,8 +146,8 @@ func numberOf(v view, port *vsdb.Port) int {
 	return 0
 }
 
-// leadsOut tells whether an interface is a device of the node: of type system, or one of
-// the userspace datapath (ovs-vswitchd.conf.db(5), Interface:type).
+// leadsOut reports whether an interface is a device of the node: type system, or a type of the userspace datapath
+// (ovs-vswitchd.conf.db(5), Interface:type).
 func leadsOut(i *vsdb.Interface) bool {
 	return slices.Contains([]string{"", "system", "dpdk", "afxdp", "afxdp-nonpmd"}, i.Type)
 }

@@ -10,20 +10,23 @@ import (
 
 const switchSchema = "openvswitch/vswitch.ovsschema"
 
-// The links of a physical network are the devices on the bridge that is mapped to it, and
-// a loss of carrier is told as Open vSwitch writes it.
+// The links of a physical network are the devices on the bridge mapped to it. A loss of carrier is reported as Open
+// vSwitch records it.
 func TestSwitchNetworks(t *testing.T) {
 	server := serve(t, switchSchema)
 	vsctl := func(args ...string) {
 		run(t, "ovs-vsctl", append([]string{"--db=unix:" + server.socket, "--no-wait"}, args...)...)
 	}
-	vsctl("init", "--", "set", "Open_vSwitch", ".", "external_ids:ovn-bridge-mappings=physnet:br-ex, provider:br-provider,nowhere:br-none",
+	vsctl("init", "--", "set", "Open_vSwitch", ".",
+		"external_ids:ovn-bridge-mappings=physnet:br-ex, provider:br-provider,nowhere:br-none",
 		"--", "add-br", "br-ex", "--", "set", "Bridge", "br-ex", "external_ids:bridge-uplink=bond",
 		"--", "add-bond", "br-ex", "bond", "eno1", "eno2", "--", "add-port", "br-ex", "vm7",
 		"--", "add-br", "br-provider", "--", "add-port", "br-provider", "eno3",
 		"--", "add-port", "br-provider", "patch-x", "--", "set", "Interface", "patch-x", "type=patch", "options:peer=patch-y",
-		"--", "add-port", "br-ex", "patch-slb-lan-localnet-to-br-int", "--", "set", "Interface", "patch-slb-lan-localnet-to-br-int", "type=patch",
-		"options:peer=patch-br-int-to-slb-lan-localnet", "--", "set", "Port", "patch-slb-lan-localnet-to-br-int", "external_ids:ovn-localnet-port=slb-lan-localnet",
+		"--", "add-port", "br-ex", "patch-slb-lan-localnet-to-br-int", "--", "set", "Interface",
+		"patch-slb-lan-localnet-to-br-int", "type=patch",
+		"options:peer=patch-br-int-to-slb-lan-localnet", "--", "set", "Port", "patch-slb-lan-localnet-to-br-int",
+		"external_ids:ovn-localnet-port=slb-lan-localnet",
 		"--", "add-br", "br-int", "--", "add-port", "br-int", "pod1")
 	changed := make(chan struct{}, 1)
 	s, err := NewSwitch(Endpoint{Address: "unix:" + server.socket}, func() {
@@ -53,7 +56,8 @@ func TestSwitchNetworks(t *testing.T) {
 		})
 	}
 	expect("at the start", false, false, false)
-	vsctl("set", "Interface", "eno3", "link_state=down", "--", "set", "Interface", "eno1", "link_state=down", "--", "set", "Interface", "eno2", "link_state=up")
+	vsctl("set", "Interface", "eno3", "link_state=down", "--", "set", "Interface", "eno1", "link_state=down", "--", "set",
+		"Interface", "eno2", "link_state=up")
 	expect("links lost", true, false, true)
 	<-changed
 	vsctl("set", "Interface", "eno3", "link_state=up")

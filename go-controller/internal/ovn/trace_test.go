@@ -9,21 +9,22 @@ import (
 	"testing"
 )
 
-// trace is what a real northd has the packets of a router's or switch's port do.
+// trace returns how a real northd processes packets from a port of a router or switch.
 func (s *server) trace(t *testing.T, datapath, packet string) string {
 	t.Helper()
 	return run(t, "ovn-trace", "--db=unix:"+s.socket, "--no-leader-only", "--ct=new", datapath, packet)
 }
 
-// dropped is how the trace of a packet that gets nowhere ends; the last is OVN 25.09's ACL.
+// dropped matches the end of the trace of a dropped packet. The last alternative is an ACL of OVN 25.09.
 var dropped = regexp.MustCompile(`(drop;|no match \(implicit drop\)|/\* drop \*/|reg8\[18\] = 0;)\s*$`)
 
-// A packet for an alias gets to a backend if it comes from a shard's router, and for a port that a Service
-// serves; any other ends on the way, and none goes round.
+// A packet to an alias reaches a backend only if it comes from a shard's router and is for a port that a Service
+// serves. All others are dropped, and none loops.
 func TestAliasesAreReachedThroughShardsOnly(t *testing.T) {
 	nb, sb := serve(t, schema), serve(t, southboundSchema)
 	nb.clusterRows(t)
-	nb.nbctl(t, "set", "Logical_Switch_Port", "jtor-ovn_cluster_router", "options:router-port=rtoj-ovn_cluster_router", "addresses=router")
+	nb.nbctl(t, "set", "Logical_Switch_Port", "jtor-ovn_cluster_router", "options:router-port=rtoj-ovn_cluster_router",
+		"addresses=router")
 	sb.sbctl(t, "init")
 	translate(t, nb, sb)
 	d, _ := dial(t, nb)
@@ -36,14 +37,16 @@ func TestAliasesAreReachedThroughShardsOnly(t *testing.T) {
 	mac := func(port string) string {
 		return nb.nbctl(t, "--bare", "--columns=mac", "find", "Logical_Router_Port", "name="+port)
 	}
-	join := fmt.Sprintf(`inport == "join-slb-lan-0" && eth.src == %s && eth.dst == %s`, mac("slb-lan-0-join"), mac("rtoj-ovn_cluster_router"))
+	join := fmt.Sprintf(`inport == "join-slb-lan-0" && eth.src == %s && eth.dst == %s`, mac("slb-lan-0-join"),
+		mac("rtoj-ovn_cluster_router"))
 	pods := fmt.Sprintf(`inport == "rtos-n2" && eth.dst == %s`, mac("rtos-n2"))
-	segment := fmt.Sprintf(`inport == "slb-lan-localnet" && eth.src == 02:00:00:00:00:99 && eth.dst == %s`, mac("slb-lan-0-ext"))
+	segment := fmt.Sprintf(`inport == "slb-lan-localnet" && eth.src == 02:00:00:00:00:99 && eth.dst == %s`,
+		mac("slb-lan-0-ext"))
 	pod, host, pod6 := "240.1.10.0", "240.2.0.0", "fd3e:5b1c:2::10:0"
 	for _, c := range []struct {
 		what, datapath, from, src, dst string
 		port                           int
-		to                             string // empty for nowhere
+		to                             string // empty if the packet is dropped
 	}{
 		{"a shard asks a pod", "join", join, "10.50.0.9", pod, 8080, "10.244.1.10:8080"},
 		{"a shard asks a pod over IPv6", "join", join, "fd00:50::9", pod6, 8080, "[fd00:10:244:2::10]:8080"},
@@ -68,7 +71,8 @@ func TestAliasesAreReachedThroughShardsOnly(t *testing.T) {
 			if strings.Contains(c.dst, ":") {
 				family = "ip6"
 			}
-			out := sb.trace(t, c.datapath, fmt.Sprintf("%s && %s.src == %s && %s.dst == %s && ip.ttl == 64 && tcp.src == 40000 && tcp.dst == %d",
+			out := sb.trace(t, c.datapath, fmt.Sprintf("%s && %s.src == %s && %s.dst == %s && ip.ttl == 64 && tcp.src == "+
+				"40000 && tcp.dst == %d",
 				c.from, family, c.src, family, c.dst, c.port))
 			visits := strings.Count(out, `ingress(dp="ovn_cluster_router"`)
 			switch {

@@ -9,13 +9,12 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// earlier are the database of capture and in it what the version before docs/adr/0007
-// made of the fabric and the Services below: load balancers that send to the pods
-// themselves, and return paths by address sets and policies.
+// earlier is the database of capture with the rows that the version before docs/adr/0007 wrote for the fabric and
+// Services below: load balancers with the pods as direct backends, and return paths by address sets and policies.
 const earlier = "testdata/before-aliases.nb.db"
 
-// The rows of an earlier version become those that a new start would have written, and
-// with us go all of them.
+// The rows of an earlier version are converted to those that a fresh start would write, and removal deletes all of
+// them.
 func TestUpgrade(t *testing.T) {
 	one, two := service(1, 2, "10.244.1.10", "10.244.2.10", "fd00:10:244:1::10"), onHost(service(2, 2, "10.244.1.10"))
 	write := func(s *server) *Dataplane {
@@ -27,7 +26,8 @@ func TestUpgrade(t *testing.T) {
 	}
 	anew, upgraded := serve(t, capture), serve(t, earlier)
 	bare := anew.dump(t)
-	if old := upgraded.dump(t); !strings.Contains(old, "slb_094a367b0262_0_v4_tcp_8080") || strings.Contains(old, "slbnode-") {
+	if old := upgraded.dump(t); !strings.Contains(old, "slb_094a367b0262_0_v4_tcp_8080") ||
+		strings.Contains(old, "slbnode-") {
 		t.Fatal("the fixture is not of the earlier version")
 	}
 	write(anew)

@@ -19,14 +19,14 @@ import (
 // view reads the replica of a database.
 type view struct{ *cache.TableCache }
 
-// record is a row of the replica; read only.
+// record is a row of the replica. It is read-only.
 type record struct {
 	table, uuid string
 	model       model.Model
 	info        *mapper.Info
 }
 
-// column returns a column's value in its Go form, nil if the model has no such column.
+// column returns a column's value in its Go form, or nil if the model has no such column.
 func (r record) column(name string) any {
 	value, err := r.info.FieldByColumn(name)
 	if err != nil {
@@ -47,10 +47,10 @@ func (r record) text(column string) string {
 	return s
 }
 
-// ours tells whether a row is ours.
+// ours reports whether we own a row.
 func ours(m model.Model) bool { return externalIDs(m)[rows.KeyController] == rows.Controller }
 
-// each calls do for each row of a table, which must not change it.
+// each calls do for each row of a table. do must not modify the row.
 func (v view) each(table string, do func(uuid string, m model.Model)) {
 	if t := v.Table(table); t != nil {
 		for uuid, m := range t.RowsShallow() {
@@ -59,14 +59,14 @@ func (v view) each(table string, do func(uuid string, m model.Model)) {
 	}
 }
 
-// all returns the rows of a table, owned those of ours.
+// all returns the rows of a table.
 func (v view) all(table string) []record {
 	return v.that(table, func(model.Model) bool { return true })
 }
 
 func (v view) owned(table string) []record { return v.that(table, ours) }
 
-// that returns the rows that fit, by UUID.
+// that returns the rows that match, sorted by UUID.
 func (v view) that(table string, fits func(model.Model) bool) []record {
 	found := map[string]model.Model{}
 	v.each(table, func(uuid string, m model.Model) {
@@ -77,8 +77,8 @@ func (v view) that(table string, fits func(model.Model) bool) []record {
 	return v.records(table, found)
 }
 
-// withID returns the rows of a table with a key of external_ids, by UUID. The keys that
-// monitors.go indexes are looked up, others searched.
+// withID returns the rows of a table whose external_ids contain a key and value, sorted by UUID. It uses an index for
+// the keys that monitors.go indexes, and scans the table for others.
 func (v view) withID(table, key, value string) []record {
 	t := v.Table(table)
 	if t == nil || t.Len() == 0 {
@@ -88,23 +88,23 @@ func (v view) withID(table, key, value string) []record {
 		ovsdb.NewCondition("external_ids", ovsdb.ConditionIncludes, pair(key, value)),
 	})
 	if err != nil {
-		return nil // not with a schema that has external_ids, which connecting has checked
+		return nil // impossible with a schema that has external_ids, which is checked on connect
 	}
 	return v.records(table, found)
 }
 
-// row returns the row of ours with that primary id.
+// row returns the row we own with that primary ID.
 func (v view) row(table, id string) (record, bool) {
 	return first(v.withID(table, rows.KeyPrimaryID, id))
 }
 
-// named returns the router, switch or HA chassis group with that name, ours or one of
-// those that ours are tied to.
+// named returns the router, switch or HA chassis group with that name, whether we own it or our rows are attached to
+// it.
 func (v view) named(table, name string) (record, bool) {
 	return first(v.that(table, func(m model.Model) bool { return nameOf(m) == name }))
 }
 
-// nameOf is the name of a row that may hold others, empty for any other row.
+// nameOf returns the name of a row that can hold others, or an empty string for any other row.
 func nameOf(m model.Model) string {
 	switch row := m.(type) {
 	case *nbdb.LogicalRouter:
@@ -136,11 +136,11 @@ func (v view) records(table string, found map[string]model.Model) []record {
 }
 
 func (v view) record(table, uuid string, m model.Model) (record, bool) {
-	info, err := v.DatabaseModel().NewModelInfo(m) // checked at connecting
+	info, err := v.DatabaseModel().NewModelInfo(m) // checked on connect
 	return record{table: table, uuid: uuid, model: m, info: info}, err == nil
 }
 
-// columns returns the columns that the model of a table has.
+// columns returns the columns in the model of a table.
 func (v view) columns(table string) ([]string, error) {
 	m, err := v.DatabaseModel().NewModel(table)
 	if err != nil {

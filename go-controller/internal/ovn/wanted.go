@@ -10,25 +10,25 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 )
 
-// wanted are the newest plans.
+// wanted holds the latest plans.
 type wanted struct {
 	plans map[world.Key]*plan.Service
-	// nodes are the plans that have backends on a node, once each, by its name. What the
-	// node's rows need is found in them when it is asked for: it is asked for seldom, and to
-	// keep it would take more memory than anything else here.
+	// nodes maps each node name to the plans that have backends on it, once each. The requirements of a node's rows
+	// are derived from the plans on demand. That is rarely needed, and storing the result would use more memory than
+	// anything else in this package.
 	nodes map[string][]*plan.Service
-	// apart are wide plans by node, while the rows of nodes are made.
-	apart map[*plan.Service]map[string][]rows.Behind
-	// unsure are the nodes whose rows may not be what their backends need.
-	unsure map[string]bool
+	// splitPlans caches the backends of wide plans by node while the rows of nodes are computed.
+	splitPlans map[*plan.Service]map[string][]rows.ShardBackend
+	// dirty contains the nodes whose rows may not match what their backends need.
+	dirty map[string]bool
 }
 
 func newWanted() *wanted {
-	return &wanted{plans: map[world.Key]*plan.Service{}, nodes: map[string][]*plan.Service{}, unsure: map[string]bool{},
-		apart: map[*plan.Service]map[string][]rows.Behind{}}
+	return &wanted{plans: map[world.Key]*plan.Service{}, nodes: map[string][]*plan.Service{}, dirty: map[string]bool{},
+		splitPlans: map[*plan.Service]map[string][]rows.ShardBackend{}}
 }
 
-// set replaces the plan of a Service (nil for none), which nobody changes any more.
+// set replaces the plan of a Service (nil for none). The plan must not be modified afterwards.
 func (w *wanted) set(key world.Key, p *plan.Service) {
 	old := w.plans[key]
 	if old == p {
@@ -37,7 +37,7 @@ func (w *wanted) set(key world.Key, p *plan.Service) {
 	before, after := byNode(old), byNode(p)
 	for node, needs := range before {
 		if !sameNeeds(needs, after[node]) {
-			w.unsure[node] = true
+			w.dirty[node] = true
 		}
 		w.drop(node, old)
 	}
@@ -47,13 +47,13 @@ func (w *wanted) set(key world.Key, p *plan.Service) {
 	}
 	for node := range after {
 		if before[node] == nil {
-			w.unsure[node] = true
+			w.dirty[node] = true
 		}
 		w.nodes[node] = append(w.nodes[node], p)
 	}
 }
 
-// drop takes a plan from a node.
+// drop removes a plan from a node.
 func (w *wanted) drop(node string, p *plan.Service) {
 	rest := slices.DeleteFunc(w.nodes[node], func(of *plan.Service) bool { return of == p })
 	if w.nodes[node] = rest; len(rest) == 0 {
@@ -61,55 +61,55 @@ func (w *wanted) drop(node string, p *plan.Service) {
 	}
 }
 
-// byNode are the backends of a plan on each node, as often as the plan has them.
-func byNode(p *plan.Service) map[string][]rows.Behind {
+// byNode returns the backends of a plan by node, including duplicates.
+func byNode(p *plan.Service) map[string][]rows.ShardBackend {
 	if p == nil {
 		return nil
 	}
 	n := map[string]int{}
-	rows.Returns(p, func(node string, _ rows.Behind) { n[node]++ })
-	all := make(map[string][]rows.Behind, len(n))
-	rows.Returns(p, func(node string, b rows.Behind) {
+	rows.Returns(p, func(node string, _ rows.ShardBackend) { n[node]++ })
+	all := make(map[string][]rows.ShardBackend, len(n))
+	rows.Returns(p, func(node string, b rows.ShardBackend) {
 		list := all[node]
 		if list == nil {
-			list = make([]rows.Behind, 0, n[node])
+			list = make([]rows.ShardBackend, 0, n[node])
 		}
 		all[node] = append(list, b)
 	})
 	return all
 }
 
-// sameNeeds reports whether two lists have the same backends, however often.
-func sameNeeds(a, b []rows.Behind) bool {
+// sameNeeds reports whether two lists have the same backends, ignoring duplicates.
+func sameNeeds(a, b []rows.ShardBackend) bool {
 	if slices.Equal(a, b) {
 		return true
 	}
-	distinct := func(list []rows.Behind) []rows.Behind {
-		return slices.Compact(slices.SortedFunc(slices.Values(list), rows.Behind.Compare))
+	distinct := func(list []rows.ShardBackend) []rows.ShardBackend {
+		return slices.Compact(slices.SortedFunc(slices.Values(list), rows.ShardBackend.Compare))
 	}
 	return slices.Equal(distinct(a), distinct(b))
 }
 
-// wideBackends is from how many backends on a plan is taken apart once for all its nodes, and not for each
-// of them: that would be quadratic. Taken apart, all plans together would take more memory than anything
-// else here.
+// wideBackends is the number of backends from which on a plan is split by node once for all nodes, instead of being
+// scanned for each node, which would be quadratic. Splitting all plans would use more memory than anything else in
+// this package.
 const wideBackends = 2000
 
-// on are the backends on a node, each as often as plans have it.
-func (w *wanted) on(node string) (behind []rows.Behind) {
+// on returns the backends on a node, including duplicates across plans.
+func (w *wanted) on(node string) (behind []rows.ShardBackend) {
 	for _, p := range w.nodes[node] {
 		if isWide(p) {
-			if w.apart[p] == nil {
-				w.apart[p] = byNode(p)
+			if w.splitPlans[p] == nil {
+				w.splitPlans[p] = byNode(p)
 			}
 			if behind == nil {
-				behind = slices.Clip(w.apart[p][node])
+				behind = slices.Clip(w.splitPlans[p][node])
 			} else {
-				behind = append(behind, w.apart[p][node]...)
+				behind = append(behind, w.splitPlans[p][node]...)
 			}
 			continue
 		}
-		rows.Returns(p, func(of string, b rows.Behind) {
+		rows.Returns(p, func(of string, b rows.ShardBackend) {
 			if of == node {
 				behind = append(behind, b)
 			}
@@ -128,8 +128,8 @@ func isWide(p *plan.Service) bool {
 	return false
 }
 
-// behind tells whether a Service has backends on a node.
-func behind(p *plan.Service, node string) (yes bool) {
-	rows.Returns(p, func(of string, _ rows.Behind) { yes = yes || of == node })
+// hasBackends reports whether a Service has backends on a node.
+func hasBackends(p *plan.Service, node string) (yes bool) {
+	rows.Returns(p, func(of string, _ rows.ShardBackend) { yes = yes || of == node })
 	return yes
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/plan"
 )
 
-// Where a change leaves what a node is needed for, its rows need no look.
-func TestUnsureAreTheNodesThatAChangeConcerns(t *testing.T) {
+// A change that does not affect the requirements of a node does not cause a check of the node's rows.
+func TestDirtyNodesAreThoseOfTheChange(t *testing.T) {
 	w := newWanted()
 	first, second := service(1, 1, "10.244.1.10", "10.244.2.10"), service(2, 1, "10.244.1.20")
 	ported := service(1, 1, "10.244.0.10", "10.244.2.10")
@@ -31,10 +31,10 @@ func TestUnsureAreTheNodesThatAChangeConcerns(t *testing.T) {
 		{"all go", first, nil, []string{"n1", "n2"}},
 	} {
 		w.set(step.of.Key, step.is)
-		if got := slices.Sorted(maps.Keys(w.unsure)); !slices.Equal(got, step.unsure) {
+		if got := slices.Sorted(maps.Keys(w.dirty)); !slices.Equal(got, step.unsure) {
 			t.Errorf("%s: %v, want %v", step.what, got, step.unsure)
 		}
-		clear(w.unsure)
+		clear(w.dirty)
 	}
 	if len(w.nodes) != 1 || len(w.nodes["n3"]) != 1 || len(w.plans) != 1 {
 		t.Errorf("left: %v", w)

@@ -15,13 +15,13 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world/worldtest"
 )
 
-// wide is the plan of a Service of 10,000 ports and 50 pods, on a node each.
+// wide returns the plan of a Service with 10,000 ports and 50 pods, each on a node of its own.
 func wide() *plan.Service {
 	vips := []plan.VIP{{Addr: netip.MustParseAddr("192.0.2.1"), Shard: world.ShardID{Domain: "lan"}}}
-	return plan.For(worldtest.Wide(10_000, 50, 50), vips, plan.ReachOf(&world.Snapshot{}))
+	return plan.For(worldtest.Wide(10_000, 50, 50), vips, plan.NewReachability(&world.Snapshot{}))
 }
 
-// What a wide Service costs beside its rows: who needs what of which node.
+// BenchmarkWideWanted measures the cost of a wide Service without its rows: tracking its requirements per node.
 func BenchmarkWideWanted(b *testing.B) {
 	first, second := wide(), wide()
 	names := make([]string, 50)
@@ -41,20 +41,21 @@ func BenchmarkWideWanted(b *testing.B) {
 	}
 }
 
-// What a Service of 10,000 addresses with ten ports each costs: its load balancers, and who needs what of which node.
+// BenchmarkManyAddresses measures the cost of a Service with 10,000 addresses and ten ports each: its load balancers,
+// and its requirements per node.
 func BenchmarkManyAddresses(b *testing.B) {
 	var vips []plan.VIP
 	for addr := netip.MustParseAddr("10.50.1.1"); len(vips) < 10_000; addr = addr.Next() {
 		vips = append(vips, plan.VIP{Addr: addr, Shard: world.ShardID{Domain: "lan"}})
 	}
-	p := plan.For(worldtest.Wide(10, 2, 2), vips, plan.ReachOf(&world.Snapshot{}))
-	ground, err := rows.Lay(fabric(1), rows.Facts{Join: prefixes("100.64.0.1/16")})
+	p := plan.For(worldtest.Wide(10, 2, 2), vips, plan.NewReachability(&world.Snapshot{}))
+	builder, err := rows.NewBuilder(fabric(1), rows.Facts{Join: prefixes("100.64.0.1/16")})
 	if err != nil {
 		b.Fatal(err)
 	}
 	b.ReportAllocs()
 	for b.Loop() {
-		balancers, err := ground.Service(p, func(string) map[string]string { return nil })
+		balancers, err := builder.Service(p, func(string) map[string]string { return nil })
 		if err != nil || len(balancers) != len(vips) {
 			b.Fatalf("%d load balancers (%v)", len(balancers), err)
 		}
@@ -66,7 +67,7 @@ func BenchmarkManyAddresses(b *testing.B) {
 	}
 }
 
-// A Service that grows beyond the limit leaves nothing half programmed, and those beside it as they were.
+// A Service that grows beyond the limit leaves no partial rows, and other Services are not changed.
 func TestServiceBeyondTheLimitLosesAllItsRows(t *testing.T) {
 	s, d := ready(t, 2)
 	wide, other := service(1, 2, "10.244.1.10", "10.244.2.10"), service(2, 2, "10.244.2.20")
@@ -74,7 +75,7 @@ func TestServiceBeyondTheLimitLosesAllItsRows(t *testing.T) {
 	want := stripped(s.dump(t))
 	apply(t, d, wide)
 	beyond := *wide
-	beyond.Listeners, beyond.Beyond = nil, 100_001
+	beyond.Listeners, beyond.BackendsOverLimit = nil, 100_001
 	apply(t, d, &beyond)
 	prune(t, d, &beyond, other)
 	if diff := cmp.Diff(want, stripped(s.dump(t))); diff != "" {

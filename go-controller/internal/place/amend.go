@@ -10,38 +10,38 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 )
 
-// Amending serves the many small changes that concern one Service and no other. The shard
-// of an address depends on the address alone, so those of all others stay as they are;
-// what may change is an anchor, and with it the Fabric.
+// Add and Remove handle the many small changes that concern a single Service. The shard of an address depends on the
+// address alone, so the addresses of all other Services stay in place. Only an anchor may change, and with it the
+// Fabric.
 
-// Add places a Service that was not there, is the youngest and has got its addresses. It
-// tells whether one of them is an anchor.
-func (s *Spots) Add(svc *world.Service, a *ipam.Allocation) (anchored bool) {
+// Add places a new Service that is the youngest and already has its addresses. It reports whether one of them is an
+// anchor.
+func (s *Placements) Add(svc *world.Service, a *ipam.Allocation) (anchored bool) {
 	addrs := a.Services[svc.Key].VIPs()
 	if len(addrs) == 0 {
 		return false
 	}
-	spots := s.place(a, addrs, nil)
-	s.Services[svc.Key] = spots
-	return slices.ContainsFunc(spots, s.isAnchor)
+	placements := s.add(a, addrs, nil)
+	s.Services[svc.Key] = placements
+	return slices.ContainsFunc(placements, s.isAnchor)
 }
 
-// Remove forgets a Service that exists no more and shares no address. It tells whether one
-// of them was an anchor.
-func (s *Spots) Remove(svc *world.Service) (anchored bool) {
-	spots := s.Services[svc.Key]
-	anchored = slices.ContainsFunc(spots, s.isAnchor)
-	for _, spot := range spots {
-		if spot.Reason == "" {
-			l := spot.line()
-			s.lines[l] = slices.DeleteFunc(s.lines[l], func(p netip.Prefix) bool { return p.Addr() == spot.Addr })
+// Remove removes a Service that no longer exists and shares no address. It reports whether one of its addresses was
+// an anchor.
+func (s *Placements) Remove(svc *world.Service) (anchored bool) {
+	placements := s.Services[svc.Key]
+	anchored = slices.ContainsFunc(placements, s.isAnchor)
+	for _, placement := range placements {
+		if placement.Reason == "" {
+			l := placement.queueOf()
+			s.lines[l] = slices.DeleteFunc(s.lines[l], func(p netip.Prefix) bool { return p.Addr() == placement.Addr })
 		}
 	}
 	delete(s.Services, svc.Key)
 	return anchored
 }
 
-// isAnchor tells whether an address is an anchor.
-func (s *Spots) isAnchor(spot Spot) bool {
-	return spot.Reason == "" && s.lines[spot.line()][0].Addr() == spot.Addr
+// isAnchor reports whether an address is an anchor.
+func (s *Placements) isAnchor(placement Placement) bool {
+	return placement.Reason == "" && s.lines[placement.queueOf()][0].Addr() == placement.Addr
 }

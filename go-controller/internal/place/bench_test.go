@@ -12,18 +12,18 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world/worldtest"
 )
 
-func BenchmarkSpots10000(b *testing.B) {
+func BenchmarkPlacements10000(b *testing.B) {
 	w := worldtest.Large(10_000, 20)
-	l := place.Lay(w)
+	l := place.Compute(w)
 	a := ipam.Allocate(w, nil, l.ShardOf)
 	b.ReportAllocs()
 	for b.Loop() {
-		l.Spots(w, a, nil)
+		l.Place(w, a, nil)
 	}
 }
 
 // All nodes of a large cluster may be gateways.
-func BenchmarkLay2000Nodes(b *testing.B) {
+func BenchmarkCompute2000Nodes(b *testing.B) {
 	w := worldtest.Large(0, 0)
 	for i := range 2_000 {
 		n := &world.Node{Name: fmt.Sprintf("worker-%d", i), Chassis: fmt.Sprintf("c-%d", i)}
@@ -32,6 +32,6 @@ func BenchmarkLay2000Nodes(b *testing.B) {
 	}
 	b.ReportAllocs()
 	for b.Loop() {
-		place.Lay(w)
+		place.Compute(w)
 	}
 }

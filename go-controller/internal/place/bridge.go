@@ -12,14 +12,15 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 )
 
-// A domain may be on the bridge of OVN-Kubernetes' own gateway if that is in mode local. For each Service address
-// OVN-Kubernetes installs a flow there for ARP requests and neighbour solicitations. The flow outputs to the ports that
-// the bridge had when OVN-Kubernetes processed the Service, so an OVN port that is added later receives no requests.
-// Therefore OVN's ports exist for the whole life of the domain, a node becomes a gateway only after its guard has seen
-// the port, addresses are published once there is a gateway, and a gateway with an older flow comes last.
+// A domain may be on the bridge of OVN-Kubernetes' own gateway if that gateway is in local mode. For each Service
+// address OVN-Kubernetes installs a flow there for ARP requests and neighbour solicitations. The flow outputs to the
+// ports that the bridge had when OVN-Kubernetes processed the Service, so an OVN port that is added later receives no
+// requests. Therefore OVN's ports exist for the whole life of the domain, a node becomes a gateway only after its
+// guard has observed the port, addresses are published once there is a gateway, and a gateway with an older flow
+// comes last.
 
-// admitToBridge makes a node a resident of the domain and returns why it can't be a gateway yet, or no reason. A node that
-// is a gateway already stays one, whatever its guard reports.
+// admitToBridge makes a node a resident of the domain. It returns why the node can't be a gateway yet, or no reason.
+// A node that is a gateway already stays one, whatever its guard reports.
 func (d *Domain) admitToBridge(n *world.Node, bridge string, w *world.Snapshot) (Reason, string) {
 	d.residents = append(d.residents, n.Chassis)
 	name := plan.LocalnetPort(d.Spec.Name)
@@ -53,8 +54,9 @@ func (d *Domain) serves(n *world.Node, w *world.Snapshot) bool {
 	return false
 }
 
-// staleFlows describes the flows that keep requests for addresses of the domain from OVN's port; empty if there are none.
-// Only addresses that a refresh of a status can mend count (see refreshable): others would make the gateway faulty for good.
+// staleFlows describes the flows that keep requests for addresses of the domain from OVN's port. It returns an empty
+// string if there are none. Only addresses count whose flows can be repaired by a status update (see refreshable):
+// others would make the gateway faulty permanently.
 func (d *Domain) staleFlows(port *world.Localnet, name string, w *world.Snapshot) string {
 	if len(port.Stale) == 0 {
 		return ""
@@ -80,24 +82,26 @@ func (d *Domain) staleFlows(port *world.Localnet, name string, w *world.Snapshot
 	if n > 1 {
 		what += fmt.Sprintf(" and %d more", n-1)
 	}
-	return fmt.Sprintf("flows of OVN-Kubernetes on bridge %s, from before OVN's port %s was there, keep requests from it for %s",
+	return fmt.Sprintf("flows of OVN-Kubernetes on bridge %s, from before OVN's port %s was there, keep requests from "+
+		"it for %s",
 		port.Bridge, name, what)
 }
 
-// refreshable are the addresses of a Service for which OVN-Kubernetes computes its flows again when we rewrite the status:
-// those that we gave and that the status has.
+// refreshable returns the addresses of a Service for which OVN-Kubernetes recomputes its flows when we rewrite the
+// status: those that we allocated and that are in the status.
 func refreshable(s *world.Service) []netip.Addr {
 	return slices.DeleteFunc(slices.Clone(s.Assigned), func(a netip.Addr) bool { return !slices.Contains(s.Given, a) })
 }
 
-// wait defers new addresses until one resident has its port. It does not wait for the others, since OVN may be down there.
+// wait defers new addresses until one resident has its port. It does not wait for all residents, since OVN may be
+// down on some.
 func (d *Domain) wait(members []*world.Node) {
 	if len(d.residents) > 0 && len(members) == 0 {
 		d.Waits = d.whyNone()
 	}
 }
 
-// Waits returns why no new address of the pool may be published now, or nothing.
+// Waits returns why no new address of the pool may be published now, or an empty string.
 func (l *Layout) Waits(pool string) string {
 	if d := l.byPool[pool]; d != nil && d.Waits != "" {
 		return fmt.Sprintf("L2Domain %q: %s", d.Spec.Name, d.Waits)
@@ -105,10 +109,10 @@ func (l *Layout) Waits(pool string) string {
 	return ""
 }
 
-// BridgeState reports whether requests for an address pass the bridge of the node that carries it. The message says what
-// is wrong, or why the state is not known.
-func (l *Layout) BridgeState(spot *Spot, n *world.Node, w *world.Snapshot) (known bool, message string) {
-	d := l.named(spot.Shard.Domain)
+// BridgeState reports whether requests for an address pass the bridge of the node that carries it. The message is
+// what is wrong, or why the state is unknown.
+func (l *Layout) BridgeState(placement *Placement, n *world.Node, w *world.Snapshot) (known bool, message string) {
+	d := l.named(placement.Shard.Domain)
 	if d == nil || n == nil || !slices.Contains(d.residents, n.Chassis) {
 		return true, ""
 	}
@@ -118,22 +122,23 @@ func (l *Layout) BridgeState(spot *Spot, n *world.Node, w *world.Snapshot) (know
 	switch {
 	case n.Localnets == nil:
 		return false, fmt.Sprintf("no guard (ovnkube-slb node) reports from node %s whether its bridge %s "+
-			"lets requests for address %s through to OVN", n.Name, bridge, spot.Addr)
+			"lets requests for address %s through to OVN", n.Name, bridge, placement.Addr)
 	case !seen:
-		return true, fmt.Sprintf("OVN's port %s is not on bridge %s of node %s, which carries address %s", name, bridge, n.Name, spot.Addr)
+		return true, fmt.Sprintf("OVN's port %s is not on bridge %s of node %s, which carries address %s", name, bridge,
+			n.Name, placement.Addr)
 	}
-	if _, stale := slices.BinarySearchFunc(port.Stale, spot.Addr, netip.Addr.Compare); stale {
+	if _, stale := slices.BinarySearchFunc(port.Stale, placement.Addr, netip.Addr.Compare); stale {
 		return true, fmt.Sprintf("OVN-Kubernetes' flow for address %s on bridge %s of node %s is from before OVN's port %s "+
 			"was there, and keeps requests from it; the status is written again so that OVN-Kubernetes makes the flow anew",
-			spot.Addr, bridge, n.Name, name)
+			placement.Addr, bridge, n.Name, name)
 	}
 	return true, ""
 }
 
-// Refreshable are the addresses of a Service for which a rewrite of its status mends stale flows.
+// Refreshable returns the addresses of a Service for which a status update repairs stale flows.
 func (l *Layout) Refreshable(s *world.Service) []netip.Addr { return refreshable(s) }
 
-// Stale returns the addresses for which the bridge of at least one gateway keeps requests from OVN's port.
+// Stale returns the addresses whose requests are kept from OVN's port by the bridge of at least one gateway.
 func (l *Layout) Stale(w *world.Snapshot) map[netip.Addr]bool {
 	nodes := map[string]*world.Node{}
 	for _, n := range w.Nodes {
@@ -166,7 +171,9 @@ func (l *Layout) Stale(w *world.Snapshot) map[netip.Addr]bool {
 }
 
 func (l *Layout) named(name string) *Domain {
-	at, found := slices.BinarySearchFunc(l.Domains, name, func(d *Domain, name string) int { return cmp.Compare(d.Spec.Name, name) })
+	at, found := slices.BinarySearchFunc(l.Domains, name, func(d *Domain, name string) int {
+		return cmp.Compare(d.Spec.Name, name)
+	})
 	if !found {
 		return nil
 	}

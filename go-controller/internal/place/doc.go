@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package place decides where addresses live: which shards a layer 2 domain has, which
-// nodes may carry each shard and in which order, and which shard an address is in.
+// Package place decides the placement of addresses: which shards a layer 2 domain has, which nodes may carry each
+// shard and in which order, and which shard an address is in.
 //
 // Invariants:
-//   - The address decides the shard: a rendezvous hash over the shards of its domain,
-//     the same in every release. Nothing about the placement is stored anywhere.
-//   - The gateways of a domain are each the first of about the same number of shards, and
-//     the shards of one that fails go to different others.
-//   - Who carries a shard now stays its first gateway while it may, unless the domain
-//     says preempt: neither a restart of ours nor a gateway that returns moves anything.
-//   - A gateway that drains stands behind those that don't, and one that reports a fault
-//     behind both. Where all are alike nothing moves.
-//   - A shard moves only if its gateway goes (with preempt: and few others), and to a
-//     gateway that has at most one shard more than any other then.
-//   - A shard more or less changes the shard of few addresses.
-//   - No node is left out for what is not known of it.
+//   - The address determines the shard: a rendezvous hash over the shards of its domain, the same in every release.
+//     The placement is not stored anywhere.
+//   - Each gateway of a domain is the first of about the same number of shards. The shards of a gateway that fails
+//     move to different other gateways.
+//   - The current gateway of a shard stays the first one as long as it is eligible, unless the domain sets preempt:
+//     neither a restart of the controller nor a gateway that returns moves anything.
+//   - A draining gateway comes after those that don't drain, and a gateway that reports a fault comes after both. If
+//     all gateways have the same state, nothing moves.
+//   - A shard moves only if its gateway is removed (with preempt, few others move too), and to a gateway that then
+//     has at most one shard more than any other.
+//   - Adding or removing a shard changes the shard of few addresses.
+//   - No node is left out because of unknown facts.
 package place

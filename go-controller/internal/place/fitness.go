@@ -8,8 +8,8 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 )
 
-// fitness says how well a node can carry the shards of a domain. One that drains works
-// for now, one with a fault does not.
+// fitness is how well a node can carry the shards of a domain. A leaving node drains but still works, a faulty one
+// does not work.
 type fitness int
 
 const (
@@ -28,12 +28,12 @@ func (d *Domain) fitness(n *world.Node) fitness {
 	return fit
 }
 
-// fault says what keeps a node from serving the domain's network, empty for nothing.
+// fault returns what prevents a node from serving the domain's network, or an empty string.
 func (d *Domain) fault(n *world.Node) string {
 	return cmp.Or(n.Faults[d.Spec.PhysicalNetwork], n.Faults[world.EveryNetwork], d.bridgeFaults[n.Name])
 }
 
-// best is the fitness of the fittest member.
+// best returns the fitness of the fittest member.
 func (d *Domain) best(members []*world.Node) fitness {
 	best := faulty
 	for _, n := range members {

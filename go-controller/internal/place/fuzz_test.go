@@ -19,22 +19,22 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world/worldtest"
 )
 
-// decision is all that follows from a world.
+// decision is everything that is computed from a snapshot.
 type decision struct {
-	layout *place.Layout
-	alloc  *ipam.Allocation
-	spots  *place.Spots
-	fabric *plan.Fabric
-	plans  map[world.Key]*plan.Service
+	layout     *place.Layout
+	alloc      *ipam.Allocation
+	placements *place.Placements
+	fabric     *plan.Fabric
+	plans      map[world.Key]*plan.Service
 }
 
 func decide(w *world.Snapshot, held map[world.Key][]netip.Addr) decision {
-	d := decision{layout: place.Lay(w), plans: map[world.Key]*plan.Service{}}
+	d := decision{layout: place.Compute(w), plans: map[world.Key]*plan.Service{}}
 	d.alloc = ipam.Allocate(w, held, d.layout.ShardOf)
-	d.spots = d.layout.Spots(w, d.alloc, nil)
-	d.fabric = d.layout.Fabric(w, d.spots)
+	d.placements = d.layout.Place(w, d.alloc, nil)
+	d.fabric = d.layout.Fabric(w, d.placements)
 	for _, s := range w.Services {
-		d.plans[s.Key] = plan.For(s, d.spots.VIPs(s.Key), plan.ReachOf(&world.Snapshot{}))
+		d.plans[s.Key] = plan.For(s, d.placements.VIPs(s.Key), plan.NewReachability(&world.Snapshot{}))
 	}
 	return d
 }
@@ -57,7 +57,8 @@ func property(f *testing.F, check func(t *testing.T, w *world.Snapshot, held map
 
 var exact = cmp.Options{
 	cmpopts.EquateComparable(netip.Addr{}, netip.Prefix{}, netip.AddrPort{}), cmpopts.EquateEmpty(),
-	cmpopts.IgnoreUnexported(place.Layout{}, place.Domain{}, place.Spots{}, ipam.Allocation{}), cmp.AllowUnexported(decision{}),
+	cmpopts.IgnoreUnexported(place.Layout{}, place.Domain{}, place.Placements{}, ipam.Allocation{}),
+	cmp.AllowUnexported(decision{}),
 }
 
 func FuzzOrderIndependent(f *testing.F) {
@@ -83,16 +84,16 @@ func FuzzOrderIndependent(f *testing.F) {
 	})
 }
 
-// carriedVIPs lists the VIPs that are carried.
+// carriedVIPs returns the VIPs that are carried.
 func carriedVIPs(w *world.Snapshot, d decision) []plan.VIP {
 	var vips []plan.VIP
 	for _, s := range w.Services {
-		vips = append(vips, d.spots.VIPs(s.Key)...)
+		vips = append(vips, d.placements.VIPs(s.Key)...)
 	}
 	return vips
 }
 
-// An address is in the shard that its hash says, whoever else has it, whatever is behind it.
+// An address is in the shard that its hash determines, whichever Services have it and whatever their backends are.
 func FuzzAddressDecides(f *testing.F) {
 	property(f, func(t *testing.T, w *world.Snapshot, held map[world.Key][]netip.Addr) {
 		d := decide(w, held)
@@ -104,9 +105,9 @@ func FuzzAddressDecides(f *testing.F) {
 	})
 }
 
-// The fabric has every shard that a plan names, with gateways, and an anchor for each
-// family in it that is one of its VIPs.
-func FuzzFabric(f *testing.F) {
+// The fabric has every shard that a plan refers to, with gateways, and for each family in the shard an anchor that is
+// one of its VIPs.
+func FuzzTopology(f *testing.F) {
 	property(f, func(t *testing.T, w *world.Snapshot, held map[world.Key][]netip.Addr) {
 		d := decide(w, held)
 		vips := map[world.ShardID]map[netip.Addr]bool{}
@@ -140,13 +141,13 @@ func FuzzFabric(f *testing.F) {
 	})
 }
 
-// A plan has a listener for each VIP and port, its VIPs are those that are carried, and
-// there is none without a VIP.
+// A plan has a listener per VIP and port, its VIPs are those that are carried, and a Service without a VIP has no
+// plan.
 func FuzzPlan(f *testing.F) {
 	property(f, func(t *testing.T, w *world.Snapshot, held map[world.Key][]netip.Addr) {
 		d := decide(w, held)
 		for _, s := range w.Services {
-			p, vips := d.plans[s.Key], d.spots.VIPs(s.Key)
+			p, vips := d.plans[s.Key], d.placements.VIPs(s.Key)
 			if p == nil && len(vips) == 0 {
 				continue
 			}
@@ -157,11 +158,11 @@ func FuzzPlan(f *testing.F) {
 	})
 }
 
-// A gateway has a way to the segment, as far as is known. (In these worlds a chassis has no
-// bridge, or it is not known.)
+// A gateway is attached to the segment, as far as is known. (In these snapshots a chassis has no bridge, or its
+// bridges are unknown.)
 func FuzzGatewaysAreAttached(f *testing.F) {
 	property(f, func(t *testing.T, w *world.Snapshot, _ map[world.Key][]netip.Addr) {
-		for _, d := range place.Lay(w).Domains {
+		for _, d := range place.Compute(w).Domains {
 			for _, s := range d.Shards {
 				for _, g := range s.Gateways {
 					if _, known := w.Bridges[g.Chassis]; known {
@@ -173,17 +174,17 @@ func FuzzGatewaysAreAttached(f *testing.F) {
 	})
 }
 
-// Restarting with the order that was chosen before changes nothing, and who carries a
-// shard goes on unless the domain says preempt.
+// A restart with the order that was chosen before changes nothing, and the current gateway of a shard stays unless
+// the domain sets preempt.
 func FuzzNonPreemptive(f *testing.F) {
 	property(f, func(t *testing.T, w *world.Snapshot, _ map[world.Key][]netip.Addr) {
-		before := place.Lay(w)
+		before := place.Compute(w)
 		carriersAfter(w, before, false)
-		if d := cmp.Diff(before, place.Lay(w), exact); d != "" {
+		if d := cmp.Diff(before, place.Compute(w), exact); d != "" {
 			t.Errorf("a restart changes the layout:\n%s", d)
 		}
 		carriersAfter(w, before, true)
-		after := place.Lay(w)
+		after := place.Compute(w)
 		for i, d := range before.Domains {
 			for j, s := range d.Shards {
 				want := s.Gateways[0]
@@ -198,8 +199,8 @@ func FuzzNonPreemptive(f *testing.F) {
 	})
 }
 
-// carriersAfter makes OVN have the order of a layout, and after a failover of all shards
-// the last gateway of each active.
+// carriersAfter makes OVN have the order of a layout and, after a failover of all shards, the last gateway of each
+// active.
 func carriersAfter(w *world.Snapshot, l *place.Layout, failover bool) {
 	w.Carriers = map[world.ShardID]world.Carrier{}
 	for _, d := range l.Domains {
@@ -216,8 +217,8 @@ func carriersAfter(w *world.Snapshot, l *place.Layout, failover bool) {
 	}
 }
 
-// unfitness orders nodes: one that drains is worse than one that does not, and one with a
-// fault worse than both. The random worlds' domains are all on network "".
+// unfitness orders nodes: a draining node is worse than one that does not drain, and a faulty one is worse than both.
+// The domains of the random snapshots are all on network "".
 func unfitness(w *world.Snapshot, node string) int {
 	i := slices.IndexFunc(w.Nodes, func(n *world.Node) bool { return n.Name == node })
 	switch n := w.Nodes[i]; {
@@ -229,10 +230,10 @@ func unfitness(w *world.Snapshot, node string) int {
 	return 0
 }
 
-// Nobody stands before a fitter one, but for the first, and the first is as fit as any.
+// No gateway precedes a fitter one, except the first, and the first is as fit as any.
 func FuzzFittestFirst(f *testing.F) {
 	property(f, func(t *testing.T, w *world.Snapshot, _ map[world.Key][]netip.Addr) {
-		for _, d := range place.Lay(w).Domains {
+		for _, d := range place.Compute(w).Domains {
 			for _, s := range d.Shards {
 				for i, g := range s.Gateways[1:] {
 					if unfitness(w, s.Gateways[i].Node) > unfitness(w, g.Node) {

@@ -18,9 +18,9 @@ import (
 
 func TestGoldens(t *testing.T) {
 	golden.Run(t, "testdata/*.txtar", func(c *golden.Case) string {
-		l := place.Lay(c.World)
-		spots := l.Spots(c.World, ipam.Allocate(c.World, c.Held, l.ShardOf), nil)
-		return layoutText(l, l.Fabric(c.World, spots)) + spotsText(spots)
+		l := place.Compute(c.World)
+		placements := l.Place(c.World, ipam.Allocate(c.World, c.Held, l.ShardOf), nil)
+		return layoutText(l, l.Fabric(c.World, placements)) + placementsText(placements)
 	})
 }
 
@@ -68,15 +68,15 @@ func layoutText(l *place.Layout, f *plan.Fabric) string {
 	return out.String()
 }
 
-func spotsText(s *place.Spots) string {
+func placementsText(s *place.Placements) string {
 	var out strings.Builder
 	for _, k := range slices.SortedFunc(maps.Keys(s.Services), world.Key.Compare) {
-		for _, spot := range s.Services[k] {
-			if spot.Reason != "" {
-				fmt.Fprintf(&out, "%s: %s (%s) %s\n", k, spot.Addr, spot.Reason, spot.Message)
+		for _, placement := range s.Services[k] {
+			if placement.Reason != "" {
+				fmt.Fprintf(&out, "%s: %s (%s) %s\n", k, placement.Addr, placement.Reason, placement.Message)
 				continue
 			}
-			fmt.Fprintf(&out, "%s: %s in %s/%d\n", k, spot.Addr, spot.Shard.Domain, spot.Shard.Index)
+			fmt.Fprintf(&out, "%s: %s in %s/%d\n", k, placement.Addr, placement.Shard.Domain, placement.Shard.Index)
 		}
 	}
 	return out.String()

@@ -4,15 +4,14 @@ package place
 
 import "net/netip"
 
-// The placement hash is FNV-1a, 64 bits, over
+// The placement hash is 64-bit FNV-1a over
 //
 //	domain name, 0x00, shard index (4 bytes, big endian), member
 //
-// finished by the 64-bit mixer of MurmurHash3, because the last bytes, in which
-// neighbouring addresses differ, reach only some bits of FNV-1a. The member is an
-// address in 16 bytes (IPv4 as ::ffff:a.b.c.d) or the name of a node. The shard with the
-// largest hash has the address. A change to this function moves the VIPs of everybody
-// who upgrades; testdata/hash.txtar holds it in place.
+// finalized by the 64-bit mixer of MurmurHash3, because the last bytes, in which neighbouring addresses differ,
+// affect only some bits of FNV-1a. The member is an address in 16 bytes (IPv4 as ::ffff:a.b.c.d) or the name of a
+// node. The shard with the largest hash has the address. A change to this function would move VIPs on every upgrade;
+// testdata/hash.txtar pins it.
 
 const (
 	fnvOffset = 0xcbf29ce484222325
@@ -26,7 +25,7 @@ func fnv[T string | []byte](h uint64, data T) uint64 {
 	return h
 }
 
-// seed is the part of the hash that is common to all members of a shard.
+// seed returns the part of the hash that is common to all members of a shard.
 func seed(domain string, index int) uint64 {
 	i := uint32(index)
 	return fnv(fnv(fnvOffset, domain), []byte{0, byte(i >> 24), byte(i >> 16), byte(i >> 8), byte(i)})

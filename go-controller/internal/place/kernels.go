@@ -12,25 +12,26 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 )
 
-// minKernels is how many gateways survive the loss of one with OpenShift SDN, where it is the
-// controller that notices it and no gateway has to hear another.
+// minKernels is the number of gateways that survive the loss of one with OpenShift SDN. There the controller detects
+// the loss, and no gateway depends on another.
 const minKernels = 2
 
-// outside says why a node of OpenShift SDN has no way to the segment, nothing if it has. What is
-// not known of it leaves it out: nobody there would obey.
+// outside returns why a node of OpenShift SDN is not attached to the segment, or no reason if it is. A node with
+// unknown facts is left out: it would not act as a gateway.
 func (d *Domain) outside(n *world.Node) (Reason, string) {
 	if n.Kernel == nil || !n.Kernel.Agent.IsValid() {
 		return ReasonNoAgent, fmt.Sprintf("no agent runs on node %q (ovnkube-slb node --enable-sdn)", n.Name)
 	}
 	if d.Interface(n) == "" {
-		return ReasonNotAttached, fmt.Sprintf("node %q has no address in a subnet of the segment; its interfaces are %s", n.Name, interfacesText(n.Kernel.Interfaces))
+		return ReasonNotAttached, fmt.Sprintf("node %q has no address in a subnet of the segment; its interfaces are %s",
+			n.Name, interfacesText(n.Kernel.Interfaces))
 	}
 	return "", ""
 }
 
-// Interface is the one by which a node of OpenShift SDN is attached to the segment, empty for
-// none: it has an address in one of the subnets. Of several it is the one that has the physical
-// network's name, or else the first by name.
+// Interface returns the name of the interface by which a node of OpenShift SDN is attached to the segment, or an
+// empty string. The interface has an address in one of the subnets. Of several, it is the one with the name of the
+// physical network, or else the first by name.
 func (d *Domain) Interface(n *world.Node) string {
 	if n.Kernel == nil {
 		return ""

@@ -11,15 +11,18 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 )
 
-// kernels are nodes of OpenShift SDN: four with an agent on the segment, one with an agent elsewhere, one without.
+// kernels returns nodes of OpenShift SDN: four with an agent on the segment, one with an agent elsewhere, one
+// without.
 func kernels() *world.Snapshot {
 	w := &world.Snapshot{Cluster: world.Cluster{OpenShiftSDN: true}, Carriers: map[world.ShardID]world.Carrier{}}
-	d := &world.Domain{Name: "lan", PhysicalNetwork: "eth2", MaxGateways: 5, Subnets: []world.Subnet{{Prefix: netip.MustParsePrefix("10.50.0.0/24")}}}
+	d := &world.Domain{Name: "lan", PhysicalNetwork: "eth2", MaxGateways: 5,
+		Subnets: []world.Subnet{{Prefix: netip.MustParsePrefix("10.50.0.0/24")}}}
 	for i := range 6 {
-		n := &world.Node{Name: fmt.Sprintf("n%d", i), Chassis: fmt.Sprintf("n%d", i), Kernel: &world.Kernel{Interfaces: map[string][]netip.Prefix{
-			"eth0": {netip.MustParsePrefix("172.31.0.1/24")},
-			"eth1": {netip.PrefixFrom(netip.AddrFrom4([4]byte{10, 50, 0, byte(10 + i)}), 24)},
-		}}}
+		n := &world.Node{Name: fmt.Sprintf("n%d", i), Chassis: fmt.Sprintf("n%d", i),
+			Kernel: &world.Kernel{Interfaces: map[string][]netip.Prefix{
+				"eth0": {netip.MustParsePrefix("172.31.0.1/24")},
+				"eth1": {netip.PrefixFrom(netip.AddrFrom4([4]byte{10, 50, 0, byte(10 + i)}), 24)},
+			}}}
 		if i == 0 {
 			n.Kernel.Interfaces["eth2"] = n.Kernel.Interfaces["eth1"]
 		}
@@ -36,7 +39,7 @@ func kernels() *world.Snapshot {
 	return w
 }
 
-func firsts(d *place.Domain) map[int]string {
+func preferred(d *place.Domain) map[int]string {
 	out := map[int]string{}
 	for _, s := range d.Shards {
 		out[s.ID.Index] = s.Gateways[0].Node
@@ -44,9 +47,10 @@ func firsts(d *place.Domain) map[int]string {
 	return out
 }
 
-// Who has an agent and an address on the segment is a gateway, by the interface that has it, or rather the one named as the network is.
+// A node with an agent and an address on the segment is a gateway, by the interface that has the address, or
+// preferably by the one named like the network.
 func TestKernelsAttached(t *testing.T) {
-	d := place.Lay(kernels()).Domains[0]
+	d := place.Compute(kernels()).Domains[0]
 	loads := map[string]int{}
 	for _, s := range d.Shards {
 		loads[s.Gateways[0].Node]++
@@ -78,15 +82,15 @@ func TestKernelsAttached(t *testing.T) {
 	}
 }
 
-// What a lost node carries moves, nothing else does, and nothing moves back.
+// The shards of a lost node move, no others do, and none moves back.
 func TestKernelsFailOver(t *testing.T) {
 	w := kernels()
-	before := firsts(place.Lay(w).Domains[0])
+	before := preferred(place.Compute(w).Domains[0])
 	for i, node := range before {
 		w.Carriers[world.ShardID{Domain: "lan", Index: i}] = world.Carrier{Active: node, Settled: true, Order: []string{node}}
 	}
 	w.Nodes[1].Faults = map[string]string{world.EveryNetwork: "its agent does not answer"}
-	moved := firsts(place.Lay(w).Domains[0])
+	moved := preferred(place.Compute(w).Domains[0])
 	for i, node := range moved {
 		if node == "n1" || before[i] != "n1" && node != before[i] {
 			t.Errorf("shard %d is on %s, was on %s", i, node, before[i])
@@ -94,7 +98,7 @@ func TestKernelsFailOver(t *testing.T) {
 		w.Carriers[world.ShardID{Domain: "lan", Index: i}] = world.Carrier{Active: node, Settled: true, Order: []string{node}}
 	}
 	w.Nodes[1].Faults = nil
-	for i, node := range firsts(place.Lay(w).Domains[0]) {
+	for i, node := range preferred(place.Compute(w).Domains[0]) {
 		if node != moved[i] {
 			t.Errorf("shard %d moved back from %s to %s", i, moved[i], node)
 		}

@@ -12,13 +12,13 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 )
 
-// Layout says which shards there are and who may carry them.
+// Layout is the shards of all domains and the nodes that may carry them.
 type Layout struct {
 	// Domains are sorted by name.
 	Domains []*Domain
-	// Unserved says why no domain can be served in this cluster, empty if one can.
+	// Unserved is why no domain can be served in this cluster. It is empty if domains can be served.
 	Unserved string
-	// byAge has the same ones, the oldest first; byPool those that carry a pool.
+	// byAge has the same domains, oldest first. byPool maps a pool to the domain that carries it.
 	byAge  []*Domain
 	byPool map[string]*Domain
 }
@@ -26,56 +26,54 @@ type Layout struct {
 // Domain is a layer 2 domain with its shards.
 type Domain struct {
 	Spec *world.Domain
-	// Shards are in order of their index; none if the domain has no gateway.
+	// Shards are in order of their index. There are none if the domain has no gateway.
 	Shards []Shard
-	// LeftOut are the domain's nodes that shall carry nothing, by name.
+	// LeftOut are the domain's nodes that must not carry shards, by name.
 	LeftOut []LeftOut
-	// Pools are those of its spec that it carries, sorted: they exist, and no older
-	// domain has them.
+	// Pools are the pools of its spec that the domain carries, sorted. They exist and belong to no older domain.
 	Pools []string
-	// Problems are the pools that it does not get, beyond the problems that its spec has by
-	// itself.
+	// Problems are about the pools that the domain does not carry, in addition to the problems of its spec.
 	Problems []string
 	// Remarks are weaknesses of a domain that works.
 	Remarks []string
-	// TooFew: the loss of a gateway may not be survived.
+	// TooFew is set if the domain may not survive the loss of a gateway.
 	TooFew bool
-	// NoGateway says why the domain has no shards; Off why it shall have none (layer 2 is
-	// switched off), Unserved why it can't have any here; empty if it may.
+	// NoGateway is why the domain has no shards. Off is set if layer 2 is switched off. Unserved is why the domain
+	// can't be served in this cluster. Each is empty if it does not apply.
 	NoGateway, Off, Unserved string
-	// AllDrain: each gateway of the domain is about to go.
+	// AllDrain is set if every gateway of the domain is draining.
 	AllDrain bool
-	// Waits says why no new address of the domain may be published now; empty if one may.
+	// Waits is why no new address of the domain may be published now. It is empty if addresses may be published.
 	Waits string
 	seeds []uint64
 	// residents are the chassis of the nodes on which the domain is on the bridge of OVN-Kubernetes' own gateway.
 	residents []string
-	// bridgeFaults say, by node, how such a bridge keeps requests for addresses from OVN.
+	// bridgeFaults describe, by node, how such a bridge keeps requests for addresses from OVN.
 	bridgeFaults map[string]string
 	// unguarded are the gateways among the residents without a guard that reports on the bridge.
 	unguarded []string
 }
 
-// Shard is a unit of failover with its gateways by falling preference.
+// Shard is a unit of failover with its gateways in order of preference.
 type Shard struct {
 	ID       world.ShardID
 	Gateways []plan.Gateway
 }
 
-// LeftOut is a node that shall carry nothing, and why.
+// LeftOut is a node that must not carry shards, and why.
 type LeftOut struct {
 	Node    string
 	Reason  Reason
 	Message string
 }
 
-// defaultShards is how many shards a domain has that does not say how many it wants. A
-// constant: with a number that followed the nodes, a new node would move addresses, and
-// clients that know an address by its former MAC would lose it for a while.
+// defaultShards is the number of shards of a domain that does not set it. It is a constant: if the number followed
+// the nodes, a new node would move addresses, and clients that know an address by its former MAC address would lose
+// it for a while.
 const defaultShards = 8
 
-// Lay lays out the shards of all domains.
-func Lay(w *world.Snapshot) *Layout {
+// Compute computes the shards of all domains.
+func Compute(w *world.Snapshot) *Layout {
 	nodes := make(map[string]*world.Node, len(w.Nodes))
 	for _, n := range w.Nodes {
 		nodes[n.Name] = n
@@ -87,20 +85,22 @@ func Lay(w *world.Snapshot) *Layout {
 	zones := world.ZonesOf(w.Nodes)
 	l := &Layout{byPool: make(map[string]*Domain), Unserved: unserved(&w.Cluster, &zones)}
 	for _, spec := range w.Domains {
-		l.byAge = append(l.byAge, l.lay(spec, nodes, &zones, w))
+		l.byAge = append(l.byAge, l.compute(spec, nodes, &zones, w))
 	}
 	slices.SortFunc(l.byAge, func(a, b *Domain) int {
 		return cmp.Or(a.Spec.Created.Compare(b.Spec.Created), cmp.Compare(a.Spec.Name, b.Spec.Name))
 	})
 	for _, d := range l.byAge {
-		l.claim(d, pools)
+		l.claimPools(d, pools)
 	}
-	l.Domains = slices.SortedFunc(slices.Values(l.byAge), func(a, b *Domain) int { return cmp.Compare(a.Spec.Name, b.Spec.Name) })
+	l.Domains = slices.SortedFunc(slices.Values(l.byAge), func(a, b *Domain) int {
+		return cmp.Compare(a.Spec.Name, b.Spec.Name)
+	})
 	return l
 }
 
-// claim gives a domain the pools that no older one has.
-func (l *Layout) claim(d *Domain, exists map[string]bool) {
+// claimPools assigns a domain the pools that no older domain has.
+func (l *Layout) claimPools(d *Domain, exists map[string]bool) {
 	for _, pool := range slices.Sorted(slices.Values(d.Spec.Pools)) {
 		older := l.byPool[pool]
 		switch {
@@ -115,7 +115,8 @@ func (l *Layout) claim(d *Domain, exists map[string]bool) {
 	}
 }
 
-func (l *Layout) lay(spec *world.Domain, nodes map[string]*world.Node, zones *world.Zones, w *world.Snapshot) *Domain {
+func (l *Layout) compute(spec *world.Domain, nodes map[string]*world.Node, zones *world.Zones,
+	w *world.Snapshot) *Domain {
 	d := &Domain{Spec: spec, bridgeFaults: map[string]string{}}
 	if s := &w.Cluster.Switch; !s.Mode.Layer2() {
 		d.Off = s.Off("layer 2 is")
@@ -155,14 +156,15 @@ func (l *Layout) lay(spec *world.Domain, nodes map[string]*world.Node, zones *wo
 	return d
 }
 
-// unserved says why no segment can be served in this cluster, nothing if one can.
+// unserved returns why no segment can be served in this cluster, or an empty string.
 func unserved(c *world.Cluster, zones *world.Zones) string {
 	const instead = "; a BGPAdvertisement of the pool makes its addresses reachable without"
 	switch {
 	case c.OpenShiftSDN:
 		return ""
 	case zones.Interconnect:
-		return fmt.Sprintf("OVN-Kubernetes runs in interconnect mode: each zone (k8s.ovn.org/zone-name: %s) has its own northbound database, "+
+		return fmt.Sprintf("OVN-Kubernetes runs in interconnect mode: each zone (k8s.ovn.org/zone-name: %s) has its own "+
+			"northbound database, "+
 			"and segments are not served across zones yet", zones) + instead
 	case c.NoDatabase:
 		return "no northbound database is configured (--nb-address), so no segment is served" + instead
@@ -170,9 +172,9 @@ func unserved(c *world.Cluster, zones *world.Zones) string {
 	return ""
 }
 
-// ShardOf returns the shard that an address of a pool is in by its hash; false if no
-// working domain has the pool. The zero pool stands for an address in none; such an
-// address is in the domain whose subnet has it.
+// ShardOf returns the shard that an address of a pool is in according to its hash. It returns false if no working
+// domain has the pool. An empty pool name stands for an address in no pool; such an address is in the domain whose
+// subnet contains it.
 func (l *Layout) ShardOf(pool string, a netip.Addr) (world.ShardID, bool) {
 	d := l.domain(pool, a)
 	if d == nil || len(d.Spec.Problems) > 0 || len(d.Shards) == 0 {
@@ -181,7 +183,7 @@ func (l *Layout) ShardOf(pool string, a netip.Addr) (world.ShardID, bool) {
 	return d.shard(a), true
 }
 
-// Home is ShardOf for those who do not know all nodes: whether a domain works is left open.
+// Home is ShardOf for callers that do not know all nodes: it does not check whether the domain works.
 func (l *Layout) Home(pool string, a netip.Addr) (world.ShardID, bool) {
 	d := l.domain(pool, a)
 	if d == nil || len(d.Spec.Problems) > 0 || d.Off != "" || d.Unserved != "" {
@@ -206,7 +208,7 @@ func (l *Layout) domain(pool string, a netip.Addr) *Domain {
 	return nil
 }
 
-// subnet returns the subnet of the domain that has the address.
+// subnet returns the subnet of the domain that contains the address.
 func (d *Domain) subnet(a netip.Addr) (netip.Prefix, bool) {
 	for _, s := range d.Spec.Subnets {
 		if s.Prefix.Contains(a) {

@@ -14,8 +14,8 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
 )
 
-// members returns the nodes that may be gateways, by name, and leaves out the others. What
-// is not known of a node leaves it in.
+// members returns the nodes that may be gateways, by name, and records the others as left out. A node is not left out
+// because of unknown facts.
 func (d *Domain) members(nodes map[string]*world.Node, zones *world.Zones, w *world.Snapshot) []*world.Node {
 	var list []*world.Node
 	for _, name := range slices.Compact(slices.Sorted(slices.Values(d.Spec.Nodes))) {
@@ -28,7 +28,8 @@ func (d *Domain) members(nodes map[string]*world.Node, zones *world.Zones, w *wo
 			d.leaveOut(name, ReasonNoChassis, fmt.Sprintf("OVN-Kubernetes has not told the chassis of node %q yet", name))
 			continue
 		case !w.Cluster.OpenShiftSDN && !zones.Reaches(n):
-			d.leaveOut(name, ReasonOtherZone, fmt.Sprintf("node %q is in zone %q of OVN-Kubernetes (k8s.ovn.org/zone-name), most nodes are in zone %q: "+
+			d.leaveOut(name, ReasonOtherZone, fmt.Sprintf("node %q is in zone %q of OVN-Kubernetes (k8s.ovn.org/zone-name), "+
+				"most nodes are in zone %q: "+
 				"another northbound database configures it", name, n.Zone, zones.Home))
 			continue
 		}
@@ -46,7 +47,8 @@ func (d *Domain) members(nodes map[string]*world.Node, zones *world.Zones, w *wo
 			}
 		}
 		if !known && w.Bridges != nil && n.GatewayBridge != "" && !n.SharedGateway && !d.serves(n, w) {
-			d.leaveOut(name, ReasonNoChassis, fmt.Sprintf("chassis %s of node %q is not in the southbound database, so its bridges are "+
+			d.leaveOut(name, ReasonNoChassis, fmt.Sprintf("chassis %s of node %q is not in the southbound database, so its "+
+				"bridges are "+
 				"not known", n.Chassis, name))
 			continue
 		}
@@ -61,8 +63,8 @@ func (d *Domain) members(nodes map[string]*world.Node, zones *world.Zones, w *wo
 	return list
 }
 
-// unattached says why a node with these bridges has no way to the segment, nothing if it
-// has. The node needs no address there: OVN answers on the bridge itself.
+// unattached returns why a node with these bridges is not attached to the segment, or no reason if it is. The node
+// needs no address there: OVN answers on the bridge itself.
 func (d *Domain) unattached(n *world.Node, mapped world.Bridges) (Reason, string) {
 	bridge, ok := mapped[d.Spec.PhysicalNetwork]
 	switch {
@@ -70,8 +72,10 @@ func (d *Domain) unattached(n *world.Node, mapped world.Bridges) (Reason, string
 		return ReasonNotAttached, fmt.Sprintf("ovn-bridge-mappings of node %q are %s: none is for physical network %q",
 			n.Name, mappingText(mapped), d.Spec.PhysicalNetwork)
 	case n.SharedGateway && bridge == n.GatewayBridge:
-		return ReasonSharedGateway, fmt.Sprintf("physical network %q is bridge %s of node %q, where OVN-Kubernetes' gateway (mode shared) "+
-			"takes the packets to every Service for itself; give the segment a bridge of its own", d.Spec.PhysicalNetwork, bridge, n.Name)
+		return ReasonSharedGateway, fmt.Sprintf("physical network %q is bridge %s of node %q, where OVN-Kubernetes' "+
+			"gateway (mode shared) "+
+			"takes the packets to every Service for itself; give the segment a bridge of its own", d.Spec.PhysicalNetwork,
+			bridge, n.Name)
 	}
 	return "", ""
 }
@@ -91,18 +95,21 @@ func (d *Domain) leaveOut(node string, reason Reason, message string) {
 	d.LeftOut = append(d.LeftOut, LeftOut{node, reason, message})
 }
 
-// leaveOutMembers lists those that could be gateways and shall not, or only for want of others.
+// leaveOutMembers records the members that could be gateways and must not be, or are only because there are no
+// others.
 func (d *Domain) leaveOutMembers(members []*world.Node, serves map[*world.Node]bool) {
 	for _, n := range members {
 		switch {
 		case d.fault(n) != "":
 			d.leaveOut(n.Name, ReasonFaulty, fmt.Sprintf("node %q reports: %s", n.Name, d.fault(n)))
 		case n.Draining != "" && d.AllDrain && serves[n]:
-			d.leaveOut(n.Name, ReasonDraining, fmt.Sprintf("node %q drains: %s; it carries on for want of others", n.Name, n.Draining))
+			d.leaveOut(n.Name, ReasonDraining, fmt.Sprintf("node %q drains: %s; it carries on for want of others", n.Name,
+				n.Draining))
 		case n.Draining != "":
 			d.leaveOut(n.Name, ReasonDraining, fmt.Sprintf("node %q drains: %s", n.Name, n.Draining))
 		case !serves[n]:
-			d.leaveOut(n.Name, ReasonEnoughGateways, fmt.Sprintf("gateways.max is %d, and every shard has that many others", d.Spec.MaxGateways))
+			d.leaveOut(n.Name, ReasonEnoughGateways, fmt.Sprintf("gateways.max is %d, and every shard has that many others",
+				d.Spec.MaxGateways))
 		}
 	}
 	slices.SortFunc(d.LeftOut, func(a, b LeftOut) int { return cmp.Compare(a.Node, b.Node) })
@@ -115,7 +122,7 @@ func (d *Domain) whyNone() string {
 	return fmt.Sprintf("none of the %d nodes selected can be a gateway: %s", len(d.LeftOut), d.LeftOut[0].Message)
 }
 
-// remark tells the weaknesses of a domain with these members.
+// remark records the weaknesses of a domain with these members.
 func (d *Domain) remark(members []*world.Node, sdn bool) {
 	say := func(format string, args ...any) { d.Remarks = append(d.Remarks, fmt.Sprintf(format, args...)) }
 	n := len(members)
@@ -144,17 +151,19 @@ func (d *Domain) remark(members []*world.Node, sdn bool) {
 		say("all gateways are faulty, and carry on for want of others: %s", d.fault(members[0]))
 	}
 	if len(d.unguarded) > 0 {
-		say("no guard (ovnkube-slb node) reports whether bridges let requests for addresses through to OVN: %s", strings.Join(d.unguarded, ", "))
+		say("no guard (ovnkube-slb node) reports whether bridges let requests for addresses through to OVN: %s",
+			strings.Join(d.unguarded, ", "))
 	}
 	if out := len(d.LeftOut); out > 0 {
-		say("%d of the %d nodes selected can't be gateways: %s (see status.leftOutNodes); %s", out, out+len(members), d.leftOutNames(), d.LeftOut[0].Message)
+		say("%d of the %d nodes selected can't be gateways: %s (see status.leftOutNodes); %s", out, out+len(members),
+			d.leftOutNames(), d.LeftOut[0].Message)
 	}
 	if node, link, subnet := d.otherLength(members); node != "" {
 		say("node %q has address %s, but the subnet here is %s", node, link, subnet)
 	}
 }
 
-// leftOutNames has as many as fit into a condition.
+// leftOutNames returns as many names as fit into a condition.
 func (d *Domain) leftOutNames() string {
 	const most = 16
 	var names []string
@@ -168,14 +177,13 @@ func (d *Domain) leftOutNames() string {
 	return text
 }
 
-// staying are the members that do not drain.
+// staying returns the members that do not drain.
 func staying(members []*world.Node) []*world.Node {
 	return slices.DeleteFunc(slices.Clone(members), func(n *world.Node) bool { return n.Draining != "" })
 }
 
-// otherLength finds a node on a subnet of the segment that says that it is larger or
-// smaller than the domain does. One of the two is mistaken: they would not agree about who
-// is a neighbour.
+// otherLength finds a node that configures a subnet of the segment with another prefix length than the domain does.
+// One of the two is wrong: they would disagree about which hosts are neighbours.
 func (d *Domain) otherLength(members []*world.Node) (node string, link, subnet netip.Prefix) {
 	for _, n := range members {
 		for _, link := range n.Links {

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// A condition has room for so many names only.
+// A condition has room for a limited number of names.
 func TestLeftOutNames(t *testing.T) {
 	for n, want := range map[int]string{
 		1:  "n01",

@@ -9,8 +9,7 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 )
 
-// orders returns the members in the order that each shard prefers them, the fitter ones
-// before the others.
+// orders returns for each shard the members in order of preference, fitter ones first.
 func (d *Domain) orders(members []*world.Node, carriers map[world.ShardID]world.Carrier) [][]*world.Node {
 	var groups [faulty + 1][]int
 	for i, n := range members {
@@ -25,9 +24,9 @@ func (d *Domain) orders(members []*world.Node, carriers map[world.ShardID]world.
 		for j, n := range members {
 			weight[i][j] = mix(fnv(s, n.Name))
 		}
-		first[i] = nobody
+		first[i] = noMember
 		if !d.Spec.Preempt {
-			first[i] = d.keeper(members, best, carriers[world.ShardID{Domain: d.Spec.Name, Index: i}])
+			first[i] = d.currentGateway(members, best, carriers[world.ShardID{Domain: d.Spec.Name, Index: i}])
 		}
 	}
 	orders := make([][]*world.Node, len(d.seeds))
@@ -41,11 +40,11 @@ func (d *Domain) orders(members []*world.Node, carriers map[world.ShardID]world.
 	return orders
 }
 
-// keeper returns the member that carries a shard, nobody if it may not go on. While nobody
-// is known to carry it for good, that is the one which OVN is told to prefer: a gateway that
-// returns may claim a shard for a moment, and must not keep it for that. It goes
-// on only if none is fitter: to move its shards to another that is about to go helps nobody.
-func (d *Domain) keeper(members []*world.Node, best fitness, c world.Carrier) int {
+// currentGateway returns the member that carries a shard, or nobody if none may continue. As long as no member is
+// known to have settled as the active one, it is the member that OVN is configured to prefer: a gateway that returns
+// may claim a shard for a moment and must not keep it because of that. The member continues only if none is fitter.
+// Moving its shards to another gateway that is about to leave would not help.
+func (d *Domain) currentGateway(members []*world.Node, best fitness, c world.Carrier) int {
 	preferred := []string{"", c.Active}
 	if len(c.Order) > 0 {
 		preferred[0] = c.Order[0]
@@ -61,11 +60,11 @@ func (d *Domain) keeper(members []*world.Node, best fitness, c world.Carrier) in
 			return i
 		}
 	}
-	return nobody
+	return noMember
 }
 
-// handover is how far the move of a shard to another gateway has come, after what was last
-// written of it. A failover is none: nothing that we write would hasten it.
+// handover returns the progress of the move of a shard to another gateway, given the progress last written. A
+// failover is not a handover: no write of ours would speed it up.
 func handover(to string, c world.Carrier) world.Handover {
 	switch {
 	case c.Active == "":
@@ -80,15 +79,14 @@ func handover(to string, c world.Carrier) world.Handover {
 	return world.NoHandover
 }
 
-// nobody stands for a node that there is not.
-const nobody = -1
+// noMember is the index of no node.
+const noMember = -1
 
-// order gives each shard all the nodes by falling preference. At every rank the shards
-// are dealt to the nodes evenly, and the shards of one node are dealt evenly to the
-// others at the next rank, so that the shards of a gateway that fails spread out.
-// weight has a row for each shard and in it one hash for each node; nodes are indices.
-// first is the node that is the first of a shard whatever the weights say, or none of the nodes.
-// Only the first most ranks are dealt; 0 deals all.
+// order returns for each shard all nodes in order of preference. At every rank the shards are distributed evenly over
+// the nodes. The shards of one node are distributed evenly over the others at the next rank, so that the shards of a
+// gateway that fails spread out. weight has a row per shard with one hash per node; nodes are indices. first[i] is
+// the node that comes first for shard i whatever the weights are, or no node. Only the first most ranks are computed;
+// 0 computes all.
 func order(weight [][]uint64, nodes, first []int, most int) [][]int {
 	o := ordering{weight: weight, most: most, ranks: make([][]int, len(weight))}
 	shards := make([]int, len(weight))
@@ -105,8 +103,8 @@ type ordering struct {
 	ranks  [][]int
 }
 
-// spread appends nodes, which none of the shards has yet, to their ranks. What fixed has
-// for a shard comes before all others; nil for nothing.
+// spread appends nodes, which none of the shards has yet, to the ranks of the shards. fixed, if not nil, has the node
+// of each shard that precedes all others.
 func (o *ordering) spread(shards, nodes, fixed []int) {
 	if len(shards) == 0 || len(nodes) == 0 || o.most > 0 && len(o.ranks[shards[0]]) >= o.most {
 		return
@@ -135,31 +133,30 @@ func (o *ordering) spread(shards, nodes, fixed []int) {
 	}
 }
 
-// deal gives each shard one node: what is fixed first, then the heaviest pairs, each node
-// as many as lift all to the same level, and what is left over one each. So nobody is dealt
-// a shard who has more than one more than any other then, and a node more or less changes
-// few pairs.
+// deal assigns each shard one node: first the fixed ones, then the heaviest pairs until all nodes have the same load,
+// and the remaining shards to at most one per node. So no node gets a shard if it then has more than one more than
+// any other, and adding or removing a node changes few pairs.
 func (o *ordering) deal(shards, nodes, fixed []int) []int {
 	type pair struct {
 		weight      uint64
-		shard, node int // position in shards; node
+		shard, node int // index in shards; node
 	}
 	got := make([]int, len(shards))
 	load := make(map[int]int, len(shards))
 	waiting := len(shards)
 	for i := range got {
-		got[i] = nobody
+		got[i] = noMember
 		if fixed != nil && slices.Contains(nodes, fixed[i]) {
 			got[i] = fixed[i]
 			load[fixed[i]]++
 			waiting--
 		}
 	}
-	// With as many nodes at hand for each shard as there are shards, none runs out.
+	// With as many candidate nodes per shard as there are shards, no shard runs out of candidates.
 	enough := min(len(nodes), len(shards))
 	pairs := make([]pair, 0, waiting*enough)
 	for i, s := range shards {
-		if got[i] != nobody {
+		if got[i] != noMember {
 			continue
 		}
 		for _, n := range heaviest(o.weight[s], nodes, enough) {
@@ -172,7 +169,7 @@ func (o *ordering) deal(shards, nodes, fixed []int) []int {
 	even := level(load, nodes, waiting)
 	for _, limit := range []int{even, even + 1} {
 		for _, p := range pairs {
-			if got[p.shard] == nobody && load[p.node] < limit {
+			if got[p.shard] == noMember && load[p.node] < limit {
 				got[p.shard] = p.node
 				load[p.node]++
 			}
@@ -181,7 +178,7 @@ func (o *ordering) deal(shards, nodes, fixed []int) []int {
 	return got
 }
 
-// level is the highest one to which more shards lift all nodes.
+// level returns the highest load that all nodes can reach with more additional shards.
 func level(load map[int]int, nodes []int, more int) int {
 	for l := 0; ; l++ {
 		missing := 0
@@ -194,7 +191,7 @@ func level(load map[int]int, nodes []int, more int) int {
 	}
 }
 
-// heaviest returns the n heaviest of the nodes, in order.
+// heaviest returns the n heaviest nodes, heaviest first.
 func heaviest(weight []uint64, nodes []int, n int) []int {
 	byWeight := func(a, b int) int { return cmp.Or(cmp.Compare(weight[b], weight[a]), cmp.Compare(a, b)) }
 	if n > len(nodes)/4 {

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// weights are those of the placement hash for a domain of its own.
+// weights returns the weights of the placement hash for one domain.
 func weights(domain string, shards, nodes int) [][]uint64 {
 	rows := make([][]uint64, shards)
 	for i := range rows {
@@ -29,7 +29,7 @@ func upTo(n int) []int {
 	return list
 }
 
-// unevenness reports by how much the counts of a list of nodes differ.
+// unevenness returns by how much the counts of a list of nodes differ.
 func unevenness(counts map[int]int, nodes []int) int {
 	least, most := counts[nodes[0]], counts[nodes[0]]
 	for _, n := range nodes {
@@ -38,8 +38,8 @@ func unevenness(counts map[int]int, nodes []int) int {
 	return most - least
 }
 
-// Each gateway is the first of about the same number of shards, and the shards of one
-// that fails go to different others.
+// Each gateway is the first of about the same number of shards, and the shards of a gateway that fails move to
+// different others.
 func TestOrderFair(t *testing.T) {
 	for shards := 1; shards <= 12; shards++ {
 		for nodes := 2; nodes <= 10; nodes++ {
@@ -69,10 +69,9 @@ func TestOrderFair(t *testing.T) {
 	}
 }
 
-// Gateways come and go at random, and every shard stays where it may. A
-// shard moves if its gateway goes and only then, and to a gateway that has at most one more
-// than any other afterwards; then, too, the shards of a gateway that fails would go to
-// different others.
+// Gateways are added and removed at random, and every shard stays where it is if possible. A shard moves only if its
+// gateway is removed, and to a gateway that has at most one shard more than any other afterwards. Then, too, the
+// shards of a gateway that fails would move to different others.
 func TestOrderKeepsAndSpreads(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 5))
 	for round := range 400 {
@@ -129,8 +128,7 @@ func expectKept(t *testing.T, first, up []int, ranks [][]int) {
 	}
 }
 
-// Removing or adding a node changes the first gateway of few shards that have not lost
-// or gained theirs.
+// Removing or adding a node changes the first gateway of few shards, except those that lost or gained their gateway.
 func TestOrderStable(t *testing.T) {
 	var moved, kept, worst int
 	for domain := range 40 {
@@ -189,7 +187,7 @@ func TestHeaviest(t *testing.T) {
 	}
 }
 
-// The hash itself, in figures: to be kept for ever.
+// The values of the hash itself. They must never change.
 func TestHashPinned(t *testing.T) {
 	for _, c := range []struct {
 		domain, addr string
@@ -207,7 +205,7 @@ func TestHashPinned(t *testing.T) {
 	}
 }
 
-// Addresses in a row fall evenly on the shards, and another shard takes only its share.
+// Consecutive addresses spread evenly over the shards, and an additional shard takes only its share.
 func TestHashEven(t *testing.T) {
 	const shards, addrs = 8, 8000
 	var seeds []uint64

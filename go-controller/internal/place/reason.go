@@ -4,11 +4,11 @@ package place
 
 import "github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
 
-// Reason says in one word why nothing carries an address, or why a node carries
-// nothing. Reasons are part of the API: package v1alpha1 has their words and meanings.
+// Reason is a one-word reason why an address is not carried, or why a node carries nothing. Reasons are part of the
+// API: package v1alpha1 defines their values and meanings.
 type Reason string
 
-// Why nothing carries an address.
+// Reasons why an address is not carried.
 const (
 	ReasonNoDomain              Reason = v1alpha1.ReasonNoDomain
 	ReasonSwitchedOff           Reason = v1alpha1.ReasonSwitchedOff
@@ -17,11 +17,11 @@ const (
 	ReasonNoGateway             Reason = v1alpha1.ReasonNoGateway
 	ReasonAddressOutsideSubnets Reason = v1alpha1.ReasonAddressOutsideSubnets
 	ReasonAddressConflict       Reason = v1alpha1.ReasonAddressConflict
-	// ReasonProbing passes within a second or so; nobody is told.
+	// ReasonProbing lasts about a second and is not reported.
 	ReasonProbing Reason = "Probing"
 )
 
-// Why a node carries nothing.
+// Reasons why a node carries nothing.
 const (
 	ReasonNoChassis      Reason = v1alpha1.LeftOutNoChassis
 	ReasonOtherZone      Reason = v1alpha1.LeftOutOtherZone

@@ -14,12 +14,12 @@ import (
 // Plans of 10,000 Services with 20 endpoints each.
 func BenchmarkPlan(b *testing.B) {
 	w := worldtest.Large(10_000, 20)
-	reach := plan.ReachOf(w)
+	reachability := plan.NewReachability(w)
 	vips := []plan.VIP{{Addr: netip.MustParseAddr("10.0.0.1")}}
 	b.ReportAllocs()
 	for b.Loop() {
 		for _, s := range w.Services {
-			if p := plan.For(s, vips, reach); len(p.Listeners[0].Backends) != 20 {
+			if p := plan.For(s, vips, reachability); len(p.Listeners[0].Backends) != 20 {
 				b.Fatalf("%s has %d backends", s.Key, len(p.Listeners[0].Backends))
 			}
 		}
@@ -28,11 +28,11 @@ func BenchmarkPlan(b *testing.B) {
 
 // The plan of a Service of 10,000 ports and 50 pods.
 func BenchmarkWidePlan(b *testing.B) {
-	s, reach := worldtest.Wide(10_000, 50, 50), plan.ReachOf(&world.Snapshot{})
+	s, reachability := worldtest.Wide(10_000, 50, 50), plan.NewReachability(&world.Snapshot{})
 	vips := []plan.VIP{{Addr: netip.MustParseAddr("192.0.2.1")}}
 	b.ReportAllocs()
 	for b.Loop() {
-		if p := plan.For(s, vips, reach); len(p.Listeners) != 10_000 || len(p.Listeners[0].Backends) != 50 {
+		if p := plan.For(s, vips, reachability); len(p.Listeners) != 10_000 || len(p.Listeners[0].Backends) != 50 {
 			b.Fatalf("%d listeners with %d backends", len(p.Listeners), len(p.Listeners[0].Backends))
 		}
 	}

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package plan says what a Service needs from any dataplane: the addresses it has, the
-// shards that carry them, and which endpoints take its traffic. The endpoint decision
-// (KEP-1669, KEP-1672) is made here, once, for all dataplanes.
+// Package plan computes what a Service needs from any dataplane: its addresses, the shards that carry them, and the
+// endpoints that take its traffic. The endpoint decision (KEP-1669, KEP-1672) is made here, once, for all dataplanes.
 //
 // Invariants:
-//   - A plan is a function of one Service, its placement and what is within reach; equal
-//     input gives equal plans.
-//   - Whoever needs the endpoints for another purpose asks Endpoints, the same decision.
-//   - Backends of a listener are distinct, sorted, of the VIP's family. So are its draining ones,
-//     and no backend is both.
+//   - A plan is a function of one Service, its placement and the reachability of endpoints. Equal input gives equal
+//     plans.
+//   - Code that needs the endpoints for another purpose calls Endpoints, which makes the same decision.
+//   - The backends of a listener are distinct, sorted and of the VIP's family. So are its draining backends, and no
+//     backend is both.
 package plan

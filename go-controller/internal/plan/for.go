@@ -11,8 +11,8 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 )
 
-// For returns what the Service needs to be served on these VIPs, nil if there are none.
-func For(s *world.Service, vips []VIP, within *Reach) *Service {
+// For returns the plan to serve the Service on these VIPs, or nil if there are none.
+func For(s *world.Service, vips []VIP, within *Reachability) *Service {
 	if len(vips) == 0 {
 		return nil
 	}
@@ -28,7 +28,7 @@ func For(s *world.Service, vips []VIP, within *Reach) *Service {
 		return cmp.Or(cmp.Compare(a.Protocol, b.Protocol), cmp.Compare(a.Port, b.Port))
 	})
 	if n := count(s, p.VIPs); within.most > 0 && n > within.most {
-		p.Beyond = n
+		p.BackendsOverLimit = n
 		return p
 	}
 	p.Listeners = make([]Listener, 0, len(vips)*len(s.Ports))
@@ -40,16 +40,16 @@ func For(s *world.Service, vips []VIP, within *Reach) *Service {
 			p.Listeners = append(p.Listeners, Listener{
 				VIP: vip.Addr, Protocol: port.Protocol, Port: port.Port, Backends: reached, Draining: draining,
 			})
-			p.Outside = append(p.Outside, outside...)
+			p.Unreachable = append(p.Unreachable, outside...)
 		}
 	}
-	slices.SortFunc(p.Outside, netip.Addr.Compare)
-	p.Outside = slices.Compact(p.Outside)
+	slices.SortFunc(p.Unreachable, netip.Addr.Compare)
+	p.Unreachable = slices.Compact(p.Unreachable)
 	return p
 }
 
-// count is how many backends the listeners have, ready or not, and at least one each. The work that it takes
-// grows with the addresses and the slices, not with the endpoints.
+// count returns the number of backends of the listeners, ready or not, counting at least one per listener. Its cost
+// grows with the number of addresses and slices, not of endpoints.
 func count(s *world.Service, vips []VIP) int {
 	n := map[world.Family]int{}
 	total := 0
@@ -71,15 +71,15 @@ func count(s *world.Service, vips []VIP) int {
 	return total
 }
 
-// sources are the ranges of clients by family. Ranges that all admit everyone are as good as
-// none; else a family that has no range admits nobody, for its clients are not in the list.
+// sources returns the source ranges by family. Ranges that admit every client are equivalent to none. Otherwise a
+// family without a range admits no client, because its clients are not in the list.
 func sources(ranges []netip.Prefix) map[world.Family][]netip.Prefix {
 	if !slices.ContainsFunc(ranges, func(p netip.Prefix) bool { return p.Bits() != 0 }) {
 		return nil
 	}
 	out := map[world.Family][]netip.Prefix{world.IPv4: nil, world.IPv6: nil}
 	for _, p := range ranges {
-		if p.IsValid() { // one that could not be read admits nobody
+		if p.IsValid() { // an invalid range admits no client
 			f := world.FamilyOf(p.Addr())
 			out[f] = append(out[f], p)
 		}
@@ -93,8 +93,8 @@ func sources(ranges []netip.Prefix) map[world.Family][]netip.Prefix {
 	return out
 }
 
-// backends returns the endpoints that take the new connections of a port, and those that take none, both sorted and
-// distinct. An address that is in two slices takes connections if it does in one of them.
+// backends returns the endpoints that take new connections of a port, and those that don't, both sorted and distinct.
+// An address that is in two slices takes connections if it does in one of them.
 func backends(s *world.Service, f world.Family, p world.Port) (taking, draining []Backend) {
 	var n int
 	for _, slice := range s.Slices {
@@ -121,24 +121,22 @@ func backends(s *world.Service, f world.Family, p world.Port) (taking, draining 
 
 func byAddr(a, b Backend) int { return a.Addr.Compare(b.Addr) }
 
-// distinct sorts backends and leaves one for each address.
+// distinct sorts backends and keeps one per address.
 func distinct(list []Backend) []Backend {
 	slices.SortFunc(list, func(a, b Backend) int { return cmp.Or(byAddr(a, b), cmp.Compare(a.Node, b.Node)) })
 	return slices.CompactFunc(list, func(a, b Backend) bool { return a.Addr == b.Addr })
 }
 
-// Endpoints yields the endpoints of one family that take the new connections of a Service port,
-// with the address and target port to reach them at: those that are ready or, if there
-// are none, those that still serve while they terminate (KEP-1669, KEP-1672). The order
-// is that of the slices; an endpoint that is in two slices comes twice.
+// Endpoints yields the endpoints of one family that take new connections of a Service port, with their address and
+// target port: those that are ready or, if there are none, those that still serve while they terminate (KEP-1669,
+// KEP-1672). The order is that of the slices. An endpoint that is in two slices is yielded twice.
 func Endpoints(s *world.Service, f world.Family, p world.Port) iter.Seq2[netip.AddrPort, *world.Endpoint] {
 	return func(yield func(netip.AddrPort, *world.Endpoint) bool) {
 		each(s, f, p, func(addr netip.AddrPort, e *world.Endpoint, takes bool) bool { return !takes || yield(addr, e) })
 	}
 }
 
-// each calls do for every endpoint that the slices have for a Service port, and reports whether it takes new
-// connections, until do returns false.
+// each calls do for every endpoint of a Service port, with whether it takes new connections, until do returns false.
 func each(
 	s *world.Service, f world.Family, p world.Port, do func(addr netip.AddrPort, e *world.Endpoint, takes bool) bool,
 ) {
@@ -177,10 +175,9 @@ func someReady(s *world.Service, f world.Family, p world.Port) bool {
 	return false
 }
 
-// targetPort finds the port that a slice's endpoints have for a Service port. The
-// endpoint controller resolved spec.ports[].targetPort, named or not, when it wrote the
-// slice; name and protocol tie the two together, and pods that give one named port
-// different numbers come in different slices.
+// targetPort returns the port of a slice's endpoints for a Service port. The endpoint controller resolved
+// spec.ports[].targetPort, named or not, when it wrote the slice. Name and protocol identify the port. Pods that have
+// different numbers for one named port are in different slices.
 func targetPort(slice *world.Slice, f world.Family, p world.Port) (uint16, bool) {
 	if slice.Family != f {
 		return 0, false

@@ -21,14 +21,14 @@ func TestGoldens(t *testing.T) {
 			for _, a := range s.Assigned {
 				vips = append(vips, plan.VIP{Addr: a})
 			}
-			p := plan.For(s, vips, plan.ReachOf(c.World))
+			p := plan.For(s, vips, plan.NewReachability(c.World))
 			for _, f := range []world.Family{world.IPv4, world.IPv6} {
 				if sources, restricted := p.Sources[f]; restricted {
 					fmt.Fprintf(&out, "%s: %s from %v\n", p.Key, f, sources)
 				}
 			}
-			if len(p.Outside) > 0 {
-				fmt.Fprintf(&out, "%s: outside %v\n", p.Key, p.Outside)
+			if len(p.Unreachable) > 0 {
+				fmt.Fprintf(&out, "%s: outside %v\n", p.Key, p.Unreachable)
 			}
 			for _, l := range p.Listeners {
 				fmt.Fprintf(&out, "%s: %s %s %d ->", p.Key, l.VIP, l.Protocol, l.Port)

@@ -11,7 +11,7 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world/worldtest"
 )
 
-// A Service is planned as a whole, or not at all.
+// A Service is planned as a whole or not at all.
 func TestPlanBeyondTheLimitHasNoListeners(t *testing.T) {
 	one, two := netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("192.0.2.2")
 	unready := worldtest.Wide(10, 5, 5)
@@ -22,7 +22,7 @@ func TestPlanBeyondTheLimitHasNoListeners(t *testing.T) {
 		what             string
 		s                *world.Service
 		vips             []plan.VIP
-		limit, want, has int // Beyond, listeners
+		limit, want, has int // want: BackendsOverLimit, has: listeners
 	}{
 		{"at the limit", worldtest.Wide(10, 5, 5), []plan.VIP{{Addr: one}}, 50, 0, 10},
 		{"beyond it", worldtest.Wide(10, 5, 5), []plan.VIP{{Addr: one}}, 49, 50, 0},
@@ -31,14 +31,16 @@ func TestPlanBeyondTheLimitHasNoListeners(t *testing.T) {
 		{"ports without endpoints", worldtest.Wide(10, 0, 1), []plan.VIP{{Addr: one}}, 9, 10, 0},
 		{"no limit", worldtest.Wide(10, 5, 5), []plan.VIP{{Addr: one}}, 0, 0, 10},
 	} {
-		p := plan.For(test.s, test.vips, plan.ReachOf(&world.Snapshot{Cluster: world.Cluster{MaxBackends: test.limit}}))
-		if p.Beyond != test.want || len(p.Listeners) != test.has || len(p.VIPs) != len(test.vips) {
-			t.Errorf("%s: %d backends beyond the limit, %d listeners; want %d and %d", test.what, p.Beyond, len(p.Listeners), test.want, test.has)
+		w := &world.Snapshot{Cluster: world.Cluster{MaxBackends: test.limit}}
+		p := plan.For(test.s, test.vips, plan.NewReachability(w))
+		if p.BackendsOverLimit != test.want || len(p.Listeners) != test.has || len(p.VIPs) != len(test.vips) {
+			t.Errorf("%s: %d backends beyond the limit, %d listeners; want %d and %d", test.what, p.BackendsOverLimit,
+				len(p.Listeners), test.want, test.has)
 		}
 	}
 }
 
-// The work of finding that a Service is too wide must not grow with what makes it so: with the 1,000 million backends of
+// The cost of detecting that a Service is too wide must not grow with its width: with the 1,000 million backends of
 // this one it would take minutes.
 func TestPlanBeyondTheLimitIsFoundQuickly(t *testing.T) {
 	s := worldtest.Wide(10_000, 100, 1)
@@ -46,8 +48,8 @@ func TestPlanBeyondTheLimitIsFoundQuickly(t *testing.T) {
 	for i := range vips {
 		vips[i].Addr = netip.AddrFrom4([4]byte{192, 0, byte(i >> 8), byte(i)})
 	}
-	p := plan.For(s, vips, plan.ReachOf(&world.Snapshot{Cluster: world.Cluster{MaxBackends: 100_000}}))
-	if p.Beyond != 1_000_000_000 {
-		t.Errorf("%d backends", p.Beyond)
+	p := plan.For(s, vips, plan.NewReachability(&world.Snapshot{Cluster: world.Cluster{MaxBackends: 100_000}}))
+	if p.BackendsOverLimit != 1_000_000_000 {
+		t.Errorf("%d backends", p.BackendsOverLimit)
 	}
 }

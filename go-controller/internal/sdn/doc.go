@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package sdn decides which node's kernel holds which address where the cluster's network is
-// OpenShift SDN: the shards are those of package place, and the nodes are told by an annotation.
+// Package sdn decides which node's kernel holds which address in clusters that use OpenShift SDN. The shards are
+// those of package place, and an annotation assigns addresses to each node.
 //
 // Invariants:
-//   - At most one node is told to hold an address.
-//   - What the nodes are told is the memory: from it follows who carries which shard, and what
-//     is told already stays as long as its gateway does.
-//   - An address that moves is given up by the one node in a step before another takes it.
-//   - An annotation that can't be read is reported with the value in it, and tells nothing.
+//   - An address is assigned to at most one node.
+//   - The annotations are the only state. They determine which node carries which shard, and an existing assignment
+//     remains as long as its gateway does.
+//   - An address that moves is given up by the old node in one step before the new node takes it.
+//   - An annotation that can't be parsed is reported with its value, and assigns nothing.
 package sdn

@@ -15,7 +15,7 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world/worldtest"
 )
 
-// What Format writes, Parse reads as the same.
+// Parse is the inverse of Format.
 func FuzzParse(f *testing.F) {
 	f.Add(`[{"ip":"10.0.0.1","service":"shop/a","generation":3,"shard":"lan/0","interface":"eth1"}]`)
 	f.Add(`[{"ip":"fd00::1","service":"shop/a","shard":"lan/12","interface":"br0.7"}]`)
@@ -35,8 +35,8 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// FuzzWant checks what the package's documentation promises: no address twice, nothing moves whose gateway stays, give before take, and nothing
-// is left to do afterwards.
+// FuzzWant checks the invariants of the package: no address is assigned twice, no address moves whose gateway
+// remains, addresses are given up before they are taken, and a second call has nothing to do.
 func FuzzWant(f *testing.F) {
 	f.Add([]byte{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14})
 	f.Add([]byte("some nodes hold some addresses of some Services"))
@@ -56,7 +56,7 @@ func FuzzWant(f *testing.F) {
 
 func none(netip.Addr) bool { return false }
 
-// holders says who holds each address, which nobody else does.
+// holders returns the node of each address, and fails if an address has several nodes.
 func holders(t *testing.T, table sdn.Table) map[netip.Addr]string {
 	t.Helper()
 	out := map[netip.Addr]string{}
@@ -88,14 +88,14 @@ func checkPlaces(t *testing.T, fabric *plan.Fabric, plans map[world.Key]*plan.Se
 	}
 }
 
-// checkSteps takes the steps from one table to another, the table have being changed with them.
+// checkSteps applies the steps from one table to another to have, and checks them.
 func checkSteps(t *testing.T, have, want sdn.Table) {
 	t.Helper()
 	for _, step := range sdn.Release(have, want) {
 		if len(step.New) > 0 {
 			t.Errorf("%s takes before others have given up", step)
 		}
-		tell(have, step)
+		assign(have, step)
 	}
 	wanted := holders(t, want)
 	for a, node := range holders(t, have) {
@@ -104,14 +104,14 @@ func checkSteps(t *testing.T, have, want sdn.Table) {
 		}
 	}
 	for _, step := range sdn.Take(have, want, none) {
-		if len(step.Gone) > 0 {
+		if len(step.Removed) > 0 {
 			t.Errorf("%s gives up late", step)
 		}
-		tell(have, step)
+		assign(have, step)
 	}
 }
 
-func tell(t sdn.Table, s sdn.Step) {
+func assign(t sdn.Table, s sdn.Step) {
 	delete(t, s.Node)
 	for _, h := range s.Held {
 		t.Add(s.Node, h)
@@ -122,7 +122,7 @@ func random(s *worldtest.Source) (*plan.Fabric, map[world.Key]*plan.Service, sdn
 	node := func() string { return fmt.Sprintf("n%d", s.N(4)) }
 	addr := func() netip.Addr { return netip.AddrFrom4([4]byte{10, 0, 0, byte(s.N(6) + 1)}) }
 	key := func() world.Key { return world.Key{Namespace: "shop", Name: strings.Repeat("a", s.N(4)+1)} }
-	// The address decides the shard; what nodes were told is older than the domain, perhaps.
+	// The address determines the shard. Existing assignments may be older than the domain.
 	shard := func(a netip.Addr) world.ShardID { return world.ShardID{Domain: "lan", Index: int(a.As4()[3]) % 3} }
 	fabric := &plan.Fabric{}
 	for i := range s.N(4) {
@@ -143,7 +143,8 @@ func random(s *worldtest.Source) (*plan.Fabric, map[world.Key]*plan.Service, sdn
 	}
 	have := sdn.Table{}
 	for range s.N(8) {
-		have.Add(node(), world.Held{Addr: addr(), Service: key(), Generation: uint64(s.N(3)), Shard: world.ShardID{Domain: "lan", Index: s.N(3)}, Interface: "eth1"})
+		have.Add(node(), world.Held{Addr: addr(), Service: key(), Generation: uint64(s.N(3)),
+			Shard: world.ShardID{Domain: "lan", Index: s.N(3)}, Interface: "eth1"})
 	}
 	return fabric, plans, have
 }

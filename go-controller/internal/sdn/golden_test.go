@@ -18,8 +18,9 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 )
 
-// An archive has the files shards (lines "DOMAIN/INDEX NODE:INTERFACE..."), services (lines "NAMESPACE/NAME ADDRESS@DOMAIN/INDEX..."),
-// told (lines "NODE ANNOTATION"), and keep (anything: what is told of other Services stays).
+// An archive contains the files shards (lines "DOMAIN/INDEX NODE:INTERFACE..."), services (lines "NAMESPACE/NAME
+// ADDRESS@DOMAIN/INDEX..."), told (existing annotations, lines "NODE ANNOTATION"), and keep (any content: assignments
+// of other Services are kept).
 func TestGoldens(t *testing.T) {
 	golden.RunArchives(t, "testdata/*.txtar", func(archive *txtar.Archive) (string, error) {
 		files := map[string]string{}
@@ -56,7 +57,7 @@ func TestGoldens(t *testing.T) {
 		}
 		for _, s := range sdn.Release(have, wish.Table) {
 			fmt.Fprintf(&out, "first: %s\n", s)
-			tell(have, s)
+			assign(have, s)
 		}
 		for _, s := range sdn.Take(have, wish.Table, func(netip.Addr) bool { return false }) {
 			fmt.Fprintf(&out, "then: %s\n  %s\n", s, sdn.Format(s.Held))
@@ -70,7 +71,8 @@ func readShards(text string) (*plan.Fabric, error) {
 	for line := range strings.Lines(text) {
 		words := strings.Fields(line)
 		shard := plan.Shard{}
-		if _, err := fmt.Sscanf(strings.Replace(words[0], "/", " ", 1), "%s %d", &shard.ID.Domain, &shard.ID.Index); err != nil {
+		if _, err := fmt.Sscanf(strings.Replace(words[0], "/", " ", 1), "%s %d", &shard.ID.Domain,
+			&shard.ID.Index); err != nil {
 			return nil, err
 		}
 		for _, word := range words[1:] {

@@ -12,10 +12,10 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 )
 
-// Table says which node is told to hold which addresses.
+// Table maps each node to the addresses assigned to it.
 type Table map[string]map[netip.Addr]world.Held
 
-// Add adds an address to those of a node.
+// Add assigns an address to a node.
 func (t Table) Add(node string, h world.Held) {
 	if t[node] == nil {
 		t[node] = map[netip.Addr]world.Held{}
@@ -23,10 +23,10 @@ func (t Table) Add(node string, h world.Held) {
 	t[node][h.Addr] = h
 }
 
-// Of returns what a node is told, sorted by address.
+// Of returns the addresses assigned to a node, sorted.
 func (t Table) Of(node string) []world.Held { return sorted(t[node]) }
 
-// Clone returns a copy.
+// Clone returns a copy of the table.
 func (t Table) Clone() Table {
 	out := make(Table, len(t))
 	for node, held := range t {
@@ -39,8 +39,8 @@ func sorted(held map[netip.Addr]world.Held) []world.Held {
 	return slices.SortedFunc(maps.Values(held), func(a, b world.Held) int { return a.Addr.Compare(b.Addr) })
 }
 
-// Carriers says who carries each shard of which an address is held. Of several nodes it is the one
-// with the newest address, as after a domain has got other shards.
+// Carriers returns the node that carries each shard with an assigned address. If several nodes hold addresses of a
+// shard, for example after the shards of a domain have changed, it is the node with the highest generation.
 func (t Table) Carriers() map[world.ShardID]world.Carrier {
 	newest := map[world.ShardID]uint64{}
 	carriers := map[world.ShardID]world.Carrier{}
@@ -55,18 +55,18 @@ func (t Table) Carriers() map[world.ShardID]world.Carrier {
 	return carriers
 }
 
-// Wish is what the nodes shall be told.
-type Wish struct {
+// Assignment is the desired assignment.
+type Assignment struct {
 	Table Table
-	// Failed says why a Service gets nothing, or not all that it asks for.
+	// Failed contains the reasons why a Service gets none, or not all, of its addresses.
 	Failed map[world.Key]string
 }
 
-// Want returns what the nodes shall be told: each address is held by the first gateway of its
-// shard. What have has of Services without a plan stays where keep says so. An address that
-// two Services share is told as the first one's by name.
-func Want(fabric *plan.Fabric, plans map[world.Key]*plan.Service, have Table, keep func(world.Key) bool) Wish {
-	w := Wish{Table{}, map[world.Key]string{}}
+// Want returns the desired assignment: the first gateway of each shard holds the shard's addresses. Assignments in
+// have of Services without a plan remain if keep returns true. An address that two Services share is assigned for the
+// first Service by name.
+func Want(fabric *plan.Fabric, plans map[world.Key]*plan.Service, have Table, keep func(world.Key) bool) Assignment {
+	w := Assignment{Table{}, map[world.Key]string{}}
 	gateways := gateways(fabric)
 	last := newest(have)
 	placed := map[netip.Addr]bool{}
@@ -77,7 +77,8 @@ func Want(fabric *plan.Fabric, plans map[world.Key]*plan.Service, have Table, ke
 			}
 			g, ok := gateways[v.Shard]
 			if !ok {
-				w.Failed[key] = fmt.Sprintf("address %s: shard %d of L2Domain %s has no gateway", v.Addr, v.Shard.Index, v.Shard.Domain)
+				w.Failed[key] = fmt.Sprintf("address %s: shard %d of L2Domain %s has no gateway", v.Addr, v.Shard.Index,
+					v.Shard.Domain)
 				continue
 			}
 			h, stays := have[g.Node][v.Addr]
@@ -86,7 +87,8 @@ func Want(fabric *plan.Fabric, plans map[world.Key]*plan.Service, have Table, ke
 			}
 			h.Addr, h.Service, h.Shard, h.Interface = v.Addr, key, v.Shard, g.Interface
 			if len(w.Table[g.Node]) == MaxVIPs {
-				w.Failed[key] = fmt.Sprintf("address %s: node %s holds %d addresses already, which is the most", v.Addr, g.Node, MaxVIPs)
+				w.Failed[key] = fmt.Sprintf("address %s: node %s holds %d addresses already, which is the most", v.Addr, g.Node,
+					MaxVIPs)
 				continue
 			}
 			placed[v.Addr] = true
@@ -95,7 +97,8 @@ func Want(fabric *plan.Fabric, plans map[world.Key]*plan.Service, have Table, ke
 	}
 	for _, node := range slices.Sorted(maps.Keys(have)) {
 		for _, h := range have.Of(node) {
-			if !placed[h.Addr] && plans[h.Service] == nil && keep(h.Service) && h.Generation == last[h.Addr] && len(w.Table[node]) < MaxVIPs {
+			if !placed[h.Addr] && plans[h.Service] == nil && keep(h.Service) && h.Generation == last[h.Addr] &&
+				len(w.Table[node]) < MaxVIPs {
 				placed[h.Addr] = true
 				w.Table.Add(node, h)
 			}
@@ -104,7 +107,7 @@ func Want(fabric *plan.Fabric, plans map[world.Key]*plan.Service, have Table, ke
 	return w
 }
 
-// newest is the highest generation of each address.
+// newest returns the highest generation of each address.
 func newest(t Table) map[netip.Addr]uint64 {
 	out := map[netip.Addr]uint64{}
 	for _, held := range t {
@@ -130,15 +133,15 @@ func gateways(f *plan.Fabric) map[world.ShardID]plan.Gateway {
 	return out
 }
 
-// Step is what one node is told next.
+// Step is the next assignment of one node.
 type Step struct {
 	Node string
 	Held []world.Held
-	// Gone are the addresses that it gives up with this, New those that it takes.
-	Gone, New []netip.Addr
+	// Removed are the addresses that the node gives up in this step. New are the addresses that it takes.
+	Removed, New []netip.Addr
 }
 
-// Release returns the steps by which nodes give up what they shall not hold, and take nothing.
+// Release returns the steps in which nodes only give up addresses that they must not hold.
 func Release(have, want Table) []Step {
 	return steps(have, func(node string) map[netip.Addr]world.Held {
 		stays := map[netip.Addr]world.Held{}
@@ -151,8 +154,8 @@ func Release(have, want Table) []Step {
 	}, slices.Collect(maps.Keys(have)))
 }
 
-// Take returns the steps to what the nodes shall hold, but for the addresses that wait for a
-// node to give them up. Release comes before.
+// Take returns the steps to the desired assignment, except for addresses that another node must give up first.
+// Release must be called before.
 func Take(have, want Table, waits func(netip.Addr) bool) []Step {
 	return steps(have, func(node string) map[netip.Addr]world.Held {
 		next := maps.Clone(want[node])
@@ -172,12 +175,12 @@ func steps(have Table, next func(node string) map[netip.Addr]world.Held, nodes [
 		if maps.Equal(now, then) {
 			continue
 		}
-		list = append(list, Step{Node: node, Held: sorted(then), Gone: without(now, then), New: without(then, now)})
+		list = append(list, Step{Node: node, Held: sorted(then), Removed: without(now, then), New: without(then, now)})
 	}
 	return list
 }
 
-// without are the addresses of a that b lacks, sorted.
+// without returns the addresses of a that b lacks, sorted.
 func without(a, b map[netip.Addr]world.Held) []netip.Addr {
 	var list []netip.Addr
 	for addr := range a {
@@ -189,7 +192,7 @@ func without(a, b map[netip.Addr]world.Held) []netip.Addr {
 	return list
 }
 
-// String is the step in words.
+// String returns a description of the step.
 func (s Step) String() string {
-	return fmt.Sprintf("node %s: gives up %v, takes %v, holds %d", s.Node, s.Gone, s.New, len(s.Held))
+	return fmt.Sprintf("node %s: gives up %v, takes %v, holds %d", s.Node, s.Removed, s.New, len(s.Held))
 }

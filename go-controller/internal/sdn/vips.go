@@ -13,21 +13,21 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 )
 
-// The bounds of an annotation. The API server takes 256 KiB of annotations an object, which
-// other components share.
+// The limits of an annotation. The API server accepts 256 KiB of annotations per object, which other components
+// share.
 const (
-	// MaxVIPs is how many addresses a node may hold.
+	// MaxVIPs is the maximum number of addresses per node.
 	MaxVIPs = 1000
-	// maxText is how long an annotation may be that is read, in bytes.
+	// maxText is the maximum length of an annotation that is parsed, in bytes.
 	maxText = 240 << 10
-	// maxQuoted is how much of a value that can't be read an error quotes, in bytes.
+	// maxQuoted is how much of an invalid value an error quotes, in bytes.
 	maxQuoted = 64
-	// maxInterface is how long the name of an interface may be (IFNAMSIZ without its end, netdevice(7)).
+	// maxInterface is the maximum length of an interface name (IFNAMSIZ without the terminating NUL, netdevice(7)).
 	maxInterface = 15
-	// maxName is how long the parts of a Service's and a domain's name may be (RFC 1123, as
-	// Kubernetes has it).
+	// maxName is the maximum length of each part of a Service's name and of a domain's name (RFC 1123, as applied by
+	// Kubernetes).
 	maxName = 253
-	// maxShard bounds the index of a shard, which are fewer (GatewaySet.Shards).
+	// maxShard limits the index of a shard. The actual number of shards is lower (GatewaySet.Shards).
 	maxShard = 1 << 16
 )
 
@@ -40,8 +40,8 @@ type vip struct {
 	Interface  string `json:"interface"`
 }
 
-// Parse reads the annotation v1alpha1.AnnotationVIPs; an empty one has no addresses. The error
-// names the field and its value. Entries come sorted by address.
+// Parse parses the annotation v1alpha1.AnnotationVIPs. An empty annotation has no addresses. The error names the
+// field and its value. The result is sorted by address.
 func Parse(text string) ([]world.Held, error) {
 	if text == "" {
 		return nil, nil
@@ -70,17 +70,18 @@ func Parse(text string) ([]world.Held, error) {
 	return sorted(table), nil
 }
 
-// Format returns the text that Parse reads; empty for no addresses.
+// Format returns the text that Parse accepts, or an empty string for no addresses.
 func Format(held []world.Held) string {
 	if len(held) == 0 {
 		return ""
 	}
 	entries := make([]vip, len(held))
 	for i, h := range held {
-		entries[i] = vip{h.Addr.String(), h.Service.String(), h.Generation, h.Shard.Domain + "/" + strconv.Itoa(h.Shard.Index), h.Interface}
+		entries[i] = vip{h.Addr.String(), h.Service.String(), h.Generation,
+			h.Shard.Domain + "/" + strconv.Itoa(h.Shard.Index), h.Interface}
 	}
 	text, err := json.Marshal(entries)
-	if err != nil { // texts and numbers always can be
+	if err != nil { // impossible: strings and numbers can always be marshaled
 		return ""
 	}
 	return string(text)
@@ -89,7 +90,8 @@ func Format(held []world.Held) string {
 func (e *vip) held() (world.Held, error) {
 	h := world.Held{Generation: e.Generation, Interface: e.Interface}
 	var err error
-	if h.Addr, err = netip.ParseAddr(e.IP); err != nil || h.Addr.Zone() != "" || h.Addr.Is4In6() || !h.Addr.IsGlobalUnicast() {
+	if h.Addr, err = netip.ParseAddr(e.IP); err != nil || h.Addr.Zone() != "" || h.Addr.Is4In6() ||
+		!h.Addr.IsGlobalUnicast() {
 		return h, fmt.Errorf("ip: %s is no address that a Service can have", quoted(e.IP))
 	}
 	if h.Service.Namespace, h.Service.Name, err = pair(e.Service); err != nil {

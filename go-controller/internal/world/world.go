@@ -165,8 +165,8 @@ type Node struct {
 	// Chassis is the node's system-id in OVN's southbound database, empty while OVN-Kubernetes has not told it.
 	// With OpenShift SDN it is the node's name.
 	Chassis string
-	// Zone is OVN-Kubernetes' name for those whose databases configure the node: "global" where the cluster has one zone, the node's name
-	// with interconnect. Empty stands for global.
+	// Zone is OVN-Kubernetes' name for those whose databases configure the node: "global" where the cluster has one zone,
+	// the node's name with interconnect. Empty stands for global.
 	Zone string
 	// Addrs are the node's own addresses: never given to a Service.
 	Addrs []netip.Addr
@@ -207,8 +207,8 @@ type Node struct {
 	Kernel *Kernel
 }
 
-// Localnet is OVN's port on a bridge for an L2Domain. Stale are the addresses of which flows of the bridge keep requests
-// (ARP, neighbour solicitations) away from it, sorted.
+// Localnet is OVN's port on a bridge for an L2Domain. Stale are the addresses of which flows of the bridge keep
+// requests (ARP, neighbour solicitations) away from it, sorted.
 type Localnet struct {
 	Bridge string
 	Stale  []netip.Addr

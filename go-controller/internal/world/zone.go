@@ -15,15 +15,16 @@ const globalZone = "global"
 
 // Zones says which nodes one northbound database configures.
 type Zones struct {
-	// Home is the zone of more than half of the nodes that OVN knows: the one whose databases are the cluster's. It is empty if there is
-	// no such zone.
+	// Home is the zone of more than half of the nodes that OVN knows: the one whose databases are the cluster's. It is
+	// empty if there is no such zone.
 	Home string
 	// Interconnect: there is no such zone, as where each node has its own databases.
 	Interconnect bool
 	names        []string
 }
 
-// ZonesOf counts the nodes. It takes more than half of them, so that no single node decides for the others what it writes of itself.
+// ZonesOf counts the nodes. It takes more than half of them, so that no single node decides for the others what it
+// writes of itself.
 func ZonesOf(nodes []*Node) Zones {
 	count, all := map[string]int{}, 0
 	for _, n := range nodes {

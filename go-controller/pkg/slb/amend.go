@@ -12,9 +12,9 @@ import (
 // amend follows the change of one Service in a decision that was made about everything,
 // if it concerns no other Service. What comes out is what a new decision would confirm.
 // With false the decision is spoilt: a new one has to be made.
-func (m *memory) amend(d *decision, key world.Key, c kube.Change) bool {
+func (m *state) amend(d *decision, key world.Key, c kube.Change) bool {
 	switch {
-	case c.Asked:
+	case c.SpecChanged:
 		return false
 	case c.Was == nil && c.Is == nil:
 		return true
@@ -33,14 +33,14 @@ func (m *memory) amend(d *decision, key world.Key, c kube.Change) bool {
 	return true
 }
 
-func (m *memory) admit(d *decision, s *world.Service) bool {
+func (m *state) admit(d *decision, s *world.Service) bool {
 	o, ok := d.allocation.Admit(s)
 	// Where guards are, an address may be held.
 	if !ok || len(m.probation.guards) > 0 && len(o.Addrs) > 0 {
 		return false
 	}
-	if d.spots.Add(s, d.allocation) {
-		d.lay()
+	if d.placements.Add(s, d.allocation) {
+		d.computeFabric()
 	}
 	if len(o.Addrs) > 0 {
 		m.grants[s.Key] = grant{uid: s.UID, addrs: o.Addrs}
@@ -50,15 +50,15 @@ func (m *memory) admit(d *decision, s *world.Service) bool {
 	return true
 }
 
-func (m *memory) dismiss(d *decision, s *world.Service) bool {
+func (m *state) dismiss(d *decision, s *world.Service) bool {
 	if !d.allocation.Dismiss(s) {
 		return false
 	}
-	if d.spots.Remove(s) {
-		d.lay()
+	if d.placements.Remove(s) {
+		d.computeFabric()
 	}
 	delete(m.grants, s.Key)
-	delete(m.made, s.Key)
+	delete(m.planned, s.Key)
 	delete(d.plans, s.Key)
 	return true
 }

@@ -22,7 +22,7 @@ import (
 
 // Services come, go and get other endpoints at random; a new decision confirms each that
 // was amended.
-func TestANewDecisionConfirmsAnAmendedOne(t *testing.T) {
+func TestDecisionEqualsAmendment(t *testing.T) {
 	r := rand.New(rand.NewPCG(11, 12))
 	amended, spoilt := 0, 0
 	for range 250 {
@@ -35,7 +35,7 @@ func TestANewDecisionConfirmsAnAmendedOne(t *testing.T) {
 		for _, s := range all {
 			s.Assigned = nil
 		}
-		var m memory
+		var m state
 		w.Services = nil
 		d := m.decide(w)
 		for now := range 40 {
@@ -79,9 +79,9 @@ func TestANewDecisionConfirmsAnAmendedOne(t *testing.T) {
 	}
 }
 
-func same(t *testing.T, w *world.Snapshot, m *memory, got *decision) {
+func same(t *testing.T, w *world.Snapshot, m *state, got *decision) {
 	t.Helper()
-	twin := memory{grants: maps.Clone(m.grants), leases: maps.Clone(m.leases)}
+	twin := state{grants: maps.Clone(m.grants), leases: maps.Clone(m.leases)}
 	want := twin.decide(w)
 	what := cmp.Options{cmpopts.EquateComparable(netip.Addr{}, netip.Prefix{}, netip.AddrPort{}), cmpopts.EquateEmpty()}
 	// The reasons of those who lack something may change with each newcomer.
@@ -89,7 +89,8 @@ func same(t *testing.T, w *world.Snapshot, m *memory, got *decision) {
 	if d := cmp.Diff(want.allocation.Services, got.allocation.Services, what, bare); d != "" {
 		t.Errorf("outcomes (-anew +amended):\n%s", d)
 	}
-	if d := cmp.Diff(want.spots.Services, got.spots.Services, what, cmpopts.IgnoreFields(place.Spot{}, "Message")); d != "" {
+	if d := cmp.Diff(want.placements.Services, got.placements.Services, what,
+		cmpopts.IgnoreFields(place.Placement{}, "Message")); d != "" {
 		t.Errorf("spots (-anew +amended):\n%s", d)
 	}
 	if d := cmp.Diff(want.fabric, got.fabric, what); d != "" {
@@ -105,10 +106,10 @@ func same(t *testing.T, w *world.Snapshot, m *memory, got *decision) {
 
 // Replacing the oldest Service of a shard costs no whole decision, though the router port
 // has its address.
-func TestAnAnchorThatGoesIsAmended(t *testing.T) {
+func TestRemovedAnchorIsAmended(t *testing.T) {
 	old, young := service(world.Key{Namespace: "shop", Name: "old"}, 1), service(web, 2)
 	w := small(3, old, young)
-	var m memory
+	var m state
 	d := m.decide(w)
 	if !m.amend(d, old.Key, kube.Change{Was: old}) {
 		t.Fatal("not amended")

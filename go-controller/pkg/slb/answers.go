@@ -59,23 +59,23 @@ func (p *probation) accept(w *world.Snapshot, l *place.Layout) *world.Snapshot {
 			p.newlyIgnored = append(p.newlyIgnored, r)
 		}
 	}
-	p.hearLate(&out)
+	p.acceptLate(&out)
 	return &out
 }
 
-// hearLate takes note of late answers. One that was reported a moment ago still counts: the question is asked
+// acceptLate takes note of late answers. One that was reported a moment ago still counts: the question is asked
 // again because of it, and its guard begins anew.
-func (p *probation) hearLate(w *world.Snapshot) {
+func (p *probation) acceptLate(w *world.Snapshot) {
 	for a, is := range p.asked {
 		if !is.announced {
 			continue
 		}
 		if c, reported := w.Conflicts[a]; reported {
-			is.late, is.heard, is.reported, is.forget = c, w.Now, true, w.Now.Add(lateTime)
+			is.late, is.answered, is.reported, is.forget = c, w.Now, true, w.Now.Add(lateTime)
 		} else if is.reported = false; is.warns(w.Now) {
 			w.Conflicts[a] = is.late
 		} else {
-			is.late, is.heard = world.Conflict{}, time.Time{}
+			is.late, is.answered = world.Conflict{}, time.Time{}
 		}
 		p.asked[a] = is
 	}

@@ -36,21 +36,21 @@ func BenchmarkPass(b *testing.B) {
 		}
 		w.Services = append(w.Services, s)
 	}
-	var m memory
+	var m state
 	d := m.decide(w)
-	known := knowledge{synced: true, programmed: map[world.Key]loop.Result{}}
+	known := observed{synced: true, programmed: map[world.Key]loop.Result{}}
 	for _, s := range w.Services {
 		s.Assigned = d.allocation.Services[s.Key].Addrs
 		known.programmed[s.Key] = loop.Result{Key: s.Key, Plan: d.plans[s.Key]}
 	}
-	var last wordings
+	var last statusCache
 	for b.Loop() {
 		fresh := *w
 		fresh.Services = slices.Clone(w.Services)
 		s := *w.Services[0]
 		s.Assigned = nil
 		fresh.Services[0] = &s
-		v := newVerdicts(m.decide(&fresh), known)
+		v := newStatusBuilder(m.decide(&fresh), known)
 		v.services(&last)
 		v.pools()
 		v.domains()

@@ -21,23 +21,23 @@ import (
 // node that restarts would rewrite the statuses of all Services.
 const maxNamed = 5
 
-// telling is how it stands with an address by BGP: the zero value if no advertisement takes
+// advertisementState is how it stands with an address by BGP: the zero value if no advertisement takes
 // it. With a reason nobody tells of it.
-type telling struct{ reason, text string }
+type advertisementState struct{ reason, text string }
 
-// told says of each spot of a Service how it stands by BGP; nil if no address is taken.
-func (v *verdicts) told(s *world.Service) []telling {
-	spots := v.spots.Services[s.Key]
-	var list []telling
-	for i, spot := range spots {
-		if !v.survey.Takes(s, spot.Addr) {
+// advertised says of each spot of a Service how it stands by BGP; nil if no address is taken.
+func (v *statusBuilder) advertised(s *world.Service) []advertisementState {
+	placements := v.placements.Services[s.Key]
+	var list []advertisementState
+	for i, placement := range placements {
+		if !v.survey.Takes(s, placement.Addr) {
 			continue
 		}
 		if list == nil {
-			list = make([]telling, len(spots))
+			list = make([]advertisementState, len(placements))
 		}
-		r := v.survey.Of(s, spot.Addr)
-		list[i] = v.telling(r)
+		r := v.survey.Of(s, placement.Addr)
+		list[i] = v.advertisementState(r)
 		if r != nil && r.ByNode && len(r.Nodes) > 0 && len(s.SourceRanges) > 0 {
 			list[i].text += "; whether spec.loadBalancerSourceRanges hold for traffic that comes by a node " +
 				"is up to OVN-Kubernetes"
@@ -46,41 +46,42 @@ func (v *verdicts) told(s *world.Service) []telling {
 	return list
 }
 
-func (v *verdicts) telling(r *bgp.Tellers) telling {
+func (v *statusBuilder) advertisementState(r *bgp.Advertisers) advertisementState {
 	if r == nil {
-		return telling{v1alpha1.ReasonNoEndpoints, "no endpoint takes traffic, so no node tells of it by BGP"}
+		return advertisementState{v1alpha1.ReasonNoEndpoints, "no endpoint takes traffic, so no node tells of it by BGP"}
 	}
-	t, worded := v.tellings[r]
+	t, worded := v.advertisementStates[r]
 	if !worded {
-		t = wordTellers(r)
-		v.tellings[r] = t
+		t = advertisersText(r)
+		v.advertisementStates[r] = t
 	}
 	return t
 }
 
-func wordTellers(r *bgp.Tellers) telling {
+func advertisersText(r *bgp.Advertisers) advertisementState {
 	switch {
 	case r.Off != "":
-		return telling{v1alpha1.ReasonSwitchedOff, r.Off}
+		return advertisementState{v1alpha1.ReasonSwitchedOff, r.Off}
 	case r.GatewayUnknown:
-		return telling{v1alpha1.ReasonNoGateway,
+		return advertisementState{v1alpha1.ReasonNoGateway,
 			"not told by BGP before its shard has an external address (nextHop: Gateway)"}
 	case len(r.Nodes) > 0:
-		return telling{text: fmt.Sprintf("told by BGP by %s to %s", named("node", r.Nodes), named("BGPPeer", r.Peers))}
+		return advertisementState{text: fmt.Sprintf("told by BGP by %s to %s", named("node", r.Nodes),
+			named("BGPPeer", r.Peers))}
 	case len(r.Idle) == 0:
-		return telling{v1alpha1.ReasonNoNodes, "no node tells of it by BGP: the nodeSelectors of BGPPeers and " +
+		return advertisementState{v1alpha1.ReasonNoNodes, "no node tells of it by BGP: the nodeSelectors of BGPPeers and " +
 			"BGPAdvertisements, peers, address families, nodes without an address for it, " +
 			"drained nodes and (externalTrafficPolicy: Local) endpoints leave none"}
 	}
 	if r.Unknown {
 		text := fmt.Sprintf("no session is known to be established: %s; %s", named("node", r.Idle), r.Problem)
-		return telling{v1alpha1.ReasonNodeSilent, text}
+		return advertisementState{v1alpha1.ReasonNodeSilent, text}
 	}
 	text := fmt.Sprintf("no session is established, so it is not told by BGP: %s", named("node", r.Idle))
 	if r.Problem != "" {
 		text += "; " + r.Problem
 	}
-	return telling{v1alpha1.ReasonNoSession, text}
+	return advertisementState{v1alpha1.ReasonNoSession, text}
 }
 
 // named lists a few names, with what they name.
@@ -95,12 +96,12 @@ func named(what string, names []string) string {
 }
 
 // onlyBGP reports whether no L2Domain has to do, now, with an address that an advertisement takes.
-func onlyBGP(spot place.Spot, t telling) bool {
-	return spot.Elsewhere() && t.text != ""
+func onlyBGP(placement place.Placement, t advertisementState) bool {
+	return placement.Elsewhere() && t.text != ""
 }
 
-// tellingTexts says who tells of the addresses by BGP, once for those that are told alike.
-func tellingTexts(spots []place.Spot, told []telling) []string {
+// advertisementTexts says who tells of the addresses by BGP, once for those that are told alike.
+func advertisementTexts(placements []place.Placement, told []advertisementState) []string {
 	var texts []string
 	for i, t := range told {
 		if t.text == "" || slices.Contains(told[:i], t) {
@@ -109,7 +110,7 @@ func tellingTexts(spots []place.Spot, told []telling) []string {
 		var addrs []string
 		for j, o := range told {
 			if o == t {
-				addrs = append(addrs, spots[j].Addr.String())
+				addrs = append(addrs, placements[j].Addr.String())
 			}
 		}
 		noun := "address"
@@ -122,7 +123,7 @@ func tellingTexts(spots []place.Spot, told []telling) []string {
 }
 
 // bgpObjects are the verdicts on the objects of the kinds for BGP.
-func (v *verdicts) bgpObjects() kube.BGPVerdicts {
+func (v *statusBuilder) bgpObjects() kube.BGPVerdicts {
 	out := kube.BGPVerdicts{
 		Peers: map[string]kube.Verdicts{}, Advertisements: map[string]kube.Verdicts{},
 		Profiles: map[string]kube.Verdicts{}, Communities: map[string]kube.Verdicts{}, Silent: map[string]kube.Verdicts{},
@@ -140,7 +141,7 @@ func (v *verdicts) bgpObjects() kube.BGPVerdicts {
 	accepted := func(list []world.Finding) kube.Verdicts {
 		return kube.Verdicts{v1alpha1.ConditionAccepted: kube.Found(list)}
 	}
-	twins, keepers := v.bgp.Twins(), v.survey.Keepers()
+	twins, keepers := v.bgp.Duplicates(), v.survey.SessionNodes()
 	for _, p := range v.world.Peers {
 		findings := p.Findings
 		if f, ok := twins[p.Name]; ok {
@@ -163,7 +164,7 @@ func (v *verdicts) bgpObjects() kube.BGPVerdicts {
 }
 
 // peerReady tells whether every node that shall has its session with a peer.
-func (v *verdicts) peerReady(peer string, useless bool, keepers []string) kube.Verdict {
+func (v *statusBuilder) peerReady(peer string, useless bool, keepers []string) kube.Verdict {
 	not := func(reason, message string) kube.Verdict {
 		return kube.Verdict{Status: metav1.ConditionFalse, Reason: reason, Message: message}
 	}

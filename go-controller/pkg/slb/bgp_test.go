@@ -17,15 +17,18 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
 )
 
-// told is small with a peer of all nodes, an advertisement of all addresses, and the
+// withBGP is small with a peer of all nodes, an advertisement of all addresses, and the
 // sessions of n1 and n2.
-func told(services ...*world.Service) *world.Snapshot {
+func withBGP(services ...*world.Service) *world.Snapshot {
 	w := small(5, services...)
 	nodes := []string{"n1", "n2", "n3"}
-	w.Peers = []*world.Peer{{Name: "tor", Nodes: nodes, MyASN: 64512, PeerASN: 64513, Addr: netip.MustParseAddr("10.50.0.1"), Port: 179}}
-	w.Advertisements = []*world.Advertisement{{Name: "all", Nodes: nodes, Pools: []string{"lan"}, EveryPool: true, Length4: 32, Length6: 128}}
+	w.Peers = []*world.Peer{{Name: "tor", Nodes: nodes, MyASN: 64512, PeerASN: 64513,
+		Addr: netip.MustParseAddr("10.50.0.1"), Port: 179}}
+	w.Advertisements = []*world.Advertisement{{Name: "all", Nodes: nodes, Pools: []string{"lan"}, EveryPool: true,
+		Length4: 32, Length6: 128}}
 	w.Sessions = map[string]map[string]world.PeerSession{
-		"n1": {"tor": {Established: true}}, "n2": {"tor": {Established: true}}, "n3": {"tor": {Problem: "hold timer expired"}},
+		"n1": {"tor": {Established: true}}, "n2": {"tor": {Established: true}},
+		"n3": {"tor": {Problem: "hold timer expired"}},
 	}
 	for i, n := range w.Nodes {
 		n.External = []netip.Addr{netip.AddrFrom4([4]byte{10, 50, 0, byte(11 + i)})}
@@ -33,28 +36,36 @@ func told(services ...*world.Service) *world.Snapshot {
 	return w
 }
 
-func TestBGPInTheVerdict(t *testing.T) {
+func TestServiceStatusWithBGP(t *testing.T) {
 	const yes, no = metav1.ConditionTrue, metav1.ConditionFalse
 	for name, test := range map[string]struct {
 		change func(*world.Snapshot)
 		want   kube.Verdict
 	}{
 		"by BGP alone": {func(w *world.Snapshot) { w.Domains = nil },
-			kube.Verdict{Status: yes, Reason: v1alpha1.ReasonAnnounced, Message: "address 10.50.0.100: told by BGP by nodes n1, n2 to BGPPeer tor"}},
-		"outside of all subnets": {func(w *world.Snapshot) { w.Domains[0].Subnets[0].Prefix = netip.MustParsePrefix("10.60.0.0/24") },
-			kube.Verdict{Status: yes, Reason: v1alpha1.ReasonAnnounced, Message: "address 10.50.0.100: told by BGP by nodes n1, n2 to BGPPeer tor"}},
+			kube.Verdict{Status: yes, Reason: v1alpha1.ReasonAnnounced,
+				Message: "address 10.50.0.100: told by BGP by nodes n1, n2 to BGPPeer tor"}},
+		"outside of all subnets": {func(w *world.Snapshot) {
+			w.Domains[0].Subnets[0].Prefix = netip.MustParsePrefix("10.60.0.0/24")
+		},
+			kube.Verdict{Status: yes, Reason: v1alpha1.ReasonAnnounced,
+				Message: "address 10.50.0.100: told by BGP by nodes n1, n2 to BGPPeer tor"}},
 		"by both": {func(*world.Snapshot) {},
-			kube.Verdict{Status: yes, Reason: v1alpha1.ReasonAnnounced, Message: "address 10.50.0.100 is answered for by OVN on gateway n2 (L2Domain lan, shard 0); " +
-				"address 10.50.0.100: told by BGP by nodes n1, n2 to BGPPeer tor"}},
+			kube.Verdict{Status: yes, Reason: v1alpha1.ReasonAnnounced,
+				Message: "address 10.50.0.100 is answered for by OVN on gateway n2 (L2Domain lan, shard 0); " +
+					"address 10.50.0.100: told by BGP by nodes n1, n2 to BGPPeer tor"}},
 		"restricted": {func(w *world.Snapshot) {
 			w.Domains, w.Services[0].SourceRanges = nil, []netip.Prefix{netip.MustParsePrefix("192.0.2.0/24")}
-		}, kube.Verdict{Status: yes, Reason: v1alpha1.ReasonAnnounced, Message: "spec.loadBalancerSourceRanges hold for traffic that comes by a node is up to OVN-Kubernetes"}},
+		}, kube.Verdict{Status: yes, Reason: v1alpha1.ReasonAnnounced,
+			Message: "spec.loadBalancerSourceRanges hold for traffic that comes by a node is up to OVN-Kubernetes"}},
 		"no session, but OVN": {func(w *world.Snapshot) { w.Sessions = nil },
-			kube.Verdict{Status: yes, Reason: v1alpha1.ReasonAnnounced, Message: "is answered for by OVN on gateway n2 (L2Domain lan, shard 0); " +
-				"address 10.50.0.100: no session is established, so it is not told by BGP: nodes n1, n2, n3"}},
+			kube.Verdict{Status: yes, Reason: v1alpha1.ReasonAnnounced,
+				Message: "is answered for by OVN on gateway n2 (L2Domain lan, shard 0); " +
+					"address 10.50.0.100: no session is established, so it is not told by BGP: nodes n1, n2, n3"}},
 		"no session": {func(w *world.Snapshot) { w.Domains, w.Sessions["n1"], w.Sessions["n2"] = nil, nil, nil },
-			kube.Verdict{Status: no, Reason: v1alpha1.ReasonNoSession, Message: "address 10.50.0.100: no session is established, so it is not told by BGP: " +
-				"nodes n1, n2, n3; node n3, BGPPeer tor: hold timer expired"}},
+			kube.Verdict{Status: no, Reason: v1alpha1.ReasonNoSession,
+				Message: "address 10.50.0.100: no session is established, so it is not told by BGP: " +
+					"nodes n1, n2, n3; node n3, BGPPeer tor: hold timer expired"}},
 		"all drain": {func(w *world.Snapshot) {
 			w.Domains = nil
 			for _, n := range w.Nodes {
@@ -69,14 +80,16 @@ func TestBGPInTheVerdict(t *testing.T) {
 			kube.Verdict{Status: no, Reason: v1alpha1.ReasonNoDomain, Message: `no L2Domain has pool "lan"`}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := told(service(web, 1))
+			w := withBGP(service(web, 1))
 			w.Carriers = map[world.ShardID]world.Carrier{{Domain: "lan"}: {Active: "chassis-2", Settled: true}}
 			test.change(w)
-			var m memory
+			var m state
 			d := m.decide(w)
-			v := newVerdicts(d, knowledge{synced: true, programmed: map[world.Key]loop.Result{web: {Key: web, Plan: d.plans[web]}}})
+			v := newStatusBuilder(d, observed{synced: true, programmed: map[world.Key]loop.Result{web: {Key: web,
+				Plan: d.plans[web]}}})
 			got := v.announced(w.Services[0])
-			if got == nil || got.Status != test.want.Status || got.Reason != test.want.Reason || !strings.Contains(got.Message, test.want.Message) {
+			if got == nil || got.Status != test.want.Status || got.Reason != test.want.Reason ||
+				!strings.Contains(got.Message, test.want.Message) {
 				t.Errorf("got  %+v\nwant %+v", got, test.want)
 			}
 		})
@@ -86,32 +99,32 @@ func TestBGPInTheVerdict(t *testing.T) {
 // Nothing is waited for that is of no use: an address that BGP alone tells needs no OVN, and
 // its pool is ready.
 func TestBGPAloneNeedsNoDataplane(t *testing.T) {
-	w := told(service(web, 1))
+	w := withBGP(service(web, 1))
 	w.Cluster.NoDatabase = true
-	var m memory
-	v := newVerdicts(m.decide(w), knowledge{})
+	var m state
+	v := newStatusBuilder(m.decide(w), observed{})
 	if got := v.announced(w.Services[0]); got == nil || got.Status != metav1.ConditionTrue {
 		t.Errorf("the verdict is %+v", got)
 	}
-	if way := v.way(w.Pools[0]); way.Status != metav1.ConditionTrue {
+	if way := v.carriedBy(w.Pools[0]); way.Status != metav1.ConditionTrue {
 		t.Errorf("the pool's way is %+v", way)
 	}
 }
 
 // Who tells an address as that of a gateway tells nothing where there is none.
-func TestPoolThatOnlyGatewaysTellIsNotReadyWithoutThem(t *testing.T) {
-	w := told(service(web, 1))
+func TestPoolOfBGPNodesIsNotReadyWithoutThem(t *testing.T) {
+	w := withBGP(service(web, 1))
 	w.Cluster.NoDatabase, w.Advertisements[0].ByGateway = true, true
-	var m memory
-	v := newVerdicts(m.decide(w), knowledge{})
-	if way := v.way(w.Pools[0]); way.Status != metav1.ConditionFalse || way.Reason != v1alpha1.ReasonUnsupported {
+	var m state
+	v := newStatusBuilder(m.decide(w), observed{})
+	if way := v.carriedBy(w.Pools[0]); way.Status != metav1.ConditionFalse || way.Reason != v1alpha1.ReasonUnsupported {
 		t.Errorf("the pool's way is %+v, want it to be Unsupported", way)
 	}
 }
 
 // In a large cluster a session that comes or goes rewrites no status.
-func TestManyNodesAreNotCounted(t *testing.T) {
-	w := told(service(web, 1))
+func TestLongNodeListsAreTruncated(t *testing.T) {
+	w := withBGP(service(web, 1))
 	w.Domains = nil
 	for i := 4; i <= 20; i++ {
 		n := fmt.Sprintf("n%d", i)
@@ -121,33 +134,36 @@ func TestManyNodesAreNotCounted(t *testing.T) {
 	}
 	w.Advertisements[0].Nodes = w.Peers[0].Nodes
 	slices.Sort(w.Peers[0].Nodes)
-	var last wordings
-	var m memory
-	first := newVerdicts(m.decide(w), knowledge{synced: true}).services(&last)[web]
+	var last statusCache
+	var m state
+	first := newStatusBuilder(m.decide(w), observed{synced: true}).services(&last)[web]
 	w.Sessions["n7"] = nil
-	if again := newVerdicts(m.decide(w), knowledge{synced: true}).services(&last)[web]; again != first {
+	if again := newStatusBuilder(m.decide(w), observed{synced: true}).services(&last)[web]; again != first {
 		t.Errorf("the status is %+v now, was %+v", again.Announced, first.Announced)
 	}
 	w.Sessions = nil
-	if down := newVerdicts(m.decide(w), knowledge{synced: true}).services(&last)[web]; down.Announced.Reason != v1alpha1.ReasonNoSession {
+	if down := newStatusBuilder(m.decide(w),
+		observed{synced: true}).services(&last)[web]; down.Announced.Reason != v1alpha1.ReasonNoSession {
 		t.Errorf("without sessions the status is %+v", down.Announced)
 	}
 }
 
 // Reports that have expired say nothing of an address, and their objects show it.
 func TestSilentNodes(t *testing.T) {
-	w := told(service(web, 1))
+	w := withBGP(service(web, 1))
 	w.Domains = nil
 	for _, n := range []string{"n1", "n2", "n3"} {
 		w.Sessions[n] = map[string]world.PeerSession{"tor": {Unknown: true, Problem: "its kubelet is silent"}}
 	}
-	var last wordings
-	var m memory
-	v := newVerdicts(m.decide(w), knowledge{synced: true})
-	if is := v.services(&last)[web].Announced; is.Status != metav1.ConditionUnknown || is.Reason != v1alpha1.ReasonNodeSilent || !strings.Contains(is.Message, "its kubelet is silent") {
+	var last statusCache
+	var m state
+	v := newStatusBuilder(m.decide(w), observed{synced: true})
+	if is := v.services(&last)[web].Announced; is.Status != metav1.ConditionUnknown ||
+		is.Reason != v1alpha1.ReasonNodeSilent || !strings.Contains(is.Message, "its kubelet is silent") {
 		t.Errorf("the Service: %+v", is)
 	}
-	if is := v.bgpObjects().Silent["n2"][v1alpha1.ConditionReady]; is.Status != metav1.ConditionUnknown || is.Reason != v1alpha1.ReasonNodeSilent {
+	if is := v.bgpObjects().Silent["n2"][v1alpha1.ConditionReady]; is.Status != metav1.ConditionUnknown ||
+		is.Reason != v1alpha1.ReasonNodeSilent {
 		t.Errorf("the BGPNodeStatus: %+v", is)
 	}
 }
@@ -159,19 +175,26 @@ func TestPeersAreReadyWithAllSessions(t *testing.T) {
 		want   kube.Verdict
 	}{
 		"one lacks": {func(*world.Snapshot) {},
-			kube.Verdict{Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonSessionsDown, Message: "1 of 3 nodes lack the session: n3; node n3: hold timer expired"}},
+			kube.Verdict{Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonSessionsDown,
+				Message: "1 of 3 nodes lack the session: n3; node n3: hold timer expired"}},
 		"it drains": {func(w *world.Snapshot) { w.Nodes[2].Draining = "label" },
 			kube.Verdict{Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonReady, Message: "all 2 nodes have the session"}},
 		"nobody reports": {func(w *world.Snapshot) { w.Sessions = nil },
-			kube.Verdict{Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonNoSession, Message: "none of 3 nodes has the session; node n1 does not report it"}},
-		"silent": {func(w *world.Snapshot) { w.Sessions["n3"] = silent }, kube.Verdict{Status: metav1.ConditionUnknown, Reason: v1alpha1.ReasonNodeSilent, Message: "of 1 of 3 nodes the session is not known: n3; node n3: its kubelet is silent"}},
+			kube.Verdict{Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonNoSession,
+				Message: "none of 3 nodes has the session; node n1 does not report it"}},
+		"silent": {func(w *world.Snapshot) {
+			w.Sessions["n3"] = silent
+		}, kube.Verdict{Status: metav1.ConditionUnknown, Reason: v1alpha1.ReasonNodeSilent,
+			Message: "of 1 of 3 nodes the session is not known: n3; node n3: its kubelet is silent"}},
 		"one lacks, others are silent": {func(w *world.Snapshot) {
 			w.Sessions["n1"], w.Sessions["n2"] = silent, silent
-		}, kube.Verdict{Status: metav1.ConditionUnknown, Reason: v1alpha1.ReasonNodeSilent, Message: "of 2 of 3 nodes the session is not known: n1, n2; " +
-			"node n1: its kubelet is silent; 1 of 3 nodes lack the session: n3; node n3: hold timer expired"}},
+		}, kube.Verdict{Status: metav1.ConditionUnknown, Reason: v1alpha1.ReasonNodeSilent,
+			Message: "of 2 of 3 nodes the session is not known: n1, n2; " +
+				"node n1: its kubelet is silent; 1 of 3 nodes lack the session: n3; node n3: hold timer expired"}},
 		"one has, one lacks, one is silent": {func(w *world.Snapshot) { w.Sessions["n2"] = silent },
-			kube.Verdict{Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonSessionsDown, Message: "1 of 3 nodes lack the session: n3; " +
-				"node n3: hold timer expired; of 1 of 3 nodes the session is not known: n2; node n2: its kubelet is silent"}},
+			kube.Verdict{Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonSessionsDown,
+				Message: "1 of 3 nodes lack the session: n3; " +
+					"node n3: hold timer expired; of 1 of 3 nodes the session is not known: n2; node n2: its kubelet is silent"}},
 		"useless": {func(w *world.Snapshot) {
 			w.Peers[0].Findings = []world.Finding{{Reason: v1alpha1.ReasonSecretNotFound, Fatal: true}}
 		},
@@ -180,11 +203,12 @@ func TestPeersAreReadyWithAllSessions(t *testing.T) {
 			kube.Verdict{Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonNoNodes}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := told()
+			w := withBGP()
 			test.change(w)
-			var m memory
-			got := newVerdicts(m.decide(w), knowledge{synced: true}).bgpObjects().Peers["tor"][v1alpha1.ConditionReady]
-			if got.Status != test.want.Status || got.Reason != test.want.Reason || !strings.Contains(got.Message, test.want.Message) {
+			var m state
+			got := newStatusBuilder(m.decide(w), observed{synced: true}).bgpObjects().Peers["tor"][v1alpha1.ConditionReady]
+			if got.Status != test.want.Status || got.Reason != test.want.Reason ||
+				!strings.Contains(got.Message, test.want.Message) {
 				t.Errorf("got  %+v\nwant %+v", got, test.want)
 			}
 		})

@@ -18,9 +18,10 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
 )
 
-// outcome is what a Service has, without new addresses for which no gateway can receive requests yet: OVN-Kubernetes fixes
-// the flows for an address when it sees it in a status, and OVN's port must exist by then (package place, bridge.go).
-func (v *verdicts) outcome(s *world.Service) ipam.Outcome {
+// outcome is what a Service has, without new addresses for which no gateway can receive requests yet: OVN-Kubernetes
+// fixes the flows for an address when it sees it in a status, and OVN's port must exist by then (package place,
+// bridge.go).
+func (v *statusBuilder) outcome(s *world.Service) ipam.Outcome {
 	o := v.allocation.Services[s.Key]
 	if len(s.Assigned) > 0 {
 		return o // a stale flow is mended later; to take a working address away would be worse
@@ -43,18 +44,21 @@ type flowVerdict struct {
 }
 
 // flows is the verdict on the bridges of the gateways that carry a Service's addresses, and on OVN's routers.
-func (v *verdicts) flows(spots []place.Spot) flowVerdict {
-	for i := range spots {
-		if spots[i].Reason == "" && v.world.Misplaced[spots[i].Addr] {
-			return flowVerdict{metav1.ConditionFalse, v1alpha1.ReasonMisplacedFlow, fmt.Sprintf("address %s: OVN has no flow for it in the "+
-				"router of shard %d of L2Domain %s, or one of OVN-Kubernetes beside ours, a fault of ovn-northd where OVN-Kubernetes had the "+
-				"address first; docs/architecture.md, Failure modes, says how to mend it", spots[i].Addr, spots[i].Shard.Index, spots[i].Shard.Domain)}
+func (v *statusBuilder) flows(placements []place.Placement) flowVerdict {
+	for i := range placements {
+		if placements[i].Reason == "" && v.world.Misplaced[placements[i].Addr] {
+			return flowVerdict{metav1.ConditionFalse, v1alpha1.ReasonMisplacedFlow,
+				fmt.Sprintf("address %s: OVN has no flow for it in the "+
+					"router of shard %d of L2Domain %s, or one of OVN-Kubernetes beside ours, a fault of ovn-northd where "+
+					"OVN-Kubernetes had the "+
+					"address first; docs/architecture.md, Failure modes, says how to mend it", placements[i].Addr,
+					placements[i].Shard.Index, placements[i].Shard.Domain)}
 		}
-		node := v.nodes[v.active[spots[i].Shard]]
-		if spots[i].Reason != "" || node == nil {
+		node := v.nodes[v.active[placements[i].Shard]]
+		if placements[i].Reason != "" || node == nil {
 			continue
 		}
-		known, message := v.layout.BridgeState(&spots[i], node, v.world)
+		known, message := v.layout.BridgeState(&placements[i], node, v.world)
 		switch {
 		case !known:
 			return flowVerdict{metav1.ConditionUnknown, v1alpha1.ReasonNoGuard, message}
@@ -85,8 +89,8 @@ type refresh struct {
 // refreshes are by Service with stale flows.
 type refreshes map[world.Key]refresh
 
-// decide refreshes the statuses of Services for which the bridge of a gateway has a stale flow. It returns when the next
-// refresh may be due, or the zero time.
+// decide refreshes the statuses of Services for which the bridge of a gateway has a stale flow. It returns when the
+// next refresh may be due, or the zero time.
 func (r refreshes) decide(d *decision) time.Time {
 	stale := d.layout.Stale(d.world)
 	maps.DeleteFunc(r, func(k world.Key, _ refresh) bool { _, known := d.allocation.Services[k]; return !known })
@@ -105,7 +109,7 @@ func (r refreshes) decide(d *decision) time.Time {
 		}
 		if last.lists == s.ListsPorts && !d.world.Now.Before(last.next) {
 			last.lists, last.next, last.wait = !s.ListsPorts, d.world.Now.Add(last.wait), min(2*last.wait, lastRefresh)
-			klog.InfoS("Rewrite a status so that OVN-Kubernetes computes its flows again", "service", s.Key.String(),
+			klog.InfoS("Rewriting Service status so that OVN-Kubernetes recomputes its flows", "service", s.Key.String(),
 				"listsPorts", last.lists, "nextTry", last.next)
 		}
 		r[s.Key] = last
@@ -119,7 +123,7 @@ func (r refreshes) decide(d *decision) time.Time {
 }
 
 // listsPorts reports whether the status of a Service must list its ports.
-func (v *verdicts) listsPorts(s *world.Service) bool {
+func (v *statusBuilder) listsPorts(s *world.Service) bool {
 	if last, ok := v.refreshes[s.Key]; ok {
 		return last.lists
 	}

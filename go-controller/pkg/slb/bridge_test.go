@@ -19,8 +19,8 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
 )
 
-// onBrEx is a small world whose domain is on the bridge of OVN-Kubernetes' own gateway, in mode local; each node has a guard that
-// tells of no port yet.
+// onBrEx is a small world whose domain is on the bridge of OVN-Kubernetes' own gateway, in mode local; each node has a
+// guard that tells of no port yet.
 func onBrEx(services ...*world.Service) *world.Snapshot {
 	w := small(5, services...)
 	w.Now = time.Unix(1000, 0)
@@ -32,8 +32,8 @@ func onBrEx(services ...*world.Service) *world.Snapshot {
 	return w
 }
 
-// hears has the guard of a node tell of OVN's port, past which flows keep requests for some addresses.
-func hears(n *world.Node, stale ...string) {
+// reportStale has the guard of a node tell of OVN's port, past which flows keep requests for some addresses.
+func reportStale(n *world.Node, stale ...string) {
 	is := world.Localnet{Bridge: "br-ex"}
 	for _, a := range stale {
 		is.Stale = append(is.Stale, netip.MustParseAddr(a))
@@ -42,8 +42,8 @@ func hears(n *world.Node, stale ...string) {
 }
 
 // programmed is what the dataplane tells when it has all that was decided.
-func programmed(d *decision) knowledge {
-	k := knowledge{synced: true, laid: true, programmed: map[world.Key]loop.Result{}}
+func programmed(d *decision) observed {
+	k := observed{synced: true, configured: true, programmed: map[world.Key]loop.Result{}}
 	for key, p := range d.plans {
 		k.programmed[key] = loop.Result{Key: key, Plan: p}
 	}
@@ -51,33 +51,35 @@ func programmed(d *decision) knowledge {
 }
 
 // status is what a pass says of Service web, once OVN has been told everything and the first gateway carries it.
-func status(m *memory, w *world.Snapshot) *kube.ServiceStatus {
+func status(m *state, w *world.Snapshot) *kube.ServiceStatus {
 	d := m.decide(w)
-	v := newVerdicts(d, programmed(d))
+	v := newStatusBuilder(d, programmed(d))
 	for _, domain := range d.layout.Domains {
 		for _, s := range domain.Shards {
 			v.active[s.ID] = s.Gateways[0].Node
 		}
 	}
-	var last wordings
+	var last statusCache
 	return v.services(&last)[web]
 }
 
 // An address is in a status only once OVN's port is on a bridge, for what OVN-Kubernetes does then stays.
 func TestStatusOmitsAddressesWithoutBridgePort(t *testing.T) {
-	var m memory
+	var m state
 	s := service(web, 1)
 	w := onBrEx(s)
 	got := status(&m, w)
-	if len(got.Addrs) != 0 || got.Allocated.Reason != v1alpha1.ReasonDomainNotReady || !strings.Contains(got.Allocated.Message, "slb-lan-localnet") {
+	if len(got.Addrs) != 0 || got.Allocated.Reason != v1alpha1.ReasonDomainNotReady ||
+		!strings.Contains(got.Allocated.Message, "slb-lan-localnet") {
 		t.Errorf("without ports: %v %v", got.Addrs, got.Allocated)
 	}
 	if d := m.decide(w); len(d.fabric.Domains[0].Residents) != 3 || len(d.plans) != 0 {
 		t.Errorf("without ports: residents %v, plans %v", d.fabric.Domains[0].Residents, d.plans)
 	}
-	hears(w.Nodes[1])
+	reportStale(w.Nodes[1])
 	got = status(&m, w)
-	if len(got.Addrs) != 1 || got.Allocated.Status != metav1.ConditionTrue || got.Announced.Status != metav1.ConditionTrue {
+	if len(got.Addrs) != 1 || got.Allocated.Status != metav1.ConditionTrue ||
+		got.Announced.Status != metav1.ConditionTrue {
 		t.Errorf("with one port: %v %v %v", got.Addrs, got.Allocated, got.Announced)
 	}
 	// What is in the status stays there.
@@ -89,12 +91,12 @@ func TestStatusOmitsAddressesWithoutBridgePort(t *testing.T) {
 }
 
 // An address of which OVN has the flows in the wrong routers is not said to be announced.
-func TestMisplacedFlowIsTold(t *testing.T) {
-	var m memory
+func TestMisplacedFlowIsReported(t *testing.T) {
+	var m state
 	s := service(web, 1)
 	w := onBrEx(s)
 	for _, n := range w.Nodes {
-		hears(n)
+		reportStale(n)
 	}
 	s.Assigned, s.Given = status(&m, w).Addrs, status(&m, w).Addrs
 	w.Misplaced = map[netip.Addr]bool{netip.MustParseAddr("10.50.0.7"): true}
@@ -112,29 +114,30 @@ func TestMisplacedFlowIsTold(t *testing.T) {
 	}
 }
 
-// While the bridge of the gateway keeps requests from OVN, Announced is False, and the status is rewritten at growing intervals
-// so that OVN-Kubernetes computes its flows again.
+// While the bridge of the gateway keeps requests from OVN, Announced is False, and the status is rewritten at growing
+// intervals so that OVN-Kubernetes computes its flows again.
 func TestStatusIsRefreshedWhileBridgeFlowsAreStale(t *testing.T) {
-	var m memory
+	var m state
 	s := service(web, 1)
 	w := onBrEx(s)
 	for _, n := range w.Nodes {
-		hears(n)
+		reportStale(n)
 	}
 	s.Assigned, s.Given = status(&m, w).Addrs, status(&m, w).Addrs
 	if got := status(&m, w); got.ListPorts || got.Announced.Status != metav1.ConditionTrue {
 		t.Fatalf("at first: %v %v", got.ListPorts, got.Announced)
 	}
 	addr := s.Assigned[0].String()
-	hears(w.Nodes[0], "10.50.0.7")
+	reportStale(w.Nodes[0], "10.50.0.7")
 	if got := status(&m, w); got.ListPorts || got.Announced.Status != metav1.ConditionTrue {
 		t.Errorf("another's address: %v %v", got.ListPorts, got.Announced)
 	}
 	for _, n := range w.Nodes {
-		hears(n, addr)
+		reportStale(n, addr)
 	}
 	got := status(&m, w)
-	if !got.ListPorts || got.Announced.Status != metav1.ConditionFalse || got.Announced.Reason != v1alpha1.ReasonStaleFlow {
+	if !got.ListPorts || got.Announced.Status != metav1.ConditionFalse ||
+		got.Announced.Reason != v1alpha1.ReasonStaleFlow {
 		t.Errorf("stale: %v %v", got.ListPorts, got.Announced)
 	}
 	if got = status(&m, w); !got.ListPorts {
@@ -154,7 +157,7 @@ func TestStatusIsRefreshedWhileBridgeFlowsAreStale(t *testing.T) {
 		t.Error("the second time it was not waited for longer")
 	}
 	for _, n := range w.Nodes {
-		hears(n)
+		reportStale(n)
 	}
 	if got = status(&m, w); got.ListPorts || got.Announced.Status != metav1.ConditionTrue {
 		t.Errorf("at last: %v %v", got.ListPorts, got.Announced)
@@ -163,19 +166,21 @@ func TestStatusIsRefreshedWhileBridgeFlowsAreStale(t *testing.T) {
 
 // A gateway goes on without its guard, but what it hears is not known then.
 func TestAnnouncedIsUnknownWithoutGuardOnBrEx(t *testing.T) {
-	var m memory
+	var m state
 	s := service(web, 1)
 	w := onBrEx(s)
 	for _, n := range w.Nodes {
-		hears(n)
+		reportStale(n)
 	}
 	s.Assigned = status(&m, w).Addrs
-	w.Carriers = map[world.ShardID]world.Carrier{{Domain: "lan"}: {Active: "chassis-1", Settled: true, Order: []string{"chassis-1", "chassis-2", "chassis-3"}}}
+	w.Carriers = map[world.ShardID]world.Carrier{{Domain: "lan"}: {Active: "chassis-1", Settled: true,
+		Order: []string{"chassis-1", "chassis-2", "chassis-3"}}}
 	for _, n := range w.Nodes {
 		n.Localnets = nil
 	}
 	got := status(&m, w)
-	if len(got.Addrs) != 1 || got.Announced.Status != metav1.ConditionUnknown || got.Announced.Reason != v1alpha1.ReasonNoGuard {
+	if len(got.Addrs) != 1 || got.Announced.Status != metav1.ConditionUnknown ||
+		got.Announced.Reason != v1alpha1.ReasonNoGuard {
 		t.Errorf("%v %v", got.Addrs, got.Announced)
 	}
 }
@@ -184,47 +189,48 @@ func TestAnnouncedIsUnknownWithoutGuardOnBrEx(t *testing.T) {
 func TestStatusWaitsForOVN(t *testing.T) {
 	for name, guarded := range map[string]bool{"guards run": true, "no guards": false} {
 		t.Run(name, func(t *testing.T) {
-			var m memory
+			var m state
 			s := service(web, 1)
 			w := small(5, s)
 			for _, n := range w.Nodes {
 				n.Guarded = guarded
 			}
-			status := func(known knowledge) *kube.ServiceStatus {
-				return newVerdicts(m.decide(w), known).services(&wordings{})[web]
+			status := func(known observed) *kube.ServiceStatus {
+				return newStatusBuilder(m.decide(w), known).services(&statusCache{})[web]
 			}
 			const waits, given = false, true
-			expect := func(when string, known knowledge, want bool) {
+			expect := func(when string, known observed, want bool) {
 				t.Helper()
 				if got := status(known); (got != nil) != want || got != nil && len(got.Addrs) != 1 {
 					t.Errorf("%s: %+v", when, got)
 				}
 			}
-			expect("before the databases were read", knowledge{}, waits)
-			expect("while it is asked for, or OVN is configured", knowledge{synced: true, laid: true}, waits)
+			expect("before the databases were read", observed{}, waits)
+			expect("while it is asked for, or OVN is configured", observed{synced: true, configured: true}, waits)
 			w.Now = w.Now.Add(silenceTime)
-			expect("before OVN has it", knowledge{synced: true, laid: true}, waits)
-			expect("without a connection to OVN", knowledge{synced: true, laid: true, lost: "no connection"}, given)
-			expect("when no shard can be configured", knowledge{synced: true, ground: errors.New("no join port")}, given)
+			expect("before OVN has it", observed{synced: true, configured: true}, waits)
+			expect("without a connection to OVN", observed{synced: true, configured: true, lost: "no connection"}, given)
+			expect("when no shard can be configured", observed{synced: true, topologyError: errors.New("no join port")}, given)
 			refused := map[world.Key]loop.Result{web: {Key: web, Err: errors.New("no")}}
-			expect("when OVN refuses it", knowledge{synced: true, laid: true, programmed: refused}, given)
+			expect("when OVN refuses it", observed{synced: true, configured: true, programmed: refused}, given)
 			expect("when OVN has it", programmed(m.decide(w)), given)
 			w.Cluster.Switch.Mode = world.BGPOnly
-			expect("when no address goes to OVN", knowledge{}, given)
+			expect("when no address goes to OVN", observed{}, given)
 		})
 	}
 }
 
 // Stale flows of addresses that are elsewhere, or that a rewrite of a status can't mend, say nothing about a gateway.
 func TestBridgeFaultsCountRefreshableAddressesOfTheDomain(t *testing.T) {
-	var m memory
-	far, external := service(world.Key{Namespace: "shop", Name: "far"}, 2), service(world.Key{Namespace: "shop", Name: "external"}, 3)
+	var m state
+	far, external := service(world.Key{Namespace: "shop", Name: "far"}, 2),
+		service(world.Key{Namespace: "shop", Name: "external"}, 3)
 	far.Assigned = []netip.Addr{netip.MustParseAddr("203.0.113.5")}
 	far.Given = far.Assigned
 	external.ExternalIPs = []netip.Addr{netip.MustParseAddr("10.50.0.9")}
 	w := onBrEx(far, external)
 	for _, n := range w.Nodes {
-		hears(n, "10.50.0.9", "203.0.113.5")
+		reportStale(n, "10.50.0.9", "203.0.113.5")
 	}
 	d := m.decide(w)
 	if out := d.layout.Domains[0].LeftOut; len(out) > 0 {
@@ -235,22 +241,23 @@ func TestBridgeFaultsCountRefreshableAddressesOfTheDomain(t *testing.T) {
 	}
 }
 
-// A rewrite that does not get into the status is no reason for passes without end, and reports that alternate cause no storm.
+// A rewrite that does not get into the status is no reason for passes without end, and reports that alternate cause no
+// storm.
 func TestRefreshesKeepTheirDelay(t *testing.T) {
-	var m memory
+	var m state
 	s := service(web, 1)
 	w := onBrEx(s)
 	for _, n := range w.Nodes {
-		hears(n)
+		reportStale(n)
 	}
 	s.Assigned = status(&m, w).Addrs
 	s.Given = s.Assigned
 	stale := func(is bool) *decision {
 		for _, n := range w.Nodes {
 			if is {
-				hears(n, s.Assigned[0].String())
+				reportStale(n, s.Assigned[0].String())
 			} else {
-				hears(n)
+				reportStale(n)
 			}
 		}
 		return m.decide(w)
@@ -273,16 +280,17 @@ func TestRefreshesKeepTheirDelay(t *testing.T) {
 	}
 }
 
-// Before the databases were read it is not known which gateways there are, so a new address waits; one that a Service has does not.
+// Before the databases were read it is not known which gateways there are, so a new address waits; one that a Service
+// has does not.
 func TestStatusWaitsUntilTheDatabasesWereRead(t *testing.T) {
-	var m memory
+	var m state
 	s := service(web, 1)
 	w := onBrEx(s)
 	for _, n := range w.Nodes {
 		n.Guarded = true
 	}
 	w.Bridges = nil
-	say := func() *kube.ServiceStatus { return newVerdicts(m.decide(w), knowledge{}).service(s) }
+	say := func() *kube.ServiceStatus { return newStatusBuilder(m.decide(w), observed{}).service(s) }
 	if got := say(); got != nil {
 		t.Errorf("a new address: %v", got.Addrs)
 	}

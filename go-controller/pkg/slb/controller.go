@@ -31,18 +31,18 @@ const identityPause = time.Second
 
 // Controller gives Services addresses and has OVN announce them.
 type Controller struct {
-	options  Options
-	cluster  world.Cluster
-	facts    *kube.Facts
-	watch    *kube.Watch
-	services *kube.ServiceWriter
-	pools    *kube.ObjectWriter[*v1alpha1.IPAddressPool]
-	domains  *kube.ObjectWriter[*v1alpha1.L2Domain]
-	bgp      *kube.BGPWriter
-	asker    *kube.Asker
-	events   *kube.Events
-	metrics  *metrics
-	calls    *calls
+	options     Options
+	cluster     world.Cluster
+	facts       *kube.Facts
+	watch       *kube.Watch
+	services    *kube.ServiceWriter
+	pools       *kube.ObjectWriter[*v1alpha1.IPAddressPool]
+	domains     *kube.ObjectWriter[*v1alpha1.L2Domain]
+	bgp         *kube.BGPWriter
+	probeWriter *kube.ProbeWriter
+	events      *kube.Events
+	metrics     *metrics
+	wakeups     *wakeups
 
 	// Without a network these are nil.
 	network network
@@ -61,21 +61,21 @@ type Controller struct {
 	others atomic.Bool
 
 	// Used by the passes only.
-	memory     memory
-	alarm      alarm
-	wordings   wordings
-	programmed map[world.Key]loop.Result
+	state       state
+	wakeTimer   wakeTimer
+	statusCache statusCache
+	programmed  map[world.Key]loop.Result
 	// last is what was decided last, nil for nothing.
-	last       *verdicts
+	last       *statusBuilder
 	withdrawal withdrawal
 	// unreachable is since when the databases can't be reached; zero if they can.
 	unreachable time.Time
 
 	mu      sync.Mutex
 	results []loop.Result // that no pass has seen
-	// laid: the shards were configured, or could not be for the reason in ground.
-	laid   bool
-	ground error
+	// configured: the shards were configured, or could not be for the reason in ground.
+	configured    bool
+	topologyError error
 }
 
 // New returns a Controller that does nothing before Run. The error names the option.
@@ -94,19 +94,20 @@ func New(o Options) (*Controller, error) {
 	c := &Controller{
 		options: o,
 		cluster: world.Cluster{
-			PodNets: o.ClusterSubnets, ServiceNets: o.ServiceSubnets, OpenShiftSDN: o.NetworkType == OpenShiftSDN, NoDatabase: true,
+			PodNets: o.ClusterSubnets, ServiceNets: o.ServiceSubnets, OpenShiftSDN: o.NetworkType == OpenShiftSDN,
+			NoDatabase:  true,
 			MaxBackends: cmp.Or(o.MaxServiceBackends, DefaultMaxServiceBackends),
 		},
 		events:     &kube.Events{},
 		metrics:    m,
-		memory:     memory{probation: probation{epoch: rand.Uint64()}},
-		calls:      newCalls(),
+		state:      state{probation: probation{epoch: rand.Uint64()}},
+		wakeups:    newWakeups(),
 		programmed: map[world.Key]loop.Result{},
 	}
 	c.facts = kube.NewFacts(
 		o.convert(),
 		kube.Hooks{
-			Wake:     c.calls.call,
+			Wake:     c.wakeups.wake,
 			Changed:  func(k world.Key) { c.services.Changed(k) },
 			Expected: func(k world.Key, addrs []netip.Addr) bool { return c.services.Expected(k, addrs) },
 		})
@@ -114,14 +115,15 @@ func New(o Options) (*Controller, error) {
 	c.services = kube.NewServiceWriter(o.Kube.CoreV1(), c.facts, c.events, m.wrote)
 	c.pools = kube.NewObjectWriter("IPAddressPool", clients.Pools, c.facts.Pool, m.wrote, c.events.Pool)
 	c.domains = kube.NewObjectWriter("L2Domain", clients.Domains, c.facts.Domain, m.wrote, c.events.Domain)
-	c.asker = kube.NewAsker(o.Kube, c.facts)
+	c.probeWriter = kube.NewProbeWriter(o.Kube, c.facts)
 	c.bgp = kube.NewBGPWriter(clients, c.facts, m.wrote, c.events)
 	c.watch = kube.NewWatch(o.Kube, clients, c.facts)
 	if c.network, err = c.newNetwork(); err != nil || c.network == nil {
 		return c, err
 	}
 	c.cluster.NoDatabase = false
-	c.runner = loop.New(c.network, loop.Options{Report: c.report, ReportGround: c.reportGround, Alive: c.applying.beat})
+	c.runner = loop.New(c.network, loop.Options{Report: c.report, ReportTopology: c.reportTopology,
+		Alive: c.applying.beat})
 	return c, nil
 }
 
@@ -137,7 +139,7 @@ func (c *Controller) Run(ctx context.Context) error {
 
 	var running sync.WaitGroup
 	parts := []func(context.Context){
-		c.watch.Run, c.services.Run, c.pools.Run, c.domains.Run, c.bgp.Run, c.asker.Run, c.decide,
+		c.watch.Run, c.services.Run, c.pools.Run, c.domains.Run, c.bgp.Run, c.probeWriter.Run, c.decide,
 		func(ctx context.Context) { c.events.Run(ctx, recorder, c.services.Busy) },
 	}
 	if c.network != nil {
@@ -147,7 +149,7 @@ func (c *Controller) Run(ctx context.Context) error {
 		running.Go(func() { part(ctx) })
 	}
 	running.Wait()
-	c.alarm.set(time.Time{}, nil)
+	c.wakeTimer.set(time.Time{}, nil)
 	return nil
 }
 
@@ -162,7 +164,7 @@ func (c *Controller) identify(ctx context.Context) bool {
 			return true
 		}
 		if ctx.Err() == nil {
-			klog.ErrorS(err, "Wait for the API server")
+			klog.ErrorS(err, "Waiting for the API server")
 		}
 		select {
 		case <-ctx.Done():
@@ -176,14 +178,14 @@ func (c *Controller) connect(ctx context.Context) {
 	var running sync.WaitGroup
 	running.Go(func() {
 		if err := c.network.Run(ctx); err != nil && ctx.Err() == nil {
-			klog.ErrorS(err, "Follow the network")
+			klog.ErrorS(err, "Failed to watch network changes")
 		}
 	})
 	running.Go(func() {
 		select {
 		case <-ctx.Done():
 		case <-c.network.Synced():
-			c.callWhole()
+			c.wakeWhole()
 		}
 	})
 	running.Wait()
@@ -201,25 +203,25 @@ func (c *Controller) synced() bool {
 	}
 }
 
-// news is what OVN's databases tell.
-func (c *Controller) news(what ovn.What) {
+// event is what OVN's databases tell.
+func (c *Controller) event(what ovn.EventKind) {
 	if what == ovn.Rows {
 		c.drifted()
 		return
 	}
-	c.callWhole()
+	c.wakeWhole()
 }
 
 // drifted has everything applied again.
 func (c *Controller) drifted() {
 	c.resync.Store(true)
-	c.callWhole()
+	c.wakeWhole()
 }
 
-// callWhole calls for a pass that decides everything.
-func (c *Controller) callWhole() {
+// wakeWhole calls for a pass that decides everything.
+func (c *Controller) wakeWhole() {
 	c.others.Store(true)
-	c.calls.call()
+	c.wakeups.wake()
 }
 
 // transacted: an Apply of thousands of Services is many transactions, and each is a sign of life.
@@ -232,7 +234,7 @@ func (c *Controller) report(results []loop.Result) {
 	c.mu.Lock()
 	c.results = append(c.results, results...)
 	c.mu.Unlock()
-	c.calls.call()
+	c.wakeups.wake()
 }
 
 // read takes note of what the dataplane told of Services, and returns whom it is about.
@@ -247,7 +249,7 @@ func (c *Controller) read() []world.Key {
 		if r.Err != nil {
 			// Told once, not with each of the tries that follow.
 			if last := c.programmed[r.Key].Err; last == nil || last.Error() != r.Err.Error() {
-				klog.ErrorS(r.Err, "Apply a Service to the network; it is tried again", "service", r.Key.String())
+				klog.ErrorS(r.Err, "Failed to apply Service, will retry", "service", r.Key.String())
 			}
 		}
 		c.metrics.dataplane.WithLabelValues(outcome(r.Err)).Inc()
@@ -260,27 +262,27 @@ func (c *Controller) read() []world.Key {
 	return keys
 }
 
-func (c *Controller) reportGround(err error) {
+func (c *Controller) reportTopology(err error) {
 	c.mu.Lock()
-	news := !c.laid || fmt.Sprint(c.ground) != fmt.Sprint(err)
-	c.laid, c.ground = true, err
+	events := !c.configured || fmt.Sprint(c.topologyError) != fmt.Sprint(err)
+	c.configured, c.topologyError = true, err
 	c.mu.Unlock()
-	if !news {
+	if !events {
 		return
 	}
 	if err != nil {
-		klog.ErrorS(err, "Configure the network; it is tried again")
+		klog.ErrorS(err, "Failed to configure topology, will retry")
 	}
-	c.callWhole()
+	c.wakeWhole()
 }
 
 func (c *Controller) decide(ctx context.Context) {
 	if err := c.watch.WaitForSync(ctx); err != nil {
 		return
 	}
-	c.callWhole()
+	c.wakeWhole()
 	defer c.deciding.stop()
-	c.calls.serve(ctx, passes{c.amend, c.whole, c.deciding.beat})
+	c.wakeups.serve(ctx, passes{c.amend, c.whole, c.deciding.beat})
 }
 
 func (c *Controller) apply(ctx context.Context) {
@@ -302,7 +304,7 @@ func (c *Controller) amend() bool {
 	fabric := c.last.fabric
 	for key, change := range changes {
 		before := c.last.plans[key]
-		if !c.memory.amend(c.last.decision, key, change) {
+		if !c.state.amend(c.last.decision, key, change) {
 			return false
 		}
 		if now := c.last.plans[key]; now != before {
@@ -314,7 +316,7 @@ func (c *Controller) amend() bool {
 		}
 	}
 	for _, key := range c.read() {
-		if m, ok := c.memory.made[key]; ok {
+		if m, ok := c.state.planned[key]; ok {
 			statuses[key] = c.last.service(m.from)
 		}
 	}
@@ -337,10 +339,10 @@ func (c *Controller) whole() {
 	c.read()
 	w, left := c.facts.Snapshot(c.cluster)
 	w.Now = start
-	known, lostAt := c.knowledge(w)
+	known, lostAt := c.observe(w)
 	resync := c.resync.Swap(false)
 	if c.network != nil && known.synced {
-		c.network.Tell(w)
+		c.network.Observe(w)
 	}
 	var before *world.Switch
 	if c.last != nil {
@@ -351,20 +353,20 @@ func (c *Controller) whole() {
 	c.bare.Store(!w.Cluster.Switch.Mode.Layer2() || interconnect)
 	c.events.Switched(c.facts, before, w.Cluster.Switch)
 	due := c.withdrawal.before(w, known, c.runner == nil || interconnect && !known.synced)
-	d := c.memory.decide(w)
+	d := c.state.decide(w)
 	due = earlier(earlier(due, lostAt), d.refreshDue)
-	c.alarm.set(earlier(due, earlier(firstEnd(d.allocation), c.memory.probation.end())), c.callWhole)
-	c.asker.Set(c.memory.probation.questions(start))
-	c.tellIgnored()
+	c.wakeTimer.set(earlier(due, earlier(firstEnd(d.allocation), c.state.probation.end())), c.wakeWhole)
+	c.probeWriter.Set(c.state.probation.probes(start))
+	c.logIgnored()
 	if c.runner != nil && known.synced {
 		c.runner.Set(d.fabric, d.plans)
 		if resync {
 			c.runner.Resync()
 		}
 	}
-	v := newVerdicts(d, known)
+	v := newStatusBuilder(d, known)
 	c.last = v
-	services := v.services(&c.wordings)
+	services := v.services(&c.statusCache)
 	for key, uid := range left {
 		services[key] = &kube.ServiceStatus{UID: string(uid), Release: true}
 	}
@@ -376,13 +378,13 @@ func (c *Controller) whole() {
 	c.metrics.decided(v, services, time.Since(start))
 }
 
-// tellIgnored logs and counts the conflicts that guards newly report and that don't count.
-func (c *Controller) tellIgnored() {
+// logIgnored logs and counts the conflicts that guards newly report and that don't count.
+func (c *Controller) logIgnored() {
 	nodes := map[string]int{}
-	for _, r := range c.memory.probation.newlyIgnored {
+	for _, r := range c.state.probation.newlyIgnored {
 		c.metrics.ignored.WithLabelValues(r.reason).Inc()
 		if nodes[r.node]++; nodes[r.node] == 1 { // of each node the first, as a report may have thousands
-			klog.InfoS("A reported address conflict is ignored: the node was not asked this", "node", r.node, "address", r.addr,
+			klog.InfoS("Ignoring address conflict from a node that was not asked", "node", r.node, "address", r.addr,
 				"mac", r.mac, "reason", r.reason)
 		}
 	}
@@ -392,16 +394,16 @@ func (c *Controller) tellIgnored() {
 // cluster, or for a server to be started anew, is no reason to write the statuses of all Services twice.
 const reconnectTime = 5 * time.Second
 
-// knowledge is what the network has told so far. It returns when the loss of its databases will be told, the zero
+// observe is what the network has told so far. It returns when the loss of its databases will be told, the zero
 // time if that is not to come.
-func (c *Controller) knowledge(w *world.Snapshot) (known knowledge, lostAt time.Time) {
+func (c *Controller) observe(w *world.Snapshot) (known observed, lostAt time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	known = knowledge{
-		synced:     c.synced(),
-		programmed: c.programmed,
-		laid:       c.laid,
-		ground:     c.ground,
+	known = observed{
+		synced:        c.synced(),
+		programmed:    c.programmed,
+		configured:    c.configured,
+		topologyError: c.topologyError,
 	}
 	if c.network == nil {
 		return known, time.Time{}

@@ -18,31 +18,31 @@ import (
 
 // decision is what one pass comes to.
 type decision struct {
-	world      *world.Snapshot
-	layout     *place.Layout
-	allocation *ipam.Allocation
-	spots      *place.Spots
-	fabric     *plan.Fabric
-	reach      *plan.Reach
-	plans      map[world.Key]*plan.Service
-	bgp        *bgp.Layout
+	world        *world.Snapshot
+	layout       *place.Layout
+	allocation   *ipam.Allocation
+	placements   *place.Placements
+	fabric       *plan.Fabric
+	reachability *plan.Reachability
+	plans        map[world.Key]*plan.Service
+	bgp          *bgp.Layout
 	// refreshes are those of the statuses that OVN-Kubernetes has to see anew, refreshDue is when there may be another.
 	refreshes  refreshes
 	refreshDue time.Time
 }
 
-// memory is what passes hand on to each other.
-type memory struct {
+// state is what passes hand on to each other.
+type state struct {
 	// grants are addresses that the API server does not show yet.
 	grants map[world.Key]grant
 	// external are the addresses of spec.externalIPs that the last pass found to be a Service's own.
 	external map[world.Key]grant
 	// leases are those of the pools with a ReuseDelay, newer than the pools' statuses.
 	leases map[string][]world.Lease
-	// made are the plans of the last pass with what they were made from.
-	made map[world.Key]made
-	// reach is that of the last pass, the same pointer as long as it is equal.
-	reach *plan.Reach
+	// planned are the plans of the last pass with what they were made from.
+	planned map[world.Key]plannedService
+	// reachability is that of the last pass, the same pointer as long as it is equal.
+	reachability *plan.Reachability
 	// probation has the new addresses that guards are asked about.
 	probation probation
 	refreshes refreshes
@@ -63,50 +63,50 @@ func (g *grant) stands(shown []netip.Addr) bool {
 	return len(shown) == 0 || slices.Equal(shown, g.addrs) || slices.Equal(shown, g.over)
 }
 
-type made struct {
-	from  *world.Service
-	vips  []plan.VIP
-	reach *plan.Reach
-	plan  *plan.Service
+type plannedService struct {
+	from         *world.Service
+	vips         []plan.VIP
+	reachability *plan.Reachability
+	plan         *plan.Service
 }
 
 // decide makes every decision about a snapshot.
-func (m *memory) decide(w *world.Snapshot) *decision {
+func (m *state) decide(w *world.Snapshot) *decision {
 	w = m.recall(w)
-	layout := place.Lay(w)
+	layout := place.Compute(w)
 	w = m.withExternal(m.probation.accept(w, layout))
 	d := &decision{world: w, layout: layout}
 	d.allocation = ipam.Allocate(w, m.held(w), d.layout.ShardOf)
 	m.remember(w, d.allocation)
 	m.rememberExternal(w, d.allocation)
 	m.rememberLeases(w, d.allocation)
-	d.spots = d.layout.Spots(w, d.allocation, m.review(d))
-	d.lay()
-	if reach := plan.ReachOf(w); !reach.Equal(m.reach) {
-		m.reach = reach
+	d.placements = d.layout.Place(w, d.allocation, m.review(d))
+	d.computeFabric()
+	if reachability := plan.NewReachability(w); !reachability.Equal(m.reachability) {
+		m.reachability = reachability
 	}
-	d.reach = m.reach
-	d.bgp = bgp.Lay(w, d.allocation, layout.Home)
+	d.reachability = m.reachability
+	d.bgp = bgp.Compute(w, d.allocation, layout.Home)
 	if m.refreshes == nil {
 		m.refreshes = refreshes{}
 	}
 	d.refreshes, d.refreshDue = m.refreshes, m.refreshes.decide(d)
-	if m.made == nil {
-		m.made = map[world.Key]made{}
+	if m.planned == nil {
+		m.planned = map[world.Key]plannedService{}
 	}
-	d.plans = make(map[world.Key]*plan.Service, len(d.spots.Services))
+	d.plans = make(map[world.Key]*plan.Service, len(d.placements.Services))
 	for _, s := range w.Services {
 		m.plan(d, s)
 	}
-	maps.DeleteFunc(m.made, func(k world.Key, _ made) bool { return d.plans[k] == nil })
+	maps.DeleteFunc(m.planned, func(k world.Key, _ plannedService) bool { return d.plans[k] == nil })
 	return d
 }
 
-// lay makes the fabric of the layout and the anchors that there are.
-func (d *decision) lay() { d.fabric = d.layout.Fabric(d.world, d.spots) }
+// computeFabric makes the fabric of the layout and the anchors that there are.
+func (d *decision) computeFabric() { d.fabric = d.layout.Fabric(d.world, d.placements) }
 
 // held are the grants to Services that still exist.
-func (m *memory) held(w *world.Snapshot) map[world.Key][]netip.Addr {
+func (m *state) held(w *world.Snapshot) map[world.Key][]netip.Addr {
 	held := make(map[world.Key][]netip.Addr, len(m.grants))
 	for _, s := range w.Services {
 		if g, ok := m.grants[s.Key]; ok && g.uid == s.UID && g.stands(s.Assigned) {
@@ -116,7 +116,7 @@ func (m *memory) held(w *world.Snapshot) map[world.Key][]netip.Addr {
 	return held
 }
 
-func (m *memory) remember(w *world.Snapshot, a *ipam.Allocation) {
+func (m *state) remember(w *world.Snapshot, a *ipam.Allocation) {
 	m.grants = map[world.Key]grant{}
 	for _, s := range w.Services {
 		addrs := a.Services[s.Key].Addrs
@@ -128,7 +128,7 @@ func (m *memory) remember(w *world.Snapshot, a *ipam.Allocation) {
 
 // withExternal returns the snapshot with the external addresses that we found to be Services'
 // own and whose statuses don't show that yet.
-func (m *memory) withExternal(w *world.Snapshot) *world.Snapshot {
+func (m *state) withExternal(w *world.Snapshot) *world.Snapshot {
 	if len(m.external) == 0 {
 		return w
 	}
@@ -142,7 +142,7 @@ func (m *memory) withExternal(w *world.Snapshot) *world.Snapshot {
 	return &out
 }
 
-func (m *memory) rememberExternal(w *world.Snapshot, a *ipam.Allocation) {
+func (m *state) rememberExternal(w *world.Snapshot, a *ipam.Allocation) {
 	m.external = map[world.Key]grant{}
 	for _, s := range w.Services {
 		own := a.Services[s.Key].HeldExternal
@@ -154,19 +154,19 @@ func (m *memory) rememberExternal(w *world.Snapshot, a *ipam.Allocation) {
 
 // plan makes the plan of a Service that has a place. It is made anew if the Service, the
 // place or the reach differs, and what stays the same is the same pointer.
-func (m *memory) plan(d *decision, s *world.Service) {
-	vips := d.spots.VIPs(s.Key)
+func (m *state) plan(d *decision, s *world.Service) {
+	vips := d.placements.VIPs(s.Key)
 	if len(vips) == 0 {
 		return
 	}
-	last, ok := m.made[s.Key]
-	if !ok || last.from != s || last.reach != d.reach || !slices.Equal(last.vips, vips) {
-		fresh := plan.For(s, vips, d.reach)
+	last, ok := m.planned[s.Key]
+	if !ok || last.from != s || last.reachability != d.reachability || !slices.Equal(last.vips, vips) {
+		fresh := plan.For(s, vips, d.reachability)
 		if ok && loop.Equal(fresh, last.plan) {
 			fresh = last.plan
 		}
-		last = made{s, vips, d.reach, fresh}
+		last = plannedService{s, vips, d.reachability, fresh}
 	}
-	m.made[s.Key] = last
+	m.planned[s.Key] = last
 	d.plans[s.Key] = last.plan
 }

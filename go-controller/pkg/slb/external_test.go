@@ -42,14 +42,14 @@ func hasListed(t *testing.T, d *decision, whom, not *world.Service, when string)
 func TestExternalIPHolderKeepsItAgainstAnOlderService(t *testing.T) {
 	older := lists(world.Key{Namespace: "attacker", Name: "older"}, 1)
 	holder := lists(web, 2)
-	var m memory
+	var m state
 	m.decide(external(holder, nil))
 	hasListed(t, m.decide(external(holder, older)), holder, older, "before the status shows it")
 
 	shown := *holder
 	shown.HeldExternalIPs = []netip.Addr{listed}
 	hasListed(t, m.decide(external(&shown, older)), &shown, older, "once the status shows it")
-	var restarted memory
+	var restarted state
 	hasListed(t, restarted.decide(external(&shown, older)), &shown, older, "after a restart")
 
 	gaveUp := shown
@@ -60,7 +60,7 @@ func TestExternalIPHolderKeepsItAgainstAnOlderService(t *testing.T) {
 // Two controllers at once come to rest: what a status shows, other than what we write, counts.
 func TestExternalIPInAStatusWrittenByAnotherControllerCounts(t *testing.T) {
 	older, holder := lists(world.Key{Namespace: "attacker", Name: "older"}, 1), lists(web, 2)
-	var m memory
+	var m state
 	hasListed(t, m.decide(external(holder, older)), older, holder, "without a status")
 	shown := *holder
 	shown.HeldExternalIPs = []netip.Addr{listed}
@@ -70,13 +70,14 @@ func TestExternalIPInAStatusWrittenByAnotherControllerCounts(t *testing.T) {
 }
 
 // The ingress of another controller is not wiped, and not announced.
-func TestForeignAddressIsNeitherAnnouncedNorWritten(t *testing.T) {
+func TestForeignAddressIsNotAnnounced(t *testing.T) {
 	s := service(web, 1)
 	s.Assigned = []netip.Addr{netip.MustParseAddr("10.50.0.1")} // the segment's next hop
-	var m memory
+	var m state
 	d := m.decide(small(5, s))
-	status := newVerdicts(d, knowledge{synced: true}).services(&wordings{})[web]
-	if d.plans[web] != nil || !status.LeaveIngress || status.Allocated.Reason != "ForeignAddress" || status.Announced.Reason != "NotAllocated" {
+	status := newStatusBuilder(d, observed{synced: true}).services(&statusCache{})[web]
+	if d.plans[web] != nil || !status.LeaveIngress || status.Allocated.Reason != "ForeignAddress" ||
+		status.Announced.Reason != "NotAllocated" {
 		t.Errorf("plan %+v, status %+v", d.plans[web], status)
 	}
 	given := *s

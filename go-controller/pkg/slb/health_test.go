@@ -33,8 +33,9 @@ func (w wedged) Apply(context.Context, []dataplane.Change) map[world.Key]error {
 
 func (w wedged) Prune(context.Context, func(world.Key) bool) error { w.on("prune"); return nil }
 
-// A loop that is stuck is told within its time, whatever it is stuck in; one that has nothing to do is alive all the time.
-func TestAStuckLoopIsNotAlive(t *testing.T) {
+// A loop that is stuck is told within its time, whatever it is stuck in; one that has nothing to do is alive all the
+// time.
+func TestStuckLoopFailsLiveness(t *testing.T) {
 	const stall = time.Minute
 	for _, stuck := range []string{"", "configure", "apply", "prune", "decide"} {
 		t.Run(stuck, func(t *testing.T) {
@@ -46,15 +47,15 @@ func TestAStuckLoopIsNotAlive(t *testing.T) {
 						<-release
 					}
 				}
-				c := &Controller{calls: newCalls()}
+				c := &Controller{wakeups: newWakeups()}
 				c.runner = loop.New(wedged{on}, loop.Options{Alive: c.applying.beat})
 				done := make(chan struct{}, 2)
 				go func() { c.apply(ctx); done <- struct{}{} }()
 				go func() {
-					c.calls.serve(ctx, passes{func() bool { return false }, func() { on("decide") }, c.deciding.beat})
+					c.wakeups.serve(ctx, passes{func() bool { return false }, func() { on("decide") }, c.deciding.beat})
 					done <- struct{}{}
 				}()
-				c.calls.call()
+				c.wakeups.wake()
 				key := world.Key{Namespace: "shop", Name: "web"}
 				c.runner.Set(&plan.Fabric{}, map[world.Key]*plan.Service{key: {Key: key}})
 				<-time.After(stall)
@@ -86,7 +87,9 @@ func TestAStuckLoopIsNotAlive(t *testing.T) {
 // unconnected returns a controller that reaches neither an API server nor OVN's databases.
 func unconnected(t *testing.T) *Controller {
 	t.Helper()
-	config := &rest.Config{Dial: func(context.Context, string, string) (net.Conn, error) { return nil, syscall.ECONNREFUSED }}
+	config := &rest.Config{Dial: func(context.Context, string, string) (net.Conn, error) {
+		return nil, syscall.ECONNREFUSED
+	}}
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
 		t.Fatal(err)
@@ -100,7 +103,7 @@ func unconnected(t *testing.T) *Controller {
 }
 
 // The mode may need no database: a leader that has just begun must not be ended for the lack of one.
-func TestNothingIsMissingBeforeTheFirstDecision(t *testing.T) {
+func TestReadinessBeforeFirstDecision(t *testing.T) {
 	c := unconnected(t)
 	if err := c.Missing(); err != nil {
 		t.Errorf("before the first decision: %v", err)
@@ -111,7 +114,7 @@ func TestNothingIsMissingBeforeTheFirstDecision(t *testing.T) {
 	}
 }
 
-func TestRunEndsWithoutAnErrorBeforeItReachedTheAPIServer(t *testing.T) {
+func TestRunEndsCleanlyBeforeFirstConnection(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if err := unconnected(t).Run(ctx); err != nil {

@@ -13,7 +13,7 @@ import (
 // recall returns the snapshot with the leases as this process knows them. A pool's status
 // shows them a second or two later, and not all if there are very many: it counts only where the
 // last pass knew no pool with a delay of that name, as at a start.
-func (m *memory) recall(w *world.Snapshot) *world.Snapshot {
+func (m *state) recall(w *world.Snapshot) *world.Snapshot {
 	if len(m.leases) == 0 {
 		return w
 	}
@@ -30,7 +30,7 @@ func (m *memory) recall(w *world.Snapshot) *world.Snapshot {
 	return &out
 }
 
-func (m *memory) rememberLeases(w *world.Snapshot, a *ipam.Allocation) {
+func (m *state) rememberLeases(w *world.Snapshot, a *ipam.Allocation) {
 	m.leases = map[string][]world.Lease{}
 	for _, p := range w.Pools {
 		if p.ReuseDelay > 0 {
@@ -41,7 +41,7 @@ func (m *memory) rememberLeases(w *world.Snapshot, a *ipam.Allocation) {
 
 // lease notes what a Service is given between two decisions about everything. Should it
 // go before the next one, that one has to know.
-func (m *memory) lease(d *decision, key world.Key, addrs []netip.Addr) {
+func (m *state) lease(d *decision, key world.Key, addrs []netip.Addr) {
 	for _, a := range addrs {
 		pool := d.allocation.PoolOf(a)
 		if leases, known := m.leases[pool]; known {
@@ -61,11 +61,11 @@ func firstEnd(a *ipam.Allocation) time.Time {
 	return first
 }
 
-// alarm calls at the time that was set last. The zero value never calls.
-type alarm struct{ timer *time.Timer }
+// wakeTimer calls at the time that was set last. The zero value never calls.
+type wakeTimer struct{ timer *time.Timer }
 
 // set replaces the time; the zero one stands for never.
-func (a *alarm) set(at time.Time, call func()) {
+func (a *wakeTimer) set(at time.Time, call func()) {
 	if a.timer != nil {
 		a.timer.Stop()
 		a.timer = nil

@@ -16,7 +16,7 @@ import (
 // The status of a pool is written a second later, or never if an address comes and goes
 // in less: what the last pass knew counts.
 func TestLeasesNotSeenYetAreKnown(t *testing.T) {
-	var m memory
+	var m state
 	start := time.Unix(1000, 0)
 	at := func(seconds int, services ...*world.Service) *world.Snapshot {
 		w := small(1, services...)
@@ -43,7 +43,7 @@ func TestLeasesNotSeenYetAreKnown(t *testing.T) {
 	// A process that starts now has only what the status of the pool says.
 	fresh := at(5, other)
 	fresh.Pools[0].Leases = slices.Clone(d.allocation.Pools["lan"].Leases)
-	var started memory
+	var started state
 	if end := firstEnd(started.decide(fresh).allocation); !end.Equal(start.Add(11 * time.Second)) {
 		t.Errorf("after a restart the rest ends at %s, want 11 s after the start", end.Sub(start))
 	}
@@ -71,7 +71,7 @@ func TestLeasesNotSeenYetAreKnown(t *testing.T) {
 
 // The same for one that came and went between two decisions about everything.
 func TestLeasesOfNewcomersAreKnown(t *testing.T) {
-	var m memory
+	var m state
 	w := small(2, service(world.Key{Namespace: "shop", Name: "stays"}, 1))
 	w.Now = time.Unix(1000, 0)
 	w.Pools[0].ReuseDelay = 10 * time.Second
@@ -91,9 +91,9 @@ func TestLeasesOfNewcomersAreKnown(t *testing.T) {
 	}
 }
 
-func TestAlarmCallsOnceAtTheLastTime(t *testing.T) {
+func TestTimerFiresOnceAtLatestTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var a alarm
+		var a wakeTimer
 		var calls []time.Duration
 		start := time.Now()
 		call := func() { calls = append(calls, time.Since(start)) }

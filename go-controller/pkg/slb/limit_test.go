@@ -13,8 +13,8 @@ import (
 
 // A Service that grows beyond the limit keeps its address, and its plan has nothing that OVN would serve: it is not
 // half programmed. Another one beside it is served on.
-func TestServiceBeyondTheLimitIsWithdrawnAndSaysSo(t *testing.T) {
-	var m memory
+func TestServiceOverLimitIsWithdrawnAndReported(t *testing.T) {
+	var m state
 	s, other := service(web, 1), service(world.Key{Namespace: "shop", Name: "other"}, 2)
 	grown := *s
 	slice := *s.Slices[0]
@@ -27,38 +27,41 @@ func TestServiceBeyondTheLimitIsWithdrawnAndSaysSo(t *testing.T) {
 	}
 	grown.Slices = []*world.Slice{&slice}
 	var last *decision
-	look := func(s *world.Service) (*decision, *verdicts) {
+	look := func(s *world.Service) (*decision, *statusBuilder) {
 		w := small(5, s, other)
 		w.Cluster.MaxBackends = 4
 		w.Carriers = map[world.ShardID]world.Carrier{{Domain: "lan"}: {Active: "chassis-2"}}
 		d := m.decide(w)
 		if last != nil {
 			// OVN still has what was decided before.
-			if got := newVerdicts(d, programmed(last)).services(&wordings{})[web].Announced; got != nil {
-				t.Errorf("OVN has %d listeners and is to have %d: %+v", len(last.plans[web].Listeners), len(d.plans[web].Listeners), got)
+			if got := newStatusBuilder(d, programmed(last)).services(&statusCache{})[web].Announced; got != nil {
+				t.Errorf("OVN has %d listeners and is to have %d: %+v", len(last.plans[web].Listeners), len(d.plans[web].Listeners),
+					got)
 			}
 		}
 		last = d
-		return d, newVerdicts(d, programmed(d))
+		return d, newStatusBuilder(d, programmed(d))
 	}
 	before, v := look(s)
-	if got := v.services(&wordings{})[web].Announced; got.Reason != v1alpha1.ReasonAnnounced {
+	if got := v.services(&statusCache{})[web].Announced; got.Reason != v1alpha1.ReasonAnnounced {
 		t.Fatalf("within the limit: %+v", got)
 	}
 	d, v := look(&grown)
-	said := v.services(&wordings{})
-	if got := said[web].Announced; got.Reason != v1alpha1.ReasonTooManyBackends || !strings.Contains(got.Message, "make 5 backends, more than the 4") ||
+	said := v.services(&statusCache{})
+	if got := said[web].Announced; got.Reason != v1alpha1.ReasonTooManyBackends ||
+		!strings.Contains(got.Message, "make 5 backends, more than the 4") ||
 		!strings.Contains(got.Message, "--max-service-backends") {
 		t.Errorf("beyond the limit: %+v", got)
 	}
 	if got := said[other.Key].Announced; got.Reason != v1alpha1.ReasonAnnounced {
 		t.Errorf("the other one: %+v", got)
 	}
-	if !slices.Equal(d.allocation.Services[web].Addrs, before.allocation.Services[web].Addrs) || len(d.plans[web].Listeners) != 0 {
+	if !slices.Equal(d.allocation.Services[web].Addrs, before.allocation.Services[web].Addrs) ||
+		len(d.plans[web].Listeners) != 0 {
 		t.Errorf("addresses %v, plan %+v", d.allocation.Services[web].Addrs, d.plans[web])
 	}
 	_, v = look(s)
-	if got := v.services(&wordings{})[web].Announced; got.Reason != v1alpha1.ReasonAnnounced {
+	if got := v.services(&statusCache{})[web].Announced; got.Reason != v1alpha1.ReasonAnnounced {
 		t.Errorf("within the limit again: %+v", got)
 	}
 }

@@ -23,7 +23,7 @@ type remote struct {
 }
 
 func (r *remote) Run(context.Context) error { return nil }
-func (r *remote) Tell(w *world.Snapshot)    { w.Carriers = r.carriers }
+func (r *remote) Observe(w *world.Snapshot) { w.Carriers = r.carriers }
 func (r *remote) Unreachable() error        { return r.unreachable }
 func (r *remote) Unread() error             { return r.unread }
 
@@ -37,7 +37,7 @@ func (r *remote) Synced() <-chan struct{} {
 // been read again. A connection that is back soon changes no status.
 func TestAnnouncedIsNotClaimedWithoutTheDatabases(t *testing.T) {
 	r := &remote{carriers: map[world.ShardID]world.Carrier{{Domain: "lan"}: {Active: "chassis-2"}}}
-	c := &Controller{network: r, programmed: map[world.Key]loop.Result{}, calls: newCalls()}
+	c := &Controller{network: r, programmed: map[world.Key]loop.Result{}, wakeups: newWakeups()}
 	w := small(5, service(web, 1))
 	gone := errors.New("not connected")
 	for _, step := range []struct {
@@ -57,22 +57,23 @@ func TestAnnouncedIsNotClaimedWithoutTheDatabases(t *testing.T) {
 	} {
 		r.unreachable, r.unread = step.unreachable, step.unread
 		w.Now = time.Unix(1000, 0).Add(step.at)
-		r.Tell(w)
-		known, lostAt := c.knowledge(w)
+		r.Observe(w)
+		known, lostAt := c.observe(w)
 		if (step.when == "lost" || step.when == "lost again") != lostAt.After(w.Now) {
 			t.Errorf("%s: the next look at %s", step.when, lostAt)
 		}
-		d := c.memory.decide(w)
+		d := c.state.decide(w)
 		c.programmed[web] = loop.Result{Key: web, Plan: d.plans[web]}
 		got := ""
-		if v := newVerdicts(d, known).announced(w.Services[0]); v != nil {
+		if v := newStatusBuilder(d, known).announced(w.Services[0]); v != nil {
 			got = string(v.Status) + " " + v.Reason
 		}
 		if got != step.want {
 			t.Errorf("%s: %q, want %q", step.when, got, step.want)
 		}
-		ready := newVerdicts(d, known).domainReady(d.layout.Domains[0])
-		if unknown := ready != nil && ready.Status == metav1.ConditionUnknown && ready.Reason == v1alpha1.ReasonDatabaseUnreachable; unknown != (step.when == "for long") {
+		ready := newStatusBuilder(d, known).domainReady(d.layout.Domains[0])
+		if unknown := ready != nil && ready.Status == metav1.ConditionUnknown &&
+			ready.Reason == v1alpha1.ReasonDatabaseUnreachable; unknown != (step.when == "for long") {
 			t.Errorf("%s: domain %+v", step.when, ready)
 		}
 	}

@@ -17,7 +17,7 @@ const namespace = "ovnkube_slb"
 
 // metrics tell how the controller fares; docs/metrics.md lists them for users.
 type metrics struct {
-	stock        *stock
+	pools        *poolMetrics
 	waited       prometheus.Histogram
 	writes       *prometheus.CounterVec
 	dataplane    *prometheus.CounterVec
@@ -30,7 +30,7 @@ type metrics struct {
 
 func newMetrics(r prometheus.Registerer) (*metrics, error) {
 	m := &metrics{
-		stock: newStock(),
+		pools: newPoolMetrics(),
 		waited: prometheus.NewHistogram(prometheus.HistogramOpts{Namespace: namespace, Name: "allocation_duration_seconds",
 			Help:    "Time from when a Service was first seen without an address until the API server had its address.",
 			Buckets: prometheus.ExponentialBuckets(0.001, 2, 16)}),
@@ -60,7 +60,7 @@ func newMetrics(r prometheus.Registerer) (*metrics, error) {
 		m.ignored.WithLabelValues(reason) // a counter that appears with its first event hides that event from rate()
 	}
 	for _, c := range []prometheus.Collector{
-		m.stock, m.waited, m.writes, m.dataplane, m.transactions, m.passes, m.enabled, m.refused, m.ignored,
+		m.pools, m.waited, m.writes, m.dataplane, m.transactions, m.passes, m.enabled, m.refused, m.ignored,
 	} {
 		if err := r.Register(c); err != nil {
 			return nil, fmt.Errorf("register metrics: %w", err)
@@ -86,9 +86,9 @@ func (m *metrics) given(since time.Time) {
 	}
 }
 
-func (m *metrics) decided(v *verdicts, services map[world.Key]*kube.ServiceStatus, took time.Duration) {
+func (m *metrics) decided(v *statusBuilder, services map[world.Key]*kube.ServiceStatus, took time.Duration) {
 	m.passes.Observe(took.Seconds())
-	m.stock.set(v.allocation.Pools, services)
+	m.pools.set(v.allocation.Pools, services)
 	s := &v.world.Cluster.Switch
 	m.enabled.WithLabelValues("layer2").Set(flag(s.Mode.Layer2()))
 	m.enabled.WithLabelValues("bgp").Set(flag(s.Mode.BGP()))

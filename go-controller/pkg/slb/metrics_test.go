@@ -27,19 +27,22 @@ func measured(t *testing.T) (*metrics, *prometheus.Registry) {
 
 // pass decides about a world and counts what comes of it.
 func (m *metrics) pass(w *world.Snapshot) {
-	var fresh memory
+	var fresh state
 	d := fresh.decide(w)
-	v := newVerdicts(d, programmed(d))
-	m.decided(v, v.services(&wordings{}), time.Millisecond)
+	v := newStatusBuilder(d, programmed(d))
+	m.decided(v, v.services(&statusCache{}), time.Millisecond)
 }
 
-func TestMetricsTellOnePass(t *testing.T) {
+func TestMetricsReportOnePass(t *testing.T) {
 	m, r := measured(t)
-	if n, err := testutil.GatherAndCount(r, "ovnkube_slb_services", "ovnkube_slb_pool_capacity_addresses"); n != 0 || err != nil {
+	if n, err := testutil.GatherAndCount(r, "ovnkube_slb_services", "ovnkube_slb_pool_capacity_addresses"); n != 0 ||
+		err != nil {
 		t.Errorf("before the first pass: %d series, %v", n, err)
 	}
-	w := small(2, service(web, 1), service(world.Key{Namespace: "shop", Name: "b"}, 2), service(world.Key{Namespace: "shop", Name: "c"}, 3))
-	w.Pools = append(w.Pools, &world.Pool{Name: "six", Ranges: []netipx.IPRange{netipx.MustParseIPRange("fd00::1-fd00::9")}})
+	w := small(2, service(web, 1), service(world.Key{Namespace: "shop", Name: "b"}, 2),
+		service(world.Key{Namespace: "shop", Name: "c"}, 3))
+	w.Pools = append(w.Pools, &world.Pool{Name: "six",
+		Ranges: []netipx.IPRange{netipx.MustParseIPRange("fd00::1-fd00::9")}})
 	m.pass(w)
 	want := `
 # HELP ovnkube_slb_pool_assigned_addresses Addresses of the pool that Services have, by family.
@@ -63,7 +66,8 @@ ovnkube_slb_pool_resting_addresses{family="IPv6",pool="six"} 0
 ovnkube_slb_services{allocated="False",reason="PoolExhausted"} 1
 ovnkube_slb_services{allocated="True",reason="Allocated"} 2
 `
-	names := []string{"ovnkube_slb_services", "ovnkube_slb_pool_capacity_addresses", "ovnkube_slb_pool_assigned_addresses", "ovnkube_slb_pool_available_addresses",
+	names := []string{"ovnkube_slb_services", "ovnkube_slb_pool_capacity_addresses", "ovnkube_slb_pool_assigned_addresses",
+		"ovnkube_slb_pool_available_addresses",
 		"ovnkube_slb_pool_resting_addresses"}
 	if err := testutil.GatherAndCompare(r, strings.NewReader(want), names...); err != nil {
 		t.Error(err)
@@ -77,7 +81,7 @@ ovnkube_slb_services{allocated="True",reason="Allocated"} 2
 	}
 }
 
-func TestMetricsAreWellNamed(t *testing.T) {
+func TestMetricNamesFollowConventions(t *testing.T) {
 	m, r := measured(t)
 	m.pass(small(2, service(web, 1)))
 	m.wrote("Service", nil)
@@ -94,7 +98,7 @@ func TestMetricsAreWellNamed(t *testing.T) {
 	}
 }
 
-func TestWaitThatNobodySawIsNotCounted(t *testing.T) {
+func TestUnobservedWaitIsNotCounted(t *testing.T) {
 	m, r := measured(t)
 	m.given(time.Time{})
 	m.given(time.Now().Add(-3 * time.Second))

@@ -55,7 +55,7 @@ func DetectNetworkType(ctx context.Context, client kubernetes.Interface, config 
 		case err == nil:
 			return OVNKubernetes, nil
 		}
-		klog.ErrorS(err, "Wait for the API server")
+		klog.ErrorS(err, "Waiting for the API server")
 		select {
 		case <-ctx.Done():
 			return "", err
@@ -70,8 +70,8 @@ type network interface {
 	// Run keeps it up to date until the context ends; Synced is closed once it knows enough.
 	Run(ctx context.Context) error
 	Synced() <-chan struct{}
-	// Tell adds to a snapshot what only the network knows.
-	Tell(w *world.Snapshot)
+	// Observe adds to a snapshot what only the network knows.
+	Observe(w *world.Snapshot)
 	// Unreachable names the databases that it needs and is not connected to, Unread those whose contents it does not
 	// know now; nil for none.
 	Unreachable() error
@@ -83,13 +83,13 @@ func (c *Controller) newNetwork() (network, error) {
 	o := &c.options
 	switch {
 	case o.NetworkType == OpenShiftSDN:
-		return shim.New(shim.Options{Nodes: o.Kube.CoreV1().Nodes(), Changed: c.callWhole, Drifted: c.drifted}), nil
+		return shim.New(shim.Options{Nodes: o.Kube.CoreV1().Nodes(), Changed: c.wakeWhole, Drifted: c.drifted}), nil
 	case o.NB.Address == "":
 		return nil, nil
 	}
 	d, err := ovn.New(ovn.Options{
 		NB: ovn.Endpoint(o.NB), SB: ovn.Endpoint(o.SB),
-		Changed: c.news, Transacted: c.transacted, Fence: o.Fence,
+		Changed: c.event, Transacted: c.transacted, Fence: o.Fence,
 	})
 	if err != nil {
 		return nil, err
@@ -104,9 +104,9 @@ type ovnNetwork struct {
 	bridges  map[string]world.Bridges
 }
 
-// Tell adds who carries what and who has which bridges. While the connection is down the order of gateways and
+// Observe adds who carries what and who has which bridges. While the connection is down the order of gateways and
 // the bridges that were seen last stand, or every gateway would be chosen anew; who carries a shard is not known.
-func (n *ovnNetwork) Tell(w *world.Snapshot) {
+func (n *ovnNetwork) Observe(w *world.Snapshot) {
 	if seen := n.Carriers(); seen != nil {
 		n.carriers = seen
 	} else {

@@ -38,7 +38,7 @@ type probation struct {
 	epoch, seq uint64
 	// guards are the nodes with one.
 	guards map[string]*world.Node
-	asked  map[netip.Addr]asked
+	asked  map[netip.Addr]probe
 	// silent: nothing was announced in the last pass, because layer 2 was switched off.
 	silent bool
 	// ignored are the reports that don't count, newlyIgnored those among them that the pass before did not have.
@@ -46,8 +46,8 @@ type probation struct {
 	newlyIgnored []ignoredReport
 }
 
-// asked is an address that a guard is asked about, or was a short while ago.
-type asked struct {
+// probe is an address that a guard is asked about, or was a short while ago.
+type probe struct {
 	guard, network string
 	vlan           int
 	// own is the MAC address of our own router for the address.
@@ -63,26 +63,26 @@ type asked struct {
 	forget time.Time
 	// late is a late answer that stands, heard when a pass saw it last, reported whether the last pass did; zero for none.
 	late     world.Conflict
-	heard    time.Time
+	answered time.Time
 	reported bool
 }
 
 // warns reports whether a late answer stands: it is reported, or was a moment ago.
-func (is *asked) warns(now time.Time) bool {
-	return is.announced && (is.reported || !is.heard.IsZero() && now.Before(is.heard.Add(silenceTime)))
+func (is *probe) warns(now time.Time) bool {
+	return is.announced && (is.reported || !is.answered.IsZero() && now.Before(is.answered.Add(silenceTime)))
 }
 
 // forgotten reports whether the question was so long ago that no late answer to it counts.
-func (is *asked) forgotten(now time.Time) bool {
+func (is *probe) forgotten(now time.Time) bool {
 	return is.announced && !is.reported && !now.Before(is.forget)
 }
 
 // review decides which of the addresses given wait, and for what.
-func (m *memory) review(d *decision) map[netip.Addr]place.Hold {
+func (m *state) review(d *decision) map[netip.Addr]place.Hold {
 	p := &m.probation
 	before, silent := p.asked, p.silent
 	p.silent = !d.world.Cluster.Switch.Mode.Layer2() || d.layout.Unserved != ""
-	p.guards, p.asked = map[string]*world.Node{}, map[netip.Addr]asked{}
+	p.guards, p.asked = map[string]*world.Node{}, map[netip.Addr]probe{}
 	for _, n := range d.world.Nodes {
 		if n.Guarded {
 			p.guards[n.Name] = n
@@ -123,7 +123,7 @@ func (m *memory) review(d *decision) map[netip.Addr]place.Hold {
 }
 
 // keep remembers the question about an address that is announced, for a late answer.
-func (p *probation) keep(d *decision, a netip.Addr, last asked) {
+func (p *probation) keep(d *decision, a netip.Addr, last probe) {
 	if !last.announced {
 		last.announced, last.contested, last.forget = true, false, d.world.Now.Add(lateTime)
 	}
@@ -134,10 +134,10 @@ func (p *probation) keep(d *decision, a netip.Addr, last asked) {
 
 // judge decides about one address that is not announced; last is what was asked about it before. Without a
 // Reason it is not held.
-func (p *probation) judge(d *decision, a netip.Addr, last asked) (asked, place.Hold) {
-	is, ok := p.whom(d, a, last.guard)
+func (p *probation) judge(d *decision, a netip.Addr, last probe) (probe, place.Hold) {
+	is, ok := p.guardFor(d, a, last.guard)
 	if !ok {
-		return asked{}, place.Hold{} // no guard can be asked
+		return probe{}, place.Hold{} // no guard can be asked
 	}
 	if last.guard == is.guard {
 		is.id, is.until = last.id, last.until
@@ -173,7 +173,7 @@ func (p *probation) takeTurns(now time.Time, order []netip.Addr) {
 
 // carried are the addresses that may be announced: those that were when we came, as far as their statuses say so,
 // and those of the last pass.
-func (m *memory) carried(w *world.Snapshot) map[netip.Addr]bool {
+func (m *state) carried(w *world.Snapshot) map[netip.Addr]bool {
 	all := make(map[netip.Addr]bool, len(w.Services))
 	for _, s := range w.Services {
 		if s.Contested {
@@ -183,7 +183,7 @@ func (m *memory) carried(w *world.Snapshot) map[netip.Addr]bool {
 			all[a] = true
 		}
 	}
-	for _, last := range m.made {
+	for _, last := range m.planned {
 		for _, v := range last.vips {
 			all[v.Addr] = true
 		}
@@ -191,17 +191,17 @@ func (m *memory) carried(w *world.Snapshot) map[netip.Addr]bool {
 	return all
 }
 
-// whom returns whom to ask about an address: the guard that is being asked, or else the first
+// guardFor returns whom to ask about an address: the guard that is being asked, or else the first
 // in the order of its shard; false if there is none.
-func (p *probation) whom(d *decision, a netip.Addr, last string) (asked, bool) {
+func (p *probation) guardFor(d *decision, a netip.Addr, last string) (probe, bool) {
 	shard, ok := d.layout.ShardOf(d.allocation.PoolOf(a), a)
 	if !ok {
-		return asked{}, false
+		return probe{}, false
 	}
 	byName := func(d *place.Domain, name string) int { return cmp.Compare(d.Spec.Name, name) }
 	at, _ := slices.BinarySearchFunc(d.layout.Domains, shard.Domain, byName)
 	domain := d.layout.Domains[at]
-	is := asked{network: domain.Spec.PhysicalNetwork, vlan: domain.Spec.VLAN, own: rows.PortMAC(d.world.Cluster.ID, shard)}
+	is := probe{network: domain.Spec.PhysicalNetwork, vlan: domain.Spec.VLAN, own: rows.PortMAC(d.world.Cluster.ID, shard)}
 	for _, g := range domain.Shards[shard.Index].Gateways {
 		if n := p.guards[g.Node]; n == nil || n.Faults[is.network] != "" {
 			continue
@@ -218,8 +218,8 @@ func (p *probation) end() time.Time {
 	var first time.Time
 	for _, is := range p.asked {
 		switch {
-		case is.announced && !is.reported && !is.heard.IsZero():
-			first = earlier(first, is.heard.Add(silenceTime))
+		case is.announced && !is.reported && !is.answered.IsZero():
+			first = earlier(first, is.answered.Add(silenceTime))
 		case !is.announced && !is.contested:
 			first = earlier(first, is.until)
 		}
@@ -235,21 +235,21 @@ func earlier(a, b time.Time) time.Time {
 	return a
 }
 
-// questions are what each guard is asked at a time, in order.
-func (p *probation) questions(now time.Time) map[string][]convert.Question {
-	out := map[string][]convert.Question{}
+// probes are what each guard is asked at a time, in order.
+func (p *probation) probes(now time.Time) map[string][]convert.ProbeRequest {
+	out := map[string][]convert.ProbeRequest{}
 	for _, a := range slices.SortedFunc(maps.Keys(p.asked), netip.Addr.Compare) {
 		is := p.asked[a]
 		if is.id == "" || is.announced && !is.warns(now) {
 			continue
 		}
 		list := out[is.guard]
-		at := slices.IndexFunc(list, func(q convert.Question) bool {
+		at := slices.IndexFunc(list, func(q convert.ProbeRequest) bool {
 			return q.ID == is.id && q.Own == is.own && q.Network == is.network && q.VLAN == is.vlan
 		})
 		if at < 0 {
 			at = len(list)
-			list = append(list, convert.Question{ID: is.id, Own: is.own, Network: is.network, VLAN: is.vlan})
+			list = append(list, convert.ProbeRequest{ID: is.id, Own: is.own, Network: is.network, VLAN: is.vlan})
 		}
 		list[at].Addresses = append(list[at].Addresses, a)
 		out[is.guard] = list

@@ -18,12 +18,12 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
 )
 
-const aStranger = "02:00:00:00:00:99"
+const conflictingMAC = "02:00:00:00:00:99"
 
 // watched is a controller's memory and a small world in which some nodes have guards.
 type watched struct {
 	*testing.T
-	m   memory
+	m   state
 	w   *world.Snapshot
 	now time.Time
 }
@@ -37,7 +37,8 @@ func newWatched(t *testing.T, guards int, services ...*world.Service) *watched {
 }
 
 // expect makes a pass some time later, and compares what OVN is told and what guards are asked.
-func (s *watched) expect(when string, later time.Duration, planned bool, questions map[string][]convert.Question) *decision {
+func (s *watched) expect(when string, later time.Duration, planned bool,
+	questions map[string][]convert.ProbeRequest) *decision {
 	s.Helper()
 	s.now = s.now.Add(later)
 	s.w.Now = s.now
@@ -45,7 +46,7 @@ func (s *watched) expect(when string, later time.Duration, planned bool, questio
 	if got := d.plans[web] != nil; got != planned {
 		s.Errorf("%s: announced %v, want %v", when, got, planned)
 	}
-	got := s.m.probation.questions(s.now)
+	got := s.m.probation.probes(s.now)
 	for _, list := range got {
 		for i := range list {
 			if list[i].ID == "" {
@@ -70,29 +71,29 @@ func (s *watched) report(node, probe, mac string) {
 // probe is the ID of the question that the guard of a node is asked now.
 func (s *watched) probe(node string) string {
 	s.Helper()
-	list := s.m.probation.questions(s.now)[node]
+	list := s.m.probation.probes(s.now)[node]
 	if len(list) != 1 {
 		s.Fatalf("node %s is asked %v", node, list)
 	}
 	return list[0].ID
 }
 
-func about(guard string, addrs ...string) map[string][]convert.Question {
-	q := convert.Question{Network: "physnet"}
+func about(guard string, addrs ...string) map[string][]convert.ProbeRequest {
+	q := convert.ProbeRequest{Network: "physnet"}
 	for _, a := range addrs {
 		q.Addresses = append(q.Addresses, netip.MustParseAddr(a))
 	}
-	return map[string][]convert.Question{guard: {q}}
+	return map[string][]convert.ProbeRequest{guard: {q}}
 }
 
 func firstGateway(d *decision) string { return d.layout.Domains[0].Shards[0].Gateways[0].Node }
 
-func TestWithoutGuardsNothingWaits(t *testing.T) {
+func TestNoProbesWithoutGuards(t *testing.T) {
 	s := newWatched(t, 0, service(web, 1))
 	s.expect("at once", 0, true, nil)
 }
 
-func TestANewAddressWaitsForSilence(t *testing.T) {
+func TestNewAddressWaitsForProbe(t *testing.T) {
 	s := newWatched(t, 3, service(web, 1))
 	first := firstGateway(s.m.decide(small(5)))
 	s.expect("new", 0, false, about(first, "10.50.0.100"))
@@ -104,15 +105,15 @@ func TestANewAddressWaitsForSilence(t *testing.T) {
 	s.expect("silence", silenceTime/2, true, nil)
 	s.w.Services[0].Assigned = nil
 	s.expect("somebody wiped the status", time.Second, true, nil)
-	s.m = memory{}
+	s.m = state{}
 	s.w.Services[0].Assigned = []netip.Addr{netip.MustParseAddr("10.50.0.100")}
 	s.expect("another controller takes over", time.Second, true, nil)
 }
 
-func TestAfterSilenceAnAddressIsNew(t *testing.T) {
+func TestAddressIsProbedAgainAfterAbsence(t *testing.T) {
 	s := newWatched(t, 3, service(web, 1))
 	first := firstGateway(s.m.decide(small(5)))
-	s.m = memory{}
+	s.m = state{}
 	s.w.Services[0].Assigned = []netip.Addr{netip.MustParseAddr("10.50.0.100")}
 	s.expect("it was announced before we came", 0, true, nil)
 	s.w.Cluster.Switch.Mode = world.BGPOnly
@@ -131,14 +132,15 @@ func TestAfterSilenceAnAddressIsNew(t *testing.T) {
 	s.expect("silence again", silenceTime, true, nil)
 }
 
-func TestAContestedAddressWaitsUntilNobodyAnswers(t *testing.T) {
+func TestContestedAddressWaitsUntilNoAnswer(t *testing.T) {
 	s := newWatched(t, 3, service(web, 1))
 	first := firstGateway(s.m.decide(small(5)))
 	s.expect("new", 0, false, about(first, "10.50.0.100"))
-	s.report(first, s.probe(first), aStranger)
+	s.report(first, s.probe(first), conflictingMAC)
 	d := s.expect("answered", 10*time.Millisecond, false, about(first, "10.50.0.100"))
-	v := newVerdicts(d, knowledge{synced: true}).announced(s.w.Services[0])
-	want := "10.50.0.100: answered for outside of the cluster by MAC 02:00:00:00:00:99 (seen by node " + first + " since 1970-01-01T00:16:40Z)"
+	v := newStatusBuilder(d, observed{synced: true}).announced(s.w.Services[0])
+	want := "10.50.0.100: answered for outside of the cluster by MAC 02:00:00:00:00:99 (seen by node " + first +
+		" since 1970-01-01T00:16:40Z)"
 	if v == nil || v.Reason != v1alpha1.ReasonAddressConflict || v.Message != want {
 		t.Errorf("verdict %+v, want %q", v, want)
 	}
@@ -146,12 +148,12 @@ func TestAContestedAddressWaitsUntilNobodyAnswers(t *testing.T) {
 	s.expect("and later", time.Minute, false, about(first, "10.50.0.100"))
 	s.w.Services[0].Contested = true
 	last := s.probe(first)
-	s.m = memory{probation: probation{epoch: 7}}
+	s.m = state{probation: probation{epoch: 7}}
 	s.expect("another controller takes over", time.Minute, false, about(first, "10.50.0.100"))
 	if now := s.probe(first); now == last {
 		t.Errorf("it asks question %s as the one before did", now)
 	}
-	s.report(first, s.probe(first), aStranger)
+	s.report(first, s.probe(first), conflictingMAC)
 	s.expect("and is answered", 10*time.Millisecond, false, about(first, "10.50.0.100"))
 	s.expect("and later", time.Minute, false, about(first, "10.50.0.100"))
 	s.w.Reports = nil
@@ -159,15 +161,15 @@ func TestAContestedAddressWaitsUntilNobodyAnswers(t *testing.T) {
 }
 
 // What is announced stays so, whatever any node reports.
-func TestAReportWithdrawsNothing(t *testing.T) {
+func TestConflictReportKeepsAnnouncedAddress(t *testing.T) {
 	s := newWatched(t, 3, service(web, 1))
 	first := firstGateway(s.m.decide(small(5)))
-	s.m = memory{}
+	s.m = state{}
 	s.w.Services[0].Assigned = []netip.Addr{netip.MustParseAddr("10.50.0.100")}
 	s.expect("announced before we came", 0, true, nil)
 	for _, node := range []string{first, "n1", "n2", "n3", "gone"} {
 		for _, probe := range []string{"", "0-1", "7-1"} {
-			s.report(node, probe, aStranger)
+			s.report(node, probe, conflictingMAC)
 			d := s.expect("node "+node+" reports "+probe, time.Second, true, nil)
 			if len(d.world.Conflicts) != 0 || len(s.m.probation.ignored) == 0 {
 				t.Errorf("node %s, probe %q: accepted %v", node, probe, d.world.Conflicts)
@@ -181,16 +183,16 @@ func TestAReportWithdrawsNothing(t *testing.T) {
 }
 
 // An address is held for its second, and no longer, by a node that was not asked or an answer to another question.
-func TestOnlyTheNodeThatIsAskedAnswersAndOnlyWhatItIsAsked(t *testing.T) {
+func TestOnlyProbedNodeAnswersItsProbe(t *testing.T) {
 	s := newWatched(t, 3, service(web, 1))
 	d := s.m.decide(small(5))
 	first, other := firstGateway(d), d.layout.Domains[0].Shards[0].Gateways[1].Node
-	s.m = memory{}
+	s.m = state{}
 	s.expect("new", 0, false, about(first, "10.50.0.100"))
 	for name, forge := range map[string]func(){
-		"another node":     func() { s.report(other, s.probe(first), aStranger) },
-		"another question": func() { s.report(first, "0-0", aStranger) },
-		"no question":      func() { s.report(first, "", aStranger) },
+		"another node":     func() { s.report(other, s.probe(first), conflictingMAC) },
+		"another question": func() { s.report(first, "0-0", conflictingMAC) },
+		"no question":      func() { s.report(first, "", conflictingMAC) },
 	} {
 		forge()
 		if d := s.expect(name, time.Millisecond, false, about(first, "10.50.0.100")); len(d.world.Conflicts) != 0 {
@@ -201,10 +203,10 @@ func TestOnlyTheNodeThatIsAskedAnswersAndOnlyWhatItIsAsked(t *testing.T) {
 }
 
 // The right answer that comes too late is a warning as long as it is reported, and withdraws nothing.
-func TestALateAnswerIsAWarning(t *testing.T) {
+func TestLateAnswerEmitsWarning(t *testing.T) {
 	s := newWatched(t, 3, service(web, 1))
 	first := firstGateway(s.m.decide(small(5)))
-	s.m = memory{}
+	s.m = state{}
 	s.expect("new", 0, false, about(first, "10.50.0.100"))
 	probe := s.probe(first)
 	s.expect("silence", silenceTime, true, nil)
@@ -216,7 +218,7 @@ func TestALateAnswerIsAWarning(t *testing.T) {
 			t.Errorf("%s: %s %s", when, o.Reason, o.Message)
 		}
 	}
-	s.report(first, probe, aStranger)
+	s.report(first, probe, conflictingMAC)
 	s.expect("late", time.Millisecond, true, about(first, "10.50.0.100"))
 	warns("late", true)
 	s.w.Reports = nil
@@ -225,7 +227,7 @@ func TestALateAnswerIsAWarning(t *testing.T) {
 	if got, want := s.m.probation.end(), s.now.Add(silenceTime-time.Millisecond); !got.Equal(want) {
 		t.Errorf("the next pass is at %s, want %s", got, want)
 	}
-	s.report(first, probe, aStranger)
+	s.report(first, probe, conflictingMAC)
 	s.expect("it is answered again", time.Millisecond, true, about(first, "10.50.0.100"))
 	s.expect("and for long", time.Hour, true, about(first, "10.50.0.100"))
 	warns("for long", true)
@@ -235,20 +237,20 @@ func TestALateAnswerIsAWarning(t *testing.T) {
 	if got := s.m.probation.end(); !got.IsZero() {
 		t.Errorf("another pass at %s", got)
 	}
-	s.report(first, probe, aStranger)
+	s.report(first, probe, conflictingMAC)
 	s.expect("long after that", lateTime, true, nil)
-	s.report(first, probe, aStranger)
+	s.report(first, probe, conflictingMAC)
 	s.expect("and longer", lateTime, true, nil)
 	warns("long after that", false)
 }
 
 // The status says that an address is held, but not which; that of an external address nothing. The database does.
-func TestWhatTheDatabaseAnnouncesIsNotAskedAbout(t *testing.T) {
+func TestAnnouncedAddressesAreNotProbed(t *testing.T) {
 	held, external := netip.MustParseAddr("10.50.0.100"), netip.MustParseAddr("10.50.0.104")
 	s := newWatched(t, 3, service(web, 1))
 	s.w.Pools[0].ExternalIPs = true
 	first := firstGateway(s.m.decide(small(5)))
-	s.m = memory{}
+	s.m = state{}
 	s.w.Services[0].Assigned, s.w.Services[0].Contested = []netip.Addr{held}, true
 	s.w.Services[0].ExternalIPs = []netip.Addr{external}
 	s.w.Announced = map[netip.Addr]bool{external: true}
@@ -263,12 +265,12 @@ func TestWhatTheDatabaseAnnouncesIsNotAskedAbout(t *testing.T) {
 }
 
 // Our own gateway may still answer for the Service that had the address before.
-func TestOurOwnAnswerIsNoConflict(t *testing.T) {
+func TestOwnAnswerIsNoConflict(t *testing.T) {
 	s := newWatched(t, 3, service(web, 1))
 	first := firstGateway(s.m.decide(small(5)))
 	s.expect("new", 0, false, about(first, "10.50.0.100"))
 	own := rows.PortMAC(s.w.Cluster.ID, world.ShardID{Domain: "lan"})
-	if got := s.m.probation.questions(s.now)[first][0].Own; got != own {
+	if got := s.m.probation.probes(s.now)[first][0].Own; got != own {
 		t.Errorf("the guard is told that %q is ours, want %q", got, own)
 	}
 	s.report(first, s.probe(first), own)
@@ -276,7 +278,7 @@ func TestOurOwnAnswerIsNoConflict(t *testing.T) {
 }
 
 // A guard that goes is replaced, and the time begins anew; with the last one nothing waits.
-func TestGuardsThatGo(t *testing.T) {
+func TestRemovedGuards(t *testing.T) {
 	s := newWatched(t, 3, service(web, 1))
 	gateways := s.m.decide(small(5)).layout.Domains[0].Shards[0].Gateways
 	node := map[string]*world.Node{}
@@ -296,7 +298,7 @@ func TestGuardsThatGo(t *testing.T) {
 }
 
 // Where a guard is asked, a Service that comes is decided about with all others.
-func TestNewAddressesAreNotAmendedWhereGuardsAre(t *testing.T) {
+func TestNewAddressesWithGuardsAreNotAmended(t *testing.T) {
 	s := newWatched(t, 1)
 	d := s.m.decide(s.w)
 	if s.m.amend(d, web, kube.Change{Is: service(web, 1)}) {
@@ -304,7 +306,7 @@ func TestNewAddressesAreNotAmendedWhereGuardsAre(t *testing.T) {
 	}
 }
 
-func TestAGuardIsNotAskedForTooMuchAtATime(t *testing.T) {
+func TestProbesPerGuardAreLimited(t *testing.T) {
 	const most = mostAsked + 20
 	s := newWatched(t, 3)
 	for i := range most {
@@ -315,7 +317,7 @@ func TestAGuardIsNotAskedForTooMuchAtATime(t *testing.T) {
 	s.w.Pools = w.Pools
 	asked := func() int {
 		n := 0
-		for _, list := range s.m.probation.questions(s.w.Now) {
+		for _, list := range s.m.probation.probes(s.w.Now) {
 			for _, q := range list {
 				n += len(q.Addresses)
 			}

@@ -52,7 +52,7 @@ func (s *Standby) Run(ctx context.Context) {
 	running.Go(func() { s.watch.Run(ctx) })
 	running.Go(func() {
 		if err := s.databases.Run(ctx); err != nil && ctx.Err() == nil {
-			klog.ErrorS(err, "Keep connections to OVN's databases")
+			klog.ErrorS(err, "Failed to keep connections to the OVN databases")
 		}
 	})
 	running.Wait()

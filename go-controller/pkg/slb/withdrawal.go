@@ -29,7 +29,7 @@ type withdrawal struct {
 
 // before holds the release of addresses back in a snapshot as long as any may be announced. It
 // returns when to look again; the zero time if nothing is waited for.
-func (d *withdrawal) before(w *world.Snapshot, known knowledge, absent bool) time.Time {
+func (d *withdrawal) before(w *world.Snapshot, known observed, absent bool) time.Time {
 	s := &w.Cluster.Switch
 	if s.Mode != world.Disabled {
 		*d = withdrawal{}
@@ -38,9 +38,9 @@ func (d *withdrawal) before(w *world.Snapshot, known knowledge, absent bool) tim
 	if d.since.IsZero() {
 		d.since = w.Now
 	}
-	rows := !absent && (!known.synced || !known.laid || known.ground != nil || len(known.programmed) > 0 ||
+	rows := !absent && (!known.synced || !known.configured || known.topologyError != nil || len(known.programmed) > 0 ||
 		d.since.Equal(w.Now))
-	sessions := mayTell(w) && w.Now.Before(d.since.Add(withdrawLatest))
+	sessions := mayAdvertise(w) && w.Now.Before(d.since.Add(withdrawLatest))
 	d.done = d.done || !rows && !sessions
 	if d.done || !s.Release {
 		return time.Time{}
@@ -49,8 +49,8 @@ func (d *withdrawal) before(w *world.Snapshot, known knowledge, absent bool) tim
 	return w.Now.Add(withdrawPause)
 }
 
-// mayTell reports whether any node may have a session: a node that is silent may have kept those that it reported.
-func mayTell(w *world.Snapshot) bool {
+// mayAdvertise reports whether any node may have a session: a node that is silent may have kept those that it reported.
+func mayAdvertise(w *world.Snapshot) bool {
 	for _, peers := range w.Sessions {
 		for _, s := range peers {
 			if s.Established || s.Unknown {

@@ -10,17 +10,17 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 )
 
-func TestAddressesAreReleasedOnceNobodyAnnouncesThem(t *testing.T) {
+func TestAddressesAreReleasedAfterWithdrawal(t *testing.T) {
 	up := map[string]map[string]world.PeerSession{"n1": {"tor": {Established: true}}}
 	rows := map[world.Key]loop.Result{{Namespace: "shop", Name: "web"}: {}}
 	silent := map[string]map[string]world.PeerSession{"n1": {"tor": {Unknown: true}}}
-	synced := knowledge{synced: true, laid: true}
+	synced := observed{synced: true, configured: true}
 	programmed := synced
 	programmed.programmed = rows
 	type step struct {
 		after    time.Duration
 		mode     world.Mode
-		known    knowledge
+		known    observed
 		sessions map[string]map[string]world.PeerSession
 		released bool
 	}
@@ -33,18 +33,22 @@ func TestAddressesAreReleasedOnceNobodyAnnouncesThem(t *testing.T) {
 			{after: time.Second, mode: world.Disabled, known: synced, released: true},
 		}},
 		"sessions": {steps: []step{
-			{mode: world.Disabled, known: synced, sessions: up}, {after: time.Second, mode: world.Disabled, known: synced, sessions: up},
+			{mode: world.Disabled, known: synced, sessions: up}, {after: time.Second, mode: world.Disabled, known: synced,
+				sessions: up},
 			{after: time.Second, mode: world.Disabled, known: synced, released: true},
 		}},
 		"a node that never tells": {steps: []step{
-			{mode: world.Disabled, known: synced, sessions: up}, {after: withdrawLatest, mode: world.Disabled, known: synced, sessions: up, released: true},
+			{mode: world.Disabled, known: synced, sessions: up}, {after: withdrawLatest, mode: world.Disabled, known: synced,
+				sessions: up, released: true},
 		}},
 		"a node that is silent": {steps: []step{
-			{mode: world.Disabled, known: synced, sessions: silent}, {after: time.Second, mode: world.Disabled, known: synced, sessions: silent},
+			{mode: world.Disabled, known: synced, sessions: silent}, {after: time.Second, mode: world.Disabled, known: synced,
+				sessions: silent},
 			{after: withdrawLatest, mode: world.Disabled, known: synced, sessions: silent, released: true},
 		}},
 		"databases that are not read": {steps: []step{
-			{mode: world.Disabled}, {after: time.Minute, mode: world.Disabled}, {after: time.Second, mode: world.Disabled, known: synced, released: true},
+			{mode: world.Disabled}, {after: time.Minute, mode: world.Disabled},
+			{after: time.Second, mode: world.Disabled, known: synced, released: true},
 		}},
 		"once done, it stays so": {steps: []step{
 			{mode: world.Disabled, known: synced}, {after: time.Second, mode: world.Disabled, known: synced, released: true},
@@ -59,7 +63,8 @@ func TestAddressesAreReleasedOnceNobodyAnnouncesThem(t *testing.T) {
 			now := time.Unix(1_700_000_000, 0)
 			for i, s := range test.steps {
 				now = now.Add(s.after)
-				w := &world.Snapshot{Now: now, Sessions: s.sessions, Cluster: world.Cluster{Switch: world.Switch{Mode: s.mode, Release: true}}}
+				w := &world.Snapshot{Now: now, Sessions: s.sessions, Cluster: world.Cluster{Switch: world.Switch{Mode: s.mode,
+					Release: true}}}
 				due := d.before(w, s.known, test.absent)
 				if w.Cluster.Switch.Release != s.released {
 					t.Errorf("step %d: released %v, want %v", i, w.Cluster.Switch.Release, s.released)

@@ -14,7 +14,7 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/bgp/speaker"
 )
 
-// speakAlone is the whole life of a process that is a speaker and nothing else, until it is killed.
+// speakAlone is the main function of a process that runs only a speaker until it is killed.
 func speakAlone() int {
 	var desired []bgp.Session
 	if err := json.Unmarshal([]byte(os.Getenv(sessions)), &desired); err != nil {
@@ -30,7 +30,7 @@ func speakAlone() int {
 	return 0
 }
 
-// alone starts such a process. It is killed with the test, if not before.
+// alone starts such a process. It is killed at the end of the test at the latest.
 func alone(t *testing.T, desired ...bgp.Session) *exec.Cmd {
 	t.Helper()
 	text, err := json.Marshal(desired)
@@ -47,10 +47,10 @@ func alone(t *testing.T, desired ...bgp.Session) *exec.Cmd {
 	return cmd
 }
 
-// kill is kill -9, and does nothing to what is dead.
+// kill sends SIGKILL. It does nothing if the process has already ended.
 func kill(cmd *exec.Cmd) {
 	if cmd.ProcessState == nil {
 		_ = cmd.Process.Kill()
-		_ = cmd.Wait() // It says that it was killed.
+		_ = cmd.Wait() // the error reports the signal
 	}
 }

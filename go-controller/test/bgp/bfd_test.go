@@ -15,7 +15,7 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/test/lab/frr"
 )
 
-// record writes down what a speaker asks of BFD, and how the session is then.
+// record records a speaker's calls of BFD, and simulates the state of the session.
 type record struct {
 	mu    sync.Mutex
 	asked []string
@@ -35,7 +35,7 @@ func (r *record) Watch(name string, p speaker.Path) {
 // Leave implements speaker.BFD.
 func (r *record) Leave(name string) { r.write("leave %s", name) }
 
-// Session implements speaker.BFD. It failed before it was left and watched again: that is nothing to end a session for.
+// Session implements speaker.BFD. The failure precedes the last Leave and Watch, so it must not end a session.
 func (*record) Session(string) speaker.Liveness { return speaker.Liveness{State: "Init", Failures: 1} }
 
 func (r *record) is(want ...string) func(context.Context) error {
@@ -49,7 +49,7 @@ func (r *record) is(want ...string) func(context.Context) error {
 	}
 }
 
-// BFD watches the peer from Established on, until the peer is not wanted any more, and its parameters are no matter of the session.
+// BFD watches the peer from Established until the peer is removed. BFD parameters do not affect the session.
 func TestBFDFollows(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, 40)
@@ -83,7 +83,7 @@ func TestBFDFollows(t *testing.T) {
 		t.Fatal(err)
 	}
 	n.lost(t, "tor")
-	await(t, r.is(watch+"100ms", watch+"50ms", "leave tor", watch+"50ms")) // Only so it sees that the path is back.
+	await(t, r.is(watch+"100ms", watch+"50ms", "leave tor", watch+"50ms")) // required to detect that the path is back
 	n.forget("tor")
 	await(t, r.is(watch+"100ms", watch+"50ms", "leave tor", watch+"50ms", "leave tor"))
 }

@@ -21,7 +21,7 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/test/lab/frr"
 )
 
-// lost waits until a session that was Established is so no more.
+// lost waits until an Established session has ended.
 func (n *node) lost(t *testing.T, peer string) speaker.State {
 	t.Helper()
 	await(t, func(context.Context) error {
@@ -54,16 +54,16 @@ func (s *site) has(t *testing.T, present bool, prefixes ...netip.Prefix) {
 	})
 }
 
-// A router that dies and comes back, one whose configuration loses us for a while, and a link that flaps: the session
-// comes back by itself with all routes, and says meanwhile what is wrong.
-func TestComesBack(t *testing.T) {
+// A router is killed and restarted, removes us from its configuration for a while, or its link flaps. The session
+// returns by itself with all routes, and reports the error in the meantime.
+func TestSessionReturns(t *testing.T) {
 	t.Parallel()
 	for i, c := range []struct {
 		name string
 		v6   bool
-		// takes the router away, and gives it back.
+		// away disables the router, and back restores it.
 		away, back func(*testing.T, *site)
-		// lost and down are part of the errors when it is gone, and then.
+		// lost is part of the error when the session ends, down is part of the error afterwards.
 		lost, down string
 	}{
 		{
@@ -121,7 +121,7 @@ func TestComesBack(t *testing.T) {
 	}
 }
 
-// deletions watches the router's kernel: routes that go, to the prefixes of this file.
+// deletions records routes to the prefixes of this file that are deleted in the router's kernel.
 type deletions struct {
 	mu    sync.Mutex
 	lines []string
@@ -145,7 +145,8 @@ func (s *site) deletions(t *testing.T) *deletions {
 
 func (d *deletions) read(from io.Reader) {
 	for lines := bufio.NewScanner(from); lines.Scan(); {
-		if line := lines.Text(); strings.HasPrefix(line, "Deleted") && (strings.Contains(line, "203.0.113.") || strings.Contains(line, "2001:db8:ffff:")) {
+		if line := lines.Text(); strings.HasPrefix(line, "Deleted") && (strings.Contains(line, "203.0.113.") ||
+			strings.Contains(line, "2001:db8:ffff:")) {
 			d.mu.Lock()
 			d.lines = append(d.lines, line)
 			d.mu.Unlock()
@@ -159,9 +160,9 @@ func (d *deletions) seen() []string {
 	return slices.Clone(d.lines)
 }
 
-// A daemon that is killed, and comes back: with graceful restart the router's kernel keeps each route, and one that is not
-// wanted any more goes; without it, all go.
-func TestKilled(t *testing.T) {
+// A daemon is killed and restarted. With graceful restart the router's kernel keeps each route, and deletes only
+// routes that are no longer desired. Without it, all routes are deleted.
+func TestKilledDaemon(t *testing.T) {
 	t.Parallel()
 	for i, graceful := range []bool{true, false} {
 		t.Run(fmt.Sprintf("graceful restart %v", graceful), func(t *testing.T) {
@@ -170,7 +171,8 @@ func TestKilled(t *testing.T) {
 			s.configure(t, slices.Concat(s.neighbor(false, 2, nodeASN), s.neighbor(true, 3, nodeASN))...)
 			var prefixes []netip.Prefix
 			for p := range 100 {
-				prefixes = append(prefixes, netip.MustParsePrefix(fmt.Sprintf("203.0.113.%d/32", p)), netip.MustParsePrefix(fmt.Sprintf("2001:db8:ffff::%x/128", p+1)))
+				prefixes = append(prefixes, netip.MustParsePrefix(fmt.Sprintf("203.0.113.%d/32", p)),
+					netip.MustParsePrefix(fmt.Sprintf("2001:db8:ffff::%x/128", p+1)))
 			}
 			var desired []bgp.Session
 			for host := 2; host <= 3; host++ {
@@ -190,7 +192,7 @@ func TestKilled(t *testing.T) {
 			s.down(t)
 			if !graceful {
 				s.has(t, false, prefixes...)
-				await(t, func(context.Context) error { // or what the other case counts means nothing
+				await(t, func(context.Context) error { // otherwise the result of the other case would be meaningless
 					if n := len(gone.seen()); n < len(prefixes) {
 						return fmt.Errorf("%d routes were seen to be deleted, want %d", n, len(prefixes))
 					}
@@ -215,7 +217,7 @@ func TestKilled(t *testing.T) {
 	}
 }
 
-// accepted waits until the router has n routes of IPv4 and none that is stale from both hosts.
+// accepted waits until the router has n IPv4 routes from both hosts and none of them is stale.
 func (s *site) accepted(t *testing.T, n int) {
 	t.Helper()
 	await(t, func(ctx context.Context) error {
@@ -232,7 +234,7 @@ func (s *site) accepted(t *testing.T, n int) {
 	})
 }
 
-// down waits until the router has noticed that both hosts are gone.
+// down waits until the router has detected that both hosts are gone.
 func (s *site) down(t *testing.T) {
 	t.Helper()
 	await(t, func(ctx context.Context) error {
@@ -246,7 +248,7 @@ func (s *site) down(t *testing.T) {
 	})
 }
 
-// A session that is lost while the daemon lives keeps its routes too.
+// A session that is lost while the daemon is alive keeps its routes, too.
 func TestConnectionLost(t *testing.T) {
 	t.Parallel()
 	s, n, c := graceful(t, 22)
@@ -262,7 +264,7 @@ func TestConnectionLost(t *testing.T) {
 	s.keepsRoutes(t, c, gone)
 }
 
-// graceful is a router with a session that is Established, restarts gracefully and has a route.
+// graceful returns a router with an Established session that uses graceful restart and has a route.
 func graceful(t *testing.T, subnet int) (*site, *node, bgp.Session) {
 	t.Helper()
 	s := newSite(t, subnet)
@@ -278,7 +280,7 @@ func graceful(t *testing.T, subnet int) (*site, *node, bgp.Session) {
 	return s, n, c
 }
 
-// keepsRoutes expects that the kernel of the router has the session's routes, and has lost none meanwhile.
+// keepsRoutes checks that the router's kernel has the session's routes and has not deleted any in the meantime.
 func (s *site) keepsRoutes(t *testing.T, c bgp.Session, gone *deletions) {
 	t.Helper()
 	s.has(t, true, slices.Collect(maps.Keys(c.Routes))...)
@@ -287,14 +289,16 @@ func (s *site) keepsRoutes(t *testing.T, c bgp.Session, gone *deletions) {
 	}
 }
 
-// Over a link that has link-local addresses only, each side finds the other by Router Advertisements; a password holds there too.
+// On a link with only link-local addresses, each side discovers the other by Router Advertisements. Passwords work
+// there, too.
 func TestUnnumbered(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, 30)
 	s.link(t, "un0", "eth1")
 	s.configure(t,
 		"interface eth1", " no ipv6 nd suppress-ra", " ipv6 nd ra-interval 1", "exit",
-		fmt.Sprintf("router bgp %d", routerASN), " neighbor eth1 interface remote-as external", " neighbor eth1 password right",
+		fmt.Sprintf("router bgp %d", routerASN), " neighbor eth1 interface remote-as external",
+		" neighbor eth1 password right",
 		" address-family ipv4 unicast", "  neighbor eth1 activate", " exit-address-family",
 		" address-family ipv6 unicast", "  neighbor eth1 activate", " exit-address-family")
 	n := newNode(t, speaker.Options{})
@@ -302,7 +306,8 @@ func TestUnnumbered(t *testing.T) {
 	c.Neighbor.Addr, c.Neighbor.Source, c.Neighbor.Interface = netip.Addr{}, netip.Addr{}, "un0"
 	c.Neighbor.Password = "right"
 	prefixes := []netip.Prefix{netip.MustParsePrefix("203.0.113.1/32"), netip.MustParsePrefix("2001:db8:ffff::1/128")}
-	c.Routes = map[netip.Prefix]bgp.Attributes{prefixes[0]: {}, prefixes[1]: {}} // The zero next hop: our link-local address.
+	// The zero next hop is our link-local address.
+	c.Routes = map[netip.Prefix]bgp.Attributes{prefixes[0]: {}, prefixes[1]: {}}
 	n.want(c)
 	state := n.established(t, "tor")
 	if state.Addr.Zone() != "un0" || !state.Addr.IsLinkLocalUnicast() || state.Interface != "un0" {
@@ -314,17 +319,19 @@ func TestUnnumbered(t *testing.T) {
 		if p.Addr().Is6() {
 			family = "-6"
 		}
-		if out := run(t, "ip", "-n", s.Netns, family, "route", "show", p.String()); !strings.Contains(out, "via inet6 fe80::") && !strings.Contains(out, "via fe80::") || !strings.Contains(out, "dev eth1") {
+		if out := run(t, "ip", "-n", s.Netns, family, "route", "show", p.String()); !strings.Contains(out,
+			"via inet6 fe80::") && !strings.Contains(out, "via fe80::") || !strings.Contains(out, "dev eth1") {
 			t.Errorf("route to %s in the router's kernel: %q", p, out)
 		}
 	}
-	// Where the router would be looked for in vain now, the session goes on with all that is told in it.
+	// If the router could no longer be found, the session continues and its routes can still change.
 	c.Neighbor.Interface = "absent0"
 	more := netip.MustParsePrefix("203.0.113.2/32")
 	c.Routes = map[netip.Prefix]bgp.Attributes{prefixes[0]: {}, prefixes[1]: {}, more: {}}
 	n.want(c)
 	await(t, func(context.Context) error {
-		if now := n.state("tor"); !strings.Contains(now.LastError, "look for a router on interface absent0") || !now.Since.Equal(state.Since) {
+		if now := n.state("tor"); !strings.Contains(now.LastError, "look for a router on interface absent0") ||
+			!now.Since.Equal(state.Since) {
 			return fmt.Errorf("state %+v", now)
 		}
 		return nil
@@ -337,7 +344,7 @@ func TestUnnumbered(t *testing.T) {
 	if now := n.state("tor"); now.Phase != speaker.Established || !now.Since.Equal(state.Since) {
 		t.Errorf("state %+v, was %+v", now, state)
 	}
-	// An interface that is not there is named, and the link that is there is found again.
+	// The error names a missing interface, and the session comes up on an existing one.
 	n.forget("tor")
 	s.has(t, false, prefixes...)
 	c.Neighbor.Interface = "absent0"

@@ -17,7 +17,7 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/bgp/speaker"
 )
 
-// counters of a neighbor of FRR.
+// counters are the counters of a neighbor in FRR.
 type counters struct {
 	updates, connections, keepalives int
 	uptime                           time.Duration
@@ -42,7 +42,8 @@ func (s *site) counters(t *testing.T, from netip.Addr) counters {
 	}
 }
 
-// A change of routes sends what differs in the session that is there, counted on the wire, and nothing if nothing does.
+// A change of routes sends only the differences in the existing session, as counted by messages, and nothing if there
+// are no differences.
 func TestChanges(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, 2)
@@ -53,7 +54,7 @@ func TestChanges(t *testing.T) {
 	one, other := netip.MustParsePrefix("203.0.113.1/32"), netip.MustParsePrefix("2001:db8:ffff::1/128")
 	c.Routes = s.routes(2, one.String(), other.String(), "203.0.113.2/32", "203.0.113.3/32")
 	n.want(c)
-	was := n.established(t, "tor") // FRR refuses for a second after it was configured.
+	was := n.established(t, "tor") // FRR refuses connections for a second after a configuration change.
 	shown := func(prefix netip.Prefix, key, want string) func(context.Context) error {
 		return func(ctx context.Context) error {
 			path, err := s.path(ctx, prefix, from.String())
@@ -125,8 +126,8 @@ func TestChanges(t *testing.T) {
 	}
 }
 
-// A route that can't be told is named, and holds up no other.
-func TestUntellable(t *testing.T) {
+// The error names a route that can't be advertised. Other routes are not affected.
+func TestUnadvertisableAddresses(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, 3)
 	s.configure(t, s.neighbor(true, 2, nodeASN)...)
@@ -141,16 +142,19 @@ func TestUntellable(t *testing.T) {
 		_, err := s.path(ctx, netip.MustParsePrefix("203.0.113.1/32"), s.host(true, 2).Addr().String())
 		return err
 	})
-	if state := n.state("tor"); !strings.Contains(state.LastError, "route to 2001:db8:ffff::bad/128: next hop 10.3.0.2: want one of IPv6") {
+	if state := n.state("tor"); !strings.Contains(state.LastError,
+		"route to 2001:db8:ffff::bad/128: next hop 10.3.0.2: want one of IPv6") {
 		t.Errorf("last error %q", state.LastError)
 	}
 }
 
-// A password that changes on both sides is taken over without anything else, on the node first or on the router first.
+// A password that changes on both sides takes effect without further action, whether the node or the router changes
+// first.
 func TestPasswordRotates(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, 4)
-	s.configure(t, slices.Concat(s.neighbor(false, 2, nodeASN, "password old"), s.neighbor(true, 3, nodeASN, "password old"))...)
+	s.configure(t, slices.Concat(s.neighbor(false, 2, nodeASN, "password old"),
+		s.neighbor(true, 3, nodeASN, "password old"))...)
 	n := newNode(t, speaker.Options{})
 	a, b := s.session("v4", false, 2), s.session("v6", true, 3)
 	a.Neighbor.Password, b.Neighbor.Password = "old", "old"
@@ -173,8 +177,9 @@ func TestPasswordRotates(t *testing.T) {
 	})
 }
 
-// A node that leaves: routes that nobody prefers, then none, then the end, said to be an administrator's; and back.
-func TestLeaves(t *testing.T) {
+// A leaving node first advertises routes with the lowest preference, then withdraws them, and then ends the session
+// with an administrative shutdown. Afterwards it returns.
+func TestGracefulShutdown(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, 5)
 	s.configure(t, slices.Concat(s.neighbor(false, 2, nodeASN), s.neighbor(true, 3, "internal"))...)
@@ -237,8 +242,8 @@ func TestLeaves(t *testing.T) {
 	}
 }
 
-// Ten peers: each hears the routes of its own session, and nothing of what others tell us. One that is removed
-// loses its session, and no other does.
+// Ten peers each receive the routes of their own session, and none from other peers. If a peer is removed, only its
+// session ends.
 func TestTenPeers(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, 6)
@@ -291,8 +296,8 @@ func TestTenPeers(t *testing.T) {
 	}
 }
 
-// What is no matter of the OPEN changes in the session that is there. What needs another one costs no route with graceful restart: the
-// router hears no NOTIFICATION.
+// Parameters that are not in the OPEN message change in the existing session. Others need a new session, which does
+// not lose a route with graceful restart because the router receives no NOTIFICATION.
 func TestEdits(t *testing.T) {
 	t.Parallel()
 	s, n, c := graceful(t, 7)
@@ -302,21 +307,24 @@ func TestEdits(t *testing.T) {
 	c.Neighbor.Connect, c.Neighbor.Keepalive = 7*time.Second, time.Second
 	n.want(c)
 	most := fmt.Sprintf(">=%d", before.keepalives+12)
-	await(t, func(ctx context.Context) error { // A KEEPALIVE each second: each third would be too few while it waits.
+	// One KEEPALIVE per second: one per three seconds would be too few within the timeout.
+	await(t, func(ctx context.Context) error {
 		state, err := s.neighborState(ctx, s.host(false, 2).Addr().String())
 		if got := lookup(state, "messageStats.keepalivesRecv"); err != nil || !meets(got, most) {
 			return fmt.Errorf("%s KEEPALIVEs: %w", got, err)
 		}
 		return nil
 	})
-	if now := s.counters(t, s.host(false, 2).Addr()); now.connections != before.connections || !n.state("tor").Since.Equal(was.Since) {
+	if now := s.counters(t, s.host(false, 2).Addr()); now.connections != before.connections || !n.state("tor").
+		Since.Equal(was.Since) {
 		t.Errorf("%+v, was %+v", now, before)
 	}
 	c.Neighbor.Hold = 30 * time.Second
 	n.want(c)
 	await(t, func(ctx context.Context) error {
 		state, err := s.neighborState(ctx, s.host(false, 2).Addr().String())
-		if now := n.state("tor"); now.Phase != speaker.Established || !now.Since.After(was.Since) || lookup(state, "connectionsEstablished") != "2" {
+		if now := n.state("tor"); now.Phase != speaker.Established || !now.Since.After(was.Since) ||
+			lookup(state, "connectionsEstablished") != "2" {
 			return fmt.Errorf("state %+v: %w", now, err)
 		}
 		return nil
@@ -324,7 +332,7 @@ func TestEdits(t *testing.T) {
 	s.keepsRoutes(t, c, gone)
 }
 
-// inTurn is a speaker.Turn of three nodes without an API server: agent.turn's is proven by itself.
+// inTurn is a speaker.Turn of three nodes without an API server. agent.turn has its own tests.
 type inTurn struct {
 	mu     sync.Mutex
 	holder *nodeInTurn
@@ -362,8 +370,8 @@ func (n *nodeInTurn) Done(peer string) {
 	}
 }
 
-// An edit that needs new sessions on three nodes closes one after another: the router never misses more than one.
-func TestEditsInTurn(t *testing.T) {
+// An edit that needs new sessions on three nodes closes them one after another. The router never lacks more than one.
+func TestEditsAreAppliedNodeByNode(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, 8)
 	order := &inTurn{}

@@ -16,10 +16,10 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/bgp/speaker"
 )
 
-// churnVariable is for how long TestChurn changes things, 3s if it is not set.
+// churnVariable sets how long TestChurn makes changes. The default is 3s.
 const churnVariable = "SLB_TEST_BGP_CHURN"
 
-// After any changes in any order, from one every 10 ms, each peer has the routes that were wanted last, and no others.
+// After random changes, one every 10 ms, each peer has exactly the routes that were last desired.
 func TestChurn(t *testing.T) {
 	t.Parallel()
 	lasts := 3 * time.Second
@@ -63,7 +63,8 @@ func TestChurn(t *testing.T) {
 	}
 }
 
-// changed is a session of peer i with a route more or less, or with other attributes; seldom it is another session, or leaves.
+// changed returns a session of peer i with a route added or removed, or with other attributes. Sometimes it returns a
+// different session, or one that is leaving.
 func (s *site) changed(c bgp.Session, name string, i int, random *rand.Rand) bgp.Session {
 	if c.Peer == "" || random.IntN(300) == 0 {
 		routes := c.Routes
@@ -88,7 +89,7 @@ func (s *site) changed(c bgp.Session, name string, i int, random *rand.Rand) bgp
 	return c
 }
 
-// hasExactly compares what the router has from a neighbor with what it should have.
+// hasExactly compares the routes that the router has received from a neighbor with the expected routes.
 func (s *site) hasExactly(ctx context.Context, from netip.Addr, want map[netip.Prefix]bgp.Attributes) error {
 	seen := 0
 	for _, family := range []string{"ipv4", "ipv6"} {
@@ -112,7 +113,7 @@ func (s *site) hasExactly(ctx context.Context, from netip.Addr, want map[netip.P
 	return nil
 }
 
-// pause is for the pace of changes: nothing waits for what happens meanwhile.
+// pause sets the pace of changes. No check depends on what happens during it.
 func pause(t *testing.T, d time.Duration) {
 	t.Helper()
 	timer := time.NewTimer(d)

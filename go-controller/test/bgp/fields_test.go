@@ -14,24 +14,25 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/bgp/speaker"
 )
 
-// field is a field of a session, or of its routes, and what FRR must say because of it.
+// field is a field of a session or of its routes, and the resulting state in FRR.
 type field struct {
 	name string
-	// set sets it. The session and its routes have the values of site.session and site.routes else.
+	// set sets the field. All other fields have the values of site.session and site.routes.
 	set func(s *site, c *bgp.Session, host int)
-	// asn that FRR expects, the node's if empty, and lines of its neighbor besides.
+	// asn is the AS number that FRR expects, the node's if empty. frr are additional lines of the neighbor's
+	// configuration.
 	asn string
 	frr []string
-	// only "v4" or "v6" sessions, both if empty.
+	// only restricts the test to "v4" or "v6" sessions.
 	only string
-	// neighbor and path are values in FRR's JSON of the neighbor and of each route from it: "" for absent,
-	// HOST4 and HOST6 for the node's addresses, ">=5" for a number.
+	// neighbor and path are the expected values in FRR's JSON of the neighbor and of each route from it. "" means
+	// absent, HOST4 and HOST6 are the node's addresses, and ">=5" is a minimum.
 	neighbor, path map[string]string
 	// refused is part of the last error of a session that must not come up.
 	refused string
-	// down: the session must not come up, and FRR has none of its routes.
+	// down is set if the session must not come up and FRR must have none of its routes.
 	down bool
-	// untold are families whose routes must not be there.
+	// untold are address families whose routes must be absent.
 	untold string
 }
 
@@ -60,8 +61,9 @@ func fields() []field {
 			name: "nothing but what a session must have",
 			neighbor: map[string]string{
 				"remoteAs": "64500", "localAs": "64512", "hostForeign": `"HOST"`, "remoteRouterId": `"HOST4"`, "portLocal": "179",
-				"bgpTimerHoldTimeMsecs": "9000", "bgpTimerKeepAliveIntervalMsecs": "3000", "gracefulRestartInfo.remoteGrMode": `"Disable"`,
-				"connectionsEstablished": "1",
+				"bgpTimerHoldTimeMsecs": "9000", "bgpTimerKeepAliveIntervalMsecs": "3000",
+				"gracefulRestartInfo.remoteGrMode": `"Disable"`,
+				"connectionsEstablished":           "1",
 			},
 			path: map[string]string{
 				"origin": `"IGP"`, "aspath.string": `"64500"`, "nexthops.0.ip": `"HOP"`, "peer.type": `"external"`, "valid": "true",
@@ -128,12 +130,14 @@ func fields() []field {
 		},
 		{
 			name: "holdTime 0, never", frr: []string{"timers 3 9"},
-			set:      session(func(c *bgp.Session) { c.Neighbor.Hold, c.Neighbor.Keepalive = 0, time.Second }),
-			neighbor: map[string]string{"bgpState": `"Established"`, "bgpTimerHoldTimeMsecs": "0", "messageStats.keepalivesRecv": "1", "bgpTimerUpMsec": ">=4000"},
+			set: session(func(c *bgp.Session) { c.Neighbor.Hold, c.Neighbor.Keepalive = 0, time.Second }),
+			neighbor: map[string]string{"bgpState": `"Established"`, "bgpTimerHoldTimeMsecs": "0",
+				"messageStats.keepalivesRecv": "1", "bgpTimerUpMsec": ">=4000"},
 		},
 		{
 			name: "holdTime 0 on the peer's side", frr: []string{"timers 0 0"},
-			neighbor: map[string]string{"bgpState": `"Established"`, "bgpTimerHoldTimeMsecs": "0", "messageStats.keepalivesRecv": "1", "bgpTimerUpMsec": ">=4000"},
+			neighbor: map[string]string{"bgpState": `"Established"`, "bgpTimerHoldTimeMsecs": "0",
+				"messageStats.keepalivesRecv": "1", "bgpTimerUpMsec": ">=4000"},
 		},
 		{
 			name:     "routerID",
@@ -167,7 +171,7 @@ func fields() []field {
 		{
 			name: "ttlSecurity, and the peer seems far",
 			set:  session(func(c *bgp.Session) { c.Neighbor.SecurityHops = 1 }),
-			// The kernel drops what FRR sends: the answer to our SYN, too.
+			// The kernel drops all packets from FRR, including the answer to our SYN.
 			down: true,
 		},
 		{
@@ -175,7 +179,8 @@ func fields() []field {
 			set:  session(func(c *bgp.Session) { c.Neighbor.GracefulRestart = true }),
 			neighbor: map[string]string{
 				"neighborCapabilities.gracefulRestart": `"advertisedAndReceived"`,
-				"gracefulRestartInfo.remoteGrMode":     `"Restart"`, "gracefulRestartInfo.rBit": "true", "gracefulRestartInfo.nBit": "false",
+				"gracefulRestartInfo.remoteGrMode":     `"Restart"`, "gracefulRestartInfo.rBit": "true",
+				"gracefulRestartInfo.nBit":                                                       "false",
 				"gracefulRestartInfo.timers.receivedRestartTimer":                                "120",
 				"gracefulRestartInfo.endOfRibRecv.ipv4Unicast":                                   "true",
 				"gracefulRestartInfo.endOfRibRecv.ipv6Unicast":                                   "true",
@@ -256,7 +261,8 @@ func fields() []field {
 		{
 			name: "large communities",
 			set: attributes(func(a *bgp.Attributes) {
-				a.LargeCommunities = []bgp.LargeCommunity{{Global: 64500, Local1: 1, Local2: 2}, {Global: 4200000001, Local1: 3, Local2: 4}}
+				a.LargeCommunities = []bgp.LargeCommunity{{Global: 64500, Local1: 1, Local2: 2},
+					{Global: 4200000001, Local1: 3, Local2: 4}}
 			}),
 			path: map[string]string{"largeCommunity.string": `"64500:1:2 4200000001:3:4"`},
 		},
@@ -270,10 +276,11 @@ func fields() []field {
 	}
 }
 
-// redirected is a port that the router's kernel takes for BGP's.
+// redirected is a port that the router's kernel redirects to the BGP port.
 const redirected = 1790
 
-// Each field in sessions over IPv4 and over IPv6, which carry a route of each family: all of them kept by one speaker.
+// Each field is tested in sessions over IPv4 and IPv6, which carry a route of each family. One speaker runs all
+// sessions.
 func TestFields(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, 1)
@@ -324,7 +331,7 @@ func TestFields(t *testing.T) {
 	}
 }
 
-// refusal waits for the error of a session, and that the session is not up all the while.
+// refusal waits for an error of a session and checks that the session does not come up.
 func refusal(t *testing.T, n *node, peer, want string) {
 	t.Helper()
 	await(t, func(context.Context) error {
@@ -339,7 +346,7 @@ func refusal(t *testing.T, n *node, peer, want string) {
 	})
 }
 
-// says compares what FRR says with what a field wants.
+// says compares the state in FRR with the expectations of a field.
 func (s *site) says(ctx context.Context, f field, c bgp.Session, host int, v6 bool) error {
 	from := s.host(v6, host).Addr().String()
 	replaced := func(want string, prefixV6 bool) string {
@@ -385,7 +392,7 @@ func (s *site) says(ctx context.Context, f field, c bgp.Session, host int, v6 bo
 	return nil
 }
 
-// meets compares a value with what is wanted, which may be a least number.
+// meets compares a value with the expected value, which may be a minimum.
 func meets(got, want string) bool {
 	least, bound := strings.CutPrefix(want, ">=")
 	if !bound {

@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-// kernel makes the router's kernel take the redirected port for BGP's, and remember the TTL of each host's packets.
+// kernel makes the router's kernel redirect the redirected port to BGP's, and record the TTL of each host's packets.
 func kernel(t *testing.T, s *site) {
 	t.Helper()
 	rules := `table inet slb {
@@ -36,13 +36,14 @@ func kernel(t *testing.T, s *site) {
 	}
 }
 
-// ttl is that of the packets that came from a host to the BGP port of the router; several are an error.
+// ttl returns the TTL of the packets from a host to the BGP port of the router. More than one value is an error.
 func (s *site) ttl(ctx context.Context, from string) (any, error) {
 	set := "ttl4"
 	if netip.MustParseAddr(from).Is6() {
 		set = "ttl6"
 	}
-	out, err := exec.CommandContext(ctx, "ip", "netns", "exec", s.Netns, "nft", "-j", "list", "set", "inet", "slb", set).Output()
+	out, err := exec.CommandContext(ctx, "ip", "netns", "exec", s.Netns, "nft", "-j", "list", "set", "inet", "slb", set).
+		Output()
 	if err != nil {
 		return nil, err
 	}

@@ -10,8 +10,8 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/test/lab/proc"
 )
 
-// Of the environment: inside says that the process is the one in the node's namespace, and where its files are; sessions
-// makes it a speaker alone.
+// Environment variables. inside marks the process in the node's namespace and contains the directory of its files.
+// sessions makes the process run only a speaker.
 const (
 	inside   = "SLB_TEST_BGP_DIR"
 	sessions = "SLB_TEST_BGP_SESSIONS"
@@ -25,9 +25,9 @@ func TestMain(m *testing.M) {
 		flag.Parse()
 		given := false
 		flag.Visit(func(f *flag.Flag) { given = given || f.Name == "test.parallel" })
-		// Tests wait more than they work.
+		// Tests mostly wait.
 		if !given {
-			_ = flag.Set("test.parallel", "8") // The flag exists.
+			_ = flag.Set("test.parallel", "8") // the flag exists
 		}
 		return m.Run()
 	}))

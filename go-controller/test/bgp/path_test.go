@@ -18,7 +18,8 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/bgp/speaker"
 )
 
-// bfdOfNode is BFD for all speakers of the node's namespace, as UDP ports are not shared: sessions have different names.
+// bfdOfNode provides BFD to all speakers in the node's namespace, because UDP ports can't be shared. Sessions must
+// have different names.
 var bfdOfNode = sync.OnceValue(func() *nodeBFD {
 	b := &nodeBFD{speakers: map[string]*speaker.Speaker{}}
 	b.Watcher = watch.New(func(peer string, _ watch.Session) {
@@ -29,7 +30,7 @@ var bfdOfNode = sync.OnceValue(func() *nodeBFD {
 			s.Changed(peer)
 		}
 	})
-	go func() { _ = b.Run(context.Background()) }() // Until the process ends.
+	go func() { _ = b.Run(context.Background()) }() // until the process ends
 	return b
 })
 
@@ -39,7 +40,7 @@ type nodeBFD struct {
 	speakers map[string]*speaker.Speaker
 }
 
-// newWatchedNode is a node with BFD, for a peer of this name.
+// newWatchedNode returns a node with BFD for the named peer.
 func newWatchedNode(t *testing.T, peer string) *node {
 	t.Helper()
 	b := bfdOfNode()
@@ -50,20 +51,22 @@ func newWatchedNode(t *testing.T, peer string) *node {
 	return n
 }
 
-// quickBFD is 3 x 100 ms.
+// quickBFD detects failures after 3 x 100 ms.
 func quickBFD() *bgp.BFD {
 	return &bgp.BFD{Receive: 100 * time.Millisecond, Transmit: 100 * time.Millisecond, Multiplier: 3}
 }
 
-// drop lets nothing pass between router and node, or lets it pass again: both ends see their links up. It works in both
-// directions, for a router that still reaches the node ends the session itself, as soon as its BFD fails.
+// drop drops all packets between router and node, or lets them pass again, while both ends see their links up. It
+// works in both directions, because a router that still reaches the node ends the session itself as soon as its BFD
+// fails.
 func (s *site) drop(t *testing.T, drop bool) {
 	t.Helper()
 	for _, in := range []struct {
 		dev    string
 		prefix []string
 	}{{s.dev, nil}, {"eth0", []string{"ip", "netns", "exec", s.Netns}}} {
-		rules := fmt.Sprintf("table netdev away {\nchain in {\ntype filter hook ingress device %s priority 0; policy drop;\n}\n}", in.dev)
+		rules := fmt.Sprintf("table netdev away {\nchain in {\ntype filter hook ingress device %s priority 0; policy "+
+			"drop;\n}\n}", in.dev)
 		if !drop {
 			rules = "delete table netdev away"
 		}
@@ -71,8 +74,8 @@ func (s *site) drop(t *testing.T, drop bool) {
 	}
 }
 
-// A link goes away for 40 s, with BFD every 100 ms and a hold time of 90 s. What BFD sees ends the session (RFC 5882), and it is
-// there again soon after the link is: the log has the time.
+// A link fails for 40 s, with BFD every 100 ms and a hold time of 90 s. BFD detects this and ends the session (RFC
+// 5882). The session returns soon after the link; the log contains the time.
 func TestPathFails(t *testing.T) {
 	t.Parallel()
 	for i, c := range []struct {
@@ -100,7 +103,8 @@ func TestPathFails(t *testing.T) {
 			peer := "away " + c.name
 			n := newWatchedNode(t, peer)
 			session := s.session(peer, c.v6, 2)
-			session.Neighbor.Hold, session.Neighbor.Keepalive, session.Neighbor.Connect = 90*time.Second, 30*time.Second, 5*time.Second
+			session.Neighbor.Hold, session.Neighbor.Keepalive, session.Neighbor.Connect = 90*time.Second, 30*time.Second,
+				5*time.Second
 			session.BFD = quickBFD()
 			prefixes := []netip.Prefix{netip.MustParsePrefix("203.0.113.1/32"), netip.MustParsePrefix("2001:db8:ffff::1/128")}
 			session.Routes = s.routes(2, prefixes[0].String(), prefixes[1].String())
@@ -136,8 +140,8 @@ func TestPathFails(t *testing.T) {
 	}
 }
 
-// A router in strict mode holds BGP until BFD is up (draft-ietf-idr-bgp-bfd-strict-mode). FRR 8.4 has no such mode: here it refuses BGP
-// until its own BFD session with the node is up. The log has the times.
+// A router in strict mode holds BGP until BFD is up (draft-ietf-idr-bgp-bfd-strict-mode). FRR 8.4 does not have this
+// mode. Instead, it refuses BGP here until its own BFD session with the node is up. The log contains the times.
 func TestRouterHoldsBGPUntilBFDIsUp(t *testing.T) {
 	t.Parallel()
 	for i, v6 := range []bool{false, true} {
@@ -183,18 +187,21 @@ func TestRouterHoldsBGPUntilBFDIsUp(t *testing.T) {
 	}
 }
 
-// An external router beyond the link that is configured as if it was on it: the error names the address and the fields.
+// An external router that is not on the link is configured as if it were. The error names the address and the fields.
 func TestNotOnLink(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, 72)
-	batch(t, "", fmt.Sprintf("route add 198.51.100.72/32 via %s", s.host(false, 1).Addr()), fmt.Sprintf("route add 2001:db8:eeee::72/128 via %s", s.host(true, 1).Addr()))
-	batch(t, s.Netns, fmt.Sprintf("route add 198.51.100.72/32 via %s", s.host(false, 3).Addr()), fmt.Sprintf("route add 2001:db8:eeee::72/128 via %s", s.host(true, 3).Addr()))
+	batch(t, "", fmt.Sprintf("route add 198.51.100.72/32 via %s", s.host(false, 1).Addr()),
+		fmt.Sprintf("route add 2001:db8:eeee::72/128 via %s", s.host(true, 1).Addr()))
+	batch(t, s.Netns, fmt.Sprintf("route add 198.51.100.72/32 via %s", s.host(false, 3).Addr()),
+		fmt.Sprintf("route add 2001:db8:eeee::72/128 via %s", s.host(true, 3).Addr()))
 	n := newNode(t, speaker.Options{})
 	for i, far := range []string{"198.51.100.72", "2001:db8:eeee::72"} {
 		session := s.session("far "+far, i == 1, 2)
 		session.Neighbor.Addr = netip.MustParseAddr(far)
 		n.want(session)
-		refusal(t, n, session.Peer, fmt.Sprintf("peerAddress %s is not on a link of this node, which has a route to it by way of %s: an external peer beyond the link "+
+		refusal(t, n, session.Peer, fmt.Sprintf("peerAddress %s is not on a link of this node, which has a route to it by "+
+			"way of %s: an external peer beyond the link "+
 			"needs ebgpMultiHop or multihopTTL", far, s.host(i == 1, 1).Addr()))
 	}
 }

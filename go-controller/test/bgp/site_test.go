@@ -25,18 +25,18 @@ import (
 
 const (
 	nodeASN, routerASN = 64500, 64512
-	// patience is for what comes about in a second or two on a machine that is not busy.
+	// patience limits waiting for events that take a second or two on an idle machine.
 	patience = 20 * time.Second
 )
 
-// site is a router and the node's link to it. On the link, the router is host 1 and the node each host from 2 on.
+// site is a router and the node's link to it. On the link, the router is host 1 and the node has all hosts from 2 on.
 type site struct {
 	frr.Router
 	dev    string
 	v4, v6 netip.Prefix
 }
 
-// newSite makes the router and its link, the subnet being the number of the site in this package.
+// newSite creates the router and its link. subnet is the number of the site in this package.
 func newSite(t *testing.T, subnet int) *site {
 	t.Helper()
 	dir := os.Getenv(inside)
@@ -49,15 +49,18 @@ func newSite(t *testing.T, subnet int) *site {
 	}
 	run(t, "ip", "netns", "add", name)
 	run(t, "ip", "netns", "exec", name, "sh", "-c",
-		"for f in all default; do echo 0 >/proc/sys/net/ipv6/conf/$f/accept_dad; done; echo 1 >/proc/sys/net/ipv4/ip_forward; echo 1 >/proc/sys/net/ipv6/conf/all/forwarding")
+		"for f in all default; do echo 0 >/proc/sys/net/ipv6/conf/$f/accept_dad; done; echo 1 "+
+			">/proc/sys/net/ipv4/ip_forward; echo 1 >/proc/sys/net/ipv6/conf/all/forwarding")
 	run(t, "sh", "-c", "echo 0 >/proc/sys/net/ipv6/conf/default/accept_dad; ip link set lo up")
 	s.link(t, s.dev, "eth0")
 	var node []string
 	for host := range 64 {
-		node = append(node, fmt.Sprintf("addr add %s dev %s", s.host(false, host+2), s.dev), fmt.Sprintf("addr add %s dev %s nodad", s.host(true, host+2), s.dev))
+		node = append(node, fmt.Sprintf("addr add %s dev %s", s.host(false, host+2), s.dev),
+			fmt.Sprintf("addr add %s dev %s nodad", s.host(true, host+2), s.dev))
 	}
 	batch(t, "", node...)
-	batch(t, name, fmt.Sprintf("addr add %s dev eth0", s.host(false, 1)), fmt.Sprintf("addr add %s dev eth0 nodad", s.host(true, 1)))
+	batch(t, name, fmt.Sprintf("addr add %s dev eth0", s.host(false, 1)),
+		fmt.Sprintf("addr add %s dev eth0 nodad", s.host(true, 1)))
 	if err := s.Start(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -65,7 +68,7 @@ func newSite(t *testing.T, subnet int) *site {
 	return s
 }
 
-// base is the configuration of a router without neighbors.
+// base returns the configuration of a router without neighbors.
 func (s *site) base() []string {
 	return []string{
 		fmt.Sprintf("router bgp %d", routerASN),
@@ -81,7 +84,7 @@ func (s *site) link(t *testing.T, dev, peer string) {
 	batch(t, s.Netns, "link set lo up", "link set "+peer+" up")
 }
 
-// host is an address on the link with its length.
+// host returns an address on the link with its prefix length.
 func (s *site) host(v6 bool, n int) netip.Prefix {
 	p := s.v4
 	if v6 {
@@ -101,7 +104,7 @@ func (s *site) configure(t *testing.T, lines ...string) {
 	}
 }
 
-// neighbor is the configuration of the node's host n as a neighbor that carries both families.
+// neighbor returns the configuration of the node's host n as a neighbor that carries both families.
 func (s *site) neighbor(v6 bool, n int, asn any, lines ...string) []string {
 	a := s.host(v6, n).Addr()
 	all := []string{fmt.Sprintf("router bgp %d", routerASN), fmt.Sprintf(" neighbor %s remote-as %v", a, asn)}
@@ -109,12 +112,14 @@ func (s *site) neighbor(v6 bool, n int, asn any, lines ...string) []string {
 		all = append(all, fmt.Sprintf(" neighbor %s %s", a, line))
 	}
 	for _, family := range []string{"ipv4", "ipv6"} {
-		all = append(all, " address-family "+family+" unicast", fmt.Sprintf("  neighbor %s activate", a), "  maximum-paths 64", " exit-address-family")
+		all = append(all, " address-family "+family+" unicast", fmt.Sprintf("  neighbor %s activate", a),
+			"  maximum-paths 64", " exit-address-family")
 	}
 	return all
 }
 
-// session is one of the node's host n with the router, for both families, as short of breath as BGP allows.
+// session returns a session of the node's host n with the router, for both families, with the shortest timers that
+// BGP allows.
 func (s *site) session(name string, v6 bool, n int) bgp.Session {
 	return bgp.Session{
 		Peer: name,
@@ -126,7 +131,7 @@ func (s *site) session(name string, v6 bool, n int) bgp.Session {
 	}
 }
 
-// routes are prefixes of both families with next hops on the link.
+// routes returns routes to prefixes of both families with next hops on the link.
 func (s *site) routes(n int, prefixes ...string) map[netip.Prefix]bgp.Attributes {
 	routes := map[netip.Prefix]bgp.Attributes{}
 	for _, p := range prefixes {
@@ -136,7 +141,7 @@ func (s *site) routes(n int, prefixes ...string) map[netip.Prefix]bgp.Attributes
 	return routes
 }
 
-// neighborState is what FRR says of a neighbor.
+// neighborState returns FRR's state of a neighbor.
 func (s *site) neighborState(ctx context.Context, a string) (map[string]any, error) {
 	var all map[string]map[string]any
 	if err := s.Show(ctx, "show bgp neighbors "+a+" json", &all); err != nil {
@@ -145,7 +150,7 @@ func (s *site) neighborState(ctx context.Context, a string) (map[string]any, err
 	return all[a], nil
 }
 
-// path is what FRR says of the one path to a prefix that it has from a neighbor.
+// path returns FRR's only path to a prefix from a neighbor.
 func (s *site) path(ctx context.Context, prefix netip.Prefix, from string) (map[string]any, error) {
 	family := "ipv4"
 	if prefix.Addr().Is6() {
@@ -172,7 +177,7 @@ type node struct {
 	desired map[string]bgp.Session
 }
 
-// newNode runs a speaker until the test ends, and lets it withdraw everything then.
+// newNode runs a speaker until the test ends, and then lets it withdraw all routes.
 func newNode(t *testing.T, o speaker.Options) *node {
 	t.Helper()
 	n := &node{Speaker: speaker.New(o), desired: map[string]bgp.Session{}}
@@ -198,7 +203,7 @@ func newNode(t *testing.T, o speaker.Options) *node {
 	return n
 }
 
-// want adds a session, or changes it.
+// want adds or changes a session.
 func (n *node) want(s bgp.Session) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -206,7 +211,7 @@ func (n *node) want(s bgp.Session) {
 	n.Set(slices.Collect(maps.Values(n.desired)))
 }
 
-// refuse takes a session away.
+// forget removes a session.
 func (n *node) forget(peer string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -268,7 +273,7 @@ func run(t *testing.T, args ...string) string {
 	return string(out)
 }
 
-// batch runs lines of ip(8) in a namespace, the node's if it is empty.
+// batch runs lines of ip(8) in a namespace, or in the node's if netns is empty.
 func batch(t *testing.T, netns string, lines ...string) {
 	t.Helper()
 	args := []string{"-batch", "-"}
@@ -282,7 +287,7 @@ func batch(t *testing.T, netns string, lines ...string) {
 	}
 }
 
-// lookup is the value in decoded JSON at a path such as "paths.0.metric", as JSON; empty if there is none.
+// lookup returns the value at a path such as "paths.0.metric" in decoded JSON, as JSON, or an empty string.
 func lookup(from any, path string) string {
 	for _, key := range strings.Split(path, ".") {
 		switch v := from.(type) {

@@ -16,7 +16,7 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 )
 
-// BGP is switched off for a whole cluster, and on: the node's decision goes to a real router.
+// BGP is disabled and enabled for a whole cluster, and the node's decision takes effect on a real router.
 func TestSwitchedOff(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, 60)
@@ -26,17 +26,21 @@ func TestSwitchedOff(t *testing.T) {
 	w := &world.Snapshot{
 		Pools: []*world.Pool{{Name: "far", AutoAssign: true, Ranges: []netipx.IPRange{netipx.IPRangeFrom(vip, vip)}}},
 		Nodes: []*world.Node{{Name: "n1", External: []netip.Addr{own.Addr()}, Links: []netip.Prefix{own}}},
-		Peers: []*world.Peer{{Name: "tor", MyASN: nodeASN, PeerASN: routerASN, Addr: s.host(false, 1).Addr(), Source: own.Addr(), Port: 179,
+		Peers: []*world.Peer{{Name: "tor", MyASN: nodeASN, PeerASN: routerASN, Addr: s.host(false, 1).Addr(),
+			Source: own.Addr(), Port: 179,
 			Hold: 9 * time.Second, Keepalive: 3 * time.Second, Connect: 2 * time.Second, Nodes: []string{"n1"}}},
-		Advertisements: []*world.Advertisement{{Name: "far", Pools: []string{"far"}, Nodes: []string{"n1"}, Length4: 32, Length6: 128}},
+		Advertisements: []*world.Advertisement{{Name: "far", Pools: []string{"far"}, Nodes: []string{"n1"}, Length4: 32,
+			Length6: 128}},
 		Services: []*world.Service{{
-			Key: world.Key{Namespace: "shop", Name: "web"}, Families: []world.Family{world.IPv4}, Assigned: []netip.Addr{vip}, Given: []netip.Addr{vip},
+			Key: world.Key{Namespace: "shop", Name: "web"}, Families: []world.Family{world.IPv4}, Assigned: []netip.Addr{vip},
+			Given: []netip.Addr{vip},
 			Ports: []world.Port{{Name: "http", Protocol: world.TCP, Port: 80}},
 			Slices: []*world.Slice{{Family: world.IPv4, Ports: []world.Port{{Name: "http", Protocol: world.TCP, Port: 8080}},
 				Endpoints: []world.Endpoint{{Addr: netip.MustParseAddr("10.244.1.2"), Node: "n1", Ready: true, Serving: true}}}},
 		}},
 	}
-	n := newNode(t, speaker.Options{Leave: 3 * time.Second}) // long enough to be seen leaving on a machine that is busy
+	// Long enough to observe that it is leaving, even on a busy machine.
+	n := newNode(t, speaker.Options{Leave: 3 * time.Second})
 	decide := func(mode world.Mode) {
 		next := *w
 		next.Cluster.Switch.Mode = mode

@@ -16,7 +16,7 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/test/lab/probe"
 )
 
-// pair is an address of each family that a node holds.
+// pair returns one address of each family that a node holds.
 func pair(t *testing.T, held map[netip.Addr]string, node string) []netip.Addr {
 	t.Helper()
 	addrs := map[bool]netip.Addr{}
@@ -31,13 +31,14 @@ func pair(t *testing.T, held map[netip.Addr]string, node string) []netip.Addr {
 	return []netip.Addr{addrs[true], addrs[false]}
 }
 
-// during has a client ask for addresses, and watch who answers for them, while something happens, and checks that the gaps are no longer than a bound
-// and that as many machines answered, one after the other.
+// during sends requests to addresses from a client and watches which hosts answer for them while do runs. It checks
+// that gaps do not exceed a bound and that the given number of hosts answered, one after the other.
 func (r *running) during(addrs []netip.Addr, bound time.Duration, machines int, do func()) {
 	r.t.Helper()
 	var specs []probe.Spec
 	for _, a := range addrs {
-		specs = append(specs, probe.Spec{Kind: probe.TCPNew, Target: netip.AddrPortFrom(a, site.Port)}, probe.Spec{Kind: probe.UDPNew, Target: netip.AddrPortFrom(a, site.Port)})
+		specs = append(specs, probe.Spec{Kind: probe.TCPNew, Target: netip.AddrPortFrom(a, site.Port)},
+			probe.Spec{Kind: probe.UDPNew, Target: netip.AddrPortFrom(a, site.Port)})
 	}
 	watching, err := r.Watch(r.t.Context(), addrs...)
 	if err != nil {
@@ -66,7 +67,7 @@ func (r *running) during(addrs []netip.Addr, bound time.Duration, machines int, 
 	}
 }
 
-// leave waits until a node holds nothing.
+// leave waits until a node holds no addresses.
 func (r *running) leave(node string) {
 	r.t.Helper()
 	r.await("node "+node+" holds nothing", func(ctx context.Context) error {
@@ -87,7 +88,7 @@ func (r *running) leave(node string) {
 	})
 }
 
-// known waits until a node counts as a gateway that may take something.
+// known waits until nodes count as gateways that can take addresses.
 func (r *running) known(nodes ...string) {
 	r.t.Helper()
 	r.await(fmt.Sprintf("nodes %v are fit", nodes), func(ctx context.Context) error {
@@ -108,7 +109,7 @@ func (r *running) kubectl(args ...string) string {
 	return out
 }
 
-// quiet checks for a while that nothing moves.
+// quiet checks for a while that no address moves.
 func (r *running) quiet(long time.Duration, held map[netip.Addr]string) {
 	r.t.Helper()
 	end := time.NewTimer(long)

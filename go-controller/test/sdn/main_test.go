@@ -17,7 +17,7 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/test/lab/proc"
 )
 
-// patience is for what comes about in a second or two on a machine that is not busy.
+// patience limits waiting for events that take a second or two on an idle machine.
 const patience = 30 * time.Second
 
 const nodes = 4
@@ -32,7 +32,7 @@ func TestMain(m *testing.M) {
 	}))
 }
 
-// running is a site with the product.
+// running is a site that runs the product.
 type running struct {
 	*site.Site
 	t           *testing.T
@@ -46,7 +46,8 @@ func start(t *testing.T) *running {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := site.Build(t.Context(), site.Options{Dir: dir, Program: program, Manifests: "../../../dist/manifests", Nodes: nodes, Progress: os.Stderr})
+	s, err := site.Build(t.Context(), site.Options{Dir: dir, Program: program, Manifests: "../../../dist/manifests",
+		Nodes: nodes, Progress: os.Stderr})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -72,7 +73,7 @@ func (r *running) controller(name string) {
 	r.controllers[name] = p
 }
 
-// logs says what the programs said, if a test failed.
+// logs prints the logs of all programs if a test has failed.
 func (r *running) logs() {
 	if !r.t.Failed() {
 		return
@@ -97,7 +98,8 @@ func (r *running) await(what string, ask func(ctx context.Context) error) {
 	}
 }
 
-// settled waits until so many addresses are held, all by kernels that are told to, and returns by whom.
+// settled waits until count addresses are held by the kernels of their assigned nodes, and returns the nodes by
+// address.
 func (r *running) settled(count int, but ...string) map[netip.Addr]string {
 	r.t.Helper()
 	var held map[netip.Addr]string
@@ -121,7 +123,7 @@ func (r *running) settled(count int, but ...string) map[netip.Addr]string {
 	return held
 }
 
-// obeys checks that the kernel of a node has what the node is told to hold, and nothing else.
+// obeys checks that the kernel of a node has exactly the addresses assigned to the node.
 func (r *running) obeys(ctx context.Context, node string, held map[netip.Addr]string) error {
 	has, err := r.Kernel(ctx, node)
 	if err != nil {

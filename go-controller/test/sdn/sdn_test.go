@@ -20,9 +20,9 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
 )
 
-// Gaps are asserted with room for a machine that is busy with other things; make bench-sdn measures them.
+// The limits for gaps leave room for a busy machine; make bench-sdn measures the actual gaps.
 const (
-	// services are dual-stack: twice as many addresses.
+	// services are dual-stack, so there are twice as many addresses.
 	services  = 100
 	lossBound = 8 * time.Second
 	moveBound = 2 * time.Second
@@ -66,7 +66,7 @@ func TestSDN(t *testing.T) {
 			inner.t = t
 			c.test(t, &inner)
 		}) {
-			break // the next ones would start from something else than they expect
+			break // the following cases would start from an unexpected state
 		}
 	}
 }
@@ -76,7 +76,8 @@ func announced(t *testing.T, r *running) {
 	_, err := r.Client.DiscoveryV1().EndpointSlices("default").Create(t.Context(), &discoveryv1.EndpointSlice{
 		ObjectMeta:  metav1.ObjectMeta{GenerateName: "s-0-", Labels: map[string]string{discoveryv1.LabelServiceName: "s-0"}},
 		AddressType: discoveryv1.AddressTypeIPv4, Ports: []discoveryv1.EndpointPort{{Name: &name, Port: &port}},
-		Endpoints: []discoveryv1.Endpoint{{Addresses: []string{"10.244.1.2"}, NodeName: &backend, Conditions: discoveryv1.EndpointConditions{Ready: &ready}}},
+		Endpoints: []discoveryv1.Endpoint{{Addresses: []string{"10.244.1.2"}, NodeName: &backend,
+			Conditions: discoveryv1.EndpointConditions{Ready: &ready}}},
 	}, metav1.CreateOptions{})
 	if err != nil {
 		t.Fatal(err)
@@ -110,7 +111,7 @@ func lost(t *testing.T, r *running) {
 		}
 		r.leave(node)
 		r.settled(2*services, node)
-		if err := r.Mend(t.Context(), node); err != nil {
+		if err := r.Restore(t.Context(), node); err != nil {
 			t.Fatal(err)
 		}
 		r.settled(2 * services)
@@ -121,7 +122,7 @@ func lost(t *testing.T, r *running) {
 			t.Errorf("%s moved from %s to %s", a, before[a], by)
 		}
 	}
-	// Only the next that moves may come to the node that is back.
+	// The node that is back takes addresses only when they move next.
 	r.known(node)
 }
 
@@ -152,7 +153,7 @@ func killed(t *testing.T, r *running) {
 		if _, err := r.StartAgent(t.Context(), node); err != nil {
 			t.Fatal(err)
 		}
-		// Longer than addresses live that nobody renews.
+		// This exceeds the lifetime of addresses that are not renewed.
 		r.quiet(12*time.Second, before)
 	})
 }
@@ -184,7 +185,8 @@ func ended(t *testing.T, r *running) {
 	again(t, r, node)
 }
 
-// gone: the node lives, so its kernel answers until it gives the addresses up. Only then somebody else may.
+// gone checks a node whose agent is gone. The node's kernel answers until it removes the addresses. Only then may
+// another node take them.
 func gone(t *testing.T, r *running) {
 	held := r.settled(2 * services)
 	node := held[slices.SortedFunc(maps.Keys(held), netip.Addr.Compare)[0]]
@@ -213,7 +215,7 @@ func meddled(t *testing.T, r *running) {
 		}
 		return out
 	}
-	// As OpenShift SDN's egress addresses are, and somebody's own.
+	// Addresses like the egress addresses of OpenShift SDN, and addresses of other owners.
 	foreign := []string{"10.50.0.240/32", "10.50.0.241/32", "fd00:50::f0/128"}
 	ip("addr", "add", foreign[0], "dev", "eth1", "label", "eth1:eip")
 	ip("addr", "add", foreign[1], "dev", "eth1")
@@ -239,13 +241,14 @@ func meddled(t *testing.T, r *running) {
 		return err
 	})
 	r.await("event about the annotation", func(ctx context.Context) error {
-		out, err := r.Plane.Kubectl(ctx, "get", "events", "-n", "default", "--field-selector=reason="+v1alpha1.EventVIPsUnreadable, "-o", "jsonpath={.items[*].message}")
+		out, err := r.Plane.Kubectl(ctx, "get", "events", "-n", "default",
+			"--field-selector=reason="+v1alpha1.EventVIPsUnreadable, "-o", "jsonpath={.items[*].message}")
 		if err == nil && !strings.Contains(out, `"10.50.0.300" is no address`) {
 			err = fmt.Errorf("events say %q", out)
 		}
 		return err
 	})
-	// One that can be read and says otherwise.
+	// An annotation that can be parsed but has different contents.
 	r.kubectl("annotate", "node", node, v1alpha1.AnnotationVIPs+"-")
 	r.await("annotation written anew", func(ctx context.Context) error {
 		now, err := r.Held(ctx)
@@ -284,7 +287,8 @@ func restarted(t *testing.T, r *running) {
 		}
 	}
 	r.kubectl("delete", "service", "later-0")
-	if r.settled(2 * services); r.kubectl("get", "nodes", "-o", `jsonpath={.items[*].metadata.annotations}`) != annotations {
+	if r.settled(2 * services); r.kubectl("get", "nodes", "-o",
+		`jsonpath={.items[*].metadata.annotations}`) != annotations {
 		t.Error("annotations are not what they were")
 	}
 }
@@ -303,7 +307,7 @@ func beheaded(t *testing.T, r *running) {
 		r.leave(node)
 		r.settled(2*services, node)
 	})
-	if err := r.Mend(t.Context(), node); err != nil {
+	if err := r.Restore(t.Context(), node); err != nil {
 		t.Fatal(err)
 	}
 	r.settled(2 * services)

@@ -21,15 +21,15 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/test/lab/scrape"
 )
 
-// outlives is longer than addresses live that are not renewed.
+// outlives exceeds the lifetime of addresses that are not renewed.
 const outlives = 13 * time.Second
 
-// holder is a node that holds addresses.
+// holder returns a node that holds addresses.
 func holder(held map[netip.Addr]string) string {
 	return held[slices.SortedFunc(maps.Keys(held), netip.Addr.Compare)[0]]
 }
 
-// kept checks for a while that the kernel of a node has all that the node is told to hold.
+// kept checks for a while that the kernel of a node has all addresses assigned to the node.
 func (r *running) kept(long time.Duration, node string, held map[netip.Addr]string) {
 	r.t.Helper()
 	ctx, cancel := context.WithTimeout(r.t.Context(), long)
@@ -58,7 +58,7 @@ func (r *running) kill(node string) {
 	}
 }
 
-// withoutControllers does something while no controller runs: agents are not asked, and nothing moves.
+// withoutControllers calls do while no controller runs: there are no health checks, and no address moves.
 func (r *running) withoutControllers(do func()) {
 	r.t.Helper()
 	for _, name := range []string{"c1", "c2"} {
@@ -72,7 +72,7 @@ func (r *running) withoutControllers(do func()) {
 	}
 }
 
-// startedWithoutAPIServer: the agent does not know what the Node says, and keeps what the kernel holds.
+// startedWithoutAPIServer checks that an agent that can't read the Node keeps the addresses in the kernel.
 func startedWithoutAPIServer(t *testing.T, r *running) {
 	before := r.settled(2 * services)
 	node := holder(before)
@@ -86,21 +86,21 @@ func startedWithoutAPIServer(t *testing.T, r *running) {
 		}
 		r.kept(outlives, node, before)
 		r.quiet(time.Second, before)
-		if err := r.MendAPI(t.Context(), node); err != nil {
+		if err := r.RestoreAPI(t.Context(), node); err != nil {
 			t.Fatal(err)
 		}
 	})
 	if after := r.settled(2 * services); !maps.Equal(before, after) {
 		t.Error("addresses moved")
 	}
-	// It obeys again.
+	// The agent applies the annotation again.
 	r.kubectl("annotate", "node", node, "slb.k8s.ovn.org/drain=test")
 	r.leave(node)
 	r.kubectl("annotate", "node", node, "slb.k8s.ovn.org/drain-")
 	r.known(node)
 }
 
-// portsBusy: another program listens where health checks and metrics are to be answered.
+// portsBusy checks an agent while another program listens on the ports for health checks and metrics.
 func portsBusy(t *testing.T, r *running) {
 	before := r.settled(2 * services)
 	node := holder(before)
@@ -111,7 +111,7 @@ func portsBusy(t *testing.T, r *running) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			t.Cleanup(func() { _ = occupant.Kill() }) // killed already unless the test failed
+			t.Cleanup(func() { _ = occupant.Kill() }) // already killed unless the test has failed
 			at := net.JoinHostPort("172.31.0."+strings.TrimPrefix(node, "n"), fmt.Sprint(port))
 			r.await("port "+at+" occupied", func(ctx context.Context) error {
 				conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", at)
@@ -139,7 +139,8 @@ func portsBusy(t *testing.T, r *running) {
 	r.scrape(node)
 }
 
-// endedUnnoticed: no health check was answered with the end, so its addresses are left to their lifetime, within which it is back.
+// endedUnnoticed checks an agent whose termination no health check reported. Its addresses remain until their
+// lifetime expires, and the agent returns before that.
 func endedUnnoticed(t *testing.T, r *running) {
 	before := r.settled(2 * services)
 	node := holder(before)
@@ -164,7 +165,7 @@ func endedUnnoticed(t *testing.T, r *running) {
 	r.quiet(time.Second, before)
 }
 
-// addressesChange: the kernel interrupts what the agent reads, which is read again.
+// addressesChange checks an agent whose netlink dumps the kernel interrupts, so that they are repeated.
 func addressesChange(t *testing.T, r *running) {
 	before := r.settled(2 * services)
 	node := holder(before)
@@ -193,7 +194,7 @@ func addressesChange(t *testing.T, r *running) {
 	t.Error("addresses moved")
 }
 
-// scrape returns the metrics of an agent, as they are read at the node's address.
+// scrape returns the metrics of an agent, read at the node's address.
 func (r *running) scrape(node string) string {
 	r.t.Helper()
 	s, err := scrape.New(r.t.Context(), r.Plane)
@@ -210,7 +211,7 @@ func (r *running) scrape(node string) string {
 	return text
 }
 
-// measured: the agents serve their metrics at the address of the node, to who may read them.
+// measured checks that the agents serve their metrics at the address of the node, to authorized clients only.
 func measured(t *testing.T, r *running) {
 	held := r.settled(2 * services)
 	node := holder(held)
@@ -245,7 +246,8 @@ func measured(t *testing.T, r *running) {
 			t.Errorf("status %d (%v), want %d", code, err, want)
 		}
 	}
-	if code, _, err := (&scrape.Scraper{}).Do(t.Context(), "http://"+at+"/metrics"); err == nil && code != http.StatusBadRequest || errors.Is(err, context.Canceled) {
+	if code, _, err := (&scrape.Scraper{}).Do(t.Context(), "http://"+at+"/metrics"); err == nil &&
+		code != http.StatusBadRequest || errors.Is(err, context.Canceled) {
 		t.Errorf("plain HTTP: status %d (%v)", code, err)
 	}
 }

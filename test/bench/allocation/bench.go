@@ -13,57 +13,57 @@ import (
 )
 
 const (
-	// creators is how many Services are created at a time, and writers how many bare
-	// statuses are written: more add nothing.
+	// creators is the number of concurrent Service creations, writers the number of
+	// concurrent bare status writes. Higher values do not increase the throughput.
 	creators, writers = 16, 16
-	// singles is how many Services are created one after the other, churns how many are
-	// replaced so.
+	// singles is the number of Services created one after the other, churns the number
+	// replaced one after the other.
 	singles, churns = 200, 50
-	// patience is how long anything may take.
+	// patience is the timeout of each wait.
 	patience = 10 * time.Minute
 )
 
-// result is what one mode came to. All times are of one run on one machine; what is not measured yet is zero or nil.
+// result holds the figures of one mode. All times are from one run on one machine. Unmeasured figures are zero or nil.
 type result struct {
-	// Bare status writes of all Services: an informer and 16 writers, nothing else.
+	// Bare status writes of all Services, by an informer and 16 writers only.
 	Floor float64 `json:"floor_s,omitzero"`
-	// All Services wait, the controller starts: until the last has its address.
+	// The controller starts with all Services pending: time until the last Service has its address.
 	Backlog      float64 `json:"backlog_s,omitzero"`
 	BacklogRatio float64 `json:"backlog_ratio,omitzero"`
-	// Processor time of the controller and its resident memory when that is settled.
+	// CPU time of the controller, and its resident memory once that is stable.
 	CPU float64 `json:"controller_cpu_s,omitzero"`
 	RSS float64 `json:"controller_rss_mb,omitzero"`
-	// Sixteen creators, until the last Service has its address; by the controller and
-	// by bare writes.
+	// Time from the first of 16 concurrent creators until the last Service has its address,
+	// with the controller and with bare writes.
 	Burst      float64 `json:"burst_s,omitzero"`
 	BurstFloor float64 `json:"burst_floor_s,omitzero"`
 	BurstRatio float64 `json:"burst_ratio,omitzero"`
-	// One Service, from before its creation until its address is seen.
+	// One Service, from before its creation until its address is observed.
 	SingleIdle50 float64 `json:"single_idle_p50_ms,omitzero"`
 	SingleIdle99 float64 `json:"single_idle_p99_ms,omitzero"`
 	CreateIdle50 float64 `json:"create_idle_p50_ms,omitzero"`
 	CreateIdle99 float64 `json:"create_idle_p99_ms,omitzero"`
-	// The same beside all the others, of which there are 5,000 unless the command is told
-	// another number.
+	// The same with all other Services present. There are 5,000 unless the command line
+	// sets another number.
 	SingleFull50 float64 `json:"single_at_5000_p50_ms,omitzero"`
 	SingleFull99 float64 `json:"single_at_5000_p99_ms,omitzero"`
 	CreateFull50 float64 `json:"create_at_5000_p50_ms,omitzero"`
 	CreateFull99 float64 `json:"create_at_5000_p99_ms,omitzero"`
-	// The controller starts anew: until a Service created at once is served, and how
-	// many statuses are written by a start at which nothing happens.
+	// Controller restart: time until a Service created immediately is served, and the
+	// number of status writes of a restart without changes.
 	RestartServing float64 `json:"restart_serving_s,omitzero"`
 	RestartWrites  *int    `json:"restart_writes,omitzero"`
-	// One deletion and one creation, until the new one has its address; the median, and
-	// status writes of all kinds for each pair.
+	// One deletion and one creation, until the new Service has its address: the median, and
+	// the status writes of all kinds per pair.
 	Churn       float64 `json:"churn_ms,omitzero"`
 	ChurnWrites float64 `json:"churn_writes,omitzero"`
-	// What speaks BGP on a node starts beside all Services: until its peer is told of all, and its resident memory when
-	// that is settled.
+	// Start of the BGP speaker of a node with all Services present: time until all are advertised to its peer, and its
+	// resident memory once that is stable.
 	NodeTold float64 `json:"node_start_to_told_s,omitzero"`
 	NodeRSS  float64 `json:"node_rss_mb,omitzero"`
 }
 
-// bench is the measurement of one mode.
+// bench measures one mode.
 type bench struct {
 	services int
 	mode     string
@@ -73,7 +73,7 @@ type bench struct {
 	save   func() error // stores the results of all modes
 }
 
-// run starts everything, measures and stops everything.
+// run starts all processes, measures, and stops them.
 func (b *bench) run(ctx context.Context, program string, apiServerArgs []string) (err error) {
 	dir, err := os.MkdirTemp("", "slb-bench-")
 	if err != nil {
@@ -134,8 +134,8 @@ func (b *bench) idle(ctx context.Context) error {
 	return c.Terminate(ctx)
 }
 
-// oneByOne creates single Services and removes them afterwards. It returns, for each,
-// how long the creation took and when it was served.
+// oneByOne creates Services one after the other and deletes them afterwards. For each Service,
+// it returns the duration of the creation and the time until it was served.
 func (b *bench) oneByOne(ctx context.Context, prefix string) (create, served []time.Duration, err error) {
 	for i := range singles {
 		start := time.Now()
@@ -164,8 +164,8 @@ func (b *bench) burstFloor(ctx context.Context) error {
 	return errors.Join(err, stop())
 }
 
-// floor starts with Services that have a status from before, and takes it off again
-// before and after it has measured.
+// floor starts with Services that already have a status. It removes the status before and
+// after the measurement.
 func (b *bench) floor(ctx context.Context) error {
 	if err := b.takeStatuses(ctx); err != nil {
 		return err
@@ -242,7 +242,7 @@ func (b *bench) churn(ctx context.Context) error {
 	return err
 }
 
-// restart starts twice: once to see that nothing is written, once for the time.
+// restart starts the controller twice: once to verify that it writes nothing, and once to measure the time.
 func (b *bench) restart(ctx context.Context) error {
 	if err := b.running.Settle(ctx); err != nil {
 		return err
@@ -298,7 +298,7 @@ func (b *bench) burst(ctx context.Context) error {
 	return errors.Join(err, b.running.Terminate(ctx))
 }
 
-// percentiles are the 50th and the 99th, in milliseconds.
+// percentiles returns the 50th and the 99th percentile, in milliseconds.
 func percentiles(d []time.Duration) (p50, p99 float64) {
 	slices.Sort(d)
 	at := func(p int) float64 { return float64(d[(len(d)-1)*p/100].Microseconds()) / 1000 }

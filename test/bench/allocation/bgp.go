@@ -18,7 +18,7 @@ import (
 
 const nodeASN, routerASN = 64512, 64513
 
-// tell has a node tell a router of all Services.
+// tell starts the BGP speaker of a node and measures the time until it has advertised all Services to a router.
 func (b *bench) tell(ctx context.Context) error {
 	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {
@@ -51,7 +51,7 @@ spec: {ipAddressPools: [wide]}
 		case <-ctx.Done():
 			return fmt.Errorf("%d of %d addresses told (log %s): %w", told, b.services, node.Log(), ctx.Err())
 		case <-tick.C:
-			told, _ = node.Sum(ctx, "ovnkube_slb_bgp_announced_prefixes") // It may not answer yet.
+			told, _ = node.Sum(ctx, "ovnkube_slb_bgp_announced_prefixes") // The metrics endpoint may not be ready yet.
 		}
 	}
 	b.result.NodeTold = time.Since(start).Seconds()
@@ -64,7 +64,7 @@ spec: {ipAddressPools: [wide]}
 	return node.Terminate(ctx)
 }
 
-// address gives the node the one that is the next hop.
+// address sets the node's internal address, which is the next hop.
 func (b *bench) address(ctx context.Context) error {
 	nodes := b.client.CoreV1().Nodes()
 	n, err := nodes.Get(ctx, "n1", metav1.GetOptions{})
@@ -76,13 +76,14 @@ func (b *bench) address(ctx context.Context) error {
 	return err
 }
 
-// endpoints gives each Service one.
+// endpoints creates one endpoint for each Service.
 func (b *bench) endpoints(ctx context.Context) error {
 	ready, name, port, protocol, node := true, "http", int32(8080), corev1.ProtocolTCP, "n1"
 	return each(ctx, b.services, func(ctx context.Context, i int) error {
 		service := fmt.Sprintf("web-%d", i)
 		_, err := b.client.DiscoveryV1().EndpointSlices(namespace).Create(ctx, &discoveryv1.EndpointSlice{
-			ObjectMeta:  metav1.ObjectMeta{Name: service, Namespace: namespace, Labels: map[string]string{discoveryv1.LabelServiceName: service}},
+			ObjectMeta: metav1.ObjectMeta{Name: service, Namespace: namespace,
+				Labels: map[string]string{discoveryv1.LabelServiceName: service}},
 			AddressType: discoveryv1.AddressTypeIPv4,
 			Endpoints: []discoveryv1.Endpoint{{
 				Addresses: []string{"10.244.0.10"}, NodeName: &node, Conditions: discoveryv1.EndpointConditions{Ready: &ready},
@@ -93,7 +94,8 @@ func (b *bench) endpoints(ctx context.Context) error {
 	})
 }
 
-// listen is a router that takes what it is told and says nothing, for which it asks for the longest hold time (RFC 4271 section 4.2).
+// listen is a router that accepts all updates and sends nothing. It proposes the longest hold time for that (RFC 4271
+// section 4.2).
 func listen(l net.Listener) {
 	const open, keepalive = 1, 4
 	message := func(kind byte, body ...byte) []byte {
@@ -113,7 +115,7 @@ func listen(l net.Listener) {
 		go func() {
 			defer conn.Close()
 			if _, err := conn.Write(append(message(open, hello...), message(keepalive)...)); err == nil {
-				_, _ = io.Copy(io.Discard, conn) // To the end of the session, whatever that is.
+				_, _ = io.Copy(io.Discard, conn) // Read until the session ends, for whatever reason.
 			}
 		}()
 	}

@@ -29,13 +29,15 @@ type cluster struct {
 	plane   *controlplane.ControlPlane
 	client  kubernetes.Interface
 	seen    *sight
-	// running is the controller between measurements, nil for none.
+	// running is the controller between measurements, or nil.
 	running *subject.Controller
 }
 
-func startCluster(ctx context.Context, dir, program string, apiServerArgs []string, progress io.Writer) (_ *cluster, err error) {
+func startCluster(ctx context.Context, dir, program string, apiServerArgs []string, progress io.Writer) (_ *cluster,
+	err error) {
 	c := &cluster{dir: dir}
-	c.plane, err = controlplane.Start(ctx, controlplane.Config{Dir: filepath.Join(dir, "plane"), APIServerArgs: apiServerArgs, Progress: progress})
+	c.plane, err = controlplane.Start(ctx, controlplane.Config{Dir: filepath.Join(dir, "plane"),
+		APIServerArgs: apiServerArgs, Progress: progress})
 	if err != nil {
 		return nil, err
 	}
@@ -57,15 +59,15 @@ func startCluster(ctx context.Context, dir, program string, apiServerArgs []stri
 			return nil, err
 		}
 	}
-	if err := errors.Join(c.plane.Apply(ctx, subject.Ground), c.serveNB(ctx)); err != nil {
+	if err := errors.Join(c.plane.Apply(ctx, subject.PoolAndDomain), c.serveNB(ctx)); err != nil {
 		return nil, err
 	}
 	c.seen, err = watchServices(ctx, c.client)
 	return c, err
 }
 
-// serveNB serves an empty northbound database, which has no more of OVN-Kubernetes than
-// the router that the controller adds its policies to.
+// serveNB serves a northbound database. Of OVN-Kubernetes it contains only the cluster router, to which the controller
+// adds its policies, and the join switch.
 func (c *cluster) serveNB(ctx context.Context) (err error) {
 	if c.subject.NB, err = subject.Serve(ctx, c.dir, "nb"); err != nil {
 		return err
@@ -77,7 +79,7 @@ func (c *cluster) serveNB(ctx context.Context) (err error) {
 		"--", "lsp-set-options", "jtor-ovn_cluster_router", "router-port=rtoj-ovn_cluster_router")
 }
 
-// stop ends whatever runs, also when the context has ended.
+// stop ends all processes, even if ctx is done.
 func (c *cluster) stop(ctx context.Context) error {
 	ctx = context.WithoutCancel(ctx)
 	err := proc.KillRecorded(c.dir)
@@ -87,9 +89,8 @@ func (c *cluster) stop(ctx context.Context) error {
 	return errors.Join(err, c.plane.Stop(ctx))
 }
 
-// create creates a Service without node port, of which there are 2,768, and without
-// selector: the EndpointSlices of kube-controller-manager would cost the API server more
-// than what is measured.
+// create creates a Service without a node port, because only 2,768 exist. The Service has no selector: the
+// EndpointSlices of kube-controller-manager would cost the API server more than what is measured.
 func (c *cluster) create(ctx context.Context, name string) error {
 	none := false
 	_, err := c.client.CoreV1().Services(namespace).Create(ctx, &corev1.Service{
@@ -111,7 +112,7 @@ func (c *cluster) delete(ctx context.Context, name string) error {
 	return c.client.CoreV1().Services(namespace).Delete(ctx, name, metav1.DeleteOptions{})
 }
 
-// deleteAll deletes those of the Services that are there.
+// deleteAll deletes those of the Services that exist.
 func (c *cluster) deleteAll(ctx context.Context, prefix string, n int) error {
 	return each(ctx, n, func(ctx context.Context, i int) error {
 		return gone(c.delete(ctx, fmt.Sprintf("%s-%d", prefix, i)))

@@ -16,9 +16,9 @@ import (
 	"k8s.io/client-go/util/workqueue"
 )
 
-// bareWrites does what no controller can do without: an informer on Services, and one
-// status write for each, 16 at a time. With give an address is written where there is
-// none, otherwise what there is is taken off. The function it returns stops it.
+// bareWrites does the minimum that any controller must do: an informer on Services, and one status write per Service,
+// 16 at a time. If give is true, it writes an address to each Service without one; otherwise it removes the addresses.
+// The returned function stops it.
 func (c *cluster) bareWrites(ctx context.Context, give bool) (stop func() error) {
 	ctx, cancel := context.WithCancel(ctx)
 	queue := workqueue.NewTyped[*corev1.Service]()
@@ -71,7 +71,7 @@ func (c *cluster) bareWrites(ctx context.Context, give bool) (stop func() error)
 	}
 }
 
-// gone is no error where something shall be deleted.
+// gone ignores NotFound errors of a deletion.
 func gone(err error) error {
 	if apierrors.IsNotFound(err) {
 		return nil

@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// asBenchmark makes the test binary the benchmark.
+// asBenchmark is the environment variable that makes the test binary the benchmark.
 const asBenchmark = "SLB_TEST_AS_BENCHMARK"
 
 func TestMain(m *testing.M) {
@@ -23,15 +23,17 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// TestInterruptedBenchmarkKeepsItsFigures ends the benchmark, as Ctrl-C does, once its first step is over.
-func TestInterruptedBenchmarkKeepsItsFigures(t *testing.T) {
+// TestInterruptedBenchmarkKeepsResults sends SIGTERM to the benchmark after its first step.
+func TestInterruptedBenchmarkKeepsResults(t *testing.T) {
 	dir := t.TempDir()
 	controller, file := filepath.Join(dir, "ovnkube-slb"), filepath.Join(dir, "allocation.json")
-	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", controller, "../../../go-controller/cmd/ovnkube-slb").CombinedOutput(); err != nil {
+	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", controller,
+		"../../../go-controller/cmd/ovnkube-slb").CombinedOutput(); err != nil {
 		t.Fatalf("build the controller: %v\n%s", err, out)
 	}
 	var progress bytes.Buffer
-	cmd := exec.CommandContext(t.Context(), os.Args[0], "--services=100", "--modes=fast", "--controller="+controller, "--out="+file)
+	cmd := exec.CommandContext(t.Context(), os.Args[0], "--services=100", "--modes=fast", "--controller="+controller,
+		"--out="+file)
 	cmd.Dir, cmd.Env, cmd.Stderr = "../../..", append(os.Environ(), asBenchmark+"=1"), &progress
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)

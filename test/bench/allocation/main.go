@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command allocation measures how fast Services get their addresses from the real
-// controller on a real kube-apiserver, beside what the API server itself needs for as
-// many bare status writes: the floor; and, beside all of them, what a node needs that
-// tells a router of each. It runs as root or not, and starts and stops everything that
-// it needs.
+// Command allocation measures how fast Services get their addresses from the controller on a real kube-apiserver. As
+// the floor, it measures the time that the API server needs for as many bare status writes. It also measures the BGP
+// speaker of a node that advertises all Services to a router. It works with or without root, and starts and stops
+// everything that it needs.
 package main
 
 import (
@@ -20,16 +19,16 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/test/bench/subject"
 )
 
-// report is what is written: one run of the command, all modes.
+// report holds the figures of one run of the command, in all modes.
 type report struct {
 	Services int `json:"services"`
 	CPUs     int `json:"cpus"`
-	// Modes are those that have begun; a step that was not measured has no figures.
+	// Modes are those that have started. Unmeasured steps have no figures.
 	Modes map[string]*result `json:"modes"`
 }
 
-// modes are the ways to run the API server, by name. Since Kubernetes 1.33 creating a
-// Service takes longer the more there are; fast is without the allocator that does it.
+// modes returns arguments of the API server by mode. Since Kubernetes 1.33, creating a Service takes longer the more
+// Services exist; mode fast runs without the allocator that causes this.
 func modes() map[string][]string {
 	return map[string][]string{
 		"fast":    subject.FastAPIServer(),

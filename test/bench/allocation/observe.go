@@ -14,18 +14,18 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// sight is what somebody who watches the Services has seen. It watches in all
-// measurements, those of the floor too, so that it costs all of them the same.
+// sight records the Services that a watcher has observed. It runs in all measurements, including those of the floor, so
+// that its cost is the same in all of them.
 type sight struct {
 	mu sync.Mutex
-	// at has the time at which each Service that has an address was first seen with it.
+	// at has the time at which each Service with an address was first observed with it.
 	at map[string]time.Time
-	// last is when an address came last.
+	// last is the time at which an address was last assigned.
 	last    time.Time
-	changed chan struct{} // closed at each change
+	changed chan struct{} // closed on each change
 }
 
-// watchServices watches from now on, until the context ends.
+// watchServices watches until ctx is done.
 func watchServices(ctx context.Context, client kubernetes.Interface) (*sight, error) {
 	s := &sight{at: map[string]time.Time{}, changed: make(chan struct{})}
 	factory := informers.NewSharedInformerFactoryWithOptions(client, 0, informers.WithNamespace(namespace))
@@ -75,7 +75,7 @@ func (s *sight) change(by func()) {
 	s.changed = make(chan struct{})
 }
 
-// until waits for a condition, which is asked under the lock.
+// until waits until met returns true. It calls met with the lock held.
 func (s *sight) until(ctx context.Context, what string, met func() bool) (time.Time, error) {
 	for {
 		s.mu.Lock()
@@ -92,7 +92,7 @@ func (s *sight) until(ctx context.Context, what string, met func() bool) (time.T
 	}
 }
 
-// served returns when a Service was first seen with an address.
+// served returns the time at which a Service was first observed with an address.
 func (s *sight) served(ctx context.Context, name string) (at time.Time, err error) {
 	_, err = s.until(ctx, "an address of "+name, func() bool {
 		at = s.at[name]
@@ -101,7 +101,7 @@ func (s *sight) served(ctx context.Context, name string) (at time.Time, err erro
 	return at, err
 }
 
-// allServed returns when the last of n Services got its address.
+// allServed returns the time at which the last of n Services got its address.
 func (s *sight) allServed(ctx context.Context, n int) (time.Time, error) {
 	return s.until(ctx, fmt.Sprintf("addresses of %d Services", n), func() bool { return len(s.at) == n })
 }

@@ -8,7 +8,8 @@ import (
 	"strings"
 )
 
-// chart draws a row a figure: each repeat's gap as a dot, the median as a bar, on a logarithmic scale.
+// chart draws one row per figure on a logarithmic scale, with a dot for the gap of each repeat and a bar for the
+// median.
 func chart(figures []figure) string {
 	const left, width, row, top, right = 220, 640, 34, 40, 40
 	const low, high = 10.0, 10_000.0 // milliseconds
@@ -25,11 +26,13 @@ func chart(figures []figure) string {
 	}
 	for i, f := range figures {
 		y := top + row*i + row/2
-		fmt.Fprintf(&b, `<text x="%d" y="%d" text-anchor="end">%s, %d VIPs, %s</text>`+"\n", left-12, y+4, f.Event, f.VIPs, f.Family)
+		fmt.Fprintf(&b, `<text x="%d" y="%d" text-anchor="end">%s, %d VIPs, %s</text>`+"\n", left-12, y+4, f.Event, f.VIPs,
+			f.Family)
 		for _, gap := range f.GapsMS {
 			fmt.Fprintf(&b, `<circle cx="%.1f" cy="%d" r="4" fill="#1f77b4" fill-opacity="0.4"/>`+"\n", at(gap), y)
 		}
-		fmt.Fprintf(&b, `<line x1="%.1f" x2="%.1f" y1="%d" y2="%d" stroke="#d62728" stroke-width="2"/>`+"\n", at(f.MedianMS), at(f.MedianMS), y-10, y+10)
+		fmt.Fprintf(&b, `<line x1="%.1f" x2="%.1f" y1="%d" y2="%d" stroke="#d62728" stroke-width="2"/>`+"\n", at(f.MedianMS),
+			at(f.MedianMS), y-10, y+10)
 	}
 	fmt.Fprintln(&b, "</svg>")
 	return b.String()

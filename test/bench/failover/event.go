@@ -13,14 +13,14 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/test/lab/probe"
 )
 
-// event is something that happens to the gateway that carries the addresses.
+// event is something that happens to the gateway that hosts the addresses.
 type event struct {
 	name string
-	// long ones are repeated half as often; many ones also beside more addresses.
+	// Events with long set are repeated half as often. Events with many set are also measured with more addresses.
 	long, many bool
-	// guards watch the gateways meanwhile: OVN does not see this event.
+	// guards runs the guards on the gateways: OVN does not detect this event.
 	guards bool
-	// before prepares what happen does.
+	// before prepares the event.
 	before func(context.Context, *site) error
 	happen func(context.Context, *lab.Lab, string) error
 	undo   func(context.Context, *lab.Lab, string) error
@@ -34,7 +34,9 @@ func events() []event {
 			undo:   func(ctx context.Context, l *lab.Lab, node string) error { return l.Restore(ctx, node) },
 		},
 		{name: "links", happen: lift((*lab.Lab).LinkDown), undo: lift((*lab.Lab).LinkUp)},
-		{name: "planned", before: func(ctx context.Context, s *site) error { return s.replacePod(ctx) }, happen: lift((*lab.Lab).Drain), undo: lift((*lab.Lab).Undrain)},
+		{name: "planned", before: func(ctx context.Context, s *site) error {
+			return s.replacePod(ctx)
+		}, happen: lift((*lab.Lab).Drain), undo: lift((*lab.Lab).Undrain)},
 		{name: "underlay", long: true, happen: lift((*lab.Lab).UnderlayDown), undo: lift((*lab.Lab).LinkUp)},
 		{name: "uplink", long: true, guards: true, happen: lift((*lab.Lab).UplinkDown), undo: lift((*lab.Lab).LinkUp)},
 	}
@@ -54,17 +56,19 @@ func names() []string {
 }
 
 const (
-	// flows is how many over UDP, and how many connections over TCP.
+	// flows is the number of UDP flows, and of TCP connections.
 	flows = 24
-	// lead is how long traffic runs before an event, tail how long at least after another gateway has the address.
+	// lead is how long traffic runs before an event. tail is how long it runs at least after another gateway has taken
+	// over the address.
 	lead, tail = 500 * time.Millisecond, time.Second
-	// backoff: a connection that was without an answer for a time asks again after as long once more, at the latest; twice that.
+	// backoff is the factor of the time that traffic continues after an event: a connection without an answer for a
+	// time t retransmits after another t at the latest, and backoff is twice that.
 	backoff = 2
-	// firstSource and lastSource bound the ports that clients ask from; the kernel gives away those above.
+	// firstSource and lastSource bound the source ports of clients. The kernel assigns ephemeral ports above them.
 	firstSource, lastSource = 1024, 32767 - flows
 )
 
-// measure has an event happen again and again, over each family. The report is saved after each time.
+// measure repeats an event over each family. It saves the report after each repeat.
 func (s *site) measure(ctx context.Context, e event, repeats int, r *report, save func() error) (err error) {
 	if e.long {
 		repeats /= 2
@@ -94,7 +98,7 @@ func (s *site) measure(ctx context.Context, e event, repeats int, r *report, sav
 	return nil
 }
 
-// once has an event happen while clients ask, and undoes it.
+// once triggers an event while clients send traffic, and reverts it.
 func (s *site) once(ctx context.Context, e event, vip netip.Addr) (_ []probe.Result, err error) {
 	if err := s.ready(ctx); err != nil {
 		return nil, err
@@ -104,7 +108,7 @@ func (s *site) once(ctx context.Context, e event, vip netip.Addr) (_ []probe.Res
 			return nil, err
 		}
 	}
-	// The first packet over each tunnel is lost: use all of them once.
+	// The first packet over each tunnel is lost. Send traffic over all of them once.
 	if _, err := s.lab.Probe(ctx, "client", lead, s.streams(vip)...); err != nil {
 		return nil, err
 	}
@@ -136,8 +140,8 @@ func (s *site) once(ctx context.Context, e event, vip netip.Addr) (_ []probe.Res
 	return results, e.undo(ctx, s.lab, node)
 }
 
-// streams are the flows and connections to an address, from ports that were not used for long: who asks from one that was used a minute
-// ago goes on to the pod of then, which may have been replaced.
+// streams returns the flows and connections to an address. Their source ports were not used recently: a flow from a
+// port used a minute ago still goes to the pod of that time, which may have been replaced.
 func (s *site) streams(vip netip.Addr) []probe.Spec {
 	if s.source < firstSource || s.source > lastSource {
 		s.source = firstSource
@@ -150,7 +154,7 @@ func (s *site) streams(vip netip.Addr) []probe.Spec {
 	}
 }
 
-// stay lets traffic go on for a time.
+// stay lets traffic continue for the time d.
 func stay(ctx context.Context, d time.Duration) {
 	select {
 	case <-ctx.Done():

@@ -10,32 +10,35 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/test/lab/probe"
 )
 
-// figure is what an event did to the clients of one family, over all repeats.
+// figure holds the effect of an event on the clients of one family, over all repeats.
 type figure struct {
 	Event  string `json:"event"`
 	Family string `json:"family"`
-	// VIPs is how many Services the gateway carried: web has an address of each family and two ports, each other one address and one port.
+	// VIPs is the number of Services on the gateway. Service web has one address per family and two ports. Each other
+	// Service has one address and one port.
 	VIPs int `json:"vips"`
-	// GapsMS are, of each repeat, the longest time in which one of the flows over UDP had no answer; a flow asks every 10 ms.
+	// GapsMS has, per repeat, the longest time in which any UDP flow had no answer. A flow sends a request every 10 ms.
 	GapsMS []float64 `json:"gaps_ms"`
-	// FlowGapsMS are the same of the median flow: what one client is likely to notice.
+	// FlowGapsMS has, per repeat, the gap of the median flow: what one client is likely to notice.
 	FlowGapsMS   []float64 `json:"flow_gaps_ms"`
 	FlowMedianMS float64   `json:"flow_gap_median_ms"`
-	// MedianMS, P95MS and MaxMS are those of GapsMS.
+	// MedianMS, P95MS and MaxMS are statistics of GapsMS.
 	MedianMS float64 `json:"gap_median_ms"`
 	P95MS    float64 `json:"gap_p95_ms"`
 	MaxMS    float64 `json:"gap_max_ms"`
-	// Connections is how many there were in each repeat, Survivors how many lived on, in the worst one.
+	// Connections is the number of TCP connections per repeat. Survivors is the number that survived in the worst
+	// repeat.
 	Connections int `json:"tcp_connections"`
 	Survivors   int `json:"tcp_survivors_min"`
 }
 
 func (f figure) String() string {
-	return fmt.Sprintf("%-9s %s %5d VIPs: gap of the median flow %.0f, of the worst: median %.0f p95 %.0f max %.0f ms; %d of %d connections survived the worst of %d",
+	return fmt.Sprintf("%-9s %s %5d VIPs: gap of the median flow %.0f, of the worst: median %.0f p95 %.0f max %.0f ms; "+
+		"%d of %d connections survived the worst of %d",
 		f.Event, f.Family, f.VIPs, f.FlowMedianMS, f.MedianMS, f.P95MS, f.MaxMS, f.Survivors, f.Connections, len(f.GapsMS))
 }
 
-// add counts one repeat.
+// add adds the results of one repeat.
 func (f *figure) add(results []probe.Result) {
 	var gaps []float64
 	alive, all := 0, 0
@@ -61,7 +64,8 @@ func (f *figure) add(results []probe.Result) {
 	f.MedianMS, f.P95MS, f.MaxMS = quantile(f.GapsMS, 0.5), quantile(f.GapsMS, 0.95), quantile(f.GapsMS, 1)
 }
 
-// quantile is the smallest value that at least a part p of them does not exceed; there is one at least.
+// quantile returns the smallest value that at least the fraction p of the values does not exceed. values must not be
+// empty.
 func quantile(values []float64, p float64) float64 {
 	sorted := slices.Sorted(slices.Values(values))
 	return sorted[max(0, int(math.Ceil(p*float64(len(sorted))))-1)]

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command failover measures what clients notice when a gateway is lost or leaves: in the lab, with the real OVN, over IPv4 and over
-// IPv6, 24 flows over UDP and 24 connections over TCP to six pods that are not on gateways. It runs as root, and builds and removes a
-// lab of its own.
+// Command failover measures the traffic loss of clients when a gateway is lost or leaves. It runs in the lab, with the
+// real OVN, over IPv4 and IPv6: 24 UDP flows and 24 TCP connections to six pods that do not run on gateways. It needs
+// root, and builds and removes its own lab.
 package main
 
 import (
@@ -20,14 +20,14 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/test/bench/subject"
 )
 
-// report is what is written: one run of the command.
+// report holds the figures of one run of the command.
 type report struct {
-	// Repeats is how often each event was made happen over each family; half as often those that take long.
+	// Repeats is the number of repeats of each event per family. Events that take long have half as many.
 	Repeats int `json:"repeats"`
 	Nodes   int `json:"nodes"`
-	// Guards: guards ran on the nodes.
+	// Guards reports whether guards ran on the nodes.
 	Guards bool `json:"guards"`
-	// Figures are those measured so far; of the last one, as many repeats as it has gaps.
+	// Figures are those measured so far. The last one may be incomplete: it has as many repeats as gaps.
 	Figures []figure `json:"figures"`
 }
 
@@ -37,9 +37,13 @@ func benchmark(ctx context.Context, args []string, out, progress io.Writer) (err
 	flags := flag.NewFlagSet("failover", flag.ContinueOnError)
 	repeats := flags.Int("repeats", 20, "how often each event happens over each family, 2 to 1000")
 	only := flags.String("events", strings.Join(names(), ","), "which events, comma-separated")
-	counts := flags.String("vips", "1,100,3000", "with how many Services, of an address and a port each, gateways are killed, comma-separated, 1 to 4000; the other events have one")
-	nodes := flags.Int("nodes", 4, "how many nodes share this machine, 4 to 9; three are gateways, and each has to compute the flows of all addresses")
-	guards := flags.Bool("guards", true, "whether guards run on the nodes, as the manifests have it; the event uplink always has them")
+	counts := flags.String("vips", "1,100,3000",
+		"with how many Services, of an address and a port each, gateways are killed, comma-separated, 1 to 4000; the other "+
+			"events have one")
+	nodes := flags.Int("nodes", 4, "how many nodes share this machine, 4 to 9; three are gateways, and each has to "+
+		"compute the flows of all addresses")
+	guards := flags.Bool("guards", true,
+		"whether guards run on the nodes, as the manifests have it; the event uplink always has them")
 	program := flags.String("controller", "_output/bin/ovnkube-slb", "the program to measure")
 	helper := flags.String("lab", "_output/bin/lab", "the lab's program")
 	manifests := flags.String("manifests", "dist/manifests/base", "the kustomization to install")
@@ -57,7 +61,9 @@ func benchmark(ctx context.Context, args []string, out, progress io.Writer) (err
 	if err != nil {
 		return fmt.Errorf("--vips: %w", err)
 	}
-	events := slices.DeleteFunc(events(), func(e event) bool { return !slices.Contains(strings.Split(*only, ","), e.name) })
+	events := slices.DeleteFunc(events(), func(e event) bool {
+		return !slices.Contains(strings.Split(*only, ","), e.name)
+	})
 	if len(events) == 0 {
 		return fmt.Errorf("--events %q: want some of %s", *only, strings.Join(names(), ","))
 	}
@@ -72,7 +78,8 @@ func benchmark(ctx context.Context, args []string, out, progress io.Writer) (err
 	if err != nil {
 		return err
 	}
-	s, err := start(ctx, site{program: *program, manifests: *manifests, nodes: *nodes, guards: *guards, progress: progress}, *helper)
+	s, err := start(ctx, site{program: *program, manifests: *manifests, nodes: *nodes, guards: *guards,
+		progress: progress}, *helper)
 	if err != nil {
 		return err
 	}
@@ -109,7 +116,7 @@ func numbers(list string) ([]int, error) {
 	return slices.Sorted(slices.Values(out)), nil
 }
 
-// show draws the chart beside the file of the figures, and prints them.
+// show writes the chart beside the file of the figures, and prints the figures.
 func show(r report, file string, out io.Writer) error {
 	if err := os.WriteFile(strings.TrimSuffix(file, ".json")+".svg", []byte(chart(r.Figures)), 0o644); err != nil {
 		return err

@@ -28,16 +28,16 @@ import (
 const (
 	namespace          = "default"
 	httpPort, echoPort = 80, 53
-	// gateways are the first nodes of the lab, the pods are on the others.
+	// gateways is the number of gateway nodes, the first ones of the lab. The pods run on the others.
 	gateways = 3
-	// mostAddresses is what the pool has for Services beside web.
+	// mostAddresses is the number of addresses in the pool for Services other than web.
 	mostAddresses = 4000
-	// patience is how long anything may take.
+	// patience is the timeout of each wait.
 	patience = 3 * time.Minute
 )
 
-// ground is one domain with one shard, so that one gateway carries all addresses, and Service web in front of six pods that are
-// not on gateways. Addresses beyond the segment's own subnet are for those beside web.
+// ground is one domain with one shard, so that one gateway carries all addresses, and Service web with six backend pods
+// that do not run on gateways. Addresses outside the segment's own subnet are for Services other than web.
 const ground = `
 apiVersion: slb.k8s.ovn.org/v1alpha1
 kind: IPAddressPool
@@ -50,7 +50,10 @@ metadata: {name: provider}
 spec:
   physicalNetwork: provider
   nodeSelectors: [{matchLabels: {failover: gateway}}]
-  subnets: [{cidr: 10.50.0.0/24, gateway: 10.50.0.1}, {cidr: 10.60.0.0/20}, {cidr: "fd00:50::/64", gateway: "fd00:50::1"}]
+  subnets:
+    - {cidr: 10.50.0.0/24, gateway: 10.50.0.1}
+    - {cidr: 10.60.0.0/20}
+    - {cidr: "fd00:50::/64", gateway: "fd00:50::1"}
   gateways: {shards: 1}
 ---
 apiVersion: apps/v1
@@ -77,7 +80,7 @@ spec:
   ports: [{name: http, port: 80, targetPort: 8080}, {name: echo, port: 53, targetPort: 5353, protocol: UDP}]
 `
 
-// site is a lab with the controller, six pods and a Service in front of them.
+// site is a lab with the controller, six pods and a Service that selects them.
 type site struct {
 	program, manifests string
 	nodes              int
@@ -88,11 +91,12 @@ type site struct {
 	client kubernetes.Interface
 	web    []netip.Addr // IPv4, then IPv6
 	vips   int
-	source uint16 // the next port that clients ask from
+	source uint16 // the next source port of clients
 }
 
 func start(ctx context.Context, s site, helper string) (_ *site, err error) {
-	s.lab, err = lab.Up(ctx, lab.Config{Name: fmt.Sprintf("fo%d", os.Getpid()%1_000_000), Nodes: s.nodes, Binary: helper, Progress: s.progress})
+	s.lab, err = lab.Up(ctx, lab.Config{Name: fmt.Sprintf("fo%d", os.Getpid()%1_000_000), Nodes: s.nodes, Binary: helper,
+		Progress: s.progress})
 	if err != nil {
 		return nil, err
 	}
@@ -126,9 +130,11 @@ func (s *site) install(ctx context.Context) (err error) {
 	return s.announced(ctx)
 }
 
-// serve brings the number of Services to n. Those beside web have one address and one port, half of them over IPv4 and half over IPv6.
+// serve scales the number of Services to n. Services other than web have one address and one port. Half of them use
+// IPv4 and half IPv6.
 func (s *site) serve(ctx context.Context, n int) error {
-	slices, err := s.client.DiscoveryV1().EndpointSlices(namespace).List(ctx, metav1.ListOptions{LabelSelector: discoveryv1.LabelServiceName + "=web"})
+	slices, err := s.client.DiscoveryV1().EndpointSlices(namespace).List(ctx,
+		metav1.ListOptions{LabelSelector: discoveryv1.LabelServiceName + "=web"})
 	if err != nil {
 		return err
 	}
@@ -155,9 +161,10 @@ func (s *site) serve(ctx context.Context, n int) error {
 	return s.announced(ctx)
 }
 
-// another makes a Service like web, on its first port, in front of the pods that web has now.
-func (s *site) another(ctx context.Context, name string, web *corev1.Service, family corev1.IPFamily, endpoints []discoveryv1.EndpointSlice) error {
-	nodePorts := false // there are 2,768 of them
+// another creates a Service like web, with its first port and the current backend pods of web.
+func (s *site) another(ctx context.Context, name string, web *corev1.Service, family corev1.IPFamily,
+	endpoints []discoveryv1.EndpointSlice) error {
+	nodePorts := false // only 2,768 are available
 	twin := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: corev1.ServiceSpec{
 		Type: web.Spec.Type, IPFamilies: []corev1.IPFamily{family},
 		AllocateLoadBalancerNodePorts: &nodePorts,
@@ -172,17 +179,19 @@ func (s *site) another(ctx context.Context, name string, web *corev1.Service, fa
 			continue
 		}
 		copied := &discoveryv1.EndpointSlice{
-			ObjectMeta:  metav1.ObjectMeta{Name: fmt.Sprintf("%s-%d", name, i), Labels: map[string]string{discoveryv1.LabelServiceName: name}},
+			ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("%s-%d", name, i),
+				Labels: map[string]string{discoveryv1.LabelServiceName: name}},
 			AddressType: e.AddressType, Ports: e.Ports, Endpoints: e.Endpoints,
 		}
-		if _, err := s.client.DiscoveryV1().EndpointSlices(namespace).Create(ctx, copied, metav1.CreateOptions{}); err != nil {
+		if _, err := s.client.DiscoveryV1().EndpointSlices(namespace).Create(ctx, copied,
+			metav1.CreateOptions{}); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// announced waits until all Services are, and every chassis has what the northbound database says.
+// announced waits until all Services are announced and every chassis has applied the northbound database.
 func (s *site) announced(ctx context.Context) error {
 	err := s.eventually(ctx, fmt.Sprintf("%d Services are announced", s.vips), func(ctx context.Context) (bool, error) {
 		list, err := s.client.CoreV1().Services(namespace).List(ctx, metav1.ListOptions{})
@@ -203,30 +212,33 @@ func (s *site) announced(ctx context.Context) error {
 	return s.ready(ctx)
 }
 
-// ready waits until all pods of web stand behind it, all gateways are in order, and what carries the addresses is what shall.
+// ready waits until all pods of web are its backends, all gateways are ready, and the preferred gateway hosts the
+// addresses.
 func (s *site) ready(ctx context.Context) error {
 	if _, err := s.lab.Kubectl(ctx, "", "rollout", "status", "deployment/web", "--timeout=60s"); err != nil {
 		return err
 	}
 	err := s.eventually(ctx, "every pod of web is a backend", func(ctx context.Context) (bool, error) {
-		out, err := s.lab.NB(ctx, "--bare", "--columns=vips", "find", "Load_Balancer", "external_ids:slb.k8s.ovn.org/service=default/web", "protocol=tcp")
+		out, err := s.lab.NB(ctx, "--bare", "--columns=vips", "find", "Load_Balancer",
+			"external_ids:slb.k8s.ovn.org/service=default/web", "protocol=tcp")
 		return strings.Count(out, ":8080") == 12, err
 	})
 	if err != nil {
 		return err
 	}
-	err = s.eventually(ctx, "all gateways stand by, and the active one is preferred", func(ctx context.Context) (bool, error) {
-		all, err := s.lab.NB(ctx, "--bare", "--columns=chassis_name", "list", "HA_Chassis")
-		if err != nil || len(strings.Fields(all)) != gateways {
-			return false, err
-		}
-		first, err := s.lab.NB(ctx, "--bare", "--columns=chassis_name", "find", "HA_Chassis", "priority=100")
-		if err != nil {
-			return false, err
-		}
-		_, node, err := s.carrier(ctx)
-		return node != "" && strings.TrimSpace(first) == "chassis-"+node, err
-	})
+	err = s.eventually(ctx, "all gateways stand by, and the active one is preferred",
+		func(ctx context.Context) (bool, error) {
+			all, err := s.lab.NB(ctx, "--bare", "--columns=chassis_name", "list", "HA_Chassis")
+			if err != nil || len(strings.Fields(all)) != gateways {
+				return false, err
+			}
+			first, err := s.lab.NB(ctx, "--bare", "--columns=chassis_name", "find", "HA_Chassis", "priority=100")
+			if err != nil {
+				return false, err
+			}
+			_, node, err := s.carrier(ctx)
+			return node != "" && strings.TrimSpace(first) == "chassis-"+node, err
+		})
 	if err != nil {
 		return err
 	}
@@ -236,8 +248,8 @@ func (s *site) ready(ctx context.Context) error {
 	return s.rested(ctx)
 }
 
-// rested waits until nothing was written for a while: the Events of thousands of Services take the API server a minute, on processors
-// that are the gateways' too.
+// rested waits until nothing was written for a while. The Events of thousands of Services keep the API server busy for
+// a minute, on CPUs that the gateways share.
 func (s *site) rested(ctx context.Context) error {
 	const quiet = time.Second
 	last := ""
@@ -253,7 +265,7 @@ func (s *site) rested(ctx context.Context) error {
 	return nil
 }
 
-// carrier is the gateway port of the only shard and the node that carries it, if any does.
+// carrier returns the gateway port of the only shard and the node that hosts it, if any.
 func (s *site) carrier(ctx context.Context) (port, node string, err error) {
 	ports, err := s.lab.GatewayPorts(ctx)
 	if err != nil {
@@ -268,7 +280,7 @@ func (s *site) carrier(ctx context.Context) (port, node string, err error) {
 	return port, node, err
 }
 
-// replacePod deletes a pod of web, so that another takes its place among the backends.
+// replacePod deletes a pod of web, so that a new pod replaces it as a backend.
 func (s *site) replacePod(ctx context.Context) error {
 	pods, err := s.client.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{LabelSelector: "app=web"})
 	if err != nil {
@@ -286,7 +298,7 @@ func (s *site) replacePod(ctx context.Context) error {
 	return s.ready(ctx)
 }
 
-// eventually polls until a check is true.
+// eventually polls until check returns true.
 func (s *site) eventually(ctx context.Context, what string, check func(context.Context) (bool, error)) error {
 	const often = 50 * time.Millisecond
 	if err := wait.PollUntilContextTimeout(ctx, often, patience, true, check); err != nil {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command scale measures the real controller beside a large cluster: thousands of nodes (objects, and rows in OVN's databases, without
-// anything that runs there), ten thousand Services with twenty endpoints each, the real kube-apiserver, ovsdb-server and ovn-northd.
+// Command scale measures the controller in a large cluster: thousands of nodes (API objects and OVN rows, without
+// running kubelets or chassis) and ten thousand Services with twenty endpoints each. kube-apiserver, ovsdb-server and
+// ovn-northd are the real programs.
 package main
 
 import (
@@ -18,39 +19,42 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/test/bench/subject"
 )
 
-// result is what is written: one run of the command. Times are in milliseconds where they say so, else in seconds.
-// What is not measured yet is zero or nil.
+// result holds the figures of one run of the command. Times are in milliseconds if the name ends in ms, otherwise in
+// seconds. Unmeasured figures are zero or nil.
 type result struct {
 	CPUs      int `json:"cpus"`
 	Nodes     int `json:"nodes"`
 	Services  int `json:"services"`
 	Endpoints int `json:"endpoints_a_service"`
-	// The controller starts beside an empty database: until every Service has its rows, and what that took of a processor.
+	// The controller starts with an empty database: time until every Service has its rows, and the CPU time used.
 	FillSeconds float64 `json:"fill_s,omitzero"`
 	FillCPU     float64 `json:"fill_cpu_s,omitzero"`
-	// Then ovn-northd is asked for everything.
+	// Time of ovn-northd to process the filled database.
 	NorthdSeconds float64 `json:"northd_fill_s,omitzero"`
-	// An endpoint of one Service changes: from the write to the API server until the northbound database has it.
+	// An endpoint of one Service changes: time from the write to the API server until the change is in the northbound
+	// database.
 	CommitMedian float64 `json:"endpoint_to_nb_p50_ms,omitzero"`
 	CommitP99    float64 `json:"endpoint_to_nb_p99_ms,omitzero"`
-	// Until ovn-northd has made it the southbound database's.
+	// The same until ovn-northd has updated the southbound database.
 	SouthMedian float64 `json:"endpoint_to_sb_p50_ms,omitzero"`
-	// The controller starts beside all this: until a change made meanwhile is in the northbound database, at the slowest of some starts.
+	// The controller restarts with all objects present: time until a change made meanwhile is in the northbound
+	// database. The slowest of several restarts counts.
 	RestartSeconds      float64 `json:"restart_in_sync_s,omitzero"`
 	RestartCPU          float64 `json:"restart_cpu_s,omitzero"`
 	RestartTransactions *int    `json:"restart_nb_transactions,omitzero"`
-	// Resident memory of one that was started so: at rest, and the most that it ever had.
+	// Resident memory of a restarted controller: when idle, and its peak.
 	RSS     float64 `json:"controller_rss_mb,omitzero"`
 	PeakRSS float64 `json:"controller_peak_rss_mb,omitzero"`
-	// What is to be reached with the numbers that are the flags' defaults, by the names of the figures.
+	// Limits, by the name of the figure. They apply to the default values of the flags.
 	Limits map[string]float64 `json:"limits"`
 }
 
 func limits() map[string]float64 {
-	return map[string]float64{"endpoint_to_nb_p99_ms": 50, "restart_in_sync_s": 5, "restart_nb_transactions": 0, "controller_rss_mb": 300}
+	return map[string]float64{"endpoint_to_nb_p99_ms": 50, "restart_in_sync_s": 5, "restart_nb_transactions": 0,
+		"controller_rss_mb": 300}
 }
 
-// patience is how long the whole may take.
+// patience is the timeout of the whole run.
 const patience = time.Hour
 
 func main() { os.Exit(subject.Main("scale", benchmark)) }

@@ -18,15 +18,16 @@ import (
 )
 
 const (
-	// changes is how many endpoints change, one at a time; souths how many more of them ovn-northd is asked about.
+	// changes is the number of endpoint changes, one at a time. souths is the number of further changes measured up to
+	// the southbound database.
 	changes, souths = 200, 3
-	// quiet is how long the database must have been left alone to be at rest.
-	quiet = 3 * time.Second
-	// restarts is how many starts are timed; rest is how long one may take to give memory back.
+	// quietPeriod is how long the database must not have been written before it counts as idle.
+	quietPeriod = 3 * time.Second
+	// restarts is the number of timed restarts. rest is the time allowed for a restarted controller to release memory.
 	restarts, rest = 3, 10 * time.Second
 )
 
-// measure starts everything and measures.
+// measure starts all processes and measures.
 func (s *site) measure(ctx context.Context, program string) error {
 	if err := s.build(ctx, program); err != nil {
 		return err
@@ -39,7 +40,7 @@ func (s *site) measure(ctx context.Context, program string) error {
 	return nil
 }
 
-// fill starts the controller beside an empty database.
+// fill starts the controller with an empty database.
 func (s *site) fill(ctx context.Context) (err error) {
 	began := time.Now()
 	if err := s.start(ctx, "fill"); err != nil {
@@ -66,19 +67,19 @@ func (s *site) fill(ctx context.Context) (err error) {
 	return s.save()
 }
 
-// settled waits until the controller is ready and the database at rest, and returns when it was written last.
+// settled waits until the controller is ready and the database idle. It returns the time of the last write.
 func (s *site) settled(ctx context.Context) (last time.Time, err error) {
 	if err := s.running.Rest(ctx); err != nil {
 		return last, err
 	}
-	tick := time.NewTicker(quiet / 10)
+	tick := time.NewTicker(quietPeriod / 10)
 	defer tick.Stop()
 	for {
 		file, err := os.Stat(filepath.Join(s.dir, "nb.db"))
 		if err != nil {
 			return last, err
 		}
-		if last = file.ModTime(); time.Since(last) > quiet {
+		if last = file.ModTime(); time.Since(last) > quietPeriod {
 			return last, nil
 		}
 		select {
@@ -89,18 +90,19 @@ func (s *site) settled(ctx context.Context) (last time.Time, err error) {
 	}
 }
 
-// north2south waits until ovn-northd has made all of the northbound database the southbound one's.
+// north2south waits until ovn-northd has processed the whole northbound database.
 func (s *site) north2south(ctx context.Context) error {
 	return subject.Fill(ctx, s.subject.NB, "--timeout=600", "--wait=sb", "sync")
 }
 
-// move gives an endpoint of a Service an address that nobody has had, and returns how long it took until the northbound database had it.
+// move gives an endpoint of a Service an address that was never used. It returns the time of the change and the delay
+// until it was in the northbound database.
 func (s *site) move(ctx context.Context, i int) (began time.Time, took time.Duration, err error) {
 	slice, node := s.slice(i), i*s.result.Endpoints%s.result.Nodes
 	addr := fmt.Sprintf("%s%d", pods(node), firstPod+mostPods+s.moved[node])
 	s.moved[node]++
 	slice.Endpoints[0].Addresses = []string{addr}
-	committed := s.north.expect(addr + `:8080"`) // as a backend of its node router
+	committed := s.north.expect(addr + `:8080"`) // as a backend of the node router
 	began = time.Now()
 	if _, err := s.client.DiscoveryV1().EndpointSlices(namespace).Update(ctx, slice, metav1.UpdateOptions{}); err != nil {
 		return began, 0, err
@@ -109,7 +111,8 @@ func (s *site) move(ctx context.Context, i int) (began time.Time, took time.Dura
 	return began, at.Sub(began), err
 }
 
-// change has endpoints change one after the other, as fast as they are committed, and then some that ovn-northd is waited for.
+// change changes endpoints one after the other, each after the previous one is committed. It then measures further
+// changes up to the southbound database.
 func (s *site) change(ctx context.Context) error {
 	go s.profile(ctx, s.running, "profile?seconds=5", "change.cpu")
 	var commit, south []time.Duration
@@ -135,13 +138,14 @@ func (s *site) change(ctx context.Context) error {
 		south = append(south, time.Since(began))
 	}
 	s.result.SouthMedian = quantile(south, 0.5)
-	s.say("an endpoint reaches the northbound database within %.0f ms (median; %.0f ms p99), the southbound one within %.0f ms",
+	s.say("an endpoint reaches the northbound database within %.0f ms (median; %.0f ms p99), the southbound one within "+
+		"%.0f ms",
 		s.result.CommitMedian, s.result.CommitP99, s.result.SouthMedian)
 	return s.save()
 }
 
-// restart starts one to see that nothing is written and what it remembers, and then some for the time. ovn-northd has
-// nothing to do meanwhile.
+// restart starts the controller once to verify that it writes nothing and to measure its memory, and then several times
+// to measure the time. ovn-northd is idle meanwhile.
 func (s *site) restart(ctx context.Context) error {
 	if _, err := s.settled(ctx); err != nil {
 		return err
@@ -193,7 +197,7 @@ func (s *site) restart(ctx context.Context) error {
 	return nil
 }
 
-// usage is that of a controller which has come to rest.
+// usage measures CPU time and memory of an idle controller.
 func (s *site) usage(ctx context.Context) (err error) {
 	if s.result.RestartCPU, _, err = s.running.Usage(); err != nil {
 		return err
@@ -212,7 +216,7 @@ func (s *site) usage(ctx context.Context) (err error) {
 	return err
 }
 
-// start starts a controller.
+// start starts the controller.
 func (s *site) start(ctx context.Context, name string) (err error) {
 	if s.running, err = s.subject.Start(ctx); err == nil {
 		go s.profile(ctx, s.running, "profile?seconds=8", name+".cpu")
@@ -220,7 +224,7 @@ func (s *site) start(ctx context.Context, name string) (err error) {
 	return err
 }
 
-// profile stores a profile of the controller, if anybody wants it.
+// profile stores a profile of the controller if profiles are enabled.
 func (s *site) profile(ctx context.Context, of *subject.Controller, path, file string) {
 	if s.profiles == "" {
 		return
@@ -232,7 +236,7 @@ func (s *site) profile(ctx context.Context, of *subject.Controller, path, file s
 
 func seconds(d time.Duration) float64 { return math.Round(d.Seconds()*1e3) / 1e3 }
 
-// quantile is the smallest value, in milliseconds, that at least a part p of them does not exceed.
+// quantile returns the smallest value, in milliseconds, that at least the fraction p of the values does not exceed.
 func quantile(values []time.Duration, p float64) float64 {
 	sorted := slices.Sorted(slices.Values(values))
 	i := max(0, int(math.Ceil(p*float64(len(sorted))))-1)

@@ -26,14 +26,14 @@ import (
 
 const (
 	namespace = "bench"
-	// atOnce is how many requests are on their way.
+	// atOnce is the number of concurrent requests.
 	atOnce = 16
 )
 
-// site is a control plane and OVN's databases, full of what a large cluster has.
+// site is a control plane with OVN's databases, filled with the objects and rows of a large cluster.
 type site struct {
 	dir      string
-	profiles string // where they go
+	profiles string // directory; empty disables profiles
 	progress io.Writer
 	began    time.Time
 	result   result
@@ -44,7 +44,7 @@ type site struct {
 	subject *subject.Cluster
 	running *subject.Controller
 	north   *watch
-	moved   map[int]int // endpoints, by node
+	moved   map[int]int // number of moved endpoints per node
 }
 
 func (s *site) say(format string, args ...any) {
@@ -63,9 +63,10 @@ func (s *site) stop(ctx context.Context) error {
 	return err
 }
 
-// build starts everything but the controller.
+// build starts everything except the controller.
 func (s *site) build(ctx context.Context, program string) (err error) {
-	s.plane, err = controlplane.Start(ctx, controlplane.Config{Dir: filepath.Join(s.dir, "plane"), APIServerArgs: subject.FastAPIServer(), Progress: s.progress})
+	s.plane, err = controlplane.Start(ctx, controlplane.Config{Dir: filepath.Join(s.dir, "plane"),
+		APIServerArgs: subject.FastAPIServer(), Progress: s.progress})
 	if err != nil {
 		return err
 	}
@@ -90,24 +91,27 @@ func (s *site) build(ctx context.Context, program string) (err error) {
 		return err
 	}
 	s.say("databases and ovn-northd run, with rows of %d nodes", s.result.Nodes)
-	if err := errors.Join(s.plane.Apply(ctx, subject.Ground), s.objects(ctx)); err != nil {
+	if err := errors.Join(s.plane.Apply(ctx, subject.PoolAndDomain), s.objects(ctx)); err != nil {
 		return err
 	}
-	s.say("API server has %d nodes and %d Services with %d endpoints each", s.result.Nodes, s.result.Services, s.result.Endpoints)
+	s.say("API server has %d nodes and %d Services with %d endpoints each", s.result.Nodes, s.result.Services,
+		s.result.Endpoints)
 	s.north, err = startWatch(ctx, s.subject.NB)
 	return err
 }
 
-// objects creates Nodes, and Services with their EndpointSlices, without node ports, of which there are 2,768.
+// objects creates Nodes, and Services with their EndpointSlices. The Services have no node ports, because only 2,768
+// exist.
 func (s *site) objects(ctx context.Context) error {
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(atOnce)
 	for i := range s.result.Nodes {
 		g.Go(func() error {
-			_, err := s.client.CoreV1().Nodes().Create(ctx, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: nodeName(i), Annotations: map[string]string{
-				"k8s.ovn.org/node-chassis-id": chassis(i),
-				"k8s.ovn.org/node-subnets":    fmt.Sprintf(`{"default":["%s0/24"]}`, pods(i)),
-			}}}, metav1.CreateOptions{})
+			_, err := s.client.CoreV1().Nodes().Create(ctx, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: nodeName(i),
+				Annotations: map[string]string{
+					"k8s.ovn.org/node-chassis-id": chassis(i),
+					"k8s.ovn.org/node-subnets":    fmt.Sprintf(`{"default":["%s0/24"]}`, pods(i)),
+				}}}, metav1.CreateOptions{})
 			return err
 		})
 	}
@@ -131,11 +135,12 @@ func (s *site) objects(ctx context.Context) error {
 	return g.Wait()
 }
 
-// slice has the endpoints of a Service, each on another node where there are enough.
+// slice returns the endpoints of a Service, each on a different node if there are enough nodes.
 func (s *site) slice(i int) *discoveryv1.EndpointSlice {
 	name, port, ready := "http", int32(8080), true
 	slice := &discoveryv1.EndpointSlice{
-		ObjectMeta:  metav1.ObjectMeta{Name: serviceName(i) + "-1", Labels: map[string]string{discoveryv1.LabelServiceName: serviceName(i)}},
+		ObjectMeta: metav1.ObjectMeta{Name: serviceName(i) + "-1",
+			Labels: map[string]string{discoveryv1.LabelServiceName: serviceName(i)}},
 		AddressType: discoveryv1.AddressTypeIPv4,
 		Ports:       []discoveryv1.EndpointPort{{Name: &name, Port: &port}},
 	}
@@ -149,10 +154,11 @@ func (s *site) slice(i int) *discoveryv1.EndpointSlice {
 	return slice
 }
 
-// Pods on a node have these host numbers; what is above is for those that move.
+// Pods on a node use these host numbers. Moved endpoints use the numbers above.
 const firstPod, mostPods = 10, 200
 
-// pod is the address of the nth pod: on the nodes in turn, up to mostPods on each, and then the first ones again.
+// pod returns the address of the nth pod. Pods are distributed over the nodes in turn, up to mostPods per node. Further
+// numbers reuse the first addresses.
 func (s *site) pod(n int) string {
 	return fmt.Sprintf("%s%d", pods(n%s.result.Nodes), firstPod+n/s.result.Nodes%mostPods)
 }
@@ -161,11 +167,11 @@ func nodeName(i int) string    { return fmt.Sprintf("n%d", i) }
 func chassis(i int) string     { return fmt.Sprintf("chassis-%d", i) }
 func serviceName(i int) string { return fmt.Sprintf("web-%d", i) }
 
-// pods is the beginning of the addresses of pods on a node.
+// pods returns the address prefix of the pods of a node.
 func pods(i int) string { return fmt.Sprintf("10.%d.%d.", 128+i/256, i%256) }
 
-// fillNorth writes what OVN-Kubernetes has that the controller reads: the cluster router with a port to each node's pods, the join
-// switch, and a gateway router a node with its port there.
+// fillNorth writes the OVN-Kubernetes rows that the controller reads: the cluster router with a port to the switch of
+// each node, the join switch, and one gateway router per node with its port on the join switch.
 func (s *site) fillNorth(ctx context.Context) error {
 	err := subject.Fill(ctx, s.subject.NB, "lr-add", "ovn_cluster_router", "--", "ls-add", "join",
 		"--", "lrp-add", "ovn_cluster_router", "rtoj-ovn_cluster_router", "0a:58:64:40:00:01", "100.64.0.1/16",
@@ -182,14 +188,18 @@ func (s *site) fillNorth(ctx context.Context) error {
 			node, high, low := nodeName(i), (i+2)/256, (i+2)%256
 			args = append(args,
 				"--", "ls-add", node,
-				"--", "lrp-add", "ovn_cluster_router", "rtos-"+node, fmt.Sprintf("0a:58:0a:80:%02x:%02x", high, low), pods(i)+"1/24",
+				"--", "lrp-add", "ovn_cluster_router", "rtos-"+node, fmt.Sprintf("0a:58:0a:80:%02x:%02x", high, low),
+				pods(i)+"1/24",
 				"--", "lsp-add", node, "stor-"+node, "--", "lsp-set-type", "stor-"+node, "router",
 				"--", "lsp-set-addresses", "stor-"+node, "router", "--", "lsp-set-options", "stor-"+node, "router-port=rtos-"+node,
 				"--", "lr-add", "GR_"+node, "--", "set", "Logical_Router", "GR_"+node, "options:chassis="+chassis(i),
-				"options:dynamic_neigh_routers=true", "options:always_learn_from_arp_request=false", "options:lb_force_snat_ip=router_ip",
-				"--", "lrp-add", "GR_"+node, "rtoj-GR_"+node, fmt.Sprintf("0a:58:64:40:%02x:%02x", high, low), fmt.Sprintf("100.64.%d.%d/16", high, low),
+				"options:dynamic_neigh_routers=true", "options:always_learn_from_arp_request=false",
+				"options:lb_force_snat_ip=router_ip",
+				"--", "lrp-add", "GR_"+node, "rtoj-GR_"+node, fmt.Sprintf("0a:58:64:40:%02x:%02x", high, low),
+				fmt.Sprintf("100.64.%d.%d/16", high, low),
 				"--", "lsp-add", "join", "jtor-GR_"+node, "--", "lsp-set-type", "jtor-GR_"+node, "router",
-				"--", "lsp-set-addresses", "jtor-GR_"+node, "router", "--", "lsp-set-options", "jtor-GR_"+node, "router-port=rtoj-GR_"+node,
+				"--", "lsp-set-addresses", "jtor-GR_"+node, "router", "--", "lsp-set-options", "jtor-GR_"+node,
+				"router-port=rtoj-GR_"+node,
 			)
 		}
 		if err := subject.Fill(ctx, s.subject.NB, args[1:]...); err != nil {
@@ -199,7 +209,7 @@ func (s *site) fillNorth(ctx context.Context) error {
 	return nil
 }
 
-// fillSouth writes the chassis. The first eight have a way to the segment.
+// fillSouth writes the chassis. The first eight have a bridge mapping for the segment.
 func (s *site) fillSouth(ctx context.Context) error {
 	const batch, gateways = 100, 8
 	for from := 0; from < s.result.Nodes; from += batch {
@@ -220,7 +230,7 @@ func (s *site) fillSouth(ctx context.Context) error {
 	return nil
 }
 
-// transactions counts what was ever written to the northbound database: the records of its file.
+// transactions returns the number of transactions ever written to the northbound database: the records of its file.
 func (s *site) transactions() (int, error) {
 	data, err := os.ReadFile(filepath.Join(s.dir, "nb.db"))
 	return strings.Count(string(data), "\nOVSDB JSON "), err

@@ -13,17 +13,18 @@ import (
 	"time"
 )
 
-// watch sees what is committed to the load balancers of the northbound database.
+// watch monitors the load balancers of the northbound database.
 type watch struct {
 	mu      sync.Mutex
 	want    string
-	at      time.Time // when a change had what is wanted
+	at      time.Time // when the wanted text was observed
 	changed chan struct{}
 }
 
-// startWatch watches until the context ends.
+// startWatch watches until ctx is done.
 func startWatch(ctx context.Context, nb string) (*watch, error) {
-	cmd := exec.CommandContext(ctx, "ovsdb-client", "--format=csv", "monitor", nb, "OVN_Northbound", "Load_Balancer", "vips")
+	cmd := exec.CommandContext(ctx, "ovsdb-client", "--format=csv", "monitor", nb, "OVN_Northbound", "Load_Balancer",
+		"vips")
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		return nil, err
@@ -34,7 +35,7 @@ func startWatch(ctx context.Context, nb string) (*watch, error) {
 	w := &watch{changed: make(chan struct{})}
 	go func() {
 		w.read(out)
-		_ = cmd.Wait() // It ends with the context, or whoever waits runs out of patience.
+		_ = cmd.Wait() // The process ends with ctx; otherwise waiters time out.
 	}()
 	return w, nil
 }
@@ -57,7 +58,8 @@ func (w *watch) read(out io.Reader) {
 	}
 }
 
-// expect waits for a row with a text from now on; the function returns when it was committed.
+// expect starts to wait for a row that contains text. The returned function blocks until the row is observed and
+// returns that time.
 func (w *watch) expect(text string) func(context.Context) (time.Time, error) {
 	w.mu.Lock()
 	w.want, w.at = text, time.Time{}
@@ -71,7 +73,7 @@ func (w *watch) expect(text string) func(context.Context) (time.Time, error) {
 	}
 }
 
-// until waits for a condition, which is asked under the lock.
+// until waits until met returns true. It calls met with the lock held.
 func (w *watch) until(ctx context.Context, what string, met func() bool) error {
 	for {
 		w.mu.Lock()

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package subject runs the program that benchmarks measure, as it runs in a cluster, and asks it how it is.
+// Package subject runs the program that a benchmark measures, as in a cluster, and reads its readiness, metrics and
+// resource usage.
 package subject
 
 import (
@@ -21,8 +22,8 @@ import (
 
 const manifests = "dist/manifests"
 
-// Ground is a pool with room for all Services and the segment that carries it.
-const Ground = `
+// PoolAndDomain is a pool with room for all Services and the L2 domain that advertises it.
+const PoolAndDomain = `
 apiVersion: slb.k8s.ovn.org/v1alpha1
 kind: IPAddressPool
 metadata: {name: wide}
@@ -34,26 +35,26 @@ metadata: {name: wide}
 spec: {physicalNetwork: physnet, ipAddressPools: [wide], subnets: [{cidr: 10.60.0.0/15, gateway: 10.60.0.1}]}
 `
 
-// Cluster is where a controller runs.
+// Cluster is the environment in which a controller runs.
 type Cluster struct {
-	// Program is the path of ovnkube-slb, Dir where what it says goes.
+	// Program is the path of ovnkube-slb, Dir the directory of its logs.
 	Program, Dir string
 	Plane        *controlplane.ControlPlane
-	// ClusterSubnets are as in the flag, NB and SB the addresses of databases; SB may be empty.
+	// ClusterSubnets is the value of the flag. NB and SB are the addresses of the databases. SB may be empty.
 	ClusterSubnets, NB, SB string
 
 	starts int
-	// scraper reads metrics, once something was started.
+	// scraper reads metrics. It is nil until the first process is started.
 	scraper *scrape.Scraper
 }
 
-// FastAPIServer are arguments of a kube-apiserver without the allocator of cluster addresses that, since
-// Kubernetes 1.33, takes longer for a Service the more there are.
+// FastAPIServer returns arguments that run kube-apiserver without the cluster IP allocator of Kubernetes 1.33 and
+// later, which takes longer per Service the more Services exist.
 func FastAPIServer() []string {
 	return []string{"--emulated-version=1.33", "--feature-gates=MultiCIDRServiceAllocator=false"}
 }
 
-// Install makes a namespace and what the controller needs, and returns a client that nothing slows down.
+// Install creates a namespace and installs the controller's prerequisites. It returns a client without rate limit.
 func (c *Cluster) Install(ctx context.Context, namespace string) (kubernetes.Interface, error) {
 	config := c.Plane.RESTConfig()
 	config.QPS = -1
@@ -77,7 +78,7 @@ func (c *Cluster) Install(ctx context.Context, namespace string) (kubernetes.Int
 	return client, nil
 }
 
-// Serve serves an empty database of OVN, "nb" or "sb", and returns its address.
+// Serve serves an empty OVN database, "nb" or "sb", and returns its address.
 func Serve(ctx context.Context, dir, name string) (address string, err error) {
 	file, socket := filepath.Join(dir, name+".db"), filepath.Join(dir, name+".sock")
 	schema := ovnprefix.Schema("ovn/ovn-" + name + ".ovsschema")

@@ -10,16 +10,17 @@ import (
 	"path/filepath"
 )
 
-// Figures is the JSON file of a benchmark's figures. It has the figures of one run only, and is valid whenever it is read:
-// a run that is interrupted or killed leaves those that it has saved. Its field "complete" is false until the run ends.
+// Figures is the JSON file of a benchmark's figures. It contains the figures of one run only, and is valid at any time:
+// a run that is interrupted or killed leaves the figures it has saved. Its field "complete" is false until the run
+// ends.
 type Figures struct {
 	file   string
 	report any
 }
 
-// Keep writes the figures of a run to a file from the start, in place of those of an earlier run, and makes its folder.
-// The report is a pointer to a struct, whose fields the benchmark sets as it measures: those that are not measured yet must be
-// left out of its JSON, by omitzero.
+// Keep creates the file's directory and writes the figures of a run from its start, replacing those of an earlier run.
+// The report is a pointer to a struct whose fields the benchmark sets as it measures. Fields that are not measured yet
+// must be omitted from the JSON, by omitzero.
 func Keep(file string, report any) (*Figures, error) {
 	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
 		return nil, err
@@ -28,13 +29,13 @@ func Keep(file string, report any) (*Figures, error) {
 	return f, f.Save()
 }
 
-// Save writes what has been measured so far.
+// Save writes the figures measured so far.
 func (f *Figures) Save() error {
 	_, err := f.write(false)
 	return err
 }
 
-// Complete writes the figures of a run that has measured all, and returns the text.
+// Complete writes the figures of a finished run and returns the JSON text.
 func (f *Figures) Complete() ([]byte, error) { return f.write(true) }
 
 func (f *Figures) write(complete bool) ([]byte, error) {
@@ -50,7 +51,7 @@ func (f *Figures) write(complete bool) ([]byte, error) {
 		return nil, err
 	}
 	text.WriteByte('\n')
-	// The file of that name is one or the other, at any time (rename(2)).
+	// Rename replaces the file atomically (rename(2)).
 	next := f.file + ".tmp"
 	if err := os.WriteFile(next, text.Bytes(), 0o644); err != nil {
 		return nil, err

@@ -15,7 +15,8 @@ import (
 	"testing"
 )
 
-// measureInto makes the test binary a benchmark that measures without end, into the file of that name.
+// measureInto is the environment variable that makes the test binary a benchmark. It measures without end and writes to
+// the named file.
 const measureInto = "SLB_TEST_MEASURE_INTO"
 
 type numbers struct {
@@ -45,8 +46,9 @@ func measure(file string) error {
 	return err
 }
 
-// TestKilledBenchmarkLeavesItsFigures kills a benchmark while it writes, and another one the same, whose file has an older run's.
-func TestKilledBenchmarkLeavesItsFigures(t *testing.T) {
+// TestKilledBenchmarkKeepsResults kills a benchmark while it writes. Later runs replace the file of the previous
+// one.
+func TestKilledBenchmarkKeepsResults(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "bench", "x.json")
 	for _, saves := range []int{3, 40, 500} {
 		cmd := exec.CommandContext(t.Context(), os.Args[0])
@@ -71,14 +73,14 @@ func TestKilledBenchmarkLeavesItsFigures(t *testing.T) {
 			t.Fatal("the benchmark ended by itself")
 		}
 		got := read(t, file)
-		// The line number n comes after n-1 figures were saved.
+		// The benchmark prints line n after it has saved n-1 figures.
 		if string(got["complete"]) != "false" || strings.Count(string(got["measured"]), ",") < saves-2 {
 			t.Errorf("killed after %d saves: %s", saves-1, got)
 		}
 	}
 }
 
-func TestFiguresOfACompleteRun(t *testing.T) {
+func TestResultsOfCompleteRun(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "x.json")
 	r := &numbers{Limit: 1}
 	f, err := Keep(file, r)
@@ -93,7 +95,8 @@ func TestFiguresOfACompleteRun(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := read(t, file); string(got["complete"]) != "true" || string(got["last"]) != "0" || !strings.HasPrefix(string(text), "{\n  \"complete\": true,\n  \"limit\": 1,\n") {
+	if got := read(t, file); string(got["complete"]) != "true" || string(got["last"]) != "0" ||
+		!strings.HasPrefix(string(text), "{\n  \"complete\": true,\n  \"limit\": 1,\n") {
 		t.Errorf("a run that has ended: %s\n%s", got, text)
 	}
 	if left, err := os.ReadDir(filepath.Dir(file)); err != nil || len(left) != 1 {
@@ -101,12 +104,14 @@ func TestFiguresOfACompleteRun(t *testing.T) {
 	}
 }
 
-func TestFiguresThatCannotBeWritten(t *testing.T) {
-	if _, err := Keep(filepath.Join(t.TempDir(), "x.json"), &[]int{1}); err == nil || !strings.Contains(err.Error(), "[1]: want an object") {
+func TestUnwritableResultsAreReported(t *testing.T) {
+	if _, err := Keep(filepath.Join(t.TempDir(), "x.json"), &[]int{1}); err == nil ||
+		!strings.Contains(err.Error(), "[1]: want an object") {
 		t.Errorf("a list: %v", err)
 	}
 	var folder *fs.PathError
-	if _, err := Keep("/proc/none/x.json", &numbers{}); !errors.As(err, &folder) || !strings.HasPrefix(folder.Path, "/proc/none") {
+	if _, err := Keep("/proc/none/x.json", &numbers{}); !errors.As(err, &folder) ||
+		!strings.HasPrefix(folder.Path, "/proc/none") {
 		t.Errorf("no folder: %v", err)
 	}
 }

@@ -13,10 +13,10 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/test/lab/ovnprefix"
 )
 
-// Benchmark measures as its arguments say; figures go to out, what it does to progress.
+// Benchmark runs a measurement according to its arguments. It writes figures to out and its steps to progress.
 type Benchmark func(ctx context.Context, args []string, out, progress io.Writer) error
 
-// Main runs a benchmark until it ends or is interrupted, and returns the exit status of its program.
+// Main runs a benchmark until it ends or is interrupted. It returns the exit status of the program.
 func Main(name string, benchmark Benchmark) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()

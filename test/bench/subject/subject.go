@@ -18,27 +18,27 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/test/lab/scrape"
 )
 
-// quiet is how long nothing must be written for a controller to be at rest.
-const quiet = 1500 * time.Millisecond
+// quietPeriod is how long the controller must not have written before it counts as idle.
+const quietPeriod = 1500 * time.Millisecond
 
-// latest is longer than anything it has to write may wait: what it tells of pools follows what changed, when there is time.
+// latest exceeds the longest delay of any write: the status of pools is written after the changes, when there is time.
 const latest = 11 * time.Second
 
-// Controller is the program that is measured, as it runs.
+// Controller is the process of the measured program.
 type Controller struct {
 	*proc.Process
 	health, metrics string // addresses of /readyz, and of /metrics and profiles
 	scraper         *scrape.Scraper
 }
 
-// Start starts the controller, with the rights of its service account, and does not
-// wait for it.
+// Start starts the controller with the permissions of its service account. It does not wait until the controller is
+// ready.
 func (c *Cluster) Start(ctx context.Context) (*Controller, error) {
 	return c.start(ctx, "ovnkube-slb", "controller",
 		"--cluster-subnets="+c.ClusterSubnets, "--k8s-service-cidrs=10.96.0.0/16", "--nb-address="+c.NB, "--sb-address="+c.SB)
 }
 
-// StartNode starts what speaks BGP on a node, as Start does the controller.
+// StartNode starts the BGP speaker of a node, in the same way as Start starts the controller.
 func (c *Cluster) StartNode(ctx context.Context, node string) (*Controller, error) {
 	if _, err := c.Plane.Kubectl(ctx, "apply", "-f", filepath.Join(manifests, "bgp", "rbac.yaml")); err != nil {
 		return nil, err
@@ -74,7 +74,7 @@ func (c *Cluster) start(ctx context.Context, account, command string, flags ...s
 	return &Controller{p, health, metrics, c.scraper}, nil
 }
 
-// freeAddress returns one that is not taken: the kernel may choose a port again that was closed.
+// freeAddress returns an address other than taken: the kernel may choose the port of a closed listener again.
 func freeAddress(ctx context.Context, taken string) (string, error) {
 	for {
 		l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
@@ -87,7 +87,7 @@ func freeAddress(ctx context.Context, taken string) (string, error) {
 	}
 }
 
-// ready returns nil once the controller says that it is.
+// ready returns nil once the controller reports that it is ready.
 func (c *Controller) ready(ctx context.Context) error {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+c.health+"/readyz", nil)
 	if err != nil {
@@ -103,12 +103,12 @@ func (c *Controller) ready(ctx context.Context) error {
 	return errors.Join(err, response.Body.Close())
 }
 
-// Writes counts the status writes of all kinds since the start, whatever became of them.
+// Writes returns the number of status writes of all kinds since the start, whatever their result.
 func (c *Controller) Writes(ctx context.Context) (int, error) {
 	return c.Sum(ctx, "ovnkube_slb_status_writes_total")
 }
 
-// Sum is that of a metric over all its labels.
+// Sum returns the sum of a metric over all its labels.
 func (c *Controller) Sum(ctx context.Context, metric string) (int, error) {
 	text, err := c.scraper.Get(ctx, c.metrics, "/metrics")
 	total := 0
@@ -125,10 +125,10 @@ func (c *Controller) Sum(ctx context.Context, metric string) (int, error) {
 	return total, err
 }
 
-// Rest waits until the controller is ready and has written nothing for a while.
-func (c *Controller) Rest(ctx context.Context) error { return c.rest(ctx, quiet) }
+// Rest waits until the controller is ready and has written nothing for the time quiet.
+func (c *Controller) Rest(ctx context.Context) error { return c.rest(ctx, quietPeriod) }
 
-// Settle waits until it also has nothing left to write.
+// Settle is like Rest, but waits for the time latest, after which no write is pending.
 func (c *Controller) Settle(ctx context.Context) error { return c.rest(ctx, latest) }
 
 func (c *Controller) rest(ctx context.Context, quiet time.Duration) error {
@@ -148,21 +148,21 @@ func (c *Controller) rest(ctx context.Context, quiet time.Duration) error {
 		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("wait for the controller to come to rest after %d writes (log %s): %w", last, c.Log(), errors.Join(ctx.Err(), err))
+			return fmt.Errorf("wait for the controller to come to rest after %d writes (log %s): %w", last, c.Log(),
+				errors.Join(ctx.Err(), err))
 		case <-tick.C:
 		}
 	}
 }
 
-// Usage is the processor time in seconds and the resident memory in MB (proc_pid_stat(5),
-// proc_pid_status(5)).
+// Usage returns the CPU time in seconds and the resident memory in MB (proc_pid_stat(5), proc_pid_status(5)).
 func (c *Controller) Usage() (cpu, rss float64, err error) {
 	const ticksPerSecond, pageSize = 100, 4096
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", c.Pid))
 	if err != nil {
 		return 0, 0, err
 	}
-	// After the name: state is field 3, utime 14, stime 15, rss 24.
+	// Fields after the command name: state is field 3, utime 14, stime 15, rss 24.
 	fields := strings.Fields(string(text[strings.LastIndexByte(string(text), ')')+1:]))
 	var numbers [3]float64
 	for i, field := range []int{14, 15, 24} {
@@ -173,9 +173,10 @@ func (c *Controller) Usage() (cpu, rss float64, err error) {
 	return (numbers[0] + numbers[1]) / ticksPerSecond, numbers[2] * pageSize / 1e6, nil
 }
 
-// Profile stores what the controller serves at a path of /debug/pprof/ in a file, once it serves anything.
+// Profile stores the response of the controller for a path below /debug/pprof/ in a file. It retries until the
+// controller responds.
 func (c *Controller) Profile(ctx context.Context, path, file string) error {
-	tick := time.NewTicker(quiet / 30)
+	tick := time.NewTicker(quietPeriod / 30)
 	defer tick.Stop()
 	for {
 		data, err := c.scraper.Get(ctx, c.metrics, "/debug/pprof/"+path)
@@ -190,7 +191,7 @@ func (c *Controller) Profile(ctx context.Context, path, file string) error {
 	}
 }
 
-// Peak is the most resident memory, in MB, that the controller ever had (proc_pid_status(5)).
+// Peak returns the peak resident memory of the controller in MB (proc_pid_status(5)).
 func (c *Controller) Peak() (float64, error) {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", c.Pid))
 	if err != nil {

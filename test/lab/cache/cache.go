@@ -9,7 +9,8 @@ import (
 	"path/filepath"
 )
 
-// Dir is $SLB_CACHE, by default ovnkube-slb below [os.UserCacheDir]; it need not exist. The scripts in contrib know the same place.
+// Dir returns $SLB_CACHE, or by default the directory ovnkube-slb in [os.UserCacheDir]. The directory need not exist.
+// The scripts in contrib use the same path.
 func Dir() (string, error) {
 	if dir := os.Getenv("SLB_CACHE"); dir != "" {
 		dir, err := filepath.Abs(dir)

@@ -27,7 +27,8 @@ const (
 	kubernetesMajor, kubernetesMinor = "1", "36"
 	kubernetesVersion                = "v1.36.3"
 
-	// progressEvery is how often a build that goes on says so; a silent minute looks like a hang.
+	// progressEvery is the interval of progress messages during a build. Without them, a minute of silence looks like a
+	// hang.
 	progressEvery = 10 * time.Second
 	lockPoll      = 200 * time.Millisecond
 )
@@ -35,13 +36,14 @@ const (
 // BinDir is the directory with etcd, kube-apiserver, kube-controller-manager and kubectl.
 type BinDir string
 
-// Path is where the program of that name is.
+// Path returns the path of the program.
 func (b BinDir) Path(program string) string { return filepath.Join(string(b), program) }
 
 //go:embed build/go.mod.txt build/go.sum.txt
 var module embed.FS
 
-// target is one program to build. etcd's main package is the root of its module, which the go command would call "server".
+// target is a program to build. The main package of etcd is the root of its module, so the go command would name the
+// program "server".
 type target struct{ program, pkg string }
 
 func targets() []target {
@@ -53,7 +55,7 @@ func targets() []target {
 	}
 }
 
-// buildFlags are part of the cache key: other flags are other binaries.
+// buildFlags returns the build flags. They are part of the cache key because other flags produce other binaries.
 func buildFlags() []string {
 	ldflags := []string{"-s", "-w"}
 	for _, pkg := range []string{"k8s.io/component-base/version", "k8s.io/client-go/pkg/version"} {
@@ -67,9 +69,9 @@ func buildFlags() []string {
 	return []string{"-trimpath", "-ldflags", strings.Join(ldflags, " ")}
 }
 
-// Binaries returns the directory with the programs, and builds them first if this machine has not yet: 5 to 7 minutes on two cores,
-// about 4 GB in the caches of the go command. Progress gets a line at least every 10 s. The directory is
-// controlplane-<hash of sources and flags> in [cache.Dir].
+// Binaries returns the directory with the programs. If this machine does not have them yet, Binaries builds them, which
+// takes 5 to 7 minutes on two cores and about 4 GB in the caches of the go command. Progress receives a line at least
+// every 10 s. The directory is controlplane-<hash of sources and flags> in [cache.Dir].
 func Binaries(ctx context.Context, progress io.Writer) (BinDir, error) {
 	if progress == nil {
 		progress = io.Discard
@@ -89,7 +91,7 @@ func Binaries(ctx context.Context, progress io.Writer) (BinDir, error) {
 		return "", fmt.Errorf("control plane cache: %w", err)
 	}
 	defer unlock()
-	if present(dir) { // Somebody else built while we waited.
+	if present(dir) { // Another process built them in the meantime.
 		return BinDir(dir), nil
 	}
 	if err := build(ctx, dir, progress); err != nil {
@@ -115,13 +117,13 @@ func cacheDir() (string, error) {
 	return filepath.Join(base, "controlplane-"+hex.EncodeToString(hash.Sum(nil))[:12]), nil
 }
 
-// present needs no look inside: the directory appears by one rename, complete.
+// present reports whether the directory exists. It is created complete by one rename, so its content is not checked.
 func present(dir string) bool {
 	_, err := os.Stat(dir)
 	return err == nil
 }
 
-// lock takes the lock of path, which the kernel frees if we die.
+// lock takes the lock of path. The kernel releases it if this process dies.
 func lock(ctx context.Context, path string, progress io.Writer) (func(), error) {
 	file, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o644)
 	if err != nil {
@@ -148,9 +150,9 @@ func lock(ctx context.Context, path string, progress io.Writer) (func(), error) 
 	}
 }
 
-// build leaves a complete directory or none.
+// build creates a complete directory or none.
 func build(ctx context.Context, dir string, progress io.Writer) error {
-	stale, err := filepath.Glob(dir + ".tmp*") // We hold the lock: these are of builds that were killed.
+	stale, err := filepath.Glob(dir + ".tmp*") // Under the lock, these belong to builds that were killed.
 	if err != nil {
 		return err
 	}
@@ -193,12 +195,15 @@ func writeModule(dir string) error {
 	return nil
 }
 
-// compile runs one go build after the other, smallest first: later ones find in the build cache what earlier ones compiled.
+// compile builds one program after the other, smallest first. Later builds reuse from the build cache what earlier ones
+// compiled.
 func compile(ctx context.Context, source, out string, progress io.Writer) error {
 	began := time.Now()
-	fmt.Fprintf(progress, "control plane: building Kubernetes %s and etcd, once on this machine: about 5-7 minutes on 2 cores\n", kubernetesVersion)
+	fmt.Fprintf(progress, "control plane: building Kubernetes %s and etcd, once on this machine: about 5-7 minutes on 2 "+
+		"cores\n", kubernetesVersion)
 	for _, t := range targets() {
-		cmd := goCommand(ctx, source, append(append([]string{"build", "-v"}, buildFlags()...), "-o", filepath.Join(out, t.program), t.pkg)...)
+		cmd := goCommand(ctx, source, append(append([]string{"build", "-v"}, buildFlags()...), "-o",
+			filepath.Join(out, t.program), t.pkg)...)
 		if err := follow(cmd, t.program, began, progress); err != nil {
 			return fmt.Errorf("%s: %w", t.program, err)
 		}
@@ -207,7 +212,8 @@ func compile(ctx context.Context, source, out string, progress io.Writer) error 
 	return nil
 }
 
-// goCommand is shielded from the caller's workspace and flags: the result depends on the module alone.
+// goCommand returns a go command that ignores the caller's workspace and flags, so that the result depends only on the
+// module.
 func goCommand(ctx context.Context, dir string, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, "go", args...)
 	cmd.Dir = dir
@@ -215,7 +221,7 @@ func goCommand(ctx context.Context, dir string, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// follow runs a go build -v, which names on standard error each package that it compiles, and reports from time to time.
+// follow runs a go build -v, which prints the name of each compiled package on standard error, and reports progress.
 func follow(cmd *exec.Cmd, program string, began time.Time, progress io.Writer) error {
 	stderr, err := cmd.StderrPipe()
 	if err != nil {
@@ -226,7 +232,7 @@ func follow(cmd *exec.Cmd, program string, began time.Time, progress io.Writer) 
 	}
 	var compiled atomic.Int64
 	done := make(chan struct{})
-	var said []string // What is no package path is a message.
+	var said []string // Lines that are not package paths are messages.
 	go func() {
 		defer close(done)
 		for lines := bufio.NewScanner(stderr); lines.Scan(); {

@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// binaries builds at most once a machine; the first run takes minutes.
+// binaries builds at most once per machine. The first run takes minutes.
 func binaries(t *testing.T) BinDir {
 	t.Helper()
 	bin, err := Binaries(t.Context(), t.Output())
@@ -24,10 +24,11 @@ func binaries(t *testing.T) BinDir {
 	return bin
 }
 
-func TestBinariesTellTheirVersion(t *testing.T) {
+func TestBinariesReportTheirVersion(t *testing.T) {
 	bin := binaries(t)
 	for _, target := range targets() {
-		out, err := exec.CommandContext(t.Context(), bin.Path(target.program), versionArgs(target.program)...).CombinedOutput()
+		out, err := exec.CommandContext(t.Context(), bin.Path(target.program), versionArgs(target.program)...).
+			CombinedOutput()
 		if err != nil {
 			t.Errorf("%s: %v\n%s", target.program, err, out)
 		}
@@ -48,7 +49,7 @@ func versionArgs(program string) []string {
 	return []string{"--version"}
 }
 
-func TestOneBuildsWhileOthersWait(t *testing.T) {
+func TestConcurrentBuildsWaitForOne(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "lock")
 	unlock, err := lock(t.Context(), path, io.Discard)
 	if err != nil {
@@ -70,7 +71,7 @@ func TestOneBuildsWhileOthersWait(t *testing.T) {
 func TestBrokenBuildLeavesNothing(t *testing.T) {
 	base := t.TempDir()
 	t.Setenv("SLB_CACHE", base)
-	t.Setenv("GOPROXY", "off") // Nothing that is not there already can be had, and with an empty module cache that is all.
+	t.Setenv("GOPROXY", "off") // With an empty module cache, no module is available.
 	t.Setenv("GOMODCACHE", t.TempDir())
 	if bin, err := Binaries(t.Context(), t.Output()); err == nil || !strings.Contains(err.Error(), "etcd") {
 		t.Errorf("Binaries = %s, %v; want an error that tells what could not be built", bin, err)

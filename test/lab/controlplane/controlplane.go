@@ -26,28 +26,31 @@ const (
 	ControllerManagerProcess = "kube-controller-manager"
 )
 
-// stopGrace is what etcd gets to end by itself.
+// stopGrace is the time etcd has to terminate.
 const stopGrace = 2 * time.Second
 
-// Config says where a control plane runs. Only Dir is needed.
+// Config configures a control plane. Only Dir is required.
 type Config struct {
-	// Dir is the run directory: everything that the control plane writes. Data of an earlier run in it are used again.
+	// Dir is the run directory. The control plane writes only there, and reuses the data of an earlier run.
 	Dir string
-	// Bin has the programs. Empty: what [Binaries] returns, built on the way if need be.
+	// Bin is the directory of the programs. If empty, the result of [Binaries] is used, which builds them if necessary.
 	Bin BinDir
-	// Address and Port are where the API server listens. Zero: a loopback address of its own, and a port free on it.
-	// The processes run in the caller's network namespace, for whoever starts them must reach them to see when they serve.
+	// Address and Port are where the API server listens. The zero values select a private loopback address and a free port
+	// on it. The processes run in the caller's network namespace because the caller must reach them to check their
+	// readiness.
 	Address netip.Addr
 	Port    uint16
-	// ServiceCIDRs are one prefix or one a family, the first of Address's family. Nil: 10.96.0.0/16 and fd00:10:96::/112.
+	// ServiceCIDRs has one prefix, or one per address family, the first of the family of Address. If nil, they are
+	// 10.96.0.0/16 and fd00:10:96::/112.
 	ServiceCIDRs []netip.Prefix
-	// APIServerArgs and ControllerManagerArgs are added to the programs' arguments; of a repeated one the last counts.
+	// APIServerArgs and ControllerManagerArgs are appended to the programs' arguments. If an argument is repeated, the
+	// last one takes effect.
 	APIServerArgs, ControllerManagerArgs []string
-	// Progress gets lines about steps that take long. Nil: none.
+	// Progress receives lines about long steps. Nil discards them.
 	Progress io.Writer
 }
 
-// ControlPlane is one that runs.
+// ControlPlane is a running control plane.
 type ControlPlane struct {
 	dir    string
 	bin    BinDir
@@ -55,8 +58,9 @@ type ControlPlane struct {
 	rest   *rest.Config
 }
 
-// Start runs a control plane and returns when it serves: readyz is fine and the namespace default exists. From an empty directory that
-// takes about three seconds. The context bounds the start, not the life. After an error nothing runs.
+// Start runs a control plane and returns when it serves: readyz succeeds and the namespace default exists. From an
+// empty directory this takes about three seconds. The context bounds the start, not the lifetime. If Start returns an
+// error, no process is left running.
 func Start(ctx context.Context, config Config) (_ *ControlPlane, err error) {
 	if config, err = config.complete(ctx); err != nil {
 		return nil, fmt.Errorf("control plane: %w", err)
@@ -73,7 +77,7 @@ func Start(ctx context.Context, config Config) (_ *ControlPlane, err error) {
 	return c, nil
 }
 
-// complete fills the fields that were left out.
+// complete sets the defaults.
 func (c Config) complete(ctx context.Context) (Config, error) {
 	var err error
 	if c.Dir == "" {
@@ -130,7 +134,7 @@ func prepare(config Config) (*ControlPlane, error) {
 	return &ControlPlane{dir: config.Dir, bin: config.Bin, server: server, rest: client}, nil
 }
 
-// Attach opens the control plane that runs from the run directory, whoever started it.
+// Attach opens the control plane that runs in the directory, regardless of which program started it.
 func Attach(dir string) (*ControlPlane, error) {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
@@ -141,7 +145,8 @@ func Attach(dir string) (*ControlPlane, error) {
 		return nil, fmt.Errorf("no control plane in %s: %w", dir, err)
 	}
 	if !apiserver.Alive() {
-		return nil, fmt.Errorf("no control plane in %s: %s (pid %d) has ended, see %s", dir, apiserver.Name, apiserver.Pid, apiserver.Log())
+		return nil, fmt.Errorf("no control plane in %s: %s (pid %d) has ended, see %s", dir, apiserver.Name, apiserver.Pid,
+			apiserver.Log())
 	}
 	client, err := loadRESTConfig(kubeconfigPath(dir, adminUser))
 	if err != nil {
@@ -151,8 +156,9 @@ func Attach(dir string) (*ControlPlane, error) {
 	return &ControlPlane{dir: dir, bin: bin, server: client.Host, rest: client}, nil
 }
 
-// Stop ends the processes, the API server before its etcd; the run directory stays. Only etcd has a state to put in order, the others
-// would but wait for their clients to leave. Stopping what is stopped does nothing.
+// Stop ends the processes, the API server before etcd, and keeps the run directory. Only etcd is terminated gracefully
+// because it is the only one with state to flush. The others would merely wait for their clients to disconnect. Stop
+// does nothing if the control plane is stopped.
 func (c *ControlPlane) Stop(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, stopGrace)
 	defer cancel()
@@ -178,20 +184,22 @@ func (c *ControlPlane) Stop(ctx context.Context) error {
 	return nil
 }
 
-// Dir is the run directory.
+// Dir returns the run directory.
 func (c *ControlPlane) Dir() string { return c.dir }
 
-// Bin is where the programs are.
+// Bin returns the directory of the programs.
 func (c *ControlPlane) Bin() BinDir { return c.bin }
 
-// KubectlCommand is kubectl as administrator, not yet started: for callers that give standard input or want the streams.
+// KubectlCommand returns a kubectl command as administrator that is not started, for callers that set its standard
+// streams.
 func (c *ControlPlane) KubectlCommand(ctx context.Context, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, c.bin.Path("kubectl"), args...)
-	cmd.Env = append(os.Environ(), "KUBECONFIG="+c.AdminKubeconfig(), "KUBECACHEDIR="+filepath.Join(c.dir, "kubectl-cache"))
+	cmd.Env = append(os.Environ(), "KUBECONFIG="+c.AdminKubeconfig(), "KUBECACHEDIR="+filepath.Join(c.dir,
+		"kubectl-cache"))
 	return cmd
 }
 
-// Kubectl runs kubectl as administrator and returns its standard output; the error quotes its standard error.
+// Kubectl runs kubectl as administrator and returns its standard output. The error includes its standard error.
 func (c *ControlPlane) Kubectl(ctx context.Context, args ...string) (string, error) {
 	var stderr strings.Builder
 	cmd := c.KubectlCommand(ctx, args...)
@@ -203,7 +211,7 @@ func (c *ControlPlane) Kubectl(ctx context.Context, args ...string) (string, err
 	return string(out), nil
 }
 
-// Apply creates or updates the objects of the manifests, YAML or JSON, server-side.
+// Apply creates or updates the objects in the manifests, YAML or JSON, by server-side apply.
 func (c *ControlPlane) Apply(ctx context.Context, manifests string) error {
 	cmd := c.KubectlCommand(ctx, "apply", "--server-side", "--force-conflicts", "-f", "-")
 	cmd.Stdin = strings.NewReader(manifests)

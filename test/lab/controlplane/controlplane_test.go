@@ -40,7 +40,7 @@ func startIn(t *testing.T, dir string) *ControlPlane {
 	return c
 }
 
-// processesOf are the command lines that name the directory, whether recorded or not.
+// processesOf returns the command lines of processes that contain the directory, whether they are recorded or not.
 func processesOf(t *testing.T, dir string) []string {
 	t.Helper()
 	paths, err := filepath.Glob("/proc/[0-9]*/cmdline")
@@ -77,16 +77,18 @@ func TestDualStackServicesAndAttach(t *testing.T) {
 	if err := c.Apply(t.Context(), `{apiVersion: v1, kind: Service, metadata: {name: web}, spec: {ipFamilyPolicy: RequireDualStack, ports: [{port: 80}]}}`); err != nil {
 		t.Fatal(err)
 	}
-	ips := strings.Fields(kubectl(t, c, "get", "service", "web", "-o", "jsonpath={.spec.clusterIPs[0]} {.spec.clusterIPs[1]}"))
+	ips := strings.Fields(kubectl(t, c, "get", "service", "web", "-o",
+		"jsonpath={.spec.clusterIPs[0]} {.spec.clusterIPs[1]}"))
 	if len(ips) != 2 || !strings.HasPrefix(ips[0], "10.96.") || !strings.HasPrefix(ips[1], "fd00:10:96::") {
 		t.Errorf("cluster IPs = %q", ips)
 	}
-	if err := c.Apply(t.Context(), "{apiVersion: v1, kind: Service, metadata: {name: Wrong}}"); err == nil || !strings.Contains(err.Error(), "Wrong") {
+	if err := c.Apply(t.Context(), "{apiVersion: v1, kind: Service, metadata: {name: Wrong}}"); err == nil ||
+		!strings.Contains(err.Error(), "Wrong") {
 		t.Errorf("a bad manifest was taken: %v", err)
 	}
 }
 
-func TestServiceAccountHasOnlyWhatIsGranted(t *testing.T) {
+func TestServiceAccountHasOnlyGrantedRights(t *testing.T) {
 	c := startIn(t, t.TempDir())
 	path, err := c.ServiceAccountKubeconfig("ovn-kubernetes", "ovnkube-slb")
 	if err != nil {
@@ -104,13 +106,15 @@ func TestServiceAccountHasOnlyWhatIsGranted(t *testing.T) {
 		_, err := client.CoreV1().Services("").List(ctx, metav1.ListOptions{})
 		return err
 	}
-	if err := list(t.Context()); !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "system:serviceaccount:ovn-kubernetes:ovnkube-slb") {
+	if err := list(t.Context()); !apierrors.IsForbidden(err) || !strings.Contains(err.Error(),
+		"system:serviceaccount:ovn-kubernetes:ovnkube-slb") {
 		t.Fatalf("list without a grant: %v", err)
 	}
-	kubectl(t, c, "create", "clusterrolebinding", "slb", "--clusterrole=view", "--serviceaccount=ovn-kubernetes:ovnkube-slb")
+	kubectl(t, c, "create", "clusterrolebinding", "slb", "--clusterrole=view",
+		"--serviceaccount=ovn-kubernetes:ovnkube-slb")
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()
-	eventually(ctx, t, list) // The authorizer learns of the binding by a watch.
+	eventually(ctx, t, list) // The authorizer observes the binding by a watch.
 	if _, err := client.CoreV1().Secrets("").List(ctx, metav1.ListOptions{}); !apierrors.IsForbidden(err) {
 		t.Errorf("list of what was not granted: %v", err)
 	}
@@ -152,7 +156,7 @@ func TestControlPlanesDoNotCollide(t *testing.T) {
 			return err
 		})
 		t.Cleanup(func() {
-			if err := proc.KillRecorded(dir); err != nil { // As after a crash: nothing but the directory is known.
+			if err := proc.KillRecorded(dir); err != nil { // As after a crash, only the directory is known.
 				t.Error(err)
 			}
 			if left := processesOf(t, dir); len(left) > 0 {
@@ -172,7 +176,7 @@ func TestControlPlanesDoNotCollide(t *testing.T) {
 	}
 }
 
-func TestConfigIsRefusedWithFieldAndValue(t *testing.T) {
+func TestInvalidConfigNamesFieldAndValue(t *testing.T) {
 	for want, config := range map[string]Config{
 		`Dir ""`:     {},
 		"192.0.2.77": {Dir: t.TempDir(), Address: netip.MustParseAddr("192.0.2.77")},

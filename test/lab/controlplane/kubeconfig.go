@@ -14,16 +14,17 @@ import (
 	"k8s.io/client-go/tools/clientcmd/api"
 )
 
-// Limits of the clients that the lab itself uses, in requests a second: far above what it does, so that client-go never delays it.
+// Limits of the lab's own clients, in requests per second. They are far above the lab's rate, so that client-go never
+// throttles it.
 const clientQPS, clientBurst = 1000, 2000
 
 const adminUser, adminGroup = "admin", "system:masters"
 
-// AdminKubeconfig is the path of a kubeconfig whose user may do everything (group system:masters).
+// AdminKubeconfig returns the path of a kubeconfig whose user has all permissions (group system:masters).
 func (c *ControlPlane) AdminKubeconfig() string { return kubeconfigPath(c.dir, adminUser) }
 
-// Kubeconfig writes a kubeconfig for the user with the groups, by a client certificate made for it, and returns its path. The user may
-// do what RBAC grants it, which for a new one is next to nothing.
+// Kubeconfig issues a client certificate for the user with the groups, writes a kubeconfig with it, and returns its
+// path. The user has the permissions that RBAC grants it, which for a new user are almost none.
 func (c *ControlPlane) Kubeconfig(user string, groups ...string) (string, error) {
 	a, err := loadAuthority(c.dir)
 	if err != nil {
@@ -32,14 +33,14 @@ func (c *ControlPlane) Kubeconfig(user string, groups ...string) (string, error)
 	return writeKubeconfig(c.dir, a, c.server, user, groups)
 }
 
-// ServiceAccountKubeconfig is Kubeconfig for the user and groups that the API server gives to a ServiceAccount's token, so that RBAC
-// bindings to the ServiceAccount hold.
+// ServiceAccountKubeconfig is like Kubeconfig for the user and groups that the API server assigns to the token of a
+// ServiceAccount, so that RBAC bindings to the ServiceAccount apply.
 func (c *ControlPlane) ServiceAccountKubeconfig(namespace, name string) (string, error) {
 	return c.Kubeconfig("system:serviceaccount:"+namespace+":"+name,
 		"system:serviceaccounts", "system:serviceaccounts:"+namespace, "system:authenticated")
 }
 
-// RESTConfig is the administrator's, for client-go; each call returns a new copy.
+// RESTConfig returns the administrator's configuration for client-go. Each call returns a new copy.
 func (c *ControlPlane) RESTConfig() *rest.Config { return rest.CopyConfig(c.rest) }
 
 func kubeconfigPath(dir, user string) string {
@@ -68,7 +69,7 @@ func writeKubeconfig(dir string, a *authority, server, user string, groups []str
 	return path, nil
 }
 
-// replace writes a file whole: a process that was started with it before may be reading it.
+// replace writes a file atomically because a process that was started with the previous content may be reading it.
 func replace(path string, text []byte) error {
 	f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*")
 	if err != nil {

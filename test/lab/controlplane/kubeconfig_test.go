@@ -8,8 +8,9 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// Programs of one account are started one after the other: each start writes the file that the one before may be reading.
-func TestKubeconfigIsWholeWhileItIsWrittenAgain(t *testing.T) {
+// Programs of one account are started one after the other. Each start writes the file that an earlier program may be
+// reading.
+func TestKubeconfigIsReplacedAtomically(t *testing.T) {
 	dir := t.TempDir()
 	a, err := openAuthority(dir)
 	if err != nil {

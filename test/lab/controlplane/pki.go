@@ -19,10 +19,10 @@ import (
 	"time"
 )
 
-// validity is far longer than any lab lives; clocks may differ by a day.
+// validity is far longer than the lifetime of any lab. clockSkew tolerates clocks that differ by a day.
 const validity, clockSkew = 10 * 365 * 24 * time.Hour, 24 * time.Hour
 
-// authority is the one certificate authority of a control plane: servers and users are both signed by it.
+// authority is the certificate authority of a control plane. It signs the certificates of both servers and users.
 type authority struct {
 	cert    *x509.Certificate
 	key     *ecdsa.PrivateKey
@@ -34,7 +34,7 @@ const authorityName = "ca"
 func certPath(dir, name string) string { return filepath.Join(dir, "pki", name+".crt") }
 func keyPath(dir, name string) string  { return filepath.Join(dir, "pki", name+".key") }
 
-// openAuthority reads the authority of the run directory, or makes one if there is none.
+// openAuthority reads the authority from the run directory, or creates one if there is none.
 func openAuthority(dir string) (*authority, error) {
 	a, err := loadAuthority(dir)
 	if !errors.Is(err, fs.ErrNotExist) {
@@ -81,7 +81,7 @@ func loadAuthority(dir string) (*authority, error) {
 	return &authority{cert: cert, key: key, certPEM: certPEM}, nil
 }
 
-// server signs a certificate for the API server at the addresses.
+// server issues a certificate for the API server at the addresses.
 func (a *authority) server(addrs ...netip.Addr) (certPEM, keyPEM []byte, err error) {
 	template := template(pkix.Name{CommonName: "kube-apiserver"})
 	template.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}
@@ -92,15 +92,16 @@ func (a *authority) server(addrs ...netip.Addr) (certPEM, keyPEM []byte, err err
 	return a.issue(template)
 }
 
-// user signs a client certificate: the API server reads the user from the common name and the groups from the organizations.
+// user issues a client certificate. The API server takes the user from the common name and the groups from the
+// organizations.
 func (a *authority) user(name string, groups []string) (certPEM, keyPEM []byte, err error) {
 	template := template(pkix.Name{CommonName: name, Organization: groups})
 	template.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}
 	return a.issue(template)
 }
 
-// PeerCertificate signs a certificate for a peer that serves and asks others, as OVN's daemons do, and returns the paths of it, of its
-// key and of the authority's certificate.
+// PeerCertificate issues a certificate for a peer that is both server and client, as OVN's daemons are. It returns the
+// paths of the certificate, its key and the certificate of the authority.
 func (c *ControlPlane) PeerCertificate(name string) (cert, key, authority string, err error) {
 	a, err := loadAuthority(c.dir)
 	if err != nil {
@@ -132,7 +133,8 @@ func template(subject pkix.Name) *x509.Certificate {
 	}
 }
 
-func sign(template, parent *x509.Certificate, key *ecdsa.PrivateKey, signer crypto.Signer) (certPEM, keyPEM []byte, err error) {
+func sign(template, parent *x509.Certificate, key *ecdsa.PrivateKey, signer crypto.Signer) (certPEM, keyPEM []byte,
+	err error) {
 	cert, err := x509.CreateCertificate(rand.Reader, template, parent, key.Public(), signer)
 	if err != nil {
 		return nil, nil, fmt.Errorf("sign a certificate for %s: %w", template.Subject, err)
@@ -156,7 +158,8 @@ func writePair(dir, name string, certPEM, keyPEM []byte) error {
 	return os.WriteFile(keyPath(dir, name), keyPEM, 0o600)
 }
 
-// ensureServiceAccountKey makes the key that signs ServiceAccount tokens, once: tokens stay valid over a restart.
+// ensureServiceAccountKey creates the key that signs ServiceAccount tokens if it does not exist, so that tokens remain
+// valid across restarts.
 func ensureServiceAccountKey(dir string) (path string, err error) {
 	path = keyPath(dir, "service-account")
 	if _, err := os.Stat(path); err == nil {

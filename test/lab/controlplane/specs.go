@@ -19,16 +19,18 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/test/lab/proc"
 )
 
-// etcd is reached through unix sockets, given relative to the run directory, which is the working directory of both sides: that needs
-// no port, and no path that could be longer than a socket address holds (108 bytes, unix(7)).
+// etcd listens on Unix sockets. Their paths are relative to the run directory, which is the working directory of both
+// sides. This needs no port, and the path cannot exceed the size of a socket address (108 bytes, unix(7)).
 const (
 	etcdClientURL = "unix://etcd.sock"
 	etcdPeerURL   = "unix://etcd-peer.sock"
-	// etcdNowhere is what it must advertise, in a form that its flags accept; as the only member it has no one to tell.
+	// etcdNowhere is a placeholder for the URLs that etcd must advertise, in a form that its flags accept. The only member
+	// of a cluster has no peer that would use them.
 	etcdNowhere = "http://localhost:0"
 )
 
-// specs are the processes in the order of their start. The API server starts while etcd does: it needs longer until it needs etcd.
+// specs returns the processes in start order. The API server starts in parallel with etcd because it needs etcd only
+// later in its startup.
 func (c Config) specs(cp *ControlPlane) []proc.Spec {
 	spec := func(name string, args []string) proc.Spec {
 		return proc.Spec{Name: name, Dir: c.Dir, Args: append([]string{c.Bin.Path(name)}, args...)}
@@ -46,8 +48,10 @@ func etcdArgs() []string {
 	return []string{
 		"--name=lab", "--data-dir=etcd-data", "--log-level=warn",
 		"--listen-client-urls=" + etcdClientURL, "--advertise-client-urls=" + etcdNowhere,
-		"--listen-peer-urls=" + etcdPeerURL, "--initial-advertise-peer-urls=" + etcdNowhere, "--initial-cluster=lab=" + etcdNowhere,
-		// The page cache outlives every process of the lab; only a crash of the machine could lose data, and nobody would miss them.
+		"--listen-peer-urls=" + etcdPeerURL, "--initial-advertise-peer-urls=" + etcdNowhere,
+		"--initial-cluster=lab=" + etcdNowhere,
+		// The page cache outlives every process of the lab. Only a crash of the machine could lose data, and the data of a
+		// lab is expendable.
 		"--unsafe-no-fsync",
 	}
 }
@@ -61,7 +65,8 @@ func (c Config) apiServerArgs() []string {
 		"--etcd-servers=" + etcdClientURL,
 		"--bind-address=" + c.Address.String(),
 		"--secure-port=" + strconv.Itoa(int(c.Port)),
-		"--advertise-address=" + c.Address.String(), // Else it looks for a default route, which a network namespace may not have.
+		// By default it uses the default route, which a network namespace may not have.
+		"--advertise-address=" + c.Address.String(),
 		"--tls-cert-file=" + certPath(c.Dir, APIServerProcess),
 		"--tls-private-key-file=" + keyPath(c.Dir, APIServerProcess),
 		"--client-ca-file=" + certPath(c.Dir, authorityName),
@@ -72,15 +77,15 @@ func (c Config) apiServerArgs() []string {
 		"--authorization-mode=Node,RBAC",
 		"--allow-privileged=true",
 		"--disable-admission-plugins=ServiceAccount", // Pods here mount no tokens.
-		"--endpoint-reconciler-type=none",            // Nothing in the lab reaches the API through its Service.
+		"--endpoint-reconciler-type=none",            // Nothing in the lab uses the API through its Service.
 	}
 }
 
 func (c *ControlPlane) controllerManagerArgs() []string {
 	controllers := []string{
 		"deployment-controller", "replicaset-controller", "endpointslice-controller", // Deployment to Pods to EndpointSlices.
-		"garbage-collector-controller", "namespace-controller", // What is deleted takes along what it owns.
-		"clusterrole-aggregation-controller", // The roles view, edit and admin are empty without it.
+		"garbage-collector-controller", "namespace-controller", // Deletion cascades to owned objects.
+		"clusterrole-aggregation-controller", // It fills the roles view, edit and admin.
 	}
 	qps, burst := strconv.Itoa(clientQPS), strconv.Itoa(clientBurst)
 	return []string{
@@ -93,7 +98,7 @@ func (c *ControlPlane) controllerManagerArgs() []string {
 	}
 }
 
-// ready asks for what callers need at once: the API, with RBAC's own roles in place, and the namespace default.
+// ready checks what callers need first: the API with the default RBAC roles, and the namespace default.
 func (c *ControlPlane) ready(ctx context.Context) error {
 	client, err := rest.HTTPClientFor(c.rest)
 	if err != nil {
@@ -124,8 +129,8 @@ func get(ctx context.Context, client *http.Client, url string) error {
 	return err
 }
 
-// ownLoopback is one of the sixteen million addresses that the loopback interface has without being told, so that control planes on
-// one machine do not compete for ports.
+// ownLoopback returns a random one of the sixteen million addresses of the loopback interface, which need no
+// configuration, so that control planes on one machine do not compete for ports.
 func ownLoopback() netip.Addr {
 	return netip.AddrFrom4([4]byte{127, byte(1 + rand.N(254)), byte(rand.N(256)), byte(1 + rand.N(254))})
 }

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package frr runs FRR as a router in a network namespace: zebra, bgpd and bfdd, started by hand, for the packaged service
-// knows one instance a machine only. Its tests of BGP are those of test/bgp.
+// Package frr runs FRR as a router in a network namespace. It starts zebra, bgpd and bfdd directly because the packaged
+// service supports only one instance per machine. The tests of BGP are in test/bgp.
 //
 // Invariants:
-//   - Everything of a router is in its directory: sockets, logs, records of processes (package proc). Kill and the directory's
-//     removal leave no trace.
-//   - A router's configuration is what Configure was given since Start; nothing is written to files that FRR reads at start.
+//   - A router keeps all files in its directory: sockets, logs, records of processes (package proc). Kill and removing
+//     the directory leave nothing behind.
+//   - The configuration of a router consists of what Configure received since Start. Nothing is written to the files
+//     that FRR reads at startup.
 package frr

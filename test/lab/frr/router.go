@@ -21,7 +21,7 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/test/lab/proc"
 )
 
-// Programs is where Debian's package frr has the daemons.
+// Programs is the directory in which Debian's package frr installs the daemons.
 const Programs = "/usr/lib/frr"
 
 // The daemons of a router.
@@ -31,17 +31,17 @@ const (
 	BFDD  = "bfdd"
 )
 
-// Router is one instance of FRR.
+// Router is an instance of FRR.
 type Router struct {
-	// Name is FRR's pathspace, which tells instances on a machine apart.
+	// Name is FRR's pathspace, which distinguishes instances on a machine.
 	Name string
-	// Dir belongs to the router alone. The user frr must be able to reach it.
+	// Dir is used by the router exclusively. The user frr must be able to access it.
 	Dir string
-	// Netns is where the router runs, by its name in ip-netns(8).
+	// Netns is the network namespace in which the router runs, by its name in ip-netns(8).
 	Netns string
 }
 
-// Start starts the daemons and returns when each answers.
+// Start starts the daemons and returns when each of them responds.
 func (r Router) Start(ctx context.Context) error {
 	if err := r.directory(); err != nil {
 		return fmt.Errorf("start router %s: %w", r.Name, err)
@@ -56,7 +56,7 @@ func (r Router) Start(ctx context.Context) error {
 	return g.Wait()
 }
 
-// StartDaemon starts one of them again, without configuration. What it had before is to be given to Configure.
+// StartDaemon starts a daemon without configuration. The caller passes its previous configuration to Configure.
 func (r Router) StartDaemon(ctx context.Context, daemon string) error {
 	args := []string{
 		filepath.Join(Programs, daemon), "-N", r.Name, "-u", "frr", "-g", "frr", "-z", filepath.Join(r.Dir, "zserv.api"),
@@ -70,7 +70,7 @@ func (r Router) StartDaemon(ctx context.Context, daemon string) error {
 		args = append(args, "--bfdctl", filepath.Join(r.Dir, "bfdd.sock"))
 	}
 	socket := filepath.Join(r.Dir, daemon+".vty")
-	if err := os.Remove(socket); err != nil && !errors.Is(err, fs.ErrNotExist) { // Of one that was killed.
+	if err := os.Remove(socket); err != nil && !errors.Is(err, fs.ErrNotExist) { // Left by a daemon that was killed.
 		return fmt.Errorf("start %s of router %s: %w", daemon, r.Name, err)
 	}
 	_, err := proc.Start(ctx, proc.Spec{
@@ -86,7 +86,7 @@ func (r Router) StartDaemon(ctx context.Context, daemon string) error {
 	return err
 }
 
-// Kill ends daemons by SIGKILL, all if none is named. What is dead is left as it is.
+// Kill kills the daemons by SIGKILL, or all if none is named. Daemons that are dead are ignored.
 func (r Router) Kill(daemons ...string) error {
 	if len(daemons) == 0 {
 		return proc.KillRecorded(r.Dir)
@@ -106,7 +106,7 @@ func (r Router) Kill(daemons ...string) error {
 	return nil
 }
 
-// Configure gives FRR lines of configuration, as they would stand in frr.conf, all in one load.
+// Configure loads lines of configuration, in the syntax of frr.conf, in one operation.
 func (r Router) Configure(ctx context.Context, lines ...string) error {
 	file, err := os.CreateTemp(r.Dir, "load-*.conf")
 	if err != nil {
@@ -147,13 +147,13 @@ func (r Router) vtysh(ctx context.Context, args ...string) ([]byte, error) {
 
 func (r Router) emptyConfig() string { return filepath.Join(r.Dir, "frr.conf") }
 
-// directory makes a directory that belongs to the user frr, for FRR refuses to run as root.
+// directory creates a directory owned by the user frr because FRR refuses to run as root.
 func (r Router) directory() error {
 	frr, err := user.Lookup("frr")
 	if err != nil {
 		return fmt.Errorf("user of package frr: %w", err)
 	}
-	uid, _ := strconv.Atoi(frr.Uid) // On Linux both are numbers.
+	uid, _ := strconv.Atoi(frr.Uid) // On Linux both IDs are numeric.
 	gid, _ := strconv.Atoi(frr.Gid)
 	if err := os.MkdirAll(r.Dir, 0o755); err != nil {
 		return err

@@ -28,7 +28,7 @@ func testPod(owner types.UID, node string) *corev1.Pod {
 	return pod
 }
 
-func TestChooseSpreadsOverNodesThatMayTakeThePod(t *testing.T) {
+func TestSchedulingSpreadsOverEligibleNodes(t *testing.T) {
 	cordoned := func(n *corev1.Node) { n.Spec.Unschedulable = true }
 	down := func(n *corev1.Node) { n.Status.Conditions[0].Status = corev1.ConditionUnknown }
 	simulated := func(n *corev1.Node) { n.Labels = nil }
@@ -40,13 +40,17 @@ func TestChooseSpreadsOverNodesThatMayTakeThePod(t *testing.T) {
 		pods  []*corev1.Pod
 		want  string
 	}{
-		"no node":               {pod: testPod("web", ""), want: ""},
-		"first by name":         {pod: testPod("web", ""), nodes: []*corev1.Node{testNode("n2"), testNode("n1")}, want: "n1"},
-		"cordoned":              {pod: testPod("web", ""), nodes: []*corev1.Node{testNode("n1", cordoned), testNode("n2")}, want: "n2"},
-		"not Ready":             {pod: testPod("web", ""), nodes: []*corev1.Node{testNode("n1", down), testNode("n2")}, want: "n2"},
-		"not a lab node":        {pod: testPod("web", ""), nodes: []*corev1.Node{testNode("n1", simulated)}, want: ""},
-		"fewest siblings first": {pod: testPod("web", ""), nodes: []*corev1.Node{testNode("n1"), testNode("n2")}, pods: []*corev1.Pod{testPod("web", "n1"), testPod("db", "n2"), testPod("db", "n2")}, want: "n2"},
-		"then fewest Pods":      {pod: testPod("web", ""), nodes: []*corev1.Node{testNode("n1"), testNode("n2")}, pods: []*corev1.Pod{testPod("db", "n1")}, want: "n2"},
+		"no node":       {pod: testPod("web", ""), want: ""},
+		"first by name": {pod: testPod("web", ""), nodes: []*corev1.Node{testNode("n2"), testNode("n1")}, want: "n1"},
+		"cordoned": {pod: testPod("web", ""), nodes: []*corev1.Node{testNode("n1", cordoned), testNode("n2")},
+			want: "n2"},
+		"not Ready": {pod: testPod("web", ""), nodes: []*corev1.Node{testNode("n1", down), testNode("n2")},
+			want: "n2"},
+		"not a lab node": {pod: testPod("web", ""), nodes: []*corev1.Node{testNode("n1", simulated)}, want: ""},
+		"fewest siblings first": {pod: testPod("web", ""), nodes: []*corev1.Node{testNode("n1"), testNode("n2")},
+			pods: []*corev1.Pod{testPod("web", "n1"), testPod("db", "n2"), testPod("db", "n2")}, want: "n2"},
+		"then fewest Pods": {pod: testPod("web", ""), nodes: []*corev1.Node{testNode("n1"), testNode("n2")},
+			pods: []*corev1.Pod{testPod("db", "n1")}, want: "n2"},
 		"node selector": {
 			pod: selected, want: "n2",
 			nodes: []*corev1.Node{testNode("n1"), testNode("n2", func(n *corev1.Node) { n.Labels["zone"] = "b" })},
@@ -93,7 +97,7 @@ func TestPreStopEndsWithTheHookOrTheGracePeriod(t *testing.T) {
 	for name, test := range map[string]struct {
 		hooks []*corev1.Lifecycle
 		grace int64
-		want  time.Duration // from the deletion on
+		want  time.Duration // since the deletion
 	}{
 		"no hook":           {[]*corev1.Lifecycle{nil, {}}, 30, 0},
 		"the longest hook":  {[]*corev1.Lifecycle{sleeps(5), sleeps(20)}, 30, 20 * time.Second},

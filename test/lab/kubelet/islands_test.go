@@ -11,7 +11,7 @@ import (
 	"sync"
 )
 
-// islands is a network of namespaces without links between them: enough for all that the agent itself does.
+// islands is a network of namespaces without links between them, which is sufficient for testing the agent.
 type islands struct {
 	prefix string
 
@@ -45,7 +45,8 @@ func (n *islands) Plug(ctx context.Context, pod Pod) (Attachment, error) {
 		return Attachment{Netns: netns, IPs: ips}, nil
 	}
 	n.next++
-	ips := []netip.Addr{netip.AddrFrom4([4]byte{10, 244, 0, byte(n.next)}), netip.MustParseAddr(fmt.Sprintf("fd00:10:244::%x", n.next))}
+	ips := []netip.Addr{netip.AddrFrom4([4]byte{10, 244, 0, byte(n.next)}),
+		netip.MustParseAddr(fmt.Sprintf("fd00:10:244::%x", n.next))}
 	if err := addNetns(ctx, netns, ips); err != nil {
 		return Attachment{}, err
 	}

@@ -22,19 +22,19 @@ import (
 )
 
 const (
-	// NodeLabel marks, with value "true", the Nodes that this agent serves.
+	// NodeLabel marks the Nodes that this agent serves, with value "true".
 	NodeLabel = "lab.slb/node"
-	// ReadyAnnotation makes, with value "false", a running Pod not Ready.
+	// ReadyAnnotation makes a running Pod not Ready, with value "false".
 	ReadyAnnotation = "lab.slb/ready"
 
 	workers = 4
-	// resync is how often each Pod is looked at without an event: a responder that ended is started again.
+	// resync is the interval at which each Pod is synced without an event. It restarts responders that have exited.
 	resync = 10 * time.Second
-	// retryFirst and retryMost bound the wait after a failure, which doubles.
+	// retryFirst and retryMost bound the exponential backoff after a failure.
 	retryFirst, retryMost = 50 * time.Millisecond, 5 * time.Second
 )
 
-// Pod is what the network needs to know of a Pod.
+// Pod identifies a Pod to the Network.
 type Pod struct {
 	Namespace   string    `json:"namespace"`
 	Name        string    `json:"name"`
@@ -43,30 +43,32 @@ type Pod struct {
 	HostNetwork bool      `json:"hostNetwork,omitempty"`
 }
 
-// Attachment is how a Pod is connected.
+// Attachment describes how a Pod is connected.
 type Attachment struct {
-	// Netns is the namespace, by its name in ip-netns(8), that the Pod's processes run in.
+	// Netns is the network namespace of the Pod's processes, by its name in ip-netns(8).
 	Netns string
-	// IPs are the Pod's addresses, at most one a family, the first of the cluster's primary family.
+	// IPs are the Pod's addresses, at most one per family, that of the cluster's primary family first.
 	IPs []netip.Addr
 }
 
-// Network connects Pods. Its methods are called for several Pods at a time, but never twice at a time for one.
+// Network connects Pods. Its methods are called concurrently for different Pods, but never concurrently for the same
+// Pod.
 type Network interface {
-	// Plug makes the Pod's namespace, with its link and addresses; for a Pod with HostNetwork it names the node's. Plugging a Pod that is
-	// plugged returns the same again: an agent that was restarted asks once for each Pod.
+	// Plug creates the Pod's namespace with its link and addresses. For a Pod with HostNetwork it returns the namespace of
+	// the node. It is idempotent: a restarted agent calls it once for each Pod, and it returns the existing attachment.
 	Plug(ctx context.Context, pod Pod) (Attachment, error)
-	// Unplug undoes Plug, also half of it; nil if there is nothing to undo. The Pod's responder has ended.
+	// Unplug reverts Plug, including a partial one. It returns nil if there is nothing to revert. The Pod's responder has
+	// exited before.
 	Unplug(ctx context.Context, pod Pod) error
 }
 
-// Options say what an agent works with. All fields are needed.
+// Options configures an agent. All fields are required.
 type Options struct {
 	Client  kubernetes.Interface
 	Network Network
-	// Dir gets one directory a Pod, with the record and the log of its responder.
+	// Dir contains one directory per Pod with the record and the log of its responder.
 	Dir string
-	// Responder is the command that calls [responder.Main] with the arguments that are added to it.
+	// Responder is the command that calls [responder.Main] with the arguments that the agent appends.
 	Responder []string
 }
 
@@ -79,7 +81,8 @@ type agent struct {
 	sched scheduler
 }
 
-// Run serves Pods until the context is done. Failures on one Pod are logged and tried again; an error is returned only for what no Pod could work with.
+// Run serves Pods until the context is done. Failures of single Pods are logged and retried. An error is returned only
+// if no Pod can be served.
 func Run(ctx context.Context, options Options) error {
 	if options.Client == nil || options.Network == nil || options.Dir == "" || len(options.Responder) == 0 {
 		return fmt.Errorf("node agent: options %+v: want all fields", options)
@@ -92,7 +95,8 @@ func Run(ctx context.Context, options Options) error {
 	pods, nodes := factory.Core().V1().Pods(), factory.Core().V1().Nodes()
 	a := &agent{
 		Options: options, local: local, pods: pods.Lister(), nodes: nodes.Lister(),
-		queue: workqueue.NewTypedRateLimitingQueue(workqueue.NewTypedItemExponentialFailureRateLimiter[cache.ObjectName](retryFirst, retryMost)),
+		queue: workqueue.NewTypedRateLimitingQueue(
+			workqueue.NewTypedItemExponentialFailureRateLimiter[cache.ObjectName](retryFirst, retryMost)),
 	}
 	_, podErr := pods.Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc:    a.enqueue,
@@ -115,7 +119,7 @@ func Run(ctx context.Context, options Options) error {
 	if !cache.WaitForCacheSync(ctx.Done(), pods.Informer().HasSynced, nodes.Informer().HasSynced) {
 		return nil // The context is done.
 	}
-	for _, key := range local.keys() { // Of these, some may be deleted, and no event would tell.
+	for _, key := range local.keys() { // Some of these may be deleted, for which there is no event.
 		a.queue.Add(key)
 	}
 	return a.work(ctx)
@@ -158,7 +162,8 @@ func (a *agent) enqueue(object any) {
 	}
 }
 
-// enqueueAll is for changes of Nodes, which are few: any may make room for a Pod, or change whether one is Ready.
+// enqueueAll enqueues all Pods. It is called for changes of Nodes, which are rare: any of them may make a Node eligible
+// for a pending Pod, or change the readiness of a Pod.
 func (a *agent) enqueueAll(ctx context.Context) {
 	pods, err := a.pods.List(everything())
 	if err != nil {

@@ -25,7 +25,7 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/test/lab/responder"
 )
 
-// TestMain lets the test program be the responder too, as the lab's command is.
+// TestMain runs the responder if the test program is called as one, like the lab's command.
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == "responder" {
 		if err := responder.Main(context.Background(), os.Args[2:]); err != nil {
@@ -39,7 +39,8 @@ func TestMain(m *testing.M) {
 
 func nodeIPs(name string) []netip.Addr {
 	number := name[len(name)-1] - '0'
-	return []netip.Addr{netip.AddrFrom4([4]byte{172, 18, 0, number}), netip.MustParseAddr(fmt.Sprintf("fd00:172:18::%d", number))}
+	return []netip.Addr{netip.AddrFrom4([4]byte{172, 18, 0, number}), netip.MustParseAddr(fmt.Sprintf("fd00:172:18::%d",
+		number))}
 }
 
 // cluster is a control plane with the nodes n1 and n2, and an agent that can be stopped and started.
@@ -91,7 +92,7 @@ func newCluster(t *testing.T) *cluster {
 			t.Fatal(err)
 		}
 	}
-	t.Cleanup(func() { // Whatever the test came to: no process may hold a namespace.
+	t.Cleanup(func() { // Also after a failure, no process may remain in a namespace.
 		if err := proc.KillRecorded(c.dir); err != nil {
 			t.Error(err)
 		}
@@ -104,7 +105,7 @@ func newCluster(t *testing.T) *cluster {
 	return c
 }
 
-// runAgent returns the function that stops it.
+// runAgent starts the agent and returns a function that stops it.
 func (c *cluster) runAgent() func() {
 	c.Helper()
 	self, err := os.Executable()
@@ -124,7 +125,7 @@ func (c *cluster) runAgent() func() {
 	})
 }
 
-// within polls until f says that nothing is wrong.
+// within polls until f returns nil.
 func (c *cluster) within(limit time.Duration, what string, f func() error) {
 	c.Helper()
 	ctx, cancel := context.WithTimeout(c.Context(), limit)
@@ -148,7 +149,8 @@ func (c *cluster) within(limit time.Duration, what string, f func() error) {
 
 // readyEndpoints counts the ready addresses of the Service by family, in the slices that the real controller writes.
 func (c *cluster) readyEndpoints(service string) (map[discoveryv1.AddressType]int, error) {
-	slices, err := c.client.DiscoveryV1().EndpointSlices("default").List(c.Context(), metav1.ListOptions{LabelSelector: discoveryv1.LabelServiceName + "=" + service})
+	slices, err := c.client.DiscoveryV1().EndpointSlices("default").List(c.Context(),
+		metav1.ListOptions{LabelSelector: discoveryv1.LabelServiceName + "=" + service})
 	if err != nil {
 		return nil, err
 	}
@@ -190,7 +192,8 @@ func (c *cluster) ask(pod corev1.Pod, port int) {
 		addr := netip.MustParseAddr(podIP.IP)
 		url := "http://" + netip.AddrPortFrom(addr, uint16(port)).String()
 		netns := c.net.netns(podOf(&pod))
-		out, err := exec.CommandContext(c.Context(), "ip", "netns", "exec", netns, "curl", "-gsS", "--noproxy", "*", "--max-time", "5", url).CombinedOutput()
+		out, err := exec.CommandContext(c.Context(), "ip", "netns", "exec", netns, "curl", "-gsS", "--noproxy", "*",
+			"--max-time", "5", url).CombinedOutput()
 		if err != nil || !strings.HasPrefix(string(out), "pod="+pod.Name+" client=") {
 			c.Errorf("%s says %q, %v", url, out, err)
 		}
@@ -281,7 +284,8 @@ func TestDeploymentIsServed(t *testing.T) {
 	})
 }
 
-// restartAgent has a Pod deleted for good while no agent runs, and expects the next one to adopt the others' processes and to clear up after that Pod.
+// restartAgent deletes a Pod by force while no agent runs. It expects the next agent to adopt the processes of the
+// other Pods and to clean up after the deleted one.
 func (c *cluster) restartAgent(stop func()) func() {
 	c.Helper()
 	pids := func() []int {
@@ -299,11 +303,14 @@ func (c *cluster) restartAgent(stop func()) func() {
 	before := pids()
 	stop()
 	gone := c.pods("web")[0]
-	if _, err := c.cp.Kubectl(c.Context(), "delete", "pod", gone.Name, "--force", "--grace-period=0", "--wait=false"); err != nil {
+	if _, err := c.cp.Kubectl(c.Context(), "delete", "pod", gone.Name, "--force", "--grace-period=0",
+		"--wait=false"); err != nil {
 		c.Fatal(err)
 	}
 	c.within(15*time.Second, "Deployment replaces the Pod", func() error {
-		if pods := c.pods("web"); len(pods) != 4 || slices.ContainsFunc(pods, func(p corev1.Pod) bool { return p.UID == gone.UID }) {
+		if pods := c.pods("web"); len(pods) != 4 || slices.ContainsFunc(pods, func(p corev1.Pod) bool {
+			return p.UID == gone.UID
+		}) {
 			return fmt.Errorf("%d Pods", len(pods))
 		}
 		return nil
@@ -331,12 +338,13 @@ func exists(path string) bool {
 	return err == nil
 }
 
-func TestADeletedPodServesUntilItsPreStopHookIsOver(t *testing.T) {
+func TestDeletedPodServesUntilPreStopEnds(t *testing.T) {
 	c := newCluster(t)
 	stop := c.runAgent()
 	defer func() { stop() }()
-	// The hook outlives the test on any machine: the test ends the Pod.
-	slow := strings.Replace(manifests, "    spec:\n      containers:\n", "    spec:\n      terminationGracePeriodSeconds: 310\n      containers:\n", 1)
+	// The hook is longer than the test on any machine. The test ends the Pod.
+	slow := strings.Replace(manifests, "    spec:\n      containers:\n",
+		"    spec:\n      terminationGracePeriodSeconds: 310\n      containers:\n", 1)
 	if err := c.cp.Apply(t.Context(), strings.ReplaceAll(slow, "- {name: web, image: responder,",
 		"- {name: web, image: responder, lifecycle: {preStop: {sleep: {seconds: 300}}},")); err != nil {
 		t.Fatal(err)
@@ -349,13 +357,15 @@ func TestADeletedPodServesUntilItsPreStopHookIsOver(t *testing.T) {
 	draining := func(serving bool) {
 		c.Helper()
 		c.within(15*time.Second, fmt.Sprintf("the Pod terminates, serving=%t", serving), func() error {
-			slices, err := c.client.DiscoveryV1().EndpointSlices("default").List(c.Context(), metav1.ListOptions{LabelSelector: discoveryv1.LabelServiceName + "=web"})
+			slices, err := c.client.DiscoveryV1().EndpointSlices("default").List(c.Context(),
+				metav1.ListOptions{LabelSelector: discoveryv1.LabelServiceName + "=web"})
 			if err != nil {
 				return err
 			}
 			for _, slice := range slices.Items {
 				for _, e := range slice.Endpoints {
-					if e.TargetRef.Name == gone.Name && !*e.Conditions.Ready && *e.Conditions.Serving == serving && *e.Conditions.Terminating {
+					if e.TargetRef.Name == gone.Name && !*e.Conditions.Ready && *e.Conditions.Serving == serving &&
+						*e.Conditions.Terminating {
 						return nil
 					}
 				}

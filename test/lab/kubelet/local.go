@@ -19,14 +19,14 @@ import (
 
 const podFile = "pod.json"
 
-// local are the Pods that have something on this machine. A Pod is in it, and its directory exists, from before its first trace until
-// after its last.
+// local records the Pods that have state on this machine. A Pod is recorded, and its directory exists, from before its
+// first resource is created until after its last one is removed.
 type local struct {
 	dir string
 
 	mu   sync.Mutex
 	pods map[cache.ObjectName]Pod
-	// plugged is what Plug returned, in this run of the agent.
+	// plugged has the results of Plug in this run of the agent.
 	plugged map[Pod]Attachment
 }
 
@@ -68,7 +68,8 @@ func (l *local) get(key cache.ObjectName) (Pod, bool) {
 	return pod, ok
 }
 
-// podDir has a Pod's record, and its responder's. The UID distinguishes it from a predecessor with the same name.
+// podDir returns the directory with the records of a Pod and of its responder. The UID distinguishes it from an earlier
+// Pod of the same name.
 func (l *local) podDir(pod Pod) string { return filepath.Join(l.dir, string(pod.UID)) }
 
 func (l *local) add(pod Pod) error {
@@ -105,7 +106,7 @@ func (l *local) remove(pod Pod) error {
 	return nil
 }
 
-// plug asks the network once for each Pod.
+// plug returns the attachment of a Pod. It calls Plug only if this run of the agent has not yet plugged the Pod.
 func (l *local) plug(ctx context.Context, network Network, pod Pod) (Attachment, error) {
 	l.mu.Lock()
 	attachment, ok := l.plugged[pod]
@@ -123,7 +124,7 @@ func (l *local) plug(ctx context.Context, network Network, pod Pod) (Attachment,
 	return attachment, nil
 }
 
-// unplug forgets first: half an Unplug is no attachment.
+// unplug discards the attachment first because it is invalid once Unplug has started.
 func (l *local) unplug(ctx context.Context, network Network, pod Pod) error {
 	l.mu.Lock()
 	delete(l.plugged, pod)

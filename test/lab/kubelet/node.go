@@ -18,24 +18,25 @@ import (
 // fieldOwner names this package in server-side apply.
 const fieldOwner = "lab-kubelet"
 
-// Node is a lab node as the API server is told about it.
+// Node is a lab node as it is registered with the API server.
 type Node struct {
 	Name string
-	// Labels and Annotations are set beside [NodeLabel] and kubernetes.io/hostname.
+	// Labels and Annotations are set in addition to [NodeLabel] and kubernetes.io/hostname.
 	Labels, Annotations map[string]string
-	// IPs are the node's internal addresses, and PodCIDRs its part of the cluster's, at most one a family each, primary family first.
+	// IPs are the node's internal addresses, and PodCIDRs its subnets of the cluster network. Both have at most one entry
+	// per family, primary family first.
 	IPs      []netip.Addr
 	PodCIDRs []netip.Prefix
 }
 
-// Register makes the Node object, or changes it to this, and its status to Ready.
+// Register creates or updates the Node object and sets its condition Ready to True.
 func Register(ctx context.Context, client kubernetes.Interface, node Node) error {
 	spec := applycorev1.NodeSpec()
 	for _, cidr := range node.PodCIDRs {
 		spec.WithPodCIDRs(cidr.String())
 	}
 	if len(node.PodCIDRs) > 0 {
-		spec.WithPodCIDR(node.PodCIDRs[0].String()) // The API wants it equal to the first of the list.
+		spec.WithPodCIDR(node.PodCIDRs[0].String()) // The API requires it to equal the first of the list.
 	}
 	object := applycorev1.Node(node.Name).
 		WithLabels(node.Labels).
@@ -51,15 +52,16 @@ func Register(ctx context.Context, client kubernetes.Interface, node Node) error
 		addresses = append(addresses, corev1.NodeAddress{Type: corev1.NodeInternalIP, Address: ip.String()})
 	}
 	status := map[string]any{"addresses": addresses, "conditions": []corev1.NodeCondition{readyCondition(true)}}
-	// A JSON merge patch replaces the lists; the other ways merge addresses by type, and so allow one address a type.
+	// A JSON merge patch replaces the lists. The other patch types merge addresses by type, which permits only one address
+	// per type.
 	if err := patchStatus(ctx, client, node.Name, types.MergePatchType, status); err != nil {
 		return fmt.Errorf("register node %s: status: %w", node.Name, err)
 	}
 	return nil
 }
 
-// SetNodeReady sets the Node's condition Ready, which here nobody else does: True, or Unknown as the node lifecycle controller of a
-// cluster would when a node's heartbeats stop. Pods on a Node that is not Ready are not Ready.
+// SetNodeReady sets the Node's condition Ready, which has no other writer here. It sets True, or Unknown as the node
+// lifecycle controller of a cluster does when a node's heartbeats stop. Pods on a Node that is not Ready are not Ready.
 func SetNodeReady(ctx context.Context, client kubernetes.Interface, name string, ready bool) error {
 	status := map[string]any{"conditions": []corev1.NodeCondition{readyCondition(ready)}}
 	if err := patchStatus(ctx, client, name, types.StrategicMergePatchType, status); err != nil {
@@ -79,7 +81,8 @@ func readyCondition(ready bool) corev1.NodeCondition {
 	return condition
 }
 
-func patchStatus(ctx context.Context, client kubernetes.Interface, name string, kind types.PatchType, status map[string]any) error {
+func patchStatus(ctx context.Context, client kubernetes.Interface, name string, kind types.PatchType,
+	status map[string]any) error {
 	patch, err := json.Marshal(map[string]any{"status": status})
 	if err != nil {
 		return err

@@ -16,8 +16,8 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// scheduler binds Pods one at a time. It remembers what it decided until the informer shows it, else a burst of Pods would all see the
-// same empty node.
+// scheduler binds Pods one at a time. It remembers its decisions until the informer has observed them. Otherwise, all
+// Pods of a burst would be placed on the same empty node.
 type scheduler struct {
 	mu      sync.Mutex
 	assumed map[types.UID]string
@@ -35,11 +35,12 @@ func (a *agent) bind(ctx context.Context, pod *corev1.Pod) error {
 		return err
 	}
 	if a.sched.assumed[pod.UID] != "" {
-		return nil // Bound; the informer is behind.
+		return nil // Bound, but the informer has not observed it yet.
 	}
 	node := choose(pod, nodes, a.sched.assume(pods))
-	if node == "" { // A change of a Node brings the Pod up again.
-		klog.FromContext(ctx).Info("Pod waits: no Ready lab node may take it", "pod", klog.KObj(pod), "nodeSelector", pod.Spec.NodeSelector)
+	if node == "" { // A change of a Node enqueues the Pod again.
+		klog.FromContext(ctx).Info("Pod waits: no Ready lab node may take it", "pod", klog.KObj(pod), "nodeSelector",
+			pod.Spec.NodeSelector)
 		return nil
 	}
 	err = a.Client.CoreV1().Pods(pod.Namespace).Bind(ctx, &corev1.Binding{
@@ -53,7 +54,7 @@ func (a *agent) bind(ctx context.Context, pod *corev1.Pod) error {
 	return nil
 }
 
-// assume returns the Pods as they are once the informer has caught up, and forgets what it has caught up with.
+// assume returns the Pods with the decisions that the informer has not observed yet, and forgets the others.
 func (s *scheduler) assume(pods []*corev1.Pod) []*corev1.Pod {
 	open := make(map[types.UID]string)
 	out := make([]*corev1.Pod, len(pods))
@@ -69,8 +70,8 @@ func (s *scheduler) assume(pods []*corev1.Pod) []*corev1.Pod {
 	return out
 }
 
-// choose spreads: of the nodes that may take the Pod, the one with the fewest Pods of the same owner, then the fewest Pods, then the
-// first by name; empty if there is none.
+// choose spreads Pods. Of the eligible nodes it selects the one with the fewest Pods of the same owner, then the fewest
+// Pods, then the first by name. It returns the empty string if no node is eligible.
 func choose(pod *corev1.Pod, nodes []*corev1.Node, pods []*corev1.Pod) string {
 	type load struct{ siblings, all int }
 	loads := make(map[string]load)
@@ -94,7 +95,8 @@ func choose(pod *corev1.Pod, nodes []*corev1.Node, pods []*corev1.Pod) string {
 	return best.Name
 }
 
-// takes tells whether the node may get the Pod: served by the agent, Ready, not cordoned, and selected.
+// takes reports whether the Pod may be placed on the node: it is served by the agent, Ready, not cordoned, and matches
+// the Pod's node selector.
 func takes(node *corev1.Node, pod *corev1.Pod) bool {
 	return served(node) && nodeReady(node) && !node.Spec.Unschedulable &&
 		labels.SelectorFromSet(pod.Spec.NodeSelector).Matches(labels.Set(node.Labels))

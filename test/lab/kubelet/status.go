@@ -10,7 +10,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// statusOf is the status of a Pod that runs. What does not change keeps its time, so that equal states are equal objects.
+// statusOf returns the status of a running Pod. Times change only with the values to which they belong, so that equal
+// states are equal objects.
 func statusOf(pod *corev1.Pod, node *corev1.Node, ips []netip.Addr, now metav1.Time) corev1.PodStatus {
 	status := *pod.Status.DeepCopy()
 	status.Phase = corev1.PodRunning
@@ -54,7 +55,8 @@ func setCondition(status *corev1.PodStatus, kind corev1.PodConditionType, value 
 	}
 }
 
-// containers all run as the one responder since the Pod's start; what was written once is kept, but for being ready.
+// containers returns the status of the Pod's containers. All of them run, as the one responder, since the Pod's start.
+// Only their readiness changes.
 func containers(pod *corev1.Pod, ready bool, started metav1.Time) []corev1.ContainerStatus {
 	out := make([]corev1.ContainerStatus, 0, len(pod.Spec.Containers))
 	for _, container := range pod.Spec.Containers {

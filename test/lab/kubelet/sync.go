@@ -24,13 +24,13 @@ import (
 
 const (
 	responderProcess = "responder"
-	// readyFile, in the Pod's directory, is there when the responder listens.
+	// readyFile, in the Pod's directory, exists when the responder listens.
 	readyFile = "ready"
-	// startLimit is for a process that only opens sockets.
+	// startLimit bounds the start of the responder, which only opens sockets.
 	startLimit = 10 * time.Second
 )
 
-// sync brings one Pod on this machine, and its status, to what its object wants; it is also the way after any failure.
+// sync reconciles one Pod on this machine and its status with its object. After a failure it is simply called again.
 func (a *agent) sync(ctx context.Context, key cache.ObjectName) error {
 	pod, err := a.pods.Pods(key.Namespace).Get(key.Name)
 	if err != nil && !apierrors.IsNotFound(err) {
@@ -40,7 +40,7 @@ func (a *agent) sync(ctx context.Context, key cache.ObjectName) error {
 		pod = nil
 	}
 	running, ok := a.local.get(key)
-	var preStop time.Duration // what is left of it
+	var preStop time.Duration // remaining time
 	if ok && pod != nil && pod.UID == running.UID && pod.DeletionTimestamp != nil {
 		preStop = preStopLeft(pod, time.Now())
 	}
@@ -57,13 +57,13 @@ func (a *agent) sync(ctx context.Context, key cache.ObjectName) error {
 	}
 	node, err := a.nodes.Get(pod.Spec.NodeName)
 	if apierrors.IsNotFound(err) || err == nil && !served(node) {
-		return nil // Not ours; if the Node comes, or becomes ours, every Pod is looked at.
+		return nil // Not served here. If the Node appears or gets the label, every Pod is synced again.
 	}
 	if err != nil {
 		return err
 	}
 	switch {
-	case preStop > 0: // As any other Pod until then: its containers run, and are still asked whether they are ready.
+	case preStop > 0: // The Pod is served like any other until then: its containers run and its readiness is updated.
 		a.queue.AddAfter(key, preStop)
 	case pod.DeletionTimestamp != nil:
 		return a.finish(ctx, pod)
@@ -71,9 +71,9 @@ func (a *agent) sync(ctx context.Context, key cache.ObjectName) error {
 	return a.serve(ctx, pod, node)
 }
 
-// preStopLeft is how long the containers of a Pod that is being deleted may still run: until the longest of their preStop hooks is over,
-// or the grace period is. Only hooks that sleep are known. The API server counts the grace period from the first deletion, also if a
-// later one shortens it.
+// preStopLeft returns the time that the containers of a Pod that is being deleted may still run: until the longest of
+// their preStop hooks ends, or until the grace period ends. Only sleep hooks are supported. The API server counts the
+// grace period from the first deletion, even if a later one shortens it.
 func preStopLeft(pod *corev1.Pod, now time.Time) time.Duration {
 	var hook, grace time.Duration
 	for _, container := range pod.Spec.Containers {
@@ -88,7 +88,7 @@ func preStopLeft(pod *corev1.Pod, now time.Time) time.Duration {
 	return deleted.Add(min(hook, grace)).Sub(now)
 }
 
-// serve connects the Pod, starts its responder, and tells the API server.
+// serve connects the Pod, starts its responder, and writes its status.
 func (a *agent) serve(ctx context.Context, pod *corev1.Pod, node *corev1.Node) error {
 	ref := podOf(pod)
 	if err := a.local.add(ref); err != nil {
@@ -127,7 +127,7 @@ func (a *agent) ensureResponder(ctx context.Context, pod *corev1.Pod, netns stri
 	return err
 }
 
-// stop removes all that a Pod has on this machine.
+// stop removes all resources of a Pod on this machine.
 func (a *agent) stop(ctx context.Context, pod Pod) error {
 	p, err := proc.Find(a.local.podDir(pod), responderProcess)
 	if err == nil {
@@ -145,12 +145,12 @@ func (a *agent) stop(ctx context.Context, pod Pod) error {
 	return nil
 }
 
-// finish lets the API server forget a Pod that has ended here.
+// finish deletes the object of a Pod that has ended on this machine.
 func (a *agent) finish(ctx context.Context, pod *corev1.Pod) error {
 	now := metav1.NewDeleteOptions(0)
 	now.Preconditions = metav1.NewUIDPreconditions(string(pod.UID))
 	err := a.Client.CoreV1().Pods(pod.Namespace).Delete(ctx, pod.Name, *now)
-	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) { // Gone, or another one by now.
+	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) { // It is gone, or was replaced by another Pod.
 		return nil
 	}
 	return err
@@ -163,7 +163,7 @@ func (a *agent) writeStatus(ctx context.Context, pod *corev1.Pod, status corev1.
 	changed := pod.DeepCopy()
 	changed.Status = status
 	_, err := a.Client.CoreV1().Pods(pod.Namespace).UpdateStatus(ctx, changed, metav1.UpdateOptions{})
-	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) { // The Pod has changed, and the event of it is on its way.
+	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) { // The Pod has changed, and its event will follow.
 		return nil
 	}
 	if err != nil {
@@ -172,7 +172,7 @@ func (a *agent) writeStatus(ctx context.Context, pod *corev1.Pod, status corev1.
 	return nil
 }
 
-// ports are the Pod's container ports of the protocol, ascending and once each.
+// ports returns the Pod's container ports of the protocol, sorted and without duplicates.
 func ports(pod *corev1.Pod, protocol corev1.Protocol) []uint16 {
 	var out []uint16
 	for _, container := range pod.Spec.Containers {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package ovnprefix chooses the build of OVN and Open vSwitch that tests, benchmarks and the lab run: the one that the system has
-// installed, or one that is unpacked below a directory with bin, sbin and share (schemas included), as `make install` leaves it,
-// and contrib/ovn.sh what it fetches for the lab.
-// Such a build need not be where it was configured to be: whoever starts its programs names sockets, databases and schemas.
+// Package ovnprefix selects the build of OVN and Open vSwitch that tests, benchmarks and the lab run. It is the one
+// that the system has installed, or one in a directory with bin, sbin and share (including schemas), as `make install`
+// or contrib/ovn.sh create it. Such a build may be in a different directory than the one it was configured for, so
+// callers specify the paths of sockets, databases and schemas.
 package ovnprefix
 
 import (
@@ -22,15 +22,15 @@ import (
 const Variable = "LAB_OVN_PREFIX"
 
 const (
-	// Oldest is the first release of OVN that the lab takes from the system if it can have a newer one; contrib/ovn.sh has
-	// the same.
+	// Oldest is the first release of OVN that the lab uses from the system if a newer one is available. contrib/ovn.sh has
+	// the same value.
 	Oldest = "25.03"
 	// fetched is the directory that contrib/ovn.sh fills, in [cache.Dir].
 	fetched = "ovn-trixie"
 )
 
-// Chosen returns the directory for a lab: the one that the environment names, else the one that contrib/ovn.sh has filled
-// if the system's build is missing or older than [Oldest], else empty for the system's build.
+// Chosen returns the directory of the build for a lab. It is the one that the environment specifies, else the one that
+// contrib/ovn.sh has filled if the system's build is missing or older than [Oldest], else empty for the system's build.
 func Chosen() string {
 	if prefix := os.Getenv(Variable); prefix != "" {
 		return prefix
@@ -49,7 +49,7 @@ func Chosen() string {
 	return prefix
 }
 
-// Version returns the version of OVN in use, such as 25.03.0, and an error if ovn-nbctl(8) can't be run.
+// Version returns the version of OVN in use, such as 25.03.0. It returns an error if ovn-nbctl(8) cannot be run.
 func Version() (string, error) {
 	out, err := exec.Command("ovn-nbctl", "--version").Output()
 	if err != nil {
@@ -62,8 +62,8 @@ func Version() (string, error) {
 // Old reports whether a version is older than [Oldest]. Versions begin with year and month, two digits each.
 func Old(version string) bool { return version < Oldest }
 
-// Use has this process, and the processes that it starts, find the programs below the directory before all others; the last call wins.
-// An empty prefix changes nothing. A directory without such a build is an error.
+// Use prepends the directories of the build to PATH for this process and its child processes. The last call takes
+// precedence. An empty prefix changes nothing. A directory without such a build is an error.
 func Use(prefix string) error {
 	if prefix == "" {
 		return nil
@@ -71,7 +71,8 @@ func Use(prefix string) error {
 	if !filepath.IsAbs(prefix) {
 		return fmt.Errorf("%s=%q: want an absolute path", Variable, prefix)
 	}
-	for _, needed := range []string{"bin/ovn-nbctl", "sbin/" + server, "share/ovn/ovn-nb.ovsschema", "share/openvswitch/vswitch.ovsschema"} {
+	for _, needed := range []string{"bin/ovn-nbctl", "sbin/" + server, "share/ovn/ovn-nb.ovsschema",
+		"share/openvswitch/vswitch.ovsschema"} {
 		if _, err := os.Stat(filepath.Join(prefix, needed)); err != nil {
 			return fmt.Errorf("%s=%q: no build of OVN and Open vSwitch: %w", Variable, prefix, err)
 		}
@@ -85,7 +86,8 @@ func Use(prefix string) error {
 	return os.Setenv("PATH", strings.Join(dirs, string(os.PathListSeparator)))
 }
 
-// Main runs the tests of a package, an [*testing.M], with the build that the environment names, and returns their exit status.
+// Main runs the tests of a package, given as an [*testing.M], with the build that the environment specifies. It returns
+// their exit status.
 func Main(tests interface{ Run() int }) int {
 	if err := Use(os.Getenv(Variable)); err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -94,10 +96,11 @@ func Main(tests interface{ Run() int }) int {
 	return tests.Run()
 }
 
-// server is the program that knows which build is in use.
+// server is the program by which PATH determines the build in use.
 const server = "ovsdb-server"
 
-// Schema is the path of a database schema, as ovn/ovn-nb.ovsschema or openvswitch/vswitch.ovsschema, of the build that PATH finds.
+// Schema returns the path of a database schema, such as ovn/ovn-nb.ovsschema or openvswitch/vswitch.ovsschema, of the
+// build in PATH.
 func Schema(name string) string {
 	if found, err := exec.LookPath(server); err == nil {
 		beside := filepath.Join(filepath.Dir(filepath.Dir(found)), "share", name)

@@ -10,11 +10,12 @@ import (
 	"testing"
 )
 
-// build makes a directory that looks like a build, without the file left out.
+// build creates a directory that looks like a build, except for the file without.
 func build(t *testing.T, without string) string {
 	t.Helper()
 	dir := t.TempDir()
-	for _, name := range []string{"bin/ovn-nbctl", "sbin/ovsdb-server", "share/ovn/ovn-nb.ovsschema", "share/openvswitch/vswitch.ovsschema"} {
+	for _, name := range []string{"bin/ovn-nbctl", "sbin/ovsdb-server", "share/ovn/ovn-nb.ovsschema",
+		"share/openvswitch/vswitch.ovsschema"} {
 		if name == without {
 			continue
 		}
@@ -37,7 +38,7 @@ func TestUsePutsProgramsAndSchemasFirst(t *testing.T) {
 			t.Fatal(err)
 		}
 		if prefix == "" {
-			prefix = first // An empty one changes nothing.
+			prefix = first // An empty prefix changes nothing.
 		}
 		for _, program := range []string{"bin/ovn-nbctl", "sbin/ovsdb-server"} {
 			if got, err := exec.LookPath(filepath.Base(program)); err != nil || got != filepath.Join(prefix, program) {
@@ -53,7 +54,7 @@ func TestUsePutsProgramsAndSchemasFirst(t *testing.T) {
 	}
 }
 
-func TestSchemaOfTheSystem(t *testing.T) {
+func TestSystemSchema(t *testing.T) {
 	t.Setenv("PATH", t.TempDir())
 	if got, want := Schema("ovn/ovn-nb.ovsschema"), "/usr/share/ovn/ovn-nb.ovsschema"; got != want {
 		t.Errorf("schema %s, want %s", got, want)
@@ -78,12 +79,12 @@ func TestUseRejectsDirectoriesWithoutABuild(t *testing.T) {
 	}
 }
 
-func TestChosen(t *testing.T) {
+func TestChosenPrefix(t *testing.T) {
 	for name, c := range map[string]struct {
 		installed string
 		fetched   bool
 		named     string
-		want      string // CACHE stands for what contrib/ovn.sh fetched
+		want      string // CACHE is replaced by the directory that contrib/ovn.sh fills.
 	}{
 		"named":                        {installed: "25.03.0", fetched: true, named: "/usr", want: "/usr"},
 		"installed, new enough":        {installed: "25.03.0", fetched: true},

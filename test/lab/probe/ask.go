@@ -14,15 +14,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Ask asks one question over "tcp" or "udp" and returns the answer's line, "<name> <client> <question>". source is the port to ask
-// from, 0 for any; one of which a connection has just closed can be used again at once.
+// Ask sends one request over "tcp" or "udp" and returns the response line, "<name> <client> <request>". source is the
+// source port, 0 for any. A port that a connection has just closed can be reused immediately.
 func Ask(ctx context.Context, network string, source uint16, target netip.AddrPort) (string, error) {
 	const patience = 2 * time.Second
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	d := net.Dialer{Control: func(_, _ string, c syscall.RawConn) error {
 		var err error
-		if control := c.Control(func(fd uintptr) { err = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_REUSEADDR, 1) }); control != nil {
+		if control := c.Control(func(fd uintptr) {
+			err = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_REUSEADDR, 1)
+		}); control != nil {
 			return control
 		}
 		return err
@@ -34,7 +36,7 @@ func Ask(ctx context.Context, network string, source uint16, target netip.AddrPo
 	}
 	defer conn.Close()
 	if tcp, ok := conn.(*net.TCPConn); ok {
-		_ = tcp.SetLinger(0) // No TIME_WAIT: the same ports may be used for the next question.
+		_ = tcp.SetLinger(0) // No TIME_WAIT, so that the next request may use the same ports.
 	}
 	deadline, _ := ctx.Deadline()
 	if err := conn.SetDeadline(deadline); err != nil {
@@ -50,7 +52,7 @@ func Ask(ctx context.Context, network string, source uint16, target netip.AddrPo
 	return line, nil
 }
 
-// sourceOf is where a connection comes from that has to have a source port, nil for port 0: any.
+// sourceOf returns the local address with the source port, or nil for port 0, which means any port.
 func sourceOf(network string, port uint16) net.Addr {
 	switch {
 	case port == 0:

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package probe is a client that measures: how long a Service did not answer, how much was lost, which backends answered, which
-// client address they saw, and whether open connections live on. Its peer is package responder.
+// Package probe is a measuring client. It measures how long a Service did not respond, how many requests were lost,
+// which backends responded, which client address they saw, and whether open connections survived. Its peer is package
+// responder.
 //
 // Invariants:
-//   - A gap is the longest time between two questions that were answered, the start and the end of the run counting as such: a
-//     Service that never answers has a gap as long as the run.
-//   - A question is answered by what comes back on its own socket within a second; a long-lived connection's within six.
+//   - A gap is the longest time between two requests that received a response. The start and the end of the run count
+//     as such: the gap of a Service that never responds is as long as the run.
+//   - A request is answered by a response on its own socket within 1 s, on a long-lived connection within 20 s.
 //   - Streams do not wait for each other.
 package probe

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// result closes the account.
+// result computes the result of the stream.
 func (s *stream) result() Result {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -23,7 +23,7 @@ func (s *stream) result() Result {
 	return r
 }
 
-// longestGap is the longest time between two neighbours of times, 0 and length included, and where it begins.
+// longestGap returns the longest time between two consecutive times, 0 and length included, and where it begins.
 func longestGap(times []time.Duration, length time.Duration) (gap, at time.Duration) {
 	last := time.Duration(0)
 	for _, t := range append(slices.Sorted(slices.Values(times)), length) {

@@ -18,16 +18,17 @@ import (
 )
 
 const (
-	// answerTimeout bounds the wait for an answer, and for a connection.
+	// answerTimeout bounds the wait for a response, and for a connection.
 	answerTimeout = time.Second
-	// surviveTimeout is how long an open connection may stall and still count as alive: six retransmissions (RFC 6298 section 5.5).
+	// surviveTimeout is how long an open connection may stall and still count as alive: six retransmissions (RFC 6298
+	// section 5.5).
 	surviveTimeout = 20 * time.Second
-	// keepAlive is how long an open connection is silent before the client's kernel sends on it.
+	// keepAlive is the idle time after which the client's kernel sends keepalives on an open connection.
 	keepAlive = time.Second
 )
 
-// Run asks until the context is done, and returns what each stream saw, in the order of specs. answered, if not nil, is called once,
-// when every stream has had its first answer.
+// Run sends requests until the context is done, and returns the result of each stream, in the order of specs. If
+// answered is not nil, it is called once, when every stream has received its first response.
 func Run(ctx context.Context, specs []Spec, answered func()) ([]Result, error) {
 	streams := make([]*stream, len(specs))
 	var first sync.WaitGroup
@@ -40,7 +41,7 @@ func Run(ctx context.Context, specs []Spec, answered func()) ([]Result, error) {
 		streams[i] = newStream(spec, first.Done)
 	}
 	if answered != nil {
-		go func() { // Ends with the program if a stream is never answered.
+		go func() { // Runs until the program exits if a stream never receives a response.
 			first.Wait()
 			answered()
 		}()
@@ -57,7 +58,7 @@ func Run(ctx context.Context, specs []Spec, answered func()) ([]Result, error) {
 	return results, nil
 }
 
-// stream runs one spec and collects.
+// stream runs one Spec and collects its result.
 type stream struct {
 	spec  Spec
 	start time.Time
@@ -65,7 +66,7 @@ type stream struct {
 
 	mu     sync.Mutex
 	saw    Result
-	times  []time.Duration // When the answered questions were asked.
+	times  []time.Duration // send times of the requests that received a response
 	tracks []*track
 	length time.Duration
 }
@@ -92,7 +93,8 @@ func newStream(spec Spec, first func()) *stream {
 	}
 }
 
-// run works until the context is done, and then waits for the last answers. Answers after the end are not late: the length is what counts.
+// run works until the context is done and then waits for the last responses. Responses after the end count as received,
+// because only the length of the run is relevant.
 func (s *stream) run(ctx context.Context) {
 	var work sync.WaitGroup
 	switch s.spec.Kind {
@@ -130,7 +132,7 @@ func (s *stream) tick(ctx context.Context, f func() bool) {
 	}
 }
 
-// each starts f at every interval, without waiting for the ones before, and returns when all have ended.
+// each starts f at every interval, without waiting for earlier calls, and returns when all calls have returned.
 func (s *stream) each(ctx context.Context, f func(context.Context)) {
 	var open sync.WaitGroup
 	s.tick(ctx, func() bool {
@@ -140,7 +142,7 @@ func (s *stream) each(ctx context.Context, f func(context.Context)) {
 	open.Wait()
 }
 
-// ask sends one question from a new socket.
+// ask sends one request from a new socket.
 func (s *stream) ask(ctx context.Context, network string) {
 	asked := s.sent(nil)
 	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
@@ -151,7 +153,7 @@ func (s *stream) ask(ctx context.Context, network string) {
 		return
 	}
 	defer conn.Close()
-	answer, err := question(conn, bufio.NewReader(conn), asked, answerTimeout)
+	answer, err := request(conn, bufio.NewReader(conn), asked, answerTimeout)
 	if err != nil {
 		s.failed(err)
 		return
@@ -159,8 +161,8 @@ func (s *stream) ask(ctx context.Context, network string) {
 	s.answered(nil, asked, answer)
 }
 
-// question writes a line and reads one.
-func question(conn net.Conn, in *bufio.Reader, asked time.Duration, timeout time.Duration) (string, error) {
+// request writes a line and reads one.
+func request(conn net.Conn, in *bufio.Reader, asked time.Duration, timeout time.Duration) (string, error) {
 	if err := conn.SetDeadline(time.Now().Add(timeout)); err != nil {
 		return "", err
 	}
@@ -170,7 +172,7 @@ func question(conn net.Conn, in *bufio.Reader, asked time.Duration, timeout time
 	return in.ReadString('\n')
 }
 
-// flow sends from one socket and matches answers by what they repeat.
+// flow sends requests from one socket and matches responses by the request that they repeat.
 func (s *stream) flow(ctx context.Context, t *track, source uint16) {
 	dialer := net.Dialer{LocalAddr: sourceOf("udp", source)}
 	conn, err := dialer.DialContext(ctx, "udp", s.spec.Target.String())
@@ -186,7 +188,7 @@ func (s *stream) flow(ctx context.Context, t *track, source uint16) {
 		}
 		return true
 	})
-	// The last answers may still be on their way.
+	// The last responses may still be in flight.
 	if err := conn.SetReadDeadline(time.Now().Add(answerTimeout / 2)); err != nil {
 		s.failed(err)
 	}
@@ -201,7 +203,7 @@ func (s *stream) readFlow(conn net.Conn, t *track) {
 		if errors.Is(err, os.ErrDeadlineExceeded) || errors.Is(err, net.ErrClosed) {
 			return
 		}
-		if err != nil { // An ICMP error: it counts, and the next answer may come all the same.
+		if err != nil { // For example an ICMP error. It is counted, and the next response may still arrive.
 			s.failed(err)
 			continue
 		}
@@ -215,9 +217,10 @@ func (s *stream) readFlow(conn net.Conn, t *track) {
 	}
 }
 
-// converse keeps one connection and asks on it, until it fails. It keeps the connection alive as a careful client does: when a gateway
-// dies with an answer on its way, only the backend has something to send again, and the new gateway knows the connection, and so whose
-// address the backend has outside, only once the client sends. A client that never does waits for ever.
+// converse sends requests on one connection until it fails. It enables keepalives, as a robust client does. If a
+// gateway fails while a response is in flight, only the backend has data to retransmit. The new gateway learns the
+// connection, and with it the external address of the backend, only when the client sends. A client that never sends
+// waits indefinitely.
 func (s *stream) converse(ctx context.Context, t *track, source uint16) {
 	dialer := net.Dialer{
 		Timeout:         surviveTimeout,
@@ -233,7 +236,7 @@ func (s *stream) converse(ctx context.Context, t *track, source uint16) {
 	in := bufio.NewReader(conn)
 	s.tick(ctx, func() bool {
 		asked := s.sent(t)
-		answer, err := question(conn, in, asked, surviveTimeout)
+		answer, err := request(conn, in, asked, surviveTimeout)
 		if err != nil {
 			s.broken(t, err)
 			return false
@@ -244,7 +247,7 @@ func (s *stream) converse(ctx context.Context, t *track, source uint16) {
 	})
 }
 
-// sent counts a question, also for a flow if it belongs to one, and returns when it was asked.
+// sent counts a request for the stream and, if t is not nil, for its flow. It returns the send time.
 func (s *stream) sent(t *track) time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -255,7 +258,7 @@ func (s *stream) sent(t *track) time.Duration {
 	return time.Since(s.start)
 }
 
-// answered notes an answer, "<backend> <client> ...".
+// answered records a response, "<backend> <client> ...".
 func (s *stream) answered(t *track, asked time.Duration, answer string) {
 	fields := strings.Fields(answer)
 	s.mu.Lock()
@@ -297,7 +300,7 @@ func (s *stream) stalled(t *track, d time.Duration) {
 	t.saw.Stall = max(t.saw.Stall, d)
 }
 
-// cause is an error without the ports in it, so that the same ones count together.
+// cause returns the text of an error without ports, so that equal errors are counted together.
 func cause(err error) string {
 	if op := (*net.OpError)(nil); errors.As(err, &op) {
 		return op.Op + ": " + op.Err.Error()

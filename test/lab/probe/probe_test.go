@@ -31,13 +31,14 @@ func TestLongestGapCountsStartAndEnd(t *testing.T) {
 	}
 }
 
-func TestEachKindAgainstAResponder(t *testing.T) {
+func TestEachKindAgainstResponder(t *testing.T) {
 	ctx := t.Context()
 	ports := make(chan [2]uint16, 1)
-	go responder.Run(ctx, responder.Options{Name: "web-1", TCP: []uint16{0}, UDP: []uint16{0}, Listening: func(tcp, udp []uint16) error {
-		ports <- [2]uint16{tcp[0], udp[0]}
-		return nil
-	}})
+	go responder.Run(ctx, responder.Options{Name: "web-1", TCP: []uint16{0}, UDP: []uint16{0},
+		Listening: func(tcp, udp []uint16) error {
+			ports <- [2]uint16{tcp[0], udp[0]}
+			return nil
+		}})
 	open := <-ports
 	for _, host := range []string{"127.0.0.1", "::1"} {
 		var specs []Spec
@@ -53,7 +54,8 @@ func TestEachKindAgainstAResponder(t *testing.T) {
 		}
 		<-answered
 		for _, r := range results {
-			if r.Sent == 0 || r.Lost != 0 || r.Broken() != 0 || len(r.Flows) != r.Spec.Count || r.Backends["web-1"] != r.Sent || r.Clients[host] != r.Sent {
+			if r.Sent == 0 || r.Lost != 0 || r.Broken() != 0 || len(r.Flows) != r.Spec.Count || r.Backends["web-1"] != r.Sent ||
+				r.Clients[host] != r.Sent {
 				t.Errorf("%+v", r)
 			}
 			if r.Gap <= 0 || r.Gap > time.Second {
@@ -63,7 +65,7 @@ func TestEachKindAgainstAResponder(t *testing.T) {
 	}
 }
 
-func TestNobodyAnswers(t *testing.T) {
+func TestProbeWithoutResponder(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 	defer cancel()
 	target := netip.MustParseAddrPort("127.0.0.1:1")
@@ -86,14 +88,18 @@ func TestParseSpec(t *testing.T) {
 	if err != nil || s.String() != "tcp-long://[fd00:50::60]:80*8/50ms" || s.Count != 8 {
 		t.Errorf("ParseSpec = %+v, %v", s, err)
 	}
-	if s, err := ParseSpec("udp-flow://10.0.0.1:53*24@20000"); err != nil || s.String() != "udp-flow://10.0.0.1:53*24@20000/10ms" || s.source(23) != 20023 {
+	if s, err := ParseSpec("udp-flow://10.0.0.1:53*24@20000"); err != nil ||
+		s.String() != "udp-flow://10.0.0.1:53*24@20000/10ms" || s.source(23) != 20023 {
 		t.Errorf("ParseSpec = %+v, %v", s, err)
 	}
 	s, err = ParseSpec("udp-flow://10.0.0.1:80*12/20ms")
 	if err != nil || s.Count != 12 || s.Interval != 20*time.Millisecond {
 		t.Errorf("ParseSpec = %+v, %v", s, err)
 	}
-	for _, bad := range []string{"", "udp-new://10.0.0.1:53@20000", "udp-flow://10.0.0.1:53@0", "udp-flow://10.0.0.1:53*2@65535", "tcp://10.0.0.1:80", "tcp-new://10.0.0.1", "tcp-new://host:80", "udp-new://10.0.0.1:0", "tcp-long://10.0.0.1:80*0", "tcp-new://10.0.0.1:80*2", "udp-new://10.0.0.1:80/0s", "udp-new://10.0.0.1:80/x"} {
+	for _, bad := range []string{"", "udp-new://10.0.0.1:53@20000", "udp-flow://10.0.0.1:53@0",
+		"udp-flow://10.0.0.1:53*2@65535", "tcp://10.0.0.1:80", "tcp-new://10.0.0.1", "tcp-new://host:80",
+		"udp-new://10.0.0.1:0", "tcp-long://10.0.0.1:80*0", "tcp-new://10.0.0.1:80*2", "udp-new://10.0.0.1:80/0s",
+		"udp-new://10.0.0.1:80/x"} {
 		if _, err := ParseSpec(bad); err == nil {
 			t.Errorf("ParseSpec(%q) succeeded", bad)
 		}

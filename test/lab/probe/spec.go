@@ -12,33 +12,34 @@ import (
 	"time"
 )
 
-// Kind is what a stream does.
+// Kind is the kind of a stream.
 type Kind string
 
 const (
-	// UDPFlow asks from Count sockets, by default one and every 10 ms: existing flows.
+	// UDPFlow sends from Count sockets, by default one, every 10 ms by default: existing flows.
 	UDPFlow Kind = "udp-flow"
-	// UDPNew asks from a new socket each time, by default every 10 ms.
+	// UDPNew sends each request from a new socket, by default every 10 ms.
 	UDPNew Kind = "udp-new"
-	// TCPNew connects, asks and closes, by default every 50 ms.
+	// TCPNew connects, sends a request and closes, by default every 50 ms.
 	TCPNew Kind = "tcp-new"
-	// TCPLong keeps Count connections open and asks on each, by default every 50 ms.
+	// TCPLong keeps Count connections open and sends requests on each, by default every 50 ms.
 	TCPLong Kind = "tcp-long"
 )
 
-// AnsweredLine is what the lab's command prints on standard output when every stream has had an answer; the results follow at the end.
+// AnsweredLine is printed by the lab's command on standard output when every stream has received a response. The
+// results follow at the end.
 const AnsweredLine = "answered"
 
-// Spec is one stream.
+// Spec configures one stream.
 type Spec struct {
 	Kind   Kind           `json:"kind"`
 	Target netip.AddrPort `json:"target"`
-	// Interval between questions; zero: the kind's default.
+	// Interval between requests. Zero means the default of the kind.
 	Interval time.Duration `json:"interval,omitempty"`
-	// Count is the number of flows of a UDPFlow stream, zero: 1, or of connections of a TCPLong stream, zero: 8.
+	// Count is the number of flows of a UDPFlow stream, by default 1, or of connections of a TCPLong stream, by default 8.
 	Count int `json:"count,omitempty"`
-	// From is the port that the first flow or connection asks from, the others from those that follow; zero: any that are free. Who
-	// asks from a port that was used a minute ago belongs, for the gateway, to the connection of then.
+	// From is the source port of the first flow or connection. The others use the ports that follow. Zero means any free
+	// ports. A gateway may assign packets from a port that was used a minute ago to the earlier connection.
 	From uint16 `json:"from,omitempty"`
 }
 
@@ -61,7 +62,8 @@ func (s Spec) complete() (Spec, error) {
 		s.Count = cmp.Or(s.Count, 8)
 	case UDPNew, TCPNew:
 		if s.Count != 0 || s.From != 0 {
-			return s, fmt.Errorf("probe %s: count %d, from port %d: only %s and %s have flows to count", s.Kind, s.Count, s.From, UDPFlow, TCPLong)
+			return s, fmt.Errorf("probe %s: count %d, from port %d: only %s and %s have flows to count", s.Kind, s.Count, s.From,
+				UDPFlow, TCPLong)
 		}
 	}
 	if last := int(s.From) + s.Count - 1; last > math.MaxUint16 {
@@ -70,7 +72,7 @@ func (s Spec) complete() (Spec, error) {
 	return s, nil
 }
 
-// source is the port that a flow asks from, zero for any.
+// source returns the source port of a flow, zero for any.
 func (s Spec) source(flow int) uint16 {
 	if s.From == 0 {
 		return 0
@@ -78,8 +80,8 @@ func (s Spec) source(flow int) uint16 {
 	return s.From + uint16(flow)
 }
 
-// ParseSpec reads KIND://ADDRESS:PORT, as udp-flow://10.50.0.60:80 or tcp-long://[fd00:50::60]:80; *24 behind it is the count, @20000
-// behind that the first port to ask from, and /20ms at the end the interval.
+// ParseSpec parses KIND://ADDRESS:PORT, such as udp-flow://10.50.0.60:80 or tcp-long://[fd00:50::60]:80. Optional
+// suffixes, in this order, are *24 for the count, @20000 for the first source port, and /20ms for the interval.
 func ParseSpec(text string) (Spec, error) {
 	kind, rest, found := strings.Cut(text, "://")
 	rest, length, timed := strings.Cut(rest, "/")
@@ -97,12 +99,13 @@ func ParseSpec(text string) (Spec, error) {
 		interval, err = time.ParseDuration(length)
 	}
 	if !found || err != nil || counted && count < 1 || bound && from < 1 || timed && interval <= 0 {
-		return Spec{}, fmt.Errorf("probe %q: want KIND://ADDRESS:PORT, and behind it, or not, *COUNT, @FROM and /INTERVAL", text)
+		return Spec{}, fmt.Errorf("probe %q: want KIND://ADDRESS:PORT, and behind it, or not, *COUNT, @FROM and /INTERVAL",
+			text)
 	}
 	return Spec{Kind: Kind(kind), Target: at, Interval: interval, Count: count, From: uint16(from)}.complete()
 }
 
-// ParseSpecs is ParseSpec, but all://ADDRESS:PORT is a stream of each kind.
+// ParseSpecs is like ParseSpec, but also accepts all://ADDRESS:PORT, which means one stream of each kind.
 func ParseSpecs(text string) ([]Spec, error) {
 	if target, all := strings.CutPrefix(text, "all://"); all {
 		at, err := netip.ParseAddrPort(target)
@@ -115,7 +118,7 @@ func ParseSpecs(text string) ([]Spec, error) {
 	return []Spec{spec}, err
 }
 
-// String is what ParseSpec reads.
+// String returns the format that ParseSpec parses.
 func (s Spec) String() string {
 	text := string(s.Kind) + "://" + s.Target.String()
 	if s.Count > 0 {
@@ -130,7 +133,7 @@ func (s Spec) String() string {
 	return text
 }
 
-// All returns a stream of each kind to each target's port.
+// All returns one stream of each kind to each target.
 func All(targets ...netip.AddrPort) []Spec {
 	var specs []Spec
 	for _, target := range targets {
@@ -141,40 +144,40 @@ func All(targets ...netip.AddrPort) []Spec {
 	return specs
 }
 
-// Result is what one stream saw.
+// Result is the result of one stream.
 type Result struct {
 	Spec Spec `json:"spec"`
-	// Sent and Lost count questions, and those without an answer in time.
+	// Sent counts requests, and Lost those without a timely response.
 	Sent int `json:"sent"`
 	Lost int `json:"lost"`
-	// Gap is the longest time without an answered question, in nanoseconds, and GapAt when it began, counted from the start.
+	// Gap is the longest time without an answered request, in nanoseconds. GapAt is when it began, since the start.
 	Gap   time.Duration `json:"gap"`
 	GapAt time.Duration `json:"gapAt"`
-	// Flows are those of a UDPFlow stream, or the connections of a TCPLong stream.
+	// Flows are the flows of a UDPFlow stream, or the connections of a TCPLong stream.
 	Flows []Flow `json:"flows,omitempty"`
-	// Backends counts answers by the name in them, Clients by the address that the backend saw.
+	// Backends counts responses by the backend name that they contain, Clients by the client address that the backend saw.
 	Backends map[string]int `json:"backends"`
 	Clients  map[string]int `json:"clients"`
-	// Errors counts failures by their text.
+	// Errors counts failures by message.
 	Errors map[string]int `json:"errors,omitempty"`
 }
 
-// Flow is what one flow or connection saw.
+// Flow is the result of one flow or connection.
 type Flow struct {
-	// Backend gave the first answer.
+	// Backend is the name of the backend that sent the first response.
 	Backend string `json:"backend"`
-	// Sent, Lost, Gap and GapAt as in Result.
+	// Sent, Lost, Gap and GapAt are the same as in Result.
 	Sent  int           `json:"sent"`
 	Lost  int           `json:"lost"`
 	Gap   time.Duration `json:"gap"`
 	GapAt time.Duration `json:"gapAt"`
-	// Stall is the longest that an answer took on a connection.
+	// Stall is the longest time that a connection waited for a response.
 	Stall time.Duration `json:"stall,omitempty"`
-	// Broken says why a connection failed; empty for one that lived to the end.
+	// Broken is the reason why a connection failed. It is empty for a connection that survived.
 	Broken string `json:"broken,omitempty"`
 }
 
-// Broken counts the connections that failed.
+// Broken returns the number of connections that failed.
 func (r Result) Broken() int {
 	n := 0
 	for _, f := range r.Flows {
@@ -185,7 +188,7 @@ func (r Result) Broken() int {
 	return n
 }
 
-// Stall is the longest that an answer took on any connection.
+// Stall returns the longest time that any connection waited for a response.
 func (r Result) Stall() time.Duration {
 	longest := time.Duration(0)
 	for _, f := range r.Flows {
@@ -194,7 +197,7 @@ func (r Result) Stall() time.Duration {
 	return longest
 }
 
-// String is one line for people.
+// String returns the result as one line for display.
 func (r Result) String() string {
 	line := fmt.Sprintf("%-8s %-24s gap %4d ms at %.2fs  lost %d of %d", r.Spec.Kind, r.Spec.Target,
 		r.Gap.Milliseconds(), r.GapAt.Seconds(), r.Lost, r.Sent)

@@ -15,10 +15,10 @@ import (
 	"syscall"
 )
 
-// Nest runs work in a network namespace of its own and returns its exit status: this program is run again, with the environment
-// variable inside, and what that leaves is removed: recorded processes, the network namespaces named after its directory, the directory.
-// What goes wrong is said on standard error. It needs root. It has the processors before what runs beside it: tests of timers that are
-// milliseconds fail without.
+// Nest runs work in a new network namespace and returns its exit status. It runs this program again with the
+// environment variable inside set. Afterwards it removes what is left: recorded processes, the network namespaces named
+// after its directory, and the directory. Errors are printed to standard error. Nest requires root. The program runs
+// with a higher priority than other processes because tests of timers in the range of milliseconds fail otherwise.
 func Nest(inside string, work func(dir string) int) int {
 	if dir := os.Getenv(inside); dir != "" {
 		return work(dir)
@@ -35,7 +35,7 @@ func nest(inside string) (code int, err error) {
 	if os.Geteuid() != 0 {
 		return 1, errors.New("network namespaces are made: run it as root")
 	}
-	// Below a directory of the tests' own, daemons that are not root's could not reach their files.
+	// In a private directory of the tests, daemons that do not run as root could not access their files.
 	dir, err := os.MkdirTemp("", "slb-")
 	if err != nil {
 		return 1, err
@@ -60,7 +60,7 @@ func nest(inside string) (code int, err error) {
 	signal.Notify(told, syscall.SIGINT, syscall.SIGTERM)
 	go func() {
 		for s := range told {
-			_ = cmd.Process.Signal(s) // It may have ended.
+			_ = cmd.Process.Signal(s) // The process may have exited.
 		}
 	}()
 	if err := cmd.Wait(); err != nil {

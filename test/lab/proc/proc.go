@@ -18,38 +18,42 @@ import (
 )
 
 const (
-	// readyPoll is how often Spec.Ready is asked: often, because the lab starts dozens of daemons one after another.
+	// readyPoll is the interval at which Spec.Ready is called. It is short because the lab starts dozens of daemons one
+	// after another.
 	readyPoll = 10 * time.Millisecond
 	// readyDefault bounds the wait for Spec.Ready when the caller's context has no deadline.
 	readyDefault = time.Minute
-	// endPoll is how often a process that must end is looked at.
+	// endPoll is the interval at which Wait checks whether a process has exited.
 	endPoll = 2 * time.Millisecond
-	// killDefault bounds the wait for a process after SIGKILL; only one stuck in the kernel takes longer.
+	// killDefault bounds the wait for a process after SIGKILL. Only a process that is stuck in the kernel takes longer.
 	killDefault = 10 * time.Second
-	// logTail is how much of a log an error quotes, in bytes.
+	// logTail is the size of the end of a log that an error includes, in bytes.
 	logTail = 2048
 )
 
-// Foremost is the nice value of what others wait for and what waits for none of them: forwarding and those who measure it. The lab
-// forwards in user space; on a machine that is busy with other things a switch would else seem dead to BFD.
+// Foremost is the nice value of processes on which others depend and that depend on none of them: forwarding, and
+// probes that measure it. The lab forwards in user space. On a busy machine, BFD would otherwise consider a switch
+// dead.
 const Foremost = -20
 
-// Spec says what to run and where its traces go.
+// Spec describes a process to run.
 type Spec struct {
-	// Name is unique within Dir and names the files <Name>.proc (the record) and <Name>.log (standard output and error, appended).
-	// Lower case letters, digits, '.', '_' and '-'.
+	// Name is unique within Dir and determines the files <Name>.proc (the record) and <Name>.log (standard output and
+	// error, appended). It consists of lower case letters, digits, '.', '_' and '-'.
 	Name string
-	// Dir holds record and log; it is created if absent, and is the process's working directory.
+	// Dir contains the record and the log. It is created if absent, and is the working directory of the process.
 	Dir string
-	// Netns is the network namespace, by its name in ip-netns(8), to run in. Empty: the caller's.
+	// Netns is the network namespace in which the process runs, by its name in ip-netns(8). Empty means that of the
+	// caller.
 	Netns string
 	// Args is the program, looked up in PATH, and its arguments.
 	Args []string
 	// Env is added to the caller's environment, as NAME=value.
 	Env []string
-	// Nice is its nice value, -20 to 19 (nice(2)). What stands for hardware or for another machine has less than what runs beside it.
+	// Nice is its nice value, -20 to 19 (nice(2)). Processes that simulate hardware or other machines have lower values
+	// than other processes.
 	Nice int
-	// Ready is asked every 10 ms until it returns nil. Nil: ready once started.
+	// Ready is called every 10 ms until it returns nil. If Ready is nil, the process is ready when started.
 	Ready func(ctx context.Context) error
 }
 
@@ -63,7 +67,8 @@ func (s Spec) validate() error {
 	return nil
 }
 
-// command is what is executed: ip(8) replaces itself by the program, so the pid and the process group are the program's own.
+// command returns the command to execute. ip(8) replaces itself with the program, so the pid and the process group are
+// those of the program.
 func (s Spec) command() *exec.Cmd {
 	args := s.Args
 	if s.Netns != "" {
@@ -76,9 +81,9 @@ func (s Spec) command() *exec.Cmd {
 	return cmd
 }
 
-// Start runs spec and returns when it is ready. The context bounds the wait for readiness (a minute if it has no deadline), not the
-// life of the process. A process that ends or is not ready in time is ended, and the error quotes the end of its log.
-// A live process with the same name in the same directory is an error.
+// Start runs spec and returns when it is ready. The context bounds the wait for readiness (one minute if it has no
+// deadline), not the lifetime of the process. A process that exits or is not ready in time is killed, and the error
+// includes the end of its log. A live process with the same name in the same directory is an error.
 func Start(ctx context.Context, spec Spec) (*Process, error) {
 	if err := spec.validate(); err != nil {
 		return nil, err
@@ -105,7 +110,8 @@ func Start(ctx context.Context, spec Spec) (*Process, error) {
 	return p, nil
 }
 
-// launch forks, records, and keeps a goroutine that reaps the process, so that it is no zombie while this program lives.
+// launch starts and records the process. A goroutine reaps it, so that it does not become a zombie while this program
+// runs.
 func launch(spec Spec) (*Process, error) {
 	log, err := os.OpenFile(logPath(spec.Dir, spec.Name), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
 	if err != nil {
@@ -127,12 +133,12 @@ func launch(spec Spec) (*Process, error) {
 	if err != nil {
 		return nil, errors.Join(err, cmd.Process.Kill(), cmd.Wait())
 	}
-	go func() { _ = cmd.Wait() }() // The exit status is not needed; Alive reports that it ended.
+	go func() { _ = cmd.Wait() }() // The exit status is not needed. Alive reports that the process has exited.
 	return p, nil
 }
 
-// SetNice sets the nice value of a process that has just started and leads a session, and of the session among others (sched(7),
-// autogroup). Who may not do so gets what others get.
+// SetNice sets the nice value of a process that has just started and leads a session, and that of its session
+// (sched(7), autogroup). Errors, such as missing permission, are ignored.
 func SetNice(pid, nice int) {
 	if nice == 0 {
 		return
@@ -168,7 +174,7 @@ func (p *Process) awaitReady(ctx context.Context, ready func(context.Context) er
 	}
 }
 
-// tail is the end of the log, indented, for errors.
+// tail returns the end of the log, indented, for error messages.
 func (p *Process) tail() string {
 	text, err := os.ReadFile(p.Log())
 	if err != nil {

@@ -31,7 +31,7 @@ func start(t *testing.T, spec Spec) *Process {
 	return p
 }
 
-// fileReady is ready when the process has written the file.
+// fileReady returns a Ready function that succeeds when the process has written the file.
 func fileReady(path string) func(context.Context) error {
 	return func(context.Context) error {
 		_, err := os.Stat(path)
@@ -67,8 +67,8 @@ func TestStartRecordsUntilKilled(t *testing.T) {
 	}
 }
 
-// What a process starts has its nice value, and its session has it among others where the kernel groups them.
-func TestNiceIsOfTheProcessAndItsSession(t *testing.T) {
+// A process and its children have the nice value. Where the kernel groups sessions, the session has it as well.
+func TestNiceAppliesToProcessAndSession(t *testing.T) {
 	dir := t.TempDir()
 	p := start(t, Spec{
 		Name: "switch", Dir: dir, Nice: -5, Ready: fileReady(filepath.Join(dir, "up")),
@@ -131,7 +131,8 @@ func TestTerminateKillsWhatIgnoresIt(t *testing.T) {
 
 const endsFirstThread = "SLB_TEST_ENDS_FIRST_THREAD"
 
-// TestMain is also a process whose first thread ends while the others hold what it has, as long as SIGKILL takes to end them all.
+// TestMain also runs as a process whose first thread has exited while the other threads keep its resources, as happens
+// while SIGKILL ends a process.
 func TestMain(m *testing.M) {
 	up := os.Getenv(endsFirstThread)
 	if up == "" {
@@ -147,7 +148,7 @@ func TestMain(m *testing.M) {
 		}
 		select {}
 	}()
-	_, _, err := syscall.Syscall(syscall.SYS_EXIT, 0, 0, 0) // ends this thread only (exit(2))
+	_, _, err := syscall.Syscall(syscall.SYS_EXIT, 0, 0, 0) // exits only this thread (exit(2))
 	panic(err)
 }
 
@@ -155,7 +156,8 @@ func TestProcessIsAliveUntilItsLastThreadHasEnded(t *testing.T) {
 	dir := t.TempDir()
 	up := filepath.Join(dir, "up")
 	p := start(t, Spec{
-		Name: "threads", Dir: dir, Args: []string{os.Args[0]}, Env: []string{endsFirstThread + "=" + up}, Ready: fileReady(up),
+		Name: "threads", Dir: dir, Args: []string{os.Args[0]}, Env: []string{endsFirstThread + "=" + up},
+		Ready: fileReady(up),
 	})
 	for {
 		stat, err := readStat(p.Pid)
@@ -174,7 +176,7 @@ func TestProcessIsAliveUntilItsLastThreadHasEnded(t *testing.T) {
 	}
 }
 
-func TestRecycledPidIsNeverSignalled(t *testing.T) {
+func TestReusedPIDIsNotSignalled(t *testing.T) {
 	bystander := start(t, Spec{Name: "bystander", Dir: t.TempDir(), Args: []string{"sleep", "60"}})
 	dir := t.TempDir()
 	stale := &Process{Name: "gone", Pid: bystander.Pid, StartTicks: bystander.StartTicks - 1, dir: dir}
@@ -194,8 +196,10 @@ func TestRecycledPidIsNeverSignalled(t *testing.T) {
 
 func TestStartFailureQuotesTheLog(t *testing.T) {
 	never := func(context.Context) error { return errors.New("no answer") }
-	_, err := Start(t.Context(), Spec{Name: "bad", Dir: t.TempDir(), Args: []string{"sh", "-c", "echo the reason >&2; exit 1"}, Ready: never})
-	if err == nil || !strings.Contains(err.Error(), "the reason") || !strings.Contains(err.Error(), "ended before it was ready") {
+	_, err := Start(t.Context(), Spec{Name: "bad", Dir: t.TempDir(), Args: []string{"sh", "-c",
+		"echo the reason >&2; exit 1"}, Ready: never})
+	if err == nil || !strings.Contains(err.Error(), "the reason") || !strings.Contains(err.Error(),
+		"ended before it was ready") {
 		t.Errorf("error = %v", err)
 	}
 	dir := t.TempDir()

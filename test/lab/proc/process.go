@@ -18,13 +18,14 @@ import (
 	"time"
 )
 
-// Process is a daemon that runs, or ran: its record, as kept in <dir>/<Name>.proc.
+// Process is the record of a daemon that runs or has exited, as stored in <dir>/<Name>.proc.
 type Process struct {
 	Name  string   `json:"name"`
 	Netns string   `json:"netns,omitempty"`
 	Args  []string `json:"args"`
 	Pid   int      `json:"pid"`
-	// StartTicks is when it started, in clock ticks since boot (proc_pid_stat(5), field 22): with Pid it names one process for ever.
+	// StartTicks is the start time in clock ticks since boot (proc_pid_stat(5), field 22). Together with Pid it identifies
+	// one process uniquely.
 	StartTicks uint64 `json:"startTicks"`
 
 	dir string
@@ -35,17 +36,17 @@ const recordSuffix = ".proc"
 func recordPath(dir, name string) string { return filepath.Join(dir, name+recordSuffix) }
 func logPath(dir, name string) string    { return filepath.Join(dir, name+".log") }
 
-// Log is the path of the file with the process's output.
+// Log returns the path of the file with the output of the process.
 func (p *Process) Log() string { return logPath(p.dir, p.Name) }
 
-// Alive reports whether the process still runs; a zombie does not. As long as one of its threads runs, a process holds its
-// locks and sockets, even if its first thread is a zombie.
+// Alive reports whether the process still runs. A zombie does not run. As long as one of its threads runs, a process
+// holds its locks and sockets, even if its first thread is a zombie.
 func (p *Process) Alive() bool {
 	stat, err := readStat(p.Pid)
 	return err == nil && stat.startTicks == p.StartTicks && (stat.state != 'Z' && stat.state != 'X' || stat.threads > 1)
 }
 
-// Signal sends sig to the process alone, not to its group; nil if it has ended.
+// Signal sends sig to the process alone, not to its group. It returns nil if the process has exited.
 func (p *Process) Signal(sig syscall.Signal) error {
 	if !p.Alive() {
 		return nil
@@ -60,23 +61,26 @@ func (p *Process) signal(target int, sig syscall.Signal) error {
 	return nil
 }
 
-// Kill ends the process and its group by SIGKILL, waits until it is gone, and removes its record; nil if it had ended before.
+// Kill kills the process and its group by SIGKILL, waits until the process is gone, and removes its record. It returns
+// nil if the process had exited before.
 func (p *Process) Kill() error {
 	return p.end(func() error { return nil })
 }
 
-// Terminate asks the process to end by SIGTERM, and ends it and its group as Kill does when it has, or when the context is done.
+// Terminate sends SIGTERM to the process. When it has exited, or when the context is done, Terminate kills it and its
+// group as Kill does.
 func (p *Process) Terminate(ctx context.Context) error {
 	return p.end(func() error {
 		if err := p.signal(p.Pid, syscall.SIGTERM); err != nil {
 			return err
 		}
-		_ = p.Wait(ctx) // What still runs then is killed.
+		_ = p.Wait(ctx) // A process that still runs is killed next.
 		return nil
 	})
 }
 
-// end looks once whether the process is ours: while members of its group live, the kernel gives its pid to nobody else.
+// end checks only once whether the pid still belongs to the process. The kernel does not reuse the pid while members of
+// its group live.
 func (p *Process) end(ask func() error) error {
 	if p.Alive() {
 		if err := errors.Join(ask(), p.signal(-p.Pid, syscall.SIGKILL)); err != nil {
@@ -91,7 +95,8 @@ func (p *Process) end(ask func() error) error {
 	return p.forget()
 }
 
-// Wait returns nil when the process has ended, whoever started it, or an error when the context is done first.
+// Wait returns nil when the process has exited, regardless of which program started it, or an error when the context is
+// done first.
 func (p *Process) Wait(ctx context.Context) error {
 	tick := time.NewTicker(endPoll)
 	defer tick.Stop()
@@ -105,7 +110,8 @@ func (p *Process) Wait(ctx context.Context) error {
 	return nil
 }
 
-// Load returns the processes recorded in dir and its subdirectories that still run, by name. An absent dir has none.
+// Load returns the processes recorded in dir and its subdirectories that still run, sorted by name. An absent dir has
+// none.
 func Load(dir string) ([]*Process, error) {
 	all, err := records(dir)
 	if err != nil {
@@ -114,10 +120,12 @@ func Load(dir string) ([]*Process, error) {
 	return slices.DeleteFunc(all, func(p *Process) bool { return !p.Alive() }), nil
 }
 
-// Find returns the process called name recorded in dir, running or not; [fs.ErrNotExist] if there is no such record.
+// Find returns the process with the name that is recorded in dir, running or not. It returns [fs.ErrNotExist] if there
+// is no such record.
 func Find(dir, name string) (*Process, error) { return loadOne(recordPath(dir, name)) }
 
-// KillRecorded ends every process recorded in dir and its subdirectories, all at once, and removes the records. An absent dir is nothing to do.
+// KillRecorded kills all processes recorded in dir and its subdirectories concurrently, and removes the records. If dir
+// does not exist, it does nothing.
 func KillRecorded(dir string) error {
 	all, err := records(dir)
 	errs := make([]error, len(all), len(all)+1)
@@ -133,7 +141,7 @@ func records(dir string) ([]*Process, error) {
 	var all []*Process
 	err := filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
 		if errors.Is(err, fs.ErrNotExist) {
-			return nil // Somebody else cleans up at the same time.
+			return nil // Another process is cleaning up concurrently.
 		}
 		if err != nil || entry.IsDir() || !strings.HasSuffix(path, recordSuffix) {
 			return err
@@ -163,13 +171,13 @@ func loadOne(path string) (*Process, error) {
 	if err := json.Unmarshal(text, p); err != nil {
 		return nil, fmt.Errorf("process record %s: %w", path, err)
 	}
-	if p.Pid <= 1 { // A pid of 0 or 1 would signal our own group, or everything.
+	if p.Pid <= 1 { // A pid of 0 or 1 would signal the caller's own group, or all processes.
 		return nil, fmt.Errorf("process record %s: pid %d: want more than 1", path, p.Pid)
 	}
 	return p, nil
 }
 
-// save writes the record whole or not at all: a reader never sees half of it.
+// save writes the record atomically.
 func (p *Process) save() error {
 	text, err := json.Marshal(p)
 	if err != nil {
@@ -182,7 +190,7 @@ func (p *Process) save() error {
 	return os.Rename(path+".new", path)
 }
 
-// forget removes the record, unless it is of a successor with the same name.
+// forget removes the record, unless it belongs to a later process with the same name.
 func (p *Process) forget() error {
 	path := recordPath(p.dir, p.Name)
 	if current, err := loadOne(path); err == nil && (current.Pid != p.Pid || current.StartTicks != p.StartTicks) {
@@ -196,12 +204,13 @@ func (p *Process) forget() error {
 
 type stat struct {
 	state byte
-	// threads counts the first one, too, until the whole process is gone.
+	// threads includes the first thread until the whole process is gone.
 	threads    int
 	startTicks uint64
 }
 
-// readStat reads proc_pid_stat(5). The command name, field 2, is in parentheses and may hold anything, so fields count from the last ')'.
+// readStat reads proc_pid_stat(5). The command name, field 2, is in parentheses and may contain any character, so
+// fields are counted from the last ')'.
 func readStat(pid int) (stat, error) {
 	path := filepath.Join("/proc", strconv.Itoa(pid), "stat")
 	text, err := os.ReadFile(path)
@@ -209,7 +218,7 @@ func readStat(pid int) (stat, error) {
 		return stat{}, err
 	}
 	fields := strings.Fields(string(text[strings.LastIndexByte(string(text), ')')+1:]))
-	const state, count, start = 0, 20 - 3, 22 - 3 // The first after the name is field 3.
+	const state, count, start = 0, 20 - 3, 22 - 3 // The first field after the name is field 3.
 	if len(fields) <= start {
 		return stat{}, fmt.Errorf("%s: %d fields, want more than %d", path, len(fields), start)
 	}

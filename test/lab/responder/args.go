@@ -11,12 +11,15 @@ import (
 	"strings"
 )
 
-// Args are the command line arguments for [Main] to run with these options. When all ports are open it creates readyFile.
+// Args returns the command line arguments with which [Main] runs with these options. Main creates readyFile when all
+// ports are open.
 func (o Options) Args(readyFile string) []string {
-	return []string{"-name", o.Name, "-tcp", (*ports)(&o.TCP).String(), "-udp", (*ports)(&o.UDP).String(), "-ready-file", readyFile}
+	return []string{"-name", o.Name, "-tcp", (*ports)(&o.TCP).String(), "-udp", (*ports)(&o.UDP).String(), "-ready-file",
+		readyFile}
 }
 
-// Main runs the responder that the command line arguments ask for: -name NAME -tcp PORT,... -udp PORT,... -ready-file FILE.
+// Main runs the responder with the options in the command line arguments: -name NAME -tcp PORT,... -udp PORT,...
+// -ready-file FILE.
 func Main(ctx context.Context, args []string) error {
 	options, err := parse(args)
 	if err != nil {

@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package responder is the program behind the lab's Services: it tells who it is and whom it saw, over HTTP, TCP and UDP.
+// Package responder is the program behind the lab's Services. It responds with its name and the client address that it
+// saw, over HTTP, TCP and UDP.
 //
 // Invariants:
-//   - The client's address is the one in the packets that arrive, so an answer shows what load balancers on the way did to it.
-//   - A TCP port speaks HTTP to a client whose first line is a request line, and else answers each line with
-//     "<name> <client> <line>", for as long as the client stays.
-//   - A UDP answer leaves from the address that the question was sent to.
-//   - IPv4 and IPv6 are served by the same sockets; an IPv4 client's address is written as such, not mapped.
+//   - The client address is that of the received packets, so a response shows the translation by load balancers on the
+//     path.
+//   - A TCP port speaks HTTP if the first line is a request line. Otherwise it responds to each line with "<name>
+//     <client> <line>" until the client disconnects.
+//   - The source address of a UDP response is the address to which the request was sent.
+//   - The same sockets serve IPv4 and IPv6. The address of an IPv4 client is written unmapped.
 package responder
 
 import (
@@ -30,17 +32,17 @@ import (
 const (
 	// maxDatagram is the largest UDP payload.
 	maxDatagram = 65535
-	// maxBody is how much of a request's body is read, and thrown away, to keep the connection usable.
+	// maxBody is the maximum size of a request body that is read and discarded to keep the connection usable.
 	maxBody = 1 << 20
 )
 
-// Options say who answers and where.
+// Options configures a responder.
 type Options struct {
-	// Name is what every answer begins with; in the lab the Pod's name.
+	// Name is the beginning of every response. In the lab it is the name of the Pod.
 	Name string
-	// TCP and UDP are the ports to listen on, at all addresses. Zero: any free port, told to Listening.
+	// TCP and UDP are the ports to listen on, on all addresses. Zero selects a free port, which Listening receives.
 	TCP, UDP []uint16
-	// Listening is called once when all ports are open, with their numbers in the order given. Nil: not called.
+	// Listening is called once when all ports are open, with the port numbers in the given order. It may be nil.
 	Listening func(tcp, udp []uint16) error
 }
 
@@ -53,7 +55,8 @@ type server struct {
 	conns map[net.Conn]struct{}
 }
 
-// Run serves until the context is done, and then closes every connection; it returns an error only if a port cannot be opened or fails.
+// Run serves until the context is done, and then closes all connections. It returns an error only if a port cannot be
+// opened or fails.
 func Run(ctx context.Context, options Options) error {
 	s := &server{name: options.Name, conns: make(map[net.Conn]struct{})}
 	defer s.close()
@@ -114,7 +117,7 @@ func (s *server) ports() (tcp, udp []uint16) {
 	return tcp, udp
 }
 
-// close ends every read and accept; closing what is closed does nothing.
+// close unblocks every read and accept. It is idempotent.
 func (s *server) close() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -145,7 +148,7 @@ func (s *server) accept(listener net.Listener) error {
 	}
 }
 
-// serve answers one client until it leaves or fails, which is its own business.
+// serve responds to one client until it disconnects or fails. Such failures are ignored.
 func (s *server) serve(conn net.Conn) {
 	defer func() {
 		s.mu.Lock()
@@ -191,8 +194,8 @@ func (s *server) serveHTTP(conn net.Conn, client netip.AddrPort, in *bufio.Reade
 	}
 }
 
-// echo answers datagrams. Their control message holds the address they were sent to (IPV6_PKTINFO, ipv6(7)): sent back with the answer
-// it becomes the answer's source. Its interface index is cleared, so that routing decides the way.
+// echo responds to datagrams. Their control message contains the destination address (IPV6_PKTINFO, ipv6(7)). Sent back
+// with the response, it sets the source address. Its interface index is cleared, so that routing selects the interface.
 func (s *server) echo(conn *net.UDPConn) error {
 	data, control := make([]byte, maxDatagram), make([]byte, syscall.CmsgSpace(syscall.SizeofInet6Pktinfo))
 	for {
@@ -208,12 +211,12 @@ func (s *server) echo(conn *net.UDPConn) error {
 			clear(control[index : index+4])
 		}
 		answer := fmt.Appendf(nil, "%s %s %s", s.name, netip.AddrPortFrom(client.Addr().Unmap(), client.Port()), data[:n])
-		// An answer that cannot be sent is a lost datagram: the client's next one is answered all the same.
+		// A response that cannot be sent counts as a lost datagram. The next one may succeed.
 		_, _, _ = conn.WriteMsgUDPAddrPort(answer, control[:controlled], client)
 	}
 }
 
-// receiveDestination makes the kernel tell with each datagram which of our addresses it was sent to.
+// receiveDestination makes the kernel report the destination address of each datagram.
 func receiveDestination(_, _ string, raw syscall.RawConn) error {
 	var inner error
 	err := raw.Control(func(fd uintptr) {
@@ -222,7 +225,7 @@ func receiveDestination(_, _ string, raw syscall.RawConn) error {
 	return errors.Join(err, inner)
 }
 
-// addrPort is the address without the mapping that IPv4 gets on a socket for both families.
+// addrPort returns the address without the mapping that IPv4 addresses have on a dual-stack socket.
 func addrPort(addr net.Addr) netip.AddrPort {
 	at, err := netip.ParseAddrPort(addr.String())
 	if err != nil {

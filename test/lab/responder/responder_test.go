@@ -22,10 +22,11 @@ func run(t *testing.T) (tcp, udp uint16) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
 	up, ended := make(chan [2]uint16, 1), make(chan error, 1)
 	go func() {
-		ended <- Run(ctx, Options{Name: "web-1", TCP: []uint16{0}, UDP: []uint16{0}, Listening: func(tcp, udp []uint16) error {
-			up <- [2]uint16{tcp[0], udp[0]}
-			return nil
-		}})
+		ended <- Run(ctx, Options{Name: "web-1", TCP: []uint16{0}, UDP: []uint16{0},
+			Listening: func(tcp, udp []uint16) error {
+				up <- [2]uint16{tcp[0], udp[0]}
+				return nil
+			}})
 	}()
 	t.Cleanup(func() {
 		cancel()
@@ -78,15 +79,18 @@ func TestHTTPOnTheSamePort(t *testing.T) {
 	tcp, _ := run(t)
 	for _, host := range hosts() {
 		var local string
-		client := http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, network, addr string) (net.Conn, error) {
+		dial := func(ctx context.Context, network, addr string) (net.Conn, error) {
 			conn, err := (&net.Dialer{}).DialContext(ctx, network, addr)
 			if err == nil {
 				local = conn.LocalAddr().String()
 			}
 			return conn, err
-		}}}
-		for _, body := range []string{"", "some words"} { // Both on one connection, or the second would tell another client port.
-			response, err := client.Post("http://"+net.JoinHostPort(host, fmt.Sprint(tcp))+"/path", "text/plain", strings.NewReader(body))
+		}
+		client := http.Client{Transport: &http.Transport{DialContext: dial}}
+		// Both on one connection, as the client port would differ otherwise.
+		for _, body := range []string{"", "some words"} {
+			response, err := client.Post("http://"+net.JoinHostPort(host, fmt.Sprint(tcp))+"/path", "text/plain",
+				strings.NewReader(body))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -100,8 +104,8 @@ func TestHTTPOnTheSamePort(t *testing.T) {
 	}
 }
 
-// A connected UDP socket takes answers only from the address it asked: 127.0.0.9 answers as 127.0.0.9.
-func TestDatagramsAreAnsweredFromTheAddressAsked(t *testing.T) {
+// A connected UDP socket accepts responses only from the address to which it sent. 127.0.0.9 responds as 127.0.0.9.
+func TestDatagramsAreAnsweredFromTheirDestination(t *testing.T) {
 	_, udp := run(t)
 	for _, host := range hosts() {
 		conn := dial(t, "udp", host, udp)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package scrape reads the product's metrics and profiles in tests and benchmarks, as Prometheus does: over TLS, with
-// the token of a ServiceAccount that may get them.
+// Package scrape reads the product's metrics and profiles in tests and benchmarks as Prometheus does: over TLS, with
+// the token of a ServiceAccount that has permission to get them.
 package scrape
 
 import (
@@ -19,7 +19,7 @@ import (
 const (
 	namespace = "monitoring"
 	account   = "prometheus"
-	// The ClusterRoles of dist/manifests/rbac.
+	// ClusterRoles in dist/manifests/rbac.
 	metricsReader = "ovnkube-slb-metrics-reader"
 	pprofReader   = "ovnkube-slb-pprof-reader"
 )
@@ -43,15 +43,15 @@ roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: %[2]s}
 subjects: [{kind: ServiceAccount, name: %[1]s, namespace: ` + namespace + `}]
 `
 
-// Scraper has a token. The zero value has none.
+// Scraper reads with a token. The zero value has none.
 type Scraper struct{ Token string }
 
-// New makes a ServiceAccount that may get metrics and profiles.
+// New creates a ServiceAccount with permission to get metrics and profiles.
 func New(ctx context.Context, plane *controlplane.ControlPlane) (*Scraper, error) {
 	return As(ctx, plane, account, metricsReader, pprofReader)
 }
 
-// As makes a ServiceAccount with ClusterRoles, or none.
+// As creates a ServiceAccount with the ClusterRoles, if any.
 func As(ctx context.Context, plane *controlplane.ControlPlane, account string, roles ...string) (*Scraper, error) {
 	objects := fmt.Sprintf(manifest, account)
 	for _, role := range roles {
@@ -67,7 +67,7 @@ func As(ctx context.Context, plane *controlplane.ControlPlane, account string, r
 	return &Scraper{strings.TrimSpace(token)}, nil
 }
 
-// Get returns what is served at a path of HOST:PORT. An answer other than 200 is an error.
+// Get returns the response body for a path on HOST:PORT. A status other than 200 is an error.
 func (s *Scraper) Get(ctx context.Context, address, path string) (string, error) {
 	code, body, err := s.Do(ctx, "https://"+address+path)
 	if err == nil && code != http.StatusOK {

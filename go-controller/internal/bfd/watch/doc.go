@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package watch keeps sessions of package bfd with real peers: single-hop (RFC 5881) and
-// multihop (RFC 5883), IPv4 and IPv6.
+// Package watch runs sessions of package bfd with real peers: single-hop (RFC 5881) and multihop (RFC 5883), IPv4 and
+// IPv6.
 //
-// What stays true:
-//   - One goroutine, Run's, does all that is done with sockets. Watch and Leave say what is
-//     wanted, and return at once.
-//   - What has come is read before anything is missed, so that a process that stood still does
-//     not take its own pause for the peer's.
-//   - A packet counts for a session only if it came from the peer's address, to the port of
-//     the session's kind, by its interface if it has one, with the TTL that the kind wants, and
-//     with the session's discriminator as soon as the peer knows that.
-//   - Sockets are open while sessions need them, and are not shared: where another BFD daemon
-//     has the port, the sessions say so and are tried again every second.
+// Invariants:
+//   - Only the goroutine of Run uses sockets. Watch and Leave change the wanted state and return at once.
+//   - Received packets are read before a peer is considered silent, so that a process that was suspended does not take
+//     its own pause for a failure of the peer.
+//   - A packet belongs to a session only if it came from the peer's address, to the port of the session's kind, through
+//     its interface if it has one, with the TTL that the kind requires, and with the session's discriminator once the
+//     peer knows it.
+//   - Sockets are open only while sessions need them, and are not shared. If another BFD daemon uses the port, the
+//     sessions report an error, and the port is opened again every second.
 package watch

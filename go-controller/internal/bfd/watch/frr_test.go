@@ -19,7 +19,7 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/bfd/watch"
 )
 
-// frr is FRR's zebra and bfdd in the router's namespace.
+// frr controls FRR's zebra and bfdd in the router's namespace.
 type frr struct{ dir string }
 
 func startFRR(t *testing.T, ns string) frr {
@@ -45,8 +45,10 @@ func startFRR(t *testing.T, ns string) frr {
 		}
 	}
 	for _, daemon := range [][]string{{"zebra"}, {"bfdd", "--bfdctl", filepath.Join(f.dir, "bfdd.sock")}} {
-		args := append([]string{"netns", "exec", ns, daemons + daemon[0], "-N", ns, "-u", "frr", "-g", "frr", "-f", conf, "-i", filepath.Join(f.dir, daemon[0]+".pid"),
-			"-z", filepath.Join(f.dir, "zserv.api"), "--vty_socket", f.dir, "-A", "127.0.0.1", "-P", "0", "--log", "file:" + filepath.Join(f.dir, "log")}, daemon[1:]...)
+		args := append([]string{"netns", "exec", ns, daemons + daemon[0], "-N", ns, "-u", "frr", "-g", "frr", "-f", conf,
+			"-i", filepath.Join(f.dir, daemon[0]+".pid"),
+			"-z", filepath.Join(f.dir, "zserv.api"), "--vty_socket", f.dir, "-A", "127.0.0.1", "-P", "0", "--log",
+			"file:" + filepath.Join(f.dir, "log")}, daemon[1:]...)
 		process := exec.Command("ip", args...)
 		if err := process.Start(); err != nil {
 			t.Fatal(err)
@@ -55,7 +57,10 @@ func startFRR(t *testing.T, ns string) frr {
 			_ = process.Process.Kill()
 			_ = process.Wait()
 		})
-		eventually(t, daemon[0]+" listens", func() bool { _, err := os.Stat(filepath.Join(f.dir, daemon[0]+".vty")); return err == nil })
+		eventually(t, daemon[0]+" listens", func() bool {
+			_, err := os.Stat(filepath.Join(f.dir, daemon[0]+".vty"))
+			return err == nil
+		})
 	}
 	return f
 }
@@ -76,10 +81,11 @@ func (f frr) peer(t *testing.T, peer string, lines ...string) {
 }
 
 func timers(interval int) []string {
-	return []string{"receive-interval " + strconv.Itoa(interval), "transmit-interval " + strconv.Itoa(interval), "detect-multiplier 3"}
+	return []string{"receive-interval " + strconv.Itoa(interval), "transmit-interval " + strconv.Itoa(interval),
+		"detect-multiplier 3"}
 }
 
-// frrPeer is what bfdd tells of a session.
+// frrPeer is a session in the output of bfdd.
 type frrPeer struct {
 	Peer             string
 	Local            string
@@ -104,7 +110,7 @@ func (f frr) show(t *testing.T) map[string]frrPeer {
 	return byPeer
 }
 
-// downs is how often bfdd saw the session go down.
+// downs returns how often bfdd has seen the session go down.
 func (f frr) downs(t *testing.T, peer string) int {
 	t.Helper()
 	var list []struct {
@@ -128,15 +134,16 @@ func every(ms int) bfd.Settings {
 	return bfd.Settings{Transmit: interval, Receive: interval, Multiplier: 3}
 }
 
-// onLAN is the target of the node's n-th address on the segment; bfdd's peer is the node.
+// onLAN returns the target of the node's n-th address on the segment, and the node's address as bfdd's peer.
 func onLAN(format string, n int, s bfd.Settings) (t watch.Target, peer string) {
-	t = watch.Target{Local: netip.MustParseAddr(fmt.Sprintf(format, n)), Peer: netip.MustParseAddr(fmt.Sprintf(format, 100+n)), Settings: s}
+	t = watch.Target{Local: netip.MustParseAddr(fmt.Sprintf(format, n)),
+		Peer: netip.MustParseAddr(fmt.Sprintf(format, 100+n)), Settings: s}
 	return t, t.Local.String()
 }
 
 const lan4, lan6 = "10.66.0.%d", "fd66::%d"
 
-// withFRR is a Watcher and bfdd as its peer, in every way that a BGP peer can be reached.
+// withFRR contains a Watcher and bfdd as its peer, with a session for every way in which a BGP peer can be reached.
 type withFRR struct {
 	network
 	frr
@@ -167,10 +174,14 @@ func TestWithFRR(t *testing.T) {
 	passive.Passive, far.Multihop, far.MinimumTTL = true, true, 254
 	w.beginOnLAN(t, "IPv4", lan4, 1, 300)
 	w.beginOnLAN(t, "IPv6", lan6, 1, 300)
-	w.begin(t, "multihop IPv4", "10.67.0.1 multihop local-address 10.67.0.2", watch.Target{Peer: addr("10.67.0.2"), Local: addr("10.67.0.1"), Settings: far})
-	w.begin(t, "multihop IPv6", "fd67::1 multihop local-address fd67::2", watch.Target{Peer: addr("fd67::2"), Local: addr("fd67::1"), Settings: far})
-	w.begin(t, "link-local", "fe80::1 local-address fe80::2 interface lan", watch.Target{Peer: addr("fe80::2%lan"), Settings: every(300)})
-	w.begin(t, "passive", "10.66.0.6 interface lan", watch.Target{Peer: addr("10.66.0.101"), Local: addr("10.66.0.6"), Interface: "lan", Settings: passive})
+	w.begin(t, "multihop IPv4", "10.67.0.1 multihop local-address 10.67.0.2",
+		watch.Target{Peer: addr("10.67.0.2"), Local: addr("10.67.0.1"), Settings: far})
+	w.begin(t, "multihop IPv6", "fd67::1 multihop local-address fd67::2",
+		watch.Target{Peer: addr("fd67::2"), Local: addr("fd67::1"), Settings: far})
+	w.begin(t, "link-local", "fe80::1 local-address fe80::2 interface lan",
+		watch.Target{Peer: addr("fe80::2%lan"), Settings: every(300)})
+	w.begin(t, "passive", "10.66.0.6 interface lan", watch.Target{Peer: addr("10.66.0.101"), Local: addr("10.66.0.6"),
+		Interface: "lan", Settings: passive})
 	w.beginOnLAN(t, "changing", lan4, 2, 300)
 	w.beginOnLAN(t, "leaving", lan6, 2, 300)
 	w.beginOnLAN(t, "shut", lan4, 3, 300)
@@ -187,7 +198,7 @@ func TestWithFRR(t *testing.T) {
 	w.lose(t)
 }
 
-// comeUp waits for both ends to be up with the intervals that they want.
+// comeUp waits until both ends are up with the configured intervals.
 func (w withFRR) comeUp(t *testing.T) {
 	for name := range w.targets {
 		w.awaitState(t, name, bfd.Up)
@@ -209,8 +220,8 @@ func (w withFRR) comeUp(t *testing.T) {
 	}
 }
 
-// noFlap watches the sessions that nobody touches. Where the machine stood still, a session may
-// rightly have gone down that is faster than that.
+// noFlap checks the sessions that are not changed by a test. If the machine was suspended for a while, a session with a
+// shorter detection time may have gone down.
 func (w withFRR) noFlap(t *testing.T) {
 	t.Parallel()
 	began := time.Now()
@@ -231,7 +242,7 @@ func (w withFRR) noFlap(t *testing.T) {
 	}
 }
 
-// timers change on both ends, up and down, without a flap.
+// timers changes the timers of both ends, up and down. The session must not flap.
 func (w withFRR) timers(t *testing.T) {
 	t.Parallel()
 	const name, peer = "changing", "10.66.0.2 local-address 10.66.0.102"
@@ -259,7 +270,7 @@ func (w withFRR) timers(t *testing.T) {
 	}
 }
 
-// leave takes bfdd's end down at once.
+// leave makes bfdd's end go down at once.
 func (w withFRR) leave(t *testing.T) {
 	t.Parallel()
 	const name = "leaving"
@@ -280,12 +291,12 @@ func (w withFRR) leave(t *testing.T) {
 	w.awaitState(t, name, bfd.Up)
 }
 
-// shut is bfdd's own administrator at work.
+// shut disables the session in bfdd.
 func (w withFRR) shut(t *testing.T) {
 	t.Parallel()
 	const name, peer = "shut", "10.66.0.3 local-address 10.66.0.103"
 	w.peer(t, peer, "shutdown")
-	if s := w.awaitState(t, name, bfd.Down); s.Diagnostic != bfd.NeighborSaidDown {
+	if s := w.awaitState(t, name, bfd.Down); s.Diagnostic != bfd.NeighborSignaledDown {
 		t.Errorf("after shutdown: %+v", s)
 	}
 	remains(t, "down", 300*time.Millisecond, func() bool { return w.state(name) == bfd.Down })
@@ -297,8 +308,8 @@ func (w withFRR) shut(t *testing.T) {
 	w.awaitState(t, name, bfd.Up)
 }
 
-// lose cuts the segment: both ends notice within the detection time, and find each other again. A machine that stands still now and then
-// has a few tries.
+// lose cuts the segment. Both ends detect it within the detection time, and find each other again. It is tried several
+// times, because a machine may be suspended now and then.
 func (w withFRR) lose(t *testing.T) {
 	const tries = 3
 	for try := 1; ; try++ {
@@ -314,12 +325,12 @@ func (w withFRR) lose(t *testing.T) {
 	}
 }
 
-// late says which end of a session noticed too late, or too early, that the segment was cut.
+// late returns which end of a session detected too late, or too early, that the segment was cut.
 func (w withFRR) late(t *testing.T) (wrong string) {
 	w.cut(t)
 	cut := time.Now()
-	// On a busy machine vtysh takes as long as a detection: a session went down after the last look that was begun before, and before the
-	// first one that shows it.
+	// On a busy machine, vtysh takes as long as a detection. A session went down after the start of the last query that
+	// shows it up, and before the end of the first one that shows it down.
 	before, after := map[string]time.Duration{}, map[string]time.Duration{}
 	eventually(t, "bfdd is down", func() bool {
 		begun := time.Since(cut)
@@ -338,16 +349,18 @@ func (w withFRR) late(t *testing.T) (wrong string) {
 		from, to := before[w.peers[name]], after[w.peers[name]]
 		t.Logf("3 x %s: down %v after the cut here, and there after %v to %v", name, here.Round(time.Millisecond),
 			from.Round(time.Millisecond), to.Round(time.Millisecond))
-		// The packet heard last came an interval before the cut at most; a busy machine takes its time.
+		// The last packet was received at most one interval before the cut. On a busy machine, detection may take
+		// longer.
 		least, most := time.Duration(2*interval-50)*time.Millisecond, time.Duration(3*interval+300)*time.Millisecond
 		if here < least || here > most || to < least || from > most {
-			wrong = fmt.Sprintf("3 x %s: down after %v here and %v to %v there, want %v to %v", name, here, from, to, least, most)
+			wrong = fmt.Sprintf("3 x %s: down after %v here and %v to %v there, want %v to %v", name, here, from, to, least,
+				most)
 		}
 	}
 	if w.state("multihop IPv4") != bfd.Up {
 		t.Error("the way by the hop is not cut")
 	}
-	w.mend(t)
+	w.restore(t)
 	for name := range w.targets {
 		w.awaitState(t, name, bfd.Up)
 	}

@@ -19,8 +19,8 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/bfd/watch"
 )
 
-// network is three namespaces: a node and a router on a segment (10.66.0.0/24, node below .100, router
-// above), and beside it a hop that routes between their loopback addresses, 10.67.0.1 and .2.
+// network consists of three namespaces: a node and a router on a segment (10.66.0.0/24, the node below .100, the router
+// above), and a hop that routes between their loopback addresses, 10.67.0.1 and .2.
 //
 //	node lan ─── hop lan-node [bridge] lan-router ── lan router
 //	node far ─── hop far-node  [routes] far-router ─── far router
@@ -38,14 +38,16 @@ func newNetwork(t *testing.T) network {
 	for _, ns := range []string{n.node, n.hop, n.router} {
 		run(t, "ip", "netns", "add", ns)
 		t.Cleanup(func() { _ = exec.Command("ip", "netns", "del", ns).Run() })
-		n.sysctl(t, ns, "net/ipv6/conf/all/accept_dad=0", "net/ipv6/conf/default/accept_dad=0", "net/ipv4/ip_forward=1", "net/ipv6/conf/all/forwarding=1")
+		n.sysctl(t, ns, "net/ipv6/conf/all/accept_dad=0", "net/ipv6/conf/default/accept_dad=0", "net/ipv4/ip_forward=1",
+			"net/ipv6/conf/all/forwarding=1")
 	}
 	for _, dev := range []string{"lan", "far"} {
 		for end, ns := range map[string]string{"node": n.node, "router": n.router} {
 			run(t, "ip", "link", "add", dev, "netns", ns, "type", "veth", "peer", "name", dev+"-"+end, "netns", n.hop)
 		}
 	}
-	n.ip(t, n.hop, "link add br0 type bridge", "link set br0 up", "link set lan-node master br0 up", "link set lan-router master br0 up",
+	n.ip(t, n.hop, "link add br0 type bridge", "link set br0 up", "link set lan-node master br0 up",
+		"link set lan-router master br0 up",
 		"link set far-node up", "link set far-router up",
 		"addr add 10.68.1.254/24 dev far-node", "addr add 10.68.2.254/24 dev far-router",
 		"addr add fd68:1::254/64 dev far-node nodad", "addr add fd68:2::254/64 dev far-router nodad",
@@ -56,20 +58,22 @@ func newNetwork(t *testing.T) network {
 			fmt.Sprintf("addr add fe80::%d/64 dev lan nodad", i+1),
 			fmt.Sprintf("addr add 10.67.0.%d/32 dev lo", i+1), fmt.Sprintf("addr add fd67::%d/128 dev lo nodad", i+1),
 			fmt.Sprintf("addr add 10.68.%d.1/24 dev far", i+1), fmt.Sprintf("addr add fd68:%d::1/64 dev far nodad", i+1),
-			fmt.Sprintf("route add 10.67.0.%d via 10.68.%d.254", 2-i, i+1), fmt.Sprintf("route add fd67::%d via fd68:%d::254", 2-i, i+1)}
+			fmt.Sprintf("route add 10.67.0.%d via 10.68.%d.254", 2-i, i+1), fmt.Sprintf("route add fd67::%d via fd68:%d::254",
+				2-i, i+1)}
 		for host := 1; host <= 10; host++ {
-			lines = append(lines, fmt.Sprintf("addr add 10.66.0.%d/24 dev lan", 100*i+host), fmt.Sprintf("addr add fd66::%d/64 dev lan nodad", 100*i+host))
+			lines = append(lines, fmt.Sprintf("addr add 10.66.0.%d/24 dev lan", 100*i+host),
+				fmt.Sprintf("addr add fd66::%d/64 dev lan nodad", 100*i+host))
 		}
 		n.ip(t, ns, lines...)
 	}
 	return n
 }
 
-// cut keeps packets from passing the segment while the ends see their links up.
-func (n network) cut(t *testing.T)  { n.ip(t, n.hop, "link set lan-router nomaster") }
-func (n network) mend(t *testing.T) { n.ip(t, n.hop, "link set lan-router master br0") }
+// cut blocks packets on the segment while both ends see their links up.
+func (n network) cut(t *testing.T)     { n.ip(t, n.hop, "link set lan-router nomaster") }
+func (n network) restore(t *testing.T) { n.ip(t, n.hop, "link set lan-router master br0") }
 
-// addLate adds an interface late to the node, fe80::9, that leads to the router's, fe80::8.
+// addLate adds the interface "late" to the node, fe80::9, connected to the router's, fe80::8.
 func (n network) addLate(t *testing.T) {
 	t.Helper()
 	run(t, "ip", "link", "add", "late", "netns", n.node, "type", "veth", "peer", "name", "late", "netns", n.router)
@@ -103,11 +107,11 @@ func run(t *testing.T, args ...string) string {
 	return string(out)
 }
 
-// inside calls f on a thread that is in the namespace and ends with the call.
+// inside calls f on a thread in the namespace. The thread ends with the call.
 func inside(ns string, f func() error) <-chan error {
 	done := make(chan error, 1)
 	go func() {
-		runtime.LockOSThread() // never unlocked: the thread is not fit for others
+		runtime.LockOSThread() // never unlocked, so that the thread is not reused
 		done <- func() error {
 			file, err := os.Open("/run/netns/" + ns)
 			if err != nil {
@@ -123,10 +127,10 @@ func inside(ns string, f func() error) <-chan error {
 	return done
 }
 
-// watcher is a Watcher that runs in a namespace, and all that it has notified.
+// watcher contains a Watcher that runs in a namespace, and all its notifications.
 type watcher struct {
 	*watch.Watcher
-	stop func() // as a process that ends
+	stop func() // like the end of the process
 
 	mu     sync.Mutex
 	events map[string][]event
@@ -157,7 +161,7 @@ func newWatcher(t *testing.T, ns string) *watcher {
 	return w
 }
 
-// states that were notified for a session, from the n-th on.
+// states returns the states notified for a session, from the n-th on.
 func (w *watcher) states(name string, from int) []bfd.State {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -170,7 +174,7 @@ func (w *watcher) states(name string, from int) []bfd.State {
 
 func (w *watcher) count(name string) int { return len(w.states(name, 0)) }
 
-// total counts what was notified of all sessions.
+// total returns the number of notifications of all sessions.
 func (w *watcher) total() (n int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -192,7 +196,7 @@ func (w *watcher) awaitState(t *testing.T, name string, want bfd.State) watch.Se
 	return s
 }
 
-// awaitTold waits for the notification, which comes a moment after Session says the same.
+// awaitTold waits for the notification, which comes a moment after Session returns the same state.
 func (w *watcher) awaitTold(t *testing.T, name string, want bfd.State) {
 	t.Helper()
 	eventually(t, fmt.Sprintf("%s is told to be %s", name, want), func() bool {
@@ -216,8 +220,7 @@ func eventually(t *testing.T, what string, ok func() bool) {
 	}
 }
 
-// remains asserts that something stays true for a while, and returns the longest time for which it
-// did not look.
+// remains asserts that a condition stays true for a while, and returns the longest time between two checks.
 func remains(t *testing.T, what string, span time.Duration, ok func() bool) (pause time.Duration) {
 	t.Helper()
 	began := time.Now()

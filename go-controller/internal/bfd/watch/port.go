@@ -13,10 +13,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// port is the socket that receives for all sessions of a kind.
+// port is the socket that receives the packets of all sessions of a kind.
 type port struct {
 	kind kind
-	// fd is -1 while it is not open; err is why, and retry when it is tried again.
+	// fd is -1 while the socket is not open. err is the reason, and retry is when it is opened again.
 	fd    int
 	err   error
 	retry time.Time
@@ -24,20 +24,20 @@ type port struct {
 	payload, control [128]byte
 }
 
-// datagram is what came. The payload is valid until the next one is read.
+// datagram is a received datagram. The payload is valid until the next one is read.
 type datagram struct {
 	from, to netip.Addr
-	// device is the index of the interface that it came by.
+	// device is the index of the interface on which it was received.
 	device  int
 	ttl     int
 	payload []byte
 }
 
-// atOnce bounds what is read in one turn, so that who floods the port can't keep us from sending.
+// atOnce limits the packets read in one iteration, so that a flood of packets can't keep us from sending.
 const atOnce = 256
 
-// open binds the socket to its port on all addresses, and to nobody else's: with SO_REUSEADDR, one of
-// two daemons would get the packets of both.
+// open binds the socket to its port on all addresses, exclusively: with SO_REUSEADDR, one of two daemons would receive
+// the packets of both.
 func (p *port) open() {
 	fd, err := p.socket()
 	if errors.Is(err, unix.EADDRINUSE) {
@@ -59,12 +59,12 @@ func (p *port) socket() (int, error) {
 	if p.kind&overIPv6 != 0 {
 		options = []option{{unix.IPPROTO_IPV6, unix.IPV6_RECVHOPLIMIT, 1}, {unix.IPPROTO_IPV6, unix.IPV6_RECVPKTINFO, 1}}
 	}
-	// Options first: no packet comes without its TTL.
+	// The options are set first, so that no packet is received without its TTL.
 	if err = set(fd, options...); err == nil {
 		err = os.NewSyscallError("bind", unix.Bind(fd, sockaddr(netip.Addr{}, p.kind, p.kind.port(), 0)))
 	}
 	if err != nil {
-		_ = unix.Close(fd) // nothing was done with it
+		_ = unix.Close(fd) // it was not used yet
 		return -1, err
 	}
 	return fd, nil
@@ -72,13 +72,13 @@ func (p *port) socket() (int, error) {
 
 func (p *port) close() {
 	if p.fd >= 0 {
-		_ = unix.Close(p.fd) // what was not read is not wanted
+		_ = unix.Close(p.fd) // unread packets are not needed
 	}
 	p.fd, p.err, p.retry = -1, nil, time.Time{}
 }
 
-// read hands over what has come. An error of a socket is one of a packet that was sent, or nothing
-// to read.
+// read passes on the received packets. An error of the socket concerns a packet that was sent, or means that there is
+// nothing to read.
 func (p *port) read(take func(datagram)) {
 	if p.fd < 0 {
 		return
@@ -101,7 +101,7 @@ func (p *port) read(take func(datagram)) {
 	}
 }
 
-// ancillary reads TTL, interface and destination: ip(7), ipv6(7). It is false if any lacks.
+// ancillary reads the TTL, the interface and the destination: ip(7), ipv6(7). It returns false if one is missing.
 func (d *datagram) ancillary(control []byte) bool {
 	const inPktinfo, in6Pktinfo = 12, 20 // sizes of the structs
 	messages, err := unix.ParseSocketControlMessage(control)
@@ -112,7 +112,8 @@ func (d *datagram) ancillary(control []byte) bool {
 	for _, m := range messages {
 		is := [2]int32{m.Header.Level, m.Header.Type}
 		switch {
-		case (is == [2]int32{unix.IPPROTO_IP, unix.IP_TTL} || is == [2]int32{unix.IPPROTO_IPV6, unix.IPV6_HOPLIMIT}) && len(m.Data) >= 4:
+		case (is == [2]int32{unix.IPPROTO_IP, unix.IP_TTL} || is == [2]int32{unix.IPPROTO_IPV6, unix.IPV6_HOPLIMIT}) &&
+			len(m.Data) >= 4:
 			d.ttl = int(binary.NativeEndian.Uint32(m.Data))
 		case is == [2]int32{unix.IPPROTO_IP, unix.IP_PKTINFO} && len(m.Data) >= inPktinfo:
 			d.device = int(binary.NativeEndian.Uint32(m.Data))

@@ -14,27 +14,27 @@ import (
 )
 
 const (
-	// Source ports of RFC 5881 section 4, each for one session of the system.
+	// Source ports of RFC 5881 section 4. Each session of the system has its own.
 	firstSource, sources = 49152, 1 << 14
-	// mostHops is what every packet starts with (RFC 5881 section 5).
+	// mostHops is the TTL of every packet sent (RFC 5881 section 5).
 	mostHops = 255
 	// networkControl is the traffic class CS6 (RFC 4594 section 3.1).
 	networkControl = 48 << 2
 )
 
-// sender is the socket that a session sends with.
+// sender is the socket that a session uses to send.
 type sender struct {
 	// fd is -1 while there is none.
 	fd int
-	// source is the port, kept when the socket is opened again; 0 before the first time.
+	// source is the port, which is kept when the socket is reopened; 0 before the first time.
 	source uint16
-	// device is the index of the target's interface: 0 if the target has none, -1 if the system has
-	// none of that name.
+	// device is the index of the target's interface; 0 if the target has none, -1 if the system has no interface of
+	// that name.
 	device int
 	to     unix.Sockaddr
 }
 
-// open opens the socket, with a source port that no other session of ours claims.
+// open opens the socket with a source port that none of our other sessions uses.
 func (s *sender) open(t Target, k kind, claimed func(uint16) bool) error {
 	if s.source != 0 {
 		return s.reopen(t, k)
@@ -58,7 +58,7 @@ func (s *sender) open(t Target, k kind, claimed func(uint16) bool) error {
 	return fmt.Errorf("send BFD to %s: no source port from %d to %d is free", t.Peer, firstSource, firstSource+sources-1)
 }
 
-// reopen opens the socket with the source port that the session has.
+// reopen opens the socket with the source port of the session.
 func (s *sender) reopen(t Target, k kind) error {
 	fd, err := s.socket(t, k)
 	if err != nil {
@@ -87,9 +87,10 @@ func (s *sender) socket(t Target, k kind) (int, error) {
 	}
 	options := []option{{unix.IPPROTO_IP, unix.IP_TTL, mostHops}, {unix.IPPROTO_IP, unix.IP_TOS, networkControl}}
 	if k&overIPv6 != 0 {
-		options = []option{{unix.IPPROTO_IPV6, unix.IPV6_UNICAST_HOPS, mostHops}, {unix.IPPROTO_IPV6, unix.IPV6_TCLASS, networkControl}}
+		options = []option{{unix.IPPROTO_IPV6, unix.IPV6_UNICAST_HOPS, mostHops},
+			{unix.IPPROTO_IPV6, unix.IPV6_TCLASS, networkControl}}
 	}
-	// Nothing is read from this socket; whoever sends to it shall not fill memory.
+	// Nothing is read from this socket. Packets sent to it must not use memory.
 	err = set(fd, append(options, option{unix.SOL_SOCKET, unix.SO_RCVBUF, 0})...)
 	if err == nil && t.Interface != "" {
 		err = os.NewSyscallError("setsockopt SO_BINDTODEVICE", unix.BindToDevice(fd, t.Interface))
@@ -98,7 +99,7 @@ func (s *sender) socket(t Target, k kind) (int, error) {
 		err = os.NewSyscallError("bind", unix.Bind(fd, sockaddr(t.Local, k, s.source, s.device)))
 	}
 	if err != nil {
-		_ = unix.Close(fd) // nothing was done with it
+		_ = unix.Close(fd) // it was not used yet
 		return -1, err
 	}
 	s.to = sockaddr(t.Peer, k, k.port(), s.device)
@@ -111,12 +112,12 @@ func (s *sender) write(b []byte) error {
 
 func (s *sender) close() {
 	if s.fd >= 0 {
-		_ = unix.Close(s.fd) // what was sent is sent
+		_ = unix.Close(s.fd) // all packets have been sent
 	}
 	s.fd = -1
 }
 
-// sockaddr is an address and port for the kernel; the zero Addr is any address.
+// sockaddr converts an address and a port for the kernel. The zero Addr means any address.
 func sockaddr(a netip.Addr, k kind, port uint16, device int) unix.Sockaddr {
 	if k&overIPv6 == 0 {
 		sa := &unix.SockaddrInet4{Port: int(port)}
@@ -135,7 +136,7 @@ func sockaddr(a netip.Addr, k kind, port uint16, device int) unix.Sockaddr {
 	return sa
 }
 
-// udp opens a socket for a kind.
+// udp opens a UDP socket for a kind.
 func udp(k kind) (int, error) {
 	family := unix.AF_INET
 	if k&overIPv6 != 0 {
@@ -149,13 +150,13 @@ func udp(k kind) (int, error) {
 		err = set(fd, option{unix.IPPROTO_IPV6, unix.IPV6_V6ONLY, 1})
 	}
 	if err != nil {
-		_ = unix.Close(fd) // nothing was done with it
+		_ = unix.Close(fd) // it was not used yet
 		return -1, err
 	}
 	return fd, nil
 }
 
-// option of a socket.
+// option is a socket option.
 type option struct{ level, name, value int }
 
 func set(fd int, options ...option) error {

@@ -12,19 +12,21 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/bfd"
 )
 
-// plain is the target without a zone and without an address in two forms.
+// plain returns the target with normalized addresses: the zone is moved to Interface, and IPv4-mapped addresses are
+// unmapped.
 func (t Target) plain() Target {
 	t.Interface = cmp.Or(t.Interface, t.Peer.Zone(), t.Local.Zone())
 	t.Peer, t.Local = t.Peer.Unmap().WithZone(""), t.Local.Unmap().WithZone("")
 	return t
 }
 
-// sameAs is whether a session with t goes on as one with u.
+// sameAs reports whether a session with t can continue as one with u.
 func (t Target) sameAs(u Target) bool {
-	return t.Peer == u.Peer && t.Local == u.Local && t.Interface == u.Interface && t.Settings.Multihop == u.Settings.Multihop
+	return t.Peer == u.Peer && t.Local == u.Local && t.Interface == u.Interface &&
+		t.Settings.Multihop == u.Settings.Multihop
 }
 
-// kind of a path; each has a socket that receives.
+// kind is the kind of a path. Each kind has its own receiving socket.
 type kind int
 
 const (
@@ -45,7 +47,7 @@ func (t Target) kind() kind {
 	return k
 }
 
-// port is the UDP port of RFC 5881 section 4 or RFC 5883 section 5.
+// port returns the UDP port of RFC 5881 section 4 or RFC 5883 section 5.
 func (k kind) port() uint16 {
 	if k&multihop != 0 {
 		return 4784
@@ -60,40 +62,40 @@ func (k kind) String() string {
 	return "IPv4"
 }
 
-// session is one that is watched.
+// session is a monitored session.
 type session struct {
 	name string
-	// target is what is wanted; leaving, that it ends; replaced, that another has its name.
+	// target is the wanted target. leaving means that the session must end, replaced that another session has its name.
 	target            Target
 	leaving, replaced bool
 
 	kind kind
-	// since is when the session was asked for.
+	// since is when the session was requested.
 	since time.Time
-	// machine is nil until there are sockets; given is what it was configured with.
+	// machine is nil until there are sockets. given is its configuration.
 	machine *bfd.Session
 	given   bfd.Settings
-	// end is when a session that is leaving is over.
+	// end is when a leaving session is removed.
 	end time.Time
 
 	sender
-	// retry is when the sender is opened again, of a session that has not sent anything.
+	// retry is when the sender of a session that has not sent anything is opened again.
 	retry time.Time
-	// trouble is what keeps packets from being sent; refused why the peer's last one was.
+	// trouble is the error that prevents sending. refused is the reason why the peer's last packet was rejected.
 	trouble, refused error
-	// told is what was notified last.
-	told Session
+	// notified is the last state that was reported.
+	notified Session
 }
 
 func newSession(name string, t Target) *session {
 	now := time.Now()
 	return &session{
 		name: name, target: t, kind: t.kind(), since: now, sender: sender{fd: -1},
-		told: Session{Status: bfd.Status{State: bfd.Down, Since: now}},
+		notified: Session{Status: bfd.Status{State: bfd.Down, Since: now}},
 	}
 }
 
-// attend does what is due now, and returns when there is something to do again.
+// attend does what is due now, and returns when it must be called again.
 func (s *session) attend(now time.Time, claimed func(uint16) bool) time.Time {
 	if s.machine == nil {
 		if now.Before(s.retry) {
@@ -112,7 +114,7 @@ func (s *session) attend(now time.Time, claimed func(uint16) bool) time.Time {
 	}
 	switch disabled := s.machine.Status().State == bfd.AdminDown; {
 	case s.leaving && !disabled:
-		s.end = now.Add(farewell)
+		s.end = now.Add(adminDownPeriod)
 		s.send(s.machine.Disable(now))
 	case !s.leaving && disabled:
 		s.end = time.Time{}
@@ -123,7 +125,7 @@ func (s *session) attend(now time.Time, claimed func(uint16) bool) time.Time {
 	}
 	until := earlier(s.machine.Deadline(), s.end)
 	if s.machine.Deadline().IsZero() && s.target.Interface != "" {
-		// A session that waits for its peer sends nothing, and so does not learn that the interface is another one by now.
+		// A session that waits for its peer sends nothing, and so does not detect that the interface was replaced.
 		if !now.Before(s.retry) {
 			s.retry = now.Add(retryEvery)
 			s.close()
@@ -134,7 +136,7 @@ func (s *session) attend(now time.Time, claimed func(uint16) bool) time.Time {
 	return until
 }
 
-// over is whether the session can be forgotten. One that never began has nothing to tell.
+// over reports whether the session can be removed. A session that never started has no peer to inform.
 func (s *session) over(now time.Time) bool {
 	over := s.leaving && (s.machine == nil || !s.end.IsZero() && !now.Before(s.end))
 	if over {
@@ -143,8 +145,8 @@ func (s *session) over(now time.Time) bool {
 	return over
 }
 
-// send sends what the machine returned. A packet that can't be sent is lost, as others are on
-// the way; the next one has another try, with another socket: the device may be a new one.
+// send sends a packet returned by the state machine. A packet that can't be sent is lost, like one that is lost on the
+// way. The next packet is sent with a new socket, because the device may have been replaced.
 func (s *session) send(p bfd.Packet, is bool) {
 	if !is {
 		return
@@ -160,12 +162,13 @@ func (s *session) send(p bfd.Packet, is bool) {
 	}
 }
 
-// mayBeFrom is whether a datagram came from the peer, as far as its addresses tell.
+// mayBeFrom reports whether the addresses of a datagram match the peer.
 func (s *session) mayBeFrom(d datagram) bool {
-	return d.from == s.target.Peer && (s.device == 0 || d.device == s.device) && (s.target.Local == netip.Addr{} || d.to == s.target.Local)
+	return d.from == s.target.Peer && (s.device == 0 || d.device == s.device) &&
+		(s.target.Local == netip.Addr{} || d.to == s.target.Local)
 }
 
-// far is an error if the packet has come too far: RFC 5881 section 5, RFC 5883 section 5.
+// far returns an error if the packet came from too far away: RFC 5881 section 5, RFC 5883 section 5.
 func (s *session) far(ttl int) error {
 	least := 255
 	if s.kind&multihop != 0 {
@@ -177,7 +180,7 @@ func (s *session) far(ttl int) error {
 	return nil
 }
 
-// refuse keeps the first reason until a good packet comes.
+// refuse records the first reason until a valid packet is received.
 func (s *session) refuse(err error) {
 	if s.refused == nil {
 		s.refused = err

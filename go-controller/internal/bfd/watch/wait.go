@@ -11,32 +11,32 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// bell ends a wait: eventfd(2).
-type bell struct{ fd int }
+// wakeup interrupts a wait: eventfd(2).
+type wakeup struct{ fd int }
 
-func newBell() (*bell, error) {
+func newWakeup() (*wakeup, error) {
 	fd, err := unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK)
 	if err != nil {
 		return nil, os.NewSyscallError("eventfd", err)
 	}
-	return &bell{fd}, nil
+	return &wakeup{fd}, nil
 }
 
-// ring ends the wait that goes on, or the next one. A nil bell has nobody who waits.
-func (b *bell) ring() {
+// wake interrupts the current wait, or the next one. It does nothing on a nil wakeup.
+func (b *wakeup) wake() {
 	if b != nil {
-		_, _ = unix.Write(b.fd, binary.NativeEndian.AppendUint64(nil, 1)) // fails if it has rung 2^64 times
+		_, _ = unix.Write(b.fd, binary.NativeEndian.AppendUint64(nil, 1)) // fails after 2^64 unread wakeups
 	}
 }
 
-// hush makes the next wait one until the next ring.
-func (b *bell) hush() {
-	_, _ = unix.Read(b.fd, make([]byte, 8)) // fails if it has not rung
+// drain discards past wakeups, so that the next wait is not interrupted by them.
+func (b *wakeup) drain() {
+	_, _ = unix.Read(b.fd, make([]byte, 8)) // fails if there was no wakeup
 }
 
-func (b *bell) close() { _ = unix.Close(b.fd) }
+func (b *wakeup) close() { _ = unix.Close(b.fd) }
 
-// wait returns when there is something to read, and no later than at a time; never is the zero time.
+// wait returns when a descriptor is readable, or at the given time at the latest; the zero time means never.
 func wait(fds []unix.PollFd, until time.Time) error {
 	var timeout *unix.Timespec
 	if !until.IsZero() {

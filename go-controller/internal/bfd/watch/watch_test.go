@@ -18,13 +18,13 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/bfd/watch"
 )
 
-// pair is two Watchers, on the node and the router.
+// pair returns two Watchers, on the node and on the router.
 func pair(t *testing.T, n network) (node, router *watcher) {
 	t.Helper()
 	return newWatcher(t, n.node), newWatcher(t, n.router)
 }
 
-// between has both ends of the n-th addresses watch each other.
+// between makes both Watchers monitor each other with their n-th addresses.
 func between(node, router *watcher, name, format string, n int, s bfd.Settings) {
 	target, _ := onLAN(format, n, s)
 	node.Watch(name, target)
@@ -32,11 +32,12 @@ func between(node, router *watcher, name, format string, n int, s bfd.Settings) 
 	router.Watch(name, target)
 }
 
-// tell sends a packet from the router to the node as no Watcher would.
-func tell(t *testing.T, n network, from, to string, port, ttl int, payload []byte) {
+// sendRaw sends a packet from the router to the node that no Watcher would send.
+func sendRaw(t *testing.T, n network, from, to string, port, ttl int, payload []byte) {
 	t.Helper()
 	err := <-inside(n.router, func() error {
-		src, dst := netip.AddrPortFrom(netip.MustParseAddr(from), 0), netip.AddrPortFrom(netip.MustParseAddr(to), uint16(port))
+		src, dst := netip.AddrPortFrom(netip.MustParseAddr(from), 0), netip.AddrPortFrom(netip.MustParseAddr(to),
+			uint16(port))
 		conn, err := net.DialUDP("udp", net.UDPAddrFromAddrPort(src), net.UDPAddrFromAddrPort(dst))
 		if err != nil {
 			return err
@@ -64,8 +65,9 @@ func tell(t *testing.T, n network, from, to string, port, ttl int, payload []byt
 	}
 }
 
-// What does not come from the peer, or from too far, is refused, and the session says why.
-func TestOnlyThePeerIsHeard(t *testing.T) {
+// A packet that does not come from the peer, or comes from too far away, is rejected, and the session reports the
+// reason.
+func TestPacketsOfOtherSendersAreIgnored(t *testing.T) {
 	t.Parallel()
 	n := newNetwork(t)
 	w := newWatcher(t, n.node)
@@ -79,13 +81,14 @@ func TestOnlyThePeerIsHeard(t *testing.T) {
 		broken, _ := onLAN(format, 3, every(300))
 		broken.Local = single.Local
 		w.Watch(name+" broken", broken)
-		w.Watch(name+" other", watch.Target{Peer: netip.MustParseAddr(fmt.Sprintf(format, 109)), Interface: "far", Settings: every(300)})
+		w.Watch(name+" other", watch.Target{Peer: netip.MustParseAddr(fmt.Sprintf(format, 109)), Interface: "far",
+			Settings: every(300)})
 		peer, local := single.Peer.String(), single.Local.String()
 		eventually(t, "sends, so listens", func() bool { s, ok := w.Session(name + " other"); return ok && s.Interval > 0 })
 		down := bfd.Packet{State: bfd.Down, Multiplier: 3, My: 7, Transmit: time.Second, Receive: time.Second}.Append(nil)
 		refused := func(session string, port, ttl int, payload []byte, why string) {
 			t.Helper()
-			tell(t, n, peer, local, port, ttl, payload)
+			sendRaw(t, n, peer, local, port, ttl, payload)
 			eventually(t, session+" says "+why, func() bool {
 				s, _ := w.Session(session)
 				return s.State == bfd.Down && s.Err != nil && strings.HasSuffix(s.Err.Error(), why)
@@ -94,30 +97,33 @@ func TestOnlyThePeerIsHeard(t *testing.T) {
 		refused(name, 3784, 254, down, "from "+peer+": TTL 254, want at least 255")
 		refused(name+" multihop", 4784, 249, down, "from "+peer+": TTL 249, want at least 250")
 		peer = fmt.Sprintf(format, 103)
-		refused(name+" broken", 3784, 255, append(down[:2:2], make([]byte, 30)...), "from "+peer+": length 0, want at least 24")
+		refused(name+" broken", 3784, 255, append(down[:2:2], make([]byte, 30)...),
+			"from "+peer+": length 0, want at least 24")
 		peer = single.Peer.String()
-		// Neither from elsewhere, nor by another interface, nor to another address, nor with another discriminator.
-		tell(t, n, fmt.Sprintf(format, 102), local, 3784, 255, down)
-		tell(t, n, fmt.Sprintf(format, 109), local, 3784, 255, down)
-		tell(t, n, peer, fmt.Sprintf(format, 2), 3784, 255, down)
-		tell(t, n, peer, local, 3784, 255, bfd.Packet{State: bfd.Init, Multiplier: 3, My: 7, Your: 1, Transmit: time.Second, Receive: time.Second}.Append(nil))
-		tell(t, n, peer, local, 3784, 255, down)
+		// Packets from another address, through another interface, to another address and with another discriminator
+		// are ignored.
+		sendRaw(t, n, fmt.Sprintf(format, 102), local, 3784, 255, down)
+		sendRaw(t, n, fmt.Sprintf(format, 109), local, 3784, 255, down)
+		sendRaw(t, n, peer, fmt.Sprintf(format, 2), 3784, 255, down)
+		sendRaw(t, n, peer, local, 3784, 255, bfd.Packet{State: bfd.Init, Multiplier: 3, My: 7, Your: 1,
+			Transmit: time.Second, Receive: time.Second}.Append(nil))
+		sendRaw(t, n, peer, local, 3784, 255, down)
 		w.awaitState(t, name, bfd.Init)
 		for _, silent := range []string{name + " multihop", name + " other"} {
 			if state := w.state(silent); state != bfd.Down {
 				t.Errorf("%s is %s", silent, state)
 			}
 		}
-		tell(t, n, peer, local, 4784, 250, down)
+		sendRaw(t, n, peer, local, 4784, 250, down)
 		if s := w.awaitState(t, name+" multihop", bfd.Init); s.Err != nil {
 			t.Errorf("%s multihop: %v", name, s.Err)
 		}
 	}
 }
 
-// Another daemon that has the port is named, and followed when it ends; it, too, ends without a word,
-// which the peer takes for a loss and not for an administrator's will.
-func TestThePortOfAnother(t *testing.T) {
+// The error names another daemon that uses the port, and the session starts when that daemon ends. It ends without
+// informing the peer, which considers it a failure and not the action of an administrator.
+func TestNewWatcherWaitsForPortInUse(t *testing.T) {
 	t.Parallel()
 	n := newNetwork(t)
 	old, router := pair(t, n)
@@ -144,17 +150,24 @@ func TestThePortOfAnother(t *testing.T) {
 	}
 }
 
-// Addresses and interfaces come and go; the session says so and finds its way back.
-func TestAddressAndInterfaceThatGo(t *testing.T) {
+// Addresses and interfaces disappear and come back. The session reports an error and recovers.
+func TestSessionsFollowRemovedAddressAndInterface(t *testing.T) {
 	t.Parallel()
 	n := newNetwork(t)
 	node, router := pair(t, n)
-	node.Watch("address", watch.Target{Peer: netip.MustParseAddr("10.66.0.150"), Local: netip.MustParseAddr("10.66.0.50"), Settings: every(100)})
+	node.Watch("address", watch.Target{Peer: netip.MustParseAddr("10.66.0.150"), Local: netip.MustParseAddr("10.66.0.50"),
+		Settings: every(100)})
 	node.Watch("interface", watch.Target{Peer: netip.MustParseAddr("fe80::8%late"), Settings: every(100)})
-	router.Watch("address", watch.Target{Peer: netip.MustParseAddr("10.66.0.50"), Local: netip.MustParseAddr("10.66.0.150"), Settings: every(100)})
-	router.Watch("interface", watch.Target{Peer: netip.MustParseAddr("fe80::9"), Local: netip.MustParseAddr("fe80::8"), Interface: "late", Settings: every(100)})
-	eventually(t, "the address lacks", func() bool { s, _ := node.Session("address"); return errors.Is(s.Err, syscall.EADDRNOTAVAIL) })
-	node.Watch("families", watch.Target{Peer: netip.MustParseAddr("10.66.0.1"), Local: netip.MustParseAddr("fd66::1"), Settings: every(100)})
+	router.Watch("address", watch.Target{Peer: netip.MustParseAddr("10.66.0.50"),
+		Local: netip.MustParseAddr("10.66.0.150"), Settings: every(100)})
+	router.Watch("interface", watch.Target{Peer: netip.MustParseAddr("fe80::9"), Local: netip.MustParseAddr("fe80::8"),
+		Interface: "late", Settings: every(100)})
+	eventually(t, "the address lacks", func() bool {
+		s, _ := node.Session("address")
+		return errors.Is(s.Err, syscall.EADDRNOTAVAIL)
+	})
+	node.Watch("families", watch.Target{Peer: netip.MustParseAddr("10.66.0.1"), Local: netip.MustParseAddr("fd66::1"),
+		Settings: every(100)})
 	node.Watch("nobody", watch.Target{Settings: every(100)})
 	for _, name := range []string{"families", "nobody"} {
 		eventually(t, "there is no way", func() bool {
@@ -184,8 +197,8 @@ func TestAddressAndInterfaceThatGo(t *testing.T) {
 	}
 }
 
-// A passive session that waits learns that its interface is another one by now.
-func TestPassiveOnANewInterface(t *testing.T) {
+// A passive session that waits for its peer detects that its interface was replaced.
+func TestPassiveSessionStartsOnNewInterface(t *testing.T) {
 	t.Parallel()
 	n := newNetwork(t)
 	node, router := pair(t, n)
@@ -200,8 +213,8 @@ func TestPassiveOnANewInterface(t *testing.T) {
 	node.awaitState(t, "peer", bfd.Up)
 }
 
-// A session that is watched at another address is a new one; the old one is left.
-func TestAnotherAddress(t *testing.T) {
+// A session that is monitored at another address is a new one, and the old one is left.
+func TestWatchReplacesSessionWhenAddressChanges(t *testing.T) {
 	t.Parallel()
 	n := newNetwork(t)
 	node, router := pair(t, n)
@@ -210,7 +223,7 @@ func TestAnotherAddress(t *testing.T) {
 	old, _ := onLAN(lan4, 1, every(100))
 	target, _ := onLAN(lan6, 1, every(100))
 	node.Watch("peer", target)
-	if s := router.awaitState(t, "peer", bfd.Down); s.Diagnostic != bfd.NeighborSaidDown {
+	if s := router.awaitState(t, "peer", bfd.Down); s.Diagnostic != bfd.NeighborSignaledDown {
 		t.Errorf("the old peer's end: %+v", s)
 	}
 	router.Watch("peer6", watch.Target{Peer: target.Local, Local: target.Peer, Settings: every(100)})
@@ -222,7 +235,7 @@ func TestAnotherAddress(t *testing.T) {
 	}
 }
 
-// A hundred sessions cost next to nothing, and none flaps.
+// A hundred sessions need almost no CPU time, and none flaps.
 func TestHundredSessions(t *testing.T) {
 	n := newNetwork(t)
 	node, router := pair(t, n)
@@ -231,7 +244,8 @@ func TestHundredSessions(t *testing.T) {
 		for peer := 101; peer <= 110; peer++ {
 			name := fmt.Sprintf("%d-%d", host, peer)
 			names[name] = true
-			target := watch.Target{Local: netip.MustParseAddr(fmt.Sprintf(lan4, host)), Peer: netip.MustParseAddr(fmt.Sprintf(lan4, peer)), Settings: every(300)}
+			target := watch.Target{Local: netip.MustParseAddr(fmt.Sprintf(lan4, host)),
+				Peer: netip.MustParseAddr(fmt.Sprintf(lan4, peer)), Settings: every(300)}
 			node.Watch(name, target)
 			target.Local, target.Peer = target.Peer, target.Local
 			router.Watch(name, target)
@@ -242,7 +256,7 @@ func TestHundredSessions(t *testing.T) {
 		router.awaitTold(t, name, bfd.Up)
 	}
 	var before, after unix.Rusage
-	_ = unix.Getrusage(unix.RUSAGE_SELF, &before) // fails for an unknown argument only
+	_ = unix.Getrusage(unix.RUSAGE_SELF, &before) // fails only for an unknown argument
 	told := node.total() + router.total()
 	pause := remains(t, "time passes", 3*time.Second, func() bool { return true })
 	if now := node.total() + router.total(); now != told && pause < 150*time.Millisecond {

@@ -16,47 +16,45 @@ import (
 )
 
 const (
-	// retryEvery is the time between two attempts to open a socket.
+	// retryEvery is the interval between two attempts to open a socket.
 	retryEvery = time.Second
-	// farewell is how long AdminDown is told: three times at least if the peer can take that.
-	farewell = 2500 * time.Millisecond
+	// adminDownPeriod is how long AdminDown is sent: at least three times if the peer can receive that.
+	adminDownPeriod = 2500 * time.Millisecond
 )
 
-// Target is whom to watch, and how.
+// Target is the peer of a session and its settings.
 type Target struct {
-	// Peer is the address of the other end. A link-local one has a zone, or an Interface.
+	// Peer is the address of the other end. A link-local address needs a zone or an Interface.
 	Peer netip.Addr
-	// Local is the address to send from, and that the peer sends to; the zero Addr leaves it to the
-	// routing table.
+	// Local is the address to send from, to which the peer sends; the zero Addr leaves it to the routing table.
 	Local netip.Addr
-	// Interface that packets go out of and come in by; empty for any.
+	// Interface is the interface on which packets are sent and received; empty for any.
 	Interface string
 	Settings  bfd.Settings
 }
 
-// Session is what there is to know of a session.
+// Session is the observed state of a session.
 type Session struct {
 	bfd.Status
-	// Err is what keeps packets from being sent or received, or why the peer's are refused while
-	// the session is not Up.
+	// Err is the error that prevents packets from being sent or received, or the reason why the peer's packets are
+	// rejected while the session is not Up.
 	Err error
 }
 
-// Watcher keeps BFD sessions. Its methods may be called from any goroutine.
+// Watcher runs BFD sessions. Its methods are safe for concurrent use.
 type Watcher struct {
 	notify func(name string, s Session)
 
 	mu sync.Mutex
-	// bell wakes Run; nil while that does not run.
-	bell *bell
-	// sessions are looked through for each packet and at each turn, which is cheap for hundreds.
+	// wakeup wakes Run; nil while Run is not running.
+	wakeup *wakeup
+	// sessions is searched for each packet and in each iteration, which is cheap for hundreds of sessions.
 	sessions []*session
 	ports    [kinds]port
 }
 
-// New returns a Watcher without sessions that does nothing before Run. Notify is told, in Run's
-// goroutine, the newest state and error when they have changed since; it must not block, and may
-// call the Watcher. Nil tells nobody.
+// New returns a Watcher without sessions. It does nothing before Run. notify is called in Run's goroutine with the
+// latest state and error when they have changed. It must not block, and may call the Watcher. It may be nil.
 func New(notify func(name string, s Session)) *Watcher {
 	if notify == nil {
 		notify = func(string, Session) {}
@@ -68,9 +66,8 @@ func New(notify func(name string, s Session)) *Watcher {
 	return w
 }
 
-// Watch begins a session, or gives the one that is there other timers, of which the peer learns by a
-// poll sequence. A session with another peer, address, interface or kind is a new one, and
-// the old one is left.
+// Watch starts a session, or changes the timers of the existing one, of which the peer is informed by a poll sequence.
+// If the peer, address, interface or kind differs, Watch starts a new session and leaves the old one.
 func (w *Watcher) Watch(name string, t Target) {
 	t = t.plain()
 	w.mu.Lock()
@@ -84,21 +81,21 @@ func (w *Watcher) Watch(name string, t Target) {
 		w.sessions = append(w.sessions, s)
 	}
 	s.target, s.leaving = t, false
-	w.bell.ring()
+	w.wakeup.wake()
 }
 
-// Leave tells the peer a few times that the session is administratively down, and forgets it then:
-// Session has it until that is done, about 2.5 s later.
+// Leave informs the peer that the session is administratively down, and then removes the session. Session returns it
+// until that is done, about 2.5 s later.
 func (w *Watcher) Leave(name string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if s := w.find(name); s != nil {
 		s.leaving = true
-		w.bell.ring()
+		w.wakeup.wake()
 	}
 }
 
-// Session returns the session of that name; false if there is none.
+// Session returns the session of that name, and false if there is none.
 func (w *Watcher) Session(name string) (Session, bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -132,28 +129,27 @@ func (w *Watcher) view(s *session) Session {
 	return v
 }
 
-// Run keeps the sessions until the context ends, once, and then stops in the middle of a word: peers are
-// told nothing (Leave would do that), so that they don't take an upgrade for an administrator's
-// will. What BFD watches has to end then, too, within a detection time: a router that loses
-// BGP first keeps the routes (graceful restart), one that loses BFD first withdraws them.
-// Sockets are opened in the network namespace of Run's thread.
+// Run runs the sessions until the context ends. It may be called once. At the end it stops without informing the peers
+// (Leave does that), so that they do not take an upgrade for the action of an administrator. The BGP sessions that BFD
+// monitors must also end then, within a detection time: a router that loses BGP first keeps the routes (graceful
+// restart), one that loses BFD first withdraws them. Sockets are opened in the network namespace of Run's thread.
 func (w *Watcher) Run(ctx context.Context) error {
-	b, err := newBell()
+	b, err := newWakeup()
 	if err != nil {
 		return fmt.Errorf("keep BFD sessions: %w", err)
 	}
 	w.mu.Lock()
-	w.bell = b
+	w.wakeup = b
 	w.mu.Unlock()
 	defer w.close()
 	defer context.AfterFunc(ctx, func() {
 		w.mu.Lock()
 		defer w.mu.Unlock()
-		w.bell.ring()
+		w.wakeup.wake()
 	})()
 	for ctx.Err() == nil {
-		fds, until, news := w.turn(time.Now())
-		for _, n := range news {
+		fds, until, events := w.turn(time.Now())
+		for _, n := range events {
 			w.notify(n.name, n.Session)
 		}
 		if err := wait(fds, until); err != nil {
@@ -163,23 +159,23 @@ func (w *Watcher) Run(ctx context.Context) error {
 	return nil
 }
 
-type news struct {
+type event struct {
 	name string
 	Session
 }
 
-// turn does all that is to be done now. It returns what to wait for: packets, or a time (never is
-// the zero time); and what has changed.
-func (w *Watcher) turn(now time.Time) (fds []unix.PollFd, until time.Time, changed []news) {
+// turn does everything that is due now. It returns the descriptors and the time to wait for (the zero time means
+// never), and the changed sessions.
+func (w *Watcher) turn(now time.Time) (fds []unix.PollFd, until time.Time, changed []event) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.bell.hush()
+	w.wakeup.drain()
 	w.openPorts(now)
 	for k := range w.ports {
 		w.ports[k].read(func(d datagram) { w.take(now, kind(k), d) })
 	}
 	w.sessions = slices.DeleteFunc(w.sessions, func(s *session) bool { return s.over(now) })
-	fds = append(fds, unix.PollFd{Fd: int32(w.bell.fd), Events: unix.POLLIN})
+	fds = append(fds, unix.PollFd{Fd: int32(w.wakeup.fd), Events: unix.POLLIN})
 	for k := range w.ports {
 		if p := &w.ports[k]; p.fd >= 0 {
 			fds = append(fds, unix.PollFd{Fd: int32(p.fd), Events: unix.POLLIN})
@@ -191,15 +187,15 @@ func (w *Watcher) turn(now time.Time) (fds []unix.PollFd, until time.Time, chang
 		if w.ports[s.kind].fd >= 0 {
 			until = earlier(until, s.attend(now, w.claimed))
 		}
-		if v := w.view(s); !s.replaced && (!s.told.Since.Equal(v.Since) || text(s.told.Err) != text(v.Err)) {
-			s.told = v
-			changed = append(changed, news{s.name, v})
+		if v := w.view(s); !s.replaced && (!s.notified.Since.Equal(v.Since) || text(s.notified.Err) != text(v.Err)) {
+			s.notified = v
+			changed = append(changed, event{s.name, v})
 		}
 	}
 	return fds, until, changed
 }
 
-// openPorts has those open that sessions need, and no others.
+// openPorts opens the ports that sessions need, and closes the others.
 func (w *Watcher) openPorts(now time.Time) {
 	var needed [kinds]bool
 	for _, s := range w.sessions {
@@ -216,8 +212,7 @@ func (w *Watcher) openPorts(now time.Time) {
 	}
 }
 
-// take gives a packet to its session. The first one that wants it has it, should two watch the
-// same peer.
+// take passes a packet to its session. If two sessions monitor the same peer, the first that matches receives it.
 func (w *Watcher) take(now time.Time, k kind, d datagram) {
 	p, err := bfd.Decode(d.payload)
 	for _, s := range w.sessions {
@@ -232,17 +227,17 @@ func (w *Watcher) take(now time.Time, k kind, d datagram) {
 			return
 		}
 		s.refused = nil
-		s.send(s.machine.Hear(now, p))
+		s.send(s.machine.Receive(now, p))
 		return
 	}
 }
 
-// claimed is whether a session of ours has the source port.
+// claimed reports whether one of our sessions uses the source port.
 func (w *Watcher) claimed(source uint16) bool {
 	return slices.ContainsFunc(w.sessions, func(s *session) bool { return s.source == source })
 }
 
-// close ends all sessions without a word.
+// close ends all sessions without informing the peers.
 func (w *Watcher) close() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -253,11 +248,11 @@ func (w *Watcher) close() {
 	for k := range w.ports {
 		w.ports[k].close()
 	}
-	w.bell.close()
-	w.bell = nil
+	w.wakeup.close()
+	w.wakeup = nil
 }
 
-// earlier is the first of two times of which the zero time is never.
+// earlier returns the earlier of two times; the zero time means never.
 func earlier(a, b time.Time) time.Time {
 	if a.IsZero() || !b.IsZero() && b.Before(a) {
 		return b

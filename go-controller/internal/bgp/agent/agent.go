@@ -29,26 +29,26 @@ import (
 )
 
 const (
-	// minPause lets the events of a moment have one decision; restShare bounds the part of
-	// the time that goes into decisions.
+	// minPause combines events in quick succession into one computation. restShare limits the share of the time spent
+	// on computations.
 	minPause  = 20 * time.Millisecond
 	restShare = 9
 )
 
 // Options configure an Agent.
 type Options struct {
-	// Node is the name of the Node that the agent runs on.
+	// Node is the name of the Node on which the agent runs.
 	Node string
-	// Kube and Config reach the API server.
+	// Kube and Config are for the API server.
 	Kube   kubernetes.Interface
 	Config *rest.Config
-	// Services says which Services are ours.
+	// Services defines which Services we handle.
 	Services convert.Options
-	// Registerer takes the metrics; nil for none.
+	// Registerer registers the metrics; nil for none.
 	Registerer prometheus.Registerer
 }
 
-// Agent keeps the BGP of one node.
+// Agent runs the BGP sessions of one node.
 type Agent struct {
 	options Options
 	facts   *kube.Facts
@@ -61,7 +61,7 @@ type Agent struct {
 	decided atomic.Bool
 }
 
-// New returns an Agent that does nothing before Run.
+// New returns an Agent. It does nothing before Run.
 func New(o Options) (*Agent, error) {
 	if o.Node == "" || o.Kube == nil || o.Config == nil {
 		return nil, errors.New("bgp: a node and clients of the API server are needed")
@@ -74,7 +74,7 @@ func New(o Options) (*Agent, error) {
 	a.facts = kube.NewFacts(o.Services, kube.Hooks{
 		Wake:    a.wake,
 		Changed: func(world.Key) {},
-		// An address is told when the API server shows it.
+		// An address is advertised only when the API server shows it.
 		Expected: func(world.Key, []netip.Addr) bool { return false },
 	})
 	a.watch = kube.NewNodeWatch(o.Kube, clients, a.facts, o.Node)
@@ -87,7 +87,9 @@ func New(o Options) (*Agent, error) {
 		a.speaker.Changed(peer)
 		a.status.call()
 	})
-	a.turn = newTurn(o.Node, o.Kube.CoordinationV1().Leases(v1alpha1.PasswordsNamespace), func(peer string) { a.speaker.Changed(peer) })
+	a.turn = newTurn(o.Node, o.Kube.CoordinationV1().Leases(v1alpha1.PasswordsNamespace), func(peer string) {
+		a.speaker.Changed(peer)
+	})
 	a.speaker = speaker.New(speaker.Options{BFD: Paths{a.paths}, Turn: a.turn, Notify: a.status.call})
 	a.status.states = a.speaker.States
 	if o.Registerer == nil {
@@ -106,7 +108,7 @@ func (a *Agent) wake() {
 	}
 }
 
-// Healthy tells what the agent still waits for.
+// Healthy returns an error that names what the agent still waits for.
 func (a *Agent) Healthy() error {
 	if err := a.watch.Healthy(); err != nil {
 		return err
@@ -117,7 +119,7 @@ func (a *Agent) Healthy() error {
 	return nil
 }
 
-// Run works until the context ends.
+// Run runs the agent until the context ends.
 func (a *Agent) Run(ctx context.Context) error {
 	running, ctx := errgroup.WithContext(ctx)
 	part := func(run func(context.Context)) {
@@ -138,8 +140,8 @@ func (a *Agent) Run(ctx context.Context) error {
 	return running.Wait()
 }
 
-// watchPaths runs BFD until the process ends, not only until the context does: sessions end with
-// the process, and a router that lost BFD before them would not keep their routes.
+// watchPaths runs BFD until the process ends, not only until the context does. BGP sessions end with the process, and a
+// router that lost BFD before them would not keep their routes.
 func (a *Agent) watchPaths(ctx context.Context) error {
 	failed := make(chan error, 1)
 	go func() { failed <- a.paths.Run(context.WithoutCancel(ctx)) }()
@@ -151,7 +153,7 @@ func (a *Agent) watchPaths(ctx context.Context) error {
 	}
 }
 
-// follow decides anew after each change.
+// follow recomputes the sessions after each change.
 func (a *Agent) follow(ctx context.Context) {
 	rest := time.NewTimer(0)
 	defer rest.Stop()
@@ -172,25 +174,25 @@ func (a *Agent) follow(ctx context.Context) {
 	}
 }
 
-// decide tells the speaker what the cluster wants now.
+// decide passes the sessions computed from the current snapshot to the speaker.
 func (a *Agent) decide() {
 	w, _ := a.facts.Snapshot(world.Cluster{})
 	w.Now = time.Now()
-	layout := lay(w)
+	layout := compute(w)
 	sessions := layout.For(a.options.Node)
 	a.speaker.Set(sessions)
 	a.status.set(sessions, layout.Off())
 	if !a.decided.Swap(true) {
-		klog.InfoS("BGP sessions decided", "node", a.options.Node, "sessions", len(sessions))
+		klog.InfoS("Updated desired BGP sessions", "node", a.options.Node, "sessions", len(sessions))
 	}
 }
 
-// Sessions are those of a node that knows of no other.
-func Sessions(w *world.Snapshot, node string) []bgp.Session { return lay(w).For(node) }
+// Sessions computes the sessions of a node from a snapshot that contains no other node.
+func Sessions(w *world.Snapshot, node string) []bgp.Session { return compute(w).For(node) }
 
-func lay(w *world.Snapshot) *bgp.Layout {
-	layout := place.Lay(w)
-	return bgp.Lay(w, ipam.Allocate(w, nil, layout.ShardOf), layout.Home)
+func compute(w *world.Snapshot) *bgp.Layout {
+	layout := place.Compute(w)
+	return bgp.Compute(w, ipam.Allocate(w, nil, layout.ShardOf), layout.Home)
 }
 
 func registerWrites(r prometheus.Registerer) (kube.Wrote, error) {
@@ -210,14 +212,15 @@ func registerWrites(r prometheus.Registerer) (kube.Wrote, error) {
 	}, nil
 }
 
-// Paths has BFD watch what a speaker asks for.
+// Paths adapts a watch.Watcher to speaker.BFD.
 type Paths struct{ *watch.Watcher }
 
 var _ speaker.BFD = Paths{}
 
 // Watch implements speaker.BFD.
 func (p Paths) Watch(name string, path speaker.Path) {
-	p.Watcher.Watch(name, watch.Target{Peer: path.Peer, Local: path.Local, Interface: path.Interface, Settings: bfd.Settings(path.BFD)})
+	p.Watcher.Watch(name, watch.Target{Peer: path.Peer, Local: path.Local, Interface: path.Interface,
+		Settings: bfd.Settings(path.BFD)})
 }
 
 // Session implements speaker.BFD.

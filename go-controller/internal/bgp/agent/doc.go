@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package agent keeps the BGP of one node: it reads the cluster, has package bgp decide
-// which sessions and routes the node has, hands them to a speaker, and reports in the
-// node's BGPNodeStatus.
+// Package agent runs BGP on one node. It reads the cluster, lets package bgp compute the sessions and routes of the
+// node, passes them to a speaker and reports in the node's BGPNodeStatus.
 //
 // Invariants:
-//   - A speaker hears nothing before all objects are read: what a session tells at first is
+//   - A speaker receives nothing before all objects have been read. The first routes of a session are therefore
 //     complete, and a restart withdraws nothing.
-//   - What is handed over is always the whole; what is the same as before concerns no session.
-//   - The status of the node is written by this process only, at most once a second, and
-//     only if it says something else. Counters alone are written a few times a minute: each
-//     Service changes those of all nodes. A peer that fails as before is nothing else.
-//   - The end of the process closes no session, and ends BFD with them in one moment.
+//   - The speaker always receives the complete set of sessions. Sessions that have not changed are not affected.
+//   - Only this process writes the status of the node, at most once per second and only if it has changed. If only
+//     counters have changed, it is written a few times per minute, because each Service changes the counters of all
+//     nodes. A peer that fails in the same way as before is not a change.
+//   - The process does not close the sessions when it ends. They and BFD end with it at the same moment.
 package agent

@@ -12,8 +12,8 @@ import (
 
 const namespace = "ovnkube_slb"
 
-// collector tells how sessions are when it is asked; docs/metrics.md lists what for users.
-// The names are MetalLB's.
+// collector exports the state of the sessions on each scrape; docs/metrics.md describes the metrics for users. The
+// names are MetalLB's.
 type collector struct{ states func() []speaker.State }
 
 var _ prometheus.Collector = (*collector)(nil)
@@ -27,8 +27,9 @@ func describe() descs {
 	return descs{
 		session:  desc("bgp_session_up", "Whether the session with a BGPPeer is established (1) or not (0).", "peer"),
 		prefixes: desc("bgp_announced_prefixes", "Prefixes that a BGPPeer is told, by family.", "peer", "family"),
-		updates:  desc("bgp_updates_total", "Routes that a BGPPeer was told and withdrawn; each session begins with all of them.", "peer"),
-		bfd:      desc("bfd_session_up", "Whether the BFD session with a BGPPeer is up (1) or not (0).", "peer"),
+		updates: desc("bgp_updates_total", "Routes that a BGPPeer was told and withdrawn; each session begins with all of "+
+			"them.", "peer"),
+		bfd: desc("bfd_session_up", "Whether the BFD session with a BGPPeer is up (1) or not (0).", "peer"),
 	}
 }
 

@@ -14,7 +14,7 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/bgp/speaker"
 )
 
-func TestMetricsTellOfSessions(t *testing.T) {
+func TestMetricsReportSessions(t *testing.T) {
 	c := &collector{func() []speaker.State {
 		return []speaker.State{
 			{Peer: "spine", Phase: speaker.Active, Updates: 9},
@@ -48,8 +48,10 @@ ovnkube_slb_bgp_updates_total{peer="tor"} 7
 		t.Fatal(err)
 	}
 	for _, f := range families {
-		samples = strings.Replace(samples, "# TYPE "+f.GetName()+" ", fmt.Sprintf("# HELP %s %s\n# TYPE %[1]s ", f.GetName(), f.GetHelp()), 1)
-		named, said := fmt.Sprintf("| `%s` | %s |", f.GetName(), strings.ToLower(f.GetType().String())), fmt.Sprintf("| %s |\n", f.GetHelp())
+		samples = strings.Replace(samples, "# TYPE "+f.GetName()+" ", fmt.Sprintf("# HELP %s %s\n# TYPE %[1]s ", f.GetName(),
+			f.GetHelp()), 1)
+		named, said := fmt.Sprintf("| `%s` | %s |", f.GetName(), strings.ToLower(f.GetType().String())),
+			fmt.Sprintf("| %s |\n", f.GetHelp())
 		documented := false
 		for line := range strings.Lines(string(docs)) {
 			documented = documented || strings.HasPrefix(line, named) && strings.HasSuffix(line, said)

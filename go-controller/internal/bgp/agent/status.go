@@ -24,20 +24,20 @@ import (
 )
 
 const (
-	// countEvery is how often a status of which only counters differ is written.
+	// countEvery is the interval at which a status is written in which only counters differ.
 	countEvery = 15 * time.Second
-	// createTimeout bounds one try to create the object, createPause is between two.
+	// createTimeout limits an attempt to create the object. createPause is the time between two attempts.
 	createTimeout = 5 * time.Second
 	createPause   = 5 * time.Second
 )
 
-// nodeStatuses creates and updates the nodes' reports.
+// nodeStatuses creates and updates BGPNodeStatus objects.
 type nodeStatuses interface {
 	kube.StatusUpdater[*v1alpha1.BGPNodeStatus]
 	Create(ctx context.Context, o *v1alpha1.BGPNodeStatus, options metav1.CreateOptions) (*v1alpha1.BGPNodeStatus, error)
 }
 
-// status keeps the node's BGPNodeStatus.
+// status maintains the node's BGPNodeStatus.
 type status struct {
 	node   string
 	client nodeStatuses
@@ -48,9 +48,9 @@ type status struct {
 
 	mu       sync.Mutex
 	sessions []bgp.Session
-	// off says why there shall be no sessions, empty if there may.
+	// off is the reason why there must be no sessions, empty if there may be.
 	off string
-	// counted is when counters were written last.
+	// counted is the time when counters were written last.
 	counted time.Time
 }
 
@@ -61,7 +61,7 @@ func newStatus(node string, client nodeStatuses, facts *kube.Facts, wrote kube.W
 	}
 }
 
-// call has the status looked at.
+// call triggers a check of the status.
 func (s *status) call() {
 	select {
 	case s.calls <- struct{}{}:
@@ -69,7 +69,7 @@ func (s *status) call() {
 	}
 }
 
-// set takes note of what is decided.
+// set stores the computed sessions.
 func (s *status) set(sessions []bgp.Session, off string) {
 	s.mu.Lock()
 	s.sessions, s.off = sessions, off
@@ -77,7 +77,7 @@ func (s *status) set(sessions []bgp.Session, off string) {
 	s.call()
 }
 
-// run writes until the context ends.
+// run writes the status until the context ends.
 func (s *status) run(ctx context.Context) {
 	var running sync.WaitGroup
 	defer running.Wait()
@@ -95,7 +95,7 @@ func (s *status) run(ctx context.Context) {
 		case <-again.C:
 		}
 		if err := s.ensure(ctx); err != nil && ctx.Err() == nil {
-			klog.ErrorS(err, "Report on BGP; it is tried again", "retryIn", createPause)
+			klog.ErrorS(err, "Failed to report BGP status, will retry", "retryIn", createPause)
 			again.Reset(createPause)
 			continue
 		}
@@ -103,8 +103,7 @@ func (s *status) run(ctx context.Context) {
 	}
 }
 
-// ensure creates the object, which goes with its Node. It is seen some time later, and then
-// written to.
+// ensure creates the object, owned by its Node. The object appears in the cache some time later and is written then.
 func (s *status) ensure(ctx context.Context) error {
 	if _, there := s.facts.NodeStatus(s.node); there {
 		return nil
@@ -116,8 +115,9 @@ func (s *status) ensure(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, createTimeout)
 	defer cancel()
 	_, err := s.client.Create(ctx, &v1alpha1.BGPNodeStatus{ObjectMeta: metav1.ObjectMeta{
-		Name:            s.node,
-		OwnerReferences: []metav1.OwnerReference{{APIVersion: corev1.SchemeGroupVersion.String(), Kind: "Node", Name: node.Name, UID: node.UID}},
+		Name: s.node,
+		OwnerReferences: []metav1.OwnerReference{{APIVersion: corev1.SchemeGroupVersion.String(), Kind: "Node",
+			Name: node.Name, UID: node.UID}},
 	}}, metav1.CreateOptions{})
 	if err != nil && !apierrors.IsAlreadyExists(err) {
 		return fmt.Errorf("create BGPNodeStatus %s: %w", s.node, err)
@@ -125,7 +125,7 @@ func (s *status) ensure(ctx context.Context) error {
 	return nil
 }
 
-// merge returns the report as it is now, and false if that is what stands there.
+// merge returns the current report, and false if the object already contains it.
 func (s *status) merge(have *v1alpha1.BGPNodeStatus, now time.Time) (*v1alpha1.BGPNodeStatus, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -139,15 +139,17 @@ func (s *status) merge(have *v1alpha1.BGPNodeStatus, now time.Time) (*v1alpha1.B
 	ready := ready(next.Status.Sessions, leaving, s.off)
 	ready.LastTransitionTime = metav1.NewTime(now)
 	changed := meta.SetStatusCondition(&next.Status.Conditions, ready)
-	changed = changed || have.Status.RouterID != next.Status.RouterID || !equality.Semantic.DeepEqual(uncounted(have), uncounted(next))
-	if !changed && (now.Sub(s.counted) < countEvery || equality.Semantic.DeepEqual(have.Status.Sessions, next.Status.Sessions)) {
+	changed = changed || have.Status.RouterID != next.Status.RouterID ||
+		!equality.Semantic.DeepEqual(uncounted(have), uncounted(next))
+	if !changed && (now.Sub(s.counted) < countEvery || equality.Semantic.DeepEqual(have.Status.Sessions,
+		next.Status.Sessions)) {
 		return nil, false
 	}
 	s.counted = now
 	return next, true
 }
 
-// summary is the sessions in one line, for kubectl get.
+// summary returns the sessions in one line, for kubectl get.
 func summary(sessions []v1alpha1.BGPSession) string {
 	var list []string
 	for _, s := range sessions {
@@ -156,8 +158,8 @@ func summary(sessions []v1alpha1.BGPSession) string {
 	return strings.Join(list, ", ")
 }
 
-// settled leaves sessions that fail in the same way as before as they were: a peer that does
-// not answer is dialled for ever, and each try goes through the same states.
+// settled keeps the reported state of sessions that fail in the same way as before: a peer that does not answer is
+// dialed indefinitely, and each attempt goes through the same states.
 func settled(have, now []v1alpha1.BGPSession) []v1alpha1.BGPSession {
 	for i := range now {
 		s := &now[i]
@@ -171,7 +173,7 @@ func settled(have, now []v1alpha1.BGPSession) []v1alpha1.BGPSession {
 	return now
 }
 
-// uncounted are the sessions without their counters.
+// uncounted returns the sessions without their counters.
 func uncounted(o *v1alpha1.BGPNodeStatus) []v1alpha1.BGPSession {
 	list := slices.Clone(o.Status.Sessions)
 	for i := range list {
@@ -180,13 +182,14 @@ func uncounted(o *v1alpha1.BGPNodeStatus) []v1alpha1.BGPSession {
 	return list
 }
 
-// report words the states of sessions.
+// report converts the states of sessions to the API type.
 func report(states []speaker.State) []v1alpha1.BGPSession {
 	var list []v1alpha1.BGPSession
 	for _, s := range states {
 		out := v1alpha1.BGPSession{
 			Peer: s.Peer, PeerASN: int64(s.PeerASN), State: v1alpha1.BGPSessionState(s.Phase), Since: second(s.Since),
-			AdvertisedIPv4: int64(s.IPv4), AdvertisedIPv6: int64(s.IPv6), LastError: s.LastError, LastErrorTime: second(s.LastErrorTime),
+			AdvertisedIPv4: int64(s.IPv4), AdvertisedIPv6: int64(s.IPv6), LastError: s.LastError,
+			LastErrorTime: second(s.LastErrorTime),
 		}
 		if s.Addr.IsValid() {
 			out.PeerAddress = s.Addr.String()
@@ -203,7 +206,7 @@ func report(states []speaker.State) []v1alpha1.BGPSession {
 	return list
 }
 
-// second is a time as the API keeps it; nil for the zero time.
+// second returns a time with the API's precision; nil for the zero time.
 func second(t time.Time) *metav1.Time {
 	if t.IsZero() {
 		return nil
@@ -212,7 +215,7 @@ func second(t time.Time) *metav1.Time {
 	return &out
 }
 
-// ready is the condition of that name.
+// ready computes the condition Ready.
 func ready(sessions []v1alpha1.BGPSession, leaving bool, off string) metav1.Condition {
 	var down []string
 	for _, s := range sessions {
@@ -221,7 +224,8 @@ func ready(sessions []v1alpha1.BGPSession, leaving bool, off string) metav1.Cond
 		}
 	}
 	not := func(reason, message string) metav1.Condition {
-		return metav1.Condition{Type: v1alpha1.ConditionReady, Status: metav1.ConditionFalse, Reason: reason, Message: message}
+		return metav1.Condition{Type: v1alpha1.ConditionReady, Status: metav1.ConditionFalse, Reason: reason,
+			Message: message}
 	}
 	switch {
 	case off != "":
@@ -237,5 +241,6 @@ func ready(sessions []v1alpha1.BGPSession, leaving bool, off string) metav1.Cond
 	if len(sessions) == 0 {
 		message = "no BGPPeer chooses this node"
 	}
-	return metav1.Condition{Type: v1alpha1.ConditionReady, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonReady, Message: message}
+	return metav1.Condition{Type: v1alpha1.ConditionReady, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonReady,
+		Message: message}
 }

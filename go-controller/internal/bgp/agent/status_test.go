@@ -14,7 +14,7 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
 )
 
-// written is a status that follows states, and what of it was written when.
+// written is a status, the last object written and the current time.
 type written struct {
 	status
 	have *v1alpha1.BGPNodeStatus
@@ -27,7 +27,7 @@ func newWritten() *written {
 	return w
 }
 
-// sees passes states on and tells whether the status is written.
+// sees passes states on and reports whether the status is written.
 func (w *written) sees(after time.Duration, states ...speaker.State) bool {
 	w.now = w.now.Add(after)
 	w.states = func() []speaker.State { return states }
@@ -40,23 +40,28 @@ func (w *written) sees(after time.Duration, states ...speaker.State) bool {
 
 func (w *written) ready() metav1.Condition { return w.have.Status.Conditions[0] }
 
-func TestStatusIsWrittenForNews(t *testing.T) {
+func TestStatusIsWrittenOnlyWhenItChanges(t *testing.T) {
 	w := newWritten()
 	refused := func(phase speaker.Phase, at time.Time) speaker.State {
-		return speaker.State{Peer: "tor", Addr: netip.MustParseAddr("10.0.0.9"), Phase: phase, Since: at, LastError: "connection refused", LastErrorTime: at}
+		return speaker.State{Peer: "tor", Addr: netip.MustParseAddr("10.0.0.9"), Phase: phase, Since: at,
+			LastError: "connection refused", LastErrorTime: at}
 	}
-	if !w.sees(0, refused(speaker.Active, w.now)) || w.have.Status.RouterID != "10.0.0.1" || w.ready().Reason != v1alpha1.ReasonNoSession {
+	if !w.sees(0, refused(speaker.Active, w.now)) || w.have.Status.RouterID != "10.0.0.1" || w.ready().
+		Reason != v1alpha1.ReasonNoSession {
 		t.Fatalf("a first report: %+v", w.have.Status)
 	}
 	if w.sees(time.Minute, refused(speaker.Idle, w.now)) || w.sees(time.Minute, refused(speaker.Connect, w.now)) {
 		t.Error("a peer that goes on to refuse is written again")
 	}
-	up := speaker.State{Peer: "tor", Addr: netip.MustParseAddr("10.0.0.9"), Local: netip.MustParseAddr("10.0.0.1"), PeerASN: 64513,
-		Phase: speaker.Established, Since: w.now.Add(300 * time.Millisecond), IPv4: 7, LastError: "connection refused", BFD: "Up"}
+	up := speaker.State{Peer: "tor", Addr: netip.MustParseAddr("10.0.0.9"), Local: netip.MustParseAddr("10.0.0.1"),
+		PeerASN: 64513,
+		Phase:   speaker.Established, Since: w.now.Add(300 * time.Millisecond), IPv4: 7, LastError: "connection refused",
+		BFD: "Up"}
 	if !w.sees(time.Second, up) || w.ready().Status != metav1.ConditionTrue {
 		t.Fatalf("the session is there: %+v", w.have.Status)
 	}
-	if s := w.have.Status.Sessions[0]; s.AdvertisedIPv4 != 7 || s.LocalAddress != "10.0.0.1" || s.BFD != v1alpha1.BFDUp || s.Since.Nanosecond() != 0 {
+	if s := w.have.Status.Sessions[0]; s.AdvertisedIPv4 != 7 || s.LocalAddress != "10.0.0.1" || s.BFD != v1alpha1.BFDUp ||
+		s.Since.Nanosecond() != 0 {
 		t.Errorf("the session is %+v", s)
 	}
 	if w.sees(time.Second, up) {
@@ -79,7 +84,8 @@ func TestStatusIsWrittenForNews(t *testing.T) {
 }
 
 func TestReady(t *testing.T) {
-	tor, spine := speaker.State{Peer: "tor", Phase: speaker.Established}, speaker.State{Peer: "spine", Phase: speaker.Active}
+	tor, spine := speaker.State{Peer: "tor", Phase: speaker.Established},
+		speaker.State{Peer: "spine", Phase: speaker.Active}
 	for name, test := range map[string]struct {
 		leaving bool
 		states  []speaker.State

@@ -20,16 +20,16 @@ import (
 )
 
 const (
-	// turnLasts bounds a turn: a node whose session does not come back holds up the others for so long. turnExpires is when a
-	// Lease counts no more that was not given back: its node is dead.
+	// turnLasts limits how long a node holds the Lease: a node whose session does not come back delays the others no
+	// longer than that. turnExpires is when a Lease that was not released expires, because its node is dead.
 	turnLasts   = 2 * time.Minute
 	turnExpires = turnLasts + 30*time.Second
-	// Between two attempts to have the turn, which grow: all nodes may want it.
+	// The time between two attempts to acquire the Lease, which increases because all nodes may compete for it.
 	minTurnPause, maxTurnPause = time.Second, 30 * time.Second
 )
 
-// turn is a speaker.Turn by a Lease of the cluster: who holds it may close sessions. The API server's check of the
-// resourceVersion is what lets one node have it.
+// turn implements speaker.Turn with a Lease of the cluster. The node that holds the Lease may close sessions. The API
+// server's check of the resourceVersion ensures that only one node acquires it.
 type turn struct {
 	node    string
 	leases  coordinationclient.LeaseInterface
@@ -37,11 +37,12 @@ type turn struct {
 	wake    chan struct{}
 
 	mu sync.Mutex
-	// wanted are the peers that asked for it and did not give it back; held says that it is ours.
+	// wanted are the peers that have requested the Lease and not returned it. held means that this node holds it.
 	wanted map[string]bool
 	held   bool
 
-	// What follows is run's own: the Lease as another node left it, and since when it is seen so.
+	// The following fields are used by run only: the resourceVersion of the Lease as last written by another node, and
+	// when it was first seen.
 	seen  string
 	since time.Time
 }
@@ -84,13 +85,14 @@ func (t *turn) isWanted() bool {
 	return len(t.wanted) > 0
 }
 
-// run gets the turn when it is wanted and gives it back, until the context ends.
+// run acquires the Lease when it is wanted and releases it afterwards, until the context ends.
 func (t *turn) run(ctx context.Context) {
 	again := time.NewTimer(0)
 	again.Stop()
 	defer again.Stop()
 	pause := minTurnPause
-	// ends is when our turn is over at the latest, zero if we have none; releasing says that the Lease is to be given back.
+	// ends is when this node must return the Lease at the latest, zero if it does not hold it. releasing means that the
+	// Lease must be released.
 	var ends time.Time
 	releasing := false
 	for {
@@ -120,7 +122,7 @@ func (t *turn) run(ctx context.Context) {
 			}
 		}
 		if err != nil && ctx.Err() == nil {
-			klog.ErrorS(err, "Turn to change BGP sessions; it is tried again")
+			klog.ErrorS(err, "Failed to acquire the lease for session changes, will retry")
 		}
 		if err != nil || t.isWanted() {
 			again.Reset(pause - rand.N(pause/2))
@@ -129,7 +131,7 @@ func (t *turn) run(ctx context.Context) {
 	}
 }
 
-// grant lets those close their sessions that wait for it.
+// grant notifies the peers that wait for the Lease that they may close their sessions.
 func (t *turn) grant() {
 	t.mu.Lock()
 	t.held = true
@@ -144,7 +146,7 @@ func (t *turn) grant() {
 	}
 }
 
-// withdraw ends our turn if no peer wants it any more, or if it is over; it reports whether it ended now.
+// withdraw drops the Lease if no peer wants it any more or its time is over. It reports whether it was dropped now.
 func (t *turn) withdraw(over bool) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -152,26 +154,28 @@ func (t *turn) withdraw(over bool) bool {
 		return false
 	}
 	t.held = false
-	clear(t.wanted) // Those that wait still ask again.
+	clear(t.wanted) // Peers that still wait request it again.
 	return true
 }
 
-// acquire reports whether this node has the Lease now.
+// acquire tries to acquire the Lease and reports whether this node holds it now.
 func (t *turn) acquire(ctx context.Context) (bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, createTimeout)
 	defer cancel()
 	lasts, now := int32(turnExpires/time.Second), metav1.NowMicro()
-	spec := coordinationv1.LeaseSpec{HolderIdentity: &t.node, LeaseDurationSeconds: &lasts, AcquireTime: &now, RenewTime: &now}
+	spec := coordinationv1.LeaseSpec{HolderIdentity: &t.node, LeaseDurationSeconds: &lasts, AcquireTime: &now,
+		RenewTime: &now}
 	lease, err := t.leases.Get(ctx, v1alpha1.SessionTurnLease, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
-		_, err = t.leases.Create(ctx, &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: v1alpha1.SessionTurnLease}, Spec: spec}, metav1.CreateOptions{})
+		_, err = t.leases.Create(ctx, &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: v1alpha1.SessionTurnLease},
+			Spec: spec}, metav1.CreateOptions{})
 		return err == nil, ignore(err, apierrors.IsAlreadyExists)
 	}
 	if err != nil {
 		return false, fmt.Errorf("read Lease %s: %w", v1alpha1.SessionTurnLease, err)
 	}
 	if holder := lease.Spec.HolderIdentity; holder != nil && *holder != "" && *holder != t.node {
-		// As with leader election, clocks of two machines are not compared.
+		// As in leader election, the clocks of two machines are not compared.
 		if t.seen != lease.ResourceVersion {
 			t.seen, t.since = lease.ResourceVersion, time.Now()
 		}
@@ -184,7 +188,7 @@ func (t *turn) acquire(ctx context.Context) (bool, error) {
 	return err == nil, ignore(err, apierrors.IsConflict)
 }
 
-// release gives the Lease back if it is ours.
+// release releases the Lease if this node holds it.
 func (t *turn) release(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, createTimeout)
 	defer cancel()

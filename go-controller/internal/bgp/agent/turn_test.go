@@ -22,14 +22,14 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
 )
 
-// versioned lets a fake API server refuse updates of versions that are not the newest, as a real one does.
+// versioned makes a fake API server reject updates that are not based on the latest version, like a real one.
 func versioned(kube *fake.Clientset) {
 	var mu sync.Mutex
 	newest := 0
 	kube.PrependReactor("*", "leases", func(a clienttesting.Action) (bool, runtime.Object, error) {
 		var lease *coordinationv1.Lease
 		switch a := a.(type) {
-		case clienttesting.UpdateAction: // It is of a CreateAction's kind, too.
+		case clienttesting.UpdateAction: // It implements CreateAction, too.
 			lease = a.GetObject().(*coordinationv1.Lease)
 		default:
 			return false, nil, nil
@@ -37,7 +37,8 @@ func versioned(kube *fake.Clientset) {
 		mu.Lock()
 		defer mu.Unlock()
 		if a.GetVerb() == "update" && lease.ResourceVersion != strconv.Itoa(newest) {
-			return true, nil, apierrors.NewConflict(coordinationv1.Resource("leases"), lease.Name, fmt.Errorf("%s is not %d", lease.ResourceVersion, newest))
+			return true, nil, apierrors.NewConflict(coordinationv1.Resource("leases"), lease.Name,
+				fmt.Errorf("%s is not %d", lease.ResourceVersion, newest))
 		}
 		newest++
 		lease.ResourceVersion = strconv.Itoa(newest)
@@ -45,8 +46,9 @@ func versioned(kube *fake.Clientset) {
 	})
 }
 
-// Three nodes want to change their sessions at once, and a fourth one dies with the turn: one has it at a time, and each gets it.
-func TestOneNodeAfterAnother(t *testing.T) {
+// Three nodes want to change their sessions at once, and a fourth one fails while it holds the Lease. One node holds
+// the Lease at a time, and each gets it.
+func TestNodesChangeSessionsOneAfterAnother(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		kube := fake.NewClientset()
 		versioned(kube)
@@ -78,7 +80,7 @@ func TestOneNodeAfterAnother(t *testing.T) {
 				order = append(order, node)
 				mu.Unlock()
 				go func() {
-					<-time.After(3 * time.Second) // Until the session is Established.
+					<-time.After(3 * time.Second) // Time until the session is Established.
 					mu.Lock()
 					have--
 					mu.Unlock()
@@ -102,7 +104,7 @@ func TestOneNodeAfterAnother(t *testing.T) {
 	})
 }
 
-// A session that does not come back holds up the others for a limited time.
+// A session that does not come back delays the others for a limited time.
 func TestTurnEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		kube := fake.NewClientset()
@@ -126,8 +128,9 @@ func TestTurnEnds(t *testing.T) {
 	})
 }
 
-// The Lease can't be given back for a while, and meanwhile another peer of the node asks: it gets the turn without asking again.
-func TestTurnIsAskedForWhileItIsGivenBack(t *testing.T) {
+// The Lease can't be released for a while, and meanwhile another peer of the node requests it. That peer gets it
+// without another request.
+func TestTurnIsRequestedWhileReleasePends(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		kube := fake.NewClientset()
 		versioned(kube)

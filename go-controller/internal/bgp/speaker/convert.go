@@ -16,21 +16,21 @@ import (
 )
 
 const (
-	// maxHold is the longest hold time that an OPEN message can ask for (RFC 4271 section 4.2), and the one between
-	// gobgp and us: the router's timers are the line's.
+	// maxHold is the longest hold time that an OPEN message can contain (RFC 4271 section 4.2). It is the hold time
+	// between gobgp and the connection, which manages the router's timers itself.
 	maxHold = 65535 * time.Second
-	// restartTime is how long a peer keeps our routes after it has lost us: a daemon that is
-	// upgraded is back sooner, image pull included (RFC 4724 section 3).
+	// restartTime is how long a peer keeps our routes after it has lost the session. An upgraded daemon is back sooner,
+	// even if it has to pull the image (RFC 4724 section 3).
 	restartTime = 120 * time.Second
-	// deferralTime is how long our routes wait for the End-of-RIB of a peer (RFC 4724 section
-	// 4.1). What the peer tells does not matter to us, so not for long.
+	// deferralTime is how long our routes wait for the End-of-RIB of a peer (RFC 4724 section 4.1). It is short because
+	// we ignore the peer's routes.
 	deferralTime = time.Second
 	maxTTL       = 255
 	// gracefulShutdown is a well-known community (RFC 8326 section 5).
 	gracefulShutdown = 65535 << 16
 )
 
-// asn is the AS number that the peer sees.
+// asn returns our AS number as the peer sees it.
 func asn(n bgp.Neighbor) uint32 {
 	if n.LocalASN != 0 {
 		return n.LocalASN
@@ -38,7 +38,7 @@ func asn(n bgp.Neighbor) uint32 {
 	return n.MyASN
 }
 
-// peerASN is the AS number that the peer must have, 0 if that is to be seen.
+// peerASN returns the AS number that the peer must have, 0 if several are accepted.
 func peerASN(n bgp.Neighbor) uint32 {
 	if n.PeerASN == 0 && n.Dynamic == bgp.InternalASN {
 		return asn(n)
@@ -48,12 +48,12 @@ func peerASN(n bgp.Neighbor) uint32 {
 
 func internal(n bgp.Neighbor) bool { return peerASN(n) == asn(n) }
 
-// global is what a server is started with.
+// global returns the configuration with which a server is started.
 func global(n bgp.Neighbor) *api.Global {
 	return &api.Global{Asn: asn(n), RouterId: n.RouterID.String(), ListenPort: -1}
 }
 
-// ours is the import policy: it goes for our own routes too, and accepts nothing but them.
+// ours returns the import policy. gobgp also applies it to our own routes, and it accepts only these.
 func ours() (*api.Policy, *api.PolicyAssignment) {
 	policy := &api.Policy{Name: "ours", Statements: []*api.Statement{{
 		Name:       "ours",
@@ -61,15 +61,17 @@ func ours() (*api.Policy, *api.PolicyAssignment) {
 		Actions:    &api.Actions{RouteAction: api.RouteAction_ACCEPT},
 	}}}
 	return policy, &api.PolicyAssignment{
-		Name: "global", Direction: api.PolicyDirection_IMPORT, Policies: []*api.Policy{policy}, DefaultAction: api.RouteAction_REJECT,
+		Name: "global", Direction: api.PolicyDirection_IMPORT, Policies: []*api.Policy{policy},
+		DefaultAction: api.RouteAction_REJECT,
 	}
 }
 
-// neighbor is the one peer of a server: the line's door, for the router.
+// neighbor returns the only peer of a server: the listener of the connection, in place of the router.
 func neighbor(n bgp.Neighbor, door uint16) *api.Peer {
 	p := &api.Peer{
-		Conf:      &api.PeerConf{NeighborAddress: inside().String(), PeerAsn: peerASN(n)},
-		Timers:    &api.Timers{Config: &api.TimersConfig{HoldTime: seconds(maxHold), KeepaliveInterval: seconds(maxHold / keepalives), ConnectRetry: 1}},
+		Conf: &api.PeerConf{NeighborAddress: inside().String(), PeerAsn: peerASN(n)},
+		Timers: &api.Timers{Config: &api.TimersConfig{HoldTime: seconds(maxHold),
+			KeepaliveInterval: seconds(maxHold / keepalives), ConnectRetry: 1}},
 		Transport: &api.Transport{RemotePort: uint32(door)},
 	}
 	if n.GracefulRestart {
@@ -89,7 +91,7 @@ func neighbor(n bgp.Neighbor, door uint16) *api.Peer {
 func seconds(d time.Duration) uint64   { return uint64(d / time.Second) }
 func seconds32(d time.Duration) uint32 { return uint32(d / time.Second) }
 
-// zoned is a link-local address with its zone, and any other as it is.
+// zoned returns a link-local address with its zone, and any other address unchanged.
 func zoned(a netip.Addr, zone string) netip.Addr {
 	if a.Is6() && a.IsLinkLocalUnicast() && a.Zone() == "" {
 		return a.WithZone(zone)
@@ -116,7 +118,7 @@ func family(a netip.Addr) *api.Family {
 	return f
 }
 
-// withdrawal is a prefix as a server is told that it goes.
+// withdrawal returns the path that withdraws a prefix from a server.
 func withdrawal(prefix netip.Prefix) (*api.Path, error) {
 	if !prefix.IsValid() || prefix != prefix.Masked() {
 		return nil, fmt.Errorf("prefix %s: want one without host bits", prefix)
@@ -128,7 +130,7 @@ func withdrawal(prefix netip.Prefix) (*api.Path, error) {
 	return &api.Path{Family: family(prefix.Addr()), Nlri: nlri, IsWithdraw: true}, nil
 }
 
-// route is a prefix with its attributes as a server is told.
+// route returns the path that adds a prefix with its attributes to a server.
 func route(n bgp.Neighbor, prefix netip.Prefix, a bgp.Attributes) (*api.Path, error) {
 	path, err := withdrawal(prefix)
 	if err != nil {
@@ -156,15 +158,17 @@ func attributes(n bgp.Neighbor, path *api.Path, a bgp.Attributes) []proto.Messag
 	hop := a.NextHop.WithZone("").String()
 	if path.Family.Afi == api.Family_AFI_IP && a.NextHop.Is4() {
 		all = append(all, &api.NextHopAttribute{NextHop: hop})
-	} else { // RFC 4760, and RFC 8950 for a next hop of IPv6.
-		all = append(all, &api.MpReachNLRIAttribute{Family: path.Family, NextHops: []string{hop}, Nlris: []*anypb.Any{path.Nlri}})
+	} else { // RFC 4760, and RFC 8950 for an IPv6 next hop.
+		all = append(all, &api.MpReachNLRIAttribute{Family: path.Family, NextHops: []string{hop},
+			Nlris: []*anypb.Any{path.Nlri}})
 	}
-	if a.Prepend > 0 && !internal(n) { // To an internal peer our number is its own, and a loop.
+	if a.Prepend > 0 && !internal(n) { // An internal peer would take its own number for a loop.
 		numbers := make([]uint32, a.Prepend)
 		for i := range numbers {
 			numbers[i] = asn(n)
 		}
-		all = append(all, &api.AsPathAttribute{Segments: []*api.AsSegment{{Type: api.AsSegment_AS_SEQUENCE, Numbers: numbers}}})
+		all = append(all, &api.AsPathAttribute{Segments: []*api.AsSegment{{Type: api.AsSegment_AS_SEQUENCE,
+			Numbers: numbers}}})
 	}
 	if a.MED != nil {
 		all = append(all, &api.MultiExitDiscAttribute{Med: *a.MED})
@@ -178,7 +182,8 @@ func attributes(n bgp.Neighbor, path *api.Path, a bgp.Attributes) []proto.Messag
 	if len(a.LargeCommunities) > 0 {
 		large := &api.LargeCommunitiesAttribute{}
 		for _, c := range a.LargeCommunities {
-			large.Communities = append(large.Communities, &api.LargeCommunity{GlobalAdmin: c.Global, LocalData1: c.Local1, LocalData2: c.Local2})
+			large.Communities = append(large.Communities, &api.LargeCommunity{GlobalAdmin: c.Global, LocalData1: c.Local1,
+				LocalData2: c.Local2})
 		}
 		all = append(all, large)
 	}

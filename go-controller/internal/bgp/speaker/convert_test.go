@@ -13,8 +13,8 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/bgp"
 )
 
-// What FRR cannot be asked for: the rest is proven against it.
-func TestDialsAs(t *testing.T) {
+// Cases that can't be tested with FRR. All others are tested against it.
+func TestDialOptions(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		n    bgp.Neighbor
@@ -24,7 +24,8 @@ func TestDialsAs(t *testing.T) {
 		{"so is one whose AS number is not written down", bgp.Neighbor{MyASN: 64500, Dynamic: bgp.ExternalASN}, 1},
 		{"and one beyond it has a TTL", bgp.Neighbor{MyASN: 64500, PeerASN: 64512, TTL: 5}, 5},
 		{"a TTL is nothing to an internal peer", bgp.Neighbor{MyASN: 64500, PeerASN: 64500, TTL: 5}, 0},
-		{"nor to one that is internal whatever its AS number", bgp.Neighbor{MyASN: 64500, Dynamic: bgp.InternalASN, TTL: 5}, 0},
+		{"nor to one that is internal whatever its AS number", bgp.Neighbor{MyASN: 64500, Dynamic: bgp.InternalASN, TTL: 5},
+			0},
 		{"ttlSecurity of three hops", bgp.Neighbor{MyASN: 64500, PeerASN: 64500, SecurityHops: 3}, 255},
 	} {
 		if got := ttl(c.n); got != c.ttl {
@@ -38,16 +39,18 @@ func TestDialsAs(t *testing.T) {
 			}
 		}
 	}
-	if p := neighbor(bgp.Neighbor{GracefulRestart: true}, 1); !p.GracefulRestart.LocalRestarting || p.GracefulRestart.NotificationEnabled || p.GracefulRestart.DeferralTime != 1 {
+	if p := neighbor(bgp.Neighbor{GracefulRestart: true}, 1); !p.GracefulRestart.LocalRestarting ||
+		p.GracefulRestart.NotificationEnabled || p.GracefulRestart.DeferralTime != 1 {
 		t.Errorf("graceful restart %v: want the N bit off and no wait", p.GracefulRestart)
 	}
 }
 
-// What is told is told whole, or refused with the prefix; a server takes all that is not refused.
+// A route is either advertised completely or rejected with an error that names the prefix. A server accepts every route
+// that is not rejected.
 func FuzzRoute(f *testing.F) {
 	f.Add([]byte{203, 0, 113, 1}, uint8(32), []byte{10, 0, 0, 1}, uint8(2), uint32(5), uint32(64500))
 	f.Add(make([]byte, 16), uint8(128), make([]byte, 16), uint8(0), uint32(0), uint32(0))
-	server := newServer(newGate(), testLog(f))
+	server := newServer(newStartupLock(), testLog(f))
 	n := bgp.Neighbor{MyASN: 64500, PeerASN: 64512, RouterID: netip.MustParseAddr("192.0.2.1"), IPv4: true, IPv6: true}
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

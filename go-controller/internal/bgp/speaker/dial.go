@@ -19,35 +19,37 @@ import (
 )
 
 const (
-	// dialLongest bounds an attempt: who has not answered the fourth SYN does not answer.
+	// dialLongest limits an attempt. A router that has not answered the fourth SYN will not answer.
 	dialLongest = 16 * time.Second
-	// cutPace is the longest time between two attempts after BFD saw the path fail.
+	// cutPace is the longest interval between two attempts after BFD detected that the path failed.
 	cutPace = time.Second
-	// settling is how long a router has to close the connection again, or to say something: one that does
-	// not know us closes at once, and is not worth a BGP server.
+	// settling is how long a router may take to close a new connection or to send data. A router that does not have
+	// this node as a neighbor closes at once, and the connection is not passed to a BGP server.
 	settling = 200 * time.Millisecond
-	// closed is what it then is.
+	// closed is the error in this case.
 	closed = "the peer closed the connection instead of opening the session: it may not know this node as a neighbor"
 )
 
-// target is whom a session is with.
+// target is the endpoint of a session.
 type target struct {
 	neighbor bgp.Neighbor
-	// addr is dialled. It has a zone if it is link-local.
+	// addr is the address to dial. It has a zone if it is link-local.
 	addr netip.Addr
 	// local is our link-local address where the peer is unnumbered.
 	local netip.Addr
 }
 
-// alike reports whether a session with t can go on as one with o.
-func (t target) alike(o target) bool {
-	return t.addr == o.addr && t.local == o.local && t.neighbor.Alike(o.neighbor)
+// sameSession reports whether a session with t can continue as one with o.
+func (t target) sameSession(o target) bool {
+	return t.addr == o.addr && t.local == o.local && t.neighbor.SameSession(o.neighbor)
 }
 
-// pace is the time between two attempts: other nodes dial the same router, and not all at once.
+// pace returns the interval between two attempts. It is random, so that the nodes do not dial the same router all at
+// once.
 func pace(most time.Duration) time.Duration { return most - rand.N(max(most/2, 1)) }
 
-// pace of a peer whose path BFD saw failing is quick: it is dialled as soon as the path is back.
+// pace returns a short interval for a peer whose path failed according to BFD, so that it is dialed soon after the path
+// is back.
 func (p *peer) pace(n bgp.Neighbor) time.Duration {
 	if p.cut {
 		return pace(min(n.Connect, cutPace))
@@ -55,11 +57,11 @@ func (p *peer) pace(n bgp.Neighbor) time.Duration {
 	return pace(n.Connect)
 }
 
-// attempt is a connection in the making.
+// attempt is a connection being established.
 type attempt struct {
 	target target
 	cancel context.CancelFunc
-	// came has the outcome when there is one.
+	// came receives the outcome.
 	came chan outcome
 }
 
@@ -68,7 +70,7 @@ type outcome struct {
 	err  error
 }
 
-// try dials for at most a time, and wakes when there is an outcome.
+// try dials with a time limit, and calls wake when there is an outcome.
 func try(ctx context.Context, t target, most time.Duration, wake func()) *attempt {
 	ctx, cancel := context.WithTimeout(ctx, min(most, dialLongest))
 	a := &attempt{target: t, cancel: cancel, came: make(chan outcome, 1)}
@@ -81,18 +83,18 @@ func try(ctx context.Context, t target, most time.Duration, wake func()) *attemp
 	return a
 }
 
-// abandon ends an attempt whose outcome nobody wants.
+// abandon cancels an attempt and discards its outcome.
 func (a *attempt) abandon() {
 	a.cancel()
 	go func() {
 		if o := <-a.came; o.conn != nil {
-			_ = o.conn.Close() // Nothing was said on it.
+			_ = o.conn.Close() // Nothing was sent on it.
 		}
 	}()
 }
 
-// connect attaches the connection to the session when the peer has taken it, and dials the peer when it is
-// time to: the first time at once.
+// connect attaches the connection to the session when the peer has accepted it. It dials the peer when an attempt is
+// due, the first time at once. It returns the time until the next attempt.
 func (p *peer) connect(ctx context.Context, to target) time.Duration {
 	if p.attempt == nil {
 		if wait := time.Until(p.retry); wait > 0 {
@@ -110,7 +112,7 @@ func (p *peer) connect(ctx context.Context, to target) time.Duration {
 	case o := <-p.attempt.came:
 		p.attempt = nil
 		if o.err == nil {
-			p.session.line.attach(o.conn)
+			p.session.connection.attach(o.conn)
 			return 0
 		}
 		p.lost(o.err.Error())
@@ -120,7 +122,7 @@ func (p *peer) connect(ctx context.Context, to target) time.Duration {
 	}
 }
 
-// abandon ends an attempt to connect.
+// abandon cancels the current attempt to connect.
 func (p *peer) abandon() {
 	if p.attempt != nil {
 		p.attempt.abandon()
@@ -141,20 +143,20 @@ func dial(ctx context.Context, t target) (*net.TCPConn, error) {
 		d.LocalAddr = net.TCPAddrFromAddrPort(netip.AddrPortFrom(zoned(n.Source, t.addr.Zone()), 0))
 	}
 	conn, err := d.DialContext(ctx, "tcp", netip.AddrPortFrom(t.addr, n.Port).String())
-	if errors.Is(err, unix.ECONNRESET) { // It took the connection before.
+	if errors.Is(err, unix.ECONNRESET) { // The peer had accepted the connection.
 		return nil, errors.New(closed)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("connect: %w%s", err, hint(t, err))
 	}
 	if err := settle(conn.(*net.TCPConn)); err != nil {
-		_ = conn.Close() // Nothing was said on it.
+		_ = conn.Close() // Nothing was sent on it.
 		return nil, err
 	}
 	return conn.(*net.TCPConn), nil
 }
 
-// settle waits for what a router does first, and reads nothing of it.
+// settle waits for the first data from a router or for it to close, and consumes no data.
 func settle(conn *net.TCPConn) error {
 	raw, err := conn.SyscallConn()
 	if err != nil {
@@ -172,14 +174,15 @@ func settle(conn *net.TCPConn) error {
 	if err == nil && (n == 0 || failed != nil) {
 		return errors.New(closed)
 	}
-	return conn.SetReadDeadline(time.Time{}) // An error is that it was silent.
+	return conn.SetReadDeadline(time.Time{}) // If err is not nil, the router was silent.
 }
 
-// hint is what may be the reason that a peer does not answer.
+// hint returns a possible reason why a peer does not answer.
 func hint(t target, err error) string {
 	n := t.neighbor
 	if hop := beyond(t); hop.IsValid() {
-		return fmt.Sprintf(": peerAddress %s is not on a link of this node, which has a route to it by way of %s: an external peer "+
+		return fmt.Sprintf(": peerAddress %s is not on a link of this node, which has a route to it by way of %s: an "+
+			"external peer "+
 			"beyond the link needs ebgpMultiHop or multihopTTL", t.addr, hop)
 	}
 	var slow net.Error
@@ -195,20 +198,21 @@ func hint(t target, err error) string {
 	return ""
 }
 
-// beyond is the next hop to a peer that is to be on the link and is not, the zero Addr if there is none.
+// beyond returns the next hop to a peer that is configured as on the link but is not. It returns the zero Addr if there
+// is none.
 func beyond(t target) netip.Addr {
 	if ttl(t.neighbor) != 1 || t.addr.Zone() != "" {
 		return netip.Addr{}
 	}
 	routes, err := netlink.RouteGet(t.addr.AsSlice())
-	if err != nil || len(routes) == 0 { // The error of the attempt says as much.
+	if err != nil || len(routes) == 0 { // The attempt reports the same error.
 		return netip.Addr{}
 	}
 	hop, _ := netip.AddrFromSlice(routes[0].Gw)
 	return hop.Unmap()
 }
 
-// options sets those of a socket before it connects.
+// options sets the options of a socket before it connects.
 func options(fd int, t target) error {
 	level, hops, least := unix.IPPROTO_IP, unix.IP_TTL, unix.IP_MINTTL
 	if t.addr.Is6() {
@@ -233,7 +237,7 @@ func options(fd int, t target) error {
 	return nil
 }
 
-// ttl is that of what we send, 0 for the kernel's: an external peer is on the link if nothing else is said.
+// ttl returns the TTL of the packets we send, 0 for the kernel's default. By default, an external peer is on the link.
 func ttl(n bgp.Neighbor) int {
 	switch {
 	case n.SecurityHops > 0:
@@ -247,7 +251,8 @@ func ttl(n bgp.Neighbor) int {
 	}
 }
 
-// signature is a key of TCP MD5 (RFC 2385) as the kernel takes it: the address lies where a sockaddr has it.
+// signature returns a key of TCP MD5 (RFC 2385) in the kernel's format. The address is at the same offset as in a
+// sockaddr.
 func signature(a netip.Addr, password string) *unix.TCPMD5Sig {
 	s := &unix.TCPMD5Sig{Keylen: uint16(len(password))}
 	if a.Is4() {

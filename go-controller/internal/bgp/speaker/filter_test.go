@@ -19,13 +19,15 @@ import (
 )
 
 func victim() bgp.Neighbor {
-	return bgp.Neighbor{MyASN: 64500, PeerASN: 64512, RouterID: netip.MustParseAddr("192.0.2.1"), Hold: 90 * time.Second, IPv4: true, IPv6: true}
+	return bgp.Neighbor{MyASN: 64500, PeerASN: 64512, RouterID: netip.MustParseAddr("192.0.2.1"), Hold: 90 * time.Second,
+		IPv4: true, IPv6: true}
 }
 
-// openOf is an OPEN of a router.
+// openOf returns the OPEN of a router.
 func openOf(t testing.TB, asn, hold uint16, id string, capabilities ...packet.ParameterCapabilityInterface) []byte {
 	t.Helper()
-	raw, err := packet.NewBGPOpenMessage(asn, hold, id, []packet.OptionParameterInterface{packet.NewOptionParameterCapability(capabilities)}).Serialize()
+	raw, err := packet.NewBGPOpenMessage(asn, hold, id,
+		[]packet.OptionParameterInterface{packet.NewOptionParameterCapability(capabilities)}).Serialize()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -33,10 +35,11 @@ func openOf(t testing.TB, asn, hold uint16, id string, capabilities ...packet.Pa
 }
 
 func both() []packet.ParameterCapabilityInterface {
-	return []packet.ParameterCapabilityInterface{packet.NewCapMultiProtocol(packet.RF_IPv4_UC), packet.NewCapMultiProtocol(packet.RF_IPv6_UC)}
+	return []packet.ParameterCapabilityInterface{packet.NewCapMultiProtocol(packet.RF_IPv4_UC),
+		packet.NewCapMultiProtocol(packet.RF_IPv6_UC)}
 }
 
-// through sends bytes through a filter and tells what came out: a word a message, and the error.
+// through passes bytes through a filter, and returns the messages that pass, the filter and the error.
 func through(n bgp.Neighbor, raw []byte) (out [][]byte, f filter, err error) {
 	f.neighbor = n
 	in, buf := bufio.NewReader(bytes.NewReader(raw)), make([]byte, maxMessage)
@@ -55,7 +58,9 @@ func through(n bgp.Neighbor, raw []byte) (out [][]byte, f filter, err error) {
 }
 
 func kinds(messages [][]byte) string {
-	names := map[byte]string{packet.BGP_MSG_OPEN: "open", packet.BGP_MSG_UPDATE: "update", packet.BGP_MSG_NOTIFICATION: "notification", packet.BGP_MSG_KEEPALIVE: "keepalive", packet.BGP_MSG_ROUTE_REFRESH: "refresh"}
+	names := map[byte]string{packet.BGP_MSG_OPEN: "open", packet.BGP_MSG_UPDATE: "update",
+		packet.BGP_MSG_NOTIFICATION: "notification", packet.BGP_MSG_KEEPALIVE: "keepalive",
+		packet.BGP_MSG_ROUTE_REFRESH: "refresh"}
 	var words []string
 	for _, m := range messages {
 		words = append(words, names[m[typeAt]])
@@ -68,48 +73,81 @@ func TestFilter(t *testing.T) {
 	update := func(body ...byte) []byte { return compose(packet.BGP_MSG_UPDATE, body...) }
 	refresh := func(body ...byte) []byte { return compose(packet.BGP_MSG_ROUTE_REFRESH, body...) }
 	route := update(0, 0, 0, 20, 0x40, 1, 1, 0, 0x40, 2, 0, 0x40, 3, 4, 192, 0, 2, 2, 0x90, 14, 0, 0, 24, 203, 0, 113)
-	end4, end6, end6long := update(0, 0, 0, 0), update(0, 0, 0, 6, 0x80, 15, 3, 0, 2, 1), update(0, 0, 0, 7, 0x90, 15, 0, 3, 0, 2, 1)
+	end4, end6, end6long := update(0, 0, 0, 0), update(0, 0, 0, 6, 0x80, 15, 3, 0, 2, 1),
+		update(0, 0, 0, 7, 0x90, 15, 0, 3, 0, 2, 1)
 	unmarked := append([]byte{0xfe}, keepalive()[1:]...)
 	for _, c := range []struct {
 		name string
 		n    func(*bgp.Neighbor)
 		in   [][]byte
-		// out are the types of what gobgp sees, sends the code and subcode that the router is told, and says a part of the error.
+		// out contains the types of the messages to gobgp, sends the code and subcode of the NOTIFICATION to the
+		// router, and says a part of the error.
 		out   string
 		sends []byte
 		says  string
 	}{
-		{name: "a session, and the router closes", in: [][]byte{open, keepalive(), keepalive()}, out: "open keepalive keepalive"},
-		{name: "routes are read as signs of life", in: [][]byte{open, keepalive(), route, route}, out: "open keepalive keepalive keepalive"},
-		{name: "an End-of-RIB of each family", in: [][]byte{open, keepalive(), end4, end6}, out: "open keepalive update update"},
+		{name: "a session, and the router closes", in: [][]byte{open, keepalive(), keepalive()},
+			out: "open keepalive keepalive"},
+		{name: "routes are read as signs of life", in: [][]byte{open, keepalive(), route, route},
+			out: "open keepalive keepalive keepalive"},
+		{name: "an End-of-RIB of each family", in: [][]byte{open, keepalive(), end4, end6},
+			out: "open keepalive update update"},
 		{name: "the other spelling of it", in: [][]byte{open, keepalive(), end6long}, out: "open keepalive update"},
-		{name: "and only the first", in: [][]byte{open, keepalive(), end6, end6, end6long}, out: "open keepalive update keepalive keepalive"},
-		{name: "none of a family that is not ours", n: func(n *bgp.Neighbor) { n.IPv6 = false }, in: [][]byte{open, keepalive(), end6}, out: "open keepalive keepalive"},
-		{name: "none of a family that is not the router's", in: [][]byte{openOf(t, 64512, 90, "192.0.2.2"), keepalive(), end6, end4}, out: "open keepalive keepalive update"},
-		{name: "an attribute that is almost it", in: [][]byte{open, keepalive(), update(0, 0, 0, 6, 0xc0, 15, 3, 0, 2, 1)}, out: "open keepalive keepalive"},
-		{name: "requests for routes", in: [][]byte{open, keepalive(), refresh(0, 1, 0, 1), refresh(0, 2, 0, 1)}, out: "open keepalive refresh refresh"},
-		{name: "requests for what there is not", in: [][]byte{open, keepalive(), refresh(0, 1, 1, 1), refresh(0, 1, 0, 128), refresh(0, 25, 0, 70), refresh(0, 1, 0, 1, 1, 64, 0, 0)}, out: "open keepalive"},
-		{name: "a NOTIFICATION at the start", in: [][]byte{compose(packet.BGP_MSG_NOTIFICATION, 2, 2), open}, says: "code 2(open) subcode 2(bad peer as): do both sides agree on the AS numbers?"},
-		{name: "a NOTIFICATION in a session", in: [][]byte{open, keepalive(), compose(packet.BGP_MSG_NOTIFICATION, 6, 2, 200, 1)}, out: "open keepalive", says: "received notification: code 6(cease) subcode 2(administrative shutdown)"},
-		{name: "a NOTIFICATION that is none", in: [][]byte{open, compose(packet.BGP_MSG_NOTIFICATION, 6)}, out: "open", says: "type 3 with length 20"},
-		{name: "no BGP", in: [][]byte{[]byte("HTTP/1.1 400 Bad Request\r\n\r\n")}, sends: []byte{1, 1}, says: "no BGP message"},
+		{name: "and only the first", in: [][]byte{open, keepalive(), end6, end6, end6long},
+			out: "open keepalive update keepalive keepalive"},
+		{name: "none of a family that is not ours", n: func(n *bgp.Neighbor) {
+			n.IPv6 = false
+		}, in: [][]byte{open, keepalive(), end6}, out: "open keepalive keepalive"},
+		{name: "none of a family that is not the router's", in: [][]byte{openOf(t, 64512, 90, "192.0.2.2"), keepalive(), end6,
+			end4}, out: "open keepalive keepalive update"},
+		{name: "an attribute that is almost it", in: [][]byte{open, keepalive(), update(0, 0, 0, 6, 0xc0, 15, 3, 0, 2, 1)},
+			out: "open keepalive keepalive"},
+		{name: "requests for routes", in: [][]byte{open, keepalive(), refresh(0, 1, 0, 1), refresh(0, 2, 0, 1)},
+			out: "open keepalive refresh refresh"},
+		{name: "requests for what there is not", in: [][]byte{open, keepalive(), refresh(0, 1, 1, 1), refresh(0, 1, 0, 128),
+			refresh(0, 25, 0, 70), refresh(0, 1, 0, 1, 1, 64, 0, 0)}, out: "open keepalive"},
+		{name: "a NOTIFICATION at the start", in: [][]byte{compose(packet.BGP_MSG_NOTIFICATION, 2, 2), open},
+			says: "code 2(open) subcode 2(bad peer as): do both sides agree on the AS numbers?"},
+		{name: "a NOTIFICATION in a session", in: [][]byte{open, keepalive(),
+			compose(packet.BGP_MSG_NOTIFICATION, 6, 2, 200, 1)}, out: "open keepalive",
+			says: "received notification: code 6(cease) subcode 2(administrative shutdown)"},
+		{name: "a NOTIFICATION that is none", in: [][]byte{open, compose(packet.BGP_MSG_NOTIFICATION, 6)}, out: "open",
+			says: "type 3 with length 20"},
+		{name: "no BGP", in: [][]byte{[]byte("HTTP/1.1 400 Bad Request\r\n\r\n")}, sends: []byte{1, 1},
+			says: "no BGP message"},
 		{name: "a bit of the marker", in: [][]byte{open, unmarked}, out: "open", sends: []byte{1, 1}, says: "no BGP message"},
-		{name: "a type that there is not", in: [][]byte{open, keepalive(), compose(6)}, out: "open keepalive", sends: []byte{1, 3, 6}, says: "type 6"},
+		{name: "a type that there is not", in: [][]byte{open, keepalive(), compose(6)}, out: "open keepalive",
+			sends: []byte{1, 3, 6}, says: "type 6"},
 		{name: "type 0", in: [][]byte{compose(0)}, sends: []byte{1, 3, 0}, says: "type 0"},
-		{name: "a KEEPALIVE with a body", in: [][]byte{open, compose(packet.BGP_MSG_KEEPALIVE, 1)}, out: "open", sends: []byte{1, 2, 0, 20}, says: "type 4 with length 20"},
-		{name: "an UPDATE that is too short", in: [][]byte{open, keepalive(), update(0, 0, 0)}, out: "open keepalive", sends: []byte{1, 2, 0, 22}, says: "type 2 with length 22"},
-		{name: "an UPDATE that is too long", in: [][]byte{open, keepalive(), update(make([]byte, maxMessage)...)}, out: "open keepalive", sends: []byte{1, 2, 0x10, 19}, says: "type 2 with length 4115"},
-		{name: "a KEEPALIVE before the OPEN", in: [][]byte{keepalive()}, sends: []byte{5, 1}, says: "type 4 when it should not"},
-		{name: "an UPDATE before the KEEPALIVE", in: [][]byte{open, end4}, out: "open", sends: []byte{5, 2}, says: "type 2 when it should not"},
-		{name: "a second OPEN at once", in: [][]byte{open, open}, out: "open", sends: []byte{5, 2}, says: "type 1 when it should not"},
-		{name: "a second OPEN", in: [][]byte{open, keepalive(), open}, out: "open keepalive", sends: []byte{5, 3}, says: "type 1 when it should not"},
-		{name: "another AS number", in: [][]byte{openOf(t, 65000, 90, "192.0.2.2")}, sends: []byte{2, 2}, says: "as number mismatch expected 64512, received 65000"},
-		{name: "our AS number, and want an external one", n: func(n *bgp.Neighbor) { n.PeerASN, n.Dynamic = 0, bgp.ExternalASN }, in: [][]byte{openOf(t, 64500, 90, "192.0.2.2")}, sends: []byte{2, 2}, says: "64500, as ours: want an external one"},
+		{name: "a KEEPALIVE with a body", in: [][]byte{open, compose(packet.BGP_MSG_KEEPALIVE, 1)}, out: "open",
+			sends: []byte{1, 2, 0, 20}, says: "type 4 with length 20"},
+		{name: "an UPDATE that is too short", in: [][]byte{open, keepalive(), update(0, 0, 0)}, out: "open keepalive",
+			sends: []byte{1, 2, 0, 22}, says: "type 2 with length 22"},
+		{name: "an UPDATE that is too long", in: [][]byte{open, keepalive(), update(make([]byte, maxMessage)...)},
+			out: "open keepalive", sends: []byte{1, 2, 0x10, 19}, says: "type 2 with length 4115"},
+		{name: "a KEEPALIVE before the OPEN", in: [][]byte{keepalive()}, sends: []byte{5, 1},
+			says: "type 4 when it should not"},
+		{name: "an UPDATE before the KEEPALIVE", in: [][]byte{open, end4}, out: "open", sends: []byte{5, 2},
+			says: "type 2 when it should not"},
+		{name: "a second OPEN at once", in: [][]byte{open, open}, out: "open", sends: []byte{5, 2},
+			says: "type 1 when it should not"},
+		{name: "a second OPEN", in: [][]byte{open, keepalive(), open}, out: "open keepalive", sends: []byte{5, 3},
+			says: "type 1 when it should not"},
+		{name: "another AS number", in: [][]byte{openOf(t, 65000, 90, "192.0.2.2")}, sends: []byte{2, 2},
+			says: "as number mismatch expected 64512, received 65000"},
+		{name: "our AS number, and want an external one", n: func(n *bgp.Neighbor) {
+			n.PeerASN, n.Dynamic = 0, bgp.ExternalASN
+		}, in: [][]byte{openOf(t, 64500, 90, "192.0.2.2")}, sends: []byte{2, 2},
+			says: "64500, as ours: want an external one"},
 		{name: "no hold time", in: [][]byte{openOf(t, 64512, 0, "192.0.2.2")}, out: "open"},
-		{name: "a hold time that is too short", in: [][]byte{openOf(t, 64512, 2, "192.0.2.2")}, sends: []byte{2, 6}, says: "unacceptable hold time 2"},
-		{name: "no router ID", in: [][]byte{openOf(t, 64512, 90, "0.0.0.0")}, sends: []byte{2, 3}, says: "bad BGP identifier"},
-		{name: "another version", in: [][]byte{compose(packet.BGP_MSG_OPEN, 3, 0xfc, 0, 0, 90, 192, 0, 2, 2, 0)}, sends: []byte{2, 1, 0, 4}, says: "unsupported version 3"},
-		{name: "parameters that end too soon", in: [][]byte{compose(packet.BGP_MSG_OPEN, 4, 0xfc, 0, 0, 90, 192, 0, 2, 2, 200, 2, 6, 1, 4, 0)}, sends: []byte{2, 0}, says: "malformed"},
+		{name: "a hold time that is too short", in: [][]byte{openOf(t, 64512, 2, "192.0.2.2")}, sends: []byte{2, 6},
+			says: "unacceptable hold time 2"},
+		{name: "no router ID", in: [][]byte{openOf(t, 64512, 90, "0.0.0.0")}, sends: []byte{2, 3},
+			says: "bad BGP identifier"},
+		{name: "another version", in: [][]byte{compose(packet.BGP_MSG_OPEN, 3, 0xfc, 0, 0, 90, 192, 0, 2, 2, 0)},
+			sends: []byte{2, 1, 0, 4}, says: "unsupported version 3"},
+		{name: "parameters that end too soon", in: [][]byte{compose(packet.BGP_MSG_OPEN, 4, 0xfc, 0, 0, 90, 192, 0, 2, 2, 200,
+			2, 6, 1, 4, 0)}, sends: []byte{2, 0}, says: "malformed"},
 	} {
 		n := victim()
 		if c.n != nil {
@@ -132,19 +170,21 @@ func TestFilter(t *testing.T) {
 	}
 }
 
-// What the router's OPEN says is taken over: the smaller hold time counts.
-func TestFilterTakesOver(t *testing.T) {
+// The parameters of the router's OPEN are stored. The smaller hold time is used.
+func TestFilterReplacesEarlierFilter(t *testing.T) {
 	for offered, want := range map[uint16]time.Duration{30: 30 * time.Second, 180: 90 * time.Second} {
-		_, f, _ := through(victim(), openOf(t, 23456, offered, "192.0.2.2", packet.NewCapFourOctetASNumber(64512))) // It ends with io.EOF.
+		// The error is io.EOF.
+		_, f, _ := through(victim(), openOf(t, 23456, offered, "192.0.2.2", packet.NewCapFourOctetASNumber(64512)))
 		if f.hold != want || f.asn != 64512 {
 			t.Errorf("a hold time of %d s: %s and AS %d, want %s and AS 64512", offered, f.hold, f.asn, want)
 		}
 	}
 }
 
-// Whatever comes in, what goes on to gobgp is what gobgp can read, in an order that it bears.
+// For all input, gobgp receives only messages that it can parse, in a permitted order.
 func FuzzFilter(f *testing.F) {
-	open := openOf(f, 64512, 90, "192.0.2.2", append(both(), packet.NewCapGracefulRestart(true, false, 120, nil), packet.NewCapFourOctetASNumber(64512), packet.NewCapAddPath(nil))...)
+	open := openOf(f, 64512, 90, "192.0.2.2", append(both(), packet.NewCapGracefulRestart(true, false, 120, nil),
+		packet.NewCapFourOctetASNumber(64512), packet.NewCapAddPath(nil))...)
 	session := append(bytes.Clone(open), keepalive()...)
 	f.Add(open)
 	f.Add(session)
@@ -163,7 +203,8 @@ func FuzzFilter(f *testing.F) {
 				t.Fatalf("message %d is malformed: %v", i, err)
 			}
 			switch kind := m[typeAt]; {
-			case (kind == packet.BGP_MSG_OPEN) != (i == 0), i == 1 && kind != packet.BGP_MSG_KEEPALIVE, kind == packet.BGP_MSG_NOTIFICATION:
+			case (kind == packet.BGP_MSG_OPEN) != (i == 0), i == 1 && kind != packet.BGP_MSG_KEEPALIVE,
+				kind == packet.BGP_MSG_NOTIFICATION:
 				t.Fatalf("message %d is of type %d", i, kind)
 			case kind == packet.BGP_MSG_UPDATE:
 				updates++

@@ -21,14 +21,15 @@ import (
 )
 
 const (
-	hostileSessions        = 32
-	hostileASN, victimASN  = 64512, 64500
-	hostilePatience        = 30 * time.Second
-	lull                   = 20 * time.Millisecond // without a word from the speaker: it has taken what it got
-	beforeOpen, beforeKeep = 0, 1                  // when the router begins to talk nonsense; later than both: once the session is Established
+	hostileSessions       = 32
+	hostileASN, victimASN = 64512, 64500
+	hostilePatience       = 30 * time.Second
+	quietPeriod           = 20 * time.Millisecond // without data from the speaker, which has then processed its input
+	// when the invalid data begins; later than both: once the session is Established.
+	beforeOpen, beforeKeep = 0, 1
 )
 
-// hostile is a router to which a speaker keeps sessions, each from an address of its own.
+// hostile is a router to which a speaker has sessions, each from an address of its own.
 type hostile struct {
 	listener net.Listener
 	conns    chan net.Conn
@@ -41,10 +42,11 @@ func newHostile(f *testing.F) *hostile {
 		f.Fatal(err)
 	}
 	h := &hostile{listener, make(chan net.Conn, hostileSessions)}
-	ctx, cancel := context.WithCancel(klog.NewContext(context.Background(), klog.LoggerWithValues(klog.Background(), "fuzz", true)))
+	ctx, cancel := context.WithCancel(klog.NewContext(context.Background(),
+		klog.LoggerWithValues(klog.Background(), "fuzz", true)))
 	s := New(Options{})
 	var running sync.WaitGroup
-	running.Go(func() { _ = s.Run(ctx) }) // ends without an error
+	running.Go(func() { _ = s.Run(ctx) }) // Run returns no error
 	running.Go(h.accept)
 	at := listener.Addr().(*net.TCPAddr).AddrPort()
 	var sessions []bgp.Session
@@ -52,10 +54,13 @@ func newHostile(f *testing.F) *hostile {
 		sessions = append(sessions, bgp.Session{
 			Peer: fmt.Sprint(i),
 			Neighbor: bgp.Neighbor{
-				MyASN: victimASN, PeerASN: hostileASN, Addr: at.Addr(), Port: at.Port(), Source: netip.AddrFrom4([4]byte{127, 0, 1, byte(i + 1)}),
+				MyASN: victimASN, PeerASN: hostileASN, Addr: at.Addr(), Port: at.Port(),
+				Source:   netip.AddrFrom4([4]byte{127, 0, 1, byte(i + 1)}),
 				RouterID: netip.MustParseAddr("192.0.2.1"), Connect: time.Second, GracefulRestart: i%2 == 0, IPv4: true, IPv6: true,
 			},
-			Routes: map[netip.Prefix]bgp.Attributes{netip.MustParsePrefix("203.0.113.1/32"): {NextHop: netip.MustParseAddr("192.0.2.1")}},
+			Routes: map[netip.Prefix]bgp.Attributes{
+				netip.MustParsePrefix("203.0.113.1/32"): {NextHop: netip.MustParseAddr("192.0.2.1")},
+			},
 		})
 	}
 	s.Set(sessions)
@@ -75,20 +80,21 @@ func (h *hostile) accept() {
 		}
 		select {
 		case h.conns <- conn:
-		default: // more than anybody asks for
+		default: // more connections than the test needs
 			_ = conn.Close()
 		}
 	}
 }
 
-// read takes messages until one is of a kind, or the speaker says no more.
+// read reads messages until one of the given type, or until the speaker closes the connection.
 func read(conn net.Conn, kind byte) error {
 	header := make([]byte, packet.BGP_HEADER_LENGTH)
 	for {
 		if _, err := io.ReadFull(conn, header); err != nil {
 			return err
 		}
-		if _, err := io.CopyN(io.Discard, conn, int64(binary.BigEndian.Uint16(header[16:]))-packet.BGP_HEADER_LENGTH); err != nil {
+		if _, err := io.CopyN(io.Discard, conn,
+			int64(binary.BigEndian.Uint16(header[16:]))-packet.BGP_HEADER_LENGTH); err != nil {
 			return err
 		}
 		if header[18] == kind {
@@ -97,8 +103,8 @@ func read(conn net.Conn, kind byte) error {
 	}
 }
 
-// say opens a session as far as stage, and then sends nonsense.
-func say(conn net.Conn, stage byte, nonsense []byte) error {
+// sendAt opens a session up to a stage, and then sends invalid data.
+func sendAt(conn net.Conn, stage byte, nonsense []byte) error {
 	if err := conn.SetDeadline(time.Now().Add(hostilePatience)); err != nil {
 		return err
 	}
@@ -106,9 +112,11 @@ func say(conn net.Conn, stage byte, nonsense []byte) error {
 		return err
 	}
 	if stage > beforeOpen {
-		open := packet.NewBGPOpenMessage(hostileASN, 90, "192.0.2.2", []packet.OptionParameterInterface{packet.NewOptionParameterCapability([]packet.ParameterCapabilityInterface{
-			packet.NewCapMultiProtocol(packet.RF_IPv4_UC), packet.NewCapMultiProtocol(packet.RF_IPv6_UC), packet.NewCapFourOctetASNumber(hostileASN), packet.NewCapRouteRefresh(),
-		})})
+		open := packet.NewBGPOpenMessage(hostileASN, 90, "192.0.2.2",
+			[]packet.OptionParameterInterface{packet.NewOptionParameterCapability([]packet.ParameterCapabilityInterface{
+				packet.NewCapMultiProtocol(packet.RF_IPv4_UC), packet.NewCapMultiProtocol(packet.RF_IPv6_UC),
+				packet.NewCapFourOctetASNumber(hostileASN), packet.NewCapRouteRefresh(),
+			})})
 		raw, err := open.Serialize()
 		if err != nil {
 			return err
@@ -132,7 +140,7 @@ func say(conn net.Conn, stage byte, nonsense []byte) error {
 		return err
 	}
 	for buf := make([]byte, maxMessage); ; {
-		if err := conn.SetReadDeadline(time.Now().Add(lull)); err != nil {
+		if err := conn.SetReadDeadline(time.Now().Add(quietPeriod)); err != nil {
 			return err
 		}
 		if _, err := conn.Read(buf); err != nil {
@@ -141,7 +149,7 @@ func say(conn net.Conn, stage byte, nonsense []byte) error {
 	}
 }
 
-// Whatever a router sends, at whichever moment, the process lives on and comes back for more.
+// The process survives whatever a router sends at any stage, and dials again.
 func FuzzHostileRouter(f *testing.F) {
 	for stage := range byte(3) {
 		for kind := range byte(6) {
@@ -149,12 +157,13 @@ func FuzzHostileRouter(f *testing.F) {
 			f.Add(stage, kind, []byte{4, 0xfc, 0, 0, 90, 192, 0, 2, 2, 8, 2, 6, 1, 4, 0, 1, 0, 1})
 		}
 		f.Add(stage, byte(0xff), []byte{0xff, 0xff, 0, 5, 2})
-		f.Add(stage, byte(packet.BGP_MSG_UPDATE), []byte{0, 0, 0, 20, 0x40, 1, 1, 0, 0x40, 2, 0, 0x40, 3, 4, 192, 0, 2, 2, 0x90, 14, 0, 0, 24, 203, 0, 113})
+		f.Add(stage, byte(packet.BGP_MSG_UPDATE), []byte{0, 0, 0, 20, 0x40, 1, 1, 0, 0x40, 2, 0, 0x40, 3, 4, 192, 0, 2, 2,
+			0x90, 14, 0, 0, 24, 203, 0, 113})
 	}
 	h := newHostile(f)
 	f.Fuzz(func(t *testing.T, stage, kind byte, body []byte) {
 		nonsense := body
-		if kind != 0xff { // else not even the header is right
+		if kind != 0xff { // otherwise not even the header is valid
 			nonsense = compose(kind, body[:min(len(body), maxMessage-headerLength)]...)
 		}
 		patience := time.NewTimer(hostilePatience)
@@ -162,7 +171,7 @@ func FuzzHostileRouter(f *testing.F) {
 		select {
 		case conn := <-h.conns:
 			defer conn.Close()
-			if err := say(conn, stage%3, nonsense); err != nil {
+			if err := sendAt(conn, stage%3, nonsense); err != nil {
 				t.Logf("the speaker hung up first: %v", err)
 			}
 		case <-patience.C:

@@ -10,7 +10,7 @@ import (
 	"github.com/osrg/gobgp/v3/pkg/log"
 )
 
-// logger takes gobgp's log. It is called with gobgp's locks held.
+// logger writes gobgp's log to klog. It is called with gobgp's locks held.
 type logger struct {
 	log    klog.Logger
 	server *server
@@ -20,7 +20,7 @@ func (l *logger) Debug(msg string, f log.Fields) { l.write(5, msg, f) }
 func (l *logger) Info(msg string, f log.Fields)  { l.write(3, msg, f) }
 func (l *logger) Warn(msg string, f log.Fields)  { l.write(2, msg, f) }
 
-// write spares the work where nobody reads it: gobgp has something to say of each UPDATE.
+// write formats nothing if the level is not enabled: gobgp logs every UPDATE.
 func (l *logger) write(level int, msg string, f log.Fields) {
 	if to := l.log.V(level); to.Enabled() {
 		to.Info(msg, l.list(f)...)
@@ -29,7 +29,7 @@ func (l *logger) write(level int, msg string, f log.Fields) {
 
 func (l *logger) Error(msg string, f log.Fields) { l.log.Error(nil, msg, l.list(f)...) }
 
-// Panic and Fatal are called where gobgp finds itself in a state that cannot be. It goes on, and so do all other sessions.
+// Panic and Fatal are called when gobgp detects an impossible state. gobgp continues, and so do all other sessions.
 func (l *logger) Panic(msg string, f log.Fields) { l.log.Error(nil, msg, l.list(f)...) }
 
 // Fatal does not end the process, see Panic.
@@ -37,7 +37,7 @@ func (l *logger) Fatal(msg string, f log.Fields) { l.log.Error(nil, msg, l.list(
 
 func (*logger) SetLevel(log.LogLevel) {}
 
-// GetLevel says how much is worth the work of wording it.
+// GetLevel returns the level from which gobgp formats messages.
 func (l *logger) GetLevel() log.LogLevel {
 	if l.log.V(5).Enabled() {
 		return log.DebugLevel
@@ -45,7 +45,7 @@ func (l *logger) GetLevel() log.LogLevel {
 	return log.InfoLevel
 }
 
-// list names the peer: gobgp knows only the door.
+// list adds the address of the peer. gobgp only knows that of the listener.
 func (l *logger) list(f log.Fields) []any {
 	var values []any
 	if c := l.server.session.Load(); c != nil {

@@ -11,21 +11,22 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/bgp"
 )
 
-// strictAfter is how long a peer is dialled in vain until BFD begins without a session: the router may hold BGP until BFD is up.
+// strictAfter is how long a peer is dialed without success before BFD starts without a session: the router may hold BGP
+// until BFD is up.
 const strictAfter = 5 * time.Second
 
-// follow drops the session when BFD sees its path fail (RFC 5882 section 4.2), and dials at once when BFD is up where
-// there is no session.
+// follow closes the session when BFD detects that its path failed (RFC 5882 section 4.2). If there is no session, it
+// dials at once when BFD is up.
 func (p *peer) follow(ctx context.Context) {
 	if p.path == nil {
 		return
 	}
-	was, is := p.heard, p.speaker.options.BFD.Session(p.name)
-	p.heard = is
+	was, is := p.receivedAt, p.speaker.options.BFD.Session(p.name)
+	p.receivedAt = is
 	waits := p.session == nil || p.session.waits()
 	if is.Failures > was.Failures && !waits {
 		p.cut, p.retry = true, time.Time{}
-		p.session.line.cut(bfdDown())
+		p.session.connection.cut(bfdDown())
 		p.lost(bfdDown().text)
 		p.end(ctx, "")
 	}
@@ -35,11 +36,11 @@ func (p *peer) follow(ctx context.Context) {
 	}
 }
 
-// aftermath is how long the peer may still hear BFD of an earlier process of ours that was
-// killed. If that ends while the new session is Established, the peer drops it with all its
-// routes; before, it only misses one that restarts gracefully. It is the detection time
-// (RFC 5880 section 6.8.4) as far as we know it.
-func aftermath(want *bgp.Session) time.Duration {
+// previousBFDTimeout returns how long the peer may still have a BFD session with an earlier process of this node that
+// was killed. If that BFD session fails while the new BGP session is Established, the peer closes the new session and
+// drops all its routes. If it fails earlier, it only affects a BGP session that is restarting gracefully. The result is
+// the detection time (RFC 5880 section 6.8.4) as far as it is known here.
+func previousBFDTimeout(want *bgp.Session) time.Duration {
 	if want.BFD == nil || !want.Neighbor.GracefulRestart {
 		return 0
 	}
@@ -48,20 +49,20 @@ func aftermath(want *bgp.Session) time.Duration {
 
 func (p *peer) unwatch() {
 	if p.path != nil {
-		p.path, p.heard, p.cut = nil, Liveness{}, false
+		p.path, p.receivedAt, p.cut = nil, Liveness{}, false
 		p.speaker.options.BFD.Leave(p.name)
 	}
 }
 
-// vain is the address that has been dialled without getting a session, and since when.
+// vain is the address that has been dialed without success, and since when.
 type vain struct {
 	to    netip.Addr
 	since time.Time
 }
 
-// watch lets BFD watch the peer from when a session is Established, or from strictAfter on, and until the peer is
-// another one or none is wanted: only so it sees that a path is back. It returns when it is to be called again
-// without news; 0 for never.
+// watch lets BFD monitor the peer from when a session is Established, or from strictAfter on. Monitoring ends when the
+// peer is replaced or no session is wanted. It continues when the session is lost, to detect that the path is back.
+// watch returns the time after which it must be called again without an event; 0 for never.
 func (p *peer) watch(want *bgp.Session, to target) time.Duration {
 	if p.speaker.options.BFD == nil {
 		return 0
@@ -71,9 +72,9 @@ func (p *peer) watch(want *bgp.Session, to target) time.Duration {
 		return 0
 	}
 	path := Path{Peer: to.addr, Interface: to.addr.Zone(), BFD: *want.BFD}
-	if p.session != nil && p.session.line.look().phase == Established {
+	if p.session != nil && p.session.connection.look().phase == Established {
 		p.cut, p.vain = false, vain{}
-		path.Local, path.Peer, path.Interface = p.session.line.look().local, p.session.addr, p.session.addr.Zone()
+		path.Local, path.Peer, path.Interface = p.session.connection.look().local, p.session.addr, p.session.addr.Zone()
 	} else if p.path != nil && p.path.Peer == to.addr {
 		path.Local = p.path.Local
 	} else {
@@ -91,20 +92,20 @@ func (p *peer) watch(want *bgp.Session, to target) time.Duration {
 		other := p.path == nil || p.path.Local != path.Local || p.path.Peer != path.Peer
 		p.path = &path
 		p.speaker.options.BFD.Watch(p.name, path)
-		if other { // It may be one that was left a moment ago: its old failures are none of this session's.
-			p.heard = Liveness{Failures: p.speaker.options.BFD.Session(p.name).Failures}
+		if other { // The path may have been left a moment ago; ignore its earlier failures.
+			p.receivedAt = Liveness{Failures: p.speaker.options.BFD.Session(p.name).Failures}
 		}
 	}
 	return 0
 }
 
-// source is our address in a session that is not there yet: the one that is configured, or that the kernel would
-// take. It is the zero Addr where the kernel has no route.
+// source returns our address in a session that does not exist yet: the configured address, or the one that the kernel
+// would choose. It returns the zero Addr if the kernel has no route.
 func source(to target) netip.Addr {
 	if to.neighbor.Source.IsValid() {
 		return zoned(to.neighbor.Source, to.addr.Zone())
 	}
-	// To connect a UDP socket sends nothing.
+	// Connecting a UDP socket sends nothing.
 	conn, err := net.DialUDP("udp", nil, net.UDPAddrFromAddrPort(netip.AddrPortFrom(to.addr, to.neighbor.Port)))
 	if err != nil {
 		return netip.Addr{}

@@ -18,66 +18,69 @@ import (
 )
 
 const (
-	// stable is how long a session must have lasted to be opened again at once.
+	// stable is how long a session must have lasted to be reopened immediately.
 	stable = 10 * time.Second
-	// warmest is how long a session waits for its router: gobgp gives up 4 min after its OPEN.
+	// warmest is how long a session waits for its router. gobgp gives up 4 min after its OPEN.
 	warmest                = 3 * time.Minute
 	minBackoff, maxBackoff = time.Second, time.Minute
-	// renewed is why a session ends whose configuration changed.
+	// renewed is the reason for the end of a session whose configuration changed.
 	renewed = "the session is configured anew"
-	// goodbye bounds the wait until the end of a session is told to the peer.
-	goodbye = time.Second
+	// cease limits the wait until the peer has received the end of a session.
+	cease = time.Second
 )
 
-// peer makes one session what it is wanted to be, step by step: each step looks at all there is to know.
+// peer drives one session to the wanted state. Each step considers the complete state.
 type peer struct {
 	name    string
 	speaker *Speaker
 	log     klog.Logger
-	// wake has a token if there is something new.
+	// wake has a token if the state has changed.
 	wake chan struct{}
-	// running is guarded by the Speaker.
+	// running is guarded by the Speaker's mutex.
 	running bool
 
 	mu    sync.Mutex
 	want  *bgp.Session
 	state State
-	found found // of an unnumbered peer
+	found found // the discovered link of an unnumbered peer
 
-	// What follows is run's own.
+	// The following fields are used by run only.
 	server  *server
 	session *session
 	attempt *attempt
-	// dials: it is known whom to dial.
+	// dials means that the address to dial is known and the session is not leaving.
 	dials bool
-	// retry is when the peer may be dialled again, or for the first time.
+	// retry is the earliest time of the next attempt to dial, or of the first one.
 	retry time.Time
 	begun bool
-	// leave is when a session that leaves is withdrawn; zero if it has not been told yet.
+	// leave is when the routes of a leaving session are withdrawn; zero if the peer has not received GRACEFUL_SHUTDOWN
+	// yet.
 	leave time.Time
-	path  *Path // that BFD watches
+	path  *Path // monitored by BFD
 	vain  vain
-	// cut: BFD saw the path fail, and there was no session since. heard is what BFD said last.
-	cut   bool
-	heard Liveness
-	// seek ends the search of an unnumbered peer on the interface sought.
+	// cut means that BFD detected a path failure, and that no session has been Established since. receivedAt is the
+	// last known state of BFD.
+	cut        bool
+	receivedAt Liveness
+	// seek cancels the discovery of an unnumbered peer on the interface sought.
 	seek   context.CancelFunc
 	sought string
 	err    failure
-	// backoff is between two attempts to tell what failed.
+	// backoff is the time until failed routes are advertised again.
 	backoff time.Duration
-	// updates are those of sessions that ended.
+	// updates counts those of sessions that ended.
 	updates uint64
 }
 
-// found is what the link of an unnumbered peer tells.
+// found is the result of the discovery of an unnumbered peer.
 type found struct {
 	link unnumbered.Link
 	err  error
 }
 
 func newPeer(name string, s *Speaker) *peer {
-	return &peer{name: name, speaker: s, wake: make(chan struct{}, 1), state: State{Peer: name, Phase: Idle, Since: time.Now()}}
+	return &peer{name: name, speaker: s, wake: make(chan struct{}, 1),
+		state: State{Peer: name, Phase: Idle, Since: time.Now()}}
 }
 
 func (p *peer) set(want *bgp.Session) {
@@ -93,7 +96,7 @@ func (p *peer) wanted() *bgp.Session {
 	return p.want
 }
 
-// State is how the session is.
+// State returns the state of the session.
 func (p *peer) State() State {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -126,7 +129,7 @@ func (p *peer) run(ctx context.Context) {
 	}
 }
 
-// step returns when there is more to do without news; 0 for never.
+// step returns the time after which there is more to do without an event; 0 for never.
 func (p *peer) step(ctx context.Context, want *bgp.Session) time.Duration {
 	if want == nil {
 		p.settle(true)
@@ -135,27 +138,28 @@ func (p *peer) step(ctx context.Context, want *bgp.Session) time.Duration {
 		return 0
 	}
 	if p.server == nil {
-		p.server = p.speaker.borrow(klog.FromContext(ctx))
+		p.server = p.speaker.newServer(klog.FromContext(ctx))
 	}
 	if !p.begun {
-		p.begun, p.retry = true, time.Now().Add(aftermath(want))
+		p.begun, p.retry = true, time.Now().Add(previousBFDTimeout(want))
 	}
 	to, err := p.locate(ctx, want.Neighbor)
 	p.dials = err == nil && !want.Leaving
 	p.follow(ctx)
 	if p.session != nil {
-		p.heed(ctx)
+		p.reap(ctx)
 	}
 	if err == nil {
 		p.change(ctx, to)
 	}
-	if p.attempt != nil && (err != nil || !p.attempt.target.alike(to) || want.Leaving) {
+	if p.attempt != nil && (err != nil || !p.attempt.target.sameSession(to) || want.Leaving) {
 		p.retry = time.Time{}
 		p.abandon()
 	}
-	p.settle(err != nil || want.Leaving || p.session != nil && p.session.target == to && p.session.line.look().phase == Established)
+	p.settle(err != nil || want.Leaving || p.session != nil && p.session.target == to &&
+		p.session.connection.look().phase == Established)
 	if want.Leaving {
-		return p.depart(ctx, want)
+		return p.drain(ctx, want)
 	}
 	p.leave = time.Time{}
 	if err != nil {
@@ -163,13 +167,13 @@ func (p *peer) step(ctx context.Context, want *bgp.Session) time.Duration {
 		if p.session == nil || p.session.waits() {
 			return 0
 		}
-		return p.tell(ctx, want.Routes) // A session lasts as long as it works, wherever its peer would be looked for now.
+		return p.advertise(ctx, want.Routes) // A working session is kept although its peer can't be located now.
 	}
 	var wait time.Duration
 	if p.session == nil || p.session.stale() {
 		wait = p.open(ctx, to, want.Routes)
 	} else {
-		wait = p.tell(ctx, want.Routes)
+		wait = p.advertise(ctx, want.Routes)
 	}
 	if p.session != nil && p.session.waits() {
 		wait = earliest(wait, earliest(p.connect(ctx, to), time.Until(p.session.opened.Add(warmest))))
@@ -177,7 +181,7 @@ func (p *peer) step(ctx context.Context, want *bgp.Session) time.Duration {
 	return earliest(wait, p.watch(want, to))
 }
 
-// open starts a session that waits for its router: gobgp takes a second or two to begin.
+// open starts a session that waits for its router, because gobgp needs a second or two to connect.
 func (p *peer) open(ctx context.Context, to target, routes map[netip.Prefix]bgp.Attributes) time.Duration {
 	p.end(ctx, "")
 	session, err := p.server.open(ctx, to, routes, func() { notice(p.wake) })
@@ -186,15 +190,15 @@ func (p *peer) open(ctx context.Context, to target, routes map[netip.Prefix]bgp.
 		return p.pace(to.neighbor)
 	}
 	p.session = session
-	return p.told(session.untold)
+	return p.advertised(session.pending)
 }
 
-// tell makes routes what the peer is told, and returns when to try again what failed.
-func (p *peer) tell(ctx context.Context, routes map[netip.Prefix]bgp.Attributes) time.Duration {
-	return p.told(p.session.tell(ctx, routes))
+// advertise updates the advertised routes, and returns the time until the failed ones are tried again.
+func (p *peer) advertise(ctx context.Context, routes map[netip.Prefix]bgp.Attributes) time.Duration {
+	return p.advertised(p.session.advertise(ctx, routes))
 }
 
-func (p *peer) told(err error) time.Duration {
+func (p *peer) advertised(err error) time.Duration {
 	p.fail(err)
 	if err == nil {
 		p.backoff = 0
@@ -204,7 +208,7 @@ func (p *peer) told(err error) time.Duration {
 	return p.backoff
 }
 
-// earliest is the shorter of two waits; 0 stands for none.
+// earliest returns the shorter of two waits; 0 stands for none.
 func earliest(a, b time.Duration) time.Duration {
 	if a == 0 || b != 0 && b < a {
 		return b
@@ -212,7 +216,7 @@ func earliest(a, b time.Duration) time.Duration {
 	return a
 }
 
-// locate says whom to dial.
+// locate returns the address to dial.
 func (p *peer) locate(ctx context.Context, n bgp.Neighbor) (target, error) {
 	if n.Addr.IsValid() {
 		p.search(ctx, "")
@@ -224,7 +228,7 @@ func (p *peer) locate(ctx context.Context, n bgp.Neighbor) (target, error) {
 	return target{n, p.found.link.Peer, p.found.link.Local}, p.found.err
 }
 
-// search looks for an unnumbered peer on an interface, and nowhere if that is empty.
+// search starts the discovery of an unnumbered peer on an interface, and stops it if the interface is empty.
 func (p *peer) search(ctx context.Context, on string) {
 	if p.sought == on {
 		return
@@ -252,9 +256,9 @@ func (p *peer) find(f found) {
 	notice(p.wake)
 }
 
-// heed closes a session that is over.
-func (p *peer) heed(ctx context.Context) {
-	saw := p.session.line.look()
+// reap removes a session that has ended.
+func (p *peer) reap(ctx context.Context) {
+	saw := p.session.connection.look()
 	if !saw.over {
 		return
 	}
@@ -268,26 +272,26 @@ func (p *peer) heed(ctx context.Context) {
 	p.end(ctx, "")
 }
 
-// depart lets a session leave: routes that nobody should prefer, then none, then the end.
-func (p *peer) depart(ctx context.Context, want *bgp.Session) time.Duration {
+// drain closes a session in three steps: it lowers the preference of the routes, withdraws them and ends the session.
+func (p *peer) drain(ctx context.Context, want *bgp.Session) time.Duration {
 	if p.session == nil {
 		return 0
 	}
-	if p.session.line.look().phase == Established {
+	if p.session.connection.look().phase == Established {
 		if p.leave.IsZero() {
 			p.leave = time.Now().Add(p.speaker.options.Leave)
 		}
 		if wait := time.Until(p.leave); wait > 0 {
-			return earliest(p.tell(ctx, unpreferred(want.Routes)), wait)
+			return earliest(p.advertise(ctx, unpreferred(want.Routes)), wait)
 		}
-		p.tell(ctx, nil)
+		p.advertise(ctx, nil)
 	}
 	p.close(ctx, "the node leaves")
 	return 0
 }
 
-// unpreferred are routes that a peer uses only if it has no others (RFC 8326). Within an AS it is
-// the preference that says so.
+// unpreferred returns the routes with attributes that make a peer use them only if it has no others (RFC 8326). Within
+// an AS, this is the effect of LOCAL_PREF.
 func unpreferred(routes map[netip.Prefix]bgp.Attributes) map[netip.Prefix]bgp.Attributes {
 	least := new(uint32)
 	leaving := make(map[netip.Prefix]bgp.Attributes, len(routes))
@@ -302,16 +306,16 @@ func unpreferred(routes map[netip.Prefix]bgp.Attributes) map[netip.Prefix]bgp.At
 	return leaving
 }
 
-// remove withdraws everything and closes.
+// remove withdraws all routes and closes the session.
 func (p *peer) remove(ctx context.Context) {
 	p.abandon()
 	if p.session != nil {
-		p.tell(ctx, nil)
+		p.advertise(ctx, nil)
 	}
 	p.close(ctx, "the session is not configured any more")
 }
 
-// close ends the session, and what watches its path.
+// close ends the session and the BFD monitoring of its path.
 func (p *peer) close(ctx context.Context, why string) {
 	p.end(ctx, why)
 	p.unwatch()
@@ -326,7 +330,7 @@ func (p *peer) end(ctx context.Context, why string) {
 	}
 }
 
-// fail notes an error that is new.
+// fail records an error if it differs from the last one.
 func (p *peer) fail(err error) {
 	if err == nil || err.Error() == p.err.text {
 		return
@@ -337,7 +341,7 @@ func (p *peer) fail(err error) {
 	}
 }
 
-// lost notes why a session ended or could not be opened, this time.
+// lost records why a session ended or could not be opened, even if the reason is the same as before.
 func (p *peer) lost(why string) {
 	if why != p.err.text {
 		p.log.Info("BGP session", "err", why)
@@ -345,14 +349,14 @@ func (p *peer) lost(why string) {
 	p.err = failure{why, time.Now()}
 }
 
-// publish makes what is known the State.
+// publish updates the State.
 func (p *peer) publish(want *bgp.Session) {
 	next := State{Peer: p.name, Phase: Idle, LastError: p.err.text, LastErrorTime: p.err.at, Updates: p.updates}
 	if want != nil {
 		next.Interface, next.Addr = want.Neighbor.Interface, want.Neighbor.Addr
 	}
 	if p.session != nil && !p.session.waits() {
-		saw := p.session.line.look()
+		saw := p.session.connection.look()
 		next.Updates += p.session.updates
 		next.Addr, next.PeerASN, next.Phase, next.Since = p.session.addr, saw.asn, saw.phase, saw.since
 		if saw.why != "" {
@@ -360,7 +364,7 @@ func (p *peer) publish(want *bgp.Session) {
 		}
 		if saw.phase == Established {
 			next.Local = saw.local
-			next.IPv4, next.IPv6 = count(p.session.told)
+			next.IPv4, next.IPv6 = count(p.session.advertised)
 		}
 	} else if want != nil && p.dials {
 		next.Phase = Active

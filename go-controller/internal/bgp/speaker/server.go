@@ -19,52 +19,54 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/bgp"
 )
 
-// server is a gobgp server: it has one session, or none and waits for the next.
+// server is a gobgp server. It has one session, or is idle until the next one.
 type server struct {
 	*gobgp.BgpServer
-	gate *gate
-	// session is whom the log is about.
+	startupLock *startupLock
+	// session is the one that log messages refer to.
 	session atomic.Pointer[session]
 }
 
-func newServer(g *gate, log klog.Logger) *server {
-	s := &server{gate: g}
-	s.BgpServer = gobgp.NewBgpServer(gobgp.LoggerOption(&logger{log, s}), gobgp.TimingHookOption(turnstile{s}))
+func newServer(g *startupLock, log klog.Logger) *server {
+	s := &server{startupLock: g}
+	s.BgpServer = gobgp.NewBgpServer(gobgp.LoggerOption(&logger{log, s}), gobgp.TimingHookOption(dialSemaphore{s}))
 	g.enter(s)
 	go s.Serve()
 	return s
 }
 
-// session is a server at work for a line.
+// session is a started server and its connection.
 type session struct {
 	target
-	server *server
-	line   *line
-	// told is what gobgp took. It may be what the peer was wanted to be told: read only.
-	told map[netip.Prefix]bgp.Attributes
-	// updates are the routes that were told and withdrawn since the peer hears: all of them at first.
-	updates uint64
-	hears   bool
-	// untold is the error of routes that could not be told at the start.
-	untold error
-	opened time.Time
+	server     *server
+	connection *connection
+	// advertised contains the routes that gobgp accepted. It may be the map of wanted routes and must not be modified.
+	advertised map[netip.Prefix]bgp.Attributes
+	// updates counts the routes that were advertised and withdrawn since the session was Established, beginning with
+	// all routes. receives means that it was Established.
+	updates  uint64
+	receives bool
+	// pending is the error of routes that could not be advertised at the start.
+	pending error
+	opened  time.Time
 }
 
-// failure is an error and when it came up.
+// failure is an error and the time at which it occurred.
 type failure struct {
 	text string
 	at   time.Time
 }
 
-// open starts a session whose line the connection with a router is attached to later, in the order that keeps
-// routes through a restart: the peer hears all routes before the End-of-RIB. wake is called, without blocking,
-// when there is news of the line.
-func (s *server) open(ctx context.Context, t target, routes map[netip.Prefix]bgp.Attributes, wake func()) (*session, error) {
-	l, err := newLine(t.neighbor, wake)
+// open starts a session. The connection to a router is attached to it later. Routes are added before the peer, so that
+// the peer receives all of them before the End-of-RIB and keeps them through a restart. wake is called, and must not
+// block, when the state of the connection has changed.
+func (s *server) open(ctx context.Context, t target, routes map[netip.Prefix]bgp.Attributes, wake func()) (*session,
+	error) {
+	l, err := newConnection(t.neighbor, wake)
 	if err != nil {
 		return nil, err
 	}
-	c := &session{target: t, server: s, line: l, opened: time.Now()}
+	c := &session{target: t, server: s, connection: l, opened: time.Now()}
 	s.session.Store(c)
 	if err := c.start(ctx, routes); err != nil {
 		l.close()
@@ -74,15 +76,15 @@ func (s *server) open(ctx context.Context, t target, routes map[netip.Prefix]bgp
 	return c, nil
 }
 
-// waits reports whether the router has not taken a connection yet.
-func (c *session) waits() bool { return c.line.look().local == netip.Addr{} }
+// waits reports whether the router has not accepted a connection yet.
+func (c *session) waits() bool { return c.connection.look().local == netip.Addr{} }
 
-// stale reports whether a session has waited for so long that gobgp is about to give up.
+// stale reports whether a session has waited so long that gobgp is about to give up.
 func (c *session) stale() bool { return c.waits() && time.Since(c.opened) >= warmest }
 
 func (c *session) start(ctx context.Context, routes map[netip.Prefix]bgp.Attributes) error {
 	s := c.server
-	if err := s.gate.alone(ctx, s, func() error {
+	if err := s.startupLock.alone(ctx, s, func() error {
 		return s.StartBgp(ctx, &api.StartBgpRequest{Global: global(c.neighbor)})
 	}); err != nil {
 		return err
@@ -94,40 +96,40 @@ func (c *session) start(ctx context.Context, routes map[netip.Prefix]bgp.Attribu
 	if err := s.SetPolicyAssignment(ctx, &api.SetPolicyAssignmentRequest{Assignment: assignment}); err != nil {
 		return err
 	}
-	c.untold = c.tell(ctx, routes) // Of single routes, and the others are in.
-	return s.AddPeer(ctx, &api.AddPeerRequest{Peer: neighbor(c.neighbor, c.line.door.port())})
+	c.pending = c.advertise(ctx, routes) // The other routes were added.
+	return s.AddPeer(ctx, &api.AddPeerRequest{Peer: neighbor(c.neighbor, c.connection.listener.port())})
 }
 
-// tell makes routes what the peer is told: an UPDATE a route that differs, and none if none does.
-// A route that can't be told is left out, and the error names it. What failed is tried again by the next call.
-func (c *session) tell(ctx context.Context, routes map[netip.Prefix]bgp.Attributes) error {
-	if !c.hears && c.line.look().phase == Established {
-		c.hears, c.updates = true, uint64(len(c.told))
+// advertise updates the advertised routes. It sends one UPDATE per route that differs, and none if there is no
+// difference. A route that can't be advertised is omitted, and the error names it. The next call retries what failed.
+func (c *session) advertise(ctx context.Context, routes map[netip.Prefix]bgp.Attributes) error {
+	if !c.receives && c.connection.look().phase == Established {
+		c.receives, c.updates = true, uint64(len(c.advertised))
 	}
 	var errs []error
 	failed := map[netip.Prefix]bool{}
 	did := func(prefix netip.Prefix, err error) {
 		if err != nil {
 			errs, failed[prefix] = append(errs, err), true
-		} else if c.hears {
+		} else if c.receives {
 			c.updates++
 		}
 	}
-	for prefix := range c.told {
+	for prefix := range c.advertised {
 		if _, ok := routes[prefix]; !ok {
 			did(prefix, c.withdraw(ctx, prefix))
 		}
 	}
 	for prefix, a := range routes {
-		if old, ok := c.told[prefix]; !ok || !old.Equal(a) {
+		if old, ok := c.advertised[prefix]; !ok || !old.Equal(a) {
 			did(prefix, c.add(ctx, prefix, a))
 		}
 	}
-	c.told = result(c.told, routes, failed)
+	c.advertised = result(c.advertised, routes, failed)
 	return errors.Join(errs...)
 }
 
-// result is what a peer is told after a change from was to want of which some prefixes failed.
+// result returns the routes that are advertised after a change from was to want in which some prefixes failed.
 func result(was, want map[netip.Prefix]bgp.Attributes, failed map[netip.Prefix]bool) map[netip.Prefix]bgp.Attributes {
 	if len(failed) == 0 {
 		return want
@@ -160,13 +162,13 @@ func (c *session) add(ctx context.Context, prefix netip.Prefix, a bgp.Attributes
 		a.NextHop = c.local
 	}
 	path, err := route(c.neighbor, prefix, a)
-	if _, there := c.told[prefix]; err != nil && there {
-		// What the peer has is not wanted any more either.
+	if _, there := c.advertised[prefix]; err != nil && there {
+		// The route that the peer has is not wanted any more either.
 		if gone := c.withdraw(ctx, prefix); gone != nil {
 			return errors.Join(err, gone)
 		}
-		c.told = maps.Clone(c.told)
-		delete(c.told, prefix)
+		c.advertised = maps.Clone(c.advertised)
+		delete(c.advertised, prefix)
 	}
 	if err != nil {
 		return err
@@ -177,12 +179,12 @@ func (c *session) add(ctx context.Context, prefix netip.Prefix, a bgp.Attributes
 	return nil
 }
 
-// close ends the session, after all that was told: with a Cease, Administrative Shutdown
-// (RFC 4486), if it is Established.
+// close ends the session after all pending updates were sent. If the session is Established, it sends a Cease,
+// Administrative Shutdown (RFC 4486).
 func (c *session) close(ctx context.Context, why string) error {
-	c.bid(ctx, why)
+	c.sendCease(ctx, why)
 	err := c.stop(ctx)
-	c.line.end(goodbye)
+	c.connection.end(cease)
 	return err
 }
 
@@ -194,16 +196,17 @@ func (c *session) stop(ctx context.Context) error {
 	return nil
 }
 
-// bid says goodbye to a peer that listens, and waits for a moment until that is said. StopBgp
-// would do it by itself, but at once, and in the way of what the session still reads.
-func (c *session) bid(ctx context.Context, why string) {
-	if c.line.look().phase != Established || c.server.DisablePeer(ctx, &api.DisablePeerRequest{Address: inside().String(), Communication: why}) != nil {
+// sendCease sends a Cease to a peer whose session is Established, and waits a moment until it was sent. StopBgp would
+// also send one, but immediately, which interferes with what the session still reads.
+func (c *session) sendCease(ctx context.Context, why string) {
+	if c.connection.look().phase != Established || c.server.DisablePeer(ctx,
+		&api.DisablePeerRequest{Address: inside().String(), Communication: why}) != nil {
 		return
 	}
-	timer := time.NewTimer(goodbye)
+	timer := time.NewTimer(cease)
 	defer timer.Stop()
 	select {
-	case <-c.line.done:
+	case <-c.connection.done:
 	case <-timer.C:
 	}
 }

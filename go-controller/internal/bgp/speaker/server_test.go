@@ -11,50 +11,51 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/bgp"
 )
 
-// What a server refused is not taken for told, and is told or withdrawn by the next call.
-func TestTellTriesAgain(t *testing.T) {
+// A route that a server rejected is not considered advertised, and is advertised or withdrawn by the next call.
+func TestAdvertisementIsRetried(t *testing.T) {
 	t.Parallel()
-	s := newServer(newGate(), testLog(t))
+	s := newServer(newStartupLock(), testLog(t))
 	n := bgp.Neighbor{MyASN: 64500, PeerASN: 64512, RouterID: netip.MustParseAddr("192.0.2.1"), IPv4: true}
-	l, err := newLine(bgp.Neighbor{}, func() {})
+	l, err := newConnection(bgp.Neighbor{}, func() {})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(l.close)
-	c := &session{target: target{neighbor: n}, server: s, line: l}
+	c := &session{target: target{neighbor: n}, server: s, connection: l}
 	prefix := netip.MustParsePrefix("203.0.113.1/32")
 	routes := map[netip.Prefix]bgp.Attributes{prefix: {NextHop: n.RouterID}}
 	has := func(want int) {
 		t.Helper()
 		got := 0
-		if err := s.ListPath(t.Context(), &api.ListPathRequest{TableType: api.TableType_GLOBAL, Family: family(prefix.Addr())},
+		if err := s.ListPath(t.Context(), &api.ListPathRequest{TableType: api.TableType_GLOBAL,
+			Family: family(prefix.Addr())},
 			func(*api.Destination) { got++ }); err != nil || got != want {
 			t.Errorf("%d routes in the server's table (%v), want %d", got, err, want)
 		}
 	}
-	if err := c.tell(t.Context(), routes); err == nil || len(c.told) > 0 {
-		t.Fatalf("told %v to a server that is not started: %v", c.told, err)
+	if err := c.advertise(t.Context(), routes); err == nil || len(c.advertised) > 0 {
+		t.Fatalf("told %v to a server that is not started: %v", c.advertised, err)
 	}
 	if err := c.start(t.Context(), routes); err != nil {
 		t.Fatal(err)
 	}
-	if err := c.untold; err != nil || len(c.told) != 1 {
-		t.Errorf("told %v: %v", c.told, err)
+	if err := c.pending; err != nil || len(c.advertised) != 1 {
+		t.Errorf("told %v: %v", c.advertised, err)
 	}
 	has(1)
 	bad := map[netip.Prefix]bgp.Attributes{prefix: {NextHop: netip.IPv4Unspecified()}}
-	if err := c.tell(t.Context(), bad); err == nil || len(c.told) > 0 {
-		t.Errorf("told %v without a next hop: %v", c.told, err)
+	if err := c.advertise(t.Context(), bad); err == nil || len(c.advertised) > 0 {
+		t.Errorf("told %v without a next hop: %v", c.advertised, err)
 	}
 	has(0)
-	if err := c.tell(t.Context(), routes); err != nil {
+	if err := c.advertise(t.Context(), routes); err != nil {
 		t.Error(err)
 	}
 	has(1)
 	if err := c.stop(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if err := c.tell(t.Context(), nil); err == nil || len(c.told) != 1 {
-		t.Errorf("withdrawn from a server that is stopped: %v, told %v", err, c.told)
+	if err := c.advertise(t.Context(), nil); err == nil || len(c.advertised) != 1 {
+		t.Errorf("withdrawn from a server that is stopped: %v, told %v", err, c.advertised)
 	}
 }

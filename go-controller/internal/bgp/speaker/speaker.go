@@ -14,31 +14,31 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/bgp"
 )
 
-// leaveDefault is how long peers have to move traffic away from a node that leaves.
+// leaveDefault is how long peers have to move traffic away from a node that drains.
 const leaveDefault = 2 * time.Second
 
-// Options of a Speaker.
+// Options configure a Speaker.
 type Options struct {
 	// BFD may be nil if no session has any.
 	BFD BFD
-	// Turn is asked before a session is closed for an edit; nil for at once.
+	// Turn is asked before a session is closed for an edit; nil to close it at once.
 	Turn Turn
-	// Notify is called when States has changed; nil for nobody. It must not block.
+	// Notify is called when the result of States has changed; nil for no calls. It must not block.
 	Notify func()
-	// Leave is how long routes have the community GRACEFUL_SHUTDOWN before they are withdrawn; 0 for 2 s.
+	// Leave is the time between adding the community GRACEFUL_SHUTDOWN to routes and withdrawing them; 0 for 2 s.
 	Leave time.Duration
 }
 
-// Speaker keeps sessions.
+// Speaker runs BGP sessions.
 type Speaker struct {
 	options Options
-	// changed has a token if there are peers that do not run yet.
-	changed chan struct{}
-	gate    *gate
+	// changed has a token if there are peers that are not running yet.
+	changed     chan struct{}
+	startupLock *startupLock
 
 	mu    sync.Mutex
 	peers map[string]*peer
-	// idle are servers without a session.
+	// idle contains the servers without a session.
 	idle []*server
 }
 
@@ -50,11 +50,11 @@ func New(o Options) *Speaker {
 	if o.Leave == 0 {
 		o.Leave = leaveDefault
 	}
-	return &Speaker{options: o, changed: make(chan struct{}, 1), gate: newGate(), peers: map[string]*peer{}}
+	return &Speaker{options: o, changed: make(chan struct{}, 1), startupLock: newStartupLock(), peers: map[string]*peer{}}
 }
 
-// Run keeps the sessions that were Set until the context ends. It leaves them open then: the
-// end of the process is what ends them, and what a peer with graceful restart gets over.
+// Run runs the sessions passed to Set until the context ends. It leaves them open then. The end of the process closes
+// them, which a peer with graceful restart tolerates.
 func (s *Speaker) Run(ctx context.Context) error {
 	var running sync.WaitGroup
 	defer running.Wait()
@@ -70,7 +70,7 @@ func (s *Speaker) Run(ctx context.Context) error {
 	}
 }
 
-// waiting are the peers that do not run yet, and run from now on.
+// waiting returns the peers that are not running yet, and marks them as running.
 func (s *Speaker) waiting() []*peer {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -84,8 +84,8 @@ func (s *Speaker) waiting() []*peer {
 	return all
 }
 
-// Set says which sessions there are to be, all of them. What is handed over must not be
-// changed afterwards. A session that is not among them any more is withdrawn and closed.
+// Set replaces the complete set of sessions. The argument must not be modified afterwards. The routes of a session that
+// is not in the set any more are withdrawn, and the session is closed.
 func (s *Speaker) Set(sessions []bgp.Session) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -104,7 +104,8 @@ func (s *Speaker) Set(sessions []bgp.Session) {
 	}
 }
 
-// Changed is called when what BFD says of the path to a peer has changed, or when it is the node's turn. It does not block.
+// Changed must be called when the state of BFD for a peer has changed, or when the node gets its turn. It does not
+// block.
 func (s *Speaker) Changed(name string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -113,7 +114,7 @@ func (s *Speaker) Changed(name string) {
 	}
 }
 
-// States are those of all sessions, by peer. One that was removed is among them until it is closed.
+// States returns the states of all sessions, sorted by peer. A removed session is included until it is closed.
 func (s *Speaker) States() []State {
 	s.mu.Lock()
 	peers := make([]*peer, 0, len(s.peers))
@@ -133,8 +134,8 @@ func (s *Speaker) States() []State {
 	return states
 }
 
-// borrow is a server without a session.
-func (s *Speaker) borrow(log klog.Logger) *server {
+// newServer returns a server without a session.
+func (s *Speaker) newServer(log klog.Logger) *server {
 	s.mu.Lock()
 	if last := len(s.idle) - 1; last >= 0 {
 		defer s.mu.Unlock()
@@ -143,11 +144,11 @@ func (s *Speaker) borrow(log klog.Logger) *server {
 		return idle
 	}
 	s.mu.Unlock()
-	return newServer(s.gate, log)
+	return newServer(s.startupLock, log)
 }
 
-// gone takes a peer out that nobody wants any more, with its server, and tells whether it did:
-// it may be wanted again.
+// gone removes a peer that is not wanted any more and returns its server to the idle ones. It reports false if the peer
+// is wanted again.
 func (s *Speaker) gone(p *peer) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -161,7 +162,7 @@ func (s *Speaker) gone(p *peer) bool {
 	return true
 }
 
-// notice puts a token into a channel for one, unless one is there.
+// notice puts a token into a channel of capacity 1, unless there is one.
 func notice(c chan struct{}) {
 	select {
 	case c <- struct{}{}:

@@ -23,8 +23,8 @@ func testLog(t testing.TB) klog.Logger {
 	return ktesting.NewLogger(t, ktesting.NewConfig(ktesting.Verbosity(0)))
 }
 
-// Eight peers that say no more than an OPEN, changed in all ways and in any order, come to rest: for the race detector, and
-// for what gets stuck.
+// Eight peers that send nothing but an OPEN are changed in all ways and in random order. The speaker must come to rest.
+// The test is for the race detector and for deadlocks.
 func TestChurn(t *testing.T) {
 	router, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -38,7 +38,7 @@ func TestChurn(t *testing.T) {
 			go func() {
 				defer conn.Close()
 				_, _ = conn.Write(open)
-				_, _ = io.Copy(io.Discard, conn) // Until the speaker hangs up.
+				_, _ = io.Copy(io.Discard, conn) // Until the speaker closes the connection.
 			}()
 		}
 	}()
@@ -61,8 +61,10 @@ func TestChurn(t *testing.T) {
 			}
 			c := bgp.Session{Peer: fmt.Sprint(i), Leaving: random.IntN(8) == 0, Routes: map[netip.Prefix]bgp.Attributes{}}
 			c.Neighbor = bgp.Neighbor{
-				MyASN: 64500, PeerASN: 64512, Addr: netip.MustParseAddr("127.0.0.1"), Port: router.Addr().(*net.TCPAddr).AddrPort().Port(), RouterID: netip.MustParseAddr("192.0.2.1"),
-				IPv4: true, IPv6: true, Connect: time.Duration(1+random.IntN(2)) * time.Second, GracefulRestart: random.IntN(2) == 0,
+				MyASN: 64500, PeerASN: 64512, Addr: netip.MustParseAddr("127.0.0.1"), Port: router.Addr().(*net.TCPAddr).AddrPort().
+					Port(), RouterID: netip.MustParseAddr("192.0.2.1"),
+				IPv4: true, IPv6: true, Connect: time.Duration(1+random.IntN(2)) * time.Second,
+				GracefulRestart: random.IntN(2) == 0,
 			}
 			for r := range random.IntN(5) {
 				a := netip.AddrFrom4([4]byte{203, 0, 113, byte(r)})

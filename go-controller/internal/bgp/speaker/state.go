@@ -12,8 +12,8 @@ import (
 // Phase is the state of a session (RFC 4271 section 8.2.2).
 type Phase string
 
-// The states of a session. It is Active while the peer is dialled and between two attempts, and
-// Connect when it has taken the connection and our OPEN is yet to go out.
+// The states of a session. It is Active while the peer is dialed and between two attempts. It is Connect when the peer
+// has accepted the connection and our OPEN is not sent yet.
 const (
 	Idle        Phase = "Idle"
 	Connect     Phase = "Connect"
@@ -23,63 +23,65 @@ const (
 	Established Phase = "Established"
 )
 
-// State is how a session is.
+// State is the state of a session.
 type State struct {
 	// Peer is the name of the BGPPeer.
 	Peer string
-	// Addr is dialled; the zero Addr while an unnumbered peer has not been heard on Interface.
+	// Addr is the address to dial; the zero Addr while an unnumbered peer has not been discovered on Interface.
 	Addr      netip.Addr
 	Interface string
-	// Local is our end of the session, while it is Established.
+	// Local is our address in the session, while it is Established.
 	Local netip.Addr
-	// PeerASN is what the peer told, while the session is OpenConfirm or Established.
+	// PeerASN is the AS number in the peer's OPEN, while the session is OpenConfirm or Established.
 	PeerASN uint32
 	Phase   Phase
-	// Since when the session is in this phase.
+	// Since is when the session entered this phase.
 	Since time.Time
-	// LastError is why the session was lost or could not be opened, the last time; empty if it never was.
+	// LastError is the latest reason why the session was lost or could not be opened; empty if that never happened.
 	LastError     string
 	LastErrorTime time.Time
-	// IPv4 and IPv6 are how many prefixes the peer was told.
+	// IPv4 and IPv6 are the numbers of prefixes advertised to the peer.
 	IPv4, IPv6 int
-	// Updates are how many routes the peer was told and withdrawn, in all sessions: each begins with all routes.
+	// Updates counts the routes advertised to the peer and withdrawn, in all sessions. Each session begins with all
+	// routes.
 	Updates uint64
-	// BFD is the state of the BFD session (RFC 5880 section 6.2), empty where there is none.
+	// BFD is the state of the BFD session (RFC 5880 section 6.2), empty if there is none.
 	BFD string
 }
 
-// Path is what BFD watches: from one of our addresses to a peer.
+// Path is monitored by BFD: from one of our addresses to a peer.
 type Path struct {
 	Local, Peer netip.Addr
-	// Interface that both are on, if they are link-local.
+	// Interface is that of both addresses, if they are link-local.
 	Interface string
 	BFD       bgp.BFD
 }
 
-// Turn orders nodes of which each has to close a session that is Established, for an edit: one after another.
+// Turn serializes the nodes that have to close an Established session for an edit.
 type Turn interface {
-	// Take asks for the turn, and reports whether this node has it for a peer. If not, Changed is called for the peer when it has.
+	// Take requests the turn for a peer, and reports whether this node has it. If not, Changed is called for the peer
+	// when the node gets it.
 	Take(peer string) bool
-	// Done gives it back. A peer that neither asked nor has it is nothing to do.
+	// Done returns the turn. It has no effect for a peer that neither requested nor has it.
 	Done(peer string)
 }
 
-// BFD watches paths by name.
+// BFD monitors paths by name.
 type BFD interface {
-	// Watch begins, or goes on with other parameters.
+	// Watch starts to monitor a path, or changes the parameters.
 	Watch(name string, path Path)
-	// Leave ends, and says AdminDown to the peer (RFC 5880 section 6.8.16). A name that is not watched is nothing to do.
+	// Leave stops and sends AdminDown to the peer (RFC 5880 section 6.8.16). It has no effect for an unknown name.
 	Leave(name string)
-	// Session is how the session is; the zero Liveness if there is none.
+	// Session returns the state of a session; the zero Liveness if there is none.
 	Session(name string) Liveness
 }
 
-// Liveness is how a BFD session is.
+// Liveness is the state of a BFD session.
 type Liveness struct {
-	// State as in RFC 5880 section 6.2, empty if there is no session.
+	// State is that of RFC 5880 section 6.2, empty if there is no session.
 	State string
 	Up    bool
-	// Failures counts how often the session went down because the path failed or the peer said so, not
-	// because of an administrator (RFC 5882 section 3.2).
+	// Failures counts how often the session went down because the path failed or the peer reported it, not because of
+	// an administrator (RFC 5882 section 3.2).
 	Failures uint64
 }

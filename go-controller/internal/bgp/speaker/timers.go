@@ -15,11 +15,12 @@ import (
 )
 
 const (
-	// keepalives are to be sent so often in a hold time (RFC 4271 section 4.4).
+	// keepalives is the number of KEEPALIVEs per hold time (RFC 4271 section 4.4).
 	keepalives = 3
-	// holdAt is where an OPEN has its hold time (RFC 4271 section 4.2).
+	// holdAt is the offset of the hold time in an OPEN (RFC 4271 section 4.2).
 	holdAt = headerLength + 3
-	// innerKeepalive is how often gobgp hears a KEEPALIVE where the router sends none: its own hold time is maxHold.
+	// innerKeepalive is the interval of KEEPALIVEs to gobgp, which are needed if the router sends none. gobgp's own
+	// hold time is maxHold.
 	innerKeepalive = time.Hour
 )
 
@@ -28,15 +29,15 @@ func setHold(open []byte, hold time.Duration) {
 	binary.BigEndian.PutUint16(open[holdAt:], uint16(hold/time.Second))
 }
 
-// timed reads from a router, for as long as the hold time lets it be silent.
+// timed reads from a router. A read fails if the router is silent for the hold time.
 type timed struct {
-	line   *line
+	line   *connection
 	router *net.TCPConn
 	filter *filter
 }
 
 func (r *timed) Read(b []byte) (int, error) {
-	if r.filter.stage > beginning { // Before that, await has set the deadline.
+	if r.filter.stage > beginning { // Before that, the deadline of await applies.
 		var deadline time.Time
 		if hold := r.filter.hold; hold > 0 {
 			deadline = time.Now().Add(hold)
@@ -44,24 +45,24 @@ func (r *timed) Read(b []byte) (int, error) {
 		if err := r.router.SetReadDeadline(deadline); err != nil {
 			return 0, err
 		}
-		if r.line.isEnding() { // And who ends it may have set a deadline just before.
+		if r.line.isEnding() { // The goroutine that ends it may have set a deadline.
 			return 0, net.ErrClosed
 		}
 	}
 	return r.router.Read(b)
 }
 
-// retime changes the time between KEEPALIVEs.
-func (l *line) retime(n bgp.Neighbor) {
+// retime changes the interval between KEEPALIVEs.
+func (l *connection) retime(n bgp.Neighbor) {
 	l.mu.Lock()
 	l.keepalive = n.Keepalive
 	l.mu.Unlock()
 	notice(l.retimed)
 }
 
-// interval is the time between two KEEPALIVEs: what is wanted, and a third of the hold time of both at most; 0
-// for none (RFC 4271 section 4.4).
-func (l *line) interval() time.Duration {
+// interval returns the interval between two KEEPALIVEs: the configured one, but at most a third of the negotiated hold
+// time; 0 for none (RFC 4271 section 4.4).
+func (l *connection) interval() time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if third := l.hold / keepalives; l.keepalive == 0 || third < l.keepalive {
@@ -70,8 +71,8 @@ func (l *line) interval() time.Duration {
 	return l.keepalive
 }
 
-// keep sends KEEPALIVEs until the line ends, from the time that the first one, which is gobgp's, went out.
-func (l *line) keep() {
+// keep sends KEEPALIVEs until the connection ends, starting after the first one, which gobgp sends.
+func (l *connection) keep() {
 	inner := time.NewTicker(innerKeepalive)
 	defer inner.Stop()
 	timer := time.NewTimer(0)
@@ -83,7 +84,7 @@ func (l *line) keep() {
 			return
 		case <-inner.C:
 			if _, ours := l.both(); ours != nil && l.look().phase == Established {
-				_, _ = ours.Write(keepalive()) // Who reads it sees the error, too.
+				_, _ = ours.Write(keepalive()) // The reader of ours sees the error, too.
 			}
 			continue
 		case <-timer.C:
@@ -97,8 +98,8 @@ func (l *line) keep() {
 	}
 }
 
-// sendKeepalive does nothing while something else is sent, which is as good.
-func (l *line) sendKeepalive() {
+// sendKeepalive does nothing while another message is being sent, which also resets the router's hold timer.
+func (l *connection) sendKeepalive() {
 	select {
 	case l.turn <- struct{}{}:
 		<-l.turn
@@ -106,14 +107,14 @@ func (l *line) sendKeepalive() {
 		return
 	}
 	if router, _ := l.both(); router != nil {
-		if err := l.tell(router, compose(packet.BGP_MSG_KEEPALIVE)); err != nil && !errors.Is(err, net.ErrClosed) {
-			l.hang(err.Error()) // A part of the message may have gone out, and nothing fits behind that.
+		if err := l.advertise(router, compose(packet.BGP_MSG_KEEPALIVE)); err != nil && !errors.Is(err, net.ErrClosed) {
+			l.closeSilently(err.Error()) // A part may have been sent, so no message can follow.
 		}
 	}
 }
 
-// silence is why a router that took the connection may say nothing.
-func (l *line) silence(n bgp.Neighbor, f *filter) string {
+// silence returns the error for a router that accepted the connection and is silent.
+func (l *connection) silence(n bgp.Neighbor, f *filter) string {
 	if f.stage > beginning {
 		return fmt.Sprintf("hold timer expired: the peer sent nothing for %s", f.hold)
 	}

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package unnumbered finds the router at the other end of a link that has only link-local
-// addresses, and is found by it: both send Router Advertisements (RFC 4861). It needs
-// CAP_NET_RAW.
+// Package unnumbered discovers the router at the other end of a link that has only link-local addresses, and lets that
+// router discover this node: both send Router Advertisements (RFC 4861). It needs CAP_NET_RAW.
 //
-// What stays true:
-//   - What we advertise makes no host of the link choose us as its router: the lifetime is 0.
-//   - Only what came from the link itself counts: hop limit 255, a link-local sender.
-//   - The router that was heard first is the peer until it falls silent.
+// Invariants:
+//   - No host on the link selects us as its router, because the advertised router lifetime is 0.
+//   - Only messages from the link itself are accepted: hop limit 255 and a link-local sender.
+//   - The first router discovered remains the peer until its advertisements stop.
 package unnumbered

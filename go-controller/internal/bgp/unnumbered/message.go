@@ -6,18 +6,18 @@ import "net/netip"
 
 const (
 	solicitation, advertisement = 133, 134
-	// hops is the hop limit of neighbor discovery: nothing from beyond the link has it (RFC 4861 section 6.1).
+	// hops is the hop limit of Neighbor Discovery. A packet from beyond the link can't have it (RFC 4861 section 6.1).
 	hops = 255
 	// Lengths without options (RFC 4861 sections 4.1 and 4.2).
 	solicitationLen, advertisementLen = 8, 16
 	sourceAddress                     = 1 // option of section 4.6.1
 )
 
-// advertise is a Router Advertisement that offers nothing but our being there. The kernel
-// fills in the checksum (RFC 3542 section 3.1).
+// advertise returns a Router Advertisement that only announces our presence. The kernel fills in the checksum (RFC 3542
+// section 3.1).
 func advertise(mac []byte) []byte { return message(advertisement, advertisementLen, mac) }
 
-// solicit is a Router Solicitation.
+// solicit returns a Router Solicitation.
 func solicit(mac []byte) []byte { return message(solicitation, solicitationLen, mac) }
 
 func message(kind byte, length int, mac []byte) []byte {
@@ -30,7 +30,7 @@ func message(kind byte, length int, mac []byte) []byte {
 	return m
 }
 
-// valid tells whether a message is what its type says (RFC 4861 sections 6.1.1 and 6.1.2).
+// valid reports whether a message passes the validation for its type (RFC 4861 sections 6.1.1 and 6.1.2).
 func valid(m []byte, hopLimit int, from netip.Addr) bool {
 	if len(m) < solicitationLen || hopLimit != hops || m[1] != 0 {
 		return false

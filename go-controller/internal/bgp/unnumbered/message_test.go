@@ -26,7 +26,7 @@ func TestMessages(t *testing.T) {
 	}
 }
 
-func TestWhatCounts(t *testing.T) {
+func TestOnlyValidAdvertisementsAreAccepted(t *testing.T) {
 	peer := netip.MustParseAddr("fe80::1")
 	ours := advertise([]byte{2, 0, 0, 0, 0, 1})
 	for _, c := range []struct {
@@ -56,7 +56,7 @@ func TestWhatCounts(t *testing.T) {
 	}
 }
 
-// What is malformed is refused and never read beyond its end.
+// A malformed message is rejected and never read beyond its end.
 func FuzzValid(f *testing.F) {
 	f.Add(advertise([]byte{2, 0, 0, 0, 0, 1}))
 	f.Add(solicit(nil))

@@ -15,21 +15,21 @@ import (
 )
 
 const (
-	// often is between messages while no router is known, and the least between answers; seldom
-	// is between them afterwards, as FRR does it.
+	// often is the interval between messages while no router is known, and the minimum between answers. seldom is the
+	// interval after that, as in FRR.
 	often  = time.Second
 	seldom = 10 * time.Second
-	// silence is how long the peer may be unheard when another router is heard.
+	// silence is how long the peer must have been silent before another router replaces it.
 	silence = 3 * seldom
-	// mtu bounds what is read: more than an advertisement has on any link.
+	// mtu limits the bytes read. An advertisement is never longer, whatever the link.
 	mtu = 1500
 )
 
 // Link is a link between two routers: their link-local addresses, with the interface as zone.
 type Link struct{ Local, Peer netip.Addr }
 
-// Seek looks for the router on an interface until the context ends, and reports the link when it
-// is found or changes, and the error as long as it can't look. The zero Link goes with an error.
+// Seek discovers the router on an interface until the context ends. It reports the link when a router is found or
+// changes, and an error, with the zero Link, as long as discovery is impossible.
 func Seek(ctx context.Context, on string, report func(Link, error)) {
 	retry := time.NewTimer(0)
 	defer retry.Stop()
@@ -51,7 +51,7 @@ type port struct {
 	dev   *net.Interface
 	conn  *ipv6.PacketConn
 	local netip.Addr
-	// nodes and routers are all of them on the link.
+	// nodes and routers are the all-nodes and all-routers multicast addresses of the link.
 	nodes, routers *net.IPAddr
 }
 
@@ -88,7 +88,7 @@ func seek(ctx context.Context, on string, report func(Link, error)) error {
 			if from != link.Peer && now.Sub(heard) > silence {
 				link = Link{Local: p.local, Peer: from}
 				report(link, nil)
-				next = now // So that it finds us.
+				next = now // Let the router discover us at once.
 			}
 			if from == link.Peer {
 				heard = now
@@ -132,22 +132,23 @@ func open(on string) (*port, error) {
 	return p, nil
 }
 
-// linkLocal is the interface's own address of the link.
+// linkLocal returns the interface's own link-local address.
 func linkLocal(dev *net.Interface) (netip.Addr, error) {
 	addrs, err := dev.Addrs()
 	if err != nil {
 		return netip.Addr{}, err
 	}
 	for _, a := range addrs {
-		if prefix, err := netip.ParsePrefix(a.String()); err == nil && prefix.Addr().Is6() && prefix.Addr().IsLinkLocalUnicast() {
+		if prefix, err := netip.ParsePrefix(a.String()); err == nil && prefix.Addr().Is6() && prefix.Addr().
+			IsLinkLocalUnicast() {
 			return prefix.Addr().WithZone(dev.Name), nil
 		}
 	}
 	return netip.Addr{}, errors.New("no link-local IPv6 address")
 }
 
-// send advertises, and solicits too if there is somebody to find. An interface that is not
-// what it was when the port was opened is an error.
+// send sends an advertisement, and also a solicitation if ask is true. It returns an error if the interface has changed
+// since the port was opened.
 func (p *port) send(ask bool) error {
 	dev, err := net.InterfaceByName(p.dev.Name)
 	if err != nil {
@@ -164,7 +165,7 @@ func (p *port) send(ask bool) error {
 	return err
 }
 
-// receive returns the type and the sender of the next message; the type 0 is one to ignore.
+// receive returns the type and the sender of the next message. The type 0 is a message to ignore.
 func (p *port) receive() (kind byte, from netip.Addr, err error) {
 	buffer := make([]byte, mtu)
 	n, meta, source, err := p.conn.ReadFrom(buffer)

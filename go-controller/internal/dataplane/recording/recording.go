@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package recording is a Dataplane that keeps what it is told and fails on request. It
-// ships beside the interface for the tests of those who drive one.
+// Package recording implements a Dataplane that records its calls and fails on request. It is intended for tests of
+// code that drives a dataplane.
 package recording
 
 import (
@@ -15,8 +15,8 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 )
 
-// Dataplane records what it is told. The zero value works and nothing fails; it may be
-// looked at while it is in use.
+// Dataplane records the plans that it receives. The zero value is ready to use and does not fail. It may be inspected
+// while it is in use.
 type Dataplane struct {
 	mu       sync.Mutex
 	fabric   *plan.Fabric
@@ -26,7 +26,7 @@ type Dataplane struct {
 	calls    Calls
 }
 
-// Calls counts what was asked for.
+// Calls counts the calls.
 type Calls struct {
 	Configure, Apply, Prune int
 	// Changes is the number of changes in all Apply calls.
@@ -35,7 +35,7 @@ type Calls struct {
 
 var _ dataplane.Dataplane = (*Dataplane)(nil)
 
-// Configure keeps the fabric, or fails as FailConfigure says.
+// Configure records the fabric, or returns the error of the function set with FailConfigure.
 func (d *Dataplane) Configure(_ context.Context, fabric *plan.Fabric) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -49,7 +49,7 @@ func (d *Dataplane) Configure(_ context.Context, fabric *plan.Fabric) error {
 	return nil
 }
 
-// Apply keeps the plans of all keys that Break does not name.
+// Apply records the plans of all keys except those passed to Break.
 func (d *Dataplane) Apply(_ context.Context, changes []dataplane.Change) map[world.Key]error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -69,7 +69,7 @@ func (d *Dataplane) Apply(_ context.Context, changes []dataplane.Change) map[wor
 	return failed
 }
 
-// Prune forgets what keep does not name.
+// Prune deletes the Services for which keep returns false.
 func (d *Dataplane) Prune(_ context.Context, keep func(world.Key) bool) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -78,7 +78,7 @@ func (d *Dataplane) Prune(_ context.Context, keep func(world.Key) bool) error {
 	return nil
 }
 
-// Put makes the dataplane have a Service that nobody applied, as left by an earlier run.
+// Put adds a Service that was not applied, as if left by an earlier run.
 func (d *Dataplane) Put(key world.Key, s *plan.Service) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -92,7 +92,7 @@ func (d *Dataplane) put(key world.Key, s *plan.Service) {
 	d.services[key] = s
 }
 
-// Break makes every Apply of the keys fail, and mends all others.
+// Break makes every Apply of the keys fail, and repairs all others.
 func (d *Dataplane) Break(keys ...world.Key) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -102,7 +102,7 @@ func (d *Dataplane) Break(keys ...world.Key) {
 	}
 }
 
-// FailConfigure asks fail before each Configure; nil mends it.
+// FailConfigure sets a function that is called before each Configure and returns its error. Nil repairs it.
 func (d *Dataplane) FailConfigure(fail func() error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -83,7 +83,8 @@ func Peer(p *v1alpha1.BGPPeer, s Surroundings) *world.Peer {
 	if spec.BFDProfile != "" {
 		if out.BFD = profile(s.Profiles[spec.BFDProfile]); out.BFD == nil {
 			out.Findings = append(out.Findings, world.Finding{Reason: v1alpha1.ReasonProfileNotFound,
-				Message: fmt.Sprintf("spec.bfdProfile: BFDProfile %q does not exist, so BFD does not watch the peer", spec.BFDProfile)})
+				Message: fmt.Sprintf("spec.bfdProfile: BFDProfile %q does not exist, so BFD does not watch the peer",
+					spec.BFDProfile)})
 		}
 	}
 	if len(out.Nodes) == 0 {
@@ -156,7 +157,8 @@ func Advertisement(a *v1alpha1.BGPAdvertisement, s Surroundings) *world.Advertis
 		out.Services = append(out.Services, requirements(&spec.ServiceSelectors[i]))
 	}
 	found := func(reason string, fatal bool, format string, args ...any) {
-		out.Findings = append(out.Findings, world.Finding{Reason: reason, Message: fmt.Sprintf(format, args...), Fatal: fatal})
+		out.Findings = append(out.Findings, world.Finding{Reason: reason, Message: fmt.Sprintf(format, args...),
+			Fatal: fatal})
 	}
 	for _, problem := range problems(a.Validate()) {
 		found(v1alpha1.ReasonInvalid, true, "%s", problem)
@@ -176,13 +178,15 @@ func Advertisement(a *v1alpha1.BGPAdvertisement, s Surroundings) *world.Advertis
 		return slices.ContainsFunc(s.Pools, func(p *v1alpha1.IPAddressPool) bool { return p.Name == name })
 	})
 	if len(missing) > 0 {
-		found(v1alpha1.ReasonPoolNotFound, len(missing) == len(out.Pools), "spec.ipAddressPools: %s: no such pool", strings.Join(missing, ", "))
+		found(v1alpha1.ReasonPoolNotFound, len(missing) == len(out.Pools), "spec.ipAddressPools: %s: no such pool",
+			strings.Join(missing, ", "))
 	} else if len(out.Pools) == 0 && !out.EveryPool {
 		found(v1alpha1.ReasonPoolNotFound, true, "spec.ipAddressPoolSelectors: no pool matches")
 	}
 	missing = slices.DeleteFunc(slices.Clone(spec.Peers), func(name string) bool { return s.Peers[name] != nil })
 	if len(missing) > 0 {
-		found(v1alpha1.ReasonPeerNotFound, len(missing) == len(spec.Peers), "spec.peers: %s: no such BGPPeer", strings.Join(missing, ", "))
+		found(v1alpha1.ReasonPeerNotFound, len(missing) == len(spec.Peers), "spec.peers: %s: no such BGPPeer",
+			strings.Join(missing, ", "))
 	}
 	if len(out.Nodes) == 0 {
 		out.Findings = append(out.Findings, noNodes())

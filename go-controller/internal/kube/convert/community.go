@@ -40,7 +40,8 @@ func ReadAliases(list []*v1alpha1.Community) (Aliases, map[string][]world.Findin
 					Message: fmt.Sprintf("spec.communities: %s: %q is no community", alias.Name, alias.Value)})
 			case taken && before != c:
 				findings[o.Name] = append(findings[o.Name], world.Finding{Reason: v1alpha1.ReasonDuplicateName,
-					Message: fmt.Sprintf("spec.communities: Community %q, the older one, defines %s otherwise", owners[alias.Name], alias.Name)})
+					Message: fmt.Sprintf("spec.communities: Community %q, the older one, defines %s otherwise", owners[alias.Name],
+						alias.Name)})
 			case !taken:
 				aliases[alias.Name], owners[alias.Name] = c, o.Name
 			}

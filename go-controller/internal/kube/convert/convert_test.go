@@ -51,12 +51,13 @@ func TestNextHops(t *testing.T) {
 	}
 }
 
-func TestHosts(t *testing.T) {
+func TestHostBackends(t *testing.T) {
 	internal := func(a string) corev1.NodeAddress {
 		return corev1.NodeAddress{Type: corev1.NodeInternalIP, Address: a}
 	}
 	external := corev1.NodeAddress{Type: corev1.NodeExternalIP, Address: "2001:db8::11"}
-	both := []corev1.NodeAddress{{Type: corev1.NodeHostName, Address: "192.0.2.99"}, external, internal("192.0.2.11"), internal("192.0.2.12"), internal("fd00::11")}
+	both := []corev1.NodeAddress{{Type: corev1.NodeHostName, Address: "192.0.2.99"}, external, internal("192.0.2.11"),
+		internal("192.0.2.12"), internal("fd00::11")}
 	for _, test := range []struct {
 		masquerade string
 		addresses  []corev1.NodeAddress

@@ -20,9 +20,9 @@ type Report struct {
 	// Faults are by physical network, or world.EveryNetwork.
 	Faults map[string]string
 	// Conflicts are of the addresses that it was asked about.
-	Conflicts map[netip.Addr]Stranger
-	// Localnets are the ports that OVN has on the node's bridges for L2Domains, by the names of their localnet ports; nil if
-	// the guard does not report them.
+	Conflicts map[netip.Addr]ConflictReport
+	// Localnets are the ports that OVN has on the node's bridges for L2Domains, by the names of their localnet ports; nil
+	// if the guard does not report them.
 	Localnets map[string]Localnet
 	// Agent is what the agent of an OpenShift SDN node tells; nil if it is a guard that reports.
 	Agent *Agent
@@ -55,16 +55,16 @@ func (a *Agent) Equal(o *Agent) bool {
 	return a.Health == o.Health && maps.EqualFunc(a.Interfaces, o.Interfaces, slices.Equal[[]netip.Prefix])
 }
 
-// Stranger is somebody outside of the cluster who answers for an address.
-type Stranger struct {
+// ConflictReport is somebody outside of the cluster who answers for an address.
+type ConflictReport struct {
 	MAC   string    `json:"mac"`
 	Since time.Time `json:"since"`
 	// Probe is the ID of the question that this answers. Without that of the question that stands, it counts for nothing.
 	Probe string `json:"probe,omitempty"`
 }
 
-// Question asks whether anybody on a segment has some addresses.
-type Question struct {
+// ProbeRequest asks whether anybody on a segment has some addresses.
+type ProbeRequest struct {
 	// ID is another one for each time that an address is asked about.
 	ID string `json:"id,omitempty"`
 	// Own is the MAC address of our own router on the segment: its answers are no conflict.
@@ -113,9 +113,9 @@ func ReportTime(l *coordinationv1.Lease) time.Duration {
 	return defaultReportTime
 }
 
-// Questions reads what a guard is asked; nil for nothing, or what can't be read.
-func Questions(l *coordinationv1.Lease) []Question {
-	var list []Question
+// ProbeRequests reads what a guard is asked; nil for nothing, or what can't be read.
+func ProbeRequests(l *coordinationv1.Lease) []ProbeRequest {
+	var list []ProbeRequest
 	if json.Unmarshal([]byte(l.Annotations[v1alpha1.AnnotationQuestions]), &list) != nil {
 		return nil
 	}

@@ -272,7 +272,9 @@ func (g *gateway) bridge(node string) string {
 
 // withSubnet drops those that stand alone, as virtual addresses do, and sorts the others.
 func withSubnet(links []netip.Prefix) []netip.Prefix {
-	links = slices.DeleteFunc(slices.Clone(links), func(p netip.Prefix) bool { return p.IsSingleIP() || p.Addr().Is4In6() })
+	links = slices.DeleteFunc(slices.Clone(links), func(p netip.Prefix) bool {
+		return p.IsSingleIP() || p.Addr().Is4In6()
+	})
 	slices.SortFunc(links, netip.Prefix.Compare)
 	return slices.Compact(links)
 }

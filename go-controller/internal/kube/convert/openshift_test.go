@@ -33,10 +33,12 @@ status:
   serviceNetwork: [172.30.0.0/16, "fd02::/112"]
   networkType: OpenShiftSDN
 `))
-	if want := "{[192.0.2.0/24] [10.132.0.0/14 10.128.0.0/14 fd01::/48] [172.30.0.0/16 fd02::/112] OpenShiftSDN}"; fmt.Sprint(got) != want {
+	want := "{[192.0.2.0/24] [10.132.0.0/14 10.128.0.0/14 fd01::/48] [172.30.0.0/16 fd02::/112] OpenShiftSDN}"
+	if fmt.Sprint(got) != want {
 		t.Errorf("got %v, want %s", got, want)
 	}
-	if got := fmt.Sprint(convert.ReadNetworkConfig(network(t, "spec: {networkType: OVNKubernetes, clusterNetwork: 7}"))); got != "{[] [] [] OVNKubernetes}" {
+	if got := fmt.Sprint(convert.ReadNetworkConfig(network(t,
+		"spec: {networkType: OVNKubernetes, clusterNetwork: 7}"))); got != "{[] [] [] OVNKubernetes}" {
 		t.Errorf("before there is a status: %s", got)
 	}
 }
@@ -86,7 +88,8 @@ func TestSwitch(t *testing.T) {
 		}{
 			{"no object", nil, flag, ""},
 			{"no annotation", &convert.NetworkOperator{}, flag, ""},
-			{"a first word that is none", mode("On"), flag, `"On" is none of Disabled, Layer2, BGP and Layer2+BGP; the mode stays ` + flag.String()},
+			{"a first word that is none", mode("On"), flag,
+				`"On" is none of Disabled, Layer2, BGP and Layer2+BGP; the mode stays ` + flag.String()},
 			{"a mode", mode("BGP"), world.BGPOnly, ""},
 			{"a word that is none", mode("bgp"), world.BGPOnly, `"bgp" is none of`},
 			{"an empty word", mode(""), world.BGPOnly, `"" is none of`},
@@ -107,10 +110,11 @@ func TestSwitch(t *testing.T) {
 	}
 }
 
-func TestRememberedSwitch(t *testing.T) {
+func TestSwitchIsRestored(t *testing.T) {
 	for _, m := range world.Modes() {
 		p := &v1alpha1.IPAddressPool{}
-		p.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionReady, Reason: "Disabled"}, {Type: v1alpha1.ConditionModeAccepted, Reason: convert.ModeReason(m)}}
+		p.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionReady, Reason: "Disabled"},
+			{Type: v1alpha1.ConditionModeAccepted, Reason: convert.ModeReason(m)}}
 		if s, ok := convert.RememberedSwitch(p); !ok || s.Mode != m || !convert.Remembered(&s) {
 			t.Errorf("%s is remembered as %+v", m, s)
 		}

@@ -91,7 +91,8 @@ func Assigned(s *corev1.Service) []netip.Addr {
 // contested reports whether the status says that an address is held because another host answers for it.
 func contested(s *corev1.Service) bool {
 	announced := meta.FindStatusCondition(s.Status.Conditions, v1alpha1.ConditionAnnounced)
-	return announced != nil && announced.Status == metav1.ConditionFalse && announced.Reason == v1alpha1.ReasonAddressConflict
+	return announced != nil && announced.Status == metav1.ConditionFalse &&
+		announced.Reason == v1alpha1.ReasonAddressConflict
 }
 
 // Given returns the addresses that the status of a Service says we gave. Whoever may write
@@ -303,7 +304,9 @@ func (r *serviceReader) readSourceRanges() {
 		return
 	}
 	for _, f := range r.out.Families {
-		if !slices.ContainsFunc(r.out.SourceRanges, func(p netip.Prefix) bool { return p.IsValid() && world.FamilyOf(p.Addr()) == f }) {
+		if !slices.ContainsFunc(r.out.SourceRanges, func(p netip.Prefix) bool {
+			return p.IsValid() && world.FamilyOf(p.Addr()) == f
+		}) {
 			r.limit("%s: %q has no %s range, so no client is admitted over %s", source.field, source.value, f, f)
 		}
 	}
@@ -316,16 +319,19 @@ func (r *serviceReader) readLimits() {
 		r.out.Layer2Limits = append(r.out.Layer2Limits, fmt.Sprintf(format, args...))
 	}
 	if r.out.LocalPolicy {
-		layer2("spec.externalTrafficPolicy: Local is served like Cluster by L2Domains: endpoints on all nodes take traffic; " +
+		layer2("spec.externalTrafficPolicy: Local is served like Cluster by L2Domains: endpoints on all nodes take " +
+			"traffic; " +
 			"they see the client's own address all the same")
 	}
-	if c := spec.SessionAffinityConfig; r.out.ClientAffinity && c != nil && c.ClientIP != nil && c.ClientIP.TimeoutSeconds != nil &&
+	if c := spec.SessionAffinityConfig; r.out.ClientAffinity && c != nil && c.ClientIP != nil &&
+		c.ClientIP.TimeoutSeconds != nil &&
 		*c.ClientIP.TimeoutSeconds != corev1.DefaultClientIPServiceAffinitySeconds {
 		layer2("spec.sessionAffinityConfig.clientIP.timeoutSeconds: %d: a client keeps its endpoint for as long as "+
 			"the set of endpoints stays the same", *c.ClientIP.TimeoutSeconds)
 	}
 	if r.out.ClientAffinity && slices.Contains(r.out.Families, world.IPv6) {
-		layer2("spec.sessionAffinity: ClientIP has an effect over IPv6 only where OVN can hash IPv6 addresses (later than 23.03)")
+		layer2("spec.sessionAffinity: ClientIP has an effect over IPv6 only where OVN can hash IPv6 addresses (later than " +
+			"23.03)")
 	}
 	if spec.TrafficDistribution != nil {
 		r.limit("spec.trafficDistribution: %s has no effect on traffic from outside the cluster", *spec.TrafficDistribution)

@@ -66,9 +66,9 @@ func endpoint(e *discoveryv1.Endpoint) (world.Endpoint, bool) {
 	if err != nil {
 		return world.Endpoint{}, false
 	}
-	out := world.Endpoint{Addr: addr.Unmap(), Ready: told(e.Conditions.Ready, true)}
-	out.Serving = told(e.Conditions.Serving, out.Ready)
-	out.Terminating = told(e.Conditions.Terminating, false)
+	out := world.Endpoint{Addr: addr.Unmap(), Ready: valueOr(e.Conditions.Ready, true)}
+	out.Serving = valueOr(e.Conditions.Serving, out.Ready)
+	out.Terminating = valueOr(e.Conditions.Terminating, false)
 	if e.NodeName != nil {
 		out.Node = one(*e.NodeName)
 	}
@@ -78,7 +78,7 @@ func endpoint(e *discoveryv1.Endpoint) (world.Endpoint, bool) {
 // one returns a string that is kept once, however many endpoints have it.
 func one(s string) string { return unique.Make(s).Value() }
 
-func told(value *bool, unknown bool) bool {
+func valueOr(value *bool, unknown bool) bool {
 	if value == nil {
 		return unknown
 	}
@@ -87,7 +87,9 @@ func told(value *bool, unknown bool) bool {
 
 // Slices reads all EndpointSlices of a Service, in the order of their names.
 func Slices(in []*discoveryv1.EndpointSlice) []*world.Slice {
-	in = slices.SortedFunc(slices.Values(in), func(a, b *discoveryv1.EndpointSlice) int { return cmp.Compare(a.Name, b.Name) })
+	in = slices.SortedFunc(slices.Values(in), func(a, b *discoveryv1.EndpointSlice) int {
+		return cmp.Compare(a.Name, b.Name)
+	})
 	var out []*world.Slice
 	for _, s := range in {
 		if slice, ok := Slice(s); ok {

@@ -9,28 +9,27 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 )
 
-// An alias is the address under which one shard knows a backend. The shard's load
-// balancers send to it, and the backend's node makes it the pod's address again; so the
-// node's connection tracking knows which connections came through which shard, and the
-// source of their replies says it.
+// aliases derives the aliases of one address family. An alias is the address that one shard uses for a backend. The
+// shard's load balancers translate to the alias, and the router of the backend's node translates it to the pod's
+// address. The node's connection tracking thus knows which shard a connection came through, and the source address of
+// replies identifies that shard.
 //
-// An alias is a prefix of ours, the pod's place in the pod networks, and the shard's
-// ordinal:
+// An alias consists of a reserved prefix, the pod's offset in the pod networks, and the shard's ordinal:
 //
 //	10.244.1.3          through shard 0   240.1.3.0          4 + 20 + 8 bits
 //	fd00:10:244:1::3    through shard 5   fd3e:5b1c:1::3:5   32 + 80 + 16 bits
 //
-// A node itself has the place of its subnet's own address, which no pod has.
+// The alias of a node itself uses the offset of the network address of its pod subnet, which no pod has.
 //
-// It is in the headers of packets between routers only: no pod, no node and no segment
-// ever sees one. 240.0.0.0/4 is reserved (RFC 1112) and routed nowhere; the other is a
-// unique local prefix (RFC 4193). Never change the derivation: connections break.
+// Aliases occur only in packets between routers: no pod, node or segment ever sees one. 240.0.0.0/4 is reserved (RFC
+// 1112) and not routed; the IPv6 prefix is a unique local prefix (RFC 4193). Never change the derivation, because
+// that breaks connections.
 type aliases struct {
 	prefix  netip.Prefix
-	ordinal int // bits of it
+	ordinal int // number of bits
 }
 
-// maxOrdinal is the largest ordinal of a shard that fits into an alias of either family.
+// maxOrdinal is the largest shard ordinal that fits into an alias of either family.
 const maxOrdinal = 1<<8 - 1
 
 func aliasesOf(f world.Family) aliases {
@@ -40,9 +39,8 @@ func aliasesOf(f world.Family) aliases {
 	return aliases{netip.PrefixFrom(netip.AddrFrom16([16]byte{0xfd, 0x3e, 0x5b, 0x1c}), 32), 16}
 }
 
-// of returns the aliases through shard 0 of the addresses of a subnet of the pod
-// networks, as a prefix that holds those through all shards; false if it is in none of
-// them, or they are too large.
+// of returns the aliases of a subnet's addresses, as a prefix that covers all shards and whose address is the alias
+// through shard 0. It returns false if no pod network contains the subnet, or if the pod networks are too large.
 func (a aliases) of(nets []netip.Prefix, subnet netip.Prefix) (netip.Prefix, bool) {
 	size := a.prefix.Addr().BitLen()
 	room := size - a.prefix.Bits() - a.ordinal
@@ -52,7 +50,7 @@ func (a aliases) of(nets []netip.Prefix, subnet netip.Prefix) (netip.Prefix, boo
 			continue
 		}
 		host := size - pods.Bits()
-		// Networks follow each other in the order in which they are configured, each on a multiple of its size.
+		// Networks are laid out in configuration order, each aligned to its size.
 		start = start.plus(ones(host)).without(ones(host))
 		if pods.Bits() <= subnet.Bits() && pods.Contains(subnet.Addr()) {
 			at := start.plus(numberOf(subnet.Addr()).and(ones(host)))
@@ -70,9 +68,8 @@ func (a aliases) of(nets []netip.Prefix, subnet netip.Prefix) (netip.Prefix, boo
 	return netip.Prefix{}, false
 }
 
-// alias is the address under which a shard knows a pod; false for an address outside the
-// pod networks.
-func (g *Ground) alias(ordinal int, pod netip.Addr) (netip.Addr, bool) {
+// alias returns the address that a shard uses for a pod, or false for an address outside the pod networks.
+func (g *Builder) alias(ordinal int, pod netip.Addr) (netip.Addr, bool) {
 	p, ok := aliasesOf(world.FamilyOf(pod)).of(g.cluster.PodNets, netip.PrefixFrom(pod, pod.BitLen()))
 	if !ok {
 		return netip.Addr{}, false
@@ -83,9 +80,8 @@ func (g *Ground) alias(ordinal int, pod netip.Addr) (netip.Addr, bool) {
 	return addr, true
 }
 
-// hostAlias is the address under which a shard knows a node itself; false if the database
-// does not have the node.
-func (g *Ground) hostAlias(ordinal int, name string, f world.Family) (netip.Addr, bool) {
+// hostAlias returns the address that a shard uses for a node itself, or false if the node is not in the database.
+func (g *Builder) hostAlias(ordinal int, name string, f world.Family) (netip.Addr, bool) {
 	n, ok := g.nodes[name]
 	if !ok {
 		return netip.Addr{}, false
@@ -97,7 +93,7 @@ func (g *Ground) hostAlias(ordinal int, name string, f world.Family) (netip.Addr
 	return g.alias(ordinal, subnets[0].Addr())
 }
 
-// through matches what comes from any alias of a shard.
+// through returns a match for packets from any alias of a shard.
 func through(f world.Family, ordinal int) string {
 	a := aliasesOf(f)
 	value, bits := a.prefix.Addr().AsSlice(), make([]byte, a.prefix.Addr().BitLen()/8)

@@ -9,7 +9,7 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 )
 
-// The derivation is pinned: an alias that changes breaks connections.
+// The derivation is pinned, because a changed alias breaks connections.
 func TestAliases(t *testing.T) {
 	for _, c := range []struct {
 		nets    []string
@@ -24,18 +24,18 @@ func TestAliases(t *testing.T) {
 		{[]string{"10.0.0.0/8"}, 0, "10.15.1.3", "255.1.3.0"},
 		{[]string{"10.0.0.0/8"}, 0, "10.16.1.3", ""},
 		{[]string{"10.244.0.0/16"}, 0, "10.245.0.1", ""},
-		// A network that is added changes nothing for those before it.
+		// Adding a network does not change the aliases of the networks before it.
 		{[]string{"10.244.0.0/16", "10.132.0.0/15"}, 0, "10.244.1.3", "240.1.3.0"},
 		{[]string{"10.244.0.0/16", "10.132.0.0/15"}, 0, "10.133.1.3", "243.1.3.0"},
 		{[]string{"10.244.0.0/16", "10.132.0.0/15", "10.9.0.0/16"}, 0, "10.9.1.3", "244.1.3.0"},
 		{[]string{"10.244.0.0/16", "fd00:10:244::/48"}, 5, "fd00:10:244:1::3", "fd3e:5b1c:1::3:5"},
-		// What follows a network that fills the room has no aliases.
+		// Networks after one that fills the available space have no aliases.
 		{[]string{"10.0.0.0/8", "11.244.0.0/16"}, 0, "11.244.1.3", ""},
 		{[]string{"::/0", "fd00:10:244::/48"}, 0, "fd00:10:244:1::3", ""},
 		{[]string{"fd00:10:244::/56", "fd00:10:9::/56"}, 3, "fd00:10:9:1::3", "fd3e:5b1c:101::3:3"},
 		{[]string{"fd00:10:244::/48"}, 255, "fd00:10:244:ffff:1:2:3:4", "fd3e:5b1c:ffff:1:2:3:4:ff"},
 	} {
-		g := &Ground{}
+		g := &Builder{}
 		for _, n := range c.nets {
 			g.cluster.PodNets = append(g.cluster.PodNets, netip.MustParsePrefix(n))
 		}
@@ -48,7 +48,8 @@ func TestAliases(t *testing.T) {
 
 func TestAliasesOfASubnet(t *testing.T) {
 	nets := []netip.Prefix{netip.MustParsePrefix("10.244.0.0/16"), netip.MustParsePrefix("fd00:10:244::/48")}
-	for subnet, want := range map[string]string{"10.244.7.0/24": "240.7.0.0/16", "fd00:10:244:7::/64": "fd3e:5b1c:7::/48"} {
+	for subnet, want := range map[string]string{"10.244.7.0/24": "240.7.0.0/16",
+		"fd00:10:244:7::/64": "fd3e:5b1c:7::/48"} {
 		p := netip.MustParsePrefix(subnet)
 		if got, ok := aliasesOf(world.FamilyOf(p.Addr())).of(nets, p); !ok || got.String() != want {
 			t.Errorf("%s: %v, want %s", subnet, got, want)

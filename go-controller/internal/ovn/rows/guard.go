@@ -9,27 +9,25 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 )
 
-// An alias leads to a backend past source ranges and NetworkPolicy, so a packet for one must
-// come from the load balancer of a shard's router and from nowhere else:
+// An alias bypasses source ranges and NetworkPolicy. A packet to an alias must therefore come from the load balancer
+// of a shard's router and from nowhere else:
 //
-//   - The switch of a domain drops what enters it for an alias, or from one, before it
-//     reaches a shard's router. The router itself could not: behind its load balancer all
-//     requests are for aliases.
-//   - ovn_cluster_router takes either only from the join switch. Pods and nodes are behind its
-//     other ports. On the join switch there are the shards' and nodes' routers, and
-//     OVN-Kubernetes' gateway routers, which have routes to the pod networks and to the
-//     outside, none for aliases.
-//   - A node's router translates the ports that a Service serves, and discards the rest.
+//   - The switch of a domain drops packets from or to an alias before they reach a shard's router. The router itself
+//     can't do so: after its load balancer, all requests are for aliases.
+//   - ovn_cluster_router accepts such packets only from the join switch. Pods and nodes are behind its other ports.
+//     The join switch connects the routers of shards and nodes, and the gateway routers of OVN-Kubernetes, which have
+//     routes to the pod networks and to the outside but none for aliases.
+//   - A node's router translates the ports that a Service serves, and discards all other packets.
 
-// internalPriority comes before the ACLs of Services on the same switch.
+// internalPriority precedes the ACLs of Services on the same switch.
 const internalPriority = admitPriority + 1
 
-// discard is the nexthop of a route that drops (ovn-nb(5)).
+// discard is the next hop of a route that drops packets (ovn-nb(5)).
 const discard = "discard"
 
-// internalACL keeps a domain's segment away from the addresses that our routers have among
-// themselves: aliases, and the join switch. Like those of Services, it keeps no state.
-func (g *Ground) internalACL(domain string) Row {
+// internalACL isolates a domain's segment from the addresses that our routers use among themselves: aliases, and the
+// join switch. Like the ACLs of Services, it is stateless.
+func (g *Builder) internalACL(domain string) Row {
 	var match []string
 	for _, join := range g.facts.Join {
 		f := world.FamilyOf(join.Addr())
@@ -41,10 +39,9 @@ func (g *Ground) internalACL(domain string) Row {
 	}, "internal").in(switchName(domain))
 }
 
-// aliasRows are what the cluster router needs for all aliases of a family. Its routing must
-// pass what comes from aliases on to its policies, which choose the shard; where to that
-// route points means nothing.
-func (g *Ground) aliasRows() []Row {
+// aliasRows returns the rows of the cluster router for all aliases, per family. The src-ip route only makes routing
+// pass packets from aliases on to the policies, which select the shard; its next hop is irrelevant.
+func (g *Builder) aliasRows() []Row {
 	if len(g.order) == 0 {
 		return nil
 	}
@@ -61,7 +58,8 @@ func (g *Ground) aliasRows() []Row {
 		source := "src-ip"
 		row(StaticRoute, map[string]any{"ip_prefix": prefix, "nexthop": join.Addr().String(), "policy": &source})
 		row(StaticRoute, map[string]any{"ip_prefix": prefix, "nexthop": discard, "policy": (*string)(nil)}, "unknown")
-		// In two, for OVN cannot match what does not come by a port. What is allowed goes as it was routed.
+		// Use two policies, because OVN can't match packets that do not arrive at a given port. Allowed packets
+		// follow the route.
 		policy(guardPriority+1, fmt.Sprintf("inport == %q && ip%d.dst == %s", ClusterRouterPort, f, prefix), "allow", "join")
 		policy(guardPriority, fmt.Sprintf("ip%d.dst == %s", f, prefix), "drop", "others")
 		policy(passPriority, fmt.Sprintf("ip%d.src == %s", f, prefix), "drop", "unknown")

@@ -12,24 +12,24 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 )
 
-// A backend on its node's own network would answer by the node's default route. So the node
-// router hides its clients behind an address that the node sends back to OVN: the
-// masquerade address that OVN-Kubernetes routes to its management port. It is the same on
-// all nodes; which one is meant says the node's own address at the other end.
+// A backend on its node's own network would reply through the node's default route. Therefore the node router hides
+// its clients behind an address that the node routes back to OVN: the masquerade address that OVN-Kubernetes routes
+// to its management port. That address is the same on all nodes. The node's own address at the other end of the
+// connection identifies the node.
 
-// passPriority comes after the policies that know where to: what they leave is nobody's.
+// passPriority is below the policies that select a next hop. Packets that match none of them are dropped.
 const passPriority = policyPriority - 1
 
-func (n *node) router() string { return "slbnode-" + n.Name } // no shard's router begins so
+func (n *node) router() string { return "slbnode-" + n.Name } // no name of a shard's router starts like this
 
 func (n *node) port() string { return n.router() + "-join" }
 
-// row makes a row of a node.
+// row returns a row of a node.
 func (n *node) row(table string, columns map[string]any, parts ...string) Row {
 	return owned(table, OwnerNode, n.Name, columns, parts...).with(KeyNode, n.Name)
 }
 
-// options are those of a node's router.
+// options returns the options of a node's router.
 func (n *node) options() map[string]string {
 	options := map[string]string{
 		"chassis":                       n.Chassis,
@@ -42,24 +42,24 @@ func (n *node) options() map[string]string {
 		hidden = append(hidden, h.Masquerade.String())
 	}
 	if len(hidden) > 0 {
-		// For the clients of load balancers without skip_snat, that is of the node itself.
+		// This applies to clients of load balancers without skip_snat, which are those of the node itself.
 		options["lb_force_snat_ip"] = strings.Join(hidden, " ")
 	}
 	return options
 }
 
-// balancer turns aliases into what they are of. Each has one backend, so it means nothing
-// what is hashed; but without fields each new connection goes through the datapath once
-// more, and the userspace one drops what it has to look at for the eighth time
-// (MAX_RECIRC_DEPTH). Where a gateway is a backend itself, that was one time too many.
+// balancer returns the load balancer that translates aliases to the addresses they stand for. Each alias has one
+// backend, so the hashed fields do not matter. But without selection fields each new connection is recirculated once
+// more, and the userspace datapath drops a packet on its eighth pass (MAX_RECIRC_DEPTH). That limit was exceeded
+// where a gateway was a backend itself.
 func (n *node) balancer(protocol world.Protocol, host bool, vips map[string]string) Row {
 	proto := strings.ToLower(string(protocol))
 	name, parts := n.router(), []string{proto}
-	options := map[string]string{"neighbor_responder": "none"} // no client asks for an alias by ARP
+	options := map[string]string{"neighbor_responder": "none"} // no client sends ARP requests for an alias
 	if host {
 		name, parts = name+"-host", []string{"host", proto}
 	} else {
-		options["skip_snat"] = "true" // pods see their clients' own addresses
+		options["skip_snat"] = "true" // pods see the real addresses of their clients
 	}
 	return n.row(LoadBalancer, map[string]any{
 		"name": name + "-" + proto, "protocol": &proto, "vips": vips, "options": options,
@@ -67,10 +67,10 @@ func (n *node) balancer(protocol world.Protocol, host bool, vips map[string]stri
 	}, parts...).in(n.router())
 }
 
-// hostRows let a node be a backend itself: the load balancers for aliases of its own addresses, and
-// the way there by its management port, and back. None for addresses that no Service has as
-// a backend.
-func (g *Ground) hostRows(n *node, balancers []Row) []Row {
+// hostRows returns the rows that let a node be a backend itself: the load balancers for aliases of its own addresses,
+// and the policies for the path through its management port and back. Addresses that are not backends of any Service
+// have none.
+func (g *Builder) hostRows(n *node, balancers []Row) []Row {
 	out := balancers
 	for _, h := range n.Hosts {
 		f := world.FamilyOf(h.Addr)
@@ -79,10 +79,10 @@ func (g *Ground) hostRows(n *node, balancers []Row) []Row {
 		if len(ports) == 0 || len(own) == 0 || len(subnets) == 0 {
 			continue
 		}
-		// Without is_chassis_resident: ovn-controller 23.03 can miss that a port has become so, and
-		// then has no flow for such a policy until it computes all of them again.
+		// Do not use is_chassis_resident: ovn-controller 23.03 can miss that a port has become resident, and then has
+		// no flow for such a policy until it recomputes all flows.
 		policy := func(way, port string, from, to netip.Addr, side string, hop netip.Addr) {
-			// Of a datagram in fragments only the first has ports.
+			// Only the first fragment of a datagram contains the ports.
 			match := fmt.Sprintf("inport == %q && ip%d.src == %s && ip%d.dst == %s && (%s || ip.later_frag)",
 				port, f, from, f, to, anyOf(ports, side))
 			out = append(out, n.row(Policy, map[string]any{
@@ -95,10 +95,10 @@ func (g *Ground) hostRows(n *node, balancers []Row) []Row {
 	return out
 }
 
-// clientRows let the cluster router's routing pass what is from or to hidden clients on to
-// its policies, which know the node; where to the routes point means nothing. What no
-// policy takes must not follow them.
-func (g *Ground) clientRows() []Row {
+// clientRows returns the routes and policies of the cluster router for hidden clients. The routes only make routing
+// pass packets from or to hidden clients on to the policies, which select the node; their next hop is irrelevant.
+// Packets that match no such policy must not follow the routes and are dropped.
+func (g *Builder) clientRows() []Row {
 	hidden := map[netip.Addr]bool{}
 	for _, n := range g.nodes {
 		for _, h := range n.Hosts {

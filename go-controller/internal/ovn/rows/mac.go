@@ -9,17 +9,17 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 )
 
-// PortMAC is the address that neighbours know a shard by.
+// PortMAC returns the MAC address of a shard's router on the segment.
 func PortMAC(cluster string, id world.ShardID) string { return mac(cluster, id, "ext") }
 
-// mac derives a locally administered unicast address (IEEE 802) that a port of a shard
-// keeps for ever: neighbours' ARP and ND entries stay right through every failover,
-// and two clusters on one segment don't collide. Never change the derivation.
+// mac derives the locally administered unicast address (IEEE 802) of a shard's port. The address never changes: ARP
+// and ND entries of neighbours stay valid through every failover, and two clusters on one segment don't collide.
+// Never change the derivation.
 func mac(cluster string, id world.ShardID, port string) string {
 	return hashMAC(fmt.Sprintf("%s|%s|%d|%s", cluster, id.Domain, id.Index, port))
 }
 
-// hashMAC hashes a text to a locally administered unicast address.
+// hashMAC hashes a string to a locally administered unicast address.
 func hashMAC(of string) string {
 	h := sha256.Sum256([]byte(of))
 	h[0] = h[0]&^0x01 | 0x02

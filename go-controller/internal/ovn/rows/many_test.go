@@ -14,7 +14,8 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 )
 
-// many is a Service with so many addresses, on two shards by turns, that listens on two ports of each but every third.
+// many returns a Service with the given number of addresses, alternating between two shards. It listens on two ports
+// of each address except every third one.
 func many(addresses int) *plan.Service {
 	p := &plan.Service{Key: world.Key{Namespace: "shop", Name: "web"}}
 	addr := netip.MustParseAddr("10.50.1.1")
@@ -35,8 +36,8 @@ func many(addresses int) *plan.Service {
 	return p
 }
 
-// ground2 is the ground of two shards.
-func ground2(t testing.TB) *rows.Ground {
+// builderOf returns a Builder for two shards.
+func builderOf(t testing.TB) *rows.Builder {
 	t.Helper()
 	f := &plan.Fabric{
 		Cluster: world.Cluster{ID: "3f9a", PodNets: []netip.Prefix{netip.MustParsePrefix("10.244.0.0/16")}},
@@ -46,14 +47,14 @@ func ground2(t testing.TB) *rows.Ground {
 		f.Domains[0].Shards = append(f.Domains[0].Shards, plan.Shard{ID: world.ShardID{Domain: "lan", Index: i},
 			Anchors: []netip.Prefix{netip.MustParsePrefix("10.50.0.50/16")}})
 	}
-	g, err := rows.Lay(f, rows.Facts{Join: []netip.Prefix{netip.MustParsePrefix("100.64.0.1/16")}})
+	g, err := rows.NewBuilder(f, rows.Facts{Join: []netip.Prefix{netip.MustParsePrefix("100.64.0.1/16")}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	return g
 }
 
-// onlyAt is a plan cut down to one of its addresses.
+// onlyAt returns a plan reduced to one of its addresses.
 func onlyAt(p *plan.Service, v plan.VIP) *plan.Service {
 	one := &plan.Service{Key: p.Key, VIPs: []plan.VIP{v}}
 	for _, l := range p.Listeners {
@@ -64,20 +65,20 @@ func onlyAt(p *plan.Service, v plan.VIP) *plan.Service {
 	return one
 }
 
-// A Service with many addresses has the rows and the backends that its addresses have one by one.
+// A Service with many addresses has the same rows and backends as its addresses have individually.
 func TestManyAddressesAreIndependent(t *testing.T) {
 	type use struct {
 		Node   string
-		Behind rows.Behind
+		Behind rows.ShardBackend
 	}
-	g, p := ground2(t), many(50)
+	g, p := builderOf(t), many(50)
 	of := func(p *plan.Service) (balancers []rows.Row, uses []use) {
 		t.Helper()
 		balancers, err := g.Service(p, func(string) map[string]string { return nil })
 		if err != nil {
 			t.Fatal(err)
 		}
-		rows.Returns(p, func(node string, b rows.Behind) { uses = append(uses, use{node, b}) })
+		rows.Returns(p, func(node string, b rows.ShardBackend) { uses = append(uses, use{node, b}) })
 		return balancers, uses
 	}
 	var wantRows []rows.Row

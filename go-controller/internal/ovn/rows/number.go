@@ -8,8 +8,8 @@ import (
 	"net/netip"
 )
 
-// number is an address of either family as a number, to count with: a large cluster has
-// hundreds of thousands of backends.
+// number is an address of either family as an unsigned integer. Arithmetic on it must be cheap, because a large
+// cluster has hundreds of thousands of backends.
 type number struct{ high, low uint64 }
 
 func numberOf(a netip.Addr) number {
@@ -21,7 +21,7 @@ func numberOf(a netip.Addr) number {
 	return number{binary.BigEndian.Uint64(raw[:8]), binary.BigEndian.Uint64(raw[8:])}
 }
 
-// addr is the address of a family's size, 32 or 128 bits.
+// addr returns the address of the family with the given size, 32 or 128 bits.
 func (n number) addr(size int) netip.Addr {
 	var raw [16]byte
 	binary.BigEndian.PutUint64(raw[:8], n.high)
@@ -41,10 +41,10 @@ func (n number) plus(m number) number {
 func (n number) and(m number) number     { return number{n.high & m.high, n.low & m.low} }
 func (n number) without(m number) number { return number{n.high &^ m.high, n.low &^ m.low} }
 
-// left moves all bits up, by less than 64.
+// left shifts n to the left by less than 64 bits.
 func (n number) left(by int) number { return number{n.high<<by | n.low>>(64-by), n.low << by} }
 
-// ones is a number whose lowest bits, up to 128, are set.
+// ones returns a number with the lowest count bits set, up to 128.
 func ones(count int) number {
 	if count >= 64 {
 		return number{1<<(count-64) - 1, 1<<64 - 1}

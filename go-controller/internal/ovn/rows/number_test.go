@@ -11,8 +11,8 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 )
 
-// There are numbers for 256 shards. One more has no rows, and those that had a number keep it; a number that cannot be, or
-// that two have, is none.
+// There are numbers for 256 shards. One more shard has no rows, and shards that had a number keep it. Numbers that
+// are out of range or assigned twice are ignored.
 func TestNumbersOfShards(t *testing.T) {
 	lay := func(count int, ordinals map[int]int) (joins map[string]int, numberless []world.ShardID) {
 		d := plan.Domain{Name: "lan"}
@@ -24,17 +24,17 @@ func TestNumbersOfShards(t *testing.T) {
 		for index, n := range ordinals {
 			facts.Ordinals[world.ShardID{Domain: "lan", Index: index}] = n
 		}
-		g, err := rows.Lay(&plan.Fabric{Domains: []plan.Domain{d}}, facts)
+		g, err := rows.NewBuilder(&plan.Fabric{Domains: []plan.Domain{d}}, facts)
 		if err != nil {
 			t.Fatal(err)
 		}
 		joins = map[string]int{}
-		for _, r := range ground(g) {
+		for _, r := range builder(g) {
 			if r.Table == rows.RouterPort && r.Columns["ha_chassis_group"] == nil {
 				joins[text(r.Columns["networks"])]++
 			}
 		}
-		return joins, g.Numberless()
+		return joins, g.Unnumbered()
 	}
 	for _, c := range []struct {
 		what     string

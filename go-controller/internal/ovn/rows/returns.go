@@ -17,23 +17,23 @@ import (
 )
 
 const (
-	// policyPriority is in a range that OVN-Kubernetes leaves free (502-1001).
+	// policyPriority is in a range that OVN-Kubernetes does not use (502-1001).
 	policyPriority = 700
-	// ownPriority comes before OVN-Kubernetes' policies that send to a node what is for
-	// its own addresses (1004).
+	// ownPriority is above the OVN-Kubernetes policies that send packets for a node's own addresses to the node
+	// (1004).
 	ownPriority = 1010
-	// guardPriority comes before any policy that OVN-Kubernetes sends a packet away by (10 to 1005).
+	// guardPriority is above all OVN-Kubernetes policies that reroute packets (10 to 1005).
 	guardPriority = 1011
-	// managementHost is the number of the node's own port on its pods' subnet.
+	// managementHost is the host number of the node's management port on the subnet of its pods.
 	managementHost = 2
 )
 
-// nodeJoinGap is how many addresses below the top of a join subnet the node routers'
-// begin: above are those of shards.
+// nodeJoinGap is the distance of the first node router address from the top of a join subnet. The addresses above it
+// belong to shards.
 const nodeJoinGap = maxOrdinal + 1
 
-// Behind is what a shard sends to on a node: a port of a pod, or of the node itself.
-type Behind struct {
+// ShardBackend is a destination of a shard on a node: a port of a pod, or of the node itself.
+type ShardBackend struct {
 	Shard world.ShardID
 	Addr  netip.Addr
 	Host  bool
@@ -41,8 +41,8 @@ type Behind struct {
 }
 
 // Compare orders backends by shard, address, whether they are nodes, and port.
-func (b Behind) Compare(o Behind) int {
-	host := func(b Behind) int {
+func (b ShardBackend) Compare(o ShardBackend) int {
+	host := func(b ShardBackend) int {
 		if b.Host {
 			return 1
 		}
@@ -58,10 +58,10 @@ type Port struct {
 	Number   uint16
 }
 
-// Returns calls use for each backend that a Service has, draining ones too, with its node; a
-// backend can come more than once.
-func Returns(p *plan.Service, use func(node string, b Behind)) {
-	vips := p.VIPs // from the listener's on: both lists are sorted by address
+// Returns calls use for each backend of a Service, including draining ones, with the backend's node. A backend can
+// occur more than once.
+func Returns(p *plan.Service, use func(node string, b ShardBackend)) {
+	vips := p.VIPs // starting at the listener's VIP; both lists are sorted by address
 	for _, l := range p.Listeners {
 		for len(vips) > 0 && vips[0].Addr.Less(l.VIP) {
 			vips = vips[1:]
@@ -71,7 +71,7 @@ func Returns(p *plan.Service, use func(node string, b Behind)) {
 		}
 		for _, list := range [][]plan.Backend{l.Backends, l.Draining} {
 			for _, b := range list {
-				use(b.Node, Behind{vips[0].Shard, b.Addr.Addr(), b.Host, Port{l.Protocol, b.Addr.Port()}})
+				use(b.Node, ShardBackend{vips[0].Shard, b.Addr.Addr(), b.Host, Port{l.Protocol, b.Addr.Port()}})
 			}
 		}
 	}
@@ -81,15 +81,14 @@ func Returns(p *plan.Service, use func(node string, b Behind)) {
 type node struct {
 	plan.Node
 	subnets []netip.Prefix
-	own     []netip.Prefix // its addresses outside
+	own     []netip.Prefix // the node's external addresses
 	// join are the addresses of our router on the join switch.
 	join []netip.Prefix
 }
 
-// layNodes gives the nodes that OVN-Kubernetes has made their join addresses. They mirror
-// those of its own gateway routers, which it counts up: both never change while the node
-// exists, and need no memory.
-func (g *Ground) layNodes(nodes []plan.Node) {
+// buildNodes assigns join addresses to the nodes that OVN-Kubernetes has set up. They mirror the addresses of its
+// gateway routers, which it assigns in ascending order. Neither changes while the node exists, so no state is needed.
+func (g *Builder) buildNodes(nodes []plan.Node) {
 	for _, n := range nodes {
 		f, ok := g.facts.Nodes[n.Name]
 		if !ok {
@@ -107,8 +106,7 @@ func (g *Ground) layNodes(nodes []plan.Node) {
 	}
 }
 
-// mirror counts from the top of an address's subnet, and a gap further, what the address
-// has from the bottom.
+// mirror returns the address whose distance from the top of the subnet is gap plus the distance of p from the bottom.
 func mirror(p netip.Prefix, gap int) netip.Addr {
 	low, top := p.Addr().AsSlice(), netipx.PrefixLastIP(p.Masked()).AsSlice()
 	base := p.Masked().Addr().AsSlice()
@@ -126,19 +124,17 @@ func mirror(p netip.Prefix, gap int) netip.Addr {
 	return a
 }
 
-// NodeRows are the rows of a node that has backends: its router, which knows which
-// connections came through which shard, and what leads to it. None if the database does
-// not have the node.
+// NodeRows returns the rows of a node that has backends: its router, which tracks which shard each connection came
+// through, and the rows that lead to it. It returns nil if the node is not in the database.
 //
-// known returns the vips of the row with that id that must stay, whatever is behind; nil for none.
+// known returns the vips of the row with that ID that must be kept regardless of behind, or nil.
 //
-// The router is a gateway router, bound to the node's own chassis, so that what it knows
-// does not depend on which gateway carries a shard. It turns aliases into pods'
-// addresses, and the source of their replies back. What left a pod from a port that
-// backends listen on passes it, and goes back to the cluster router in any case: as a
-// reply from an alias, which goes on to the shard's router, or unchanged, to go on as if
-// we were not there.
-func (g *Ground) NodeRows(name string, behind []Behind, known func(id string) map[string]string) []Row {
+// The router is a gateway router bound to the node's own chassis, so that its connection state does not depend on
+// which gateway carries a shard. It translates aliases to pods' addresses, and the source of replies back. Packets
+// that leave a pod from a port that backends listen on pass through it and always return to the cluster router:
+// either as a reply from an alias, which goes on to the shard's router, or unchanged, to continue as if our router
+// did not exist.
+func (g *Builder) NodeRows(name string, behind []ShardBackend, known func(id string) map[string]string) []Row {
 	n, ok := g.nodes[name]
 	if !ok {
 		return nil
@@ -167,7 +163,7 @@ func (g *Ground) NodeRows(name string, behind []Behind, known func(id string) ma
 		out = append(out, row(StaticRoute, map[string]any{
 			"ip_prefix": netip.PrefixFrom(join.Addr(), 0).Masked().String(), "nexthop": join.Addr().String(),
 		}, "back", f.String()).in(router))
-		// An alias, or a port of one, that no Service has must not go back: it would come again.
+		// Packets to an alias, or to a port of one, that no Service uses must not be routed back. They would loop.
 		out = append(out, row(StaticRoute, map[string]any{
 			"ip_prefix": aliasesOf(f).prefix.String(), "nexthop": discard,
 		}, "unknown", f.String()).in(router))
@@ -187,14 +183,14 @@ func (g *Ground) NodeRows(name string, behind []Behind, known func(id string) ma
 				"priority": priority, "match": match, "action": "reroute", "nexthops": []string{hop.String()},
 			}, parts...).in(ClusterRouter))
 		}
-		// Only what comes from the pods' switch is meant: what comes back by the join switch has
-		// been asked already. No chassis but the node's own has flows for it: the one with the node's management
-		// port, which is resident long before this row is written. OVN 23.03 can miss that a port becomes resident
-		// later, as the port of our router does, and then has no flow until it computes everything again.
+		// Match only packets from the pods' switch: packets that return through the join switch have already passed
+		// the node's router. Only the node's own chassis has flows for this policy. It is identified by the node's
+		// management port, which is resident long before this row is written. OVN 23.03 can miss that a port becomes
+		// resident later, as the port of our router does, and then has no flow until it recomputes everything.
 		leaving := fmt.Sprintf("is_chassis_resident(%q) && inport == %q && (%s) && ip%d.dst",
 			ManagementPortPrefix+name, PodPortPrefix+name, anyOf(ports, "src"), f)
 		policy(policyPriority, leaving+" != {"+strings.Join(texts(g.inside(f)), ", ")+"}", own[0].Addr(), f.String())
-		// A client may be hidden behind the node's own address: a pod of it that asks a VIP.
+		// A client may be hidden behind the node's own address, namely a pod on the node that connects to a VIP.
 		for _, a := range byFamily(n.own, f) {
 			policy(ownPriority, leaving+" == "+a.Addr().String(), own[0].Addr(), "own", a.Addr().String())
 			for _, subnet := range byFamily(n.subnets, f) {
@@ -206,7 +202,7 @@ func (g *Ground) NodeRows(name string, behind []Behind, known func(id string) ma
 	return out
 }
 
-// nth is an address of a subnet by its number.
+// nth returns the nth address of a subnet.
 func nth(subnet netip.Prefix, n int) netip.Addr {
 	a := subnet.Masked().Addr()
 	for range n {
@@ -215,8 +211,8 @@ func nth(subnet netip.Prefix, n int) netip.Addr {
 	return a
 }
 
-// inside are the networks to which no client of a VIP belongs.
-func (g *Ground) inside(f world.Family) []netip.Prefix {
+// inside returns the networks that contain no clients of a VIP.
+func (g *Builder) inside(f world.Family) []netip.Prefix {
 	inside := slices.Clone(byFamily(g.cluster.PodNets, f))
 	for _, join := range byFamily(g.facts.Join, f) {
 		inside = append(inside, join.Masked())
@@ -224,8 +220,8 @@ func (g *Ground) inside(f world.Family) []netip.Prefix {
 	return inside
 }
 
-// aliasOn is the alias of a backend on a node; false if it has none there.
-func (g *Ground) aliasOn(n *node, b Behind) (netip.Addr, bool) {
+// aliasOn returns the alias of a backend on a node, or false if it has none there.
+func (g *Builder) aliasOn(n *node, b ShardBackend) (netip.Addr, bool) {
 	s, ok := g.shards[b.Shard]
 	switch {
 	case !ok:
@@ -241,10 +237,10 @@ func (g *Ground) aliasOn(n *node, b Behind) (netip.Addr, bool) {
 	return g.alias(s.ordinal, b.Addr)
 }
 
-// balancers are the load balancers of a node's pods, or of the node itself, one a
-// protocol: ports of aliases, and what they are of. Only the ports that a Service has are there: a packet for
-// another one finds nothing, and ends at the router.
-func (g *Ground) balancers(n *node, behind []Behind, host bool, known func(id string) map[string]string) []Row {
+// balancers returns the load balancers of a node's pods, or of the node itself, one per protocol. They map ports of
+// aliases to ports of the addresses they stand for, and contain only ports that a Service uses. Packets to other
+// ports match nothing and end at the router.
+func (g *Builder) balancers(n *node, behind []ShardBackend, host bool, known func(id string) map[string]string) []Row {
 	vips := map[world.Protocol]map[string]string{}
 	for _, protocol := range protocols() {
 		vips[protocol] = map[string]string{}
@@ -257,9 +253,10 @@ func (g *Ground) balancers(n *node, behind []Behind, host bool, known func(id st
 			from, to := netip.AddrPortFrom(alias, b.Port.Number), netip.AddrPortFrom(b.Addr, b.Port.Number)
 			vips[b.Port.Protocol][from.String()] = to.String()
 			if host && g.facts.RepliesUnhidden {
-				// Until the node has answered, OVN takes each packet of a connection for the first one, but has translated it
-				// already: without this key it would not hide its client, and leave (a SYN that is sent again, a second query).
-				// With it, what is for the node's address is tracked here, replies to a pod hidden behind it among them.
+				// Until the node has replied, OVN treats each packet of a connection as the first one, although its
+				// destination is already translated. Without this key, such a packet (a retransmitted SYN, a second
+				// query) would leave without its client being hidden. With it, packets to the node's address are
+				// tracked here, including replies to a pod hidden behind that address.
 				vips[b.Port.Protocol][to.String()] = to.String()
 			}
 		}
@@ -267,7 +264,7 @@ func (g *Ground) balancers(n *node, behind []Behind, host bool, known func(id st
 	var out []Row
 	for _, protocol := range protocols() {
 		row := n.balancer(protocol, host, vips[protocol])
-		recall(vips[protocol], known(row.ID))
+		keepKnown(vips[protocol], known(row.ID))
 		if len(vips[protocol]) > 0 {
 			out = append(out, row)
 		}
@@ -275,8 +272,8 @@ func (g *Ground) balancers(n *node, behind []Behind, host bool, known func(id st
 	return out
 }
 
-// recall adds the aliases that are known and not among those wanted.
-func recall(vips, known map[string]string) {
+// keepKnown adds the known aliases that are missing in vips.
+func keepKnown(vips, known map[string]string) {
 	for alias, of := range known {
 		if _, ok := vips[alias]; !ok {
 			vips[alias] = of
@@ -284,7 +281,7 @@ func recall(vips, known map[string]string) {
 	}
 }
 
-// served are the ports of those addresses behind load balancers that are meant.
+// served returns the ports of the load balancers' backends whose addresses satisfy meant.
 func served(balancers []Row, meant func(netip.Addr) bool) map[Port]bool {
 	ports := map[Port]bool{}
 	for _, row := range balancers {
@@ -299,7 +296,7 @@ func served(balancers []Row, meant func(netip.Addr) bool) map[Port]bool {
 	return ports
 }
 
-// anyOf matches packets with one of some ports on a side, src or dst.
+// anyOf returns a match for packets with one of the ports on a side, src or dst.
 func anyOf(ports map[Port]bool, side string) string {
 	numbers := map[world.Protocol][]int{}
 	for p := range ports {
@@ -314,8 +311,9 @@ func anyOf(ports map[Port]bool, side string) string {
 	return strings.Join(matches, " || ")
 }
 
-// replyRows are the policies that send to a shard's router what node routers send from its aliases.
-func (g *Ground) replyRows(s *shard) []Row {
+// replyRows returns the policies that send packets from a shard's aliases, which come from node routers, to the
+// shard's router.
+func (g *Builder) replyRows(s *shard) []Row {
 	var out []Row
 	for _, join := range s.join {
 		f := world.FamilyOf(join.Addr())

@@ -10,21 +10,21 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 )
 
-// The BFD session of a shard runs over a route to an address that nobody uses: one of
-// TEST-NET-1 (RFC 5737) or of the discard prefix (RFC 6666). Over the default route it
-// would withdraw that route whenever the gateway does not answer.
+// The BFD session of a shard runs over a route to an unused address, one of TEST-NET-1 (RFC 5737) or of the discard
+// prefix (RFC 6666). If it ran over the default route, it would withdraw that route whenever the gateway does not
+// reply.
 const (
 	dummyRoute4 = "192.0.2.255/32"
 	dummyRoute6 = "100::ffff/128"
-	// bfdMultiplier is stable with FRR's bfdd as the peer; no peer is needed.
+	// bfdMultiplier is stable with FRR's bfdd as the peer. No peer is required.
 	bfdMultiplier = 5
 )
 
-// bfdMillis is the time between two BFD frames of a shard. They carry the router's MAC, and
-// so move the tables of switches. A gateway that claims a shard sends the first one at once,
-// often before its own flows would let it out: while a shard is handed over, the next
-// one follows soon. That the time changes once more when the claim is seen has that
-// gateway look at the session, which it may otherwise do only a second later.
+// bfdMillis returns the interval between two BFD frames of a shard, in milliseconds. The frames carry the router's
+// MAC address and thereby update the forwarding tables of switches. A gateway that claims a shard sends the first
+// frame at once, often before its own flows would let it out. During a handover the interval is short, so that the
+// next frame follows soon. The interval changes once more when the claim is observed. This makes the gateway process
+// the session, which may otherwise happen only a second later.
 func bfdMillis(h world.Handover) int {
 	switch h {
 	case world.HandoverAwaited:
@@ -36,7 +36,7 @@ func bfdMillis(h world.Handover) int {
 	return 300 // stable with FRR's bfdd as the peer
 }
 
-// HandoverOf reads bfdMillis back.
+// HandoverOf is the inverse of bfdMillis.
 func HandoverOf(millis int) world.Handover {
 	for _, h := range []world.Handover{world.HandoverAwaited, world.HandoverClaimed} {
 		if millis == bfdMillis(h) {
@@ -46,9 +46,9 @@ func HandoverOf(millis int) world.Handover {
 	return world.NoHandover
 }
 
-// Units returns the rows of the ground in the order in which they can be written: one
-// unit a domain (its external switch), then one a shard.
-func (g *Ground) Units() (domains, shards [][]Row) {
+// Units returns the topology rows in the order in which they can be written: one unit per domain (its external
+// switch), then one per shard.
+func (g *Builder) Units() (domains, shards [][]Row) {
 	for _, d := range g.domains {
 		domains = append(domains, g.domainRows(d))
 	}
@@ -58,7 +58,7 @@ func (g *Ground) Units() (domains, shards [][]Row) {
 	return domains, append(shards, g.aliasRows(), g.clientRows())
 }
 
-func (g *Ground) domainRows(d *plan.Domain) []Row {
+func (g *Builder) domainRows(d *plan.Domain) []Row {
 	var tag *int
 	if d.VLAN != 0 {
 		tag = &d.VLAN
@@ -78,10 +78,11 @@ func (g *Ground) domainRows(d *plan.Domain) []Row {
 	return append(out, residentRows(d)...)
 }
 
-// residentRows make the switch of a domain local to the chassis of its residents, so that ovn-controller keeps its port on
-// their bridges before the first address and after the last. A port of type external (ovn-nb(5)) does that: it needs no
-// address, and its switch is local to the chassis of its HA chassis group. Each chassis has a group of its own:
-// ovn-controller starts BFD between all chassis of a group.
+// residentRows returns the rows that make the switch of a domain local to the chassis of its residents, so that
+// ovn-controller keeps the switch's port on their bridges before the first address exists and after the last one is
+// gone. A port of type external (ovn-nb(5)) does that: it needs no address, and its switch is local to the chassis of
+// its HA chassis group. Each chassis has its own group, because ovn-controller starts BFD between all chassis of a
+// group.
 func residentRows(d *plan.Domain) []Row {
 	var out []Row
 	for _, chassis := range d.Residents {
@@ -100,13 +101,13 @@ func residentRows(d *plan.Domain) []Row {
 	return out
 }
 
-// row makes a row of a shard.
+// row returns a row of a shard.
 func (s *shard) row(table string, columns map[string]any, parts ...string) Row {
 	name := ShardName(s.ID)
 	return owned(table, OwnerShard, name, columns, parts...).with(KeyShard, name)
 }
 
-func (g *Ground) shardRows(s *shard) []Row {
+func (g *Builder) shardRows(s *shard) []Row {
 	router := RouterName(s.ID)
 	group := s.row(HAChassisGroup, map[string]any{"name": router})
 	out := []Row{
@@ -126,8 +127,8 @@ func (g *Ground) shardRows(s *shard) []Row {
 	return append(out, g.replyRows(s)...)
 }
 
-// chassisRows are the members of the HA chassis group. A gateway's row is kept and only
-// its priority changes, so a change of order is one transaction of updates.
+// chassisRows returns the members of the HA chassis group. A gateway keeps its row and only its priority changes, so
+// a change of order is one transaction of updates.
 func (s *shard) chassisRows(group string) []Row {
 	var chassis []string
 	seen := map[string]bool{"": true}
@@ -147,7 +148,7 @@ func (s *shard) chassisRows(group string) []Row {
 	return out
 }
 
-func (g *Ground) portRows(s *shard, router string, group Ref) []Row {
+func (g *Builder) portRows(s *shard, router string, group Ref) []Row {
 	port := func(kind, name string, columns map[string]any) Row {
 		columns["name"] = name
 		columns["mac"] = mac(g.cluster.ID, s.ID, kind)
@@ -172,7 +173,7 @@ func (g *Ground) portRows(s *shard, router string, group Ref) []Row {
 			"networks":         texts(s.Anchors),
 			"ha_chassis_group": group,
 		}),
-		// Announce the anchor only: gratuitous ARP for every VIP takes 20 s at 2,000 of them.
+		// Announce only the anchor: gratuitous ARP for every VIP takes 20 s with 2,000 VIPs.
 		peer("ext", switchName(s.ID.Domain), externalPort(s.ID), map[string]string{
 			"nat-addresses":             "router",
 			"exclude-lb-vips-from-garp": "true",
@@ -180,7 +181,7 @@ func (g *Ground) portRows(s *shard, router string, group Ref) []Row {
 	}
 }
 
-func (g *Ground) routeRows(s *shard, router string) []Row {
+func (g *Builder) routeRows(s *shard, router string) []Row {
 	var out []Row
 	route := func(prefix, nexthop string, port *string, bfd any) {
 		out = append(out, s.row(StaticRoute, map[string]any{
@@ -203,7 +204,7 @@ func (g *Ground) routeRows(s *shard, router string) []Row {
 		}
 		route(all, gateway.String(), &ext, (*string)(nil))
 		if session {
-			continue // one session moves the switches' tables for both families
+			continue // one session updates the switches' tables for both families
 		}
 		session = true
 		millis, multiplier := bfdMillis(s.Handover), bfdMultiplier
@@ -220,7 +221,7 @@ func (g *Ground) routeRows(s *shard, router string) []Row {
 	return out
 }
 
-// gateway is the next hop of the subnet that an anchor is in.
+// gateway returns the next hop of the subnet that contains an anchor.
 func (s *shard) gateway(anchor netip.Addr) netip.Addr {
 	for _, subnet := range s.domain.Subnets {
 		if subnet.Prefix.Contains(anchor) && subnet.Gateway.IsValid() {

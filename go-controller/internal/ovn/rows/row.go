@@ -23,25 +23,26 @@ const (
 	StaticRoute    = "Logical_Router_Static_Route"
 	Switch         = "Logical_Switch"
 	SwitchPort     = "Logical_Switch_Port"
-	// AddressSet is where earlier versions had rows, before ADR 7.
+	// AddressSet contained rows of earlier versions, before ADR 7.
 	AddressSet = "Address_Set"
 )
 
-// Rows of OVN-Kubernetes that ours are tied to.
+// Rows of OVN-Kubernetes that our rows are attached to.
 const (
 	ClusterRouter     = "ovn_cluster_router"
 	ClusterRouterPort = "rtoj-ovn_cluster_router"
 	JoinSwitch        = "join"
-	// These, with a node's name behind, are the cluster router's port on the switch of the
-	// node's pods, and the ports of its gateway router on the join switch and to the outside.
+	// Followed by a node's name, these prefixes name the cluster router's port on the switch of the node's pods, and
+	// the ports of the node's gateway router on the join switch and to the outside.
 	PodPortPrefix      = "rtos-"
 	GatewayPortPrefix  = "rtoj-GR_"
 	ExternalPortPrefix = "rtoe-GR_"
-	// ManagementPortPrefix, with a node's name behind, is the port by which the node itself is on the switch of its pods.
+	// ManagementPortPrefix, followed by a node's name, names the port that connects the node itself to the switch of
+	// its pods.
 	ManagementPortPrefix = "k8s-"
 )
 
-// Controller is our name in external_ids:k8s.ovn.org/owner-controller.
+// Controller is the value of external_ids:k8s.ovn.org/owner-controller in rows we own.
 const Controller = "ovnkube-slb"
 
 // The keys of external_ids that we set.
@@ -57,9 +58,9 @@ const (
 	KeyNode = "slb.k8s.ovn.org/node"
 	// KeyHolder is the name of the row that holds a row.
 	KeyHolder = "slb.k8s.ovn.org/holder"
-	// KeyEpoch counts the transactions that put load balancers on a router, or ACLs on a switch.
+	// KeyEpoch counts the transactions that added load balancers to a router, or ACLs to a switch.
 	KeyEpoch = "slb.k8s.ovn.org/epoch"
-	// KeyOrdinal is the number from which a shard's join addresses derive.
+	// KeyOrdinal is the number from which a shard's join addresses are derived.
 	KeyOrdinal = "slb.k8s.ovn.org/ordinal"
 )
 
@@ -73,32 +74,31 @@ const (
 	OwnerService = "Service"
 )
 
-// Row is a row that we want.
+// Row is a desired row.
 type Row struct {
 	Table string
-	// ID is external_ids:k8s.ovn.org/primary-id, unique in its table.
+	// ID is external_ids:k8s.ovn.org/primary-id. It is unique within the table.
 	ID string
-	// Columns are the columns that we own, all of them; others are left alone. The
-	// values are string, int, *string, *int, []string (a set, sorted),
-	// map[string]string, or Ref.
+	// Columns contains all columns that we own. Other columns are not changed. The values are string, int, *string,
+	// *int, []string (a sorted set), map[string]string, or Ref.
 	Columns map[string]any
-	// In is the set of another row that must hold this one; zero for none.
+	// In is the set of another row that must contain this one, or zero.
 	In Place
 }
 
-// Name is the row's name column, empty in tables without one.
+// Name returns the row's name column, or an empty string in tables without one.
 func (r Row) Name() string {
 	name, _ := r.Columns["name"].(string)
 	return name
 }
 
-// Ref stands for the UUID of another row of ours.
+// Ref stands for the UUID of another row we own.
 type Ref struct{ Table, ID string }
 
-// Place is a column of the row called Name.
+// Place is a column of the row named Name.
 type Place struct{ Table, Column, Name string }
 
-// holder returns the table and column that hold rows of a table, empty if nothing must.
+// holder returns the table and column that hold rows of a table, or empty strings if none must.
 func holder(table string) (holder, column string) {
 	switch table {
 	case ACL:
@@ -119,20 +119,20 @@ func holder(table string) (holder, column string) {
 	return "", ""
 }
 
-// Home is the set that holds a row whose external_ids name the holder.
+// Home returns the set that contains a row whose external_ids name the holder.
 func Home(table string, externalIDs map[string]string) Place {
 	t, column := holder(table)
 	return Place{Table: t, Column: column, Name: externalIDs[KeyHolder]}
 }
 
-// Rootless tells whether rows of a table live only as long as another row holds them
-// (ovn-nb.ovsschema, isRoot).
+// Rootless reports whether rows of a table live only as long as another row references them (ovn-nb.ovsschema,
+// isRoot).
 func Rootless(table string) bool {
 	t, _ := holder(table)
 	return t != "" && table != LoadBalancer
 }
 
-// owned makes a row with its owner ids. parts name the row among those of its owner.
+// owned returns a row with its owner IDs. parts identify the row among those of its owner.
 func owned(table, owner, name string, columns map[string]any, parts ...string) Row {
 	id := strings.Join(append([]string{Controller, owner, name}, parts...), ":")
 	ids := map[string]string{KeyController: Controller, KeyOwnerType: owner, KeyPrimaryID: id}
@@ -146,23 +146,23 @@ func (r Row) with(key, value string) Row {
 	return r
 }
 
-// in puts a row into its holder.
+// in sets the row's holder.
 func (r Row) in(holder string) Row {
 	r = r.with(KeyHolder, holder)
 	r.In = Home(r.Table, r.ExternalIDs())
 	return r
 }
 
-// ExternalIDs is the row's column of that name.
+// ExternalIDs returns the external_ids column of the row.
 func (r Row) ExternalIDs() map[string]string {
 	ids, _ := r.Columns["external_ids"].(map[string]string)
 	return ids
 }
 
-// ShardName writes a shard as external_ids:slb.k8s.ovn.org/shard has it.
+// ShardName formats a shard for external_ids:slb.k8s.ovn.org/shard.
 func ShardName(id world.ShardID) string { return id.Domain + "/" + strconv.Itoa(id.Index) }
 
-// ParseShard reads what ShardName wrote.
+// ParseShard parses the output of ShardName.
 func ParseShard(s string) (world.ShardID, bool) {
 	domain, index, ok := strings.Cut(s, "/")
 	n, err := strconv.Atoi(index)
@@ -172,17 +172,17 @@ func ParseShard(s string) (world.ShardID, bool) {
 	return world.ShardID{Domain: domain, Index: n}, true
 }
 
-// RouterName names a shard's router; its ports' names begin with it.
+// RouterName returns the name of a shard's router. The names of its ports start with it.
 func RouterName(id world.ShardID) string { return fmt.Sprintf("slb-%s-%d", id.Domain, id.Index) }
 
-// RedirectPrefix begins the logical_port of the southbound Port_Binding rows of type
-// chassisredirect that say which chassis has claimed a shard.
+// RedirectPrefix is the prefix of the logical_port of the southbound Port_Binding rows of type chassisredirect, which
+// show which chassis has claimed a shard.
 const RedirectPrefix = "cr-slb-"
 
-// RedirectPort is a shard's logical_port of that type.
+// RedirectPort returns a shard's logical_port of that type.
 func RedirectPort(id world.ShardID) string { return "cr-" + externalPort(id) }
 
-// ParseRedirectPort reads what RedirectPort wrote.
+// ParseRedirectPort parses the output of RedirectPort.
 func ParseRedirectPort(name string) (world.ShardID, bool) {
 	name, prefixed := strings.CutPrefix(name, RedirectPrefix)
 	name, suffixed := strings.CutSuffix(name, externalSuffix)
@@ -193,7 +193,7 @@ func ParseRedirectPort(name string) (world.ShardID, bool) {
 	return ParseShard(name[:at] + "/" + name[at+1:])
 }
 
-// externalSuffix ends the name of a router's port on the segment.
+// externalSuffix is the suffix of the name of a router's port on the segment.
 const externalSuffix = "-ext"
 
 func externalPort(id world.ShardID) string { return RouterName(id) + externalSuffix }

@@ -22,8 +22,8 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 )
 
-// The goldens of this directory read: what is there (fabric, services, and facts of the
-// database), then the rows that are wanted, of the tables to show.
+// The golden files of this directory contain the input (fabric, Services, and facts of the database), followed by the
+// desired rows of the selected tables.
 func TestGoldens(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.txtar")
 	if err != nil || len(files) == 0 {
@@ -34,7 +34,7 @@ func TestGoldens(t *testing.T) {
 	}
 }
 
-// scene is the input of a golden.
+// scene is the input of a golden test.
 type scene struct {
 	Fabric   plan.Fabric
 	Services []plan.Service
@@ -45,7 +45,7 @@ type scene struct {
 		Taken                     []netip.Addr
 		Ordinals                  map[string]int
 		HashIPv6, RepliesUnhidden bool
-		// VIPs are the vips columns as they are, by row id; Options and ExternalIDs those of NB_Global.
+		// VIPs are the existing vips columns by row ID. Options and ExternalIDs are those of NB_Global.
 		VIPs                 map[string]map[string]string
 		Options, ExternalIDs map[string]string
 	}
@@ -97,7 +97,7 @@ func golden(t *testing.T, file string) {
 	}
 }
 
-// wanted is the text of all rows that a scene asks for.
+// wanted formats all rows that a scene produces.
 func wanted(s scene) string {
 	facts := rows.Facts{
 		Join: s.Facts.Join, Nodes: s.Facts.Nodes, HashIPv6: s.Facts.HashIPv6, RepliesUnhidden: s.Facts.RepliesUnhidden,
@@ -110,7 +110,7 @@ func wanted(s scene) string {
 		id, _ := rows.ParseShard(name)
 		facts.Ordinals[id] = n
 	}
-	g, err := rows.Lay(&s.Fabric, facts)
+	g, err := rows.NewBuilder(&s.Fabric, facts)
 	if err != nil {
 		return "error: " + err.Error() + "\n"
 	}
@@ -122,15 +122,15 @@ func wanted(s scene) string {
 			}
 		}
 	}
-	write(ground(g))
-	back := map[string][]rows.Behind{}
+	write(builder(g))
+	back := map[string][]rows.ShardBackend{}
 	for _, p := range s.Services {
 		balancers, err := g.Service(&p, func(id string) map[string]string { return s.Facts.VIPs[id] })
 		if err != nil {
 			fmt.Fprintf(&out, "error: %v\n", err)
 		}
 		write(balancers)
-		rows.Returns(&p, func(node string, b rows.Behind) { back[node] = append(back[node], b) })
+		rows.Returns(&p, func(node string, b rows.ShardBackend) { back[node] = append(back[node], b) })
 	}
 	for _, node := range slices.Sorted(maps.Keys(back)) {
 		write(g.NodeRows(node, back[node], func(id string) map[string]string { return s.Facts.VIPs[id] }))
@@ -142,8 +142,8 @@ func wanted(s scene) string {
 	return out.String()
 }
 
-// ground is all rows of a ground.
-func ground(g *rows.Ground) []rows.Row {
+// builder returns all topology rows of a Builder.
+func builder(g *rows.Builder) []rows.Row {
 	domains, shards := g.Units()
 	return slices.Concat(slices.Concat(domains...), slices.Concat(shards...))
 }

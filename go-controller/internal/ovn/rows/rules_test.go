@@ -16,23 +16,27 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 )
 
-// everything is the rows of a fabric with hostile names and a Service.
+// everything returns the rows of a fabric with hostile names and a Service.
 func everything(t *testing.T) []rows.Row {
 	t.Helper()
 	var f plan.Fabric
 	host := []netip.Addr{netip.MustParseAddr("172.18.0.11"), netip.MustParseAddr("fd00:18::b")}
 	f.Nodes = []plan.Node{{Name: "n1", Chassis: "c1", Hosts: []world.Host{
-		{Addr: host[0], Masquerade: netip.MustParseAddr("169.254.169.3")}, {Addr: host[1], Masquerade: netip.MustParseAddr("fd69::3")},
+		{Addr: host[0], Masquerade: netip.MustParseAddr("169.254.169.3")},
+		{Addr: host[1], Masquerade: netip.MustParseAddr("fd69::3")},
 	}}}
-	f.Cluster = world.Cluster{ID: "c", PodNets: []netip.Prefix{netip.MustParsePrefix("10.244.0.0/16"), netip.MustParsePrefix("fd00:10:244::/48")}}
+	f.Cluster = world.Cluster{ID: "c", PodNets: []netip.Prefix{netip.MustParsePrefix("10.244.0.0/16"),
+		netip.MustParsePrefix("fd00:10:244::/48")}}
 	var out []rows.Row
 	var services []*plan.Service
 	for i, name := range []string{"ext-lan", "gr-n1", "exgw-ext-n1", "1", "a.b-0", strings.Repeat("d", 253)} {
-		d := plan.Domain{Name: name, PhysicalNetwork: "physnet", Detect: time.Second, DetectMultiplier: 3, Subnets: []world.Subnet{
-			{Prefix: netip.MustParsePrefix("10.50.0.0/16"), Gateway: netip.MustParseAddr("10.50.0.1")},
-			{Prefix: netip.MustParsePrefix("fd00:50::/64"), Gateway: netip.MustParseAddr("fd00:50::1")},
-		}}
-		vips := []netip.Addr{netip.AddrFrom4([4]byte{10, 50, 1, byte(i)}), netip.MustParseAddr(fmt.Sprintf("fd00:50::%d", i+2))}
+		d := plan.Domain{Name: name, PhysicalNetwork: "physnet", Detect: time.Second, DetectMultiplier: 3,
+			Subnets: []world.Subnet{
+				{Prefix: netip.MustParsePrefix("10.50.0.0/16"), Gateway: netip.MustParseAddr("10.50.0.1")},
+				{Prefix: netip.MustParsePrefix("fd00:50::/64"), Gateway: netip.MustParseAddr("fd00:50::1")},
+			}}
+		vips := []netip.Addr{netip.AddrFrom4([4]byte{10, 50, 1, byte(i)}),
+			netip.MustParseAddr(fmt.Sprintf("fd00:50::%d", i+2))}
 		s := plan.Shard{ID: world.ShardID{Domain: name}, Gateways: []plan.Gateway{{Node: "n1", Chassis: "c1"}},
 			Anchors: []netip.Prefix{netip.PrefixFrom(vips[0], 16), netip.PrefixFrom(vips[1], 64)}}
 		d.Shards = []plan.Shard{s}
@@ -54,7 +58,7 @@ func everything(t *testing.T) []rows.Row {
 		}
 		services = append(services, p)
 	}
-	g, err := rows.Lay(&f, rows.Facts{
+	g, err := rows.NewBuilder(&f, rows.Facts{
 		Join: []netip.Prefix{netip.MustParsePrefix("100.64.0.1/16"), netip.MustParsePrefix("fd98::1/64")},
 		Nodes: map[string]rows.NodeFacts{"n1": {
 			Subnets: []netip.Prefix{netip.MustParsePrefix("10.244.1.0/24"), netip.MustParsePrefix("fd00:10:244::/64")},
@@ -64,25 +68,25 @@ func everything(t *testing.T) []rows.Row {
 	if err != nil {
 		t.Fatal(err)
 	}
-	out = append(out, ground(g)...)
-	var behind []rows.Behind
+	out = append(out, builder(g)...)
+	var behind []rows.ShardBackend
 	for _, p := range services {
 		balancers, err := g.Service(p, func(string) map[string]string { return nil })
 		if err != nil {
 			t.Fatal(err)
 		}
 		out = append(out, balancers...)
-		rows.Returns(p, func(_ string, b rows.Behind) { behind = append(behind, b) })
+		rows.Returns(p, func(_ string, b rows.ShardBackend) { behind = append(behind, b) })
 	}
 	return append(out, g.NodeRows("n1", behind, func(string) map[string]string { return nil })...)
 }
 
-// What OVN-Kubernetes would delete, adopt or overwrite, one rule a case.
-func TestOVNKubernetesLeavesOurRowsAlone(t *testing.T) {
+// Rows must not match what OVN-Kubernetes deletes, adopts or overwrites. Each case is one rule.
+func TestOVNKubernetesKeepsOurRows(t *testing.T) {
 	taken := func(name string) bool {
 		return strings.HasPrefix(name, "ext_") || strings.HasPrefix(name, "GR_") || strings.HasPrefix(name, "exgw-ext_")
 	}
-	node := regexp.MustCompile(`^[^_]*_`) // <bridge>_<node>, whatever the node
+	node := regexp.MustCompile(`^[^_]*_`) // <bridge>_<node>, for any node
 	for what, holds := range map[string]func(rows.Row) bool{
 		"stale load balancer cleanup: k8s.ovn.org/kind is not set": func(r rows.Row) bool {
 			_, set := r.ExternalIDs()["k8s.ovn.org/kind"]
@@ -104,20 +108,29 @@ func TestOVNKubernetesLeavesOurRowsAlone(t *testing.T) {
 		},
 		"switches and routers of nodes go by name":     func(r rows.Row) bool { return !taken(r.Name()) },
 		"unknown switches with other_config are stale": func(r rows.Row) bool { return r.Columns["other_config"] == nil },
-		"localnet ports are found by <bridge>_<node>":  func(r rows.Row) bool { return r.Table != rows.SwitchPort || !node.MatchString(r.Name()) },
-		"reject ACLs are stripped":                     func(r rows.Row) bool { return r.Table != rows.ACL || r.Columns["action"] != "reject" },
+		"localnet ports are found by <bridge>_<node>": func(r rows.Row) bool {
+			return r.Table != rows.SwitchPort || !node.MatchString(r.Name())
+		},
+		"reject ACLs are stripped": func(r rows.Row) bool {
+			return r.Table != rows.ACL || r.Columns["action"] != "reject"
+		},
 		"conntrack does not run for ACLs": func(r rows.Row) bool {
 			return r.Table != rows.ACL || r.Columns["action"] == "drop" || r.Columns["action"] == "allow-stateless"
 		},
-		"routes with ecmp_symmetric_reply are its own": func(r rows.Row) bool { return r.Table != rows.StaticRoute || r.Columns["options"] == nil },
+		"routes with ecmp_symmetric_reply are its own": func(r rows.Row) bool {
+			return r.Table != rows.StaticRoute || r.Columns["options"] == nil
+		},
 		"policy priorities in use are left free": func(r rows.Row) bool {
 			return r.Table != rows.Policy || slices.Contains([]any{699, 700, 1010, 1011, 1012}, r.Columns["priority"])
 		},
-		"HA priorities are positive":                     func(r rows.Row) bool { p, ok := r.Columns["priority"].(int); return !ok || p >= 1 },
+		"HA priorities are positive": func(r rows.Row) bool {
+			p, ok := r.Columns["priority"].(int)
+			return !ok || p >= 1
+		},
 		"MAC addresses are locally administered, single": localMAC,
 		"columns of others' rows are overwritten, but for these sets": func(r rows.Row) bool {
 			if strings.HasPrefix(r.In.Name, "slb") {
-				return true // a row of ours
+				return true // a row we own
 			}
 			return slices.Contains([]rows.Place{
 				{}, {Table: rows.Switch, Column: "ports", Name: rows.JoinSwitch},
@@ -147,7 +160,7 @@ func localMAC(r rows.Row) bool {
 	return !ok || regexp.MustCompile(`^[0-9a-f][26ae](:[0-9a-f]{2}){5}$`).MatchString(mac)
 }
 
-// Names and ids are unique in their tables; logical ports of switches and routers share one.
+// Names and IDs are unique within their tables. Logical ports of switches and routers share one namespace.
 func TestNamesAreUnique(t *testing.T) {
 	seen := map[string]rows.Row{}
 	for _, r := range everything(t) {
@@ -162,25 +175,26 @@ func TestNamesAreUnique(t *testing.T) {
 	}
 }
 
-// More gateways than steps of ten still have distinct, falling priorities.
+// Priorities stay distinct and descending if there are more gateways than steps of ten.
 func TestManyGateways(t *testing.T) {
 	s := plan.Shard{ID: world.ShardID{Domain: "lan"}, Anchors: []netip.Prefix{netip.MustParsePrefix("10.50.0.5/24")}}
 	for i := range 2000 {
 		s.Gateways = append(s.Gateways, plan.Gateway{Chassis: fmt.Sprint("c", i)})
 	}
 	f := plan.Fabric{Domains: []plan.Domain{{Name: "lan", Shards: []plan.Shard{s}}}}
-	g, err := rows.Lay(&f, rows.Facts{Join: []netip.Prefix{netip.MustParsePrefix("100.64.0.1/16")}})
+	g, err := rows.NewBuilder(&f, rows.Facts{Join: []netip.Prefix{netip.MustParsePrefix("100.64.0.1/16")}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	var priorities []int
-	for _, r := range ground(g) {
+	for _, r := range builder(g) {
 		if r.Table == rows.HAChassis {
 			priorities = append(priorities, r.Columns["priority"].(int))
 		}
 	}
 	slices.Reverse(priorities)
-	if len(slices.Compact(slices.Clone(priorities))) != 2000 || !slices.IsSorted(priorities) || priorities[0] < 1 || priorities[1999] > 32767 {
+	if len(slices.Compact(slices.Clone(priorities))) != 2000 || !slices.IsSorted(priorities) || priorities[0] < 1 ||
+		priorities[1999] > 32767 {
 		t.Errorf("%d priorities from %d to %d", len(priorities), priorities[1999], priorities[0])
 	}
 }

@@ -12,14 +12,14 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 )
 
-// Service returns the load balancers of a Service, one a VIP and protocol, another where it
-// has draining backends, and the ACLs before them. vips returns the vips column of the row
-// with that id as it is, nil if there is none; backends keep the slots that they have there.
-func (g *Ground) Service(p *plan.Service, vips func(id string) map[string]string) ([]Row, error) {
+// Service returns the load balancers of a Service, one per VIP and protocol, plus another one if it has draining
+// backends, and the Service's ACLs. vips returns the existing vips column of the row with that ID, or nil. Backends
+// keep the slots that they have there.
+func (g *Builder) Service(p *plan.Service, vips func(id string) map[string]string) ([]Row, error) {
 	var out []Row
 	for _, v := range p.VIPs {
-		if slices.Contains(g.numberless, v.Shard) {
-			continue // the Service's other addresses are served
+		if slices.Contains(g.unnumbered, v.Shard) {
+			continue // the Service's other addresses are still served
 		}
 		if _, ok := g.shards[v.Shard]; !ok {
 			return nil, fmt.Errorf("address %s: shard %s has no router", v.Addr, ShardName(v.Shard))
@@ -36,17 +36,18 @@ func (g *Ground) Service(p *plan.Service, vips func(id string) map[string]string
 	return append(out, g.Sources(p)...), nil
 }
 
-// balancer is the row of one address and protocol of a Service; false if nothing listens.
-func (g *Ground) balancer(
+// balancer returns the row of one address and protocol of a Service, or false if it has no listener.
+func (g *Builder) balancer(
 	p *plan.Service, v plan.VIP, protocol world.Protocol, vips func(string) map[string]string,
 ) (Row, bool) {
 	vip, shard := v.Addr, g.shards[v.Shard]
 	proto := strings.ToLower(string(protocol))
 	fields, options := g.selection(p.ClientAffinity, world.FamilyOf(vip))
 	if protocol == world.UDP {
-		// Else a flow to a backend that is gone keeps its entry alive, and is lost, for as long as the client goes on asking.
-		// Connections over TCP end by themselves, and may go on with a backend that takes no new ones. It takes an OVN that
-		// tells ovn-controller of routers' load balancers (Southbound column lr_datapath_group); 23.03 ignores it.
+		// Otherwise the packets of a client keep the conntrack entry to a removed backend alive, and are lost, for as
+		// long as the client keeps sending. TCP connections end by themselves, and may continue with a backend that
+		// accepts no new ones. The option needs an OVN that informs ovn-controller of routers' load balancers
+		// (southbound column lr_datapath_group); 23.03 ignores it.
 		options["ct_flush"] = "true"
 	}
 	row := owned(LoadBalancer, OwnerService, p.Key.String(), map[string]any{
@@ -68,15 +69,15 @@ func (g *Ground) balancer(
 	return row, len(want) > 0
 }
 
-// draining is the row of the backends of one address and protocol that take no new
-// connections; false if there are none.
+// draining returns the row of the backends of one address and protocol that accept no new connections, or false if
+// there are none.
 //
-// A router turns the source of a reply back only if a load balancer of it has the backend
-// (ovn-northd(8), egress table "UNDNAT"); whether the connection is known decides conntrack,
-// and what goes to the VIP needs no backend. So each draining backend is the only one of a
-// VIP that no client asks: of itself. That is an alias, which the router accepts from no
-// client and OVN answers no ARP for (ADR 7), and it changes nothing in a packet that is for it.
-func (g *Ground) draining(p *plan.Service, v plan.VIP, protocol world.Protocol) (Row, bool) {
+// A router translates the source of a reply back only if one of its load balancers contains the backend
+// (ovn-northd(8), egress table "UNDNAT"). conntrack decides whether the connection is known, and packets to the VIP
+// need no backend. Therefore each draining backend is the only backend of a VIP that no client uses, namely its own
+// address. That address is an alias, which the router accepts from no client and for which OVN does not reply to ARP
+// (ADR 7). The load balancer does not change packets to the alias.
+func (g *Builder) draining(p *plan.Service, v plan.VIP, protocol world.Protocol) (Row, bool) {
 	proto, vips := strings.ToLower(string(protocol)), map[string]string{}
 	for _, l := range p.At(v.Addr) {
 		if l.Protocol != protocol {
@@ -94,12 +95,12 @@ func (g *Ground) draining(p *plan.Service, v plan.VIP, protocol world.Protocol) 
 	}, v.Addr.String(), proto, "draining").with(KeyService, p.Key.String()), len(vips) > 0
 }
 
-// selection chooses how connections are spread: by client, or by connection. It must not
-// depend on state of the active gateway, so that a connection keeps its backend through a
-// failover: options:affinity_timeout does, and on OVN 23.03 it also lost connections. So
-// there is no affinity where OVN can't hash IPv6 addresses.
-func (g *Ground) selection(affinity bool, f world.Family) (fields []string, options map[string]string) {
-	// A VIP outside the subnets of the router's port is answered for only with "all".
+// selection returns the fields by which connections are distributed: per client or per connection. The distribution
+// must not depend on state of the active gateway, so that a connection keeps its backend through a failover.
+// options:affinity_timeout depends on such state, and on OVN 23.03 it also lost connections. Therefore there is no
+// affinity if OVN can't hash IPv6 addresses.
+func (g *Builder) selection(affinity bool, f world.Family) (fields []string, options map[string]string) {
+	// Only "all" makes the router reply for a VIP outside the subnets of its port.
 	options = map[string]string{"reject": "true", "neighbor_responder": "all"}
 	fields = []string{"ip_dst", "ip_src"}
 	if f == world.IPv6 && g.facts.HashIPv6 {
@@ -118,9 +119,10 @@ func split(slots string) []string {
 	return strings.Split(slots, ",")
 }
 
-// targets are where a shard sends to: backends' aliases. What has none would not find its way
-// back, and must not be taken for one either: anybody can write an alias into a slice.
-func (g *Ground) targets(s *shard, backends []plan.Backend) []string {
+// targets returns the destinations of a shard, which are the aliases of backends. A backend without an alias is
+// omitted because its replies would not return. Its address must not be mistaken for an alias either: any user can
+// write an alias into an EndpointSlice.
+func (g *Builder) targets(s *shard, backends []plan.Backend) []string {
 	out := make([]string, 0, len(backends))
 	for _, b := range backends {
 		alias, ok := g.alias(s.ordinal, b.Addr.Addr())

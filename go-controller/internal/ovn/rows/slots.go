@@ -4,21 +4,19 @@ package rows
 
 import "slices"
 
-// Slots places backends in the slots of a load balancer. have are the slots as they
-// are, want the living backends, distinct; the order of want decides only where new
-// ones go.
+// Slots assigns backends to the slots of a load balancer. have are the existing slots. want are the living backends,
+// without duplicates; their order only determines where new ones are placed.
 //
-// OVS picks a slot of a select group by hashing a connection with the slot's index, so
-// a connection finds its backend again after a failover only if that backend still has
-// the same slot. Hence a kept backend stays where it is; the slot of a dead one is
-// overwritten in place by a new one, or by a second slot for a living one; new ones
-// beyond that are appended; empty slots at the end are cut. Once more than half of the
-// slots would be second ones, all is packed anew.
+// OVS picks a slot of a select group by hashing a connection with the slot's index, so after a failover a connection
+// finds its backend again only if that backend still has the same slot. Therefore a kept backend stays in its slot.
+// The slot of a dead backend is overwritten in place by a new backend, or by a second slot for a living one. Further
+// new backends are appended, and empty slots at the end are removed. Once more than half of the slots would be
+// duplicates, the list is compacted.
 func Slots[T comparable](have, want []T) []T {
 	if len(want) == 0 {
 		return nil
 	}
-	alive := make(map[T]int, len(want)) // how many slots each has
+	alive := make(map[T]int, len(want)) // number of slots per backend
 	for _, b := range want {
 		alive[b] = 0
 	}
@@ -58,7 +56,7 @@ func Slots[T comparable](have, want []T) []T {
 	return slots
 }
 
-// overwriteSeconds gives slots that only repeat a backend to new backends.
+// overwriteSeconds assigns slots that only repeat a backend to new backends.
 func overwriteSeconds[T comparable](slots, fresh []T, count map[T]int, full bool) (filled, rest []T) {
 	if !full {
 		return slots, fresh
@@ -72,7 +70,7 @@ func overwriteSeconds[T comparable](slots, fresh []T, count map[T]int, full bool
 	return slots, fresh
 }
 
-// packed leaves each backend its first slot, in order.
+// packed keeps the first slot of each backend, in order.
 func packed[T comparable](slots []T, holes []int) []T {
 	seen := make(map[T]bool, len(slots))
 	var out []T

@@ -45,7 +45,7 @@ func TestSlots(t *testing.T) {
 	}
 }
 
-// Slots are exactly the living backends, bounded, sticky and stable, for any history.
+// For any history, the slots contain exactly the living backends, are bounded in number, and are sticky and stable.
 func FuzzSlots(f *testing.F) {
 	f.Add("abc", "acd")
 	f.Add("aabbc", "c")
@@ -71,7 +71,7 @@ func FuzzSlots(f *testing.F) {
 	})
 }
 
-// keepsSlots checks that each living backend still has one of its slots.
+// keepsSlots checks that each living backend still has one of its previous slots.
 func keepsSlots(t *testing.T, have, want, slots []byte) {
 	t.Helper()
 	for _, b := range want {

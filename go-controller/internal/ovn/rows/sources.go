@@ -12,21 +12,20 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 )
 
-// Priorities of ACLs on the switch of a domain, which has no others.
+// Priorities of the ACLs on the switch of a domain, which has no other ACLs.
 const (
 	dropPriority  = 1000
 	admitPriority = 1001
 )
 
-// Sources returns the ACLs of a Service that admits only some clients, on the switches of
-// its domains: what comes to its addresses and ports is dropped unless it comes from one of
-// the ranges. None for shards that have no router.
+// Sources returns the ACLs of a Service with source ranges, on the switches of its domains. Packets to its addresses
+// and ports are dropped unless they come from one of the ranges. Shards without a router have no ACLs.
 //
-// They keep no state, so that conntrack does not run on the switch, and say nothing about
-// other protocols and ports of the address: those may be another Service's. Replies have
-// the client as their destination and don't match. Two ACLs, for OVN makes of "not in these
-// ranges" as many flows as the product of the ranges' lengths.
-func (g *Ground) Sources(p *plan.Service) []Row {
+// The ACLs are stateless, so that conntrack does not run on the switch. They do not match other protocols and ports
+// of the address, which may belong to another Service. Replies have the client as their destination and don't match.
+// There are two ACLs, because OVN expands "not in these ranges" to as many flows as the product of the ranges'
+// lengths.
+func (g *Builder) Sources(p *plan.Service) []Row {
 	var out []Row
 	for _, v := range p.VIPs {
 		sources, restricted := p.Sources[world.FamilyOf(v.Addr)]
@@ -58,7 +57,7 @@ func sourceRows(p *plan.Service, v plan.VIP, protocol world.Protocol, ports []st
 	return out
 }
 
-// portsOf are the ports on which a Service listens at an address.
+// portsOf returns the ports on which a Service listens at an address.
 func portsOf(p *plan.Service, vip netip.Addr, protocol world.Protocol) []string {
 	var ports []string
 	for _, l := range p.At(vip) {

@@ -8,11 +8,11 @@ import (
 	"time"
 )
 
-// tunnelTxMillis is how often gateways send BFD on tunnels at most.
+// tunnelTxMillis is the maximum interval at which gateways send BFD packets on tunnels, in milliseconds.
 const tunnelTxMillis = 100
 
-// timer is a key of NB_Global:options (ovn-nb(5)) that times BFD between gateways, with
-// OVS's default (ovs-vswitchd.conf.db(5), bfd).
+// timer is a key of NB_Global:options (ovn-nb(5)) that controls BFD between gateways, with the default of OVS
+// (ovs-vswitchd.conf.db(5), bfd).
 type timer struct {
 	key     string
 	initial int
@@ -22,21 +22,20 @@ func timers() []timer {
 	return []timer{{"bfd-min-rx", 1000}, {"bfd-min-tx", 100}, {"bfd-mult", 3}}
 }
 
-// memoryKey is the key of NB_Global:external_ids that remembers what was there before us.
-func (t timer) memoryKey() string { return "slb.k8s.ovn.org/" + t.key }
+// originalKey returns the key of NB_Global:external_ids that stores the original value.
+func (t timer) originalKey() string { return "slb.k8s.ovn.org/" + t.key }
 
-// KeyChange is a change of one key of a map; an empty New removes it, an empty Old means
-// that it was absent.
+// KeyChange is a change of one key of a map. An empty New removes the key. An empty Old means that the key was
+// absent.
 type KeyChange struct{ Key, Old, New string }
 
-// Timers returns the changes to NB_Global's options and external_ids that make BFD
-// between gateways as fast as the strictest domain asks for, never slower than others
-// have set it. What others had set is remembered in external_ids and comes back once no
-// shard needs more.
-func (g *Ground) Timers(options, externalIDs map[string]string) (opts, ids []KeyChange) {
+// Timers returns the changes to NB_Global's options and external_ids that make BFD between gateways as fast as the
+// strictest domain requires, but never slower than other clients have configured it. The original values are stored
+// in external_ids and restored once no shard requires faster ones.
+func (g *Builder) Timers(options, externalIDs map[string]string) (opts, ids []KeyChange) {
 	want := g.timing()
 	for _, t := range timers() {
-		now, memory := options[t.key], externalIDs[t.memoryKey()]
+		now, memory := options[t.key], externalIDs[t.originalKey()]
 		base := now
 		if before, ours, ok := strings.Cut(memory, ">"); ok && now == ours {
 			base = before
@@ -47,13 +46,13 @@ func (g *Ground) Timers(options, externalIDs map[string]string) (opts, ids []Key
 			remembered = base + ">" + target
 		}
 		opts = appendChange(opts, t.key, now, target)
-		ids = appendChange(ids, t.memoryKey(), memory, remembered)
+		ids = appendChange(ids, t.originalKey(), memory, remembered)
 	}
 	return opts, ids
 }
 
-// timing is what the shards ask for.
-func (g *Ground) timing() map[string]int {
+// timing returns the values that the shards require.
+func (g *Builder) timing() map[string]int {
 	want := map[string]int{}
 	strictest := func(key string, value int) {
 		if old, ok := want[key]; value > 0 && (!ok || value < old) {

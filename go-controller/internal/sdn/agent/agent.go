@@ -28,44 +28,44 @@ import (
 )
 
 const (
-	// renewEvery is the time between two renewals of our addresses.
+	// renewEvery is the interval between renewals of our addresses.
 	renewEvery = lifetime / 4
-	// farewell is how long an agent that shall end waits for its addresses to be taken over.
+	// farewell is how long a terminating agent waits for its addresses to be taken over.
 	farewell = 5 * time.Second
-	// listenEvery is the time between two attempts to listen at an address that is in use.
+	// listenEvery is the interval between attempts to listen on an address that is in use.
 	listenEvery = time.Second
-	// askTimeout is how long the API server has for an answer when a link came back.
+	// askTimeout limits the request to the API server after a link has come back.
 	askTimeout = 2 * time.Second
 )
 
 // Options configure an Agent.
 type Options struct {
-	// Node is the name of the Node that the agent runs on.
+	// Node is the name of the Node on which the agent runs.
 	Node string
 	// Kube reads the Node and writes the node's report and Events.
 	Kube kubernetes.Interface
-	// Health is where the agent answers gRPC's health checks, HOST:PORT. Without a host it does
-	// so everywhere, and the controller asks at the first internal address of the Node.
+	// Health is the listen address for gRPC health checks, HOST:PORT. Without a host the agent listens on all
+	// addresses, and the controller uses the first internal address of the Node.
 	Health string
-	// Registerer takes the metrics; nil for none.
+	// Registerer registers the metrics; nil for none.
 	Registerer prometheus.Registerer
 }
 
-// Agent holds the addresses of one node.
+// Agent manages the addresses of one node.
 type Agent struct {
-	options Options
-	health  *health
-	obey    *obeyer
-	answers *answers
-	report  *nodelease.Reporter
-	metrics *metrics
-	nodes   chan *corev1.Node // nil in it: there is no such Node
-	changed chan struct{}
-	obeyed  atomic.Bool
-	events  record.EventRecorder
+	options   Options
+	health    *health
+	reconcile *reconciler
+	answers   *answers
+	report    *nodelease.Reporter
+	metrics   *metrics
+	nodes     chan *corev1.Node // a nil Node means that it does not exist
+	changed   chan struct{}
+	applied   atomic.Bool
+	events    record.EventRecorder
 }
 
-// New returns an Agent that does nothing before Run.
+// New returns an Agent. It does nothing before Run.
 func New(o Options) (*Agent, error) {
 	if o.Node == "" || o.Kube == nil {
 		return nil, errors.New("sdn agent: a node and a client are needed")
@@ -82,13 +82,14 @@ func New(o Options) (*Agent, error) {
 		return nil, fmt.Errorf("sdn agent of node %s: %w", o.Node, err)
 	}
 	h := newHealth()
-	return &Agent{options: o, health: h, obey: newObeyer(m), answers: newAnswers(o.Health, h), report: report, metrics: m,
-		nodes: make(chan *corev1.Node), changed: make(chan struct{}, 1)}, nil
+	return &Agent{options: o, health: h, reconcile: newReconciler(m), answers: newAnswers(o.Health, h), report: report,
+		metrics: m,
+		nodes:   make(chan *corev1.Node), changed: make(chan struct{}, 1)}, nil
 }
 
-// Healthy tells what the agent waits for.
+// Healthy returns what the agent is waiting for, or nil.
 func (a *Agent) Healthy() error {
-	if !a.obeyed.Load() {
+	if !a.applied.Load() {
 		return fmt.Errorf("node %s was not read yet", a.options.Node)
 	}
 	return a.answers.Healthy()
@@ -101,9 +102,9 @@ func (a *Agent) wake() {
 	}
 }
 
-// Run obeys until the context ends. Then it asks for its addresses to be taken over, and
-// removes them when they are, or when it has waited long enough. If no health check was answered with its end, it
-// leaves them to their lifetime: an agent that comes back within that keeps them.
+// Run applies the annotation until the context ends. Then it requests that its addresses be taken over, and removes
+// them once they have been, or after a timeout. If no health check was answered with the agent's termination, it
+// leaves the addresses in place until their lifetime expires: an agent that returns within that time keeps them.
 func (a *Agent) Run(ctx context.Context) error {
 	stop, err := follow(a.wake)
 	if err != nil {
@@ -115,7 +116,8 @@ func (a *Agent) Run(ctx context.Context) error {
 	broadcaster := record.NewBroadcaster(record.WithContext(working))
 	defer broadcaster.Shutdown()
 	broadcaster.StartRecordingToSink(&corev1client.EventSinkImpl{Interface: a.options.Kube.CoreV1().Events("")})
-	a.events = broadcaster.NewRecorder(scheme.Scheme, corev1.EventSource{Component: "ovnkube-slb-node", Host: a.options.Node})
+	a.events = broadcaster.NewRecorder(scheme.Scheme, corev1.EventSource{Component: "ovnkube-slb-node",
+		Host: a.options.Node})
 
 	var running sync.WaitGroup
 	running.Go(func() { watchNode(working, a.options.Kube, a.options.Node, a.nodes) })
@@ -124,13 +126,14 @@ func (a *Agent) Run(ctx context.Context) error {
 	end()
 	running.Wait()
 	if !a.health.endAnnounced() {
-		klog.InfoS("No health check was answered with the end: addresses stay until their lifetime is over", "lifetime", lifetime)
+		klog.InfoS("No client received the final health response, addresses stay until their lifetime ends", "lifetime",
+			lifetime)
 		return nil
 	}
-	return a.obey.clear()
+	return a.reconcile.clear()
 }
 
-// work is the loop; it ends a while after ctx.
+// work is the main loop. It ends some time after ctx.
 func (a *Agent) work(ctx, working context.Context) {
 	renew := time.NewTicker(renewEvery)
 	defer renew.Stop()
@@ -140,26 +143,26 @@ func (a *Agent) work(ctx, working context.Context) {
 	defer a.answers.stop()
 	var over <-chan time.Time
 	ending := ctx.Done()
-	if err := a.obey.find(); err != nil {
-		klog.ErrorS(err, "Read the kernel's interfaces; what an agent before this one left is not kept")
+	if err := a.reconcile.find(); err != nil {
+		klog.ErrorS(err, "Failed to list network interfaces, addresses of an earlier agent are not adopted")
 	}
-	renewing := true // the kernel may be about to give up what the agent before left
+	renewing := true // the kernel may be about to remove the addresses of the previous agent
 	for {
 		switch {
-		case !a.obey.told && over != nil:
+		case !a.reconcile.known && over != nil:
 			return
-		case !a.obey.told:
+		case !a.reconcile.known:
 			renewing = !a.wait(working, renewing) && renewing
 		default:
 			a.step(working, renewing)
-			if next := a.obey.claims.make(time.Now()); !next.IsZero() {
+			if next := a.reconcile.claims.make(time.Now()); !next.IsZero() {
 				tell.Reset(time.Until(next))
 			}
-			if over != nil && len(a.obey.want) == 0 {
+			if over != nil && len(a.reconcile.want) == 0 {
 				return
 			}
 			a.answers.listen(working)
-			a.obeyed.Store(true)
+			a.applied.Store(true)
 			renewing = false
 		}
 		select {
@@ -170,7 +173,7 @@ func (a *Agent) work(ctx, working context.Context) {
 			timer := time.NewTimer(farewell)
 			defer timer.Stop()
 			over = timer.C
-			a.obey.ending = true
+			a.reconcile.ending = true
 		case n := <-a.nodes:
 			a.take(n)
 		case <-a.changed:
@@ -182,95 +185,97 @@ func (a *Agent) work(ctx, working context.Context) {
 	}
 }
 
-// wait keeps what the kernel holds as long as the Node was not read. Only while the controller gets answers: one that finds
-// that no agent runs counts on the kernel to give the addresses up, and then has another node hold them. It reports whether what
-// is held was renewed, and does so if it is due or if the answers have only just begun.
+// wait keeps the addresses in the kernel until the Node has been read. It does so only while the controller's health
+// checks are answered: if the controller finds that no agent runs, it relies on the kernel to remove the addresses,
+// and then assigns them to another node. It renews the addresses if that is due or if the health server has only just
+// started, and reports whether it did.
 func (a *Agent) wait(ctx context.Context, due bool) (renewed bool) {
 	began := a.answers.Healthy() != nil
-	if len(a.obey.found) == 0 || !a.answers.listen(ctx) {
+	if len(a.reconcile.found) == 0 || !a.answers.listen(ctx) {
 		return false
 	}
-	if _, err := a.obey.look(); err != nil {
-		klog.ErrorS(err, "Read the kernel's interfaces; it is tried again")
+	if _, err := a.reconcile.look(); err != nil {
+		klog.ErrorS(err, "Failed to list network interfaces, will retry")
 		return false
 	}
 	if renewed = due || began; renewed {
-		a.obey.keep()
+		a.reconcile.keep()
 	}
-	a.health.set(a.obey.unfit(), "", nil)
-	a.metrics.held.Set(float64(a.obey.count()))
+	a.health.set(a.reconcile.unfit(), "", nil)
+	a.metrics.held.Set(float64(a.reconcile.count()))
 	return renewed
 }
 
-// step makes the kernel as it shall be, and tells what came of it.
+// step makes the kernel match the desired state and publishes the result.
 func (a *Agent) step(ctx context.Context, renew bool) {
-	returned, err := a.obey.look()
+	returned, err := a.reconcile.look()
 	if err != nil {
-		klog.ErrorS(err, "Read the kernel's interfaces; it is tried again")
+		klog.ErrorS(err, "Failed to list network interfaces, will retry")
 		return
 	}
 	if returned {
 		a.ask(ctx)
 	}
-	a.obey.apply(renew)
-	a.metrics.wanted.Set(float64(len(a.obey.want)))
-	a.metrics.held.Set(float64(a.obey.count()))
-	a.health.set(a.obey.unfit(), a.obey.version, a.obey.failed)
+	a.reconcile.apply(renew)
+	a.metrics.wanted.Set(float64(len(a.reconcile.want)))
+	a.metrics.held.Set(float64(a.reconcile.count()))
+	a.health.set(a.reconcile.unfit(), a.reconcile.version, a.reconcile.failed)
 	if health, ok := a.healthAddress(); ok {
-		a.tell(health)
+		a.reportStatus(health)
 	}
 }
 
-// ask reads the Node anew. An API server that does not answer is no reason to hold nothing.
+// ask reads the Node again. If the API server does not answer, the addresses are held nevertheless.
 func (a *Agent) ask(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
 	n, err := a.options.Kube.CoreV1().Nodes().Get(ctx, a.options.Node, metav1.GetOptions{})
 	if err != nil {
-		klog.ErrorS(err, "The Node can't be read after a link came back; what it said last counts", "node", a.options.Node)
+		klog.ErrorS(err, "Failed to read the Node after a link returned, keeping the last assignment", "node", a.options.Node)
 		return
 	}
 	a.take(n)
 }
 
-// healthAddress is where the controller shall ask.
+// healthAddress returns the address that the controller must use for health checks.
 func (a *Agent) healthAddress() (netip.AddrPort, bool) {
 	host, port, err := net.SplitHostPort(a.options.Health)
 	if err != nil {
 		return netip.AddrPort{}, false
 	}
 	if host == "" {
-		host = a.obey.address
+		host = a.reconcile.address
 	}
 	at, err := netip.ParseAddrPort(net.JoinHostPort(host, port))
 	return at, err == nil
 }
 
-// take adopts a version of the Node.
+// take applies a version of the Node.
 func (a *Agent) take(n *corev1.Node) {
 	if n == nil {
-		klog.InfoS("The Node does not exist: nothing is held", "node", a.options.Node)
-		a.obey.tell(nil, "")
+		klog.InfoS("Node does not exist, removing all addresses", "node", a.options.Node)
+		a.reconcile.setWanted(nil, "")
 		return
 	}
 	for _, addr := range n.Status.Addresses {
 		if addr.Type == corev1.NodeInternalIP {
-			a.obey.address = addr.Address
+			a.reconcile.address = addr.Address
 			break
 		}
 	}
-	if err := a.obey.read(n); err != nil {
-		klog.ErrorS(err, "What is held stays as it is", "node", n.Name)
+	if err := a.reconcile.read(n); err != nil {
+		klog.ErrorS(err, "Keeping current addresses", "node", n.Name)
 		a.events.Event(n, corev1.EventTypeWarning, eventUnreadable, err.Error()+"; what is held stays as it is")
 	}
 }
 
-// tell says in the Lease of the node where the agent answers and which interfaces there are. Whether it lives is seen at its health.
-func (a *Agent) tell(health netip.AddrPort) {
-	text, err := json.Marshal(convert.Agent{Health: health, Interfaces: a.obey.interfaces()})
+// reportStatus publishes the health check address and the interfaces in the Lease of the node. Whether the agent is
+// alive is determined by its health checks.
+func (a *Agent) reportStatus(health netip.AddrPort) {
+	text, err := json.Marshal(convert.Agent{Health: health, Interfaces: a.reconcile.interfaces()})
 	if err != nil {
 		klog.ErrorS(err, "Report")
 		return
 	}
-	a.report.Tell(v1alpha1.AnnotationAgent, string(text), false)
+	a.report.Report(v1alpha1.AnnotationAgent, string(text), false)
 }

@@ -16,24 +16,26 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
 )
 
-// A label has room for 15 bytes (IFNAMSIZ).
+// A label is limited to 15 bytes (IFNAMSIZ).
 func TestLabels(t *testing.T) {
-	for name, want := range map[string]string{"eth0": "eth0:slb", "enp0s31f6.4": "enp0s31f6.4:slb", "enp0s31f6np0v12": "enp0s31f6np:slb"} {
+	for name, want := range map[string]string{"eth0": "eth0:slb", "enp0s31f6.4": "enp0s31f6.4:slb",
+		"enp0s31f6np0v12": "enp0s31f6np:slb"} {
 		if got := labelOf(name); got != want {
 			t.Errorf("label on %s: %q, want %q", name, got, want)
 		}
 	}
 }
 
-// An annotation that can't be read changes nothing, and the version that has it is not obeyed.
-func TestUnreadableChangesNothing(t *testing.T) {
+// An annotation that can't be parsed changes nothing, and its version does not count as applied.
+func TestUnreadableAssignmentIsKept(t *testing.T) {
 	m, err := newMetrics(nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	o := newObeyer(m)
+	o := newReconciler(m)
 	node := func(version, text string) *corev1.Node {
-		return &corev1.Node{ObjectMeta: metav1.ObjectMeta{ResourceVersion: version, Annotations: map[string]string{v1alpha1.AnnotationVIPs: text}}}
+		return &corev1.Node{ObjectMeta: metav1.ObjectMeta{ResourceVersion: version,
+			Annotations: map[string]string{v1alpha1.AnnotationVIPs: text}}}
 	}
 	if err := o.read(node("7", `[{"ip":"10.0.0.1","service":"shop/a","generation":1,"shard":"lan/0","interface":"eth1"}]`)); err != nil {
 		t.Fatal(err)
@@ -50,7 +52,8 @@ func TestHealthChecks(t *testing.T) {
 	h := newHealth()
 	listed := func(want healthpb.HealthCheckResponse_ServingStatus) {
 		t.Helper()
-		if all, err := h.List(t.Context(), nil); err != nil || len(all.GetStatuses()) != 1 || all.GetStatuses()[""].GetStatus() != want {
+		if all, err := h.List(t.Context(), nil); err != nil || len(all.GetStatuses()) != 1 ||
+			all.GetStatuses()[""].GetStatus() != want {
 			t.Errorf("listed: %v (%v), want the agent %v", all, err, want)
 		}
 	}
@@ -62,9 +65,9 @@ func TestHealthChecks(t *testing.T) {
 		want    healthpb.HealthCheckResponse_ServingStatus
 	}{
 		{"", codes.OK, healthpb.HealthCheckResponse_SERVING},
-		{revision.Question("99"), codes.OK, healthpb.HealthCheckResponse_SERVING},
-		{revision.Question("100"), codes.OK, healthpb.HealthCheckResponse_SERVING},
-		{revision.Question("101"), codes.OK, healthpb.HealthCheckResponse_NOT_SERVING},
+		{revision.ServiceName("99"), codes.OK, healthpb.HealthCheckResponse_SERVING},
+		{revision.ServiceName("100"), codes.OK, healthpb.HealthCheckResponse_SERVING},
+		{revision.ServiceName("101"), codes.OK, healthpb.HealthCheckResponse_NOT_SERVING},
 		{"other", codes.NotFound, 0},
 	} {
 		answer, err := h.Check(t.Context(), &healthpb.HealthCheckRequest{Service: c.service})
@@ -74,8 +77,10 @@ func TestHealthChecks(t *testing.T) {
 	}
 	h.set("it ends", "100", map[netip.Addr]string{netip.MustParseAddr("10.0.0.1"): "no such interface"})
 	listed(healthpb.HealthCheckResponse_NOT_SERVING)
-	for service, want := range map[string]string{"": "it ends", revision.Question("100"): `{"10.0.0.1":"no such interface"}`} {
-		if _, err := h.Check(t.Context(), &healthpb.HealthCheckRequest{Service: service}); status.Code(err) != codes.FailedPrecondition || status.Convert(err).Message() != want {
+	for service, want := range map[string]string{"": "it ends",
+		revision.ServiceName("100"): `{"10.0.0.1":"no such interface"}`} {
+		_, err := h.Check(t.Context(), &healthpb.HealthCheckRequest{Service: service})
+		if status.Code(err) != codes.FailedPrecondition || status.Convert(err).Message() != want {
 			t.Errorf("service %q: %v, want %s", service, err, want)
 		}
 	}

@@ -15,31 +15,32 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// answers is the server of health checks. An address that is in use is tried again: it costs no address that is held.
+// answers is the server of health checks. If its address is in use, listening is retried. Meanwhile no held address
+// is given up.
 type answers struct {
 	address string
 	health  *health
 	server  *grpc.Server
-	// again is due when listening is to be tried again.
+	// again fires when listening must be retried.
 	again <-chan time.Time
 	next  time.Time
 
 	mu  sync.Mutex
-	err error // why nothing is answered
+	err error // why health checks are not answered
 }
 
 func newAnswers(address string, h *health) *answers {
 	return &answers{address: address, health: h, err: errors.New("health checks are not answered yet")}
 }
 
-// Healthy reports why no health checks are answered.
+// Healthy returns the reason why no health checks are answered, or nil.
 func (s *answers) Healthy() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.err
 }
 
-// listen begins to answer unless that was done, and reports whether health checks are answered now.
+// listen starts the server unless it is running, and reports whether health checks are answered now.
 func (s *answers) listen(ctx context.Context) bool {
 	if s.server != nil && s.Healthy() == nil {
 		return true
@@ -69,7 +70,7 @@ func (s *answers) listen(ctx context.Context) bool {
 }
 
 func (s *answers) failed(err error) {
-	klog.ErrorS(err, "Health checks are not answered", "retryIn", listenEvery)
+	klog.ErrorS(err, "Failed to serve health checks", "retryIn", listenEvery)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.err = err

@@ -11,27 +11,27 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/neighbour"
 )
 
-// pauses are those between the claims of an address that came: some frames get lost, and a
-// switch may forward nothing to a host for its first moments.
+// pauses returns the intervals between the announcements of a new address. Announcements are repeated because frames
+// get lost, and a switch may not forward frames to a host at first.
 func pauses() []time.Duration {
 	return []time.Duration{100 * time.Millisecond, 400 * time.Millisecond, time.Second, 2 * time.Second, 4 * time.Second}
 }
 
-// claims are the addresses that the segment has yet to be told of.
+// claims are the addresses that are being announced on the segment.
 type claims map[netip.Addr]*claim
 
 type claim struct {
 	device string
 	at     time.Time
-	made   int
+	sent   int
 }
 
-// start begins to claim an address.
+// start starts to announce an address.
 func (c claims) start(a netip.Addr, device string, now time.Time) {
 	c[a] = &claim{device: device, at: now}
 }
 
-// make sends what is due and returns when the next one is, the zero time for never.
+// make sends the announcements that are due and returns when the next one is due, or the zero time.
 func (c claims) make(now time.Time) (next time.Time) {
 	ports := map[string]*neighbour.Port{}
 	for a, claim := range c {
@@ -40,21 +40,21 @@ func (c claims) make(now time.Time) (next time.Time) {
 			if !opened {
 				var err error
 				if port, err = neighbour.Open(claim.device); err != nil {
-					klog.ErrorS(err, "The segment can't be told of addresses", "interface", claim.device)
+					klog.ErrorS(err, "Failed to open interface for address announcements", "interface", claim.device)
 				}
 				ports[claim.device] = port
 			}
 			if port != nil {
 				if err := port.Claim(a); err != nil {
-					klog.ErrorS(err, "The segment can't be told of an address", "interface", claim.device)
+					klog.ErrorS(err, "Failed to announce address", "interface", claim.device)
 				}
 			}
-			if claim.made == len(pauses()) {
+			if claim.sent == len(pauses()) {
 				delete(c, a)
 				continue
 			}
-			claim.at = now.Add(pauses()[claim.made])
-			claim.made++
+			claim.at = now.Add(pauses()[claim.sent])
+			claim.sent++
 		}
 		if next.IsZero() || claim.at.Before(next) {
 			next = claim.at

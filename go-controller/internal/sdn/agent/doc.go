@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package agent obeys, on a node of an OpenShift SDN cluster, the annotation of its own Node: the
-// addresses in it are added to the node's interfaces and told to the segment, and all else of
-// ours is removed. kube-proxy does what follows.
+// Package agent applies, on a node of an OpenShift SDN cluster, the annotation of the agent's own Node. It adds the
+// addresses in the annotation to the node's interfaces, announces them on the segment, and removes all other
+// addresses that agents have added. kube-proxy handles the traffic to them.
 //
 // Invariants:
-//   - An address that is not ours, by the marks that it carries, is never touched.
-//   - Addresses live for lifetime and are renewed: the kernel of a node whose agent is gone
-//     gives them up by itself.
-//   - What is to go goes before anything comes, and what is done is told only when it is done.
-//   - An annotation that can't be read changes nothing.
-//   - Until the Node is read, what the kernel holds of ours is kept, as long as the controller gets answers.
-//   - Nothing of ours is left when the agent has ended and the controller knows. If it does not, addresses are left to
-//     their lifetime.
+//   - An address without our marks is never changed.
+//   - Addresses are valid for lifetime and are renewed. If a node's agent is gone, the kernel removes them.
+//   - Addresses are removed before others are added, and a change is reported only after it has been made.
+//   - An annotation that can't be parsed changes nothing.
+//   - Until the Node has been read, our addresses in the kernel are kept, as long as the controller's health checks
+//     are answered.
+//   - No address of ours is left after the agent has ended, provided that the controller was informed. Otherwise
+//     addresses remain until their lifetime expires.
 package agent

@@ -16,18 +16,18 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/sdn/revision"
 )
 
-// health answers gRPC's health checks (grpc.health.v1). The service "" is the agent itself; for
-// others see revision.Question.
+// health answers gRPC health checks (grpc.health.v1). The service "" is the agent itself. For other services see
+// revision.Question.
 type health struct {
 	mu sync.Mutex
-	// unfit says why the node shall carry nothing, empty if it may.
+	// unfit is why the node must not carry addresses, or empty.
 	unfit string
-	// version is that of the Node that is obeyed, failed what could not be done of it.
+	// version is the version of the Node that has been applied. failed contains the errors of addresses in it.
 	version string
 	failed  map[netip.Addr]string
-	// announced: a health check was answered with the agent's end.
+	// announced is true once a health check was answered with the agent's termination.
 	announced bool
-	// changed is closed and replaced with each change.
+	// changed is closed and replaced on each change.
 	changed chan struct{}
 }
 
@@ -41,8 +41,8 @@ func (h *health) set(unfit, version string, failed map[netip.Addr]string) {
 	h.changed = make(chan struct{})
 }
 
-// endAnnounced reports whether a health check was answered with the agent's end. Whose it was is not known: of a cluster
-// in order only the controller asks here.
+// endAnnounced reports whether a health check was answered with the agent's termination. It is not known which client
+// sent the check: in a healthy cluster, only the controller does.
 func (h *health) endAnnounced() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -60,17 +60,18 @@ func (h *health) Check(_ context.Context, r *healthpb.HealthCheckRequest) (*heal
 	return answer, err
 }
 
-// List implements the check of all services that can be named: the agent itself.
+// List implements the check of all named services, which is the agent itself.
 func (h *health) List(context.Context, *healthpb.HealthListRequest) (*healthpb.HealthListResponse, error) {
 	answer, _, err := h.answer("")
-	if err != nil { // why is what Check says
+	if err != nil { // Check returns the reason
 		answer = &healthpb.HealthCheckResponse{Status: healthpb.HealthCheckResponse_NOT_SERVING}
 	}
 	return &healthpb.HealthListResponse{Statuses: map[string]*healthpb.HealthCheckResponse{"": answer}}, nil
 }
 
 // Watch implements the streaming check.
-func (h *health) Watch(r *healthpb.HealthCheckRequest, stream grpc.ServerStreamingServer[healthpb.HealthCheckResponse]) error {
+func (h *health) Watch(r *healthpb.HealthCheckRequest,
+	stream grpc.ServerStreamingServer[healthpb.HealthCheckResponse]) error {
 	last := healthpb.HealthCheckResponse_UNKNOWN
 	for {
 		answer, changed, err := h.answer(r.GetService())
@@ -91,8 +92,8 @@ func (h *health) Watch(r *healthpb.HealthCheckRequest, stream grpc.ServerStreami
 	}
 }
 
-// answer says how it stands, and what is closed when that may be otherwise. That something could
-// not be done is an error with the reasons by address, as JSON.
+// answer returns the current status and a channel that is closed when the status may have changed. If addresses
+// failed, it returns an error whose message contains the reasons by address, as JSON.
 func (h *health) answer(service string) (*healthpb.HealthCheckResponse, <-chan struct{}, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -102,7 +103,7 @@ func (h *health) answer(service string) (*healthpb.HealthCheckResponse, <-chan s
 		}
 		return &healthpb.HealthCheckResponse{Status: healthpb.HealthCheckResponse_SERVING}, h.changed, nil
 	}
-	version, ok := revision.Asked(service)
+	version, ok := revision.Version(service)
 	switch {
 	case !ok:
 		return nil, nil, status.Errorf(codes.NotFound, "service %q is unknown", service)

@@ -14,33 +14,33 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The marks of our addresses. IPv4 has labels; IPv6 has none, and kernels before 5.18 don't
-// remember who added an address (IFA_PROTO) either. So there it is what nobody else's address
-// has together: one of 128 bits, without duplicate address detection and without a route, that
-// is deprecated from the start (so that the node never speaks from it) and not permanent.
+// These marks identify our addresses. IPv4 addresses have labels. IPv6 addresses have none, and kernels before 5.18
+// don't record who added an address (IFA_PROTO). An IPv6 address of ours is therefore identified by properties that
+// no other address combines: it has a prefix length of 128, no duplicate address detection and no route, is
+// deprecated from the start (so that the node never uses it as a source address), and is not permanent.
 const (
 	labelSuffix = ":slb"
-	// protocol is ours in IFA_PROTO, which kernels tell that know it (0 to 3 are the kernel's own).
+	// protocol is our value of IFA_PROTO, which only newer kernels report (0 to 3 are the kernel's own).
 	protocol = 0x5b
 	ifaProto = 11 // IFA_PROTO of linux/if_addr.h
-	// given are the flags that we set, marked those that ours show.
+	// given are the flags that we set. marked are the flags that our addresses have.
 	given  = unix.IFA_F_NODAD | unix.IFA_F_NOPREFIXROUTE
 	marked = given | unix.IFA_F_DEPRECATED
 )
 
-// lifetime is how long an address stays that nobody renews. An agent that is killed has so long
-// to come back.
+// lifetime is how long an address remains valid without renewal. A killed agent must return within this time to keep
+// its addresses.
 const lifetime = 10 * time.Second
 
-// link is an interface of this network namespace.
+// link is an interface in this network namespace.
 type link struct {
 	name  string
 	index uint32
-	// usable: it is up and has a carrier, and is no loopback.
+	// usable means that the link is up, has a carrier, and is not a loopback device.
 	usable bool
-	// own are the node's own addresses on it that are global and have a subnet.
+	// own are the node's own global addresses on the link that have a subnet.
 	own []netip.Prefix
-	// ours are the addresses that we added, by any agent.
+	// ours are the addresses on the link that any agent has added.
 	ours map[netip.Addr]bool
 }
 
@@ -55,7 +55,8 @@ func look() ([]*link, error) {
 	for _, m := range messages {
 		info := nl.DeserializeIfInfomsg(m)
 		const up = unix.IFF_UP | unix.IFF_RUNNING
-		l := &link{index: uint32(info.Index), ours: map[netip.Addr]bool{}, usable: info.Flags&up == up && info.Flags&unix.IFF_LOOPBACK == 0}
+		l := &link{index: uint32(info.Index), ours: map[netip.Addr]bool{},
+			usable: info.Flags&up == up && info.Flags&unix.IFF_LOOPBACK == 0}
 		attributes(m[info.Len():], func(kind uint16, value []byte) {
 			if kind == unix.IFLA_IFNAME {
 				l.name = nl.BytesToString(value)
@@ -79,7 +80,7 @@ func look() ([]*link, error) {
 	return links, nil
 }
 
-// add reads an address of the link.
+// add parses an address message of the link.
 func (l *link) add(message []byte) {
 	header := nl.DeserializeIfAddrmsg(message)
 	flags, by := uint32(header.Flags), -1
@@ -89,7 +90,7 @@ func (l *link) add(message []byte) {
 		switch kind {
 		case unix.IFA_LOCAL:
 			local, _ = netip.AddrFromSlice(value)
-		case unix.IFA_ADDRESS: // the peer's, where there is one
+		case unix.IFA_ADDRESS: // the peer's address if there is one
 			address, _ = netip.AddrFromSlice(value)
 		case unix.IFA_LABEL:
 			label = nl.BytesToString(value)
@@ -115,8 +116,8 @@ func (l *link) add(message []byte) {
 	}
 }
 
-// labelOf is the label of our IPv4 addresses on an interface. Of a long name it has as much as
-// there is room for (IFNAMSIZ, netdevice(7)).
+// labelOf returns the label of our IPv4 addresses on an interface. Long interface names are truncated to fit
+// (IFNAMSIZ, netdevice(7)).
 func labelOf(name string) string {
 	return name[:min(len(name), unix.IFNAMSIZ-1-len(labelSuffix))] + labelSuffix
 }
@@ -135,7 +136,7 @@ func (l *link) hold(a netip.Addr) error {
 	return nil
 }
 
-// drop removes an address of ours; nil if it is gone already.
+// drop removes an address of ours. It returns nil if the address does not exist.
 func (l *link) drop(a netip.Addr) error {
 	_, err := l.request(unix.RTM_DELADDR, 0, a).Execute(unix.NETLINK_ROUTE, 0)
 	if err != nil && !errors.Is(err, unix.EADDRNOTAVAIL) && !errors.Is(err, unix.ENODEV) {
@@ -161,11 +162,11 @@ func (l *link) request(kind, flags int, a netip.Addr) *nl.NetlinkRequest {
 	return request
 }
 
-// dumpTime bounds the attempts at a dump. It is far below the time between two renewals.
+// dumpTime limits the attempts of a dump. It is far below the renewal interval.
 const dumpTime = time.Second
 
-// dump reads all objects of a kind. While they change, the kernel says that what it tells may be inconsistent
-// (NLM_F_DUMP_INTR, which package nl returns as EINTR): then it is read again.
+// dump returns all objects of a kind. If they change during a dump, the kernel reports that the result may be
+// inconsistent (NLM_F_DUMP_INTR, which package nl returns as EINTR), and the dump is repeated.
 func dump(kind int, answer uint16, header nl.NetlinkRequestData) ([][]byte, error) {
 	began := time.Now()
 	for {
@@ -178,19 +179,18 @@ func dump(kind int, answer uint16, header nl.NetlinkRequestData) ([][]byte, erro
 	}
 }
 
-// attributes yields the route attributes of a message (rtnetlink(7)).
+// attributes calls yield for each route attribute of a message (rtnetlink(7)).
 func attributes(data []byte, yield func(kind uint16, value []byte)) {
 	list, err := nl.ParseRouteAttr(data)
 	if err != nil {
-		return // the kernel's own messages are whole
+		return // the kernel's own messages are well-formed
 	}
 	for _, a := range list {
 		yield(a.Attr.Type&^(unix.NLA_F_NESTED|unix.NLA_F_NET_BYTEORDER), a.Value)
 	}
 }
 
-// follow calls changed with each change of links and addresses, until the returned function is
-// called.
+// follow calls changed on each change of links and addresses, until stop is called.
 func follow(changed func()) (stop func(), err error) {
 	fd, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, unix.NETLINK_ROUTE)
 	if err != nil {
@@ -206,7 +206,7 @@ func follow(changed func()) (stop func(), err error) {
 		buffer := make([]byte, os.Getpagesize())
 		for {
 			_, err := socket.Read(buffer)
-			// ENOBUFS: some were lost. What they said is looked up in any case.
+			// ENOBUFS means that messages were lost. The kernel's state is read again in any case.
 			if err != nil && !errors.Is(err, unix.ENOBUFS) {
 				return
 			}

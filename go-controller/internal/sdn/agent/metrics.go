@@ -8,14 +8,14 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// What is asked of the kernel, in metrics.
+// Kernel operations in metrics.
 const (
 	operationRead   = "read"
 	operationAdd    = "add"
 	operationRemove = "remove"
 )
 
-// metrics tell what the agent holds; docs/metrics.md lists them for users.
+// metrics report what the agent holds; docs/metrics.md documents them for users.
 type metrics struct {
 	wanted, held prometheus.Gauge
 	errors       *prometheus.CounterVec
@@ -45,5 +45,5 @@ func newMetrics(r prometheus.Registerer) (*metrics, error) {
 	return m, nil
 }
 
-// failed counts a request to the kernel that failed.
+// failed counts a failed request to the kernel.
 func (m *metrics) failed(operation string) { m.errors.WithLabelValues(operation).Inc() }

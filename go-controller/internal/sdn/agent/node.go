@@ -14,7 +14,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// watchNode hands on each version of a Node, nil when there is none, until the context ends.
+// watchNode sends each version of a Node to a channel, nil if it does not exist, until the context ends.
 func watchNode(ctx context.Context, kube kubernetes.Interface, name string, to chan<- *corev1.Node) {
 	only := func(o metav1.ListOptions) metav1.ListOptions {
 		o.FieldSelector = fields.OneTermEqualSelector(metav1.ObjectNameField, name).String()
@@ -29,7 +29,8 @@ func watchNode(ctx context.Context, kube kubernetes.Interface, name string, to c
 	_, informer := cache.NewInformerWithOptions(cache.InformerOptions{
 		ListerWatcher: &cache.ListWatch{
 			ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
-				// From an old cache of the API server an agent would take back what it gave up.
+				// Bypass the cache of the API server. With outdated data, an agent would add addresses again that it
+				// had given up.
 				o.ResourceVersion = ""
 				return kube.CoreV1().Nodes().List(ctx, only(o))
 			},

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package revision speaks of the versions of a Node that its agent obeys: they stand in the health checks that the shim asks
-// the agent with.
+// Package revision encodes the version of a Node that its agent has applied, as used in the health checks that the
+// shim sends to the agent.
 package revision
 
 import (
@@ -10,20 +10,20 @@ import (
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 )
 
-// questionPrefix begins the service that an agent is asked about.
-const questionPrefix = "slb.k8s.ovn.org/node@"
+// servicePrefix is the prefix of the service name in a health check about a version.
+const servicePrefix = "slb.k8s.ovn.org/node@"
 
-// Question is the service of gRPC's health check (grpc.health.v1) that is SERVING once the agent
-// obeys a version of its Node, or a later one.
-func Question(version string) string { return questionPrefix + version }
+// ServiceName returns the service name for a gRPC health check (grpc.health.v1) that is SERVING once the agent has
+// applied this version of its Node, or a later one.
+func ServiceName(version string) string { return servicePrefix + version }
 
-// Asked returns the version that a Question is about; false if the service is another one.
-func Asked(service string) (version string, ok bool) {
-	return strings.CutPrefix(service, questionPrefix)
+// Version returns the version in a service name made by Question. It returns false for any other service.
+func Version(service string) (version string, ok bool) {
+	return strings.CutPrefix(service, servicePrefix)
 }
 
-// Newer tells whether a version of an object comes after another one, both resource versions
-// (KEP-5504). What is none comes before all others.
+// Newer reports whether an object's resource version follows another one (KEP-5504). An invalid version precedes all
+// others.
 func Newer(version, than string) bool {
 	order, err := resourceversion.CompareResourceVersion(version, than)
 	if err != nil {

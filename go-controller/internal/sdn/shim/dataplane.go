@@ -24,77 +24,78 @@ import (
 type Options struct {
 	// Nodes writes the annotations of nodes.
 	Nodes corev1client.NodeInterface
-	// Changed is called when a gateway is lost or back, Drifted when a node is told something else
-	// than it shall be: apply all. They are called from any goroutine and must not block.
+	// Changed is called when a gateway is lost or has returned. Drifted is called when a node's annotation differs
+	// from the desired one; all plans must then be applied. Both are called from any goroutine and must not block.
 	Changed, Drifted func()
 }
 
-// Dataplane tells nodes what to hold. It implements dataplane.Dataplane.
+// Dataplane assigns addresses to nodes. It implements dataplane.Dataplane.
 type Dataplane struct {
 	nodes   corev1client.NodeInterface
 	prober  *prober
 	drifted func()
 	synced  chan struct{}
 
-	// Used by the methods of dataplane.Dataplane only.
+	// Used only by the methods of dataplane.Dataplane.
 	fabric *plan.Fabric
 	plans  map[world.Key]*plan.Service
-	// complete: every Service that the annotations name was applied or pruned.
+	// complete is true once every Service named in the annotations was applied or pruned.
 	complete bool
-	// unconfirmed are the addresses that a node was told to take and has not confirmed yet.
+	// unconfirmed are the addresses that were assigned to a node and that it has not confirmed yet.
 	unconfirmed map[string][]netip.Addr
 
 	mu sync.Mutex
-	// have is what the nodes are told, as far as it was seen or written, versions that of which
-	// object, agents where they answer.
+	// have is the current assignment, as last observed or written. versions are the versions of the Node objects that
+	// contain it. agents are the health check addresses.
 	have     sdn.Table
 	versions map[string]string
 	agents   map[string]netip.AddrPort
-	// want is what they shall be told; nil before the first Configure.
+	// want is the desired assignment; nil before the first Configure.
 	want sdn.Table
-	// unreadable are the nodes whose annotation is to be written in any case.
+	// unreadable are the nodes whose annotation must be rewritten in any case.
 	unreadable map[string]bool
-	// gateways are those of all shards; busy: nodes are being told.
+	// gateways are the gateways of all shards. busy is true while nodes are being updated.
 	gateways map[string]bool
 	busy     bool
 }
 
 var _ dataplane.Dataplane = (*Dataplane)(nil)
 
-// New returns a Dataplane that does nothing before Run.
+// New returns a Dataplane. It does nothing before Run.
 func New(o Options) *Dataplane {
 	d := &Dataplane{
 		nodes: o.Nodes, prober: newProber(o.Changed), drifted: o.Drifted, synced: make(chan struct{}),
 		plans: map[world.Key]*plan.Service{}, unconfirmed: map[string][]netip.Addr{},
 		have: sdn.Table{}, versions: map[string]string{}, agents: map[string]netip.AddrPort{}, unreadable: map[string]bool{},
 	}
-	close(d.synced) // what it has to know comes with the Nodes
+	close(d.synced) // all required state arrives with the Nodes
 	return d
 }
 
-// Run asks gateways for their health until ctx ends.
+// Run checks the health of gateways until ctx ends.
 func (d *Dataplane) Run(ctx context.Context) error {
 	d.prober.run(ctx)
 	return nil
 }
 
-// Synced is closed from the start.
+// Synced returns a channel that is closed from the start.
 func (d *Dataplane) Synced() <-chan struct{} { return d.synced }
 
-// Unreachable is nil: there is no database.
+// Unreachable returns nil because there is no database.
 func (d *Dataplane) Unreachable() error { return nil }
 
-// Unread is nil: there is no database.
+// Unread returns nil because there is no database.
 func (d *Dataplane) Unread() error { return nil }
 
-// Tell takes note of what the snapshot's nodes are told, and adds who carries what and who is lost.
-func (d *Dataplane) Tell(w *world.Snapshot) {
+// Observe records the assignments of the snapshot's nodes, and adds the carriers of shards and the faults of lost
+// nodes to the snapshot.
+func (d *Dataplane) Observe(w *world.Snapshot) {
 	lost := d.prober.losses()
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.agents = map[string]netip.AddrPort{}
 	there := make(map[string]bool, len(w.Nodes))
-	news := false
+	events := false
 	for i, n := range w.Nodes {
 		there[n.Name] = true
 		if n.Kernel == nil {
@@ -103,7 +104,7 @@ func (d *Dataplane) Tell(w *world.Snapshot) {
 		if n.Kernel.Agent.IsValid() {
 			d.agents[n.Name] = n.Kernel.Agent
 		}
-		news = d.see(n) || news
+		events = d.see(n) || events
 		if why := lost[n.Name]; why != "" {
 			twin := *n
 			twin.Faults = maps.Clone(n.Faults)
@@ -123,7 +124,7 @@ func (d *Dataplane) Tell(w *world.Snapshot) {
 	told := d.have
 	if d.want != nil {
 		told = d.want
-		if news && !d.busy && d.strays() {
+		if events && !d.busy && d.strays() {
 			d.drifted()
 		}
 	}
@@ -131,14 +132,14 @@ func (d *Dataplane) Tell(w *world.Snapshot) {
 	d.watch()
 }
 
-// strays tells whether a node is told something else than it shall be.
+// strays reports whether a node's assignment differs from the desired one.
 func (d *Dataplane) strays() bool {
 	return len(d.unreadable) > 0 || len(sdn.Take(d.have, d.want, func(netip.Addr) bool { return false })) > 0
 }
 
-// see takes note of a node's annotation unless we know a newer one. One that can't be read is
-// written anew: what it had is what we wanted last.
-func (d *Dataplane) see(n *world.Node) (news bool) {
+// see records a node's annotation unless a newer one is known. An annotation that can't be parsed is rewritten; its
+// last contents are assumed to be what was last desired.
+func (d *Dataplane) see(n *world.Node) (events bool) {
 	if known, ok := d.versions[n.Name]; ok && !revision.Newer(n.Kernel.Version, known) {
 		return false
 	}
@@ -146,7 +147,7 @@ func (d *Dataplane) see(n *world.Node) (news bool) {
 	delete(d.unreadable, n.Name)
 	if n.Kernel.Problem != "" {
 		d.unreadable[n.Name] = true
-		klog.ErrorS(errors.New(n.Kernel.Problem), "What a node is told can't be read; it is written anew", "node", n.Name)
+		klog.ErrorS(errors.New(n.Kernel.Problem), "Failed to parse node annotation, rewriting it", "node", n.Name)
 		return true
 	}
 	delete(d.have, n.Name)
@@ -156,7 +157,7 @@ func (d *Dataplane) see(n *world.Node) (news bool) {
 	return true
 }
 
-// Configure implements dataplane.Dataplane: it moves what has another first gateway now.
+// Configure implements dataplane.Dataplane. It moves the addresses of shards whose first gateway has changed.
 func (d *Dataplane) Configure(ctx context.Context, fabric *plan.Fabric) error {
 	d.fabric = fabric
 	gateways := map[string]bool{}
@@ -171,7 +172,7 @@ func (d *Dataplane) Configure(ctx context.Context, fabric *plan.Fabric) error {
 	d.gateways = gateways
 	d.watch()
 	d.mu.Unlock()
-	if err := d.settle(ctx).any(); err != nil {
+	if err := d.sync(ctx).any(); err != nil {
 		return fmt.Errorf("tell nodes what to hold: %w", err)
 	}
 	return nil
@@ -186,7 +187,7 @@ func (d *Dataplane) Apply(ctx context.Context, changes []dataplane.Change) map[w
 			d.plans[c.Key] = c.Want
 		}
 	}
-	failed := d.settle(ctx)
+	failed := d.sync(ctx)
 	errs := map[world.Key]error{}
 	for _, c := range changes {
 		if err := failed.of(c); err != nil {
@@ -200,14 +201,14 @@ func (d *Dataplane) Apply(ctx context.Context, changes []dataplane.Change) map[w
 func (d *Dataplane) Prune(ctx context.Context, keep func(world.Key) bool) error {
 	maps.DeleteFunc(d.plans, func(k world.Key, _ *plan.Service) bool { return !keep(k) })
 	d.complete = true
-	if err := d.settle(ctx).any(); err != nil {
+	if err := d.sync(ctx).any(); err != nil {
 		return fmt.Errorf("take from nodes what they need not hold: %w", err)
 	}
 	return nil
 }
 
-// watch asks the gateways of all shards for their health: those that hold addresses, and those
-// that come next. The lock is held.
+// watch checks the health of the gateways of all shards: those that hold addresses, and those that are next in order.
+// d.mu must be held.
 func (d *Dataplane) watch() {
 	agents := map[string]netip.AddrPort{}
 	for node := range d.gateways {

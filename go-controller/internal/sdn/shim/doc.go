@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package shim makes plans true where the cluster's network is OpenShift SDN: it tells nodes by
-// an annotation which addresses to hold, and asks their agents how they are.
+// Package shim applies plans in clusters that use OpenShift SDN. It assigns addresses to nodes by an annotation and
+// checks the health of their agents.
 //
 // Invariants:
-//   - Who gives an address up is told, and has done it or can't be asked, before another is told
-//     to take it. A gateway that is alive and silent about it is waited for until handoverTime.
-//   - What the nodes are told already is adopted: a new controller writes nothing.
-//   - A gateway is lost when it was silent three times in a row, or says that it can't. One on
-//     which nobody listens any more is given the time in which its kernel gives its addresses up.
-//   - A gateway that is lost counts again when it has answered three times in a row.
+//   - Before an address is assigned to another node, the previous node is told to give it up and either has done so
+//     or can't be asked. A gateway that is alive but does not respond to this is waited for until handoverTime has
+//     passed.
+//   - Existing assignments are adopted: a new controller writes nothing.
+//   - A gateway is lost when it was silent three times in a row, or when its agent reports that it can't carry
+//     addresses. If the node refuses connections, it is lost only after the time in which its kernel removes the
+//     addresses.
+//   - A lost gateway is used again after it has answered three times in a row.
 package shim

@@ -14,32 +14,34 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 )
 
-// maxTold is how many failures an error about all nodes names.
+// maxTold is the maximum number of failures named in an error about all nodes.
 const maxTold = 5
 
-// failures are what went wrong when nodes were told.
+// failures are the errors of one update of the nodes' annotations.
 type failures struct {
-	// nodes could not be told, addrs are not where they shall be, keys have no place.
+	// nodes are the nodes that could not be updated, addrs the addresses that are not at their desired node, and keys
+	// the Services without a placement.
 	nodes map[string]error
 	addrs map[netip.Addr]error
 	keys  map[world.Key]string
-	// still are the addresses that nodes have not confirmed.
+	// still are the addresses that nodes have not confirmed yet.
 	still map[string][]netip.Addr
 }
 
 func newFailures() *failures {
-	return &failures{nodes: map[string]error{}, addrs: map[netip.Addr]error{}, keys: map[world.Key]string{}, still: map[string][]netip.Addr{}}
+	return &failures{nodes: map[string]error{}, addrs: map[netip.Addr]error{}, keys: map[world.Key]string{},
+		still: map[string][]netip.Addr{}}
 }
 
-// node notes a step that failed.
+// node records a step that failed.
 func (f *failures) node(s sdn.Step, err error) {
 	f.nodes[s.Node] = err
-	for _, a := range slices.Concat(s.Gone, s.New) {
+	for _, a := range slices.Concat(s.Removed, s.New) {
 		f.addrs[a] = err
 	}
 }
 
-// of is what concerns a change; a removal is done only once every node could be told.
+// of returns the error of a change. A removal succeeds only once every node could be updated.
 func (f *failures) of(c dataplane.Change) error {
 	if c.Want == nil {
 		return errors.Join(slices.Collect(maps.Values(f.nodes))...)
@@ -55,7 +57,7 @@ func (f *failures) of(c dataplane.Change) error {
 	return nil
 }
 
-// any is what concerns all, nil for nothing.
+// any returns an error that summarizes all failures, or nil.
 func (f *failures) any() error {
 	var errs []error
 	for _, node := range slices.Sorted(maps.Keys(f.nodes)) {

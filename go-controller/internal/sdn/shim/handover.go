@@ -23,30 +23,30 @@ import (
 )
 
 const (
-	// handoverTime is how long a gateway has to give addresses up, or to take them.
+	// handoverTime is how long a gateway may take to give up or to take addresses.
 	handoverTime = 2 * time.Second
-	// lookEvery is the time between two looks whether a gateway that is waited for is lost.
+	// lookEvery is the interval between checks whether an awaited gateway is lost.
 	lookEvery = 50 * time.Millisecond
-	// writeTimeout bounds one write.
+	// writeTimeout limits one write.
 	writeTimeout = 5 * time.Second
 )
 
-// handover leads the nodes from what they are told to what they shall be told.
+// handover moves the nodes from their current to the desired assignment.
 type handover struct {
 	*Dataplane
 	have, want sdn.Table
 	unreadable map[string]bool
 	agents     map[string]netip.AddrPort
-	// waits are the addresses that a node still may hold, with the node.
+	// waits maps addresses that a node may still hold to that node.
 	waits  map[netip.Addr]string
 	failed *failures
-	// mu guards what writes come to: versions, and have and failed meanwhile.
+	// mu guards versions and, during writes, have and failed.
 	mu       sync.Mutex
 	versions map[string]string
 }
 
-// settle tells the nodes what they shall hold, and waits for them.
-func (d *Dataplane) settle(ctx context.Context) *failures {
+// sync writes the desired assignment to the nodes and waits until they have applied it.
+func (d *Dataplane) sync(ctx context.Context) *failures {
 	d.mu.Lock()
 	h := &handover{
 		Dataplane: d, have: d.have.Clone(), unreadable: d.unreadable, agents: d.agents,
@@ -78,7 +78,7 @@ func (h *handover) run(ctx context.Context) {
 	lost := h.prober.losses()
 	for a, node := range h.waits {
 		if _, asked := h.agents[node]; h.failed.nodes[node] == nil && (lost[node] != "" || !asked) {
-			delete(h.waits, a) // it can't be asked
+			delete(h.waits, a) // the node can't be asked
 			continue
 		}
 		givers[node] = h.failed.nodes[node] == nil
@@ -90,8 +90,9 @@ func (h *handover) run(ctx context.Context) {
 			open++
 			version := h.versions[node]
 			go func() {
-				// In time or not: one that is alive and does not obey must not keep the address for ever.
-				_, _ = h.obeyed(ctx, node, version)
+				// Ignore a timeout: a gateway that is alive but does not apply its assignment must not keep the
+				// address indefinitely.
+				_, _ = h.acknowledged(ctx, node, version)
 				given <- node
 			}()
 		}
@@ -109,7 +110,7 @@ func (h *handover) run(ctx context.Context) {
 	h.confirm(ctx)
 }
 
-// take tells nodes to take what no other may hold any more.
+// take assigns the addresses that no other node can still hold.
 func (h *handover) take(ctx context.Context) {
 	steps := sdn.Take(h.have, h.want, func(a netip.Addr) bool { return h.waits[a] != "" })
 	for node := range h.unreadable {
@@ -121,7 +122,7 @@ func (h *handover) take(ctx context.Context) {
 	h.write(ctx, slices.DeleteFunc(steps, func(s sdn.Step) bool { return h.failed.nodes[s.Node] != nil }))
 }
 
-// write takes steps, all at the same time.
+// write executes steps concurrently.
 func (h *handover) write(ctx context.Context, steps []sdn.Step) {
 	wanted := map[netip.Addr]bool{}
 	for _, held := range h.want {
@@ -132,10 +133,10 @@ func (h *handover) write(ctx context.Context, steps []sdn.Step) {
 	var writing sync.WaitGroup
 	for _, s := range steps {
 		writing.Go(func() {
-			version, err := h.tell(ctx, s)
+			version, err := h.annotate(ctx, s)
 			h.mu.Lock()
 			defer h.mu.Unlock()
-			for _, a := range s.Gone {
+			for _, a := range s.Removed {
 				if wanted[a] {
 					h.waits[a] = s.Node
 				}
@@ -160,14 +161,15 @@ func (h *handover) write(ctx context.Context, steps []sdn.Step) {
 	writing.Wait()
 }
 
-// tell writes a node's annotation, and returns the version of the object then. A node that is gone
-// holds nothing.
-func (d *Dataplane) tell(ctx context.Context, s sdn.Step) (version string, err error) {
+// annotate writes a node's annotation and returns the new version of the object. A node that does not exist holds
+// nothing.
+func (d *Dataplane) annotate(ctx context.Context, s sdn.Step) (version string, err error) {
 	var value *string
 	if text := sdn.Format(s.Held); text != "" {
 		value = &text
 	}
-	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": map[string]*string{v1alpha1.AnnotationVIPs: value}}})
+	metadata := map[string]any{"annotations": map[string]*string{v1alpha1.AnnotationVIPs: value}}
+	patch, err := json.Marshal(map[string]any{"metadata": metadata})
 	if err != nil {
 		return "", fmt.Errorf("node %s: %w", s.Node, err)
 	}
@@ -182,7 +184,7 @@ func (d *Dataplane) tell(ctx context.Context, s sdn.Step) (version string, err e
 	if err == nil {
 		version = n.ResourceVersion
 		if revision.Newer(d.versions[s.Node], version) {
-			return version, nil // somebody else wrote meanwhile, and that was seen already
+			return version, nil // another client has written meanwhile, and that version was already observed
 		}
 		d.versions[s.Node] = version
 	}
@@ -193,7 +195,7 @@ func (d *Dataplane) tell(ctx context.Context, s sdn.Step) (version string, err e
 	return version, nil
 }
 
-// confirm asks the nodes that were told to take addresses whether they have.
+// confirm checks whether the nodes that were assigned new addresses hold them.
 func (h *handover) confirm(ctx context.Context) {
 	var asking sync.WaitGroup
 	for node, addrs := range h.unconfirmed {
@@ -205,7 +207,7 @@ func (h *handover) confirm(ctx context.Context) {
 			h.Dataplane.mu.Lock()
 			version := h.Dataplane.versions[node]
 			h.Dataplane.mu.Unlock()
-			failed, err := h.obeyed(ctx, node, version)
+			failed, err := h.acknowledged(ctx, node, version)
 			h.mu.Lock()
 			defer h.mu.Unlock()
 			still := slices.DeleteFunc(slices.Clone(addrs), func(a netip.Addr) bool { return err == nil && failed[a] == "" })
@@ -225,8 +227,8 @@ func (h *handover) confirm(ctx context.Context) {
 	}
 }
 
-// obeyed waits until a node obeys a version, unless it is lost. It returns what it could not do.
-func (h *handover) obeyed(ctx context.Context, node, version string) (map[netip.Addr]string, error) {
+// acknowledged waits until a node has applied a version, unless the node is lost. It returns the errors by address.
+func (h *handover) acknowledged(ctx context.Context, node, version string) (map[netip.Addr]string, error) {
 	at, ok := h.agents[node]
 	if !ok {
 		return nil, errors.New("no agent runs there")
@@ -239,7 +241,7 @@ func (h *handover) obeyed(ctx context.Context, node, version string) (map[netip.
 	}
 	answers := make(chan answer, 1)
 	go func() {
-		failed, err := obeys(ctx, at, version)
+		failed, err := acknowledges(ctx, at, version)
 		answers <- answer{failed, err}
 	}()
 	look := time.NewTicker(lookEvery)

@@ -21,22 +21,22 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/sdn/revision"
 )
 
-// pulse is what a question after an agent's health came to.
-type pulse int
+// heartbeat is the result of one health check of an agent.
+type heartbeat int
 
 const (
-	well pulse = iota
-	// silent: no answer in time. The node may be gone.
+	well heartbeat = iota
+	// silent means no answer in time. The node may be gone.
 	silent
-	// refused: the node says that nobody listens. Its kernel goes on.
+	// refused means that the node refuses connections because no agent listens. The node's kernel still works.
 	refused
-	// unfit: the agent says that the node shall carry nothing.
+	// unfit means that the agent reports that the node must not carry addresses.
 	unfit
 )
 
-// ask asks an agent for its health, on a connection of its own: an old one would not notice that
-// the other end is another one now.
-func ask(ctx context.Context, at netip.AddrPort) (p pulse, why string) {
+// ask sends a health check to an agent on a new connection. An existing connection would not detect that a different
+// process now has the address.
+func ask(ctx context.Context, at netip.AddrPort) (p heartbeat, why string) {
 	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
 	closed := make(chan struct{}, 1)
@@ -62,15 +62,15 @@ func ask(ctx context.Context, at netip.AddrPort) (p pulse, why string) {
 	}
 }
 
-// obeys waits until an agent obeys a version of its Node. It returns what the agent could not do,
-// by address.
-func obeys(ctx context.Context, at netip.AddrPort, version string) (map[netip.Addr]string, error) {
+// acknowledges waits until an agent has applied a version of its Node. It returns the errors of the agent by address.
+func acknowledges(ctx context.Context, at netip.AddrPort, version string) (map[netip.Addr]string, error) {
 	client, conn, err := dial(at, make(chan struct{}, 1))
 	if err != nil {
 		return nil, err
 	}
 	defer func() { _ = conn.Close() }()
-	stream, err := client.Watch(ctx, &healthpb.HealthCheckRequest{Service: revision.Question(version)}, grpc.WaitForReady(true))
+	stream, err := client.Watch(ctx, &healthpb.HealthCheckRequest{Service: revision.ServiceName(version)},
+		grpc.WaitForReady(true))
 	if err != nil {
 		return nil, err
 	}
@@ -92,7 +92,7 @@ func obeys(ctx context.Context, at netip.AddrPort, version string) (map[netip.Ad
 	}
 }
 
-// dial returns a client for an agent; closed is told when the node refuses the connection.
+// dial returns a client for an agent. It sends to closed if the node refuses the connection.
 func dial(at netip.AddrPort, closed chan<- struct{}) (healthpb.HealthClient, *grpc.ClientConn, error) {
 	conn, err := grpc.NewClient("passthrough:///"+at.String(),
 		grpc.WithTransportCredentials(insecure.NewCredentials()),
@@ -114,30 +114,29 @@ func dial(at netip.AddrPort, closed chan<- struct{}) (healthpb.HealthClient, *gr
 }
 
 const (
-	// probeEvery is the time between two questions, probeTimeout how long an answer may take.
+	// probeEvery is the interval between health checks. probeTimeout is how long an answer may take.
 	probeEvery   = time.Second
 	probeTimeout = 300 * time.Millisecond
-	// misses is how many questions in a row have to stay without an answer, or with one, until
-	// that counts.
+	// misses is how many consecutive health checks must fail, or succeed, before the state changes.
 	misses = 3
-	// firstPause is the time between the first questions to an agent: a new controller is to know
-	// soon who is lost.
+	// firstPause is the interval between the first health checks of an agent, so that a new controller soon detects
+	// lost nodes.
 	firstPause = probeTimeout + 50*time.Millisecond
 	// kernelTime is how long the kernel of a node without an agent may hold its addresses, rounded up.
 	kernelTime = 12 * time.Second
 )
 
-// state is what is known of an agent's health. It is pure.
+// state tracks the health of an agent. It has no side effects.
 type state struct {
 	asked, missed, answered int
-	// closedSince is when the agent was found gone first, zero if it was not.
+	// closedSince is when the agent was first found to be gone, or zero.
 	closedSince time.Time
-	// lost says why the node is, empty if it is not.
+	// lost is why the node is lost, or empty.
 	lost string
 }
 
-// feel takes note of a pulse, and returns when to ask again.
-func (s *state) feel(now time.Time, p pulse, why string) (wait time.Duration) {
+// observe records a heartbeat and returns when to check again.
+func (s *state) observe(now time.Time, p heartbeat, why string) (wait time.Duration) {
 	s.asked++
 	if p != silent {
 		s.missed = 0

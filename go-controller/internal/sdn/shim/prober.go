@@ -12,19 +12,19 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// prober asks the agents of gateways for their health.
+// prober checks the health of the agents of gateways.
 type prober struct {
 	changed func()
-	ask     func(ctx context.Context, at netip.AddrPort) (pulse, string)
+	ask     func(ctx context.Context, at netip.AddrPort) (heartbeat, string)
 
 	mu     sync.Mutex
-	ctx    context.Context // that of run, in which questions are asked
+	ctx    context.Context // context of run, used for health checks
 	probes map[string]*probe
-	// lost are the nodes that are, and why.
+	// lost maps each lost node to the reason.
 	lost map[string]string
 }
 
-// probe asks one agent.
+// probe checks the health of one agent.
 type probe struct {
 	at   netip.AddrPort
 	stop context.CancelFunc
@@ -34,7 +34,7 @@ func newProber(changed func()) *prober {
 	return &prober{changed: changed, ask: ask, probes: map[string]*probe{}, lost: map[string]string{}}
 }
 
-// run allows questions until the context ends.
+// run allows health checks until the context ends.
 func (p *prober) run(ctx context.Context) {
 	p.mu.Lock()
 	p.ctx = ctx
@@ -44,7 +44,7 @@ func (p *prober) run(ctx context.Context) {
 	p.watch(nil)
 }
 
-// watch replaces the agents that are asked, by node. What is known of others is forgotten.
+// watch replaces the set of agents to check, by node. The state of all other agents is discarded.
 func (p *prober) watch(agents map[string]netip.AddrPort) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -67,7 +67,7 @@ func (p *prober) watch(agents map[string]netip.AddrPort) {
 	}
 }
 
-// follow asks one agent until the context ends.
+// follow checks the health of one agent until the context ends.
 func (p *prober) follow(ctx context.Context, node string, at netip.AddrPort) {
 	var s state
 	timer := time.NewTimer(0)
@@ -79,38 +79,38 @@ func (p *prober) follow(ctx context.Context, node string, at netip.AddrPort) {
 		case <-timer.C:
 		}
 		start := time.Now()
-		pulse, why := p.ask(ctx, at)
+		heartbeat, why := p.ask(ctx, at)
 		if ctx.Err() != nil {
 			return
 		}
 		before := s.lost
-		wait := s.feel(time.Now(), pulse, why)
-		// From question to question, whatever the answer took.
+		wait := s.observe(time.Now(), heartbeat, why)
+		// The interval is measured from start to start, regardless of how long the answer took.
 		timer.Reset(max(wait-time.Since(start), time.Millisecond))
 		if s.lost != before {
-			p.tell(ctx, node, s.lost)
+			p.notify(ctx, node, s.lost)
 		}
 	}
 }
 
-func (p *prober) tell(ctx context.Context, node, why string) {
+func (p *prober) notify(ctx context.Context, node, why string) {
 	p.mu.Lock()
 	if ctx.Err() != nil {
 		p.mu.Unlock()
 		return
 	}
 	if why == "" {
-		klog.InfoS("The node is back", "node", node)
+		klog.InfoS("Node is reachable again", "node", node)
 		delete(p.lost, node)
 	} else {
-		klog.InfoS("The node is lost", "node", node, "why", why)
+		klog.InfoS("Node is unreachable", "node", node, "why", why)
 		p.lost[node] = why
 	}
 	p.mu.Unlock()
 	p.changed()
 }
 
-// losses are the nodes that are lost, and why.
+// losses returns the lost nodes and the reasons.
 func (p *prober) losses() map[string]string {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -72,7 +72,8 @@ func (s *Source) when() time.Time { return time.Unix(int64(s.N(4)), 0) }
 
 // Random returns a small world in which about everything overlaps, and what is held.
 func Random(s Source) (*world.Snapshot, map[world.Key][]netip.Addr) {
-	w := &world.Snapshot{Now: now, Carriers: map[world.ShardID]world.Carrier{}, Conflicts: map[netip.Addr]world.Conflict{}, Leaving: map[netip.Addr]world.Key{},
+	w := &world.Snapshot{Now: now, Carriers: map[world.ShardID]world.Carrier{}, Conflicts: map[netip.Addr]world.Conflict{},
+		Leaving:         map[netip.Addr]world.Key{},
 		HeldExternalIPs: map[world.Key][]netip.Addr{}, Bridges: map[string]world.Bridges{}}
 	for i := range s.N(4) + 1 {
 		w.Pools = append(w.Pools, s.pool(i))
@@ -100,7 +101,8 @@ func Random(s Source) (*world.Snapshot, map[world.Key][]netip.Addr) {
 		w.Domains = append(w.Domains, s.domain(i))
 	}
 	if s.chance(2) {
-		w.Carriers[world.ShardID{Domain: "d0", Index: s.N(3)}] = world.Carrier{Active: fmt.Sprintf("c%d", s.N(4)), Settled: s.N(2) == 0, Order: []string{fmt.Sprintf("c%d", s.N(4))}}
+		w.Carriers[world.ShardID{Domain: "d0", Index: s.N(3)}] = world.Carrier{Active: fmt.Sprintf("c%d", s.N(4)),
+			Settled: s.N(2) == 0, Order: []string{fmt.Sprintf("c%d", s.N(4))}}
 	}
 	if s.chance(4) {
 		w.Cluster.PodNets = []netip.Prefix{netip.PrefixFrom(s.addr(world.IPv4), 30).Masked()}
@@ -182,7 +184,8 @@ func (s *Source) pool(i int) *world.Pool {
 	}
 	for range s.N(3) {
 		whom := world.Key{Namespace: "ns", Name: fmt.Sprintf("s%02d", s.N(4))}
-		p.Reservations = append(p.Reservations, world.Reservation{Service: whom, Addrs: []netip.Addr{s.addr(s.family()), s.addr(s.family())}})
+		p.Reservations = append(p.Reservations, world.Reservation{Service: whom,
+			Addrs: []netip.Addr{s.addr(s.family()), s.addr(s.family())}})
 	}
 	if s.chance(2) {
 		p.ReuseDelay = time.Duration(s.N(5)+1) * time.Second
@@ -227,7 +230,8 @@ func (s *Source) domain(i int) *world.Domain {
 	}
 	if !s.chance(3) {
 		// Wide enough for all there is.
-		d.Subnets = append(d.Subnets, world.Subnet{Prefix: netip.MustParsePrefix("10.0.0.0/23")}, world.Subnet{Prefix: netip.MustParsePrefix("fd00::/64")})
+		d.Subnets = append(d.Subnets, world.Subnet{Prefix: netip.MustParsePrefix("10.0.0.0/23")},
+			world.Subnet{Prefix: netip.MustParsePrefix("fd00::/64")})
 	}
 	for p := range 4 {
 		if s.chance(2) {
@@ -290,7 +294,8 @@ func (s *Source) service(i int) *world.Service {
 
 // slice has endpoints out of a few dozen, so that Services share some.
 func (s *Source) slice(f world.Family) *world.Slice {
-	slice := &world.Slice{Family: f, Ports: []world.Port{{Protocol: world.TCP, Port: uint16(8080 + s.N(2))}, {Name: "dns", Protocol: world.UDP, Port: 8080}}}
+	slice := &world.Slice{Family: f, Ports: []world.Port{{Protocol: world.TCP, Port: uint16(8080 + s.N(2))},
+		{Name: "dns", Protocol: world.UDP, Port: 8080}}}
 	for range s.N(3) {
 		e := world.Endpoint{Addr: s.addr(f), Node: fmt.Sprintf("n%d", s.N(3)), Ready: !s.chance(3)}
 		e.Serving = e.Ready || s.chance(2)
@@ -307,16 +312,19 @@ func Large(services, endpoints int) *world.Snapshot {
 	w := &world.Snapshot{
 		Pools: []*world.Pool{{
 			Name: "large", Created: start, AutoAssign: true, AvoidBuggyIPs: true,
-			Ranges: []netipx.IPRange{netipx.MustParseIPRange("10.0.0.0-10.0.255.255"), netipx.RangeOfPrefix(netip.MustParsePrefix("fd00::/64"))},
+			Ranges: []netipx.IPRange{netipx.MustParseIPRange("10.0.0.0-10.0.255.255"),
+				netipx.RangeOfPrefix(netip.MustParsePrefix("fd00::/64"))},
 		}},
 		Domains: []*world.Domain{{
 			Name: "segment", Created: start, Pools: []string{"large"}, Shards: 8, MaxGateways: 3,
-			Subnets: []world.Subnet{{Prefix: netip.MustParsePrefix("10.0.0.0/16")}, {Prefix: netip.MustParsePrefix("fd00::/64")}},
+			Subnets: []world.Subnet{{Prefix: netip.MustParsePrefix("10.0.0.0/16")},
+				{Prefix: netip.MustParsePrefix("fd00::/64")}},
 		}},
 	}
 	for i := range 10 {
 		name := fmt.Sprintf("node-%d", i)
-		w.Nodes = append(w.Nodes, &world.Node{Name: name, Chassis: "chassis-" + name, Addrs: []netip.Addr{netip.AddrFrom4([4]byte{10, 0, 200, byte(i)})}})
+		w.Nodes = append(w.Nodes, &world.Node{Name: name, Chassis: "chassis-" + name,
+			Addrs: []netip.Addr{netip.AddrFrom4([4]byte{10, 0, 200, byte(i)})}})
 		w.Domains[0].Nodes = append(w.Domains[0].Nodes, name)
 	}
 	for i := range services {
@@ -330,7 +338,8 @@ func Large(services, endpoints int) *world.Snapshot {
 			for j := range endpoints {
 				n := i*endpoints + (j*7)%endpoints
 				slice.Endpoints = append(slice.Endpoints, world.Endpoint{
-					Addr: netip.AddrFrom4([4]byte{172, byte(n >> 16), byte(n >> 8), byte(n)}), Node: w.Nodes[n%10].Name, Ready: true, Serving: true,
+					Addr: netip.AddrFrom4([4]byte{172, byte(n >> 16), byte(n >> 8), byte(n)}), Node: w.Nodes[n%10].Name, Ready: true,
+					Serving: true,
 				})
 			}
 			s.Slices = []*world.Slice{slice}
@@ -352,7 +361,8 @@ func Wide(ports, endpoints, nodes int) *world.Service {
 	slices.SortFunc(slice.Ports, world.Port.Compare)
 	for i := range endpoints {
 		slice.Endpoints = append(slice.Endpoints, world.Endpoint{
-			Addr: netip.AddrFrom4([4]byte{10, 244, byte(i % nodes), byte(10 + i/nodes)}), Node: fmt.Sprintf("n%d", i%nodes), Ready: true, Serving: true,
+			Addr: netip.AddrFrom4([4]byte{10, 244, byte(i % nodes), byte(10 + i/nodes)}), Node: fmt.Sprintf("n%d", i%nodes),
+			Ready: true, Serving: true,
 		})
 	}
 	s.Slices = []*world.Slice{slice}

@@ -10,9 +10,8 @@ import (
 	"go4.org/netipx"
 )
 
-// AddressRange is a set of neighbouring addresses of one family as users write it:
-// a CIDR without host bits (10.50.0.0/24), a range (10.50.0.100-10.50.0.199)
-// or a single address (fd00:50::1).
+// AddressRange is a set of neighbouring addresses of one family as users write it: a CIDR without host bits
+// (10.50.0.0/24), a range (10.50.0.100-10.50.0.199) or a single address (fd00:50::1).
 //
 // +kubebuilder:validation:MinLength=1
 // +kubebuilder:validation:MaxLength=81

@@ -120,8 +120,8 @@ type BGPPeerSpec struct {
 	// +kubebuilder:validation:Maximum=65535
 	PeerPort int32 `json:"peerPort,omitempty"`
 
-	// HoldTime after which a silent session is dropped (RFC 4271 section 4.2): a
-	// duration of whole seconds, 0s (never) or 3s to 65535s. Default 90s.
+	// HoldTime after which a silent session is dropped (RFC 4271 section 4.2): a duration of whole seconds, 0s (never) or
+	// 3s to 65535s. Default 90s.
 	//
 	// +optional
 	// +kubebuilder:validation:Type=string
@@ -129,8 +129,7 @@ type BGPPeerSpec struct {
 	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]{1,6}(s|m|h))+$') && (duration(self) == duration('0s') || (duration(self) >= duration('3s') && duration(self) <= duration('65535s')))",messageExpression="'holdTime: ' + self + ' is no duration of whole seconds, 0s or 3s to 65535s'"
 	HoldTime *metav1.Duration `json:"holdTime,omitempty"`
 
-	// KeepaliveTime between two messages, whole seconds, 1s to 21845s. Default: a third
-	// of the hold time.
+	// KeepaliveTime between two messages, whole seconds, 1s to 21845s. Default: a third of the hold time.
 	//
 	// +optional
 	// +kubebuilder:validation:Type=string
@@ -138,8 +137,7 @@ type BGPPeerSpec struct {
 	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]{1,6}(s|m|h))+$') && (duration(self) >= duration('1s') && duration(self) <= duration('21845s'))",messageExpression="'keepaliveTime: ' + self + ' is no duration of whole seconds between 1s and 21845s'"
 	KeepaliveTime *metav1.Duration `json:"keepaliveTime,omitempty"`
 
-	// ConnectTime between two attempts to connect, whole seconds, 1s to 65535s.
-	// Default 5s.
+	// ConnectTime between two attempts to connect, whole seconds, 1s to 65535s. Default 5s.
 	//
 	// +optional
 	// +kubebuilder:validation:Type=string
@@ -147,8 +145,8 @@ type BGPPeerSpec struct {
 	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]{1,6}(s|m|h))+$') && (duration(self) >= duration('1s') && duration(self) <= duration('65535s'))",messageExpression="'connectTime: ' + self + ' is no duration of whole seconds between 1s and 65535s'"
 	ConnectTime *metav1.Duration `json:"connectTime,omitempty"`
 
-	// RouterID of the nodes, written as an IPv4 address. With several nodes it is best
-	// left out. Default: the node's own IPv4 address, or one made of its name.
+	// RouterID of the nodes, written as an IPv4 address. With several nodes it is best left out. Default: the node's own
+	// IPv4 address, or one made of its name.
 	//
 	// +optional
 	// +kubebuilder:validation:XValidation:rule="isIP(self) && ip(self).family() == 4",messageExpression="'routerID: ' + self + ' is no IPv4 address'"
@@ -222,7 +220,8 @@ type BGPPeerSpec struct {
 	// +optional
 	DisableMP bool `json:"disableMP,omitempty"`
 
-	// VRF is MetalLB's field for a session in a VRF of the node. It is not supported: any value is refused, so that none is ignored.
+	// VRF is MetalLB's field for a session in a VRF of the node. It is not supported: any value is refused, so that none
+	// is ignored.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxLength=15

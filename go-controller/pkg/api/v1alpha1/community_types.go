@@ -47,8 +47,8 @@ type CommunitySpec struct {
 
 // CommunityAlias is one name.
 type CommunityAlias struct {
-	// Name to use in BGPAdvertisements: lower-case letters, digits and dashes,
-	// beginning with a letter, and none of the well-known names.
+	// Name to use in BGPAdvertisements: lower-case letters, digits and dashes, beginning with a letter, and none of the
+	// well-known names.
 	//
 	// +required
 	// +kubebuilder:validation:MinLength=1

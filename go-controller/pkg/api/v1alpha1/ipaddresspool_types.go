@@ -96,10 +96,9 @@ type IPAddressPoolSpec struct {
 	// +kubebuilder:validation:Maximum=65536
 	QuotaPerNamespace *int32 `json:"quotaPerNamespace,omitempty"`
 
-	// ReuseDelay is how long an address rests after its Service is gone before
-	// another Service gets it, so that caches outside forget it: a duration such as
-	// 30s or 5m, at most 24h. The Service of the same namespace and name gets it back
-	// at once. An edit applies to the addresses that rest already, too. Default 0s.
+	// ReuseDelay is how long an address rests after its Service is gone before another Service gets it, so that caches
+	// outside forget it: a duration such as 30s or 5m, at most 24h. The Service of the same namespace and name gets it
+	// back at once. An edit applies to the addresses that rest already, too. Default 0s.
 	//
 	// +optional
 	// +kubebuilder:validation:Type=string

@@ -75,8 +75,8 @@ type L2DomainSpec struct {
 	// +kubebuilder:validation:MaxItems=64
 	NodeSelectors []metav1.LabelSelector `json:"nodeSelectors,omitempty"`
 
-	// PhysicalNetwork is the name that the nodes' ovn-bridge-mappings give to the
-	// bridge on the segment (ovn-controller(8)).
+	// PhysicalNetwork is the name that the nodes' ovn-bridge-mappings give to the bridge on the segment
+	// (ovn-controller(8)).
 	//
 	// +required
 	// +kubebuilder:validation:MinLength=1
@@ -148,9 +148,9 @@ type GatewaySet struct {
 	// +kubebuilder:validation:Maximum=64
 	Max int32 `json:"max,omitempty"`
 
-	// Shards is the number of units of failover, 1 to 64: each is active on one
-	// gateway, so that up to so many gateways carry traffic at a time. A change
-	// moves some addresses between gateways, so the default is a constant and does not follow the number of nodes. Default 8.
+	// Shards is the number of units of failover, 1 to 64: each is active on one gateway, so that up to so many gateways
+	// carry traffic at a time. A change moves some addresses between gateways, so the default is a constant and does not
+	// follow the number of nodes. Default 8.
 	//
 	// +optional
 	// +kubebuilder:default=8
@@ -162,8 +162,7 @@ type GatewaySet struct {
 // Failover tunes failure detection between gateways. OVN has one setting a
 // cluster: the fastest domain decides for all.
 type Failover struct {
-	// DetectInterval is the time between two BFD packets of a gateway: a duration,
-	// 50ms to 10s. Default 200ms.
+	// DetectInterval is the time between two BFD packets of a gateway: a duration, 50ms to 10s. Default 200ms.
 	//
 	// +optional
 	// +kubebuilder:default="200ms"

@@ -43,8 +43,9 @@ const (
 	// AnnotationFaults, the guard's, is a JSON object: what is wrong, by the name of the
 	// physical network, or by "*" for all of the node's.
 	AnnotationFaults = "slb.k8s.ovn.org/faults"
-	// AnnotationLocalnets, the guard's, is a JSON object: the ports that OVN has on the node's bridges for L2Domains, by the name
-	// of the localnet port, each with its bridge and, as stale, the addresses of which the bridge's flows keep requests away from it.
+	// AnnotationLocalnets, the guard's, is a JSON object: the ports that OVN has on the node's bridges for L2Domains, by
+	// the name of the localnet port, each with its bridge and, as stale, the addresses of which the bridge's flows keep
+	// requests away from it.
 	AnnotationLocalnets = "slb.k8s.ovn.org/localnets"
 	// AnnotationQuestions, the controller's, is a JSON list of objects with id, network, vlan,
 	// addresses and own (a MAC address whose answers don't count): the guard asks these
@@ -71,7 +72,8 @@ const (
 // PasswordsNamespace has the Secrets that BGPPeers name, and no others.
 const PasswordsNamespace = "ovnkube-slb-bgp"
 
-// SessionTurnLease is a Lease in PasswordsNamespace, held by the node that closes BGP sessions because BGPPeers were edited.
+// SessionTurnLease is a Lease in PasswordsNamespace, held by the node that closes BGP sessions because BGPPeers were
+// edited.
 const SessionTurnLease = "session-turn"
 
 // Annotations on the Network "cluster" of OpenShift's network operator (operator.openshift.io).
@@ -197,7 +199,8 @@ const (
 	ReasonAddressOutsideSubnets = "AddressOutsideSubnets"
 	// ReasonNoGateway (False): no node may be a gateway of the L2Domain.
 	ReasonNoGateway = "NoGateway"
-	// ReasonStaleFlow (False): a flow of OVN-Kubernetes on the bridge of the gateway keeps requests for an address from OVN.
+	// ReasonStaleFlow (False): a flow of OVN-Kubernetes on the bridge of the gateway keeps requests for an address from
+	// OVN.
 	ReasonStaleFlow = "StaleFlow"
 	// ReasonMisplacedFlow (False): OVN has the logical flows of an address in the wrong routers, by a fault of ovn-northd.
 	ReasonMisplacedFlow = "MisplacedFlow"
@@ -302,8 +305,8 @@ const (
 const (
 	// LeftOutNoChassis: the node is not known to OVN, or not yet.
 	LeftOutNoChassis = "NoChassis"
-	// LeftOutOtherZone: the node is in another zone of OVN-Kubernetes (k8s.ovn.org/zone-name) than most nodes are: another northbound
-	// database configures it.
+	// LeftOutOtherZone: the node is in another zone of OVN-Kubernetes (k8s.ovn.org/zone-name) than most nodes are: another
+	// northbound database configures it.
 	LeftOutOtherZone = "OtherZone"
 	// LeftOutNoAgent: with OpenShift SDN, `ovnkube-slb node --enable-sdn` has not told of the node.
 	LeftOutNoAgent = "NoAgent"
@@ -313,8 +316,8 @@ const (
 	// LeftOutSharedGateway: physicalNetwork is the bridge of OVN-Kubernetes' own gateway in
 	// mode shared, which takes the packets to every address of a Service for itself.
 	LeftOutSharedGateway = "SharedGateway"
-	// LeftOutNoGuard: physicalNetwork is the bridge of OVN-Kubernetes' own gateway, in mode local, and no guard (`ovnkube-slb
-	// node`) reports from the node whether that bridge lets requests through to OVN.
+	// LeftOutNoGuard: physicalNetwork is the bridge of OVN-Kubernetes' own gateway, in mode local, and no guard
+	// (`ovnkube-slb node`) reports from the node whether that bridge lets requests through to OVN.
 	LeftOutNoGuard = "NoGuard"
 	// LeftOutPortMissing: the same bridge, and OVN's port for the domain is not on it yet.
 	LeftOutPortMissing = "PortMissing"

@@ -47,7 +47,8 @@ func (p *IPAddressPool) Validate() field.ErrorList {
 	switch p.Spec.Sharing {
 	case "", SharingNamespace, SharingCluster:
 	default:
-		errs = append(errs, field.NotSupported(spec.Child("sharing"), p.Spec.Sharing, []SharingScope{SharingNamespace, SharingCluster}))
+		errs = append(errs, field.NotSupported(spec.Child("sharing"), p.Spec.Sharing,
+			[]SharingScope{SharingNamespace, SharingCluster}))
 	}
 	if s := p.Spec.ServiceAllocation; s != nil {
 		at := spec.Child("serviceAllocation")
@@ -95,8 +96,10 @@ func (d *L2Domain) Validate() field.ErrorList {
 	errs = append(errs, validateSubnets(spec.Child("subnets"), d.Spec.Subnets)...)
 	errs = append(errs, validateSelectors(spec.Child("ipAddressPoolSelectors"), d.Spec.IPAddressPoolSelectors)...)
 	errs = append(errs, validateSelectors(spec.Child("nodeSelectors"), d.Spec.NodeSelectors)...)
-	if i := d.Spec.Failover.DetectInterval; i != nil && (i.Duration < minDetectInterval || i.Duration > maxDetectInterval) {
-		errs = append(errs, field.Invalid(spec.Child("failover", "detectInterval"), i.Duration.String(), "is not between 50ms and 10s"))
+	if i := d.Spec.Failover.DetectInterval; i != nil && (i.Duration < minDetectInterval ||
+		i.Duration > maxDetectInterval) {
+		errs = append(errs, field.Invalid(spec.Child("failover", "detectInterval"), i.Duration.String(),
+			"is not between 50ms and 10s"))
 	}
 	return errs
 }
@@ -118,7 +121,8 @@ func validateSubnets(path *field.Path, subnets []Subnet) field.ErrorList {
 			errs = append(errs, field.Invalid(at, s.CIDR, "has host bits set"))
 			continue
 		case !prefix.Addr().IsGlobalUnicast():
-			errs = append(errs, field.Invalid(at, s.CIDR, "is no subnet of hosts: loopback, link-local, multicast or unspecified"))
+			errs = append(errs, field.Invalid(at, s.CIDR,
+				"is no subnet of hosts: loopback, link-local, multicast or unspecified"))
 		}
 		for _, other := range seen {
 			if prefix.Overlaps(other) {

@@ -26,14 +26,16 @@ func (p *BGPPeer) Validate() field.ErrorList {
 		}
 	}
 	if (p.Spec.PeerAddress == "") == (p.Spec.Interface == "") {
-		errs = append(errs, field.Invalid(spec.Child("peerAddress"), string(p.Spec.PeerAddress), "exactly one of peerAddress and interface is required"))
+		errs = append(errs, field.Invalid(spec.Child("peerAddress"), string(p.Spec.PeerAddress),
+			"exactly one of peerAddress and interface is required"))
 	}
 	hold := DefaultHoldTime
 	if p.Spec.HoldTime != nil {
 		hold = p.Spec.HoldTime.Duration
 	}
 	if k := p.Spec.KeepaliveTime; k != nil && hold != 0 && hold < KeepalivesPerHoldTime*k.Duration {
-		errs = append(errs, field.Invalid(spec.Child("holdTime"), hold.String(), "is less than three times keepaliveTime: "+k.Duration.String()))
+		errs = append(errs, field.Invalid(spec.Child("holdTime"), hold.String(),
+			"is less than three times keepaliveTime: "+k.Duration.String()))
 	}
 	return append(errs, validateSelectors(spec.Child("nodeSelectors"), p.Spec.NodeSelectors)...)
 }

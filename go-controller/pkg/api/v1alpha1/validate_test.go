@@ -34,7 +34,8 @@ func TestParse(t *testing.T) {
 }
 
 func FuzzParse(f *testing.F) {
-	for _, seed := range []string{"10.0.0.0/24", "10.0.0.1-10.0.0.9", "fd00::1", "fd00::/64", "fe80::1%eth0", "::ffff:1.2.3.4", "-", "1/2/3"} {
+	for _, seed := range []string{"10.0.0.0/24", "10.0.0.1-10.0.0.9", "fd00::1", "fd00::/64", "fe80::1%eth0",
+		"::ffff:1.2.3.4", "-", "1/2/3"} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
@@ -72,13 +73,20 @@ func TestValidateBeyondTheSchema(t *testing.T) {
 		Subnets: []Subnet{{CIDR: "10.50.0.0/24", Gateway: "10.50.0.255"}, {CIDR: "192.0.2.0/31", Gateway: "192.0.2.1"}},
 	}}
 	for want, got := range map[string]string{
-		`spec.addresses[1]: Invalid value: "223.255.255.0-224.0.0.1"`:                        pool.Validate().ToAggregate().Error(),
-		`"Near" is not a valid label selector operator`:                                      pool.Validate().ToAggregate().Error(),
-		`spec.reuseDelay: Invalid value: "-1s"`:                                              pool.Validate().ToAggregate().Error(),
-		`spec.reservations[1].addresses[0]: Invalid value: "10.0.0.1": is reserved for a/b`:  pool.Validate().ToAggregate().Error(),
-		`spec.vlan: Invalid value: 4095`:                                                     domain.Validate().ToAggregate().Error(),
-		`spec.subnets[0].gateway: Invalid value: "10.50.0.255": is the broadcast address of`: domain.Validate().ToAggregate().Error(),
-		`spec.nodeSelectors[0]`:                                                              domain.Validate().ToAggregate().Error(),
+		`spec.addresses[1]: Invalid value: "223.255.255.0-224.0.0.1"`: pool.Validate().ToAggregate().
+			Error(),
+		`"Near" is not a valid label selector operator`: pool.Validate().ToAggregate().
+			Error(),
+		`spec.reuseDelay: Invalid value: "-1s"`: pool.Validate().ToAggregate().
+			Error(),
+		`spec.reservations[1].addresses[0]: Invalid value: "10.0.0.1": is reserved for a/b`: pool.Validate().ToAggregate().
+			Error(),
+		`spec.vlan: Invalid value: 4095`: domain.Validate().ToAggregate().
+			Error(),
+		`spec.subnets[0].gateway: Invalid value: "10.50.0.255": is the broadcast address of`: domain.Validate().ToAggregate().
+			Error(),
+		`spec.nodeSelectors[0]`: domain.Validate().ToAggregate().
+			Error(),
 	} {
 		if !strings.Contains(got, want) {
 			t.Errorf("no %s in\n%s", want, got)
@@ -98,7 +106,8 @@ func TestScheme(t *testing.T) {
 	decoder := serializer.NewCodecFactory(scheme).UniversalDeserializer()
 	for _, kind := range []string{
 		"IPAddressPool", "L2Domain", "BGPPeer", "BGPAdvertisement", "BFDProfile", "Community", "BGPNodeStatus",
-		"IPAddressPoolList", "L2DomainList", "BGPPeerList", "BGPAdvertisementList", "BFDProfileList", "CommunityList", "BGPNodeStatusList",
+		"IPAddressPoolList", "L2DomainList", "BGPPeerList", "BGPAdvertisementList", "BFDProfileList", "CommunityList",
+		"BGPNodeStatusList",
 	} {
 		text, err := json.Marshal(metav1.TypeMeta{APIVersion: GroupVersion().String(), Kind: kind})
 		if err != nil {
@@ -122,17 +131,20 @@ func TestValidatePeer(t *testing.T) {
 		spec BGPPeerSpec
 		want string
 	}{
-		"good":                   {BGPPeerSpec{PeerAddress: "10.0.0.1", HoldTime: second(9), KeepaliveTime: second(3)}, ""},
-		"never":                  {BGPPeerSpec{PeerAddress: "fd00::1", HoldTime: second(0), KeepaliveTime: second(3)}, ""},
-		"unnumbered":             {BGPPeerSpec{Interface: "eth1"}, ""},
-		"nobody":                 {BGPPeerSpec{}, "spec.peerAddress"},
-		"both":                   {BGPPeerSpec{PeerAddress: "10.0.0.1", Interface: "eth1"}, "spec.peerAddress"},
-		"no address":             {BGPPeerSpec{PeerAddress: "tor"}, `spec.peerAddress: Invalid value: "tor"`},
-		"router ID":              {BGPPeerSpec{PeerAddress: "10.0.0.1", RouterID: "fd00::1"}, "spec.routerID"},
-		"source":                 {BGPPeerSpec{PeerAddress: "10.0.0.1", SourceAddress: "here"}, "spec.sourceAddress"},
-		"hold time too short":    {BGPPeerSpec{PeerAddress: "10.0.0.1", HoldTime: second(8), KeepaliveTime: second(3)}, `spec.holdTime: Invalid value: "8s"`},
-		"keepalive by default":   {BGPPeerSpec{PeerAddress: "10.0.0.1", KeepaliveTime: second(31)}, `spec.holdTime: Invalid value: "1m30s"`},
-		"selector of odd labels": {BGPPeerSpec{PeerAddress: "10.0.0.1", NodeSelectors: []metav1.LabelSelector{{MatchLabels: map[string]string{"?": "a"}}}}, "spec.nodeSelectors[0]"},
+		"good":       {BGPPeerSpec{PeerAddress: "10.0.0.1", HoldTime: second(9), KeepaliveTime: second(3)}, ""},
+		"never":      {BGPPeerSpec{PeerAddress: "fd00::1", HoldTime: second(0), KeepaliveTime: second(3)}, ""},
+		"unnumbered": {BGPPeerSpec{Interface: "eth1"}, ""},
+		"nobody":     {BGPPeerSpec{}, "spec.peerAddress"},
+		"both":       {BGPPeerSpec{PeerAddress: "10.0.0.1", Interface: "eth1"}, "spec.peerAddress"},
+		"no address": {BGPPeerSpec{PeerAddress: "tor"}, `spec.peerAddress: Invalid value: "tor"`},
+		"router ID":  {BGPPeerSpec{PeerAddress: "10.0.0.1", RouterID: "fd00::1"}, "spec.routerID"},
+		"source":     {BGPPeerSpec{PeerAddress: "10.0.0.1", SourceAddress: "here"}, "spec.sourceAddress"},
+		"hold time too short": {BGPPeerSpec{PeerAddress: "10.0.0.1", HoldTime: second(8), KeepaliveTime: second(3)},
+			`spec.holdTime: Invalid value: "8s"`},
+		"keepalive by default": {BGPPeerSpec{PeerAddress: "10.0.0.1", KeepaliveTime: second(31)},
+			`spec.holdTime: Invalid value: "1m30s"`},
+		"selector of odd labels": {BGPPeerSpec{PeerAddress: "10.0.0.1",
+			NodeSelectors: []metav1.LabelSelector{{MatchLabels: map[string]string{"?": "a"}}}}, "spec.nodeSelectors[0]"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			errs := (&BGPPeer{Spec: c.spec}).Validate()

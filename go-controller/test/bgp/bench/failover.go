@@ -20,39 +20,40 @@ import (
 )
 
 const (
-	// flows ask every 10 ms each.
+	// flows is the number of flows, each of which sends a request every 10 ms.
 	flows = 30
-	// hold is the hold time of the sessions without BFD, the shortest that there is (RFC 4271 section 4.2).
+	// hold is the hold time of the sessions without BFD, which is the minimum (RFC 4271 section 4.2).
 	hold = 3 * time.Second
-	// settle is how long traffic goes on before and after.
+	// settle is how long traffic runs before and after an event.
 	settle = 500 * time.Millisecond
-	// away is how long a daemon that was killed is: longer than BFD needs to notice.
+	// away is how long a killed daemon stays down: longer than BFD needs to detect it.
 	away = time.Second
 )
 
-// failover is what clients behind the router see when a node's link is lost, and when its daemon is killed and comes back. Gaps are
-// the longest time in which one of the flows over UDP had no answer, of each repeat.
+// failover is what clients behind the router observe when a node's link is lost, and when a node's daemon is killed
+// and restarted. Gaps are the longest time without an answer in any of the UDP flows, for each repeat.
 type failover struct {
 	Repeats int `json:"failover_repeats,omitzero"`
-	// With BFD, 3 x 100 ms, beside a hold time of 90 s.
+	// BFD are the gaps with BFD, 3 x 100 ms, and a hold time of 90 s.
 	BFD       []float64 `json:"failover_bfd_ms,omitzero"`
 	BFDMedian float64   `json:"failover_bfd_ms_median,omitzero"`
 	BFDP95    float64   `json:"failover_bfd_ms_p95,omitzero"`
 	BFDMax    float64   `json:"failover_bfd_ms_max,omitzero"`
-	// Without.
+	// Hold are the gaps without BFD.
 	HoldSeconds float64   `json:"failover_hold_s,omitzero"`
 	Hold        []float64 `json:"failover_hold_ms,omitzero"`
 	HoldMedian  float64   `json:"failover_hold_ms_median,omitzero"`
 	HoldP95     float64   `json:"failover_hold_ms_p95,omitzero"`
 	HoldMax     float64   `json:"failover_hold_ms_max,omitzero"`
-	// Killed by SIGKILL with graceful restart and BFD, and started again: over all repeats.
+	// Sent and Lost are the totals over all repeats in which a daemon with graceful restart and BFD was killed by
+	// SIGKILL and restarted.
 	Sent int  `json:"killed_probes_sent,omitzero"`
 	Lost *int `json:"killed_probes_lost,omitzero"`
-	// Routes is how many times a route left the router's kernel, or a next hop a route.
+	// Routes counts how often a route, or a next hop of a route, was removed from the router's kernel.
 	Routes *int64 `json:"killed_routes_lost,omitzero"`
 }
 
-// failovers measures in namespaces of its own.
+// failovers runs the measurements in namespaces of its own.
 func (s *site) failovers(ctx context.Context, f *failover, repeats int) (err error) {
 	*f = failover{Repeats: repeats, HoldSeconds: hold.Seconds()}
 	t := &trio{site: s}
@@ -65,13 +66,15 @@ func (s *site) failovers(ctx context.Context, f *failover, repeats int) (err err
 	if err := t.losses(watching); err != nil {
 		return err
 	}
-	fast := speaking{GracefulRestart: true, BFD: &bgp.BFD{Receive: 100 * time.Millisecond, Transmit: 100 * time.Millisecond, Multiplier: 3}}
+	fast := speaking{GracefulRestart: true, BFD: &bgp.BFD{Receive: 100 * time.Millisecond,
+		Transmit: 100 * time.Millisecond, Multiplier: 3}}
 	if f.BFD, err = t.links(ctx, repeats, fast); err != nil {
 		return err
 	}
 	f.BFDMedian, f.BFDP95, f.BFDMax = quantile(f.BFD, 0.5), quantile(f.BFD, 0.95), quantile(f.BFD, 1)
 	if t.lost.Load() < int64(repeats)*shared {
-		return fmt.Errorf("next hops were lost %d times while %d links of %d routes each were: what is counted means nothing", t.lost.Load(), repeats, shared)
+		return fmt.Errorf("next hops were lost %d times while %d links of %d routes each were: what is counted means nothing",
+			t.lost.Load(), repeats, shared)
 	}
 	if err := s.save(); err != nil {
 		return err
@@ -92,7 +95,7 @@ func (s *site) failovers(ctx context.Context, f *failover, repeats int) (err err
 	return s.save()
 }
 
-// links takes the link of one node after the other, and gives it back.
+// links disables the link of one node after the other, and restores it.
 func (t *trio) links(ctx context.Context, repeats int, s speaking) (gaps []float64, err error) {
 	if err := t.set(ctx, s); err != nil {
 		return nil, err
@@ -117,7 +120,7 @@ func (t *trio) links(ctx context.Context, repeats int, s speaking) (gaps []float
 	return gaps, t.unset(ctx)
 }
 
-// kills kills one daemon after the other, and starts it again.
+// kills kills one daemon after the other, and restarts it.
 func (t *trio) kills(ctx context.Context, f *failover, s speaking) error {
 	if err := t.set(ctx, s); err != nil {
 		return err
@@ -133,7 +136,7 @@ func (t *trio) kills(ctx context.Context, f *failover, s speaking) error {
 			if err := p.cmd.Process.Kill(); err != nil {
 				return err
 			}
-			_ = p.cmd.Wait() // It ended because it was killed.
+			_ = p.cmd.Wait() // ended because it was killed
 			t.speakers[i%nodes] = nil
 			stay(ctx, away)
 			return errors.Join(t.speak(ctx, i%nodes), t.speakers[i%nodes].says("1"), t.ready(ctx))
@@ -150,7 +153,7 @@ func (t *trio) kills(ctx context.Context, f *failover, s speaking) error {
 	return t.unset(ctx)
 }
 
-// during has clients ask while something happens.
+// during runs clients while something happens.
 func (t *trio) during(ctx context.Context, happen func() error) (saw probe.Result, err error) {
 	if err := t.ready(ctx); err != nil {
 		return saw, err
@@ -183,7 +186,8 @@ func (t *trio) during(ctx context.Context, happen func() error) (saw probe.Resul
 	return saw, nil
 }
 
-// losses counts what the router's kernel tells of routes that go, or come with fewer next hops than all, until the context ends.
+// losses counts routes that the router's kernel deletes, or replaces by routes with fewer than all next hops, until
+// the context ends.
 func (t *trio) losses(ctx context.Context) error {
 	cmd := exec.CommandContext(ctx, "ip", "-n", t.router.Netns, "-4", "-o", "monitor", "route")
 	out, err := cmd.StdoutPipe()
@@ -200,18 +204,18 @@ func (t *trio) losses(ctx context.Context) error {
 				t.lost.Add(1)
 			}
 		}
-		_ = cmd.Wait() // It ends because it is killed.
+		_ = cmd.Wait() // ends when the process is killed
 	}()
 	return nil
 }
 
-// quantile is the smallest value that at least a part p of them does not exceed.
+// quantile returns the smallest value such that at least a fraction p of the values does not exceed it.
 func quantile(values []float64, p float64) float64 {
 	sorted := slices.Sorted(slices.Values(values))
 	return sorted[max(0, int(math.Ceil(p*float64(len(sorted))))-1)]
 }
 
-// stay lets traffic go on for a time.
+// stay lets traffic run for a while.
 func stay(ctx context.Context, d time.Duration) {
 	select {
 	case <-ctx.Done():

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command bench measures the BGP speaker beside FRR as a router, both in network namespaces: how long it takes until routes are in
-// the router's kernel, and out of it, and what the speaker needs for that. FRR as the speaker does the same in the same run. And
-// what a client behind the router sees when one of three nodes loses its link, or its daemon.
+// Command bench measures the BGP speaker with FRR as the router, both in network namespaces: how long routes take to
+// appear in, and disappear from, the router's kernel, and the resources that the speaker needs. FRR as the speaker
+// does the same in the same run. It also measures what a client behind the router observes when one of three nodes
+// loses its link or its daemon.
 package main
 
 import (
@@ -19,27 +20,29 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/test/bench/subject"
 )
 
-// result is what is written: one run of the command.
+// result is the output of one run of the command.
 type result struct {
 	CPUs int `json:"cpus"`
-	// Runs is how many times each of the figures below was taken.
+	// Runs is how often each of the figures below was measured.
 	Runs int `json:"runs"`
-	// GOGC of the speaker's process.
+	// GOGC is the setting of the speaker's process.
 	GOGC    int      `json:"gogc"`
 	Speaker []figure `json:"speaker,omitzero"`
-	// FRR as the speaker: network lines, all in one load of vtysh.
+	// FRR is FRR as the speaker, with network statements loaded by a single vtysh call.
 	FRR []figure `json:"frr_as_speaker,omitzero"`
-	// Crowd is one process with many sessions of one router, from its start until the router's kernel has a next hop a session in each route.
+	// Crowd is one process with many sessions to one router, measured from its start until each route in the router's
+	// kernel has one next hop per session.
 	Crowd crowd `json:"crowd,omitzero"`
 	failover
 }
 
-// figure is of one session, with a route a prefix. Times are from the word to the router's kernel.
+// figure is the result of one session with one route per prefix. Times are measured from the command until the
+// router's kernel has changed.
 type figure struct {
 	Prefixes int     `json:"prefixes"`
 	Apply    seconds `json:"apply_s"`
 	Withdraw seconds `json:"withdraw_s"`
-	// RSS of the process after the last run, and the most that it was; 0 where it is not measured.
+	// RSS is the memory of the process after the last run, RSSPeak its maximum; 0 if not measured.
 	RSS     float64 `json:"rss_mb,omitempty"`
 	RSSPeak float64 `json:"rss_peak_mb,omitempty"`
 }
@@ -56,7 +59,7 @@ type crowd struct {
 	RSS      float64 `json:"rss_mb"`
 }
 
-// patience is how long the whole may take.
+// patience limits the whole run.
 const patience = time.Hour
 
 func main() {
@@ -94,7 +97,7 @@ func benchmark(ctx context.Context, args []string, out, progress io.Writer) (err
 	if err != nil {
 		return err
 	}
-	if err := os.Chmod(dir, 0o755); err != nil { // For the user frr.
+	if err := os.Chmod(dir, 0o755); err != nil { // for the user frr
 		return err
 	}
 	s := &site{dir: dir, name: filepath.Base(dir), progress: progress, save: figures.Save}

@@ -16,7 +16,7 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/test/lab/frr"
 )
 
-// rounds takes each of a figure's times as often as it should be.
+// rounds measures the times of a figure in the given number of runs.
 func rounds(ctx context.Context, k *kernel, runs, prefixes int, set func(n int) error) (figure, error) {
 	var apply, withdraw []time.Duration
 	once := func(n int) (time.Duration, error) {
@@ -58,7 +58,8 @@ func (s *site) measure(ctx context.Context, r *result, sessions int) error {
 		if err != nil {
 			return err
 		}
-		s.say("speaker, %d prefixes: applied in %.3f s, withdrawn in %.3f s, %.0f MB", prefixes, f.Apply.Median, f.Withdraw.Median, f.RSS)
+		s.say("speaker, %d prefixes: applied in %.3f s, withdrawn in %.3f s, %.0f MB", prefixes, f.Apply.Median,
+			f.Withdraw.Median, f.RSS)
 		r.Speaker = append(r.Speaker, f)
 		if err := s.save(); err != nil {
 			return err
@@ -69,7 +70,8 @@ func (s *site) measure(ctx context.Context, r *result, sessions int) error {
 		if err != nil {
 			return err
 		}
-		s.say("FRR as the speaker, %d prefixes: applied in %.3f s, withdrawn in %.3f s", prefixes, f.Apply.Median, f.Withdraw.Median)
+		s.say("FRR as the speaker, %d prefixes: applied in %.3f s, withdrawn in %.3f s", prefixes, f.Apply.Median,
+			f.Withdraw.Median)
 		r.FRR = append(r.FRR, f)
 		if err := s.save(); err != nil {
 			return err
@@ -78,7 +80,8 @@ func (s *site) measure(ctx context.Context, r *result, sessions int) error {
 	if r.Crowd, err = s.crowd(ctx, sessions, 1_000); err != nil {
 		return err
 	}
-	s.say("%d sessions with %d prefixes: in the kernel %.1f s after the start, %.0f MB", sessions, r.Crowd.Prefixes, r.Crowd.Seconds, r.Crowd.RSS)
+	s.say("%d sessions with %d prefixes: in the kernel %.1f s after the start, %.0f MB", sessions, r.Crowd.Prefixes,
+		r.Crowd.Seconds, r.Crowd.RSS)
 	return s.save()
 }
 
@@ -95,7 +98,7 @@ func (s *site) speaker(ctx context.Context, k *kernel, runs, prefixes int) (f fi
 	if f, err = rounds(ctx, k, runs, prefixes, set); err != nil {
 		return f, err
 	}
-	// Once more, for what it takes to hold them.
+	// Apply the routes once more to measure the memory that holding them needs.
 	if err := set(prefixes); err != nil {
 		return f, err
 	}
@@ -112,7 +115,7 @@ func (s *site) speaker(ctx context.Context, k *kernel, runs, prefixes int) (f fi
 	return f, err
 }
 
-// frr is FRR on the node, in place of the speaker.
+// frr measures FRR on the node in place of the speaker.
 func (s *site) frr(ctx context.Context, k *kernel, runs, prefixes int) (f figure, err error) {
 	node := frr.Router{Name: s.node(), Dir: filepath.Join(s.dir, fmt.Sprint("node-", prefixes)), Netns: s.node()}
 	if err := node.Start(ctx); err != nil {
@@ -120,8 +123,10 @@ func (s *site) frr(ctx context.Context, k *kernel, runs, prefixes int) (f figure
 	}
 	defer func() { err = errors.Join(err, node.Kill()) }()
 	head := []string{fmt.Sprintf("router bgp %d", nodeASN)}
-	if err := node.Configure(ctx, append(head, " no bgp ebgp-requires-policy", " no bgp network import-check", " bgp router-id "+source(0).String(),
-		fmt.Sprintf(" neighbor %s remote-as %d", routerAddr(), routerASN), fmt.Sprintf(" neighbor %s update-source %s", routerAddr(), source(0)),
+	if err := node.Configure(ctx, append(head, " no bgp ebgp-requires-policy", " no bgp network import-check",
+		" bgp router-id "+source(0).String(),
+		fmt.Sprintf(" neighbor %s remote-as %d", routerAddr(), routerASN),
+		fmt.Sprintf(" neighbor %s update-source %s", routerAddr(), source(0)),
 		fmt.Sprintf(" neighbor %s timers connect 1", routerAddr()))...); err != nil {
 		return f, err
 	}
@@ -162,7 +167,8 @@ func (s *site) crowd(ctx context.Context, sessions, prefixes int) (c crowd, err 
 	}
 	defer func() { err = errors.Join(err, p.end()) }()
 	if err := await(ctx, 100*time.Millisecond, func() error {
-		out, err := exec.CommandContext(ctx, "ip", "-n", s.router.Netns, "-4", "-o", "route", "show", "root", "100.64.0.0/10").Output()
+		out, err := exec.CommandContext(ctx, "ip", "-n", s.router.Netns, "-4", "-o", "route", "show", "root",
+			"100.64.0.0/10").Output()
 		if err != nil {
 			return err
 		}

@@ -17,15 +17,15 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/test/lab/responder"
 )
 
-// roleVariable makes a process a part of what is measured: its value is a role as JSON.
+// roleVariable makes a process a part of the measurement. Its value is a role as JSON.
 const roleVariable = "SLB_BENCH_BGP_ROLE"
 
-// role is what a process is, one of these. It ends when its standard input does.
+// role is the role of a process; exactly one field is set. The process ends when its standard input does.
 type role struct {
 	Speaker *speaking
-	// Responder is the name of one that answers at echoPort.
+	// Responder is the name of a responder on echoPort.
 	Responder string
-	// Probe writes probe.AnsweredLine, and at its end what it saw, as JSON in a line.
+	// Probe runs a client that writes probe.AnsweredLine, and at the end its result as a line of JSON.
 	Probe *probe.Spec
 }
 
@@ -41,13 +41,14 @@ func play(ctx context.Context, config string, in io.Reader, out io.Writer) error
 	defer cancel()
 	go func() {
 		defer cancel()
-		_, _ = io.Copy(io.Discard, in) // An error is an end, too.
+		_, _ = io.Copy(io.Discard, in) // an error ends it, too
 	}()
 	if r.Probe == nil {
-		return responder.Run(ctx, responder.Options{Name: r.Responder, UDP: []uint16{echoPort}, Listening: func(_, _ []uint16) error {
-			_, err := fmt.Fprintln(out, r.Responder)
-			return err
-		}})
+		return responder.Run(ctx, responder.Options{Name: r.Responder, UDP: []uint16{echoPort},
+			Listening: func(_, _ []uint16) error {
+				_, err := fmt.Fprintln(out, r.Responder)
+				return err
+			}})
 	}
 	results, err := probe.Run(ctx, []probe.Spec{*r.Probe}, func() { fmt.Fprintln(out, probe.AnsweredLine) }) //nolint:errcheck // the reader's end is ours
 	if err != nil {
@@ -56,10 +57,11 @@ func play(ctx context.Context, config string, in io.Reader, out io.Writer) error
 	return json.NewEncoder(out).Encode(results[0])
 }
 
-// collect is GOGC of the speaker, as ovnkube-slb sets it for itself: a burst of routes leaves as much garbage as routes.
+// collect is the GOGC of the speaker, the same as ovnkube-slb uses: a burst of routes leaves as much garbage as
+// routes.
 const collect = 50
 
-// process has a role.
+// process is a process with a role.
 type process struct {
 	cmd *exec.Cmd
 	in  io.WriteCloser
@@ -91,7 +93,7 @@ func start(ctx context.Context, netns string, r role) (*process, error) {
 	return &process{cmd, in, bufio.NewScanner(out)}, nil
 }
 
-// says waits until the process writes a line: a speaker, that so many sessions are Established.
+// says waits until the process writes a line. A speaker writes the number of Established sessions.
 func (p *process) says(line string) error {
 	for p.out.Scan() {
 		if p.out.Text() == line {
@@ -103,13 +105,13 @@ func (p *process) says(line string) error {
 
 func (p *process) end() error {
 	err := p.in.Close()
-	for p.out.Scan() { // Until it has ended.
+	for p.out.Scan() { // until the process has ended
 		continue
 	}
 	return errors.Join(err, p.cmd.Wait())
 }
 
-// memory is what the process has in memory now, and the most that it had, in MB.
+// memory returns the current and the maximum resident memory of the process, in MB.
 func (p *process) memory() (now, most float64, err error) {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.cmd.Process.Pid))
 	if err != nil {

@@ -24,15 +24,15 @@ const nodeASN, routerASN = 64500, 64512
 
 func routerAddr() netip.Addr { return netip.AddrFrom4([4]byte{10, 0, 0, 1}) }
 
-// source is an address of the node.
+// source returns an address of the node.
 func source(i int) netip.Addr { return netip.AddrFrom4([4]byte{10, 0, 1, byte(1 + i)}) }
 
-// site is two namespaces with a link: the router's, and the node's.
+// site consists of two namespaces with a link between them: the router's and the node's.
 type site struct {
 	dir, name string
 	progress  io.Writer
 	router    frr.Router
-	// save stores what has been measured so far.
+	// save stores the results so far.
 	save func() error
 }
 
@@ -40,7 +40,7 @@ func (s *site) say(format string, args ...any) { fmt.Fprintf(s.progress, format+
 
 func (s *site) node() string { return s.name + "-node" }
 
-// build makes the namespaces and starts the router, which knows each source of the node as a neighbor.
+// build creates the namespaces and starts the router, which has each source of the node as a neighbor.
 func (s *site) build(ctx context.Context, sources int) error {
 	if os.Geteuid() != 0 {
 		return errors.New("the benchmark makes network namespaces: run it as root")
@@ -53,12 +53,14 @@ func (s *site) build(ctx context.Context, sources int) error {
 	if err := ip(ctx, "", lines...); err != nil {
 		return err
 	}
-	if err := ip(ctx, s.router.Netns, "link set lo up", "link set eth0 up", fmt.Sprintf("addr add %s/16 dev eth0", routerAddr())); err != nil {
+	if err := ip(ctx, s.router.Netns, "link set lo up", "link set eth0 up",
+		fmt.Sprintf("addr add %s/16 dev eth0", routerAddr())); err != nil {
 		return err
 	}
 	lines = []string{"link set lo up", "link set eth0 up"}
 	config := []string{
-		fmt.Sprintf("router bgp %d", routerASN), " bgp router-id 10.0.0.1", " no bgp ebgp-requires-policy", " bgp bestpath as-path multipath-relax",
+		fmt.Sprintf("router bgp %d", routerASN), " bgp router-id 10.0.0.1", " no bgp ebgp-requires-policy",
+		" bgp bestpath as-path multipath-relax",
 	}
 	for i := range sources {
 		lines = append(lines, fmt.Sprintf("addr add %s/16 dev eth0", source(i)))
@@ -73,7 +75,7 @@ func (s *site) build(ctx context.Context, sources int) error {
 	return s.router.Configure(ctx, append(config, " address-family ipv4 unicast", "  maximum-paths 256")...)
 }
 
-// remove leaves no trace.
+// remove deletes everything that build created.
 func (s *site) remove(ctx context.Context) error {
 	err := proc.KillRecorded(s.dir)
 	return errors.Join(err, ip(ctx, "", "netns del "+s.router.Netns, "netns del "+s.node()), os.RemoveAll(s.dir))
@@ -109,15 +111,15 @@ func await(ctx context.Context, every time.Duration, f func() error) error {
 	}
 }
 
-// kernel counts the routes that the router's kernel has, as it says itself.
+// kernel counts the routes in the router's kernel, as reported by the kernel itself.
 type kernel struct {
 	mu     sync.Mutex
 	routes int
-	// moved has a token if that has changed.
+	// moved receives a token when the count has changed.
 	moved chan struct{}
 }
 
-// watch counts until the context ends.
+// watch counts routes until the context ends.
 func (s *site) watch(ctx context.Context) (*kernel, error) {
 	cmd := exec.CommandContext(ctx, "ip", "-n", s.router.Netns, "-4", "-o", "monitor", "route")
 	out, err := cmd.StdoutPipe()
@@ -132,7 +134,7 @@ func (s *site) watch(ctx context.Context) (*kernel, error) {
 		for lines := bufio.NewScanner(out); lines.Scan(); {
 			k.take(lines.Text())
 		}
-		_ = cmd.Wait() // It ends because it is killed.
+		_ = cmd.Wait() // ends when the process is killed
 	}()
 	return k, nil
 }
@@ -154,7 +156,7 @@ func (k *kernel) take(line string) {
 	}
 }
 
-// reach waits until the kernel has n routes and returns when it had.
+// reach waits until the kernel has n routes and returns the time at which it did.
 func (k *kernel) reach(ctx context.Context, n int) (time.Time, error) {
 	for {
 		k.mu.Lock()

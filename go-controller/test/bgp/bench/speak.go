@@ -19,12 +19,12 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/bgp/speaker"
 )
 
-// speaking is what a speaker is told at its start. It then reads numbers of routes, one a line, and writes how many of its
-// sessions are Established whenever that changes.
+// speaking is the initial configuration of a speaker process. The process then reads numbers of routes, one per line,
+// and writes the number of its Established sessions whenever that changes.
 type speaking struct {
 	Sources []netip.Addr
 	Routes  int
-	// Hold is the hold time, 0 for 90 s; GracefulRestart and BFD as in a bgp.Session.
+	// Hold is the hold time, 0 for 90 s. GracefulRestart and BFD are as in bgp.Session.
 	Hold            time.Duration
 	GracefulRestart bool
 	BFD             *bgp.BFD
@@ -33,10 +33,10 @@ type speaking struct {
 func (r *speaking) run(ctx context.Context, in io.Reader, out io.Writer) error {
 	var s *speaker.Speaker
 	paths := watch.New(func(peer string, _ watch.Session) { s.Changed(peer) })
-	news := make(chan struct{}, 1)
+	events := make(chan struct{}, 1)
 	s = speaker.New(speaker.Options{BFD: agent.Paths{Watcher: paths}, Notify: func() {
 		select {
-		case news <- struct{}{}:
+		case events <- struct{}{}:
 		default:
 		}
 	}})
@@ -45,7 +45,7 @@ func (r *speaking) run(ctx context.Context, in io.Reader, out io.Writer) error {
 	defer wait.Wait()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	wait.Go(func() { report(ctx, s, news, out) })
+	wait.Go(func() { report(ctx, s, events, out) })
 	wait.Go(func() {
 		defer cancel()
 		if err := paths.Run(ctx); err != nil {
@@ -65,13 +65,13 @@ func (r *speaking) run(ctx context.Context, in io.Reader, out io.Writer) error {
 	return s.Run(ctx)
 }
 
-func report(ctx context.Context, s *speaker.Speaker, news <-chan struct{}, out io.Writer) {
+func report(ctx context.Context, s *speaker.Speaker, events <-chan struct{}, out io.Writer) {
 	last := -1
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case <-news:
+		case <-events:
 		}
 		established := 0
 		for _, state := range s.States() {
@@ -103,7 +103,7 @@ func (r *speaking) sessions(routes int) []bgp.Session {
 	return all
 }
 
-// prefix is the i-th that is told, of 100.64.0.0/10 (RFC 6598).
+// prefix returns the i-th advertised prefix of 100.64.0.0/10 (RFC 6598).
 func prefix(i int) netip.Prefix {
 	return netip.PrefixFrom(netip.AddrFrom4([4]byte{100, byte(64 + i>>16), byte(i >> 8), byte(i)}), 32)
 }

@@ -19,22 +19,22 @@ import (
 const (
 	nodes    = 3
 	echoPort = 7
-	// shared is how many addresses the nodes tell; vip is one of them.
+	// shared is the number of addresses that the nodes advertise; vip is one of them.
 	shared = 100
 )
 
 func vip() netip.Addr { return prefix(1).Addr() }
 
-// trio is three nodes on a switch that have an address together, each with a speaker and a responder, and a client behind their
-// router. The router sees no link go down: a switch is between.
+// trio consists of three nodes on a switch that share an address, each with a speaker and a responder, and a client
+// behind their router. The router does not see links go down because of the switch in between.
 type trio struct {
 	*site
 	router     frr.Router
 	responders []*process
 	speakers   []*process
-	// speaking is what the speakers have in common.
+	// speaking is the configuration that the speakers have in common.
 	speaking speaking
-	// lost is how many times a route left the router's kernel, or a next hop a route.
+	// lost counts how often a route, or a next hop of a route, was removed from the router's kernel.
 	lost atomic.Int64
 }
 
@@ -42,7 +42,7 @@ func (t *trio) netns(name string) string { return t.name + "-" + name }
 
 func (t *trio) member(i int) string { return t.netns(fmt.Sprint("n", i)) }
 
-// namespaces of the trio.
+// namespaces returns the names of the network namespaces of the trio.
 func (t *trio) namespaces() []string {
 	all := []string{t.netns("switch"), t.netns("tor"), t.netns("client")}
 	for i := range nodes {
@@ -51,7 +51,7 @@ func (t *trio) namespaces() []string {
 	return all
 }
 
-// build makes the namespaces, and starts the router and the responders.
+// build creates the namespaces, and starts the router and the responders.
 func (t *trio) build(ctx context.Context) error {
 	var lines []string
 	for _, name := range t.namespaces() {
@@ -62,7 +62,8 @@ func (t *trio) build(ctx context.Context) error {
 		fmt.Sprintf("link add eth0 netns %s type veth peer name tor netns %s", t.netns("tor"), t.netns("switch")))
 	ports := []string{"link add br0 type bridge", "link set br0 up", "link set tor master br0 up"}
 	for i := range nodes {
-		lines = append(lines, fmt.Sprintf("link add eth0 netns %s type veth peer name %s netns %s", t.member(i), port(i), t.netns("switch")))
+		lines = append(lines, fmt.Sprintf("link add eth0 netns %s type veth peer name %s netns %s", t.member(i), port(i),
+			t.netns("switch")))
 		ports = append(ports, fmt.Sprintf("link set %s master br0 up", port(i)))
 	}
 	steps := map[string][]string{
@@ -71,7 +72,8 @@ func (t *trio) build(ctx context.Context) error {
 			"link set lo up", "link set eth0 up", "link set eth1 up",
 			fmt.Sprintf("addr add %s/16 dev eth0", routerAddr()), "addr add 10.9.0.1/24 dev eth1",
 		},
-		t.netns("client"): {"link set lo up", "link set eth0 up", "addr add 10.9.0.2/24 dev eth0", "route add default via 10.9.0.1"},
+		t.netns("client"): {"link set lo up", "link set eth0 up", "addr add 10.9.0.2/24 dev eth0",
+			"route add default via 10.9.0.1"},
 	}
 	for i := range nodes {
 		steps[t.member(i)] = []string{
@@ -87,7 +89,7 @@ func (t *trio) build(ctx context.Context) error {
 			return err
 		}
 	}
-	// Flows of one client go to all nodes.
+	// Distribute the flows of one client among all nodes.
 	if out, err := exec.CommandContext(ctx, "ip", "netns", "exec", t.netns("tor"), "sysctl", "-qw",
 		"net.ipv4.ip_forward=1", "net.ipv4.fib_multipath_hash_policy=1").CombinedOutput(); err != nil {
 		return fmt.Errorf("sysctl: %w: %s", err, out)
@@ -114,12 +116,13 @@ func (t *trio) begin(ctx context.Context) error {
 	}
 	config := []string{
 		"bfd", " profile fast", "  detect-multiplier 3", "  transmit-interval 100", "  receive-interval 100", " exit", "exit",
-		fmt.Sprintf("router bgp %d", routerASN), " bgp router-id 10.0.0.1", " no bgp ebgp-requires-policy", " bgp bestpath as-path multipath-relax",
+		fmt.Sprintf("router bgp %d", routerASN), " bgp router-id 10.0.0.1", " no bgp ebgp-requires-policy",
+		" bgp bestpath as-path multipath-relax",
 	}
 	return t.router.Configure(ctx, append(config, " address-family ipv4 unicast", "  maximum-paths 16")...)
 }
 
-// set starts the speakers, and has the router watch them if they watch it.
+// set starts the speakers, and configures BFD on the router if the speakers use it.
 func (t *trio) set(ctx context.Context, s speaking) error {
 	t.speaking = s
 	config := []string{fmt.Sprintf("router bgp %d", routerASN)}
@@ -149,7 +152,8 @@ func (t *trio) speak(ctx context.Context, i int) (err error) {
 	return err
 }
 
-// unset ends the speakers, and has the router forget them: it would wait for them to come back.
+// unset stops the speakers and removes them from the router's configuration, because the router would otherwise wait
+// for their return.
 func (t *trio) unset(ctx context.Context) error {
 	err := end(t.speakers)
 	t.speakers = nil
@@ -179,7 +183,7 @@ func (t *trio) remove(ctx context.Context) error {
 	return errors.Join(err, t.router.Kill(), ip(ctx, "", lines...))
 }
 
-// ready waits until the router's kernel has all next hops, and BFD, where there is any, is up in all sessions.
+// ready waits until the router's kernel has all next hops and BFD, if used, is up in all sessions.
 func (t *trio) ready(ctx context.Context) error {
 	if err := t.hops(ctx, nodes); err != nil {
 		return err
@@ -202,7 +206,7 @@ func (t *trio) ready(ctx context.Context) error {
 	})
 }
 
-// hops waits until the router's kernel has so many next hops of the address.
+// hops waits until the router's kernel has the given number of next hops for the address.
 func (t *trio) hops(ctx context.Context, want int) error {
 	return await(ctx, 50*time.Millisecond, func() error {
 		out, err := exec.CommandContext(ctx, "ip", "-n", t.router.Netns, "-4", "-o", "route", "show", vip().String()).Output()

@@ -16,10 +16,10 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/test/lab/proc"
 )
 
-// calm is how long something that comes about soon may take.
-const calm = time.Minute
+// quietPeriod limits waiting for an event that is expected soon.
+const quietPeriod = time.Minute
 
-// bench is a site with the product, and its addresses at rest.
+// bench is a site with the product, in a stable state.
 type bench struct {
 	*site.Site
 	addresses, nodes int
@@ -28,7 +28,8 @@ type bench struct {
 }
 
 func (b *bench) build(ctx context.Context, dir, program string, services int) error {
-	s, err := site.Build(ctx, site.Options{Dir: dir, Program: program, Manifests: "dist/manifests", Nodes: b.nodes, Progress: b.progress})
+	s, err := site.Build(ctx, site.Options{Dir: dir, Program: program, Manifests: "dist/manifests", Nodes: b.nodes,
+		Progress: b.progress})
 	if err != nil {
 		return err
 	}
@@ -49,9 +50,9 @@ func (b *bench) build(ctx context.Context, dir, program string, services int) er
 	return b.rest(ctx)
 }
 
-// rest waits until all addresses are held and every node may take some.
+// rest waits until all addresses are held and every node can take addresses.
 func (b *bench) rest(ctx context.Context) error {
-	return site.Await(ctx, calm, func(ctx context.Context) error {
+	return site.Await(ctx, quietPeriod, func(ctx context.Context) error {
 		held, err := b.Held(ctx)
 		if err != nil || len(held) != b.addresses {
 			return fmt.Errorf("%d addresses are held, want %d (%w)", len(held), b.addresses, err)
@@ -64,7 +65,7 @@ func (b *bench) rest(ctx context.Context) error {
 	})
 }
 
-// busiest is the node that holds most, and an address of each family of its.
+// busiest returns the node with the most addresses, and one address of each family on that node.
 func (b *bench) busiest(ctx context.Context) (node string, addrs []netip.Addr, err error) {
 	held, err := b.Held(ctx)
 	if err != nil {
@@ -89,8 +90,9 @@ func (b *bench) busiest(ctx context.Context) (node string, addrs []netip.Addr, e
 	return node, addrs, nil
 }
 
-// measure is the longest gap of a client while the busiest node goes.
-func (b *bench) measure(ctx context.Context, after time.Duration, do func(node string) error) (node string, gap time.Duration, err error) {
+// measure returns the longest gap of a client while do takes the busiest node out.
+func (b *bench) measure(ctx context.Context, after time.Duration, do func(node string) error) (node string,
+	gap time.Duration, err error) {
 	if err := b.rest(ctx); err != nil {
 		return "", 0, err
 	}
@@ -107,7 +109,7 @@ func (b *bench) measure(ctx context.Context, after time.Duration, do func(node s
 	if err != nil {
 		return "", 0, err
 	}
-	// Questions after health come once a second: the node goes at another moment between them each time.
+	// Health checks are sent once per second. The node fails at a different time between them in each run.
 	select {
 	case <-ctx.Done():
 		return "", 0, ctx.Err()
@@ -116,7 +118,7 @@ func (b *bench) measure(ctx context.Context, after time.Duration, do func(node s
 	if err := do(node); err != nil {
 		return "", 0, err
 	}
-	err = site.Await(ctx, calm, func(ctx context.Context) error {
+	err = site.Await(ctx, quietPeriod, func(ctx context.Context) error {
 		held, err := b.Held(ctx)
 		for a, by := range held {
 			if by == node {
@@ -131,7 +133,7 @@ func (b *bench) measure(ctx context.Context, after time.Duration, do func(node s
 	if err != nil {
 		return "", 0, err
 	}
-	// The client sees them a while on the new node.
+	// Let the client use the new node for a while.
 	select {
 	case <-ctx.Done():
 		return "", 0, ctx.Err()
@@ -147,19 +149,19 @@ func (b *bench) measure(ctx context.Context, after time.Duration, do func(node s
 	return node, gap, nil
 }
 
-// spread is a moment in a second, another one each time.
+// spread returns a different offset within a second for each i.
 func spread(i int) time.Duration { return time.Duration(i*370%1000) * time.Millisecond }
 
 func (b *bench) lose(ctx context.Context, i int) (time.Duration, error) {
 	node, gap, err := b.measure(ctx, spread(i), func(node string) error { return b.Cut(ctx, node) })
-	return gap, errors.Join(err, b.mend(ctx, node))
+	return gap, errors.Join(err, b.restore(ctx, node))
 }
 
-func (b *bench) mend(ctx context.Context, node string) error {
+func (b *bench) restore(ctx context.Context, node string) error {
 	if node == "" {
 		return nil
 	}
-	return b.Mend(ctx, node)
+	return b.Restore(ctx, node)
 }
 
 func (b *bench) drain(ctx context.Context, i int) (time.Duration, error) {
@@ -185,5 +187,5 @@ func (b *bench) behead(ctx context.Context, i int) (time.Duration, error) {
 	if err == nil {
 		b.controllers[leader], err = b.StartController(ctx, leader)
 	}
-	return gap, errors.Join(err, b.mend(ctx, node))
+	return gap, errors.Join(err, b.restore(ctx, node))
 }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command bench measures what a client notices with OpenShift SDN when a node that holds addresses is lost, when it drains, and when the
-// leading controller is killed at the moment when a node is lost. Everything runs in network namespaces.
+// Command bench measures the interruption that a client observes with OpenShift SDN when a node that holds addresses
+// is lost, when it is drained, and when the leading controller is killed at the moment a node is lost. Everything
+// runs in network namespaces.
 package main
 
 import (
@@ -18,27 +19,28 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/test/bench/subject"
 )
 
-// result is what is written: one run of the command.
+// result is the output of one run of the command.
 type result struct {
 	CPUs  int `json:"cpus"`
 	Nodes int `json:"nodes"`
-	// Addresses are held by all nodes together, of both families.
+	// Addresses is the number of addresses of both families, held by all nodes together.
 	Addresses int `json:"addresses"`
-	// Lost is a node that loses its links, Drained one that a planned outage is announced for, Beheaded one that loses its links
-	// when the leader of two controllers is killed.
+	// Lost is a node that loses its links, Drained a node for which a planned outage is announced, and Beheaded a
+	// node that loses its links while the leader of two controllers is killed.
 	Lost     figure `json:"node_lost_ms,omitzero"`
 	Drained  figure `json:"node_drained_ms,omitzero"`
 	Beheaded figure `json:"node_lost_and_leader_killed_ms,omitzero"`
 }
 
-// figure is of the gaps of a client: of each event the longest of its streams (new TCP connections and new UDP flows, IPv4 and IPv6).
+// figure contains the gaps of a client, in each case the longest gap of its streams (new TCP connections and new UDP
+// flows, IPv4 and IPv6).
 type figure struct {
 	Median int   `json:"median"`
 	Max    int   `json:"max"`
 	Gaps   []int `json:"gaps"`
 }
 
-// patience is how long the whole may take.
+// patience limits the whole run.
 const patience = time.Hour
 
 func main() {
@@ -63,7 +65,8 @@ func benchmark(ctx context.Context, dir string, args []string, out, progress io.
 	for _, bound := range []struct {
 		name             string
 		value, low, high int
-	}{{"repeats", *repeats, 1, 100}, {"beheadings", *beheadings, 0, 100}, {"services", *services, 1, 120}, {"nodes", *nodes, 3, 8}} {
+	}{{"repeats", *repeats, 1, 100}, {"beheadings", *beheadings, 0, 100}, {"services", *services, 1, 120},
+		{"nodes", *nodes, 3, 8}} {
 		if bound.value < bound.low || bound.value > bound.high {
 			return fmt.Errorf("--%s %d: want %d to %d", bound.name, bound.value, bound.low, bound.high)
 		}

@@ -15,15 +15,15 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/test/lab/responder"
 )
 
-// Of the environment: inside says that the process is the one in the site's namespace, and where its files are; role makes it something
-// that a site consists of.
+// Environment variables. inside marks the process in the site's namespace and contains the directory of its files.
+// role makes the process a part of the site.
 const (
 	inside = "SLB_TEST_SDN_DIR"
 	role   = "SLB_TEST_SDN_ROLE"
 )
 
-// Nest runs work in a namespace of its own and returns its exit status: this program is run again, and what that leaves is removed. It
-// comes before anything else in main.
+// Nest runs work in a namespace of its own and returns its exit status. It executes this program again and removes
+// what that leaves behind. It must be called first in main.
 func Nest(work func(dir string) int) int {
 	switch os.Getenv(role) {
 	case "":
@@ -45,12 +45,12 @@ func played(err error) int {
 	return 0
 }
 
-// sayAnswered tells whoever reads that all have been answered once.
+// sayAnswered signals on standard output that each target has answered once.
 func sayAnswered() {
 	fmt.Fprintln(os.Stdout, probe.AnsweredLine) //nolint:errcheck // a reader who is gone needs no answer
 }
 
-// playProbe asks until standard input ends, and prints what it saw.
+// playProbe sends requests until standard input ends, and prints the results.
 func playProbe(texts []string) error {
 	var specs []probe.Spec
 	for _, text := range texts {
@@ -67,12 +67,12 @@ func playProbe(texts []string) error {
 	return json.NewEncoder(os.Stdout).Encode(results)
 }
 
-// untilEnd is a context that ends with what is read.
+// untilEnd returns a context that ends when r does.
 func untilEnd(r io.Reader) context.Context {
 	ctx, end := context.WithCancel(context.Background())
 	go func() {
 		defer end()
-		_, _ = io.Copy(io.Discard, r) // however it ends
+		_, _ = io.Copy(io.Discard, r) // regardless of errors
 	}()
 	return ctx
 }

@@ -25,18 +25,20 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/test/lab/proc"
 )
 
-// StartController starts a replica of the controller, as dist/manifests/sdn has it.
+// StartController starts a replica of the controller with the configuration of dist/manifests/sdn.
 func (s *Site) StartController(ctx context.Context, name string) (*proc.Process, error) {
 	kubeconfig, err := s.Plane.ServiceAccountKubeconfig(namespace, "ovnkube-slb")
 	if err != nil {
 		return nil, err
 	}
-	return proc.Start(ctx, proc.Spec{Name: name, Dir: s.Dir, Args: []string{s.Program, "controller", "--k8s-kubeconfig=" + kubeconfig, "--network-type=OpenShiftSDN",
-		"--leader-elect", "--leader-elect-identity=" + name, "--leader-elect-lease-duration=2s", "--leader-elect-renew-deadline=1500ms", "--leader-elect-retry-period=400ms",
+	return proc.Start(ctx, proc.Spec{Name: name, Dir: s.Dir, Args: []string{s.Program, "controller",
+		"--k8s-kubeconfig=" + kubeconfig, "--network-type=OpenShiftSDN",
+		"--leader-elect", "--leader-elect-identity=" + name, "--leader-elect-lease-duration=2s",
+		"--leader-elect-renew-deadline=1500ms", "--leader-elect-retry-period=400ms",
 		"--cluster-subnets=10.244.0.0/16,fd00:244::/32", "--k8s-service-cidrs=10.96.0.0/16,fd00:10:96::/112"}})
 }
 
-// Leader is the name of the replica that leads.
+// Leader returns the name of the replica that is the leader.
 func (s *Site) Leader(ctx context.Context) (string, error) {
 	lease, err := s.Client.CoordinationV1().Leases(namespace).Get(ctx, "ovnkube-slb", metav1.GetOptions{})
 	if err != nil || lease.Spec.HolderIdentity == nil {
@@ -45,15 +47,16 @@ func (s *Site) Leader(ctx context.Context) (string, error) {
 	return *lease.Spec.HolderIdentity, nil
 }
 
-// MetricsPort is where agents serve their metrics, at all addresses of their node.
+// MetricsPort is the port on which agents serve their metrics, on all addresses of their node.
 const MetricsPort = 9485
 
 // StartAgent starts the agent of a node.
 func (s *Site) StartAgent(ctx context.Context, node string) (*proc.Process, error) {
-	return s.StartDaemon(ctx, node, "agent-"+node, "ovnkube-slb-sdn", "--enable-sdn", "--enable-l2-guard=false", fmt.Sprintf("--metrics-bind-address=:%d", MetricsPort))
+	return s.StartDaemon(ctx, node, "agent-"+node, "ovnkube-slb-sdn", "--enable-sdn", "--enable-l2-guard=false",
+		fmt.Sprintf("--metrics-bind-address=:%d", MetricsPort))
 }
 
-// StartDaemon starts what runs on nodes, with the rights of an account.
+// StartDaemon starts a daemon on a node with the permissions of a service account.
 func (s *Site) StartDaemon(ctx context.Context, node, name, account string, flags ...string) (*proc.Process, error) {
 	kubeconfig, err := s.Plane.ServiceAccountKubeconfig(namespace, account)
 	if err != nil {
@@ -63,31 +66,33 @@ func (s *Site) StartDaemon(ctx context.Context, node, name, account string, flag
 		Args: append([]string{s.Program, "node", "--k8s-kubeconfig=" + kubeconfig, "--node-name=" + node}, flags...)})
 }
 
-// Occupy has another program listen on a TCP port of a node.
+// Occupy starts another program that listens on a TCP port of a node.
 func (s *Site) Occupy(ctx context.Context, node string, port int) (*proc.Process, error) {
-	return proc.Start(ctx, proc.Spec{Name: fmt.Sprintf("occupant-%s-%d", node, port), Dir: s.Dir, Netns: s.Netns(node), Env: []string{role + "=responder"},
+	return proc.Start(ctx, proc.Spec{Name: fmt.Sprintf("occupant-%s-%d", node, port), Dir: s.Dir, Netns: s.Netns(node),
+		Env:  []string{role + "=responder"},
 		Args: []string{s.self, "-name", "occupant", "-tcp", fmt.Sprint(port)}})
 }
 
-// CutAPI has a node refuse its own connections to the API server; the controller still reaches it.
+// CutAPI makes a node reject its own connections to the API server. The controller can still reach the node.
 func (s *Site) CutAPI(ctx context.Context, node string) error {
 	at, err := url.Parse(s.Plane.RESTConfig().Host)
 	if err != nil {
 		return err
 	}
-	rules := fmt.Sprintf("table inet api { chain out { type filter hook output priority 0; ip daddr %s tcp dport %s reject with tcp reset; }; }", at.Hostname(), at.Port())
+	rules := fmt.Sprintf("table inet api { chain out { type filter hook output priority 0; ip daddr %s tcp dport %s "+
+		"reject with tcp reset; }; }", at.Hostname(), at.Port())
 	_, err = run(ctx, "ip", "netns", "exec", s.Netns(node), "nft", rules)
 	return err
 }
 
-// MendAPI undoes CutAPI.
-func (s *Site) MendAPI(ctx context.Context, node string) error {
+// RestoreAPI reverts CutAPI.
+func (s *Site) RestoreAPI(ctx context.Context, node string) error {
 	_, err := run(ctx, "ip", "netns", "exec", s.Netns(node), "nft", "delete table inet api")
 	return err
 }
 
-// Churn gives a node many addresses that are not ours on an interface that is attached to nothing, changes some of them
-// all the time until the context ends, and removes the interface.
+// Churn adds many addresses that are not ours to an unconnected interface of a node, changes some of them
+// continuously until the context ends, and then removes the interface.
 func (s *Site) Churn(ctx context.Context, node string) error {
 	const static, changing = 2000, 500
 	lines := []string{"link add churn type bridge", "link set churn up"}
@@ -110,17 +115,18 @@ func (s *Site) Churn(ctx context.Context, node string) error {
 	return batch(context.WithoutCancel(ctx), s.Netns(node), "link del churn")
 }
 
-// Agent is the one that StartAgent started.
+// Agent returns the process started by StartAgent.
 func (s *Site) Agent(node string) (*proc.Process, error) { return proc.Find(s.Dir, "agent-"+node) }
 
-// AddServices makes Services of both families, with names from prefix and a number, and waits until they have addresses.
+// AddServices creates dual-stack Services, named by prefix and a number, and waits until they have addresses.
 func (s *Site) AddServices(ctx context.Context, prefix string, count int) error {
 	dual := corev1.IPFamilyPolicyRequireDualStack
 	for i := range count {
 		_, err := s.Client.CoreV1().Services("default").Create(ctx, &corev1.Service{
 			ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("%s-%d", prefix, i)},
 			Spec: corev1.ServiceSpec{Type: corev1.ServiceTypeLoadBalancer, IPFamilyPolicy: &dual,
-				Ports: []corev1.ServicePort{{Name: "tcp", Port: Port, Protocol: corev1.ProtocolTCP}, {Name: "udp", Port: Port, Protocol: corev1.ProtocolUDP}}},
+				Ports: []corev1.ServicePort{{Name: "tcp", Port: Port, Protocol: corev1.ProtocolTCP},
+					{Name: "udp", Port: Port, Protocol: corev1.ProtocolUDP}}},
 		}, metav1.CreateOptions{})
 		if err != nil {
 			return err
@@ -129,7 +135,7 @@ func (s *Site) AddServices(ctx context.Context, prefix string, count int) error 
 	return nil
 }
 
-// Held says which node is told to hold each address. An address that two are told to hold is an error.
+// Held returns the node to which each address is assigned. It is an error if an address is assigned to two nodes.
 func (s *Site) Held(ctx context.Context) (map[netip.Addr]string, error) {
 	nodes, err := s.Client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
 	if err != nil {
@@ -151,7 +157,7 @@ func (s *Site) Held(ctx context.Context) (map[netip.Addr]string, error) {
 	return held, nil
 }
 
-// Kernel are the addresses of the pool that the kernel of a node has.
+// Kernel returns the addresses of the pool in the kernel of a node.
 func (s *Site) Kernel(ctx context.Context, node string) (map[netip.Addr]bool, error) {
 	out, err := s.IP(ctx, node, "-o", "addr", "show", "dev", "eth1")
 	if err != nil {
@@ -168,7 +174,7 @@ func (s *Site) Kernel(ctx context.Context, node string) (map[netip.Addr]bool, er
 	return addrs, nil
 }
 
-// Session is something that the client does until it is ended.
+// Session is an activity of the client that runs until End is called.
 type Session struct {
 	cmd   *exec.Cmd
 	stdin io.Closer
@@ -190,7 +196,7 @@ func (s *Site) client(ctx context.Context, as string, args ...string) (*Session,
 	return &Session{cmd, stdin, bufio.NewReader(stdout)}, cmd.Start()
 }
 
-// Probe asks for Services until the session is ended, and returns when all have answered once.
+// Probe sends requests to Services until the session ends. It returns once all of them have answered.
 func (s *Site) Probe(ctx context.Context, specs ...probe.Spec) (*Session, error) {
 	var texts []string
 	for _, spec := range specs {
@@ -199,7 +205,7 @@ func (s *Site) Probe(ctx context.Context, specs ...probe.Spec) (*Session, error)
 	return s.answered(s.client(ctx, "probe", texts...))
 }
 
-// answered waits until what the client asks for has been answered once.
+// answered waits until each target of the client has answered once.
 func (s *Site) answered(session *Session, err error) (*Session, error) {
 	if err != nil {
 		return nil, err
@@ -211,7 +217,7 @@ func (s *Site) answered(session *Session, err error) (*Session, error) {
 	return session, err
 }
 
-// Watch asks the segment who has addresses until the session is ended, and returns when each has been answered for once.
+// Watch probes the segment for addresses until the session ends. It returns once each address has been answered for.
 func (s *Site) Watch(ctx context.Context, addrs ...netip.Addr) (*Session, error) {
 	args := []string{"eth1"}
 	for _, a := range addrs {
@@ -220,7 +226,7 @@ func (s *Site) Watch(ctx context.Context, addrs ...netip.Addr) (*Session, error)
 	return s.answered(s.client(ctx, "watch", args...))
 }
 
-// End ends a session and reads what it saw.
+// End ends a session and decodes its results.
 func (s *Session) End(into any) error {
 	if err := s.stdin.Close(); err != nil {
 		return err
@@ -231,7 +237,7 @@ func (s *Session) End(into any) error {
 	return s.cmd.Wait()
 }
 
-// Await asks every 20 ms until an answer is nil.
+// Await calls ask every 20 ms until it returns nil.
 func Await(ctx context.Context, within time.Duration, ask func(ctx context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()

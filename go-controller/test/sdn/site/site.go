@@ -25,14 +25,15 @@ import (
 const (
 	namespace = "ovn-kubernetes"
 	apiServer = "172.31.0.250"
-	// target is the port of backends.
+	// target is the port of the backends.
 	target = 8080
 )
 
-// Port is that of Services.
+// Port is the port of Services.
 const Port = 80
 
-// Pool gives addresses of the segment; its first and last IPv4 addresses, and IPv6 prefix, are those that nodes have rules for.
+// Pool is a pool of addresses of the segment. Nodes have rules for its first and last IPv4 addresses and its IPv6
+// prefix.
 const Pool = `
 apiVersion: slb.k8s.ovn.org/v1alpha1
 kind: IPAddressPool
@@ -45,15 +46,15 @@ metadata: {name: lan}
 spec: {physicalNetwork: lan, ipAddressPools: [vips], subnets: [{cidr: 10.50.0.0/24}, {cidr: "fd00:50::/64"}]}
 `
 
-// Options say what a site consists of.
+// Options configure a Site.
 type Options struct {
-	// Dir is for files, Program the path of ovnkube-slb, Manifests the directory dist/manifests.
+	// Dir is for files, Program is the path of ovnkube-slb, and Manifests is the directory dist/manifests.
 	Dir, Program, Manifests string
 	Nodes                   int
 	Progress                io.Writer
 }
 
-// Site is one that runs.
+// Site is a running site.
 type Site struct {
 	Options
 	Plane  *controlplane.ControlPlane
@@ -61,17 +62,18 @@ type Site struct {
 	self   string
 }
 
-// Build makes a site and starts all but the product.
+// Build creates a site and starts everything except the product.
 func Build(ctx context.Context, o Options) (*Site, error) {
 	self, err := os.Executable()
 	if err != nil {
 		return nil, err
 	}
 	s := &Site{Options: o, self: self}
-	if err := s.ground(ctx); err != nil {
+	if err := s.createNetwork(ctx); err != nil {
 		return nil, err
 	}
-	s.Plane, err = controlplane.Start(ctx, controlplane.Config{Dir: filepath.Join(o.Dir, "plane"), Address: netip.MustParseAddr(apiServer), Progress: o.Progress})
+	s.Plane, err = controlplane.Start(ctx, controlplane.Config{Dir: filepath.Join(o.Dir, "plane"),
+		Address: netip.MustParseAddr(apiServer), Progress: o.Progress})
 	if err != nil {
 		return nil, err
 	}
@@ -90,7 +92,7 @@ func Build(ctx context.Context, o Options) (*Site, error) {
 			return nil, err
 		}
 	}
-	// The admission policies take a moment to learn of the kinds.
+	// The API server needs a moment to apply admission policies to the new kinds.
 	if err := Await(ctx, time.Minute, func(ctx context.Context) error { return s.Plane.Apply(ctx, Pool) }); err != nil {
 		return nil, err
 	}
@@ -102,11 +104,11 @@ func Build(ctx context.Context, o Options) (*Site, error) {
 	return s, nil
 }
 
-// Netns is the namespace of a part: n1 and so on, or client.
+// Netns returns the network namespace of a part: n1 and so on, or client.
 func (s *Site) Netns(part string) string { return filepath.Base(s.Dir) + "-" + part }
 
-// ground makes the bridges and the client.
-func (s *Site) ground(ctx context.Context) error {
+// createNetwork creates the bridges and the client.
+func (s *Site) createNetwork(ctx context.Context) error {
 	for _, bridge := range []string{"mgmt", "lan"} {
 		if err := batch(ctx, "", "link add "+bridge+" type bridge mcast_snooping 0", "link set "+bridge+" up"); err != nil {
 			return err
@@ -126,7 +128,8 @@ func (s *Site) netns(ctx context.Context, part string) error {
 	_, err := run(ctx, "ip", "netns", "add", name)
 	if err == nil {
 		_, err = run(ctx, "ip", "netns", "exec", name, "sh", "-c",
-			"cd /proc/sys/net && for f in all default; do echo 0 >ipv6/conf/$f/accept_dad; echo 0 >ipv6/conf/$f/accept_ra; echo 1 >ipv6/conf/$f/forwarding; done; "+
+			"cd /proc/sys/net && for f in all default; do echo 0 >ipv6/conf/$f/accept_dad; echo 0 >ipv6/conf/$f/accept_ra; "+
+				"echo 1 >ipv6/conf/$f/forwarding; done; "+
 				"echo 1 >ipv4/ip_forward; echo 1 >ipv4/conf/all/arp_ignore; ip link set lo up")
 	}
 	return err
@@ -135,7 +138,8 @@ func (s *Site) netns(ctx context.Context, part string) error {
 // link attaches a part to a bridge.
 func (s *Site) link(ctx context.Context, part, bridge, dev string, addrs ...string) error {
 	port := bridge + "-" + part
-	err := batch(ctx, "", fmt.Sprintf("link add %s type veth peer name %s netns %s", port, dev, s.Netns(part)), fmt.Sprintf("link set %s master %s up", port, bridge))
+	err := batch(ctx, "", fmt.Sprintf("link add %s type veth peer name %s netns %s", port, dev, s.Netns(part)),
+		fmt.Sprintf("link set %s master %s up", port, bridge))
 	lines := []string{"link set " + dev + " up"}
 	for _, a := range addrs {
 		line := "addr add " + a + " dev " + dev
@@ -147,7 +151,7 @@ func (s *Site) link(ctx context.Context, part, bridge, dev string, addrs ...stri
 	return errors.Join(err, batch(ctx, s.Netns(part), lines...))
 }
 
-// node makes a node with a backend, and what kube-proxy would do for the addresses of the pool.
+// node creates a node with a backend, and the rules that kube-proxy would create for the addresses of the pool.
 func (s *Site) node(ctx context.Context, i int) error {
 	name := NodeName(i)
 	if err := s.netns(ctx, name); err != nil {
@@ -156,7 +160,8 @@ func (s *Site) node(ctx context.Context, i int) error {
 	err := errors.Join(
 		s.link(ctx, name, "mgmt", "eth0", fmt.Sprintf("172.31.0.%d/24", i)),
 		s.link(ctx, name, "lan", "eth1", fmt.Sprintf("10.50.0.%d/24", 10+i), fmt.Sprintf("fd00:50::%d/64", 10+i)),
-		batch(ctx, s.Netns(name), fmt.Sprintf("addr add 10.244.%d.2/32 dev lo", i), fmt.Sprintf("addr add fd00:244:%d::2/128 dev lo nodad", i)))
+		batch(ctx, s.Netns(name), fmt.Sprintf("addr add 10.244.%d.2/32 dev lo", i),
+			fmt.Sprintf("addr add fd00:244:%d::2/128 dev lo nodad", i)))
 	if err != nil {
 		return err
 	}
@@ -172,11 +177,13 @@ func (s *Site) node(ctx context.Context, i int) error {
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("rules of node %s: %w: %s", name, err, out)
 	}
-	if _, err := proc.Start(ctx, proc.Spec{Name: "backend-" + name, Dir: s.Dir, Netns: s.Netns(name), Env: []string{role + "=responder"},
+	if _, err := proc.Start(ctx, proc.Spec{Name: "backend-" + name, Dir: s.Dir, Netns: s.Netns(name),
+		Env:  []string{role + "=responder"},
 		Args: []string{s.self, "-name", name, "-tcp", fmt.Sprint(target), "-udp", fmt.Sprint(target)}}); err != nil {
 		return err
 	}
-	n, err := s.Client.CoreV1().Nodes().Create(ctx, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
+	n, err := s.Client.CoreV1().Nodes().Create(ctx, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}},
+		metav1.CreateOptions{})
 	if err != nil {
 		return err
 	}
@@ -185,17 +192,17 @@ func (s *Site) node(ctx context.Context, i int) error {
 	return err
 }
 
-// NodeName is the name of a node, from 1.
+// NodeName returns the name of a node, starting from 1.
 func NodeName(i int) string { return fmt.Sprintf("n%d", i) }
 
-// Cut takes a node off all its links, as if it had lost its power.
+// Cut disconnects all links of a node, as in a power failure.
 func (s *Site) Cut(ctx context.Context, node string) error { return s.links(ctx, node, "down") }
 
-// Mend undoes Cut.
-func (s *Site) Mend(ctx context.Context, node string) error { return s.links(ctx, node, "up") }
+// Restore reverts Cut.
+func (s *Site) Restore(ctx context.Context, node string) error { return s.links(ctx, node, "up") }
 
 func (s *Site) links(ctx context.Context, node, state string) error {
-	// The management goes first: a node without power reports nothing.
+	// Cut the management link first, because a node without power reports nothing.
 	return batch(ctx, "", fmt.Sprintf("link set mgmt-%s %s", node, state), fmt.Sprintf("link set lan-%s %s", node, state))
 }
 

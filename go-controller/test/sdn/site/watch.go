@@ -12,23 +12,24 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/neighbour"
 )
 
-// askEvery is the time between two questions who has an address.
+// askEvery is the interval between probes for an address.
 const askEvery = 50 * time.Millisecond
 
-// Sightings are the MACs that answered for each address, one after the other: one that comes twice answered again after another had.
+// Sightings are the MAC addresses that answered for each address, in order. A MAC address occurs again if it answered
+// again after a different one.
 type Sightings map[netip.Addr][]string
 
-// lastAnswer is for the answers to what is asked at the end, which come at once on a machine that is not busy.
+// lastAnswer limits waiting for the answers to the final probes, which arrive at once on an idle machine.
 const lastAnswer = 5 * time.Second
 
-// hearing is what was heard.
+// hearing records the answers.
 type hearing struct {
 	mu     sync.Mutex
 	seen   Sightings
-	silent map[netip.Addr]bool // not answered for since anew
+	silent map[netip.Addr]bool // addresses without an answer since the last call of anew
 }
 
-// anew begins to wait for an answer for each address.
+// anew starts to wait for a new answer for each address.
 func (h *hearing) anew(addrs []netip.Addr) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -38,7 +39,7 @@ func (h *hearing) anew(addrs []netip.Addr) {
 	}
 }
 
-// all tells whether each has been answered for since.
+// all reports whether every address has been answered for since then.
 func (h *hearing) all() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -55,8 +56,8 @@ func (h *hearing) note(a netip.Addr, mac string) {
 	delete(h.silent, a)
 }
 
-// watch asks on a device who has addresses until the context ends, and then until each is answered for once more: who has one now is seen.
-// answered is called when each has been answered for.
+// watch probes for addresses on a device until the context ends, and then until each address is answered for once
+// more, to determine the current holders. It calls answered once each address has been answered for.
 func watch(ctx context.Context, device string, addrs []netip.Addr, answered func()) (Sightings, error) {
 	port, err := neighbour.Open(device)
 	if err != nil {
@@ -70,7 +71,7 @@ func watch(ctx context.Context, device string, addrs []netip.Addr, answered func
 	var listening sync.WaitGroup
 	listening.Go(func() {
 		for {
-			answer, err := port.Hear()
+			answer, err := port.Receive()
 			if err != nil {
 				return
 			}

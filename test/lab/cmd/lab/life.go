@@ -20,10 +20,15 @@ func up() *cli.Command {
 		Name: "up", Usage: "build the lab",
 		Flags: []cli.Flag{
 			&cli.IntFlag{Name: "nodes", Value: lab.DefaultNodes, Usage: "number of nodes"},
-			&cli.StringFlag{Name: "network", Value: lab.Model, Usage: "what connects nodes and pods: " + lab.Model + ", or " + lab.OVNKube + " (OVN-Kubernetes itself: $" + lab.OVNKubeVariable + " and $" + lab.OVNKubeCRDsVariable + " say where it is)"},
-			&cli.StringFlag{Name: "mode", Value: lab.Central, Usage: "of OVN-Kubernetes: " + lab.Central + " or " + lab.Interconnect},
-			&cli.StringFlag{Name: "gateway", Value: lab.SharedGateway, Usage: "mode of OVN-Kubernetes' gateways: " + lab.SharedGateway + " or " + lab.LocalGateway},
-			&cli.StringFlag{Name: "segment", Value: lab.OnProvider, Usage: "of the client: " + lab.OnProvider + ", behind a bridge of its own on each node, or " + lab.OnLAN + ", the nodes' own network behind br-ex"},
+			&cli.StringFlag{Name: "network", Value: lab.Model, Usage: "what connects nodes and pods: " + lab.Model + ", or " +
+				lab.OVNKube + " (OVN-Kubernetes itself: $" + lab.OVNKubeVariable + " and $" + lab.OVNKubeCRDsVariable +
+				" say where it is)"},
+			&cli.StringFlag{Name: "mode", Value: lab.Central, Usage: "of OVN-Kubernetes: " + lab.Central + " or " +
+				lab.Interconnect},
+			&cli.StringFlag{Name: "gateway", Value: lab.SharedGateway, Usage: "mode of OVN-Kubernetes' gateways: " +
+				lab.SharedGateway + " or " + lab.LocalGateway},
+			&cli.StringFlag{Name: "segment", Value: lab.OnProvider, Usage: "of the client: " + lab.OnProvider +
+				", behind a bridge of its own on each node, or " + lab.OnLAN + ", the nodes' own network behind br-ex"},
 			&cli.BoolFlag{Name: "no-kube", Usage: "leave out etcd, the API server and the nodes' agent"},
 		},
 		Action: func(c *cli.Context) error {
@@ -32,7 +37,8 @@ func up() *cli.Command {
 			if err != nil {
 				return err
 			}
-			cfg.Network = lab.Network{Kind: c.String("network"), Mode: c.String("mode"), Gateway: c.String("gateway"), Segment: c.String("segment")}
+			cfg.Network = lab.Network{Kind: c.String("network"), Mode: c.String("mode"), Gateway: c.String("gateway"),
+				Segment: c.String("segment")}
 			cfg.Nodes, cfg.NoKube, cfg.Progress, cfg.Binary = c.Int("nodes"), c.Bool("no-kube"), c.App.Writer, binary
 			_, err = lab.Up(c.Context, cfg)
 			return err
@@ -68,7 +74,8 @@ func printStatus(ctx context.Context, c *cli.Context, l *lab.Lab) error {
 	if !ready {
 		state = "not complete (it comes up, or its start was interrupted: then `lab down`)"
 	}
-	fmt.Fprintf(w, "lab %s: %s, since %s\n  network %s\n  files  %s\n", l.Name, state, created.Format(time.DateTime), l.Network(), l.Dir)
+	fmt.Fprintf(w, "lab %s: %s, since %s\n  network %s\n  files  %s\n", l.Name, state, created.Format(time.DateTime),
+		l.Network(), l.Dir)
 	if !l.Network().Zones() {
 		fmt.Fprintf(w, "  NB     %s\n", l.NBSocket())
 	}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command lab builds, inspects, breaks and removes a cluster on this machine; see package lab.
+// Command lab builds, inspects, breaks and removes a cluster on this machine. See package lab.
 package main
 
 import (
@@ -37,19 +37,36 @@ func app() *cli.App {
 		Name:  "lab",
 		Usage: "a cluster from real parts on this machine: etcd, API server, OVN, nodes, router, clients",
 		Flags: []cli.Flag{
-			&cli.StringFlag{Name: "name", Value: lab.DefaultName, EnvVars: []string{"LAB_NAME"}, Usage: "which lab; labs of different names run side by side"},
-			&cli.StringFlag{Name: "dir", Value: lab.DefaultDir, EnvVars: []string{"LAB_DIR"}, Usage: "where labs keep their files"},
+			&cli.StringFlag{Name: "name", Value: lab.DefaultName, EnvVars: []string{"LAB_NAME"},
+				Usage: "which lab; labs of different names run side by side"},
+			&cli.StringFlag{Name: "dir", Value: lab.DefaultDir, EnvVars: []string{"LAB_DIR"},
+				Usage: "where labs keep their files"},
 		},
 		Commands: append([]*cli.Command{
 			up(), down(), status(), binaries(), execIn(), kubectl(), nbctl(), sbctl(), probeFrom(),
-			onNode("kill", "end a node's switch and ovn-controller by SIGKILL", func(_ context.Context, l *lab.Lab, n string) error { return l.Kill(n) }),
+			onNode("kill", "end a node's switch and ovn-controller by SIGKILL",
+				func(_ context.Context, l *lab.Lab, n string) error {
+					return l.Kill(n)
+				}),
 			onNode("restore", "undo kill", func(ctx context.Context, l *lab.Lab, n string) error { return l.Restore(ctx, n) }),
-			onNode("drain", "label a node "+drainLabel, func(ctx context.Context, l *lab.Lab, n string) error { return l.Drain(ctx, n) }),
+			onNode("drain", "label a node "+drainLabel, func(ctx context.Context, l *lab.Lab, n string) error {
+				return l.Drain(ctx, n)
+			}),
 			onNode("undrain", "undo drain", func(ctx context.Context, l *lab.Lab, n string) error { return l.Undrain(ctx, n) }),
-			onNode("link-down", "take all links of a node down", func(ctx context.Context, l *lab.Lab, n string) error { return l.LinkDown(ctx, n) }),
-			onNode("underlay-down", "take only the tunnel link of a node down", func(ctx context.Context, l *lab.Lab, n string) error { return l.UnderlayDown(ctx, n) }),
-			onNode("uplink-down", "take only the provider link of a node down", func(ctx context.Context, l *lab.Lab, n string) error { return l.UplinkDown(ctx, n) }),
-			onNode("link-up", "take all links of a node up", func(ctx context.Context, l *lab.Lab, n string) error { return l.LinkUp(ctx, n) }),
+			onNode("link-down", "take all links of a node down", func(ctx context.Context, l *lab.Lab, n string) error {
+				return l.LinkDown(ctx, n)
+			}),
+			onNode("underlay-down", "take only the tunnel link of a node down",
+				func(ctx context.Context, l *lab.Lab, n string) error {
+					return l.UnderlayDown(ctx, n)
+				}),
+			onNode("uplink-down", "take only the provider link of a node down",
+				func(ctx context.Context, l *lab.Lab, n string) error {
+					return l.UplinkDown(ctx, n)
+				}),
+			onNode("link-up", "take all links of a node up", func(ctx context.Context, l *lab.Lab, n string) error {
+				return l.LinkUp(ctx, n)
+			}),
 		}, append(product(), internal()...)...),
 	}
 }
@@ -60,7 +77,7 @@ func config(c *cli.Context) lab.Config {
 	return lab.Config{Name: c.String("name"), Dir: c.String("dir")}
 }
 
-// onLab is an action on the lab that the flags name.
+// onLab returns an action that opens the lab named by the flags and calls do.
 func onLab(do func(c *cli.Context, l *lab.Lab) error) cli.ActionFunc {
 	return func(c *cli.Context) error {
 		l, err := lab.Open(config(c))

@@ -12,11 +12,12 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/test/lab"
 )
 
-// product are the commands that put ovnkube-slb into the lab as its manifests do.
+// product returns the commands that install ovnkube-slb in the lab from its manifests.
 func product() []*cli.Command {
 	return []*cli.Command{
 		{
-			Name: "install", Usage: "apply a kustomization and start the controller with the rights in it", ArgsUsage: "KUSTOMIZATION PROGRAM [FLAGS...]",
+			Name: "install", Usage: "apply a kustomization and start the controller with the rights in it",
+			ArgsUsage:       "KUSTOMIZATION PROGRAM [FLAGS...]",
 			SkipFlagParsing: true,
 			Action: onLab(func(c *cli.Context, l *lab.Lab) error {
 				args := c.Args().Slice()
@@ -39,7 +40,8 @@ func product() []*cli.Command {
 			Action: onLab(func(c *cli.Context, l *lab.Lab) error { return l.StopController(c.Context) }),
 		},
 		{
-			Name: "start-controller", Usage: "start the controller again", ArgsUsage: "PROGRAM [FLAGS...]", SkipFlagParsing: true,
+			Name: "start-controller", Usage: "start the controller again", ArgsUsage: "PROGRAM [FLAGS...]",
+			SkipFlagParsing: true,
 			Action: onLab(func(c *cli.Context, l *lab.Lab) error {
 				if c.NArg() < 1 {
 					return errors.New("start-controller: want the program ovnkube-slb")

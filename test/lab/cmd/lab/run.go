@@ -20,24 +20,26 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/test/lab/responder"
 )
 
-// through is a command that runs another program with the terminal's streams.
+// through returns a command that runs another program with the standard streams of this process.
 func through(name, usage, args string, command func(c *cli.Context, l *lab.Lab) (*exec.Cmd, error)) *cli.Command {
-	return &cli.Command{Name: name, Usage: usage, ArgsUsage: args, SkipFlagParsing: true, Action: onLab(func(c *cli.Context, l *lab.Lab) error {
-		cmd, err := command(c, l)
-		if err != nil {
-			return err
-		}
-		cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
-		return attached(cmd)
-	})}
+	return &cli.Command{Name: name, Usage: usage, ArgsUsage: args, SkipFlagParsing: true,
+		Action: onLab(func(c *cli.Context, l *lab.Lab) error {
+			cmd, err := command(c, l)
+			if err != nil {
+				return err
+			}
+			cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
+			return attached(cmd)
+		})}
 }
 
-// commandError is the end of a command that had the terminal's streams: it has said why itself, and its exit status becomes lab's.
+// commandError reports that a command with the standard streams of this process failed. The command has already printed
+// the reason, and lab exits with its status.
 type commandError struct{ ended *exec.ExitError }
 
 func (e *commandError) Error() string { return e.ended.Error() }
 
-// attached runs a command that has the terminal's streams.
+// attached runs a command that has the standard streams of this process.
 func attached(cmd *exec.Cmd) error {
 	err := cmd.Run()
 	if ended := (*exec.ExitError)(nil); errors.As(err, &ended) {
@@ -47,7 +49,8 @@ func attached(cmd *exec.Cmd) error {
 }
 
 func execIn() *cli.Command {
-	return through("exec", "run a command in a namespace: n1, client, remote, router, cen, sw, pod-<namespace>-<pod>", "NAMESPACE -- COMMAND...",
+	return through("exec", "run a command in a namespace: n1, client, remote, router, cen, sw, pod-<namespace>-<pod>",
+		"NAMESPACE -- COMMAND...",
 		func(c *cli.Context, l *lab.Lab) (*exec.Cmd, error) {
 			args := c.Args().Slice()
 			if len(args) > 1 && args[1] == "--" {
@@ -61,32 +64,41 @@ func execIn() *cli.Command {
 }
 
 func kubectl() *cli.Command {
-	return through("kubectl", "kubectl as administrator", "ARGUMENTS...", func(c *cli.Context, l *lab.Lab) (*exec.Cmd, error) {
-		return l.KubectlCommand(c.Context, c.Args().Slice()...)
-	})
+	return through("kubectl", "kubectl as administrator", "ARGUMENTS...",
+		func(c *cli.Context, l *lab.Lab) (*exec.Cmd, error) {
+			return l.KubectlCommand(c.Context, c.Args().Slice()...)
+		})
 }
 
 func nbctl() *cli.Command {
-	return through("nbctl", "ovn-nbctl on the lab's northbound database", "ARGUMENTS...", func(c *cli.Context, l *lab.Lab) (*exec.Cmd, error) {
-		return exec.CommandContext(c.Context, "ovn-nbctl", append([]string{"--db=" + l.NBSocket()}, c.Args().Slice()...)...), nil
-	})
+	return through("nbctl", "ovn-nbctl on the lab's northbound database", "ARGUMENTS...",
+		func(c *cli.Context, l *lab.Lab) (*exec.Cmd, error) {
+			return exec.CommandContext(c.Context, "ovn-nbctl", append([]string{"--db=" + l.NBSocket()}, c.Args().Slice()...)...),
+				nil
+		})
 }
 
 func sbctl() *cli.Command {
-	return through("sbctl", "ovn-sbctl on the lab's southbound database", "ARGUMENTS...", func(c *cli.Context, l *lab.Lab) (*exec.Cmd, error) {
-		return exec.CommandContext(c.Context, "ovn-sbctl", append([]string{"--db=" + l.SBSocket()}, c.Args().Slice()...)...), nil
-	})
+	return through("sbctl", "ovn-sbctl on the lab's southbound database", "ARGUMENTS...",
+		func(c *cli.Context, l *lab.Lab) (*exec.Cmd, error) {
+			return exec.CommandContext(c.Context, "ovn-sbctl", append([]string{"--db=" + l.SBSocket()}, c.Args().Slice()...)...),
+				nil
+		})
 }
 
-// probeFrom asks from the namespace that it is run in, or from one of the lab's with --from.
+// probeFrom returns the command that probes from the current namespace, or from one of the lab's with --from.
 func probeFrom() *cli.Command {
 	return &cli.Command{
-		Name: "probe", Usage: "ask Services and measure gaps, losses and broken connections", ArgsUsage: "KIND://ADDRESS:PORT...",
-		Description: "KIND is udp-flow, udp-new, tcp-new or tcp-long; all://ADDRESS:PORT is one of each. *COUNT behind it is the number of flows, /INTERVAL the time between questions.",
+		Name: "probe", Usage: "ask Services and measure gaps, losses and broken connections",
+		ArgsUsage: "KIND://ADDRESS:PORT...",
+		Description: "KIND is udp-flow, udp-new, tcp-new or tcp-long; all://ADDRESS:PORT is one of each. *COUNT behind it " +
+			"is the number of flows, /INTERVAL the time between questions.",
 		Flags: []cli.Flag{
-			&cli.StringFlag{Name: "from", Usage: "namespace of the lab to ask from, as client or remote; default: the one that lab runs in"},
+			&cli.StringFlag{Name: "from", Usage: "namespace of the lab to ask from, as client or remote; default: the one " +
+				"that lab runs in"},
 			&cli.DurationFlag{Name: "duration", Value: 10 * time.Second, Usage: "how long"},
-			&cli.BoolFlag{Name: "json", Usage: "write a line \"answered\" when every stream was, and the results as JSON at the end"},
+			&cli.BoolFlag{Name: "json", Usage: "write a line \"answered\" when every stream was, and the results as JSON at " +
+				"the end"},
 		},
 		Action: func(c *cli.Context) error {
 			if from := c.String("from"); from != "" {
@@ -107,7 +119,7 @@ func probeFrom() *cli.Command {
 	}
 }
 
-// probeInside runs this program again, in the namespace.
+// probeInside runs this program again in the namespace.
 func probeInside(c *cli.Context, from string) error {
 	l, err := lab.Open(config(c))
 	if err != nil {
@@ -117,8 +129,10 @@ func probeInside(c *cli.Context, from string) error {
 	if err != nil {
 		return err
 	}
-	args := []string{self, "probe", "--duration", c.Duration("duration").String(), fmt.Sprintf("--json=%t", c.Bool("json"))}
-	cmd := l.Command(context.WithoutCancel(c.Context), from, append(args, c.Args().Slice()...)...) // An interrupt reaches it by itself.
+	args := []string{self, "probe", "--duration", c.Duration("duration").String(),
+		fmt.Sprintf("--json=%t", c.Bool("json"))}
+	// The command receives an interrupt itself.
+	cmd := l.Command(context.WithoutCancel(c.Context), from, append(args, c.Args().Slice()...)...)
 	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
 	return attached(cmd)
 }
@@ -141,7 +155,7 @@ func measure(ctx context.Context, c *cli.Context, specs []probe.Spec) error {
 	return nil
 }
 
-// binaries lets one build without root what the lab needs.
+// binaries returns the command that builds, without root, the programs that the lab needs.
 func binaries() *cli.Command {
 	return &cli.Command{
 		Name: "binaries", Usage: "build the control plane's programs into the cache, if they are not there",
@@ -152,26 +166,30 @@ func binaries() *cli.Command {
 	}
 }
 
-// internal are the commands that the lab itself starts.
+// internal returns the commands that the lab itself starts.
 func internal() []*cli.Command {
 	return []*cli.Command{
-		{Name: "agent", Hidden: true, Usage: "serve the pods of all nodes", Action: onLab(func(c *cli.Context, l *lab.Lab) error {
-			return l.RunAgent(c.Context)
-		})},
-		{Name: "control-plane", Hidden: true, Usage: "start the control plane from the programs in a directory", ArgsUsage: "DIRECTORY", Action: onLab(func(c *cli.Context, l *lab.Lab) error {
-			return l.StartControlPlane(c.Context, c.Args().First())
-		})},
-		{Name: "responder", Hidden: true, Usage: "answer for a pod", SkipFlagParsing: true, Action: func(c *cli.Context) error {
-			return responder.Main(c.Context, c.Args().Slice())
-		}},
-		{Name: "ask", Hidden: true, Usage: "ask once", ArgsUsage: "tcp|udp ADDRESS:PORT", Flags: []cli.Flag{&cli.UintFlag{Name: "source-port"}}, Action: func(c *cli.Context) error {
-			target, err := netip.ParseAddrPort(c.Args().Get(1))
-			if err != nil {
-				return fmt.Errorf("ask: %w", err)
-			}
-			answer, err := probe.Ask(c.Context, c.Args().First(), uint16(c.Uint("source-port")), target)
-			fmt.Fprint(c.App.Writer, answer)
-			return err
-		}},
+		{Name: "agent", Hidden: true, Usage: "serve the pods of all nodes",
+			Action: onLab(func(c *cli.Context, l *lab.Lab) error {
+				return l.RunAgent(c.Context)
+			})},
+		{Name: "control-plane", Hidden: true, Usage: "start the control plane from the programs in a directory",
+			ArgsUsage: "DIRECTORY", Action: onLab(func(c *cli.Context, l *lab.Lab) error {
+				return l.StartControlPlane(c.Context, c.Args().First())
+			})},
+		{Name: "responder", Hidden: true, Usage: "answer for a pod", SkipFlagParsing: true,
+			Action: func(c *cli.Context) error {
+				return responder.Main(c.Context, c.Args().Slice())
+			}},
+		{Name: "ask", Hidden: true, Usage: "ask once", ArgsUsage: "tcp|udp ADDRESS:PORT",
+			Flags: []cli.Flag{&cli.UintFlag{Name: "source-port"}}, Action: func(c *cli.Context) error {
+				target, err := netip.ParseAddrPort(c.Args().Get(1))
+				if err != nil {
+					return fmt.Errorf("ask: %w", err)
+				}
+				answer, err := probe.Ask(c.Context, c.Args().First(), uint16(c.Uint("source-port")), target)
+				fmt.Fprint(c.App.Writer, answer)
+				return err
+			}},
 	}
 }

@@ -41,7 +41,8 @@ func writePolicy(path string) error {
 			"variables": []any{
 				variable("mine", entries("object.spec.addresses")),
 				variable("theirs", entries("params.spec.addresses")),
-				variable("excluded", "("+entries("object.spec.?exclude.orValue([])")+")\n+ ("+entries("params.spec.?exclude.orValue([])")+")"),
+				variable("excluded", "("+entries("object.spec.?exclude.orValue([])")+")\n+ ("+
+					entries("params.spec.?exclude.orValue([])")+")"),
 				variable("shared", expand(`
 object.metadata.name == params.metadata.name ? []
 : variables.mine.map(x, variables.theirs.filter(y, $overlap && !$excused).map(y, $x + ' overlaps ' + $y))
@@ -49,10 +50,11 @@ object.metadata.name == params.metadata.name ? []
 					"overlap", overlap("x", "y"), "excused", excused(), "x", written("x"), "y", written("y"))),
 			},
 			"validations": []any{map[string]any{
-				"expression":        "size(variables.shared) == 0",
-				"message":           "the pool has addresses of another pool",
-				"messageExpression": "'spec.addresses: ' + " + someOf("variables.shared") + " + ' of IPAddressPool ' + params.metadata.name",
-				"reason":            "Invalid",
+				"expression": "size(variables.shared) == 0",
+				"message":    "the pool has addresses of another pool",
+				"messageExpression": "'spec.addresses: ' + " + someOf("variables.shared") +
+					" + ' of IPAddressPool ' + params.metadata.name",
+				"reason": "Invalid",
 			}},
 		},
 	}

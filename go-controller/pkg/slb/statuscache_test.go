@@ -19,62 +19,70 @@ import (
 
 // words decides about a world and words it, with and without what was worded before.
 type words struct {
-	memory memory
-	last   wordings
+	state state
+	last  statusCache
 }
 
-func (w *words) say(of *world.Snapshot, k knowledge) (remembered, fresh *kube.ServiceStatus) {
-	d := w.memory.decide(of)
-	v := newVerdicts(d, k)
-	return v.services(&w.last)[web], v.services(&wordings{})[web]
+func (w *words) say(of *world.Snapshot, k observed) (remembered, fresh *kube.ServiceStatus) {
+	d := w.state.decide(of)
+	v := newStatusBuilder(d, k)
+	return v.services(&w.last)[web], v.services(&statusCache{})[web]
 }
 
 // What is told of a Service is worded anew when that on which it depends has changed, and
 // only then; what is remembered is what would be worded anew.
-func TestWordsAreRemembered(t *testing.T) {
+func TestStatusTextIsCached(t *testing.T) {
 	shard := world.ShardID{Domain: "lan"}
 	stranger := service(world.Key{Namespace: "shop", Name: "another"}, 2)
 	for name, test := range map[string]struct {
-		change func(*world.Snapshot, *knowledge)
+		change func(*world.Snapshot, *observed)
 		anew   bool
 	}{
-		"nothing":           {func(*world.Snapshot, *knowledge) {}, false},
-		"another Service":   {func(w *world.Snapshot, _ *knowledge) { w.Services = append(w.Services, stranger) }, false},
-		"another pool":      {func(w *world.Snapshot, _ *knowledge) { w.Pools = append(w.Pools, &world.Pool{Name: "z"}) }, false},
-		"a node":            {func(w *world.Snapshot, _ *knowledge) { w.Nodes = append(w.Nodes, &world.Node{Name: "n9"}) }, false},
-		"what was left out": {func(w *world.Snapshot, _ *knowledge) { w.Domains[0].Nodes = []string{"n2", "n1", "n3"} }, false},
-		"standby gateways": {func(w *world.Snapshot, _ *knowledge) {
+		"nothing":         {func(*world.Snapshot, *observed) {}, false},
+		"another Service": {func(w *world.Snapshot, _ *observed) { w.Services = append(w.Services, stranger) }, false},
+		"another pool": {func(w *world.Snapshot, _ *observed) {
+			w.Pools = append(w.Pools, &world.Pool{Name: "z"})
+		}, false},
+		"a node": {func(w *world.Snapshot, _ *observed) {
+			w.Nodes = append(w.Nodes, &world.Node{Name: "n9"})
+		}, false},
+		"what was left out": {func(w *world.Snapshot, _ *observed) {
+			w.Domains[0].Nodes = []string{"n2", "n1", "n3"}
+		}, false},
+		"standby gateways": {func(w *world.Snapshot, _ *observed) {
 			w.Carriers[shard] = world.Carrier{Active: "chassis-1", Settled: true, Order: []string{"chassis-1", "chassis-3"}}
 		}, false},
-		"the plan of another": {func(_ *world.Snapshot, k *knowledge) { k.programmed[stranger.Key] = loop.Result{} }, false},
-		"the object": {func(w *world.Snapshot, _ *knowledge) {
+		"the plan of another": {func(_ *world.Snapshot, k *observed) { k.programmed[stranger.Key] = loop.Result{} }, false},
+		"the object": {func(w *world.Snapshot, _ *observed) {
 			s := *w.Services[0]
 			s.Limits = []string{"something has no effect"}
 			w.Services = []*world.Service{&s}
 		}, true},
-		"its address": {func(w *world.Snapshot, _ *knowledge) {
+		"its address": {func(w *world.Snapshot, _ *observed) {
 			s := *w.Services[0]
 			s.Assigned = []netip.Addr{netip.MustParseAddr("10.50.0.103")}
 			w.Services = []*world.Service{&s}
 		}, true},
-		"its pool": {func(w *world.Snapshot, _ *knowledge) {
+		"its pool": {func(w *world.Snapshot, _ *observed) {
 			w.Pools = []*world.Pool{{Name: "renamed", AutoAssign: true, Ranges: w.Pools[0].Ranges}}
 		}, true},
-		"the remark on its address": {func(w *world.Snapshot, _ *knowledge) {
+		"the remark on its address": {func(w *world.Snapshot, _ *observed) {
 			p := *w.Pools[0]
 			p.Exclude = []netipx.IPRange{p.Ranges[0]}
 			w.Pools = []*world.Pool{&p}
 		}, true},
-		"its domain":         {func(w *world.Snapshot, _ *knowledge) { w.Domains = nil }, true},
-		"the gateway":        {func(w *world.Snapshot, _ *knowledge) { w.Carriers[shard] = world.Carrier{Active: "chassis-2"} }, true},
-		"no gateway":         {func(w *world.Snapshot, _ *knowledge) { w.Carriers = nil }, true},
-		"the gateway's name": {func(w *world.Snapshot, _ *knowledge) { w.Nodes = w.Nodes[1:] }, true},
-		"what OVN has":       {func(_ *world.Snapshot, k *knowledge) { k.programmed[web] = loop.Result{Key: web} }, true},
-		"an error": {func(_ *world.Snapshot, k *knowledge) {
+		"its domain": {func(w *world.Snapshot, _ *observed) { w.Domains = nil }, true},
+		"the gateway": {func(w *world.Snapshot, _ *observed) {
+			w.Carriers[shard] = world.Carrier{Active: "chassis-2"}
+		}, true},
+		"no gateway":         {func(w *world.Snapshot, _ *observed) { w.Carriers = nil }, true},
+		"the gateway's name": {func(w *world.Snapshot, _ *observed) { w.Nodes = w.Nodes[1:] }, true},
+		"what OVN has":       {func(_ *world.Snapshot, k *observed) { k.programmed[web] = loop.Result{Key: web} }, true},
+		"an error": {func(_ *world.Snapshot, k *observed) {
 			k.programmed[web] = loop.Result{Key: web, Err: errors.New("no such table")}
 		}, true},
-		"the databases are not read": {func(_ *world.Snapshot, k *knowledge) { k.synced = false }, true},
-		"each node is a zone": {func(w *world.Snapshot, _ *knowledge) {
+		"the databases are not read": {func(_ *world.Snapshot, k *observed) { k.synced = false }, true},
+		"each node is a zone": {func(w *world.Snapshot, _ *observed) {
 			for _, n := range w.Nodes {
 				n.Zone = n.Name
 			}
@@ -85,8 +93,8 @@ func TestWordsAreRemembered(t *testing.T) {
 			of := small(5, service(web, 1))
 			of.Services[0].Assigned = []netip.Addr{netip.MustParseAddr("10.50.0.100")}
 			of.Carriers = map[world.ShardID]world.Carrier{shard: {Active: "chassis-1", Order: []string{"chassis-1"}}}
-			k := knowledge{synced: true, laid: true, programmed: map[world.Key]loop.Result{}}
-			k.programmed[web] = loop.Result{Key: web, Plan: w.memory.decide(of).plans[web]}
+			k := observed{synced: true, configured: true, programmed: map[world.Key]loop.Result{}}
+			k.programmed[web] = loop.Result{Key: web, Plan: w.state.decide(of).plans[web]}
 			before, _ := w.say(of, k)
 
 			next := *of
@@ -104,10 +112,10 @@ func TestWordsAreRemembered(t *testing.T) {
 }
 
 // An error may read otherwise each time it is asked for.
-func TestErrorsAreWordedEachTime(t *testing.T) {
+func TestErrorMessagesAreNotCached(t *testing.T) {
 	var w words
 	of := small(5, service(web, 1))
-	k := knowledge{synced: true, laid: true, programmed: map[world.Key]loop.Result{}}
+	k := observed{synced: true, configured: true, programmed: map[world.Key]loop.Result{}}
 	for _, says := range []string{"no such table", "no such column"} {
 		k.programmed[web] = loop.Result{Key: web, Err: errors.New(says)}
 		got, _ := w.say(of, k)
@@ -122,11 +130,12 @@ func text(s *kube.ServiceStatus) string {
 	if s.Announced != nil {
 		announced = string(s.Announced.Status) + " " + s.Announced.Reason + ": " + s.Announced.Message
 	}
-	return joined(s.Addrs) + ", " + string(s.Allocated.Status) + " " + s.Allocated.Reason + ": " + s.Allocated.Message + ", " + announced
+	return joined(s.Addrs) + ", " + string(s.Allocated.Status) + " " + s.Allocated.Reason + ": " + s.Allocated.Message +
+		", " + announced
 }
 
 // What L2Domains serve in part concerns a Service only where one of them has its address.
-func TestLimitsOfSegmentsAreToldOfSegments(t *testing.T) {
+func TestSegmentLimitsAreReportedForSegments(t *testing.T) {
 	for name, test := range map[string]struct {
 		change func(*world.Snapshot)
 		want   bool
@@ -139,9 +148,9 @@ func TestLimitsOfSegmentsAreToldOfSegments(t *testing.T) {
 			s.Layer2Limits = []string{"served like Cluster by L2Domains"}
 			w := small(5, s)
 			test.change(w)
-			var m memory
+			var m state
 			d := m.decide(w)
-			got := newVerdicts(d, programmed(d)).services(&wordings{})[web].Allocated
+			got := newStatusBuilder(d, programmed(d)).services(&statusCache{})[web].Allocated
 			if got.Status != metav1.ConditionTrue || strings.Contains(got.Message, "L2Domains") != test.want {
 				t.Errorf("got %+v, want a word of L2Domains: %t", got, test.want)
 			}

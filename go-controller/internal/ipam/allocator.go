@@ -11,14 +11,14 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 )
 
-// desk serves one Service after the other.
-type desk struct {
-	*ledger
-	// open are the pools that serve those who name none.
+// allocator serves one Service after the other.
+type allocator struct {
+	*state
+	// open are the pools that serve Services that name no pool.
 	open []*pool
 }
 
-// remarks collects what there is to say about a Service; the first reason counts.
+// remarks collects the messages about a Service. The first reason is kept.
 type remarks struct {
 	reason   Reason
 	messages []string
@@ -34,14 +34,15 @@ func (r *remarks) add(reason Reason, message string) {
 	r.messages = append(r.messages, message)
 }
 
-// serve gives a Service what it lacks and moves it where it asks to go. What it has
-// already it loses only in exchange.
-func (d *desk) serve(service int, own assets, ext external) Outcome {
+// serve allocates what a Service lacks and moves it to the address or pool that it requests. The Service loses an
+// address that it has only when it gets a replacement.
+func (d *allocator) serve(service int, own ownership, ext external) Outcome {
 	s := d.services[service]
 	var say remarks
 	gets := own.has
 	if own.foreign {
-		say.add(ReasonForeignAddress, "status.loadBalancer.ingress: "+own.refused+"; another controller wrote it, so it is neither announced nor changed, "+
+		say.add(ReasonForeignAddress, "status.loadBalancer.ingress: "+own.refused+"; another controller wrote it, so it is "+
+			"neither announced nor changed, "+
 			"and the Service is given nothing until it is cleared or spec.loadBalancerClass names who serves the Service")
 	} else if len(s.Problems) > 0 {
 		say.add(ReasonInvalidRequest, strings.Join(s.Problems, "; "))
@@ -55,10 +56,12 @@ func (d *desk) serve(service int, own assets, ext external) Outcome {
 		d.grant(service, asked, &gets, &say)
 	}
 	if own.lost.IsValid() && say.reason != ReasonAddressInUse {
-		say.add(ReasonAddressInUse, fmt.Sprintf("%s, which was in the status, belongs to Service %s, the older one", own.lost, d.services[own.to].Key)+notShared(s, own.why))
+		say.add(ReasonAddressInUse, fmt.Sprintf("%s, which was in the status, belongs to Service %s, the older one", own.lost,
+			d.services[own.to].Key)+notShared(s, own.why))
 	}
 	if own.refused != "" && !own.foreign {
-		say.add(ReasonForeignAddress, "status.loadBalancer.ingress: "+own.refused+"; another controller wrote it, and it is not kept")
+		say.add(ReasonForeignAddress, "status.loadBalancer.ingress: "+own.refused+"; another controller wrote it, and it "+
+			"is not kept")
 	}
 	for _, message := range ext.say.messages {
 		say.add(ext.say.reason, message)
@@ -68,9 +71,9 @@ func (d *desk) serve(service int, own assets, ext external) Outcome {
 	return o
 }
 
-// grant fills gets: requested addresses first, then one of each family that is missing
-// or has to move to another pool.
-func (d *desk) grant(service int, asked perFamily, gets *perFamily, say *remarks) {
+// grant fills gets: first the requested addresses, then one per family that is missing or that must move to another
+// pool.
+func (d *allocator) grant(service int, asked perFamily, gets *perFamily, say *remarks) {
 	s := d.services[service]
 	own, had := *gets, !gets.empty()
 	var missing []world.Family
@@ -88,9 +91,9 @@ func (d *desk) grant(service int, asked perFamily, gets *perFamily, say *remarks
 		if reason != "" {
 			say.add(reason, message)
 		} else {
-			missing = d.reclaim(purchase{s, own, *gets}, gets, pools, missing)
+			missing = d.reclaim(allocationRequest{s, own, *gets}, gets, pools, missing)
 			missing = d.share(service, own, gets, pools, missing)
-			drawn = d.choose(purchase{s, own, *gets}, pools, missing, say)
+			drawn = d.choose(allocationRequest{s, own, *gets}, pools, missing, say)
 		}
 	}
 	if say.reason != "" && s.FamilyPolicy == world.RequireDualStack && !had {
@@ -99,7 +102,7 @@ func (d *desk) grant(service int, asked perFamily, gets *perFamily, say *remarks
 	}
 	for i, f := range missing {
 		if p := drawn[i]; p != nil {
-			a, ok := d.draw(p.stock(f), p.Name)
+			a, ok := d.draw(p.freeList(f), p.Name)
 			*gets.of(f) = a
 			d.dry = d.dry || !ok
 		}
@@ -111,9 +114,9 @@ func (d *desk) grant(service int, asked perFamily, gets *perFamily, say *remarks
 	}
 }
 
-// leaves reports whether the Service asks for another pool than the one that its
-// address is in. An address in no pool was not left by the Service's wish.
-func (d *desk) leaves(s *world.Service, has netip.Addr) bool {
+// leaves reports whether the Service requests another pool than the one that its address is in. It returns false for
+// an address in no pool, because the Service did not choose to leave its pool.
+func (d *allocator) leaves(s *world.Service, has netip.Addr) bool {
 	if s.RequestedPool == "" || d.poolName(has) == "" {
 		return false
 	}
@@ -121,8 +124,8 @@ func (d *desk) leaves(s *world.Service, has netip.Addr) bool {
 	return p == nil || !p.covers(has)
 }
 
-// candidates lists the pools that a Service may draw from, in order of preference.
-func (d *desk) candidates(s *world.Service, gets perFamily) ([]*pool, Reason, string) {
+// candidates returns the pools that a Service may draw from, in order of preference.
+func (d *allocator) candidates(s *world.Service, gets perFamily) ([]*pool, Reason, string) {
 	if s.RequestedPool != "" {
 		p := d.byName[s.RequestedPool]
 		if p == nil {
@@ -142,7 +145,7 @@ func (d *desk) candidates(s *world.Service, gets perFamily) ([]*pool, Reason, st
 	if gets.empty() {
 		return open, "", ""
 	}
-	// The second family comes from the pool of the first one if that has it.
+	// The second family comes from the pool of the first one if that pool has the family.
 	var first []*pool
 	for _, f := range families(s) {
 		a := *gets.of(f)
@@ -161,8 +164,8 @@ func (d *desk) candidates(s *world.Service, gets perFamily) ([]*pool, Reason, st
 	return append(first, others...), "", ""
 }
 
-// openTo lists the open pools that serve a Service.
-func (d *desk) openTo(s *world.Service) []*pool {
+// openTo returns the open pools that serve a Service.
+func (d *allocator) openTo(s *world.Service) []*pool {
 	shut := func(p *pool) bool { return !p.admits(s) }
 	if !slices.ContainsFunc(d.open, shut) {
 		return d.open
@@ -170,17 +173,17 @@ func (d *desk) openTo(s *world.Service) []*pool {
 	return slices.DeleteFunc(slices.Clone(d.open), shut)
 }
 
-// purchase is a Service with what it had and what it gets so far.
-type purchase struct {
+// allocationRequest is a Service with the addresses that it had and those that it gets so far.
+type allocationRequest struct {
 	service   *world.Service
 	had, gets perFamily
 }
 
-// choose finds the pool for each missing family (there are two at most): the first one
-// that has them all, or else the first one for each.
-func (d *desk) choose(b purchase, pools []*pool, missing []world.Family, say *remarks) (chosen [2]*pool) {
+// choose selects the pool for each missing family (at most two): the first pool that has all of them, or else the
+// first pool for each.
+func (d *allocator) choose(b allocationRequest, pools []*pool, missing []world.Family, say *remarks) (chosen [2]*pool) {
 	for _, p := range pools {
-		lacks := slices.ContainsFunc(missing, func(f world.Family) bool { return p.stock(f).free() == 0 })
+		lacks := slices.ContainsFunc(missing, func(f world.Family) bool { return p.freeList(f).free() == 0 })
 		if !lacks && d.within(p, b.service, b.had, b.gets, len(missing)) {
 			for i := range missing {
 				chosen[i] = p
@@ -194,7 +197,7 @@ func (d *desk) choose(b purchase, pools []*pool, missing []world.Family, say *re
 			if chosen[0] == p {
 				n = 2
 			}
-			if p.stock(f).free() > 0 && d.within(p, b.service, b.had, b.gets, n) {
+			if p.freeList(f).free() > 0 && d.within(p, b.service, b.had, b.gets, n) {
 				chosen[i] = p
 				break
 			}
@@ -206,17 +209,17 @@ func (d *desk) choose(b purchase, pools []*pool, missing []world.Family, say *re
 	return chosen
 }
 
-// exhausted says why none of the pools has an address of a family.
-func (d *desk) exhausted(s *world.Service, pools []*pool, f world.Family) (Reason, string) {
+// exhausted returns why none of the pools has an address of a family.
+func (d *allocator) exhausted(s *world.Service, pools []*pool, f world.Family) (Reason, string) {
 	const most = 5
 	reason := ReasonPoolExhausted
 	var counts []string
 	for _, p := range pools {
-		count := p.stock(f).counts(p, f)
-		if p.stock(f).free() > 0 {
+		count := p.freeList(f).counts(p, f)
+		if p.freeList(f).free() > 0 {
 			reason, count = ReasonQuotaExceeded, d.overdrawn(p, s)
 		}
-		if p.stock(f).size > 0 && !slices.Contains(counts, count) {
+		if p.freeList(f).size > 0 && !slices.Contains(counts, count) {
 			counts = append(counts, count)
 		}
 	}
@@ -233,9 +236,9 @@ func (d *desk) exhausted(s *world.Service, pools []*pool, f world.Family) (Reaso
 	return reason, strings.Join(counts, "; ")
 }
 
-// outcome puts together what a Service gets, with a remark on each address that it
-// keeps although it would not get it today.
-func (d *desk) outcome(service int, had, gets perFamily, say remarks) Outcome {
+// outcome assembles the Outcome of a Service, with a remark on each address that the Service keeps although it would
+// not get it today.
+func (d *allocator) outcome(service int, had, gets perFamily, say remarks) Outcome {
 	s := d.services[service]
 	var both [2]netip.Addr
 	addrs := both[:0]
@@ -267,8 +270,8 @@ func (d *desk) outcome(service int, had, gets perFamily, say remarks) Outcome {
 	return o
 }
 
-// left says why no pool would give the Service an odd address.
-func (d *desk) left(s *world.Service, a netip.Addr) string {
+// left returns why no pool would allocate an odd address to the Service.
+func (d *allocator) left(s *world.Service, a netip.Addr) string {
 	p := d.of(a)
 	if p == nil {
 		return fmt.Sprintf("address %s is in no pool", a)

@@ -13,9 +13,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// This file reads what users are told: events, addresses and conditions.
+// This file has helpers that read what users see: Events, addresses and conditions.
 
-// event waits for one about an object, with a message that contains these texts, and returns the message.
+// event waits for an Event about an object whose message contains all texts, and returns the message.
 func (c *cluster) event(t *testing.T, name, reason string, texts ...string) string {
 	t.Helper()
 	var message string
@@ -36,7 +36,7 @@ func (c *cluster) event(t *testing.T, name, reason string, texts ...string) stri
 	return message
 }
 
-// events counts those about an object.
+// events returns the number of Events about an object with a reason.
 func (c *cluster) events(t *testing.T, name, reason string) int {
 	t.Helper()
 	list, err := c.client.CoreV1().Events("").List(t.Context(), metav1.ListOptions{})
@@ -52,7 +52,7 @@ func (c *cluster) events(t *testing.T, name, reason string) int {
 	return n
 }
 
-// addresses waits until a Service has some and returns them with its condition Allocated.
+// addresses waits until a Service has addresses and returns them. It checks that their ipMode is VIP.
 func (c *cluster) addresses(t *testing.T, name string) []string {
 	t.Helper()
 	var s *corev1.Service
@@ -70,11 +70,11 @@ func (c *cluster) addresses(t *testing.T, name string) []string {
 	return out
 }
 
-// condition waits until a condition has a reason and returns it.
+// condition waits until a condition has a reason, and returns the condition.
 func (c *cluster) condition(t *testing.T, name, kind, reason string) metav1.Condition {
 	t.Helper()
 	var last *metav1.Condition
-	if !comes(func() bool {
+	if !poll(func() bool {
 		last = meta.FindStatusCondition(c.get(t, name).Status.Conditions, kind)
 		return last != nil && last.Reason == reason
 	}) {

@@ -29,8 +29,8 @@ const (
 	maxAskPause = 10 * time.Second
 )
 
-// Asker keeps the questions to the guards in their Leases.
-type Asker struct {
+// ProbeWriter keeps the questions to the guards in their Leases.
+type ProbeWriter struct {
 	leases coordinationclient.LeaseInterface
 	facts  *Facts
 	queue  workqueue.TypedRateLimitingInterface[string]
@@ -39,9 +39,9 @@ type Asker struct {
 	want map[string]string
 }
 
-// NewAsker returns an Asker that writes nothing before Run.
-func NewAsker(kube kubernetes.Interface, facts *Facts) *Asker {
-	return &Asker{
+// NewProbeWriter returns an Asker that writes nothing before Run.
+func NewProbeWriter(kube kubernetes.Interface, facts *Facts) *ProbeWriter {
+	return &ProbeWriter{
 		leases: kube.CoordinationV1().Leases(v1alpha1.GuardsNamespace),
 		facts:  facts,
 		queue: workqueue.NewTypedRateLimitingQueue(
@@ -51,7 +51,7 @@ func NewAsker(kube kubernetes.Interface, facts *Facts) *Asker {
 
 // Set replaces what each node's guard is asked; those not named are asked nothing. Equal
 // questions have to come in the same order.
-func (a *Asker) Set(questions map[string][]convert.Question) {
+func (a *ProbeWriter) Set(questions map[string][]convert.ProbeRequest) {
 	want := make(map[string]string, len(questions))
 	for node, list := range questions {
 		if text, err := json.Marshal(list); err == nil { // numbers and texts always can be
@@ -61,7 +61,7 @@ func (a *Asker) Set(questions map[string][]convert.Question) {
 	a.mu.Lock()
 	a.want = want
 	a.mu.Unlock()
-	for node, has := range a.facts.questions() {
+	for node, has := range a.facts.probes() {
 		if want[node] != has {
 			a.queue.Add(node)
 		}
@@ -69,7 +69,7 @@ func (a *Asker) Set(questions map[string][]convert.Question) {
 }
 
 // Run writes until the context ends.
-func (a *Asker) Run(ctx context.Context) {
+func (a *ProbeWriter) Run(ctx context.Context) {
 	stop := context.AfterFunc(ctx, a.queue.ShutDown)
 	defer stop()
 	for {
@@ -79,7 +79,7 @@ func (a *Asker) Run(ctx context.Context) {
 		}
 		if err := a.write(ctx, node); err != nil {
 			if ctx.Err() == nil {
-				klog.ErrorS(err, "Ask a guard about addresses; it is tried again")
+				klog.ErrorS(err, "Failed to write address probes for a guard, will retry")
 			}
 			a.queue.AddRateLimited(node)
 		} else {
@@ -89,7 +89,7 @@ func (a *Asker) Run(ctx context.Context) {
 	}
 }
 
-func (a *Asker) write(ctx context.Context, node string) error {
+func (a *ProbeWriter) write(ctx context.Context, node string) error {
 	a.mu.Lock()
 	want, some := a.want[node]
 	a.mu.Unlock()
@@ -97,7 +97,8 @@ func (a *Asker) write(ctx context.Context, node string) error {
 	if !some {
 		value = nil
 	}
-	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": map[string]*string{v1alpha1.AnnotationQuestions: value}}})
+	metadata := map[string]any{"annotations": map[string]*string{v1alpha1.AnnotationQuestions: value}}
+	patch, err := json.Marshal(map[string]any{"metadata": metadata})
 	if err != nil {
 		return fmt.Errorf("ask the guard of node %s: %w", node, err)
 	}

@@ -13,9 +13,9 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 )
 
-// stock tells what the last pass came to. It keeps no series: what is not in that pass,
+// poolMetrics tells what the last pass came to. It keeps no series: what is not in that pass,
 // such as a pool that was deleted, is not told, and a scrape sees one pass, not two halves.
-type stock struct {
+type poolMetrics struct {
 	services, capacity, assigned, available, resting *prometheus.Desc
 
 	last atomic.Pointer[inventory]
@@ -30,13 +30,13 @@ type inventory struct {
 
 type allocatedAs struct{ status, reason string }
 
-var _ prometheus.Collector = (*stock)(nil)
+var _ prometheus.Collector = (*poolMetrics)(nil)
 
-func newStock() *stock {
+func newPoolMetrics() *poolMetrics {
 	pool := func(name, help string) *prometheus.Desc {
 		return prometheus.NewDesc(prometheus.BuildFQName(namespace, "pool", name), help, []string{"pool", "family"}, nil)
 	}
-	return &stock{
+	return &poolMetrics{
 		services: prometheus.NewDesc(prometheus.BuildFQName(namespace, "", "services"),
 			"Services of type LoadBalancer that are served here, by status and reason of their condition Allocated.",
 			[]string{"allocated", "reason"}, nil),
@@ -47,7 +47,7 @@ func newStock() *stock {
 	}
 }
 
-func (s *stock) set(pools map[string]ipam.PoolUse, services map[world.Key]*kube.ServiceStatus) {
+func (s *poolMetrics) set(pools map[string]ipam.PoolUse, services map[world.Key]*kube.ServiceStatus) {
 	// The pass goes on to count in its own map.
 	next := &inventory{pools: maps.Clone(pools), services: map[allocatedAs]int{}}
 	for _, status := range services {
@@ -59,14 +59,14 @@ func (s *stock) set(pools map[string]ipam.PoolUse, services map[world.Key]*kube.
 }
 
 // Describe implements prometheus.Collector.
-func (s *stock) Describe(descs chan<- *prometheus.Desc) {
+func (s *poolMetrics) Describe(descs chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{s.services, s.capacity, s.assigned, s.available, s.resting} {
 		descs <- d
 	}
 }
 
 // Collect implements prometheus.Collector.
-func (s *stock) Collect(metrics chan<- prometheus.Metric) {
+func (s *poolMetrics) Collect(metrics chan<- prometheus.Metric) {
 	last := s.last.Load()
 	if last == nil {
 		return

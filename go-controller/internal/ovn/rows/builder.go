@@ -13,32 +13,33 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 )
 
-// Facts are what our rows depend on in the database itself.
+// Facts are the contents of the database that our rows depend on.
 type Facts struct {
-	// Join are the addresses of ovn_cluster_router on the join switch with their
-	// prefix length, at most one a family.
+	// Join are the addresses of ovn_cluster_router on the join switch with their prefix length, at most one per
+	// family.
 	Join []netip.Prefix
-	// Nodes are what OVN-Kubernetes has made for each node, by name.
+	// Nodes maps node names to the addresses that OVN-Kubernetes has configured for each node.
 	Nodes map[string]NodeFacts
-	// Taken are the addresses of router ports that are not ours.
+	// Taken contains the addresses of router ports that we do not own.
 	Taken map[netip.Addr]bool
-	// Ordinals are the numbers that shards' routers were given before.
+	// Ordinals are the numbers previously assigned to the routers of shards.
 	Ordinals map[world.ShardID]int
-	// HashIPv6 says that load balancers can hash IPv6 addresses: the server's schema
-	// knows the selection fields ipv6_src and ipv6_dst. Without them OVN hashes ports only.
+	// HashIPv6 reports whether load balancers can hash IPv6 addresses, that is, whether the server's schema has the
+	// selection fields ipv6_src and ipv6_dst. Without them OVN hashes ports only.
 	HashIPv6 bool
-	// RepliesUnhidden says that OVN does not translate replies by lb_force_snat_ip (since OVN 24.03.5, 24.09.2 and 25.03).
+	// RepliesUnhidden reports whether OVN leaves replies untranslated by lb_force_snat_ip (since OVN 24.03.5, 24.09.2
+	// and 25.03).
 	RepliesUnhidden bool
 }
 
-// NodeFacts are the addresses that a node has in the database.
+// NodeFacts are the addresses of a node in the database.
 type NodeFacts struct {
-	// Subnets are those of its pods, Join the addresses of its gateway router on the join
-	// switch with their prefix length, External those on its own network.
+	// Subnets are those of the node's pods, Join the addresses of its gateway router on the join switch with their
+	// prefix length, and External the addresses on the node's own network.
 	Subnets, Join, External []netip.Prefix
 }
 
-// shard is a shard that has rows, with what they depend on.
+// shard is a shard that has rows, with the data they depend on.
 type shard struct {
 	plan.Shard
 	domain  *plan.Domain
@@ -47,21 +48,21 @@ type shard struct {
 	join []netip.Prefix
 }
 
-// Ground is the fabric as this database will have it.
-type Ground struct {
+// Builder builds the rows of a fabric for one database.
+type Builder struct {
 	cluster world.Cluster
 	facts   Facts
 	domains []*plan.Domain
 	order   []*shard
 	shards  map[world.ShardID]*shard
-	// numberless are the shards that have no place, for want of a number.
-	numberless []world.ShardID
+	// unnumbered are the shards without rows because no number is free.
+	unnumbered []world.ShardID
 	nodes      map[string]*node
 }
 
-// Lay gives each domain that has a resident, and each shard of the fabric that has an anchor, its place in the database.
-func Lay(f *plan.Fabric, facts Facts) (*Ground, error) {
-	g := &Ground{cluster: f.Cluster, facts: facts, shards: map[world.ShardID]*shard{}, nodes: map[string]*node{}}
+// NewBuilder returns a Builder for each domain of the fabric that has a resident and each shard that has an anchor.
+func NewBuilder(f *plan.Fabric, facts Facts) (*Builder, error) {
+	g := &Builder{cluster: f.Cluster, facts: facts, shards: map[world.ShardID]*shard{}, nodes: map[string]*node{}}
 	for i := range f.Domains {
 		d := &f.Domains[i]
 		if len(d.Residents) > 0 {
@@ -84,13 +85,13 @@ func Lay(f *plan.Fabric, facts Facts) (*Ground, error) {
 		g.shards[s.ID] = s
 	}
 	g.number()
-	g.layNodes(f.Nodes)
+	g.buildNodes(f.Nodes)
 	return g, nil
 }
 
-// number gives every shard an ordinal: its former one if its addresses are free, else the lowest
-// free one. A shard for which there is none has no rows; those that have one keep it.
-func (g *Ground) number() {
+// number assigns an ordinal to every shard: the previous one if its addresses are free, otherwise the lowest free
+// one. If none is left, a shard has no rows; shards that have an ordinal keep it.
+func (g *Builder) number() {
 	used, given := map[int]bool{}, map[int]bool{}
 	for _, n := range g.facts.Ordinals {
 		used[n] = true
@@ -113,24 +114,24 @@ func (g *Ground) number() {
 		if len(s.join) > 0 {
 			return false
 		}
-		g.numberless = append(g.numberless, s.ID)
+		g.unnumbered = append(g.unnumbered, s.ID)
 		delete(g.shards, s.ID)
 		return true
 	})
 }
 
-// Numberless are the shards that have no rows because no number is left for them.
-func (g *Ground) Numberless() []world.ShardID { return g.numberless }
+// Unnumbered returns the shards that have no rows because no number is left for them.
+func (g *Builder) Unnumbered() []world.ShardID { return g.unnumbered }
 
-// NumberlessText says why a shard can have no number.
-func NumberlessText() string {
+// UnnumberedText returns the reason why a shard has no number.
+func UnnumberedText() string {
 	return fmt.Sprintf("no number is free: OVN serves %d shards that have addresses, of all L2Domains together, "+
 		"and the join network must have room for their routers", maxOrdinal+1)
 }
 
-// joinAddrs counts down from the top of each join subnet, where OVN-Kubernetes, which
-// counts up by node number, comes last. It returns none if one of them is taken.
-func (g *Ground) joinAddrs(ordinal int) []netip.Prefix {
+// joinAddrs returns one address per join subnet, counted down from its top. OVN-Kubernetes counts up by node number
+// and reaches the top last. It returns nil if one of the addresses is taken.
+func (g *Builder) joinAddrs(ordinal int) []netip.Prefix {
 	out := make([]netip.Prefix, 0, len(g.facts.Join))
 	for _, router := range g.facts.Join {
 		a := netipx.PrefixLastIP(router.Masked())
@@ -156,7 +157,7 @@ func byFamily(prefixes []netip.Prefix, f world.Family) []netip.Prefix {
 	return out
 }
 
-// texts returns the sorted texts of prefixes.
+// texts returns the prefixes as sorted strings.
 func texts(prefixes []netip.Prefix) []string {
 	out := make([]string, 0, len(prefixes))
 	for _, p := range prefixes {

@@ -14,20 +14,19 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 )
 
-// choice is how many free addresses are looked at to find one of a shard that carries
-// little.
+// choice is the number of free addresses that draw examines to find one in a shard with few addresses.
 const choice = 16
 
-// stock is what a pool has of one family. A cursor goes over it once a pass and never
-// back; those that it passed and that are still free are in the window.
-type stock struct {
-	// spans are the addresses that may be given, in the order in which the pool lists
-	// them; a buggy one is passed over if avoidBuggy is set.
+// freeList has the addresses of one family of a pool. A cursor passes over it once per pass, in one direction. window
+// has the addresses that the cursor passed and that are still free.
+type freeList struct {
+	// spans are the addresses that may be allocated, in the order in which the pool lists them. Buggy addresses are
+	// skipped if avoidBuggy is set.
 	spans      []netipx.IPRange
 	avoidBuggy bool
-	// size counts the addresses that may be given, used those of them that are in use or
-	// rest, resting the latter; the first of these does so until firstEnd. Kept counts those
-	// that may be given to the Service only that they wait for.
+	// size counts the addresses that may be allocated, used those of them that are in use or in cooldown, resting
+	// those in cooldown. firstEnd is when the first cooldown ends. kept counts the addresses that are reserved for
+	// one Service.
 	size, used, resting, kept int64
 	firstEnd                  time.Time
 
@@ -36,13 +35,13 @@ type stock struct {
 	window []candidate
 }
 
-// candidate is a free address; load counts the addresses of its shard.
+// candidate is a free address. load counts the addresses of its shard.
 type candidate struct {
 	addr netip.Addr
 	load *int
 }
 
-func (s *stock) add(r netipx.IPRange, avoidBuggy bool) {
+func (s *freeList) add(r netipx.IPRange, avoidBuggy bool) {
 	n := size(r)
 	if avoidBuggy {
 		n -= buggyIn(r)
@@ -52,28 +51,29 @@ func (s *stock) add(r netipx.IPRange, avoidBuggy bool) {
 	s.size = plus(s.size, n)
 }
 
-// free counts the addresses that are left; of those that can't be counted, none goes.
-func (s *stock) free() int64 {
+// free returns the number of free addresses. A size at the largest int64 never decreases.
+func (s *freeList) free() int64 {
 	if s.size == math.MaxInt64 {
 		return s.size
 	}
 	return s.size - s.used
 }
 
-func (s *stock) counts(p *pool, f world.Family) string {
+func (s *freeList) counts(p *pool, f world.Family) string {
 	text := fmt.Sprintf("pool %q: %d of %d %s addresses are free", p.Name, s.free(), s.size, f)
 	if s.resting > 0 {
-		// How many rest is not said: each deletion would change what all who wait are told.
+		// The number of addresses in cooldown is omitted: otherwise each deletion would change the message of every
+		// pending Service.
 		text += fmt.Sprintf(", and some rest until %s or longer (spec.reuseDelay)", instant(s.firstEnd))
 	}
 	return text
 }
 
-// instant spells a time for messages, to the second.
+// instant formats a time for messages, to the second.
 func instant(t time.Time) string { return ceil(t).UTC().Format(time.RFC3339) }
 
-// step returns the address under the cursor and moves on; false at the end.
-func (s *stock) step() (netip.Addr, bool) {
+// step returns the address under the cursor and advances the cursor. It returns false at the end.
+func (s *freeList) step() (netip.Addr, bool) {
 	for s.span < len(s.spans) {
 		r := s.spans[s.span]
 		if !s.next.IsValid() {
@@ -94,9 +94,9 @@ func (s *stock) step() (netip.Addr, bool) {
 	return netip.Addr{}, false
 }
 
-// draw finds a free address: of the first few, the one whose shard carries the fewest
-// addresses, and of those the first.
-func (l *ledger) draw(s *stock, pool string) (netip.Addr, bool) {
+// draw selects a free address: among the first few, the one whose shard has the fewest addresses, and of those the
+// first.
+func (l *state) draw(s *freeList, pool string) (netip.Addr, bool) {
 	for len(s.window) < choice {
 		a, ok := s.step()
 		if !ok {
@@ -118,8 +118,8 @@ func (l *ledger) draw(s *stock, pool string) (netip.Addr, bool) {
 	return best.addr, true
 }
 
-// rest counts one of the addresses that may be given as at rest.
-func (s *stock) rest(a netip.Addr, until time.Time) {
+// rest counts one of the addresses that may be allocated as in cooldown.
+func (s *freeList) rest(a netip.Addr, until time.Time) {
 	s.use(a)
 	s.resting++
 	if s.firstEnd.IsZero() || until.Before(s.firstEnd) {
@@ -127,8 +127,8 @@ func (s *stock) rest(a netip.Addr, until time.Time) {
 	}
 }
 
-// use counts one of the addresses that may be given as in use.
-func (s *stock) use(a netip.Addr) {
+// use counts one of the addresses that may be allocated as in use.
+func (s *freeList) use(a netip.Addr) {
 	s.used++
 	if i := slices.IndexFunc(s.window, func(c candidate) bool { return c.addr == a }); i >= 0 {
 		s.window = slices.Delete(s.window, i, i+1)

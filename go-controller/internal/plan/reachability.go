@@ -10,21 +10,21 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 )
 
-// Reach is how many backends a plan may have, and where the endpoints are whose replies come back: on which
-// node, as a pod or as the node itself. The address alone decides: nodeName in a slice is what its writer claims.
-type Reach struct {
-	// most is how many backends a plan may have, 0 for any number.
+// Reachability has the limit of backends per plan and the endpoints whose replies return: on which node they are, and
+// whether as a pod or as the node itself. Only the address is trusted: nodeName in a slice is a claim of its writer.
+type Reachability struct {
+	// most is the maximum number of backends of a plan, 0 for no limit.
 	most int
-	// everything: nothing is asked, and slices are believed.
+	// everything is set if nothing is checked and slices are trusted.
 	everything bool
-	pods       []netip.Prefix // none if not known
-	// hosts are the nodes by the addresses that pods on their own network have, subnets by those of
-	// their other pods; lengths has the lengths of these that there are, longest first.
+	pods       []netip.Prefix // none if unknown
+	// hosts are the nodes by the addresses of host-network pods, subnets by those of their other pods. lengths has
+	// the prefix lengths of these subnets, longest first.
 	hosts   map[netip.Addr]string
 	subnets map[netip.Prefix]string
 	lengths map[world.Family][]int
-	// untold are the nodes that don't tell their pods' subnet of a family: for these a slice is believed.
-	untold map[nodeFamily]bool
+	// unknownSubnets are the nodes without a known pod subnet of a family: for these a slice is trusted.
+	unknownSubnets map[nodeFamily]bool
 }
 
 type nodeFamily struct {
@@ -32,16 +32,16 @@ type nodeFamily struct {
 	family world.Family
 }
 
-// ReachOf returns what the facts say about it. An address or a subnet that several nodes claim is that
-// of the first by name; of subnets that overlap the narrowest counts.
-func ReachOf(w *world.Snapshot) *Reach {
+// NewReachability returns the Reachability of a snapshot. An address or a subnet that several nodes claim belongs to
+// the first node by name. Of overlapping subnets, the narrowest counts.
+func NewReachability(w *world.Snapshot) *Reachability {
 	if w.Cluster.OpenShiftSDN {
-		return &Reach{everything: true} // kube-proxy reaches it
+		return &Reachability{everything: true} // kube-proxy reaches all endpoints
 	}
-	r := &Reach{
+	r := &Reachability{
 		most: w.Cluster.MaxBackends, everything: true, pods: w.Cluster.PodNets,
 		hosts: make(map[netip.Addr]string, 2*len(w.Nodes)), subnets: make(map[netip.Prefix]string, 2*len(w.Nodes)),
-		lengths: map[world.Family][]int{}, untold: map[nodeFamily]bool{},
+		lengths: map[world.Family][]int{}, unknownSubnets: map[nodeFamily]bool{},
 	}
 	zones := world.ZonesOf(w.Nodes)
 	for _, n := range w.Nodes {
@@ -50,7 +50,7 @@ func ReachOf(w *world.Snapshot) *Reach {
 		}
 		r.everything = false
 		if !zones.Reaches(n) {
-			continue // Its replies do not come back to a router of ours.
+			continue // Replies from this node do not return to our routers.
 		}
 		for _, h := range n.Hosts {
 			if other, ok := r.hosts[h.Addr]; !ok || n.Name < other {
@@ -67,7 +67,7 @@ func ReachOf(w *world.Snapshot) *Reach {
 	return r
 }
 
-func (r *Reach) addSubnets(n *world.Node, f world.Family) {
+func (r *Reachability) addSubnets(n *world.Node, f world.Family) {
 	told := false
 	for _, p := range n.PodSubnets {
 		if world.FamilyOf(p.Addr()) != f {
@@ -82,20 +82,20 @@ func (r *Reach) addSubnets(n *world.Node, f world.Family) {
 		}
 	}
 	if !told {
-		r.untold[nodeFamily{n.Name, f}] = true
+		r.unknownSubnets[nodeFamily{n.Name, f}] = true
 	}
 }
 
-// Equal tells whether both are the same.
-func (r *Reach) Equal(o *Reach) bool {
+// Equal reports whether r and o are equal.
+func (r *Reachability) Equal(o *Reachability) bool {
 	return r == o || r != nil && o != nil && r.most == o.most && r.everything == o.everything &&
 		slices.Equal(r.pods, o.pods) && maps.Equal(r.hosts, o.hosts) &&
-		maps.Equal(r.subnets, o.subnets) && maps.Equal(r.untold, o.untold)
+		maps.Equal(r.subnets, o.subnets) && maps.Equal(r.unknownSubnets, o.unknownSubnets)
 }
 
-// split returns the backends that are reached, with the nodes that they are on and those that are nodes marked
-// as such, and the addresses of the others.
-func (r *Reach) split(all []Backend) (reached []Backend, outside []netip.Addr) {
+// split returns the backends that can be reached, with their nodes and with Host set for those that are nodes, and
+// the addresses of the others.
+func (r *Reachability) split(all []Backend) (reached []Backend, outside []netip.Addr) {
 	reached = all[:0]
 	for _, b := range all {
 		a := b.Addr.Addr()
@@ -110,9 +110,9 @@ func (r *Reach) split(all []Backend) (reached []Backend, outside []netip.Addr) {
 	return reached, outside
 }
 
-// podNode returns the node that a pod's address is on, which a slice says to be on a node; false if it is
-// on none.
-func (r *Reach) podNode(a netip.Addr, hint string) (string, bool) {
+// podNode returns the node of a pod's address. hint is the node according to the slice. It returns false if the
+// address is on no node.
+func (r *Reachability) podNode(a netip.Addr, hint string) (string, bool) {
 	if len(r.pods) > 0 && !slices.ContainsFunc(r.pods, func(net netip.Prefix) bool { return net.Contains(a) }) {
 		return "", false
 	}
@@ -124,5 +124,5 @@ func (r *Reach) podNode(a netip.Addr, hint string) (string, bool) {
 			}
 		}
 	}
-	return hint, r.everything || r.untold[nodeFamily{hint, f}]
+	return hint, r.everything || r.unknownSubnets[nodeFamily{hint, f}]
 }

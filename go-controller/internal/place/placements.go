@@ -13,13 +13,12 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 )
 
-// Spots says where each address of each Service is.
-type Spots struct {
-	// Services has an entry for each Service with an address, its spots in the order of
-	// the addresses.
-	Services map[world.Key][]Spot
-	// lines are the VIPs of each shard, by family and with their subnets' lengths, those of
-	// the oldest Services first: the first of a line is an anchor.
+// Placements has the placement of each address of each Service.
+type Placements struct {
+	// Services has an entry for each Service with an address. Its placements are in the order of the addresses.
+	Services map[world.Key][]Placement
+	// lines are the VIPs of each shard by family, with the prefix lengths of their subnets, those of the oldest
+	// Services first. The first VIP of a line is an anchor.
 	lines  map[line][]netip.Prefix
 	layout *Layout
 }
@@ -29,16 +28,17 @@ type line struct {
 	family world.Family
 }
 
-// Spot is where an address is. With a Reason nothing carries it, and Shard is not set.
-type Spot struct {
+// Placement is the shard of an address. If Reason is set, the address is not carried, and Shard is not set.
+type Placement struct {
 	Addr    netip.Addr
 	Shard   world.ShardID
 	Reason  Reason
 	Message string
 }
 
-// Elsewhere tells whether no L2Domain has to do with the address now: if it is announced, then by BGP.
-func (s *Spot) Elsewhere() bool {
+// Elsewhere reports whether no L2Domain is responsible for the address now. If it is announced, it is announced by
+// BGP.
+func (s *Placement) Elsewhere() bool {
 	switch s.Reason {
 	case ReasonNoDomain, ReasonAddressOutsideSubnets, ReasonSwitchedOff, ReasonUnsupported:
 		return true
@@ -47,61 +47,61 @@ func (s *Spot) Elsewhere() bool {
 	}
 }
 
-// Hold says why an address is not carried for now although its domain could.
+// Hold is why an address is not carried now although its domain could carry it.
 type Hold struct {
 	Reason  Reason
 	Message string
 }
 
-// VIPs returns those addresses of a Service that are carried.
-func (s *Spots) VIPs(k world.Key) []plan.VIP {
+// VIPs returns the addresses of a Service that are carried.
+func (s *Placements) VIPs(k world.Key) []plan.VIP {
 	var vips []plan.VIP
-	for _, spot := range s.Services[k] {
-		if spot.Reason == "" {
-			vips = append(vips, plan.VIP{Addr: spot.Addr, Shard: spot.Shard})
+	for _, placement := range s.Services[k] {
+		if placement.Reason == "" {
+			vips = append(vips, plan.VIP{Addr: placement.Addr, Shard: placement.Shard})
 		}
 	}
 	return vips
 }
 
-// Spots finds the shard of each address that the allocation gave and that is not held.
-func (l *Layout) Spots(w *world.Snapshot, a *ipam.Allocation, holds map[netip.Addr]Hold) *Spots {
-	s := &Spots{
-		Services: make(map[world.Key][]Spot, len(w.Services)),
+// Place returns the shard of each allocated address that is not held back.
+func (l *Layout) Place(w *world.Snapshot, a *ipam.Allocation, holds map[netip.Addr]Hold) *Placements {
+	s := &Placements{
+		Services: make(map[world.Key][]Placement, len(w.Services)),
 		lines:    make(map[line][]netip.Prefix),
 		layout:   l,
 	}
 	for _, svc := range a.InOrder() {
 		if addrs := a.Services[svc.Key].VIPs(); len(addrs) > 0 {
-			s.Services[svc.Key] = s.place(a, addrs, holds)
+			s.Services[svc.Key] = s.add(a, addrs, holds)
 		}
 	}
 	return s
 }
 
-// place finds the spots of addresses that have none yet.
-func (s *Spots) place(a *ipam.Allocation, addrs []netip.Addr, holds map[netip.Addr]Hold) []Spot {
-	spots := make([]Spot, len(addrs))
+// add places addresses that have no placement yet.
+func (s *Placements) add(a *ipam.Allocation, addrs []netip.Addr, holds map[netip.Addr]Hold) []Placement {
+	placements := make([]Placement, len(addrs))
 	for i, addr := range addrs {
 		d, reason, message := s.layout.carrier(a.PoolOf(addr), addr)
 		if h, held := holds[addr]; held && reason == "" {
 			reason, message = h.Reason, h.Message
 		}
-		spots[i] = Spot{Addr: addr, Reason: reason, Message: message}
+		placements[i] = Placement{Addr: addr, Reason: reason, Message: message}
 		if reason == "" {
-			spots[i].Shard = d.shard(addr)
+			placements[i].Shard = d.shard(addr)
 			subnet, _ := d.subnet(addr)
-			l := spots[i].line()
+			l := placements[i].queueOf()
 			s.lines[l] = append(s.lines[l], netip.PrefixFrom(addr, subnet.Bits()))
 		}
 	}
-	return spots
+	return placements
 }
 
-func (s *Spot) line() line { return line{s.Shard, world.FamilyOf(s.Addr)} }
+func (s *Placement) queueOf() line { return line{s.Shard, world.FamilyOf(s.Addr)} }
 
-// anchors are the VIPs that a shard's router has as its own addresses, at most one a family.
-func (s *Spots) anchors(id world.ShardID) []netip.Prefix {
+// anchors returns the VIPs that a shard's router has as its own addresses, at most one per family.
+func (s *Placements) anchors(id world.ShardID) []netip.Prefix {
 	var anchors []netip.Prefix
 	for _, f := range []world.Family{world.IPv4, world.IPv6} {
 		if l := s.lines[line{id, f}]; len(l) > 0 {
@@ -125,15 +125,16 @@ func (l *Layout) carrier(pool string, a netip.Addr) (*Domain, Reason, string) {
 		for i, s := range d.Spec.Subnets {
 			subnets[i] = s.Prefix.String()
 		}
-		return nil, ReasonAddressOutsideSubnets, fmt.Sprintf("address %s is in none of the subnets of L2Domain %q: %s", a, d.Spec.Name, strings.Join(subnets, ", "))
+		return nil, ReasonAddressOutsideSubnets, fmt.Sprintf("address %s is in none of the subnets of L2Domain %q: %s", a,
+			d.Spec.Name, strings.Join(subnets, ", "))
 	}
 	return d, "", ""
 }
 
-// Idle says why no address of a pool can be carried; no reason if one can.
+// Idle returns why no address of a pool can be carried, or no reason if addresses can be carried.
 func (l *Layout) Idle(pool string) (Reason, string) { return l.byPool[pool].idle(pool) }
 
-// idle says why a domain, nil for none, carries nothing of a pool.
+// idle returns why a domain carries no address of a pool. A nil domain stands for no domain.
 func (d *Domain) idle(pool string) (Reason, string) {
 	switch {
 	case d == nil:
@@ -150,8 +151,8 @@ func (d *Domain) idle(pool string) (Reason, string) {
 	return "", ""
 }
 
-// Fabric returns the ground for the Services: all domains without problems of their own.
-func (l *Layout) Fabric(w *world.Snapshot, s *Spots) *plan.Fabric {
+// Fabric returns the base topology for the Services: all domains without problems of their own.
+func (l *Layout) Fabric(w *world.Snapshot, s *Placements) *plan.Fabric {
 	f := &plan.Fabric{Cluster: w.Cluster}
 	for _, n := range w.Nodes {
 		if n.Chassis != "" {

@@ -15,36 +15,36 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// door is where the gobgp server of one session comes in, and nobody else: a listener on the host
-// itself that is open for a second or two.
-type door struct{ listener *net.TCPListener }
+// listener accepts the connection of the gobgp server of one session, and no other. It listens on a loopback address
+// and is open for a second or two.
+type listener struct{ accepted *net.TCPListener }
 
-// inside is the address of a door.
+// inside returns the address of a listener.
 func inside() netip.Addr { return netip.AddrFrom4([4]byte{127, 0, 0, 1}) }
 
-func newDoor() (*door, error) {
+func newListener() (*listener, error) {
 	var c net.ListenConfig
 	c.SetMultipathTCP(false)
 	l, err := c.Listen(context.Background(), "tcp4", netip.AddrPortFrom(inside(), 0).String())
 	if err != nil {
 		return nil, fmt.Errorf("listen for the BGP server: %w", err)
 	}
-	return &door{l.(*net.TCPListener)}, nil
+	return &listener{l.(*net.TCPListener)}, nil
 }
 
-func (d *door) port() uint16 { return d.listener.Addr().(*net.TCPAddr).AddrPort().Port() }
+func (d *listener) port() uint16 { return d.accepted.Addr().(*net.TCPAddr).AddrPort().Port() }
 
-func (d *door) close() { _ = d.listener.Close() } // It may be closed.
+func (d *listener) close() { _ = d.accepted.Close() } // It may already be closed.
 
-// admit waits for a time until a connection comes from this process, closes those that come from
-// elsewhere, and shuts the door.
-func (d *door) admit(within time.Duration) (*net.TCPConn, error) {
+// admit waits until this process connects or the time is over. It closes connections from other processes, and then the
+// listener.
+func (d *listener) admit(within time.Duration) (*net.TCPConn, error) {
 	defer d.close()
-	if err := d.listener.SetDeadline(time.Now().Add(within)); err != nil {
+	if err := d.accepted.SetDeadline(time.Now().Add(within)); err != nil {
 		return nil, err
 	}
 	for {
-		conn, err := d.listener.AcceptTCP()
+		conn, err := d.accepted.AcceptTCP()
 		if err != nil {
 			return nil, err
 		}
@@ -52,14 +52,14 @@ func (d *door) admit(within time.Duration) (*net.TCPConn, error) {
 		if own {
 			return conn, nil
 		}
-		_ = conn.Close() // A stranger's.
+		_ = conn.Close() // It is from another process.
 		if err != nil {
 			return nil, err
 		}
 	}
 }
 
-// isOwn tells whether this process has a socket with both addresses: no two have the same pair.
+// isOwn reports whether this process has a socket with both addresses. No two sockets have the same pair.
 func isOwn(local, peer netip.AddrPort) (bool, error) {
 	files, err := os.ReadDir("/proc/self/fd")
 	if err != nil {
@@ -79,7 +79,7 @@ func isOwn(local, peer netip.AddrPort) (bool, error) {
 	return false, nil
 }
 
-// addrPort is that of a socket of IPv4, the zero AddrPort of others.
+// addrPort returns the address and port of an IPv4 socket, the zero AddrPort for others.
 func addrPort(s unix.Sockaddr) netip.AddrPort {
 	if v4, ok := s.(*unix.SockaddrInet4); ok {
 		return netip.AddrPortFrom(netip.AddrFrom4(v4.Addr), uint16(v4.Port))

@@ -30,8 +30,8 @@ const maxLeftOut = 64
 // maxOutside is how many endpoints of a kind a condition names.
 const maxOutside = 5
 
-// knowledge is what the dataplane has told so far.
-type knowledge struct {
+// observed is what the dataplane has told so far.
+type observed struct {
 	// synced: the databases of the dataplane have been read.
 	synced bool
 	// unread: the databases are not known now, which carriers there are with them. lost says so once they can't be
@@ -40,29 +40,29 @@ type knowledge struct {
 	lost   string
 	// programmed is what became of each Service's newest plan.
 	programmed map[world.Key]loop.Result
-	// laid: it has been tried to configure the shards; ground is what keeps them from
+	// configured: it has been tried to configure the shards; ground is what keeps them from
 	// being so, nil for nothing.
-	laid   bool
-	ground error
+	configured    bool
+	topologyError error
 }
 
-// verdicts words a decision as statuses.
-type verdicts struct {
+// statusBuilder words a decision as statuses.
+type statusBuilder struct {
 	*decision
-	knowledge
+	observed
 	// active is, for each shard that is carried, the node that does; of a chassis that
 	// no Node has, its own name.
 	active map[world.ShardID]string
 	// nodes are those of the snapshot by name.
 	nodes map[string]*world.Node
 	// survey says who tells of addresses by BGP, tellings how that is worded.
-	survey   *bgp.Survey
-	tellings map[*bgp.Tellers]telling
+	survey              *bgp.Survey
+	advertisementStates map[*bgp.Advertisers]advertisementState
 }
 
-func newVerdicts(d *decision, k knowledge) *verdicts {
-	v := &verdicts{decision: d, knowledge: k, active: make(map[world.ShardID]string, len(d.world.Carriers)),
-		survey: d.bgp.Survey(), tellings: map[*bgp.Tellers]telling{}}
+func newStatusBuilder(d *decision, k observed) *statusBuilder {
+	v := &statusBuilder{decision: d, observed: k, active: make(map[world.ShardID]string, len(d.world.Carriers)),
+		survey: d.bgp.Survey(), advertisementStates: map[*bgp.Advertisers]advertisementState{}}
 	v.nodes = make(map[string]*world.Node, len(d.world.Nodes))
 	nodes := make(map[string]string, len(d.world.Nodes))
 	for _, n := range d.world.Nodes {
@@ -79,7 +79,7 @@ func newVerdicts(d *decision, k knowledge) *verdicts {
 	return v
 }
 
-func allocated(s *world.Service, o ipam.Outcome, spots []place.Spot) kube.Verdict {
+func allocated(s *world.Service, o ipam.Outcome, placements []place.Placement) kube.Verdict {
 	if len(o.Addrs) == 0 {
 		return kube.Verdict{Status: metav1.ConditionFalse, Reason: string(o.Reason), Message: o.Message}
 	}
@@ -91,7 +91,7 @@ func allocated(s *world.Service, o ipam.Outcome, spots []place.Spot) kube.Verdic
 		message += "; " + o.Message
 	}
 	limits := s.Limits
-	if slices.ContainsFunc(spots, func(spot place.Spot) bool { return !spot.Elsewhere() }) {
+	if slices.ContainsFunc(placements, func(placement place.Placement) bool { return !placement.Elsewhere() }) {
 		limits = slices.Concat(limits, s.Layer2Limits)
 	}
 	if len(limits) > 0 {
@@ -106,43 +106,44 @@ func allocated(s *world.Service, o ipam.Outcome, spots []place.Spot) kube.Verdic
 
 // announced names the first broken link between a client and the Service; nil while the
 // dataplane has not told.
-func (v *verdicts) announced(s *world.Service) *kube.Verdict {
+func (v *statusBuilder) announced(s *world.Service) *kube.Verdict {
 	not := func(reason, format string, args ...any) *kube.Verdict {
 		return &kube.Verdict{Status: metav1.ConditionFalse, Reason: reason, Message: fmt.Sprintf(format, args...)}
 	}
-	spots := v.spots.Services[s.Key]
-	if len(spots) == 0 {
+	placements := v.placements.Services[s.Key]
+	if len(placements) == 0 {
 		return not(v1alpha1.ReasonNotAllocated, "the Service has no address; see %s", v1alpha1.ConditionAllocated)
 	}
-	byOVN, told := false, v.told(s)
-	for i, spot := range spots {
-		var t telling
+	byOVN, told := false, v.advertised(s)
+	for i, placement := range placements {
+		var t advertisementState
 		if told != nil {
 			t = told[i]
 		}
 		switch {
-		case spot.Reason == "":
+		case placement.Reason == "":
 			byOVN = true
-		case spot.Reason == place.ReasonProbing:
+		case placement.Reason == place.ReasonProbing:
 			return nil
-		case onlyBGP(spot, t):
+		case onlyBGP(placement, t):
 			if t.reason == v1alpha1.ReasonNodeSilent {
 				return &kube.Verdict{
 					Status: metav1.ConditionUnknown, Reason: t.reason,
-					Message: fmt.Sprintf("address %s: %s", spot.Addr, t.text),
+					Message: fmt.Sprintf("address %s: %s", placement.Addr, t.text),
 				}
 			}
 			if t.reason != "" {
-				return not(t.reason, "address %s: %s", spot.Addr, t.text)
+				return not(t.reason, "address %s: %s", placement.Addr, t.text)
 			}
-		case spot.Reason == place.ReasonNoDomain:
-			return not(string(spot.Reason), "%s: %s, and no BGPAdvertisement takes the address", spot.Addr, spot.Message)
+		case placement.Reason == place.ReasonNoDomain:
+			return not(string(placement.Reason), "%s: %s, and no BGPAdvertisement takes the address", placement.Addr,
+				placement.Message)
 		default:
-			return not(string(spot.Reason), "%s: %s", spot.Addr, spot.Message)
+			return not(string(placement.Reason), "%s: %s", placement.Addr, placement.Message)
 		}
 	}
 	if !byOVN {
-		message := strings.Join(tellingTexts(spots, told), "; ")
+		message := strings.Join(advertisementTexts(placements, told), "; ")
 		return &kube.Verdict{Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonAnnounced, Message: message}
 	}
 	want, got := v.plans[s.Key], v.programmed[s.Key]
@@ -153,70 +154,74 @@ func (v *verdicts) announced(s *world.Service) *kube.Verdict {
 		return not(v1alpha1.ReasonDataplaneError, "%v; it is tried again", got.Err)
 	case !v.synced || v.unread || got.Plan == nil:
 		return nil
-	case !slices.Equal(got.Plan.VIPs, want.VIPs), (got.Plan.Beyond > 0) != (want.Beyond > 0):
+	case !slices.Equal(got.Plan.VIPs, want.VIPs), (got.Plan.BackendsOverLimit > 0) != (want.BackendsOverLimit > 0):
 		return nil
 	}
-	if want.Beyond > 0 {
+	if want.BackendsOverLimit > 0 {
 		return not(v1alpha1.ReasonTooManyBackends, "the addresses, ports and endpoints of the Service (ready or not) make "+
 			"%d backends, more than the %d that the controller gives OVN of one Service (--max-service-backends); "+
-			"nothing of it is announced by OVN until there are fewer", want.Beyond, v.world.Cluster.MaxBackends)
+			"nothing of it is announced by OVN until there are fewer", want.BackendsOverLimit, v.world.Cluster.MaxBackends)
 	}
-	if f := v.flows(spots); f.reason != "" {
+	if f := v.flows(placements); f.reason != "" {
 		return &kube.Verdict{Status: f.status, Reason: f.reason, Message: f.message}
 	}
-	if text := v.unserved(s, spots, want); text != "" {
+	if text := v.unserved(s, placements, want); text != "" {
 		return not(v1alpha1.ReasonNoEndpoints, "%s", text)
 	}
-	return v.carried(spots, told, want)
+	return v.carried(placements, told, want)
 }
 
 // unserved says which address nothing takes traffic of although the Service has endpoints: with
 // OpenShift SDN and externalTrafficPolicy Local it is kube-proxy on the node that holds the address
 // that counts, and it sends to no other node.
-func (v *verdicts) unserved(s *world.Service, spots []place.Spot, p *plan.Service) string {
+func (v *statusBuilder) unserved(s *world.Service, placements []place.Placement, p *plan.Service) string {
 	if !v.world.Cluster.OpenShiftSDN || !s.LocalPolicy {
 		return ""
 	}
-	for _, spot := range spots {
-		node := v.active[spot.Shard]
-		if spot.Reason == "" && node != "" && !slices.ContainsFunc(p.Listeners, func(l plan.Listener) bool {
-			return l.VIP == spot.Addr && slices.ContainsFunc(l.Backends, func(b plan.Backend) bool { return b.Node == node })
+	for _, placement := range placements {
+		node := v.active[placement.Shard]
+		if placement.Reason == "" && node != "" && !slices.ContainsFunc(p.Listeners, func(l plan.Listener) bool {
+			return l.VIP == placement.Addr && slices.ContainsFunc(l.Backends, func(b plan.Backend) bool {
+				return b.Node == node
+			})
 		}) {
 			return fmt.Sprintf("spec.externalTrafficPolicy is Local, and node %s, which holds address %s, "+
-				"has no endpoint that takes traffic", node, spot.Addr)
+				"has no endpoint that takes traffic", node, placement.Addr)
 		}
 	}
 	return ""
 }
 
 // carried is the verdict on addresses that OVN has been told.
-func (v *verdicts) carried(spots []place.Spot, told []telling, p *plan.Service) *kube.Verdict {
-	parts := make([]string, 0, len(spots))
-	for _, spot := range spots {
-		if spot.Reason != "" {
+func (v *statusBuilder) carried(placements []place.Placement, told []advertisementState,
+	p *plan.Service) *kube.Verdict {
+	parts := make([]string, 0, len(placements))
+	for _, placement := range placements {
+		if placement.Reason != "" {
 			continue
 		}
-		node := v.active[spot.Shard]
+		node := v.active[placement.Shard]
 		if node == "" {
 			return &kube.Verdict{Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonNoActiveGateway,
 				Message: fmt.Sprintf("no gateway has claimed shard %d of L2Domain %s, which has address %s",
-					spot.Shard.Index, spot.Shard.Domain, spot.Addr)}
+					placement.Shard.Index, placement.Shard.Domain, placement.Addr)}
 		}
 		by := "answered for by OVN on gateway"
 		if v.world.Cluster.OpenShiftSDN {
 			by = "held by node"
 		}
 		parts = append(parts, fmt.Sprintf("address %s is %s %s (L2Domain %s, shard %d)",
-			spot.Addr, by, node, spot.Shard.Domain, spot.Shard.Index))
+			placement.Addr, by, node, placement.Shard.Domain, placement.Shard.Index))
 	}
-	message := strings.Join(append(parts, tellingTexts(spots, told)...), "; ")
-	if n := len(p.Outside); n > 0 {
+	message := strings.Join(append(parts, advertisementTexts(placements, told)...), "; ")
+	if n := len(p.Unreachable); n > 0 {
 		message += fmt.Sprintf("; %d endpoints take no traffic, for their replies would not come back (neither in the pod "+
 			"subnet of a node of this zone, k8s.ovn.org/node-subnets, nor the address of a node that has a "+
-			"k8s.ovn.org/node-masquerade-subnet): %s", n, joined(p.Outside[:min(n, maxOutside)]))
+			"k8s.ovn.org/node-masquerade-subnet): %s", n, joined(p.Unreachable[:min(n, maxOutside)]))
 	}
 	if hosts := hostsOverUDP(p); len(hosts) > 0 && !v.world.Cluster.OpenShiftSDN {
-		message += fmt.Sprintf("; over UDP, servers on their node's own network are heard only if they reply from the address "+
+		message += fmt.Sprintf("; over UDP, servers on their node's own network are heard only if they reply from the "+
+			"address "+
 			"that was asked, the node's, as those bound to it do and many bound to all addresses do not: %s",
 			joined(hosts[:min(len(hosts), maxOutside)]))
 	}
@@ -227,8 +232,8 @@ func (v *verdicts) carried(spots []place.Spot, told []telling, p *plan.Service) 
 	return &kube.Verdict{Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonAnnounced, Message: message}
 }
 
-// hostsOverUDP are the nodes' own addresses that are backends of UDP ports, sorted. A reply to the hidden client (ADR 10) that
-// names no source leaves with the address of the management port, and nothing knows its connection.
+// hostsOverUDP are the nodes' own addresses that are backends of UDP ports, sorted. A reply to the hidden client (ADR
+// 10) that names no source leaves with the address of the management port, and nothing knows its connection.
 func hostsOverUDP(p *plan.Service) []netip.Addr {
 	var hosts []netip.Addr
 	for _, l := range p.Listeners {
@@ -242,21 +247,22 @@ func hostsOverUDP(p *plan.Service) []netip.Addr {
 	return slices.Compact(hosts)
 }
 
-func (v *verdicts) pools() map[string]kube.Merge[*v1alpha1.IPAddressPool] {
+func (v *statusBuilder) pools() map[string]kube.Merge[*v1alpha1.IPAddressPool] {
 	mode := modeAccepted(&v.world.Cluster.Switch)
 	out := make(map[string]kube.Merge[*v1alpha1.IPAddressPool], len(v.world.Pools))
 	for _, p := range v.world.Pools {
-		out[p.Name] = kube.PoolStatus(p.Problems, v.allocation.Pools[p.Name], v.way(p), mode)
+		out[p.Name] = kube.PoolStatus(p.Problems, v.allocation.Pools[p.Name], v.carriedBy(p), mode)
 	}
 	return out
 }
 
-// way tells whether the addresses of a pool are carried, Unknown while that hangs on what OVN has not told: which nodes
-// can.
-func (v *verdicts) way(p *world.Pool) kube.Verdict {
+// carriedBy tells whether the addresses of a pool are carried, Unknown while that hangs on what OVN has not told: which
+// nodes can.
+func (v *statusBuilder) carriedBy(p *world.Pool) kube.Verdict {
 	reason, message := v.layout.Idle(p.Name)
 	switch {
-	case (reason == place.ReasonNoDomain || reason == place.ReasonSwitchedOff || reason == place.ReasonUnsupported) && v.bgp.TakesPool(p.Name):
+	case (reason == place.ReasonNoDomain || reason == place.ReasonSwitchedOff || reason == place.ReasonUnsupported) &&
+		v.bgp.TakesPool(p.Name):
 	case !v.synced && reason != place.ReasonUnsupported:
 		return kube.Verdict{Status: metav1.ConditionUnknown}
 	case reason != "":
@@ -266,12 +272,12 @@ func (v *verdicts) way(p *world.Pool) kube.Verdict {
 	return kube.Verdict{Status: metav1.ConditionTrue}
 }
 
-func (v *verdicts) domains() map[string]kube.Merge[*v1alpha1.L2Domain] {
+func (v *statusBuilder) domains() map[string]kube.Merge[*v1alpha1.L2Domain] {
 	addresses := map[world.ShardID]int32{}
-	for _, spots := range v.spots.Services {
-		for _, spot := range spots {
-			if spot.Reason == "" {
-				addresses[spot.Shard]++
+	for _, placements := range v.placements.Services {
+		for _, placement := range placements {
+			if placement.Reason == "" {
+				addresses[placement.Shard]++
 			}
 		}
 	}
@@ -286,7 +292,7 @@ func (v *verdicts) domains() map[string]kube.Merge[*v1alpha1.L2Domain] {
 	return out
 }
 
-func (v *verdicts) domain(d *place.Domain, addresses map[world.ShardID]int32) v1alpha1.L2DomainStatus {
+func (v *statusBuilder) domain(d *place.Domain, addresses map[world.ShardID]int32) v1alpha1.L2DomainStatus {
 	var status v1alpha1.L2DomainStatus
 	anchors := v.anchors(d.Spec.Name)
 	eligible, active := map[string]struct{}{}, map[string]struct{}{}
@@ -318,7 +324,7 @@ func (v *verdicts) domain(d *place.Domain, addresses map[world.ShardID]int32) v1
 }
 
 // anchors are the external addresses of a domain's shards.
-func (v *verdicts) anchors(domain string) map[world.ShardID][]string {
+func (v *statusBuilder) anchors(domain string) map[world.ShardID][]string {
 	anchors := map[world.ShardID][]string{}
 	for _, d := range v.fabric.Domains {
 		if d.Name != domain {
@@ -334,7 +340,7 @@ func (v *verdicts) anchors(domain string) map[world.ShardID][]string {
 }
 
 // domainReady tells whether a domain can carry addresses; nil while the dataplane has not told.
-func (v *verdicts) domainReady(d *place.Domain) *kube.Verdict {
+func (v *statusBuilder) domainReady(d *place.Domain) *kube.Verdict {
 	not := func(reason, message string) *kube.Verdict {
 		return &kube.Verdict{Status: metav1.ConditionFalse, Reason: reason, Message: message}
 	}
@@ -353,9 +359,9 @@ func (v *verdicts) domainReady(d *place.Domain) *kube.Verdict {
 		return not(v1alpha1.ReasonNoGateway, d.NoGateway)
 	case len(d.Pools) == 0:
 		return not(v1alpha1.ReasonNoPools, strings.Join(append([]string{"the L2Domain gets no pool"}, d.Problems...), "; "))
-	case v.groundOf(d) != nil:
-		return not(v1alpha1.ReasonDataplaneError, fmt.Sprintf("%v; it is tried again", v.groundOf(d)))
-	case !v.laid:
+	case v.topologyErrorOf(d) != nil:
+		return not(v1alpha1.ReasonDataplaneError, fmt.Sprintf("%v; it is tried again", v.topologyErrorOf(d)))
+	case !v.configured:
 		return nil
 	}
 	ready := kube.Verdict{Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonReady,
@@ -369,11 +375,11 @@ func (v *verdicts) domainReady(d *place.Domain) *kube.Verdict {
 	return &ready
 }
 
-// groundOf is what keeps shards of a domain from being configured, nil for nothing.
-func (v *verdicts) groundOf(d *place.Domain) error {
+// topologyErrorOf is what keeps shards of a domain from being configured, nil for nothing.
+func (v *statusBuilder) topologyErrorOf(d *place.Domain) error {
 	var shards dataplane.ShardsError
-	if !errors.As(v.ground, &shards) {
-		return v.ground
+	if !errors.As(v.topologyError, &shards) {
+		return v.topologyError
 	}
 	own := dataplane.ShardsError{}
 	for id, why := range shards {

@@ -46,12 +46,12 @@ func facts(v view) rows.Facts {
 	}
 	if c := v.DatabaseModel().Schema.Table(rows.LoadBalancer).Column("selection_fields"); c != nil {
 		f.HashIPv6 = slices.Contains(c.TypeObj.Key.Enum, any("ipv6_src"))
-		f.RepliesUnhidden = f.HashIPv6 // both came with OVN 25.03
+		f.RepliesUnhidden = f.HashIPv6 // both were introduced in OVN 25.03
 	}
 	return f
 }
 
-// noteNode notes an address of a port if it is one of a node's.
+// noteNode records an address of a port if the port belongs to a node.
 func noteNode(nodes map[string]rows.NodeFacts, port string, p netip.Prefix) {
 	for prefix, add := range map[string]func(*rows.NodeFacts){
 		rows.PodPortPrefix:      func(n *rows.NodeFacts) { n.Subnets = append(n.Subnets, p.Masked()) },
@@ -66,9 +66,8 @@ func noteNode(nodes map[string]rows.NodeFacts, port string, p netip.Prefix) {
 	}
 }
 
-// groundUnits are the changes that lay the ground. What is gone goes first, so that its
-// names and addresses are free.
-func (d *Dataplane) groundUnits(v view, ground *rows.Ground) []unit {
+// topologyUnits returns the units that write the topology. Deletions come first, to free names and addresses.
+func (d *Dataplane) topologyUnits(v view, builder *rows.Builder) []unit {
 	wanted := map[rows.Ref]bool{}
 	units := []unit{nil}
 	ensure := func(parts [][]rows.Row) {
@@ -79,17 +78,17 @@ func (d *Dataplane) groundUnits(v view, ground *rows.Ground) []unit {
 			units = append(units, ensureAll(wants))
 		}
 	}
-	domains, shards := ground.Units()
+	domains, shards := builder.Units()
 	ensure(domains)
-	// ACLs went with their switch: they are back before a new router takes the load balancers up.
+	// ACLs are deleted together with their switch. Restore them before a new router adopts the load balancers.
 	for _, p := range d.want.plans {
 		if len(p.Sources) > 0 {
-			units = append(units, ensureAll(ground.Sources(p)))
+			units = append(units, ensureAll(builder.Sources(p)))
 		}
 	}
 	ensure(shards)
 	units[0] = removeOthers(v, wanted)
-	return append(units, func(b *batch) error { return setTimers(b, ground) })
+	return append(units, func(b *batch) error { return setTimers(b, builder) })
 }
 
 func ensureAll(wants []rows.Row) unit {
@@ -103,14 +102,14 @@ func ensureAll(wants []rows.Row) unit {
 	}
 }
 
-// removeOthers is the change that removes rows of ours that are not wanted, and all but
-// one of those with the same id. It leaves alone what belongs to Services and nodes. Rows
-// that another version of ours left, with owner types that this one does not know, go.
+// removeOthers returns a unit that removes rows we own that are not wanted, and duplicates of those that are. It
+// ignores rows of Services and nodes. It also removes rows of other versions of this project whose owner types this
+// version does not know.
 func removeOthers(v view, wanted map[rows.Ref]bool) unit {
 	var gone []record
 	for _, table := range ownTables() {
 		seen := map[string]bool{}
-		for _, r := range v.that(table, grounds) {
+		for _, r := range v.that(table, isTopologyRow) {
 			id := r.externalIDs()[rows.KeyPrimaryID]
 			if !wanted[rows.Ref{Table: table, ID: id}] || seen[id] {
 				gone = append(gone, r)
@@ -121,13 +120,13 @@ func removeOthers(v view, wanted map[rows.Ref]bool) unit {
 	return removeAll(gone)
 }
 
-// grounds tells whether a row is ours and belongs to neither a Service nor a node.
-func grounds(m model.Model) bool {
+// isTopologyRow reports whether we own a row and it belongs to neither a Service nor a node.
+func isTopologyRow(m model.Model) bool {
 	owner := externalIDs(m)[rows.KeyOwnerType]
 	return ours(m) && owner != rows.OwnerService && owner != rows.OwnerNode
 }
 
-// removeAll is the change that removes rows; those held by others of them go along.
+// removeAll returns a unit that removes rows. Rows held by other rows in gone are removed along with them.
 func removeAll(gone []record) unit {
 	return func(b *batch) error {
 		holders := map[rows.Ref]bool{}
@@ -147,14 +146,14 @@ func removeAll(gone []record) unit {
 	}
 }
 
-// setTimers gathers the changes of single keys of NB_Global.
-func setTimers(b *batch, ground *rows.Ground) error {
+// setTimers adds changes of single keys of NB_Global.
+func setTimers(b *batch, builder *rows.Builder) error {
 	for _, r := range b.view.all(nbGlobal) {
 		global, ok := r.model.(*nbdb.NBGlobal)
 		if !ok {
 			continue
 		}
-		options, ids := ground.Timers(global.Options, global.ExternalIDs)
+		options, ids := builder.Timers(global.Options, global.ExternalIDs)
 		mutations := append(keyMutations("options", options), keyMutations("external_ids", ids)...)
 		if len(mutations) > 0 {
 			b.ops = append(b.ops, ovsdb.Operation{
@@ -165,8 +164,8 @@ func setTimers(b *batch, ground *rows.Ground) error {
 	return nil
 }
 
-// keyMutations change keys of a map. The old value is part of the deletion: if someone
-// else was faster, that value stays.
+// keyMutations changes keys of a map. A deletion names the old value: if another client has changed the value in the
+// meantime, that value is kept.
 func keyMutations(column string, changes []rows.KeyChange) []ovsdb.Mutation {
 	var out []ovsdb.Mutation
 	for _, c := range changes {
@@ -180,5 +179,5 @@ func keyMutations(column string, changes []rows.KeyChange) []ovsdb.Mutation {
 	return out
 }
 
-// pair is a map of one key.
+// pair returns a map with one key.
 func pair(key, value string) ovsdb.OvsMap { return ovsdb.OvsMap{GoMap: map[any]any{key: value}} }

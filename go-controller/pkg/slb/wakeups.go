@@ -26,14 +26,14 @@ const (
 	minPause = 5 * time.Millisecond
 )
 
-// calls are what passes are made for.
-type calls struct{ came chan struct{} }
+// wakeups are what passes are made for.
+type wakeups struct{ signal chan struct{} }
 
-func newCalls() *calls { return &calls{came: make(chan struct{}, 1)} }
+func newWakeups() *wakeups { return &wakeups{signal: make(chan struct{}, 1)} }
 
-func (c *calls) call() {
+func (c *wakeups) wake() {
 	select {
-	case c.came <- struct{}{}:
+	case c.signal <- struct{}{}:
 	default:
 	}
 }
@@ -51,7 +51,7 @@ type passes struct {
 // serve answers all calls that came before a pass started by that one: at once by an
 // amendment, or else by a whole pass, which comes at once unless the last one is hardly
 // over. A whole pass also follows amendments, later.
-func (c *calls) serve(ctx context.Context, p passes) {
+func (c *wakeups) serve(ctx context.Context, p passes) {
 	wait := time.NewTimer(0)
 	defer wait.Stop()
 	idle := time.NewTicker(beatEvery)
@@ -81,7 +81,7 @@ func (c *calls) serve(ctx context.Context, p passes) {
 		case <-idle.C:
 			continue
 		case <-confirm.C:
-		case <-c.came:
+		case <-c.signal:
 			if p.amend() {
 				now := time.Now()
 				if first.IsZero() {

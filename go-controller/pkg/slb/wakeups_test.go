@@ -18,10 +18,10 @@ type counter struct {
 }
 
 // served runs a test beside somebody who answers calls.
-func served(t *testing.T, n *counter, test func(c *calls)) {
+func served(t *testing.T, n *counter, test func(c *wakeups)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		c := newCalls()
+		c := newWakeups()
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan struct{})
 		go func() {
@@ -53,10 +53,10 @@ func every(d time.Duration, times int, do func()) {
 	}
 }
 
-func TestAmendmentsComeAtOnceAndAreConfirmedLater(t *testing.T) {
+func TestAmendmentsApplyBeforeNextDecision(t *testing.T) {
 	n := &counter{amendable: true, took: 10 * time.Millisecond}
-	served(t, n, func(c *calls) {
-		c.call()
+	served(t, n, func(c *wakeups) {
+		c.wake()
 		synctest.Wait()
 		if n.amends.Load() != 1 || n.whole.Load() != 0 {
 			t.Errorf("%d amendments and %d whole passes at once, want 1 and 0", n.amends.Load(), n.whole.Load())
@@ -71,32 +71,32 @@ func TestAmendmentsComeAtOnceAndAreConfirmedLater(t *testing.T) {
 			t.Errorf("%d amendments and %d whole passes after a quiet minute, want 1 and 1", n.amends.Load(), n.whole.Load())
 		}
 		n.whole.Store(0)
-		every(time.Millisecond, 21_000, c.call)
+		every(time.Millisecond, 21_000, c.wake)
 		if n.whole.Load() != 4 {
 			t.Errorf("%d whole passes in 21 s of amendments, want one in %s", n.whole.Load(), confirmLatest)
 		}
 		synctest.Wait()
 		n.took = 8 * time.Second / confirmShare
 		n.whole.Store(0)
-		every(time.Millisecond, 65_000, c.call)
+		every(time.Millisecond, 65_000, c.wake)
 		if n.whole.Load() < 7 || n.whole.Load() > 9 {
 			t.Errorf("%d whole passes of %s in 65 s of amendments, want one in 8 s", n.whole.Load(), n.took)
 		}
 		synctest.Wait()
 		n.took = time.Minute / confirmShare
 		n.whole.Store(0)
-		every(time.Millisecond, 65_000, c.call)
+		every(time.Millisecond, 65_000, c.wake)
 		if n.whole.Load() < 5 || n.whole.Load() > 7 {
 			t.Errorf("%d whole passes of %s in 65 s of amendments, want one in %s", n.whole.Load(), n.took, confirmLongest)
 		}
 	})
 }
 
-func TestWhoCallsOneAfterTheOtherIsAnsweredAtOnce(t *testing.T) {
+func TestSequentialCallsReturnImmediately(t *testing.T) {
 	n := &counter{took: time.Millisecond}
-	served(t, n, func(c *calls) {
+	served(t, n, func(c *wakeups) {
 		for i := range 100 {
-			c.call()
+			c.wake()
 			<-time.After(2 * time.Millisecond)
 			synctest.Wait()
 			if n.whole.Load() != int64(i+1) {
@@ -107,10 +107,10 @@ func TestWhoCallsOneAfterTheOtherIsAnsweredAtOnce(t *testing.T) {
 	})
 }
 
-func TestPassesTakeAFifthOfTheTimeInABurst(t *testing.T) {
+func TestPassesUseAFifthOfTheTimeInBursts(t *testing.T) {
 	n := &counter{took: 100 * time.Millisecond}
-	served(t, n, func(c *calls) {
-		every(time.Millisecond, 5000, c.call)
+	served(t, n, func(c *wakeups) {
+		every(time.Millisecond, 5000, c.wake)
 		synctest.Wait()
 		if n.whole.Load() < 10 || n.whole.Load() > 12 {
 			t.Errorf("%d passes of 100 ms in 5 s, want about 11", n.whole.Load())
@@ -118,7 +118,7 @@ func TestPassesTakeAFifthOfTheTimeInABurst(t *testing.T) {
 		<-time.After(time.Second)
 		synctest.Wait()
 		n.whole.Store(0)
-		c.call()
+		c.wake()
 		synctest.Wait()
 		if n.whole.Load() != 1 {
 			t.Errorf("%d passes at once after quiet, want 1", n.whole.Load())

@@ -14,65 +14,64 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 )
 
-// book knows the pools: whose each address is, and which addresses are never given.
-type book struct {
+// poolIndex indexes the pools: which pool each address belongs to, and which addresses are never allocated.
+type poolIndex struct {
 	// pools are in the order in which they are tried.
 	pools  []*pool
 	byName map[string]*pool
-	// ranges is sorted and disjoint; owners[i] is the pool that ranges[i] belongs to:
-	// where pools overlap, the oldest.
+	// ranges is sorted and disjoint. owners[i] is the pool that ranges[i] belongs to: where pools overlap, the
+	// oldest.
 	ranges []netipx.IPRange
 	owners []*pool
-	// foreign are the addresses inside pools that are in use outside of them; uses says
-	// what for.
+	// foreign are the addresses inside pools that are in use outside of the pools. uses has what they are used for.
 	foreign []netipx.IPRange
 	uses    []foreignUse
-	// everywhere are all uses, inside pools and elsewhere; elsewhere are the same by address, nil until
-	// one is asked for, and the networks among them.
+	// everywhere are all uses, inside and outside pools. elsewhere has the single addresses among them and networks
+	// the ranges. Both are nil until usedAs needs them.
 	everywhere []foreignUse
 	elsewhere  map[netip.Addr]foreignUse
 	networks   []foreignUse
-	// kept says whom an address waits for (spec.reservations), waiting which ones wait for
-	// a Service, in the order of the pools.
+	// kept maps a reserved address to its Service (spec.reservations). waiting maps a Service to the addresses
+	// reserved for it, in the order of the pools.
 	kept    map[netip.Addr]world.Key
 	waiting map[world.Key][]netip.Addr
-	// conflicts are addresses that strangers answer for.
+	// conflicts are the addresses that hosts outside of the cluster answer for.
 	conflicts map[netip.Addr]world.Conflict
-	// suspended says why no pool gives anything.
+	// suspended is why no pool allocates anything.
 	suspended Suspension
 }
 
-// pool is a pool with the addresses that it may give.
+// pool is a pool with the addresses that it may allocate.
 type pool struct {
 	*world.Pool
-	v4, v6 stock
+	v4, v6 freeList
 	// excluded is the sorted form of Exclude.
 	excluded []netipx.IPRange
-	// problems are those to tell, untold counts the others.
-	problems []string
-	untold   int
+	// problems are the problems to report. untold counts the others.
+	problems   []string
+	unreported int
 }
 
-// foreignUse is a range that no pool gives addresses from: its role, as "the next hop of L2Domain", and whose it is.
+// foreignUse is a range that no pool allocates from: its role, such as "the next hop of L2Domain", and its user.
 type foreignUse struct {
 	netipx.IPRange
 	role, user string
-	// notable ones are mistakes of whoever wrote the pool; the others are usual, like
-	// the broadcast address in a pool that is a whole subnet.
+	// notable is set if the overlap is a mistake in the pool. The others are expected, such as the broadcast address
+	// in a pool that is a whole subnet.
 	notable bool
 }
 
-func (p *pool) stock(f world.Family) *stock {
+func (p *pool) freeList(f world.Family) *freeList {
 	if f == world.IPv4 {
 		return &p.v4
 	}
 	return &p.v6
 }
 
-// gives reports whether the pool gives new addresses at all.
+// gives reports whether the pool allocates new addresses.
 func (p *pool) gives() bool { return !p.Disabled && len(p.Problems) == 0 }
 
-// closed says why a pool that does not give is closed.
+// closed returns why a pool that allocates no addresses is closed.
 func (p *pool) closed() (Reason, string) {
 	if len(p.Problems) > 0 {
 		return ReasonPoolInvalid, fmt.Sprintf("pool %q: %s", p.Name, strings.Join(p.Problems, "; "))
@@ -80,14 +79,15 @@ func (p *pool) closed() (Reason, string) {
 	return ReasonPoolDisabled, fmt.Sprintf("pool %q is disabled", p.Name)
 }
 
-// covers reports whether the pool's ranges, as written, have the address.
+// covers reports whether the pool's ranges, as written, contain the address.
 func (p *pool) covers(a netip.Addr) bool {
 	return slices.ContainsFunc(p.Ranges, func(r netipx.IPRange) bool { return r.Contains(a) })
 }
 
-func newBook(w *world.Snapshot) *book {
-	b := &book{
-		byName: make(map[string]*pool, len(w.Pools)), kept: make(map[netip.Addr]world.Key), waiting: make(map[world.Key][]netip.Addr),
+func newPoolIndex(w *world.Snapshot) *poolIndex {
+	b := &poolIndex{
+		byName: make(map[string]*pool, len(w.Pools)), kept: make(map[netip.Addr]world.Key),
+		waiting:   make(map[world.Key][]netip.Addr),
 		conflicts: w.Conflicts, suspended: suspended(&w.Cluster),
 	}
 	for _, wp := range w.Pools {
@@ -102,7 +102,9 @@ func newBook(w *world.Snapshot) *book {
 	for _, p := range b.pools {
 		owned[p] = b.settle(p)
 	}
-	slices.SortFunc(b.pools, func(x, y *pool) int { return cmp.Or(cmp.Compare(x.rank(), y.rank()), cmp.Compare(x.Name, y.Name)) })
+	slices.SortFunc(b.pools, func(x, y *pool) int {
+		return cmp.Or(cmp.Compare(x.rank(), y.rank()), cmp.Compare(x.Name, y.Name))
+	})
 
 	b.everywhere = foreignUses(w)
 	b.block(b.everywhere)
@@ -110,22 +112,22 @@ func newBook(w *world.Snapshot) *book {
 		kept := b.keep(p)
 		for _, r := range kept {
 			if b.usable(p, r.From()) {
-				p.stock(world.FamilyOf(r.From())).kept++
+				p.freeList(world.FamilyOf(r.From())).kept++
 			}
 		}
 		withheld := union(slices.Concat(p.excluded, b.foreign, kept))
 		for _, r := range owned[p] {
 			for _, r := range minus(r, withheld) {
-				p.stock(world.FamilyOf(r.From())).add(r, p.AvoidBuggyIPs)
+				p.freeList(world.FamilyOf(r.From())).add(r, p.AvoidBuggyIPs)
 			}
 		}
 	}
 	return b
 }
 
-// settle makes p the owner of its ranges, except for what older pools have, and
-// returns what it got in the order of its ranges.
-func (b *book) settle(p *pool) []netipx.IPRange {
+// settle makes p the owner of its ranges, except for the parts that older pools own. It returns the parts that p
+// owns, in the order of its ranges.
+func (b *poolIndex) settle(p *pool) []netipx.IPRange {
 	var got []netipx.IPRange
 	for _, r := range p.Ranges {
 		first, end := overlapping(b.ranges, r)
@@ -145,8 +147,8 @@ func (b *book) settle(p *pool) []netipx.IPRange {
 	return got
 }
 
-// block notes those uses that are inside a pool.
-func (b *book) block(all []foreignUse) {
+// block records the uses that are inside a pool.
+func (b *poolIndex) block(all []foreignUse) {
 	for _, res := range all {
 		if first, end := overlapping(b.ranges, res.IPRange); first < end {
 			b.uses = append(b.uses, res)
@@ -166,8 +168,8 @@ func (b *book) block(all []foreignUse) {
 	}
 }
 
-// keep notes the reservations of p for addresses that it owns, and returns them.
-func (b *book) keep(p *pool) []netipx.IPRange {
+// keep records the reservations of p for addresses that it owns, and returns these addresses.
+func (b *poolIndex) keep(p *pool) []netipx.IPRange {
 	var ranges []netipx.IPRange
 	for _, r := range p.Reservations {
 		for _, a := range r.Addrs {
@@ -182,9 +184,9 @@ func (b *book) keep(p *pool) []netipx.IPRange {
 	return ranges
 }
 
-// waits returns the address of a family that waits for a Service; of several, the one
-// of the pool that is tried first.
-func (b *book) waits(s *world.Service, f world.Family) netip.Addr {
+// waits returns the address of a family that is reserved for a Service. Of several, it returns the one in the pool
+// that is tried first.
+func (b *poolIndex) waits(s *world.Service, f world.Family) netip.Addr {
 	for _, a := range b.waiting[s.Key] {
 		if world.FamilyOf(a) == f && (s.RequestedPool == "" || s.RequestedPool == b.poolName(a)) {
 			return a
@@ -193,12 +195,11 @@ func (b *book) waits(s *world.Service, f world.Family) netip.Addr {
 	return netip.Addr{}
 }
 
-// note adds a problem that a range has with another one; the first few are told, the
-// others counted.
+// note adds a problem of a range with another object. The first few problems are reported, the others only counted.
 func (p *pool) note(format string, r netipx.IPRange, other string) {
 	const most = 5
 	if len(p.problems) >= most {
-		p.untold++
+		p.unreported++
 		return
 	}
 	if problem := fmt.Sprintf(format, span(r), other); !slices.Contains(p.problems, problem) {
@@ -206,24 +207,25 @@ func (p *pool) note(format string, r netipx.IPRange, other string) {
 	}
 }
 
-// told returns the pool's problems in a form fit for a condition.
-func (p *pool) told() []string {
-	if p.untold == 0 {
+// informed returns the pool's problems in a form that fits a condition.
+func (p *pool) informed() []string {
+	if p.unreported == 0 {
 		return p.problems
 	}
-	return append(p.problems, fmt.Sprintf("and %d more", p.untold))
+	return append(p.problems, fmt.Sprintf("and %d more", p.unreported))
 }
 
 func (r foreignUse) compare(o foreignUse) int {
-	return cmp.Or(r.From().Compare(o.From()), r.To().Compare(o.To()), cmp.Compare(r.role, o.role), cmp.Compare(r.user, o.user))
+	return cmp.Or(r.From().Compare(o.From()), r.To().Compare(o.To()), cmp.Compare(r.role, o.role),
+		cmp.Compare(r.user, o.user))
 }
 
 func (r foreignUse) why() string { return r.role + " " + r.user }
 
-// foreignUses lists what is in use outside the pools, in no order.
+// foreignUses returns all uses of addresses outside the pools, in no order.
 func foreignUses(w *world.Snapshot) []foreignUse {
 	all := make([]foreignUse, 0, 2*len(w.Nodes))
-	// Most nodes have the same: the first one by name stands for them.
+	// Most nodes have the same next hops. The first node by name is the user of each.
 	hops := map[netip.Addr]string{}
 	for _, n := range w.Nodes {
 		for _, a := range n.NextHops {
@@ -247,7 +249,7 @@ func foreignUses(w *world.Snapshot) []foreignUse {
 		}
 	}
 	for a, c := range w.Conflicts {
-		all = append(all, foreignUse{netipx.IPRangeFrom(a, a), contestedBy, stranger(c), true})
+		all = append(all, foreignUse{netipx.IPRangeFrom(a, a), contestedBy, describe(c), true})
 	}
 	for a, service := range w.Leaving {
 		all = append(all, foreignUse{netipx.IPRangeFrom(a, a), "still in the status of Service", service.String(), false})
@@ -264,10 +266,9 @@ func foreignUses(w *world.Snapshot) []foreignUse {
 	return all
 }
 
-// edges are the addresses of a segment that hosts must not have: the first (the network
-// itself in IPv4; the subnet-router anycast address of RFC 4291 section 2.6.1 in IPv6)
-// and the IPv4 broadcast address. Subnets of two addresses or one have none (RFC 3021,
-// RFC 6164).
+// edges returns the addresses of a segment that hosts must not have: the first (the network itself in IPv4; the
+// subnet-router anycast address of RFC 4291 section 2.6.1 in IPv6) and the IPv4 broadcast address. Subnets of two
+// addresses or one have none (RFC 3021, RFC 6164).
 func edges(p netip.Prefix) []foreignUse {
 	if p.Bits() >= p.Addr().BitLen()-1 {
 		return nil
@@ -275,31 +276,32 @@ func edges(p netip.Prefix) []foreignUse {
 	r := netipx.RangeOfPrefix(p)
 	list := []foreignUse{{netipx.IPRangeFrom(r.From(), r.From()), "the first address of subnet", p.String(), false}}
 	if p.Addr().Is4() {
-		list = append(list, foreignUse{netipx.IPRangeFrom(r.To(), r.To()), "the broadcast address of subnet", p.String(), false})
+		list = append(list, foreignUse{netipx.IPRangeFrom(r.To(), r.To()), "the broadcast address of subnet", p.String(),
+			false})
 	}
 	return list
 }
 
-// of returns the pool that an address belongs to, nil if it is in none.
-func (b *book) of(a netip.Addr) *pool {
+// of returns the pool that an address belongs to, or nil if it is in none.
+func (b *poolIndex) of(a netip.Addr) *pool {
 	if i := find(b.ranges, a); i < len(b.ranges) && b.ranges[i].Contains(a) {
 		return b.owners[i]
 	}
 	return nil
 }
 
-// usable reports whether p, the owner of a, may give it to a Service at all.
-func (b *book) usable(p *pool, a netip.Addr) bool {
+// usable reports whether p, the owner of a, may allocate it to a Service at all.
+func (b *poolIndex) usable(p *pool, a netip.Addr) bool {
 	return !contains(p.excluded, a) && !contains(b.foreign, a) && (!p.AvoidBuggyIPs || !buggy(a))
 }
 
-// unusable says why p, the owner of a, does not give it to the Service; empty if it does.
-func (b *book) unusable(p *pool, a netip.Addr, service world.Key) string {
+// unusable returns why p, the owner of a, does not allocate it to the Service, or an empty string if it does.
+func (b *poolIndex) unusable(p *pool, a netip.Addr, service world.Key) string {
 	return b.unusableBut(p, a, service, "")
 }
 
-// unusableBut is unusable without what is in use in one role.
-func (b *book) unusableBut(p *pool, a netip.Addr, service world.Key, role string) string {
+// unusableBut is like unusable but ignores uses in one role.
+func (b *poolIndex) unusableBut(p *pool, a netip.Addr, service world.Key, role string) string {
 	for _, r := range p.Exclude {
 		if r.Contains(a) {
 			return fmt.Sprintf("%s: pool %q excludes %s", a, p.Name, span(r))
@@ -321,14 +323,13 @@ func (b *book) unusableBut(p *pool, a netip.Addr, service world.Key, role string
 	return ""
 }
 
-// usedAs says what an address that is in no pool is in use for inside of the cluster; empty for
-// nothing.
-func (b *book) usedAs(a netip.Addr) string {
+// usedAs returns what an address that is in no pool is used for inside of the cluster, or an empty string.
+func (b *poolIndex) usedAs(a netip.Addr) string {
 	if b.elsewhere == nil {
 		b.elsewhere = make(map[netip.Addr]foreignUse, len(b.everywhere))
 		for _, u := range b.everywhere {
 			if u.role == contestedBy {
-				continue // maybe by the controller that gave it
+				continue // possibly by the controller that allocated it
 			}
 			if u.From() != u.To() {
 				b.networks = append(b.networks, u)
@@ -349,7 +350,7 @@ func (b *book) usedAs(a netip.Addr) string {
 	return ""
 }
 
-// span spells a range the way a user would.
+// span formats a range as a user would write it.
 func span(r netipx.IPRange) string {
 	if r.From() == r.To() {
 		return r.From().String()

@@ -12,28 +12,28 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/neighbour"
 )
 
-// talk plays a segment on which stranger tells who has the address at a time.
-func talk(q questions, from, until time.Duration, stranger func(time.Duration) string) (asked int, strangers map[netip.Addr]convert.Stranger) {
+// talk simulates a segment. stranger returns the host that has the address at a given time.
+func talk(q addressProbes, from, until time.Duration, stranger func(time.Duration) string) (asked int,
+	strangers map[netip.Addr]convert.ConflictReport) {
 	start := time.Unix(1000, 0)
 	for at := from; at < until; at += 50 * time.Millisecond {
 		ask, _ := q.due(start.Add(at))
 		for _, a := range ask {
 			asked++
 			if mac := stranger(at); mac != "" {
-				q.hear(start.Add(at), map[string]bool{"provider": true}, neighbour.Answer{Addr: a, MAC: mac, VLAN: 7})
+				q.receive(start.Add(at), map[string]bool{"provider": true}, neighbour.Answer{Addr: a, MAC: mac, VLAN: 7})
 			}
 		}
 	}
-	return asked, q.strangers()
+	return asked, q.conflicts()
 }
 
-// Three questions without an answer mean that nobody has an address; who has it is asked
-// every second, until it has been silent for three of them.
+// An address is free after three unanswered probes. An address that another host has is probed every second.
 func TestQuestions(t *testing.T) {
 	a, start := netip.MustParseAddr("10.50.0.7"), time.Unix(1000, 0)
-	asks := []convert.Question{{Network: "provider", VLAN: 7, Addresses: []netip.Addr{a}}}
+	asks := []convert.ProbeRequest{{Network: "provider", VLAN: 7, Addresses: []netip.Addr{a}}}
 	nobody := func(time.Duration) string { return "" }
-	q := questions{}
+	q := addressProbes{}
 	q.take(start, asks, nil)
 	if asked, got := talk(q, 0, time.Minute, nobody); asked != rounds || len(got) != 0 {
 		t.Errorf("nobody there: asked %d times, %v", asked, got)
@@ -44,7 +44,7 @@ func TestQuestions(t *testing.T) {
 	q.take(start, nil, nil)
 
 	q.take(start, asks, nil)
-	first := map[netip.Addr]convert.Stranger{a: {MAC: "02:00:00:00:00:01", Since: start.UTC()}}
+	first := map[netip.Addr]convert.ConflictReport{a: {MAC: "02:00:00:00:00:01", Since: start.UTC()}}
 	asked, got := talk(q, 0, 10*time.Second, func(at time.Duration) string {
 		if at > 5*time.Second {
 			return "02:00:00:00:00:02"
@@ -63,23 +63,23 @@ func TestQuestions(t *testing.T) {
 	}
 }
 
-// Answers from other segments are none, and what a guard before this one found stands for a while.
-func TestAnswersThatCount(t *testing.T) {
+// Replies from other segments are ignored, and conflicts found by a previous guard are kept for a while.
+func TestAnswersOfOtherSegmentsAreIgnored(t *testing.T) {
 	a, start := netip.MustParseAddr("fd00:50::7"), time.Unix(1000, 0)
-	asks := []convert.Question{{Network: "provider", Addresses: []netip.Addr{a}}}
-	q := questions{}
+	asks := []convert.ProbeRequest{{Network: "provider", Addresses: []netip.Addr{a}}}
+	q := addressProbes{}
 	q.take(start, asks, nil)
 	here := map[string]bool{"provider": true}
-	q.hear(start, here, neighbour.Answer{Addr: a, MAC: "02:00:00:00:00:01", VLAN: 7})
-	q.hear(start, map[string]bool{"physnet": true}, neighbour.Answer{Addr: a, MAC: "02:00:00:00:00:01"})
-	q.hear(start, here, neighbour.Answer{Addr: a.Next(), MAC: "02:00:00:00:00:01"})
-	if got := q.strangers(); len(got) != 0 {
+	q.receive(start, here, neighbour.Answer{Addr: a, MAC: "02:00:00:00:00:01", VLAN: 7})
+	q.receive(start, map[string]bool{"physnet": true}, neighbour.Answer{Addr: a, MAC: "02:00:00:00:00:01"})
+	q.receive(start, here, neighbour.Answer{Addr: a.Next(), MAC: "02:00:00:00:00:01"})
+	if got := q.conflicts(); len(got) != 0 {
 		t.Errorf("strangers %v", got)
 	}
-	before := map[netip.Addr]convert.Stranger{a: {MAC: "02:00:00:00:00:01", Since: start}}
-	q = questions{}
+	before := map[netip.Addr]convert.ConflictReport{a: {MAC: "02:00:00:00:00:01", Since: start}}
+	q = addressProbes{}
 	q.take(start, asks, before)
-	if got := q.strangers(); !maps.Equal(got, before) {
+	if got := q.conflicts(); !maps.Equal(got, before) {
 		t.Errorf("strangers %v, want %v", got, before)
 	}
 	if _, got := talk(q, 0, 10*time.Second, func(time.Duration) string { return "" }); len(got) != 0 {
@@ -87,23 +87,24 @@ func TestAnswersThatCount(t *testing.T) {
 	}
 }
 
-// An answer is to the question that stands; our own router's is none; and who answered another controller's question still has it.
-func TestAnswersAreToTheQuestionThatStands(t *testing.T) {
+// An answer counts for the current request. Answers of our own router are ignored. A host that answered a request of
+// another controller still has the address.
+func TestAnswersToSupersededProbesAreIgnored(t *testing.T) {
 	a, start, here := netip.MustParseAddr("10.50.0.7"), time.Unix(1000, 0), map[string]bool{"provider": true}
-	ask := func(id string) []convert.Question {
-		return []convert.Question{{ID: id, Own: "02:00:00:00:00:0a", Network: "provider", Addresses: []netip.Addr{a}}}
+	ask := func(id string) []convert.ProbeRequest {
+		return []convert.ProbeRequest{{ID: id, Own: "02:00:00:00:00:0a", Network: "provider", Addresses: []netip.Addr{a}}}
 	}
-	q := questions{}
+	q := addressProbes{}
 	q.take(start, ask("1-1"), nil)
-	q.hear(start, here, neighbour.Answer{Addr: a, MAC: "02:00:00:00:00:0A"})
-	if got := q.strangers(); len(got) != 0 {
+	q.receive(start, here, neighbour.Answer{Addr: a, MAC: "02:00:00:00:00:0A"})
+	if got := q.conflicts(); len(got) != 0 {
 		t.Errorf("our own router is a stranger: %v", got)
 	}
-	q.hear(start, here, neighbour.Answer{Addr: a, MAC: "02:00:00:00:00:01"})
+	q.receive(start, here, neighbour.Answer{Addr: a, MAC: "02:00:00:00:00:01"})
 	for _, id := range []string{"1-1", "2-1"} {
 		q.take(start, ask(id), nil)
-		want := map[netip.Addr]convert.Stranger{a: {MAC: "02:00:00:00:00:01", Since: start.UTC(), Probe: id}}
-		if got := q.strangers(); !maps.Equal(got, want) {
+		want := map[netip.Addr]convert.ConflictReport{a: {MAC: "02:00:00:00:00:01", Since: start.UTC(), Probe: id}}
+		if got := q.conflicts(); !maps.Equal(got, want) {
 			t.Errorf("strangers %v, want %v", got, want)
 		}
 	}

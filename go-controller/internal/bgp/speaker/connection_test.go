@@ -20,7 +20,7 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/bgp"
 )
 
-// pair is a connection of TCP: the end that dialled, and the other.
+// pair returns both ends of a TCP connection: the end that dialed, and the other.
 func pair(t *testing.T) (ours, router *net.TCPConn) {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -28,7 +28,7 @@ func pair(t *testing.T) (ours, router *net.TCPConn) {
 		t.Fatal(err)
 	}
 	defer listener.Close()
-	ours = knock(t, listener.Addr().String())
+	ours = probeListener(t, listener.Addr().String())
 	conn, err := listener.Accept()
 	if err != nil {
 		t.Fatal(err)
@@ -37,7 +37,7 @@ func pair(t *testing.T) (ours, router *net.TCPConn) {
 	return ours, conn.(*net.TCPConn)
 }
 
-func knock(t *testing.T, address string) *net.TCPConn {
+func probeListener(t *testing.T, address string) *net.TCPConn {
 	t.Helper()
 	conn, err := net.Dial("tcp", address)
 	if err != nil {
@@ -50,11 +50,12 @@ func knock(t *testing.T, address string) *net.TCPConn {
 	return conn.(*net.TCPConn)
 }
 
-// lay lays a line, and returns it with what a router has in its hand, and gobgp in its.
-func lay(t *testing.T, n bgp.Neighbor, patience time.Duration) (l *line, router, speaker *net.TCPConn) {
+// newTestConnection returns a connection, and the ends that a router and gobgp have.
+func newTestConnection(t *testing.T, n bgp.Neighbor, patience time.Duration) (l *connection, router,
+	speaker *net.TCPConn) {
 	t.Helper()
 	ours, router := pair(t)
-	l, err := newLine(n, func() {})
+	l, err := newConnection(n, func() {})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -62,10 +63,10 @@ func lay(t *testing.T, n bgp.Neighbor, patience time.Duration) (l *line, router,
 	l.attach(ours)
 	go l.run(n)
 	t.Cleanup(func() { l.end(time.Second) })
-	return l, router, knock(t, fmt.Sprint("127.0.0.1:", l.door.port()))
+	return l, router, probeListener(t, fmt.Sprint("127.0.0.1:", l.listener.port()))
 }
 
-func ended(t *testing.T, l *line) seen {
+func ended(t *testing.T, l *connection) seen {
 	t.Helper()
 	select {
 	case <-l.done:
@@ -85,7 +86,7 @@ func send(t *testing.T, conn net.Conn, messages ...[]byte) {
 	}
 }
 
-// expect reads messages of the given types, and then the end.
+// expect reads messages of the given types, and then EOF.
 func expect(t *testing.T, conn net.Conn, types ...byte) (last []byte) {
 	t.Helper()
 	in, buf := bufio.NewReader(conn), make([]byte, maxMessage)
@@ -102,8 +103,8 @@ func expect(t *testing.T, conn net.Conn, types ...byte) (last []byte) {
 	return last
 }
 
-// A router that closes the connection at once is told from one that is silent, and from one that talks.
-func TestDialSettles(t *testing.T) {
+// A router that closes the connection at once is distinguished from one that is silent and one that sends data.
+func TestDialReportsEarlyClose(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		does func(net.Conn)
@@ -145,10 +146,11 @@ func TestDialSettles(t *testing.T) {
 	}
 }
 
-// A session from its beginning to a mistake of the router: gobgp sees nothing of that, and the router hears what it was.
-func TestLineRefuses(t *testing.T) {
+// A session lasts until the router makes an error. gobgp receives nothing of it, and the router receives the matching
+// NOTIFICATION.
+func TestConnectionRejectsInvalidMessages(t *testing.T) {
 	t.Parallel()
-	l, router, speaker := lay(t, victim(), openWait)
+	l, router, speaker := newTestConnection(t, victim(), openWait)
 	if phase := l.look().phase; phase != Connect {
 		t.Errorf("phase %s at first", phase)
 	}
@@ -170,7 +172,8 @@ func TestLineRefuses(t *testing.T) {
 		t.Errorf("gobgp's end: %v", err)
 	}
 	_ = speaker.Close()
-	if m := expect(t, router, packet.BGP_MSG_OPEN, packet.BGP_MSG_KEEPALIVE, packet.BGP_MSG_NOTIFICATION); string(m[headerLength:]) != "\x01\x03\x09" {
+	if m := expect(t, router, packet.BGP_MSG_OPEN, packet.BGP_MSG_KEEPALIVE,
+		packet.BGP_MSG_NOTIFICATION); string(m[headerLength:]) != "\x01\x03\x09" {
 		t.Errorf("the router is told %v", m)
 	}
 	if saw := ended(t, l); saw.lasted == 0 || saw.phase != Idle || !strings.Contains(saw.why, "type 9") {
@@ -178,13 +181,13 @@ func TestLineRefuses(t *testing.T) {
 	}
 }
 
-// What gobgp says last comes through before the connection is closed, whatever the router has said that nobody read.
-func TestLineSaysTheLastWord(t *testing.T) {
+// The last messages of gobgp are sent before the connection is closed, even if data from the router is still unread.
+func TestConnectionDeliversCease(t *testing.T) {
 	t.Parallel()
-	l, router, speaker := lay(t, victim(), openWait)
+	l, router, speaker := newTestConnection(t, victim(), openWait)
 	send(t, router, openOf(t, 64512, 90, "192.0.2.2"), keepalive(), compose(packet.BGP_MSG_UPDATE, make([]byte, 4000)...))
 	send(t, speaker, compose(packet.BGP_MSG_NOTIFICATION, 6, 2))
-	<-l.joined // A socket that is closed is nobody's.
+	<-l.joined // Only an open socket is recognized as our own.
 	_ = speaker.Close()
 	expect(t, router, packet.BGP_MSG_NOTIFICATION)
 	_ = router.Close()
@@ -193,17 +196,18 @@ func TestLineSaysTheLastWord(t *testing.T) {
 	}
 }
 
-// A router that takes the connection and says nothing is given up, and told.
-func TestLineSilence(t *testing.T) {
+// A router that accepts the connection and sends nothing is dropped after a NOTIFICATION.
+func TestConnectionEndsWithoutOpen(t *testing.T) {
 	t.Parallel()
 	n := victim()
 	n.SecurityHops = 3
-	l, router, speaker := lay(t, n, 100*time.Millisecond)
+	l, router, speaker := newTestConnection(t, n, 100*time.Millisecond)
 	send(t, speaker, openOf(t, 64500, 90, "192.0.2.1"))
 	if m := expectAfterClose(t, speaker, router); m[headerLength] != packet.BGP_ERROR_HOLD_TIMER_EXPIRED {
 		t.Errorf("the router is told %v", m)
 	}
-	if saw := ended(t, l); saw.why != "the peer took the connection and sent no OPEN message within 100ms: does it have TTL security too, and is it within 3 hops?" {
+	if saw := ended(t, l); saw.why != "the peer took the connection and sent no OPEN message within 100ms: does it have "+
+		"TTL security too, and is it within 3 hops?" {
 		t.Errorf("%+v", saw)
 	}
 }
@@ -217,21 +221,21 @@ func expectAfterClose(t *testing.T, speaker, router *net.TCPConn) []byte {
 	return expect(t, router, packet.BGP_MSG_OPEN, packet.BGP_MSG_NOTIFICATION)
 }
 
-// A router that reads nothing holds gobgp up, and is given up after the hold time: nothing grows meanwhile.
-func TestLineBackpressure(t *testing.T) {
+// A router that reads nothing blocks gobgp, and is dropped after the hold time. No buffer grows in the meantime.
+func TestConnectionBackpressure(t *testing.T) {
 	t.Parallel()
-	l, router, speaker := lay(t, victim(), openWait)
+	l, router, speaker := newTestConnection(t, victim(), openWait)
 	open := openOf(t, 64512, 3, "192.0.2.2")
 	send(t, router, open, keepalive())
 	send(t, speaker, open, keepalive())
-	// Like gobgp, the speaker announces nothing before it has the router's OPEN, and with it the hold time.
+	// Like gobgp, the speaker advertises nothing before it has the router's OPEN, and with it the hold time.
 	in, buf := bufio.NewReader(speaker), make([]byte, maxMessage)
 	for range 2 {
 		if _, err := next(in, buf); err != nil {
 			t.Fatal(err)
 		}
 	}
-	go func() { // It lives: only what it does not read is wrong.
+	go func() { // The router is alive; it only does not read.
 		for alive := time.NewTicker(time.Second); ; <-alive.C {
 			if _, err := router.Write(keepalive()); err != nil {
 				alive.Stop()
@@ -244,7 +248,7 @@ func TestLineBackpressure(t *testing.T) {
 		n, err := speaker.Write(update)
 		wrote += n
 		if err != nil {
-			break // The line ended, and closed its end.
+			break // The connection ended, and closed its end.
 		}
 		if wrote > 64<<20 {
 			t.Fatalf("%d bytes were taken that the router did not read", wrote)
@@ -255,9 +259,9 @@ func TestLineBackpressure(t *testing.T) {
 	}
 }
 
-// The hold time that both agree on is the line's matter: gobgp hears of its own only. With 0 of either side there are no KEEPALIVEs but
-// the first, and silence is no error.
-func TestLineHoldTime(t *testing.T) {
+// The connection manages the negotiated hold time, while gobgp only receives its own. If either side sends 0, there are
+// no KEEPALIVEs but the first, and silence is not an error.
+func TestConnectionHoldTime(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		ours   time.Duration
@@ -266,13 +270,14 @@ func TestLineHoldTime(t *testing.T) {
 	}{{90 * time.Second, 30, 30 * time.Second}, {90 * time.Second, 0, 0}, {0, 30, 0}, {0, 0, 0}} {
 		n := victim()
 		n.Hold, n.Keepalive = c.ours, time.Second
-		l, router, speaker := lay(t, n, openWait)
+		l, router, speaker := newTestConnection(t, n, openWait)
 		send(t, router, openOf(t, 64512, c.theirs, "192.0.2.2"), keepalive())
 		send(t, speaker, openOf(t, 64500, 65535, "192.0.2.1"), keepalive(), keepalive())
 		in, out, buf := bufio.NewReader(router), bufio.NewReader(speaker), make([]byte, maxMessage)
 		for end, want := range map[*bufio.Reader]time.Duration{in: c.ours, out: maxHold} {
 			m, err := next(end, buf)
-			if err != nil || m[typeAt] != packet.BGP_MSG_OPEN || time.Duration(binary.BigEndian.Uint16(m[holdAt:]))*time.Second != want {
+			if err != nil || m[typeAt] != packet.BGP_MSG_OPEN ||
+				time.Duration(binary.BigEndian.Uint16(m[holdAt:]))*time.Second != want {
 				t.Fatalf("%+v: %v, %v, want an OPEN with hold time %s", c, m, err, want)
 			}
 			if m, err := next(end, buf); err != nil || m[typeAt] != packet.BGP_MSG_KEEPALIVE {
@@ -289,10 +294,10 @@ func TestLineHoldTime(t *testing.T) {
 	}
 }
 
-// Nobody but this process comes in by the door.
-func TestDoor(t *testing.T) {
+// The listener accepts no connection from another process.
+func TestListenerAcceptsOwnProcessOnly(t *testing.T) {
 	t.Parallel()
-	d, err := newDoor()
+	d, err := newListener()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -308,7 +313,7 @@ func TestDoor(t *testing.T) {
 	if line, err := bufio.NewReader(out).ReadString('\n'); err != nil || line != "in\n" {
 		t.Fatalf("the stranger did not knock: %q, %v", line, err)
 	}
-	conn := knock(t, fmt.Sprint("127.0.0.1:", d.port()))
+	conn := probeListener(t, fmt.Sprint("127.0.0.1:", d.port()))
 	in, err := d.admit(hostilePatience)
 	if err != nil {
 		t.Fatal(err)
@@ -317,7 +322,7 @@ func TestDoor(t *testing.T) {
 	if in.RemoteAddr().String() != conn.LocalAddr().String() {
 		t.Errorf("%s came in, want %s", in.RemoteAddr(), conn.LocalAddr())
 	}
-	if err := stranger.Wait(); err != nil { // Its connection is closed.
+	if err := stranger.Wait(); err != nil { // The listener closes its connection.
 		t.Errorf("the stranger: %v", err)
 	}
 	if late, err := net.Dial("tcp", fmt.Sprint("127.0.0.1:", d.port())); err == nil {

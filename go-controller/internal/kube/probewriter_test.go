@@ -20,7 +20,7 @@ import (
 )
 
 // Questions come into the Lease of the guard, whatever the API server does at first, and go again.
-func TestQuestionsComeToTheirGuards(t *testing.T) {
+func TestProbeRequestsReachTheirGuards(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f, _ := counted()
 		kube := fake.NewClientset()
@@ -43,16 +43,18 @@ func TestQuestionsComeToTheirGuards(t *testing.T) {
 			failures--
 			return failures >= 0, nil, errors.New("no leader")
 		})
-		a := NewAsker(kube, f)
+		a := NewProbeWriter(kube, f)
 		go a.Run(t.Context())
-		questions := []convert.Question{{Network: "provider", VLAN: 7, Addresses: []netip.Addr{netip.MustParseAddr("fd00:50::7")}}}
-		a.Set(map[string][]convert.Question{"n1": questions, "gone": questions})
+		questions := []convert.ProbeRequest{{Network: "provider", VLAN: 7,
+			Addresses: []netip.Addr{netip.MustParseAddr("fd00:50::7")}}}
+		a.Set(map[string][]convert.ProbeRequest{"n1": questions, "gone": questions})
 		<-time.After(time.Minute)
 		l := lease()
-		if got, want := l.Annotations[v1alpha1.AnnotationQuestions], `[{"network":"provider","vlan":7,"addresses":["fd00:50::7"]}]`; got != want {
+		if got, want := l.Annotations[v1alpha1.AnnotationQuestions],
+			`[{"network":"provider","vlan":7,"addresses":["fd00:50::7"]}]`; got != want {
 			t.Errorf("questions %q, want %q", got, want)
 		}
-		if got := convert.Questions(l); len(got) != 1 || got[0].Addresses[0] != questions[0].Addresses[0] {
+		if got := convert.ProbeRequests(l); len(got) != 1 || got[0].Addresses[0] != questions[0].Addresses[0] {
 			t.Errorf("the guard reads %v", got)
 		}
 		if l.Annotations[v1alpha1.AnnotationFaults] != "null" {
@@ -60,7 +62,7 @@ func TestQuestionsComeToTheirGuards(t *testing.T) {
 		}
 		f.setReport(first, l)
 		writes := len(kube.Actions())
-		a.Set(map[string][]convert.Question{"n1": questions})
+		a.Set(map[string][]convert.ProbeRequest{"n1": questions})
 		synctest.Wait()
 		if len(kube.Actions()) != writes {
 			t.Errorf("asked twice: %v", kube.Actions()[writes:])

@@ -18,42 +18,43 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
 )
 
-// ends is why the node shall carry nothing when its agent is about to end.
+// ends is the reason why the node must not carry addresses while its agent terminates.
 const ends = "its agent ends"
 
 const eventUnreadable = v1alpha1.EventVIPsUnreadable
 
-// obeyer makes the kernel hold what the node is told. It is used from one goroutine.
-type obeyer struct {
-	// told: the Node was read. want are the addresses to hold, by address, of its version.
-	told    bool
+// reconciler makes the addresses in the kernel match the Node's annotation. It must be used from one goroutine.
+type reconciler struct {
+	// known is true once the Node has been read. want are the addresses to hold, by address, and version is the Node's
+	// version.
+	known   bool
 	want    map[netip.Addr]world.Held
 	version string
-	// address is the node's first internal one.
+	// address is the node's first internal address.
 	address string
-	// ending: the agent shall end.
+	// ending is true while the agent terminates.
 	ending bool
-	// found are the addresses of ours that the kernel had at the start, and on which interface. They are kept until the
-	// Node is read.
+	// found maps our addresses that the kernel had at the start to their interfaces. They are kept until the Node has
+	// been read.
 	found   map[netip.Addr]string
 	metrics *metrics
 
 	links []*link
-	// down are the interfaces that were without a carrier when they were looked at last.
+	// down are the interfaces that had no carrier when they were last read.
 	down map[string]bool
-	// failed says why an address is not held.
+	// failed contains the reasons why addresses are not held.
 	failed map[netip.Addr]string
 	claims claims
-	// claimed are the generations of the addresses that the segment was told of.
+	// claimed are the generations of the addresses that were announced on the segment.
 	claimed map[netip.Addr]uint64
 }
 
-func newObeyer(m *metrics) *obeyer {
-	return &obeyer{claims: claims{}, claimed: map[netip.Addr]uint64{}, metrics: m}
+func newReconciler(m *metrics) *reconciler {
+	return &reconciler{claims: claims{}, claimed: map[netip.Addr]uint64{}, metrics: m}
 }
 
-// find takes note of what an agent before this one left in the kernel.
-func (o *obeyer) find() error {
+// find records the addresses that a previous agent left in the kernel.
+func (o *reconciler) find() error {
 	if _, err := o.look(); err != nil {
 		return err
 	}
@@ -66,9 +67,9 @@ func (o *obeyer) find() error {
 	return nil
 }
 
-// keep renews what was found, before the Node is read: the kernel is all there is to know what it says. What an interface
-// lost, by its carrier or otherwise, does not come back before.
-func (o *obeyer) keep() {
+// keep renews the addresses found at the start. Before the Node has been read, the kernel is the only source for its
+// contents. An address that an interface has lost, with its carrier or otherwise, is not added again.
+func (o *reconciler) keep() {
 	for _, l := range o.links {
 		for a := range l.ours {
 			if o.found[a] != l.name {
@@ -77,14 +78,14 @@ func (o *obeyer) keep() {
 			if !l.usable {
 				o.remove(l, a)
 			} else if err := o.add(l, a); err != nil {
-				klog.ErrorS(err, "An address is not renewed", "address", a)
+				klog.ErrorS(err, "Failed to renew the lifetime of an address", "address", a)
 			}
 		}
 	}
 }
 
-// lacks is an address that was found and is not held any more; false if all are.
-func (o *obeyer) lacks() (netip.Addr, bool) {
+// lacks returns an address that was found and is no longer held, or false if all are held.
+func (o *reconciler) lacks() (netip.Addr, bool) {
 	held := map[netip.Addr]bool{}
 	for _, l := range o.links {
 		for a := range l.ours {
@@ -99,8 +100,8 @@ func (o *obeyer) lacks() (netip.Addr, bool) {
 	return netip.Addr{}, false
 }
 
-// add has the kernel hold an address, for another lifetime.
-func (o *obeyer) add(l *link, a netip.Addr) error {
+// add adds an address to the kernel, or renews its lifetime.
+func (o *reconciler) add(l *link, a netip.Addr) error {
 	err := l.hold(a)
 	if err != nil {
 		o.metrics.failed(operationAdd)
@@ -110,40 +111,40 @@ func (o *obeyer) add(l *link, a netip.Addr) error {
 	return nil
 }
 
-// remove has the kernel give an address up.
-func (o *obeyer) remove(l *link, a netip.Addr) {
+// remove removes an address from the kernel.
+func (o *reconciler) remove(l *link, a netip.Addr) {
 	if err := l.drop(a); err != nil {
 		o.metrics.failed(operationRemove)
 		o.fail(a, err.Error())
 		return
 	}
-	klog.InfoS("Address given up", "address", a, "interface", l.name)
+	klog.InfoS("Removed address", "address", a, "interface", l.name)
 	delete(l.ours, a)
 	delete(o.claims, a)
 	delete(o.claimed, a)
 }
 
-// read adopts the annotation of a Node; one that can't be read changes nothing.
-func (o *obeyer) read(n *corev1.Node) error {
+// read applies the annotation of a Node. An annotation that can't be parsed changes nothing.
+func (o *reconciler) read(n *corev1.Node) error {
 	held, err := sdn.Parse(n.Annotations[v1alpha1.AnnotationVIPs])
 	if err != nil {
 		return fmt.Errorf("annotation %s: %w", v1alpha1.AnnotationVIPs, err)
 	}
-	o.tell(held, n.ResourceVersion)
+	o.setWanted(held, n.ResourceVersion)
 	return nil
 }
 
-func (o *obeyer) tell(held []world.Held, version string) {
+func (o *reconciler) setWanted(held []world.Held, version string) {
 	want := make(map[netip.Addr]world.Held, len(held))
 	for _, h := range held {
 		want[h.Addr] = h
 	}
-	o.told, o.want, o.version = true, want, version
+	o.known, o.want, o.version = true, want, version
 }
 
-// look reads the kernel's interfaces. It tells whether one on which something is to be held has got
-// its carrier back: what the node shall hold may be otherwise since.
-func (o *obeyer) look() (returned bool, err error) {
+// look reads the kernel's interfaces. It reports whether the carrier has returned on an interface with desired
+// addresses. The Node may have changed in the meantime.
+func (o *reconciler) look() (returned bool, err error) {
 	links, err := look()
 	if err != nil {
 		o.metrics.failed(operationRead)
@@ -165,10 +166,10 @@ func (o *obeyer) look() (returned bool, err error) {
 	return returned, nil
 }
 
-// apply makes the kernel as it shall be: what is to go goes first. With renew the lives of all
-// addresses begin anew. Without a carrier nothing is held: who comes back to the segment must not
-// answer for what another has taken.
-func (o *obeyer) apply(renew bool) {
+// apply makes the kernel match the desired state. Removals come first. If renew is set, the lifetime of all addresses
+// starts again. Interfaces without a carrier hold no address: a node that returns to the segment must not answer for
+// addresses that another node has taken.
+func (o *reconciler) apply(renew bool) {
 	o.failed = map[netip.Addr]string{}
 	byName := make(map[string]*link, len(o.links))
 	for _, l := range o.links {
@@ -200,7 +201,7 @@ func (o *obeyer) apply(renew bool) {
 			continue
 		}
 		if !had {
-			klog.InfoS("Address taken", "address", a, "interface", l.name, "service", h.Service.String())
+			klog.InfoS("Added address", "address", a, "interface", l.name, "service", h.Service.String())
 			delete(o.claimed, a)
 		}
 		o.claim(h)
@@ -212,8 +213,8 @@ func (o *obeyer) apply(renew bool) {
 	}
 }
 
-// release removes from a link what is not to be held there.
-func (o *obeyer) release(l *link) {
+// release removes addresses from a link that must not be held there.
+func (o *reconciler) release(l *link) {
 	for a := range l.ours {
 		if h, stays := o.want[a]; stays && h.Interface == l.name && l.usable {
 			continue
@@ -222,15 +223,15 @@ func (o *obeyer) release(l *link) {
 	}
 }
 
-func (o *obeyer) fail(a netip.Addr, why string) {
+func (o *reconciler) fail(a netip.Addr, why string) {
 	if o.failed == nil {
 		o.failed = map[netip.Addr]string{}
 	}
 	o.failed[a] = why
 }
 
-// count returns how many addresses of ours the kernel has.
-func (o *obeyer) count() int {
+// count returns the number of our addresses in the kernel.
+func (o *reconciler) count() int {
 	n := 0
 	for _, l := range o.links {
 		n += len(l.ours)
@@ -238,25 +239,25 @@ func (o *obeyer) count() int {
 	return n
 }
 
-// foreign tells whether the node has an address of its own that it is told to hold.
+// foreign reports whether an address is one of the node's own addresses.
 func (l *link) foreign(a netip.Addr) bool {
 	return slices.ContainsFunc(l.own, func(p netip.Prefix) bool { return p.Addr() == a })
 }
 
-// claim begins to tell the segment of an address that came or moved here.
-func (o *obeyer) claim(h world.Held) {
+// claim starts to announce an address that was added or moved here.
+func (o *reconciler) claim(h world.Held) {
 	if generation, done := o.claimed[h.Addr]; !done || generation != h.Generation {
 		o.claimed[h.Addr] = h.Generation
 		o.claims.start(h.Addr, h.Interface, time.Now())
 	}
 }
 
-// unfit says why the node shall carry nothing, empty if it may.
-func (o *obeyer) unfit() string {
+// unfit returns why the node must not carry addresses, or an empty string.
+func (o *reconciler) unfit() string {
 	if o.ending {
 		return ends
 	}
-	if a, lacks := o.lacks(); lacks && !o.told {
+	if a, lacks := o.lacks(); lacks && !o.known {
 		return fmt.Sprintf("its agent cannot read the Node, and the node does not hold %s any more", a)
 	}
 	for _, h := range o.want {
@@ -267,8 +268,8 @@ func (o *obeyer) unfit() string {
 	return ""
 }
 
-// interfaces are those by which the node may be attached to a segment.
-func (o *obeyer) interfaces() map[string][]netip.Prefix {
+// interfaces returns the interfaces that may attach the node to a segment, with their own addresses.
+func (o *reconciler) interfaces() map[string][]netip.Prefix {
 	out := map[string][]netip.Prefix{}
 	for _, l := range o.links {
 		if l.usable && len(l.own) > 0 {
@@ -278,8 +279,8 @@ func (o *obeyer) interfaces() map[string][]netip.Prefix {
 	return out
 }
 
-// clear removes all addresses of ours.
-func (o *obeyer) clear() error {
+// clear removes all our addresses.
+func (o *reconciler) clear() error {
 	links, err := look()
 	if err != nil {
 		return err

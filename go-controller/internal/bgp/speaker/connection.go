@@ -1,0 +1,403 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package speaker
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/netip"
+	"sync"
+	"time"
+
+	packet "github.com/osrg/gobgp/v3/pkg/packet/bgp"
+
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/bgp"
+)
+
+const (
+	// openWait is how long a router may take to answer our OPEN with its own. RFC 4271 suggests 4 min.
+	openWait = 10 * time.Second
+	// joinWait is how long gobgp may take to connect. It dials after 1-2 s.
+	joinWait = 10 * time.Second
+	// refreshPause is the minimum interval between two ROUTE-REFRESH requests that are passed on. Each of them makes
+	// gobgp send all routes.
+	refreshPause = 500 * time.Millisecond
+	// batch limits the bytes that are written to a router at once.
+	batch = 1 << 16
+	// ceaseTimeout limits the wait for the last message to a router that may be unreachable.
+	ceaseTimeout = 10 * time.Millisecond
+)
+
+// connection joins the TCP connection to a router with that of gobgp. Either may be established first. Messages from
+// gobgp are passed unchanged, messages from the router through the filter. A connection buffers one batch and one
+// message, so a side that does not read blocks the other.
+//
+// It ends when either side closes, and then briefly waits until the other side has received the last messages.
+type connection struct {
+	listener *listener
+	wake     func()
+	// turn is a lock held while writing to the router.
+	turn chan struct{}
+	// joined is closed when gobgp's connection is established, attached when the router's is, ending when the
+	// connection begins to close, and done when it is closed.
+	joined, attached, ending, done chan struct{}
+
+	// patience is openWait, except in tests.
+	patience time.Duration
+	// retimed has a token if keepalive or hold changed.
+	retimed chan struct{}
+
+	mu sync.Mutex
+	// router and ours are nil until they are connected.
+	router, ours *net.TCPConn
+	ends         bool
+	// hold limits the silence of the router and the duration of a write to it; 0 for no limit. keepalive is the
+	// configured interval between two KEEPALIVEs.
+	hold, keepalive time.Duration
+	// ceaseSent means that the last message to the router was sent. It is guarded by turn.
+	ceaseSent bool
+	seen      seen
+	// opened means that our OPEN was sent, agreed that the router's KEEPALIVE was received.
+	opened, agreed bool
+}
+
+// seen is the observed state of a session.
+type seen struct {
+	phase Phase
+	since time.Time
+	// over means that the connection is closed. lasted is how long the session was Established, 0 if it never was.
+	over   bool
+	lasted time.Duration
+	asn    uint32
+	local  netip.Addr
+	// kept means that our first KEEPALIVE was sent.
+	kept bool
+	// why is the first known reason why the session ended or ends.
+	why string
+}
+
+// newConnection returns a connection to a neighbor that waits for both ends. wake is called, and must not block, when
+// the result of look has changed.
+func newConnection(n bgp.Neighbor, wake func()) (*connection, error) {
+	d, err := newListener()
+	if err != nil {
+		return nil, err
+	}
+	return &connection{
+		listener: d, wake: wake, turn: make(chan struct{}, 1),
+		joined: make(chan struct{}), attached: make(chan struct{}), ending: make(chan struct{}), done: make(chan struct{}),
+		retimed: make(chan struct{}, 1), patience: openWait, hold: openWait, keepalive: n.Keepalive,
+		seen: seen{phase: Active, since: time.Now()},
+	}, nil
+}
+
+// attach takes over the connection to the router. It may be called once, and closes the router's connection if this
+// connection has ended.
+func (l *connection) attach(router *net.TCPConn) {
+	ends := false
+	l.change(func() {
+		if ends = l.ends; !ends {
+			l.router, l.seen.local = router, router.LocalAddr().(*net.TCPAddr).AddrPort().Addr().Unmap()
+			l.await()
+			close(l.attached)
+		}
+	})
+	if ends {
+		_ = router.Close() // Nothing was sent on it.
+	}
+}
+
+// await starts the time limit for the router's OPEN when ours can be sent. The caller holds mu.
+func (l *connection) await() {
+	if l.router != nil && l.ours != nil && !l.ends {
+		_ = l.router.SetReadDeadline(time.Now().Add(l.patience)) // It may be closed.
+	}
+}
+
+// both returns the connections to the router and to gobgp, nil for one that is not established.
+func (l *connection) both() (router, ours *net.TCPConn) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.router, l.ours
+}
+
+// run passes messages until the connection ends.
+func (l *connection) run(n bgp.Neighbor) {
+	var running sync.WaitGroup
+	running.Go(func() { l.receive(n) })
+	running.Go(func() { l.speak(n) })
+	running.Go(l.keep)
+	running.Wait()
+	l.close()
+	l.change(func() { l.seen.over = true })
+	close(l.done)
+	l.wake()
+}
+
+// end closes the connection. The router has the given time to receive gobgp's last messages.
+func (l *connection) end(within time.Duration) {
+	l.closeSilently("")
+	if router, _ := l.both(); router != nil {
+		_ = router.SetWriteDeadline(time.Now().Add(within)) // It may be closed.
+	}
+	timer := time.NewTimer(2 * within)
+	defer timer.Stop()
+	select {
+	case <-l.done:
+	case <-timer.C:
+		l.close()
+		<-l.done
+	}
+}
+
+// look returns the observed state.
+func (l *connection) look() seen {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.seen
+}
+
+// change updates the observed state, and calls wake if it has changed.
+func (l *connection) change(f func()) {
+	l.mu.Lock()
+	was := l.seen
+	f()
+	next := was.phase
+	switch {
+	case l.ends:
+		next = Idle
+	case l.seen.kept && l.agreed:
+		next = Established
+	case l.seen.kept:
+		next = OpenConfirm
+	case l.opened:
+		next = OpenSent
+	case l.router != nil:
+		next = Connect
+	}
+	if next != l.seen.phase {
+		l.seen.phase, l.seen.since = next, time.Now()
+	}
+	events := was != l.seen
+	l.mu.Unlock()
+	if events {
+		l.wake()
+	}
+}
+
+// closeSilently begins to close the connection. The first reason given is kept.
+func (l *connection) closeSilently(why string) {
+	l.change(func() {
+		if !l.ends {
+			l.ends = true
+			close(l.ending)
+			if l.seen.phase == Established {
+				l.seen.lasted = max(time.Since(l.seen.since), 1)
+			}
+			l.seen.asn = 0
+		}
+		if l.seen.why == "" {
+			l.seen.why = why
+		}
+	})
+	l.listener.close()
+}
+
+// close closes all sockets.
+func (l *connection) close() {
+	l.listener.close()
+	router, ours := l.both()
+	for _, conn := range []*net.TCPConn{ours, router} {
+		if conn != nil {
+			_ = conn.Close() // All messages have been sent.
+		}
+	}
+}
+
+// receive passes messages from the router until the router closes the connection or sends an invalid message.
+func (l *connection) receive(n bgp.Neighbor) {
+	select {
+	case <-l.attached:
+	case <-l.ending:
+		if _, ours := l.both(); ours != nil {
+			_ = ours.Close()
+		}
+		return
+	}
+	router, _ := l.both()
+	f := filter{neighbor: n}
+	err := l.listen(router, &f)
+	var r *refusal
+	var said *ceaseError
+	var slow net.Error
+	if errors.As(err, &slow) && slow.Timeout() && !l.isEnding() {
+		err = &refusal{code: packet.BGP_ERROR_HOLD_TIMER_EXPIRED, text: l.silence(n, &f)}
+	}
+	switch {
+	case errors.As(err, &r):
+		l.closeSilently(r.text)
+		l.refuse(r)
+	case errors.As(err, &said):
+		l.closeSilently(said.Error())
+	case l.isEnding():
+	case f.stage < talking:
+		l.closeSilently(closed)
+	default:
+		l.closeSilently("the connection was lost")
+	}
+	if _, ours := l.both(); ours != nil { // Then gobgp closes its end.
+		_ = ours.CloseWrite()
+		_ = ours.SetReadDeadline(time.Now().Add(cease))
+	}
+	// A socket that is closed with unread data resets the connection, and the last messages may be lost.
+	_ = router.SetReadDeadline(time.Now().Add(cease))
+	_, _ = io.Copy(io.Discard, router)
+}
+
+func (l *connection) isEnding() bool {
+	select {
+	case <-l.ending:
+		return true
+	default:
+		return false
+	}
+}
+
+// listen passes messages from the router, and returns the reason why it ends.
+func (l *connection) listen(router *net.TCPConn, f *filter) error {
+	in, buf := bufio.NewReader(&timed{l, router, f}), make([]byte, maxMessage)
+	pause := time.NewTimer(0)
+	defer pause.Stop()
+	for {
+		m, err := next(in, buf)
+		if err != nil {
+			return err
+		}
+		m, err = f.take(m)
+		if err != nil {
+			return err
+		}
+		if m == nil {
+			continue
+		}
+		if m[typeAt] == packet.BGP_MSG_ROUTE_REFRESH {
+			<-pause.C
+			pause.Reset(refreshPause)
+		}
+		select {
+		case <-l.joined:
+		case <-l.ending:
+			return net.ErrClosed
+		}
+		if m[typeAt] == packet.BGP_MSG_OPEN {
+			l.change(func() { l.seen.asn, l.hold = f.asn, f.hold })
+			setHold(m, maxHold)
+		}
+		if _, err := l.ours.Write(m); err != nil {
+			<-l.ending // gobgp has closed, and its last message is the reason.
+			return net.ErrClosed
+		}
+		if m[typeAt] == packet.BGP_MSG_KEEPALIVE {
+			l.change(func() { l.agreed = true })
+		}
+	}
+}
+
+// speak passes messages from gobgp as soon as they arrive.
+func (l *connection) speak(n bgp.Neighbor) {
+	l.closeSilently(l.exchange(n).Error())
+	if router, _ := l.both(); router != nil {
+		_ = router.CloseWrite()
+		_ = router.SetReadDeadline(time.Now().Add(cease))
+	}
+}
+
+// exchange passes messages from gobgp until it fails. The error is the reason.
+func (l *connection) exchange(n bgp.Neighbor) error {
+	ours, err := l.listener.admit(joinWait)
+	if err != nil {
+		return fmt.Errorf("the BGP server did not come: %w", err)
+	}
+	l.mu.Lock()
+	l.ours = ours
+	l.await()
+	l.mu.Unlock()
+	if l.isEnding() { // receive may have missed this connection.
+		_ = ours.Close()
+	}
+	close(l.joined)
+	select { // Hold back gobgp's OPEN until then.
+	case <-l.attached:
+	case <-l.ending:
+		return net.ErrClosed
+	}
+	router, _ := l.both()
+	in, buf := bufio.NewReaderSize(ours, batch), make([]byte, maxMessage)
+	var out []byte
+	for {
+		m, err := next(in, buf)
+		if err != nil {
+			return errors.New("the BGP server closed the session")
+		}
+		if m[typeAt] == packet.BGP_MSG_OPEN {
+			setHold(m, n.Hold)
+		}
+		if m[typeAt] != packet.BGP_MSG_KEEPALIVE || !l.look().kept { // keep sends all KEEPALIVEs but the first.
+			out = append(out, m...)
+			l.went(m)
+		}
+		if in.Buffered() > 0 && len(out) <= batch-maxMessage {
+			continue
+		}
+		if len(out) == 0 {
+			continue
+		}
+		if err := l.advertise(router, out); err != nil {
+			return err
+		}
+		out = out[:0]
+	}
+}
+
+// went updates the state of the session for a message from gobgp.
+func (l *connection) went(m []byte) {
+	switch m[typeAt] {
+	case packet.BGP_MSG_OPEN:
+		l.change(func() { l.opened = true })
+	case packet.BGP_MSG_KEEPALIVE:
+		l.change(func() { l.seen.kept = true })
+		notice(l.retimed)
+	case packet.BGP_MSG_NOTIFICATION:
+		l.closeSilently("sent notification: " + packet.NewNotificationErrorCode(m[headerLength], m[headerLength+1]).String())
+	}
+}
+
+// advertise writes complete messages to the router.
+func (l *connection) advertise(router *net.TCPConn, out []byte) error {
+	l.turn <- struct{}{}
+	defer func() { <-l.turn }()
+	if l.ceaseSent {
+		return net.ErrClosed
+	}
+	l.mu.Lock()
+	hold, deadline := l.hold, time.Time{}
+	if hold > 0 {
+		deadline = time.Now().Add(hold)
+	}
+	l.mu.Unlock()
+	if err := router.SetWriteDeadline(deadline); err != nil {
+		return err
+	}
+	_, err := router.Write(out)
+	var slow net.Error
+	if errors.As(err, &slow) && slow.Timeout() {
+		return fmt.Errorf("the peer took nothing of what was sent to it for %s, the hold time", hold)
+	}
+	if err != nil {
+		return errors.New("the connection was lost")
+	}
+	return nil
+}

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package guard
+
+import (
+	"maps"
+	"net/netip"
+	"strings"
+	"time"
+
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube/convert"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/neighbour"
+)
+
+const (
+	// rounds is the number of unanswered probes after which no host has the address (PROBE_NUM of RFC 5227).
+	rounds = 3
+	// askEvery is the interval between probes. The RFC uses one to two seconds; hosts reply within milliseconds, and
+	// a Service is waiting.
+	askEvery = 250 * time.Millisecond
+	// againEvery is the interval for an address that another host has.
+	againEvery = time.Second
+)
+
+// addressProbe is the probe of one address.
+type addressProbe struct {
+	// id is the controller's ID of the request. own is the MAC address of our own router.
+	id, own string
+	network string
+	vlan    int
+	// silence counts the probes since the last reply. next is when the next one is due.
+	silence int
+	next    time.Time
+	// found is the host that has replied. Its MAC is empty if there is none.
+	found convert.ConflictReport
+}
+
+// addressProbes are the current probes by address.
+type addressProbes map[netip.Addr]*addressProbe
+
+// take replaces the probes by those that the controller requests. found are conflicts known from before.
+func (q addressProbes) take(now time.Time, asked []convert.ProbeRequest, found map[netip.Addr]convert.ConflictReport) {
+	want := addressProbes{}
+	for _, about := range asked {
+		for _, a := range about.Addresses {
+			is := &addressProbe{id: about.ID, own: about.Own, network: about.Network, vlan: about.VLAN, next: now,
+				found: found[a]}
+			if last := q[a]; last != nil && last.network == about.Network && last.vlan == about.VLAN {
+				if last.id == about.ID {
+					is = last
+				} else { // a new request, for example of another controller: the known host still has the address
+					is.found = last.found
+				}
+			}
+			want[a] = is
+		}
+	}
+	clear(q)
+	maps.Copy(q, want)
+}
+
+// due returns the addresses to probe now, and when due must be called again; the zero time means never.
+func (q addressProbes) due(now time.Time) (ask []netip.Addr, again time.Time) {
+	for a, is := range q {
+		if is.silence > rounds {
+			continue // finished
+		}
+		if !is.next.After(now) {
+			is.silence++
+			if is.silence > rounds {
+				is.found = convert.ConflictReport{}
+				continue
+			}
+			ask = append(ask, a)
+			is.next = now.Add(is.pause())
+		}
+		if again.IsZero() || is.next.Before(again) {
+			again = is.next
+		}
+	}
+	return ask, again
+}
+
+func (q *addressProbe) pause() time.Duration {
+	if q.found.MAC != "" {
+		return againEvery
+	}
+	return askEvery
+}
+
+// receive records a reply from one of the networks. The host that replied first is reported as long as any host
+// replies.
+func (q addressProbes) receive(now time.Time, from map[string]bool, answer neighbour.Answer) {
+	is := q[answer.Addr]
+	if is == nil || is.vlan != answer.VLAN || !from[is.network] || strings.EqualFold(answer.MAC, is.own) {
+		return
+	}
+	if is.found.MAC == "" {
+		is.found = convert.ConflictReport{MAC: answer.MAC, Since: now.UTC().Truncate(time.Second)}
+	}
+	is.silence, is.next = 0, now.Add(againEvery)
+}
+
+// conflicts returns the hosts that reply, by address.
+func (q addressProbes) conflicts() map[netip.Addr]convert.ConflictReport {
+	out := map[netip.Addr]convert.ConflictReport{}
+	for a, is := range q {
+		if is.found.MAC != "" {
+			out[a] = convert.ConflictReport{MAC: is.found.MAC, Since: is.found.Since, Probe: is.id}
+		}
+	}
+	return out
+}

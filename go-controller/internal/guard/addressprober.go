@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package guard
+
+import (
+	"context"
+	"maps"
+	"net/netip"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	"k8s.io/klog/v2"
+
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube/convert"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/neighbour"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/ovn"
+)
+
+// addressProber probes segments for the addresses that the controller is about to announce there. It keeps sockets
+// open only while there are probes.
+type addressProber struct {
+	// networks returns the node's networks and their links.
+	networks func() (map[string]ovn.Uplinks, bool)
+	report   func(map[netip.Addr]convert.ConflictReport)
+	metrics  *metrics
+	// leases receives new versions of the node's Lease.
+	leases chan *coordinationv1.Lease
+
+	probes   addressProbes
+	ports    map[string]*neighbour.Port // by device
+	received chan receivedAnswer
+	// begun is true once the Lease has been read. reported is the last report.
+	begun    bool
+	reported map[netip.Addr]convert.ConflictReport
+}
+
+type receivedAnswer struct {
+	device string
+	neighbour.Answer
+}
+
+func newAddressProber(networks func() (map[string]ovn.Uplinks, bool),
+	report func(map[netip.Addr]convert.ConflictReport)) *addressProber {
+	return &addressProber{
+		networks: networks, report: report, leases: make(chan *coordinationv1.Lease),
+		probes: addressProbes{}, ports: map[string]*neighbour.Port{}, received: make(chan receivedAnswer),
+	}
+}
+
+func (i *addressProber) run(ctx context.Context) {
+	again := time.NewTimer(0)
+	again.Stop()
+	defer again.Stop()
+	defer i.close()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case l := <-i.leases:
+			i.take(l)
+		case h := <-i.received:
+			if i.probes[h.Addr] != nil {
+				i.metrics.answers.Inc()
+			}
+			i.probes.receive(time.Now(), i.networksOf(h.device), h.Answer)
+		case <-again.C:
+		}
+		again.Stop()
+		ask, next := i.probes.due(time.Now())
+		for _, a := range ask {
+			i.ask(ctx, a, i.probes[a])
+		}
+		if !next.IsZero() {
+			again.Reset(time.Until(next))
+		} else {
+			i.close()
+		}
+		if found := i.probes.conflicts(); i.begun && (i.reported == nil || !maps.Equal(found, i.reported)) {
+			i.reported = found
+			i.report(found)
+		}
+	}
+}
+
+// take reads the requested probes. Conflicts found by a previous guard are kept until there are new results.
+func (i *addressProber) take(l *coordinationv1.Lease) {
+	var found map[netip.Addr]convert.ConflictReport
+	if !i.begun {
+		found = convert.ReadReport(l).Conflicts
+	}
+	i.begun = true
+	i.probes.take(time.Now(), convert.ProbeRequests(l), found)
+}
+
+func (i *addressProber) ask(ctx context.Context, a netip.Addr, q *addressProbe) {
+	networks, _ := i.networks()
+	for _, link := range networks[q.network].Links {
+		port := i.ports[link.Name]
+		if port == nil {
+			var err error
+			if port, err = neighbour.Open(link.Name); err != nil {
+				klog.ErrorS(err, "Failed to probe an address", "address", a)
+				continue
+			}
+			i.ports[link.Name] = port
+			go i.listen(ctx, link.Name, port)
+		}
+		if err := port.Ask(a, q.vlan); err != nil {
+			klog.V(2).InfoS("Failed to probe an address", "link", link.Name, "err", err)
+			continue
+		}
+		i.metrics.probes.Inc()
+	}
+}
+
+// listen returns when the port is closed.
+func (i *addressProber) listen(ctx context.Context, device string, port *neighbour.Port) {
+	for {
+		answer, err := port.Receive()
+		if err != nil {
+			return
+		}
+		select {
+		case i.received <- receivedAnswer{device, answer}:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// networksOf returns the networks that a device leads to.
+func (i *addressProber) networksOf(device string) map[string]bool {
+	names := map[string]bool{}
+	networks, _ := i.networks()
+	for name, uplinks := range networks {
+		for _, link := range uplinks.Links {
+			if link.Name == device {
+				names[name] = true
+			}
+		}
+	}
+	return names
+}
+
+func (i *addressProber) close() {
+	for device, port := range i.ports {
+		port.Close()
+		delete(i.ports, device)
+	}
+}

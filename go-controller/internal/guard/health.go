@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package guard
+
+import (
+	"fmt"
+	"time"
+)
+
+const (
+	// deadAfter is how long ovn-controller must be gone to count as a fault. A process that its monitor process
+	// restarts at once (ovn-ctl(8)) does not count.
+	deadAfter = 750 * time.Millisecond
+	// hungAfter is how long ovn-controller may run without answering. A full recomputation in a large cluster takes
+	// seconds, occurs on all gateways at the same time, and does not stop its other thread from answering neighbour
+	// solicitations.
+	hungAfter = 30 * time.Second
+)
+
+// heartbeat is the result of one check of ovn-controller. If there are several sockets, the greatest value counts:
+// those left behind by crashed processes are irrelevant if another one answers.
+type heartbeat int
+
+const (
+	// absent means that there is no socket, because ovn-controller ended or never ran.
+	absent heartbeat = iota
+	// crashed means that a socket was left behind and no process listens on it.
+	crashed
+	// silent means that ovn-controller runs but does not answer in time.
+	silent
+	answered
+)
+
+// healthTracker tracks the health of ovn-controller. The zero value has no observations.
+type healthTracker struct {
+	// alive is when ovn-controller last answered, or else the first check.
+	alive time.Time
+	// seen is true if ovn-controller has been observed on this node.
+	seen bool
+}
+
+// observe records a heartbeat and returns the fault, or an empty string.
+func (v *healthTracker) observe(now time.Time, p heartbeat) string {
+	if v.alive.IsZero() || p == answered {
+		v.alive = now
+	}
+	v.seen = v.seen || p != absent
+	const consequence = ": IPv6 neighbours are not answered"
+	switch down := now.Sub(v.alive); {
+	case p == silent && down >= hungAfter:
+		return fmt.Sprintf("ovn-controller has not answered for %s", hungAfter) + consequence
+	case p < silent && v.seen && down >= deadAfter:
+		return "ovn-controller does not run" + consequence
+	}
+	return ""
+}
