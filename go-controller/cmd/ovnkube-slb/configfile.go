@@ -11,12 +11,11 @@ import (
 	"gopkg.in/ini.v1"
 )
 
-// ownSection is our part of OVN-Kubernetes' configuration file. Its other sections have
-// keys that are none of our business; an unknown key in ours is a mistake.
+// ownSection is our section of OVN-Kubernetes' configuration file. Unknown keys are ignored in other sections and an
+// error in this one.
 const ownSection = "serviceloadbalancers"
 
-// applyFile sets those flags from the configuration file that neither the command line
-// nor the environment has.
+// applyFile sets flags from the configuration file that are set neither on the command line nor in the environment.
 func applyFile(ctx *cli.Context, path string, all []setting) error {
 	if path == "" {
 		return nil
@@ -41,7 +40,7 @@ func applyFile(ctx *cli.Context, path string, all []setting) error {
 	return nil
 }
 
-// checkOwnSection refuses keys that no subcommand has.
+// checkOwnSection returns an error for a key in ownSection that no subcommand has.
 func checkOwnSection(file *ini.File, path string) error {
 	all := append(settings(&options{}), nodeSettings(&nodeOptions{})...)
 	if !file.HasSection(ownSection) {

@@ -28,7 +28,7 @@ func controllerCommand() *cli.Command {
 	})
 }
 
-// command is a command of the program that has settings, and --config-file for them.
+// command returns a subcommand with settings, and with --config-file to read them from a file.
 func command(name, usage string, all []setting, run cli.ActionFunc) *cli.Command {
 	var file string
 	flags := []cli.Flag{text(&file, flagConfigFile, "", "",
@@ -47,7 +47,7 @@ func command(name, usage string, all []setting, run cli.ActionFunc) *cli.Command
 	}}
 }
 
-// runController serves until the context ends or the lease is lost.
+// runController runs the controller until ctx ends or the lease is lost.
 func runController(ctx context.Context, o *options) error {
 	if err := setLogLevel(o.logLevel); err != nil {
 		return err
@@ -72,7 +72,7 @@ func runController(ctx context.Context, o *options) error {
 	return g.Wait()
 }
 
-// protobuf halves the cost of reading and writing Kubernetes' own kinds.
+// protobuf returns a copy of config that uses protobuf, which halves the cost of reading and writing built-in kinds.
 func protobuf(config *rest.Config) *rest.Config {
 	out := rest.CopyConfig(config)
 	out.ContentType = runtime.ContentTypeProtobuf

@@ -12,7 +12,7 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/slb"
 )
 
-// Names of flags that messages speak of.
+// Names of flags that messages refer to.
 const (
 	flagConfigFile     = "config-file"
 	flagEnable         = "enable-service-load-balancers"
@@ -51,7 +51,7 @@ const (
 	flagNetworkType = "network-type"
 )
 
-// setting is a flag and the keys of the configuration file that give its default.
+// setting is a flag and the key of the configuration file that sets its default.
 type setting struct {
 	flag         cli.Flag
 	section, key string // of the file; empty for flags only
@@ -76,9 +76,8 @@ func span(into *time.Duration, name string, value time.Duration, usage string) c
 	return &cli.DurationFlag{Name: name, Value: value, Usage: usage, Destination: into}
 }
 
-// commonSettings binds the flags of every subcommand into o. Names and sections are
-// OVN-Kubernetes' where it has them. The keys for where to listen begin with prefix:
-// processes of one host may read the same file.
+// commonSettings binds the flags of all subcommands to o. Names and sections are those of OVN-Kubernetes where it has
+// them. The keys of listen addresses start with prefix, because processes on one host may read the same file.
 func commonSettings(o *common, prefix string) []setting {
 	return []setting{
 		{text(&o.kubeconfig, flagKubeconfig, "KUBECONFIG", "",
@@ -121,7 +120,7 @@ func commonSettings(o *common, prefix string) []setting {
 	}
 }
 
-// settings binds the controller's flags into o.
+// settings binds the flags of subcommand controller to o.
 func settings(o *options) []setting {
 	return slices.Concat(commonSettings(&o.common, ""), certificateSettings("nb", &o.nb), certificateSettings("sb", &o.sb),
 		[]setting{
@@ -163,7 +162,7 @@ func settings(o *options) []setting {
 		})
 }
 
-// certificateSettings binds the flags for a database that is served by ssl into e; db is nb or sb.
+// certificateSettings binds the ssl flags of a database to e. db is nb or sb.
 func certificateSettings(db string, e *slb.Endpoint) []setting {
 	section := map[string]string{"nb": "ovnnorth", "sb": "ovnsouth"}[db]
 	return []setting{

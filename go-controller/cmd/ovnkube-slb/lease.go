@@ -18,17 +18,17 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/fence"
 )
 
-// connectivityPause is the time between two looks whether a leader has what it needs.
+// connectivityPause is the interval between checks of a leader's database connections.
 const connectivityPause = 250 * time.Millisecond
 
-// election lets one replica at a time work: one that has what a leader needs.
+// election runs work in one replica at a time. Only a replica that has what a leader needs takes the lease.
 type election struct {
 	*options
 	config *rest.Config
-	// missing says what a leader would lack here, nil for nothing. It is about the standby as long as work has not
-	// begun, and about work then.
+	// missing returns an error that describes what this replica lacks to lead, nil for nothing. It checks the standby
+	// until work has started, and work afterwards.
 	missing func() error
-	// work is handed the configuration for its clients and the fence for what else it writes.
+	// work receives the configuration for its clients, and the fence for all its other writes.
 	work func(ctx context.Context, config *rest.Config, fence func() error) error
 	// health reports whether the holder renews its lease in time.
 	health *leaderelection.HealthzAdaptor
@@ -41,9 +41,9 @@ const (
 	leader
 )
 
-// run lets work begin once, while this process holds the lease; it can't write after that. Losing the lease
-// is an error, without waiting for work: the process starts anew, with nothing remembered. So is the lack of
-// what a leader needs for too long. When ctx ends the lease is given up after work has returned.
+// run starts work once, when this process acquires the lease. After the lease is lost, work cannot write. Losing the
+// lease is an error, and run does not wait for work to return: the process restarts without any state. It is also an
+// error if the leader lacks what it needs for too long. When ctx ends, run releases the lease after work has returned.
 func (e *election) run(ctx context.Context) error {
 	if !e.leaderElect {
 		return e.work(ctx, e.config, nil)
@@ -63,9 +63,9 @@ func (e *election) run(ctx context.Context) error {
 	})
 }
 
-// campaign competes for the lease until ctx ends, and leads once it has it. It takes the lease only while this replica
-// could lead, but follows it all the time: how long a holder has been silent must not count anew after a lack of a
-// second.
+// campaign competes for the lease until ctx ends, and leads once it has acquired the lease. It acquires the lease only
+// while this replica can lead, but observes the lease all the time. Otherwise the time for which the holder has not
+// renewed would start at zero again after this replica lacked a database for a second.
 func (e *election) campaign(ctx context.Context, lock resourcelock.Interface) error {
 	electing, giveUp := context.WithCancel(context.WithoutCancel(ctx))
 	defer giveUp()
@@ -131,10 +131,10 @@ func (e *election) campaign(ctx context.Context, lock resourcelock.Interface) er
 	return fmt.Errorf("lease %s/%s is lost", e.leaseNamespace, e.leaseName)
 }
 
-// errUnfit is why a leader gives up its lease.
+// errUnfit is the reason why a leader that lacks what it needs gives up its lease.
 var errUnfit = errors.New("the lease is given up for a replica that can lead")
 
-// depend ends work that has lacked what it needs for too long.
+// depend calls end when missing has returned an error for databaseTimeout.
 func (e *election) depend(ctx context.Context, end context.CancelCauseFunc) {
 	ticker := time.NewTicker(connectivityPause)
 	defer ticker.Stop()

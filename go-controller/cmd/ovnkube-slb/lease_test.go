@@ -13,9 +13,10 @@ import (
 	"k8s.io/client-go/tools/leaderelection"
 )
 
-// A holder dies, and the standby lacks its database for a second just before the lease is over: it takes the lease when
-// that is over, not a lease duration after the database is back. While it lacks the database it takes nothing.
-func TestLeaseIsNotRenewedAfterExpiry(t *testing.T) {
+// TestStandbyAcquiresLeaseSoonAfterDatabaseReturns covers this sequence: the holder dies, and the standby lacks its
+// database from one second before the lease expires until two seconds after. The standby acquires the lease soon after
+// the database is back, not a lease duration later. It does not acquire the lease while it lacks the database.
+func TestStandbyAcquiresLeaseSoonAfterDatabaseReturns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const lease = 15 * time.Second
 		o := &options{leaderElect: true, leaseDuration: lease, renewDeadline: 10 * time.Second, retryPeriod: 2 * time.Second,

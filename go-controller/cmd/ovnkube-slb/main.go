@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command ovnkube-slb gives Services of type LoadBalancer addresses that OVN itself
-// answers for and fails over.
+// Command ovnkube-slb assigns addresses to Services of type LoadBalancer. OVN itself announces the addresses and moves
+// them to another gateway on failure.
 package main
 
 import (

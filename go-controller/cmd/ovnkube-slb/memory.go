@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// sparing has the garbage collector run at half of Go's default growth, unless GOGC says
-// otherwise: what we remember is much, and the garbage beside it little.
+// sparing runs the garbage collector at half of Go's default heap growth, unless GOGC is set: the live heap is large
+// and the allocation rate low.
 func sparing() {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(50)
@@ -19,14 +19,14 @@ func sparing() {
 }
 
 const (
-	// burst is how much must have been allocated to make it worth while to collect garbage.
+	// burst is the number of allocated bytes from which a garbage collection is worthwhile.
 	burst = 64 << 20
-	// burstEnd is how little of that a second may have for the burst to be over.
+	// burstEnd is the number of allocated bytes per second below which a burst is over.
 	burstEnd = 4 << 20
 )
 
-// trim gives back what a burst of work took, once it is over: to read a large cluster takes
-// much more than to remember it, and the runtime alone would keep that for minutes.
+// trim returns memory to the operating system after each burst of allocations. Reading a large cluster takes much more
+// memory than its state, and the runtime alone would keep that memory for minutes.
 func trim(ctx context.Context) {
 	allocated := []metrics.Sample{{Name: "/gc/heap/allocs:bytes"}}
 	ticker := time.NewTicker(time.Second)

@@ -10,14 +10,15 @@ import (
 	"time"
 )
 
-// What a burst took goes back to the system soon after it, and after the next one, too.
+// TestMemoryIsTrimmedAfterEachBurst checks that memory is returned to the operating system soon after each burst.
 func TestMemoryIsTrimmedAfterEachBurst(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
 	go trim(ctx)
 	for range 2 {
-		// It must be garbage before trim looks: what is still in use then is not looked at again. So its pages,
-		// which resident counts in any case, are not touched, which can take seconds on a busy machine.
+		// The allocation must be garbage before trim runs, because trim does not collect it later if it is still in
+		// use. Touching its pages can take seconds on a busy machine, so they are not touched. resident counts them
+		// anyway.
 		garbage := make([]byte, 4*burst)
 		before := resident()
 		runtime.KeepAlive(garbage)
@@ -33,7 +34,7 @@ func TestMemoryIsTrimmedAfterEachBurst(t *testing.T) {
 	}
 }
 
-// resident is the memory of the heap that the system has not got back.
+// resident returns the heap memory that has not been returned to the operating system.
 func resident() uint64 {
 	s := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}, {Name: "/memory/classes/heap/free:bytes"},
 		{Name: "/memory/classes/heap/unused:bytes"}}

@@ -15,15 +15,15 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/metricsserver"
 )
 
-// newRegistry has the metrics of the process itself.
+// newRegistry returns a registry with the metrics of the Go runtime and the process.
 func newRegistry() *prometheus.Registry {
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return registry
 }
 
-// serveMetrics answers at --metrics-bind-address until the context ends, to clients that the API server of config
-// allows. Requests are checked with the rights of the process, whether it holds the lease or not.
+// serveMetrics serves metrics at --metrics-bind-address until ctx ends, to clients that the API server of config
+// authorizes. Requests are reviewed with the credentials of the process, whether it holds the lease or not.
 func serveMetrics(ctx context.Context, g *errgroup.Group, o *common, config *rest.Config,
 	registry prometheus.Gatherer) error {
 	if o.metricsAddress == "" {
@@ -45,7 +45,7 @@ func serveMetrics(ctx context.Context, g *errgroup.Group, o *common, config *res
 	return nil
 }
 
-// checkMetrics reports what is wrong with where and how metrics are served.
+// checkMetrics validates the options of the metrics server.
 func (o *common) checkMetrics(wrong func(flag string, value any, what string)) {
 	if o.metricsAddress != "" && samePort(o.metricsAddress, o.healthAddress) {
 		wrong(flagMetrics, o.metricsAddress, fmt.Sprintf("is also --%s %s: metrics are served over TLS, health is not",
@@ -62,7 +62,7 @@ func (o *common) checkMetrics(wrong func(flag string, value any, what string)) {
 	}
 }
 
-// samePort reports whether two listeners could not exist side by side.
+// samePort reports whether two listeners would conflict.
 func samePort(a, b string) bool {
 	hostA, portA, errA := net.SplitHostPort(a)
 	hostB, portB, errB := net.SplitHostPort(b)

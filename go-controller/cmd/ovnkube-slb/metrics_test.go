@@ -17,7 +17,8 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// TestNodeMetricsAreDocumented compares what the guard and the agent of OpenShift SDN export with the tables for users.
+// TestNodeMetricsAreDocumented compares the metrics of the guard and of the agent of OpenShift SDN with the tables in
+// docs/metrics.md.
 func TestNodeMetricsAreDocumented(t *testing.T) {
 	registry := prometheus.NewRegistry()
 	o := &nodeOptions{node: "n1", guard: true, sdn: true, sdnHealth: ":9484", ovsAddress: "unix:/nowhere",
@@ -49,7 +50,7 @@ func TestNodeMetricsAreDocumented(t *testing.T) {
 	}
 }
 
-// TestBindWaitsWhileAddressIsInUse: what listens elsewhere must not end the process.
+// TestBindWaitsWhileAddressIsInUse checks that an address in use by another process does not end this process.
 func TestBindWaitsWhileAddressIsInUse(t *testing.T) {
 	occupant, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -26,17 +26,18 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/slb"
 )
 
-// nodeOptions are what runs on each node.
+// nodeOptions are the options of the process that runs on each node.
 type nodeOptions struct {
 	common
 	node, ovsAddress, runDir string
-	// sb are the credentials of the southbound database; its address is ovn-controller's.
+	// sb holds the credentials for the southbound database. The address of the database is read from ovn-controller's
+	// configuration.
 	sb              slb.Endpoint
 	guard, bgp, sdn bool
 	sdnHealth       string
 }
 
-// nodeSettings binds the flags of the node into o.
+// nodeSettings binds the flags of subcommand node to o.
 func nodeSettings(o *nodeOptions) []setting {
 	return slices.Concat(commonSettings(&o.common, "node-"), certificateSettings("sb", &o.sb), []setting{
 		{flag: text(&o.node, flagNodeName, "K8S_NODE", "", "`NAME` of this Node; empty for the host name")},
@@ -54,7 +55,7 @@ func nodeSettings(o *nodeOptions) []setting {
 	})
 }
 
-// Validate reports everything that is wrong, by flag and value.
+// Validate returns all problems with the options, each with its flag and value.
 func (o *nodeOptions) Validate() error {
 	var errs []error
 	wrong := noting(&errs)
@@ -102,11 +103,11 @@ func nodeCommand() *cli.Command {
 		})
 }
 
-// module is a part of what runs on a node.
+// module is a part of the process that runs on each node.
 type module interface {
-	// Run works until the context ends.
+	// Run runs the module until ctx ends.
 	Run(ctx context.Context) error
-	// Healthy tells what the module still waits for, nil for nothing.
+	// Healthy returns an error that describes what the module still waits for, nil for nothing.
 	Healthy() error
 }
 
@@ -148,7 +149,7 @@ func runNode(ctx context.Context, o *nodeOptions) error {
 	return g.Wait()
 }
 
-// newModules are those that are switched on.
+// newModules returns the enabled modules by name.
 func newModules(o *nodeOptions, config *rest.Config, metrics prometheus.Registerer) (map[string]module, error) {
 	kube, err := kubernetes.NewForConfig(protobuf(config))
 	if err != nil {

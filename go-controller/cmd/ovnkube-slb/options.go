@@ -19,8 +19,8 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/slb"
 )
 
-// common are the options of every subcommand, from flags, environment and file, in that
-// order of weight.
+// common are the options of all subcommands. Flags take precedence over the environment, and the environment over the
+// configuration file.
 type common struct {
 	kubeconfig, apiServer, token, tokenFile, caCert string
 	qps                                             float64
@@ -35,10 +35,10 @@ type common struct {
 	logLevel                      int
 }
 
-// minStall is twice the time between two signs of life of a loop that has nothing to do.
+// minStall is twice the interval between heartbeats of an idle loop.
 const minStall = 10 * time.Second
 
-// options of the controller.
+// options are the options of subcommand controller.
 type options struct {
 	common
 
@@ -52,12 +52,12 @@ type options struct {
 	leaderElect                               bool
 	leaseNamespace, leaseName, leaseIdentity  string
 	leaseDuration, renewDeadline, retryPeriod time.Duration
-	// databaseTimeout is how long a leader may be without a database, stallTimeout how long a loop may show no sign of
-	// life.
+	// databaseTimeout is how long a leader may be without a database. stallTimeout is how long a loop may have no
+	// heartbeat.
 	databaseTimeout, stallTimeout time.Duration
 }
 
-// Validate reports everything that is wrong, by flag and value.
+// Validate returns all problems with the options, each with its flag and value.
 func (o *options) Validate() error {
 	var errs []error
 	wrong := noting(&errs)
@@ -87,7 +87,7 @@ func (o *options) Validate() error {
 	return errors.Join(errs...)
 }
 
-// noting collects what is wrong, by flag and value.
+// noting returns a function that appends a problem with a flag and its value to errs.
 func noting(errs *[]error) func(flag string, value any, what string) {
 	return func(flag string, value any, what string) {
 		*errs = append(*errs, fmt.Errorf("--%s %q: %s", flag, fmt.Sprint(value), what))
@@ -136,7 +136,7 @@ func (o *options) checkLease(wrong func(flag string, value any, what string)) {
 	if o.leaseName == "" {
 		wrong(flagLeaseName, o.leaseName, "is needed with --"+flagLeaderElect)
 	}
-	// What client-go's leader election demands (its jitter factor is 1.2).
+	// client-go's leader election requires this (its jitter factor is 1.2).
 	if o.leaseDuration <= o.renewDeadline {
 		wrong(flagLeaseDuration, o.leaseDuration, fmt.Sprintf("is not longer than --%s %s", flagRenewDeadline,
 			o.renewDeadline))
@@ -166,7 +166,7 @@ func checkEndpoint(wrong func(flag string, value any, what string), db string, e
 	}
 }
 
-// checkCertificates checks the files that a connection by ssl needs; with is what needs them.
+// checkCertificates checks the files that an ssl connection needs. with names the option that requires them.
 func checkCertificates(wrong func(flag string, value any, what string), db string, e slb.Endpoint, with string) {
 	readable := true
 	for flag, file := range map[string]string{
@@ -191,7 +191,7 @@ func checkCertificates(wrong func(flag string, value any, what string), db strin
 	}
 }
 
-// parseKeys reads a comma-separated list.
+// parseKeys parses a comma-separated list.
 func parseKeys(text string) []string {
 	var keys []string
 	for key := range strings.SplitSeq(text, ",") {
@@ -202,8 +202,8 @@ func parseKeys(text string) []string {
 	return keys
 }
 
-// parseSubnets reads OVN-Kubernetes' list of CIDR or CIDR/HOSTPREFIX, where the host
-// prefix is the length of each node's part.
+// parseSubnets parses OVN-Kubernetes' list of CIDR or CIDR/HOSTPREFIX. The host prefix is the prefix length of each
+// node's subnet.
 func parseSubnets(text string) ([]netip.Prefix, error) {
 	var nets []netip.Prefix
 	for entry := range strings.SplitSeq(text, ",") {

@@ -14,7 +14,7 @@ import (
 	"github.com/urfave/cli/v2"
 )
 
-// parse reads a command line and, if there is text, a configuration file, as the command does.
+// parse parses a command line and, if file is not empty, a configuration file with that content, as the command does.
 func parse(t *testing.T, file string, args ...string) (*options, error) {
 	t.Helper()
 	o := &options{}

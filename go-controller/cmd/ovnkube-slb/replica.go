@@ -16,10 +16,10 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/slb"
 )
 
-// replica is a controller process: a standby until it leads.
+// replica is a controller process. It is a standby until it leads.
 type replica struct {
 	*options
-	// config is that of clients which any replica may have.
+	// config is the client configuration for all replicas. It has no fence.
 	config  *rest.Config
 	metrics prometheus.Registerer
 	health  *leaderelection.HealthzAdaptor
@@ -28,7 +28,7 @@ type replica struct {
 	current atomic.Pointer[slb.Controller]
 }
 
-// alive is what liveness probes ask: whether a restart helps. A standby is alive.
+// alive implements the liveness probe. It returns an error if a restart helps. A standby is alive.
 func (r *replica) alive() error {
 	if err := r.health.Check(nil); err != nil {
 		return err
@@ -39,7 +39,7 @@ func (r *replica) alive() error {
 	return nil
 }
 
-// ready is what readiness probes ask: the leader works, a standby could lead.
+// ready implements the readiness probe. It returns nil if the leader is healthy or a standby can lead.
 func (r *replica) ready() error {
 	if c := r.current.Load(); c != nil {
 		return c.Healthy()
@@ -47,7 +47,7 @@ func (r *replica) ready() error {
 	return r.missing()
 }
 
-// missing says what keeps this replica from leading.
+// missing returns an error that describes what prevents this replica from leading, nil for nothing.
 func (r *replica) missing() error {
 	if c := r.current.Load(); c != nil {
 		return c.Missing()
@@ -98,7 +98,7 @@ func (r *replica) run(ctx context.Context) error {
 	return e.run(ctx)
 }
 
-// detect returns what carries the cluster's network, as the options or else the API server say.
+// detect returns the network type from the options, otherwise from the API server.
 func (r *replica) detect(ctx context.Context) (string, error) {
 	if r.networkType != "" {
 		return r.networkType, nil
@@ -111,7 +111,7 @@ func (r *replica) detect(ctx context.Context) (string, error) {
 	return string(network), err
 }
 
-// controller are the options of one whose clients have this configuration.
+// controller returns the options of a controller whose clients use config.
 func (r *replica) controller(config *rest.Config, fence func() error) (slb.Options, error) {
 	client, err := kubernetes.NewForConfig(protobuf(config))
 	if err != nil {

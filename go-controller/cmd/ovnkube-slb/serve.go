@@ -18,18 +18,18 @@ import (
 const (
 	headerTimeout   = 5 * time.Second
 	shutdownTimeout = 2 * time.Second
-	// bindEvery is the time between two attempts to listen at an address that is in use.
+	// bindEvery is the interval between attempts to listen at an address that is in use.
 	bindEvery = time.Second
 )
 
-// probes are what the kubelet asks. An error fails the probe.
+// probes are the handlers of the kubelet's probes. An error fails the probe.
 type probes struct {
-	// alive: without it a restart helps. Nil for always.
+	// alive returns an error if a restart helps. A nil func means that the process is always alive.
 	alive func() error
 	ready func() error
 }
 
-// serve answers kubelet's probes at --healthz-bind-address until the context ends.
+// serve serves the kubelet's probes at --healthz-bind-address until ctx ends.
 func serve(ctx context.Context, g *errgroup.Group, o *common, p probes) {
 	if o.healthAddress == "" {
 		return
@@ -71,8 +71,8 @@ func listen(ctx context.Context, address string, handler http.Handler) error {
 	return nil
 }
 
-// bind listens at an address. While another process does, it tries again: what this process works for does not depend
-// on who asks about it. It returns nil and no error when the context ends.
+// bind listens at an address. It retries while another process listens there, because the work of this process does not
+// depend on its probes and metrics. It returns nil and no error when ctx ends.
 func bind(ctx context.Context, address string) (net.Listener, error) {
 	retry := time.NewTicker(bindEvery)
 	defer retry.Stop()

@@ -12,20 +12,21 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/fence"
 )
 
-// termLock is a lease whose holder's term follows its renewals.
+// termLock is a lease that extends the holder's term with each renewal.
 //
-// client-go's election alone does not see to that: a process that stood still for longer
-// than the lease goes on for another renew deadline, beside the leader that came
-// meanwhile, and may then give up that one's lease.
+// client-go's leader election alone does not ensure this. A process that was suspended for longer than the lease
+// duration continues to lead for another renew deadline, at the same time as the new leader, and may then release the
+// new leader's lease.
 type termLock struct {
 	resourcelock.Interface
 	term *fence.Term
-	// missing says what keeps this process from taking the lease, nil for nothing. It may go on renewing one that it has.
+	// missing returns an error that describes what prevents this process from acquiring the lease, nil for nothing. The
+	// process may still renew a lease that it has.
 	missing func() error
 	has     bool
 }
 
-// Get reads the lease.
+// Get reads the lease. It ends the term if another process holds the lease.
 func (l *termLock) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
 	record, raw, err := l.Interface.Get(ctx)
 	if err == nil && record.HolderIdentity != l.Identity() {
@@ -34,12 +35,12 @@ func (l *termLock) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord,
 	return record, raw, err
 }
 
-// Create takes a lease that no process ever had.
+// Create acquires a lease that does not exist yet.
 func (l *termLock) Create(ctx context.Context, r resourcelock.LeaderElectionRecord) error {
 	return l.take(func() error { return l.Interface.Create(ctx, r) })
 }
 
-// Update takes the lease, renews it or gives it up.
+// Update acquires, renews or releases the lease.
 func (l *termLock) Update(ctx context.Context, r resourcelock.LeaderElectionRecord) error {
 	if r.HolderIdentity != l.Identity() {
 		if err := l.term.Check(); err != nil {

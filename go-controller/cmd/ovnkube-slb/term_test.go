@@ -16,11 +16,11 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/fence"
 )
 
-// paper is a lease that takes every write.
+// paper is a fake lease that accepts every write.
 type paper struct {
 	resourcelock.Interface
 	holder string
-	took   time.Duration // of a write
+	took   time.Duration // duration of a write
 }
 
 func (p *paper) Identity() string { return "me" }
@@ -102,7 +102,7 @@ func renewed(t *testing.T, m *termLock, r resourcelock.LeaderElectionRecord) {
 	}
 }
 
-// sent is a transport that answers anything.
+// sent is a transport that responds 200 to every request.
 type sent struct{}
 
 func (sent) RoundTrip(*http.Request) (*http.Response, error) {

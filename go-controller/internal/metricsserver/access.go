@@ -23,13 +23,14 @@ import (
 )
 
 const (
-	// reviewTimeout bounds one review. A request needs two at most, within Prometheus' default scrape timeout of 10 s.
+	// reviewTimeout is the time limit for one review. A request needs at most two, which fit into Prometheus' default
+	// scrape timeout of 10 s.
 	reviewTimeout = 3 * time.Second
-	// allowedFor and deniedFor are how long a verdict counts, failedFor how long after a failed review the next is sent.
+	// allowedFor and deniedFor are how long a verdict is cached. failedFor is the delay after a failed review.
 	allowedFor = time.Minute
 	deniedFor  = 10 * time.Second
 	failedFor  = time.Second
-	// knownFor is how long a client that was allowed is exempt from the limits, which only unknown ones share.
+	// knownFor is how long a client that was allowed is exempt from the limits.
 	knownFor = time.Hour
 
 	maxKnown  = 256
@@ -38,22 +39,22 @@ const (
 
 var errLimited = errors.New("too many reviews")
 
-// access checks requests with the API server.
+// access authorizes requests by reviews of the API server.
 type access struct {
 	tokens  authenticationclient.TokenReviewInterface
 	subject authorizationclient.SubjectAccessReviewInterface
 	limits  *limits
 	flights singleflight.Group
-	// known has verdicts that allow, fresh or not, refused those that don't and failures. A client without rights can
-	// displace entries of refused only.
+	// known caches verdicts that allow, including expired ones. refused caches verdicts that deny, and failures. An
+	// unauthorized client can evict only entries of refused.
 	known, refused *cache.LRUExpireCache
 }
 
 // verdict is the outcome of one review.
 type verdict struct {
 	allowed bool
-	user    authenticationv1.UserInfo // of a TokenReview
-	until   time.Time                 // an allowed one is reviewed again after this
+	user    authenticationv1.UserInfo // from a TokenReview
+	until   time.Time                 // when an allowed verdict must be reviewed again
 	err     error
 }
 
@@ -65,7 +66,7 @@ func newAccess(tokens authenticationclient.TokenReviewInterface,
 	}
 }
 
-// protect passes on requests that the API server allows.
+// protect passes requests that the API server allows to next.
 func (a *access) protect(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		code, message := a.check(r)
@@ -78,13 +79,13 @@ func (a *access) protect(next http.Handler) http.Handler {
 		case http.StatusTooManyRequests, http.StatusServiceUnavailable:
 			w.Header().Set("Retry-After", "1")
 		}
-		// Connections are limited: keep none for a client that was refused.
+		// Connections are limited, so close that of a refused client.
 		w.Header().Set("Connection", "close")
 		http.Error(w, message, code)
 	})
 }
 
-// check returns 200 if the request may be served, otherwise the status and text to answer with.
+// check returns 200 if the request is allowed, otherwise the status and message of the response.
 func (a *access) check(r *http.Request) (code int, message string) {
 	scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
 	token = strings.TrimSpace(token)
@@ -118,13 +119,13 @@ func refusal(v verdict, denied int, message string) (int, string) {
 	return denied, message
 }
 
-// key identifies a request without keeping its token. All keys are of one size.
+// key identifies a request without storing its token. All keys have the same size.
 func key(token, verb, path string) string {
 	sum := sha256.Sum256([]byte(token + "\x00" + verb + "\x00" + path))
 	return string(sum[:])
 }
 
-// decide returns the verdict for a key, from memory or from a review that all requests with the key share.
+// decide returns the verdict for a key, either from the cache or from a review that all requests with the key share.
 func (a *access) decide(client, key string, review func(context.Context) (verdict, error)) verdict {
 	if v, found := a.remembered(key); found {
 		return v
@@ -136,13 +137,13 @@ func (a *access) decide(client, key string, review func(context.Context) (verdic
 		if _, known := a.known.Get(key); !known && !a.limits.allow(client) {
 			return verdict{err: errLimited}, nil
 		}
-		// The verdict counts for others, too: it does not end with the request that asked first.
+		// Other requests share the verdict, so the review must not end with the request that started it.
 		ctx, cancel := context.WithTimeout(context.Background(), reviewTimeout)
 		defer cancel()
 		v, err := review(ctx)
 		switch {
 		case err != nil:
-			klog.ErrorS(err, "Failed to set up authorization of metrics requests", "client", client)
+			klog.ErrorS(err, "Failed to review metrics request", "client", client)
 			v = verdict{err: err}
 			a.refused.Add(key, v, failedFor)
 		case v.allowed:

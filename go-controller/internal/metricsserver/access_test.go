@@ -22,8 +22,8 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 )
 
-// apiServer counts reviews. The token "prometheus" is valid and may get /metrics, "tenant" is valid and may get
-// nothing.
+// apiServer counts reviews. The token "prometheus" is valid and may get /metrics. The token "tenant" is valid and may
+// get nothing.
 type apiServer struct {
 	reviews atomic.Int64
 	err     atomic.Pointer[error]
@@ -56,7 +56,7 @@ func (a *apiServer) count() error {
 	return nil
 }
 
-// get is the status of a request, and whether it was passed on.
+// get sends a request, and returns its status and whether it reached the protected handler.
 func get(a *access, client, token, path string) (code int, served bool) {
 	r := httptest.NewRequest(http.MethodGet, path, nil)
 	r.RemoteAddr = client
@@ -70,7 +70,8 @@ func get(a *access, client, token, path string) (code int, served bool) {
 
 const scraper, attacker = "192.0.2.1:1000", "192.0.2.66:2000"
 
-// Whoever sends as many tokens or paths as it can costs a bounded number of reviews, and locks no other client out.
+// TestAccessLimitsReviews checks that a client that sends many tokens or paths causes a bounded number of reviews, and
+// does not lock out other clients.
 func TestAccessLimitsReviews(t *testing.T) {
 	for name, request := range map[string]func(i int) (token, path string){
 		"forged tokens":                      func(i int) (string, string) { return fmt.Sprint("forged-", i), "/metrics" },
@@ -99,7 +100,7 @@ func TestAccessLimitsReviews(t *testing.T) {
 	}
 }
 
-// withstood expects that a flood cost so many reviews at most, and that a client which was allowed before is served.
+// withstood checks that server received at most most reviews, and that a client that was allowed before is served.
 func withstood(t *testing.T, server *apiServer, a *access, most int64) {
 	t.Helper()
 	if n := server.reviews.Load(); n > most {
@@ -110,14 +111,15 @@ func withstood(t *testing.T, server *apiServer, a *access, most int64) {
 	}
 }
 
-// A flood from many addresses is limited in total, and a client that was allowed before is not among them.
+// TestAccessLimitsReviewsOfManyClients checks that requests from many addresses are limited in total, and that a client
+// that was allowed before is exempt.
 func TestAccessLimitsReviewsOfManyClients(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := &apiServer{}
 		a := server.access()
 		get(a, scraper, "prometheus", "/metrics")
 		before := server.reviews.Load()
-		const seconds = 70 // longer than a verdict counts
+		const seconds = 70 // longer than allowedFor
 		for i := range seconds * 100 {
 			get(a, fmt.Sprintf("10.0.%d.%d:1", i/250, i%250), fmt.Sprint("forged-", i), "/metrics")
 			<-time.After(10 * time.Millisecond)
@@ -126,7 +128,8 @@ func TestAccessLimitsReviewsOfManyClients(t *testing.T) {
 	})
 }
 
-// Without an answer of the API server nothing is served, not even to a client that was allowed a while ago.
+// TestAccessWithoutAPIServer checks that nothing is served while the API server is down, not even to a client whose
+// cached verdict has expired.
 func TestAccessWithoutAPIServer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := &apiServer{}
@@ -155,7 +158,7 @@ func TestAccessWithoutAPIServer(t *testing.T) {
 	})
 }
 
-// Requests with one token that come at the same time share a review.
+// TestAccessSharesReviews checks that concurrent requests with the same token share reviews.
 func TestAccessSharesReviews(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := &apiServer{}

@@ -18,32 +18,33 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// selfSignedFor is how long a certificate of our own is valid; another one replaces it after half of that.
+// selfSignedFor is how long a self-signed certificate is valid. It is replaced after half of that time.
 const selfSignedFor = 365 * 24 * time.Hour
 
-// certificates has the server's certificate: that in the files, or one that it signs itself.
+// certificates provides the server's certificate, from files or self-signed.
 type certificates struct {
 	certFile, keyFile string // both empty for self-signed
 
 	mu      sync.Mutex
 	current *tls.Certificate
-	stamps  [2]stamp  // of the files that current was read from
-	renew   time.Time // when a self-signed one is to be replaced
+	stamps  [2]stamp  // of the files that current was loaded from
+	renew   time.Time // when to replace a self-signed certificate
 }
 
-// stamp changes with a file's content. The files of a mounted Secret are replaced, never written to.
+// stamp changes when a file's content changes. The files of a mounted Secret are replaced, never modified in place.
 type stamp struct {
 	modified time.Time
 	size     int64
 }
 
-// CheckFiles reports why a certificate and its key cannot be used.
+// CheckFiles returns an error if a certificate and its key cannot be used.
 func CheckFiles(certFile, keyFile string) error {
 	_, err := newCertificates(certFile, keyFile)
 	return err
 }
 
-// newCertificates fails if the files cannot be used now. Later, what was read last is served until they can be.
+// newCertificates returns an error if the files cannot be used now. If they become unusable later, the certificate that
+// was loaded last remains in use.
 func newCertificates(certFile, keyFile string) (*certificates, error) {
 	c := &certificates{certFile: certFile, keyFile: keyFile}
 	return c, c.refresh()
@@ -102,7 +103,7 @@ func (c *certificates) sign(now time.Time) error {
 		SerialNumber: serial,
 		Subject:      pkix.Name{CommonName: fmt.Sprintf("%s@%d", host, now.Unix())},
 		DNSNames:     []string{host},
-		// Clocks differ by a little.
+		// Tolerate clock skew between client and server.
 		NotBefore: now.Add(-time.Hour), NotAfter: now.Add(selfSignedFor),
 		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
 		BasicConstraintsValid: true,

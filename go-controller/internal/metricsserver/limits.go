@@ -11,17 +11,17 @@ import (
 	"k8s.io/client-go/util/flowcontrol"
 )
 
-// Reviews per second, and at once, for requests that were not allowed before: of one client and of all.
+// Rates (reviews per second) and bursts for requests that were not allowed before, per client and in total.
 const (
 	clientRate, clientBurst = 1, 20
 	totalRate, totalBurst   = 10, 40
 
 	maxClients = 1024
-	// clientTimeout is longer than an empty bucket of a client needs to fill.
+	// clientTimeout is longer than the time to refill an empty bucket of a client.
 	clientTimeout = time.Minute
 )
 
-// limits are token buckets, per client and for all.
+// limits holds the token buckets, one per client and one in total.
 type limits struct {
 	mu      sync.Mutex
 	clients *cache.LRUExpireCache // of flowcontrol.PassiveRateLimiter, by client
@@ -33,7 +33,7 @@ func newLimits() *limits {
 		total: flowcontrol.NewTokenBucketPassiveRateLimiter(totalRate, totalBurst)}
 }
 
-// allow reports whether one more review may be sent for a client.
+// allow reports whether one more review may be sent for client.
 func (l *limits) allow(client string) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -45,7 +45,8 @@ func (l *limits) allow(client string) bool {
 	return own.(flowcontrol.PassiveRateLimiter).TryAccept() && l.total.TryAccept()
 }
 
-// clientOf is the address of a client without its port, for IPv6 its /64: a host has all of that to choose from.
+// clientOf returns the address of a client without its port. For IPv6 it returns the /64, because a host can use any
+// address in it.
 func clientOf(remote string) string {
 	at, err := netip.ParseAddrPort(remote)
 	if err != nil {

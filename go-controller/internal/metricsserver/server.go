@@ -23,10 +23,10 @@ import (
 )
 
 const (
-	// headerTimeout bounds the TLS handshake and the header of a request: how long a client costs a connection before
-	// it is checked.
+	// headerTimeout is the time limit for the TLS handshake and for the header of a request. It limits how long an
+	// unchecked client occupies a connection.
 	headerTimeout = 5 * time.Second
-	// writeTimeout bounds an answer, and with it the length of a profile.
+	// writeTimeout is the time limit for a response, and therefore for the duration of a profile.
 	writeTimeout    = 2 * time.Minute
 	idleTimeout     = 2 * time.Minute
 	shutdownTimeout = 2 * time.Second
@@ -38,14 +38,15 @@ const (
 
 // Options configure a Server.
 type Options struct {
-	// Config is for the API server that checks requests. Its account may create TokenReviews and SubjectAccessReviews.
+	// Config is the configuration for the API server that reviews requests. Its account must be allowed to create
+	// TokenReviews and SubjectAccessReviews.
 	Config *rest.Config
 	// Metrics are served at /metrics.
 	Metrics prometheus.Gatherer
-	// Profiles are served at /debug/pprof/ if it is set.
+	// Profiles enables profiles at /debug/pprof/.
 	Profiles bool
-	// CertFile and KeyFile are the server's certificate and key in PEM, read again when they change. If both are empty
-	// the server signs one itself.
+	// CertFile and KeyFile are the files of the server's certificate and key in PEM. They are reloaded when they change.
+	// If both are empty, the server uses a self-signed certificate.
 	CertFile, KeyFile string
 }
 
@@ -55,13 +56,13 @@ type Server struct {
 	certificates *certificates
 }
 
-// New returns a Server. It fails if the files of the certificate cannot be used.
+// New returns a Server. It returns an error if the certificate files cannot be used.
 func New(o Options) (*Server, error) {
 	certificates, err := newCertificates(o.CertFile, o.KeyFile)
 	if err != nil {
 		return nil, err
 	}
-	// Reviews have limits of their own, and must not wait behind those of other requests.
+	// Reviews have their own limits. The client's rate limit must not delay them behind other requests.
 	config := rest.CopyConfig(o.Config)
 	config.QPS, config.Burst, config.RateLimiter = -1, 0, nil
 	client, err := kubernetes.NewForConfig(config)
@@ -81,7 +82,7 @@ func New(o Options) (*Server, error) {
 	return &Server{check.protect(mux), certificates}, nil
 }
 
-// Serve answers on a listener until the context ends, and closes it.
+// Serve serves requests on listener until ctx ends, and closes it.
 func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
 	server := &http.Server{
 		Handler:           s.handler,
@@ -90,12 +91,12 @@ func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
 		WriteTimeout:      writeTimeout,
 		IdleTimeout:       idleTimeout,
 		MaxHeaderBytes:    maxHeaderBytes,
-		// Anyone can cause these messages: they must not fill the log.
+		// Any client can cause these messages. They must not fill the log.
 		ErrorLog: log.New(debugLog{}, "", 0),
 		TLSConfig: &tls.Config{
 			MinVersion:     tls.VersionTLS12,
 			GetCertificate: s.certificates.get,
-			// HTTP/2 would let one connection carry many requests at once (CVE-2023-44487).
+			// HTTP/2 would allow many concurrent requests on one connection (CVE-2023-44487).
 			NextProtos: []string{"http/1.1"},
 		},
 		TLSNextProto: map[string]func(*http.Server, *tls.Conn, http.Handler){},
@@ -112,7 +113,7 @@ func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
 	return nil
 }
 
-// debugLog takes the messages of package http.
+// debugLog writes the messages of package http to the log.
 type debugLog struct{}
 
 func (debugLog) Write(text []byte) (int, error) {

@@ -20,7 +20,7 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// serve runs a Server that asks an API server at a URL, and returns its address.
+// serve runs a Server that sends reviews to the API server at URL api, and returns the Server's address.
 func serve(t *testing.T, api string, o Options) string {
 	t.Helper()
 	o.Config, o.Metrics = &rest.Config{Host: api}, prometheus.NewRegistry()
@@ -65,7 +65,8 @@ func request(t *testing.T, url, token string) (int, string) {
 	return response.StatusCode, string(body)
 }
 
-// TestServerWithoutAPIServer covers one that refuses connections, and one that takes them and never answers.
+// TestServerWithoutAPIServer covers an API server that refuses connections, and one that accepts them and never
+// responds.
 func TestServerWithoutAPIServer(t *testing.T) {
 	silent, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -98,7 +99,7 @@ func TestServerRefusesPlainHTTP(t *testing.T) {
 	}
 }
 
-// pair writes a new certificate of our own into files.
+// pair writes a new self-signed certificate and its key to files.
 func pair(t *testing.T, certFile, keyFile string) {
 	t.Helper()
 	c := &certificates{}
@@ -121,7 +122,7 @@ func pair(t *testing.T, certFile, keyFile string) {
 	}
 }
 
-// presented is the certificate that a server has.
+// presented returns the certificate that a server presents.
 func presented(t *testing.T, address string) string {
 	t.Helper()
 	conn, err := tls.Dial("tcp", address, &tls.Config{InsecureSkipVerify: true})

@@ -8,90 +8,91 @@ import (
 	"time"
 )
 
-// Peer is a router that nodes keep a BGP session with.
+// Peer is a router with which nodes have a BGP session.
 type Peer struct {
 	Name    string
 	Created time.Time
-	// Nodes names the nodes that shall keep the session, sorted; resolved by the reader.
+	// Nodes are the names of the nodes that must have the session, sorted. The reader of the API object has resolved
+	// them.
 	Nodes []string
-	// MyASN is the nodes' AS number, LocalASN what the peer sees instead, 0 for the same.
+	// MyASN is the AS number of the nodes. LocalASN is the AS number presented to the peer instead, 0 for MyASN.
 	MyASN, LocalASN uint32
-	// PeerASN is the peer's; 0 accepts any: that of MyASN if Internal, else any other.
+	// PeerASN is the AS number of the peer. 0 accepts MyASN if Internal is set, otherwise any AS number except MyASN.
 	PeerASN  uint32
 	Internal bool
-	// Addr to dial; the zero Addr for whoever is found on Interface.
+	// Addr is the address to dial, the zero Addr for the neighbor discovered on Interface.
 	Addr      netip.Addr
 	Interface string
-	// Source to dial from, the zero Addr for any.
+	// Source is the address to dial from, the zero Addr for any.
 	Source                   netip.Addr
 	Port                     uint16
 	Hold, Keepalive, Connect time.Duration
-	// RouterID of the nodes; the zero Addr leaves it to each of them.
+	// RouterID is the router ID of the nodes. With the zero Addr each node selects its own.
 	RouterID netip.Addr
 	Password string
-	// TTL of packets to an external peer beyond the link, 0 for one on the link.
+	// TTL is the TTL of packets to an external peer that is not on the link (eBGP multihop), 0 for a peer on the link.
 	TTL uint8
-	// SecurityHops is how far away the peer may be, 0 for anywhere.
+	// SecurityHops is the maximum distance of the peer in hops, 0 for no limit.
 	SecurityHops    uint8
 	GracefulRestart bool
-	// DualStack carries routes of both families, not only those of the session's own.
+	// DualStack advertises routes of both families, not only of the session's own.
 	DualStack bool
-	// BFD watches the peer; nil for no BFD.
+	// BFD is the profile of the BFD session with the peer, nil for no BFD.
 	BFD      *BFDProfile
 	Findings []Finding
 }
 
-// BFDProfile is how the path to a peer is watched (RFC 5880).
+// BFDProfile holds the parameters of a BFD session with a peer (RFC 5880).
 type BFDProfile struct {
 	Receive, Transmit time.Duration
-	// Multiplier is how many packets in a row must be missing.
+	// Multiplier is the number of consecutive packets that must be missing for the session to fail.
 	Multiplier uint8
 	Passive    bool
-	// MinimumTTL of packets from beyond the link.
+	// MinimumTTL is the minimum TTL of packets from a peer that is not on the link.
 	MinimumTTL uint8
 }
 
-// Advertisement says which addresses are told to which peers, and how.
+// Advertisement selects the addresses to advertise, the peers to advertise them to, and the path attributes.
 type Advertisement struct {
 	Name    string
 	Created time.Time
-	// Nodes names the nodes that tell, sorted; Pools those told, sorted, unless EveryPool
-	// tells all addresses, also those that are in none; resolved by the reader.
+	// Nodes are the names of the nodes that advertise, sorted. Pools are the names of the advertised pools, sorted. The
+	// reader of the API object has resolved both. EveryPool advertises all addresses, including those in no pool.
 	Nodes, Pools []string
 	EveryPool    bool
-	// Services match the labels of those told; empty tells all.
+	// Services match the labels of the advertised Services. Empty advertises all.
 	Services []Selector
-	// Peers are the names of those who are told; empty tells all.
+	// Peers are the names of the peers to advertise to. Empty advertises to all.
 	Peers []string
-	// Length4 and Length6 are the prefix lengths that addresses are told with.
+	// Length4 and Length6 are the lengths of the advertised IPv4 and IPv6 prefixes.
 	Length4, Length6 int
-	// ByGateway makes the gateways of the L2Domain the next hop, instead of the node.
+	// ByGateway makes the gateways of the L2Domain the next hop, not the node.
 	ByGateway      bool
 	LocalPref, MED *uint32
 	Prepend        uint8
-	// Communities are those of RFC 1997, LargeCommunities the three numbers of each of RFC 8092.
+	// Communities are RFC 1997 communities. LargeCommunities are the three numbers of each RFC 8092 large community.
 	Communities      []uint32
 	LargeCommunities [][3]uint32
 	Findings         []Finding
 }
 
-// PeerSession is what a node says of its session with a peer.
+// PeerSession is the state of a node's session with a peer, as the node reports it.
 type PeerSession struct {
 	Established bool
-	// Unknown: what the node reported last has expired; Problem says why.
+	// Unknown means that the last report of the node has expired. Problem is the reason.
 	Unknown bool
-	// Problem is why it is not Established, as far as the node knows.
+	// Problem is the reason why the session is not Established, as far as the node knows.
 	Problem string
 }
 
-// Finding is something that is wrong with an object, or with what it names.
+// Finding is a problem with an object or with an object that it references.
 type Finding struct {
 	Reason, Message string
-	// Fatal: the object has no effect before it is mended.
+	// Fatal means that the object has no effect until the problem is fixed.
 	Fatal bool
 }
 
-// Fatal reports whether one of the findings takes all effect from an object.
+// Fatal reports whether a finding in list is fatal.
 func Fatal(list []Finding) bool {
 	return slices.ContainsFunc(list, func(f Finding) bool { return f.Fatal })
 }

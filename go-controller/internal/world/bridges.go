@@ -4,12 +4,11 @@ package world
 
 import "strings"
 
-// Bridges are the bridges of a chassis by the physical networks that they are on: its
-// ovn-bridge-mappings (ovn-controller(8)).
+// Bridges maps physical networks to the bridges of a chassis: its ovn-bridge-mappings (ovn-controller(8)).
 type Bridges map[string]string
 
-// ParseBridges reads ovn-bridge-mappings, "network:bridge,network:bridge"; pairs that are
-// none are left out, as ovn-controller does.
+// ParseBridges parses ovn-bridge-mappings, "network:bridge,network:bridge". Like ovn-controller, it ignores invalid
+// pairs.
 func ParseBridges(mappings string) Bridges {
 	out := Bridges{}
 	for pair := range strings.SplitSeq(mappings, ",") {

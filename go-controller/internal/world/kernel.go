@@ -8,33 +8,33 @@ import (
 	"slices"
 )
 
-// Kernel is a node whose kernel itself holds addresses of Services (OpenShift SDN).
+// Kernel is the state of a node whose kernel holds addresses of Services (OpenShift SDN).
 type Kernel struct {
-	// Interfaces are those with a carrier that an agent on the node tells of, with the node's
-	// own addresses and the lengths of their subnets.
+	// Interfaces are the interfaces with a carrier that the agent on the node reports, with the node's own addresses
+	// and the prefix lengths of their subnets.
 	Interfaces map[string][]netip.Prefix
-	// Agent is where the agent answers for its health; the zero value if there is none.
+	// Agent is the address of the agent's health check, the zero value if there is no agent.
 	Agent netip.AddrPort
-	// Held are the addresses that the node is told to hold, Problem why that can't be read.
+	// Held are the addresses that the node is assigned to hold. Problem is the reason why they cannot be read.
 	Held    []Held
 	Problem string
-	// Version is that of the object with Held in it.
+	// Version is the resource version of the object that contains Held.
 	Version string
 }
 
-// Held is an address that a node is told to hold.
+// Held is an address that a node is assigned to hold.
 type Held struct {
 	Addr    netip.Addr
 	Service Key
-	// Generation grows by one each time the address moves: of two nodes that are told to hold
-	// it the one with the higher generation shall.
+	// Generation increases by one each time the address moves. If two nodes are assigned to hold the address, the node
+	// with the higher generation must hold it.
 	Generation uint64
-	// Shard is the unit of failover that the address is in, Interface the node's on its segment.
+	// Shard is the unit of failover of the address. Interface is the node's interface on the segment of the shard.
 	Shard     ShardID
 	Interface string
 }
 
-// Equal tells whether both are the same, whatever the versions.
+// Equal reports whether k and o are equal except for their versions.
 func (k *Kernel) Equal(o *Kernel) bool {
 	if k == nil || o == nil {
 		return k == o

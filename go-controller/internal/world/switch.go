@@ -4,22 +4,22 @@ package world
 
 import "fmt"
 
-// Mode says which dataplanes work.
+// Mode selects the dataplanes that are enabled.
 type Mode uint8
 
-// The modes. The zero value is that of a cluster where nobody says otherwise.
+// The modes. The zero value is the default.
 const (
 	Layer2AndBGP Mode = iota
 	Layer2Only
 	BGPOnly
-	// Disabled gives no new addresses either.
+	// Disabled disables both dataplanes and the assignment of new addresses.
 	Disabled
 )
 
-// Modes are all there are.
+// Modes returns all modes.
 func Modes() []Mode { return []Mode{Disabled, Layer2Only, BGPOnly, Layer2AndBGP} }
 
-// DefaultMode is that of a cluster that is just switched on or off.
+// DefaultMode returns the mode of a cluster whose only setting is on or off.
 func DefaultMode(on bool) Mode {
 	if on {
 		return Layer2AndBGP
@@ -27,7 +27,7 @@ func DefaultMode(on bool) Mode {
 	return Disabled
 }
 
-// ParseMode reads a mode as String spells it; false if it is none.
+// ParseMode parses a mode as String formats it. It returns false if text is not a mode.
 func ParseMode(text string) (Mode, bool) {
 	for _, m := range Modes() {
 		if m.String() == text {
@@ -37,28 +37,28 @@ func ParseMode(text string) (Mode, bool) {
 	return 0, false
 }
 
-// String spells a mode as users do.
+// String returns the name of a mode as it appears in the API.
 func (m Mode) String() string { return [...]string{"Layer2+BGP", "Layer2", "BGP", "Disabled"}[m] }
 
-// Layer2 reports whether addresses are answered for on segments.
+// Layer2 reports whether addresses are announced on layer 2 segments.
 func (m Mode) Layer2() bool { return m == Layer2AndBGP || m == Layer2Only }
 
-// BGP reports whether routers are told of addresses.
+// BGP reports whether addresses are advertised to BGP peers.
 func (m Mode) BGP() bool { return m == Layer2AndBGP || m == BGPOnly }
 
-// Switch says which dataplanes shall work, and who says so.
+// Switch is the selected mode and its source.
 type Switch struct {
 	Mode Mode
-	// By is where that is said, for messages.
+	// By names the source of Mode, for messages.
 	By string
-	// Release takes back what Services were given while the mode is Disabled.
+	// Release withdraws the addresses that Services have while the mode is Disabled.
 	Release bool
-	// Refused says why the newest word on the matter does not count (value, what is wrong),
-	// so that Mode is still that of an earlier one; empty if it does.
+	// Refused is the reason why the latest setting was rejected (value and what is wrong), so that Mode is still that
+	// of an earlier setting. It is empty if the latest setting was accepted.
 	Refused string
 }
 
-// Off says that something is switched off, by whom.
+// Off returns a message that what is switched off, with the mode and its source.
 func (s *Switch) Off(what string) string {
 	return fmt.Sprintf("%s switched off: mode %s (%s)", what, s.Mode, s.By)
 }

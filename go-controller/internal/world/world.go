@@ -10,81 +10,82 @@ import (
 	"go4.org/netipx"
 )
 
-// Snapshot is one state of the cluster, whole.
+// Snapshot is the complete state of the cluster at one time.
 type Snapshot struct {
-	// Now is when the snapshot was taken: the time that decisions know.
+	// Now is when the snapshot was taken. Decisions use it as the current time.
 	Now      time.Time
 	Cluster  Cluster
 	Pools    []*Pool
 	Domains  []*Domain
 	Nodes    []*Node
 	Services []*Service
-	// Peers and Advertisements are those for BGP.
+	// Peers and Advertisements are the BGP configuration.
 	Peers          []*Peer
 	Advertisements []*Advertisement
-	// Profiles are the names of all BFDProfiles; Communities the findings of each Community.
+	// Profiles are the names of all BFDProfiles. Communities maps the name of each Community to its findings.
 	Profiles    []string
 	Communities map[string][]Finding
-	// Sessions are those that each node tells of, by node and peer.
+	// Sessions are the BGP sessions that each node reports, by node and peer.
 	Sessions map[string]map[string]PeerSession
-	// Carriers says, for each shard that OVN already knows, who carries it now.
+	// Carriers maps each shard that exists in OVN to its present carrier.
 	Carriers map[ShardID]Carrier
-	// Bridges are those of each chassis that OVN has told of, by the chassis' name. What is
-	// not in it is unknown.
+	// Bridges maps the name of each chassis in OVN to its bridges. The bridges of a chassis without an entry are
+	// unknown.
 	Bridges map[string]Bridges
-	// Reports are the conflicts that the guard of each node reports, by node and address. They may be
-	// stale or forged: package slb decides which of them count.
+	// Reports are the conflicts that the guard of each node reports, by node and address. They may be stale or forged.
+	// Package slb decides which of them to accept.
 	Reports map[string]map[netip.Addr]Conflict
-	// Conflicts are the reports that count: answers to our own questions.
+	// Conflicts are the accepted reports: responses to our own address probes.
 	Conflicts map[netip.Addr]Conflict
-	// Announced are addresses that the network's own database announces now, of those Services whose status
-	// does not say it (Contested, ExternalIPs). It is nil while that database can't be read.
+	// Announced are the addresses that the network's own database announces now, limited to Services whose status does
+	// not show it (Contested, ExternalIPs). It is nil while that database cannot be read.
 	Announced map[netip.Addr]bool
-	// Misplaced are addresses of which OVN's logical flows are in the wrong routers.
+	// Misplaced are the addresses whose logical flows OVN has in the wrong routers.
 	Misplaced map[netip.Addr]bool
-	// Leaving are the addresses in statuses of Services that are not served any more, until
-	// those are cleared, as far as no served Service's status has them.
+	// Leaving are the addresses of ours in the statuses of Services that are no longer served, until those statuses are
+	// cleared. Addresses that the status of a served Service contains are left out.
 	Leaving map[netip.Addr]Key
-	// HeldExternalIPs are newer than those of the Services in it: decided by us, and not yet in
-	// their statuses.
+	// HeldExternalIPs overrides Service.HeldExternalIPs for the Services in it: decisions of ours that are not yet in
+	// the status.
 	HeldExternalIPs map[Key][]netip.Addr
 }
 
-// Conflict is the sight of a stranger that answers for an address (RFC 5227 for IPv4,
-// RFC 4862 section 5.4 for IPv6).
+// Conflict is the observation of another host that answers for an address (RFC 5227 for IPv4, RFC 4862 section 5.4 for
+// IPv6).
 type Conflict struct {
-	// MAC is the stranger's, Node who saw it.
+	// MAC is the address of the other host. Node is the node that observed it.
 	MAC, Node string
-	// Since is when it was seen first; it stays as long as the conflict lasts.
+	// Since is when the conflict was first observed. It does not change while the conflict lasts.
 	Since time.Time
-	// Probe is the ID of the question that it answers.
+	// Probe is the ID of the address probe that the other host answered.
 	Probe string
 }
 
-// Cluster is what all objects share.
+// Cluster holds the settings and facts that apply to the whole cluster.
 type Cluster struct {
-	// ID tells this cluster from others on the same segment (the UID of namespace
-	// kube-system); MAC addresses are derived from it.
+	// ID distinguishes this cluster from others on the same segment. It is the UID of namespace kube-system. MAC
+	// addresses are derived from it.
 	ID string
-	// PodNets are the cluster subnets of OVN-Kubernetes, ServiceNets the ClusterIP ranges.
+	// PodNets are the cluster subnets of OVN-Kubernetes. ServiceNets are the ClusterIP ranges.
 	PodNets, ServiceNets []netip.Prefix
-	// InternalNets are those that OVN-Kubernetes has for itself (join, transit, masquerade), as
-	// far as OpenShift tells them.
+	// InternalNets are the subnets that OVN-Kubernetes reserves for itself (join, transit, masquerade), as far as
+	// OpenShift reports them.
 	InternalNets []netip.Prefix
-	// Switch says what shall work.
+	// Switch selects the dataplanes that are enabled.
 	Switch Switch
-	// AutoAssignCIDRs are OpenShift's, as written there: if there are any, OpenShift gives
-	// addresses to Services itself, and nobody else shall.
+	// AutoAssignCIDRs are OpenShift's autoAssignCIDRs, as written there. If there are any, OpenShift assigns addresses
+	// to Services, and no other controller must.
 	AutoAssignCIDRs []string
-	// MaxBackends bounds what is programmed of a Service: addresses x ports x endpoints. 0 for no bound.
+	// MaxBackends is the limit on addresses x ports x endpoints that are programmed per Service, 0 for no limit.
 	MaxBackends int
-	// OpenShiftSDN: there is no OVN. Addresses are held by the kernels of nodes.
+	// OpenShiftSDN means that there is no OVN. The kernels of the nodes hold the addresses.
 	OpenShiftSDN bool
-	// NoDatabase: no northbound database is configured, so no segment can be served. With OpenShift SDN none is needed.
+	// NoDatabase means that no northbound database is configured, so that no segment can be served. OpenShift SDN needs
+	// none.
 	NoDatabase bool
 }
 
-// Key names a Service.
+// Key identifies a Service.
 type Key struct{ Namespace, Name string }
 
 func (k Key) String() string { return k.Namespace + "/" + k.Name }
@@ -94,35 +95,36 @@ func (k Key) Compare(o Key) int {
 	return cmp.Or(cmp.Compare(k.Namespace, o.Namespace), cmp.Compare(k.Name, o.Name))
 }
 
-// Pool is a set of addresses to give to Services.
+// Pool is a set of addresses to assign to Services.
 type Pool struct {
 	Name    string
 	Created time.Time
-	// Ranges are the addresses in the order in which the user wrote them, Exclude those of them never given.
+	// Ranges are the addresses in the order in which the user wrote them. Addresses in Exclude are never assigned.
 	Ranges, Exclude []netipx.IPRange
-	// AutoAssign lets Services that name neither pool nor address draw from it.
+	// AutoAssign makes the pool available to Services that request neither a pool nor an address.
 	AutoAssign bool
-	// ExternalIPs answers for addresses of the pool that Services list themselves.
+	// ExternalIPs announces addresses of the pool that Services list in spec.externalIPs.
 	ExternalIPs bool
 	// SharedByCluster lets Services of different namespaces share addresses of the pool.
 	SharedByCluster bool
 	// AvoidBuggyIPs leaves out IPv4 addresses that end in .0 or .255.
 	AvoidBuggyIPs bool
-	// Disabled keeps what is given and gives nothing new.
+	// Disabled keeps assigned addresses and stops new assignments.
 	Disabled bool
-	// Admission narrows the Services that the pool serves; nil serves every one, after
-	// the pools that have it.
+	// Admission restricts the Services that the pool serves. A pool without it serves all Services, and is tried after
+	// the pools that have one.
 	Admission *Admission
-	// Quota bounds the addresses that the Services of one namespace may have; 0 for no bound.
+	// Quota is the limit on the addresses that the Services of one namespace may have, 0 for no limit.
 	Quota int
-	// Reservations are addresses that are given to nobody but the Service named.
+	// Reservations are addresses that are assigned only to the Service they name.
 	Reservations []Reservation
-	// ReuseDelay is how long an address rests between two Services; 0 for not at all.
+	// ReuseDelay is the cooldown of an address between two Services, 0 for none.
 	ReuseDelay time.Duration
-	// Leases say who had which address of a pool with a ReuseDelay when that was
-	// decided last; a shared address has one for each of its Services.
+	// Leases record which Service had each address of a pool with a ReuseDelay at the last decision. A shared address
+	// has one lease per Service.
 	Leases []Lease
-	// Problems are the reasons why this pool can't give addresses (field, value and what is wrong); empty if usable.
+	// Problems are the reasons why this pool cannot assign addresses (field, value and what is wrong). It is empty if
+	// the pool is usable.
 	Problems []string
 }
 
@@ -130,98 +132,95 @@ type Pool struct {
 type Domain struct {
 	Name    string
 	Created time.Time
-	// Pools names the pools whose addresses live on this segment, Nodes the nodes
-	// that the selectors choose; both resolved by the reader.
+	// Pools are the names of the pools whose addresses are on this segment. Nodes are the names of the nodes that the
+	// selectors match. The reader of the API object has resolved both.
 	Pools, Nodes []string
 	// PhysicalNetwork is the network name of ovn-bridge-mappings.
 	PhysicalNetwork string
 	// VLAN is the 802.1Q tag, 0 for none.
 	VLAN    int
 	Subnets []Subnet
-	// MaxGateways bounds the gateways of a shard, 0 for no bound.
+	// MaxGateways is the limit on the gateways of a shard, 0 for no limit.
 	MaxGateways int
 	// Shards is the number of failover units, 0 for the default.
 	Shards int
-	// Detect is the BFD interval between gateways, DetectMultiplier how many may be missed.
+	// Detect is the BFD interval between gateways. DetectMultiplier is the number of packets that may be missed.
 	Detect           time.Duration
 	DetectMultiplier int
-	// Preempt lets a returning gateway take its shards back.
+	// Preempt lets a gateway that returns reclaim its shards.
 	Preempt bool
-	// Anchors are the external addresses of each shard, by its index, as the status of the
-	// domain tells them.
+	// Anchors maps the index of each shard to its external addresses, as in the status of the domain.
 	Anchors  map[int][]netip.Addr
 	Problems []string
 }
 
-// Subnet is an address range of a segment; Gateway is its next hop, the zero Addr for none.
+// Subnet is a subnet of a segment. Gateway is its next hop, the zero Addr for none.
 type Subnet struct {
 	Prefix  netip.Prefix
 	Gateway netip.Addr
 }
 
-// Node is a machine of the cluster.
+// Node is a node of the cluster.
 type Node struct {
 	Name string
-	// Chassis is the node's system-id in OVN's southbound database, empty while OVN-Kubernetes has not told it.
-	// With OpenShift SDN it is the node's name.
+	// Chassis is the node's system-id in OVN's southbound database. It is empty until OVN-Kubernetes publishes it. With
+	// OpenShift SDN it is the node's name.
 	Chassis string
-	// Zone is OVN-Kubernetes' name for those whose databases configure the node: "global" where the cluster has one zone,
-	// the node's name with interconnect. Empty stands for global.
+	// Zone is the OVN-Kubernetes zone whose databases configure the node: "global" if the cluster has one zone, the
+	// node's name with interconnect. Empty means global.
 	Zone string
-	// Addrs are the node's own addresses: never given to a Service.
+	// Addrs are the node's own addresses. They are never assigned to a Service.
 	Addrs []netip.Addr
-	// Links are those of its addresses that come with a subnet, with its length.
+	// Links are the node's addresses with a known subnet, with the prefix length of that subnet.
 	Links []netip.Prefix
-	// PodSubnets are those that the addresses of its pods are from, as OVN-Kubernetes tells; a family without one
-	// is not known.
+	// PodSubnets are the subnets of the node's pods, as OVN-Kubernetes publishes them. A family without a subnet is
+	// unknown.
 	PodSubnets []netip.Prefix
-	// Hosts are the addresses that pods on its own network have, at most one a family, as
-	// far as OVN can reach them.
+	// Hosts are the addresses of pods on the node's host network, at most one per family, as far as OVN can reach them.
 	Hosts []Host
-	// GatewayBridge is the bridge of OVN-Kubernetes' own gateway, empty while it is not known. SharedGateway means that
-	// traffic for Services goes from its uplink straight to OVN (gateway mode shared) rather than through the host.
+	// GatewayBridge is the bridge of OVN-Kubernetes' own gateway, empty while unknown. SharedGateway means that traffic
+	// for Services goes from the bridge's uplink directly to OVN (gateway mode shared), not through the host.
 	GatewayBridge string
 	SharedGateway bool
-	// NextHops are the routers that the node's own default routes go to: they, too, are
-	// never given to a Service.
+	// NextHops are the next hops of the node's own default routes. They are never assigned to a Service, either.
 	NextHops []netip.Addr
-	// External are the addresses at which the node takes traffic to addresses of Services,
-	// the first of each family.
+	// External are the addresses at which the node accepts traffic to addresses of Services, the first of each family.
 	External []netip.Addr
-	// NetworkUnavailable says that the node's network is not set up (its condition of that
-	// name), so that nothing may be sent there.
+	// NetworkUnavailable is the node condition of that name: the node's network is not set up, so that no traffic may
+	// be sent to it.
 	NetworkUnavailable bool
-	// Unreachable: the kubelet has not reported for a while (Ready is Unknown).
+	// Unreachable means that the kubelet has stopped reporting (condition Ready is Unknown).
 	Unreachable bool
-	// Draining says why the node shall carry nothing (the signal and its value), empty if it may.
+	// Draining is the reason why the node is draining and should not carry traffic (the signal and its value), empty if it
+	// is not.
 	Draining string
-	// Guarded: a guard runs on the node and answers questions about its segments.
+	// Guarded means that a guard runs on the node and answers address probe requests for its segments.
 	Guarded bool
-	// Faults say what keeps the node from serving a physical network although OVN believes
-	// that it does, as its own guard sees it: by the name of the network, or EveryNetwork.
+	// Faults maps a physical network, or EveryNetwork, to what prevents the node from serving it although OVN considers
+	// the node able to. The node's own guard reports them.
 	Faults map[string]string
-	// Localnets are the ports that OVN has on the node's bridges for L2Domains, as its guard reports them, by the name of
-	// the localnet port. It is nil if no guard reports them.
+	// Localnets maps the name of each localnet port of an L2Domain to OVN's port on one of the node's bridges, as the
+	// node's guard reports it. It is nil if no guard reports them.
 	Localnets map[string]Localnet
-	// Kernel is what an OpenShift SDN node's own agent and annotation say, nil without either.
+	// Kernel is what the agent and the annotation of an OpenShift SDN node report, nil without either.
 	Kernel *Kernel
 }
 
-// Localnet is OVN's port on a bridge for an L2Domain. Stale are the addresses of which flows of the bridge keep
-// requests (ARP, neighbour solicitations) away from it, sorted.
+// Localnet is OVN's port on a bridge for an L2Domain. Stale are the addresses, sorted, whose requests (ARP, neighbour
+// solicitations) do not reach the port because of flows of the bridge.
 type Localnet struct {
 	Bridge string
 	Stale  []netip.Addr
 }
 
-// Host is an address that pods on the network of their node have.
+// Host is an address of pods on the host network of their node.
 type Host struct {
 	Addr netip.Addr
-	// Masquerade can stand for clients: the node sends what is for it to OVN, and nobody has it.
+	// Masquerade can replace the address of clients: the node sends traffic for it to OVN, and no host has it.
 	Masquerade netip.Addr
 }
 
-// EveryNetwork stands for all physical networks of a node.
+// EveryNetwork is the key in Node.Faults for all physical networks of a node.
 const EveryNetwork = "*"
 
 // Protocol is a transport protocol as Service ports spell it.
@@ -258,7 +257,7 @@ func FamilyOf(a netip.Addr) Family {
 	return IPv6
 }
 
-// FamilyPolicy says how many families a Service wants (KEP-563).
+// FamilyPolicy is the number of families that a Service requests (KEP-563).
 type FamilyPolicy uint8
 
 // The values of spec.ipFamilyPolicy.
@@ -268,65 +267,67 @@ const (
 	RequireDualStack
 )
 
-// Service is a Service of type LoadBalancer that is ours to serve. Services of other
-// types or classes, and those being deleted, are not in a Snapshot.
+// Service is a Service of type LoadBalancer that this controller serves. A Snapshot does not contain Services of other
+// types or classes, nor Services that are being deleted.
 type Service struct {
 	Key     Key
 	UID     string
 	Created time.Time
 	Labels  map[string]string
-	// Families in the order of spec.ipFamilies; at least one.
+	// Families are in the order of spec.ipFamilies. There is at least one.
 	Families     []Family
 	FamilyPolicy FamilyPolicy
-	// Requested are the addresses asked for, RequestedPool the pool; empty for any.
-	// RequestedBy and PoolRequestedBy are the field or annotation that asks.
+	// Requested are the requested addresses and RequestedPool is the requested pool. Both are empty for any.
+	// RequestedBy and PoolRequestedBy name the field or annotation of the request.
 	Requested                    []netip.Addr
 	RequestedPool                string
 	RequestedBy, PoolRequestedBy string
 	// Assigned are the addresses in status.loadBalancer.ingress.
 	Assigned []netip.Addr
-	// ListsPorts: the first entry of status.loadBalancer.ingress has ports.
+	// ListsPorts means that the first entry of status.loadBalancer.ingress has ports.
 	ListsPorts bool
-	// Given are the addresses that the status says we gave (condition Allocated). Those of
-	// Assigned that are not among them are another controller's.
+	// Given are the addresses that this controller assigned, according to the status (condition Allocated). Addresses
+	// in Assigned that are not in Given belong to another controller.
 	Given []netip.Addr
-	// NamesClass: spec.loadBalancerClass is ours, so that no other controller serves the Service.
+	// NamesClass means that spec.loadBalancerClass is ours, so that no other controller serves the Service.
 	NamesClass bool
-	// Contested: the status says that an address is not announced because another host answers for it.
+	// Contested means that, according to the status, an address is not announced because another host answers for it.
 	Contested bool
-	// ExternalIPs are the addresses that the user says lead to the Service (spec.externalIPs),
-	// HeldExternalIPs those that the status says are the Service's own (condition ExternalIPs).
+	// ExternalIPs are the addresses in spec.externalIPs. HeldExternalIPs are those that the Service holds according to
+	// its status (condition ExternalIPs).
 	ExternalIPs, HeldExternalIPs []netip.Addr
 	Ports                        []Port
-	// SharingKey lets Services that have the same one have one address; empty shares none.
+	// SharingKey lets Services with the same key share an address. Empty disables sharing.
 	SharingKey string
-	// Selector is spec.selector: the labels of the pods.
+	// Selector is spec.selector.
 	Selector map[string]string
-	// ClientAffinity is sessionAffinity: ClientIP.
+	// ClientAffinity means sessionAffinity: ClientIP.
 	ClientAffinity bool
-	// LocalPolicy is externalTrafficPolicy: Local.
+	// LocalPolicy means externalTrafficPolicy: Local.
 	LocalPolicy bool
-	// SourceRanges is loadBalancerSourceRanges; empty admits everyone. The zero Prefix stands
-	// for one that could not be read, and admits nobody.
+	// SourceRanges is loadBalancerSourceRanges. Empty admits all clients. The zero Prefix stands for a range that could
+	// not be parsed, and admits none.
 	SourceRanges []netip.Prefix
 	Slices       []*Slice
-	// Problems are the fields of the object that can't be understood or served (field,
-	// value, what is wrong): the Service gets nothing until they are mended.
+	// Problems are the fields of the object that cannot be parsed or served (field, value and what is wrong). The
+	// Service is not served until they are fixed.
 	Problems []string
-	// Limits are fields in use that this release serves only in part; told to the user, otherwise harmless.
+	// Limits are fields in use that this release supports only in part. They are reported to the user and have no other
+	// effect.
 	Limits []string
-	// Layer2Limits are those of L2Domains: they do not concern a Service that is announced by BGP alone.
+	// Layer2Limits are the Limits that come from L2Domains. They do not apply to a Service that is announced only by
+	// BGP.
 	Layer2Limits []string
 }
 
-// Port is a port that a Service listens on. Name ties it to the ports of the slices.
+// Port is a port of a Service. Name matches it to the ports of the slices.
 type Port struct {
 	Name     string
 	Protocol Protocol
 	Port     uint16
 }
 
-// Compare orders ports by their names, then protocol: by what ties those of Services and slices together.
+// Compare orders ports by name, then protocol: the fields that match ports of Services to ports of slices.
 func (p Port) Compare(o Port) int {
 	return cmp.Or(cmp.Compare(p.Name, o.Name), cmp.Compare(p.Protocol, o.Protocol))
 }
@@ -334,7 +335,7 @@ func (p Port) Compare(o Port) int {
 // Slice is an EndpointSlice of one family.
 type Slice struct {
 	Family Family
-	// Ports are sorted (Port.Compare): there may be thousands, and each is looked for.
+	// Ports are sorted by Port.Compare, because there may be thousands and each one is looked up.
 	Ports     []Port
 	Endpoints []Endpoint
 }
@@ -346,7 +347,7 @@ type Endpoint struct {
 	Ready, Serving, Terminating bool
 }
 
-// ShardID names a unit of failover: shard Index of a domain, from 0.
+// ShardID identifies a unit of failover: shard Index of a domain, from 0.
 type ShardID struct {
 	Domain string
 	Index  int
@@ -357,9 +358,9 @@ func (s ShardID) Compare(o ShardID) int {
 	return cmp.Or(cmp.Compare(s.Domain, o.Domain), cmp.Compare(s.Index, o.Index))
 }
 
-// Carrier is what OVN says of a shard: the chassis that has claimed it (empty if none
-// or unknown), whether that claim has stood for a while, the chassis of its HA chassis
-// group by descending priority, and how far its rows say that a planned move has come.
+// Carrier is the state of a shard in OVN: the chassis that has claimed it (empty if none or unknown), whether that
+// claim has been stable for a while, the chassis of its HA chassis group by descending priority, and the progress of a
+// planned move according to its rows.
 type Carrier struct {
 	Active   string
 	Settled  bool
@@ -367,16 +368,16 @@ type Carrier struct {
 	Handover Handover
 }
 
-// Handover is how far the planned move of a shard to another gateway has come.
+// Handover is the progress of the planned move of a shard to another gateway.
 type Handover uint8
 
 // The steps of a handover.
 const (
-	// NoHandover: the shard stays where it is.
+	// NoHandover means that no move is planned.
 	NoHandover Handover = iota
-	// HandoverAwaited: the gateway that shall have the shard has not claimed it yet.
+	// HandoverAwaited means that the target gateway has not claimed the shard yet.
 	HandoverAwaited
-	// HandoverClaimed: it has, a moment ago.
+	// HandoverClaimed means that the target gateway has claimed the shard a moment ago.
 	HandoverClaimed
 )
 

@@ -10,25 +10,26 @@ import (
 	"strings"
 )
 
-// globalZone is the zone of a node of which OVN-Kubernetes does not say otherwise.
+// globalZone is the zone of a node for which OVN-Kubernetes reports no zone.
 const globalZone = "global"
 
-// Zones says which nodes one northbound database configures.
+// Zones determines which nodes one northbound database configures.
 type Zones struct {
-	// Home is the zone of more than half of the nodes that OVN knows: the one whose databases are the cluster's. It is
-	// empty if there is no such zone.
+	// Home is the zone of more than half of the nodes that have a chassis. Its databases are the cluster's. It is empty
+	// if there is no such zone.
 	Home string
-	// Interconnect: there is no such zone, as where each node has its own databases.
+	// Interconnect means that nodes have a chassis but there is no Home, for example because each node has its own
+	// databases.
 	Interconnect bool
 	names        []string
 }
 
-// ZonesOf counts the nodes. It takes more than half of them, so that no single node decides for the others what it
-// writes of itself.
+// ZonesOf counts the nodes per zone. Home requires more than half of the nodes, so that the zone that a single node
+// writes to its own object does not decide for the others.
 func ZonesOf(nodes []*Node) Zones {
 	count, all := map[string]int{}, 0
 	for _, n := range nodes {
-		if n.Chassis != "" { // One that is only just joining has no say.
+		if n.Chassis != "" { // A node that is still joining does not count.
 			count[n.zone()]++
 			all++
 		}
@@ -48,7 +49,7 @@ func (n *Node) zone() string { return cmp.Or(n.Zone, globalZone) }
 // Reaches reports whether the databases of the home zone configure a node.
 func (z *Zones) Reaches(n *Node) bool { return n.zone() == z.Home }
 
-// String names some of the zones that nodes tell.
+// String returns the names of some of the zones that nodes report.
 func (z *Zones) String() string {
 	const most = 3
 	text := strings.Join(z.names[:min(most, len(z.names))], ", ")

@@ -5,7 +5,7 @@ package world
 import "testing"
 
 func TestZonesOf(t *testing.T) {
-	// Zones of nodes; "-" is one that OVN does not know yet, "" one that does not tell its zone.
+	// zones has one zone per node: "-" is a node without a chassis, "" a node that reports no zone.
 	for name, test := range map[string]struct {
 		zones        []string
 		home         string

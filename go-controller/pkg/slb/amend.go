@@ -9,9 +9,9 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 )
 
-// amend follows the change of one Service in a decision that was made about everything,
-// if it concerns no other Service. What comes out is what a new decision would confirm.
-// With false the decision is spoilt: a new one has to be made.
+// amend applies the change of one Service to an existing full decision if the change affects no other Service. The
+// result is the same as that of a new full decision. If amend returns false, the decision is no longer usable and a
+// new one must be computed.
 func (m *state) amend(d *decision, key world.Key, c kube.Change) bool {
 	switch {
 	case c.SpecChanged:
@@ -35,7 +35,7 @@ func (m *state) amend(d *decision, key world.Key, c kube.Change) bool {
 
 func (m *state) admit(d *decision, s *world.Service) bool {
 	o, ok := d.allocation.Admit(s)
-	// Where guards are, an address may be held.
+	// If guards run, an address may be held.
 	if !ok || len(m.probation.guards) > 0 && len(o.Addrs) > 0 {
 		return false
 	}

@@ -20,8 +20,7 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world/worldtest"
 )
 
-// Services come, go and get other endpoints at random; a new decision confirms each that
-// was amended.
+// Services are added, deleted and change endpoints at random. A new full decision equals each amended one.
 func TestDecisionEqualsAmendment(t *testing.T) {
 	r := rand.New(rand.NewPCG(11, 12))
 	amended, spoilt := 0, 0
@@ -84,7 +83,7 @@ func same(t *testing.T, w *world.Snapshot, m *state, got *decision) {
 	twin := state{grants: maps.Clone(m.grants), leases: maps.Clone(m.leases)}
 	want := twin.decide(w)
 	what := cmp.Options{cmpopts.EquateComparable(netip.Addr{}, netip.Prefix{}, netip.AddrPort{}), cmpopts.EquateEmpty()}
-	// The reasons of those who lack something may change with each newcomer.
+	// The reasons of Services without addresses may change with each added Service.
 	bare := cmp.Transformer("bare", func(o ipam.Outcome) []netip.Addr { return o.Addrs })
 	if d := cmp.Diff(want.allocation.Services, got.allocation.Services, what, bare); d != "" {
 		t.Errorf("outcomes (-anew +amended):\n%s", d)
@@ -104,8 +103,7 @@ func same(t *testing.T, w *world.Snapshot, m *state, got *decision) {
 	}
 }
 
-// Replacing the oldest Service of a shard costs no whole decision, though the router port
-// has its address.
+// Replacing the oldest Service of a shard needs no full decision, although the router port has its address.
 func TestRemovedAnchorIsAmended(t *testing.T) {
 	old, young := service(world.Key{Namespace: "shop", Name: "old"}, 1), service(web, 2)
 	w := small(3, old, young)

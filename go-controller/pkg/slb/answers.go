@@ -11,15 +11,15 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 )
 
-// Why a reported conflict doesn't count; values of a metric's label.
+// Reasons why a reported conflict is ignored. They are values of a metric label.
 const (
-	// ignoredNotAsked: the node was not asked about the address.
+	// ignoredNotAsked means that the node was not asked to probe the address.
 	ignoredNotAsked = "not_asked"
-	// ignoredWrongProbe: it answers another question than the one that stands.
+	// ignoredWrongProbe means that the report refers to a probe request other than the current one.
 	ignoredWrongProbe = "wrong_probe"
 )
 
-// ignoredReport is a reported conflict that doesn't count.
+// ignoredReport is a reported conflict that is ignored.
 type ignoredReport struct {
 	node   string
 	addr   netip.Addr
@@ -27,10 +27,10 @@ type ignoredReport struct {
 	reason string
 }
 
-// accept returns the snapshot with the reported conflicts that count: answers of the nodes that were asked, to
-// the questions that they were asked. All nodes write their reports with one account, and any of them may be
-// compromised. Answers of our own gateways are no conflicts: one may still answer for the Service that had the
-// address before.
+// accept returns the snapshot with the accepted conflicts only: those reported by the node that was asked to probe the
+// address, for the current probe request. All nodes write their reports with the same account, and any node may be
+// compromised. Replies from our own gateways are not conflicts: a gateway may still answer for the Service that
+// previously had the address.
 func (p *probation) accept(w *world.Snapshot, l *place.Layout) *world.Snapshot {
 	out := *w
 	out.Conflicts = map[netip.Addr]world.Conflict{}
@@ -63,8 +63,8 @@ func (p *probation) accept(w *world.Snapshot, l *place.Layout) *world.Snapshot {
 	return &out
 }
 
-// acceptLate takes note of late answers. One that was reported a moment ago still counts: the question is asked
-// again because of it, and its guard begins anew.
+// acceptLate records late replies. A reply that was reported a moment ago still counts, because it causes a new probe
+// request and the guard starts over.
 func (p *probation) acceptLate(w *world.Snapshot) {
 	for a, is := range p.asked {
 		if !is.announced {

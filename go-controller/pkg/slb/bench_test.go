@@ -14,8 +14,8 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 )
 
-// BenchmarkPass decides and words everything about 5,000 Services of 20 endpoints, of
-// which one is new each time.
+// BenchmarkPass runs a full decision and builds the statuses for 5,000 Services with 20 endpoints each. One Service is
+// new in each iteration.
 func BenchmarkPass(b *testing.B) {
 	const services, endpoints = 5000, 20
 	w := small(1)

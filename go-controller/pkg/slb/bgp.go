@@ -17,15 +17,15 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
 )
 
-// maxNamed is how many nodes or peers a message names. Of more it says no number, or each
-// node that restarts would rewrite the statuses of all Services.
+// maxNamed is the maximum number of nodes or peers that a message names. Beyond it, the message does not contain a
+// count: otherwise each node restart would rewrite the statuses of all Services.
 const maxNamed = 5
 
-// advertisementState is how it stands with an address by BGP: the zero value if no advertisement takes
-// it. With a reason nobody tells of it.
+// advertisementState is the BGP state of an address. The zero value means that no advertisement selects it. If reason
+// is set, no node advertises the address.
 type advertisementState struct{ reason, text string }
 
-// advertised says of each spot of a Service how it stands by BGP; nil if no address is taken.
+// advertised returns the BGP state of each placement of a Service, or nil if no advertisement selects an address.
 func (v *statusBuilder) advertised(s *world.Service) []advertisementState {
 	placements := v.placements.Services[s.Key]
 	var list []advertisementState
@@ -84,7 +84,7 @@ func advertisersText(r *bgp.Advertisers) advertisementState {
 	return advertisementState{v1alpha1.ReasonNoSession, text}
 }
 
-// named lists a few names, with what they name.
+// named formats up to maxNamed names, prefixed with the kind that they name.
 func named(what string, names []string) string {
 	switch {
 	case len(names) > maxNamed:
@@ -95,12 +95,12 @@ func named(what string, names []string) string {
 	return what + "s " + strings.Join(names, ", ")
 }
 
-// onlyBGP reports whether no L2Domain has to do, now, with an address that an advertisement takes.
+// onlyBGP reports whether an advertisement selects an address that no L2Domain currently serves.
 func onlyBGP(placement place.Placement, t advertisementState) bool {
 	return placement.Elsewhere() && t.text != ""
 }
 
-// advertisementTexts says who tells of the addresses by BGP, once for those that are told alike.
+// advertisementTexts describes the BGP state of the addresses. Addresses with the same state share one text.
 func advertisementTexts(placements []place.Placement, told []advertisementState) []string {
 	var texts []string
 	for i, t := range told {
@@ -122,7 +122,7 @@ func advertisementTexts(placements []place.Placement, told []advertisementState)
 	return texts
 }
 
-// bgpObjects are the verdicts on the objects of the kinds for BGP.
+// bgpObjects returns the verdicts on the BGP objects.
 func (v *statusBuilder) bgpObjects() kube.BGPVerdicts {
 	out := kube.BGPVerdicts{
 		Peers: map[string]kube.Verdicts{}, Advertisements: map[string]kube.Verdicts{},
@@ -163,7 +163,7 @@ func (v *statusBuilder) bgpObjects() kube.BGPVerdicts {
 	return out
 }
 
-// peerReady tells whether every node that shall has its session with a peer.
+// peerReady reports whether every node that must keep a session with a peer has one.
 func (v *statusBuilder) peerReady(peer string, useless bool, keepers []string) kube.Verdict {
 	not := func(reason, message string) kube.Verdict {
 		return kube.Verdict{Status: metav1.ConditionFalse, Reason: reason, Message: message}
@@ -217,7 +217,7 @@ func (v *statusBuilder) peerReady(peer string, useless bool, keepers []string) k
 	}
 }
 
-// problemOf is the end of a message with what a node reports of its session, empty if it reports no problem.
+// problemOf returns a message suffix with the session problem that a node reports, or "" if it reports none.
 func problemOf(node, problem string) string {
 	if problem == "" {
 		return ""
@@ -225,7 +225,7 @@ func problemOf(node, problem string) string {
 	return "; node " + node + ": " + problem
 }
 
-// sentences joins the parts of a message that are there.
+// sentences joins the nonempty parts of a message.
 func sentences(parts ...string) string {
 	return strings.Join(slices.DeleteFunc(parts, func(p string) bool { return p == "" }), "; ")
 }

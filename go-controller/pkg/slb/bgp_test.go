@@ -17,8 +17,8 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
 )
 
-// withBGP is small with a peer of all nodes, an advertisement of all addresses, and the
-// sessions of n1 and n2.
+// withBGP returns the snapshot of small with a peer for all nodes, an advertisement for all addresses, and the sessions
+// of n1 and n2.
 func withBGP(services ...*world.Service) *world.Snapshot {
 	w := small(5, services...)
 	nodes := []string{"n1", "n2", "n3"}
@@ -96,8 +96,7 @@ func TestServiceStatusWithBGP(t *testing.T) {
 	}
 }
 
-// Nothing is waited for that is of no use: an address that BGP alone tells needs no OVN, and
-// its pool is ready.
+// An address that is advertised only by BGP does not wait for OVN, and its pool is ready.
 func TestBGPAloneNeedsNoDataplane(t *testing.T) {
 	w := withBGP(service(web, 1))
 	w.Cluster.NoDatabase = true
@@ -111,7 +110,7 @@ func TestBGPAloneNeedsNoDataplane(t *testing.T) {
 	}
 }
 
-// Who tells an address as that of a gateway tells nothing where there is none.
+// An advertisement with the gateway as next hop advertises nothing without a gateway.
 func TestPoolOfBGPNodesIsNotReadyWithoutThem(t *testing.T) {
 	w := withBGP(service(web, 1))
 	w.Cluster.NoDatabase, w.Advertisements[0].ByGateway = true, true
@@ -122,7 +121,7 @@ func TestPoolOfBGPNodesIsNotReadyWithoutThem(t *testing.T) {
 	}
 }
 
-// In a large cluster a session that comes or goes rewrites no status.
+// In a large cluster, a session that comes up or goes down rewrites no status.
 func TestLongNodeListsAreTruncated(t *testing.T) {
 	w := withBGP(service(web, 1))
 	w.Domains = nil
@@ -148,7 +147,7 @@ func TestLongNodeListsAreTruncated(t *testing.T) {
 	}
 }
 
-// Reports that have expired say nothing of an address, and their objects show it.
+// Expired reports say nothing about an address, and the objects of the silent nodes show that.
 func TestSilentNodes(t *testing.T) {
 	w := withBGP(service(web, 1))
 	w.Domains = nil

@@ -18,13 +18,13 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
 )
 
-// outcome is what a Service has, without new addresses for which no gateway can receive requests yet: OVN-Kubernetes
-// fixes the flows for an address when it sees it in a status, and OVN's port must exist by then (package place,
-// bridge.go).
+// outcome returns the allocation outcome of a Service without new addresses for which no gateway can receive requests
+// yet. OVN-Kubernetes computes the flows for an address when it sees the address in a status, and OVN's port must exist
+// by then (package place, bridge.go).
 func (v *statusBuilder) outcome(s *world.Service) ipam.Outcome {
 	o := v.allocation.Services[s.Key]
 	if len(s.Assigned) > 0 {
-		return o // a stale flow is mended later; to take a working address away would be worse
+		return o // a stale flow is repaired later; removing a working address would be worse
 	}
 	for _, a := range o.Addrs {
 		pool := v.allocation.PoolOf(a)
@@ -37,13 +37,14 @@ func (v *statusBuilder) outcome(s *world.Service) ipam.Outcome {
 	return o
 }
 
-// flowVerdict says which flow keeps requests from a load balancer. The zero value says that none is known to.
+// flowVerdict describes the flow that keeps requests from a load balancer. The zero value means that no such flow is
+// known.
 type flowVerdict struct {
 	status          metav1.ConditionStatus
 	reason, message string
 }
 
-// flows is the verdict on the bridges of the gateways that carry a Service's addresses, and on OVN's routers.
+// flows returns the verdict on OVN's routers and on the bridges of the gateways that carry a Service's addresses.
 func (v *statusBuilder) flows(placements []place.Placement) flowVerdict {
 	for i := range placements {
 		if placements[i].Reason == "" && v.world.Misplaced[placements[i].Addr] {
@@ -70,27 +71,27 @@ func (v *statusBuilder) flows(placements []place.Placement) flowVerdict {
 }
 
 const (
-	// firstRefresh is the time between the first two refreshes of a Service's status. It doubles up to lastRefresh, since
-	// each refresh takes the Service's flows off the bridges for a moment.
+	// firstRefresh is the time between the first two refreshes of a Service's status. The time doubles up to lastRefresh,
+	// because each refresh briefly removes the Service's flows from the bridges.
 	firstRefresh = 10 * time.Second
 	lastRefresh  = 10 * time.Minute
 )
 
-// refresh is a rewrite of a Service's status that makes OVN-Kubernetes compute its flows again.
+// refresh is a rewrite of a Service's status that makes OVN-Kubernetes recompute the Service's flows.
 type refresh struct {
-	// lists is whether the status must list the Service's ports. The value carries no meaning; OVN-Kubernetes reacts to
-	// the change.
+	// lists reports whether the status must list the Service's ports. The value itself has no meaning; OVN-Kubernetes
+	// reacts to the change.
 	lists bool
-	// next is when the status may be rewritten again, wait the delay after that.
+	// next is when the status may be rewritten again. wait is the delay after that.
 	next time.Time
 	wait time.Duration
 }
 
-// refreshes are by Service with stale flows.
+// refreshes holds the refresh of each Service with stale flows.
 type refreshes map[world.Key]refresh
 
-// decide refreshes the statuses of Services for which the bridge of a gateway has a stale flow. It returns when the
-// next refresh may be due, or the zero time.
+// decide schedules status refreshes for Services for which the bridge of a gateway has a stale flow. It returns the
+// time when the next refresh may be due, or the zero time if none is.
 func (r refreshes) decide(d *decision) time.Time {
 	stale := d.layout.Stale(d.world)
 	maps.DeleteFunc(r, func(k world.Key, _ refresh) bool { _, known := d.allocation.Services[k]; return !known })
@@ -98,7 +99,7 @@ func (r refreshes) decide(d *decision) time.Time {
 	for _, s := range d.world.Services {
 		last, was := r[s.Key]
 		if !slices.ContainsFunc(d.layout.Refreshable(s), func(a netip.Addr) bool { return stale[a] }) {
-			// The delay is kept for a while, so that reports that alternate cause no storm of writes.
+			// Keep the delay for a while, so that alternating reports do not cause a storm of writes.
 			if was && last.lists == s.ListsPorts && d.world.Now.After(last.next.Add(last.wait)) {
 				delete(r, s.Key)
 			}

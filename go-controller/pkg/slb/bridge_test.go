@@ -19,8 +19,8 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
 )
 
-// onBrEx is a small world whose domain is on the bridge of OVN-Kubernetes' own gateway, in mode local; each node has a
-// guard that tells of no port yet.
+// onBrEx returns a small snapshot whose domain is on the bridge of OVN-Kubernetes' own gateway, in local gateway mode.
+// Each node has a guard that has not reported a port yet.
 func onBrEx(services ...*world.Service) *world.Snapshot {
 	w := small(5, services...)
 	w.Now = time.Unix(1000, 0)
@@ -32,7 +32,8 @@ func onBrEx(services ...*world.Service) *world.Snapshot {
 	return w
 }
 
-// reportStale has the guard of a node tell of OVN's port, past which flows keep requests for some addresses.
+// reportStale makes the guard of a node report OVN's port and stale flows that keep requests for some addresses from
+// it.
 func reportStale(n *world.Node, stale ...string) {
 	is := world.Localnet{Bridge: "br-ex"}
 	for _, a := range stale {
@@ -41,7 +42,7 @@ func reportStale(n *world.Node, stale ...string) {
 	n.Localnets = map[string]world.Localnet{plan.LocalnetPort("lan"): is}
 }
 
-// programmed is what the dataplane tells when it has all that was decided.
+// programmed returns the state of a dataplane that has applied the whole decision.
 func programmed(d *decision) observed {
 	k := observed{synced: true, configured: true, programmed: map[world.Key]loop.Result{}}
 	for key, p := range d.plans {
@@ -50,7 +51,8 @@ func programmed(d *decision) observed {
 	return k
 }
 
-// status is what a pass says of Service web, once OVN has been told everything and the first gateway carries it.
+// status returns the status that a pass builds for Service web once OVN has applied everything and the first gateway
+// carries the Service.
 func status(m *state, w *world.Snapshot) *kube.ServiceStatus {
 	d := m.decide(w)
 	v := newStatusBuilder(d, programmed(d))
@@ -63,7 +65,8 @@ func status(m *state, w *world.Snapshot) *kube.ServiceStatus {
 	return v.services(&last)[web]
 }
 
-// An address is in a status only once OVN's port is on a bridge, for what OVN-Kubernetes does then stays.
+// An address appears in a status only once OVN's port is on a bridge, because the flows that OVN-Kubernetes computes at
+// that moment stay.
 func TestStatusOmitsAddressesWithoutBridgePort(t *testing.T) {
 	var m state
 	s := service(web, 1)
@@ -82,7 +85,7 @@ func TestStatusOmitsAddressesWithoutBridgePort(t *testing.T) {
 		got.Announced.Status != metav1.ConditionTrue {
 		t.Errorf("with one port: %v %v %v", got.Addrs, got.Allocated, got.Announced)
 	}
-	// What is in the status stays there.
+	// An address in the status stays there.
 	s.Assigned = got.Addrs
 	w.Nodes[1].Localnets = map[string]world.Localnet{}
 	if got = status(&m, w); len(got.Addrs) != 1 || got.Announced.Status != metav1.ConditionFalse {
@@ -90,7 +93,7 @@ func TestStatusOmitsAddressesWithoutBridgePort(t *testing.T) {
 	}
 }
 
-// An address of which OVN has the flows in the wrong routers is not said to be announced.
+// An address whose flows OVN has in the wrong routers is not reported as announced.
 func TestMisplacedFlowIsReported(t *testing.T) {
 	var m state
 	s := service(web, 1)
@@ -114,8 +117,8 @@ func TestMisplacedFlowIsReported(t *testing.T) {
 	}
 }
 
-// While the bridge of the gateway keeps requests from OVN, Announced is False, and the status is rewritten at growing
-// intervals so that OVN-Kubernetes computes its flows again.
+// While the bridge of the gateway keeps requests from OVN, Announced is False. The status is rewritten at growing
+// intervals so that OVN-Kubernetes recomputes its flows.
 func TestStatusIsRefreshedWhileBridgeFlowsAreStale(t *testing.T) {
 	var m state
 	s := service(web, 1)
@@ -164,7 +167,7 @@ func TestStatusIsRefreshedWhileBridgeFlowsAreStale(t *testing.T) {
 	}
 }
 
-// A gateway goes on without its guard, but what it hears is not known then.
+// A gateway keeps working without its guard, but it is not known whether requests reach it.
 func TestAnnouncedIsUnknownWithoutGuardOnBrEx(t *testing.T) {
 	var m state
 	s := service(web, 1)
@@ -185,7 +188,7 @@ func TestAnnouncedIsUnknownWithoutGuardOnBrEx(t *testing.T) {
 	}
 }
 
-// A new address is in a status only once OVN has it.
+// A new address appears in a status only once OVN has it.
 func TestStatusWaitsForOVN(t *testing.T) {
 	for name, guarded := range map[string]bool{"guards run": true, "no guards": false} {
 		t.Run(name, func(t *testing.T) {
@@ -220,7 +223,8 @@ func TestStatusWaitsForOVN(t *testing.T) {
 	}
 }
 
-// Stale flows of addresses that are elsewhere, or that a rewrite of a status can't mend, say nothing about a gateway.
+// Stale flows for addresses of other domains, or flows that a status rewrite cannot repair, are not faults of a
+// gateway's bridge.
 func TestBridgeFaultsCountRefreshableAddressesOfTheDomain(t *testing.T) {
 	var m state
 	far, external := service(world.Key{Namespace: "shop", Name: "far"}, 2),
@@ -241,8 +245,8 @@ func TestBridgeFaultsCountRefreshableAddressesOfTheDomain(t *testing.T) {
 	}
 }
 
-// A rewrite that does not get into the status is no reason for passes without end, and reports that alternate cause no
-// storm.
+// A rewrite that does not reach the status does not cause endless passes, and alternating reports do not cause a storm
+// of writes.
 func TestRefreshesKeepTheirDelay(t *testing.T) {
 	var m state
 	s := service(web, 1)
@@ -280,8 +284,8 @@ func TestRefreshesKeepTheirDelay(t *testing.T) {
 	}
 }
 
-// Before the databases were read it is not known which gateways there are, so a new address waits; one that a Service
-// has does not.
+// Before the databases have been read, the gateways are not known, so a new address waits. An address that a Service
+// already has does not wait.
 func TestStatusWaitsUntilTheDatabasesWereRead(t *testing.T) {
 	var m state
 	s := service(web, 1)

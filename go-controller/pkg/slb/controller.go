@@ -26,10 +26,10 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
 )
 
-// identityPause is the time between two tries to read the cluster's identity.
+// identityPause is the time between two attempts to read the cluster's identity.
 const identityPause = time.Second
 
-// Controller gives Services addresses and has OVN announce them.
+// Controller allocates addresses to Services and programs OVN to announce them.
 type Controller struct {
 	options     Options
 	cluster     world.Cluster
@@ -44,41 +44,41 @@ type Controller struct {
 	metrics     *metrics
 	wakeups     *wakeups
 
-	// Without a network these are nil.
+	// network and runner are nil without a network.
 	network network
 	runner  *loop.Runner
 
 	decided atomic.Bool
-	// bare: the mode in force needs no database.
+	// bare is set if the current mode needs no database.
 	bare atomic.Bool
-	// deciding and applying beat as long as the decision passes and the runner work.
+	// deciding and applying are the heartbeats of the decision passes and the runner.
 	deciding, applying heartbeat
-	// resync: OVN's rows are not what was applied; they are written again once the
-	// decisions know who carries what now.
+	// resync is set if OVN's rows differ from what was applied. They are written again after a pass has observed the
+	// current carriers.
 	resync atomic.Bool
 
-	// others: something else than Services changed.
+	// others is set if objects other than Services changed.
 	others atomic.Bool
 
-	// Used by the passes only.
+	// The following fields are used only by the passes.
 	state       state
 	wakeTimer   wakeTimer
 	statusCache statusCache
 	programmed  map[world.Key]loop.Result
-	// last is what was decided last, nil for nothing.
+	// last holds the last decision, or nil before the first one.
 	last       *statusBuilder
 	withdrawal withdrawal
-	// unreachable is since when the databases can't be reached; zero if they can.
+	// unreachable is the time since which the databases cannot be reached, or zero if they can.
 	unreachable time.Time
 
 	mu      sync.Mutex
-	results []loop.Result // that no pass has seen
-	// configured: the shards were configured, or could not be for the reason in ground.
+	results []loop.Result // not yet read by a pass
+	// configured is set once the shards were configured, or could not be for the reason in topologyError.
 	configured    bool
 	topologyError error
 }
 
-// New returns a Controller that does nothing before Run. The error names the option.
+// New returns a Controller that does nothing before Run. An error about an invalid option names the option.
 func New(o Options) (*Controller, error) {
 	if err := o.validate(); err != nil {
 		return nil, fmt.Errorf("options of the controller: %w", err)
@@ -127,7 +127,7 @@ func New(o Options) (*Controller, error) {
 	return c, nil
 }
 
-// Run works until the context ends. What can't be reached is waited for.
+// Run runs the controller until ctx is done. It waits for servers that cannot be reached.
 func (c *Controller) Run(ctx context.Context) error {
 	if !c.identify(ctx) {
 		return nil
@@ -153,7 +153,7 @@ func (c *Controller) Run(ctx context.Context) error {
 	return nil
 }
 
-// identify reads the cluster's identity; false if ctx ends before.
+// identify reads the cluster's identity. It returns false if ctx is done first.
 func (c *Controller) identify(ctx context.Context) bool {
 	ticker := time.NewTicker(identityPause)
 	defer ticker.Stop()
@@ -203,7 +203,7 @@ func (c *Controller) synced() bool {
 	}
 }
 
-// event is what OVN's databases tell.
+// event handles an event from OVN's databases.
 func (c *Controller) event(what ovn.EventKind) {
 	if what == ovn.Rows {
 		c.drifted()
@@ -212,19 +212,20 @@ func (c *Controller) event(what ovn.EventKind) {
 	c.wakeWhole()
 }
 
-// drifted has everything applied again.
+// drifted schedules a pass that applies everything again.
 func (c *Controller) drifted() {
 	c.resync.Store(true)
 	c.wakeWhole()
 }
 
-// wakeWhole calls for a pass that decides everything.
+// wakeWhole requests a full pass.
 func (c *Controller) wakeWhole() {
 	c.others.Store(true)
 	c.wakeups.wake()
 }
 
-// transacted: an Apply of thousands of Services is many transactions, and each is a sign of life.
+// transacted records a transaction. Applying thousands of Services takes many transactions, so each one counts as a
+// heartbeat.
 func (c *Controller) transacted(err error) {
 	c.applying.beat()
 	c.metrics.transacted(err)
@@ -237,7 +238,7 @@ func (c *Controller) report(results []loop.Result) {
 	c.wakeups.wake()
 }
 
-// read takes note of what the dataplane told of Services, and returns whom it is about.
+// read records the results that the dataplane reported for Services, and returns the keys of these Services.
 func (c *Controller) read() []world.Key {
 	c.mu.Lock()
 	results := c.results
@@ -247,7 +248,7 @@ func (c *Controller) read() []world.Key {
 	for _, r := range results {
 		keys = append(keys, r.Key)
 		if r.Err != nil {
-			// Told once, not with each of the tries that follow.
+			// Log an error once, not for each retry.
 			if last := c.programmed[r.Key].Err; last == nil || last.Error() != r.Err.Error() {
 				klog.ErrorS(r.Err, "Failed to apply Service, will retry", "service", r.Key.String())
 			}
@@ -290,7 +291,7 @@ func (c *Controller) apply(ctx context.Context) {
 	c.runner.Run(ctx)
 }
 
-// amend follows changes of single Services; false if that does not do.
+// amend applies changes of single Services. It returns false if a full pass is needed.
 func (c *Controller) amend() bool {
 	if c.last == nil || c.others.Load() {
 		return false
@@ -332,7 +333,7 @@ func (c *Controller) amend() bool {
 	return true
 }
 
-// whole decides everything once and hands it on; nothing in it waits.
+// whole runs one full pass: it computes every decision and passes the results on. It does not block.
 func (c *Controller) whole() {
 	start := time.Now()
 	c.others.Store(false)
@@ -378,24 +379,24 @@ func (c *Controller) whole() {
 	c.metrics.decided(v, services, time.Since(start))
 }
 
-// logIgnored logs and counts the conflicts that guards newly report and that don't count.
+// logIgnored logs and counts the newly reported conflicts that are ignored.
 func (c *Controller) logIgnored() {
 	nodes := map[string]int{}
 	for _, r := range c.state.probation.newlyIgnored {
 		c.metrics.ignored.WithLabelValues(r.reason).Inc()
-		if nodes[r.node]++; nodes[r.node] == 1 { // of each node the first, as a report may have thousands
+		if nodes[r.node]++; nodes[r.node] == 1 { // log only the first per node: a report may contain thousands
 			klog.InfoS("Ignoring address conflict from a node that was not asked", "node", r.node, "address", r.addr,
 				"mac", r.mac, "reason", r.reason)
 		}
 	}
 }
 
-// reconnectTime is how long databases may be out of reach until statuses say so: to find another leader of a
-// cluster, or for a server to be started anew, is no reason to write the statuses of all Services twice.
+// reconnectTime is how long databases may be unreachable before statuses report it. Finding another leader of a
+// database cluster or restarting a server must not cause the statuses of all Services to be written twice.
 const reconnectTime = 5 * time.Second
 
-// observe is what the network has told so far. It returns when the loss of its databases will be told, the zero
-// time if that is not to come.
+// observe returns the state observed from the network. lostAt is the time at which statuses will report that its
+// databases are unreachable, or the zero time if no such report is pending.
 func (c *Controller) observe(w *world.Snapshot) (known observed, lostAt time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

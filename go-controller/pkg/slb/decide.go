@@ -16,7 +16,7 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 )
 
-// decision is what one pass comes to.
+// decision is the result of one pass.
 type decision struct {
 	world        *world.Snapshot
 	layout       *place.Layout
@@ -26,29 +26,30 @@ type decision struct {
 	reachability *plan.Reachability
 	plans        map[world.Key]*plan.Service
 	bgp          *bgp.Layout
-	// refreshes are those of the statuses that OVN-Kubernetes has to see anew, refreshDue is when there may be another.
+	// refreshes are the status refreshes that make OVN-Kubernetes recompute flows. refreshDue is when the next one may be
+	// due.
 	refreshes  refreshes
 	refreshDue time.Time
 }
 
-// state is what passes hand on to each other.
+// state is carried over from one pass to the next.
 type state struct {
-	// grants are addresses that the API server does not show yet.
+	// grants are granted addresses that the API server does not show yet.
 	grants map[world.Key]grant
-	// external are the addresses of spec.externalIPs that the last pass found to be a Service's own.
+	// external are the addresses in spec.externalIPs that the last pass found to be held by the Service.
 	external map[world.Key]grant
-	// leases are those of the pools with a ReuseDelay, newer than the pools' statuses.
+	// leases are the leases of the pools with a ReuseDelay. They are newer than those in the pools' statuses.
 	leases map[string][]world.Lease
-	// planned are the plans of the last pass with what they were made from.
+	// planned holds the plans of the last pass and their inputs.
 	planned map[world.Key]plannedService
-	// reachability is that of the last pass, the same pointer as long as it is equal.
+	// reachability is that of the last pass. The pointer stays the same as long as the value is equal.
 	reachability *plan.Reachability
-	// probation has the new addresses that guards are asked about.
+	// probation tracks the new addresses that guards are asked to probe.
 	probation probation
 	refreshes refreshes
 }
 
-// grant is what a Service was given while the status showed something else.
+// grant records the addresses granted to a Service while its status showed different ones.
 type grant struct {
 	uid   string
 	addrs []netip.Addr
@@ -56,9 +57,9 @@ type grant struct {
 	over []netip.Addr
 }
 
-// stands reports whether a grant is still being written if the status shows these addresses. If they are any others,
-// somebody else wrote them first, and they are what the Service has: two controllers that run at once would overwrite
-// each other for ever.
+// stands reports whether a grant is still being written, given the addresses in the status. If the status shows any
+// other addresses, another client wrote them first, and they are the Service's addresses. Otherwise two controllers
+// that run at the same time would overwrite each other indefinitely.
 func (g *grant) stands(shown []netip.Addr) bool {
 	return len(shown) == 0 || slices.Equal(shown, g.addrs) || slices.Equal(shown, g.over)
 }
@@ -70,7 +71,7 @@ type plannedService struct {
 	plan         *plan.Service
 }
 
-// decide makes every decision about a snapshot.
+// decide computes every decision for a snapshot.
 func (m *state) decide(w *world.Snapshot) *decision {
 	w = m.recall(w)
 	layout := place.Compute(w)
@@ -102,10 +103,10 @@ func (m *state) decide(w *world.Snapshot) *decision {
 	return d
 }
 
-// computeFabric makes the fabric of the layout and the anchors that there are.
+// computeFabric computes the fabric from the layout and the present anchors.
 func (d *decision) computeFabric() { d.fabric = d.layout.Fabric(d.world, d.placements) }
 
-// held are the grants to Services that still exist.
+// held returns the pending grants of Services that still exist.
 func (m *state) held(w *world.Snapshot) map[world.Key][]netip.Addr {
 	held := make(map[world.Key][]netip.Addr, len(m.grants))
 	for _, s := range w.Services {
@@ -126,8 +127,8 @@ func (m *state) remember(w *world.Snapshot, a *ipam.Allocation) {
 	}
 }
 
-// withExternal returns the snapshot with the external addresses that we found to be Services'
-// own and whose statuses don't show that yet.
+// withExternal returns the snapshot with the external addresses that were found to be held by Services but that their
+// statuses do not show yet.
 func (m *state) withExternal(w *world.Snapshot) *world.Snapshot {
 	if len(m.external) == 0 {
 		return w
@@ -152,8 +153,8 @@ func (m *state) rememberExternal(w *world.Snapshot, a *ipam.Allocation) {
 	}
 }
 
-// plan makes the plan of a Service that has a place. It is made anew if the Service, the
-// place or the reach differs, and what stays the same is the same pointer.
+// plan computes the plan of a Service that has VIPs. It computes a new plan only if the Service, its VIPs or the
+// reachability changed. An equal plan keeps its pointer.
 func (m *state) plan(d *decision, s *world.Service) {
 	vips := d.placements.VIPs(s.Key)
 	if len(vips) == 0 {

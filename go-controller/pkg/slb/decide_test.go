@@ -25,8 +25,7 @@ import (
 
 var web = world.Key{Namespace: "shop", Name: "web"}
 
-// small is a world with a pool of a few addresses, a domain of three nodes and Services,
-// each with one backend of its own.
+// small returns a snapshot with a pool of a few addresses, a domain of three nodes, and Services with one backend each.
 func small(addresses int, services ...*world.Service) *world.Snapshot {
 	first := netip.MustParseAddr("10.50.0.100")
 	last := first
@@ -60,7 +59,7 @@ func service(key world.Key, age int) *world.Service {
 	}
 }
 
-// An API server that shows our write late must not make us give the address again.
+// An address must not be granted again while the API server does not show the first write yet.
 func TestGrantsNotSeenYetAreHeld(t *testing.T) {
 	var m state
 	young := service(web, 2)
@@ -68,7 +67,7 @@ func TestGrantsNotSeenYetAreHeld(t *testing.T) {
 	if len(first) != 1 {
 		t.Fatalf("addresses: %v", first)
 	}
-	// An older Service appears before the status of the younger one does.
+	// An older Service appears before the status of the younger one.
 	old := service(world.Key{Namespace: "shop", Name: "old"}, 1)
 	d := m.decide(small(1, young, old))
 	if got := d.allocation.Services[web].Addrs; len(got) != 1 || got[0] != first[0] {
@@ -77,7 +76,7 @@ func TestGrantsNotSeenYetAreHeld(t *testing.T) {
 	if got := d.allocation.Services[old.Key].Addrs; len(got) != 0 {
 		t.Errorf("old has %v, want none", got)
 	}
-	// A namesake is another Service.
+	// A new Service with the same name is a different Service.
 	namesake := service(web, 3)
 	namesake.UID = "another"
 	if got := m.decide(small(1, namesake, old)).allocation.Services[old.Key].Addrs; len(got) != 1 {
@@ -103,7 +102,7 @@ func TestUnchangedPlansAreTheSamePointers(t *testing.T) {
 	}
 }
 
-// A node that comes within reach is a backend of Services that did not change.
+// A node that becomes reachable is a backend of Services that did not change.
 func TestPlansFollowTheNodes(t *testing.T) {
 	var m state
 	pods := []netip.Prefix{netip.MustParsePrefix("10.244.0.0/16")}
@@ -211,7 +210,7 @@ func TestConditionNamesFirstBrokenLink(t *testing.T) {
 	}
 }
 
-// New backends are no reason to say that an address is not announced.
+// A change of backends does not make an address unannounced.
 func TestAnnouncedStandsWhileBackendsChange(t *testing.T) {
 	var m state
 	s := service(web, 1)
@@ -301,7 +300,7 @@ func TestDomainReportsMissingParts(t *testing.T) {
 	}
 }
 
-// A pool whose domain has no node that can serve says so, like its Services.
+// A pool whose domain has no eligible node reports that, and so do its Services.
 func TestPoolReportsMissingPartsOfDomain(t *testing.T) {
 	w := small(5, service(web, 1))
 	w.Bridges = map[string]world.Bridges{"chassis-1": {}, "chassis-2": {"lan": "br-lan"}, "chassis-3": {}}
@@ -320,8 +319,8 @@ func TestPoolReportsMissingPartsOfDomain(t *testing.T) {
 	}
 }
 
-// Which nodes are left out depends on who carries the shards: until OVN has told, a
-// restarted controller does not touch what its predecessor wrote.
+// The nodes that are left out depend on the carriers of the shards. Until OVN has reported the carriers, a restarted
+// controller does not change the status that its predecessor wrote.
 func TestDomainStatusIsKeptUntilOVNReports(t *testing.T) {
 	w := small(5, service(web, 1))
 	w.Domains[0].MaxGateways = 1
@@ -348,7 +347,7 @@ func TestDomainStatusIsKeptUntilOVNReports(t *testing.T) {
 	}
 }
 
-// What a domain was before it was refused is not told any more, also if the database that knew it is gone.
+// A rejected domain no longer reports its former state, even if the database that had it is gone.
 func TestRefusedDomainHasNoGateways(t *testing.T) {
 	w := small(5, service(web, 1))
 	w.Carriers = map[world.ShardID]world.Carrier{{Domain: "lan"}: {Active: "chassis-2", Order: []string{"chassis-2"}}}
@@ -368,8 +367,8 @@ func TestRefusedDomainHasNoGateways(t *testing.T) {
 	}
 }
 
-// Two controllers run at once and give a Service different addresses: what was written
-// first stands, or they would overwrite each other for ever.
+// Two controllers run at the same time and grant a Service different addresses. The first write is kept. Otherwise the
+// controllers would overwrite each other indefinitely.
 func TestEarlierForeignWriteIsKept(t *testing.T) {
 	var m state
 	s := service(web, 1)
@@ -381,7 +380,7 @@ func TestEarlierForeignWriteIsKept(t *testing.T) {
 			t.Errorf("web has %v, want the %v that another controller wrote", got, written.Assigned)
 		}
 	}
-	// The newest request counts, although the status shows what we gave before it.
+	// The latest request counts, although the status shows the address granted before it.
 	asked := *s
 	asked.Requested = []netip.Addr{ours[0].Next().Next()}
 	m = state{}
@@ -392,7 +391,7 @@ func TestEarlierForeignWriteIsKept(t *testing.T) {
 	if got := m.decide(small(3, &echo)).allocation.Services[web].Addrs; got[0] != asked.Requested[0] {
 		t.Errorf("web has %v, want the %v that is being written over our own %v", got, asked.Requested, ours)
 	}
-	// An address that was ours to give for a moment, and was not written, is another's to write.
+	// Another controller may write an address that was briefly granted here and never written.
 	old := service(world.Key{Namespace: "shop", Name: "old"}, 0)
 	m = state{}
 	m.decide(small(3, s))
@@ -409,8 +408,8 @@ func TestEarlierForeignWriteIsKept(t *testing.T) {
 	}
 }
 
-// Two controllers run at once: an address that a status shows is not taken away for an older Service whose status does
-// not.
+// Two controllers run at the same time. An address that a status shows is not taken away for an older Service whose
+// status does not show it.
 func TestWhatAStatusShowsComesBeforeGrants(t *testing.T) {
 	var m state
 	old, young := service(world.Key{Namespace: "shop", Name: "old"}, 0), service(web, 1)
@@ -422,7 +421,7 @@ func TestWhatAStatusShowsComesBeforeGrants(t *testing.T) {
 	}
 }
 
-// A UDP server on its node's own network may reply from another address, and only the user can know.
+// A UDP server on its node's own network may reply from another address. Only the user can know whether it does.
 func TestUDPHostBackendsAreReported(t *testing.T) {
 	b := func(addr string, host bool) plan.Backend {
 		return plan.Backend{Addr: netip.MustParseAddrPort(addr), Node: "n1", Host: host}

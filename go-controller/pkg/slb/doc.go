@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package slb is the controller: it gives Services of type LoadBalancer addresses from
-// pools and makes OVN answer for them. It runs by itself (cmd/ovnkube-slb) or inside
-// another process, which hands in its clients and has its own leader election:
+// Package slb implements the controller. It allocates addresses from pools to Services of type LoadBalancer and
+// programs OVN to answer for them. It runs standalone (cmd/ovnkube-slb) or embedded in another process, which passes
+// in its clients and runs its own leader election:
 //
 //	controller, err := slb.New(slb.Options{
 //		Kube:           kubeClient,
@@ -20,11 +20,11 @@
 //	return controller.Run(ctx)
 //
 // Invariants:
-//   - Each pass decides everything anew from one snapshot; what was decided before counts
-//     only as far as the API server does not show it yet.
-//   - Nothing is decided before all objects have been read, and nothing is written to OVN
-//     before its databases have: a restart changes nothing.
-//   - A new address is in a status once OVN has it, or OVN is known not to take it: its databases are away, or
-//     refuse it. An address that a Service has is never taken away for such a reason.
-//   - A Service that restricts its clients in a way that is not enforced is not announced.
+//   - Each pass recomputes every decision from one snapshot. Earlier decisions matter only until the API server
+//     shows them.
+//   - No decision is made before all objects have been read, and nothing is written to OVN before its databases have
+//     been read. A restart therefore changes nothing.
+//   - A new address appears in a status once OVN has it, or once it is known that OVN cannot take it because its
+//     databases are unreachable or reject it. An assigned address is never removed for such a reason.
+//   - A Service whose client restrictions are not enforced is not announced.
 package slb

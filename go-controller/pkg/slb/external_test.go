@@ -12,8 +12,8 @@ import (
 
 var listed = netip.MustParseAddr("10.50.0.105")
 
-// external is a world in which a Service holds listed, and an older one in another namespace has
-// come to list it, too.
+// external returns a snapshot in which one Service holds listed, and an older Service in another namespace also lists
+// it now.
 func external(holder, older *world.Service) *world.Snapshot {
 	w := small(10, holder)
 	if older != nil {
@@ -37,8 +37,8 @@ func hasListed(t *testing.T, d *decision, whom, not *world.Service, when string)
 	}
 }
 
-// An older Service that comes to list the address gets nothing, whether the holder's status shows
-// that it holds it or not yet, and after a restart neither.
+// An older Service that starts to list the address does not get it, whether or not the holder's status already shows
+// the address. The same applies after a restart.
 func TestExternalIPHolderKeepsItAgainstAnOlderService(t *testing.T) {
 	older := lists(world.Key{Namespace: "attacker", Name: "older"}, 1)
 	holder := lists(web, 2)
@@ -57,7 +57,8 @@ func TestExternalIPHolderKeepsItAgainstAnOlderService(t *testing.T) {
 	hasListed(t, m.decide(external(&gaveUp, older)), older, &gaveUp, "once the holder does not list it any more")
 }
 
-// Two controllers at once come to rest: what a status shows, other than what we write, counts.
+// Two controllers that run at the same time converge: an address in a status counts if it differs from what this
+// controller writes.
 func TestExternalIPInAStatusWrittenByAnotherControllerCounts(t *testing.T) {
 	older, holder := lists(world.Key{Namespace: "attacker", Name: "older"}, 1), lists(web, 2)
 	var m state
@@ -69,7 +70,7 @@ func TestExternalIPInAStatusWrittenByAnotherControllerCounts(t *testing.T) {
 	hasListed(t, m.decide(external(&shown, &before)), &shown, &before, "once another one has written its own")
 }
 
-// The ingress of another controller is not wiped, and not announced.
+// The ingress of another controller is neither removed nor announced.
 func TestForeignAddressIsNotAnnounced(t *testing.T) {
 	s := service(web, 1)
 	s.Assigned = []netip.Addr{netip.MustParseAddr("10.50.0.1")} // the segment's next hop

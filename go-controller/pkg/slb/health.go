@@ -9,10 +9,10 @@ import (
 	"time"
 )
 
-// beatEvery is the time between two signs of life of a loop that has nothing to do.
+// beatEvery is the time between two heartbeats of an idle loop.
 const beatEvery = 5 * time.Second
 
-// heartbeat is when a loop last showed that it works. The zero value is of one that does not run.
+// heartbeat records when a loop last made progress. The zero value belongs to a loop that is not running.
 type heartbeat struct{ last atomic.Pointer[time.Time] }
 
 func (h *heartbeat) beat() {
@@ -20,10 +20,10 @@ func (h *heartbeat) beat() {
 	h.last.Store(&now)
 }
 
-// stop is for a loop that ends.
+// stop records that the loop has ended.
 func (h *heartbeat) stop() { h.last.Store(nil) }
 
-// silent returns for how long a running loop has shown no sign of life.
+// silent returns the time since the last heartbeat of a running loop, or 0 if the loop is not running.
 func (h *heartbeat) silent() time.Duration {
 	if last := h.last.Load(); last != nil {
 		return time.Since(*last)
@@ -31,8 +31,8 @@ func (h *heartbeat) silent() time.Duration {
 	return 0
 }
 
-// Alive returns an error if the decision passes or what applies them have shown no sign of life for longer than stall,
-// which has to be well above five seconds: then nothing but a restart helps. What waits for the API server or for a
+// Alive returns an error if the decision passes or the runner that applies them had no heartbeat for longer than stall.
+// Only a restart helps then. stall must be well above five seconds. A loop that waits for the API server or for a
 // database is alive.
 func (c *Controller) Alive(stall time.Duration) error {
 	loops := map[string]*heartbeat{"the decision passes": &c.deciding, "the runner of the network": &c.applying}
@@ -44,8 +44,9 @@ func (c *Controller) Alive(stall time.Duration) error {
 	return nil
 }
 
-// Healthy tells what the controller waits for; nil once it has read all it needs and decided, and as long as it
-// is connected to the databases that the mode in force needs.
+// Healthy returns an error that describes what the controller is waiting for. It returns nil once the controller has
+// read everything it needs and made its first decision, and as long as it is connected to the databases that the
+// current mode needs.
 func (c *Controller) Healthy() error {
 	if err := c.watch.Healthy(); err != nil {
 		return err
@@ -59,9 +60,9 @@ func (c *Controller) Healthy() error {
 	return c.network.Unread()
 }
 
-// Missing names the databases that the mode in force needs and that are not connected; nil for none, and before the
-// first decision, when the mode is not known. A leader that lacks them for long keeps replicas that may have them
-// from leading.
+// Missing returns an error that names the databases that the current mode needs and that are not connected. It returns
+// nil if there are none, and before the first decision, when the mode is not known. A leader without these databases
+// keeps other replicas, which may be connected to them, from leading.
 func (c *Controller) Missing() error {
 	if c.network == nil || !c.decided.Load() || c.bare.Load() {
 		return nil

@@ -21,7 +21,7 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 )
 
-// wedged is a dataplane that never comes back from some calls.
+// wedged is a dataplane in which some calls never return.
 type wedged struct{ on func(call string) }
 
 func (w wedged) Configure(context.Context, *plan.Fabric) error { w.on("configure"); return nil }
@@ -33,8 +33,7 @@ func (w wedged) Apply(context.Context, []dataplane.Change) map[world.Key]error {
 
 func (w wedged) Prune(context.Context, func(world.Key) bool) error { w.on("prune"); return nil }
 
-// A loop that is stuck is told within its time, whatever it is stuck in; one that has nothing to do is alive all the
-// time.
+// A stuck loop is reported within the stall time, regardless of the call that blocks it. An idle loop is always alive.
 func TestStuckLoopFailsLiveness(t *testing.T) {
 	const stall = time.Minute
 	for _, stuck := range []string{"", "configure", "apply", "prune", "decide"} {
@@ -84,7 +83,7 @@ func TestStuckLoopFailsLiveness(t *testing.T) {
 	}
 }
 
-// unconnected returns a controller that reaches neither an API server nor OVN's databases.
+// unconnected returns a controller that can reach neither an API server nor OVN's databases.
 func unconnected(t *testing.T) *Controller {
 	t.Helper()
 	config := &rest.Config{Dial: func(context.Context, string, string) (net.Conn, error) {
@@ -102,7 +101,7 @@ func unconnected(t *testing.T) *Controller {
 	return c
 }
 
-// The mode may need no database: a leader that has just begun must not be ended for the lack of one.
+// The mode may need no database: a new leader must not be stopped because it lacks one.
 func TestReadinessBeforeFirstDecision(t *testing.T) {
 	c := unconnected(t)
 	if err := c.Missing(); err != nil {

@@ -10,9 +10,9 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 )
 
-// recall returns the snapshot with the leases as this process knows them. A pool's status
-// shows them a second or two later, and not all if there are very many: it counts only where the
-// last pass knew no pool with a delay of that name, as at a start.
+// recall returns the snapshot with the leases that this process has recorded. A pool's status shows them a second or
+// two later, and not all of them if there are very many. The status is used only if the last pass had no pool of that
+// name with a delay, for example after a start.
 func (m *state) recall(w *world.Snapshot) *world.Snapshot {
 	if len(m.leases) == 0 {
 		return w
@@ -39,8 +39,8 @@ func (m *state) rememberLeases(w *world.Snapshot, a *ipam.Allocation) {
 	}
 }
 
-// lease notes what a Service is given between two decisions about everything. Should it
-// go before the next one, that one has to know.
+// lease records the addresses granted to a Service between two full decisions. If the Service is deleted before the
+// next full decision, that decision must know about them.
 func (m *state) lease(d *decision, key world.Key, addrs []netip.Addr) {
 	for _, a := range addrs {
 		pool := d.allocation.PoolOf(a)
@@ -50,7 +50,7 @@ func (m *state) lease(d *decision, key world.Key, addrs []netip.Addr) {
 	}
 }
 
-// firstEnd is when the first address has rested enough; zero if none rests.
+// firstEnd returns the time when the first cooldown of an address ends, or the zero time if no address is in cooldown.
 func firstEnd(a *ipam.Allocation) time.Time {
 	var first time.Time
 	for _, use := range a.Pools {
@@ -61,10 +61,10 @@ func firstEnd(a *ipam.Allocation) time.Time {
 	return first
 }
 
-// wakeTimer calls at the time that was set last. The zero value never calls.
+// wakeTimer calls a function at the time that was set last. The zero value never calls one.
 type wakeTimer struct{ timer *time.Timer }
 
-// set replaces the time; the zero one stands for never.
+// set replaces the time and the function. The zero time disables the timer.
 func (a *wakeTimer) set(at time.Time, call func()) {
 	if a.timer != nil {
 		a.timer.Stop()

@@ -13,8 +13,8 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
 )
 
-// The status of a pool is written a second later, or never if an address comes and goes
-// in less: what the last pass knew counts.
+// The status of a pool is written a second later, or never if an address is allocated and released in less time. The
+// leases of the last pass count.
 func TestLeasesNotSeenYetAreKnown(t *testing.T) {
 	var m state
 	start := time.Unix(1000, 0)
@@ -40,14 +40,14 @@ func TestLeasesNotSeenYetAreKnown(t *testing.T) {
 	if len(seen.Pools[0].Leases) != 0 {
 		t.Error("the snapshot was changed")
 	}
-	// A process that starts now has only what the status of the pool says.
+	// A process that starts now has only the status of the pool.
 	fresh := at(5, other)
 	fresh.Pools[0].Leases = slices.Clone(d.allocation.Pools["lan"].Leases)
 	var started state
 	if end := firstEnd(started.decide(fresh).allocation); !end.Equal(start.Add(11 * time.Second)) {
 		t.Errorf("after a restart the rest ends at %s, want 11 s after the start", end.Sub(start))
 	}
-	// Where the status says otherwise than this process, it is behind.
+	// A status that differs from the state of this process is stale.
 	stale := at(5, other)
 	stale.Pools[0].Leases = []world.Lease{{Addr: stale.Pools[0].Ranges[0].From(), Service: other.Key}}
 	if got := m.decide(stale).allocation.Services[other.Key]; len(got.Addrs) != 0 {
@@ -60,7 +60,7 @@ func TestLeasesNotSeenYetAreKnown(t *testing.T) {
 	if end := firstEnd(d.allocation); !end.IsZero() {
 		t.Errorf("a rest ends at %s, want none", end)
 	}
-	// Without a delay nothing is remembered.
+	// Without a delay, no leases are kept.
 	none := at(12)
 	none.Pools[0].ReuseDelay = 0
 	m.decide(none)
@@ -69,7 +69,7 @@ func TestLeasesNotSeenYetAreKnown(t *testing.T) {
 	}
 }
 
-// The same for one that came and went between two decisions about everything.
+// Leases are also known for a Service that is added and deleted between two full decisions.
 func TestLeasesOfNewcomersAreKnown(t *testing.T) {
 	var m state
 	w := small(2, service(world.Key{Namespace: "shop", Name: "stays"}, 1))

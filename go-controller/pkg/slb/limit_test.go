@@ -11,8 +11,8 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
 )
 
-// A Service that grows beyond the limit keeps its address, and its plan has nothing that OVN would serve: it is not
-// half programmed. Another one beside it is served on.
+// A Service that grows beyond the limit keeps its address, and its plan contains nothing that OVN would serve: it is
+// not partially programmed. Another Service is still served.
 func TestServiceOverLimitIsWithdrawnAndReported(t *testing.T) {
 	var m state
 	s, other := service(web, 1), service(world.Key{Namespace: "shop", Name: "other"}, 2)
@@ -33,7 +33,7 @@ func TestServiceOverLimitIsWithdrawnAndReported(t *testing.T) {
 		w.Carriers = map[world.ShardID]world.Carrier{{Domain: "lan"}: {Active: "chassis-2"}}
 		d := m.decide(w)
 		if last != nil {
-			// OVN still has what was decided before.
+			// OVN still has the previous decision.
 			if got := newStatusBuilder(d, programmed(last)).services(&statusCache{})[web].Announced; got != nil {
 				t.Errorf("OVN has %d listeners and is to have %d: %+v", len(last.plans[web].Listeners), len(d.plans[web].Listeners),
 					got)

@@ -33,8 +33,8 @@ func (r *remote) Synced() <-chan struct{} {
 	return c
 }
 
-// What was announced before a connection was lost is not claimed while it is gone, and not until the database has
-// been read again. A connection that is back soon changes no status.
+// After a connection is lost, the controller does not claim that a Service is announced until the database has been
+// read again. A connection that returns quickly changes no status.
 func TestAnnouncedIsNotClaimedWithoutTheDatabases(t *testing.T) {
 	r := &remote{carriers: map[world.ShardID]world.Carrier{{Domain: "lan"}: {Active: "chassis-2"}}}
 	c := &Controller{network: r, programmed: map[world.Key]loop.Result{}, wakeups: newWakeups()}
@@ -44,7 +44,7 @@ func TestAnnouncedIsNotClaimedWithoutTheDatabases(t *testing.T) {
 		when                string
 		at                  time.Duration
 		unreachable, unread error
-		want                string // nil stands for: what the status says stands
+		want                string // nil means that the status does not change
 	}{
 		{"connected", 0, nil, nil, "True Announced"},
 		{"lost", 10 * time.Second, gone, gone, ""},

@@ -15,7 +15,7 @@ import (
 
 const namespace = "ovnkube_slb"
 
-// metrics tell how the controller fares; docs/metrics.md lists them for users.
+// metrics are the controller's metrics. docs/metrics.md lists them for users.
 type metrics struct {
 	pools        *poolMetrics
 	waited       prometheus.Histogram
@@ -57,7 +57,7 @@ func newMetrics(r prometheus.Registerer) (*metrics, error) {
 		return m, nil
 	}
 	for _, reason := range []string{ignoredNotAsked, ignoredWrongProbe} {
-		m.ignored.WithLabelValues(reason) // a counter that appears with its first event hides that event from rate()
+		m.ignored.WithLabelValues(reason) // rate() misses the first event of a counter that did not exist before
 	}
 	for _, c := range []prometheus.Collector{
 		m.pools, m.waited, m.writes, m.dataplane, m.transactions, m.passes, m.enabled, m.refused, m.ignored,
@@ -79,7 +79,7 @@ func (m *metrics) wrote(kind string, err error) {
 
 func (m *metrics) transacted(err error) { m.transactions.WithLabelValues(outcome(err)).Inc() }
 
-// given counts an address that came since the Service was first seen to wait.
+// given records the time since a Service was first seen without an address.
 func (m *metrics) given(since time.Time) {
 	if !since.IsZero() {
 		m.waited.Observe(time.Since(since).Seconds())

@@ -25,7 +25,7 @@ func measured(t *testing.T) (*metrics, *prometheus.Registry) {
 	return m, r
 }
 
-// pass decides about a world and counts what comes of it.
+// pass computes a decision for a snapshot and records its metrics.
 func (m *metrics) pass(w *world.Snapshot) {
 	var fresh state
 	d := fresh.decide(w)
@@ -73,7 +73,7 @@ ovnkube_slb_services{allocated="True",reason="Allocated"} 2
 		t.Error(err)
 	}
 
-	// What is gone has no series left: neither the pools nor the reasons.
+	// Deleted pools and reasons that no longer occur have no series.
 	w.Pools, w.Services = w.Pools[:1], nil
 	m.pass(w)
 	if n, err := testutil.GatherAndCount(r, names...); n != 4 || err != nil {

@@ -20,16 +20,16 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 )
 
-// NetworkType is what carries the cluster's network, as OpenShift calls it.
+// NetworkType is the type of the cluster network, in OpenShift's terms.
 type NetworkType string
 
-// The network types that are served. The zero value stands for OVNKubernetes.
+// The supported network types. The zero value means OVNKubernetes.
 const (
 	OVNKubernetes NetworkType = "OVNKubernetes"
 	OpenShiftSDN  NetworkType = "OpenShiftSDN"
 )
 
-// Validate names a type that is not served.
+// Validate returns an error if the network type is not supported.
 func (t NetworkType) Validate() error {
 	switch t {
 	case "", OVNKubernetes, OpenShiftSDN:
@@ -38,8 +38,8 @@ func (t NetworkType) Validate() error {
 	return fmt.Errorf("network type %q is neither %s nor %s", string(t), OVNKubernetes, OpenShiftSDN)
 }
 
-// DetectNetworkType waits until the API server says which network the cluster has: OpenShiftSDN where
-// OpenShift says so, or else OVNKubernetes.
+// DetectNetworkType waits for the API server and returns the network type of the cluster: OpenShiftSDN if OpenShift
+// reports it, otherwise OVNKubernetes.
 func DetectNetworkType(ctx context.Context, client kubernetes.Interface, config *rest.Config) (NetworkType, error) {
 	clients, err := kube.NewClients(config)
 	if err != nil {
@@ -64,21 +64,21 @@ func DetectNetworkType(ctx context.Context, client kubernetes.Interface, config 
 	}
 }
 
-// network is the dataplane of layer 2 with what it knows.
+// network is the layer 2 dataplane with its observed state.
 type network interface {
 	dataplane.Dataplane
-	// Run keeps it up to date until the context ends; Synced is closed once it knows enough.
+	// Run keeps the observed state up to date until ctx is done. Synced is closed after the initial read.
 	Run(ctx context.Context) error
 	Synced() <-chan struct{}
-	// Observe adds to a snapshot what only the network knows.
+	// Observe adds the state that only the network can observe to a snapshot.
 	Observe(w *world.Snapshot)
-	// Unreachable names the databases that it needs and is not connected to, Unread those whose contents it does not
-	// know now; nil for none.
+	// Unreachable returns an error that names the required databases that are not connected. Unread returns one that
+	// names the databases whose current contents are not known. Both return nil if there are none.
 	Unreachable() error
 	Unread() error
 }
 
-// newNetwork returns the network of the options, nil for none.
+// newNetwork returns the network that the options select, or nil if there is none.
 func (c *Controller) newNetwork() (network, error) {
 	o := &c.options
 	switch {
@@ -97,15 +97,16 @@ func (c *Controller) newNetwork() (network, error) {
 	return &ovnNetwork{Dataplane: d}, nil
 }
 
-// ovnNetwork is OVN with what its databases told last.
+// ovnNetwork is OVN with the state last observed in its databases.
 type ovnNetwork struct {
 	*ovn.Dataplane
 	carriers map[world.ShardID]world.Carrier
 	bridges  map[string]world.Bridges
 }
 
-// Observe adds who carries what and who has which bridges. While the connection is down the order of gateways and
-// the bridges that were seen last stand, or every gateway would be chosen anew; who carries a shard is not known.
+// Observe adds the carrier of each shard and the bridges of each node. While the connection is down, it keeps the order
+// of gateways and the bridges that were observed last. Otherwise every gateway would be selected again. The carrier of
+// a shard is unknown during that time.
 func (n *ovnNetwork) Observe(w *world.Snapshot) {
 	if seen := n.Carriers(); seen != nil {
 		n.carriers = seen
@@ -125,8 +126,8 @@ func (n *ovnNetwork) Observe(w *world.Snapshot) {
 	w.Misplaced = n.Misplaced()
 }
 
-// unclear are the Services whose statuses don't say whether each of their addresses is announced. That
-// matters only where guards are.
+// unclear returns the Services whose statuses do not show whether each of their addresses is announced. This matters
+// only if guards run.
 func unclear(w *world.Snapshot) []world.Key {
 	if !slices.ContainsFunc(w.Nodes, func(n *world.Node) bool { return n.Guarded }) {
 		return nil

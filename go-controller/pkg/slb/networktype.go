@@ -11,8 +11,8 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube"
 )
 
-// OpenShiftNetworkType asks once which network a cluster has, as OpenShift names it:
-// OVNKubernetes or OpenShiftSDN; empty where OpenShift does not say.
+// OpenShiftNetworkType reads once the network type that OpenShift reports for the cluster: OVNKubernetes or
+// OpenShiftSDN. It returns "" if OpenShift reports none.
 func OpenShiftNetworkType(ctx context.Context, client kubernetes.Interface, config *rest.Config) (string, error) {
 	clients, err := kube.NewClients(config)
 	if err != nil {

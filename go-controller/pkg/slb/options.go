@@ -15,62 +15,62 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 )
 
-// Endpoint is where an OVN database is served.
+// Endpoint describes how to connect to an OVN database.
 type Endpoint struct {
 	// Address is a comma-separated list of unix:PATH, tcp:HOST:PORT or ssl:HOST:PORT
 	// (ovsdb(7), Connection Methods).
 	Address string
-	// PrivateKey, Certificate and CACert are files in PEM form, for ssl.
+	// PrivateKey, Certificate and CACert are paths of PEM files, used for ssl.
 	PrivateKey, Certificate, CACert string
 }
 
-// Options is what a Controller works with.
+// Options configures a Controller.
 type Options struct {
-	// Kube reads Services, EndpointSlices and Nodes, and writes statuses and Events. Sixteen
-	// status writes are under way at a time: a client-side rate limit makes them wait.
+	// Kube reads Services, EndpointSlices and Nodes, and writes statuses and Events. Sixteen status writes are in flight
+	// at a time; a client-side rate limit delays them.
 	Kube kubernetes.Interface
-	// Config is how the API server is reached for the kinds of group slb.k8s.ovn.org.
+	// Config is the client configuration for the kinds of the API group slb.k8s.ovn.org.
 	Config *rest.Config
-	// NetworkType is what carries the cluster's network. With OpenShiftSDN there is no OVN: NB and SB
-	// are not looked at, and the agents of nodes (`ovnkube-slb node --enable-sdn`) hold the addresses.
+	// NetworkType is the type of the cluster network. With OpenShiftSDN there is no OVN: NB and SB are ignored, and the
+	// node agents (`ovnkube-slb node --enable-sdn`) hold the addresses.
 	NetworkType NetworkType
-	// NB and SB are OVN's databases. Without NB addresses are given and announced
-	// by BGP alone; without SB the active gateway is not known.
+	// NB and SB are OVN's databases. Without NB, addresses are still allocated, but announced only by BGP. Without SB, the
+	// active gateway is not known.
 	NB, SB Endpoint
-	// ClusterSubnets are the pods' networks, ServiceSubnets those of cluster IPs. Addresses in them are never given.
+	// ClusterSubnets are the networks of pods, ServiceSubnets those of cluster IPs. Addresses in them are never allocated.
 	ClusterSubnets, ServiceSubnets []netip.Prefix
-	// RequireClass leaves Services without spec.loadBalancerClass to others.
+	// RequireClass makes the controller ignore Services without spec.loadBalancerClass.
 	RequireClass bool
-	// IgnoreMetalLBAnnotations reads only our own spellings of the annotations on Services.
+	// IgnoreMetalLBAnnotations makes the controller read only its own names of the annotations on Services.
 	IgnoreMetalLBAnnotations bool
-	// DrainTaints are keys of taints that announce a node's planned outage, so that it hands
-	// over what it carries; see DefaultDrainTaints. Labels, annotations and deletions that
-	// announce one are always heeded, cordon alone never.
+	// DrainTaints are the keys of taints that announce a planned outage of a node. The node then hands over what it
+	// carries. See DefaultDrainTaints. Labels, annotations and deletions that announce an outage always count; a cordon
+	// alone never does.
 	DrainTaints []string
-	// MaxServiceBackends bounds what OVN is given of one Service: its addresses x ports x endpoints, each port
-	// counting at least once. A Service beyond it keeps its addresses and is not announced by OVN at all. 0 stands for
+	// MaxServiceBackends limits the backends of one Service in OVN: addresses x ports x endpoints, where each port counts
+	// at least once. A Service above the limit keeps its addresses, but OVN does not announce it at all. 0 means
 	// DefaultMaxServiceBackends.
 	MaxServiceBackends int
-	// Disabled switches service load balancers off: nothing is given, and nothing announced. On
-	// OpenShift the annotation of its network operator's Network counts, if it is there.
+	// Disabled switches service load balancers off: no address is allocated or announced. On OpenShift, the annotation on
+	// the network operator's Network takes precedence if it is present.
 	Disabled bool
-	// Fence, if set, is asked right before each transaction that would be sent to the northbound database, and must
-	// not block; with an error it is not sent. For who elects a leader: Kube and Config have to ask it as well, before
-	// each request that writes. It is asked by many goroutines at a time.
+	// Fence, if set, is called right before each transaction is sent to the northbound database. If it returns an error,
+	// the transaction is not sent. Fence must not block, and many goroutines call it concurrently. It is meant for leader
+	// election: the clients of Kube and Config must call it as well, before each write request.
 	Fence func() error
-	// Registerer takes the metrics; nil for none.
+	// Registerer registers the metrics; nil disables them.
 	Registerer prometheus.Registerer
 }
 
-// DefaultMaxServiceBackends is several times what is in use (a thousand ports of media servers in a hundred pods), and
-// what a decision and OVN take in without holding up others for long.
+// DefaultMaxServiceBackends is several times what is in use (a thousand ports of media servers in a hundred pods).
+// Neither a decision nor OVN delays other Services for long at this size.
 const DefaultMaxServiceBackends = 100_000
 
-// DefaultDrainTaints are the keys of taints with which others announce a node's outage:
-// Kubernetes' out-of-service, medik8s' node maintenance and the cluster autoscaler's.
+// DefaultDrainTaints returns the keys of taints with which other components announce the outage of a node: Kubernetes'
+// out-of-service taint, medik8s' node maintenance taint and the cluster autoscaler's taint.
 func DefaultDrainTaints() []string { return convert.DefaultDrainTaints() }
 
-// convert says how Kubernetes' objects are read.
+// convert returns the options for converting Kubernetes objects.
 func (o *Options) convert() convert.Options {
 	return convert.Options{
 		DefaultClass: !o.RequireClass, MetalLBAnnotations: !o.IgnoreMetalLBAnnotations, DrainTaints: o.DrainTaints,

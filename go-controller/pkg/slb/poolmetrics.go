@@ -13,18 +13,18 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 )
 
-// poolMetrics tells what the last pass came to. It keeps no series: what is not in that pass,
-// such as a pool that was deleted, is not told, and a scrape sees one pass, not two halves.
+// poolMetrics exports the results of the last pass. It keeps no series: objects that are not in that pass, such as a
+// deleted pool, are not exported, and a scrape sees exactly one pass.
 type poolMetrics struct {
 	services, capacity, assigned, available, resting *prometheus.Desc
 
 	last atomic.Pointer[inventory]
 }
 
-// inventory is what is counted in one pass.
+// inventory contains the counts of one pass.
 type inventory struct {
 	pools map[string]ipam.PoolUse
-	// services are counted by what their condition Allocated says.
+	// services are the numbers of Services by status and reason of their condition Allocated.
 	services map[allocatedAs]int
 }
 
@@ -48,7 +48,7 @@ func newPoolMetrics() *poolMetrics {
 }
 
 func (s *poolMetrics) set(pools map[string]ipam.PoolUse, services map[world.Key]*kube.ServiceStatus) {
-	// The pass goes on to count in its own map.
+	// The pass continues to modify its own map.
 	next := &inventory{pools: maps.Clone(pools), services: map[allocatedAs]int{}}
 	for _, status := range services {
 		if !status.Release {
@@ -86,7 +86,7 @@ func (s *poolMetrics) Collect(metrics chan<- prometheus.Metric) {
 			{world.IPv6, use.Capacity6, use.Assigned6, use.Available6, use.Resting6},
 		} {
 			if f.capacity == 0 && f.assigned == 0 {
-				continue // the pool has nothing of this family
+				continue // the pool has no addresses of this family
 			}
 			tell(s.capacity, f.capacity, pool, f.family.String())
 			tell(s.assigned, f.assigned, pool, f.family.String())

@@ -18,66 +18,68 @@ import (
 )
 
 const (
-	// silenceTime is how long a new address waits for an answer from its segment before it is
-	// announced (RetransTimer of RFC 4861, which duplicate address detection waits for).
-	// A guard asks three times in it.
+	// silenceTime is how long a new address waits for a reply from its segment before it is announced (RetransTimer of
+	// RFC 4861, the time that duplicate address detection waits). A guard sends three probes in that time.
 	silenceTime = time.Second
-	// mostAsked bounds the addresses that one guard is asked about at a time, without those
-	// that strangers have. Others wait.
+	// mostAsked limits the addresses that one guard is asked to probe at a time, not counting those in conflict. Further
+	// addresses wait.
 	mostAsked = 500
 )
 
-// lateTime is how long after a question the answer to it is heard: as long as a report counts.
+// lateTime is how long after a probe request a reply is accepted: as long as a report counts.
 const lateTime = 40 * time.Second
 
-// probation holds addresses that are new to their segment until a guard there has asked for
-// them, and those that a stranger answers for until nobody does. Where no guard runs,
-// nothing is held, and what is announced is never held again.
+// probation holds addresses that are new to their segment until a guard on the segment has probed them. It holds
+// addresses that another host answers for until no host does. Without a guard, no address is held. An announced address
+// is never held again.
 type probation struct {
-	// epoch tells the questions of this process from those of others, seq those of this process from each other.
+	// epoch distinguishes the probe requests of this process from those of other processes. seq distinguishes those of
+	// this process from each other.
 	epoch, seq uint64
-	// guards are the nodes with one.
+	// guards are the nodes that run a guard.
 	guards map[string]*world.Node
 	asked  map[netip.Addr]probe
-	// silent: nothing was announced in the last pass, because layer 2 was switched off.
+	// silent is set if the last pass announced nothing because layer 2 was switched off.
 	silent bool
-	// ignored are the reports that don't count, newlyIgnored those among them that the pass before did not have.
+	// ignored are the reports that the last pass ignored. newlyIgnored are those that the pass before it did not have.
 	ignored      map[ignoredReport]bool
 	newlyIgnored []ignoredReport
 }
 
-// probe is an address that a guard is asked about, or was a short while ago.
+// probe is the state of an address that a guard is asked to probe, or was asked to probe recently.
 type probe struct {
 	guard, network string
 	vlan           int
 	// own is the MAC address of our own router for the address.
 	own string
-	// id is the question's; empty while the address waits for its turn.
+	// id is the id of the probe request. It is empty while the address waits for its turn.
 	id        string
 	contested bool
-	// until is when silence is an answer; zero while it waits for its turn.
+	// until is the time after which the absence of a reply means that no other host has the address. It is zero while the
+	// address waits for its turn.
 	until time.Time
-	// announced: the address is not held any more, whatever is answered. A late answer is a warning.
+	// announced is set once the address is no longer held, regardless of replies. A late reply causes a warning.
 	announced bool
-	// forget is when a late answer doesn't count any more.
+	// forget is the time after which a late reply is ignored.
 	forget time.Time
-	// late is a late answer that stands, heard when a pass saw it last, reported whether the last pass did; zero for none.
+	// late is the current late reply, or zero if there is none. answered is when a pass last saw it. reported is set if
+	// the last pass saw it.
 	late     world.Conflict
 	answered time.Time
 	reported bool
 }
 
-// warns reports whether a late answer stands: it is reported, or was a moment ago.
+// warns reports whether a late reply counts: it is reported now, or was a moment ago.
 func (is *probe) warns(now time.Time) bool {
 	return is.announced && (is.reported || !is.answered.IsZero() && now.Before(is.answered.Add(silenceTime)))
 }
 
-// forgotten reports whether the question was so long ago that no late answer to it counts.
+// forgotten reports whether the probe request is so old that late replies to it are ignored.
 func (is *probe) forgotten(now time.Time) bool {
 	return is.announced && !is.reported && !now.Before(is.forget)
 }
 
-// review decides which of the addresses given wait, and for what.
+// review decides which allocated addresses are held, and why.
 func (m *state) review(d *decision) map[netip.Addr]place.Hold {
 	p := &m.probation
 	before, silent := p.asked, p.silent
@@ -122,7 +124,7 @@ func (m *state) review(d *decision) map[netip.Addr]place.Hold {
 	return holds
 }
 
-// keep remembers the question about an address that is announced, for a late answer.
+// keep retains the probe request for an announced address, so that late replies can be matched.
 func (p *probation) keep(d *decision, a netip.Addr, last probe) {
 	if !last.announced {
 		last.announced, last.contested, last.forget = true, false, d.world.Now.Add(lateTime)
@@ -132,12 +134,12 @@ func (p *probation) keep(d *decision, a netip.Addr, last probe) {
 	}
 }
 
-// judge decides about one address that is not announced; last is what was asked about it before. Without a
-// Reason it is not held.
+// judge decides whether one address that is not announced is held. last is its previous probe. The address is not held
+// if the returned Hold has no Reason.
 func (p *probation) judge(d *decision, a netip.Addr, last probe) (probe, place.Hold) {
 	is, ok := p.guardFor(d, a, last.guard)
 	if !ok {
-		return probe{}, place.Hold{} // no guard can be asked
+		return probe{}, place.Hold{} // no guard can probe the address
 	}
 	if last.guard == is.guard {
 		is.id, is.until = last.id, last.until
@@ -153,7 +155,7 @@ func (p *probation) judge(d *decision, a netip.Addr, last probe) (probe, place.H
 	return is, place.Hold{Reason: place.ReasonProbing}
 }
 
-// takeTurns lets addresses wait no longer, in order, while their guards are not too busy.
+// takeTurns starts the probes of waiting addresses, in order, as long as their guards have fewer than mostAsked.
 func (p *probation) takeTurns(now time.Time, order []netip.Addr) {
 	busy := map[string]int{}
 	for _, is := range p.asked {
@@ -171,13 +173,13 @@ func (p *probation) takeTurns(now time.Time, order []netip.Addr) {
 	}
 }
 
-// carried are the addresses that may be announced: those that were when we came, as far as their statuses say so,
-// and those of the last pass.
+// carried returns the addresses that may be announced: those that the statuses show, which may have been announced
+// before this process started, and those of the last pass.
 func (m *state) carried(w *world.Snapshot) map[netip.Addr]bool {
 	all := make(map[netip.Addr]bool, len(w.Services))
 	for _, s := range w.Services {
 		if s.Contested {
-			continue // some of its addresses are held; see Snapshot.Announced for the others
+			continue // some of its addresses are held; Snapshot.Announced has the others
 		}
 		for _, a := range s.Assigned {
 			all[a] = true
@@ -191,8 +193,8 @@ func (m *state) carried(w *world.Snapshot) map[netip.Addr]bool {
 	return all
 }
 
-// guardFor returns whom to ask about an address: the guard that is being asked, or else the first
-// in the order of its shard; false if there is none.
+// guardFor returns a probe with the guard for an address: the guard that already probes it, or otherwise the first one
+// in the order of the address's shard. It returns false if there is none.
 func (p *probation) guardFor(d *decision, a netip.Addr, last string) (probe, bool) {
 	shard, ok := d.layout.ShardOf(d.allocation.PoolOf(a), a)
 	if !ok {
@@ -213,7 +215,7 @@ func (p *probation) guardFor(d *decision, a netip.Addr, last string) (probe, boo
 	return is, is.guard != ""
 }
 
-// end is when the next silence is an answer; the zero time if none is waited for.
+// end returns the time when the next waiting period for a reply ends, or the zero time if there is none.
 func (p *probation) end() time.Time {
 	var first time.Time
 	for _, is := range p.asked {
@@ -227,7 +229,7 @@ func (p *probation) end() time.Time {
 	return first
 }
 
-// earlier returns the earlier one of two times, of which zero is never.
+// earlier returns the earlier of two times. The zero time means never.
 func earlier(a, b time.Time) time.Time {
 	if a.IsZero() || !b.IsZero() && b.Before(a) {
 		return b
@@ -235,7 +237,7 @@ func earlier(a, b time.Time) time.Time {
 	return a
 }
 
-// probes are what each guard is asked at a time, in order.
+// probes returns the current probe requests of each guard, with addresses in order.
 func (p *probation) probes(now time.Time) map[string][]convert.ProbeRequest {
 	out := map[string][]convert.ProbeRequest{}
 	for _, a := range slices.SortedFunc(maps.Keys(p.asked), netip.Addr.Compare) {

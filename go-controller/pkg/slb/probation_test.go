@@ -20,7 +20,7 @@ import (
 
 const conflictingMAC = "02:00:00:00:00:99"
 
-// watched is a controller's memory and a small world in which some nodes have guards.
+// watched is a controller's state and a small snapshot in which some nodes have guards.
 type watched struct {
 	*testing.T
 	m   state
@@ -36,7 +36,7 @@ func newWatched(t *testing.T, guards int, services ...*world.Service) *watched {
 	return s
 }
 
-// expect makes a pass some time later, and compares what OVN is told and what guards are asked.
+// expect runs a pass some time later, and compares the plans for OVN and the probe requests for guards.
 func (s *watched) expect(when string, later time.Duration, planned bool,
 	questions map[string][]convert.ProbeRequest) *decision {
 	s.Helper()
@@ -61,14 +61,14 @@ func (s *watched) expect(when string, later time.Duration, planned bool,
 	return d
 }
 
-// report has the guard of a node report a stranger, as the answer to a question.
+// report makes the guard of a node report another host, in reply to a probe request.
 func (s *watched) report(node, probe, mac string) {
 	s.w.Reports = map[string]map[netip.Addr]world.Conflict{node: {
 		netip.MustParseAddr("10.50.0.100"): {MAC: mac, Node: node, Since: time.Unix(1000, 0), Probe: probe},
 	}}
 }
 
-// probe is the ID of the question that the guard of a node is asked now.
+// probe returns the ID of the current probe request for the guard of a node.
 func (s *watched) probe(node string) string {
 	s.Helper()
 	list := s.m.probation.probes(s.now)[node]
@@ -160,7 +160,7 @@ func TestContestedAddressWaitsUntilNoAnswer(t *testing.T) {
 	s.expect("the stranger is gone", time.Minute, true, nil)
 }
 
-// What is announced stays so, whatever any node reports.
+// An announced address stays announced, regardless of what any node reports.
 func TestConflictReportKeepsAnnouncedAddress(t *testing.T) {
 	s := newWatched(t, 3, service(web, 1))
 	first := firstGateway(s.m.decide(small(5)))
@@ -182,7 +182,8 @@ func TestConflictReportKeepsAnnouncedAddress(t *testing.T) {
 	}
 }
 
-// An address is held for its second, and no longer, by a node that was not asked or an answer to another question.
+// A report by a node that was not asked, or for another probe request, does not hold an address for longer than one
+// second.
 func TestOnlyProbedNodeAnswersItsProbe(t *testing.T) {
 	s := newWatched(t, 3, service(web, 1))
 	d := s.m.decide(small(5))
@@ -202,7 +203,7 @@ func TestOnlyProbedNodeAnswersItsProbe(t *testing.T) {
 	s.expect("silence all the same", silenceTime, true, nil)
 }
 
-// The right answer that comes too late is a warning as long as it is reported, and withdraws nothing.
+// A valid reply that arrives too late causes a warning as long as it is reported, and withdraws nothing.
 func TestLateAnswerEmitsWarning(t *testing.T) {
 	s := newWatched(t, 3, service(web, 1))
 	first := firstGateway(s.m.decide(small(5)))
@@ -244,7 +245,8 @@ func TestLateAnswerEmitsWarning(t *testing.T) {
 	warns("long after that", false)
 }
 
-// The status says that an address is held, but not which; that of an external address nothing. The database does.
+// The status shows that an address is held, but not which one. It shows nothing about an external address. The database
+// shows both.
 func TestAnnouncedAddressesAreNotProbed(t *testing.T) {
 	held, external := netip.MustParseAddr("10.50.0.100"), netip.MustParseAddr("10.50.0.104")
 	s := newWatched(t, 3, service(web, 1))
@@ -264,7 +266,7 @@ func TestAnnouncedAddressesAreNotProbed(t *testing.T) {
 	}
 }
 
-// Our own gateway may still answer for the Service that had the address before.
+// Our own gateway may still answer for the Service that previously had the address.
 func TestOwnAnswerIsNoConflict(t *testing.T) {
 	s := newWatched(t, 3, service(web, 1))
 	first := firstGateway(s.m.decide(small(5)))
@@ -277,7 +279,7 @@ func TestOwnAnswerIsNoConflict(t *testing.T) {
 	s.expect("later", silenceTime, true, nil)
 }
 
-// A guard that goes is replaced, and the time begins anew; with the last one nothing waits.
+// A removed guard is replaced, and the waiting time starts over. Once the last guard is removed, no address waits.
 func TestRemovedGuards(t *testing.T) {
 	s := newWatched(t, 3, service(web, 1))
 	gateways := s.m.decide(small(5)).layout.Domains[0].Shards[0].Gateways
@@ -297,7 +299,7 @@ func TestRemovedGuards(t *testing.T) {
 	s.expect("all gone", 0, true, nil)
 }
 
-// Where a guard is asked, a Service that comes is decided about with all others.
+// If a guard is asked to probe, a new Service needs a full decision.
 func TestNewAddressesWithGuardsAreNotAmended(t *testing.T) {
 	s := newWatched(t, 1)
 	d := s.m.decide(s.w)

@@ -15,16 +15,16 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 )
 
-// Standby tells a replica that does not lead whether it could. It writes nothing, and reads little: the mode in
-// force. Its connections to OVN's databases replicate no row.
+// Standby checks whether a replica that is not the leader could lead. It writes nothing and reads only the current
+// mode. Its connections to OVN's databases replicate no rows.
 type Standby struct {
 	facts *kube.Facts
 	watch *kube.Watch
-	// databases is nil where there are none.
+	// databases is nil if there are no databases.
 	databases *ovn.Connectivity
 }
 
-// NewStandby returns a Standby of a Controller with these options. It does nothing before Run.
+// NewStandby returns a Standby for a Controller with the given options. It does nothing before Run.
 func NewStandby(o Options) (*Standby, error) {
 	if err := o.validate(); err != nil {
 		return nil, fmt.Errorf("options of the standby: %w", err)
@@ -43,7 +43,7 @@ func NewStandby(o Options) (*Standby, error) {
 	return s, err
 }
 
-// Run keeps it up to date until the context ends.
+// Run keeps s up to date until ctx is done.
 func (s *Standby) Run(ctx context.Context) {
 	if s.databases == nil {
 		return
@@ -58,8 +58,8 @@ func (s *Standby) Run(ctx context.Context) {
 	running.Wait()
 }
 
-// Missing says what keeps this replica from leading: databases that the mode needs and that are not connected.
-// It is nil for nothing.
+// Missing returns an error that names what prevents this replica from leading: databases that the mode needs and that
+// are not connected. It returns nil if nothing does.
 func (s *Standby) Missing() error {
 	if s.databases == nil {
 		return nil

@@ -24,38 +24,38 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
 )
 
-// maxLeftOut is how many nodes the status of a domain lists (L2DomainStatus.LeftOutNodes).
+// maxLeftOut is the maximum number of nodes that the status of a domain lists (L2DomainStatus.LeftOutNodes).
 const maxLeftOut = 64
 
-// maxOutside is how many endpoints of a kind a condition names.
+// maxOutside is the maximum number of endpoints of one kind that a condition names.
 const maxOutside = 5
 
-// observed is what the dataplane has told so far.
+// observed is the state that the dataplane has reported so far.
 type observed struct {
-	// synced: the databases of the dataplane have been read.
+	// synced is set once the databases of the dataplane have been read.
 	synced bool
-	// unread: the databases are not known now, which carriers there are with them. lost says so once they can't be
-	// reached for longer than reconnectTime.
+	// unread is set while the contents of the databases, and therefore the carriers, are unknown. lost is the message for
+	// databases that have been unreachable for longer than reconnectTime, or "".
 	unread bool
 	lost   string
-	// programmed is what became of each Service's newest plan.
+	// programmed holds the result of each Service's latest plan.
 	programmed map[world.Key]loop.Result
-	// configured: it has been tried to configure the shards; ground is what keeps them from
-	// being so, nil for nothing.
+	// configured is set after the first attempt to configure the shards. topologyError is the reason why they could not
+	// be configured, or nil.
 	configured    bool
 	topologyError error
 }
 
-// statusBuilder words a decision as statuses.
+// statusBuilder builds statuses from a decision.
 type statusBuilder struct {
 	*decision
 	observed
-	// active is, for each shard that is carried, the node that does; of a chassis that
-	// no Node has, its own name.
+	// active holds the node that carries each shard, or the name of the chassis if no Node has that chassis. Shards
+	// without a carrier are absent.
 	active map[world.ShardID]string
-	// nodes are those of the snapshot by name.
+	// nodes are the nodes of the snapshot by name.
 	nodes map[string]*world.Node
-	// survey says who tells of addresses by BGP, tellings how that is worded.
+	// survey determines which nodes advertise addresses by BGP. advertisementStates caches the resulting states.
 	survey              *bgp.Survey
 	advertisementStates map[*bgp.Advertisers]advertisementState
 }
@@ -104,8 +104,8 @@ func allocated(s *world.Service, o ipam.Outcome, placements []place.Placement) k
 	}
 }
 
-// announced names the first broken link between a client and the Service; nil while the
-// dataplane has not told.
+// announced returns a verdict that names the first broken link between a client and the Service. It returns nil while
+// the dataplane has not reported.
 func (v *statusBuilder) announced(s *world.Service) *kube.Verdict {
 	not := func(reason, format string, args ...any) *kube.Verdict {
 		return &kube.Verdict{Status: metav1.ConditionFalse, Reason: reason, Message: fmt.Sprintf(format, args...)}
@@ -171,9 +171,8 @@ func (v *statusBuilder) announced(s *world.Service) *kube.Verdict {
 	return v.carried(placements, told, want)
 }
 
-// unserved says which address nothing takes traffic of although the Service has endpoints: with
-// OpenShift SDN and externalTrafficPolicy Local it is kube-proxy on the node that holds the address
-// that counts, and it sends to no other node.
+// unserved names an address whose traffic no endpoint takes although the Service has endpoints. With OpenShift SDN and
+// externalTrafficPolicy: Local, kube-proxy on the node that holds the address sends to no other node.
 func (v *statusBuilder) unserved(s *world.Service, placements []place.Placement, p *plan.Service) string {
 	if !v.world.Cluster.OpenShiftSDN || !s.LocalPolicy {
 		return ""
@@ -192,7 +191,7 @@ func (v *statusBuilder) unserved(s *world.Service, placements []place.Placement,
 	return ""
 }
 
-// carried is the verdict on addresses that OVN has been told.
+// carried returns the verdict on addresses that are programmed in OVN.
 func (v *statusBuilder) carried(placements []place.Placement, told []advertisementState,
 	p *plan.Service) *kube.Verdict {
 	parts := make([]string, 0, len(placements))
@@ -232,8 +231,9 @@ func (v *statusBuilder) carried(placements []place.Placement, told []advertiseme
 	return &kube.Verdict{Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonAnnounced, Message: message}
 }
 
-// hostsOverUDP are the nodes' own addresses that are backends of UDP ports, sorted. A reply to the hidden client (ADR
-// 10) that names no source leaves with the address of the management port, and nothing knows its connection.
+// hostsOverUDP returns the nodes' own addresses that are backends of UDP ports, sorted. A reply to the hidden client
+// (ADR 10) without an explicit source address is sent from the address of the management port, and it matches no
+// connection.
 func hostsOverUDP(p *plan.Service) []netip.Addr {
 	var hosts []netip.Addr
 	for _, l := range p.Listeners {
@@ -256,8 +256,8 @@ func (v *statusBuilder) pools() map[string]kube.Merge[*v1alpha1.IPAddressPool] {
 	return out
 }
 
-// carriedBy tells whether the addresses of a pool are carried, Unknown while that hangs on what OVN has not told: which
-// nodes can.
+// carriedBy returns the verdict whether the addresses of a pool are carried. It is Unknown while that depends on state
+// that OVN has not reported yet: which nodes can carry them.
 func (v *statusBuilder) carriedBy(p *world.Pool) kube.Verdict {
 	reason, message := v.layout.Idle(p.Name)
 	switch {
@@ -323,7 +323,7 @@ func (v *statusBuilder) domain(d *place.Domain, addresses map[world.ShardID]int3
 	return status
 }
 
-// anchors are the external addresses of a domain's shards.
+// anchors returns the external addresses of a domain's shards.
 func (v *statusBuilder) anchors(domain string) map[world.ShardID][]string {
 	anchors := map[world.ShardID][]string{}
 	for _, d := range v.fabric.Domains {
@@ -339,7 +339,7 @@ func (v *statusBuilder) anchors(domain string) map[world.ShardID][]string {
 	return anchors
 }
 
-// domainReady tells whether a domain can carry addresses; nil while the dataplane has not told.
+// domainReady returns the verdict whether a domain can carry addresses, or nil while the dataplane has not reported.
 func (v *statusBuilder) domainReady(d *place.Domain) *kube.Verdict {
 	not := func(reason, message string) *kube.Verdict {
 		return &kube.Verdict{Status: metav1.ConditionFalse, Reason: reason, Message: message}
@@ -375,7 +375,7 @@ func (v *statusBuilder) domainReady(d *place.Domain) *kube.Verdict {
 	return &ready
 }
 
-// topologyErrorOf is what keeps shards of a domain from being configured, nil for nothing.
+// topologyErrorOf returns the error that prevents shards of a domain from being configured, or nil.
 func (v *statusBuilder) topologyErrorOf(d *place.Domain) error {
 	var shards dataplane.ShardsError
 	if !errors.As(v.topologyError, &shards) {

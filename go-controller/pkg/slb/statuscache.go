@@ -16,14 +16,14 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 )
 
-// statusCache are the statuses of a pass with all that they were made from. Those of which
-// nothing changed are the same pointers in the next pass. The zero value has none.
+// statusCache holds the statuses of a pass and their inputs. A status whose inputs did not change keeps its pointer in
+// the next pass. The zero value is empty.
 type statusCache struct {
-	// What all statuses depend on.
+	// Inputs of all statuses.
 	synced bool
 	unread bool
 	lost   string
-	// failed: the shards can't be configured.
+	// failed is set if the shards cannot be configured.
 	failed bool
 	mode   world.Mode
 	active map[world.ShardID]string
@@ -31,16 +31,16 @@ type statusCache struct {
 	services map[*world.Service]cachedStatus
 }
 
-// cachedStatus is one status and what it alone depends on.
+// cachedStatus is the status of one Service and its own inputs.
 type cachedStatus struct {
 	outcome    ipam.Outcome
 	placements []place.Placement
 	want, got  *plan.Service
 	advertised []advertisementState
-	// flows is what is wrong with the flows that lead to it, ports whether its status lists its ports.
+	// flows is the verdict on the flows that lead to the Service. ports reports whether its status lists its ports.
 	flows flowVerdict
 	ports bool
-	// failed: what the dataplane said last is an error, which may read otherwise each time.
+	// failed is set if the last result of the dataplane is an error, whose text may differ each time.
 	failed bool
 	status *kube.ServiceStatus
 }
@@ -52,7 +52,7 @@ func (w *cachedStatus) sameInputs(o *cachedStatus) bool {
 		slices.Equal(w.placements, o.placements) && slices.Equal(w.advertised, o.advertised)
 }
 
-// services words the statuses of all Services.
+// services returns the statuses of all Services.
 func (v *statusBuilder) services(last *statusCache) map[world.Key]*kube.ServiceStatus {
 	same := last.mode == v.world.Cluster.Switch.Mode && last.synced == v.synced &&
 		last.unread == v.unread && last.lost == v.lost && last.failed == v.unconfigured() && maps.Equal(last.active, v.active)
@@ -87,14 +87,14 @@ func (v *statusBuilder) services(last *statusCache) map[world.Key]*kube.ServiceS
 // awaitsOVN reports whether the status of a Service waits until OVN is configured for a new address. OVN-Kubernetes
 // adds every address in a status to its own load balancers. If it does so first, ovn-northd 25.09.2 may apply a logical
 // flow that both load balancers need to the wrong routers (ovn_dp_group_create in northd/lflow-mgr.c modifies a
-// datapath group that is in use). And who reads an address in a status may ask it at once.
+// datapath group that is in use). In addition, clients may connect to an address as soon as they read it in a status.
 func (v *statusBuilder) awaitsOVN(s *world.Service, o ipam.Outcome) bool {
 	got := v.programmed[s.Key]
 	if v.world.Cluster.OpenShiftSDN || !v.world.Cluster.Switch.Mode.Layer2() || v.layout.Unserved != "" ||
 		v.lost != "" || v.unconfigured() || got.Err != nil {
 		return false
 	}
-	if !v.synced { // which bridges and gateways there are is not known yet
+	if !v.synced { // bridges and gateways are not known yet
 		return slices.ContainsFunc(o.Addrs, func(a netip.Addr) bool { return !slices.Contains(s.Assigned, a) })
 	}
 	for _, placement := range v.placements.Services[s.Key] {
@@ -112,14 +112,15 @@ func (v *statusBuilder) awaitsOVN(s *world.Service, o ipam.Outcome) bool {
 	return false
 }
 
-// unconfigured reports whether no shard can be configured. Single shards that can't be are errors of their Services.
+// unconfigured reports whether no shard can be configured. If only some shards cannot be configured, their Services
+// report the error.
 func (v *statusBuilder) unconfigured() bool {
 	var shards dataplane.ShardsError
 	return v.topologyError != nil && !errors.As(v.topologyError, &shards)
 }
 
-// service words the status of one Service; nil if there is nothing to write yet, or if another controller may serve it:
-// while nothing is allocated here, others may allocate.
+// service returns the status of one Service. It returns nil if there is nothing to write yet, or if another controller
+// may serve the Service: other controllers may allocate addresses while this one allocates none.
 func (v *statusBuilder) service(s *world.Service) *kube.ServiceStatus {
 	if v.world.Cluster.Switch.Mode == world.Disabled && len(s.Assigned) > 0 && len(s.Given) == 0 {
 		return nil

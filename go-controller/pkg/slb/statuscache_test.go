@@ -17,7 +17,7 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 )
 
-// words decides about a world and words it, with and without what was worded before.
+// words computes a decision for a snapshot and builds the statuses, with and without the cache.
 type words struct {
 	state state
 	last  statusCache
@@ -29,8 +29,7 @@ func (w *words) say(of *world.Snapshot, k observed) (remembered, fresh *kube.Ser
 	return v.services(&w.last)[web], v.services(&statusCache{})[web]
 }
 
-// What is told of a Service is worded anew when that on which it depends has changed, and
-// only then; what is remembered is what would be worded anew.
+// The status of a Service is rebuilt if and only if its inputs have changed. A cached status equals a rebuilt one.
 func TestStatusTextIsCached(t *testing.T) {
 	shard := world.ShardID{Domain: "lan"}
 	stranger := service(world.Key{Namespace: "shop", Name: "another"}, 2)
@@ -111,7 +110,7 @@ func TestStatusTextIsCached(t *testing.T) {
 	}
 }
 
-// An error may read otherwise each time it is asked for.
+// The text of an error may differ each time it is formatted.
 func TestErrorMessagesAreNotCached(t *testing.T) {
 	var w words
 	of := small(5, service(web, 1))
@@ -134,7 +133,7 @@ func text(s *kube.ServiceStatus) string {
 		", " + announced
 }
 
-// What L2Domains serve in part concerns a Service only where one of them has its address.
+// The limits of L2Domains are reported only for a Service with an address in an L2Domain.
 func TestSegmentLimitsAreReportedForSegments(t *testing.T) {
 	for name, test := range map[string]struct {
 		change func(*world.Snapshot)

@@ -8,25 +8,25 @@ import (
 )
 
 const (
-	// confirmPause is how long after the last amendment everything is decided anew: what is
-	// told of pools, domains and in metrics follows then. A change in that moment waits for
-	// the decision, so one that comes soon after another must not meet it.
+	// confirmPause is the time from the last amendment to the next full pass, which updates the statuses of pools and
+	// domains and the metrics. A change during the full pass waits for its end, so a change soon after another one must
+	// not coincide with it.
 	confirmPause = 500 * time.Millisecond
-	// confirmLatest is when this happens though amendments never pause.
+	// confirmLatest is the maximum delay of the full pass while amendments continue without a pause.
 	confirmLatest = 5 * time.Second
-	// confirmShare bounds the part of the time that goes into this: of changes that come at any time,
-	// no more than one in so many meets it. A pass that took long once, on a machine that was busy,
-	// puts off the next by confirmLongest at the most.
+	// confirmShare limits the share of time spent in these full passes: at most one in confirmShare changes that arrive at
+	// random times coincides with one. After a pass that took unusually long, for example on a busy machine,
+	// confirmLongest limits the delay of the next pass.
 	confirmShare   = 100
 	confirmLongest = 10 * time.Second
-	// longestStreak bounds the pause in a burst of calls that no amendment answers, in
-	// times that a pass takes.
+	// longestStreak limits the pause during a burst of wakeups that no amendment can handle, in multiples of the duration
+	// of a pass.
 	longestStreak = 4
-	// minPause lets the calls of a moment have one pass.
+	// minPause coalesces wakeups that arrive at almost the same time into one pass.
 	minPause = 5 * time.Millisecond
 )
 
-// wakeups are what passes are made for.
+// wakeups coalesces the requests for a pass.
 type wakeups struct{ signal chan struct{} }
 
 func newWakeups() *wakeups { return &wakeups{signal: make(chan struct{}, 1)} }
@@ -38,19 +38,18 @@ func (c *wakeups) wake() {
 	}
 }
 
-// passes answer calls.
+// passes are the functions that handle wakeups.
 type passes struct {
-	// amend follows what changed in what was decided last, and whole decides everything.
-	// Amend is false if that does not do.
+	// amend applies changes to the last decision. It returns false if a full pass is needed. whole runs a full pass.
 	amend func() bool
 	whole func()
-	// alive is called every now and then, as long as answers come.
+	// alive is called periodically as long as wakeups are served.
 	alive func()
 }
 
-// serve answers all calls that came before a pass started by that one: at once by an
-// amendment, or else by a whole pass, which comes at once unless the last one is hardly
-// over. A whole pass also follows amendments, later.
+// serve handles wakeups until ctx is done. One pass handles all wakeups that arrived before it started. An amendment
+// runs immediately. If it does not suffice, a full pass runs, immediately unless the last full pass has just ended. A
+// full pass also follows amendments after a delay.
 func (c *wakeups) serve(ctx context.Context, p passes) {
 	wait := time.NewTimer(0)
 	defer wait.Stop()
@@ -69,8 +68,8 @@ func (c *wakeups) serve(ctx context.Context, p passes) {
 	confirm.Stop()
 	defer confirm.Stop()
 
-	var ended, free time.Time // the last whole pass, the next one
-	var first time.Time       // the first amendment since
+	var ended, free time.Time // end of the last full pass, earliest start of the next one
+	var first time.Time       // first amendment since the last full pass
 	var took time.Duration
 	streak := 1
 	for {

@@ -10,14 +10,14 @@ import (
 	"time"
 )
 
-// counter counts passes. Whole ones take their time, amendments none.
+// counter counts passes. Full passes take time, amendments take none.
 type counter struct {
 	took          time.Duration
 	amendable     bool
 	amends, whole atomic.Int64
 }
 
-// served runs a test beside somebody who answers calls.
+// served runs a test while another goroutine serves the wakeups.
 func served(t *testing.T, n *counter, test func(c *wakeups)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {

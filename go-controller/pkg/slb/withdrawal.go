@@ -12,23 +12,23 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 )
 
-// withdrawLatest is how long addresses wait for the nodes to report that their BGP sessions are
-// closed: a node that is gone never does, and nobody is given these addresses meanwhile.
+// withdrawLatest is how long addresses wait for the nodes to report that their BGP sessions are closed. A node that is
+// gone never reports it. No Service is allocated these addresses during that time.
 const withdrawLatest = 15 * time.Second
 
-// withdrawPause is the time between two looks whether anything is announced.
+// withdrawPause is the time between two checks whether any address is still announced.
 const withdrawPause = 500 * time.Millisecond
 
-// withdrawal makes Services keep their addresses until nobody announces them any more.
+// withdrawal makes Services keep their addresses until they are no longer announced.
 type withdrawal struct {
-	// since is when everything was switched off; zero if it is not.
+	// since is when everything was switched off, or zero if it is not.
 	since time.Time
-	// done: nothing is announced. It stays so until something is switched on.
+	// done is set once nothing is announced. It stays set until the mode is no longer Disabled.
 	done bool
 }
 
-// before holds the release of addresses back in a snapshot as long as any may be announced. It
-// returns when to look again; the zero time if nothing is waited for.
+// before suppresses the release of addresses in a snapshot as long as any address may be announced. It returns the time
+// of the next check, or the zero time if no check is needed.
 func (d *withdrawal) before(w *world.Snapshot, known observed, absent bool) time.Time {
 	s := &w.Cluster.Switch
 	if s.Mode != world.Disabled {
@@ -49,7 +49,8 @@ func (d *withdrawal) before(w *world.Snapshot, known observed, absent bool) time
 	return w.Now.Add(withdrawPause)
 }
 
-// mayAdvertise reports whether any node may have a session: a node that is silent may have kept those that it reported.
+// mayAdvertise reports whether any node may have a BGP session. A node that no longer reports may still have the
+// sessions that it reported.
 func mayAdvertise(w *world.Snapshot) bool {
 	for _, peers := range w.Sessions {
 		for _, s := range peers {
@@ -61,7 +62,8 @@ func mayAdvertise(w *world.Snapshot) bool {
 	return false
 }
 
-// modeAccepted is what pools say of the word on the mode; nil if there is none to remember.
+// modeAccepted returns the verdict on the configured mode for the statuses of pools, or nil if there is no mode to
+// remember.
 func modeAccepted(s *world.Switch) *kube.Verdict {
 	if !convert.Remembered(s) {
 		return nil

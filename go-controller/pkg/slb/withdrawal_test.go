@@ -53,7 +53,7 @@ func TestAddressesAreReleasedAfterWithdrawal(t *testing.T) {
 		"once done, it stays so": {steps: []step{
 			{mode: world.Disabled, known: synced}, {after: time.Second, mode: world.Disabled, known: synced, released: true},
 			{after: time.Second, mode: world.Disabled, sessions: up, released: true},
-			{after: time.Second, mode: world.BGPOnly, known: synced, released: true}, // says nothing while something works
+			{after: time.Second, mode: world.BGPOnly, known: synced, released: true}, // unchanged unless Disabled
 			{after: time.Second, mode: world.Disabled, known: synced},
 		}},
 		"without a dataplane": {absent: true, steps: []step{{mode: world.Disabled, released: true}}},

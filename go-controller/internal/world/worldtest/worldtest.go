@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package worldtest makes worlds for tests: small ones full of conflicts out of fuzzed
-// bytes, and large tidy ones for benchmarks.
+// Package worldtest builds snapshots for tests: small ones with many conflicts from fuzzed bytes, and large regular
+// ones for benchmarks.
 package worldtest
 
 import (
@@ -15,7 +15,7 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 )
 
-// Source is a stream of choices; an empty one always chooses the first.
+// Source is a stream of choices. An empty Source always selects the first option.
 type Source []byte
 
 // N returns a number from 0 to n-1.
@@ -28,14 +28,14 @@ func (s *Source) N(n int) int {
 	return int(b) % n
 }
 
-// chance is true in about one of n cases, never for an empty source.
+// chance returns true in about one of n calls, and false for an empty source and n > 1.
 func (s *Source) chance(n int) bool { return s.N(n) == n-1 }
 
-// span is the number of addresses a family has in a random world. They lie around
-// 10.0.0.255, so that some are buggy.
+// span is the number of addresses per family in a random snapshot. The IPv4 addresses surround 10.0.0.255, so that
+// AvoidBuggyIPs excludes some of them.
 const span = 40
 
-// addr returns an address of the small space in which random worlds live.
+// addr returns one of the span addresses of a family.
 func (s *Source) addr(f world.Family) netip.Addr {
 	n := byte(s.N(span))
 	if f == world.IPv4 {
@@ -65,12 +65,12 @@ func (s *Source) ranges(n int) []netipx.IPRange {
 	return list
 }
 
-// now is the time in random worlds; leases were released a few seconds around it.
+// now is the time in random snapshots. Leases are released within a few seconds of it.
 var now = time.Unix(100, 0) //nolint:gochecknoglobals // a constant
 
 func (s *Source) when() time.Time { return time.Unix(int64(s.N(4)), 0) }
 
-// Random returns a small world in which about everything overlaps, and what is held.
+// Random returns a small snapshot in which most ranges and addresses overlap, and the addresses that Services hold.
 func Random(s Source) (*world.Snapshot, map[world.Key][]netip.Addr) {
 	w := &world.Snapshot{Now: now, Carriers: map[world.ShardID]world.Carrier{}, Conflicts: map[netip.Addr]world.Conflict{},
 		Leaving:         map[netip.Addr]world.Key{},
@@ -147,8 +147,8 @@ func Random(s Source) (*world.Snapshot, map[world.Key][]netip.Addr) {
 	return w, held
 }
 
-// own says which addresses in the status of a Service we gave, which it lists itself, and which of
-// these were its own before.
+// own sets the addresses in the status of a Service that this controller assigned, the external IPs of the Service, and
+// the external IPs that the Service already held.
 func (s *Source) own(w *world.Snapshot, svc *world.Service) {
 	svc.NamesClass = s.chance(3)
 	for _, a := range svc.Assigned {
@@ -229,7 +229,7 @@ func (s *Source) domain(i int) *world.Domain {
 		d.Subnets[0].Gateway = s.addr(f)
 	}
 	if !s.chance(3) {
-		// Wide enough for all there is.
+		// These subnets contain all addresses.
 		d.Subnets = append(d.Subnets, world.Subnet{Prefix: netip.MustParsePrefix("10.0.0.0/23")},
 			world.Subnet{Prefix: netip.MustParsePrefix("fd00::/64")})
 	}
@@ -292,7 +292,7 @@ func (s *Source) service(i int) *world.Service {
 	return svc
 }
 
-// slice has endpoints out of a few dozen, so that Services share some.
+// slice returns a slice whose endpoints are from a few dozen addresses, so that Services share some.
 func (s *Source) slice(f world.Family) *world.Slice {
 	slice := &world.Slice{Family: f, Ports: []world.Port{{Protocol: world.TCP, Port: uint16(8080 + s.N(2))},
 		{Name: "dns", Protocol: world.UDP, Port: 8080}}}
@@ -305,8 +305,8 @@ func (s *Source) slice(f world.Family) *world.Slice {
 	return slice
 }
 
-// Large returns a world of dual-stack Services, each with its own endpoints, one pool
-// of 10.0.0.0/16 and fd00::/64, and one domain of eight shards on ten nodes.
+// Large returns a snapshot of IPv4 Services, each with its own endpoints, one pool of 10.0.0.0/16 and fd00::/64, and
+// one domain of eight shards on ten nodes.
 func Large(services, endpoints int) *world.Snapshot {
 	start := time.Unix(1_700_000_000, 0)
 	w := &world.Snapshot{
@@ -349,8 +349,8 @@ func Large(services, endpoints int) *world.Snapshot {
 	return w
 }
 
-// Wide returns a Service of many ports whose endpoints, in one slice, are pods on so many nodes of
-// 10.244.0.0/16 by turns.
+// Wide returns a Service with many ports. Its endpoints are in one slice, have addresses in 10.244.0.0/16 and are
+// distributed round-robin over the nodes.
 func Wide(ports, endpoints, nodes int) *world.Service {
 	s := &world.Service{Key: world.Key{Namespace: "media", Name: "rtp"}, Families: []world.Family{world.IPv4}}
 	slice := &world.Slice{Family: world.IPv4}
