@@ -45,7 +45,7 @@ type remote struct {
 	transmit, receive time.Duration
 }
 
-// nobody is the value of remote while the peer is not known.
+// nobody is the value of remote before the first packet of the peer.
 func nobody() remote { return remote{state: Down, receive: time.Microsecond} }
 
 func (r remote) known() bool { return r.discriminator != 0 }

@@ -47,7 +47,7 @@ type pool struct {
 	v4, v6 freeList
 	// excluded is the sorted form of Exclude.
 	excluded []netipx.IPRange
-	// problems are the problems to report. untold counts the others.
+	// problems are the problems to report. unreported counts the others.
 	problems   []string
 	unreported int
 }

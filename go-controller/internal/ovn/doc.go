@@ -15,5 +15,6 @@
 //     or the Service was pruned. Otherwise a restarted process could remove an address that is in use.
 //   - The rows of a node are checked when the requirements of its backends have changed, and again until a write
 //     succeeds. Configure checks the rows of all nodes.
-//   - No state outlives a connection. Every reconnect reads the database again and reports Rows.
+//   - Rows are always compared with the database as read by the present connection. Every reconnect reads it again and
+//     reports Rows.
 package ovn

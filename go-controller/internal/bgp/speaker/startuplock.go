@@ -100,7 +100,7 @@ func (g *startupLock) alone(ctx context.Context, s *server, f func() error) erro
 	hangs := late
 	g.mu.Unlock()
 	if hangs {
-		klog.FromContext(ctx).Info("Starting a new BGP server because the old one does not respond")
+		klog.FromContext(ctx).Info("Starting a BGP server although another one does not respond")
 	}
 	defer func() {
 		g.mu.Lock()

@@ -55,7 +55,7 @@ func (a *Agent) Equal(o *Agent) bool {
 	return a.Health == o.Health && maps.EqualFunc(a.Interfaces, o.Interfaces, slices.Equal[[]netip.Prefix])
 }
 
-// ConflictReport is somebody outside of the cluster who answers for an address.
+// ConflictReport is a report of a guard that a host outside of the cluster answers for an address.
 type ConflictReport struct {
 	MAC   string    `json:"mac"`
 	Since time.Time `json:"since"`
