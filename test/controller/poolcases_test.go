@@ -4,6 +4,8 @@ package controller
 
 // poolCases are about the addresses that pools assign, and to which Services.
 func poolCases() map[string][]stage {
+	const reserved = "PartlyUsable: *10.50.0.1 is the next hop of L2Domain lan*10.50.0.11 is an address of node n1*" +
+		"10.50.0.254 is the next hop of node n3*10.96.0.8/30 is in the Service network*10.244.7.0/24 is in the pod network*"
 	return map[string][]stage{
 		"pool: ranges in their order without what is left out": {
 			{apply: ips("lan", "10.60.0.254-10.60.1.1 10.60.2.7 fd00:60::/126", "exclude: [10.60.0.254]",
@@ -87,18 +89,18 @@ func poolCases() map[string][]stage {
 		},
 		"pool: addresses that are others'": {
 			{kubectl: `annotate node n3 --overwrite k8s.ovn.org/l3-gateway-config={"default":{"next-hops":["10.50.0.254"]}}`},
+			// The Services come later: domains, nodes and Services are watched independently.
 			{apply: ips("lan", "10.96.0.8/30 10.244.7.0/24 10.50.0.11 10.50.0.1 10.50.0.254 10.60.0.1") + `
 ---
 apiVersion: slb.k8s.ovn.org/v1alpha1
 kind: L2Domain
 metadata: {name: lan}
-spec: {physicalNetwork: physnet, ipAddressPools: [lan], subnets: [{cidr: 10.50.0.0/24, gateway: 10.50.0.1}]}` +
-				lb("shop/a", "", "") + lb("shop/b", "slb.k8s.ovn.org/load-balancer-ips: 10.96.0.10", ""),
+spec: {physicalNetwork: physnet, ipAddressPools: [lan], subnets: [{cidr: 10.50.0.0/24, gateway: 10.50.0.1}]}`,
+				want: map[string]string{"lan": reserved}},
+			{apply: lb("shop/a", "", "") + lb("shop/b", "slb.k8s.ovn.org/load-balancer-ips: 10.96.0.10", ""),
 				want: map[string]string{
 					"shop/a": "10.60.0.1 Allocated*", "shop/b": " AddressExcluded: *10.96.0.10 is in the Service network 10.96.0.0/16",
-					"lan": "PartlyUsable: *10.50.0.1 is the next hop of L2Domain lan*10.50.0.11 is an address of node " +
-						"n1*10.50.0.254 is the next hop of node n3*" +
-						"10.96.0.8/30 is in the Service network*10.244.7.0/24 is in the pod network* | Exhausted*",
+					"lan": reserved + " | Exhausted*",
 				}},
 		},
 	}

@@ -142,8 +142,8 @@ func (c *cluster) says(t *testing.T, what, object, want string) {
 		got = c.saying(t, object)
 		return pattern.MatchString(got)
 	}) {
-		t.Logf("what there is:\n%s", c.kubectl(t, "get", "services,ippools,l2domains", "-A", "-o", "yaml"))
-		t.Fatalf("%s says %q, want %q", what, got, want)
+		t.Errorf("%s says %q, want %q", what, got, want)
+		t.Fatalf("what there is:\n%s", c.kubectl(t, "get", "services,ippool,l2domain", "-A", "-o", "yaml"))
 	}
 }
 

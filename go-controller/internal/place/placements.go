@@ -128,6 +128,11 @@ func (l *Layout) carrier(pool string, a netip.Addr) (*Domain, Reason, string) {
 		return nil, ReasonAddressOutsideSubnets, fmt.Sprintf("address %s is in none of the subnets of L2Domain %q: %s", a,
 			d.Spec.Name, strings.Join(subnets, ", "))
 	}
+	// A Service may have had the address before the domain, or its gateway, was known.
+	if slices.ContainsFunc(d.Spec.Subnets, func(s world.Subnet) bool { return s.Gateway == a }) {
+		return nil, ReasonAddressConflict, fmt.Sprintf("address %s is the next hop of L2Domain %q, so another host has it",
+			a, d.Spec.Name)
+	}
 	return d, "", ""
 }
 
