@@ -130,8 +130,7 @@ func (l *Layout) carrier(pool string, a netip.Addr) (*Domain, Reason, string) {
 	}
 	// A Service may have had the address before the domain, or its gateway, was known.
 	if slices.ContainsFunc(d.Spec.Subnets, func(s world.Subnet) bool { return s.Gateway == a }) {
-		return nil, ReasonAddressConflict, fmt.Sprintf("address %s is the next hop of L2Domain %q, so another host has it",
-			a, d.Spec.Name)
+		return nil, ReasonAddressConflict, fmt.Sprintf("another host has it: it is the next hop of L2Domain %q", d.Spec.Name)
 	}
 	return d, "", ""
 }

@@ -140,7 +140,7 @@ func TestPlansFollowTheNodes(t *testing.T) {
 func TestConditionNamesFirstBrokenLink(t *testing.T) {
 	shard := world.ShardID{Domain: "lan"}
 	has := func(s *world.Service) {
-		s.Assigned = []netip.Addr{netip.MustParseAddr("10.50.0.1")}
+		s.Assigned = []netip.Addr{netip.MustParseAddr("10.50.0.9")}
 		s.Given = s.Assigned
 	}
 	type input struct {
