@@ -10,6 +10,7 @@ import (
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube/convert"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/neighbour"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 )
 
 const (
@@ -39,7 +40,7 @@ type addressProbe struct {
 type addressProbes map[netip.Addr]*addressProbe
 
 // take replaces the probes by those that the controller requests. found are conflicts known from before.
-func (q addressProbes) take(now time.Time, asked []convert.ProbeRequest, found map[netip.Addr]convert.ConflictReport) {
+func (q addressProbes) take(now time.Time, asked []world.ProbeRequest, found map[netip.Addr]convert.ConflictReport) {
 	want := addressProbes{}
 	for _, about := range asked {
 		for _, a := range about.Addresses {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube/convert"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/neighbour"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 )
 
 // talk simulates a segment. stranger returns the host that has the address at a given time.
@@ -31,7 +32,7 @@ func talk(q addressProbes, from, until time.Duration, stranger func(time.Duratio
 // An address is free after three unanswered probes. An address that another host has is probed every second.
 func TestQuestions(t *testing.T) {
 	a, start := netip.MustParseAddr("10.50.0.7"), time.Unix(1000, 0)
-	asks := []convert.ProbeRequest{{Network: "provider", VLAN: 7, Addresses: []netip.Addr{a}}}
+	asks := []world.ProbeRequest{{Network: "provider", VLAN: 7, Addresses: []netip.Addr{a}}}
 	nobody := func(time.Duration) string { return "" }
 	q := addressProbes{}
 	q.take(start, asks, nil)
@@ -66,7 +67,7 @@ func TestQuestions(t *testing.T) {
 // Replies from other segments are ignored, and conflicts found by a previous guard are kept for a while.
 func TestAnswersOfOtherSegmentsAreIgnored(t *testing.T) {
 	a, start := netip.MustParseAddr("fd00:50::7"), time.Unix(1000, 0)
-	asks := []convert.ProbeRequest{{Network: "provider", Addresses: []netip.Addr{a}}}
+	asks := []world.ProbeRequest{{Network: "provider", Addresses: []netip.Addr{a}}}
 	q := addressProbes{}
 	q.take(start, asks, nil)
 	here := map[string]bool{"provider": true}
@@ -91,8 +92,8 @@ func TestAnswersOfOtherSegmentsAreIgnored(t *testing.T) {
 // another controller still has the address.
 func TestAnswersToSupersededProbesAreIgnored(t *testing.T) {
 	a, start, here := netip.MustParseAddr("10.50.0.7"), time.Unix(1000, 0), map[string]bool{"provider": true}
-	ask := func(id string) []convert.ProbeRequest {
-		return []convert.ProbeRequest{{ID: id, Own: "02:00:00:00:00:0a", Network: "provider", Addresses: []netip.Addr{a}}}
+	ask := func(id string) []world.ProbeRequest {
+		return []world.ProbeRequest{{ID: id, Own: "02:00:00:00:00:0a", Network: "provider", Addresses: []netip.Addr{a}}}
 	}
 	q := addressProbes{}
 	q.take(start, ask("1-1"), nil)

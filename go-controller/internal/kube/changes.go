@@ -6,17 +6,9 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 )
 
-// Change is what became of one Service.
-type Change struct {
-	// Was is nil if it was not there or not ours, Is if it is not so now.
-	Was, Is *world.Service
-	// SpecChanged: its user wants something else. Otherwise only endpoints or the status differ.
-	SpecChanged bool
-}
-
 // changes are what happened since somebody asked.
 type changes struct {
-	services map[world.Key]Change
+	services map[world.Key]world.Change
 	// others: something else than Services changed.
 	others bool
 }
@@ -28,14 +20,14 @@ func (c *changes) add(key world.Key, was, is *world.Service, asked bool) {
 		asked = asked || (first.Is == nil) && first.Was != nil
 	}
 	if c.services == nil {
-		c.services = map[world.Key]Change{}
+		c.services = map[world.Key]world.Change{}
 	}
-	c.services[key] = Change{was, is, asked}
+	c.services[key] = world.Change{Was: was, Is: is, SpecChanged: asked}
 }
 
 // Changes returns what became of Services since the last Changes or Snapshot, and true if
 // that is not all that happened.
-func (f *Facts) Changes() (services map[world.Key]Change, others bool) {
+func (f *Facts) Changes() (services map[world.Key]world.Change, others bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	c := f.changes

@@ -23,29 +23,32 @@ func TestChangesReportKindOfServiceChange(t *testing.T) {
 	for name, test := range map[string]struct {
 		exists bool
 		do     func(f *Facts)
-		want   *Change // nil for none
+		want   *world.Change // nil for none
 		others bool
 	}{
-		"comes": {false, func(f *Facts) { f.setService(nil, plain) }, &Change{Is: &world.Service{}}, false},
-		"goes":  {true, func(f *Facts) { f.setService(plain, nil) }, &Change{Was: &world.Service{}}, false},
+		"comes": {false, func(f *Facts) { f.setService(nil, plain) }, &world.Change{Is: &world.Service{}}, false},
+		"goes":  {true, func(f *Facts) { f.setService(plain, nil) }, &world.Change{Was: &world.Service{}}, false},
 		"is served": {true, func(f *Facts) {
 			f.setService(plain, served)
-		}, &Change{Was: &world.Service{}, Is: &world.Service{}}, false},
+		}, &world.Change{Was: &world.Service{}, Is: &world.Service{}}, false},
 		"has endpoints": {true, func(f *Facts) {
 			f.setEndpoints(nil, endpointsAt("a", "10.244.0.1"))
-		}, &Change{Was: &world.Service{}, Is: &world.Service{}}, false},
+		}, &world.Change{Was: &world.Service{}, Is: &world.Service{}}, false},
 		"asks": {true, func(f *Facts) {
 			f.setService(plain, edited)
-		}, &Change{Was: &world.Service{}, Is: &world.Service{}, SpecChanged: true}, false},
+		}, &world.Change{Was: &world.Service{}, Is: &world.Service{}, SpecChanged: true}, false},
 		"asks and is asked": {true, func(f *Facts) {
 			f.setService(plain, edited)
 			f.setEndpoints(nil, endpointsAt("a", "10.244.0.1"))
-		}, &Change{Was: &world.Service{}, Is: &world.Service{}, SpecChanged: true}, false},
+		}, &world.Change{Was: &world.Service{}, Is: &world.Service{}, SpecChanged: true}, false},
 		"another in its place": {true, func(f *Facts) { f.setService(plain, nil); f.setService(nil, namesake) },
-			&Change{Was: &world.Service{}, Is: &world.Service{}, SpecChanged: true}, false},
-		"comes and goes": {false, func(f *Facts) { f.setService(nil, plain); f.setService(plain, nil) }, &Change{}, false},
-		"a pool beside":  {true, func(f *Facts) { f.setPool(nil, &v1alpha1.IPAddressPool{}) }, nil, true},
-		"a node beside":  {true, func(f *Facts) { f.setNode(nil, &corev1.Node{}) }, nil, true},
+			&world.Change{Was: &world.Service{}, Is: &world.Service{}, SpecChanged: true}, false},
+		"comes and goes": {false, func(f *Facts) {
+			f.setService(nil, plain)
+			f.setService(plain, nil)
+		}, &world.Change{}, false},
+		"a pool beside": {true, func(f *Facts) { f.setPool(nil, &v1alpha1.IPAddressPool{}) }, nil, true},
+		"a node beside": {true, func(f *Facts) { f.setNode(nil, &corev1.Node{}) }, nil, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f, _ := counted()

@@ -17,7 +17,7 @@ import (
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/klog/v2"
 
-	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube/convert"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
 )
 
@@ -51,7 +51,7 @@ func NewProbeWriter(kube kubernetes.Interface, facts *Facts) *ProbeWriter {
 
 // Set replaces what each node's guard is asked; those not named are asked nothing. Equal
 // questions have to come in the same order.
-func (a *ProbeWriter) Set(questions map[string][]convert.ProbeRequest) {
+func (a *ProbeWriter) Set(questions map[string][]world.ProbeRequest) {
 	want := make(map[string]string, len(questions))
 	for node, list := range questions {
 		if text, err := json.Marshal(list); err == nil { // numbers and texts always can be

@@ -16,6 +16,7 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube/convert"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
 )
 
@@ -45,9 +46,9 @@ func TestProbeRequestsReachTheirGuards(t *testing.T) {
 		})
 		a := NewProbeWriter(kube, f)
 		go a.Run(t.Context())
-		questions := []convert.ProbeRequest{{Network: "provider", VLAN: 7,
+		questions := []world.ProbeRequest{{Network: "provider", VLAN: 7,
 			Addresses: []netip.Addr{netip.MustParseAddr("fd00:50::7")}}}
-		a.Set(map[string][]convert.ProbeRequest{"n1": questions, "gone": questions})
+		a.Set(map[string][]world.ProbeRequest{"n1": questions, "gone": questions})
 		<-time.After(time.Minute)
 		l := lease()
 		if got, want := l.Annotations[v1alpha1.AnnotationQuestions],
@@ -62,7 +63,7 @@ func TestProbeRequestsReachTheirGuards(t *testing.T) {
 		}
 		f.setReport(first, l)
 		writes := len(kube.Actions())
-		a.Set(map[string][]convert.ProbeRequest{"n1": questions})
+		a.Set(map[string][]world.ProbeRequest{"n1": questions})
 		synctest.Wait()
 		if len(kube.Actions()) != writes {
 			t.Errorf("asked twice: %v", kube.Actions()[writes:])

@@ -18,10 +18,12 @@ import (
 	"k8s.io/client-go/tools/record"
 	"k8s.io/klog/v2"
 
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/decide"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/loop"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/ovn"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/plan"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/report"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
 )
@@ -61,12 +63,12 @@ type Controller struct {
 	others atomic.Bool
 
 	// The following fields are used only by the passes.
-	state       state
+	state       decide.State
 	wakeTimer   wakeTimer
-	statusCache statusCache
+	statusCache report.Cache
 	programmed  map[world.Key]loop.Result
 	// last holds the last decision, or nil before the first one.
-	last       *statusBuilder
+	last       *report.Builder
 	withdrawal withdrawal
 	// unreachable is the time since which the databases cannot be reached, or zero if they can.
 	unreachable time.Time
@@ -100,7 +102,7 @@ func New(o Options) (*Controller, error) {
 		},
 		events:     &kube.Events{},
 		metrics:    m,
-		state:      state{probation: probation{epoch: rand.Uint64()}},
+		state:      decide.NewState(rand.Uint64()),
 		wakeups:    newWakeups(),
 		programmed: map[world.Key]loop.Result{},
 	}
@@ -302,28 +304,28 @@ func (c *Controller) amend() bool {
 	}
 	statuses := make(map[world.Key]*kube.ServiceStatus, len(changes))
 	plans := make(map[world.Key]*plan.Service, len(changes))
-	fabric := c.last.fabric
+	fabric := c.last.Fabric
 	for key, change := range changes {
-		before := c.last.plans[key]
-		if !c.state.amend(c.last.decision, key, change) {
+		before := c.last.Plans[key]
+		if !c.state.Amend(c.last.Decision, key, change) {
 			return false
 		}
-		if now := c.last.plans[key]; now != before {
+		if now := c.last.Plans[key]; now != before {
 			plans[key] = now
 		}
 		statuses[key] = nil
 		if change.Is != nil {
-			statuses[key] = c.last.service(change.Is)
+			statuses[key] = c.last.Service(change.Is)
 		}
 	}
 	for _, key := range c.read() {
-		if m, ok := c.state.planned[key]; ok {
-			statuses[key] = c.last.service(m.from)
+		if s, ok := c.state.Planned(key); ok {
+			statuses[key] = c.last.Service(s)
 		}
 	}
 	if c.runner != nil {
-		if c.last.fabric != fabric && c.synced() {
-			c.runner.Set(c.last.fabric, c.last.plans)
+		if c.last.Fabric != fabric && c.synced() {
+			c.runner.Set(c.last.Fabric, c.last.Plans)
 		}
 		for key, p := range plans {
 			c.runner.Change(key, p)
@@ -342,51 +344,54 @@ func (c *Controller) whole() {
 	w.Now = start
 	known, lostAt := c.observe(w)
 	resync := c.resync.Swap(false)
-	if c.network != nil && known.synced {
+	if c.network != nil && known.Synced {
 		c.network.Observe(w)
 	}
 	var before *world.Switch
 	if c.last != nil {
-		before = &c.last.world.Cluster.Switch
+		before = &c.last.World.Cluster.Switch
 	}
 	zones := world.ZonesOf(w.Nodes)
 	interconnect := zones.Interconnect && !w.Cluster.OpenShiftSDN
 	c.bare.Store(!w.Cluster.Switch.Mode.Layer2() || interconnect)
 	c.events.Switched(c.facts, before, w.Cluster.Switch)
-	due := c.withdrawal.before(w, known, c.runner == nil || interconnect && !known.synced)
-	d := c.state.decide(w)
-	due = earlier(earlier(due, lostAt), d.refreshDue)
-	c.wakeTimer.set(earlier(due, earlier(firstEnd(d.allocation), c.state.probation.end())), c.wakeWhole)
-	c.probeWriter.Set(c.state.probation.probes(start))
-	c.logIgnored()
-	if c.runner != nil && known.synced {
-		c.runner.Set(d.fabric, d.plans)
+	due := c.withdrawal.before(w, known, c.runner == nil || interconnect && !known.Synced)
+	d := c.state.Decide(w)
+	c.wakeTimer.set(world.Earliest(due, lostAt, d.Due), c.wakeWhole)
+	c.probeWriter.Set(d.Probes)
+	c.logDecision(d)
+	if c.runner != nil && known.Synced {
+		c.runner.Set(d.Fabric, d.Plans)
 		if resync {
 			c.runner.Resync()
 		}
 	}
-	v := newStatusBuilder(d, known)
+	v := report.NewBuilder(d, known)
 	c.last = v
-	services := v.services(&c.statusCache)
+	services := v.Services(&c.statusCache)
 	for key, uid := range left {
 		services[key] = &kube.ServiceStatus{UID: string(uid), Release: true}
 	}
 	c.services.Set(services)
-	c.pools.Set(v.pools())
-	c.domains.Set(v.domains())
-	c.bgp.Set(v.bgpObjects())
+	c.pools.Set(v.Pools())
+	c.domains.Set(v.Domains())
+	c.bgp.Set(v.BGPObjects())
 	c.decided.Store(true)
 	c.metrics.decided(v, services, time.Since(start))
 }
 
-// logIgnored logs and counts the newly reported conflicts that are ignored.
-func (c *Controller) logIgnored() {
+// logDecision logs the status refreshes that start. It logs and counts the newly reported conflicts that are ignored.
+func (c *Controller) logDecision(d *decide.Decision) {
+	for _, r := range d.Refreshed {
+		klog.InfoS("Rewriting Service status so that OVN-Kubernetes recomputes its flows", "service", r.Service.String(),
+			"listsPorts", r.ListPorts, "nextTry", r.Next)
+	}
 	nodes := map[string]int{}
-	for _, r := range c.state.probation.newlyIgnored {
-		c.metrics.ignored.WithLabelValues(r.reason).Inc()
-		if nodes[r.node]++; nodes[r.node] == 1 { // log only the first per node: a report may contain thousands
-			klog.InfoS("Ignoring address conflict from a node that was not asked", "node", r.node, "address", r.addr,
-				"mac", r.mac, "reason", r.reason)
+	for _, r := range d.Ignored {
+		c.metrics.ignored.WithLabelValues(r.Reason).Inc()
+		if nodes[r.Node]++; nodes[r.Node] == 1 { // log only the first per node: a report may contain thousands
+			klog.InfoS("Ignoring address conflict from a node that was not asked", "node", r.Node, "address", r.Addr,
+				"mac", r.MAC, "reason", r.Reason)
 		}
 	}
 }
@@ -397,19 +402,19 @@ const reconnectTime = 5 * time.Second
 
 // observe returns the state observed from the network. lostAt is the time at which statuses will report that its
 // databases are unreachable, or the zero time if no such report is pending.
-func (c *Controller) observe(w *world.Snapshot) (known observed, lostAt time.Time) {
+func (c *Controller) observe(w *world.Snapshot) (known report.Observed, lostAt time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	known = observed{
-		synced:        c.synced(),
-		programmed:    c.programmed,
-		configured:    c.configured,
-		topologyError: c.topologyError,
+	known = report.Observed{
+		Synced:        c.synced(),
+		Programmed:    c.programmed,
+		Configured:    c.configured,
+		TopologyError: c.topologyError,
 	}
 	if c.network == nil {
 		return known, time.Time{}
 	}
-	known.unread = c.network.Unread() != nil
+	known.Unread = c.network.Unread() != nil
 	if c.network.Unreachable() == nil {
 		c.unreachable = time.Time{}
 		return known, time.Time{}
@@ -420,7 +425,7 @@ func (c *Controller) observe(w *world.Snapshot) (known observed, lostAt time.Tim
 	if at := c.unreachable.Add(reconnectTime); w.Now.Before(at) {
 		return known, at
 	}
-	known.lost = "the controller is not connected to OVN's databases, so it does not know whether a gateway answers; " +
+	known.Lost = "the controller is not connected to OVN's databases, so it does not know whether a gateway answers; " +
 		"OVN keeps the configuration that it has"
 	return known, time.Time{}
 }

@@ -20,11 +20,9 @@
 //	return controller.Run(ctx)
 //
 // Invariants:
-//   - Each pass recomputes every decision from one snapshot. Earlier decisions matter only until the API server
-//     shows them.
+//   - Each pass decides (package decide), passes plans to the runner of the dataplane (package loop) and statuses to
+//     their writers (packages report and kube). It never blocks.
 //   - No decision is made before all objects have been read, and nothing is written to OVN before its databases have
 //     been read. A restart therefore changes nothing.
-//   - A new address appears in a status once OVN has it, or once it is known that OVN cannot take it because its
-//     databases are unreachable or reject it. An assigned address is never removed for such a reason.
 //   - A Service whose client restrictions are not enforced is not announced.
 package slb

@@ -8,10 +8,13 @@ import (
 	"testing"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/loop"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/report"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world/worldtest"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
 )
 
@@ -33,12 +36,14 @@ func (r *remote) Synced() <-chan struct{} {
 	return c
 }
 
+var web = world.Key{Namespace: "shop", Name: "web"}
+
 // After a connection is lost, the controller does not claim that a Service is announced until the database has been
 // read again. A connection that returns quickly changes no status.
 func TestAnnouncedIsNotClaimedWithoutTheDatabases(t *testing.T) {
 	r := &remote{carriers: map[world.ShardID]world.Carrier{{Domain: "lan"}: {Active: "chassis-2"}}}
 	c := &Controller{network: r, programmed: map[world.Key]loop.Result{}, wakeups: newWakeups()}
-	w := small(5, service(web, 1))
+	w := worldtest.Small(5, worldtest.Service(web, 1))
 	gone := errors.New("not connected")
 	for _, step := range []struct {
 		when                string
@@ -62,16 +67,18 @@ func TestAnnouncedIsNotClaimedWithoutTheDatabases(t *testing.T) {
 		if (step.when == "lost" || step.when == "lost again") != lostAt.After(w.Now) {
 			t.Errorf("%s: the next look at %s", step.when, lostAt)
 		}
-		d := c.state.decide(w)
-		c.programmed[web] = loop.Result{Key: web, Plan: d.plans[web]}
+		d := c.state.Decide(w)
+		c.programmed[web] = loop.Result{Key: web, Plan: d.Plans[web]}
 		got := ""
-		if v := newStatusBuilder(d, known).announced(w.Services[0]); v != nil {
+		b := report.NewBuilder(d, known)
+		if v := b.Services(&report.Cache{})[web].Announced; v != nil {
 			got = string(v.Status) + " " + v.Reason
 		}
 		if got != step.want {
 			t.Errorf("%s: %q, want %q", step.when, got, step.want)
 		}
-		ready := newStatusBuilder(d, known).domainReady(d.layout.Domains[0])
+		domain, _ := b.Domains()["lan"](&v1alpha1.L2Domain{}, time.Now())
+		ready := meta.FindStatusCondition(domain.Status.Conditions, v1alpha1.ConditionReady)
 		if unknown := ready != nil && ready.Status == metav1.ConditionUnknown &&
 			ready.Reason == v1alpha1.ReasonDatabaseUnreachable; unknown != (step.when == "for long") {
 			t.Errorf("%s: domain %+v", step.when, ready)

@@ -9,7 +9,9 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/apimachinery/pkg/api/errors"
 
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/decide"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/report"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 )
 
@@ -56,7 +58,7 @@ func newMetrics(r prometheus.Registerer) (*metrics, error) {
 	if r == nil {
 		return m, nil
 	}
-	for _, reason := range []string{ignoredNotAsked, ignoredWrongProbe} {
+	for _, reason := range []string{decide.IgnoredNotAsked, decide.IgnoredWrongProbe} {
 		m.ignored.WithLabelValues(reason) // rate() misses the first event of a counter that did not exist before
 	}
 	for _, c := range []prometheus.Collector{
@@ -86,10 +88,10 @@ func (m *metrics) given(since time.Time) {
 	}
 }
 
-func (m *metrics) decided(v *statusBuilder, services map[world.Key]*kube.ServiceStatus, took time.Duration) {
+func (m *metrics) decided(v *report.Builder, services map[world.Key]*kube.ServiceStatus, took time.Duration) {
 	m.passes.Observe(took.Seconds())
-	m.pools.set(v.allocation.Pools, services)
-	s := &v.world.Cluster.Switch
+	m.pools.set(v.Allocation.Pools, services)
+	s := &v.World.Cluster.Switch
 	m.enabled.WithLabelValues("layer2").Set(flag(s.Mode.Layer2()))
 	m.enabled.WithLabelValues("bgp").Set(flag(s.Mode.BGP()))
 	m.refused.Set(flag(s.Refused != ""))

@@ -12,7 +12,11 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	"go4.org/netipx"
 
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/decide"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/loop"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/report"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world/worldtest"
 )
 
 func measured(t *testing.T) (*metrics, *prometheus.Registry) {
@@ -27,10 +31,14 @@ func measured(t *testing.T) (*metrics, *prometheus.Registry) {
 
 // pass computes a decision for a snapshot and records its metrics.
 func (m *metrics) pass(w *world.Snapshot) {
-	var fresh state
-	d := fresh.decide(w)
-	v := newStatusBuilder(d, programmed(d))
-	m.decided(v, v.services(&statusCache{}), time.Millisecond)
+	var fresh decide.State
+	d := fresh.Decide(w)
+	known := report.Observed{Synced: true, Configured: true, Programmed: map[world.Key]loop.Result{}}
+	for key, p := range d.Plans {
+		known.Programmed[key] = loop.Result{Key: key, Plan: p}
+	}
+	v := report.NewBuilder(d, known)
+	m.decided(v, v.Services(&report.Cache{}), time.Millisecond)
 }
 
 func TestMetricsReportOnePass(t *testing.T) {
@@ -39,8 +47,8 @@ func TestMetricsReportOnePass(t *testing.T) {
 		err != nil {
 		t.Errorf("before the first pass: %d series, %v", n, err)
 	}
-	w := small(2, service(web, 1), service(world.Key{Namespace: "shop", Name: "b"}, 2),
-		service(world.Key{Namespace: "shop", Name: "c"}, 3))
+	w := worldtest.Small(2, worldtest.Service(web, 1), worldtest.Service(world.Key{Namespace: "shop", Name: "b"}, 2),
+		worldtest.Service(world.Key{Namespace: "shop", Name: "c"}, 3))
 	w.Pools = append(w.Pools, &world.Pool{Name: "six",
 		Ranges: []netipx.IPRange{netipx.MustParseIPRange("fd00::1-fd00::9")}})
 	m.pass(w)
@@ -83,7 +91,7 @@ ovnkube_slb_services{allocated="True",reason="Allocated"} 2
 
 func TestMetricNamesFollowConventions(t *testing.T) {
 	m, r := measured(t)
-	m.pass(small(2, service(web, 1)))
+	m.pass(worldtest.Small(2, worldtest.Service(web, 1)))
 	m.wrote("Service", nil)
 	m.wrote("Service", errors.New("no such luck"))
 	m.transacted(nil)

@@ -108,3 +108,17 @@ func (c *wakeups) serve(ctx context.Context, p passes) {
 		free = ended.Add(max(minPause, time.Duration(streak)*took))
 	}
 }
+
+// wakeTimer calls a function at the time that was set last. The zero value never calls one.
+type wakeTimer struct{ timer *time.Timer }
+
+// set replaces the time and the function. The zero time disables the timer.
+func (a *wakeTimer) set(at time.Time, call func()) {
+	if a.timer != nil {
+		a.timer.Stop()
+		a.timer = nil
+	}
+	if !at.IsZero() {
+		a.timer = time.AfterFunc(time.Until(at), call)
+	}
+}

@@ -4,6 +4,7 @@ package slb
 
 import (
 	"context"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -122,6 +123,25 @@ func TestPassesUseAFifthOfTheTimeInBursts(t *testing.T) {
 		synctest.Wait()
 		if n.whole.Load() != 1 {
 			t.Errorf("%d passes at once after quiet, want 1", n.whole.Load())
+		}
+	})
+}
+
+func TestTimerFiresOnceAtLatestTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var a wakeTimer
+		var calls []time.Duration
+		start := time.Now()
+		call := func() { calls = append(calls, time.Since(start)) }
+		a.set(start.Add(time.Second), call)
+		a.set(start.Add(3*time.Second), call)
+		<-time.After(5 * time.Second)
+		a.set(start.Add(6*time.Second), call)
+		a.set(time.Time{}, call)
+		<-time.After(5 * time.Second)
+		synctest.Wait()
+		if !slices.Equal(calls, []time.Duration{3 * time.Second}) {
+			t.Errorf("called after %v, want once after 3 s", calls)
 		}
 	})
 }

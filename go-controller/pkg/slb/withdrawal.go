@@ -5,10 +5,7 @@ package slb
 import (
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
-	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube"
-	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube/convert"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/report"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 )
 
@@ -29,7 +26,7 @@ type withdrawal struct {
 
 // before suppresses the release of addresses in a snapshot as long as any address may be announced. It returns the time
 // of the next check, or the zero time if no check is needed.
-func (d *withdrawal) before(w *world.Snapshot, known observed, absent bool) time.Time {
+func (d *withdrawal) before(w *world.Snapshot, known report.Observed, absent bool) time.Time {
 	s := &w.Cluster.Switch
 	if s.Mode != world.Disabled {
 		*d = withdrawal{}
@@ -38,7 +35,7 @@ func (d *withdrawal) before(w *world.Snapshot, known observed, absent bool) time
 	if d.since.IsZero() {
 		d.since = w.Now
 	}
-	rows := !absent && (!known.synced || !known.configured || known.topologyError != nil || len(known.programmed) > 0 ||
+	rows := !absent && (!known.Synced || !known.Configured || known.TopologyError != nil || len(known.Programmed) > 0 ||
 		d.since.Equal(w.Now))
 	sessions := mayAdvertise(w) && w.Now.Before(d.since.Add(withdrawLatest))
 	d.done = d.done || !rows && !sessions
@@ -60,17 +57,4 @@ func mayAdvertise(w *world.Snapshot) bool {
 		}
 	}
 	return false
-}
-
-// modeAccepted returns the verdict on the configured mode for the statuses of pools, or nil if there is no mode to
-// remember.
-func modeAccepted(s *world.Switch) *kube.Verdict {
-	if !convert.Remembered(s) {
-		return nil
-	}
-	v := &kube.Verdict{Status: metav1.ConditionTrue, Reason: convert.ModeReason(s.Mode), Message: s.By}
-	if s.Refused != "" {
-		v.Status, v.Message = metav1.ConditionFalse, s.Refused
-	}
-	return v
 }

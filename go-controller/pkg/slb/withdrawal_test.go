@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/loop"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/report"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 )
 
@@ -14,13 +15,13 @@ func TestAddressesAreReleasedAfterWithdrawal(t *testing.T) {
 	up := map[string]map[string]world.PeerSession{"n1": {"tor": {Established: true}}}
 	rows := map[world.Key]loop.Result{{Namespace: "shop", Name: "web"}: {}}
 	silent := map[string]map[string]world.PeerSession{"n1": {"tor": {Unknown: true}}}
-	synced := observed{synced: true, configured: true}
+	synced := report.Observed{Synced: true, Configured: true}
 	programmed := synced
-	programmed.programmed = rows
+	programmed.Programmed = rows
 	type step struct {
 		after    time.Duration
 		mode     world.Mode
-		known    observed
+		known    report.Observed
 		sessions map[string]map[string]world.PeerSession
 		released bool
 	}

@@ -63,17 +63,6 @@ type ConflictReport struct {
 	Probe string `json:"probe,omitempty"`
 }
 
-// ProbeRequest asks whether anybody on a segment has some addresses.
-type ProbeRequest struct {
-	// ID is another one for each time that an address is asked about.
-	ID string `json:"id,omitempty"`
-	// Own is the MAC address of our own router on the segment: its answers are no conflict.
-	Own       string       `json:"own,omitempty"`
-	Network   string       `json:"network"`
-	VLAN      int          `json:"vlan,omitempty"`
-	Addresses []netip.Addr `json:"addresses"`
-}
-
 // defaultReportTime is how long a report counts that does not say it.
 const defaultReportTime = 40 * time.Second
 
@@ -114,8 +103,8 @@ func ReportTime(l *coordinationv1.Lease) time.Duration {
 }
 
 // ProbeRequests reads what a guard is asked; nil for nothing, or what can't be read.
-func ProbeRequests(l *coordinationv1.Lease) []ProbeRequest {
-	var list []ProbeRequest
+func ProbeRequests(l *coordinationv1.Lease) []world.ProbeRequest {
+	var list []world.ProbeRequest
 	if json.Unmarshal([]byte(l.Annotations[v1alpha1.AnnotationQuestions]), &list) != nil {
 		return nil
 	}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package slb
+package report
 
 import (
 	"fmt"
@@ -10,15 +10,17 @@ import (
 
 	"go4.org/netipx"
 
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/decide"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/loop"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world/worldtest"
 )
 
 // BenchmarkPass runs a full decision and builds the statuses for 5,000 Services with 20 endpoints each. One Service is
 // new in each iteration.
 func BenchmarkPass(b *testing.B) {
 	const services, endpoints = 5000, 20
-	w := small(1)
+	w := worldtest.Small(1)
 	w.Pools[0].Ranges[0] = netipx.MustParseIPRange("10.50.0.0-10.50.255.254")
 	w.Domains[0].Subnets[0].Prefix = netip.MustParsePrefix("10.50.0.0/16")
 	w.Domains[0].Shards = 8
@@ -27,7 +29,7 @@ func BenchmarkPass(b *testing.B) {
 		w.Carriers[world.ShardID{Domain: "lan", Index: i}] = world.Carrier{Active: "chassis-1", Order: []string{"chassis-1"}}
 	}
 	for i := range services {
-		s := service(world.Key{Namespace: "shop", Name: fmt.Sprintf("web-%d", i)}, i)
+		s := worldtest.Service(world.Key{Namespace: "shop", Name: fmt.Sprintf("web-%d", i)}, i)
 		s.Slices[0].Endpoints = nil
 		for j := range endpoints {
 			n := i*endpoints + j
@@ -36,23 +38,23 @@ func BenchmarkPass(b *testing.B) {
 		}
 		w.Services = append(w.Services, s)
 	}
-	var m state
-	d := m.decide(w)
-	known := observed{synced: true, programmed: map[world.Key]loop.Result{}}
+	var m decide.State
+	d := m.Decide(w)
+	known := Observed{Synced: true, Programmed: map[world.Key]loop.Result{}}
 	for _, s := range w.Services {
-		s.Assigned = d.allocation.Services[s.Key].Addrs
-		known.programmed[s.Key] = loop.Result{Key: s.Key, Plan: d.plans[s.Key]}
+		s.Assigned = d.Allocation.Services[s.Key].Addrs
+		known.Programmed[s.Key] = loop.Result{Key: s.Key, Plan: d.Plans[s.Key]}
 	}
-	var last statusCache
+	var last Cache
 	for b.Loop() {
 		fresh := *w
 		fresh.Services = slices.Clone(w.Services)
 		s := *w.Services[0]
 		s.Assigned = nil
 		fresh.Services[0] = &s
-		v := newStatusBuilder(m.decide(&fresh), known)
-		v.services(&last)
-		v.pools()
-		v.domains()
+		v := NewBuilder(m.Decide(&fresh), known)
+		v.Services(&last)
+		v.Pools()
+		v.Domains()
 	}
 }

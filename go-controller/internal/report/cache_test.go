@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package slb
+package report
 
 import (
 	"errors"
@@ -12,76 +12,78 @@ import (
 	"go4.org/netipx"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/decide"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/loop"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world/worldtest"
 )
 
 // words computes a decision for a snapshot and builds the statuses, with and without the cache.
 type words struct {
-	state state
-	last  statusCache
+	state decide.State
+	last  Cache
 }
 
-func (w *words) say(of *world.Snapshot, k observed) (remembered, fresh *kube.ServiceStatus) {
-	d := w.state.decide(of)
-	v := newStatusBuilder(d, k)
-	return v.services(&w.last)[web], v.services(&statusCache{})[web]
+func (w *words) say(of *world.Snapshot, k Observed) (remembered, fresh *kube.ServiceStatus) {
+	d := w.state.Decide(of)
+	v := NewBuilder(d, k)
+	return v.Services(&w.last)[web], v.Services(&Cache{})[web]
 }
 
 // The status of a Service is rebuilt if and only if its inputs have changed. A cached status equals a rebuilt one.
 func TestStatusTextIsCached(t *testing.T) {
 	shard := world.ShardID{Domain: "lan"}
-	stranger := service(world.Key{Namespace: "shop", Name: "another"}, 2)
+	stranger := worldtest.Service(world.Key{Namespace: "shop", Name: "another"}, 2)
 	for name, test := range map[string]struct {
-		change func(*world.Snapshot, *observed)
+		change func(*world.Snapshot, *Observed)
 		anew   bool
 	}{
-		"nothing":         {func(*world.Snapshot, *observed) {}, false},
-		"another Service": {func(w *world.Snapshot, _ *observed) { w.Services = append(w.Services, stranger) }, false},
-		"another pool": {func(w *world.Snapshot, _ *observed) {
+		"nothing":         {func(*world.Snapshot, *Observed) {}, false},
+		"another Service": {func(w *world.Snapshot, _ *Observed) { w.Services = append(w.Services, stranger) }, false},
+		"another pool": {func(w *world.Snapshot, _ *Observed) {
 			w.Pools = append(w.Pools, &world.Pool{Name: "z"})
 		}, false},
-		"a node": {func(w *world.Snapshot, _ *observed) {
+		"a node": {func(w *world.Snapshot, _ *Observed) {
 			w.Nodes = append(w.Nodes, &world.Node{Name: "n9"})
 		}, false},
-		"what was left out": {func(w *world.Snapshot, _ *observed) {
+		"what was left out": {func(w *world.Snapshot, _ *Observed) {
 			w.Domains[0].Nodes = []string{"n2", "n1", "n3"}
 		}, false},
-		"standby gateways": {func(w *world.Snapshot, _ *observed) {
+		"standby gateways": {func(w *world.Snapshot, _ *Observed) {
 			w.Carriers[shard] = world.Carrier{Active: "chassis-1", Settled: true, Order: []string{"chassis-1", "chassis-3"}}
 		}, false},
-		"the plan of another": {func(_ *world.Snapshot, k *observed) { k.programmed[stranger.Key] = loop.Result{} }, false},
-		"the object": {func(w *world.Snapshot, _ *observed) {
+		"the plan of another": {func(_ *world.Snapshot, k *Observed) { k.Programmed[stranger.Key] = loop.Result{} }, false},
+		"the object": {func(w *world.Snapshot, _ *Observed) {
 			s := *w.Services[0]
 			s.Limits = []string{"something has no effect"}
 			w.Services = []*world.Service{&s}
 		}, true},
-		"its address": {func(w *world.Snapshot, _ *observed) {
+		"its address": {func(w *world.Snapshot, _ *Observed) {
 			s := *w.Services[0]
 			s.Assigned = []netip.Addr{netip.MustParseAddr("10.50.0.103")}
 			w.Services = []*world.Service{&s}
 		}, true},
-		"its pool": {func(w *world.Snapshot, _ *observed) {
+		"its pool": {func(w *world.Snapshot, _ *Observed) {
 			w.Pools = []*world.Pool{{Name: "renamed", AutoAssign: true, Ranges: w.Pools[0].Ranges}}
 		}, true},
-		"the remark on its address": {func(w *world.Snapshot, _ *observed) {
+		"the remark on its address": {func(w *world.Snapshot, _ *Observed) {
 			p := *w.Pools[0]
 			p.Exclude = []netipx.IPRange{p.Ranges[0]}
 			w.Pools = []*world.Pool{&p}
 		}, true},
-		"its domain": {func(w *world.Snapshot, _ *observed) { w.Domains = nil }, true},
-		"the gateway": {func(w *world.Snapshot, _ *observed) {
+		"its domain": {func(w *world.Snapshot, _ *Observed) { w.Domains = nil }, true},
+		"the gateway": {func(w *world.Snapshot, _ *Observed) {
 			w.Carriers[shard] = world.Carrier{Active: "chassis-2"}
 		}, true},
-		"no gateway":         {func(w *world.Snapshot, _ *observed) { w.Carriers = nil }, true},
-		"the gateway's name": {func(w *world.Snapshot, _ *observed) { w.Nodes = w.Nodes[1:] }, true},
-		"what OVN has":       {func(_ *world.Snapshot, k *observed) { k.programmed[web] = loop.Result{Key: web} }, true},
-		"an error": {func(_ *world.Snapshot, k *observed) {
-			k.programmed[web] = loop.Result{Key: web, Err: errors.New("no such table")}
+		"no gateway":         {func(w *world.Snapshot, _ *Observed) { w.Carriers = nil }, true},
+		"the gateway's name": {func(w *world.Snapshot, _ *Observed) { w.Nodes = w.Nodes[1:] }, true},
+		"what OVN has":       {func(_ *world.Snapshot, k *Observed) { k.Programmed[web] = loop.Result{Key: web} }, true},
+		"an error": {func(_ *world.Snapshot, k *Observed) {
+			k.Programmed[web] = loop.Result{Key: web, Err: errors.New("no such table")}
 		}, true},
-		"the databases are not read": {func(_ *world.Snapshot, k *observed) { k.synced = false }, true},
-		"each node is a zone": {func(w *world.Snapshot, _ *observed) {
+		"the databases are not read": {func(_ *world.Snapshot, k *Observed) { k.Synced = false }, true},
+		"each node is a zone": {func(w *world.Snapshot, _ *Observed) {
 			for _, n := range w.Nodes {
 				n.Zone = n.Name
 			}
@@ -89,15 +91,15 @@ func TestStatusTextIsCached(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var w words
-			of := small(5, service(web, 1))
+			of := worldtest.Small(5, worldtest.Service(web, 1))
 			of.Services[0].Assigned = []netip.Addr{netip.MustParseAddr("10.50.0.100")}
 			of.Carriers = map[world.ShardID]world.Carrier{shard: {Active: "chassis-1", Order: []string{"chassis-1"}}}
-			k := observed{synced: true, configured: true, programmed: map[world.Key]loop.Result{}}
-			k.programmed[web] = loop.Result{Key: web, Plan: w.state.decide(of).plans[web]}
+			k := Observed{Synced: true, Configured: true, Programmed: map[world.Key]loop.Result{}}
+			k.Programmed[web] = loop.Result{Key: web, Plan: w.state.Decide(of).Plans[web]}
 			before, _ := w.say(of, k)
 
 			next := *of
-			next.Carriers, k.programmed = maps.Clone(of.Carriers), maps.Clone(k.programmed)
+			next.Carriers, k.Programmed = maps.Clone(of.Carriers), maps.Clone(k.Programmed)
 			test.change(&next, &k)
 			after, fresh := w.say(&next, k)
 			if anew := after != before; anew != test.anew {
@@ -113,10 +115,10 @@ func TestStatusTextIsCached(t *testing.T) {
 // The text of an error may differ each time it is formatted.
 func TestErrorMessagesAreNotCached(t *testing.T) {
 	var w words
-	of := small(5, service(web, 1))
-	k := observed{synced: true, configured: true, programmed: map[world.Key]loop.Result{}}
+	of := worldtest.Small(5, worldtest.Service(web, 1))
+	k := Observed{Synced: true, Configured: true, Programmed: map[world.Key]loop.Result{}}
 	for _, says := range []string{"no such table", "no such column"} {
-		k.programmed[web] = loop.Result{Key: web, Err: errors.New(says)}
+		k.Programmed[web] = loop.Result{Key: web, Err: errors.New(says)}
 		got, _ := w.say(of, k)
 		if want := says + "; it is tried again"; got.Announced == nil || got.Announced.Message != want {
 			t.Errorf("Announced says %+v, want %q", got.Announced, want)
@@ -143,13 +145,13 @@ func TestSegmentLimitsAreReportedForSegments(t *testing.T) {
 		"BGP alone":    {func(w *world.Snapshot) { w.Domains = nil }, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := service(web, 1)
+			s := worldtest.Service(web, 1)
 			s.Layer2Limits = []string{"served like Cluster by L2Domains"}
-			w := small(5, s)
+			w := worldtest.Small(5, s)
 			test.change(w)
-			var m state
-			d := m.decide(w)
-			got := newStatusBuilder(d, programmed(d)).services(&statusCache{})[web].Allocated
+			var m decide.State
+			d := m.Decide(w)
+			got := NewBuilder(d, programmed(d)).Services(&Cache{})[web].Allocated
 			if got.Status != metav1.ConditionTrue || strings.Contains(got.Message, "L2Domains") != test.want {
 				t.Errorf("got %+v, want a word of L2Domains: %t", got, test.want)
 			}

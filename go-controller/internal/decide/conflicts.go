@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package slb
+package decide
 
 import (
 	"net/netip"
@@ -13,18 +13,18 @@ import (
 
 // Reasons why a reported conflict is ignored. They are values of a metric label.
 const (
-	// ignoredNotAsked means that the node was not asked to probe the address.
-	ignoredNotAsked = "not_asked"
-	// ignoredWrongProbe means that the report refers to a probe request other than the current one.
-	ignoredWrongProbe = "wrong_probe"
+	// IgnoredNotAsked means that the node was not asked to probe the address.
+	IgnoredNotAsked = "not_asked"
+	// IgnoredWrongProbe means that the report refers to a probe request other than the current one.
+	IgnoredWrongProbe = "wrong_probe"
 )
 
-// ignoredReport is a reported conflict that is ignored.
-type ignoredReport struct {
-	node   string
-	addr   netip.Addr
-	mac    string
-	reason string
+// IgnoredReport is a reported conflict that is ignored.
+type IgnoredReport struct {
+	Node   string
+	Addr   netip.Addr
+	MAC    string
+	Reason string
 }
 
 // accept returns the snapshot with the accepted conflicts only: those reported by the node that was asked to probe the
@@ -35,7 +35,7 @@ func (p *probation) accept(w *world.Snapshot, l *place.Layout) *world.Snapshot {
 	out := *w
 	out.Conflicts = map[netip.Addr]world.Conflict{}
 	before := p.ignored
-	p.ignored, p.newlyIgnored = map[ignoredReport]bool{}, nil
+	p.ignored, p.newlyIgnored = map[IgnoredReport]bool{}, nil
 	var ours map[string]bool
 	for node, reports := range w.Reports {
 		for a, c := range reports {
@@ -46,9 +46,9 @@ func (p *probation) accept(w *world.Snapshot, l *place.Layout) *world.Snapshot {
 			switch {
 			case ours[c.MAC]:
 			case !asked || is.guard != node || is.id == "" || is.forgotten(w.Now):
-				p.ignored[ignoredReport{node, a, c.MAC, ignoredNotAsked}] = true
+				p.ignored[IgnoredReport{node, a, c.MAC, IgnoredNotAsked}] = true
 			case is.id != c.Probe:
-				p.ignored[ignoredReport{node, a, c.MAC, ignoredWrongProbe}] = true
+				p.ignored[IgnoredReport{node, a, c.MAC, IgnoredWrongProbe}] = true
 			default:
 				out.Conflicts[a] = c
 			}

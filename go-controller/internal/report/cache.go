@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package slb
+package report
 
 import (
 	"errors"
@@ -16,9 +16,9 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 )
 
-// statusCache holds the statuses of a pass and their inputs. A status whose inputs did not change keeps its pointer in
+// Cache holds the statuses of a pass and their inputs. A status whose inputs did not change keeps its pointer in
 // the next pass. The zero value is empty.
-type statusCache struct {
+type Cache struct {
 	// Inputs of all statuses.
 	synced bool
 	unread bool
@@ -52,35 +52,35 @@ func (w *cachedStatus) sameInputs(o *cachedStatus) bool {
 		slices.Equal(w.placements, o.placements) && slices.Equal(w.advertised, o.advertised)
 }
 
-// services returns the statuses of all Services.
-func (v *statusBuilder) services(last *statusCache) map[world.Key]*kube.ServiceStatus {
-	same := last.mode == v.world.Cluster.Switch.Mode && last.synced == v.synced &&
-		last.unread == v.unread && last.lost == v.lost && last.failed == v.unconfigured() && maps.Equal(last.active, v.active)
-	out := make(map[world.Key]*kube.ServiceStatus, len(v.world.Services))
-	next := make(map[*world.Service]cachedStatus, len(v.world.Services))
-	for _, s := range v.world.Services {
-		got := v.programmed[s.Key]
+// Services returns the statuses of all Services.
+func (v *Builder) Services(last *Cache) map[world.Key]*kube.ServiceStatus {
+	same := last.mode == v.World.Cluster.Switch.Mode && last.synced == v.Synced &&
+		last.unread == v.Unread && last.lost == v.Lost && last.failed == v.unconfigured() && maps.Equal(last.active, v.active)
+	out := make(map[world.Key]*kube.ServiceStatus, len(v.World.Services))
+	next := make(map[*world.Service]cachedStatus, len(v.World.Services))
+	for _, s := range v.World.Services {
+		got := v.Programmed[s.Key]
 		w := cachedStatus{
 			outcome:    v.outcome(s),
-			placements: v.placements.Services[s.Key],
-			want:       v.plans[s.Key],
+			placements: v.Placements.Services[s.Key],
+			want:       v.Plans[s.Key],
 			got:        got.Plan,
 			advertised: v.advertised(s),
-			flows:      v.flows(v.placements.Services[s.Key]),
-			ports:      v.listsPorts(s),
+			flows:      v.flows(v.Placements.Services[s.Key]),
+			ports:      v.ListsPorts(s),
 			failed:     got.Err != nil,
 		}
 		if before, ok := last.services[s]; ok && same && w.sameInputs(&before) {
 			w.status = before.status
 		} else {
-			w.status = v.service(s)
+			w.status = v.Service(s)
 		}
 		next[s] = w
 		if w.status != nil {
 			out[s.Key] = w.status
 		}
 	}
-	*last = statusCache{v.synced, v.unread, v.lost, v.unconfigured(), v.world.Cluster.Switch.Mode, v.active, next}
+	*last = Cache{v.Synced, v.Unread, v.Lost, v.unconfigured(), v.World.Cluster.Switch.Mode, v.active, next}
 	return out
 }
 
@@ -88,20 +88,20 @@ func (v *statusBuilder) services(last *statusCache) map[world.Key]*kube.ServiceS
 // adds every address in a status to its own load balancers. If it does so first, ovn-northd 25.09.2 may apply a logical
 // flow that both load balancers need to the wrong routers (ovn_dp_group_create in northd/lflow-mgr.c modifies a
 // datapath group that is in use). In addition, clients may connect to an address as soon as they read it in a status.
-func (v *statusBuilder) awaitsOVN(s *world.Service, o ipam.Outcome) bool {
-	got := v.programmed[s.Key]
-	if v.world.Cluster.OpenShiftSDN || !v.world.Cluster.Switch.Mode.Layer2() || v.layout.Unserved != "" ||
-		v.lost != "" || v.unconfigured() || got.Err != nil {
+func (v *Builder) awaitsOVN(s *world.Service, o ipam.Outcome) bool {
+	got := v.Programmed[s.Key]
+	if v.World.Cluster.OpenShiftSDN || !v.World.Cluster.Switch.Mode.Layer2() || v.Layout.Unserved != "" ||
+		v.Lost != "" || v.unconfigured() || got.Err != nil {
 		return false
 	}
-	if !v.synced { // bridges and gateways are not known yet
+	if !v.Synced { // bridges and gateways are not known yet
 		return slices.ContainsFunc(o.Addrs, func(a netip.Addr) bool { return !slices.Contains(s.Assigned, a) })
 	}
-	for _, placement := range v.placements.Services[s.Key] {
+	for _, placement := range v.Placements.Services[s.Key] {
 		if slices.Contains(s.Assigned, placement.Addr) || !slices.Contains(o.Addrs, placement.Addr) {
 			continue
 		}
-		planned := placement.Reason == "" && v.plans[s.Key] != nil && v.plans[s.Key].BackendsOverLimit == 0
+		planned := placement.Reason == "" && v.Plans[s.Key] != nil && v.Plans[s.Key].BackendsOverLimit == 0
 		if placement.Reason == place.ReasonProbing ||
 			planned && (got.Plan == nil || !slices.ContainsFunc(got.Plan.VIPs, func(vip plan.VIP) bool {
 				return vip.Addr == placement.Addr
@@ -114,15 +114,15 @@ func (v *statusBuilder) awaitsOVN(s *world.Service, o ipam.Outcome) bool {
 
 // unconfigured reports whether no shard can be configured. If only some shards cannot be configured, their Services
 // report the error.
-func (v *statusBuilder) unconfigured() bool {
+func (v *Builder) unconfigured() bool {
 	var shards dataplane.ShardsError
-	return v.topologyError != nil && !errors.As(v.topologyError, &shards)
+	return v.TopologyError != nil && !errors.As(v.TopologyError, &shards)
 }
 
-// service returns the status of one Service. It returns nil if there is nothing to write yet, or if another controller
+// Service returns the status of one Service. It returns nil if there is nothing to write yet, or if another controller
 // may serve the Service: other controllers may allocate addresses while this one allocates none.
-func (v *statusBuilder) service(s *world.Service) *kube.ServiceStatus {
-	if v.world.Cluster.Switch.Mode == world.Disabled && len(s.Assigned) > 0 && len(s.Given) == 0 {
+func (v *Builder) Service(s *world.Service) *kube.ServiceStatus {
+	if v.World.Cluster.Switch.Mode == world.Disabled && len(s.Assigned) > 0 && len(s.Given) == 0 {
 		return nil
 	}
 	o := v.outcome(s)
@@ -130,8 +130,8 @@ func (v *statusBuilder) service(s *world.Service) *kube.ServiceStatus {
 		return nil
 	}
 	return &kube.ServiceStatus{
-		UID: s.UID, Had: s.Assigned, Addrs: o.Addrs, ListPorts: v.listsPorts(s), LeaveIngress: o.Foreign,
-		Allocated:     allocated(s, o, v.placements.Services[s.Key]),
+		UID: s.UID, Had: s.Assigned, Addrs: o.Addrs, ListPorts: v.ListsPorts(s), LeaveIngress: o.Foreign,
+		Allocated:     allocated(s, o, v.Placements.Services[s.Key]),
 		ListsExternal: len(s.ExternalIPs) > 0, External: o.HeldExternal, Announced: v.announced(s),
 	}
 }

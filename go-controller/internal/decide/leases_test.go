@@ -1,40 +1,39 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package slb
+package decide
 
 import (
 	"slices"
 	"testing"
-	"testing/synctest"
 	"time"
 
-	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world/worldtest"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
 )
 
 // The status of a pool is written a second later, or never if an address is allocated and released in less time. The
 // leases of the last pass count.
 func TestLeasesNotSeenYetAreKnown(t *testing.T) {
-	var m state
+	var m State
 	start := time.Unix(1000, 0)
 	at := func(seconds int, services ...*world.Service) *world.Snapshot {
-		w := small(1, services...)
+		w := worldtest.Small(1, services...)
 		w.Now = start.Add(time.Duration(seconds) * time.Second)
 		w.Pools[0].ReuseDelay = 10 * time.Second
 		return w
 	}
-	first := service(web, 1)
-	other := service(world.Key{Namespace: "shop", Name: "other"}, 2)
-	if got := m.decide(at(0, first)).allocation.Services[web].Addrs; len(got) != 1 {
+	first := worldtest.Service(web, 1)
+	other := worldtest.Service(world.Key{Namespace: "shop", Name: "other"}, 2)
+	if got := m.Decide(at(0, first)).Allocation.Services[web].Addrs; len(got) != 1 {
 		t.Fatalf("web has %v, want an address", got)
 	}
 	seen := at(1, other)
-	d := m.decide(seen)
-	if got := d.allocation.Services[other.Key]; len(got.Addrs) != 0 {
+	d := m.Decide(seen)
+	if got := d.Allocation.Services[other.Key]; len(got.Addrs) != 0 {
 		t.Errorf("other has %v while the address rests", got.Addrs)
 	}
-	if end := firstEnd(d.allocation); !end.Equal(start.Add(11 * time.Second)) {
+	if end := firstEnd(d.Allocation); !end.Equal(start.Add(11 * time.Second)) {
 		t.Errorf("the rest ends at %s, want 11 s after the start", end.Sub(start))
 	}
 	if len(seen.Pools[0].Leases) != 0 {
@@ -42,28 +41,28 @@ func TestLeasesNotSeenYetAreKnown(t *testing.T) {
 	}
 	// A process that starts now has only the status of the pool.
 	fresh := at(5, other)
-	fresh.Pools[0].Leases = slices.Clone(d.allocation.Pools["lan"].Leases)
-	var started state
-	if end := firstEnd(started.decide(fresh).allocation); !end.Equal(start.Add(11 * time.Second)) {
+	fresh.Pools[0].Leases = slices.Clone(d.Allocation.Pools["lan"].Leases)
+	var started State
+	if end := firstEnd(started.Decide(fresh).Allocation); !end.Equal(start.Add(11 * time.Second)) {
 		t.Errorf("after a restart the rest ends at %s, want 11 s after the start", end.Sub(start))
 	}
 	// A status that differs from the state of this process is stale.
 	stale := at(5, other)
 	stale.Pools[0].Leases = []world.Lease{{Addr: stale.Pools[0].Ranges[0].From(), Service: other.Key}}
-	if got := m.decide(stale).allocation.Services[other.Key]; len(got.Addrs) != 0 {
+	if got := m.Decide(stale).Allocation.Services[other.Key]; len(got.Addrs) != 0 {
 		t.Errorf("other has %v by a lease of the status", got.Addrs)
 	}
-	d = m.decide(at(11, other))
-	if got := d.allocation.Services[other.Key]; len(got.Addrs) != 1 {
+	d = m.Decide(at(11, other))
+	if got := d.Allocation.Services[other.Key]; len(got.Addrs) != 1 {
 		t.Errorf("the delay has passed: %+v, want the address", got)
 	}
-	if end := firstEnd(d.allocation); !end.IsZero() {
+	if end := firstEnd(d.Allocation); !end.IsZero() {
 		t.Errorf("a rest ends at %s, want none", end)
 	}
 	// Without a delay, no leases are kept.
 	none := at(12)
 	none.Pools[0].ReuseDelay = 0
-	m.decide(none)
+	m.Decide(none)
 	if len(m.leases) != 0 {
 		t.Errorf("leases %v, want none", m.leases)
 	}
@@ -71,41 +70,22 @@ func TestLeasesNotSeenYetAreKnown(t *testing.T) {
 
 // Leases are also known for a Service that is added and deleted between two full decisions.
 func TestLeasesOfNewcomersAreKnown(t *testing.T) {
-	var m state
-	w := small(2, service(world.Key{Namespace: "shop", Name: "stays"}, 1))
+	var m State
+	w := worldtest.Small(2, worldtest.Service(world.Key{Namespace: "shop", Name: "stays"}, 1))
 	w.Now = time.Unix(1000, 0)
 	w.Pools[0].ReuseDelay = 10 * time.Second
-	d := m.decide(w)
-	comes := service(web, 2)
-	if !m.amend(d, web, kube.Change{Is: comes}) || len(d.allocation.Services[web].Addrs) != 1 {
-		t.Fatalf("web is not admitted: %+v", d.allocation.Services[web])
+	d := m.Decide(w)
+	comes := worldtest.Service(web, 2)
+	if !m.Amend(d, web, world.Change{Is: comes}) || len(d.Allocation.Services[web].Addrs) != 1 {
+		t.Fatalf("web is not admitted: %+v", d.Allocation.Services[web])
 	}
-	if m.amend(d, web, kube.Change{Was: comes}) {
+	if m.Amend(d, web, world.Change{Was: comes}) {
 		t.Error("web is dismissed, and nobody notes that its address rests")
 	}
-	other := service(world.Key{Namespace: "shop", Name: "other"}, 3)
+	other := worldtest.Service(world.Key{Namespace: "shop", Name: "other"}, 3)
 	again := *w
 	again.Services = append(slices.Clone(w.Services), other)
-	if got := m.decide(&again).allocation.Services[other.Key]; string(got.Reason) != v1alpha1.ReasonPoolExhausted {
+	if got := m.Decide(&again).Allocation.Services[other.Key]; string(got.Reason) != v1alpha1.ReasonPoolExhausted {
 		t.Errorf("other: %+v while the address rests", got)
 	}
-}
-
-func TestTimerFiresOnceAtLatestTime(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var a wakeTimer
-		var calls []time.Duration
-		start := time.Now()
-		call := func() { calls = append(calls, time.Since(start)) }
-		a.set(start.Add(time.Second), call)
-		a.set(start.Add(3*time.Second), call)
-		<-time.After(5 * time.Second)
-		a.set(start.Add(6*time.Second), call)
-		a.set(time.Time{}, call)
-		<-time.After(5 * time.Second)
-		synctest.Wait()
-		if !slices.Equal(calls, []time.Duration{3 * time.Second}) {
-			t.Errorf("called after %v, want once after 3 s", calls)
-		}
-	})
 }

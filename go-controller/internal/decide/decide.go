@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package slb
+package decide
 
 import (
 	"maps"
@@ -16,24 +16,29 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 )
 
-// decision is the result of one pass.
-type decision struct {
-	world        *world.Snapshot
-	layout       *place.Layout
-	allocation   *ipam.Allocation
-	placements   *place.Placements
-	fabric       *plan.Fabric
-	reachability *plan.Reachability
-	plans        map[world.Key]*plan.Service
-	bgp          *bgp.Layout
-	// refreshes are the status refreshes that make OVN-Kubernetes recompute flows. refreshDue is when the next one may be
-	// due.
-	refreshes  refreshes
-	refreshDue time.Time
+// Decision is the result of one pass over a snapshot.
+type Decision struct {
+	World        *world.Snapshot
+	Layout       *place.Layout
+	Allocation   *ipam.Allocation
+	Placements   *place.Placements
+	Fabric       *plan.Fabric
+	Reachability *plan.Reachability
+	Plans        map[world.Key]*plan.Service
+	BGP          *bgp.Layout
+	refreshes    refreshes
+	// Refreshed are the status refreshes that start with this pass.
+	Refreshed []Refresh
+	// Probes has the probe requests for the guard of each node, with addresses in order.
+	Probes map[string][]world.ProbeRequest
+	// Ignored are the conflict reports that were ignored, and were not in the pass before.
+	Ignored []IgnoredReport
+	// Due is when another pass may decide otherwise although no fact changed, or the zero time if none would.
+	Due time.Time
 }
 
-// state is carried over from one pass to the next.
-type state struct {
+// State is carried over from one pass to the next. The zero value is that of a process that has decided nothing yet.
+type State struct {
 	// grants are granted addresses that the API server does not show yet.
 	grants map[world.Key]grant
 	// external are the addresses in spec.externalIPs that the last pass found to be held by the Service.
@@ -71,43 +76,56 @@ type plannedService struct {
 	plan         *plan.Service
 }
 
-// decide computes every decision for a snapshot.
-func (m *state) decide(w *world.Snapshot) *decision {
+// NewState returns the state of a process that has decided nothing yet. epoch must differ from that of other processes:
+// the IDs of probe requests contain it.
+func NewState(epoch uint64) State { return State{probation: probation{epoch: epoch}} }
+
+// Decide computes every decision for a snapshot.
+func (m *State) Decide(w *world.Snapshot) *Decision {
 	w = m.recall(w)
 	layout := place.Compute(w)
 	w = m.withExternal(m.probation.accept(w, layout))
-	d := &decision{world: w, layout: layout}
-	d.allocation = ipam.Allocate(w, m.held(w), d.layout.ShardOf)
-	m.remember(w, d.allocation)
-	m.rememberExternal(w, d.allocation)
-	m.rememberLeases(w, d.allocation)
-	d.placements = d.layout.Place(w, d.allocation, m.review(d))
+	d := &Decision{World: w, Layout: layout}
+	d.Allocation = ipam.Allocate(w, m.held(w), d.Layout.ShardOf)
+	m.remember(w, d.Allocation)
+	m.rememberExternal(w, d.Allocation)
+	m.rememberLeases(w, d.Allocation)
+	d.Placements = d.Layout.Place(w, d.Allocation, m.review(d))
 	d.computeFabric()
 	if reachability := plan.NewReachability(w); !reachability.Equal(m.reachability) {
 		m.reachability = reachability
 	}
-	d.reachability = m.reachability
-	d.bgp = bgp.Compute(w, d.allocation, layout.Home)
+	d.Reachability = m.reachability
+	d.BGP = bgp.Compute(w, d.Allocation, layout.Home)
 	if m.refreshes == nil {
 		m.refreshes = refreshes{}
 	}
-	d.refreshes, d.refreshDue = m.refreshes, m.refreshes.decide(d)
+	d.refreshes = m.refreshes
+	d.Refreshed, d.Due = m.refreshes.decide(d)
+	d.Due = world.Earliest(d.Due, firstEnd(d.Allocation), m.probation.end())
+	d.Probes, d.Ignored = m.probation.probes(w.Now), m.probation.newlyIgnored
 	if m.planned == nil {
 		m.planned = map[world.Key]plannedService{}
 	}
-	d.plans = make(map[world.Key]*plan.Service, len(d.placements.Services))
+	d.Plans = make(map[world.Key]*plan.Service, len(d.Placements.Services))
 	for _, s := range w.Services {
 		m.plan(d, s)
 	}
-	maps.DeleteFunc(m.planned, func(k world.Key, _ plannedService) bool { return d.plans[k] == nil })
+	maps.DeleteFunc(m.planned, func(k world.Key, _ plannedService) bool { return d.Plans[k] == nil })
 	return d
 }
 
 // computeFabric computes the fabric from the layout and the present anchors.
-func (d *decision) computeFabric() { d.fabric = d.layout.Fabric(d.world, d.placements) }
+func (d *Decision) computeFabric() { d.Fabric = d.Layout.Fabric(d.World, d.Placements) }
+
+// Planned returns the Service that the plan for a key was computed from. It returns false if there is no plan.
+func (m *State) Planned(key world.Key) (*world.Service, bool) {
+	p, ok := m.planned[key]
+	return p.from, ok
+}
 
 // held returns the pending grants of Services that still exist.
-func (m *state) held(w *world.Snapshot) map[world.Key][]netip.Addr {
+func (m *State) held(w *world.Snapshot) map[world.Key][]netip.Addr {
 	held := make(map[world.Key][]netip.Addr, len(m.grants))
 	for _, s := range w.Services {
 		if g, ok := m.grants[s.Key]; ok && g.uid == s.UID && g.stands(s.Assigned) {
@@ -117,7 +135,7 @@ func (m *state) held(w *world.Snapshot) map[world.Key][]netip.Addr {
 	return held
 }
 
-func (m *state) remember(w *world.Snapshot, a *ipam.Allocation) {
+func (m *State) remember(w *world.Snapshot, a *ipam.Allocation) {
 	m.grants = map[world.Key]grant{}
 	for _, s := range w.Services {
 		addrs := a.Services[s.Key].Addrs
@@ -129,7 +147,7 @@ func (m *state) remember(w *world.Snapshot, a *ipam.Allocation) {
 
 // withExternal returns the snapshot with the external addresses that were found to be held by Services but that their
 // statuses do not show yet.
-func (m *state) withExternal(w *world.Snapshot) *world.Snapshot {
+func (m *State) withExternal(w *world.Snapshot) *world.Snapshot {
 	if len(m.external) == 0 {
 		return w
 	}
@@ -143,7 +161,7 @@ func (m *state) withExternal(w *world.Snapshot) *world.Snapshot {
 	return &out
 }
 
-func (m *state) rememberExternal(w *world.Snapshot, a *ipam.Allocation) {
+func (m *State) rememberExternal(w *world.Snapshot, a *ipam.Allocation) {
 	m.external = map[world.Key]grant{}
 	for _, s := range w.Services {
 		own := a.Services[s.Key].HeldExternal
@@ -155,19 +173,19 @@ func (m *state) rememberExternal(w *world.Snapshot, a *ipam.Allocation) {
 
 // plan computes the plan of a Service that has VIPs. It computes a new plan only if the Service, its VIPs or the
 // reachability changed. An equal plan keeps its pointer.
-func (m *state) plan(d *decision, s *world.Service) {
-	vips := d.placements.VIPs(s.Key)
+func (m *State) plan(d *Decision, s *world.Service) {
+	vips := d.Placements.VIPs(s.Key)
 	if len(vips) == 0 {
 		return
 	}
 	last, ok := m.planned[s.Key]
-	if !ok || last.from != s || last.reachability != d.reachability || !slices.Equal(last.vips, vips) {
-		fresh := plan.For(s, vips, d.reachability)
+	if !ok || last.from != s || last.reachability != d.Reachability || !slices.Equal(last.vips, vips) {
+		fresh := plan.For(s, vips, d.Reachability)
 		if ok && loop.Equal(fresh, last.plan) {
 			fresh = last.plan
 		}
-		last = plannedService{s, vips, d.reachability, fresh}
+		last = plannedService{s, vips, d.Reachability, fresh}
 	}
 	m.planned[s.Key] = last
-	d.plans[s.Key] = last.plan
+	d.Plans[s.Key] = last.plan
 }

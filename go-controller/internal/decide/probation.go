@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package slb
+package decide
 
 import (
 	"cmp"
@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/ipam"
-	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube/convert"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/ovn/rows"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/place"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
@@ -42,8 +41,8 @@ type probation struct {
 	// silent is set if the last pass announced nothing because layer 2 was switched off.
 	silent bool
 	// ignored are the reports that the last pass ignored. newlyIgnored are those that the pass before it did not have.
-	ignored      map[ignoredReport]bool
-	newlyIgnored []ignoredReport
+	ignored      map[IgnoredReport]bool
+	newlyIgnored []IgnoredReport
 }
 
 // probe is the state of an address that a guard is asked to probe, or was asked to probe recently.
@@ -80,12 +79,12 @@ func (is *probe) forgotten(now time.Time) bool {
 }
 
 // review decides which allocated addresses are held, and why.
-func (m *state) review(d *decision) map[netip.Addr]place.Hold {
+func (m *State) review(d *Decision) map[netip.Addr]place.Hold {
 	p := &m.probation
 	before, silent := p.asked, p.silent
-	p.silent = !d.world.Cluster.Switch.Mode.Layer2() || d.layout.Unserved != ""
+	p.silent = !d.World.Cluster.Switch.Mode.Layer2() || d.Layout.Unserved != ""
 	p.guards, p.asked = map[string]*world.Node{}, map[netip.Addr]probe{}
-	for _, n := range d.world.Nodes {
+	for _, n := range d.World.Nodes {
 		if n.Guarded {
 			p.guards[n.Name] = n
 		}
@@ -97,14 +96,14 @@ func (m *state) review(d *decision) map[netip.Addr]place.Hold {
 	if silent {
 		before = nil
 	} else {
-		carried = m.carried(d.world)
+		carried = m.carried(d.World)
 	}
 	holds := map[netip.Addr]place.Hold{}
 	var order []netip.Addr
-	for _, s := range d.allocation.InOrder() {
-		for _, a := range d.allocation.Services[s.Key].VIPs() {
+	for _, s := range d.Allocation.InOrder() {
+		for _, a := range d.Allocation.Services[s.Key].VIPs() {
 			last, was := before[a]
-			if !silent && d.world.Announced[a] || last.announced || !was && carried[a] {
+			if !silent && d.World.Announced[a] || last.announced || !was && carried[a] {
 				if was {
 					p.keep(d, a, last)
 				}
@@ -120,23 +119,23 @@ func (m *state) review(d *decision) map[netip.Addr]place.Hold {
 			}
 		}
 	}
-	p.takeTurns(d.world.Now, order)
+	p.takeTurns(d.World.Now, order)
 	return holds
 }
 
 // keep retains the probe request for an announced address, so that late replies can be matched.
-func (p *probation) keep(d *decision, a netip.Addr, last probe) {
+func (p *probation) keep(d *Decision, a netip.Addr, last probe) {
 	if !last.announced {
-		last.announced, last.contested, last.forget = true, false, d.world.Now.Add(lateTime)
+		last.announced, last.contested, last.forget = true, false, d.World.Now.Add(lateTime)
 	}
-	if last.id != "" && d.world.Now.Before(last.forget) {
+	if last.id != "" && d.World.Now.Before(last.forget) {
 		p.asked[a] = last
 	}
 }
 
 // judge decides whether one address that is not announced is held. last is its previous probe. The address is not held
 // if the returned Hold has no Reason.
-func (p *probation) judge(d *decision, a netip.Addr, last probe) (probe, place.Hold) {
+func (p *probation) judge(d *Decision, a netip.Addr, last probe) (probe, place.Hold) {
 	is, ok := p.guardFor(d, a, last.guard)
 	if !ok {
 		return probe{}, place.Hold{} // no guard can probe the address
@@ -144,12 +143,12 @@ func (p *probation) judge(d *decision, a netip.Addr, last probe) (probe, place.H
 	if last.guard == is.guard {
 		is.id, is.until = last.id, last.until
 	}
-	if c, contested := d.world.Conflicts[a]; contested && is.id != "" {
-		is.contested, is.until = true, d.world.Now
+	if c, contested := d.World.Conflicts[a]; contested && is.id != "" {
+		is.contested, is.until = true, d.World.Now
 		return is, place.Hold{Reason: place.ReasonAddressConflict, Message: ipam.Contested(c)}
 	}
-	if !is.until.IsZero() && !is.until.After(d.world.Now) {
-		is.announced, is.forget = true, d.world.Now.Add(lateTime)
+	if !is.until.IsZero() && !is.until.After(d.World.Now) {
+		is.announced, is.forget = true, d.World.Now.Add(lateTime)
 		return is, place.Hold{} // no other host has it
 	}
 	return is, place.Hold{Reason: place.ReasonProbing}
@@ -175,7 +174,7 @@ func (p *probation) takeTurns(now time.Time, order []netip.Addr) {
 
 // carried returns the addresses that may be announced: those that the statuses show, which may have been announced
 // before this process started, and those of the last pass.
-func (m *state) carried(w *world.Snapshot) map[netip.Addr]bool {
+func (m *State) carried(w *world.Snapshot) map[netip.Addr]bool {
 	all := make(map[netip.Addr]bool, len(w.Services))
 	for _, s := range w.Services {
 		if s.Contested {
@@ -195,15 +194,15 @@ func (m *state) carried(w *world.Snapshot) map[netip.Addr]bool {
 
 // guardFor returns a probe with the guard for an address: the guard that already probes it, or otherwise the first one
 // in the order of the address's shard. It returns false if there is none.
-func (p *probation) guardFor(d *decision, a netip.Addr, last string) (probe, bool) {
-	shard, ok := d.layout.ShardOf(d.allocation.PoolOf(a), a)
+func (p *probation) guardFor(d *Decision, a netip.Addr, last string) (probe, bool) {
+	shard, ok := d.Layout.ShardOf(d.Allocation.PoolOf(a), a)
 	if !ok {
 		return probe{}, false
 	}
 	byName := func(d *place.Domain, name string) int { return cmp.Compare(d.Spec.Name, name) }
-	at, _ := slices.BinarySearchFunc(d.layout.Domains, shard.Domain, byName)
-	domain := d.layout.Domains[at]
-	is := probe{network: domain.Spec.PhysicalNetwork, vlan: domain.Spec.VLAN, own: rows.PortMAC(d.world.Cluster.ID, shard)}
+	at, _ := slices.BinarySearchFunc(d.Layout.Domains, shard.Domain, byName)
+	domain := d.Layout.Domains[at]
+	is := probe{network: domain.Spec.PhysicalNetwork, vlan: domain.Spec.VLAN, own: rows.PortMAC(d.World.Cluster.ID, shard)}
 	for _, g := range domain.Shards[shard.Index].Gateways {
 		if n := p.guards[g.Node]; n == nil || n.Faults[is.network] != "" {
 			continue
@@ -221,37 +220,29 @@ func (p *probation) end() time.Time {
 	for _, is := range p.asked {
 		switch {
 		case is.announced && !is.reported && !is.answered.IsZero():
-			first = earlier(first, is.answered.Add(silenceTime))
+			first = world.Earliest(first, is.answered.Add(silenceTime))
 		case !is.announced && !is.contested:
-			first = earlier(first, is.until)
+			first = world.Earliest(first, is.until)
 		}
 	}
 	return first
 }
 
-// earlier returns the earlier of two times. The zero time means never.
-func earlier(a, b time.Time) time.Time {
-	if a.IsZero() || !b.IsZero() && b.Before(a) {
-		return b
-	}
-	return a
-}
-
 // probes returns the current probe requests of each guard, with addresses in order.
-func (p *probation) probes(now time.Time) map[string][]convert.ProbeRequest {
-	out := map[string][]convert.ProbeRequest{}
+func (p *probation) probes(now time.Time) map[string][]world.ProbeRequest {
+	out := map[string][]world.ProbeRequest{}
 	for _, a := range slices.SortedFunc(maps.Keys(p.asked), netip.Addr.Compare) {
 		is := p.asked[a]
 		if is.id == "" || is.announced && !is.warns(now) {
 			continue
 		}
 		list := out[is.guard]
-		at := slices.IndexFunc(list, func(q convert.ProbeRequest) bool {
+		at := slices.IndexFunc(list, func(q world.ProbeRequest) bool {
 			return q.ID == is.id && q.Own == is.own && q.Network == is.network && q.VLAN == is.vlan
 		})
 		if at < 0 {
 			at = len(list)
-			list = append(list, convert.ProbeRequest{ID: is.id, Own: is.own, Network: is.network, VLAN: is.vlan})
+			list = append(list, world.ProbeRequest{ID: is.id, Own: is.own, Network: is.network, VLAN: is.vlan})
 		}
 		list[at].Addresses = append(list[at].Addresses, a)
 		out[is.guard] = list

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package slb
+package decide
 
 import (
 	"net/netip"
@@ -13,7 +13,7 @@ import (
 // recall returns the snapshot with the leases that this process has recorded. A pool's status shows them a second or
 // two later, and not all of them if there are very many. The status is used only if the last pass had no pool of that
 // name with a delay, for example after a start.
-func (m *state) recall(w *world.Snapshot) *world.Snapshot {
+func (m *State) recall(w *world.Snapshot) *world.Snapshot {
 	if len(m.leases) == 0 {
 		return w
 	}
@@ -30,7 +30,7 @@ func (m *state) recall(w *world.Snapshot) *world.Snapshot {
 	return &out
 }
 
-func (m *state) rememberLeases(w *world.Snapshot, a *ipam.Allocation) {
+func (m *State) rememberLeases(w *world.Snapshot, a *ipam.Allocation) {
 	m.leases = map[string][]world.Lease{}
 	for _, p := range w.Pools {
 		if p.ReuseDelay > 0 {
@@ -41,9 +41,9 @@ func (m *state) rememberLeases(w *world.Snapshot, a *ipam.Allocation) {
 
 // lease records the addresses granted to a Service between two full decisions. If the Service is deleted before the
 // next full decision, that decision must know about them.
-func (m *state) lease(d *decision, key world.Key, addrs []netip.Addr) {
+func (m *State) lease(d *Decision, key world.Key, addrs []netip.Addr) {
 	for _, a := range addrs {
-		pool := d.allocation.PoolOf(a)
+		pool := d.Allocation.PoolOf(a)
 		if leases, known := m.leases[pool]; known {
 			m.leases[pool] = append(leases, world.Lease{Addr: a, Service: key})
 		}
@@ -54,23 +54,7 @@ func (m *state) lease(d *decision, key world.Key, addrs []netip.Addr) {
 func firstEnd(a *ipam.Allocation) time.Time {
 	var first time.Time
 	for _, use := range a.Pools {
-		if at := use.RestsUntil; first.IsZero() || !at.IsZero() && at.Before(first) {
-			first = at
-		}
+		first = world.Earliest(first, use.RestsUntil)
 	}
 	return first
-}
-
-// wakeTimer calls a function at the time that was set last. The zero value never calls one.
-type wakeTimer struct{ timer *time.Timer }
-
-// set replaces the time and the function. The zero time disables the timer.
-func (a *wakeTimer) set(at time.Time, call func()) {
-	if a.timer != nil {
-		a.timer.Stop()
-		a.timer = nil
-	}
-	if !at.IsZero() {
-		a.timer = time.AfterFunc(time.Until(at), call)
-	}
 }

@@ -1,21 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package slb
+package report
 
 import (
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/decide"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world/worldtest"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
 )
 
 // A Service that grows beyond the limit keeps its address, and its plan contains nothing that OVN would serve: it is
 // not partially programmed. Another Service is still served.
 func TestServiceOverLimitIsWithdrawnAndReported(t *testing.T) {
-	var m state
-	s, other := service(web, 1), service(world.Key{Namespace: "shop", Name: "other"}, 2)
+	var m decide.State
+	s, other := worldtest.Service(web, 1), worldtest.Service(world.Key{Namespace: "shop", Name: "other"}, 2)
 	grown := *s
 	slice := *s.Slices[0]
 	for i := range 4 {
@@ -26,28 +28,28 @@ func TestServiceOverLimitIsWithdrawnAndReported(t *testing.T) {
 		slice.Endpoints = append(slices.Clip(slice.Endpoints), e)
 	}
 	grown.Slices = []*world.Slice{&slice}
-	var last *decision
-	look := func(s *world.Service) (*decision, *statusBuilder) {
-		w := small(5, s, other)
+	var last *decide.Decision
+	look := func(s *world.Service) (*decide.Decision, *Builder) {
+		w := worldtest.Small(5, s, other)
 		w.Cluster.MaxBackends = 4
 		w.Carriers = map[world.ShardID]world.Carrier{{Domain: "lan"}: {Active: "chassis-2"}}
-		d := m.decide(w)
+		d := m.Decide(w)
 		if last != nil {
 			// OVN still has the previous decision.
-			if got := newStatusBuilder(d, programmed(last)).services(&statusCache{})[web].Announced; got != nil {
-				t.Errorf("OVN has %d listeners and is to have %d: %+v", len(last.plans[web].Listeners), len(d.plans[web].Listeners),
+			if got := NewBuilder(d, programmed(last)).Services(&Cache{})[web].Announced; got != nil {
+				t.Errorf("OVN has %d listeners and is to have %d: %+v", len(last.Plans[web].Listeners), len(d.Plans[web].Listeners),
 					got)
 			}
 		}
 		last = d
-		return d, newStatusBuilder(d, programmed(d))
+		return d, NewBuilder(d, programmed(d))
 	}
 	before, v := look(s)
-	if got := v.services(&statusCache{})[web].Announced; got.Reason != v1alpha1.ReasonAnnounced {
+	if got := v.Services(&Cache{})[web].Announced; got.Reason != v1alpha1.ReasonAnnounced {
 		t.Fatalf("within the limit: %+v", got)
 	}
 	d, v := look(&grown)
-	said := v.services(&statusCache{})
+	said := v.Services(&Cache{})
 	if got := said[web].Announced; got.Reason != v1alpha1.ReasonTooManyBackends ||
 		!strings.Contains(got.Message, "make 5 backends, more than the 4") ||
 		!strings.Contains(got.Message, "--max-service-backends") {
@@ -56,12 +58,12 @@ func TestServiceOverLimitIsWithdrawnAndReported(t *testing.T) {
 	if got := said[other.Key].Announced; got.Reason != v1alpha1.ReasonAnnounced {
 		t.Errorf("the other one: %+v", got)
 	}
-	if !slices.Equal(d.allocation.Services[web].Addrs, before.allocation.Services[web].Addrs) ||
-		len(d.plans[web].Listeners) != 0 {
-		t.Errorf("addresses %v, plan %+v", d.allocation.Services[web].Addrs, d.plans[web])
+	if !slices.Equal(d.Allocation.Services[web].Addrs, before.Allocation.Services[web].Addrs) ||
+		len(d.Plans[web].Listeners) != 0 {
+		t.Errorf("addresses %v, plan %+v", d.Allocation.Services[web].Addrs, d.Plans[web])
 	}
 	_, v = look(s)
-	if got := v.services(&statusCache{})[web].Announced; got.Reason != v1alpha1.ReasonAnnounced {
+	if got := v.Services(&Cache{})[web].Announced; got.Reason != v1alpha1.ReasonAnnounced {
 		t.Errorf("within the limit again: %+v", got)
 	}
 }

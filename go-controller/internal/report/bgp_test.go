@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package slb
+package report
 
 import (
 	"fmt"
@@ -11,16 +11,18 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/decide"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/loop"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world/worldtest"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
 )
 
 // withBGP returns the snapshot of small with a peer for all nodes, an advertisement for all addresses, and the sessions
 // of n1 and n2.
 func withBGP(services ...*world.Service) *world.Snapshot {
-	w := small(5, services...)
+	w := worldtest.Small(5, services...)
 	nodes := []string{"n1", "n2", "n3"}
 	w.Peers = []*world.Peer{{Name: "tor", Nodes: nodes, MyASN: 64512, PeerASN: 64513,
 		Addr: netip.MustParseAddr("10.50.0.1"), Port: 179}}
@@ -80,13 +82,13 @@ func TestServiceStatusWithBGP(t *testing.T) {
 			kube.Verdict{Status: no, Reason: v1alpha1.ReasonNoDomain, Message: `no L2Domain has pool "lan"`}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := withBGP(service(web, 1))
+			w := withBGP(worldtest.Service(web, 1))
 			w.Carriers = map[world.ShardID]world.Carrier{{Domain: "lan"}: {Active: "chassis-2", Settled: true}}
 			test.change(w)
-			var m state
-			d := m.decide(w)
-			v := newStatusBuilder(d, observed{synced: true, programmed: map[world.Key]loop.Result{web: {Key: web,
-				Plan: d.plans[web]}}})
+			var m decide.State
+			d := m.Decide(w)
+			v := NewBuilder(d, Observed{Synced: true, Programmed: map[world.Key]loop.Result{web: {Key: web,
+				Plan: d.Plans[web]}}})
 			got := v.announced(w.Services[0])
 			if got == nil || got.Status != test.want.Status || got.Reason != test.want.Reason ||
 				!strings.Contains(got.Message, test.want.Message) {
@@ -98,10 +100,10 @@ func TestServiceStatusWithBGP(t *testing.T) {
 
 // An address that is advertised only by BGP does not wait for OVN, and its pool is ready.
 func TestBGPAloneNeedsNoDataplane(t *testing.T) {
-	w := withBGP(service(web, 1))
+	w := withBGP(worldtest.Service(web, 1))
 	w.Cluster.NoDatabase = true
-	var m state
-	v := newStatusBuilder(m.decide(w), observed{})
+	var m decide.State
+	v := NewBuilder(m.Decide(w), Observed{})
 	if got := v.announced(w.Services[0]); got == nil || got.Status != metav1.ConditionTrue {
 		t.Errorf("the verdict is %+v", got)
 	}
@@ -112,10 +114,10 @@ func TestBGPAloneNeedsNoDataplane(t *testing.T) {
 
 // An advertisement with the gateway as next hop advertises nothing without a gateway.
 func TestPoolOfBGPNodesIsNotReadyWithoutThem(t *testing.T) {
-	w := withBGP(service(web, 1))
+	w := withBGP(worldtest.Service(web, 1))
 	w.Cluster.NoDatabase, w.Advertisements[0].ByGateway = true, true
-	var m state
-	v := newStatusBuilder(m.decide(w), observed{})
+	var m decide.State
+	v := NewBuilder(m.Decide(w), Observed{})
 	if way := v.carriedBy(w.Pools[0]); way.Status != metav1.ConditionFalse || way.Reason != v1alpha1.ReasonUnsupported {
 		t.Errorf("the pool's way is %+v, want it to be Unsupported", way)
 	}
@@ -123,7 +125,7 @@ func TestPoolOfBGPNodesIsNotReadyWithoutThem(t *testing.T) {
 
 // In a large cluster, a session that comes up or goes down rewrites no status.
 func TestLongNodeListsAreTruncated(t *testing.T) {
-	w := withBGP(service(web, 1))
+	w := withBGP(worldtest.Service(web, 1))
 	w.Domains = nil
 	for i := 4; i <= 20; i++ {
 		n := fmt.Sprintf("n%d", i)
@@ -133,35 +135,35 @@ func TestLongNodeListsAreTruncated(t *testing.T) {
 	}
 	w.Advertisements[0].Nodes = w.Peers[0].Nodes
 	slices.Sort(w.Peers[0].Nodes)
-	var last statusCache
-	var m state
-	first := newStatusBuilder(m.decide(w), observed{synced: true}).services(&last)[web]
+	var last Cache
+	var m decide.State
+	first := NewBuilder(m.Decide(w), Observed{Synced: true}).Services(&last)[web]
 	w.Sessions["n7"] = nil
-	if again := newStatusBuilder(m.decide(w), observed{synced: true}).services(&last)[web]; again != first {
+	if again := NewBuilder(m.Decide(w), Observed{Synced: true}).Services(&last)[web]; again != first {
 		t.Errorf("the status is %+v now, was %+v", again.Announced, first.Announced)
 	}
 	w.Sessions = nil
-	if down := newStatusBuilder(m.decide(w),
-		observed{synced: true}).services(&last)[web]; down.Announced.Reason != v1alpha1.ReasonNoSession {
+	if down := NewBuilder(m.Decide(w),
+		Observed{Synced: true}).Services(&last)[web]; down.Announced.Reason != v1alpha1.ReasonNoSession {
 		t.Errorf("without sessions the status is %+v", down.Announced)
 	}
 }
 
 // Expired reports say nothing about an address, and the objects of the silent nodes show that.
 func TestSilentNodes(t *testing.T) {
-	w := withBGP(service(web, 1))
+	w := withBGP(worldtest.Service(web, 1))
 	w.Domains = nil
 	for _, n := range []string{"n1", "n2", "n3"} {
 		w.Sessions[n] = map[string]world.PeerSession{"tor": {Unknown: true, Problem: "its kubelet is silent"}}
 	}
-	var last statusCache
-	var m state
-	v := newStatusBuilder(m.decide(w), observed{synced: true})
-	if is := v.services(&last)[web].Announced; is.Status != metav1.ConditionUnknown ||
+	var last Cache
+	var m decide.State
+	v := NewBuilder(m.Decide(w), Observed{Synced: true})
+	if is := v.Services(&last)[web].Announced; is.Status != metav1.ConditionUnknown ||
 		is.Reason != v1alpha1.ReasonNodeSilent || !strings.Contains(is.Message, "its kubelet is silent") {
 		t.Errorf("the Service: %+v", is)
 	}
-	if is := v.bgpObjects().Silent["n2"][v1alpha1.ConditionReady]; is.Status != metav1.ConditionUnknown ||
+	if is := v.BGPObjects().Silent["n2"][v1alpha1.ConditionReady]; is.Status != metav1.ConditionUnknown ||
 		is.Reason != v1alpha1.ReasonNodeSilent {
 		t.Errorf("the BGPNodeStatus: %+v", is)
 	}
@@ -204,8 +206,8 @@ func TestPeersAreReadyWithAllSessions(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := withBGP()
 			test.change(w)
-			var m state
-			got := newStatusBuilder(m.decide(w), observed{synced: true}).bgpObjects().Peers["tor"][v1alpha1.ConditionReady]
+			var m decide.State
+			got := NewBuilder(m.Decide(w), Observed{Synced: true}).BGPObjects().Peers["tor"][v1alpha1.ConditionReady]
 			if got.Status != test.want.Status || got.Reason != test.want.Reason ||
 				!strings.Contains(got.Message, test.want.Message) {
 				t.Errorf("got  %+v\nwant %+v", got, test.want)

@@ -1,18 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package slb
+package decide
 
 import (
 	"slices"
 
-	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 )
 
-// amend applies the change of one Service to an existing full decision if the change affects no other Service. The
-// result is the same as that of a new full decision. If amend returns false, the decision is no longer usable and a
+// Amend applies the change of one Service to an existing full decision if the change affects no other Service. The
+// result is the same as that of a new full decision. If Amend returns false, the decision is no longer usable and a
 // new one must be computed.
-func (m *state) amend(d *decision, key world.Key, c kube.Change) bool {
+func (m *State) Amend(d *Decision, key world.Key, c world.Change) bool {
 	switch {
 	case c.SpecChanged:
 		return false
@@ -24,7 +23,7 @@ func (m *state) amend(d *decision, key world.Key, c kube.Change) bool {
 		return m.dismiss(d, c.Was)
 	}
 	if !slices.Equal(c.Was.Assigned, c.Is.Assigned) {
-		if len(c.Was.Assigned) > 0 || !slices.Equal(c.Is.Assigned, d.allocation.Services[key].Addrs) {
+		if len(c.Was.Assigned) > 0 || !slices.Equal(c.Is.Assigned, d.Allocation.Services[key].Addrs) {
 			return false
 		}
 		delete(m.grants, key)
@@ -33,13 +32,13 @@ func (m *state) amend(d *decision, key world.Key, c kube.Change) bool {
 	return true
 }
 
-func (m *state) admit(d *decision, s *world.Service) bool {
-	o, ok := d.allocation.Admit(s)
+func (m *State) admit(d *Decision, s *world.Service) bool {
+	o, ok := d.Allocation.Admit(s)
 	// If guards run, an address may be held.
 	if !ok || len(m.probation.guards) > 0 && len(o.Addrs) > 0 {
 		return false
 	}
-	if d.placements.Add(s, d.allocation) {
+	if d.Placements.Add(s, d.Allocation) {
 		d.computeFabric()
 	}
 	if len(o.Addrs) > 0 {
@@ -50,15 +49,15 @@ func (m *state) admit(d *decision, s *world.Service) bool {
 	return true
 }
 
-func (m *state) dismiss(d *decision, s *world.Service) bool {
-	if !d.allocation.Dismiss(s) {
+func (m *State) dismiss(d *Decision, s *world.Service) bool {
+	if !d.Allocation.Dismiss(s) {
 		return false
 	}
-	if d.placements.Remove(s) {
+	if d.Placements.Remove(s) {
 		d.computeFabric()
 	}
 	delete(m.grants, s.Key)
 	delete(m.planned, s.Key)
-	delete(d.plans, s.Key)
+	delete(d.Plans, s.Key)
 	return true
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package slb
+package decide
 
 import (
 	"maps"
@@ -14,7 +14,6 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/ipam"
-	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/place"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world/worldtest"
@@ -34,13 +33,13 @@ func TestDecisionEqualsAmendment(t *testing.T) {
 		for _, s := range all {
 			s.Assigned = nil
 		}
-		var m state
+		var m State
 		w.Services = nil
-		d := m.decide(w)
+		d := m.Decide(w)
 		for now := range 40 {
 			was := all[r.IntN(len(all))]
 			at := slices.IndexFunc(w.Services, func(s *world.Service) bool { return s.Key == was.Key })
-			var c kube.Change
+			var c world.Change
 			switch {
 			case at < 0:
 				is := *was
@@ -56,17 +55,17 @@ func TestDecisionEqualsAmendment(t *testing.T) {
 				c.Is = &is
 				is.Slices = all[r.IntN(len(all))].Slices
 				if r.IntN(2) == 0 {
-					is.Assigned = d.allocation.Services[is.Key].Addrs
+					is.Assigned = d.Allocation.Services[is.Key].Addrs
 				}
 				w.Services = slices.Clone(w.Services)
 				w.Services[at] = &is
 			}
-			if m.amend(d, was.Key, c) {
+			if m.Amend(d, was.Key, c) {
 				amended++
 				same(t, w, &m, d)
 			} else {
 				spoilt++
-				d = m.decide(w)
+				d = m.Decide(w)
 			}
 		}
 		if t.Failed() {
@@ -78,24 +77,24 @@ func TestDecisionEqualsAmendment(t *testing.T) {
 	}
 }
 
-func same(t *testing.T, w *world.Snapshot, m *state, got *decision) {
+func same(t *testing.T, w *world.Snapshot, m *State, got *Decision) {
 	t.Helper()
-	twin := state{grants: maps.Clone(m.grants), leases: maps.Clone(m.leases)}
-	want := twin.decide(w)
+	twin := State{grants: maps.Clone(m.grants), leases: maps.Clone(m.leases)}
+	want := twin.Decide(w)
 	what := cmp.Options{cmpopts.EquateComparable(netip.Addr{}, netip.Prefix{}, netip.AddrPort{}), cmpopts.EquateEmpty()}
 	// The reasons of Services without addresses may change with each added Service.
 	bare := cmp.Transformer("bare", func(o ipam.Outcome) []netip.Addr { return o.Addrs })
-	if d := cmp.Diff(want.allocation.Services, got.allocation.Services, what, bare); d != "" {
+	if d := cmp.Diff(want.Allocation.Services, got.Allocation.Services, what, bare); d != "" {
 		t.Errorf("outcomes (-anew +amended):\n%s", d)
 	}
-	if d := cmp.Diff(want.placements.Services, got.placements.Services, what,
+	if d := cmp.Diff(want.Placements.Services, got.Placements.Services, what,
 		cmpopts.IgnoreFields(place.Placement{}, "Message")); d != "" {
 		t.Errorf("spots (-anew +amended):\n%s", d)
 	}
-	if d := cmp.Diff(want.fabric, got.fabric, what); d != "" {
+	if d := cmp.Diff(want.Fabric, got.Fabric, what); d != "" {
 		t.Errorf("fabric (-anew +amended):\n%s", d)
 	}
-	if d := cmp.Diff(want.plans, got.plans, what); d != "" {
+	if d := cmp.Diff(want.Plans, got.Plans, what); d != "" {
 		t.Errorf("plans (-anew +amended):\n%s", d)
 	}
 	if d := cmp.Diff(twin.grants, m.grants, what, cmp.AllowUnexported(grant{})); d != "" {
@@ -105,25 +104,25 @@ func same(t *testing.T, w *world.Snapshot, m *state, got *decision) {
 
 // Replacing the oldest Service of a shard needs no full decision, although the router port has its address.
 func TestRemovedAnchorIsAmended(t *testing.T) {
-	old, young := service(world.Key{Namespace: "shop", Name: "old"}, 1), service(web, 2)
-	w := small(3, old, young)
-	var m state
-	d := m.decide(w)
-	if !m.amend(d, old.Key, kube.Change{Was: old}) {
+	old, young := worldtest.Service(world.Key{Namespace: "shop", Name: "old"}, 1), worldtest.Service(web, 2)
+	w := worldtest.Small(3, old, young)
+	var m State
+	d := m.Decide(w)
+	if !m.Amend(d, old.Key, world.Change{Was: old}) {
 		t.Fatal("not amended")
 	}
 	w.Services = []*world.Service{young}
 	same(t, w, &m, d)
-	if a := d.fabric.Domains[0].Shards[0].Anchors; len(a) != 1 || a[0].Addr() != d.allocation.Services[web].Addrs[0] {
+	if a := d.Fabric.Domains[0].Shards[0].Anchors; len(a) != 1 || a[0].Addr() != d.Allocation.Services[web].Addrs[0] {
 		t.Errorf("anchors %v, want the address of %s", a, web)
 	}
-	if !m.amend(d, web, kube.Change{Was: young}) {
+	if !m.Amend(d, web, world.Change{Was: young}) {
 		t.Fatal("the last one is not amended")
 	}
 	w.Services = nil
 	same(t, w, &m, d)
-	next := service(world.Key{Namespace: "shop", Name: "next"}, 3)
-	if !m.amend(d, next.Key, kube.Change{Is: next}) {
+	next := worldtest.Service(world.Key{Namespace: "shop", Name: "next"}, 3)
+	if !m.Amend(d, next.Key, world.Change{Is: next}) {
 		t.Fatal("the first one is not amended")
 	}
 	w.Services = []*world.Service{next}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package slb
+package report
 
 import (
 	"cmp"
@@ -15,8 +15,10 @@ import (
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/bgp"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/dataplane"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/decide"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/ipam"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube/convert"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/loop"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/place"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/plan"
@@ -30,26 +32,26 @@ const maxLeftOut = 64
 // maxOutside is the maximum number of endpoints of one kind that a condition names.
 const maxOutside = 5
 
-// observed is the state that the dataplane has reported so far.
-type observed struct {
-	// synced is set once the databases of the dataplane have been read.
-	synced bool
-	// unread is set while the contents of the databases, and therefore the carriers, are unknown. lost is the message for
-	// databases that have been unreachable for longer than reconnectTime, or "".
-	unread bool
-	lost   string
-	// programmed holds the result of each Service's latest plan.
-	programmed map[world.Key]loop.Result
-	// configured is set after the first attempt to configure the shards. topologyError is the reason why they could not
+// Observed is the state that the dataplane has reported so far.
+type Observed struct {
+	// Synced is set once the databases of the dataplane have been read.
+	Synced bool
+	// Unread is set while the contents of the databases, and therefore the carriers, are unknown. lost is the message for
+	// databases that have been unreachable for a few seconds, or "".
+	Unread bool
+	Lost   string
+	// Programmed holds the result of each Service's latest plan.
+	Programmed map[world.Key]loop.Result
+	// Configured is set after the first attempt to configure the shards. topologyError is the reason why they could not
 	// be configured, or nil.
-	configured    bool
-	topologyError error
+	Configured    bool
+	TopologyError error
 }
 
-// statusBuilder builds statuses from a decision.
-type statusBuilder struct {
-	*decision
-	observed
+// Builder builds statuses from a decision.
+type Builder struct {
+	*decide.Decision
+	Observed
 	// active holds the node that carries each shard, or the name of the chassis if no Node has that chassis. Shards
 	// without a carrier are absent.
 	active map[world.ShardID]string
@@ -60,18 +62,19 @@ type statusBuilder struct {
 	advertisementStates map[*bgp.Advertisers]advertisementState
 }
 
-func newStatusBuilder(d *decision, k observed) *statusBuilder {
-	v := &statusBuilder{decision: d, observed: k, active: make(map[world.ShardID]string, len(d.world.Carriers)),
-		survey: d.bgp.Survey(), advertisementStates: map[*bgp.Advertisers]advertisementState{}}
-	v.nodes = make(map[string]*world.Node, len(d.world.Nodes))
-	nodes := make(map[string]string, len(d.world.Nodes))
-	for _, n := range d.world.Nodes {
+// NewBuilder returns a Builder for a decision, given the state observed when it was made.
+func NewBuilder(d *decide.Decision, k Observed) *Builder {
+	v := &Builder{Decision: d, Observed: k, active: make(map[world.ShardID]string, len(d.World.Carriers)),
+		survey: d.BGP.Survey(), advertisementStates: map[*bgp.Advertisers]advertisementState{}}
+	v.nodes = make(map[string]*world.Node, len(d.World.Nodes))
+	nodes := make(map[string]string, len(d.World.Nodes))
+	for _, n := range d.World.Nodes {
 		v.nodes[n.Name] = n
 		if n.Chassis != "" {
 			nodes[n.Chassis] = n.Name
 		}
 	}
-	for shard, carrier := range d.world.Carriers {
+	for shard, carrier := range d.World.Carriers {
 		if carrier.Active != "" {
 			v.active[shard] = cmp.Or(nodes[carrier.Active], carrier.Active)
 		}
@@ -106,11 +109,11 @@ func allocated(s *world.Service, o ipam.Outcome, placements []place.Placement) k
 
 // announced returns a verdict that names the first broken link between a client and the Service. It returns nil while
 // the dataplane has not reported.
-func (v *statusBuilder) announced(s *world.Service) *kube.Verdict {
+func (v *Builder) announced(s *world.Service) *kube.Verdict {
 	not := func(reason, format string, args ...any) *kube.Verdict {
 		return &kube.Verdict{Status: metav1.ConditionFalse, Reason: reason, Message: fmt.Sprintf(format, args...)}
 	}
-	placements := v.placements.Services[s.Key]
+	placements := v.Placements.Services[s.Key]
 	if len(placements) == 0 {
 		return not(v1alpha1.ReasonNotAllocated, "the Service has no address; see %s", v1alpha1.ConditionAllocated)
 	}
@@ -146,13 +149,13 @@ func (v *statusBuilder) announced(s *world.Service) *kube.Verdict {
 		message := strings.Join(advertisementTexts(placements, told), "; ")
 		return &kube.Verdict{Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonAnnounced, Message: message}
 	}
-	want, got := v.plans[s.Key], v.programmed[s.Key]
+	want, got := v.Plans[s.Key], v.Programmed[s.Key]
 	switch {
-	case v.lost != "":
-		return &kube.Verdict{Status: metav1.ConditionUnknown, Reason: v1alpha1.ReasonDatabaseUnreachable, Message: v.lost}
+	case v.Lost != "":
+		return &kube.Verdict{Status: metav1.ConditionUnknown, Reason: v1alpha1.ReasonDatabaseUnreachable, Message: v.Lost}
 	case got.Err != nil:
 		return not(v1alpha1.ReasonDataplaneError, "%v; it is tried again", got.Err)
-	case !v.synced || v.unread || got.Plan == nil:
+	case !v.Synced || v.Unread || got.Plan == nil:
 		return nil
 	case !slices.Equal(got.Plan.VIPs, want.VIPs), (got.Plan.BackendsOverLimit > 0) != (want.BackendsOverLimit > 0):
 		return nil
@@ -160,7 +163,7 @@ func (v *statusBuilder) announced(s *world.Service) *kube.Verdict {
 	if want.BackendsOverLimit > 0 {
 		return not(v1alpha1.ReasonTooManyBackends, "the addresses, ports and endpoints of the Service (ready or not) make "+
 			"%d backends, more than the %d that the controller gives OVN of one Service (--max-service-backends); "+
-			"nothing of it is announced by OVN until there are fewer", want.BackendsOverLimit, v.world.Cluster.MaxBackends)
+			"nothing of it is announced by OVN until there are fewer", want.BackendsOverLimit, v.World.Cluster.MaxBackends)
 	}
 	if f := v.flows(placements); f.reason != "" {
 		return &kube.Verdict{Status: f.status, Reason: f.reason, Message: f.message}
@@ -173,8 +176,8 @@ func (v *statusBuilder) announced(s *world.Service) *kube.Verdict {
 
 // unserved names an address whose traffic no endpoint takes although the Service has endpoints. With OpenShift SDN and
 // externalTrafficPolicy: Local, kube-proxy on the node that holds the address sends to no other node.
-func (v *statusBuilder) unserved(s *world.Service, placements []place.Placement, p *plan.Service) string {
-	if !v.world.Cluster.OpenShiftSDN || !s.LocalPolicy {
+func (v *Builder) unserved(s *world.Service, placements []place.Placement, p *plan.Service) string {
+	if !v.World.Cluster.OpenShiftSDN || !s.LocalPolicy {
 		return ""
 	}
 	for _, placement := range placements {
@@ -192,7 +195,7 @@ func (v *statusBuilder) unserved(s *world.Service, placements []place.Placement,
 }
 
 // carried returns the verdict on addresses that are programmed in OVN.
-func (v *statusBuilder) carried(placements []place.Placement, told []advertisementState,
+func (v *Builder) carried(placements []place.Placement, told []advertisementState,
 	p *plan.Service) *kube.Verdict {
 	parts := make([]string, 0, len(placements))
 	for _, placement := range placements {
@@ -206,7 +209,7 @@ func (v *statusBuilder) carried(placements []place.Placement, told []advertiseme
 					placement.Shard.Index, placement.Shard.Domain, placement.Addr)}
 		}
 		by := "answered for by OVN on gateway"
-		if v.world.Cluster.OpenShiftSDN {
+		if v.World.Cluster.OpenShiftSDN {
 			by = "held by node"
 		}
 		parts = append(parts, fmt.Sprintf("address %s is %s %s (L2Domain %s, shard %d)",
@@ -218,7 +221,7 @@ func (v *statusBuilder) carried(placements []place.Placement, told []advertiseme
 			"subnet of a node of this zone, k8s.ovn.org/node-subnets, nor the address of a node that has a "+
 			"k8s.ovn.org/node-masquerade-subnet): %s", n, joined(p.Unreachable[:min(n, maxOutside)]))
 	}
-	if hosts := hostsOverUDP(p); len(hosts) > 0 && !v.world.Cluster.OpenShiftSDN {
+	if hosts := hostsOverUDP(p); len(hosts) > 0 && !v.World.Cluster.OpenShiftSDN {
 		message += fmt.Sprintf("; over UDP, servers on their node's own network are heard only if they reply from the "+
 			"address "+
 			"that was asked, the node's, as those bound to it do and many bound to all addresses do not: %s",
@@ -247,23 +250,37 @@ func hostsOverUDP(p *plan.Service) []netip.Addr {
 	return slices.Compact(hosts)
 }
 
-func (v *statusBuilder) pools() map[string]kube.Merge[*v1alpha1.IPAddressPool] {
-	mode := modeAccepted(&v.world.Cluster.Switch)
-	out := make(map[string]kube.Merge[*v1alpha1.IPAddressPool], len(v.world.Pools))
-	for _, p := range v.world.Pools {
-		out[p.Name] = kube.PoolStatus(p.Problems, v.allocation.Pools[p.Name], v.carriedBy(p), mode)
+// Pools returns the statuses of all pools, by name.
+func (v *Builder) Pools() map[string]kube.Merge[*v1alpha1.IPAddressPool] {
+	mode := modeAccepted(&v.World.Cluster.Switch)
+	out := make(map[string]kube.Merge[*v1alpha1.IPAddressPool], len(v.World.Pools))
+	for _, p := range v.World.Pools {
+		out[p.Name] = kube.PoolStatus(p.Problems, v.Allocation.Pools[p.Name], v.carriedBy(p), mode)
 	}
 	return out
 }
 
+// modeAccepted returns the verdict on the configured mode for the statuses of pools, or nil if there is no mode to
+// remember.
+func modeAccepted(s *world.Switch) *kube.Verdict {
+	if !convert.Remembered(s) {
+		return nil
+	}
+	v := &kube.Verdict{Status: metav1.ConditionTrue, Reason: convert.ModeReason(s.Mode), Message: s.By}
+	if s.Refused != "" {
+		v.Status, v.Message = metav1.ConditionFalse, s.Refused
+	}
+	return v
+}
+
 // carriedBy returns the verdict whether the addresses of a pool are carried. It is Unknown while that depends on state
 // that OVN has not reported yet: which nodes can carry them.
-func (v *statusBuilder) carriedBy(p *world.Pool) kube.Verdict {
-	reason, message := v.layout.Idle(p.Name)
+func (v *Builder) carriedBy(p *world.Pool) kube.Verdict {
+	reason, message := v.Layout.Idle(p.Name)
 	switch {
 	case (reason == place.ReasonNoDomain || reason == place.ReasonSwitchedOff || reason == place.ReasonUnsupported) &&
-		v.bgp.TakesPool(p.Name):
-	case !v.synced && reason != place.ReasonUnsupported:
+		v.BGP.TakesPool(p.Name):
+	case !v.Synced && reason != place.ReasonUnsupported:
 		return kube.Verdict{Status: metav1.ConditionUnknown}
 	case reason != "":
 		message = "addresses are given, but reach nobody: " + message
@@ -272,27 +289,28 @@ func (v *statusBuilder) carriedBy(p *world.Pool) kube.Verdict {
 	return kube.Verdict{Status: metav1.ConditionTrue}
 }
 
-func (v *statusBuilder) domains() map[string]kube.Merge[*v1alpha1.L2Domain] {
+// Domains returns the statuses of all L2Domains, by name.
+func (v *Builder) Domains() map[string]kube.Merge[*v1alpha1.L2Domain] {
 	addresses := map[world.ShardID]int32{}
-	for _, placements := range v.placements.Services {
+	for _, placements := range v.Placements.Services {
 		for _, placement := range placements {
 			if placement.Reason == "" {
 				addresses[placement.Shard]++
 			}
 		}
 	}
-	out := make(map[string]kube.Merge[*v1alpha1.L2Domain], len(v.layout.Domains))
-	for _, d := range v.layout.Domains {
+	out := make(map[string]kube.Merge[*v1alpha1.L2Domain], len(v.Layout.Domains))
+	for _, d := range v.Layout.Domains {
 		verdicts := kube.Verdicts{v1alpha1.ConditionAccepted: kube.Accepted(d.Spec.Problems, d.Problems)}
 		if ready := v.domainReady(d); ready != nil {
 			verdicts[v1alpha1.ConditionReady] = *ready
 		}
-		out[d.Spec.Name] = kube.DomainStatus(v.domain(d, addresses), verdicts, v.synced && !v.unread || d.Unserved != "")
+		out[d.Spec.Name] = kube.DomainStatus(v.domain(d, addresses), verdicts, v.Synced && !v.Unread || d.Unserved != "")
 	}
 	return out
 }
 
-func (v *statusBuilder) domain(d *place.Domain, addresses map[world.ShardID]int32) v1alpha1.L2DomainStatus {
+func (v *Builder) domain(d *place.Domain, addresses map[world.ShardID]int32) v1alpha1.L2DomainStatus {
 	var status v1alpha1.L2DomainStatus
 	anchors := v.anchors(d.Spec.Name)
 	eligible, active := map[string]struct{}{}, map[string]struct{}{}
@@ -324,9 +342,9 @@ func (v *statusBuilder) domain(d *place.Domain, addresses map[world.ShardID]int3
 }
 
 // anchors returns the external addresses of a domain's shards.
-func (v *statusBuilder) anchors(domain string) map[world.ShardID][]string {
+func (v *Builder) anchors(domain string) map[world.ShardID][]string {
 	anchors := map[world.ShardID][]string{}
-	for _, d := range v.fabric.Domains {
+	for _, d := range v.Fabric.Domains {
 		if d.Name != domain {
 			continue
 		}
@@ -340,7 +358,7 @@ func (v *statusBuilder) anchors(domain string) map[world.ShardID][]string {
 }
 
 // domainReady returns the verdict whether a domain can carry addresses, or nil while the dataplane has not reported.
-func (v *statusBuilder) domainReady(d *place.Domain) *kube.Verdict {
+func (v *Builder) domainReady(d *place.Domain) *kube.Verdict {
 	not := func(reason, message string) *kube.Verdict {
 		return &kube.Verdict{Status: metav1.ConditionFalse, Reason: reason, Message: message}
 	}
@@ -351,17 +369,17 @@ func (v *statusBuilder) domainReady(d *place.Domain) *kube.Verdict {
 		return not(v1alpha1.ReasonSwitchedOff, d.Off)
 	case d.Unserved != "":
 		return not(v1alpha1.ReasonUnsupported, d.Unserved)
-	case !v.synced:
+	case !v.Synced:
 		return nil
-	case v.lost != "":
-		return &kube.Verdict{Status: metav1.ConditionUnknown, Reason: v1alpha1.ReasonDatabaseUnreachable, Message: v.lost}
+	case v.Lost != "":
+		return &kube.Verdict{Status: metav1.ConditionUnknown, Reason: v1alpha1.ReasonDatabaseUnreachable, Message: v.Lost}
 	case len(d.Shards) == 0:
 		return not(v1alpha1.ReasonNoGateway, d.NoGateway)
 	case len(d.Pools) == 0:
 		return not(v1alpha1.ReasonNoPools, strings.Join(append([]string{"the L2Domain gets no pool"}, d.Problems...), "; "))
 	case v.topologyErrorOf(d) != nil:
 		return not(v1alpha1.ReasonDataplaneError, fmt.Sprintf("%v; it is tried again", v.topologyErrorOf(d)))
-	case !v.configured:
+	case !v.Configured:
 		return nil
 	}
 	ready := kube.Verdict{Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonReady,
@@ -376,10 +394,10 @@ func (v *statusBuilder) domainReady(d *place.Domain) *kube.Verdict {
 }
 
 // topologyErrorOf returns the error that prevents shards of a domain from being configured, or nil.
-func (v *statusBuilder) topologyErrorOf(d *place.Domain) error {
+func (v *Builder) topologyErrorOf(d *place.Domain) error {
 	var shards dataplane.ShardsError
-	if !errors.As(v.topologyError, &shards) {
-		return v.topologyError
+	if !errors.As(v.TopologyError, &shards) {
+		return v.TopologyError
 	}
 	own := dataplane.ShardsError{}
 	for id, why := range shards {

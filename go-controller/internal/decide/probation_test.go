@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package slb
+package decide
 
 import (
 	"fmt"
@@ -11,10 +11,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
-	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube"
-	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube/convert"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/ovn/rows"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/place"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world/worldtest"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
 )
 
@@ -23,13 +23,13 @@ const conflictingMAC = "02:00:00:00:00:99"
 // watched is a controller's state and a small snapshot in which some nodes have guards.
 type watched struct {
 	*testing.T
-	m   state
+	m   State
 	w   *world.Snapshot
 	now time.Time
 }
 
 func newWatched(t *testing.T, guards int, services ...*world.Service) *watched {
-	s := &watched{T: t, w: small(5, services...), now: time.Unix(1000, 0)}
+	s := &watched{T: t, w: worldtest.Small(5, services...), now: time.Unix(1000, 0)}
 	for _, n := range s.w.Nodes[:guards] {
 		n.Guarded = true
 	}
@@ -38,12 +38,12 @@ func newWatched(t *testing.T, guards int, services ...*world.Service) *watched {
 
 // expect runs a pass some time later, and compares the plans for OVN and the probe requests for guards.
 func (s *watched) expect(when string, later time.Duration, planned bool,
-	questions map[string][]convert.ProbeRequest) *decision {
+	questions map[string][]world.ProbeRequest) *Decision {
 	s.Helper()
 	s.now = s.now.Add(later)
 	s.w.Now = s.now
-	d := s.m.decide(s.w)
-	if got := d.plans[web] != nil; got != planned {
+	d := s.m.Decide(s.w)
+	if got := d.Plans[web] != nil; got != planned {
 		s.Errorf("%s: announced %v, want %v", when, got, planned)
 	}
 	got := s.m.probation.probes(s.now)
@@ -78,24 +78,24 @@ func (s *watched) probe(node string) string {
 	return list[0].ID
 }
 
-func about(guard string, addrs ...string) map[string][]convert.ProbeRequest {
-	q := convert.ProbeRequest{Network: "physnet"}
+func about(guard string, addrs ...string) map[string][]world.ProbeRequest {
+	q := world.ProbeRequest{Network: "physnet"}
 	for _, a := range addrs {
 		q.Addresses = append(q.Addresses, netip.MustParseAddr(a))
 	}
-	return map[string][]convert.ProbeRequest{guard: {q}}
+	return map[string][]world.ProbeRequest{guard: {q}}
 }
 
-func firstGateway(d *decision) string { return d.layout.Domains[0].Shards[0].Gateways[0].Node }
+func firstGateway(d *Decision) string { return d.Layout.Domains[0].Shards[0].Gateways[0].Node }
 
 func TestNoProbesWithoutGuards(t *testing.T) {
-	s := newWatched(t, 0, service(web, 1))
+	s := newWatched(t, 0, worldtest.Service(web, 1))
 	s.expect("at once", 0, true, nil)
 }
 
 func TestNewAddressWaitsForProbe(t *testing.T) {
-	s := newWatched(t, 3, service(web, 1))
-	first := firstGateway(s.m.decide(small(5)))
+	s := newWatched(t, 3, worldtest.Service(web, 1))
+	first := firstGateway(s.m.Decide(worldtest.Small(5)))
 	s.expect("new", 0, false, about(first, "10.50.0.100"))
 	if got, want := s.m.probation.end(), s.now.Add(silenceTime); !got.Equal(want) {
 		t.Errorf("the next pass is at %s, want %s", got, want)
@@ -105,15 +105,15 @@ func TestNewAddressWaitsForProbe(t *testing.T) {
 	s.expect("silence", silenceTime/2, true, nil)
 	s.w.Services[0].Assigned = nil
 	s.expect("somebody wiped the status", time.Second, true, nil)
-	s.m = state{}
+	s.m = State{}
 	s.w.Services[0].Assigned = []netip.Addr{netip.MustParseAddr("10.50.0.100")}
 	s.expect("another controller takes over", time.Second, true, nil)
 }
 
 func TestAddressIsProbedAgainAfterAbsence(t *testing.T) {
-	s := newWatched(t, 3, service(web, 1))
-	first := firstGateway(s.m.decide(small(5)))
-	s.m = state{}
+	s := newWatched(t, 3, worldtest.Service(web, 1))
+	first := firstGateway(s.m.Decide(worldtest.Small(5)))
+	s.m = State{}
 	s.w.Services[0].Assigned = []netip.Addr{netip.MustParseAddr("10.50.0.100")}
 	s.expect("it was announced before we came", 0, true, nil)
 	s.w.Cluster.Switch.Mode = world.BGPOnly
@@ -133,22 +133,22 @@ func TestAddressIsProbedAgainAfterAbsence(t *testing.T) {
 }
 
 func TestContestedAddressWaitsUntilNoAnswer(t *testing.T) {
-	s := newWatched(t, 3, service(web, 1))
-	first := firstGateway(s.m.decide(small(5)))
+	s := newWatched(t, 3, worldtest.Service(web, 1))
+	first := firstGateway(s.m.Decide(worldtest.Small(5)))
 	s.expect("new", 0, false, about(first, "10.50.0.100"))
 	s.report(first, s.probe(first), conflictingMAC)
 	d := s.expect("answered", 10*time.Millisecond, false, about(first, "10.50.0.100"))
-	v := newStatusBuilder(d, observed{synced: true}).announced(s.w.Services[0])
-	want := "10.50.0.100: answered for outside of the cluster by MAC 02:00:00:00:00:99 (seen by node " + first +
+	is := d.Placements.Services[web][0]
+	want := "answered for outside of the cluster by MAC 02:00:00:00:00:99 (seen by node " + first +
 		" since 1970-01-01T00:16:40Z)"
-	if v == nil || v.Reason != v1alpha1.ReasonAddressConflict || v.Message != want {
-		t.Errorf("verdict %+v, want %q", v, want)
+	if is.Reason != place.ReasonAddressConflict || is.Message != want {
+		t.Errorf("placement %+v, want %q", is, want)
 	}
 	s.w.Services[0].Assigned = []netip.Addr{netip.MustParseAddr("10.50.0.100")}
 	s.expect("and later", time.Minute, false, about(first, "10.50.0.100"))
 	s.w.Services[0].Contested = true
 	last := s.probe(first)
-	s.m = state{probation: probation{epoch: 7}}
+	s.m = State{probation: probation{epoch: 7}}
 	s.expect("another controller takes over", time.Minute, false, about(first, "10.50.0.100"))
 	if now := s.probe(first); now == last {
 		t.Errorf("it asks question %s as the one before did", now)
@@ -162,17 +162,17 @@ func TestContestedAddressWaitsUntilNoAnswer(t *testing.T) {
 
 // An announced address stays announced, regardless of what any node reports.
 func TestConflictReportKeepsAnnouncedAddress(t *testing.T) {
-	s := newWatched(t, 3, service(web, 1))
-	first := firstGateway(s.m.decide(small(5)))
-	s.m = state{}
+	s := newWatched(t, 3, worldtest.Service(web, 1))
+	first := firstGateway(s.m.Decide(worldtest.Small(5)))
+	s.m = State{}
 	s.w.Services[0].Assigned = []netip.Addr{netip.MustParseAddr("10.50.0.100")}
 	s.expect("announced before we came", 0, true, nil)
 	for _, node := range []string{first, "n1", "n2", "n3", "gone"} {
 		for _, probe := range []string{"", "0-1", "7-1"} {
 			s.report(node, probe, conflictingMAC)
 			d := s.expect("node "+node+" reports "+probe, time.Second, true, nil)
-			if len(d.world.Conflicts) != 0 || len(s.m.probation.ignored) == 0 {
-				t.Errorf("node %s, probe %q: accepted %v", node, probe, d.world.Conflicts)
+			if len(d.World.Conflicts) != 0 || len(s.m.probation.ignored) == 0 {
+				t.Errorf("node %s, probe %q: accepted %v", node, probe, d.World.Conflicts)
 			}
 		}
 	}
@@ -185,10 +185,10 @@ func TestConflictReportKeepsAnnouncedAddress(t *testing.T) {
 // A report by a node that was not asked, or for another probe request, does not hold an address for longer than one
 // second.
 func TestOnlyProbedNodeAnswersItsProbe(t *testing.T) {
-	s := newWatched(t, 3, service(web, 1))
-	d := s.m.decide(small(5))
-	first, other := firstGateway(d), d.layout.Domains[0].Shards[0].Gateways[1].Node
-	s.m = state{}
+	s := newWatched(t, 3, worldtest.Service(web, 1))
+	d := s.m.Decide(worldtest.Small(5))
+	first, other := firstGateway(d), d.Layout.Domains[0].Shards[0].Gateways[1].Node
+	s.m = State{}
 	s.expect("new", 0, false, about(first, "10.50.0.100"))
 	for name, forge := range map[string]func(){
 		"another node":     func() { s.report(other, s.probe(first), conflictingMAC) },
@@ -196,8 +196,8 @@ func TestOnlyProbedNodeAnswersItsProbe(t *testing.T) {
 		"no question":      func() { s.report(first, "", conflictingMAC) },
 	} {
 		forge()
-		if d := s.expect(name, time.Millisecond, false, about(first, "10.50.0.100")); len(d.world.Conflicts) != 0 {
-			t.Errorf("%s: accepted %v", name, d.world.Conflicts)
+		if d := s.expect(name, time.Millisecond, false, about(first, "10.50.0.100")); len(d.World.Conflicts) != 0 {
+			t.Errorf("%s: accepted %v", name, d.World.Conflicts)
 		}
 	}
 	s.expect("silence all the same", silenceTime, true, nil)
@@ -205,16 +205,16 @@ func TestOnlyProbedNodeAnswersItsProbe(t *testing.T) {
 
 // A valid reply that arrives too late causes a warning as long as it is reported, and withdraws nothing.
 func TestLateAnswerEmitsWarning(t *testing.T) {
-	s := newWatched(t, 3, service(web, 1))
-	first := firstGateway(s.m.decide(small(5)))
-	s.m = state{}
+	s := newWatched(t, 3, worldtest.Service(web, 1))
+	first := firstGateway(s.m.Decide(worldtest.Small(5)))
+	s.m = State{}
 	s.expect("new", 0, false, about(first, "10.50.0.100"))
 	probe := s.probe(first)
 	s.expect("silence", silenceTime, true, nil)
 	s.w.Services[0].Assigned = []netip.Addr{netip.MustParseAddr("10.50.0.100")}
 	warns := func(when string, want bool) {
 		t.Helper()
-		o := s.m.decide(s.w).allocation.Services[web]
+		o := s.m.Decide(s.w).Allocation.Services[web]
 		if got := string(o.Reason) == v1alpha1.ReasonAddressConflict; got != want {
 			t.Errorf("%s: %s %s", when, o.Reason, o.Message)
 		}
@@ -249,27 +249,27 @@ func TestLateAnswerEmitsWarning(t *testing.T) {
 // shows both.
 func TestAnnouncedAddressesAreNotProbed(t *testing.T) {
 	held, external := netip.MustParseAddr("10.50.0.100"), netip.MustParseAddr("10.50.0.104")
-	s := newWatched(t, 3, service(web, 1))
+	s := newWatched(t, 3, worldtest.Service(web, 1))
 	s.w.Pools[0].ExternalIPs = true
-	first := firstGateway(s.m.decide(small(5)))
-	s.m = state{}
+	first := firstGateway(s.m.Decide(worldtest.Small(5)))
+	s.m = State{}
 	s.w.Services[0].Assigned, s.w.Services[0].Contested = []netip.Addr{held}, true
 	s.w.Services[0].ExternalIPs = []netip.Addr{external}
 	s.w.Announced = map[netip.Addr]bool{external: true}
 	d := s.expect("the held one is asked about", 0, true, about(first, held.String()))
-	if vips := d.plans[web].VIPs; len(vips) != 1 || vips[0].Addr != external {
+	if vips := d.Plans[web].VIPs; len(vips) != 1 || vips[0].Addr != external {
 		t.Errorf("announced: %v", vips)
 	}
 	s.w.Announced[held] = true
-	if d = s.expect("it is announced, too", 0, true, nil); len(d.plans[web].VIPs) != 2 {
-		t.Errorf("announced: %v", d.plans[web].VIPs)
+	if d = s.expect("it is announced, too", 0, true, nil); len(d.Plans[web].VIPs) != 2 {
+		t.Errorf("announced: %v", d.Plans[web].VIPs)
 	}
 }
 
 // Our own gateway may still answer for the Service that previously had the address.
 func TestOwnAnswerIsNoConflict(t *testing.T) {
-	s := newWatched(t, 3, service(web, 1))
-	first := firstGateway(s.m.decide(small(5)))
+	s := newWatched(t, 3, worldtest.Service(web, 1))
+	first := firstGateway(s.m.Decide(worldtest.Small(5)))
 	s.expect("new", 0, false, about(first, "10.50.0.100"))
 	own := rows.PortMAC(s.w.Cluster.ID, world.ShardID{Domain: "lan"})
 	if got := s.m.probation.probes(s.now)[first][0].Own; got != own {
@@ -281,8 +281,8 @@ func TestOwnAnswerIsNoConflict(t *testing.T) {
 
 // A removed guard is replaced, and the waiting time starts over. Once the last guard is removed, no address waits.
 func TestRemovedGuards(t *testing.T) {
-	s := newWatched(t, 3, service(web, 1))
-	gateways := s.m.decide(small(5)).layout.Domains[0].Shards[0].Gateways
+	s := newWatched(t, 3, worldtest.Service(web, 1))
+	gateways := s.m.Decide(worldtest.Small(5)).Layout.Domains[0].Shards[0].Gateways
 	node := map[string]*world.Node{}
 	for _, n := range s.w.Nodes {
 		node[n.Name] = n
@@ -302,8 +302,8 @@ func TestRemovedGuards(t *testing.T) {
 // If a guard is asked to probe, a new Service needs a full decision.
 func TestNewAddressesWithGuardsAreNotAmended(t *testing.T) {
 	s := newWatched(t, 1)
-	d := s.m.decide(s.w)
-	if s.m.amend(d, web, kube.Change{Is: service(web, 1)}) {
+	d := s.m.Decide(s.w)
+	if s.m.Amend(d, web, world.Change{Is: worldtest.Service(web, 1)}) {
 		t.Error("amended")
 	}
 }
@@ -312,10 +312,10 @@ func TestProbesPerGuardAreLimited(t *testing.T) {
 	const most = mostAsked + 20
 	s := newWatched(t, 3)
 	for i := range most {
-		s.w.Services = append(s.w.Services, service(world.Key{Namespace: "shop", Name: fmt.Sprint(i)}, i+1))
+		s.w.Services = append(s.w.Services, worldtest.Service(world.Key{Namespace: "shop", Name: fmt.Sprint(i)}, i+1))
 	}
 	s.w.Domains[0].Subnets[0].Prefix = netip.MustParsePrefix("10.50.0.0/16")
-	w := small(most, s.w.Services...)
+	w := worldtest.Small(most, s.w.Services...)
 	s.w.Pools = w.Pools
 	asked := func() int {
 		n := 0
@@ -328,11 +328,11 @@ func TestProbesPerGuardAreLimited(t *testing.T) {
 	}
 	for i, want := range []int{mostAsked, most - mostAsked, 0} {
 		s.w.Now = s.now.Add(time.Duration(i) * silenceTime)
-		d := s.m.decide(s.w)
+		d := s.m.Decide(s.w)
 		if got := asked(); got != want {
 			t.Errorf("pass %d: %d asked, want %d", i, got, want)
 		}
-		if got, want := len(d.plans), min(i*mostAsked, most); got != want {
+		if got, want := len(d.Plans), min(i*mostAsked, most); got != want {
 			t.Errorf("pass %d: %d announced, want %d", i, got, want)
 		}
 	}

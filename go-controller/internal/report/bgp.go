@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package slb
+package report
 
 import (
 	"cmp"
@@ -26,8 +26,8 @@ const maxNamed = 5
 type advertisementState struct{ reason, text string }
 
 // advertised returns the BGP state of each placement of a Service, or nil if no advertisement selects an address.
-func (v *statusBuilder) advertised(s *world.Service) []advertisementState {
-	placements := v.placements.Services[s.Key]
+func (v *Builder) advertised(s *world.Service) []advertisementState {
+	placements := v.Placements.Services[s.Key]
 	var list []advertisementState
 	for i, placement := range placements {
 		if !v.survey.Takes(s, placement.Addr) {
@@ -46,7 +46,7 @@ func (v *statusBuilder) advertised(s *world.Service) []advertisementState {
 	return list
 }
 
-func (v *statusBuilder) advertisementState(r *bgp.Advertisers) advertisementState {
+func (v *Builder) advertisementState(r *bgp.Advertisers) advertisementState {
 	if r == nil {
 		return advertisementState{v1alpha1.ReasonNoEndpoints, "no endpoint takes traffic, so no node tells of it by BGP"}
 	}
@@ -122,13 +122,13 @@ func advertisementTexts(placements []place.Placement, told []advertisementState)
 	return texts
 }
 
-// bgpObjects returns the verdicts on the BGP objects.
-func (v *statusBuilder) bgpObjects() kube.BGPVerdicts {
+// BGPObjects returns the verdicts on the BGP objects.
+func (v *Builder) BGPObjects() kube.BGPVerdicts {
 	out := kube.BGPVerdicts{
 		Peers: map[string]kube.Verdicts{}, Advertisements: map[string]kube.Verdicts{},
 		Profiles: map[string]kube.Verdicts{}, Communities: map[string]kube.Verdicts{}, Silent: map[string]kube.Verdicts{},
 	}
-	for node, sessions := range v.world.Sessions {
+	for node, sessions := range v.World.Sessions {
 		for _, s := range sessions {
 			if s.Unknown {
 				out.Silent[node] = kube.Verdicts{v1alpha1.ConditionReady: {
@@ -141,8 +141,8 @@ func (v *statusBuilder) bgpObjects() kube.BGPVerdicts {
 	accepted := func(list []world.Finding) kube.Verdicts {
 		return kube.Verdicts{v1alpha1.ConditionAccepted: kube.Found(list)}
 	}
-	twins, keepers := v.bgp.Duplicates(), v.survey.SessionNodes()
-	for _, p := range v.world.Peers {
+	twins, keepers := v.BGP.Duplicates(), v.survey.SessionNodes()
+	for _, p := range v.World.Peers {
 		findings := p.Findings
 		if f, ok := twins[p.Name]; ok {
 			findings = append(slices.Clip(findings), f)
@@ -150,28 +150,28 @@ func (v *statusBuilder) bgpObjects() kube.BGPVerdicts {
 		out.Peers[p.Name] = accepted(findings)
 		out.Peers[p.Name][v1alpha1.ConditionReady] = v.peerReady(p.Name, world.Fatal(findings), keepers[p.Name])
 	}
-	clashes := v.bgp.Clashes()
-	for _, a := range v.world.Advertisements {
+	clashes := v.BGP.Clashes()
+	for _, a := range v.World.Advertisements {
 		out.Advertisements[a.Name] = accepted(append(slices.Clip(a.Findings), clashes[a.Name]...))
 	}
-	for _, name := range v.world.Profiles {
+	for _, name := range v.World.Profiles {
 		out.Profiles[name] = accepted(nil)
 	}
-	for name, findings := range v.world.Communities {
+	for name, findings := range v.World.Communities {
 		out.Communities[name] = accepted(findings)
 	}
 	return out
 }
 
 // peerReady reports whether every node that must keep a session with a peer has one.
-func (v *statusBuilder) peerReady(peer string, useless bool, keepers []string) kube.Verdict {
+func (v *Builder) peerReady(peer string, useless bool, keepers []string) kube.Verdict {
 	not := func(reason, message string) kube.Verdict {
 		return kube.Verdict{Status: metav1.ConditionFalse, Reason: reason, Message: message}
 	}
 	var lack, silent []string
 	var why, whySilent string
 	for _, n := range keepers {
-		s, reports := v.world.Sessions[n][peer]
+		s, reports := v.World.Sessions[n][peer]
 		switch {
 		case s.Established:
 			continue
@@ -196,8 +196,8 @@ func (v *statusBuilder) peerReady(peer string, useless bool, keepers []string) k
 		lacking = fmt.Sprintf("%d of %d nodes lack the session: %s%s", len(lack), len(keepers), firstFew(lack), why)
 	}
 	switch {
-	case v.bgp.Off() != "":
-		return not(v1alpha1.ReasonSwitchedOff, v.bgp.Off())
+	case v.BGP.Off() != "":
+		return not(v1alpha1.ReasonSwitchedOff, v.BGP.Off())
 	case useless:
 		return not(v1alpha1.ReasonInvalid, "no session is kept; see "+v1alpha1.ConditionAccepted)
 	case len(keepers) == 0:

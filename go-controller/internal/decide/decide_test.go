@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package decide
+
+import (
+	"net/netip"
+	"slices"
+	"testing"
+
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world/worldtest"
+)
+
+var web = world.Key{Namespace: "shop", Name: "web"}
+
+// An address must not be granted again while the API server does not show the first write yet.
+func TestGrantsNotSeenYetAreHeld(t *testing.T) {
+	var m State
+	young := worldtest.Service(web, 2)
+	first := m.Decide(worldtest.Small(1, young)).Allocation.Services[web].Addrs
+	if len(first) != 1 {
+		t.Fatalf("addresses: %v", first)
+	}
+	// An older Service appears before the status of the younger one.
+	old := worldtest.Service(world.Key{Namespace: "shop", Name: "old"}, 1)
+	d := m.Decide(worldtest.Small(1, young, old))
+	if got := d.Allocation.Services[web].Addrs; len(got) != 1 || got[0] != first[0] {
+		t.Errorf("web has %v, want the %v that is being written", got, first)
+	}
+	if got := d.Allocation.Services[old.Key].Addrs; len(got) != 0 {
+		t.Errorf("old has %v, want none", got)
+	}
+	// A new Service with the same name is a different Service.
+	namesake := worldtest.Service(web, 3)
+	namesake.UID = "another"
+	if got := m.Decide(worldtest.Small(1, namesake, old)).Allocation.Services[old.Key].Addrs; len(got) != 1 {
+		t.Errorf("old has %v once web was made anew, want the address", got)
+	}
+}
+
+func TestUnchangedPlansAreTheSamePointers(t *testing.T) {
+	var m State
+	s := worldtest.Service(web, 1)
+	first := m.Decide(worldtest.Small(5, s)).Plans[web]
+	if again := m.Decide(worldtest.Small(5, s)).Plans[web]; again != first {
+		t.Error("the same Service has another plan")
+	}
+	twin := *s
+	twin.Limits = []string{"told to the user"}
+	if again := m.Decide(worldtest.Small(5, &twin)).Plans[web]; again != first {
+		t.Error("a Service that needs the same has another plan")
+	}
+	moved := worldtest.Service(web, 9)
+	if again := m.Decide(worldtest.Small(5, moved)).Plans[web]; again == first {
+		t.Error("a Service with another backend has the same plan")
+	}
+}
+
+// A node that becomes reachable is a backend of Services that did not change.
+func TestPlansFollowTheNodes(t *testing.T) {
+	var m State
+	pods := []netip.Prefix{netip.MustParsePrefix("10.244.0.0/16")}
+	pod, host := worldtest.Service(web, 1), worldtest.Service(world.Key{Namespace: "shop", Name: "host"}, 2)
+	host.Slices[0].Endpoints[0].Addr = netip.MustParseAddr("172.18.0.11")
+	w := worldtest.Small(5, pod, host)
+	w.Cluster.PodNets = pods
+	before := m.Decide(w)
+	if p := before.Plans[host.Key]; len(p.Unreachable) != 1 || len(p.Listeners[0].Backends) != 0 {
+		t.Errorf("out of reach: %+v", p)
+	}
+	near := *w
+	near.Nodes = slices.Clone(w.Nodes)
+	n1 := *w.Nodes[0]
+	n1.Hosts = []world.Host{{Addr: netip.MustParseAddr("172.18.0.11"), Masquerade: netip.MustParseAddr("169.254.169.3")}}
+	near.Nodes[0] = &n1
+	d := m.Decide(&near)
+	if p := d.Plans[host.Key]; len(p.Unreachable) != 0 || len(p.Listeners[0].Backends) != 1 ||
+		p.Listeners[0].Backends[0].Node != "n1" || !p.Listeners[0].Backends[0].Host {
+		t.Errorf("within reach: %+v", p)
+	}
+	if len(d.Fabric.Nodes[0].Hosts) != 1 {
+		t.Errorf("the fabric has %+v", d.Fabric.Nodes)
+	}
+	if d.Plans[web] != before.Plans[web] {
+		t.Error("a Service that needs the same has another plan")
+	}
+	more := *host
+	more.Slices = append(slices.Clone(host.Slices), host.Slices[0])
+	if !m.Amend(d, host.Key, world.Change{Was: host, Is: &more}) || len(d.Plans[host.Key].Listeners[0].Backends) != 1 {
+		t.Errorf("amended: %+v", d.Plans[host.Key])
+	}
+}
+
+// Two controllers run at the same time and grant a Service different addresses. The first write is kept. Otherwise the
+// controllers would overwrite each other indefinitely.
+func TestEarlierForeignWriteIsKept(t *testing.T) {
+	var m State
+	s := worldtest.Service(web, 1)
+	ours := m.Decide(worldtest.Small(3, s)).Allocation.Services[web].Addrs
+	written := *s
+	written.Assigned = []netip.Addr{ours[0].Next()}
+	for range 2 {
+		if got := m.Decide(worldtest.Small(3, &written)).Allocation.Services[web].Addrs; got[0] != written.Assigned[0] {
+			t.Errorf("web has %v, want the %v that another controller wrote", got, written.Assigned)
+		}
+	}
+	// The latest request counts, although the status shows the address granted before it.
+	asked := *s
+	asked.Requested = []netip.Addr{ours[0].Next().Next()}
+	m = State{}
+	m.Decide(worldtest.Small(3, s))
+	m.Decide(worldtest.Small(3, &asked))
+	echo := asked
+	echo.Assigned = ours
+	if got := m.Decide(worldtest.Small(3, &echo)).Allocation.Services[web].Addrs; got[0] != asked.Requested[0] {
+		t.Errorf("web has %v, want the %v that is being written over our own %v", got, asked.Requested, ours)
+	}
+	// Another controller may write an address that was briefly granted here and never written.
+	old := worldtest.Service(world.Key{Namespace: "shop", Name: "old"}, 0)
+	m = State{}
+	m.Decide(worldtest.Small(3, s))
+	taken := *old
+	taken.Assigned = ours
+	if got := m.Decide(worldtest.Small(3, s, &taken)).Allocation.Services[web].Addrs; got[0] == ours[0] {
+		t.Fatalf("web has %v, as an older Service does", got)
+	}
+	moved := *old
+	moved.Assigned = []netip.Addr{ours[0].Next().Next()}
+	written.Assigned = ours
+	if got := m.Decide(worldtest.Small(3, &written, &moved)).Allocation.Services[web].Addrs; got[0] != ours[0] {
+		t.Errorf("web has %v, want the %v that another controller wrote", got, ours)
+	}
+}
+
+// Two controllers run at the same time. An address that a status shows is not taken away for an older Service whose
+// status does not show it.
+func TestWhatAStatusShowsComesBeforeGrants(t *testing.T) {
+	var m State
+	old, young := worldtest.Service(world.Key{Namespace: "shop", Name: "old"}, 0), worldtest.Service(web, 1)
+	ours := m.Decide(worldtest.Small(3, old)).Allocation.Services[old.Key].Addrs
+	young.Assigned, young.Given = ours, ours
+	got := m.Decide(worldtest.Small(3, old, young)).Allocation.Services
+	if !slices.Equal(got[web].Addrs, ours) || len(got[old.Key].Addrs) != 1 || slices.Equal(got[old.Key].Addrs, ours) {
+		t.Errorf("the young one, whose status shows %v, has %v, the old one %v", ours, got[web].Addrs, got[old.Key].Addrs)
+	}
+}

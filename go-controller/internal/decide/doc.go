@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package decide makes every decision of the controller: it turns one snapshot of the cluster into addresses (package
+// ipam), shards and placements (package place), plans (package plan) and advertisements (package bgp), and determines
+// which new addresses guards probe first. It has no effects and no clock.
+//
+// Invariants:
+//   - A decision depends on the snapshot and on the State. The State keeps only what the API server does not show yet,
+//     the probes in progress, and the delays between status refreshes.
+//   - Amend has the same result as a new decision about the whole snapshot, or returns false. A property test checks
+//     this.
+//   - An equal plan keeps its pointer from one decision to the next, and an equal status in package report keeps its
+//     own. What did not change is therefore neither compared nor written.
+//   - An address that is announced is never held back again (ADR 8).
+package decide

@@ -1,0 +1,291 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package report
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/dataplane"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/decide"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/loop"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/plan"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world/worldtest"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
+)
+
+var web = world.Key{Namespace: "shop", Name: "web"}
+
+func TestConditionNamesFirstBrokenLink(t *testing.T) {
+	shard := world.ShardID{Domain: "lan"}
+	has := func(s *world.Service) {
+		s.Assigned = []netip.Addr{netip.MustParseAddr("10.50.0.9")}
+		s.Given = s.Assigned
+	}
+	type input struct {
+		s *world.Service
+		w *world.Snapshot
+		k Observed
+	}
+	for name, test := range map[string]struct {
+		change func(*input)
+		want   kube.Verdict
+	}{
+		"served": {func(*input) {}, kube.Verdict{Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonAnnounced,
+			Message: "is answered for by OVN on gateway n2 (L2Domain lan, shard 0)"}},
+		"no address": {func(i *input) { i.w.Pools = nil },
+			kube.Verdict{Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonNotAllocated}},
+		"no domain": {func(i *input) { i.w.Domains = nil },
+			kube.Verdict{Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonNoDomain, Message: "10.50.0.1"}},
+		"no dataplane": {func(i *input) { i.w.Cluster.NoDatabase = true },
+			kube.Verdict{Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonUnsupported, Message: "northbound"}},
+		"refused": {func(i *input) { i.k.Programmed[web] = loop.Result{Err: errors.New("no such table")} },
+			kube.Verdict{Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonDataplaneError, Message: "no such table"}},
+		"nobody carries it": {func(i *input) { i.w.Carriers = nil },
+			kube.Verdict{Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonNoActiveGateway,
+				Message: "shard 0 of L2Domain lan"}},
+		"chassis without node": {func(i *input) { i.w.Carriers[shard] = world.Carrier{Active: "stranger"} },
+			kube.Verdict{Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonAnnounced, Message: "gateway stranger"}},
+		"no endpoints": {func(i *input) { i.s.Slices = nil },
+			kube.Verdict{Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonNoEndpoints}},
+		"endpoints out of reach": {func(i *input) {
+			i.w.Cluster.PodNets = []netip.Prefix{netip.MustParsePrefix("10.244.0.0/16")}
+			i.s.Slices[0].Endpoints = append(i.s.Slices[0].Endpoints, world.Endpoint{Addr: netip.MustParseAddr("172.18.0.11"),
+				Ready: true})
+		}, kube.Verdict{Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonAnnounced,
+			Message: "; 1 endpoints take no traffic, for their replies would not come back (neither in the pod subnet of a " +
+				"node of this zone, k8s.ovn.org/node-subnets, nor the address of a node that has a " +
+				"k8s.ovn.org/node-masquerade-subnet): 172.18.0.11"}},
+		"only endpoints out of reach": {func(i *input) {
+			i.w.Cluster.PodNets = []netip.Prefix{netip.MustParsePrefix("10.0.0.0/16")}
+		}, kube.Verdict{Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonNoEndpoints,
+			Message: "would not come back (neither in the pod subnet of a node of this zone, k8s.ovn.org/node-subnets, nor " +
+				"the address of a node that has a k8s.ovn.org/node-masquerade-subnet): 10.244.0.1"}},
+		"not synced": {func(i *input) { has(i.s); i.k.Synced = false }, kube.Verdict{}},
+		"not told":   {func(i *input) { has(i.s); i.k.Programmed[web] = loop.Result{} }, kube.Verdict{}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			in := input{s: worldtest.Service(web, 1), k: Observed{Synced: true, Programmed: map[world.Key]loop.Result{}}}
+			in.w = worldtest.Small(5, in.s)
+			in.w.Carriers = map[world.ShardID]world.Carrier{shard: {Active: "chassis-2"}}
+			test.change(&in)
+			var m decide.State
+			d := m.Decide(in.w)
+			if _, told := in.k.Programmed[web]; !told {
+				in.k.Programmed[web] = loop.Result{Key: web, Plan: d.Plans[web]}
+			}
+			got := NewBuilder(d, in.k).Services(&Cache{})[web].Announced
+			if (test.want == kube.Verdict{}) {
+				if got != nil {
+					t.Errorf("got %+v, want no verdict yet", *got)
+				}
+				return
+			}
+			if got == nil || got.Status != test.want.Status || got.Reason != test.want.Reason ||
+				!strings.Contains(got.Message, test.want.Message) {
+				t.Errorf("got %+v, want %+v", got, test.want)
+			}
+		})
+	}
+}
+
+// A change of backends does not make an address unannounced.
+func TestAnnouncedStandsWhileBackendsChange(t *testing.T) {
+	var m decide.State
+	s := worldtest.Service(web, 1)
+	w := worldtest.Small(5, s)
+	w.Carriers = map[world.ShardID]world.Carrier{{Domain: "lan"}: {Active: "chassis-1"}}
+	before := m.Decide(w).Plans[web]
+	w.Services = []*world.Service{worldtest.Service(web, 2)}
+	d := m.Decide(w)
+	k := Observed{Synced: true, Programmed: map[world.Key]loop.Result{web: {Key: web, Plan: before}}}
+	if got := NewBuilder(d, k).Services(&Cache{})[web].Announced; got == nil ||
+		got.Status != metav1.ConditionTrue {
+		t.Errorf("got %+v, want True", got)
+	}
+}
+
+func TestDomainReportsMissingParts(t *testing.T) {
+	for name, test := range map[string]struct {
+		change          func(*world.Snapshot, *Observed)
+		accepted, ready string // reason and part of the message; "-" for no condition
+	}{
+		"nothing": {func(*world.Snapshot, *Observed) {}, "Accepted: ", "Ready: 1 shards have gateways"},
+		"a pool": {func(w *world.Snapshot, _ *Observed) { w.Domains[0].Pools = []string{"gone", "lan"} },
+			`PartlyUsable: pool "gone" does not exist`, "Ready: "},
+		"all pools": {func(w *world.Snapshot, _ *Observed) { w.Domains[0].Pools = []string{"gone"} },
+			`PartlyUsable: pool "gone" does not exist`, `NoPools: the L2Domain gets no pool; pool "gone" does not exist`},
+		"its pool, which an older one has": {func(w *world.Snapshot, _ *Observed) {
+			older := *w.Domains[0]
+			older.Name = "a"
+			w.Domains = append(w.Domains, &older)
+		}, `PartlyUsable: pool "lan" belongs to L2Domain "a"`, "NoPools: "},
+		"a third gateway": {func(w *world.Snapshot, _ *Observed) { w.Nodes = w.Nodes[:2] }, "Accepted: ",
+			"TooFewGateways: 1 shards have gateways; fewer than 3 gateways"},
+		"gateways": {func(w *world.Snapshot, _ *Observed) { w.Nodes = nil }, "Accepted: ", "NoGateway: none of the 3 nodes"},
+		"nodes attached to it": {func(w *world.Snapshot, _ *Observed) {
+			w.Bridges = map[string]world.Bridges{"chassis-1": {}, "chassis-2": {}, "chassis-3": {}}
+		}, "Accepted: ", `NoGateway: none of the 3 nodes selected can be a gateway: ovn-bridge-mappings of node "n1" are empty`},
+		"a node attached to it": {func(w *world.Snapshot, _ *Observed) {
+			w.Bridges = map[string]world.Bridges{"chassis-1": {}}
+		}, "Accepted: ",
+			"TooFewGateways: 1 shards have gateways; fewer than 3 gateways"},
+		"gateways that stay": {func(w *world.Snapshot, _ *Observed) {
+			for _, n := range w.Nodes {
+				n.Draining = "label"
+			}
+		}, "Accepted: ", "GatewaysDraining: 1 shards have gateways; all gateways are draining"},
+		"OVN's facts": {func(w *world.Snapshot, k *Observed) { w.Nodes, k.Synced = nil, false }, "Accepted: ", "-"},
+		"sense": {func(w *world.Snapshot, _ *Observed) { w.Domains[0].Problems = []string{"spec.vlan: spoilt"} },
+			"Invalid: spec.vlan: spoilt", "Invalid: "},
+		"ground": {func(_ *world.Snapshot, k *Observed) {
+			k.TopologyError = errors.New("no such table")
+		}, "Accepted: ", "DataplaneError: no such table"},
+		"a place for a shard": {func(_ *world.Snapshot, k *Observed) {
+			k.TopologyError = fmt.Errorf("configure: %w", dataplane.ShardsError{{Domain: "lan", Index: 3}: "no number is free",
+				{Domain: "dmz", Index: 1}: "nor here"})
+		}, "Accepted: ", "DataplaneError: shard lan/3: no number is free; it is tried again"},
+		"a place for a shard of another domain": {func(_ *world.Snapshot, k *Observed) {
+			k.TopologyError = dataplane.ShardsError{{Domain: "dmz", Index: 1}: "no number is free"}
+		}, "Accepted: ", "Ready: "},
+		"news of OVN": {func(_ *world.Snapshot, k *Observed) { k.Configured = false }, "Accepted: ", "-"},
+		"OVN, by will": {func(w *world.Snapshot, k *Observed) {
+			w.Cluster.NoDatabase, k.Configured = true, false
+		}, "Accepted: ", "Unsupported: no northbound database"},
+		"one zone": {func(w *world.Snapshot, k *Observed) {
+			for _, n := range w.Nodes {
+				n.Zone = n.Name
+			}
+			k.Synced, k.Lost = false, "not connected"
+		}, "Accepted: ", "Unsupported: OVN-Kubernetes runs in interconnect mode"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := worldtest.Small(5)
+			k := Observed{Synced: true, Configured: true}
+			test.change(w, &k)
+			var m decide.State
+			got, _ := NewBuilder(m.Decide(w), k).Domains()["lan"](&v1alpha1.L2Domain{}, time.Now())
+			for kind, want := range map[string]string{v1alpha1.ConditionAccepted: test.accepted,
+				v1alpha1.ConditionReady: test.ready} {
+				said := "-"
+				if c := meta.FindStatusCondition(got.Status.Conditions, kind); c != nil {
+					said = c.Reason + ": " + c.Message
+				}
+				if !strings.HasPrefix(said, want) {
+					t.Errorf("%s says %q, want %q", kind, said, want)
+				}
+			}
+		})
+	}
+}
+
+// A pool whose domain has no eligible node reports that, and so do its Services.
+func TestPoolReportsMissingPartsOfDomain(t *testing.T) {
+	w := worldtest.Small(5, worldtest.Service(web, 1))
+	w.Bridges = map[string]world.Bridges{"chassis-1": {}, "chassis-2": {"lan": "br-lan"}, "chassis-3": {}}
+	var m decide.State
+	v := NewBuilder(m.Decide(w), Observed{Synced: true})
+	got, _ := v.Pools()["lan"](&v1alpha1.IPAddressPool{}, time.Now())
+	ready := meta.FindStatusCondition(got.Status.Conditions, v1alpha1.ConditionReady)
+	announced := v.Services(&Cache{})[web].Announced
+	const want = `L2Domain "lan": none of the 3 nodes selected can be a gateway: ovn-bridge-mappings of node "n1" are empty`
+	if ready == nil || ready.Status != metav1.ConditionFalse || ready.Reason != v1alpha1.ReasonNoGateway ||
+		!strings.Contains(ready.Message, want) {
+		t.Errorf("pool says %+v", ready)
+	}
+	if announced == nil || announced.Reason != v1alpha1.ReasonNoGateway || !strings.Contains(announced.Message, want) {
+		t.Errorf("Service says %+v", announced)
+	}
+}
+
+// The nodes that are left out depend on the carriers of the shards. Until OVN has reported the carriers, a restarted
+// controller does not change the status that its predecessor wrote.
+func TestDomainStatusIsKeptUntilOVNReports(t *testing.T) {
+	w := worldtest.Small(5, worldtest.Service(web, 1))
+	w.Domains[0].MaxGateways = 1
+	shard := world.ShardID{Domain: "lan"}
+	for _, chassis := range []string{"chassis-1", "chassis-2", "chassis-3"} {
+		w.Carriers = map[world.ShardID]world.Carrier{shard: {Active: chassis, Order: []string{chassis}}}
+		var m decide.State
+		before, _ := NewBuilder(m.Decide(w), Observed{Synced: true,
+			Configured: true}).Domains()["lan"](&v1alpha1.L2Domain{}, time.Now())
+		if n := len(before.Status.LeftOutNodes); n != 2 {
+			t.Fatalf("%d nodes are left out, want 2", n)
+		}
+		w.Carriers = nil
+		for _, k := range []Observed{{}, {Synced: true}} {
+			if k.Synced {
+				w.Carriers = map[world.ShardID]world.Carrier{shard: {Active: chassis, Order: []string{chassis}}}
+			}
+			var fresh decide.State
+			if after, changed := NewBuilder(fresh.Decide(w), k).Domains()["lan"](before, time.Now()); changed {
+				t.Errorf("carried by %s, a restarted controller that knows %+v writes %+v over %+v", chassis, k, after.Status,
+					before.Status)
+			}
+		}
+	}
+}
+
+// A rejected domain no longer reports its former state, even if the database that had it is gone.
+func TestRefusedDomainHasNoGateways(t *testing.T) {
+	w := worldtest.Small(5, worldtest.Service(web, 1))
+	w.Carriers = map[world.ShardID]world.Carrier{{Domain: "lan"}: {Active: "chassis-2", Order: []string{"chassis-2"}}}
+	var m decide.State
+	before, _ := NewBuilder(m.Decide(w), Observed{Synced: true,
+		Configured: true}).Domains()["lan"](&v1alpha1.L2Domain{}, time.Now())
+	if before.Status.ActiveGateways != "n2" || before.Status.EligibleNodes == 0 {
+		t.Fatalf("served: %+v", before.Status)
+	}
+	for _, n := range w.Nodes {
+		n.Zone = n.Name
+	}
+	after, _ := NewBuilder(m.Decide(w), Observed{Lost: "not connected"}).Domains()["lan"](before, time.Now())
+	if after == nil || after.Status.ActiveGateways != "" || after.Status.EligibleNodes != 0 ||
+		len(after.Status.Shards) > 0 {
+		t.Errorf("refused: %+v", after)
+	}
+}
+
+// A UDP server on its node's own network may reply from another address. Only the user can know whether it does.
+func TestUDPHostBackendsAreReported(t *testing.T) {
+	b := func(addr string, host bool) plan.Backend {
+		return plan.Backend{Addr: netip.MustParseAddrPort(addr), Node: "n1", Host: host}
+	}
+	p := &plan.Service{Listeners: []plan.Listener{
+		{Protocol: world.TCP, Backends: []plan.Backend{b("172.18.0.13:80", true)}},
+		{Protocol: world.UDP, Backends: []plan.Backend{b("172.18.0.12:53", true), b("10.244.0.3:53", false),
+			b("172.18.0.11:53", true)}},
+		{Protocol: world.UDP, Backends: []plan.Backend{b("172.18.0.12:54", true)}},
+	}}
+	if got := joined(hostsOverUDP(p)); got != "172.18.0.11, 172.18.0.12" {
+		t.Errorf("%q", got)
+	}
+}
+
+// The ingress of another controller is neither removed nor announced.
+func TestForeignAddressIsNotAnnounced(t *testing.T) {
+	s := worldtest.Service(web, 1)
+	s.Assigned = []netip.Addr{netip.MustParseAddr("10.50.0.1")} // the segment's next hop
+	var m decide.State
+	d := m.Decide(worldtest.Small(5, s))
+	status := NewBuilder(d, Observed{Synced: true}).Services(&Cache{})[web]
+	if d.Plans[web] != nil || !status.LeaveIngress || status.Allocated.Reason != "ForeignAddress" ||
+		status.Announced.Reason != "NotAllocated" {
+		t.Errorf("plan %+v, status %+v", d.Plans[web], status)
+	}
+	given := *s
+	given.Given = s.Assigned
+	if d := m.Decide(worldtest.Small(5, &given)); !slices.Equal(d.Allocation.Services[web].Addrs, s.Assigned) {
+		t.Errorf("what we gave is not kept: %+v", d.Allocation.Services[web])
+	}
+}

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package report
+
+import (
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/ipam"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/place"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
+)
+
+// outcome returns the allocation outcome of a Service without new addresses for which no gateway can receive requests
+// yet. OVN-Kubernetes computes the flows for an address when it sees the address in a status, and OVN's port must exist
+// by then (package place, bridge.go).
+func (v *Builder) outcome(s *world.Service) ipam.Outcome {
+	o := v.Allocation.Services[s.Key]
+	if len(s.Assigned) > 0 {
+		return o // a stale flow is repaired later; removing a working address would be worse
+	}
+	for _, a := range o.Addrs {
+		pool := v.Allocation.PoolOf(a)
+		if why := v.Layout.Waits(pool); why != "" && !v.BGP.TakesPool(pool) {
+			o.Addrs = nil
+			o.Reason, o.Message = ipam.Reason(v1alpha1.ReasonDomainNotReady), why
+			return o
+		}
+	}
+	return o
+}
+
+// flowVerdict describes the flow that keeps requests from a load balancer. The zero value means that no such flow is
+// known.
+type flowVerdict struct {
+	status          metav1.ConditionStatus
+	reason, message string
+}
+
+// flows returns the verdict on OVN's routers and on the bridges of the gateways that carry a Service's addresses.
+func (v *Builder) flows(placements []place.Placement) flowVerdict {
+	for i := range placements {
+		if placements[i].Reason == "" && v.World.Misplaced[placements[i].Addr] {
+			return flowVerdict{metav1.ConditionFalse, v1alpha1.ReasonMisplacedFlow,
+				fmt.Sprintf("address %s: OVN has no flow for it in the "+
+					"router of shard %d of L2Domain %s, or one of OVN-Kubernetes beside ours, a fault of ovn-northd where "+
+					"OVN-Kubernetes had the "+
+					"address first; docs/architecture.md, Failure modes, says how to mend it", placements[i].Addr,
+					placements[i].Shard.Index, placements[i].Shard.Domain)}
+		}
+		node := v.nodes[v.active[placements[i].Shard]]
+		if placements[i].Reason != "" || node == nil {
+			continue
+		}
+		known, message := v.Layout.BridgeState(&placements[i], node, v.World)
+		switch {
+		case !known:
+			return flowVerdict{metav1.ConditionUnknown, v1alpha1.ReasonNoGuard, message}
+		case message != "":
+			return flowVerdict{metav1.ConditionFalse, v1alpha1.ReasonStaleFlow, message}
+		}
+	}
+	return flowVerdict{}
+}

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package world
+
+import "net/netip"
+
+// ProbeRequest asks the guard of a node whether any host on a segment answers for addresses. Its JSON form is part of
+// the node's Lease (package kube/convert).
+type ProbeRequest struct {
+	// ID differs each time that an address is probed anew.
+	ID string `json:"id,omitempty"`
+	// Own is the MAC address of our own router on the segment. Its replies are no conflicts.
+	Own       string       `json:"own,omitempty"`
+	Network   string       `json:"network"`
+	VLAN      int          `json:"vlan,omitempty"`
+	Addresses []netip.Addr `json:"addresses"`
+}
