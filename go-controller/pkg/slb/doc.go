@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package slb implements the controller. It allocates addresses from pools to Services of type LoadBalancer and
+// Package slb is the controller for embedding. It allocates addresses from pools to Services of type LoadBalancer and
 // programs OVN to answer for them. It runs standalone (cmd/ovnkube-slb) or embedded in another process, which passes
 // in its clients and runs its own leader election:
 //
@@ -20,9 +20,7 @@
 //	return controller.Run(ctx)
 //
 // Invariants:
-//   - Each pass decides (package decide), passes plans to the runner of the dataplane (package loop) and statuses to
-//     their writers (packages report and kube). It never blocks.
-//   - No decision is made before all objects have been read, and nothing is written to OVN before its databases have
-//     been read. A restart therefore changes nothing.
+//   - A Controller that has not been run, or whose context has ended, writes nothing.
+//   - A restart changes nothing: nothing is written before all objects and OVN's databases have been read.
 //   - A Service whose client restrictions are not enforced is not announced.
 package slb

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package slb
+package controller
 
 import (
 	"context"
-	"fmt"
 	"net/netip"
 	"sync"
 
@@ -24,23 +23,14 @@ type Standby struct {
 	databases *ovn.Connectivity
 }
 
-// NewStandby returns a Standby for a Controller with the given options. It does nothing before Run.
-func NewStandby(o Options) (*Standby, error) {
-	if err := o.validate(); err != nil {
-		return nil, fmt.Errorf("options of the standby: %w", err)
-	}
-	clients, err := kube.NewClients(o.Config)
-	if err != nil {
-		return nil, err
-	}
-	s := &Standby{facts: kube.NewFacts(o.convert(), kube.Hooks{
+// NewStandby returns a Standby for a Controller with the same Config. databases is nil if there are none. It does
+// nothing before Run.
+func NewStandby(cfg Config, databases *ovn.Connectivity) *Standby {
+	s := &Standby{databases: databases, facts: kube.NewFacts(cfg.Convert, kube.Hooks{
 		Wake: func() {}, Changed: func(world.Key) {}, Expected: func(world.Key, []netip.Addr) bool { return false },
 	})}
-	s.watch = kube.NewModeWatch(o.Kube, clients, s.facts)
-	if o.NetworkType != OpenShiftSDN && o.NB.Address != "" {
-		s.databases, err = ovn.NewConnectivity(ovn.Endpoint(o.NB), ovn.Endpoint(o.SB))
-	}
-	return s, err
+	s.watch = kube.NewModeWatch(cfg.Kube, cfg.Clients, s.facts)
+	return s
 }
 
 // Run keeps s up to date until ctx is done.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package slb
+package controller
 
 import (
 	"context"
@@ -42,7 +42,7 @@ var web = world.Key{Namespace: "shop", Name: "web"}
 // read again. A connection that returns quickly changes no status.
 func TestAnnouncedIsNotClaimedWithoutTheDatabases(t *testing.T) {
 	r := &remote{carriers: map[world.ShardID]world.Carrier{{Domain: "lan"}: {Active: "chassis-2"}}}
-	c := &Controller{network: r, programmed: map[world.Key]loop.Result{}, wakeups: newWakeups()}
+	c := &Controller{observer: r, programmed: map[world.Key]loop.Result{}, wakeups: newWakeups()}
 	w := worldtest.Small(5, worldtest.Service(web, 1))
 	gone := errors.New("not connected")
 	for _, step := range []struct {

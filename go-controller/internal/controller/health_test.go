@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package slb
+package controller
 
 import (
 	"context"
@@ -16,7 +16,9 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/dataplane"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/loop"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/ovn"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/plan"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 )
@@ -93,8 +95,18 @@ func unconnected(t *testing.T) *Controller {
 	if err != nil {
 		t.Fatal(err)
 	}
-	nowhere := Endpoint{Address: "unix:" + filepath.Join(t.TempDir(), "no-database")}
-	c, err := New(Options{Kube: client, Config: config, NetworkType: OVNKubernetes, NB: nowhere, SB: nowhere})
+	clients, err := kube.NewClients(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	nowhere := ovn.Endpoint{Address: "unix:" + filepath.Join(t.TempDir(), "no-database")}
+	c, err := New(Config{Kube: client, Clients: clients, Network: func(Hooks) (*Network, error) {
+		d, err := ovn.New(ovn.Options{NB: nowhere, SB: nowhere, Changed: func(ovn.EventKind) {}})
+		if err != nil {
+			return nil, err
+		}
+		return OVN(d), nil
+	}})
 	if err != nil {
 		t.Fatal(err)
 	}

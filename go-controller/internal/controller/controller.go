@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package slb
+package controller
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"math/rand/v2"
@@ -13,13 +12,17 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/scheme"
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/tools/record"
 	"k8s.io/klog/v2"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/decide"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube/convert"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/loop"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/ovn"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/plan"
@@ -31,9 +34,22 @@ import (
 // identityPause is the time between two attempts to read the cluster's identity.
 const identityPause = time.Second
 
-// Controller allocates addresses to Services and programs OVN to announce them.
+// Config contains what a Controller works with.
+type Config struct {
+	Kube    kubernetes.Interface
+	Clients *kube.Clients
+	// Cluster has the configured facts about the cluster.
+	Cluster world.Cluster
+	Convert convert.Options
+	// Network returns the network, or nil if there is none. It is called once, by New.
+	Network func(Hooks) (*Network, error)
+	// Registerer registers the metrics; nil disables them.
+	Registerer prometheus.Registerer
+}
+
+// Controller allocates addresses to Services, and passes plans to a network and statuses to the API server.
 type Controller struct {
-	options     Options
+	kube        kubernetes.Interface
 	cluster     world.Cluster
 	facts       *kube.Facts
 	watch       *kube.Watch
@@ -46,9 +62,9 @@ type Controller struct {
 	metrics     *metrics
 	wakeups     *wakeups
 
-	// network and runner are nil without a network.
-	network network
-	runner  *loop.Runner
+	// observer and runner are nil without a network.
+	observer Observer
+	runner   *loop.Runner
 
 	decided atomic.Bool
 	// bare is set if the current mode needs no database.
@@ -80,26 +96,15 @@ type Controller struct {
 	topologyError error
 }
 
-// New returns a Controller that does nothing before Run. An error about an invalid option names the option.
-func New(o Options) (*Controller, error) {
-	if err := o.validate(); err != nil {
-		return nil, fmt.Errorf("options of the controller: %w", err)
-	}
-	m, err := newMetrics(o.Registerer)
-	if err != nil {
-		return nil, err
-	}
-	clients, err := kube.NewClients(o.Config)
+// New returns a Controller that does nothing before Run.
+func New(cfg Config) (*Controller, error) {
+	m, err := newMetrics(cfg.Registerer)
 	if err != nil {
 		return nil, err
 	}
 	c := &Controller{
-		options: o,
-		cluster: world.Cluster{
-			PodNets: o.ClusterSubnets, ServiceNets: o.ServiceSubnets, OpenShiftSDN: o.NetworkType == OpenShiftSDN,
-			NoDatabase:  true,
-			MaxBackends: cmp.Or(o.MaxServiceBackends, DefaultMaxServiceBackends),
-		},
+		kube:       cfg.Kube,
+		cluster:    cfg.Cluster,
 		events:     &kube.Events{},
 		metrics:    m,
 		state:      decide.NewState(rand.Uint64()),
@@ -107,24 +112,27 @@ func New(o Options) (*Controller, error) {
 		programmed: map[world.Key]loop.Result{},
 	}
 	c.facts = kube.NewFacts(
-		o.convert(),
+		cfg.Convert,
 		kube.Hooks{
 			Wake:     c.wakeups.wake,
 			Changed:  func(k world.Key) { c.services.Changed(k) },
 			Expected: func(k world.Key, addrs []netip.Addr) bool { return c.services.Expected(k, addrs) },
 		})
 	c.events.Given = func(k world.Key) { m.given(c.facts.WaitsSince(k)) }
-	c.services = kube.NewServiceWriter(o.Kube.CoreV1(), c.facts, c.events, m.wrote)
-	c.pools = kube.NewObjectWriter("IPAddressPool", clients.Pools, c.facts.Pool, m.wrote, c.events.Pool)
-	c.domains = kube.NewObjectWriter("L2Domain", clients.Domains, c.facts.Domain, m.wrote, c.events.Domain)
-	c.probeWriter = kube.NewProbeWriter(o.Kube, c.facts)
-	c.bgp = kube.NewBGPWriter(clients, c.facts, m.wrote, c.events)
-	c.watch = kube.NewWatch(o.Kube, clients, c.facts)
-	if c.network, err = c.newNetwork(); err != nil || c.network == nil {
+	c.services = kube.NewServiceWriter(cfg.Kube.CoreV1(), c.facts, c.events, m.wrote)
+	c.pools = kube.NewObjectWriter("IPAddressPool", cfg.Clients.Pools, c.facts.Pool, m.wrote, c.events.Pool)
+	c.domains = kube.NewObjectWriter("L2Domain", cfg.Clients.Domains, c.facts.Domain, m.wrote, c.events.Domain)
+	c.probeWriter = kube.NewProbeWriter(cfg.Kube, c.facts)
+	c.bgp = kube.NewBGPWriter(cfg.Clients, c.facts, m.wrote, c.events)
+	c.watch = kube.NewWatch(cfg.Kube, cfg.Clients, c.facts)
+	network, err := cfg.Network(Hooks{
+		Event: c.event, Changed: c.wakeWhole, Drifted: c.drifted, Transacted: c.transacted,
+	})
+	if c.cluster.NoDatabase = network == nil; err != nil || network == nil {
 		return c, err
 	}
-	c.cluster.NoDatabase = false
-	c.runner = loop.New(c.network, loop.Options{Report: c.report, ReportTopology: c.reportTopology,
+	c.observer = network.Observer
+	c.runner = loop.New(network.Dataplane, loop.Options{Report: c.report, ReportTopology: c.reportTopology,
 		Alive: c.applying.beat})
 	return c, nil
 }
@@ -136,7 +144,7 @@ func (c *Controller) Run(ctx context.Context) error {
 	}
 	broadcaster := record.NewBroadcaster(record.WithContext(ctx))
 	defer broadcaster.Shutdown()
-	broadcaster.StartRecordingToSink(&corev1client.EventSinkImpl{Interface: c.options.Kube.CoreV1().Events("")})
+	broadcaster.StartRecordingToSink(&corev1client.EventSinkImpl{Interface: c.kube.CoreV1().Events("")})
 	recorder := broadcaster.NewRecorder(scheme.Scheme, corev1.EventSource{Component: "ovnkube-slb"})
 
 	var running sync.WaitGroup
@@ -144,7 +152,7 @@ func (c *Controller) Run(ctx context.Context) error {
 		c.watch.Run, c.services.Run, c.pools.Run, c.domains.Run, c.bgp.Run, c.probeWriter.Run, c.decide,
 		func(ctx context.Context) { c.events.Run(ctx, recorder, c.services.Busy) },
 	}
-	if c.network != nil {
+	if c.observer != nil {
 		parts = append(parts, c.apply, c.connect)
 	}
 	for _, part := range parts {
@@ -160,7 +168,7 @@ func (c *Controller) identify(ctx context.Context) bool {
 	ticker := time.NewTicker(identityPause)
 	defer ticker.Stop()
 	for {
-		id, err := kube.ClusterID(ctx, c.options.Kube)
+		id, err := kube.ClusterID(ctx, c.kube)
 		if err == nil {
 			c.cluster.ID = id
 			return true
@@ -179,14 +187,14 @@ func (c *Controller) identify(ctx context.Context) bool {
 func (c *Controller) connect(ctx context.Context) {
 	var running sync.WaitGroup
 	running.Go(func() {
-		if err := c.network.Run(ctx); err != nil && ctx.Err() == nil {
+		if err := c.observer.Run(ctx); err != nil && ctx.Err() == nil {
 			klog.ErrorS(err, "Failed to watch network changes")
 		}
 	})
 	running.Go(func() {
 		select {
 		case <-ctx.Done():
-		case <-c.network.Synced():
+		case <-c.observer.Synced():
 			c.wakeWhole()
 		}
 	})
@@ -194,11 +202,11 @@ func (c *Controller) connect(ctx context.Context) {
 }
 
 func (c *Controller) synced() bool {
-	if c.network == nil {
+	if c.observer == nil {
 		return true
 	}
 	select {
-	case <-c.network.Synced():
+	case <-c.observer.Synced():
 		return true
 	default:
 		return false
@@ -344,8 +352,8 @@ func (c *Controller) whole() {
 	w.Now = start
 	known, lostAt := c.observe(w)
 	resync := c.resync.Swap(false)
-	if c.network != nil && known.Synced {
-		c.network.Observe(w)
+	if c.observer != nil && known.Synced {
+		c.observer.Observe(w)
 	}
 	var before *world.Switch
 	if c.last != nil {
@@ -411,11 +419,11 @@ func (c *Controller) observe(w *world.Snapshot) (known report.Observed, lostAt t
 		Configured:    c.configured,
 		TopologyError: c.topologyError,
 	}
-	if c.network == nil {
+	if c.observer == nil {
 		return known, time.Time{}
 	}
-	known.Unread = c.network.Unread() != nil
-	if c.network.Unreachable() == nil {
+	known.Unread = c.observer.Unread() != nil
+	if c.observer.Unreachable() == nil {
 		c.unreachable = time.Time{}
 		return known, time.Time{}
 	}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package slb
+package controller
 
 import (
 	"errors"
@@ -54,18 +54,18 @@ func (c *Controller) Healthy() error {
 	if !c.decided.Load() {
 		return errors.New("nothing decided yet")
 	}
-	if c.network == nil || c.bare.Load() {
+	if c.observer == nil || c.bare.Load() {
 		return nil
 	}
-	return c.network.Unread()
+	return c.observer.Unread()
 }
 
 // Missing returns an error that names the databases that the current mode needs and that are not connected. It returns
 // nil if there are none, and before the first decision, when the mode is not known. A leader without these databases
 // keeps other replicas, which may be connected to them, from leading.
 func (c *Controller) Missing() error {
-	if c.network == nil || !c.decided.Load() || c.bare.Load() {
+	if c.observer == nil || !c.decided.Load() || c.bare.Load() {
 		return nil
 	}
-	return c.network.Unreachable()
+	return c.observer.Unreachable()
 }

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package controller
+
+import (
+	"context"
+	"maps"
+	"slices"
+
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/dataplane"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/ovn"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
+)
+
+// Network is a layer 2 dataplane: what applies plans, and what observes the result.
+type Network struct {
+	Dataplane dataplane.Dataplane
+	Observer  Observer
+}
+
+// Observer observes a network.
+type Observer interface {
+	// Run keeps the observed state up to date until ctx is done. Synced is closed after the initial read.
+	Run(ctx context.Context) error
+	Synced() <-chan struct{}
+	// Observe adds the state that only the network can observe to a snapshot.
+	Observe(w *world.Snapshot)
+	// Unreachable returns an error that names the required databases that are not connected. Unread returns one that
+	// names the databases whose current contents are not known. Both return nil if there are none.
+	Unreachable() error
+	Unread() error
+}
+
+// Hooks are the functions of a Controller that its network calls. They do not block.
+type Hooks struct {
+	// Event handles an event from OVN's databases.
+	Event func(ovn.EventKind)
+	// Changed is called when the observed state has changed, Drifted when another client changed what was applied.
+	Changed, Drifted func()
+	// Transacted is called after each transaction.
+	Transacted func(error)
+}
+
+// OVN returns the network of an OVN dataplane.
+func OVN(d *ovn.Dataplane) *Network {
+	return &Network{Dataplane: d, Observer: &ovnObserver{Dataplane: d}}
+}
+
+// ovnObserver observes OVN and keeps the state last observed in its databases.
+type ovnObserver struct {
+	*ovn.Dataplane
+	carriers map[world.ShardID]world.Carrier
+	bridges  map[string]world.Bridges
+}
+
+// Observe adds the carrier of each shard and the bridges of each node. While the connection is down, it keeps the order
+// of gateways and the bridges that were observed last. Otherwise every gateway would be selected again. The carrier of
+// a shard is unknown during that time.
+func (n *ovnObserver) Observe(w *world.Snapshot) {
+	if seen := n.Carriers(); seen != nil {
+		n.carriers = seen
+	} else {
+		n.carriers = maps.Clone(n.carriers)
+		for shard, c := range n.carriers {
+			c.Active, c.Settled = "", false
+			n.carriers[shard] = c
+		}
+	}
+	w.Carriers = n.carriers
+	if seen := n.Bridges(); seen != nil {
+		n.bridges = seen
+	}
+	w.Bridges = n.bridges
+	w.Announced = n.Announced(unclear(w))
+	w.Misplaced = n.Misplaced()
+}
+
+// unclear returns the Services whose statuses do not show whether each of their addresses is announced. This matters
+// only if guards run.
+func unclear(w *world.Snapshot) []world.Key {
+	if !slices.ContainsFunc(w.Nodes, func(n *world.Node) bool { return n.Guarded }) {
+		return nil
+	}
+	var keys []world.Key
+	for _, s := range w.Services {
+		if s.Contested || len(s.ExternalIPs) > 0 {
+			keys = append(keys, s.Key)
+		}
+	}
+	return keys
+}

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package slb
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/controller"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/ovn"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/sdn/shim"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
+)
+
+// Controller allocates addresses to Services and programs OVN to announce them.
+type Controller struct{ controller *controller.Controller }
+
+// New returns a Controller that does nothing before Run. An error about an invalid option names the option.
+func New(o Options) (*Controller, error) {
+	config, err := o.config()
+	if err != nil {
+		return nil, fmt.Errorf("options of the controller: %w", err)
+	}
+	c, err := controller.New(config)
+	return &Controller{c}, err
+}
+
+// Run runs the controller until ctx is done. It waits for servers that cannot be reached.
+func (c *Controller) Run(ctx context.Context) error { return c.controller.Run(ctx) }
+
+// Alive returns an error if a loop of the controller had no heartbeat for longer than stall. Only a restart helps then.
+// stall must be well above five seconds. A loop that waits for the API server or for a database is alive.
+func (c *Controller) Alive(stall time.Duration) error { return c.controller.Alive(stall) }
+
+// Healthy returns an error that describes what the controller is waiting for. It returns nil once the controller has
+// read everything it needs and made its first decision, and as long as it is connected to the databases that the
+// current mode needs.
+func (c *Controller) Healthy() error { return c.controller.Healthy() }
+
+// Missing returns an error that names the databases that the current mode needs and that are not connected. It returns
+// nil if there are none, and before the first decision, when the mode is not known. A leader without these databases
+// keeps other replicas, which may be connected to them, from leading.
+func (c *Controller) Missing() error { return c.controller.Missing() }
+
+// Standby checks whether a replica that is not the leader could lead. It writes nothing and reads only the current
+// mode. Its connections to OVN's databases replicate no rows.
+type Standby struct{ standby *controller.Standby }
+
+// NewStandby returns a Standby for a Controller with the given options. It does nothing before Run.
+func NewStandby(o Options) (*Standby, error) {
+	config, err := o.config()
+	if err != nil {
+		return nil, fmt.Errorf("options of the standby: %w", err)
+	}
+	var databases *ovn.Connectivity
+	if o.NetworkType != OpenShiftSDN && o.NB.Address != "" {
+		databases, err = ovn.NewConnectivity(ovn.Endpoint(o.NB), ovn.Endpoint(o.SB))
+	}
+	return &Standby{controller.NewStandby(config, databases)}, err
+}
+
+// Run keeps s up to date until ctx is done.
+func (s *Standby) Run(ctx context.Context) { s.standby.Run(ctx) }
+
+// Missing returns an error that names what prevents this replica from leading: databases that the mode needs and that
+// are not connected. It returns nil if nothing does.
+func (s *Standby) Missing() error { return s.standby.Missing() }
+
+// config returns what the options mean for the controller. An error names the invalid option.
+func (o *Options) config() (controller.Config, error) {
+	if err := o.validate(); err != nil {
+		return controller.Config{}, err
+	}
+	clients, err := kube.NewClients(o.Config)
+	return controller.Config{
+		Kube: o.Kube, Clients: clients, Convert: o.convert(), Network: o.network, Registerer: o.Registerer,
+		Cluster: world.Cluster{
+			PodNets: o.ClusterSubnets, ServiceNets: o.ServiceSubnets, OpenShiftSDN: o.NetworkType == OpenShiftSDN,
+			MaxBackends: cmp.Or(o.MaxServiceBackends, DefaultMaxServiceBackends),
+		},
+	}, err
+}
+
+// network returns the network that the options select, or nil if there is none.
+func (o *Options) network(hooks controller.Hooks) (*controller.Network, error) {
+	switch {
+	case o.NetworkType == OpenShiftSDN:
+		d := shim.New(shim.Options{Nodes: o.Kube.CoreV1().Nodes(), Changed: hooks.Changed, Drifted: hooks.Drifted})
+		return &controller.Network{Dataplane: d, Observer: d}, nil
+	case o.NB.Address == "":
+		return nil, nil
+	}
+	d, err := ovn.New(ovn.Options{
+		NB: ovn.Endpoint(o.NB), SB: ovn.Endpoint(o.SB),
+		Changed: hooks.Event, Transacted: hooks.Transacted, Fence: o.Fence,
+	})
+	if err != nil {
+		return nil, err
+	}
+	return controller.OVN(d), nil
+}
