@@ -142,7 +142,7 @@ func advertisedByBGP(t *testing.T, c *cluster) {
 
 	c.session(t, "n1", "tor", v1alpha1.BGPEstablished)
 	announced := c.condition(t, "web", v1alpha1.ConditionAnnounced, v1alpha1.ReasonAnnounced)
-	if !strings.Contains(announced.Message, "told by BGP by node n1 to BGPPeer tor") {
+	if !strings.Contains(announced.Message, "advertised over BGP by node n1 to BGPPeer tor") {
 		t.Errorf("Announced: %s", announced.Message)
 	}
 	c.event(t, "web", v1alpha1.EventAnnounced)

@@ -148,7 +148,7 @@ func addressComesWithOneWriteAndIsAnnounced(t *testing.T, c *cluster) {
 		return strings.Contains(c.condition(t, "web", v1alpha1.ConditionAnnounced, v1alpha1.ReasonAnnounced).Message,
 			"on gateway n3")
 	})
-	c.event(t, "lan", v1alpha1.EventGatewayChanged, "gateway n3 answers instead of n2")
+	c.event(t, "lan", v1alpha1.EventGatewayChanged, "moved from gateway n2 to n3")
 }
 
 func freedAddressGoesToTheOneThatWaits(t *testing.T, c *cluster) {

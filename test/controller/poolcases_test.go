@@ -62,7 +62,7 @@ func poolCases() map[string][]stage {
 				lb("shop/asks", "slb.k8s.ovn.org/load-balancer-ips: 10.60.0.1", ""),
 				want: map[string]string{
 					"shop/other": "10.60.0.2 Allocated*",
-					"shop/asks":  ` AddressExcluded: *keeps it for Service shop/web (spec.reservations)`,
+					"shop/asks":  ` AddressExcluded: *reserves it for Service shop/web (spec.reservations)`,
 				}},
 			{apply: lb("shop/web", "", ""), want: map[string]string{"shop/web": "10.60.0.1 Allocated*"}},
 			{kubectl: "delete service -n shop web"},

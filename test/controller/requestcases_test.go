@@ -74,7 +74,7 @@ func requestCases() map[string][]stage {
 			{kubectl: `patch service -n shop b --type=json -p=[{"op":"replace","path":"/spec/ports/0/port","value":80}]`,
 				want: map[string]string{
 					"shop/a": "10.60.0.1 Allocated*", "shop/b": " AddressInUse: *belongs to Service shop/a; it is not shared: both " +
-						"have port 80/TCP"}},
+						"Services use port 80/TCP"}},
 			{kubectl: `patch service -n shop b --type=json -p=[{"op":"replace","path":"/spec/ports/0/port","value":82}]`,
 				want: map[string]string{
 					"shop/b": "10.60.0.1 Allocated*"}},

@@ -97,7 +97,7 @@ var _ = Describe("addresses told by BGP", Ordered, func() {
 		func(ctx SpecContext) {
 			vips := awaitAnnounced(ctx, "told")
 			Eventually(condition("told", v1alpha1.ConditionAnnounced)).WithContext(ctx).
-				Should(ContainSubstring("told by BGP by nodes n1, n2, n3 to BGPPeer tor"))
+				Should(ContainSubstring("advertised over BGP by nodes n1, n2, n3 to BGPPeer tor"))
 			pods := podAddresses(ctx, "told")
 			for i, vip := range vips {
 				Eventually(nextHops(vip)).WithContext(ctx).Should(Equal(nodeAddresses(i, "n1", "n2", "n3")))

@@ -232,7 +232,7 @@ var _ = Describe("a gateway", func() {
 				Expect(cluster.Drain(ctx, last)).To(Succeed())
 				Eventually(ready("l2domain", "provider")).WithContext(ctx).Should(
 					And(HavePrefix("True GatewaysDraining: "),
-						ContainSubstring("all gateways are draining, and carry on for want of others")))
+						ContainSubstring("all gateways are draining and stay active")))
 				Consistently(cluster.ActiveNode).WithContext(ctx).WithArguments(port).WithTimeout(time.Second).Should(Equal(last))
 				Expect(cluster.Undrain(ctx, leaving)).To(Succeed())
 				awaitMove(ctx, port, last)

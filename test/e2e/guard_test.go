@@ -169,7 +169,7 @@ var _ = Describe("a gateway with a guard", Ordered, func() {
 				And(HavePrefix("False AddressConflict: "+taken[0]), ContainSubstring("MAC "+mac)))
 			Eventually(condition("web", v1alpha1.ConditionAllocated)).WithContext(ctx).Should(And(
 				HavePrefix("True AddressConflict: "+strings.Join(taken, ", ")),
-				ContainSubstring(taken[1]+" is answered for outside of the cluster by MAC "+mac)))
+				ContainSubstring(taken[1]+" is used outside of the cluster by MAC "+mac)))
 			Eventually(func(ctx context.Context) (string, error) {
 				return cluster.Kubectl(ctx, "", "get", "events", "--field-selector",
 					"involvedObject.name=web,reason="+v1alpha1.EventAddressConflict, "-o", "name")

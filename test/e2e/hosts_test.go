@@ -143,7 +143,7 @@ var _ = Describe("a pod on its node's own network", func() {
 		kubectl(ctx, "", "annotate", "node", "n2", masquerade+"="+told)
 		Eventually(backends(addrs, httpPort, echoPort)).WithContext(ctx).Should(Equal([]string{"host", "one", "two"}))
 		Eventually(condition("mixed", v1alpha1.ConditionAnnounced)).WithContext(ctx).
-			ShouldNot(ContainSubstring("take no traffic"))
+			ShouldNot(ContainSubstring("get no traffic"))
 
 		By("afterwards nothing is left")
 		removeMixed(ctx)

@@ -156,7 +156,7 @@ var _ = Describe("domains on several segments", func() {
 		Expect(cluster.Unmap(ctx, "n3", "dmz")).To(Succeed())
 		for _, name := range segments() {
 			Eventually(ready("l2domain", name)).WithContext(ctx).
-				Should(HavePrefix("False NoGateway: none of the 3 nodes selected can be a gateway"))
+				Should(HavePrefix("False NoGateway: none of the 3 selected nodes can be a gateway"))
 			Eventually(ready("ipaddresspool", name)).WithContext(ctx).Should(And(HavePrefix("False NoGateway: "),
 				ContainSubstring(`L2Domain "`+name+`"`)))
 			Eventually(condition(name, v1alpha1.ConditionAnnounced)).WithContext(ctx).Should(HavePrefix("False NoGateway: "))

@@ -43,11 +43,12 @@ func nodeSettings(o *nodeOptions) []setting {
 		{flag: text(&o.node, flagNodeName, "K8S_NODE", "", "`NAME` of this Node; empty for the host name")},
 		{toggle(&o.guard, flagEnableGuard, true, "watch the uplinks of L2Domains and ovn-controller"), ownSection,
 			flagEnableGuard},
-		{toggle(&o.bgp, flagEnableBGP, false, "tell BGPPeers of Services"), ownSection, flagEnableBGP},
-		{toggle(&o.sdn, flagEnableSDN, false, "hold addresses where the cluster's network is OpenShift SDN"), ownSection,
+		{toggle(&o.bgp, flagEnableBGP, false, "advertise Services to BGPPeers"), ownSection, flagEnableBGP},
+		{toggle(&o.sdn, flagEnableSDN, false, "assign addresses to the node, with OpenShift SDN"), ownSection,
 			flagEnableSDN},
 		{text(&o.sdnHealth, flagSDNHealth, "", ":9484",
-			"`HOST:PORT` to answer the controller's gRPC health checks at; no host for everywhere"), ownSection, flagSDNHealth},
+			"`HOST:PORT` to answer the controller's gRPC health checks at; without a host, on all addresses"), ownSection,
+			flagSDNHealth},
 		{text(&o.ovsAddress, flagOVSAddress, "", "unix:/var/run/openvswitch/db.sock",
 			"`ADDRESS` of the node's Open vSwitch database"), ownSection, flagOVSAddress},
 		{text(&o.runDir, flagOVNRunDir, "OVN_RUNDIR", "/var/run/ovn", "`DIRECTORY` of ovn-controller's control socket"),
@@ -87,7 +88,8 @@ func (o *nodeOptions) Validate() error {
 
 func nodeCommand() *cli.Command {
 	o := &nodeOptions{}
-	return command("node", "watch a gateway for what OVN does not see, speak BGP, hold addresses with OpenShift SDN",
+	return command("node", "run on a node: detect faults that OVN does not see, advertise Services by BGP, assign "+
+		"addresses with OpenShift SDN",
 		nodeSettings(o), func(ctx *cli.Context) error {
 			if o.node == "" {
 				host, err := os.Hostname()

@@ -187,7 +187,7 @@ func checkCertificates(wrong func(flag string, value any, what string), db strin
 		wrong(db+"-client-cert", e.Certificate, fmt.Sprintf("with --%s-client-privkey %s: %v", db, e.PrivateKey, err))
 	}
 	if text, err := os.ReadFile(e.CACert); err != nil || !x509.NewCertPool().AppendCertsFromPEM(text) {
-		wrong(db+"-client-cacert", e.CACert, "has no certificate in it")
+		wrong(db+"-client-cacert", e.CACert, "contains no certificate")
 	}
 }
 

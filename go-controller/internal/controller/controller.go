@@ -433,7 +433,7 @@ func (c *Controller) observe(w *world.Snapshot) (known report.Observed, lostAt t
 	if at := c.unreachable.Add(reconnectTime); w.Now.Before(at) {
 		return known, at
 	}
-	known.Lost = "the controller is not connected to OVN's databases, so it does not know whether a gateway answers; " +
-		"OVN keeps the configuration that it has"
+	known.Lost = "the controller is not connected to OVN's databases, so the state of the gateways is unknown; OVN " +
+		"keeps its configuration"
 	return known, time.Time{}
 }

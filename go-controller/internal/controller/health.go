@@ -35,10 +35,10 @@ func (h *heartbeat) silent() time.Duration {
 // Only a restart helps then. stall must be well above five seconds. A loop that waits for the API server or for a
 // database is alive.
 func (c *Controller) Alive(stall time.Duration) error {
-	loops := map[string]*heartbeat{"the decision passes": &c.deciding, "the runner of the network": &c.applying}
+	loops := map[string]*heartbeat{"the decision passes": &c.deciding, "the runner of the dataplane": &c.applying}
 	for name, h := range loops {
 		if silent := h.silent(); silent > stall {
-			return fmt.Errorf("%s: no sign of life for %s", name, silent.Truncate(time.Second))
+			return fmt.Errorf("%s: no heartbeat for %s", name, silent.Truncate(time.Second))
 		}
 	}
 	return nil
@@ -52,7 +52,7 @@ func (c *Controller) Healthy() error {
 		return err
 	}
 	if !c.decided.Load() {
-		return errors.New("nothing decided yet")
+		return errors.New("the first pass has not completed")
 	}
 	if c.observer == nil || c.bare.Load() {
 		return nil

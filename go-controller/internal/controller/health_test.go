@@ -64,10 +64,10 @@ func TestStuckLoopFailsLiveness(t *testing.T) {
 					t.Errorf("after %s: %v", stall, err)
 				}
 				<-time.After(2 * time.Second)
-				want := map[string]string{"": "", "decide": "the decision passes: no sign of life for 1m"}
+				want := map[string]string{"": "", "decide": "the decision passes: no heartbeat for 1m"}
 				text, known := want[stuck]
 				if !known {
-					text = "the runner of the network: no sign of life for 1m"
+					text = "the runner of the dataplane: no heartbeat for 1m"
 				}
 				if err := c.Alive(stall); (err == nil) != (text == "") || err != nil && !strings.Contains(err.Error(), text) {
 					t.Errorf("after a while: %v, want %q", err, text)

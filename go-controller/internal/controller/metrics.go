@@ -34,25 +34,26 @@ func newMetrics(r prometheus.Registerer) (*metrics, error) {
 	m := &metrics{
 		pools: newPoolMetrics(),
 		waited: prometheus.NewHistogram(prometheus.HistogramOpts{Namespace: namespace, Name: "allocation_duration_seconds",
-			Help:    "Time from when a Service was first seen without an address until the API server had its address.",
+			Help: "Time from the first observation of a Service without an address until its address was written to the " +
+				"API server.",
 			Buckets: prometheus.ExponentialBuckets(0.001, 2, 16)}),
 		writes: prometheus.NewCounterVec(prometheus.CounterOpts{Namespace: namespace, Name: "status_writes_total",
 			Help: "Status writes sent to the API server, by kind and result (ok, conflict, error)."},
 			[]string{"kind", "result"}),
 		dataplane: prometheus.NewCounterVec(prometheus.CounterOpts{Namespace: namespace, Name: "ovn_service_changes_total",
-			Help: "Services handed to OVN, by result (ok, error)."}, []string{"result"}),
+			Help: "Service changes applied to OVN, by result (ok, error)."}, []string{"result"}),
 		transactions: prometheus.NewCounterVec(prometheus.CounterOpts{Namespace: namespace, Name: "ovn_transactions_total",
 			Help: "Transactions sent to the northbound database, by result (ok, error)."}, []string{"result"}),
 		passes: prometheus.NewHistogram(prometheus.HistogramOpts{Namespace: namespace, Name: "pass_duration_seconds",
-			Help: "Time to decide about all Services once.", Buckets: prometheus.ExponentialBuckets(0.0005, 2, 12)}),
+			Help: "Duration of a full pass over all Services.", Buckets: prometheus.ExponentialBuckets(0.0005, 2, 12)}),
 		enabled: prometheus.NewGaugeVec(prometheus.GaugeOpts{Namespace: namespace, Name: "dataplane_enabled",
-			Help: "Whether the mode in force lets a dataplane (layer2, bgp) announce addresses (1) or not (0)."},
+			Help: "Whether the mode in effect enables a dataplane (layer2, bgp): 1 or 0."},
 			[]string{"dataplane"}),
 		refused: prometheus.NewGauge(prometheus.GaugeOpts{Namespace: namespace, Name: "mode_refused",
-			Help: "Whether the annotation slb.k8s.ovn.org/mode is none of the modes, " +
-				"so that the one before it stays in force (1), or not (0)."}),
+			Help: "Whether the annotation slb.k8s.ovn.org/mode has an invalid value, so that the previous mode stays in " +
+				"effect: 1 or 0."}),
 		ignored: prometheus.NewCounterVec(prometheus.CounterOpts{Namespace: namespace, Name: "ignored_conflict_reports_total",
-			Help: "Address conflicts reported by guards that don't count, by reason (not_asked, wrong_probe)."},
+			Help: "Address conflict reports of guards that were ignored, by reason (not_asked, wrong_probe)."},
 			[]string{"reason"}),
 	}
 	if r == nil {

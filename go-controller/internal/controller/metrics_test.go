@@ -53,19 +53,19 @@ func TestMetricsReportOnePass(t *testing.T) {
 		Ranges: []netipx.IPRange{netipx.MustParseIPRange("fd00::1-fd00::9")}})
 	m.pass(w)
 	want := `
-# HELP ovnkube_slb_pool_assigned_addresses Addresses of the pool that Services have, by family.
+# HELP ovnkube_slb_pool_assigned_addresses Addresses of the pool that are allocated to Services, by family.
 # TYPE ovnkube_slb_pool_assigned_addresses gauge
 ovnkube_slb_pool_assigned_addresses{family="IPv4",pool="lan"} 2
 ovnkube_slb_pool_assigned_addresses{family="IPv6",pool="six"} 0
-# HELP ovnkube_slb_pool_available_addresses Addresses that the pool may give to any Service right now, by family.
+# HELP ovnkube_slb_pool_available_addresses Addresses of the pool that are available for allocation, by family.
 # TYPE ovnkube_slb_pool_available_addresses gauge
 ovnkube_slb_pool_available_addresses{family="IPv4",pool="lan"} 0
 ovnkube_slb_pool_available_addresses{family="IPv6",pool="six"} 9
-# HELP ovnkube_slb_pool_capacity_addresses Addresses that the pool could give in all, by family.
+# HELP ovnkube_slb_pool_capacity_addresses Allocatable addresses of the pool, by family.
 # TYPE ovnkube_slb_pool_capacity_addresses gauge
 ovnkube_slb_pool_capacity_addresses{family="IPv4",pool="lan"} 2
 ovnkube_slb_pool_capacity_addresses{family="IPv6",pool="six"} 9
-# HELP ovnkube_slb_pool_resting_addresses Addresses of the pool that rest between two Services (reuseDelay), by family.
+# HELP ovnkube_slb_pool_resting_addresses Addresses of the pool that are in cooldown (spec.reuseDelay), by family.
 # TYPE ovnkube_slb_pool_resting_addresses gauge
 ovnkube_slb_pool_resting_addresses{family="IPv4",pool="lan"} 0
 ovnkube_slb_pool_resting_addresses{family="IPv6",pool="six"} 0

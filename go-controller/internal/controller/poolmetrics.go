@@ -40,10 +40,10 @@ func newPoolMetrics() *poolMetrics {
 		services: prometheus.NewDesc(prometheus.BuildFQName(namespace, "", "services"),
 			"Services of type LoadBalancer that are served here, by status and reason of their condition Allocated.",
 			[]string{"allocated", "reason"}, nil),
-		capacity:  pool("capacity_addresses", "Addresses that the pool could give in all, by family."),
-		assigned:  pool("assigned_addresses", "Addresses of the pool that Services have, by family."),
-		available: pool("available_addresses", "Addresses that the pool may give to any Service right now, by family."),
-		resting:   pool("resting_addresses", "Addresses of the pool that rest between two Services (reuseDelay), by family."),
+		capacity:  pool("capacity_addresses", "Allocatable addresses of the pool, by family."),
+		assigned:  pool("assigned_addresses", "Addresses of the pool that are allocated to Services, by family."),
+		available: pool("available_addresses", "Addresses of the pool that are available for allocation, by family."),
+		resting:   pool("resting_addresses", "Addresses of the pool that are in cooldown (spec.reuseDelay), by family."),
 	}
 }
 

@@ -139,7 +139,7 @@ func TestContestedAddressWaitsUntilNoAnswer(t *testing.T) {
 	s.report(first, s.probe(first), conflictingMAC)
 	d := s.expect("answered", 10*time.Millisecond, false, about(first, "10.50.0.100"))
 	is := d.Placements.Services[web][0]
-	want := "answered for outside of the cluster by MAC 02:00:00:00:00:99 (seen by node " + first +
+	want := "used outside of the cluster by MAC 02:00:00:00:00:99 (seen by node " + first +
 		" since 1970-01-01T00:16:40Z)"
 	if is.Reason != place.ReasonAddressConflict || is.Message != want {
 		t.Errorf("placement %+v, want %q", is, want)

@@ -86,7 +86,7 @@ func New(o Options) (*Guard, error) {
 	g.bridges = newBridges(g.vswitch.Networks, o.Switch, func(found map[string]convert.Localnet) {
 		text, err := json.Marshal(found)
 		if err != nil {
-			klog.ErrorS(err, "Report", "annotation", v1alpha1.AnnotationLocalnets)
+			klog.ErrorS(err, "Failed to encode a report", "annotation", v1alpha1.AnnotationLocalnets)
 			return
 		}
 		g.report.Report(v1alpha1.AnnotationLocalnets, string(text), anyStale(found))
@@ -167,7 +167,7 @@ func (g *Guard) watch(ctx context.Context) {
 		if known && (told == nil || !maps.Equal(told, faults)) {
 			for network, why := range faults {
 				if told[network] != why {
-					klog.InfoS("Fault", "network", network, "why", why)
+					klog.InfoS("Detected a fault", "network", network, "reason", why)
 				}
 			}
 			g.metrics.see(told, faults)

@@ -49,7 +49,7 @@ func TestFaultsClearAfterStablePeriod(t *testing.T) {
 }
 
 func TestHealthTracker(t *testing.T) {
-	const gone, hangs = "does not run", "has not answered"
+	const gone, hangs = "is not running", "has not answered"
 	for name, c := range map[string]struct {
 		pulses []heartbeat // one per 500 ms
 		want   string

@@ -45,12 +45,12 @@ func (v *healthTracker) observe(now time.Time, p heartbeat) string {
 		v.alive = now
 	}
 	v.seen = v.seen || p != absent
-	const consequence = ": IPv6 neighbours are not answered"
+	const consequence = ": IPv6 neighbour solicitations are not answered"
 	switch down := now.Sub(v.alive); {
 	case p == silent && down >= hungAfter:
 		return fmt.Sprintf("ovn-controller has not answered for %s", hungAfter) + consequence
 	case p < silent && v.seen && down >= deadAfter:
-		return "ovn-controller does not run" + consequence
+		return "ovn-controller is not running" + consequence
 	}
 	return ""
 }

@@ -22,7 +22,7 @@ import (
 func report[M ~map[K]V, K comparable, V any](r *nodelease.Reporter, annotation string, what M) {
 	text, err := json.Marshal(what)
 	if err != nil {
-		klog.ErrorS(err, "Report", "annotation", annotation)
+		klog.ErrorS(err, "Failed to encode a report", "annotation", annotation)
 		return
 	}
 	r.Report(annotation, string(text), len(what) > 0)

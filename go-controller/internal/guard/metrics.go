@@ -28,13 +28,13 @@ func newMetrics(r prometheus.Registerer) (*metrics, error) {
 	const namespace = "ovnkube_slb_guard"
 	m := &metrics{
 		faults: prometheus.NewCounterVec(prometheus.CounterOpts{Namespace: namespace, Name: "faults_total",
-			Help: "Faults of the gateway that were seen to begin, by kind (uplink, ovn_controller)."}, []string{"kind"}),
+			Help: "Faults of the gateway that were detected, by kind (uplink, ovn_controller)."}, []string{"kind"}),
 		active: prometheus.NewGaugeVec(prometheus.GaugeOpts{Namespace: namespace, Name: "active_faults",
-			Help: "Faults that the gateway has now, by kind (uplink, ovn_controller)."}, []string{"kind"}),
+			Help: "Active faults of the gateway, by kind (uplink, ovn_controller)."}, []string{"kind"}),
 		probes: prometheus.NewCounter(prometheus.CounterOpts{Namespace: namespace, Name: "address_probes_total",
-			Help: "Requests sent to a segment for who has an address that is to be announced there."}),
+			Help: "ARP and ND probes sent for addresses that are to be announced."}),
 		answers: prometheus.NewCounter(prometheus.CounterOpts{Namespace: namespace, Name: "address_probe_answers_total",
-			Help: "Answers to such requests: another host has the address."}),
+			Help: "Replies to such probes: another host has the address."}),
 		announcements: prometheus.NewCounter(prometheus.CounterOpts{Namespace: namespace, Name: "announcements_total",
 			Help: "Links on which a shard was announced that the node's chassis had just claimed."}),
 	}

@@ -43,7 +43,7 @@ func (d *allocator) serve(service int, own ownership, ext external) Outcome {
 	if own.foreign {
 		say.add(ReasonForeignAddress, "status.loadBalancer.ingress: "+own.refused+"; another controller wrote it, so it is "+
 			"neither announced nor changed, "+
-			"and the Service is given nothing until it is cleared or spec.loadBalancerClass names who serves the Service")
+			"and the Service gets no address until it is cleared or spec.loadBalancerClass names the controller")
 	} else if len(s.Problems) > 0 {
 		say.add(ReasonInvalidRequest, strings.Join(s.Problems, "; "))
 	} else if d.suspended.Reason != "" {
@@ -225,13 +225,14 @@ func (d *allocator) exhausted(s *world.Service, pools []*pool, f world.Family) (
 	}
 	switch {
 	case len(pools) == 0:
-		return ReasonNoPool, "no pool serves this Service unasked (spec.autoAssign and spec.serviceAllocation of the pools)"
+		return ReasonNoPool, "no pool allocates to this Service automatically (spec.autoAssign and spec.serviceAllocation " +
+			"of the pools)"
 	case len(counts) == 0 && len(pools) == 1:
 		return ReasonFamilyUnavailable, fmt.Sprintf("pool %q has no %s addresses", pools[0].Name, f)
 	case len(counts) == 0:
 		return ReasonFamilyUnavailable, fmt.Sprintf("none of the pools that serve this Service has %s addresses", f)
 	case len(counts) > most:
-		counts = append(counts[:most], fmt.Sprintf("and so in %d more pools", len(counts)-most))
+		counts = append(counts[:most], fmt.Sprintf("and %d more pools", len(counts)-most))
 	}
 	return reason, strings.Join(counts, "; ")
 }
@@ -248,7 +249,7 @@ func (d *allocator) outcome(service int, had, gets perFamily, say remarks) Outco
 			continue
 		}
 		addrs = append(addrs, a)
-		const keeps = "; the Service keeps it until it is recreated or asks for another"
+		const keeps = "; the Service keeps it until it is recreated or requests another"
 		if why := d.contested(a); why != "" {
 			say.add(ReasonAddressConflict, fmt.Sprintf("address %s is %s", a, why)+keeps)
 		} else if a == *had.of(f) && d.odd[claim{a, service}] {

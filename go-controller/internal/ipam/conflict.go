@@ -10,7 +10,7 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 )
 
-const contestedBy = "answered for outside of the cluster by"
+const contestedBy = "used outside of the cluster by"
 
 func describe(c world.Conflict) string {
 	return fmt.Sprintf("MAC %s (seen by node %s since %s)", c.MAC, c.Node, c.Since.UTC().Format(time.RFC3339))

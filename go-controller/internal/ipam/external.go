@@ -109,7 +109,7 @@ func (d *allocator) denyExternal(service int, a netip.Addr) (reason Reason, mess
 	s, p := d.services[service], d.of(a)
 	switch {
 	case p == nil || !p.ExternalIPs:
-		return "", fmt.Sprintf("%s: %s is in no pool with spec.externalIPs, so nothing answers for it", by, a), true
+		return "", fmt.Sprintf("%s: %s is in no pool with spec.externalIPs, so it is not announced", by, a), true
 	case len(p.Problems) > 0:
 		reason, message := p.closed()
 		return reason, fmt.Sprintf("%s: address %s: %s", by, a, message), true

@@ -64,7 +64,7 @@ func (s *freeList) counts(p *pool, f world.Family) string {
 	if s.resting > 0 {
 		// The number of addresses in cooldown is omitted: otherwise each deletion would change the message of every
 		// pending Service.
-		text += fmt.Sprintf(", and some rest until %s or longer (spec.reuseDelay)", instant(s.firstEnd))
+		text += fmt.Sprintf("; others are in cooldown until %s or longer (spec.reuseDelay)", instant(s.firstEnd))
 	}
 	return text
 }

@@ -163,7 +163,7 @@ func (b *poolIndex) block(all []foreignUse) {
 		}
 		first, end := overlapping(b.ranges, res.IPRange)
 		for i := first; i < end; i++ {
-			b.owners[i].note("addresses: %s is %s and is not given", common(res.IPRange, b.ranges[i]), res.why())
+			b.owners[i].note("addresses: %s is %s and is not allocated", common(res.IPRange, b.ranges[i]), res.why())
 		}
 	}
 }
@@ -318,7 +318,7 @@ func (b *poolIndex) unusableBut(p *pool, a netip.Addr, service world.Key, role s
 		}
 	}
 	if reservedFor, kept := b.kept[a]; kept && reservedFor != service {
-		return fmt.Sprintf("%s: pool %q keeps it for Service %s (spec.reservations)", a, p.Name, reservedFor)
+		return fmt.Sprintf("%s: pool %q reserves it for Service %s (spec.reservations)", a, p.Name, reservedFor)
 	}
 	return ""
 }

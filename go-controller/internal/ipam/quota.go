@@ -34,6 +34,6 @@ func (l *state) within(p *pool, s *world.Service, had, gets perFamily, n int) bo
 
 // overdrawn describes the usage of a pool with a quota by a namespace.
 func (l *state) overdrawn(p *pool, s *world.Service) string {
-	return fmt.Sprintf("pool %q: namespace %q has %d of the %d addresses that it may have (spec.quotaPerNamespace)",
+	return fmt.Sprintf("pool %q: namespace %q has %d of the %d addresses that its quota allows (spec.quotaPerNamespace)",
 		p.Name, s.Key.Namespace, l.spent[quotaKey{p.Name, s.Key.Namespace}], p.Quota)
 }

@@ -100,7 +100,7 @@ func (d *allocator) refuse(service int, a netip.Addr, by string) (Reason, string
 		return ReasonAddressNotInPool, asked + " is in no pool"
 	}
 	if s.RequestedPool != "" && s.RequestedPool != p.Name {
-		return ReasonAddressNotInPool, fmt.Sprintf("%s is in pool %q, but %s asks for pool %q", asked, p.Name,
+		return ReasonAddressNotInPool, fmt.Sprintf("%s is in pool %q, but %s requests pool %q", asked, p.Name,
 			s.PoolRequestedBy, s.RequestedPool)
 	}
 	if !p.gives() {
@@ -124,7 +124,7 @@ func (d *allocator) deny(service int, p *pool, a netip.Addr, by string, contests
 		return ReasonAddressExcluded, by + ": address " + why
 	}
 	if r := d.rests[a]; r != nil && !slices.Contains(r.of, s.Key) {
-		return ReasonAddressResting, fmt.Sprintf("%s: pool %q keeps it for Service %s, which had it last, until %s "+
+		return ReasonAddressResting, fmt.Sprintf("%s: pool %q reserves it for Service %s, which had it last, until %s "+
 			"(spec.reuseDelay)",
 			asked, p.Name, r.of[0], instant(r.until()))
 	}

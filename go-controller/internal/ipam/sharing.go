@@ -37,11 +37,11 @@ type groupPort struct {
 // their namespaces.
 func clash(a, b *world.Service) string {
 	if a.SharingKey == "" || a.SharingKey != b.SharingKey {
-		return "they don't have the same key in allow-shared-ip"
+		return "the Services have different keys in allow-shared-ip"
 	}
 	for _, p := range a.Ports {
 		if listens(b, p) {
-			return fmt.Sprintf("both have port %d/%s", p.Port, p.Protocol)
+			return fmt.Sprintf("both Services use port %d/%s", p.Port, p.Protocol)
 		}
 	}
 	if (a.LocalPolicy || b.LocalPolicy) && (len(a.Selector) == 0 || !maps.Equal(a.Selector, b.Selector)) {

@@ -23,8 +23,8 @@ func suspended(c *world.Cluster) Suspension {
 		return Suspension{ReasonSwitchedOff, c.Switch.Off("service load balancers are")}
 	case len(c.AutoAssignCIDRs) > 0:
 		return Suspension{ReasonOpenShiftAssigns,
-			fmt.Sprintf("OpenShift gives addresses itself (config.openshift.io Network \"cluster\", "+
-				"spec.externalIP.autoAssignCIDRs: %q); addresses of pools are given once that field is empty", c.AutoAssignCIDRs)}
+			fmt.Sprintf("OpenShift allocates addresses itself (config.openshift.io Network \"cluster\", "+
+				"spec.externalIP.autoAssignCIDRs: %q); pools allocate addresses once that field is empty", c.AutoAssignCIDRs)}
 	}
 	return Suspension{}
 }

@@ -163,11 +163,11 @@ func (f *Facts) expireReports(name string) string {
 	case n == nil || f.bgp.answered[name] != nil: // The report goes with its Node.
 		return ""
 	case n.world.Unreachable:
-		return "the node's kubelet is silent, so what the node reported last has expired"
+		return "the node's kubelet no longer reports, so the node's last report has expired"
 	case f.silent[name]:
-		return "the Lease of the node's daemon has run out, so what the node reported last has expired"
+		return "the Lease of the node's daemon has expired, and with it the node's last report"
 	case expired(f.bgp.statuses[name]):
-		return "what the node reported last had expired, and it has not reported since"
+		return "the node's last report has expired, and there is no newer one"
 	}
 	return ""
 }

@@ -69,7 +69,7 @@ func (e *Events) service(before, after *corev1.Service) {
 		e.queue.add(event{about, corev1.EventTypeWarning, v1alpha1.EventAddressConflict, c.Message})
 	}
 	if len(before.Status.LoadBalancer.Ingress) > 0 && len(after.Status.LoadBalancer.Ingress) == 0 {
-		e.queue.add(event{about, corev1.EventTypeNormal, v1alpha1.EventIPReleased, "the address was taken back"})
+		e.queue.add(event{about, corev1.EventTypeNormal, v1alpha1.EventIPReleased, "the address was released"})
 	}
 }
 
@@ -192,11 +192,11 @@ func moved(before, after []v1alpha1.ShardStatus) (moves []string, lost bool) {
 		switch {
 		case w.to == "":
 			lost = true
-			moves = append(moves, fmt.Sprintf("%s: no gateway answers any more, last was %s", list, w.from))
+			moves = append(moves, fmt.Sprintf("%s: no active gateway; the last was %s", list, w.from))
 		case w.from == "":
-			moves = append(moves, fmt.Sprintf("%s: gateway %s answers, nobody did before", list, w.to))
+			moves = append(moves, fmt.Sprintf("%s: gateway %s became active; there was no active gateway", list, w.to))
 		default:
-			moves = append(moves, fmt.Sprintf("%s: gateway %s answers instead of %s", list, w.to, w.from))
+			moves = append(moves, fmt.Sprintf("%s: moved from gateway %s to %s", list, w.from, w.to))
 		}
 	}
 	return moves, lost

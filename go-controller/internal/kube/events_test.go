@@ -33,11 +33,11 @@ func TestFailoverEmitsOneDomainEvent(t *testing.T) {
 		want          string
 	}{
 		"a gateway died": {domainOf("n1", "n2", "n1", "n1"), domainOf("n2", "n2", "n3", "n2"),
-			"Normal GatewayChanged shard 0, 3: gateway n2 answers instead of n1; shard 2: gateway n3 answers instead of n1"},
+			"Normal GatewayChanged shard 0, 3: moved from gateway n1 to n2; shard 2: moved from gateway n1 to n3"},
 		"nobody is left": {domainOf("n1"), domainOf(""),
-			"Warning GatewayChanged shard 0: no gateway answers any more, last was n1"},
+			"Warning GatewayChanged shard 0: no active gateway; the last was n1"},
 		"somebody came": {domainOf("", "n1"), domainOf("n2", "n1"),
-			"Normal GatewayChanged shard 0: gateway n2 answers, nobody did before"},
+			"Normal GatewayChanged shard 0: gateway n2 became active; there was no active gateway"},
 		"nothing changed":    {domainOf("n1"), domainOf("n1"), ""},
 		"a shard was put up": {domainOf("n1"), domainOf("n1", "n2"), ""},
 	} {

@@ -123,20 +123,21 @@ func poolReady(disabled bool, problems []string, use ipam.PoolUse, way Verdict) 
 	case use.Suspended.Reason != "":
 		return Verdict{metav1.ConditionFalse, string(use.Suspended.Reason), use.Suspended.Message}
 	case len(problems) > 0:
-		return Verdict{metav1.ConditionFalse, v1alpha1.ReasonInvalid, "the pool gives no address; see " +
+		return Verdict{metav1.ConditionFalse, v1alpha1.ReasonInvalid, "the pool is invalid and allocates no addresses; see " +
 			v1alpha1.ConditionAccepted}
 	case disabled:
-		return Verdict{metav1.ConditionFalse, v1alpha1.ReasonDisabled, "spec.disabled: true: the pool gives no new address"}
+		return Verdict{metav1.ConditionFalse, v1alpha1.ReasonDisabled,
+			"spec.disabled is true: the pool allocates no new addresses"}
 	case use.Available4 == 0 && use.Available6 == 0:
 		message := fmt.Sprintf("all addresses are in use: %d IPv4, %d IPv6", use.Assigned4, use.Assigned6)
 		if use.Resting4 > 0 || use.Resting6 > 0 {
-			message += fmt.Sprintf("; or rest (spec.reuseDelay): %d IPv4, %d IPv6", use.Resting4, use.Resting6)
+			message += fmt.Sprintf("; in cooldown (spec.reuseDelay): %d IPv4, %d IPv6", use.Resting4, use.Resting6)
 		}
 		return Verdict{metav1.ConditionFalse, v1alpha1.ReasonExhausted, message}
 	case way.Status != metav1.ConditionTrue:
 		return way
 	}
-	return Verdict{metav1.ConditionTrue, v1alpha1.ReasonReady, "the pool has addresses to give"}
+	return Verdict{metav1.ConditionTrue, v1alpha1.ReasonReady, "addresses are available"}
 }
 
 // DomainStatus returns what the status of a domain shall say; its conditions are those of

@@ -78,7 +78,7 @@ func TestExhaustedPoolReportsCooldowns(t *testing.T) {
 	pool := &v1alpha1.IPAddressPool{}
 	got, _ := PoolStatus(nil, ipam.PoolUse{Assigned4: 3, Resting4: 2, Resting6: 1}, carried(), nil)(pool, time.Now())
 	ready := got.Status.Conditions[1]
-	want := "all addresses are in use: 3 IPv4, 0 IPv6; or rest (spec.reuseDelay): 2 IPv4, 1 IPv6"
+	want := "all addresses are in use: 3 IPv4, 0 IPv6; in cooldown (spec.reuseDelay): 2 IPv4, 1 IPv6"
 	if ready.Message != want || ready.Reason != v1alpha1.ReasonExhausted {
 		t.Errorf("Ready: %s: %s; want %s", ready.Reason, ready.Message, want)
 	}

@@ -74,7 +74,7 @@ func (s *ServiceStatus) merged(have *corev1.Service, now time.Time) (*corev1.Ser
 	announced := s.Announced
 	if announced == nil && (!kept || meta.FindStatusCondition(have.Status.Conditions,
 		v1alpha1.ConditionAnnounced) == nil) {
-		announced = &Verdict{metav1.ConditionUnknown, v1alpha1.ReasonProgramming, "the dataplane has not confirmed yet"}
+		announced = &Verdict{metav1.ConditionUnknown, v1alpha1.ReasonProgramming, "the dataplane has not been programmed yet"}
 	}
 
 	conditions := slices.Clone(have.Status.Conditions)
@@ -137,8 +137,9 @@ const maxExternal = 32768 / len("ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff, ")
 // are: it is never cut within one.
 func (s *ServiceStatus) externalIPs(now time.Time) metav1.Condition {
 	if len(s.External) == 0 {
-		return Verdict{metav1.ConditionFalse, v1alpha1.ReasonNoneHeld, "none of spec.externalIPs is the Service's own; see " +
-			v1alpha1.ConditionAllocated}.
+		return Verdict{metav1.ConditionFalse, v1alpha1.ReasonNoneHeld,
+			"no address of spec.externalIPs belongs to the Service; see " +
+				v1alpha1.ConditionAllocated}.
 			condition(v1alpha1.ConditionExternalIPs, 0, now)
 	}
 	own := make([]string, 0, len(s.External))

@@ -154,7 +154,7 @@ func (w *Watch) Healthy() error {
 	if len(missing) == 0 {
 		return nil
 	}
-	return fmt.Errorf("not read yet: %s", strings.Join(missing, ", "))
+	return fmt.Errorf("not synced yet: %s", strings.Join(missing, ", "))
 }
 
 // ClusterID returns what tells this cluster from others: the UID of namespace kube-system.

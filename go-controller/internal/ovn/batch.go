@@ -332,7 +332,7 @@ func (b *batch) remove(r record) error {
 	}
 	if !b.detach(r) {
 		ids := r.externalIDs()
-		return fmt.Errorf("%s %s: %s, which holds it, is not in the database", r.table, ids[rows.KeyPrimaryID],
+		return fmt.Errorf("%s %s: %s, its parent, is not in the database", r.table, ids[rows.KeyPrimaryID],
 			ids[rows.KeyHolder])
 	}
 	return nil

@@ -105,7 +105,7 @@ func outcome(results []ovsdb.OperationResult, ops []ovsdb.Operation) error {
 		err = refused[0] // the server executes no operation after it
 	}
 	if late := (*ovsdb.TimedOut)(nil); errors.As(err, &late) {
-		return fmt.Errorf("the rows have changed, or a row that is not ours has the name of one: %w", err)
+		return fmt.Errorf("the rows have changed, or another client has a row of the same name: %w", err)
 	}
 	return err
 }

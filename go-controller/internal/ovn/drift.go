@@ -230,7 +230,7 @@ func (f *drift) run(ctx context.Context) error {
 		switch what, fight := f.d.differs(s); {
 		case fight:
 			wait = backoff.reported(time.Now())
-			klog.FromContext(ctx).Info("Another client changed rows we own", "rows", what, "nextLookIn", wait)
+			klog.FromContext(ctx).Info("Another client changed rows we own", "rows", what, "nextCheckIn", wait)
 			f.d.changed(Rows)
 		case what != "":
 			klog.FromContext(ctx).Info("Another client changed rows that ours depend on", "rows", what)

@@ -115,7 +115,7 @@ func (l *link) run(ctx context.Context) error {
 			}
 		}
 		if ctx.Err() == nil {
-			log.Error(err, "Lost the database", "retryIn", wait)
+			log.Error(err, "Disconnected from the database", "retryIn", wait)
 			select {
 			case <-ctx.Done():
 			case <-time.After(wait):
@@ -232,7 +232,7 @@ func (l *link) open(ctx context.Context, log klog.Logger) client.Client {
 				select {
 				case <-ctx.Done(): // another server was found
 				case <-time.After(wait):
-					log.Error(err, "No connection to the database", "endpoint", address)
+					log.Error(err, "Failed to connect to the database", "endpoint", address)
 				}
 			}
 		}()
@@ -290,7 +290,7 @@ func (e Endpoint) tls() (*tls.Config, error) {
 	}
 	roots := x509.NewCertPool()
 	if !roots.AppendCertsFromPEM(pem) {
-		return nil, fmt.Errorf("load CA certificate %s: no certificate in it", e.CACert)
+		return nil, fmt.Errorf("load CA certificate %s: the file contains no certificate", e.CACert)
 	}
 	return &tls.Config{
 		Certificates:       []tls.Certificate{pair},

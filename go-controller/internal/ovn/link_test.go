@@ -81,7 +81,7 @@ func TestTLS(t *testing.T) {
 		}, []string{dir + "/client.crt", dir + "/intruder.key", "does not match"}},
 		"no certificate": {func(e *Endpoint) {
 			e.CACert = dir + "/client.key"
-		}, []string{dir + "/client.key", "no certificate in it"}},
+		}, []string{dir + "/client.key", "the file contains no certificate"}},
 		"no file": {func(e *Endpoint) { e.CACert = dir + "/absent" }, []string{dir + "/absent", "no such file"}},
 	} {
 		e := endpoint

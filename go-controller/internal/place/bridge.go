@@ -38,8 +38,8 @@ func (d *Domain) admitToBridge(n *world.Node, bridge string, w *world.Snapshot) 
 		return "", ""
 	case n.Localnets == nil:
 		return ReasonNoGuard, fmt.Sprintf("physical network %q is bridge %s of node %q, which OVN-Kubernetes' own gateway "+
-			"(mode local) is on, and no guard (ovnkube-slb node) reports from there whether it lets requests for addresses "+
-			"through to OVN", d.Spec.PhysicalNetwork, bridge, n.Name)
+			"(mode local) is on, and no guard (ovnkube-slb node) runs there to report whether the bridge forwards ARP "+
+			"requests and neighbour solicitations to OVN", d.Spec.PhysicalNetwork, bridge, n.Name)
 	}
 	return ReasonPortMissing, fmt.Sprintf("OVN's port %s is not on bridge %s of node %q yet", name, bridge, n.Name)
 }
@@ -82,8 +82,7 @@ func (d *Domain) staleFlows(port *world.Localnet, name string, w *world.Snapshot
 	if n > 1 {
 		what += fmt.Sprintf(" and %d more", n-1)
 	}
-	return fmt.Sprintf("flows of OVN-Kubernetes on bridge %s, from before OVN's port %s was there, keep requests from "+
-		"it for %s",
+	return fmt.Sprintf("stale flows of OVN-Kubernetes on bridge %s do not forward requests to OVN's port %s for %s",
 		port.Bridge, name, what)
 }
 
@@ -122,14 +121,14 @@ func (l *Layout) BridgeState(placement *Placement, n *world.Node, w *world.Snaps
 	switch {
 	case n.Localnets == nil:
 		return false, fmt.Sprintf("no guard (ovnkube-slb node) reports from node %s whether its bridge %s "+
-			"lets requests for address %s through to OVN", n.Name, bridge, placement.Addr)
+			"forwards requests for address %s to OVN", n.Name, bridge, placement.Addr)
 	case !seen:
 		return true, fmt.Sprintf("OVN's port %s is not on bridge %s of node %s, which carries address %s", name, bridge,
 			n.Name, placement.Addr)
 	}
 	if _, stale := slices.BinarySearchFunc(port.Stale, placement.Addr, netip.Addr.Compare); stale {
-		return true, fmt.Sprintf("OVN-Kubernetes' flow for address %s on bridge %s of node %s is from before OVN's port %s "+
-			"was there, and keeps requests from it; the status is written again so that OVN-Kubernetes makes the flow anew",
+		return true, fmt.Sprintf("the flow of OVN-Kubernetes for address %s on bridge %s of node %s is stale and does not "+
+			"forward requests to OVN's port %s; the status is rewritten so that OVN-Kubernetes recomputes the flow",
 			placement.Addr, bridge, n.Name, name)
 	}
 	return true, ""

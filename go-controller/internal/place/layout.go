@@ -158,7 +158,7 @@ func (l *Layout) compute(spec *world.Domain, nodes map[string]*world.Node, zones
 
 // unserved returns why no segment can be served in this cluster, or an empty string.
 func unserved(c *world.Cluster, zones *world.Zones) string {
-	const instead = "; a BGPAdvertisement of the pool makes its addresses reachable without"
+	const instead = "; a BGPAdvertisement of the pool announces its addresses instead"
 	switch {
 	case c.OpenShiftSDN:
 		return ""

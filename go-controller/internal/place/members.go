@@ -25,7 +25,7 @@ func (d *Domain) members(nodes map[string]*world.Node, zones *world.Zones, w *wo
 			d.leaveOut(name, ReasonNoChassis, fmt.Sprintf("node %q does not exist", name))
 			continue
 		case n.Chassis == "":
-			d.leaveOut(name, ReasonNoChassis, fmt.Sprintf("OVN-Kubernetes has not told the chassis of node %q yet", name))
+			d.leaveOut(name, ReasonNoChassis, fmt.Sprintf("node %q has no chassis yet (k8s.ovn.org/node-chassis-id)", name))
 			continue
 		case !w.Cluster.OpenShiftSDN && !zones.Reaches(n):
 			d.leaveOut(name, ReasonOtherZone, fmt.Sprintf("node %q is in zone %q of OVN-Kubernetes (k8s.ovn.org/zone-name), "+
@@ -74,7 +74,7 @@ func (d *Domain) unattached(n *world.Node, mapped world.Bridges) (Reason, string
 	case n.SharedGateway && bridge == n.GatewayBridge:
 		return ReasonSharedGateway, fmt.Sprintf("physical network %q is bridge %s of node %q, where OVN-Kubernetes' "+
 			"gateway (mode shared) "+
-			"takes the packets to every Service for itself; give the segment a bridge of its own", d.Spec.PhysicalNetwork,
+			"intercepts the packets to every Service; use a separate bridge for the segment", d.Spec.PhysicalNetwork,
 			bridge, n.Name)
 	}
 	return "", ""
@@ -103,12 +103,13 @@ func (d *Domain) leaveOutMembers(members []*world.Node, serves map[*world.Node]b
 		case d.fault(n) != "":
 			d.leaveOut(n.Name, ReasonFaulty, fmt.Sprintf("node %q reports: %s", n.Name, d.fault(n)))
 		case n.Draining != "" && d.AllDrain && serves[n]:
-			d.leaveOut(n.Name, ReasonDraining, fmt.Sprintf("node %q drains: %s; it carries on for want of others", n.Name,
+			d.leaveOut(n.Name, ReasonDraining, fmt.Sprintf("node %q is draining: %s; it stays a gateway because there are no others",
+				n.Name,
 				n.Draining))
 		case n.Draining != "":
-			d.leaveOut(n.Name, ReasonDraining, fmt.Sprintf("node %q drains: %s", n.Name, n.Draining))
+			d.leaveOut(n.Name, ReasonDraining, fmt.Sprintf("node %q is draining: %s", n.Name, n.Draining))
 		case !serves[n]:
-			d.leaveOut(n.Name, ReasonEnoughGateways, fmt.Sprintf("gateways.max is %d, and every shard has that many others",
+			d.leaveOut(n.Name, ReasonEnoughGateways, fmt.Sprintf("every shard already has %d other gateways (gateways.max)",
 				d.Spec.MaxGateways))
 		}
 	}
@@ -119,7 +120,7 @@ func (d *Domain) whyNone() string {
 	if len(d.LeftOut) == 0 {
 		return "no node is selected, so there is no gateway"
 	}
-	return fmt.Sprintf("none of the %d nodes selected can be a gateway: %s", len(d.LeftOut), d.LeftOut[0].Message)
+	return fmt.Sprintf("none of the %d selected nodes can be a gateway: %s", len(d.LeftOut), d.LeftOut[0].Message)
 }
 
 // remark records the weaknesses of a domain with these members.
@@ -132,11 +133,12 @@ func (d *Domain) remark(members []*world.Node, sdn bool) {
 	switch {
 	case sdn:
 		if d.TooFew = n < minKernels; d.TooFew {
-			say("only one gateway: nothing takes over if it is lost")
+			say("only one gateway: no failover is possible")
 		}
 	case n < v1alpha1.MinGatewaysForFailover:
 		d.TooFew = true
-		say("fewer than %d gateways: a shard has %d, and the last one left takes over only while it hears another chassis",
+		say("fewer than %d gateways: a shard has %d, and the last one left takes over only while it receives BFD packets "+
+			"from another chassis",
 			v1alpha1.MinGatewaysForFailover, n)
 	}
 	switch d.best(members) {
@@ -146,20 +148,20 @@ func (d *Domain) remark(members []*world.Node, sdn bool) {
 		}
 	case leaving:
 		d.AllDrain = true
-		say("all gateways are draining, and carry on for want of others")
+		say("all gateways are draining and stay active")
 	case faulty:
-		say("all gateways are faulty, and carry on for want of others: %s", d.fault(members[0]))
+		say("all gateways are faulty and stay active: %s", d.fault(members[0]))
 	}
 	if len(d.unguarded) > 0 {
-		say("no guard (ovnkube-slb node) reports whether bridges let requests for addresses through to OVN: %s",
+		say("no guard (ovnkube-slb node) reports whether bridges forward ARP requests and neighbour solicitations to OVN: %s",
 			strings.Join(d.unguarded, ", "))
 	}
 	if out := len(d.LeftOut); out > 0 {
-		say("%d of the %d nodes selected can't be gateways: %s (see status.leftOutNodes); %s", out, out+len(members),
+		say("%d of the %d selected nodes can't be gateways: %s (see status.leftOutNodes); %s", out, out+len(members),
 			d.leftOutNames(), d.LeftOut[0].Message)
 	}
 	if node, link, subnet := d.otherLength(members); node != "" {
-		say("node %q has address %s, but the subnet here is %s", node, link, subnet)
+		say("node %q has address %s, which does not match the prefix length of subnet %s", node, link, subnet)
 	}
 }
 

@@ -39,8 +39,7 @@ func (v *Builder) advertised(s *world.Service) []advertisementState {
 		r := v.survey.Of(s, placement.Addr)
 		list[i] = v.advertisementState(r)
 		if r != nil && r.ByNode && len(r.Nodes) > 0 && len(s.SourceRanges) > 0 {
-			list[i].text += "; whether spec.loadBalancerSourceRanges hold for traffic that comes by a node " +
-				"is up to OVN-Kubernetes"
+			list[i].text += "; for traffic that enters through a node, OVN-Kubernetes enforces spec.loadBalancerSourceRanges"
 		}
 	}
 	return list
@@ -48,7 +47,8 @@ func (v *Builder) advertised(s *world.Service) []advertisementState {
 
 func (v *Builder) advertisementState(r *bgp.Advertisers) advertisementState {
 	if r == nil {
-		return advertisementState{v1alpha1.ReasonNoEndpoints, "no endpoint takes traffic, so no node tells of it by BGP"}
+		return advertisementState{v1alpha1.ReasonNoEndpoints,
+			"the Service has no ready endpoint, so no node advertises the address over BGP"}
 	}
 	t, worded := v.advertisementStates[r]
 	if !worded {
@@ -64,20 +64,20 @@ func advertisersText(r *bgp.Advertisers) advertisementState {
 		return advertisementState{v1alpha1.ReasonSwitchedOff, r.Off}
 	case r.GatewayUnknown:
 		return advertisementState{v1alpha1.ReasonNoGateway,
-			"not told by BGP before its shard has an external address (nextHop: Gateway)"}
+			"not advertised over BGP until its shard has an external address (nextHop: Gateway)"}
 	case len(r.Nodes) > 0:
-		return advertisementState{text: fmt.Sprintf("told by BGP by %s to %s", named("node", r.Nodes),
+		return advertisementState{text: fmt.Sprintf("advertised over BGP by %s to %s", named("node", r.Nodes),
 			named("BGPPeer", r.Peers))}
 	case len(r.Idle) == 0:
-		return advertisementState{v1alpha1.ReasonNoNodes, "no node tells of it by BGP: the nodeSelectors of BGPPeers and " +
-			"BGPAdvertisements, peers, address families, nodes without an address for it, " +
-			"drained nodes and (externalTrafficPolicy: Local) endpoints leave none"}
+		return advertisementState{v1alpha1.ReasonNoNodes,
+			"no node can advertise the address over BGP: check the nodeSelectors of BGPPeers and BGPAdvertisements, peers, " +
+				"address families, addresses of nodes, drained nodes and (externalTrafficPolicy: Local) endpoints"}
 	}
 	if r.Unknown {
-		text := fmt.Sprintf("no session is known to be established: %s; %s", named("node", r.Idle), r.Problem)
+		text := fmt.Sprintf("no BGP session is known to be established: %s; %s", named("node", r.Idle), r.Problem)
 		return advertisementState{v1alpha1.ReasonNodeSilent, text}
 	}
-	text := fmt.Sprintf("no session is established, so it is not told by BGP: %s", named("node", r.Idle))
+	text := fmt.Sprintf("no BGP session is established, so the address is not advertised: %s", named("node", r.Idle))
 	if r.Problem != "" {
 		text += "; " + r.Problem
 	}
@@ -189,7 +189,7 @@ func (v *Builder) peerReady(peer string, useless bool, keepers []string) kube.Ve
 	firstFew := func(names []string) string { return strings.Join(names[:min(len(names), maxNamed)], ", ") }
 	var unknown, lacking string
 	if len(silent) > 0 {
-		unknown = fmt.Sprintf("of %d of %d nodes the session is not known: %s%s",
+		unknown = fmt.Sprintf("the state of the session on %d of %d nodes is unknown: %s%s",
 			len(silent), len(keepers), firstFew(silent), whySilent)
 	}
 	if len(lack) > 0 {
@@ -199,11 +199,11 @@ func (v *Builder) peerReady(peer string, useless bool, keepers []string) kube.Ve
 	case v.BGP.Off() != "":
 		return not(v1alpha1.ReasonSwitchedOff, v.BGP.Off())
 	case useless:
-		return not(v1alpha1.ReasonInvalid, "no session is kept; see "+v1alpha1.ConditionAccepted)
+		return not(v1alpha1.ReasonInvalid, "the BGPPeer is invalid, so there is no session; see "+v1alpha1.ConditionAccepted)
 	case len(keepers) == 0:
-		return not(v1alpha1.ReasonNoNodes, "no node keeps the session: those that match drain")
+		return not(v1alpha1.ReasonNoNodes, "no node has the session: all matching nodes are draining")
 	case len(lack) == len(keepers):
-		return not(v1alpha1.ReasonNoSession, fmt.Sprintf("none of %d nodes has the session%s", len(keepers), why))
+		return not(v1alpha1.ReasonNoSession, fmt.Sprintf("none of %d nodes has an established session%s", len(keepers), why))
 	case len(silent) > 0 && (len(lack) == 0 || len(lack)+len(silent) == len(keepers)):
 		return kube.Verdict{
 			Status: metav1.ConditionUnknown, Reason: v1alpha1.ReasonNodeSilent, Message: sentences(unknown, lacking),
@@ -213,7 +213,7 @@ func (v *Builder) peerReady(peer string, useless bool, keepers []string) kube.Ve
 	}
 	return kube.Verdict{
 		Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonReady,
-		Message: fmt.Sprintf("all %d nodes have the session", len(keepers)),
+		Message: fmt.Sprintf("all %d nodes have an established session", len(keepers)),
 	}
 }
 

@@ -46,36 +46,36 @@ func TestServiceStatusWithBGP(t *testing.T) {
 	}{
 		"by BGP alone": {func(w *world.Snapshot) { w.Domains = nil },
 			kube.Verdict{Status: yes, Reason: v1alpha1.ReasonAnnounced,
-				Message: "address 10.50.0.100: told by BGP by nodes n1, n2 to BGPPeer tor"}},
+				Message: "address 10.50.0.100: advertised over BGP by nodes n1, n2 to BGPPeer tor"}},
 		"outside of all subnets": {func(w *world.Snapshot) {
 			w.Domains[0].Subnets[0].Prefix = netip.MustParsePrefix("10.60.0.0/24")
 		},
 			kube.Verdict{Status: yes, Reason: v1alpha1.ReasonAnnounced,
-				Message: "address 10.50.0.100: told by BGP by nodes n1, n2 to BGPPeer tor"}},
+				Message: "address 10.50.0.100: advertised over BGP by nodes n1, n2 to BGPPeer tor"}},
 		"by both": {func(*world.Snapshot) {},
 			kube.Verdict{Status: yes, Reason: v1alpha1.ReasonAnnounced,
-				Message: "address 10.50.0.100 is answered for by OVN on gateway n2 (L2Domain lan, shard 0); " +
-					"address 10.50.0.100: told by BGP by nodes n1, n2 to BGPPeer tor"}},
+				Message: "address 10.50.0.100 is announced by OVN on gateway n2 (L2Domain lan, shard 0); " +
+					"address 10.50.0.100: advertised over BGP by nodes n1, n2 to BGPPeer tor"}},
 		"restricted": {func(w *world.Snapshot) {
 			w.Domains, w.Services[0].SourceRanges = nil, []netip.Prefix{netip.MustParsePrefix("192.0.2.0/24")}
 		}, kube.Verdict{Status: yes, Reason: v1alpha1.ReasonAnnounced,
-			Message: "spec.loadBalancerSourceRanges hold for traffic that comes by a node is up to OVN-Kubernetes"}},
+			Message: "for traffic that enters through a node, OVN-Kubernetes enforces spec.loadBalancerSourceRanges"}},
 		"no session, but OVN": {func(w *world.Snapshot) { w.Sessions = nil },
 			kube.Verdict{Status: yes, Reason: v1alpha1.ReasonAnnounced,
-				Message: "is answered for by OVN on gateway n2 (L2Domain lan, shard 0); " +
-					"address 10.50.0.100: no session is established, so it is not told by BGP: nodes n1, n2, n3"}},
+				Message: "is announced by OVN on gateway n2 (L2Domain lan, shard 0); " +
+					"address 10.50.0.100: no BGP session is established, so the address is not advertised: nodes n1, n2, n3"}},
 		"no session": {func(w *world.Snapshot) { w.Domains, w.Sessions["n1"], w.Sessions["n2"] = nil, nil, nil },
 			kube.Verdict{Status: no, Reason: v1alpha1.ReasonNoSession,
-				Message: "address 10.50.0.100: no session is established, so it is not told by BGP: " +
+				Message: "address 10.50.0.100: no BGP session is established, so the address is not advertised: " +
 					"nodes n1, n2, n3; node n3, BGPPeer tor: hold timer expired"}},
 		"all drain": {func(w *world.Snapshot) {
 			w.Domains = nil
 			for _, n := range w.Nodes {
 				n.Draining = "label"
 			}
-		}, kube.Verdict{Status: no, Reason: v1alpha1.ReasonNoNodes, Message: "no node tells of it by BGP"}},
+		}, kube.Verdict{Status: no, Reason: v1alpha1.ReasonNoNodes, Message: "no node can advertise the address over BGP"}},
 		"no endpoints": {func(w *world.Snapshot) { w.Domains, w.Services[0].Slices = nil, nil },
-			kube.Verdict{Status: no, Reason: v1alpha1.ReasonNoEndpoints, Message: "no endpoint takes traffic"}},
+			kube.Verdict{Status: no, Reason: v1alpha1.ReasonNoEndpoints, Message: "no ready endpoint"}},
 		"gateway unknown": {func(w *world.Snapshot) { w.Domains, w.Advertisements[0].ByGateway = nil, true },
 			kube.Verdict{Status: no, Reason: v1alpha1.ReasonNoGateway, Message: "nextHop: Gateway"}},
 		"not taken": {func(w *world.Snapshot) { w.Domains, w.Advertisements[0].Pools = nil, nil },
@@ -179,27 +179,29 @@ func TestPeersAreReadyWithAllSessions(t *testing.T) {
 			kube.Verdict{Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonSessionsDown,
 				Message: "1 of 3 nodes lack the session: n3; node n3: hold timer expired"}},
 		"it drains": {func(w *world.Snapshot) { w.Nodes[2].Draining = "label" },
-			kube.Verdict{Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonReady, Message: "all 2 nodes have the session"}},
+			kube.Verdict{Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonReady,
+				Message: "all 2 nodes have an established session"}},
 		"nobody reports": {func(w *world.Snapshot) { w.Sessions = nil },
 			kube.Verdict{Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonNoSession,
-				Message: "none of 3 nodes has the session; node n1 does not report it"}},
+				Message: "none of 3 nodes has an established session; node n1 does not report it"}},
 		"silent": {func(w *world.Snapshot) {
 			w.Sessions["n3"] = silent
 		}, kube.Verdict{Status: metav1.ConditionUnknown, Reason: v1alpha1.ReasonNodeSilent,
-			Message: "of 1 of 3 nodes the session is not known: n3; node n3: its kubelet is silent"}},
+			Message: "the state of the session on 1 of 3 nodes is unknown: n3; node n3: its kubelet is silent"}},
 		"one lacks, others are silent": {func(w *world.Snapshot) {
 			w.Sessions["n1"], w.Sessions["n2"] = silent, silent
 		}, kube.Verdict{Status: metav1.ConditionUnknown, Reason: v1alpha1.ReasonNodeSilent,
-			Message: "of 2 of 3 nodes the session is not known: n1, n2; " +
+			Message: "the state of the session on 2 of 3 nodes is unknown: n1, n2; " +
 				"node n1: its kubelet is silent; 1 of 3 nodes lack the session: n3; node n3: hold timer expired"}},
 		"one has, one lacks, one is silent": {func(w *world.Snapshot) { w.Sessions["n2"] = silent },
 			kube.Verdict{Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonSessionsDown,
 				Message: "1 of 3 nodes lack the session: n3; " +
-					"node n3: hold timer expired; of 1 of 3 nodes the session is not known: n2; node n2: its kubelet is silent"}},
+					"node n3: hold timer expired; the state of the session on 1 of 3 nodes is unknown: n2; node n2: its kubelet is " +
+					"silent"}},
 		"useless": {func(w *world.Snapshot) {
 			w.Peers[0].Findings = []world.Finding{{Reason: v1alpha1.ReasonSecretNotFound, Fatal: true}}
 		},
-			kube.Verdict{Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonInvalid, Message: "no session is kept"}},
+			kube.Verdict{Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonInvalid, Message: "the BGPPeer is invalid"}},
 		"no nodes": {func(w *world.Snapshot) { w.Peers[0].Nodes = nil },
 			kube.Verdict{Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonNoNodes}},
 	} {

@@ -139,7 +139,7 @@ func (v *Builder) announced(s *world.Service) *kube.Verdict {
 				return not(t.reason, "address %s: %s", placement.Addr, t.text)
 			}
 		case placement.Reason == place.ReasonNoDomain:
-			return not(string(placement.Reason), "%s: %s, and no BGPAdvertisement takes the address", placement.Addr,
+			return not(string(placement.Reason), "%s: %s, and no BGPAdvertisement selects it", placement.Addr,
 				placement.Message)
 		default:
 			return not(string(placement.Reason), "%s: %s", placement.Addr, placement.Message)
@@ -154,16 +154,16 @@ func (v *Builder) announced(s *world.Service) *kube.Verdict {
 	case v.Lost != "":
 		return &kube.Verdict{Status: metav1.ConditionUnknown, Reason: v1alpha1.ReasonDatabaseUnreachable, Message: v.Lost}
 	case got.Err != nil:
-		return not(v1alpha1.ReasonDataplaneError, "%v; it is tried again", got.Err)
+		return not(v1alpha1.ReasonDataplaneError, "%v; retrying", got.Err)
 	case !v.Synced || v.Unread || got.Plan == nil:
 		return nil
 	case !slices.Equal(got.Plan.VIPs, want.VIPs), (got.Plan.BackendsOverLimit > 0) != (want.BackendsOverLimit > 0):
 		return nil
 	}
 	if want.BackendsOverLimit > 0 {
-		return not(v1alpha1.ReasonTooManyBackends, "the addresses, ports and endpoints of the Service (ready or not) make "+
-			"%d backends, more than the %d that the controller gives OVN of one Service (--max-service-backends); "+
-			"nothing of it is announced by OVN until there are fewer", want.BackendsOverLimit, v.World.Cluster.MaxBackends)
+		return not(v1alpha1.ReasonTooManyBackends,
+			"the Service has %d backends (addresses x ports x endpoints, ready or not), more than the limit of %d "+
+				"(--max-service-backends), so OVN does not announce it", want.BackendsOverLimit, v.World.Cluster.MaxBackends)
 	}
 	if f := v.flows(placements); f.reason != "" {
 		return &kube.Verdict{Status: f.status, Reason: f.reason, Message: f.message}
@@ -188,7 +188,7 @@ func (v *Builder) unserved(s *world.Service, placements []place.Placement, p *pl
 			})
 		}) {
 			return fmt.Sprintf("spec.externalTrafficPolicy is Local, and node %s, which holds address %s, "+
-				"has no endpoint that takes traffic", node, placement.Addr)
+				"has no ready endpoint", node, placement.Addr)
 		}
 	}
 	return ""
@@ -208,7 +208,7 @@ func (v *Builder) carried(placements []place.Placement, told []advertisementStat
 				Message: fmt.Sprintf("no gateway has claimed shard %d of L2Domain %s, which has address %s",
 					placement.Shard.Index, placement.Shard.Domain, placement.Addr)}
 		}
-		by := "answered for by OVN on gateway"
+		by := "announced by OVN on gateway"
 		if v.World.Cluster.OpenShiftSDN {
 			by = "held by node"
 		}
@@ -217,19 +217,18 @@ func (v *Builder) carried(placements []place.Placement, told []advertisementStat
 	}
 	message := strings.Join(append(parts, advertisementTexts(placements, told)...), "; ")
 	if n := len(p.Unreachable); n > 0 {
-		message += fmt.Sprintf("; %d endpoints take no traffic, for their replies would not come back (neither in the pod "+
-			"subnet of a node of this zone, k8s.ovn.org/node-subnets, nor the address of a node that has a "+
+		message += fmt.Sprintf("; %d endpoints get no traffic because their replies would not return through the gateway "+
+			"(neither in the pod subnet of a node of this zone, k8s.ovn.org/node-subnets, nor the address of a node with "+
 			"k8s.ovn.org/node-masquerade-subnet): %s", n, joined(p.Unreachable[:min(n, maxOutside)]))
 	}
 	if hosts := hostsOverUDP(p); len(hosts) > 0 && !v.World.Cluster.OpenShiftSDN {
-		message += fmt.Sprintf("; over UDP, servers on their node's own network are heard only if they reply from the "+
-			"address "+
-			"that was asked, the node's, as those bound to it do and many bound to all addresses do not: %s",
+		message += fmt.Sprintf("; UDP servers on the network of their node must reply from the address that received the "+
+			"request, which many servers that are bound to all addresses do not do: %s",
 			joined(hosts[:min(len(hosts), maxOutside)]))
 	}
 	if !slices.ContainsFunc(p.Listeners, func(l plan.Listener) bool { return len(l.Backends) > 0 }) {
 		return &kube.Verdict{Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonNoEndpoints,
-			Message: "no endpoint takes traffic, so connections are refused; " + message}
+			Message: "the Service has no ready endpoint, so connections are rejected; " + message}
 	}
 	return &kube.Verdict{Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonAnnounced, Message: message}
 }
@@ -283,7 +282,7 @@ func (v *Builder) carriedBy(p *world.Pool) kube.Verdict {
 	case !v.Synced && reason != place.ReasonUnsupported:
 		return kube.Verdict{Status: metav1.ConditionUnknown}
 	case reason != "":
-		message = "addresses are given, but reach nobody: " + message
+		message = "addresses are allocated but not announced: " + message
 		return kube.Verdict{Status: metav1.ConditionFalse, Reason: string(reason), Message: message}
 	}
 	return kube.Verdict{Status: metav1.ConditionTrue}
@@ -364,7 +363,7 @@ func (v *Builder) domainReady(d *place.Domain) *kube.Verdict {
 	}
 	switch {
 	case len(d.Spec.Problems) > 0:
-		return not(v1alpha1.ReasonInvalid, "the L2Domain carries nothing; see "+v1alpha1.ConditionAccepted)
+		return not(v1alpha1.ReasonInvalid, "the L2Domain is invalid and not served; see "+v1alpha1.ConditionAccepted)
 	case d.Off != "":
 		return not(v1alpha1.ReasonSwitchedOff, d.Off)
 	case d.Unserved != "":
@@ -376,9 +375,10 @@ func (v *Builder) domainReady(d *place.Domain) *kube.Verdict {
 	case len(d.Shards) == 0:
 		return not(v1alpha1.ReasonNoGateway, d.NoGateway)
 	case len(d.Pools) == 0:
-		return not(v1alpha1.ReasonNoPools, strings.Join(append([]string{"the L2Domain gets no pool"}, d.Problems...), "; "))
+		return not(v1alpha1.ReasonNoPools, strings.Join(append([]string{"no pool is assigned to the L2Domain"},
+			d.Problems...), "; "))
 	case v.topologyErrorOf(d) != nil:
-		return not(v1alpha1.ReasonDataplaneError, fmt.Sprintf("%v; it is tried again", v.topologyErrorOf(d)))
+		return not(v1alpha1.ReasonDataplaneError, fmt.Sprintf("%v; retrying", v.topologyErrorOf(d)))
 	case !v.Configured:
 		return nil
 	}

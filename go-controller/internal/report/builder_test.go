@@ -42,7 +42,7 @@ func TestConditionNamesFirstBrokenLink(t *testing.T) {
 		want   kube.Verdict
 	}{
 		"served": {func(*input) {}, kube.Verdict{Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonAnnounced,
-			Message: "is answered for by OVN on gateway n2 (L2Domain lan, shard 0)"}},
+			Message: "is announced by OVN on gateway n2 (L2Domain lan, shard 0)"}},
 		"no address": {func(i *input) { i.w.Pools = nil },
 			kube.Verdict{Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonNotAllocated}},
 		"no domain": {func(i *input) { i.w.Domains = nil },
@@ -63,14 +63,14 @@ func TestConditionNamesFirstBrokenLink(t *testing.T) {
 			i.s.Slices[0].Endpoints = append(i.s.Slices[0].Endpoints, world.Endpoint{Addr: netip.MustParseAddr("172.18.0.11"),
 				Ready: true})
 		}, kube.Verdict{Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonAnnounced,
-			Message: "; 1 endpoints take no traffic, for their replies would not come back (neither in the pod subnet of a " +
-				"node of this zone, k8s.ovn.org/node-subnets, nor the address of a node that has a " +
+			Message: "; 1 endpoints get no traffic because their replies would not return through the gateway (neither in the " +
+				"pod subnet of a node of this zone, k8s.ovn.org/node-subnets, nor the address of a node with " +
 				"k8s.ovn.org/node-masquerade-subnet): 172.18.0.11"}},
 		"only endpoints out of reach": {func(i *input) {
 			i.w.Cluster.PodNets = []netip.Prefix{netip.MustParsePrefix("10.0.0.0/16")}
 		}, kube.Verdict{Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonNoEndpoints,
-			Message: "would not come back (neither in the pod subnet of a node of this zone, k8s.ovn.org/node-subnets, nor " +
-				"the address of a node that has a k8s.ovn.org/node-masquerade-subnet): 10.244.0.1"}},
+			Message: "would not return through the gateway (neither in the pod subnet of a node of this zone, " +
+				"k8s.ovn.org/node-subnets, nor the address of a node with k8s.ovn.org/node-masquerade-subnet): 10.244.0.1"}},
 		"not synced": {func(i *input) { has(i.s); i.k.Synced = false }, kube.Verdict{}},
 		"not told":   {func(i *input) { has(i.s); i.k.Programmed[web] = loop.Result{} }, kube.Verdict{}},
 	} {
@@ -124,7 +124,8 @@ func TestDomainReportsMissingParts(t *testing.T) {
 		"a pool": {func(w *world.Snapshot, _ *Observed) { w.Domains[0].Pools = []string{"gone", "lan"} },
 			`PartlyUsable: pool "gone" does not exist`, "Ready: "},
 		"all pools": {func(w *world.Snapshot, _ *Observed) { w.Domains[0].Pools = []string{"gone"} },
-			`PartlyUsable: pool "gone" does not exist`, `NoPools: the L2Domain gets no pool; pool "gone" does not exist`},
+			`PartlyUsable: pool "gone" does not exist`,
+			`NoPools: no pool is assigned to the L2Domain; pool "gone" does not exist`},
 		"its pool, which an older one has": {func(w *world.Snapshot, _ *Observed) {
 			older := *w.Domains[0]
 			older.Name = "a"
@@ -132,10 +133,10 @@ func TestDomainReportsMissingParts(t *testing.T) {
 		}, `PartlyUsable: pool "lan" belongs to L2Domain "a"`, "NoPools: "},
 		"a third gateway": {func(w *world.Snapshot, _ *Observed) { w.Nodes = w.Nodes[:2] }, "Accepted: ",
 			"TooFewGateways: 1 shards have gateways; fewer than 3 gateways"},
-		"gateways": {func(w *world.Snapshot, _ *Observed) { w.Nodes = nil }, "Accepted: ", "NoGateway: none of the 3 nodes"},
+		"gateways": {func(w *world.Snapshot, _ *Observed) { w.Nodes = nil }, "Accepted: ", "NoGateway: none of the 3 selected nodes"},
 		"nodes attached to it": {func(w *world.Snapshot, _ *Observed) {
 			w.Bridges = map[string]world.Bridges{"chassis-1": {}, "chassis-2": {}, "chassis-3": {}}
-		}, "Accepted: ", `NoGateway: none of the 3 nodes selected can be a gateway: ovn-bridge-mappings of node "n1" are empty`},
+		}, "Accepted: ", `NoGateway: none of the 3 selected nodes can be a gateway: ovn-bridge-mappings of node "n1" are empty`},
 		"a node attached to it": {func(w *world.Snapshot, _ *Observed) {
 			w.Bridges = map[string]world.Bridges{"chassis-1": {}}
 		}, "Accepted: ",
@@ -154,7 +155,7 @@ func TestDomainReportsMissingParts(t *testing.T) {
 		"a place for a shard": {func(_ *world.Snapshot, k *Observed) {
 			k.TopologyError = fmt.Errorf("configure: %w", dataplane.ShardsError{{Domain: "lan", Index: 3}: "no number is free",
 				{Domain: "dmz", Index: 1}: "nor here"})
-		}, "Accepted: ", "DataplaneError: shard lan/3: no number is free; it is tried again"},
+		}, "Accepted: ", "DataplaneError: shard lan/3: no number is free; retrying"},
 		"a place for a shard of another domain": {func(_ *world.Snapshot, k *Observed) {
 			k.TopologyError = dataplane.ShardsError{{Domain: "dmz", Index: 1}: "no number is free"}
 		}, "Accepted: ", "Ready: "},
@@ -198,7 +199,7 @@ func TestPoolReportsMissingPartsOfDomain(t *testing.T) {
 	got, _ := v.Pools()["lan"](&v1alpha1.IPAddressPool{}, time.Now())
 	ready := meta.FindStatusCondition(got.Status.Conditions, v1alpha1.ConditionReady)
 	announced := v.Services(&Cache{})[web].Announced
-	const want = `L2Domain "lan": none of the 3 nodes selected can be a gateway: ovn-bridge-mappings of node "n1" are empty`
+	const want = `L2Domain "lan": none of the 3 selected nodes can be a gateway: ovn-bridge-mappings of node "n1" are empty`
 	if ready == nil || ready.Status != metav1.ConditionFalse || ready.Reason != v1alpha1.ReasonNoGateway ||
 		!strings.Contains(ready.Message, want) {
 		t.Errorf("pool says %+v", ready)

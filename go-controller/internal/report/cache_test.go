@@ -120,7 +120,7 @@ func TestErrorMessagesAreNotCached(t *testing.T) {
 	for _, says := range []string{"no such table", "no such column"} {
 		k.Programmed[web] = loop.Result{Key: web, Err: errors.New(says)}
 		got, _ := w.say(of, k)
-		if want := says + "; it is tried again"; got.Announced == nil || got.Announced.Message != want {
+		if want := says + "; retrying"; got.Announced == nil || got.Announced.Message != want {
 			t.Errorf("Announced says %+v, want %q", got.Announced, want)
 		}
 	}

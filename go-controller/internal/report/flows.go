@@ -44,10 +44,9 @@ func (v *Builder) flows(placements []place.Placement) flowVerdict {
 	for i := range placements {
 		if placements[i].Reason == "" && v.World.Misplaced[placements[i].Addr] {
 			return flowVerdict{metav1.ConditionFalse, v1alpha1.ReasonMisplacedFlow,
-				fmt.Sprintf("address %s: OVN has no flow for it in the "+
-					"router of shard %d of L2Domain %s, or one of OVN-Kubernetes beside ours, a fault of ovn-northd where "+
-					"OVN-Kubernetes had the "+
-					"address first; docs/architecture.md, Failure modes, says how to mend it", placements[i].Addr,
+				fmt.Sprintf("address %s: the router of shard %d of L2Domain %s has no flow for it, or also has that of "+
+					"OVN-Kubernetes, because of a bug in ovn-northd; docs/architecture.md, Failure modes, has the workaround",
+					placements[i].Addr,
 					placements[i].Shard.Index, placements[i].Shard.Domain)}
 		}
 		node := v.nodes[v.active[placements[i].Shard]]

@@ -51,7 +51,7 @@ func TestServiceOverLimitIsWithdrawnAndReported(t *testing.T) {
 	d, v := look(&grown)
 	said := v.Services(&Cache{})
 	if got := said[web].Announced; got.Reason != v1alpha1.ReasonTooManyBackends ||
-		!strings.Contains(got.Message, "make 5 backends, more than the 4") ||
+		!strings.Contains(got.Message, "more than the limit of 4") ||
 		!strings.Contains(got.Message, "--max-service-backends") {
 		t.Errorf("beyond the limit: %+v", got)
 	}

@@ -58,7 +58,7 @@ func TestBFDFollows(t *testing.T) {
 	c := s.session("tor", false, 2)
 	c.BFD = &bgp.BFD{Receive: 100 * time.Millisecond, Transmit: 100 * time.Millisecond, Multiplier: 3}
 	n.want(c)
-	refusal(t, n, "tor", "it may not know this node as a neighbor")
+	refusal(t, n, "tor", "check that this node is configured as a neighbor")
 	await(t, r.is())
 	s.configure(t, s.neighbor(false, 2, nodeASN)...)
 	was := n.established(t, "tor")

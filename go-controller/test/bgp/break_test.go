@@ -82,7 +82,7 @@ func TestSessionReturns(t *testing.T) {
 		},
 		{
 			name: "configuration removed", v6: true, lost: "received notification: code 6(cease) subcode 3(peer deconfigured)",
-			down: "it may not know this node as a neighbor",
+			down: "check that this node is configured as a neighbor",
 			away: func(t *testing.T, s *site) {
 				s.configure(t, fmt.Sprintf("router bgp %d", routerASN), fmt.Sprintf(" no neighbor %s", s.host(true, 2).Addr()))
 			},

@@ -116,7 +116,7 @@ func fields() []field {
 		{
 			name:    "myASN, and the peer expects another",
 			set:     session(func(c *bgp.Session) { c.Neighbor.MyASN = 64999 }),
-			refused: "do both sides agree on the AS numbers?",
+			refused: "check the AS numbers on both sides",
 		},
 		{
 			name:     "peerPort",

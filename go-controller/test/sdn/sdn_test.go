@@ -93,7 +93,7 @@ func announced(t *testing.T, r *running) {
 			return fmt.Errorf("condition %+v", c)
 		}
 		for _, ingress := range s.Status.LoadBalancer.Ingress {
-			want := fmt.Sprintf("address %s is held by node %s", ingress.IP, held[netip.MustParseAddr(ingress.IP)])
+			want := fmt.Sprintf("address %s is assigned to node %s", ingress.IP, held[netip.MustParseAddr(ingress.IP)])
 			if !strings.Contains(c.Message, want) {
 				return fmt.Errorf("message %q lacks %q", c.Message, want)
 			}

@@ -114,7 +114,7 @@ func (a *Agent) Healthy() error {
 		return err
 	}
 	if !a.decided.Load() {
-		return errors.New("nothing decided yet")
+		return errors.New("the first pass has not completed")
 	}
 	return nil
 }

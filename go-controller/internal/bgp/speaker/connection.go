@@ -319,7 +319,7 @@ func (l *connection) speak(n bgp.Neighbor) {
 func (l *connection) exchange(n bgp.Neighbor) error {
 	ours, err := l.listener.admit(joinWait)
 	if err != nil {
-		return fmt.Errorf("the BGP server did not come: %w", err)
+		return fmt.Errorf("the BGP server did not connect: %w", err)
 	}
 	l.mu.Lock()
 	l.ours = ours
@@ -394,7 +394,7 @@ func (l *connection) advertise(router *net.TCPConn, out []byte) error {
 	_, err := router.Write(out)
 	var slow net.Error
 	if errors.As(err, &slow) && slow.Timeout() {
-		return fmt.Errorf("the peer took nothing of what was sent to it for %s, the hold time", hold)
+		return fmt.Errorf("the peer accepted no data for the hold time of %s", hold)
 	}
 	if err != nil {
 		return errors.New("the connection was lost")

@@ -206,7 +206,8 @@ func TestConnectionEndsWithoutOpen(t *testing.T) {
 	if m := expectAfterClose(t, speaker, router); m[headerLength] != packet.BGP_ERROR_HOLD_TIMER_EXPIRED {
 		t.Errorf("the router is told %v", m)
 	}
-	if saw := ended(t, l); saw.why != "the peer took the connection and sent no OPEN message within 100ms: does it have "+
+	if saw := ended(t, l); saw.why != "the peer accepted the connection and sent no OPEN message within 100ms: does it "+
+		"have "+
 		"TTL security too, and is it within 3 hops?" {
 		t.Errorf("%+v", saw)
 	}
@@ -254,7 +255,7 @@ func TestConnectionBackpressure(t *testing.T) {
 			t.Fatalf("%d bytes were taken that the router did not read", wrote)
 		}
 	}
-	if saw := ended(t, l); saw.why != "the peer took nothing of what was sent to it for 3s, the hold time" {
+	if saw := ended(t, l); saw.why != "the peer accepted no data for the hold time of 3s" {
 		t.Errorf("%+v", saw)
 	}
 }

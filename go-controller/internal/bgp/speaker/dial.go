@@ -27,7 +27,8 @@ const (
 	// this node as a neighbor closes at once, and the connection is not passed to a BGP server.
 	settling = 200 * time.Millisecond
 	// closed is the error in this case.
-	closed = "the peer closed the connection instead of opening the session: it may not know this node as a neighbor"
+	closed = "the peer closed the connection before the session was opened: check that this node is configured as a " +
+		"neighbor"
 )
 
 // target is the endpoint of a session.
@@ -191,9 +192,9 @@ func hint(t target, err error) string {
 	}
 	switch {
 	case n.Password != "":
-		return ": do both sides have the same password?"
+		return ": check that both sides use the same password"
 	case n.SecurityHops > 0:
-		return fmt.Sprintf(": does the peer have TTL security too, and is it within %d hops?", n.SecurityHops)
+		return fmt.Sprintf(": check that the peer has TTL security enabled and is within %d hops", n.SecurityHops)
 	}
 	return ""
 }
@@ -226,7 +227,7 @@ func options(fd int, t target) error {
 	}
 	if n.SecurityHops > 0 {
 		if err := unix.SetsockoptInt(fd, level, least, maxTTL+1-int(n.SecurityHops)); err != nil {
-			return fmt.Errorf("take nothing from beyond %d hops: %w", n.SecurityHops, err)
+			return fmt.Errorf("set the minimum TTL for %d hops: %w", n.SecurityHops, err)
 		}
 	}
 	if n.Password != "" {

@@ -84,7 +84,7 @@ func (f *ceaseError) Error() string {
 		text = "received notification: code 6(cease) subcode 10(bfd down)"
 	}
 	if f.code == packet.NewNotificationErrorCode(packet.BGP_ERROR_OPEN_MESSAGE_ERROR, packet.BGP_ERROR_SUB_BAD_PEER_AS) {
-		text += ": do both sides agree on the AS numbers?"
+		text += ": check the AS numbers on both sides"
 	}
 	return text
 }
@@ -98,7 +98,7 @@ func measure(header []byte) (int, *refusal) {
 	}
 	for _, b := range header[:markerLength] {
 		if b != 0xff {
-			return wrong(packet.BGP_ERROR_SUB_CONNECTION_NOT_SYNCHRONIZED, nil, "the peer sent something that is no BGP message")
+			return wrong(packet.BGP_ERROR_SUB_CONNECTION_NOT_SYNCHRONIZED, nil, "the peer sent an invalid BGP marker")
 		}
 	}
 	least, most := headerLength, maxMessage
@@ -115,7 +115,7 @@ func measure(header []byte) (int, *refusal) {
 		least = refreshLength
 	default:
 		return wrong(packet.BGP_ERROR_SUB_BAD_MESSAGE_TYPE, []byte{kind},
-			"the peer sent a message of type %d, which there is not", kind)
+			"the peer sent a message of unknown type %d", kind)
 	}
 	if length < least || length > most {
 		_, r := wrong(packet.BGP_ERROR_SUB_BAD_MESSAGE_LENGTH, bytes.Clone(header[markerLength:typeAt]),
@@ -159,7 +159,7 @@ func (f *filter) take(m []byte) ([]byte, error) {
 	}
 	r := &refusal{
 		code: packet.BGP_ERROR_FSM_ERROR, subcode: finiteStateMachineSubcodes + uint8(f.stage),
-		text: fmt.Sprintf("the peer sent a message of type %d when it should not", kind),
+		text: fmt.Sprintf("the peer sent an unexpected message of type %d", kind),
 	}
 	f.stage = finished
 	return nil, r

@@ -24,7 +24,7 @@ const (
 	warmest                = 3 * time.Minute
 	minBackoff, maxBackoff = time.Second, time.Minute
 	// renewed is the reason for the end of a session whose configuration changed.
-	renewed = "the session is configured anew"
+	renewed = "the session was reconfigured"
 	// cease limits the wait until the peer has received the end of a session.
 	cease = time.Second
 )
@@ -237,7 +237,7 @@ func (p *peer) search(ctx context.Context, on string) {
 		p.seek()
 	}
 	p.seek, p.sought = nil, on
-	p.find(found{err: fmt.Errorf("no Router Advertisement was heard on interface %s", on)})
+	p.find(found{err: fmt.Errorf("no Router Advertisement was received on interface %s", on)})
 	if on == "" {
 		return
 	}
@@ -286,7 +286,7 @@ func (p *peer) drain(ctx context.Context, want *bgp.Session) time.Duration {
 		}
 		p.advertise(ctx, nil)
 	}
-	p.close(ctx, "the node leaves")
+	p.close(ctx, "the node is draining")
 	return 0
 }
 
@@ -312,7 +312,7 @@ func (p *peer) remove(ctx context.Context) {
 	if p.session != nil {
 		p.advertise(ctx, nil)
 	}
-	p.close(ctx, "the session is not configured any more")
+	p.close(ctx, "the session is no longer configured")
 }
 
 // close ends the session and the BFD monitoring of its path.

@@ -118,7 +118,7 @@ func (l *connection) silence(n bgp.Neighbor, f *filter) string {
 	if f.stage > beginning {
 		return fmt.Sprintf("hold timer expired: the peer sent nothing for %s", f.hold)
 	}
-	text := fmt.Sprintf("the peer took the connection and sent no OPEN message within %s", l.patience)
+	text := fmt.Sprintf("the peer accepted the connection and sent no OPEN message within %s", l.patience)
 	if n.SecurityHops > 0 {
 		text += fmt.Sprintf(": does it have TTL security too, and is it within %d hops?", n.SecurityHops)
 	}

@@ -125,8 +125,8 @@ func (g *Builder) Unnumbered() []world.ShardID { return g.unnumbered }
 
 // UnnumberedText returns the reason why a shard has no number.
 func UnnumberedText() string {
-	return fmt.Sprintf("no number is free: OVN serves %d shards that have addresses, of all L2Domains together, "+
-		"and the join network must have room for their routers", maxOrdinal+1)
+	return fmt.Sprintf("no router number is available: at most %d shards with addresses are supported, of all L2Domains "+
+		"together, and the join subnet must have free addresses for their routers", maxOrdinal+1)
 }
 
 // joinAddrs returns one address per join subnet, counted down from its top. OVN-Kubernetes counts up by node number

@@ -274,7 +274,7 @@ func (a *Agent) take(n *corev1.Node) {
 func (a *Agent) reportStatus(health netip.AddrPort) {
 	text, err := json.Marshal(convert.Agent{Health: health, Interfaces: a.reconcile.interfaces()})
 	if err != nil {
-		klog.ErrorS(err, "Report")
+		klog.ErrorS(err, "Failed to encode the report")
 		return
 	}
 	a.report.Report(v1alpha1.AnnotationAgent, string(text), false)

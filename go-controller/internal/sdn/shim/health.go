@@ -56,7 +56,7 @@ func ask(ctx context.Context, at netip.AddrPort) (p heartbeat, why string) {
 	}
 	select {
 	case <-closed:
-		return refused, "its agent does not run"
+		return refused, "its agent is not running"
 	default:
 		return silent, "its agent does not answer"
 	}

@@ -116,7 +116,7 @@ const (
 	// pool gives anything; also of ConditionAnnounced (False) where what would announce the
 	// addresses is switched off, and of pools, L2Domains, BGPPeers and BGPNodeStatuses (Ready=False).
 	ReasonSwitchedOff = "SwitchedOff"
-	// ReasonOpenShiftAssigns (False): OpenShift gives addresses itself (autoAssignCIDRs of
+	// ReasonOpenShiftAssigns (False): OpenShift allocates addresses itself (autoAssignCIDRs of
 	// its Network configuration), so no pool does; also of pools (Ready=False).
 	ReasonOpenShiftAssigns = "OpenShiftAssigns"
 	// ReasonNoPool (False): no pool may serve the Service without being asked for.
@@ -219,12 +219,12 @@ const (
 	// ReasonUnsupported (False): the Service asks for something that the dataplane
 	// in use cannot give; the message names the field. Or no segment can be served in this cluster at all.
 	ReasonUnsupported = "Unsupported"
-	// ReasonProgramming (Unknown): the dataplane has not confirmed yet.
+	// ReasonProgramming (Unknown): the dataplane has not been programmed yet.
 	ReasonProgramming = "Programming"
 	// ReasonDatabaseUnreachable (Unknown): the controller is not connected to OVN's databases, so it does not know
 	// whether a gateway answers; also of L2Domains (Ready). OVN keeps the configuration that it has.
 	ReasonDatabaseUnreachable = "DatabaseUnreachable"
-	// ReasonDataplaneError (False): the dataplane refused; it is tried again.
+	// ReasonDataplaneError (False): the dataplane refused; retrying.
 	ReasonDataplaneError = "DataplaneError"
 )
 
@@ -347,7 +347,7 @@ const (
 	// EventAddressConflict: somebody outside of the cluster answers for an address of the
 	// Service, so it is not announced.
 	EventAddressConflict = "AddressConflict"
-	// EventAllocationSuspended, on an IPAddressPool: OpenShift gives addresses itself, or service
+	// EventAllocationSuspended, on an IPAddressPool: OpenShift allocates addresses itself, or service
 	// load balancers are switched off, so the pool gives none.
 	EventAllocationSuspended = "AllocationSuspended"
 	// EventAllocationResumed, on an IPAddressPool: it gives addresses again.
