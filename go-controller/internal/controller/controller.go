@@ -67,16 +67,16 @@ type Controller struct {
 	runner   *loop.Runner
 
 	decided atomic.Bool
-	// bare is set if the current mode needs no database.
-	bare atomic.Bool
+	// withoutLayer2 is set if the current mode needs no database.
+	withoutLayer2 atomic.Bool
 	// deciding and applying are the heartbeats of the decision passes and the runner.
 	deciding, applying heartbeat
 	// resync is set if OVN's rows differ from what was applied. They are written again after a pass has observed the
 	// current carriers.
 	resync atomic.Bool
 
-	// others is set if objects other than Services changed.
-	others atomic.Bool
+	// fullPassDue is set if objects other than Services changed.
+	fullPassDue atomic.Bool
 
 	// The following fields are used only by the passes.
 	state       decide.State
@@ -118,7 +118,7 @@ func New(cfg Config) (*Controller, error) {
 			Changed:  func(k world.Key) { c.services.Changed(k) },
 			Expected: func(k world.Key, addrs []netip.Addr) bool { return c.services.Expected(k, addrs) },
 		})
-	c.events.Given = func(k world.Key) { m.given(c.facts.WaitsSince(k)) }
+	c.events.OnAllocated = func(k world.Key) { m.allocated(c.facts.PendingSince(k)) }
 	c.services = kube.NewServiceWriter(cfg.Kube.CoreV1(), c.facts, c.events, m.wrote)
 	c.pools = kube.NewObjectWriter("IPAddressPool", cfg.Clients.Pools, c.facts.Pool, m.wrote, c.events.Pool)
 	c.domains = kube.NewObjectWriter("L2Domain", cfg.Clients.Domains, c.facts.Domain, m.wrote, c.events.Domain)
@@ -126,7 +126,7 @@ func New(cfg Config) (*Controller, error) {
 	c.bgp = kube.NewBGPWriter(cfg.Clients, c.facts, m.wrote, c.events)
 	c.watch = kube.NewWatch(cfg.Kube, cfg.Clients, c.facts)
 	network, err := cfg.Network(Hooks{
-		Event: c.event, Changed: c.wakeWhole, Drifted: c.drifted, Transacted: c.transacted,
+		Event: c.event, Changed: c.requestFullPass, Drifted: c.drifted, Transacted: c.transacted,
 	})
 	if c.cluster.NoDatabase = network == nil; err != nil || network == nil {
 		return c, err
@@ -139,7 +139,7 @@ func New(cfg Config) (*Controller, error) {
 
 // Run runs the controller until ctx is done. It waits for servers that cannot be reached.
 func (c *Controller) Run(ctx context.Context) error {
-	if !c.identify(ctx) {
+	if !c.readClusterID(ctx) {
 		return nil
 	}
 	broadcaster := record.NewBroadcaster(record.WithContext(ctx))
@@ -163,8 +163,8 @@ func (c *Controller) Run(ctx context.Context) error {
 	return nil
 }
 
-// identify reads the cluster's identity. It returns false if ctx is done first.
-func (c *Controller) identify(ctx context.Context) bool {
+// readClusterID reads the cluster's identity. It returns false if ctx is done first.
+func (c *Controller) readClusterID(ctx context.Context) bool {
 	ticker := time.NewTicker(identityPause)
 	defer ticker.Stop()
 	for {
@@ -195,7 +195,7 @@ func (c *Controller) connect(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 		case <-c.observer.Synced():
-			c.wakeWhole()
+			c.requestFullPass()
 		}
 	})
 	running.Wait()
@@ -219,18 +219,18 @@ func (c *Controller) event(what ovn.EventKind) {
 		c.drifted()
 		return
 	}
-	c.wakeWhole()
+	c.requestFullPass()
 }
 
 // drifted schedules a pass that applies everything again.
 func (c *Controller) drifted() {
 	c.resync.Store(true)
-	c.wakeWhole()
+	c.requestFullPass()
 }
 
-// wakeWhole requests a full pass.
-func (c *Controller) wakeWhole() {
-	c.others.Store(true)
+// requestFullPass requests a full pass.
+func (c *Controller) requestFullPass() {
+	c.fullPassDue.Store(true)
 	c.wakeups.wake()
 }
 
@@ -248,8 +248,8 @@ func (c *Controller) report(results []loop.Result) {
 	c.wakeups.wake()
 }
 
-// read records the results that the dataplane reported for Services, and returns the keys of these Services.
-func (c *Controller) read() []world.Key {
+// takeResults records the results that the dataplane reported for Services, and returns the keys of these Services.
+func (c *Controller) takeResults() []world.Key {
 	c.mu.Lock()
 	results := c.results
 	c.results = nil
@@ -284,16 +284,16 @@ func (c *Controller) reportTopology(err error) {
 	if err != nil {
 		klog.ErrorS(err, "Failed to configure topology, will retry")
 	}
-	c.wakeWhole()
+	c.requestFullPass()
 }
 
 func (c *Controller) decide(ctx context.Context) {
 	if err := c.watch.WaitForSync(ctx); err != nil {
 		return
 	}
-	c.wakeWhole()
+	c.requestFullPass()
 	defer c.deciding.stop()
-	c.wakeups.serve(ctx, passes{c.amend, c.whole, c.deciding.beat})
+	c.wakeups.run(ctx, passes{c.amendPass, c.fullPass, c.deciding.beat})
 }
 
 func (c *Controller) apply(ctx context.Context) {
@@ -301,9 +301,9 @@ func (c *Controller) apply(ctx context.Context) {
 	c.runner.Run(ctx)
 }
 
-// amend applies changes of single Services. It returns false if a full pass is needed.
-func (c *Controller) amend() bool {
-	if c.last == nil || c.others.Load() {
+// amendPass applies changes of single Services. It returns false if a full pass is needed.
+func (c *Controller) amendPass() bool {
+	if c.last == nil || c.fullPassDue.Load() {
 		return false
 	}
 	changes, others := c.facts.Changes()
@@ -326,7 +326,7 @@ func (c *Controller) amend() bool {
 			statuses[key] = c.last.Service(change.Is)
 		}
 	}
-	for _, key := range c.read() {
+	for _, key := range c.takeResults() {
 		if s, ok := c.state.Planned(key); ok {
 			statuses[key] = c.last.Service(s)
 		}
@@ -343,11 +343,11 @@ func (c *Controller) amend() bool {
 	return true
 }
 
-// whole runs one full pass: it computes every decision and passes the results on. It does not block.
-func (c *Controller) whole() {
+// fullPass runs one full pass: it computes every decision and passes the results on. It does not block.
+func (c *Controller) fullPass() {
 	start := time.Now()
-	c.others.Store(false)
-	c.read()
+	c.fullPassDue.Store(false)
+	c.takeResults()
 	w, left := c.facts.Snapshot(c.cluster)
 	w.Now = start
 	known, lostAt := c.observe(w)
@@ -361,11 +361,11 @@ func (c *Controller) whole() {
 	}
 	zones := world.ZonesOf(w.Nodes)
 	interconnect := zones.Interconnect && !w.Cluster.OpenShiftSDN
-	c.bare.Store(!w.Cluster.Switch.Mode.Layer2() || interconnect)
+	c.withoutLayer2.Store(!w.Cluster.Switch.Mode.Layer2() || interconnect)
 	c.events.Switched(c.facts, before, w.Cluster.Switch)
 	due := c.withdrawal.before(w, known, c.runner == nil || interconnect && !known.Synced)
 	d := c.state.Decide(w)
-	c.wakeTimer.set(world.Earliest(due, lostAt, d.Due), c.wakeWhole)
+	c.wakeTimer.set(world.Earliest(due, lostAt, d.Due), c.requestFullPass)
 	c.probeWriter.Set(d.Probes)
 	c.logDecision(d)
 	if c.runner != nil && known.Synced {

@@ -54,7 +54,7 @@ func (c *Controller) Healthy() error {
 	if !c.decided.Load() {
 		return errors.New("the first pass has not completed")
 	}
-	if c.observer == nil || c.bare.Load() {
+	if c.observer == nil || c.withoutLayer2.Load() {
 		return nil
 	}
 	return c.observer.Unread()
@@ -64,7 +64,7 @@ func (c *Controller) Healthy() error {
 // nil if there are none, and before the first decision, when the mode is not known. A leader without these databases
 // keeps other replicas, which may be connected to them, from leading.
 func (c *Controller) Missing() error {
-	if c.observer == nil || !c.decided.Load() || c.bare.Load() {
+	if c.observer == nil || !c.decided.Load() || c.withoutLayer2.Load() {
 		return nil
 	}
 	return c.observer.Unreachable()

@@ -53,7 +53,7 @@ func TestStuckLoopFailsLiveness(t *testing.T) {
 				done := make(chan struct{}, 2)
 				go func() { c.apply(ctx); done <- struct{}{} }()
 				go func() {
-					c.wakeups.serve(ctx, passes{func() bool { return false }, func() { on("decide") }, c.deciding.beat})
+					c.wakeups.run(ctx, passes{func() bool { return false }, func() { on("decide") }, c.deciding.beat})
 					done <- struct{}{}
 				}()
 				c.wakeups.wake()

@@ -26,7 +26,7 @@ type metrics struct {
 	transactions *prometheus.CounterVec
 	passes       prometheus.Histogram
 	enabled      *prometheus.GaugeVec
-	refused      prometheus.Gauge
+	modeInvalid  prometheus.Gauge
 	ignored      *prometheus.CounterVec
 }
 
@@ -49,7 +49,7 @@ func newMetrics(r prometheus.Registerer) (*metrics, error) {
 		enabled: prometheus.NewGaugeVec(prometheus.GaugeOpts{Namespace: namespace, Name: "dataplane_enabled",
 			Help: "Whether the mode in effect enables a dataplane (layer2, bgp): 1 or 0."},
 			[]string{"dataplane"}),
-		refused: prometheus.NewGauge(prometheus.GaugeOpts{Namespace: namespace, Name: "mode_refused",
+		modeInvalid: prometheus.NewGauge(prometheus.GaugeOpts{Namespace: namespace, Name: "mode_refused",
 			Help: "Whether the annotation slb.k8s.ovn.org/mode has an invalid value, so that the previous mode stays in " +
 				"effect: 1 or 0."}),
 		ignored: prometheus.NewCounterVec(prometheus.CounterOpts{Namespace: namespace, Name: "ignored_conflict_reports_total",
@@ -63,7 +63,7 @@ func newMetrics(r prometheus.Registerer) (*metrics, error) {
 		m.ignored.WithLabelValues(reason) // rate() misses the first event of a counter that did not exist before
 	}
 	for _, c := range []prometheus.Collector{
-		m.pools, m.waited, m.writes, m.dataplane, m.transactions, m.passes, m.enabled, m.refused, m.ignored,
+		m.pools, m.waited, m.writes, m.dataplane, m.transactions, m.passes, m.enabled, m.modeInvalid, m.ignored,
 	} {
 		if err := r.Register(c); err != nil {
 			return nil, fmt.Errorf("register metrics: %w", err)
@@ -82,8 +82,8 @@ func (m *metrics) wrote(kind string, err error) {
 
 func (m *metrics) transacted(err error) { m.transactions.WithLabelValues(outcome(err)).Inc() }
 
-// given records the time since a Service was first seen without an address.
-func (m *metrics) given(since time.Time) {
+// allocated records the time since a Service was first seen without an address.
+func (m *metrics) allocated(since time.Time) {
 	if !since.IsZero() {
 		m.waited.Observe(time.Since(since).Seconds())
 	}
@@ -95,7 +95,7 @@ func (m *metrics) decided(v *report.Builder, services map[world.Key]*kube.Servic
 	s := &v.World.Cluster.Switch
 	m.enabled.WithLabelValues("layer2").Set(flag(s.Mode.Layer2()))
 	m.enabled.WithLabelValues("bgp").Set(flag(s.Mode.BGP()))
-	m.refused.Set(flag(s.Refused != ""))
+	m.modeInvalid.Set(flag(s.Refused != ""))
 }
 
 func flag(is bool) float64 {

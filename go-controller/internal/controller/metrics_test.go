@@ -96,7 +96,7 @@ func TestMetricNamesFollowConventions(t *testing.T) {
 	m.wrote("Service", errors.New("no such luck"))
 	m.transacted(nil)
 	m.dataplane.WithLabelValues("ok").Inc()
-	m.given(time.Now())
+	m.allocated(time.Now())
 	problems, err := testutil.GatherAndLint(r)
 	if err != nil {
 		t.Fatal(err)
@@ -108,8 +108,8 @@ func TestMetricNamesFollowConventions(t *testing.T) {
 
 func TestUnobservedWaitIsNotCounted(t *testing.T) {
 	m, r := measured(t)
-	m.given(time.Time{})
-	m.given(time.Now().Add(-3 * time.Second))
+	m.allocated(time.Time{})
+	m.allocated(time.Now().Add(-3 * time.Second))
 	families, err := r.Gather()
 	if err != nil {
 		t.Fatal(err)

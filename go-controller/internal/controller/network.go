@@ -71,13 +71,13 @@ func (n *ovnObserver) Observe(w *world.Snapshot) {
 		n.bridges = seen
 	}
 	w.Bridges = n.bridges
-	w.Announced = n.Announced(unclear(w))
+	w.Announced = n.Announced(servicesToVerify(w))
 	w.Misplaced = n.Misplaced()
 }
 
-// unclear returns the Services whose statuses do not show whether each of their addresses is announced. This matters
-// only if guards run.
-func unclear(w *world.Snapshot) []world.Key {
+// servicesToVerify returns the Services whose statuses do not show whether each of their addresses is announced. This
+// matters only if guards run.
+func servicesToVerify(w *world.Snapshot) []world.Key {
 	if !slices.ContainsFunc(w.Nodes, func(n *world.Node) bool { return n.Guarded }) {
 		return nil
 	}

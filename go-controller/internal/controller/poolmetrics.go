@@ -18,12 +18,12 @@ import (
 type poolMetrics struct {
 	services, capacity, assigned, available, resting *prometheus.Desc
 
-	last atomic.Pointer[inventory]
+	last atomic.Pointer[poolSnapshot]
 }
 
-// inventory contains the counts of one pass.
-type inventory struct {
-	pools map[string]ipam.PoolUse
+// poolSnapshot contains the counts of one pass.
+type poolSnapshot struct {
+	pools map[string]ipam.PoolUsage
 	// services are the numbers of Services by status and reason of their condition Allocated.
 	services map[allocatedAs]int
 }
@@ -47,9 +47,9 @@ func newPoolMetrics() *poolMetrics {
 	}
 }
 
-func (s *poolMetrics) set(pools map[string]ipam.PoolUse, services map[world.Key]*kube.ServiceStatus) {
+func (s *poolMetrics) set(pools map[string]ipam.PoolUsage, services map[world.Key]*kube.ServiceStatus) {
 	// The pass continues to modify its own map.
-	next := &inventory{pools: maps.Clone(pools), services: map[allocatedAs]int{}}
+	next := &poolSnapshot{pools: maps.Clone(pools), services: map[allocatedAs]int{}}
 	for _, status := range services {
 		if !status.Release {
 			next.services[allocatedAs{string(status.Allocated.Status), status.Allocated.Reason}]++
@@ -82,8 +82,8 @@ func (s *poolMetrics) Collect(metrics chan<- prometheus.Metric) {
 			family                                 world.Family
 			capacity, assigned, available, resting int64
 		}{
-			{world.IPv4, use.Capacity4, use.Assigned4, use.Available4, use.Resting4},
-			{world.IPv6, use.Capacity6, use.Assigned6, use.Available6, use.Resting6},
+			{world.IPv4, use.Capacity4, use.Assigned4, use.Available4, use.Cooldown4},
+			{world.IPv6, use.Capacity6, use.Assigned6, use.Available6, use.Cooldown6},
 		} {
 			if f.capacity == 0 && f.assigned == 0 {
 				continue // the pool has no addresses of this family

@@ -19,9 +19,9 @@ const (
 	// confirmLongest limits the delay of the next pass.
 	confirmShare   = 100
 	confirmLongest = 10 * time.Second
-	// longestStreak limits the pause during a burst of wakeups that no amendment can handle, in multiples of the duration
-	// of a pass.
-	longestStreak = 4
+	// maxBackoffFactor limits the pause during a burst of wakeups that no amendment can handle, in multiples of the
+	// duration of a pass.
+	maxBackoffFactor = 4
 	// minPause coalesces wakeups that arrive at almost the same time into one pass.
 	minPause = 5 * time.Millisecond
 )
@@ -42,15 +42,15 @@ func (c *wakeups) wake() {
 type passes struct {
 	// amend applies changes to the last decision. It returns false if a full pass is needed. whole runs a full pass.
 	amend func() bool
-	whole func()
+	full  func()
 	// alive is called periodically as long as wakeups are served.
 	alive func()
 }
 
-// serve handles wakeups until ctx is done. One pass handles all wakeups that arrived before it started. An amendment
+// run handles wakeups until ctx is done. One pass handles all wakeups that arrived before it started. An amendment
 // runs immediately. If it does not suffice, a full pass runs, immediately unless the last full pass has just ended. A
 // full pass also follows amendments after a delay.
-func (c *wakeups) serve(ctx context.Context, p passes) {
+func (c *wakeups) run(ctx context.Context, p passes) {
 	wait := time.NewTimer(0)
 	defer wait.Stop()
 	idle := time.NewTicker(beatEvery)
@@ -91,7 +91,7 @@ func (c *wakeups) serve(ctx context.Context, p passes) {
 				continue
 			}
 			if time.Now().Before(free) {
-				streak = min(streak+1, longestStreak)
+				streak = min(streak+1, maxBackoffFactor)
 			} else {
 				streak = 1
 			}
@@ -102,7 +102,7 @@ func (c *wakeups) serve(ctx context.Context, p passes) {
 		confirm.Stop()
 		first = time.Time{}
 		start := time.Now()
-		p.whole()
+		p.full()
 		ended = time.Now()
 		took = ended.Sub(start)
 		free = ended.Add(max(minPause, time.Duration(streak)*took))

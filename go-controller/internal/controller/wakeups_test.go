@@ -27,7 +27,7 @@ func served(t *testing.T, n *counter, test func(c *wakeups)) {
 		done := make(chan struct{})
 		go func() {
 			defer close(done)
-			c.serve(ctx, passes{
+			c.run(ctx, passes{
 				alive: func() {},
 				amend: func() bool {
 					if n.amendable {
@@ -35,7 +35,7 @@ func served(t *testing.T, n *counter, test func(c *wakeups)) {
 					}
 					return n.amendable
 				},
-				whole: func() {
+				full: func() {
 					n.whole.Add(1)
 					<-time.After(n.took)
 				},

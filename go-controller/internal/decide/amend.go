@@ -18,9 +18,9 @@ func (m *State) Amend(d *Decision, key world.Key, c world.Change) bool {
 	case c.Was == nil && c.Is == nil:
 		return true
 	case c.Was == nil:
-		return m.admit(d, c.Is)
+		return m.add(d, c.Is)
 	case c.Is == nil:
-		return m.dismiss(d, c.Was)
+		return m.remove(d, c.Was)
 	}
 	if !slices.Equal(c.Was.Assigned, c.Is.Assigned) {
 		if len(c.Was.Assigned) > 0 || !slices.Equal(c.Is.Assigned, d.Allocation.Services[key].Addrs) {
@@ -32,10 +32,10 @@ func (m *State) Amend(d *Decision, key world.Key, c world.Change) bool {
 	return true
 }
 
-func (m *State) admit(d *Decision, s *world.Service) bool {
-	o, ok := d.Allocation.Admit(s)
+func (m *State) add(d *Decision, s *world.Service) bool {
+	o, ok := d.Allocation.Add(s)
 	// If guards run, an address may be held.
-	if !ok || len(m.probation.guards) > 0 && len(o.Addrs) > 0 {
+	if !ok || len(m.probing.guards) > 0 && len(o.Addrs) > 0 {
 		return false
 	}
 	if d.Placements.Add(s, d.Allocation) {
@@ -43,14 +43,14 @@ func (m *State) admit(d *Decision, s *world.Service) bool {
 	}
 	if len(o.Addrs) > 0 {
 		m.grants[s.Key] = grant{uid: s.UID, addrs: o.Addrs}
-		m.lease(d, s.Key, o.Addrs)
+		m.addLeases(d, s.Key, o.Addrs)
 	}
 	m.plan(d, s)
 	return true
 }
 
-func (m *State) dismiss(d *Decision, s *world.Service) bool {
-	if !d.Allocation.Dismiss(s) {
+func (m *State) remove(d *Decision, s *world.Service) bool {
+	if !d.Allocation.Remove(s) {
 		return false
 	}
 	if d.Placements.Remove(s) {

@@ -31,7 +31,7 @@ type IgnoredReport struct {
 // address, for the current probe request. All nodes write their reports with the same account, and any node may be
 // compromised. Replies from our own gateways are not conflicts: a gateway may still answer for the Service that
 // previously had the address.
-func (p *probation) accept(w *world.Snapshot, l *place.Layout) *world.Snapshot {
+func (p *probing) accept(w *world.Snapshot, l *place.Layout) *world.Snapshot {
 	out := *w
 	out.Conflicts = map[netip.Addr]world.Conflict{}
 	before := p.ignored
@@ -42,10 +42,10 @@ func (p *probation) accept(w *world.Snapshot, l *place.Layout) *world.Snapshot {
 			if ours == nil {
 				ours = ownMACs(w, l)
 			}
-			is, asked := p.asked[a]
+			is, asked := p.requests[a]
 			switch {
 			case ours[c.MAC]:
-			case !asked || is.guard != node || is.id == "" || is.forgotten(w.Now):
+			case !asked || is.guard != node || is.id == "" || is.isExpired(w.Now):
 				p.ignored[IgnoredReport{node, a, c.MAC, IgnoredNotAsked}] = true
 			case is.id != c.Probe:
 				p.ignored[IgnoredReport{node, a, c.MAC, IgnoredWrongProbe}] = true
@@ -65,19 +65,19 @@ func (p *probation) accept(w *world.Snapshot, l *place.Layout) *world.Snapshot {
 
 // acceptLate records late replies. A reply that was reported a moment ago still counts, because it causes a new probe
 // request and the guard starts over.
-func (p *probation) acceptLate(w *world.Snapshot) {
-	for a, is := range p.asked {
+func (p *probing) acceptLate(w *world.Snapshot) {
+	for a, is := range p.requests {
 		if !is.announced {
 			continue
 		}
 		if c, reported := w.Conflicts[a]; reported {
-			is.late, is.answered, is.reported, is.forget = c, w.Now, true, w.Now.Add(lateTime)
-		} else if is.reported = false; is.warns(w.Now) {
-			w.Conflicts[a] = is.late
+			is.lateConflict, is.answered, is.reported, is.expiry = c, w.Now, true, w.Now.Add(lateConflictWindow)
+		} else if is.reported = false; is.hasLateConflict(w.Now) {
+			w.Conflicts[a] = is.lateConflict
 		} else {
-			is.late, is.answered = world.Conflict{}, time.Time{}
+			is.lateConflict, is.answered = world.Conflict{}, time.Time{}
 		}
-		p.asked[a] = is
+		p.requests[a] = is
 	}
 }
 

@@ -49,8 +49,8 @@ type State struct {
 	planned map[world.Key]plannedService
 	// reachability is that of the last pass. The pointer stays the same as long as the value is equal.
 	reachability *plan.Reachability
-	// probation tracks the new addresses that guards are asked to probe.
-	probation probation
+	// probing tracks the new addresses that guards are asked to probe.
+	probing   probing
 	refreshes refreshes
 }
 
@@ -58,15 +58,15 @@ type State struct {
 type grant struct {
 	uid   string
 	addrs []netip.Addr
-	// over are the addresses that the status showed.
-	over []netip.Addr
+	// replaced are the addresses that the status showed.
+	replaced []netip.Addr
 }
 
-// stands reports whether a grant is still being written, given the addresses in the status. If the status shows any
+// isCurrent reports whether a grant is still being written, given the addresses in the status. If the status shows any
 // other addresses, another client wrote them first, and they are the Service's addresses. Otherwise two controllers
 // that run at the same time would overwrite each other indefinitely.
-func (g *grant) stands(shown []netip.Addr) bool {
-	return len(shown) == 0 || slices.Equal(shown, g.addrs) || slices.Equal(shown, g.over)
+func (g *grant) isCurrent(shown []netip.Addr) bool {
+	return len(shown) == 0 || slices.Equal(shown, g.addrs) || slices.Equal(shown, g.replaced)
 }
 
 type plannedService struct {
@@ -78,32 +78,32 @@ type plannedService struct {
 
 // NewState returns the state of a process that has decided nothing yet. epoch must differ from that of other processes:
 // the IDs of probe requests contain it.
-func NewState(epoch uint64) State { return State{probation: probation{epoch: epoch}} }
+func NewState(epoch uint64) State { return State{probing: probing{epoch: epoch}} }
 
 // Decide computes every decision for a snapshot.
 func (m *State) Decide(w *world.Snapshot) *Decision {
-	w = m.recall(w)
+	w = m.withLeases(w)
 	layout := place.Compute(w)
-	w = m.withExternal(m.probation.accept(w, layout))
+	w = m.withExternal(m.probing.accept(w, layout))
 	d := &Decision{World: w, Layout: layout}
 	d.Allocation = ipam.Allocate(w, m.held(w), d.Layout.ShardOf)
-	m.remember(w, d.Allocation)
-	m.rememberExternal(w, d.Allocation)
-	m.rememberLeases(w, d.Allocation)
-	d.Placements = d.Layout.Place(w, d.Allocation, m.review(d))
+	m.saveGrants(w, d.Allocation)
+	m.saveExternal(w, d.Allocation)
+	m.saveLeases(w, d.Allocation)
+	d.Placements = d.Layout.Place(w, d.Allocation, m.holdUnprobed(d))
 	d.computeFabric()
 	if reachability := plan.NewReachability(w); !reachability.Equal(m.reachability) {
 		m.reachability = reachability
 	}
 	d.Reachability = m.reachability
-	d.BGP = bgp.Compute(w, d.Allocation, layout.Home)
+	d.BGP = bgp.Compute(w, d.Allocation, layout.ConfiguredShardOf)
 	if m.refreshes == nil {
 		m.refreshes = refreshes{}
 	}
 	d.refreshes = m.refreshes
 	d.Refreshed, d.Due = m.refreshes.decide(d)
-	d.Due = world.Earliest(d.Due, firstEnd(d.Allocation), m.probation.end())
-	d.Probes, d.Ignored = m.probation.probes(w.Now), m.probation.newlyIgnored
+	d.Due = world.Earliest(d.Due, firstCooldownEnd(d.Allocation), m.probing.end())
+	d.Probes, d.Ignored = m.probing.probes(w.Now), m.probing.newlyIgnored
 	if m.planned == nil {
 		m.planned = map[world.Key]plannedService{}
 	}
@@ -128,14 +128,14 @@ func (m *State) Planned(key world.Key) (*world.Service, bool) {
 func (m *State) held(w *world.Snapshot) map[world.Key][]netip.Addr {
 	held := make(map[world.Key][]netip.Addr, len(m.grants))
 	for _, s := range w.Services {
-		if g, ok := m.grants[s.Key]; ok && g.uid == s.UID && g.stands(s.Assigned) {
+		if g, ok := m.grants[s.Key]; ok && g.uid == s.UID && g.isCurrent(s.Assigned) {
 			held[s.Key] = g.addrs
 		}
 	}
 	return held
 }
 
-func (m *State) remember(w *world.Snapshot, a *ipam.Allocation) {
+func (m *State) saveGrants(w *world.Snapshot, a *ipam.Allocation) {
 	m.grants = map[world.Key]grant{}
 	for _, s := range w.Services {
 		addrs := a.Services[s.Key].Addrs
@@ -154,14 +154,14 @@ func (m *State) withExternal(w *world.Snapshot) *world.Snapshot {
 	out := *w
 	out.HeldExternalIPs = make(map[world.Key][]netip.Addr, len(m.external))
 	for _, s := range w.Services {
-		if g, ok := m.external[s.Key]; ok && g.uid == s.UID && g.stands(s.HeldExternalIPs) {
+		if g, ok := m.external[s.Key]; ok && g.uid == s.UID && g.isCurrent(s.HeldExternalIPs) {
 			out.HeldExternalIPs[s.Key] = g.addrs
 		}
 	}
 	return &out
 }
 
-func (m *State) rememberExternal(w *world.Snapshot, a *ipam.Allocation) {
+func (m *State) saveExternal(w *world.Snapshot, a *ipam.Allocation) {
 	m.external = map[world.Key]grant{}
 	for _, s := range w.Services {
 		own := a.Services[s.Key].HeldExternal

@@ -10,10 +10,10 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 )
 
-// recall returns the snapshot with the leases that this process has recorded. A pool's status shows them a second or
-// two later, and not all of them if there are very many. The status is used only if the last pass had no pool of that
-// name with a delay, for example after a start.
-func (m *State) recall(w *world.Snapshot) *world.Snapshot {
+// withLeases returns the snapshot with the leases that this process has recorded. A pool's status shows them a second
+// or two later, and not all of them if there are very many. The status is used only if the last pass had no pool of
+// that name with a delay, for example after a start.
+func (m *State) withLeases(w *world.Snapshot) *world.Snapshot {
 	if len(m.leases) == 0 {
 		return w
 	}
@@ -30,7 +30,7 @@ func (m *State) recall(w *world.Snapshot) *world.Snapshot {
 	return &out
 }
 
-func (m *State) rememberLeases(w *world.Snapshot, a *ipam.Allocation) {
+func (m *State) saveLeases(w *world.Snapshot, a *ipam.Allocation) {
 	m.leases = map[string][]world.Lease{}
 	for _, p := range w.Pools {
 		if p.ReuseDelay > 0 {
@@ -39,9 +39,9 @@ func (m *State) rememberLeases(w *world.Snapshot, a *ipam.Allocation) {
 	}
 }
 
-// lease records the addresses granted to a Service between two full decisions. If the Service is deleted before the
+// addLeases records the addresses granted to a Service between two full decisions. If the Service is deleted before the
 // next full decision, that decision must know about them.
-func (m *State) lease(d *Decision, key world.Key, addrs []netip.Addr) {
+func (m *State) addLeases(d *Decision, key world.Key, addrs []netip.Addr) {
 	for _, a := range addrs {
 		pool := d.Allocation.PoolOf(a)
 		if leases, known := m.leases[pool]; known {
@@ -50,11 +50,12 @@ func (m *State) lease(d *Decision, key world.Key, addrs []netip.Addr) {
 	}
 }
 
-// firstEnd returns the time when the first cooldown of an address ends, or the zero time if no address is in cooldown.
-func firstEnd(a *ipam.Allocation) time.Time {
+// firstCooldownEnd returns the time when the first cooldown of an address ends, or the zero time if no address is in
+// cooldown.
+func firstCooldownEnd(a *ipam.Allocation) time.Time {
 	var first time.Time
 	for _, use := range a.Pools {
-		first = world.Earliest(first, use.RestsUntil)
+		first = world.Earliest(first, use.NextCooldownEnd)
 	}
 	return first
 }

@@ -33,7 +33,7 @@ func TestLeasesNotSeenYetAreKnown(t *testing.T) {
 	if got := d.Allocation.Services[other.Key]; len(got.Addrs) != 0 {
 		t.Errorf("other has %v while the address rests", got.Addrs)
 	}
-	if end := firstEnd(d.Allocation); !end.Equal(start.Add(11 * time.Second)) {
+	if end := firstCooldownEnd(d.Allocation); !end.Equal(start.Add(11 * time.Second)) {
 		t.Errorf("the rest ends at %s, want 11 s after the start", end.Sub(start))
 	}
 	if len(seen.Pools[0].Leases) != 0 {
@@ -43,7 +43,7 @@ func TestLeasesNotSeenYetAreKnown(t *testing.T) {
 	fresh := at(5, other)
 	fresh.Pools[0].Leases = slices.Clone(d.Allocation.Pools["lan"].Leases)
 	var started State
-	if end := firstEnd(started.Decide(fresh).Allocation); !end.Equal(start.Add(11 * time.Second)) {
+	if end := firstCooldownEnd(started.Decide(fresh).Allocation); !end.Equal(start.Add(11 * time.Second)) {
 		t.Errorf("after a restart the rest ends at %s, want 11 s after the start", end.Sub(start))
 	}
 	// A status that differs from the state of this process is stale.
@@ -56,7 +56,7 @@ func TestLeasesNotSeenYetAreKnown(t *testing.T) {
 	if got := d.Allocation.Services[other.Key]; len(got.Addrs) != 1 {
 		t.Errorf("the delay has passed: %+v, want the address", got)
 	}
-	if end := firstEnd(d.Allocation); !end.IsZero() {
+	if end := firstCooldownEnd(d.Allocation); !end.IsZero() {
 		t.Errorf("a rest ends at %s, want none", end)
 	}
 	// Without a delay, no leases are kept.

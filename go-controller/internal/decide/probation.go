@@ -17,29 +17,29 @@ import (
 )
 
 const (
-	// silenceTime is how long a new address waits for a reply from its segment before it is announced (RetransTimer of
+	// probeWait is how long a new address waits for a reply from its segment before it is announced (RetransTimer of
 	// RFC 4861, the time that duplicate address detection waits). A guard sends three probes in that time.
-	silenceTime = time.Second
-	// mostAsked limits the addresses that one guard is asked to probe at a time, not counting those in conflict. Further
-	// addresses wait.
-	mostAsked = 500
+	probeWait = time.Second
+	// maxProbesPerGuard limits the addresses that one guard is asked to probe at a time, not counting those in conflict.
+	// Further addresses wait.
+	maxProbesPerGuard = 500
 )
 
-// lateTime is how long after a probe request a reply is accepted: as long as a report counts.
-const lateTime = 40 * time.Second
+// lateConflictWindow is how long after a probe request a reply is accepted: as long as a report counts.
+const lateConflictWindow = 40 * time.Second
 
-// probation holds addresses that are new to their segment until a guard on the segment has probed them. It holds
+// probing holds addresses that are new to their segment until a guard on the segment has probed them. It holds
 // addresses that another host answers for until no host does. Without a guard, no address is held. An announced address
 // is never held again.
-type probation struct {
+type probing struct {
 	// epoch distinguishes the probe requests of this process from those of other processes. seq distinguishes those of
 	// this process from each other.
 	epoch, seq uint64
 	// guards are the nodes that run a guard.
-	guards map[string]*world.Node
-	asked  map[netip.Addr]probe
-	// silent is set if the last pass announced nothing because layer 2 was switched off.
-	silent bool
+	guards   map[string]*world.Node
+	requests map[netip.Addr]probe
+	// paused is set if the last pass announced nothing because layer 2 was switched off.
+	paused bool
 	// ignored are the reports that the last pass ignored. newlyIgnored are those that the pass before it did not have.
 	ignored      map[IgnoredReport]bool
 	newlyIgnored []IgnoredReport
@@ -49,8 +49,8 @@ type probation struct {
 type probe struct {
 	guard, network string
 	vlan           int
-	// own is the MAC address of our own router for the address.
-	own string
+	// routerMAC is the MAC address of our own router for the address.
+	routerMAC string
 	// id is the id of the probe request. It is empty while the address waits for its turn.
 	id        string
 	contested bool
@@ -59,31 +59,31 @@ type probe struct {
 	until time.Time
 	// announced is set once the address is no longer held, regardless of replies. A late reply causes a warning.
 	announced bool
-	// forget is the time after which a late reply is ignored.
-	forget time.Time
-	// late is the current late reply, or zero if there is none. answered is when a pass last saw it. reported is set if
-	// the last pass saw it.
-	late     world.Conflict
-	answered time.Time
-	reported bool
+	// expiry is the time after which a late reply is ignored.
+	expiry time.Time
+	// lateConflict is the current late reply, or zero if there is none. answered is when a pass last saw it. reported is
+	// set if the last pass saw it.
+	lateConflict world.Conflict
+	answered     time.Time
+	reported     bool
 }
 
-// warns reports whether a late reply counts: it is reported now, or was a moment ago.
-func (is *probe) warns(now time.Time) bool {
-	return is.announced && (is.reported || !is.answered.IsZero() && now.Before(is.answered.Add(silenceTime)))
+// hasLateConflict reports whether a late reply counts: it is reported now, or was a moment ago.
+func (is *probe) hasLateConflict(now time.Time) bool {
+	return is.announced && (is.reported || !is.answered.IsZero() && now.Before(is.answered.Add(probeWait)))
 }
 
-// forgotten reports whether the probe request is so old that late replies to it are ignored.
-func (is *probe) forgotten(now time.Time) bool {
-	return is.announced && !is.reported && !now.Before(is.forget)
+// isExpired reports whether the probe request is so old that late replies to it are ignored.
+func (is *probe) isExpired(now time.Time) bool {
+	return is.announced && !is.reported && !now.Before(is.expiry)
 }
 
-// review decides which allocated addresses are held, and why.
-func (m *State) review(d *Decision) map[netip.Addr]place.Hold {
-	p := &m.probation
-	before, silent := p.asked, p.silent
-	p.silent = !d.World.Cluster.Switch.Mode.Layer2() || d.Layout.Unserved != ""
-	p.guards, p.asked = map[string]*world.Node{}, map[netip.Addr]probe{}
+// holdUnprobed decides which allocated addresses are held, and why.
+func (m *State) holdUnprobed(d *Decision) map[netip.Addr]place.Hold {
+	p := &m.probing
+	before, silent := p.requests, p.paused
+	p.paused = !d.World.Cluster.Switch.Mode.Layer2() || d.Layout.UnsupportedReason != ""
+	p.guards, p.requests = map[string]*world.Node{}, map[netip.Addr]probe{}
 	for _, n := range d.World.Nodes {
 		if n.Guarded {
 			p.guards[n.Name] = n
@@ -105,13 +105,13 @@ func (m *State) review(d *Decision) map[netip.Addr]place.Hold {
 			last, was := before[a]
 			if !silent && d.World.Announced[a] || last.announced || !was && carried[a] {
 				if was {
-					p.keep(d, a, last)
+					p.keepAnnounced(d, a, last)
 				}
 				continue
 			}
-			is, hold := p.judge(d, a, last)
+			is, hold := p.evaluate(d, a, last)
 			if is.guard != "" {
-				p.asked[a] = is
+				p.requests[a] = is
 			}
 			if hold.Reason != "" {
 				holds[a] = hold
@@ -119,23 +119,23 @@ func (m *State) review(d *Decision) map[netip.Addr]place.Hold {
 			}
 		}
 	}
-	p.takeTurns(d.World.Now, order)
+	p.startProbes(d.World.Now, order)
 	return holds
 }
 
-// keep retains the probe request for an announced address, so that late replies can be matched.
-func (p *probation) keep(d *Decision, a netip.Addr, last probe) {
+// keepAnnounced retains the probe request for an announced address, so that late replies can be matched.
+func (p *probing) keepAnnounced(d *Decision, a netip.Addr, last probe) {
 	if !last.announced {
-		last.announced, last.contested, last.forget = true, false, d.World.Now.Add(lateTime)
+		last.announced, last.contested, last.expiry = true, false, d.World.Now.Add(lateConflictWindow)
 	}
-	if last.id != "" && d.World.Now.Before(last.forget) {
-		p.asked[a] = last
+	if last.id != "" && d.World.Now.Before(last.expiry) {
+		p.requests[a] = last
 	}
 }
 
-// judge decides whether one address that is not announced is held. last is its previous probe. The address is not held
-// if the returned Hold has no Reason.
-func (p *probation) judge(d *Decision, a netip.Addr, last probe) (probe, place.Hold) {
+// evaluate decides whether one address that is not announced is held. last is its previous probe. The address is not
+// held if the returned Hold has no Reason.
+func (p *probing) evaluate(d *Decision, a netip.Addr, last probe) (probe, place.Hold) {
 	is, ok := p.guardFor(d, a, last.guard)
 	if !ok {
 		return probe{}, place.Hold{} // no guard can probe the address
@@ -145,29 +145,29 @@ func (p *probation) judge(d *Decision, a netip.Addr, last probe) (probe, place.H
 	}
 	if c, contested := d.World.Conflicts[a]; contested && is.id != "" {
 		is.contested, is.until = true, d.World.Now
-		return is, place.Hold{Reason: place.ReasonAddressConflict, Message: ipam.Contested(c)}
+		return is, place.Hold{Reason: place.ReasonAddressConflict, Message: ipam.ConflictMessage(c)}
 	}
 	if !is.until.IsZero() && !is.until.After(d.World.Now) {
-		is.announced, is.forget = true, d.World.Now.Add(lateTime)
+		is.announced, is.expiry = true, d.World.Now.Add(lateConflictWindow)
 		return is, place.Hold{} // no other host has it
 	}
 	return is, place.Hold{Reason: place.ReasonProbing}
 }
 
-// takeTurns starts the probes of waiting addresses, in order, as long as their guards have fewer than mostAsked.
-func (p *probation) takeTurns(now time.Time, order []netip.Addr) {
+// startProbes starts the probes of waiting addresses, in order, as long as their guards have fewer than mostAsked.
+func (p *probing) startProbes(now time.Time, order []netip.Addr) {
 	busy := map[string]int{}
-	for _, is := range p.asked {
+	for _, is := range p.requests {
 		if !is.announced && !is.contested && !is.until.IsZero() {
 			busy[is.guard]++
 		}
 	}
 	p.seq++
 	for _, a := range order {
-		if is := p.asked[a]; is.until.IsZero() && busy[is.guard] < mostAsked {
+		if is := p.requests[a]; is.until.IsZero() && busy[is.guard] < maxProbesPerGuard {
 			busy[is.guard]++
-			is.id, is.until = fmt.Sprintf("%x-%d", p.epoch, p.seq), now.Add(silenceTime)
-			p.asked[a] = is
+			is.id, is.until = fmt.Sprintf("%x-%d", p.epoch, p.seq), now.Add(probeWait)
+			p.requests[a] = is
 		}
 	}
 }
@@ -194,7 +194,7 @@ func (m *State) carried(w *world.Snapshot) map[netip.Addr]bool {
 
 // guardFor returns a probe with the guard for an address: the guard that already probes it, or otherwise the first one
 // in the order of the address's shard. It returns false if there is none.
-func (p *probation) guardFor(d *Decision, a netip.Addr, last string) (probe, bool) {
+func (p *probing) guardFor(d *Decision, a netip.Addr, last string) (probe, bool) {
 	shard, ok := d.Layout.ShardOf(d.Allocation.PoolOf(a), a)
 	if !ok {
 		return probe{}, false
@@ -202,7 +202,8 @@ func (p *probation) guardFor(d *Decision, a netip.Addr, last string) (probe, boo
 	byName := func(d *place.Domain, name string) int { return cmp.Compare(d.Spec.Name, name) }
 	at, _ := slices.BinarySearchFunc(d.Layout.Domains, shard.Domain, byName)
 	domain := d.Layout.Domains[at]
-	is := probe{network: domain.Spec.PhysicalNetwork, vlan: domain.Spec.VLAN, own: rows.PortMAC(d.World.Cluster.ID, shard)}
+	is := probe{network: domain.Spec.PhysicalNetwork, vlan: domain.Spec.VLAN,
+		routerMAC: rows.PortMAC(d.World.Cluster.ID, shard)}
 	for _, g := range domain.Shards[shard.Index].Gateways {
 		if n := p.guards[g.Node]; n == nil || n.Faults[is.network] != "" {
 			continue
@@ -215,12 +216,12 @@ func (p *probation) guardFor(d *Decision, a netip.Addr, last string) (probe, boo
 }
 
 // end returns the time when the next waiting period for a reply ends, or the zero time if there is none.
-func (p *probation) end() time.Time {
+func (p *probing) end() time.Time {
 	var first time.Time
-	for _, is := range p.asked {
+	for _, is := range p.requests {
 		switch {
 		case is.announced && !is.reported && !is.answered.IsZero():
-			first = world.Earliest(first, is.answered.Add(silenceTime))
+			first = world.Earliest(first, is.answered.Add(probeWait))
 		case !is.announced && !is.contested:
 			first = world.Earliest(first, is.until)
 		}
@@ -229,20 +230,20 @@ func (p *probation) end() time.Time {
 }
 
 // probes returns the current probe requests of each guard, with addresses in order.
-func (p *probation) probes(now time.Time) map[string][]world.ProbeRequest {
+func (p *probing) probes(now time.Time) map[string][]world.ProbeRequest {
 	out := map[string][]world.ProbeRequest{}
-	for _, a := range slices.SortedFunc(maps.Keys(p.asked), netip.Addr.Compare) {
-		is := p.asked[a]
-		if is.id == "" || is.announced && !is.warns(now) {
+	for _, a := range slices.SortedFunc(maps.Keys(p.requests), netip.Addr.Compare) {
+		is := p.requests[a]
+		if is.id == "" || is.announced && !is.hasLateConflict(now) {
 			continue
 		}
 		list := out[is.guard]
 		at := slices.IndexFunc(list, func(q world.ProbeRequest) bool {
-			return q.ID == is.id && q.Own == is.own && q.Network == is.network && q.VLAN == is.vlan
+			return q.ID == is.id && q.Own == is.routerMAC && q.Network == is.network && q.VLAN == is.vlan
 		})
 		if at < 0 {
 			at = len(list)
-			list = append(list, world.ProbeRequest{ID: is.id, Own: is.own, Network: is.network, VLAN: is.vlan})
+			list = append(list, world.ProbeRequest{ID: is.id, Own: is.routerMAC, Network: is.network, VLAN: is.vlan})
 		}
 		list[at].Addresses = append(list[at].Addresses, a)
 		out[is.guard] = list

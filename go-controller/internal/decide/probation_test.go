@@ -46,7 +46,7 @@ func (s *watched) expect(when string, later time.Duration, planned bool,
 	if got := d.Plans[web] != nil; got != planned {
 		s.Errorf("%s: announced %v, want %v", when, got, planned)
 	}
-	got := s.m.probation.probes(s.now)
+	got := s.m.probing.probes(s.now)
 	for _, list := range got {
 		for i := range list {
 			if list[i].ID == "" {
@@ -71,7 +71,7 @@ func (s *watched) report(node, probe, mac string) {
 // probe returns the ID of the current probe request for the guard of a node.
 func (s *watched) probe(node string) string {
 	s.Helper()
-	list := s.m.probation.probes(s.now)[node]
+	list := s.m.probing.probes(s.now)[node]
 	if len(list) != 1 {
 		s.Fatalf("node %s is asked %v", node, list)
 	}
@@ -97,12 +97,12 @@ func TestNewAddressWaitsForProbe(t *testing.T) {
 	s := newWatched(t, 3, worldtest.Service(web, 1))
 	first := firstGateway(s.m.Decide(worldtest.Small(5)))
 	s.expect("new", 0, false, about(first, "10.50.0.100"))
-	if got, want := s.m.probation.end(), s.now.Add(silenceTime); !got.Equal(want) {
+	if got, want := s.m.probing.end(), s.now.Add(probeWait); !got.Equal(want) {
 		t.Errorf("the next pass is at %s, want %s", got, want)
 	}
 	s.w.Services[0].Assigned = []netip.Addr{netip.MustParseAddr("10.50.0.100")}
-	s.expect("the status shows it", silenceTime/2, false, about(first, "10.50.0.100"))
-	s.expect("silence", silenceTime/2, true, nil)
+	s.expect("the status shows it", probeWait/2, false, about(first, "10.50.0.100"))
+	s.expect("silence", probeWait/2, true, nil)
 	s.w.Services[0].Assigned = nil
 	s.expect("somebody wiped the status", time.Second, true, nil)
 	s.m = State{}
@@ -120,7 +120,7 @@ func TestAddressIsProbedAgainAfterAbsence(t *testing.T) {
 	s.expect("layer 2 is switched off", time.Second, false, nil)
 	s.w.Cluster.Switch.Mode = world.Layer2Only
 	s.expect("and on", time.Hour, false, about(first, "10.50.0.100"))
-	s.expect("silence", silenceTime, true, nil)
+	s.expect("silence", probeWait, true, nil)
 	for i, n := range s.w.Nodes {
 		n.Zone = fmt.Sprintf("z%d", i)
 	}
@@ -129,7 +129,7 @@ func TestAddressIsProbedAgainAfterAbsence(t *testing.T) {
 		n.Zone = ""
 	}
 	s.expect("and none is any more", time.Hour, false, about(first, "10.50.0.100"))
-	s.expect("silence again", silenceTime, true, nil)
+	s.expect("silence again", probeWait, true, nil)
 }
 
 func TestContestedAddressWaitsUntilNoAnswer(t *testing.T) {
@@ -148,7 +148,7 @@ func TestContestedAddressWaitsUntilNoAnswer(t *testing.T) {
 	s.expect("and later", time.Minute, false, about(first, "10.50.0.100"))
 	s.w.Services[0].Contested = true
 	last := s.probe(first)
-	s.m = State{probation: probation{epoch: 7}}
+	s.m = State{probing: probing{epoch: 7}}
 	s.expect("another controller takes over", time.Minute, false, about(first, "10.50.0.100"))
 	if now := s.probe(first); now == last {
 		t.Errorf("it asks question %s as the one before did", now)
@@ -171,13 +171,13 @@ func TestConflictReportKeepsAnnouncedAddress(t *testing.T) {
 		for _, probe := range []string{"", "0-1", "7-1"} {
 			s.report(node, probe, conflictingMAC)
 			d := s.expect("node "+node+" reports "+probe, time.Second, true, nil)
-			if len(d.World.Conflicts) != 0 || len(s.m.probation.ignored) == 0 {
+			if len(d.World.Conflicts) != 0 || len(s.m.probing.ignored) == 0 {
 				t.Errorf("node %s, probe %q: accepted %v", node, probe, d.World.Conflicts)
 			}
 		}
 	}
 	s.expect("the same again", time.Second, true, nil)
-	if n := s.m.probation.newlyIgnored; len(n) != 0 {
+	if n := s.m.probing.newlyIgnored; len(n) != 0 {
 		t.Errorf("counted twice: %v", n)
 	}
 }
@@ -200,7 +200,7 @@ func TestOnlyProbedNodeAnswersItsProbe(t *testing.T) {
 			t.Errorf("%s: accepted %v", name, d.World.Conflicts)
 		}
 	}
-	s.expect("silence all the same", silenceTime, true, nil)
+	s.expect("silence all the same", probeWait, true, nil)
 }
 
 // A valid reply that arrives too late causes a warning as long as it is reported, and withdraws nothing.
@@ -210,7 +210,7 @@ func TestLateAnswerEmitsWarning(t *testing.T) {
 	s.m = State{}
 	s.expect("new", 0, false, about(first, "10.50.0.100"))
 	probe := s.probe(first)
-	s.expect("silence", silenceTime, true, nil)
+	s.expect("silence", probeWait, true, nil)
 	s.w.Services[0].Assigned = []netip.Addr{netip.MustParseAddr("10.50.0.100")}
 	warns := func(when string, want bool) {
 		t.Helper()
@@ -225,7 +225,7 @@ func TestLateAnswerEmitsWarning(t *testing.T) {
 	s.w.Reports = nil
 	s.expect("the guard begins anew", time.Millisecond, true, about(first, "10.50.0.100"))
 	warns("the guard begins anew", true)
-	if got, want := s.m.probation.end(), s.now.Add(silenceTime-time.Millisecond); !got.Equal(want) {
+	if got, want := s.m.probing.end(), s.now.Add(probeWait-time.Millisecond); !got.Equal(want) {
 		t.Errorf("the next pass is at %s, want %s", got, want)
 	}
 	s.report(first, probe, conflictingMAC)
@@ -233,15 +233,15 @@ func TestLateAnswerEmitsWarning(t *testing.T) {
 	s.expect("and for long", time.Hour, true, about(first, "10.50.0.100"))
 	warns("for long", true)
 	s.w.Reports = nil
-	s.expect("gone", 2*silenceTime, true, nil)
+	s.expect("gone", 2*probeWait, true, nil)
 	warns("gone", false)
-	if got := s.m.probation.end(); !got.IsZero() {
+	if got := s.m.probing.end(); !got.IsZero() {
 		t.Errorf("another pass at %s", got)
 	}
 	s.report(first, probe, conflictingMAC)
-	s.expect("long after that", lateTime, true, nil)
+	s.expect("long after that", lateConflictWindow, true, nil)
 	s.report(first, probe, conflictingMAC)
-	s.expect("and longer", lateTime, true, nil)
+	s.expect("and longer", lateConflictWindow, true, nil)
 	warns("long after that", false)
 }
 
@@ -272,11 +272,11 @@ func TestOwnAnswerIsNoConflict(t *testing.T) {
 	first := firstGateway(s.m.Decide(worldtest.Small(5)))
 	s.expect("new", 0, false, about(first, "10.50.0.100"))
 	own := rows.PortMAC(s.w.Cluster.ID, world.ShardID{Domain: "lan"})
-	if got := s.m.probation.probes(s.now)[first][0].Own; got != own {
+	if got := s.m.probing.probes(s.now)[first][0].Own; got != own {
 		t.Errorf("the guard is told that %q is ours, want %q", got, own)
 	}
 	s.report(first, s.probe(first), own)
-	s.expect("later", silenceTime, true, nil)
+	s.expect("later", probeWait, true, nil)
 }
 
 // A removed guard is replaced, and the waiting time starts over. Once the last guard is removed, no address waits.
@@ -289,8 +289,8 @@ func TestRemovedGuards(t *testing.T) {
 	}
 	s.expect("new", 0, false, about(gateways[0].Node, "10.50.0.100"))
 	node[gateways[0].Node].Guarded = false
-	s.expect("one gone", silenceTime/2, false, about(gateways[1].Node, "10.50.0.100"))
-	s.expect("not asked for long enough", silenceTime/2, false, about(gateways[1].Node, "10.50.0.100"))
+	s.expect("one gone", probeWait/2, false, about(gateways[1].Node, "10.50.0.100"))
+	s.expect("not asked for long enough", probeWait/2, false, about(gateways[1].Node, "10.50.0.100"))
 	node[gateways[1].Node].Faults = map[string]string{"physnet": "no carrier"}
 	s.expect("one without a link", 0, false, about(gateways[2].Node, "10.50.0.100"))
 	for _, n := range s.w.Nodes {
@@ -309,7 +309,7 @@ func TestNewAddressesWithGuardsAreNotAmended(t *testing.T) {
 }
 
 func TestProbesPerGuardAreLimited(t *testing.T) {
-	const most = mostAsked + 20
+	const most = maxProbesPerGuard + 20
 	s := newWatched(t, 3)
 	for i := range most {
 		s.w.Services = append(s.w.Services, worldtest.Service(world.Key{Namespace: "shop", Name: fmt.Sprint(i)}, i+1))
@@ -319,20 +319,20 @@ func TestProbesPerGuardAreLimited(t *testing.T) {
 	s.w.Pools = w.Pools
 	asked := func() int {
 		n := 0
-		for _, list := range s.m.probation.probes(s.w.Now) {
+		for _, list := range s.m.probing.probes(s.w.Now) {
 			for _, q := range list {
 				n += len(q.Addresses)
 			}
 		}
 		return n
 	}
-	for i, want := range []int{mostAsked, most - mostAsked, 0} {
-		s.w.Now = s.now.Add(time.Duration(i) * silenceTime)
+	for i, want := range []int{maxProbesPerGuard, most - maxProbesPerGuard, 0} {
+		s.w.Now = s.now.Add(time.Duration(i) * probeWait)
 		d := s.m.Decide(s.w)
 		if got := asked(); got != want {
 			t.Errorf("pass %d: %d asked, want %d", i, got, want)
 		}
-		if got, want := len(d.Plans), min(i*mostAsked, most); got != want {
+		if got, want := len(d.Plans), min(i*maxProbesPerGuard, most); got != want {
 			t.Errorf("pass %d: %d announced, want %d", i, got, want)
 		}
 	}

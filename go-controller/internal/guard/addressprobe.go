@@ -14,24 +14,24 @@ import (
 )
 
 const (
-	// rounds is the number of unanswered probes after which no host has the address (PROBE_NUM of RFC 5227).
-	rounds = 3
-	// askEvery is the interval between probes. The RFC uses one to two seconds; hosts reply within milliseconds, and
+	// probeNum is the number of unanswered probes after which no host has the address (PROBE_NUM of RFC 5227).
+	probeNum = 3
+	// probeInterval is the interval between probes. The RFC uses one to two seconds; hosts reply within milliseconds, and
 	// a Service is waiting.
-	askEvery = 250 * time.Millisecond
-	// againEvery is the interval for an address that another host has.
-	againEvery = time.Second
+	probeInterval = 250 * time.Millisecond
+	// conflictProbeInterval is the interval for an address that another host has.
+	conflictProbeInterval = time.Second
 )
 
 // addressProbe is the probe of one address.
 type addressProbe struct {
 	// id is the controller's ID of the request. own is the MAC address of our own router.
-	id, own string
-	network string
-	vlan    int
-	// silence counts the probes since the last reply. next is when the next one is due.
-	silence int
-	next    time.Time
+	id, routerMAC string
+	network       string
+	vlan          int
+	// unanswered counts the probes since the last reply. next is when the next one is due.
+	unanswered int
+	next       time.Time
 	// found is the host that has replied. Its MAC is empty if there is none.
 	found convert.ConflictReport
 }
@@ -39,12 +39,13 @@ type addressProbe struct {
 // addressProbes are the current probes by address.
 type addressProbes map[netip.Addr]*addressProbe
 
-// take replaces the probes by those that the controller requests. found are conflicts known from before.
-func (q addressProbes) take(now time.Time, asked []world.ProbeRequest, found map[netip.Addr]convert.ConflictReport) {
+// setRequests replaces the probes by those that the controller requests. found are conflicts known from before.
+func (q addressProbes) setRequests(now time.Time, asked []world.ProbeRequest,
+	found map[netip.Addr]convert.ConflictReport) {
 	want := addressProbes{}
 	for _, about := range asked {
 		for _, a := range about.Addresses {
-			is := &addressProbe{id: about.ID, own: about.Own, network: about.Network, vlan: about.VLAN, next: now,
+			is := &addressProbe{id: about.ID, routerMAC: about.Own, network: about.Network, vlan: about.VLAN, next: now,
 				found: found[a]}
 			if last := q[a]; last != nil && last.network == about.Network && last.vlan == about.VLAN {
 				if last.id == about.ID {
@@ -63,17 +64,17 @@ func (q addressProbes) take(now time.Time, asked []world.ProbeRequest, found map
 // due returns the addresses to probe now, and when due must be called again; the zero time means never.
 func (q addressProbes) due(now time.Time) (ask []netip.Addr, again time.Time) {
 	for a, is := range q {
-		if is.silence > rounds {
+		if is.unanswered > probeNum {
 			continue // finished
 		}
 		if !is.next.After(now) {
-			is.silence++
-			if is.silence > rounds {
+			is.unanswered++
+			if is.unanswered > probeNum {
 				is.found = convert.ConflictReport{}
 				continue
 			}
 			ask = append(ask, a)
-			is.next = now.Add(is.pause())
+			is.next = now.Add(is.interval())
 		}
 		if again.IsZero() || is.next.Before(again) {
 			again = is.next
@@ -82,24 +83,24 @@ func (q addressProbes) due(now time.Time) (ask []netip.Addr, again time.Time) {
 	return ask, again
 }
 
-func (q *addressProbe) pause() time.Duration {
+func (q *addressProbe) interval() time.Duration {
 	if q.found.MAC != "" {
-		return againEvery
+		return conflictProbeInterval
 	}
-	return askEvery
+	return probeInterval
 }
 
 // receive records a reply from one of the networks. The host that replied first is reported as long as any host
 // replies.
 func (q addressProbes) receive(now time.Time, from map[string]bool, answer neighbour.Answer) {
 	is := q[answer.Addr]
-	if is == nil || is.vlan != answer.VLAN || !from[is.network] || strings.EqualFold(answer.MAC, is.own) {
+	if is == nil || is.vlan != answer.VLAN || !from[is.network] || strings.EqualFold(answer.MAC, is.routerMAC) {
 		return
 	}
 	if is.found.MAC == "" {
 		is.found = convert.ConflictReport{MAC: answer.MAC, Since: now.UTC().Truncate(time.Second)}
 	}
-	is.silence, is.next = 0, now.Add(againEvery)
+	is.unanswered, is.next = 0, now.Add(conflictProbeInterval)
 }
 
 // conflicts returns the hosts that reply, by address.

@@ -35,16 +35,16 @@ func TestQuestions(t *testing.T) {
 	asks := []world.ProbeRequest{{Network: "provider", VLAN: 7, Addresses: []netip.Addr{a}}}
 	nobody := func(time.Duration) string { return "" }
 	q := addressProbes{}
-	q.take(start, asks, nil)
-	if asked, got := talk(q, 0, time.Minute, nobody); asked != rounds || len(got) != 0 {
+	q.setRequests(start, asks, nil)
+	if asked, got := talk(q, 0, time.Minute, nobody); asked != probeNum || len(got) != 0 {
 		t.Errorf("nobody there: asked %d times, %v", asked, got)
 	}
 	if _, again := q.due(start.Add(time.Hour)); !again.IsZero() {
 		t.Errorf("a question that is answered is asked again at %s", again)
 	}
-	q.take(start, nil, nil)
+	q.setRequests(start, nil, nil)
 
-	q.take(start, asks, nil)
+	q.setRequests(start, asks, nil)
 	first := map[netip.Addr]convert.ConflictReport{a: {MAC: "02:00:00:00:00:01", Since: start.UTC()}}
 	asked, got := talk(q, 0, 10*time.Second, func(at time.Duration) string {
 		if at > 5*time.Second {
@@ -55,7 +55,7 @@ func TestQuestions(t *testing.T) {
 	if !maps.Equal(got, first) || asked != 10 {
 		t.Errorf("a stranger there: asked %d times, %v, want %v", asked, got, first)
 	}
-	q.take(start.Add(10*time.Second), asks, nil)
+	q.setRequests(start.Add(10*time.Second), asks, nil)
 	if _, got := talk(q, 10*time.Second, 12*time.Second, nobody); !maps.Equal(got, first) {
 		t.Errorf("just gone: %v", got)
 	}
@@ -69,7 +69,7 @@ func TestAnswersOfOtherSegmentsAreIgnored(t *testing.T) {
 	a, start := netip.MustParseAddr("fd00:50::7"), time.Unix(1000, 0)
 	asks := []world.ProbeRequest{{Network: "provider", Addresses: []netip.Addr{a}}}
 	q := addressProbes{}
-	q.take(start, asks, nil)
+	q.setRequests(start, asks, nil)
 	here := map[string]bool{"provider": true}
 	q.receive(start, here, neighbour.Answer{Addr: a, MAC: "02:00:00:00:00:01", VLAN: 7})
 	q.receive(start, map[string]bool{"physnet": true}, neighbour.Answer{Addr: a, MAC: "02:00:00:00:00:01"})
@@ -79,7 +79,7 @@ func TestAnswersOfOtherSegmentsAreIgnored(t *testing.T) {
 	}
 	before := map[netip.Addr]convert.ConflictReport{a: {MAC: "02:00:00:00:00:01", Since: start}}
 	q = addressProbes{}
-	q.take(start, asks, before)
+	q.setRequests(start, asks, before)
 	if got := q.conflicts(); !maps.Equal(got, before) {
 		t.Errorf("strangers %v, want %v", got, before)
 	}
@@ -96,14 +96,14 @@ func TestAnswersToSupersededProbesAreIgnored(t *testing.T) {
 		return []world.ProbeRequest{{ID: id, Own: "02:00:00:00:00:0a", Network: "provider", Addresses: []netip.Addr{a}}}
 	}
 	q := addressProbes{}
-	q.take(start, ask("1-1"), nil)
+	q.setRequests(start, ask("1-1"), nil)
 	q.receive(start, here, neighbour.Answer{Addr: a, MAC: "02:00:00:00:00:0A"})
 	if got := q.conflicts(); len(got) != 0 {
 		t.Errorf("our own router is a stranger: %v", got)
 	}
 	q.receive(start, here, neighbour.Answer{Addr: a, MAC: "02:00:00:00:00:01"})
 	for _, id := range []string{"1-1", "2-1"} {
-		q.take(start, ask(id), nil)
+		q.setRequests(start, ask(id), nil)
 		want := map[netip.Addr]convert.ConflictReport{a: {MAC: "02:00:00:00:00:01", Since: start.UTC(), Probe: id}}
 		if got := q.conflicts(); !maps.Equal(got, want) {
 			t.Errorf("strangers %v, want %v", got, want)

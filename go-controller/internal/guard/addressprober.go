@@ -29,9 +29,9 @@ type addressProber struct {
 	probes   addressProbes
 	ports    map[string]*neighbour.Port // by device
 	received chan receivedAnswer
-	// begun is true once the Lease has been read. reported is the last report.
-	begun    bool
-	reported map[netip.Addr]convert.ConflictReport
+	// leaseRead is true once the Lease has been read. reported is the last report.
+	leaseRead bool
+	reported  map[netip.Addr]convert.ConflictReport
 }
 
 type receivedAnswer struct {
@@ -57,7 +57,7 @@ func (i *addressProber) run(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case l := <-i.leases:
-			i.take(l)
+			i.handleLease(l)
 		case h := <-i.received:
 			if i.probes[h.Addr] != nil {
 				i.metrics.answers.Inc()
@@ -68,31 +68,31 @@ func (i *addressProber) run(ctx context.Context) {
 		again.Stop()
 		ask, next := i.probes.due(time.Now())
 		for _, a := range ask {
-			i.ask(ctx, a, i.probes[a])
+			i.sendProbe(ctx, a, i.probes[a])
 		}
 		if !next.IsZero() {
 			again.Reset(time.Until(next))
 		} else {
 			i.close()
 		}
-		if found := i.probes.conflicts(); i.begun && (i.reported == nil || !maps.Equal(found, i.reported)) {
+		if found := i.probes.conflicts(); i.leaseRead && (i.reported == nil || !maps.Equal(found, i.reported)) {
 			i.reported = found
 			i.report(found)
 		}
 	}
 }
 
-// take reads the requested probes. Conflicts found by a previous guard are kept until there are new results.
-func (i *addressProber) take(l *coordinationv1.Lease) {
+// handleLease reads the requested probes. Conflicts found by a previous guard are kept until there are new results.
+func (i *addressProber) handleLease(l *coordinationv1.Lease) {
 	var found map[netip.Addr]convert.ConflictReport
-	if !i.begun {
+	if !i.leaseRead {
 		found = convert.ReadReport(l).Conflicts
 	}
-	i.begun = true
-	i.probes.take(time.Now(), convert.ProbeRequests(l), found)
+	i.leaseRead = true
+	i.probes.setRequests(time.Now(), convert.ProbeRequests(l), found)
 }
 
-func (i *addressProber) ask(ctx context.Context, a netip.Addr, q *addressProbe) {
+func (i *addressProber) sendProbe(ctx context.Context, a netip.Addr, q *addressProbe) {
 	networks, _ := i.networks()
 	for _, link := range networks[q.network].Links {
 		port := i.ports[link.Name]

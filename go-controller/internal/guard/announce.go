@@ -18,14 +18,14 @@ import (
 )
 
 const (
-	// mostClaims is how many claims can wait for their announcement. A chassis that returns claims all shards of all
+	// maxQueuedClaims is how many claims can wait for their announcement. A chassis that returns claims all shards of all
 	// domains at once.
-	mostClaims = 4096
-	// flushTime limits a call of ovs-vswitchd.
-	flushTime = time.Second
-	// announceLatest is how long an announcement waits for OVN's port on the bridge. After that OVN announces the shard
+	maxQueuedClaims = 4096
+	// flushTimeout limits a call of ovs-vswitchd.
+	flushTimeout = time.Second
+	// announceTimeout is how long an announcement waits for OVN's port on the bridge. After that OVN announces the shard
 	// itself.
-	announceLatest = time.Second
+	announceTimeout = time.Second
 )
 
 // waitingClaim is a claim that is not announced yet.
@@ -62,7 +62,7 @@ func (a *announcer) run(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case claim := <-a.claims:
-			waiting = append(waiting, waitingClaim{claim, time.Now().Add(announceLatest)})
+			waiting = append(waiting, waitingClaim{claim, time.Now().Add(announceTimeout)})
 		case <-a.changed:
 		}
 		waiting = slices.DeleteFunc(waiting, func(w waitingClaim) bool {
@@ -123,7 +123,7 @@ func (a *announcer) announce(ctx context.Context, c ovn.Claim) bool {
 }
 
 func (a *announcer) flush(ctx context.Context, bridge string) error {
-	ctx, cancel := context.WithTimeout(ctx, flushTime)
+	ctx, cancel := context.WithTimeout(ctx, flushTimeout)
 	defer cancel()
 	_, err := command(ctx, a.control, "fdb/flush", bridge)
 	return err

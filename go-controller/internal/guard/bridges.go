@@ -18,13 +18,13 @@ import (
 )
 
 const (
-	// flowsEvery is the interval between checks of the flows of bridges. Open vSwitch reports port changes as they
+	// flowCheckInterval is the interval between checks of the flows of bridges. Open vSwitch reports port changes as they
 	// happen.
-	flowsEvery = 2 * time.Second
-	// flowsTime limits one dump of the flows of a bridge.
-	flowsTime = 5 * time.Second
-	// mostStale limits the addresses in a report: annotations of a Lease are limited to 256 KiB.
-	mostStale = 2000
+	flowCheckInterval = 2 * time.Second
+	// dumpTimeout limits one dump of the flows of a bridge.
+	dumpTimeout = 5 * time.Second
+	// maxStaleAddrs limits the addresses in a report: annotations of a Lease are limited to 256 KiB.
+	maxStaleAddrs = 2000
 	// unreadableAfter is how long flows may be unreadable before the last report is withdrawn.
 	unreadableAfter = 30 * time.Second
 )
@@ -40,8 +40,8 @@ type bridges struct {
 	changed chan struct{}
 	report  func(map[string]convert.Localnet)
 	// reported is the last report, nil if there is none. failed is why the flows could not be read last time.
-	reported map[string]convert.Localnet
-	failed   string
+	reported  map[string]convert.Localnet
+	lastError string
 	// read is when all flows were last read.
 	read time.Time
 }
@@ -53,7 +53,7 @@ func newBridges(
 }
 
 func (b *bridges) run(ctx context.Context) {
-	tick := time.NewTicker(flowsEvery)
+	tick := time.NewTicker(flowCheckInterval)
 	defer tick.Stop()
 	for {
 		select {
@@ -62,12 +62,12 @@ func (b *bridges) run(ctx context.Context) {
 		case <-b.changed:
 		case <-tick.C:
 		}
-		b.look(ctx)
+		b.check(ctx)
 	}
 }
 
-// look reports the current state. While that can't be read, the last report remains valid for a limited time.
-func (b *bridges) look(ctx context.Context) {
+// check reports the current state. While that can't be read, the last report remains valid for a limited time.
+func (b *bridges) check(ctx context.Context) {
 	networks, known := b.networks()
 	if !known {
 		return
@@ -83,7 +83,7 @@ func (b *bridges) look(ctx context.Context) {
 			if ctx.Err() != nil {
 				return
 			}
-			if b.note(uplinks.Bridge, err); err != nil {
+			if b.logReadError(uplinks.Bridge, err); err != nil {
 				if b.reported != nil && time.Since(b.read) > unreadableAfter {
 					b.reported = nil
 					b.report(nil)
@@ -93,12 +93,12 @@ func (b *bridges) look(ctx context.Context) {
 			flows[uplinks.Bridge] = requestFlows(text)
 		}
 		for localnet, number := range uplinks.Patches {
-			found[localnet] = convert.Localnet{Bridge: uplinks.Bridge, Stale: without(flows[uplinks.Bridge], number)}
+			found[localnet] = convert.Localnet{Bridge: uplinks.Bridge, Stale: staleAddrs(flows[uplinks.Bridge], number)}
 		}
 	}
 	b.read = time.Now()
 	for localnet, is := range found {
-		is.Stale = is.Stale[:min(len(is.Stale), mostStale/len(found))]
+		is.Stale = is.Stale[:min(len(is.Stale), maxStaleAddrs/len(found))]
 		found[localnet] = is
 	}
 	if b.reported != nil && maps.EqualFunc(found, b.reported, convert.Localnet.Equal) {
@@ -114,21 +114,21 @@ func (b *bridges) look(ctx context.Context) {
 	b.report(found)
 }
 
-// note logs that the flows of a bridge can't be read, once per reason.
-func (b *bridges) note(bridge string, err error) {
+// logReadError logs that the flows of a bridge can't be read, once per reason.
+func (b *bridges) logReadError(bridge string, err error) {
 	text := ""
 	if err != nil {
 		text = err.Error()
 	}
-	if text != "" && text != b.failed {
+	if text != "" && text != b.lastError {
 		klog.ErrorS(err, "Failed to read the flows of a bridge", "bridge", bridge)
 	}
-	b.failed = text
+	b.lastError = text
 }
 
 // dump requests the flows of a bridge from ovs-vswitchd.
 func (b *bridges) dump(ctx context.Context, bridge string) (string, error) {
-	ctx, cancel := context.WithTimeout(ctx, flowsTime)
+	ctx, cancel := context.WithTimeout(ctx, dumpTimeout)
 	defer cancel()
 	return command(ctx, b.control, "bridge/dump-flows", bridge)
 }
@@ -144,8 +144,8 @@ func anyStale(found map[string]convert.Localnet) bool {
 
 // ports are the OpenFlow ports that a flow outputs to: all of them, or those in numbers.
 type ports struct {
-	everywhere bool
-	numbers    []int
+	allPorts bool
+	numbers  []int
 }
 
 // requestFlows parses the flows that match requests for a single address, by that address. The format is that of
@@ -176,7 +176,7 @@ func outputs(actions string) ports {
 		action = strings.TrimSpace(action)
 		switch action {
 		case "NORMAL", "FLOOD", "ALL":
-			p.everywhere = true
+			p.allPorts = true
 		}
 		if n, err := strconv.Atoi(strings.TrimPrefix(action, "output:")); err == nil {
 			p.numbers = append(p.numbers, n)
@@ -185,11 +185,11 @@ func outputs(actions string) ports {
 	return p
 }
 
-// without returns the addresses whose requests do not reach a port, sorted.
-func without(flows map[netip.Addr]ports, number int) []netip.Addr {
+// staleAddrs returns the addresses whose requests do not reach a port, sorted.
+func staleAddrs(flows map[netip.Addr]ports, number int) []netip.Addr {
 	var stale []netip.Addr
 	for addr, to := range flows {
-		if !to.everywhere && !slices.Contains(to.numbers, number) {
+		if !to.allPorts && !slices.Contains(to.numbers, number) {
 			stale = append(stale, addr)
 		}
 	}

@@ -43,12 +43,12 @@ func TestBridgeReportListsStaleFlows(t *testing.T) {
 		func(found map[string]convert.Localnet) {
 			reports = append(reports, found)
 		})
-	b.look(t.Context())
-	b.look(t.Context())
+	b.check(t.Context())
+	b.check(t.Context())
 	patches = map[string]int{"slb-lan-localnet": 4}
-	b.look(t.Context())
+	b.check(t.Context())
 	patches = nil
-	b.look(t.Context())
+	b.check(t.Context())
 	v4, v6 := netip.MustParseAddr("172.18.0.100"), netip.MustParseAddr("fd00:18::100")
 	want := []map[string]convert.Localnet{
 		{"slb-lan-localnet": {Bridge: "br-ex", Stale: []netip.Addr{v6}}},
@@ -69,7 +69,7 @@ func TestBridgeReportIsKeptWhileFlowsAreUnreadable(t *testing.T) {
 		func(found map[string]convert.Localnet) {
 			t.Errorf("reported %v", found)
 		})
-	b.look(t.Context())
+	b.check(t.Context())
 	if _, err := b.dump(t.Context(), "br-ex"); err == nil {
 		t.Error("flows without a daemon")
 	}

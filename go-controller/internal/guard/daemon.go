@@ -14,8 +14,8 @@ import (
 	"time"
 )
 
-// answerTime is how long ovn-controller may take to answer.
-const answerTime = 300 * time.Millisecond
+// probeTimeout is how long ovn-controller may take to answer.
+const probeTimeout = 300 * time.Millisecond
 
 // prober checks whether ovn-controller works.
 type prober struct {
@@ -27,24 +27,24 @@ type prober struct {
 
 func newProber(dir string) *prober { return &prober{dir, map[string]net.Conn{}} }
 
-// look requests the version through the control sockets in the directory, as ovs-appctl(8) does.
-func (p *prober) look(ctx context.Context) heartbeat {
+// check requests the version through the control sockets in the directory, as ovs-appctl(8) does.
+func (p *prober) check(ctx context.Context) heartbeat {
 	sockets, err := filepath.Glob(filepath.Join(p.dir, "ovn-controller.*.ctl"))
 	if err != nil {
 		return absent
 	}
 	sum := absent
 	for _, socket := range sockets {
-		sum = max(sum, p.ask(ctx, socket))
+		sum = max(sum, p.probe(ctx, socket))
 	}
 	return sum
 }
 
-func (p *prober) ask(ctx context.Context, socket string) heartbeat {
-	ctx, cancel := context.WithTimeout(ctx, answerTime)
+func (p *prober) probe(ctx context.Context, socket string) heartbeat {
+	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
 	if conn := p.waiting[socket]; conn != nil {
-		if got := p.listen(ctx, socket, conn); got >= silent {
+		if got := p.awaitReply(ctx, socket, conn); got >= silent {
 			return got
 		}
 	}
@@ -61,11 +61,11 @@ func (p *prober) ask(ctx context.Context, socket string) heartbeat {
 		conn.Close()
 		return crashed
 	}
-	return p.listen(ctx, socket, conn)
+	return p.awaitReply(ctx, socket, conn)
 }
 
-// listen waits for the answer on a connection. If there is none yet, it keeps the connection for later.
-func (p *prober) listen(ctx context.Context, socket string, conn net.Conn) heartbeat {
+// awaitReply waits for the answer on a connection. If there is none yet, it keeps the connection for later.
+func (p *prober) awaitReply(ctx context.Context, socket string, conn net.Conn) heartbeat {
 	if deadline, ok := ctx.Deadline(); ok {
 		_ = conn.SetReadDeadline(deadline) // errors of the connection show when reading
 	}

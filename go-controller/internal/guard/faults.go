@@ -14,9 +14,9 @@ import (
 // that time, and does not move shards back and forth.
 const recovery = 3 * time.Second
 
-// lost returns the faults of the networks on which every link has lost its carrier, by network. A network without
-// links, or with a link that may work, has no fault.
-func lost(networks map[string]ovn.Uplinks) map[string]string {
+// uplinkFaults returns the faults of the networks on which every link has lost its carrier, by network. A network
+// without links, or with a link that may work, has no fault.
+func uplinkFaults(networks map[string]ovn.Uplinks) map[string]string {
 	faults := map[string]string{}
 	for network, uplinks := range networks {
 		var names []string
@@ -33,19 +33,19 @@ func lost(networks map[string]ovn.Uplinks) map[string]string {
 	return faults
 }
 
-// faultSighting is a fault and when it was last observed.
-type faultSighting struct {
+// faultObservation is a fault and when it was last observed.
+type faultObservation struct {
 	why  string
 	last time.Time
 }
 
 // faultHistory keeps faults until they have been absent for the recovery time.
-type faultHistory map[string]faultSighting
+type faultHistory map[string]faultObservation
 
-// see records the current faults and returns those in effect.
-func (s faultHistory) see(now time.Time, faults map[string]string) map[string]string {
+// observe records the current faults and returns those in effect.
+func (s faultHistory) observe(now time.Time, faults map[string]string) map[string]string {
 	for network, why := range faults {
-		s[network] = faultSighting{why, now}
+		s[network] = faultObservation{why, now}
 	}
 	out := map[string]string{}
 	for network, f := range s {

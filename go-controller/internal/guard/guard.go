@@ -25,8 +25,8 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
 )
 
-// lookEvery is the interval between checks of ovn-controller. Open vSwitch reports link changes as they happen.
-const lookEvery = 500 * time.Millisecond
+// checkInterval is the interval between checks of ovn-controller. Open vSwitch reports link changes as they happen.
+const checkInterval = 500 * time.Millisecond
 
 // Options configure a Guard.
 type Options struct {
@@ -101,7 +101,7 @@ func New(o Options) (*Guard, error) {
 	g.announcer = &announcer{
 		chassis: g.vswitch.Chassis, networks: g.vswitch.Networks, credentials: o.Credentials,
 		control: vswitchdSocket(o.Switch),
-		metrics: g.metrics, changed: make(chan struct{}, 1), claims: make(chan ovn.Claim, mostClaims),
+		metrics: g.metrics, changed: make(chan struct{}, 1), claims: make(chan ovn.Claim, maxQueuedClaims),
 	}
 	return g, nil
 }
@@ -147,7 +147,7 @@ func (g *Guard) Run(ctx context.Context) error {
 
 func (g *Guard) watch(ctx context.Context) {
 	controllers := newProber(g.options.RunDir)
-	tick := time.NewTicker(lookEvery)
+	tick := time.NewTicker(checkInterval)
 	defer tick.Stop()
 	var controller string
 	var told map[string]string
@@ -157,7 +157,7 @@ func (g *Guard) watch(ctx context.Context) {
 			return
 		case <-g.changed:
 		case <-tick.C:
-			p := controllers.look(ctx)
+			p := controllers.check(ctx)
 			if ctx.Err() != nil {
 				return
 			}
@@ -170,7 +170,7 @@ func (g *Guard) watch(ctx context.Context) {
 					klog.InfoS("Detected a fault", "network", network, "reason", why)
 				}
 			}
-			g.metrics.see(told, faults)
+			g.metrics.update(told, faults)
 			report(g.report, v1alpha1.AnnotationFaults, faults)
 			told = faults
 		}
@@ -180,7 +180,7 @@ func (g *Guard) watch(ctx context.Context) {
 // faults returns the faults in effect. known is false until the networks have been read.
 func (g *Guard) faults(controller string) (faults map[string]string, known bool) {
 	if networks, ok := g.vswitch.Networks(); ok {
-		g.networks = lost(networks)
+		g.networks = uplinkFaults(networks)
 	}
 	if g.networks == nil {
 		return nil, false
@@ -189,5 +189,5 @@ func (g *Guard) faults(controller string) (faults map[string]string, known bool)
 	if controller != "" {
 		now[world.EveryNetwork] = controller
 	}
-	return g.faultHistory.see(time.Now(), now), true
+	return g.faultHistory.observe(time.Now(), now), true
 }

@@ -21,7 +21,7 @@ func TestMain(m *testing.M) { os.Exit(ovnprefix.Main(m)) }
 
 // A network is lost when its last link is lost.
 func TestLostNetworks(t *testing.T) {
-	got := lost(map[string]ovn.Uplinks{
+	got := uplinkFaults(map[string]ovn.Uplinks{
 		"lost":     {Bridge: "br-a", Links: []ovn.Uplink{{Name: "eno1", Lost: true}, {Name: "eno2", Lost: true}}},
 		"one-left": {Bridge: "br-b", Links: []ovn.Uplink{{Name: "eno3", Lost: true}, {Name: "eno4"}}},
 		"inside":   {Bridge: "br-c"},
@@ -42,7 +42,7 @@ func TestFaultsClearAfterStablePeriod(t *testing.T) {
 	}{
 		{0, nil, 0}, {1, down, 1}, {2, nil, 1}, {3, down, 1}, {5, nil, 1}, {6, nil, 1}, {7, nil, 0}, {8, nil, 0},
 	} {
-		if got := s.see(start.Add(step.at*time.Second), step.seen); len(got) != step.want {
+		if got := s.observe(start.Add(step.at*time.Second), step.seen); len(got) != step.want {
 			t.Errorf("after %d s: %v, want %d", step.at, got, step.want)
 		}
 	}
@@ -67,7 +67,7 @@ func TestHealthTracker(t *testing.T) {
 		var v healthTracker
 		var got string
 		for i, p := range c.pulses {
-			got = v.observe(time.Unix(1000, 0).Add(time.Duration(i)*lookEvery), p)
+			got = v.observe(time.Unix(1000, 0).Add(time.Duration(i)*checkInterval), p)
 		}
 		if (got == "") != (c.want == "") || !strings.Contains(got, c.want) {
 			t.Errorf("%s: %q, want %q", name, got, c.want)
@@ -79,7 +79,7 @@ func TestHealthTracker(t *testing.T) {
 func TestHeartbeatOfRealDaemon(t *testing.T) {
 	dir := t.TempDir()
 	daemons := newProber(dir)
-	if p := daemons.look(t.Context()); p != absent {
+	if p := daemons.check(t.Context()); p != absent {
 		t.Errorf("nothing there: %d", p)
 	}
 	daemon := exec.Command("ovsdb-server", "--remote=punix:"+filepath.Join(dir, "db.sock"),
@@ -92,7 +92,7 @@ func TestHeartbeatOfRealDaemon(t *testing.T) {
 	await := func(want heartbeat) {
 		t.Helper()
 		deadline := time.Now().Add(20 * time.Second)
-		for got := daemons.look(t.Context()); got != want; got = daemons.look(t.Context()) {
+		for got := daemons.check(t.Context()); got != want; got = daemons.check(t.Context()) {
 			if time.Now().After(deadline) {
 				t.Fatalf("pulse is still %d, want %d", got, want)
 			}
@@ -104,7 +104,7 @@ func TestHeartbeatOfRealDaemon(t *testing.T) {
 	}
 	await(silent)
 	for range 15 { // More than a queue of connections holds.
-		if p := daemons.look(t.Context()); p != silent {
+		if p := daemons.check(t.Context()); p != silent {
 			t.Errorf("stopped: pulse %d", p)
 		}
 	}

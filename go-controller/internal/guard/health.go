@@ -8,13 +8,13 @@ import (
 )
 
 const (
-	// deadAfter is how long ovn-controller must be gone to count as a fault. A process that its monitor process
+	// downGracePeriod is how long ovn-controller must be gone to count as a fault. A process that its monitor process
 	// restarts at once (ovn-ctl(8)) does not count.
-	deadAfter = 750 * time.Millisecond
-	// hungAfter is how long ovn-controller may run without answering. A full recomputation in a large cluster takes
-	// seconds, occurs on all gateways at the same time, and does not stop its other thread from answering neighbour
+	downGracePeriod = 750 * time.Millisecond
+	// unresponsiveTimeout is how long ovn-controller may run without answering. A full recomputation in a large cluster
+	// takes seconds, occurs on all gateways at the same time, and does not stop its other thread from answering neighbour
 	// solicitations.
-	hungAfter = 30 * time.Second
+	unresponsiveTimeout = 30 * time.Second
 )
 
 // heartbeat is the result of one check of ovn-controller. If there are several sockets, the greatest value counts:
@@ -33,23 +33,23 @@ const (
 
 // healthTracker tracks the health of ovn-controller. The zero value has no observations.
 type healthTracker struct {
-	// alive is when ovn-controller last answered, or else the first check.
-	alive time.Time
-	// seen is true if ovn-controller has been observed on this node.
-	seen bool
+	// lastReply is when ovn-controller last answered, or else the first check.
+	lastReply time.Time
+	// observed is true if ovn-controller has been observed on this node.
+	observed bool
 }
 
 // observe records a heartbeat and returns the fault, or an empty string.
 func (v *healthTracker) observe(now time.Time, p heartbeat) string {
-	if v.alive.IsZero() || p == answered {
-		v.alive = now
+	if v.lastReply.IsZero() || p == answered {
+		v.lastReply = now
 	}
-	v.seen = v.seen || p != absent
+	v.observed = v.observed || p != absent
 	const consequence = ": IPv6 neighbour solicitations are not answered"
-	switch down := now.Sub(v.alive); {
-	case p == silent && down >= hungAfter:
-		return fmt.Sprintf("ovn-controller has not answered for %s", hungAfter) + consequence
-	case p < silent && v.seen && down >= deadAfter:
+	switch down := now.Sub(v.lastReply); {
+	case p == silent && down >= unresponsiveTimeout:
+		return fmt.Sprintf("ovn-controller has not answered for %s", unresponsiveTimeout) + consequence
+	case p < silent && v.observed && down >= downGracePeriod:
 		return "ovn-controller is not running" + consequence
 	}
 	return ""

@@ -53,8 +53,8 @@ func newMetrics(r prometheus.Registerer) (*metrics, error) {
 	return m, nil
 }
 
-// see updates the metrics with the previous and the current faults by network.
-func (m *metrics) see(before, now map[string]string) {
+// update updates the metrics with the previous and the current faults by network.
+func (m *metrics) update(before, now map[string]string) {
 	count := map[string]float64{kindUplink: 0, kindOVNController: 0}
 	for network := range now {
 		kind := kindUplink

@@ -9,9 +9,9 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 )
 
-// rank is the sort key of a pool: its priority, where 0 sorts last. Pools without an admission rule, which serve
+// priority is the sort key of a pool: its priority, where 0 sorts last. Pools without an admission rule, which serve
 // every Service, sort after all others.
-func (p *pool) rank() int {
+func (p *pool) priority() int {
 	switch {
 	case p.Admission == nil:
 		return math.MaxInt
@@ -26,8 +26,8 @@ func (p *pool) admits(s *world.Service) bool {
 	return p.Admission == nil || p.Admission.AdmitsNamespace(s.Key.Namespace) && p.Admission.AdmitsLabels(s.Labels)
 }
 
-// shuts returns why the pool does not serve the Service, or an empty string if it does.
-func (p *pool) shuts(s *world.Service) string {
+// admissionError returns why the pool does not serve the Service, or an empty string if it does.
+func (p *pool) admissionError(s *world.Service) string {
 	switch {
 	case p.admits(s):
 		return ""

@@ -11,12 +11,12 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 )
 
-// own returns the addresses that a Service had. Of the addresses that another controller wrote into its status, it
-// includes those that a pool could have allocated.
-func (l *state) own(service int) ownership {
+// previousAddrs returns the addresses that a Service had. Of the addresses that another controller wrote into its
+// status, it includes those that a pool could have allocated.
+func (l *state) previousAddrs(service int) ownership {
 	s := l.services[service]
 	own := ownership{addrs: l.held[s.Key]}
-	if own.leaves = len(own.addrs) > 0; !own.leaves {
+	if own.releasesAddr = len(own.addrs) > 0; !own.releasesAddr {
 		own.addrs = l.adoptable(s, &own)
 	}
 	return own
@@ -33,14 +33,14 @@ func (l *state) adopt(service int, own *ownership, shown bool) {
 		}
 		f := world.FamilyOf(a)
 		if own.has.of(f).IsValid() || !slices.Contains(families(s), f) {
-			own.leaves = true
+			own.releasesAddr = true
 			continue
 		}
-		if other, why := l.obstacle(a, service); why != "" {
+		if other, why := l.conflictingHolder(a, service); why != "" {
 			if shown {
-				own.lost, own.to, own.why = a, other, why
+				own.lost, own.lostTo, own.lostReason = a, other, why
 			}
-			own.leaves = true
+			own.releasesAddr = true
 			continue
 		}
 		l.take(a, service)
@@ -59,7 +59,7 @@ func (l *state) adoptable(s *world.Service, own *ownership) []netip.Addr {
 	for _, a := range s.Assigned {
 		if slices.Contains(s.Given, a) {
 			given = true
-		} else if why := l.neverGiven(s, a); why != "" {
+		} else if why := l.ineligibleReason(s, a); why != "" {
 			refused = append(refused, why)
 			continue
 		}
@@ -68,28 +68,28 @@ func (l *state) adoptable(s *world.Service, own *ownership) []netip.Addr {
 	if len(refused) == 0 {
 		return s.Assigned
 	}
-	own.refused, own.leaves = strings.Join(refused, "; "), true
+	own.refused, own.releasesAddr = strings.Join(refused, "; "), true
 	if own.foreign = !given && !s.NamesClass; own.foreign {
 		return nil
 	}
 	return adoptable
 }
 
-// neverGiven returns why no pool would allocate an address to a Service, even if the address were free. It returns an
-// empty string if a pool could. A host outside of the cluster that answers for the address is ignored: it may be the
-// controller that allocated it.
-func (l *state) neverGiven(s *world.Service, a netip.Addr) string {
-	p := l.of(a)
+// ineligibleReason returns why no pool would allocate an address to a Service, even if the address were free. It
+// returns an empty string if a pool could. A host outside of the cluster that answers for the address is ignored: it
+// may be the controller that allocated it.
+func (l *state) ineligibleReason(s *world.Service, a netip.Addr) string {
+	p := l.poolOf(a)
 	if p == nil {
 		if use := l.usedAs(a); use != "" {
 			return fmt.Sprintf("address %s is %s", a, use)
 		}
 		return fmt.Sprintf("address %s is in no pool", a)
 	}
-	if why := p.shuts(s); why != "" && l.kept[a] != s.Key {
+	if why := p.admissionError(s); why != "" && l.reservations[a] != s.Key {
 		return fmt.Sprintf("address %s: %s", a, why)
 	}
-	if why := l.unusableBut(p, a, s.Key, contestedBy); why != "" {
+	if why := l.unusableExcept(p, a, s.Key, conflictRole); why != "" {
 		return "address " + why
 	}
 	return ""

@@ -14,10 +14,10 @@ import (
 // Allocation holds the addresses of every Service and the usage of the pools.
 type Allocation struct {
 	Services  map[world.Key]Outcome
-	Pools     map[string]PoolUse
+	Pools     map[string]PoolUsage
 	allocator *allocator
-	// waiting is set if a Service would get more addresses, or other ones, if it could.
-	waiting bool
+	// hasPending is set if a Service would get more addresses, or other ones, if it could.
+	hasPending bool
 }
 
 // PoolOf returns the name of the pool that an address belongs to, or an empty string if it is in none. Where pools
@@ -42,8 +42,8 @@ type Outcome struct {
 	Message string
 }
 
-// PoolUse counts the addresses of a pool. Counts saturate at the largest int64.
-type PoolUse struct {
+// PoolUsage counts the addresses of a pool. Counts saturate at the largest int64.
+type PoolUsage struct {
 	// Capacity is the total number of addresses that the pool can allocate, including reserved ones.
 	Capacity4, Capacity6 int64
 	// Assigned addresses are in use: granted, or still in the status of a Service.
@@ -52,12 +52,12 @@ type PoolUse struct {
 	// are suspended.
 	Available4, Available6 int64
 	// Resting addresses are in cooldown: only the Services that had them last can get them (spec.reuseDelay).
-	Resting4, Resting6 int64
+	Cooldown4, Cooldown6 int64
 	// Leases are world.Pool.Leases of the next pass: the addresses in cooldown, latest first, then those in use by
 	// the age of their Services. There are none without a ReuseDelay.
 	Leases []world.Lease
-	// RestsUntil is when the first cooldown ends and another pass is due. It is zero if there is no cooldown.
-	RestsUntil time.Time
+	// NextCooldownEnd is when the first cooldown ends and another pass is due. It is zero if there is no cooldown.
+	NextCooldownEnd time.Time
 	// Problems are conflicts of this pool with other objects, in addition to the problems of the pool itself.
 	Problems []string
 	// Suspended is why no pool allocates new addresses.
@@ -72,10 +72,10 @@ func Allocate(w *world.Snapshot, held map[world.Key][]netip.Addr,
 	l := newState(w, held, shardOf)
 	owns := make([]ownership, len(l.services))
 	for i, s := range l.services {
-		if takesBack(&w.Cluster, s, held[s.Key]) {
-			owns[i].leaves = true
+		if releasesAddrs(&w.Cluster, s, held[s.Key]) {
+			owns[i].releasesAddr = true
 		} else {
-			owns[i] = l.own(i)
+			owns[i] = l.previousAddrs(i)
 			l.adopt(i, &owns[i], true)
 		}
 	}
@@ -83,19 +83,19 @@ func Allocate(w *world.Snapshot, held map[world.Key][]netip.Addr,
 		l.adopt(i, &owns[i], false)
 	}
 	for i := range l.services {
-		if owns[i].leaves {
+		if owns[i].releasesAddr {
 			l.reserveStatus(i)
 		}
 	}
 	a := &Allocation{Services: make(map[world.Key]Outcome, len(l.services)),
-		allocator: &allocator{state: l, open: l.open()}}
+		allocator: &allocator{state: l, open: l.autoAssignPools()}}
 	externals := a.allocator.keepExternals()
-	l.rest(w.Now)
-	a.allocator.claimExternals(externals)
+	l.startCooldowns(w.Now)
+	a.allocator.assignExternalIPs(externals)
 	for i, s := range l.services {
-		a.note(s, a.allocator.serve(i, owns[i], externals[i]))
+		a.record(s, a.allocator.allocate(i, owns[i], externals[i]))
 	}
-	a.Pools = l.uses()
+	a.Pools = l.usage()
 	return a
 }
 
@@ -128,11 +128,11 @@ type ownership struct {
 	addrs []netip.Addr
 	// lost is an address that the Service had, but that the older Service to has too. why is the reason why they
 	// don't share it.
-	lost netip.Addr
-	to   int
-	why  string
-	// leaves is set if the status may have an address that the Service does not keep.
-	leaves bool
+	lost       netip.Addr
+	lostTo     int
+	lostReason string
+	// releasesAddr is set if the status may have an address that the Service does not keep.
+	releasesAddr bool
 	// refused says which addresses in the status, written by another controller, are not adopted, and why. foreign is
 	// set if these addresses, and the Service, are left untouched.
 	refused string
@@ -147,7 +147,7 @@ func families(s *world.Service) []world.Family {
 	return s.Families
 }
 
-// open returns the pools that serve Services that name no pool, in the order in which they are tried.
-func (b *poolIndex) open() []*pool {
-	return slices.DeleteFunc(slices.Clone(b.pools), func(p *pool) bool { return !p.AutoAssign || !p.gives() })
+// autoAssignPools returns the pools that serve Services that name no pool, in the order in which they are tried.
+func (b *poolIndex) autoAssignPools() []*pool {
+	return slices.DeleteFunc(slices.Clone(b.pools), func(p *pool) bool { return !p.AutoAssign || !p.canAllocate() })
 }

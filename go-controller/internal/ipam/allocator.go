@@ -18,13 +18,13 @@ type allocator struct {
 	open []*pool
 }
 
-// remarks collects the messages about a Service. The first reason is kept.
-type remarks struct {
+// messages collects the messages about a Service. The first reason is kept.
+type messages struct {
 	reason   Reason
 	messages []string
 }
 
-func (r *remarks) add(reason Reason, message string) {
+func (r *messages) add(reason Reason, message string) {
 	if message == "" {
 		return
 	}
@@ -34,11 +34,11 @@ func (r *remarks) add(reason Reason, message string) {
 	r.messages = append(r.messages, message)
 }
 
-// serve allocates what a Service lacks and moves it to the address or pool that it requests. The Service loses an
+// allocate allocates what a Service lacks and moves it to the address or pool that it requests. The Service loses an
 // address that it has only when it gets a replacement.
-func (d *allocator) serve(service int, own ownership, ext external) Outcome {
+func (d *allocator) allocate(service int, own ownership, ext external) Outcome {
 	s := d.services[service]
-	var say remarks
+	var say messages
 	gets := own.has
 	if own.foreign {
 		say.add(ReasonForeignAddress, "status.loadBalancer.ingress: "+own.refused+"; another controller wrote it, so it is "+
@@ -47,7 +47,7 @@ func (d *allocator) serve(service int, own ownership, ext external) Outcome {
 	} else if len(s.Problems) > 0 {
 		say.add(ReasonInvalidRequest, strings.Join(s.Problems, "; "))
 	} else if d.suspended.Reason != "" {
-		if d.lacks(s, own.has) {
+		if d.needsAddress(s, own.has) {
 			say.add(d.suspended.Reason, d.suspended.Message)
 		}
 	} else if asked, reason, message := d.request(service, own.has); reason != "" {
@@ -57,7 +57,7 @@ func (d *allocator) serve(service int, own ownership, ext external) Outcome {
 	}
 	if own.lost.IsValid() && say.reason != ReasonAddressInUse {
 		say.add(ReasonAddressInUse, fmt.Sprintf("%s, which was in the status, belongs to Service %s, the older one", own.lost,
-			d.services[own.to].Key)+notShared(s, own.why))
+			d.services[own.lostTo].Key)+notShared(s, own.lostReason))
 	}
 	if own.refused != "" && !own.foreign {
 		say.add(ReasonForeignAddress, "status.loadBalancer.ingress: "+own.refused+"; another controller wrote it, and it "+
@@ -73,7 +73,7 @@ func (d *allocator) serve(service int, own ownership, ext external) Outcome {
 
 // grant fills gets: first the requested addresses, then one per family that is missing or that must move to another
 // pool.
-func (d *allocator) grant(service int, asked perFamily, gets *perFamily, say *remarks) {
+func (d *allocator) grant(service int, asked perFamily, gets *perFamily, say *messages) {
 	s := d.services[service]
 	own, had := *gets, !gets.empty()
 	var missing []world.Family
@@ -81,7 +81,7 @@ func (d *allocator) grant(service int, asked perFamily, gets *perFamily, say *re
 		switch has := *gets.of(f); {
 		case asked.of(f).IsValid():
 			*gets.of(f) = *asked.of(f)
-		case !has.IsValid(), d.leaves(s, has):
+		case !has.IsValid(), d.requestsOtherPool(s, has):
 			missing = append(missing, f)
 		}
 	}
@@ -91,7 +91,7 @@ func (d *allocator) grant(service int, asked perFamily, gets *perFamily, say *re
 		if reason != "" {
 			say.add(reason, message)
 		} else {
-			missing = d.reclaim(allocationRequest{s, own, *gets}, gets, pools, missing)
+			missing = d.reuseCooldownAddr(allocationRequest{s, own, *gets}, gets, pools, missing)
 			missing = d.share(service, own, gets, pools, missing)
 			drawn = d.choose(allocationRequest{s, own, *gets}, pools, missing, say)
 		}
@@ -104,7 +104,7 @@ func (d *allocator) grant(service int, asked perFamily, gets *perFamily, say *re
 		if p := drawn[i]; p != nil {
 			a, ok := d.draw(p.freeList(f), p.Name)
 			*gets.of(f) = a
-			d.dry = d.dry || !ok
+			d.cursorExhausted = d.cursorExhausted || !ok
 		}
 	}
 	for _, f := range families(s) {
@@ -114,9 +114,9 @@ func (d *allocator) grant(service int, asked perFamily, gets *perFamily, say *re
 	}
 }
 
-// leaves reports whether the Service requests another pool than the one that its address is in. It returns false for
-// an address in no pool, because the Service did not choose to leave its pool.
-func (d *allocator) leaves(s *world.Service, has netip.Addr) bool {
+// requestsOtherPool reports whether the Service requests another pool than the one that its address is in. It returns
+// false for an address in no pool, because the Service did not choose to leave its pool.
+func (d *allocator) requestsOtherPool(s *world.Service, has netip.Addr) bool {
 	if s.RequestedPool == "" || d.poolName(has) == "" {
 		return false
 	}
@@ -132,11 +132,11 @@ func (d *allocator) candidates(s *world.Service, gets perFamily) ([]*pool, Reaso
 			reason, message := notFound(s)
 			return nil, reason, message
 		}
-		if !p.gives() {
-			reason, message := p.closed()
+		if !p.canAllocate() {
+			reason, message := p.unavailableReason()
 			return nil, reason, s.PoolRequestedBy + ": " + message
 		}
-		if why := p.shuts(s); why != "" {
+		if why := p.admissionError(s); why != "" {
 			return nil, ReasonNotAdmitted, s.PoolRequestedBy + ": " + why
 		}
 		return []*pool{p}, "", ""
@@ -149,11 +149,11 @@ func (d *allocator) candidates(s *world.Service, gets perFamily) ([]*pool, Reaso
 	var first []*pool
 	for _, f := range families(s) {
 		a := *gets.of(f)
-		p := d.of(a)
-		if p == nil || !p.gives() || !p.admits(s) || slices.Contains(first, p) {
+		p := d.poolOf(a)
+		if p == nil || !p.canAllocate() || !p.admits(s) || slices.Contains(first, p) {
 			continue
 		}
-		if p.AutoAssign || slices.Contains(s.Requested, a) || d.kept[a] == s.Key {
+		if p.AutoAssign || slices.Contains(s.Requested, a) || d.reservations[a] == s.Key {
 			first = append(first, p)
 		}
 	}
@@ -181,10 +181,11 @@ type allocationRequest struct {
 
 // choose selects the pool for each missing family (at most two): the first pool that has all of them, or else the
 // first pool for each.
-func (d *allocator) choose(b allocationRequest, pools []*pool, missing []world.Family, say *remarks) (chosen [2]*pool) {
+func (d *allocator) choose(b allocationRequest, pools []*pool, missing []world.Family,
+	say *messages) (chosen [2]*pool) {
 	for _, p := range pools {
 		lacks := slices.ContainsFunc(missing, func(f world.Family) bool { return p.freeList(f).free() == 0 })
-		if !lacks && d.within(p, b.service, b.had, b.gets, len(missing)) {
+		if !lacks && d.withinQuota(p, b.service, b.had, b.gets, len(missing)) {
 			for i := range missing {
 				chosen[i] = p
 			}
@@ -197,7 +198,7 @@ func (d *allocator) choose(b allocationRequest, pools []*pool, missing []world.F
 			if chosen[0] == p {
 				n = 2
 			}
-			if p.freeList(f).free() > 0 && d.within(p, b.service, b.had, b.gets, n) {
+			if p.freeList(f).free() > 0 && d.withinQuota(p, b.service, b.had, b.gets, n) {
 				chosen[i] = p
 				break
 			}
@@ -217,7 +218,7 @@ func (d *allocator) exhausted(s *world.Service, pools []*pool, f world.Family) (
 	for _, p := range pools {
 		count := p.freeList(f).counts(p, f)
 		if p.freeList(f).free() > 0 {
-			reason, count = ReasonQuotaExceeded, d.overdrawn(p, s)
+			reason, count = ReasonQuotaExceeded, d.quotaMessage(p, s)
 		}
 		if p.freeList(f).size > 0 && !slices.Contains(counts, count) {
 			counts = append(counts, count)
@@ -239,7 +240,7 @@ func (d *allocator) exhausted(s *world.Service, pools []*pool, f world.Family) (
 
 // outcome assembles the Outcome of a Service, with a remark on each address that the Service keeps although it would
 // not get it today.
-func (d *allocator) outcome(service int, had, gets perFamily, say remarks) Outcome {
+func (d *allocator) outcome(service int, had, gets perFamily, say messages) Outcome {
 	s := d.services[service]
 	var both [2]netip.Addr
 	addrs := both[:0]
@@ -252,8 +253,8 @@ func (d *allocator) outcome(service int, had, gets perFamily, say remarks) Outco
 		const keeps = "; the Service keeps it until it is recreated or requests another"
 		if why := d.contested(a); why != "" {
 			say.add(ReasonAddressConflict, fmt.Sprintf("address %s is %s", a, why)+keeps)
-		} else if a == *had.of(f) && d.odd[claim{a, service}] {
-			say.add(ReasonAddressLeftPool, d.left(s, a)+keeps)
+		} else if a == *had.of(f) && d.ineligible[claim{a, service}] {
+			say.add(ReasonAddressLeftPool, d.ineligibleMessage(s, a)+keeps)
 		}
 	}
 	o := Outcome{Reason: say.reason, Message: strings.Join(say.messages, "; ")}
@@ -271,17 +272,17 @@ func (d *allocator) outcome(service int, had, gets perFamily, say remarks) Outco
 	return o
 }
 
-// left returns why no pool would allocate an odd address to the Service.
-func (d *allocator) left(s *world.Service, a netip.Addr) string {
-	p := d.of(a)
+// ineligibleMessage returns why no pool would allocate an odd address to the Service.
+func (d *allocator) ineligibleMessage(s *world.Service, a netip.Addr) string {
+	p := d.poolOf(a)
 	if p == nil {
 		return fmt.Sprintf("address %s is in no pool", a)
 	}
-	if !p.gives() {
-		_, closed := p.closed()
+	if !p.canAllocate() {
+		_, closed := p.unavailableReason()
 		return fmt.Sprintf("address %s: %s", a, closed)
 	}
-	if why := p.shuts(s); why != "" && d.kept[a] != s.Key {
+	if why := p.admissionError(s); why != "" && d.reservations[a] != s.Key {
 		return fmt.Sprintf("address %s: %s", a, why)
 	}
 	return "address " + d.unusable(p, a, s.Key)

@@ -11,26 +11,26 @@ import (
 // Admit and Dismiss handle the many small changes between two calls of Allocate at little cost: Services that are
 // added or deleted and affect no other Service. They do not update Pools.
 
-// Admit allocates for a Service that was added after the Allocation was computed and has no address yet, as if it
+// Add allocates for a Service that was added after the Allocation was computed and has no address yet, as if it
 // were the youngest of all, and records the result. Allocate of a snapshot with this Service would confirm the
 // result. If Admit returns false, the Allocation is invalid and must be recomputed.
-func (a *Allocation) Admit(s *world.Service) (Outcome, bool) {
+func (a *Allocation) Add(s *world.Service) (Outcome, bool) {
 	_, known := a.Services[s.Key]
 	// A pending Service with the same sharing key may share what this one gets.
-	if known || len(s.Assigned) > 0 || len(s.ExternalIPs) > 0 || a.waiting && s.SharingKey != "" {
+	if known || len(s.Assigned) > 0 || len(s.ExternalIPs) > 0 || a.hasPending && s.SharingKey != "" {
 		return Outcome{}, false
 	}
 	a.allocator.services = append(a.allocator.services, s)
-	o := a.allocator.serve(len(a.allocator.services)-1, ownership{}, external{})
-	a.note(s, o)
-	return o, !a.allocator.dry
+	o := a.allocator.allocate(len(a.allocator.services)-1, ownership{}, external{})
+	a.record(s, o)
+	return o, !a.allocator.cursorExhausted
 }
 
-// Dismiss removes a Service that no longer exists. If Dismiss returns false, the Allocation is invalid: the addresses
+// Remove removes a Service that no longer exists. If Dismiss returns false, the Allocation is invalid: the addresses
 // of the Service are not its own alone, or enter a cooldown, or other Services may be waiting for them.
-func (a *Allocation) Dismiss(s *world.Service) bool {
+func (a *Allocation) Remove(s *world.Service) bool {
 	o, known := a.Services[s.Key]
-	if !known || a.waiting || s.SharingKey != "" || o.Reason != "" || len(o.External) > 0 {
+	if !known || a.hasPending || s.SharingKey != "" || o.Reason != "" || len(o.External) > 0 {
 		return false
 	}
 	for _, addr := range o.Addrs {
@@ -42,22 +42,23 @@ func (a *Allocation) Dismiss(s *world.Service) bool {
 	return true
 }
 
-// note records an outcome. A Service that lacks something waits until others release addresses.
-func (a *Allocation) note(s *world.Service, o Outcome) {
+// record records an outcome. A Service that lacks something waits until others release addresses.
+func (a *Allocation) record(s *world.Service, o Outcome) {
 	a.Services[s.Key] = o
-	a.waiting = a.waiting || o.Reason != ""
+	a.hasPending = a.hasPending || o.Reason != ""
 }
 
 // release frees an address that one Service alone has, and returns false if that is not the case. The address is
 // available again to the next Allocation: the cursors of this one have already passed it.
 func (l *state) release(addr netip.Addr, s *world.Service) bool {
 	first, taken := l.holder[addr]
-	p := l.of(addr)
-	if !taken || l.services[first].Key != s.Key || len(l.sharers[addr]) > 0 || l.odd[claim{addr, first}] || p == nil ||
+	p := l.poolOf(addr)
+	if !taken || l.services[first].Key != s.Key || len(l.sharers[addr]) > 0 || l.ineligible[claim{addr, first}] ||
+		p == nil ||
 		p.ReuseDelay > 0 {
 		return false
 	}
-	if _, kept := l.kept[addr]; kept {
+	if _, kept := l.reservations[addr]; kept {
 		return false
 	}
 	delete(l.holder, addr)
@@ -67,7 +68,7 @@ func (l *state) release(addr netip.Addr, s *world.Service) bool {
 		}
 	}
 	if p.Quota > 0 {
-		l.spent[quotaKey{p.Name, s.Key.Namespace}]--
+		l.quotaUsed[quotaKey{p.Name, s.Key.Namespace}]--
 	}
 	p.freeList(world.FamilyOf(addr)).used--
 	u := l.use[p.Name]

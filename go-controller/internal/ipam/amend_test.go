@@ -53,14 +53,14 @@ func amendAll(t *testing.T, choices []byte) (amended int) {
 			s := absent[keys[source.N(len(keys))]]
 			delete(absent, s.Key)
 			w.Services = append(w.Services, s)
-			if _, ok := a.Admit(s); ok {
+			if _, ok := a.Add(s); ok {
 				amended++
 				confirm(t, w, a)
 			}
 		} else if len(w.Services) > 0 {
 			s := w.Services[source.N(len(w.Services))]
 			w.Services = remove(w.Services, s)
-			if a.Dismiss(s) {
+			if a.Remove(s) {
 				amended++
 				confirm(t, w, a)
 			}
@@ -129,12 +129,12 @@ func TestAmendedAllocationsCanBeAmended(t *testing.T) {
 		given[o.Addrs[0]] = k
 	}
 	for i, s := range w.Services {
-		if !a.Dismiss(s) {
+		if !a.Remove(s) {
 			t.Fatalf("%s: not dismissed", s.Key)
 		}
 		fresh := *s
 		fresh.Key.Name = "new-" + s.Key.Name
-		o, ok := a.Admit(&fresh)
+		o, ok := a.Add(&fresh)
 		if !ok || len(o.Addrs) != 1 {
 			t.Fatalf("%s: %+v, %t", fresh.Key, o, ok)
 		}
@@ -169,7 +169,7 @@ func TestSharingServiceIsNotAmendedWhileOthersWait(t *testing.T) {
 	if got := a.Services[waits.Key].Addrs; len(got) > 0 {
 		t.Fatalf("%s has %v", waits.Key, got)
 	}
-	_, amended := a.Admit(comes)
+	_, amended := a.Add(comes)
 	w.Services = append(w.Services, comes)
 	got := settled(w, nil).Services[waits.Key].Addrs
 	if amended || !slices.Equal(got, []netip.Addr{addr}) {

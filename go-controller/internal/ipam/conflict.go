@@ -10,19 +10,19 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 )
 
-const contestedBy = "used outside of the cluster by"
+const conflictRole = "used outside of the cluster by"
 
 func describe(c world.Conflict) string {
 	return fmt.Sprintf("MAC %s (seen by node %s since %s)", c.MAC, c.Node, c.Since.UTC().Format(time.RFC3339))
 }
 
-// Contested describes the host that answers for an address outside of the cluster.
-func Contested(c world.Conflict) string { return contestedBy + " " + describe(c) }
+// ConflictMessage describes the host that answers for an address outside of the cluster.
+func ConflictMessage(c world.Conflict) string { return conflictRole + " " + describe(c) }
 
 // contested returns Contested for an address, or an empty string if no such host answers.
 func (b *poolIndex) contested(a netip.Addr) string {
 	if c, there := b.conflicts[a]; there {
-		return Contested(c)
+		return ConflictMessage(c)
 	}
 	return ""
 }

@@ -38,7 +38,7 @@ func (d *allocator) keepExternals() []external {
 			own[a] = true
 		}
 		for j, a := range s.ExternalIPs {
-			if out[i].claims[j].already = own[a]; own[a] {
+			if out[i].claims[j].wasHeld = own[a]; own[a] {
 				d.claim(i, a, &out[i].claims[j])
 			}
 		}
@@ -46,23 +46,23 @@ func (d *allocator) keepExternals() []external {
 	return out
 }
 
-// claimExternals takes the remaining addresses of spec.externalIPs for the Services that may have them, oldest
+// assignExternalIPs takes the remaining addresses of spec.externalIPs for the Services that may have them, oldest
 // Service first. It runs before anything new is allocated, and after the Services that have addresses kept them. A
 // disabled pool continues to serve all addresses that it has.
-func (d *allocator) claimExternals(out []external) {
+func (d *allocator) assignExternalIPs(out []external) {
 	for i, s := range d.services {
 		for j, a := range s.ExternalIPs {
-			if !out[i].claims[j].already {
+			if !out[i].claims[j].wasHeld {
 				d.claim(i, a, &out[i].claims[j])
 			}
 		}
-		out[i].settle(s)
+		out[i].collect(s)
 	}
 }
 
 // claim takes an address of spec.externalIPs if the Service may have it.
 func (d *allocator) claim(service int, a netip.Addr, c *claimed) {
-	c.reason, c.message, c.closed = d.denyExternal(service, a)
+	c.reason, c.message, c.poolUnavailable = d.denyExternal(service, a)
 	if c.message == "" && !d.holds(a, service) {
 		d.take(a, service)
 	}
@@ -73,20 +73,20 @@ func (d *allocator) claim(service int, a netip.Addr, c *claimed) {
 type external struct {
 	claims      []claimed
 	addrs, held []netip.Addr
-	say         remarks
+	say         messages
 }
 
 // claimed is the result for one address of spec.externalIPs.
 type claimed struct {
-	// already is set if the address belonged to the Service before.
-	already bool
+	// wasHeld is set if the address belonged to the Service before.
+	wasHeld bool
 	// reason and message are why the address is not served. closed is set if it would be served for no Service.
-	reason  Reason
-	message string
-	closed  bool
+	reason          Reason
+	message         string
+	poolUnavailable bool
 }
 
-func (e *external) settle(s *world.Service) {
+func (e *external) collect(s *world.Service) {
 	for j, c := range e.claims {
 		a := s.ExternalIPs[j]
 		if c.message == "" {
@@ -94,7 +94,7 @@ func (e *external) settle(s *world.Service) {
 		} else {
 			e.say.add(c.reason, c.message)
 		}
-		if c.message == "" || c.already && c.closed {
+		if c.message == "" || c.wasHeld && c.poolUnavailable {
 			e.held = append(e.held, a)
 		}
 	}
@@ -106,23 +106,23 @@ func (e *external) settle(s *world.Service) {
 // its holder keeps it.
 func (d *allocator) denyExternal(service int, a netip.Addr) (reason Reason, message string, closed bool) {
 	const by = "spec.externalIPs"
-	s, p := d.services[service], d.of(a)
+	s, p := d.services[service], d.poolOf(a)
 	switch {
 	case p == nil || !p.ExternalIPs:
 		return "", fmt.Sprintf("%s: %s is in no pool with spec.externalIPs, so it is not announced", by, a), true
 	case len(p.Problems) > 0:
-		reason, message := p.closed()
+		reason, message := p.unavailableReason()
 		return reason, fmt.Sprintf("%s: address %s: %s", by, a, message), true
 	case d.holds(a, service):
 		return "", "", false
 	}
 	// If another host answers for it, it is claimed now and announced once that host is gone.
 	if reason, message = d.deny(service, p, a, by, false); reason != "" {
-		of, reserved := d.kept[a]
+		of, reserved := d.reservations[a]
 		return reason, message, reason == ReasonAddressExcluded && (!reserved || of == s.Key)
 	}
-	if p.Quota > 0 && d.alone(a, s) && d.spent[quotaKey{p.Name, s.Key.Namespace}] >= p.Quota {
-		return ReasonQuotaExceeded, fmt.Sprintf("%s: address %s: %s", by, a, d.overdrawn(p, s)), false
+	if p.Quota > 0 && d.isSoleInNamespace(a, s) && d.quotaUsed[quotaKey{p.Name, s.Key.Namespace}] >= p.Quota {
+		return ReasonQuotaExceeded, fmt.Sprintf("%s: address %s: %s", by, a, d.quotaMessage(p, s)), false
 	}
 	return "", "", false
 }

@@ -14,8 +14,8 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 )
 
-// choice is the number of free addresses that draw examines to find one in a shard with few addresses.
-const choice = 16
+// drawWindow is the number of free addresses that draw examines to find one in a shard with few addresses.
+const drawWindow = 16
 
 // freeList has the addresses of one family of a pool. A cursor passes over it once per pass, in one direction. window
 // has the addresses that the cursor passed and that are still free.
@@ -27,8 +27,8 @@ type freeList struct {
 	// size counts the addresses that may be allocated, used those of them that are in use or in cooldown, resting
 	// those in cooldown. firstEnd is when the first cooldown ends. kept counts the addresses that are reserved for
 	// one Service.
-	size, used, resting, kept int64
-	firstEnd                  time.Time
+	size, used, coolingDown, kept int64
+	firstEnd                      time.Time
 
 	span   int
 	next   netip.Addr
@@ -61,16 +61,16 @@ func (s *freeList) free() int64 {
 
 func (s *freeList) counts(p *pool, f world.Family) string {
 	text := fmt.Sprintf("pool %q: %d of %d %s addresses are free", p.Name, s.free(), s.size, f)
-	if s.resting > 0 {
+	if s.coolingDown > 0 {
 		// The number of addresses in cooldown is omitted: otherwise each deletion would change the message of every
 		// pending Service.
-		text += fmt.Sprintf("; others are in cooldown until %s or longer (spec.reuseDelay)", instant(s.firstEnd))
+		text += fmt.Sprintf("; others are in cooldown until %s or longer (spec.reuseDelay)", formatTime(s.firstEnd))
 	}
 	return text
 }
 
-// instant formats a time for messages, to the second.
-func instant(t time.Time) string { return ceil(t).UTC().Format(time.RFC3339) }
+// formatTime formats a time for messages, to the second.
+func formatTime(t time.Time) string { return ceil(t).UTC().Format(time.RFC3339) }
 
 // step returns the address under the cursor and advances the cursor. It returns false at the end.
 func (s *freeList) step() (netip.Addr, bool) {
@@ -97,12 +97,12 @@ func (s *freeList) step() (netip.Addr, bool) {
 // draw selects a free address: among the first few, the one whose shard has the fewest addresses, and of those the
 // first.
 func (l *state) draw(s *freeList, pool string) (netip.Addr, bool) {
-	for len(s.window) < choice {
+	for len(s.window) < drawWindow {
 		a, ok := s.step()
 		if !ok {
 			break
 		}
-		if !l.taken(a) && l.rests[a] == nil {
+		if !l.taken(a) && l.cooldowns[a] == nil {
 			s.window = append(s.window, candidate{a, l.loadOf(pool, a)})
 		}
 	}
@@ -118,17 +118,17 @@ func (l *state) draw(s *freeList, pool string) (netip.Addr, bool) {
 	return best.addr, true
 }
 
-// rest counts one of the addresses that may be allocated as in cooldown.
-func (s *freeList) rest(a netip.Addr, until time.Time) {
-	s.use(a)
-	s.resting++
+// startCooldown counts one of the addresses that may be allocated as in cooldown.
+func (s *freeList) startCooldown(a netip.Addr, until time.Time) {
+	s.markUsed(a)
+	s.coolingDown++
 	if s.firstEnd.IsZero() || until.Before(s.firstEnd) {
 		s.firstEnd = until
 	}
 }
 
-// use counts one of the addresses that may be allocated as in use.
-func (s *freeList) use(a netip.Addr) {
+// markUsed counts one of the addresses that may be allocated as in use.
+func (s *freeList) markUsed(a netip.Addr) {
 	s.used++
 	if i := slices.IndexFunc(s.window, func(c candidate) bool { return c.addr == a }); i >= 0 {
 		s.window = slices.Delete(s.window, i, i+1)

@@ -256,7 +256,7 @@ func agree(t *testing.T, w *world.Snapshot, held map[world.Key][]netip.Addr) {
 	}
 	whole := tw.unreserved()
 	for i, p := range w.Pools {
-		want := ipam.PoolUse{
+		want := ipam.PoolUsage{
 			Capacity4: int64(len(whole.freeAddrs(whole.w.Pools[i], world.IPv4))),
 			Capacity6: int64(len(whole.freeAddrs(whole.w.Pools[i], world.IPv6))),
 		}
@@ -274,7 +274,7 @@ func agree(t *testing.T, w *world.Snapshot, held map[world.Key][]netip.Addr) {
 			want.Available4, want.Available6 = int64(len(tw.free(p, world.IPv4))), int64(len(tw.free(p, world.IPv6)))
 		}
 		tw.use(p, &want)
-		if d := cmp.Diff(want, got.Pools[p.Name], cmpopts.IgnoreFields(ipam.PoolUse{}, "Problems", "Suspended"),
+		if d := cmp.Diff(want, got.Pools[p.Name], cmpopts.IgnoreFields(ipam.PoolUsage{}, "Problems", "Suspended"),
 			sameOutcome); d != "" {
 			t.Errorf("pool %s (-twin +got):\n%s", p.Name, d)
 		}

@@ -49,8 +49,8 @@ func text(a *ipam.Allocation) string {
 		u := a.Pools[name]
 		fmt.Fprintf(&out, "pool %s: assigned %d+%d available %d+%d", name, u.Assigned4, u.Assigned6, u.Available4,
 			u.Available6)
-		if !u.RestsUntil.IsZero() {
-			fmt.Fprintf(&out, " resting %d+%d, the first until %s", u.Resting4, u.Resting6, u.RestsUntil.UTC().
+		if !u.NextCooldownEnd.IsZero() {
+			fmt.Fprintf(&out, " resting %d+%d, the first until %s", u.Cooldown4, u.Cooldown6, u.NextCooldownEnd.UTC().
 				Format(time.RFC3339Nano))
 		}
 		out.WriteString("\n")

@@ -26,15 +26,15 @@ type poolIndex struct {
 	// foreign are the addresses inside pools that are in use outside of the pools. uses has what they are used for.
 	foreign []netipx.IPRange
 	uses    []foreignUse
-	// everywhere are all uses, inside and outside pools. elsewhere has the single addresses among them and networks
+	// allUses are all uses, inside and outside pools. elsewhere has the single addresses among them and networks
 	// the ranges. Both are nil until usedAs needs them.
-	everywhere []foreignUse
-	elsewhere  map[netip.Addr]foreignUse
-	networks   []foreignUse
-	// kept maps a reserved address to its Service (spec.reservations). waiting maps a Service to the addresses
+	allUses  []foreignUse
+	addrUses map[netip.Addr]foreignUse
+	networks []foreignUse
+	// reservations maps a reserved address to its Service (spec.reservations). waiting maps a Service to the addresses
 	// reserved for it, in the order of the pools.
-	kept    map[netip.Addr]world.Key
-	waiting map[world.Key][]netip.Addr
+	reservations          map[netip.Addr]world.Key
+	reservationsByService map[world.Key][]netip.Addr
 	// conflicts are the addresses that hosts outside of the cluster answer for.
 	conflicts map[netip.Addr]world.Conflict
 	// suspended is why no pool allocates anything.
@@ -56,9 +56,9 @@ type pool struct {
 type foreignUse struct {
 	netipx.IPRange
 	role, user string
-	// notable is set if the overlap is a mistake in the pool. The others are expected, such as the broadcast address
-	// in a pool that is a whole subnet.
-	notable bool
+	// isMisconfiguration is set if the overlap is a mistake in the pool. The others are expected, such as the broadcast
+	// address in a pool that is a whole subnet.
+	isMisconfiguration bool
 }
 
 func (p *pool) freeList(f world.Family) *freeList {
@@ -68,11 +68,11 @@ func (p *pool) freeList(f world.Family) *freeList {
 	return &p.v6
 }
 
-// gives reports whether the pool allocates new addresses.
-func (p *pool) gives() bool { return !p.Disabled && len(p.Problems) == 0 }
+// canAllocate reports whether the pool allocates new addresses.
+func (p *pool) canAllocate() bool { return !p.Disabled && len(p.Problems) == 0 }
 
-// closed returns why a pool that allocates no addresses is closed.
-func (p *pool) closed() (Reason, string) {
+// unavailableReason returns why a pool that allocates no addresses is closed.
+func (p *pool) unavailableReason() (Reason, string) {
 	if len(p.Problems) > 0 {
 		return ReasonPoolInvalid, fmt.Sprintf("pool %q: %s", p.Name, strings.Join(p.Problems, "; "))
 	}
@@ -86,9 +86,9 @@ func (p *pool) covers(a netip.Addr) bool {
 
 func newPoolIndex(w *world.Snapshot) *poolIndex {
 	b := &poolIndex{
-		byName: make(map[string]*pool, len(w.Pools)), kept: make(map[netip.Addr]world.Key),
-		waiting:   make(map[world.Key][]netip.Addr),
-		conflicts: w.Conflicts, suspended: suspended(&w.Cluster),
+		byName: make(map[string]*pool, len(w.Pools)), reservations: make(map[netip.Addr]world.Key),
+		reservationsByService: make(map[world.Key][]netip.Addr),
+		conflicts:             w.Conflicts, suspended: suspended(&w.Cluster),
 	}
 	for _, wp := range w.Pools {
 		p := &pool{Pool: wp, excluded: union(wp.Exclude)}
@@ -100,16 +100,16 @@ func newPoolIndex(w *world.Snapshot) *poolIndex {
 		return cmp.Or(x.Created.Compare(y.Created), cmp.Compare(x.Name, y.Name))
 	})
 	for _, p := range b.pools {
-		owned[p] = b.settle(p)
+		owned[p] = b.claimRanges(p)
 	}
 	slices.SortFunc(b.pools, func(x, y *pool) int {
-		return cmp.Or(cmp.Compare(x.rank(), y.rank()), cmp.Compare(x.Name, y.Name))
+		return cmp.Or(cmp.Compare(x.priority(), y.priority()), cmp.Compare(x.Name, y.Name))
 	})
 
-	b.everywhere = foreignUses(w)
-	b.block(b.everywhere)
+	b.allUses = foreignUses(w)
+	b.addForeignUses(b.allUses)
 	for _, p := range b.pools {
-		kept := b.keep(p)
+		kept := b.addReservations(p)
 		for _, r := range kept {
 			if b.usable(p, r.From()) {
 				p.freeList(world.FamilyOf(r.From())).kept++
@@ -125,15 +125,15 @@ func newPoolIndex(w *world.Snapshot) *poolIndex {
 	return b
 }
 
-// settle makes p the owner of its ranges, except for the parts that older pools own. It returns the parts that p
+// claimRanges makes p the owner of its ranges, except for the parts that older pools own. It returns the parts that p
 // owns, in the order of its ranges.
-func (b *poolIndex) settle(p *pool) []netipx.IPRange {
+func (b *poolIndex) claimRanges(p *pool) []netipx.IPRange {
 	var got []netipx.IPRange
 	for _, r := range p.Ranges {
 		first, end := overlapping(b.ranges, r)
 		for i := first; i < end; i++ {
 			if o := b.owners[i]; o != p {
-				p.note("addresses: %s belongs to pool %q, the older one", common(r, b.ranges[i]), o.Name)
+				p.addProblem("addresses: %s belongs to pool %q, the older one", common(r, b.ranges[i]), o.Name)
 			}
 		}
 		pieces := minus(r, b.ranges)
@@ -147,8 +147,8 @@ func (b *poolIndex) settle(p *pool) []netipx.IPRange {
 	return got
 }
 
-// block records the uses that are inside a pool.
-func (b *poolIndex) block(all []foreignUse) {
+// addForeignUses records the uses that are inside a pool.
+func (b *poolIndex) addForeignUses(all []foreignUse) {
 	for _, res := range all {
 		if first, end := overlapping(b.ranges, res.IPRange); first < end {
 			b.uses = append(b.uses, res)
@@ -158,36 +158,36 @@ func (b *poolIndex) block(all []foreignUse) {
 	b.foreign = union(b.foreign)
 	slices.SortFunc(b.uses, foreignUse.compare)
 	for _, res := range b.uses {
-		if !res.notable {
+		if !res.isMisconfiguration {
 			continue
 		}
 		first, end := overlapping(b.ranges, res.IPRange)
 		for i := first; i < end; i++ {
-			b.owners[i].note("addresses: %s is %s and is not allocated", common(res.IPRange, b.ranges[i]), res.why())
+			b.owners[i].addProblem("addresses: %s is %s and is not allocated", common(res.IPRange, b.ranges[i]), res.String())
 		}
 	}
 }
 
-// keep records the reservations of p for addresses that it owns, and returns these addresses.
-func (b *poolIndex) keep(p *pool) []netipx.IPRange {
+// addReservations records the reservations of p for addresses that it owns, and returns these addresses.
+func (b *poolIndex) addReservations(p *pool) []netipx.IPRange {
 	var ranges []netipx.IPRange
 	for _, r := range p.Reservations {
 		for _, a := range r.Addrs {
-			if _, twice := b.kept[a]; twice || b.of(a) != p {
+			if _, twice := b.reservations[a]; twice || b.poolOf(a) != p {
 				continue
 			}
-			b.kept[a] = r.Service
-			b.waiting[r.Service] = append(b.waiting[r.Service], a)
+			b.reservations[a] = r.Service
+			b.reservationsByService[r.Service] = append(b.reservationsByService[r.Service], a)
 			ranges = append(ranges, netipx.IPRangeFrom(a, a))
 		}
 	}
 	return ranges
 }
 
-// waits returns the address of a family that is reserved for a Service. Of several, it returns the one in the pool
-// that is tried first.
-func (b *poolIndex) waits(s *world.Service, f world.Family) netip.Addr {
-	for _, a := range b.waiting[s.Key] {
+// reservedFor returns the address of a family that is reserved for a Service. Of several, it returns the one in the
+// pool that is tried first.
+func (b *poolIndex) reservedFor(s *world.Service, f world.Family) netip.Addr {
+	for _, a := range b.reservationsByService[s.Key] {
 		if world.FamilyOf(a) == f && (s.RequestedPool == "" || s.RequestedPool == b.poolName(a)) {
 			return a
 		}
@@ -195,20 +195,21 @@ func (b *poolIndex) waits(s *world.Service, f world.Family) netip.Addr {
 	return netip.Addr{}
 }
 
-// note adds a problem of a range with another object. The first few problems are reported, the others only counted.
-func (p *pool) note(format string, r netipx.IPRange, other string) {
+// addProblem adds a problem of a range with another object. The first few problems are reported, the others only
+// counted.
+func (p *pool) addProblem(format string, r netipx.IPRange, other string) {
 	const most = 5
 	if len(p.problems) >= most {
 		p.unreported++
 		return
 	}
-	if problem := fmt.Sprintf(format, span(r), other); !slices.Contains(p.problems, problem) {
+	if problem := fmt.Sprintf(format, formatRange(r), other); !slices.Contains(p.problems, problem) {
 		p.problems = append(p.problems, problem)
 	}
 }
 
-// informed returns the pool's problems in a form that fits a condition.
-func (p *pool) informed() []string {
+// problemMessages returns the pool's problems in a form that fits a condition.
+func (p *pool) problemMessages() []string {
 	if p.unreported == 0 {
 		return p.problems
 	}
@@ -220,7 +221,7 @@ func (r foreignUse) compare(o foreignUse) int {
 		cmp.Compare(r.user, o.user))
 }
 
-func (r foreignUse) why() string { return r.role + " " + r.user }
+func (r foreignUse) String() string { return r.role + " " + r.user }
 
 // foreignUses returns all uses of addresses outside the pools, in no order.
 func foreignUses(w *world.Snapshot) []foreignUse {
@@ -245,11 +246,11 @@ func foreignUses(w *world.Snapshot) []foreignUse {
 			if g := s.Gateway; g.IsValid() {
 				all = append(all, foreignUse{netipx.IPRangeFrom(g, g), "the next hop of L2Domain", d.Name, true})
 			}
-			all = append(all, edges(s.Prefix)...)
+			all = append(all, reservedSubnetAddrs(s.Prefix)...)
 		}
 	}
 	for a, c := range w.Conflicts {
-		all = append(all, foreignUse{netipx.IPRangeFrom(a, a), contestedBy, describe(c), true})
+		all = append(all, foreignUse{netipx.IPRangeFrom(a, a), conflictRole, describe(c), true})
 	}
 	for a, service := range w.Leaving {
 		all = append(all, foreignUse{netipx.IPRangeFrom(a, a), "still in the status of Service", service.String(), false})
@@ -266,10 +267,10 @@ func foreignUses(w *world.Snapshot) []foreignUse {
 	return all
 }
 
-// edges returns the addresses of a segment that hosts must not have: the first (the network itself in IPv4; the
-// subnet-router anycast address of RFC 4291 section 2.6.1 in IPv6) and the IPv4 broadcast address. Subnets of two
-// addresses or one have none (RFC 3021, RFC 6164).
-func edges(p netip.Prefix) []foreignUse {
+// reservedSubnetAddrs returns the addresses of a segment that hosts must not have: the first (the network itself in
+// IPv4; the subnet-router anycast address of RFC 4291 section 2.6.1 in IPv6) and the IPv4 broadcast address. Subnets of
+// two addresses or one have none (RFC 3021, RFC 6164).
+func reservedSubnetAddrs(p netip.Prefix) []foreignUse {
 	if p.Bits() >= p.Addr().BitLen()-1 {
 		return nil
 	}
@@ -282,8 +283,8 @@ func edges(p netip.Prefix) []foreignUse {
 	return list
 }
 
-// of returns the pool that an address belongs to, or nil if it is in none.
-func (b *poolIndex) of(a netip.Addr) *pool {
+// poolOf returns the pool that an address belongs to, or nil if it is in none.
+func (b *poolIndex) poolOf(a netip.Addr) *pool {
 	if i := find(b.ranges, a); i < len(b.ranges) && b.ranges[i].Contains(a) {
 		return b.owners[i]
 	}
@@ -297,14 +298,14 @@ func (b *poolIndex) usable(p *pool, a netip.Addr) bool {
 
 // unusable returns why p, the owner of a, does not allocate it to the Service, or an empty string if it does.
 func (b *poolIndex) unusable(p *pool, a netip.Addr, service world.Key) string {
-	return b.unusableBut(p, a, service, "")
+	return b.unusableExcept(p, a, service, "")
 }
 
-// unusableBut is like unusable but ignores uses in one role.
-func (b *poolIndex) unusableBut(p *pool, a netip.Addr, service world.Key, role string) string {
+// unusableExcept is like unusable but ignores uses in one role.
+func (b *poolIndex) unusableExcept(p *pool, a netip.Addr, service world.Key, role string) string {
 	for _, r := range p.Exclude {
 		if r.Contains(a) {
-			return fmt.Sprintf("%s: pool %q excludes %s", a, p.Name, span(r))
+			return fmt.Sprintf("%s: pool %q excludes %s", a, p.Name, formatRange(r))
 		}
 	}
 	if p.AvoidBuggyIPs && buggy(a) {
@@ -313,11 +314,11 @@ func (b *poolIndex) unusableBut(p *pool, a netip.Addr, service world.Key, role s
 	if contains(b.foreign, a) {
 		for _, res := range b.uses {
 			if res.Contains(a) && res.role != role {
-				return fmt.Sprintf("%s is %s", a, res.why())
+				return fmt.Sprintf("%s is %s", a, res.String())
 			}
 		}
 	}
-	if reservedFor, kept := b.kept[a]; kept && reservedFor != service {
+	if reservedFor, kept := b.reservations[a]; kept && reservedFor != service {
 		return fmt.Sprintf("%s: pool %q reserves it for Service %s (spec.reservations)", a, p.Name, reservedFor)
 	}
 	return ""
@@ -325,33 +326,33 @@ func (b *poolIndex) unusableBut(p *pool, a netip.Addr, service world.Key, role s
 
 // usedAs returns what an address that is in no pool is used for inside of the cluster, or an empty string.
 func (b *poolIndex) usedAs(a netip.Addr) string {
-	if b.elsewhere == nil {
-		b.elsewhere = make(map[netip.Addr]foreignUse, len(b.everywhere))
-		for _, u := range b.everywhere {
-			if u.role == contestedBy {
+	if b.addrUses == nil {
+		b.addrUses = make(map[netip.Addr]foreignUse, len(b.allUses))
+		for _, u := range b.allUses {
+			if u.role == conflictRole {
 				continue // possibly by the controller that allocated it
 			}
 			if u.From() != u.To() {
 				b.networks = append(b.networks, u)
-			} else if other, ok := b.elsewhere[u.From()]; !ok || u.compare(other) < 0 {
-				b.elsewhere[u.From()] = u
+			} else if other, ok := b.addrUses[u.From()]; !ok || u.compare(other) < 0 {
+				b.addrUses[u.From()] = u
 			}
 		}
 		slices.SortFunc(b.networks, foreignUse.compare)
 	}
-	if u, ok := b.elsewhere[a]; ok {
-		return u.why()
+	if u, ok := b.addrUses[a]; ok {
+		return u.String()
 	}
 	for _, u := range b.networks {
 		if u.Contains(a) {
-			return u.why()
+			return u.String()
 		}
 	}
 	return ""
 }
 
-// span formats a range as a user would write it.
-func span(r netipx.IPRange) string {
+// formatRange formats a range as a user would write it.
+func formatRange(r netipx.IPRange) string {
 	if r.From() == r.To() {
 		return r.From().String()
 	}

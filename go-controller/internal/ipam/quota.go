@@ -11,9 +11,9 @@ import (
 // quotaKey identifies the usage of a pool by a namespace.
 type quotaKey struct{ pool, namespace string }
 
-// within reports whether the quota allows a Service that had some addresses and gets others to take n more from the
-// pool. An address that replaces one of the same pool does not count.
-func (l *state) within(p *pool, s *world.Service, had, gets perFamily, n int) bool {
+// withinQuota reports whether the quota allows a Service that had some addresses and gets others to take n more from
+// the pool. An address that replaces one of the same pool does not count.
+func (l *state) withinQuota(p *pool, s *world.Service, had, gets perFamily, n int) bool {
 	if p.Quota == 0 {
 		return true
 	}
@@ -22,18 +22,18 @@ func (l *state) within(p *pool, s *world.Service, had, gets perFamily, n int) bo
 		if before == after {
 			continue
 		}
-		if before.IsValid() && l.of(before) == p && l.alone(before, s) {
+		if before.IsValid() && l.poolOf(before) == p && l.isSoleInNamespace(before, s) {
 			n--
 		}
-		if after.IsValid() && l.of(after) == p && l.alone(after, s) {
+		if after.IsValid() && l.poolOf(after) == p && l.isSoleInNamespace(after, s) {
 			n++
 		}
 	}
-	return n <= 0 || l.spent[quotaKey{p.Name, s.Key.Namespace}]+n <= p.Quota
+	return n <= 0 || l.quotaUsed[quotaKey{p.Name, s.Key.Namespace}]+n <= p.Quota
 }
 
-// overdrawn describes the usage of a pool with a quota by a namespace.
-func (l *state) overdrawn(p *pool, s *world.Service) string {
+// quotaMessage describes the usage of a pool with a quota by a namespace.
+func (l *state) quotaMessage(p *pool, s *world.Service) string {
 	return fmt.Sprintf("pool %q: namespace %q has %d of the %d addresses that its quota allows (spec.quotaPerNamespace)",
-		p.Name, s.Key.Namespace, l.spent[quotaKey{p.Name, s.Key.Namespace}], p.Quota)
+		p.Name, s.Key.Namespace, l.quotaUsed[quotaKey{p.Name, s.Key.Namespace}], p.Quota)
 }

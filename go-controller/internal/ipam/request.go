@@ -37,19 +37,19 @@ func (d *allocator) request(service int, has perFamily) (asked perFamily, reason
 	if reason != "" {
 		return perFamily{}, reason, message
 	}
-	return d.afford(s, has, asked)
+	return d.checkQuota(s, has, asked)
 }
 
-// askedBy returns the name of the field that requests an address: the Service's, or else the pool's.
-func (d *allocator) askedBy(s *world.Service, a netip.Addr) string {
+// requestField returns the name of the field that requests an address: the Service's, or else the pool's.
+func (d *allocator) requestField(s *world.Service, a netip.Addr) string {
 	if slices.Contains(s.Requested, a) {
 		return s.RequestedBy
 	}
 	return "spec.reservations of pool " + strconv.Quote(d.poolName(a))
 }
 
-// afford refuses addresses that exceed the quota of their pool.
-func (d *allocator) afford(s *world.Service, has, asked perFamily) (perFamily, Reason, string) {
+// checkQuota refuses addresses that exceed the quota of their pool.
+func (d *allocator) checkQuota(s *world.Service, has, asked perFamily) (perFamily, Reason, string) {
 	gets := has
 	for _, f := range families(s) {
 		if a := *asked.of(f); a.IsValid() {
@@ -61,8 +61,9 @@ func (d *allocator) afford(s *world.Service, has, asked perFamily) (perFamily, R
 		if !a.IsValid() || a == *has.of(f) {
 			continue
 		}
-		if p := d.of(a); !d.within(p, s, has, gets, 0) {
-			return perFamily{}, ReasonQuotaExceeded, fmt.Sprintf("%s: address %s: %s", d.askedBy(s, a), a, d.overdrawn(p, s))
+		if p := d.poolOf(a); !d.withinQuota(p, s, has, gets, 0) {
+			return perFamily{}, ReasonQuotaExceeded, fmt.Sprintf("%s: address %s: %s", d.requestField(s, a), a,
+				d.quotaMessage(p, s))
 		}
 	}
 	return asked, "", ""
@@ -76,11 +77,11 @@ func (d *allocator) reserved(service int, has, asked perFamily) (perFamily, Reas
 		if has.of(f).IsValid() || asked.of(f).IsValid() {
 			continue
 		}
-		a := d.waits(s, f)
+		a := d.reservedFor(s, f)
 		if !a.IsValid() {
 			continue
 		}
-		if reason, message := d.refuse(service, a, d.askedBy(s, a)); reason != "" {
+		if reason, message := d.refuse(service, a, d.requestField(s, a)); reason != "" {
 			return perFamily{}, reason, message
 		}
 		*asked.of(f) = a
@@ -95,7 +96,7 @@ func (d *allocator) refuse(service int, a netip.Addr, by string) (Reason, string
 		return notFound(s)
 	}
 	asked := fmt.Sprintf("%s: address %s", by, a)
-	p := d.of(a)
+	p := d.poolOf(a)
 	if p == nil {
 		return ReasonAddressNotInPool, asked + " is in no pool"
 	}
@@ -103,8 +104,8 @@ func (d *allocator) refuse(service int, a netip.Addr, by string) (Reason, string
 		return ReasonAddressNotInPool, fmt.Sprintf("%s is in pool %q, but %s requests pool %q", asked, p.Name,
 			s.PoolRequestedBy, s.RequestedPool)
 	}
-	if !p.gives() {
-		reason, message := p.closed()
+	if !p.canAllocate() {
+		reason, message := p.unavailableReason()
 		return reason, asked + ": " + message
 	}
 	return d.deny(service, p, a, by, true)
@@ -114,26 +115,26 @@ func (d *allocator) refuse(service int, a netip.Addr, by string) (Reason, string
 // reason if it does. A host outside of the cluster that answers for the address counts only if contests is set.
 func (d *allocator) deny(service int, p *pool, a netip.Addr, by string, contests bool) (Reason, string) {
 	s, asked := d.services[service], fmt.Sprintf("%s: address %s", by, a)
-	if why := p.shuts(s); why != "" && d.kept[a] != s.Key {
+	if why := p.admissionError(s); why != "" && d.reservations[a] != s.Key {
 		return ReasonNotAdmitted, asked + ": " + why
 	}
 	if why := d.contested(a); contests && why != "" {
 		return ReasonAddressConflict, asked + " is " + why
 	}
-	if why := d.unusableBut(p, a, s.Key, contestedBy); why != "" {
+	if why := d.unusableExcept(p, a, s.Key, conflictRole); why != "" {
 		return ReasonAddressExcluded, by + ": address " + why
 	}
-	if r := d.rests[a]; r != nil && !slices.Contains(r.of, s.Key) {
+	if r := d.cooldowns[a]; r != nil && !slices.Contains(r.of, s.Key) {
 		return ReasonAddressResting, fmt.Sprintf("%s: pool %q reserves it for Service %s, which had it last, until %s "+
 			"(spec.reuseDelay)",
-			asked, p.Name, r.of[0], instant(r.until()))
+			asked, p.Name, r.of[0], formatTime(r.end()))
 	}
 	return d.occupied(service, a, asked)
 }
 
 // occupied returns why a Service can't have an address that other Services have, or an empty reason if it can.
 func (d *allocator) occupied(service int, a netip.Addr, asked string) (Reason, string) {
-	other, why := d.obstacle(a, service)
+	other, why := d.conflictingHolder(a, service)
 	if why == "" {
 		return "", ""
 	}

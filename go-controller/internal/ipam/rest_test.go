@@ -49,8 +49,8 @@ func FuzzResting(f *testing.F) {
 			w.Now = w.Now.Add(10 * time.Second)
 		}
 		for name, use := range pass().Pools {
-			if use.Resting4+use.Resting6 != 0 || !use.RestsUntil.IsZero() {
-				t.Errorf("pool %s: all delays have passed, and some rest until %s", name, use.RestsUntil)
+			if use.Cooldown4+use.Cooldown6 != 0 || !use.NextCooldownEnd.IsZero() {
+				t.Errorf("pool %s: all delays have passed, and some rest until %s", name, use.NextCooldownEnd)
 			}
 		}
 	})
@@ -90,7 +90,7 @@ func TestCooldownsOverTheLimitEndEarly(t *testing.T) {
 	if n := len(use.Leases); n != v1alpha1.MaxLeases || use.Leases[n-1] != oldest {
 		t.Errorf("%d leases, the last %v; want %d and %v", n, use.Leases[n-1], v1alpha1.MaxLeases, oldest)
 	}
-	if want := oldest.Released.Add(p.ReuseDelay); !use.RestsUntil.Equal(want) {
-		t.Errorf("the first rest ends at %s, want %s", use.RestsUntil, want)
+	if want := oldest.Released.Add(p.ReuseDelay); !use.NextCooldownEnd.Equal(want) {
+		t.Errorf("the first rest ends at %s, want %s", use.NextCooldownEnd, want)
 	}
 }

@@ -32,15 +32,15 @@ type groupPort struct {
 	port     uint16
 }
 
-// clash returns why two Services can't have the same address, or an empty string if they can. They need the same
-// sharing key, different ports and, unless both have externalTrafficPolicy: Cluster, the same pods. scope checks
+// sharingConflict returns why two Services can't have the same address, or an empty string if they can. They need the
+// same sharing key, different ports and, unless both have externalTrafficPolicy: Cluster, the same pods. scope checks
 // their namespaces.
-func clash(a, b *world.Service) string {
+func sharingConflict(a, b *world.Service) string {
 	if a.SharingKey == "" || a.SharingKey != b.SharingKey {
 		return "the Services have different keys in allow-shared-ip"
 	}
 	for _, p := range a.Ports {
-		if listens(b, p) {
+		if hasPort(b, p) {
 			return fmt.Sprintf("both Services use port %d/%s", p.Port, p.Protocol)
 		}
 	}
@@ -50,7 +50,7 @@ func clash(a, b *world.Service) string {
 	return ""
 }
 
-func listens(s *world.Service, p world.Port) bool {
+func hasPort(s *world.Service, p world.Port) bool {
 	return slices.ContainsFunc(s.Ports, func(q world.Port) bool { return q.Protocol == p.Protocol && q.Port == p.Port })
 }
 
@@ -68,9 +68,9 @@ func (l *state) holds(a netip.Addr, service int) bool {
 	return taken && (first == service || slices.Contains(l.sharers[a], service))
 }
 
-// obstacle returns the first holder of an address that the Service can't share it with, and why. why is empty if
-// there is none.
-func (l *state) obstacle(a netip.Addr, service int) (other int, why string) {
+// conflictingHolder returns the first holder of an address that the Service can't share it with, and why. why is empty
+// if there is none.
+func (l *state) conflictingHolder(a netip.Addr, service int) (other int, why string) {
 	if !l.taken(a) {
 		return 0, ""
 	}
@@ -78,9 +78,9 @@ func (l *state) obstacle(a netip.Addr, service int) (other int, why string) {
 		if other == service {
 			continue
 		}
-		why := clash(l.services[service], l.services[other])
+		why := sharingConflict(l.services[service], l.services[other])
 		if why == "" {
-			why = l.scope(a, service, other)
+			why = l.namespaceConflict(a, service, other)
 		}
 		if why != "" {
 			return other, why
@@ -89,11 +89,11 @@ func (l *state) obstacle(a netip.Addr, service int) (other int, why string) {
 	return 0, ""
 }
 
-// scope returns why the namespaces of two Services keep them from sharing an address, or an empty string. Services
-// that share the address already continue to share it: neither an edit of the pool nor another release takes an
-// allocated address away.
-func (l *state) scope(a netip.Addr, service, other int) string {
-	s, o, p := l.services[service], l.services[other], l.of(a)
+// namespaceConflict returns why the namespaces of two Services keep them from sharing an address, or an empty string.
+// Services that share the address already continue to share it: neither an edit of the pool nor another release takes
+// an allocated address away.
+func (l *state) namespaceConflict(a netip.Addr, service, other int) string {
+	s, o, p := l.services[service], l.services[other], l.poolOf(a)
 	switch {
 	case s.Key.Namespace == o.Key.Namespace, p != nil && p.SharedByCluster,
 		l.hasAlready(service, a) && l.hasAlready(other, a):
@@ -146,7 +146,8 @@ func (d *allocator) shared(service int, f world.Family, pools []*pool, b allocat
 	if s.SharingKey == "" {
 		return netip.Addr{}, false
 	}
-	own, all := d.room(s, sharingGroup{s.SharingKey, f, s.Key.Namespace}), d.room(s, sharingGroup{s.SharingKey, f, ""})
+	own, all := d.shareable(s, sharingGroup{s.SharingKey, f, s.Key.Namespace}),
+		d.shareable(s, sharingGroup{s.SharingKey, f, ""})
 	for len(own) > 0 || len(all) > 0 {
 		next := &own
 		if len(own) == 0 || len(all) > 0 && all[0].rank < own[0].rank {
@@ -154,43 +155,43 @@ func (d *allocator) shared(service int, f world.Family, pools []*pool, b allocat
 		}
 		a := (*next)[0].addr
 		*next = (*next)[1:]
-		p := d.of(a)
+		p := d.poolOf(a)
 		if d.holds(a, service) || p == nil || !slices.Contains(pools, p) || !d.usable(p, a) {
 			continue
 		}
-		if reservedFor, kept := d.kept[a]; kept && reservedFor != s.Key {
+		if reservedFor, kept := d.reservations[a]; kept && reservedFor != s.Key {
 			continue
 		}
 		gets := b.gets
 		*gets.of(f) = a
-		if _, why := d.obstacle(a, service); why == "" && d.within(p, s, b.had, gets, 0) {
+		if _, why := d.conflictingHolder(a, service); why == "" && d.withinQuota(p, s, b.had, gets, 0) {
 			return a, true
 		}
 	}
 	return netip.Addr{}, false
 }
 
-// room returns a sharingGroup without the addresses at its front that have a port of the Service in use. Within a
+// shareable returns a sharingGroup without the addresses at its front that have a port of the Service in use. Within a
 // pass ports are only added, so these addresses never become usable again: a thousand Services with one key and one
 // port do not examine each other's addresses.
-func (l *state) room(s *world.Service, of sharingGroup) []sharedAddr {
+func (l *state) shareable(s *world.Service, of sharingGroup) []sharedAddr {
 	list, start := l.groups[of], 0
 	for _, p := range s.Ports {
 		at := groupPort{of, p.Protocol, p.Port}
-		n := l.full[at]
+		n := l.skipped[at]
 		for n < len(list) && slices.ContainsFunc(l.holders(list[n].addr), func(i int) bool {
-			return listens(l.services[i], p)
+			return hasPort(l.services[i], p)
 		}) {
 			n++
 		}
-		l.full[at] = n
+		l.skipped[at] = n
 		start = max(start, n)
 	}
 	return list[start:]
 }
 
-// alone reports whether no other Service in the namespace has the address.
-func (l *state) alone(a netip.Addr, s *world.Service) bool {
+// isSoleInNamespace reports whether no other Service in the namespace has the address.
+func (l *state) isSoleInNamespace(a netip.Addr, s *world.Service) bool {
 	if !l.taken(a) {
 		return true
 	}

@@ -18,26 +18,27 @@ type state struct {
 	sharers  map[netip.Addr][]int
 	// groups have the addresses that may be shared, in the order in which they were taken. full counts the addresses
 	// at the front on which a port is in use already.
-	groups map[sharingGroup][]sharedAddr
-	full   map[groupPort]int
+	groups  map[sharingGroup][]sharedAddr
+	skipped map[groupPort]int
 	// held are granted addresses that no status has yet. external is the same for spec.externalIPs.
 	held, external map[world.Key][]netip.Addr
-	// odd are the addresses in use that their Services would not get today.
-	odd map[claim]bool
-	// rests are the addresses in cooldown, which no Service has. resting has the same addresses by the Services that
+	// ineligible are the addresses in use that their Services would not get today.
+	ineligible map[claim]bool
+	// cooldowns are the addresses in cooldown, which no Service has. resting has the same addresses by the Services that
 	// had them last.
-	rests   map[netip.Addr]*rest
-	resting map[world.Key][]netip.Addr
-	use     map[string]PoolUse
-	// spent counts the addresses of a pool with a quota that a namespace has.
-	spent   map[quotaKey]int
-	shardOf func(pool string, a netip.Addr) (world.ShardID, bool)
+	cooldowns          map[netip.Addr]*cooldown
+	cooldownsByService map[world.Key][]netip.Addr
+	use                map[string]PoolUsage
+	// quotaUsed counts the addresses of a pool with a quota that a namespace has.
+	quotaUsed map[quotaKey]int
+	shardOf   func(pool string, a netip.Addr) (world.ShardID, bool)
 	// load counts the addresses of each shard. It is nil until the first draw, because most passes draw nothing.
 	// unplaced is the counter for addresses in no shard.
 	load     map[world.ShardID]*int
 	unplaced int
-	// dry is set if a free list has free addresses but its cursor has passed them. That happens only after a release.
-	dry bool
+	// cursorExhausted is set if a free list has free addresses but its cursor has passed them. That happens only after a
+	// release.
+	cursorExhausted bool
 }
 
 // claim is an address and the index in services of a Service that has it.
@@ -49,20 +50,20 @@ type claim struct {
 func newState(w *world.Snapshot, held map[world.Key][]netip.Addr, shardOf func(string, netip.Addr) (world.ShardID,
 	bool)) *state {
 	return &state{
-		poolIndex: newPoolIndex(w),
-		services:  ByAge(w.Services),
-		holder:    make(map[netip.Addr]int, len(w.Services)),
-		sharers:   make(map[netip.Addr][]int),
-		groups:    make(map[sharingGroup][]sharedAddr),
-		full:      make(map[groupPort]int),
-		held:      held,
-		external:  w.HeldExternalIPs,
-		odd:       make(map[claim]bool),
-		rests:     make(map[netip.Addr]*rest),
-		resting:   make(map[world.Key][]netip.Addr),
-		use:       make(map[string]PoolUse, len(w.Pools)),
-		spent:     make(map[quotaKey]int),
-		shardOf:   shardOf,
+		poolIndex:          newPoolIndex(w),
+		services:           ByAge(w.Services),
+		holder:             make(map[netip.Addr]int, len(w.Services)),
+		sharers:            make(map[netip.Addr][]int),
+		groups:             make(map[sharingGroup][]sharedAddr),
+		skipped:            make(map[groupPort]int),
+		held:               held,
+		external:           w.HeldExternalIPs,
+		ineligible:         make(map[claim]bool),
+		cooldowns:          make(map[netip.Addr]*cooldown),
+		cooldownsByService: make(map[world.Key][]netip.Addr),
+		use:                make(map[string]PoolUsage, len(w.Pools)),
+		quotaUsed:          make(map[quotaKey]int),
+		shardOf:            shardOf,
 	}
 }
 
@@ -74,14 +75,14 @@ func (l *state) taken(a netip.Addr) bool {
 // take assigns an address to a Service, given by its index in services. The address is free, or its holders share it
 // or are about to give it up.
 func (l *state) take(a netip.Addr, service int) {
-	s, p := l.services[service], l.of(a)
-	reservedFor, kept := l.kept[a]
+	s, p := l.services[service], l.poolOf(a)
+	reservedFor, kept := l.reservations[a]
 	usable := p != nil && l.usable(p, a)
-	if !usable || !p.gives() || kept && reservedFor != s.Key || !kept && !p.admits(s) {
-		l.odd[claim{a, service}] = true
+	if !usable || !p.canAllocate() || kept && reservedFor != s.Key || !kept && !p.admits(s) {
+		l.ineligible[claim{a, service}] = true
 	}
-	if p != nil && p.Quota > 0 && l.alone(a, s) {
-		l.spent[quotaKey{p.Name, s.Key.Namespace}]++
+	if p != nil && p.Quota > 0 && l.isSoleInNamespace(a, s) {
+		l.quotaUsed[quotaKey{p.Name, s.Key.Namespace}]++
 	}
 	if l.taken(a) {
 		l.sharers[a] = append(l.sharers[a], service)
@@ -101,8 +102,8 @@ func (l *state) take(a netip.Addr, service int) {
 	if p == nil {
 		return
 	}
-	if rested := l.endRest(a); usable && !kept && !rested {
-		p.freeList(world.FamilyOf(a)).use(a)
+	if rested := l.endCooldown(a); usable && !kept && !rested {
+		p.freeList(world.FamilyOf(a)).markUsed(a)
 	}
 	u := l.use[p.Name]
 	if world.FamilyOf(a) == world.IPv4 {
@@ -140,23 +141,23 @@ func (l *state) loadOf(pool string, a netip.Addr) *int {
 }
 
 func (b *poolIndex) poolName(a netip.Addr) string {
-	if p := b.of(a); p != nil {
+	if p := b.poolOf(a); p != nil {
 		return p.Name
 	}
 	return ""
 }
 
-// uses returns the usage of each pool. A pool that allocates nothing has no available addresses.
-func (l *state) uses() map[string]PoolUse {
+// usage returns the usage of each pool. A pool that allocates nothing has no available addresses.
+func (l *state) usage() map[string]PoolUsage {
 	leases := l.leases()
 	for _, p := range l.pools {
 		u := l.use[p.Name]
 		u.Capacity4, u.Capacity6 = plus(p.v4.size, p.v4.kept), plus(p.v6.size, p.v6.kept)
-		if p.gives() && l.suspended.Reason == "" {
+		if p.canAllocate() && l.suspended.Reason == "" {
 			u.Available4, u.Available6 = p.v4.free(), p.v6.free()
 		}
 		u.Leases = leases[p]
-		u.Problems, u.Suspended = p.informed(), l.suspended
+		u.Problems, u.Suspended = p.problemMessages(), l.suspended
 		l.use[p.Name] = u
 	}
 	return l.use

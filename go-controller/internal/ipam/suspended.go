@@ -29,16 +29,16 @@ func suspended(c *world.Cluster) Suspension {
 	return Suspension{}
 }
 
-// takesBack reports whether a Service gives up what we allocated to it. Addresses that others wrote into its status
+// releasesAddrs reports whether a Service gives up what we allocated to it. Addresses that others wrote into its status
 // are not removed.
-func takesBack(c *world.Cluster, s *world.Service, held []netip.Addr) bool {
+func releasesAddrs(c *world.Cluster, s *world.Service, held []netip.Addr) bool {
 	return c.Switch.Mode == world.Disabled && c.Switch.Release && (len(s.Given) > 0 || len(held) > 0)
 }
 
-// lacks reports whether a Service with these addresses should get any others.
-func (d *allocator) lacks(s *world.Service, has perFamily) bool {
+// needsAddress reports whether a Service with these addresses should get any others.
+func (d *allocator) needsAddress(s *world.Service, has perFamily) bool {
 	for _, f := range families(s) {
-		if a := *has.of(f); !a.IsValid() || d.leaves(s, a) {
+		if a := *has.of(f); !a.IsValid() || d.requestsOtherPool(s, a) {
 			return true
 		}
 	}

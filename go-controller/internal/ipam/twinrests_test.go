@@ -75,7 +75,7 @@ func (t *twin) reclaim(s *world.Service, has, gets map[world.Family]netip.Addr, 
 }
 
 // use adds the cooldowns of a pool to its usage.
-func (t *twin) use(p *world.Pool, u *ipam.PoolUse) {
+func (t *twin) use(p *world.Pool, u *ipam.PoolUsage) {
 	released := map[netip.Addr]time.Time{}
 	for _, l := range slices.Backward(t.rests) {
 		if t.inPool(l.Addr) == p {
@@ -83,16 +83,16 @@ func (t *twin) use(p *world.Pool, u *ipam.PoolUse) {
 		}
 	}
 	for a, r := range released {
-		if end := r.Add(p.ReuseDelay); u.RestsUntil.IsZero() || end.Before(u.RestsUntil) {
-			u.RestsUntil = end
+		if end := r.Add(p.ReuseDelay); u.NextCooldownEnd.IsZero() || end.Before(u.NextCooldownEnd) {
+			u.NextCooldownEnd = end
 		}
 		waiter := t.restsFor(a)
 		switch {
 		case len(waiter) == 0:
 		case a.Is4():
-			u.Resting4++
+			u.Cooldown4++
 		default:
-			u.Resting6++
+			u.Cooldown6++
 		}
 		for i, k := range waiter {
 			if !slices.Contains(waiter[:i], k) {

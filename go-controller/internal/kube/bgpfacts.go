@@ -52,9 +52,9 @@ func newBGPFacts() bgpFacts {
 	}
 }
 
-// remember returns what takes note of objects. A version of which only the status differs
+// storeHandler returns what takes note of objects. A version of which only the status differs
 // concerns nobody.
-func remember[T object](f *Facts, objects map[string]T) func(old, now T) {
+func storeHandler[T object](f *Facts, objects map[string]T) func(old, now T) {
 	return func(old, now T) {
 		var none T
 		came, went := any(old) == any(none), any(now) == any(none)
@@ -66,7 +66,7 @@ func remember[T object](f *Facts, objects map[string]T) func(old, now T) {
 		}
 		relevant := came || went || old.GetUID() != now.GetUID() || old.GetGeneration() != now.GetGeneration()
 		if relevant {
-			f.stale()
+			f.invalidate()
 		}
 		f.mu.Unlock()
 		if relevant {
@@ -85,7 +85,7 @@ func (f *Facts) setSecret(old, now *corev1.Secret) {
 	if now != nil {
 		f.bgp.secrets[now.Name] = now
 	}
-	f.stale()
+	f.invalidate()
 	f.mu.Unlock()
 	f.hooks.Wake()
 }
@@ -97,7 +97,7 @@ func (f *Facts) setStatus(old, now *v1alpha1.BGPNodeStatus) {
 	f.mu.Lock()
 	relevant := old == nil || now == nil || !maps.Equal(f.bgp.sessions[name], is)
 	if expired(old) && now != nil && !expired(now) {
-		f.answer(name)
+		f.markRecovered(name)
 		relevant = true
 	}
 	delete(f.bgp.statuses, name)
@@ -131,17 +131,17 @@ func (f *Facts) addBGP(w *world.Snapshot) {
 	}
 }
 
-// answerLasts is how long a report counts that came from a node that was found silent: its daemon lives, and
+// recoveryPeriod is how long a report counts that came from a node that was found silent: its daemon lives, and
 // only the kubelet or the guard does not. It is asked again then, by way of the condition.
-const answerLasts = 15 * time.Minute
+const recoveryPeriod = 15 * time.Minute
 
-// answer notes that a node reported although it was found silent. The caller holds mu.
-func (f *Facts) answer(name string) {
+// markRecovered notes that a node reported although it was found silent. The caller holds mu.
+func (f *Facts) markRecovered(name string) {
 	if t := f.bgp.answered[name]; t != nil {
 		t.Stop()
 	}
 	var t *time.Timer
-	t = time.AfterFunc(answerLasts, func() {
+	t = time.AfterFunc(recoveryPeriod, func() {
 		f.mu.Lock()
 		relevant := f.bgp.answered[name] == t
 		if relevant {
@@ -164,7 +164,7 @@ func (f *Facts) expireReports(name string) string {
 		return ""
 	case n.world.Unreachable:
 		return "the node's kubelet no longer reports, so the node's last report has expired"
-	case f.silent[name]:
+	case f.expiredLeases[name]:
 		return "the Lease of the node's daemon has expired, and with it the node's last report"
 	case expired(f.bgp.statuses[name]):
 		return "the node's last report has expired, and there is no newer one"

@@ -31,7 +31,7 @@ func TestPeersFollowReferencedObjects(t *testing.T) {
 	profile := &v1alpha1.BFDProfile{ObjectMeta: metav1.ObjectMeta{Name: "fast", Generation: 1}}
 	told := peer(1)
 	told.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionReady}}
-	setPeer, setProfile := remember(f, f.bgp.peers), remember(f, f.bgp.profiles)
+	setPeer, setProfile := storeHandler(f, f.bgp.peers), storeHandler(f, f.bgp.profiles)
 	for _, step := range []struct {
 		what     string
 		happens  func()
@@ -131,7 +131,7 @@ func TestReportsExpire(t *testing.T) {
 		f.setStatus(established, marked)
 		f.setStatus(marked, established)
 		is("only its kubelet is silent", false)
-		<-time.After(answerLasts + time.Second)
+		<-time.After(recoveryPeriod + time.Second)
 		is("it has to answer again", true)
 		f.setNode(lost, up)
 		first := lease(0)

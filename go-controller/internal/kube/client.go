@@ -116,10 +116,10 @@ type object interface {
 // whole keeps an object as it is.
 func whole[T any](o T) T { return o }
 
-// follow returns an informer that tells on, from one goroutine, each object that came
+// newInformer returns an informer that tells on, from one goroutine, each object that came
 // (no old), changed, or went (no new). Of an object it remembers, and tells, what keep
 // makes of it, which has its name, namespace and version. Of something kept, keep makes the same.
-func follow[T, K object, L runtime.Object](client lister[L], empty T, keep func(T) K,
+func newInformer[T, K object, L runtime.Object](client lister[L], empty T, keep func(T) K,
 	on func(old, now K)) cache.Controller {
 	var none K
 	trim := func(o runtime.Object) runtime.Object {

@@ -52,7 +52,9 @@ func (p pages) Watch(_ context.Context, o metav1.ListOptions) (watch.Interface, 
 func TestListKeepsEveryPage(t *testing.T) {
 	const count = 3
 	told := make(chan *endpoints, count)
-	informer := follow(pages{count}, &discoveryv1.EndpointSlice{}, keepEndpoints, func(_, now *endpoints) { told <- now })
+	informer := newInformer(pages{count}, &discoveryv1.EndpointSlice{}, keepEndpoints, func(_, now *endpoints) {
+		told <- now
+	})
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()
 	go informer.RunWithContext(ctx)

@@ -16,8 +16,8 @@ const (
 	// eventPause is the time between two handfuls of Events, eventHandful how many these
 	// are at most: Events cost the API server as much as addresses, and nobody waits for
 	// them.
-	eventPause   = 100 * time.Millisecond
-	eventHandful = 25
+	eventPause = 100 * time.Millisecond
+	eventBurst = 25
 	// maxEvents bounds those that wait; the conditions tell the same.
 	maxEvents = 20_000
 )
@@ -70,7 +70,7 @@ func (e *Events) Run(ctx context.Context, recorder record.EventRecorder, busy fu
 		if busy() {
 			continue
 		}
-		for _, t := range e.queue.take(eventHandful) {
+		for _, t := range e.queue.take(eventBurst) {
 			recorder.Event(t.about, t.kind, t.reason, t.message)
 		}
 	}

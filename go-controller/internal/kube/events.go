@@ -19,8 +19,8 @@ import (
 // another gateway answers for it. They are written by Run. The zero value is ready.
 type Events struct {
 	queue eventQueue
-	// Given, if set, is told of each Service that had no address and was given one.
-	Given func(world.Key)
+	// OnAllocated, if set, is told of each Service that had no address and was given one.
+	OnAllocated func(world.Key)
 }
 
 // transition is an Event for a condition that became what it was not.
@@ -42,8 +42,8 @@ func transitions() []transition {
 // service tells what a status write changed. A Service that waits for another reason
 // than before is told once more.
 func (e *Events) service(before, after *corev1.Service) {
-	if e.Given != nil && len(convert.Assigned(before)) == 0 && len(convert.Assigned(after)) > 0 {
-		e.Given(world.Key{Namespace: after.Namespace, Name: after.Name})
+	if e.OnAllocated != nil && len(convert.Assigned(before)) == 0 && len(convert.Assigned(after)) > 0 {
+		e.OnAllocated(world.Key{Namespace: after.Namespace, Name: after.Name})
 	}
 	about := &corev1.ObjectReference{Kind: "Service", APIVersion: "v1", Namespace: after.Namespace, Name: after.Name,
 		UID: after.UID}
@@ -163,7 +163,7 @@ func (e *Events) moves(before, after *v1alpha1.L2Domain) {
 	if lost {
 		kind = corev1.EventTypeWarning
 	}
-	e.queue.add(event{aboutDomain(after), kind, v1alpha1.EventGatewayChanged, cut(strings.Join(moves, "; "))})
+	e.queue.add(event{aboutDomain(after), kind, v1alpha1.EventGatewayChanged, truncate(strings.Join(moves, "; "))})
 }
 
 // moved says which shards were moved between which gateways, and whether any is left

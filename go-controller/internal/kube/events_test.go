@@ -144,7 +144,7 @@ func TestDomainEmitsNoStableGatewayOnce(t *testing.T) {
 
 func TestEventsYieldToUrgentWritesInOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		const n = 3 * eventHandful
+		const n = 3 * eventBurst
 		var events Events
 		for i := range n {
 			events.queue.add(event{&corev1.ObjectReference{}, corev1.EventTypeNormal, "Told", fmt.Sprint(i)})
@@ -162,8 +162,8 @@ func TestEventsYieldToUrgentWritesInOrder(t *testing.T) {
 		busy.Store(false)
 		<-time.After(eventPause)
 		synctest.Wait()
-		if len(recorder.Events) != eventHandful {
-			t.Errorf("%d Events at once, want %d", len(recorder.Events), eventHandful)
+		if len(recorder.Events) != eventBurst {
+			t.Errorf("%d Events at once, want %d", len(recorder.Events), eventBurst)
 		}
 		<-time.After(time.Second)
 		for i := range n {

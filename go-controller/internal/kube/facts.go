@@ -31,15 +31,15 @@ type Facts struct {
 	endpoints map[world.Key][]*endpoints
 	nodes     map[string]*node
 	reports   map[string]*report
-	// silent are the nodes whose Lease has run out.
-	silent  map[string]bool
-	pools   map[string]*pool
-	domains map[string]*v1alpha1.L2Domain
-	bgp     bgpFacts
+	// expiredLeases are the nodes whose Lease has run out.
+	expiredLeases map[string]bool
+	pools         map[string]*pool
+	domains       map[string]*v1alpha1.L2Domain
+	bgp           bgpFacts
 	// namespaces are their labels; nothing else is read of them.
 	namespaces convert.Namespaces
-	// left are Services that are not ours any more and still carry our status.
-	left      map[world.Key]*corev1.Service
+	// releasing are Services that are not ours any more and still carry our status.
+	releasing map[world.Key]*corev1.Service
 	openShift openShiftFacts
 	// resolved are the domains with their selectors worked out; nil after a change.
 	resolved []*world.Domain
@@ -78,23 +78,23 @@ type Hooks struct {
 // NewFacts returns Facts about an empty cluster.
 func NewFacts(o convert.Options, hooks Hooks) *Facts {
 	return &Facts{
-		convert:    o,
-		hooks:      hooks,
-		services:   map[world.Key]*service{},
-		endpoints:  map[world.Key][]*endpoints{},
-		nodes:      map[string]*node{},
-		reports:    map[string]*report{},
-		silent:     map[string]bool{},
-		pools:      map[string]*pool{},
-		domains:    map[string]*v1alpha1.L2Domain{},
-		namespaces: convert.Namespaces{},
-		left:       map[world.Key]*corev1.Service{},
-		bgp:        newBGPFacts(),
+		convert:       o,
+		hooks:         hooks,
+		services:      map[world.Key]*service{},
+		endpoints:     map[world.Key][]*endpoints{},
+		nodes:         map[string]*node{},
+		reports:       map[string]*report{},
+		expiredLeases: map[string]bool{},
+		pools:         map[string]*pool{},
+		domains:       map[string]*v1alpha1.L2Domain{},
+		namespaces:    convert.Namespaces{},
+		releasing:     map[world.Key]*corev1.Service{},
+		bgp:           newBGPFacts(),
 	}
 }
 
-// stale: what objects select may be something else now.
-func (f *Facts) stale() {
+// invalidate: what objects select may be something else now.
+func (f *Facts) invalidate() {
 	f.resolved, f.bgp.read, f.changes.others = nil, nil, true
 }
 
@@ -107,17 +107,17 @@ func (f *Facts) setService(old, now *corev1.Service) {
 	if last := f.services[key]; last != nil {
 		was, waits = last.world, last.waits
 	}
-	_, hadLeft := f.left[key]
+	_, hadLeft := f.releasing[key]
 	delete(f.services, key)
-	delete(f.left, key)
+	delete(f.releasing, key)
 	if now != nil {
 		is, _ = convert.Service(now, f.endpointsOf(key), f.convert)
 		f.services[key] = &service{now, is, waitsSince(was, is, waits)}
 		if is == nil && meta.FindStatusCondition(now.Status.Conditions, v1alpha1.ConditionAllocated) != nil {
-			f.left[key] = now
+			f.releasing[key] = now
 		}
 	}
-	_, left := f.left[key]
+	_, left := f.releasing[key]
 	asked := was != nil && is != nil && !sameRequest(old, now)
 	if was != nil || is != nil {
 		f.changes.add(key, was, is, asked)
@@ -167,7 +167,7 @@ func (f *Facts) setNode(old, now *corev1.Node) {
 		}
 	}
 	if relevant {
-		f.stale()
+		f.invalidate()
 	}
 	f.mu.Unlock()
 	if relevant {
@@ -194,7 +194,7 @@ func (f *Facts) setPool(old, now *v1alpha1.IPAddressPool) {
 	relevant := old == nil || now == nil || old.Generation != now.Generation ||
 		old.UID != now.UID || !maps.Equal(old.Labels, now.Labels)
 	if relevant {
-		f.stale()
+		f.invalidate()
 	}
 	f.mu.Unlock()
 	if relevant {
@@ -240,7 +240,7 @@ func (f *Facts) setDomain(old, now *v1alpha1.L2Domain) {
 	relevant := old == nil || now == nil || old.Generation != now.Generation || old.UID != now.UID ||
 		!maps.EqualFunc(convert.Anchors(old), convert.Anchors(now), slices.Equal)
 	if relevant {
-		f.stale()
+		f.invalidate()
 	}
 	f.mu.Unlock()
 	if relevant {
@@ -277,9 +277,9 @@ func (f *Facts) Snapshot(cluster world.Cluster) (*world.Snapshot, map[world.Key]
 	}
 	w.Domains = f.resolved
 	f.addBGP(w)
-	left := make(map[world.Key]types.UID, len(f.left))
+	left := make(map[world.Key]types.UID, len(f.releasing))
 	w.Leaving = map[netip.Addr]world.Key{}
-	for key, s := range f.left {
+	for key, s := range f.releasing {
 		left[key] = s.UID
 		given := convert.Given(s)
 		for _, a := range convert.Assigned(s) {
@@ -310,8 +310,8 @@ func (f *Facts) objects() ([]*v1alpha1.IPAddressPool, []*corev1.Node) {
 	return pools, nodes
 }
 
-// Ours tells whether a Service is ours to serve.
-func (f *Facts) Ours(s *corev1.Service) bool { return convert.Ours(s, f.convert) }
+// IsManaged tells whether a Service is ours to serve.
+func (f *Facts) IsManaged(s *corev1.Service) bool { return convert.Ours(s, f.convert) }
 
 // Service returns the newest object, nil if there is none.
 func (f *Facts) Service(key world.Key) *corev1.Service {

@@ -22,42 +22,42 @@ type job struct {
 	address bool
 }
 
-// lanes is the order of a work queue: writes of addresses go first, and writes of
+// priorityQueue is the order of a work queue: writes of addresses go first, and writes of
 // conditions leave most writers free for them. The zero value works.
-type lanes struct {
+type priorityQueue struct {
 	// Used by the work queue, under its lock.
-	fast, slow []job
+	high, low []job
 	// busy is the number of conditions that are being written.
 	busy atomic.Int32
 	// urgent is the number of addresses that wait or are being written.
 	urgent atomic.Int32
 }
 
-var _ workqueue.Queue[job] = (*lanes)(nil)
+var _ workqueue.Queue[job] = (*priorityQueue)(nil)
 
 // Touch is called for a job that waits already.
-func (l *lanes) Touch(job) {}
+func (l *priorityQueue) Touch(job) {}
 
 // Push adds a job.
-func (l *lanes) Push(j job) {
+func (l *priorityQueue) Push(j job) {
 	if j.address {
-		l.fast = append(l.fast, j)
+		l.high = append(l.high, j)
 		l.urgent.Add(1)
 	} else {
-		l.slow = append(l.slow, j)
+		l.low = append(l.low, j)
 	}
 }
 
 // Len is the number of jobs that may be taken now.
-func (l *lanes) Len() int {
-	return len(l.fast) + max(0, min(len(l.slow), slowWriters-int(l.busy.Load())))
+func (l *priorityQueue) Len() int {
+	return len(l.high) + max(0, min(len(l.low), slowWriters-int(l.busy.Load())))
 }
 
 // Pop takes the job whose turn it is.
-func (l *lanes) Pop() job {
-	lane := &l.fast
-	if len(l.fast) == 0 {
-		lane = &l.slow
+func (l *priorityQueue) Pop() job {
+	lane := &l.high
+	if len(l.high) == 0 {
+		lane = &l.low
 		l.busy.Add(1)
 	}
 	j := (*lane)[0]
@@ -67,7 +67,7 @@ func (l *lanes) Pop() job {
 
 // done is told of each job taken. Who tells asks the queue for the next job at once, so
 // that none waits for a writer that sleeps.
-func (l *lanes) done(j job) {
+func (l *priorityQueue) done(j job) {
 	if j.address {
 		l.urgent.Add(-1)
 	} else {

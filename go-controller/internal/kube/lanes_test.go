@@ -12,7 +12,7 @@ import (
 )
 
 func TestAddressWritesPrecedeConditionWrites(t *testing.T) {
-	lanes := &lanes{}
+	lanes := &priorityQueue{}
 	queue := workqueue.NewTypedWithConfig(workqueue.TypedQueueConfig[job]{Queue: lanes})
 	add := func(name string, address bool) { queue.Add(job{world.Key{Name: name}, address}) }
 	add("a", false)

@@ -40,9 +40,9 @@ func Accepted(problems, remarks []string) Verdict {
 	return Verdict{metav1.ConditionTrue, v1alpha1.ReasonAccepted, "the object is valid"}
 }
 
-// Found is the verdict on an object with these findings: the first one that takes all effect
+// FindingsCondition is the verdict on an object with these findings: the first one that takes all effect
 // from it names the reason, or else the first one.
-func Found(list []world.Finding) Verdict {
+func FindingsCondition(list []world.Finding) Verdict {
 	if len(list) == 0 {
 		return Accepted(nil, nil)
 	}
@@ -62,12 +62,12 @@ func Found(list []world.Finding) Verdict {
 // PoolStatus returns what the status of a pool shall say. way tells whether its addresses
 // are carried, should it have any: True, False with the reason, or Unknown, and then a
 // condition that would depend on it stands. mode is told while there is anything to tell of it.
-func PoolStatus(problems []string, use ipam.PoolUse, way Verdict, mode *Verdict) Merge[*v1alpha1.IPAddressPool] {
+func PoolStatus(problems []string, use ipam.PoolUsage, way Verdict, mode *Verdict) Merge[*v1alpha1.IPAddressPool] {
 	return func(have *v1alpha1.IPAddressPool, now time.Time) (*v1alpha1.IPAddressPool, bool) {
 		status := v1alpha1.IPAddressPoolStatus{
 			AssignedIPv4: use.Assigned4, AssignedIPv6: use.Assigned6,
 			AvailableIPv4: use.Available4, AvailableIPv6: use.Available6,
-			RestingIPv4: use.Resting4, RestingIPv6: use.Resting6,
+			RestingIPv4: use.Cooldown4, RestingIPv6: use.Cooldown6,
 			Conditions: slices.Clone(have.Status.Conditions),
 		}
 		leases := use.Leases[:min(len(use.Leases), v1alpha1.MaxLeases)]
@@ -85,7 +85,7 @@ func PoolStatus(problems []string, use ipam.PoolUse, way Verdict, mode *Verdict)
 		was := have.Status
 		if !changed && was.AssignedIPv4 == use.Assigned4 && was.AssignedIPv6 == use.Assigned6 &&
 			was.AvailableIPv4 == use.Available4 && was.AvailableIPv6 == use.Available6 &&
-			was.RestingIPv4 == use.Resting4 && was.RestingIPv6 == use.Resting6 &&
+			was.RestingIPv4 == use.Cooldown4 && was.RestingIPv6 == use.Cooldown6 &&
 			slices.EqualFunc(was.Leases, leases, sameLease) {
 			return nil, false
 		}
@@ -118,7 +118,7 @@ func sameLease(is v1alpha1.AddressLease, want world.Lease) bool {
 		is.Address == want.Addr.String()
 }
 
-func poolReady(disabled bool, problems []string, use ipam.PoolUse, way Verdict) Verdict {
+func poolReady(disabled bool, problems []string, use ipam.PoolUsage, way Verdict) Verdict {
 	switch {
 	case use.Suspended.Reason != "":
 		return Verdict{metav1.ConditionFalse, string(use.Suspended.Reason), use.Suspended.Message}
@@ -130,8 +130,8 @@ func poolReady(disabled bool, problems []string, use ipam.PoolUse, way Verdict) 
 			"spec.disabled is true: the pool allocates no new addresses"}
 	case use.Available4 == 0 && use.Available6 == 0:
 		message := fmt.Sprintf("all addresses are in use: %d IPv4, %d IPv6", use.Assigned4, use.Assigned6)
-		if use.Resting4 > 0 || use.Resting6 > 0 {
-			message += fmt.Sprintf("; in cooldown (spec.reuseDelay): %d IPv4, %d IPv6", use.Resting4, use.Resting6)
+		if use.Cooldown4 > 0 || use.Cooldown6 > 0 {
+			message += fmt.Sprintf("; in cooldown (spec.reuseDelay): %d IPv4, %d IPv6", use.Cooldown4, use.Cooldown6)
 		}
 		return Verdict{metav1.ConditionFalse, v1alpha1.ReasonExhausted, message}
 	case way.Status != metav1.ConditionTrue:

@@ -43,18 +43,21 @@ func TestPoolStatusKeepsLeases(t *testing.T) {
 	pool := &v1alpha1.IPAddressPool{Spec: v1alpha1.IPAddressPoolSpec{ReuseDelay: &metav1.Duration{Duration: time.Hour}}}
 	for _, step := range []struct {
 		name    string
-		use     ipam.PoolUse
+		use     ipam.PoolUsage
 		changed bool
 	}{
-		{"in use", ipam.PoolUse{Assigned4: 1, Assigned6: 1, Leases: []world.Lease{{Addr: resting.Addr, Service: has}, used}},
+		{"in use", ipam.PoolUsage{Assigned4: 1, Assigned6: 1, Leases: []world.Lease{{Addr: resting.Addr, Service: has},
+			used}},
 			true},
-		{"one rests", ipam.PoolUse{Resting4: 1, Assigned6: 1, Leases: []world.Lease{resting, used}, RestsUntil: now}, true},
-		{"again", ipam.PoolUse{Resting4: 1, Assigned6: 1, Leases: []world.Lease{resting, used}, RestsUntil: now}, false},
-		{"until another time", ipam.PoolUse{Resting4: 1, Assigned6: 1, Leases: []world.Lease{resting, used}}, false},
-		{"another's", ipam.PoolUse{Resting4: 1, Assigned6: 1, Leases: []world.Lease{resting,
+		{"one rests", ipam.PoolUsage{Cooldown4: 1, Assigned6: 1, Leases: []world.Lease{resting, used}, NextCooldownEnd: now},
+			true},
+		{"again", ipam.PoolUsage{Cooldown4: 1, Assigned6: 1, Leases: []world.Lease{resting, used}, NextCooldownEnd: now},
+			false},
+		{"until another time", ipam.PoolUsage{Cooldown4: 1, Assigned6: 1, Leases: []world.Lease{resting, used}}, false},
+		{"another's", ipam.PoolUsage{Cooldown4: 1, Assigned6: 1, Leases: []world.Lease{resting,
 			{Addr: used.Addr, Service: world.Key{Namespace: "shop", Name: "other"}}}}, true},
-		{"none", ipam.PoolUse{Available4: 1}, true},
-		{"still none", ipam.PoolUse{Available4: 1}, false},
+		{"none", ipam.PoolUsage{Available4: 1}, true},
+		{"still none", ipam.PoolUsage{Available4: 1}, false},
 	} {
 		got, changed := PoolStatus(nil, step.use, carried(), nil)(pool, now)
 		if changed != step.changed {
@@ -76,7 +79,7 @@ func TestPoolStatusKeepsLeases(t *testing.T) {
 
 func TestExhaustedPoolReportsCooldowns(t *testing.T) {
 	pool := &v1alpha1.IPAddressPool{}
-	got, _ := PoolStatus(nil, ipam.PoolUse{Assigned4: 3, Resting4: 2, Resting6: 1}, carried(), nil)(pool, time.Now())
+	got, _ := PoolStatus(nil, ipam.PoolUsage{Assigned4: 3, Cooldown4: 2, Cooldown6: 1}, carried(), nil)(pool, time.Now())
 	ready := got.Status.Conditions[1]
 	want := "all addresses are in use: 3 IPv4, 0 IPv6; in cooldown (spec.reuseDelay): 2 IPv4, 1 IPv6"
 	if ready.Message != want || ready.Reason != v1alpha1.ReasonExhausted {
@@ -89,7 +92,7 @@ func TestExhaustedPoolReportsCooldowns(t *testing.T) {
 func TestLeaseSizeFitsEtcdLimit(t *testing.T) {
 	long := strings.Repeat("x", 63)
 	addr := netip.MustParseAddr("2001:db80:1000:1000:1000:1000:1000:1000")
-	var use ipam.PoolUse
+	var use ipam.PoolUsage
 	for range v1alpha1.MaxLeases + 1000 {
 		addr = addr.Next()
 		use.Leases = append(use.Leases, world.Lease{Addr: addr, Service: world.Key{Namespace: long, Name: long},
@@ -122,15 +125,15 @@ func TestPoolReportsMissingGateway(t *testing.T) {
 	pool := &v1alpha1.IPAddressPool{}
 	for _, step := range []struct {
 		name string
-		use  ipam.PoolUse
+		use  ipam.PoolUsage
 		way  Verdict
 		want string // empty for no write
 	}{
-		{"nothing known", ipam.PoolUse{Available4: 1}, Verdict{Status: metav1.ConditionUnknown}, "-"},
-		{"nobody", ipam.PoolUse{Available4: 1}, not, v1alpha1.ReasonNoGateway},
-		{"restarted", ipam.PoolUse{Available4: 1}, Verdict{Status: metav1.ConditionUnknown}, ""},
-		{"exhausted, too", ipam.PoolUse{Assigned4: 1}, not, v1alpha1.ReasonExhausted},
-		{"attached", ipam.PoolUse{Available4: 1}, carried(), v1alpha1.ReasonReady},
+		{"nothing known", ipam.PoolUsage{Available4: 1}, Verdict{Status: metav1.ConditionUnknown}, "-"},
+		{"nobody", ipam.PoolUsage{Available4: 1}, not, v1alpha1.ReasonNoGateway},
+		{"restarted", ipam.PoolUsage{Available4: 1}, Verdict{Status: metav1.ConditionUnknown}, ""},
+		{"exhausted, too", ipam.PoolUsage{Assigned4: 1}, not, v1alpha1.ReasonExhausted},
+		{"attached", ipam.PoolUsage{Available4: 1}, carried(), v1alpha1.ReasonReady},
 	} {
 		got, changed := PoolStatus(nil, step.use, step.way, nil)(pool, time.Now())
 		if changed != (step.want != "") {

@@ -29,12 +29,12 @@ type Merge[T object] func(have T, now time.Time) (T, bool)
 // ObjectWriter makes the statuses of the objects of one kind say what was decided, with
 // at most one write a second for each.
 type ObjectWriter[T object] struct {
-	kind   string
-	client StatusUpdater[T]
-	read   func(name string) (T, bool)
-	wrote  Wrote
-	told   WriteObserver[T]
-	queue  workqueue.TypedDelayingInterface[string]
+	kind    string
+	client  StatusUpdater[T]
+	read    func(name string) (T, bool)
+	wrote   Wrote
+	onWrite WriteObserver[T]
+	queue   workqueue.TypedDelayingInterface[string]
 
 	mu   sync.Mutex
 	want map[string]Merge[T]
@@ -59,15 +59,15 @@ func NewObjectWriter[T object](
 		told = func(T, T) {}
 	}
 	return &ObjectWriter[T]{
-		kind:   kind,
-		client: client,
-		read:   read,
-		wrote:  wrote,
-		told:   told,
-		queue:  workqueue.NewTypedDelayingQueue[string](),
-		want:   map[string]Merge[T]{},
-		last:   map[string]time.Time{},
-		mine:   map[string]written[T]{},
+		kind:    kind,
+		client:  client,
+		read:    read,
+		wrote:   wrote,
+		onWrite: told,
+		queue:   workqueue.NewTypedDelayingQueue[string](),
+		want:    map[string]Merge[T]{},
+		last:    map[string]time.Time{},
+		mine:    map[string]written[T]{},
 	}
 }
 
@@ -132,7 +132,7 @@ func (w *ObjectWriter[T]) write(ctx context.Context, name string) time.Duration 
 	}
 	w.mu.Unlock()
 	if err == nil {
-		w.told(have, got)
+		w.onWrite(have, got)
 		return 0
 	}
 	if !errors.IsConflict(err) {

@@ -48,7 +48,7 @@ func TestWritesAreLimitedToOnePerSecondAndNewestWins(t *testing.T) {
 
 		for i := range int64(100) {
 			w.Set(map[string]Merge[*v1alpha1.IPAddressPool]{"lan": PoolStatus(nil,
-				ipam.PoolUse{Assigned4: i, Available4: 100 - i}, carried(), nil)})
+				ipam.PoolUsage{Assigned4: i, Available4: 100 - i}, carried(), nil)})
 			<-time.After(35 * time.Millisecond)
 		}
 		<-time.After(2 * time.Second)
@@ -87,7 +87,7 @@ func TestStatusIsWrittenAgainWhileInformerLags(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		use := func(n int64) map[string]Merge[*v1alpha1.IPAddressPool] {
 			return map[string]Merge[*v1alpha1.IPAddressPool]{"lan": PoolStatus(nil,
-				ipam.PoolUse{Assigned4: n, Available4: 1 - n}, carried(), nil)}
+				ipam.PoolUsage{Assigned4: n, Available4: 1 - n}, carried(), nil)}
 		}
 		first, _ := use(1)["lan"](&v1alpha1.IPAddressPool{ObjectMeta: metav1.ObjectMeta{Name: "lan", ResourceVersion: "1"}},
 			time.Now())
@@ -138,7 +138,7 @@ func TestNotFoundIsRetriedWhileObjectExists(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan struct{})
 		go func() { defer close(done); w.Run(ctx) }()
-		w.Set(map[string]Merge[*v1alpha1.IPAddressPool]{"lan": PoolStatus(nil, ipam.PoolUse{Assigned4: 1}, carried(), nil)})
+		w.Set(map[string]Merge[*v1alpha1.IPAddressPool]{"lan": PoolStatus(nil, ipam.PoolUsage{Assigned4: 1}, carried(), nil)})
 		<-time.After(2 * time.Second)
 		synctest.Wait()
 		if s.writes != 1 {
@@ -153,7 +153,7 @@ func TestNotFoundIsRetriedWhileObjectExists(t *testing.T) {
 func TestObjectWriterStopsOnContextCancel(t *testing.T) {
 	s := &poolStore{pool: &v1alpha1.IPAddressPool{ObjectMeta: metav1.ObjectMeta{Name: "lan"}}}
 	w := NewObjectWriter("IPAddressPool", s, s.read, func(string, error) {}, nil)
-	w.Set(map[string]Merge[*v1alpha1.IPAddressPool]{"lan": PoolStatus(nil, ipam.PoolUse{Assigned4: 1}, carried(), nil)})
+	w.Set(map[string]Merge[*v1alpha1.IPAddressPool]{"lan": PoolStatus(nil, ipam.PoolUsage{Assigned4: 1}, carried(), nil)})
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	w.Run(ctx)

@@ -57,8 +57,8 @@ type openShift struct {
 	// set is told of the object, nil if it or the kind is gone.
 	set func(*unstructured.Unstructured)
 	// informer is that of the kind while there is one; looked: it is known whether there is.
-	informer atomic.Pointer[cache.Controller]
-	looked   atomic.Bool
+	informer   atomic.Pointer[cache.Controller]
+	discovered atomic.Bool
 }
 
 func (o *openShift) String() string { return o.kind.GroupResource().String() }
@@ -66,7 +66,7 @@ func (o *openShift) String() string { return o.kind.GroupResource().String() }
 // hasSynced tells whether what OpenShift says is known, or that there is no OpenShift.
 func (o *openShift) hasSynced() bool {
 	informer := o.informer.Load()
-	return o.looked.Load() && (informer == nil || (*informer).HasSynced())
+	return o.discovered.Load() && (informer == nil || (*informer).HasSynced())
 }
 
 func (o *openShift) run(ctx context.Context) {
@@ -94,7 +94,7 @@ func (o *openShift) run(ctx context.Context) {
 			o.informer.Store(nil)
 			o.set(nil)
 		}
-		o.looked.Store(true)
+		o.discovered.Store(true)
 		timer.Reset(o.pause)
 	}
 }
@@ -102,7 +102,7 @@ func (o *openShift) run(ctx context.Context) {
 // follow reads the object until the returned function is called, which waits for the end.
 func (o *openShift) follow(ctx context.Context) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
-	informer := follow(only[*unstructured.UnstructuredList]{o.client, openShiftNetwork}, &unstructured.Unstructured{},
+	informer := newInformer(only[*unstructured.UnstructuredList]{o.client, openShiftNetwork}, &unstructured.Unstructured{},
 		whole[*unstructured.Unstructured], func(_, now *unstructured.Unstructured) { o.set(now) })
 	o.informer.Store(&informer)
 	var running sync.WaitGroup
@@ -114,9 +114,11 @@ func (o *openShift) follow(ctx context.Context) (stop func()) {
 }
 
 // present asks the API server whether it has the kind.
-func (o *openShift) present(ctx context.Context) (bool, error) { return present(ctx, o.kinds, o.kind) }
+func (o *openShift) present(ctx context.Context) (bool, error) {
+	return hasResource(ctx, o.kinds, o.kind)
+}
 
-func present(ctx context.Context, kinds discovery.ServerResourcesInterfaceWithContext,
+func hasResource(ctx context.Context, kinds discovery.ServerResourcesInterfaceWithContext,
 	kind schema.GroupVersionResource) (bool, error) {
 	list, err := kinds.ServerResourcesForGroupVersionWithContext(ctx, kind.GroupVersion().String())
 	if errors.IsNotFound(err) {
@@ -132,7 +134,7 @@ func present(ctx context.Context, kinds discovery.ServerResourcesInterfaceWithCo
 // OpenShiftSDN; status.networkType of config.openshift.io/v1 Network "cluster"); empty where
 // OpenShift does not say.
 func NetworkType(ctx context.Context, kube kubernetes.Interface, ours *Clients) (string, error) {
-	there, err := present(ctx, discovery.ToServerResourcesInterfaceWithContext(kube.Discovery()), networkConfigs())
+	there, err := hasResource(ctx, discovery.ToServerResourcesInterfaceWithContext(kube.Discovery()), networkConfigs())
 	if err != nil {
 		return "", fmt.Errorf("ask the API server whether this is OpenShift: %w", err)
 	}
@@ -156,8 +158,8 @@ type openShiftFacts struct {
 	// operator is nil where there is no such object; about refers to it, or to the last one.
 	operator *convert.NetworkOperator
 	about    corev1.ObjectReference
-	// holds is the switch in force; nil before all objects are known.
-	holds *world.Switch
+	// currentMode is the switch in force; nil before all objects are known.
+	currentMode *world.Switch
 }
 
 // setNetworkConfig takes note of who gives addresses, and of the networks.
@@ -204,8 +206,8 @@ func (f *Facts) setNetworkOperator(o *unstructured.Unstructured) {
 		f.openShift.about = corev1.ObjectReference{Kind: o.GetKind(), APIVersion: o.GetAPIVersion(), Name: o.GetName(),
 			UID: o.GetUID()}
 	}
-	if f.openShift.holds != nil {
-		f.settleSwitch()
+	if f.openShift.currentMode != nil {
+		f.updateMode()
 	}
 	f.changes.others = f.changes.others || !same
 	f.mu.Unlock()
@@ -214,10 +216,10 @@ func (f *Facts) setNetworkOperator(o *unstructured.Unstructured) {
 	}
 }
 
-// settleSwitch works out which switch is in force. Pools remember the one that was before
+// updateMode works out which switch is in force. Pools remember the one that was before
 // this process.
-func (f *Facts) settleSwitch() {
-	if f.openShift.holds == nil {
+func (f *Facts) updateMode() {
+	if f.openShift.currentMode == nil {
 		first := convert.DefaultSwitch(f.convert)
 		for _, name := range sortedKeys(f.pools) {
 			if s, ok := convert.RememberedSwitch(f.pools[name].object); ok {
@@ -225,18 +227,18 @@ func (f *Facts) settleSwitch() {
 				break
 			}
 		}
-		f.openShift.holds = &first
+		f.openShift.currentMode = &first
 	}
-	next := convert.Switch(*f.openShift.holds, f.openShift.operator, f.convert)
-	f.openShift.holds = &next
+	next := convert.Switch(*f.openShift.currentMode, f.openShift.operator, f.convert)
+	f.openShift.currentMode = &next
 }
 
 // Mode is the one in force, once all objects are known that say it.
 func (f *Facts) Mode() world.Mode {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.settleSwitch()
-	return f.openShift.holds.Mode
+	f.updateMode()
+	return f.openShift.currentMode.Mode
 }
 
 // Interconnect reports whether zones of OVN-Kubernetes have databases of their own.
@@ -253,8 +255,8 @@ func (f *Facts) Interconnect() bool {
 
 // addOpenShift adds what OpenShift says to the facts about the cluster.
 func (f *Facts) addOpenShift(c *world.Cluster) {
-	f.settleSwitch()
-	c.Switch = *f.openShift.holds
+	f.updateMode()
+	c.Switch = *f.openShift.currentMode
 	config, operator := f.openShift.config, f.openShift.operator
 	if operator == nil {
 		operator = &convert.NetworkOperator{}
@@ -278,6 +280,6 @@ func (e *Events) Switched(f *Facts, was *world.Switch, is world.Switch) {
 			"mode " + is.Mode.String() + " instead of " + was.Mode.String() + ", by " + is.By})
 	}
 	if is.Refused != "" && (was == nil || was.Refused != is.Refused) {
-		e.queue.add(event{&about, corev1.EventTypeWarning, v1alpha1.EventModeRefused, cut(is.Refused)})
+		e.queue.add(event{&about, corev1.EventTypeWarning, v1alpha1.EventModeRefused, truncate(is.Refused)})
 	}
 }

@@ -22,11 +22,11 @@ import (
 )
 
 const (
-	// askTimeout bounds one write of questions, minAskPause and maxAskPause the time until
+	// patchTimeout bounds one write of questions, minAskPause and maxAskPause the time until
 	// one that failed is tried again.
-	askTimeout  = 5 * time.Second
-	minAskPause = 50 * time.Millisecond
-	maxAskPause = 10 * time.Second
+	patchTimeout    = 5 * time.Second
+	minPatchBackoff = 50 * time.Millisecond
+	maxPatchBackoff = 10 * time.Second
 )
 
 // ProbeWriter keeps the questions to the guards in their Leases.
@@ -45,7 +45,7 @@ func NewProbeWriter(kube kubernetes.Interface, facts *Facts) *ProbeWriter {
 		leases: kube.CoordinationV1().Leases(v1alpha1.GuardsNamespace),
 		facts:  facts,
 		queue: workqueue.NewTypedRateLimitingQueue(
-			workqueue.NewTypedItemExponentialFailureRateLimiter[string](minAskPause, maxAskPause)),
+			workqueue.NewTypedItemExponentialFailureRateLimiter[string](minPatchBackoff, maxPatchBackoff)),
 	}
 }
 
@@ -102,7 +102,7 @@ func (a *ProbeWriter) write(ctx context.Context, node string) error {
 	if err != nil {
 		return fmt.Errorf("ask the guard of node %s: %w", node, err)
 	}
-	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	ctx, cancel := context.WithTimeout(ctx, patchTimeout)
 	defer cancel()
 	_, err = a.leases.Patch(ctx, node, types.MergePatchType, patch, metav1.PatchOptions{})
 	if err != nil && !errors.IsNotFound(err) { // a guard that is gone is not asked

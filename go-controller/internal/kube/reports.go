@@ -40,15 +40,15 @@ func (f *Facts) setReport(old, now *coordinationv1.Lease) {
 	var is *report
 	switch {
 	case now == nil:
-	case was != nil && sameSign(old, now):
+	case was != nil && sameRenewal(old, now):
 		is = was
 		is.probes = now.Annotations[v1alpha1.AnnotationQuestions]
 	default:
 		is = &report{Report: convert.ReadReport(now), probes: now.Annotations[v1alpha1.AnnotationQuestions]}
 		is.expiry = time.AfterFunc(remaining(old, now), func() { f.expire(name, is) })
 	}
-	silent := f.silent[name]
-	delete(f.silent, name)
+	silent := f.expiredLeases[name]
+	delete(f.expiredLeases, name)
 	if was != nil && was != is {
 		was.expiry.Stop()
 	}
@@ -74,8 +74,8 @@ func remaining(old, now *coordinationv1.Lease) time.Duration {
 	return lasts
 }
 
-// sameSign tells whether two versions have the same sign of life: somebody else wrote.
-func sameSign(a, b *coordinationv1.Lease) bool {
+// sameRenewal tells whether two versions have the same sign of life: somebody else wrote.
+func sameRenewal(a, b *coordinationv1.Lease) bool {
 	return a != nil && a.UID == b.UID && a.Spec.RenewTime.Equal(b.Spec.RenewTime)
 }
 
@@ -86,7 +86,7 @@ func (f *Facts) expire(name string, r *report) {
 	relevant := f.reports[name] == r
 	if relevant {
 		delete(f.reports, name)
-		f.silent[name] = true
+		f.expiredLeases[name] = true
 		f.changes.others = true
 	}
 	f.mu.Unlock()

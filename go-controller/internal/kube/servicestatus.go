@@ -30,9 +30,9 @@ type Verdict struct {
 type ServiceStatus struct {
 	// UID of the object that it is meant for; a namesake gets nothing.
 	UID string
-	// Had are the addresses that the status showed when this was decided. Over others,
+	// PreviousAddrs are the addresses that the status showed when this was decided. Over others,
 	// which somebody else wrote since, nothing is written before it is decided anew.
-	Had []netip.Addr
+	PreviousAddrs []netip.Addr
 	// Addrs in the order of the Service's families.
 	Addrs []netip.Addr
 	// ListPorts: the first entry of status.loadBalancer.ingress lists the Service's ports.
@@ -53,15 +53,16 @@ type ServiceStatus struct {
 func (s *ServiceStatus) equal(o *ServiceStatus) bool {
 	return s == o || s.UID == o.UID && s.Release == o.Release && s.LeaveIngress == o.LeaveIngress &&
 		s.ListPorts == o.ListPorts && s.Allocated == o.Allocated &&
-		slices.Equal(s.Had, o.Had) && slices.Equal(s.Addrs, o.Addrs) && slices.Equal(s.External, o.External) &&
+		slices.Equal(s.PreviousAddrs, o.PreviousAddrs) && slices.Equal(s.Addrs, o.Addrs) &&
+		slices.Equal(s.External, o.External) &&
 		s.ListsExternal == o.ListsExternal && sameVerdict(s.Announced, o.Announced)
 }
 
 func sameVerdict(a, b *Verdict) bool { return a == b || a != nil && b != nil && *a == *b }
 
-// knows tells whether the status was decided about with these addresses in mind.
-func (s *ServiceStatus) knows(assigned []netip.Addr) bool {
-	return s.Release || len(assigned) == 0 || slices.Equal(assigned, s.Had) || slices.Equal(assigned, s.Addrs)
+// expects tells whether the status was decided about with these addresses in mind.
+func (s *ServiceStatus) expects(assigned []netip.Addr) bool {
+	return s.Release || len(assigned) == 0 || slices.Equal(assigned, s.PreviousAddrs) || slices.Equal(assigned, s.Addrs)
 }
 
 // merged returns the object with its status as wanted, and false if it has it already.
@@ -158,11 +159,11 @@ func (v Verdict) set(conditions *[]metav1.Condition, kind string, now time.Time)
 }
 
 func (v Verdict) condition(kind string, generation int64, now time.Time) metav1.Condition {
-	return metav1.Condition{Type: kind, Status: v.Status, Reason: v.Reason, Message: cut(v.Message),
+	return metav1.Condition{Type: kind, Status: v.Status, Reason: v.Reason, Message: truncate(v.Message),
 		ObservedGeneration: generation, LastTransitionTime: metav1.NewTime(now)}
 }
 
-func cut(message string) string {
+func truncate(message string) string {
 	if len(message) > longestMessage {
 		return message[:longestMessage-3] + "..."
 	}

@@ -27,9 +27,9 @@ const (
 	writers = 16
 	// conflictPause bounds the wait for the informer's newer object after a conflict.
 	conflictPause = time.Second
-	// settlePause is how long a gateway may be missing before a Service's status says
+	// failoverGracePeriod is how long a gateway may be missing before a Service's status says
 	// so: a failover is over by then.
-	settlePause = time.Second
+	failoverGracePeriod = time.Second
 	// sendTimeout is how long the API server has to answer a write.
 	sendTimeout = 10 * time.Second
 )
@@ -45,12 +45,12 @@ type ServiceWriter struct {
 	wake   func()
 	events *Events
 	wrote  Wrote
-	lanes  *lanes
+	lanes  *priorityQueue
 	queue  workqueue.TypedRateLimitingInterface[job]
 
-	mu   sync.Mutex
-	want map[world.Key]*ServiceStatus
-	mine map[world.Key]written[*corev1.Service]
+	mu          sync.Mutex
+	want        map[world.Key]*ServiceStatus
+	unconfirmed map[world.Key]written[*corev1.Service]
 	// busy has the keys that are being written, with the job that came meanwhile in the
 	// other lane, if any.
 	busy map[world.Key]*job
@@ -58,7 +58,7 @@ type ServiceWriter struct {
 
 // NewServiceWriter returns a writer that compares with the objects of facts.
 func NewServiceWriter(client corev1client.ServicesGetter, facts *Facts, events *Events, wrote Wrote) *ServiceWriter {
-	lanes := &lanes{}
+	lanes := &priorityQueue{}
 	queue := workqueue.NewTypedDelayingQueueWithConfig(workqueue.TypedDelayingQueueConfig[job]{
 		Queue: workqueue.NewTypedWithConfig(workqueue.TypedQueueConfig[job]{Queue: lanes}),
 	})
@@ -66,16 +66,16 @@ func NewServiceWriter(client corev1client.ServicesGetter, facts *Facts, events *
 	return &ServiceWriter{
 		client: client,
 		read:   facts.Service,
-		ours:   facts.Ours,
+		ours:   facts.IsManaged,
 		wake:   facts.hooks.Wake,
 		events: events,
 		wrote:  wrote,
 		lanes:  lanes,
 		queue: workqueue.NewTypedRateLimitingQueueWithConfig(limiter,
 			workqueue.TypedRateLimitingQueueConfig[job]{DelayingQueue: queue}),
-		want: map[world.Key]*ServiceStatus{},
-		mine: map[world.Key]written[*corev1.Service]{},
-		busy: map[world.Key]*job{},
+		want:        map[world.Key]*ServiceStatus{},
+		unconfirmed: map[world.Key]written[*corev1.Service]{},
+		busy:        map[world.Key]*job{},
 	}
 }
 
@@ -84,13 +84,13 @@ func (w *ServiceWriter) Set(want map[world.Key]*ServiceStatus) {
 	w.mu.Lock()
 	before := w.want
 	w.want = want
-	maps.DeleteFunc(w.mine, func(k world.Key, m written[*corev1.Service]) bool {
+	maps.DeleteFunc(w.unconfirmed, func(k world.Key, m written[*corev1.Service]) bool {
 		have := w.read(k)
 		return want[k] == nil || have == nil || have.ResourceVersion == m.object.ResourceVersion
 	})
 	w.mu.Unlock()
 	for key, s := range want {
-		w.offer(key, before[key], s)
+		w.enqueueIfChanged(key, before[key], s)
 	}
 }
 
@@ -105,25 +105,25 @@ func (w *ServiceWriter) Change(some map[world.Key]*ServiceStatus) {
 			w.want[key] = s
 		} else {
 			delete(w.want, key)
-			delete(w.mine, key)
+			delete(w.unconfirmed, key)
 		}
 	}
 	w.mu.Unlock()
 	for key, s := range some {
 		if s != nil {
-			w.offer(key, before[key], s)
+			w.enqueueIfChanged(key, before[key], s)
 		}
 	}
 }
 
-// offer has a status compared and written if another one is wanted than before.
-func (w *ServiceWriter) offer(key world.Key, before, s *ServiceStatus) {
+// enqueueIfChanged has a status compared and written if another one is wanted than before.
+func (w *ServiceWriter) enqueueIfChanged(key world.Key, before, s *ServiceStatus) {
 	if before != nil && before.equal(s) {
 		return
 	}
 	j := w.job(key, s)
 	if lostGateway(before, s) {
-		w.queue.AddAfter(j, settlePause)
+		w.queue.AddAfter(j, failoverGracePeriod)
 	} else {
 		w.queue.Add(j)
 	}
@@ -216,7 +216,7 @@ func (w *ServiceWriter) write(ctx context.Context, j job) {
 	w.mu.Lock()
 	want := w.want[key]
 	have := w.newest(key)
-	own := have != nil && have == w.mine[key].object
+	own := have != nil && have == w.unconfirmed[key].object
 	w.mu.Unlock()
 	if want == nil || have == nil || string(have.UID) != want.UID {
 		return
@@ -224,7 +224,7 @@ func (w *ServiceWriter) write(ctx context.Context, j job) {
 	if want.Release == w.ours(have) {
 		return // decided about an earlier object; the next decision is on its way
 	}
-	if !own && !want.knows(convert.Assigned(have)) {
+	if !own && !want.expects(convert.Assigned(have)) {
 		w.wake()
 		return
 	}
@@ -246,7 +246,7 @@ func (w *ServiceWriter) write(ctx context.Context, j job) {
 	case err == nil:
 		got.SetManagedFields(nil)
 		w.mu.Lock()
-		w.mine[key] = written[*corev1.Service]{over: have.ResourceVersion, object: got}
+		w.unconfirmed[key] = written[*corev1.Service]{over: have.ResourceVersion, object: got}
 		w.mu.Unlock()
 		w.queue.Forget(j)
 		w.events.service(have, got)
@@ -254,7 +254,7 @@ func (w *ServiceWriter) write(ctx context.Context, j job) {
 		w.queue.Forget(j)
 	case errors.IsConflict(err):
 		w.mu.Lock()
-		delete(w.mine, key)
+		delete(w.unconfirmed, key)
 		w.mu.Unlock()
 		if now := w.read(key); now != nil && now.ResourceVersion != have.ResourceVersion {
 			w.queue.Add(j)
@@ -271,13 +271,13 @@ func (w *ServiceWriter) write(ctx context.Context, j job) {
 // newest returns our own last write as long as the informer shows what it replaced.
 func (w *ServiceWriter) newest(key world.Key) *corev1.Service {
 	have := w.read(key)
-	mine, ok := w.mine[key]
+	mine, ok := w.unconfirmed[key]
 	if !ok {
 		return have
 	}
 	if have != nil && have.ResourceVersion == mine.over && have.UID == mine.object.UID {
 		return mine.object
 	}
-	delete(w.mine, key)
+	delete(w.unconfirmed, key)
 	return have
 }

@@ -98,7 +98,7 @@ func TestAddressWritesDoNotWaitForFailoverWrites(t *testing.T) {
 			s, key := status(addr), world.Key{Namespace: "shop", Name: name}
 			s.UID, s.Announced = "1", &moved
 			if before := want[key]; before != nil {
-				s.Had = before.Addrs
+				s.PreviousAddrs = before.Addrs
 			}
 			want[key] = s
 		}
@@ -150,7 +150,7 @@ func TestAddressesOfOthersAreNotOverwritten(t *testing.T) {
 		t.Errorf("%d writes and %d calls for a decision, want none and one", server.writes, woken)
 	}
 	knows := *want
-	knows.Had = []netip.Addr{netip.MustParseAddr("10.0.0.7")}
+	knows.PreviousAddrs = []netip.Addr{netip.MustParseAddr("10.0.0.7")}
 	w.Set(map[world.Key]*ServiceStatus{key: &knows})
 	w.write(t.Context(), job{key: key, address: true})
 	if server.writes != 1 {

@@ -21,9 +21,9 @@ func waitsSince(was, is *world.Service, before time.Time) time.Time {
 	return time.Now()
 }
 
-// WaitsSince returns when a Service was first seen without the address that it waits for,
+// PendingSince returns when a Service was first seen without the address that it waits for,
 // or has been given since; the zero time if it came with one.
-func (f *Facts) WaitsSince(key world.Key) time.Time {
+func (f *Facts) PendingSince(key world.Key) time.Time {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if s := f.services[key]; s != nil {

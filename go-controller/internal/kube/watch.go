@@ -33,9 +33,9 @@ type Watch struct {
 // NewWatch returns the informers that feed a controller's facts; nothing is read before Run.
 func NewWatch(kube kubernetes.Interface, ours *Clients, facts *Facts) *Watch {
 	w := newWatch(kube, ours, facts, kube.CoreV1().Nodes(), ours.NodeStatuses)
-	w.ask(kube, networkConfigs(), ours.NetworkConfigs, openShiftPause, facts.setNetworkConfig)
-	w.ask(kube, networkOperators(), ours.NetworkOperators, openShiftPause, facts.setNetworkOperator)
-	w.needed["leases"] = follow(kube.CoordinationV1().Leases(v1alpha1.GuardsNamespace), &coordinationv1.Lease{},
+	w.watchOptional(kube, networkConfigs(), ours.NetworkConfigs, openShiftPause, facts.setNetworkConfig)
+	w.watchOptional(kube, networkOperators(), ours.NetworkOperators, openShiftPause, facts.setNetworkOperator)
+	w.needed["leases"] = newInformer(kube.CoordinationV1().Leases(v1alpha1.GuardsNamespace), &coordinationv1.Lease{},
 		whole[*coordinationv1.Lease], facts.setReport)
 	return w
 }
@@ -44,22 +44,23 @@ func NewWatch(kube kubernetes.Interface, ours *Clients, facts *Facts) *Watch {
 func NewNodeWatch(kube kubernetes.Interface, ours *Clients, facts *Facts, node string) *Watch {
 	w := newWatch(kube, ours, facts, only[*corev1.NodeList]{kube.CoreV1().Nodes(), node},
 		only[*v1alpha1.BGPNodeStatusList]{ours.NodeStatuses, node})
-	w.ask(kube, networkOperators(), ours.NetworkOperators, openShiftNodePause, facts.setNetworkOperator)
+	w.watchOptional(kube, networkOperators(), ours.NetworkOperators, openShiftNodePause, facts.setNetworkOperator)
 	return w
 }
 
 // NewModeWatch returns the informers that feed facts from which the mode in force is read, and whether zones have
 // databases of their own.
 func NewModeWatch(kube kubernetes.Interface, ours *Clients, facts *Facts) *Watch {
-	w := &Watch{needed: map[string]cache.Controller{"ipaddresspools": follow(ours.Pools, &v1alpha1.IPAddressPool{}, whole,
+	w := &Watch{needed: map[string]cache.Controller{"ipaddresspools": newInformer(ours.Pools, &v1alpha1.IPAddressPool{},
+		whole,
 		facts.setPool),
-		"nodes": follow(kube.CoreV1().Nodes(), &corev1.Node{}, trimmedNode, facts.setNode)}}
-	w.ask(kube, networkOperators(), ours.NetworkOperators, openShiftPause, facts.setNetworkOperator)
+		"nodes": newInformer(kube.CoreV1().Nodes(), &corev1.Node{}, trimmedNode, facts.setNode)}}
+	w.watchOptional(kube, networkOperators(), ours.NetworkOperators, openShiftPause, facts.setNetworkOperator)
 	return w
 }
 
-// ask has a kind of OpenShift's followed if there is one.
-func (w *Watch) ask(kube kubernetes.Interface, kind schema.GroupVersionResource,
+// watchOptional has a kind of OpenShift's followed if there is one.
+func (w *Watch) watchOptional(kube kubernetes.Interface, kind schema.GroupVersionResource,
 	client lister[*unstructured.UnstructuredList],
 	pause time.Duration, set func(*unstructured.Unstructured),
 ) {
@@ -72,21 +73,22 @@ func (w *Watch) ask(kube kubernetes.Interface, kind schema.GroupVersionResource,
 func newWatch(kube kubernetes.Interface, ours *Clients, facts *Facts, nodes lister[*corev1.NodeList],
 	statuses lister[*v1alpha1.BGPNodeStatusList]) *Watch {
 	return &Watch{needed: map[string]cache.Controller{
-		"services": follow(kube.CoreV1().Services(""), &corev1.Service{}, whole, facts.setService),
-		"endpointslices": follow(kube.DiscoveryV1().EndpointSlices(""), &discoveryv1.EndpointSlice{}, keepEndpoints,
+		"services": newInformer(kube.CoreV1().Services(""), &corev1.Service{}, whole, facts.setService),
+		"endpointslices": newInformer(kube.DiscoveryV1().EndpointSlices(""), &discoveryv1.EndpointSlice{}, keepEndpoints,
 			facts.setEndpoints),
-		"namespaces": follow(kube.CoreV1().Namespaces(), &corev1.Namespace{}, trimmedNamespace, facts.setNamespace),
-		"nodes":      follow(nodes, &corev1.Node{}, trimmedNode, facts.setNode),
-		"secrets": follow(kube.CoreV1().Secrets(v1alpha1.PasswordsNamespace), &corev1.Secret{}, trimmedSecret,
+		"namespaces": newInformer(kube.CoreV1().Namespaces(), &corev1.Namespace{}, trimmedNamespace, facts.setNamespace),
+		"nodes":      newInformer(nodes, &corev1.Node{}, trimmedNode, facts.setNode),
+		"secrets": newInformer(kube.CoreV1().Secrets(v1alpha1.PasswordsNamespace), &corev1.Secret{}, trimmedSecret,
 			facts.setSecret),
-		"ipaddresspools": follow(ours.Pools, &v1alpha1.IPAddressPool{}, whole, facts.setPool),
-		"l2domains":      follow(ours.Domains, &v1alpha1.L2Domain{}, whole, facts.setDomain),
-		"bgppeers":       follow(ours.Peers, &v1alpha1.BGPPeer{}, whole, remember(facts, facts.bgp.peers)),
-		"bgpadvertisements": follow(ours.Advertisements, &v1alpha1.BGPAdvertisement{}, whole,
-			remember(facts, facts.bgp.advertisements)),
-		"bfdprofiles":     follow(ours.Profiles, &v1alpha1.BFDProfile{}, whole, remember(facts, facts.bgp.profiles)),
-		"communities":     follow(ours.Communities, &v1alpha1.Community{}, whole, remember(facts, facts.bgp.communities)),
-		"bgpnodestatuses": follow(statuses, &v1alpha1.BGPNodeStatus{}, whole, facts.setStatus),
+		"ipaddresspools": newInformer(ours.Pools, &v1alpha1.IPAddressPool{}, whole, facts.setPool),
+		"l2domains":      newInformer(ours.Domains, &v1alpha1.L2Domain{}, whole, facts.setDomain),
+		"bgppeers":       newInformer(ours.Peers, &v1alpha1.BGPPeer{}, whole, storeHandler(facts, facts.bgp.peers)),
+		"bgpadvertisements": newInformer(ours.Advertisements, &v1alpha1.BGPAdvertisement{}, whole,
+			storeHandler(facts, facts.bgp.advertisements)),
+		"bfdprofiles": newInformer(ours.Profiles, &v1alpha1.BFDProfile{}, whole, storeHandler(facts, facts.bgp.profiles)),
+		"communities": newInformer(ours.Communities, &v1alpha1.Community{}, whole,
+			storeHandler(facts, facts.bgp.communities)),
+		"bgpnodestatuses": newInformer(statuses, &v1alpha1.BGPNodeStatus{}, whole, facts.setStatus),
 	}}
 }
 

@@ -10,8 +10,8 @@ import (
 
 // The delay after a failure, which doubles with each consecutive one.
 const (
-	firstPause = 50 * time.Millisecond
-	lastPause  = time.Minute
+	minBackoff = 50 * time.Millisecond
+	maxBackoff = time.Minute
 )
 
 // retry records a failed attempt: the plan that was tried and when to retry.
@@ -21,16 +21,16 @@ type retry struct {
 	at       time.Time
 }
 
-// after returns the state after one more failure. A plan that differs from the last one starts at the first delay
+// next returns the state after one more failure. A plan that differs from the last one starts at the first delay
 // again.
-func (t retry) after(tried *plan.Service) retry {
+func (t retry) next(tried *plan.Service) retry {
 	failures := t.failures
 	if !Equal(t.plan, tried) {
 		failures = 0
 	}
-	pause := lastPause
+	pause := maxBackoff
 	if failures < 11 {
-		pause = min(firstPause<<failures, lastPause)
+		pause = min(minBackoff<<failures, maxBackoff)
 	}
 	return retry{plan: tried, failures: failures + 1, at: time.Now().Add(pause)}
 }

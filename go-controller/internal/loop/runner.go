@@ -35,8 +35,8 @@ type Options struct {
 	// Batch is the maximum number of repetitions in one Apply, so that changes need not wait for all of them; 0 means
 	// 200. All pending changes are applied together: Services share much of what a dataplane has to examine.
 	Batch int
-	// Period is the time between two repetitions of everything; 0 means an hour.
-	Period time.Duration
+	// ResyncPeriod is the time between two repetitions of everything; 0 means an hour.
+	ResyncPeriod time.Duration
 }
 
 // aliveEvery is the time between two calls of Alive while the runner is idle.
@@ -67,7 +67,7 @@ type Runner struct {
 	topologyError error // of the last Configure
 	pruneDue      bool
 	pruneRetry    retry
-	repeatAt      time.Time
+	nextResync    time.Time
 }
 
 // desired is one whole state that the dataplane must reach.
@@ -79,7 +79,7 @@ type desired struct {
 // New returns a Runner that does nothing until Run is called.
 func New(d dataplane.Dataplane, o Options) *Runner {
 	o.Batch = cmp.Or(o.Batch, 200)
-	o.Period = cmp.Or(o.Period, time.Hour)
+	o.ResyncPeriod = cmp.Or(o.ResyncPeriod, time.Hour)
 	if o.Report == nil {
 		o.Report = func([]Result) {}
 	}
@@ -137,15 +137,15 @@ func (r *Runner) signal() {
 
 // Run applies plans until the context is done.
 func (r *Runner) Run(ctx context.Context) {
-	timer := time.NewTimer(r.options.Period)
+	timer := time.NewTimer(r.options.ResyncPeriod)
 	defer timer.Stop()
 	for ctx.Err() == nil {
 		r.options.Alive()
-		r.take()
+		r.pull()
 		if r.want != nil && r.step(ctx) {
 			continue
 		}
-		timer.Reset(min(time.Until(r.next()), aliveEvery))
+		timer.Reset(min(time.Until(r.nextWakeup()), aliveEvery))
 		select {
 		case <-ctx.Done():
 		case <-r.wake:
@@ -154,8 +154,8 @@ func (r *Runner) Run(ctx context.Context) {
 	}
 }
 
-// take adopts the newest desired state and determines how it differs from what the dataplane has.
-func (r *Runner) take() {
+// pull adopts the newest desired state and determines how it differs from what the dataplane has.
+func (r *Runner) pull() {
 	r.mu.Lock()
 	newest, changed, resync := r.newest, r.changed, r.resync
 	r.newest, r.resync = nil, false
@@ -178,11 +178,11 @@ func (r *Runner) take() {
 		} else {
 			r.want.plans[k] = p
 		}
-		r.mark(k)
+		r.markDirty(k)
 	}
 	now := time.Now()
-	if first || resync || !now.Before(r.repeatAt) {
-		r.repeat(now)
+	if first || resync || !now.Before(r.nextResync) {
+		r.markAllStale(now)
 	}
 	for k, retry := range r.retries {
 		if !now.Before(retry.at) {
@@ -194,18 +194,18 @@ func (r *Runner) take() {
 func (r *Runner) compare() {
 	clear(r.dirty)
 	for k := range r.want.plans {
-		r.mark(k)
+		r.markDirty(k)
 	}
 	for k := range r.applied {
-		r.mark(k)
+		r.markDirty(k)
 	}
 	for k := range r.retries {
-		r.mark(k)
+		r.markDirty(k)
 	}
 }
 
-// mark records whether the plan of a Service must be applied.
-func (r *Runner) mark(k world.Key) {
+// markDirty records whether the plan of a Service must be applied.
+func (r *Runner) markDirty(k world.Key) {
 	last, has := r.applied[k], r.want.plans[k]
 	if retry, failed := r.retries[k]; failed {
 		// The same plan waits for its retry. A different plan is tried now.
@@ -218,9 +218,9 @@ func (r *Runner) mark(k world.Key) {
 	}
 }
 
-// repeat marks everything to be applied again at once.
-func (r *Runner) repeat(now time.Time) {
-	r.repeatAt = now.Add(r.options.Period)
+// markAllStale marks everything to be applied again at once.
+func (r *Runner) markAllStale(now time.Time) {
+	r.nextResync = now.Add(r.options.ResyncPeriod)
 	r.fabricStale, r.fabricRetry = true, retry{}
 	r.pruneDue, r.pruneRetry = true, retry{}
 	for k := range r.want.plans {
@@ -241,7 +241,7 @@ func (r *Runner) retryNow(now time.Time) {
 // step does one unit of work and reports whether there was any.
 func (r *Runner) step(ctx context.Context) bool {
 	now := time.Now()
-	if due := !now.Before(r.fabricRetry.at); r.fabricStale && due || (due || r.partly()) &&
+	if due := !now.Before(r.fabricRetry.at); r.fabricStale && due || (due || r.partiallyFailed()) &&
 		!equalFabrics(r.fabric, r.want.fabric) {
 		r.configure(ctx)
 		return true
@@ -267,8 +267,8 @@ func (r *Runner) configure(ctx context.Context) {
 	r.options.ReportTopology(err)
 	if err != nil {
 		r.fabricStale = true
-		r.fabricRetry = r.fabricRetry.after(nil)
-		if r.partly() {
+		r.fabricRetry = r.fabricRetry.next(nil)
+		if r.partiallyFailed() {
 			r.fabric = fabric
 		}
 		return
@@ -280,9 +280,11 @@ func (r *Runner) configure(ctx context.Context) {
 	r.fabric, r.fabricStale, r.fabricRetry = fabric, false, retry{}
 }
 
-// partly reports whether the last Configure failed for some shards only. Another fabric does not wait for their next
-// retry.
-func (r *Runner) partly() bool { return errors.As(r.topologyError, new(dataplane.ShardsError)) }
+// partiallyFailed reports whether the last Configure failed for some shards only. Another fabric does not wait for
+// their next retry.
+func (r *Runner) partiallyFailed() bool {
+	return errors.As(r.topologyError, new(dataplane.ShardsError))
+}
 
 // batch returns all changes, plus repetitions up to the batch size.
 func (r *Runner) batch() []dataplane.Change {
@@ -320,7 +322,7 @@ func (r *Runner) apply(ctx context.Context, batch []dataplane.Change) {
 		switch {
 		case err != nil:
 			delete(r.applied, c.Key)
-			r.retries[c.Key] = r.retries[c.Key].after(c.Want)
+			r.retries[c.Key] = r.retries[c.Key].next(c.Want)
 		case c.Want == nil:
 			delete(r.applied, c.Key)
 			delete(r.retries, c.Key)
@@ -337,7 +339,7 @@ func (r *Runner) prune(ctx context.Context) {
 	err := r.dataplane.Prune(ctx, func(k world.Key) bool { return want[k] != nil })
 	if err != nil && ctx.Err() == nil {
 		r.options.ReportTopology(err)
-		r.pruneRetry = r.pruneRetry.after(nil)
+		r.pruneRetry = r.pruneRetry.next(nil)
 		return
 	}
 	if r.pruneRetry.failures > 0 {
@@ -346,13 +348,13 @@ func (r *Runner) prune(ctx context.Context) {
 	r.pruneDue, r.pruneRetry = false, retry{}
 }
 
-// next returns when there will be work to do if nothing else happens.
-func (r *Runner) next() time.Time {
+// nextWakeup returns when there will be work to do if nothing else happens.
+func (r *Runner) nextWakeup() time.Time {
 	now := time.Now()
 	if r.want == nil {
-		return now.Add(r.options.Period)
+		return now.Add(r.options.ResyncPeriod)
 	}
-	next := r.repeatAt
+	next := r.nextResync
 	earlier := func(t time.Time) {
 		if t.Before(next) {
 			next = t

@@ -144,7 +144,7 @@ func TestFailingKeyDoesNotBlockOthers(t *testing.T) {
 }
 
 func TestBackoffDoublesUpToOneMinute(t *testing.T) {
-	run(t, loop.Options{Period: 24 * time.Hour}, func(t *testing.T, d *recording.Dataplane, r *loop.Runner) {
+	run(t, loop.Options{ResyncPeriod: 24 * time.Hour}, func(t *testing.T, d *recording.Dataplane, r *loop.Runner) {
 		d.Break(key(0))
 		r.Set(topology("physnet"), many(1, 80))
 		pass(time.Second)

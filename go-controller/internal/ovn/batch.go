@@ -17,13 +17,13 @@ import (
 
 // batch collects the operations of one transaction.
 type batch struct {
-	view   view
-	ops    []ovsdb.Operation
-	sets   map[set]*change
-	fresh  map[rows.Ref]string // UUID names of rows that this transaction inserts, by ID and by name
-	named  int                 // number of UUID names assigned
-	epochs map[string]bool     // UUIDs of routers and switches whose epoch this transaction increments
-	homes  map[rows.Ref]found  // routers and switches by name
+	view         view
+	ops          []ovsdb.Operation
+	sets         map[set]*change
+	inserted     map[rows.Ref]string // UUID names of rows that this transaction inserts, by ID and by name
+	nextUUIDName int                 // number of UUID names assigned
+	epochs       map[string]bool     // UUIDs of routers and switches whose epoch this transaction increments
+	parents      map[rows.Ref]found  // routers and switches by name
 }
 
 // found is a row of the replica.
@@ -42,14 +42,14 @@ type change struct{ add, remove []any }
 // transaction before it returns another table.
 func newBatch(v view) *batch {
 	b := &batch{
-		view: v, sets: map[set]*change{}, fresh: map[rows.Ref]string{},
-		epochs: map[string]bool{}, homes: make(map[rows.Ref]found, v.Table(rows.Router).Len()),
+		view: v, sets: map[set]*change{}, inserted: map[rows.Ref]string{},
+		epochs: map[string]bool{}, parents: make(map[rows.Ref]found, v.Table(rows.Router).Len()),
 	}
 	for _, table := range []string{rows.Router, rows.Switch} {
 		v.each(table, func(uuid string, m model.Model) {
 			ref := rows.Ref{Table: table, ID: nameOf(m)}
-			if other, double := b.homes[ref]; !double || uuid < other.uuid {
-				b.homes[ref] = found{uuid, m}
+			if other, double := b.parents[ref]; !double || uuid < other.uuid {
+				b.parents[ref] = found{uuid, m}
 			}
 		})
 	}
@@ -143,7 +143,7 @@ func (b *batch) reconcile(have []record, want []rows.Row) error {
 }
 
 func (b *batch) insert(want rows.Row) error {
-	if _, ok := b.fresh[rows.Ref{Table: want.Table, ID: want.ID}]; ok {
+	if _, ok := b.inserted[rows.Ref{Table: want.Table, ID: want.ID}]; ok {
 		return nil
 	}
 	row := ovsdb.Row{}
@@ -152,18 +152,18 @@ func (b *batch) insert(want rows.Row) error {
 		if err != nil {
 			return fmt.Errorf("%s %s: %w", want.Table, want.ID, err)
 		}
-		if row[column], err = b.notation(want.Table, column, native); err != nil {
+		if row[column], err = b.toOVSDB(want.Table, column, native); err != nil {
 			return err
 		}
 	}
 	if want.Table == rows.Router || want.Table == rows.Switch {
 		b.ops = append(b.ops, absent(want.Table, want.Name()))
 	}
-	name := fmt.Sprintf("row%d", b.named)
-	b.named++
+	name := fmt.Sprintf("row%d", b.nextUUIDName)
+	b.nextUUIDName++
 	b.ops = append(b.ops, ovsdb.Operation{Op: ovsdb.OperationInsert, Table: want.Table, Row: row, UUIDName: name})
-	b.fresh[rows.Ref{Table: want.Table, ID: want.ID}] = name
-	b.fresh[rows.Ref{Table: want.Table, ID: want.Name()}] = name
+	b.inserted[rows.Ref{Table: want.Table, ID: want.ID}] = name
+	b.inserted[rows.Ref{Table: want.Table, ID: want.Name()}] = name
 	if want.Table == rows.Router {
 		b.adopt(name, want.Name())
 	}
@@ -173,36 +173,36 @@ func (b *batch) insert(want rows.Row) error {
 // adopt attaches existing load balancers that belong to a router to the new router of that name.
 func (b *batch) adopt(uuid, router string) {
 	b.view.each(rows.LoadBalancer, func(of string, m model.Model) {
-		if home := rows.Home(rows.LoadBalancer, externalIDs(m)); ours(m) && home.Name == router {
+		if home := rows.ParentOf(rows.LoadBalancer, externalIDs(m)); isOwned(m) && home.Name == router {
 			c := b.change(set{home.Table, uuid, home.Column})
 			c.add = append(c.add, ovsdb.UUID{GoUUID: of})
 		}
 	})
 }
 
-// home returns the row that holds other rows at a place.
-func (b *batch) home(p rows.Place) (record, bool) {
-	if f, ok := b.homes[rows.Ref{Table: p.Table, ID: p.Name}]; ok {
+// parent returns the row that holds other rows at a place.
+func (b *batch) parent(p rows.ParentRef) (record, bool) {
+	if f, ok := b.parents[rows.Ref{Table: p.Table, ID: p.Name}]; ok {
 		return b.view.record(p.Table, f.uuid, f.model)
 	}
-	return b.view.named(p.Table, p.Name)
+	return b.view.byName(p.Table, p.Name)
 }
 
 // attach adds a row to its holder.
 func (b *batch) attach(uuid string, want rows.Row) error {
-	in := want.In
+	in := want.Parent
 	if in.Name == "" {
 		return nil
 	}
-	holder, ok := b.fresh[rows.Ref{Table: in.Table, ID: in.Name}]
+	holder, ok := b.inserted[rows.Ref{Table: in.Table, ID: in.Name}]
 	if !ok {
-		r, ok := b.home(in)
+		r, ok := b.parent(in)
 		if !ok {
 			return fmt.Errorf("%s %s: %s %s is not in the database", want.Table, want.ID, in.Table, in.Name)
 		}
 		holder = r.uuid
 		if want.Table == rows.LoadBalancer || want.Table == rows.ACL {
-			b.epoch(r)
+			b.bumpEpoch(r)
 		}
 	}
 	c := b.change(set{in.Table, holder, in.Column})
@@ -222,10 +222,10 @@ func absent(table, name string) ovsdb.Operation {
 	}
 }
 
-// epoch aborts the transaction if another client has added load balancers to the router, or ACLs to the switch, since
-// we read it. It also increments the epoch so that other clients detect our change. Load balancers and ACLs have no
-// unique name, and the cost of searching for one on the server is linear in their number.
-func (b *batch) epoch(holder record) {
+// bumpEpoch aborts the transaction if another client has added load balancers to the router, or ACLs to the switch,
+// since we read it. It also increments the epoch so that other clients detect our change. Load balancers and ACLs have
+// no unique name, and the cost of searching for one on the server is linear in their number.
+func (b *batch) bumpEpoch(holder record) {
 	if b.epochs[holder.uuid] {
 		return
 	}
@@ -265,10 +265,10 @@ func (b *batch) update(have record, want rows.Row) error {
 			continue
 		}
 		if elements, ok := native.([]string); ok {
-			b.replace(set{have.table, have.uuid, column}, have.texts(column), elements)
+			b.replace(set{have.table, have.uuid, column}, have.strings(column), elements)
 			continue
 		}
-		if row[column], err = b.notation(want.Table, column, native); err != nil {
+		if row[column], err = b.toOVSDB(want.Table, column, native); err != nil {
 			return err
 		}
 	}
@@ -276,7 +276,7 @@ func (b *batch) update(have record, want rows.Row) error {
 		b.ops = append(b.ops, ovsdb.Operation{Op: ovsdb.OperationUpdate, Table: have.table, Row: row,
 			Where: byUUID(have.uuid)})
 	}
-	if rows.Home(have.table, have.externalIDs()) == want.In {
+	if rows.ParentOf(have.table, have.externalIDs()) == want.Parent {
 		return nil
 	}
 	b.detach(have)
@@ -285,8 +285,8 @@ func (b *batch) update(have record, want rows.Row) error {
 
 // detach removes a row from its holder. It returns false if the holder does not exist.
 func (b *batch) detach(r record) bool {
-	home := rows.Home(r.table, r.externalIDs())
-	holder, ok := b.home(home)
+	home := rows.ParentOf(r.table, r.externalIDs())
+	holder, ok := b.parent(home)
 	if ok {
 		c := b.change(set{home.Table, holder.uuid, home.Column})
 		c.remove = append(c.remove, ovsdb.UUID{GoUUID: r.uuid})
@@ -294,8 +294,8 @@ func (b *batch) detach(r record) bool {
 	return ok
 }
 
-// edit adds elements to a set and removes others.
-func (b *batch) edit(s set, add map[string]bool, remove []string) {
+// mutateSet adds elements to a set and removes others.
+func (b *batch) mutateSet(s set, add map[string]bool, remove []string) {
 	c := b.change(s)
 	for _, e := range slices.Sorted(maps.Keys(add)) {
 		c.add = append(c.add, e)
@@ -317,32 +317,32 @@ func (b *batch) replace(s set, have, want []string) {
 		}
 		delete(old, e)
 	}
-	b.edit(s, missing, slices.Sorted(maps.Keys(old)))
+	b.mutateSet(s, missing, slices.Sorted(maps.Keys(old)))
 }
 
 // remove adds the operations that delete a row we own. Rows that need a holder are garbage-collected once no row
 // references them.
 func (b *batch) remove(r record) error {
 	if r.table == rows.HAChassisGroup {
-		b.release(r)
+		b.detachHAGroup(r)
 	}
-	if !rows.Rootless(r.table) {
+	if !rows.IsNonRoot(r.table) {
 		b.ops = append(b.ops, ovsdb.Operation{Op: ovsdb.OperationDelete, Table: r.table, Where: byUUID(r.uuid)})
 		return nil
 	}
 	if !b.detach(r) {
 		ids := r.externalIDs()
 		return fmt.Errorf("%s %s: %s, its parent, is not in the database", r.table, ids[rows.KeyPrimaryID],
-			ids[rows.KeyHolder])
+			ids[rows.KeyParent])
 	}
 	return nil
 }
 
-// release removes an HA chassis group from our ports. The server refuses to delete a row that another row references,
-// even if the same transaction deletes the referencing row.
-func (b *batch) release(group record) {
+// detachHAGroup removes an HA chassis group from our ports. The server refuses to delete a row that another row
+// references, even if the same transaction deletes the referencing row.
+func (b *batch) detachHAGroup(group record) {
 	for _, port := range slices.Concat(b.view.all(rows.RouterPort), b.view.all(rows.SwitchPort)) {
-		if uuid, _ := port.column("ha_chassis_group").(*string); ours(port.model) && uuid != nil && *uuid == group.uuid {
+		if uuid, _ := port.column("ha_chassis_group").(*string); isOwned(port.model) && uuid != nil && *uuid == group.uuid {
 			b.ops = append(b.ops, ovsdb.Operation{
 				Op: ovsdb.OperationUpdate, Table: port.table, Where: byUUID(port.uuid),
 				Row: ovsdb.Row{"ha_chassis_group": ovsdb.OvsSet{}},
@@ -357,7 +357,7 @@ func (b *batch) native(value any) (any, error) {
 	if !ok {
 		return value, nil
 	}
-	if name, ok := b.fresh[ref]; ok {
+	if name, ok := b.inserted[ref]; ok {
 		return &name, nil
 	}
 	r, ok := b.view.row(ref.Table, ref.ID)
@@ -367,8 +367,8 @@ func (b *batch) native(value any) (any, error) {
 	return &r.uuid, nil
 }
 
-// notation converts a value to OVSDB notation (RFC 7047, section 5.1).
-func (b *batch) notation(table, column string, native any) (any, error) {
+// toOVSDB converts a value to OVSDB notation (RFC 7047, section 5.1).
+func (b *batch) toOVSDB(table, column string, native any) (any, error) {
 	schema := b.view.DatabaseModel().Schema.Table(table).Column(column)
 	value, err := ovsdb.NativeToOvs(schema, native)
 	if err != nil {

@@ -31,7 +31,7 @@ func (d *Dataplane) Carriers() map[world.ShardID]world.Carrier {
 	for _, r := range nb.owned(rows.HAChassis) {
 		priority, _ := r.column("priority").(int)
 		shard := r.externalIDs()[rows.KeyShard]
-		members[shard] = append(members[shard], member{r.text("chassis_name"), priority})
+		members[shard] = append(members[shard], member{r.string("chassis_name"), priority})
 	}
 	handovers := map[string]world.Handover{}
 	for _, r := range nb.owned(rows.BFD) {
@@ -52,7 +52,7 @@ func (d *Dataplane) Carriers() map[world.ShardID]world.Carrier {
 			return cmp.Or(cmp.Compare(b.priority, a.priority), cmp.Compare(a.chassis, b.chassis))
 		})
 		port := rows.RedirectPort(id)
-		carrier := world.Carrier{Active: claims[port], Settled: claims[port] != "" && d.claimObserver.settled(port),
+		carrier := world.Carrier{Active: claims[port], Settled: claims[port] != "" && d.claimObserver.isSettled(port),
 			Handover: handovers[name]}
 		for _, g := range gateways {
 			carrier.Order = append(carrier.Order, g.chassis)
@@ -129,15 +129,15 @@ func (s *claimObserver) observe(m model.Model, gone bool) {
 	s.d.changed(Carriers)
 }
 
-// forget discards all claims. On a new connection it is unknown how long the existing claims have lasted.
-func (s *claimObserver) forget() {
+// reset discards all claims. On a new connection it is unknown how long the existing claims have lasted.
+func (s *claimObserver) reset() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	clear(s.claims)
 }
 
-// settled reports whether the claim on a port has lasted for the settle time.
-func (s *claimObserver) settled(port string) bool {
+// isSettled reports whether the claim on a port has lasted for the settle time.
+func (s *claimObserver) isSettled(port string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	claim, ok := s.claims[port]

@@ -30,7 +30,7 @@ type Claim struct {
 
 // Claims watches the southbound database for the shards that a chassis claims.
 type Claims struct {
-	db      *link
+	db      *replica
 	name    string // of the chassis
 	claimed func(Claim)
 
@@ -38,8 +38,8 @@ type Claims struct {
 	// holders maps each redirect port to the last known UUID of the Chassis row that claimed it. It outlives a
 	// connection, so that claims made while disconnected are reported.
 	holders map[string]string
-	// read is true once the database has been read. Claims made after that are reported.
-	read bool
+	// synced is true once the database has been read. Claims made after that are reported.
+	synced bool
 }
 
 // NewClaims returns a Claims. It does nothing before Run. In a clustered database it reads any server. It calls
@@ -49,8 +49,8 @@ func NewClaims(e Endpoint, name string, claimed func(Claim)) (*Claims, error) {
 		return nil, err
 	}
 	c := &Claims{name: name, claimed: claimed, holders: map[string]string{}}
-	c.db = &link{
-		name: "southbound", endpoint: e, handler: c, anyServer: true, up: c.synced,
+	c.db = &replica{
+		name: "southbound", endpoint: e, handler: c, anyServer: true, onSynced: c.resync,
 		schema: func() (model.ClientDBModel, []watch, error) {
 			db, err := sbdb.FullDatabaseModel()
 			return db, []watch{
@@ -79,10 +79,10 @@ func (c *Claims) Holds(shard world.ShardID) bool {
 }
 
 // OnAdd implements cache.EventHandler.
-func (c *Claims) OnAdd(_ string, m model.Model) { c.seen(m) }
+func (c *Claims) OnAdd(_ string, m model.Model) { c.handlePort(m) }
 
 // OnUpdate implements cache.EventHandler.
-func (c *Claims) OnUpdate(_ string, _, m model.Model) { c.seen(m) }
+func (c *Claims) OnUpdate(_ string, _, m model.Model) { c.handlePort(m) }
 
 // OnDelete implements cache.EventHandler.
 func (c *Claims) OnDelete(_ string, m model.Model) {
@@ -98,39 +98,39 @@ func redirect(m model.Model) (*sbdb.PortBinding, bool) {
 	return port, ok && strings.HasPrefix(port.LogicalPort, rows.RedirectPrefix)
 }
 
-// seen records which chassis holds a port. The chassis may be unknown until the replica is complete; synced handles
-// that case.
-func (c *Claims) seen(m model.Model) {
+// handlePort records which chassis holds a port. The chassis may be unknown until the replica is complete; synced
+// handles that case.
+func (c *Claims) handlePort(m model.Model) {
 	if port, ok := redirect(m); ok {
 		if _, v, err := c.db.current(); err == nil {
-			c.note(v, port)
+			c.recordHolder(v, port)
 		}
 	}
 }
 
-// synced compares a complete replica with the recorded holders.
-func (c *Claims) synced() {
+// resync compares a complete replica with the recorded holders.
+func (c *Claims) resync() {
 	_, v, err := c.db.current()
 	if err != nil {
 		return
 	}
 	v.each(portBinding, func(_ string, m model.Model) {
 		if port, ok := redirect(m); ok {
-			c.note(v, port)
+			c.recordHolder(v, port)
 		}
 	})
 	c.mu.Lock()
-	c.read = true
+	c.synced = true
 	c.mu.Unlock()
 }
 
-func (c *Claims) note(v view, port *sbdb.PortBinding) {
+func (c *Claims) recordHolder(v view, port *sbdb.PortBinding) {
 	holder := ""
 	if port.Chassis != nil {
 		holder = *port.Chassis
 	}
 	c.mu.Lock()
-	events := c.read && c.holders[port.LogicalPort] != holder
+	events := c.synced && c.holders[port.LogicalPort] != holder
 	c.holders[port.LogicalPort] = holder
 	c.mu.Unlock()
 	own, ok := v.Table(chassis).Row(holder).(*sbdb.Chassis)

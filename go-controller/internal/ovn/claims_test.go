@@ -60,7 +60,7 @@ func TestClaimsAreReported(t *testing.T) {
 			t.Fatalf("never told of shard %d", index)
 		}
 	}
-	eventually(t, "the database was read", func() bool { c.mu.Lock(); defer c.mu.Unlock(); return c.read })
+	eventually(t, "the database was read", func() bool { c.mu.Lock(); defer c.mu.Unlock(); return c.synced })
 	claim("2", "c2")
 	claim("1", "c1")
 	expect(1)
@@ -71,7 +71,7 @@ func TestClaimsAreReported(t *testing.T) {
 
 	// Claims made while there is no connection are reported, too. Claims that are kept are not.
 	sb.kill()
-	eventually(t, "the connection is lost", func() bool { return c.db.live.Load() == nil })
+	eventually(t, "the connection is lost", func() bool { return c.db.conn.Load() == nil })
 	sb.start(t)
 	leave("2")
 	claim("2", "c1")

@@ -14,14 +14,14 @@ import (
 // maxChanges limits the size of a transaction, so that northd and other clients are not blocked for long.
 const maxChanges = 400
 
-// unit adds the changes that one object needs to a batch, computed from the database at that time. It is called again
-// after a failure.
-type unit func(*batch) error
+// opsFunc adds the changes that one object needs to a batch, computed from the database at that time. It is called
+// again after a failure.
+type opsFunc func(*batch) error
 
-// refusal is an error that left a transaction without effect. A smaller transaction may succeed.
-type refusal struct{ error }
+// abortedError is an error that left a transaction without effect. A smaller transaction may succeed.
+type abortedError struct{ error }
 
-func (r refusal) Unwrap() error { return r.error }
+func (r abortedError) Unwrap() error { return r.error }
 
 // fenced is an error because of which nothing was sent and nothing further will be.
 type fenced struct{ error }
@@ -30,12 +30,12 @@ func (f fenced) Unwrap() error { return f.error }
 
 // commit applies units in order, many per transaction, and returns an error for each. If a transaction is refused,
 // its units are retried in halves, so that one bad unit fails alone.
-func (d *Dataplane) commit(ctx context.Context, units []unit) []error {
+func (d *Dataplane) commit(ctx context.Context, units []opsFunc) []error {
 	errs := make([]error, len(units))
 	for start := 0; start < len(units); {
 		n, err := d.transact(ctx, units[start:])
 		these := errs[start : start+n]
-		if half := n / 2; half > 0 && errors.As(err, new(refusal)) {
+		if half := n / 2; half > 0 && errors.As(err, new(abortedError)) {
 			copy(these, d.commit(ctx, units[start:start+half]))
 			copy(these[half:], d.commit(ctx, units[start+half:start+n]))
 		} else {
@@ -53,7 +53,7 @@ func (d *Dataplane) commit(ctx context.Context, units []unit) []error {
 
 // transact commits the changes of as many units as fit into one transaction. It returns their number, which is at
 // least one.
-func (d *Dataplane) transact(ctx context.Context, units []unit) (n int, err error) {
+func (d *Dataplane) transact(ctx context.Context, units []opsFunc) (n int, err error) {
 	c, v, err := d.nb.current()
 	if err != nil {
 		return len(units), err
@@ -63,7 +63,7 @@ func (d *Dataplane) transact(ctx context.Context, units []unit) (n int, err erro
 		err := units[n](b)
 		switch {
 		case err != nil && n == 0:
-			return 1, refusal{err}
+			return 1, abortedError{err}
 		case err != nil: // changes that the failed unit left in the batch must not be written
 			return d.transact(ctx, units[:n])
 		}
@@ -92,14 +92,14 @@ func send(ctx context.Context, c *connection, ops []ovsdb.Operation) error {
 	if err != nil {
 		return fmt.Errorf("northbound transaction: %w", err)
 	}
-	if err := outcome(results, ops); err != nil {
-		return refusal{fmt.Errorf("northbound transaction: %w", err)}
+	if err := abortReason(results, ops); err != nil {
+		return abortedError{fmt.Errorf("northbound transaction: %w", err)}
 	}
 	return nil
 }
 
-// outcome returns the reason why the server aborted a transaction, or nil.
-func outcome(results []ovsdb.OperationResult, ops []ovsdb.Operation) error {
+// abortReason returns the reason why the server aborted a transaction, or nil.
+func abortReason(results []ovsdb.OperationResult, ops []ovsdb.Operation) error {
 	refused, err := ovsdb.CheckOperationResults(results, ops)
 	if len(refused) > 0 {
 		err = refused[0] // the server executes no operation after it

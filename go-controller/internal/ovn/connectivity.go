@@ -13,14 +13,14 @@ import (
 )
 
 // Connectivity maintains connections to the databases without reading them. Replicas that are not the leader use it.
-type Connectivity struct{ links []*link }
+type Connectivity struct{ links []*replica }
 
 // NewConnectivity returns a Connectivity. It does not connect before Run. Endpoints without an address are ignored.
 func NewConnectivity(nb, sb Endpoint) (*Connectivity, error) {
 	c := &Connectivity{}
-	for _, l := range []*link{
-		{name: "northbound", endpoint: nb, schema: unread(northbound)}, {name: "southbound", endpoint: sb,
-			schema: unread(southbound)},
+	for _, l := range []*replica{
+		{name: "northbound", endpoint: nb, schema: withoutTables(northbound)}, {name: "southbound", endpoint: sb,
+			schema: withoutTables(southbound)},
 	} {
 		if l.endpoint.Address == "" {
 			continue
@@ -28,14 +28,14 @@ func NewConnectivity(nb, sb Endpoint) (*Connectivity, error) {
 		if err := l.endpoint.check(l.name); err != nil {
 			return nil, err
 		}
-		l.up = func() {}
+		l.onSynced = func() {}
 		c.links = append(c.links, l)
 	}
 	return c, nil
 }
 
-// unread returns a schema with no table to replicate.
-func unread(schema func() (model.ClientDBModel, []watch, error)) func() (model.ClientDBModel, []watch, error) {
+// withoutTables returns a schema with no table to replicate.
+func withoutTables(schema func() (model.ClientDBModel, []watch, error)) func() (model.ClientDBModel, []watch, error) {
 	return func() (model.ClientDBModel, []watch, error) {
 		db, _, err := schema()
 		return db, nil, err
@@ -60,16 +60,16 @@ func (d *Dataplane) Unreachable() error { return unreachable(d.nb, d.sb) }
 
 // Unread returns an error that names the databases whose replicas are not in sync, or nil.
 func (d *Dataplane) Unread() error {
-	return lacking("not in sync", func(l *link) bool { return l.live.Load() != nil }, d.nb, d.sb)
+	return lacking("not in sync", func(l *replica) bool { return l.conn.Load() != nil }, d.nb, d.sb)
 }
 
-func unreachable(links ...*link) error {
-	return lacking(client.ErrNotConnected.Error(), func(l *link) bool {
-		return l.live.Load() != nil || l.reading.Load() && !l.unreadable.Load()
+func unreachable(links ...*replica) error {
+	return lacking(client.ErrNotConnected.Error(), func(l *replica) bool {
+		return l.conn.Load() != nil || l.reading.Load() && !l.readFailed.Load()
 	}, links...)
 }
 
-func lacking(what string, well func(*link) bool, links ...*link) error {
+func lacking(what string, well func(*replica) bool, links ...*replica) error {
 	var errs []error
 	for _, l := range links {
 		if l != nil && !well(l) {

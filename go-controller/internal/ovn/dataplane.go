@@ -51,7 +51,7 @@ type Options struct {
 
 // Dataplane writes plans to OVN. It implements dataplane.Dataplane.
 type Dataplane struct {
-	nb, sb  *link // sb is nil without an address
+	nb, sb  *replica // sb is nil without an address
 	changed func(EventKind)
 	// transacted is called after each transaction.
 	transacted func(error)
@@ -66,11 +66,11 @@ type Dataplane struct {
 
 	// mu serializes transactions and guards the fields below.
 	mu      sync.Mutex
-	want    *wanted
+	want    *desired
 	fabric  *plan.Fabric
 	builder *rows.Builder // for the fabric; nil before the first Configure
-	// complete is true once every Service in the database is desired or was pruned.
-	complete bool
+	// safeToPrune is true once every Service in the database is desired or was pruned.
+	safeToPrune bool
 }
 
 var _ dataplane.Dataplane = (*Dataplane)(nil)
@@ -92,7 +92,7 @@ func New(o Options) (*Dataplane, error) {
 		d.fence = func() error { return nil }
 	}
 	d.drift = newDrift(d)
-	d.nb = &link{name: "northbound", endpoint: o.NB, schema: northbound, handler: d.drift}
+	d.nb = &replica{name: "northbound", endpoint: o.NB, schema: northbound, handler: d.drift}
 	if o.SB.Address == "" {
 		return d, nil
 	}
@@ -100,7 +100,7 @@ func New(o Options) (*Dataplane, error) {
 		return nil, err
 	}
 	d.claimObserver = &claimObserver{d: d, settle: settleTime, claims: map[string]observedClaim{}}
-	d.sb = &link{name: "southbound", endpoint: o.SB, schema: southbound,
+	d.sb = &replica{name: "southbound", endpoint: o.SB, schema: southbound,
 		handler: handlers{d.claimObserver, chassisEvents{d}}}
 	return d, nil
 }
@@ -123,14 +123,14 @@ func (d *Dataplane) Run(ctx context.Context) error {
 			}
 		}
 	}
-	d.nb.up = up(Rows)
-	d.nb.down = func() { d.changed(Carriers) }
+	d.nb.onSynced = up(Rows)
+	d.nb.onDisconnect = func() { d.changed(Carriers) }
 	if d.sb != nil {
-		d.sb.up = up(Carriers)
-		d.sb.fresh = d.claimObserver.forget
-		d.sb.down = func() { d.changed(Carriers) }
+		d.sb.onSynced = up(Carriers)
+		d.sb.onReset = d.claimObserver.reset
+		d.sb.onDisconnect = func() { d.changed(Carriers) }
 		g.Go(func() error { return d.sb.run(ctx) })
-		g.Go(func() error { return d.inspect(ctx) })
+		g.Go(func() error { return d.watchMisplacedFlows(ctx) })
 	}
 	g.Go(func() error { return d.nb.run(ctx) })
 	g.Go(func() error { return d.drift.run(ctx) })
@@ -159,7 +159,7 @@ func (d *Dataplane) Configure(ctx context.Context, fabric *plan.Fabric) error {
 	names := slices.Collect(maps.Keys(d.want.nodes))
 	own := d.topologyUnits(v, builder)
 	errs := d.commit(ctx, slices.Concat(own, d.nodes(names)))
-	d.written(names, errs[len(own):])
+	d.recordNodeResults(names, errs[len(own):])
 	if err := errors.Join(errs...); err != nil {
 		return fmt.Errorf("configure shards: %w", err)
 	}
@@ -173,9 +173,9 @@ func (d *Dataplane) Configure(ctx context.Context, fabric *plan.Fabric) error {
 // nil.
 func unnumbered(builder *rows.Builder, p *plan.Service) error {
 	left := dataplane.ShardsError{}
-	for _, id := range builder.Unnumbered() {
+	for _, id := range builder.ShardsWithoutOrdinal() {
 		if p == nil || slices.ContainsFunc(p.VIPs, func(v plan.VIP) bool { return v.Shard == id }) {
-			left[id] = rows.UnnumberedText()
+			left[id] = rows.NoOrdinalReason()
 		}
 	}
 	if len(left) == 0 {
@@ -193,12 +193,12 @@ func (d *Dataplane) Apply(ctx context.Context, changes []dataplane.Change) map[w
 	}
 	d.checkComplete()
 	names := slices.Collect(maps.Keys(d.want.dirty))
-	own := make([]unit, 0, len(changes))
+	own := make([]opsFunc, 0, len(changes))
 	for _, c := range changes {
-		own = append(own, d.service(c.Key))
+		own = append(own, d.serviceOps(c.Key))
 	}
 	errs := d.commit(ctx, slices.Concat(d.nodes(names), own))
-	broken := d.written(names, errs)
+	broken := d.recordNodeResults(names, errs)
 	failed := map[world.Key]error{}
 	for i, c := range changes {
 		if err := errs[len(names)+i]; err != nil {
@@ -248,11 +248,11 @@ func (d *Dataplane) Prune(ctx context.Context, keep func(world.Key) bool) error 
 	d.checkComplete()
 	var names []string
 	if d.builder != nil {
-		d.suspectOrphans(v)
+		d.markOrphansDirty(v)
 		names = slices.Collect(maps.Keys(d.want.dirty))
 	}
-	errs := d.commit(ctx, append(d.nodes(names), attachAll))
-	d.written(names, errs)
+	errs := d.commit(ctx, append(d.nodes(names), reattachLoadBalancers))
+	d.recordNodeResults(names, errs)
 	if err := errors.Join(errs...); err != nil {
 		return fmt.Errorf("prune return paths: %w", err)
 	}

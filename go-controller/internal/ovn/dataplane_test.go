@@ -258,7 +258,7 @@ func TestFailuresAreByService(t *testing.T) {
 // A unit that the server refuses fails alone. The other units of the transaction are written.
 func TestRejectionsArePerUnit(t *testing.T) {
 	s, d := ready(t, 1)
-	insert := func(name, protocol string) unit {
+	insert := func(name, protocol string) opsFunc {
 		return func(b *batch) error {
 			b.ops = append(b.ops, ovsdb.Operation{
 				Op: ovsdb.OperationInsert, Table: "Load_Balancer", Row: ovsdb.Row{"name": name, "protocol": protocol},
@@ -266,7 +266,7 @@ func TestRejectionsArePerUnit(t *testing.T) {
 			return nil
 		}
 	}
-	units := make([]unit, 50)
+	units := make([]opsFunc, 50)
 	for i := range units {
 		units[i] = insert(fmt.Sprint("lb", i), "tcp")
 	}

@@ -28,11 +28,11 @@ type drift struct {
 	orphaned chan struct{}
 
 	mu       sync.Mutex
-	suspects suspects
+	suspects pendingChecks
 }
 
-// suspects are the parts of the database to check.
-type suspects struct {
+// pendingChecks are the parts of the database to check.
+type pendingChecks struct {
 	// topology is set if rows of domains or shards may have changed.
 	topology bool
 	// inputs is set if rows of other owners may have changed that those rows and the rows of nodes depend on.
@@ -75,7 +75,7 @@ func (f *drift) OnUpdate(_ string, before, m model.Model) {
 		f.d.changed(Carriers)
 	case *nbdb.NBGlobal:
 		if old, ok := before.(*nbdb.NBGlobal); ok && !old.Equals(row) {
-			f.note(func(s *suspects) { s.topology = true })
+			f.addSuspects(func(s *pendingChecks) { s.topology = true })
 		}
 	case *nbdb.LogicalRouterPort:
 		f.inputsChanged(isTopologyPort(row))
@@ -87,7 +87,7 @@ func (f *drift) OnUpdate(_ string, before, m model.Model) {
 			}
 		}
 	}
-	f.look(before)
+	f.recordOwner(before)
 }
 
 // OnDelete implements cache.EventHandler.
@@ -96,23 +96,23 @@ func (f *drift) OnDelete(table string, m model.Model) {
 	case rows.HAChassis:
 		f.d.changed(Carriers)
 	case rows.RouterPort:
-		if ours(m) {
+		if isOwned(m) {
 			select {
 			case f.orphaned <- struct{}{}:
 			default:
 			}
 		}
 	}
-	f.look(m)
+	f.recordOwner(m)
 }
 
-// look records the part of the database that a row we own belongs to.
-func (f *drift) look(m model.Model) {
+// recordOwner records the part of the database that a row we own belongs to.
+func (f *drift) recordOwner(m model.Model) {
 	ids := externalIDs(m)
 	if ids[rows.KeyController] != rows.Controller {
 		return
 	}
-	f.note(func(s *suspects) {
+	f.addSuspects(func(s *pendingChecks) {
 		switch ids[rows.KeyOwnerType] {
 		case rows.OwnerNode:
 			s.nodes[ids[rows.KeyNode]] = true
@@ -128,7 +128,7 @@ func (f *drift) look(m model.Model) {
 
 func (f *drift) inputsChanged(yes bool) {
 	if yes {
-		f.note(func(s *suspects) { s.topology, s.inputs = true, true })
+		f.addSuspects(func(s *pendingChecks) { s.topology, s.inputs = true, true })
 	}
 }
 
@@ -152,7 +152,7 @@ func (f *drift) detached(before, after []string) {
 	for _, uuid := range after {
 		still[uuid] = true
 	}
-	f.note(func(s *suspects) {
+	f.addSuspects(func(s *pendingChecks) {
 		for _, uuid := range before {
 			if !still[uuid] {
 				s.balancers[uuid] = true
@@ -161,11 +161,11 @@ func (f *drift) detached(before, after []string) {
 	})
 }
 
-func (f *drift) note(add func(*suspects)) {
+func (f *drift) addSuspects(add func(*pendingChecks)) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.suspects.nodes == nil {
-		f.suspects = suspects{nodes: map[string]bool{}, services: map[world.Key]bool{}, balancers: map[string]bool{}}
+		f.suspects = pendingChecks{nodes: map[string]bool{}, services: map[world.Key]bool{}, balancers: map[string]bool{}}
 	}
 	add(&f.suspects)
 	select {
@@ -224,7 +224,7 @@ func (f *drift) run(ctx context.Context) error {
 		start := time.Now()
 		f.mu.Lock()
 		s := f.suspects
-		f.suspects = suspects{}
+		f.suspects = pendingChecks{}
 		f.mu.Unlock()
 		var wait time.Duration
 		switch what, fight := f.d.differs(s); {
@@ -243,7 +243,7 @@ func (f *drift) run(ctx context.Context) error {
 // differs compares suspects with the desired rows. It returns a description of the first difference, or an empty
 // string. fight is true if the rows are not the ones that were written. It is false if the desired rows have changed,
 // for example because OVN-Kubernetes created the ports of a node.
-func (d *Dataplane) differs(s suspects) (what string, fight bool) {
+func (d *Dataplane) differs(s pendingChecks) (what string, fight bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	defer clear(d.want.splitPlans)
@@ -251,8 +251,8 @@ func (d *Dataplane) differs(s suspects) (what string, fight bool) {
 	if err != nil {
 		return "", false // the next connection reports Rows
 	}
-	pendingIn := func(b *batch, units ...unit) bool {
-		return slices.ContainsFunc(units, func(u unit) bool { return u(b) != nil || b.size() > 0 })
+	pendingIn := func(b *batch, units ...opsFunc) bool {
+		return slices.ContainsFunc(units, func(u opsFunc) bool { return u(b) != nil || b.size() > 0 })
 	}
 	b := newBatch(v)
 	if s.topology && d.fabric != nil {
@@ -261,8 +261,8 @@ func (d *Dataplane) differs(s suspects) (what string, fight bool) {
 			return "shards", d.builder != nil && pendingIn(newBatch(v), d.topologyUnits(v, d.builder)...)
 		}
 		for name := range d.want.nodes {
-			if s.inputs && err == nil && pendingIn(b, d.returns(builder, name)) {
-				return "router of node " + name, d.builder != nil && pendingIn(newBatch(v), d.node(name))
+			if s.inputs && err == nil && pendingIn(b, d.nodeOpsWith(builder, name)) {
+				return "router of node " + name, d.builder != nil && pendingIn(newBatch(v), d.nodeOps(name))
 			}
 		}
 	}
@@ -272,12 +272,12 @@ func (d *Dataplane) differs(s suspects) (what string, fight bool) {
 		}
 	}
 	for key := range s.services {
-		if d.want.plans[key] != nil && pendingIn(b, d.service(key)) {
+		if d.want.plans[key] != nil && pendingIn(b, d.serviceOps(key)) {
 			return "load balancers of " + key.String(), true
 		}
 	}
 	for name := range s.nodes {
-		if d.want.nodes[name] != nil && pendingIn(b, d.node(name)) {
+		if d.want.nodes[name] != nil && pendingIn(b, d.nodeOps(name)) {
 			return "router of node " + name, true
 		}
 	}
@@ -290,9 +290,9 @@ func (d *Dataplane) isDetached(v view, uuid string) bool {
 	if m == nil {
 		return false
 	}
-	home := rows.Home(rows.LoadBalancer, externalIDs(m))
-	router, ok := v.named(home.Table, home.Name)
-	return ok && !slices.Contains(router.texts(home.Column), uuid)
+	home := rows.ParentOf(rows.LoadBalancer, externalIDs(m))
+	router, ok := v.byName(home.Table, home.Name)
+	return ok && !slices.Contains(router.strings(home.Column), uuid)
 }
 
 // externalIDs returns the external_ids of a model.

@@ -85,7 +85,8 @@ func TestTakenLoadBalancerNameIsReported(t *testing.T) {
 	s.nbctl(t, "lr-add", "slb-lan-1", "--", "set", "Logical_Router", "slb-lan-1", "options:chassis=theirs")
 	theirs := s.nbctl(t, "list", "Logical_Router", "slb-lan-1")
 	d, _ := dial(t, s)
-	if err := d.Configure(t.Context(), fabric(2)); err == nil || !strings.Contains(err.Error(), "another client has a row of the same name") {
+	if err := d.Configure(t.Context(), fabric(2)); err == nil || !strings.Contains(err.Error(),
+		"another client has a row of the same name") {
 		t.Errorf("Configure: %v", err)
 	}
 	good, waits := service(2, 2, "10.244.1.10"), service(1, 2, "10.244.1.11")

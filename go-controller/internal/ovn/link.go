@@ -25,10 +25,10 @@ const (
 	// connectTimeout limits connecting, readTimeout limits the initial read of the database.
 	connectTimeout = 20 * time.Second
 	readTimeout    = 60 * time.Second
-	// silence is how long a server may send nothing before the connection is considered lost.
-	silence    = 15 * time.Second
-	minBackoff = 100 * time.Millisecond
-	maxBackoff = 3 * time.Second
+	// inactivityTimeout is how long a server may send nothing before the connection is considered lost.
+	inactivityTimeout = 15 * time.Second
+	minBackoff        = 100 * time.Millisecond
+	maxBackoff        = 3 * time.Second
 )
 
 // Endpoint describes where a database is served.
@@ -49,31 +49,31 @@ func (e Endpoint) addresses() []string {
 	return addresses
 }
 
-// link maintains a replica of a database.
-type link struct {
+// replica maintains a replica of a database.
+type replica struct {
 	name     string
 	endpoint Endpoint
 	schema   func() (model.ClientDBModel, []watch, error)
 	handler  cache.EventHandler
-	// fresh, if set, is called before a replica is filled. up is called each time the replica is in sync, and down,
+	// onReset, if set, is called before a replica is filled. up is called each time the replica is in sync, and down,
 	// if set, after that connection has ended. handler receives no event of a connection after down, and none of an
 	// earlier connection after fresh.
-	fresh, up, down func()
+	onReset, onSynced, onDisconnect func()
 	// anyServer allows any server of a clustered database to be read, not only the leader.
 	anyServer bool
 	// silence overrides the constant of that name unless it is zero.
 	silence time.Duration
-	live    atomic.Pointer[connection]
+	conn    atomic.Pointer[connection]
 	// reading is true while a server was found and the replica is being filled.
 	reading atomic.Bool
-	// unreadable is true if the last replica could not be filled.
-	unreadable atomic.Bool
+	// readFailed is true if the last replica could not be filled.
+	readFailed atomic.Bool
 }
 
 // connection is a connection whose replica is in sync.
 type connection struct {
 	client client.Client
-	over   context.Context // done when the connection ends
+	ctx    context.Context // done when the connection ends
 }
 
 // transact sends a transaction. It returns early if the connection ends before the reply arrives. The replica of the
@@ -81,17 +81,17 @@ type connection struct {
 func (c *connection) transact(ctx context.Context, ops []ovsdb.Operation) ([]ovsdb.OperationResult, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	defer context.AfterFunc(c.over, cancel)()
+	defer context.AfterFunc(c.ctx, cancel)()
 	results, err := c.client.Transact(ctx, ops...)
-	if err != nil && c.over.Err() != nil {
+	if err != nil && c.ctx.Err() != nil {
 		return nil, client.ErrNotConnected
 	}
 	return results, err
 }
 
 // current returns the current connection and its replica.
-func (l *link) current() (*connection, view, error) {
-	c := l.live.Load()
+func (l *replica) current() (*connection, view, error) {
+	c := l.conn.Load()
 	if c == nil {
 		return nil, view{}, fmt.Errorf("%s database at %s: %w", l.name, l.endpoint.Address, client.ErrNotConnected)
 	}
@@ -103,15 +103,15 @@ func (l *link) current() (*connection, view, error) {
 }
 
 // run connects, and reconnects, until ctx ends.
-func (l *link) run(ctx context.Context) error {
+func (l *replica) run(ctx context.Context) error {
 	log := klog.FromContext(ctx).WithValues("database", l.name)
 	wait := minBackoff
 	for ctx.Err() == nil {
 		connected, err := l.session(ctx, log)
 		if connected {
 			wait = minBackoff
-			if l.down != nil {
-				l.down()
+			if l.onDisconnect != nil {
+				l.onDisconnect()
 			}
 		}
 		if ctx.Err() == nil {
@@ -127,8 +127,8 @@ func (l *link) run(ctx context.Context) error {
 }
 
 // session runs one connection. It reports whether the replica was ever in sync.
-func (l *link) session(ctx context.Context, log klog.Logger) (connected bool, err error) {
-	c := l.open(ctx, log)
+func (l *replica) session(ctx context.Context, log klog.Logger) (connected bool, err error) {
+	c := l.dial(ctx, log)
 	if c == nil {
 		return false, ctx.Err()
 	}
@@ -148,26 +148,26 @@ func (l *link) session(ctx context.Context, log klog.Logger) (connected bool, er
 	defer end()
 	l.reading.Store(true)
 	defer l.reading.Store(false)
-	if l.fresh != nil {
-		l.fresh()
+	if l.onReset != nil {
+		l.onReset()
 	}
 	events := &liveEvents{to: l.handler}
 	defer events.end()
 	if err := l.read(ctx, c, events); err != nil {
-		l.unreadable.Store(true)
+		l.readFailed.Store(true)
 		return false, fmt.Errorf("read the database: %w", err)
 	}
-	l.live.Store(&connection{client: c, over: ctx})
-	defer l.live.Store(nil)
+	l.conn.Store(&connection{client: c, ctx: ctx})
+	defer l.conn.Store(nil)
 	l.reading.Store(false)
-	l.unreadable.Store(false)
+	l.readFailed.Store(false)
 	log.Info("Connected to the database", "endpoint", c.CurrentEndpoint(), "schema", c.Schema().Version)
-	l.up()
+	l.onSynced()
 	return true, l.watch(ctx, c, lost)
 }
 
 // read fills the replica.
-func (l *link) read(ctx context.Context, c client.Client, events cache.EventHandler) error {
+func (l *replica) read(ctx context.Context, c client.Client, events cache.EventHandler) error {
 	_, watches, err := l.schema()
 	if err != nil {
 		return err
@@ -188,8 +188,8 @@ func (l *link) read(ctx context.Context, c client.Client, events cache.EventHand
 
 // watch probes the connection until the connection or ctx ends. It sends the first probe at once: the client retains
 // the text of the last reply, which is the whole database, until the next reply arrives.
-func (l *link) watch(ctx context.Context, c client.Client, lost <-chan struct{}) error {
-	interval := cmp.Or(l.silence, silence) / 3
+func (l *replica) watch(ctx context.Context, c client.Client, lost <-chan struct{}) error {
+	interval := cmp.Or(l.silence, inactivityTimeout) / 3
 	tick := time.NewTicker(interval)
 	defer tick.Stop()
 	for {
@@ -209,10 +209,10 @@ func (l *link) watch(ctx context.Context, c client.Client, lost <-chan struct{})
 	}
 }
 
-// open connects to the server, or to the RAFT leader if there are several servers. It returns nil only when ctx ends.
+// dial connects to the server, or to the RAFT leader if there are several servers. It returns nil only when ctx ends.
 // Each server is tried independently and repeatedly, so a silent one, such as a host without power, does not delay
 // the others.
-func (l *link) open(ctx context.Context, log klog.Logger) client.Client {
+func (l *replica) dial(ctx context.Context, log klog.Logger) client.Client {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	found := make(chan client.Client)
@@ -246,7 +246,7 @@ func (l *link) open(ctx context.Context, log klog.Logger) client.Client {
 }
 
 // connect connects to one server. If leader is set, the server must be the leader.
-func (l *link) connect(ctx context.Context, address string, leader bool) (client.Client, error) {
+func (l *replica) connect(ctx context.Context, address string, leader bool) (client.Client, error) {
 	db, _, err := l.schema()
 	if err != nil {
 		return nil, err

@@ -86,7 +86,7 @@ func TestTLS(t *testing.T) {
 	} {
 		e := endpoint
 		c.change(&e)
-		_, err := (&link{name: "northbound", endpoint: e, schema: northbound}).connect(t.Context(), e.Address, false)
+		_, err := (&replica{name: "northbound", endpoint: e, schema: northbound}).connect(t.Context(), e.Address, false)
 		for _, want := range c.want {
 			if err == nil || !strings.Contains(err.Error(), want) {
 				t.Errorf("%s: %v, want %q", what, err, want)
@@ -272,7 +272,7 @@ func freePort(t *testing.T) string {
 func TestUnreadableDatabaseIsNotConnected(t *testing.T) {
 	s := serve(t, "ovn/ovn-nb.ovsschema")
 	calls := 0
-	l := &link{name: "northbound", endpoint: Endpoint{Address: "unix:" + s.socket},
+	l := &replica{name: "northbound", endpoint: Endpoint{Address: "unix:" + s.socket},
 		schema: func() (model.ClientDBModel, []watch, error) {
 			db, watches, err := northbound()
 			if calls++; calls%2 == 0 { // each connection calls it twice: to connect, and to read

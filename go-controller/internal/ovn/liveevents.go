@@ -27,7 +27,7 @@ func (e *liveEvents) end() {
 	e.ended = true
 }
 
-func (e *liveEvents) pass(deliver func()) {
+func (e *liveEvents) deliver(deliver func()) {
 	e.mu.RLock()
 	defer e.mu.RUnlock()
 	if !e.ended {
@@ -36,14 +36,14 @@ func (e *liveEvents) pass(deliver func()) {
 }
 
 // OnAdd implements cache.EventHandler.
-func (e *liveEvents) OnAdd(table string, m model.Model) { e.pass(func() { e.to.OnAdd(table, m) }) }
+func (e *liveEvents) OnAdd(table string, m model.Model) { e.deliver(func() { e.to.OnAdd(table, m) }) }
 
 // OnUpdate implements cache.EventHandler.
 func (e *liveEvents) OnUpdate(table string, before, after model.Model) {
-	e.pass(func() { e.to.OnUpdate(table, before, after) })
+	e.deliver(func() { e.to.OnUpdate(table, before, after) })
 }
 
 // OnDelete implements cache.EventHandler.
 func (e *liveEvents) OnDelete(table string, m model.Model) {
-	e.pass(func() { e.to.OnDelete(table, m) })
+	e.deliver(func() { e.to.OnDelete(table, m) })
 }

@@ -40,13 +40,13 @@ func TestEventsEndWithTheirConnection(t *testing.T) {
 	s.clusterRows(t)
 	h := &slowHandler{entered: make(chan struct{}), release: make(chan struct{})}
 	down := make(chan struct{}, 1)
-	l := &link{name: "northbound", endpoint: Endpoint{Address: "unix:" + s.socket}, schema: northbound, handler: h,
-		up: func() {}, down: func() { h.down.Store(true); down <- struct{}{} }}
+	l := &replica{name: "northbound", endpoint: Endpoint{Address: "unix:" + s.socket}, schema: northbound, handler: h,
+		onSynced: func() {}, onDisconnect: func() { h.down.Store(true); down <- struct{}{} }}
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan struct{})
 	go func() { defer close(done); _ = l.run(ctx) }()
 	<-h.entered
-	eventually(t, "the replica is in sync", func() bool { return l.live.Load() != nil })
+	eventually(t, "the replica is in sync", func() bool { return l.conn.Load() != nil })
 	s.kill()
 	select {
 	case <-down:

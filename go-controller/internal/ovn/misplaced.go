@@ -28,15 +28,15 @@ import (
 // and clients receive no reply. Only the logical flows reveal this.
 
 const (
-	// lookEvery is the interval between checks of the logical flows. For each check, the server of the southbound
+	// flowCheckInterval is the interval between checks of the logical flows. For each check, the server of the southbound
 	// database scans all of them twice. A suspected address is checked again after lookAgain, because northd may
 	// still be writing flows.
-	lookEvery = 30 * time.Second
-	lookAgain = 10 * time.Second
+	flowCheckInterval   = 30 * time.Second
+	flowRecheckInterval = 10 * time.Second
 )
 
-// destination matches the address in the match of a load balancer's logical flow.
-var destination = regexp.MustCompile(`\bip[46]\.dst == ([0-9a-f.:]+)`)
+// dstAddrPattern matches the address in the match of a load balancer's logical flow.
+var dstAddrPattern = regexp.MustCompile(`\bip[46]\.dst == ([0-9a-f.:]+)`)
 
 // Misplaced returns the addresses of our load balancers whose logical flows are missing from their shard's router, or
 // coexist there with those of another load balancer. It may be called from any goroutine.
@@ -47,10 +47,10 @@ func (d *Dataplane) Misplaced() map[netip.Addr]bool {
 	return nil
 }
 
-// inspect checks the logical flows until ctx ends.
-func (d *Dataplane) inspect(ctx context.Context) error {
+// watchMisplacedFlows checks the logical flows until ctx ends.
+func (d *Dataplane) watchMisplacedFlows(ctx context.Context) error {
 	var suspected map[netip.Addr]bool
-	wait := time.NewTimer(lookEvery)
+	wait := time.NewTimer(flowCheckInterval)
 	defer wait.Stop()
 	for {
 		select {
@@ -58,7 +58,7 @@ func (d *Dataplane) inspect(ctx context.Context) error {
 			return nil
 		case <-wait.C:
 		}
-		seen, err := d.observe(ctx)
+		seen, err := d.findMisplaced(ctx)
 		if err != nil {
 			klog.FromContext(ctx).V(1).Info("Failed to read logical flows of load balancers", "reason", err)
 		}
@@ -70,15 +70,15 @@ func (d *Dataplane) inspect(ctx context.Context) error {
 			d.changed(Carriers)
 		}
 		if maps.Equal(found, seen) {
-			wait.Reset(lookEvery)
+			wait.Reset(flowCheckInterval)
 		} else {
-			wait.Reset(lookAgain)
+			wait.Reset(flowRecheckInterval)
 		}
 	}
 }
 
-// observe returns the addresses that are misplaced at present. It returns none if northd does not have this bug.
-func (d *Dataplane) observe(ctx context.Context) (map[netip.Addr]bool, error) {
+// findMisplaced returns the addresses that are misplaced at present. It returns none if northd does not have this bug.
+func (d *Dataplane) findMisplaced(ctx context.Context) (map[netip.Addr]bool, error) {
 	nb, v, err := d.nb.current()
 	if err != nil {
 		return nil, err
@@ -94,21 +94,21 @@ func (d *Dataplane) observe(ctx context.Context) (map[netip.Addr]bool, error) {
 	if major == 7 && minor < 12 { // OVN 25.03 and earlier
 		return nil, nil
 	}
-	return sb.misplaced(ctx, balanced(v))
+	return sb.misplaced(ctx, vipsByRouter(v))
 }
 
-// balanced returns the load balancer addresses on each shard's router, by router name.
-func balanced(v view) map[string]map[netip.Addr]bool {
+// vipsByRouter returns the load balancer addresses on each shard's router, by router name.
+func vipsByRouter(v view) map[string]map[netip.Addr]bool {
 	balancers := map[string]*nbdb.LoadBalancer{}
 	v.each(rows.LoadBalancer, func(uuid string, m model.Model) {
-		if lb, ok := m.(*nbdb.LoadBalancer); ok && ours(m) {
+		if lb, ok := m.(*nbdb.LoadBalancer); ok && isOwned(m) {
 			balancers[uuid] = lb
 		}
 	})
 	all := map[string]map[netip.Addr]bool{}
 	v.each(rows.Router, func(_ string, m model.Model) {
 		router, ok := m.(*nbdb.LogicalRouter)
-		if !ok || !ours(m) || router.ExternalIDs[rows.KeyOwnerType] != rows.OwnerShard || len(router.LoadBalancer) == 0 {
+		if !ok || !isOwned(m) || router.ExternalIDs[rows.KeyOwnerType] != rows.OwnerShard || len(router.LoadBalancer) == 0 {
 			return
 		}
 		addrs := map[netip.Addr]bool{}
@@ -137,7 +137,7 @@ func (c *connection) misplaced(ctx context.Context, routers map[string]map[netip
 	for _, name := range names {
 		ops = append(ops, query("Datapath_Binding", "external_ids", pair("name", name), "_uuid"))
 	}
-	datapaths, err := c.selects(ctx, ops...)
+	datapaths, err := c.query(ctx, ops...)
 	if err != nil {
 		return nil, err
 	}
@@ -149,7 +149,7 @@ func (c *connection) misplaced(ctx context.Context, routers map[string]map[netip
 		ops = append(ops, query("Logical_DP_Group", "datapaths", ovsdb.OvsSet{GoSet: []any{datapaths[i][0]["_uuid"]}},
 			"_uuid"))
 	}
-	found, err := c.selects(ctx, append(ops,
+	found, err := c.query(ctx, append(ops,
 		query("Logical_Flow", "external_ids", pair("stage-name", "lr_in_defrag"), "match", "logical_datapath",
 			"logical_dp_group"),
 		query("Logical_Flow", "external_ids", pair("stage-name", "lr_in_dnat"), "match", "logical_datapath",
@@ -188,7 +188,7 @@ func (c *connection) misplaced(ctx context.Context, routers map[string]map[netip
 // destinationOf returns the address that a logical flow is for, or the zero Addr.
 func destinationOf(flow ovsdb.Row) netip.Addr {
 	match, _ := flow["match"].(string)
-	if found := destination.FindStringSubmatch(match); found != nil {
+	if found := dstAddrPattern.FindStringSubmatch(match); found != nil {
 		a, _ := netip.ParseAddr(found[1]) //nolint:errcheck // no address is the zero one
 		return a
 	}
@@ -203,9 +203,9 @@ func query(table, column string, value any, columns ...string) ovsdb.Operation {
 	}
 }
 
-// selects reads rows that are not in the replica. An empty optional column is decoded as an OvsSet, which cannot be a
+// query reads rows that are not in the replica. An empty optional column is decoded as an OvsSet, which cannot be a
 // map key, and is omitted.
-func (c *connection) selects(ctx context.Context, ops ...ovsdb.Operation) ([][]ovsdb.Row, error) {
+func (c *connection) query(ctx context.Context, ops ...ovsdb.Operation) ([][]ovsdb.Row, error) {
 	results, err := c.transact(ctx, ops)
 	if err != nil {
 		return nil, err

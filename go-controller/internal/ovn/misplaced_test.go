@@ -34,7 +34,7 @@ func TestMisplacedFlowsAreDetected(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		found, err := c.misplaced(t.Context(), balanced(v))
+		found, err := c.misplaced(t.Context(), vipsByRouter(v))
 		if err != nil {
 			t.Fatal(err)
 		}

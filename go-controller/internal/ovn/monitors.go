@@ -27,7 +27,7 @@ type watch struct {
 	where []ovsdb.Condition
 }
 
-func mine() ovsdb.Condition {
+func ownedCondition() ovsdb.Condition {
 	return ovsdb.NewCondition("external_ids", ovsdb.ConditionIncludes, pair(rows.KeyController, rows.Controller))
 }
 
@@ -58,7 +58,7 @@ func northbound() (model.ClientDBModel, []watch, error) {
 	watches := []watch{{table: nbGlobal}}
 	for _, table := range ownTables() {
 		indexes[table] = []model.ClientIndex{key(rows.KeyPrimaryID), key(rows.KeyNode)}
-		w := watch{table: table, where: []ovsdb.Condition{mine()}}
+		w := watch{table: table, where: []ovsdb.Condition{ownedCondition()}}
 		switch table {
 		case rows.Router:
 			w.where = append(w.where, is("name", rows.ClusterRouter))

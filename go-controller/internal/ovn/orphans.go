@@ -44,16 +44,16 @@ func (d *Dataplane) deleteOrphans(ctx context.Context) error {
 
 // orphans returns units that delete BFD rows of ours without a port, one unit per row. The replica may be in the
 // middle of a transaction, so each unit verifies that the port does not exist.
-func orphans(v view) []unit {
+func orphans(v view) []opsFunc {
 	ports := map[string]bool{}
 	v.each(rows.RouterPort, func(_ string, m model.Model) {
 		if port, ok := m.(*nbdb.LogicalRouterPort); ok {
 			ports[port.Name] = true
 		}
 	})
-	var units []unit
+	var units []opsFunc
 	for _, r := range v.owned(rows.BFD) {
-		if port := r.text("logical_port"); !ports[port] {
+		if port := r.string("logical_port"); !ports[port] {
 			units = append(units, func(b *batch) error {
 				b.ops = append(b.ops, absent(rows.RouterPort, port),
 					ovsdb.Operation{Op: ovsdb.OperationDelete, Table: r.table, Where: byUUID(r.uuid)})

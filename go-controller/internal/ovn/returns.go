@@ -10,18 +10,18 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/ovn/rows"
 )
 
-// node returns the changes that let the backends on a node reply. Until every Service in the database is desired or
+// nodeOps returns the changes that let the backends on a node reply. Until every Service in the database is desired or
 // was pruned, it removes nothing.
-func (d *Dataplane) node(name string) unit {
-	return func(b *batch) error { return d.returns(d.builder, name)(b) }
+func (d *Dataplane) nodeOps(name string) opsFunc {
+	return func(b *batch) error { return d.nodeOpsWith(d.builder, name)(b) }
 }
 
-// returns is like node, for any builder.
-func (d *Dataplane) returns(builder *rows.Builder, name string) unit {
+// nodeOpsWith is like node, for any builder.
+func (d *Dataplane) nodeOpsWith(builder *rows.Builder, name string) opsFunc {
 	return func(b *batch) error {
 		have := ofNode(b.view, name)
 		if d.want.nodes[name] == nil {
-			if d.complete {
+			if d.safeToPrune {
 				return removeAll(have)(b)
 			}
 			return nil
@@ -30,13 +30,13 @@ func (d *Dataplane) returns(builder *rows.Builder, name string) unit {
 			return errNoTopology
 		}
 		known := map[string]map[string]string{} // vips by row ID
-		if !d.complete {
+		if !d.safeToPrune {
 			for _, r := range have {
 				known[refOf(r).ID], _ = r.column("vips").(map[string]string)
 			}
 		}
-		wants := builder.NodeRows(name, d.want.on(name), func(id string) map[string]string { return known[id] })
-		if d.complete && len(wants) > 0 {
+		wants := builder.NodeRows(name, d.want.backendsOn(name), func(id string) map[string]string { return known[id] })
+		if d.safeToPrune && len(wants) > 0 {
 			if err := removeAll(unwanted(have, wants))(b); err != nil {
 				return err
 			}
@@ -89,16 +89,16 @@ func ofNode(v view, name string) []record {
 }
 
 // nodes returns the units that reconcile the rows of the named nodes.
-func (d *Dataplane) nodes(names []string) []unit {
-	units := make([]unit, 0, len(names))
+func (d *Dataplane) nodes(names []string) []opsFunc {
+	units := make([]opsFunc, 0, len(names))
 	for _, name := range names {
-		units = append(units, d.node(name))
+		units = append(units, d.nodeOps(name))
 	}
 	return units
 }
 
-// written records the results of writing the rows of nodes, and returns the errors by node.
-func (d *Dataplane) written(names []string, errs []error) (broken map[string]error) {
+// recordNodeResults records the results of writing the rows of nodes, and returns the errors by node.
+func (d *Dataplane) recordNodeResults(names []string, errs []error) (broken map[string]error) {
 	clear(d.want.splitPlans)
 	for i, name := range names {
 		if errs[i] == nil {
@@ -114,11 +114,11 @@ func (d *Dataplane) written(names []string, errs []error) (broken map[string]err
 	return broken
 }
 
-// suspectOrphans marks nodes dirty that have rows of ours but no backends.
-func (d *Dataplane) suspectOrphans(v view) {
+// markOrphansDirty marks nodes dirty that have rows of ours but no backends.
+func (d *Dataplane) markOrphansDirty(v view) {
 	v.each(rows.Router, func(_ string, m model.Model) {
 		ids := externalIDs(m)
-		if name := ids[rows.KeyNode]; ours(m) && ids[rows.KeyOwnerType] == rows.OwnerNode && d.want.nodes[name] == nil {
+		if name := ids[rows.KeyNode]; isOwned(m) && ids[rows.KeyOwnerType] == rows.OwnerNode && d.want.nodes[name] == nil {
 			d.want.dirty[name] = true
 		}
 	})
@@ -128,21 +128,21 @@ func (d *Dataplane) suspectOrphans(v view) {
 // backends, and all nodes are dirty because they may have more rows than they need.
 func (d *Dataplane) checkComplete() {
 	_, v, err := d.nb.current()
-	if d.complete || d.builder == nil || err != nil {
+	if d.safeToPrune || d.builder == nil || err != nil {
 		return // retried by the next call
 	}
 	known := true
 	v.each(rows.LoadBalancer, func(_ string, m model.Model) {
 		ids := externalIDs(m)
 		key, _ := parseKey(ids[rows.KeyService])
-		known = known && (!ours(m) || ids[rows.KeyOwnerType] != rows.OwnerService || d.want.plans[key] != nil)
+		known = known && (!isOwned(m) || ids[rows.KeyOwnerType] != rows.OwnerService || d.want.plans[key] != nil)
 	})
 	if !known {
 		return
 	}
-	d.complete = true
+	d.safeToPrune = true
 	for name := range d.want.nodes {
 		d.want.dirty[name] = true
 	}
-	d.suspectOrphans(v)
+	d.markOrphansDirty(v)
 }

@@ -13,8 +13,8 @@ import (
 
 var errNoTopology = errors.New("shards are not configured yet")
 
-// service returns the changes for a Service's load balancers and ACLs.
-func (d *Dataplane) service(key world.Key) unit {
+// serviceOps returns the changes for a Service's load balancers and ACLs.
+func (d *Dataplane) serviceOps(key world.Key) opsFunc {
 	return func(b *batch) error {
 		var have []record
 		for _, table := range serviceTables() {
@@ -41,8 +41,8 @@ func (d *Dataplane) service(key world.Key) unit {
 
 // staleServices returns the units that remove rows of Services for which keep returns false, and duplicate rows of
 // the others.
-func (d *Dataplane) staleServices(v view, keep func(world.Key) bool) []unit {
-	var units []unit
+func (d *Dataplane) staleServices(v view, keep func(world.Key) bool) []opsFunc {
+	var units []opsFunc
 	seen := map[string]bool{}
 	var all []record
 	for _, table := range serviceTables() {
@@ -58,24 +58,25 @@ func (d *Dataplane) staleServices(v view, keep func(world.Key) bool) []unit {
 		if !ok || !keep(key) {
 			units = append(units, removeAll([]record{r}))
 		} else if seen[id] && d.want.plans[key] != nil {
-			units = append(units, d.service(key))
+			units = append(units, d.serviceOps(key))
 		}
 		seen[id] = true
 	}
 	return units
 }
 
-// attachAll reattaches load balancers to their routers. Apply relies on the holder recorded in the row itself.
-func attachAll(b *batch) error {
+// reattachLoadBalancers reattaches load balancers to their routers. Apply relies on the holder recorded in the row
+// itself.
+func reattachLoadBalancers(b *batch) error {
 	held := map[string]bool{}
 	for _, router := range b.view.owned(rows.Router) {
-		for _, uuid := range router.texts("load_balancer") {
-			held[router.text("name")+uuid] = true
+		for _, uuid := range router.strings("load_balancer") {
+			held[router.string("name")+uuid] = true
 		}
 	}
 	for _, r := range b.view.owned(rows.LoadBalancer) {
-		home := rows.Home(r.table, r.externalIDs())
-		if router, ok := b.home(home); ok && !held[home.Name+r.uuid] {
+		home := rows.ParentOf(r.table, r.externalIDs())
+		if router, ok := b.parent(home); ok && !held[home.Name+r.uuid] {
 			c := b.change(set{home.Table, router.uuid, home.Column})
 			c.add = append(c.add, ovsdb.UUID{GoUUID: r.uuid})
 		}

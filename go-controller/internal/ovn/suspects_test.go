@@ -55,7 +55,7 @@ func TestRowsPendingNodeAreNotDrift(t *testing.T) {
 	configure(t, d, fabric(1))
 	p := manyPorts("10.244.1.10", wideBackends) // on n3
 	apply(t, d, p)
-	all := suspects{topology: true, inputs: true, nodes: map[string]bool{"n3": true}}
+	all := pendingChecks{topology: true, inputs: true, nodes: map[string]bool{"n3": true}}
 	if what, fight := d.differs(all); what != "" || fight {
 		t.Errorf("before the node's router is there: %q, a fight: %t", what, fight)
 	}

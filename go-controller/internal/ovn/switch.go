@@ -16,7 +16,7 @@ import (
 )
 
 // Switch watches the Open vSwitch database of this node for the physical networks it is attached to and their links.
-type Switch struct{ db *link }
+type Switch struct{ db *replica }
 
 // Uplinks are the links of a node to a physical network.
 type Uplinks struct {
@@ -42,8 +42,8 @@ func NewSwitch(e Endpoint, changed func()) (*Switch, error) {
 	if err := e.check("Open vSwitch"); err != nil {
 		return nil, err
 	}
-	return &Switch{&link{
-		name: "Open vSwitch", endpoint: e, schema: vswitch, up: changed,
+	return &Switch{&replica{
+		name: "Open vSwitch", endpoint: e, schema: vswitch, onSynced: changed,
 		handler: &cache.EventHandlerFuncs{
 			AddFunc:    func(string, model.Model) { changed() },
 			UpdateFunc: func(string, model.Model, model.Model) { changed() },
@@ -124,7 +124,7 @@ func portsOf(v view, name string) (links []Uplink, patches map[string]int) {
 			}
 			for _, uuid := range port.Interfaces {
 				i, ok := v.Table(vsdb.InterfaceTable).Row(uuid).(*vsdb.Interface)
-				if ok && leadsOut(i) {
+				if ok && isUplink(i) {
 					lost := i.LinkState != nil && *i.LinkState == vsdb.InterfaceLinkStateDown
 					links = append(links, Uplink{i.Name, lost})
 				}
@@ -146,8 +146,8 @@ func numberOf(v view, port *vsdb.Port) int {
 	return 0
 }
 
-// leadsOut reports whether an interface is a device of the node: type system, or a type of the userspace datapath
+// isUplink reports whether an interface is a device of the node: type system, or a type of the userspace datapath
 // (ovs-vswitchd.conf.db(5), Interface:type).
-func leadsOut(i *vsdb.Interface) bool {
+func isUplink(i *vsdb.Interface) bool {
 	return slices.Contains([]string{"", "system", "dpdk", "afxdp", "afxdp-nonpmd"}, i.Type)
 }

@@ -18,10 +18,11 @@ import (
 
 // facts reads what our rows depend on.
 func facts(v view) rows.Facts {
-	f := rows.Facts{Nodes: map[string]rows.NodeFacts{}, Taken: map[netip.Addr]bool{}, Ordinals: map[world.ShardID]int{}}
+	f := rows.Facts{Nodes: map[string]rows.NodeFacts{}, UsedAddrs: map[netip.Addr]bool{},
+		Ordinals: map[world.ShardID]int{}}
 	v.each(rows.RouterPort, func(_ string, m model.Model) {
 		port, _ := m.(*nbdb.LogicalRouterPort)
-		if port == nil || ours(m) {
+		if port == nil || isOwned(m) {
 			return
 		}
 		for _, network := range port.Networks {
@@ -29,11 +30,11 @@ func facts(v view) rows.Facts {
 			if err != nil {
 				continue
 			}
-			f.Taken[p.Addr()] = true
+			f.UsedAddrs[p.Addr()] = true
 			if port.Name == rows.ClusterRouterPort {
 				f.Join = append(f.Join, p)
 			}
-			noteNode(f.Nodes, port.Name, p)
+			addNodePrefix(f.Nodes, port.Name, p)
 		}
 	})
 	slices.SortFunc(f.Join, netip.Prefix.Compare)
@@ -46,13 +47,13 @@ func facts(v view) rows.Facts {
 	}
 	if c := v.DatabaseModel().Schema.Table(rows.LoadBalancer).Column("selection_fields"); c != nil {
 		f.HashIPv6 = slices.Contains(c.TypeObj.Key.Enum, any("ipv6_src"))
-		f.RepliesUnhidden = f.HashIPv6 // both were introduced in OVN 25.03
+		f.SkipsSNATForReplies = f.HashIPv6 // both were introduced in OVN 25.03
 	}
 	return f
 }
 
-// noteNode records an address of a port if the port belongs to a node.
-func noteNode(nodes map[string]rows.NodeFacts, port string, p netip.Prefix) {
+// addNodePrefix records an address of a port if the port belongs to a node.
+func addNodePrefix(nodes map[string]rows.NodeFacts, port string, p netip.Prefix) {
 	for prefix, add := range map[string]func(*rows.NodeFacts){
 		rows.PodPortPrefix:      func(n *rows.NodeFacts) { n.Subnets = append(n.Subnets, p.Masked()) },
 		rows.GatewayPortPrefix:  func(n *rows.NodeFacts) { n.Join = append(n.Join, p) },
@@ -67,9 +68,9 @@ func noteNode(nodes map[string]rows.NodeFacts, port string, p netip.Prefix) {
 }
 
 // topologyUnits returns the units that write the topology. Deletions come first, to free names and addresses.
-func (d *Dataplane) topologyUnits(v view, builder *rows.Builder) []unit {
+func (d *Dataplane) topologyUnits(v view, builder *rows.Builder) []opsFunc {
 	wanted := map[rows.Ref]bool{}
-	units := []unit{nil}
+	units := []opsFunc{nil}
 	ensure := func(parts [][]rows.Row) {
 		for _, wants := range parts {
 			for _, r := range wants {
@@ -78,20 +79,20 @@ func (d *Dataplane) topologyUnits(v view, builder *rows.Builder) []unit {
 			units = append(units, ensureAll(wants))
 		}
 	}
-	domains, shards := builder.Units()
+	domains, shards := builder.TopologyRows()
 	ensure(domains)
 	// ACLs are deleted together with their switch. Restore them before a new router adopts the load balancers.
 	for _, p := range d.want.plans {
 		if len(p.Sources) > 0 {
-			units = append(units, ensureAll(builder.Sources(p)))
+			units = append(units, ensureAll(builder.SourceRangeACLs(p)))
 		}
 	}
 	ensure(shards)
-	units[0] = removeOthers(v, wanted)
+	units[0] = removeUnwanted(v, wanted)
 	return append(units, func(b *batch) error { return setTimers(b, builder) })
 }
 
-func ensureAll(wants []rows.Row) unit {
+func ensureAll(wants []rows.Row) opsFunc {
 	return func(b *batch) error {
 		for _, r := range wants {
 			if err := b.ensure(r); err != nil {
@@ -102,14 +103,14 @@ func ensureAll(wants []rows.Row) unit {
 	}
 }
 
-// removeOthers returns a unit that removes rows we own that are not wanted, and duplicates of those that are. It
+// removeUnwanted returns a unit that removes rows we own that are not wanted, and duplicates of those that are. It
 // ignores rows of Services and nodes. It also removes rows of other versions of this project whose owner types this
 // version does not know.
-func removeOthers(v view, wanted map[rows.Ref]bool) unit {
+func removeUnwanted(v view, wanted map[rows.Ref]bool) opsFunc {
 	var gone []record
 	for _, table := range ownTables() {
 		seen := map[string]bool{}
-		for _, r := range v.that(table, isTopologyRow) {
+		for _, r := range v.filter(table, isTopologyRow) {
 			id := r.externalIDs()[rows.KeyPrimaryID]
 			if !wanted[rows.Ref{Table: table, ID: id}] || seen[id] {
 				gone = append(gone, r)
@@ -123,19 +124,19 @@ func removeOthers(v view, wanted map[rows.Ref]bool) unit {
 // isTopologyRow reports whether we own a row and it belongs to neither a Service nor a node.
 func isTopologyRow(m model.Model) bool {
 	owner := externalIDs(m)[rows.KeyOwnerType]
-	return ours(m) && owner != rows.OwnerService && owner != rows.OwnerNode
+	return isOwned(m) && owner != rows.OwnerService && owner != rows.OwnerNode
 }
 
 // removeAll returns a unit that removes rows. Rows held by other rows in gone are removed along with them.
-func removeAll(gone []record) unit {
+func removeAll(gone []record) opsFunc {
 	return func(b *batch) error {
 		holders := map[rows.Ref]bool{}
 		for _, r := range gone {
-			holders[rows.Ref{Table: r.table, ID: r.text("name")}] = true
+			holders[rows.Ref{Table: r.table, ID: r.string("name")}] = true
 		}
 		for _, r := range gone {
-			home := rows.Home(r.table, r.externalIDs())
-			if rows.Rootless(r.table) && holders[rows.Ref{Table: home.Table, ID: home.Name}] {
+			home := rows.ParentOf(r.table, r.externalIDs())
+			if rows.IsNonRoot(r.table) && holders[rows.Ref{Table: home.Table, ID: home.Name}] {
 				continue
 			}
 			if err := b.remove(r); err != nil {
@@ -153,7 +154,7 @@ func setTimers(b *batch, builder *rows.Builder) error {
 		if !ok {
 			continue
 		}
-		options, ids := builder.Timers(global.Options, global.ExternalIDs)
+		options, ids := builder.BFDOptions(global.Options, global.ExternalIDs)
 		mutations := append(keyMutations("options", options), keyMutations("external_ids", ids)...)
 		if len(mutations) > 0 {
 			b.ops = append(b.ops, ovsdb.Operation{

@@ -37,18 +37,18 @@ func (r record) column(name string) any {
 
 func (r record) externalIDs() map[string]string { return externalIDs(r.model) }
 
-func (r record) texts(column string) []string {
+func (r record) strings(column string) []string {
 	set, _ := r.column(column).([]string)
 	return set
 }
 
-func (r record) text(column string) string {
+func (r record) string(column string) string {
 	s, _ := r.column(column).(string)
 	return s
 }
 
-// ours reports whether we own a row.
-func ours(m model.Model) bool { return externalIDs(m)[rows.KeyController] == rows.Controller }
+// isOwned reports whether we own a row.
+func isOwned(m model.Model) bool { return externalIDs(m)[rows.KeyController] == rows.Controller }
 
 // each calls do for each row of a table. do must not modify the row.
 func (v view) each(table string, do func(uuid string, m model.Model)) {
@@ -61,13 +61,13 @@ func (v view) each(table string, do func(uuid string, m model.Model)) {
 
 // all returns the rows of a table.
 func (v view) all(table string) []record {
-	return v.that(table, func(model.Model) bool { return true })
+	return v.filter(table, func(model.Model) bool { return true })
 }
 
-func (v view) owned(table string) []record { return v.that(table, ours) }
+func (v view) owned(table string) []record { return v.filter(table, isOwned) }
 
-// that returns the rows that match, sorted by UUID.
-func (v view) that(table string, fits func(model.Model) bool) []record {
+// filter returns the rows that match, sorted by UUID.
+func (v view) filter(table string, fits func(model.Model) bool) []record {
 	found := map[string]model.Model{}
 	v.each(table, func(uuid string, m model.Model) {
 		if fits(m) {
@@ -98,10 +98,10 @@ func (v view) row(table, id string) (record, bool) {
 	return first(v.withID(table, rows.KeyPrimaryID, id))
 }
 
-// named returns the router, switch or HA chassis group with that name, whether we own it or our rows are attached to
+// byName returns the router, switch or HA chassis group with that name, whether we own it or our rows are attached to
 // it.
-func (v view) named(table, name string) (record, bool) {
-	return first(v.that(table, func(m model.Model) bool { return nameOf(m) == name }))
+func (v view) byName(table, name string) (record, bool) {
+	return first(v.filter(table, func(m model.Model) bool { return nameOf(m) == name }))
 }
 
 // nameOf returns the name of a row that can hold others, or an empty string for any other row.

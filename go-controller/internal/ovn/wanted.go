@@ -10,8 +10,8 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 )
 
-// wanted holds the latest plans.
-type wanted struct {
+// desired holds the latest plans.
+type desired struct {
 	plans map[world.Key]*plan.Service
 	// nodes maps each node name to the plans that have backends on it, once each. The requirements of a node's rows
 	// are derived from the plans on demand. That is rarely needed, and storing the result would use more memory than
@@ -23,23 +23,23 @@ type wanted struct {
 	dirty map[string]bool
 }
 
-func newWanted() *wanted {
-	return &wanted{plans: map[world.Key]*plan.Service{}, nodes: map[string][]*plan.Service{}, dirty: map[string]bool{},
+func newWanted() *desired {
+	return &desired{plans: map[world.Key]*plan.Service{}, nodes: map[string][]*plan.Service{}, dirty: map[string]bool{},
 		splitPlans: map[*plan.Service]map[string][]rows.ShardBackend{}}
 }
 
 // set replaces the plan of a Service (nil for none). The plan must not be modified afterwards.
-func (w *wanted) set(key world.Key, p *plan.Service) {
+func (w *desired) set(key world.Key, p *plan.Service) {
 	old := w.plans[key]
 	if old == p {
 		return
 	}
 	before, after := byNode(old), byNode(p)
 	for node, needs := range before {
-		if !sameNeeds(needs, after[node]) {
+		if !equalBackends(needs, after[node]) {
 			w.dirty[node] = true
 		}
-		w.drop(node, old)
+		w.removeFromNode(node, old)
 	}
 	delete(w.plans, key)
 	if p != nil {
@@ -53,8 +53,8 @@ func (w *wanted) set(key world.Key, p *plan.Service) {
 	}
 }
 
-// drop removes a plan from a node.
-func (w *wanted) drop(node string, p *plan.Service) {
+// removeFromNode removes a plan from a node.
+func (w *desired) removeFromNode(node string, p *plan.Service) {
 	rest := slices.DeleteFunc(w.nodes[node], func(of *plan.Service) bool { return of == p })
 	if w.nodes[node] = rest; len(rest) == 0 {
 		delete(w.nodes, node)
@@ -67,9 +67,9 @@ func byNode(p *plan.Service) map[string][]rows.ShardBackend {
 		return nil
 	}
 	n := map[string]int{}
-	rows.Returns(p, func(node string, _ rows.ShardBackend) { n[node]++ })
+	rows.ForEachBackend(p, func(node string, _ rows.ShardBackend) { n[node]++ })
 	all := make(map[string][]rows.ShardBackend, len(n))
-	rows.Returns(p, func(node string, b rows.ShardBackend) {
+	rows.ForEachBackend(p, func(node string, b rows.ShardBackend) {
 		list := all[node]
 		if list == nil {
 			list = make([]rows.ShardBackend, 0, n[node])
@@ -79,8 +79,8 @@ func byNode(p *plan.Service) map[string][]rows.ShardBackend {
 	return all
 }
 
-// sameNeeds reports whether two lists have the same backends, ignoring duplicates.
-func sameNeeds(a, b []rows.ShardBackend) bool {
+// equalBackends reports whether two lists have the same backends, ignoring duplicates.
+func equalBackends(a, b []rows.ShardBackend) bool {
 	if slices.Equal(a, b) {
 		return true
 	}
@@ -95,8 +95,8 @@ func sameNeeds(a, b []rows.ShardBackend) bool {
 // this package.
 const wideBackends = 2000
 
-// on returns the backends on a node, including duplicates across plans.
-func (w *wanted) on(node string) (behind []rows.ShardBackend) {
+// backendsOn returns the backends on a node, including duplicates across plans.
+func (w *desired) backendsOn(node string) (behind []rows.ShardBackend) {
 	for _, p := range w.nodes[node] {
 		if isWide(p) {
 			if w.splitPlans[p] == nil {
@@ -109,7 +109,7 @@ func (w *wanted) on(node string) (behind []rows.ShardBackend) {
 			}
 			continue
 		}
-		rows.Returns(p, func(of string, b rows.ShardBackend) {
+		rows.ForEachBackend(p, func(of string, b rows.ShardBackend) {
 			if of == node {
 				behind = append(behind, b)
 			}
@@ -130,6 +130,6 @@ func isWide(p *plan.Service) bool {
 
 // hasBackends reports whether a Service has backends on a node.
 func hasBackends(p *plan.Service, node string) (yes bool) {
-	rows.Returns(p, func(of string, _ rows.ShardBackend) { yes = yes || of == node })
+	rows.ForEachBackend(p, func(of string, _ rows.ShardBackend) { yes = yes || of == node })
 	return yes
 }

@@ -34,7 +34,7 @@ func BenchmarkWideWanted(b *testing.B) {
 		w.set(first.Key, first)
 		w.set(second.Key, second) // an equal one
 		for _, name := range names {
-			if on := w.on(name); len(on) != 10_000 {
+			if on := w.backendsOn(name); len(on) != 10_000 {
 				b.Fatalf("%d backends on %s", len(on), name)
 			}
 		}
@@ -61,7 +61,7 @@ func BenchmarkManyAddresses(b *testing.B) {
 		}
 		w := newWanted()
 		w.set(p.Key, p)
-		if on := w.on("n0"); len(on) != 10*len(vips) {
+		if on := w.backendsOn("n0"); len(on) != 10*len(vips) {
 			b.Fatalf("%d backends on a node", len(on))
 		}
 	}

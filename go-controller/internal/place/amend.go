@@ -33,8 +33,10 @@ func (s *Placements) Remove(svc *world.Service) (anchored bool) {
 	anchored = slices.ContainsFunc(placements, s.isAnchor)
 	for _, placement := range placements {
 		if placement.Reason == "" {
-			l := placement.queueOf()
-			s.lines[l] = slices.DeleteFunc(s.lines[l], func(p netip.Prefix) bool { return p.Addr() == placement.Addr })
+			l := placement.shardFamily()
+			s.vipsByShard[l] = slices.DeleteFunc(s.vipsByShard[l], func(p netip.Prefix) bool {
+				return p.Addr() == placement.Addr
+			})
 		}
 	}
 	delete(s.Services, svc.Key)
@@ -43,5 +45,5 @@ func (s *Placements) Remove(svc *world.Service) (anchored bool) {
 
 // isAnchor reports whether an address is an anchor.
 func (s *Placements) isAnchor(placement Placement) bool {
-	return placement.Reason == "" && s.lines[placement.queueOf()][0].Addr() == placement.Addr
+	return placement.Reason == "" && s.vipsByShard[placement.shardFamily()][0].Addr() == placement.Addr
 }

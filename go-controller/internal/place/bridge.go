@@ -29,9 +29,9 @@ func (d *Domain) admitToBridge(n *world.Node, bridge string, w *world.Snapshot) 
 	case seen:
 		d.bridgeFaults[n.Name] = d.staleFlows(&port, name, w)
 		return "", ""
-	case d.serves(n, w):
+	case d.isConfiguredGateway(n, w):
 		if n.Localnets == nil {
-			d.unguarded = append(d.unguarded, n.Name)
+			d.withoutGuard = append(d.withoutGuard, n.Name)
 		} else {
 			d.bridgeFaults[n.Name] = fmt.Sprintf("OVN's port %s is not on bridge %s", name, bridge)
 		}
@@ -44,8 +44,8 @@ func (d *Domain) admitToBridge(n *world.Node, bridge string, w *world.Snapshot) 
 	return ReasonPortMissing, fmt.Sprintf("OVN's port %s is not on bridge %s of node %q yet", name, bridge, n.Name)
 }
 
-// serves reports whether OVN has the node among the gateways of a shard of the domain.
-func (d *Domain) serves(n *world.Node, w *world.Snapshot) bool {
+// isConfiguredGateway reports whether OVN has the node among the gateways of a shard of the domain.
+func (d *Domain) isConfiguredGateway(n *world.Node, w *world.Snapshot) bool {
 	for i := range d.seeds {
 		if slices.Contains(w.Carriers[world.ShardID{Domain: d.Spec.Name, Index: i}].Order, n.Chassis) {
 			return true
@@ -92,18 +92,18 @@ func refreshable(s *world.Service) []netip.Addr {
 	return slices.DeleteFunc(slices.Clone(s.Assigned), func(a netip.Addr) bool { return !slices.Contains(s.Given, a) })
 }
 
-// wait defers new addresses until one resident has its port. It does not wait for all residents, since OVN may be
+// setBlocked defers new addresses until one resident has its port. It does not wait for all residents, since OVN may be
 // down on some.
-func (d *Domain) wait(members []*world.Node) {
+func (d *Domain) setBlocked(members []*world.Node) {
 	if len(d.residents) > 0 && len(members) == 0 {
-		d.Waits = d.whyNone()
+		d.BlockedReason = d.noGatewayReason()
 	}
 }
 
-// Waits returns why no new address of the pool may be published now, or an empty string.
-func (l *Layout) Waits(pool string) string {
-	if d := l.byPool[pool]; d != nil && d.Waits != "" {
-		return fmt.Sprintf("L2Domain %q: %s", d.Spec.Name, d.Waits)
+// PublishBlocked returns why no new address of the pool may be published now, or an empty string.
+func (l *Layout) PublishBlocked(pool string) string {
+	if d := l.byPool[pool]; d != nil && d.BlockedReason != "" {
+		return fmt.Sprintf("L2Domain %q: %s", d.Spec.Name, d.BlockedReason)
 	}
 	return ""
 }
@@ -111,7 +111,7 @@ func (l *Layout) Waits(pool string) string {
 // BridgeState reports whether requests for an address pass the bridge of the node that carries it. The message is
 // what is wrong, or why the state is unknown.
 func (l *Layout) BridgeState(placement *Placement, n *world.Node, w *world.Snapshot) (known bool, message string) {
-	d := l.named(placement.Shard.Domain)
+	d := l.domainByName(placement.Shard.Domain)
 	if d == nil || n == nil || !slices.Contains(d.residents, n.Chassis) {
 		return true, ""
 	}
@@ -169,7 +169,7 @@ func (l *Layout) Stale(w *world.Snapshot) map[netip.Addr]bool {
 	return stale
 }
 
-func (l *Layout) named(name string) *Domain {
+func (l *Layout) domainByName(name string) *Domain {
 	at, found := slices.BinarySearchFunc(l.Domains, name, func(d *Domain, name string) int {
 		return cmp.Compare(d.Spec.Name, name)
 	})

@@ -14,7 +14,7 @@ type fitness int
 
 const (
 	fit fitness = iota
-	leaving
+	draining
 	faulty
 )
 
@@ -23,7 +23,7 @@ func (d *Domain) fitness(n *world.Node) fitness {
 	case d.fault(n) != "":
 		return faulty
 	case n.Draining != "":
-		return leaving
+		return draining
 	}
 	return fit
 }

@@ -55,13 +55,13 @@ func layoutText(l *place.Layout, f *plan.Fabric) string {
 				fmt.Fprintf(&out, "  residents: %s\n", strings.Join(fabric.Residents, " "))
 			}
 		}
-		if d.Waits != "" {
-			fmt.Fprintf(&out, "  waits: %s\n", d.Waits)
+		if d.BlockedReason != "" {
+			fmt.Fprintf(&out, "  waits: %s\n", d.BlockedReason)
 		}
 		for _, text := range slices.Concat(d.Spec.Problems, d.Problems) {
 			fmt.Fprintf(&out, "  problem: %s\n", text)
 		}
-		for _, text := range d.Remarks {
+		for _, text := range d.Warnings {
 			fmt.Fprintf(&out, "  remark: %s\n", text)
 		}
 	}

@@ -67,7 +67,7 @@ func TestKernelsAttached(t *testing.T) {
 	if len(loads) != 4 || loads["n0"] != 2 {
 		t.Errorf("8 shards are on %v", loads)
 	}
-	if d.TooFew {
+	if d.TooFewGateways {
 		t.Error("four gateways are too few")
 	}
 	reasons := map[string]place.Reason{"n4": place.ReasonNotAttached, "n5": place.ReasonNoAgent}

@@ -16,8 +16,8 @@ import (
 type Layout struct {
 	// Domains are sorted by name.
 	Domains []*Domain
-	// Unserved is why no domain can be served in this cluster. It is empty if domains can be served.
-	Unserved string
+	// UnsupportedReason is why no domain can be served in this cluster. It is empty if domains can be served.
+	UnsupportedReason string
 	// byAge has the same domains, oldest first. byPool maps a pool to the domain that carries it.
 	byAge  []*Domain
 	byPool map[string]*Domain
@@ -34,24 +34,24 @@ type Domain struct {
 	Pools []string
 	// Problems are about the pools that the domain does not carry, in addition to the problems of its spec.
 	Problems []string
-	// Remarks are weaknesses of a domain that works.
-	Remarks []string
-	// TooFew is set if the domain may not survive the loss of a gateway.
-	TooFew bool
+	// Warnings are weaknesses of a domain that works.
+	Warnings []string
+	// TooFewGateways is set if the domain may not survive the loss of a gateway.
+	TooFewGateways bool
 	// NoGateway is why the domain has no shards. Off is set if layer 2 is switched off. Unserved is why the domain
 	// can't be served in this cluster. Each is empty if it does not apply.
-	NoGateway, Off, Unserved string
-	// AllDrain is set if every gateway of the domain is draining.
-	AllDrain bool
-	// Waits is why no new address of the domain may be published now. It is empty if addresses may be published.
-	Waits string
-	seeds []uint64
+	NoGateway, DisabledReason, Unserved string
+	// AllDraining is set if every gateway of the domain is draining.
+	AllDraining bool
+	// BlockedReason is why no new address of the domain may be published now. It is empty if addresses may be published.
+	BlockedReason string
+	seeds         []uint64
 	// residents are the chassis of the nodes on which the domain is on the bridge of OVN-Kubernetes' own gateway.
 	residents []string
 	// bridgeFaults describe, by node, how such a bridge keeps requests for addresses from OVN.
 	bridgeFaults map[string]string
-	// unguarded are the gateways among the residents without a guard that reports on the bridge.
-	unguarded []string
+	// withoutGuard are the gateways among the residents without a guard that reports on the bridge.
+	withoutGuard []string
 }
 
 // Shard is a unit of failover with its gateways in order of preference.
@@ -83,7 +83,7 @@ func Compute(w *world.Snapshot) *Layout {
 		pools[p.Name] = true
 	}
 	zones := world.ZonesOf(w.Nodes)
-	l := &Layout{byPool: make(map[string]*Domain), Unserved: unserved(&w.Cluster, &zones)}
+	l := &Layout{byPool: make(map[string]*Domain), UnsupportedReason: unserved(&w.Cluster, &zones)}
 	for _, spec := range w.Domains {
 		l.byAge = append(l.byAge, l.compute(spec, nodes, &zones, w))
 	}
@@ -119,10 +119,10 @@ func (l *Layout) compute(spec *world.Domain, nodes map[string]*world.Node, zones
 	w *world.Snapshot) *Domain {
 	d := &Domain{Spec: spec, bridgeFaults: map[string]string{}}
 	if s := &w.Cluster.Switch; !s.Mode.Layer2() {
-		d.Off = s.Off("layer 2 is")
+		d.DisabledReason = s.Off("layer 2 is")
 		return d
 	}
-	if d.Unserved = l.Unserved; d.Unserved != "" {
+	if d.Unserved = l.UnsupportedReason; d.Unserved != "" {
 		return d
 	}
 	count := spec.Shards
@@ -134,9 +134,9 @@ func (l *Layout) compute(spec *world.Domain, nodes map[string]*world.Node, zones
 		d.seeds[i] = seed(spec.Name, i)
 	}
 	members := d.members(nodes, zones, w)
-	d.wait(members)
+	d.setBlocked(members)
 	if len(members) == 0 {
-		d.NoGateway = d.whyNone()
+		d.NoGateway = d.noGatewayReason()
 		return d
 	}
 	d.remark(members, w.Cluster.OpenShiftSDN)
@@ -183,10 +183,10 @@ func (l *Layout) ShardOf(pool string, a netip.Addr) (world.ShardID, bool) {
 	return d.shard(a), true
 }
 
-// Home is ShardOf for callers that do not know all nodes: it does not check whether the domain works.
-func (l *Layout) Home(pool string, a netip.Addr) (world.ShardID, bool) {
+// ConfiguredShardOf is ShardOf for callers that do not know all nodes: it does not check whether the domain works.
+func (l *Layout) ConfiguredShardOf(pool string, a netip.Addr) (world.ShardID, bool) {
 	d := l.domain(pool, a)
-	if d == nil || len(d.Spec.Problems) > 0 || d.Off != "" || d.Unserved != "" {
+	if d == nil || len(d.Spec.Problems) > 0 || d.DisabledReason != "" || d.Unserved != "" {
 		return world.ShardID{}, false
 	}
 	return d.shard(a), true

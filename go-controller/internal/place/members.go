@@ -34,19 +34,19 @@ func (d *Domain) members(nodes map[string]*world.Node, zones *world.Zones, w *wo
 			continue
 		}
 		if w.Cluster.OpenShiftSDN {
-			if reason, message := d.outside(n); reason != "" {
+			if reason, message := d.sdnNotAttachedReason(n); reason != "" {
 				d.leaveOut(name, reason, message)
 				continue
 			}
 		}
 		mapped, known := w.Bridges[n.Chassis]
 		if known {
-			if reason, message := d.unattached(n, mapped); reason != "" {
+			if reason, message := d.notAttachedReason(n, mapped); reason != "" {
 				d.leaveOut(name, reason, message)
 				continue
 			}
 		}
-		if !known && w.Bridges != nil && n.GatewayBridge != "" && !n.SharedGateway && !d.serves(n, w) {
+		if !known && w.Bridges != nil && n.GatewayBridge != "" && !n.SharedGateway && !d.isConfiguredGateway(n, w) {
 			d.leaveOut(name, ReasonNoChassis, fmt.Sprintf("chassis %s of node %q is not in the southbound database, so its "+
 				"bridges are "+
 				"not known", n.Chassis, name))
@@ -63,9 +63,9 @@ func (d *Domain) members(nodes map[string]*world.Node, zones *world.Zones, w *wo
 	return list
 }
 
-// unattached returns why a node with these bridges is not attached to the segment, or no reason if it is. The node
-// needs no address there: OVN answers on the bridge itself.
-func (d *Domain) unattached(n *world.Node, mapped world.Bridges) (Reason, string) {
+// notAttachedReason returns why a node with these bridges is not attached to the segment, or no reason if it is. The
+// node needs no address there: OVN answers on the bridge itself.
+func (d *Domain) notAttachedReason(n *world.Node, mapped world.Bridges) (Reason, string) {
 	bridge, ok := mapped[d.Spec.PhysicalNetwork]
 	switch {
 	case !ok:
@@ -102,8 +102,9 @@ func (d *Domain) leaveOutMembers(members []*world.Node, serves map[*world.Node]b
 		switch {
 		case d.fault(n) != "":
 			d.leaveOut(n.Name, ReasonFaulty, fmt.Sprintf("node %q reports: %s", n.Name, d.fault(n)))
-		case n.Draining != "" && d.AllDrain && serves[n]:
-			d.leaveOut(n.Name, ReasonDraining, fmt.Sprintf("node %q is draining: %s; it stays a gateway because there are no others",
+		case n.Draining != "" && d.AllDraining && serves[n]:
+			d.leaveOut(n.Name, ReasonDraining, fmt.Sprintf("node %q is draining: %s; it stays a gateway because there are no "+
+				"others",
 				n.Name,
 				n.Draining))
 		case n.Draining != "":
@@ -116,7 +117,7 @@ func (d *Domain) leaveOutMembers(members []*world.Node, serves map[*world.Node]b
 	slices.SortFunc(d.LeftOut, func(a, b LeftOut) int { return cmp.Compare(a.Node, b.Node) })
 }
 
-func (d *Domain) whyNone() string {
+func (d *Domain) noGatewayReason() string {
 	if len(d.LeftOut) == 0 {
 		return "no node is selected, so there is no gateway"
 	}
@@ -125,42 +126,42 @@ func (d *Domain) whyNone() string {
 
 // remark records the weaknesses of a domain with these members.
 func (d *Domain) remark(members []*world.Node, sdn bool) {
-	say := func(format string, args ...any) { d.Remarks = append(d.Remarks, fmt.Sprintf(format, args...)) }
+	say := func(format string, args ...any) { d.Warnings = append(d.Warnings, fmt.Sprintf(format, args...)) }
 	n := len(members)
 	if d.Spec.MaxGateways > 0 {
 		n = min(n, d.Spec.MaxGateways)
 	}
 	switch {
 	case sdn:
-		if d.TooFew = n < minKernels; d.TooFew {
+		if d.TooFewGateways = n < minKernels; d.TooFewGateways {
 			say("only one gateway: no failover is possible")
 		}
 	case n < v1alpha1.MinGatewaysForFailover:
-		d.TooFew = true
+		d.TooFewGateways = true
 		say("fewer than %d gateways: a shard has %d, and the last one left takes over only while it receives BFD packets "+
 			"from another chassis",
 			v1alpha1.MinGatewaysForFailover, n)
 	}
 	switch d.best(members) {
 	case fit:
-		if stay := staying(members); len(stay) == 1 && len(members) > 1 {
+		if stay := notDraining(members); len(stay) == 1 && len(members) > 1 {
 			say("all gateways but %s are draining", stay[0].Name)
 		}
-	case leaving:
-		d.AllDrain = true
+	case draining:
+		d.AllDraining = true
 		say("all gateways are draining and stay active")
 	case faulty:
 		say("all gateways are faulty and stay active: %s", d.fault(members[0]))
 	}
-	if len(d.unguarded) > 0 {
+	if len(d.withoutGuard) > 0 {
 		say("no guard (ovnkube-slb node) reports whether bridges forward ARP requests and neighbour solicitations to OVN: %s",
-			strings.Join(d.unguarded, ", "))
+			strings.Join(d.withoutGuard, ", "))
 	}
 	if out := len(d.LeftOut); out > 0 {
 		say("%d of the %d selected nodes can't be gateways: %s (see status.leftOutNodes); %s", out, out+len(members),
 			d.leftOutNames(), d.LeftOut[0].Message)
 	}
-	if node, link, subnet := d.otherLength(members); node != "" {
+	if node, link, subnet := d.mismatchedPrefix(members); node != "" {
 		say("node %q has address %s, which does not match the prefix length of subnet %s", node, link, subnet)
 	}
 }
@@ -179,14 +180,14 @@ func (d *Domain) leftOutNames() string {
 	return text
 }
 
-// staying returns the members that do not drain.
-func staying(members []*world.Node) []*world.Node {
+// notDraining returns the members that do not drain.
+func notDraining(members []*world.Node) []*world.Node {
 	return slices.DeleteFunc(slices.Clone(members), func(n *world.Node) bool { return n.Draining != "" })
 }
 
-// otherLength finds a node that configures a subnet of the segment with another prefix length than the domain does.
-// One of the two is wrong: they would disagree about which hosts are neighbours.
-func (d *Domain) otherLength(members []*world.Node) (node string, link, subnet netip.Prefix) {
+// mismatchedPrefix finds a node that configures a subnet of the segment with another prefix length than the domain
+// does. One of the two is wrong: they would disagree about which hosts are neighbours.
+func (d *Domain) mismatchedPrefix(members []*world.Node) (node string, link, subnet netip.Prefix) {
 	for _, n := range members {
 		for _, link := range n.Links {
 			if p, ok := d.subnet(link.Addr()); ok && p.Bits() != link.Bits() {

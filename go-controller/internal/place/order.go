@@ -88,7 +88,7 @@ const noMember = -1
 // the node that comes first for shard i whatever the weights are, or no node. Only the first most ranks are computed;
 // 0 computes all.
 func order(weight [][]uint64, nodes, first []int, most int) [][]int {
-	o := ordering{weight: weight, most: most, ranks: make([][]int, len(weight))}
+	o := ordering{weight: weight, maxRanks: most, ranks: make([][]int, len(weight))}
 	shards := make([]int, len(weight))
 	for i := range shards {
 		shards[i] = i
@@ -98,27 +98,27 @@ func order(weight [][]uint64, nodes, first []int, most int) [][]int {
 }
 
 type ordering struct {
-	weight [][]uint64
-	most   int
-	ranks  [][]int
+	weight   [][]uint64
+	maxRanks int
+	ranks    [][]int
 }
 
 // spread appends nodes, which none of the shards has yet, to the ranks of the shards. fixed, if not nil, has the node
 // of each shard that precedes all others.
 func (o *ordering) spread(shards, nodes, fixed []int) {
-	if len(shards) == 0 || len(nodes) == 0 || o.most > 0 && len(o.ranks[shards[0]]) >= o.most {
+	if len(shards) == 0 || len(nodes) == 0 || o.maxRanks > 0 && len(o.ranks[shards[0]]) >= o.maxRanks {
 		return
 	}
 	if len(shards) == 1 && fixed == nil {
 		s, n := shards[0], len(nodes)
-		if o.most > 0 {
-			n = min(n, o.most-len(o.ranks[s]))
+		if o.maxRanks > 0 {
+			n = min(n, o.maxRanks-len(o.ranks[s]))
 		}
 		o.ranks[s] = append(o.ranks[s], heaviest(o.weight[s], nodes, n)...)
 		return
 	}
 	groups := make(map[int][]int)
-	for i, node := range o.deal(shards, nodes, fixed) {
+	for i, node := range o.assignRank(shards, nodes, fixed) {
 		groups[node] = append(groups[node], shards[i])
 	}
 	for _, node := range nodes {
@@ -129,14 +129,14 @@ func (o *ordering) spread(shards, nodes, fixed []int) {
 		for _, s := range group {
 			o.ranks[s] = append(o.ranks[s], node)
 		}
-		o.spread(group, without(nodes, node), nil)
+		o.spread(group, excluding(nodes, node), nil)
 	}
 }
 
-// deal assigns each shard one node: first the fixed ones, then the heaviest pairs until all nodes have the same load,
-// and the remaining shards to at most one per node. So no node gets a shard if it then has more than one more than
-// any other, and adding or removing a node changes few pairs.
-func (o *ordering) deal(shards, nodes, fixed []int) []int {
+// assignRank assigns each shard one node: first the fixed ones, then the heaviest pairs until all nodes have the same
+// load, and the remaining shards to at most one per node. So no node gets a shard if it then has more than one more
+// than any other, and adding or removing a node changes few pairs.
+func (o *ordering) assignRank(shards, nodes, fixed []int) []int {
 	type pair struct {
 		weight      uint64
 		shard, node int // index in shards; node
@@ -166,7 +166,7 @@ func (o *ordering) deal(shards, nodes, fixed []int) []int {
 	slices.SortFunc(pairs, func(a, b pair) int {
 		return cmp.Or(cmp.Compare(b.weight, a.weight), cmp.Compare(a.shard, b.shard), cmp.Compare(a.node, b.node))
 	})
-	even := level(load, nodes, waiting)
+	even := evenLoad(load, nodes, waiting)
 	for _, limit := range []int{even, even + 1} {
 		for _, p := range pairs {
 			if got[p.shard] == noMember && load[p.node] < limit {
@@ -178,8 +178,8 @@ func (o *ordering) deal(shards, nodes, fixed []int) []int {
 	return got
 }
 
-// level returns the highest load that all nodes can reach with more additional shards.
-func level(load map[int]int, nodes []int, more int) int {
+// evenLoad returns the highest load that all nodes can reach with more additional shards.
+func evenLoad(load map[int]int, nodes []int, more int) int {
 	for l := 0; ; l++ {
 		missing := 0
 		for _, n := range nodes {
@@ -209,6 +209,6 @@ func heaviest(weight []uint64, nodes []int, n int) []int {
 	return top
 }
 
-func without(list []int, x int) []int {
+func excluding(list []int, x int) []int {
 	return slices.DeleteFunc(slices.Clone(list), func(y int) bool { return x == y })
 }

@@ -61,7 +61,7 @@ func TestOrderFair(t *testing.T) {
 						next[r[1]]++
 					}
 				}
-				if u := unevenness(next, without(upTo(nodes), failed)); u > 1 {
+				if u := unevenness(next, excluding(upTo(nodes), failed)); u > 1 {
 					t.Errorf("%d shards, %d nodes: the shards of node %d go to %v", shards, nodes, failed, next)
 				}
 			}
@@ -87,7 +87,7 @@ func TestOrderKeepsAndSpreads(t *testing.T) {
 			if gone := r.IntN(nodes); !slices.Contains(up, gone) {
 				up = slices.Sorted(slices.Values(append(up, gone)))
 			} else if len(up) > 1 {
-				up = without(up, gone)
+				up = excluding(up, gone)
 			}
 			ranks = order(w, up, first, 0)
 			expectKept(t, first, up, ranks)
@@ -122,7 +122,7 @@ func expectKept(t *testing.T, first, up []int, ranks [][]int) {
 				next[r[1]]++
 			}
 		}
-		if others := without(up, failed); len(others) > 0 && unevenness(next, others) > 1 {
+		if others := excluding(up, failed); len(others) > 0 && unevenness(next, others) > 1 {
 			t.Errorf("the shards of node %d go to %v", failed, next)
 		}
 	}
@@ -137,7 +137,7 @@ func TestOrderStable(t *testing.T) {
 			all := order(w, upTo(nodes), nil, 3)
 			for gone := range nodes {
 				here := 0
-				for i, r := range order(w, without(upTo(nodes), gone), nil, 3) {
+				for i, r := range order(w, excluding(upTo(nodes), gone), nil, 3) {
 					switch all[i][0] {
 					case gone:
 					case r[0]:

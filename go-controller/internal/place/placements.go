@@ -17,13 +17,13 @@ import (
 type Placements struct {
 	// Services has an entry for each Service with an address. Its placements are in the order of the addresses.
 	Services map[world.Key][]Placement
-	// lines are the VIPs of each shard by family, with the prefix lengths of their subnets, those of the oldest
+	// vipsByShard are the VIPs of each shard by family, with the prefix lengths of their subnets, those of the oldest
 	// Services first. The first VIP of a line is an anchor.
-	lines  map[line][]netip.Prefix
-	layout *Layout
+	vipsByShard map[shardFamily][]netip.Prefix
+	layout      *Layout
 }
 
-type line struct {
+type shardFamily struct {
 	shard  world.ShardID
 	family world.Family
 }
@@ -36,9 +36,9 @@ type Placement struct {
 	Message string
 }
 
-// Elsewhere reports whether no L2Domain is responsible for the address now. If it is announced, it is announced by
+// OutsideLayer2 reports whether no L2Domain is responsible for the address now. If it is announced, it is announced by
 // BGP.
-func (s *Placement) Elsewhere() bool {
+func (s *Placement) OutsideLayer2() bool {
 	switch s.Reason {
 	case ReasonNoDomain, ReasonAddressOutsideSubnets, ReasonSwitchedOff, ReasonUnsupported:
 		return true
@@ -67,9 +67,9 @@ func (s *Placements) VIPs(k world.Key) []plan.VIP {
 // Place returns the shard of each allocated address that is not held back.
 func (l *Layout) Place(w *world.Snapshot, a *ipam.Allocation, holds map[netip.Addr]Hold) *Placements {
 	s := &Placements{
-		Services: make(map[world.Key][]Placement, len(w.Services)),
-		lines:    make(map[line][]netip.Prefix),
-		layout:   l,
+		Services:    make(map[world.Key][]Placement, len(w.Services)),
+		vipsByShard: make(map[shardFamily][]netip.Prefix),
+		layout:      l,
 	}
 	for _, svc := range a.InOrder() {
 		if addrs := a.Services[svc.Key].VIPs(); len(addrs) > 0 {
@@ -91,20 +91,20 @@ func (s *Placements) add(a *ipam.Allocation, addrs []netip.Addr, holds map[netip
 		if reason == "" {
 			placements[i].Shard = d.shard(addr)
 			subnet, _ := d.subnet(addr)
-			l := placements[i].queueOf()
-			s.lines[l] = append(s.lines[l], netip.PrefixFrom(addr, subnet.Bits()))
+			l := placements[i].shardFamily()
+			s.vipsByShard[l] = append(s.vipsByShard[l], netip.PrefixFrom(addr, subnet.Bits()))
 		}
 	}
 	return placements
 }
 
-func (s *Placement) queueOf() line { return line{s.Shard, world.FamilyOf(s.Addr)} }
+func (s *Placement) shardFamily() shardFamily { return shardFamily{s.Shard, world.FamilyOf(s.Addr)} }
 
 // anchors returns the VIPs that a shard's router has as its own addresses, at most one per family.
 func (s *Placements) anchors(id world.ShardID) []netip.Prefix {
 	var anchors []netip.Prefix
 	for _, f := range []world.Family{world.IPv4, world.IPv6} {
-		if l := s.lines[line{id, f}]; len(l) > 0 {
+		if l := s.vipsByShard[shardFamily{id, f}]; len(l) > 0 {
 			anchors = append(anchors, l[0])
 		}
 	}
@@ -145,8 +145,8 @@ func (d *Domain) idle(pool string) (Reason, string) {
 		return ReasonNoDomain, fmt.Sprintf("no L2Domain has pool %q", pool)
 	case len(d.Spec.Problems) > 0:
 		return ReasonDomainNotReady, fmt.Sprintf("L2Domain %q: %s", d.Spec.Name, strings.Join(d.Spec.Problems, "; "))
-	case d.Off != "":
-		return ReasonSwitchedOff, fmt.Sprintf("L2Domain %q: %s", d.Spec.Name, d.Off)
+	case d.DisabledReason != "":
+		return ReasonSwitchedOff, fmt.Sprintf("L2Domain %q: %s", d.Spec.Name, d.DisabledReason)
 	case d.Unserved != "":
 		return ReasonUnsupported, fmt.Sprintf("L2Domain %q: %s", d.Spec.Name, d.Unserved)
 	case len(d.Shards) == 0:

@@ -27,7 +27,7 @@ func For(s *world.Service, vips []VIP, within *Reachability) *Service {
 	slices.SortFunc(ports, func(a, b world.Port) int {
 		return cmp.Or(cmp.Compare(a.Protocol, b.Protocol), cmp.Compare(a.Port, b.Port))
 	})
-	if n := count(s, p.VIPs); within.most > 0 && n > within.most {
+	if n := countBackends(s, p.VIPs); within.maxBackends > 0 && n > within.maxBackends {
 		p.BackendsOverLimit = n
 		return p
 	}
@@ -48,9 +48,9 @@ func For(s *world.Service, vips []VIP, within *Reachability) *Service {
 	return p
 }
 
-// count returns the number of backends of the listeners, ready or not, counting at least one per listener. Its cost
-// grows with the number of addresses and slices, not of endpoints.
-func count(s *world.Service, vips []VIP) int {
+// countBackends returns the number of backends of the listeners, ready or not, counting at least one per listener. Its
+// cost grows with the number of addresses and slices, not of endpoints.
+func countBackends(s *world.Service, vips []VIP) int {
 	n := map[world.Family]int{}
 	total := 0
 	for _, vip := range vips {
@@ -141,8 +141,8 @@ func each(
 	s *world.Service, f world.Family, p world.Port, do func(addr netip.AddrPort, e *world.Endpoint, takes bool) bool,
 ) {
 	takes := ready
-	if !someReady(s, f, p) {
-		takes = lastResort
+	if !hasReady(s, f, p) {
+		takes = isServingTerminating
 	}
 	for _, slice := range s.Slices {
 		target, ok := targetPort(slice, f, p)
@@ -158,10 +158,10 @@ func each(
 	}
 }
 
-func ready(e *world.Endpoint) bool      { return e.Ready }
-func lastResort(e *world.Endpoint) bool { return e.Serving && e.Terminating }
+func ready(e *world.Endpoint) bool                { return e.Ready }
+func isServingTerminating(e *world.Endpoint) bool { return e.Serving && e.Terminating }
 
-func someReady(s *world.Service, f world.Family, p world.Port) bool {
+func hasReady(s *world.Service, f world.Family, p world.Port) bool {
 	for _, slice := range s.Slices {
 		if _, ok := targetPort(slice, f, p); !ok {
 			continue

@@ -50,8 +50,8 @@ type Listener struct {
 	Draining []Backend
 }
 
-// At returns the listeners of an address.
-func (s *Service) At(vip netip.Addr) []Listener {
+// ListenersFor returns the listeners of an address.
+func (s *Service) ListenersFor(vip netip.Addr) []Listener {
 	compare := func(l Listener, a netip.Addr) int { return l.VIP.Compare(a) }
 	start, _ := slices.BinarySearchFunc(s.Listeners, vip, compare)
 	rest := s.Listeners[start:]

@@ -13,11 +13,11 @@ import (
 // Reachability has the limit of backends per plan and the endpoints whose replies return: on which node they are, and
 // whether as a pod or as the node itself. Only the address is trusted: nodeName in a slice is a claim of its writer.
 type Reachability struct {
-	// most is the maximum number of backends of a plan, 0 for no limit.
-	most int
-	// everything is set if nothing is checked and slices are trusted.
-	everything bool
-	pods       []netip.Prefix // none if unknown
+	// maxBackends is the maximum number of backends of a plan, 0 for no limit.
+	maxBackends int
+	// trustSlices is set if nothing is checked and slices are trusted.
+	trustSlices bool
+	pods        []netip.Prefix // none if unknown
 	// hosts are the nodes by the addresses of host-network pods, subnets by those of their other pods. lengths has
 	// the prefix lengths of these subnets, longest first.
 	hosts   map[netip.Addr]string
@@ -36,10 +36,10 @@ type nodeFamily struct {
 // the first node by name. Of overlapping subnets, the narrowest counts.
 func NewReachability(w *world.Snapshot) *Reachability {
 	if w.Cluster.OpenShiftSDN {
-		return &Reachability{everything: true} // kube-proxy reaches all endpoints
+		return &Reachability{trustSlices: true} // kube-proxy reaches all endpoints
 	}
 	r := &Reachability{
-		most: w.Cluster.MaxBackends, everything: true, pods: w.Cluster.PodNets,
+		maxBackends: w.Cluster.MaxBackends, trustSlices: true, pods: w.Cluster.PodNets,
 		hosts: make(map[netip.Addr]string, 2*len(w.Nodes)), subnets: make(map[netip.Prefix]string, 2*len(w.Nodes)),
 		lengths: map[world.Family][]int{}, unknownSubnets: map[nodeFamily]bool{},
 	}
@@ -48,7 +48,7 @@ func NewReachability(w *world.Snapshot) *Reachability {
 		if n.Chassis == "" {
 			continue
 		}
-		r.everything = false
+		r.trustSlices = false
 		if !zones.Reaches(n) {
 			continue // Replies from this node do not return to our routers.
 		}
@@ -88,7 +88,7 @@ func (r *Reachability) addSubnets(n *world.Node, f world.Family) {
 
 // Equal reports whether r and o are equal.
 func (r *Reachability) Equal(o *Reachability) bool {
-	return r == o || r != nil && o != nil && r.most == o.most && r.everything == o.everything &&
+	return r == o || r != nil && o != nil && r.maxBackends == o.maxBackends && r.trustSlices == o.trustSlices &&
 		slices.Equal(r.pods, o.pods) && maps.Equal(r.hosts, o.hosts) &&
 		maps.Equal(r.subnets, o.subnets) && maps.Equal(r.unknownSubnets, o.unknownSubnets)
 }
@@ -124,5 +124,5 @@ func (r *Reachability) podNode(a netip.Addr, hint string) (string, bool) {
 			}
 		}
 	}
-	return hint, r.everything || r.unknownSubnets[nodeFamily{hint, f}]
+	return hint, r.trustSlices || r.unknownSubnets[nodeFamily{hint, f}]
 }

@@ -97,7 +97,7 @@ func named(what string, names []string) string {
 
 // onlyBGP reports whether an advertisement selects an address that no L2Domain currently serves.
 func onlyBGP(placement place.Placement, t advertisementState) bool {
-	return placement.Elsewhere() && t.text != ""
+	return placement.OutsideLayer2() && t.text != ""
 }
 
 // advertisementTexts describes the BGP state of the addresses. Addresses with the same state share one text.
@@ -139,7 +139,7 @@ func (v *Builder) BGPObjects() kube.BGPVerdicts {
 		}
 	}
 	accepted := func(list []world.Finding) kube.Verdicts {
-		return kube.Verdicts{v1alpha1.ConditionAccepted: kube.Found(list)}
+		return kube.Verdicts{v1alpha1.ConditionAccepted: kube.FindingsCondition(list)}
 	}
 	twins, keepers := v.BGP.Duplicates(), v.survey.SessionNodes()
 	for _, p := range v.World.Peers {

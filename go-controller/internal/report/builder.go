@@ -94,7 +94,7 @@ func allocated(s *world.Service, o ipam.Outcome, placements []place.Placement) k
 		message += "; " + o.Message
 	}
 	limits := s.Limits
-	if slices.ContainsFunc(placements, func(placement place.Placement) bool { return !placement.Elsewhere() }) {
+	if slices.ContainsFunc(placements, func(placement place.Placement) bool { return !placement.OutsideLayer2() }) {
 		limits = slices.Concat(limits, s.Layer2Limits)
 	}
 	if len(limits) > 0 {
@@ -171,7 +171,7 @@ func (v *Builder) announced(s *world.Service) *kube.Verdict {
 	if text := v.unserved(s, placements, want); text != "" {
 		return not(v1alpha1.ReasonNoEndpoints, "%s", text)
 	}
-	return v.carried(placements, told, want)
+	return v.announcedByOVN(placements, told, want)
 }
 
 // unserved names an address whose traffic no endpoint takes although the Service has endpoints. With OpenShift SDN and
@@ -194,8 +194,8 @@ func (v *Builder) unserved(s *world.Service, placements []place.Placement, p *pl
 	return ""
 }
 
-// carried returns the verdict on addresses that are programmed in OVN.
-func (v *Builder) carried(placements []place.Placement, told []advertisementState,
+// announcedByOVN returns the verdict on addresses that are programmed in OVN.
+func (v *Builder) announcedByOVN(placements []place.Placement, told []advertisementState,
 	p *plan.Service) *kube.Verdict {
 	parts := make([]string, 0, len(placements))
 	for _, placement := range placements {
@@ -364,8 +364,8 @@ func (v *Builder) domainReady(d *place.Domain) *kube.Verdict {
 	switch {
 	case len(d.Spec.Problems) > 0:
 		return not(v1alpha1.ReasonInvalid, "the L2Domain is invalid and not served; see "+v1alpha1.ConditionAccepted)
-	case d.Off != "":
-		return not(v1alpha1.ReasonSwitchedOff, d.Off)
+	case d.DisabledReason != "":
+		return not(v1alpha1.ReasonSwitchedOff, d.DisabledReason)
 	case d.Unserved != "":
 		return not(v1alpha1.ReasonUnsupported, d.Unserved)
 	case !v.Synced:
@@ -383,11 +383,11 @@ func (v *Builder) domainReady(d *place.Domain) *kube.Verdict {
 		return nil
 	}
 	ready := kube.Verdict{Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonReady,
-		Message: strings.Join(append([]string{fmt.Sprintf("%d shards have gateways", len(d.Shards))}, d.Remarks...), "; ")}
+		Message: strings.Join(append([]string{fmt.Sprintf("%d shards have gateways", len(d.Shards))}, d.Warnings...), "; ")}
 	switch {
-	case d.AllDrain:
+	case d.AllDraining:
 		ready.Reason = v1alpha1.ReasonGatewaysDraining
-	case d.TooFew:
+	case d.TooFewGateways:
 		ready.Reason = v1alpha1.ReasonTooFewGateways
 	}
 	return &ready

@@ -133,7 +133,9 @@ func TestDomainReportsMissingParts(t *testing.T) {
 		}, `PartlyUsable: pool "lan" belongs to L2Domain "a"`, "NoPools: "},
 		"a third gateway": {func(w *world.Snapshot, _ *Observed) { w.Nodes = w.Nodes[:2] }, "Accepted: ",
 			"TooFewGateways: 1 shards have gateways; fewer than 3 gateways"},
-		"gateways": {func(w *world.Snapshot, _ *Observed) { w.Nodes = nil }, "Accepted: ", "NoGateway: none of the 3 selected nodes"},
+		"gateways": {func(w *world.Snapshot, _ *Observed) {
+			w.Nodes = nil
+		}, "Accepted: ", "NoGateway: none of the 3 selected nodes"},
 		"nodes attached to it": {func(w *world.Snapshot, _ *Observed) {
 			w.Bridges = map[string]world.Bridges{"chassis-1": {}, "chassis-2": {}, "chassis-3": {}}
 		}, "Accepted: ", `NoGateway: none of the 3 selected nodes can be a gateway: ovn-bridge-mappings of node "n1" are empty`},

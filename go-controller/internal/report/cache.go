@@ -38,7 +38,7 @@ type cachedStatus struct {
 	want, got  *plan.Service
 	advertised []advertisementState
 	// flows is the verdict on the flows that lead to the Service. ports reports whether its status lists its ports.
-	flows flowVerdict
+	flows flowState
 	ports bool
 	// failed is set if the last result of the dataplane is an error, whose text may differ each time.
 	failed bool
@@ -90,7 +90,7 @@ func (v *Builder) Services(last *Cache) map[world.Key]*kube.ServiceStatus {
 // datapath group that is in use). In addition, clients may connect to an address as soon as they read it in a status.
 func (v *Builder) awaitsOVN(s *world.Service, o ipam.Outcome) bool {
 	got := v.Programmed[s.Key]
-	if v.World.Cluster.OpenShiftSDN || !v.World.Cluster.Switch.Mode.Layer2() || v.Layout.Unserved != "" ||
+	if v.World.Cluster.OpenShiftSDN || !v.World.Cluster.Switch.Mode.Layer2() || v.Layout.UnsupportedReason != "" ||
 		v.Lost != "" || v.unconfigured() || got.Err != nil {
 		return false
 	}
@@ -130,7 +130,7 @@ func (v *Builder) Service(s *world.Service) *kube.ServiceStatus {
 		return nil
 	}
 	return &kube.ServiceStatus{
-		UID: s.UID, Had: s.Assigned, Addrs: o.Addrs, ListPorts: v.ListsPorts(s), LeaveIngress: o.Foreign,
+		UID: s.UID, PreviousAddrs: s.Assigned, Addrs: o.Addrs, ListPorts: v.ListsPorts(s), LeaveIngress: o.Foreign,
 		Allocated:     allocated(s, o, v.Placements.Services[s.Key]),
 		ListsExternal: len(s.ExternalIPs) > 0, External: o.HeldExternal, Announced: v.announced(s),
 	}

@@ -23,7 +23,7 @@ func (v *Builder) outcome(s *world.Service) ipam.Outcome {
 	}
 	for _, a := range o.Addrs {
 		pool := v.Allocation.PoolOf(a)
-		if why := v.Layout.Waits(pool); why != "" && !v.BGP.TakesPool(pool) {
+		if why := v.Layout.PublishBlocked(pool); why != "" && !v.BGP.TakesPool(pool) {
 			o.Addrs = nil
 			o.Reason, o.Message = ipam.Reason(v1alpha1.ReasonDomainNotReady), why
 			return o
@@ -32,18 +32,18 @@ func (v *Builder) outcome(s *world.Service) ipam.Outcome {
 	return o
 }
 
-// flowVerdict describes the flow that keeps requests from a load balancer. The zero value means that no such flow is
+// flowState describes the flow that keeps requests from a load balancer. The zero value means that no such flow is
 // known.
-type flowVerdict struct {
+type flowState struct {
 	status          metav1.ConditionStatus
 	reason, message string
 }
 
 // flows returns the verdict on OVN's routers and on the bridges of the gateways that carry a Service's addresses.
-func (v *Builder) flows(placements []place.Placement) flowVerdict {
+func (v *Builder) flows(placements []place.Placement) flowState {
 	for i := range placements {
 		if placements[i].Reason == "" && v.World.Misplaced[placements[i].Addr] {
-			return flowVerdict{metav1.ConditionFalse, v1alpha1.ReasonMisplacedFlow,
+			return flowState{metav1.ConditionFalse, v1alpha1.ReasonMisplacedFlow,
 				fmt.Sprintf("address %s: the router of shard %d of L2Domain %s has no flow for it, or also has that of "+
 					"OVN-Kubernetes, because of a bug in ovn-northd; docs/architecture.md, Failure modes, has the workaround",
 					placements[i].Addr,
@@ -56,10 +56,10 @@ func (v *Builder) flows(placements []place.Placement) flowVerdict {
 		known, message := v.Layout.BridgeState(&placements[i], node, v.World)
 		switch {
 		case !known:
-			return flowVerdict{metav1.ConditionUnknown, v1alpha1.ReasonNoGuard, message}
+			return flowState{metav1.ConditionUnknown, v1alpha1.ReasonNoGuard, message}
 		case message != "":
-			return flowVerdict{metav1.ConditionFalse, v1alpha1.ReasonStaleFlow, message}
+			return flowState{metav1.ConditionFalse, v1alpha1.ReasonStaleFlow, message}
 		}
 	}
-	return flowVerdict{}
+	return flowState{}
 }

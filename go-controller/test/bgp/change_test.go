@@ -183,7 +183,7 @@ func TestGracefulShutdown(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, 5)
 	s.configure(t, slices.Concat(s.neighbor(false, 2, nodeASN), s.neighbor(true, 3, "internal"))...)
-	n := newNode(t, speaker.Options{Leave: 3 * time.Second})
+	n := newNode(t, speaker.Options{DrainTime: 3 * time.Second})
 	prefix := netip.MustParsePrefix("203.0.113.1/32")
 	sessions := []bgp.Session{s.session("external", false, 2), s.session("internal", true, 3)}
 	sessions[1].Neighbor.MyASN = routerASN

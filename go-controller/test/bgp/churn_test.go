@@ -36,7 +36,7 @@ func TestChurn(t *testing.T) {
 		lines = append(lines, s.neighbor(i%2 == 1, 2+i, nodeASN)...)
 	}
 	s.configure(t, lines...)
-	n := newNode(t, speaker.Options{Leave: 50 * time.Millisecond})
+	n := newNode(t, speaker.Options{DrainTime: 50 * time.Millisecond})
 	random := rand.New(rand.NewPCG(1, uint64(lasts)))
 	desired := map[int]bgp.Session{}
 	for end := time.Now().Add(lasts); time.Now().Before(end); {

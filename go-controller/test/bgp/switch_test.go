@@ -40,7 +40,7 @@ func TestSwitchedOff(t *testing.T) {
 		}},
 	}
 	// Long enough to observe that it is leaving, even on a busy machine.
-	n := newNode(t, speaker.Options{Leave: 3 * time.Second})
+	n := newNode(t, speaker.Options{DrainTime: 3 * time.Second})
 	decide := func(mode world.Mode) {
 		next := *w
 		next.Cluster.Switch.Mode = mode

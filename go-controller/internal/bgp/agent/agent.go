@@ -192,7 +192,7 @@ func Sessions(w *world.Snapshot, node string) []bgp.Session { return compute(w).
 
 func compute(w *world.Snapshot) *bgp.Layout {
 	layout := place.Compute(w)
-	return bgp.Compute(w, ipam.Allocate(w, nil, layout.ShardOf), layout.Home)
+	return bgp.Compute(w, ipam.Allocate(w, nil, layout.ShardOf), layout.ConfiguredShardOf)
 }
 
 func registerWrites(r prometheus.Registerer) (kube.Wrote, error) {

@@ -8,37 +8,37 @@ import (
 	"time"
 )
 
-// cut closes the connection at once, because the path to the router failed. It makes only a brief attempt to send the
-// notification.
-func (l *connection) cut(r *refusal) {
-	l.closeSilently(r.text)
-	if router, _ := l.both(); router != nil {
+// closeOnPathFailure closes the connection at once, because the path to the router failed. It makes only a brief
+// attempt to send the notification.
+func (l *connection) closeOnPathFailure(r *notificationError) {
+	l.beginClose(r.text)
+	if router, _ := l.conns(); router != nil {
 		select {
-		case l.turn <- struct{}{}:
+		case l.writeLock <- struct{}{}:
 			_ = router.SetWriteDeadline(time.Now().Add(ceaseTimeout))
 			_, _ = router.Write(r.notification()) // It may not reach the router.
 			l.ceaseSent = true
-			<-l.turn
+			<-l.writeLock
 		default: // A message is partially written.
 		}
 	}
 	l.close()
 }
 
-// refuse sends the notification to the router, if that is possible in time.
-func (l *connection) refuse(r *refusal) {
+// sendNotification sends the notification to the router, if that is possible in time.
+func (l *connection) sendNotification(r *notificationError) {
 	m := r.notification()
 	timer := time.NewTimer(cease)
 	defer timer.Stop()
 	select {
-	case l.turn <- struct{}{}:
+	case l.writeLock <- struct{}{}:
 		if m != nil {
-			router, _ := l.both()
+			router, _ := l.conns()
 			_ = router.SetWriteDeadline(time.Now().Add(cease))
 			_, _ = router.Write(m) // The router may have stopped reading.
 		}
 		l.ceaseSent = true
-		<-l.turn
+		<-l.writeLock
 	case <-timer.C:
 	}
 }
@@ -48,7 +48,7 @@ func next(in *bufio.Reader, buf []byte) ([]byte, error) {
 	if _, err := io.ReadFull(in, buf[:headerLength]); err != nil {
 		return nil, err
 	}
-	length, r := measure(buf)
+	length, r := messageLength(buf)
 	if r != nil {
 		return nil, r
 	}

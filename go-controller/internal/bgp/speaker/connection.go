@@ -39,14 +39,14 @@ const (
 type connection struct {
 	listener *listener
 	wake     func()
-	// turn is a lock held while writing to the router.
-	turn chan struct{}
+	// writeLock is a lock held while writing to the router.
+	writeLock chan struct{}
 	// joined is closed when gobgp's connection is established, attached when the router's is, ending when the
 	// connection begins to close, and done when it is closed.
 	joined, attached, ending, done chan struct{}
 
-	// patience is openWait, except in tests.
-	patience time.Duration
+	// openTimeout is openWait, except in tests.
+	openTimeout time.Duration
 	// retimed has a token if keepalive or hold changed.
 	retimed chan struct{}
 
@@ -59,22 +59,22 @@ type connection struct {
 	hold, keepalive time.Duration
 	// ceaseSent means that the last message to the router was sent. It is guarded by turn.
 	ceaseSent bool
-	seen      seen
-	// opened means that our OPEN was sent, agreed that the router's KEEPALIVE was received.
-	opened, agreed bool
+	seen      connState
+	// openSent means that our OPEN was sent, agreed that the router's KEEPALIVE was received.
+	openSent, keepaliveReceived bool
 }
 
-// seen is the observed state of a session.
-type seen struct {
+// connState is the observed state of a session.
+type connState struct {
 	phase Phase
 	since time.Time
-	// over means that the connection is closed. lasted is how long the session was Established, 0 if it never was.
-	over   bool
+	// closed means that the connection is closed. lasted is how long the session was Established, 0 if it never was.
+	closed bool
 	lasted time.Duration
 	asn    uint32
 	local  netip.Addr
-	// kept means that our first KEEPALIVE was sent.
-	kept bool
+	// keepaliveSent means that our first KEEPALIVE was sent.
+	keepaliveSent bool
 	// why is the first known reason why the session ended or ends.
 	why string
 }
@@ -87,10 +87,10 @@ func newConnection(n bgp.Neighbor, wake func()) (*connection, error) {
 		return nil, err
 	}
 	return &connection{
-		listener: d, wake: wake, turn: make(chan struct{}, 1),
+		listener: d, wake: wake, writeLock: make(chan struct{}, 1),
 		joined: make(chan struct{}), attached: make(chan struct{}), ending: make(chan struct{}), done: make(chan struct{}),
-		retimed: make(chan struct{}, 1), patience: openWait, hold: openWait, keepalive: n.Keepalive,
-		seen: seen{phase: Active, since: time.Now()},
+		retimed: make(chan struct{}, 1), openTimeout: openWait, hold: openWait, keepalive: n.Keepalive,
+		seen: connState{phase: Active, since: time.Now()},
 	}, nil
 }
 
@@ -101,7 +101,7 @@ func (l *connection) attach(router *net.TCPConn) {
 	l.change(func() {
 		if ends = l.ends; !ends {
 			l.router, l.seen.local = router, router.LocalAddr().(*net.TCPAddr).AddrPort().Addr().Unmap()
-			l.await()
+			l.startOpenTimer()
 			close(l.attached)
 		}
 	})
@@ -110,15 +110,15 @@ func (l *connection) attach(router *net.TCPConn) {
 	}
 }
 
-// await starts the time limit for the router's OPEN when ours can be sent. The caller holds mu.
-func (l *connection) await() {
+// startOpenTimer starts the time limit for the router's OPEN when ours can be sent. The caller holds mu.
+func (l *connection) startOpenTimer() {
 	if l.router != nil && l.ours != nil && !l.ends {
-		_ = l.router.SetReadDeadline(time.Now().Add(l.patience)) // It may be closed.
+		_ = l.router.SetReadDeadline(time.Now().Add(l.openTimeout)) // It may be closed.
 	}
 }
 
-// both returns the connections to the router and to gobgp, nil for one that is not established.
-func (l *connection) both() (router, ours *net.TCPConn) {
+// conns returns the connections to the router and to gobgp, nil for one that is not established.
+func (l *connection) conns() (router, ours *net.TCPConn) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.router, l.ours
@@ -128,19 +128,19 @@ func (l *connection) both() (router, ours *net.TCPConn) {
 func (l *connection) run(n bgp.Neighbor) {
 	var running sync.WaitGroup
 	running.Go(func() { l.receive(n) })
-	running.Go(func() { l.speak(n) })
-	running.Go(l.keep)
+	running.Go(func() { l.forwardToRouter(n) })
+	running.Go(l.sendKeepalives)
 	running.Wait()
 	l.close()
-	l.change(func() { l.seen.over = true })
+	l.change(func() { l.seen.closed = true })
 	close(l.done)
 	l.wake()
 }
 
 // end closes the connection. The router has the given time to receive gobgp's last messages.
 func (l *connection) end(within time.Duration) {
-	l.closeSilently("")
-	if router, _ := l.both(); router != nil {
+	l.beginClose("")
+	if router, _ := l.conns(); router != nil {
 		_ = router.SetWriteDeadline(time.Now().Add(within)) // It may be closed.
 	}
 	timer := time.NewTimer(2 * within)
@@ -153,8 +153,8 @@ func (l *connection) end(within time.Duration) {
 	}
 }
 
-// look returns the observed state.
-func (l *connection) look() seen {
+// observed returns the observed state.
+func (l *connection) observed() connState {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.seen
@@ -169,11 +169,11 @@ func (l *connection) change(f func()) {
 	switch {
 	case l.ends:
 		next = Idle
-	case l.seen.kept && l.agreed:
+	case l.seen.keepaliveSent && l.keepaliveReceived:
 		next = Established
-	case l.seen.kept:
+	case l.seen.keepaliveSent:
 		next = OpenConfirm
-	case l.opened:
+	case l.openSent:
 		next = OpenSent
 	case l.router != nil:
 		next = Connect
@@ -188,8 +188,8 @@ func (l *connection) change(f func()) {
 	}
 }
 
-// closeSilently begins to close the connection. The first reason given is kept.
-func (l *connection) closeSilently(why string) {
+// beginClose begins to close the connection. The first reason given is kept.
+func (l *connection) beginClose(why string) {
 	l.change(func() {
 		if !l.ends {
 			l.ends = true
@@ -209,7 +209,7 @@ func (l *connection) closeSilently(why string) {
 // close closes all sockets.
 func (l *connection) close() {
 	l.listener.close()
-	router, ours := l.both()
+	router, ours := l.conns()
 	for _, conn := range []*net.TCPConn{ours, router} {
 		if conn != nil {
 			_ = conn.Close() // All messages have been sent.
@@ -222,33 +222,33 @@ func (l *connection) receive(n bgp.Neighbor) {
 	select {
 	case <-l.attached:
 	case <-l.ending:
-		if _, ours := l.both(); ours != nil {
+		if _, ours := l.conns(); ours != nil {
 			_ = ours.Close()
 		}
 		return
 	}
-	router, _ := l.both()
+	router, _ := l.conns()
 	f := filter{neighbor: n}
 	err := l.listen(router, &f)
-	var r *refusal
-	var said *ceaseError
+	var r *notificationError
+	var said *receivedNotification
 	var slow net.Error
 	if errors.As(err, &slow) && slow.Timeout() && !l.isEnding() {
-		err = &refusal{code: packet.BGP_ERROR_HOLD_TIMER_EXPIRED, text: l.silence(n, &f)}
+		err = &notificationError{code: packet.BGP_ERROR_HOLD_TIMER_EXPIRED, text: l.silenceMessage(n, &f)}
 	}
 	switch {
 	case errors.As(err, &r):
-		l.closeSilently(r.text)
-		l.refuse(r)
+		l.beginClose(r.text)
+		l.sendNotification(r)
 	case errors.As(err, &said):
-		l.closeSilently(said.Error())
+		l.beginClose(said.Error())
 	case l.isEnding():
 	case f.stage < talking:
-		l.closeSilently(closed)
+		l.beginClose(closed)
 	default:
-		l.closeSilently("the connection was lost")
+		l.beginClose("the connection was lost")
 	}
-	if _, ours := l.both(); ours != nil { // Then gobgp closes its end.
+	if _, ours := l.conns(); ours != nil { // Then gobgp closes its end.
 		_ = ours.CloseWrite()
 		_ = ours.SetReadDeadline(time.Now().Add(cease))
 	}
@@ -268,7 +268,7 @@ func (l *connection) isEnding() bool {
 
 // listen passes messages from the router, and returns the reason why it ends.
 func (l *connection) listen(router *net.TCPConn, f *filter) error {
-	in, buf := bufio.NewReader(&timed{l, router, f}), make([]byte, maxMessage)
+	in, buf := bufio.NewReader(&deadlineReader{l, router, f}), make([]byte, maxMessage)
 	pause := time.NewTimer(0)
 	defer pause.Stop()
 	for {
@@ -276,7 +276,7 @@ func (l *connection) listen(router *net.TCPConn, f *filter) error {
 		if err != nil {
 			return err
 		}
-		m, err = f.take(m)
+		m, err = f.process(m)
 		if err != nil {
 			return err
 		}
@@ -301,29 +301,29 @@ func (l *connection) listen(router *net.TCPConn, f *filter) error {
 			return net.ErrClosed
 		}
 		if m[typeAt] == packet.BGP_MSG_KEEPALIVE {
-			l.change(func() { l.agreed = true })
+			l.change(func() { l.keepaliveReceived = true })
 		}
 	}
 }
 
-// speak passes messages from gobgp as soon as they arrive.
-func (l *connection) speak(n bgp.Neighbor) {
-	l.closeSilently(l.exchange(n).Error())
-	if router, _ := l.both(); router != nil {
+// forwardToRouter passes messages from gobgp as soon as they arrive.
+func (l *connection) forwardToRouter(n bgp.Neighbor) {
+	l.beginClose(l.copyToRouter(n).Error())
+	if router, _ := l.conns(); router != nil {
 		_ = router.CloseWrite()
 		_ = router.SetReadDeadline(time.Now().Add(cease))
 	}
 }
 
-// exchange passes messages from gobgp until it fails. The error is the reason.
-func (l *connection) exchange(n bgp.Neighbor) error {
-	ours, err := l.listener.admit(joinWait)
+// copyToRouter passes messages from gobgp until it fails. The error is the reason.
+func (l *connection) copyToRouter(n bgp.Neighbor) error {
+	ours, err := l.listener.accept(joinWait)
 	if err != nil {
 		return fmt.Errorf("the BGP server did not connect: %w", err)
 	}
 	l.mu.Lock()
 	l.ours = ours
-	l.await()
+	l.startOpenTimer()
 	l.mu.Unlock()
 	if l.isEnding() { // receive may have missed this connection.
 		_ = ours.Close()
@@ -334,7 +334,7 @@ func (l *connection) exchange(n bgp.Neighbor) error {
 	case <-l.ending:
 		return net.ErrClosed
 	}
-	router, _ := l.both()
+	router, _ := l.conns()
 	in, buf := bufio.NewReaderSize(ours, batch), make([]byte, maxMessage)
 	var out []byte
 	for {
@@ -345,9 +345,9 @@ func (l *connection) exchange(n bgp.Neighbor) error {
 		if m[typeAt] == packet.BGP_MSG_OPEN {
 			setHold(m, n.Hold)
 		}
-		if m[typeAt] != packet.BGP_MSG_KEEPALIVE || !l.look().kept { // keep sends all KEEPALIVEs but the first.
+		if m[typeAt] != packet.BGP_MSG_KEEPALIVE || !l.observed().keepaliveSent { // keep sends all KEEPALIVEs but the first.
 			out = append(out, m...)
-			l.went(m)
+			l.onSent(m)
 		}
 		if in.Buffered() > 0 && len(out) <= batch-maxMessage {
 			continue
@@ -355,30 +355,30 @@ func (l *connection) exchange(n bgp.Neighbor) error {
 		if len(out) == 0 {
 			continue
 		}
-		if err := l.advertise(router, out); err != nil {
+		if err := l.write(router, out); err != nil {
 			return err
 		}
 		out = out[:0]
 	}
 }
 
-// went updates the state of the session for a message from gobgp.
-func (l *connection) went(m []byte) {
+// onSent updates the state of the session for a message from gobgp.
+func (l *connection) onSent(m []byte) {
 	switch m[typeAt] {
 	case packet.BGP_MSG_OPEN:
-		l.change(func() { l.opened = true })
+		l.change(func() { l.openSent = true })
 	case packet.BGP_MSG_KEEPALIVE:
-		l.change(func() { l.seen.kept = true })
-		notice(l.retimed)
+		l.change(func() { l.seen.keepaliveSent = true })
+		signal(l.retimed)
 	case packet.BGP_MSG_NOTIFICATION:
-		l.closeSilently("sent notification: " + packet.NewNotificationErrorCode(m[headerLength], m[headerLength+1]).String())
+		l.beginClose("sent notification: " + packet.NewNotificationErrorCode(m[headerLength], m[headerLength+1]).String())
 	}
 }
 
-// advertise writes complete messages to the router.
-func (l *connection) advertise(router *net.TCPConn, out []byte) error {
-	l.turn <- struct{}{}
-	defer func() { <-l.turn }()
+// write writes complete messages to the router.
+func (l *connection) write(router *net.TCPConn, out []byte) error {
+	l.writeLock <- struct{}{}
+	defer func() { <-l.writeLock }()
 	if l.ceaseSent {
 		return net.ErrClosed
 	}

@@ -59,21 +59,21 @@ func newTestConnection(t *testing.T, n bgp.Neighbor, patience time.Duration) (l 
 	if err != nil {
 		t.Fatal(err)
 	}
-	l.patience = patience
+	l.openTimeout = patience
 	l.attach(ours)
 	go l.run(n)
 	t.Cleanup(func() { l.end(time.Second) })
 	return l, router, probeListener(t, fmt.Sprint("127.0.0.1:", l.listener.port()))
 }
 
-func ended(t *testing.T, l *connection) seen {
+func ended(t *testing.T, l *connection) connState {
 	t.Helper()
 	select {
 	case <-l.done:
-		return l.look()
+		return l.observed()
 	case <-time.After(hostilePatience):
-		t.Fatalf("the line did not end within %s: %+v", hostilePatience, l.look())
-		return seen{}
+		t.Fatalf("the line did not end within %s: %+v", hostilePatience, l.observed())
+		return connState{}
 	}
 }
 
@@ -151,7 +151,7 @@ func TestDialReportsEarlyClose(t *testing.T) {
 func TestConnectionRejectsInvalidMessages(t *testing.T) {
 	t.Parallel()
 	l, router, speaker := newTestConnection(t, victim(), openWait)
-	if phase := l.look().phase; phase != Connect {
+	if phase := l.observed().phase; phase != Connect {
 		t.Errorf("phase %s at first", phase)
 	}
 	open := openOf(t, 64512, 90, "192.0.2.2", both()...)
@@ -159,15 +159,15 @@ func TestConnectionRejectsInvalidMessages(t *testing.T) {
 	send(t, router, open, keepalive())
 	tick := time.NewTicker(time.Millisecond)
 	defer tick.Stop()
-	for deadline := time.Now().Add(hostilePatience); l.look().phase != Established; <-tick.C {
+	for deadline := time.Now().Add(hostilePatience); l.observed().phase != Established; <-tick.C {
 		if time.Now().After(deadline) {
-			t.Fatalf("%+v", l.look())
+			t.Fatalf("%+v", l.observed())
 		}
 	}
-	if saw := l.look(); saw.asn != 64512 || saw.local != inside() {
+	if saw := l.observed(); saw.asn != 64512 || saw.local != inside() {
 		t.Errorf("%+v", saw)
 	}
-	send(t, router, compose(9))
+	send(t, router, newMessage(9))
 	if _, err := io.Copy(io.Discard, speaker); err != nil {
 		t.Errorf("gobgp's end: %v", err)
 	}
@@ -185,8 +185,9 @@ func TestConnectionRejectsInvalidMessages(t *testing.T) {
 func TestConnectionDeliversCease(t *testing.T) {
 	t.Parallel()
 	l, router, speaker := newTestConnection(t, victim(), openWait)
-	send(t, router, openOf(t, 64512, 90, "192.0.2.2"), keepalive(), compose(packet.BGP_MSG_UPDATE, make([]byte, 4000)...))
-	send(t, speaker, compose(packet.BGP_MSG_NOTIFICATION, 6, 2))
+	send(t, router, openOf(t, 64512, 90, "192.0.2.2"), keepalive(), newMessage(packet.BGP_MSG_UPDATE,
+		make([]byte, 4000)...))
+	send(t, speaker, newMessage(packet.BGP_MSG_NOTIFICATION, 6, 2))
 	<-l.joined // Only an open socket is recognized as our own.
 	_ = speaker.Close()
 	expect(t, router, packet.BGP_MSG_NOTIFICATION)
@@ -244,7 +245,7 @@ func TestConnectionBackpressure(t *testing.T) {
 			}
 		}
 	}()
-	wrote, update := 0, compose(packet.BGP_MSG_UPDATE, make([]byte, 4000)...)
+	wrote, update := 0, newMessage(packet.BGP_MSG_UPDATE, make([]byte, 4000)...)
 	for {
 		n, err := speaker.Write(update)
 		wrote += n
@@ -315,7 +316,7 @@ func TestListenerAcceptsOwnProcessOnly(t *testing.T) {
 		t.Fatalf("the stranger did not knock: %q, %v", line, err)
 	}
 	conn := probeListener(t, fmt.Sprint("127.0.0.1:", d.port()))
-	in, err := d.admit(hostilePatience)
+	in, err := d.accept(hostilePatience)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -53,8 +53,8 @@ func global(n bgp.Neighbor) *api.Global {
 	return &api.Global{Asn: asn(n), RouterId: n.RouterID.String(), ListenPort: -1}
 }
 
-// ours returns the import policy. gobgp also applies it to our own routes, and it accepts only these.
-func ours() (*api.Policy, *api.PolicyAssignment) {
+// importPolicy returns the import policy. gobgp also applies it to our own routes, and it accepts only these.
+func importPolicy() (*api.Policy, *api.PolicyAssignment) {
 	policy := &api.Policy{Name: "ours", Statements: []*api.Statement{{
 		Name:       "ours",
 		Conditions: &api.Conditions{RouteType: api.Conditions_ROUTE_TYPE_LOCAL},

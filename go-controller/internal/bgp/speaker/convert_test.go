@@ -34,7 +34,7 @@ func TestDialOptions(t *testing.T) {
 	}
 	for _, want := range []time.Duration{time.Second, 30 * time.Second} {
 		for range 100 {
-			if got := pace(want); got > want || got < want/2 {
+			if got := retryInterval(want); got > want || got < want/2 {
 				t.Fatalf("pace %s, want it between half of %s and that", got, want)
 			}
 		}

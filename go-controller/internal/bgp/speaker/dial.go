@@ -19,10 +19,10 @@ import (
 )
 
 const (
-	// dialLongest limits an attempt. A router that has not answered the fourth SYN will not answer.
-	dialLongest = 16 * time.Second
-	// cutPace is the longest interval between two attempts after BFD detected that the path failed.
-	cutPace = time.Second
+	// dialTimeout limits an attempt. A router that has not answered the fourth SYN will not answer.
+	dialTimeout = 16 * time.Second
+	// maxRetryAfterBFD is the longest interval between two attempts after BFD detected that the path failed.
+	maxRetryAfterBFD = time.Second
 	// settling is how long a router may take to close a new connection or to send data. A router that does not have
 	// this node as a neighbor closes at once, and the connection is not passed to a BGP server.
 	settling = 200 * time.Millisecond
@@ -45,25 +45,25 @@ func (t target) sameSession(o target) bool {
 	return t.addr == o.addr && t.local == o.local && t.neighbor.SameSession(o.neighbor)
 }
 
-// pace returns the interval between two attempts. It is random, so that the nodes do not dial the same router all at
-// once.
-func pace(most time.Duration) time.Duration { return most - rand.N(max(most/2, 1)) }
+// retryInterval returns the interval between two attempts. It is random, so that the nodes do not dial the same router
+// all at once.
+func retryInterval(most time.Duration) time.Duration { return most - rand.N(max(most/2, 1)) }
 
 // pace returns a short interval for a peer whose path failed according to BFD, so that it is dialed soon after the path
 // is back.
 func (p *peer) pace(n bgp.Neighbor) time.Duration {
-	if p.cut {
-		return pace(min(n.Connect, cutPace))
+	if p.pathFailed {
+		return retryInterval(min(n.Connect, maxRetryAfterBFD))
 	}
-	return pace(n.Connect)
+	return retryInterval(n.Connect)
 }
 
 // attempt is a connection being established.
 type attempt struct {
 	target target
 	cancel context.CancelFunc
-	// came receives the outcome.
-	came chan outcome
+	// result receives the outcome.
+	result chan outcome
 }
 
 type outcome struct {
@@ -71,14 +71,14 @@ type outcome struct {
 	err  error
 }
 
-// try dials with a time limit, and calls wake when there is an outcome.
-func try(ctx context.Context, t target, most time.Duration, wake func()) *attempt {
-	ctx, cancel := context.WithTimeout(ctx, min(most, dialLongest))
-	a := &attempt{target: t, cancel: cancel, came: make(chan outcome, 1)}
+// startDial dials with a time limit, and calls wake when there is an outcome.
+func startDial(ctx context.Context, t target, most time.Duration, wake func()) *attempt {
+	ctx, cancel := context.WithTimeout(ctx, min(most, dialTimeout))
+	a := &attempt{target: t, cancel: cancel, result: make(chan outcome, 1)}
 	go func() {
 		defer cancel()
 		conn, err := dial(ctx, t)
-		a.came <- outcome{conn, err}
+		a.result <- outcome{conn, err}
 		wake()
 	}()
 	return a
@@ -88,7 +88,7 @@ func try(ctx context.Context, t target, most time.Duration, wake func()) *attemp
 func (a *attempt) abandon() {
 	a.cancel()
 	go func() {
-		if o := <-a.came; o.conn != nil {
+		if o := <-a.result; o.conn != nil {
 			_ = o.conn.Close() // Nothing was sent on it.
 		}
 	}()
@@ -106,17 +106,17 @@ func (p *peer) connect(ctx context.Context, to target) time.Duration {
 		if p.vain.to != to.addr {
 			p.vain = vain{to.addr, time.Now()}
 		}
-		p.attempt = try(ctx, to, wait, func() { notice(p.wake) })
+		p.attempt = startDial(ctx, to, wait, func() { signal(p.wake) })
 		return 0
 	}
 	select {
-	case o := <-p.attempt.came:
+	case o := <-p.attempt.result:
 		p.attempt = nil
 		if o.err == nil {
 			p.session.connection.attach(o.conn)
 			return 0
 		}
-		p.lost(o.err.Error())
+		p.recordLoss(o.err.Error())
 		return max(time.Until(p.retry), 1)
 	default:
 		return 0
@@ -181,7 +181,7 @@ func settle(conn *net.TCPConn) error {
 // hint returns a possible reason why a peer does not answer.
 func hint(t target, err error) string {
 	n := t.neighbor
-	if hop := beyond(t); hop.IsValid() {
+	if hop := offLinkNextHop(t); hop.IsValid() {
 		return fmt.Sprintf(": peerAddress %s is not on a link of this node, which has a route to it by way of %s: an "+
 			"external peer "+
 			"beyond the link needs ebgpMultiHop or multihopTTL", t.addr, hop)
@@ -199,9 +199,9 @@ func hint(t target, err error) string {
 	return ""
 }
 
-// beyond returns the next hop to a peer that is configured as on the link but is not. It returns the zero Addr if there
-// is none.
-func beyond(t target) netip.Addr {
+// offLinkNextHop returns the next hop to a peer that is configured as on the link but is not. It returns the zero Addr
+// if there is none.
+func offLinkNextHop(t target) netip.Addr {
 	if ttl(t.neighbor) != 1 || t.addr.Zone() != "" {
 		return netip.Addr{}
 	}

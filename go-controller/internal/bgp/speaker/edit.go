@@ -15,12 +15,12 @@ func (p *peer) change(ctx context.Context, to target) {
 	case p.session == nil || p.session.target == to:
 	case p.session.sameSession(to):
 		p.session.target = to
-		p.session.connection.retime(to.neighbor)
+		p.session.connection.setKeepalive(to.neighbor)
 	case !p.mayClose():
 		return // The session continues with the old target and the wanted routes.
 	case to.neighbor.Resumes(p.session.neighbor):
 		p.retry = time.Time{}
-		p.session.connection.closeSilently(renewed)
+		p.session.connection.beginClose(renewed)
 		p.session.connection.close()
 		p.end(ctx, "")
 	default:
@@ -32,12 +32,12 @@ func (p *peer) change(ctx context.Context, to target) {
 // mayClose reports whether a session may be closed for an edit. An Established one may be closed only when it is the
 // node's turn.
 func (p *peer) mayClose() bool {
-	return p.speaker.options.Turn == nil || p.session.connection.look().phase != Established ||
+	return p.speaker.options.Turn == nil || p.session.connection.observed().phase != Established ||
 		p.speaker.options.Turn.Take(p.name)
 }
 
-// settle ends the turn when the session is Established as wanted, or is not wanted any more.
-func (p *peer) settle(settled bool) {
+// releaseTurn ends the turn when the session is Established as wanted, or is not wanted any more.
+func (p *peer) releaseTurn(settled bool) {
 	if p.speaker.options.Turn != nil && settled {
 		p.speaker.options.Turn.Done(p.name)
 	}

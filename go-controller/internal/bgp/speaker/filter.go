@@ -57,28 +57,28 @@ type filter struct {
 	families map[packet.RouteFamily]bool
 }
 
-// refusal is an error of the router, and the NOTIFICATION that reports it (RFC 4271 section 6).
-type refusal struct {
+// notificationError is an error of the router, and the NOTIFICATION that reports it (RFC 4271 section 6).
+type notificationError struct {
 	code, subcode uint8
 	data          []byte
 	text          string
-	// mute suppresses the NOTIFICATION: a NOTIFICATION must not be answered with one (RFC 4271 section 6.4).
-	mute bool
+	// suppressed suppresses the NOTIFICATION: a NOTIFICATION must not be answered with one (RFC 4271 section 6.4).
+	suppressed bool
 }
 
 // bfdDown ends a session whose path failed (RFC 9384), even with graceful restart: the peer must not keep routes over a
 // path that does not forward packets.
-func bfdDown() *refusal {
-	return &refusal{code: packet.BGP_ERROR_CEASE, subcode: bfdDownSubcode,
+func bfdDown() *notificationError {
+	return &notificationError{code: packet.BGP_ERROR_CEASE, subcode: bfdDownSubcode,
 		text: "BFD is down: the path to the peer failed"}
 }
 
-func (r *refusal) Error() string { return r.text }
+func (r *notificationError) Error() string { return r.text }
 
-// ceaseError is a NOTIFICATION received from the router.
-type ceaseError struct{ code packet.NotificationErrorCode }
+// receivedNotification is a NOTIFICATION received from the router.
+type receivedNotification struct{ code packet.NotificationErrorCode }
 
-func (f *ceaseError) Error() string {
+func (f *receivedNotification) Error() string {
 	text := "received notification: " + f.code.String()
 	if f.code == packet.NewNotificationErrorCode(packet.BGP_ERROR_CEASE, bfdDownSubcode) { // gobgp has no name for it.
 		text = "received notification: code 6(cease) subcode 10(bfd down)"
@@ -89,11 +89,11 @@ func (f *ceaseError) Error() string {
 	return text
 }
 
-// measure checks a header and returns the length of the message (RFC 4271 section 6.1).
-func measure(header []byte) (int, *refusal) {
+// messageLength checks a header and returns the length of the message (RFC 4271 section 6.1).
+func messageLength(header []byte) (int, *notificationError) {
 	length, kind := int(binary.BigEndian.Uint16(header[markerLength:])), header[typeAt]
-	wrong := func(subcode uint8, data []byte, format string, args ...any) (int, *refusal) {
-		return 0, &refusal{code: packet.BGP_ERROR_MESSAGE_HEADER_ERROR, subcode: subcode, data: data,
+	wrong := func(subcode uint8, data []byte, format string, args ...any) (int, *notificationError) {
+		return 0, &notificationError{code: packet.BGP_ERROR_MESSAGE_HEADER_ERROR, subcode: subcode, data: data,
 			text: fmt.Sprintf(format, args...)}
 	}
 	for _, b := range header[:markerLength] {
@@ -120,20 +120,20 @@ func measure(header []byte) (int, *refusal) {
 	if length < least || length > most {
 		_, r := wrong(packet.BGP_ERROR_SUB_BAD_MESSAGE_LENGTH, bytes.Clone(header[markerLength:typeAt]),
 			"the peer sent a message of type %d with length %d", kind, length)
-		r.mute = kind == packet.BGP_MSG_NOTIFICATION
+		r.suppressed = kind == packet.BGP_MSG_NOTIFICATION
 		return 0, r
 	}
 	return length, nil
 }
 
-// take processes a complete message whose header was checked by measure. It returns the message that gobgp receives
+// process processes a complete message whose header was checked by measure. It returns the message that gobgp receives
 // instead, nil for none. An error is a *refusal or a *ceaseError and ends the session.
-func (f *filter) take(m []byte) ([]byte, error) {
+func (f *filter) process(m []byte) ([]byte, error) {
 	kind := m[typeAt]
 	switch {
 	case kind == packet.BGP_MSG_NOTIFICATION && f.stage != finished:
 		f.stage = finished
-		return nil, &ceaseError{packet.NewNotificationErrorCode(m[headerLength], m[headerLength+1])}
+		return nil, &receivedNotification{packet.NewNotificationErrorCode(m[headerLength], m[headerLength+1])}
 	case f.stage == beginning && kind == packet.BGP_MSG_OPEN:
 		if err := f.open(m); err != nil {
 			f.stage = finished
@@ -157,7 +157,7 @@ func (f *filter) take(m []byte) ([]byte, error) {
 	case f.stage == talking && kind == packet.BGP_MSG_ROUTE_REFRESH:
 		return f.refresh(m), nil
 	}
-	r := &refusal{
+	r := &notificationError{
 		code: packet.BGP_ERROR_FSM_ERROR, subcode: finiteStateMachineSubcodes + uint8(f.stage),
 		text: fmt.Sprintf("the peer sent an unexpected message of type %d", kind),
 	}
@@ -166,9 +166,10 @@ func (f *filter) take(m []byte) ([]byte, error) {
 }
 
 // open validates the router's OPEN and stores its parameters.
-func (f *filter) open(m []byte) *refusal {
-	fault := func(subcode uint8, format string, args ...any) *refusal {
-		return &refusal{code: packet.BGP_ERROR_OPEN_MESSAGE_ERROR, subcode: subcode, text: fmt.Sprintf(format, args...)}
+func (f *filter) open(m []byte) *notificationError {
+	fault := func(subcode uint8, format string, args ...any) *notificationError {
+		return &notificationError{code: packet.BGP_ERROR_OPEN_MESSAGE_ERROR, subcode: subcode,
+			text: fmt.Sprintf(format, args...)}
 	}
 	n := f.neighbor
 	body, err := parse(m)
@@ -189,7 +190,7 @@ func (f *filter) open(m []byte) *refusal {
 		return fault(packet.BGP_ERROR_SUB_BAD_PEER_AS, "the peer's AS number is %d, as ours: want an external one", f.asn)
 	}
 	f.hold = min(time.Duration(body.HoldTime)*time.Second, n.Hold) // If either side sends 0, there is no hold timer.
-	f.families = shared(n, body)
+	f.families = commonFamilies(n, body)
 	return nil
 }
 
@@ -207,9 +208,9 @@ func parse(m []byte) (open *packet.BGPOpen, err error) {
 	return message.Body.(*packet.BGPOpen), nil
 }
 
-// shared returns the families that both sides support. A router without a multiprotocol capability supports IPv4 (RFC
-// 4760 section 1).
-func shared(n bgp.Neighbor, open *packet.BGPOpen) map[packet.RouteFamily]bool {
+// commonFamilies returns the families that both sides support. A router without a multiprotocol capability supports
+// IPv4 (RFC 4760 section 1).
+func commonFamilies(n bgp.Neighbor, open *packet.BGPOpen) map[packet.RouteFamily]bool {
 	ours := map[packet.RouteFamily]bool{packet.RF_IPv4_UC: n.IPv4, packet.RF_IPv6_UC: n.IPv6}
 	told, both := false, map[packet.RouteFamily]bool{}
 	for _, p := range open.OptParams {
@@ -260,19 +261,19 @@ func endOfRIB(m []byte) (packet.RouteFamily, bool) {
 	return 0, false
 }
 
-// compose returns a message with a body.
-func compose(kind byte, body ...byte) []byte {
+// newMessage returns a message with a body.
+func newMessage(kind byte, body ...byte) []byte {
 	m := bytes.Repeat([]byte{0xff}, markerLength)
 	m = binary.BigEndian.AppendUint16(m, uint16(headerLength+len(body)))
 	return append(append(m, kind), body...)
 }
 
-func keepalive() []byte { return compose(packet.BGP_MSG_KEEPALIVE) }
+func keepalive() []byte { return newMessage(packet.BGP_MSG_KEEPALIVE) }
 
 // notification returns the NOTIFICATION to send to the router; nil for none.
-func (r *refusal) notification() []byte {
-	if r.mute {
+func (r *notificationError) notification() []byte {
+	if r.suppressed {
 		return nil
 	}
-	return compose(packet.BGP_MSG_NOTIFICATION, append([]byte{r.code, r.subcode}, r.data...)...)
+	return newMessage(packet.BGP_MSG_NOTIFICATION, append([]byte{r.code, r.subcode}, r.data...)...)
 }

@@ -48,7 +48,7 @@ func through(n bgp.Neighbor, raw []byte) (out [][]byte, f filter, err error) {
 		if err != nil {
 			return out, f, err
 		}
-		if m, err = f.take(m); err != nil {
+		if m, err = f.process(m); err != nil {
 			return out, f, err
 		}
 		if m != nil {
@@ -70,8 +70,8 @@ func kinds(messages [][]byte) string {
 
 func TestFilter(t *testing.T) {
 	open := openOf(t, 64512, 90, "192.0.2.2", both()...)
-	update := func(body ...byte) []byte { return compose(packet.BGP_MSG_UPDATE, body...) }
-	refresh := func(body ...byte) []byte { return compose(packet.BGP_MSG_ROUTE_REFRESH, body...) }
+	update := func(body ...byte) []byte { return newMessage(packet.BGP_MSG_UPDATE, body...) }
+	refresh := func(body ...byte) []byte { return newMessage(packet.BGP_MSG_ROUTE_REFRESH, body...) }
 	route := update(0, 0, 0, 20, 0x40, 1, 1, 0, 0x40, 2, 0, 0x40, 3, 4, 192, 0, 2, 2, 0x90, 14, 0, 0, 24, 203, 0, 113)
 	end4, end6, end6long := update(0, 0, 0, 0), update(0, 0, 0, 6, 0x80, 15, 3, 0, 2, 1),
 		update(0, 0, 0, 7, 0x90, 15, 0, 3, 0, 2, 1)
@@ -106,20 +106,21 @@ func TestFilter(t *testing.T) {
 			out: "open keepalive refresh refresh"},
 		{name: "requests for what there is not", in: [][]byte{open, keepalive(), refresh(0, 1, 1, 1), refresh(0, 1, 0, 128),
 			refresh(0, 25, 0, 70), refresh(0, 1, 0, 1, 1, 64, 0, 0)}, out: "open keepalive"},
-		{name: "a NOTIFICATION at the start", in: [][]byte{compose(packet.BGP_MSG_NOTIFICATION, 2, 2), open},
+		{name: "a NOTIFICATION at the start", in: [][]byte{newMessage(packet.BGP_MSG_NOTIFICATION, 2, 2), open},
 			says: "code 2(open) subcode 2(bad peer as): check the AS numbers on both sides"},
 		{name: "a NOTIFICATION in a session", in: [][]byte{open, keepalive(),
-			compose(packet.BGP_MSG_NOTIFICATION, 6, 2, 200, 1)}, out: "open keepalive",
+			newMessage(packet.BGP_MSG_NOTIFICATION, 6, 2, 200, 1)}, out: "open keepalive",
 			says: "received notification: code 6(cease) subcode 2(administrative shutdown)"},
-		{name: "a NOTIFICATION that is none", in: [][]byte{open, compose(packet.BGP_MSG_NOTIFICATION, 6)}, out: "open",
+		{name: "a NOTIFICATION that is none", in: [][]byte{open, newMessage(packet.BGP_MSG_NOTIFICATION, 6)}, out: "open",
 			says: "type 3 with length 20"},
 		{name: "no BGP", in: [][]byte{[]byte("HTTP/1.1 400 Bad Request\r\n\r\n")}, sends: []byte{1, 1},
 			says: "invalid BGP marker"},
-		{name: "a bit of the marker", in: [][]byte{open, unmarked}, out: "open", sends: []byte{1, 1}, says: "invalid BGP marker"},
-		{name: "a type that there is not", in: [][]byte{open, keepalive(), compose(6)}, out: "open keepalive",
+		{name: "a bit of the marker", in: [][]byte{open, unmarked}, out: "open", sends: []byte{1, 1},
+			says: "invalid BGP marker"},
+		{name: "a type that there is not", in: [][]byte{open, keepalive(), newMessage(6)}, out: "open keepalive",
 			sends: []byte{1, 3, 6}, says: "type 6"},
-		{name: "type 0", in: [][]byte{compose(0)}, sends: []byte{1, 3, 0}, says: "type 0"},
-		{name: "a KEEPALIVE with a body", in: [][]byte{open, compose(packet.BGP_MSG_KEEPALIVE, 1)}, out: "open",
+		{name: "type 0", in: [][]byte{newMessage(0)}, sends: []byte{1, 3, 0}, says: "type 0"},
+		{name: "a KEEPALIVE with a body", in: [][]byte{open, newMessage(packet.BGP_MSG_KEEPALIVE, 1)}, out: "open",
 			sends: []byte{1, 2, 0, 20}, says: "type 4 with length 20"},
 		{name: "an UPDATE that is too short", in: [][]byte{open, keepalive(), update(0, 0, 0)}, out: "open keepalive",
 			sends: []byte{1, 2, 0, 22}, says: "type 2 with length 22"},
@@ -144,9 +145,10 @@ func TestFilter(t *testing.T) {
 			says: "unacceptable hold time 2"},
 		{name: "no router ID", in: [][]byte{openOf(t, 64512, 90, "0.0.0.0")}, sends: []byte{2, 3},
 			says: "bad BGP identifier"},
-		{name: "another version", in: [][]byte{compose(packet.BGP_MSG_OPEN, 3, 0xfc, 0, 0, 90, 192, 0, 2, 2, 0)},
+		{name: "another version", in: [][]byte{newMessage(packet.BGP_MSG_OPEN, 3, 0xfc, 0, 0, 90, 192, 0, 2, 2, 0)},
 			sends: []byte{2, 1, 0, 4}, says: "unsupported version 3"},
-		{name: "parameters that end too soon", in: [][]byte{compose(packet.BGP_MSG_OPEN, 4, 0xfc, 0, 0, 90, 192, 0, 2, 2, 200,
+		{name: "parameters that end too soon", in: [][]byte{newMessage(packet.BGP_MSG_OPEN, 4, 0xfc, 0, 0, 90, 192, 0, 2, 2,
+			200,
 			2, 6, 1, 4, 0)}, sends: []byte{2, 0}, says: "malformed"},
 	} {
 		n := victim()
@@ -158,7 +160,7 @@ func TestFilter(t *testing.T) {
 			t.Errorf("%s: gobgp sees %q, want %q", c.name, got, c.out)
 		}
 		var sends []byte
-		if r := (*refusal)(nil); errors.As(err, &r) && r.notification() != nil {
+		if r := (*notificationError)(nil); errors.As(err, &r) && r.notification() != nil {
 			sends = r.notification()[headerLength:]
 		}
 		if !bytes.Equal(sends, c.sends) {
@@ -188,9 +190,9 @@ func FuzzFilter(f *testing.F) {
 	session := append(bytes.Clone(open), keepalive()...)
 	f.Add(open)
 	f.Add(session)
-	f.Add(append(bytes.Clone(session), compose(packet.BGP_MSG_UPDATE, 0, 0, 0, 6, 0x80, 15, 3, 0, 2, 1)...))
-	f.Add(append(bytes.Clone(session), compose(packet.BGP_MSG_ROUTE_REFRESH, 0, 1, 0, 1)...))
-	f.Add(append(bytes.Clone(session), compose(packet.BGP_MSG_NOTIFICATION, 6, 2, 3)...))
+	f.Add(append(bytes.Clone(session), newMessage(packet.BGP_MSG_UPDATE, 0, 0, 0, 6, 0x80, 15, 3, 0, 2, 1)...))
+	f.Add(append(bytes.Clone(session), newMessage(packet.BGP_MSG_ROUTE_REFRESH, 0, 1, 0, 1)...))
+	f.Add(append(bytes.Clone(session), newMessage(packet.BGP_MSG_NOTIFICATION, 6, 2, 3)...))
 	f.Fuzz(func(t *testing.T, raw []byte) {
 		out, _, err := through(victim(), raw)
 		if err == nil {
@@ -213,7 +215,7 @@ func FuzzFilter(f *testing.F) {
 				}
 			}
 		}
-		if r := (*refusal)(nil); errors.As(err, &r) && !r.mute {
+		if r := (*notificationError)(nil); errors.As(err, &r) && !r.suppressed {
 			if _, err := packet.ParseBGPMessage(r.notification()); err != nil {
 				t.Fatalf("the NOTIFICATION is malformed: %v", err)
 			}

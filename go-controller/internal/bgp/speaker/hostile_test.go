@@ -164,7 +164,7 @@ func FuzzHostileRouter(f *testing.F) {
 	f.Fuzz(func(t *testing.T, stage, kind byte, body []byte) {
 		nonsense := body
 		if kind != 0xff { // otherwise not even the header is valid
-			nonsense = compose(kind, body[:min(len(body), maxMessage-headerLength)]...)
+			nonsense = newMessage(kind, body[:min(len(body), maxMessage-headerLength)]...)
 		}
 		patience := time.NewTimer(hostilePatience)
 		defer patience.Stop()

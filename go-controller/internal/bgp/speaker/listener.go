@@ -36,9 +36,9 @@ func (d *listener) port() uint16 { return d.accepted.Addr().(*net.TCPAddr).AddrP
 
 func (d *listener) close() { _ = d.accepted.Close() } // It may already be closed.
 
-// admit waits until this process connects or the time is over. It closes connections from other processes, and then the
-// listener.
-func (d *listener) admit(within time.Duration) (*net.TCPConn, error) {
+// accept waits until this process connects or the time is over. It closes connections from other processes, and then
+// the listener.
+func (d *listener) accept(within time.Duration) (*net.TCPConn, error) {
 	defer d.close()
 	if err := d.accepted.SetDeadline(time.Now().Add(within)); err != nil {
 		return nil, err

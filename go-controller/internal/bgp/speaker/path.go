@@ -11,26 +11,26 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/bgp"
 )
 
-// strictAfter is how long a peer is dialed without success before BFD starts without a session: the router may hold BGP
-// until BFD is up.
-const strictAfter = 5 * time.Second
+// bfdFirstAfter is how long a peer is dialed without success before BFD starts without a session: the router may hold
+// BGP until BFD is up.
+const bfdFirstAfter = 5 * time.Second
 
-// follow closes the session when BFD detects that its path failed (RFC 5882 section 4.2). If there is no session, it
+// handleBFD closes the session when BFD detects that its path failed (RFC 5882 section 4.2). If there is no session, it
 // dials at once when BFD is up.
-func (p *peer) follow(ctx context.Context) {
+func (p *peer) handleBFD(ctx context.Context) {
 	if p.path == nil {
 		return
 	}
-	was, is := p.receivedAt, p.speaker.options.BFD.Session(p.name)
-	p.receivedAt = is
-	waits := p.session == nil || p.session.waits()
+	was, is := p.lastLiveness, p.speaker.options.BFD.Session(p.name)
+	p.lastLiveness = is
+	waits := p.session == nil || p.session.awaitsRouter()
 	if is.Failures > was.Failures && !waits {
-		p.cut, p.retry = true, time.Time{}
-		p.session.connection.cut(bfdDown())
-		p.lost(bfdDown().text)
+		p.pathFailed, p.retry = true, time.Time{}
+		p.session.connection.closeOnPathFailure(bfdDown())
+		p.recordLoss(bfdDown().text)
 		p.end(ctx, "")
 	}
-	if is.Up && !was.Up && (p.cut || waits) {
+	if is.Up && !was.Up && (p.pathFailed || waits) {
 		p.retry = time.Time{}
 		p.abandon()
 	}
@@ -47,9 +47,9 @@ func previousBFDTimeout(want *bgp.Session) time.Duration {
 	return (time.Duration(want.BFD.Multiplier) + 1) * max(want.BFD.Transmit, want.BFD.Receive)
 }
 
-func (p *peer) unwatch() {
+func (p *peer) stopBFD() {
 	if p.path != nil {
-		p.path, p.receivedAt, p.cut = nil, Liveness{}, false
+		p.path, p.lastLiveness, p.pathFailed = nil, Liveness{}, false
 		p.speaker.options.BFD.Leave(p.name)
 	}
 }
@@ -60,32 +60,32 @@ type vain struct {
 	since time.Time
 }
 
-// watch lets BFD monitor the peer from when a session is Established, or from strictAfter on. Monitoring ends when the
-// peer is replaced or no session is wanted. It continues when the session is lost, to detect that the path is back.
+// startBFD lets BFD monitor the peer from when a session is Established, or from strictAfter on. Monitoring ends when
+// the peer is replaced or no session is wanted. It continues when the session is lost, to detect that the path is back.
 // watch returns the time after which it must be called again without an event; 0 for never.
-func (p *peer) watch(want *bgp.Session, to target) time.Duration {
+func (p *peer) startBFD(want *bgp.Session, to target) time.Duration {
 	if p.speaker.options.BFD == nil {
 		return 0
 	}
 	if want.BFD == nil {
-		p.unwatch()
+		p.stopBFD()
 		return 0
 	}
 	path := Path{Peer: to.addr, Interface: to.addr.Zone(), BFD: *want.BFD}
-	if p.session != nil && p.session.connection.look().phase == Established {
-		p.cut, p.vain = false, vain{}
-		path.Local, path.Peer, path.Interface = p.session.connection.look().local, p.session.addr, p.session.addr.Zone()
+	if p.session != nil && p.session.connection.observed().phase == Established {
+		p.pathFailed, p.vain = false, vain{}
+		path.Local, path.Peer, path.Interface = p.session.connection.observed().local, p.session.addr, p.session.addr.Zone()
 	} else if p.path != nil && p.path.Peer == to.addr {
 		path.Local = p.path.Local
 	} else {
 		if p.vain.to != to.addr {
 			return 0
 		}
-		if wait := time.Until(p.vain.since.Add(strictAfter)); wait > 0 {
+		if wait := time.Until(p.vain.since.Add(bfdFirstAfter)); wait > 0 {
 			return wait
 		}
 		if path.Local = source(to); !path.Local.IsValid() {
-			return strictAfter
+			return bfdFirstAfter
 		}
 	}
 	if p.path == nil || *p.path != path {
@@ -93,7 +93,7 @@ func (p *peer) watch(want *bgp.Session, to target) time.Duration {
 		p.path = &path
 		p.speaker.options.BFD.Watch(p.name, path)
 		if other { // The path may have been left a moment ago; ignore its earlier failures.
-			p.receivedAt = Liveness{Failures: p.speaker.options.BFD.Session(p.name).Failures}
+			p.lastLiveness = Liveness{Failures: p.speaker.options.BFD.Session(p.name).Failures}
 		}
 	}
 	return 0

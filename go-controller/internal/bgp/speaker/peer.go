@@ -18,10 +18,10 @@ import (
 )
 
 const (
-	// stable is how long a session must have lasted to be reopened immediately.
-	stable = 10 * time.Second
-	// warmest is how long a session waits for its router. gobgp gives up 4 min after its OPEN.
-	warmest                = 3 * time.Minute
+	// minUptime is how long a session must have lasted to be reopened immediately.
+	minUptime = 10 * time.Second
+	// maxSessionWait is how long a session waits for its router. gobgp gives up 4 min after its OPEN.
+	maxSessionWait         = 3 * time.Minute
 	minBackoff, maxBackoff = time.Second, time.Minute
 	// renewed is the reason for the end of a session whose configuration changed.
 	renewed = "the session was reconfigured"
@@ -51,21 +51,21 @@ type peer struct {
 	// dials means that the address to dial is known and the session is not leaving.
 	dials bool
 	// retry is the earliest time of the next attempt to dial, or of the first one.
-	retry time.Time
-	begun bool
-	// leave is when the routes of a leaving session are withdrawn; zero if the peer has not received GRACEFUL_SHUTDOWN
-	// yet.
-	leave time.Time
-	path  *Path // monitored by BFD
-	vain  vain
-	// cut means that BFD detected a path failure, and that no session has been Established since. receivedAt is the
+	retry  time.Time
+	dialed bool
+	// withdrawAt is when the routes of a leaving session are withdrawn; zero if the peer has not received
+	// GRACEFUL_SHUTDOWN yet.
+	withdrawAt time.Time
+	path       *Path // monitored by BFD
+	vain       vain
+	// pathFailed means that BFD detected a path failure, and that no session has been Established since. receivedAt is the
 	// last known state of BFD.
-	cut        bool
-	receivedAt Liveness
-	// seek cancels the discovery of an unnumbered peer on the interface sought.
-	seek   context.CancelFunc
-	sought string
-	err    failure
+	pathFailed   bool
+	lastLiveness Liveness
+	// cancelDiscovery cancels the discovery of an unnumbered peer on the interface sought.
+	cancelDiscovery    context.CancelFunc
+	discoveryInterface string
+	err                failure
 	// backoff is the time until failed routes are advertised again.
 	backoff time.Duration
 	// updates counts those of sessions that ended.
@@ -87,7 +87,7 @@ func (p *peer) set(want *bgp.Session) {
 	p.mu.Lock()
 	p.want = want
 	p.mu.Unlock()
-	notice(p.wake)
+	signal(p.wake)
 }
 
 func (p *peer) wanted() *bgp.Session {
@@ -118,7 +118,7 @@ func (p *peer) run(ctx context.Context) {
 		want := p.wanted()
 		again := p.step(ctx, want)
 		p.publish(want)
-		if want == nil && p.speaker.gone(p) {
+		if want == nil && p.speaker.removeIfUnwanted(p) {
 			p.speaker.options.Notify()
 			return
 		}
@@ -132,20 +132,20 @@ func (p *peer) run(ctx context.Context) {
 // step returns the time after which there is more to do without an event; 0 for never.
 func (p *peer) step(ctx context.Context, want *bgp.Session) time.Duration {
 	if want == nil {
-		p.settle(true)
-		p.search(ctx, "")
+		p.releaseTurn(true)
+		p.startDiscovery(ctx, "")
 		p.remove(ctx)
 		return 0
 	}
 	if p.server == nil {
 		p.server = p.speaker.newServer(klog.FromContext(ctx))
 	}
-	if !p.begun {
-		p.begun, p.retry = true, time.Now().Add(previousBFDTimeout(want))
+	if !p.dialed {
+		p.dialed, p.retry = true, time.Now().Add(previousBFDTimeout(want))
 	}
 	to, err := p.locate(ctx, want.Neighbor)
 	p.dials = err == nil && !want.Leaving
-	p.follow(ctx)
+	p.handleBFD(ctx)
 	if p.session != nil {
 		p.reap(ctx)
 	}
@@ -156,15 +156,15 @@ func (p *peer) step(ctx context.Context, want *bgp.Session) time.Duration {
 		p.retry = time.Time{}
 		p.abandon()
 	}
-	p.settle(err != nil || want.Leaving || p.session != nil && p.session.target == to &&
-		p.session.connection.look().phase == Established)
+	p.releaseTurn(err != nil || want.Leaving || p.session != nil && p.session.target == to &&
+		p.session.connection.observed().phase == Established)
 	if want.Leaving {
 		return p.drain(ctx, want)
 	}
-	p.leave = time.Time{}
+	p.withdrawAt = time.Time{}
 	if err != nil {
-		p.fail(err)
-		if p.session == nil || p.session.waits() {
+		p.recordError(err)
+		if p.session == nil || p.session.awaitsRouter() {
 			return 0
 		}
 		return p.advertise(ctx, want.Routes) // A working session is kept although its peer can't be located now.
@@ -175,18 +175,18 @@ func (p *peer) step(ctx context.Context, want *bgp.Session) time.Duration {
 	} else {
 		wait = p.advertise(ctx, want.Routes)
 	}
-	if p.session != nil && p.session.waits() {
-		wait = earliest(wait, earliest(p.connect(ctx, to), time.Until(p.session.opened.Add(warmest))))
+	if p.session != nil && p.session.awaitsRouter() {
+		wait = earliest(wait, earliest(p.connect(ctx, to), time.Until(p.session.opened.Add(maxSessionWait))))
 	}
-	return earliest(wait, p.watch(want, to))
+	return earliest(wait, p.startBFD(want, to))
 }
 
 // open starts a session that waits for its router, because gobgp needs a second or two to connect.
 func (p *peer) open(ctx context.Context, to target, routes map[netip.Prefix]bgp.Attributes) time.Duration {
 	p.end(ctx, "")
-	session, err := p.server.open(ctx, to, routes, func() { notice(p.wake) })
+	session, err := p.server.open(ctx, to, routes, func() { signal(p.wake) })
 	if err != nil {
-		p.lost(err.Error())
+		p.recordLoss(err.Error())
 		return p.pace(to.neighbor)
 	}
 	p.session = session
@@ -199,7 +199,7 @@ func (p *peer) advertise(ctx context.Context, routes map[netip.Prefix]bgp.Attrib
 }
 
 func (p *peer) advertised(err error) time.Duration {
-	p.fail(err)
+	p.recordError(err)
 	if err == nil {
 		p.backoff = 0
 		return 0
@@ -219,56 +219,56 @@ func earliest(a, b time.Duration) time.Duration {
 // locate returns the address to dial.
 func (p *peer) locate(ctx context.Context, n bgp.Neighbor) (target, error) {
 	if n.Addr.IsValid() {
-		p.search(ctx, "")
+		p.startDiscovery(ctx, "")
 		return target{neighbor: n, addr: zoned(n.Addr, n.Interface)}, nil
 	}
-	p.search(ctx, n.Interface)
+	p.startDiscovery(ctx, n.Interface)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return target{n, p.found.link.Peer, p.found.link.Local}, p.found.err
 }
 
-// search starts the discovery of an unnumbered peer on an interface, and stops it if the interface is empty.
-func (p *peer) search(ctx context.Context, on string) {
-	if p.sought == on {
+// startDiscovery starts the discovery of an unnumbered peer on an interface, and stops it if the interface is empty.
+func (p *peer) startDiscovery(ctx context.Context, on string) {
+	if p.discoveryInterface == on {
 		return
 	}
-	if p.seek != nil {
-		p.seek()
+	if p.cancelDiscovery != nil {
+		p.cancelDiscovery()
 	}
-	p.seek, p.sought = nil, on
-	p.find(found{err: fmt.Errorf("no Router Advertisement was received on interface %s", on)})
+	p.cancelDiscovery, p.discoveryInterface = nil, on
+	p.setDiscovered(found{err: fmt.Errorf("no Router Advertisement was received on interface %s", on)})
 	if on == "" {
 		return
 	}
-	ctx, p.seek = context.WithCancel(ctx)
+	ctx, p.cancelDiscovery = context.WithCancel(ctx)
 	go unnumbered.Seek(ctx, on, func(link unnumbered.Link, err error) {
 		if ctx.Err() == nil {
-			p.find(found{link, err})
+			p.setDiscovered(found{link, err})
 		}
 	})
 }
 
-func (p *peer) find(f found) {
+func (p *peer) setDiscovered(f found) {
 	p.mu.Lock()
 	p.found = f
 	p.mu.Unlock()
-	notice(p.wake)
+	signal(p.wake)
 }
 
 // reap removes a session that has ended.
 func (p *peer) reap(ctx context.Context) {
-	saw := p.session.connection.look()
-	if !saw.over {
+	saw := p.session.connection.observed()
+	if !saw.closed {
 		return
 	}
-	if !p.session.waits() {
+	if !p.session.awaitsRouter() {
 		p.retry = time.Time{}
-		if saw.lasted < stable {
+		if saw.lasted < minUptime {
 			p.retry = time.Now().Add(p.pace(p.session.neighbor))
 		}
 	}
-	p.lost(saw.why)
+	p.recordLoss(saw.why)
 	p.end(ctx, "")
 }
 
@@ -277,12 +277,12 @@ func (p *peer) drain(ctx context.Context, want *bgp.Session) time.Duration {
 	if p.session == nil {
 		return 0
 	}
-	if p.session.connection.look().phase == Established {
-		if p.leave.IsZero() {
-			p.leave = time.Now().Add(p.speaker.options.Leave)
+	if p.session.connection.observed().phase == Established {
+		if p.withdrawAt.IsZero() {
+			p.withdrawAt = time.Now().Add(p.speaker.options.DrainTime)
 		}
-		if wait := time.Until(p.leave); wait > 0 {
-			return earliest(p.advertise(ctx, unpreferred(want.Routes)), wait)
+		if wait := time.Until(p.withdrawAt); wait > 0 {
+			return earliest(p.advertise(ctx, gracefulShutdownRoutes(want.Routes)), wait)
 		}
 		p.advertise(ctx, nil)
 	}
@@ -290,9 +290,9 @@ func (p *peer) drain(ctx context.Context, want *bgp.Session) time.Duration {
 	return 0
 }
 
-// unpreferred returns the routes with attributes that make a peer use them only if it has no others (RFC 8326). Within
-// an AS, this is the effect of LOCAL_PREF.
-func unpreferred(routes map[netip.Prefix]bgp.Attributes) map[netip.Prefix]bgp.Attributes {
+// gracefulShutdownRoutes returns the routes with attributes that make a peer use them only if it has no others (RFC
+// 8326). Within an AS, this is the effect of LOCAL_PREF.
+func gracefulShutdownRoutes(routes map[netip.Prefix]bgp.Attributes) map[netip.Prefix]bgp.Attributes {
 	least := new(uint32)
 	leaving := make(map[netip.Prefix]bgp.Attributes, len(routes))
 	for prefix, a := range routes {
@@ -318,20 +318,20 @@ func (p *peer) remove(ctx context.Context) {
 // close ends the session and the BFD monitoring of its path.
 func (p *peer) close(ctx context.Context, why string) {
 	p.end(ctx, why)
-	p.unwatch()
+	p.stopBFD()
 }
 
 // end ends the session.
 func (p *peer) end(ctx context.Context, why string) {
 	if p.session != nil {
-		p.fail(p.session.close(ctx, why))
+		p.recordError(p.session.close(ctx, why))
 		p.updates += p.session.updates
 		p.session = nil
 	}
 }
 
-// fail records an error if it differs from the last one.
-func (p *peer) fail(err error) {
+// recordError records an error if it differs from the last one.
+func (p *peer) recordError(err error) {
 	if err == nil || err.Error() == p.err.text {
 		return
 	}
@@ -341,8 +341,8 @@ func (p *peer) fail(err error) {
 	}
 }
 
-// lost records why a session ended or could not be opened, even if the reason is the same as before.
-func (p *peer) lost(why string) {
+// recordLoss records why a session ended or could not be opened, even if the reason is the same as before.
+func (p *peer) recordLoss(why string) {
 	if why != p.err.text {
 		p.log.Info("BGP session", "err", why)
 	}
@@ -355,8 +355,8 @@ func (p *peer) publish(want *bgp.Session) {
 	if want != nil {
 		next.Interface, next.Addr = want.Neighbor.Interface, want.Neighbor.Addr
 	}
-	if p.session != nil && !p.session.waits() {
-		saw := p.session.connection.look()
+	if p.session != nil && !p.session.awaitsRouter() {
+		saw := p.session.connection.observed()
 		next.Updates += p.session.updates
 		next.Addr, next.PeerASN, next.Phase, next.Since = p.session.addr, saw.asn, saw.phase, saw.since
 		if saw.why != "" {

@@ -29,8 +29,8 @@ type server struct {
 
 func newServer(g *startupLock, log klog.Logger) *server {
 	s := &server{startupLock: g}
-	s.BgpServer = gobgp.NewBgpServer(gobgp.LoggerOption(&logger{log, s}), gobgp.TimingHookOption(dialSemaphore{s}))
-	g.enter(s)
+	s.BgpServer = gobgp.NewBgpServer(gobgp.LoggerOption(&logger{log, s}), gobgp.TimingHookOption(timingHook{s}))
+	g.register(s)
 	go s.Serve()
 	return s
 }
@@ -44,8 +44,8 @@ type session struct {
 	advertised map[netip.Prefix]bgp.Attributes
 	// updates counts the routes that were advertised and withdrawn since the session was Established, beginning with
 	// all routes. receives means that it was Established.
-	updates  uint64
-	receives bool
+	updates        uint64
+	wasEstablished bool
 	// pending is the error of routes that could not be advertised at the start.
 	pending error
 	opened  time.Time
@@ -76,20 +76,20 @@ func (s *server) open(ctx context.Context, t target, routes map[netip.Prefix]bgp
 	return c, nil
 }
 
-// waits reports whether the router has not accepted a connection yet.
-func (c *session) waits() bool { return c.connection.look().local == netip.Addr{} }
+// awaitsRouter reports whether the router has not accepted a connection yet.
+func (c *session) awaitsRouter() bool { return c.connection.observed().local == netip.Addr{} }
 
 // stale reports whether a session has waited so long that gobgp is about to give up.
-func (c *session) stale() bool { return c.waits() && time.Since(c.opened) >= warmest }
+func (c *session) stale() bool { return c.awaitsRouter() && time.Since(c.opened) >= maxSessionWait }
 
 func (c *session) start(ctx context.Context, routes map[netip.Prefix]bgp.Attributes) error {
 	s := c.server
-	if err := s.startupLock.alone(ctx, s, func() error {
+	if err := s.startupLock.runExclusive(ctx, s, func() error {
 		return s.StartBgp(ctx, &api.StartBgpRequest{Global: global(c.neighbor)})
 	}); err != nil {
 		return err
 	}
-	policy, assignment := ours()
+	policy, assignment := importPolicy()
 	if err := s.AddPolicy(ctx, &api.AddPolicyRequest{Policy: policy}); err != nil {
 		return err
 	}
@@ -103,15 +103,15 @@ func (c *session) start(ctx context.Context, routes map[netip.Prefix]bgp.Attribu
 // advertise updates the advertised routes. It sends one UPDATE per route that differs, and none if there is no
 // difference. A route that can't be advertised is omitted, and the error names it. The next call retries what failed.
 func (c *session) advertise(ctx context.Context, routes map[netip.Prefix]bgp.Attributes) error {
-	if !c.receives && c.connection.look().phase == Established {
-		c.receives, c.updates = true, uint64(len(c.advertised))
+	if !c.wasEstablished && c.connection.observed().phase == Established {
+		c.wasEstablished, c.updates = true, uint64(len(c.advertised))
 	}
 	var errs []error
 	failed := map[netip.Prefix]bool{}
 	did := func(prefix netip.Prefix, err error) {
 		if err != nil {
 			errs, failed[prefix] = append(errs, err), true
-		} else if c.receives {
+		} else if c.wasEstablished {
 			c.updates++
 		}
 	}
@@ -199,7 +199,7 @@ func (c *session) stop(ctx context.Context) error {
 // sendCease sends a Cease to a peer whose session is Established, and waits a moment until it was sent. StopBgp would
 // also send one, but immediately, which interferes with what the session still reads.
 func (c *session) sendCease(ctx context.Context, why string) {
-	if c.connection.look().phase != Established || c.server.DisablePeer(ctx,
+	if c.connection.observed().phase != Established || c.server.DisablePeer(ctx,
 		&api.DisablePeerRequest{Address: inside().String(), Communication: why}) != nil {
 		return
 	}

@@ -25,8 +25,8 @@ type Options struct {
 	Turn Turn
 	// Notify is called when the result of States has changed; nil for no calls. It must not block.
 	Notify func()
-	// Leave is the time between adding the community GRACEFUL_SHUTDOWN to routes and withdrawing them; 0 for 2 s.
-	Leave time.Duration
+	// DrainTime is the time between adding the community GRACEFUL_SHUTDOWN to routes and withdrawing them; 0 for 2 s.
+	DrainTime time.Duration
 }
 
 // Speaker runs BGP sessions.
@@ -47,8 +47,8 @@ func New(o Options) *Speaker {
 	if o.Notify == nil {
 		o.Notify = func() {}
 	}
-	if o.Leave == 0 {
-		o.Leave = leaveDefault
+	if o.DrainTime == 0 {
+		o.DrainTime = leaveDefault
 	}
 	return &Speaker{options: o, changed: make(chan struct{}, 1), startupLock: newStartupLock(), peers: map[string]*peer{}}
 }
@@ -96,7 +96,7 @@ func (s *Speaker) Set(sessions []bgp.Session) {
 	for name := range wanted {
 		if s.peers[name] == nil {
 			s.peers[name] = newPeer(name, s)
-			notice(s.changed)
+			signal(s.changed)
 		}
 	}
 	for name, p := range s.peers {
@@ -110,7 +110,7 @@ func (s *Speaker) Changed(name string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if p := s.peers[name]; p != nil {
-		notice(p.wake)
+		signal(p.wake)
 	}
 }
 
@@ -147,9 +147,9 @@ func (s *Speaker) newServer(log klog.Logger) *server {
 	return newServer(s.startupLock, log)
 }
 
-// gone removes a peer that is not wanted any more and returns its server to the idle ones. It reports false if the peer
-// is wanted again.
-func (s *Speaker) gone(p *peer) bool {
+// removeIfUnwanted removes a peer that is not wanted any more and returns its server to the idle ones. It reports false
+// if the peer is wanted again.
+func (s *Speaker) removeIfUnwanted(p *peer) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if p.wanted() != nil {
@@ -162,8 +162,8 @@ func (s *Speaker) gone(p *peer) bool {
 	return true
 }
 
-// notice puts a token into a channel of capacity 1, unless there is one.
-func notice(c chan struct{}) {
+// signal puts a token into a channel of capacity 1, unless there is one.
+func signal(c chan struct{}) {
 	select {
 	case c <- struct{}{}:
 	default:

@@ -43,7 +43,7 @@ func TestChurn(t *testing.T) {
 		}
 	}()
 	var notified atomic.Int64
-	s := New(Options{Notify: func() { notified.Add(1) }, Leave: time.Millisecond})
+	s := New(Options{Notify: func() { notified.Add(1) }, DrainTime: time.Millisecond})
 	ctx, cancel := context.WithCancel(klog.NewContext(t.Context(), klog.Background()))
 	ended := make(chan struct{})
 	go func() {

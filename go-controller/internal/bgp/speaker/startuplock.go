@@ -22,51 +22,51 @@ type startupLock struct {
 	// starts is held by the goroutine that starts a server.
 	starts sync.Mutex
 
-	mu    sync.Mutex
-	moved sync.Cond
+	mu   sync.Mutex
+	cond sync.Cond
 	// starting is the server that is being started; nil if there is none.
 	starting *server
-	// within contains all servers. The value is true while a server works or may begin to without checking the lock.
-	within map[*server]bool
+	// running contains all servers. The value is true while a server works or may begin to without checking the lock.
+	running map[*server]bool
 }
 
-// patience limits the wait for the other servers: one that hangs must not block all sessions.
-const patience = time.Second
+// startupTimeout limits the wait for the other servers: one that hangs must not block all sessions.
+const startupTimeout = time.Second
 
 func newStartupLock() *startupLock {
-	g := &startupLock{within: map[*server]bool{}}
-	g.moved.L = &g.mu
+	g := &startupLock{running: map[*server]bool{}}
+	g.cond.L = &g.mu
 	return g
 }
 
-// enter is called before a server works for the first time. It returns when no other server is being started.
-func (g *startupLock) enter(s *server) {
+// register is called before a server works for the first time. It returns when no other server is being started.
+func (g *startupLock) register(s *server) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.wait(s)
 }
 
-// pass is called by a server after each operation.
-func (g *startupLock) pass(s *server) {
+// checkpoint is called by a server after each operation.
+func (g *startupLock) checkpoint(s *server) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.starting != nil {
-		g.within[s] = false
-		g.moved.Broadcast()
+		g.running[s] = false
+		g.cond.Broadcast()
 		g.wait(s)
 	}
 }
 
 func (g *startupLock) wait(s *server) {
 	for g.starting != nil && g.starting != s {
-		g.moved.Wait()
+		g.cond.Wait()
 	}
-	g.within[s] = true
+	g.running[s] = true
 }
 
 // others reports whether servers other than s work.
 func (g *startupLock) others(s *server) bool {
-	for other, works := range g.within {
+	for other, works := range g.running {
 		if works && other != s {
 			return true
 		}
@@ -74,28 +74,28 @@ func (g *startupLock) others(s *server) bool {
 	return false
 }
 
-// alone runs f while s is the only server that works.
-func (g *startupLock) alone(ctx context.Context, s *server, f func() error) error {
+// runExclusive runs f while s is the only server that works.
+func (g *startupLock) runExclusive(ctx context.Context, s *server, f func() error) error {
 	g.starts.Lock()
 	defer g.starts.Unlock()
 	g.mu.Lock()
 	g.starting = s
-	for other := range g.within {
+	for other := range g.running {
 		if other != s {
 			// An operation without effect, so that the server checks the lock.
 			go func() { _, _ = other.GetBgp(ctx, &api.GetBgpRequest{}) }()
 		}
 	}
 	late := false
-	timer := time.AfterFunc(patience, func() {
+	timer := time.AfterFunc(startupTimeout, func() {
 		g.mu.Lock()
 		defer g.mu.Unlock()
 		late = true
-		g.moved.Broadcast()
+		g.cond.Broadcast()
 	})
 	defer timer.Stop()
 	for g.others(s) && !late {
-		g.moved.Wait()
+		g.cond.Wait()
 	}
 	hangs := late
 	g.mu.Unlock()
@@ -106,15 +106,15 @@ func (g *startupLock) alone(ctx context.Context, s *server, f func() error) erro
 		g.mu.Lock()
 		defer g.mu.Unlock()
 		g.starting = nil
-		g.moved.Broadcast()
+		g.cond.Broadcast()
 	}()
 	return f()
 }
 
-// dialSemaphore makes a server check the startup lock: gobgp calls it with the duration of each operation.
-type dialSemaphore struct{ server *server }
+// timingHook makes a server check the startup lock: gobgp calls it with the duration of each operation.
+type timingHook struct{ server *server }
 
 // Observe is called at the end of each operation.
-func (t dialSemaphore) Observe(gobgp.FSMOperation, time.Duration, time.Duration) {
-	t.server.startupLock.pass(t.server)
+func (t timingHook) Observe(gobgp.FSMOperation, time.Duration, time.Duration) {
+	t.server.startupLock.checkpoint(t.server)
 }

@@ -29,14 +29,14 @@ func setHold(open []byte, hold time.Duration) {
 	binary.BigEndian.PutUint16(open[holdAt:], uint16(hold/time.Second))
 }
 
-// timed reads from a router. A read fails if the router is silent for the hold time.
-type timed struct {
-	line   *connection
-	router *net.TCPConn
-	filter *filter
+// deadlineReader reads from a router. A read fails if the router is silent for the hold time.
+type deadlineReader struct {
+	connection *connection
+	router     *net.TCPConn
+	filter     *filter
 }
 
-func (r *timed) Read(b []byte) (int, error) {
+func (r *deadlineReader) Read(b []byte) (int, error) {
 	if r.filter.stage > beginning { // Before that, the deadline of await applies.
 		var deadline time.Time
 		if hold := r.filter.hold; hold > 0 {
@@ -45,19 +45,19 @@ func (r *timed) Read(b []byte) (int, error) {
 		if err := r.router.SetReadDeadline(deadline); err != nil {
 			return 0, err
 		}
-		if r.line.isEnding() { // The goroutine that ends it may have set a deadline.
+		if r.connection.isEnding() { // The goroutine that ends it may have set a deadline.
 			return 0, net.ErrClosed
 		}
 	}
 	return r.router.Read(b)
 }
 
-// retime changes the interval between KEEPALIVEs.
-func (l *connection) retime(n bgp.Neighbor) {
+// setKeepalive changes the interval between KEEPALIVEs.
+func (l *connection) setKeepalive(n bgp.Neighbor) {
 	l.mu.Lock()
 	l.keepalive = n.Keepalive
 	l.mu.Unlock()
-	notice(l.retimed)
+	signal(l.retimed)
 }
 
 // interval returns the interval between two KEEPALIVEs: the configured one, but at most a third of the negotiated hold
@@ -71,8 +71,8 @@ func (l *connection) interval() time.Duration {
 	return l.keepalive
 }
 
-// keep sends KEEPALIVEs until the connection ends, starting after the first one, which gobgp sends.
-func (l *connection) keep() {
+// sendKeepalives sends KEEPALIVEs until the connection ends, starting after the first one, which gobgp sends.
+func (l *connection) sendKeepalives() {
 	inner := time.NewTicker(innerKeepalive)
 	defer inner.Stop()
 	timer := time.NewTimer(0)
@@ -83,7 +83,7 @@ func (l *connection) keep() {
 		case <-l.ending:
 			return
 		case <-inner.C:
-			if _, ours := l.both(); ours != nil && l.look().phase == Established {
+			if _, ours := l.conns(); ours != nil && l.observed().phase == Established {
 				_, _ = ours.Write(keepalive()) // The reader of ours sees the error, too.
 			}
 			continue
@@ -92,7 +92,7 @@ func (l *connection) keep() {
 		case <-l.retimed:
 		}
 		timer.Stop()
-		if interval := l.interval(); l.look().kept && interval > 0 {
+		if interval := l.interval(); l.observed().keepaliveSent && interval > 0 {
 			timer.Reset(interval)
 		}
 	}
@@ -101,24 +101,24 @@ func (l *connection) keep() {
 // sendKeepalive does nothing while another message is being sent, which also resets the router's hold timer.
 func (l *connection) sendKeepalive() {
 	select {
-	case l.turn <- struct{}{}:
-		<-l.turn
+	case l.writeLock <- struct{}{}:
+		<-l.writeLock
 	default:
 		return
 	}
-	if router, _ := l.both(); router != nil {
-		if err := l.advertise(router, compose(packet.BGP_MSG_KEEPALIVE)); err != nil && !errors.Is(err, net.ErrClosed) {
-			l.closeSilently(err.Error()) // A part may have been sent, so no message can follow.
+	if router, _ := l.conns(); router != nil {
+		if err := l.write(router, newMessage(packet.BGP_MSG_KEEPALIVE)); err != nil && !errors.Is(err, net.ErrClosed) {
+			l.beginClose(err.Error()) // A part may have been sent, so no message can follow.
 		}
 	}
 }
 
-// silence returns the error for a router that accepted the connection and is silent.
-func (l *connection) silence(n bgp.Neighbor, f *filter) string {
+// silenceMessage returns the error for a router that accepted the connection and is silent.
+func (l *connection) silenceMessage(n bgp.Neighbor, f *filter) string {
 	if f.stage > beginning {
 		return fmt.Sprintf("hold timer expired: the peer sent nothing for %s", f.hold)
 	}
-	text := fmt.Sprintf("the peer accepted the connection and sent no OPEN message within %s", l.patience)
+	text := fmt.Sprintf("the peer accepted the connection and sent no OPEN message within %s", l.openTimeout)
 	if n.SecurityHops > 0 {
 		text += fmt.Sprintf(": does it have TTL security too, and is it within %d hops?", n.SecurityHops)
 	}

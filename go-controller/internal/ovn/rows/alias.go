@@ -39,9 +39,9 @@ func aliasesOf(f world.Family) aliases {
 	return aliases{netip.PrefixFrom(netip.AddrFrom16([16]byte{0xfd, 0x3e, 0x5b, 0x1c}), 32), 16}
 }
 
-// of returns the aliases of a subnet's addresses, as a prefix that covers all shards and whose address is the alias
-// through shard 0. It returns false if no pod network contains the subnet, or if the pod networks are too large.
-func (a aliases) of(nets []netip.Prefix, subnet netip.Prefix) (netip.Prefix, bool) {
+// prefixOf returns the aliases of a subnet's addresses, as a prefix that covers all shards and whose address is the
+// alias through shard 0. It returns false if no pod network contains the subnet, or if the pod networks are too large.
+func (a aliases) prefixOf(nets []netip.Prefix, subnet netip.Prefix) (netip.Prefix, bool) {
 	size := a.prefix.Addr().BitLen()
 	room := size - a.prefix.Bits() - a.ordinal
 	var start number
@@ -51,13 +51,13 @@ func (a aliases) of(nets []netip.Prefix, subnet netip.Prefix) (netip.Prefix, boo
 		}
 		host := size - pods.Bits()
 		// Networks are laid out in configuration order, each aligned to its size.
-		start = start.plus(ones(host)).without(ones(host))
+		start = start.plus(ones(host)).andNot(ones(host))
 		if pods.Bits() <= subnet.Bits() && pods.Contains(subnet.Addr()) {
 			at := start.plus(numberOf(subnet.Addr()).and(ones(host)))
 			if at != at.and(ones(room)) {
 				return netip.Prefix{}, false
 			}
-			addr := at.left(a.ordinal).plus(numberOf(a.prefix.Addr())).addr(size)
+			addr := at.shl(a.ordinal).plus(numberOf(a.prefix.Addr())).addr(size)
 			return netip.PrefixFrom(addr, subnet.Bits()-a.ordinal), true
 		}
 		if host > room {
@@ -70,7 +70,7 @@ func (a aliases) of(nets []netip.Prefix, subnet netip.Prefix) (netip.Prefix, boo
 
 // alias returns the address that a shard uses for a pod, or false for an address outside the pod networks.
 func (g *Builder) alias(ordinal int, pod netip.Addr) (netip.Addr, bool) {
-	p, ok := aliasesOf(world.FamilyOf(pod)).of(g.cluster.PodNets, netip.PrefixFrom(pod, pod.BitLen()))
+	p, ok := aliasesOf(world.FamilyOf(pod)).prefixOf(g.cluster.PodNets, netip.PrefixFrom(pod, pod.BitLen()))
 	if !ok {
 		return netip.Addr{}, false
 	}
@@ -93,8 +93,8 @@ func (g *Builder) hostAlias(ordinal int, name string, f world.Family) (netip.Add
 	return g.alias(ordinal, subnets[0].Addr())
 }
 
-// through returns a match for packets from any alias of a shard.
-func through(f world.Family, ordinal int) string {
+// aliasMatch returns a match for packets from any alias of a shard.
+func aliasMatch(f world.Family, ordinal int) string {
 	a := aliasesOf(f)
 	value, bits := a.prefix.Addr().AsSlice(), make([]byte, a.prefix.Addr().BitLen()/8)
 	value[len(value)-1] |= byte(ordinal)

@@ -51,7 +51,7 @@ func TestAliasesOfASubnet(t *testing.T) {
 	for subnet, want := range map[string]string{"10.244.7.0/24": "240.7.0.0/16",
 		"fd00:10:244:7::/64": "fd3e:5b1c:7::/48"} {
 		p := netip.MustParsePrefix(subnet)
-		if got, ok := aliasesOf(world.FamilyOf(p.Addr())).of(nets, p); !ok || got.String() != want {
+		if got, ok := aliasesOf(world.FamilyOf(p.Addr())).prefixOf(nets, p); !ok || got.String() != want {
 			t.Errorf("%s: %v, want %s", subnet, got, want)
 		}
 	}
@@ -66,7 +66,7 @@ func TestMirror(t *testing.T) {
 		"fd98::2/64":      "fd98::ffff:ffff:ffff:fefd",
 		"fd98::1:0:2/64":  "fd98::ffff:fffe:ffff:fefd",
 	} {
-		if got := mirror(netip.MustParsePrefix(of), nodeJoinGap).String(); got != want {
+		if got := addrFromTop(netip.MustParsePrefix(of), nodeJoinGap).String(); got != want {
 			t.Errorf("%s: %s, want %s", of, got, want)
 		}
 	}

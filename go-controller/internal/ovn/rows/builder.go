@@ -20,16 +20,16 @@ type Facts struct {
 	Join []netip.Prefix
 	// Nodes maps node names to the addresses that OVN-Kubernetes has configured for each node.
 	Nodes map[string]NodeFacts
-	// Taken contains the addresses of router ports that we do not own.
-	Taken map[netip.Addr]bool
+	// UsedAddrs contains the addresses of router ports that we do not own.
+	UsedAddrs map[netip.Addr]bool
 	// Ordinals are the numbers previously assigned to the routers of shards.
 	Ordinals map[world.ShardID]int
 	// HashIPv6 reports whether load balancers can hash IPv6 addresses, that is, whether the server's schema has the
 	// selection fields ipv6_src and ipv6_dst. Without them OVN hashes ports only.
 	HashIPv6 bool
-	// RepliesUnhidden reports whether OVN leaves replies untranslated by lb_force_snat_ip (since OVN 24.03.5, 24.09.2
+	// SkipsSNATForReplies reports whether OVN leaves replies untranslated by lb_force_snat_ip (since OVN 24.03.5, 24.09.2
 	// and 25.03).
-	RepliesUnhidden bool
+	SkipsSNATForReplies bool
 }
 
 // NodeFacts are the addresses of a node in the database.
@@ -50,11 +50,11 @@ type shard struct {
 
 // Builder builds the rows of a fabric for one database.
 type Builder struct {
-	cluster world.Cluster
-	facts   Facts
-	domains []*plan.Domain
-	order   []*shard
-	shards  map[world.ShardID]*shard
+	cluster   world.Cluster
+	facts     Facts
+	domains   []*plan.Domain
+	shardList []*shard
+	shards    map[world.ShardID]*shard
 	// unnumbered are the shards without rows because no number is free.
 	unnumbered []world.ShardID
 	nodes      map[string]*node
@@ -75,42 +75,42 @@ func NewBuilder(f *plan.Fabric, facts Facts) (*Builder, error) {
 			if n := len(g.domains); n == 0 || g.domains[n-1] != d {
 				g.domains = append(g.domains, d)
 			}
-			g.order = append(g.order, &shard{Shard: s, domain: d})
+			g.shardList = append(g.shardList, &shard{Shard: s, domain: d})
 		}
 	}
 	if len(g.domains) > 0 && len(facts.Join) == 0 {
 		return nil, fmt.Errorf("port %s has no address on the join switch yet", ClusterRouterPort)
 	}
-	for _, s := range g.order {
+	for _, s := range g.shardList {
 		g.shards[s.ID] = s
 	}
-	g.number()
+	g.assignOrdinals()
 	g.buildNodes(f.Nodes)
 	return g, nil
 }
 
-// number assigns an ordinal to every shard: the previous one if its addresses are free, otherwise the lowest free
-// one. If none is left, a shard has no rows; shards that have an ordinal keep it.
-func (g *Builder) number() {
+// assignOrdinals assigns an ordinal to every shard: the previous one if its addresses are free, otherwise the lowest
+// free one. If none is left, a shard has no rows; shards that have an ordinal keep it.
+func (g *Builder) assignOrdinals() {
 	used, given := map[int]bool{}, map[int]bool{}
 	for _, n := range g.facts.Ordinals {
 		used[n] = true
 	}
-	for _, s := range g.order {
+	for _, s := range g.shardList {
 		if n, ok := g.facts.Ordinals[s.ID]; ok && n >= 0 && n <= maxOrdinal && !given[n] {
 			s.ordinal, s.join = n, g.joinAddrs(n)
 			given[n] = len(s.join) > 0
 		}
 	}
 	next := 0
-	for _, s := range g.order {
+	for _, s := range g.shardList {
 		for ; len(s.join) == 0 && next <= maxOrdinal; next++ {
 			if !used[next] {
 				s.ordinal, s.join = next, g.joinAddrs(next)
 			}
 		}
 	}
-	g.order = slices.DeleteFunc(g.order, func(s *shard) bool {
+	g.shardList = slices.DeleteFunc(g.shardList, func(s *shard) bool {
 		if len(s.join) > 0 {
 			return false
 		}
@@ -120,11 +120,11 @@ func (g *Builder) number() {
 	})
 }
 
-// Unnumbered returns the shards that have no rows because no number is left for them.
-func (g *Builder) Unnumbered() []world.ShardID { return g.unnumbered }
+// ShardsWithoutOrdinal returns the shards that have no rows because no number is left for them.
+func (g *Builder) ShardsWithoutOrdinal() []world.ShardID { return g.unnumbered }
 
-// UnnumberedText returns the reason why a shard has no number.
-func UnnumberedText() string {
+// NoOrdinalReason returns the reason why a shard has no number.
+func NoOrdinalReason() string {
 	return fmt.Sprintf("no router number is available: at most %d shards with addresses are supported, of all L2Domains "+
 		"together, and the join subnet must have free addresses for their routers", maxOrdinal+1)
 }
@@ -138,7 +138,7 @@ func (g *Builder) joinAddrs(ordinal int) []netip.Prefix {
 		for range ordinal + 1 {
 			a = a.Prev()
 		}
-		if !router.Contains(a) || a == router.Addr() || a == router.Masked().Addr() || g.facts.Taken[a] {
+		if !router.Contains(a) || a == router.Addr() || a == router.Masked().Addr() || g.facts.UsedAddrs[a] {
 			return nil
 		}
 		out = append(out, netip.PrefixFrom(a, router.Bits()))

@@ -20,7 +20,7 @@ import (
 //   - A node's router translates the ports that a Service serves, and discards all other packets.
 
 // internalPriority precedes the ACLs of Services on the same switch.
-const internalPriority = admitPriority + 1
+const internalPriority = allowPriority + 1
 
 // discard is the next hop of a route that drops packets (ovn-nb(5)).
 const discard = "discard"
@@ -36,21 +36,21 @@ func (g *Builder) internalACL(domain string) Row {
 	}
 	return owned(ACL, OwnerDomain, domain, map[string]any{
 		"priority": internalPriority, "direction": "from-lport", "match": strings.Join(match, " || "), "action": "drop",
-	}, "internal").in(switchName(domain))
+	}, "internal").withParent(switchName(domain))
 }
 
 // aliasRows returns the rows of the cluster router for all aliases, per family. The src-ip route only makes routing
 // pass packets from aliases on to the policies, which select the shard; its next hop is irrelevant.
 func (g *Builder) aliasRows() []Row {
-	if len(g.order) == 0 {
+	if len(g.shardList) == 0 {
 		return nil
 	}
 	var out []Row
-	for _, join := range g.order[0].join {
+	for _, join := range g.shardList[0].join {
 		f := world.FamilyOf(join.Addr())
 		prefix := aliasesOf(f).prefix.String()
 		row := func(table string, columns map[string]any, parts ...string) {
-			out = append(out, owned(table, OwnerAliases, f.String(), columns, parts...).in(ClusterRouter))
+			out = append(out, owned(table, OwnerAliases, f.String(), columns, parts...).withParent(ClusterRouter))
 		}
 		policy := func(priority int, match, action string, parts ...string) {
 			row(Policy, map[string]any{"priority": priority, "match": match, "action": action, "nexthops": []string{}}, parts...)
@@ -60,9 +60,10 @@ func (g *Builder) aliasRows() []Row {
 		row(StaticRoute, map[string]any{"ip_prefix": prefix, "nexthop": discard, "policy": (*string)(nil)}, "unknown")
 		// Use two policies, because OVN can't match packets that do not arrive at a given port. Allowed packets
 		// follow the route.
-		policy(guardPriority+1, fmt.Sprintf("inport == %q && ip%d.dst == %s", ClusterRouterPort, f, prefix), "allow", "join")
-		policy(guardPriority, fmt.Sprintf("ip%d.dst == %s", f, prefix), "drop", "others")
-		policy(passPriority, fmt.Sprintf("ip%d.src == %s", f, prefix), "drop", "unknown")
+		policy(aliasDropPriority+1, fmt.Sprintf("inport == %q && ip%d.dst == %s", ClusterRouterPort, f, prefix), "allow",
+			"join")
+		policy(aliasDropPriority, fmt.Sprintf("ip%d.dst == %s", f, prefix), "drop", "others")
+		policy(defaultDropPriority, fmt.Sprintf("ip%d.src == %s", f, prefix), "drop", "unknown")
 	}
 	return out
 }

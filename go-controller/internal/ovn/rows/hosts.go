@@ -17,8 +17,8 @@ import (
 // to its management port. That address is the same on all nodes. The node's own address at the other end of the
 // connection identifies the node.
 
-// passPriority is below the policies that select a next hop. Packets that match none of them are dropped.
-const passPriority = policyPriority - 1
+// defaultDropPriority is below the policies that select a next hop. Packets that match none of them are dropped.
+const defaultDropPriority = policyPriority - 1
 
 func (n *node) router() string { return "slbnode-" + n.Name } // no name of a shard's router starts like this
 
@@ -64,7 +64,7 @@ func (n *node) balancer(protocol world.Protocol, host bool, vips map[string]stri
 	return n.row(LoadBalancer, map[string]any{
 		"name": name + "-" + proto, "protocol": &proto, "vips": vips, "options": options,
 		"selection_fields": []string{"ip_dst"},
-	}, parts...).in(n.router())
+	}, parts...).withParent(n.router())
 }
 
 // hostRows returns the rows that let a node be a backend itself: the load balancers for aliases of its own addresses,
@@ -84,10 +84,10 @@ func (g *Builder) hostRows(n *node, balancers []Row) []Row {
 		policy := func(way, port string, from, to netip.Addr, side string, hop netip.Addr) {
 			// Only the first fragment of a datagram contains the ports.
 			match := fmt.Sprintf("inport == %q && ip%d.src == %s && ip%d.dst == %s && (%s || ip.later_frag)",
-				port, f, from, f, to, anyOf(ports, side))
+				port, f, from, f, to, portMatch(ports, side))
 			out = append(out, n.row(Policy, map[string]any{
 				"priority": policyPriority, "match": match, "action": "reroute", "nexthops": []string{hop.String()},
-			}, way, h.Addr.String()).in(ClusterRouter))
+			}, way, h.Addr.String()).withParent(ClusterRouter))
 		}
 		policy("to", ClusterRouterPort, h.Masquerade, h.Addr, "dst", nth(subnets[0], managementHost))
 		policy("from", PodPortPrefix+n.Name, h.Addr, h.Masquerade, "src", own[0].Addr())
@@ -108,20 +108,20 @@ func (g *Builder) clientRows() []Row {
 	var out []Row
 	for _, a := range slices.SortedFunc(maps.Keys(hidden), netip.Addr.Compare) {
 		f := world.FamilyOf(a)
-		if len(g.order) == 0 || len(byFamily(g.order[0].join, f)) == 0 {
+		if len(g.shardList) == 0 || len(byFamily(g.shardList[0].join, f)) == 0 {
 			continue
 		}
 		row := func(table string, columns map[string]any, parts ...string) Row {
-			return owned(table, OwnerClients, a.String(), columns, parts...).in(ClusterRouter)
+			return owned(table, OwnerClients, a.String(), columns, parts...).withParent(ClusterRouter)
 		}
 		for _, policy := range []string{"src-ip", "dst-ip"} {
 			out = append(out, row(StaticRoute, map[string]any{
 				"ip_prefix": netip.PrefixFrom(a, a.BitLen()).String(), "policy": &policy,
-				"nexthop": byFamily(g.order[0].join, f)[0].Addr().String(),
+				"nexthop": byFamily(g.shardList[0].join, f)[0].Addr().String(),
 			}, policy))
 		}
 		out = append(out, row(Policy, map[string]any{
-			"priority": passPriority, "match": fmt.Sprintf("ip%d.src == %s || ip%d.dst == %s", f, a, f, a),
+			"priority": defaultDropPriority, "match": fmt.Sprintf("ip%d.src == %s || ip%d.dst == %s", f, a, f, a),
 			"action": "drop", "nexthops": []string{},
 		}))
 	}

@@ -78,7 +78,7 @@ func TestManyAddressesAreIndependent(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		rows.Returns(p, func(node string, b rows.ShardBackend) { uses = append(uses, use{node, b}) })
+		rows.ForEachBackend(p, func(node string, b rows.ShardBackend) { uses = append(uses, use{node, b}) })
 		return balancers, uses
 	}
 	var wantRows []rows.Row

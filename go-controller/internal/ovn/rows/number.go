@@ -38,11 +38,11 @@ func (n number) plus(m number) number {
 	return number{high, low}
 }
 
-func (n number) and(m number) number     { return number{n.high & m.high, n.low & m.low} }
-func (n number) without(m number) number { return number{n.high &^ m.high, n.low &^ m.low} }
+func (n number) and(m number) number    { return number{n.high & m.high, n.low & m.low} }
+func (n number) andNot(m number) number { return number{n.high &^ m.high, n.low &^ m.low} }
 
-// left shifts n to the left by less than 64 bits.
-func (n number) left(by int) number { return number{n.high<<by | n.low>>(64-by), n.low << by} }
+// shl shifts n to the left by less than 64 bits.
+func (n number) shl(by int) number { return number{n.high<<by | n.low>>(64-by), n.low << by} }
 
 // ones returns a number with the lowest count bits set, up to 128.
 func ones(count int) number {

@@ -34,7 +34,7 @@ func TestNumbersOfShards(t *testing.T) {
 				joins[text(r.Columns["networks"])]++
 			}
 		}
-		return joins, g.Unnumbered()
+		return joins, g.ShardsWithoutOrdinal()
 	}
 	for _, c := range []struct {
 		what     string

@@ -19,11 +19,11 @@ import (
 const (
 	// policyPriority is in a range that OVN-Kubernetes does not use (502-1001).
 	policyPriority = 700
-	// ownPriority is above the OVN-Kubernetes policies that send packets for a node's own addresses to the node
+	// nodeIPPriority is above the OVN-Kubernetes policies that send packets for a node's own addresses to the node
 	// (1004).
-	ownPriority = 1010
-	// guardPriority is above all OVN-Kubernetes policies that reroute packets (10 to 1005).
-	guardPriority = 1011
+	nodeIPPriority = 1010
+	// aliasDropPriority is above all OVN-Kubernetes policies that reroute packets (10 to 1005).
+	aliasDropPriority = 1011
 	// managementHost is the host number of the node's management port on the subnet of its pods.
 	managementHost = 2
 )
@@ -58,9 +58,9 @@ type Port struct {
 	Number   uint16
 }
 
-// Returns calls use for each backend of a Service, including draining ones, with the backend's node. A backend can
-// occur more than once.
-func Returns(p *plan.Service, use func(node string, b ShardBackend)) {
+// ForEachBackend calls use for each backend of a Service, including draining ones, with the backend's node. A backend
+// can occur more than once.
+func ForEachBackend(p *plan.Service, use func(node string, b ShardBackend)) {
 	vips := p.VIPs // starting at the listener's VIP; both lists are sorted by address
 	for _, l := range p.Listeners {
 		for len(vips) > 0 && vips[0].Addr.Less(l.VIP) {
@@ -80,8 +80,8 @@ func Returns(p *plan.Service, use func(node string, b ShardBackend)) {
 // node is a node that can have a router of ours.
 type node struct {
 	plan.Node
-	subnets []netip.Prefix
-	own     []netip.Prefix // the node's external addresses
+	subnets     []netip.Prefix
+	externalIPs []netip.Prefix // the node's external addresses
 	// join are the addresses of our router on the join switch.
 	join []netip.Prefix
 }
@@ -94,9 +94,9 @@ func (g *Builder) buildNodes(nodes []plan.Node) {
 		if !ok {
 			continue
 		}
-		out := &node{Node: n, subnets: f.Subnets, own: f.External}
+		out := &node{Node: n, subnets: f.Subnets, externalIPs: f.External}
 		for _, gateway := range f.Join {
-			if a := mirror(gateway, nodeJoinGap); gateway.Addr().Less(a) && !g.facts.Taken[a] {
+			if a := addrFromTop(gateway, nodeJoinGap); gateway.Addr().Less(a) && !g.facts.UsedAddrs[a] {
 				out.join = append(out.join, netip.PrefixFrom(a, gateway.Bits()))
 			}
 		}
@@ -106,8 +106,9 @@ func (g *Builder) buildNodes(nodes []plan.Node) {
 	}
 }
 
-// mirror returns the address whose distance from the top of the subnet is gap plus the distance of p from the bottom.
-func mirror(p netip.Prefix, gap int) netip.Addr {
+// addrFromTop returns the address whose distance from the top of the subnet is gap plus the distance of p from the
+// bottom.
+func addrFromTop(p netip.Prefix, gap int) netip.Addr {
 	low, top := p.Addr().AsSlice(), netipx.PrefixLastIP(p.Masked()).AsSlice()
 	base := p.Masked().Addr().AsSlice()
 	borrow := gap
@@ -146,11 +147,11 @@ func (g *Builder) NodeRows(name string, behind []ShardBackend, known func(id str
 		row(RouterPort, map[string]any{
 			"name": port, "mac": hashMAC(g.cluster.ID + "|" + router), "networks": texts(n.join),
 			"ha_chassis_group": (*string)(nil),
-		}).in(router),
+		}).withParent(router),
 		row(SwitchPort, map[string]any{
 			"name": "join-" + router, "type": "router", "addresses": []string{"router"},
 			"options": map[string]string{"router-port": port}, "tag": (*int)(nil),
-		}).in(JoinSwitch),
+		}).withParent(JoinSwitch),
 	}
 	out = append(out, pods...)
 	out = append(out, g.hostRows(n, g.balancers(n, behind, true, known))...)
@@ -162,16 +163,16 @@ func (g *Builder) NodeRows(name string, behind []ShardBackend, known func(id str
 		}
 		out = append(out, row(StaticRoute, map[string]any{
 			"ip_prefix": netip.PrefixFrom(join.Addr(), 0).Masked().String(), "nexthop": join.Addr().String(),
-		}, "back", f.String()).in(router))
+		}, "back", f.String()).withParent(router))
 		// Packets to an alias, or to a port of one, that no Service uses must not be routed back. They would loop.
 		out = append(out, row(StaticRoute, map[string]any{
 			"ip_prefix": aliasesOf(f).prefix.String(), "nexthop": discard,
-		}, "unknown", f.String()).in(router))
+		}, "unknown", f.String()).withParent(router))
 		for _, subnet := range byFamily(n.subnets, f) {
-			if p, ok := aliasesOf(f).of(g.cluster.PodNets, subnet); ok {
+			if p, ok := aliasesOf(f).prefixOf(g.cluster.PodNets, subnet); ok {
 				out = append(out, row(StaticRoute, map[string]any{
 					"ip_prefix": p.String(), "nexthop": own[0].Addr().String(),
-				}, "aliases", subnet.String()).in(ClusterRouter))
+				}, "aliases", subnet.String()).withParent(ClusterRouter))
 			}
 		}
 		ports := served(pods, func(a netip.Addr) bool { return world.FamilyOf(a) == f })
@@ -181,21 +182,21 @@ func (g *Builder) NodeRows(name string, behind []ShardBackend, known func(id str
 		policy := func(priority int, match string, hop netip.Addr, parts ...string) {
 			out = append(out, row(Policy, map[string]any{
 				"priority": priority, "match": match, "action": "reroute", "nexthops": []string{hop.String()},
-			}, parts...).in(ClusterRouter))
+			}, parts...).withParent(ClusterRouter))
 		}
 		// Match only packets from the pods' switch: packets that return through the join switch have already passed
 		// the node's router. Only the node's own chassis has flows for this policy. It is identified by the node's
 		// management port, which is resident long before this row is written. OVN 23.03 can miss that a port becomes
 		// resident later, as the port of our router does, and then has no flow until it recomputes everything.
 		leaving := fmt.Sprintf("is_chassis_resident(%q) && inport == %q && (%s) && ip%d.dst",
-			ManagementPortPrefix+name, PodPortPrefix+name, anyOf(ports, "src"), f)
-		policy(policyPriority, leaving+" != {"+strings.Join(texts(g.inside(f)), ", ")+"}", own[0].Addr(), f.String())
+			ManagementPortPrefix+name, PodPortPrefix+name, portMatch(ports, "src"), f)
+		policy(policyPriority, leaving+" != {"+strings.Join(texts(g.internalNets(f)), ", ")+"}", own[0].Addr(), f.String())
 		// A client may be hidden behind the node's own address, namely a pod on the node that connects to a VIP.
-		for _, a := range byFamily(n.own, f) {
-			policy(ownPriority, leaving+" == "+a.Addr().String(), own[0].Addr(), "own", a.Addr().String())
+		for _, a := range byFamily(n.externalIPs, f) {
+			policy(nodeIPPriority, leaving+" == "+a.Addr().String(), own[0].Addr(), "own", a.Addr().String())
 			for _, subnet := range byFamily(n.subnets, f) {
 				match := fmt.Sprintf("inport == %q && ip%d.src == %s && ip%d.dst == %s", ClusterRouterPort, f, subnet, f, a.Addr())
-				policy(ownPriority, match, nth(subnet, managementHost), "home", a.Addr().String(), subnet.String())
+				policy(nodeIPPriority, match, nth(subnet, managementHost), "home", a.Addr().String(), subnet.String())
 			}
 		}
 	}
@@ -211,8 +212,8 @@ func nth(subnet netip.Prefix, n int) netip.Addr {
 	return a
 }
 
-// inside returns the networks that contain no clients of a VIP.
-func (g *Builder) inside(f world.Family) []netip.Prefix {
+// internalNets returns the networks that contain no clients of a VIP.
+func (g *Builder) internalNets(f world.Family) []netip.Prefix {
 	inside := slices.Clone(byFamily(g.cluster.PodNets, f))
 	for _, join := range byFamily(g.facts.Join, f) {
 		inside = append(inside, join.Masked())
@@ -252,7 +253,7 @@ func (g *Builder) balancers(n *node, behind []ShardBackend, host bool, known fun
 		if alias, ok := g.aliasOn(n, b); ok {
 			from, to := netip.AddrPortFrom(alias, b.Port.Number), netip.AddrPortFrom(b.Addr, b.Port.Number)
 			vips[b.Port.Protocol][from.String()] = to.String()
-			if host && g.facts.RepliesUnhidden {
+			if host && g.facts.SkipsSNATForReplies {
 				// Until the node has replied, OVN treats each packet of a connection as the first one, although its
 				// destination is already translated. Without this key, such a packet (a retransmitted SYN, a second
 				// query) would leave without its client being hidden. With it, packets to the node's address are
@@ -264,7 +265,7 @@ func (g *Builder) balancers(n *node, behind []ShardBackend, host bool, known fun
 	var out []Row
 	for _, protocol := range protocols() {
 		row := n.balancer(protocol, host, vips[protocol])
-		keepKnown(vips[protocol], known(row.ID))
+		mergeMissing(vips[protocol], known(row.ID))
 		if len(vips[protocol]) > 0 {
 			out = append(out, row)
 		}
@@ -272,8 +273,8 @@ func (g *Builder) balancers(n *node, behind []ShardBackend, host bool, known fun
 	return out
 }
 
-// keepKnown adds the known aliases that are missing in vips.
-func keepKnown(vips, known map[string]string) {
+// mergeMissing adds the known aliases that are missing in vips.
+func mergeMissing(vips, known map[string]string) {
 	for alias, of := range known {
 		if _, ok := vips[alias]; !ok {
 			vips[alias] = of
@@ -296,8 +297,8 @@ func served(balancers []Row, meant func(netip.Addr) bool) map[Port]bool {
 	return ports
 }
 
-// anyOf returns a match for packets with one of the ports on a side, src or dst.
-func anyOf(ports map[Port]bool, side string) string {
+// portMatch returns a match for packets with one of the ports on a side, src or dst.
+func portMatch(ports map[Port]bool, side string) string {
 	numbers := map[world.Protocol][]int{}
 	for p := range ports {
 		numbers[p.Protocol] = append(numbers[p.Protocol], int(p.Number))
@@ -317,11 +318,11 @@ func (g *Builder) replyRows(s *shard) []Row {
 	var out []Row
 	for _, join := range s.join {
 		f := world.FamilyOf(join.Addr())
-		match := fmt.Sprintf("inport == %q && %s", ClusterRouterPort, through(f, s.ordinal))
+		match := fmt.Sprintf("inport == %q && %s", ClusterRouterPort, aliasMatch(f, s.ordinal))
 		out = append(out, s.row(Policy, map[string]any{
 			"priority": policyPriority, "match": match, "action": "reroute",
 			"nexthops": []string{join.Addr().String()},
-		}, f.String()).in(ClusterRouter))
+		}, f.String()).withParent(ClusterRouter))
 	}
 	return out
 }

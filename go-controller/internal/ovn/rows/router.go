@@ -20,12 +20,12 @@ const (
 	bfdMultiplier = 5
 )
 
-// bfdMillis returns the interval between two BFD frames of a shard, in milliseconds. The frames carry the router's
+// bfdInterval returns the interval between two BFD frames of a shard, in milliseconds. The frames carry the router's
 // MAC address and thereby update the forwarding tables of switches. A gateway that claims a shard sends the first
 // frame at once, often before its own flows would let it out. During a handover the interval is short, so that the
 // next frame follows soon. The interval changes once more when the claim is observed. This makes the gateway process
 // the session, which may otherwise happen only a second later.
-func bfdMillis(h world.Handover) int {
+func bfdInterval(h world.Handover) int {
 	switch h {
 	case world.HandoverAwaited:
 		return 10
@@ -39,20 +39,20 @@ func bfdMillis(h world.Handover) int {
 // HandoverOf is the inverse of bfdMillis.
 func HandoverOf(millis int) world.Handover {
 	for _, h := range []world.Handover{world.HandoverAwaited, world.HandoverClaimed} {
-		if millis == bfdMillis(h) {
+		if millis == bfdInterval(h) {
 			return h
 		}
 	}
 	return world.NoHandover
 }
 
-// Units returns the topology rows in the order in which they can be written: one unit per domain (its external
+// TopologyRows returns the topology rows in the order in which they can be written: one unit per domain (its external
 // switch), then one per shard.
-func (g *Builder) Units() (domains, shards [][]Row) {
+func (g *Builder) TopologyRows() (domains, shards [][]Row) {
 	for _, d := range g.domains {
 		domains = append(domains, g.domainRows(d))
 	}
-	for _, s := range g.order {
+	for _, s := range g.shardList {
 		shards = append(shards, g.shardRows(s))
 	}
 	return domains, append(shards, g.aliasRows(), g.clientRows())
@@ -72,7 +72,7 @@ func (g *Builder) domainRows(d *plan.Domain) []Row {
 			"addresses": []string{"unknown"},
 			"options":   map[string]string{"network_name": d.PhysicalNetwork},
 			"tag":       tag,
-		}, "localnet").in(name),
+		}, "localnet").withParent(name),
 		g.internalACL(d.Name),
 	}
 	return append(out, residentRows(d)...)
@@ -92,11 +92,11 @@ func residentRows(d *plan.Domain) []Row {
 		}
 		group := row(HAChassisGroup, map[string]any{"name": name})
 		out = append(out, group,
-			row(HAChassis, map[string]any{"chassis_name": chassis, "priority": 1}).in(name),
+			row(HAChassis, map[string]any{"chassis_name": chassis, "priority": 1}).withParent(name),
 			row(SwitchPort, map[string]any{
 				"name": name, "type": "external", "addresses": []string{}, "options": map[string]string{}, "tag": (*int)(nil),
 				"ha_chassis_group": Ref{group.Table, group.ID},
-			}).in(switchName(d.Name)))
+			}).withParent(switchName(d.Name)))
 	}
 	return out
 }
@@ -143,7 +143,7 @@ func (s *shard) chassisRows(group string) []Row {
 		out = append(out, s.row(HAChassis, map[string]any{
 			"chassis_name": name,
 			"priority":     10 * (max(len(chassis), 10) - i),
-		}, "chassis", name).in(group))
+		}, "chassis", name).withParent(group))
 	}
 	return out
 }
@@ -152,7 +152,7 @@ func (g *Builder) portRows(s *shard, router string, group Ref) []Row {
 	port := func(kind, name string, columns map[string]any) Row {
 		columns["name"] = name
 		columns["mac"] = mac(g.cluster.ID, s.ID, kind)
-		return s.row(RouterPort, columns, kind).in(router)
+		return s.row(RouterPort, columns, kind).withParent(router)
 	}
 	peer := func(kind, holder, routerPort string, options map[string]string) Row {
 		options["router-port"] = routerPort
@@ -162,7 +162,7 @@ func (g *Builder) portRows(s *shard, router string, group Ref) []Row {
 			"addresses": []string{"router"},
 			"options":   options,
 			"tag":       (*int)(nil),
-		}, kind).in(holder)
+		}, kind).withParent(holder)
 	}
 	return []Row{
 		port("join", joinPort(s.ID), map[string]any{
@@ -186,7 +186,7 @@ func (g *Builder) routeRows(s *shard, router string) []Row {
 	route := func(prefix, nexthop string, port *string, bfd any) {
 		out = append(out, s.row(StaticRoute, map[string]any{
 			"ip_prefix": prefix, "nexthop": nexthop, "output_port": port, "bfd": bfd,
-		}, "route", prefix).in(router))
+		}, "route", prefix).withParent(router))
 	}
 	for _, join := range g.facts.Join {
 		route(aliasesOf(world.FamilyOf(join.Addr())).prefix.String(), join.Addr().String(), nil, (*string)(nil))
@@ -207,7 +207,7 @@ func (g *Builder) routeRows(s *shard, router string) []Row {
 			continue // one session updates the switches' tables for both families
 		}
 		session = true
-		millis, multiplier := bfdMillis(s.Handover), bfdMultiplier
+		millis, multiplier := bfdInterval(s.Handover), bfdMultiplier
 		bfd := s.row(BFD, map[string]any{
 			"logical_port": ext,
 			"dst_ip":       gateway.String(),

@@ -56,8 +56,8 @@ const (
 	KeyShard = "slb.k8s.ovn.org/shard"
 	// KeyNode is the name of the node that a row belongs to.
 	KeyNode = "slb.k8s.ovn.org/node"
-	// KeyHolder is the name of the row that holds a row.
-	KeyHolder = "slb.k8s.ovn.org/holder"
+	// KeyParent is the name of the row that holds a row.
+	KeyParent = "slb.k8s.ovn.org/holder"
 	// KeyEpoch counts the transactions that added load balancers to a router, or ACLs to a switch.
 	KeyEpoch = "slb.k8s.ovn.org/epoch"
 	// KeyOrdinal is the number from which a shard's join addresses are derived.
@@ -82,8 +82,8 @@ type Row struct {
 	// Columns contains all columns that we own. Other columns are not changed. The values are string, int, *string,
 	// *int, []string (a sorted set), map[string]string, or Ref.
 	Columns map[string]any
-	// In is the set of another row that must contain this one, or zero.
-	In Place
+	// Parent is the set of another row that must contain this one, or zero.
+	Parent ParentRef
 }
 
 // Name returns the row's name column, or an empty string in tables without one.
@@ -95,11 +95,11 @@ func (r Row) Name() string {
 // Ref stands for the UUID of another row we own.
 type Ref struct{ Table, ID string }
 
-// Place is a column of the row named Name.
-type Place struct{ Table, Column, Name string }
+// ParentRef is a column of the row named Name.
+type ParentRef struct{ Table, Column, Name string }
 
-// holder returns the table and column that hold rows of a table, or empty strings if none must.
-func holder(table string) (holder, column string) {
+// parentColumn returns the table and column that hold rows of a table, or empty strings if none must.
+func parentColumn(table string) (holder, column string) {
 	switch table {
 	case ACL:
 		return Switch, "acls"
@@ -119,16 +119,16 @@ func holder(table string) (holder, column string) {
 	return "", ""
 }
 
-// Home returns the set that contains a row whose external_ids name the holder.
-func Home(table string, externalIDs map[string]string) Place {
-	t, column := holder(table)
-	return Place{Table: t, Column: column, Name: externalIDs[KeyHolder]}
+// ParentOf returns the set that contains a row whose external_ids name the holder.
+func ParentOf(table string, externalIDs map[string]string) ParentRef {
+	t, column := parentColumn(table)
+	return ParentRef{Table: t, Column: column, Name: externalIDs[KeyParent]}
 }
 
-// Rootless reports whether rows of a table live only as long as another row references them (ovn-nb.ovsschema,
+// IsNonRoot reports whether rows of a table live only as long as another row references them (ovn-nb.ovsschema,
 // isRoot).
-func Rootless(table string) bool {
-	t, _ := holder(table)
+func IsNonRoot(table string) bool {
+	t, _ := parentColumn(table)
 	return t != "" && table != LoadBalancer
 }
 
@@ -146,10 +146,10 @@ func (r Row) with(key, value string) Row {
 	return r
 }
 
-// in sets the row's holder.
-func (r Row) in(holder string) Row {
-	r = r.with(KeyHolder, holder)
-	r.In = Home(r.Table, r.ExternalIDs())
+// withParent sets the row's holder.
+func (r Row) withParent(holder string) Row {
+	r = r.with(KeyParent, holder)
+	r.Parent = ParentOf(r.Table, r.ExternalIDs())
 	return r
 }
 

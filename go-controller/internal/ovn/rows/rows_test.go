@@ -100,11 +100,11 @@ func golden(t *testing.T, file string) {
 // wanted formats all rows that a scene produces.
 func wanted(s scene) string {
 	facts := rows.Facts{
-		Join: s.Facts.Join, Nodes: s.Facts.Nodes, HashIPv6: s.Facts.HashIPv6, RepliesUnhidden: s.Facts.RepliesUnhidden,
-		Taken: map[netip.Addr]bool{}, Ordinals: map[world.ShardID]int{},
+		Join: s.Facts.Join, Nodes: s.Facts.Nodes, HashIPv6: s.Facts.HashIPv6, SkipsSNATForReplies: s.Facts.RepliesUnhidden,
+		UsedAddrs: map[netip.Addr]bool{}, Ordinals: map[world.ShardID]int{},
 	}
 	for _, a := range s.Facts.Taken {
-		facts.Taken[a] = true
+		facts.UsedAddrs[a] = true
 	}
 	for name, n := range s.Facts.Ordinals {
 		id, _ := rows.ParseShard(name)
@@ -130,12 +130,12 @@ func wanted(s scene) string {
 			fmt.Fprintf(&out, "error: %v\n", err)
 		}
 		write(balancers)
-		rows.Returns(&p, func(node string, b rows.ShardBackend) { back[node] = append(back[node], b) })
+		rows.ForEachBackend(&p, func(node string, b rows.ShardBackend) { back[node] = append(back[node], b) })
 	}
 	for _, node := range slices.Sorted(maps.Keys(back)) {
 		write(g.NodeRows(node, back[node], func(id string) map[string]string { return s.Facts.VIPs[id] }))
 	}
-	opts, ids := g.Timers(s.Facts.Options, s.Facts.ExternalIDs)
+	opts, ids := g.BFDOptions(s.Facts.Options, s.Facts.ExternalIDs)
 	for _, c := range append(opts, ids...) {
 		fmt.Fprintf(&out, "NB_Global %s: %q -> %q\n", c.Key, c.Old, c.New)
 	}
@@ -144,7 +144,7 @@ func wanted(s scene) string {
 
 // builder returns all topology rows of a Builder.
 func builder(g *rows.Builder) []rows.Row {
-	domains, shards := g.Units()
+	domains, shards := g.TopologyRows()
 	return slices.Concat(slices.Concat(domains...), slices.Concat(shards...))
 }
 
@@ -156,8 +156,8 @@ func line(r rows.Row) string {
 			fmt.Fprintf(&out, " %s=%s", column, text(r.Columns[column]))
 		}
 	}
-	if r.In.Name != "" {
-		fmt.Fprintf(&out, " in %s of %s", r.In.Column, r.In.Name)
+	if r.Parent.Name != "" {
+		fmt.Fprintf(&out, " in %s of %s", r.Parent.Column, r.Parent.Name)
 	}
 	return out.String() + "\n"
 }

@@ -76,7 +76,7 @@ func everything(t *testing.T) []rows.Row {
 			t.Fatal(err)
 		}
 		out = append(out, balancers...)
-		rows.Returns(p, func(_ string, b rows.ShardBackend) { behind = append(behind, b) })
+		rows.ForEachBackend(p, func(_ string, b rows.ShardBackend) { behind = append(behind, b) })
 	}
 	return append(out, g.NodeRows("n1", behind, func(string) map[string]string { return nil })...)
 }
@@ -129,14 +129,14 @@ func TestOVNKubernetesKeepsOurRows(t *testing.T) {
 		},
 		"MAC addresses are locally administered, single": localMAC,
 		"columns of others' rows are overwritten, but for these sets": func(r rows.Row) bool {
-			if strings.HasPrefix(r.In.Name, "slb") {
+			if strings.HasPrefix(r.Parent.Name, "slb") {
 				return true // a row we own
 			}
-			return slices.Contains([]rows.Place{
+			return slices.Contains([]rows.ParentRef{
 				{}, {Table: rows.Switch, Column: "ports", Name: rows.JoinSwitch},
 				{Table: rows.Router, Column: "static_routes", Name: rows.ClusterRouter},
 				{Table: rows.Router, Column: "policies", Name: rows.ClusterRouter},
-			}, r.In)
+			}, r.Parent)
 		},
 		"with a node go routes and policies to its gateway router": func(r rows.Row) bool {
 			hop, _ := r.Columns["nexthop"].(string)

@@ -26,14 +26,14 @@ func (g *Builder) Service(p *plan.Service, vips func(id string) map[string]strin
 		}
 		for _, protocol := range protocols() {
 			if row, ok := g.balancer(p, v, protocol, vips); ok {
-				out = append(out, row.in(RouterName(v.Shard)))
+				out = append(out, row.withParent(RouterName(v.Shard)))
 			}
 			if row, ok := g.draining(p, v, protocol); ok {
-				out = append(out, row.in(RouterName(v.Shard)))
+				out = append(out, row.withParent(RouterName(v.Shard)))
 			}
 		}
 	}
-	return append(out, g.Sources(p)...), nil
+	return append(out, g.SourceRangeACLs(p)...), nil
 }
 
 // balancer returns the row of one address and protocol of a Service, or false if it has no listener.
@@ -58,7 +58,7 @@ func (g *Builder) balancer(
 	}, vip.String(), proto).with(KeyService, p.Key.String())
 	have := vips(row.ID)
 	want := map[string]string{}
-	for _, l := range p.At(vip) {
+	for _, l := range p.ListenersFor(vip) {
 		if l.Protocol != protocol {
 			continue
 		}
@@ -79,7 +79,7 @@ func (g *Builder) balancer(
 // (ADR 7). The load balancer does not change packets to the alias.
 func (g *Builder) draining(p *plan.Service, v plan.VIP, protocol world.Protocol) (Row, bool) {
 	proto, vips := strings.ToLower(string(protocol)), map[string]string{}
-	for _, l := range p.At(v.Addr) {
+	for _, l := range p.ListenersFor(v.Addr) {
 		if l.Protocol != protocol {
 			continue
 		}

@@ -40,13 +40,13 @@ func Slots[T comparable](have, want []T) []T {
 		slots[holes[0]] = fresh[0]
 		holes, fresh = holes[1:], fresh[1:]
 	}
-	slots, fresh = overwriteSeconds(slots, fresh, alive, len(holes) == 0)
+	slots, fresh = replaceDuplicates(slots, fresh, alive, len(holes) == 0)
 	slots = append(slots, fresh...)
 	for len(holes) > 0 && holes[len(holes)-1] == len(slots)-1 {
 		slots, holes = slots[:len(slots)-1], holes[:len(holes)-1]
 	}
 	if len(slots) > 2*len(want) {
-		return packed(slots, holes)
+		return compact(slots, holes)
 	}
 	for _, i := range holes {
 		b := slices.MinFunc(want, func(x, y T) int { return alive[x] - alive[y] })
@@ -56,8 +56,8 @@ func Slots[T comparable](have, want []T) []T {
 	return slots
 }
 
-// overwriteSeconds assigns slots that only repeat a backend to new backends.
-func overwriteSeconds[T comparable](slots, fresh []T, count map[T]int, full bool) (filled, rest []T) {
+// replaceDuplicates assigns slots that only repeat a backend to new backends.
+func replaceDuplicates[T comparable](slots, fresh []T, count map[T]int, full bool) (filled, rest []T) {
 	if !full {
 		return slots, fresh
 	}
@@ -70,8 +70,8 @@ func overwriteSeconds[T comparable](slots, fresh []T, count map[T]int, full bool
 	return slots, fresh
 }
 
-// packed keeps the first slot of each backend, in order.
-func packed[T comparable](slots []T, holes []int) []T {
+// compact keeps the first slot of each backend, in order.
+func compact[T comparable](slots []T, holes []int) []T {
 	seen := make(map[T]bool, len(slots))
 	var out []T
 	for i, b := range slots {

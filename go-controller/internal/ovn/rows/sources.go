@@ -15,17 +15,16 @@ import (
 // Priorities of the ACLs on the switch of a domain, which has no other ACLs.
 const (
 	dropPriority  = 1000
-	admitPriority = 1001
+	allowPriority = 1001
 )
 
-// Sources returns the ACLs of a Service with source ranges, on the switches of its domains. Packets to its addresses
-// and ports are dropped unless they come from one of the ranges. Shards without a router have no ACLs.
+// SourceRangeACLs returns the ACLs of a Service with source ranges, on the switches of its domains. Packets to its
+// addresses and ports are dropped unless they come from one of the ranges. Shards without a router have no ACLs.
 //
-// The ACLs are stateless, so that conntrack does not run on the switch. They do not match other protocols and ports
-// of the address, which may belong to another Service. Replies have the client as their destination and don't match.
-// There are two ACLs, because OVN expands "not in these ranges" to as many flows as the product of the ranges'
-// lengths.
-func (g *Builder) Sources(p *plan.Service) []Row {
+// The ACLs are stateless, so that conntrack does not run on the switch. They do not match other protocols and ports of
+// the address, which may belong to another Service. Replies have the client as their destination and don't match. There
+// are two ACLs, because OVN expands "not in these ranges" to as many flows as the product of the ranges' lengths.
+func (g *Builder) SourceRangeACLs(p *plan.Service) []Row {
 	var out []Row
 	for _, v := range p.VIPs {
 		sources, restricted := p.Sources[world.FamilyOf(v.Addr)]
@@ -47,12 +46,12 @@ func sourceRows(p *plan.Service, v plan.VIP, protocol world.Protocol, ports []st
 	acl := func(what string, priority int, match, action string) Row {
 		return owned(ACL, OwnerService, p.Key.String(), map[string]any{
 			"priority": priority, "direction": "from-lport", "match": match, "action": action,
-		}, v.Addr.String(), proto, what).with(KeyService, p.Key.String()).in(switchName(v.Shard.Domain))
+		}, v.Addr.String(), proto, what).with(KeyService, p.Key.String()).withParent(switchName(v.Shard.Domain))
 	}
 	out := []Row{acl("drop", dropPriority, to, "drop")}
 	if len(sources) > 0 {
 		match := fmt.Sprintf("%s && %s.src == {%s}", to, ip, strings.Join(texts(sources), ", "))
-		out = append(out, acl("admit", admitPriority, match, "allow-stateless"))
+		out = append(out, acl("admit", allowPriority, match, "allow-stateless"))
 	}
 	return out
 }
@@ -60,7 +59,7 @@ func sourceRows(p *plan.Service, v plan.VIP, protocol world.Protocol, ports []st
 // portsOf returns the ports on which a Service listens at an address.
 func portsOf(p *plan.Service, vip netip.Addr, protocol world.Protocol) []string {
 	var ports []string
-	for _, l := range p.At(vip) {
+	for _, l := range p.ListenersFor(vip) {
 		if l.Protocol == protocol {
 			ports = append(ports, strconv.Itoa(int(l.Port)))
 		}

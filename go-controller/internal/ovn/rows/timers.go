@@ -11,29 +11,29 @@ import (
 // tunnelTxMillis is the maximum interval at which gateways send BFD packets on tunnels, in milliseconds.
 const tunnelTxMillis = 100
 
-// timer is a key of NB_Global:options (ovn-nb(5)) that controls BFD between gateways, with the default of OVS
+// bfdOption is a key of NB_Global:options (ovn-nb(5)) that controls BFD between gateways, with the default of OVS
 // (ovs-vswitchd.conf.db(5), bfd).
-type timer struct {
-	key     string
-	initial int
+type bfdOption struct {
+	key          string
+	defaultValue int
 }
 
-func timers() []timer {
-	return []timer{{"bfd-min-rx", 1000}, {"bfd-min-tx", 100}, {"bfd-mult", 3}}
+func timers() []bfdOption {
+	return []bfdOption{{"bfd-min-rx", 1000}, {"bfd-min-tx", 100}, {"bfd-mult", 3}}
 }
 
 // originalKey returns the key of NB_Global:external_ids that stores the original value.
-func (t timer) originalKey() string { return "slb.k8s.ovn.org/" + t.key }
+func (t bfdOption) originalKey() string { return "slb.k8s.ovn.org/" + t.key }
 
 // KeyChange is a change of one key of a map. An empty New removes the key. An empty Old means that the key was
 // absent.
 type KeyChange struct{ Key, Old, New string }
 
-// Timers returns the changes to NB_Global's options and external_ids that make BFD between gateways as fast as the
+// BFDOptions returns the changes to NB_Global's options and external_ids that make BFD between gateways as fast as the
 // strictest domain requires, but never slower than other clients have configured it. The original values are stored
 // in external_ids and restored once no shard requires faster ones.
-func (g *Builder) Timers(options, externalIDs map[string]string) (opts, ids []KeyChange) {
-	want := g.timing()
+func (g *Builder) BFDOptions(options, externalIDs map[string]string) (opts, ids []KeyChange) {
+	want := g.requiredBFD()
 	for _, t := range timers() {
 		now, memory := options[t.key], externalIDs[t.originalKey()]
 		base := now
@@ -51,8 +51,8 @@ func (g *Builder) Timers(options, externalIDs map[string]string) (opts, ids []Ke
 	return opts, ids
 }
 
-// timing returns the values that the shards require.
-func (g *Builder) timing() map[string]int {
+// requiredBFD returns the values that the shards require.
+func (g *Builder) requiredBFD() map[string]int {
 	want := map[string]int{}
 	strictest := func(key string, value int) {
 		if old, ok := want[key]; value > 0 && (!ok || value < old) {
@@ -69,11 +69,11 @@ func (g *Builder) timing() map[string]int {
 	return want
 }
 
-func (t timer) value(s string) int {
+func (t bfdOption) value(s string) int {
 	if n, err := strconv.Atoi(s); err == nil && n > 0 {
 		return n
 	}
-	return t.initial
+	return t.defaultValue
 }
 
 func appendChange(changes []KeyChange, key, from, to string) []KeyChange {
