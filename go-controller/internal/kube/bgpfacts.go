@@ -17,19 +17,19 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
 )
 
-// bgpFacts are the objects for BGP, by name.
+// bgpFacts are the objects of the BGP kinds, by name.
 type bgpFacts struct {
 	peers          map[string]*v1alpha1.BGPPeer
 	advertisements map[string]*v1alpha1.BGPAdvertisement
 	profiles       map[string]*v1alpha1.BFDProfile
 	communities    map[string]*v1alpha1.Community
 	secrets        map[string]*corev1.Secret
-	// statuses are what the nodes tell, sessions what that comes to.
+	// statuses are the reports of the nodes. sessions are the sessions in them.
 	statuses map[string]*v1alpha1.BGPNodeStatus
 	sessions map[string]map[string]world.PeerSession
-	// answered are the nodes that were found silent and reported after all, which counts for a while.
+	// answered are the nodes that were considered silent and then reported. Their timers run for answerLasts.
 	answered map[string]*time.Timer
-	// read is what the objects come to; nil after a change.
+	// read is the conversion of the objects; nil after a change.
 	read *bgpRead
 }
 
@@ -52,8 +52,8 @@ func newBGPFacts() bgpFacts {
 	}
 }
 
-// storeHandler returns what takes note of objects. A version of which only the status differs
-// concerns nobody.
+// storeHandler returns a handler that stores objects. A version that differs only in its status does not wake the
+// controller.
 func storeHandler[T object](f *Facts, objects map[string]T) func(old, now T) {
 	return func(old, now T) {
 		var none T
@@ -75,7 +75,7 @@ func storeHandler[T object](f *Facts, objects map[string]T) func(old, now T) {
 	}
 }
 
-// setSecret: Secrets have no generation.
+// setSecret stores a Secret. It compares type and data because Secrets have no generation.
 func (f *Facts) setSecret(old, now *corev1.Secret) {
 	if old != nil && now != nil && old.Type == now.Type && maps.EqualFunc(old.Data, now.Data, slices.Equal) {
 		return
@@ -90,7 +90,7 @@ func (f *Facts) setSecret(old, now *corev1.Secret) {
 	f.hooks.Wake()
 }
 
-// setStatus takes note of what a node tells, and wakes nobody for counters.
+// setStatus stores the report of a node. Changed counters do not wake the controller.
 func (f *Facts) setStatus(old, now *v1alpha1.BGPNodeStatus) {
 	name := cmp.Or(now, old).Name
 	is := convert.Sessions(now)
@@ -115,7 +115,7 @@ func (f *Facts) setStatus(old, now *v1alpha1.BGPNodeStatus) {
 	}
 }
 
-// addBGP adds what is for BGP to a snapshot.
+// addBGP adds the BGP objects to a snapshot.
 func (f *Facts) addBGP(w *world.Snapshot) {
 	if f.bgp.read == nil {
 		f.bgp.read = f.readBGP()
@@ -131,11 +131,12 @@ func (f *Facts) addBGP(w *world.Snapshot) {
 	}
 }
 
-// recoveryPeriod is how long a report counts that came from a node that was found silent: its daemon lives, and
-// only the kubelet or the guard does not. It is asked again then, by way of the condition.
+// recoveryPeriod is how long a report is valid that a node sent although it was considered silent. Such a report shows
+// that the daemon works and that only the kubelet or the guard does not. After this time the condition marks the report
+// as expired again, which makes the daemon send a new one.
 const recoveryPeriod = 15 * time.Minute
 
-// markRecovered notes that a node reported although it was found silent. The caller holds mu.
+// markRecovered records that a node reported although it was considered silent. The caller holds mu.
 func (f *Facts) markRecovered(name string) {
 	if t := f.bgp.answered[name]; t != nil {
 		t.Stop()
@@ -156,11 +157,12 @@ func (f *Facts) markRecovered(name string) {
 	f.bgp.answered[name] = t
 }
 
-// expireReports says why what a node reported does not count any more, empty if it does. The caller holds mu.
+// expireReports returns why the last report of a node is no longer valid, or an empty string if it is valid. The caller
+// holds mu.
 func (f *Facts) expireReports(name string) string {
 	n := f.nodes[name]
 	switch {
-	case n == nil || f.bgp.answered[name] != nil: // The report goes with its Node.
+	case n == nil || f.bgp.answered[name] != nil: // The report is deleted with its Node.
 		return ""
 	case n.world.Unreachable:
 		return "the node's kubelet no longer reports, so the node's last report has expired"
@@ -172,7 +174,7 @@ func (f *Facts) expireReports(name string) string {
 	return ""
 }
 
-// expired reports whether we found that a report does not count.
+// expired reports whether the controller marked a report as expired.
 func expired(s *v1alpha1.BGPNodeStatus) bool {
 	return s != nil && meta.IsStatusConditionPresentAndEqual(s.Status.Conditions, v1alpha1.ConditionReady,
 		metav1.ConditionUnknown)

@@ -14,7 +14,7 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
 )
 
-// Each step says whether it is news, and what the peer is like after it.
+// Each step has the expected wakeup and the expected peer after it.
 func TestPeersFollowReferencedObjects(t *testing.T) {
 	f, wakes := counted()
 	peer := func(generation int64) *v1alpha1.BGPPeer {
@@ -90,8 +90,9 @@ func TestNodeStatusReportsSessions(t *testing.T) {
 	}
 }
 
-// What a node reported counts until its kubelet or its daemon is silent. A daemon that lives answers when its report
-// is marked, and counts again; one that does not has to report first, also after a restart of the controller.
+// A report is valid until the node's kubelet or daemon is silent. A daemon that works reports again when its report is
+// marked as expired, and the new report is valid. A daemon that does not work must report first, also after a restart
+// of the controller.
 func TestReportsExpire(t *testing.T) {
 	node := func(ready corev1.ConditionStatus) *corev1.Node {
 		return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1"}, Status: corev1.NodeStatus{

@@ -14,14 +14,14 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
 )
 
-// BGPVerdicts are what the conditions of the kinds for BGP shall say, by the object's name.
+// BGPVerdicts are the desired conditions of the BGP kinds, by name of the object.
 type BGPVerdicts struct {
 	Peers, Advertisements, Profiles, Communities map[string]Verdicts
-	// Silent are nodes whose BGPNodeStatus has expired.
+	// Silent are the nodes whose BGPNodeStatus has expired.
 	Silent map[string]Verdicts
 }
 
-// BGPWriter makes the conditions of the kinds for BGP say so.
+// BGPWriter writes the conditions of the BGP kinds.
 type BGPWriter struct {
 	peers          *ObjectWriter[*v1alpha1.BGPPeer]
 	advertisements *ObjectWriter[*v1alpha1.BGPAdvertisement]
@@ -30,7 +30,7 @@ type BGPWriter struct {
 	nodes          *ObjectWriter[*v1alpha1.BGPNodeStatus]
 }
 
-// NewBGPWriter returns a writer of what facts knows.
+// NewBGPWriter returns a writer for the objects in facts.
 func NewBGPWriter(ours *Clients, facts *Facts, wrote Wrote, events *Events) *BGPWriter {
 	return &BGPWriter{
 		peers: NewObjectWriter("BGPPeer", ours.Peers, func(name string) (*v1alpha1.BGPPeer, bool) {
@@ -48,7 +48,7 @@ func NewBGPWriter(ours *Clients, facts *Facts, wrote Wrote, events *Events) *BGP
 	}
 }
 
-// Set replaces what all conditions shall say.
+// Set replaces all desired conditions.
 func (w *BGPWriter) Set(v BGPVerdicts) {
 	w.peers.Set(merges(v.Peers, (*v1alpha1.BGPPeer).DeepCopy, func(o *v1alpha1.BGPPeer) *[]metav1.Condition {
 		return &o.Status.Conditions
@@ -77,7 +77,7 @@ func (w *BGPWriter) Run(ctx context.Context) {
 	running.Wait()
 }
 
-// merges are for objects whose status is no more than conditions.
+// merges returns a Merge for each object of a kind whose status consists only of conditions.
 func merges[T object](verdicts map[string]Verdicts, clone func(T) T,
 	conditions func(T) *[]metav1.Condition) map[string]Merge[T] {
 	out := make(map[string]Merge[T], len(verdicts))

@@ -6,17 +6,17 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 )
 
-// changes are what happened since somebody asked.
+// changes are the changes since the last call of Facts.Changes or Facts.Snapshot.
 type changes struct {
 	services map[world.Key]world.Change
-	// others: something else than Services changed.
+	// others reports whether anything other than Services changed.
 	others bool
 }
 
 func (c *changes) add(key world.Key, was, is *world.Service, asked bool) {
 	if first, ok := c.services[key]; ok {
 		was, asked = first.Was, asked || first.SpecChanged
-		// One that went and came back, or one in another's place.
+		// A Service that was deleted and recreated.
 		asked = asked || (first.Is == nil) && first.Was != nil
 	}
 	if c.services == nil {
@@ -25,8 +25,8 @@ func (c *changes) add(key world.Key, was, is *world.Service, asked bool) {
 	c.services[key] = world.Change{Was: was, Is: is, SpecChanged: asked}
 }
 
-// Changes returns what became of Services since the last Changes or Snapshot, and true if
-// that is not all that happened.
+// Changes returns the changes of Services since the last call of Changes or Snapshot, and reports whether anything else
+// changed.
 func (f *Facts) Changes() (services map[world.Key]world.Change, others bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

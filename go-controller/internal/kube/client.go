@@ -21,7 +21,7 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
 )
 
-// Clients reads and writes the kinds of our own group, and reads two of OpenShift's.
+// Clients are the clients for the kinds of our own group, and for two of OpenShift's kinds.
 type Clients struct {
 	Pools          *gentype.ClientWithList[*v1alpha1.IPAddressPool, *v1alpha1.IPAddressPoolList]
 	Domains        *gentype.ClientWithList[*v1alpha1.L2Domain, *v1alpha1.L2DomainList]
@@ -30,11 +30,11 @@ type Clients struct {
 	Profiles       *gentype.ClientWithList[*v1alpha1.BFDProfile, *v1alpha1.BFDProfileList]
 	Communities    *gentype.ClientWithList[*v1alpha1.Community, *v1alpha1.CommunityList]
 	NodeStatuses   *gentype.ClientWithList[*v1alpha1.BGPNodeStatus, *v1alpha1.BGPNodeStatusList]
-	// NetworkConfigs and NetworkOperators are OpenShift's, which other clusters don't have.
+	// NetworkConfigs and NetworkOperators are OpenShift's kinds, which other clusters do not have.
 	NetworkConfigs, NetworkOperators dynamic.ResourceInterface
 }
 
-// NewClients returns clients that speak JSON to the API server of the configuration.
+// NewClients returns clients for the API server of config. They use JSON.
 func NewClients(config *rest.Config) (*Clients, error) {
 	others, err := dynamic.NewForConfig(config)
 	if err != nil {
@@ -82,13 +82,13 @@ func NewClients(config *rest.Config) (*Clients, error) {
 	}, nil
 }
 
-// lister is what all typed clients share.
+// lister has the methods that all typed clients share.
 type lister[L runtime.Object] interface {
 	List(ctx context.Context, o metav1.ListOptions) (L, error)
 	Watch(ctx context.Context, o metav1.ListOptions) (watch.Interface, error)
 }
 
-// only lists and watches the one object of a name.
+// only lists and watches a single object by name.
 type only[L runtime.Object] struct {
 	lister[L]
 	name string
@@ -113,12 +113,12 @@ type object interface {
 	metav1.Object
 }
 
-// whole keeps an object as it is.
+// whole returns an object unchanged.
 func whole[T any](o T) T { return o }
 
-// newInformer returns an informer that tells on, from one goroutine, each object that came
-// (no old), changed, or went (no new). Of an object it remembers, and tells, what keep
-// makes of it, which has its name, namespace and version. Of something kept, keep makes the same.
+// newInformer returns an informer that calls on, from one goroutine, for each object that was added (no old), changed,
+// or deleted (no now). The informer stores, and passes to on, the result of keep, which must have the name, namespace
+// and version of the object. Calling keep again on its result must return the same result.
 func newInformer[T, K object, L runtime.Object](client lister[L], empty T, keep func(T) K,
 	on func(old, now K)) cache.Controller {
 	var none K
@@ -127,13 +127,14 @@ func newInformer[T, K object, L runtime.Object](client lister[L], empty T, keep 
 			t.SetManagedFields(nil)
 			return keep(t)
 		}
-		return o // kept already
+		return o // already converted by keep
 	}
 	_, controller := cache.NewInformerWithOptions(cache.InformerOptions{
 		ListerWatcher: &cache.ListWatch{
 			ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
-				// An API server without watch lists is asked for "0", whatever its cache has.
-				// From an old cache, a new leader would give addresses that others have.
+				// Without watch lists, client-go lists with resourceVersion "0", for which the API server may return
+				// outdated data from its cache. With outdated data, a new leader would allocate addresses that other
+				// Services already have.
 				if o.ResourceVersion == "0" {
 					o.ResourceVersion = ""
 				}
@@ -155,7 +156,7 @@ func newInformer[T, K object, L runtime.Object](client lister[L], empty T, keep 
 		Handler: cache.ResourceEventHandlerFuncs{
 			AddFunc: func(o any) { on(none, o.(K)) },
 			UpdateFunc: func(old, now any) {
-				// A relist hands over what has not changed, too.
+				// A relist also calls this for unchanged objects.
 				if old.(K).GetResourceVersion() != now.(K).GetResourceVersion() {
 					on(old.(K), now.(K))
 				}
@@ -173,8 +174,8 @@ func newInformer[T, K object, L runtime.Object](client lister[L], empty T, keep 
 	return controller
 }
 
-// trimmed is a page of a list with what is kept of its objects. The informer trims them only
-// when it has all pages, which for EndpointSlices is many times what is kept.
+// trimmed returns a page of a list with trimmed objects. The informer itself trims objects only when it has all pages,
+// and untrimmed EndpointSlices need many times the memory of trimmed ones.
 func trimmed(page runtime.Object, trim func(runtime.Object) runtime.Object) (runtime.Object, error) {
 	from, err := meta.ListAccessor(page)
 	if err != nil {

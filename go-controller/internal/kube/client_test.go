@@ -15,7 +15,7 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 )
 
-// pages lists EndpointSlices, one a page, and refuses watch lists as older API servers do.
+// pages lists EndpointSlices, one per page, and rejects watch lists as older API servers do.
 type pages struct{ count int }
 
 func (p pages) List(_ context.Context, o metav1.ListOptions) (*discoveryv1.EndpointSliceList, error) {
@@ -48,7 +48,7 @@ func (p pages) Watch(_ context.Context, o metav1.ListOptions) (watch.Interface, 
 	return watch.NewFake(), nil
 }
 
-// What is kept of each page of a list is told, all pages of it.
+// The informer reports the trimmed objects of all pages of a list.
 func TestListKeepsEveryPage(t *testing.T) {
 	const count = 3
 	told := make(chan *endpoints, count)

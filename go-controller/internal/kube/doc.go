@@ -1,18 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package kube is the edge to the Kubernetes API: informers become facts of the world,
-// decisions become status, conditions and events.
+// Package kube connects the project to the Kubernetes API: it converts the objects of informers to facts in package
+// world, and writes decisions as status, conditions and Events.
 //
 // Invariants:
-//   - An object is converted when it changes, not when a decision is made; a Snapshot is
-//     slices of pointers to values that never change.
-//   - A status is written only if it differs from what the API server has, under the
-//     resourceVersion that it was compared with: a restart writes nothing.
-//   - The address comes first: a write that changes only conditions waits for all writes
-//     that change addresses, and a quarter of the writers is all that conditions get. What
-//     is decided meanwhile goes out in the same write.
-//   - Conditions of others, and lastTransitionTime of a status that did not change, stay
-//     as they are.
-//   - Events tell transitions, as read from the status before and after a write. A
-//     failover is one Event of the L2Domain, however many Services it moves.
+//   - An object is converted when it changes, not when a decision is made. A Snapshot consists of slices of pointers to
+//     immutable values.
+//   - A status is written only if it differs from the one at the API server, with the resourceVersion of the object it
+//     was compared with. A restart writes nothing.
+//   - Addresses are written first: a write that changes only conditions is not started while a write that changes
+//     addresses is queued, and at most a quarter of the writers write conditions. Later decisions about the same object
+//     are merged into one write.
+//   - Conditions of other controllers, and lastTransitionTime of an unchanged status, are not modified.
+//   - Events report transitions, which are computed from the status before and after a write. A failover is one Event
+//     on the L2Domain, regardless of the number of Services it moves.
 package kube

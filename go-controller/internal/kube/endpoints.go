@@ -15,20 +15,20 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 )
 
-// endpoints is what is remembered of an EndpointSlice. The objects themselves would be
-// most of the memory of a large cluster.
+// endpoints is what is stored of an EndpointSlice. The objects themselves would take most of the memory in a large
+// cluster.
 type endpoints struct {
 	metav1.ObjectMeta // name, namespace and version only
-	// service is whose they are, the zero Key for nobody's.
+	// service is the Service of the endpoints; the zero Key if there is none.
 	service world.Key
-	// world is nil for what no proxy serves.
+	// world is nil for endpoints that no proxy serves.
 	world *world.Slice
 }
 
-// GetObjectKind implements runtime.Object, which what informers keep must be.
+// GetObjectKind implements runtime.Object, as informers require.
 func (e *endpoints) GetObjectKind() schema.ObjectKind { return schema.EmptyObjectKind }
 
-// DeepCopyObject implements runtime.Object. Nobody changes a slice of the world.
+// DeepCopyObject implements runtime.Object. The copy shares the slice in world, which is immutable.
 func (e *endpoints) DeepCopyObject() runtime.Object {
 	out := *e
 	e.DeepCopyInto(&out.ObjectMeta)
@@ -45,7 +45,7 @@ func keepEndpoints(s *discoveryv1.EndpointSlice) *endpoints {
 	return e
 }
 
-// endpointsOf are those of a Service by the names of their slices.
+// endpointsOf returns the endpoints of a Service, ordered by the names of their EndpointSlices.
 func (f *Facts) endpointsOf(key world.Key) []*world.Slice {
 	all := slices.Clone(f.endpoints[key])
 	slices.SortFunc(all, func(a, b *endpoints) int { return cmp.Compare(a.Name, b.Name) })

@@ -13,12 +13,11 @@ import (
 )
 
 const (
-	// eventPause is the time between two handfuls of Events, eventHandful how many these
-	// are at most: Events cost the API server as much as addresses, and nobody waits for
-	// them.
+	// eventPause is the time between two batches of Events, and eventHandful the maximum size of a batch. For the API
+	// server an Event is as expensive as the write of an address, but no client waits for it.
 	eventPause = 100 * time.Millisecond
 	eventBurst = 25
-	// maxEvents bounds those that wait; the conditions tell the same.
+	// maxEvents bounds the queue. The conditions contain the same information.
 	maxEvents = 20_000
 )
 
@@ -27,7 +26,7 @@ type event struct {
 	kind, reason, message string
 }
 
-// eventQueue has the Events that are not written yet. The zero value is empty.
+// eventQueue contains the Events that are not yet written. The zero value is empty.
 type eventQueue struct {
 	mu      sync.Mutex
 	waiting []event
@@ -44,7 +43,7 @@ func (q *eventQueue) add(e event) {
 	q.waiting = append(q.waiting, e)
 }
 
-// take removes up to n of those that have waited longest.
+// take removes up to n of the oldest Events.
 func (q *eventQueue) take(n int) []event {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -56,8 +55,8 @@ func (q *eventQueue) take(n int) []event {
 	return taken
 }
 
-// Run hands Events to the recorder until the context ends, but none while others are busy
-// with more urgent writes.
+// Run passes Events to the recorder until the context ends, but not while busy reports that more urgent writes are
+// pending.
 func (e *Events) Run(ctx context.Context, recorder record.EventRecorder, busy func() bool) {
 	ticker := time.NewTicker(eventPause)
 	defer ticker.Stop()

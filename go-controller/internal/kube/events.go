@@ -15,15 +15,15 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
 )
 
-// Events tells transitions of Services, and once for all Services of a shard that
-// another gateway answers for it. They are written by Run. The zero value is ready.
+// Events reports transitions of Services as Events. A move of a shard to another gateway is reported once, for all its
+// Services. Run writes the Events. The zero value is ready to use.
 type Events struct {
 	queue eventQueue
-	// OnAllocated, if set, is told of each Service that had no address and was given one.
+	// OnAllocated, if set, is called for each Service that had no address and was assigned one.
 	OnAllocated func(world.Key)
 }
 
-// transition is an Event for a condition that became what it was not.
+// transition is the Event for a condition that changed to a status.
 type transition struct {
 	condition string
 	to        metav1.ConditionStatus
@@ -39,8 +39,8 @@ func transitions() []transition {
 	}
 }
 
-// service tells what a status write changed. A Service that waits for another reason
-// than before is told once more.
+// service reports the transitions in a status write. A Service that waits for an address is reported again if the
+// reason changes.
 func (e *Events) service(before, after *corev1.Service) {
 	if e.OnAllocated != nil && len(convert.Assigned(before)) == 0 && len(convert.Assigned(after)) > 0 {
 		e.OnAllocated(world.Key{Namespace: after.Namespace, Name: after.Name})
@@ -54,7 +54,7 @@ func (e *Events) service(before, after *corev1.Service) {
 			continue
 		}
 		if was != nil && was.Reason == v1alpha1.ReasonDatabaseUnreachable && t.to == metav1.ConditionTrue {
-			continue // nothing happened but that it is known again
+			continue // only the connection to the databases was restored
 		}
 		if was == nil || was.Status != is.Status || (t.to == metav1.ConditionFalse && was.Reason != is.Reason) {
 			e.queue.add(event{about, t.kind, t.reason, is.Message})
@@ -73,15 +73,16 @@ func (e *Events) service(before, after *corev1.Service) {
 	}
 }
 
-// wasAnnounced reports whether a Service was announced, as far as its condition knows. While nothing is known, it does
-// not have what was before: mostly that the Service was announced.
+// wasAnnounced reports whether a Service was announced, as far as its condition shows. A condition that is Unknown
+// because the state cannot be observed does not contain the earlier state. The Service was most likely announced, so
+// the result is true.
 func wasAnnounced(c *metav1.Condition) bool {
 	return c != nil && (c.Status == metav1.ConditionTrue || c.Status == metav1.ConditionUnknown &&
 		(c.Reason == v1alpha1.ReasonDatabaseUnreachable || c.Reason == v1alpha1.ReasonNodeSilent))
 }
 
-// conflict is the condition that says that another host answers for an address of a Service, be it held for that
-// reason or announced all the same; nil if none says so.
+// conflict returns the condition with reason AddressConflict: another host answers for an address of the Service. The
+// address is either withheld for that reason or announced anyway. conflict returns nil if there is no such condition.
 func conflict(s *corev1.Service) *metav1.Condition {
 	for _, kind := range []string{v1alpha1.ConditionAnnounced, v1alpha1.ConditionAllocated} {
 		if c := meta.FindStatusCondition(s.Status.Conditions, kind); c != nil && c.Reason == v1alpha1.ReasonAddressConflict &&
@@ -92,7 +93,8 @@ func conflict(s *corev1.Service) *metav1.Condition {
 	return nil
 }
 
-// Pool tells when a pool comes to give nothing because all are suspended, and when that ends.
+// Pool reports when a pool stops allocating addresses because allocation is suspended for all pools, and when it
+// resumes.
 func (e *Events) Pool(before, after *v1alpha1.IPAddressPool) {
 	suspended := func(p *v1alpha1.IPAddressPool) bool {
 		ready := meta.FindStatusCondition(p.Status.Conditions, v1alpha1.ConditionReady)
@@ -112,8 +114,8 @@ func (e *Events) Pool(before, after *v1alpha1.IPAddressPool) {
 		Message})
 }
 
-// Domain tells which shards another gateway answers for, and when a domain comes to have
-// no gateway, or none that stays.
+// Domain reports which shards moved to another gateway, when a domain loses its last gateway, and when all its gateways
+// are draining.
 func (e *Events) Domain(before, after *v1alpha1.L2Domain) {
 	e.moves(before, after)
 	was := meta.FindStatusCondition(before.Status.Conditions, v1alpha1.ConditionReady)
@@ -134,8 +136,8 @@ func aboutDomain(d *v1alpha1.L2Domain) *corev1.ObjectReference {
 		UID: d.UID}
 }
 
-// Peer tells when the nodes come to have all sessions with a peer, or to lack one. That a new
-// peer has none yet is no news.
+// Peer reports when the nodes have established all sessions with a peer, and when one is lost. The first status of a
+// new peer without sessions is not reported.
 func (e *Events) Peer(before, after *v1alpha1.BGPPeer) {
 	was := meta.FindStatusCondition(before.Status.Conditions, v1alpha1.ConditionReady)
 	is := meta.FindStatusCondition(after.Status.Conditions, v1alpha1.ConditionReady)
@@ -152,8 +154,7 @@ func (e *Events) Peer(before, after *v1alpha1.BGPPeer) {
 	}
 }
 
-// moves tells which shards another gateway answers for, in one Event: a gateway that
-// dies may have carried all of them.
+// moves reports which shards moved to another gateway, in one Event: a failed gateway may have carried all shards.
 func (e *Events) moves(before, after *v1alpha1.L2Domain) {
 	moves, lost := moved(before.Status.Shards, after.Status.Shards)
 	if len(moves) == 0 {
@@ -166,8 +167,7 @@ func (e *Events) moves(before, after *v1alpha1.L2Domain) {
 	e.queue.add(event{aboutDomain(after), kind, v1alpha1.EventGatewayChanged, truncate(strings.Join(moves, "; "))})
 }
 
-// moved says which shards were moved between which gateways, and whether any is left
-// without one.
+// moved returns a description of the moves of shards between gateways, and whether any shard has no gateway now.
 func moved(before, after []v1alpha1.ShardStatus) (moves []string, lost bool) {
 	was := make(map[int32]v1alpha1.ShardStatus, len(before))
 	for _, s := range before {

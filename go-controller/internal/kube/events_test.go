@@ -55,7 +55,7 @@ func TestFailoverEmitsOneDomainEvent(t *testing.T) {
 	}
 }
 
-// A conflict is told when it is found, not again while it lasts.
+// A conflict is reported when it is found, and not again while it lasts.
 func TestConflictEmitsOneEvent(t *testing.T) {
 	with := func(status metav1.ConditionStatus, reason string) *corev1.Service {
 		return &corev1.Service{Status: corev1.ServiceStatus{Conditions: []metav1.Condition{
@@ -72,7 +72,7 @@ func TestConflictEmitsOneEvent(t *testing.T) {
 		got[0].message != "10.50.0.100: somebody" {
 		t.Errorf("events %+v", got)
 	}
-	// Announced all the same, because it was found too late.
+	// Announced anyway, because the conflict was found too late.
 	late := with(metav1.ConditionTrue, v1alpha1.ReasonAnnounced)
 	late.Status.Conditions = append(late.Status.Conditions, metav1.Condition{Type: v1alpha1.ConditionAllocated,
 		Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonAddressConflict, Message: "10.50.0.100: late"})
@@ -84,7 +84,7 @@ func TestConflictEmitsOneEvent(t *testing.T) {
 	}
 }
 
-// A Service that is not announced any more is one Event, also if its databases were out of reach in between.
+// A Service that is no longer announced causes one Event, even if the databases were unreachable in between.
 func TestAnnouncementFailedIsEmittedAfterDatabaseReturns(t *testing.T) {
 	const yes, no, unknown = metav1.ConditionTrue, metav1.ConditionFalse, metav1.ConditionUnknown
 	step := func(status metav1.ConditionStatus, reason string) *corev1.Service {
@@ -155,7 +155,7 @@ func TestEventsYieldToUrgentWritesInOrder(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan struct{})
 		go func() { defer close(done); events.Run(ctx, recorder, busy.Load) }()
-		<-time.After(time.Minute + eventPause/2) // between two handfuls
+		<-time.After(time.Minute + eventPause/2) // between two batches
 		if len(recorder.Events) != 0 {
 			t.Errorf("%d Events while others were busy", len(recorder.Events))
 		}

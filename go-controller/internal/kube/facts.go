@@ -20,8 +20,8 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
 )
 
-// Facts keeps the newest objects and what they mean to us. Its set functions are called
-// by informers, the others by anyone.
+// Facts stores the newest objects and their conversions. Informers call its set methods. The other methods may be
+// called from any goroutine.
 type Facts struct {
 	convert convert.Options
 	hooks   Hooks
@@ -31,17 +31,17 @@ type Facts struct {
 	endpoints map[world.Key][]*endpoints
 	nodes     map[string]*node
 	reports   map[string]*report
-	// expiredLeases are the nodes whose Lease has run out.
+	// expiredLeases are the nodes whose Lease has expired.
 	expiredLeases map[string]bool
 	pools         map[string]*pool
 	domains       map[string]*v1alpha1.L2Domain
 	bgp           bgpFacts
-	// namespaces are their labels; nothing else is read of them.
+	// namespaces are the labels of the namespaces. No other part of a Namespace is used.
 	namespaces convert.Namespaces
-	// releasing are Services that are not ours any more and still carry our status.
+	// releasing are the Services that are no longer ours but still have our status.
 	releasing map[world.Key]*corev1.Service
 	openShift openShiftFacts
-	// resolved are the domains with their selectors worked out; nil after a change.
+	// resolved are the domains with resolved selectors; nil after a change.
 	resolved []*world.Domain
 	changes  changes
 }
@@ -50,7 +50,7 @@ type service struct {
 	object *corev1.Service
 	// world is nil if the Service is not ours.
 	world *world.Service
-	// waits is when it was first seen without an address, the zero time if it never was.
+	// waits is when the Service was first seen without an address; the zero time if it always had one.
 	waits time.Time
 }
 
@@ -64,18 +64,18 @@ type pool struct {
 	world  *world.Pool
 }
 
-// Hooks are what Facts ask and tell. They must not block.
+// Hooks are callbacks of Facts. They must not block.
 type Hooks struct {
-	// Wake: a decision could come out otherwise.
+	// Wake is called when a decision could have a different result.
 	Wake func()
-	// Changed: the object of a Service is another one.
+	// Changed is called when the object of a Service was replaced.
 	Changed func(world.Key)
-	// Expected tells whether these are the addresses that the Service was given: that the
-	// API server shows them, too, is no news.
+	// Expected reports whether these are the addresses that the Service was assigned. If so, their appearance in its
+	// status needs no decision.
 	Expected func(world.Key, []netip.Addr) bool
 }
 
-// NewFacts returns Facts about an empty cluster.
+// NewFacts returns the Facts of an empty cluster.
 func NewFacts(o convert.Options, hooks Hooks) *Facts {
 	return &Facts{
 		convert:       o,
@@ -93,7 +93,7 @@ func NewFacts(o convert.Options, hooks Hooks) *Facts {
 	}
 }
 
-// invalidate: what objects select may be something else now.
+// invalidate invalidates the results of selectors.
 func (f *Facts) invalidate() {
 	f.resolved, f.bgp.read, f.changes.others = nil, nil, true
 }
@@ -135,19 +135,19 @@ func (f *Facts) setService(old, now *corev1.Service) {
 	}
 }
 
-// freed tells whether an address left the status: others may wait for it.
+// freed reports whether an address was removed from the status. Other Services may be waiting for it.
 func freed(was, is *world.Service) bool {
 	return slices.ContainsFunc(was.Assigned, func(a netip.Addr) bool { return !slices.Contains(is.Assigned, a) })
 }
 
-// sameRequest tells whether two versions of a Service differ in no more than what is not
-// the user's to write. No pass is made for the echo of our own status write.
+// sameRequest reports whether two versions of a Service have the same spec, labels, annotations and UID. The update
+// event for our own status write then triggers no pass.
 func sameRequest(a, b *corev1.Service) bool {
 	return a.UID == b.UID && maps.Equal(a.Annotations, b.Annotations) && maps.Equal(a.Labels, b.Labels) &&
 		equality.Semantic.DeepEqual(a.Spec, b.Spec)
 }
 
-// setNode wakes nobody for the heartbeats of the kubelet.
+// setNode stores a Node. Heartbeats of the kubelet do not wake the controller.
 func (f *Facts) setNode(old, now *corev1.Node) {
 	f.mu.Lock()
 	was := f.nodes[cmp.Or(now, old).Name]
@@ -202,7 +202,8 @@ func (f *Facts) setPool(old, now *v1alpha1.IPAddressPool) {
 	}
 }
 
-// setNamespace wakes if a pool comes to serve other namespaces than before.
+// setNamespace stores the labels of a namespace. It wakes the controller if the set of namespaces that a pool serves
+// has changed.
 func (f *Facts) setNamespace(old, now *corev1.Namespace) {
 	if old != nil && now != nil && maps.Equal(old.Labels, now.Labels) {
 		return
@@ -248,8 +249,8 @@ func (f *Facts) setDomain(old, now *v1alpha1.L2Domain) {
 	}
 }
 
-// Snapshot returns the newest facts; the caller adds what only OVN knows. Beside it come
-// the Services that are not ours any more and still carry our status, with their UIDs.
+// Snapshot returns the newest facts. The caller adds the facts that are only in the OVN databases. Snapshot also
+// returns the UIDs of the Services that are no longer ours but still have our status.
 func (f *Facts) Snapshot(cluster world.Cluster) (*world.Snapshot, map[world.Key]types.UID) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -310,7 +311,7 @@ func (f *Facts) objects() ([]*v1alpha1.IPAddressPool, []*corev1.Node) {
 	return pools, nodes
 }
 
-// IsManaged tells whether a Service is ours to serve.
+// IsManaged reports whether a Service is ours to serve.
 func (f *Facts) IsManaged(s *corev1.Service) bool { return convert.Ours(s, f.convert) }
 
 // Service returns the newest object, nil if there is none.

@@ -17,7 +17,7 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
 )
 
-// counted are Facts that count how often they wake.
+// counted returns Facts and the counter of their wakeups.
 func counted() (*Facts, *atomic.Int64) {
 	var wakes atomic.Int64
 	return NewFacts(convert.Options{DefaultClass: true}, Hooks{

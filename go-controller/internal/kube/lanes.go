@@ -10,32 +10,31 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 )
 
-// slowWriters is how many of the writers may be busy with conditions at a time: a
-// failover rewrites those of thousands of Services, and takes the API server's time from
-// nobody.
+// slowWriters is the maximum number of writers that write conditions at the same time. A failover rewrites the
+// conditions of thousands of Services, which must not delay other requests at the API server.
 const slowWriters = 4
 
 // job is a status to compare and write.
 type job struct {
 	key world.Key
-	// address: the write changes addresses, and not conditions only.
+	// address reports whether the write changes addresses, not only conditions.
 	address bool
 }
 
-// priorityQueue is the order of a work queue: writes of addresses go first, and writes of
-// conditions leave most writers free for them. The zero value works.
+// priorityQueue is the priority queue of a work queue: writes of addresses come first, and writes of conditions leave
+// most writers free for them. The zero value is ready to use.
 type priorityQueue struct {
-	// Used by the work queue, under its lock.
+	// high and slow are used by the work queue, under its lock.
 	high, low []job
-	// busy is the number of conditions that are being written.
+	// busy is the number of condition writes in progress.
 	busy atomic.Int32
-	// urgent is the number of addresses that wait or are being written.
+	// urgent is the number of address writes that are queued or in progress.
 	urgent atomic.Int32
 }
 
 var _ workqueue.Queue[job] = (*priorityQueue)(nil)
 
-// Touch is called for a job that waits already.
+// Touch is called for a job that is already queued.
 func (l *priorityQueue) Touch(job) {}
 
 // Push adds a job.
@@ -48,12 +47,12 @@ func (l *priorityQueue) Push(j job) {
 	}
 }
 
-// Len is the number of jobs that may be taken now.
+// Len returns the number of jobs that may be taken now.
 func (l *priorityQueue) Len() int {
 	return len(l.high) + max(0, min(len(l.low), slowWriters-int(l.busy.Load())))
 }
 
-// Pop takes the job whose turn it is.
+// Pop takes the next job.
 func (l *priorityQueue) Pop() job {
 	lane := &l.high
 	if len(l.high) == 0 {
@@ -65,8 +64,8 @@ func (l *priorityQueue) Pop() job {
 	return j
 }
 
-// done is told of each job taken. Who tells asks the queue for the next job at once, so
-// that none waits for a writer that sleeps.
+// done is called for each job taken. The caller then immediately gets the next job from the queue, so no job waits for
+// a sleeping writer.
 func (l *priorityQueue) done(j job) {
 	if j.address {
 		l.urgent.Add(-1)

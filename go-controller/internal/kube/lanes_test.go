@@ -18,9 +18,9 @@ func TestAddressWritesPrecedeConditionWrites(t *testing.T) {
 	add("a", false)
 	add("b", false)
 	add("c", true)
-	add("b", true) // waits already, and became urgent
+	add("b", true) // already queued, and became urgent
 	add("d", false)
-	add("c", true) // twice is once
+	add("c", true) // duplicates are merged
 	if n := queue.Len(); n != 5 {
 		t.Errorf("%d wait, want 5", n)
 	}

@@ -19,7 +19,7 @@ import (
 // Verdicts are conditions by their type.
 type Verdicts map[string]Verdict
 
-// set writes all verdicts, in order of their types, and tells whether that changed anything.
+// set writes all verdicts, ordered by type, and reports whether that changed anything.
 func (v Verdicts) set(conditions *[]metav1.Condition, generation int64, now time.Time) bool {
 	changed := false
 	for _, kind := range sortedKeys(v) {
@@ -28,8 +28,7 @@ func (v Verdicts) set(conditions *[]metav1.Condition, generation int64, now time
 	return changed
 }
 
-// Accepted is the verdict on an object with these problems: those that make it useless,
-// and those that it works beside.
+// Accepted returns the verdict on an object with these problems, which prevent its use, and remarks, which do not.
 func Accepted(problems, remarks []string) Verdict {
 	switch {
 	case len(problems) > 0:
@@ -40,8 +39,8 @@ func Accepted(problems, remarks []string) Verdict {
 	return Verdict{metav1.ConditionTrue, v1alpha1.ReasonAccepted, "the object is valid"}
 }
 
-// FindingsCondition is the verdict on an object with these findings: the first one that takes all effect
-// from it names the reason, or else the first one.
+// FindingsCondition returns the verdict on an object with these findings. The reason is that of the first fatal
+// finding, or of the first finding if none is fatal.
 func FindingsCondition(list []world.Finding) Verdict {
 	if len(list) == 0 {
 		return Accepted(nil, nil)
@@ -59,9 +58,9 @@ func FindingsCondition(list []world.Finding) Verdict {
 	return Verdict{status, first.Reason, strings.Join(messages, "; ")}
 }
 
-// PoolStatus returns what the status of a pool shall say. way tells whether its addresses
-// are carried, should it have any: True, False with the reason, or Unknown, and then a
-// condition that would depend on it stands. mode is told while there is anything to tell of it.
+// PoolStatus returns a Merge that sets the status of a pool. way is the verdict on whether its addresses can be
+// announced: True, False with the reason, or Unknown. If it is Unknown, a condition that would depend on it is not
+// changed. mode is nil if there is nothing to report about the mode.
 func PoolStatus(problems []string, use ipam.PoolUsage, way Verdict, mode *Verdict) Merge[*v1alpha1.IPAddressPool] {
 	return func(have *v1alpha1.IPAddressPool, now time.Time) (*v1alpha1.IPAddressPool, bool) {
 		status := v1alpha1.IPAddressPoolStatus{
@@ -140,9 +139,9 @@ func poolReady(disabled bool, problems []string, use ipam.PoolUsage, way Verdict
 	return Verdict{metav1.ConditionTrue, v1alpha1.ReasonReady, "addresses are available"}
 }
 
-// DomainStatus returns what the status of a domain shall say; its conditions are those of
-// verdicts, and one that has none stands. Who carries the shards, and so who is left out,
-// depends on OVN: while that is not known, what the status says of nodes stands.
+// DomainStatus returns a Merge that sets the status of a domain. verdicts are its conditions; a condition without a
+// verdict is not changed. Which nodes are gateways of shards, and therefore which nodes are left out, depends on OVN.
+// Unless known is set, only the conditions are changed.
 func DomainStatus(status v1alpha1.L2DomainStatus, verdicts Verdicts, known bool) Merge[*v1alpha1.L2Domain] {
 	return func(have *v1alpha1.L2Domain, now time.Time) (*v1alpha1.L2Domain, bool) {
 		next := status

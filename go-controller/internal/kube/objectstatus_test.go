@@ -20,7 +20,7 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
 )
 
-// kept is what the API server makes of a pool: it is written and read as JSON.
+// kept returns a pool as stored by the API server: encoded as JSON and decoded again.
 func kept(t *testing.T, p *v1alpha1.IPAddressPool) *v1alpha1.IPAddressPool {
 	t.Helper()
 	text, err := json.Marshal(p)
@@ -87,8 +87,8 @@ func TestExhaustedPoolReportsCooldowns(t *testing.T) {
 	}
 }
 
-// etcd refuses requests of more than 1.5 MiB. Beside the leases there must be room for
-// annotations (256 KiB at most) and a large spec.
+// etcd rejects requests of more than 1.5 MiB. Besides the leases there must be room for annotations (256 KiB at most)
+// and a large spec.
 func TestLeaseSizeFitsEtcdLimit(t *testing.T) {
 	long := strings.Repeat("x", 63)
 	addr := netip.MustParseAddr("2001:db80:1000:1000:1000:1000:1000:1000")
@@ -115,11 +115,11 @@ func TestLeaseSizeFitsEtcdLimit(t *testing.T) {
 	}
 }
 
-// carried: the addresses of a pool have a way out.
+// carried is the verdict that the addresses of a pool can be announced.
 func carried() Verdict { return Verdict{Status: metav1.ConditionTrue} }
 
-// A pool with addresses that no node can serve is not ready; that it has none left comes
-// first, and what is not known changes nothing.
+// A pool with addresses that no node can serve is not ready. An exhausted pool takes precedence over this, and an
+// unknown verdict changes nothing.
 func TestPoolReportsMissingGateway(t *testing.T) {
 	not := Verdict{metav1.ConditionFalse, v1alpha1.ReasonNoGateway, "nobody can"}
 	pool := &v1alpha1.IPAddressPool{}

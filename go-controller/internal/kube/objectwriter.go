@@ -14,7 +14,7 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// objectPause is the least time between two status writes of one object.
+// objectPause is the minimum time between two status writes of one object.
 const objectPause = time.Second
 
 // StatusUpdater writes the status of one kind.
@@ -22,12 +22,10 @@ type StatusUpdater[T object] interface {
 	UpdateStatus(ctx context.Context, o T, options metav1.UpdateOptions) (T, error)
 }
 
-// Merge returns the object with its status as wanted, and false if it has it already. It
-// doesn't change have.
+// Merge returns the object with the desired status, and false if it has that status already. It does not change have.
 type Merge[T object] func(have T, now time.Time) (T, bool)
 
-// ObjectWriter makes the statuses of the objects of one kind say what was decided, with
-// at most one write a second for each.
+// ObjectWriter writes the desired statuses of the objects of one kind, at most one write per second per object.
 type ObjectWriter[T object] struct {
 	kind    string
 	client  StatusUpdater[T]
@@ -42,16 +40,16 @@ type ObjectWriter[T object] struct {
 	mine map[string]written[T]
 }
 
-// written is what the API server returned for a write that the informer has not shown yet.
+// written is the response of the API server to a write that the informer has not shown yet.
 type written[T object] struct {
-	over   string // resourceVersion that was replaced
+	over   string // resourceVersion that the write replaced
 	object T
 }
 
-// WriteObserver is told of the object before and after each write that went well.
+// WriteObserver is called with the object before and after each successful write.
 type WriteObserver[T object] func(before, after T)
 
-// NewObjectWriter returns a writer for one kind, whose objects read returns; told may be nil.
+// NewObjectWriter returns a writer for one kind. read returns the newest object with a name. told may be nil.
 func NewObjectWriter[T object](
 	kind string, client StatusUpdater[T], read func(name string) (T, bool), wrote Wrote, told WriteObserver[T],
 ) *ObjectWriter[T] {
@@ -71,7 +69,7 @@ func NewObjectWriter[T object](
 	}
 }
 
-// Set replaces what all statuses shall say.
+// Set replaces all desired statuses.
 func (w *ObjectWriter[T]) Set(want map[string]Merge[T]) {
 	w.mu.Lock()
 	w.want = want
@@ -89,7 +87,7 @@ func (w *ObjectWriter[T]) Run(ctx context.Context) {
 	defer stop()
 	for {
 		name, down := w.queue.Get()
-		if down || ctx.Err() != nil { // what is queued is the next leader's
+		if down || ctx.Err() != nil { // the next leader writes what is queued
 			return
 		}
 		if pause := w.write(ctx, name); pause > 0 {
@@ -99,7 +97,7 @@ func (w *ObjectWriter[T]) Run(ctx context.Context) {
 	}
 }
 
-// write returns how long to wait before the next try, 0 for none.
+// write returns the time to wait before the next attempt, 0 for none.
 func (w *ObjectWriter[T]) write(ctx context.Context, name string) time.Duration {
 	w.mu.Lock()
 	merge, last := w.want[name], w.last[name]
@@ -121,7 +119,7 @@ func (w *ObjectWriter[T]) write(ctx context.Context, name string) time.Duration 
 	case ctx.Err() != nil:
 		return 0
 	case errors.IsNotFound(err):
-		return objectPause // if it is gone, the informer says so by then
+		return objectPause // if the object was deleted, the informer reports it by then
 	}
 	w.wrote(w.kind, err)
 	w.mu.Lock()
@@ -141,8 +139,8 @@ func (w *ObjectWriter[T]) write(ctx context.Context, name string) time.Duration 
 	return objectPause
 }
 
-// newest returns our own last write as long as the informer shows what it replaced: compared with the informer's
-// object, a status that goes back to what it was would seem to be written already.
+// newest returns our own last write for as long as the informer shows the object that it replaced. Compared with the
+// informer's object, a status that returns to its previous value would appear to be written already.
 func (w *ObjectWriter[T]) newest(name string) (T, bool) {
 	have, ok := w.read(name)
 	if mine, wrote := w.mine[name]; ok && wrote && have.GetResourceVersion() == mine.over &&

@@ -62,7 +62,7 @@ func TestWritesAreLimitedToOnePerSecondAndNewestWins(t *testing.T) {
 	})
 }
 
-// lagging shows what the store had before its last write, as an informer does for a while, until it catches up.
+// lagging returns the state of the store before its last write until it catches up, as an informer does.
 type lagging struct {
 	poolStore
 	seen *v1alpha1.IPAddressPool
@@ -82,7 +82,8 @@ func (s *lagging) UpdateStatus(
 	return s.poolStore.UpdateStatus(ctx, o, options)
 }
 
-// A status that goes back to what it was right after a write is written, too, although the informer still shows it.
+// A status that returns to its previous value right after a write is written, too, although the informer still shows
+// that value.
 func TestStatusIsWrittenAgainWhileInformerLags(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		use := func(n int64) map[string]Merge[*v1alpha1.IPAddressPool] {
@@ -114,7 +115,7 @@ func TestStatusIsWrittenAgainWhileInformerLags(t *testing.T) {
 	})
 }
 
-// notFound refuses the first write.
+// notFound rejects the first write.
 type notFound struct {
 	poolStore
 	refused bool
@@ -130,7 +131,7 @@ func (s *notFound) UpdateStatus(
 	return s.poolStore.UpdateStatus(ctx, o, options)
 }
 
-// An API server that does not know the kind for a moment says the same as one that does not know the object.
+// An API server that temporarily does not know the kind returns the same error as for a missing object.
 func TestNotFoundIsRetriedWhileObjectExists(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &notFound{poolStore: poolStore{pool: &v1alpha1.IPAddressPool{ObjectMeta: metav1.ObjectMeta{Name: "lan"}}}}

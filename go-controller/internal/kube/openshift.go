@@ -26,44 +26,45 @@ import (
 )
 
 const (
-	// openShiftNetwork is the name of the one object that counts of each of OpenShift's kinds Network.
+	// openShiftNetwork is the name of the only relevant object of each of OpenShift's two Network kinds.
 	openShiftNetwork = "cluster"
-	// openShiftPause is the time between a controller's looks whether the API server has such
-	// a kind: a plain cluster may be given it, and costs one small request each time.
-	// There are many nodes; they look every openShiftNodePause.
+	// openShiftPause is the interval at which a controller checks whether the API server has such a kind. The kind can
+	// be added to any cluster, and each check costs one small request. There are many nodes, so each node checks only
+	// every openShiftNodePause.
 	openShiftPause     = 5 * time.Second
 	openShiftNodePause = time.Minute
-	// openShiftRetry is the time until the next look if the API server did not answer.
+	// openShiftRetry is the time until the next check if the API server did not respond.
 	openShiftRetry = time.Second
 )
 
-// networkConfigs is the kind that says how OpenShift's network is.
+// networkConfigs is the kind of OpenShift's network configuration.
 func networkConfigs() schema.GroupVersionResource {
 	return schema.GroupVersionResource{Group: "config.openshift.io", Version: "v1", Resource: "networks"}
 }
 
-// networkOperators is the kind that says what OpenShift's network operator shall do.
+// networkOperators is the kind of the configuration of OpenShift's network operator.
 func networkOperators() schema.GroupVersionResource {
 	return schema.GroupVersionResource{Group: "operator.openshift.io", Version: "v1", Resource: "networks"}
 }
 
-// openShift follows the one object of a kind of OpenShift's as long as the API server has
-// such a kind. Where it has none nothing is read.
+// openShift watches the single object of one of OpenShift's kinds while the API server has that kind. Without the kind,
+// nothing is read.
 type openShift struct {
 	kind   schema.GroupVersionResource
 	kinds  discovery.ServerResourcesInterfaceWithContext
 	client lister[*unstructured.UnstructuredList]
 	pause  time.Duration
-	// set is told of the object, nil if it or the kind is gone.
+	// set is called with the object, or nil if the object or the kind was removed.
 	set func(*unstructured.Unstructured)
-	// informer is that of the kind while there is one; looked: it is known whether there is.
+	// informer is the informer of the kind while the kind exists. looked is set once it is known whether the kind
+	// exists.
 	informer   atomic.Pointer[cache.Controller]
 	discovered atomic.Bool
 }
 
 func (o *openShift) String() string { return o.kind.GroupResource().String() }
 
-// hasSynced tells whether what OpenShift says is known, or that there is no OpenShift.
+// hasSynced reports whether the object was read, or the kind is known not to exist.
 func (o *openShift) hasSynced() bool {
 	informer := o.informer.Load()
 	return o.discovered.Load() && (informer == nil || (*informer).HasSynced())
@@ -99,7 +100,7 @@ func (o *openShift) run(ctx context.Context) {
 	}
 }
 
-// follow reads the object until the returned function is called, which waits for the end.
+// follow watches the object until the returned function is called, which waits for the informer to stop.
 func (o *openShift) follow(ctx context.Context) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	informer := newInformer(only[*unstructured.UnstructuredList]{o.client, openShiftNetwork}, &unstructured.Unstructured{},
@@ -113,7 +114,7 @@ func (o *openShift) follow(ctx context.Context) (stop func()) {
 	}
 }
 
-// present asks the API server whether it has the kind.
+// present reports whether the API server has the kind.
 func (o *openShift) present(ctx context.Context) (bool, error) {
 	return hasResource(ctx, o.kinds, o.kind)
 }
@@ -130,9 +131,8 @@ func hasResource(ctx context.Context, kinds discovery.ServerResourcesInterfaceWi
 	return slices.ContainsFunc(list.APIResources, func(r metav1.APIResource) bool { return r.Name == kind.Resource }), nil
 }
 
-// NetworkType asks once which network the cluster has, as OpenShift names it (OVNKubernetes,
-// OpenShiftSDN; status.networkType of config.openshift.io/v1 Network "cluster"); empty where
-// OpenShift does not say.
+// NetworkType reads once which network the cluster has, as OpenShift names it (OVNKubernetes, OpenShiftSDN;
+// status.networkType of config.openshift.io/v1 Network "cluster"). It is empty if OpenShift does not report it.
 func NetworkType(ctx context.Context, kube kubernetes.Interface, ours *Clients) (string, error) {
 	there, err := hasResource(ctx, discovery.ToServerResourcesInterfaceWithContext(kube.Discovery()), networkConfigs())
 	if err != nil {
@@ -152,17 +152,17 @@ func NetworkType(ctx context.Context, kube kubernetes.Interface, ours *Clients) 
 	return convert.ReadNetworkConfig(&list.Items[0]).NetworkType, nil
 }
 
-// openShiftFacts are what OpenShift says.
+// openShiftFacts are the facts from OpenShift's Network objects.
 type openShiftFacts struct {
 	config convert.NetworkConfig
-	// operator is nil where there is no such object; about refers to it, or to the last one.
+	// operator is nil if there is no such object. about refers to it, or to the last one.
 	operator *convert.NetworkOperator
 	about    corev1.ObjectReference
-	// currentMode is the switch in force; nil before all objects are known.
+	// currentMode is the switch in force; nil before all objects were read.
 	currentMode *world.Switch
 }
 
-// setNetworkConfig takes note of who gives addresses, and of the networks.
+// setNetworkConfig stores the networks, and whether OpenShift assigns addresses itself (autoAssignCIDRs).
 func (f *Facts) setNetworkConfig(o *unstructured.Unstructured) {
 	var is convert.NetworkConfig
 	if o != nil {
@@ -187,8 +187,7 @@ func (f *Facts) setNetworkConfig(o *unstructured.Unstructured) {
 	}
 }
 
-// setNetworkOperator takes note of the mode, and of the networks. The operator writes this
-// object again and again.
+// setNetworkOperator stores the mode and the networks. The operator writes this object frequently.
 func (f *Facts) setNetworkOperator(o *unstructured.Unstructured) {
 	var is *convert.NetworkOperator
 	if o != nil {
@@ -216,8 +215,8 @@ func (f *Facts) setNetworkOperator(o *unstructured.Unstructured) {
 	}
 }
 
-// updateMode works out which switch is in force. Pools remember the one that was before
-// this process.
+// updateMode computes which switch is in force. The statuses of pools contain the switch that was in force before
+// this process started.
 func (f *Facts) updateMode() {
 	if f.openShift.currentMode == nil {
 		first := convert.DefaultSwitch(f.convert)
@@ -233,7 +232,7 @@ func (f *Facts) updateMode() {
 	f.openShift.currentMode = &next
 }
 
-// Mode is the one in force, once all objects are known that say it.
+// Mode returns the mode in force. It is valid once all objects it depends on have been read.
 func (f *Facts) Mode() world.Mode {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -241,7 +240,7 @@ func (f *Facts) Mode() world.Mode {
 	return f.openShift.currentMode.Mode
 }
 
-// Interconnect reports whether zones of OVN-Kubernetes have databases of their own.
+// Interconnect reports whether the zones of OVN-Kubernetes have their own databases.
 func (f *Facts) Interconnect() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -253,7 +252,7 @@ func (f *Facts) Interconnect() bool {
 	return zones.Interconnect
 }
 
-// addOpenShift adds what OpenShift says to the facts about the cluster.
+// addOpenShift adds the facts from OpenShift to the facts about the cluster.
 func (f *Facts) addOpenShift(c *world.Cluster) {
 	f.updateMode()
 	c.Switch = *f.openShift.currentMode
@@ -267,7 +266,8 @@ func (f *Facts) addOpenShift(c *world.Cluster) {
 	c.InternalNets = operator.InternalNets
 }
 
-// Switched tells on OpenShift's own object that another mode is in force, or that its word is refused.
+// Switched queues an Event about OpenShift's Network object if the mode in force changed or the mode annotation was
+// rejected.
 func (e *Events) Switched(f *Facts, was *world.Switch, is world.Switch) {
 	f.mu.Lock()
 	about := f.openShift.about

@@ -22,14 +22,14 @@ import (
 )
 
 const (
-	// patchTimeout bounds one write of questions, minAskPause and maxAskPause the time until
-	// one that failed is tried again.
+	// patchTimeout bounds one write of probe requests. minAskPause and maxAskPause bound the time before a failed write
+	// is retried.
 	patchTimeout    = 5 * time.Second
 	minPatchBackoff = 50 * time.Millisecond
 	maxPatchBackoff = 10 * time.Second
 )
 
-// ProbeWriter keeps the questions to the guards in their Leases.
+// ProbeWriter writes the probe requests for the guards to their Leases.
 type ProbeWriter struct {
 	leases coordinationclient.LeaseInterface
 	facts  *Facts
@@ -39,7 +39,7 @@ type ProbeWriter struct {
 	want map[string]string
 }
 
-// NewProbeWriter returns an Asker that writes nothing before Run.
+// NewProbeWriter returns a ProbeWriter that writes nothing before Run.
 func NewProbeWriter(kube kubernetes.Interface, facts *Facts) *ProbeWriter {
 	return &ProbeWriter{
 		leases: kube.CoordinationV1().Leases(v1alpha1.GuardsNamespace),
@@ -49,12 +49,12 @@ func NewProbeWriter(kube kubernetes.Interface, facts *Facts) *ProbeWriter {
 	}
 }
 
-// Set replaces what each node's guard is asked; those not named are asked nothing. Equal
-// questions have to come in the same order.
-func (a *ProbeWriter) Set(questions map[string][]world.ProbeRequest) {
-	want := make(map[string]string, len(questions))
-	for node, list := range questions {
-		if text, err := json.Marshal(list); err == nil { // numbers and texts always can be
+// Set replaces the probe requests for each node's guard. The requests for nodes that are not in the map are removed.
+// Equal requests must be passed in the same order.
+func (a *ProbeWriter) Set(requests map[string][]world.ProbeRequest) {
+	want := make(map[string]string, len(requests))
+	for node, list := range requests {
+		if text, err := json.Marshal(list); err == nil { // marshaling numbers and strings cannot fail
 			want[node] = string(text)
 		}
 	}
@@ -74,7 +74,7 @@ func (a *ProbeWriter) Run(ctx context.Context) {
 	defer stop()
 	for {
 		node, end := a.queue.Get()
-		if end || ctx.Err() != nil { // what is queued is the next leader's
+		if end || ctx.Err() != nil { // the next leader writes what is queued
 			return
 		}
 		if err := a.write(ctx, node); err != nil {
@@ -105,7 +105,7 @@ func (a *ProbeWriter) write(ctx context.Context, node string) error {
 	ctx, cancel := context.WithTimeout(ctx, patchTimeout)
 	defer cancel()
 	_, err = a.leases.Patch(ctx, node, types.MergePatchType, patch, metav1.PatchOptions{})
-	if err != nil && !errors.IsNotFound(err) { // a guard that is gone is not asked
+	if err != nil && !errors.IsNotFound(err) { // NotFound: the guard was removed
 		return fmt.Errorf("ask the guard of node %s: %w", node, err)
 	}
 	return nil

@@ -20,7 +20,7 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
 )
 
-// Questions come into the Lease of the guard, whatever the API server does at first, and go again.
+// Probe requests are written to the Lease of the guard and removed again, even if the API server fails at first.
 func TestProbeRequestsReachTheirGuards(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f, _ := counted()

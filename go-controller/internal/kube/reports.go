@@ -15,13 +15,13 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
 )
 
-// report is what the guard of a node says of it.
+// report is the report of the guard of a node.
 type report struct {
 	convert.Report
-	// probes are those in its Lease, as they stand there.
+	// probes are the probe requests in the Lease, as stored.
 	probes string
-	// expiry forgets the report. It counts from when we saw the guard's sign of life, as
-	// leader election does: clocks of two machines may differ.
+	// expiry deletes the report. Its time starts when we observed the guard's heartbeat, as in leader election, because
+	// the clocks of two machines may differ.
 	expiry *time.Timer
 }
 
@@ -32,7 +32,7 @@ func (r *report) equal(o *report) bool {
 		r.Agent.Equal(o.Agent))
 }
 
-// setReport wakes nobody for a sign of life, nor for the echo of our own questions.
+// setReport stores the report in a Lease. Heartbeats and our own probe requests do not wake the controller.
 func (f *Facts) setReport(old, now *coordinationv1.Lease) {
 	name := cmp.Or(now, old).Name
 	f.mu.Lock()
@@ -64,8 +64,8 @@ func (f *Facts) setReport(old, now *coordinationv1.Lease) {
 	}
 }
 
-// remaining is how long a report counts from now on. The first that is seen may be one that had run out before
-// this process began.
+// remaining returns how long a report is valid from now on. The first report that is seen may have expired before this
+// process started.
 func remaining(old, now *coordinationv1.Lease) time.Duration {
 	lasts := convert.ReportTime(now)
 	if old == nil && now.Spec.RenewTime != nil && time.Since(now.Spec.RenewTime.Time) > lasts {
@@ -74,13 +74,13 @@ func remaining(old, now *coordinationv1.Lease) time.Duration {
 	return lasts
 }
 
-// sameRenewal tells whether two versions have the same sign of life: somebody else wrote.
+// sameRenewal reports whether two versions have the same heartbeat, which means that another client wrote the Lease.
 func sameRenewal(a, b *coordinationv1.Lease) bool {
 	return a != nil && a.UID == b.UID && a.Spec.RenewTime.Equal(b.Spec.RenewTime)
 }
 
-// expire forgets a report that was not renewed: a guard that is silent knows nothing, and
-// what it last said must not keep a gateway out for ever.
+// expire deletes a report that was not renewed: the state of a silent guard is unknown, and its last report must not
+// exclude a gateway indefinitely.
 func (f *Facts) expire(name string, r *report) {
 	f.mu.Lock()
 	relevant := f.reports[name] == r
@@ -102,7 +102,8 @@ func (f *Facts) withReport(n *world.Node) *world.Node {
 	return n
 }
 
-// conflicts are what each guard reports, by node. Any node may report anything; see world.Snapshot.Reports.
+// conflicts returns the conflicts that each guard reports, by node. Any node may report anything; see
+// world.Snapshot.Reports.
 func (f *Facts) conflicts() map[string]map[netip.Addr]world.Conflict {
 	all := map[string]map[netip.Addr]world.Conflict{}
 	for node, r := range f.reports {
@@ -117,7 +118,7 @@ func (f *Facts) conflicts() map[string]map[netip.Addr]world.Conflict {
 	return all
 }
 
-// probes are those that stand in each guard's Lease.
+// probes returns the probe requests in each guard's Lease, as stored, by node.
 func (f *Facts) probes() map[string]string {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -36,12 +36,12 @@ func leaseOf(t *testing.T, r convert.Report) *coordinationv1.Lease {
 	return l
 }
 
-// What a guard reports counts while it shows signs of life, and only its changes wake.
+// The report of a guard is valid while it sends heartbeats, and only changes of the report wake the controller.
 func TestReportsOfGuards(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f, _ := counted()
 		f.setNode(nil, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1"}})
-		var wakes atomic.Int32 // timers wake, too
+		var wakes atomic.Int32 // timers call it, too
 		f.hooks.Wake = func() { wakes.Add(1) }
 		lost := map[string]string{"provider": "no carrier"}
 		expect := func(when string, wantWakes int32, want map[string]string) {
@@ -91,7 +91,7 @@ func TestReportsOfGuards(t *testing.T) {
 	})
 }
 
-// What each guard reports is told with who reports it, and what it answers.
+// Each conflict is reported with the node of its guard and the ID of the probe request.
 func TestConflictsReportedByGuards(t *testing.T) {
 	f, wakes := counted()
 	since := time.Date(2026, 1, 1, 10, 0, 0, 0, time.UTC)

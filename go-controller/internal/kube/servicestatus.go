@@ -16,37 +16,37 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
 )
 
-// longestMessage bounds what is written into a condition or an Event; the API server
-// takes 32768 bytes in the one and 1024 in the other.
+// longestMessage is the maximum length of the message of a condition or an Event. The API server accepts 32768 bytes in
+// a condition and 1024 in an Event.
 const longestMessage = 1024
 
-// Verdict is what a condition says.
+// Verdict is the desired content of a condition.
 type Verdict struct {
 	Status          metav1.ConditionStatus
 	Reason, Message string
 }
 
-// ServiceStatus is what the status of a Service shall say.
+// ServiceStatus is the desired status of a Service.
 type ServiceStatus struct {
-	// UID of the object that it is meant for; a namesake gets nothing.
+	// UID is the UID of the object that the status is meant for. Another object of the same name is not written.
 	UID string
-	// PreviousAddrs are the addresses that the status showed when this was decided. Over others,
-	// which somebody else wrote since, nothing is written before it is decided anew.
+	// PreviousAddrs are the addresses that the status contained when this was decided. If another client has written other
+	// addresses since, nothing is written until there is a new decision.
 	PreviousAddrs []netip.Addr
-	// Addrs in the order of the Service's families.
+	// Addrs are the addresses, in the order of the Service's families.
 	Addrs []netip.Addr
-	// ListPorts: the first entry of status.loadBalancer.ingress lists the Service's ports.
+	// ListPorts reports whether the first entry of status.loadBalancer.ingress lists the Service's ports.
 	ListPorts bool
-	// LeaveIngress: what is in status.loadBalancer is another controller's and stays.
+	// LeaveIngress reports whether status.loadBalancer belongs to another controller and must not be changed.
 	LeaveIngress bool
 	Allocated    Verdict
-	// ListsExternal: there are spec.externalIPs; External are those that are the Service's own.
+	// ListsExternal reports whether the Service has spec.externalIPs. External are those of them that belong to the
+	// Service.
 	ListsExternal bool
 	External      []netip.Addr
-	// Announced is nil while the dataplane has not told yet: what the status says of
-	// the same addresses stands.
+	// Announced is nil while the dataplane has not reported yet: the condition for the same addresses is not changed.
 	Announced *Verdict
-	// Release takes our traces off a Service that is not ours any more.
+	// Release removes our conditions and addresses from a Service that is no longer ours.
 	Release bool
 }
 
@@ -60,12 +60,12 @@ func (s *ServiceStatus) equal(o *ServiceStatus) bool {
 
 func sameVerdict(a, b *Verdict) bool { return a == b || a != nil && b != nil && *a == *b }
 
-// expects tells whether the status was decided about with these addresses in mind.
+// expects reports whether these addresses were known when the status was decided.
 func (s *ServiceStatus) expects(assigned []netip.Addr) bool {
 	return s.Release || len(assigned) == 0 || slices.Equal(assigned, s.PreviousAddrs) || slices.Equal(assigned, s.Addrs)
 }
 
-// merged returns the object with its status as wanted, and false if it has it already.
+// merged returns the object with the desired status, and false if it has that status already.
 func (s *ServiceStatus) merged(have *corev1.Service, now time.Time) (*corev1.Service, bool) {
 	if s.Release {
 		return released(have)
@@ -100,8 +100,8 @@ func (s *ServiceStatus) merged(have *corev1.Service, now time.Time) (*corev1.Ser
 	return out, true
 }
 
-// ingress returns the entries to write, nil if those there are right. The mode is always
-// told: left out, the API server adds it and the next comparison would find a difference.
+// ingress returns the entries to write, nil if the present ones are right. ipMode is always set: if it were left out,
+// the API server would add it and the next comparison would find a difference.
 func (s *ServiceStatus) ingress(have *corev1.Service) []corev1.LoadBalancerIngress {
 	if s.LeaveIngress {
 		return nil
@@ -130,12 +130,12 @@ func sameEntry(a, b corev1.LoadBalancerIngress) bool {
 		})
 }
 
-// maxExternal is what a condition's message has room for (32768 bytes, metav1.Condition), if
-// all addresses are of the longest.
+// maxExternal is the number of addresses of maximum length that fit in the message of a condition (32768 bytes,
+// metav1.Condition).
 const maxExternal = 32768 / len("ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff, ")
 
-// externalIPs is the condition by which a controller that starts anew knows whose these addresses
-// are: it is never cut within one.
+// externalIPs returns the condition from which a restarted controller reads which Service these addresses belong to.
+// Its message is never truncated within an address.
 func (s *ServiceStatus) externalIPs(now time.Time) metav1.Condition {
 	if len(s.External) == 0 {
 		return Verdict{metav1.ConditionFalse, v1alpha1.ReasonNoneHeld,
@@ -153,7 +153,7 @@ func (s *ServiceStatus) externalIPs(now time.Time) metav1.Condition {
 	return c
 }
 
-// set writes the verdict into a list of conditions and tells whether that changed it.
+// set writes the verdict to a list of conditions and reports whether that changed it.
 func (v Verdict) set(conditions *[]metav1.Condition, kind string, now time.Time) bool {
 	return meta.SetStatusCondition(conditions, v.condition(kind, 0, now))
 }
@@ -170,8 +170,8 @@ func truncate(message string) string {
 	return message
 }
 
-// released removes our conditions and the addresses that we gave. Another controller may have
-// written its own beside them, or in their place: those stay.
+// released removes our conditions and the addresses that we allocated. Addresses of another controller, added or
+// replaced, are kept.
 func released(have *corev1.Service) (*corev1.Service, bool) {
 	out := have.DeepCopy()
 	changed := false

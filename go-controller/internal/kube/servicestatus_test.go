@@ -159,7 +159,7 @@ func TestReleaseRemovesOnlyOwnFields(t *testing.T) {
 		t.Error("released twice")
 	}
 
-	// Of a Service that never got an address from us, the ingress is another's.
+	// The ingress of a Service to which we never allocated an address belongs to another controller.
 	waits := status()
 	waits.Allocated.Status = metav1.ConditionFalse
 	have = write(t, waits, &corev1.Service{}, early)
@@ -169,7 +169,7 @@ func TestReleaseRemovesOnlyOwnFields(t *testing.T) {
 	}
 }
 
-// The controller of the Service's new class was faster than we: only what we gave goes.
+// The controller of the Service's new class wrote first: only the addresses that we allocated are removed.
 func TestReleaseKeepsAnotherControllersIngress(t *testing.T) {
 	theirs := []corev1.LoadBalancerIngress{{IP: "192.0.2.1"}, {Hostname: "lb.example.org"}}
 	have := write(t, status("10.0.0.1", "fd00::1"), &corev1.Service{}, early)
@@ -199,7 +199,7 @@ func TestForeignIngressIsKept(t *testing.T) {
 	}
 }
 
-// What the condition says of external addresses is what the next controller knows of them.
+// The next controller reads the external addresses from the condition.
 func TestExternalIPsKeepTheirSpelling(t *testing.T) {
 	s := status("10.0.0.1")
 	s.ListsExternal = true

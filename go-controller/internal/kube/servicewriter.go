@@ -23,21 +23,21 @@ import (
 )
 
 const (
-	// writers is where the API server's rate of status writes stops growing.
+	// writers is the number of concurrent writes beyond which the API server's rate of status writes does not increase.
 	writers = 16
-	// conflictPause bounds the wait for the informer's newer object after a conflict.
+	// conflictPause bounds the time to wait for the informer's newer object after a conflict.
 	conflictPause = time.Second
-	// failoverGracePeriod is how long a gateway may be missing before a Service's status says
-	// so: a failover is over by then.
+	// failoverGracePeriod is how long a gateway may be missing before the status of a Service reports it. A failover is
+	// over by then.
 	failoverGracePeriod = time.Second
-	// sendTimeout is how long the API server has to answer a write.
+	// sendTimeout is how long the API server has to respond to a write.
 	sendTimeout = 10 * time.Second
 )
 
-// Wrote is told of each status write, by kind of object.
+// Wrote is called after each status write, with the kind of object.
 type Wrote func(kind string, err error)
 
-// ServiceWriter makes the statuses of Services say what was decided.
+// ServiceWriter writes the desired statuses of Services.
 type ServiceWriter struct {
 	client corev1client.ServicesGetter
 	read   func(world.Key) *corev1.Service
@@ -51,12 +51,12 @@ type ServiceWriter struct {
 	mu          sync.Mutex
 	want        map[world.Key]*ServiceStatus
 	unconfirmed map[world.Key]written[*corev1.Service]
-	// busy has the keys that are being written, with the job that came meanwhile in the
-	// other lane, if any.
+	// busy contains the keys being written, each with the job for the same key that was taken from the other lane in
+	// the meantime, if any.
 	busy map[world.Key]*job
 }
 
-// NewServiceWriter returns a writer that compares with the objects of facts.
+// NewServiceWriter returns a writer that compares with the objects in facts.
 func NewServiceWriter(client corev1client.ServicesGetter, facts *Facts, events *Events, wrote Wrote) *ServiceWriter {
 	lanes := &priorityQueue{}
 	queue := workqueue.NewTypedDelayingQueueWithConfig(workqueue.TypedDelayingQueueConfig[job]{
@@ -79,7 +79,7 @@ func NewServiceWriter(client corev1client.ServicesGetter, facts *Facts, events *
 	}
 }
 
-// Set replaces what all statuses shall say. The writer keeps the map.
+// Set replaces all desired statuses. The writer keeps the map.
 func (w *ServiceWriter) Set(want map[world.Key]*ServiceStatus) {
 	w.mu.Lock()
 	before := w.want
@@ -94,8 +94,7 @@ func (w *ServiceWriter) Set(want map[world.Key]*ServiceStatus) {
 	}
 }
 
-// Change replaces what some statuses shall say; nil forgets one. It and Set are called by
-// one goroutine.
+// Change replaces some desired statuses; nil removes one. Change and Set must be called from one goroutine.
 func (w *ServiceWriter) Change(some map[world.Key]*ServiceStatus) {
 	before := make(map[world.Key]*ServiceStatus, len(some))
 	w.mu.Lock()
@@ -116,7 +115,7 @@ func (w *ServiceWriter) Change(some map[world.Key]*ServiceStatus) {
 	}
 }
 
-// enqueueIfChanged has a status compared and written if another one is wanted than before.
+// enqueueIfChanged queues a status for comparison if it differs from the previous desired status.
 func (w *ServiceWriter) enqueueIfChanged(key world.Key, before, s *ServiceStatus) {
 	if before != nil && before.equal(s) {
 		return
@@ -129,7 +128,7 @@ func (w *ServiceWriter) enqueueIfChanged(key world.Key, before, s *ServiceStatus
 	}
 }
 
-// job is what there is to do for a status.
+// job returns the job for a status.
 func (w *ServiceWriter) job(key world.Key, s *ServiceStatus) job {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -137,14 +136,14 @@ func (w *ServiceWriter) job(key world.Key, s *ServiceStatus) job {
 	return job{key: key, address: have != nil && !s.LeaveIngress && !slices.Equal(convert.Assigned(have), s.Addrs)}
 }
 
-// lostGateway tells whether all that changed is that nobody answers any more.
+// lostGateway reports whether the only change is that there is no active gateway any more.
 func lostGateway(before, s *ServiceStatus) bool {
 	return before != nil && before.Announced != nil && s.Announced != nil &&
 		before.Announced.Status == metav1.ConditionTrue && s.Announced.Reason == v1alpha1.ReasonNoActiveGateway &&
 		slices.Equal(before.Addrs, s.Addrs) && before.Allocated == s.Allocated
 }
 
-// Expected tells whether these are the addresses that the status of a Service shall have.
+// Expected reports whether these are the desired addresses of a Service.
 func (w *ServiceWriter) Expected(key world.Key, addrs []netip.Addr) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -152,7 +151,7 @@ func (w *ServiceWriter) Expected(key world.Key, addrs []netip.Addr) bool {
 	return s != nil && !s.Release && slices.Equal(s.Addrs, addrs)
 }
 
-// Changed makes the writer compare again: the object is another one.
+// Changed queues a Service for comparison because its object was replaced.
 func (w *ServiceWriter) Changed(key world.Key) {
 	w.mu.Lock()
 	s := w.want[key]
@@ -162,10 +161,10 @@ func (w *ServiceWriter) Changed(key world.Key) {
 	}
 }
 
-// Busy tells whether Services wait for their addresses to be written.
+// Busy reports whether addresses of Services are waiting to be written.
 func (w *ServiceWriter) Busy() bool { return w.lanes.urgent.Load() > 0 }
 
-// Run writes until the context ends; what is under way then is waited for, ten seconds at most.
+// Run writes until the context ends. It then waits for the writes in flight, for at most ten seconds.
 func (w *ServiceWriter) Run(ctx context.Context) {
 	stop := context.AfterFunc(ctx, w.queue.ShutDown)
 	defer stop()
@@ -174,7 +173,7 @@ func (w *ServiceWriter) Run(ctx context.Context) {
 		running.Go(func() {
 			for {
 				j, down := w.queue.Get()
-				if down || ctx.Err() != nil { // what is queued is the next leader's
+				if down || ctx.Err() != nil { // the next leader writes what is queued
 					return
 				}
 				if w.begin(j) {
@@ -189,7 +188,8 @@ func (w *ServiceWriter) Run(ctx context.Context) {
 	running.Wait()
 }
 
-// begin makes a status a writer's own; false if another has it, who takes the job over.
+// begin reserves a key for the calling writer. It returns false if another writer has the key; that writer then takes
+// over the job.
 func (w *ServiceWriter) begin(j job) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -222,7 +222,7 @@ func (w *ServiceWriter) write(ctx context.Context, j job) {
 		return
 	}
 	if want.Release == w.ours(have) {
-		return // decided about an earlier object; the next decision is on its way
+		return // decided for an earlier object; the next decision will follow
 	}
 	if !own && !want.expects(convert.Assigned(have)) {
 		w.wake()
@@ -233,8 +233,8 @@ func (w *ServiceWriter) write(ctx context.Context, j job) {
 		w.queue.Forget(j)
 		return
 	}
-	// What was sent may arrive although nobody waits for it: at the end it is waited for,
-	// so that the next leader reads it.
+	// A request that was sent may be applied even if the client no longer waits for it. Therefore Run waits for the
+	// writes in flight when it ends, so that the next leader reads their result.
 	sending, cancel := context.WithTimeout(context.WithoutCancel(ctx), sendTimeout)
 	defer cancel()
 	got, err := w.client.Services(key.Namespace).UpdateStatus(sending, next, metav1.UpdateOptions{})
@@ -259,7 +259,7 @@ func (w *ServiceWriter) write(ctx context.Context, j job) {
 		if now := w.read(key); now != nil && now.ResourceVersion != have.ResourceVersion {
 			w.queue.Add(j)
 		} else {
-			// Changed comes with the newer object; the pause is for the case that it never does.
+			// Changed is called when the newer object arrives. The pause covers the case that it does not arrive.
 			w.queue.AddAfter(j, conflictPause)
 		}
 	default:
@@ -268,7 +268,7 @@ func (w *ServiceWriter) write(ctx context.Context, j job) {
 	}
 }
 
-// newest returns our own last write as long as the informer shows what it replaced.
+// newest returns our own last write for as long as the informer shows the object that it replaced.
 func (w *ServiceWriter) newest(key world.Key) *corev1.Service {
 	have := w.read(key)
 	mine, ok := w.unconfirmed[key]

@@ -21,15 +21,15 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
 )
 
-// slow is an API server that takes a second for each status write.
+// slow is an API server that needs a second for each status write.
 type slow struct {
 	corev1client.ServiceInterface
 	start time.Time
 
 	mu         sync.Mutex
-	busy, most int                      // writes under way
-	begun      map[string]bool          // Services of which one has begun
-	done       map[string]time.Duration // of each Service, when its newest write was
+	busy, most int                      // writes in flight, and their maximum
+	begun      map[string]bool          // Services with a started write
+	done       map[string]time.Duration // time of the newest write of each Service
 	writes     int
 }
 
@@ -52,8 +52,8 @@ func (s *slow) UpdateStatus(_ context.Context, o *corev1.Service, _ metav1.Updat
 	return out, nil
 }
 
-// A gateway that carried a thousand Services died: their conditions are written by a few
-// writers, and whoever needs an address meanwhile has it at once.
+// A gateway with a thousand Services has failed. Few writers write their conditions, and a Service that needs an
+// address in the meantime gets it immediately.
 func TestAddressWritesDoNotWaitForFailoverWrites(t *testing.T) {
 	const services = 1000
 	synctest.Test(t, func(t *testing.T) {
@@ -81,7 +81,7 @@ func TestAddressWritesDoNotWaitForFailoverWrites(t *testing.T) {
 
 		w.Set(want)
 		<-time.After(9500 * time.Millisecond)
-		// One Service is new, and two of those that wait to tell of the failover move.
+		// One Service is new, and two of those whose conditions are queued get other addresses.
 		given := map[string]string{"fresh": "10.1.0.1"}
 		server.mu.Lock()
 		for i := 0; len(given) < 3; i++ {
@@ -129,8 +129,8 @@ func TestAddressWritesDoNotWaitForFailoverWrites(t *testing.T) {
 	})
 }
 
-// Another controller gave the Service an address after it was decided what ours shall
-// be: nothing is written until that is known.
+// Another controller wrote an address to the Service after our address was decided: nothing is written until this
+// address is known.
 func TestAddressesOfOthersAreNotOverwritten(t *testing.T) {
 	woken := 0
 	facts := NewFacts(convert.Options{DefaultClass: true}, Hooks{
@@ -158,7 +158,7 @@ func TestAddressesOfOthersAreNotOverwritten(t *testing.T) {
 	}
 }
 
-// When its context ends, what is under way is waited for, and what is queued is left to the next leader.
+// When the context ends, the writer waits for the writes in flight and leaves queued ones to the next leader.
 func TestServiceWriterStopsOnContextCancel(t *testing.T) {
 	const services = 100
 	synctest.Test(t, func(t *testing.T) {

@@ -8,8 +8,8 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 )
 
-// waitsSince says since when a Service waits for an address. One that has it by now keeps
-// that time: its own status may be seen here before the answer to the write of it.
+// waitsSince returns the time since which a Service has been waiting for an address. A Service that has one by now
+// keeps that time: the informer may show its status before the API server has responded to the write.
 func waitsSince(was, is *world.Service, before time.Time) time.Time {
 	same := was != nil && is != nil && was.UID == is.UID
 	switch {
@@ -21,8 +21,8 @@ func waitsSince(was, is *world.Service, before time.Time) time.Time {
 	return time.Now()
 }
 
-// PendingSince returns when a Service was first seen without the address that it waits for,
-// or has been given since; the zero time if it came with one.
+// PendingSince returns when a Service was first seen without an address, even if it has one by now. It returns the zero
+// time if the Service was never seen without one.
 func (f *Facts) PendingSince(key world.Key) time.Time {
 	f.mu.Lock()
 	defer f.mu.Unlock()

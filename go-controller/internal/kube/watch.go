@@ -26,11 +26,11 @@ import (
 // Watch keeps facts up to date from the API server.
 type Watch struct {
 	needed map[string]cache.Controller
-	// openShift are needed where there is such a thing.
+	// openShift are needed only if the API server has their kinds.
 	openShift []*openShift
 }
 
-// NewWatch returns the informers that feed a controller's facts; nothing is read before Run.
+// NewWatch returns the informers for the facts of a controller. Nothing is read before Run.
 func NewWatch(kube kubernetes.Interface, ours *Clients, facts *Facts) *Watch {
 	w := newWatch(kube, ours, facts, kube.CoreV1().Nodes(), ours.NodeStatuses)
 	w.watchOptional(kube, networkConfigs(), ours.NetworkConfigs, openShiftPause, facts.setNetworkConfig)
@@ -40,7 +40,7 @@ func NewWatch(kube kubernetes.Interface, ours *Clients, facts *Facts) *Watch {
 	return w
 }
 
-// NewNodeWatch returns the informers that feed the facts of one node, which knows no other.
+// NewNodeWatch returns the informers for the facts of one node. They watch no other Node.
 func NewNodeWatch(kube kubernetes.Interface, ours *Clients, facts *Facts, node string) *Watch {
 	w := newWatch(kube, ours, facts, only[*corev1.NodeList]{kube.CoreV1().Nodes(), node},
 		only[*v1alpha1.BGPNodeStatusList]{ours.NodeStatuses, node})
@@ -48,8 +48,8 @@ func NewNodeWatch(kube kubernetes.Interface, ours *Clients, facts *Facts, node s
 	return w
 }
 
-// NewModeWatch returns the informers that feed facts from which the mode in force is read, and whether zones have
-// databases of their own.
+// NewModeWatch returns the informers for the facts that determine the mode in force and whether zones have their own
+// databases.
 func NewModeWatch(kube kubernetes.Interface, ours *Clients, facts *Facts) *Watch {
 	w := &Watch{needed: map[string]cache.Controller{"ipaddresspools": newInformer(ours.Pools, &v1alpha1.IPAddressPool{},
 		whole,
@@ -59,7 +59,7 @@ func NewModeWatch(kube kubernetes.Interface, ours *Clients, facts *Facts) *Watch
 	return w
 }
 
-// watchOptional has a kind of OpenShift's followed if there is one.
+// watchOptional adds one of OpenShift's kinds, which is watched if the API server has it.
 func (w *Watch) watchOptional(kube kubernetes.Interface, kind schema.GroupVersionResource,
 	client lister[*unstructured.UnstructuredList],
 	pause time.Duration, set func(*unstructured.Unstructured),
@@ -92,7 +92,7 @@ func newWatch(kube kubernetes.Interface, ours *Clients, facts *Facts, nodes list
 	}}
 }
 
-// trimmedSecret keeps nothing that is not for us.
+// trimmedSecret removes the annotations and all data except the password.
 func trimmedSecret(s *corev1.Secret) *corev1.Secret {
 	s.Annotations = nil
 	for key := range s.Data {
@@ -113,7 +113,7 @@ func trimmedNode(n *corev1.Node) *corev1.Node {
 	return n
 }
 
-// Run follows the API server until the context ends.
+// Run runs the informers until the context ends.
 func (w *Watch) Run(ctx context.Context) {
 	var running sync.WaitGroup
 	for _, c := range w.needed {
@@ -125,7 +125,7 @@ func (w *Watch) Run(ctx context.Context) {
 	running.Wait()
 }
 
-// WaitForSync returns once all objects that existed at the start are known.
+// WaitForSync returns once all objects that existed at the start have been read.
 func (w *Watch) WaitForSync(ctx context.Context) error {
 	var synced []cache.InformerSynced
 	for _, c := range w.needed {
@@ -140,7 +140,7 @@ func (w *Watch) WaitForSync(ctx context.Context) error {
 	return nil
 }
 
-// Healthy names the resources that could not be read yet.
+// Healthy returns an error that names the resources that have not been read yet, nil if there are none.
 func (w *Watch) Healthy() error {
 	var missing []string
 	for resource, c := range w.needed {
@@ -159,7 +159,7 @@ func (w *Watch) Healthy() error {
 	return fmt.Errorf("not synced yet: %s", strings.Join(missing, ", "))
 }
 
-// ClusterID returns what tells this cluster from others: the UID of namespace kube-system.
+// ClusterID returns the UID of namespace kube-system, which identifies this cluster.
 func ClusterID(ctx context.Context, kube kubernetes.Interface) (string, error) {
 	ns, err := kube.CoreV1().Namespaces().Get(ctx, metav1.NamespaceSystem, metav1.GetOptions{})
 	if err != nil {

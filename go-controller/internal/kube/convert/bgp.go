@@ -16,23 +16,23 @@ import (
 )
 
 const (
-	// longestPassword is what TCP MD5 takes (TCP_MD5SIG_MAXKEYLEN in tcp(7)).
+	// longestPassword is the maximum length of a TCP MD5 password in bytes (TCP_MD5SIG_MAXKEYLEN in tcp(7)).
 	longestPassword = 80
 )
 
-// Surroundings are what peers and advertisements name and select.
+// Surroundings are the objects that peers and advertisements refer to and select.
 type Surroundings struct {
 	Nodes    []*corev1.Node
 	Pools    []*v1alpha1.IPAddressPool
 	Peers    map[string]*v1alpha1.BGPPeer
 	Profiles map[string]*v1alpha1.BFDProfile
 	Aliases  Aliases
-	// Secrets are those of v1alpha1.PasswordsNamespace.
+	// Secrets are the Secrets in v1alpha1.PasswordsNamespace.
 	Secrets map[string]*corev1.Secret
 }
 
-// Peer reads a BGPPeer. Without its password there is no session; without its BFD profile
-// there is one without BFD.
+// Peer converts a BGPPeer. If its password is missing, there is no session. If its BFD profile is missing, the session
+// has no BFD.
 func Peer(p *v1alpha1.BGPPeer, s Surroundings) *world.Peer {
 	spec := &p.Spec
 	out := &world.Peer{
@@ -56,7 +56,7 @@ func Peer(p *v1alpha1.BGPPeer, s Surroundings) *world.Peer {
 	for _, problem := range problems(p.Validate()) {
 		out.Findings = append(out.Findings, world.Finding{Reason: v1alpha1.ReasonInvalid, Message: problem, Fatal: true})
 	}
-	// What can't be read is a finding by now.
+	// Invalid values have been added to the findings above.
 	out.Addr, _ = spec.PeerAddress.Parse()
 	out.Source, _ = spec.SourceAddress.Parse()
 	out.RouterID, _ = spec.RouterID.Parse()
@@ -97,7 +97,7 @@ func noNodes() world.Finding {
 	return world.Finding{Reason: v1alpha1.ReasonNoNodes, Message: "spec.nodeSelectors: no node matches", Fatal: true}
 }
 
-// password returns what a Secret holds, or what is wrong with it.
+// password returns the password in a Secret, or the problem with the Secret.
 func password(s *corev1.Secret) (value, problem string) {
 	switch {
 	case s == nil:
@@ -115,7 +115,7 @@ func password(s *corev1.Secret) (value, problem string) {
 	return text, ""
 }
 
-// profile reads a BFDProfile, which may not have passed through the CRD's defaults.
+// profile converts a BFDProfile. The defaults of the CRD may not have been applied to it.
 func profile(p *v1alpha1.BFDProfile) *world.BFDProfile {
 	if p == nil {
 		return nil
@@ -129,8 +129,8 @@ func profile(p *v1alpha1.BFDProfile) *world.BFDProfile {
 	}
 }
 
-// Advertisement reads a BGPAdvertisement. It has no effect without one of its communities:
-// one that is missing may be what keeps routes from where they must not go.
+// Advertisement converts a BGPAdvertisement. It has no effect if one of its communities is missing: that community may
+// restrict where routes are propagated.
 func Advertisement(a *v1alpha1.BGPAdvertisement, s Surroundings) *world.Advertisement {
 	spec := &a.Spec
 	out := &world.Advertisement{
@@ -202,7 +202,7 @@ func number(n *int64) *uint32 {
 	return &out
 }
 
-// Sessions reads what a node tells of its sessions, by peer; nil for nothing.
+// Sessions converts the sessions that a node reports, by peer; nil if there are none.
 func Sessions(s *v1alpha1.BGPNodeStatus) map[string]world.PeerSession {
 	if s == nil || len(s.Status.Sessions) == 0 {
 		return nil

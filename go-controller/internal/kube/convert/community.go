@@ -16,14 +16,14 @@ import (
 // Aliases are the names that Community objects give to communities.
 type Aliases map[string]community
 
-// community is one of RFC 1997, whose halves are in values[0], or a large one (RFC 8092).
+// community is a community of RFC 1997, with both halves in values[0], or a large community (RFC 8092).
 type community struct {
 	large  bool
 	values [3]uint32
 }
 
-// ReadAliases reads all Community objects, and returns beside the names what is wrong with
-// each object: of a name that is defined twice the oldest object's word counts.
+// ReadAliases converts all Community objects. It returns the aliases and the findings for each object. If a name is
+// defined more than once, the oldest object takes precedence.
 func ReadAliases(list []*v1alpha1.Community) (Aliases, map[string][]world.Finding) {
 	aliases, owners, findings := Aliases{}, map[string]string{}, map[string][]world.Finding{}
 	list = slices.SortedFunc(slices.Values(list), func(a, b *v1alpha1.Community) int {
@@ -50,7 +50,7 @@ func ReadAliases(list []*v1alpha1.Community) (Aliases, map[string][]world.Findin
 	return aliases, findings
 }
 
-// community reads what stands in an advertisement: a value, a well-known name or an alias.
+// community parses a community in an advertisement: a value, a well-known name or an alias.
 func (a Aliases) community(text string) (community, bool) {
 	if c, ok := parseCommunity(text); ok {
 		return c, true
@@ -62,7 +62,7 @@ func (a Aliases) community(text string) (community, bool) {
 	return c, ok
 }
 
-// wellKnown are the names of IANA's registry of well-known communities.
+// wellKnown returns the value of a name in IANA's registry of well-known communities.
 func wellKnown(name string) (uint32, bool) {
 	switch name {
 	case "no-export":
@@ -79,7 +79,7 @@ func wellKnown(name string) (uint32, bool) {
 	return 0, false
 }
 
-// parseCommunity reads 65000:100 or large:65000:1:2.
+// parseCommunity parses 65000:100 or large:65000:1:2.
 func parseCommunity(text string) (community, bool) {
 	parts, bits := strings.Split(text, ":"), 16
 	c := community{large: parts[0] == "large"}

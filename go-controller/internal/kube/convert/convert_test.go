@@ -25,7 +25,7 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the goldens")
 
-// objects are the manifests of one golden.
+// objects are the manifests of one golden file.
 type objects struct {
 	services   []*corev1.Service
 	slices     []*discoveryv1.EndpointSlice
@@ -81,7 +81,7 @@ func TestHostBackends(t *testing.T) {
 	}
 }
 
-// OVN-Kubernetes tells one subnet as a string, several as a list.
+// OVN-Kubernetes writes a single subnet as a string and several as a list.
 func TestPodSubnets(t *testing.T) {
 	for text, want := range map[string]string{
 		`{"default":["fd00:10:244:1::/64","10.244.1.0/24"]}`:                                  "[10.244.1.0/24 fd00:10:244:1::/64]",
@@ -101,8 +101,8 @@ func TestPodSubnets(t *testing.T) {
 	}
 }
 
-// TestGolden reads the manifests of each file of testdata and compares what they become.
-// A file options has the options that are not as usual.
+// TestGolden converts the manifests of each file in testdata and compares the results. A file named options in the
+// archive contains the options that differ from the defaults.
 func TestGolden(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.txtar")
 	if err != nil || len(files) == 0 {
@@ -202,7 +202,7 @@ func (o *objects) converted(t *testing.T, options convert.Options) string {
 	return out.String()
 }
 
-// dump writes the fields that are not zero, except for those that all objects have.
+// dump writes the fields that are not zero, except for those that all objects have in common.
 func dump(t *testing.T, out *strings.Builder, name string, value any) {
 	data, err := yaml.Marshal(value)
 	if err != nil {
@@ -219,7 +219,7 @@ func dump(t *testing.T, out *strings.Builder, name string, value any) {
 		}
 	}
 	if s, ok := value.(*world.Service); ok {
-		fields["Families"] = fmt.Sprintf("%v", s.Families) // YAML would take the bytes for binary
+		fields["Families"] = fmt.Sprintf("%v", s.Families) // YAML would encode the bytes as binary
 	}
 	if data, err = yaml.Marshal(fields); err != nil {
 		t.Fatal(err)

@@ -16,17 +16,15 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
 )
 
-// What the CRD's defaults say, for objects that did not pass through them. Without a
-// number of shards package place has its own.
+// Defaults of the CRD, for objects to which they were not applied. The default number of shards is in package place.
 const (
 	defaultMaxGateways = 5
 	defaultDetect      = 200 * time.Millisecond
 	defaultMultiplier  = 3
 )
 
-// Domain reads an L2Domain and resolves its selectors. Names are sorted; those of pools
-// that do not exist are kept, for package place to tell. Subnets that can't be read are
-// problems of the domain.
+// Domain converts an L2Domain and resolves its selectors. Names are sorted. Names of pools that do not exist are kept
+// and reported by package place. Invalid subnets are problems of the domain.
 func Domain(d *v1alpha1.L2Domain, pools []*v1alpha1.IPAddressPool, nodes []*corev1.Node) *world.Domain {
 	spec := &d.Spec
 	out := &world.Domain{
@@ -62,8 +60,8 @@ func Domain(d *v1alpha1.L2Domain, pools []*v1alpha1.IPAddressPool, nodes []*core
 	return out
 }
 
-// chosenPools are the names of pools that are listed or that a selector takes; with neither
-// list nor selectors, all. Sorted and distinct; those listed need not exist.
+// chosenPools returns the names of the pools that are listed or match a selector, or of all pools if there are neither
+// names nor selectors. The result is sorted and has no duplicates. Listed pools need not exist.
 func chosenPools(names []string, selectors []metav1.LabelSelector, pools []*v1alpha1.IPAddressPool) []string {
 	chosen := slices.Clone(names)
 	takes := selector(selectors)
@@ -77,7 +75,7 @@ func chosenPools(names []string, selectors []metav1.LabelSelector, pools []*v1al
 	return slices.Compact(chosen)
 }
 
-// chosenNodes are the names of the nodes that a selector takes, all without one; sorted.
+// chosenNodes returns the sorted names of the nodes that match a selector, or of all nodes if there is none.
 func chosenNodes(selectors []metav1.LabelSelector, nodes []*corev1.Node) []string {
 	var chosen []string
 	takes := selector(selectors)
@@ -90,7 +88,7 @@ func chosenNodes(selectors []metav1.LabelSelector, nodes []*corev1.Node) []strin
 	return chosen
 }
 
-// Anchors reads the external addresses of a domain's shards from its status, by index; nil for none.
+// Anchors returns the external addresses of a domain's shards from its status, by index; nil if there are none.
 func Anchors(d *v1alpha1.L2Domain) map[int][]netip.Addr {
 	if d == nil {
 		return nil
@@ -109,8 +107,8 @@ func Anchors(d *v1alpha1.L2Domain) map[int][]netip.Addr {
 	return anchors
 }
 
-// selector matches labels that one of the terms takes. A term that can't be read is a
-// problem of the domain and takes none.
+// selector returns a function that reports whether labels match at least one of the terms. An invalid term is a problem
+// of the domain and matches nothing.
 func selector(terms []metav1.LabelSelector) func(map[string]string) bool {
 	var parsed []labels.Selector
 	for i := range terms {

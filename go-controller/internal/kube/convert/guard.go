@@ -15,39 +15,39 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
 )
 
-// Report is what the guard of a node tells.
+// Report is the report of the guard of a node.
 type Report struct {
-	// Faults are by physical network, or world.EveryNetwork.
+	// Faults are the faults by physical network, or world.EveryNetwork.
 	Faults map[string]string
-	// Conflicts are of the addresses that it was asked about.
+	// Conflicts are the conflicts on the addresses that the guard probed.
 	Conflicts map[netip.Addr]ConflictReport
-	// Localnets are the ports that OVN has on the node's bridges for L2Domains, by the names of their localnet ports; nil
-	// if the guard does not report them.
+	// Localnets are OVN's ports on the node's bridges for L2Domains, by the names of their localnet ports; nil if the
+	// guard does not report them.
 	Localnets map[string]Localnet
-	// Agent is what the agent of an OpenShift SDN node tells; nil if it is a guard that reports.
+	// Agent is the report of the agent of an OpenShift SDN node; nil if the report is from a guard.
 	Agent *Agent
 }
 
 // Localnet is OVN's port on a bridge for an L2Domain.
 type Localnet struct {
 	Bridge string `json:"bridge"`
-	// Stale are the addresses of which the bridge's flows keep requests away from the port, sorted.
+	// Stale are the addresses for which the bridge's flows keep requests away from the port, sorted.
 	Stale []netip.Addr `json:"stale,omitempty"`
 }
 
-// Equal reports whether both are the same.
+// Equal reports whether l and o are equal.
 func (l Localnet) Equal(o Localnet) bool {
 	return l.Bridge == o.Bridge && slices.Equal(l.Stale, o.Stale)
 }
 
-// Agent is what v1alpha1.AnnotationAgent has in it: where an agent answers for its health, and the
-// node's own addresses by interface.
+// Agent is the content of v1alpha1.AnnotationAgent: the address at which an agent serves health checks, and the node's
+// own addresses by interface.
 type Agent struct {
 	Health     netip.AddrPort            `json:"health"`
 	Interfaces map[string][]netip.Prefix `json:"interfaces"`
 }
 
-// Equal tells whether both say the same; either may be nil.
+// Equal reports whether a and o are equal; either may be nil.
 func (a *Agent) Equal(o *Agent) bool {
 	if a == nil || o == nil {
 		return a == o
@@ -55,19 +55,19 @@ func (a *Agent) Equal(o *Agent) bool {
 	return a.Health == o.Health && maps.EqualFunc(a.Interfaces, o.Interfaces, slices.Equal[[]netip.Prefix])
 }
 
-// ConflictReport is a report of a guard that a host outside of the cluster answers for an address.
+// ConflictReport is the report of a guard that a host outside the cluster answers for an address.
 type ConflictReport struct {
 	MAC   string    `json:"mac"`
 	Since time.Time `json:"since"`
-	// Probe is the ID of the question that this answers. Without that of the question that stands, it counts for nothing.
+	// Probe is the ID of the probe request that this reports on. The conflict is ignored unless this is the ID of the
+	// current request.
 	Probe string `json:"probe,omitempty"`
 }
 
-// defaultReportTime is how long a report counts that does not say it.
+// defaultReportTime is how long a report without a duration is valid.
 const defaultReportTime = 40 * time.Second
 
-// ReadReport reads a report. One that can't be read is one of nothing: it must not take a
-// gateway out.
+// ReadReport converts a report. Invalid parts are ignored: they must not take a gateway out of service.
 func ReadReport(l *coordinationv1.Lease) Report {
 	var r Report
 	if json.Unmarshal([]byte(l.Annotations[v1alpha1.AnnotationFaults]), &r.Faults) != nil {
@@ -94,7 +94,7 @@ func ReadReport(l *coordinationv1.Lease) Report {
 	return r
 }
 
-// ReportTime is how long a report counts after it was renewed.
+// ReportTime returns how long a report is valid after it was renewed.
 func ReportTime(l *coordinationv1.Lease) time.Duration {
 	if s := l.Spec.LeaseDurationSeconds; s != nil && *s > 0 {
 		return time.Duration(*s) * time.Second
@@ -102,7 +102,7 @@ func ReportTime(l *coordinationv1.Lease) time.Duration {
 	return defaultReportTime
 }
 
-// ProbeRequests reads what a guard is asked; nil for nothing, or what can't be read.
+// ProbeRequests returns the probe requests for a guard; nil if there are none or they are invalid.
 func ProbeRequests(l *coordinationv1.Lease) []world.ProbeRequest {
 	var list []world.ProbeRequest
 	if json.Unmarshal([]byte(l.Annotations[v1alpha1.AnnotationQuestions]), &list) != nil {
@@ -114,7 +114,7 @@ func ProbeRequests(l *coordinationv1.Lease) []world.ProbeRequest {
 	return list
 }
 
-// WithReport returns a node as it is with what its guard tells, or its agent.
+// WithReport returns a copy of a node with the report of its guard or agent.
 func WithReport(n *world.Node, r Report) *world.Node {
 	out := *n
 	out.Guarded = r.Agent == nil

@@ -24,33 +24,31 @@ const (
 	annotationHostCIDRs = "k8s.ovn.org/host-cidrs"
 	annotationGateway   = "k8s.ovn.org/l3-gateway-config"
 	annotationZone      = "k8s.ovn.org/zone-name"
-	// Subnets of pods by network: {"default":["10.244.1.0/24","fd00:10:244:1::/64"]}, a single one as
-	// a string.
+	// Subnets of pods by network: {"default":["10.244.1.0/24","fd00:10:244:1::/64"]}. A single subnet may be a string.
 	annotationSubnets = "k8s.ovn.org/node-subnets"
 	// Subnets by family: {"ipv4":"169.254.169.0/29","ipv6":"fd69::/125"}.
 	annotationMasquerade = "k8s.ovn.org/node-masquerade-subnet"
 )
 
-// masqueradeToOVN is the number, in its masquerade subnet, of the address that a node
-// routes to OVN by its management port.
+// masqueradeToOVN is the index, in its masquerade subnet, of the address that a node routes to OVN through its
+// management port.
 const masqueradeToOVN = 3
 
-// How OpenShift's machine config operator announces a reboot: desiredDrain is drain-<hash>
-// from before the first Pod is evicted until the node is back, then uncordon-<hash>.
-// (lastAppliedDrain follows as soon as the Pods are gone, which is before the reboot.)
+// OpenShift's machine config operator announces a reboot by desiredDrain, which is drain-<hash> from before the first
+// Pod is evicted until the node is back, then uncordon-<hash>. (lastAppliedDrain follows as soon as the Pods are gone,
+// which is before the reboot.)
 const (
 	annotationMachineConfigDrain = "machineconfiguration.openshift.io/desiredDrain"
 	machineConfigDrains          = "drain-"
 )
 
-// DefaultDrainTaints are the keys of taints with which others announce a node's outage:
-// Kubernetes (KEP-2268), medik8s' node maintenance operator, and the cluster autoscaler.
+// DefaultDrainTaints returns the keys of taints by which other components announce a node's outage: Kubernetes
+// (KEP-2268), medik8s' node maintenance operator, and the cluster autoscaler.
 func DefaultDrainTaints() []string {
 	return []string{corev1.TaintNodeOutOfService, "medik8s.io/drain", "ToBeDeletedByClusterAutoscaler"}
 }
 
-// Node reads a Node. Cordon alone (spec.unschedulable) is no signal to drain: it does not
-// say that the node is about to go.
+// Node converts a Node. A cordon alone (spec.unschedulable) is not a signal to drain: it does not announce an outage.
 func Node(n *corev1.Node, o Options) *world.Node {
 	links, gateways := nodeLinks(n), nodeGateways(n)
 	own := gateways["default"]
@@ -80,7 +78,7 @@ func Node(n *corev1.Node, o Options) *world.Node {
 	return out
 }
 
-// kernel reads what a node is told to hold.
+// kernel returns the addresses that the kernel of a node was assigned to hold.
 func kernel(n *corev1.Node) *world.Kernel {
 	k := &world.Kernel{Version: n.ResourceVersion}
 	var err error
@@ -90,9 +88,8 @@ func kernel(n *corev1.Node) *world.Kernel {
 	return k
 }
 
-// external are the addresses of the node's gateway on the default network, at which
-// OVN-Kubernetes takes what comes from outside, or else those that the kubelet tells; the
-// first of each family.
+// external returns the addresses of the node's gateway on the default network, at which OVN-Kubernetes receives traffic
+// from outside, or else the addresses that the kubelet reports; the first of each family.
 func external(n *corev1.Node, g gateway) []netip.Addr {
 	var list []netip.Addr
 	add := func(a netip.Addr) {
@@ -113,12 +110,12 @@ func external(n *corev1.Node, g gateway) []netip.Addr {
 	return list
 }
 
-// draining names the signal that announces an outage, the first of several; empty for none.
+// draining returns the signal that announces an outage, the first if there are several; empty if there is none.
 func draining(n *corev1.Node, taints []string) string {
 	if n.DeletionTimestamp != nil {
 		return "metadata.deletionTimestamp " + n.DeletionTimestamp.UTC().Format(time.RFC3339)
 	}
-	// As for every load balancer provider the presence of the label counts, not its value (KEP-1143).
+	// The presence of the label is sufficient, as for every load balancer provider; its value is ignored (KEP-1143).
 	if value, ok := n.Labels[corev1.LabelNodeExcludeBalancers]; ok {
 		return fmt.Sprintf("label %s=%s", corev1.LabelNodeExcludeBalancers, value)
 	}
@@ -136,9 +133,8 @@ func draining(n *corev1.Node, taints []string) string {
 	return ""
 }
 
-// nodeLinks are the addresses that OVN-Kubernetes found on the node's links, with the
-// lengths of their subnets. The annotation is another component's: what it spoils there is
-// not ours to report.
+// nodeLinks returns the addresses that OVN-Kubernetes found on the node's links, with the prefix lengths of their
+// subnets. The annotation belongs to another component, so errors in it are not reported.
 func nodeLinks(n *corev1.Node) []netip.Prefix {
 	var cidrs []string
 	if err := json.Unmarshal([]byte(n.Annotations[annotationHostCIDRs]), &cidrs); err != nil {
@@ -153,8 +149,8 @@ func nodeLinks(n *corev1.Node) []netip.Prefix {
 	return links
 }
 
-// podSubnets are those of the node on the default network, sorted and distinct. Two of a family are
-// served, as OVN-Kubernetes may tell them.
+// podSubnets returns the node's subnets on the default network, sorted and without duplicates. Two subnets of a family
+// are supported, because OVN-Kubernetes may list them.
 func podSubnets(n *corev1.Node) []netip.Prefix {
 	var networks map[string]json.RawMessage
 	if err := json.Unmarshal([]byte(n.Annotations[annotationSubnets]), &networks); err != nil {
@@ -178,7 +174,7 @@ func podSubnets(n *corev1.Node) []netip.Prefix {
 	return slices.Compact(subnets)
 }
 
-// nodeAddrs are those of the links and those that the kubelet tells, sorted and distinct.
+// nodeAddrs returns the addresses of the links and those that the kubelet reports, sorted and without duplicates.
 func nodeAddrs(n *corev1.Node, links []netip.Prefix) []netip.Addr {
 	var addrs []netip.Addr
 	for _, a := range n.Status.Addresses {
@@ -193,8 +189,8 @@ func nodeAddrs(n *corev1.Node, links []netip.Prefix) []netip.Addr {
 	return slices.Compact(addrs)
 }
 
-// hosts are the addresses that the kubelet gives to pods with hostNetwork, the first one of
-// each family and rather an internal one, where OVN-Kubernetes tells the masquerade subnet.
+// hosts returns the addresses that the kubelet gives to pods with hostNetwork: the first of each family, preferably an
+// internal one. It omits families for which OVN-Kubernetes provides no masquerade subnet.
 func hosts(n *corev1.Node) []world.Host {
 	var subnets map[string]string
 	if err := json.Unmarshal([]byte(n.Annotations[annotationMasquerade]), &subnets); err != nil {
@@ -230,19 +226,18 @@ func hosts(n *corev1.Node) []world.Host {
 	return out
 }
 
-// gateway is what OVN-Kubernetes tells of a node's gateway on one network.
+// gateway is OVN-Kubernetes' configuration of a node's gateway on one network.
 type gateway struct {
 	Mode   string `json:"mode"`
 	Bridge string `json:"bridge-id"`
-	// Port is <bridge>_<node>; older releases tell the bridge by no more than that.
+	// Port is <bridge>_<node>. Older releases name the bridge only here.
 	Port string `json:"interface-id"`
-	// Addrs come with the lengths of their subnets.
+	// Addrs are in CIDR notation, with the prefix lengths of their subnets.
 	Addrs    []string `json:"ip-addresses"`
 	NextHops []string `json:"next-hops"`
 }
 
-// nodeGateways are those of a node by network. As with the addresses, what is spoilt in the
-// annotation is left out.
+// nodeGateways returns the gateways of a node by network. As in nodeLinks, errors in the annotation are ignored.
 func nodeGateways(n *corev1.Node) map[string]gateway {
 	var networks map[string]gateway
 	if err := json.Unmarshal([]byte(n.Annotations[annotationGateway]), &networks); err != nil {
@@ -251,7 +246,7 @@ func nodeGateways(n *corev1.Node) map[string]gateway {
 	return networks
 }
 
-// nextHops are those of all gateways, sorted and distinct.
+// nextHops returns the next hops of all gateways, sorted and without duplicates.
 func nextHops(gateways map[string]gateway) []netip.Addr {
 	var hops []netip.Addr
 	for _, g := range gateways {
@@ -265,12 +260,13 @@ func nextHops(gateways map[string]gateway) []netip.Addr {
 	return slices.Compact(hops)
 }
 
-// bridge is that of a node's gateway, empty if there is none.
+// bridge returns the bridge of a node's gateway, empty if there is none.
 func (g *gateway) bridge(node string) string {
 	return cmp.Or(g.Bridge, strings.TrimSuffix(g.Port, "_"+node))
 }
 
-// withSubnet drops those that stand alone, as virtual addresses do, and sorts the others.
+// withSubnet returns the links sorted and without duplicates. It omits single addresses (/32 and /128), as used for
+// virtual addresses, and IPv4-mapped ones.
 func withSubnet(links []netip.Prefix) []netip.Prefix {
 	links = slices.DeleteFunc(slices.Clone(links), func(p netip.Prefix) bool {
 		return p.IsSingleIP() || p.Addr().Is4In6()

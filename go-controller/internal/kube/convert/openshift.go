@@ -14,25 +14,24 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
 )
 
-// What OpenShift's two kinds Network say is another component's to judge: what can't be
-// read there is as if it were not there. The annotations are ours, and judged.
+// OpenShift's two kinds Network are validated by another component, so invalid values in them are ignored. The
+// annotations are ours, and are validated here.
 
-// networkTypeOVN is the network that has subnets of its own, with these defaults
+// networkTypeOVN is the network type that has internal subnets. ReadNetworkOperator contains their defaults
 // (OVN-Kubernetes, config.go: join, transit and masquerade of each family).
 const networkTypeOVN = "OVNKubernetes"
 
-// NetworkConfig is what Network "cluster" of config.openshift.io/v1 says; the zero value if
-// there is none.
+// NetworkConfig is the content of Network "cluster" of config.openshift.io/v1; the zero value if there is none.
 type NetworkConfig struct {
 	// AutoAssignCIDRs are spec.externalIP.autoAssignCIDRs, as written.
 	AutoAssignCIDRs []string
-	// PodNets and ServiceNets are those in effect and those to come.
+	// PodNets and ServiceNets are the networks in effect and those configured for the future.
 	PodNets, ServiceNets []netip.Prefix
-	// NetworkType is the one in effect, or before there is one the one to come.
+	// NetworkType is the type in effect or, before there is one, the configured type.
 	NetworkType string
 }
 
-// ReadNetworkConfig reads a Network of config.openshift.io/v1.
+// ReadNetworkConfig converts a Network of config.openshift.io/v1.
 func ReadNetworkConfig(o *unstructured.Unstructured) NetworkConfig {
 	f := fields(o.Object)
 	out := NetworkConfig{
@@ -49,19 +48,19 @@ func ReadNetworkConfig(o *unstructured.Unstructured) NetworkConfig {
 	return out
 }
 
-// NetworkOperator is what Network "cluster" of operator.openshift.io/v1 says.
+// NetworkOperator is the content of Network "cluster" of operator.openshift.io/v1.
 type NetworkOperator struct {
-	// Mode is the annotation of that name, as written; Moded: it is there.
+	// Mode is the value of v1alpha1.AnnotationMode, as written. Moded reports whether the annotation is present.
 	Mode  string
 	Moded bool
-	// Release is the annotation release-on-disable.
+	// Release reports whether v1alpha1.AnnotationReleaseOnDisable is "true".
 	Release bool
-	// PodNets and ServiceNets are those that the operator shall set up, InternalNets those
-	// that the network then has for itself.
+	// PodNets and ServiceNets are the networks that the operator is configured to set up. InternalNets are the networks
+	// that the cluster network then uses internally.
 	PodNets, ServiceNets, InternalNets []netip.Prefix
 }
 
-// ReadNetworkOperator reads a Network of operator.openshift.io/v1.
+// ReadNetworkOperator converts a Network of operator.openshift.io/v1.
 func ReadNetworkOperator(o *unstructured.Unstructured) NetworkOperator {
 	f := fields(o.Object)
 	out := NetworkOperator{
@@ -76,7 +75,7 @@ func ReadNetworkOperator(o *unstructured.Unstructured) NetworkOperator {
 	ovn := func(path ...string) string {
 		return f.text(append([]string{"spec", "defaultNetwork", "ovnKubernetesConfig"}, path...)...)
 	}
-	// The first one that is set counts; the last one is the default.
+	// The first value that is set takes precedence. The last value is the default.
 	for _, choices := range [][]string{
 		{ovn("ipv4", "internalJoinSubnet"), ovn("v4InternalSubnet"), "100.64.0.0/16"},
 		{ovn("ipv6", "internalJoinSubnet"), ovn("v6InternalSubnet"), "fd98::/64"},
@@ -91,7 +90,8 @@ func ReadNetworkOperator(o *unstructured.Unstructured) NetworkOperator {
 	return out
 }
 
-// Switch is what holds after a word of the operator's Network, nil for none: before it, last did.
+// Switch returns the switch in force. said is the operator's Network, nil if there is none, and last is the switch that
+// was in force before.
 func Switch(last world.Switch, said *NetworkOperator, o Options) world.Switch {
 	last.Refused = ""
 	switch {
@@ -108,15 +108,15 @@ func Switch(last world.Switch, said *NetworkOperator, o Options) world.Switch {
 	return world.Switch{Mode: mode, By: byAnnotation, Release: said.Release}
 }
 
-// byAnnotation names the word of the administrator of an OpenShift cluster.
+// byAnnotation is the source of a mode that the administrator of an OpenShift cluster has set.
 const byAnnotation = "annotation " + v1alpha1.AnnotationMode + ` of Network "cluster" (operator.openshift.io)`
 
-// DefaultSwitch is what holds where nobody says anything.
+// DefaultSwitch returns the switch in force if no annotation sets one.
 func DefaultSwitch(o Options) world.Switch {
 	return world.Switch{Mode: o.Mode, By: "--enable-service-load-balancers"}
 }
 
-// RememberedSwitch is what the status of a pool remembers; false if nothing.
+// RememberedSwitch returns the switch stored in the status of a pool; false if there is none.
 func RememberedSwitch(p *v1alpha1.IPAddressPool) (world.Switch, bool) {
 	for _, c := range p.Status.Conditions {
 		if c.Type != v1alpha1.ConditionModeAccepted {
@@ -131,11 +131,11 @@ func RememberedSwitch(p *v1alpha1.IPAddressPool) (world.Switch, bool) {
 	return world.Switch{}, false
 }
 
-// Remembered reports whether a switch is to be kept in statuses: it is known from nowhere else
-// once the annotation is spoilt or gone with its object.
+// Remembered reports whether a switch must be stored in statuses: once the annotation is invalid or its object is
+// deleted, the switch can be read from nowhere else.
 func Remembered(s *world.Switch) bool { return s.By == byAnnotation || s.Refused != "" }
 
-// ModeReason spells a mode as a condition's reason may be.
+// ModeReason returns a mode in the form of a condition's reason.
 func ModeReason(m world.Mode) string { return strings.ReplaceAll(m.String(), "+", "And") }
 
 func modeNames() string {
@@ -147,7 +147,7 @@ func modeNames() string {
 	return strings.Join(names[:last], ", ") + " and " + names[last]
 }
 
-// Union appends to a list of networks those of another one that it lacks.
+// Union returns a with the networks of b that it lacks.
 func Union(a, b []netip.Prefix) []netip.Prefix {
 	for _, p := range b {
 		if !slices.Contains(a, p) {
@@ -157,7 +157,7 @@ func Union(a, b []netip.Prefix) []netip.Prefix {
 	return a
 }
 
-// fields are those of an object without a type of its own.
+// fields are the fields of an object that has no Go type of its own.
 type fields map[string]any
 
 func (f fields) text(path ...string) string {
@@ -176,7 +176,7 @@ func (f fields) texts(path ...string) []string {
 	return list
 }
 
-// cidrs are the fields of that name of a list of objects.
+// cidrs returns the field cidr of each object in a list.
 func (f fields) cidrs(path ...string) []netip.Prefix {
 	list, _, err := unstructured.NestedSlice(f, path...)
 	if err != nil {

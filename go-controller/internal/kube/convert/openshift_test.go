@@ -72,7 +72,7 @@ spec: {clusterNetwork: [{cidr: 10.128.0.0/14, hostPrefix: 23}], serviceNetwork: 
 	}
 }
 
-// TestSwitch follows the words of an administrator.
+// TestSwitch applies a sequence of annotations.
 func TestSwitch(t *testing.T) {
 	mode := func(text string) *convert.NetworkOperator {
 		return &convert.NetworkOperator{Mode: text, Moded: true, Release: true}

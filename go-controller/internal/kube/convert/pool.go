@@ -17,9 +17,8 @@ import (
 // Namespaces are the labels of the cluster's namespaces, by name.
 type Namespaces map[string]map[string]string
 
-// Pool reads a pool and resolves its selectors of namespaces. Of a pool with problems the
-// ranges that can be read are kept, so that the Services that have its addresses go on to
-// be recognised.
+// Pool converts a pool and resolves its namespace selectors. The valid ranges of a pool with problems are kept, so that
+// the Services that have its addresses are still recognized.
 func Pool(p *v1alpha1.IPAddressPool, namespaces Namespaces) *world.Pool {
 	out := &world.Pool{
 		Name:          p.Name,
@@ -59,7 +58,7 @@ func leases(list []v1alpha1.AddressLease) []world.Lease {
 		l := &list[i]
 		a, err := v1alpha1.IPAddress(l.Address).Parse()
 		if err != nil {
-			continue // nothing of ours
+			continue // not written by us
 		}
 		lease := world.Lease{Addr: a, Service: world.Key{Namespace: l.Namespace, Name: l.Name}}
 		if l.ReleasedAt != nil {
@@ -93,7 +92,7 @@ func admission(s *v1alpha1.ServiceAllocation, namespaces Namespaces) *world.Admi
 	return a
 }
 
-// requirements reads a selector. Validate refuses those that can't be read.
+// requirements converts a selector. Validate rejects invalid ones.
 func requirements(s *metav1.LabelSelector) world.Selector {
 	var out world.Selector
 	for _, key := range slices.Sorted(maps.Keys(s.MatchLabels)) {

@@ -17,23 +17,23 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
 )
 
-// Options says which Services are ours, which spellings are read, what tells that a node
-// goes, and what works.
+// Options defines which Services are ours, which annotations are read, which taints announce that a node drains, and
+// which dataplanes are enabled.
 type Options struct {
-	// DefaultClass serves Services without spec.loadBalancerClass beside those of our own class.
+	// DefaultClass also serves Services without spec.loadBalancerClass, in addition to those of our own class.
 	DefaultClass bool
-	// MetalLBAnnotations reads the metallb.io and metallb.universe.tf spellings too.
+	// MetalLBAnnotations also reads the annotations under metallb.io and metallb.universe.tf.
 	MetalLBAnnotations bool
 	// DrainTaints are keys of taints that announce a node's outage.
 	DrainTaints []string
-	// Mode is in force where OpenShift says nothing.
+	// Mode is the mode in force if OpenShift does not set one.
 	Mode world.Mode
-	// OpenShiftSDN: nodes' own kernels hold addresses, and there is no OVN.
+	// OpenShiftSDN reports whether the kernels of the nodes hold the addresses and there is no OVN.
 	OpenShiftSDN bool
 }
 
-// Service reads a Service, whose endpoints were read before; false if it is not ours to serve: another
-// type or class, or being deleted.
+// Service converts a Service, whose endpoints have already been converted. It returns false if the Service is not ours
+// to serve: it has another type or class, or is being deleted.
 func Service(s *corev1.Service, endpoints []*world.Slice, o Options) (*world.Service, bool) {
 	if !Ours(s, o) {
 		return nil, false
@@ -65,7 +65,7 @@ func Service(s *corev1.Service, endpoints []*world.Slice, o Options) (*world.Ser
 	return r.out, true
 }
 
-// Ours tells whether a Service is of type LoadBalancer, of a class that we serve and not being deleted.
+// Ours reports whether a Service has type LoadBalancer and a class that we serve, and is not being deleted.
 func Ours(s *corev1.Service, o Options) bool {
 	if s.Spec.Type != corev1.ServiceTypeLoadBalancer || s.DeletionTimestamp != nil {
 		return false
@@ -76,8 +76,8 @@ func Ours(s *corev1.Service, o Options) bool {
 	return *s.Spec.LoadBalancerClass == v1alpha1.LoadBalancerClass
 }
 
-// Assigned returns the addresses in the status of a Service, in their order. Ingress
-// points by host name are other implementations' and are left out.
+// Assigned returns the addresses in the status of a Service, in their order. Ingress points with host names belong to
+// other implementations and are left out.
 func Assigned(s *corev1.Service) []netip.Addr {
 	var addrs []netip.Addr
 	for _, ingress := range s.Status.LoadBalancer.Ingress {
@@ -88,19 +88,18 @@ func Assigned(s *corev1.Service) []netip.Addr {
 	return addrs
 }
 
-// contested reports whether the status says that an address is held because another host answers for it.
+// contested reports whether the status shows that an address is withheld because another host answers for it.
 func contested(s *corev1.Service) bool {
 	announced := meta.FindStatusCondition(s.Status.Conditions, v1alpha1.ConditionAnnounced)
 	return announced != nil && announced.Status == metav1.ConditionFalse &&
 		announced.Reason == v1alpha1.ReasonAddressConflict
 }
 
-// Given returns the addresses that the status of a Service says we gave. Whoever may write
-// Services but not their status can't make it say so.
+// Given returns the addresses that we allocated according to the status of a Service. A user who may write Services but
+// not their status cannot forge them.
 func Given(s *corev1.Service) []netip.Addr { return listed(s, v1alpha1.ConditionAllocated) }
 
-// listed are the addresses with which the message of a condition that is True begins, separated
-// by ", ".
+// listed returns the addresses, separated by ", ", at the beginning of the message of a condition that is True.
 func listed(s *corev1.Service, condition string) []netip.Addr {
 	c := meta.FindStatusCondition(s.Status.Conditions, condition)
 	if c == nil || c.Status != metav1.ConditionTrue {
@@ -122,7 +121,7 @@ func listed(s *corev1.Service, condition string) []netip.Addr {
 	return addrs
 }
 
-// externalIPs are those of spec.externalIPs, once each.
+// externalIPs returns the addresses in spec.externalIPs without duplicates.
 func externalIPs(s *corev1.Service) []netip.Addr {
 	var addrs []netip.Addr
 	seen := make(map[netip.Addr]bool, len(s.Spec.ExternalIPs))
@@ -136,8 +135,8 @@ func externalIPs(s *corev1.Service) []netip.Addr {
 	return addrs
 }
 
-// families are those of spec.ipFamilies; API servers before dual stack, and objects
-// written by hand, tell them by their cluster addresses only.
+// families returns the families in spec.ipFamilies. For API servers before dual stack, and for objects written by hand,
+// they are derived from the cluster IPs.
 func families(s *corev1.Service) []world.Family {
 	var out []world.Family
 	for _, f := range s.Spec.IPFamilies {
@@ -188,7 +187,7 @@ func servicePorts(s *corev1.Service) []world.Port {
 	return ports
 }
 
-// serviceReader gathers what the user asked for, with the problems found on the way.
+// serviceReader collects the requests of the user and the problems found in them.
 type serviceReader struct {
 	service *corev1.Service
 	options Options
@@ -203,12 +202,12 @@ func (r *serviceReader) limit(format string, args ...any) {
 	r.out.Limits = append(r.out.Limits, fmt.Sprintf(format, args...))
 }
 
-// setting is one spelling of something that a user asks for.
+// setting is the name and the value of a field or annotation.
 type setting struct{ field, value string }
 
 func annotationField(name string) string { return fmt.Sprintf("metadata.annotations[%s]", name) }
 
-// annotation finds a setting under our spelling or else, when switched on, MetalLB's.
+// annotation returns a setting from our annotation or else, if enabled, from MetalLB's.
 func (r *serviceReader) annotation(ours string, metallb ...string) (setting, bool) {
 	names := []string{ours}
 	if r.options.MetalLBAnnotations {
@@ -250,8 +249,8 @@ func (r *serviceReader) readRequests() {
 	}
 }
 
-// requested reads a comma list of addresses, at most one a family, of the Service's
-// families; nil, and a problem, if it can't.
+// requested parses a comma-separated list of addresses of the Service's families, at most one per family. It returns
+// nil and adds a problem if the list is invalid.
 func (r *serviceReader) requested(s setting) []netip.Addr {
 	var addrs []netip.Addr
 	for text := range strings.SplitSeq(s.value, ",") {
@@ -282,7 +281,7 @@ func sameAddrs(a, b []netip.Addr) bool {
 		slices.SortedFunc(slices.Values(b), netip.Addr.Compare))
 }
 
-// readSourceRanges fails closed: nobody comes in by a range that can't be read.
+// readSourceRanges fails closed: an invalid range admits no client.
 func (r *serviceReader) readSourceRanges() {
 	source := setting{"spec.loadBalancerSourceRanges", strings.Join(r.service.Spec.LoadBalancerSourceRanges, ",")}
 	if source.value == "" {
@@ -296,7 +295,7 @@ func (r *serviceReader) readSourceRanges() {
 		p, err := netip.ParsePrefix(strings.TrimSpace(text))
 		if err != nil || p.Addr().Is4In6() {
 			r.problem("%s: %q is not a CIDR", source.field, strings.TrimSpace(text))
-			p = netip.Prefix{} // admits nobody, where no range at all would admit everyone
+			p = netip.Prefix{} // admits no client; without any range all clients would be admitted
 		}
 		r.out.SourceRanges = append(r.out.SourceRanges, p.Masked())
 	}
@@ -312,7 +311,7 @@ func (r *serviceReader) readSourceRanges() {
 	}
 }
 
-// readLimits names the fields that are served in part and whose user loses nothing by it.
+// readLimits adds a limit for each field that is only partly supported, if that does no harm to the user.
 func (r *serviceReader) readLimits() {
 	spec := &r.service.Spec
 	layer2 := func(format string, args ...any) {

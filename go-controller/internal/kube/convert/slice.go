@@ -14,13 +14,13 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 )
 
-// SliceOwner returns the Service that an EndpointSlice belongs to; false if it belongs to none.
+// SliceOwner returns the Service that an EndpointSlice belongs to; false if there is none.
 func SliceOwner(s *discoveryv1.EndpointSlice) (world.Key, bool) {
 	name := s.Labels[discoveryv1.LabelServiceName]
 	return world.Key{Namespace: s.Namespace, Name: name}, name != ""
 }
 
-// Slice reads an EndpointSlice; false for slices of host names, which no proxy serves.
+// Slice converts an EndpointSlice. It returns false for EndpointSlices of host names, which no proxy serves.
 func Slice(s *discoveryv1.EndpointSlice) (*world.Slice, bool) {
 	out := &world.Slice{Family: world.IPv4}
 	switch s.AddressType {
@@ -56,8 +56,8 @@ func Slice(s *discoveryv1.EndpointSlice) (*world.Slice, bool) {
 	return out, true
 }
 
-// endpoint takes the first address only: the API gives the others no meaning
-// (discovery/v1, Endpoint.Addresses). Conditions that are not told have the defaults of KEP-1672.
+// endpoint uses only the first address: the API does not define a meaning for the others (discovery/v1,
+// Endpoint.Addresses). Absent conditions have the defaults of KEP-1672.
 func endpoint(e *discoveryv1.Endpoint) (world.Endpoint, bool) {
 	if len(e.Addresses) == 0 {
 		return world.Endpoint{}, false
@@ -75,7 +75,7 @@ func endpoint(e *discoveryv1.Endpoint) (world.Endpoint, bool) {
 	return out, true
 }
 
-// one returns a string that is kept once, however many endpoints have it.
+// one returns an interned copy of a string, so that it is stored once regardless of the number of endpoints.
 func one(s string) string { return unique.Make(s).Value() }
 
 func valueOr(value *bool, unknown bool) bool {
@@ -85,7 +85,7 @@ func valueOr(value *bool, unknown bool) bool {
 	return *value
 }
 
-// Slices reads all EndpointSlices of a Service, in the order of their names.
+// Slices converts all EndpointSlices of a Service, in the order of their names.
 func Slices(in []*discoveryv1.EndpointSlice) []*world.Slice {
 	in = slices.SortedFunc(slices.Values(in), func(a, b *discoveryv1.EndpointSlice) int {
 		return cmp.Compare(a.Name, b.Name)
