@@ -34,8 +34,12 @@ func openShiftAssigns(t *testing.T, c *cluster) {
 
 	c.apply(t, openShiftNetwork)
 	c.event(t, "lan", v1alpha1.EventAllocationSuspended, "autoAssignCIDRs", "192.0.2.0/24")
-	c.kubectl(t, "wait", "--for=jsonpath={.status.conditions[?(@.type=='Ready')].reason}="+v1alpha1.ReasonOpenShiftAssigns,
-		"ippool/lan")
+	// Networks and Services are watched independently.
+	suspended := func() {
+		c.kubectl(t, "wait", "ippool/lan",
+			"--for=jsonpath={.status.conditions[?(@.type=='Ready')].reason}="+v1alpha1.ReasonOpenShiftAssigns)
+	}
+	suspended()
 	c.service(t, "late")
 	waits := c.condition(t, "late", v1alpha1.ConditionAllocated, v1alpha1.ReasonOpenShiftAssigns)
 	if waits.Status != metav1.ConditionFalse || !strings.Contains(waits.Message, "autoAssignCIDRs") {
@@ -64,6 +68,7 @@ func openShiftAssigns(t *testing.T, c *cluster) {
 	// Deleting the CRD also removes its setting.
 	c.kubectl(t, "patch", configKind, "cluster", "--type=merge",
 		`-p={"spec":{"externalIP":{"autoAssignCIDRs":["192.0.2.0/24"]}}}`)
+	suspended()
 	c.service(t, "last")
 	c.condition(t, "last", v1alpha1.ConditionAllocated, v1alpha1.ReasonOpenShiftAssigns)
 	c.kubectl(t, "delete", "crd", configKind)

@@ -115,9 +115,30 @@ func (c *cluster) stages(t *testing.T, stages []stage) {
 		if s.kubectl != "" {
 			c.prints(t, fmt.Sprintf("stage %d", i+1), s.says, strings.Fields(s.kubectl)...)
 		}
+		if len(s.want) == 0 {
+			c.poolsSeen(t)
+		}
 		for _, object := range slices.Sorted(maps.Keys(s.want)) {
 			c.says(t, fmt.Sprintf("stage %d: %s", i+1, object), object, s.want[object])
 		}
+	}
+}
+
+// poolsSeen waits until the controller has observed all pools as they are: pools and Services are watched
+// independently, and an address that is allocated before an edit of the pool is seen is kept.
+func (c *cluster) poolsSeen(t *testing.T) {
+	t.Helper()
+	const generations = `jsonpath={range .items[*]}{.metadata.name} {.metadata.generation} ` +
+		`{.status.conditions[?(@.type=="Accepted")].observedGeneration}{"\n"}{end}`
+	got := ""
+	if !poll(func() bool {
+		got = c.kubectl(t, "get", "ipaddresspools", "-o", generations)
+		return !slices.ContainsFunc(strings.Split(strings.TrimSpace(got), "\n"), func(line string) bool {
+			words := strings.Fields(line)
+			return len(words) > 0 && (len(words) < 3 || words[1] != words[2])
+		})
+	}) {
+		t.Fatalf("pools, their generations and those observed:\n%s", got)
 	}
 }
 
