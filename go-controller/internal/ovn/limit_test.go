@@ -36,7 +36,7 @@ func TestShardOverLimitFailsAlone(t *testing.T) {
 	failed := d.Apply(t.Context(), []dataplane.Change{{Key: good.Key, Want: good}, {Key: lost.Key, Want: lost},
 		{Key: half.Key, Want: half}})
 	if len(failed) != 2 || failed[lost.Key] == nil || !strings.Contains(failed[half.Key].Error(),
-		"shard lan/256: no number is free") {
+		"shard lan/256: no router number is available") {
 		t.Errorf("failed: %v", failed)
 	}
 	out := s.nbctl(t, "lb-list")

@@ -39,7 +39,7 @@ func (v *Builder) advertised(s *world.Service) []advertisementState {
 		r := v.survey.Of(s, placement.Addr)
 		list[i] = v.advertisementState(r)
 		if r != nil && r.ByNode && len(r.Nodes) > 0 && len(s.SourceRanges) > 0 {
-			list[i].text += "; for traffic that enters through a node, OVN-Kubernetes enforces spec.loadBalancerSourceRanges"
+			list[i].text += "; for traffic that enters through a node, spec.loadBalancerSourceRanges are up to OVN-Kubernetes"
 		}
 	}
 	return list
@@ -48,7 +48,7 @@ func (v *Builder) advertised(s *world.Service) []advertisementState {
 func (v *Builder) advertisementState(r *bgp.Advertisers) advertisementState {
 	if r == nil {
 		return advertisementState{v1alpha1.ReasonNoEndpoints,
-			"the Service has no ready endpoint, so no node advertises the address over BGP"}
+			"the Service has no usable endpoint, so no node advertises the address over BGP"}
 	}
 	t, worded := v.advertisementStates[r]
 	if !worded {

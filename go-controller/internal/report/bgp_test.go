@@ -59,7 +59,7 @@ func TestServiceStatusWithBGP(t *testing.T) {
 		"restricted": {func(w *world.Snapshot) {
 			w.Domains, w.Services[0].SourceRanges = nil, []netip.Prefix{netip.MustParsePrefix("192.0.2.0/24")}
 		}, kube.Verdict{Status: yes, Reason: v1alpha1.ReasonAnnounced,
-			Message: "for traffic that enters through a node, OVN-Kubernetes enforces spec.loadBalancerSourceRanges"}},
+			Message: "for traffic that enters through a node, spec.loadBalancerSourceRanges are up to OVN-Kubernetes"}},
 		"no session, but OVN": {func(w *world.Snapshot) { w.Sessions = nil },
 			kube.Verdict{Status: yes, Reason: v1alpha1.ReasonAnnounced,
 				Message: "is announced by OVN on gateway n2 (L2Domain lan, shard 0); " +
@@ -75,7 +75,7 @@ func TestServiceStatusWithBGP(t *testing.T) {
 			}
 		}, kube.Verdict{Status: no, Reason: v1alpha1.ReasonNoNodes, Message: "no node can advertise the address over BGP"}},
 		"no endpoints": {func(w *world.Snapshot) { w.Domains, w.Services[0].Slices = nil, nil },
-			kube.Verdict{Status: no, Reason: v1alpha1.ReasonNoEndpoints, Message: "no ready endpoint"}},
+			kube.Verdict{Status: no, Reason: v1alpha1.ReasonNoEndpoints, Message: "no usable endpoint"}},
 		"gateway unknown": {func(w *world.Snapshot) { w.Domains, w.Advertisements[0].ByGateway = nil, true },
 			kube.Verdict{Status: no, Reason: v1alpha1.ReasonNoGateway, Message: "nextHop: Gateway"}},
 		"not taken": {func(w *world.Snapshot) { w.Domains, w.Advertisements[0].Pools = nil, nil },

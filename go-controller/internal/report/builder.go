@@ -188,7 +188,7 @@ func (v *Builder) unserved(s *world.Service, placements []place.Placement, p *pl
 			})
 		}) {
 			return fmt.Sprintf("spec.externalTrafficPolicy is Local, and node %s, which holds address %s, "+
-				"has no ready endpoint", node, placement.Addr)
+				"has no usable endpoint", node, placement.Addr)
 		}
 	}
 	return ""
@@ -228,7 +228,7 @@ func (v *Builder) announcedByOVN(placements []place.Placement, told []advertisem
 	}
 	if !slices.ContainsFunc(p.Listeners, func(l plan.Listener) bool { return len(l.Backends) > 0 }) {
 		return &kube.Verdict{Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonNoEndpoints,
-			Message: "the Service has no ready endpoint, so connections are rejected; " + message}
+			Message: "the Service has no usable endpoint, so connections are rejected; " + message}
 	}
 	return &kube.Verdict{Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonAnnounced, Message: message}
 }
