@@ -210,7 +210,7 @@ func (v *Builder) announcedByOVN(placements []place.Placement, told []advertisem
 		}
 		by := "announced by OVN on gateway"
 		if v.World.Cluster.OpenShiftSDN {
-			by = "held by node"
+			by = "assigned to node"
 		}
 		parts = append(parts, fmt.Sprintf("address %s is %s %s (L2Domain %s, shard %d)",
 			placement.Addr, by, node, placement.Shard.Domain, placement.Shard.Index))
