@@ -20,7 +20,8 @@ import (
 
 func controllerCommand() *cli.Command {
 	o := &options{}
-	return command("controller", "give addresses and have OVN announce them", settings(o), func(ctx *cli.Context) error {
+	usage := "allocate addresses to Services of type LoadBalancer and have OVN announce them"
+	return command("controller", usage, settings(o), func(ctx *cli.Context) error {
 		if err := o.Validate(); err != nil {
 			return err
 		}
@@ -32,7 +33,7 @@ func controllerCommand() *cli.Command {
 func command(name, usage string, all []setting, run cli.ActionFunc) *cli.Command {
 	var file string
 	flags := []cli.Flag{text(&file, flagConfigFile, "", "",
-		"ini `FILE` as OVN-Kubernetes reads it; flags and environment win")}
+		"ini `FILE` in the format of OVN-Kubernetes; flags and environment variables take precedence")}
 	for _, s := range all {
 		flags = append(flags, s.flag)
 	}

@@ -231,7 +231,7 @@ func ready(sessions []v1alpha1.BGPSession, leaving bool, off string) metav1.Cond
 	case off != "":
 		return not(v1alpha1.ReasonSwitchedOff, off+": routes are withdrawn, then sessions closed")
 	case leaving:
-		return not(v1alpha1.ReasonDraining, "the node drains: its routes are withdrawn, then its sessions closed")
+		return not(v1alpha1.ReasonDraining, "the node is draining: its routes are withdrawn, then its sessions closed")
 	case len(down) > 0 && len(down) == len(sessions):
 		return not(v1alpha1.ReasonNoSession, "no session is established: "+strings.Join(down, ", "))
 	case len(down) > 0:

@@ -10,8 +10,8 @@ import (
 	"go4.org/netipx"
 )
 
-// AddressRange is a set of neighbouring addresses of one family as users write it: a CIDR without host bits
-// (10.50.0.0/24), a range (10.50.0.100-10.50.0.199) or a single address (fd00:50::1).
+// AddressRange is a set of contiguous addresses of one family, written as a CIDR without host bits (10.50.0.0/24), a
+// range (10.50.0.100-10.50.0.199) or a single address (fd00:50::1).
 //
 // +kubebuilder:validation:MinLength=1
 // +kubebuilder:validation:MaxLength=81
@@ -21,15 +21,15 @@ import (
 // +kubebuilder:validation:XValidation:rule="isCIDR(self) ? cidr(self).masked().ip().isGlobalUnicast() : self.split('-').all(p, !isIP(p.trim()) || ip(p.trim()).isGlobalUnicast())",messageExpression="self + ' has addresses that no Service can have: loopback, link-local, multicast, broadcast or unspecified'"
 type AddressRange string
 
-// IPAddress is one IPv4 or IPv6 address as users write it, without zone.
+// IPAddress is one IPv4 or IPv6 address without a zone.
 //
 // +kubebuilder:validation:MinLength=1
 // +kubebuilder:validation:MaxLength=39
 // +kubebuilder:validation:XValidation:rule="isIP(self) && !(self.contains(':') && self.contains('.'))",messageExpression="self + ' is no IPv4 or IPv6 address'"
 type IPAddress string
 
-// Parse returns the addresses from first to last. The error names the value and
-// says what is wrong with it, in the words of the CRD's rules.
+// Parse returns the addresses from first to last. The error contains the value and describes the problem in the words
+// of the CRD's rules.
 func (r AddressRange) Parse() (netipx.IPRange, error) {
 	text := string(r)
 	if strings.Contains(text, "/") {
@@ -52,7 +52,7 @@ func (r AddressRange) Parse() (netipx.IPRange, error) {
 	return checkUnicast(text, netipx.IPRangeFrom(first, last))
 }
 
-// Parse returns the address. The error names the value.
+// Parse returns the address. The error contains the value.
 func (a IPAddress) Parse() (netip.Addr, error) {
 	addr, err := parseAddr(string(a))
 	if err != nil {
@@ -73,8 +73,7 @@ func parsePrefix(text string) (netipx.IPRange, error) {
 	return checkUnicast(text, netipx.RangeOfPrefix(prefix))
 }
 
-// parseAddr refuses zones, and IPv6 addresses with a dotted part (IPv4-mapped or not),
-// as the CRD's rules do.
+// parseAddr rejects zones, and IPv6 addresses with a dotted part (IPv4-mapped or not), as the CRD's rules do.
 func parseAddr(text string) (netip.Addr, error) {
 	addr, err := netip.ParseAddr(text)
 	if err != nil {

@@ -6,8 +6,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// BFDProfile is a set of timers for bidirectional forwarding detection (RFC
-// 5880) that BGPPeers name.
+// BFDProfile is a set of timers for Bidirectional Forwarding Detection (RFC 5880). BGPPeers refer to it by name.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -27,7 +26,7 @@ type BFDProfile struct {
 	Status BFDProfileStatus `json:"status,omitempty"`
 }
 
-// BFDProfileList is a list of profiles.
+// BFDProfileList is a list of BFDProfiles.
 //
 // +kubebuilder:object:root=true
 type BFDProfileList struct {
@@ -37,12 +36,12 @@ type BFDProfileList struct {
 	Items []BFDProfile `json:"items"`
 }
 
-// BFDProfileSpec holds the timers.
+// BFDProfileSpec defines the timers.
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.echoMode) || !self.echoMode",message="echoMode: true is not supported: BFD runs in asynchronous mode without the echo function (RFC 5880 section 6.4)"
 type BFDProfileSpec struct {
-	// ReceiveInterval in milliseconds is how often we can take a packet, 10 to 60000.
-	// Default 300.
+	// receiveInterval is the minimum interval in milliseconds between BFD packets that the node can receive, 10 to
+	// 60000. Defaults to 300.
 	//
 	// +optional
 	// +kubebuilder:default=300
@@ -50,8 +49,8 @@ type BFDProfileSpec struct {
 	// +kubebuilder:validation:Maximum=60000
 	ReceiveInterval int32 `json:"receiveInterval,omitempty"`
 
-	// TransmitInterval in milliseconds is how often we send a packet if the peer can
-	// take that, 10 to 60000. Default 300.
+	// transmitInterval is the minimum interval in milliseconds between BFD packets that the node sends, 10 to 60000.
+	// The node sends less often if the peer requires it. Defaults to 300.
 	//
 	// +optional
 	// +kubebuilder:default=300
@@ -59,8 +58,8 @@ type BFDProfileSpec struct {
 	// +kubebuilder:validation:Maximum=60000
 	TransmitInterval int32 `json:"transmitInterval,omitempty"`
 
-	// DetectMultiplier is how many packets in a row must be missing, 2 to 255.
-	// Default 3.
+	// detectMultiplier is the number of consecutive packets that must be missing before the session is down, 2 to 255.
+	// Defaults to 3.
 	//
 	// +optional
 	// +kubebuilder:default=3
@@ -68,14 +67,13 @@ type BFDProfileSpec struct {
 	// +kubebuilder:validation:Maximum=255
 	DetectMultiplier int32 `json:"detectMultiplier,omitempty"`
 
-	// PassiveMode waits for the peer's first packet (RFC 5880 section 6.1).
-	// Default false.
+	// passiveMode makes the node wait for the peer's first packet before it sends packets (RFC 5880 section 6.1).
+	// Defaults to false.
 	//
 	// +optional
 	PassiveMode bool `json:"passiveMode,omitempty"`
 
-	// MinimumTTL a packet of a multihop session must still have, 1 to 254 (RFC 5883).
-	// Default 254.
+	// minimumTtl is the minimum TTL of a received packet of a multihop session, 1 to 254 (RFC 5883). Defaults to 254.
 	//
 	// +optional
 	// +kubebuilder:default=254
@@ -83,22 +81,22 @@ type BFDProfileSpec struct {
 	// +kubebuilder:validation:Maximum=254
 	MinimumTTL int32 `json:"minimumTtl,omitempty"`
 
-	// EchoMode is MetalLB's field for the echo function (RFC 5880 section 6.4), which there is not: true is refused, so
-	// that it is not ignored. Default false.
+	// echoMode is MetalLB's field for the echo function (RFC 5880 section 6.4), which is not supported. The value true
+	// is rejected, so that it is not silently ignored. Defaults to false.
 	//
 	// +optional
 	EchoMode bool `json:"echoMode,omitempty"`
 
-	// EchoInterval in milliseconds is MetalLB's field for the interval of the echo function. Any value is refused.
+	// echoInterval is MetalLB's field for the interval of the echo function, in milliseconds. Any value is rejected.
 	//
 	// +optional
 	// +kubebuilder:validation:XValidation:rule="self != self",message="echoInterval is not supported: there is no echo function (echoMode), so it would have no effect"
 	EchoInterval *int32 `json:"echoInterval,omitempty"`
 }
 
-// BFDProfileStatus is what the controller saw last.
+// BFDProfileStatus is the most recently observed status of a BFDProfile.
 type BFDProfileStatus struct {
-	// Conditions of the profile: Accepted.
+	// conditions represent the current state of the profile: Accepted.
 	//
 	// +optional
 	// +listType=map

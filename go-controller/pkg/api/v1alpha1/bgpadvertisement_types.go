@@ -6,10 +6,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// BGPAdvertisement says which addresses are told to which peers, and how.
-// Where several tell a peer the same prefix, it hears the union of their communities; of
-// each other attribute counts what the oldest of those says that set it, and the
-// condition of the others says so.
+// BGPAdvertisement defines which addresses are advertised to which peers, and with which attributes. If several
+// BGPAdvertisements advertise the same prefix to a peer, the route has the union of their communities. For every other
+// attribute, the oldest BGPAdvertisement that sets it takes precedence, and the condition Accepted of the others
+// reports this.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -28,7 +28,7 @@ type BGPAdvertisement struct {
 	Status BGPAdvertisementStatus `json:"status,omitempty"`
 }
 
-// BGPAdvertisementList is a list of advertisements.
+// BGPAdvertisementList is a list of BGPAdvertisements.
 //
 // +kubebuilder:object:root=true
 type BGPAdvertisementList struct {
@@ -38,13 +38,13 @@ type BGPAdvertisementList struct {
 	Items []BGPAdvertisement `json:"items"`
 }
 
-// NextHop says where routers send the traffic of a route to.
+// NextHop selects the next hop of a route.
 //
 // +kubebuilder:validation:Enum=Node;Gateway
 type NextHop string
 
 const (
-	// NextHopNode is the node that tells the route.
+	// NextHopNode is the node that advertises the route.
 	NextHopNode NextHop = "Node"
 	// NextHopGateway is the active gateway of the L2Domain.
 	NextHopGateway NextHop = "Gateway"
@@ -55,9 +55,8 @@ const (
 // +kubebuilder:validation:XValidation:rule="!has(self.serviceSelectors) || size(self.serviceSelectors) == 0 || ((!has(self.aggregationLength) || self.aggregationLength == 32) && (!has(self.aggregationLengthV6) || self.aggregationLengthV6 == 128))",message="aggregationLength: an aggregate would cover Services that serviceSelectors leave out"
 // +kubebuilder:validation:XValidation:rule="!has(self.nextHop) || self.nextHop != 'Gateway' || ((!has(self.aggregationLength) || self.aggregationLength == 32) && (!has(self.aggregationLengthV6) || self.aggregationLengthV6 == 128))",message="nextHop: the addresses of an aggregate have several gateways"
 type BGPAdvertisementSpec struct {
-	// AggregationLength is the prefix length that IPv4 addresses are told with, 1
-	// to 32. An address whose aggregate would reach beyond its pool is told by itself.
-	// Default 32.
+	// aggregationLength is the prefix length with which IPv4 addresses are advertised, 1 to 32. An address whose
+	// aggregate would extend beyond its pool is advertised with length 32. Defaults to 32.
 	//
 	// +optional
 	// +kubebuilder:default=32
@@ -65,8 +64,8 @@ type BGPAdvertisementSpec struct {
 	// +kubebuilder:validation:Maximum=32
 	AggregationLength *int32 `json:"aggregationLength,omitempty"`
 
-	// AggregationLengthV6 is the prefix length that IPv6 addresses are told with, 1
-	// to 128, likewise. Default 128.
+	// aggregationLengthV6 is the prefix length with which IPv6 addresses are advertised, 1 to 128. An address whose
+	// aggregate would extend beyond its pool is advertised with length 128. Defaults to 128.
 	//
 	// +optional
 	// +kubebuilder:default=128
@@ -74,50 +73,49 @@ type BGPAdvertisementSpec struct {
 	// +kubebuilder:validation:Maximum=128
 	AggregationLengthV6 *int32 `json:"aggregationLengthV6,omitempty"`
 
-	// LocalPref is LOCAL_PREF (RFC 4271 section 5.1.5), 0 to 4294967295, told to
-	// internal peers only; the highest wins. Absent: the peer's default.
+	// localPref is the LOCAL_PREF attribute (RFC 4271 section 5.1.5), 0 to 4294967295. It is sent to internal peers only.
+	// The route with the highest value is preferred. If unset, 100 is sent.
 	//
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=4294967295
 	LocalPref *int64 `json:"localPref,omitempty"`
 
-	// MED is MULTI_EXIT_DISC (RFC 4271 section 5.1.4), 0 to 4294967295; the lowest
-	// wins. Absent: none is told.
+	// med is the MULTI_EXIT_DISC attribute (RFC 4271 section 5.1.4), 0 to 4294967295. The route with the lowest value
+	// is preferred. If unset, the attribute is not sent.
 	//
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=4294967295
 	MED *int64 `json:"med,omitempty"`
 
-	// ASPathPrepend is how many more times our AS number stands in the path, 0 to 16,
-	// which makes the route less wanted. Default 0.
+	// asPathPrepend is the number of additional times that the local AS number is prepended to the AS path, 0 to 16. It
+	// applies to external peers only. A longer path makes the route less preferred. Defaults to 0.
 	//
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=16
 	ASPathPrepend int32 `json:"asPathPrepend,omitempty"`
 
-	// NextHop of the routes: Node is the address of the node that tells them, where
-	// OVN-Kubernetes takes the traffic. Gateway is the external address of the
-	// gateways of the L2Domain that has the address: routers on its segment then send
-	// to whoever is active there. Default Node.
+	// nextHop is the next hop of the routes. Node is the address of the node that advertises the route, where
+	// OVN-Kubernetes receives the traffic. Gateway is the external address of the gateways of the L2Domain that serves the
+	// address: routers on its segment then send the traffic to the gateway that is active. Defaults to Node.
 	//
 	// +optional
 	// +kubebuilder:default=Node
 	NextHop NextHop `json:"nextHop,omitempty"`
 
-	// Communities of the routes: 65000:100 (RFC 1997), large:65000:1:2 (RFC 8092), a
-	// well-known name (no-export, no-advertise, no-peer, blackhole,
-	// graceful-shutdown), or an alias that a Community defines.
+	// communities are the communities attached to the routes: standard (65000:100, RFC 1997), large (large:65000:1:2, RFC
+	// 8092), a well-known name (no-export, no-advertise, no-peer, blackhole, graceful-shutdown), or an alias that a
+	// Community defines.
 	//
 	// +optional
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=64
 	Communities []CommunityRef `json:"communities,omitempty"`
 
-	// IPAddressPools are names of the pools told. With ipAddressPoolSelectors,
-	// either match is enough; with neither, all pools.
+	// ipAddressPools are the names of the pools to advertise. If ipAddressPoolSelectors is also set, a pool matches if
+	// either field matches. If neither is set, all pools are advertised.
 	//
 	// +optional
 	// +listType=set
@@ -126,30 +124,30 @@ type BGPAdvertisementSpec struct {
 	// +kubebuilder:validation:items:MaxLength=253
 	IPAddressPools []string `json:"ipAddressPools,omitempty"`
 
-	// IPAddressPoolSelectors match labels of pools.
+	// ipAddressPoolSelectors select pools by label.
 	//
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=64
 	IPAddressPoolSelectors []metav1.LabelSelector `json:"ipAddressPoolSelectors,omitempty"`
 
-	// NodeSelectors match labels of the nodes that tell; one match is enough. Absent:
-	// every node.
+	// nodeSelectors select the nodes that advertise, by label. A node that matches any of them is selected. If unset,
+	// all nodes advertise.
 	//
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=64
 	NodeSelectors []metav1.LabelSelector `json:"nodeSelectors,omitempty"`
 
-	// ServiceSelectors match labels of the Services told; one match is enough.
-	// Absent: every Service. Not together with aggregates.
+	// serviceSelectors select the Services to advertise, by label. A Service that matches any of them is selected. If
+	// unset, all Services are advertised. This field cannot be combined with aggregates.
 	//
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=64
 	ServiceSelectors []metav1.LabelSelector `json:"serviceSelectors,omitempty"`
 
-	// Peers are names of the BGPPeers told. Absent: every peer.
+	// peers are the names of the BGPPeers to advertise to. If unset, the routes are advertised to all peers.
 	//
 	// +optional
 	// +listType=set
@@ -159,9 +157,9 @@ type BGPAdvertisementSpec struct {
 	Peers []string `json:"peers,omitempty"`
 }
 
-// BGPAdvertisementStatus is what the controller saw last.
+// BGPAdvertisementStatus is the most recently observed status of a BGPAdvertisement.
 type BGPAdvertisementStatus struct {
-	// Conditions of the advertisement: Accepted.
+	// conditions represent the current state of the advertisement: Accepted.
 	//
 	// +optional
 	// +listType=map

@@ -6,8 +6,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// BGPNodeStatus is what the BGP speaker of one node sees. It has the node's name, is
-// written by that node only and goes with it.
+// BGPNodeStatus is the status of the BGP speaker of one node. It has the name of the node, is written only by that node
+// and is deleted with it.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -24,7 +24,7 @@ type BGPNodeStatus struct {
 	Status BGPNodeStatusStatus `json:"status,omitempty"`
 }
 
-// BGPNodeStatusList is a list of the nodes' reports.
+// BGPNodeStatusList is a list of BGPNodeStatuses.
 //
 // +kubebuilder:object:root=true
 type BGPNodeStatusList struct {
@@ -34,26 +34,26 @@ type BGPNodeStatusList struct {
 	Items []BGPNodeStatus `json:"items"`
 }
 
-// BGPNodeStatusStatus is the report.
+// BGPNodeStatusStatus is what the speaker reports.
 type BGPNodeStatusStatus struct {
-	// RouterID of the speaker, written as an IPv4 address.
+	// routerID is the BGP identifier of the speaker, in the form of an IPv4 address.
 	//
 	// +optional
 	RouterID string `json:"routerID,omitempty"`
 
-	// Sessions with the peers, by the name of the BGPPeer.
+	// sessions are the sessions with the peers, by the name of the BGPPeer.
 	//
 	// +optional
 	// +listType=map
 	// +listMapKey=peer
 	Sessions []BGPSession `json:"sessions,omitempty"`
 
-	// Summary has the peers and the states of their sessions, as "tor Established, spine Active".
+	// summary lists the peers and the states of their sessions, for example "tor Established, spine Active".
 	//
 	// +optional
 	Summary string `json:"summary,omitempty"`
 
-	// Conditions of the speaker: Ready.
+	// conditions represent the current state of the speaker: Ready.
 	//
 	// +optional
 	// +listType=map
@@ -61,12 +61,12 @@ type BGPNodeStatusStatus struct {
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
 
-// BGPSessionState is a state of RFC 4271 section 8.2.2.
+// BGPSessionState is a state of a BGP session (RFC 4271 section 8.2.2).
 //
 // +kubebuilder:validation:Enum=Idle;Connect;Active;OpenSent;OpenConfirm;Established
 type BGPSessionState string
 
-// States of a session, in the order in which one is built.
+// States of a BGP session, in the order in which a session is established.
 const (
 	BGPIdle        BGPSessionState = "Idle"
 	BGPConnect     BGPSessionState = "Connect"
@@ -76,7 +76,7 @@ const (
 	BGPEstablished BGPSessionState = "Established"
 )
 
-// BFDSessionState is a state of RFC 5880 section 6.2.
+// BFDSessionState is a state of a BFD session (RFC 5880 section 6.2).
 //
 // +kubebuilder:validation:Enum=AdminDown;Down;Init;Up
 type BFDSessionState string
@@ -89,59 +89,59 @@ const (
 	BFDUp        BFDSessionState = "Up"
 )
 
-// BGPSession is one session as this node sees it.
+// BGPSession is one session as seen by this node.
 type BGPSession struct {
-	// Peer is the name of the BGPPeer.
+	// peer is the name of the BGPPeer.
 	//
 	// +required
 	Peer string `json:"peer"`
 
-	// PeerAddress that is dialled.
+	// peerAddress is the address to which the node connects.
 	//
 	// +optional
 	PeerAddress string `json:"peerAddress,omitempty"`
 
-	// LocalAddress of the session.
+	// localAddress is the local address of the session.
 	//
 	// +optional
 	LocalAddress string `json:"localAddress,omitempty"`
 
-	// PeerASN that the peer told.
+	// peerASN is the AS number that the peer sent.
 	//
 	// +optional
 	PeerASN int64 `json:"peerASN,omitempty"`
 
-	// State of the session.
+	// state is the state of the session.
 	//
 	// +required
 	State BGPSessionState `json:"state"`
 
-	// Since is when the session came into this state.
+	// since is the time at which the session entered this state.
 	//
 	// +optional
 	Since *metav1.Time `json:"since,omitempty"`
 
-	// BFD is the state of the BFD session with the peer; absent without BFD.
+	// bfd is the state of the BFD session with the peer. It is absent without BFD.
 	//
 	// +optional
 	BFD BFDSessionState `json:"bfd,omitempty"`
 
-	// AdvertisedIPv4 is how many IPv4 prefixes the peer is told.
+	// advertisedIPv4 is the number of IPv4 prefixes advertised to the peer.
 	//
 	// +optional
 	AdvertisedIPv4 int64 `json:"advertisedIPv4"`
 
-	// AdvertisedIPv6 is how many IPv6 prefixes the peer is told.
+	// advertisedIPv6 is the number of IPv6 prefixes advertised to the peer.
 	//
 	// +optional
 	AdvertisedIPv6 int64 `json:"advertisedIPv6"`
 
-	// LastError is why the session went down or does not come up.
+	// lastError describes why the session went down or cannot be established.
 	//
 	// +optional
 	LastError string `json:"lastError,omitempty"`
 
-	// LastErrorTime is when that was.
+	// lastErrorTime is the time at which lastError occurred.
 	//
 	// +optional
 	LastErrorTime *metav1.Time `json:"lastErrorTime,omitempty"`

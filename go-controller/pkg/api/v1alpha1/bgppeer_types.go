@@ -6,8 +6,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// BGPPeer is a router that nodes keep a BGP session with (RFC 4271). They dial; nothing
-// that the peer tells is taken.
+// BGPPeer is a router with which nodes keep a BGP session (RFC 4271). The nodes open the connection. Routes that the
+// peer advertises are ignored.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -28,7 +28,7 @@ type BGPPeer struct {
 	Status BGPPeerStatus `json:"status,omitempty"`
 }
 
-// BGPPeerList is a list of peers.
+// BGPPeerList is a list of BGPPeers.
 //
 // +kubebuilder:object:root=true
 type BGPPeerList struct {
@@ -38,13 +38,13 @@ type BGPPeerList struct {
 	Items []BGPPeer `json:"items"`
 }
 
-// DynamicASN says which AS numbers of a peer are accepted.
+// DynamicASN defines which AS numbers of a peer are accepted.
 //
 // +kubebuilder:validation:Enum=internal;external
 type DynamicASN string
 
 const (
-	// DynamicASNInternal accepts a peer of our own AS.
+	// DynamicASNInternal accepts a peer of the same AS, myASN.
 	DynamicASNInternal DynamicASN = "internal"
 	// DynamicASNExternal accepts a peer of any other AS.
 	DynamicASNExternal DynamicASN = "external"
@@ -67,39 +67,38 @@ const (
 // +kubebuilder:validation:XValidation:rule="!has(self.interface) || !(has(self.multihopTTL) || (has(self.ebgpMultiHop) && self.ebgpMultiHop) || has(self.sourceAddress) || has(self.password) || has(self.passwordSecret))",messageExpression="'interface: ' + self.interface + ' excludes ebgpMultiHop, multihopTTL, sourceAddress, password and passwordSecret: the peer is on the link, at an address that nobody wrote down'"
 // +kubebuilder:validation:XValidation:rule="!has(self.peerAddress) || !isIP(self.peerAddress) || !(ip(self.peerAddress).isLinkLocalUnicast() || ip(self.peerAddress).isLinkLocalMulticast() || ip(self.peerAddress).isUnspecified())",messageExpression="'peerAddress: ' + self.peerAddress + ' is no address to dial: for a link-local peer name the interface instead'"
 type BGPPeerSpec struct {
-	// MyASN is the AS number of the nodes, 1 to 4294967295.
+	// myASN is the AS number of the nodes, 1 to 4294967295.
 	//
 	// +required
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=4294967295
 	MyASN int64 `json:"myASN"`
 
-	// PeerASN is the AS number of the peer, 1 to 4294967295.
+	// peerASN is the AS number of the peer, 1 to 4294967295.
 	//
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=4294967295
 	PeerASN int64 `json:"peerASN,omitempty"`
 
-	// DynamicASN instead of peerASN: internal accepts a peer of myASN, external
-	// one of any other AS.
+	// dynamicASN replaces peerASN: internal accepts a peer of myASN, external accepts a peer of any other AS.
 	//
 	// +optional
 	DynamicASN DynamicASN `json:"dynamicASN,omitempty"`
 
-	// LocalASN is shown to this peer instead of myASN, 1 to 4294967295 (local-as).
+	// localASN is sent to this peer instead of myASN, 1 to 4294967295 (local-as).
 	//
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=4294967295
 	LocalASN int64 `json:"localASN,omitempty"`
 
-	// PeerAddress to dial, IPv4 or IPv6.
+	// peerAddress is the address of the peer, IPv4 or IPv6.
 	//
 	// +optional
 	PeerAddress IPAddress `json:"peerAddress,omitempty"`
 
-	// Interface of the node instead of peerAddress: the peer is found by its
+	// interface is the name of the node's interface to the peer and replaces peerAddress: the peer is found by its
 	// link-local address (unnumbered, RFC 8950).
 	//
 	// +optional
@@ -107,12 +106,12 @@ type BGPPeerSpec struct {
 	// +kubebuilder:validation:MaxLength=15
 	Interface string `json:"interface,omitempty"`
 
-	// SourceAddress to dial from. Default: what the routing table gives.
+	// sourceAddress is the local address of the session. Defaults to the address that the routing table selects.
 	//
 	// +optional
 	SourceAddress IPAddress `json:"sourceAddress,omitempty"`
 
-	// PeerPort to dial, 1 to 65535. Default 179.
+	// peerPort is the TCP port of the peer, 1 to 65535. Defaults to 179.
 	//
 	// +optional
 	// +kubebuilder:default=179
@@ -120,8 +119,8 @@ type BGPPeerSpec struct {
 	// +kubebuilder:validation:Maximum=65535
 	PeerPort int32 `json:"peerPort,omitempty"`
 
-	// HoldTime after which a silent session is dropped (RFC 4271 section 4.2): a duration of whole seconds, 0s (never) or
-	// 3s to 65535s. Default 90s.
+	// holdTime is the time without a message from the peer after which the session is closed (RFC 4271 section 4.2): a
+	// duration of whole seconds, 0s (never) or 3s to 65535s. Defaults to 90s.
 	//
 	// +optional
 	// +kubebuilder:validation:Type=string
@@ -129,7 +128,8 @@ type BGPPeerSpec struct {
 	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]{1,6}(s|m|h))+$') && (duration(self) == duration('0s') || (duration(self) >= duration('3s') && duration(self) <= duration('65535s')))",messageExpression="'holdTime: ' + self + ' is no duration of whole seconds, 0s or 3s to 65535s'"
 	HoldTime *metav1.Duration `json:"holdTime,omitempty"`
 
-	// KeepaliveTime between two messages, whole seconds, 1s to 21845s. Default: a third of the hold time.
+	// keepaliveTime is the time between two keepalive messages, in whole seconds, 1s to 21845s. Defaults to a third of
+	// holdTime.
 	//
 	// +optional
 	// +kubebuilder:validation:Type=string
@@ -137,7 +137,7 @@ type BGPPeerSpec struct {
 	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]{1,6}(s|m|h))+$') && (duration(self) >= duration('1s') && duration(self) <= duration('21845s'))",messageExpression="'keepaliveTime: ' + self + ' is no duration of whole seconds between 1s and 21845s'"
 	KeepaliveTime *metav1.Duration `json:"keepaliveTime,omitempty"`
 
-	// ConnectTime between two attempts to connect, whole seconds, 1s to 65535s. Default 5s.
+	// connectTime is the time between two attempts to connect, in whole seconds, 1s to 65535s. Defaults to 5s.
 	//
 	// +optional
 	// +kubebuilder:validation:Type=string
@@ -145,99 +145,97 @@ type BGPPeerSpec struct {
 	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]{1,6}(s|m|h))+$') && (duration(self) >= duration('1s') && duration(self) <= duration('65535s'))",messageExpression="'connectTime: ' + self + ' is no duration of whole seconds between 1s and 65535s'"
 	ConnectTime *metav1.Duration `json:"connectTime,omitempty"`
 
-	// RouterID of the nodes, written as an IPv4 address. With several nodes it is best left out. Default: the node's own
-	// IPv4 address, or one made of its name.
+	// routerID is the BGP identifier of the nodes, in the form of an IPv4 address. It should not be set if several nodes
+	// have the session. Defaults to the node's own IPv4 address or, without one, a value derived from the node's name.
 	//
 	// +optional
 	// +kubebuilder:validation:XValidation:rule="isIP(self) && ip(self).family() == 4",messageExpression="'routerID: ' + self + ' is no IPv4 address'"
 	RouterID IPAddress `json:"routerID,omitempty"`
 
-	// NodeSelectors match labels of the nodes that keep the session; one match is
-	// enough. Absent: every node.
+	// nodeSelectors select the nodes that have the session, by label. A node that matches any of them is selected. If
+	// unset, all nodes are selected.
 	//
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=64
 	NodeSelectors []metav1.LabelSelector `json:"nodeSelectors,omitempty"`
 
-	// Password of the session (TCP MD5, RFC 2385), readable by everybody who
-	// may read this object; prefer passwordSecret.
+	// password is the password of the session (TCP MD5, RFC 2385). Anyone who can read this object can read it; use
+	// passwordSecret instead if possible.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxLength=80
 	Password string `json:"password,omitempty"`
 
-	// PasswordSecret names a Secret of type kubernetes.io/basic-auth whose key
-	// password is the password of the session. It is in namespace ovnkube-slb-bgp,
-	// the only one whose Secrets are read.
+	// passwordSecret refers to a Secret of type kubernetes.io/basic-auth whose key password contains the password of
+	// the session. The Secret must be in namespace ovnkube-slb-bgp, the only namespace whose Secrets are read.
 	//
 	// +optional
 	PasswordSecret *PasswordReference `json:"passwordSecret,omitempty"`
 
-	// BFDProfile is the name of the BFDProfile that watches the peer. Absent: no BFD.
+	// bfdProfile is the name of the BFDProfile for the BFD session with the peer. If unset, BFD is not used.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxLength=253
 	BFDProfile string `json:"bfdProfile,omitempty"`
 
-	// EnableGracefulRestart keeps our routes in the peer while the speaker restarts
-	// (RFC 4724). Default false.
+	// enableGracefulRestart makes the peer keep the routes while the speaker restarts (RFC 4724). Defaults to false.
 	//
 	// +optional
 	EnableGracefulRestart bool `json:"enableGracefulRestart,omitempty"`
 
-	// EBGPMultiHop allows an external peer that is not on the node's link, up to
-	// multihopTTL hops away. Default false.
+	// ebgpMultiHop allows an external peer that is not on the node's link, up to multihopTTL hops away. Defaults to
+	// false.
 	//
 	// +optional
 	EBGPMultiHop bool `json:"ebgpMultiHop,omitempty"`
 
-	// MultihopTTL is the TTL or hop limit of packets to the peer, 2 to 255; setting
-	// it implies ebgpMultiHop. Default 255 with ebgpMultiHop, else 1.
+	// multihopTTL is the TTL or hop limit of packets to an external peer, 2 to 255. Setting it implies ebgpMultiHop.
+	// Defaults to 255 with ebgpMultiHop, otherwise to 1.
 	//
 	// +optional
 	// +kubebuilder:validation:Minimum=2
 	// +kubebuilder:validation:Maximum=255
 	MultihopTTL int32 `json:"multihopTTL,omitempty"`
 
-	// TTLSecurityHops accepts packets of the peer only from at most so many hops
-	// away, 1 to 254 (generalized TTL security, RFC 5082). Absent: off.
+	// ttlSecurityHops is the maximum number of hops from which packets of an external peer are accepted, 1 to 254
+	// (Generalized TTL Security Mechanism, RFC 5082). If unset, the number of hops is not checked.
 	//
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=254
 	TTLSecurityHops int32 `json:"ttlSecurityHops,omitempty"`
 
-	// DualStackAddressFamily carries IPv4 and IPv6 prefixes in this one session
-	// instead of only those of its own family. Default false.
+	// dualStackAddressFamily advertises both IPv4 and IPv6 prefixes in this session, instead of only those of the
+	// session's own family. Defaults to false.
 	//
 	// +optional
 	DualStackAddressFamily bool `json:"dualStackAddressFamily,omitempty"`
 
-	// DisableMP is MetalLB's older word for what counts anyway without dualStackAddressFamily: a session carries
-	// prefixes of its own family only. It excludes dualStackAddressFamily: true. Default false.
+	// disableMP is MetalLB's older field for the behavior without dualStackAddressFamily: a session advertises only
+	// prefixes of its own family. It is mutually exclusive with dualStackAddressFamily: true. Defaults to false.
 	//
 	// +optional
 	DisableMP bool `json:"disableMP,omitempty"`
 
-	// VRF is MetalLB's field for a session in a VRF of the node. It is not supported: any value is refused, so that none
-	// is ignored.
+	// vrf is MetalLB's field for a session in a VRF of the node. It is not supported: any value is rejected, so that it is
+	// not silently ignored.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxLength=15
 	VRF string `json:"vrf,omitempty"`
 }
 
-// PasswordReference names a Secret.
+// PasswordReference refers to a Secret.
 type PasswordReference struct {
-	// Name of the Secret.
+	// name is the name of the Secret.
 	//
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	Name string `json:"name"`
 
-	// Namespace of the Secret: ovnkube-slb-bgp, which is also the default.
+	// namespace is the namespace of the Secret. It must be ovnkube-slb-bgp. Defaults to ovnkube-slb-bgp.
 	//
 	// +optional
 	// +kubebuilder:default=ovnkube-slb-bgp
@@ -246,11 +244,10 @@ type PasswordReference struct {
 	Namespace string `json:"namespace,omitempty"`
 }
 
-// BGPPeerStatus is what the controller saw last. Sessions are in the
-// BGPNodeStatus of each node.
+// BGPPeerStatus is the most recently observed status of a BGPPeer. The sessions are in the BGPNodeStatus of each node.
 type BGPPeerStatus struct {
-	// Conditions of the peer: Accepted, and Ready if every node that shall keep the
-	// session has it.
+	// conditions represent the current state of the peer: Accepted, and Ready, which is True if the session is established
+	// on every selected node.
 	//
 	// +optional
 	// +listType=map

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// A column of kubectl get shows the first of several values only.
+// A column of kubectl get shows only the first of several values.
 func TestColumnsHaveOneValue(t *testing.T) {
 	crds, err := filepath.Glob("../../../../dist/manifests/crds/*.yaml")
 	if err != nil || len(crds) == 0 {

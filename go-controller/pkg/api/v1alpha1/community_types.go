@@ -6,7 +6,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Community gives names to BGP communities, for use in BGPAdvertisements.
+// Community defines names for BGP communities, for use in BGPAdvertisements.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -23,7 +23,7 @@ type Community struct {
 	Status CommunityStatus `json:"status,omitempty"`
 }
 
-// CommunityList is a list of Community objects.
+// CommunityList is a list of Communities.
 //
 // +kubebuilder:object:root=true
 type CommunityList struct {
@@ -33,9 +33,9 @@ type CommunityList struct {
 	Items []Community `json:"items"`
 }
 
-// CommunitySpec lists the names.
+// CommunitySpec defines the names.
 type CommunitySpec struct {
-	// Communities are names and what they stand for.
+	// communities are the names and their values.
 	//
 	// +required
 	// +listType=map
@@ -45,10 +45,10 @@ type CommunitySpec struct {
 	Communities []CommunityAlias `json:"communities"`
 }
 
-// CommunityAlias is one name.
+// CommunityAlias is one name and its value.
 type CommunityAlias struct {
-	// Name to use in BGPAdvertisements: lower-case letters, digits and dashes, beginning with a letter, and none of the
-	// well-known names.
+	// name is the name to use in BGPAdvertisements: lower-case letters, digits and dashes. It must begin with a letter and
+	// must not be one of the well-known names.
 	//
 	// +required
 	// +kubebuilder:validation:MinLength=1
@@ -56,7 +56,7 @@ type CommunityAlias struct {
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z]([a-z0-9-]*[a-z0-9])?$') && !(self in ['no-export', 'no-advertise', 'no-peer', 'blackhole', 'graceful-shutdown'])",messageExpression="'name: ' + self + ' is a well-known name or not made of lower-case letters, digits and dashes'"
 	Name string `json:"name"`
 
-	// Value is 65000:100 (RFC 1997) or large:65000:1:2 (RFC 8092).
+	// value is a community, 65000:100 (RFC 1997) or large:65000:1:2 (RFC 8092).
 	//
 	// +required
 	// +kubebuilder:validation:MinLength=1
@@ -65,16 +65,16 @@ type CommunityAlias struct {
 	Value string `json:"value"`
 }
 
-// CommunityRef is a community or the name of one.
+// CommunityRef is a community or the name of a community.
 //
 // +kubebuilder:validation:MinLength=1
 // +kubebuilder:validation:MaxLength=63
 // +kubebuilder:validation:XValidation:rule="self.matches('^[0-9]{1,5}:[0-9]{1,5}$') ? self.split(':').all(n, int(n) <= 65535) : self.matches('^large:[0-9]{1,10}:[0-9]{1,10}:[0-9]{1,10}$') ? self.split(':').all(n, n == 'large' || int(n) <= 4294967295) : self.matches('^[a-z]([a-z0-9-]*[a-z0-9])?$')",messageExpression="self + ' is no community: two numbers up to 65535 (65000:100), large: and three up to 4294967295 (large:65000:1:2), or a name'"
 type CommunityRef string
 
-// CommunityStatus is what the controller saw last.
+// CommunityStatus is the most recently observed status of a Community.
 type CommunityStatus struct {
-	// Conditions of the object: Accepted.
+	// conditions represent the current state of the object: Accepted.
 	//
 	// +optional
 	// +listType=map

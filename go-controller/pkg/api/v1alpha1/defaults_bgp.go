@@ -4,17 +4,18 @@ package v1alpha1
 
 import "time"
 
-// What counts where a spec of the kinds for BGP says nothing. The CRDs' own defaults are the same.
+// Defaults of the specs of the BGP kinds. The CRDs have the same defaults.
 const (
 	DefaultPeerPort    = 179
 	DefaultHoldTime    = 90 * time.Second
 	DefaultConnectTime = 5 * time.Second
-	// KeepalivesPerHoldTime must fit into a hold time, and do where keepaliveTime is absent (RFC 4271 section 4.4).
+	// KeepalivesPerHoldTime is the minimum ratio of holdTime to keepaliveTime, and the ratio if keepaliveTime is absent
+	// (RFC 4271 section 4.4).
 	KeepalivesPerHoldTime = 3
-	// DefaultMultihopTTL counts with ebgpMultiHop.
+	// DefaultMultihopTTL applies with ebgpMultiHop.
 	DefaultMultihopTTL = 255
 
-	// DefaultBFDInterval is receiveInterval and transmitInterval, in milliseconds.
+	// DefaultBFDInterval is the default of receiveInterval and transmitInterval, in milliseconds.
 	DefaultBFDInterval      = 300
 	DefaultDetectMultiplier = 3
 	DefaultMinimumTTL       = 254

@@ -9,7 +9,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// The defaults of the CRDs are those of the constants.
+// The defaults of the CRDs are equal to the constants.
 func TestDefaultsAreThoseOfTheCRDs(t *testing.T) {
 	for _, c := range []struct {
 		crd, field string

@@ -1,22 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package v1alpha1 is the API that administrators write and that this project
-// reports in: group slb.k8s.ovn.org, version v1alpha1, all kinds cluster-scoped.
+// Package v1alpha1 contains the API of this project: group slb.k8s.ovn.org, version v1alpha1. All kinds are
+// cluster-scoped. Administrators write the specs, and this project writes the statuses.
 //
-// Field names are MetalLB's wherever the meaning is the same, so that manifests
-// and habits carry over.
+// Field names are the same as in MetalLB wherever the meaning is the same, so that manifests can be reused.
 //
-// What stays true of every kind here:
+// Invariants of every kind:
 //
-//   - Whatever one object's text alone can show to be wrong is refused by the API
-//     server (CEL rules in the CRDs); overlap with another pool is refused
-//     by a ValidatingAdmissionPolicy once that is in force, and always reported in the
-//     condition Accepted. The Validate methods repeat that judgement for
-//     objects that came in another way and add what CEL cannot say.
-//   - Every value the schema accepts can be decoded by the Go types: one odd object
-//     must not stop an informer.
-//   - No field is silently ignored: the condition Accepted of an object names those
-//     of its fields that have no effect in the release that runs.
+//   - The API server rejects an object that is invalid by itself (CEL rules in the CRDs). A ValidatingAdmissionPolicy
+//     rejects a pool that overlaps another pool, once the policy is in force. The condition Accepted always reports the
+//     overlap. The Validate methods repeat these checks for objects that were created in another way, and add the
+//     checks that CEL cannot express.
+//   - The Go types can decode every value that the schema accepts: one malformed object must not stop an informer.
+//   - No field is silently ignored: the condition Accepted of an object names those of its fields that have no effect
+//     in the running release.
 //   - Every list in a spec is bounded, so that the cost of the rules is bounded.
 //
 // +kubebuilder:object:generate=true

@@ -6,9 +6,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// IPAddressPool is a set of IPv4 and IPv6 addresses that Services of type
-// LoadBalancer are given. An address once given is never changed by an edit of
-// the pool: what an edit would take away is kept until the Service is recreated.
+// IPAddressPool is a set of IPv4 and IPv6 addresses that are allocated to Services of type LoadBalancer. Editing the
+// pool never changes an allocated address: a Service keeps an address that was removed from the pool until the Service
+// is recreated.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -31,7 +31,7 @@ type IPAddressPool struct {
 	Status IPAddressPoolStatus `json:"status,omitempty"`
 }
 
-// IPAddressPoolList is a list of pools.
+// IPAddressPoolList is a list of IPAddressPools.
 //
 // +kubebuilder:object:root=true
 type IPAddressPoolList struct {
@@ -41,12 +41,11 @@ type IPAddressPoolList struct {
 	Items []IPAddressPool `json:"items"`
 }
 
-// IPAddressPoolSpec says which addresses there are and who may have them.
+// IPAddressPoolSpec defines the addresses of the pool and the Services to which they may be allocated.
 type IPAddressPoolSpec struct {
-	// Addresses of the pool: CIDRs (10.50.0.0/24), ranges (10.50.0.100-10.50.0.199)
-	// and single addresses, IPv4 and IPv6 mixed as needed. Entries do not overlap
-	// each other, nor the entries of another pool. All addresses of a CIDR are given,
-	// the first and the last too; see avoidBuggyIPs and exclude.
+	// addresses are the addresses of the pool: CIDRs (10.50.0.0/24), ranges (10.50.0.100-10.50.0.199) and single
+	// addresses. IPv4 and IPv6 may be mixed. Entries must not overlap each other or the entries of another pool. Every
+	// address of a CIDR can be allocated, including the first and the last; see avoidBuggyIPs and exclude.
 	//
 	// +required
 	// +listType=set
@@ -54,51 +53,51 @@ type IPAddressPoolSpec struct {
 	// +kubebuilder:validation:MaxItems=32
 	Addresses []AddressRange `json:"addresses"`
 
-	// Exclude lists addresses that are never given although they are in the pool,
-	// written as in addresses. Each entry lies inside one entry of addresses.
+	// exclude lists addresses of the pool that are never allocated, in the same formats as addresses. Each entry must
+	// lie inside one entry of addresses.
 	//
 	// +optional
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=32
 	Exclude []AddressRange `json:"exclude,omitempty"`
 
-	// AutoAssign lets Services that ask for no pool have addresses of this one.
-	// Default true.
+	// autoAssign allows addresses of this pool to be allocated to Services that do not request a pool. Defaults to
+	// true.
 	//
 	// +optional
 	// +kubebuilder:default=true
 	AutoAssign *bool `json:"autoAssign,omitempty"`
 
-	// AvoidBuggyIPs leaves out IPv4 addresses that end in .0 or .255, which some
-	// old routers drop. Default false.
+	// avoidBuggyIPs excludes IPv4 addresses that end in .0 or .255, which some old routers drop. Defaults to false.
 	//
 	// +optional
 	AvoidBuggyIPs bool `json:"avoidBuggyIPs,omitempty"`
 
-	// Disabled drains the pool: Services keep the addresses they have, no Service
-	// is given a new one, not even on request. Default false.
+	// disabled drains the pool: Services keep their addresses, but no new addresses are allocated, not even on request.
+	// Defaults to false.
 	//
 	// +optional
 	Disabled bool `json:"disabled,omitempty"`
 
-	// ServiceAllocation narrows the Services that may have addresses of the pool and
-	// orders the pools that could serve one. Absent: every Service, after the pools
-	// that have it.
+	// serviceAllocation restricts the Services to which addresses of the pool may be allocated, and defines the order
+	// of the pools that match a Service. If unset, all Services match, and the pool comes after the pools that have a
+	// serviceAllocation.
 	//
 	// +optional
 	ServiceAllocation *ServiceAllocation `json:"serviceAllocation,omitempty"`
 
-	// QuotaPerNamespace is how many addresses of the pool the Services of one
-	// namespace may have in total, 1 to 65536; a shared address counts once. Absent: no limit.
+	// quotaPerNamespace is the maximum number of addresses of the pool that the Services of one namespace may have in
+	// total, 1 to 65536. A shared address counts once. If unset, there is no limit.
 	//
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=65536
 	QuotaPerNamespace *int32 `json:"quotaPerNamespace,omitempty"`
 
-	// ReuseDelay is how long an address rests after its Service is gone before another Service gets it, so that caches
-	// outside forget it: a duration such as 30s or 5m, at most 24h. The Service of the same namespace and name gets it
-	// back at once. An edit applies to the addresses that rest already, too. Default 0s.
+	// reuseDelay is the cooldown of an address: the time after its Service is gone before the address is allocated to
+	// another Service, so that external caches expire. It is a duration such as 30s or 5m, at most 24h. A Service of
+	// the same namespace and name gets the address back immediately. A change also applies to addresses that are
+	// already in cooldown. Defaults to 0s.
 	//
 	// +optional
 	// +kubebuilder:validation:Type=string
@@ -106,60 +105,58 @@ type IPAddressPoolSpec struct {
 	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]{1,9}(\\\\.[0-9]{1,9})?(ms|s|m|h))+$') && (duration(self) <= duration('24h'))",messageExpression="'reuseDelay: ' + self + ' is no duration of at most 24h'"
 	ReuseDelay *metav1.Duration `json:"reuseDelay,omitempty"`
 
-	// Reservations keep addresses of the pool for named Services, also while these
-	// do not exist. Nobody else is given them.
+	// reservations reserve addresses of the pool for named Services, even while the Services do not exist. Reserved
+	// addresses are not allocated to other Services.
 	//
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=256
 	Reservations []Reservation `json:"reservations,omitempty"`
 
-	// ExternalIPs announces the addresses that Services of type LoadBalancer list
-	// themselves in spec.externalIPs, if they lie in this pool and it admits the Service.
-	// They are given to nobody else meanwhile. The Service that has one keeps it as long as it
-	// lists it (condition slb.k8s.ovn.org/ExternalIPs of the Service); of two Services that list
-	// a free one and don't share it, the older one gets it. Default false.
+	// externalIPs announces the addresses that Services of type LoadBalancer list in spec.externalIPs, if the addresses
+	// are in this pool and the pool admits the Service. While a Service has such an address, it is not allocated to other
+	// Services. A Service keeps the address for as long as it lists it (condition slb.k8s.ovn.org/ExternalIPs of the
+	// Service). If two Services that do not share addresses list the same free address, the older one gets it. Defaults to
+	// false.
 	//
 	// +optional
 	ExternalIPs bool `json:"externalIPs,omitempty"`
 
-	// Sharing says which Services with the same key in the annotation
-	// slb.k8s.ovn.org/allow-shared-ip may share an address of the pool: those of one
-	// Namespace, or of the whole Cluster, where whoever knows or guesses a key gets the free ports of
-	// its addresses. MetalLB shares like Cluster. An edit does not part Services that share an
-	// address already. Default Namespace.
+	// sharing defines which Services with the same key in the annotation slb.k8s.ovn.org/allow-shared-ip may share an
+	// address of the pool: Services of one Namespace, or of the whole Cluster. With Cluster, anyone who knows or
+	// guesses a key can use the free ports of its addresses. MetalLB behaves like Cluster. A change does not separate
+	// Services that already share an address. Defaults to Namespace.
 	//
 	// +optional
 	// +kubebuilder:default=Namespace
 	Sharing SharingScope `json:"sharing,omitempty"`
 }
 
-// SharingScope is how far apart Services that share an address may be.
+// SharingScope defines whether Services in different namespaces may share an address.
 //
 // +kubebuilder:validation:Enum=Namespace;Cluster
 type SharingScope string
 
-// The scopes of sharing.
+// Scopes of sharing.
 const (
-	// SharingNamespace: in one namespace.
+	// SharingNamespace allows sharing within one namespace.
 	SharingNamespace SharingScope = "Namespace"
-	// SharingCluster: anywhere in the cluster.
+	// SharingCluster allows sharing across the cluster.
 	SharingCluster SharingScope = "Cluster"
 )
 
-// ServiceAllocation selects Services. A Service must pass namespaces or
-// namespaceSelectors, if either is given, and serviceSelectors, if given; within
-// a list one match is enough.
+// ServiceAllocation selects Services. A Service must match namespaces or namespaceSelectors, if either is set, and
+// serviceSelectors, if set. One match within a list is sufficient.
 type ServiceAllocation struct {
-	// Priority orders the pools that may serve a Service: lowest number first,
-	// from 1; 0 (the default) comes after these. Equal ones are tried by name.
+	// priority defines the order of the pools that match a Service: the lowest number first, starting with 1. The value
+	// 0 (the default) comes last. Pools of equal priority are ordered by name.
 	//
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=1000000
 	Priority int32 `json:"priority,omitempty"`
 
-	// Namespaces are names of namespaces.
+	// namespaces are the names of namespaces.
 	//
 	// +optional
 	// +listType=set
@@ -168,14 +165,14 @@ type ServiceAllocation struct {
 	// +kubebuilder:validation:items:MaxLength=63
 	Namespaces []string `json:"namespaces,omitempty"`
 
-	// NamespaceSelectors match labels of namespaces.
+	// namespaceSelectors select namespaces by label.
 	//
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=64
 	NamespaceSelectors []metav1.LabelSelector `json:"namespaceSelectors,omitempty"`
 
-	// ServiceSelectors match labels of Services.
+	// serviceSelectors select Services by label.
 	//
 	// +optional
 	// +listType=atomic
@@ -183,23 +180,23 @@ type ServiceAllocation struct {
 	ServiceSelectors []metav1.LabelSelector `json:"serviceSelectors,omitempty"`
 }
 
-// Reservation keeps addresses for one Service.
+// Reservation reserves addresses for one Service.
 type Reservation struct {
-	// Namespace of the Service.
+	// namespace is the namespace of the Service.
 	//
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
 	Namespace string `json:"namespace"`
 
-	// Name of the Service.
+	// name is the name of the Service.
 	//
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
 	Name string `json:"name"`
 
-	// Addresses kept, single ones of the pool: at most one a family.
+	// addresses are the addresses to reserve: single addresses of the pool, at most one per family.
 	//
 	// +required
 	// +listType=set
@@ -208,47 +205,46 @@ type Reservation struct {
 	Addresses []IPAddress `json:"addresses"`
 }
 
-// IPAddressPoolStatus is what the controller saw last.
+// IPAddressPoolStatus is the most recently observed status of an IPAddressPool.
 type IPAddressPoolStatus struct {
-	// AssignedIPv4 is how many IPv4 addresses of the pool Services have.
+	// assignedIPv4 is the number of IPv4 addresses of the pool that are allocated to Services.
 	//
 	// +optional
 	AssignedIPv4 int64 `json:"assignedIPv4"`
 
-	// AssignedIPv6 is how many IPv6 addresses of the pool Services have.
+	// assignedIPv6 is the number of IPv6 addresses of the pool that are allocated to Services.
 	//
 	// +optional
 	AssignedIPv6 int64 `json:"assignedIPv6"`
 
-	// AvailableIPv4 is how many more IPv4 addresses the pool can give.
+	// availableIPv4 is the number of IPv4 addresses that can still be allocated.
 	//
 	// +optional
 	AvailableIPv4 int64 `json:"availableIPv4"`
 
-	// AvailableIPv6 is how many more IPv6 addresses the pool can give, at most
-	// 9223372036854775807 however large the pool is.
+	// availableIPv6 is the number of IPv6 addresses that can still be allocated, at most 9223372036854775807 regardless
+	// of the size of the pool.
 	//
 	// +optional
 	AvailableIPv6 int64 `json:"availableIPv6"`
 
-	// RestingIPv4 is how many IPv4 addresses of the pool nobody has and nobody but their
-	// last Service is given (reuseDelay).
+	// restingIPv4 is the number of IPv4 addresses of the pool in cooldown (reuseDelay): no Service has them, and each can
+	// be allocated only to the Service that last had it.
 	//
 	// +optional
 	RestingIPv4 int64 `json:"restingIPv4,omitempty"`
 
-	// RestingIPv6 is how many IPv6 addresses rest.
+	// restingIPv6 is the number of IPv6 addresses of the pool in cooldown.
 	//
 	// +optional
 	RestingIPv6 int64 `json:"restingIPv6,omitempty"`
 
-	// Leases say who has the addresses of a pool with a reuseDelay, or had them last, so
-	// that a controller that starts anew knows which ones rest; without a reuseDelay there
-	// are none. First come the addresses that rest, the latest first, then those in use. A
-	// pool lists 5000 at most and lets 5000 addresses rest at most: the oldest rest ends
-	// early, and those in use that are not listed don't rest if they are freed while no
-	// controller runs. The list is written within about two seconds: an address that was
-	// given and freed within the last ones of a controller that was killed doesn't rest
+	// leases record which Service has, or last had, each address of a pool with a reuseDelay, so that a restarted
+	// controller knows which addresses are in cooldown. Without a reuseDelay the list is empty. Addresses in cooldown come
+	// first, the most recently released first, then the addresses in use. A pool lists at most 5000 leases and has at most
+	// 5000 addresses in cooldown: beyond that the oldest cooldown ends early, and addresses in use that are not listed
+	// have no cooldown if they are released while no controller runs. The list is written within about two seconds: an
+	// address that was allocated and released within the last two seconds before a controller was killed has no cooldown
 	// either.
 	//
 	// +optional
@@ -256,7 +252,7 @@ type IPAddressPoolStatus struct {
 	// +kubebuilder:validation:MaxItems=5000
 	Leases []AddressLease `json:"leases,omitempty"`
 
-	// Conditions of the pool: Accepted and Ready.
+	// conditions represent the current state of the pool: Accepted and Ready.
 	//
 	// +optional
 	// +listType=map
@@ -264,34 +260,33 @@ type IPAddressPoolStatus struct {
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
 
-// MaxLeases is how many leases the status of a pool lists. With the longest names and
-// addresses they take 1.2 MB as JSON, of the 1.5 MiB that etcd takes in one request
-// (etcd, Operations guide, System limits).
+// MaxLeases is the maximum number of leases in the status of a pool. With names and addresses of maximum length they
+// take 1.2 MB as JSON, of the 1.5 MiB that etcd accepts in one request (etcd, Operations guide, System limits).
 const MaxLeases = 5000
 
-// AddressLease is an address with a Service that has it or, if it rests, had it last. A
-// shared address has one lease for each Service.
+// AddressLease is an address and a Service that has it or, during its cooldown, last had it. A shared address has one
+// lease per Service.
 type AddressLease struct {
-	// Address of the pool.
+	// address is an address of the pool.
 	//
 	// +required
 	// +kubebuilder:validation:MaxLength=39
 	Address string `json:"address"`
 
-	// Namespace of the Service.
+	// namespace is the namespace of the Service.
 	//
 	// +required
 	// +kubebuilder:validation:MaxLength=63
 	Namespace string `json:"namespace"`
 
-	// Name of the Service.
+	// name is the name of the Service.
 	//
 	// +required
 	// +kubebuilder:validation:MaxLength=63
 	Name string `json:"name"`
 
-	// ReleasedAt is when the controller saw that the Service doesn't have the address any
-	// more, rounded up to a second; absent while it has it.
+	// releasedAt is the time at which the controller observed that the Service no longer has the address, rounded up to
+	// the next full second. It is absent while the Service has the address.
 	//
 	// +optional
 	ReleasedAt *metav1.Time `json:"releasedAt,omitempty"`

@@ -6,13 +6,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// MinGatewaysForFailover is how many gateways a domain needs so that the loss of
-// one is always survived: with two members a sole survivor cannot tell the
-// other's death from its own isolation (OVN's HA chassis groups).
+// MinGatewaysForFailover is the number of gateways with which a domain always survives the loss of one. With two
+// members, the survivor cannot distinguish the failure of the other member from its own isolation (OVN's HA chassis
+// groups).
 const MinGatewaysForFailover = 3
 
-// L2Domain is one physical segment: the nodes attached to it answer ARP and
-// neighbour discovery for the addresses of its pools and fail over to each other.
+// L2Domain is one physical network segment. The nodes attached to it answer ARP and neighbor discovery requests for the
+// addresses of its pools and fail over to each other.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -34,7 +34,7 @@ type L2Domain struct {
 	Status L2DomainStatus `json:"status,omitempty"`
 }
 
-// L2DomainList is a list of domains.
+// L2DomainList is a list of L2Domains.
 //
 // +kubebuilder:object:root=true
 type L2DomainList struct {
@@ -44,13 +44,12 @@ type L2DomainList struct {
 	Items []L2Domain `json:"items"`
 }
 
-// L2DomainSpec says where the segment is and who serves on it.
+// L2DomainSpec defines the segment and the nodes that serve it.
 //
 // +kubebuilder:validation:XValidation:rule="self.subnets.all(a, self.subnets.all(b, a.cidr == b.cidr || !isCIDR(a.cidr) || !isCIDR(b.cidr) || !cidr(a.cidr).containsCIDR(b.cidr)))",messageExpression="[self.subnets.map(s, s.cidr)].map(cs, cs.filter(b, isCIDR(b) && cs.exists(a, a != b && isCIDR(a) && cidr(a).containsCIDR(b))).join(', ') + ' lies in another of ' + cs.join(', '))[0]",fieldPath=".subnets"
 type L2DomainSpec struct {
-	// IPAddressPools are names of the pools announced here. With
-	// ipAddressPoolSelectors, either match is enough; with neither, all pools
-	// are announced here.
+	// ipAddressPools are the names of the pools to announce on the segment. If ipAddressPoolSelectors is also set, a
+	// pool matches if either field matches. If neither is set, all pools are announced.
 	//
 	// +optional
 	// +listType=set
@@ -59,23 +58,22 @@ type L2DomainSpec struct {
 	// +kubebuilder:validation:items:MaxLength=253
 	IPAddressPools []string `json:"ipAddressPools,omitempty"`
 
-	// IPAddressPoolSelectors match labels of pools.
+	// ipAddressPoolSelectors select pools by label.
 	//
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=64
 	IPAddressPoolSelectors []metav1.LabelSelector `json:"ipAddressPoolSelectors,omitempty"`
 
-	// NodeSelectors match labels of the nodes that are attached to the segment; one
-	// match is enough. Absent: every node whose ovn-bridge-mappings have
-	// physicalNetwork.
+	// nodeSelectors select the nodes that are attached to the segment, by label. A node that matches any of them is
+	// selected. If unset, all nodes whose ovn-bridge-mappings contain physicalNetwork are selected.
 	//
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=64
 	NodeSelectors []metav1.LabelSelector `json:"nodeSelectors,omitempty"`
 
-	// PhysicalNetwork is the name that the nodes' ovn-bridge-mappings give to the bridge on the segment
+	// physicalNetwork is the name that the nodes' ovn-bridge-mappings map to the bridge on the segment
 	// (ovn-controller(8)).
 	//
 	// +required
@@ -84,15 +82,15 @@ type L2DomainSpec struct {
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?$')",messageExpression="'physicalNetwork: ' + self + ' is no name of ovn-bridge-mappings: letters, digits, dot, dash and underscore'"
 	PhysicalNetwork string `json:"physicalNetwork"`
 
-	// VLAN is the 802.1Q tag of the segment on that bridge, 1 to 4094. Absent: untagged.
+	// vlan is the 802.1Q tag of the segment on that bridge, 1 to 4094. If unset, the segment is untagged.
 	//
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=4094
 	VLAN int32 `json:"vlan,omitempty"`
 
-	// Subnets of the segment. An address of a pool is announced here if one of
-	// them has it.
+	// subnets are the IP subnets of the segment. An address of a pool is announced on the segment if one of the subnets
+	// contains it.
 	//
 	// +required
 	// +listType=map
@@ -101,13 +99,13 @@ type L2DomainSpec struct {
 	// +kubebuilder:validation:MaxItems=16
 	Subnets []Subnet `json:"subnets"`
 
-	// Gateways says how many nodes serve.
+	// gateways defines how many nodes serve the domain and how its addresses are divided among them.
 	//
 	// +optional
 	// +kubebuilder:default={}
 	Gateways GatewaySet `json:"gateways,omitempty"`
 
-	// Failover says how soon a gateway's death is noticed and what follows.
+	// failover defines how fast the failure of a gateway is detected and what happens after it returns.
 	//
 	// +optional
 	// +kubebuilder:default={}
@@ -122,25 +120,24 @@ type L2DomainSpec struct {
 // +kubebuilder:validation:XValidation:rule="!isCIDR(self.cidr) || !has(self.gateway) || !isIP(self.gateway) || cidr(self.cidr).containsIP(self.gateway) || (cidr(self.cidr).ip().family() == 6 && ip(self.gateway).isLinkLocalUnicast())",messageExpression="'gateway: ' + self.gateway + ' is not in ' + self.cidr",fieldPath=".gateway"
 // +kubebuilder:validation:XValidation:rule="!isCIDR(self.cidr) || !has(self.gateway) || !isIP(self.gateway) || cidr(self.cidr).prefixLength() >= (self.cidr.contains(':') ? 127 : 31) || !cidr(self.cidr.split('/', 2)[0] + (self.cidr.contains(':') ? '/128' : '/32')).containsIP(self.gateway)",messageExpression="'gateway: ' + self.gateway + ' is the network address of ' + self.cidr",fieldPath=".gateway"
 type Subnet struct {
-	// CIDR of the subnet, without host bits: 10.50.0.0/24.
+	// cidr of the subnet, without host bits, for example 10.50.0.0/24.
 	//
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=43
 	CIDR string `json:"cidr"`
 
-	// Gateway is the router that packets to clients beyond the segment are sent to:
-	// an address of the subnet, or a link-local IPv6 address. Absent: only clients on
-	// the segment are reached.
+	// gateway is the router to which packets to clients outside the segment are sent: an address of the subnet, or a
+	// link-local IPv6 address. If unset, only clients on the segment are reachable.
 	//
 	// +optional
 	Gateway IPAddress `json:"gateway,omitempty"`
 }
 
-// GatewaySet sizes the set of gateways of a domain.
+// GatewaySet defines the size of the set of gateways of a domain.
 type GatewaySet struct {
-	// Max is how many nodes stand by for each shard (members of its HA chassis
-	// group), 1 to 64. With fewer than 3 the loss of one may not be survived. Default 5.
+	// max is the maximum number of gateways per shard (members of its HA chassis group), 1 to 64. With fewer than 3,
+	// the domain may not survive the loss of a gateway. Defaults to 5.
 	//
 	// +optional
 	// +kubebuilder:default=5
@@ -148,9 +145,9 @@ type GatewaySet struct {
 	// +kubebuilder:validation:Maximum=64
 	Max int32 `json:"max,omitempty"`
 
-	// Shards is the number of units of failover, 1 to 64: each is active on one gateway, so that up to so many gateways
-	// carry traffic at a time. A change moves some addresses between gateways, so the default is a constant and does not
-	// follow the number of nodes. Default 8.
+	// shards is the number of units of failover, 1 to 64. Each shard is active on one gateway, so this is also the
+	// maximum number of gateways that carry traffic at the same time. A change moves some addresses between gateways,
+	// so the default is a constant and does not depend on the number of nodes. Defaults to 8.
 	//
 	// +optional
 	// +kubebuilder:default=8
@@ -159,10 +156,10 @@ type GatewaySet struct {
 	Shards int32 `json:"shards,omitempty"`
 }
 
-// Failover tunes failure detection between gateways. OVN has one setting a
-// cluster: the fastest domain decides for all.
+// Failover configures failure detection between gateways. OVN has one setting per cluster: the fastest domain
+// determines it for all.
 type Failover struct {
-	// DetectInterval is the time between two BFD packets of a gateway: a duration, 50ms to 10s. Default 200ms.
+	// detectInterval is the time between two BFD packets of a gateway: a duration, 50ms to 10s. Defaults to 200ms.
 	//
 	// +optional
 	// +kubebuilder:default="200ms"
@@ -171,8 +168,8 @@ type Failover struct {
 	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]{1,9}(\\\\.[0-9]{1,9})?(ms|s|m|h))+$') && (duration(self) >= duration('50ms') && duration(self) <= duration('10s'))",messageExpression="'detectInterval: ' + self + ' is no duration between 50ms and 10s'"
 	DetectInterval *metav1.Duration `json:"detectInterval,omitempty"`
 
-	// Multiplier is how many packets in a row must be missing, 2 to 20. Default 3:
-	// with the default interval a dead gateway is noticed in 600 ms.
+	// multiplier is the number of consecutive packets that must be missing before a gateway is considered failed, 2 to
+	// 20. Defaults to 3: with the default detectInterval, a failed gateway is detected within 600 ms.
 	//
 	// +optional
 	// +kubebuilder:default=3
@@ -180,34 +177,34 @@ type Failover struct {
 	// +kubebuilder:validation:Maximum=20
 	Multiplier int32 `json:"multiplier,omitempty"`
 
-	// Preempt gives a shard back to its first gateway as soon as that returns, at the
-	// price of a second interruption. Default false: it stays where it is.
+	// preempt moves a shard back to its preferred gateway as soon as that gateway returns, at the cost of a second
+	// interruption. If false, the shard stays on the gateway that took over. Defaults to false.
 	//
 	// +optional
 	Preempt bool `json:"preempt,omitempty"`
 }
 
-// L2DomainStatus is what the controller decided and saw last.
+// L2DomainStatus is the most recently observed status of an L2Domain.
 type L2DomainStatus struct {
-	// Shards in use, by index.
+	// shards are the shards in use, by index.
 	//
 	// +optional
 	// +listType=map
 	// +listMapKey=index
 	Shards []ShardStatus `json:"shards,omitempty"`
 
-	// EligibleNodes is how many nodes could be gateways of the domain.
+	// eligibleNodes is the number of nodes that can be gateways of the domain.
 	//
 	// +optional
 	EligibleNodes int32 `json:"eligibleNodes"`
 
-	// ActiveGateways are the nodes that carry shards now, by name, as "n1, n3".
+	// activeGateways are the names of the nodes that currently carry shards, for example "n1, n3".
 	//
 	// +optional
 	ActiveGateways string `json:"activeGateways,omitempty"`
 
-	// LeftOutNodes are nodes that are not gateways, and why: the first 64 by name,
-	// without those that nodeSelectors do not take.
+	// leftOutNodes are the nodes that are not gateways, with the reason for each: the first 64 by name, without the nodes
+	// that nodeSelectors do not match.
 	//
 	// +optional
 	// +listType=map
@@ -215,7 +212,7 @@ type L2DomainStatus struct {
 	// +kubebuilder:validation:MaxItems=64
 	LeftOutNodes []LeftOutNode `json:"leftOutNodes,omitempty"`
 
-	// Conditions of the domain: Accepted and Ready.
+	// conditions represent the current state of the domain: Accepted and Ready.
 	//
 	// +optional
 	// +listType=map
@@ -225,29 +222,29 @@ type L2DomainStatus struct {
 
 // ShardStatus is one unit of failover.
 type ShardStatus struct {
-	// Index of the shard, from 0.
+	// index is the index of the shard, starting with 0.
 	//
 	// +required
 	Index int32 `json:"index"`
 
-	// Gateways are the names of the nodes of the shard, first choice first.
+	// gateways are the names of the nodes of the shard, in order of preference.
 	//
 	// +optional
 	// +listType=atomic
 	Gateways []string `json:"gateways,omitempty"`
 
-	// Active is the name of the node that answers now; absent if none does.
+	// active is the name of the node that currently carries the shard. It is absent if there is none.
 	//
 	// +optional
 	Active string `json:"active,omitempty"`
 
-	// Addresses is how many addresses the shard answers for.
+	// addresses is the number of addresses of the shard.
 	//
 	// +optional
 	Addresses int32 `json:"addresses"`
 
-	// Anchors are the shard's own external addresses, at most one a family: the next
-	// hops of BGPAdvertisements with nextHop Gateway.
+	// anchors are the external addresses of the shard itself, at most one per family. They are the next hops of
+	// BGPAdvertisements with nextHop Gateway.
 	//
 	// +optional
 	// +listType=atomic
@@ -256,18 +253,18 @@ type ShardStatus struct {
 
 // LeftOutNode is a node that is not a gateway.
 type LeftOutNode struct {
-	// Name of the node.
+	// name is the name of the node.
 	//
 	// +required
 	Name string `json:"name"`
 
-	// Reason in one word: NoChassis, OtherZone, NoAgent, NotAttached, SharedGateway, NoGuard,
-	// PortMissing, Draining, Faulty, EnoughGateways.
+	// reason is one of NoChassis, OtherZone, NoAgent, NotAttached, SharedGateway, NoGuard, PortMissing, Draining, Faulty
+	// and EnoughGateways.
 	//
 	// +required
 	Reason string `json:"reason"`
 
-	// Message says what was seen.
+	// message describes what was observed.
 	//
 	// +optional
 	Message string `json:"message,omitempty"`

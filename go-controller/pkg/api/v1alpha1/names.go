@@ -2,21 +2,18 @@
 
 package v1alpha1
 
-// LoadBalancerClass is the spec.loadBalancerClass of Services that ask for this
-// project by name. Services without a class are served too, unless the controller
-// is told otherwise.
+// LoadBalancerClass is the spec.loadBalancerClass of Services that explicitly select this project. Services without a
+// class are served too, unless the controller is configured otherwise.
 const LoadBalancerClass = "slb.k8s.ovn.org/ovn"
 
-// Annotations on Services. Each has the same meaning under metallb.io and
-// metallb.universe.tf, which the controller can be told to read as well; ours win.
+// Annotations on Services. MetalLB's annotations under metallb.io and metallb.universe.tf have the same meaning. The
+// controller can be configured to read them as well; the annotations of this project take precedence.
 const (
-	// AnnotationLoadBalancerIPs asks for addresses: one, or several separated by
-	// commas, at most one a family.
+	// AnnotationLoadBalancerIPs requests addresses: one or several separated by commas, at most one per family.
 	AnnotationLoadBalancerIPs = "slb.k8s.ovn.org/load-balancer-ips"
-	// AnnotationAddressPool asks for addresses from the named IPAddressPool.
+	// AnnotationAddressPool requests addresses from the named IPAddressPool.
 	AnnotationAddressPool = "slb.k8s.ovn.org/address-pool"
-	// AnnotationAllowSharedIP is a sharing key: Services with the same key may
-	// have the same address when their ports differ.
+	// AnnotationAllowSharedIP is a sharing key: Services with the same key may share an address if their ports differ.
 	AnnotationAllowSharedIP = "slb.k8s.ovn.org/allow-shared-ip"
 
 	// AnnotationMetalLBLoadBalancerIPs is MetalLB's AnnotationLoadBalancerIPs.
@@ -34,150 +31,145 @@ const (
 	AnnotationMetalLBLegacyAllowSharedIP = "metallb.universe.tf/allow-shared-ip"
 )
 
-// What a node's guard (`ovnkube-slb node`) and the controller tell each other: a Lease with
-// the node's name, which the guard keeps. Without one, or with one that has expired, nothing
-// is known of the node, and it counts as healthy.
+// A node's guard (`ovnkube-slb node`) and the controller communicate through a Lease with the node's name, which the
+// guard renews. If there is no Lease, or it has expired, the state of the node is unknown, and the node is considered
+// healthy.
 const (
-	// GuardsNamespace has the Leases, and nothing else.
+	// GuardsNamespace is the namespace of these Leases. It contains nothing else.
 	GuardsNamespace = "ovnkube-slb-guards"
-	// AnnotationFaults, the guard's, is a JSON object: what is wrong, by the name of the
-	// physical network, or by "*" for all of the node's.
+	// AnnotationFaults is written by the guard. It is a JSON object that maps the name of a physical network, or "*"
+	// for all networks of the node, to a description of the fault.
 	AnnotationFaults = "slb.k8s.ovn.org/faults"
-	// AnnotationLocalnets, the guard's, is a JSON object: the ports that OVN has on the node's bridges for L2Domains, by
-	// the name of the localnet port, each with its bridge and, as stale, the addresses of which the bridge's flows keep
-	// requests away from it.
+	// AnnotationLocalnets is written by the guard. It is a JSON object that lists OVN's ports on the node's bridges for
+	// L2Domains, by the name of the localnet port. Each entry has the bridge and, as stale, the addresses for which flows
+	// on the bridge prevent requests from reaching the port.
 	AnnotationLocalnets = "slb.k8s.ovn.org/localnets"
-	// AnnotationQuestions, the controller's, is a JSON list of objects with id, network, vlan,
-	// addresses and own (a MAC address whose answers don't count): the guard asks these
-	// segments whether anybody has these addresses.
+	// AnnotationQuestions is written by the controller. It is a JSON list of probe requests, objects with id, network,
+	// vlan, addresses and own (a MAC address whose replies are ignored). The guard probes these segments for hosts that
+	// have these addresses.
 	AnnotationQuestions = "slb.k8s.ovn.org/questions"
-	// AnnotationConflicts, the guard's, is a JSON object: who has an address that was asked
-	// about (mac, since, probe: the id of the question), by address. Who does not answer has none.
+	// AnnotationConflicts is written by the guard. It is a JSON object that maps each probed address to the host that has
+	// it (mac, since, and probe: the id of the probe request). Addresses without a reply are absent.
 	AnnotationConflicts = "slb.k8s.ovn.org/conflicts"
 )
 
-// What the controller and a node's agent (`ovnkube-slb node --enable-sdn`) tell each other where
-// the cluster's network is OpenShift SDN.
+// Annotations through which the controller and a node's agent (`ovnkube-slb node --enable-sdn`) communicate if the
+// cluster's network is OpenShift SDN.
 const (
-	// AnnotationVIPs on a Node, the controller's, is a JSON list of the addresses that the node
-	// holds: objects with ip, service (NAMESPACE/NAME), generation (which grows as the address
-	// moves), shard (L2DOMAIN/INDEX) and interface.
+	// AnnotationVIPs on a Node is written by the controller. It is a JSON list of the addresses that the node holds:
+	// objects with ip, service (NAMESPACE/NAME), generation (which increases when the address moves), shard
+	// (L2DOMAIN/INDEX) and interface.
 	AnnotationVIPs = "slb.k8s.ovn.org/vips"
-	// AnnotationAgent on the node's Lease in GuardsNamespace, the agent's, is a JSON object with
-	// health, where it answers gRPC's health checks, and interfaces, the node's own addresses by
-	// interface.
+	// AnnotationAgent on the node's Lease in GuardsNamespace is written by the agent. It is a JSON object with health,
+	// the address at which the agent serves gRPC health checks, and interfaces, the node's own addresses by interface.
 	AnnotationAgent = "slb.k8s.ovn.org/agent"
 )
 
-// PasswordsNamespace has the Secrets that BGPPeers name, and no others.
+// PasswordsNamespace is the namespace of the Secrets to which BGPPeers refer. It contains no other Secrets.
 const PasswordsNamespace = "ovnkube-slb-bgp"
 
-// SessionTurnLease is a Lease in PasswordsNamespace, held by the node that closes BGP sessions because BGPPeers were
-// edited.
+// SessionTurnLease is a Lease in PasswordsNamespace. The node that holds it may close BGP sessions to apply edited
+// BGPPeers.
 const SessionTurnLease = "session-turn"
 
 // Annotations on the Network "cluster" of OpenShift's network operator (operator.openshift.io).
 const (
-	// AnnotationMode says which dataplanes work: Disabled, Layer2, BGP or Layer2+BGP.
+	// AnnotationMode selects the enabled dataplanes: Disabled, Layer2, BGP or Layer2+BGP.
 	AnnotationMode = "slb.k8s.ovn.org/mode"
-	// AnnotationReleaseOnDisable, "true", has Services lose their addresses while the mode is
-	// Disabled. Otherwise they keep them.
+	// AnnotationReleaseOnDisable, if "true", makes Services lose their addresses while the mode is Disabled. Otherwise
+	// they keep them.
 	AnnotationReleaseOnDisable = "slb.k8s.ovn.org/release-on-disable"
 )
 
-// AnnotationDrain on a Node has its shards moved away and its BGP routes withdrawn, as
-// before maintenance; the value says why, for people. It counts while it is there.
+// AnnotationDrain on a Node moves its shards to other gateways and withdraws its BGP routes, for example before
+// maintenance. The value is a reason for human readers. The annotation is in effect while it is present.
 const AnnotationDrain = "slb.k8s.ovn.org/drain"
 
 // Condition types on Services.
 const (
-	// ConditionAllocated says whether the Service has the addresses it asks for. With True the message
-	// begins with the addresses given, separated by ", ": by them a controller that starts anew
-	// tells its own addresses in the status from another controller's.
+	// ConditionAllocated reports whether the Service has the addresses that it requests. If True, the message begins with
+	// the allocated addresses, separated by ", ". After a restart, the controller uses them to distinguish its own
+	// addresses in the status from those of another controller.
 	ConditionAllocated = "slb.k8s.ovn.org/Allocated"
-	// ConditionExternalIPs says which addresses of spec.externalIPs are the Service's own, in
-	// pools with externalIPs; absent if it lists none. With True the message is these
-	// addresses, separated by ", ": no other Service gets them while this one lists them, an
-	// older one neither.
+	// ConditionExternalIPs reports which addresses of spec.externalIPs belong to the Service, in pools with
+	// externalIPs. It is absent if the Service lists none. If True, the message contains these addresses, separated by
+	// ", ": no other Service, not even an older one, gets them while this Service lists them.
 	ConditionExternalIPs = "slb.k8s.ovn.org/ExternalIPs"
-	// ConditionAnnounced says whether the addresses are reachable from outside as
-	// far as the dataplanes know; reason and message name the first broken link.
+	// ConditionAnnounced reports whether the addresses are reachable from outside the cluster, as far as the dataplanes
+	// know. Reason and message describe the first failure on the path.
 	ConditionAnnounced = "slb.k8s.ovn.org/Announced"
 )
 
-// Reasons of ConditionAllocated. With True, those marked False say why the Service does
-// not get the addresses that it asks for instead of the ones it has.
+// Reasons of ConditionAllocated. If the condition is True, a reason marked False explains why the Service has its
+// present addresses instead of the requested ones.
 const (
-	// ReasonAllocated (True): every family asked for has its address.
+	// ReasonAllocated (True): every requested family has an address.
 	ReasonAllocated = "Allocated"
 	// ReasonPartlyAllocated (True): one family has no address yet.
 	ReasonPartlyAllocated = "PartlyAllocated"
-	// ReasonSwitchedOff (False): service load balancers are switched off (AnnotationMode), so no
-	// pool gives anything; also of ConditionAnnounced (False) where what would announce the
-	// addresses is switched off, and of pools, L2Domains, BGPPeers and BGPNodeStatuses (Ready=False).
+	// ReasonSwitchedOff (False): service load balancers are disabled (AnnotationMode), so no pool allocates addresses.
+	// Also a reason of ConditionAnnounced (False), if the dataplanes that would announce the addresses are disabled,
+	// and of pools, L2Domains, BGPPeers and BGPNodeStatuses (Ready=False).
 	ReasonSwitchedOff = "SwitchedOff"
-	// ReasonOpenShiftAssigns (False): OpenShift allocates addresses itself (autoAssignCIDRs of
-	// its Network configuration), so no pool does; also of pools (Ready=False).
+	// ReasonOpenShiftAssigns (False): OpenShift itself assigns addresses (autoAssignCIDRs of its Network
+	// configuration), so no pool does. Also a reason of pools (Ready=False).
 	ReasonOpenShiftAssigns = "OpenShiftAssigns"
-	// ReasonNoPool (False): no pool may serve the Service without being asked for.
+	// ReasonNoPool (False): the Service requests no pool, and no pool may serve it automatically.
 	ReasonNoPool = "NoPool"
-	// ReasonPoolNotFound (False): the pool asked for does not exist.
+	// ReasonPoolNotFound (False): the requested pool does not exist.
 	ReasonPoolNotFound = "PoolNotFound"
-	// ReasonPoolInvalid (False): the pool asked for is not accepted.
+	// ReasonPoolInvalid (False): the requested pool is not accepted.
 	ReasonPoolInvalid = "PoolInvalid"
-	// ReasonPoolDisabled (False): the pool asked for gives nothing new.
+	// ReasonPoolDisabled (False): the requested pool allocates no new addresses.
 	ReasonPoolDisabled = "PoolDisabled"
-	// ReasonNotAdmitted (False): the pool asked for, or the one that has the address asked
-	// for, does not serve the Service (serviceAllocation).
+	// ReasonNotAdmitted (False): the requested pool, or the pool of the requested address, does not serve the Service
+	// (serviceAllocation).
 	ReasonNotAdmitted = "NotAdmitted"
-	// ReasonQuotaExceeded (False): the namespace has as many addresses of the pools that
-	// may serve the Service as these allow (quotaPerNamespace).
+	// ReasonQuotaExceeded (False): the namespace has reached the quota of the pools that may serve the Service
+	// (quotaPerNamespace).
 	ReasonQuotaExceeded = "QuotaExceeded"
-	// ReasonPoolExhausted (False): every address of a family is in use, or rests
-	// (reuseDelay), in the pools that may serve the Service.
+	// ReasonPoolExhausted (False): all addresses of a family are in use or in cooldown (reuseDelay) in the pools that
+	// may serve the Service.
 	ReasonPoolExhausted = "PoolExhausted"
-	// ReasonFamilyUnavailable (False): the pools that may serve the Service have no
-	// address of a family at all.
+	// ReasonFamilyUnavailable (False): the pools that may serve the Service have no addresses of a family.
 	ReasonFamilyUnavailable = "FamilyUnavailable"
-	// ReasonAddressInUse (False): the address asked for is another Service's. With
-	// True: so is the one that stood in the status, and this Service got another.
+	// ReasonAddressInUse (False): the requested address belongs to another Service. If True, the address in the status
+	// belongs to another Service, and this Service got another address.
 	ReasonAddressInUse = "AddressInUse"
-	// ReasonAddressExcluded (False): the address asked for is one that is never given:
-	// its pool leaves it out (exclude, avoidBuggyIPs) or keeps it for another Service
-	// (reservations), or it is a node's, a next hop, the
-	// first or the broadcast address of a subnet, or in a pod or Service network.
+	// ReasonAddressExcluded (False): the requested address is never allocated to the Service. Its pool excludes it
+	// (exclude, avoidBuggyIPs) or reserves it for another Service (reservations), or it is the address of a node, a
+	// next hop, the first or the broadcast address of a subnet, or in a pod or Service network.
 	ReasonAddressExcluded = "AddressExcluded"
-	// ReasonAddressResting (False): the address asked for was another Service's a short
-	// while ago and rests (reuseDelay); the message says until when.
+	// ReasonAddressResting (False): the requested address recently belonged to another Service and is in cooldown
+	// (reuseDelay). The message contains the time at which the cooldown ends.
 	ReasonAddressResting = "AddressResting"
-	// ReasonAddressConflict (False): somebody outside of the cluster answers for the address
-	// asked for. With True: for one that the Service has and keeps. Also of ConditionAnnounced
-	// (False): a gateway's guard found that out, so the address is not announced until nobody
-	// answers for it any more.
+	// ReasonAddressConflict (False): a host outside the cluster answers for the requested address. If True, it answers
+	// for an address that the Service has and keeps. Also a reason of ConditionAnnounced (False): the guard of a
+	// gateway found the conflict, so the address is not announced until no other host answers for it.
 	ReasonAddressConflict = "AddressConflict"
-	// ReasonAddressNotInPool (False): no pool has the address asked for, or not the one
-	// that is asked for too.
+	// ReasonAddressNotInPool (False): no pool contains the requested address, or the requested pool does not contain
+	// it.
 	ReasonAddressNotInPool = "AddressNotInPool"
-	// ReasonForeignAddress (False): another controller wrote an address into the status that no
-	// pool would give: it is in none, excluded, a node's, a next hop and the like. It is not
-	// announced and left alone, and the Service gets nothing until it is cleared or
-	// spec.loadBalancerClass names who serves the Service. With True: such an address was
-	// dropped, for the class is ours or the others are.
+	// ReasonForeignAddress (False): another controller wrote an address to the status that no pool would allocate: it is
+	// in no pool, excluded, the address of a node or a next hop, and so on. The address is not announced and not changed.
+	// The Service gets no address until that address is cleared or spec.loadBalancerClass selects a controller. If True,
+	// such an address was removed, because spec.loadBalancerClass is LoadBalancerClass or this controller allocated the
+	// other addresses.
 	ReasonForeignAddress = "ForeignAddress"
-	// ReasonInvalidRequest (False): what the Service asks for cannot be understood
-	// or contradicts itself; it gets nothing new until that is mended.
+	// ReasonInvalidRequest (False): the request of the Service is malformed or contradicts itself. The Service gets no
+	// new address until it is corrected.
 	ReasonInvalidRequest = "InvalidRequest"
-	// ReasonAddressLeftPool (True): the address is kept although its pool would not
-	// give it any more: the pool lost it, excludes it, does not serve the Service, is
-	// disabled, invalid or gone. It goes when the Service is recreated.
+	// ReasonAddressLeftPool (True): the address is kept although its pool would no longer allocate it: the pool no
+	// longer contains it, excludes it, does not serve the Service, is disabled, invalid or deleted. The address is
+	// released when the Service is recreated.
 	ReasonAddressLeftPool = "AddressLeftPool"
 )
 
 // Reasons of ConditionExternalIPs.
 const (
-	// ReasonHeld (True): the addresses in the message are the Service's own.
+	// ReasonHeld (True): the addresses in the message belong to the Service.
 	ReasonHeld = "Held"
-	// ReasonNoneHeld (False): none is; ConditionAllocated says why.
+	// ReasonNoneHeld (False): none of the addresses belongs to the Service; ConditionAllocated explains why.
 	ReasonNoneHeld = "NoneHeld"
 )
 
@@ -187,190 +179,188 @@ const (
 	ReasonAnnounced = "Announced"
 	// ReasonNotAllocated (False): there is no address to announce.
 	ReasonNotAllocated = "NotAllocated"
-	// ReasonNoDomain (False): no L2Domain and no BGPAdvertisement takes the pool (or, for an
-	// address that is in no pool, no L2Domain has a subnet with it and no BGPAdvertisement
-	// takes all pools).
+	// ReasonNoDomain (False): no L2Domain and no BGPAdvertisement selects the pool. For an address that is in no pool:
+	// no L2Domain has a subnet with it, and no BGPAdvertisement selects all pools.
 	ReasonNoDomain = "NoDomain"
-	// ReasonDomainNotReady (False): the L2Domain is not accepted; of Allocated, that no gateway of it can take
-	// a new address yet.
+	// ReasonDomainNotReady (False): the L2Domain is not accepted. As a reason of ConditionAllocated: no gateway of the
+	// L2Domain can serve a new address yet.
 	ReasonDomainNotReady = "DomainNotReady"
-	// ReasonAddressOutsideSubnets (False): no subnet of the L2Domain has the address, so
-	// that neighbours on the segment would never ask for it.
+	// ReasonAddressOutsideSubnets (False): no subnet of the L2Domain contains the address, so hosts on the segment
+	// would never send ARP or neighbor discovery requests for it.
 	ReasonAddressOutsideSubnets = "AddressOutsideSubnets"
-	// ReasonNoGateway (False): no node may be a gateway of the L2Domain.
+	// ReasonNoGateway (False): no node can be a gateway of the L2Domain.
 	ReasonNoGateway = "NoGateway"
-	// ReasonStaleFlow (False): a flow of OVN-Kubernetes on the bridge of the gateway keeps requests for an address from
-	// OVN.
+	// ReasonStaleFlow (False): a flow of OVN-Kubernetes on the bridge of the gateway prevents requests for an address from
+	// reaching OVN.
 	ReasonStaleFlow = "StaleFlow"
-	// ReasonMisplacedFlow (False): OVN has the logical flows of an address in the wrong routers, by a fault of ovn-northd.
+	// ReasonMisplacedFlow (False): because of a bug in ovn-northd, the logical flows of an address are in the wrong
+	// routers.
 	ReasonMisplacedFlow = "MisplacedFlow"
-	// ReasonNoGuard (Unknown): no guard reports from the gateway whether its bridge lets requests for an address through.
+	// ReasonNoGuard (Unknown): no guard on the gateway reports whether its bridge lets requests for an address through.
 	ReasonNoGuard = "NoGuard"
 	// ReasonNoActiveGateway (False): no gateway has claimed the shard of an address.
 	ReasonNoActiveGateway = "NoActiveGateway"
-	// ReasonNoSession (False): addresses that only BGP tells of are told by no node: none
-	// that should has an established session; also of BGPPeers (Ready=False).
+	// ReasonNoSession (False): addresses that are announced only by BGP are advertised by no node: no selected node has
+	// an established session. Also a reason of BGPPeers (Ready=False).
 	ReasonNoSession = "NoSession"
 	// ReasonNoEndpoints (False): no endpoint of the Service is ready.
 	ReasonNoEndpoints = "NoEndpoints"
-	// ReasonTooManyBackends (False): addresses x ports x endpoints are more than the controller gives OVN of one
-	// Service (--max-service-backends). What OVN had of it before is removed, not kept as it was.
+	// ReasonTooManyBackends (False): addresses x ports x endpoints exceed what the controller writes to OVN for one
+	// Service (--max-service-backends). The existing configuration of the Service is removed from OVN, not kept.
 	ReasonTooManyBackends = "TooManyBackends"
-	// ReasonUnsupported (False): the Service asks for something that the dataplane
-	// in use cannot give; the message names the field. Or no segment can be served in this cluster at all.
+	// ReasonUnsupported (False): the Service uses a field that the dataplane in use does not support; the message names
+	// the field. Or no L2Domain can be served in this cluster.
 	ReasonUnsupported = "Unsupported"
-	// ReasonProgramming (Unknown): the dataplane has not been programmed yet.
+	// ReasonProgramming (Unknown): the dataplane has not confirmed the configuration yet.
 	ReasonProgramming = "Programming"
 	// ReasonDatabaseUnreachable (Unknown): the controller is not connected to OVN's databases, so it does not know
-	// whether a gateway answers; also of L2Domains (Ready). OVN keeps the configuration that it has.
+	// whether a gateway answers. OVN keeps its configuration. Also a reason of L2Domains (Ready).
 	ReasonDatabaseUnreachable = "DatabaseUnreachable"
-	// ReasonDataplaneError (False): the dataplane refused; retrying.
+	// ReasonDataplaneError (False): the dataplane returned an error; the controller retries.
 	ReasonDataplaneError = "DataplaneError"
 )
 
 // Condition types on the kinds of this group.
 const (
-	// ConditionModeAccepted, on IPAddressPools, says whether AnnotationMode is one of the modes,
-	// as long as there is one; the reason is the mode in force: Disabled, Layer2, BGP or Layer2AndBGP.
+	// ConditionModeAccepted, on IPAddressPools, reports whether AnnotationMode is a valid mode. It is present while the
+	// annotation is. The reason is the mode in force: Disabled, Layer2, BGP or Layer2AndBGP.
 	ConditionModeAccepted = "ModeAccepted"
-	// ConditionAccepted says whether the object is valid and in effect.
+	// ConditionAccepted reports whether the object is valid and in effect.
 	ConditionAccepted = "Accepted"
-	// ConditionReady says whether the object does now what it is for: a pool
-	// has addresses to give, a domain has gateways, a peer has its sessions.
+	// ConditionReady reports whether the object currently works: a pool has addresses to allocate, a domain has
+	// gateways, the sessions of a peer are established.
 	ConditionReady = "Ready"
 )
 
-// Reasons of the conditions of this group's kinds.
+// Reasons of the conditions on the kinds of this group.
 const (
-	// ReasonAccepted (Accepted=True): nothing is wrong with the object.
+	// ReasonAccepted (Accepted=True): the object is valid.
 	ReasonAccepted = "Accepted"
-	// ReasonInvalid (Accepted=False): the object is wrong by itself.
+	// ReasonInvalid (Accepted=False): the object is invalid by itself.
 	ReasonInvalid = "Invalid"
-	// ReasonReady (Ready=True).
+	// ReasonReady (Ready=True): the object works.
 	ReasonReady = "Ready"
-	// ReasonDisabled (Ready=False): switched off by its own spec.
+	// ReasonDisabled (Ready=False): the object is disabled by its own spec.
 	ReasonDisabled = "Disabled"
-	// ReasonExhausted (Ready=False): every address of the pool is given or rests.
+	// ReasonExhausted (Ready=False): all addresses of the pool are in use or in cooldown.
 	ReasonExhausted = "Exhausted"
-	// ReasonNoPools (Ready=False): the object gets no pool: none exists, or older ones
-	// have them.
+	// ReasonNoPools (Ready=False): the object has no pool: no pool exists, or older objects have them.
 	ReasonNoPools = "NoPools"
-	// ReasonGatewaysDraining (Ready=True): it works, but a planned outage was announced for
-	// each of its gateways: they carry on for want of others.
+	// ReasonGatewaysDraining (Ready=True): the object works, but a planned outage was announced for all of its
+	// gateways. They continue to serve because there are no others.
 	ReasonGatewaysDraining = "GatewaysDraining"
-	// ReasonTooFewGateways (Ready=True): it works, but with fewer than
-	// MinGatewaysForFailover gateways the loss of one may not be survived.
+	// ReasonTooFewGateways (Ready=True): the object works, but with fewer than MinGatewaysForFailover gateways the loss
+	// of one may not be survived.
 	ReasonTooFewGateways = "TooFewGateways"
-	// ReasonPartlyUsable (Accepted=True): it works, except for what the message names.
+	// ReasonPartlyUsable (Accepted=True): the object works, except for what the message names.
 	ReasonPartlyUsable = "PartlyUsable"
-	// ReasonDraining (Ready=False), of BGPNodeStatuses: the node is to go, and so are its sessions.
+	// ReasonDraining (Ready=False), on BGPNodeStatuses: the node is draining: its routes are withdrawn, then its sessions
+	// are closed.
 	ReasonDraining = "Draining"
-	// ReasonSessionsDown (Ready=False), of BGPPeers: some nodes lack the session; of
-	// BGPNodeStatuses: the node lacks some.
+	// ReasonSessionsDown (Ready=False): on BGPPeers, some nodes have no established session; on BGPNodeStatuses, some
+	// sessions of the node are not established.
 	ReasonSessionsDown = "SessionsDown"
-	// ReasonNodeSilent (Unknown): what nodes reported of their sessions has expired, of Services (Announced),
-	// BGPPeers and BGPNodeStatuses (Ready).
+	// ReasonNodeSilent (Unknown), on Services (Announced), BGPPeers and BGPNodeStatuses (Ready): the sessions that
+	// nodes reported have expired.
 	ReasonNodeSilent = "NodeSilent"
 )
 
-// Reasons of Accepted for the kinds for BGP. With False the object has no effect, with
-// True the message says what it lacks.
+// Reasons of Accepted on the BGP kinds. If False, the object has no effect. If True, the message describes what is
+// missing.
 const (
 	// ReasonSecretNotFound (False): the Secret of a BGPPeer does not exist or has no password.
 	ReasonSecretNotFound = "SecretNotFound"
-	// ReasonProfileNotFound (True): the BFDProfile does not exist, so there is no BFD.
+	// ReasonProfileNotFound (True): the BFDProfile does not exist, so BFD is not used.
 	ReasonProfileNotFound = "ProfileNotFound"
-	// ReasonCommunityNotFound (False): no Community defines a name in communities. Without
-	// it routes may go where they must not.
+	// ReasonCommunityNotFound (False): no Community defines a name in communities. Without the community, routes could
+	// be propagated too far.
 	ReasonCommunityNotFound = "CommunityNotFound"
-	// ReasonPeerNotFound: a BGPPeer named does not exist; False if none of them does.
-	// ReasonPoolNotFound is the same of pools.
+	// ReasonPeerNotFound: a BGPPeer in peers does not exist. False if none of them exists. ReasonPoolNotFound is the
+	// equivalent for pools.
 	ReasonPeerNotFound = "PeerNotFound"
-	// ReasonNoNodes (False): nodeSelectors take no node; also of BGPPeers (Ready=False).
+	// ReasonNoNodes (False): nodeSelectors select no node. Also a reason of BGPPeers (Ready=False).
 	ReasonNoNodes = "NoNodes"
-	// ReasonDuplicatePeer: an older BGPPeer has the same peer on the same nodes; False if
-	// none is left.
+	// ReasonDuplicatePeer: an older BGPPeer has the same peer on the same nodes. False if no node is left.
 	ReasonDuplicatePeer = "DuplicatePeer"
-	// ReasonDuplicateName (True): an older Community defines a name otherwise.
+	// ReasonDuplicateName (True): an older Community defines a name with a different value.
 	ReasonDuplicateName = "DuplicateName"
-	// ReasonAttributesDiffer (True): an older BGPAdvertisement tells a peer the same prefix
-	// with other attributes, which count.
+	// ReasonAttributesDiffer (True): an older BGPAdvertisement advertises the same prefix to a peer with different
+	// attributes, which take precedence.
 	ReasonAttributesDiffer = "AttributesDiffer"
-	// ReasonAggregateTooWide (True): an aggregate reaches beyond the pool, so that the
-	// addresses in it are told one by one.
+	// ReasonAggregateTooWide (True): an aggregate extends beyond the pool, so its addresses are advertised
+	// individually.
 	ReasonAggregateTooWide = "AggregateTooWide"
 )
 
-// Reasons why a node is no gateway of an L2Domain, in its status.leftOutNodes.
+// Reasons why a node is not a gateway of an L2Domain, in its status.leftOutNodes.
 const (
-	// LeftOutNoChassis: the node is not known to OVN, or not yet.
+	// LeftOutNoChassis: OVN does not know the node, or does not know it yet.
 	LeftOutNoChassis = "NoChassis"
-	// LeftOutOtherZone: the node is in another zone of OVN-Kubernetes (k8s.ovn.org/zone-name) than most nodes are: another
-	// northbound database configures it.
+	// LeftOutOtherZone: the node is in a different zone of OVN-Kubernetes (k8s.ovn.org/zone-name) than most nodes, so
+	// it is configured by a different northbound database.
 	LeftOutOtherZone = "OtherZone"
-	// LeftOutNoAgent: with OpenShift SDN, `ovnkube-slb node --enable-sdn` has not told of the node.
+	// LeftOutNoAgent: with OpenShift SDN, `ovnkube-slb node --enable-sdn` has not reported from the node.
 	LeftOutNoAgent = "NoAgent"
-	// LeftOutNotAttached: the node's ovn-bridge-mappings lack physicalNetwork, so that it
-	// has no way to the segment; with OpenShift SDN, it has no address in a subnet of the domain.
+	// LeftOutNotAttached: the node's ovn-bridge-mappings do not contain physicalNetwork, so it is not connected to the
+	// segment. With OpenShift SDN: the node has no address in a subnet of the domain.
 	LeftOutNotAttached = "NotAttached"
-	// LeftOutSharedGateway: physicalNetwork is the bridge of OVN-Kubernetes' own gateway in
-	// mode shared, which takes the packets to every address of a Service for itself.
+	// LeftOutSharedGateway: physicalNetwork is the bridge of OVN-Kubernetes' own gateway in shared mode, which intercepts
+	// all packets to addresses of Services.
 	LeftOutSharedGateway = "SharedGateway"
-	// LeftOutNoGuard: physicalNetwork is the bridge of OVN-Kubernetes' own gateway, in mode local, and no guard
+	// LeftOutNoGuard: physicalNetwork is the bridge of OVN-Kubernetes' own gateway in local mode, and no guard
 	// (`ovnkube-slb node`) reports from the node whether that bridge lets requests through to OVN.
 	LeftOutNoGuard = "NoGuard"
-	// LeftOutPortMissing: the same bridge, and OVN's port for the domain is not on it yet.
+	// LeftOutPortMissing: physicalNetwork is the bridge of OVN-Kubernetes' own gateway in local mode, and OVN's port
+	// for the domain is not on it yet.
 	LeftOutPortMissing = "PortMissing"
-	// LeftOutDraining: a planned outage of the node was announced. It stays the last
-	// gateway of its shards, and carries them if all others fail.
+	// LeftOutDraining: a planned outage of the node was announced. The node remains the last gateway of its shards and
+	// serves them if all others fail.
 	LeftOutDraining = "Draining"
-	// LeftOutFaulty: the node's guard reports that the node can't serve the network although
-	// OVN believes that it can: its uplink is lost, or ovn-controller does not work. It
-	// stays the last gateway of its shards, and keeps those for which there is no better one.
+	// LeftOutFaulty: the node's guard reports that the node cannot serve the network although OVN considers it able to:
+	// its uplink is lost, or ovn-controller does not work. The node remains the last gateway of its shards and keeps
+	// those for which there is no better one.
 	LeftOutFaulty = "Faulty"
 	// LeftOutEnough: every shard has gateways.max gateways without this node.
 	LeftOutEnough = "EnoughGateways"
 )
 
-// Reasons of Events, one a transition; on Services unless said otherwise.
+// Reasons of Events, one per transition. The Events are on Services unless noted otherwise.
 const (
-	// EventIPAllocated: the Service got an address.
+	// EventIPAllocated: an address was allocated to the Service.
 	EventIPAllocated = "IPAllocated"
-	// EventAllocationFailed: the Service got none; the message says why.
+	// EventAllocationFailed: no address was allocated to the Service; the message explains why.
 	EventAllocationFailed = "AllocationFailed"
-	// EventIPReleased: the Service's address was taken back.
+	// EventIPReleased: the Service's address was released.
 	EventIPReleased = "IPReleased"
 	// EventAnnounced: the Service's addresses became reachable.
 	EventAnnounced = "Announced"
 	// EventAnnouncementFailed: the Service's addresses stopped being reachable.
 	EventAnnouncementFailed = "AnnouncementFailed"
-	// EventAddressConflict: somebody outside of the cluster answers for an address of the
-	// Service, so it is not announced.
+	// EventAddressConflict: a host outside the cluster answers for an address of the Service, so it is not announced.
 	EventAddressConflict = "AddressConflict"
-	// EventAllocationSuspended, on an IPAddressPool: OpenShift allocates addresses itself, or service
-	// load balancers are switched off, so the pool gives none.
+	// EventAllocationSuspended, on an IPAddressPool: the pool allocates no addresses, because OpenShift assigns
+	// addresses itself or service load balancers are disabled.
 	EventAllocationSuspended = "AllocationSuspended"
-	// EventAllocationResumed, on an IPAddressPool: it gives addresses again.
+	// EventAllocationResumed, on an IPAddressPool: the pool allocates addresses again.
 	EventAllocationResumed = "AllocationResumed"
-	// EventModeChanged, on OpenShift's Network (operator.openshift.io): other dataplanes work now.
+	// EventModeChanged, on OpenShift's Network (operator.openshift.io): the set of enabled dataplanes changed.
 	EventModeChanged = "ModeChanged"
-	// EventModeRefused, on the same: the value of AnnotationMode is none of the modes, so the one
-	// in force stays.
+	// EventModeRefused, on OpenShift's Network (operator.openshift.io): the value of AnnotationMode is not a valid
+	// mode, so the previous mode remains in force.
 	EventModeRefused = "ModeRefused"
-	// EventGatewayChanged, on an L2Domain: another node answers for the addresses of a
-	// shard. The message names the shards, the old and the new gateway.
+	// EventGatewayChanged, on an L2Domain: the active gateway of one or more shards changed. The message names the shards,
+	// the old gateway and the new gateway.
 	EventGatewayChanged = "GatewayChanged"
-	// EventGatewaysDraining, on an L2Domain: the last gateway is to go as well, and stays
-	// the gateway until it does.
+	// EventGatewaysDraining, on an L2Domain: a planned outage was announced for the last gateway, too. It remains the
+	// gateway until the outage.
 	EventGatewaysDraining = "GatewaysDraining"
-	// EventNoGateway, on an L2Domain: no node may be a gateway any more.
+	// EventNoGateway, on an L2Domain: no node can be a gateway any more.
 	EventNoGateway = "NoGateway"
-	// EventVIPsUnreadable, on a Node: its annotation AnnotationVIPs can't be read, and the node
-	// goes on holding what it holds.
+	// EventVIPsUnreadable, on a Node: its annotation AnnotationVIPs cannot be parsed, and the node keeps the addresses
+	// it holds.
 	EventVIPsUnreadable = "VIPsUnreadable"
-	// EventSessionsUp, on a BGPPeer: every node that shall have the session has it.
+	// EventSessionsUp, on a BGPPeer: the session is established on every selected node.
 	EventSessionsUp = "SessionsUp"
-	// EventSessionsDown, on a BGPPeer: a node lost the session; the message names those
-	// without it.
+	// EventSessionsDown, on a BGPPeer: a node lost the session. The message names the nodes without it.
 	EventSessionsDown = "SessionsDown"
 )

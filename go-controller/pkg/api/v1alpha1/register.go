@@ -15,7 +15,7 @@ const (
 	Version = "v1alpha1"
 )
 
-// GroupVersion returns the group and version that the kinds are served under.
+// GroupVersion returns the group and version of the kinds.
 func GroupVersion() schema.GroupVersion {
 	return schema.GroupVersion{Group: GroupName, Version: Version}
 }
@@ -25,16 +25,14 @@ func Resource(resource string) schema.GroupResource {
 	return GroupVersion().WithResource(resource).GroupResource()
 }
 
-// AddToScheme registers the kinds with a scheme, for client-go's codecs and for
-// any client built on them.
+// AddToScheme registers the kinds with a scheme, for client-go's codecs and for clients built on them.
 func AddToScheme(s *runtime.Scheme) error {
 	builder := SchemeBuilder()
 	return builder.AddToScheme(s)
 }
 
-// SchemeBuilder returns the builder that registers the kinds, for those who collect
-// several API groups into one scheme. It is a function so that the package
-// has no state that an importer could change.
+// SchemeBuilder returns the builder that registers the kinds, for clients that combine several API groups in one
+// scheme. It is a function so that the package has no state that an importer could change.
 func SchemeBuilder() runtime.SchemeBuilder {
 	return runtime.NewSchemeBuilder(addKnownTypes)
 }

@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// Limits that the CRDs state too.
+// Limits that the CRDs also contain.
 const (
 	maxReuseDelay     = 24 * time.Hour
 	minDetectInterval = 50 * time.Millisecond
@@ -19,8 +19,8 @@ const (
 	maxVLAN           = 4094
 )
 
-// Validate judges the pool by itself, as the CRD's rules do; beyond them it checks label
-// selectors, and both ends of each CIDR. Each error names the field and the value.
+// Validate checks the pool by itself, as the CRD's rules do. In addition it checks label selectors and both ends of
+// each CIDR. Each error names the field and the value.
 func (p *IPAddressPool) Validate() field.ErrorList {
 	spec := field.NewPath("spec")
 	var errs field.ErrorList
@@ -81,9 +81,8 @@ func (s *IPAddressPoolSpec) validateReservations(path *field.Path, addresses []e
 	return errs
 }
 
-// Validate judges the domain by itself, as the CRD's rules do; beyond them it checks label
-// selectors, and that a gateway is no broadcast address. Each error names
-// the field and the value.
+// Validate checks the domain by itself, as the CRD's rules do. In addition it checks label selectors, and that a
+// gateway is not a broadcast address. Each error names the field and the value.
 func (d *L2Domain) Validate() field.ErrorList {
 	spec := field.NewPath("spec")
 	var errs field.ErrorList
@@ -137,7 +136,8 @@ func validateSubnets(path *field.Path, subnets []Subnet) field.ErrorList {
 	return errs
 }
 
-// wrongGateway says what is wrong with the next hop of a subnet, nothing if it is right or absent.
+// wrongGateway describes what is wrong with the next hop of a subnet. It returns an empty string if the next hop is
+// valid or absent.
 func wrongGateway(prefix netip.Prefix, text IPAddress) string {
 	if text == "" {
 		return ""
@@ -146,7 +146,7 @@ func wrongGateway(prefix netip.Prefix, text IPAddress) string {
 	if err != nil {
 		return err.Error()
 	}
-	small := prefix.Bits() >= prefix.Addr().BitLen()-1 // RFC 3021, RFC 6164: no address of these is special.
+	small := prefix.Bits() >= prefix.Addr().BitLen()-1 // RFC 3021, RFC 6164: no special addresses.
 	switch {
 	case !prefix.Contains(gateway):
 		if gateway.Is6() && prefix.Addr().Is6() && gateway.IsLinkLocalUnicast() {
@@ -161,14 +161,14 @@ func wrongGateway(prefix netip.Prefix, text IPAddress) string {
 	return ""
 }
 
-// entry is one readable element of addresses or exclude.
+// entry is one valid element of addresses or exclude.
 type entry struct {
 	path  *field.Path
 	text  AddressRange
 	addrs netipx.IPRange
 }
 
-// read parses the elements of a list and reports those that cannot be read.
+// read parses the elements of a list and reports those that are invalid.
 func read(errs *field.ErrorList, path *field.Path, texts []AddressRange) []entry {
 	var out []entry
 	for i, text := range texts {

@@ -6,9 +6,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// Validate checks what a session can't be built without: addresses that can be read, and
-// timers that fit each other; the CRD's rules check more. Beyond them it checks
-// label selectors. Each error names the field and the value.
+// Validate checks what is needed to create a session: the addresses are valid, and the timers are consistent. The CRD's
+// rules check more. In addition Validate checks label selectors. Each error names the field and the value.
 func (p *BGPPeer) Validate() field.ErrorList {
 	spec := field.NewPath("spec")
 	var errs field.ErrorList
@@ -40,7 +39,7 @@ func (p *BGPPeer) Validate() field.ErrorList {
 	return append(errs, validateSelectors(spec.Child("nodeSelectors"), p.Spec.NodeSelectors)...)
 }
 
-// Validate checks label selectors, which the CRD's rules don't. Each error names the field and the value.
+// Validate checks label selectors, which the CRD's rules do not. Each error names the field and the value.
 func (a *BGPAdvertisement) Validate() field.ErrorList {
 	spec := field.NewPath("spec")
 	errs := validateSelectors(spec.Child("ipAddressPoolSelectors"), a.Spec.IPAddressPoolSelectors)

@@ -56,7 +56,7 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// What only Go can tell; all else is compared with the API server's rules in test/api.
+// These checks exist only in Go. All others are compared with the API server's rules in test/api.
 func TestValidateBeyondTheSchema(t *testing.T) {
 	odd := []metav1.LabelSelector{{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "a", Operator: "Near"}}}}
 	pool := &IPAddressPool{Spec: IPAddressPoolSpec{
@@ -97,7 +97,7 @@ func TestValidateBeyondTheSchema(t *testing.T) {
 	}
 }
 
-// Every kind can be decoded by a client that knows only AddToScheme.
+// A client that uses only AddToScheme can decode every kind.
 func TestScheme(t *testing.T) {
 	scheme := runtime.NewScheme()
 	if err := AddToScheme(scheme); err != nil {
@@ -124,7 +124,7 @@ func TestScheme(t *testing.T) {
 	}
 }
 
-// A peer that did not pass through the API server's rules.
+// A peer that was not validated by the API server.
 func TestValidatePeer(t *testing.T) {
 	second := func(n time.Duration) *metav1.Duration { return &metav1.Duration{Duration: n * time.Second} }
 	for name, c := range map[string]struct {
