@@ -65,7 +65,8 @@ func (f *drift) OnAdd(_ string, m model.Model) {
 // isTopologyPort reports whether our topology depends on a port.
 func isTopologyPort(port *nbdb.LogicalRouterPort) bool {
 	return port.Name == rows.ClusterRouterPort || strings.HasPrefix(port.Name, rows.PodPortPrefix) ||
-		strings.HasPrefix(port.Name, rows.GatewayPortPrefix) || strings.HasPrefix(port.Name, rows.ExternalPortPrefix)
+		strings.HasPrefix(port.Name, rows.GatewayPortPrefix) || strings.HasPrefix(port.Name, rows.ExternalPortPrefix) ||
+		strings.HasPrefix(port.Name, rows.TransitPortPrefix)
 }
 
 // OnUpdate implements cache.EventHandler.
@@ -295,35 +296,10 @@ func (d *Dataplane) isDetached(v view, uuid string) bool {
 	return ok && !slices.Contains(router.strings(home.Column), uuid)
 }
 
-// externalIDs returns the external_ids of a model.
+// externalIDs returns the external_ids of a model, nil for a table without that column.
 func externalIDs(m model.Model) map[string]string {
-	switch row := m.(type) {
-	case *nbdb.ACL:
-		return row.ExternalIDs
-	case *nbdb.AddressSet:
-		return row.ExternalIDs
-	case *nbdb.BFD:
-		return row.ExternalIDs
-	case *nbdb.HAChassis:
-		return row.ExternalIDs
-	case *nbdb.HAChassisGroup:
-		return row.ExternalIDs
-	case *nbdb.LoadBalancer:
-		return row.ExternalIDs
-	case *nbdb.LogicalRouter:
-		return row.ExternalIDs
-	case *nbdb.LogicalRouterPolicy:
-		return row.ExternalIDs
-	case *nbdb.LogicalRouterPort:
-		return row.ExternalIDs
-	case *nbdb.LogicalRouterStaticRoute:
-		return row.ExternalIDs
-	case *nbdb.LogicalSwitch:
-		return row.ExternalIDs
-	case *nbdb.LogicalSwitchPort:
-		return row.ExternalIDs
-	case *nbdb.NBGlobal:
-		return row.ExternalIDs
+	if row, ok := m.(interface{ GetExternalIDs() map[string]string }); ok {
+		return row.GetExternalIDs()
 	}
 	return nil
 }

@@ -58,6 +58,7 @@ func addNodePrefix(nodes map[string]rows.NodeFacts, port string, p netip.Prefix)
 		rows.PodPortPrefix:      func(n *rows.NodeFacts) { n.Subnets = append(n.Subnets, p.Masked()) },
 		rows.GatewayPortPrefix:  func(n *rows.NodeFacts) { n.Join = append(n.Join, p) },
 		rows.ExternalPortPrefix: func(n *rows.NodeFacts) { n.External = append(n.External, p) },
+		rows.TransitPortPrefix:  func(n *rows.NodeFacts) { n.Transit = append(n.Transit, p.Masked()) },
 	} {
 		if name, ok := strings.CutPrefix(port, prefix); ok {
 			n := nodes[name]

@@ -76,7 +76,14 @@ type Fabric struct {
 	Nodes []Node
 	// Domains are sorted by name.
 	Domains []Domain
+	// Zone is the part of the topology that the database holds, in a cluster with interconnect. It is nil if one
+	// database configures the whole cluster.
+	Zone *Zone
 }
+
+// Zone is the node whose databases are to be written, in a cluster with interconnect: there each node has its own
+// databases and configures only itself.
+type Zone struct{ Node, Chassis string }
 
 // Domain is a segment with its shards. Shards without a VIP have no anchors and need no rows.
 type Domain struct {
@@ -116,6 +123,9 @@ type Shard struct {
 	Anchors []netip.Prefix
 	// Handover is the progress of a move to the first gateway.
 	Handover world.Handover
+	// Ordinal is the number of the shard, from 0, in a cluster with interconnect: all zones derive the addresses and
+	// tunnel keys of its routers from it. Without zones, the database itself is the memory of the ordinals.
+	Ordinal int
 }
 
 // Node is a node that may have backends, with its chassis in OVN.
@@ -123,6 +133,10 @@ type Node struct {
 	Name, Chassis string
 	// Hosts are the node's addresses that can be backends themselves.
 	Hosts []world.Host
+	// PodSubnets are the subnets of the node's pods, and Transit the addresses of its zone on the transit switch, with
+	// the prefix length of its subnets. They are set only in a cluster with interconnect, where the database of a zone
+	// does not have them for other nodes.
+	PodSubnets, Transit []netip.Prefix
 }
 
 // Gateway is a node that may carry a shard. Interface is the node's own interface on the segment if the node answers

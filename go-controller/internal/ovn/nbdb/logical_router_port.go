@@ -16,6 +16,7 @@ type LogicalRouterPort struct {
 	MAC            string            `ovsdb:"mac"`
 	Name           string            `ovsdb:"name"`
 	Networks       []string          `ovsdb:"networks"`
+	Options        map[string]string `ovsdb:"options"`
 }
 
 func (a *LogicalRouterPort) GetUUID() string {
@@ -110,11 +111,42 @@ func equalLogicalRouterPortNetworks(a, b []string) bool {
 	return true
 }
 
+func (a *LogicalRouterPort) GetOptions() map[string]string {
+	return a.Options
+}
+
+func copyLogicalRouterPortOptions(a map[string]string) map[string]string {
+	if a == nil {
+		return nil
+	}
+	b := make(map[string]string, len(a))
+	for k, v := range a {
+		b[k] = v
+	}
+	return b
+}
+
+func equalLogicalRouterPortOptions(a, b map[string]string) bool {
+	if (a == nil) != (b == nil) {
+		return false
+	}
+	if len(a) != len(b) {
+		return false
+	}
+	for k, v := range a {
+		if w, ok := b[k]; !ok || v != w {
+			return false
+		}
+	}
+	return true
+}
+
 func (a *LogicalRouterPort) DeepCopyInto(b *LogicalRouterPort) {
 	*b = *a
 	b.ExternalIDs = copyLogicalRouterPortExternalIDs(a.ExternalIDs)
 	b.HaChassisGroup = copyLogicalRouterPortHaChassisGroup(a.HaChassisGroup)
 	b.Networks = copyLogicalRouterPortNetworks(a.Networks)
+	b.Options = copyLogicalRouterPortOptions(a.Options)
 }
 
 func (a *LogicalRouterPort) DeepCopy() *LogicalRouterPort {
@@ -138,7 +170,8 @@ func (a *LogicalRouterPort) Equals(b *LogicalRouterPort) bool {
 		equalLogicalRouterPortHaChassisGroup(a.HaChassisGroup, b.HaChassisGroup) &&
 		a.MAC == b.MAC &&
 		a.Name == b.Name &&
-		equalLogicalRouterPortNetworks(a.Networks, b.Networks)
+		equalLogicalRouterPortNetworks(a.Networks, b.Networks) &&
+		equalLogicalRouterPortOptions(a.Options, b.Options)
 }
 
 func (a *LogicalRouterPort) EqualsModel(b model.Model) bool {

@@ -419,6 +419,18 @@ var schema = `{
             "min": 1,
             "max": "unlimited"
           }
+        },
+        "options": {
+          "type": {
+            "key": {
+              "type": "string"
+            },
+            "value": {
+              "type": "string"
+            },
+            "min": 0,
+            "max": "unlimited"
+          }
         }
       },
       "indexes": [

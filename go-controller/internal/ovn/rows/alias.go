@@ -3,9 +3,12 @@
 package rows
 
 import (
+	"cmp"
 	"fmt"
 	"net/netip"
+	"slices"
 
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/plan"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 )
 
@@ -82,15 +85,27 @@ func (g *Builder) alias(ordinal int, pod netip.Addr) (netip.Addr, bool) {
 
 // hostAlias returns the address that a shard uses for a node itself, or false if the node is not in the database.
 func (g *Builder) hostAlias(ordinal int, name string, f world.Family) (netip.Addr, bool) {
-	n, ok := g.nodes[name]
-	if !ok {
-		return netip.Addr{}, false
-	}
-	subnets := byFamily(n.subnets, f)
+	subnets := byFamily(g.podSubnets(name), f)
 	if len(subnets) == 0 {
 		return netip.Addr{}, false
 	}
 	return g.alias(ordinal, subnets[0].Addr())
+}
+
+// podSubnets returns the subnets of a node's pods. In a zone they are those that OVN-Kubernetes publishes, so that all
+// zones derive the same alias; otherwise those in the database.
+func (g *Builder) podSubnets(name string) []netip.Prefix {
+	if g.zone != nil {
+		i, _ := slices.BinarySearchFunc(g.peers, name, func(n plan.Node, name string) int { return cmp.Compare(n.Name, name) })
+		if i < len(g.peers) && g.peers[i].Name == name {
+			return g.peers[i].PodSubnets
+		}
+		return nil
+	}
+	if n, ok := g.nodes[name]; ok {
+		return n.subnets
+	}
+	return nil
 }
 
 // aliasMatch returns a match for packets from any alias of a shard.

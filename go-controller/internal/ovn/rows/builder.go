@@ -37,6 +37,8 @@ type NodeFacts struct {
 	// Subnets are those of the node's pods, Join the addresses of its gateway router on the join switch with their
 	// prefix length, and External the addresses on the node's own network.
 	Subnets, Join, External []netip.Prefix
+	// Transit are the subnets of the transit switch. Only the node of the zone itself has them.
+	Transit []netip.Prefix
 }
 
 // shard is a shard that has rows, with the data they depend on.
@@ -44,8 +46,10 @@ type shard struct {
 	plan.Shard
 	domain  *plan.Domain
 	ordinal int
-	// join are the addresses of the shard's router on the join switch.
+	// join are the addresses of the shard's router on the join switch; in a zone, those of its return router.
 	join []netip.Prefix
+	// local is set if the database has the shard's router: always, but in a zone only if its node is a gateway.
+	local bool
 }
 
 // Builder builds the rows of a fabric for one database.
@@ -58,11 +62,18 @@ type Builder struct {
 	// unnumbered are the shards without rows because no number is free.
 	unnumbered []world.ShardID
 	nodes      map[string]*node
+	// zone is nil if one database configures the whole cluster. peers are all nodes, in a zone.
+	zone  *plan.Zone
+	peers []plan.Node
 }
 
 // NewBuilder returns a Builder for each domain of the fabric that has a resident and each shard that has an anchor.
 func NewBuilder(f *plan.Fabric, facts Facts) (*Builder, error) {
-	g := &Builder{cluster: f.Cluster, facts: facts, shards: map[world.ShardID]*shard{}, nodes: map[string]*node{}}
+	g := &Builder{cluster: f.Cluster, facts: facts, shards: map[world.ShardID]*shard{}, nodes: map[string]*node{},
+		zone: f.Zone}
+	if g.zone != nil {
+		g.peers = f.Nodes
+	}
 	for i := range f.Domains {
 		d := &f.Domains[i]
 		if len(d.Residents) > 0 {
@@ -75,7 +86,7 @@ func NewBuilder(f *plan.Fabric, facts Facts) (*Builder, error) {
 			if n := len(g.domains); n == 0 || g.domains[n-1] != d {
 				g.domains = append(g.domains, d)
 			}
-			g.shardList = append(g.shardList, &shard{Shard: s, domain: d})
+			g.shardList = append(g.shardList, &shard{Shard: s, domain: d, local: g.isLocal(s)})
 		}
 	}
 	if len(g.domains) > 0 && len(facts.Join) == 0 {
@@ -89,9 +100,26 @@ func NewBuilder(f *plan.Fabric, facts Facts) (*Builder, error) {
 	return g, nil
 }
 
+// isLocal reports whether the database has a shard's router.
+func (g *Builder) isLocal(s plan.Shard) bool {
+	return g.zone == nil ||
+		slices.ContainsFunc(s.Gateways, func(gw plan.Gateway) bool { return gw.Chassis == g.zone.Chassis })
+}
+
 // assignOrdinals assigns an ordinal to every shard: the previous one if its addresses are free, otherwise the lowest
-// free one. If none is left, a shard has no rows; shards that have an ordinal keep it.
+// free one. If none is left, a shard has no rows; shards that have an ordinal keep it. In a zone the ordinals are
+// those of the fabric.
 func (g *Builder) assignOrdinals() {
+	if g.zone != nil {
+		for _, s := range g.shardList {
+			s.ordinal = s.Ordinal
+			if s.ordinal >= 0 && s.ordinal <= maxOrdinal {
+				s.join = g.joinAddrs(s.ordinal)
+			}
+		}
+		g.removeUnnumbered()
+		return
+	}
 	used, given := map[int]bool{}, map[int]bool{}
 	for _, n := range g.facts.Ordinals {
 		used[n] = true
@@ -110,6 +138,11 @@ func (g *Builder) assignOrdinals() {
 			}
 		}
 	}
+	g.removeUnnumbered()
+}
+
+// removeUnnumbered removes the shards without addresses on the join switch.
+func (g *Builder) removeUnnumbered() {
 	g.shardList = slices.DeleteFunc(g.shardList, func(s *shard) bool {
 		if len(s.join) > 0 {
 			return false

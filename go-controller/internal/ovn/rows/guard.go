@@ -62,6 +62,11 @@ func (g *Builder) aliasRows() []Row {
 		// follow the route.
 		policy(aliasDropPriority+1, fmt.Sprintf("inport == %q && ip%d.dst == %s", ClusterRouterPort, f, prefix), "allow",
 			"join")
+		if g.zone != nil {
+			// Requests to backends of this zone come from gateways of other zones.
+			policy(aliasDropPriority+1, fmt.Sprintf("inport == %q && ip%d.dst == %s", TransitPortPrefix+g.zone.Node, f, prefix),
+				"allow", "transit")
+		}
 		policy(aliasDropPriority, fmt.Sprintf("ip%d.dst == %s", f, prefix), "drop", "others")
 		policy(defaultDropPriority, fmt.Sprintf("ip%d.src == %s", f, prefix), "drop", "unknown")
 	}

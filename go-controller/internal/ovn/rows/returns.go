@@ -19,6 +19,8 @@ import (
 const (
 	// policyPriority is in a range that OVN-Kubernetes does not use (502-1001).
 	policyPriority = 700
+	// internalNetPriority is above the policies that select a next hop.
+	internalNetPriority = policyPriority + 1
 	// nodeIPPriority is above the OVN-Kubernetes policies that send packets for a node's own addresses to the node
 	// (1004).
 	nodeIPPriority = 1010
@@ -188,12 +190,22 @@ func (g *Builder) NodeRows(name string, behind []ShardBackend, known func(id str
 		// the node's router. Only the node's own chassis has flows for this policy. It is identified by the node's
 		// management port, which is resident long before this row is written. OVN 23.03 can miss that a port becomes
 		// resident later, as the port of our router does, and then has no flow until it recomputes everything.
-		leaving := fmt.Sprintf("is_chassis_resident(%q) && inport == %q && (%s) && ip%d.dst",
+		leaving := fmt.Sprintf("is_chassis_resident(%q) && inport == %q && (%s) && ip%d",
 			ManagementPortPrefix+name, PodPortPrefix+name, portMatch(ports, "src"), f)
-		policy(policyPriority, leaving+" != {"+strings.Join(texts(g.internalNets(f)), ", ")+"}", own[0].Addr(), f.String())
+		internal := strings.Join(texts(g.internalNets(f)), ", ")
+		if g.zone == nil {
+			policy(policyPriority, fmt.Sprintf("%s.dst != {%s}", leaving, internal), own[0].Addr(), f.String())
+		} else {
+			// Three networks in one inequality would expand to so many flows that ovn-controller stops answering BFD.
+			out = append(out, row(Policy, map[string]any{
+				"priority": internalNetPriority, "action": "allow", "nexthops": []string{},
+				"match": fmt.Sprintf("inport == %q && ip%d.dst == {%s}", PodPortPrefix+name, f, internal),
+			}, "internal", f.String()).withParent(ClusterRouter))
+			policy(policyPriority, leaving, own[0].Addr(), f.String())
+		}
 		// A client may be hidden behind the node's own address, namely a pod on the node that connects to a VIP.
 		for _, a := range byFamily(n.externalIPs, f) {
-			policy(nodeIPPriority, leaving+" == "+a.Addr().String(), own[0].Addr(), "own", a.Addr().String())
+			policy(nodeIPPriority, leaving+".dst == "+a.Addr().String(), own[0].Addr(), "own", a.Addr().String())
 			for _, subnet := range byFamily(n.subnets, f) {
 				match := fmt.Sprintf("inport == %q && ip%d.src == %s && ip%d.dst == %s", ClusterRouterPort, f, subnet, f, a.Addr())
 				policy(nodeIPPriority, match, nth(subnet, managementHost), "home", a.Addr().String(), subnet.String())
@@ -217,6 +229,9 @@ func (g *Builder) internalNets(f world.Family) []netip.Prefix {
 	inside := slices.Clone(byFamily(g.cluster.PodNets, f))
 	for _, join := range byFamily(g.facts.Join, f) {
 		inside = append(inside, join.Masked())
+	}
+	if g.zone != nil {
+		inside = append(inside, byFamily(g.facts.Nodes[g.zone.Node].Transit, f)...)
 	}
 	return inside
 }

@@ -50,12 +50,18 @@ func HandoverOf(millis int) world.Handover {
 // switch), then one per shard.
 func (g *Builder) TopologyRows() (domains, shards [][]Row) {
 	for _, d := range g.domains {
-		domains = append(domains, g.domainRows(d))
+		if g.isAttached(d) {
+			domains = append(domains, g.domainRows(d))
+		}
 	}
 	for _, s := range g.shardList {
-		shards = append(shards, g.shardRows(s))
+		if g.zone != nil {
+			shards = append(shards, g.zoneShardRows(s))
+		} else {
+			shards = append(shards, g.shardRows(s))
+		}
 	}
-	return domains, append(shards, g.aliasRows(), g.clientRows())
+	return domains, append(shards, g.aliasRows(), g.remoteAliasRows(), g.clientRows())
 }
 
 func (g *Builder) domainRows(d *plan.Domain) []Row {
@@ -75,7 +81,7 @@ func (g *Builder) domainRows(d *plan.Domain) []Row {
 		}, "localnet").withParent(name),
 		g.internalACL(d.Name),
 	}
-	return append(out, residentRows(d)...)
+	return append(out, g.residentRows(d)...)
 }
 
 // residentRows returns the rows that make the switch of a domain local to the chassis of its residents, so that
@@ -83,9 +89,9 @@ func (g *Builder) domainRows(d *plan.Domain) []Row {
 // gone. A port of type external (ovn-nb(5)) does that: it needs no address, and its switch is local to the chassis of
 // its HA chassis group. Each chassis has its own group, because ovn-controller starts BFD between all chassis of a
 // group.
-func residentRows(d *plan.Domain) []Row {
+func (g *Builder) residentRows(d *plan.Domain) []Row {
 	var out []Row
-	for _, chassis := range d.Residents {
+	for _, chassis := range g.localResidents(d) {
 		name := switchName(d.Name) + "-resident-" + chassis
 		row := func(table string, columns map[string]any) Row {
 			return owned(table, OwnerDomain, d.Name, columns, "resident", chassis)
@@ -122,9 +128,19 @@ func (g *Builder) shardRows(s *shard) []Row {
 		group,
 	}
 	out = append(out, s.chassisRows(router)...)
-	out = append(out, g.portRows(s, router, Ref{group.Table, group.ID})...)
-	out = append(out, g.routeRows(s, router)...)
+	out = append(out, g.connect(s, "join", router, joinPort(s.ID), JoinSwitch, texts(s.join), nil)...)
+	out = append(out, g.externalPortRows(s, Ref{group.Table, group.ID})...)
+	out = append(out, g.routeRows(s, g.clusterRouterAddrs())...)
 	return append(out, g.replyRows(s)...)
+}
+
+// clusterRouterAddrs returns the addresses of the cluster router on the join switch.
+func (g *Builder) clusterRouterAddrs() []netip.Addr {
+	var addrs []netip.Addr
+	for _, join := range g.facts.Join {
+		addrs = append(addrs, join.Addr())
+	}
+	return addrs
 }
 
 // chassisRows returns the members of the HA chassis group. A gateway keeps its row and only its priority changes, so
@@ -148,48 +164,45 @@ func (s *shard) chassisRows(group string) []Row {
 	return out
 }
 
-func (g *Builder) portRows(s *shard, router string, group Ref) []Row {
-	port := func(kind, name string, columns map[string]any) Row {
-		columns["name"] = name
-		columns["mac"] = mac(g.cluster.ID, s.ID, kind)
-		return s.row(RouterPort, columns, kind).withParent(router)
-	}
-	peer := func(kind, holder, routerPort string, options map[string]string) Row {
-		options["router-port"] = routerPort
-		return s.row(SwitchPort, map[string]any{
-			"name":      kind + "-" + router,
-			"type":      "router",
-			"addresses": []string{"router"},
-			"options":   options,
-			"tag":       (*int)(nil),
-		}, kind).withParent(holder)
+// connect returns a router's port and the port of the switch that it is attached to. kind distinguishes the ports of a
+// shard; the MAC address is derived from it.
+func (g *Builder) connect(
+	s *shard, kind, router, port, holder string, networks []string, group any,
+) []Row {
+	columns := map[string]any{"name": port, "mac": mac(g.cluster.ID, s.ID, kind), "networks": networks}
+	if group != nil {
+		columns["ha_chassis_group"] = group
 	}
 	return []Row{
-		port("join", joinPort(s.ID), map[string]any{
-			"networks": texts(s.join),
-		}),
-		peer("join", JoinSwitch, joinPort(s.ID), map[string]string{}),
-		port("ext", externalPort(s.ID), map[string]any{
-			"networks":         texts(s.Anchors),
-			"ha_chassis_group": group,
-		}),
-		// Announce only the anchor: gratuitous ARP for every VIP takes 20 s with 2,000 VIPs.
-		peer("ext", switchName(s.ID.Domain), externalPort(s.ID), map[string]string{
-			"nat-addresses":             "router",
-			"exclude-lb-vips-from-garp": "true",
-		}),
+		s.row(RouterPort, columns, kind).withParent(router),
+		s.row(SwitchPort, map[string]any{
+			"name": kind + "-" + router, "type": "router", "addresses": []string{"router"},
+			"options": map[string]string{"router-port": port}, "tag": (*int)(nil),
+		}, kind).withParent(holder),
 	}
 }
 
-func (g *Builder) routeRows(s *shard, router string) []Row {
+// externalPortRows returns the port of a shard's router on the segment, the one that a gateway claims.
+func (g *Builder) externalPortRows(s *shard, group Ref) []Row {
+	rows := g.connect(s, "ext", RouterName(s.ID), externalPort(s.ID), switchName(s.ID.Domain), texts(s.Anchors), group)
+	// Announce only the anchor: gratuitous ARP for every VIP takes 20 s with 2,000 VIPs.
+	rows[1].Columns["options"] = map[string]string{
+		"router-port": externalPort(s.ID), "nat-addresses": "router", "exclude-lb-vips-from-garp": "true",
+	}
+	return rows
+}
+
+// routeRows returns the routes of a shard's router: aliases by inward, at most one address per family, and everything
+// else by the next hops of the segment.
+func (g *Builder) routeRows(s *shard, inward []netip.Addr) []Row {
 	var out []Row
 	route := func(prefix, nexthop string, port *string, bfd any) {
 		out = append(out, s.row(StaticRoute, map[string]any{
 			"ip_prefix": prefix, "nexthop": nexthop, "output_port": port, "bfd": bfd,
-		}, "route", prefix).withParent(router))
+		}, "route", prefix).withParent(RouterName(s.ID)))
 	}
-	for _, join := range g.facts.Join {
-		route(aliasesOf(world.FamilyOf(join.Addr())).prefix.String(), join.Addr().String(), nil, (*string)(nil))
+	for _, hop := range inward {
+		route(aliasesOf(world.FamilyOf(hop)).prefix.String(), hop.String(), nil, (*string)(nil))
 	}
 	ext := externalPort(s.ID)
 	session := false

@@ -37,6 +37,9 @@ const (
 	PodPortPrefix      = "rtos-"
 	GatewayPortPrefix  = "rtoj-GR_"
 	ExternalPortPrefix = "rtoe-GR_"
+	// TransitPortPrefix, followed by the name of the zone's node, names the cluster router's port on the transit switch,
+	// which connects the zones of a cluster with interconnect.
+	TransitPortPrefix = "rtots-"
 	// ManagementPortPrefix, followed by a node's name, names the port that connects the node itself to the switch of
 	// its pods.
 	ManagementPortPrefix = "k8s-"

@@ -24,6 +24,9 @@ func (g *Builder) Service(p *plan.Service, vips func(id string) map[string]strin
 		if _, ok := g.shards[v.Shard]; !ok {
 			return nil, fmt.Errorf("address %s: shard %s has no router", v.Addr, ShardName(v.Shard))
 		}
+		if !g.shards[v.Shard].local {
+			continue // gateways have the load balancers
+		}
 		for _, protocol := range protocols() {
 			if row, ok := g.balancer(p, v, protocol, vips); ok {
 				out = append(out, row.withParent(RouterName(v.Shard)))

@@ -28,7 +28,7 @@ func (g *Builder) SourceRangeACLs(p *plan.Service) []Row {
 	var out []Row
 	for _, v := range p.VIPs {
 		sources, restricted := p.Sources[world.FamilyOf(v.Addr)]
-		if _, ok := g.shards[v.Shard]; !ok || !restricted {
+		if s, ok := g.shards[v.Shard]; !ok || !s.local || !restricted {
 			continue
 		}
 		for _, protocol := range protocols() {
