@@ -45,6 +45,7 @@ const (
 	flagOVSAddress  = "ovs-address"
 	flagOVNRunDir   = "ovn-run-dir"
 	flagEnableGuard = "enable-l2-guard"
+	flagEnableL2    = "enable-l2"
 	flagEnableBGP   = "enable-bgp"
 	flagEnableSDN   = "enable-sdn"
 	flagSDNHealth   = "sdn-health-bind-address"
@@ -135,7 +136,8 @@ func settings(o *options) []setting {
 					"otherwise OVNKubernetes"),
 				ownSection, flagNetworkType},
 			{text(&o.nb.Address, "nb-address", "", "unix:/var/run/ovn/ovnnb_db.sock",
-				"`ADDRESSES` of the northbound database; if empty, addresses are announced by BGP only"), "ovnnorth",
+				"`ADDRESSES` of the northbound database; empty with interconnect, where agents on the nodes program the databases "+
+					"(node --enable-l2), and if addresses are announced by BGP only"), "ovnnorth",
 				"address"},
 			{text(&o.sb.Address, "sb-address", "", "unix:/var/run/ovn/ovnsb_db.sock", "`ADDRESSES` of the southbound database"),
 				"ovnsouth", "address"},

@@ -19,10 +19,14 @@ import (
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/bgp/agent"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/guard"
+	slbkube "github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube/convert"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/nodelease"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/ovn"
 	sdnagent "github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/sdn/agent"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
+	zoneagent "github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/zones/agent"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/slb"
 )
 
@@ -30,19 +34,35 @@ import (
 type nodeOptions struct {
 	common
 	node, ovsAddress, runDir string
-	// sb holds the credentials for the southbound database. The address of the database is read from ovn-controller's
-	// configuration.
-	sb              slb.Endpoint
-	guard, bgp, sdn bool
-	sdnHealth       string
+	// nb and sb are the databases of the node's zone. The guard takes only the credentials from sb, and reads the address
+	// from ovn-controller's configuration.
+	nb, sb              slb.Endpoint
+	clusterSubnets      string
+	guard, l2, bgp, sdn bool
+	sdnHealth           string
 }
 
 // nodeSettings binds the flags of subcommand node to o.
 func nodeSettings(o *nodeOptions) []setting {
-	return slices.Concat(commonSettings(&o.common, "node-"), certificateSettings("sb", &o.sb), []setting{
+	return slices.Concat(commonSettings(&o.common, "node-"), certificateSettings("nb", &o.nb),
+		certificateSettings("sb", &o.sb), nodeModules(o))
+}
+
+// nodeModules binds the flags of the modules to o.
+func nodeModules(o *nodeOptions) []setting {
+	return []setting{
 		{flag: text(&o.node, flagNodeName, "K8S_NODE", "", "`NAME` of this Node; empty for the host name")},
 		{toggle(&o.guard, flagEnableGuard, true, "watch the uplinks of L2Domains and ovn-controller"), ownSection,
 			flagEnableGuard},
+		{toggle(&o.l2, flagEnableL2, false, "program L2Domains into the databases of the node's zone, in a cluster with "+
+			"interconnect"), ownSection, flagEnableL2},
+		{text(&o.nb.Address, "nb-address", "", "unix:/var/run/ovn/ovnnb_db.sock",
+			"`ADDRESS` of the northbound database of the node's zone, for --enable-l2"), "ovnnorth", "address"},
+		{text(&o.sb.Address, "sb-address", "", "unix:/var/run/ovn/ovnsb_db.sock",
+			"`ADDRESS` of the southbound database of the node's zone, for --enable-l2"), "ovnsouth", "address"},
+		{text(&o.clusterSubnets, flagClusterSubnets, "", "",
+			"comma-separated `SUBNETS` of pods, the same as the controller's, for --enable-l2: CIDR or CIDR/HOSTPREFIX"),
+			"default", "cluster-subnets"},
 		{toggle(&o.bgp, flagEnableBGP, false, "advertise Services to BGPPeers"), ownSection, flagEnableBGP},
 		{toggle(&o.sdn, flagEnableSDN, false, "assign addresses to the node, with OpenShift SDN"), ownSection,
 			flagEnableSDN},
@@ -53,7 +73,7 @@ func nodeSettings(o *nodeOptions) []setting {
 			"`ADDRESS` of the node's Open vSwitch database"), ownSection, flagOVSAddress},
 		{text(&o.runDir, flagOVNRunDir, "OVN_RUNDIR", "/var/run/ovn", "`DIRECTORY` of ovn-controller's control socket"),
 			ownSection, flagOVNRunDir},
-	})
+	}
 }
 
 // Validate returns all problems with the options, each with its flag and value.
@@ -67,8 +87,21 @@ func (o *nodeOptions) Validate() error {
 	if _, port, err := net.SplitHostPort(o.sdnHealth); o.sdn && (err != nil || port == "") {
 		wrong(flagSDNHealth, o.sdnHealth, "want HOST:PORT")
 	}
-	if !o.guard && !o.bgp && !o.sdn {
+	if !o.guard && !o.l2 && !o.bgp && !o.sdn {
 		wrong(flagEnableBGP, o.bgp, "nothing is left to do: --"+flagEnableGuard+" is off, too")
+	}
+	if o.l2 {
+		for db, e := range map[string]slb.Endpoint{"nb": o.nb, "sb": o.sb} {
+			if checkEndpoint(wrong, db, e); e.Address == "" {
+				wrong(db+"-address", e.Address, "is needed with --"+flagEnableL2)
+			}
+		}
+		nets, err := parseSubnets(o.clusterSubnets)
+		if err != nil {
+			wrong(flagClusterSubnets, o.clusterSubnets, err.Error())
+		} else if len(nets) == 0 {
+			wrong(flagClusterSubnets, o.clusterSubnets, "is needed with --"+flagEnableL2)
+		}
 	}
 	if !o.guard {
 		return errors.Join(errs...)
@@ -80,7 +113,7 @@ func (o *nodeOptions) Validate() error {
 	if o.runDir == "" {
 		wrong(flagOVNRunDir, o.runDir, "is needed")
 	}
-	if o.sb != (slb.Endpoint{}) {
+	if o.sb != (slb.Endpoint{Address: o.sb.Address}) && !o.l2 {
 		checkCertificates(wrong, "sb", o.sb, "the other two of --sb-client-privkey, --sb-client-cert and --sb-client-cacert")
 	}
 	return errors.Join(errs...)
@@ -112,6 +145,16 @@ type module interface {
 	// Healthy returns an error that describes what the module still waits for, nil for nothing.
 	Healthy() error
 }
+
+// reportModule writes the reports of the other modules.
+type reportModule struct{ *nodelease.Reporter }
+
+func (r reportModule) Run(ctx context.Context) error {
+	r.Reporter.Run(ctx)
+	return nil
+}
+
+func (reportModule) Healthy() error { return nil }
 
 // runNode runs all modules until the context ends or one fails.
 func runNode(ctx context.Context, o *nodeOptions) error {
@@ -158,8 +201,31 @@ func newModules(o *nodeOptions, config *rest.Config, metrics prometheus.Register
 		return nil, fmt.Errorf("client of the API server: %w", err)
 	}
 	modules := map[string]module{}
+	var report *nodelease.Reporter
+	if o.guard || o.l2 {
+		report, err = nodelease.New(kube.CoordinationV1().Leases(v1alpha1.GuardsNamespace), o.node, "l2-guard", metrics)
+		if err != nil {
+			return nil, fmt.Errorf("report of node %s: %w", o.node, err)
+		}
+		modules["report"] = reportModule{report}
+	}
+	if o.l2 {
+		clients, err := slbkube.NewClients(config)
+		if err != nil {
+			return nil, fmt.Errorf("client of the API server: %w", err)
+		}
+		nets, err := parseSubnets(o.clusterSubnets)
+		if err != nil {
+			return nil, err
+		}
+		modules["l2"], err = zoneagent.New(zoneagent.Options{Node: o.node, Kube: kube, Clients: clients, Report: report,
+			NB: ovn.Endpoint(o.nb), SB: ovn.Endpoint(o.sb), PodNets: nets, Registerer: metrics})
+		if err != nil {
+			return nil, err
+		}
+	}
 	if o.guard {
-		modules["l2-guard"], err = guard.New(guard.Options{Node: o.node, Kube: kube,
+		modules["l2-guard"], err = guard.New(guard.Options{Node: o.node, Kube: kube, Report: report,
 			Switch:      ovn.Endpoint{Address: o.ovsAddress},
 			Credentials: ovn.Endpoint(o.sb), RunDir: o.runDir, Registerer: metrics})
 		if err != nil {

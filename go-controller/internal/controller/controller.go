@@ -128,7 +128,7 @@ func New(cfg Config) (*Controller, error) {
 	network, err := cfg.Network(Hooks{
 		Event: c.event, Changed: c.requestFullPass, Drifted: c.drifted, Transacted: c.transacted,
 	})
-	if c.cluster.NoDatabase = network == nil; err != nil || network == nil {
+	if err != nil || network == nil {
 		return c, err
 	}
 	c.observer = network.Observer

@@ -52,6 +52,8 @@ type State struct {
 	// probing tracks the new addresses that guards are asked to probe.
 	probing   probing
 	refreshes refreshes
+	// ordinals are those of the last pass. They are newer than those in the domains' statuses.
+	ordinals map[world.ShardID]int
 }
 
 // grant records the addresses granted to a Service while its status showed different ones.
@@ -82,7 +84,7 @@ func NewState(epoch uint64) State { return State{probing: probing{epoch: epoch}}
 
 // Decide computes every decision for a snapshot.
 func (m *State) Decide(w *world.Snapshot) *Decision {
-	w = m.withLeases(w)
+	w = m.withOrdinals(m.withLeases(w))
 	layout := place.Compute(w)
 	w = m.withExternal(m.probing.accept(w, layout))
 	d := &Decision{World: w, Layout: layout}
@@ -91,7 +93,7 @@ func (m *State) Decide(w *world.Snapshot) *Decision {
 	m.saveExternal(w, d.Allocation)
 	m.saveLeases(w, d.Allocation)
 	d.Placements = d.Layout.Place(w, d.Allocation, m.holdUnprobed(d))
-	d.computeFabric()
+	m.computeFabric(d)
 	if reachability := plan.NewReachability(w); !reachability.Equal(m.reachability) {
 		m.reachability = reachability
 	}
@@ -116,7 +118,37 @@ func (m *State) Decide(w *world.Snapshot) *Decision {
 }
 
 // computeFabric computes the fabric from the layout and the present anchors.
-func (d *Decision) computeFabric() { d.Fabric = d.Layout.Fabric(d.World, d.Placements) }
+func (m *State) computeFabric(d *Decision) {
+	d.Fabric = d.Layout.Fabric(d.World, d.Placements)
+	if !d.Layout.Interconnect {
+		return
+	}
+	m.ordinals = map[world.ShardID]int{}
+	for _, domain := range d.Fabric.Domains {
+		for _, s := range domain.Shards {
+			if len(s.Anchors) > 0 {
+				m.ordinals[s.ID] = s.Ordinal
+			}
+		}
+	}
+	d.World.Ordinals = m.ordinals
+}
+
+// withOrdinals returns the snapshot with the ordinals that shards have: those of the last pass or, in the first one,
+// those in the domains' statuses. A later status may be older than the last pass.
+func (m *State) withOrdinals(w *world.Snapshot) *world.Snapshot {
+	out := *w
+	out.Ordinals = m.ordinals
+	if m.ordinals == nil {
+		out.Ordinals = map[world.ShardID]int{}
+		for _, d := range w.Domains {
+			for index, n := range d.Ordinals {
+				out.Ordinals[world.ShardID{Domain: d.Name, Index: index}] = n
+			}
+		}
+	}
+	return &out
+}
 
 // Planned returns the Service that the plan for a key was computed from. It returns false if there is no plan.
 func (m *State) Planned(key world.Key) (*world.Service, bool) {

@@ -41,6 +41,8 @@ type Options struct {
 	Credentials ovn.Endpoint
 	// RunDir is the directory of ovn-controller's control socket.
 	RunDir string
+	// Report writes the node's Lease.
+	Report *nodelease.Reporter
 	// Registerer registers the metrics; nil for none.
 	Registerer prometheus.Registerer
 }
@@ -67,16 +69,14 @@ type Guard struct {
 
 // New returns a Guard. It does nothing before Run.
 func New(o Options) (*Guard, error) {
-	if o.Node == "" || o.Kube == nil || o.RunDir == "" {
-		return nil, errors.New("guard: a node, a client and the directory of ovn-controller's socket are needed")
+	if o.Node == "" || o.Kube == nil || o.RunDir == "" || o.Report == nil {
+		return nil, errors.New("guard: a node, a client, a report and the directory of ovn-controller's socket are needed")
 	}
 	leases := o.Kube.CoordinationV1().Leases(v1alpha1.GuardsNamespace)
-	g := &Guard{options: o, changed: make(chan struct{}, 1), leases: leases, faultHistory: faultHistory{}}
+	g := &Guard{options: o, changed: make(chan struct{}, 1), leases: leases, report: o.Report,
+		faultHistory: faultHistory{}}
 	var err error
 	if g.metrics, err = newMetrics(o.Registerer); err != nil {
-		return nil, fmt.Errorf("guard of node %s: %w", o.Node, err)
-	}
-	if g.report, err = nodelease.New(leases, o.Node, "l2-guard", o.Registerer); err != nil {
 		return nil, fmt.Errorf("guard of node %s: %w", o.Node, err)
 	}
 	g.vswitch, err = ovn.NewSwitch(o.Switch, g.wake)
@@ -128,7 +128,6 @@ func (g *Guard) Healthy() error {
 func (g *Guard) Run(ctx context.Context) error {
 	var running sync.WaitGroup
 	running.Go(func() { _ = g.vswitch.Run(ctx) }) // ends only with the context
-	running.Go(func() { g.report.Run(ctx) })
 	running.Go(func() { g.watch(ctx) })
 	running.Go(func() { g.bridges.run(ctx) })
 	running.Go(func() { g.addressProber.run(ctx) })

@@ -30,6 +30,7 @@ type Clients struct {
 	Profiles       *gentype.ClientWithList[*v1alpha1.BFDProfile, *v1alpha1.BFDProfileList]
 	Communities    *gentype.ClientWithList[*v1alpha1.Community, *v1alpha1.CommunityList]
 	NodeStatuses   *gentype.ClientWithList[*v1alpha1.BGPNodeStatus, *v1alpha1.BGPNodeStatusList]
+	Plans          *gentype.ClientWithList[*v1alpha1.ServicePlan, *v1alpha1.ServicePlanList]
 	// NetworkConfigs and NetworkOperators are OpenShift's kinds, which other clusters do not have.
 	NetworkConfigs, NetworkOperators dynamic.ResourceInterface
 }
@@ -79,6 +80,9 @@ func NewClients(config *rest.Config) (*Clients, error) {
 		NodeStatuses: gentype.NewClientWithList("bgpnodestatuses", client, codec, "",
 			func() *v1alpha1.BGPNodeStatus { return &v1alpha1.BGPNodeStatus{} },
 			func() *v1alpha1.BGPNodeStatusList { return &v1alpha1.BGPNodeStatusList{} }),
+		Plans: gentype.NewClientWithList("serviceplans", client, codec, "",
+			func() *v1alpha1.ServicePlan { return &v1alpha1.ServicePlan{} },
+			func() *v1alpha1.ServicePlanList { return &v1alpha1.ServicePlanList{} }),
 	}, nil
 }
 

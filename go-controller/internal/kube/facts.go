@@ -180,6 +180,7 @@ func equalNodes(a, b *world.Node) bool {
 		a.GatewayBridge == b.GatewayBridge && a.SharedGateway == b.SharedGateway && slices.Equal(a.Addrs, b.Addrs) &&
 		slices.Equal(a.Links, b.Links) &&
 		slices.Equal(a.NextHops, b.NextHops) && slices.Equal(a.Hosts, b.Hosts) && slices.Equal(a.PodSubnets, b.PodSubnets) &&
+		slices.Equal(a.Transit, b.Transit) &&
 		slices.Equal(a.External, b.External) &&
 		a.NetworkUnavailable == b.NetworkUnavailable && a.Unreachable == b.Unreachable && a.Kernel.Equal(b.Kernel)
 }
@@ -239,7 +240,9 @@ func (f *Facts) setDomain(old, now *v1alpha1.L2Domain) {
 		f.domains[now.Name] = now
 	}
 	relevant := old == nil || now == nil || old.Generation != now.Generation || old.UID != now.UID ||
-		!maps.EqualFunc(convert.Anchors(old), convert.Anchors(now), slices.Equal)
+		!maps.EqualFunc(convert.Anchors(old), convert.Anchors(now), slices.Equal) ||
+		!maps.Equal(convert.Ordinals(old), convert.Ordinals(now)) ||
+		!maps.EqualFunc(convert.Gateways(old), convert.Gateways(now), slices.Equal)
 	if relevant {
 		f.invalidate()
 	}

@@ -163,6 +163,7 @@ func DomainStatus(status v1alpha1.L2DomainStatus, verdicts Verdicts, known bool)
 
 func equalShards(a, b v1alpha1.ShardStatus) bool {
 	return a.Index == b.Index && a.Active == b.Active && a.Addresses == b.Addresses &&
+		(a.Ordinal == nil) == (b.Ordinal == nil) && (a.Ordinal == nil || *a.Ordinal == *b.Ordinal) &&
 		slices.Equal(a.Gateways, b.Gateways) &&
 		slices.Equal(a.Anchors, b.Anchors)
 }

@@ -29,7 +29,7 @@ func (r *report) equal(o *report) bool {
 	return (r == nil) == (o == nil) && (r == nil || maps.Equal(r.Faults, o.Faults) &&
 		maps.Equal(r.Conflicts, o.Conflicts) &&
 		(r.Localnets == nil) == (o.Localnets == nil) && maps.EqualFunc(r.Localnets, o.Localnets, convert.Localnet.Equal) &&
-		r.Agent.Equal(o.Agent))
+		r.Agent.Equal(o.Agent) && r.Zone.Equal(o.Zone))
 }
 
 // setReport stores the report in a Lease. Heartbeats and our own probe requests do not wake the controller.

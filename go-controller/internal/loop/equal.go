@@ -30,13 +30,17 @@ func equalFabrics(a, b *plan.Fabric) bool {
 	if a == b || a == nil || b == nil {
 		return a == b
 	}
+	if (a.Zone == nil) != (b.Zone == nil) || a.Zone != nil && *a.Zone != *b.Zone {
+		return false
+	}
 	return a.Cluster.ID == b.Cluster.ID && slices.Equal(a.Cluster.PodNets, b.Cluster.PodNets) &&
 		slices.Equal(a.Cluster.ServiceNets, b.Cluster.ServiceNets) &&
 		slices.EqualFunc(a.Nodes, b.Nodes, equalNodes) && slices.EqualFunc(a.Domains, b.Domains, equalDomains)
 }
 
 func equalNodes(a, b plan.Node) bool {
-	return a.Name == b.Name && a.Chassis == b.Chassis && slices.Equal(a.Hosts, b.Hosts)
+	return a.Name == b.Name && a.Chassis == b.Chassis && slices.Equal(a.Hosts, b.Hosts) &&
+		slices.Equal(a.PodSubnets, b.PodSubnets) && slices.Equal(a.Transit, b.Transit)
 }
 
 func equalDomains(a, b plan.Domain) bool {
@@ -47,6 +51,6 @@ func equalDomains(a, b plan.Domain) bool {
 }
 
 func equalShards(a, b plan.Shard) bool {
-	return a.ID == b.ID && a.Handover == b.Handover && slices.Equal(a.Gateways, b.Gateways) &&
+	return a.ID == b.ID && a.Ordinal == b.Ordinal && a.Handover == b.Handover && slices.Equal(a.Gateways, b.Gateways) &&
 		slices.Equal(a.Anchors, b.Anchors)
 }

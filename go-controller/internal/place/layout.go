@@ -18,6 +18,8 @@ type Layout struct {
 	Domains []*Domain
 	// UnsupportedReason is why no domain can be served in this cluster. It is empty if domains can be served.
 	UnsupportedReason string
+	// Interconnect is set if each node has its own databases, which its agent programs.
+	Interconnect bool
 	// byAge has the same domains, oldest first. byPool maps a pool to the domain that carries it.
 	byAge  []*Domain
 	byPool map[string]*Domain
@@ -83,7 +85,8 @@ func Compute(w *world.Snapshot) *Layout {
 		pools[p.Name] = true
 	}
 	zones := world.ZonesOf(w.Nodes)
-	l := &Layout{byPool: make(map[string]*Domain), UnsupportedReason: unserved(&w.Cluster, &zones)}
+	l := &Layout{byPool: make(map[string]*Domain), UnsupportedReason: unserved(&w.Cluster, &zones),
+		Interconnect: zones.Interconnect && w.Cluster.NoDatabase}
 	for _, spec := range w.Domains {
 		l.byAge = append(l.byAge, l.compute(spec, nodes, &zones, w))
 	}
@@ -162,10 +165,15 @@ func unserved(c *world.Cluster, zones *world.Zones) string {
 	switch {
 	case c.OpenShiftSDN:
 		return ""
-	case zones.Interconnect:
+	case zones.Interconnect && !c.NoDatabase:
 		return fmt.Sprintf("OVN-Kubernetes runs in interconnect mode: each zone (k8s.ovn.org/zone-name: %s) has its own "+
-			"northbound database, "+
-			"and segments are not served across zones yet", zones) + instead
+			"northbound database, and --nb-address names one of them; leave it empty and run ovnkube-slb node --enable-l2 on "+
+			"every node", zones) + instead
+	case zones.Interconnect && !zones.HasAgents:
+		return fmt.Sprintf("OVN-Kubernetes runs in interconnect mode: each zone (k8s.ovn.org/zone-name: %s) has its own "+
+			"northbound database, and no node has an agent that programs it (ovnkube-slb node --enable-l2)", zones) + instead
+	case zones.Interconnect:
+		return ""
 	case c.NoDatabase:
 		return "no northbound database is configured (--nb-address), so no segment is served" + instead
 	}

@@ -158,6 +158,7 @@ func (d *Domain) idle(pool string) (Reason, string) {
 // Fabric returns the base topology for the Services: all domains without problems of their own.
 func (l *Layout) Fabric(w *world.Snapshot, s *Placements) *plan.Fabric {
 	f := &plan.Fabric{Cluster: w.Cluster}
+	ordinals := l.ordinals(s, w)
 	for _, n := range w.Nodes {
 		if n.Chassis != "" {
 			f.Nodes = append(f.Nodes, plan.Node{Name: n.Name, Chassis: n.Chassis, Hosts: n.Hosts})
@@ -180,7 +181,7 @@ func (l *Layout) Fabric(w *world.Snapshot, s *Placements) *plan.Fabric {
 		for _, shard := range d.Shards {
 			pd.Shards = append(pd.Shards, plan.Shard{
 				ID: shard.ID, Gateways: shard.Gateways, Anchors: s.anchors(shard.ID),
-				Handover: handover(shard.Gateways[0].Chassis, w.Carriers[shard.ID]),
+				Handover: handover(shard.Gateways[0].Chassis, w.Carriers[shard.ID]), Ordinal: ordinals[shard.ID],
 			})
 		}
 		f.Domains = append(f.Domains, pd)

@@ -157,6 +157,10 @@ func (v *Builder) announced(s *world.Service) *kube.Verdict {
 		return not(v1alpha1.ReasonDataplaneError, "%v; retrying", got.Err)
 	case !v.Synced || v.Unread || got.Plan == nil:
 		return nil
+	case v.World.ApplyErrors[s.Key] != "":
+		return not(v1alpha1.ReasonDataplaneError, "%s; retrying", v.World.ApplyErrors[s.Key])
+	case !v.appliedByZones(s.Key, want.VIPs):
+		return nil
 	case !slices.Equal(got.Plan.VIPs, want.VIPs), (got.Plan.BackendsOverLimit > 0) != (want.BackendsOverLimit > 0):
 		return nil
 	}
@@ -172,6 +176,14 @@ func (v *Builder) announced(s *world.Service) *kube.Verdict {
 		return not(v1alpha1.ReasonNoEndpoints, "%s", text)
 	}
 	return v.announcedByOVN(placements, told, want)
+}
+
+// appliedByZones reports whether the zones of the active gateways have programmed these addresses. It returns true
+// without interconnect, and for the addresses of shards without an active gateway.
+func (v *Builder) appliedByZones(key world.Key, vips []plan.VIP) bool {
+	return !v.Layout.Interconnect || !slices.ContainsFunc(vips, func(vip plan.VIP) bool {
+		return v.active[vip.Shard] != "" && !slices.Contains(v.World.Applied[key], vip.Addr)
+	})
 }
 
 // unserved names an address whose traffic no endpoint takes although the Service has endpoints. With OpenShift SDN and
@@ -311,11 +323,11 @@ func (v *Builder) Domains() map[string]kube.Merge[*v1alpha1.L2Domain] {
 
 func (v *Builder) domain(d *place.Domain, addresses map[world.ShardID]int32) v1alpha1.L2DomainStatus {
 	var status v1alpha1.L2DomainStatus
-	anchors := v.anchors(d.Spec.Name)
+	anchors, ordinals := v.anchors(d.Spec.Name), v.ordinals(d.Spec.Name)
 	eligible, active := map[string]struct{}{}, map[string]struct{}{}
 	for _, shard := range d.Shards {
 		s := v1alpha1.ShardStatus{Index: int32(shard.ID.Index), Addresses: addresses[shard.ID], Active: v.active[shard.ID],
-			Anchors: anchors[shard.ID]}
+			Anchors: anchors[shard.ID], Ordinal: ordinals[shard.ID]}
 		for _, g := range shard.Gateways {
 			eligible[g.Node] = struct{}{}
 			s.Gateways = append(s.Gateways, g.Node)
@@ -354,6 +366,19 @@ func (v *Builder) anchors(domain string) map[world.ShardID][]string {
 		}
 	}
 	return anchors
+}
+
+// ordinals returns the ordinals of a domain's shards, in a cluster with interconnect.
+func (v *Builder) ordinals(domain string) map[world.ShardID]*int32 {
+	ordinals := map[world.ShardID]*int32{}
+	for _, d := range v.Fabric.Domains {
+		for _, s := range d.Shards {
+			if v.Layout.Interconnect && d.Name == domain && s.Ordinal != place.NoOrdinal {
+				ordinals[s.ID] = new(int32(s.Ordinal))
+			}
+		}
+	}
+	return ordinals
 }
 
 // domainReady returns the verdict whether a domain can carry addresses, or nil while the dataplane has not reported.

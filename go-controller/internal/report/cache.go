@@ -40,6 +40,9 @@ type cachedStatus struct {
 	// flows is the verdict on the flows that lead to the Service. ports reports whether its status lists its ports.
 	flows flowState
 	ports bool
+	// applied are the addresses that the zones of their gateways have programmed, and applyError is why one could not.
+	applied    []netip.Addr
+	applyError string
 	// failed is set if the last result of the dataplane is an error, whose text may differ each time.
 	failed bool
 	status *kube.ServiceStatus
@@ -49,7 +52,8 @@ func (w *cachedStatus) sameInputs(o *cachedStatus) bool {
 	return !w.failed && !o.failed && w.want == o.want && w.got == o.got && w.flows == o.flows && w.ports == o.ports &&
 		w.outcome.Pool == o.outcome.Pool && w.outcome.Reason == o.outcome.Reason && w.outcome.Message == o.outcome.Message &&
 		slices.Equal(w.outcome.Addrs, o.outcome.Addrs) && slices.Equal(w.outcome.HeldExternal, o.outcome.HeldExternal) &&
-		slices.Equal(w.placements, o.placements) && slices.Equal(w.advertised, o.advertised)
+		slices.Equal(w.placements, o.placements) && slices.Equal(w.advertised, o.advertised) &&
+		slices.Equal(w.applied, o.applied) && w.applyError == o.applyError
 }
 
 // Services returns the statuses of all Services.
@@ -68,6 +72,8 @@ func (v *Builder) Services(last *Cache) map[world.Key]*kube.ServiceStatus {
 			advertised: v.advertised(s),
 			flows:      v.flows(v.Placements.Services[s.Key]),
 			ports:      v.ListsPorts(s),
+			applied:    v.World.Applied[s.Key],
+			applyError: v.World.ApplyErrors[s.Key],
 			failed:     got.Err != nil,
 		}
 		if before, ok := last.services[s]; ok && same && w.sameInputs(&before) {
@@ -105,7 +111,8 @@ func (v *Builder) awaitsOVN(s *world.Service, o ipam.Outcome) bool {
 		if placement.Reason == place.ReasonProbing ||
 			planned && (got.Plan == nil || !slices.ContainsFunc(got.Plan.VIPs, func(vip plan.VIP) bool {
 				return vip.Addr == placement.Addr
-			})) {
+			}) || v.World.ApplyErrors[s.Key] == "" &&
+				!v.appliedByZones(s.Key, []plan.VIP{{Addr: placement.Addr, Shard: placement.Shard}})) {
 			return true
 		}
 	}

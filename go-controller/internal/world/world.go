@@ -29,6 +29,8 @@ type Snapshot struct {
 	Sessions map[string]map[string]PeerSession
 	// Carriers maps each shard that exists in OVN to its present carrier.
 	Carriers map[ShardID]Carrier
+	// Ordinals are the ordinals that shards have, in a cluster with interconnect.
+	Ordinals map[ShardID]int
 	// Bridges maps the name of each chassis in OVN to its bridges. The bridges of a chassis without an entry are
 	// unknown.
 	Bridges map[string]Bridges
@@ -37,6 +39,10 @@ type Snapshot struct {
 	Reports map[string]map[netip.Addr]Conflict
 	// Conflicts are the accepted reports: responses to our own address probes.
 	Conflicts map[netip.Addr]Conflict
+	// Applied are the addresses of each Service that the zones of their active gateways have programmed, and
+	// ApplyErrors the reasons why those zones could not, in a cluster with interconnect. Both are nil otherwise.
+	Applied     map[Key][]netip.Addr
+	ApplyErrors map[Key]string
 	// Announced are the addresses that the network's own database announces now, limited to Services whose status does
 	// not show it (Contested, ExternalIPs). It is nil while that database cannot be read.
 	Announced map[netip.Addr]bool
@@ -80,8 +86,8 @@ type Cluster struct {
 	MaxBackends int
 	// OpenShiftSDN means that there is no OVN. The kernels of the nodes hold the addresses.
 	OpenShiftSDN bool
-	// NoDatabase means that no northbound database is configured, so that no segment can be served. OpenShift SDN needs
-	// none.
+	// NoDatabase means that no northbound database is configured. Segments can then be served only with interconnect, by
+	// agents that program the databases of their zones. OpenShift SDN needs no database.
 	NoDatabase bool
 }
 
@@ -149,8 +155,12 @@ type Domain struct {
 	DetectMultiplier int
 	// Preempt lets a gateway that returns reclaim its shards.
 	Preempt bool
-	// Anchors maps the index of each shard to its external addresses, as in the status of the domain.
+	// Anchors maps the index of each shard to its external addresses, as in the status of the domain. Ordinals are the
+	// shards' ordinals there, in a cluster with interconnect.
 	Anchors  map[int][]netip.Addr
+	Ordinals map[int]int
+	// Gateways are the nodes of each shard in order of preference, as in the status of the domain.
+	Gateways map[int][]string
 	Problems []string
 }
 
@@ -176,6 +186,10 @@ type Node struct {
 	// PodSubnets are the subnets of the node's pods, as OVN-Kubernetes publishes them. A family without a subnet is
 	// unknown.
 	PodSubnets []netip.Prefix
+	// Transit are the addresses of the node's zone on the transit switch, in a cluster with interconnect.
+	Transit []netip.Prefix
+	// Agent is the report of the agent that programs the node's zone, nil without one.
+	Agent *ZoneAgent
 	// Hosts are the addresses of pods on the node's host network, at most one per family, as far as OVN can reach them.
 	Hosts []Host
 	// GatewayBridge is the bridge of OVN-Kubernetes' own gateway, empty while unknown. SharedGateway means that traffic

@@ -8,6 +8,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 )
 
 // globalZone is the zone of a node for which OVN-Kubernetes reports no zone.
@@ -21,7 +22,9 @@ type Zones struct {
 	// Interconnect means that nodes have a chassis but there is no Home, for example because each node has its own
 	// databases.
 	Interconnect bool
-	names        []string
+	// HasAgents means that an agent programs at least one zone.
+	HasAgents bool
+	names     []string
 }
 
 // ZonesOf counts the nodes per zone. Home requires more than half of the nodes, so that the zone that a single node
@@ -34,7 +37,8 @@ func ZonesOf(nodes []*Node) Zones {
 			all++
 		}
 	}
-	z := Zones{names: slices.Sorted(maps.Keys(count))}
+	z := Zones{names: slices.Sorted(maps.Keys(count)),
+		HasAgents: slices.ContainsFunc(nodes, func(n *Node) bool { return n.Agent != nil })}
 	for name, n := range count {
 		if 2*n > all {
 			z.Home = name
@@ -46,8 +50,37 @@ func ZonesOf(nodes []*Node) Zones {
 
 func (n *Node) zone() string { return cmp.Or(n.Zone, globalZone) }
 
-// Reaches reports whether the databases of the home zone configure a node.
-func (z *Zones) Reaches(n *Node) bool { return n.zone() == z.Home }
+// Reaches reports whether the databases that are programmed configure a node: those of the home zone or, with
+// interconnect, those of the node's own zone if an agent programs them.
+func (z *Zones) Reaches(n *Node) bool {
+	if z.Interconnect {
+		return n.Agent != nil
+	}
+	return n.zone() == z.Home
+}
+
+// ZoneAgent is the report of the agent that programs the databases of one zone.
+type ZoneAgent struct {
+	// Bridges are the bridges of the node.
+	Bridges Bridges
+	// Claims are the shards that the node carries according to its own southbound database, and since when.
+	Claims map[ShardID]time.Time
+	// Applied is the resource version up to which the agent has applied all ServicePlans except those in Failed, with
+	// the reason for each.
+	Applied uint64
+	Failed  map[Key]string
+	// Problem is why the agent can't program the zone, or empty if it can.
+	Problem string
+}
+
+// Equal reports whether a and o are equal; either may be nil.
+func (a *ZoneAgent) Equal(o *ZoneAgent) bool {
+	if a == nil || o == nil {
+		return a == o
+	}
+	return a.Applied == o.Applied && a.Problem == o.Problem && maps.Equal(a.Bridges, o.Bridges) &&
+		maps.EqualFunc(a.Claims, o.Claims, time.Time.Equal) && maps.Equal(a.Failed, o.Failed)
+}
 
 // String returns the names of some of the zones that nodes report.
 func (z *Zones) String() string {

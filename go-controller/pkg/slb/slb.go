@@ -13,6 +13,7 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/ovn"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/sdn/shim"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/zones"
 )
 
 // Controller allocates addresses to Services and programs OVN to announce them.
@@ -76,22 +77,26 @@ func (o *Options) config() (controller.Config, error) {
 	}
 	clients, err := kube.NewClients(o.Config)
 	return controller.Config{
-		Kube: o.Kube, Clients: clients, Convert: o.convert(), Network: o.network, Registerer: o.Registerer,
+		Kube: o.Kube, Clients: clients, Convert: o.convert(), Registerer: o.Registerer,
+		Network: func(hooks controller.Hooks) (*controller.Network, error) { return o.network(clients, hooks) },
 		Cluster: world.Cluster{
 			PodNets: o.ClusterSubnets, ServiceNets: o.ServiceSubnets, OpenShiftSDN: o.NetworkType == OpenShiftSDN,
 			MaxBackends: cmp.Or(o.MaxServiceBackends, DefaultMaxServiceBackends),
+			NoDatabase:  o.NetworkType != OpenShiftSDN && o.NB.Address == "",
 		},
 	}, err
 }
 
-// network returns the network that the options select, or nil if there is none.
-func (o *Options) network(hooks controller.Hooks) (*controller.Network, error) {
+// network returns the network that the options select. Without a northbound database, it is that of a cluster with
+// interconnect.
+func (o *Options) network(clients *kube.Clients, hooks controller.Hooks) (*controller.Network, error) {
 	switch {
 	case o.NetworkType == OpenShiftSDN:
 		d := shim.New(shim.Options{Nodes: o.Kube.CoreV1().Nodes(), Changed: hooks.Changed, Drifted: hooks.Drifted})
 		return &controller.Network{Dataplane: d, Observer: d}, nil
 	case o.NB.Address == "":
-		return nil, nil
+		p := zones.New(zones.Options{Clients: clients, Changed: hooks.Changed, Drifted: hooks.Drifted})
+		return &controller.Network{Dataplane: p, Observer: p}, nil
 	}
 	d, err := ovn.New(ovn.Options{
 		NB: ovn.Endpoint(o.NB), SB: ovn.Endpoint(o.SB),

@@ -54,7 +54,7 @@ func Domain(d *v1alpha1.L2Domain, pools []*v1alpha1.IPAddressPool, nodes []*core
 		out.Subnets = append(out.Subnets, world.Subnet{Prefix: prefix.Masked(), Gateway: gateway})
 	}
 
-	out.Anchors = Anchors(d)
+	out.Anchors, out.Ordinals, out.Gateways = Anchors(d), Ordinals(d), Gateways(d)
 	out.Pools = chosenPools(spec.IPAddressPools, spec.IPAddressPoolSelectors, pools)
 	out.Nodes = chosenNodes(spec.NodeSelectors, nodes)
 	return out
@@ -105,6 +105,35 @@ func Anchors(d *v1alpha1.L2Domain) map[int][]netip.Addr {
 		}
 	}
 	return anchors
+}
+
+// Ordinals returns the ordinals of a domain's shards from its status, by index; nil if there are none.
+func Ordinals(d *v1alpha1.L2Domain) map[int]int {
+	if d == nil {
+		return nil
+	}
+	var ordinals map[int]int
+	for _, s := range d.Status.Shards {
+		if s.Ordinal != nil {
+			if ordinals == nil {
+				ordinals = map[int]int{}
+			}
+			ordinals[int(s.Index)] = int(*s.Ordinal)
+		}
+	}
+	return ordinals
+}
+
+// Gateways returns the gateways of a domain's shards from its status, by index; nil if there are none.
+func Gateways(d *v1alpha1.L2Domain) map[int][]string {
+	if d == nil || len(d.Status.Shards) == 0 {
+		return nil
+	}
+	gateways := make(map[int][]string, len(d.Status.Shards))
+	for _, s := range d.Status.Shards {
+		gateways[int(s.Index)] = s.Gateways
+	}
+	return gateways
 }
 
 // selector returns a function that reports whether labels match at least one of the terms. An invalid term is a problem

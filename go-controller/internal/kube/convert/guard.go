@@ -26,6 +26,10 @@ type Report struct {
 	Localnets map[string]Localnet
 	// Agent is the report of the agent of an OpenShift SDN node; nil if the report is from a guard.
 	Agent *Agent
+	// Zone is the report of the agent that programs the node's zone; nil without one.
+	Zone *world.ZoneAgent
+	// guarded means that a guard wrote a part of the report.
+	guarded bool
 }
 
 // Localnet is OVN's port on a bridge for an L2Domain.
@@ -87,6 +91,9 @@ func ReadReport(l *coordinationv1.Lease) Report {
 	for _, is := range r.Localnets {
 		slices.SortFunc(is.Stale, netip.Addr.Compare)
 	}
+	r.Zone = readZone(l.Annotations[v1alpha1.AnnotationZone])
+	_, faults := l.Annotations[v1alpha1.AnnotationFaults]
+	r.guarded = faults || r.Zone == nil
 	var agent Agent
 	if json.Unmarshal([]byte(l.Annotations[v1alpha1.AnnotationAgent]), &agent) == nil && agent.Health.IsValid() {
 		r.Agent = &agent
@@ -117,7 +124,8 @@ func ProbeRequests(l *coordinationv1.Lease) []world.ProbeRequest {
 // WithReport returns a copy of a node with the report of its guard or agent.
 func WithReport(n *world.Node, r Report) *world.Node {
 	out := *n
-	out.Guarded = r.Agent == nil
+	out.Guarded = r.Agent == nil && r.guarded
+	out.Agent = r.Zone
 	if r.Agent != nil && n.Kernel != nil {
 		kernel := *n.Kernel
 		kernel.Agent, kernel.Interfaces = r.Agent.Health, r.Agent.Interfaces

@@ -26,6 +26,8 @@ const (
 	annotationZone      = "k8s.ovn.org/zone-name"
 	// Subnets of pods by network: {"default":["10.244.1.0/24","fd00:10:244:1::/64"]}. A single subnet may be a string.
 	annotationSubnets = "k8s.ovn.org/node-subnets"
+	// The address of the node's zone on the transit switch, by family: {"ipv4":"100.88.0.2/16","ipv6":"fd97::2/64"}.
+	annotationTransit = "k8s.ovn.org/node-transit-switch-port-ifaddr"
 	// Subnets by family: {"ipv4":"169.254.169.0/29","ipv6":"fd69::/125"}.
 	annotationMasquerade = "k8s.ovn.org/node-masquerade-subnet"
 )
@@ -59,6 +61,7 @@ func Node(n *corev1.Node, o Options) *world.Node {
 		Addrs:         nodeAddrs(n, links),
 		Links:         withSubnet(links),
 		PodSubnets:    podSubnets(n),
+		Transit:       transit(n),
 		Hosts:         hosts(n),
 		NextHops:      nextHops(gateways),
 		GatewayBridge: own.bridge(n.Name),
@@ -172,6 +175,22 @@ func podSubnets(n *corev1.Node) []netip.Prefix {
 	}
 	slices.SortFunc(subnets, netip.Prefix.Compare)
 	return slices.Compact(subnets)
+}
+
+// transit returns the addresses of the node's zone on the transit switch, sorted.
+func transit(n *corev1.Node) []netip.Prefix {
+	var texts map[string]string
+	if err := json.Unmarshal([]byte(n.Annotations[annotationTransit]), &texts); err != nil {
+		return nil
+	}
+	var out []netip.Prefix
+	for _, text := range texts {
+		if p, err := netip.ParsePrefix(text); err == nil {
+			out = append(out, p)
+		}
+	}
+	slices.SortFunc(out, netip.Prefix.Compare)
+	return out
 }
 
 // nodeAddrs returns the addresses of the links and those that the kubelet reports, sorted and without duplicates.

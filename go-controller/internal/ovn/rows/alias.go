@@ -96,11 +96,13 @@ func (g *Builder) hostAlias(ordinal int, name string, f world.Family) (netip.Add
 // zones derive the same alias; otherwise those in the database.
 func (g *Builder) podSubnets(name string) []netip.Prefix {
 	if g.zone != nil {
-		i, _ := slices.BinarySearchFunc(g.peers, name, func(n plan.Node, name string) int { return cmp.Compare(n.Name, name) })
-		if i < len(g.peers) && g.peers[i].Name == name {
-			return g.peers[i].PodSubnets
+		i, found := slices.BinarySearchFunc(g.peers, name, func(n plan.Node, name string) int {
+			return cmp.Compare(n.Name, name)
+		})
+		if !found {
+			return nil
 		}
-		return nil
+		return g.peers[i].PodSubnets
 	}
 	if n, ok := g.nodes[name]; ok {
 		return n.subnets

@@ -66,7 +66,11 @@ func (g *Builder) balancer(
 			continue
 		}
 		key := netip.AddrPortFrom(l.VIP, l.Port).String()
-		want[key] = strings.Join(Slots(split(have[key]), g.targets(shard, l.Backends)), ",")
+		slots := g.targets(shard, l.Backends)
+		if g.zone == nil { // in a zone, the plan has the slots
+			slots = Slots(split(have[key]), slots)
+		}
+		want[key] = strings.Join(slots, ",")
 	}
 	row.Columns["vips"] = want
 	return row, len(want) > 0

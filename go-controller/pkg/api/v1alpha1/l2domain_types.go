@@ -238,6 +238,12 @@ type ShardStatus struct {
 	// +optional
 	Active string `json:"active,omitempty"`
 
+	// ordinal is the number from which all zones derive the addresses and tunnel keys of the shard's routers, 0 to 255,
+	// in a cluster with interconnect. No two shards of the cluster have the same.
+	//
+	// +optional
+	Ordinal *int32 `json:"ordinal,omitempty"`
+
 	// addresses is the number of addresses of the shard.
 	//
 	// +optional

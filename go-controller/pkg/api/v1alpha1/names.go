@@ -60,6 +60,10 @@ const (
 	// objects with ip, service (NAMESPACE/NAME), generation (which increases when the address moves), shard
 	// (L2DOMAIN/INDEX) and interface.
 	AnnotationVIPs = "slb.k8s.ovn.org/vips"
+	// AnnotationZone on the node's Lease in GuardsNamespace is written by the agent that programs the node's zone, in a
+	// cluster with interconnect. It is a JSON object with the bridges of the node, the shards that it carries, and what
+	// it has applied.
+	AnnotationZone = "slb.k8s.ovn.org/zone"
 	// AnnotationAgent on the node's Lease in GuardsNamespace is written by the agent. It is a JSON object with health,
 	// the address at which the agent serves gRPC health checks, and interfaces, the node's own addresses by interface.
 	AnnotationAgent = "slb.k8s.ovn.org/agent"

@@ -46,6 +46,7 @@ func addKnownTypes(s *runtime.Scheme) error {
 		&BFDProfile{}, &BFDProfileList{},
 		&Community{}, &CommunityList{},
 		&BGPNodeStatus{}, &BGPNodeStatusList{},
+		&ServicePlan{}, &ServicePlanList{},
 	)
 	metav1.AddToGroupVersion(s, GroupVersion())
 	return nil

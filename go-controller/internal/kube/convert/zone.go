@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package convert
+
+import (
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
+)
+
+// zoneReport is the content of v1alpha1.AnnotationZone. Shards are named L2DOMAIN/INDEX and Services NAMESPACE/NAME.
+type zoneReport struct {
+	Bridges map[string]string    `json:"bridges,omitempty"`
+	Claims  map[string]time.Time `json:"claims,omitempty"`
+	Applied uint64               `json:"applied,omitempty"`
+	Failed  map[string]string    `json:"failed,omitempty"`
+	Problem string               `json:"problem,omitempty"`
+}
+
+// ZoneReport returns the content of v1alpha1.AnnotationZone.
+func ZoneReport(a *world.ZoneAgent) (string, error) {
+	r := zoneReport{Bridges: a.Bridges, Claims: map[string]time.Time{}, Applied: a.Applied, Problem: a.Problem,
+		Failed: map[string]string{}}
+	for id, since := range a.Claims {
+		r.Claims[id.Domain+"/"+strconv.Itoa(id.Index)] = since
+	}
+	for key, why := range a.Failed {
+		r.Failed[key.String()] = why
+	}
+	text, err := json.Marshal(r)
+	if err != nil {
+		return "", fmt.Errorf("report of a zone: %w", err)
+	}
+	return string(text), nil
+}
+
+// readZone is the inverse of ZoneReport. It returns nil if there is no valid report.
+func readZone(text string) *world.ZoneAgent {
+	var r zoneReport
+	if json.Unmarshal([]byte(text), &r) != nil {
+		return nil
+	}
+	a := &world.ZoneAgent{Bridges: r.Bridges, Applied: r.Applied, Problem: r.Problem,
+		Claims: map[world.ShardID]time.Time{}, Failed: map[world.Key]string{}}
+	if a.Bridges == nil {
+		a.Bridges = world.Bridges{}
+	}
+	for name, since := range r.Claims {
+		domain, index, _ := strings.Cut(name, "/")
+		if n, err := strconv.Atoi(index); err == nil {
+			a.Claims[world.ShardID{Domain: domain, Index: n}] = since
+		}
+	}
+	for name, why := range r.Failed {
+		namespace, service, _ := strings.Cut(name, "/")
+		a.Failed[world.Key{Namespace: namespace, Name: service}] = why
+	}
+	return a
+}

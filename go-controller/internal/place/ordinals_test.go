@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package place_test
+
+import (
+	"maps"
+	"net/netip"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/ipam"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/place"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/plan"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world/worldtest"
+)
+
+// zoned returns a snapshot with interconnect, in which agents run on the named nodes and all addresses of a pool of
+// eight are in use, on a domain of eight shards.
+func zoned(agents ...string) *world.Snapshot {
+	var services []*world.Service
+	addr := netip.MustParseAddr("10.50.0.100")
+	for _, name := range []string{"a", "b", "c", "d", "e", "f", "g", "h"} {
+		s := worldtest.Service(world.Key{Namespace: "shop", Name: name}, len(services)+1)
+		s.Assigned, s.Given = []netip.Addr{addr}, []netip.Addr{addr}
+		services, addr = append(services, s), addr.Next()
+	}
+	w := worldtest.Small(8, services...)
+	w.Cluster.NoDatabase = true
+	w.Domains[0].Shards = 8
+	for _, n := range w.Nodes {
+		n.Zone = n.Name
+		if slices.Contains(agents, n.Name) {
+			n.Agent = &world.ZoneAgent{Bridges: world.Bridges{"physnet": "br-p"}}
+			w.Bridges = map[string]world.Bridges{n.Chassis: n.Agent.Bridges}
+		}
+	}
+	return w
+}
+
+// ordinalsOf returns the ordinals of the shards with addresses.
+func ordinalsOf(w *world.Snapshot) map[world.ShardID]int {
+	l := place.Compute(w)
+	f := l.Fabric(w, l.Place(w, ipam.Allocate(w, nil, l.ShardOf), nil))
+	out := map[world.ShardID]int{}
+	for _, s := range f.Domains[0].Shards {
+		if len(s.Anchors) > 0 {
+			out[s.ID] = s.Ordinal
+		}
+	}
+	return out
+}
+
+func TestShardsKeepTheirOrdinals(t *testing.T) {
+	w := zoned("n1", "n2", "n3")
+	first := ordinalsOf(w)
+	if len(first) < 3 {
+		t.Fatalf("%d shards have addresses; the test needs 3", len(first))
+	}
+	got := slices.Sorted(maps.Values(first))
+	for i, n := range got {
+		if i != n {
+			t.Fatalf("ordinals %v are not the lowest", got)
+		}
+	}
+	// A shard that is in use for the first time gets a free ordinal, and the others keep theirs.
+	shards := slices.SortedFunc(maps.Keys(first), world.ShardID.Compare)
+	w.Ordinals = maps.Clone(first)
+	delete(w.Ordinals, shards[0])
+	w.Ordinals[shards[1]] = 200
+	again := ordinalsOf(w)
+	for _, id := range shards[2:] {
+		if again[id] != first[id] {
+			t.Errorf("shard %v: %d, was %d", id, again[id], first[id])
+		}
+	}
+	if again[shards[1]] != 200 || slices.Contains(slices.Collect(maps.Values(w.Ordinals)), again[shards[0]]) {
+		t.Errorf("%v from %v", again, w.Ordinals)
+	}
+	// Of two shards with the same ordinal, the first keeps it.
+	w.Ordinals = map[world.ShardID]int{shards[0]: 7, shards[1]: 7, shards[2]: -1}
+	again = ordinalsOf(w)
+	if again[shards[0]] != 7 || again[shards[1]] == 7 || again[shards[2]] < 0 {
+		t.Errorf("%v from %v", again, w.Ordinals)
+	}
+}
+
+func TestShardsWithoutOrdinalSaySo(t *testing.T) {
+	w := zoned("n1", "n2", "n3")
+	w.Ordinals = map[world.ShardID]int{}
+	for i := range place.MaxOrdinals {
+		w.Ordinals[world.ShardID{Domain: "other", Index: i}] = i // of no domain: free
+	}
+	for id, n := range ordinalsOf(w) {
+		if n == place.NoOrdinal {
+			t.Errorf("shard %v has no ordinal though no domain uses one", id)
+		}
+	}
+}
+
+// The pods of a node whose zone nobody programs could not reply.
+func TestNodesWithoutAgentsCarryNothing(t *testing.T) {
+	w := zoned("n1", "n2")
+	l := place.Compute(w)
+	d := l.Domains[0]
+	if len(d.LeftOut) != 1 || d.LeftOut[0].Node != "n3" || d.LeftOut[0].Reason != place.ReasonNoAgent {
+		t.Errorf("left out: %+v", d.LeftOut)
+	}
+	far := w.Nodes[2].PodSubnets[0].Addr().Next().Next()
+	w.Services[0].Slices[0].Endpoints = append(w.Services[0].Slices[0].Endpoints,
+		world.Endpoint{Addr: far, Node: "n3", Ready: true, Serving: true})
+	p := plan.For(w.Services[0], []plan.VIP{{Addr: w.Services[0].Assigned[0]}}, plan.NewReachability(w))
+	if !slices.Equal(p.Unreachable, []netip.Addr{far}) || len(p.Listeners[0].Backends) != 1 {
+		t.Errorf("unreachable %v, backends %v", p.Unreachable, p.Listeners[0].Backends)
+	}
+}
+
+func TestInterconnectIsServedByAgentsOnly(t *testing.T) {
+	for name, c := range map[string]struct {
+		w    *world.Snapshot
+		want string
+	}{
+		"agents":    {zoned("n1"), ""},
+		"no agents": {zoned(), "no node has an agent that programs it (ovnkube-slb node --enable-l2)"},
+		"a database": {func() *world.Snapshot { w := zoned("n1"); w.Cluster.NoDatabase = false; return w }(),
+			"--nb-address names one of them; leave it empty"},
+	} {
+		got := place.Compute(c.w).UnsupportedReason
+		if (got == "") != (c.want == "") || !strings.Contains(got, c.want) {
+			t.Errorf("%s: %q, want %q", name, got, c.want)
+		}
+	}
+}

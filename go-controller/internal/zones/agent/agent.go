@@ -1,0 +1,314 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/klog/v2"
+
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube/convert"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/loop"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/nodelease"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/ovn"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
+)
+
+// reportInterval is the minimum time between two reports. The controller waits for them, traffic does not.
+const reportInterval = 200 * time.Millisecond
+
+// identityPause is the time between two attempts to read the cluster's identity.
+const identityPause = time.Second
+
+// Options configure an Agent.
+type Options struct {
+	// Node is the name of the Node on which the agent runs.
+	Node string
+	// Kube and Clients read the published objects.
+	Kube    kubernetes.Interface
+	Clients *kube.Clients
+	// Report writes the node's Lease.
+	Report *nodelease.Reporter
+	// NB and SB are the databases of the node's zone.
+	NB, SB ovn.Endpoint
+	// PodNets are the cluster subnets of OVN-Kubernetes, as the controller has them.
+	PodNets []netip.Prefix
+	// Registerer registers the metrics; nil for none.
+	Registerer prometheus.Registerer
+}
+
+// Agent programs the zone of one node.
+type Agent struct {
+	options   Options
+	dataplane *ovn.Dataplane
+	runner    *loop.Runner
+	informers map[string]cache.Controller
+	wake      chan struct{}
+	// resync is set if rows in the database differ from what was applied.
+	resync  atomic.Bool
+	synced  atomic.Bool
+	metrics *metrics
+
+	mu sync.Mutex
+	published
+	// results are the outcomes of plans; topologyError is that of the shards.
+	results       map[world.Key]loop.Result
+	topologyError error
+
+	// Used by work only.
+	clusterID string
+	claims    claims
+}
+
+// New returns an Agent. It does nothing before Run.
+func New(o Options) (*Agent, error) {
+	a := &Agent{options: o, wake: make(chan struct{}, 1), results: map[world.Key]loop.Result{}, claims: claims{},
+		published: newPublished()}
+	var err error
+	if a.metrics, err = newMetrics(o.Registerer); err != nil {
+		return nil, fmt.Errorf("l2 agent of node %s: %w", o.Node, err)
+	}
+	a.dataplane, err = ovn.New(ovn.Options{NB: o.NB, SB: o.SB, Changed: func(what ovn.EventKind) {
+		if what == ovn.Rows {
+			a.resync.Store(true)
+		}
+		a.changed()
+	}, Transacted: a.metrics.transacted})
+	if err != nil {
+		return nil, fmt.Errorf("l2 agent of node %s: %w", o.Node, err)
+	}
+	a.runner = loop.New(a.dataplane, loop.Options{Report: a.record, ReportTopology: a.recordTopology})
+	a.informers = map[string]cache.Controller{
+		"nodes": kube.NewNodeInformer(o.Kube, func(old, now *corev1.Node) {
+			a.set(func() bool { return a.setNode(old, now) })
+		}),
+		"l2domains": kube.NewDomainInformer(o.Clients, func(old, now *v1alpha1.L2Domain) {
+			a.set(func() bool { return a.setDomain(old, now) })
+		}),
+		"serviceplans": kube.NewPlanInformer(o.Clients, func(old, now *v1alpha1.ServicePlan) {
+			a.set(func() bool { return a.setPlan(old, now) })
+		}),
+	}
+	return a, nil
+}
+
+// set changes what is published and wakes the agent if that matters.
+func (a *Agent) set(change func() bool) {
+	a.mu.Lock()
+	relevant := change()
+	a.mu.Unlock()
+	if relevant {
+		a.changed()
+	}
+}
+
+func (a *Agent) changed() {
+	select {
+	case a.wake <- struct{}{}:
+	default:
+	}
+}
+
+// Healthy returns what the agent is waiting for, or nil.
+func (a *Agent) Healthy() error {
+	for name, c := range a.informers {
+		if !c.HasSynced() {
+			return fmt.Errorf("%s have not been read yet", name)
+		}
+	}
+	if !a.synced.Load() {
+		return errors.New("the databases of the zone have not been read yet")
+	}
+	return a.dataplane.Unread()
+}
+
+// Run programs the zone until the context ends.
+func (a *Agent) Run(ctx context.Context) error {
+	var running sync.WaitGroup
+	for _, c := range a.informers {
+		running.Go(func() { c.RunWithContext(ctx) })
+	}
+	running.Go(func() {
+		if err := a.dataplane.Run(ctx); err != nil && ctx.Err() == nil {
+			klog.ErrorS(err, "Failed to watch the databases of the zone")
+		}
+	})
+	running.Go(func() { a.work(ctx) })
+	running.Wait()
+	return nil
+}
+
+// work is the main loop.
+func (a *Agent) work(ctx context.Context) {
+	for _, c := range a.informers {
+		if !kube.WaitForInformer(ctx, c) {
+			return
+		}
+	}
+	if !a.readClusterID(ctx) {
+		return
+	}
+	select {
+	case <-ctx.Done():
+		return
+	case <-a.dataplane.Synced():
+		a.synced.Store(true)
+	}
+	var running sync.WaitGroup
+	defer running.Wait()
+	var applying bool
+	report := time.NewTimer(0)
+	defer report.Stop()
+	reportDue := false
+	for {
+		if a.step() && !applying {
+			applying = true
+			running.Go(func() { a.runner.Run(ctx) })
+		}
+		if !reportDue {
+			reportDue = true
+			report.Reset(reportInterval)
+		}
+		for waiting := true; waiting; {
+			select {
+			case <-ctx.Done():
+				return
+			case <-a.wake:
+				waiting = false
+			case <-report.C:
+				reportDue = false
+				a.report()
+			}
+		}
+	}
+}
+
+// readClusterID reads the cluster's identity, from which MAC addresses are derived. It returns false if ctx is done
+// first.
+func (a *Agent) readClusterID(ctx context.Context) bool {
+	tick := time.NewTicker(identityPause)
+	defer tick.Stop()
+	for {
+		id, err := kube.ClusterID(ctx, a.options.Kube)
+		if err == nil {
+			a.clusterID = id
+			return true
+		}
+		klog.ErrorS(err, "Waiting for the API server")
+		select {
+		case <-ctx.Done():
+			return false
+		case <-tick.C:
+		}
+	}
+}
+
+// step passes what is published to the runner. It returns false if the zone must not be programmed.
+func (a *Agent) step() bool {
+	a.mu.Lock()
+	fabric, plans, ok := a.desired(a.options.Node, world.Cluster{ID: a.clusterID, PodNets: a.options.PodNets},
+		a.dataplane.Bridges())
+	a.mu.Unlock()
+	if !ok {
+		return false
+	}
+	a.runner.Set(fabric, plans)
+	if a.resync.Swap(false) {
+		a.runner.Resync()
+	}
+	return true
+}
+
+// record records the results of plans.
+func (a *Agent) record(results []loop.Result) {
+	a.mu.Lock()
+	for _, r := range results {
+		if last := a.results[r.Key].Err; r.Err != nil && (last == nil || last.Error() != r.Err.Error()) {
+			klog.ErrorS(r.Err, "Failed to apply Service, will retry", "service", r.Key.String())
+		}
+		if r.Plan == nil && r.Err == nil {
+			delete(a.results, r.Key)
+		} else {
+			a.results[r.Key] = r
+		}
+	}
+	a.mu.Unlock()
+	a.changed()
+}
+
+func (a *Agent) recordTopology(err error) {
+	a.mu.Lock()
+	if err != nil && fmt.Sprint(err) != fmt.Sprint(a.topologyError) {
+		klog.ErrorS(err, "Failed to configure topology, will retry")
+	}
+	a.topologyError = err
+	a.mu.Unlock()
+	a.changed()
+}
+
+// report publishes the state of the zone in the node's Lease.
+func (a *Agent) report() {
+	carriers, bridges := a.dataplane.Carriers(), a.dataplane.Bridges()
+	a.mu.Lock()
+	n := a.nodes[a.options.Node]
+	if n == nil || n.Chassis == "" || !a.ownsZone(n) {
+		a.mu.Unlock()
+		return
+	}
+	r := &world.ZoneAgent{Bridges: bridges[n.Chassis], Claims: a.claims.update(carriers, n.Chassis, time.Now())}
+	if a.isGateway(n.Name) { // otherwise every node would write its Lease for each change of an endpoint
+		r.Applied, r.Failed = a.progress(a.results)
+	}
+	if a.topologyError != nil {
+		r.Problem = fmt.Sprintf("the zone can't be programmed: %v", a.topologyError)
+	}
+	a.mu.Unlock()
+	if err := a.dataplane.Unread(); err != nil {
+		r.Problem = fmt.Sprintf("the databases of the zone can't be read: %v", err)
+	}
+	text, err := convert.ZoneReport(r)
+	if err != nil {
+		klog.ErrorS(err, "Failed to encode the report")
+		return
+	}
+	a.options.Report.Report(v1alpha1.AnnotationZone, text, r.Problem != "")
+}
+
+// claims are the shards that the node carries, and since when it has.
+type claims map[world.ShardID]time.Time
+
+// update records the present claims and returns a copy. While the southbound database can't be read, it returns the
+// last known ones.
+func (c claims) update(carriers map[world.ShardID]world.Carrier, chassis string, now time.Time) claims {
+	if carriers != nil {
+		for id, carrier := range carriers {
+			if _, known := c[id]; carrier.Active != chassis {
+				delete(c, id)
+			} else if !known {
+				c[id] = now.UTC().Truncate(time.Millisecond)
+			}
+		}
+		for id := range c {
+			if _, exists := carriers[id]; !exists {
+				delete(c, id)
+			}
+		}
+	}
+	out := make(claims, len(c))
+	for id, at := range c {
+		out[id] = at
+	}
+	return out
+}

@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package agent
+
+import (
+	"cmp"
+	"maps"
+	"math"
+	"net/netip"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/klog/v2"
+
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube/convert"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/loop"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/plan"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/zones"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
+)
+
+// maxFailed is the maximum number of Services that a report lists as failed.
+const maxFailed = 20
+
+// published is what the controller and OVN-Kubernetes publish, as last read.
+type published struct {
+	nodes   map[string]*world.Node
+	objects map[string]*corev1.Node
+	domains map[string]*v1alpha1.L2Domain
+	plans   map[string]*publishedPlan
+	// awaiting are the Services with addresses whose shards are not published yet.
+	awaiting map[world.Key]bool
+}
+
+// publishedPlan is a ServicePlan as it was decoded, or why it could not be.
+type publishedPlan struct {
+	key     world.Key
+	version uint64
+	plan    *plan.Service
+	problem string
+}
+
+func newPublished() published {
+	return published{nodes: map[string]*world.Node{}, objects: map[string]*corev1.Node{},
+		domains: map[string]*v1alpha1.L2Domain{}, plans: map[string]*publishedPlan{}, awaiting: map[world.Key]bool{}}
+}
+
+func (p *published) setNode(old, now *corev1.Node) bool {
+	if now == nil {
+		delete(p.nodes, old.Name)
+		delete(p.objects, old.Name)
+		return true
+	}
+	was, is := p.nodes[now.Name], convert.Node(now, convert.Options{})
+	relevant := was == nil || was.Chassis != is.Chassis || was.Zone != is.Zone || was.GatewayBridge != is.GatewayBridge ||
+		was.SharedGateway != is.SharedGateway || !slices.Equal(was.PodSubnets, is.PodSubnets) ||
+		!slices.Equal(was.Transit, is.Transit) || !slices.Equal(was.Hosts, is.Hosts) ||
+		!maps.Equal(p.objects[now.Name].Labels, now.Labels)
+	p.nodes[now.Name], p.objects[now.Name] = is, now
+	return relevant
+}
+
+func (p *published) setDomain(old, now *v1alpha1.L2Domain) bool {
+	if now == nil {
+		delete(p.domains, old.Name)
+	} else {
+		p.domains[now.Name] = now
+	}
+	return true
+}
+
+func (p *published) setPlan(old, now *v1alpha1.ServicePlan) bool {
+	if now == nil {
+		delete(p.plans, old.Name)
+		return true
+	}
+	decoded, err := zones.Decode(&now.Spec)
+	is := &publishedPlan{key: world.Key{Namespace: now.Spec.Namespace, Name: now.Spec.Name},
+		version: zones.Version(now), plan: decoded}
+	if err != nil {
+		klog.ErrorS(err, "Failed to read ServicePlan", "name", now.Name)
+		is.problem = err.Error()
+	}
+	p.plans[now.Name] = is
+	return true
+}
+
+// ownsZone reports whether the databases of a node configure only that node.
+func (p *published) ownsZone(n *world.Node) bool {
+	all := world.ZonesOf(slices.Collect(maps.Values(p.nodes)))
+	return all.Interconnect && n.Zone == n.Name
+}
+
+// desired returns what the zone of a node must contain, or false if it must not be programmed. bridges are the bridges
+// in the southbound database of the zone.
+func (p *published) desired(node string, cluster world.Cluster, bridges map[string]world.Bridges) (
+	*plan.Fabric, map[world.Key]*plan.Service, bool,
+) {
+	own := p.nodes[node]
+	if own == nil || own.Chassis == "" || !p.ownsZone(own) {
+		return nil, nil, false
+	}
+	f := &plan.Fabric{Cluster: cluster, Zone: &plan.Zone{Node: node, Chassis: own.Chassis}}
+	for _, n := range p.nodes {
+		if n.Chassis != "" {
+			f.Nodes = append(f.Nodes, plan.Node{Name: n.Name, Chassis: n.Chassis, Hosts: n.Hosts, PodSubnets: n.PodSubnets,
+				Transit: n.Transit})
+		}
+	}
+	slices.SortFunc(f.Nodes, func(a, b plan.Node) int { return cmp.Compare(a.Name, b.Name) })
+	shards := map[world.ShardID]bool{}
+	for _, name := range slices.Sorted(maps.Keys(p.domains)) {
+		d := convert.Domain(p.domains[name], nil, slices.Collect(maps.Values(p.objects)))
+		if len(d.Problems) > 0 {
+			continue
+		}
+		f.Domains = append(f.Domains, p.domain(d, p.domains[name], own, bridges[own.Chassis]))
+		for _, s := range f.Domains[len(f.Domains)-1].Shards {
+			shards[s.ID] = true
+		}
+	}
+	plans := make(map[world.Key]*plan.Service, len(p.plans))
+	clear(p.awaiting)
+	for _, o := range p.plans {
+		if o.plan == nil {
+			continue
+		}
+		if slices.ContainsFunc(o.plan.VIPs, func(v plan.VIP) bool { return !shards[v.Shard] }) {
+			p.awaiting[o.key] = true
+			plans[o.key] = within(o.plan, shards)
+		} else {
+			plans[o.key] = o.plan
+		}
+	}
+	return f, plans, true
+}
+
+// within returns a plan reduced to the addresses of published shards. A ServicePlan and the status of its L2Domain are
+// read independently.
+func within(p *plan.Service, shards map[world.ShardID]bool) *plan.Service {
+	out := *p
+	out.VIPs = slices.DeleteFunc(slices.Clone(p.VIPs), func(v plan.VIP) bool { return !shards[v.Shard] })
+	out.Listeners = slices.DeleteFunc(slices.Clone(p.Listeners), func(l plan.Listener) bool {
+		return !slices.ContainsFunc(out.VIPs, func(v plan.VIP) bool { return v.Addr == l.VIP })
+	})
+	return &out
+}
+
+// domain returns a domain with its published shards.
+func (p *published) domain(d *world.Domain, o *v1alpha1.L2Domain, own *world.Node, bridges world.Bridges) plan.Domain {
+	out := plan.Domain{Name: d.Name, PhysicalNetwork: d.PhysicalNetwork, VLAN: d.VLAN, Subnets: d.Subnets,
+		Detect: d.Detect, DetectMultiplier: d.DetectMultiplier}
+	// The port on the bridge of OVN-Kubernetes' own gateway must exist for the whole life of the domain.
+	if bridge := bridges[d.PhysicalNetwork]; bridge != "" && bridge == own.GatewayBridge && !own.SharedGateway &&
+		slices.Contains(d.Nodes, own.Name) {
+		out.Residents = []string{own.Chassis}
+	}
+	for _, s := range o.Status.Shards {
+		if s.Ordinal == nil || len(s.Gateways) == 0 {
+			continue
+		}
+		shard := plan.Shard{ID: world.ShardID{Domain: d.Name, Index: int(s.Index)}, Ordinal: int(*s.Ordinal)}
+		for _, name := range s.Gateways {
+			if n := p.nodes[name]; n != nil && n.Chassis != "" {
+				shard.Gateways = append(shard.Gateways, plan.Gateway{Node: n.Name, Chassis: n.Chassis})
+			}
+		}
+		for _, text := range s.Anchors {
+			addr, err := netip.ParseAddr(text)
+			if err != nil {
+				continue
+			}
+			for _, subnet := range d.Subnets {
+				if subnet.Prefix.Contains(addr) {
+					shard.Anchors = append(shard.Anchors, netip.PrefixFrom(addr, subnet.Prefix.Bits()))
+					break
+				}
+			}
+		}
+		if len(shard.Anchors) > 0 && len(shard.Gateways) > 0 {
+			out.Shards = append(out.Shards, shard)
+		}
+	}
+	return out
+}
+
+// isGateway reports whether a node is a gateway of a published shard.
+func (p *published) isGateway(node string) bool {
+	for _, d := range p.domains {
+		for _, s := range d.Status.Shards {
+			if slices.Contains(s.Gateways, node) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// progress returns the resource version up to which all plans are applied, except the failed ones that it returns with
+// the reason for each. If there are too many of these, it stays below the version of the first that is not returned.
+func (p *published) progress(results map[world.Key]loop.Result) (applied uint64, failed map[world.Key]string) {
+	failed = map[world.Key]string{}
+	below := uint64(math.MaxUint64)
+	for _, o := range p.plans {
+		applied = max(applied, o.version)
+		why := o.problem
+		switch result, done := results[o.key]; {
+		case why != "":
+		case p.awaiting[o.key]:
+			below = min(below, o.version)
+		case !done || !loop.Equal(result.Plan, o.plan):
+			below = min(below, o.version)
+		case result.Err != nil:
+			why = result.Err.Error()
+		}
+		if why != "" && len(failed) < maxFailed {
+			failed[o.key] = why
+		} else if why != "" {
+			below = min(below, o.version)
+		}
+	}
+	if below <= applied {
+		applied = below - 1
+	}
+	return applied, failed
+}

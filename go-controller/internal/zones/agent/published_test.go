@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package agent
+
+import (
+	"errors"
+	"net/netip"
+	"strconv"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/loop"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/plan"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
+)
+
+func node(name, zone string) *corev1.Node {
+	return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: map[string]string{
+		"k8s.ovn.org/node-chassis-id": "chassis-" + name, "k8s.ovn.org/zone-name": zone}}}
+}
+
+// servicePlan returns a plan with an address in shard lan/0 and one in a shard of its own.
+func servicePlan(name string, version int, shard int32) *v1alpha1.ServicePlan {
+	return &v1alpha1.ServicePlan{
+		ObjectMeta: metav1.ObjectMeta{Name: "shop." + name, ResourceVersion: strconv.Itoa(version)},
+		Spec: v1alpha1.ServicePlanSpec{Namespace: "shop", Name: name,
+			VIPs: []v1alpha1.PlannedVIP{{Address: "10.50.0.100", Domain: "lan"},
+				{Address: "10.50.0.101", Domain: "lan", Shard: shard}},
+			Listeners: []v1alpha1.PlannedListener{{Address: "10.50.0.100", Protocol: "TCP", Port: 80},
+				{Address: "10.50.0.101", Protocol: "TCP", Port: 80}}}}
+}
+
+// small returns what is published in a cluster of two zones with shard lan/0.
+func small() *published {
+	p := newPublished()
+	p.setNode(nil, node("n1", "n1"))
+	p.setNode(nil, node("n2", "n2"))
+	p.setDomain(nil, &v1alpha1.L2Domain{ObjectMeta: metav1.ObjectMeta{Name: "lan"},
+		Spec: v1alpha1.L2DomainSpec{PhysicalNetwork: "physnet", Subnets: []v1alpha1.Subnet{{CIDR: "10.50.0.0/24"}}},
+		Status: v1alpha1.L2DomainStatus{Shards: []v1alpha1.ShardStatus{
+			{Index: 0, Ordinal: new(int32(5)), Gateways: []string{"n2", "gone", "n1"}, Anchors: []string{"10.50.0.100"}},
+			{Index: 1, Gateways: []string{"n1"}, Anchors: []string{"10.50.0.101"}}, // not published yet: no ordinal
+		}}})
+	return &p
+}
+
+func TestNothingIsProgrammedOutsideTheOwnZone(t *testing.T) {
+	for name, change := range map[string]func(*published){
+		"one zone for the cluster": func(p *published) {
+			p.setNode(nil, node("n1", "global"))
+			p.setNode(nil, node("n2", "global"))
+		},
+		"a zone of several nodes": func(p *published) { p.setNode(nil, node("n1", "rack1")) },
+		"no node":                 func(p *published) { p.setNode(node("n1", "n1"), nil) },
+	} {
+		p := small()
+		change(p)
+		if f, _, ok := p.desired("n1", world.Cluster{}, nil); ok {
+			t.Errorf("%s: %+v", name, f)
+		}
+	}
+}
+
+func TestShardsAreThoseOfTheStatus(t *testing.T) {
+	f, _, ok := small().desired("n1", world.Cluster{ID: "3f9a"}, nil)
+	if !ok || len(f.Domains) != 1 {
+		t.Fatalf("%v %+v", ok, f)
+	}
+	want := []plan.Shard{{ID: world.ShardID{Domain: "lan"}, Ordinal: 5,
+		Gateways: []plan.Gateway{{Node: "n2", Chassis: "chassis-n2"}, {Node: "n1", Chassis: "chassis-n1"}},
+		Anchors:  []netip.Prefix{netip.MustParsePrefix("10.50.0.100/24")}}}
+	if diff := cmp.Diff(want, f.Domains[0].Shards, cmpopts.EquateComparable(netip.Prefix{})); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
+// A plan and the status of its domain are read independently. The addresses that work already must go on.
+func TestAddressesOfUnpublishedShardsWait(t *testing.T) {
+	p := small()
+	p.setPlan(nil, servicePlan("web", 4, 1))
+	_, plans, _ := p.desired("n1", world.Cluster{}, nil)
+	web := plans[world.Key{Namespace: "shop", Name: "web"}]
+	if web == nil || len(web.VIPs) != 1 || web.VIPs[0].Addr.String() != "10.50.0.100" || len(web.Listeners) != 1 {
+		t.Errorf("plan %+v", web)
+	}
+	if applied, failed := p.progress(map[world.Key]loop.Result{web.Key: {Plan: web}}); applied != 3 || len(failed) > 0 {
+		t.Errorf("applied up to %d, failed %v; want up to 3", applied, failed)
+	}
+}
+
+func TestProgressNamesWhatFailedAndClaimsNothingElse(t *testing.T) {
+	p := small()
+	for name, version := range map[string]int{"a": 10, "b": 20, "c": 30} {
+		p.setPlan(nil, servicePlan(name, version, 0))
+	}
+	_, plans, _ := p.desired("n1", world.Cluster{}, nil)
+	result := func(name string, err error) (world.Key, loop.Result) {
+		key := world.Key{Namespace: "shop", Name: name}
+		return key, loop.Result{Key: key, Plan: plans[key], Err: err}
+	}
+	results := map[world.Key]loop.Result{}
+	check := func(want uint64, failed map[world.Key]string) {
+		t.Helper()
+		applied, got := p.progress(results)
+		if diff := cmp.Diff(failed, got); applied != want || diff != "" {
+			t.Errorf("applied up to %d, want %d; failed: -want +got:\n%s", applied, want, diff)
+		}
+	}
+	none := map[world.Key]string{}
+	check(9, none)
+	for _, name := range []string{"a", "c"} {
+		key, r := result(name, nil)
+		results[key] = r
+	}
+	check(19, none)
+	key, r := result("b", errors.New("no room"))
+	results[key] = r
+	check(30, map[world.Key]string{key: "no room"})
+	p.setPlan(nil, servicePlan("a", 40, 0)) // the same plan again
+	check(40, map[world.Key]string{key: "no room"})
+	changed := servicePlan("c", 50, 0)
+	changed.Spec.ClientAffinity = true
+	p.setPlan(nil, changed)
+	check(49, map[world.Key]string{key: "no room"})
+}

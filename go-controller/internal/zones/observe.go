@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package zones
+
+import (
+	"fmt"
+	"maps"
+	"net/netip"
+	"slices"
+	"time"
+
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
+)
+
+// settleTime is how long a gateway must carry a shard until that counts as a decision of OVN.
+const settleTime = 5 * time.Second
+
+// Observe adds what the agents report to a snapshot: who carries each shard, the bridges of the nodes, zones that can't
+// be programmed as faults of their nodes, and which addresses are applied where they are carried.
+func (p *Publisher) Observe(w *world.Snapshot) {
+	w.Carriers, w.Bridges = map[world.ShardID]world.Carrier{}, map[string]world.Bridges{}
+	gateways := map[world.ShardID][]string{}
+	for _, d := range w.Domains {
+		for index, order := range d.Gateways {
+			gateways[world.ShardID{Domain: d.Name, Index: index}] = order
+		}
+	}
+	holders, since := map[world.ShardID]*world.ZoneAgent{}, map[world.ShardID]time.Time{}
+	for i, n := range w.Nodes {
+		if n.Agent == nil || n.Chassis == "" {
+			continue
+		}
+		w.Bridges[n.Chassis] = n.Agent.Bridges
+		for shard, at := range n.Agent.Claims {
+			// A gateway that died still has its last report. The later claim is the current one. A node that is no gateway
+			// of the shard can't carry it, whatever it reports.
+			if holders[shard] != nil && !at.After(since[shard]) || !slices.Contains(gateways[shard], n.Name) {
+				continue
+			}
+			holders[shard], since[shard] = n.Agent, at
+			w.Carriers[shard] = world.Carrier{Active: n.Chassis, Settled: w.Now.Sub(at) >= settleTime}
+		}
+		if n.Agent.Problem != "" {
+			twin := *n
+			twin.Faults = maps.Clone(n.Faults)
+			if twin.Faults == nil {
+				twin.Faults = map[string]string{}
+			}
+			twin.Faults[world.EveryNetwork] = n.Agent.Problem
+			w.Nodes[i] = &twin
+		}
+	}
+	for shard, order := range gateways {
+		c := w.Carriers[shard]
+		c.Order = chassisOf(w.Nodes, order)
+		w.Carriers[shard] = c
+	}
+	p.observeApplied(w, holders)
+}
+
+// chassisOf returns the chassis of nodes that exist.
+func chassisOf(nodes []*world.Node, names []string) []string {
+	byName := make(map[string]string, len(nodes))
+	for _, n := range nodes {
+		byName[n.Name] = n.Chassis
+	}
+	var out []string
+	for _, name := range names {
+		if c := byName[name]; c != "" {
+			out = append(out, c)
+		}
+	}
+	return out
+}
+
+// observeApplied adds the addresses that the zones of their gateways have programmed.
+func (p *Publisher) observeApplied(w *world.Snapshot, holders map[world.ShardID]*world.ZoneAgent) {
+	w.Applied, w.ApplyErrors = map[world.Key][]netip.Addr{}, map[world.Key]string{}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, o := range p.objects {
+		key, version := world.Key{Namespace: o.Spec.Namespace, Name: o.Spec.Name}, Version(o)
+		for _, v := range o.Spec.VIPs {
+			holder := holders[shardOf(&v)]
+			addr, err := netip.ParseAddr(v.Address)
+			if holder == nil || err != nil || holder.Applied < version {
+				continue
+			}
+			if why := holder.Failed[key]; why != "" {
+				w.ApplyErrors[key] = fmt.Sprintf("address %s: %s", addr, why)
+				continue
+			}
+			w.Applied[key] = append(w.Applied[key], addr)
+		}
+	}
+}
+
+func shardOf(v *v1alpha1.PlannedVIP) world.ShardID {
+	return world.ShardID{Domain: v.Domain, Index: int(v.Shard)}
+}

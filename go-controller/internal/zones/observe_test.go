@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package zones
+
+import (
+	"net/netip"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
+)
+
+// observed returns a snapshot of three nodes, of which n1 and n2 claim shard lan/0, with what a Publisher adds. change
+// modifies the agents' reports.
+func observed(change func(n1, n2 *world.ZoneAgent)) *world.Snapshot {
+	now := time.Unix(1000, 0)
+	shard := world.ShardID{Domain: "lan"}
+	agent := func(claimed time.Time) *world.ZoneAgent {
+		return &world.ZoneAgent{Bridges: world.Bridges{"physnet": "br-p"}, Applied: 7,
+			Claims: map[world.ShardID]time.Time{shard: claimed}}
+	}
+	w := &world.Snapshot{Now: now,
+		Domains: []*world.Domain{{Name: "lan", Gateways: map[int][]string{0: {"n2", "gone", "n1"}}}},
+		Nodes: []*world.Node{{Name: "n1", Chassis: "c1", Agent: agent(now.Add(-time.Hour))},
+			{Name: "n2", Chassis: "c2", Agent: agent(now.Add(-time.Minute))}, {Name: "n3", Chassis: "c3"}}}
+	change(w.Nodes[0].Agent, w.Nodes[1].Agent)
+	p := New(Options{})
+	p.objects["shop.web"] = &v1alpha1.ServicePlan{ObjectMeta: metav1.ObjectMeta{Name: "shop.web", ResourceVersion: "7"},
+		Spec: v1alpha1.ServicePlanSpec{Namespace: "shop", Name: "web",
+			VIPs: []v1alpha1.PlannedVIP{{Address: "10.50.0.100", Domain: "lan"}}}}
+	p.Observe(w)
+	return w
+}
+
+// A gateway that died leaves its last report behind.
+func TestTheLaterClaimIsTheCurrentOne(t *testing.T) {
+	w := observed(func(_, _ *world.ZoneAgent) {})
+	want := map[world.ShardID]world.Carrier{{Domain: "lan"}: {Active: "c2", Settled: true, Order: []string{"c2", "c1"}}}
+	if diff := cmp.Diff(want, w.Carriers); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+	bridges := map[string]world.Bridges{"c1": {"physnet": "br-p"}, "c2": {"physnet": "br-p"}}
+	if diff := cmp.Diff(bridges, w.Bridges); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
+func TestOnlyGatewaysCarryShards(t *testing.T) {
+	w := observed(func(n1, n2 *world.ZoneAgent) {
+		alien := world.ShardID{Domain: "lan", Index: 1} // has no published gateways
+		n1.Claims[alien], n2.Claims[alien] = time.Unix(900, 0), time.Unix(901, 0)
+	})
+	if len(w.Carriers) != 1 {
+		t.Errorf("%+v", w.Carriers)
+	}
+}
+
+func TestServicesAreAppliedWhereTheyAreCarried(t *testing.T) {
+	key := world.Key{Namespace: "shop", Name: "web"}
+	applied := map[world.Key][]netip.Addr{key: {netip.MustParseAddr("10.50.0.100")}}
+	for name, c := range map[string]struct {
+		change  func(n1, n2 *world.ZoneAgent)
+		applied map[world.Key][]netip.Addr
+		errors  map[world.Key]string
+	}{
+		"the carrier has applied it": {change: func(n1, _ *world.ZoneAgent) { n1.Applied = 1 }, applied: applied},
+		"only another has":           {change: func(_, n2 *world.ZoneAgent) { n2.Applied = 6 }},
+		"nobody carries it": {change: func(n1, n2 *world.ZoneAgent) {
+			n1.Claims, n2.Claims = nil, nil
+		}},
+		"the carrier failed": {change: func(_, n2 *world.ZoneAgent) { n2.Failed = map[world.Key]string{key: "no room"} },
+			errors: map[world.Key]string{key: "address 10.50.0.100: no room"}},
+	} {
+		w := observed(c.change)
+		if diff := cmp.Diff(c.applied, w.Applied, cmpopts.EquateComparable(netip.Addr{}), cmpopts.EquateEmpty()); diff != "" {
+			t.Errorf("%s: applied: -want +got:\n%s", name, diff)
+		}
+		if diff := cmp.Diff(c.errors, w.ApplyErrors, cmpopts.EquateEmpty()); diff != "" {
+			t.Errorf("%s: errors: -want +got:\n%s", name, diff)
+		}
+	}
+}
+
+func TestAZoneThatCannotBeProgrammedIsAFaultOfItsNode(t *testing.T) {
+	w := observed(func(_, n2 *world.ZoneAgent) { n2.Problem = "no database" })
+	if got := w.Nodes[1].Faults[world.EveryNetwork]; got != "no database" {
+		t.Errorf("faults of n2: %v", w.Nodes[1].Faults)
+	}
+	if w.Nodes[0].Faults != nil {
+		t.Errorf("faults of n1: %v", w.Nodes[0].Faults)
+	}
+}

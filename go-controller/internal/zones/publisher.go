@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package zones
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"sync"
+
+	"golang.org/x/sync/errgroup"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/dataplane"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/place"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/plan"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
+)
+
+// writers is the number of ServicePlans that are written at the same time.
+const writers = 8
+
+// Options configure a Publisher.
+type Options struct {
+	// Clients write ServicePlans.
+	Clients *kube.Clients
+	// Changed is called when more is known about the zones, Drifted when another client changed a ServicePlan. Both are
+	// called from any goroutine and must not block.
+	Changed, Drifted func()
+}
+
+// Publisher publishes plans. It implements dataplane.Dataplane.
+type Publisher struct {
+	options Options
+	synced  chan struct{}
+
+	mu sync.Mutex
+	// objects are the newest known ServicePlans, by name.
+	objects map[string]*v1alpha1.ServicePlan
+	// wanted are the plans that are or will be published, by name; nil before the first attempt to write one.
+	wanted map[string]*v1alpha1.ServicePlanSpec
+}
+
+var _ dataplane.Dataplane = (*Publisher)(nil)
+
+// New returns a Publisher. It publishes nothing before Run has read the existing ServicePlans.
+func New(o Options) *Publisher {
+	return &Publisher{options: o, synced: make(chan struct{}), objects: map[string]*v1alpha1.ServicePlan{},
+		wanted: map[string]*v1alpha1.ServicePlanSpec{}}
+}
+
+// Run reads ServicePlans until ctx ends.
+func (p *Publisher) Run(ctx context.Context) error {
+	informer := kube.NewPlanInformer(p.options.Clients, p.observe)
+	var running errgroup.Group
+	running.Go(func() error { informer.RunWithContext(ctx); return nil })
+	running.Go(func() error {
+		if kube.WaitForInformer(ctx, informer) {
+			close(p.synced)
+		}
+		return nil
+	})
+	return running.Wait()
+}
+
+// Synced returns a channel that is closed once the existing ServicePlans have been read.
+func (p *Publisher) Synced() <-chan struct{} { return p.synced }
+
+// Unreachable returns nil: agents connect to the databases.
+func (p *Publisher) Unreachable() error { return nil }
+
+// Unread returns nil: what agents report is read together with the nodes.
+func (p *Publisher) Unread() error { return nil }
+
+// observe records a ServicePlan. It reports drift if another client wrote it.
+func (p *Publisher) observe(old, now *v1alpha1.ServicePlan) {
+	p.mu.Lock()
+	drifted := false
+	switch {
+	case now == nil:
+		known := p.objects[old.Name]
+		if known != nil && known.UID == old.UID {
+			delete(p.objects, old.Name)
+			_, drifted = p.wanted[old.Name]
+		}
+	case !isNewer(now, p.objects[now.Name]):
+	default:
+		wanted := p.wanted[now.Name]
+		drifted = wanted != nil && !equality.Semantic.DeepEqual(*wanted, now.Spec)
+		p.objects[now.Name] = now
+	}
+	p.mu.Unlock()
+	if drifted {
+		p.options.Drifted()
+	}
+}
+
+// isNewer reports whether a version of an object is newer than the known one (KEP-5504).
+func isNewer(o, known *v1alpha1.ServicePlan) bool {
+	return known == nil || known.UID != o.UID || Version(o) > Version(known)
+}
+
+// Version returns the resource version of a ServicePlan. Those of one kind can be compared (KEP-5504).
+func Version(o *v1alpha1.ServicePlan) uint64 {
+	n, err := strconv.ParseUint(o.ResourceVersion, 10, 64)
+	if err != nil {
+		return 0
+	}
+	return n
+}
+
+// Configure implements dataplane.Dataplane. The shards are published in the statuses of L2Domains, so nothing is
+// written here. It returns an error for the shards without an ordinal, which no zone can program.
+func (p *Publisher) Configure(_ context.Context, fabric *plan.Fabric) error {
+	left := dataplane.ShardsError{}
+	for _, d := range fabric.Domains {
+		for _, s := range d.Shards {
+			if s.Ordinal == place.NoOrdinal {
+				left[s.ID] = fmt.Sprintf("at most %d shards with addresses are supported, of all L2Domains together",
+					place.MaxOrdinals)
+			}
+		}
+	}
+	if len(left) > 0 {
+		return left
+	}
+	return nil
+}
+
+// Apply implements dataplane.Dataplane.
+func (p *Publisher) Apply(ctx context.Context, changes []dataplane.Change) map[world.Key]error {
+	select {
+	case <-p.synced:
+	default: // without the existing plans, the slots of backends are unknown
+		failed := map[world.Key]error{}
+		for _, c := range changes {
+			failed[c.Key] = errors.New("the existing ServicePlans have not been read yet")
+		}
+		return failed
+	}
+	var mu sync.Mutex
+	failed := map[world.Key]error{}
+	var running errgroup.Group
+	running.SetLimit(writers)
+	for _, c := range changes {
+		running.Go(func() error {
+			if err := p.publish(ctx, c.Key, c.Want); err != nil {
+				mu.Lock()
+				failed[c.Key] = err
+				mu.Unlock()
+			}
+			return nil
+		})
+	}
+	_ = running.Wait() // no function returns an error
+	p.options.Changed()
+	return failed
+}
+
+// Prune implements dataplane.Dataplane.
+func (p *Publisher) Prune(ctx context.Context, keep func(world.Key) bool) error {
+	p.mu.Lock()
+	var gone []world.Key
+	for _, o := range p.objects {
+		if key := (world.Key{Namespace: o.Spec.Namespace, Name: o.Spec.Name}); !keep(key) || Name(key) != o.Name {
+			gone = append(gone, key)
+		}
+	}
+	p.mu.Unlock()
+	var errs []error
+	for _, key := range gone {
+		errs = append(errs, p.publish(ctx, key, nil))
+	}
+	return errors.Join(errs...)
+}
+
+// publish writes the plan of one Service, or deletes it if there is none.
+func (p *Publisher) publish(ctx context.Context, key world.Key, want *plan.Service) error {
+	name := Name(key)
+	p.mu.Lock()
+	have := p.objects[name]
+	var spec v1alpha1.ServicePlanSpec
+	if want == nil {
+		delete(p.wanted, name)
+	} else {
+		var before *v1alpha1.ServicePlanSpec
+		if have != nil {
+			before = &have.Spec
+		}
+		spec = Encode(want, before)
+		p.wanted[name] = &spec
+	}
+	p.mu.Unlock()
+	if want == nil {
+		if have == nil {
+			return nil
+		}
+		err := p.options.Clients.Plans.Delete(ctx, name, metav1.DeleteOptions{
+			Preconditions: &metav1.Preconditions{UID: &have.UID},
+		})
+		if err != nil && !apierrors.IsNotFound(err) {
+			return fmt.Errorf("delete ServicePlan %s: %w", name, err)
+		}
+		p.mu.Lock()
+		delete(p.objects, name)
+		p.mu.Unlock()
+		return nil
+	}
+	if have != nil && equality.Semantic.DeepEqual(have.Spec, spec) {
+		return nil
+	}
+	var got *v1alpha1.ServicePlan
+	var err error
+	if have == nil {
+		got, err = p.options.Clients.Plans.Create(ctx, &v1alpha1.ServicePlan{
+			ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: spec}, metav1.CreateOptions{})
+	} else {
+		next := have.DeepCopy()
+		next.Spec = spec
+		got, err = p.options.Clients.Plans.Update(ctx, next, metav1.UpdateOptions{})
+	}
+	if err != nil {
+		return fmt.Errorf("write ServicePlan %s: %w", name, err)
+	}
+	got.SetManagedFields(nil)
+	p.mu.Lock()
+	if isNewer(got, p.objects[name]) {
+		p.objects[name] = got
+	}
+	p.mu.Unlock()
+	return nil
+}

@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package v1alpha1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// ServicePlan is what the zones of a cluster with interconnect program for one Service. The controller writes it, and
+// the agents of all nodes (ovnkube-slb node --enable-l2) read it; it is not meant for users. Its name is
+// NAMESPACE.NAME of the Service.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:resource:scope=Cluster,path=serviceplans,singular=serviceplan
+// +kubebuilder:printcolumn:name="Namespace",type=string,JSONPath=`.spec.namespace`
+// +kubebuilder:printcolumn:name="Service",type=string,JSONPath=`.spec.name`
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+type ServicePlan struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// +required
+	Spec ServicePlanSpec `json:"spec"`
+}
+
+// ServicePlanList is a list of ServicePlans.
+//
+// +kubebuilder:object:root=true
+type ServicePlanList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+
+	Items []ServicePlan `json:"items"`
+}
+
+// ServicePlanSpec is the plan of a Service.
+type ServicePlanSpec struct {
+	// namespace is the namespace of the Service.
+	//
+	// +required
+	Namespace string `json:"namespace"`
+
+	// name is the name of the Service.
+	//
+	// +required
+	Name string `json:"name"`
+
+	// vips are the addresses of the Service that are to be announced, and the shards that carry them.
+	//
+	// +required
+	// +listType=map
+	// +listMapKey=address
+	VIPs []PlannedVIP `json:"vips"`
+
+	// listeners are the ports of the addresses. A listener without backends refuses connections.
+	//
+	// +optional
+	// +listType=atomic
+	Listeners []PlannedListener `json:"listeners,omitempty"`
+
+	// clientAffinity sends all connections of a client to one backend.
+	//
+	// +optional
+	ClientAffinity bool `json:"clientAffinity,omitempty"`
+
+	// sources are the client ranges by address family. All clients are admitted at the addresses of a family that is
+	// not listed.
+	//
+	// +optional
+	// +listType=map
+	// +listMapKey=family
+	Sources []PlannedSources `json:"sources,omitempty"`
+}
+
+// PlannedVIP is an address and the shard that carries it.
+type PlannedVIP struct {
+	// address is an IPv4 or IPv6 address.
+	//
+	// +required
+	Address string `json:"address"`
+
+	// domain is the name of the L2Domain.
+	//
+	// +required
+	Domain string `json:"domain"`
+
+	// shard is the index of the shard in the L2Domain.
+	//
+	// +required
+	Shard int32 `json:"shard"`
+}
+
+// PlannedListener is one address, protocol and port with its backends.
+type PlannedListener struct {
+	// address is one of vips.
+	//
+	// +required
+	Address string `json:"address"`
+
+	// protocol is TCP, UDP or SCTP.
+	//
+	// +required
+	Protocol string `json:"protocol"`
+
+	// port is the port of the Service.
+	//
+	// +required
+	Port int32 `json:"port"`
+
+	// backends take new connections. The position of a backend is its slot, which it keeps as long as it lives, so that
+	// connections survive a failover. A backend may have several slots.
+	//
+	// +optional
+	// +listType=atomic
+	Backends []PlannedBackend `json:"backends,omitempty"`
+
+	// draining are backends that keep their connections and take no new ones.
+	//
+	// +optional
+	// +listType=atomic
+	Draining []PlannedBackend `json:"draining,omitempty"`
+}
+
+// PlannedBackend is an endpoint and its node.
+type PlannedBackend struct {
+	// address is ADDRESS:PORT of the endpoint.
+	//
+	// +required
+	Address string `json:"address"`
+
+	// node is the name of its node.
+	//
+	// +required
+	Node string `json:"node"`
+
+	// host is true if the address is the node's own.
+	//
+	// +optional
+	Host bool `json:"host,omitempty"`
+}
+
+// PlannedSources are the clients that are admitted at the addresses of one family.
+type PlannedSources struct {
+	// family is IPv4 or IPv6.
+	//
+	// +required
+	Family string `json:"family"`
+
+	// cidrs are the ranges of clients. None are admitted if there are none.
+	//
+	// +optional
+	// +listType=atomic
+	CIDRs []string `json:"cidrs,omitempty"`
+}
