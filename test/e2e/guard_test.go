@@ -50,7 +50,7 @@ func asksAnew(ctx context.Context, vip netip.Addr, happens func()) time.Duration
 
 var _ = Describe("a gateway with a guard", Ordered, func() {
 	BeforeAll(func(ctx SpecContext) {
-		if onLAN() {
+		if onLAN() || cluster.Network().Zones() {
 			return // They are already running.
 		}
 		Expect(cluster.StartGuards(ctx, controller)).To(Succeed())

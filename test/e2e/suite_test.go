@@ -6,7 +6,6 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"slices"
 	"testing"
 	"time"
 
@@ -56,7 +55,11 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	examples, err = examplesHere(dir)
 	Expect(err).NotTo(HaveOccurred())
 	Expect(cluster.Install(ctx, manifests, controller)).To(Succeed())
-	if onLAN() {
+	if cluster.Network().Zones() {
+		_, err = cluster.Kubectl(ctx, "", "apply", "-f", root+"/dist/manifests/interconnect/rbac.yaml")
+		Expect(err).NotTo(HaveOccurred())
+	}
+	if onLAN() || cluster.Network().Zones() {
 		Expect(cluster.StartGuards(ctx, controller)).To(Succeed())
 	}
 })
@@ -65,9 +68,6 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 var lastSpec string
 
 var _ = BeforeEach(func(ctx SpecContext) {
-	if cluster.Network().Zones() && !slices.Contains(CurrentSpecReport().Labels(), withoutLayer2) {
-		Skip("layer 2 is not served where each node has its own databases")
-	}
 	// Open vSwitch occasionally aborts in the connection tracker of its userspace datapath: 3.1 in conn_update_state
 	// (an assertion), 3.6.2 in conn_to_ct_dpif_entry (the lock of a deleted connection). Later specs need the node.
 	for _, n := range cluster.Nodes {

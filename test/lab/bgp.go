@@ -62,7 +62,7 @@ func (l *Lab) SpeakBGP(ctx context.Context, rights, program string, flags ...str
 		return nil, err
 	}
 	return func(ctx context.Context) error {
-		if err := l.stopBGP(ctx); err != nil || !guarded {
+		if err := l.stopBGP(ctx); err != nil || !guarded && !l.state.Network.Zones() {
 			return err
 		}
 		return l.StartGuards(ctx, program)

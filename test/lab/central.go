@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"golang.org/x/sync/errgroup"
@@ -119,14 +120,37 @@ func (l *Lab) startDatabases(ctx context.Context, short, zone string, initialize
 	return err
 }
 
-// NB runs ovn-nbctl(8) on the lab's northbound database and returns its output.
+// NB runs ovn-nbctl(8) on the lab's northbound database and returns its output. With zones, it tries those that run
+// until one has output: not every zone has all rows.
 func (l *Lab) NB(ctx context.Context, args ...string) (string, error) {
+	if l.state.Network.Zones() {
+		for _, n := range l.liveZones() {
+			if out, err := l.ZoneNB(ctx, n.Name, args...); err != nil || strings.TrimSpace(out) != "" {
+				return out, err
+			}
+		}
+		return "", nil
+	}
 	return run(ctx, append([]string{"ovn-nbctl", "--db=" + l.NBSocket(), "--timeout=30"}, args...)...)
 }
 
-// SB runs ovn-sbctl(8) on the lab's southbound database and returns its output.
+// SB is like NB, for ovn-sbctl(8) and the southbound database.
 func (l *Lab) SB(ctx context.Context, args ...string) (string, error) {
+	if l.state.Network.Zones() {
+		for _, n := range l.liveZones() {
+			if out, err := l.zoneSB(ctx, n.Name, args...); err != nil || out != "" {
+				return out, err
+			}
+		}
+		return "", nil
+	}
 	return run(ctx, append([]string{"ovn-sbctl", "--db=" + l.SBSocket(), "--timeout=30"}, args...)...)
+}
+
+// zoneSB runs ovn-sbctl(8) on the southbound database of a zone and returns its output without spaces around it.
+func (l *Lab) zoneSB(ctx context.Context, zone string, args ...string) (string, error) {
+	out, err := run(ctx, append([]string{"ovn-sbctl", "--db=unix:" + l.path(zone, "sb.sock"), "--timeout=30"}, args...)...)
+	return strings.TrimSpace(out), err
 }
 
 // Settle returns when every chassis has applied the current content of the northbound database, or of that of its zone.
@@ -135,13 +159,21 @@ func (l *Lab) Settle(ctx context.Context) error {
 	return err
 }
 
+// liveZones returns the nodes whose northbound database runs.
+func (l *Lab) liveZones() []Node {
+	return slices.DeleteFunc(slices.Clone(l.Nodes), func(n Node) bool {
+		p, err := proc.Find(l.path(n.Name), nbName)
+		return err != nil || !p.Alive()
+	})
+}
+
 // EachNB runs ovn-nbctl(8) on each northbound database of the lab in turn and returns the combined output.
 func (l *Lab) EachNB(ctx context.Context, args ...string) (string, error) {
 	if !l.state.Network.Zones() {
 		return l.NB(ctx, args...)
 	}
 	var all strings.Builder
-	for _, n := range l.Nodes {
+	for _, n := range l.liveZones() {
 		out, err := l.ZoneNB(ctx, n.Name, args...)
 		if err != nil {
 			return "", fmt.Errorf("zone %s: %w", n.Name, err)

@@ -11,11 +11,16 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/ovnkube-slb/ovnkube-slb/test/lab/proc"
 )
 
 // ActiveChassis returns the chassis that claims a distributed gateway port, given by the port's name in the northbound
 // database. It returns the empty string if no chassis does.
 func (l *Lab) ActiveChassis(ctx context.Context, port string) (string, error) {
+	if l.state.Network.Zones() {
+		return l.activeZone(ctx, port)
+	}
 	chassis, err := l.SB(ctx, "--bare", "--columns=chassis", "find", "Port_Binding", "logical_port=cr-"+port)
 	if err != nil {
 		return "", fmt.Errorf("active chassis of %s: %w", port, err)
@@ -29,6 +34,31 @@ func (l *Lab) ActiveChassis(ctx context.Context, port string) (string, error) {
 		return "", fmt.Errorf("active chassis of %s: %w", port, err)
 	}
 	return strings.TrimSpace(name), nil
+}
+
+// activeZone is ActiveChassis with zones: the chassis that claims the port in its own southbound database. Databases
+// that do not run are skipped.
+func (l *Lab) activeZone(ctx context.Context, port string) (string, error) {
+	for _, n := range l.Nodes {
+		if p, err := proc.Find(l.path(n.Name), sbName); err != nil || !p.Alive() {
+			continue
+		}
+		id, err := l.zoneSB(ctx, n.Name, "--bare", "--columns=chassis", "find", "Port_Binding", "logical_port=cr-"+port)
+		if err != nil {
+			return "", fmt.Errorf("active chassis of %s in zone %s: %w", port, n.Name, err)
+		}
+		if id == "" {
+			continue
+		}
+		name, err := l.zoneSB(ctx, n.Name, "--bare", "--columns=name", "list", "Chassis", id)
+		if err != nil {
+			return "", fmt.Errorf("active chassis of %s in zone %s: %w", port, n.Name, err)
+		}
+		if name == n.Chassis {
+			return name, nil
+		}
+	}
+	return "", nil
 }
 
 // ActiveNode returns the node that claims a distributed gateway port, or the empty string if no node does.
@@ -46,17 +76,18 @@ func (l *Lab) ActiveNode(ctx context.Context, port string) (string, error) {
 }
 
 // GatewayPorts returns the distributed gateway ports that have an HA chassis group, and the chassis that claims each,
-// or the empty string if none does. With zones there are no such ports.
+// or the empty string if none does. With zones, those of return routers are left out: no chassis of another zone claims
+// them.
 func (l *Lab) GatewayPorts(ctx context.Context) (map[string]string, error) {
-	if l.state.Network.Zones() {
-		return nil, nil
-	}
-	out, err := l.NB(ctx, "--bare", "--columns=name", "find", "Logical_Router_Port", "ha_chassis_group!=[]")
+	out, err := l.EachNB(ctx, "--bare", "--columns=name", "find", "Logical_Router_Port", "ha_chassis_group!=[]")
 	if err != nil {
 		return nil, fmt.Errorf("gateway ports: %w", err)
 	}
 	ports := map[string]string{}
 	for _, port := range lines(out) {
+		if _, known := ports[port]; known || strings.HasPrefix(port, "slbreturn-") {
+			continue
+		}
 		if ports[port], err = l.ActiveChassis(ctx, port); err != nil {
 			return nil, err
 		}
@@ -107,7 +138,7 @@ func (l *Lab) SnapshotNB(ctx context.Context, keep func(table string, row Row) b
 	sockets := []string{l.NBSocket()}
 	if l.state.Network.Zones() {
 		sockets = nil
-		for _, n := range l.Nodes {
+		for _, n := range l.liveZones() {
 			sockets = append(sockets, "unix:"+l.path(n.Name, "nb.sock"))
 		}
 	}

@@ -53,12 +53,11 @@ func (l *Lab) StartController(ctx context.Context, controller string, flags ...s
 		return err
 	}
 	args := append([]string{
-		controller, "controller", "--k8s-kubeconfig=" + kubeconfig, "--nb-address=" + l.NBSocket(),
-		"--sb-address=" + l.SBSocket(),
+		controller, "controller", "--k8s-kubeconfig=" + kubeconfig,
 		"--cluster-subnets=" + strings.Join(texts(clusterSubnets()), ","),
 		"--k8s-service-cidrs=" + strings.Join(texts(serviceSubnets()), ","),
 		"--leader-elect", "--metrics-bind-address=" + MetricsAddress, "--healthz-bind-address=" + HealthAddress,
-	}, flags...)
+	}, append(l.controllerDatabases(), flags...)...)
 	if _, err := l.Start(ctx, centralNetns, productName, nil, args...); err != nil {
 		return err
 	}
@@ -75,6 +74,20 @@ func (l *Lab) StartController(ctx context.Context, controller string, flags ...s
 		_, err = l.Exec(ctx, centralNetns, "curl", "-sf", "-m1", "http://"+HealthAddress+"/readyz")
 		return err
 	})
+}
+
+// controllerDatabases returns the controller's flags for the databases. With zones it has none.
+func (l *Lab) controllerDatabases() []string {
+	if l.state.Network.Zones() {
+		return []string{"--nb-address=", "--sb-address="}
+	}
+	return []string{"--nb-address=" + l.NBSocket(), "--sb-address=" + l.SBSocket()}
+}
+
+// zoneFlags returns the flags by which the agent of a node programs the node's zone.
+func (l *Lab) zoneFlags(n Node) []string {
+	return []string{"--enable-l2", "--nb-address=unix:" + l.path(n.Name, "nb.sock"),
+		"--sb-address=unix:" + l.path(n.Name, "sb.sock"), "--cluster-subnets=" + strings.Join(texts(clusterSubnets()), ",")}
 }
 
 // Writes returns the API server's counts of writes to the kinds of objects that the controller writes, as sorted lines
@@ -123,6 +136,10 @@ func (l *Lab) StartGuard(ctx context.Context, program, node string, flags ...str
 		program, "node", "--k8s-kubeconfig=" + kubeconfig, "--node-name=" + n.Name, "--healthz-bind-address=" + HealthAddress,
 		"--ovs-address=unix:" + l.path(n.Name, "ovs.sock"), "--ovn-run-dir=" + l.path(n.Name),
 	}, flags...)
+	if l.state.Network.Zones() {
+		// ovn-controller's configuration names the southbound database by its path on the node.
+		args = l.contained(n.Name, append(args, l.zoneFlags(n)...)...)
+	}
 	if _, err := l.Start(ctx, n.Name, guardName+n.Name, nil, args...); err != nil {
 		return err
 	}
