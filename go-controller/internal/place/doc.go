@@ -5,7 +5,8 @@
 //
 // Invariants:
 //   - The address determines the shard: a rendezvous hash over the shards of its domain, the same in every release.
-//     The placement is not stored anywhere.
+//     Each pass computes it again. The order of a shard's gateways also depends on its current gateway, which is read
+//     from OVN (world.Snapshot.Carriers).
 //   - Each gateway of a domain is the first of about the same number of shards. The shards of a gateway that fails
 //     move to different other gateways.
 //   - The current gateway of a shard stays the first one as long as it is eligible, unless the domain sets preempt:
