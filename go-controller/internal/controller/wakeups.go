@@ -40,7 +40,7 @@ func (c *wakeups) wake() {
 
 // passes are the functions that handle wakeups.
 type passes struct {
-	// amend applies changes to the last decision. It returns false if a full pass is needed. whole runs a full pass.
+	// amend applies changes to the last decision. It returns false if a full pass is needed. full runs a full pass.
 	amend func() bool
 	full  func()
 	// alive is called periodically as long as wakeups are served.

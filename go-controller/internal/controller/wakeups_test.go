@@ -13,9 +13,9 @@ import (
 
 // counter counts passes. Full passes take time, amendments take none.
 type counter struct {
-	took          time.Duration
-	amendable     bool
-	amends, whole atomic.Int64
+	took         time.Duration
+	amendable    bool
+	amends, full atomic.Int64
 }
 
 // served runs a test while another goroutine serves the wakeups.
@@ -36,7 +36,7 @@ func served(t *testing.T, n *counter, test func(c *wakeups)) {
 					return n.amendable
 				},
 				full: func() {
-					n.whole.Add(1)
+					n.full.Add(1)
 					<-time.After(n.took)
 				},
 			})
@@ -59,36 +59,36 @@ func TestAmendmentsApplyBeforeNextDecision(t *testing.T) {
 	served(t, n, func(c *wakeups) {
 		c.wake()
 		synctest.Wait()
-		if n.amends.Load() != 1 || n.whole.Load() != 0 {
-			t.Errorf("%d amendments and %d whole passes at once, want 1 and 0", n.amends.Load(), n.whole.Load())
+		if n.amends.Load() != 1 || n.full.Load() != 0 {
+			t.Errorf("%d amendments and %d full passes at once, want 1 and 0", n.amends.Load(), n.full.Load())
 		}
 		<-time.After(confirmPause)
 		synctest.Wait()
-		if n.whole.Load() != 1 {
-			t.Errorf("%d whole passes %s later, want 1", n.whole.Load(), confirmPause)
+		if n.full.Load() != 1 {
+			t.Errorf("%d full passes %s later, want 1", n.full.Load(), confirmPause)
 		}
 		<-time.After(time.Minute)
-		if n.amends.Load() != 1 || n.whole.Load() != 1 {
-			t.Errorf("%d amendments and %d whole passes after a quiet minute, want 1 and 1", n.amends.Load(), n.whole.Load())
+		if n.amends.Load() != 1 || n.full.Load() != 1 {
+			t.Errorf("%d amendments and %d full passes after a quiet minute, want 1 and 1", n.amends.Load(), n.full.Load())
 		}
-		n.whole.Store(0)
+		n.full.Store(0)
 		every(time.Millisecond, 21_000, c.wake)
-		if n.whole.Load() != 4 {
-			t.Errorf("%d whole passes in 21 s of amendments, want one in %s", n.whole.Load(), confirmLatest)
+		if n.full.Load() != 4 {
+			t.Errorf("%d full passes in 21 s of amendments, want one in %s", n.full.Load(), confirmLatest)
 		}
 		synctest.Wait()
 		n.took = 8 * time.Second / confirmShare
-		n.whole.Store(0)
+		n.full.Store(0)
 		every(time.Millisecond, 65_000, c.wake)
-		if n.whole.Load() < 7 || n.whole.Load() > 9 {
-			t.Errorf("%d whole passes of %s in 65 s of amendments, want one in 8 s", n.whole.Load(), n.took)
+		if n.full.Load() < 7 || n.full.Load() > 9 {
+			t.Errorf("%d full passes of %s in 65 s of amendments, want one in 8 s", n.full.Load(), n.took)
 		}
 		synctest.Wait()
 		n.took = time.Minute / confirmShare
-		n.whole.Store(0)
+		n.full.Store(0)
 		every(time.Millisecond, 65_000, c.wake)
-		if n.whole.Load() < 5 || n.whole.Load() > 7 {
-			t.Errorf("%d whole passes of %s in 65 s of amendments, want one in %s", n.whole.Load(), n.took, confirmLongest)
+		if n.full.Load() < 5 || n.full.Load() > 7 {
+			t.Errorf("%d full passes of %s in 65 s of amendments, want one in %s", n.full.Load(), n.took, confirmLongest)
 		}
 	})
 }
@@ -100,8 +100,8 @@ func TestSequentialCallsReturnImmediately(t *testing.T) {
 			c.wake()
 			<-time.After(2 * time.Millisecond)
 			synctest.Wait()
-			if n.whole.Load() != int64(i+1) {
-				t.Fatalf("%d passes 2 ms after call %d, want one for each", n.whole.Load(), i+1)
+			if n.full.Load() != int64(i+1) {
+				t.Fatalf("%d passes 2 ms after call %d, want one for each", n.full.Load(), i+1)
 			}
 			<-time.After(8 * time.Millisecond)
 		}
@@ -113,16 +113,16 @@ func TestPassesUseAFifthOfTheTimeInBursts(t *testing.T) {
 	served(t, n, func(c *wakeups) {
 		every(time.Millisecond, 5000, c.wake)
 		synctest.Wait()
-		if n.whole.Load() < 10 || n.whole.Load() > 12 {
-			t.Errorf("%d passes of 100 ms in 5 s, want about 11", n.whole.Load())
+		if n.full.Load() < 10 || n.full.Load() > 12 {
+			t.Errorf("%d passes of 100 ms in 5 s, want about 11", n.full.Load())
 		}
 		<-time.After(time.Second)
 		synctest.Wait()
-		n.whole.Store(0)
+		n.full.Store(0)
 		c.wake()
 		synctest.Wait()
-		if n.whole.Load() != 1 {
-			t.Errorf("%d passes at once after quiet, want 1", n.whole.Load())
+		if n.full.Load() != 1 {
+			t.Errorf("%d passes at once after quiet, want 1", n.full.Load())
 		}
 	})
 }

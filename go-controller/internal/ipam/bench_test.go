@@ -14,7 +14,7 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world/worldtest"
 )
 
-// Each benchmark measures one whole pass over all Services.
+// Each benchmark measures one full pass over all Services.
 
 func BenchmarkAllocate5000Pending(b *testing.B) {
 	w := worldtest.Large(5_000, 0)
