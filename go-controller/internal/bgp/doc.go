@@ -11,6 +11,6 @@
 //   - If objects contradict each other, the oldest takes precedence, and the others report a finding.
 //   - A peer receives exactly the routes of its own Session. Nothing is filtered on the way.
 //   - Every route names its next hop. A speaker never chooses one.
-//   - Two Neighbors that are not Alike need a new session. A difference in Routes only needs updates in the existing
-//     session.
+//   - Two Neighbors for which SameSession is false need a new session. A difference in Routes only needs updates in the
+//     existing session.
 package bgp

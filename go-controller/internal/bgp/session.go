@@ -23,7 +23,8 @@ type Session struct {
 	Leaving bool
 }
 
-// Neighbor is the configuration of a session. Sessions whose Neighbors are Alike are the same session.
+// Neighbor is the configuration of a session. SameSession reports whether two Neighbors are those of the same
+// session.
 type Neighbor struct {
 	// MyASN is the node's AS number. LocalASN is the one that this peer sees instead, 0 for the same.
 	MyASN, LocalASN uint32

@@ -16,7 +16,7 @@ func (d *Dataplane) nodeOps(name string) opsFunc {
 	return func(b *batch) error { return d.nodeOpsWith(d.builder, name)(b) }
 }
 
-// nodeOpsWith is like node, for any builder.
+// nodeOpsWith is like nodeOps, with the given builder.
 func (d *Dataplane) nodeOpsWith(builder *rows.Builder, name string) opsFunc {
 	return func(b *batch) error {
 		have := ofNode(b.view, name)
