@@ -13,11 +13,11 @@ import (
 
 // previousAddrs returns the addresses that a Service had. Of the addresses that another controller wrote into its
 // status, it includes those that a pool could have allocated.
-func (l *state) previousAddrs(service int) ownership {
-	s := l.services[service]
-	own := ownership{addrs: l.held[s.Key]}
+func (st *state) previousAddrs(service int) ownership {
+	s := st.services[service]
+	own := ownership{addrs: st.held[s.Key]}
 	if own.releasesAddr = len(own.addrs) > 0; !own.releasesAddr {
-		own.addrs = l.adoptable(s, &own)
+		own.addrs = st.adoptable(s, &own)
 	}
 	return own
 }
@@ -25,8 +25,8 @@ func (l *state) previousAddrs(service int) ownership {
 // adopt lets a Service keep its addresses that are in its status (shown) or not in it (!shown), unless an older
 // Service has them too and does not share them. The addresses in a status come before all that are only granted: if
 // two controllers run at the same time, the other one may have written them.
-func (l *state) adopt(service int, own *ownership, shown bool) {
-	s := l.services[service]
+func (st *state) adopt(service int, own *ownership, shown bool) {
+	s := st.services[service]
 	for _, a := range own.addrs {
 		if slices.Contains(s.Assigned, a) != shown {
 			continue
@@ -36,14 +36,14 @@ func (l *state) adopt(service int, own *ownership, shown bool) {
 			own.releasesAddr = true
 			continue
 		}
-		if other, why := l.conflictingHolder(a, service); why != "" {
+		if other, why := st.conflictingHolder(a, service); why != "" {
 			if shown {
 				own.lost, own.lostTo, own.lostReason = a, other, why
 			}
 			own.releasesAddr = true
 			continue
 		}
-		l.take(a, service)
+		st.take(a, service)
 		*own.has.of(f) = a
 	}
 }
@@ -52,14 +52,14 @@ func (l *state) adopt(service int, own *ownership, shown bool) {
 // happened to their pool, and those of another controller that a pool could have allocated. It returns none if all of
 // them are another controller's, one of them could not have been allocated, and that controller may still be active:
 // two controllers must not overwrite each other's status.
-func (l *state) adoptable(s *world.Service, own *ownership) []netip.Addr {
+func (st *state) adoptable(s *world.Service, own *ownership) []netip.Addr {
 	var adoptable []netip.Addr
 	var refused []string
 	given := false
 	for _, a := range s.Assigned {
 		if slices.Contains(s.Given, a) {
 			given = true
-		} else if why := l.ineligibleReason(s, a); why != "" {
+		} else if why := st.ineligibleReason(s, a); why != "" {
 			refused = append(refused, why)
 			continue
 		}
@@ -78,28 +78,28 @@ func (l *state) adoptable(s *world.Service, own *ownership) []netip.Addr {
 // ineligibleReason returns why no pool would allocate an address to a Service, even if the address were free. It
 // returns an empty string if a pool could. A host outside of the cluster that answers for the address is ignored: it
 // may be the controller that allocated it.
-func (l *state) ineligibleReason(s *world.Service, a netip.Addr) string {
-	p := l.poolOf(a)
+func (st *state) ineligibleReason(s *world.Service, a netip.Addr) string {
+	p := st.poolOf(a)
 	if p == nil {
-		if use := l.usedAs(a); use != "" {
+		if use := st.usedAs(a); use != "" {
 			return fmt.Sprintf("address %s is %s", a, use)
 		}
 		return fmt.Sprintf("address %s is in no pool", a)
 	}
-	if why := p.admissionError(s); why != "" && l.reservations[a] != s.Key {
+	if why := p.admissionError(s); why != "" && st.reservations[a] != s.Key {
 		return fmt.Sprintf("address %s: %s", a, why)
 	}
-	if why := l.unusableExcept(p, a, s.Key, conflictRole); why != "" {
+	if why := st.unusableExcept(p, a, s.Key, conflictRole); why != "" {
 		return "address " + why
 	}
 	return ""
 }
 
 // reserveStatus reserves the addresses that a Service is about to give up until they are no longer in its status.
-func (l *state) reserveStatus(service int) {
-	for _, a := range l.services[service].Assigned {
-		if !l.holds(a, service) {
-			l.take(a, service)
+func (st *state) reserveStatus(service int) {
+	for _, a := range st.services[service].Assigned {
+		if !st.holds(a, service) {
+			st.take(a, service)
 		}
 	}
 }

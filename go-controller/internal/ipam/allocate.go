@@ -69,33 +69,33 @@ type PoolUsage struct {
 // new addresses spread over the shards.
 func Allocate(w *world.Snapshot, held map[world.Key][]netip.Addr,
 	shardOf func(pool string, a netip.Addr) (world.ShardID, bool)) *Allocation {
-	l := newState(w, held, shardOf)
-	owns := make([]ownership, len(l.services))
-	for i, s := range l.services {
+	st := newState(w, held, shardOf)
+	owns := make([]ownership, len(st.services))
+	for i, s := range st.services {
 		if releasesAddrs(&w.Cluster, s, held[s.Key]) {
 			owns[i].releasesAddr = true
 		} else {
-			owns[i] = l.previousAddrs(i)
-			l.adopt(i, &owns[i], true)
+			owns[i] = st.previousAddrs(i)
+			st.adopt(i, &owns[i], true)
 		}
 	}
-	for i := range l.services {
-		l.adopt(i, &owns[i], false)
+	for i := range st.services {
+		st.adopt(i, &owns[i], false)
 	}
-	for i := range l.services {
+	for i := range st.services {
 		if owns[i].releasesAddr {
-			l.reserveStatus(i)
+			st.reserveStatus(i)
 		}
 	}
-	a := &Allocation{Services: make(map[world.Key]Outcome, len(l.services)),
-		allocator: &allocator{state: l, open: l.autoAssignPools()}}
+	a := &Allocation{Services: make(map[world.Key]Outcome, len(st.services)),
+		allocator: &allocator{state: st, open: st.autoAssignPools()}}
 	externals := a.allocator.keepExternals()
-	l.startCooldowns(w.Now)
+	st.startCooldowns(w.Now)
 	a.allocator.assignExternalIPs(externals)
-	for i, s := range l.services {
+	for i, s := range st.services {
 		a.record(s, a.allocator.allocate(i, owns[i], externals[i]))
 	}
-	a.Pools = l.usage()
+	a.Pools = st.usage()
 	return a
 }
 
@@ -148,6 +148,6 @@ func families(s *world.Service) []world.Family {
 }
 
 // autoAssignPools returns the pools that serve Services that name no pool, in the order in which they are tried.
-func (b *poolIndex) autoAssignPools() []*pool {
-	return slices.DeleteFunc(slices.Clone(b.pools), func(p *pool) bool { return !p.AutoAssign || !p.canAllocate() })
+func (pi *poolIndex) autoAssignPools() []*pool {
+	return slices.DeleteFunc(slices.Clone(pi.pools), func(p *pool) bool { return !p.AutoAssign || !p.canAllocate() })
 }

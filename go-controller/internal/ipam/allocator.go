@@ -24,20 +24,20 @@ type messages struct {
 	messages []string
 }
 
-func (r *messages) add(reason Reason, message string) {
+func (m *messages) add(reason Reason, message string) {
 	if message == "" {
 		return
 	}
-	if r.reason == "" {
-		r.reason = reason
+	if m.reason == "" {
+		m.reason = reason
 	}
-	r.messages = append(r.messages, message)
+	m.messages = append(m.messages, message)
 }
 
 // allocate allocates what a Service lacks and moves it to the address or pool that it requests. The Service loses an
 // address that it has only when it gets a replacement.
-func (d *allocator) allocate(service int, own ownership, ext external) Outcome {
-	s := d.services[service]
+func (al *allocator) allocate(service int, own ownership, ext external) Outcome {
+	s := al.services[service]
 	var say messages
 	gets := own.has
 	if own.foreign {
@@ -46,18 +46,18 @@ func (d *allocator) allocate(service int, own ownership, ext external) Outcome {
 			"and the Service gets no address until it is cleared or spec.loadBalancerClass names the controller")
 	} else if len(s.Problems) > 0 {
 		say.add(ReasonInvalidRequest, strings.Join(s.Problems, "; "))
-	} else if d.suspended.Reason != "" {
-		if d.needsAddress(s, own.has) {
-			say.add(d.suspended.Reason, d.suspended.Message)
+	} else if al.suspended.Reason != "" {
+		if al.needsAddress(s, own.has) {
+			say.add(al.suspended.Reason, al.suspended.Message)
 		}
-	} else if asked, reason, message := d.request(service, own.has); reason != "" {
+	} else if asked, reason, message := al.request(service, own.has); reason != "" {
 		say.add(reason, message)
 	} else {
-		d.grant(service, asked, &gets, &say)
+		al.grant(service, asked, &gets, &say)
 	}
 	if own.lost.IsValid() && say.reason != ReasonAddressInUse {
 		say.add(ReasonAddressInUse, fmt.Sprintf("%s, which was in the status, belongs to Service %s, the older one", own.lost,
-			d.services[own.lostTo].Key)+notShared(s, own.lostReason))
+			al.services[own.lostTo].Key)+notShared(s, own.lostReason))
 	}
 	if own.refused != "" && !own.foreign {
 		say.add(ReasonForeignAddress, "status.loadBalancer.ingress: "+own.refused+"; another controller wrote it, and it "+
@@ -66,34 +66,34 @@ func (d *allocator) allocate(service int, own ownership, ext external) Outcome {
 	for _, message := range ext.say.messages {
 		say.add(ext.say.reason, message)
 	}
-	o := d.outcome(service, own.has, gets, say)
+	o := al.outcome(service, own.has, gets, say)
 	o.External, o.HeldExternal, o.Foreign = ext.addrs, ext.held, own.foreign
 	return o
 }
 
 // grant fills gets: first the requested addresses, then one per family that is missing or that must move to another
 // pool.
-func (d *allocator) grant(service int, asked perFamily, gets *perFamily, say *messages) {
-	s := d.services[service]
+func (al *allocator) grant(service int, asked perFamily, gets *perFamily, say *messages) {
+	s := al.services[service]
 	own, had := *gets, !gets.empty()
 	var missing []world.Family
 	for _, f := range families(s) {
 		switch has := *gets.of(f); {
 		case asked.of(f).IsValid():
 			*gets.of(f) = *asked.of(f)
-		case !has.IsValid(), d.requestsOtherPool(s, has):
+		case !has.IsValid(), al.requestsOtherPool(s, has):
 			missing = append(missing, f)
 		}
 	}
 	var drawn [2]*pool
 	if len(missing) > 0 {
-		pools, reason, message := d.candidates(s, *gets)
+		pools, reason, message := al.candidates(s, *gets)
 		if reason != "" {
 			say.add(reason, message)
 		} else {
-			missing = d.reuseCooldownAddr(allocationRequest{s, own, *gets}, gets, pools, missing)
-			missing = d.share(service, own, gets, pools, missing)
-			drawn = d.choose(allocationRequest{s, own, *gets}, pools, missing, say)
+			missing = al.reuseCooldownAddr(allocationRequest{s, own, *gets}, gets, pools, missing)
+			missing = al.share(service, own, gets, pools, missing)
+			drawn = al.choose(allocationRequest{s, own, *gets}, pools, missing, say)
 		}
 	}
 	if say.reason != "" && s.FamilyPolicy == world.RequireDualStack && !had {
@@ -102,32 +102,32 @@ func (d *allocator) grant(service int, asked perFamily, gets *perFamily, say *me
 	}
 	for i, f := range missing {
 		if p := drawn[i]; p != nil {
-			a, ok := d.draw(p.freeList(f), p.Name)
+			a, ok := al.draw(p.freeList(f), p.Name)
 			*gets.of(f) = a
-			d.cursorExhausted = d.cursorExhausted || !ok
+			al.cursorExhausted = al.cursorExhausted || !ok
 		}
 	}
 	for _, f := range families(s) {
-		if a := *gets.of(f); a.IsValid() && !d.holds(a, service) {
-			d.take(a, service)
+		if a := *gets.of(f); a.IsValid() && !al.holds(a, service) {
+			al.take(a, service)
 		}
 	}
 }
 
 // requestsOtherPool reports whether the Service requests another pool than the one that its address is in. It returns
 // false for an address in no pool, because the Service did not choose to leave its pool.
-func (d *allocator) requestsOtherPool(s *world.Service, has netip.Addr) bool {
-	if s.RequestedPool == "" || d.poolName(has) == "" {
+func (al *allocator) requestsOtherPool(s *world.Service, has netip.Addr) bool {
+	if s.RequestedPool == "" || al.poolName(has) == "" {
 		return false
 	}
-	p := d.byName[s.RequestedPool]
+	p := al.byName[s.RequestedPool]
 	return p == nil || !p.covers(has)
 }
 
 // candidates returns the pools that a Service may draw from, in order of preference.
-func (d *allocator) candidates(s *world.Service, gets perFamily) ([]*pool, Reason, string) {
+func (al *allocator) candidates(s *world.Service, gets perFamily) ([]*pool, Reason, string) {
 	if s.RequestedPool != "" {
-		p := d.byName[s.RequestedPool]
+		p := al.byName[s.RequestedPool]
 		if p == nil {
 			reason, message := notFound(s)
 			return nil, reason, message
@@ -141,7 +141,7 @@ func (d *allocator) candidates(s *world.Service, gets perFamily) ([]*pool, Reaso
 		}
 		return []*pool{p}, "", ""
 	}
-	open := d.openTo(s)
+	open := al.openTo(s)
 	if gets.empty() {
 		return open, "", ""
 	}
@@ -149,11 +149,11 @@ func (d *allocator) candidates(s *world.Service, gets perFamily) ([]*pool, Reaso
 	var first []*pool
 	for _, f := range families(s) {
 		a := *gets.of(f)
-		p := d.poolOf(a)
+		p := al.poolOf(a)
 		if p == nil || !p.canAllocate() || !p.admits(s) || slices.Contains(first, p) {
 			continue
 		}
-		if p.AutoAssign || slices.Contains(s.Requested, a) || d.reservations[a] == s.Key {
+		if p.AutoAssign || slices.Contains(s.Requested, a) || al.reservations[a] == s.Key {
 			first = append(first, p)
 		}
 	}
@@ -165,12 +165,12 @@ func (d *allocator) candidates(s *world.Service, gets perFamily) ([]*pool, Reaso
 }
 
 // openTo returns the open pools that serve a Service.
-func (d *allocator) openTo(s *world.Service) []*pool {
+func (al *allocator) openTo(s *world.Service) []*pool {
 	shut := func(p *pool) bool { return !p.admits(s) }
-	if !slices.ContainsFunc(d.open, shut) {
-		return d.open
+	if !slices.ContainsFunc(al.open, shut) {
+		return al.open
 	}
-	return slices.DeleteFunc(slices.Clone(d.open), shut)
+	return slices.DeleteFunc(slices.Clone(al.open), shut)
 }
 
 // allocationRequest is a Service with the addresses that it had and those that it gets so far.
@@ -181,11 +181,11 @@ type allocationRequest struct {
 
 // choose selects the pool for each missing family (at most two): the first pool that has all of them, or else the
 // first pool for each.
-func (d *allocator) choose(b allocationRequest, pools []*pool, missing []world.Family,
+func (al *allocator) choose(r allocationRequest, pools []*pool, missing []world.Family,
 	say *messages) (chosen [2]*pool) {
 	for _, p := range pools {
 		lacks := slices.ContainsFunc(missing, func(f world.Family) bool { return p.freeList(f).free() == 0 })
-		if !lacks && d.withinQuota(p, b.service, b.had, b.gets, len(missing)) {
+		if !lacks && al.withinQuota(p, r.service, r.had, r.gets, len(missing)) {
 			for i := range missing {
 				chosen[i] = p
 			}
@@ -198,27 +198,27 @@ func (d *allocator) choose(b allocationRequest, pools []*pool, missing []world.F
 			if chosen[0] == p {
 				n = 2
 			}
-			if p.freeList(f).free() > 0 && d.withinQuota(p, b.service, b.had, b.gets, n) {
+			if p.freeList(f).free() > 0 && al.withinQuota(p, r.service, r.had, r.gets, n) {
 				chosen[i] = p
 				break
 			}
 		}
 		if chosen[i] == nil {
-			say.add(d.exhausted(b.service, pools, f))
+			say.add(al.exhausted(r.service, pools, f))
 		}
 	}
 	return chosen
 }
 
 // exhausted returns why none of the pools has an address of a family.
-func (d *allocator) exhausted(s *world.Service, pools []*pool, f world.Family) (Reason, string) {
+func (al *allocator) exhausted(s *world.Service, pools []*pool, f world.Family) (Reason, string) {
 	const most = 5
 	reason := ReasonPoolExhausted
 	var counts []string
 	for _, p := range pools {
 		count := p.freeList(f).counts(p, f)
 		if p.freeList(f).free() > 0 {
-			reason, count = ReasonQuotaExceeded, d.quotaMessage(p, s)
+			reason, count = ReasonQuotaExceeded, al.quotaMessage(p, s)
 		}
 		if p.freeList(f).size > 0 && !slices.Contains(counts, count) {
 			counts = append(counts, count)
@@ -240,8 +240,8 @@ func (d *allocator) exhausted(s *world.Service, pools []*pool, f world.Family) (
 
 // outcome assembles the Outcome of a Service, with a remark on each address that the Service keeps although it would
 // not get it today.
-func (d *allocator) outcome(service int, had, gets perFamily, say messages) Outcome {
-	s := d.services[service]
+func (al *allocator) outcome(service int, had, gets perFamily, say messages) Outcome {
+	s := al.services[service]
 	var both [2]netip.Addr
 	addrs := both[:0]
 	for _, f := range families(s) {
@@ -251,17 +251,17 @@ func (d *allocator) outcome(service int, had, gets perFamily, say messages) Outc
 		}
 		addrs = append(addrs, a)
 		const keeps = "; the Service keeps it until it is recreated or requests another"
-		if why := d.contested(a); why != "" {
+		if why := al.contested(a); why != "" {
 			say.add(ReasonAddressConflict, fmt.Sprintf("address %s is %s", a, why)+keeps)
-		} else if a == *had.of(f) && d.ineligible[claim{a, service}] {
-			say.add(ReasonAddressLeftPool, d.ineligibleMessage(s, a)+keeps)
+		} else if a == *had.of(f) && al.ineligible[claim{a, service}] {
+			say.add(ReasonAddressLeftPool, al.ineligibleMessage(s, a)+keeps)
 		}
 	}
 	o := Outcome{Reason: say.reason, Message: strings.Join(say.messages, "; ")}
 	if len(addrs) == 0 {
 		return o
 	}
-	o.Pool = d.poolName(addrs[0])
+	o.Pool = al.poolName(addrs[0])
 	o.Addrs = s.Assigned
 	if !slices.Equal(addrs, s.Assigned) {
 		o.Addrs = slices.Clone(addrs)
@@ -273,8 +273,8 @@ func (d *allocator) outcome(service int, had, gets perFamily, say messages) Outc
 }
 
 // ineligibleMessage returns why no pool would allocate an odd address to the Service.
-func (d *allocator) ineligibleMessage(s *world.Service, a netip.Addr) string {
-	p := d.poolOf(a)
+func (al *allocator) ineligibleMessage(s *world.Service, a netip.Addr) string {
+	p := al.poolOf(a)
 	if p == nil {
 		return fmt.Sprintf("address %s is in no pool", a)
 	}
@@ -282,8 +282,8 @@ func (d *allocator) ineligibleMessage(s *world.Service, a netip.Addr) string {
 		_, closed := p.unavailableReason()
 		return fmt.Sprintf("address %s: %s", a, closed)
 	}
-	if why := p.admissionError(s); why != "" && d.reservations[a] != s.Key {
+	if why := p.admissionError(s); why != "" && al.reservations[a] != s.Key {
 		return fmt.Sprintf("address %s: %s", a, why)
 	}
-	return "address " + d.unusable(p, a, s.Key)
+	return "address " + al.unusable(p, a, s.Key)
 }

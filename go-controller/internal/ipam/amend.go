@@ -50,33 +50,33 @@ func (a *Allocation) record(s *world.Service, o Outcome) {
 
 // release frees an address that one Service alone has, and returns false if that is not the case. The address is
 // available again to the next Allocation: the cursors of this one have already passed it.
-func (l *state) release(addr netip.Addr, s *world.Service) bool {
-	first, taken := l.holder[addr]
-	p := l.poolOf(addr)
-	if !taken || l.services[first].Key != s.Key || len(l.sharers[addr]) > 0 || l.ineligible[claim{addr, first}] ||
+func (st *state) release(addr netip.Addr, s *world.Service) bool {
+	first, taken := st.holder[addr]
+	p := st.poolOf(addr)
+	if !taken || st.services[first].Key != s.Key || len(st.sharers[addr]) > 0 || st.ineligible[claim{addr, first}] ||
 		p == nil ||
 		p.ReuseDelay > 0 {
 		return false
 	}
-	if _, kept := l.reservations[addr]; kept {
+	if _, kept := st.reservations[addr]; kept {
 		return false
 	}
-	delete(l.holder, addr)
-	if l.load != nil {
-		if load := l.loadOf(p.Name, addr); load != &l.unplaced {
+	delete(st.holder, addr)
+	if st.load != nil {
+		if load := st.loadOf(p.Name, addr); load != &st.unplaced {
 			*load--
 		}
 	}
 	if p.Quota > 0 {
-		l.quotaUsed[quotaKey{p.Name, s.Key.Namespace}]--
+		st.quotaUsed[quotaKey{p.Name, s.Key.Namespace}]--
 	}
 	p.freeList(world.FamilyOf(addr)).used--
-	u := l.use[p.Name]
+	u := st.use[p.Name]
 	if world.FamilyOf(addr) == world.IPv4 {
 		u.Assigned4--
 	} else {
 		u.Assigned6--
 	}
-	l.use[p.Name] = u
+	st.use[p.Name] = u
 	return true
 }

@@ -20,8 +20,8 @@ func describe(c world.Conflict) string {
 func ConflictMessage(c world.Conflict) string { return conflictRole + " " + describe(c) }
 
 // contested returns Contested for an address, or an empty string if no such host answers.
-func (b *poolIndex) contested(a netip.Addr) string {
-	if c, there := b.conflicts[a]; there {
+func (pi *poolIndex) contested(a netip.Addr) string {
+	if c, there := pi.conflicts[a]; there {
 		return ConflictMessage(c)
 	}
 	return ""

@@ -26,20 +26,20 @@ func (o Outcome) VIPs() []netip.Addr {
 
 // keepExternals takes the addresses of spec.externalIPs for the Services that own them already, as long as these
 // still list them.
-func (d *allocator) keepExternals() []external {
-	out := make([]external, len(d.services))
-	for i, s := range d.services {
+func (al *allocator) keepExternals() []external {
+	out := make([]external, len(al.services))
+	for i, s := range al.services {
 		if len(s.ExternalIPs) == 0 {
 			continue
 		}
 		out[i].claims = make([]claimed, len(s.ExternalIPs))
 		own := map[netip.Addr]bool{}
-		for _, a := range d.heldExternals(s) {
+		for _, a := range al.heldExternals(s) {
 			own[a] = true
 		}
 		for j, a := range s.ExternalIPs {
 			if out[i].claims[j].wasHeld = own[a]; own[a] {
-				d.claim(i, a, &out[i].claims[j])
+				al.claim(i, a, &out[i].claims[j])
 			}
 		}
 	}
@@ -49,11 +49,11 @@ func (d *allocator) keepExternals() []external {
 // assignExternalIPs takes the remaining addresses of spec.externalIPs for the Services that may have them, oldest
 // Service first. It runs before anything new is allocated, and after the Services that have addresses kept them. A
 // disabled pool continues to serve all addresses that it has.
-func (d *allocator) assignExternalIPs(out []external) {
-	for i, s := range d.services {
+func (al *allocator) assignExternalIPs(out []external) {
+	for i, s := range al.services {
 		for j, a := range s.ExternalIPs {
 			if !out[i].claims[j].wasHeld {
-				d.claim(i, a, &out[i].claims[j])
+				al.claim(i, a, &out[i].claims[j])
 			}
 		}
 		out[i].collect(s)
@@ -61,10 +61,10 @@ func (d *allocator) assignExternalIPs(out []external) {
 }
 
 // claim takes an address of spec.externalIPs if the Service may have it.
-func (d *allocator) claim(service int, a netip.Addr, c *claimed) {
-	c.reason, c.message, c.poolUnavailable = d.denyExternal(service, a)
-	if c.message == "" && !d.holds(a, service) {
-		d.take(a, service)
+func (al *allocator) claim(service int, a netip.Addr, c *claimed) {
+	c.reason, c.message, c.poolUnavailable = al.denyExternal(service, a)
+	if c.message == "" && !al.holds(a, service) {
+		al.take(a, service)
 	}
 }
 
@@ -104,25 +104,25 @@ func (e *external) collect(s *world.Service) {
 // denyExternal returns why an address of spec.externalIPs is not served. The reason is empty if no pool serves it,
 // and the message is empty if the address is served. closed is set if the address would be served for no Service, so
 // its holder keeps it.
-func (d *allocator) denyExternal(service int, a netip.Addr) (reason Reason, message string, closed bool) {
+func (al *allocator) denyExternal(service int, a netip.Addr) (reason Reason, message string, closed bool) {
 	const by = "spec.externalIPs"
-	s, p := d.services[service], d.poolOf(a)
+	s, p := al.services[service], al.poolOf(a)
 	switch {
 	case p == nil || !p.ExternalIPs:
 		return "", fmt.Sprintf("%s: %s is in no pool with spec.externalIPs, so it is not announced", by, a), true
 	case len(p.Problems) > 0:
 		reason, message := p.unavailableReason()
 		return reason, fmt.Sprintf("%s: address %s: %s", by, a, message), true
-	case d.holds(a, service):
+	case al.holds(a, service):
 		return "", "", false
 	}
 	// If another host answers for it, it is claimed now and announced once that host is gone.
-	if reason, message = d.deny(service, p, a, by, false); reason != "" {
-		of, reserved := d.reservations[a]
+	if reason, message = al.deny(service, p, a, by, false); reason != "" {
+		of, reserved := al.reservations[a]
 		return reason, message, reason == ReasonAddressExcluded && (!reserved || of == s.Key)
 	}
-	if p.Quota > 0 && d.isSoleInNamespace(a, s) && d.quotaUsed[quotaKey{p.Name, s.Key.Namespace}] >= p.Quota {
-		return ReasonQuotaExceeded, fmt.Sprintf("%s: address %s: %s", by, a, d.quotaMessage(p, s)), false
+	if p.Quota > 0 && al.isSoleInNamespace(a, s) && al.quotaUsed[quotaKey{p.Name, s.Key.Namespace}] >= p.Quota {
+		return ReasonQuotaExceeded, fmt.Sprintf("%s: address %s: %s", by, a, al.quotaMessage(p, s)), false
 	}
 	return "", "", false
 }

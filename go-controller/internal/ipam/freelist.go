@@ -41,30 +41,30 @@ type candidate struct {
 	load *int
 }
 
-func (s *freeList) add(r netipx.IPRange, avoidBuggy bool) {
+func (fl *freeList) add(r netipx.IPRange, avoidBuggy bool) {
 	n := size(r)
 	if avoidBuggy {
 		n -= buggyIn(r)
 	}
-	s.spans = append(s.spans, r)
-	s.avoidBuggy = avoidBuggy
-	s.size = plus(s.size, n)
+	fl.spans = append(fl.spans, r)
+	fl.avoidBuggy = avoidBuggy
+	fl.size = plus(fl.size, n)
 }
 
 // free returns the number of free addresses. A size at the largest int64 never decreases.
-func (s *freeList) free() int64 {
-	if s.size == math.MaxInt64 {
-		return s.size
+func (fl *freeList) free() int64 {
+	if fl.size == math.MaxInt64 {
+		return fl.size
 	}
-	return s.size - s.used
+	return fl.size - fl.used
 }
 
-func (s *freeList) counts(p *pool, f world.Family) string {
-	text := fmt.Sprintf("pool %q: %d of %d %s addresses are free", p.Name, s.free(), s.size, f)
-	if s.coolingDown > 0 {
+func (fl *freeList) counts(p *pool, f world.Family) string {
+	text := fmt.Sprintf("pool %q: %d of %d %s addresses are free", p.Name, fl.free(), fl.size, f)
+	if fl.coolingDown > 0 {
 		// The number of addresses in cooldown is omitted: otherwise each deletion would change the message of every
 		// pending Service.
-		text += fmt.Sprintf("; others are in cooldown until %s or longer (spec.reuseDelay)", formatTime(s.firstEnd))
+		text += fmt.Sprintf("; others are in cooldown until %s or longer (spec.reuseDelay)", formatTime(fl.firstEnd))
 	}
 	return text
 }
@@ -73,20 +73,20 @@ func (s *freeList) counts(p *pool, f world.Family) string {
 func formatTime(t time.Time) string { return ceil(t).UTC().Format(time.RFC3339) }
 
 // step returns the address under the cursor and advances the cursor. It returns false at the end.
-func (s *freeList) step() (netip.Addr, bool) {
-	for s.span < len(s.spans) {
-		r := s.spans[s.span]
-		if !s.next.IsValid() {
-			s.next = r.From()
+func (fl *freeList) step() (netip.Addr, bool) {
+	for fl.span < len(fl.spans) {
+		r := fl.spans[fl.span]
+		if !fl.next.IsValid() {
+			fl.next = r.From()
 		}
-		a := s.next
+		a := fl.next
 		if a == r.To() {
-			s.span++
-			s.next = netip.Addr{}
+			fl.span++
+			fl.next = netip.Addr{}
 		} else {
-			s.next = a.Next()
+			fl.next = a.Next()
 		}
-		if s.avoidBuggy && buggy(a) {
+		if fl.avoidBuggy && buggy(a) {
 			continue
 		}
 		return a, true
@@ -96,14 +96,14 @@ func (s *freeList) step() (netip.Addr, bool) {
 
 // draw selects a free address: among the first few, the one whose shard has the fewest addresses, and of those the
 // first.
-func (l *state) draw(s *freeList, pool string) (netip.Addr, bool) {
+func (st *state) draw(s *freeList, pool string) (netip.Addr, bool) {
 	for len(s.window) < drawWindow {
 		a, ok := s.step()
 		if !ok {
 			break
 		}
-		if !l.taken(a) && l.cooldowns[a] == nil {
-			s.window = append(s.window, candidate{a, l.loadOf(pool, a)})
+		if !st.taken(a) && st.cooldowns[a] == nil {
+			s.window = append(s.window, candidate{a, st.loadOf(pool, a)})
 		}
 	}
 	if len(s.window) == 0 {
@@ -119,18 +119,18 @@ func (l *state) draw(s *freeList, pool string) (netip.Addr, bool) {
 }
 
 // startCooldown counts one of the addresses that may be allocated as in cooldown.
-func (s *freeList) startCooldown(a netip.Addr, until time.Time) {
-	s.markUsed(a)
-	s.coolingDown++
-	if s.firstEnd.IsZero() || until.Before(s.firstEnd) {
-		s.firstEnd = until
+func (fl *freeList) startCooldown(a netip.Addr, until time.Time) {
+	fl.markUsed(a)
+	fl.coolingDown++
+	if fl.firstEnd.IsZero() || until.Before(fl.firstEnd) {
+		fl.firstEnd = until
 	}
 }
 
 // markUsed counts one of the addresses that may be allocated as in use.
-func (s *freeList) markUsed(a netip.Addr) {
-	s.used++
-	if i := slices.IndexFunc(s.window, func(c candidate) bool { return c.addr == a }); i >= 0 {
-		s.window = slices.Delete(s.window, i, i+1)
+func (fl *freeList) markUsed(a netip.Addr) {
+	fl.used++
+	if i := slices.IndexFunc(fl.window, func(c candidate) bool { return c.addr == a }); i >= 0 {
+		fl.window = slices.Delete(fl.window, i, i+1)
 	}
 }

@@ -85,62 +85,62 @@ func (p *pool) covers(a netip.Addr) bool {
 }
 
 func newPoolIndex(w *world.Snapshot) *poolIndex {
-	b := &poolIndex{
+	pi := &poolIndex{
 		byName: make(map[string]*pool, len(w.Pools)), reservations: make(map[netip.Addr]world.Key),
 		reservationsByService: make(map[world.Key][]netip.Addr),
 		conflicts:             w.Conflicts, suspended: suspended(&w.Cluster),
 	}
 	for _, wp := range w.Pools {
 		p := &pool{Pool: wp, excluded: union(wp.Exclude)}
-		b.pools = append(b.pools, p)
-		b.byName[wp.Name] = p
+		pi.pools = append(pi.pools, p)
+		pi.byName[wp.Name] = p
 	}
-	owned := make(map[*pool][]netipx.IPRange, len(b.pools))
-	slices.SortFunc(b.pools, func(x, y *pool) int {
+	owned := make(map[*pool][]netipx.IPRange, len(pi.pools))
+	slices.SortFunc(pi.pools, func(x, y *pool) int {
 		return cmp.Or(x.Created.Compare(y.Created), cmp.Compare(x.Name, y.Name))
 	})
-	for _, p := range b.pools {
-		owned[p] = b.claimRanges(p)
+	for _, p := range pi.pools {
+		owned[p] = pi.claimRanges(p)
 	}
-	slices.SortFunc(b.pools, func(x, y *pool) int {
+	slices.SortFunc(pi.pools, func(x, y *pool) int {
 		return cmp.Or(cmp.Compare(x.priority(), y.priority()), cmp.Compare(x.Name, y.Name))
 	})
 
-	b.allUses = foreignUses(w)
-	b.addForeignUses(b.allUses)
-	for _, p := range b.pools {
-		kept := b.addReservations(p)
+	pi.allUses = foreignUses(w)
+	pi.addForeignUses(pi.allUses)
+	for _, p := range pi.pools {
+		kept := pi.addReservations(p)
 		for _, r := range kept {
-			if b.usable(p, r.From()) {
+			if pi.usable(p, r.From()) {
 				p.freeList(world.FamilyOf(r.From())).kept++
 			}
 		}
-		withheld := union(slices.Concat(p.excluded, b.foreign, kept))
+		withheld := union(slices.Concat(p.excluded, pi.foreign, kept))
 		for _, r := range owned[p] {
 			for _, r := range minus(r, withheld) {
 				p.freeList(world.FamilyOf(r.From())).add(r, p.AvoidBuggyIPs)
 			}
 		}
 	}
-	return b
+	return pi
 }
 
 // claimRanges makes p the owner of its ranges, except for the parts that older pools own. It returns the parts that p
 // owns, in the order of its ranges.
-func (b *poolIndex) claimRanges(p *pool) []netipx.IPRange {
+func (pi *poolIndex) claimRanges(p *pool) []netipx.IPRange {
 	var got []netipx.IPRange
 	for _, r := range p.Ranges {
-		first, end := overlapping(b.ranges, r)
+		first, end := overlapping(pi.ranges, r)
 		for i := first; i < end; i++ {
-			if o := b.owners[i]; o != p {
-				p.addProblem("addresses: %s belongs to pool %q, the older one", common(r, b.ranges[i]), o.Name)
+			if o := pi.owners[i]; o != p {
+				p.addProblem("addresses: %s belongs to pool %q, the older one", common(r, pi.ranges[i]), o.Name)
 			}
 		}
-		pieces := minus(r, b.ranges)
+		pieces := minus(r, pi.ranges)
 		for _, piece := range pieces {
-			at := find(b.ranges, piece.From())
-			b.ranges = slices.Insert(b.ranges, at, piece)
-			b.owners = slices.Insert(b.owners, at, p)
+			at := find(pi.ranges, piece.From())
+			pi.ranges = slices.Insert(pi.ranges, at, piece)
+			pi.owners = slices.Insert(pi.owners, at, p)
 		}
 		got = append(got, pieces...)
 	}
@@ -148,36 +148,36 @@ func (b *poolIndex) claimRanges(p *pool) []netipx.IPRange {
 }
 
 // addForeignUses records the uses that are inside a pool.
-func (b *poolIndex) addForeignUses(all []foreignUse) {
+func (pi *poolIndex) addForeignUses(all []foreignUse) {
 	for _, res := range all {
-		if first, end := overlapping(b.ranges, res.IPRange); first < end {
-			b.uses = append(b.uses, res)
-			b.foreign = append(b.foreign, res.IPRange)
+		if first, end := overlapping(pi.ranges, res.IPRange); first < end {
+			pi.uses = append(pi.uses, res)
+			pi.foreign = append(pi.foreign, res.IPRange)
 		}
 	}
-	b.foreign = union(b.foreign)
-	slices.SortFunc(b.uses, foreignUse.compare)
-	for _, res := range b.uses {
+	pi.foreign = union(pi.foreign)
+	slices.SortFunc(pi.uses, foreignUse.compare)
+	for _, res := range pi.uses {
 		if !res.isMisconfiguration {
 			continue
 		}
-		first, end := overlapping(b.ranges, res.IPRange)
+		first, end := overlapping(pi.ranges, res.IPRange)
 		for i := first; i < end; i++ {
-			b.owners[i].addProblem("addresses: %s is %s and is not allocated", common(res.IPRange, b.ranges[i]), res.String())
+			pi.owners[i].addProblem("addresses: %s is %s and is not allocated", common(res.IPRange, pi.ranges[i]), res.String())
 		}
 	}
 }
 
 // addReservations records the reservations of p for addresses that it owns, and returns these addresses.
-func (b *poolIndex) addReservations(p *pool) []netipx.IPRange {
+func (pi *poolIndex) addReservations(p *pool) []netipx.IPRange {
 	var ranges []netipx.IPRange
 	for _, r := range p.Reservations {
 		for _, a := range r.Addrs {
-			if _, twice := b.reservations[a]; twice || b.poolOf(a) != p {
+			if _, twice := pi.reservations[a]; twice || pi.poolOf(a) != p {
 				continue
 			}
-			b.reservations[a] = r.Service
-			b.reservationsByService[r.Service] = append(b.reservationsByService[r.Service], a)
+			pi.reservations[a] = r.Service
+			pi.reservationsByService[r.Service] = append(pi.reservationsByService[r.Service], a)
 			ranges = append(ranges, netipx.IPRangeFrom(a, a))
 		}
 	}
@@ -186,9 +186,9 @@ func (b *poolIndex) addReservations(p *pool) []netipx.IPRange {
 
 // reservedFor returns the address of a family that is reserved for a Service. Of several, it returns the one in the
 // pool that is tried first.
-func (b *poolIndex) reservedFor(s *world.Service, f world.Family) netip.Addr {
-	for _, a := range b.reservationsByService[s.Key] {
-		if world.FamilyOf(a) == f && (s.RequestedPool == "" || s.RequestedPool == b.poolName(a)) {
+func (pi *poolIndex) reservedFor(s *world.Service, f world.Family) netip.Addr {
+	for _, a := range pi.reservationsByService[s.Key] {
+		if world.FamilyOf(a) == f && (s.RequestedPool == "" || s.RequestedPool == pi.poolName(a)) {
 			return a
 		}
 	}
@@ -216,12 +216,12 @@ func (p *pool) problemMessages() []string {
 	return append(p.problems, fmt.Sprintf("and %d more", p.unreported))
 }
 
-func (r foreignUse) compare(o foreignUse) int {
-	return cmp.Or(r.From().Compare(o.From()), r.To().Compare(o.To()), cmp.Compare(r.role, o.role),
-		cmp.Compare(r.user, o.user))
+func (f foreignUse) compare(o foreignUse) int {
+	return cmp.Or(f.From().Compare(o.From()), f.To().Compare(o.To()), cmp.Compare(f.role, o.role),
+		cmp.Compare(f.user, o.user))
 }
 
-func (r foreignUse) String() string { return r.role + " " + r.user }
+func (f foreignUse) String() string { return f.role + " " + f.user }
 
 // foreignUses returns all uses of addresses outside the pools, in no order.
 func foreignUses(w *world.Snapshot) []foreignUse {
@@ -284,25 +284,25 @@ func reservedSubnetAddrs(p netip.Prefix) []foreignUse {
 }
 
 // poolOf returns the pool that an address belongs to, or nil if it is in none.
-func (b *poolIndex) poolOf(a netip.Addr) *pool {
-	if i := find(b.ranges, a); i < len(b.ranges) && b.ranges[i].Contains(a) {
-		return b.owners[i]
+func (pi *poolIndex) poolOf(a netip.Addr) *pool {
+	if i := find(pi.ranges, a); i < len(pi.ranges) && pi.ranges[i].Contains(a) {
+		return pi.owners[i]
 	}
 	return nil
 }
 
 // usable reports whether p, the owner of a, may allocate it to a Service at all.
-func (b *poolIndex) usable(p *pool, a netip.Addr) bool {
-	return !contains(p.excluded, a) && !contains(b.foreign, a) && (!p.AvoidBuggyIPs || !buggy(a))
+func (pi *poolIndex) usable(p *pool, a netip.Addr) bool {
+	return !contains(p.excluded, a) && !contains(pi.foreign, a) && (!p.AvoidBuggyIPs || !buggy(a))
 }
 
 // unusable returns why p, the owner of a, does not allocate it to the Service, or an empty string if it does.
-func (b *poolIndex) unusable(p *pool, a netip.Addr, service world.Key) string {
-	return b.unusableExcept(p, a, service, "")
+func (pi *poolIndex) unusable(p *pool, a netip.Addr, service world.Key) string {
+	return pi.unusableExcept(p, a, service, "")
 }
 
 // unusableExcept is like unusable but ignores uses in one role.
-func (b *poolIndex) unusableExcept(p *pool, a netip.Addr, service world.Key, role string) string {
+func (pi *poolIndex) unusableExcept(p *pool, a netip.Addr, service world.Key, role string) string {
 	for _, r := range p.Exclude {
 		if r.Contains(a) {
 			return fmt.Sprintf("%s: pool %q excludes %s", a, p.Name, formatRange(r))
@@ -311,39 +311,39 @@ func (b *poolIndex) unusableExcept(p *pool, a netip.Addr, service world.Key, rol
 	if p.AvoidBuggyIPs && buggy(a) {
 		return fmt.Sprintf("%s: pool %q avoids addresses that end in .0 or .255 (avoidBuggyIPs)", a, p.Name)
 	}
-	if contains(b.foreign, a) {
-		for _, res := range b.uses {
+	if contains(pi.foreign, a) {
+		for _, res := range pi.uses {
 			if res.Contains(a) && res.role != role {
 				return fmt.Sprintf("%s is %s", a, res.String())
 			}
 		}
 	}
-	if reservedFor, kept := b.reservations[a]; kept && reservedFor != service {
+	if reservedFor, kept := pi.reservations[a]; kept && reservedFor != service {
 		return fmt.Sprintf("%s: pool %q reserves it for Service %s (spec.reservations)", a, p.Name, reservedFor)
 	}
 	return ""
 }
 
 // usedAs returns what an address that is in no pool is used for inside of the cluster, or an empty string.
-func (b *poolIndex) usedAs(a netip.Addr) string {
-	if b.addrUses == nil {
-		b.addrUses = make(map[netip.Addr]foreignUse, len(b.allUses))
-		for _, u := range b.allUses {
+func (pi *poolIndex) usedAs(a netip.Addr) string {
+	if pi.addrUses == nil {
+		pi.addrUses = make(map[netip.Addr]foreignUse, len(pi.allUses))
+		for _, u := range pi.allUses {
 			if u.role == conflictRole {
 				continue // possibly by the controller that allocated it
 			}
 			if u.From() != u.To() {
-				b.networks = append(b.networks, u)
-			} else if other, ok := b.addrUses[u.From()]; !ok || u.compare(other) < 0 {
-				b.addrUses[u.From()] = u
+				pi.networks = append(pi.networks, u)
+			} else if other, ok := pi.addrUses[u.From()]; !ok || u.compare(other) < 0 {
+				pi.addrUses[u.From()] = u
 			}
 		}
-		slices.SortFunc(b.networks, foreignUse.compare)
+		slices.SortFunc(pi.networks, foreignUse.compare)
 	}
-	if u, ok := b.addrUses[a]; ok {
+	if u, ok := pi.addrUses[a]; ok {
 		return u.String()
 	}
-	for _, u := range b.networks {
+	for _, u := range pi.networks {
 		if u.Contains(a) {
 			return u.String()
 		}

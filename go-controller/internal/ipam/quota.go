@@ -13,7 +13,7 @@ type quotaKey struct{ pool, namespace string }
 
 // withinQuota reports whether the quota allows a Service that had some addresses and gets others to take n more from
 // the pool. An address that replaces one of the same pool does not count.
-func (l *state) withinQuota(p *pool, s *world.Service, had, gets perFamily, n int) bool {
+func (st *state) withinQuota(p *pool, s *world.Service, had, gets perFamily, n int) bool {
 	if p.Quota == 0 {
 		return true
 	}
@@ -22,18 +22,18 @@ func (l *state) withinQuota(p *pool, s *world.Service, had, gets perFamily, n in
 		if before == after {
 			continue
 		}
-		if before.IsValid() && l.poolOf(before) == p && l.isSoleInNamespace(before, s) {
+		if before.IsValid() && st.poolOf(before) == p && st.isSoleInNamespace(before, s) {
 			n--
 		}
-		if after.IsValid() && l.poolOf(after) == p && l.isSoleInNamespace(after, s) {
+		if after.IsValid() && st.poolOf(after) == p && st.isSoleInNamespace(after, s) {
 			n++
 		}
 	}
-	return n <= 0 || l.quotaUsed[quotaKey{p.Name, s.Key.Namespace}]+n <= p.Quota
+	return n <= 0 || st.quotaUsed[quotaKey{p.Name, s.Key.Namespace}]+n <= p.Quota
 }
 
 // quotaMessage describes the usage of a pool with a quota by a namespace.
-func (l *state) quotaMessage(p *pool, s *world.Service) string {
+func (st *state) quotaMessage(p *pool, s *world.Service) string {
 	return fmt.Sprintf("pool %q: namespace %q has %d of the %d addresses that its quota allows (spec.quotaPerNamespace)",
-		p.Name, s.Key.Namespace, l.quotaUsed[quotaKey{p.Name, s.Key.Namespace}], p.Quota)
+		p.Name, s.Key.Namespace, st.quotaUsed[quotaKey{p.Name, s.Key.Namespace}], p.Quota)
 }

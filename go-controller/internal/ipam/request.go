@@ -14,8 +14,8 @@ import (
 // request returns the addresses that the Service requests or that are reserved for it. A request is all or nothing:
 // if one address is refused, the reason is set, and the Service gets nothing new. The message begins with the field
 // that makes the request.
-func (d *allocator) request(service int, has perFamily) (asked perFamily, reason Reason, message string) {
-	s := d.services[service]
+func (al *allocator) request(service int, has perFamily) (asked perFamily, reason Reason, message string) {
+	s := al.services[service]
 	for _, a := range s.Requested {
 		f := world.FamilyOf(a)
 		if !slices.Contains(families(s), f) {
@@ -27,29 +27,29 @@ func (d *allocator) request(service int, has perFamily) (asked perFamily, reason
 				f)
 		}
 		if a != *has.of(f) {
-			if reason, message := d.refuse(service, a, s.RequestedBy); reason != "" {
+			if reason, message := al.refuse(service, a, s.RequestedBy); reason != "" {
 				return perFamily{}, reason, message
 			}
 		}
 		*asked.of(f) = a
 	}
-	asked, reason, message = d.reserved(service, has, asked)
+	asked, reason, message = al.reserved(service, has, asked)
 	if reason != "" {
 		return perFamily{}, reason, message
 	}
-	return d.checkQuota(s, has, asked)
+	return al.checkQuota(s, has, asked)
 }
 
 // requestField returns the name of the field that requests an address: the Service's, or else the pool's.
-func (d *allocator) requestField(s *world.Service, a netip.Addr) string {
+func (al *allocator) requestField(s *world.Service, a netip.Addr) string {
 	if slices.Contains(s.Requested, a) {
 		return s.RequestedBy
 	}
-	return "spec.reservations of pool " + strconv.Quote(d.poolName(a))
+	return "spec.reservations of pool " + strconv.Quote(al.poolName(a))
 }
 
 // checkQuota refuses addresses that exceed the quota of their pool.
-func (d *allocator) checkQuota(s *world.Service, has, asked perFamily) (perFamily, Reason, string) {
+func (al *allocator) checkQuota(s *world.Service, has, asked perFamily) (perFamily, Reason, string) {
 	gets := has
 	for _, f := range families(s) {
 		if a := *asked.of(f); a.IsValid() {
@@ -61,9 +61,9 @@ func (d *allocator) checkQuota(s *world.Service, has, asked perFamily) (perFamil
 		if !a.IsValid() || a == *has.of(f) {
 			continue
 		}
-		if p := d.poolOf(a); !d.withinQuota(p, s, has, gets, 0) {
-			return perFamily{}, ReasonQuotaExceeded, fmt.Sprintf("%s: address %s: %s", d.requestField(s, a), a,
-				d.quotaMessage(p, s))
+		if p := al.poolOf(a); !al.withinQuota(p, s, has, gets, 0) {
+			return perFamily{}, ReasonQuotaExceeded, fmt.Sprintf("%s: address %s: %s", al.requestField(s, a), a,
+				al.quotaMessage(p, s))
 		}
 	}
 	return asked, "", ""
@@ -71,17 +71,17 @@ func (d *allocator) checkQuota(s *world.Service, has, asked perFamily) (perFamil
 
 // reserved adds the addresses that are reserved for a Service to those that it requests, for the families in which it
 // has no address. A reservation is a request made by the pool.
-func (d *allocator) reserved(service int, has, asked perFamily) (perFamily, Reason, string) {
-	s := d.services[service]
+func (al *allocator) reserved(service int, has, asked perFamily) (perFamily, Reason, string) {
+	s := al.services[service]
 	for _, f := range families(s) {
 		if has.of(f).IsValid() || asked.of(f).IsValid() {
 			continue
 		}
-		a := d.reservedFor(s, f)
+		a := al.reservedFor(s, f)
 		if !a.IsValid() {
 			continue
 		}
-		if reason, message := d.refuse(service, a, d.requestField(s, a)); reason != "" {
+		if reason, message := al.refuse(service, a, al.requestField(s, a)); reason != "" {
 			return perFamily{}, reason, message
 		}
 		*asked.of(f) = a
@@ -90,13 +90,13 @@ func (d *allocator) reserved(service int, has, asked perFamily) (perFamily, Reas
 }
 
 // refuse returns why a Service can't have an address that the field by requests, or an empty reason if it can.
-func (d *allocator) refuse(service int, a netip.Addr, by string) (Reason, string) {
-	s := d.services[service]
-	if s.RequestedPool != "" && d.byName[s.RequestedPool] == nil {
+func (al *allocator) refuse(service int, a netip.Addr, by string) (Reason, string) {
+	s := al.services[service]
+	if s.RequestedPool != "" && al.byName[s.RequestedPool] == nil {
 		return notFound(s)
 	}
 	asked := fmt.Sprintf("%s: address %s", by, a)
-	p := d.poolOf(a)
+	p := al.poolOf(a)
 	if p == nil {
 		return ReasonAddressNotInPool, asked + " is in no pool"
 	}
@@ -108,38 +108,38 @@ func (d *allocator) refuse(service int, a netip.Addr, by string) (Reason, string
 		reason, message := p.unavailableReason()
 		return reason, asked + ": " + message
 	}
-	return d.deny(service, p, a, by, true)
+	return al.deny(service, p, a, by, true)
 }
 
 // deny returns why p, the owner of an address that the field by requests, does not let a Service have it, or an empty
 // reason if it does. A host outside of the cluster that answers for the address counts only if contests is set.
-func (d *allocator) deny(service int, p *pool, a netip.Addr, by string, contests bool) (Reason, string) {
-	s, asked := d.services[service], fmt.Sprintf("%s: address %s", by, a)
-	if why := p.admissionError(s); why != "" && d.reservations[a] != s.Key {
+func (al *allocator) deny(service int, p *pool, a netip.Addr, by string, contests bool) (Reason, string) {
+	s, asked := al.services[service], fmt.Sprintf("%s: address %s", by, a)
+	if why := p.admissionError(s); why != "" && al.reservations[a] != s.Key {
 		return ReasonNotAdmitted, asked + ": " + why
 	}
-	if why := d.contested(a); contests && why != "" {
+	if why := al.contested(a); contests && why != "" {
 		return ReasonAddressConflict, asked + " is " + why
 	}
-	if why := d.unusableExcept(p, a, s.Key, conflictRole); why != "" {
+	if why := al.unusableExcept(p, a, s.Key, conflictRole); why != "" {
 		return ReasonAddressExcluded, by + ": address " + why
 	}
-	if r := d.cooldowns[a]; r != nil && !slices.Contains(r.of, s.Key) {
+	if c := al.cooldowns[a]; c != nil && !slices.Contains(c.of, s.Key) {
 		return ReasonAddressResting, fmt.Sprintf("%s: pool %q reserves it for Service %s, which had it last, until %s "+
 			"(spec.reuseDelay)",
-			asked, p.Name, r.of[0], formatTime(r.end()))
+			asked, p.Name, c.of[0], formatTime(c.end()))
 	}
-	return d.occupied(service, a, asked)
+	return al.occupied(service, a, asked)
 }
 
 // occupied returns why a Service can't have an address that other Services have, or an empty reason if it can.
-func (d *allocator) occupied(service int, a netip.Addr, asked string) (Reason, string) {
-	other, why := d.conflictingHolder(a, service)
+func (al *allocator) occupied(service int, a netip.Addr, asked string) (Reason, string) {
+	other, why := al.conflictingHolder(a, service)
 	if why == "" {
 		return "", ""
 	}
-	return ReasonAddressInUse, fmt.Sprintf("%s belongs to Service %s", asked, d.services[other].Key) +
-		notShared(d.services[service], why)
+	return ReasonAddressInUse, fmt.Sprintf("%s belongs to Service %s", asked, al.services[other].Key) +
+		notShared(al.services[service], why)
 }
 
 func notFound(s *world.Service) (Reason, string) {

@@ -20,21 +20,21 @@ type cooldown struct {
 	released time.Time
 }
 
-func (r *cooldown) end() time.Time { return r.released.Add(r.pool.ReuseDelay) }
+func (c *cooldown) end() time.Time { return c.released.Add(c.pool.ReuseDelay) }
 
 // startCooldowns starts the cooldown of the addresses that no Service has any more and whose delay has not passed. The
 // Services that have addresses must have been adopted before.
-func (l *state) startCooldowns(now time.Time) {
-	for _, p := range l.pools {
-		for _, lease := range l.released(p, now) {
-			r := l.cooldowns[lease.Addr]
-			if r == nil {
-				r = &cooldown{pool: p, released: lease.Released}
-				l.startCooldown(lease.Addr, r)
+func (st *state) startCooldowns(now time.Time) {
+	for _, p := range st.pools {
+		for _, lease := range st.released(p, now) {
+			c := st.cooldowns[lease.Addr]
+			if c == nil {
+				c = &cooldown{pool: p, released: lease.Released}
+				st.startCooldown(lease.Addr, c)
 			}
-			if !slices.Contains(r.of, lease.Service) {
-				r.of = append(r.of, lease.Service)
-				l.cooldownsByService[lease.Service] = append(l.cooldownsByService[lease.Service], lease.Addr)
+			if !slices.Contains(c.of, lease.Service) {
+				c.of = append(c.of, lease.Service)
+				st.cooldownsByService[lease.Service] = append(st.cooldownsByService[lease.Service], lease.Addr)
 			}
 		}
 	}
@@ -43,14 +43,14 @@ func (l *state) startCooldowns(now time.Time) {
 // released returns the leases of the addresses of p that are in cooldown, latest first. An address that was in use in
 // the last pass and isn't now counts as released now. So does one with a time in the future, which another clock
 // wrote.
-func (l *state) released(p *pool, now time.Time) []world.Lease {
+func (st *state) released(p *pool, now time.Time) []world.Lease {
 	if p.ReuseDelay <= 0 {
 		return nil
 	}
 	var list []world.Lease
 	next := ceil(now)
 	for _, lease := range p.Leases {
-		if l.poolOf(lease.Addr) != p || l.taken(lease.Addr) {
+		if st.poolOf(lease.Addr) != p || st.taken(lease.Addr) {
 			continue
 		}
 		if lease.Released.IsZero() || lease.Released.After(next) {
@@ -77,35 +77,35 @@ func ceil(t time.Time) time.Time {
 	return whole.Add(time.Second)
 }
 
-func (l *state) startCooldown(a netip.Addr, r *cooldown) {
-	p := r.pool
-	l.cooldowns[a] = r
-	if _, kept := l.reservations[a]; !kept && l.usable(p, a) {
-		p.freeList(world.FamilyOf(a)).startCooldown(a, r.end())
+func (st *state) startCooldown(a netip.Addr, c *cooldown) {
+	p := c.pool
+	st.cooldowns[a] = c
+	if _, kept := st.reservations[a]; !kept && st.usable(p, a) {
+		p.freeList(world.FamilyOf(a)).startCooldown(a, c.end())
 	}
-	u := l.use[p.Name]
+	u := st.use[p.Name]
 	*u.resting(a)++
-	if u.NextCooldownEnd.IsZero() || r.end().Before(u.NextCooldownEnd) {
-		u.NextCooldownEnd = r.end()
+	if u.NextCooldownEnd.IsZero() || c.end().Before(u.NextCooldownEnd) {
+		u.NextCooldownEnd = c.end()
 	}
-	l.use[p.Name] = u
+	st.use[p.Name] = u
 }
 
 // endCooldown ends the cooldown of an address that a Service takes, and reports whether there was one.
 // PoolUse.RestsUntil and messages keep the end of the first cooldown. The next pass, which is due then at the latest,
 // computes it again.
-func (l *state) endCooldown(a netip.Addr) bool {
-	r := l.cooldowns[a]
-	if r == nil {
+func (st *state) endCooldown(a netip.Addr) bool {
+	c := st.cooldowns[a]
+	if c == nil {
 		return false
 	}
-	delete(l.cooldowns, a)
-	if _, kept := l.reservations[a]; !kept && l.usable(r.pool, a) {
-		r.pool.freeList(world.FamilyOf(a)).coolingDown--
+	delete(st.cooldowns, a)
+	if _, kept := st.reservations[a]; !kept && st.usable(c.pool, a) {
+		c.pool.freeList(world.FamilyOf(a)).coolingDown--
 	}
-	u := l.use[r.pool.Name]
+	u := st.use[c.pool.Name]
 	*u.resting(a)--
-	l.use[r.pool.Name] = u
+	st.use[c.pool.Name] = u
 	return true
 }
 
@@ -118,18 +118,18 @@ func (u *PoolUsage) resting(a netip.Addr) *int64 {
 
 // reuseCooldownAddr fills gets with addresses of the pools that are in cooldown for the Service, and returns the
 // families that are still missing.
-func (d *allocator) reuseCooldownAddr(b allocationRequest, gets *perFamily, pools []*pool,
+func (al *allocator) reuseCooldownAddr(r allocationRequest, gets *perFamily, pools []*pool,
 	missing []world.Family) []world.Family {
 	return slices.DeleteFunc(missing, func(f world.Family) bool {
-		for _, a := range d.cooldownsByService[b.service.Key] {
-			r := d.cooldowns[a]
-			if r == nil || world.FamilyOf(a) != f || !slices.Contains(pools, r.pool) ||
-				d.unusable(r.pool, a, b.service.Key) != "" {
+		for _, a := range al.cooldownsByService[r.service.Key] {
+			c := al.cooldowns[a]
+			if c == nil || world.FamilyOf(a) != f || !slices.Contains(pools, c.pool) ||
+				al.unusable(c.pool, a, r.service.Key) != "" {
 				continue
 			}
 			with := *gets
 			*with.of(f) = a
-			if d.withinQuota(r.pool, b.service, b.had, with, 0) {
+			if al.withinQuota(c.pool, r.service, r.had, with, 0) {
 				*gets = with
 				return true
 			}
@@ -139,35 +139,35 @@ func (d *allocator) reuseCooldownAddr(b allocationRequest, gets *perFamily, pool
 }
 
 // leases returns PoolUse.Leases of each pool.
-func (l *state) leases() map[*pool][]world.Lease {
+func (st *state) leases() map[*pool][]world.Lease {
 	out := make(map[*pool][]world.Lease)
-	for a, r := range l.cooldowns {
-		for _, s := range r.of {
-			out[r.pool] = append(out[r.pool], world.Lease{Addr: a, Service: s, Released: r.released})
+	for a, c := range st.cooldowns {
+		for _, s := range c.of {
+			out[c.pool] = append(out[c.pool], world.Lease{Addr: a, Service: s, Released: c.released})
 		}
 	}
 	for _, list := range out {
 		slices.SortFunc(list, compareReleased)
 	}
-	for _, c := range l.leaseHolders() {
-		p := l.poolOf(c.addr)
-		out[p] = append(out[p], world.Lease{Addr: c.addr, Service: l.services[c.service].Key})
+	for _, c := range st.leaseHolders() {
+		p := st.poolOf(c.addr)
+		out[p] = append(out[p], world.Lease{Addr: c.addr, Service: st.services[c.service].Key})
 	}
 	return out
 }
 
 // leaseHolders returns the holders of the addresses of pools with a ReuseDelay, by age.
-func (l *state) leaseHolders() []claim {
-	if !slices.ContainsFunc(l.pools, func(p *pool) bool { return p.ReuseDelay > 0 }) {
+func (st *state) leaseHolders() []claim {
+	if !slices.ContainsFunc(st.pools, func(p *pool) bool { return p.ReuseDelay > 0 }) {
 		return nil
 	}
 	var list []claim
-	for a, first := range l.holder {
-		if p := l.poolOf(a); p == nil || p.ReuseDelay <= 0 {
+	for a, first := range st.holder {
+		if p := st.poolOf(a); p == nil || p.ReuseDelay <= 0 {
 			continue
 		}
 		list = append(list, claim{a, first})
-		for _, s := range l.sharers[a] {
+		for _, s := range st.sharers[a] {
 			list = append(list, claim{a, s})
 		}
 	}

@@ -55,32 +55,32 @@ func hasPort(s *world.Service, p world.Port) bool {
 }
 
 // holders returns the Services that have an address.
-func (l *state) holders(a netip.Addr) []int {
-	first, taken := l.holder[a]
+func (st *state) holders(a netip.Addr) []int {
+	first, taken := st.holder[a]
 	if !taken {
 		return nil
 	}
-	return append([]int{first}, l.sharers[a]...)
+	return append([]int{first}, st.sharers[a]...)
 }
 
-func (l *state) holds(a netip.Addr, service int) bool {
-	first, taken := l.holder[a]
-	return taken && (first == service || slices.Contains(l.sharers[a], service))
+func (st *state) holds(a netip.Addr, service int) bool {
+	first, taken := st.holder[a]
+	return taken && (first == service || slices.Contains(st.sharers[a], service))
 }
 
 // conflictingHolder returns the first holder of an address that the Service can't share it with, and why. why is empty
 // if there is none.
-func (l *state) conflictingHolder(a netip.Addr, service int) (other int, why string) {
-	if !l.taken(a) {
+func (st *state) conflictingHolder(a netip.Addr, service int) (other int, why string) {
+	if !st.taken(a) {
 		return 0, ""
 	}
-	for _, other := range l.holders(a) {
+	for _, other := range st.holders(a) {
 		if other == service {
 			continue
 		}
-		why := sharingConflict(l.services[service], l.services[other])
+		why := sharingConflict(st.services[service], st.services[other])
 		if why == "" {
-			why = l.namespaceConflict(a, service, other)
+			why = st.namespaceConflict(a, service, other)
 		}
 		if why != "" {
 			return other, why
@@ -92,11 +92,11 @@ func (l *state) conflictingHolder(a netip.Addr, service int) (other int, why str
 // namespaceConflict returns why the namespaces of two Services keep them from sharing an address, or an empty string.
 // Services that share the address already continue to share it: neither an edit of the pool nor another release takes
 // an allocated address away.
-func (l *state) namespaceConflict(a netip.Addr, service, other int) string {
-	s, o, p := l.services[service], l.services[other], l.poolOf(a)
+func (st *state) namespaceConflict(a netip.Addr, service, other int) string {
+	s, o, p := st.services[service], st.services[other], st.poolOf(a)
 	switch {
 	case s.Key.Namespace == o.Key.Namespace, p != nil && p.SharedByCluster,
-		l.hasAlready(service, a) && l.hasAlready(other, a):
+		st.hasAlready(service, a) && st.hasAlready(other, a):
 		return ""
 	case p == nil:
 		return fmt.Sprintf("it is in no pool, so the Services of namespaces %q and %q can't share it", s.Key.Namespace,
@@ -106,14 +106,14 @@ func (l *state) namespaceConflict(a netip.Addr, service, other int) string {
 }
 
 // hasAlready reports whether a Service had an address before this pass.
-func (l *state) hasAlready(service int, a netip.Addr) bool {
-	s := l.services[service]
-	return slices.Contains(s.Assigned, a) || slices.Contains(l.held[s.Key], a) || slices.Contains(l.heldExternals(s), a)
+func (st *state) hasAlready(service int, a netip.Addr) bool {
+	s := st.services[service]
+	return slices.Contains(s.Assigned, a) || slices.Contains(st.held[s.Key], a) || slices.Contains(st.heldExternals(s), a)
 }
 
 // heldExternals returns the addresses of spec.externalIPs that belonged to the Service before.
-func (l *state) heldExternals(s *world.Service) []netip.Addr {
-	if newer, known := l.external[s.Key]; known {
+func (st *state) heldExternals(s *world.Service) []netip.Addr {
+	if newer, known := st.external[s.Key]; known {
 		return newer
 	}
 	return s.HeldExternalIPs
@@ -129,10 +129,10 @@ func notShared(s *world.Service, why string) string {
 }
 
 // share fills gets with addresses that the Service can share, and returns the families that are still missing.
-func (d *allocator) share(service int, had perFamily, gets *perFamily, pools []*pool,
+func (al *allocator) share(service int, had perFamily, gets *perFamily, pools []*pool,
 	missing []world.Family) []world.Family {
 	return slices.DeleteFunc(missing, func(f world.Family) bool {
-		a, ok := d.shared(service, f, pools, allocationRequest{d.services[service], had, *gets})
+		a, ok := al.shared(service, f, pools, allocationRequest{al.services[service], had, *gets})
 		if ok {
 			*gets.of(f) = a
 		}
@@ -141,13 +141,13 @@ func (d *allocator) share(service int, had perFamily, gets *perFamily, pools []*
 }
 
 // shared returns an address of other Services that a Service can share: the first one taken among those of the pools.
-func (d *allocator) shared(service int, f world.Family, pools []*pool, b allocationRequest) (netip.Addr, bool) {
-	s := b.service
+func (al *allocator) shared(service int, f world.Family, pools []*pool, r allocationRequest) (netip.Addr, bool) {
+	s := r.service
 	if s.SharingKey == "" {
 		return netip.Addr{}, false
 	}
-	own, all := d.shareable(s, sharingGroup{s.SharingKey, f, s.Key.Namespace}),
-		d.shareable(s, sharingGroup{s.SharingKey, f, ""})
+	own, all := al.shareable(s, sharingGroup{s.SharingKey, f, s.Key.Namespace}),
+		al.shareable(s, sharingGroup{s.SharingKey, f, ""})
 	for len(own) > 0 || len(all) > 0 {
 		next := &own
 		if len(own) == 0 || len(all) > 0 && all[0].rank < own[0].rank {
@@ -155,16 +155,16 @@ func (d *allocator) shared(service int, f world.Family, pools []*pool, b allocat
 		}
 		a := (*next)[0].addr
 		*next = (*next)[1:]
-		p := d.poolOf(a)
-		if d.holds(a, service) || p == nil || !slices.Contains(pools, p) || !d.usable(p, a) {
+		p := al.poolOf(a)
+		if al.holds(a, service) || p == nil || !slices.Contains(pools, p) || !al.usable(p, a) {
 			continue
 		}
-		if reservedFor, kept := d.reservations[a]; kept && reservedFor != s.Key {
+		if reservedFor, kept := al.reservations[a]; kept && reservedFor != s.Key {
 			continue
 		}
-		gets := b.gets
+		gets := r.gets
 		*gets.of(f) = a
-		if _, why := d.conflictingHolder(a, service); why == "" && d.withinQuota(p, s, b.had, gets, 0) {
+		if _, why := al.conflictingHolder(a, service); why == "" && al.withinQuota(p, s, r.had, gets, 0) {
 			return a, true
 		}
 	}
@@ -174,28 +174,28 @@ func (d *allocator) shared(service int, f world.Family, pools []*pool, b allocat
 // shareable returns a sharingGroup without the addresses at its front that have a port of the Service in use. Within a
 // pass ports are only added, so these addresses never become usable again: a thousand Services with one key and one
 // port do not examine each other's addresses.
-func (l *state) shareable(s *world.Service, of sharingGroup) []sharedAddr {
-	list, start := l.groups[of], 0
+func (st *state) shareable(s *world.Service, of sharingGroup) []sharedAddr {
+	list, start := st.groups[of], 0
 	for _, p := range s.Ports {
 		at := groupPort{of, p.Protocol, p.Port}
-		n := l.skipped[at]
-		for n < len(list) && slices.ContainsFunc(l.holders(list[n].addr), func(i int) bool {
-			return hasPort(l.services[i], p)
+		n := st.skipped[at]
+		for n < len(list) && slices.ContainsFunc(st.holders(list[n].addr), func(i int) bool {
+			return hasPort(st.services[i], p)
 		}) {
 			n++
 		}
-		l.skipped[at] = n
+		st.skipped[at] = n
 		start = max(start, n)
 	}
 	return list[start:]
 }
 
 // isSoleInNamespace reports whether no other Service in the namespace has the address.
-func (l *state) isSoleInNamespace(a netip.Addr, s *world.Service) bool {
-	if !l.taken(a) {
+func (st *state) isSoleInNamespace(a netip.Addr, s *world.Service) bool {
+	if !st.taken(a) {
 		return true
 	}
-	return !slices.ContainsFunc(l.holders(a), func(i int) bool {
-		return l.services[i] != s && l.services[i].Key.Namespace == s.Key.Namespace
+	return !slices.ContainsFunc(st.holders(a), func(i int) bool {
+		return st.services[i] != s && st.services[i].Key.Namespace == s.Key.Namespace
 	})
 }

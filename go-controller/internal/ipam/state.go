@@ -67,98 +67,98 @@ func newState(w *world.Snapshot, held map[world.Key][]netip.Addr, shardOf func(s
 	}
 }
 
-func (l *state) taken(a netip.Addr) bool {
-	_, ok := l.holder[a]
+func (st *state) taken(a netip.Addr) bool {
+	_, ok := st.holder[a]
 	return ok
 }
 
 // take assigns an address to a Service, given by its index in services. The address is free, or its holders share it
 // or are about to give it up.
-func (l *state) take(a netip.Addr, service int) {
-	s, p := l.services[service], l.poolOf(a)
-	reservedFor, kept := l.reservations[a]
-	usable := p != nil && l.usable(p, a)
+func (st *state) take(a netip.Addr, service int) {
+	s, p := st.services[service], st.poolOf(a)
+	reservedFor, kept := st.reservations[a]
+	usable := p != nil && st.usable(p, a)
 	if !usable || !p.canAllocate() || kept && reservedFor != s.Key || !kept && !p.admits(s) {
-		l.ineligible[claim{a, service}] = true
+		st.ineligible[claim{a, service}] = true
 	}
-	if p != nil && p.Quota > 0 && l.isSoleInNamespace(a, s) {
-		l.quotaUsed[quotaKey{p.Name, s.Key.Namespace}]++
+	if p != nil && p.Quota > 0 && st.isSoleInNamespace(a, s) {
+		st.quotaUsed[quotaKey{p.Name, s.Key.Namespace}]++
 	}
-	if l.taken(a) {
-		l.sharers[a] = append(l.sharers[a], service)
+	if st.taken(a) {
+		st.sharers[a] = append(st.sharers[a], service)
 		return
 	}
-	l.holder[a] = service
+	st.holder[a] = service
 	if s.SharingKey != "" {
 		at := sharingGroup{s.SharingKey, world.FamilyOf(a), s.Key.Namespace}
 		if p != nil && p.SharedByCluster {
 			at.namespace = ""
 		}
-		l.groups[at] = append(l.groups[at], sharedAddr{a, len(l.holder)})
+		st.groups[at] = append(st.groups[at], sharedAddr{a, len(st.holder)})
 	}
-	if l.load != nil {
-		l.count(a)
+	if st.load != nil {
+		st.count(a)
 	}
 	if p == nil {
 		return
 	}
-	if rested := l.endCooldown(a); usable && !kept && !rested {
+	if rested := st.endCooldown(a); usable && !kept && !rested {
 		p.freeList(world.FamilyOf(a)).markUsed(a)
 	}
-	u := l.use[p.Name]
+	u := st.use[p.Name]
 	if world.FamilyOf(a) == world.IPv4 {
 		u.Assigned4++
 	} else {
 		u.Assigned6++
 	}
-	l.use[p.Name] = u
+	st.use[p.Name] = u
 }
 
-func (l *state) count(a netip.Addr) {
-	if load := l.loadOf(l.poolName(a), a); load != &l.unplaced {
+func (st *state) count(a netip.Addr) {
+	if load := st.loadOf(st.poolName(a), a); load != &st.unplaced {
 		*load++
 	}
 }
 
 // loadOf returns the counter of the shard that an address would be in.
-func (l *state) loadOf(pool string, a netip.Addr) *int {
-	if l.load == nil {
-		l.load = make(map[world.ShardID]*int)
-		for a := range l.holder {
-			l.count(a)
+func (st *state) loadOf(pool string, a netip.Addr) *int {
+	if st.load == nil {
+		st.load = make(map[world.ShardID]*int)
+		for a := range st.holder {
+			st.count(a)
 		}
 	}
-	id, ok := l.shardOf(pool, a)
+	id, ok := st.shardOf(pool, a)
 	if !ok {
-		return &l.unplaced
+		return &st.unplaced
 	}
-	n := l.load[id]
+	n := st.load[id]
 	if n == nil {
 		n = new(int)
-		l.load[id] = n
+		st.load[id] = n
 	}
 	return n
 }
 
-func (b *poolIndex) poolName(a netip.Addr) string {
-	if p := b.poolOf(a); p != nil {
+func (pi *poolIndex) poolName(a netip.Addr) string {
+	if p := pi.poolOf(a); p != nil {
 		return p.Name
 	}
 	return ""
 }
 
 // usage returns the usage of each pool. A pool that allocates nothing has no available addresses.
-func (l *state) usage() map[string]PoolUsage {
-	leases := l.leases()
-	for _, p := range l.pools {
-		u := l.use[p.Name]
+func (st *state) usage() map[string]PoolUsage {
+	leases := st.leases()
+	for _, p := range st.pools {
+		u := st.use[p.Name]
 		u.Capacity4, u.Capacity6 = plus(p.v4.size, p.v4.kept), plus(p.v6.size, p.v6.kept)
-		if p.canAllocate() && l.suspended.Reason == "" {
+		if p.canAllocate() && st.suspended.Reason == "" {
 			u.Available4, u.Available6 = p.v4.free(), p.v6.free()
 		}
 		u.Leases = leases[p]
-		u.Problems, u.Suspended = p.problemMessages(), l.suspended
-		l.use[p.Name] = u
+		u.Problems, u.Suspended = p.problemMessages(), st.suspended
+		st.use[p.Name] = u
 	}
-	return l.use
+	return st.use
 }

@@ -36,9 +36,9 @@ func releasesAddrs(c *world.Cluster, s *world.Service, held []netip.Addr) bool {
 }
 
 // needsAddress reports whether a Service with these addresses should get any others.
-func (d *allocator) needsAddress(s *world.Service, has perFamily) bool {
+func (al *allocator) needsAddress(s *world.Service, has perFamily) bool {
 	for _, f := range families(s) {
-		if a := *has.of(f); !a.IsValid() || d.requestsOtherPool(s, a) {
+		if a := *has.of(f); !a.IsValid() || al.requestsOtherPool(s, a) {
 			return true
 		}
 	}

@@ -35,29 +35,29 @@ type priorityQueue struct {
 var _ workqueue.Queue[job] = (*priorityQueue)(nil)
 
 // Touch is called for a job that is already queued.
-func (l *priorityQueue) Touch(job) {}
+func (q *priorityQueue) Touch(job) {}
 
 // Push adds a job.
-func (l *priorityQueue) Push(j job) {
+func (q *priorityQueue) Push(j job) {
 	if j.address {
-		l.high = append(l.high, j)
-		l.urgent.Add(1)
+		q.high = append(q.high, j)
+		q.urgent.Add(1)
 	} else {
-		l.low = append(l.low, j)
+		q.low = append(q.low, j)
 	}
 }
 
 // Len returns the number of jobs that may be taken now.
-func (l *priorityQueue) Len() int {
-	return len(l.high) + max(0, min(len(l.low), slowWriters-int(l.busy.Load())))
+func (q *priorityQueue) Len() int {
+	return len(q.high) + max(0, min(len(q.low), slowWriters-int(q.busy.Load())))
 }
 
 // Pop takes the next job.
-func (l *priorityQueue) Pop() job {
-	lane := &l.high
-	if len(l.high) == 0 {
-		lane = &l.low
-		l.busy.Add(1)
+func (q *priorityQueue) Pop() job {
+	lane := &q.high
+	if len(q.high) == 0 {
+		lane = &q.low
+		q.busy.Add(1)
 	}
 	j := (*lane)[0]
 	*lane = (*lane)[1:]
@@ -66,10 +66,10 @@ func (l *priorityQueue) Pop() job {
 
 // done is called for each job taken. The caller then immediately gets the next job from the queue, so no job waits for
 // a sleeping writer.
-func (l *priorityQueue) done(j job) {
+func (q *priorityQueue) done(j job) {
 	if j.address {
-		l.urgent.Add(-1)
+		q.urgent.Add(-1)
 	} else {
-		l.busy.Add(-1)
+		q.busy.Add(-1)
 	}
 }

@@ -22,8 +22,8 @@ import (
 )
 
 const (
-	// patchTimeout bounds one write of probe requests. minAskPause and maxAskPause bound the time before a failed write
-	// is retried.
+	// patchTimeout bounds one write of probe requests. minPatchBackoff and maxPatchBackoff bound the time before a
+	// failed write is retried.
 	patchTimeout    = 5 * time.Second
 	minPatchBackoff = 50 * time.Millisecond
 	maxPatchBackoff = 10 * time.Second
@@ -51,48 +51,48 @@ func NewProbeWriter(kube kubernetes.Interface, facts *Facts) *ProbeWriter {
 
 // Set replaces the probe requests for each node's guard. The requests for nodes that are not in the map are removed.
 // Equal requests must be passed in the same order.
-func (a *ProbeWriter) Set(requests map[string][]world.ProbeRequest) {
+func (w *ProbeWriter) Set(requests map[string][]world.ProbeRequest) {
 	want := make(map[string]string, len(requests))
 	for node, list := range requests {
 		if text, err := json.Marshal(list); err == nil { // marshaling numbers and strings cannot fail
 			want[node] = string(text)
 		}
 	}
-	a.mu.Lock()
-	a.want = want
-	a.mu.Unlock()
-	for node, has := range a.facts.probes() {
+	w.mu.Lock()
+	w.want = want
+	w.mu.Unlock()
+	for node, has := range w.facts.probes() {
 		if want[node] != has {
-			a.queue.Add(node)
+			w.queue.Add(node)
 		}
 	}
 }
 
 // Run writes until the context ends.
-func (a *ProbeWriter) Run(ctx context.Context) {
-	stop := context.AfterFunc(ctx, a.queue.ShutDown)
+func (w *ProbeWriter) Run(ctx context.Context) {
+	stop := context.AfterFunc(ctx, w.queue.ShutDown)
 	defer stop()
 	for {
-		node, end := a.queue.Get()
+		node, end := w.queue.Get()
 		if end || ctx.Err() != nil { // the next leader writes what is queued
 			return
 		}
-		if err := a.write(ctx, node); err != nil {
+		if err := w.write(ctx, node); err != nil {
 			if ctx.Err() == nil {
 				klog.ErrorS(err, "Failed to write address probes for a guard, will retry")
 			}
-			a.queue.AddRateLimited(node)
+			w.queue.AddRateLimited(node)
 		} else {
-			a.queue.Forget(node)
+			w.queue.Forget(node)
 		}
-		a.queue.Done(node)
+		w.queue.Done(node)
 	}
 }
 
-func (a *ProbeWriter) write(ctx context.Context, node string) error {
-	a.mu.Lock()
-	want, some := a.want[node]
-	a.mu.Unlock()
+func (w *ProbeWriter) write(ctx context.Context, node string) error {
+	w.mu.Lock()
+	want, some := w.want[node]
+	w.mu.Unlock()
 	value := &want
 	if !some {
 		value = nil
@@ -104,7 +104,7 @@ func (a *ProbeWriter) write(ctx context.Context, node string) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, patchTimeout)
 	defer cancel()
-	_, err = a.leases.Patch(ctx, node, types.MergePatchType, patch, metav1.PatchOptions{})
+	_, err = w.leases.Patch(ctx, node, types.MergePatchType, patch, metav1.PatchOptions{})
 	if err != nil && !errors.IsNotFound(err) { // NotFound: the guard was removed
 		return fmt.Errorf("ask the guard of node %s: %w", node, err)
 	}
