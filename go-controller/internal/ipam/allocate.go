@@ -51,7 +51,7 @@ type PoolUsage struct {
 	// Available addresses can be allocated now. There are none if the pool is disabled or invalid, or if all pools
 	// are suspended.
 	Available4, Available6 int64
-	// Resting addresses are in cooldown: only the Services that had them last can get them (spec.reuseDelay).
+	// Addresses in cooldown can be allocated only to the Services that had them last (spec.reuseDelay).
 	Cooldown4, Cooldown6 int64
 	// Leases are world.Pool.Leases of the next pass: the addresses in cooldown, latest first, then those in use by
 	// the age of their Services. There are none without a ReuseDelay.
@@ -88,7 +88,7 @@ func Allocate(w *world.Snapshot, held map[world.Key][]netip.Addr,
 		}
 	}
 	a := &Allocation{Services: make(map[world.Key]Outcome, len(st.services)),
-		allocator: &allocator{state: st, open: st.autoAssignPools()}}
+		allocator: &allocator{state: st, autoAssign: st.autoAssignPools()}}
 	externals := a.allocator.keepExternals()
 	st.startCooldowns(w.Now)
 	a.allocator.assignExternalIPs(externals)
@@ -99,7 +99,7 @@ func Allocate(w *world.Snapshot, held map[world.Key][]netip.Addr,
 	return a
 }
 
-// InOrder returns the Services by age, with those that Admit added at the end.
+// InOrder returns the Services by age, with those that Add added at the end.
 func (a *Allocation) InOrder() []*world.Service { return a.allocator.services }
 
 // ByAge returns the Services in order of precedence: the oldest first, those of equal age by key.

@@ -14,14 +14,14 @@ import (
 // allocator serves one Service after the other.
 type allocator struct {
 	*state
-	// open are the pools that serve Services that name no pool.
-	open []*pool
+	// autoAssign are the pools that serve Services that name no pool.
+	autoAssign []*pool
 }
 
 // messages collects the messages about a Service. The first reason is kept.
 type messages struct {
-	reason   Reason
-	messages []string
+	reason Reason
+	texts  []string
 }
 
 func (m *messages) add(reason Reason, message string) {
@@ -31,49 +31,49 @@ func (m *messages) add(reason Reason, message string) {
 	if m.reason == "" {
 		m.reason = reason
 	}
-	m.messages = append(m.messages, message)
+	m.texts = append(m.texts, message)
 }
 
 // allocate allocates what a Service lacks and moves it to the address or pool that it requests. The Service loses an
 // address that it has only when it gets a replacement.
 func (al *allocator) allocate(service int, own ownership, ext external) Outcome {
 	s := al.services[service]
-	var say messages
+	var msgs messages
 	gets := own.has
 	if own.foreign {
-		say.add(ReasonForeignAddress, "status.loadBalancer.ingress: "+own.refused+"; another controller wrote it, so it is "+
+		msgs.add(ReasonForeignAddress, "status.loadBalancer.ingress: "+own.refused+"; another controller wrote it, so it is "+
 			"neither announced nor changed, "+
 			"and the Service gets no address until it is cleared or spec.loadBalancerClass names the controller")
 	} else if len(s.Problems) > 0 {
-		say.add(ReasonInvalidRequest, strings.Join(s.Problems, "; "))
+		msgs.add(ReasonInvalidRequest, strings.Join(s.Problems, "; "))
 	} else if al.suspended.Reason != "" {
 		if al.needsAddress(s, own.has) {
-			say.add(al.suspended.Reason, al.suspended.Message)
+			msgs.add(al.suspended.Reason, al.suspended.Message)
 		}
 	} else if asked, reason, message := al.request(service, own.has); reason != "" {
-		say.add(reason, message)
+		msgs.add(reason, message)
 	} else {
-		al.grant(service, asked, &gets, &say)
+		al.grant(service, asked, &gets, &msgs)
 	}
-	if own.lost.IsValid() && say.reason != ReasonAddressInUse {
-		say.add(ReasonAddressInUse, fmt.Sprintf("%s, which was in the status, belongs to Service %s, the older one", own.lost,
-			al.services[own.lostTo].Key)+notShared(s, own.lostReason))
+	if own.lost.IsValid() && msgs.reason != ReasonAddressInUse {
+		msgs.add(ReasonAddressInUse, fmt.Sprintf("%s, which was in the status, belongs to Service %s, the older one",
+			own.lost, al.services[own.lostTo].Key)+notShared(s, own.lostReason))
 	}
 	if own.refused != "" && !own.foreign {
-		say.add(ReasonForeignAddress, "status.loadBalancer.ingress: "+own.refused+"; another controller wrote it, and it "+
+		msgs.add(ReasonForeignAddress, "status.loadBalancer.ingress: "+own.refused+"; another controller wrote it, and it "+
 			"is not kept")
 	}
-	for _, message := range ext.say.messages {
-		say.add(ext.say.reason, message)
+	for _, message := range ext.messages.texts {
+		msgs.add(ext.messages.reason, message)
 	}
-	o := al.outcome(service, own.has, gets, say)
+	o := al.outcome(service, own.has, gets, msgs)
 	o.External, o.HeldExternal, o.Foreign = ext.addrs, ext.held, own.foreign
 	return o
 }
 
 // grant fills gets: first the requested addresses, then one per family that is missing or that must move to another
 // pool.
-func (al *allocator) grant(service int, asked perFamily, gets *perFamily, say *messages) {
+func (al *allocator) grant(service int, asked perFamily, gets *perFamily, msgs *messages) {
 	s := al.services[service]
 	own, had := *gets, !gets.empty()
 	var missing []world.Family
@@ -89,14 +89,14 @@ func (al *allocator) grant(service int, asked perFamily, gets *perFamily, say *m
 	if len(missing) > 0 {
 		pools, reason, message := al.candidates(s, *gets)
 		if reason != "" {
-			say.add(reason, message)
+			msgs.add(reason, message)
 		} else {
 			missing = al.reuseCooldownAddr(allocationRequest{s, own, *gets}, gets, pools, missing)
 			missing = al.share(service, own, gets, pools, missing)
-			drawn = al.choose(allocationRequest{s, own, *gets}, pools, missing, say)
+			drawn = al.choose(allocationRequest{s, own, *gets}, pools, missing, msgs)
 		}
 	}
-	if say.reason != "" && s.FamilyPolicy == world.RequireDualStack && !had {
+	if msgs.reason != "" && s.FamilyPolicy == world.RequireDualStack && !had {
 		*gets = perFamily{}
 		return
 	}
@@ -141,9 +141,9 @@ func (al *allocator) candidates(s *world.Service, gets perFamily) ([]*pool, Reas
 		}
 		return []*pool{p}, "", ""
 	}
-	open := al.openTo(s)
+	pools := al.autoAssignFor(s)
 	if gets.empty() {
-		return open, "", ""
+		return pools, "", ""
 	}
 	// The second family comes from the pool of the first one if that pool has the family.
 	var first []*pool
@@ -158,19 +158,19 @@ func (al *allocator) candidates(s *world.Service, gets perFamily) ([]*pool, Reas
 		}
 	}
 	if len(first) == 0 {
-		return open, "", ""
+		return pools, "", ""
 	}
-	others := slices.DeleteFunc(slices.Clone(open), func(p *pool) bool { return slices.Contains(first, p) })
+	others := slices.DeleteFunc(slices.Clone(pools), func(p *pool) bool { return slices.Contains(first, p) })
 	return append(first, others...), "", ""
 }
 
-// openTo returns the open pools that serve a Service.
-func (al *allocator) openTo(s *world.Service) []*pool {
-	shut := func(p *pool) bool { return !p.admits(s) }
-	if !slices.ContainsFunc(al.open, shut) {
-		return al.open
+// autoAssignFor returns the autoAssign pools that serve a Service.
+func (al *allocator) autoAssignFor(s *world.Service) []*pool {
+	notAdmitted := func(p *pool) bool { return !p.admits(s) }
+	if !slices.ContainsFunc(al.autoAssign, notAdmitted) {
+		return al.autoAssign
 	}
-	return slices.DeleteFunc(slices.Clone(al.open), shut)
+	return slices.DeleteFunc(slices.Clone(al.autoAssign), notAdmitted)
 }
 
 // allocationRequest is a Service with the addresses that it had and those that it gets so far.
@@ -182,7 +182,7 @@ type allocationRequest struct {
 // choose selects the pool for each missing family (at most two): the first pool that has all of them, or else the
 // first pool for each.
 func (al *allocator) choose(r allocationRequest, pools []*pool, missing []world.Family,
-	say *messages) (chosen [2]*pool) {
+	msgs *messages) (chosen [2]*pool) {
 	for _, p := range pools {
 		lacks := slices.ContainsFunc(missing, func(f world.Family) bool { return p.freeList(f).free() == 0 })
 		if !lacks && al.withinQuota(p, r.service, r.had, r.gets, len(missing)) {
@@ -204,7 +204,7 @@ func (al *allocator) choose(r allocationRequest, pools []*pool, missing []world.
 			}
 		}
 		if chosen[i] == nil {
-			say.add(al.exhausted(r.service, pools, f))
+			msgs.add(al.exhausted(r.service, pools, f))
 		}
 	}
 	return chosen
@@ -240,7 +240,7 @@ func (al *allocator) exhausted(s *world.Service, pools []*pool, f world.Family) 
 
 // outcome assembles the Outcome of a Service, with a remark on each address that the Service keeps although it would
 // not get it today.
-func (al *allocator) outcome(service int, had, gets perFamily, say messages) Outcome {
+func (al *allocator) outcome(service int, had, gets perFamily, msgs messages) Outcome {
 	s := al.services[service]
 	var both [2]netip.Addr
 	addrs := both[:0]
@@ -252,12 +252,12 @@ func (al *allocator) outcome(service int, had, gets perFamily, say messages) Out
 		addrs = append(addrs, a)
 		const keeps = "; the Service keeps it until it is recreated or requests another"
 		if why := al.contested(a); why != "" {
-			say.add(ReasonAddressConflict, fmt.Sprintf("address %s is %s", a, why)+keeps)
+			msgs.add(ReasonAddressConflict, fmt.Sprintf("address %s is %s", a, why)+keeps)
 		} else if a == *had.of(f) && al.ineligible[claim{a, service}] {
-			say.add(ReasonAddressLeftPool, al.ineligibleMessage(s, a)+keeps)
+			msgs.add(ReasonAddressLeftPool, al.ineligibleMessage(s, a)+keeps)
 		}
 	}
-	o := Outcome{Reason: say.reason, Message: strings.Join(say.messages, "; ")}
+	o := Outcome{Reason: msgs.reason, Message: strings.Join(msgs.texts, "; ")}
 	if len(addrs) == 0 {
 		return o
 	}
@@ -272,7 +272,7 @@ func (al *allocator) outcome(service int, had, gets perFamily, say messages) Out
 	return o
 }
 
-// ineligibleMessage returns why no pool would allocate an odd address to the Service.
+// ineligibleMessage returns why no pool would allocate an ineligible address to the Service.
 func (al *allocator) ineligibleMessage(s *world.Service, a netip.Addr) string {
 	p := al.poolOf(a)
 	if p == nil {

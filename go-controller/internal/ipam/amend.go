@@ -8,12 +8,12 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 )
 
-// Admit and Dismiss handle the many small changes between two calls of Allocate at little cost: Services that are
+// Add and Remove handle the many small changes between two calls of Allocate at little cost: Services that are
 // added or deleted and affect no other Service. They do not update Pools.
 
 // Add allocates for a Service that was added after the Allocation was computed and has no address yet, as if it
 // were the youngest of all, and records the result. Allocate of a snapshot with this Service would confirm the
-// result. If Admit returns false, the Allocation is invalid and must be recomputed.
+// result. If it returns false, the Allocation is invalid and must be recomputed.
 func (a *Allocation) Add(s *world.Service) (Outcome, bool) {
 	_, known := a.Services[s.Key]
 	// A pending Service with the same sharing key may share what this one gets.
@@ -26,7 +26,7 @@ func (a *Allocation) Add(s *world.Service) (Outcome, bool) {
 	return o, !a.allocator.cursorExhausted
 }
 
-// Remove removes a Service that no longer exists. If Dismiss returns false, the Allocation is invalid: the addresses
+// Remove removes a Service that no longer exists. If it returns false, the Allocation is invalid: the addresses
 // of the Service are not its own alone, or enter a cooldown, or other Services may be waiting for them.
 func (a *Allocation) Remove(s *world.Service) bool {
 	o, known := a.Services[s.Key]

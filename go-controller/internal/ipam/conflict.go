@@ -19,7 +19,7 @@ func describe(c world.Conflict) string {
 // ConflictMessage describes the host that answers for an address outside of the cluster.
 func ConflictMessage(c world.Conflict) string { return conflictRole + " " + describe(c) }
 
-// contested returns Contested for an address, or an empty string if no such host answers.
+// contested returns ConflictMessage for an address, or an empty string if no such host answers.
 func (pi *poolIndex) contested(a netip.Addr) string {
 	if c, there := pi.conflicts[a]; there {
 		return ConflictMessage(c)

@@ -17,7 +17,7 @@
 //     it.
 //   - An address in cooldown (spec.reuseDelay) is allocated only to the Services that had it last. Cooldowns, and the
 //     holders of the addresses that may enter a cooldown, are passed from pass to pass as leases (world.Pool.Leases,
-//     PoolUse.Leases).
+//     PoolUsage.Leases).
 //   - Time and memory grow with the number of Services, pools and nodes, never with the number of addresses in a
 //     pool.
 package ipam

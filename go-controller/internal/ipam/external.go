@@ -73,14 +73,15 @@ func (al *allocator) claim(service int, a netip.Addr, c *claimed) {
 type external struct {
 	claims      []claimed
 	addrs, held []netip.Addr
-	say         messages
+	messages    messages
 }
 
 // claimed is the result for one address of spec.externalIPs.
 type claimed struct {
 	// wasHeld is set if the address belonged to the Service before.
 	wasHeld bool
-	// reason and message are why the address is not served. closed is set if it would be served for no Service.
+	// reason and message are why the address is not served. poolUnavailable is set if it would be served for no
+	// Service.
 	reason          Reason
 	message         string
 	poolUnavailable bool
@@ -92,7 +93,7 @@ func (e *external) collect(s *world.Service) {
 		if c.message == "" {
 			e.addrs = append(e.addrs, a)
 		} else {
-			e.say.add(c.reason, c.message)
+			e.messages.add(c.reason, c.message)
 		}
 		if c.message == "" || c.wasHeld && c.poolUnavailable {
 			e.held = append(e.held, a)

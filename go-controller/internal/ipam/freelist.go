@@ -24,9 +24,9 @@ type freeList struct {
 	// skipped if avoidBuggy is set.
 	spans      []netipx.IPRange
 	avoidBuggy bool
-	// size counts the addresses that may be allocated, used those of them that are in use or in cooldown, resting
-	// those in cooldown. firstEnd is when the first cooldown ends. kept counts the addresses that are reserved for
-	// one Service.
+	// size counts the addresses that may be allocated, used those of them that are in use or in cooldown, coolingDown
+	// those in cooldown. firstEnd is when the first cooldown ends. kept counts the addresses that are reserved for one
+	// Service.
 	size, used, coolingDown, kept int64
 	firstEnd                      time.Time
 

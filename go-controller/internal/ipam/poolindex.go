@@ -26,13 +26,13 @@ type poolIndex struct {
 	// foreign are the addresses inside pools that are in use outside of the pools. uses has what they are used for.
 	foreign []netipx.IPRange
 	uses    []foreignUse
-	// allUses are all uses, inside and outside pools. elsewhere has the single addresses among them and networks
-	// the ranges. Both are nil until usedAs needs them.
+	// allUses are all uses, inside and outside pools. addrUses has the single addresses among them and networks the
+	// ranges. Both are nil until usedAs needs them.
 	allUses  []foreignUse
 	addrUses map[netip.Addr]foreignUse
 	networks []foreignUse
-	// reservations maps a reserved address to its Service (spec.reservations). waiting maps a Service to the addresses
-	// reserved for it, in the order of the pools.
+	// reservations maps a reserved address to its Service (spec.reservations). reservationsByService maps a Service to
+	// the addresses reserved for it, in the order of the pools.
 	reservations          map[netip.Addr]world.Key
 	reservationsByService map[world.Key][]netip.Addr
 	// conflicts are the addresses that hosts outside of the cluster answer for.

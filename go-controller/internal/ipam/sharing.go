@@ -33,8 +33,8 @@ type groupPort struct {
 }
 
 // sharingConflict returns why two Services can't have the same address, or an empty string if they can. They need the
-// same sharing key, different ports and, unless both have externalTrafficPolicy: Cluster, the same pods. scope checks
-// their namespaces.
+// same sharing key, different ports and, unless both have externalTrafficPolicy: Cluster, the same pods.
+// namespaceConflict checks their namespaces.
 func sharingConflict(a, b *world.Service) string {
 	if a.SharingKey == "" || a.SharingKey != b.SharingKey {
 		return "the Services have different keys in allow-shared-ip"

@@ -16,16 +16,16 @@ type state struct {
 	services []*world.Service
 	holder   map[netip.Addr]int
 	sharers  map[netip.Addr][]int
-	// groups have the addresses that may be shared, in the order in which they were taken. full counts the addresses
-	// at the front on which a port is in use already.
+	// groups have the addresses that may be shared, in the order in which they were taken. skipped counts the
+	// addresses at the front on which a port is in use already.
 	groups  map[sharingGroup][]sharedAddr
 	skipped map[groupPort]int
 	// held are granted addresses that no status has yet. external is the same for spec.externalIPs.
 	held, external map[world.Key][]netip.Addr
 	// ineligible are the addresses in use that their Services would not get today.
 	ineligible map[claim]bool
-	// cooldowns are the addresses in cooldown, which no Service has. resting has the same addresses by the Services that
-	// had them last.
+	// cooldowns are the addresses in cooldown, which no Service has. cooldownsByService has the same addresses by the
+	// Services that had them last.
 	cooldowns          map[netip.Addr]*cooldown
 	cooldownsByService map[world.Key][]netip.Addr
 	use                map[string]PoolUsage
@@ -102,7 +102,7 @@ func (st *state) take(a netip.Addr, service int) {
 	if p == nil {
 		return
 	}
-	if rested := st.endCooldown(a); usable && !kept && !rested {
+	if wasCoolingDown := st.endCooldown(a); usable && !kept && !wasCoolingDown {
 		p.freeList(world.FamilyOf(a)).markUsed(a)
 	}
 	u := st.use[p.Name]

@@ -26,8 +26,8 @@ type twin struct {
 	held  map[world.Key][]netip.Addr
 	// externals are the addresses of spec.externalIPs that are served.
 	externals map[world.Key][]netip.Addr
-	// rests are the leases of addresses that were in cooldown when the first Service was served.
-	rests []world.Lease
+	// cooldowns are the leases of addresses that were in cooldown when the first Service was served.
+	cooldowns []world.Lease
 }
 
 type twinOutcome struct {
@@ -153,7 +153,7 @@ func (t *twin) waiting(s *world.Service, f world.Family) netip.Addr {
 
 func (t *twin) free(p *world.Pool, f world.Family) []netip.Addr {
 	return slices.DeleteFunc(t.freeAddrs(p, f), func(a netip.Addr) bool {
-		return t.holder[a] != nil || len(t.restsFor(a)) > 0
+		return t.holder[a] != nil || len(t.cooldownFor(a)) > 0
 	})
 }
 
@@ -208,7 +208,7 @@ func (t *twin) allocate(held map[world.Key][]netip.Addr) map[world.Key]twinOutco
 	}
 	won := map[world.Key]map[netip.Addr]bool{}
 	t.winExternals(services, won, true)
-	t.layDown()
+	t.startCooldowns()
 	t.winExternals(services, won, false)
 	t.externals = inOrderOfListing(services, won)
 	out := map[world.Key]twinOutcome{}
@@ -421,7 +421,7 @@ func (t *twin) request(s *world.Service, has map[world.Family]netip.Addr) (map[w
 		}
 		gets := maps.Clone(has)
 		maps.Copy(gets, asked)
-		if waiter := t.restsFor(a); len(waiter) > 0 && !slices.Contains(waiter, s.Key) {
+		if waiter := t.cooldownFor(a); len(waiter) > 0 && !slices.Contains(waiter, s.Key) {
 			return nil, false
 		}
 		if !t.givable(s, a) || !t.affords(t.inPool(a), s, has, gets, 0) || s.RequestedPool != "" && t.inPool(a).

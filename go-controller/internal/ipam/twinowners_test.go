@@ -94,9 +94,9 @@ func (t *twin) mayOwn(s *world.Service, a netip.Addr) bool {
 	case slices.Contains(t.holder[a], s):
 		return true
 	}
-	waiter := t.restsFor(a)
-	rests := len(waiter) > 0 && !slices.Contains(waiter, s.Key)
-	return t.couldBeGiven(s, a) && !rests && t.fits(s, a) && t.pays(p, s, a)
+	waiter := t.cooldownFor(a)
+	coolsDown := len(waiter) > 0 && !slices.Contains(waiter, s.Key)
+	return t.couldBeGiven(s, a) && !coolsDown && t.fits(s, a) && t.pays(p, s, a)
 }
 
 // pays reports whether the quota of a pool allows one more address.

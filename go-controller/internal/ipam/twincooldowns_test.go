@@ -15,8 +15,8 @@ import (
 // This file is the part of the twin that computes which addresses are in cooldown. The times in its snapshots have no
 // fractions of a second.
 
-// layDown returns the leases of addresses in cooldown: pool by pool, the latest first.
-func (t *twin) layDown() {
+// startCooldowns returns the leases of addresses in cooldown: pool by pool, the latest first.
+func (t *twin) startCooldowns() {
 	for _, p := range slices.SortedFunc(slices.Values(t.w.Pools), inTurn) {
 		var list []world.Lease
 		for _, l := range p.Leases {
@@ -27,7 +27,7 @@ func (t *twin) layDown() {
 				list = append(list, l)
 			}
 		}
-		t.rests = append(t.rests, byRelease(list)...)
+		t.cooldowns = append(t.cooldowns, byRelease(list)...)
 	}
 }
 
@@ -43,10 +43,10 @@ func byRelease(list []world.Lease) []world.Lease {
 	})
 }
 
-// restsFor returns the Services for which an address is in cooldown. There are none if it is not (any more).
-func (t *twin) restsFor(a netip.Addr) []world.Key {
+// cooldownFor returns the Services for which an address is in cooldown. There are none if it is not (any more).
+func (t *twin) cooldownFor(a netip.Addr) []world.Key {
 	var waiter []world.Key
-	for _, l := range t.rests {
+	for _, l := range t.cooldowns {
 		if l.Addr == a && t.holder[a] == nil {
 			waiter = append(waiter, l.Service)
 		}
@@ -58,7 +58,7 @@ func (t *twin) restsFor(a netip.Addr) []world.Key {
 func (t *twin) reclaim(s *world.Service, has, gets map[world.Family]netip.Addr, missing []world.Family,
 	pools []*world.Pool) []world.Family {
 	return slices.DeleteFunc(missing, func(f world.Family) bool {
-		for _, l := range t.rests {
+		for _, l := range t.cooldowns {
 			p, waiter := t.inPool(l.Addr), t.waitsFor(l.Addr)
 			with := maps.Clone(gets)
 			with[f] = l.Addr
@@ -77,7 +77,7 @@ func (t *twin) reclaim(s *world.Service, has, gets map[world.Family]netip.Addr, 
 // use adds the cooldowns of a pool to its usage.
 func (t *twin) use(p *world.Pool, u *ipam.PoolUsage) {
 	released := map[netip.Addr]time.Time{}
-	for _, l := range slices.Backward(t.rests) {
+	for _, l := range slices.Backward(t.cooldowns) {
 		if t.inPool(l.Addr) == p {
 			released[l.Addr] = l.Released
 		}
@@ -86,7 +86,7 @@ func (t *twin) use(p *world.Pool, u *ipam.PoolUsage) {
 		if end := r.Add(p.ReuseDelay); u.NextCooldownEnd.IsZero() || end.Before(u.NextCooldownEnd) {
 			u.NextCooldownEnd = end
 		}
-		waiter := t.restsFor(a)
+		waiter := t.cooldownFor(a)
 		switch {
 		case len(waiter) == 0:
 		case a.Is4():

@@ -84,7 +84,7 @@ func (st *state) startCooldown(a netip.Addr, c *cooldown) {
 		p.freeList(world.FamilyOf(a)).startCooldown(a, c.end())
 	}
 	u := st.use[p.Name]
-	*u.resting(a)++
+	*u.cooldownCount(a)++
 	if u.NextCooldownEnd.IsZero() || c.end().Before(u.NextCooldownEnd) {
 		u.NextCooldownEnd = c.end()
 	}
@@ -92,8 +92,8 @@ func (st *state) startCooldown(a netip.Addr, c *cooldown) {
 }
 
 // endCooldown ends the cooldown of an address that a Service takes, and reports whether there was one.
-// PoolUse.RestsUntil and messages keep the end of the first cooldown. The next pass, which is due then at the latest,
-// computes it again.
+// PoolUsage.NextCooldownEnd and messages keep the end of the first cooldown. The next pass, which is due then at the
+// latest, computes it again.
 func (st *state) endCooldown(a netip.Addr) bool {
 	c := st.cooldowns[a]
 	if c == nil {
@@ -104,12 +104,12 @@ func (st *state) endCooldown(a netip.Addr) bool {
 		c.pool.freeList(world.FamilyOf(a)).coolingDown--
 	}
 	u := st.use[c.pool.Name]
-	*u.resting(a)--
+	*u.cooldownCount(a)--
 	st.use[c.pool.Name] = u
 	return true
 }
 
-func (u *PoolUsage) resting(a netip.Addr) *int64 {
+func (u *PoolUsage) cooldownCount(a netip.Addr) *int64 {
 	if world.FamilyOf(a) == world.IPv4 {
 		return &u.Cooldown4
 	}
@@ -138,7 +138,7 @@ func (al *allocator) reuseCooldownAddr(r allocationRequest, gets *perFamily, poo
 	})
 }
 
-// leases returns PoolUse.Leases of each pool.
+// leases returns PoolUsage.Leases of each pool.
 func (st *state) leases() map[*pool][]world.Lease {
 	out := make(map[*pool][]world.Lease)
 	for a, c := range st.cooldowns {

@@ -16,7 +16,7 @@ import (
 
 // No other Service gets the addresses of a deleted Service until the delay has passed, whether it requests them or
 // not, unless it shared the address. Afterwards no address is in cooldown.
-func FuzzResting(f *testing.F) {
+func FuzzCooldown(f *testing.F) {
 	property(f, func(t *testing.T, w *world.Snapshot, held map[world.Key][]netip.Addr) {
 		pass := func() *ipam.Allocation {
 			a := ipam.Allocate(w, held, threeShards)
@@ -50,7 +50,7 @@ func FuzzResting(f *testing.F) {
 		}
 		for name, use := range pass().Pools {
 			if use.Cooldown4+use.Cooldown6 != 0 || !use.NextCooldownEnd.IsZero() {
-				t.Errorf("pool %s: all delays have passed, and some rest until %s", name, use.NextCooldownEnd)
+				t.Errorf("pool %s: all delays have passed, and some are in cooldown until %s", name, use.NextCooldownEnd)
 			}
 		}
 	})
@@ -68,7 +68,7 @@ func assertUnassigned(t *testing.T, w *world.Snapshot, a *ipam.Allocation, addr 
 	t.Helper()
 	for k, o := range a.Services {
 		if slices.Contains(o.Addrs, addr) && !share(but, byKey(w)[k]) {
-			t.Errorf("%s is given to %s at %s although it rests for %s", addr, k, w.Now, but.Key)
+			t.Errorf("%s is given to %s at %s although it is in cooldown for %s", addr, k, w.Now, but.Key)
 		}
 	}
 }
@@ -91,6 +91,6 @@ func TestCooldownsOverTheLimitEndEarly(t *testing.T) {
 		t.Errorf("%d leases, the last %v; want %d and %v", n, use.Leases[n-1], v1alpha1.MaxLeases, oldest)
 	}
 	if want := oldest.Released.Add(p.ReuseDelay); !use.NextCooldownEnd.Equal(want) {
-		t.Errorf("the first rest ends at %s, want %s", use.NextCooldownEnd, want)
+		t.Errorf("the first cooldown ends at %s, want %s", use.NextCooldownEnd, want)
 	}
 }
