@@ -66,7 +66,7 @@ type Dataplane struct {
 
 	// mu serializes transactions and guards the fields below.
 	mu      sync.Mutex
-	want    *desired
+	desired *desired
 	fabric  *plan.Fabric
 	builder *rows.Builder // for the fabric; nil before the first Configure
 	// safeToPrune is true once every Service in the database is desired or was pruned.
@@ -81,7 +81,7 @@ func New(o Options) (*Dataplane, error) {
 		return nil, err
 	}
 	d := &Dataplane{changed: o.Changed, transacted: o.Transacted, fence: o.Fence, synced: make(chan struct{}),
-		want: newWanted()}
+		desired: newDesired()}
 	if d.changed == nil {
 		d.changed = func(EventKind) {}
 	}
@@ -156,7 +156,7 @@ func (d *Dataplane) Configure(ctx context.Context, fabric *plan.Fabric) error {
 		return fmt.Errorf("configure shards: %w", err)
 	}
 	d.builder = builder
-	names := slices.Collect(maps.Keys(d.want.nodes))
+	names := slices.Collect(maps.Keys(d.desired.nodes))
 	own := d.topologyUnits(v, builder)
 	errs := d.commit(ctx, slices.Concat(own, d.nodes(names)))
 	d.recordNodeResults(names, errs[len(own):])
@@ -189,10 +189,10 @@ func (d *Dataplane) Apply(ctx context.Context, changes []dataplane.Change) map[w
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for _, c := range changes {
-		d.want.set(c.Key, c.Want)
+		d.desired.set(c.Key, c.Want)
 	}
 	d.checkComplete()
-	names := slices.Collect(maps.Keys(d.want.dirty))
+	names := slices.Collect(maps.Keys(d.desired.dirty))
 	own := make([]opsFunc, 0, len(changes))
 	for _, c := range changes {
 		own = append(own, d.serviceOps(c.Key))
@@ -233,9 +233,9 @@ func (d *Dataplane) Prune(ctx context.Context, keep func(world.Key) bool) error 
 	if err != nil {
 		return fmt.Errorf("prune: %w", err)
 	}
-	for key := range d.want.plans {
+	for key := range d.desired.plans {
 		if !keep(key) {
-			d.want.set(key, nil)
+			d.desired.set(key, nil)
 		}
 	}
 	units := d.staleServices(v, keep)
@@ -249,7 +249,7 @@ func (d *Dataplane) Prune(ctx context.Context, keep func(world.Key) bool) error 
 	var names []string
 	if d.builder != nil {
 		d.markOrphansDirty(v)
-		names = slices.Collect(maps.Keys(d.want.dirty))
+		names = slices.Collect(maps.Keys(d.desired.dirty))
 	}
 	errs := d.commit(ctx, append(d.nodes(names), reattachLoadBalancers))
 	d.recordNodeResults(names, errs)

@@ -247,7 +247,7 @@ func (f *drift) run(ctx context.Context) error {
 func (d *Dataplane) differs(s pendingChecks) (what string, fight bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	defer clear(d.want.splitPlans)
+	defer clear(d.desired.splitPlans)
 	_, v, err := d.nb.current()
 	if err != nil {
 		return "", false // the next connection reports Rows
@@ -261,7 +261,7 @@ func (d *Dataplane) differs(s pendingChecks) (what string, fight bool) {
 		if err == nil && pendingIn(b, d.topologyUnits(v, builder)...) {
 			return "shards", d.builder != nil && pendingIn(newBatch(v), d.topologyUnits(v, d.builder)...)
 		}
-		for name := range d.want.nodes {
+		for name := range d.desired.nodes {
 			if s.inputs && err == nil && pendingIn(b, d.nodeOpsWith(builder, name)) {
 				return "router of node " + name, d.builder != nil && pendingIn(newBatch(v), d.nodeOps(name))
 			}
@@ -273,12 +273,12 @@ func (d *Dataplane) differs(s pendingChecks) (what string, fight bool) {
 		}
 	}
 	for key := range s.services {
-		if d.want.plans[key] != nil && pendingIn(b, d.serviceOps(key)) {
+		if d.desired.plans[key] != nil && pendingIn(b, d.serviceOps(key)) {
 			return "load balancers of " + key.String(), true
 		}
 	}
 	for name := range s.nodes {
-		if d.want.nodes[name] != nil && pendingIn(b, d.nodeOps(name)) {
+		if d.desired.nodes[name] != nil && pendingIn(b, d.nodeOps(name)) {
 			return "router of node " + name, true
 		}
 	}

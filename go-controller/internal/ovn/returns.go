@@ -20,7 +20,7 @@ func (d *Dataplane) nodeOps(name string) opsFunc {
 func (d *Dataplane) nodeOpsWith(builder *rows.Builder, name string) opsFunc {
 	return func(b *batch) error {
 		have := ofNode(b.view, name)
-		if d.want.nodes[name] == nil {
+		if d.desired.nodes[name] == nil {
 			if d.safeToPrune {
 				return removeAll(have)(b)
 			}
@@ -35,7 +35,7 @@ func (d *Dataplane) nodeOpsWith(builder *rows.Builder, name string) opsFunc {
 				known[refOf(r).ID], _ = r.column("vips").(map[string]string)
 			}
 		}
-		wants := builder.NodeRows(name, d.want.backendsOn(name), func(id string) map[string]string { return known[id] })
+		wants := builder.NodeRows(name, d.desired.backendsOn(name), func(id string) map[string]string { return known[id] })
 		if d.safeToPrune && len(wants) > 0 {
 			if err := removeAll(unwanted(have, wants))(b); err != nil {
 				return err
@@ -99,17 +99,17 @@ func (d *Dataplane) nodes(names []string) []opsFunc {
 
 // recordNodeResults records the results of writing the rows of nodes, and returns the errors by node.
 func (d *Dataplane) recordNodeResults(names []string, errs []error) (broken map[string]error) {
-	clear(d.want.splitPlans)
+	clear(d.desired.splitPlans)
 	for i, name := range names {
 		if errs[i] == nil {
-			delete(d.want.dirty, name)
+			delete(d.desired.dirty, name)
 			continue
 		}
 		if broken == nil {
 			broken = map[string]error{}
 		}
 		broken[name] = errs[i]
-		d.want.dirty[name] = true
+		d.desired.dirty[name] = true
 	}
 	return broken
 }
@@ -118,8 +118,8 @@ func (d *Dataplane) recordNodeResults(names []string, errs []error) (broken map[
 func (d *Dataplane) markOrphansDirty(v view) {
 	v.each(rows.Router, func(_ string, m model.Model) {
 		ids := externalIDs(m)
-		if name := ids[rows.KeyNode]; isOwned(m) && ids[rows.KeyOwnerType] == rows.OwnerNode && d.want.nodes[name] == nil {
-			d.want.dirty[name] = true
+		if name := ids[rows.KeyNode]; isOwned(m) && ids[rows.KeyOwnerType] == rows.OwnerNode && d.desired.nodes[name] == nil {
+			d.desired.dirty[name] = true
 		}
 	})
 }
@@ -135,14 +135,14 @@ func (d *Dataplane) checkComplete() {
 	v.each(rows.LoadBalancer, func(_ string, m model.Model) {
 		ids := externalIDs(m)
 		key, _ := parseKey(ids[rows.KeyService])
-		known = known && (!isOwned(m) || ids[rows.KeyOwnerType] != rows.OwnerService || d.want.plans[key] != nil)
+		known = known && (!isOwned(m) || ids[rows.KeyOwnerType] != rows.OwnerService || d.desired.plans[key] != nil)
 	})
 	if !known {
 		return
 	}
 	d.safeToPrune = true
-	for name := range d.want.nodes {
-		d.want.dirty[name] = true
+	for name := range d.desired.nodes {
+		d.desired.dirty[name] = true
 	}
 	d.markOrphansDirty(v)
 }

@@ -20,7 +20,7 @@ func (d *Dataplane) serviceOps(key world.Key) opsFunc {
 		for _, table := range serviceTables() {
 			have = append(have, b.view.withID(table, rows.KeyService, key.String())...)
 		}
-		p := d.want.plans[key]
+		p := d.desired.plans[key]
 		if p == nil {
 			return b.reconcile(have, nil)
 		}
@@ -57,7 +57,7 @@ func (d *Dataplane) staleServices(v view, keep func(world.Key) bool) []opsFunc {
 		key, ok := parseKey(ids[rows.KeyService])
 		if !ok || !keep(key) {
 			units = append(units, removeAll([]record{r}))
-		} else if seen[id] && d.want.plans[key] != nil {
+		} else if seen[id] && d.desired.plans[key] != nil {
 			units = append(units, d.serviceOps(key))
 		}
 		seen[id] = true

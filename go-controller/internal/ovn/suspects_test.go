@@ -67,7 +67,7 @@ func TestRowsPendingNodeAreNotDrift(t *testing.T) {
 		}
 		return what == "router of node n3"
 	})
-	if n := len(d.want.splitPlans); n > 0 {
+	if n := len(d.desired.splitPlans); n > 0 {
 		t.Errorf("%d plans are kept by node after a look", n)
 	}
 	configure(t, d, fabric(1))

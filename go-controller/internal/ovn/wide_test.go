@@ -30,7 +30,7 @@ func BenchmarkWideWanted(b *testing.B) {
 	}
 	b.ReportAllocs()
 	for b.Loop() {
-		w := newWanted()
+		w := newDesired()
 		w.set(first.Key, first)
 		w.set(second.Key, second) // an equal one
 		for _, name := range names {
@@ -59,7 +59,7 @@ func BenchmarkManyAddresses(b *testing.B) {
 		if err != nil || len(balancers) != len(vips) {
 			b.Fatalf("%d load balancers (%v)", len(balancers), err)
 		}
-		w := newWanted()
+		w := newDesired()
 		w.set(p.Key, p)
 		if on := w.backendsOn("n0"); len(on) != 10*len(vips) {
 			b.Fatalf("%d backends on a node", len(on))
@@ -82,7 +82,7 @@ func TestServiceBeyondTheLimitLosesAllItsRows(t *testing.T) {
 		t.Errorf("before it came and once it was too wide:\n%s", diff)
 	}
 	apply(t, d, wide)
-	if n := len(d.want.nodes); n != 2 {
+	if n := len(d.desired.nodes); n != 2 {
 		t.Errorf("%d nodes have backends once it is narrow again, want 2", n)
 	}
 }

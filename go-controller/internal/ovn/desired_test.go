@@ -12,7 +12,7 @@ import (
 
 // A change that does not affect the requirements of a node does not cause a check of the node's rows.
 func TestDirtyNodesAreThoseOfTheChange(t *testing.T) {
-	w := newWanted()
+	w := newDesired()
 	first, second := service(1, 1, "10.244.1.10", "10.244.2.10"), service(2, 1, "10.244.1.20")
 	ported := service(1, 1, "10.244.0.10", "10.244.2.10")
 	ported.Listeners = ported.Listeners[:1]

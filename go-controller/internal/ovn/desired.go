@@ -23,7 +23,7 @@ type desired struct {
 	dirty map[string]bool
 }
 
-func newWanted() *desired {
+func newDesired() *desired {
 	return &desired{plans: map[world.Key]*plan.Service{}, nodes: map[string][]*plan.Service{}, dirty: map[string]bool{},
 		splitPlans: map[*plan.Service]map[string][]rows.ShardBackend{}}
 }
