@@ -89,7 +89,7 @@ func (e *election) campaign(ctx context.Context, lock resourcelock.Interface) er
 				defer cancel(nil)
 				defer context.AfterFunc(term.Over(), func() { cancel(nil) })()
 				go e.depend(working, cancel)
-				err := e.work(working, term.Guard(e.config), term.Check)
+				err := e.work(working, term.WrapConfig(e.config), term.Check)
 				if cause := context.Cause(working); errors.Is(cause, errUnfit) {
 					err = cause
 				}

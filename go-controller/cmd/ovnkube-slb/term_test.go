@@ -111,7 +111,7 @@ func (sent) RoundTrip(*http.Request) (*http.Response, error) {
 
 func TestNoWritesWithoutLease(t *testing.T) {
 	m := &termLock{Interface: &paper{}, term: fence.NewTerm(time.Minute), missing: nothing}
-	config := m.term.Guard(&rest.Config{Host: "https://192.0.2.1"})
+	config := m.term.WrapConfig(&rest.Config{Host: "https://192.0.2.1"})
 	transport := config.WrapTransport(sent{})
 	ask := func(method string) error {
 		r, err := http.NewRequestWithContext(t.Context(), method, config.Host, http.NoBody)

@@ -10,7 +10,7 @@ import (
 )
 
 // ErrOver is returned for a write that is not sent because the term is over.
-var ErrOver = errors.New("the lease may be another's by now")
+var ErrOver = errors.New("the leader's term has expired")
 
 // Term is the time for which this process may act as the leader. It does not begin before the first renewal.
 type Term struct {

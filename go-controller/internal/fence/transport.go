@@ -12,8 +12,8 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// Guard returns a configuration for clients that write only during the term.
-func (t *Term) Guard(config *rest.Config) *rest.Config {
+// WrapConfig returns a configuration for clients that write only during the term.
+func (t *Term) WrapConfig(config *rest.Config) *rest.Config {
 	config = rest.CopyConfig(config)
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return &guarded{next, t} })
 	return config
@@ -42,7 +42,7 @@ func (g *guarded) RoundTrip(r *http.Request) (*http.Response, error) {
 	response, err := g.next.RoundTrip(r.WithContext(ctx))
 	if err != nil {
 		if errors.Is(context.Cause(ctx), ErrOver) {
-			err = fmt.Errorf("not waited for: %w", ErrOver)
+			err = fmt.Errorf("request canceled: %w", ErrOver)
 		}
 		done()
 		return nil, err

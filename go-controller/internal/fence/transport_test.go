@@ -27,7 +27,7 @@ func TestWaitingRequestEndsWithTerm(t *testing.T) {
 		defer term.Close()
 		start := time.Now()
 		term.Renewed(start.Add(-3 * time.Second))
-		transport := term.Guard(&rest.Config{Host: "https://192.0.2.1"}).WrapTransport(waiting{})
+		transport := term.WrapConfig(&rest.Config{Host: "https://192.0.2.1"}).WrapTransport(waiting{})
 		r, err := http.NewRequestWithContext(t.Context(), http.MethodPut, "https://192.0.2.1", http.NoBody)
 		if err != nil {
 			t.Fatal(err)
