@@ -164,7 +164,7 @@ func TestConnectionRejectsInvalidMessages(t *testing.T) {
 			t.Fatalf("%+v", l.observed())
 		}
 	}
-	if saw := l.observed(); saw.asn != 64512 || saw.local != inside() {
+	if saw := l.observed(); saw.asn != 64512 || saw.local != loopback() {
 		t.Errorf("%+v", saw)
 	}
 	send(t, router, newMessage(9))
@@ -329,6 +329,6 @@ func TestListenerAcceptsOwnProcessOnly(t *testing.T) {
 	}
 	if late, err := net.Dial("tcp", fmt.Sprint("127.0.0.1:", d.port())); err == nil {
 		_ = late.Close()
-		t.Error("the door is open still")
+		t.Error("the listener is open still")
 	}
 }

@@ -67,12 +67,12 @@ func importPolicy() (*api.Policy, *api.PolicyAssignment) {
 }
 
 // neighbor returns the only peer of a server: the listener of the connection, in place of the router.
-func neighbor(n bgp.Neighbor, door uint16) *api.Peer {
+func neighbor(n bgp.Neighbor, listenPort uint16) *api.Peer {
 	p := &api.Peer{
-		Conf: &api.PeerConf{NeighborAddress: inside().String(), PeerAsn: peerASN(n)},
+		Conf: &api.PeerConf{NeighborAddress: loopback().String(), PeerAsn: peerASN(n)},
 		Timers: &api.Timers{Config: &api.TimersConfig{HoldTime: seconds(maxHold),
 			KeepaliveInterval: seconds(maxHold / keepalives), ConnectRetry: 1}},
-		Transport: &api.Transport{RemotePort: uint32(door)},
+		Transport: &api.Transport{RemotePort: uint32(listenPort)},
 	}
 	if n.GracefulRestart {
 		p.GracefulRestart = &api.GracefulRestart{

@@ -103,8 +103,8 @@ func (p *peer) connect(ctx context.Context, to target) time.Duration {
 		}
 		wait := p.pace(to.neighbor)
 		p.retry = time.Now().Add(wait)
-		if p.vain.to != to.addr {
-			p.vain = vain{to.addr, time.Now()}
+		if p.failedDial.to != to.addr {
+			p.failedDial = failedDial{to.addr, time.Now()}
 		}
 		p.attempt = startDial(ctx, to, wait, func() { signal(p.wake) })
 		return 0

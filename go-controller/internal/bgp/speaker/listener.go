@@ -19,13 +19,13 @@ import (
 // and is open for a second or two.
 type listener struct{ accepted *net.TCPListener }
 
-// inside returns the address of a listener.
-func inside() netip.Addr { return netip.AddrFrom4([4]byte{127, 0, 0, 1}) }
+// loopback returns the address that a listener listens on.
+func loopback() netip.Addr { return netip.AddrFrom4([4]byte{127, 0, 0, 1}) }
 
 func newListener() (*listener, error) {
 	var c net.ListenConfig
 	c.SetMultipathTCP(false)
-	l, err := c.Listen(context.Background(), "tcp4", netip.AddrPortFrom(inside(), 0).String())
+	l, err := c.Listen(context.Background(), "tcp4", netip.AddrPortFrom(loopback(), 0).String())
 	if err != nil {
 		return nil, fmt.Errorf("listen for the BGP server: %w", err)
 	}

@@ -54,15 +54,15 @@ func (p *peer) stopBFD() {
 	}
 }
 
-// vain is the address that has been dialed without success, and since when.
-type vain struct {
+// failedDial is the address that has been dialed without success, and since when.
+type failedDial struct {
 	to    netip.Addr
 	since time.Time
 }
 
 // startBFD lets BFD monitor the peer from when a session is Established, or from strictAfter on. Monitoring ends when
 // the peer is replaced or no session is wanted. It continues when the session is lost, to detect that the path is back.
-// watch returns the time after which it must be called again without an event; 0 for never.
+// startBFD returns the time after which it must be called again without an event; 0 for never.
 func (p *peer) startBFD(want *bgp.Session, to target) time.Duration {
 	if p.speaker.options.BFD == nil {
 		return 0
@@ -73,15 +73,15 @@ func (p *peer) startBFD(want *bgp.Session, to target) time.Duration {
 	}
 	path := Path{Peer: to.addr, Interface: to.addr.Zone(), BFD: *want.BFD}
 	if p.session != nil && p.session.connection.observed().phase == Established {
-		p.pathFailed, p.vain = false, vain{}
+		p.pathFailed, p.failedDial = false, failedDial{}
 		path.Local, path.Peer, path.Interface = p.session.connection.observed().local, p.session.addr, p.session.addr.Zone()
 	} else if p.path != nil && p.path.Peer == to.addr {
 		path.Local = p.path.Local
 	} else {
-		if p.vain.to != to.addr {
+		if p.failedDial.to != to.addr {
 			return 0
 		}
-		if wait := time.Until(p.vain.since.Add(bfdFirstAfter)); wait > 0 {
+		if wait := time.Until(p.failedDial.since.Add(bfdFirstAfter)); wait > 0 {
 			return wait
 		}
 		if path.Local = source(to); !path.Local.IsValid() {

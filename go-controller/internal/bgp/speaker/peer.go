@@ -57,12 +57,12 @@ type peer struct {
 	// GRACEFUL_SHUTDOWN yet.
 	withdrawAt time.Time
 	path       *Path // monitored by BFD
-	vain       vain
-	// pathFailed means that BFD detected a path failure, and that no session has been Established since. receivedAt is the
-	// last known state of BFD.
+	failedDial failedDial
+	// pathFailed means that BFD detected a path failure, and that no session has been Established since. lastLiveness is
+	// the last known state of BFD.
 	pathFailed   bool
 	lastLiveness Liveness
-	// cancelDiscovery cancels the discovery of an unnumbered peer on the interface sought.
+	// cancelDiscovery cancels the discovery of an unnumbered peer on discoveryInterface.
 	cancelDiscovery    context.CancelFunc
 	discoveryInterface string
 	err                failure

@@ -200,7 +200,7 @@ func (c *session) stop(ctx context.Context) error {
 // also send one, but immediately, which interferes with what the session still reads.
 func (c *session) sendCease(ctx context.Context, why string) {
 	if c.connection.observed().phase != Established || c.server.DisablePeer(ctx,
-		&api.DisablePeerRequest{Address: inside().String(), Communication: why}) != nil {
+		&api.DisablePeerRequest{Address: loopback().String(), Communication: why}) != nil {
 		return
 	}
 	timer := time.NewTimer(cease)
