@@ -50,12 +50,12 @@ func (c *Case) manifests(data []byte) error {
 	for _, d := range o.domains {
 		c.World.Domains = append(c.World.Domains, convert.Domain(d, o.pools, o.nodes))
 	}
-	s := o.surroundings()
+	related := o.relatedObjects()
 	for _, p := range o.peers {
-		c.World.Peers = append(c.World.Peers, convert.Peer(p, s))
+		c.World.Peers = append(c.World.Peers, convert.Peer(p, related))
 	}
 	for _, a := range o.advertisements {
-		c.World.Advertisements = append(c.World.Advertisements, convert.Advertisement(a, s))
+		c.World.Advertisements = append(c.World.Advertisements, convert.Advertisement(a, related))
 	}
 	for _, n := range o.nodes {
 		node := convert.Node(n, convert.Options{DrainTaints: convert.DefaultDrainTaints()})
@@ -85,20 +85,20 @@ func (c *Case) manifests(data []byte) error {
 	return nil
 }
 
-func (o *objects) surroundings() convert.Surroundings {
-	s := convert.Surroundings{Nodes: o.nodes, Pools: o.pools, Peers: map[string]*v1alpha1.BGPPeer{},
+func (o *objects) relatedObjects() convert.RelatedObjects {
+	related := convert.RelatedObjects{Nodes: o.nodes, Pools: o.pools, Peers: map[string]*v1alpha1.BGPPeer{},
 		Profiles: map[string]*v1alpha1.BFDProfile{}, Secrets: map[string]*corev1.Secret{}}
 	for _, p := range o.peers {
-		s.Peers[p.Name] = p
+		related.Peers[p.Name] = p
 	}
 	for _, p := range o.profiles {
-		s.Profiles[p.Name] = p
+		related.Profiles[p.Name] = p
 	}
 	for _, secret := range o.secrets {
-		s.Secrets[secret.Name] = secret
+		related.Secrets[secret.Name] = secret
 	}
-	s.Aliases, _ = convert.ReadAliases(o.communities)
-	return s
+	related.Aliases, _ = convert.ReadAliases(o.communities)
+	return related
 }
 
 func (o *objects) decode(doc []byte) error {

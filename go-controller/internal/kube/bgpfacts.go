@@ -189,15 +189,15 @@ func unknown(sessions map[string]world.PeerSession, why string) map[string]world
 }
 
 func (f *Facts) readBGP() *bgpRead {
-	s := convert.Surroundings{Peers: f.bgp.peers, Profiles: f.bgp.profiles, Secrets: f.bgp.secrets}
-	s.Pools, s.Nodes = f.objects()
+	related := convert.RelatedObjects{Peers: f.bgp.peers, Profiles: f.bgp.profiles, Secrets: f.bgp.secrets}
+	related.Pools, related.Nodes = f.objects()
 	read := &bgpRead{}
-	s.Aliases, read.communities = convert.ReadAliases(slices.Collect(maps.Values(f.bgp.communities)))
+	related.Aliases, read.communities = convert.ReadAliases(slices.Collect(maps.Values(f.bgp.communities)))
 	for _, p := range f.bgp.peers {
-		read.peers = append(read.peers, convert.Peer(p, s))
+		read.peers = append(read.peers, convert.Peer(p, related))
 	}
 	for _, a := range f.bgp.advertisements {
-		read.advertisements = append(read.advertisements, convert.Advertisement(a, s))
+		read.advertisements = append(read.advertisements, convert.Advertisement(a, related))
 	}
 	return read
 }

@@ -20,8 +20,8 @@ const (
 	longestPassword = 80
 )
 
-// Surroundings are the objects that peers and advertisements refer to and select.
-type Surroundings struct {
+// RelatedObjects are the objects that peers and advertisements refer to and select.
+type RelatedObjects struct {
 	Nodes    []*corev1.Node
 	Pools    []*v1alpha1.IPAddressPool
 	Peers    map[string]*v1alpha1.BGPPeer
@@ -33,12 +33,12 @@ type Surroundings struct {
 
 // Peer converts a BGPPeer. If its password is missing, there is no session. If its BFD profile is missing, the session
 // has no BFD.
-func Peer(p *v1alpha1.BGPPeer, s Surroundings) *world.Peer {
+func Peer(p *v1alpha1.BGPPeer, related RelatedObjects) *world.Peer {
 	spec := &p.Spec
 	out := &world.Peer{
 		Name:            p.Name,
 		Created:         p.CreationTimestamp.Time,
-		Nodes:           chosenNodes(spec.NodeSelectors, s.Nodes),
+		Nodes:           chosenNodes(spec.NodeSelectors, related.Nodes),
 		MyASN:           uint32(spec.MyASN),
 		LocalASN:        uint32(spec.LocalASN),
 		PeerASN:         uint32(spec.PeerASN),
@@ -74,14 +74,14 @@ func Peer(p *v1alpha1.BGPPeer, s Surroundings) *world.Peer {
 		out.Connect = spec.ConnectTime.Duration
 	}
 	if r := spec.PasswordSecret; r != nil {
-		password, problem := password(s.Secrets[r.Name])
+		password, problem := password(related.Secrets[r.Name])
 		if out.Password = password; problem != "" {
 			out.Findings = append(out.Findings, world.Finding{Reason: v1alpha1.ReasonSecretNotFound, Fatal: true,
 				Message: fmt.Sprintf("spec.passwordSecret: Secret %s/%s %s", v1alpha1.PasswordsNamespace, r.Name, problem)})
 		}
 	}
 	if spec.BFDProfile != "" {
-		if out.BFD = profile(s.Profiles[spec.BFDProfile]); out.BFD == nil {
+		if out.BFD = profile(related.Profiles[spec.BFDProfile]); out.BFD == nil {
 			out.Findings = append(out.Findings, world.Finding{Reason: v1alpha1.ReasonProfileNotFound,
 				Message: fmt.Sprintf("spec.bfdProfile: BFDProfile %q does not exist, so BFD does not watch the peer",
 					spec.BFDProfile)})
@@ -131,13 +131,13 @@ func profile(p *v1alpha1.BFDProfile) *world.BFDProfile {
 
 // Advertisement converts a BGPAdvertisement. It has no effect if one of its communities is missing: that community may
 // restrict where routes are propagated.
-func Advertisement(a *v1alpha1.BGPAdvertisement, s Surroundings) *world.Advertisement {
+func Advertisement(a *v1alpha1.BGPAdvertisement, related RelatedObjects) *world.Advertisement {
 	spec := &a.Spec
 	out := &world.Advertisement{
 		Name:      a.Name,
 		Created:   a.CreationTimestamp.Time,
-		Nodes:     chosenNodes(spec.NodeSelectors, s.Nodes),
-		Pools:     chosenPools(spec.IPAddressPools, spec.IPAddressPoolSelectors, s.Pools),
+		Nodes:     chosenNodes(spec.NodeSelectors, related.Nodes),
+		Pools:     chosenPools(spec.IPAddressPools, spec.IPAddressPoolSelectors, related.Pools),
 		EveryPool: len(spec.IPAddressPools) == 0 && len(spec.IPAddressPoolSelectors) == 0,
 		Peers:     spec.Peers,
 		Length4:   v1alpha1.DefaultAggregationLength,
@@ -164,7 +164,7 @@ func Advertisement(a *v1alpha1.BGPAdvertisement, s Surroundings) *world.Advertis
 		found(v1alpha1.ReasonInvalid, true, "%s", problem)
 	}
 	for _, ref := range spec.Communities {
-		c, ok := s.Aliases.community(string(ref))
+		c, ok := related.Aliases.community(string(ref))
 		switch {
 		case !ok:
 			found(v1alpha1.ReasonCommunityNotFound, true, "spec.communities: no Community defines %q", ref)
@@ -175,7 +175,7 @@ func Advertisement(a *v1alpha1.BGPAdvertisement, s Surroundings) *world.Advertis
 		}
 	}
 	missing := slices.DeleteFunc(slices.Clone(spec.IPAddressPools), func(name string) bool {
-		return slices.ContainsFunc(s.Pools, func(p *v1alpha1.IPAddressPool) bool { return p.Name == name })
+		return slices.ContainsFunc(related.Pools, func(p *v1alpha1.IPAddressPool) bool { return p.Name == name })
 	})
 	if len(missing) > 0 {
 		found(v1alpha1.ReasonPoolNotFound, len(missing) == len(out.Pools), "spec.ipAddressPools: %s: no such pool",
@@ -183,7 +183,7 @@ func Advertisement(a *v1alpha1.BGPAdvertisement, s Surroundings) *world.Advertis
 	} else if len(out.Pools) == 0 && !out.EveryPool {
 		found(v1alpha1.ReasonPoolNotFound, true, "spec.ipAddressPoolSelectors: no pool matches")
 	}
-	missing = slices.DeleteFunc(slices.Clone(spec.Peers), func(name string) bool { return s.Peers[name] != nil })
+	missing = slices.DeleteFunc(slices.Clone(spec.Peers), func(name string) bool { return related.Peers[name] != nil })
 	if len(missing) > 0 {
 		found(v1alpha1.ReasonPeerNotFound, len(missing) == len(spec.Peers), "spec.peers: %s: no such BGPPeer",
 			strings.Join(missing, ", "))
