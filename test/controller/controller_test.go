@@ -83,6 +83,7 @@ func TestTrouble(t *testing.T) {
 	t.Parallel()
 	onCluster(t, map[string]func(*testing.T, *cluster){
 		"CommandsTakeTurns":             commandsTakeTurns,
+		"VersionsTakeTurns":             versionsTakeTurns,
 		"ClusteredDatabasesFail":        clusteredDatabasesFail,
 		"KilledAsItWrites":              killedAsItWrites,
 		"LeadersComeAndGoInABurst":      leadersComeAndGoInABurst,
