@@ -62,12 +62,18 @@ var _ = Describe("the northbound database", func() {
 var _ = Describe("the controller", func() {
 	It("writes nothing when it restarts, neither to the API nor to OVN", func(ctx SpecContext) {
 		addrs := startWeb(ctx)
-		database := filepath.Join(cluster.Dir, "cen", "nb.db")
+		databases := []string{filepath.Join(cluster.Dir, "cen", "nb.db")}
+		if cluster.Network().Zones() {
+			databases = nil
+			for _, n := range cluster.Nodes {
+				databases = append(databases, filepath.Join(cluster.Dir, n.Name, "nb.db"))
+			}
+		}
 		// Once both counts are stable, the controller has reported the last change.
 		var api string
 		var file int
 		Eventually(func(ctx context.Context) (bool, error) {
-			a, f, err := writes(ctx, database)
+			a, f, err := writes(ctx, databases)
 			still := a == api && f == file
 			api, file = a, f
 			return still, err
@@ -76,8 +82,14 @@ var _ = Describe("the controller", func() {
 		Expect(api).NotTo(BeEmpty())
 		Expect(cluster.StopController(ctx)).To(Succeed())
 		Expect(cluster.StartController(ctx, controller)).To(Succeed())
+		if cluster.Network().Zones() {
+			for _, n := range cluster.Nodes {
+				Expect(cluster.StopGuard(ctx, n.Name)).To(Succeed())
+			}
+			Expect(cluster.StartGuards(ctx, controller)).To(Succeed())
+		}
 		Consistently(func(ctx context.Context) (string, error) {
-			a, f, err := writes(ctx, database)
+			a, f, err := writes(ctx, databases)
 			return fmt.Sprint(a, f), err
 		}).WithContext(ctx).WithTimeout(4 * time.Second).WithPolling(500 * time.Millisecond).
 			Should(Equal(fmt.Sprint(api, file)))
@@ -92,17 +104,21 @@ var _ = Describe("the controller", func() {
 })
 
 // writes returns the API server's counts of writes to the kinds that the controller writes. It also returns the number
-// of transactions in the northbound database's file, to which ovsdb-server(1) appends each transaction that changes
+// of transactions in the files of northbound databases, to which ovsdb-server(1) appends each transaction that changes
 // something. Transactions that only change NB_Global don't count: OVN-Kubernetes writes the time there twice a minute.
-func writes(ctx context.Context, database string) (api string, transactions int, err error) {
+func writes(ctx context.Context, databases []string) (api string, transactions int, err error) {
 	if api, err = cluster.Writes(ctx); err != nil {
 		return "", 0, err
 	}
-	text, err := os.ReadFile(database)
-	if err != nil {
-		return "", 0, err
+	var all strings.Builder
+	for _, database := range databases {
+		text, err := os.ReadFile(database)
+		if err != nil {
+			return "", 0, err
+		}
+		all.Write(text)
 	}
-	for line := range strings.Lines(string(text)) { // ovsdb(5): a header line, then the record
+	for line := range strings.Lines(all.String()) { // ovsdb(5): a header line, then the record
 		var record map[string]json.RawMessage
 		if !strings.HasPrefix(line, "{") || json.Unmarshal([]byte(line), &record) != nil {
 			continue

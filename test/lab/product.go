@@ -97,7 +97,7 @@ func (l *Lab) Writes(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	ours := regexp.MustCompile(`(?m)^apiserver_request_total\{.*group="(|slb\.k8s\.ovn\.org|events\.k8s\.io)".*resource="(services|events|ipaddresspools|l2domains)".*verb="(POST|PUT|PATCH|APPLY|DELETE)".*$`)
+	ours := regexp.MustCompile(`(?m)^apiserver_request_total\{.*group="(|slb\.k8s\.ovn\.org|events\.k8s\.io)".*resource="(services|events|ipaddresspools|l2domains|serviceplans)".*verb="(POST|PUT|PATCH|APPLY|DELETE)".*$`)
 	lines := ours.FindAllString(metrics, -1)
 	slices.Sort(lines)
 	return strings.Join(lines, "\n"), nil

@@ -61,8 +61,9 @@ type Dataplane struct {
 	drift  *drift
 	// misplaced is the value that Misplaced returns.
 	misplaced atomic.Pointer[map[netip.Addr]bool]
-	// claimObserver is nil if sb is nil.
+	// claimObserver and keys are nil if sb is nil.
 	claimObserver *claimObserver
+	keys          *keyChecker
 
 	// mu serializes transactions and guards the fields below.
 	mu      sync.Mutex
@@ -100,8 +101,9 @@ func New(o Options) (*Dataplane, error) {
 		return nil, err
 	}
 	d.claimObserver = &claimObserver{d: d, settle: settleTime, claims: map[string]observedClaim{}}
+	d.keys = &keyChecker{d, make(chan struct{}, 1)}
 	d.sb = &replica{name: "southbound", endpoint: o.SB, schema: southbound,
-		handler: handlers{d.claimObserver, chassisEvents{d}}}
+		handler: handlers{d.claimObserver, chassisEvents{d}, d.keys}}
 	return d, nil
 }
 
@@ -131,6 +133,7 @@ func (d *Dataplane) Run(ctx context.Context) error {
 		d.sb.onDisconnect = func() { d.changed(Carriers) }
 		g.Go(func() error { return d.sb.run(ctx) })
 		g.Go(func() error { return d.watchMisplacedFlows(ctx) })
+		g.Go(func() error { return d.repairKeys(ctx) })
 	}
 	g.Go(func() error { return d.nb.run(ctx) })
 	g.Go(func() error { return d.drift.run(ctx) })

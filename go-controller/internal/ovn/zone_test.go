@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -147,5 +148,38 @@ func TestZonesHaveTheRowsOfTheirRole(t *testing.T) {
 	remove(t, d, plans...)
 	if diff := cmp.Diff(bare, nb.dump(t)); diff != "" {
 		t.Errorf("the database before and after us:\n%s", diff)
+	}
+}
+
+// ovn-northd assigns the keys of the ports that gateways claim. It got them wrong once in forty starts.
+func TestRoutersWithOtherTunnelKeysAreRecreated(t *testing.T) {
+	nb, sb := zone(t, "n3")
+	translate(t, nb, sb)
+	d, events := dial(t, nb, sb)
+	f := zoneFabric("n3", "c3")
+	configure(t, d, f)
+	nb.nbctl(t, "--wait=sb", "sync")
+	const port = "cr-slbreturn-lan-0-out"
+	router := func() string {
+		return strings.TrimSpace(nb.nbctl(t, "--bare", "--columns=_uuid", "find", "Logical_Router", "name=slbreturn-lan-0"))
+	}
+	before := router()
+	sb.sbctl(t, "set", "Port_Binding", port, "tunnel_key=77")
+	for seen := false; !seen; { // the router is missing, so everything is to be applied again
+		select {
+		case e := <-events:
+			seen = e == Rows && router() != before
+		case <-time.After(20 * time.Second):
+			t.Fatal("the router was not deleted")
+		}
+	}
+	configure(t, d, f)
+	nb.nbctl(t, "--wait=sb", "sync")
+	eventually(t, "the key of "+port, func() bool {
+		return strings.TrimSpace(sb.sbctl(t, "--bare", "--columns=tunnel_key", "find", "Port_Binding",
+			"logical_port="+port)) == "2" && len(d.Miskeyed()) == 0
+	})
+	if after := router(); after == before || after == "" {
+		t.Errorf("router %q, was %q", after, before)
 	}
 }

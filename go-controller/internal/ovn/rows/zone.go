@@ -7,6 +7,7 @@ import (
 	"net/netip"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/plan"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
@@ -43,8 +44,21 @@ func returnRouterKey(ordinal int) string { return strconv.Itoa(topDatapathKey - 
 
 // ReturnRouterName returns the name of a shard's return router.
 func ReturnRouterName(id world.ShardID) string {
-	return fmt.Sprintf("slbreturn-%s-%d", id.Domain, id.Index) // unlike any name of a shard's router
+	return fmt.Sprintf("%s%s-%d", returnRouterPrefix, id.Domain, id.Index)
 }
+
+// ReturnRedirectKey is the tunnel key that the redirect port of a return router must have in all zones.
+const ReturnRedirectKey = 2
+
+// ParseReturnRedirectPort returns the name of the return router that has a redirect port (type chassisredirect in the
+// southbound database), or false if no return router has it.
+func ParseReturnRedirectPort(name string) (router string, ok bool) {
+	router, prefixed := strings.CutPrefix(name, "cr-")
+	router, suffixed := strings.CutSuffix(router, "-out")
+	return router, prefixed && suffixed && strings.HasPrefix(router, returnRouterPrefix)
+}
+
+const returnRouterPrefix = "slbreturn-" // unlike any name of a shard's router
 
 func innerSwitch(id world.ShardID) string { return fmt.Sprintf("slbinner-%s-%d", id.Domain, id.Index) }
 

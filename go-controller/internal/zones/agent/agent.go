@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -277,6 +278,9 @@ func (a *Agent) report() {
 	a.mu.Unlock()
 	if err := a.dataplane.Unread(); err != nil {
 		r.Problem = fmt.Sprintf("the databases of the zone can't be read: %v", err)
+	}
+	if routers := a.dataplane.Miskeyed(); len(routers) > 0 {
+		r.Problem = "the tunnel keys of routers differ from those of other zones: " + strings.Join(routers, ", ")
 	}
 	text, err := convert.ZoneReport(r)
 	if err != nil {
