@@ -17,7 +17,7 @@ BFD        := github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/bfd/watc
 E2E        ?= ./test/lab/proc ./test/lab/kubelet ./test/lab ./test/e2e $(BFD)
 export SLB_CACHE
 
-.PHONY: help setup build controlplane test unit lanes api nodes e2e e2e-ovnkube e2e-ovnkube-interconnect e2e-ovnkube-bgp e2e-ovnkube-lan e2e-ovnkube-provider golden fuzz bench bench-allocation bench-bgp bench-failover bench-scale bench-sdn lint fmt generate verify images demo check clean
+.PHONY: help setup build controlplane test unit lanes api nodes e2e e2e-ovnkube e2e-ovnkube-br-ex e2e-ovnkube-interconnect e2e-ovnkube-bgp e2e-ovnkube-lan e2e-ovnkube-provider golden fuzz bench bench-allocation bench-bgp bench-failover bench-scale bench-sdn lint fmt generate verify images demo check clean
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-17s %s\n", $$1, $$2}'
@@ -51,7 +51,10 @@ nodes: controlplane ## BGP against FRR, and OpenShift SDN's controllers and agen
 e2e: controlplane ## the lab, and ginkgo end to end in it
 	SLB_BIN=$(CURDIR)/$(BIN) go test -count=1 -p 1 -timeout 20m $(ROOT) $(E2E)
 
-e2e-ovnkube: e2e-ovnkube-interconnect e2e-ovnkube-bgp e2e-ovnkube-provider e2e-ovnkube-lan ## end to end on OVN-Kubernetes itself: OVNKUBE, OVNKUBE_CRDS and LAB_OVN_PREFIX say where it is
+e2e-ovnkube: e2e-ovnkube-br-ex e2e-ovnkube-interconnect e2e-ovnkube-bgp e2e-ovnkube-provider e2e-ovnkube-lan ## end to end on OVN-Kubernetes itself: OVNKUBE, OVNKUBE_CRDS and LAB_OVN_PREFIX say where it is
+
+e2e-ovnkube-br-ex: controlplane
+	$(call E2E_ON,interconnect,shared,lan)
 
 e2e-ovnkube-interconnect: controlplane
 	$(call E2E_ON,interconnect,shared,provider)

@@ -19,7 +19,7 @@ type Connectivity struct{ links []*replica }
 func NewConnectivity(nb, sb Endpoint) (*Connectivity, error) {
 	c := &Connectivity{}
 	for _, l := range []*replica{
-		{name: "northbound", endpoint: nb, schema: withoutTables(northbound)}, {name: "southbound", endpoint: sb,
+		{name: "northbound", endpoint: nb, schema: withoutTables(northbound(""))}, {name: "southbound", endpoint: sb,
 			schema: withoutTables(southbound)},
 	} {
 		if l.endpoint.Address == "" {

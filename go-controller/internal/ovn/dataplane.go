@@ -39,6 +39,8 @@ type Options struct {
 	// NB is the northbound database, SB the southbound one. Without an SB address, Carriers reports no active chassis
 	// and Bridges returns nil.
 	NB, SB Endpoint
+	// Zone is the node whose zone the databases belong to, with interconnect, or empty.
+	Zone string
 	// Changed is called for each event, from any goroutine, and must not block.
 	Changed func(EventKind)
 	// Transacted, if set, is called after each transaction sent to the northbound database, with the error if the
@@ -93,7 +95,7 @@ func New(o Options) (*Dataplane, error) {
 		d.fence = func() error { return nil }
 	}
 	d.drift = newDrift(d)
-	d.nb = &replica{name: "northbound", endpoint: o.NB, schema: northbound, handler: d.drift}
+	d.nb = &replica{name: "northbound", endpoint: o.NB, schema: northbound(o.Zone), handler: d.drift}
 	if o.SB.Address == "" {
 		return d, nil
 	}

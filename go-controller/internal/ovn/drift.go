@@ -56,7 +56,7 @@ func (f *drift) OnAdd(_ string, m model.Model) {
 	case *nbdb.LogicalRouter:
 		f.inputsChanged(row.Name == rows.ClusterRouter)
 	case *nbdb.LogicalSwitch:
-		f.inputsChanged(row.Name == rows.JoinSwitch)
+		f.inputsChanged(row.Name == rows.JoinSwitch || strings.HasPrefix(row.Name, rows.ExternalSwitchPrefix))
 	case *nbdb.LogicalRouterPort:
 		f.inputsChanged(isTopologyPort(row))
 	}

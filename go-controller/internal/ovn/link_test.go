@@ -86,7 +86,7 @@ func TestTLS(t *testing.T) {
 	} {
 		e := endpoint
 		c.change(&e)
-		_, err := (&replica{name: "northbound", endpoint: e, schema: northbound}).connect(t.Context(), e.Address, false)
+		_, err := (&replica{name: "northbound", endpoint: e, schema: northbound("")}).connect(t.Context(), e.Address, false)
 		for _, want := range c.want {
 			if err == nil || !strings.Contains(err.Error(), want) {
 				t.Errorf("%s: %v, want %q", what, err, want)
@@ -274,7 +274,7 @@ func TestUnreadableDatabaseIsNotConnected(t *testing.T) {
 	calls := 0
 	l := &replica{name: "northbound", endpoint: Endpoint{Address: "unix:" + s.socket},
 		schema: func() (model.ClientDBModel, []watch, error) {
-			db, watches, err := northbound()
+			db, watches, err := northboundOf("")
 			if calls++; calls%2 == 0 { // each connection calls it twice: to connect, and to read
 				err = errors.New("no memory")
 			}

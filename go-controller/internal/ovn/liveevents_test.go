@@ -40,7 +40,7 @@ func TestEventsEndWithTheirConnection(t *testing.T) {
 	s.clusterRows(t)
 	h := &slowHandler{entered: make(chan struct{}), release: make(chan struct{})}
 	down := make(chan struct{}, 1)
-	l := &replica{name: "northbound", endpoint: Endpoint{Address: "unix:" + s.socket}, schema: northbound, handler: h,
+	l := &replica{name: "northbound", endpoint: Endpoint{Address: "unix:" + s.socket}, schema: northbound(""), handler: h,
 		onSynced: func() {}, onDisconnect: func() { h.down.Store(true); down <- struct{}{} }}
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan struct{})

@@ -46,7 +46,12 @@ func ownTables() []string {
 // serviceTables returns the tables that contain rows of Services.
 func serviceTables() []string { return []string{rows.LoadBalancer, rows.ACL} }
 
-func northbound() (model.ClientDBModel, []watch, error) {
+// northbound returns the schema and the watches of the northbound database of a zone, or of the whole cluster.
+func northbound(zone string) func() (model.ClientDBModel, []watch, error) {
+	return func() (model.ClientDBModel, []watch, error) { return northboundOf(zone) }
+}
+
+func northboundOf(zone string) (model.ClientDBModel, []watch, error) {
 	db, err := nbdb.FullDatabaseModel()
 	if err != nil {
 		return db, nil, err
@@ -64,6 +69,9 @@ func northbound() (model.ClientDBModel, []watch, error) {
 			w.where = append(w.where, is("name", rows.ClusterRouter))
 		case rows.Switch:
 			w.where = append(w.where, is("name", rows.JoinSwitch))
+			if zone != "" {
+				w.where = append(w.where, is("name", rows.ExternalSwitchPrefix+zone))
+			}
 		case rows.RouterPort:
 			w.where = nil // rows of other owners provide the join addresses
 		}

@@ -12,7 +12,7 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 )
 
-// A domain may be on the bridge of OVN-Kubernetes' own gateway if that gateway is in local mode. For each Service
+// A domain may be on the bridge of OVN-Kubernetes' own gateway, in shared mode only with interconnect. For each Service
 // address OVN-Kubernetes installs a flow there for ARP requests and neighbour solicitations. The flow outputs to the
 // ports that the bridge had when OVN-Kubernetes processed the Service, so an OVN port that is added later receives no
 // requests. Therefore OVN's ports exist for the whole life of the domain, a node becomes a gateway only after its
@@ -38,8 +38,8 @@ func (d *Domain) admitToBridge(n *world.Node, bridge string, w *world.Snapshot) 
 		return "", ""
 	case n.Localnets == nil:
 		return ReasonNoGuard, fmt.Sprintf("physical network %q is bridge %s of node %q, which OVN-Kubernetes' own gateway "+
-			"(mode local) is on, and no guard (ovnkube-slb node) runs there to report whether the bridge forwards ARP "+
-			"requests and neighbour solicitations to OVN", d.Spec.PhysicalNetwork, bridge, n.Name)
+			"is on, and no guard (ovnkube-slb node) runs there to report whether the bridge forwards ARP requests and "+
+			"neighbour solicitations to OVN", d.Spec.PhysicalNetwork, bridge, n.Name)
 	}
 	return ReasonPortMissing, fmt.Sprintf("OVN's port %s is not on bridge %s of node %q yet", name, bridge, n.Name)
 }

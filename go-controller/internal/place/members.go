@@ -44,7 +44,7 @@ func (d *Domain) members(nodes map[string]*world.Node, zones *world.Zones, w *wo
 		}
 		mapped, known := w.Bridges[n.Chassis]
 		if known {
-			if reason, message := d.notAttachedReason(n, mapped); reason != "" {
+			if reason, message := d.notAttachedReason(n, mapped, zones); reason != "" {
 				d.leaveOut(name, reason, message)
 				continue
 			}
@@ -68,13 +68,17 @@ func (d *Domain) members(nodes map[string]*world.Node, zones *world.Zones, w *wo
 
 // notAttachedReason returns why a node with these bridges is not attached to the segment, or no reason if it is. The
 // node needs no address there: OVN answers on the bridge itself.
-func (d *Domain) notAttachedReason(n *world.Node, mapped world.Bridges) (Reason, string) {
+func (d *Domain) notAttachedReason(n *world.Node, mapped world.Bridges, zones *world.Zones) (Reason, string) {
 	bridge, ok := mapped[d.Spec.PhysicalNetwork]
 	switch {
 	case !ok:
 		return ReasonNotAttached, fmt.Sprintf("ovn-bridge-mappings of node %q are %s: none is for physical network %q",
 			n.Name, mappingText(mapped), d.Spec.PhysicalNetwork)
-	case n.SharedGateway && bridge == n.GatewayBridge:
+	case n.SharedGateway && bridge == n.GatewayBridge && zones.Interconnect && d.Spec.VLAN != 0:
+		return ReasonSharedGateway, fmt.Sprintf("physical network %q is bridge %s of node %q, where OVN-Kubernetes' "+
+			"gateway (mode shared) intercepts the packets to every Service, without their VLAN; use a separate bridge for "+
+			"VLAN %d", d.Spec.PhysicalNetwork, bridge, n.Name, d.Spec.VLAN)
+	case n.SharedGateway && bridge == n.GatewayBridge && !zones.Interconnect:
 		return ReasonSharedGateway, fmt.Sprintf("physical network %q is bridge %s of node %q, where OVN-Kubernetes' "+
 			"gateway (mode shared) "+
 			"intercepts the packets to every Service; use a separate bridge for the segment", d.Spec.PhysicalNetwork,

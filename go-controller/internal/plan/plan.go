@@ -98,6 +98,10 @@ type Domain struct {
 	// domain, whether they carry an address or not: those where that bridge is the one of OVN-Kubernetes' own
 	// gateway.
 	Residents []string
+	// SharedBridge is set in a zone whose node has the domain on the bridge of OVN-Kubernetes' own gateway, in shared
+	// mode. Packets for addresses of Services then arrive at the external switch of the node (ExternalSwitchPrefix in
+	// package rows).
+	SharedBridge bool
 }
 
 const (

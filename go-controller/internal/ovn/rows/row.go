@@ -40,6 +40,8 @@ const (
 	// TransitPortPrefix, followed by the name of the zone's node, names the cluster router's port on the transit switch,
 	// which connects the zones of a cluster with interconnect.
 	TransitPortPrefix = "rtots-"
+	// ExternalSwitchPrefix, followed by a node's name, names the switch between the node's gateway router and its bridge.
+	ExternalSwitchPrefix = "ext_"
 	// ManagementPortPrefix, followed by a node's name, names the port that connects the node itself to the switch of
 	// its pods.
 	ManagementPortPrefix = "k8s-"

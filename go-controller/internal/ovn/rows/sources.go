@@ -32,21 +32,31 @@ func (g *Builder) SourceRangeACLs(p *plan.Service) []Row {
 			continue
 		}
 		for _, protocol := range protocols() {
-			if ports := portsOf(p, v.Addr, protocol); len(ports) > 0 {
-				out = append(out, sourceRows(p, v, protocol, ports, sources)...)
+			ports := portsOf(p, v.Addr, protocol)
+			if len(ports) == 0 {
+				continue
+			}
+			out = append(out, sourceRows(p, v, protocol, ports, sources, switchName(v.Shard.Domain))...)
+			if g.shards[v.Shard].domain.SharedBridge {
+				// Packets do not pass the switch of the domain on this way.
+				out = append(out, sourceRows(p, v, protocol, ports, sources, ExternalSwitchPrefix+g.zone.Node, "in")...)
 			}
 		}
 	}
 	return out
 }
 
-func sourceRows(p *plan.Service, v plan.VIP, protocol world.Protocol, ports []string, sources []netip.Prefix) []Row {
+// sourceRows returns the ACLs of one address and protocol on a switch. way distinguishes them from those on other
+// switches.
+func sourceRows(
+	p *plan.Service, v plan.VIP, protocol world.Protocol, ports []string, sources []netip.Prefix, on string, way ...string,
+) []Row {
 	proto, ip := strings.ToLower(string(protocol)), fmt.Sprintf("ip%d", world.FamilyOf(v.Addr))
 	to := fmt.Sprintf("%s.dst == %s && %s.dst == {%s}", ip, v.Addr, proto, strings.Join(ports, ", "))
 	acl := func(what string, priority int, match, action string) Row {
 		return owned(ACL, OwnerService, p.Key.String(), map[string]any{
 			"priority": priority, "direction": "from-lport", "match": match, "action": action,
-		}, v.Addr.String(), proto, what).with(KeyService, p.Key.String()).withParent(switchName(v.Shard.Domain))
+		}, append([]string{v.Addr.String(), proto, what}, way...)...).with(KeyService, p.Key.String()).withParent(on)
 	}
 	out := []Row{acl("drop", dropPriority, to, "drop")}
 	if len(sources) > 0 {

@@ -37,6 +37,7 @@ const (
 const (
 	topDatapathKey = 16711679
 	highestPortKey = "32767"
+	secondPortKey  = "32766"
 )
 
 func shardRouterKey(ordinal int) string  { return strconv.Itoa(topDatapathKey - 2*ordinal) }
@@ -88,21 +89,32 @@ func (g *Builder) zoneShardRows(s *shard) []Row {
 	return append(out, g.replyRows(s)...)
 }
 
-// witnessRows returns the members of a gateway's HA chassis group that are not gateways: all other nodes. BFD runs
-// only between members, and the replies of a node without BFD to the gateways are lost. A witness never claims a shard,
-// because the group of its own zone has only the gateways.
+// witnessRows returns the members of a shard's HA chassis group that are not gateways. In the zone of a gateway these
+// are all other nodes: BFD runs only between members, and the replies of a node without BFD to the gateways are lost. A
+// witness never claims a shard, because its own zone has no router of it.
+//
+// In the zone of a node that is no gateway there is one, if there is only one gateway: ovn-controller redirects to the
+// members of a group only if it has at least two. Otherwise it takes the chassis that claims the port according to the
+// node's own southbound database, which does not have the claim.
 func (g *Builder) witnessRows(s *shard, group string) []Row {
+	var witnesses []string
+	for _, n := range g.peers {
+		isGateway := slices.ContainsFunc(s.Gateways, func(gw plan.Gateway) bool { return gw.Chassis == n.Chassis })
+		if n.Chassis != "" && !isGateway {
+			witnesses = append(witnesses, n.Chassis)
+		}
+	}
 	if !s.local {
-		return nil
+		others := slices.DeleteFunc(slices.Clone(witnesses), func(c string) bool { return c == g.zone.Chassis })
+		witnesses = append(others, g.zone.Chassis)[:1]
+		if len(s.Gateways) > 1 {
+			witnesses = nil
+		}
 	}
 	var out []Row
-	for _, n := range g.peers {
-		if n.Chassis == "" ||
-			slices.ContainsFunc(s.Gateways, func(gw plan.Gateway) bool { return gw.Chassis == n.Chassis }) {
-			continue
-		}
-		out = append(out, s.row(HAChassis, map[string]any{"chassis_name": n.Chassis, "priority": 1},
-			"chassis", n.Chassis).withParent(group))
+	for _, chassis := range witnesses {
+		out = append(out, s.row(HAChassis, map[string]any{"chassis_name": chassis, "priority": 1},
+			"chassis", chassis).withParent(group))
 	}
 	return out
 }
@@ -160,6 +172,9 @@ func (g *Builder) gatewayRows(s *shard, group Ref) []Row {
 			with(KeyOrdinal, strconv.Itoa(s.ordinal)),
 	}, inner...)
 	out = append(out, g.externalPortRows(s, group)...)
+	if s.domain.SharedBridge {
+		out = append(out, g.inPortRows(s)...)
+	}
 	var inward []netip.Addr
 	for _, join := range g.facts.Join {
 		hop := innerReturn4
@@ -169,6 +184,21 @@ func (g *Builder) gatewayRows(s *shard, group Ref) []Row {
 		inward = append(inward, netip.MustParseAddr(hop))
 	}
 	return append(out, g.routeRows(s, inward)...)
+}
+
+// inPortRows returns a second port of a shard's router, on the external switch of the node. On the bridge of its own
+// gateway in shared mode, OVN-Kubernetes sends all packets for addresses and ports of Services there, whatever their
+// MAC address is. The port has the MAC address of the port on the segment; requests for it (ARP, neighbour
+// solicitations) and replies use the segment. Its address is never used.
+func (g *Builder) inPortRows(s *shard) []Row {
+	router := RouterName(s.ID)
+	in := g.connect(s, "in", router, router+"-in", ExternalSwitchPrefix+g.zone.Node,
+		[]string{fmt.Sprintf("169.254.251.%d/32", s.ordinal)}, nil)
+	in[0].Columns["mac"] = PortMAC(g.cluster.ID, s.ID)
+	in[0].Columns["options"] = map[string]string{
+		"reside-on-redirect-chassis": "true", "requested-tnl-key": secondPortKey,
+	}
+	return in
 }
 
 // remoteShardRow returns the port that stands for a shard's own router in the zone of a node that is no gateway. The

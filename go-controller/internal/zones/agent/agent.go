@@ -71,6 +71,8 @@ type Agent struct {
 	// Used by work only.
 	clusterID string
 	claims    claims
+	// role is what the rows of unchanged plans depend on.
+	role string
 }
 
 // New returns an Agent. It does nothing before Run.
@@ -81,7 +83,7 @@ func New(o Options) (*Agent, error) {
 	if a.metrics, err = newMetrics(o.Registerer); err != nil {
 		return nil, fmt.Errorf("l2 agent of node %s: %w", o.Node, err)
 	}
-	a.dataplane, err = ovn.New(ovn.Options{NB: o.NB, SB: o.SB, Changed: func(what ovn.EventKind) {
+	a.dataplane, err = ovn.New(ovn.Options{NB: o.NB, SB: o.SB, Zone: o.Node, Changed: func(what ovn.EventKind) {
 		if what == ovn.Rows {
 			a.resync.Store(true)
 		}
@@ -226,6 +228,13 @@ func (a *Agent) step() bool {
 		return false
 	}
 	a.runner.Set(fabric, plans)
+	if role := roleOf(fabric); role != a.role {
+		a.role = role
+		a.mu.Lock()
+		clear(a.results)
+		a.mu.Unlock()
+		a.resync.Store(true)
+	}
 	if a.resync.Swap(false) {
 		a.runner.Resync()
 	}

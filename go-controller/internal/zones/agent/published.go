@@ -4,10 +4,12 @@ package agent
 
 import (
 	"cmp"
+	"fmt"
 	"maps"
 	"math"
 	"net/netip"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/klog/v2"
@@ -152,9 +154,10 @@ func (p *published) domain(d *world.Domain, o *v1alpha1.L2Domain, own *world.Nod
 	out := plan.Domain{Name: d.Name, PhysicalNetwork: d.PhysicalNetwork, VLAN: d.VLAN, Subnets: d.Subnets,
 		Detect: d.Detect, DetectMultiplier: d.DetectMultiplier}
 	// The port on the bridge of OVN-Kubernetes' own gateway must exist for the whole life of the domain.
-	if bridge := bridges[d.PhysicalNetwork]; bridge != "" && bridge == own.GatewayBridge && !own.SharedGateway &&
+	if bridge := bridges[d.PhysicalNetwork]; bridge != "" && bridge == own.GatewayBridge &&
 		slices.Contains(d.Nodes, own.Name) {
 		out.Residents = []string{own.Chassis}
+		out.SharedBridge = own.SharedGateway
 	}
 	for _, s := range o.Status.Shards {
 		if s.Ordinal == nil || len(s.Gateways) == 0 {
@@ -183,6 +186,22 @@ func (p *published) domain(d *world.Domain, o *v1alpha1.L2Domain, own *world.Nod
 		}
 	}
 	return out
+}
+
+// roleOf returns, as a text, what the rows of a Service depend on besides its plan: which shards the zone has, and the
+// pod subnets of the nodes.
+func roleOf(f *plan.Fabric) string {
+	var out strings.Builder
+	for _, d := range f.Domains {
+		for _, s := range d.Shards {
+			local := slices.ContainsFunc(s.Gateways, func(g plan.Gateway) bool { return g.Chassis == f.Zone.Chassis })
+			fmt.Fprintln(&out, s.ID, s.Ordinal, local, d.SharedBridge)
+		}
+	}
+	for _, n := range f.Nodes {
+		fmt.Fprintln(&out, n.Name, n.PodSubnets)
+	}
+	return out.String()
 }
 
 // isGateway reports whether a node is a gateway of a published shard.

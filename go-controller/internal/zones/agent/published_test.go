@@ -128,3 +128,33 @@ func TestProgressNamesWhatFailedAndClaimsNothingElse(t *testing.T) {
 	p.setPlan(nil, changed)
 	check(49, map[world.Key]string{key: "no room"})
 }
+
+// A node that becomes a gateway needs the load balancers of Services whose plans did not change.
+func TestRolesChangeWithGatewaysAndSubnets(t *testing.T) {
+	role := func(change func(*published)) string {
+		p := small()
+		change(p)
+		f, _, ok := p.desired("n1", world.Cluster{}, nil)
+		if !ok {
+			t.Fatal("the zone is not programmed")
+		}
+		return roleOf(f)
+	}
+	same := role(func(*published) {})
+	gateways := func(names ...string) func(*published) {
+		return func(p *published) { p.domains["lan"].Status.Shards[0].Gateways = names }
+	}
+	for name, c := range map[string]struct {
+		change  func(*published)
+		differs bool
+	}{
+		"another order":    {gateways("n1", "n2"), false},
+		"without the node": {gateways("n2"), true},
+		"another ordinal":  {func(p *published) { p.domains["lan"].Status.Shards[0].Ordinal = new(int32(6)) }, true},
+		"another node":     {func(p *published) { p.setNode(nil, node("n3", "n3")) }, true},
+	} {
+		if got := role(c.change); (got != same) != c.differs {
+			t.Errorf("%s: %q, was %q", name, got, same)
+		}
+	}
+}

@@ -309,9 +309,9 @@ const (
 	// segment. With OpenShift SDN: the node has no address in a subnet of the domain.
 	LeftOutNotAttached = "NotAttached"
 	// LeftOutSharedGateway: physicalNetwork is the bridge of OVN-Kubernetes' own gateway in shared mode, which intercepts
-	// all packets to addresses of Services.
+	// all packets to addresses of Services, and the cluster is in central mode or the segment has a VLAN.
 	LeftOutSharedGateway = "SharedGateway"
-	// LeftOutNoGuard: physicalNetwork is the bridge of OVN-Kubernetes' own gateway in local mode, and no guard
+	// LeftOutNoGuard: physicalNetwork is the bridge of OVN-Kubernetes' own gateway, and no guard
 	// (`ovnkube-slb node`) reports from the node whether that bridge lets requests through to OVN.
 	LeftOutNoGuard = "NoGuard"
 	// LeftOutPortMissing: physicalNetwork is the bridge of OVN-Kubernetes' own gateway in local mode, and OVN's port

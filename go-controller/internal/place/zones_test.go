@@ -116,6 +116,45 @@ func TestNodesWithoutAgentsCarryNothing(t *testing.T) {
 	}
 }
 
+// With interconnect, the router of a shard has a port where OVN-Kubernetes' shared gateway sends the packets to
+// Services. A guard must have seen OVN's port for requests on the bridge. A VLAN would be lost on that way.
+func TestSharedGatewayBridgeIsServedInZones(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(*world.Snapshot)
+		want   place.Reason // why n1 is left out, empty if it is not
+	}{
+		"with its port": {func(*world.Snapshot) {}, ""},
+		"no guard":      {func(w *world.Snapshot) { w.Nodes[0].Localnets = nil }, place.ReasonNoGuard},
+		"no port yet": {func(w *world.Snapshot) { w.Nodes[0].Localnets = map[string]world.Localnet{} },
+			place.ReasonPortMissing},
+		"a VLAN": {func(w *world.Snapshot) { w.Domains[0].VLAN = 7 }, place.ReasonSharedGateway},
+		"central mode": {func(w *world.Snapshot) {
+			w.Cluster.NoDatabase = false
+			for _, n := range w.Nodes {
+				n.Zone = ""
+			}
+		}, place.ReasonSharedGateway},
+	} {
+		w := zoned("n1", "n2", "n3")
+		w.Bridges = map[string]world.Bridges{}
+		for _, n := range w.Nodes {
+			n.GatewayBridge, n.SharedGateway = "br-ex", true
+			n.Localnets = map[string]world.Localnet{plan.LocalnetPort("lan"): {Bridge: "br-ex"}}
+			w.Bridges[n.Chassis] = world.Bridges{"physnet": "br-ex"}
+		}
+		c.change(w)
+		var got place.Reason
+		for _, left := range place.Compute(w).Domains[0].LeftOut {
+			if left.Node == "n1" {
+				got = left.Reason
+			}
+		}
+		if got != c.want {
+			t.Errorf("%s: n1 is left out with reason %q, want %q", name, got, c.want)
+		}
+	}
+}
+
 func TestInterconnectIsServedByAgentsOnly(t *testing.T) {
 	for name, c := range map[string]struct {
 		w    *world.Snapshot
