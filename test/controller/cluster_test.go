@@ -77,7 +77,7 @@ func newCluster(t *testing.T) *cluster {
 	c.kubectl(t, "apply", "-k", filepath.Join(manifests, "crds"))
 	var kinds []string
 	for _, kind := range []string{"ipaddresspools", "l2domains", "bgppeers", "bgpadvertisements", "bfdprofiles",
-		"communities", "bgpnodestatuses"} {
+		"communities", "bgpnodestatuses", "serviceplans"} {
 		kinds = append(kinds, "crd/"+kind+".slb.k8s.ovn.org")
 	}
 	c.established(t, kinds...)

@@ -75,6 +75,7 @@ func TestController(t *testing.T) {
 		"ObjectsForBGPTellTheirState":            bgpObjectsReportTheirState,
 		"ToldByBGP":                              advertisedByBGP,
 		"NodeReportsOnBGP":                       nodeReportsOnBGP,
+		"ZonesApplyWhatIsPublished":              zonesApplyWhatIsPublished,
 	})
 }
 

@@ -161,10 +161,7 @@ func (l *Lab) Settle(ctx context.Context) error {
 
 // liveZones returns the nodes whose northbound database runs.
 func (l *Lab) liveZones() []Node {
-	return slices.DeleteFunc(slices.Clone(l.Nodes), func(n Node) bool {
-		p, err := proc.Find(l.path(n.Name), nbName)
-		return err != nil || !p.Alive()
-	})
+	return slices.DeleteFunc(slices.Clone(l.Nodes), func(n Node) bool { return !l.runs(n, nbName) })
 }
 
 // EachNB runs ovn-nbctl(8) on each northbound database of the lab in turn and returns the combined output.

@@ -36,11 +36,11 @@ func (l *Lab) ActiveChassis(ctx context.Context, port string) (string, error) {
 	return strings.TrimSpace(name), nil
 }
 
-// activeZone is ActiveChassis with zones: the chassis that claims the port in its own southbound database. Databases
-// that do not run are skipped.
+// activeZone is ActiveChassis with zones: the chassis that claims the port in its own southbound database. Zones whose
+// database or ovn-controller does not run are skipped: a claim there is never released.
 func (l *Lab) activeZone(ctx context.Context, port string) (string, error) {
 	for _, n := range l.Nodes {
-		if p, err := proc.Find(l.path(n.Name), sbName); err != nil || !p.Alive() {
+		if !l.runs(n, sbName) || !l.runs(n, controllerName) {
 			continue
 		}
 		id, err := l.zoneSB(ctx, n.Name, "--bare", "--columns=chassis", "find", "Port_Binding", "logical_port=cr-"+port)
@@ -59,6 +59,12 @@ func (l *Lab) activeZone(ctx context.Context, port string) (string, error) {
 		}
 	}
 	return "", nil
+}
+
+// runs reports whether a daemon of a node runs.
+func (l *Lab) runs(n Node, daemon string) bool {
+	p, err := proc.Find(l.path(n.Name), daemon)
+	return err == nil && p.Alive()
 }
 
 // ActiveNode returns the node that claims a distributed gateway port, or the empty string if no node does.

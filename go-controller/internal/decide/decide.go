@@ -104,7 +104,7 @@ func (m *State) Decide(w *world.Snapshot) *Decision {
 	}
 	d.refreshes = m.refreshes
 	d.Refreshed, d.Due = m.refreshes.decide(d)
-	d.Due = world.Earliest(d.Due, firstCooldownEnd(d.Allocation), m.probing.end())
+	d.Due = world.Earliest(d.Due, firstCooldownEnd(d.Allocation), m.probing.end(), d.firstZoneWaitEnd())
 	d.Probes, d.Ignored = m.probing.probes(w.Now), m.probing.newlyIgnored
 	if m.planned == nil {
 		m.planned = map[world.Key]plannedService{}
@@ -115,6 +115,21 @@ func (m *State) Decide(w *world.Snapshot) *Decision {
 	}
 	maps.DeleteFunc(m.planned, func(k world.Key, _ plannedService) bool { return d.Plans[k] == nil })
 	return d
+}
+
+// firstZoneWaitEnd returns when the status of the first Service that waits for a zone is written in any case, or the
+// zero time if none waits.
+func (d *Decision) firstZoneWaitEnd() time.Time {
+	var first time.Time
+	if !d.Layout.Interconnect {
+		return first
+	}
+	for _, s := range d.World.Services {
+		if end := s.Created.Add(world.ZoneWait); len(s.Assigned) == 0 && end.After(d.World.Now) {
+			first = world.Earliest(first, end)
+		}
+	}
+	return first
 }
 
 // computeFabric computes the fabric from the layout and the present anchors.

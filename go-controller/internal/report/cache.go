@@ -43,6 +43,8 @@ type cachedStatus struct {
 	// applied are the addresses that the zones of their gateways have programmed, and applyError is why one could not.
 	applied    []netip.Addr
 	applyError string
+	// zoneWait is set as long as the status may wait for the zone.
+	zoneWait bool
 	// failed is set if the last result of the dataplane is an error, whose text may differ each time.
 	failed bool
 	status *kube.ServiceStatus
@@ -53,7 +55,7 @@ func (w *cachedStatus) sameInputs(o *cachedStatus) bool {
 		w.outcome.Pool == o.outcome.Pool && w.outcome.Reason == o.outcome.Reason && w.outcome.Message == o.outcome.Message &&
 		slices.Equal(w.outcome.Addrs, o.outcome.Addrs) && slices.Equal(w.outcome.HeldExternal, o.outcome.HeldExternal) &&
 		slices.Equal(w.placements, o.placements) && slices.Equal(w.advertised, o.advertised) &&
-		slices.Equal(w.applied, o.applied) && w.applyError == o.applyError
+		slices.Equal(w.applied, o.applied) && w.applyError == o.applyError && w.zoneWait == o.zoneWait
 }
 
 // Services returns the statuses of all Services.
@@ -74,6 +76,7 @@ func (v *Builder) Services(last *Cache) map[world.Key]*kube.ServiceStatus {
 			ports:      v.ListsPorts(s),
 			applied:    v.World.Applied[s.Key],
 			applyError: v.World.ApplyErrors[s.Key],
+			zoneWait:   v.mayAwaitZone(s),
 			failed:     got.Err != nil,
 		}
 		if before, ok := last.services[s]; ok && same && w.sameInputs(&before) {
@@ -111,12 +114,21 @@ func (v *Builder) awaitsOVN(s *world.Service, o ipam.Outcome) bool {
 		if placement.Reason == place.ReasonProbing ||
 			planned && (got.Plan == nil || !slices.ContainsFunc(got.Plan.VIPs, func(vip plan.VIP) bool {
 				return vip.Addr == placement.Addr
-			}) || v.World.ApplyErrors[s.Key] == "" &&
-				!v.appliedByZones(s.Key, []plan.VIP{{Addr: placement.Addr, Shard: placement.Shard}})) {
+			}) || v.awaitsZone(s, placement.Addr)) {
 			return true
 		}
 	}
 	return false
+}
+
+// awaitsZone reports whether the status of a new Service waits until the zone of its gateway has programmed an address,
+// with interconnect. It does not wait for a zone that reports an error or, after a while, for one that reports nothing.
+func (v *Builder) awaitsZone(s *world.Service, a netip.Addr) bool {
+	return v.mayAwaitZone(s) && v.World.ApplyErrors[s.Key] == "" && !slices.Contains(v.World.Applied[s.Key], a)
+}
+
+func (v *Builder) mayAwaitZone(s *world.Service) bool {
+	return v.Layout.Interconnect && v.World.Now.Before(s.Created.Add(world.ZoneWait))
 }
 
 // unconfigured reports whether no shard can be configured. If only some shards cannot be configured, their Services

@@ -26,6 +26,7 @@ func TestStatusWaitsForTheZoneOfTheGateway(t *testing.T) {
 	programmed := map[world.Key]loop.Result{}
 	status := func(change func(*world.Snapshot)) *kube.ServiceStatus {
 		w := worldtest.Small(5, s)
+		w.Now = s.Created
 		w.Cluster.NoDatabase = true
 		for _, n := range w.Nodes {
 			n.Zone, n.Agent = n.Name, &world.ZoneAgent{}
@@ -56,8 +57,12 @@ func TestStatusWaitsForTheZoneOfTheGateway(t *testing.T) {
 	if got := status(published); got != nil {
 		t.Fatalf("the zone has it no longer: %+v", got)
 	}
-	// Without a gateway there is no zone to wait for.
-	got = status(func(w *world.Snapshot) { w.Carriers = nil })
+	// A zone that reports nothing does not keep the address from the Service forever.
+	got = status(func(w *world.Snapshot) { w.Now = s.Created.Add(world.ZoneWait) })
+	if got == nil || len(got.Addrs) != 1 || got.Announced != nil {
+		t.Fatalf("the zone is silent: %+v", got)
+	}
+	got = status(func(w *world.Snapshot) { w.Now, w.Carriers = s.Created.Add(world.ZoneWait), nil })
 	if got == nil || got.Announced == nil || got.Announced.Reason != v1alpha1.ReasonNoActiveGateway {
 		t.Fatalf("no gateway: %+v", got)
 	}

@@ -59,6 +59,9 @@ func (z *Zones) Reaches(n *Node) bool {
 	return n.zone() == z.Home
 }
 
+// ZoneWait is how long the status of a new Service waits until the zone of its gateway has programmed its addresses.
+const ZoneWait = 30 * time.Second
+
 // ZoneAgent is the report of the agent that programs the databases of one zone.
 type ZoneAgent struct {
 	// Bridges are the bridges of the node.

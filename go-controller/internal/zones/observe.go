@@ -51,7 +51,15 @@ func (p *Publisher) Observe(w *world.Snapshot) {
 			w.Nodes[i] = &twin
 		}
 	}
+	agents := map[string]*world.ZoneAgent{}
+	for _, n := range w.Nodes {
+		agents[n.Name] = n.Agent
+	}
 	for shard, order := range gateways {
+		// Until a gateway carries the shard, the first one is to have its addresses.
+		if holders[shard] == nil && len(order) > 0 {
+			holders[shard] = agents[order[0]]
+		}
 		c := w.Carriers[shard]
 		c.Order = chassisOf(w.Nodes, order)
 		w.Carriers[shard] = c

@@ -70,8 +70,11 @@ func TestServicesAreAppliedWhereTheyAreCarried(t *testing.T) {
 	}{
 		"the carrier has applied it": {change: func(n1, _ *world.ZoneAgent) { n1.Applied = 1 }, applied: applied},
 		"only another has":           {change: func(_, n2 *world.ZoneAgent) { n2.Applied = 6 }},
-		"nobody carries it": {change: func(n1, n2 *world.ZoneAgent) {
-			n1.Claims, n2.Claims = nil, nil
+		"nobody carries it, the first gateway has applied it": {change: func(n1, n2 *world.ZoneAgent) {
+			n1.Claims, n2.Claims, n1.Applied = nil, nil, 1
+		}, applied: applied},
+		"nobody carries it, only another gateway has applied it": {change: func(n1, n2 *world.ZoneAgent) {
+			n1.Claims, n2.Claims, n2.Applied = nil, nil, 1
 		}},
 		"the carrier failed": {change: func(_, n2 *world.ZoneAgent) { n2.Failed = map[world.Key]string{key: "no room"} },
 			errors: map[world.Key]string{key: "address 10.50.0.100: no room"}},
