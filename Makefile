@@ -68,8 +68,8 @@ e2e-ovnkube-provider: controlplane
 e2e-ovnkube-lan: controlplane
 	$(call E2E_ON,central,local,lan)
 
-# The features on OVN-Kubernetes in a mode, with gateways in a mode, on a segment.
-E2E_ON = E2E_TARGET=ovnkube E2E_MODE=$(1) E2E_GATEWAY=$(2) E2E_SEGMENT=$(3) SLB_BIN=$(CURDIR)/$(BIN) go test -count=1 -timeout 20m $(ROOT) ./test/e2e
+# The features on OVN-Kubernetes in a mode, with gateways in a mode, on a segment; those that match FOCUS.
+E2E_ON = E2E_TARGET=ovnkube E2E_MODE=$(1) E2E_GATEWAY=$(2) E2E_SEGMENT=$(3) SLB_BIN=$(CURDIR)/$(BIN) go test -count=1 -timeout 20m $(ROOT) ./test/e2e $(if $(FOCUS),-ginkgo.focus='$(FOCUS)')
 
 golden: ## rewrite the goldens from what the code says now; read the diff before you commit it
 	go test ./go-controller/internal/{bfd,bgp,ipam,place,plan,sdn,ovn/rows} -run Golden -update
