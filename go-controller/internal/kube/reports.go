@@ -21,7 +21,7 @@ type report struct {
 	// probes are the probe requests in the Lease, as stored.
 	probes string
 	// expiry deletes the report. Its time starts when we observed the guard's heartbeat, as in leader election, because
-	// the clocks of two machines may differ.
+	// the clocks of two machines may differ. It is nil if the report has expired.
 	expiry *time.Timer
 }
 
@@ -49,7 +49,7 @@ func (f *Facts) setReport(old, now *coordinationv1.Lease) {
 	}
 	silent := f.expiredLeases[name]
 	delete(f.expiredLeases, name)
-	if was != nil && was != is {
+	if was != nil && was != is && was.expiry != nil {
 		was.expiry.Stop()
 	}
 	delete(f.reports, name)
@@ -80,12 +80,17 @@ func sameRenewal(a, b *coordinationv1.Lease) bool {
 }
 
 // expire deletes a report that was not renewed: the state of a silent guard is unknown, and its last report must not
-// exclude a gateway indefinitely.
+// exclude a gateway indefinitely. What the agent of a zone reported is kept.
 func (f *Facts) expire(name string, r *report) {
 	f.mu.Lock()
 	relevant := f.reports[name] == r
 	if relevant {
 		delete(f.reports, name)
+		if r.Zone != nil {
+			silent := *r.Zone
+			silent.Silent = true
+			f.reports[name] = &report{Report: convert.Report{Zone: &silent}, probes: r.probes}
+		}
 		f.expiredLeases[name] = true
 		f.changes.others = true
 	}

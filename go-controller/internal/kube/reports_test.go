@@ -91,6 +91,38 @@ func TestReportsOfGuards(t *testing.T) {
 	})
 }
 
+// An outage of the API server silences all agents. What they programmed is still there, so nothing must be withdrawn.
+func TestReportsOfZonesOutliveTheirLease(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f, _ := counted()
+		f.setNode(nil, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1"}})
+		f.hooks.Wake = func() {}
+		lease := leaseOf(t, convert.Report{Faults: map[string]string{"provider": "no carrier"}})
+		lease.Annotations[v1alpha1.AnnotationZone] = `{"applied":7}`
+		f.setReport(nil, lease)
+		expect := func(when string, silent, guarded bool) {
+			t.Helper()
+			synctest.Wait()
+			n := snapshot(f).Nodes[0]
+			if n.Agent == nil || n.Agent.Applied != 7 || n.Agent.Silent != silent || n.Guarded != guarded {
+				t.Errorf("%s: agent %+v, guarded %v; want silent %v, guarded %v", when, n.Agent, n.Guarded, silent, guarded)
+			}
+		}
+		expect("reported", false, true)
+		<-time.After(time.Minute)
+		expect("expired", true, false)
+		again := lease.DeepCopy()
+		now := metav1.NowMicro()
+		again.Spec.RenewTime = &now
+		f.setReport(lease, again)
+		expect("back", false, true)
+		f.setReport(again, nil)
+		if n := snapshot(f).Nodes[0]; n.Agent != nil {
+			t.Errorf("deleted: agent %+v", n.Agent)
+		}
+	})
+}
+
 // Each conflict is reported with the node of its guard and the ID of the probe request.
 func TestConflictsReportedByGuards(t *testing.T) {
 	f, wakes := counted()

@@ -160,7 +160,7 @@ func (v *Builder) announced(s *world.Service) *kube.Verdict {
 	case v.World.ApplyErrors[s.Key] != "":
 		return not(v1alpha1.ReasonDataplaneError, "%s; retrying", v.World.ApplyErrors[s.Key])
 	case !v.appliedByZones(s.Key, want.VIPs):
-		return nil
+		return v.silentZone(want.VIPs)
 	case !slices.Equal(got.Plan.VIPs, want.VIPs), (got.Plan.BackendsOverLimit > 0) != (want.BackendsOverLimit > 0):
 		return nil
 	}
@@ -184,6 +184,20 @@ func (v *Builder) appliedByZones(key world.Key, vips []plan.VIP) bool {
 	return !v.Layout.Interconnect || !slices.ContainsFunc(vips, func(vip plan.VIP) bool {
 		return v.active[vip.Shard] != "" && !slices.Contains(v.World.Applied[key], vip.Addr)
 	})
+}
+
+// silentZone returns the verdict on addresses that are carried by a node whose agent no longer reports, or nil if all
+// agents report: they will say when they have programmed the addresses.
+func (v *Builder) silentZone(vips []plan.VIP) *kube.Verdict {
+	for _, vip := range vips {
+		node := v.nodes[v.active[vip.Shard]]
+		if node != nil && node.Agent != nil && node.Agent.Silent {
+			return &kube.Verdict{Status: metav1.ConditionUnknown, Reason: v1alpha1.ReasonNodeSilent,
+				Message: fmt.Sprintf("address %s: the agent of node %s, which carries it, does not report (ovnkube-slb node "+
+					"--enable-l2)", vip.Addr, node.Name)}
+		}
+	}
+	return nil
 }
 
 // unserved names an address whose traffic no endpoint takes although the Service has endpoints. With OpenShift SDN and

@@ -43,8 +43,8 @@ type cachedStatus struct {
 	// applied are the addresses that the zones of their gateways have programmed, and applyError is why one could not.
 	applied    []netip.Addr
 	applyError string
-	// zoneWait is set as long as the status may wait for the zone.
-	zoneWait bool
+	// zoneWait is set as long as the status may wait for the zone, zoneSilent if the agent of such a zone does not report.
+	zoneWait, zoneSilent bool
 	// failed is set if the last result of the dataplane is an error, whose text may differ each time.
 	failed bool
 	status *kube.ServiceStatus
@@ -55,7 +55,8 @@ func (w *cachedStatus) sameInputs(o *cachedStatus) bool {
 		w.outcome.Pool == o.outcome.Pool && w.outcome.Reason == o.outcome.Reason && w.outcome.Message == o.outcome.Message &&
 		slices.Equal(w.outcome.Addrs, o.outcome.Addrs) && slices.Equal(w.outcome.HeldExternal, o.outcome.HeldExternal) &&
 		slices.Equal(w.placements, o.placements) && slices.Equal(w.advertised, o.advertised) &&
-		slices.Equal(w.applied, o.applied) && w.applyError == o.applyError && w.zoneWait == o.zoneWait
+		slices.Equal(w.applied, o.applied) && w.applyError == o.applyError && w.zoneWait == o.zoneWait &&
+		w.zoneSilent == o.zoneSilent
 }
 
 // Services returns the statuses of all Services.
@@ -77,6 +78,7 @@ func (v *Builder) Services(last *Cache) map[world.Key]*kube.ServiceStatus {
 			applied:    v.World.Applied[s.Key],
 			applyError: v.World.ApplyErrors[s.Key],
 			zoneWait:   v.mayAwaitZone(s),
+			zoneSilent: v.Plans[s.Key] != nil && v.silentZone(v.Plans[s.Key].VIPs) != nil,
 			failed:     got.Err != nil,
 		}
 		if before, ok := last.services[s]; ok && same && w.sameInputs(&before) {

@@ -62,6 +62,13 @@ func TestStatusWaitsForTheZoneOfTheGateway(t *testing.T) {
 	if got == nil || len(got.Addrs) != 1 || got.Announced != nil {
 		t.Fatalf("the zone is silent: %+v", got)
 	}
+	got = status(func(w *world.Snapshot) {
+		w.Now, w.Nodes[1].Agent = s.Created.Add(world.ZoneWait), &world.ZoneAgent{Silent: true}
+	})
+	if got == nil || got.Announced == nil || got.Announced.Status != metav1.ConditionUnknown ||
+		got.Announced.Reason != v1alpha1.ReasonNodeSilent {
+		t.Fatalf("its report has expired: %+v", got)
+	}
 	got = status(func(w *world.Snapshot) { w.Now, w.Carriers = s.Created.Add(world.ZoneWait), nil })
 	if got == nil || got.Announced == nil || got.Announced.Reason != v1alpha1.ReasonNoActiveGateway {
 		t.Fatalf("no gateway: %+v", got)

@@ -74,6 +74,9 @@ type ZoneAgent struct {
 	Failed  map[Key]string
 	// Problem is why the agent can't program the zone, or empty if it can.
 	Problem string
+	// Silent means that the report has expired. It still counts: what the agent programmed is still there, and an outage
+	// of the API server silences all agents.
+	Silent bool
 }
 
 // Equal reports whether a and o are equal; either may be nil.
@@ -81,7 +84,7 @@ func (a *ZoneAgent) Equal(o *ZoneAgent) bool {
 	if a == nil || o == nil {
 		return a == o
 	}
-	return a.Applied == o.Applied && a.Problem == o.Problem && maps.Equal(a.Bridges, o.Bridges) &&
+	return a.Applied == o.Applied && a.Problem == o.Problem && a.Silent == o.Silent && maps.Equal(a.Bridges, o.Bridges) &&
 		maps.EqualFunc(a.Claims, o.Claims, time.Time.Equal) && maps.Equal(a.Failed, o.Failed)
 }
 

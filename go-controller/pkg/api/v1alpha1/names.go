@@ -265,7 +265,7 @@ const (
 	// sessions of the node are not established.
 	ReasonSessionsDown = "SessionsDown"
 	// ReasonNodeSilent (Unknown), on Services (Announced), BGPPeers and BGPNodeStatuses (Ready): the sessions that
-	// nodes reported have expired.
+	// nodes reported have expired. On Services also: the agent of the node that carries an address does not report.
 	ReasonNodeSilent = "NodeSilent"
 )
 
