@@ -97,13 +97,22 @@ func zonesApplyWhatIsPublished(t *testing.T, c *cluster) {
 		t.Errorf("addresses %v, want %s", got, vip.Address)
 	}
 
-	// A restart writes nothing, and what another client changes is written again.
+	// A restart writes nothing but removes what no Service has, and what another client changes is written again.
+	c.apply(t, `
+apiVersion: slb.k8s.ovn.org/v1alpha1
+kind: ServicePlan
+metadata: {name: stray}
+spec: {namespace: shop, name: web, vips: []}
+`)
 	p.stop()
 	again := c.controller(t, nil)
 	eventually(t, "the new controller is ready", func() bool { return again.Healthy() == nil })
 	c.endpoints(t, "other", "10.244.1.11")
 	c.service(t, "other")
 	eventually(t, "a plan of the new controller", func() bool { _, ok := c.plan(t, "other"); return ok })
+	eventually(t, "the stray plan is gone", func() bool {
+		return c.kubectl(t, "get", "serviceplan", "stray", "--ignore-not-found") == ""
+	})
 	if now, _ := c.plan(t, "web"); now.ResourceVersion != published.ResourceVersion {
 		t.Errorf("the restart wrote the plan: version %s, was %s", now.ResourceVersion, published.ResourceVersion)
 	}

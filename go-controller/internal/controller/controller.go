@@ -359,7 +359,7 @@ func (c *Controller) fullPass() {
 	if c.last != nil {
 		before = &c.last.World.Cluster.Switch
 	}
-	zones := world.ZonesOf(w.Nodes)
+	zones := world.ZonesOf(w.Nodes, w.Cluster.NoDatabase)
 	interconnect := zones.Interconnect && !w.Cluster.OpenShiftSDN
 	c.withoutLayer2.Store(!w.Cluster.Switch.Mode.Layer2() || interconnect)
 	c.events.Switched(c.facts, before, w.Cluster.Switch)

@@ -240,7 +240,7 @@ func (f *Facts) Mode() world.Mode {
 	return f.openShift.currentMode.Mode
 }
 
-// Interconnect reports whether the zones of OVN-Kubernetes have their own databases.
+// Interconnect reports whether the zones of OVN-Kubernetes have their own databases, although one is configured.
 func (f *Facts) Interconnect() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -248,7 +248,7 @@ func (f *Facts) Interconnect() bool {
 	for _, n := range f.nodes {
 		nodes = append(nodes, n.world)
 	}
-	zones := world.ZonesOf(nodes)
+	zones := world.ZonesOf(nodes, false)
 	return zones.Interconnect
 }
 

@@ -84,7 +84,7 @@ func Compute(w *world.Snapshot) *Layout {
 	for _, p := range w.Pools {
 		pools[p.Name] = true
 	}
-	zones := world.ZonesOf(w.Nodes)
+	zones := world.ZonesOf(w.Nodes, w.Cluster.NoDatabase)
 	l := &Layout{byPool: make(map[string]*Domain), UnsupportedReason: unserved(&w.Cluster, &zones),
 		Interconnect: zones.Interconnect && w.Cluster.NoDatabase}
 	for _, spec := range w.Domains {
@@ -146,6 +146,7 @@ func (l *Layout) compute(spec *world.Domain, nodes map[string]*world.Node, zones
 	serves := make(map[*world.Node]bool, len(members))
 	for i, order := range d.orders(members, w.Carriers) {
 		shard := Shard{ID: world.ShardID{Domain: spec.Name, Index: i}}
+		order = d.reporting(order, w.Carriers[shard.ID])
 		if spec.MaxGateways > 0 {
 			order = order[:min(len(order), spec.MaxGateways)]
 		}
@@ -157,6 +158,20 @@ func (l *Layout) compute(spec *world.Domain, nodes map[string]*world.Node, zones
 	}
 	d.leaveOutMembers(members, serves)
 	return d
+}
+
+// reporting returns the members that may be gateways of a shard that has none yet: those whose agents report, with
+// interconnect, unless none does. A gateway whose agent stopped reporting keeps the shards that it programmed, but
+// would not program new ones.
+func (d *Domain) reporting(order []*world.Node, c world.Carrier) []*world.Node {
+	if len(c.Order) > 0 {
+		return order
+	}
+	on := slices.DeleteFunc(slices.Clone(order), func(n *world.Node) bool { return n.Agent != nil && n.Agent.Silent })
+	if len(on) == 0 {
+		return order
+	}
+	return on
 }
 
 // unserved returns why no segment can be served in this cluster, or an empty string.

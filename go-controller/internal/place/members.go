@@ -27,6 +27,10 @@ func (d *Domain) members(nodes map[string]*world.Node, zones *world.Zones, w *wo
 		case n.Chassis == "":
 			d.leaveOut(name, ReasonNoChassis, fmt.Sprintf("node %q has no chassis yet (k8s.ovn.org/node-chassis-id)", name))
 			continue
+		case !w.Cluster.OpenShiftSDN && zones.Interconnect && n.Zone != n.Name:
+			d.leaveOut(name, ReasonOtherZone, fmt.Sprintf("node %q is in zone %q of OVN-Kubernetes (k8s.ovn.org/zone-name), "+
+				"not in a zone of its own", name, n.Zone))
+			continue
 		case !w.Cluster.OpenShiftSDN && zones.Interconnect && n.Agent == nil:
 			d.leaveOut(name, ReasonNoAgent, fmt.Sprintf("no agent runs on node %q (ovnkube-slb node --enable-l2)", name))
 			continue

@@ -155,6 +155,28 @@ func TestSharedGatewayBridgeIsServedInZones(t *testing.T) {
 	}
 }
 
+// A gateway whose agent stopped reporting keeps its shards and gets no new ones.
+func TestSilentAgentsGetNoNewShards(t *testing.T) {
+	w := zoned("n1", "n2", "n3")
+	w.Nodes[0].Agent.Silent = true
+	used := world.ShardID{Domain: "lan", Index: 3}
+	w.Carriers = map[world.ShardID]world.Carrier{used: {Active: "chassis-1", Settled: true, Order: []string{"chassis-1"}}}
+	for _, s := range place.Compute(w).Domains[0].Shards {
+		on := slices.ContainsFunc(s.Gateways, func(g plan.Gateway) bool { return g.Node == "n1" })
+		if on != (s.ID == used) || len(s.Gateways) < 2 {
+			t.Errorf("shard %v: gateways %v", s.ID, s.Gateways)
+		}
+	}
+	for _, n := range w.Nodes {
+		n.Agent.Silent = true
+	}
+	for _, s := range place.Compute(w).Domains[0].Shards {
+		if len(s.Gateways) != 3 {
+			t.Errorf("no agent reports, shard %v: gateways %v", s.ID, s.Gateways)
+		}
+	}
+}
+
 func TestInterconnectIsServedByAgentsOnly(t *testing.T) {
 	for name, c := range map[string]struct {
 		w    *world.Snapshot

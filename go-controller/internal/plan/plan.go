@@ -61,6 +61,16 @@ func (s *Service) ListenersFor(vip netip.Addr) []Listener {
 	return rest
 }
 
+// Only returns the plan reduced to the addresses for which keep returns true, with their listeners.
+func (s *Service) Only(keep func(VIP) bool) *Service {
+	out := *s
+	out.VIPs = slices.DeleteFunc(slices.Clone(s.VIPs), func(v VIP) bool { return !keep(v) })
+	out.Listeners = slices.DeleteFunc(slices.Clone(s.Listeners), func(l Listener) bool {
+		return !slices.ContainsFunc(out.VIPs, func(v VIP) bool { return v.Addr == l.VIP })
+	})
+	return &out
+}
+
 // Backend is an endpoint and the node it runs on.
 type Backend struct {
 	Addr netip.AddrPort

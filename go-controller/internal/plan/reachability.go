@@ -43,7 +43,7 @@ func NewReachability(w *world.Snapshot) *Reachability {
 		hosts: make(map[netip.Addr]string, 2*len(w.Nodes)), subnets: make(map[netip.Prefix]string, 2*len(w.Nodes)),
 		lengths: map[world.Family][]int{}, unknownSubnets: map[nodeFamily]bool{},
 	}
-	zones := world.ZonesOf(w.Nodes)
+	zones := world.ZonesOf(w.Nodes, w.Cluster.NoDatabase)
 	for _, n := range w.Nodes {
 		if n.Chassis == "" {
 			continue

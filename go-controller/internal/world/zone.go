@@ -28,8 +28,10 @@ type Zones struct {
 }
 
 // ZonesOf counts the nodes per zone. Home requires more than half of the nodes, so that the zone that a single node
-// writes to its own object does not decide for the others.
-func ZonesOf(nodes []*Node) Zones {
+// writes to its own object does not decide for the others. Without a configured database (Cluster.NoDatabase), a zone
+// with the name of a node is that node's own, and never Home: neither is it if only one node is left, nor if other
+// nodes claim to be in it.
+func ZonesOf(nodes []*Node, noDatabase bool) Zones {
 	count, all := map[string]int{}, 0
 	for _, n := range nodes {
 		if n.Chassis != "" { // A node that is still joining does not count.
@@ -40,7 +42,8 @@ func ZonesOf(nodes []*Node) Zones {
 	z := Zones{names: slices.Sorted(maps.Keys(count)),
 		HasAgents: slices.ContainsFunc(nodes, func(n *Node) bool { return n.Agent != nil })}
 	for name, n := range count {
-		if 2*n > all {
+		ofNode := noDatabase && slices.ContainsFunc(nodes, func(m *Node) bool { return m.Name == name })
+		if 2*n > all && !ofNode {
 			z.Home = name
 		}
 	}
@@ -54,7 +57,7 @@ func (n *Node) zone() string { return cmp.Or(n.Zone, globalZone) }
 // interconnect, those of the node's own zone if an agent programs them.
 func (z *Zones) Reaches(n *Node) bool {
 	if z.Interconnect {
-		return n.Agent != nil
+		return n.Agent != nil && n.Zone == n.Name
 	}
 	return n.zone() == z.Home
 }
@@ -64,7 +67,7 @@ const ZoneWait = 30 * time.Second
 
 // ZoneAgent is the report of the agent that programs the databases of one zone.
 type ZoneAgent struct {
-	// Bridges are the bridges of the node.
+	// Bridges are the bridges of the node, nil if they are unknown.
 	Bridges Bridges
 	// Claims are the shards that the node carries according to its own southbound database, and since when.
 	Claims map[ShardID]time.Time

@@ -31,10 +31,38 @@ func TestZonesOf(t *testing.T) {
 				}
 				nodes = append(nodes, n)
 			}
-			got := ZonesOf(nodes)
+			got := ZonesOf(nodes, false)
 			if got.Home != test.home || got.Interconnect != test.interconnect {
 				t.Errorf("home %q, interconnect %t; want %q, %t", got.Home, got.Interconnect, test.home, test.interconnect)
 			}
 		})
+	}
+}
+
+// Without a database, no node can make another node's zone that of the cluster.
+func TestZonesOfNodesAreNeverHome(t *testing.T) {
+	for name, test := range map[string]struct {
+		zones        map[string]string // by node
+		home         string
+		interconnect bool
+	}{
+		"one node is left":             {map[string]string{"n1": "n1"}, "", true},
+		"a node claims another's zone": {map[string]string{"n1": "n1", "n2": "n2", "n3": "n2"}, "", true},
+		"central":                      {map[string]string{"n1": "global", "n2": "", "n3": "n3"}, "global", false},
+	} {
+		var nodes []*Node
+		for node, zone := range test.zones {
+			nodes = append(nodes, &Node{Name: node, Chassis: "c", Zone: zone, Agent: &ZoneAgent{}})
+		}
+		got := ZonesOf(nodes, true)
+		if got.Home != test.home || got.Interconnect != test.interconnect {
+			t.Errorf("%s: home %q, interconnect %t; want %q, %t", name, got.Home, got.Interconnect, test.home,
+				test.interconnect)
+		}
+		for _, n := range nodes {
+			if test.interconnect && got.Reaches(n) != (n.Zone == n.Name) {
+				t.Errorf("%s: node %s in zone %s is reached: %t", name, n.Name, n.Zone, got.Reaches(n))
+			}
+		}
 	}
 }

@@ -26,31 +26,24 @@ func (p *Publisher) Observe(w *world.Snapshot) {
 			gateways[world.ShardID{Domain: d.Name, Index: index}] = order
 		}
 	}
-	holders, since := map[world.ShardID]*world.ZoneAgent{}, map[world.ShardID]time.Time{}
 	for i, n := range w.Nodes {
 		if n.Agent == nil || n.Chassis == "" {
 			continue
 		}
-		w.Bridges[n.Chassis] = n.Agent.Bridges
-		for shard, at := range n.Agent.Claims {
-			// A gateway that died still has its last report. The later claim is the current one. A node that is no gateway
-			// of the shard can't carry it, whatever it reports.
-			if holders[shard] != nil && !at.After(since[shard]) || !slices.Contains(gateways[shard], n.Name) {
-				continue
-			}
-			holders[shard], since[shard] = n.Agent, at
-			w.Carriers[shard] = world.Carrier{Active: n.Chassis, Settled: w.Now.Sub(at) >= settleTime}
+		if n.Agent.Bridges != nil {
+			w.Bridges[n.Chassis] = n.Agent.Bridges
 		}
 		if n.Agent.Problem != "" {
-			twin := *n
-			twin.Faults = maps.Clone(n.Faults)
-			if twin.Faults == nil {
-				twin.Faults = map[string]string{}
+			node := *n
+			node.Faults = maps.Clone(n.Faults)
+			if node.Faults == nil {
+				node.Faults = map[string]string{}
 			}
-			twin.Faults[world.EveryNetwork] = n.Agent.Problem
-			w.Nodes[i] = &twin
+			node.Faults[world.EveryNetwork] = n.Agent.Problem
+			w.Nodes[i] = &node
 		}
 	}
+	holders := p.holders(w, gateways)
 	agents := map[string]*world.ZoneAgent{}
 	for _, n := range w.Nodes {
 		agents[n.Name] = n.Agent
@@ -65,6 +58,54 @@ func (p *Publisher) Observe(w *world.Snapshot) {
 		w.Carriers[shard] = c
 	}
 	p.observeApplied(w, holders)
+}
+
+// seenClaim is a claim of a shard: since when according to the node's own clock, and when this process saw it first.
+type seenClaim struct{ at, seen time.Time }
+
+// holders returns the agents of the nodes that carry the shards, and records the carriers. A gateway that died leaves
+// its last report behind, so the claim that was seen last is the current one. The clocks of nodes are compared only for
+// the claims that exist when this process starts. A node that is no gateway of a shard can't carry it, whatever it
+// reports.
+func (p *Publisher) holders(w *world.Snapshot, gateways map[world.ShardID][]string) map[world.ShardID]*world.ZoneAgent {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	first := len(p.claims) == 0
+	claims, holders := map[world.ShardID]map[string]seenClaim{}, map[world.ShardID]*world.ZoneAgent{}
+	latest := map[world.ShardID]seenClaim{}
+	fresh := false
+	for _, n := range w.Nodes {
+		if n.Agent == nil || n.Chassis == "" {
+			continue
+		}
+		for shard, at := range n.Agent.Claims {
+			if !slices.Contains(gateways[shard], n.Name) {
+				continue
+			}
+			claim, known := p.claims[shard][n.Name]
+			if !known || !claim.at.Equal(at) {
+				claim = seenClaim{at, w.Now}
+				if first && at.Before(w.Now) {
+					claim.seen = at
+				}
+				fresh = true
+			}
+			if claims[shard] == nil {
+				claims[shard] = map[string]seenClaim{}
+			}
+			claims[shard][n.Name] = claim
+			if last, ok := latest[shard]; ok && !claim.seen.After(last.seen) {
+				continue
+			}
+			latest[shard], holders[shard] = claim, n.Agent
+			w.Carriers[shard] = world.Carrier{Active: n.Chassis, Settled: w.Now.Sub(claim.seen) >= settleTime}
+		}
+	}
+	p.claims = claims
+	if fresh {
+		time.AfterFunc(settleTime, p.options.Changed) // nothing else reports that the claim has settled
+	}
+	return holders
 }
 
 // chassisOf returns the chassis of nodes that exist.

@@ -4,7 +4,9 @@ package zones
 
 import (
 	"net/netip"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -96,5 +98,50 @@ func TestAZoneThatCannotBeProgrammedIsAFaultOfItsNode(t *testing.T) {
 	}
 	if w.Nodes[0].Faults != nil {
 		t.Errorf("faults of n1: %v", w.Nodes[0].Faults)
+	}
+}
+
+// The clocks of two nodes differ, and nothing but time tells that a claim has settled.
+func TestClaimsAreTimedByTheClockOfTheController(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var changed atomic.Int32
+		p := New(Options{Changed: func() { changed.Add(1) }})
+		shard := world.ShardID{Domain: "lan"}
+		start := time.Now()
+		ahead, behind := start.Add(-time.Minute), start.Add(-time.Hour)
+		observe := func(n1, n2 map[world.ShardID]time.Time) world.Carrier {
+			w := &world.Snapshot{Now: time.Now(),
+				Domains: []*world.Domain{{Name: "lan", Gateways: map[int][]string{0: {"n1", "n2"}}}},
+				Nodes: []*world.Node{{Name: "n1", Chassis: "c1", Agent: &world.ZoneAgent{Claims: n1}},
+					{Name: "n2", Chassis: "c2", Agent: &world.ZoneAgent{Claims: n2}}}}
+			p.Observe(w)
+			return w.Carriers[shard]
+		}
+		both := []string{"c1", "c2"}
+		check := func(got, want world.Carrier) {
+			t.Helper()
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
+			}
+		}
+		dead := map[world.ShardID]time.Time{shard: ahead}
+		check(observe(dead, nil), world.Carrier{Active: "c1", Settled: true, Order: both})
+		<-time.After(time.Second)
+		heir := map[world.ShardID]time.Time{shard: behind}
+		check(observe(dead, heir), world.Carrier{Active: "c2", Order: both})
+		changed.Store(0)
+		<-time.After(settleTime)
+		synctest.Wait()
+		if changed.Load() == 0 {
+			t.Error("nothing wakes the controller when the claim has settled")
+		}
+		check(observe(dead, heir), world.Carrier{Active: "c2", Settled: true, Order: both})
+	})
+}
+
+func TestUnknownBridgesAreNotNone(t *testing.T) {
+	w := observed(func(n1, _ *world.ZoneAgent) { n1.Bridges = nil })
+	if _, known := w.Bridges["c1"]; known {
+		t.Errorf("bridges of c1: %v", w.Bridges)
 	}
 }

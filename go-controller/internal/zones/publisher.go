@@ -44,14 +44,21 @@ type Publisher struct {
 	objects map[string]*v1alpha1.ServicePlan
 	// wanted are the plans that are or will be published, by name; nil before the first attempt to write one.
 	wanted map[string]*v1alpha1.ServicePlanSpec
+	// unnumbered are the shards without an ordinal, and why.
+	unnumbered dataplane.ShardsError
+	// claims are the gateways' claims of shards, as first seen.
+	claims map[world.ShardID]map[string]seenClaim
 }
 
 var _ dataplane.Dataplane = (*Publisher)(nil)
 
 // New returns a Publisher. It publishes nothing before Run has read the existing ServicePlans.
 func New(o Options) *Publisher {
+	if o.Changed == nil {
+		o.Changed = func() {}
+	}
 	return &Publisher{options: o, synced: make(chan struct{}), objects: map[string]*v1alpha1.ServicePlan{},
-		wanted: map[string]*v1alpha1.ServicePlanSpec{}}
+		wanted: map[string]*v1alpha1.ServicePlanSpec{}, claims: map[world.ShardID]map[string]seenClaim{}}
 }
 
 // Run reads ServicePlans until ctx ends.
@@ -83,8 +90,7 @@ func (p *Publisher) observe(old, now *v1alpha1.ServicePlan) {
 	drifted := false
 	switch {
 	case now == nil:
-		known := p.objects[old.Name]
-		if known != nil && known.UID == old.UID {
+		if known := p.objects[old.Name]; known == nil || known.UID == old.UID {
 			delete(p.objects, old.Name)
 			_, drifted = p.wanted[old.Name]
 		}
@@ -126,6 +132,9 @@ func (p *Publisher) Configure(_ context.Context, fabric *plan.Fabric) error {
 			}
 		}
 	}
+	p.mu.Lock()
+	p.unnumbered = left
+	p.mu.Unlock()
 	if len(left) > 0 {
 		return left
 	}
@@ -165,24 +174,56 @@ func (p *Publisher) Apply(ctx context.Context, changes []dataplane.Change) map[w
 // Prune implements dataplane.Dataplane.
 func (p *Publisher) Prune(ctx context.Context, keep func(world.Key) bool) error {
 	p.mu.Lock()
-	var gone []world.Key
+	var gone []*v1alpha1.ServicePlan
 	for _, o := range p.objects {
-		if key := (world.Key{Namespace: o.Spec.Namespace, Name: o.Spec.Name}); !keep(key) || Name(key) != o.Name {
-			gone = append(gone, key)
+		key := world.Key{Namespace: o.Spec.Namespace, Name: o.Spec.Name}
+		switch {
+		case Name(key) != o.Name: // not ours, or edited: if the name is that of a plan, it is written again
+			gone = append(gone, o)
+		case !keep(key):
+			gone = append(gone, o)
+			delete(p.wanted, o.Name)
 		}
 	}
 	p.mu.Unlock()
 	var errs []error
-	for _, key := range gone {
-		errs = append(errs, p.publish(ctx, key, nil))
+	for _, o := range gone {
+		errs = append(errs, p.remove(ctx, o))
 	}
 	return errors.Join(errs...)
 }
 
-// publish writes the plan of one Service, or deletes it if there is none.
+// remove deletes a ServicePlan.
+func (p *Publisher) remove(ctx context.Context, o *v1alpha1.ServicePlan) error {
+	err := p.options.Clients.Plans.Delete(ctx, o.Name, metav1.DeleteOptions{
+		Preconditions: &metav1.Preconditions{UID: &o.UID},
+	})
+	if err != nil && !apierrors.IsNotFound(err) {
+		return fmt.Errorf("delete ServicePlan %s: %w", o.Name, err)
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if known := p.objects[o.Name]; known != nil && known.UID == o.UID {
+		delete(p.objects, o.Name)
+	}
+	return nil
+}
+
+// publish writes the plan of one Service, or deletes it if there is none. It leaves out the addresses of shards without
+// an ordinal, and returns an error for them.
 func (p *Publisher) publish(ctx context.Context, key world.Key, want *plan.Service) error {
 	name := Name(key)
 	p.mu.Lock()
+	left := dataplane.ShardsError{}
+	if want != nil {
+		want = want.Only(func(v plan.VIP) bool {
+			why, without := p.unnumbered[v.Shard]
+			if without {
+				left[v.Shard] = why
+			}
+			return !without
+		})
+	}
 	have := p.objects[name]
 	var spec v1alpha1.ServicePlanSpec
 	if want == nil {
@@ -200,20 +241,22 @@ func (p *Publisher) publish(ctx context.Context, key world.Key, want *plan.Servi
 		if have == nil {
 			return nil
 		}
-		err := p.options.Clients.Plans.Delete(ctx, name, metav1.DeleteOptions{
-			Preconditions: &metav1.Preconditions{UID: &have.UID},
-		})
-		if err != nil && !apierrors.IsNotFound(err) {
-			return fmt.Errorf("delete ServicePlan %s: %w", name, err)
+		return p.remove(ctx, have)
+	}
+	if have == nil || !equality.Semantic.DeepEqual(have.Spec, spec) {
+		if err := p.write(ctx, name, have, spec); err != nil {
+			return err
 		}
-		p.mu.Lock()
-		delete(p.objects, name)
-		p.mu.Unlock()
-		return nil
 	}
-	if have != nil && equality.Semantic.DeepEqual(have.Spec, spec) {
-		return nil
+	if len(left) > 0 {
+		return left
 	}
+	return nil
+}
+
+// write creates or updates a ServicePlan.
+func (p *Publisher) write(ctx context.Context, name string, have *v1alpha1.ServicePlan,
+	spec v1alpha1.ServicePlanSpec) error {
 	var got *v1alpha1.ServicePlan
 	var err error
 	if have == nil {

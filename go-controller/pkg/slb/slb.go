@@ -70,19 +70,28 @@ func (s *Standby) Run(ctx context.Context) { s.standby.Run(ctx) }
 // are not connected. It returns nil if nothing does.
 func (s *Standby) Missing() error { return s.standby.Missing() }
 
+// maxPublishedBackends is the limit of backends of a Service with interconnect. With more, a ServicePlan may be larger
+// than what the API server stores (1.5 MiB); a backend takes up to 90 bytes and up to two slots.
+const maxPublishedBackends = 8000
+
 // config returns what the options mean for the controller. An error names the invalid option.
 func (o *Options) config() (controller.Config, error) {
 	if err := o.validate(); err != nil {
 		return controller.Config{}, err
 	}
 	clients, err := kube.NewClients(o.Config)
+	noDatabase := o.NetworkType != OpenShiftSDN && o.NB.Address == ""
+	maxBackends := cmp.Or(o.MaxServiceBackends, DefaultMaxServiceBackends)
+	if noDatabase {
+		maxBackends = min(maxBackends, maxPublishedBackends)
+	}
 	return controller.Config{
 		Kube: o.Kube, Clients: clients, Convert: o.convert(), Registerer: o.Registerer,
 		Network: func(hooks controller.Hooks) (*controller.Network, error) { return o.network(clients, hooks) },
 		Cluster: world.Cluster{
 			PodNets: o.ClusterSubnets, ServiceNets: o.ServiceSubnets, OpenShiftSDN: o.NetworkType == OpenShiftSDN,
-			MaxBackends: cmp.Or(o.MaxServiceBackends, DefaultMaxServiceBackends),
-			NoDatabase:  o.NetworkType != OpenShiftSDN && o.NB.Address == "",
+			MaxBackends: maxBackends,
+			NoDatabase:  noDatabase,
 		},
 	}, err
 }

@@ -46,9 +46,6 @@ func readZone(text string) *world.ZoneAgent {
 	}
 	a := &world.ZoneAgent{Bridges: r.Bridges, Applied: r.Applied, Problem: r.Problem,
 		Claims: map[world.ShardID]time.Time{}, Failed: map[world.Key]string{}}
-	if a.Bridges == nil {
-		a.Bridges = world.Bridges{}
-	}
 	for name, since := range r.Claims {
 		domain, index, _ := strings.Cut(name, "/")
 		if n, err := strconv.Atoi(index); err == nil {

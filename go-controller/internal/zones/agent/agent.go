@@ -30,6 +30,10 @@ import (
 // reportInterval is the minimum time between two reports. The controller waits for them, traffic does not.
 const reportInterval = 200 * time.Millisecond
 
+// problemGracePeriod is how long a problem must last before it is reported. A restart of a database must not move
+// shards.
+const problemGracePeriod = 30 * time.Second
+
 // identityPause is the time between two attempts to read the cluster's identity.
 const identityPause = time.Second
 
@@ -58,8 +62,10 @@ type Agent struct {
 	informers map[string]cache.Controller
 	wake      chan struct{}
 	// resync is set if rows in the database differ from what was applied.
-	resync  atomic.Bool
-	synced  atomic.Bool
+	resync atomic.Bool
+	synced atomic.Bool
+	// owns is set while the databases are those of the node alone.
+	owns    atomic.Bool
 	metrics *metrics
 
 	mu sync.Mutex
@@ -73,6 +79,10 @@ type Agent struct {
 	claims    claims
 	// role is what the rows of unchanged plans depend on.
 	role string
+	// bridges are the bridges of the node that were last read.
+	bridges world.Bridges
+	// problemSince is since when there is a problem, the zero time if there is none.
+	problemSince time.Time
 }
 
 // New returns an Agent. It does nothing before Run.
@@ -88,7 +98,7 @@ func New(o Options) (*Agent, error) {
 			a.resync.Store(true)
 		}
 		a.changed()
-	}, Transacted: a.metrics.transacted})
+	}, Transacted: a.metrics.transacted, Fence: a.fence})
 	if err != nil {
 		return nil, fmt.Errorf("l2 agent of node %s: %w", o.Node, err)
 	}
@@ -105,6 +115,24 @@ func New(o Options) (*Agent, error) {
 		}),
 	}
 	return a, nil
+}
+
+// fence returns an error unless the databases are those of the node alone.
+func (a *Agent) fence() error {
+	if !a.owns.Load() {
+		return errors.New("the node has no zone of its own (k8s.ovn.org/zone-name)")
+	}
+	return nil
+}
+
+// readBridges reads the bridges of the node. While the southbound database can't be read, or does not have the chassis,
+// it keeps the last ones: OVN keeps its ports, too. a.mu must be held.
+func (a *Agent) readBridges() {
+	if n := a.nodes[a.options.Node]; n != nil {
+		if seen, ok := a.dataplane.Bridges()[n.Chassis]; ok {
+			a.bridges = seen
+		}
+	}
 }
 
 // set changes what is published and wakes the agent if that matters.
@@ -221,9 +249,10 @@ func (a *Agent) readClusterID(ctx context.Context) bool {
 // step passes what is published to the runner. It returns false if the zone must not be programmed.
 func (a *Agent) step() bool {
 	a.mu.Lock()
-	fabric, plans, ok := a.desired(a.options.Node, world.Cluster{ID: a.clusterID, PodNets: a.options.PodNets},
-		a.dataplane.Bridges())
+	a.readBridges()
+	fabric, plans, ok := a.desired(a.options.Node, world.Cluster{ID: a.clusterID, PodNets: a.options.PodNets}, a.bridges)
 	a.mu.Unlock()
+	a.owns.Store(ok)
 	if !ok {
 		return false
 	}
@@ -270,33 +299,52 @@ func (a *Agent) recordTopology(err error) {
 
 // report publishes the state of the zone in the node's Lease.
 func (a *Agent) report() {
-	carriers, bridges := a.dataplane.Carriers(), a.dataplane.Bridges()
+	unread := a.dataplane.Unread()
+	var carriers map[world.ShardID]world.Carrier
+	if unread == nil {
+		carriers = a.dataplane.Carriers()
+	}
 	a.mu.Lock()
+	a.readBridges()
 	n := a.nodes[a.options.Node]
 	if n == nil || n.Chassis == "" || !a.ownsZone(n) {
 		a.mu.Unlock()
 		return
 	}
-	r := &world.ZoneAgent{Bridges: bridges[n.Chassis], Claims: a.claims.update(carriers, n.Chassis, time.Now())}
-	if a.isGateway(n.Name) { // otherwise every node would write its Lease for each change of an endpoint
-		r.Applied, r.Failed = a.progress(a.results)
-	}
+	r := &world.ZoneAgent{Bridges: a.bridges, Claims: a.claims.update(carriers, n.Chassis, time.Now())}
+	r.Applied, r.Failed = a.progress(n.Name, a.results)
 	if a.topologyError != nil {
 		r.Problem = fmt.Sprintf("the zone can't be programmed: %v", a.topologyError)
 	}
 	a.mu.Unlock()
-	if err := a.dataplane.Unread(); err != nil {
-		r.Problem = fmt.Sprintf("the databases of the zone can't be read: %v", err)
+	if unread != nil {
+		r.Problem = fmt.Sprintf("the databases of the zone can't be read: %v", unread)
 	}
 	if routers := a.dataplane.Miskeyed(); len(routers) > 0 {
 		r.Problem = "the tunnel keys of routers differ from those of other zones: " + strings.Join(routers, ", ")
 	}
+	r.Problem = a.lasting(r.Problem, time.Now())
 	text, err := convert.ZoneReport(r)
 	if err != nil {
 		klog.ErrorS(err, "Failed to encode the report")
 		return
 	}
 	a.options.Report.Report(v1alpha1.AnnotationZone, text, r.Problem != "")
+}
+
+// lasting returns a problem that has lasted for a while. The other zones order a gateway with a problem behind the
+// others, which its own zone may not be able to do, and then two gateways answer. OVN goes on without its databases.
+func (a *Agent) lasting(problem string, now time.Time) string {
+	switch {
+	case problem == "":
+		a.problemSince = time.Time{}
+	case a.problemSince.IsZero():
+		a.problemSince = now
+		time.AfterFunc(problemGracePeriod, a.changed)
+	case now.Sub(a.problemSince) >= problemGracePeriod:
+		return problem
+	}
+	return ""
 }
 
 // claims are the shards that the node carries, and since when it has.

@@ -90,13 +90,13 @@ func (p *published) setPlan(old, now *v1alpha1.ServicePlan) bool {
 
 // ownsZone reports whether the databases of a node configure only that node.
 func (p *published) ownsZone(n *world.Node) bool {
-	all := world.ZonesOf(slices.Collect(maps.Values(p.nodes)))
+	all := world.ZonesOf(slices.Collect(maps.Values(p.nodes)), true)
 	return all.Interconnect && n.Zone == n.Name
 }
 
 // desired returns what the zone of a node must contain, or false if it must not be programmed. bridges are the bridges
-// in the southbound database of the zone.
-func (p *published) desired(node string, cluster world.Cluster, bridges map[string]world.Bridges) (
+// of the node.
+func (p *published) desired(node string, cluster world.Cluster, bridges world.Bridges) (
 	*plan.Fabric, map[world.Key]*plan.Service, bool,
 ) {
 	own := p.nodes[node]
@@ -117,7 +117,7 @@ func (p *published) desired(node string, cluster world.Cluster, bridges map[stri
 		if len(d.Problems) > 0 {
 			continue
 		}
-		f.Domains = append(f.Domains, p.domain(d, p.domains[name], own, bridges[own.Chassis]))
+		f.Domains = append(f.Domains, p.domain(d, p.domains[name], own, bridges))
 		for _, s := range f.Domains[len(f.Domains)-1].Shards {
 			shards[s.ID] = true
 		}
@@ -129,24 +129,14 @@ func (p *published) desired(node string, cluster world.Cluster, bridges map[stri
 			continue
 		}
 		if slices.ContainsFunc(o.plan.VIPs, func(v plan.VIP) bool { return !shards[v.Shard] }) {
+			// A ServicePlan and the status of its L2Domain are read independently.
 			p.awaiting[o.key] = true
-			plans[o.key] = within(o.plan, shards)
+			plans[o.key] = o.plan.Only(func(v plan.VIP) bool { return shards[v.Shard] })
 		} else {
 			plans[o.key] = o.plan
 		}
 	}
 	return f, plans, true
-}
-
-// within returns a plan reduced to the addresses of published shards. A ServicePlan and the status of its L2Domain are
-// read independently.
-func within(p *plan.Service, shards map[world.ShardID]bool) *plan.Service {
-	out := *p
-	out.VIPs = slices.DeleteFunc(slices.Clone(p.VIPs), func(v plan.VIP) bool { return !shards[v.Shard] })
-	out.Listeners = slices.DeleteFunc(slices.Clone(p.Listeners), func(l plan.Listener) bool {
-		return !slices.ContainsFunc(out.VIPs, func(v plan.VIP) bool { return v.Addr == l.VIP })
-	})
-	return &out
 }
 
 // domain returns a domain with its published shards.
@@ -204,24 +194,33 @@ func roleOf(f *plan.Fabric) string {
 	return out.String()
 }
 
-// isGateway reports whether a node is a gateway of a published shard.
-func (p *published) isGateway(node string) bool {
-	for _, d := range p.domains {
+// shardsOf returns the published shards of which a node is a gateway.
+func (p *published) shardsOf(node string) map[world.ShardID]bool {
+	shards := map[world.ShardID]bool{}
+	for name, d := range p.domains {
 		for _, s := range d.Status.Shards {
 			if slices.Contains(s.Gateways, node) {
-				return true
+				shards[world.ShardID{Domain: name, Index: int(s.Index)}] = true
 			}
 		}
 	}
-	return false
+	return shards
 }
 
-// progress returns the resource version up to which all plans are applied, except the failed ones that it returns with
-// the reason for each. If there are too many of these, it stays below the version of the first that is not returned.
-func (p *published) progress(results map[world.Key]loop.Result) (applied uint64, failed map[world.Key]string) {
+// progress returns the resource version up to which all plans are applied that have an address in a shard of which the
+// node is a gateway, except the failed ones that it returns with the reason for each. If there are too many of these,
+// it stays below the version of the first that is not returned. The controller asks no node about other plans, and the
+// node would write its Lease for each change of an endpoint.
+func (p *published) progress(node string, results map[world.Key]loop.Result) (
+	applied uint64, failed map[world.Key]string,
+) {
 	failed = map[world.Key]string{}
 	below := uint64(math.MaxUint64)
+	own := p.shardsOf(node)
 	for _, o := range p.plans {
+		if o.plan != nil && !slices.ContainsFunc(o.plan.VIPs, func(v plan.VIP) bool { return own[v.Shard] }) {
+			continue
+		}
 		applied = max(applied, o.version)
 		why := o.problem
 		switch result, done := results[o.key]; {

@@ -56,6 +56,7 @@ func TestNothingIsProgrammedOutsideTheOwnZone(t *testing.T) {
 			p.setNode(nil, node("n2", "global"))
 		},
 		"a zone of several nodes": func(p *published) { p.setNode(nil, node("n1", "rack1")) },
+		"the zone of another":     func(p *published) { p.setNode(nil, node("n1", "n2")) },
 		"no node":                 func(p *published) { p.setNode(node("n1", "n1"), nil) },
 	} {
 		p := small()
@@ -88,7 +89,8 @@ func TestAddressesOfUnpublishedShardsWait(t *testing.T) {
 	if web == nil || len(web.VIPs) != 1 || web.VIPs[0].Addr.String() != "10.50.0.100" || len(web.Listeners) != 1 {
 		t.Errorf("plan %+v", web)
 	}
-	if applied, failed := p.progress(map[world.Key]loop.Result{web.Key: {Plan: web}}); applied != 3 || len(failed) > 0 {
+	applied, failed := p.progress("n1", map[world.Key]loop.Result{web.Key: {Plan: web}})
+	if applied != 3 || len(failed) > 0 {
 		t.Errorf("applied up to %d, failed %v; want up to 3", applied, failed)
 	}
 }
@@ -106,7 +108,7 @@ func TestProgressNamesWhatFailedAndClaimsNothingElse(t *testing.T) {
 	results := map[world.Key]loop.Result{}
 	check := func(want uint64, failed map[world.Key]string) {
 		t.Helper()
-		applied, got := p.progress(results)
+		applied, got := p.progress("n1", results)
 		if diff := cmp.Diff(failed, got); applied != want || diff != "" {
 			t.Errorf("applied up to %d, want %d; failed: -want +got:\n%s", applied, want, diff)
 		}
@@ -123,6 +125,9 @@ func TestProgressNamesWhatFailedAndClaimsNothingElse(t *testing.T) {
 	check(30, map[world.Key]string{key: "no room"})
 	p.setPlan(nil, servicePlan("a", 40, 0)) // the same plan again
 	check(40, map[world.Key]string{key: "no room"})
+	if applied, _ := p.progress("n3", results); applied != 0 {
+		t.Errorf("n3 is no gateway and reports %d", applied)
+	}
 	changed := servicePlan("c", 50, 0)
 	changed.Spec.ClientAffinity = true
 	p.setPlan(nil, changed)

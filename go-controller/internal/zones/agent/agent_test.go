@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package agent
+
+import (
+	"testing"
+	"time"
+
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
+)
+
+// A restart of a database must not move shards.
+func TestProblemsAreReportedOnceTheyLast(t *testing.T) {
+	a := &Agent{wake: make(chan struct{}, 1)}
+	start := time.Now()
+	for i, step := range []struct {
+		after   time.Duration
+		problem string
+		want    string
+	}{
+		{0, "no database", ""},
+		{problemGracePeriod - time.Second, "no database", ""},
+		{problemGracePeriod - time.Second, "", ""},
+		{problemGracePeriod, "no room", ""},
+		{2*problemGracePeriod - time.Second, "no room", ""},
+		{2 * problemGracePeriod, "still no room", "still no room"},
+		{3 * problemGracePeriod, "", ""},
+		{3 * problemGracePeriod, "no room", ""},
+	} {
+		if got := a.lasting(step.problem, start.Add(step.after)); got != step.want {
+			t.Errorf("step %d: %q, want %q", i, got, step.want)
+		}
+	}
+}
+
+func TestClaimsKeepTheirTime(t *testing.T) {
+	shard, c, now := world.ShardID{Domain: "lan"}, claims{}, time.Unix(1000, 0).UTC()
+	carried := map[world.ShardID]world.Carrier{shard: {Active: "c1"}}
+	if got := c.update(carried, "c1", now); !got[shard].Equal(now) {
+		t.Errorf("claimed: %v", got)
+	}
+	if got := c.update(nil, "c1", now.Add(time.Hour)); !got[shard].Equal(now) {
+		t.Errorf("the database can't be read: %v", got)
+	}
+	if got := c.update(carried, "c1", now.Add(time.Hour)); !got[shard].Equal(now) {
+		t.Errorf("still claimed: %v", got)
+	}
+	for name, carriers := range map[string]map[world.ShardID]world.Carrier{
+		"another node": {shard: {Active: "c2"}}, "no shard": {},
+	} {
+		c[shard] = now
+		if got := c.update(carriers, "c1", now); len(got) > 0 {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+}
+
+func TestNothingIsWrittenBeforeTheZoneIsKnown(t *testing.T) {
+	a := &Agent{}
+	if a.fence() == nil {
+		t.Error("an agent that has read nothing may write")
+	}
+	a.owns.Store(true)
+	if err := a.fence(); err != nil {
+		t.Error(err)
+	}
+}
