@@ -218,7 +218,9 @@ func (p *published) progress(node string, results map[world.Key]loop.Result) (
 	below := uint64(math.MaxUint64)
 	own := p.shardsOf(node)
 	for _, o := range p.plans {
-		if o.plan != nil && !slices.ContainsFunc(o.plan.VIPs, func(v plan.VIP) bool { return own[v.Shard] }) {
+		// A plan whose shard is not published yet may turn out to concern the node.
+		if o.plan != nil && !p.awaiting[o.key] &&
+			!slices.ContainsFunc(o.plan.VIPs, func(v plan.VIP) bool { return own[v.Shard] }) {
 			continue
 		}
 		applied = max(applied, o.version)

@@ -95,6 +95,23 @@ func TestAddressesOfUnpublishedShardsWait(t *testing.T) {
 	}
 }
 
+// The zone of a gateway must not seem to have applied a plan because it did not know that it is its gateway.
+func TestPlansOfUnpublishedShardsAreNotApplied(t *testing.T) {
+	p := small()
+	early := servicePlan("early", 4, 1)
+	early.Spec.VIPs = early.Spec.VIPs[1:] // only the address in the shard that is not published
+	p.setPlan(nil, early)
+	p.setPlan(nil, servicePlan("web", 5, 0))
+	_, plans, _ := p.desired("n2", world.Cluster{}, nil)
+	results := map[world.Key]loop.Result{}
+	for key, plan := range plans {
+		results[key] = loop.Result{Key: key, Plan: plan}
+	}
+	if applied, _ := p.progress("n2", results); applied != 3 {
+		t.Errorf("applied up to %d, want 3", applied)
+	}
+}
+
 func TestProgressNamesWhatFailedAndClaimsNothingElse(t *testing.T) {
 	p := small()
 	for name, version := range map[string]int{"a": 10, "b": 20, "c": 30} {
