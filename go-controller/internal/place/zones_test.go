@@ -99,7 +99,7 @@ func TestShardsWithoutOrdinalSaySo(t *testing.T) {
 	}
 }
 
-// The pods of a node whose zone nobody programs could not reply.
+// Pods of a node without an agent could not reply: no process programs the zone of the node.
 func TestNodesWithoutAgentsCarryNothing(t *testing.T) {
 	w := zoned("n1", "n2")
 	l := place.Compute(w)

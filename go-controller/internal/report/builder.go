@@ -178,28 +178,6 @@ func (v *Builder) announced(s *world.Service) *kube.Verdict {
 	return v.announcedByOVN(placements, told, want)
 }
 
-// appliedByZones reports whether the zones of the active gateways have programmed these addresses. It returns true
-// without interconnect, and for the addresses of shards without an active gateway.
-func (v *Builder) appliedByZones(key world.Key, vips []plan.VIP) bool {
-	return !v.Layout.Interconnect || !slices.ContainsFunc(vips, func(vip plan.VIP) bool {
-		return v.active[vip.Shard] != "" && !slices.Contains(v.World.Applied[key], vip.Addr)
-	})
-}
-
-// silentZone returns the verdict on addresses that are carried by a node whose agent no longer reports, or nil if all
-// agents report: they will say when they have programmed the addresses.
-func (v *Builder) silentZone(vips []plan.VIP) *kube.Verdict {
-	for _, vip := range vips {
-		node := v.nodes[v.active[vip.Shard]]
-		if node != nil && node.Agent != nil && node.Agent.Silent {
-			return &kube.Verdict{Status: metav1.ConditionUnknown, Reason: v1alpha1.ReasonNodeSilent,
-				Message: fmt.Sprintf("address %s: the agent of node %s, which carries it, does not report (ovnkube-slb node "+
-					"--enable-l2)", vip.Addr, node.Name)}
-		}
-	}
-	return nil
-}
-
 // unserved names an address whose traffic no endpoint takes although the Service has endpoints. With OpenShift SDN and
 // externalTrafficPolicy: Local, kube-proxy on the node that holds the address sends to no other node.
 func (v *Builder) unserved(s *world.Service, placements []place.Placement, p *plan.Service) string {
@@ -380,19 +358,6 @@ func (v *Builder) anchors(domain string) map[world.ShardID][]string {
 		}
 	}
 	return anchors
-}
-
-// ordinals returns the ordinals of a domain's shards, in a cluster with interconnect.
-func (v *Builder) ordinals(domain string) map[world.ShardID]*int32 {
-	ordinals := map[world.ShardID]*int32{}
-	for _, d := range v.Fabric.Domains {
-		for _, s := range d.Shards {
-			if v.Layout.Interconnect && d.Name == domain && s.Ordinal != place.NoOrdinal {
-				ordinals[s.ID] = new(int32(s.Ordinal))
-			}
-		}
-	}
-	return ordinals
 }
 
 // domainReady returns the verdict whether a domain can carry addresses, or nil while the dataplane has not reported.

@@ -123,16 +123,6 @@ func (v *Builder) awaitsOVN(s *world.Service, o ipam.Outcome) bool {
 	return false
 }
 
-// awaitsZone reports whether the status of a new Service waits until the zone of its gateway has programmed an address,
-// with interconnect. It does not wait for a zone that reports an error or, after a while, for one that reports nothing.
-func (v *Builder) awaitsZone(s *world.Service, a netip.Addr) bool {
-	return v.mayAwaitZone(s) && v.World.ApplyErrors[s.Key] == "" && !slices.Contains(v.World.Applied[s.Key], a)
-}
-
-func (v *Builder) mayAwaitZone(s *world.Service) bool {
-	return v.Layout.Interconnect && v.World.Now.Before(s.Created.Add(world.ZoneWait))
-}
-
 // unconfigured reports whether no shard can be configured. If only some shards cannot be configured, their Services
 // report the error.
 func (v *Builder) unconfigured() bool {

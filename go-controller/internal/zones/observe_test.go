@@ -72,10 +72,10 @@ func TestServicesAreAppliedWhereTheyAreCarried(t *testing.T) {
 	}{
 		"the carrier has applied it": {change: func(n1, _ *world.ZoneAgent) { n1.Applied = 1 }, applied: applied},
 		"only another has":           {change: func(_, n2 *world.ZoneAgent) { n2.Applied = 6 }},
-		"nobody carries it, the first gateway has applied it": {change: func(n1, n2 *world.ZoneAgent) {
+		"no active gateway, the first one has applied it": {change: func(n1, n2 *world.ZoneAgent) {
 			n1.Claims, n2.Claims, n1.Applied = nil, nil, 1
 		}, applied: applied},
-		"nobody carries it, only another gateway has applied it": {change: func(n1, n2 *world.ZoneAgent) {
+		"no active gateway, only the second one has applied it": {change: func(n1, n2 *world.ZoneAgent) {
 			n1.Claims, n2.Claims, n2.Applied = nil, nil, 1
 		}},
 		"the carrier failed": {change: func(_, n2 *world.ZoneAgent) { n2.Failed = map[world.Key]string{key: "no room"} },

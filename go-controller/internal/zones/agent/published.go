@@ -117,7 +117,7 @@ func (p *published) desired(node string, cluster world.Cluster, bridges world.Br
 		if len(d.Problems) > 0 {
 			continue
 		}
-		f.Domains = append(f.Domains, p.domain(d, p.domains[name], own, bridges))
+		f.Domains = append(f.Domains, p.domain(d, own, bridges))
 		for _, s := range f.Domains[len(f.Domains)-1].Shards {
 			shards[s.ID] = true
 		}
@@ -140,7 +140,7 @@ func (p *published) desired(node string, cluster world.Cluster, bridges world.Br
 }
 
 // domain returns a domain with its published shards.
-func (p *published) domain(d *world.Domain, o *v1alpha1.L2Domain, own *world.Node, bridges world.Bridges) plan.Domain {
+func (p *published) domain(d *world.Domain, own *world.Node, bridges world.Bridges) plan.Domain {
 	out := plan.Domain{Name: d.Name, PhysicalNetwork: d.PhysicalNetwork, VLAN: d.VLAN, Subnets: d.Subnets,
 		Detect: d.Detect, DetectMultiplier: d.DetectMultiplier}
 	// The port on the bridge of OVN-Kubernetes' own gateway must exist for the whole life of the domain.
@@ -149,26 +149,17 @@ func (p *published) domain(d *world.Domain, o *v1alpha1.L2Domain, own *world.Nod
 		out.Residents = []string{own.Chassis}
 		out.SharedBridge = own.SharedGateway
 	}
-	for _, s := range o.Status.Shards {
-		if s.Ordinal == nil || len(s.Gateways) == 0 {
-			continue
-		}
-		shard := plan.Shard{ID: world.ShardID{Domain: d.Name, Index: int(s.Index)}, Ordinal: int(*s.Ordinal)}
-		for _, name := range s.Gateways {
+	for _, index := range slices.Sorted(maps.Keys(d.Ordinals)) {
+		shard := plan.Shard{ID: world.ShardID{Domain: d.Name, Index: index}, Ordinal: d.Ordinals[index]}
+		for _, name := range d.Gateways[index] {
 			if n := p.nodes[name]; n != nil && n.Chassis != "" {
 				shard.Gateways = append(shard.Gateways, plan.Gateway{Node: n.Name, Chassis: n.Chassis})
 			}
 		}
-		for _, text := range s.Anchors {
-			addr, err := netip.ParseAddr(text)
-			if err != nil {
-				continue
-			}
-			for _, subnet := range d.Subnets {
-				if subnet.Prefix.Contains(addr) {
-					shard.Anchors = append(shard.Anchors, netip.PrefixFrom(addr, subnet.Prefix.Bits()))
-					break
-				}
+		for _, addr := range d.Anchors[index] {
+			at := slices.IndexFunc(d.Subnets, func(s world.Subnet) bool { return s.Prefix.Contains(addr) })
+			if at >= 0 {
+				shard.Anchors = append(shard.Anchors, netip.PrefixFrom(addr, d.Subnets[at].Prefix.Bits()))
 			}
 		}
 		if len(shard.Anchors) > 0 && len(shard.Gateways) > 0 {

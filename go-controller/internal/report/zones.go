@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package report
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/place"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/plan"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
+)
+
+// appliedByZones reports whether the zones of the active gateways have programmed these addresses. It returns true
+// without interconnect, and for the addresses of shards without an active gateway.
+func (v *Builder) appliedByZones(key world.Key, vips []plan.VIP) bool {
+	return !v.Layout.Interconnect || !slices.ContainsFunc(vips, func(vip plan.VIP) bool {
+		return v.active[vip.Shard] != "" && !slices.Contains(v.World.Applied[key], vip.Addr)
+	})
+}
+
+// silentZone returns the verdict on addresses that are carried by a node whose agent no longer reports, or nil if all
+// agents report: they will say when they have programmed the addresses.
+func (v *Builder) silentZone(vips []plan.VIP) *kube.Verdict {
+	for _, vip := range vips {
+		node := v.nodes[v.active[vip.Shard]]
+		if node != nil && node.Agent != nil && node.Agent.Silent {
+			return &kube.Verdict{Status: metav1.ConditionUnknown, Reason: v1alpha1.ReasonNodeSilent,
+				Message: fmt.Sprintf("address %s: the agent of node %s, which carries it, does not report (ovnkube-slb node "+
+					"--enable-l2)", vip.Addr, node.Name)}
+		}
+	}
+	return nil
+}
+
+// awaitsZone reports whether the status of a new Service waits until the zone of its gateway has programmed an address,
+// with interconnect. It does not wait for a zone that reports an error or, after a while, for one that reports nothing.
+func (v *Builder) awaitsZone(s *world.Service, a netip.Addr) bool {
+	return v.mayAwaitZone(s) && v.World.ApplyErrors[s.Key] == "" && !slices.Contains(v.World.Applied[s.Key], a)
+}
+
+func (v *Builder) mayAwaitZone(s *world.Service) bool {
+	return v.Layout.Interconnect && v.World.Now.Before(s.Created.Add(world.ZoneWait))
+}
+
+// ordinals returns the ordinals of a domain's shards, in a cluster with interconnect.
+func (v *Builder) ordinals(domain string) map[world.ShardID]*int32 {
+	ordinals := map[world.ShardID]*int32{}
+	for _, d := range v.Fabric.Domains {
+		for _, s := range d.Shards {
+			if v.Layout.Interconnect && d.Name == domain && s.Ordinal != place.NoOrdinal {
+				ordinals[s.ID] = new(int32(s.Ordinal))
+			}
+		}
+	}
+	return ordinals
+}
