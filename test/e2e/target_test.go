@@ -5,7 +5,6 @@ package e2e
 import (
 	"os"
 	"path/filepath"
-	"strings"
 
 	"github.com/ovnkube-slb/ovnkube-slb/test/lab"
 )
@@ -27,15 +26,7 @@ func onLAN() bool { return cluster.Network().Segment == lab.OnLAN }
 
 // here translates addresses and objects of the provider segment to the segment of the cluster under test. The L2Domain
 // keeps its name.
-func here(text string) string {
-	served := cluster.Network().Served()
-	first := func(family int) string {
-		subnet := served.Subnets[family].Addr().String()
-		return strings.TrimSuffix(strings.TrimSuffix(subnet, "0"), "::")
-	}
-	return strings.NewReplacer("10.50.0.", first(0), "fd00:50:", first(1)+":",
-		"physicalNetwork: provider", "physicalNetwork: "+cluster.Network().PhysicalNetwork()).Replace(text)
-}
+func here(text string) string { return cluster.Network().OnSegment(text) }
 
 // examplesHere writes docs/examples for the segment of the cluster under test, and returns their directory.
 func examplesHere(dir string) (string, error) {

@@ -4,7 +4,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net/netip"
 	"time"
@@ -18,8 +17,6 @@ type event struct {
 	name string
 	// Events with long set are repeated half as often. Events with many set are also measured with more addresses.
 	long, many bool
-	// guards runs the guards on the gateways: OVN does not detect this event.
-	guards bool
 	// before prepares the event.
 	before func(context.Context, *site) error
 	happen func(context.Context, *lab.Lab, string) error
@@ -38,7 +35,7 @@ func events() []event {
 			return s.replacePod(ctx)
 		}, happen: lift((*lab.Lab).Drain), undo: lift((*lab.Lab).Undrain)},
 		{name: "underlay", long: true, happen: lift((*lab.Lab).UnderlayDown), undo: lift((*lab.Lab).LinkUp)},
-		{name: "uplink", long: true, guards: true, happen: lift((*lab.Lab).UplinkDown), undo: lift((*lab.Lab).LinkUp)},
+		{name: "uplink", long: true, happen: lift((*lab.Lab).UplinkDown), undo: lift((*lab.Lab).LinkUp)},
 	}
 }
 
@@ -69,15 +66,9 @@ const (
 )
 
 // measure repeats an event over each family. It saves the report after each repeat.
-func (s *site) measure(ctx context.Context, e event, repeats int, r *report, save func() error) (err error) {
+func (s *site) measure(ctx context.Context, e event, repeats int, r *report, save func() error) error {
 	if e.long {
 		repeats /= 2
-	}
-	if e.guards || s.guards {
-		defer func() { err = errors.Join(err, s.lab.KillGuards()) }()
-		if err := s.lab.StartGuards(ctx, s.program); err != nil {
-			return err
-		}
 	}
 	for i, family := range []string{"IPv4", "IPv6"} {
 		f := figure{Event: e.name, Family: family, VIPs: s.vips}

@@ -16,8 +16,11 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/ovnkube-slb/ovnkube-slb/test/bench/subject"
+	"github.com/ovnkube-slb/ovnkube-slb/test/lab"
+	"github.com/ovnkube-slb/ovnkube-slb/test/lab/ovnprefix"
 )
 
 // report holds the figures of one run of the command.
@@ -25,8 +28,11 @@ type report struct {
 	// Repeats is the number of repeats of each event per family. Events that take long have half as many.
 	Repeats int `json:"repeats"`
 	Nodes   int `json:"nodes"`
-	// Guards reports whether guards ran on the nodes.
-	Guards bool `json:"guards"`
+	// Network is the cluster's network, OVN the version of OVN in it.
+	Network string `json:"network,omitzero"`
+	OVN     string `json:"ovn,omitzero"`
+	// DetectMS is spec.failover.detectInterval of the domain, in milliseconds.
+	DetectMS int64 `json:"detect_interval_ms"`
 	// Figures are those measured so far. The last one may be incomplete: it has as many repeats as gaps.
 	Figures []figure `json:"figures"`
 }
@@ -42,8 +48,19 @@ func benchmark(ctx context.Context, args []string, out, progress io.Writer) (err
 			"events have one")
 	nodes := flags.Int("nodes", 4, "how many nodes share this machine, 4 to 9; three are gateways, and each has to "+
 		"compute the flows of all addresses")
-	guards := flags.Bool("guards", true,
-		"whether guards run on the nodes, as the manifests have it; the event uplink always has them")
+	detect := flags.Duration("detect-interval", 200*time.Millisecond, "spec.failover.detectInterval of the domain")
+	var network lab.Network
+	for _, f := range []struct {
+		into               *string
+		name, value, usage string
+	}{
+		{&network.Kind, "network", lab.Model, "of the cluster, as for `lab up`"},
+		{&network.Mode, "mode", lab.Central, "of the network, as for `lab up`"},
+		{&network.Gateway, "gateway", lab.SharedGateway, "mode of the nodes' gateways, as for `lab up`"},
+		{&network.Segment, "segment", lab.OnProvider, "of the addresses, as for `lab up`"},
+	} {
+		flags.StringVar(f.into, f.name, f.value, f.usage)
+	}
 	program := flags.String("controller", "_output/bin/ovnkube-slb", "the program to measure")
 	helper := flags.String("lab", "_output/bin/lab", "the lab's program")
 	manifests := flags.String("manifests", "dist/manifests/base", "the kustomization to install")
@@ -73,17 +90,21 @@ func benchmark(ctx context.Context, args []string, out, progress io.Writer) (err
 			return err
 		}
 	}
-	r := report{Repeats: *repeats, Nodes: *nodes, Guards: *guards}
+	r := report{Repeats: *repeats, Nodes: *nodes, DetectMS: detect.Milliseconds()}
 	results, err := subject.Keep(*file, &r)
 	if err != nil {
 		return err
 	}
-	s, err := start(ctx, site{program: *program, manifests: *manifests, nodes: *nodes, guards: *guards,
+	s, err := start(ctx, site{program: *program, manifests: *manifests, nodes: *nodes, network: network, detect: *detect,
 		progress: progress}, *helper)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, s.lab.Down(context.WithoutCancel(ctx))) }()
+	r.Network = s.lab.Network().String()
+	if r.OVN, err = ovnprefix.Version(); err != nil {
+		return err
+	}
 
 	for _, e := range events {
 		for _, n := range vips {

@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/netip"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -30,11 +31,16 @@ const (
 	httpPort, echoPort = 80, 53
 	// gateways is the number of gateway nodes, the first ones of the lab. The pods run on the others.
 	gateways = 3
+	// replicas is the number of pods of web. Each has an address of each family.
+	replicas = 6
 	// mostAddresses is the number of addresses in the pool for Services other than web.
 	mostAddresses = 4000
 	// patience is the timeout of each wait.
 	patience = 3 * time.Minute
 )
+
+// vips are the addresses of Service web.
+var vips = []string{"10.50.0.100", "fd00:50::1:0"}
 
 // ground is one domain with one shard, so that one gateway carries all addresses, and Service web with six backend pods
 // that do not run on gateways. Addresses outside the segment's own subnet are for Services other than web.
@@ -55,6 +61,7 @@ spec:
     - {cidr: 10.60.0.0/20}
     - {cidr: "fd00:50::/64", gateway: "fd00:50::1"}
   gateways: {shards: 1}
+  failover: {detectInterval: DETECT}
 ---
 apiVersion: apps/v1
 kind: Deployment
@@ -84,7 +91,8 @@ spec:
 type site struct {
 	program, manifests string
 	nodes              int
-	guards             bool
+	network            lab.Network
+	detect             time.Duration
 	progress           io.Writer
 
 	lab    *lab.Lab
@@ -96,7 +104,7 @@ type site struct {
 
 func start(ctx context.Context, s site, helper string) (_ *site, err error) {
 	s.lab, err = lab.Up(ctx, lab.Config{Name: fmt.Sprintf("fo%d", os.Getpid()%1_000_000), Nodes: s.nodes, Binary: helper,
-		Progress: s.progress})
+		Network: s.network, Progress: s.progress})
 	if err != nil {
 		return nil, err
 	}
@@ -122,10 +130,21 @@ func (s *site) install(ctx context.Context) (err error) {
 	if err := s.lab.Install(ctx, s.manifests, s.program); err != nil {
 		return err
 	}
-	if _, err := s.lab.Kubectl(ctx, ground, "apply", "-f", "-"); err != nil {
+	if s.lab.Network().Zones() {
+		if _, err := s.lab.Kubectl(ctx, "", "apply", "-f", filepath.Join(s.manifests, "../interconnect/rbac.yaml")); err != nil {
+			return err
+		}
+	}
+	if err := s.lab.StartGuards(ctx, s.program); err != nil {
 		return err
 	}
-	s.web = []netip.Addr{netip.MustParseAddr("10.50.0.100"), netip.MustParseAddr("fd00:50::1:0")}
+	objects := strings.ReplaceAll(s.lab.Network().OnSegment(ground), "DETECT", s.detect.String())
+	if _, err := s.lab.Kubectl(ctx, objects, "apply", "-f", "-"); err != nil {
+		return err
+	}
+	for _, vip := range vips {
+		s.web = append(s.web, netip.MustParseAddr(s.lab.Network().OnSegment(vip)))
+	}
 	s.vips = 1
 	return s.announced(ctx)
 }
@@ -218,26 +237,30 @@ func (s *site) ready(ctx context.Context) error {
 	if _, err := s.lab.Kubectl(ctx, "", "rollout", "status", "deployment/web", "--timeout=60s"); err != nil {
 		return err
 	}
+	backends := 2 * replicas
+	if s.lab.Network().Zones() {
+		backends *= gateways // Each has the load balancers in its own database.
+	}
 	err := s.eventually(ctx, "every pod of web is a backend", func(ctx context.Context) (bool, error) {
-		out, err := s.lab.NB(ctx, "--bare", "--columns=vips", "find", "Load_Balancer",
+		out, err := s.lab.EachNB(ctx, "--bare", "--columns=vips", "find", "Load_Balancer",
 			"external_ids:slb.k8s.ovn.org/service=default/web", "protocol=tcp")
-		return strings.Count(out, ":8080") == 12, err
+		return strings.Count(out, ":8080") == backends, err
 	})
 	if err != nil {
 		return err
 	}
 	err = s.eventually(ctx, "all gateways stand by, and the active one is preferred",
 		func(ctx context.Context) (bool, error) {
-			all, err := s.lab.NB(ctx, "--bare", "--columns=chassis_name", "list", "HA_Chassis")
-			if err != nil || len(strings.Fields(all)) != gateways {
+			all, err := s.chassis(ctx, "priority>1") // 1 is that of witnesses and resident ports
+			if err != nil || len(all) != gateways {
 				return false, err
 			}
-			first, err := s.lab.NB(ctx, "--bare", "--columns=chassis_name", "find", "HA_Chassis", "priority=100")
-			if err != nil {
+			first, err := s.chassis(ctx, "priority=100")
+			if err != nil || len(first) != 1 {
 				return false, err
 			}
 			_, node, err := s.carrier(ctx)
-			return node != "" && strings.TrimSpace(first) == "chassis-"+node, err
+			return node != "" && first[0] == "chassis-"+node, err
 		})
 	if err != nil {
 		return err
@@ -263,6 +286,14 @@ func (s *site) rested(ctx context.Context) error {
 		return fmt.Errorf("not within %s: the API server rests: %w", patience, err)
 	}
 	return nil
+}
+
+// chassis returns the chassis whose rows in HA chassis groups meet a condition, in any of the northbound databases.
+func (s *site) chassis(ctx context.Context, condition string) ([]string, error) {
+	out, err := s.lab.EachNB(ctx, "--bare", "--columns=chassis_name", "find", "HA_Chassis", condition)
+	found := strings.Fields(out)
+	slices.Sort(found)
+	return slices.Compact(found), err
 }
 
 // carrier returns the gateway port of the only shard and the node that hosts it, if any.
