@@ -35,12 +35,12 @@ const (
 	replicas = 6
 	// mostAddresses is the number of addresses in the pool for Services other than web.
 	mostAddresses = 4000
+	// webIPv4 and webIPv6 are the addresses of Service web.
+	webIPv4 = "10.50.0.100"
+	webIPv6 = "fd00:50::1:0"
 	// patience is the timeout of each wait.
 	patience = 3 * time.Minute
 )
-
-// vips are the addresses of Service web.
-var vips = []string{"10.50.0.100", "fd00:50::1:0"}
 
 // ground is one domain with one shard, so that one gateway carries all addresses, and Service web with six backend pods
 // that do not run on gateways. Addresses outside the segment's own subnet are for Services other than web.
@@ -131,7 +131,8 @@ func (s *site) install(ctx context.Context) (err error) {
 		return err
 	}
 	if s.lab.Network().Zones() {
-		if _, err := s.lab.Kubectl(ctx, "", "apply", "-f", filepath.Join(s.manifests, "../interconnect/rbac.yaml")); err != nil {
+		agents := filepath.Join(s.manifests, "../interconnect/rbac.yaml")
+		if _, err := s.lab.Kubectl(ctx, "", "apply", "-f", agents); err != nil {
 			return err
 		}
 	}
@@ -142,7 +143,7 @@ func (s *site) install(ctx context.Context) (err error) {
 	if _, err := s.lab.Kubectl(ctx, objects, "apply", "-f", "-"); err != nil {
 		return err
 	}
-	for _, vip := range vips {
+	for _, vip := range []string{webIPv4, webIPv6} {
 		s.web = append(s.web, netip.MustParseAddr(s.lab.Network().OnSegment(vip)))
 	}
 	s.vips = 1
