@@ -17,7 +17,7 @@ BFD        := github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/bfd/watc
 E2E        ?= ./test/lab/proc ./test/lab/kubelet ./test/lab ./test/e2e $(BFD)
 export SLB_CACHE
 
-.PHONY: help setup build controlplane test unit lanes api nodes e2e e2e-ovnkube e2e-ovnkube-br-ex e2e-ovnkube-interconnect e2e-ovnkube-bgp e2e-ovnkube-lan e2e-ovnkube-provider golden fuzz bench bench-allocation bench-bgp bench-failover bench-scale bench-sdn lint fmt generate verify images demo check clean
+.PHONY: help setup build controlplane test unit lanes api nodes e2e e2e-zones e2e-ovnkube e2e-ovnkube-br-ex e2e-ovnkube-interconnect e2e-ovnkube-bgp e2e-ovnkube-lan e2e-ovnkube-provider golden fuzz bench bench-allocation bench-bgp bench-failover bench-scale bench-sdn lint fmt generate verify images demo check clean
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-17s %s\n", $$1, $$2}'
@@ -51,25 +51,28 @@ nodes: controlplane ## BGP against FRR, and OpenShift SDN's controllers and agen
 e2e: controlplane ## the lab, and ginkgo end to end in it
 	SLB_BIN=$(CURDIR)/$(BIN) go test -count=1 -p 1 -timeout 20m $(ROOT) $(E2E)
 
+e2e-zones: controlplane ## the same features with interconnect, without OVN-Kubernetes; those that match FOCUS
+	$(call E2E_ON,model,interconnect,shared,provider)
+
 e2e-ovnkube: e2e-ovnkube-br-ex e2e-ovnkube-interconnect e2e-ovnkube-bgp e2e-ovnkube-provider e2e-ovnkube-lan ## end to end on OVN-Kubernetes itself: OVNKUBE, OVNKUBE_CRDS and LAB_OVN_PREFIX say where it is
 
 e2e-ovnkube-br-ex: controlplane
-	$(call E2E_ON,interconnect,shared,lan)
+	$(call E2E_ON,ovnkube,interconnect,shared,lan)
 
 e2e-ovnkube-interconnect: controlplane
-	$(call E2E_ON,interconnect,shared,provider)
+	$(call E2E_ON,ovnkube,interconnect,shared,provider)
 
 e2e-ovnkube-bgp: controlplane
-	$(call E2E_ON,interconnect,local,provider) -ginkgo.label-filter='without layer 2'
+	$(call E2E_ON,ovnkube,interconnect,local,provider) -ginkgo.label-filter='without layer 2'
 
 e2e-ovnkube-provider: controlplane
-	$(call E2E_ON,central,shared,provider)
+	$(call E2E_ON,ovnkube,central,shared,provider)
 
 e2e-ovnkube-lan: controlplane
-	$(call E2E_ON,central,local,lan)
+	$(call E2E_ON,ovnkube,central,local,lan)
 
-# The features on OVN-Kubernetes in a mode, with gateways in a mode, on a segment; those that match FOCUS.
-E2E_ON = E2E_TARGET=ovnkube E2E_MODE=$(1) E2E_GATEWAY=$(2) E2E_SEGMENT=$(3) SLB_BIN=$(CURDIR)/$(BIN) go test -count=1 -timeout 20m $(ROOT) ./test/e2e $(if $(FOCUS),-ginkgo.focus='$(FOCUS)')
+# The features on a network in a mode, with gateways in a mode, on a segment; those that match FOCUS.
+E2E_ON = E2E_TARGET=$(1) E2E_MODE=$(2) E2E_GATEWAY=$(3) E2E_SEGMENT=$(4) SLB_BIN=$(CURDIR)/$(BIN) go test -count=1 -timeout 20m $(ROOT) ./test/e2e $(if $(FOCUS),-ginkgo.focus='$(FOCUS)')
 
 golden: ## rewrite the goldens from what the code says now; read the diff before you commit it
 	go test ./go-controller/internal/{bfd,bgp,ipam,place,plan,sdn,ovn/rows} -run Golden -update

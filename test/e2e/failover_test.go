@@ -113,9 +113,10 @@ func carrier(ctx context.Context) (port, node string) {
 	Expect(ports).To(HaveLen(1))
 	for port = range ports {
 	}
-	node, err := cluster.ActiveNode(ctx, port)
-	Expect(err).NotTo(HaveOccurred())
-	Expect(node).NotTo(BeEmpty())
+	Eventually(func(ctx context.Context) (_ string, err error) {
+		node, err = cluster.ActiveNode(ctx, port)
+		return node, err
+	}).WithContext(ctx).ShouldNot(BeEmpty())
 	return port, node
 }
 

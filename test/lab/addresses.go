@@ -99,6 +99,7 @@ func RemoteAddresses() []netip.Addr {
 func clusterSubnets() []netip.Prefix { return prefixes("10.244.0.0/16", "fd00:10:244::/48") }
 func serviceSubnets() []netip.Prefix { return prefixes("10.96.0.0/16", "fd00:10:96::/112") }
 func joinSubnets() []netip.Prefix    { return prefixes("100.64.0.0/16", "fd98::/64") }
+func transitSubnets() []netip.Prefix { return prefixes("100.88.0.0/16", "fd97::/64") }
 
 // masqueradeSubnets returns the subnets that OVN-Kubernetes uses between a node and OVN. They are the same on every
 // node.
@@ -145,9 +146,11 @@ type Node struct {
 	Name string
 	// Chassis is the name of the OVN chassis, which is the system-id of the node's Open vSwitch.
 	Chassis string
-	// PodSubnets, LAN and Join have IPv4 first, then IPv6. LAN and Join are addresses of GR_<node> with the prefix length
-	// of their subnet.
-	PodSubnets, LAN, Join []netip.Prefix
+	// ID is the cluster-wide number of the node in OVN-Kubernetes, from which Join and Transit follow.
+	ID int
+	// PodSubnets, LAN, Join and Transit have IPv4 first, then IPv6. LAN and Join are addresses of GR_<node>, and Transit
+	// those of its zone on the transit switch, with the prefix length of their subnet.
+	PodSubnets, LAN, Join, Transit []netip.Prefix
 	// MAC is the MAC address of br-ex and therefore of GR_<node>'s external port.
 	MAC string
 }
@@ -156,36 +159,36 @@ func node(i int) Node {
 	v4, v6 := clusterSubnets()[0].Addr().As4(), clusterSubnets()[1].Addr().As16()
 	v4[2] = byte(i)
 	v6[7] = byte(i)
-	return Node{
+	n := Node{
 		Index:   i,
 		Name:    fmt.Sprintf("n%d", i),
 		Chassis: fmt.Sprintf("chassis-n%d", i),
-		PodSubnets: []netip.Prefix{
-			netip.PrefixFrom(netip.AddrFrom4(v4), 24),
-			netip.PrefixFrom(netip.AddrFrom16(v6), 64),
-		},
-		LAN:  LAN().Host(nodeHosts + i),
-		Join: hosts(joinSubnets(), i+1),
-		MAC:  fmt.Sprintf("02:42:ac:12:00:%02x", nodeHosts+i),
+		LAN:     LAN().Host(nodeHosts + i),
+		MAC:     fmt.Sprintf("02:42:ac:12:00:%02x", nodeHosts+i),
 	}
+	// In OVN-Kubernetes the cluster router has number 1.
+	n.take(given{ID: i + 1, PodSubnets: []netip.Prefix{
+		netip.PrefixFrom(netip.AddrFrom4(v4), 24),
+		netip.PrefixFrom(netip.AddrFrom16(v6), 64),
+	}})
+	return n
 }
 
 // given holds what OVN-Kubernetes assigns to a node.
 type given struct {
 	// PodSubnets is the same as in Node.
 	PodSubnets []netip.Prefix `json:"podSubnets"`
-	// ID is the cluster-wide number of the node, from which its join addresses follow.
+	// ID is the same as in Node.
 	ID int `json:"id"`
 }
 
-func (n *Node) take(g given) { n.PodSubnets, n.Join = g.PodSubnets, hosts(joinSubnets(), g.ID) }
+func (n *Node) take(g given) {
+	n.PodSubnets, n.ID = g.PodSubnets, g.ID
+	n.Join, n.Transit = hosts(joinSubnets(), g.ID), hosts(transitSubnets(), g.ID)
+}
 
 // OnDMZ reports whether the node is attached to the physical network "dmz". All nodes but the first are.
 func (n Node) OnDMZ() bool { return n.Index > 1 }
-
-// nodeID returns the cluster-wide number of a node in OVN-Kubernetes, from which its join addresses follow. The cluster
-// router has number 1.
-func (n Node) nodeID() int { return n.Index + 1 }
 
 // gateway returns the addresses of the cluster router on the node's switch. mp0 returns those of the node.
 func (n Node) gateway() []netip.Prefix { return hosts(n.PodSubnets, 1) }

@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"net/netip"
+	"slices"
 	"strings"
 )
 
@@ -111,11 +112,14 @@ func (l *Lab) ServiceOnRouters(ctx context.Context, service string, vip netip.Ad
 		"options:event=false", "options:reject=true", "options:skip_snat=false", "options:neighbor_responder=none",
 		fmt.Sprintf("vips:%s=%s", quote(vip.String()), quote(strings.Join(texts(backends), ","))),
 	}
-	for _, n := range l.Nodes {
-		args = append(args, "--", "add", "Logical_Router", "GR_"+n.Name, "load_balancer", "@lb")
+	for _, z := range l.zones() {
+		rows := slices.Clone(args)
+		for _, n := range z.nodes {
+			rows = append(rows, "--", "add", "Logical_Router", "GR_"+n.Name, "load_balancer", "@lb")
+		}
+		if _, err := l.zoneNB(ctx, z, rows...); err != nil {
+			return nil, fmt.Errorf("load balancer of %s: %w", vip, err)
+		}
 	}
-	if _, err := l.NB(ctx, args...); err != nil {
-		return nil, fmt.Errorf("load balancer of %s: %w", vip, err)
-	}
-	return func(ctx context.Context) error { _, err := l.NB(ctx, "lb-del", name); return err }, l.Settle(ctx)
+	return func(ctx context.Context) error { _, err := l.EachNB(ctx, "lb-del", name); return err }, l.Settle(ctx)
 }

@@ -8,8 +8,6 @@ import (
 	"net"
 	"os"
 	"path/filepath"
-	"slices"
-	"strings"
 
 	"golang.org/x/sync/errgroup"
 
@@ -73,114 +71,42 @@ func (l *Lab) startDatabase(ctx context.Context, short, name, schema string, rem
 	return err
 }
 
-// startCentral starts the cluster's NB, SB and ovn-northd.
-func (l *Lab) startCentral(ctx context.Context, initialized func()) error {
-	return l.startDatabases(ctx, centralNetns, "", initialized)
-}
-
-// startDatabases starts NB, SB and ovn-northd in a namespace, for a zone if zone is not empty. It calls initialized as
-// soon as the databases have their global rows. The databases of a zone listen on Unix sockets only, others on the
-// management network as well, as in a cluster.
-func (l *Lab) startDatabases(ctx context.Context, short, zone string, initialized func()) error {
+// startDatabases starts NB, SB and ovn-northd of a zone. It calls initialized as soon as the databases have their
+// global rows. With interconnect the databases listen on Unix sockets only, otherwise on the management network as
+// well, as in a cluster.
+func (l *Lab) startDatabases(ctx context.Context, z zone, initialized func()) error {
 	g, gctx := errgroup.WithContext(ctx)
-	for name, port := range map[string]int{"nb": nbPort, "sb": sbPort} {
+	for name, port := range map[string]int{nbName: nbPort, sbName: sbPort} {
 		// OVN-Kubernetes expects the socket under this name.
-		remotes := []string{"punix:" + l.path(short, "ovn"+name+"_db.sock")}
-		if zone == "" {
+		remotes := []string{"punix:" + l.path(z.netns, "ovn"+name+"_db.sock")}
+		if !l.state.Network.Zones() {
 			remotes = append(remotes, fmt.Sprintf("ptcp:%d:0.0.0.0", port))
 		}
-		g.Go(func() error { return l.startDatabase(gctx, short, name, "ovn/ovn-"+name+".ovsschema", remotes...) })
+		g.Go(func() error { return l.startDatabase(gctx, z.netns, name, "ovn/ovn-"+name+".ovsschema", remotes...) })
 	}
 	if err := g.Wait(); err != nil {
 		return err
 	}
 	// Insert the one global row of each database before any client inserts it: ovn-controller crashes with SIGSEGV on a
 	// southbound database without it, and ovn-nbctl 25.09 aborts if ovn-northd inserts it at the same time.
-	dir := l.path(short)
-	nb, sb := "unix:"+filepath.Join(dir, "nb.sock"), "unix:"+filepath.Join(dir, "sb.sock")
-	initialize := [][]string{{"ovn-nbctl", "--db=" + nb, "--timeout=30", "init"},
-		{"ovn-sbctl", "--db=" + sb, "--timeout=30", "init"}}
-	if zone != "" {
-		initialize = append(initialize, []string{"ovn-nbctl", "--db=" + nb, "--timeout=30", "set", "NB_Global", ".",
-			"name=" + zone, "options:name=" + zone})
+	initialize := nbctl{"init"}
+	if l.state.Network.Zones() {
+		initialize.do("set", "NB_Global", ".", "name="+z.name, "options:name="+z.name)
 	}
-	for _, command := range initialize {
-		if _, err := run(ctx, command...); err != nil {
-			return err
-		}
+	if _, err := l.zoneNB(ctx, z, initialize...); err != nil {
+		return err
+	}
+	if _, err := l.zoneSB(ctx, z, "init"); err != nil {
+		return err
 	}
 	initialized()
+	dir := l.path(z.netns)
 	_, err := proc.Start(ctx, proc.Spec{
-		Name: northdName, Dir: dir, Netns: l.Netns(short), Env: ovsEnv(dir), Nice: controlNice,
+		Name: northdName, Dir: dir, Netns: l.Netns(z.netns), Env: ovsEnv(dir), Nice: controlNice,
 		Args: []string{
-			"ovn-northd", "--ovnnb-db=" + nb, "--ovnsb-db=" + sb,
+			"ovn-northd", "--ovnnb-db=" + l.socket(z, nbName), "--ovnsb-db=" + l.socket(z, sbName),
 			"--unixctl=" + filepath.Join(dir, "northd.ctl"), "-vsyslog:off",
 		},
 	})
 	return err
-}
-
-// NB runs ovn-nbctl(8) on the lab's northbound database and returns its output. With zones, it tries those that run
-// until one has output: not every zone has all rows.
-func (l *Lab) NB(ctx context.Context, args ...string) (string, error) {
-	if l.state.Network.Zones() {
-		for _, n := range l.liveZones() {
-			if out, err := l.ZoneNB(ctx, n.Name, args...); err != nil || strings.TrimSpace(out) != "" {
-				return out, err
-			}
-		}
-		return "", nil
-	}
-	return run(ctx, append([]string{"ovn-nbctl", "--db=" + l.NBSocket(), "--timeout=30"}, args...)...)
-}
-
-// SB is like NB, for ovn-sbctl(8) and the southbound database.
-func (l *Lab) SB(ctx context.Context, args ...string) (string, error) {
-	if l.state.Network.Zones() {
-		for _, n := range l.liveZones() {
-			if out, err := l.zoneSB(ctx, n.Name, args...); err != nil || out != "" {
-				return out, err
-			}
-		}
-		return "", nil
-	}
-	return run(ctx, append([]string{"ovn-sbctl", "--db=" + l.SBSocket(), "--timeout=30"}, args...)...)
-}
-
-// zoneSB runs ovn-sbctl(8) on the southbound database of a zone and returns its output without spaces around it.
-func (l *Lab) zoneSB(ctx context.Context, zone string, args ...string) (string, error) {
-	out, err := run(ctx, append([]string{"ovn-sbctl", "--db=unix:" + l.path(zone, "sb.sock"), "--timeout=30"}, args...)...)
-	return strings.TrimSpace(out), err
-}
-
-// Settle returns when every chassis has applied the current content of the northbound database, or of that of its zone.
-func (l *Lab) Settle(ctx context.Context) error {
-	_, err := l.EachNB(ctx, "--wait=hv", "sync")
-	return err
-}
-
-// liveZones returns the nodes whose northbound database runs.
-func (l *Lab) liveZones() []Node {
-	return slices.DeleteFunc(slices.Clone(l.Nodes), func(n Node) bool { return !l.runs(n, nbName) })
-}
-
-// EachNB runs ovn-nbctl(8) on each northbound database of the lab in turn and returns the combined output.
-func (l *Lab) EachNB(ctx context.Context, args ...string) (string, error) {
-	if !l.state.Network.Zones() {
-		return l.NB(ctx, args...)
-	}
-	var all strings.Builder
-	for _, n := range l.liveZones() {
-		out, err := l.ZoneNB(ctx, n.Name, args...)
-		if err != nil {
-			return "", fmt.Errorf("zone %s: %w", n.Name, err)
-		}
-		all.WriteString(out)
-	}
-	return all.String(), nil
-}
-
-// ZoneNB runs ovn-nbctl(8) on the northbound database of a node that is a zone and returns its output.
-func (l *Lab) ZoneNB(ctx context.Context, node string, args ...string) (string, error) {
-	return run(ctx, append([]string{"ovn-nbctl", "--db=unix:" + l.path(node, "nb.sock"), "--timeout=30"}, args...)...)
 }

@@ -109,7 +109,7 @@ func (l *Lab) chassisConfig(n Node) []string {
 	}
 	if !l.state.Network.Real() {
 		args = append(args, "external_ids:ovn-monitor-all=true", "external_ids:ovn-enable-lflow-cache=true",
-			"external_ids:ovn-is-interconn=false")
+			fmt.Sprintf("external_ids:ovn-is-interconn=%t", l.state.Network.Zones()))
 	}
 	for _, bridge := range bridges {
 		args = append(args, "--", "add-br", bridge.name, "--", "set", "Bridge", bridge.name, "datapath_type=netdev")
@@ -128,7 +128,7 @@ func (l *Lab) chassisConfig(n Node) []string {
 // southbound returns the database to which the node's ovn-controller connects.
 func (l *Lab) southbound(n Node) string {
 	if l.state.Network.Zones() {
-		return "unix:" + l.path(n.Name, "sb.sock")
+		return l.socket(l.zoneOf(n), sbName)
 	}
 	return fmt.Sprintf("tcp:%s:%d", Management().Host(centralHost)[0].Addr(), sbPort)
 }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package lab builds a complete cluster from real components on one Linux machine: etcd and kube-apiserver, OVN's
-// central daemons, nodes that each run Open vSwitch (userspace datapath) and ovn-controller in the topology of
-// OVN-Kubernetes' central mode with shared gateways, an FRR router, and clients. Everything runs in network namespaces.
-// It requires root, but neither containers nor kernel modules.
+// databases and ovn-northd, nodes that each run Open vSwitch (userspace datapath) and ovn-controller in the topology of
+// OVN-Kubernetes with shared gateways, an FRR router, and clients. Everything runs in network namespaces. It requires
+// root, but neither containers nor kernel modules. With interconnect, NB, SB and ovn-northd run on each node.
 //
 //	namespace   contents                         mgmt          underlay      LAN (br-ex)      provider
 //	NAME-sw     a Linux bridge per segment, and the switch of the DMZ's wire
@@ -19,8 +19,8 @@
 //
 // The programs of OVN and Open vSwitch are those of the system or those in LAB_OVN_PREFIX (package ovnprefix).
 //
-// The NB rows, names and annotations follow a captured cluster (OVN-Kubernetes release 1.3, one zone, shared gateway
-// mode). Addresses are the same in every lab because no two labs share a namespace.
+// The NB rows, names and annotations follow captured clusters (OVN-Kubernetes release 1.3, one zone and interconnect,
+// shared gateway mode). Addresses are the same in every lab because no two labs share a namespace.
 //
 // Invariants:
 //   - No link of the lab is ever in the machine's own network namespace, so labs on one machine cannot collide.

@@ -73,7 +73,7 @@ func (l *Lab) Restore(ctx context.Context, name string) error {
 		return err
 	}
 	if l.state.Network.Zones() {
-		if err := l.startDatabases(ctx, n.Name, n.Name, func() {}); err != nil {
+		if err := l.startDatabases(ctx, l.zoneOf(n), func() {}); err != nil {
 			return err
 		}
 	}

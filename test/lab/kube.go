@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/netip"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -155,7 +156,7 @@ func (l *Lab) register(ctx context.Context, client kubernetes.Interface, n Node)
 	if l.state.Network.Real() {
 		return kubelet.Register(ctx, client, kubelet.Node{Name: n.Name, IPs: addrsOf(n.LAN)})
 	}
-	annotations, err := n.annotations()
+	annotations, err := l.annotations(n)
 	if err != nil {
 		return err
 	}
@@ -163,26 +164,32 @@ func (l *Lab) register(ctx context.Context, client kubernetes.Interface, n Node)
 		PodCIDRs: n.PodSubnets})
 }
 
-func (n Node) annotations() (map[string]string, error) {
+func (l *Lab) annotations(n Node) (map[string]string, error) {
 	router := LAN().Host(routerHost)
 	out := map[string]string{
 		"k8s.ovn.org/node-chassis-id":         n.Chassis,
-		"k8s.ovn.org/zone-name":               "global",
-		"k8s.ovn.org/node-id":                 fmt.Sprint(n.nodeID()),
+		"k8s.ovn.org/zone-name":               l.zoneOf(n).name,
+		"k8s.ovn.org/node-id":                 fmt.Sprint(n.ID),
 		"k8s.ovn.org/layer2-topology-version": "2.0",
 	}
-	for key, value := range map[string]any{
-		"host-cidrs":          texts(n.LAN),
-		"node-subnets":        map[string]any{"default": texts(n.PodSubnets)},
-		"node-primary-ifaddr": map[string]string{"ipv4": n.LAN[0].String(), "ipv6": n.LAN[1].String()},
-		"node-encap-ips":      texts(addrsOf(Underlay().Host(n.Index))),
-		"node-masquerade-subnet": map[string]string{"ipv4": masqueradeSubnets()[0].String(),
-			"ipv6": masqueradeSubnets()[1].String()},
+	byFamily := func(p []netip.Prefix) map[string]string {
+		return map[string]string{"ipv4": p[0].String(), "ipv6": p[1].String()}
+	}
+	values := map[string]any{
+		"host-cidrs":             texts(n.LAN),
+		"node-subnets":           map[string]any{"default": texts(n.PodSubnets)},
+		"node-primary-ifaddr":    byFamily(n.LAN),
+		"node-encap-ips":         texts(addrsOf(Underlay().Host(n.Index))),
+		"node-masquerade-subnet": byFamily(masqueradeSubnets()),
 		"l3-gateway-config": map[string]any{"default": map[string]any{
 			"mode": "shared", "bridge-id": "br-ex", "interface-id": "br-ex_" + n.Name, "mac-address": n.MAC,
 			"ip-addresses": texts(n.LAN), "next-hops": texts(addrsOf(router)), "node-port-enable": "true", "vlan-id": "0",
 		}},
-	} {
+	}
+	if l.state.Network.Zones() {
+		values["node-transit-switch-port-ifaddr"] = byFamily(n.Transit)
+	}
+	for key, value := range values {
 		text, err := json.Marshal(value)
 		if err != nil {
 			return nil, fmt.Errorf("annotation %s: %w", key, err)

@@ -143,7 +143,13 @@ func ping(t *testing.T, l *Lab, from string, to netip.Addr) {
 }
 
 func TestPodsReachEachOtherAndOutside(t *testing.T) {
-	l := upLab(t, Config{Name: labName("pods"), NoKube: true})
+	for _, mode := range []string{Central, Interconnect} {
+		t.Run(mode, func(t *testing.T) { testPodsReachEachOtherAndOutside(t, mode) })
+	}
+}
+
+func testPodsReachEachOtherAndOutside(t *testing.T, mode string) {
+	l := upLab(t, Config{Name: labName("pods"), NoKube: true, Network: Network{Mode: mode}})
 	addrs := startPods(t, l, 8080)
 	for _, from := range l.Nodes {
 		for _, to := range l.Nodes {

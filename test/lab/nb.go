@@ -16,7 +16,7 @@ import (
 )
 
 // ActiveChassis returns the chassis that claims a distributed gateway port, given by the port's name in the northbound
-// database. It returns the empty string if no chassis does.
+// database. It returns the empty string if not exactly one does.
 func (l *Lab) ActiveChassis(ctx context.Context, port string) (string, error) {
 	if l.state.Network.Zones() {
 		return l.activeZone(ctx, port)
@@ -36,29 +36,34 @@ func (l *Lab) ActiveChassis(ctx context.Context, port string) (string, error) {
 	return strings.TrimSpace(name), nil
 }
 
-// activeZone is ActiveChassis with zones: the chassis that claims the port in its own southbound database. Zones whose
+// activeZone is ActiveChassis with zones: the only chassis that claims the port in its own southbound database. For up
+// to a second after the port was created, until the BFD sessions of the gateways are up, several do. Zones whose
 // database or ovn-controller does not run are skipped: a claim there is never released.
 func (l *Lab) activeZone(ctx context.Context, port string) (string, error) {
+	var active []string
 	for _, n := range l.Nodes {
 		if !l.runs(n, sbName) || !l.runs(n, controllerName) {
 			continue
 		}
-		id, err := l.zoneSB(ctx, n.Name, "--bare", "--columns=chassis", "find", "Port_Binding", "logical_port=cr-"+port)
+		id, err := l.zoneSB(ctx, l.zoneOf(n), "--bare", "--columns=chassis", "find", "Port_Binding", "logical_port=cr-"+port)
 		if err != nil {
 			return "", fmt.Errorf("active chassis of %s in zone %s: %w", port, n.Name, err)
 		}
 		if id == "" {
 			continue
 		}
-		name, err := l.zoneSB(ctx, n.Name, "--bare", "--columns=name", "list", "Chassis", id)
+		name, err := l.zoneSB(ctx, l.zoneOf(n), "--bare", "--columns=name", "list", "Chassis", id)
 		if err != nil {
 			return "", fmt.Errorf("active chassis of %s in zone %s: %w", port, n.Name, err)
 		}
 		if name == n.Chassis {
-			return name, nil
+			active = append(active, name)
 		}
 	}
-	return "", nil
+	if len(active) != 1 {
+		return "", nil
+	}
+	return active[0], nil
 }
 
 // runs reports whether a daemon of a node runs.
@@ -67,7 +72,7 @@ func (l *Lab) runs(n Node, daemon string) bool {
 	return err == nil && p.Alive()
 }
 
-// ActiveNode returns the node that claims a distributed gateway port, or the empty string if no node does.
+// ActiveNode returns the node that claims a distributed gateway port, or the empty string if not exactly one does.
 func (l *Lab) ActiveNode(ctx context.Context, port string) (string, error) {
 	chassis, err := l.ActiveChassis(ctx, port)
 	if err != nil {
@@ -82,8 +87,8 @@ func (l *Lab) ActiveNode(ctx context.Context, port string) (string, error) {
 }
 
 // GatewayPorts returns the distributed gateway ports that have an HA chassis group, and the chassis that claims each,
-// or the empty string if none does. With zones, those of return routers are left out: no chassis of another zone claims
-// them.
+// or the empty string if not exactly one does. With zones, those of return routers are left out: no chassis of another
+// zone claims them.
 func (l *Lab) GatewayPorts(ctx context.Context) (map[string]string, error) {
 	out, err := l.EachNB(ctx, "--bare", "--columns=name", "find", "Logical_Router_Port", "ha_chassis_group!=[]")
 	if err != nil {
@@ -141,16 +146,9 @@ func heartbeat() *regexp.Regexp {
 
 // SnapshotNB reads the rows for which keep returns true. A nil keep keeps all. Tables without such rows are omitted.
 func (l *Lab) SnapshotNB(ctx context.Context, keep func(table string, row Row) bool) (Snapshot, error) {
-	sockets := []string{l.NBSocket()}
-	if l.state.Network.Zones() {
-		sockets = nil
-		for _, n := range l.liveZones() {
-			sockets = append(sockets, "unix:"+l.path(n.Name, "nb.sock"))
-		}
-	}
 	snapshot := Snapshot{}
-	for _, socket := range sockets {
-		out, err := run(ctx, "ovsdb-client", "--format=json", "dump", socket, "OVN_Northbound")
+	for _, z := range l.liveZones() {
+		out, err := run(ctx, "ovsdb-client", "--format=json", "dump", l.socket(z, nbName), "OVN_Northbound")
 		if err == nil {
 			err = snapshot.add(out, keep)
 		}

@@ -44,7 +44,7 @@ const (
 type Network struct {
 	// Kind is Model or OVNKube. The default is Model.
 	Kind string `json:"kind"`
-	// Mode is Central or Interconnect. The default is Central, the only mode of the model.
+	// Mode is Central or Interconnect. The default is Central.
 	Mode string `json:"mode"`
 	// Gateway is SharedGateway or LocalGateway. The default is SharedGateway, the only one of the model.
 	Gateway string `json:"gateway"`
@@ -125,8 +125,8 @@ func (n Network) validate() error {
 		}
 	}
 	if !n.Real() {
-		if n.Mode != Central || n.Gateway != SharedGateway || n.Segment != OnProvider {
-			return fmt.Errorf("network %s: the model has %s/%s on %s only", n, Central, SharedGateway, OnProvider)
+		if n.Gateway != SharedGateway || n.Segment != OnProvider {
+			return fmt.Errorf("network %s: the model has gateway mode %s on %s only", n, SharedGateway, OnProvider)
 		}
 		return nil
 	}

@@ -53,17 +53,17 @@ func (l *Lab) NewPlug(ctx context.Context) (*Plug, error) {
 		client, err := l.Client()
 		return &Plug{lab: l, client: client}, err
 	}
-	out, err := l.NB(ctx, "--bare", "--columns=name,addresses", "find", "Logical_Switch_Port", "external_ids:pod=true")
+	out, err := l.EachNB(ctx, "--format=csv", "--data=bare", "--no-headings", "--columns=name,addresses", "find",
+		"Logical_Switch_Port", "external_ids:pod=true")
 	if err != nil {
 		return nil, fmt.Errorf("read the pods' addresses: %w", err)
 	}
 	p := &Plug{lab: l, given: map[string][]netip.Prefix{}}
-	// Each is the name, a line break, "MAC IPv4 IPv6".
-	for record := range strings.SplitSeq(strings.TrimSpace(out), "\n\n") {
-		fields := strings.Fields(record)
-		for i, text := range fields {
-			if addr, err := netip.ParseAddr(text); i > 1 && err == nil {
-				p.given[fields[0]] = append(p.given[fields[0]], netip.PrefixFrom(addr, addr.BitLen()))
+	for line := range strings.Lines(out) { // NAME,MAC IPv4 IPv6
+		port, addresses, _ := strings.Cut(strings.TrimSpace(line), ",")
+		for i, text := range strings.Fields(addresses) {
+			if addr, err := netip.ParseAddr(text); i > 0 && err == nil {
+				p.given[port] = append(p.given[port], netip.PrefixFrom(addr, addr.BitLen()))
 			}
 		}
 	}
@@ -101,7 +101,7 @@ func (p *Plug) plug(ctx context.Context, n Node, pod kubelet.Pod) ([]netip.Prefi
 	if err := g.Wait(); err != nil {
 		return nil, err
 	}
-	if _, err := p.lab.NB(ctx, "wait-until", "Logical_Switch_Port", podPort(pod), "up=true"); err != nil {
+	if _, err := p.nb(ctx, n, "wait-until", "Logical_Switch_Port", podPort(pod), "up=true"); err != nil {
 		return nil, fmt.Errorf("its port did not come up: %w", err)
 	}
 	return addrs, nil
@@ -131,6 +131,11 @@ func (p *Plug) give(n Node, pod kubelet.Pod) ([]netip.Prefix, error) {
 	return nil, fmt.Errorf("subnet %s is full", n.PodSubnets[0])
 }
 
+// nb runs ovn-nbctl(8) on the northbound database of a node's zone.
+func (p *Plug) nb(ctx context.Context, n Node, args ...string) (string, error) {
+	return p.lab.zoneNB(ctx, p.lab.zoneOf(n), args...)
+}
+
 // writePort writes the pod's row in the northbound database.
 func (p *Plug) writePort(ctx context.Context, n Node, pod kubelet.Pod, addrs []netip.Prefix) error {
 	var c nbctl
@@ -139,7 +144,7 @@ func (p *Plug) writePort(ctx context.Context, n Node, pod kubelet.Pod, addrs []n
 	c.do("lsp-set-port-security", podPort(pod), lspAddress(addrs))
 	c.do("set", "Logical_Switch_Port", podPort(pod), "external_ids:pod=true", "external_ids:namespace="+pod.Namespace,
 		"options:requested-chassis="+n.Chassis, "options:iface-id-ver="+quote(string(pod.UID)))
-	_, err := p.lab.NB(ctx, c...)
+	_, err := p.nb(ctx, n, c...)
 	return err
 }
 
@@ -201,7 +206,7 @@ func (p *Plug) Unplug(ctx context.Context, pod kubelet.Pod) error {
 		return fmt.Errorf("unplug pod %s/%s: %w", pod.Namespace, pod.Name, err)
 	}
 	if p.client == nil {
-		if _, err := p.lab.NB(ctx, "--if-exists", "lsp-del", podPort(pod)); err != nil {
+		if _, err := p.nb(ctx, n, "--if-exists", "lsp-del", podPort(pod)); err != nil {
 			return fmt.Errorf("unplug pod %s/%s: %w", pod.Namespace, pod.Name, err)
 		}
 	}

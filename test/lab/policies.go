@@ -33,11 +33,12 @@ func (l *Lab) NodePortLocal(ctx context.Context, node, protocol string, port uin
 		args = append(args, fmt.Sprintf("vips:%s=%s", quote(netip.AddrPortFrom(own.Addr(), port).String()),
 			quote(netip.AddrPortFrom(pod[i], target).String())))
 	}
-	if _, err := l.NB(ctx, append(args, "--", "add", "Logical_Router", "GR_"+node, "load_balancer",
+	z := l.zoneOf(n)
+	if _, err := l.zoneNB(ctx, z, append(args, "--", "add", "Logical_Router", "GR_"+node, "load_balancer",
 		"@lb")...); err != nil {
 		return nil, fmt.Errorf("node port %s %d of %s: %w", protocol, port, node, err)
 	}
-	return func(ctx context.Context) error { _, err := l.NB(ctx, "lb-del", name); return err }, l.Settle(ctx)
+	return func(ctx context.Context) error { _, err := l.zoneNB(ctx, z, "lb-del", name); return err }, l.Settle(ctx)
 }
 
 // nodePortService implements NodePortLocal with a Service and EndpointSlices.

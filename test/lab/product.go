@@ -86,8 +86,8 @@ func (l *Lab) controllerDatabases() []string {
 
 // zoneFlags returns the flags by which the agent of a node programs the node's zone.
 func (l *Lab) zoneFlags(n Node) []string {
-	return []string{"--enable-l2", "--nb-address=unix:" + l.path(n.Name, "nb.sock"),
-		"--sb-address=unix:" + l.path(n.Name, "sb.sock"), "--cluster-subnets=" + strings.Join(texts(clusterSubnets()), ",")}
+	return []string{"--enable-l2", "--nb-address=" + l.socket(l.zoneOf(n), nbName),
+		"--sb-address=" + l.socket(l.zoneOf(n), sbName), "--cluster-subnets=" + strings.Join(texts(clusterSubnets()), ",")}
 }
 
 // Writes returns the API server's counts of writes to the kinds of objects that the controller writes, as sorted lines

@@ -71,12 +71,13 @@ func (l *Lab) ServeOnNode(ctx context.Context, node string, services ...Served) 
 		c.do("static-mac-binding-add", "rtoe-GR_"+node, hop.String(), masqueradeMAC)
 		undo.do("static-mac-binding-del", "rtoe-GR_"+node, hop.String())
 	}
-	if _, err := l.NB(ctx, c...); err != nil {
+	z := l.zoneOf(n)
+	if _, err := l.zoneNB(ctx, z, c...); err != nil {
 		return nil, fmt.Errorf("services on node %s: %w", node, err)
 	}
 	return func(ctx context.Context) error {
 		_, dnat := l.Exec(ctx, node, "nft", "delete", "table", "inet", "services")
-		_, rows := l.NB(ctx, undo...)
+		_, rows := l.zoneNB(ctx, z, undo...)
 		return errors.Join(dnat, unbridge(ctx), rows)
 	}, l.Settle(ctx)
 }

@@ -8,9 +8,8 @@ import (
 	"strings"
 )
 
-// This file computes the NB rows that OVN-Kubernetes writes for a cluster of one zone in shared gateway mode, as
-// captured from release 1.3, except for those that only matter to hosts (load balancers for them, control plane
-// protection).
+// This file computes the NB rows that OVN-Kubernetes writes for a zone in shared gateway mode, as captured from release
+// 1.3, except for those that only matter to hosts (load balancers for them, control plane protection).
 //
 // There is one deliberate difference: no load balancer and no ACL applies to the node switches, so conntrack is not
 // used there. The userspace conntrack of Open vSwitch 3.1.0 (Debian 12) aborts within some thousand connections in such
@@ -41,9 +40,8 @@ func (c *nbctl) routerPort(router, port, mac string, networks []netip.Prefix, sw
 	c.do(append([]string{"lsp-set-options", peer, "router-port=" + port}, options...)...)
 }
 
-// topology returns the ovn-nbctl(8) commands for the whole cluster.
-func topology(nodes []Node) []string {
-	var c nbctl
+// topology adds the rows of a zone with the nodes.
+func (c *nbctl) topology(nodes []Node) {
 	for _, group := range []string{"clusterLBGroup", "clusterSwitchLBGroup", "clusterRouterLBGroup"} {
 		c.do("--id=@"+group, "create", "Load_Balancer_Group", "name="+group)
 	}
@@ -60,7 +58,6 @@ func topology(nodes []Node) []string {
 		c.gatewayRouter(n)
 		c.steering(n)
 	}
-	return c
 }
 
 // kubernetesService adds the load balancer of default/kubernetes, a row that belongs to OVN-Kubernetes and that no

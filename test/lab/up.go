@@ -146,35 +146,28 @@ func (l *Lab) buildNetwork(ctx context.Context) error {
 // buildOVN starts the databases and all nodes, and waits until every chassis has registered. In the model it also
 // writes the topology and waits until every chassis has applied it.
 func (l *Lab) buildOVN(ctx context.Context, p *progress) error {
-	if l.state.Network.Zones() {
-		return l.buildZones(ctx, p)
-	}
 	g, gctx := errgroup.WithContext(ctx)
-	central := make(chan struct{})
-	g.Go(func() error {
-		if err := l.startCentral(gctx, func() { close(central) }); err != nil {
-			return err
-		}
-		if !l.state.Network.Real() {
-			if _, err := l.NB(gctx, topology(l.Nodes)...); err != nil {
-				return fmt.Errorf("write the topology: %w", err)
+	for _, z := range l.zones() {
+		initialized := make(chan struct{})
+		g.Go(func() error {
+			if err := l.startDatabases(gctx, z, func() { close(initialized) }); err != nil || l.state.Network.Real() {
+				return err
 			}
+			return l.writeTopology(gctx, z)
+		})
+		for _, n := range z.nodes {
+			g.Go(func() error { return l.startNode(gctx, n, initialized) })
 		}
-		version, err := run(gctx, "ovn-nbctl", "--version")
-		if err != nil {
-			return err
-		}
-		version, _, _ = strings.Cut(version, "\n")
-		p.say("OVN: NB, SB and ovn-northd run (%s)", version)
-		return nil
-	})
-	for _, n := range l.Nodes {
-		g.Go(func() error { return l.startNode(gctx, n, central) })
 	}
 	if err := g.Wait(); err != nil {
 		return err
 	}
-	p.say("OVN: Open vSwitch and ovn-controller run on %d nodes", len(l.Nodes))
+	version, err := run(ctx, "ovn-nbctl", "--version")
+	if err != nil {
+		return err
+	}
+	version, _, _ = strings.Cut(version, "\n")
+	p.say("OVN: NB, SB, ovn-northd, and Open vSwitch and ovn-controller of %d nodes run (%s)", len(l.Nodes), version)
 	if err := l.awaitChassis(ctx); err != nil || l.state.Network.Real() {
 		return err
 	}
@@ -185,18 +178,20 @@ func (l *Lab) buildOVN(ctx context.Context, p *progress) error {
 	return nil
 }
 
-// buildZones starts all nodes, each with its own databases.
-func (l *Lab) buildZones(ctx context.Context, p *progress) error {
-	g, gctx := errgroup.WithContext(ctx)
-	for _, n := range l.Nodes {
-		initialized := make(chan struct{})
-		g.Go(func() error { return l.startDatabases(gctx, n.Name, n.Name, func() { close(initialized) }) })
-		g.Go(func() error { return l.startNode(gctx, n, initialized) })
+// writeTopology writes the rows of OVN-Kubernetes into the databases of a zone.
+func (l *Lab) writeTopology(ctx context.Context, z zone) error {
+	others := slices.DeleteFunc(slices.Clone(l.Nodes), z.has)
+	c := nbctl{"--wait=sb"}
+	c.topology(z.nodes)
+	if l.state.Network.Zones() {
+		c.transit(z.nodes[0], others)
 	}
-	if err := g.Wait(); err != nil {
-		return err
+	if _, err := l.zoneNB(ctx, z, c...); err != nil {
+		return fmt.Errorf("write the topology of zone %s: %w", z.name, err)
 	}
-	p.say("OVN: NB, SB, ovn-northd, Open vSwitch and ovn-controller run on %d nodes", len(l.Nodes))
+	if err := l.addRemoteChassis(ctx, z, others); err != nil {
+		return fmt.Errorf("add the chassis of other zones to zone %s: %w", z.name, err)
+	}
 	return nil
 }
 
@@ -205,13 +200,15 @@ func (l *Lab) awaitChassis(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
 	return poll(ctx, func() error {
-		out, err := l.SB(ctx, "--bare", "--columns=name", "list", "Chassis")
-		if err != nil {
-			return err
-		}
-		for _, n := range l.Nodes {
-			if !slices.Contains(lines(out), n.Chassis) {
-				return fmt.Errorf("chassis %s has not registered in the southbound database", n.Chassis)
+		for _, z := range l.zones() {
+			out, err := l.zoneSB(ctx, z, "--bare", "--columns=name", "list", "Chassis")
+			if err != nil {
+				return err
+			}
+			for _, n := range z.nodes {
+				if !slices.Contains(lines(out), n.Chassis) {
+					return fmt.Errorf("chassis %s has not registered in the southbound database", n.Chassis)
+				}
 			}
 		}
 		return nil

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package lab
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// zone is a northbound and a southbound database with the nodes that they configure.
+type zone struct {
+	// name is the annotation k8s.ovn.org/zone-name of the nodes.
+	name string
+	// netns is the short name of the namespace of the databases, and of the directory of their files.
+	netns string
+	nodes []Node
+}
+
+// zones returns the zones of the lab: one per node with interconnect, otherwise one of all nodes.
+func (l *Lab) zones() []zone {
+	if !l.state.Network.Zones() {
+		return []zone{{name: "global", netns: centralNetns, nodes: l.Nodes}}
+	}
+	var zones []zone
+	for _, n := range l.Nodes {
+		zones = append(zones, zone{name: n.Name, netns: n.Name, nodes: []Node{n}})
+	}
+	return zones
+}
+
+// zoneOf returns the zone of a node.
+func (l *Lab) zoneOf(n Node) zone {
+	zones := l.zones()
+	return zones[slices.IndexFunc(zones, func(z zone) bool { return z.has(n) })]
+}
+
+func (z zone) has(n Node) bool {
+	return slices.ContainsFunc(z.nodes, func(own Node) bool { return own.Index == n.Index })
+}
+
+// liveZones returns the zones whose northbound database runs. Without interconnect, that is not checked: the loss of
+// the only database is an error.
+func (l *Lab) liveZones() []zone {
+	return slices.DeleteFunc(l.zones(), func(z zone) bool {
+		return l.state.Network.Zones() && !l.runs(z.nodes[0], nbName)
+	})
+}
+
+// socket returns the OVSDB connection method (ovsdb(7)) of a database, nbName or sbName. It works in every namespace.
+func (l *Lab) socket(z zone, database string) string {
+	return "unix:" + l.path(z.netns, database+".sock")
+}
+
+// zoneNB runs ovn-nbctl(8) on the northbound database of a zone and returns its output.
+func (l *Lab) zoneNB(ctx context.Context, z zone, args ...string) (string, error) {
+	return run(ctx, append([]string{"ovn-nbctl", "--db=" + l.socket(z, nbName), "--timeout=30"}, args...)...)
+}
+
+// zoneSB runs ovn-sbctl(8) on the southbound database of a zone and returns its output without spaces around it.
+func (l *Lab) zoneSB(ctx context.Context, z zone, args ...string) (string, error) {
+	out, err := run(ctx, append([]string{"ovn-sbctl", "--db=" + l.socket(z, sbName), "--timeout=30"}, args...)...)
+	return strings.TrimSpace(out), err
+}
+
+// NB runs ovn-nbctl(8) on the lab's northbound database and returns its output. With interconnect, it tries those that
+// run until one has output: not every zone has all rows.
+func (l *Lab) NB(ctx context.Context, args ...string) (string, error) {
+	return l.firstOutput(ctx, l.zoneNB, args)
+}
+
+// SB is like NB, for ovn-sbctl(8) and the southbound database.
+func (l *Lab) SB(ctx context.Context, args ...string) (string, error) {
+	return l.firstOutput(ctx, l.zoneSB, args)
+}
+
+func (l *Lab) firstOutput(ctx context.Context, ctl func(context.Context, zone, ...string) (string, error),
+	args []string) (string, error) {
+	for _, z := range l.liveZones() {
+		if out, err := ctl(ctx, z, args...); err != nil || strings.TrimSpace(out) != "" {
+			return out, err
+		}
+	}
+	return "", nil
+}
+
+// EachNB runs ovn-nbctl(8) on each northbound database of the lab in turn and returns the combined output.
+func (l *Lab) EachNB(ctx context.Context, args ...string) (string, error) {
+	var all strings.Builder
+	for _, z := range l.liveZones() {
+		out, err := l.zoneNB(ctx, z, args...)
+		if err != nil {
+			return "", fmt.Errorf("zone %s: %w", z.name, err)
+		}
+		all.WriteString(out)
+	}
+	return all.String(), nil
+}
+
+// Settle returns when every chassis has applied the current content of the northbound database, or of that of its zone.
+func (l *Lab) Settle(ctx context.Context) error {
+	_, err := l.EachNB(ctx, "--wait=hv", "sync")
+	return err
+}
