@@ -194,9 +194,6 @@ var _ = Describe("the way back of a reply", func() {
 	})
 
 	It("is not taken by what a pod asks that leaves by another node, as EgressIP makes it", func(ctx SpecContext) {
-		if cluster.Network().Zones() {
-			Skip("the lab makes the rows of EgressIP in one database")
-		}
 		s := startSite(ctx)
 		undo, err := cluster.EgressVia(ctx, "n3", s.one.ips)
 		Expect(err).NotTo(HaveOccurred())

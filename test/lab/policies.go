@@ -82,28 +82,32 @@ func (l *Lab) EgressVia(ctx context.Context, node string, pod []netip.Addr) (fun
 	if err != nil {
 		return nil, err
 	}
-	type policy struct{ priority, match string }
-	var c nbctl
-	var made []policy
+	var undo nbctl
 	for i, addr := range pod {
-		ip := family(addr)
-		within := policy{"102", fmt.Sprintf("%s.src == %s && %s.dst == %s", ip, clusterSubnets()[i], ip, clusterSubnets()[i])}
-		c.do("lr-policy-add", clusterRouter, within.priority, within.match, "allow")
-		out := policy{"100", fmt.Sprintf("%s.src == %s", ip, addr)}
-		c.do("lr-policy-add", clusterRouter, out.priority, out.match, "reroute", n.Join[i].Addr().String())
-		made = append(made, within, out)
-	}
-	if _, err := l.NB(ctx, c...); err != nil {
-		return nil, fmt.Errorf("egress of %v via %s: %w", pod, node, err)
-	}
-	return func(ctx context.Context) error {
-		var c nbctl
-		for _, p := range made {
-			c.do("lr-policy-del", clusterRouter, p.priority, p.match)
+		ip, cluster := family(addr), clusterSubnets()[i]
+		within := fmt.Sprintf("%s.src == %s && %s.dst == %s", ip, cluster, ip, cluster)
+		out := fmt.Sprintf("%s.src == %s", ip, addr)
+		undo.do("lr-policy-del", clusterRouter, "102", within)
+		undo.do("lr-policy-del", clusterRouter, "100", out)
+		undo.do("--if-exists", "--policy=src-ip", "lr-route-del", clusterRouter, cluster.String())
+		for _, z := range l.zones() {
+			hop := n.Join[i].Addr().String()
+			if !z.has(n) {
+				hop = n.Transit[i].Addr().String()
+			}
+			var c nbctl
+			c.do("lr-policy-add", clusterRouter, "102", within, "allow")
+			c.do("lr-policy-add", clusterRouter, "100", out, "reroute", hop)
+			if l.state.Network.Zones() && z.has(n) {
+				// OVN drops what has no route before it applies policies, and the zone has routes for its own pods only.
+				c.do("--policy=src-ip", "lr-route-add", clusterRouter, cluster.String(), hop)
+			}
+			if _, err := l.zoneNB(ctx, z, c...); err != nil {
+				return nil, fmt.Errorf("egress of %v via %s: %w", pod, node, err)
+			}
 		}
-		_, err := l.NB(ctx, c...)
-		return err
-	}, l.Settle(ctx)
+	}
+	return func(ctx context.Context) error { _, err := l.EachNB(ctx, undo...); return err }, l.Settle(ctx)
 }
 
 // StartResponder responds with "<name> <client>" in a namespace that is not a pod's, on the given TCP and UDP ports,
