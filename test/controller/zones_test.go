@@ -87,7 +87,7 @@ func zonesApplyWhatIsPublished(t *testing.T, c *cluster) {
 		t.Errorf("the status has %v, which no zone has programmed", s.Status.LoadBalancer.Ingress)
 	}
 
-	claim := fmt.Sprintf(`"claims":{"%s/%d":"%s"}`, vip.Domain, vip.Shard, time.Now().UTC().Format(time.RFC3339))
+	claim := fmt.Sprintf(`"claims":{"%s/%d":"%s"}`, vip.L2Domain, vip.Shard, time.Now().UTC().Format(time.RFC3339))
 	c.zoneReports(t, gateways, "{"+bridges+","+claim+`,"applied":`+published.ResourceVersion+"}")
 	announced := c.condition(t, "web", v1alpha1.ConditionAnnounced, v1alpha1.ReasonAnnounced)
 	if announced.Status != metav1.ConditionTrue || !strings.Contains(announced.Message, "on gateway "+gateways) {

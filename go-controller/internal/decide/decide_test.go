@@ -75,7 +75,7 @@ func TestPlansFollowTheNodes(t *testing.T) {
 	near.Nodes[0] = &n1
 	d := m.Decide(&near)
 	if p := d.Plans[host.Key]; len(p.Unreachable) != 0 || len(p.Listeners[0].Backends) != 1 ||
-		p.Listeners[0].Backends[0].Node != "n1" || !p.Listeners[0].Backends[0].Host {
+		p.Listeners[0].Backends[0].Node != "n1" || !p.Listeners[0].Backends[0].HostNetwork {
 		t.Errorf("within reach: %+v", p)
 	}
 	if len(d.Fabric.Nodes[0].Hosts) != 1 {

@@ -15,8 +15,8 @@ func Equal(a, b *plan.Service) bool {
 	if a == b || a == nil || b == nil {
 		return a == b
 	}
-	return a.Key == b.Key && a.ClientAffinity == b.ClientAffinity && a.BackendsOverLimit == b.BackendsOverLimit &&
-		maps.EqualFunc(a.Sources, b.Sources, slices.Equal[[]netip.Prefix]) &&
+	return a.Key == b.Key && a.SessionAffinity == b.SessionAffinity && a.BackendsOverLimit == b.BackendsOverLimit &&
+		maps.EqualFunc(a.SourceRanges, b.SourceRanges, slices.Equal[[]netip.Prefix]) &&
 		slices.Equal(a.VIPs, b.VIPs) && slices.Equal(a.Unreachable, b.Unreachable) &&
 		slices.EqualFunc(a.Listeners, b.Listeners, equalListeners)
 }

@@ -55,7 +55,7 @@ func TestNorthdAcceptsOurRows(t *testing.T) {
 	apply(t, d, service(2, 1, "10.244.1.1", "10.244.1.2", "10.244.1.3"))
 	apply(t, d, service(2, 1, "10.244.1.1", "10.244.1.3"))
 	few := service(3, 1, "10.244.1.3")
-	few.Sources = map[world.Family][]netip.Prefix{world.IPv4: prefixes("192.0.2.0/24", "198.51.100.7/32"), world.IPv6: nil}
+	few.SourceRanges = map[world.Family][]netip.Prefix{world.IPv4: prefixes("192.0.2.0/24", "198.51.100.7/32"), world.IPv6: nil}
 	for _, vip := range few.VIPs {
 		few.Listeners = append(few.Listeners, plan.Listener{VIP: vip.Addr, Protocol: world.SCTP, Port: 99})
 	}

@@ -268,7 +268,7 @@ func onHost(p *plan.Service) *plan.Service {
 	for i, h := range hosts() {
 		for j := range p.Listeners {
 			if l := &p.Listeners[j]; l.VIP == p.VIPs[i].Addr {
-				l.Backends = append(l.Backends, plan.Backend{Addr: netip.AddrPortFrom(h.Addr, 9000+l.Port), Node: "n1", Host: true})
+				l.Backends = append(l.Backends, plan.Backend{Addr: netip.AddrPortFrom(h.Addr, 9000+l.Port), Node: "n1", HostNetwork: true})
 			}
 		}
 	}

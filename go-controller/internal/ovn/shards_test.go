@@ -54,7 +54,7 @@ func TestAddressMovesBetweenShards(t *testing.T) {
 func TestSourceRangesFailClosed(t *testing.T) {
 	s, d := ready(t, 1)
 	p := service(1, 1, "10.244.1.10")
-	p.Sources = map[world.Family][]netip.Prefix{world.IPv4: prefixes("192.0.2.0/24"), world.IPv6: nil}
+	p.SourceRanges = map[world.Family][]netip.Prefix{world.IPv4: prefixes("192.0.2.0/24"), world.IPv6: nil}
 	apply(t, d, p)
 	// One of the ACLs belongs to the domain.
 	acls := func() int { return strings.Count(s.nbctl(t, "acl-list", "slb-lan"), "from-lport") - 1 }

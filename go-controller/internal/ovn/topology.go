@@ -84,7 +84,7 @@ func (d *Dataplane) topologyUnits(v view, builder *rows.Builder) []opsFunc {
 	ensure(domains)
 	// ACLs are deleted together with their switch. Restore them before a new router adopts the load balancers.
 	for _, p := range d.desired.plans {
-		if len(p.Sources) > 0 {
+		if len(p.SourceRanges) > 0 {
 			units = append(units, ensureAll(builder.SourceRangeACLs(p)))
 		}
 	}

@@ -17,10 +17,10 @@ func For(s *world.Service, vips []VIP, within *Reachability) *Service {
 		return nil
 	}
 	p := &Service{
-		Key:            s.Key,
-		VIPs:           slices.Clone(vips),
-		ClientAffinity: s.ClientAffinity,
-		Sources:        sources(s.SourceRanges),
+		Key:             s.Key,
+		VIPs:            slices.Clone(vips),
+		SessionAffinity: s.SessionAffinity,
+		SourceRanges:    sourceRanges(s.SourceRanges),
 	}
 	slices.SortFunc(p.VIPs, func(a, b VIP) int { return a.Addr.Compare(b.Addr) })
 	ports := slices.Clone(s.Ports)
@@ -71,9 +71,9 @@ func countBackends(s *world.Service, vips []VIP) int {
 	return total
 }
 
-// sources returns the source ranges by family. Ranges that admit every client are equivalent to none. Otherwise a
+// sourceRanges returns the source ranges by family. Ranges that admit every client are equivalent to none. Otherwise a
 // family without a range admits no client, because its clients are not in the list.
-func sources(ranges []netip.Prefix) map[world.Family][]netip.Prefix {
+func sourceRanges(ranges []netip.Prefix) map[world.Family][]netip.Prefix {
 	if !slices.ContainsFunc(ranges, func(p netip.Prefix) bool { return p.Bits() != 0 }) {
 		return nil
 	}

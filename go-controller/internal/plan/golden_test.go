@@ -23,7 +23,7 @@ func TestGoldens(t *testing.T) {
 			}
 			p := plan.For(s, vips, plan.NewReachability(c.World))
 			for _, f := range []world.Family{world.IPv4, world.IPv6} {
-				if sources, restricted := p.Sources[f]; restricted {
+				if sources, restricted := p.SourceRanges[f]; restricted {
 					fmt.Fprintf(&out, "%s: %s from %v\n", p.Key, f, sources)
 				}
 			}
@@ -47,7 +47,7 @@ func TestGoldens(t *testing.T) {
 func backends(out *strings.Builder, list []plan.Backend) {
 	for _, b := range list {
 		fmt.Fprintf(out, " %s@%s", b.Addr, b.Node)
-		if b.Host {
+		if b.HostNetwork {
 			out.WriteString(" (host)")
 		}
 	}

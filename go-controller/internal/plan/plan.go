@@ -23,11 +23,11 @@ type Service struct {
 	// Unreachable are the endpoints that would take traffic but can't be reached: they are on no known node, or their
 	// replies would not return through the shard. Sorted and distinct.
 	Unreachable []netip.Addr
-	// ClientAffinity sends all connections of a client to one backend.
-	ClientAffinity bool
-	// Sources are the client ranges by family. A family without an entry admits all clients. A family with an empty
+	// SessionAffinity means sessionAffinity: ClientIP. All connections of a client go to one backend.
+	SessionAffinity bool
+	// SourceRanges are the client ranges by family. A family without an entry admits all clients. A family with an empty
 	// entry admits none.
-	Sources map[world.Family][]netip.Prefix
+	SourceRanges map[world.Family][]netip.Prefix
 }
 
 // VIP is an address of a Service and the shard that carries it.
@@ -75,8 +75,8 @@ func (s *Service) Only(keep func(VIP) bool) *Service {
 type Backend struct {
 	Addr netip.AddrPort
 	Node string
-	// Host is set if the address is the node's own. Such a backend does not see client addresses.
-	Host bool
+	// HostNetwork is set if the address is the node's own. Such a backend does not see client addresses.
+	HostNetwork bool
 }
 
 // Fabric is the base topology of the Services: segments, shards and their gateways.

@@ -93,14 +93,14 @@ func (r *Reachability) Equal(o *Reachability) bool {
 		maps.Equal(r.subnets, o.subnets) && maps.Equal(r.unknownSubnets, o.unknownSubnets)
 }
 
-// split returns the backends that can be reached, with their nodes and with Host set for those that are nodes, and
+// split returns the backends that can be reached, with their nodes and with HostNetwork set for those that are nodes, and
 // the addresses of the others.
 func (r *Reachability) split(all []Backend) (reached []Backend, outside []netip.Addr) {
 	reached = all[:0]
 	for _, b := range all {
 		a := b.Addr.Addr()
 		if node, ok := r.hosts[a]; ok {
-			b.Node, b.Host = node, true
+			b.Node, b.HostNetwork = node, true
 		} else if b.Node, ok = r.podNode(a, b.Node); !ok {
 			outside = append(outside, a)
 			continue

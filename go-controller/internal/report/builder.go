@@ -244,7 +244,7 @@ func hostsOverUDP(p *plan.Service) []netip.Addr {
 	var hosts []netip.Addr
 	for _, l := range p.Listeners {
 		for _, b := range l.Backends {
-			if l.Protocol == world.UDP && b.Host {
+			if l.Protocol == world.UDP && b.HostNetwork {
 				hosts = append(hosts, b.Addr.Addr())
 			}
 		}

@@ -262,7 +262,7 @@ func TestRefusedDomainHasNoGateways(t *testing.T) {
 // A UDP server on its node's own network may reply from another address. Only the user can know whether it does.
 func TestUDPHostBackendsAreReported(t *testing.T) {
 	b := func(addr string, host bool) plan.Backend {
-		return plan.Backend{Addr: netip.MustParseAddrPort(addr), Node: "n1", Host: host}
+		return plan.Backend{Addr: netip.MustParseAddrPort(addr), Node: "n1", HostNetwork: host}
 	}
 	p := &plan.Service{Listeners: []plan.Listener{
 		{Protocol: world.TCP, Backends: []plan.Backend{b("172.18.0.13:80", true)}},

@@ -315,8 +315,8 @@ type Service struct {
 	SharingKey string
 	// Selector is spec.selector.
 	Selector map[string]string
-	// ClientAffinity means sessionAffinity: ClientIP.
-	ClientAffinity bool
+	// SessionAffinity means sessionAffinity: ClientIP.
+	SessionAffinity bool
 	// LocalPolicy means externalTrafficPolicy: Local.
 	LocalPolicy bool
 	// SourceRanges is loadBalancerSourceRanges. Empty admits all clients. The zero Prefix stands for a range that could

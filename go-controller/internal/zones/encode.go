@@ -19,10 +19,13 @@ func Name(k world.Key) string { return k.Namespace + "." + k.Name }
 // Encode returns the published form of a plan. Backends keep the slots that they have in the spec published before, if
 // there is one.
 func Encode(p *plan.Service, before *v1alpha1.ServicePlanSpec) v1alpha1.ServicePlanSpec {
-	out := v1alpha1.ServicePlanSpec{Namespace: p.Key.Namespace, Name: p.Key.Name, ClientAffinity: p.ClientAffinity,
+	out := v1alpha1.ServicePlanSpec{Namespace: p.Key.Namespace, Name: p.Key.Name,
 		VIPs: []v1alpha1.PlannedVIP{}}
+	if p.SessionAffinity {
+		out.SessionAffinity = v1alpha1.SessionAffinityClientIP
+	}
 	for _, v := range p.VIPs {
-		out.VIPs = append(out.VIPs, v1alpha1.PlannedVIP{Address: v.Addr.String(), Domain: v.Shard.Domain,
+		out.VIPs = append(out.VIPs, v1alpha1.PlannedVIP{Address: v.Addr.String(), L2Domain: v.Shard.Domain,
 			Shard: int32(v.Shard.Index)})
 	}
 	slots := slotsOf(before)
@@ -33,15 +36,15 @@ func Encode(p *plan.Service, before *v1alpha1.ServicePlanSpec) v1alpha1.ServiceP
 		out.Listeners = append(out.Listeners, published)
 	}
 	for _, f := range []world.Family{world.IPv4, world.IPv6} {
-		ranges, restricted := p.Sources[f]
+		ranges, restricted := p.SourceRanges[f]
 		if !restricted {
 			continue
 		}
-		sources := v1alpha1.PlannedSources{Family: f.String()}
+		admitted := v1alpha1.PlannedSourceRanges{IPFamily: f.String()}
 		for _, r := range ranges {
-			sources.CIDRs = append(sources.CIDRs, r.String())
+			admitted.CIDRs = append(admitted.CIDRs, r.String())
 		}
-		out.Sources = append(out.Sources, sources)
+		out.SourceRanges = append(out.SourceRanges, admitted)
 	}
 	return out
 }
@@ -49,7 +52,7 @@ func Encode(p *plan.Service, before *v1alpha1.ServicePlanSpec) v1alpha1.ServiceP
 func encodeBackends(backends []plan.Backend) []v1alpha1.PlannedBackend {
 	var out []v1alpha1.PlannedBackend
 	for _, b := range backends {
-		out = append(out, v1alpha1.PlannedBackend{Address: b.Addr.String(), Node: b.Node, Host: b.Host})
+		out = append(out, v1alpha1.PlannedBackend{Address: b.Addr.String(), NodeName: b.Node, HostNetwork: b.HostNetwork})
 	}
 	return out
 }
@@ -75,13 +78,14 @@ func slotsOf(spec *v1alpha1.ServicePlanSpec) map[listener][]v1alpha1.PlannedBack
 // Decode is the inverse of Encode. Backends are in the order of their slots, and one with several slots is repeated.
 // An error names the value that can't be parsed.
 func Decode(spec *v1alpha1.ServicePlanSpec) (*plan.Service, error) {
-	p := &plan.Service{Key: world.Key{Namespace: spec.Namespace, Name: spec.Name}, ClientAffinity: spec.ClientAffinity}
+	p := &plan.Service{Key: world.Key{Namespace: spec.Namespace, Name: spec.Name},
+		SessionAffinity: spec.SessionAffinity == v1alpha1.SessionAffinityClientIP}
 	for _, v := range spec.VIPs {
 		addr, err := netip.ParseAddr(v.Address)
 		if err != nil {
 			return nil, fmt.Errorf("spec.vips: address %q: %w", v.Address, err)
 		}
-		p.VIPs = append(p.VIPs, plan.VIP{Addr: addr, Shard: world.ShardID{Domain: v.Domain, Index: int(v.Shard)}})
+		p.VIPs = append(p.VIPs, plan.VIP{Addr: addr, Shard: world.ShardID{Domain: v.L2Domain, Index: int(v.Shard)}})
 	}
 	slices.SortFunc(p.VIPs, func(a, b plan.VIP) int { return a.Addr.Compare(b.Addr) })
 	for _, l := range spec.Listeners {
@@ -99,21 +103,21 @@ func Decode(spec *v1alpha1.ServicePlanSpec) (*plan.Service, error) {
 		p.Listeners = append(p.Listeners, decoded)
 	}
 	slices.SortStableFunc(p.Listeners, func(a, b plan.Listener) int { return a.VIP.Compare(b.VIP) })
-	for _, s := range spec.Sources {
-		if p.Sources == nil {
-			p.Sources = map[world.Family][]netip.Prefix{}
+	for _, s := range spec.SourceRanges {
+		if p.SourceRanges == nil {
+			p.SourceRanges = map[world.Family][]netip.Prefix{}
 		}
 		f := world.IPv4
-		if s.Family == world.IPv6.String() {
+		if s.IPFamily == world.IPv6.String() {
 			f = world.IPv6
 		}
-		p.Sources[f] = nil
+		p.SourceRanges[f] = nil
 		for _, text := range s.CIDRs {
 			r, err := netip.ParsePrefix(text)
 			if err != nil {
-				return nil, fmt.Errorf("spec.sources: cidr %q: %w", text, err)
+				return nil, fmt.Errorf("spec.sourceRanges: cidr %q: %w", text, err)
 			}
-			p.Sources[f] = append(p.Sources[f], r)
+			p.SourceRanges[f] = append(p.SourceRanges[f], r)
 		}
 	}
 	return p, nil
@@ -126,7 +130,7 @@ func decodeBackends(backends []v1alpha1.PlannedBackend) ([]plan.Backend, error) 
 		if err != nil {
 			return nil, fmt.Errorf("spec.listeners: backend %q: %w", b.Address, err)
 		}
-		out = append(out, plan.Backend{Addr: addr, Node: b.Node, Host: b.Host})
+		out = append(out, plan.Backend{Addr: addr, Node: b.NodeName, HostNetwork: b.HostNetwork})
 	}
 	return out, nil
 }

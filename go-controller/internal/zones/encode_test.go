@@ -23,16 +23,16 @@ func backend(addr, node string) plan.Backend {
 func web(backends ...plan.Backend) *plan.Service {
 	v4, v6 := netip.MustParseAddr("10.50.0.100"), netip.MustParseAddr("fd00:50::100")
 	host := backend("172.18.0.11:8080", "n1")
-	host.Host = true
+	host.HostNetwork = true
 	return &plan.Service{
-		Key: world.Key{Namespace: "shop", Name: "web"}, ClientAffinity: true,
+		Key: world.Key{Namespace: "shop", Name: "web"}, SessionAffinity: true,
 		VIPs: []plan.VIP{{Addr: v4, Shard: world.ShardID{Domain: "lan", Index: 3}},
 			{Addr: v6, Shard: world.ShardID{Domain: "lan", Index: 0}}},
 		Listeners: []plan.Listener{
 			{VIP: v4, Protocol: world.TCP, Port: 80, Backends: backends, Draining: []plan.Backend{host}},
 			{VIP: v6, Protocol: world.UDP, Port: 53},
 		},
-		Sources: map[world.Family][]netip.Prefix{world.IPv4: {netip.MustParsePrefix("10.0.0.0/8")}, world.IPv6: nil},
+		SourceRanges: map[world.Family][]netip.Prefix{world.IPv4: {netip.MustParsePrefix("10.0.0.0/8")}, world.IPv6: nil},
 	}
 }
 
@@ -75,8 +75,9 @@ func TestInvalidValuesAreNamed(t *testing.T) {
 		`spec.vips: address "x": ParseAddr("x"): unable to parse IP`: {VIPs: []v1alpha1.PlannedVIP{{Address: "x"}}},
 		`spec.listeners: backend "x": not an ip:port`: {Listeners: []v1alpha1.PlannedListener{{Address: "192.0.2.1",
 			Backends: []v1alpha1.PlannedBackend{{Address: "x"}}}}},
-		`spec.sources: cidr "x": netip.ParsePrefix("x"): no '/'`: {Sources: []v1alpha1.PlannedSources{{Family: "IPv4",
-			CIDRs: []string{"x"}}}},
+		`spec.sourceRanges: cidr "x": netip.ParsePrefix("x"): no '/'`: {
+			SourceRanges: []v1alpha1.PlannedSourceRanges{{IPFamily: "IPv4",
+				CIDRs: []string{"x"}}}},
 	} {
 		if _, err := zones.Decode(&spec); err == nil || err.Error() != want {
 			t.Errorf("%v, want %s", err, want)

@@ -146,5 +146,5 @@ func (p *Publisher) observeApplied(w *world.Snapshot, holders map[world.ShardID]
 }
 
 func shardOf(v *v1alpha1.PlannedVIP) world.ShardID {
-	return world.ShardID{Domain: v.Domain, Index: int(v.Shard)}
+	return world.ShardID{Domain: v.L2Domain, Index: int(v.Shard)}
 }

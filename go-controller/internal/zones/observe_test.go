@@ -34,7 +34,7 @@ func observed(change func(n1, n2 *world.ZoneAgent)) *world.Snapshot {
 	p := New(Options{})
 	p.objects["shop.web"] = &v1alpha1.ServicePlan{ObjectMeta: metav1.ObjectMeta{Name: "shop.web", ResourceVersion: "7"},
 		Spec: v1alpha1.ServicePlanSpec{Namespace: "shop", Name: "web",
-			VIPs: []v1alpha1.PlannedVIP{{Address: "10.50.0.100", Domain: "lan"}}}}
+			VIPs: []v1alpha1.PlannedVIP{{Address: "10.50.0.100", L2Domain: "lan"}}}}
 	p.Observe(w)
 	return w
 }

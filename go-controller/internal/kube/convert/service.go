@@ -39,22 +39,22 @@ func Service(s *corev1.Service, endpoints []*world.Slice, o Options) (*world.Ser
 		return nil, false
 	}
 	r := serviceReader{service: s, options: o, out: &world.Service{
-		Key:            world.Key{Namespace: s.Namespace, Name: s.Name},
-		UID:            string(s.UID),
-		Created:        s.CreationTimestamp.Time,
-		Labels:         s.Labels,
-		Selector:       s.Spec.Selector,
-		Families:       families(s),
-		FamilyPolicy:   familyPolicy(s),
-		Assigned:       Assigned(s),
-		Given:          Given(s),
-		ListsPorts:     len(s.Status.LoadBalancer.Ingress) > 0 && len(s.Status.LoadBalancer.Ingress[0].Ports) > 0,
-		Contested:      contested(s),
-		NamesClass:     s.Spec.LoadBalancerClass != nil,
-		ExternalIPs:    externalIPs(s),
-		Ports:          servicePorts(s),
-		ClientAffinity: s.Spec.SessionAffinity == corev1.ServiceAffinityClientIP,
-		LocalPolicy:    s.Spec.ExternalTrafficPolicy == corev1.ServiceExternalTrafficPolicyLocal,
+		Key:             world.Key{Namespace: s.Namespace, Name: s.Name},
+		UID:             string(s.UID),
+		Created:         s.CreationTimestamp.Time,
+		Labels:          s.Labels,
+		Selector:        s.Spec.Selector,
+		Families:        families(s),
+		FamilyPolicy:    familyPolicy(s),
+		Assigned:        Assigned(s),
+		Given:           Given(s),
+		ListsPorts:      len(s.Status.LoadBalancer.Ingress) > 0 && len(s.Status.LoadBalancer.Ingress[0].Ports) > 0,
+		Contested:       contested(s),
+		NamesClass:      s.Spec.LoadBalancerClass != nil,
+		ExternalIPs:     externalIPs(s),
+		Ports:           servicePorts(s),
+		SessionAffinity: s.Spec.SessionAffinity == corev1.ServiceAffinityClientIP,
+		LocalPolicy:     s.Spec.ExternalTrafficPolicy == corev1.ServiceExternalTrafficPolicyLocal,
 
 		HeldExternalIPs: listed(s, v1alpha1.ConditionExternalIPs),
 	}}
@@ -322,13 +322,13 @@ func (r *serviceReader) readLimits() {
 			"traffic; " +
 			"they see the client's own address all the same")
 	}
-	if c := spec.SessionAffinityConfig; r.out.ClientAffinity && c != nil && c.ClientIP != nil &&
+	if c := spec.SessionAffinityConfig; r.out.SessionAffinity && c != nil && c.ClientIP != nil &&
 		c.ClientIP.TimeoutSeconds != nil &&
 		*c.ClientIP.TimeoutSeconds != corev1.DefaultClientIPServiceAffinitySeconds {
 		layer2("spec.sessionAffinityConfig.clientIP.timeoutSeconds: %d: a client keeps its endpoint for as long as "+
 			"the set of endpoints stays the same", *c.ClientIP.TimeoutSeconds)
 	}
-	if r.out.ClientAffinity && slices.Contains(r.out.Families, world.IPv6) {
+	if r.out.SessionAffinity && slices.Contains(r.out.Families, world.IPv6) {
 		layer2("spec.sessionAffinity: ClientIP has an effect over IPv6 only where OVN can hash IPv6 addresses (later than " +
 			"23.03)")
 	}

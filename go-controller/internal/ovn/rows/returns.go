@@ -36,16 +36,16 @@ const nodeJoinGap = maxOrdinal + 1
 
 // ShardBackend is a destination of a shard on a node: a port of a pod, or of the node itself.
 type ShardBackend struct {
-	Shard world.ShardID
-	Addr  netip.Addr
-	Host  bool
-	Port  Port
+	Shard       world.ShardID
+	Addr        netip.Addr
+	HostNetwork bool
+	Port        Port
 }
 
 // Compare orders backends by shard, address, whether they are nodes, and port.
 func (b ShardBackend) Compare(o ShardBackend) int {
 	host := func(b ShardBackend) int {
-		if b.Host {
+		if b.HostNetwork {
 			return 1
 		}
 		return 0
@@ -73,7 +73,7 @@ func ForEachBackend(p *plan.Service, use func(node string, b ShardBackend)) {
 		}
 		for _, list := range [][]plan.Backend{l.Backends, l.Draining} {
 			for _, b := range list {
-				use(b.Node, ShardBackend{vips[0].Shard, b.Addr.Addr(), b.Host, Port{l.Protocol, b.Addr.Port()}})
+				use(b.Node, ShardBackend{vips[0].Shard, b.Addr.Addr(), b.HostNetwork, Port{l.Protocol, b.Addr.Port()}})
 			}
 		}
 	}
@@ -242,7 +242,7 @@ func (g *Builder) aliasOn(n *node, b ShardBackend) (netip.Addr, bool) {
 	switch {
 	case !ok:
 		return netip.Addr{}, false
-	case b.Host:
+	case b.HostNetwork:
 		if !slices.ContainsFunc(n.Hosts, func(h world.Host) bool { return h.Addr == b.Addr }) {
 			return netip.Addr{}, false
 		}
@@ -262,7 +262,7 @@ func (g *Builder) balancers(n *node, behind []ShardBackend, host bool, known fun
 		vips[protocol] = map[string]string{}
 	}
 	for _, b := range behind {
-		if b.Host != host {
+		if b.HostNetwork != host {
 			continue
 		}
 		if alias, ok := g.aliasOn(n, b); ok {

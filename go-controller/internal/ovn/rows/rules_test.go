@@ -41,7 +41,7 @@ func everything(t *testing.T) []rows.Row {
 			Anchors: []netip.Prefix{netip.PrefixFrom(vips[0], 16), netip.PrefixFrom(vips[1], 64)}}
 		d.Shards = []plan.Shard{s}
 		f.Domains = append(f.Domains, d)
-		p := &plan.Service{Key: world.Key{Namespace: "ext_", Name: "GR_n1"}, Sources: map[world.Family][]netip.Prefix{
+		p := &plan.Service{Key: world.Key{Namespace: "ext_", Name: "GR_n1"}, SourceRanges: map[world.Family][]netip.Prefix{
 			world.IPv4: {netip.MustParsePrefix("192.0.2.0/24")}, world.IPv6: nil,
 		}}
 		for i, vip := range vips {
@@ -52,7 +52,7 @@ func everything(t *testing.T) []rows.Row {
 			}
 			for _, protocol := range []world.Protocol{world.TCP, world.UDP, world.SCTP} {
 				p.Listeners = append(p.Listeners, plan.Listener{VIP: vip, Protocol: protocol, Port: 80, Backends: []plan.Backend{
-					{Addr: backend, Node: "n1"}, {Addr: netip.AddrPortFrom(host[i], 8080), Node: "n1", Host: true},
+					{Addr: backend, Node: "n1"}, {Addr: netip.AddrPortFrom(host[i], 8080), Node: "n1", HostNetwork: true},
 				}})
 			}
 		}

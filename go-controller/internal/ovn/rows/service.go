@@ -45,7 +45,7 @@ func (g *Builder) balancer(
 ) (Row, bool) {
 	vip, shard := v.Addr, g.shards[v.Shard]
 	proto := strings.ToLower(string(protocol))
-	fields, options := g.selection(p.ClientAffinity, world.FamilyOf(vip))
+	fields, options := g.selection(p.SessionAffinity, world.FamilyOf(vip))
 	if protocol == world.UDP {
 		// Otherwise the packets of a client keep the conntrack entry to a removed backend alive, and are lost, for as
 		// long as the client keeps sending. TCP connections end by themselves, and may continue with a backend that
@@ -133,7 +133,7 @@ func (g *Builder) targets(s *shard, backends []plan.Backend) []string {
 	out := make([]string, 0, len(backends))
 	for _, b := range backends {
 		alias, ok := g.alias(s.ordinal, b.Addr.Addr())
-		if b.Host {
+		if b.HostNetwork {
 			alias, ok = g.hostAlias(s.ordinal, b.Node, world.FamilyOf(b.Addr.Addr()))
 		}
 		if ok {

@@ -27,7 +27,7 @@ const (
 func (g *Builder) SourceRangeACLs(p *plan.Service) []Row {
 	var out []Row
 	for _, v := range p.VIPs {
-		sources, restricted := p.Sources[world.FamilyOf(v.Addr)]
+		sources, restricted := p.SourceRanges[world.FamilyOf(v.Addr)]
 		if s, ok := g.shards[v.Shard]; !ok || !s.local || !restricted {
 			continue
 		}

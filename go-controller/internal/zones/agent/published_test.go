@@ -29,8 +29,8 @@ func servicePlan(name string, version int, shard int32) *v1alpha1.ServicePlan {
 	return &v1alpha1.ServicePlan{
 		ObjectMeta: metav1.ObjectMeta{Name: "shop." + name, ResourceVersion: strconv.Itoa(version)},
 		Spec: v1alpha1.ServicePlanSpec{Namespace: "shop", Name: name,
-			VIPs: []v1alpha1.PlannedVIP{{Address: "10.50.0.100", Domain: "lan"},
-				{Address: "10.50.0.101", Domain: "lan", Shard: shard}},
+			VIPs: []v1alpha1.PlannedVIP{{Address: "10.50.0.100", L2Domain: "lan"},
+				{Address: "10.50.0.101", L2Domain: "lan", Shard: shard}},
 			Listeners: []v1alpha1.PlannedListener{{Address: "10.50.0.100", Protocol: "TCP", Port: 80},
 				{Address: "10.50.0.101", Protocol: "TCP", Port: 80}}}}
 }
@@ -146,7 +146,7 @@ func TestProgressNamesWhatFailedAndClaimsNothingElse(t *testing.T) {
 		t.Errorf("n3 is no gateway and reports %d", applied)
 	}
 	changed := servicePlan("c", 50, 0)
-	changed.Spec.ClientAffinity = true
+	changed.Spec.SessionAffinity = v1alpha1.SessionAffinityClientIP
 	p.setPlan(nil, changed)
 	check(49, map[world.Key]string{key: "no room"})
 }

@@ -58,19 +58,25 @@ type ServicePlanSpec struct {
 	// +listType=atomic
 	Listeners []PlannedListener `json:"listeners,omitempty"`
 
-	// clientAffinity sends all connections of a client to one backend.
+	// sessionAffinity is the sessionAffinity of the Service: ClientIP or None. With ClientIP, all connections of a client
+	// go to one backend for as long as the backends stay the same; there is no timeout. Unset means None.
 	//
 	// +optional
-	ClientAffinity bool `json:"clientAffinity,omitempty"`
+	// +kubebuilder:validation:Enum=ClientIP;None
+	SessionAffinity string `json:"sessionAffinity,omitempty"`
 
-	// sources are the client ranges by address family. All clients are admitted at the addresses of a family that is
-	// not listed.
+	// sourceRanges are the loadBalancerSourceRanges of the Service by IP family. All clients are admitted at the
+	// addresses of a family that is not listed.
 	//
 	// +optional
 	// +listType=map
-	// +listMapKey=family
-	Sources []PlannedSources `json:"sources,omitempty"`
+	// +listMapKey=ipFamily
+	SourceRanges []PlannedSourceRanges `json:"sourceRanges,omitempty"`
 }
+
+// SessionAffinityClientIP is the sessionAffinity of a ServicePlan that sends all connections of a client to one
+// backend.
+const SessionAffinityClientIP = "ClientIP"
 
 // PlannedVIP is an address and the shard that carries it.
 type PlannedVIP struct {
@@ -79,12 +85,12 @@ type PlannedVIP struct {
 	// +required
 	Address string `json:"address"`
 
-	// domain is the name of the L2Domain.
+	// l2Domain is the name of the L2Domain.
 	//
 	// +required
-	Domain string `json:"domain"`
+	L2Domain string `json:"l2Domain"`
 
-	// shard is the index of the shard in the L2Domain.
+	// shard is the index of the shard in status.shards of the L2Domain.
 	//
 	// +required
 	Shard int32 `json:"shard"`
@@ -92,7 +98,7 @@ type PlannedVIP struct {
 
 // PlannedListener is one address, protocol and port with its backends.
 type PlannedListener struct {
-	// address is one of vips.
+	// address is one of the addresses in vips.
 	//
 	// +required
 	Address string `json:"address"`
@@ -128,23 +134,23 @@ type PlannedBackend struct {
 	// +required
 	Address string `json:"address"`
 
-	// node is the name of its node.
+	// nodeName is the name of its node.
 	//
 	// +required
-	Node string `json:"node"`
+	NodeName string `json:"nodeName"`
 
-	// host is true if the address is the node's own.
+	// hostNetwork is true if the address is the node's own, as with pods that have hostNetwork.
 	//
 	// +optional
-	Host bool `json:"host,omitempty"`
+	HostNetwork bool `json:"hostNetwork,omitempty"`
 }
 
-// PlannedSources are the clients that are admitted at the addresses of one family.
-type PlannedSources struct {
-	// family is IPv4 or IPv6.
+// PlannedSourceRanges are the clients that are admitted at the addresses of one IP family.
+type PlannedSourceRanges struct {
+	// ipFamily is IPv4 or IPv6.
 	//
 	// +required
-	Family string `json:"family"`
+	IPFamily string `json:"ipFamily"`
 
 	// cidrs are the ranges of clients. None are admitted if there are none.
 	//
