@@ -20,7 +20,7 @@ type badCase struct {
 func badPools() []badCase {
 	return []badCase{
 		{"no addresses", `addresses: []`, []string{"spec.addresses", "should have at least 1 items"}},
-		{"addresses left out", `autoAssign: true`, []string{"spec.addresses", "Required"}},
+		{"no addresses", `autoAssign: true`, []string{"spec.addresses", "Required"}},
 		{"no address at all", `addresses: [bogus]`, []string{"spec.addresses[0]", "bogus is no CIDR, range or address"}},
 		{"empty text", `addresses: [""]`, []string{"spec.addresses[0]", `""`}},
 		{"host name", `addresses: [10.0.0.1, lb.example.com]`, []string{"spec.addresses[1]", "lb.example.com is no CIDR"}},

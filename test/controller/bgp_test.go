@@ -236,8 +236,8 @@ func nodeReportsOnBGP(t *testing.T, c *cluster) {
 	})
 	// The Network object of OpenShift's operator disables and enables BGP. An invalid mode changes nothing.
 	ready := `{.status.conditions[?(@.type=="Ready")].reason}`
-	for _, word := range []struct{ mode, want string }{{"Layer2", v1alpha1.ReasonSwitchedOff},
-		{"BGP", v1alpha1.ReasonNoSession}, {"Disabled", v1alpha1.ReasonSwitchedOff}} {
+	for _, word := range []struct{ mode, want string }{{"Layer2", v1alpha1.ReasonDisabledByMode},
+		{"BGP", v1alpha1.ReasonNoSession}, {"Disabled", v1alpha1.ReasonDisabledByMode}} {
 		c.mode(t, word.mode)
 		eventually(t, word.mode, func() bool { return field(ready) == word.want })
 	}

@@ -44,8 +44,8 @@ func ownerCases() map[string][]stage {
 			{kubectl: `patch service -n shop elsewhere --subresource=status --type=merge -p={"status":{"loadBalancer":{"ingress":[]}}}`,
 				want: map[string]string{"shop/elsewhere": "10.60.0.* Allocated*"}},
 			// An address that we assigned is kept even if no pool contains it any more.
-			{kubectl: "delete ippool lan", want: map[string]string{"shop/in-pool": "10.60.0.7 AddressLeftPool*",
-				"shop/elsewhere": "10.60.0.* AddressLeftPool*"}},
+			{kubectl: "delete ippool lan", want: map[string]string{"shop/in-pool": "10.60.0.7 AddressRetained*",
+				"shop/elsewhere": "10.60.0.* AddressRetained*"}},
 		},
 	}
 }

@@ -7,7 +7,7 @@ func poolCases() map[string][]stage {
 	const reserved = "PartlyUsable: *10.50.0.1 is the next hop of L2Domain lan*10.50.0.11 is an address of node n1*" +
 		"10.50.0.254 is the next hop of node n3*10.96.0.8/30 is in the Service network*10.244.7.0/24 is in the pod network*"
 	return map[string][]stage{
-		"pool: ranges in their order without what is left out": {
+		"pool: ranges in their order without the excluded addresses": {
 			{apply: ips("lan", "10.60.0.254-10.60.1.1 10.60.2.7 fd00:60::/126", "exclude: [10.60.0.254]",
 				"avoidBuggyIPs: true")},
 			{apply: lb("shop/a", "", ""), want: map[string]string{"shop/a": "10.60.1.1 Allocated: 10.60.1.1 from pool lan"}},
@@ -40,7 +40,7 @@ func poolCases() map[string][]stage {
 			{kubectl: "label namespace cafe tier=gold", want: map[string]string{"cafe/unasked": "10.60.0.* Allocated*",
 				"cafe/asks": "10.60.0.* Allocated*"}},
 			// Assigned addresses are kept.
-			{kubectl: "label namespace cafe tier-", want: map[string]string{"cafe/unasked": "10.60.0.* AddressLeftPool*"}},
+			{kubectl: "label namespace cafe tier-", want: map[string]string{"cafe/unasked": "10.60.0.* AddressRetained*"}},
 		},
 		"pool: priority": {
 			{apply: ips("a-open", "10.60.0.1") + ips("b-twenty", "10.60.0.2", "serviceAllocation: {priority: 20}") +
@@ -84,8 +84,8 @@ func poolCases() map[string][]stage {
 			{kubectl: "annotate service -n shop a slb.k8s.ovn.org/load-balancer-ips-",
 				want: map[string]string{"shop/a": "10.60.0.2 Allocated*"}},
 			{kubectl: `patch ippool lan --type=merge -p={"spec":{"addresses":["10.60.0.1"]}}`, want: map[string]string{
-				"shop/a": "10.60.0.2 AddressLeftPool: *address 10.60.0.2 is in no pool; the Service keeps it*"}},
-			{kubectl: "delete ippool gone", want: map[string]string{"shop/b": `10.60.1.1 AddressLeftPool: *address 10.60.1.1 is in no pool; the Service keeps it*`}},
+				"shop/a": "10.60.0.2 AddressRetained: *address 10.60.0.2 is in no pool; the Service keeps it*"}},
+			{kubectl: "delete ippool gone", want: map[string]string{"shop/b": `10.60.1.1 AddressRetained: *address 10.60.1.1 is in no pool; the Service keeps it*`}},
 		},
 		"pool: addresses that are others'": {
 			{kubectl: `annotate node n3 --overwrite k8s.ovn.org/l3-gateway-config={"default":{"next-hops":["10.50.0.254"]}}`},

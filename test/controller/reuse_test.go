@@ -44,7 +44,7 @@ func (c *cluster) leases(t *testing.T, n int) []string {
 func (c *cluster) rested(t *testing.T, name string) time.Time {
 	t.Helper()
 	var at time.Time
-	eventually(t, "the address of "+name+" rests", func() bool {
+	eventually(t, "the address of "+name+" is in cooldown", func() bool {
 		words := strings.Fields(c.leases(t, 1)[0])
 		if len(words) != 3 || words[1] != name {
 			return false
@@ -86,7 +86,7 @@ func addressesRest(t *testing.T, c *cluster) {
 	c.service(t, "asks", func(s *corev1.Service) {
 		s.Annotations = map[string]string{v1alpha1.AnnotationLoadBalancerIPs: address[0]}
 	})
-	asks := c.condition(t, "asks", v1alpha1.ConditionAllocated, v1alpha1.ReasonAddressResting)
+	asks := c.condition(t, "asks", v1alpha1.ConditionAllocated, v1alpha1.ReasonAddressCoolingDown)
 	for _, got := range []metav1.Condition{waits, asks} {
 		for _, want := range []string{`pool "single"`, "spec.reuseDelay", until} {
 			if got.Status != metav1.ConditionFalse || !strings.Contains(got.Message, want) {
@@ -94,7 +94,7 @@ func addressesRest(t *testing.T, c *cluster) {
 			}
 		}
 	}
-	c.kubectl(t, "wait", "ippool/single", "--for=jsonpath={.status.restingIPv4}=1")
+	c.kubectl(t, "wait", "ippool/single", "--for=jsonpath={.status.coolingDownIPv4}=1")
 
 	// A restarted controller has the same state and writes nothing.
 	writes := func() [2]int { return [2]int{p.writes(t, "Service"), p.writes(t, "IPAddressPool")} }

@@ -104,13 +104,13 @@ func operatorSwitches(t *testing.T, c *cluster) {
 
 	c.mode(t, "Disabled")
 	withdrawn()
-	c.condition(t, "web", v1alpha1.ConditionAnnounced, v1alpha1.ReasonSwitchedOff)
+	c.condition(t, "web", v1alpha1.ConditionAnnounced, v1alpha1.ReasonDisabledByMode)
 	c.service(t, "late")
-	c.condition(t, "late", v1alpha1.ConditionAllocated, v1alpha1.ReasonSwitchedOff)
-	c.tells(t, "ippool/lan", v1alpha1.ConditionReady, "False SwitchedOff")
+	c.condition(t, "late", v1alpha1.ConditionAllocated, v1alpha1.ReasonDisabledByMode)
+	c.tells(t, "ippool/lan", v1alpha1.ConditionReady, "False DisabledByMode")
 	c.tells(t, "ippool/lan", v1alpha1.ConditionModeAccepted, "True Disabled")
-	c.tells(t, "l2domain/lan", v1alpha1.ConditionReady, "False SwitchedOff")
-	c.tells(t, "bgppeer/tor", v1alpha1.ConditionReady, "False SwitchedOff")
+	c.tells(t, "l2domain/lan", v1alpha1.ConditionReady, "False DisabledByMode")
+	c.tells(t, "bgppeer/tor", v1alpha1.ConditionReady, "False DisabledByMode")
 	c.event(t, "cluster", v1alpha1.EventModeChanged, "mode Disabled instead of Layer2+BGP")
 	if got := p.gauge(t, "ovnkube_slb_dataplane_enabled"); got != "0 0" {
 		t.Errorf("dataplanes enabled: %s", got)
@@ -134,7 +134,7 @@ func operatorSwitches(t *testing.T, c *cluster) {
 	c.mode(t, "Layer2")
 	announced()
 	c.tells(t, "ippool/lan", v1alpha1.ConditionModeAccepted, "True Layer2")
-	c.tells(t, "bgppeer/tor", v1alpha1.ConditionReady, "False SwitchedOff")
+	c.tells(t, "bgppeer/tor", v1alpha1.ConditionReady, "False DisabledByMode")
 	c.addresses(t, "late")
 	if got := web(); !slices.Equal(got, had) || p.gauge(t, "ovnkube_slb_mode_refused") != "0" {
 		t.Errorf("web has %v, had %v", got, had)
@@ -159,7 +159,7 @@ func operatorSwitches(t *testing.T, c *cluster) {
 	// Addresses are released only on request, and only after they are withdrawn.
 	c.mode(t, "Disabled", v1alpha1.AnnotationReleaseOnDisable+"=true")
 	withdrawn()
-	c.condition(t, "web", v1alpha1.ConditionAllocated, v1alpha1.ReasonSwitchedOff)
+	c.condition(t, "web", v1alpha1.ConditionAllocated, v1alpha1.ReasonDisabledByMode)
 	eventually(t, "no addresses", func() bool { return len(c.get(t, "web").Status.LoadBalancer.Ingress) == 0 })
 	c.mode(t, "Layer2+BGP")
 	web()
@@ -189,12 +189,12 @@ func startedOff(t *testing.T, c *cluster) {
 	c.controller(t, nil, func(o *slb.Options) { o.Disabled = true })
 	c.apply(t, baseObjects)
 	c.service(t, "web")
-	c.condition(t, "web", v1alpha1.ConditionAllocated, v1alpha1.ReasonSwitchedOff)
+	c.condition(t, "web", v1alpha1.ConditionAllocated, v1alpha1.ReasonDisabledByMode)
 	c.apply(t, networkOperator)
 	c.mode(t, "Layer2")
 	c.addresses(t, "web")
 	c.mode(t, "")
-	c.tells(t, "ippool/lan", v1alpha1.ConditionReady, "False SwitchedOff")
+	c.tells(t, "ippool/lan", v1alpha1.ConditionReady, "False DisabledByMode")
 	c.addresses(t, "web")
 }
 
@@ -209,7 +209,7 @@ func nodesAreRebooted(t *testing.T, c *cluster) {
 		return c.kubectl(t, "get", "l2domain/lan", "-o", `jsonpath={.status.shards[0].gateways[0]}`)
 	}
 	left := func() string {
-		return c.kubectl(t, "get", "l2domain/lan", "-o", `jsonpath={range .status.leftOutNodes[*]}{.name} {.reason}{end}`)
+		return c.kubectl(t, "get", "l2domain/lan", "-o", `jsonpath={range .status.excludedNodes[*]}{.name} {.reason}{end}`)
 	}
 	eventually(t, "a first gateway", func() bool { return first() != "" })
 	leaver := first()
@@ -232,7 +232,7 @@ func nodesAreRebooted(t *testing.T, c *cluster) {
 	o.claim(t, "chassis-"+heir[1:])
 	settled(t, func() [2]int { return [2]int{o.transactions(t), 0} })
 	if first() != heir || left() != leaver+" Draining" {
-		t.Errorf("first is %s, left out are %s", first(), left())
+		t.Errorf("first is %s, excluded are %s", first(), left())
 	}
 	annotate("uncordon-rendered-worker-2", "drain-rendered-worker-2")
 	eventually(t, "it may carry again", func() bool { return left() == "" })

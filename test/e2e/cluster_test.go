@@ -140,13 +140,13 @@ func words(conditions []metav1.Condition, kind string) string {
 	return fmt.Sprintf("%s %s: %s", c.Status, c.Reason, c.Message)
 }
 
-// leftOut returns a function that gets the nodes excluded as gateways of a domain, as "node reason: message".
-func leftOut(name string) func(context.Context) ([]string, error) {
+// excludedNodes returns a function that gets the nodes excluded as gateways of a domain, as "node reason: message".
+func excludedNodes(name string) func(context.Context) ([]string, error) {
 	return func(ctx context.Context) ([]string, error) {
 		var d v1alpha1.L2Domain
 		err := read(ctx, "l2domain", name, &d)
 		var all []string
-		for _, n := range d.Status.LeftOutNodes {
+		for _, n := range d.Status.ExcludedNodes {
 			all = append(all, n.Name+" "+n.Reason+": "+n.Message)
 		}
 		return all, err

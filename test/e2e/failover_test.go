@@ -206,7 +206,7 @@ var _ = Describe("a gateway", func() {
 			}
 			_, heir := carrier(ctx)
 			Expect(cluster.Undrain(ctx, leaving)).To(Succeed())
-			Eventually(leftOut("provider")).WithContext(ctx).Should(BeEmpty())
+			Eventually(excludedNodes("provider")).WithContext(ctx).Should(BeEmpty())
 			Consistently(cluster.ActiveNode).WithContext(ctx).WithArguments(port).WithTimeout(2 * time.Second).
 				Should(Equal(heir))
 		})

@@ -60,7 +60,7 @@ var _ = Describe("a gateway with a guard", Ordered, func() {
 	// faultless waits until no guard reports a fault.
 	faultless := func(ctx context.Context) {
 		GinkgoHelper()
-		Eventually(leftOut("provider")).WithContext(ctx).Should(BeEmpty())
+		Eventually(excludedNodes("provider")).WithContext(ctx).Should(BeEmpty())
 	}
 
 	It("whose uplink alone is lost is replaced, and is eligible later without taking anything back",
@@ -78,7 +78,7 @@ var _ = Describe("a gateway with a guard", Ordered, func() {
 				expectServed(r, where, "none")
 			}
 			_, heir := carrier(ctx)
-			Eventually(leftOut("provider")).WithContext(ctx).Should(HaveExactElements(And(HavePrefix(victim+" Faulty: "),
+			Eventually(excludedNodes("provider")).WithContext(ctx).Should(HaveExactElements(And(HavePrefix(victim+" Faulty: "),
 				ContainSubstring("no carrier on "+cluster.Network().Uplink()))))
 
 			Eventually(preferred).WithContext(ctx).Should(Equal("chassis-"+heir), "once its claim has settled")
@@ -95,7 +95,7 @@ var _ = Describe("a gateway with a guard", Ordered, func() {
 			By("the guard of the gateway dies, and that is no fault")
 			DeferCleanup(func(ctx SpecContext) { Expect(cluster.StartGuard(ctx, controller, heir)).To(Succeed()) })
 			Expect(cluster.KillGuard(heir)).To(Succeed())
-			Consistently(leftOut("provider")).WithContext(ctx).WithTimeout(2 * time.Second).Should(BeEmpty())
+			Consistently(excludedNodes("provider")).WithContext(ctx).WithTimeout(2 * time.Second).Should(BeEmpty())
 		})
 
 	It("whose ovn-controller dies is replaced before new IPv6 neighbours wait for long, with every connection alive",
@@ -121,7 +121,7 @@ var _ = Describe("a gateway with a guard", Ordered, func() {
 			}
 			By("IPv6 neighbours unanswered for " + unanswered.String())
 			Expect(unanswered).To(BeNumerically("<", maxGap))
-			Eventually(leftOut("provider")).WithContext(ctx).Should(HaveExactElements(And(HavePrefix(victim+" Faulty: "),
+			Eventually(excludedNodes("provider")).WithContext(ctx).Should(HaveExactElements(And(HavePrefix(victim+" Faulty: "),
 				ContainSubstring("ovn-controller"))))
 		})
 

@@ -37,7 +37,7 @@ var _ = Describe("a segment behind br-ex", func() {
 	// earlier spec may receive no events for most of a minute.
 	mended := func(ctx context.Context) {
 		GinkgoHelper()
-		Eventually(leftOut("provider")).WithContext(ctx).WithTimeout(2 * time.Minute).Should(BeEmpty())
+		Eventually(excludedNodes("provider")).WithContext(ctx).WithTimeout(2 * time.Minute).Should(BeEmpty())
 	}
 	// carriedBy moves all addresses to a node by draining the other nodes.
 	carriedBy := func(ctx context.Context, node string) {

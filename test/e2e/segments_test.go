@@ -132,7 +132,7 @@ var _ = Describe("domains on several segments", func() {
 		Eventually(ready("l2domain", "dmz")).WithContext(ctx).Should(And(HavePrefix("True TooFewGateways: "),
 			ContainSubstring("can't be gateways: n1 "),
 			ContainSubstring(`ovn-bridge-mappings of node "n1" are physnet:br-ex,provider:br-provider: none is for physical network "dmz"`)))
-		Eventually(leftOut("dmz")).WithContext(ctx).Should(HaveExactElements(HavePrefix("n1 NotAttached: ")))
+		Eventually(excludedNodes("dmz")).WithContext(ctx).Should(HaveExactElements(HavePrefix("n1 NotAttached: ")))
 
 		By("moving away from a node that is rewired")
 		DeferCleanup(func(ctx SpecContext) {
@@ -141,7 +141,7 @@ var _ = Describe("domains on several segments", func() {
 		})
 		Expect(cluster.Unmap(ctx, "n2", "dmz")).To(Succeed())
 		for _, name := range segments() {
-			Eventually(leftOut(name)).WithContext(ctx).Should(HaveExactElements(HavePrefix("n1 NotAttached: "),
+			Eventually(excludedNodes(name)).WithContext(ctx).Should(HaveExactElements(HavePrefix("n1 NotAttached: "),
 				HavePrefix("n2 NotAttached: ")))
 		}
 		Eventually(actives).WithContext(ctx).Should(Equal([]string{"n3"}))
@@ -168,7 +168,7 @@ var _ = Describe("domains on several segments", func() {
 		for _, name := range segments() {
 			Expect(awaitAnnounced(ctx, name)).To(Equal(addrs[name]))
 			Eventually(ready("ipaddresspool", name)).WithContext(ctx).Should(HavePrefix("True Ready: "))
-			Eventually(leftOut(name)).WithContext(ctx).Should(HaveExactElements(HavePrefix("n1 NotAttached: ")))
+			Eventually(excludedNodes(name)).WithContext(ctx).Should(HaveExactElements(HavePrefix("n1 NotAttached: ")))
 		}
 	})
 })

@@ -35,7 +35,7 @@ var _ = Describe("a segment where each node has its own databases", func() {
 		Eventually(condition("web", v1alpha1.ConditionAnnounced)).WithContext(ctx).
 			Should(And(HavePrefix("False Unsupported: "), refused))
 		Eventually(ready("ippool", "public")).WithContext(ctx).Should(And(HavePrefix("False Unsupported: "), refused))
-		Expect(leftOut("provider")(ctx)).To(BeEmpty())
+		Expect(excludedNodes("provider")(ctx)).To(BeEmpty())
 		Expect(ourRows(ctx)).To(BeEmpty())
 	})
 

@@ -87,7 +87,7 @@ func (l *Lab) ActiveNode(ctx context.Context, port string) (string, error) {
 }
 
 // GatewayPorts returns the distributed gateway ports that have an HA chassis group, and the chassis that claims each,
-// or the empty string if not exactly one does. With zones, those of return routers are left out: no chassis of another
+// or the empty string if not exactly one does. With zones, those of return routers are omitted: no chassis of another
 // zone claims them.
 func (l *Lab) GatewayPorts(ctx context.Context) (map[string]string, error) {
 	out, err := l.EachNB(ctx, "--bare", "--columns=name", "find", "Logical_Router_Port", "ha_chassis_group!=[]")

@@ -18,7 +18,7 @@ type Session struct {
 	// BFD monitors the path to the peer; nil for no BFD.
 	BFD    *BFD
 	Routes map[netip.Prefix]Attributes
-	// Leaving means that the node drains or BGP is switched off. The routes get the community GRACEFUL_SHUTDOWN (RFC
+	// Leaving means that the node drains or BGP is disabled. The routes get the community GRACEFUL_SHUTDOWN (RFC
 	// 8326) and are withdrawn a little later. Then the session is closed and stays closed as long as Leaving is true.
 	Leaving bool
 }

@@ -41,7 +41,7 @@ type Survey struct {
 	// names are the sorted names of all nodes. peers caches the peers of each node that was looked up.
 	names []string
 	peers map[string][]*world.Peer
-	// off is the result for all addresses while BGP is switched off, nil if it is not.
+	// off is the result for all addresses while BGP is disabled, nil if it is not.
 	off *Advertisers
 }
 

@@ -65,10 +65,10 @@ ovnkube_slb_pool_available_addresses{family="IPv6",pool="six"} 9
 # TYPE ovnkube_slb_pool_capacity_addresses gauge
 ovnkube_slb_pool_capacity_addresses{family="IPv4",pool="lan"} 2
 ovnkube_slb_pool_capacity_addresses{family="IPv6",pool="six"} 9
-# HELP ovnkube_slb_pool_resting_addresses Addresses of the pool that are in cooldown (spec.reuseDelay), by family.
-# TYPE ovnkube_slb_pool_resting_addresses gauge
-ovnkube_slb_pool_resting_addresses{family="IPv4",pool="lan"} 0
-ovnkube_slb_pool_resting_addresses{family="IPv6",pool="six"} 0
+# HELP ovnkube_slb_pool_cooling_down_addresses Addresses of the pool that are in cooldown (spec.reuseDelay), by family.
+# TYPE ovnkube_slb_pool_cooling_down_addresses gauge
+ovnkube_slb_pool_cooling_down_addresses{family="IPv4",pool="lan"} 0
+ovnkube_slb_pool_cooling_down_addresses{family="IPv6",pool="six"} 0
 # HELP ovnkube_slb_services Services of type LoadBalancer that are served here, by status and reason of their condition Allocated.
 # TYPE ovnkube_slb_services gauge
 ovnkube_slb_services{allocated="False",reason="PoolExhausted"} 1
@@ -76,7 +76,7 @@ ovnkube_slb_services{allocated="True",reason="Allocated"} 2
 `
 	names := []string{"ovnkube_slb_services", "ovnkube_slb_pool_capacity_addresses", "ovnkube_slb_pool_assigned_addresses",
 		"ovnkube_slb_pool_available_addresses",
-		"ovnkube_slb_pool_resting_addresses"}
+		"ovnkube_slb_pool_cooling_down_addresses"}
 	if err := testutil.GatherAndCompare(r, strings.NewReader(want), names...); err != nil {
 		t.Error(err)
 	}

@@ -16,7 +16,7 @@ import (
 // poolMetrics exports the results of the last pass. It keeps no series: objects that are not in that pass, such as a
 // deleted pool, are not exported, and a scrape sees exactly one pass.
 type poolMetrics struct {
-	services, capacity, assigned, available, resting *prometheus.Desc
+	services, capacity, assigned, available, cooling *prometheus.Desc
 
 	last atomic.Pointer[poolSnapshot]
 }
@@ -43,7 +43,7 @@ func newPoolMetrics() *poolMetrics {
 		capacity:  pool("capacity_addresses", "Allocatable addresses of the pool, by family."),
 		assigned:  pool("assigned_addresses", "Addresses of the pool that are allocated to Services, by family."),
 		available: pool("available_addresses", "Addresses of the pool that are available for allocation, by family."),
-		resting:   pool("resting_addresses", "Addresses of the pool that are in cooldown (spec.reuseDelay), by family."),
+		cooling:   pool("cooling_down_addresses", "Addresses of the pool that are in cooldown (spec.reuseDelay), by family."),
 	}
 }
 
@@ -60,7 +60,7 @@ func (s *poolMetrics) set(pools map[string]ipam.PoolUsage, services map[world.Ke
 
 // Describe implements prometheus.Collector.
 func (s *poolMetrics) Describe(descs chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{s.services, s.capacity, s.assigned, s.available, s.resting} {
+	for _, d := range []*prometheus.Desc{s.services, s.capacity, s.assigned, s.available, s.cooling} {
 		descs <- d
 	}
 }
@@ -80,7 +80,7 @@ func (s *poolMetrics) Collect(metrics chan<- prometheus.Metric) {
 	for pool, use := range last.pools {
 		for _, f := range []struct {
 			family                                 world.Family
-			capacity, assigned, available, resting int64
+			capacity, assigned, available, cooling int64
 		}{
 			{world.IPv4, use.Capacity4, use.Assigned4, use.Available4, use.Cooldown4},
 			{world.IPv6, use.Capacity6, use.Assigned6, use.Available6, use.Cooldown6},
@@ -91,7 +91,7 @@ func (s *poolMetrics) Collect(metrics chan<- prometheus.Metric) {
 			tell(s.capacity, f.capacity, pool, f.family.String())
 			tell(s.assigned, f.assigned, pool, f.family.String())
 			tell(s.available, f.available, pool, f.family.String())
-			tell(s.resting, f.resting, pool, f.family.String())
+			tell(s.cooling, f.cooling, pool, f.family.String())
 		}
 	}
 }

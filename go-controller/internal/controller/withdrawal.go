@@ -18,7 +18,7 @@ const withdrawPause = 500 * time.Millisecond
 
 // withdrawal makes Services keep their addresses until they are no longer announced.
 type withdrawal struct {
-	// since is when everything was switched off, or zero if it is not.
+	// since is when everything was disabled, or zero if it is not.
 	since time.Time
 	// done is set once nothing is announced. It stays set until the mode is no longer Disabled.
 	done bool

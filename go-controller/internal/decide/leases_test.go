@@ -31,7 +31,7 @@ func TestLeasesNotSeenYetAreKnown(t *testing.T) {
 	seen := at(1, other)
 	d := m.Decide(seen)
 	if got := d.Allocation.Services[other.Key]; len(got.Addrs) != 0 {
-		t.Errorf("other has %v while the address rests", got.Addrs)
+		t.Errorf("other has %v during the cooldown of the address", got.Addrs)
 	}
 	if end := firstCooldownEnd(d.Allocation); !end.Equal(start.Add(11 * time.Second)) {
 		t.Errorf("the rest ends at %s, want 11 s after the start", end.Sub(start))
@@ -57,7 +57,7 @@ func TestLeasesNotSeenYetAreKnown(t *testing.T) {
 		t.Errorf("the delay has passed: %+v, want the address", got)
 	}
 	if end := firstCooldownEnd(d.Allocation); !end.IsZero() {
-		t.Errorf("a rest ends at %s, want none", end)
+		t.Errorf("a cooldown ends at %s, want none", end)
 	}
 	// Without a delay, no leases are kept.
 	none := at(12)
@@ -80,12 +80,12 @@ func TestLeasesOfNewcomersAreKnown(t *testing.T) {
 		t.Fatalf("web is not admitted: %+v", d.Allocation.Services[web])
 	}
 	if m.Amend(d, web, world.Change{Was: comes}) {
-		t.Error("web is dismissed, and nobody notes that its address rests")
+		t.Error("web is released and the cooldown of its address is not recorded")
 	}
 	other := worldtest.Service(world.Key{Namespace: "shop", Name: "other"}, 3)
 	again := *w
 	again.Services = append(slices.Clone(w.Services), other)
 	if got := m.Decide(&again).Allocation.Services[other.Key]; string(got.Reason) != v1alpha1.ReasonPoolExhausted {
-		t.Errorf("other: %+v while the address rests", got)
+		t.Errorf("other: %+v during the cooldown of the address", got)
 	}
 }

@@ -38,7 +38,7 @@ type probing struct {
 	// guards are the nodes that run a guard.
 	guards   map[string]*world.Node
 	requests map[netip.Addr]probe
-	// paused is set if the last pass announced nothing because layer 2 was switched off.
+	// paused is set if the last pass announced nothing because layer 2 was disabled.
 	paused bool
 	// ignored are the reports that the last pass ignored. newlyIgnored are those that the pass before it did not have.
 	ignored      map[IgnoredReport]bool

@@ -38,7 +38,7 @@ func newWatched(t *testing.T, guards int, services ...*world.Service) *watched {
 
 // expect runs a pass some time later, and compares the plans for OVN and the probe requests for guards.
 func (s *watched) expect(when string, later time.Duration, planned bool,
-	questions map[string][]world.ProbeRequest) *Decision {
+	probes map[string][]world.ProbeRequest) *Decision {
 	s.Helper()
 	s.now = s.now.Add(later)
 	s.w.Now = s.now
@@ -50,13 +50,13 @@ func (s *watched) expect(when string, later time.Duration, planned bool,
 	for _, list := range got {
 		for i := range list {
 			if list[i].ID == "" {
-				s.Errorf("%s: a question without an ID: %v", when, list[i])
+				s.Errorf("%s: a probe request without an ID: %v", when, list[i])
 			}
 			list[i].ID, list[i].Own = "", ""
 		}
 	}
-	if d := cmp.Diff(questions, got, cmpopts.EquateComparable(netip.Addr{}), cmpopts.EquateEmpty()); d != "" {
-		s.Errorf("%s: questions (-want +got):\n%s", when, d)
+	if d := cmp.Diff(probes, got, cmpopts.EquateComparable(netip.Addr{}), cmpopts.EquateEmpty()); d != "" {
+		s.Errorf("%s: probes (-want +got):\n%s", when, d)
 	}
 	return d
 }
@@ -117,7 +117,7 @@ func TestAddressIsProbedAgainAfterAbsence(t *testing.T) {
 	s.w.Services[0].Assigned = []netip.Addr{netip.MustParseAddr("10.50.0.100")}
 	s.expect("it was announced before we came", 0, true, nil)
 	s.w.Cluster.Switch.Mode = world.BGPOnly
-	s.expect("layer 2 is switched off", time.Second, false, nil)
+	s.expect("layer 2 is disabled", time.Second, false, nil)
 	s.w.Cluster.Switch.Mode = world.Layer2Only
 	s.expect("and on", time.Hour, false, about(first, "10.50.0.100"))
 	s.expect("silence", probeWait, true, nil)
@@ -151,7 +151,7 @@ func TestContestedAddressWaitsUntilNoAnswer(t *testing.T) {
 	s.m = State{probing: probing{epoch: 7}}
 	s.expect("another controller takes over", time.Minute, false, about(first, "10.50.0.100"))
 	if now := s.probe(first); now == last {
-		t.Errorf("it asks question %s as the one before did", now)
+		t.Errorf("it uses the probe ID %s again", now)
 	}
 	s.report(first, s.probe(first), conflictingMAC)
 	s.expect("and is answered", 10*time.Millisecond, false, about(first, "10.50.0.100"))
@@ -191,9 +191,9 @@ func TestOnlyProbedNodeAnswersItsProbe(t *testing.T) {
 	s.m = State{}
 	s.expect("new", 0, false, about(first, "10.50.0.100"))
 	for name, forge := range map[string]func(){
-		"another node":     func() { s.report(other, s.probe(first), conflictingMAC) },
-		"another question": func() { s.report(first, "0-0", conflictingMAC) },
-		"no question":      func() { s.report(first, "", conflictingMAC) },
+		"another node":  func() { s.report(other, s.probe(first), conflictingMAC) },
+		"another probe": func() { s.report(first, "0-0", conflictingMAC) },
+		"no probe":      func() { s.report(first, "", conflictingMAC) },
 	} {
 		forge()
 		if d := s.expect(name, time.Millisecond, false, about(first, "10.50.0.100")); len(d.World.Conflicts) != 0 {

@@ -25,8 +25,8 @@ func TestBridgeFaultsCountRefreshableAddressesOfTheDomain(t *testing.T) {
 		worldtest.ReportStale(n, "10.50.0.9", "203.0.113.5")
 	}
 	d := m.Decide(w)
-	if out := d.Layout.Domains[0].LeftOut; len(out) > 0 {
-		t.Errorf("left out: %v", out)
+	if out := d.Layout.Domains[0].Excluded; len(out) > 0 {
+		t.Errorf("excluded: %v", out)
 	}
 	if len(m.refreshes) > 0 || !d.Due.IsZero() {
 		t.Errorf("refreshes %v, due %s", m.refreshes, d.Due)

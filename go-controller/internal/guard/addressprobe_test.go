@@ -30,21 +30,21 @@ func talk(q addressProbes, from, until time.Duration, stranger func(time.Duratio
 }
 
 // An address is free after three unanswered probes. An address that another host has is probed every second.
-func TestQuestions(t *testing.T) {
+func TestAddressProbesEndWithoutReply(t *testing.T) {
 	a, start := netip.MustParseAddr("10.50.0.7"), time.Unix(1000, 0)
-	asks := []world.ProbeRequest{{Network: "provider", VLAN: 7, Addresses: []netip.Addr{a}}}
+	requests := []world.ProbeRequest{{Network: "provider", VLAN: 7, Addresses: []netip.Addr{a}}}
 	nobody := func(time.Duration) string { return "" }
 	q := addressProbes{}
-	q.setRequests(start, asks, nil)
+	q.setRequests(start, requests, nil)
 	if asked, got := talk(q, 0, time.Minute, nobody); asked != probeNum || len(got) != 0 {
 		t.Errorf("nobody there: asked %d times, %v", asked, got)
 	}
 	if _, again := q.due(start.Add(time.Hour)); !again.IsZero() {
-		t.Errorf("a question that is answered is asked again at %s", again)
+		t.Errorf("a finished probe is repeated at %s", again)
 	}
 	q.setRequests(start, nil, nil)
 
-	q.setRequests(start, asks, nil)
+	q.setRequests(start, requests, nil)
 	first := map[netip.Addr]convert.ConflictReport{a: {MAC: "02:00:00:00:00:01", Since: start.UTC()}}
 	asked, got := talk(q, 0, 10*time.Second, func(at time.Duration) string {
 		if at > 5*time.Second {
@@ -55,7 +55,7 @@ func TestQuestions(t *testing.T) {
 	if !maps.Equal(got, first) || asked != 10 {
 		t.Errorf("a stranger there: asked %d times, %v, want %v", asked, got, first)
 	}
-	q.setRequests(start.Add(10*time.Second), asks, nil)
+	q.setRequests(start.Add(10*time.Second), requests, nil)
 	if _, got := talk(q, 10*time.Second, 12*time.Second, nobody); !maps.Equal(got, first) {
 		t.Errorf("just gone: %v", got)
 	}
@@ -67,9 +67,9 @@ func TestQuestions(t *testing.T) {
 // Replies from other segments are ignored, and conflicts found by a previous guard are kept for a while.
 func TestAnswersOfOtherSegmentsAreIgnored(t *testing.T) {
 	a, start := netip.MustParseAddr("fd00:50::7"), time.Unix(1000, 0)
-	asks := []world.ProbeRequest{{Network: "provider", Addresses: []netip.Addr{a}}}
+	requests := []world.ProbeRequest{{Network: "provider", Addresses: []netip.Addr{a}}}
 	q := addressProbes{}
-	q.setRequests(start, asks, nil)
+	q.setRequests(start, requests, nil)
 	here := map[string]bool{"provider": true}
 	q.receive(start, here, neighbour.Answer{Addr: a, MAC: "02:00:00:00:00:01", VLAN: 7})
 	q.receive(start, map[string]bool{"physnet": true}, neighbour.Answer{Addr: a, MAC: "02:00:00:00:00:01"})
@@ -79,7 +79,7 @@ func TestAnswersOfOtherSegmentsAreIgnored(t *testing.T) {
 	}
 	before := map[netip.Addr]convert.ConflictReport{a: {MAC: "02:00:00:00:00:01", Since: start}}
 	q = addressProbes{}
-	q.setRequests(start, asks, before)
+	q.setRequests(start, requests, before)
 	if got := q.conflicts(); !maps.Equal(got, before) {
 		t.Errorf("strangers %v, want %v", got, before)
 	}

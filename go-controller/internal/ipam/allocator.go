@@ -254,7 +254,7 @@ func (al *allocator) outcome(service int, had, gets perFamily, msgs messages) Ou
 		if why := al.contested(a); why != "" {
 			msgs.add(ReasonAddressConflict, fmt.Sprintf("address %s is %s", a, why)+keeps)
 		} else if a == *had.of(f) && al.ineligible[claim{a, service}] {
-			msgs.add(ReasonAddressLeftPool, al.ineligibleMessage(s, a)+keeps)
+			msgs.add(ReasonAddressRetained, al.ineligibleMessage(s, a)+keeps)
 		}
 	}
 	o := Outcome{Reason: msgs.reason, Message: strings.Join(msgs.texts, "; ")}

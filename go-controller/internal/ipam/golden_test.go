@@ -50,7 +50,7 @@ func text(a *ipam.Allocation) string {
 		fmt.Fprintf(&out, "pool %s: assigned %d+%d available %d+%d", name, u.Assigned4, u.Assigned6, u.Available4,
 			u.Available6)
 		if !u.NextCooldownEnd.IsZero() {
-			fmt.Fprintf(&out, " resting %d+%d, the first until %s", u.Cooldown4, u.Cooldown6, u.NextCooldownEnd.UTC().
+			fmt.Fprintf(&out, " cooldown %d+%d, the first until %s", u.Cooldown4, u.Cooldown6, u.NextCooldownEnd.UTC().
 				Format(time.RFC3339Nano))
 		}
 		out.WriteString("\n")

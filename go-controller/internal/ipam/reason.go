@@ -11,27 +11,27 @@ type Reason string
 // Reasons why a Service is pending. If the Service has addresses, they are the reasons why it does not get the
 // addresses that it requests instead.
 const (
-	ReasonSwitchedOff       Reason = v1alpha1.ReasonSwitchedOff
-	ReasonOpenShiftAssigns  Reason = v1alpha1.ReasonOpenShiftAssigns
-	ReasonInvalidRequest    Reason = v1alpha1.ReasonInvalidRequest
-	ReasonNoPool            Reason = v1alpha1.ReasonNoPool
-	ReasonPoolNotFound      Reason = v1alpha1.ReasonPoolNotFound
-	ReasonPoolInvalid       Reason = v1alpha1.ReasonPoolInvalid
-	ReasonPoolDisabled      Reason = v1alpha1.ReasonPoolDisabled
-	ReasonNotAdmitted       Reason = v1alpha1.ReasonNotAdmitted
-	ReasonQuotaExceeded     Reason = v1alpha1.ReasonQuotaExceeded
-	ReasonPoolExhausted     Reason = v1alpha1.ReasonPoolExhausted
-	ReasonFamilyUnavailable Reason = v1alpha1.ReasonFamilyUnavailable
-	ReasonAddressNotInPool  Reason = v1alpha1.ReasonAddressNotInPool
-	ReasonAddressExcluded   Reason = v1alpha1.ReasonAddressExcluded
-	ReasonAddressConflict   Reason = v1alpha1.ReasonAddressConflict
-	ReasonAddressInUse      Reason = v1alpha1.ReasonAddressInUse
-	ReasonAddressResting    Reason = v1alpha1.ReasonAddressResting
-	ReasonForeignAddress    Reason = v1alpha1.ReasonForeignAddress
+	ReasonDisabledByMode     Reason = v1alpha1.ReasonDisabledByMode
+	ReasonOpenShiftAssigns   Reason = v1alpha1.ReasonOpenShiftAssigns
+	ReasonInvalidRequest     Reason = v1alpha1.ReasonInvalidRequest
+	ReasonNoPool             Reason = v1alpha1.ReasonNoPool
+	ReasonPoolNotFound       Reason = v1alpha1.ReasonPoolNotFound
+	ReasonPoolInvalid        Reason = v1alpha1.ReasonPoolInvalid
+	ReasonPoolDisabled       Reason = v1alpha1.ReasonPoolDisabled
+	ReasonNotAdmitted        Reason = v1alpha1.ReasonNotAdmitted
+	ReasonQuotaExceeded      Reason = v1alpha1.ReasonQuotaExceeded
+	ReasonPoolExhausted      Reason = v1alpha1.ReasonPoolExhausted
+	ReasonFamilyUnavailable  Reason = v1alpha1.ReasonFamilyUnavailable
+	ReasonAddressNotInPool   Reason = v1alpha1.ReasonAddressNotInPool
+	ReasonAddressExcluded    Reason = v1alpha1.ReasonAddressExcluded
+	ReasonAddressConflict    Reason = v1alpha1.ReasonAddressConflict
+	ReasonAddressInUse       Reason = v1alpha1.ReasonAddressInUse
+	ReasonAddressCoolingDown Reason = v1alpha1.ReasonAddressCoolingDown
+	ReasonForeignAddress     Reason = v1alpha1.ReasonForeignAddress
 )
 
 // Remarks on a Service that has an address.
 const (
 	ReasonPartlyAllocated Reason = v1alpha1.ReasonPartlyAllocated
-	ReasonAddressLeftPool Reason = v1alpha1.ReasonAddressLeftPool
+	ReasonAddressRetained Reason = v1alpha1.ReasonAddressRetained
 )

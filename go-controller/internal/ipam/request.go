@@ -125,7 +125,7 @@ func (al *allocator) deny(service int, p *pool, a netip.Addr, by string, contest
 		return ReasonAddressExcluded, by + ": address " + why
 	}
 	if c := al.cooldowns[a]; c != nil && !slices.Contains(c.of, s.Key) {
-		return ReasonAddressResting, fmt.Sprintf("%s: pool %q reserves it for Service %s, which had it last, until %s "+
+		return ReasonAddressCoolingDown, fmt.Sprintf("%s: pool %q reserves it for Service %s, which had it last, until %s "+
 			"(spec.reuseDelay)",
 			asked, p.Name, c.of[0], formatTime(c.end()))
 	}

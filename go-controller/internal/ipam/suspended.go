@@ -20,7 +20,7 @@ type Suspension struct {
 func suspended(c *world.Cluster) Suspension {
 	switch {
 	case c.Switch.Mode == world.Disabled:
-		return Suspension{ReasonSwitchedOff, c.Switch.Off("service load balancers are")}
+		return Suspension{ReasonDisabledByMode, c.Switch.Off("service load balancers are")}
 	case len(c.AutoAssignCIDRs) > 0:
 		return Suspension{ReasonOpenShiftAssigns,
 			fmt.Sprintf("OpenShift allocates addresses itself (config.openshift.io Network \"cluster\", "+

@@ -98,7 +98,7 @@ func conflict(s *corev1.Service) *metav1.Condition {
 func (e *Events) Pool(before, after *v1alpha1.IPAddressPool) {
 	suspended := func(p *v1alpha1.IPAddressPool) bool {
 		ready := meta.FindStatusCondition(p.Status.Conditions, v1alpha1.ConditionReady)
-		return ready != nil && (ready.Reason == v1alpha1.ReasonOpenShiftAssigns || ready.Reason == v1alpha1.ReasonSwitchedOff)
+		return ready != nil && (ready.Reason == v1alpha1.ReasonOpenShiftAssigns || ready.Reason == v1alpha1.ReasonDisabledByMode)
 	}
 	was, is := suspended(before), suspended(after)
 	if was == is {

@@ -66,7 +66,7 @@ func PoolStatus(problems []string, use ipam.PoolUsage, way Verdict, mode *Verdic
 		status := v1alpha1.IPAddressPoolStatus{
 			AssignedIPv4: use.Assigned4, AssignedIPv6: use.Assigned6,
 			AvailableIPv4: use.Available4, AvailableIPv6: use.Available6,
-			RestingIPv4: use.Cooldown4, RestingIPv6: use.Cooldown6,
+			CoolingDownIPv4: use.Cooldown4, CoolingDownIPv6: use.Cooldown6,
 			Conditions: slices.Clone(have.Status.Conditions),
 		}
 		leases := use.Leases[:min(len(use.Leases), v1alpha1.MaxLeases)]
@@ -84,7 +84,7 @@ func PoolStatus(problems []string, use ipam.PoolUsage, way Verdict, mode *Verdic
 		was := have.Status
 		if !changed && was.AssignedIPv4 == use.Assigned4 && was.AssignedIPv6 == use.Assigned6 &&
 			was.AvailableIPv4 == use.Available4 && was.AvailableIPv6 == use.Available6 &&
-			was.RestingIPv4 == use.Cooldown4 && was.RestingIPv6 == use.Cooldown6 &&
+			was.CoolingDownIPv4 == use.Cooldown4 && was.CoolingDownIPv6 == use.Cooldown6 &&
 			slices.EqualFunc(was.Leases, leases, sameLease) {
 			return nil, false
 		}
@@ -140,7 +140,7 @@ func poolReady(disabled bool, problems []string, use ipam.PoolUsage, way Verdict
 }
 
 // DomainStatus returns a Merge that sets the status of a domain. verdicts are its conditions; a condition without a
-// verdict is not changed. Which nodes are gateways of shards, and therefore which nodes are left out, depends on OVN.
+// verdict is not changed. Which nodes are gateways of shards, and therefore which nodes are excluded, depends on OVN.
 // Unless known is set, only the conditions are changed.
 func DomainStatus(status v1alpha1.L2DomainStatus, verdicts Verdicts, known bool) Merge[*v1alpha1.L2Domain] {
 	return func(have *v1alpha1.L2Domain, now time.Time) (*v1alpha1.L2Domain, bool) {
@@ -151,7 +151,7 @@ func DomainStatus(status v1alpha1.L2DomainStatus, verdicts Verdicts, known bool)
 		next.Conditions = slices.Clone(have.Status.Conditions)
 		changed := verdicts.set(&next.Conditions, have.Generation, now)
 		was := have.Status
-		if !changed && was.EligibleNodes == next.EligibleNodes && slices.Equal(was.LeftOutNodes, next.LeftOutNodes) &&
+		if !changed && was.EligibleNodes == next.EligibleNodes && slices.Equal(was.ExcludedNodes, next.ExcludedNodes) &&
 			slices.EqualFunc(was.Shards, next.Shards, equalShards) {
 			return nil, false
 		}

@@ -37,7 +37,7 @@ func kept(t *testing.T, p *v1alpha1.IPAddressPool) *v1alpha1.IPAddressPool {
 func TestPoolStatusKeepsLeases(t *testing.T) {
 	released := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	has := world.Key{Namespace: "shop", Name: "web"}
-	resting := world.Lease{Addr: netip.MustParseAddr("192.0.2.1"), Service: has, Released: released}
+	cooling := world.Lease{Addr: netip.MustParseAddr("192.0.2.1"), Service: has, Released: released}
 	used := world.Lease{Addr: netip.MustParseAddr("2001:db8::1"), Service: has}
 	now := released.Add(time.Minute)
 	pool := &v1alpha1.IPAddressPool{Spec: v1alpha1.IPAddressPoolSpec{ReuseDelay: &metav1.Duration{Duration: time.Hour}}}
@@ -46,15 +46,15 @@ func TestPoolStatusKeepsLeases(t *testing.T) {
 		use     ipam.PoolUsage
 		changed bool
 	}{
-		{"in use", ipam.PoolUsage{Assigned4: 1, Assigned6: 1, Leases: []world.Lease{{Addr: resting.Addr, Service: has},
+		{"in use", ipam.PoolUsage{Assigned4: 1, Assigned6: 1, Leases: []world.Lease{{Addr: cooling.Addr, Service: has},
 			used}},
 			true},
-		{"one rests", ipam.PoolUsage{Cooldown4: 1, Assigned6: 1, Leases: []world.Lease{resting, used}, NextCooldownEnd: now},
+		{"one in cooldown", ipam.PoolUsage{Cooldown4: 1, Assigned6: 1, Leases: []world.Lease{cooling, used}, NextCooldownEnd: now},
 			true},
-		{"again", ipam.PoolUsage{Cooldown4: 1, Assigned6: 1, Leases: []world.Lease{resting, used}, NextCooldownEnd: now},
+		{"again", ipam.PoolUsage{Cooldown4: 1, Assigned6: 1, Leases: []world.Lease{cooling, used}, NextCooldownEnd: now},
 			false},
-		{"until another time", ipam.PoolUsage{Cooldown4: 1, Assigned6: 1, Leases: []world.Lease{resting, used}}, false},
-		{"another's", ipam.PoolUsage{Cooldown4: 1, Assigned6: 1, Leases: []world.Lease{resting,
+		{"until another time", ipam.PoolUsage{Cooldown4: 1, Assigned6: 1, Leases: []world.Lease{cooling, used}}, false},
+		{"another's", ipam.PoolUsage{Cooldown4: 1, Assigned6: 1, Leases: []world.Lease{cooling,
 			{Addr: used.Addr, Service: world.Key{Namespace: "shop", Name: "other"}}}}, true},
 		{"none", ipam.PoolUsage{Available4: 1}, true},
 		{"still none", ipam.PoolUsage{Available4: 1}, false},

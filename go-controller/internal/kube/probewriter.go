@@ -97,7 +97,7 @@ func (w *ProbeWriter) write(ctx context.Context, node string) error {
 	if !some {
 		value = nil
 	}
-	metadata := map[string]any{"annotations": map[string]*string{v1alpha1.AnnotationQuestions: value}}
+	metadata := map[string]any{"annotations": map[string]*string{v1alpha1.AnnotationAddressProbes: value}}
 	patch, err := json.Marshal(map[string]any{"metadata": metadata})
 	if err != nil {
 		return fmt.Errorf("ask the guard of node %s: %w", node, err)

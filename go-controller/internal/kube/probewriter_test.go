@@ -46,16 +46,16 @@ func TestProbeRequestsReachTheirGuards(t *testing.T) {
 		})
 		a := NewProbeWriter(kube, f)
 		go a.Run(t.Context())
-		questions := []world.ProbeRequest{{Network: "provider", VLAN: 7,
+		requests := []world.ProbeRequest{{Network: "provider", VLAN: 7,
 			Addresses: []netip.Addr{netip.MustParseAddr("fd00:50::7")}}}
-		a.Set(map[string][]world.ProbeRequest{"n1": questions, "gone": questions})
+		a.Set(map[string][]world.ProbeRequest{"n1": requests, "gone": requests})
 		<-time.After(time.Minute)
 		l := lease()
-		if got, want := l.Annotations[v1alpha1.AnnotationQuestions],
+		if got, want := l.Annotations[v1alpha1.AnnotationAddressProbes],
 			`[{"network":"provider","vlan":7,"addresses":["fd00:50::7"]}]`; got != want {
-			t.Errorf("questions %q, want %q", got, want)
+			t.Errorf("requests %q, want %q", got, want)
 		}
-		if got := convert.ProbeRequests(l); len(got) != 1 || got[0].Addresses[0] != questions[0].Addresses[0] {
+		if got := convert.ProbeRequests(l); len(got) != 1 || got[0].Addresses[0] != requests[0].Addresses[0] {
 			t.Errorf("the guard reads %v", got)
 		}
 		if l.Annotations[v1alpha1.AnnotationFaults] != "null" {
@@ -63,13 +63,13 @@ func TestProbeRequestsReachTheirGuards(t *testing.T) {
 		}
 		f.setReport(first, l)
 		writes := len(kube.Actions())
-		a.Set(map[string][]world.ProbeRequest{"n1": questions})
+		a.Set(map[string][]world.ProbeRequest{"n1": requests})
 		synctest.Wait()
 		if len(kube.Actions()) != writes {
 			t.Errorf("asked twice: %v", kube.Actions()[writes:])
 		}
 		a.Set(nil)
-		if text, asked := lease().Annotations[v1alpha1.AnnotationQuestions]; asked {
+		if text, asked := lease().Annotations[v1alpha1.AnnotationAddressProbes]; asked {
 			t.Errorf("still asked %q", text)
 		}
 	})

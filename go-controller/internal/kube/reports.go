@@ -42,9 +42,9 @@ func (f *Facts) setReport(old, now *coordinationv1.Lease) {
 	case now == nil:
 	case was != nil && sameRenewal(old, now):
 		is = was
-		is.probes = now.Annotations[v1alpha1.AnnotationQuestions]
+		is.probes = now.Annotations[v1alpha1.AnnotationAddressProbes]
 	default:
-		is = &report{Report: convert.ReadReport(now), probes: now.Annotations[v1alpha1.AnnotationQuestions]}
+		is = &report{Report: convert.ReadReport(now), probes: now.Annotations[v1alpha1.AnnotationAddressProbes]}
 		is.expiry = time.AfterFunc(remaining(old, now), func() { f.expire(name, is) })
 	}
 	silent := f.expiredLeases[name]

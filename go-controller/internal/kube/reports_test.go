@@ -65,12 +65,12 @@ func TestReportsOfGuards(t *testing.T) {
 		f.setReport(first, leaseOf(t, convert.Report{Faults: lost}))
 		expect("back", 1, lost)
 		asked := first.DeepCopy()
-		asked.Annotations[v1alpha1.AnnotationQuestions] = "[]"
+		asked.Annotations[v1alpha1.AnnotationAddressProbes] = "[]"
 		<-time.After(30 * time.Second)
 		f.setReport(first, asked)
 		expect("asked", 0, lost)
 		if got := f.probes()["n1"]; got != "[]" {
-			t.Errorf("questions %q", got)
+			t.Errorf("address probes %q", got)
 		}
 		<-time.After(11 * time.Second)
 		expect("silent although asked", 1, nil)

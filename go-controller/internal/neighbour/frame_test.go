@@ -34,7 +34,7 @@ func bytesOf(t *testing.T, text string) []byte {
 	return b
 }
 
-func TestQuestions(t *testing.T) {
+func TestARPRequestsAndNeighborSolicitations(t *testing.T) {
 	from := [6]byte{2, 0x11, 0x22, 0x33, 0x44, 0x55}
 	for _, c := range []struct {
 		addr string
@@ -49,7 +49,7 @@ func TestQuestions(t *testing.T) {
 			"8700 7cb7 00000000 fd000050000000000000000000000050"},
 	} {
 		if got := probeFrame(from, netip.MustParseAddr(c.addr), c.vlan); string(got) != string(bytesOf(t, c.want)) {
-			t.Errorf("question about %s:\n%x, want\n%x", c.addr, got, bytesOf(t, c.want))
+			t.Errorf("probe for %s:\n%x, want\n%x", c.addr, got, bytesOf(t, c.want))
 		}
 	}
 }

@@ -43,7 +43,7 @@ func TestReporter(t *testing.T) {
 		down := map[string]string{"provider": "no carrier"}
 		r.Report(v1alpha1.AnnotationFaults, `{"provider":"no carrier"}`, true)
 		expect(down, urgent())
-		asked := []byte(`{"metadata":{"annotations":{"slb.k8s.ovn.org/questions":"[]","slb.k8s.ovn.org/conflicts":"{}"}}}`)
+		asked := []byte(`{"metadata":{"annotations":{"slb.k8s.ovn.org/address-probes":"[]","slb.k8s.ovn.org/conflicts":"{}"}}}`)
 		if _, err := leases.Patch(t.Context(), "n1", types.MergePatchType, asked, metav1.PatchOptions{}); err != nil {
 			t.Fatal(err)
 		}
@@ -56,7 +56,7 @@ func TestReporter(t *testing.T) {
 		if expect(nil, quietPace()); len(kube.Actions()) > writes+1+12 {
 			t.Errorf("a healthy node costs too many requests: %v", kube.Actions()[writes:])
 		}
-		if l, _ := leases.Get(t.Context(), "n1", metav1.GetOptions{}); l.Annotations[v1alpha1.AnnotationQuestions] != "[]" ||
+		if l, _ := leases.Get(t.Context(), "n1", metav1.GetOptions{}); l.Annotations[v1alpha1.AnnotationAddressProbes] != "[]" ||
 			l.Annotations[v1alpha1.AnnotationConflicts] != "{}" {
 			t.Errorf("annotations %v", l.Annotations)
 		}

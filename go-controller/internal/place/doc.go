@@ -16,5 +16,5 @@
 //   - A shard moves only if its gateway is removed (with preempt, few others move too), and to a gateway that then
 //     has at most one shard more than any other.
 //   - Adding or removing a shard changes the shard of few addresses.
-//   - No node is left out because of unknown facts, except with OpenShift SDN, where such a node would hold no address.
+//   - No node is excluded because of unknown facts, except with OpenShift SDN, where such a node would hold no address.
 package place

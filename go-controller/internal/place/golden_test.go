@@ -47,8 +47,8 @@ func layoutText(l *place.Layout, f *plan.Fabric) string {
 			}
 			out.WriteString("\n")
 		}
-		for _, n := range d.LeftOut {
-			fmt.Fprintf(&out, "  left out: %s (%s) %s\n", n.Node, n.Reason, n.Message)
+		for _, n := range d.Excluded {
+			fmt.Fprintf(&out, "  excluded: %s (%s) %s\n", n.Node, n.Reason, n.Message)
 		}
 		for _, fabric := range f.Domains {
 			if fabric.Name == d.Spec.Name && len(fabric.Residents) > 0 {

@@ -17,7 +17,7 @@ import (
 const minKernels = 2
 
 // sdnNotAttachedReason returns why a node of OpenShift SDN is not attached to the segment, or no reason if it is. A
-// node with unknown facts is left out: it would not act as a gateway.
+// node with unknown facts is excluded: it would not act as a gateway.
 func (d *Domain) sdnNotAttachedReason(n *world.Node) (Reason, string) {
 	if n.Kernel == nil || !n.Kernel.Agent.IsValid() {
 		return ReasonNoAgent, fmt.Sprintf("no agent runs on node %q (ovnkube-slb node --enable-sdn)", n.Name)

@@ -71,14 +71,14 @@ func TestKernelsAttached(t *testing.T) {
 		t.Error("four gateways are too few")
 	}
 	reasons := map[string]place.Reason{"n4": place.ReasonNotAttached, "n5": place.ReasonNoAgent}
-	for _, out := range d.LeftOut {
+	for _, out := range d.Excluded {
 		if reasons[out.Node] != out.Reason {
-			t.Errorf("left out: %+v", out)
+			t.Errorf("excluded: %+v", out)
 		}
 		delete(reasons, out.Node)
 	}
 	if len(reasons) > 0 {
-		t.Errorf("not left out: %v", reasons)
+		t.Errorf("not excluded: %v", reasons)
 	}
 }
 

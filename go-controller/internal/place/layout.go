@@ -30,8 +30,8 @@ type Domain struct {
 	Spec *world.Domain
 	// Shards are in order of their index. There are none if the domain has no gateway.
 	Shards []Shard
-	// LeftOut are the domain's nodes that must not carry shards, by name.
-	LeftOut []LeftOut
+	// Excluded are the domain's nodes that must not carry shards, by name.
+	Excluded []ExcludedNode
 	// Pools are the pools of its spec that the domain carries, sorted. They exist and belong to no older domain.
 	Pools []string
 	// Problems are about the pools that the domain does not carry, in addition to the problems of its spec.
@@ -40,7 +40,7 @@ type Domain struct {
 	Warnings []string
 	// TooFewGateways is set if the domain may not survive the loss of a gateway.
 	TooFewGateways bool
-	// NoGateway is why the domain has no shards. Off is set if layer 2 is switched off. Unserved is why the domain
+	// NoGateway is why the domain has no shards. Off is set if layer 2 is disabled. Unserved is why the domain
 	// can't be served in this cluster. Each is empty if it does not apply.
 	NoGateway, DisabledReason, Unserved string
 	// AllDraining is set if every gateway of the domain is draining.
@@ -62,8 +62,8 @@ type Shard struct {
 	Gateways []plan.Gateway
 }
 
-// LeftOut is a node that must not carry shards, and why.
-type LeftOut struct {
+// ExcludedNode is a node that must not carry shards, and why.
+type ExcludedNode struct {
 	Node    string
 	Reason  Reason
 	Message string

@@ -14,7 +14,7 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
 )
 
-// members returns the nodes that may be gateways, by name, and records the others as left out. A node is not left out
+// members returns the nodes that may be gateways, by name, and records the others as excluded. A node is not excluded
 // because of unknown facts.
 func (d *Domain) members(nodes map[string]*world.Node, zones *world.Zones, w *world.Snapshot) []*world.Node {
 	var list []*world.Node
@@ -22,46 +22,46 @@ func (d *Domain) members(nodes map[string]*world.Node, zones *world.Zones, w *wo
 		n := nodes[name]
 		switch {
 		case n == nil:
-			d.leaveOut(name, ReasonNoChassis, fmt.Sprintf("node %q does not exist", name))
+			d.exclude(name, ReasonNoChassis, fmt.Sprintf("node %q does not exist", name))
 			continue
 		case n.Chassis == "":
-			d.leaveOut(name, ReasonNoChassis, fmt.Sprintf("node %q has no chassis yet (k8s.ovn.org/node-chassis-id)", name))
+			d.exclude(name, ReasonNoChassis, fmt.Sprintf("node %q has no chassis yet (k8s.ovn.org/node-chassis-id)", name))
 			continue
 		case !w.Cluster.OpenShiftSDN && zones.Interconnect && n.Zone != n.Name:
-			d.leaveOut(name, ReasonOtherZone, fmt.Sprintf("node %q is in zone %q of OVN-Kubernetes (k8s.ovn.org/zone-name), "+
+			d.exclude(name, ReasonOtherZone, fmt.Sprintf("node %q is in zone %q of OVN-Kubernetes (k8s.ovn.org/zone-name), "+
 				"not in a zone of its own", name, n.Zone))
 			continue
 		case !w.Cluster.OpenShiftSDN && zones.Interconnect && n.Agent == nil:
-			d.leaveOut(name, ReasonNoAgent, fmt.Sprintf("no agent runs on node %q (ovnkube-slb node --enable-l2)", name))
+			d.exclude(name, ReasonNoAgent, fmt.Sprintf("no agent runs on node %q (ovnkube-slb node --enable-l2)", name))
 			continue
 		case !w.Cluster.OpenShiftSDN && !zones.Reaches(n):
-			d.leaveOut(name, ReasonOtherZone, fmt.Sprintf("node %q is in zone %q of OVN-Kubernetes (k8s.ovn.org/zone-name), "+
+			d.exclude(name, ReasonOtherZone, fmt.Sprintf("node %q is in zone %q of OVN-Kubernetes (k8s.ovn.org/zone-name), "+
 				"most nodes are in zone %q: "+
 				"another northbound database configures it", name, n.Zone, zones.Home))
 			continue
 		}
 		if w.Cluster.OpenShiftSDN {
 			if reason, message := d.sdnNotAttachedReason(n); reason != "" {
-				d.leaveOut(name, reason, message)
+				d.exclude(name, reason, message)
 				continue
 			}
 		}
 		mapped, known := w.Bridges[n.Chassis]
 		if known {
 			if reason, message := d.notAttachedReason(n, mapped, zones); reason != "" {
-				d.leaveOut(name, reason, message)
+				d.exclude(name, reason, message)
 				continue
 			}
 		}
 		if !known && w.Bridges != nil && n.GatewayBridge != "" && !n.SharedGateway && !d.isConfiguredGateway(n, w) {
-			d.leaveOut(name, ReasonNoChassis, fmt.Sprintf("chassis %s of node %q is not in the southbound database, so its "+
+			d.exclude(name, ReasonNoChassis, fmt.Sprintf("chassis %s of node %q is not in the southbound database, so its "+
 				"bridges are "+
 				"not known", n.Chassis, name))
 			continue
 		}
 		if bridge := mapped[d.Spec.PhysicalNetwork]; known && !w.Cluster.OpenShiftSDN && bridge == n.GatewayBridge {
 			if reason, message := d.admitToBridge(n, bridge, w); reason != "" {
-				d.leaveOut(name, reason, message)
+				d.exclude(name, reason, message)
 				continue
 			}
 		}
@@ -102,8 +102,8 @@ func mappingText(mapped world.Bridges) string {
 	return strings.Join(pairs, ",")
 }
 
-func (d *Domain) leaveOut(node string, reason Reason, message string) {
-	d.LeftOut = append(d.LeftOut, LeftOut{node, reason, message})
+func (d *Domain) exclude(node string, reason Reason, message string) {
+	d.Excluded = append(d.Excluded, ExcludedNode{node, reason, message})
 }
 
 // leaveOutMembers records the members that could be gateways and must not be, or are only because there are no
@@ -112,27 +112,27 @@ func (d *Domain) leaveOutMembers(members []*world.Node, serves map[*world.Node]b
 	for _, n := range members {
 		switch {
 		case d.fault(n) != "":
-			d.leaveOut(n.Name, ReasonFaulty, fmt.Sprintf("node %q reports: %s", n.Name, d.fault(n)))
+			d.exclude(n.Name, ReasonFaulty, fmt.Sprintf("node %q reports: %s", n.Name, d.fault(n)))
 		case n.Draining != "" && d.AllDraining && serves[n]:
-			d.leaveOut(n.Name, ReasonDraining, fmt.Sprintf("node %q is draining: %s; it stays a gateway because there are no "+
+			d.exclude(n.Name, ReasonDraining, fmt.Sprintf("node %q is draining: %s; it stays a gateway because there are no "+
 				"others",
 				n.Name,
 				n.Draining))
 		case n.Draining != "":
-			d.leaveOut(n.Name, ReasonDraining, fmt.Sprintf("node %q is draining: %s", n.Name, n.Draining))
+			d.exclude(n.Name, ReasonDraining, fmt.Sprintf("node %q is draining: %s", n.Name, n.Draining))
 		case !serves[n]:
-			d.leaveOut(n.Name, ReasonEnoughGateways, fmt.Sprintf("every shard already has %d other gateways (gateways.max)",
+			d.exclude(n.Name, ReasonEnoughGateways, fmt.Sprintf("every shard already has %d other gateways (gateways.max)",
 				d.Spec.MaxGateways))
 		}
 	}
-	slices.SortFunc(d.LeftOut, func(a, b LeftOut) int { return cmp.Compare(a.Node, b.Node) })
+	slices.SortFunc(d.Excluded, func(a, b ExcludedNode) int { return cmp.Compare(a.Node, b.Node) })
 }
 
 func (d *Domain) noGatewayReason() string {
-	if len(d.LeftOut) == 0 {
+	if len(d.Excluded) == 0 {
 		return "no node is selected, so there is no gateway"
 	}
-	return fmt.Sprintf("none of the %d selected nodes can be a gateway: %s", len(d.LeftOut), d.LeftOut[0].Message)
+	return fmt.Sprintf("none of the %d selected nodes can be a gateway: %s", len(d.Excluded), d.Excluded[0].Message)
 }
 
 // remark records the weaknesses of a domain with these members.
@@ -168,24 +168,24 @@ func (d *Domain) remark(members []*world.Node, sdn bool) {
 		say("no guard (ovnkube-slb node) reports whether bridges forward ARP requests and neighbour solicitations to OVN: %s",
 			strings.Join(d.withoutGuard, ", "))
 	}
-	if out := len(d.LeftOut); out > 0 {
-		say("%d of the %d selected nodes can't be gateways: %s (see status.leftOutNodes); %s", out, out+len(members),
-			d.leftOutNames(), d.LeftOut[0].Message)
+	if out := len(d.Excluded); out > 0 {
+		say("%d of the %d selected nodes can't be gateways: %s (see status.excludedNodes); %s", out, out+len(members),
+			d.excludedNames(), d.Excluded[0].Message)
 	}
 	if node, link, subnet := d.mismatchedPrefix(members); node != "" {
 		say("node %q has address %s, which does not match the prefix length of subnet %s", node, link, subnet)
 	}
 }
 
-// leftOutNames returns as many names as fit into a condition.
-func (d *Domain) leftOutNames() string {
+// excludedNames returns as many names as fit into a condition.
+func (d *Domain) excludedNames() string {
 	const most = 16
 	var names []string
-	for _, out := range d.LeftOut[:min(len(d.LeftOut), most)] {
+	for _, out := range d.Excluded[:min(len(d.Excluded), most)] {
 		names = append(names, out.Node)
 	}
 	text := strings.Join(names, ", ")
-	if more := len(d.LeftOut) - len(names); more > 0 {
+	if more := len(d.Excluded) - len(names); more > 0 {
 		text += fmt.Sprintf(" and %d more", more)
 	}
 	return text

@@ -8,7 +8,7 @@ import (
 )
 
 // A condition has room for a limited number of names.
-func TestLeftOutNames(t *testing.T) {
+func TestExcludedNamesAreLimited(t *testing.T) {
 	for n, want := range map[int]string{
 		1:  "n01",
 		3:  "n01, n02, n03",
@@ -16,9 +16,9 @@ func TestLeftOutNames(t *testing.T) {
 	} {
 		var d Domain
 		for i := range n {
-			d.leaveOut(fmt.Sprintf("n%02d", i+1), ReasonNotAttached, "")
+			d.exclude(fmt.Sprintf("n%02d", i+1), ReasonNotAttached, "")
 		}
-		if got := d.leftOutNames(); got != want {
+		if got := d.excludedNames(); got != want {
 			t.Errorf("%d nodes: %q, want %q", n, got, want)
 		}
 	}

@@ -40,7 +40,7 @@ type Placement struct {
 // BGP.
 func (s *Placement) OutsideLayer2() bool {
 	switch s.Reason {
-	case ReasonNoDomain, ReasonAddressOutsideSubnets, ReasonSwitchedOff, ReasonUnsupported:
+	case ReasonNoDomain, ReasonAddressOutsideSubnets, ReasonDisabledByMode, ReasonUnsupported:
 		return true
 	default:
 		return false
@@ -146,7 +146,7 @@ func (d *Domain) idle(pool string) (Reason, string) {
 	case len(d.Spec.Problems) > 0:
 		return ReasonDomainNotReady, fmt.Sprintf("L2Domain %q: %s", d.Spec.Name, strings.Join(d.Spec.Problems, "; "))
 	case d.DisabledReason != "":
-		return ReasonSwitchedOff, fmt.Sprintf("L2Domain %q: %s", d.Spec.Name, d.DisabledReason)
+		return ReasonDisabledByMode, fmt.Sprintf("L2Domain %q: %s", d.Spec.Name, d.DisabledReason)
 	case d.Unserved != "":
 		return ReasonUnsupported, fmt.Sprintf("L2Domain %q: %s", d.Spec.Name, d.Unserved)
 	case len(d.Shards) == 0:

@@ -11,7 +11,7 @@ type Reason string
 // Reasons why an address is not carried.
 const (
 	ReasonNoDomain              Reason = v1alpha1.ReasonNoDomain
-	ReasonSwitchedOff           Reason = v1alpha1.ReasonSwitchedOff
+	ReasonDisabledByMode        Reason = v1alpha1.ReasonDisabledByMode
 	ReasonDomainNotReady        Reason = v1alpha1.ReasonDomainNotReady
 	ReasonUnsupported           Reason = v1alpha1.ReasonUnsupported
 	ReasonNoGateway             Reason = v1alpha1.ReasonNoGateway
@@ -23,14 +23,14 @@ const (
 
 // Reasons why a node carries nothing.
 const (
-	ReasonNoChassis      Reason = v1alpha1.LeftOutNoChassis
-	ReasonOtherZone      Reason = v1alpha1.LeftOutOtherZone
-	ReasonNoAgent        Reason = v1alpha1.LeftOutNoAgent
-	ReasonNotAttached    Reason = v1alpha1.LeftOutNotAttached
-	ReasonSharedGateway  Reason = v1alpha1.LeftOutSharedGateway
-	ReasonNoGuard        Reason = v1alpha1.LeftOutNoGuard
-	ReasonPortMissing    Reason = v1alpha1.LeftOutPortMissing
-	ReasonEnoughGateways Reason = v1alpha1.LeftOutEnough
-	ReasonDraining       Reason = v1alpha1.LeftOutDraining
-	ReasonFaulty         Reason = v1alpha1.LeftOutFaulty
+	ReasonNoChassis      Reason = v1alpha1.ExcludedNoChassis
+	ReasonOtherZone      Reason = v1alpha1.ExcludedOtherZone
+	ReasonNoAgent        Reason = v1alpha1.ExcludedNoAgent
+	ReasonNotAttached    Reason = v1alpha1.ExcludedNotAttached
+	ReasonSharedGateway  Reason = v1alpha1.ExcludedSharedGateway
+	ReasonNoGuard        Reason = v1alpha1.ExcludedNoGuard
+	ReasonPortMissing    Reason = v1alpha1.ExcludedPortMissing
+	ReasonEnoughGateways Reason = v1alpha1.ExcludedEnoughGateways
+	ReasonDraining       Reason = v1alpha1.ExcludedDraining
+	ReasonFaulty         Reason = v1alpha1.ExcludedFaulty
 )

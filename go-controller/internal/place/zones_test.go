@@ -104,8 +104,8 @@ func TestNodesWithoutAgentsCarryNothing(t *testing.T) {
 	w := zoned("n1", "n2")
 	l := place.Compute(w)
 	d := l.Domains[0]
-	if len(d.LeftOut) != 1 || d.LeftOut[0].Node != "n3" || d.LeftOut[0].Reason != place.ReasonNoAgent {
-		t.Errorf("left out: %+v", d.LeftOut)
+	if len(d.Excluded) != 1 || d.Excluded[0].Node != "n3" || d.Excluded[0].Reason != place.ReasonNoAgent {
+		t.Errorf("excluded: %+v", d.Excluded)
 	}
 	far := w.Nodes[2].PodSubnets[0].Addr().Next().Next()
 	w.Services[0].Slices[0].Endpoints = append(w.Services[0].Slices[0].Endpoints,
@@ -121,7 +121,7 @@ func TestNodesWithoutAgentsCarryNothing(t *testing.T) {
 func TestSharedGatewayBridgeIsServedInZones(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(*world.Snapshot)
-		want   place.Reason // why n1 is left out, empty if it is not
+		want   place.Reason // why n1 is excluded, empty if it is not
 	}{
 		"with its port": {func(*world.Snapshot) {}, ""},
 		"no guard":      {func(w *world.Snapshot) { w.Nodes[0].Localnets = nil }, place.ReasonNoGuard},
@@ -144,13 +144,13 @@ func TestSharedGatewayBridgeIsServedInZones(t *testing.T) {
 		}
 		c.change(w)
 		var got place.Reason
-		for _, left := range place.Compute(w).Domains[0].LeftOut {
+		for _, left := range place.Compute(w).Domains[0].Excluded {
 			if left.Node == "n1" {
 				got = left.Reason
 			}
 		}
 		if got != c.want {
-			t.Errorf("%s: n1 is left out with reason %q, want %q", name, got, c.want)
+			t.Errorf("%s: n1 is excluded with reason %q, want %q", name, got, c.want)
 		}
 	}
 }

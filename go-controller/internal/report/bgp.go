@@ -61,7 +61,7 @@ func (v *Builder) advertisementState(r *bgp.Advertisers) advertisementState {
 func advertisersText(r *bgp.Advertisers) advertisementState {
 	switch {
 	case r.Off != "":
-		return advertisementState{v1alpha1.ReasonSwitchedOff, r.Off}
+		return advertisementState{v1alpha1.ReasonDisabledByMode, r.Off}
 	case r.GatewayUnknown:
 		return advertisementState{v1alpha1.ReasonNoGateway,
 			"not advertised over BGP until its shard has an external address (nextHop: Gateway)"}
@@ -197,7 +197,7 @@ func (v *Builder) peerReady(peer string, useless bool, keepers []string) kube.Ve
 	}
 	switch {
 	case v.BGP.Off() != "":
-		return not(v1alpha1.ReasonSwitchedOff, v.BGP.Off())
+		return not(v1alpha1.ReasonDisabledByMode, v.BGP.Off())
 	case useless:
 		return not(v1alpha1.ReasonInvalid, "the BGPPeer is invalid, so there is no session; see "+v1alpha1.ConditionAccepted)
 	case len(keepers) == 0:

@@ -26,8 +26,8 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
 )
 
-// maxLeftOut is the maximum number of nodes that the status of a domain lists (L2DomainStatus.LeftOutNodes).
-const maxLeftOut = 64
+// maxExcluded is the maximum number of nodes that the status of a domain lists (L2DomainStatus.ExcludedNodes).
+const maxExcluded = 64
 
 // maxOutside is the maximum number of endpoints of one kind that a condition names.
 const maxOutside = 5
@@ -281,7 +281,7 @@ func modeAccepted(s *world.Switch) *kube.Verdict {
 func (v *Builder) carriedBy(p *world.Pool) kube.Verdict {
 	reason, message := v.Layout.Idle(p.Name)
 	switch {
-	case (reason == place.ReasonNoDomain || reason == place.ReasonSwitchedOff || reason == place.ReasonUnsupported) &&
+	case (reason == place.ReasonNoDomain || reason == place.ReasonDisabledByMode || reason == place.ReasonUnsupported) &&
 		v.BGP.TakesPool(p.Name):
 	case !v.Synced && reason != place.ReasonUnsupported:
 		return kube.Verdict{Status: metav1.ConditionUnknown}
@@ -329,13 +329,13 @@ func (v *Builder) domain(d *place.Domain, addresses map[world.ShardID]int32) v1a
 			active[s.Active] = struct{}{}
 		}
 	}
-	for _, left := range d.LeftOut {
+	for _, left := range d.Excluded {
 		if left.Reason == place.ReasonEnoughGateways {
 			eligible[left.Node] = struct{}{}
 		}
-		if len(status.LeftOutNodes) < maxLeftOut {
-			status.LeftOutNodes = append(status.LeftOutNodes,
-				v1alpha1.LeftOutNode{Name: left.Node, Reason: string(left.Reason), Message: left.Message})
+		if len(status.ExcludedNodes) < maxExcluded {
+			status.ExcludedNodes = append(status.ExcludedNodes,
+				v1alpha1.ExcludedNode{Name: left.Node, Reason: string(left.Reason), Message: left.Message})
 		}
 	}
 	status.EligibleNodes = int32(len(eligible))
@@ -369,7 +369,7 @@ func (v *Builder) domainReady(d *place.Domain) *kube.Verdict {
 	case len(d.Spec.Problems) > 0:
 		return not(v1alpha1.ReasonInvalid, "the L2Domain is invalid and not served; see "+v1alpha1.ConditionAccepted)
 	case d.DisabledReason != "":
-		return not(v1alpha1.ReasonSwitchedOff, d.DisabledReason)
+		return not(v1alpha1.ReasonDisabledByMode, d.DisabledReason)
 	case d.Unserved != "":
 		return not(v1alpha1.ReasonUnsupported, d.Unserved)
 	case !v.Synced:

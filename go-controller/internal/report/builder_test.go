@@ -211,7 +211,7 @@ func TestPoolReportsMissingPartsOfDomain(t *testing.T) {
 	}
 }
 
-// The nodes that are left out depend on the carriers of the shards. Until OVN has reported the carriers, a restarted
+// The nodes that are excluded depend on the carriers of the shards. Until OVN has reported the carriers, a restarted
 // controller does not change the status that its predecessor wrote.
 func TestDomainStatusIsKeptUntilOVNReports(t *testing.T) {
 	w := worldtest.Small(5, worldtest.Service(web, 1))
@@ -222,8 +222,8 @@ func TestDomainStatusIsKeptUntilOVNReports(t *testing.T) {
 		var m decide.State
 		before, _ := NewBuilder(m.Decide(w), Observed{Synced: true,
 			Configured: true}).Domains()["lan"](&v1alpha1.L2Domain{}, time.Now())
-		if n := len(before.Status.LeftOutNodes); n != 2 {
-			t.Fatalf("%d nodes are left out, want 2", n)
+		if n := len(before.Status.ExcludedNodes); n != 2 {
+			t.Fatalf("%d nodes are excluded, want 2", n)
 		}
 		w.Carriers = nil
 		for _, k := range []Observed{{}, {Synced: true}} {

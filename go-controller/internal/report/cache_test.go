@@ -47,7 +47,7 @@ func TestStatusTextIsCached(t *testing.T) {
 		"a node": {func(w *world.Snapshot, _ *Observed) {
 			w.Nodes = append(w.Nodes, &world.Node{Name: "n9"})
 		}, false},
-		"what was left out": {func(w *world.Snapshot, _ *Observed) {
+		"what was excluded": {func(w *world.Snapshot, _ *Observed) {
 			w.Domains[0].Nodes = []string{"n2", "n1", "n3"}
 		}, false},
 		"standby gateways": {func(w *world.Snapshot, _ *Observed) {

@@ -58,7 +58,7 @@ type Switch struct {
 	Refused string
 }
 
-// Off returns a message that what is switched off, with the mode and its source.
+// Off returns a message that what is disabled, with the mode and its source.
 func (s *Switch) Off(what string) string {
-	return fmt.Sprintf("%s switched off: mode %s (%s)", what, s.Mode, s.By)
+	return fmt.Sprintf("%s disabled: mode %s (%s)", what, s.Mode, s.By)
 }

@@ -49,7 +49,7 @@ type Snapshot struct {
 	// Misplaced are the addresses whose logical flows OVN has in the wrong routers.
 	Misplaced map[netip.Addr]bool
 	// Leaving are the addresses of ours in the statuses of Services that are no longer served, until those statuses are
-	// cleared. Addresses that the status of a served Service contains are left out.
+	// cleared. Addresses that the status of a served Service contains are omitted.
 	Leaving map[netip.Addr]Key
 	// HeldExternalIPs overrides Service.HeldExternalIPs for the Services in it: decisions of ours that are not yet in
 	// the status.

@@ -17,7 +17,7 @@ import (
 )
 
 // BGP is disabled and enabled for a whole cluster, and the node's decision takes effect on a real router.
-func TestSwitchedOff(t *testing.T) {
+func TestBGPDisabledByMode(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, 60)
 	s.configure(t, s.neighbor(false, 2, nodeASN)...)

@@ -92,9 +92,9 @@ func (r *running) leave(node string) {
 func (r *running) known(nodes ...string) {
 	r.t.Helper()
 	r.await(fmt.Sprintf("nodes %v are fit", nodes), func(ctx context.Context) error {
-		out, err := r.Plane.Kubectl(ctx, "get", "l2domain", "lan", "-o", "jsonpath={.status.leftOutNodes[*].name}")
+		out, err := r.Plane.Kubectl(ctx, "get", "l2domain", "lan", "-o", "jsonpath={.status.excludedNodes[*].name}")
 		if err == nil && out != "" {
-			err = errors.New("left out: " + out)
+			err = errors.New("excluded: " + out)
 		}
 		return err
 	})

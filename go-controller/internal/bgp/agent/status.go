@@ -229,7 +229,7 @@ func ready(sessions []v1alpha1.BGPSession, leaving bool, off string) metav1.Cond
 	}
 	switch {
 	case off != "":
-		return not(v1alpha1.ReasonSwitchedOff, off+": routes are withdrawn, then sessions closed")
+		return not(v1alpha1.ReasonDisabledByMode, off+": routes are withdrawn, then sessions closed")
 	case leaving:
 		return not(v1alpha1.ReasonDraining, "the node is draining: its routes are withdrawn, then its sessions closed")
 	case len(down) > 0 && len(down) == len(sessions):

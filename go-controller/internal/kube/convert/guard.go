@@ -112,7 +112,7 @@ func ReportTime(l *coordinationv1.Lease) time.Duration {
 // ProbeRequests returns the probe requests for a guard; nil if there are none or they are invalid.
 func ProbeRequests(l *coordinationv1.Lease) []world.ProbeRequest {
 	var list []world.ProbeRequest
-	if json.Unmarshal([]byte(l.Annotations[v1alpha1.AnnotationQuestions]), &list) != nil {
+	if json.Unmarshal([]byte(l.Annotations[v1alpha1.AnnotationAddressProbes]), &list) != nil {
 		return nil
 	}
 	for i := range list {

@@ -77,7 +77,7 @@ func Ours(s *corev1.Service, o Options) bool {
 }
 
 // Assigned returns the addresses in the status of a Service, in their order. Ingress points with host names belong to
-// other implementations and are left out.
+// other implementations and are omitted.
 func Assigned(s *corev1.Service) []netip.Addr {
 	var addrs []netip.Addr
 	for _, ingress := range s.Status.LoadBalancer.Ingress {

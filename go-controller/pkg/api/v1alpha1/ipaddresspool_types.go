@@ -228,16 +228,16 @@ type IPAddressPoolStatus struct {
 	// +optional
 	AvailableIPv6 int64 `json:"availableIPv6"`
 
-	// restingIPv4 is the number of IPv4 addresses of the pool in cooldown (reuseDelay): no Service has them, and each can
+	// coolingDownIPv4 is the number of IPv4 addresses of the pool in cooldown (reuseDelay): no Service has them, and each can
 	// be allocated only to the Service that last had it.
 	//
 	// +optional
-	RestingIPv4 int64 `json:"restingIPv4,omitempty"`
+	CoolingDownIPv4 int64 `json:"coolingDownIPv4,omitempty"`
 
-	// restingIPv6 is the number of IPv6 addresses of the pool in cooldown.
+	// coolingDownIPv6 is the number of IPv6 addresses of the pool in cooldown.
 	//
 	// +optional
-	RestingIPv6 int64 `json:"restingIPv6,omitempty"`
+	CoolingDownIPv6 int64 `json:"coolingDownIPv6,omitempty"`
 
 	// leases record which Service has, or last had, each address of a pool with a reuseDelay, so that a restarted
 	// controller knows which addresses are in cooldown. Without a reuseDelay the list is empty. Addresses in cooldown come

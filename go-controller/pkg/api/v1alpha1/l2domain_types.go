@@ -203,14 +203,14 @@ type L2DomainStatus struct {
 	// +optional
 	ActiveGateways string `json:"activeGateways,omitempty"`
 
-	// leftOutNodes are the nodes that are not gateways, with the reason for each: the first 64 by name, without the nodes
+	// excludedNodes are the nodes that are not gateways, with the reason for each: the first 64 by name, without the nodes
 	// that nodeSelectors do not match.
 	//
 	// +optional
 	// +listType=map
 	// +listMapKey=name
 	// +kubebuilder:validation:MaxItems=64
-	LeftOutNodes []LeftOutNode `json:"leftOutNodes,omitempty"`
+	ExcludedNodes []ExcludedNode `json:"excludedNodes,omitempty"`
 
 	// conditions represent the current state of the domain: Accepted and Ready.
 	//
@@ -257,8 +257,8 @@ type ShardStatus struct {
 	Anchors []string `json:"anchors,omitempty"`
 }
 
-// LeftOutNode is a node that is not a gateway.
-type LeftOutNode struct {
+// ExcludedNode is a node that is not a gateway.
+type ExcludedNode struct {
 	// name is the name of the node.
 	//
 	// +required

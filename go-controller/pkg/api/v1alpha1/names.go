@@ -44,10 +44,10 @@ const (
 	// L2Domains, by the name of the localnet port. Each entry has the bridge and, as stale, the addresses for which flows
 	// on the bridge prevent requests from reaching the port.
 	AnnotationLocalnets = "slb.k8s.ovn.org/localnets"
-	// AnnotationQuestions is written by the controller. It is a JSON list of probe requests, objects with id, network,
+	// AnnotationAddressProbes is written by the controller. It is a JSON list of probe requests, objects with id, network,
 	// vlan, addresses and own (a MAC address whose replies are ignored). The guard probes these segments for hosts that
 	// have these addresses.
-	AnnotationQuestions = "slb.k8s.ovn.org/questions"
+	AnnotationAddressProbes = "slb.k8s.ovn.org/address-probes"
 	// AnnotationConflicts is written by the guard. It is a JSON object that maps each probed address to the host that has
 	// it (mac, since, and probe: the id of the probe request). Addresses without a reply are absent.
 	AnnotationConflicts = "slb.k8s.ovn.org/conflicts"
@@ -111,10 +111,10 @@ const (
 	ReasonAllocated = "Allocated"
 	// ReasonPartlyAllocated (True): one family has no address yet.
 	ReasonPartlyAllocated = "PartlyAllocated"
-	// ReasonSwitchedOff (False): service load balancers are disabled (AnnotationMode), so no pool allocates addresses.
+	// ReasonDisabledByMode (False): service load balancers are disabled by the mode (AnnotationMode), so no pool allocates addresses.
 	// Also a reason of ConditionAnnounced (False), if the dataplanes that would announce the addresses are disabled,
 	// and of pools, L2Domains, BGPPeers and BGPNodeStatuses (Ready=False).
-	ReasonSwitchedOff = "SwitchedOff"
+	ReasonDisabledByMode = "DisabledByMode"
 	// ReasonOpenShiftAssigns (False): OpenShift itself assigns addresses (autoAssignCIDRs of its Network
 	// configuration), so no pool does. Also a reason of pools (Ready=False).
 	ReasonOpenShiftAssigns = "OpenShiftAssigns"
@@ -144,9 +144,9 @@ const (
 	// (exclude, avoidBuggyIPs) or reserves it for another Service (reservations), or it is the address of a node, a
 	// next hop, the first or the broadcast address of a subnet, or in a pod or Service network.
 	ReasonAddressExcluded = "AddressExcluded"
-	// ReasonAddressResting (False): the requested address recently belonged to another Service and is in cooldown
+	// ReasonAddressCoolingDown (False): the requested address recently belonged to another Service and is in cooldown
 	// (reuseDelay). The message contains the time at which the cooldown ends.
-	ReasonAddressResting = "AddressResting"
+	ReasonAddressCoolingDown = "AddressCoolingDown"
 	// ReasonAddressConflict (False): a host outside the cluster answers for the requested address. If True, it answers
 	// for an address that the Service has and keeps. Also a reason of ConditionAnnounced (False): the guard of a
 	// gateway found the conflict, so the address is not announced until no other host answers for it.
@@ -163,10 +163,10 @@ const (
 	// ReasonInvalidRequest (False): the request of the Service is malformed or contradicts itself. The Service gets no
 	// new address until it is corrected.
 	ReasonInvalidRequest = "InvalidRequest"
-	// ReasonAddressLeftPool (True): the address is kept although its pool would no longer allocate it: the pool no
+	// ReasonAddressRetained (True): the address is kept although its pool would no longer allocate it: the pool no
 	// longer contains it, excludes it, does not serve the Service, is disabled, invalid or deleted. The address is
 	// released when the Service is recreated.
-	ReasonAddressLeftPool = "AddressLeftPool"
+	ReasonAddressRetained = "AddressRetained"
 )
 
 // Reasons of ConditionExternalIPs.
@@ -296,36 +296,36 @@ const (
 	ReasonAggregateTooWide = "AggregateTooWide"
 )
 
-// Reasons why a node is not a gateway of an L2Domain, in its status.leftOutNodes.
+// Reasons why a node is not a gateway of an L2Domain, in its status.excludedNodes.
 const (
-	// LeftOutNoChassis: OVN does not know the node, or does not know it yet.
-	LeftOutNoChassis = "NoChassis"
-	// LeftOutOtherZone: the node is in a different zone of OVN-Kubernetes (k8s.ovn.org/zone-name) than most nodes, so
+	// ExcludedNoChassis: OVN does not know the node, or does not know it yet.
+	ExcludedNoChassis = "NoChassis"
+	// ExcludedOtherZone: the node is in a different zone of OVN-Kubernetes (k8s.ovn.org/zone-name) than most nodes, so
 	// it is configured by a different northbound database.
-	LeftOutOtherZone = "OtherZone"
-	// LeftOutNoAgent: with OpenShift SDN, `ovnkube-slb node --enable-sdn` has not reported from the node.
-	LeftOutNoAgent = "NoAgent"
-	// LeftOutNotAttached: the node's ovn-bridge-mappings do not contain physicalNetwork, so it is not connected to the
+	ExcludedOtherZone = "OtherZone"
+	// ExcludedNoAgent: with OpenShift SDN, `ovnkube-slb node --enable-sdn` has not reported from the node.
+	ExcludedNoAgent = "NoAgent"
+	// ExcludedNotAttached: the node's ovn-bridge-mappings do not contain physicalNetwork, so it is not connected to the
 	// segment. With OpenShift SDN: the node has no address in a subnet of the domain.
-	LeftOutNotAttached = "NotAttached"
-	// LeftOutSharedGateway: physicalNetwork is the bridge of OVN-Kubernetes' own gateway in shared mode, which intercepts
+	ExcludedNotAttached = "NotAttached"
+	// ExcludedSharedGateway: physicalNetwork is the bridge of OVN-Kubernetes' own gateway in shared mode, which intercepts
 	// all packets to addresses of Services, and the cluster is in central mode or the segment has a VLAN.
-	LeftOutSharedGateway = "SharedGateway"
-	// LeftOutNoGuard: physicalNetwork is the bridge of OVN-Kubernetes' own gateway, and no guard
+	ExcludedSharedGateway = "SharedGateway"
+	// ExcludedNoGuard: physicalNetwork is the bridge of OVN-Kubernetes' own gateway, and no guard
 	// (`ovnkube-slb node`) reports from the node whether that bridge lets requests through to OVN.
-	LeftOutNoGuard = "NoGuard"
-	// LeftOutPortMissing: physicalNetwork is the bridge of OVN-Kubernetes' own gateway in local mode, and OVN's port
+	ExcludedNoGuard = "NoGuard"
+	// ExcludedPortMissing: physicalNetwork is the bridge of OVN-Kubernetes' own gateway in local mode, and OVN's port
 	// for the domain is not on it yet.
-	LeftOutPortMissing = "PortMissing"
-	// LeftOutDraining: a planned outage of the node was announced. The node remains the last gateway of its shards and
+	ExcludedPortMissing = "PortMissing"
+	// ExcludedDraining: a planned outage of the node was announced. The node remains the last gateway of its shards and
 	// serves them if all others fail.
-	LeftOutDraining = "Draining"
-	// LeftOutFaulty: the node's guard reports that the node cannot serve the network although OVN considers it able to:
+	ExcludedDraining = "Draining"
+	// ExcludedFaulty: the node's guard reports that the node cannot serve the network although OVN considers it able to:
 	// its uplink is lost, or ovn-controller does not work. The node remains the last gateway of its shards and keeps
 	// those for which there is no better one.
-	LeftOutFaulty = "Faulty"
-	// LeftOutEnough: every shard has gateways.max gateways without this node.
-	LeftOutEnough = "EnoughGateways"
+	ExcludedFaulty = "Faulty"
+	// ExcludedEnoughGateways: every shard has gateways.max gateways without this node.
+	ExcludedEnoughGateways = "EnoughGateways"
 )
 
 // Reasons of Events, one per transition. The Events are on Services unless noted otherwise.

@@ -57,9 +57,9 @@ func (b *bench) rest(ctx context.Context) error {
 		if err != nil || len(held) != b.addresses {
 			return fmt.Errorf("%d addresses are held, want %d (%w)", len(held), b.addresses, err)
 		}
-		out, err := b.Plane.Kubectl(ctx, "get", "l2domain", "lan", "-o", "jsonpath={.status.leftOutNodes[*].name}")
+		out, err := b.Plane.Kubectl(ctx, "get", "l2domain", "lan", "-o", "jsonpath={.status.excludedNodes[*].name}")
 		if err == nil && out != "" {
-			err = errors.New("left out: " + out)
+			err = errors.New("excluded: " + out)
 		}
 		return err
 	})
