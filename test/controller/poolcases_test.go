@@ -13,7 +13,7 @@ func poolCases() map[string][]stage {
 			{apply: lb("shop/a", "", ""), want: map[string]string{"shop/a": "10.60.1.1 Allocated: 10.60.1.1 from pool lan"}},
 			{apply: lb("shop/b", "", "ipFamilies: [IPv6]"), want: map[string]string{"shop/b": "fd00:60:: Allocated*"}},
 			{apply: lb("shop/c", "", ""), want: map[string]string{"shop/c": "10.60.2.7 Allocated*"}},
-			{apply: lb("shop/d", "", ""), want: map[string]string{"shop/d": ` PoolExhausted: pool "lan": 0 of 2 IPv4 addresses are free`}},
+			{apply: lb("shop/d", "", ""), want: map[string]string{"shop/d": ` PoolExhausted: pool "lan": free IPv4 addresses: 0 of 2`}},
 			{apply: lb("shop/e", "slb.k8s.ovn.org/load-balancer-ips: 10.60.0.254", ""), want: map[string]string{
 				"shop/e": " AddressExcluded: *load-balancer-ips*10.60.0.254*excludes*"}},
 		},
@@ -53,7 +53,7 @@ func poolCases() map[string][]stage {
 			{apply: ips("lan", "10.60.0.0/24", "quotaPerNamespace: 1") + lb("shop/a", "", ""),
 				want: map[string]string{"shop/a": "10.60.0.* Allocated*"}},
 			{apply: lb("shop/b", "", "") + lb("bank/a", "", ""), want: map[string]string{
-				"shop/b": ` QuotaExceeded: *namespace "shop" has 1 of the 1 addresses*`, "bank/a": "10.60.0.* Allocated*"}},
+				"shop/b": ` QuotaExceeded: *namespace "shop" has 1 address, and its quota is 1*`, "bank/a": "10.60.0.* Allocated*"}},
 			{kubectl: "delete service -n shop a", want: map[string]string{"shop/b": "10.60.0.* Allocated*"}},
 		},
 		"pool: reservations survive delete and recreate": {

@@ -88,11 +88,11 @@ func exhaustionIsReportedAndEnds(t *testing.T, c *cluster) {
 	}
 	c.apply(t, lb("shop/c-served", "slb.k8s.ovn.org/address-pool: other", ""))
 	c.addresses(t, "c-served")
-	const full = ` PoolExhausted: pool "full": 0 of 2 IPv4 addresses are free`
+	const full = ` PoolExhausted: pool "full": free IPv4 addresses: 0 of 2`
 	for _, name := range []string{"d", "e"} {
 		c.service(t, name)
 		c.says(t, name, "shop/"+name, full)
-		c.event(t, name, v1alpha1.EventAllocationFailed, "0 of 2 IPv4 addresses are free")
+		c.event(t, name, v1alpha1.EventAllocationFailed, "free IPv4 addresses: 0 of 2")
 	}
 	c.says(t, "the pool", "full", "Accepted: * | Exhausted: all addresses are in use: 2 IPv4, 0 IPv6")
 	writes := func() [2]int { return [2]int{p.writes(t, "Service"), 0} }

@@ -130,7 +130,7 @@ var _ = Describe("domains on several segments", func() {
 	It("leave out nodes that are not attached, by name, and say that nobody serves a pool", func(ctx SpecContext) {
 		addrs := startSegments(ctx)
 		Eventually(ready("l2domain", "dmz")).WithContext(ctx).Should(And(HavePrefix("True TooFewGateways: "),
-			ContainSubstring("can't be gateways: n1 "),
+			ContainSubstring("can't be a gateway: n1 "),
 			ContainSubstring(`ovn-bridge-mappings of node "n1" are physnet:br-ex,provider:br-provider: none is for physical network "dmz"`)))
 		Eventually(excludedNodes("dmz")).WithContext(ctx).Should(HaveExactElements(HavePrefix("n1 NotAttached: ")))
 

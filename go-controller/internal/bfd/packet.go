@@ -51,7 +51,7 @@ func (p Packet) Append(b []byte) []byte {
 // selected, in the same order. It also rejects packets with authentication, because no session here uses it.
 func Decode(b []byte) (Packet, error) {
 	if len(b) < Size {
-		return Packet{}, fmt.Errorf("packet of %d bytes, want at least %d", len(b), Size)
+		return Packet{}, fmt.Errorf("packet length %d, want at least %d", len(b), Size)
 	}
 	bits, length := b[1], int(b[3])
 	least := Size
@@ -71,7 +71,7 @@ func Decode(b []byte) (Packet, error) {
 	case length < least:
 		return Packet{}, fmt.Errorf("length %d, want at least %d", length, least)
 	case length > len(b):
-		return Packet{}, fmt.Errorf("length %d of a packet of %d bytes", length, len(b))
+		return Packet{}, fmt.Errorf("length field %d, packet length %d", length, len(b))
 	case p.Multiplier == 0:
 		return Packet{}, errors.New("detect multiplier 0")
 	case bits&multipointBit != 0:

@@ -47,11 +47,11 @@ func TestPacketOnTheWire(t *testing.T) {
 // next.
 func TestRefusedPackets(t *testing.T) {
 	for _, c := range []struct{ packet, want string }{
-		{"40 c7 00 17 00000000", "packet of 8 bytes, want at least 24"},
+		{"40 c7 00 17 00000000", "packet length 8, want at least 24"},
 		{"40 c5 00 19 00000000 00000000 000493e0 000186a0 00000000", "version 2, want 1"},
 		{"20 c5 00 19 00000000 00000000 000493e0 000186a0 00000000", "length 25, want at least 26"},
 		{"20 c1 00 17 00000000 00000000 000493e0 000186a0 00000000", "length 23, want at least 24"},
-		{"20 c5 00 1a 00000000 00000000 000493e0 000186a0 00000000", "length 26 of a packet of 24 bytes"},
+		{"20 c5 00 1a 00000000 00000000 000493e0 000186a0 00000000", "length field 26, packet length 24"},
 		{"20 c5 00 1a 00000000 00000000 000493e0 000186a0 00000000 0000", "detect multiplier 0"},
 		{"20 c5 03 1a 00000000 00000000 000493e0 000186a0 00000000 0000", "multipoint bit set"},
 		{"20 c4 03 1a 00000000 00000000 000493e0 000186a0 00000000 0000", "my discriminator 0"},

@@ -27,14 +27,14 @@ func (l *Layout) Duplicates() map[string]world.Finding {
 			before := len(left)
 			left = slices.DeleteFunc(left, func(n string) bool { return on(o.Nodes, n) })
 			if len(left) < before {
-				names = append(names, o.Name)
+				names = append(names, "BGPPeer "+o.Name)
 			}
 		}
 		older[id] = append(older[id], p)
 		if len(names) > 0 {
 			found[p.Name] = world.Finding{Reason: v1alpha1.ReasonDuplicatePeer, Fatal: len(left) == 0,
-				Message: fmt.Sprintf("the older BGPPeer %s has the same peer on %d of the %d nodes", strings.Join(names, ", "),
-					len(p.Nodes)-len(left), len(p.Nodes))}
+				Message: fmt.Sprintf("same peer as the older %s on %d of %s", strings.Join(names, ", "),
+					len(p.Nodes)-len(left), world.Count(len(p.Nodes), "node"))}
 		}
 	}
 	return found
@@ -149,7 +149,7 @@ func (l *Layout) tooWide(ad *world.Advertisement) []world.Finding {
 				field, length = "spec.aggregationLength", ad.Length4
 			}
 			found = append(found, world.Finding{Reason: v1alpha1.ReasonAggregateTooWide,
-				Message: fmt.Sprintf("%s: %d: a prefix so short reaches beyond %s of pool %s; such addresses are told one by one",
+				Message: fmt.Sprintf("%s: %d: the prefix extends beyond %s of pool %s; such addresses are advertised individually",
 					field, length, p.Ranges[i], name)})
 		}
 	}

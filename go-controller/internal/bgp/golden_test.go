@@ -67,7 +67,7 @@ func sessionText(node string, s bgp.Session) string {
 	told(n.Hold.Seconds() != 90 || n.Keepalive.Seconds() != 30, "timers %s/%s", n.Hold, n.Keepalive)
 	told(n.Password != "", "password %q", n.Password)
 	told(n.TTL != 0, "TTL %d", n.TTL)
-	told(n.SecurityHops != 0, "within %d hops", n.SecurityHops)
+	told(n.SecurityHops != 0, "within %s", world.Count(n.SecurityHops, "hop"))
 	told(n.GracefulRestart, "graceful restart")
 	told(n.IPv4, "IPv4")
 	told(n.IPv6, "IPv6")

@@ -233,7 +233,7 @@ func (al *allocator) exhausted(s *world.Service, pools []*pool, f world.Family) 
 	case len(counts) == 0:
 		return ReasonFamilyUnavailable, fmt.Sprintf("none of the pools that serve this Service has %s addresses", f)
 	case len(counts) > most:
-		counts = append(counts[:most], fmt.Sprintf("and %d more pools", len(counts)-most))
+		counts = append(counts[:most], "and "+world.Count(len(counts)-most, "more pool"))
 	}
 	return reason, strings.Join(counts, "; ")
 }

@@ -60,7 +60,7 @@ func (fl *freeList) free() int64 {
 }
 
 func (fl *freeList) counts(p *pool, f world.Family) string {
-	text := fmt.Sprintf("pool %q: %d of %d %s addresses are free", p.Name, fl.free(), fl.size, f)
+	text := fmt.Sprintf("pool %q: free %s addresses: %d of %d", p.Name, f, fl.free(), fl.size)
 	if fl.coolingDown > 0 {
 		// The number of addresses in cooldown is omitted: otherwise each deletion would change the message of every
 		// pending Service.

@@ -34,6 +34,6 @@ func (st *state) withinQuota(p *pool, s *world.Service, had, gets perFamily, n i
 
 // quotaMessage describes the usage of a pool with a quota by a namespace.
 func (st *state) quotaMessage(p *pool, s *world.Service) string {
-	return fmt.Sprintf("pool %q: namespace %q has %d of the %d addresses that its quota allows (spec.quotaPerNamespace)",
-		p.Name, s.Key.Namespace, st.quotaUsed[quotaKey{p.Name, s.Key.Namespace}], p.Quota)
+	return fmt.Sprintf("pool %q: namespace %q has %s, and its quota is %d (spec.quotaPerNamespace)", p.Name,
+		s.Key.Namespace, world.Count(st.quotaUsed[quotaKey{p.Name, s.Key.Namespace}], "address"), p.Quota)
 }

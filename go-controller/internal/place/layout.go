@@ -156,7 +156,7 @@ func (l *Layout) compute(spec *world.Domain, nodes map[string]*world.Node, zones
 		}
 		d.Shards = append(d.Shards, shard)
 	}
-	d.leaveOutMembers(members, serves)
+	d.excludeMembers(members, serves)
 	return d
 }
 

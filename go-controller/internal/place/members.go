@@ -106,9 +106,9 @@ func (d *Domain) exclude(node string, reason Reason, message string) {
 	d.Excluded = append(d.Excluded, ExcludedNode{node, reason, message})
 }
 
-// leaveOutMembers records the members that could be gateways and must not be, or are only because there are no
+// excludeMembers records the members that could be gateways and must not be, or are only because there are no
 // others.
-func (d *Domain) leaveOutMembers(members []*world.Node, serves map[*world.Node]bool) {
+func (d *Domain) excludeMembers(members []*world.Node, serves map[*world.Node]bool) {
 	for _, n := range members {
 		switch {
 		case d.fault(n) != "":
@@ -121,8 +121,8 @@ func (d *Domain) leaveOutMembers(members []*world.Node, serves map[*world.Node]b
 		case n.Draining != "":
 			d.exclude(n.Name, ReasonDraining, fmt.Sprintf("node %q is draining: %s", n.Name, n.Draining))
 		case !serves[n]:
-			d.exclude(n.Name, ReasonEnoughGateways, fmt.Sprintf("every shard already has %d other gateways (gateways.max)",
-				d.Spec.MaxGateways))
+			d.exclude(n.Name, ReasonEnoughGateways, fmt.Sprintf("every shard already has %s (gateways.max)",
+				world.Count(d.Spec.MaxGateways, "other gateway")))
 		}
 	}
 	slices.SortFunc(d.Excluded, func(a, b ExcludedNode) int { return cmp.Compare(a.Node, b.Node) })
@@ -131,6 +131,9 @@ func (d *Domain) leaveOutMembers(members []*world.Node, serves map[*world.Node]b
 func (d *Domain) noGatewayReason() string {
 	if len(d.Excluded) == 0 {
 		return "no node is selected, so there is no gateway"
+	}
+	if len(d.Excluded) == 1 {
+		return "the only selected node can't be a gateway: " + d.Excluded[0].Message
 	}
 	return fmt.Sprintf("none of the %d selected nodes can be a gateway: %s", len(d.Excluded), d.Excluded[0].Message)
 }
@@ -169,7 +172,11 @@ func (d *Domain) remark(members []*world.Node, sdn bool) {
 			strings.Join(d.withoutGuard, ", "))
 	}
 	if out := len(d.Excluded); out > 0 {
-		say("%d of the %d selected nodes can't be gateways: %s (see status.excludedNodes); %s", out, out+len(members),
+		what := "gateways"
+		if out == 1 {
+			what = "a gateway"
+		}
+		say("%d of the %d selected nodes can't be %s: %s (see status.excludedNodes); %s", out, out+len(members), what,
 			d.excludedNames(), d.Excluded[0].Message)
 	}
 	if node, link, subnet := d.mismatchedPrefix(members); node != "" {

@@ -189,11 +189,11 @@ func (v *Builder) peerReady(peer string, useless bool, keepers []string) kube.Ve
 	firstFew := func(names []string) string { return strings.Join(names[:min(len(names), maxNamed)], ", ") }
 	var unknown, lacking string
 	if len(silent) > 0 {
-		unknown = fmt.Sprintf("the state of the session on %d of %d nodes is unknown: %s%s",
-			len(silent), len(keepers), firstFew(silent), whySilent)
+		unknown = fmt.Sprintf("the state of the session on %d of %s is unknown: %s%s",
+			len(silent), world.Count(len(keepers), "node"), firstFew(silent), whySilent)
 	}
 	if len(lack) > 0 {
-		lacking = fmt.Sprintf("%d of %d nodes lack the session: %s%s", len(lack), len(keepers), firstFew(lack), why)
+		lacking = fmt.Sprintf("no session on %d of %s: %s%s", len(lack), world.Count(len(keepers), "node"), firstFew(lack), why)
 	}
 	switch {
 	case v.BGP.Off() != "":
@@ -203,7 +203,7 @@ func (v *Builder) peerReady(peer string, useless bool, keepers []string) kube.Ve
 	case len(keepers) == 0:
 		return not(v1alpha1.ReasonNoNodes, "no node has the session: all matching nodes are draining")
 	case len(lack) == len(keepers):
-		return not(v1alpha1.ReasonNoSession, fmt.Sprintf("none of %d nodes has an established session%s", len(keepers), why))
+		return not(v1alpha1.ReasonNoSession, fmt.Sprintf("no established session on %s%s", world.Count(len(keepers), "node"), why))
 	case len(silent) > 0 && (len(lack) == 0 || len(lack)+len(silent) == len(keepers)):
 		return kube.Verdict{
 			Status: metav1.ConditionUnknown, Reason: v1alpha1.ReasonNodeSilent, Message: sentences(unknown, lacking),
@@ -213,7 +213,7 @@ func (v *Builder) peerReady(peer string, useless bool, keepers []string) kube.Ve
 	}
 	return kube.Verdict{
 		Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonReady,
-		Message: fmt.Sprintf("all %d nodes have an established session", len(keepers)),
+		Message: "established session on " + world.Count(len(keepers), "node"),
 	}
 }
 

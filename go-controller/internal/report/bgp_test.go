@@ -177,13 +177,13 @@ func TestPeersAreReadyWithAllSessions(t *testing.T) {
 	}{
 		"one lacks": {func(*world.Snapshot) {},
 			kube.Verdict{Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonSessionsDown,
-				Message: "1 of 3 nodes lack the session: n3; node n3: hold timer expired"}},
+				Message: "no session on 1 of 3 nodes: n3; node n3: hold timer expired"}},
 		"it drains": {func(w *world.Snapshot) { w.Nodes[2].Draining = "label" },
 			kube.Verdict{Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonReady,
-				Message: "all 2 nodes have an established session"}},
+				Message: "established session on 2 nodes"}},
 		"nobody reports": {func(w *world.Snapshot) { w.Sessions = nil },
 			kube.Verdict{Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonNoSession,
-				Message: "none of 3 nodes has an established session; node n1 does not report it"}},
+				Message: "no established session on 3 nodes; node n1 does not report it"}},
 		"silent": {func(w *world.Snapshot) {
 			w.Sessions["n3"] = silent
 		}, kube.Verdict{Status: metav1.ConditionUnknown, Reason: v1alpha1.ReasonNodeSilent,
@@ -192,10 +192,10 @@ func TestPeersAreReadyWithAllSessions(t *testing.T) {
 			w.Sessions["n1"], w.Sessions["n2"] = silent, silent
 		}, kube.Verdict{Status: metav1.ConditionUnknown, Reason: v1alpha1.ReasonNodeSilent,
 			Message: "the state of the session on 2 of 3 nodes is unknown: n1, n2; " +
-				"node n1: its kubelet is silent; 1 of 3 nodes lack the session: n3; node n3: hold timer expired"}},
+				"node n1: its kubelet is silent; no session on 1 of 3 nodes: n3; node n3: hold timer expired"}},
 		"one has, one lacks, one is silent": {func(w *world.Snapshot) { w.Sessions["n2"] = silent },
 			kube.Verdict{Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonSessionsDown,
-				Message: "1 of 3 nodes lack the session: n3; " +
+				Message: "no session on 1 of 3 nodes: n3; " +
 					"node n3: hold timer expired; the state of the session on 1 of 3 nodes is unknown: n2; node n2: its kubelet is " +
 					"silent"}},
 		"useless": {func(w *world.Snapshot) {

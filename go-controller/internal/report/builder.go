@@ -221,9 +221,9 @@ func (v *Builder) announcedByOVN(placements []place.Placement, told []advertisem
 	}
 	message := strings.Join(append(parts, advertisementTexts(placements, told)...), "; ")
 	if n := len(p.Unreachable); n > 0 {
-		message += fmt.Sprintf("; %d endpoints get no traffic because their replies would not return through the gateway "+
+		message += fmt.Sprintf("; no traffic is sent to %s because replies would not return through the gateway "+
 			"(neither in the pod subnet of a node of this zone, k8s.ovn.org/node-subnets, nor the address of a node with "+
-			"k8s.ovn.org/node-masquerade-subnet): %s", n, joined(p.Unreachable[:min(n, maxOutside)]))
+			"k8s.ovn.org/node-masquerade-subnet): %s", world.Count(n, "endpoint"), joined(p.Unreachable[:min(n, maxOutside)]))
 	}
 	if hosts := hostsOverUDP(p); len(hosts) > 0 && !v.World.Cluster.OpenShiftSDN {
 		message += fmt.Sprintf("; UDP servers on the network of their node must reply from the address that received the "+
@@ -387,7 +387,7 @@ func (v *Builder) domainReady(d *place.Domain) *kube.Verdict {
 		return nil
 	}
 	ready := kube.Verdict{Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonReady,
-		Message: strings.Join(append([]string{fmt.Sprintf("%d shards have gateways", len(d.Shards))}, d.Warnings...), "; ")}
+		Message: strings.Join(append([]string{world.Count(len(d.Shards), "shard") + " with gateways"}, d.Warnings...), "; ")}
 	switch {
 	case d.AllDraining:
 		ready.Reason = v1alpha1.ReasonGatewaysDraining

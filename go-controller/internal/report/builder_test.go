@@ -63,7 +63,7 @@ func TestConditionNamesFirstBrokenLink(t *testing.T) {
 			i.s.Slices[0].Endpoints = append(i.s.Slices[0].Endpoints, world.Endpoint{Addr: netip.MustParseAddr("172.18.0.11"),
 				Ready: true})
 		}, kube.Verdict{Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonAnnounced,
-			Message: "; 1 endpoints get no traffic because their replies would not return through the gateway (neither in the " +
+			Message: "; no traffic is sent to 1 endpoint because replies would not return through the gateway (neither in the " +
 				"pod subnet of a node of this zone, k8s.ovn.org/node-subnets, nor the address of a node with " +
 				"k8s.ovn.org/node-masquerade-subnet): 172.18.0.11"}},
 		"only endpoints out of reach": {func(i *input) {
@@ -120,7 +120,7 @@ func TestDomainReportsMissingParts(t *testing.T) {
 		change          func(*world.Snapshot, *Observed)
 		accepted, ready string // reason and part of the message; "-" for no condition
 	}{
-		"nothing": {func(*world.Snapshot, *Observed) {}, "Accepted: ", "Ready: 1 shards have gateways"},
+		"nothing": {func(*world.Snapshot, *Observed) {}, "Accepted: ", "Ready: 1 shard with gateways"},
 		"a pool": {func(w *world.Snapshot, _ *Observed) { w.Domains[0].Pools = []string{"gone", "lan"} },
 			`PartlyUsable: pool "gone" does not exist`, "Ready: "},
 		"all pools": {func(w *world.Snapshot, _ *Observed) { w.Domains[0].Pools = []string{"gone"} },
@@ -132,7 +132,7 @@ func TestDomainReportsMissingParts(t *testing.T) {
 			w.Domains = append(w.Domains, &older)
 		}, `PartlyUsable: pool "lan" belongs to L2Domain "a"`, "NoPools: "},
 		"a third gateway": {func(w *world.Snapshot, _ *Observed) { w.Nodes = w.Nodes[:2] }, "Accepted: ",
-			"TooFewGateways: 1 shards have gateways; fewer than 3 gateways"},
+			"TooFewGateways: 1 shard with gateways; fewer than 3 gateways"},
 		"gateways": {func(w *world.Snapshot, _ *Observed) {
 			w.Nodes = nil
 		}, "Accepted: ", "NoGateway: none of the 3 selected nodes"},
@@ -142,12 +142,12 @@ func TestDomainReportsMissingParts(t *testing.T) {
 		"a node attached to it": {func(w *world.Snapshot, _ *Observed) {
 			w.Bridges = map[string]world.Bridges{"chassis-1": {}}
 		}, "Accepted: ",
-			"TooFewGateways: 1 shards have gateways; fewer than 3 gateways"},
+			"TooFewGateways: 1 shard with gateways; fewer than 3 gateways"},
 		"gateways that stay": {func(w *world.Snapshot, _ *Observed) {
 			for _, n := range w.Nodes {
 				n.Draining = "label"
 			}
-		}, "Accepted: ", "GatewaysDraining: 1 shards have gateways; all gateways are draining"},
+		}, "Accepted: ", "GatewaysDraining: 1 shard with gateways; all gateways are draining"},
 		"OVN's facts": {func(w *world.Snapshot, k *Observed) { w.Nodes, k.Synced = nil, false }, "Accepted: ", "-"},
 		"sense": {func(w *world.Snapshot, _ *Observed) { w.Domains[0].Problems = []string{"spec.vlan: spoilt"} },
 			"Invalid: spec.vlan: spoilt", "Invalid: "},

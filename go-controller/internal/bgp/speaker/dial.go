@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/bgp"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 )
 
 const (
@@ -194,7 +195,7 @@ func hint(t target, err error) string {
 	case n.Password != "":
 		return ": check that both sides use the same password"
 	case n.SecurityHops > 0:
-		return fmt.Sprintf(": check that the peer has TTL security enabled and is within %d hops", n.SecurityHops)
+		return fmt.Sprintf(": check that the peer has TTL security enabled and is within %s", world.Count(n.SecurityHops, "hop"))
 	}
 	return ""
 }
@@ -227,7 +228,7 @@ func options(fd int, t target) error {
 	}
 	if n.SecurityHops > 0 {
 		if err := unix.SetsockoptInt(fd, level, least, maxTTL+1-int(n.SecurityHops)); err != nil {
-			return fmt.Errorf("set the minimum TTL for %d hops: %w", n.SecurityHops, err)
+			return fmt.Errorf("set the minimum TTL for %s: %w", world.Count(n.SecurityHops, "hop"), err)
 		}
 	}
 	if n.Password != "" {

@@ -12,6 +12,7 @@ import (
 	packet "github.com/osrg/gobgp/v3/pkg/packet/bgp"
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/bgp"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 )
 
 const (
@@ -120,7 +121,7 @@ func (l *connection) silenceMessage(n bgp.Neighbor, f *filter) string {
 	}
 	text := fmt.Sprintf("the peer accepted the connection and sent no OPEN message within %s", l.openTimeout)
 	if n.SecurityHops > 0 {
-		text += fmt.Sprintf(": does it have TTL security too, and is it within %d hops?", n.SecurityHops)
+		text += fmt.Sprintf(": does it have TTL security too, and is it within %s?", world.Count(n.SecurityHops, "hop"))
 	}
 	return text
 }
