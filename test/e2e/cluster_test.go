@@ -229,8 +229,8 @@ func podNodes(ctx context.Context) map[string]string {
 	return nodes
 }
 
-// carriers returns the nodes that host shards, by gateway port.
-func carriers(ctx context.Context) map[string]string {
+// activeGateways returns the nodes that host shards, by gateway port.
+func activeGateways(ctx context.Context) map[string]string {
 	GinkgoHelper()
 	ports, err := cluster.GatewayPorts(ctx)
 	Expect(err).NotTo(HaveOccurred())

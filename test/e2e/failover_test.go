@@ -106,10 +106,10 @@ func whileProbed(ctx context.Context, specs []probe.Spec, happens func()) []prob
 	return all
 }
 
-// carrier returns the gateway port of the only shard in use and the node that hosts it.
-func carrier(ctx context.Context) (port, node string) {
+// activeGateway returns the gateway port of the only shard in use and the node that hosts it.
+func activeGateway(ctx context.Context) (port, node string) {
 	GinkgoHelper()
-	ports := carriers(ctx)
+	ports := activeGateways(ctx)
 	Expect(ports).To(HaveLen(1))
 	for port = range ports {
 	}
@@ -147,7 +147,7 @@ var _ = Describe("a gateway", func() {
 			addrs := startWeb(ctx)
 			where := podNodes(ctx)
 			warmUp(ctx, addrs)
-			port, victim := carrier(ctx)
+			port, victim := activeGateway(ctx)
 			DeferCleanup(func(ctx SpecContext) { Expect(cluster.Restore(ctx, victim)).To(Succeed()) })
 
 			for _, r := range during(ctx, addrs, func() {
@@ -157,7 +157,7 @@ var _ = Describe("a gateway", func() {
 			}) {
 				expectServed(r, where, victim)
 			}
-			_, heir := carrier(ctx)
+			_, heir := activeGateway(ctx)
 			Eventually(condition("web", "slb.k8s.ovn.org/Announced")).WithContext(ctx).
 				Should(ContainSubstring("gateway " + heir))
 
@@ -168,7 +168,7 @@ var _ = Describe("a gateway", func() {
 			}) {
 				expectServed(r, where, victim)
 			}
-			_, now := carrier(ctx)
+			_, now := activeGateway(ctx)
 			Expect(now).To(Equal(heir))
 		})
 
@@ -176,7 +176,7 @@ var _ = Describe("a gateway", func() {
 		addrs := startWeb(ctx)
 		where := podNodes(ctx)
 		warmUp(ctx, addrs)
-		port, victim := carrier(ctx)
+		port, victim := activeGateway(ctx)
 		DeferCleanup(func(ctx SpecContext) {
 			Expect(cluster.LinkUp(ctx, victim)).To(Succeed())
 			Expect(cluster.Settle(ctx)).To(Succeed())
@@ -195,7 +195,7 @@ var _ = Describe("a gateway", func() {
 			addrs := startWeb(ctx)
 			warmUp(ctx, addrs)
 			where := podNodes(ctx)
-			port, leaving := carrier(ctx)
+			port, leaving := activeGateway(ctx)
 			DeferCleanup(func(ctx SpecContext) { Expect(cluster.Undrain(ctx, leaving)).To(Succeed()) })
 			for _, r := range during(ctx, addrs, func() {
 				stay(ctx, 500*time.Millisecond)
@@ -204,7 +204,7 @@ var _ = Describe("a gateway", func() {
 			}) {
 				expectServed(r, where, "none")
 			}
-			_, heir := carrier(ctx)
+			_, heir := activeGateway(ctx)
 			Expect(cluster.Undrain(ctx, leaving)).To(Succeed())
 			Eventually(excludedNodes("provider")).WithContext(ctx).Should(BeEmpty())
 			Consistently(cluster.ActiveNode).WithContext(ctx).WithArguments(port).WithTimeout(2 * time.Second).
@@ -216,7 +216,7 @@ var _ = Describe("a gateway", func() {
 			addrs := startWeb(ctx)
 			warmUp(ctx, addrs)
 			where := podNodes(ctx)
-			port, leaving := carrier(ctx)
+			port, leaving := activeGateway(ctx)
 			var others []string
 			for _, n := range cluster.Nodes {
 				DeferCleanup(func(ctx SpecContext) { Expect(cluster.Undrain(ctx, n.Name)).To(Succeed()) })
@@ -240,7 +240,7 @@ var _ = Describe("a gateway", func() {
 			}) {
 				expectServed(r, where, "none")
 			}
-			_, now := carrier(ctx)
+			_, now := activeGateway(ctx)
 			Expect(now).To(Equal(leaving), "the only one that stays")
 			Expect(kubectl(ctx, "", "get", "events", "-A",
 				"--field-selector=involvedObject.kind=L2Domain,reason=GatewaysDraining", "-o", "name")).NotTo(BeEmpty())

@@ -68,7 +68,7 @@ var _ = Describe("a gateway with a guard", Ordered, func() {
 			addrs := startWeb(ctx)
 			where := podNodes(ctx)
 			warmUp(ctx, addrs)
-			port, victim := carrier(ctx)
+			port, victim := activeGateway(ctx)
 			DeferCleanup(func(ctx SpecContext) { Expect(cluster.LinkUp(ctx, victim)).To(Succeed()) })
 			for _, r := range during(ctx, addrs, func() {
 				stay(ctx, 500*time.Millisecond)
@@ -77,7 +77,7 @@ var _ = Describe("a gateway with a guard", Ordered, func() {
 			}) {
 				expectServed(r, where, "none")
 			}
-			_, heir := carrier(ctx)
+			_, heir := activeGateway(ctx)
 			Eventually(excludedNodes("provider")).WithContext(ctx).Should(HaveExactElements(And(HavePrefix(victim+" Faulty: "),
 				ContainSubstring("no carrier on "+cluster.Network().Uplink()))))
 
@@ -89,7 +89,7 @@ var _ = Describe("a gateway with a guard", Ordered, func() {
 			}) {
 				expectServed(r, where, "none")
 			}
-			_, now := carrier(ctx)
+			_, now := activeGateway(ctx)
 			Expect(now).To(Equal(heir))
 
 			By("the guard of the gateway dies, and that is no fault")
@@ -103,7 +103,7 @@ var _ = Describe("a gateway with a guard", Ordered, func() {
 			addrs := startWeb(ctx)
 			where := podNodes(ctx)
 			warmUp(ctx, addrs)
-			port, victim := carrier(ctx)
+			port, victim := activeGateway(ctx)
 			DeferCleanup(func(ctx SpecContext) {
 				Expect(cluster.Restore(ctx, victim)).To(Succeed())
 				faultless(ctx)
@@ -127,7 +127,7 @@ var _ = Describe("a gateway with a guard", Ordered, func() {
 
 	It("that takes over is announced to the whole segment", func(ctx SpecContext) {
 		addrs := startWeb(ctx) // The shard's only addresses, and so its router's own.
-		port, victim := carrier(ctx)
+		port, victim := activeGateway(ctx)
 		// OVN itself announces routers only over IPv4.
 		frames, err := cluster.Start(ctx, "client", "tcpdump", nil, "tcpdump", "-lni", "eth0",
 			"icmp6 and ip6[40] == 136 and dst ff02::1")
@@ -178,7 +178,8 @@ var _ = Describe("a gateway with a guard", Ordered, func() {
 
 			Expect(stranger(ctx, "del")).To(Succeed())
 			here = false
-			// Neighbors that still have the stranger's MAC probe it for some seconds before they resolve the address again.
+			// Neighbors that still have the stranger's MAC probe it for some seconds before they resolve the address
+			// again.
 			for _, asker := range []string{"client", "router"} {
 				for _, addr := range taken {
 					_, err := cluster.Exec(ctx, asker, "ip", "neigh", "flush", "to", addr)

@@ -193,7 +193,7 @@ var _ = Describe("a pod on its node's own network", func() {
 			}
 		})
 		warmUp(ctx, addrs)
-		port, victim := carrier(ctx)
+		port, victim := activeGateway(ctx)
 		DeferCleanup(func(ctx SpecContext) {
 			Expect(cluster.Restore(ctx, victim)).To(Succeed())
 			Expect(cluster.Settle(ctx)).To(Succeed())

@@ -52,7 +52,7 @@ var _ = Describe("a Service of type LoadBalancer", func() {
 	It("is answered for by OVN: one MAC address, told by ARP and by neighbour discovery", func(ctx SpecContext) {
 		for _, vip := range startWeb(ctx) {
 			var mac string
-			for port := range carriers(ctx) {
+			for port := range activeGateways(ctx) {
 				row, err := cluster.NB(ctx, "--bare", "--columns=networks,mac", "find", "Logical_Router_Port", "name="+port)
 				Expect(err).NotTo(HaveOccurred())
 				if networks, address, _ := strings.Cut(strings.TrimSpace(row), "\n"); strings.Contains(networks, vip.String()+"/") {

@@ -43,7 +43,7 @@ var _ = Describe("a segment where each node has its own databases", func() {
 		addrs := startWeb(ctx)
 		where := podNodes(ctx)
 		warmUp(ctx, addrs)
-		port, victim := carrier(ctx)
+		port, victim := activeGateway(ctx)
 		DeferCleanup(func(ctx SpecContext) {
 			Expect(cluster.Restore(ctx, victim)).To(Succeed())
 			Expect(cluster.StartController(ctx, controller)).To(Succeed())

@@ -45,14 +45,14 @@ type remote struct {
 	transmit, receive time.Duration
 }
 
-// nobody is the value of remote before the first packet of the peer.
-func nobody() remote { return remote{state: Down, receive: time.Microsecond} }
+// unknownRemote is the value of remote before the first packet of the peer.
+func unknownRemote() remote { return remote{state: Down, receive: time.Microsecond} }
 
 func (r remote) known() bool { return r.discriminator != 0 }
 
 // interval is an interval that a poll sequence changes: the value sent to the peer in each packet, and the value in
 // use.
-type interval struct{ told, used time.Duration }
+type interval struct{ sent, used time.Duration }
 
 // poll is the progress of a poll sequence (RFC 5880 section 6.5).
 type poll uint8
@@ -70,7 +70,7 @@ const (
 func New(discriminator uint32, settings Settings, now time.Time) *Session {
 	s := &Session{
 		my: discriminator, settings: settings.bounded(), random: rand.New(rand.NewPCG(uint64(discriminator), 0)),
-		state: Down, since: now, remote: nobody(),
+		state: Down, since: now, remote: unknownRemote(),
 	}
 	s.retime()
 	s.sent, s.share = now.Add(-s.interval()), 1
@@ -111,7 +111,7 @@ func (s *Session) Receive(now time.Time, p Packet) (answer Packet, send bool) {
 // Wake does what is due: it returns the next packet, or gives up a silent peer.
 func (s *Session) Wake(now time.Time) (p Packet, send bool) {
 	if s.remote.known() && !now.Before(s.received.Add(s.detection())) {
-		s.remote, s.poll = nobody(), settled
+		s.remote, s.poll = unknownRemote(), settled
 		if s.state == Init || s.state == Up {
 			s.become(now, Down, DetectionTimeExpired)
 		}
@@ -168,14 +168,14 @@ func (s *Session) retime() {
 	if s.state != Up {
 		transmit = max(transmit, slow)
 	}
-	if s.remote.known() && (transmit != s.transmit.told || receive != s.receive.told) {
+	if s.remote.known() && (transmit != s.transmit.sent || receive != s.receive.sent) {
 		if s.poll == settled {
 			s.poll = asked
 		} else {
 			s.poll = outdated
 		}
 	}
-	s.transmit.told, s.receive.told = transmit, receive
+	s.transmit.sent, s.receive.sent = transmit, receive
 	if s.state == Up && s.poll != settled {
 		s.transmit.used = min(s.transmit.used, transmit)
 		s.receive.used = max(s.receive.used, receive)
@@ -197,7 +197,7 @@ func (s *Session) answered() {
 }
 
 func (s *Session) settle() {
-	s.transmit.used, s.receive.used = s.transmit.told, s.receive.told
+	s.transmit.used, s.receive.used = s.transmit.sent, s.receive.sent
 }
 
 // interval returns the interval between our packets before jitter (section 6.8.2).
@@ -223,7 +223,7 @@ func (s *Session) silent() bool {
 func (s *Session) speak(now time.Time, final bool) (Packet, bool) {
 	p := Packet{
 		State: s.state, Diagnostic: s.diagnostic, Multiplier: s.settings.Multiplier,
-		My: s.my, Your: s.remote.discriminator, Transmit: s.transmit.told, Receive: s.receive.told,
+		My: s.my, Your: s.remote.discriminator, Transmit: s.transmit.sent, Receive: s.receive.sent,
 	}
 	if !final && (s.silent() || p == s.last && now.Before(s.next())) {
 		return Packet{}, false

@@ -60,7 +60,7 @@ func BenchmarkSurvey(b *testing.B) {
 		r := l.Survey()
 		for _, s := range w.Services {
 			if len(r.Of(s, s.Assigned[0]).Nodes) != 2000 {
-				b.Fatal("not all nodes tell")
+				b.Fatal("not all nodes advertise")
 			}
 		}
 		r.SessionNodes()

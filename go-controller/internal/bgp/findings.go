@@ -71,18 +71,18 @@ func (l *Layout) overlaps() map[[2]*world.Advertisement]netip.Prefix {
 	if len(l.ads) < 2 {
 		return pairs
 	}
-	told := map[netip.Prefix][]*world.Advertisement{}
+	advertised := map[netip.Prefix][]*world.Advertisement{}
 	for _, s := range l.world.Services {
 		for _, a := range l.advertised(s) {
 			for _, ad := range l.taking(s, a) {
 				p := l.prefix(ad, a)
-				if !slices.Contains(told[p], ad) {
-					told[p] = append(told[p], ad)
+				if !slices.Contains(advertised[p], ad) {
+					advertised[p] = append(advertised[p], ad)
 				}
 			}
 		}
 	}
-	for p, ads := range told {
+	for p, ads := range advertised {
 		for i, a := range ads {
 			for _, b := range ads[:i] {
 				pair := [2]*world.Advertisement{a, b}

@@ -104,8 +104,8 @@ func layoutOf(w *world.Snapshot) everything {
 	r := l.Survey()
 	for _, s := range w.Services {
 		for _, a := range s.Assigned {
-			if tellers := r.Of(s, a); tellers != nil {
-				e.Advertisers[s.Key.String()+" "+a.String()] = *tellers
+			if advertisers := r.Of(s, a); advertisers != nil {
+				e.Advertisers[s.Key.String()+" "+a.String()] = *advertisers
 			}
 		}
 	}

@@ -52,30 +52,30 @@ func sessionText(node string, s bgp.Session) string {
 	var out strings.Builder
 	n := s.Neighbor
 	fmt.Fprintf(&out, "%s to %s: AS %d, id %s", node, s.Peer, n.MyASN, n.RouterID)
-	told := func(show bool, format string, args ...any) {
+	printIf := func(show bool, format string, args ...any) {
 		if show {
 			fmt.Fprintf(&out, ", "+format, args...)
 		}
 	}
-	told(n.LocalASN != 0, "shown as %d", n.LocalASN)
-	told(n.PeerASN != 0, "peer %d", n.PeerASN)
-	told(n.Dynamic == bgp.InternalASN, "any internal peer")
-	told(n.Dynamic == bgp.ExternalASN, "any external peer")
-	told(n.Addr.IsValid(), "at %s:%d", n.Addr, n.Port)
-	told(n.Interface != "", "on %s", n.Interface)
-	told(n.Source.IsValid(), "from %s", n.Source)
-	told(n.Hold.Seconds() != 90 || n.Keepalive.Seconds() != 30, "timers %s/%s", n.Hold, n.Keepalive)
-	told(n.Password != "", "password %q", n.Password)
-	told(n.TTL != 0, "TTL %d", n.TTL)
-	told(n.SecurityHops != 0, "within %s", world.Count(n.SecurityHops, "hop"))
-	told(n.GracefulRestart, "graceful restart")
-	told(n.IPv4, "IPv4")
-	told(n.IPv6, "IPv6")
-	told(s.Leaving, "leaving")
+	printIf(n.LocalASN != 0, "shown as %d", n.LocalASN)
+	printIf(n.PeerASN != 0, "peer %d", n.PeerASN)
+	printIf(n.Dynamic == bgp.InternalASN, "any internal peer")
+	printIf(n.Dynamic == bgp.ExternalASN, "any external peer")
+	printIf(n.Addr.IsValid(), "at %s:%d", n.Addr, n.Port)
+	printIf(n.Interface != "", "on %s", n.Interface)
+	printIf(n.Source.IsValid(), "from %s", n.Source)
+	printIf(n.Hold.Seconds() != 90 || n.Keepalive.Seconds() != 30, "timers %s/%s", n.Hold, n.Keepalive)
+	printIf(n.Password != "", "password %q", n.Password)
+	printIf(n.TTL != 0, "TTL %d", n.TTL)
+	printIf(n.SecurityHops != 0, "within %s", world.Count(n.SecurityHops, "hop"))
+	printIf(n.GracefulRestart, "graceful restart")
+	printIf(n.IPv4, "IPv4")
+	printIf(n.IPv6, "IPv6")
+	printIf(s.Leaving, "leaving")
 	if b := s.BFD; b != nil {
 		fmt.Fprintf(&out, ", BFD %s/%s x %d", b.Receive, b.Transmit, b.Multiplier)
-		told(b.Passive, "passive")
-		told(b.Multihop, "multihop, TTL from %d", b.MinimumTTL)
+		printIf(b.Passive, "passive")
+		printIf(b.Multihop, "multihop, TTL from %d", b.MinimumTTL)
 	}
 	out.WriteString("\n")
 	for _, p := range slices.SortedFunc(maps.Keys(s.Routes), netip.Prefix.Compare) {
@@ -103,7 +103,7 @@ func sessionText(node string, s bgp.Session) string {
 
 func findingsText(w *world.Snapshot, l *bgp.Layout) string {
 	var out strings.Builder
-	tell := func(kind, name string, list []world.Finding) {
+	printFindings := func(kind, name string, list []world.Finding) {
 		for _, f := range list {
 			grave := ""
 			if f.Fatal {
@@ -114,13 +114,13 @@ func findingsText(w *world.Snapshot, l *bgp.Layout) string {
 	}
 	twins, clashes := l.Duplicates(), l.Clashes()
 	for _, p := range sorted(w.Peers, func(p *world.Peer) string { return p.Name }) {
-		tell("peer", p.Name, p.Findings)
+		printFindings("peer", p.Name, p.Findings)
 		if f, ok := twins[p.Name]; ok {
-			tell("peer", p.Name, []world.Finding{f})
+			printFindings("peer", p.Name, []world.Finding{f})
 		}
 	}
 	for _, a := range sorted(w.Advertisements, func(a *world.Advertisement) string { return a.Name }) {
-		tell("advertisement", a.Name, append(a.Findings, clashes[a.Name]...))
+		printFindings("advertisement", a.Name, append(a.Findings, clashes[a.Name]...))
 	}
 	return out.String()
 }

@@ -90,8 +90,8 @@ func (l *Layout) Off() string {
 // those external IPs that it is granted.
 func (l *Layout) advertised(s *world.Service) []netip.Addr {
 	list := s.Assigned
-	if stranger := func(a netip.Addr) bool { return !slices.Contains(s.Given, a) }; slices.ContainsFunc(list, stranger) {
-		list = slices.DeleteFunc(slices.Clone(list), stranger)
+	if foreign := func(a netip.Addr) bool { return !slices.Contains(s.Given, a) }; slices.ContainsFunc(list, foreign) {
+		list = slices.DeleteFunc(slices.Clone(list), foreign)
 	}
 	external := l.allocation.Services[s.Key].External
 	if len(external) == 0 {

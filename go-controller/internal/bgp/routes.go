@@ -80,26 +80,26 @@ func (l *Layout) gateway(a netip.Addr) netip.Addr {
 func (l *Layout) routes(n *world.Node, p *world.Peer, b Neighbor, offers []offer,
 	unions map[string]Attributes) map[netip.Prefix]Attributes {
 	routes := make(map[netip.Prefix]Attributes, len(offers))
-	var heard []*world.Advertisement
+	var advertisedBy []*world.Advertisement
 	for i := 0; i < len(offers); {
 		prefix := offers[i].prefix
 		own, ownKnown := nextHop(p, n, prefix.Addr())
 		var hop netip.Addr
-		heard = heard[:0]
+		advertisedBy = advertisedBy[:0]
 		for ; i < len(offers) && offers[i].prefix == prefix; i++ {
 			o := offers[i]
 			if !advertises(o.ad, p.Name) || !o.hop.IsValid() && !ownKnown {
 				continue
 			}
-			if len(heard) == 0 {
+			if len(advertisedBy) == 0 {
 				hop = cmp.Or(o.hop, own)
 			}
-			heard = append(heard, o.ad)
+			advertisedBy = append(advertisedBy, o.ad)
 		}
-		if len(heard) == 0 || prefix.Addr().Is4() && !b.IPv4 || prefix.Addr().Is6() && !b.IPv6 {
+		if len(advertisedBy) == 0 || prefix.Addr().Is4() && !b.IPv4 || prefix.Addr().Is6() && !b.IPv6 {
 			continue
 		}
-		attributes := l.union(heard, unions)
+		attributes := l.union(advertisedBy, unions)
 		attributes.NextHop = hop
 		routes[prefix] = attributes
 	}

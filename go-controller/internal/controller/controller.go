@@ -72,7 +72,7 @@ type Controller struct {
 	// deciding and applying are the heartbeats of the decision passes and the runner.
 	deciding, applying heartbeat
 	// resync is set if OVN's rows differ from what was applied. They are written again after a pass has observed the
-	// current carriers.
+	// current states of the shards.
 	resync atomic.Bool
 
 	// fullPassDue is set if objects other than Services changed.
@@ -312,7 +312,7 @@ func (c *Controller) amendPass() bool {
 	}
 	statuses := make(map[world.Key]*kube.ServiceStatus, len(changes))
 	plans := make(map[world.Key]*plan.Service, len(changes))
-	fabric := c.last.Fabric
+	topology := c.last.Topology
 	for key, change := range changes {
 		before := c.last.Plans[key]
 		if !c.state.Amend(c.last.Decision, key, change) {
@@ -332,8 +332,8 @@ func (c *Controller) amendPass() bool {
 		}
 	}
 	if c.runner != nil {
-		if c.last.Fabric != fabric && c.synced() {
-			c.runner.Set(c.last.Fabric, c.last.Plans)
+		if c.last.Topology != topology && c.synced() {
+			c.runner.Set(c.last.Topology, c.last.Plans)
 		}
 		for key, p := range plans {
 			c.runner.Change(key, p)
@@ -369,7 +369,7 @@ func (c *Controller) fullPass() {
 	c.probeWriter.Set(d.Probes)
 	c.logDecision(d)
 	if c.runner != nil && known.Synced {
-		c.runner.Set(d.Fabric, d.Plans)
+		c.runner.Set(d.Topology, d.Plans)
 		if resync {
 			c.runner.Resync()
 		}

@@ -26,7 +26,7 @@ import (
 // wedged is a dataplane in which some calls never return.
 type wedged struct{ on func(call string) }
 
-func (w wedged) Configure(context.Context, *plan.Fabric) error { w.on("configure"); return nil }
+func (w wedged) Configure(context.Context, *plan.Topology) error { w.on("configure"); return nil }
 
 func (w wedged) Apply(context.Context, []dataplane.Change) map[world.Key]error {
 	w.on("apply")
@@ -58,7 +58,7 @@ func TestStuckLoopFailsLiveness(t *testing.T) {
 				}()
 				c.wakeups.wake()
 				key := world.Key{Namespace: "shop", Name: "web"}
-				c.runner.Set(&plan.Fabric{}, map[world.Key]*plan.Service{key: {Key: key}})
+				c.runner.Set(&plan.Topology{}, map[world.Key]*plan.Service{key: {Key: key}})
 				<-time.After(stall)
 				if err := c.Alive(stall); err != nil {
 					t.Errorf("after %s: %v", stall, err)

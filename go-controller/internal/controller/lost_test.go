@@ -22,11 +22,11 @@ import (
 type remote struct {
 	wedged
 	unreachable, unread error
-	carriers            map[world.ShardID]world.Carrier
+	shardStates         map[world.ShardID]world.ShardState
 }
 
 func (r *remote) Run(context.Context) error { return nil }
-func (r *remote) Observe(w *world.Snapshot) { w.Carriers = r.carriers }
+func (r *remote) Observe(w *world.Snapshot) { w.ShardStates = r.shardStates }
 func (r *remote) Unreachable() error        { return r.unreachable }
 func (r *remote) Unread() error             { return r.unread }
 
@@ -41,7 +41,7 @@ var web = world.Key{Namespace: "shop", Name: "web"}
 // After a connection is lost, the controller does not claim that a Service is announced until the database has been
 // read again. A connection that returns quickly changes no status.
 func TestAnnouncedIsNotClaimedWithoutTheDatabases(t *testing.T) {
-	r := &remote{carriers: map[world.ShardID]world.Carrier{{Domain: "lan"}: {Active: "chassis-2"}}}
+	r := &remote{shardStates: map[world.ShardID]world.ShardState{{Domain: "lan"}: {Active: "chassis-2"}}}
 	c := &Controller{observer: r, programmed: map[world.Key]loop.Result{}, wakeups: newWakeups()}
 	w := worldtest.Small(5, worldtest.Service(web, 1))
 	gone := errors.New("not connected")

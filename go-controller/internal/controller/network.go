@@ -49,24 +49,24 @@ func OVN(d *ovn.Dataplane) *Network {
 // ovnObserver observes OVN and keeps the state last observed in its databases.
 type ovnObserver struct {
 	*ovn.Dataplane
-	carriers map[world.ShardID]world.Carrier
-	bridges  map[string]world.Bridges
+	shardStates map[world.ShardID]world.ShardState
+	bridges     map[string]world.Bridges
 }
 
-// Observe adds the carrier of each shard and the bridges of each node. While the connection is down, it keeps the order
-// of gateways and the bridges that were observed last. Otherwise every gateway would be selected again. The carrier of
-// a shard is unknown during that time.
+// Observe adds the state of each shard and the bridges of each node. While the connection is down, it keeps the order
+// of gateways and the bridges that were observed last. Otherwise every gateway would be selected again. The active
+// gateway of a shard is unknown during that time.
 func (n *ovnObserver) Observe(w *world.Snapshot) {
-	if seen := n.Carriers(); seen != nil {
-		n.carriers = seen
+	if seen := n.ShardStates(); seen != nil {
+		n.shardStates = seen
 	} else {
-		n.carriers = maps.Clone(n.carriers)
-		for shard, c := range n.carriers {
+		n.shardStates = maps.Clone(n.shardStates)
+		for shard, c := range n.shardStates {
 			c.Active, c.Settled = "", false
-			n.carriers[shard] = c
+			n.shardStates[shard] = c
 		}
 	}
-	w.Carriers = n.carriers
+	w.ShardStates = n.shardStates
 	if seen := n.Bridges(); seen != nil {
 		n.bridges = seen
 	}

@@ -71,11 +71,11 @@ func (s *poolMetrics) Collect(metrics chan<- prometheus.Metric) {
 	if last == nil {
 		return
 	}
-	tell := func(d *prometheus.Desc, n int64, labels ...string) {
+	send := func(d *prometheus.Desc, n int64, labels ...string) {
 		metrics <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, float64(n), labels...)
 	}
 	for as, n := range last.services {
-		tell(s.services, int64(n), as.status, as.reason)
+		send(s.services, int64(n), as.status, as.reason)
 	}
 	for pool, use := range last.pools {
 		for _, f := range []struct {
@@ -88,10 +88,10 @@ func (s *poolMetrics) Collect(metrics chan<- prometheus.Metric) {
 			if f.capacity == 0 && f.assigned == 0 {
 				continue // the pool has no addresses of this family
 			}
-			tell(s.capacity, f.capacity, pool, f.family.String())
-			tell(s.assigned, f.assigned, pool, f.family.String())
-			tell(s.available, f.available, pool, f.family.String())
-			tell(s.cooling, f.cooling, pool, f.family.String())
+			send(s.capacity, f.capacity, pool, f.family.String())
+			send(s.assigned, f.assigned, pool, f.family.String())
+			send(s.available, f.available, pool, f.family.String())
+			send(s.cooling, f.cooling, pool, f.family.String())
 		}
 	}
 }

@@ -38,7 +38,7 @@ func TestAddressesAreReleasedAfterWithdrawal(t *testing.T) {
 				sessions: up},
 			{after: time.Second, mode: world.Disabled, known: synced, released: true},
 		}},
-		"a node that never tells": {steps: []step{
+		"a node that never reports": {steps: []step{
 			{mode: world.Disabled, known: synced, sessions: up}, {after: withdrawLatest, mode: world.Disabled, known: synced,
 				sessions: up, released: true},
 		}},

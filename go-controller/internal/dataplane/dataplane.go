@@ -5,7 +5,7 @@
 // Invariants:
 //   - Every method is idempotent: calling it again with the same input writes nothing.
 //   - A dataplane owns rows, routes or annotations by owner id and never modifies those of other owners.
-//   - Configure precedes the Apply that needs it: a VIP whose shard is not in the newest fabric is an error of that
+//   - Configure precedes the Apply that needs it: a VIP whose shard is not in the newest topology is an error of that
 //     key only.
 package dataplane
 
@@ -29,7 +29,7 @@ type Change struct {
 type Dataplane interface {
 	// Configure applies the whole base topology of the Services. If only some shards could not be configured, the
 	// error is a [ShardsError].
-	Configure(ctx context.Context, fabric *plan.Fabric) error
+	Configure(ctx context.Context, topology *plan.Topology) error
 	// Apply applies the changes and returns the keys that failed.
 	Apply(ctx context.Context, changes []Change) map[world.Key]error
 	// Prune deletes what we own and for which keep returns false. It is called at start, on reconnect and hourly.

@@ -39,7 +39,7 @@ func (m *State) add(d *Decision, s *world.Service) bool {
 		return false
 	}
 	if d.Placements.Add(s, d.Allocation) {
-		m.computeFabric(d)
+		m.computeTopology(d)
 	}
 	if len(o.Addrs) > 0 {
 		m.grants[s.Key] = grant{uid: s.UID, addrs: o.Addrs}
@@ -54,7 +54,7 @@ func (m *State) remove(d *Decision, s *world.Service) bool {
 		return false
 	}
 	if d.Placements.Remove(s) {
-		m.computeFabric(d)
+		m.computeTopology(d)
 	}
 	delete(m.grants, s.Key)
 	delete(m.planned, s.Key)

@@ -89,10 +89,10 @@ func same(t *testing.T, w *world.Snapshot, m *State, got *Decision) {
 	}
 	if d := cmp.Diff(want.Placements.Services, got.Placements.Services, what,
 		cmpopts.IgnoreFields(place.Placement{}, "Message")); d != "" {
-		t.Errorf("spots (-anew +amended):\n%s", d)
+		t.Errorf("placements (-anew +amended):\n%s", d)
 	}
-	if d := cmp.Diff(want.Fabric, got.Fabric, what); d != "" {
-		t.Errorf("fabric (-anew +amended):\n%s", d)
+	if d := cmp.Diff(want.Topology, got.Topology, what); d != "" {
+		t.Errorf("topology (-anew +amended):\n%s", d)
 	}
 	if d := cmp.Diff(want.Plans, got.Plans, what); d != "" {
 		t.Errorf("plans (-anew +amended):\n%s", d)
@@ -113,7 +113,7 @@ func TestRemovedAnchorIsAmended(t *testing.T) {
 	}
 	w.Services = []*world.Service{young}
 	same(t, w, &m, d)
-	if a := d.Fabric.Domains[0].Shards[0].Anchors; len(a) != 1 || a[0].Addr() != d.Allocation.Services[web].Addrs[0] {
+	if a := d.Topology.Domains[0].Shards[0].Anchors; len(a) != 1 || a[0].Addr() != d.Allocation.Services[web].Addrs[0] {
 		t.Errorf("anchors %v, want the address of %s", a, web)
 	}
 	if !m.Amend(d, web, world.Change{Was: young}) {

@@ -22,7 +22,7 @@ type Decision struct {
 	Layout       *place.Layout
 	Allocation   *ipam.Allocation
 	Placements   *place.Placements
-	Fabric       *plan.Fabric
+	Topology     *plan.Topology
 	Reachability *plan.Reachability
 	Plans        map[world.Key]*plan.Service
 	BGP          *bgp.Layout
@@ -93,7 +93,7 @@ func (m *State) Decide(w *world.Snapshot) *Decision {
 	m.saveExternal(w, d.Allocation)
 	m.saveLeases(w, d.Allocation)
 	d.Placements = d.Layout.Place(w, d.Allocation, m.holdUnprobed(d))
-	m.computeFabric(d)
+	m.computeTopology(d)
 	if reachability := plan.NewReachability(w); !reachability.Equal(m.reachability) {
 		m.reachability = reachability
 	}
@@ -132,14 +132,14 @@ func (d *Decision) firstZoneWaitEnd() time.Time {
 	return first
 }
 
-// computeFabric computes the fabric from the layout and the present anchors.
-func (m *State) computeFabric(d *Decision) {
-	d.Fabric = d.Layout.Fabric(d.World, d.Placements)
+// computeTopology computes the topology from the layout and the present anchors.
+func (m *State) computeTopology(d *Decision) {
+	d.Topology = d.Layout.Topology(d.World, d.Placements)
 	if !d.Layout.Interconnect {
 		return
 	}
 	m.ordinals = map[world.ShardID]int{}
-	for _, domain := range d.Fabric.Domains {
+	for _, domain := range d.Topology.Domains {
 		for _, s := range domain.Shards {
 			if len(s.Anchors) > 0 {
 				m.ordinals[s.ID] = s.Ordinal

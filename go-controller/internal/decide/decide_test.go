@@ -46,7 +46,7 @@ func TestUnchangedPlansAreTheSamePointers(t *testing.T) {
 		t.Error("the same Service has another plan")
 	}
 	twin := *s
-	twin.Limits = []string{"told to the user"}
+	twin.Limits = []string{"reported to the user"}
 	if again := m.Decide(worldtest.Small(5, &twin)).Plans[web]; again != first {
 		t.Error("a Service that needs the same has another plan")
 	}
@@ -78,8 +78,8 @@ func TestPlansFollowTheNodes(t *testing.T) {
 		p.Listeners[0].Backends[0].Node != "n1" || !p.Listeners[0].Backends[0].HostNetwork {
 		t.Errorf("within reach: %+v", p)
 	}
-	if len(d.Fabric.Nodes[0].Hosts) != 1 {
-		t.Errorf("the fabric has %+v", d.Fabric.Nodes)
+	if len(d.Topology.Nodes[0].Hosts) != 1 {
+		t.Errorf("the topology has %+v", d.Topology.Nodes)
 	}
 	if d.Plans[web] != before.Plans[web] {
 		t.Error("a Service that needs the same has another plan")

@@ -10,7 +10,7 @@
 //	cluster         lines "pods PREFIX", "services PREFIX", "internal PREFIX", "autoAssign PREFIX" (OpenShift's)
 //	                and "mode MODE [release]"
 //	held            lines "NAMESPACE/NAME ADDRESS...": granted, not yet in a status
-//	carriers        lines "DOMAIN/INDEX active=CHASSIS order=CHASSIS,CHASSIS"
+//	shard-states    lines "DOMAIN/INDEX active=CHASSIS order=CHASSIS,CHASSIS"
 //	bridges         lines "CHASSIS NETWORK:BRIDGE,NETWORK:BRIDGE"; CHASSIS alone has none
 //	sessions        lines "NODE PEER up" or "NODE PEER PROBLEM...": the state of a BGP session reported by a node
 //	now             the time (RFC 3339)
@@ -113,7 +113,7 @@ func run(t *testing.T, file string, decide func(*txtar.Archive) (string, error))
 }
 
 func read(archive *txtar.Archive) (*Case, error) {
-	c := &Case{World: &world.Snapshot{Carriers: map[world.ShardID]world.Carrier{},
+	c := &Case{World: &world.Snapshot{ShardStates: map[world.ShardID]world.ShardState{},
 		Conflicts: map[netip.Addr]world.Conflict{}, Leaving: map[netip.Addr]world.Key{}}, Held: map[world.Key][]netip.Addr{}}
 	for _, f := range archive.Files {
 		var err error
@@ -124,8 +124,8 @@ func read(archive *txtar.Archive) (*Case, error) {
 			err = eachLine(f.Data, c.cluster)
 		case "held":
 			err = eachLine(f.Data, c.held)
-		case "carriers":
-			err = eachLine(f.Data, c.carrier)
+		case "shard-states":
+			err = eachLine(f.Data, c.shardState)
 		case "bridges":
 			err = eachLine(f.Data, c.bridges)
 		case "sessions":
@@ -276,32 +276,32 @@ func (c *Case) bridges(words []string) error {
 	return nil
 }
 
-func (c *Case) carrier(words []string) error {
+func (c *Case) shardState(words []string) error {
 	domain, number, _ := strings.Cut(words[0], "/")
 	index, err := strconv.Atoi(number)
 	if err != nil {
 		return fmt.Errorf("%q is not DOMAIN/INDEX: %w", words[0], err)
 	}
-	var carrier world.Carrier
+	var state world.ShardState
 	for _, word := range words[1:] {
 		switch name, value, _ := strings.Cut(word, "="); name {
 		case "active":
-			carrier.Active, carrier.Settled = value, true
+			state.Active, state.Settled = value, true
 		case "claims":
-			carrier.Active = value
+			state.Active = value
 		case "order":
-			carrier.Order = strings.Split(value, ",")
+			state.Order = strings.Split(value, ",")
 		case "handover":
 			switch value {
 			case "awaited":
-				carrier.Handover = world.HandoverAwaited
+				state.Handover = world.HandoverAwaited
 			case "claimed":
-				carrier.Handover = world.HandoverClaimed
+				state.Handover = world.HandoverClaimed
 			}
 		default:
 			return fmt.Errorf("%q is none of active=, claims=, order= and handover=", word)
 		}
 	}
-	c.World.Carriers[world.ShardID{Domain: domain, Index: index}] = carrier
+	c.World.ShardStates[world.ShardID{Domain: domain, Index: index}] = state
 	return nil
 }

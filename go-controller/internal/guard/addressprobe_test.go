@@ -13,15 +13,15 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 )
 
-// talk simulates a segment. stranger returns the host that has the address at a given time.
-func talk(q addressProbes, from, until time.Duration, stranger func(time.Duration) string) (asked int,
-	strangers map[netip.Addr]convert.ConflictReport) {
+// simulate simulates a segment. host returns the host that has the address at a given time.
+func simulate(q addressProbes, from, until time.Duration, host func(time.Duration) string) (asked int,
+	conflicts map[netip.Addr]convert.ConflictReport) {
 	start := time.Unix(1000, 0)
 	for at := from; at < until; at += 50 * time.Millisecond {
 		ask, _ := q.due(start.Add(at))
 		for _, a := range ask {
 			asked++
-			if mac := stranger(at); mac != "" {
+			if mac := host(at); mac != "" {
 				q.receive(start.Add(at), map[string]bool{"provider": true}, neighbour.Answer{Addr: a, MAC: mac, VLAN: 7})
 			}
 		}
@@ -33,11 +33,11 @@ func talk(q addressProbes, from, until time.Duration, stranger func(time.Duratio
 func TestAddressProbesEndWithoutReply(t *testing.T) {
 	a, start := netip.MustParseAddr("10.50.0.7"), time.Unix(1000, 0)
 	requests := []world.ProbeRequest{{Network: "provider", VLAN: 7, Addresses: []netip.Addr{a}}}
-	nobody := func(time.Duration) string { return "" }
+	none := func(time.Duration) string { return "" }
 	q := addressProbes{}
 	q.setRequests(start, requests, nil)
-	if asked, got := talk(q, 0, time.Minute, nobody); asked != probeNum || len(got) != 0 {
-		t.Errorf("nobody there: asked %d times, %v", asked, got)
+	if asked, got := simulate(q, 0, time.Minute, none); asked != probeNum || len(got) != 0 {
+		t.Errorf("no host there: asked %d times, %v", asked, got)
 	}
 	if _, again := q.due(start.Add(time.Hour)); !again.IsZero() {
 		t.Errorf("a finished probe is repeated at %s", again)
@@ -46,20 +46,20 @@ func TestAddressProbesEndWithoutReply(t *testing.T) {
 
 	q.setRequests(start, requests, nil)
 	first := map[netip.Addr]convert.ConflictReport{a: {MAC: "02:00:00:00:00:01", Since: start.UTC()}}
-	asked, got := talk(q, 0, 10*time.Second, func(at time.Duration) string {
+	asked, got := simulate(q, 0, 10*time.Second, func(at time.Duration) string {
 		if at > 5*time.Second {
 			return "02:00:00:00:00:02"
 		}
 		return "02:00:00:00:00:01"
 	})
 	if !maps.Equal(got, first) || asked != 10 {
-		t.Errorf("a stranger there: asked %d times, %v, want %v", asked, got, first)
+		t.Errorf("another host there: asked %d times, %v, want %v", asked, got, first)
 	}
 	q.setRequests(start.Add(10*time.Second), requests, nil)
-	if _, got := talk(q, 10*time.Second, 12*time.Second, nobody); !maps.Equal(got, first) {
+	if _, got := simulate(q, 10*time.Second, 12*time.Second, none); !maps.Equal(got, first) {
 		t.Errorf("just gone: %v", got)
 	}
-	if _, got := talk(q, 12*time.Second, 20*time.Second, nobody); len(got) != 0 {
+	if _, got := simulate(q, 12*time.Second, 20*time.Second, none); len(got) != 0 {
 		t.Errorf("gone: %v", got)
 	}
 }
@@ -75,15 +75,15 @@ func TestAnswersOfOtherSegmentsAreIgnored(t *testing.T) {
 	q.receive(start, map[string]bool{"physnet": true}, neighbour.Answer{Addr: a, MAC: "02:00:00:00:00:01"})
 	q.receive(start, here, neighbour.Answer{Addr: a.Next(), MAC: "02:00:00:00:00:01"})
 	if got := q.conflicts(); len(got) != 0 {
-		t.Errorf("strangers %v", got)
+		t.Errorf("conflicts %v", got)
 	}
 	before := map[netip.Addr]convert.ConflictReport{a: {MAC: "02:00:00:00:00:01", Since: start}}
 	q = addressProbes{}
 	q.setRequests(start, requests, before)
 	if got := q.conflicts(); !maps.Equal(got, before) {
-		t.Errorf("strangers %v, want %v", got, before)
+		t.Errorf("conflicts %v, want %v", got, before)
 	}
-	if _, got := talk(q, 0, 10*time.Second, func(time.Duration) string { return "" }); len(got) != 0 {
+	if _, got := simulate(q, 0, 10*time.Second, func(time.Duration) string { return "" }); len(got) != 0 {
 		t.Errorf("gone: %v", got)
 	}
 }
@@ -99,17 +99,17 @@ func TestAnswersToSupersededProbesAreIgnored(t *testing.T) {
 	q.setRequests(start, ask("1-1"), nil)
 	q.receive(start, here, neighbour.Answer{Addr: a, MAC: "02:00:00:00:00:0A"})
 	if got := q.conflicts(); len(got) != 0 {
-		t.Errorf("our own router is a stranger: %v", got)
+		t.Errorf("our own router is a conflict: %v", got)
 	}
 	q.receive(start, here, neighbour.Answer{Addr: a, MAC: "02:00:00:00:00:01"})
 	for _, id := range []string{"1-1", "2-1"} {
 		q.setRequests(start, ask(id), nil)
 		want := map[netip.Addr]convert.ConflictReport{a: {MAC: "02:00:00:00:00:01", Since: start.UTC(), Probe: id}}
 		if got := q.conflicts(); !maps.Equal(got, want) {
-			t.Errorf("strangers %v, want %v", got, want)
+			t.Errorf("conflicts %v, want %v", got, want)
 		}
 	}
-	if _, got := talk(q, 0, 10*time.Second, func(time.Duration) string { return "" }); len(got) != 0 {
+	if _, got := simulate(q, 0, 10*time.Second, func(time.Duration) string { return "" }); len(got) != 0 {
 		t.Errorf("gone: %v", got)
 	}
 }

@@ -92,8 +92,8 @@ func New(o Options) (*Guard, error) {
 		g.report.Report(v1alpha1.AnnotationLocalnets, string(text), anyStale(found))
 	})
 	g.addressProber = newAddressProber(g.vswitch.Networks, func(found map[netip.Addr]convert.ConflictReport) {
-		for a, stranger := range found {
-			klog.InfoS("Address conflict detected", "address", a, "mac", stranger.MAC, "since", stranger.Since)
+		for a, conflict := range found {
+			klog.InfoS("Address conflict detected", "address", a, "mac", conflict.MAC, "since", conflict.Since)
 		}
 		report(g.report, v1alpha1.AnnotationConflicts, found)
 	})
@@ -149,7 +149,7 @@ func (g *Guard) watch(ctx context.Context) {
 	tick := time.NewTicker(checkInterval)
 	defer tick.Stop()
 	var controller string
-	var told map[string]string
+	var reported map[string]string
 	for {
 		select {
 		case <-ctx.Done():
@@ -163,15 +163,15 @@ func (g *Guard) watch(ctx context.Context) {
 			controller = g.health.observe(time.Now(), p)
 		}
 		faults, known := g.faults(controller)
-		if known && (told == nil || !maps.Equal(told, faults)) {
+		if known && (reported == nil || !maps.Equal(reported, faults)) {
 			for network, why := range faults {
-				if told[network] != why {
+				if reported[network] != why {
 					klog.InfoS("Detected a fault", "network", network, "reason", why)
 				}
 			}
-			g.metrics.update(told, faults)
+			g.metrics.update(reported, faults)
 			report(g.report, v1alpha1.AnnotationFaults, faults)
-			told = faults
+			reported = faults
 		}
 	}
 }

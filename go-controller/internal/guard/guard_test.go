@@ -94,7 +94,7 @@ func TestHeartbeatOfRealDaemon(t *testing.T) {
 		deadline := time.Now().Add(20 * time.Second)
 		for got := daemons.check(t.Context()); got != want; got = daemons.check(t.Context()) {
 			if time.Now().After(deadline) {
-				t.Fatalf("pulse is still %d, want %d", got, want)
+				t.Fatalf("heartbeat is still %d, want %d", got, want)
 			}
 		}
 	}
@@ -105,7 +105,7 @@ func TestHeartbeatOfRealDaemon(t *testing.T) {
 	await(silent)
 	for range 15 { // More than a queue of connections holds.
 		if p := daemons.check(t.Context()); p != silent {
-			t.Errorf("stopped: pulse %d", p)
+			t.Errorf("stopped: heartbeat %d", p)
 		}
 	}
 	if err := daemon.Process.Signal(syscall.SIGCONT); err != nil {

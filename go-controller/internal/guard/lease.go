@@ -28,9 +28,9 @@ func report[M ~map[K]V, K comparable, V any](r *nodelease.Reporter, annotation s
 	r.Report(annotation, string(text), len(what) > 0)
 }
 
-// follow calls tell with each version of a node's Lease, until the context ends.
+// follow calls observe with each version of a node's Lease, until the context ends.
 func follow(ctx context.Context, leases coordinationclient.LeaseInterface, node string,
-	tell func(*coordinationv1.Lease)) {
+	observe func(*coordinationv1.Lease)) {
 	only := func(o metav1.ListOptions) metav1.ListOptions {
 		o.FieldSelector = fields.OneTermEqualSelector(metav1.ObjectNameField, node).String()
 		return o
@@ -46,8 +46,8 @@ func follow(ctx context.Context, leases coordinationclient.LeaseInterface, node 
 		},
 		ObjectType: &coordinationv1.Lease{},
 		Handler: cache.ResourceEventHandlerFuncs{
-			AddFunc:    func(o any) { tell(o.(*coordinationv1.Lease)) },
-			UpdateFunc: func(_, o any) { tell(o.(*coordinationv1.Lease)) },
+			AddFunc:    func(o any) { observe(o.(*coordinationv1.Lease)) },
+			UpdateFunc: func(_, o any) { observe(o.(*coordinationv1.Lease)) },
 		},
 	})
 	informer.RunWithContext(ctx)

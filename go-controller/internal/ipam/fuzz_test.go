@@ -92,7 +92,7 @@ func FuzzExclusive(f *testing.F) {
 				}
 			}
 			if !o.Foreign && (len(o.Addrs) < len(wants(services[k]))) && o.Reason == "" {
-				t.Errorf("%s lacks an address, and no reason is told: %+v", k, o)
+				t.Errorf("%s lacks an address, and no reason is reported: %+v", k, o)
 			}
 			if (o.Reason == "") != (o.Message == "") && len(services[k].ExternalIPs) == 0 {
 				t.Errorf("%s: reason %q, message %q", k, o.Reason, o.Message)

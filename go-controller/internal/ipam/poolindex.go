@@ -230,7 +230,7 @@ func foreignUses(w *world.Snapshot) []foreignUse {
 	hops := map[netip.Addr]string{}
 	for _, n := range w.Nodes {
 		for _, a := range n.NextHops {
-			if first, told := hops[a]; !told || n.Name < first {
+			if first, known := hops[a]; !known || n.Name < first {
 				hops[a] = n.Name
 			}
 		}

@@ -58,8 +58,8 @@ func (t *twin) blocked(a netip.Addr) bool {
 			return true
 		}
 	}
-	_, stranger := t.w.Conflicts[a]
-	if _, leaving := t.w.Leaving[a]; stranger || leaving {
+	_, conflict := t.w.Conflicts[a]
+	if _, leaving := t.w.Leaving[a]; conflict || leaving {
 		return true
 	}
 	for _, p := range slices.Concat(t.w.Cluster.PodNets, t.w.Cluster.ServiceNets) {

@@ -29,8 +29,8 @@ func TestPeersFollowReferencedObjects(t *testing.T) {
 			Data: map[string][]byte{corev1.BasicAuthPasswordKey: []byte(password)}}
 	}
 	profile := &v1alpha1.BFDProfile{ObjectMeta: metav1.ObjectMeta{Name: "fast", Generation: 1}}
-	told := peer(1)
-	told.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionReady}}
+	reported := peer(1)
+	reported.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionReady}}
 	setPeer, setProfile := storeHandler(f, f.bgp.peers), storeHandler(f, f.bgp.profiles)
 	for _, step := range []struct {
 		what     string
@@ -40,14 +40,14 @@ func TestPeersFollowReferencedObjects(t *testing.T) {
 		bfd      bool
 	}{
 		{"a peer comes", func() { setPeer(nil, peer(1)) }, true, "", false},
-		{"its status is written", func() { setPeer(peer(1), told) }, false, "", false},
+		{"its status is written", func() { setPeer(peer(1), reported) }, false, "", false},
 		{"its Secret comes", func() { f.setSecret(nil, secret("a")) }, true, "a", false},
 		{"only a label of the Secret changes", func() { f.setSecret(secret("a"), secret("a")) }, false, "a", false},
 		{"the password is another one", func() { f.setSecret(secret("a"), secret("b")) }, true, "b", false},
 		{"its profile comes", func() { setProfile(nil, profile) }, true, "b", true},
 		{"its profile goes", func() { setProfile(profile, nil) }, true, "b", false},
 		{"its Secret goes", func() { f.setSecret(secret("b"), nil) }, true, "", false},
-		{"its spec changes", func() { setPeer(told, peer(2)) }, true, "", false},
+		{"its spec changes", func() { setPeer(reported, peer(2)) }, true, "", false},
 	} {
 		before := int(wakes.Load())
 		step.happens()
@@ -86,7 +86,7 @@ func TestNodeStatusReportsSessions(t *testing.T) {
 	}
 	f.setStatus(status(v1alpha1.BGPActive, 9), nil)
 	if n := len(snapshot(f).Sessions); n != 0 || int(wakes.Load()) != 3 {
-		t.Errorf("%d nodes tell after the last went, %d wakes", n, int(wakes.Load()))
+		t.Errorf("%d nodes report after the last went, %d wakes", n, int(wakes.Load()))
 	}
 }
 

@@ -58,16 +58,16 @@ func TestChangesReportKindOfServiceChange(t *testing.T) {
 			}
 			test.do(f)
 			changes, others := f.Changes()
-			got, told := changes[web]
-			if others != test.others || told != (test.want != nil) {
+			got, reported := changes[web]
+			if others != test.others || reported != (test.want != nil) {
 				t.Fatalf("changes %+v, others %t", changes, others)
 			}
-			if told && ((got.Was == nil) != (test.want.Was == nil) || (got.Is == nil) != (test.want.Is == nil) ||
+			if reported && ((got.Was == nil) != (test.want.Was == nil) || (got.Is == nil) != (test.want.Is == nil) ||
 				got.SpecChanged != test.want.SpecChanged) {
 				t.Errorf("got %+v, want %+v", got, test.want)
 			}
 			if changes, others := f.Changes(); len(changes) > 0 || others {
-				t.Errorf("told again: %+v", changes)
+				t.Errorf("reported again: %+v", changes)
 			}
 		})
 	}

@@ -51,9 +51,9 @@ func (p pages) Watch(_ context.Context, o metav1.ListOptions) (watch.Interface, 
 // The informer reports the trimmed objects of all pages of a list.
 func TestListKeepsEveryPage(t *testing.T) {
 	const count = 3
-	told := make(chan *endpoints, count)
+	received := make(chan *endpoints, count)
 	informer := newInformer(pages{count}, &discoveryv1.EndpointSlice{}, keepEndpoints, func(_, now *endpoints) {
-		told <- now
+		received <- now
 	})
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()
@@ -62,8 +62,8 @@ func TestListKeepsEveryPage(t *testing.T) {
 	for range count {
 		select {
 		case <-ctx.Done():
-			t.Fatalf("told of %v only", seen)
-		case e := <-told:
+			t.Fatalf("received %v only", seen)
+		case e := <-received:
 			if e.service != (world.Key{Namespace: "shop", Name: "web"}) || e.ManagedFields != nil || e.Labels != nil {
 				t.Errorf("kept %+v", e)
 			}

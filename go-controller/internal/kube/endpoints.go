@@ -61,15 +61,15 @@ func (f *Facts) endpointsOf(key world.Key) []*world.Slice {
 func (f *Facts) setEndpoints(old, now *endpoints) {
 	f.mu.Lock()
 	touched := map[world.Key]struct{}{}
-	nobody := world.Key{}
-	if old != nil && old.service != nobody {
+	none := world.Key{}
+	if old != nil && old.service != none {
 		touched[old.service] = struct{}{}
 		rest := slices.DeleteFunc(f.endpoints[old.service], func(e *endpoints) bool { return e.Name == old.Name })
 		if f.endpoints[old.service] = rest; len(rest) == 0 {
 			delete(f.endpoints, old.service)
 		}
 	}
-	if now != nil && now.service != nobody {
+	if now != nil && now.service != none {
 		touched[now.service] = struct{}{}
 		f.endpoints[now.service] = append(f.endpoints[now.service], now)
 	}

@@ -98,7 +98,8 @@ func conflict(s *corev1.Service) *metav1.Condition {
 func (e *Events) Pool(before, after *v1alpha1.IPAddressPool) {
 	suspended := func(p *v1alpha1.IPAddressPool) bool {
 		ready := meta.FindStatusCondition(p.Status.Conditions, v1alpha1.ConditionReady)
-		return ready != nil && (ready.Reason == v1alpha1.ReasonOpenShiftAssigns || ready.Reason == v1alpha1.ReasonDisabledByMode)
+		return ready != nil && (ready.Reason == v1alpha1.ReasonOpenShiftAssigns ||
+			ready.Reason == v1alpha1.ReasonDisabledByMode)
 	}
 	was, is := suspended(before), suspended(after)
 	if was == is {
@@ -154,7 +155,8 @@ func (e *Events) Peer(before, after *v1alpha1.BGPPeer) {
 	}
 }
 
-// moves reports which shards moved to another gateway, in one Event: a failed gateway may have carried all shards.
+// moves reports which shards moved to another gateway, in one Event: a failed gateway may have been active for all
+// shards.
 func (e *Events) moves(before, after *v1alpha1.L2Domain) {
 	moves, lost := moved(before.Status.Shards, after.Status.Shards)
 	if len(moves) == 0 {

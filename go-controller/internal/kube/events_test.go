@@ -34,9 +34,9 @@ func TestFailoverEmitsOneDomainEvent(t *testing.T) {
 	}{
 		"a gateway died": {domainOf("n1", "n2", "n1", "n1"), domainOf("n2", "n2", "n3", "n2"),
 			"Normal GatewayChanged shard 0, 3: moved from gateway n1 to n2; shard 2: moved from gateway n1 to n3"},
-		"nobody is left": {domainOf("n1"), domainOf(""),
+		"no gateway is left": {domainOf("n1"), domainOf(""),
 			"Warning GatewayChanged shard 0: no active gateway; the last was n1"},
-		"somebody came": {domainOf("", "n1"), domainOf("n2", "n1"),
+		"a gateway joined": {domainOf("", "n1"), domainOf("n2", "n1"),
 			"Normal GatewayChanged shard 0: gateway n2 became active; there was no active gateway"},
 		"nothing changed":    {domainOf("n1"), domainOf("n1"), ""},
 		"a shard was put up": {domainOf("n1"), domainOf("n1", "n2"), ""},
@@ -59,7 +59,7 @@ func TestFailoverEmitsOneDomainEvent(t *testing.T) {
 func TestConflictEmitsOneEvent(t *testing.T) {
 	with := func(status metav1.ConditionStatus, reason string) *corev1.Service {
 		return &corev1.Service{Status: corev1.ServiceStatus{Conditions: []metav1.Condition{
-			{Type: v1alpha1.ConditionAnnounced, Status: status, Reason: reason, Message: "10.50.0.100: somebody"}}}}
+			{Type: v1alpha1.ConditionAnnounced, Status: status, Reason: reason, Message: "10.50.0.100: another host"}}}}
 	}
 	programming, contested := with(metav1.ConditionUnknown, v1alpha1.ReasonProgramming),
 		with(metav1.ConditionFalse, v1alpha1.ReasonAddressConflict)
@@ -69,7 +69,7 @@ func TestConflictEmitsOneEvent(t *testing.T) {
 	events.service(contested, contested)
 	if got := events.queue.take(10); len(got) != 1 || got[0].kind != corev1.EventTypeWarning ||
 		got[0].reason != v1alpha1.EventAddressConflict ||
-		got[0].message != "10.50.0.100: somebody" {
+		got[0].message != "10.50.0.100: another host" {
 		t.Errorf("events %+v", got)
 	}
 	// Announced anyway, because the conflict was found too late.

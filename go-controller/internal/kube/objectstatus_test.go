@@ -49,8 +49,8 @@ func TestPoolStatusKeepsLeases(t *testing.T) {
 		{"in use", ipam.PoolUsage{Assigned4: 1, Assigned6: 1, Leases: []world.Lease{{Addr: cooling.Addr, Service: has},
 			used}},
 			true},
-		{"one in cooldown", ipam.PoolUsage{Cooldown4: 1, Assigned6: 1, Leases: []world.Lease{cooling, used}, NextCooldownEnd: now},
-			true},
+		{"one in cooldown", ipam.PoolUsage{Cooldown4: 1, Assigned6: 1, Leases: []world.Lease{cooling, used},
+			NextCooldownEnd: now}, true},
 		{"again", ipam.PoolUsage{Cooldown4: 1, Assigned6: 1, Leases: []world.Lease{cooling, used}, NextCooldownEnd: now},
 			false},
 		{"until another time", ipam.PoolUsage{Cooldown4: 1, Assigned6: 1, Leases: []world.Lease{cooling, used}}, false},
@@ -121,7 +121,7 @@ func carried() Verdict { return Verdict{Status: metav1.ConditionTrue} }
 // A pool with addresses that no node can serve is not ready. An exhausted pool takes precedence over this, and an
 // unknown verdict changes nothing.
 func TestPoolReportsMissingGateway(t *testing.T) {
-	not := Verdict{metav1.ConditionFalse, v1alpha1.ReasonNoGateway, "nobody can"}
+	not := Verdict{metav1.ConditionFalse, v1alpha1.ReasonNoGateway, "no node can"}
 	pool := &v1alpha1.IPAddressPool{}
 	for _, step := range []struct {
 		name string
@@ -130,7 +130,7 @@ func TestPoolReportsMissingGateway(t *testing.T) {
 		want string // empty for no write
 	}{
 		{"nothing known", ipam.PoolUsage{Available4: 1}, Verdict{Status: metav1.ConditionUnknown}, "-"},
-		{"nobody", ipam.PoolUsage{Available4: 1}, not, v1alpha1.ReasonNoGateway},
+		{"no gateway", ipam.PoolUsage{Available4: 1}, not, v1alpha1.ReasonNoGateway},
 		{"restarted", ipam.PoolUsage{Available4: 1}, Verdict{Status: metav1.ConditionUnknown}, ""},
 		{"exhausted, too", ipam.PoolUsage{Assigned4: 1}, not, v1alpha1.ReasonExhausted},
 		{"attached", ipam.PoolUsage{Available4: 1}, carried(), v1alpha1.ReasonReady},

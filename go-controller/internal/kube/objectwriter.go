@@ -49,19 +49,19 @@ type written[T object] struct {
 // WriteObserver is called with the object before and after each successful write.
 type WriteObserver[T object] func(before, after T)
 
-// NewObjectWriter returns a writer for one kind. read returns the newest object with a name. told may be nil.
+// NewObjectWriter returns a writer for one kind. read returns the newest object with a name. onWrite may be nil.
 func NewObjectWriter[T object](
-	kind string, client StatusUpdater[T], read func(name string) (T, bool), wrote Wrote, told WriteObserver[T],
+	kind string, client StatusUpdater[T], read func(name string) (T, bool), wrote Wrote, onWrite WriteObserver[T],
 ) *ObjectWriter[T] {
-	if told == nil {
-		told = func(T, T) {}
+	if onWrite == nil {
+		onWrite = func(T, T) {}
 	}
 	return &ObjectWriter[T]{
 		kind:    kind,
 		client:  client,
 		read:    read,
 		wrote:   wrote,
-		onWrite: told,
+		onWrite: onWrite,
 		queue:   workqueue.NewTypedDelayingQueue[string](),
 		want:    map[string]Merge[T]{},
 		last:    map[string]time.Time{},

@@ -55,7 +55,7 @@ func TestWritesAreLimitedToOnePerSecondAndNewestWins(t *testing.T) {
 		synctest.Wait()
 		// 3.5 s: at 0, 1, 2, 3 s, and the last value at 4 s.
 		if s.writes != 5 || s.pool.Status.AssignedIPv4 != 99 {
-			t.Errorf("%d writes, the last tells %d; want 5 and 99", s.writes, s.pool.Status.AssignedIPv4)
+			t.Errorf("%d writes, the last reports %d; want 5 and 99", s.writes, s.pool.Status.AssignedIPv4)
 		}
 		cancel()
 		<-done
@@ -108,7 +108,7 @@ func TestStatusIsWrittenAgainWhileInformerLags(t *testing.T) {
 		<-time.After(2 * time.Second)
 		synctest.Wait()
 		if s.writes != 2 || s.pool.Status.AssignedIPv4 != 1 {
-			t.Errorf("%d writes, the last tells %d; want 2 and 1", s.writes, s.pool.Status.AssignedIPv4)
+			t.Errorf("%d writes, the last reports %d; want 2 and 1", s.writes, s.pool.Status.AssignedIPv4)
 		}
 		cancel()
 		<-done

@@ -111,8 +111,8 @@ func TestAddressWritesDoNotWaitForFailoverWrites(t *testing.T) {
 				t.Errorf("%s has its address after %v, want 10.5s: a second after it was given", name, at)
 			}
 		}
-		if told := len(server.done) - 3; told < 30 || told > 40 {
-			t.Errorf("%d Services were told of the failover after 10.5 s, want about 40", told)
+		if written := len(server.done) - 3; written < 30 || written > 40 {
+			t.Errorf("%d Services report the failover after 10.5 s, want about 40", written)
 		}
 		if server.most > slowWriters+3 {
 			t.Errorf("%d writes at a time, want %d of conditions and 3 of addresses", server.most, slowWriters)
@@ -122,7 +122,7 @@ func TestAddressWritesDoNotWaitForFailoverWrites(t *testing.T) {
 		<-time.After(5 * time.Minute)
 		synctest.Wait()
 		if len(server.done) != services+1 || server.writes > services+3 {
-			t.Errorf("%d Services were told, with %d writes; want %d, each once", len(server.done), server.writes, services+1)
+			t.Errorf("%d Services were written, with %d writes; want %d, each once", len(server.done), server.writes, services+1)
 		}
 		cancel()
 		<-ended

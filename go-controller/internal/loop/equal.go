@@ -26,7 +26,7 @@ func equalListeners(a, b plan.Listener) bool {
 		slices.Equal(a.Backends, b.Backends) && slices.Equal(a.Draining, b.Draining)
 }
 
-func equalFabrics(a, b *plan.Fabric) bool {
+func equalTopologies(a, b *plan.Topology) bool {
 	if a == b || a == nil || b == nil {
 		return a == b
 	}

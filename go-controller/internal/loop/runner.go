@@ -61,9 +61,9 @@ type Runner struct {
 	stale   map[world.Key]struct{}      // to be repeated
 	retries map[world.Key]retry         // failed; the state in the dataplane is unknown
 
-	fabric        *plan.Fabric // accepted by the dataplane
-	fabricRetry   retry
-	fabricStale   bool
+	topology      *plan.Topology // accepted by the dataplane
+	topologyRetry retry
+	topologyStale bool
 	topologyError error // of the last Configure
 	pruneDue      bool
 	pruneRetry    retry
@@ -72,8 +72,8 @@ type Runner struct {
 
 // desired is one whole state that the dataplane must reach.
 type desired struct {
-	fabric *plan.Fabric
-	plans  map[world.Key]*plan.Service
+	topology *plan.Topology
+	plans    map[world.Key]*plan.Service
 }
 
 // New returns a Runner that does nothing until Run is called.
@@ -103,10 +103,10 @@ func New(d dataplane.Dataplane, o Options) *Runner {
 
 // Set replaces the whole desired state: a Service that is not in plans is removed. The caller must not modify the
 // plans afterwards, but may modify the map.
-func (r *Runner) Set(fabric *plan.Fabric, plans map[world.Key]*plan.Service) {
+func (r *Runner) Set(topology *plan.Topology, plans map[world.Key]*plan.Service) {
 	plans = maps.Clone(plans)
 	r.mu.Lock()
-	r.newest = &desired{fabric, plans}
+	r.newest = &desired{topology, plans}
 	clear(r.changed)
 	r.mu.Unlock()
 	r.signal()
@@ -221,7 +221,7 @@ func (r *Runner) markDirty(k world.Key) {
 // markAllStale marks everything to be applied again at once.
 func (r *Runner) markAllStale(now time.Time) {
 	r.nextResync = now.Add(r.options.ResyncPeriod)
-	r.fabricStale, r.fabricRetry = true, retry{}
+	r.topologyStale, r.topologyRetry = true, retry{}
 	r.pruneDue, r.pruneRetry = true, retry{}
 	for k := range r.want.plans {
 		r.stale[k] = struct{}{}
@@ -241,8 +241,8 @@ func (r *Runner) retryNow(now time.Time) {
 // step does one unit of work and reports whether there was any.
 func (r *Runner) step(ctx context.Context) bool {
 	now := time.Now()
-	if due := !now.Before(r.fabricRetry.at); r.fabricStale && due || (due || r.partiallyFailed()) &&
-		!equalFabrics(r.fabric, r.want.fabric) {
+	if due := !now.Before(r.topologyRetry.at); r.topologyStale && due || (due || r.partiallyFailed()) &&
+		!equalTopologies(r.topology, r.want.topology) {
 		r.configure(ctx)
 		return true
 	}
@@ -258,29 +258,29 @@ func (r *Runner) step(ctx context.Context) bool {
 }
 
 func (r *Runner) configure(ctx context.Context) {
-	fabric := r.want.fabric
-	err := r.dataplane.Configure(ctx, fabric)
+	topology := r.want.topology
+	err := r.dataplane.Configure(ctx, topology)
 	if ctx.Err() != nil {
 		return
 	}
 	r.topologyError = err
 	r.options.ReportTopology(err)
 	if err != nil {
-		r.fabricStale = true
-		r.fabricRetry = r.fabricRetry.next(nil)
+		r.topologyStale = true
+		r.topologyRetry = r.topologyRetry.next(nil)
 		if r.partiallyFailed() {
-			r.fabric = fabric
+			r.topology = topology
 		}
 		return
 	}
-	if r.fabricRetry.failures > 0 {
+	if r.topologyRetry.failures > 0 {
 		// Keys may have failed because the topology was missing.
 		r.retryNow(time.Now())
 	}
-	r.fabric, r.fabricStale, r.fabricRetry = fabric, false, retry{}
+	r.topology, r.topologyStale, r.topologyRetry = topology, false, retry{}
 }
 
-// partiallyFailed reports whether the last Configure failed for some shards only. Another fabric does not wait for
+// partiallyFailed reports whether the last Configure failed for some shards only. Another topology does not wait for
 // their next retry.
 func (r *Runner) partiallyFailed() bool {
 	return errors.As(r.topologyError, new(dataplane.ShardsError))
@@ -363,8 +363,8 @@ func (r *Runner) nextWakeup() time.Time {
 	for _, retry := range r.retries {
 		earlier(retry.at)
 	}
-	if r.fabricRetry.failures > 0 {
-		earlier(r.fabricRetry.at)
+	if r.topologyRetry.failures > 0 {
+		earlier(r.topologyRetry.at)
 	}
 	if r.pruneDue {
 		earlier(r.pruneRetry.at)

@@ -40,8 +40,8 @@ func many(n int, port uint16) plans {
 	return out
 }
 
-func topology(network string) *plan.Fabric {
-	return &plan.Fabric{Domains: []plan.Domain{{Name: "rack", PhysicalNetwork: network}}}
+func topology(network string) *plan.Topology {
+	return &plan.Topology{Domains: []plan.Domain{{Name: "rack", PhysicalNetwork: network}}}
 }
 
 // run starts a Runner in a synctest bubble. synctest.Wait waits for its pending work without time passing.
@@ -107,8 +107,8 @@ func TestOnlyDifferencesAreApplied(t *testing.T) {
 
 		r.Set(topology("other"), changed)
 		synctest.Wait()
-		expect(t, "configured after another fabric", d.Calls().Configure, before.Configure+1)
-		expect(t, "network", d.Fabric().Domains[0].PhysicalNetwork, "other")
+		expect(t, "configured after another topology", d.Calls().Configure, before.Configure+1)
+		expect(t, "network", d.Topology().Domains[0].PhysicalNetwork, "other")
 	})
 }
 
@@ -209,13 +209,13 @@ func TestFailingTopologyDoesNotBlockServices(t *testing.T) {
 		d.FailConfigure(nil)
 		pass(time.Second)
 		synctest.Wait()
-		expect(t, "configured", d.Fabric() != nil, true)
+		expect(t, "configured", d.Topology() != nil, true)
 		expect(t, "last report", reports[len(reports)-1], nil)
 	})
 }
 
-// Shards that could not be configured are retried after a delay. Another fabric does not wait for that delay.
-func TestShardsWithoutAPlaceDelayNoFabric(t *testing.T) {
+// Shards that could not be configured are retried after a delay. Another topology does not wait for that delay.
+func TestShardsWithoutAPlaceDelayNoTopology(t *testing.T) {
 	run(t, loop.Options{}, func(t *testing.T, d *recording.Dataplane, r *loop.Runner) {
 		d.FailConfigure(func() error { return dataplane.ShardsError{{Domain: "lan", Index: 9}: "no number is free"} })
 		r.Set(topology("physnet"), nil)
@@ -223,7 +223,7 @@ func TestShardsWithoutAPlaceDelayNoFabric(t *testing.T) {
 		expect(t, "configured", d.Calls().Configure, 1)
 		r.Set(topology("other"), nil)
 		synctest.Wait()
-		expect(t, "configured with another fabric", d.Calls().Configure, 2)
+		expect(t, "configured with another topology", d.Calls().Configure, 2)
 		pass(time.Minute)
 		synctest.Wait()
 		expect(t, "tried again", d.Calls().Configure > 2, true)

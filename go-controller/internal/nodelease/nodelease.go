@@ -75,8 +75,8 @@ func New(leases coordinationclient.LeaseInterface, node, module string, r promet
 // Report sets an annotation. While any annotation is grave, the Lease is as short as the kubelet's.
 func (r *Reporter) Report(annotation, text string, grave bool) {
 	r.mu.Lock()
-	old, told := r.texts[annotation]
-	events := !told || old != text || r.urgent[annotation] != grave
+	old, reported := r.texts[annotation]
+	events := !reported || old != text || r.urgent[annotation] != grave
 	r.texts[annotation], r.urgent[annotation] = text, grave
 	r.mu.Unlock()
 	if !events {

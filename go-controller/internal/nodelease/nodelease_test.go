@@ -56,7 +56,8 @@ func TestReporter(t *testing.T) {
 		if expect(nil, quietPace()); len(kube.Actions()) > writes+1+12 {
 			t.Errorf("a healthy node costs too many requests: %v", kube.Actions()[writes:])
 		}
-		if l, _ := leases.Get(t.Context(), "n1", metav1.GetOptions{}); l.Annotations[v1alpha1.AnnotationAddressProbes] != "[]" ||
+		l, _ := leases.Get(t.Context(), "n1", metav1.GetOptions{})
+		if l.Annotations[v1alpha1.AnnotationAddressProbes] != "[]" ||
 			l.Annotations[v1alpha1.AnnotationConflicts] != "{}" {
 			t.Errorf("annotations %v", l.Annotations)
 		}

@@ -38,7 +38,7 @@ func TestDriftBackoffDoublesUntilDriftEnds(t *testing.T) {
 func TestRepairsBackOffAgainstFightingWriter(t *testing.T) {
 	s, _ := ready(t, 1)
 	d, events := dial(t, s)
-	configure(t, d, fabric(1))
+	configure(t, d, topology(1))
 	p := service(1, 1, "10.244.1.10")
 	apply(t, d, p)
 	balancer := strings.Fields(s.nbctl(t, "--bare", "--columns=_uuid", "find", "load_balancer",

@@ -119,14 +119,14 @@ func TestBFDRowsFollowTheirPorts(t *testing.T) {
 	sb.sbctl(t, "init")
 	ends := supervised(t, nb, sb)
 	d, _ := dial(t, nb)
-	two, other, bare := fabric(2), fabric(1), fabric(1)
+	two, other, bare := topology(2), topology(1), topology(1)
 	other.Domains[0].Name = "dmz"
 	other.Domains[0].Shards[0].ID.Domain = "dmz"
 	for i := range bare.Domains[0].Subnets {
 		// Move the gateway out of the subnet.
 		bare.Domains[0].Subnets[i].Gateway = bare.Domains[0].Subnets[i].Gateway.Prev().Prev().Unmap()
 	}
-	for i, f := range []*plan.Fabric{two, fabric(1), fabric(60), two, other, fabric(0), two, bare, two} {
+	for i, f := range []*plan.Topology{two, topology(1), topology(60), two, other, topology(0), two, bare, two} {
 		configure(t, d, f)
 		nb.nbctl(t, "--timeout=20", "--wait=sb", "sync")
 		if found := nb.orphaned(t); len(found) > 0 {
@@ -148,7 +148,7 @@ func TestNorthdSurvivesForeignDeletes(t *testing.T) {
 			sb.sbctl(t, "init")
 			ends := supervised(t, nb, sb)
 			d, events := dial(t, nb)
-			configure(t, d, fabric(2))
+			configure(t, d, topology(2))
 			one := service(1, 2, "10.244.1.10")
 			apply(t, d, one)
 			nb.nbctl(t, "--timeout=20", "--wait=sb", "sync")
@@ -166,7 +166,7 @@ func TestNorthdSurvivesForeignDeletes(t *testing.T) {
 			}()
 
 			waitFor(t, events, Rows)
-			configure(t, d, fabric(2))
+			configure(t, d, topology(2))
 			prune(t, d, one)
 			nb.nbctl(t, "--timeout=20", "--wait=sb", "sync")
 			if sessions := sb.sbctl(t, "--bare", "--columns=logical_port", "list",

@@ -18,7 +18,7 @@ func TestClaimsAreReported(t *testing.T) {
 	sb.sbctl(t, "init")
 	translate(t, nb, sb)
 	d, _ := dial(t, nb, sb)
-	f := fabric(3)
+	f := topology(3)
 	f.Domains[0].VLAN = 7
 	configure(t, d, f)
 	nb.nbctl(t, "--wait=sb", "sync")
@@ -34,8 +34,8 @@ func TestClaimsAreReported(t *testing.T) {
 	}
 	claim("0", "c1")
 
-	told := make(chan Claim, 100)
-	c, err := NewClaims(Endpoint{Address: "unix:" + sb.socket}, "c1", func(c Claim) { told <- c })
+	reported := make(chan Claim, 100)
+	c, err := NewClaims(Endpoint{Address: "unix:" + sb.socket}, "c1", func(c Claim) { reported <- c })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -45,7 +45,7 @@ func TestClaimsAreReported(t *testing.T) {
 	expect := func(index int) {
 		t.Helper()
 		select {
-		case got := <-told:
+		case got := <-reported:
 			shard := f.Domains[0].Shards[index]
 			if !c.Holds(shard.ID) {
 				t.Errorf("does not hold shard %d", index)
@@ -54,10 +54,10 @@ func TestClaimsAreReported(t *testing.T) {
 				fmt.Sprintf("logical_port=slb-lan-%d-ext", index))
 			if got.Shard != shard.ID || got.VLAN != 7 || !strings.HasPrefix(mac, got.MAC.String()+" ") ||
 				len(got.Addrs) != len(shard.Anchors) || got.Addrs[0] != shard.Anchors[0].Addr() {
-				t.Errorf("told of %+v, want shard %d with %s", got, index, mac)
+				t.Errorf("reported %+v, want shard %d with %s", got, index, mac)
 			}
 		case <-time.After(20 * time.Second):
-			t.Fatalf("never told of shard %d", index)
+			t.Fatalf("no report of shard %d", index)
 		}
 	}
 	eventually(t, "the database was read", func() bool { c.mu.Lock(); defer c.mu.Unlock(); return c.synced })
@@ -78,7 +78,7 @@ func TestClaimsAreReported(t *testing.T) {
 	expect(2)
 	cancel()
 	<-ended
-	if len(told) > 0 {
-		t.Errorf("told of %+v, too", <-told)
+	if len(reported) > 0 {
+		t.Errorf("also reported %+v", <-reported)
 	}
 }

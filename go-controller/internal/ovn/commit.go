@@ -28,19 +28,19 @@ type fenced struct{ error }
 
 func (f fenced) Unwrap() error { return f.error }
 
-// commit applies units in order, many per transaction, and returns an error for each. If a transaction is refused,
-// its units are retried in halves, so that one bad unit fails alone.
-func (d *Dataplane) commit(ctx context.Context, units []opsFunc) []error {
-	errs := make([]error, len(units))
-	for start := 0; start < len(units); {
-		n, err := d.transact(ctx, units[start:])
+// commit applies functions in order, many per transaction, and returns an error for each. If a transaction is refused,
+// its functions are retried in halves, so that one whose changes are invalid fails alone.
+func (d *Dataplane) commit(ctx context.Context, opsFuncs []opsFunc) []error {
+	errs := make([]error, len(opsFuncs))
+	for start := 0; start < len(opsFuncs); {
+		n, err := d.transact(ctx, opsFuncs[start:])
 		these := errs[start : start+n]
 		if half := n / 2; half > 0 && errors.As(err, new(abortedError)) {
-			copy(these, d.commit(ctx, units[start:start+half]))
-			copy(these[half:], d.commit(ctx, units[start+half:start+n]))
+			copy(these, d.commit(ctx, opsFuncs[start:start+half]))
+			copy(these[half:], d.commit(ctx, opsFuncs[start+half:start+n]))
 		} else {
 			if errors.As(err, new(fenced)) {
-				n, these = len(units)-start, errs[start:]
+				n, these = len(opsFuncs)-start, errs[start:]
 			}
 			for i := range these {
 				these[i] = err
@@ -51,21 +51,21 @@ func (d *Dataplane) commit(ctx context.Context, units []opsFunc) []error {
 	return errs
 }
 
-// transact commits the changes of as many units as fit into one transaction. It returns their number, which is at
+// transact commits the changes of as many functions as fit into one transaction. It returns their number, which is at
 // least one.
-func (d *Dataplane) transact(ctx context.Context, units []opsFunc) (n int, err error) {
+func (d *Dataplane) transact(ctx context.Context, opsFuncs []opsFunc) (n int, err error) {
 	c, v, err := d.nb.current()
 	if err != nil {
-		return len(units), err
+		return len(opsFuncs), err
 	}
 	b := newBatch(v)
-	for n < len(units) && (n == 0 || b.size() < maxChanges) {
-		err := units[n](b)
+	for n < len(opsFuncs) && (n == 0 || b.size() < maxChanges) {
+		err := opsFuncs[n](b)
 		switch {
 		case err != nil && n == 0:
 			return 1, abortedError{err}
-		case err != nil: // changes that the failed unit left in the batch must not be written
-			return d.transact(ctx, units[:n])
+		case err != nil: // changes that the failed function left in the batch must not be written
+			return d.transact(ctx, opsFuncs[:n])
 		}
 		n++
 	}

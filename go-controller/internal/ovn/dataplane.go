@@ -25,8 +25,8 @@ type EventKind uint8
 
 // The kinds of events.
 const (
-	// Carriers reports that a different chassis carries a shard, or that the order of its gateways has changed.
-	Carriers EventKind = iota
+	// ShardStates reports that a different chassis has claimed a shard, or that the order of its gateways has changed.
+	ShardStates EventKind = iota
 	// Chassis reports that a chassis was added or removed, or that its bridges have changed.
 	Chassis
 	// Rows reports that rows we own differ from what was applied, or that the connection is new. Apply all plans,
@@ -36,8 +36,8 @@ const (
 
 // Options configure a Dataplane.
 type Options struct {
-	// NB is the northbound database, SB the southbound one. Without an SB address, Carriers reports no active chassis
-	// and Bridges returns nil.
+	// NB is the northbound database, SB the southbound one. Without an SB address, ShardStates reports no active
+	// chassis and Bridges returns nil.
 	NB, SB Endpoint
 	// Zone is the node whose zone the databases belong to, with interconnect, or empty.
 	Zone string
@@ -68,10 +68,10 @@ type Dataplane struct {
 	keys          *keyChecker
 
 	// mu serializes transactions and guards the fields below.
-	mu      sync.Mutex
-	desired *desired
-	fabric  *plan.Fabric
-	builder *rows.Builder // for the fabric; nil before the first Configure
+	mu       sync.Mutex
+	desired  *desired
+	topology *plan.Topology
+	builder  *rows.Builder // for the topology; nil before the first Configure
 	// safeToPrune is true once every Service in the database is desired or was pruned.
 	safeToPrune bool
 }
@@ -128,11 +128,11 @@ func (d *Dataplane) Run(ctx context.Context) error {
 		}
 	}
 	d.nb.onSynced = up(Rows)
-	d.nb.onDisconnect = func() { d.changed(Carriers) }
+	d.nb.onDisconnect = func() { d.changed(ShardStates) }
 	if d.sb != nil {
-		d.sb.onSynced = up(Carriers)
+		d.sb.onSynced = up(ShardStates)
 		d.sb.onReset = d.claimObserver.reset
-		d.sb.onDisconnect = func() { d.changed(Carriers) }
+		d.sb.onDisconnect = func() { d.changed(ShardStates) }
 		g.Go(func() error { return d.sb.run(ctx) })
 		g.Go(func() error { return d.watchMisplacedFlows(ctx) })
 		g.Go(func() error { return d.repairKeys(ctx) })
@@ -148,21 +148,21 @@ func (d *Dataplane) Synced() <-chan struct{} { return d.synced }
 
 // Configure implements dataplane.Dataplane. It writes switches, routers and HA chassis groups, and removes those of
 // shards that no longer exist or have no address left.
-func (d *Dataplane) Configure(ctx context.Context, fabric *plan.Fabric) error {
+func (d *Dataplane) Configure(ctx context.Context, topology *plan.Topology) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	_, v, err := d.nb.current()
 	if err != nil {
 		return fmt.Errorf("configure shards: %w", err)
 	}
-	d.fabric = fabric
-	builder, err := rows.NewBuilder(fabric, facts(v))
+	d.topology = topology
+	builder, err := rows.NewBuilder(topology, facts(v))
 	if err != nil {
 		return fmt.Errorf("configure shards: %w", err)
 	}
 	d.builder = builder
 	names := slices.Collect(maps.Keys(d.desired.nodes))
-	own := d.topologyUnits(v, builder)
+	own := d.topologyOps(v, builder)
 	errs := d.commit(ctx, slices.Concat(own, d.nodes(names)))
 	d.recordNodeResults(names, errs[len(own):])
 	if err := errors.Join(errs...); err != nil {
@@ -243,11 +243,11 @@ func (d *Dataplane) Prune(ctx context.Context, keep func(world.Key) bool) error 
 			d.desired.set(key, nil)
 		}
 	}
-	units := d.staleServices(v, keep)
+	opsFuncs := d.staleServices(v, keep)
 	if d.builder != nil {
-		units = append(units, d.topologyUnits(v, d.builder)...)
+		opsFuncs = append(opsFuncs, d.topologyOps(v, d.builder)...)
 	}
-	if err := errors.Join(d.commit(ctx, units)...); err != nil {
+	if err := errors.Join(d.commit(ctx, opsFuncs)...); err != nil {
 		return fmt.Errorf("prune: %w", err)
 	}
 	d.checkComplete()

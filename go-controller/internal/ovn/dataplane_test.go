@@ -29,7 +29,7 @@ func TestLifeCycleLeavesOthersAlone(t *testing.T) {
 	before := s.dump(t)
 	one, two := service(1, 2, "10.244.1.10", "10.244.2.10", "fd00:10:244:1::10"), onHost(service(2, 2, "10.244.1.10"))
 	all := func(d *Dataplane) {
-		configure(t, d, fabric(2))
+		configure(t, d, topology(2))
 		apply(t, d, one, two)
 		prune(t, d, one, two)
 	}
@@ -45,7 +45,7 @@ func TestLifeCycleLeavesOthersAlone(t *testing.T) {
 	if n := s.transactions(t); n != written {
 		t.Errorf("a new process: %d transactions, want none", n-written)
 	}
-	configure(t, d, fabric(0))
+	configure(t, d, topology(0))
 	remove(t, d, one, two)
 	if diff := cmp.Diff(before, s.dump(t)); diff != "" {
 		t.Errorf("the database before and after:\n%s", diff)
@@ -71,7 +71,7 @@ func TestNoTransactionAfterTheTerm(t *testing.T) {
 		p := service(i+1, 2, "10.244.1.10")
 		changes = append(changes, dataplane.Change{Key: p.Key, Want: p})
 	}
-	configure(t, d, fabric(2)) // writes nothing
+	configure(t, d, topology(2)) // writes nothing
 	before := s.transactions(t)
 	failed := d.Apply(t.Context(), changes)
 	if n := s.transactions(t) - before; n != 1 {
@@ -108,16 +108,16 @@ func TestGatewayOrderIsOneTransaction(t *testing.T) {
 		return out
 	}
 	before, written := order(), s.transactions(t)
-	if got := d.Carriers()[world.ShardID{Domain: "lan"}].Order; !slices.Equal(got, []string{"c1", "c2", "c3"}) {
+	if got := d.ShardStates()[world.ShardID{Domain: "lan"}].Order; !slices.Equal(got, []string{"c1", "c2", "c3"}) {
 		t.Errorf("order %v", got)
 	}
-	f := fabric(1)
+	f := topology(1)
 	slices.Reverse(f.Domains[0].Shards[0].Gateways)
 	configure(t, d, f)
 	if n := s.transactions(t) - written; n != 1 {
 		t.Errorf("%d transactions, want 1", n)
 	}
-	if got := d.Carriers()[world.ShardID{Domain: "lan"}].Order; !slices.Equal(got, []string{"c3", "c2", "c1"}) {
+	if got := d.ShardStates()[world.ShardID{Domain: "lan"}].Order; !slices.Equal(got, []string{"c3", "c2", "c1"}) {
 		t.Errorf("order %v", got)
 	}
 	for i, line := range order() {
@@ -147,7 +147,7 @@ func TestTimersComeAndGo(t *testing.T) {
 		{"a slack one", []time.Duration{2 * time.Second}, `{bfd-min-rx="900", bfd-mult="2", name=theirs}`},
 		{"none", nil, without},
 	} {
-		f := fabric(1)
+		f := topology(1)
 		shape := f.Domains[0]
 		f.Domains = nil
 		for i, detect := range step.detect {
@@ -196,7 +196,7 @@ func TestPruneRemovesOnlyOurs(t *testing.T) {
 	want := stripped(s.dump(t))
 	s.double(t, "slb-default/s1-10.50.1.1-tcp")
 	old, _ := dial(t, s)
-	configure(t, old, fabric(2))
+	configure(t, old, topology(2))
 	apply(t, old, service(7, 2, "10.244.7.10"))
 	eventually(t, "the first process sees what the second wrote", func() bool {
 		_, v, err := d.nb.current()
@@ -216,7 +216,7 @@ func TestReturnPathsSurviveARestart(t *testing.T) {
 	three.Listeners[0].Backends[0].Addr = netip.MustParseAddrPort("10.244.1.12:9999")
 	apply(t, d, one, two, three)
 	again, _ := dial(t, s)
-	configure(t, again, fabric(1))
+	configure(t, again, topology(1))
 	moved := service(1, 1, "10.244.1.11")
 	apply(t, again, moved)
 	prune(t, again, moved, two, three)
@@ -255,7 +255,7 @@ func TestFailuresAreByService(t *testing.T) {
 	}
 }
 
-// A unit that the server refuses fails alone. The other units of the transaction are written.
+// A change that the server refuses fails alone. The other changes of the transaction are written.
 func TestRejectionsArePerUnit(t *testing.T) {
 	s, d := ready(t, 1)
 	insert := func(name, protocol string) opsFunc {
@@ -266,15 +266,15 @@ func TestRejectionsArePerUnit(t *testing.T) {
 			return nil
 		}
 	}
-	units := make([]opsFunc, 50)
-	for i := range units {
-		units[i] = insert(fmt.Sprint("lb", i), "tcp")
+	opsFuncs := make([]opsFunc, 50)
+	for i := range opsFuncs {
+		opsFuncs[i] = insert(fmt.Sprint("lb", i), "tcp")
 	}
-	units[17] = insert("bad", "ipx")
+	opsFuncs[17] = insert("bad", "ipx")
 	written := s.transactions(t)
-	for i, err := range d.commit(t.Context(), units) {
+	for i, err := range d.commit(t.Context(), opsFuncs) {
 		if (err != nil) != (i == 17) {
-			t.Errorf("unit %d: %v", i, err)
+			t.Errorf("function %d: %v", i, err)
 		}
 	}
 	if names := s.names(t, "lb"); len(names) != 49 {
@@ -289,7 +289,7 @@ func TestRejectionsArePerUnit(t *testing.T) {
 func TestRacingProcessesWriteOnce(t *testing.T) {
 	s, d := ready(t, 2)
 	e, _ := dial(t, s)
-	configure(t, e, fabric(2))
+	configure(t, e, topology(2))
 	plans := crowd(40, 2, 2)
 	var racers sync.WaitGroup
 	for _, d := range []*Dataplane{d, e} {
@@ -314,7 +314,7 @@ func TestServerCrash(t *testing.T) {
 	s := serve(t, schema)
 	s.clusterRows(t)
 	d, events := dial(t, s)
-	configure(t, d, fabric(2))
+	configure(t, d, topology(2))
 	plans := crowd(600, 2, 2)
 	changes := make([]dataplane.Change, 0, len(plans))
 	for _, p := range plans {
@@ -335,7 +335,7 @@ func TestServerCrash(t *testing.T) {
 	}
 	s.start(t)
 	waitFor(t, events, Rows)
-	configure(t, d, fabric(2))
+	configure(t, d, topology(2))
 	apply(t, d, plans...)
 	prune(t, d, plans...)
 	if n := len(s.names(t, "slb-")); n != 4*len(plans) {
@@ -358,7 +358,7 @@ func ready(t *testing.T, shards int) (*server, *Dataplane) {
 	s := serve(t, schema)
 	s.clusterRows(t)
 	d, _ := dial(t, s)
-	configure(t, d, fabric(shards))
+	configure(t, d, topology(shards))
 	return s, d
 }
 

@@ -96,26 +96,26 @@ func equalBackends(a, b []rows.ShardBackend) bool {
 const wideBackends = 2000
 
 // backendsOn returns the backends on a node, including duplicates across plans.
-func (w *desired) backendsOn(node string) (behind []rows.ShardBackend) {
+func (w *desired) backendsOn(node string) (backends []rows.ShardBackend) {
 	for _, p := range w.nodes[node] {
 		if isWide(p) {
 			if w.splitPlans[p] == nil {
 				w.splitPlans[p] = byNode(p)
 			}
-			if behind == nil {
-				behind = slices.Clip(w.splitPlans[p][node])
+			if backends == nil {
+				backends = slices.Clip(w.splitPlans[p][node])
 			} else {
-				behind = append(behind, w.splitPlans[p][node]...)
+				backends = append(backends, w.splitPlans[p][node]...)
 			}
 			continue
 		}
 		rows.ForEachBackend(p, func(of string, b rows.ShardBackend) {
 			if of == node {
-				behind = append(behind, b)
+				backends = append(backends, b)
 			}
 		})
 	}
-	return behind
+	return backends
 }
 
 func isWide(p *plan.Service) bool {

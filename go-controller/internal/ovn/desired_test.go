@@ -17,10 +17,10 @@ func TestDirtyNodesAreThoseOfTheChange(t *testing.T) {
 	ported := service(1, 1, "10.244.0.10", "10.244.2.10")
 	ported.Listeners = ported.Listeners[:1]
 	for _, step := range []struct {
-		what   string
-		of     *plan.Service
-		is     *plan.Service
-		unsure []string
+		what  string
+		of    *plan.Service
+		is    *plan.Service
+		dirty []string
 	}{
 		{"two come", first, first, []string{"n1", "n3"}},
 		{"another comes", second, second, []string{"n3"}},
@@ -31,8 +31,8 @@ func TestDirtyNodesAreThoseOfTheChange(t *testing.T) {
 		{"all go", first, nil, []string{"n1", "n2"}},
 	} {
 		w.set(step.of.Key, step.is)
-		if got := slices.Sorted(maps.Keys(w.dirty)); !slices.Equal(got, step.unsure) {
-			t.Errorf("%s: %v, want %v", step.what, got, step.unsure)
+		if got := slices.Sorted(maps.Keys(w.dirty)); !slices.Equal(got, step.dirty) {
+			t.Errorf("%s: %v, want %v", step.what, got, step.dirty)
 		}
 		clear(w.dirty)
 	}

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package ovn applies plans to OVN. It writes the rows computed by package rows to the northbound database and reads
-// from the southbound database which chassis carries each shard. It is the only user of libovsdb.
+// from the southbound database which chassis has claimed each shard. It is the only user of libovsdb.
 //
 // Invariants:
 //   - A transaction contains the difference between the desired rows and the rows in the database, never between two

@@ -26,7 +26,7 @@ func TestDrainingBackendsKeepTheirFlows(t *testing.T) {
 	sb.sbctl(t, "init")
 	log := translate(t, nb, sb)
 	d, _ := dial(t, nb, sb)
-	configure(t, d, fabric(1))
+	configure(t, d, topology(1))
 	backends := []string{"10.244.1.1", "10.244.1.2", "fd00:10:244:1::1"}
 	apply(t, d, service(1, 1, backends...), onHost(service(2, 1)))
 	flows := func() string {
@@ -64,7 +64,7 @@ func TestDrainingBackendsKeepTheirFlows(t *testing.T) {
 
 	before := nb.transactions(t)
 	again, _ := dial(t, nb)
-	configure(t, again, fabric(1))
+	configure(t, again, topology(1))
 	apply(t, again, one, two)
 	prune(t, again, one, two)
 	if n := nb.transactions(t) - before; n != 0 {

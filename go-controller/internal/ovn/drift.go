@@ -52,7 +52,7 @@ var _ cache.EventHandler = (*drift)(nil)
 func (f *drift) OnAdd(_ string, m model.Model) {
 	switch row := m.(type) {
 	case *nbdb.HAChassis:
-		f.d.changed(Carriers)
+		f.d.changed(ShardStates)
 	case *nbdb.LogicalRouter:
 		f.inputsChanged(row.Name == rows.ClusterRouter)
 	case *nbdb.LogicalSwitch:
@@ -73,7 +73,7 @@ func isTopologyPort(port *nbdb.LogicalRouterPort) bool {
 func (f *drift) OnUpdate(_ string, before, m model.Model) {
 	switch row := m.(type) {
 	case *nbdb.HAChassis:
-		f.d.changed(Carriers)
+		f.d.changed(ShardStates)
 	case *nbdb.NBGlobal:
 		if old, ok := before.(*nbdb.NBGlobal); ok && !old.Equals(row) {
 			f.addSuspects(func(s *pendingChecks) { s.topology = true })
@@ -95,7 +95,7 @@ func (f *drift) OnUpdate(_ string, before, m model.Model) {
 func (f *drift) OnDelete(table string, m model.Model) {
 	switch table {
 	case rows.HAChassis:
-		f.d.changed(Carriers)
+		f.d.changed(ShardStates)
 	case rows.RouterPort:
 		if isOwned(m) {
 			select {
@@ -252,14 +252,14 @@ func (d *Dataplane) differs(s pendingChecks) (what string, fight bool) {
 	if err != nil {
 		return "", false // the next connection reports Rows
 	}
-	pendingIn := func(b *batch, units ...opsFunc) bool {
-		return slices.ContainsFunc(units, func(u opsFunc) bool { return u(b) != nil || b.size() > 0 })
+	pendingIn := func(b *batch, opsFuncs ...opsFunc) bool {
+		return slices.ContainsFunc(opsFuncs, func(add opsFunc) bool { return add(b) != nil || b.size() > 0 })
 	}
 	b := newBatch(v)
-	if s.topology && d.fabric != nil {
-		builder, err := rows.NewBuilder(d.fabric, facts(v))
-		if err == nil && pendingIn(b, d.topologyUnits(v, builder)...) {
-			return "shards", d.builder != nil && pendingIn(newBatch(v), d.topologyUnits(v, d.builder)...)
+	if s.topology && d.topology != nil {
+		builder, err := rows.NewBuilder(d.topology, facts(v))
+		if err == nil && pendingIn(b, d.topologyOps(v, builder)...) {
+			return "shards", d.builder != nil && pendingIn(newBatch(v), d.topologyOps(v, d.builder)...)
 		}
 		for name := range d.desired.nodes {
 			if s.inputs && err == nil && pendingIn(b, d.nodeOpsWith(builder, name)) {

@@ -21,7 +21,7 @@ func TestDriftIsReported(t *testing.T) {
 	one := onHost(service(1, 1, "10.244.1.10"))
 	mend := func(t *testing.T) {
 		t.Helper()
-		configure(t, d, fabric(1))
+		configure(t, d, topology(1))
 		apply(t, d, one)
 		prune(t, d, one)
 	}
@@ -68,8 +68,8 @@ func TestRowsOfOtherOwnersCauseNoDrift(t *testing.T) {
 	apply(t, d, service(1, 1, "10.244.1.10"))
 	apply(t, d, service(1, 1, "10.244.1.11"))
 	remove(t, d, service(1, 1))
-	configure(t, d, fabric(0))
-	eventually(t, "the bystander sees it all", func() bool { return len(bystander.Carriers()) == 0 })
+	configure(t, d, topology(0))
+	eventually(t, "the bystander sees it all", func() bool { return len(bystander.ShardStates()) == 0 })
 	for len(events) > 0 {
 		if <-events == Rows {
 			t.Error("rows of others were reported")
@@ -85,7 +85,7 @@ func TestTakenLoadBalancerNameIsReported(t *testing.T) {
 	s.nbctl(t, "lr-add", "slb-lan-1", "--", "set", "Logical_Router", "slb-lan-1", "options:chassis=theirs")
 	theirs := s.nbctl(t, "list", "Logical_Router", "slb-lan-1")
 	d, _ := dial(t, s)
-	if err := d.Configure(t.Context(), fabric(2)); err == nil || !strings.Contains(err.Error(),
+	if err := d.Configure(t.Context(), topology(2)); err == nil || !strings.Contains(err.Error(),
 		"another client has a row of the same name") {
 		t.Errorf("Configure: %v", err)
 	}
@@ -99,7 +99,7 @@ func TestTakenLoadBalancerNameIsReported(t *testing.T) {
 		t.Errorf("their router before - and after +:\n%s", cmp.Diff(theirs, out))
 	}
 	s.nbctl(t, "lr-del", "slb-lan-1")
-	configure(t, d, fabric(2))
+	configure(t, d, topology(2))
 	apply(t, d, waits)
 }
 

@@ -20,7 +20,7 @@ func TestHostBackendsComeAndGo(t *testing.T) {
 	s.clusterRows(t)
 	d, _ := dial(t, s)
 	pods, host := service(1, 1, "10.244.2.10"), onHost(service(2, 1, "10.244.2.11"))
-	configure(t, d, fabric(1))
+	configure(t, d, topology(1))
 	apply(t, d, pods)
 	prune(t, d, pods)
 	without := s.dump(t)
@@ -38,7 +38,7 @@ func TestHostBackendsComeAndGo(t *testing.T) {
 	}
 
 	again, _ := dial(t, s)
-	configure(t, again, fabric(1))
+	configure(t, again, topology(1))
 	apply(t, again, pods)
 	if diff := cmp.Diff(with, s.dump(t)); diff != "" {
 		t.Errorf("a new process that knows one Service of two:\n%s", diff)
@@ -56,7 +56,7 @@ func TestHostBackendsChange(t *testing.T) {
 	one := onHost(service(1, 1))
 	apply(t, d, one)
 	prune(t, d, one)
-	f := fabric(1)
+	f := topology(1)
 	f.Nodes = slices.Clone(f.Nodes)
 	f.Nodes[0] = plan.Node{Name: "n1", Chassis: "c1", Hosts: hosts()[1:]}
 	configure(t, d, f)

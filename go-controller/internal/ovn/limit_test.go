@@ -18,12 +18,12 @@ func TestShardOverLimitFailsAlone(t *testing.T) {
 	s.clusterRows(t)
 	d, _ := dial(t, s)
 	routers := func() int { return strings.Count(s.nbctl(t, "lr-list"), "slb-lan-") }
-	configure(t, d, fabric(256))
+	configure(t, d, topology(256))
 	if n := routers(); n != 256 {
 		t.Fatalf("%d routers of shards, want 256", n)
 	}
 
-	err := d.Configure(t.Context(), fabric(257))
+	err := d.Configure(t.Context(), topology(257))
 	last, shards := world.ShardID{Domain: "lan", Index: 256}, dataplane.ShardsError{}
 	if !errors.As(err, &shards) || len(shards) != 1 || !strings.Contains(shards[last], "256 shards") {
 		t.Fatalf("with one shard more: %v", err)
@@ -45,7 +45,7 @@ func TestShardOverLimitFailsAlone(t *testing.T) {
 		t.Errorf("load balancers:\n%s", out)
 	}
 
-	fewer := fabric(257)
+	fewer := topology(257)
 	fewer.Domains[0].Shards = fewer.Domains[0].Shards[1:]
 	if err := d.Configure(t.Context(), fewer); !errors.As(err, &shards) || routers() != 255 {
 		t.Errorf("a number is free once the router that had it has gone: %v, %d routers", err, routers())

@@ -53,8 +53,8 @@ func TestTLS(t *testing.T) {
 	ca := authority(t, dir, "ca")
 	ca.issue(t, dir, "server")
 	ca.issue(t, dir, "client")
-	stranger := authority(t, dir, "stranger")
-	stranger.issue(t, dir, "intruder")
+	otherCA := authority(t, dir, "otherca")
+	otherCA.issue(t, dir, "intruder")
 	s := serve(t, schema)
 	port := freePort(t)
 	s.kill()
@@ -65,16 +65,18 @@ func TestTLS(t *testing.T) {
 	endpoint := Endpoint{Address: "ssl:127.0.0.1:" + port, PrivateKey: dir + "/client.key",
 		Certificate: dir + "/client.crt", CACert: ca.file}
 	d, _ := connect(t, Options{NB: endpoint})
-	configure(t, d, fabric(1))
+	configure(t, d, topology(1))
 
 	for what, c := range map[string]struct {
 		change func(*Endpoint)
 		want   []string
 	}{
-		"a server of a stranger": {func(e *Endpoint) {
-			e.CACert = stranger.file
-		}, []string{stranger.file, "unknown authority"}},
-		"we are strangers": {func(e *Endpoint) { e.Certificate, e.PrivateKey = dir+"/intruder.crt", dir+"/intruder.key" },
+		"a server with an unknown CA": {func(e *Endpoint) {
+			e.CACert = otherCA.file
+		}, []string{otherCA.file, "unknown authority"}},
+		"a client with an unknown CA": {func(e *Endpoint) {
+			e.Certificate, e.PrivateKey = dir+"/intruder.crt", dir+"/intruder.key"
+		},
 			[]string{"with certificate " + dir + "/intruder.crt"}},
 		"the key of another": {func(e *Endpoint) {
 			e.PrivateKey = dir + "/intruder.key"
@@ -106,7 +108,7 @@ func TestUnresponsiveServerDoesNotBlock(t *testing.T) {
 	}
 	defer func() { _ = silent.Close() }()
 	d, _ := connect(t, Options{NB: Endpoint{Address: "tcp:" + silent.Addr().String() + ", unix:" + s.socket}})
-	configure(t, d, fabric(1))
+	configure(t, d, topology(1))
 }
 
 // The leader freezes in the middle of a transaction: the connection remains but is not answered. The client drops it
@@ -120,7 +122,7 @@ func TestFrozenLeaderIsReplaced(t *testing.T) {
 	}
 	d.nb.silence = 1500 * time.Millisecond
 	start(t, d)
-	configure(t, d, fabric(1))
+	configure(t, d, topology(1))
 	leader := leader(t, members)
 	if err := leader.process.Process.Signal(syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
@@ -128,10 +130,10 @@ func TestFrozenLeaderIsReplaced(t *testing.T) {
 	plan := service(1, 1, "10.244.1.10")
 	failed := d.Apply(t.Context(), []dataplane.Change{{Key: plan.Key, Want: plan}})
 	if err := failed[plan.Key]; !errors.Is(err, client.ErrNotConnected) {
-		t.Errorf("while nobody answers: %v", err)
+		t.Errorf("while no server answers: %v", err)
 	}
 	eventually(t, "the new leader takes our rows", func() bool {
-		return d.Configure(t.Context(), fabric(1)) == nil && len(d.Apply(t.Context(),
+		return d.Configure(t.Context(), topology(1)) == nil && len(d.Apply(t.Context(),
 			[]dataplane.Change{{Key: plan.Key, Want: plan}})) == 0
 	})
 	if err := leader.process.Process.Signal(syscall.SIGCONT); err != nil {
@@ -151,12 +153,12 @@ func TestFollowsTheLeader(t *testing.T) {
 	members := cluster(t, 3)
 	clusterRows(t, "--db="+addresses(members))
 	d, events := connect(t, Options{NB: Endpoint{Address: addresses(members)}})
-	configure(t, d, fabric(1))
+	configure(t, d, topology(1))
 	leader(t, members).kill()
 	start := time.Now()
 	waitFor(t, events, Rows)
 	t.Logf("with the new leader after %s", time.Since(start).Round(time.Millisecond))
-	eventually(t, "the new leader takes our rows", func() bool { return d.Configure(t.Context(), fabric(2)) == nil })
+	eventually(t, "the new leader takes our rows", func() bool { return d.Configure(t.Context(), topology(2)) == nil })
 }
 
 func addresses(members []*server) string {
@@ -174,7 +176,7 @@ func leader(t *testing.T, members []*server) *server {
 			return m
 		}
 	}
-	t.Fatal("nobody leads")
+	t.Fatal("no server leads")
 	return nil
 }
 

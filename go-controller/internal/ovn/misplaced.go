@@ -28,9 +28,9 @@ import (
 // and clients receive no reply. Only the logical flows reveal this.
 
 const (
-	// flowCheckInterval is the interval between checks of the logical flows. For each check, the server of the southbound
-	// database scans all of them twice. A suspected address is checked again after lookAgain, because northd may
-	// still be writing flows.
+	// flowCheckInterval is the interval between checks of the logical flows. For each check, the server of the
+	// southbound database scans all of them twice. A suspected address is checked again after lookAgain, because northd
+	// may still be writing flows.
 	flowCheckInterval   = 30 * time.Second
 	flowRecheckInterval = 10 * time.Second
 )
@@ -67,7 +67,7 @@ func (d *Dataplane) watchMisplacedFlows(ctx context.Context) error {
 		suspected = seen
 		if err == nil && !maps.Equal(found, d.Misplaced()) {
 			d.misplaced.Store(&found)
-			d.changed(Carriers)
+			d.changed(ShardStates)
 		}
 		if maps.Equal(found, seen) {
 			wait.Reset(flowCheckInterval)

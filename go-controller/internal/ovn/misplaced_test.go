@@ -19,7 +19,7 @@ func TestMisplacedFlowsAreDetected(t *testing.T) {
 	sb.sbctl(t, "init")
 	translate(t, nb, sb)
 	d, _ := dial(t, nb, sb)
-	configure(t, d, fabric(1))
+	configure(t, d, topology(1))
 	apply(t, d, service(1, 1, "10.244.1.1", "10.244.1.2", "fd00:10:244:1::1"))
 	nb.nbctl(t, "--wait=sb", "sync")
 	run(t, "ovn-appctl", "-t", filepath.Join(filepath.Dir(nb.socket), "northd.ctl"), "pause")

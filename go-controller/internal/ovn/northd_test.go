@@ -49,13 +49,15 @@ func TestNorthdAcceptsOurRows(t *testing.T) {
 	sb.sbctl(t, "init")
 	log := translate(t, nb, sb)
 	d, events := dial(t, nb, sb)
-	configure(t, d, fabric(1))
+	configure(t, d, topology(1))
 	apply(t, d, service(1, 1, "10.244.1.1", "10.244.1.2", "fd00:10:244:1::1"))
 	apply(t, d, service(1, 1, "10.244.1.2", "fd00:10:244:1::1"))
 	apply(t, d, service(2, 1, "10.244.1.1", "10.244.1.2", "10.244.1.3"))
 	apply(t, d, service(2, 1, "10.244.1.1", "10.244.1.3"))
 	few := service(3, 1, "10.244.1.3")
-	few.SourceRanges = map[world.Family][]netip.Prefix{world.IPv4: prefixes("192.0.2.0/24", "198.51.100.7/32"), world.IPv6: nil}
+	few.SourceRanges = map[world.Family][]netip.Prefix{
+		world.IPv4: prefixes("192.0.2.0/24", "198.51.100.7/32"), world.IPv6: nil,
+	}
 	for _, vip := range few.VIPs {
 		few.Listeners = append(few.Listeners, plan.Listener{VIP: vip.Addr, Protocol: world.SCTP, Port: 99})
 	}
@@ -96,18 +98,18 @@ func TestNorthdAcceptsOurRows(t *testing.T) {
 	}
 
 	shard := world.ShardID{Domain: "lan"}
-	if c, ok := d.Carriers()[shard]; !ok || c.Active != "" {
-		t.Errorf("carrier %v before any chassis", c)
+	if c, ok := d.ShardStates()[shard]; !ok || c.Active != "" {
+		t.Errorf("state %v before any chassis", c)
 	}
 	drain(events)
 	sb.sbctl(t, "chassis-add", "c2", "geneve", "127.0.0.2")
 	sb.sbctl(t, "lsp-bind", "cr-slb-lan-0-ext", "c2")
-	waitFor(t, events, Carriers)
-	eventually(t, "c2 carries the shard", func() bool { return d.Carriers()[shard].Active == "c2" })
-	if d.Carriers()[shard].Settled {
+	waitFor(t, events, ShardStates)
+	eventually(t, "c2 claims the shard", func() bool { return d.ShardStates()[shard].Active == "c2" })
+	if d.ShardStates()[shard].Settled {
 		t.Error("a claim has settled at once")
 	}
 	drain(events)
-	waitFor(t, events, Carriers)
-	eventually(t, "the claim has settled", func() bool { return d.Carriers()[shard].Settled })
+	waitFor(t, events, ShardStates)
+	eventually(t, "the claim has settled", func() bool { return d.ShardStates()[shard].Settled })
 }

@@ -42,8 +42,8 @@ func (d *Dataplane) deleteOrphans(ctx context.Context) error {
 	}
 }
 
-// orphans returns units that delete BFD rows of ours without a port, one unit per row. The replica may be in the
-// middle of a transaction, so each unit verifies that the port does not exist.
+// orphans returns functions that delete BFD rows of ours without a port, one per row. The replica may be in the
+// middle of a transaction, so each function verifies that the port does not exist.
 func orphans(v view) []opsFunc {
 	ports := map[string]bool{}
 	v.each(rows.RouterPort, func(_ string, m model.Model) {
@@ -51,15 +51,15 @@ func orphans(v view) []opsFunc {
 			ports[port.Name] = true
 		}
 	})
-	var units []opsFunc
+	var opsFuncs []opsFunc
 	for _, r := range v.owned(rows.BFD) {
 		if port := r.string("logical_port"); !ports[port] {
-			units = append(units, func(b *batch) error {
+			opsFuncs = append(opsFuncs, func(b *batch) error {
 				b.ops = append(b.ops, absent(rows.RouterPort, port),
 					ovsdb.Operation{Op: ovsdb.OperationDelete, Table: r.table, Where: byUUID(r.uuid)})
 				return nil
 			})
 		}
 	}
-	return units
+	return opsFuncs
 }

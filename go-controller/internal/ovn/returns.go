@@ -88,13 +88,13 @@ func ofNode(v view, name string) []record {
 	return found
 }
 
-// nodes returns the units that reconcile the rows of the named nodes.
+// nodes returns the functions that reconcile the rows of the named nodes.
 func (d *Dataplane) nodes(names []string) []opsFunc {
-	units := make([]opsFunc, 0, len(names))
+	opsFuncs := make([]opsFunc, 0, len(names))
 	for _, name := range names {
-		units = append(units, d.nodeOps(name))
+		opsFuncs = append(opsFuncs, d.nodeOps(name))
 	}
-	return units
+	return opsFuncs
 }
 
 // recordNodeResults records the results of writing the rows of nodes, and returns the errors by node.

@@ -30,7 +30,7 @@ func TestManyServices(t *testing.T) {
 	s := serve(t, schema)
 	s.clusterRows(t)
 	d, _ := dial(t, s)
-	configure(t, d, fabric(shards))
+	configure(t, d, topology(shards))
 	plans := crowd(3000, shards, 4)
 
 	before, start := s.transactions(t), time.Now()
@@ -47,7 +47,7 @@ func TestManyServices(t *testing.T) {
 
 	start = time.Now()
 	remove(t, d, plans...)
-	configure(t, d, fabric(0))
+	configure(t, d, topology(0))
 	t.Logf("removed: %s", time.Since(start).Round(time.Millisecond))
 }
 
@@ -67,7 +67,7 @@ func large(b *testing.B, shards int) (*server, *Dataplane, []*plan.Service) {
 	}
 	s.manyNodes(b)
 	d, _ := dial(b, s)
-	configure(b, d, largeFabric(shards))
+	configure(b, d, largeTopology(shards))
 	plans := crowd(10000, shards, 20)
 	for _, p := range plans {
 		thin(p)
@@ -95,8 +95,8 @@ func (s *server) manyNodes(b *testing.B) {
 	s.nbctl(b, append([]string{"--may-exist", "lr-add", "GR"}, ports...)...)
 }
 
-func largeFabric(shards int) *plan.Fabric {
-	f := fabric(shards)
+func largeTopology(shards int) *plan.Topology {
+	f := topology(shards)
 	for i := range many + 1 {
 		f.Nodes = append(f.Nodes, plan.Node{Name: nodeOf(netip.AddrFrom4([4]byte{10, byte(128 + i>>8), byte(i), 1})),
 			Chassis: fmt.Sprint("chassis-", i)})
@@ -132,7 +132,7 @@ func BenchmarkStart(b *testing.B) {
 		start := time.Now()
 		d, _ := dial(b, s)
 		read := time.Since(start)
-		configure(b, d, largeFabric(shards))
+		configure(b, d, largeTopology(shards))
 		apply(b, d, plans...)
 		applied := time.Since(start)
 		prune(b, d, plans...)

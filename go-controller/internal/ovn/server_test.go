@@ -228,9 +228,9 @@ func start(t testing.TB, d *Dataplane) {
 	}
 }
 
-// fabric returns one domain whose shards each have an anchor and three gateways.
-func fabric(shards int) *plan.Fabric {
-	f := &plan.Fabric{
+// topology returns one domain whose shards each have an anchor and three gateways.
+func topology(shards int) *plan.Topology {
+	f := &plan.Topology{
 		Cluster: world.Cluster{ID: "cluster", PodNets: prefixes("10.244.0.0/16", "fd00:10:244::/48", "10.128.0.0/14")},
 		Nodes: []plan.Node{{Name: "n1", Chassis: "c1", Hosts: hosts()}, {Name: "n2", Chassis: "c2"},
 			{Name: "n3", Chassis: "c3"}},
@@ -268,7 +268,9 @@ func onHost(p *plan.Service) *plan.Service {
 	for i, h := range hosts() {
 		for j := range p.Listeners {
 			if l := &p.Listeners[j]; l.VIP == p.VIPs[i].Addr {
-				l.Backends = append(l.Backends, plan.Backend{Addr: netip.AddrPortFrom(h.Addr, 9000+l.Port), Node: "n1", HostNetwork: true})
+				l.Backends = append(l.Backends, plan.Backend{
+					Addr: netip.AddrPortFrom(h.Addr, 9000+l.Port), Node: "n1", HostNetwork: true,
+				})
 			}
 		}
 	}
@@ -320,7 +322,7 @@ func apply(t testing.TB, d *Dataplane, plans ...*plan.Service) {
 	}
 }
 
-func configure(t testing.TB, d *Dataplane, f *plan.Fabric) {
+func configure(t testing.TB, d *Dataplane, f *plan.Topology) {
 	t.Helper()
 	if err := d.Configure(t.Context(), f); err != nil {
 		t.Fatal(err)

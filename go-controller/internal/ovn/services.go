@@ -39,10 +39,10 @@ func (d *Dataplane) serviceOps(key world.Key) opsFunc {
 	}
 }
 
-// staleServices returns the units that remove rows of Services for which keep returns false, and duplicate rows of
+// staleServices returns the functions that remove rows of Services for which keep returns false, and duplicate rows of
 // the others.
 func (d *Dataplane) staleServices(v view, keep func(world.Key) bool) []opsFunc {
-	var units []opsFunc
+	var opsFuncs []opsFunc
 	seen := map[string]bool{}
 	var all []record
 	for _, table := range serviceTables() {
@@ -56,13 +56,13 @@ func (d *Dataplane) staleServices(v view, keep func(world.Key) bool) []opsFunc {
 		id := ids[rows.KeyPrimaryID]
 		key, ok := parseKey(ids[rows.KeyService])
 		if !ok || !keep(key) {
-			units = append(units, removeAll([]record{r}))
+			opsFuncs = append(opsFuncs, removeAll([]record{r}))
 		} else if seen[id] && d.desired.plans[key] != nil {
-			units = append(units, d.serviceOps(key))
+			opsFuncs = append(opsFuncs, d.serviceOps(key))
 		}
 		seen[id] = true
 	}
-	return units
+	return opsFuncs
 }
 
 // reattachLoadBalancers reattaches load balancers to their routers. Apply relies on the holder recorded in the row

@@ -18,8 +18,8 @@ func TestReturningShardIsApplied(t *testing.T) {
 	s, d := ready(t, 1)
 	apply(t, d, service(1, 1, "10.244.1.10"))
 	want := stripped(s.dump(t))
-	configure(t, d, fabric(0))
-	configure(t, d, fabric(1))
+	configure(t, d, topology(0))
+	configure(t, d, topology(1))
 	apply(t, d, service(1, 1, "10.244.1.10"))
 	if diff := cmp.Diff(want, stripped(s.dump(t))); diff != "" {
 		t.Errorf("before and after:\n%s", diff)
@@ -64,14 +64,14 @@ func TestSourceRangesFailClosed(t *testing.T) {
 	}
 	written := s.transactions(t)
 	again, _ := dial(t, s)
-	configure(t, again, fabric(1))
+	configure(t, again, topology(1))
 	apply(t, again, p)
 	prune(t, again, p)
 	if n := s.transactions(t) - written; n != 0 {
 		t.Errorf("a new process: %d transactions, want none", n)
 	}
-	configure(t, d, fabric(0))
-	configure(t, d, fabric(1))
+	configure(t, d, topology(0))
+	configure(t, d, topology(1))
 	if n := acls(); n != 6 {
 		t.Errorf("the shard is back with %d ACLs, want 6", n)
 	}
@@ -94,7 +94,7 @@ func TestSourceRangesFailClosed(t *testing.T) {
 func TestWaitsForOVNKubernetes(t *testing.T) {
 	s := serve(t, schema)
 	d, events := dial(t, s)
-	err := d.Configure(t.Context(), fabric(1))
+	err := d.Configure(t.Context(), topology(1))
 	if err == nil || !strings.Contains(err.Error(), "rtoj-ovn_cluster_router has no address") {
 		t.Fatalf("Configure: %v", err)
 	}
@@ -104,7 +104,7 @@ func TestWaitsForOVNKubernetes(t *testing.T) {
 	}
 	s.clusterRows(t)
 	waitFor(t, events, Rows)
-	configure(t, d, fabric(1))
+	configure(t, d, topology(1))
 }
 
 // Join addresses never collide with addresses of others, and are stable.
@@ -113,7 +113,7 @@ func TestJoinAddressesAvoidUsedOnes(t *testing.T) {
 	s.clusterRows(t)
 	s.nbctl(t, "lr-add", "GR_last", "--", "lrp-add", "GR_last", "rtoj-GR_last", "0a:58:64:40:ff:fe", "100.64.255.254/16")
 	d, _ := dial(t, s)
-	configure(t, d, fabric(2))
+	configure(t, d, topology(2))
 	networks := func(shard string) string {
 		return s.nbctl(t, "--bare", "get", "Logical_Router_Port", shard+"-join", "networks")
 	}
@@ -121,7 +121,7 @@ func TestJoinAddressesAvoidUsedOnes(t *testing.T) {
 	if want := `["100.64.255.252/16", "fd98::ffff:ffff:ffff:fffc/64"]`; first != want {
 		t.Errorf("second shard: %s, want %s", first, want)
 	}
-	f := fabric(2)
+	f := topology(2)
 	f.Domains[0].Shards = f.Domains[0].Shards[1:]
 	configure(t, d, f)
 	if got := networks("slb-lan-1"); got != first {

@@ -18,28 +18,28 @@ func TestOrdinaryChangesAreNotDrift(t *testing.T) {
 	shard := map[string]string{rows.KeyController: rows.Controller, rows.KeyOwnerType: rows.OwnerShard, rows.KeyEpoch: "1"}
 	later := map[string]string{rows.KeyController: rows.Controller, rows.KeyOwnerType: rows.OwnerShard, rows.KeyEpoch: "2"}
 	for name, test := range map[string]struct {
-		before, after   model.Model
-		ground, footing bool
+		before, after    model.Model
+		topology, inputs bool
 	}{
 		"a round of northd": {before: &nbdb.NBGlobal{Options: map[string]string{"a": "b"}},
 			after: &nbdb.NBGlobal{Options: map[string]string{"a": "b"}}},
 		"a global option": {before: &nbdb.NBGlobal{}, after: &nbdb.NBGlobal{Options: map[string]string{"bfd-mult": "9"}},
-			ground: true},
+			topology: true},
 		"a load balancer more": {before: &nbdb.LogicalRouter{ExternalIDs: shard},
 			after: &nbdb.LogicalRouter{ExternalIDs: later, LoadBalancer: []string{"1"}}},
 		"a router's options": {before: &nbdb.LogicalRouter{ExternalIDs: shard},
-			after: &nbdb.LogicalRouter{ExternalIDs: shard, Options: map[string]string{"a": "b"}}, ground: true},
+			after: &nbdb.LogicalRouter{ExternalIDs: shard, Options: map[string]string{"a": "b"}}, topology: true},
 		"a node's subnet": {before: &nbdb.LogicalRouterPort{Name: rows.PodPortPrefix + "n1"},
-			after: &nbdb.LogicalRouterPort{Name: rows.PodPortPrefix + "n1", Networks: []string{"10.244.1.1/24"}}, ground: true,
-			footing: true},
+			after: &nbdb.LogicalRouterPort{Name: rows.PodPortPrefix + "n1", Networks: []string{"10.244.1.1/24"}}, topology: true,
+			inputs: true},
 		"a port of others": {before: &nbdb.LogicalRouterPort{Name: "other"},
 			after: &nbdb.LogicalRouterPort{Name: "other", MAC: "0a:00:00:00:00:01"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := newDrift(&Dataplane{changed: func(EventKind) {}})
 			f.OnUpdate("", test.before, test.after)
-			if f.suspects.topology != test.ground || f.suspects.inputs != test.footing {
-				t.Errorf("ground %t, footing %t; want %t, %t", f.suspects.topology, f.suspects.inputs, test.ground, test.footing)
+			if f.suspects.topology != test.topology || f.suspects.inputs != test.inputs {
+				t.Errorf("topology %t, inputs %t; want %t, %t", f.suspects.topology, f.suspects.inputs, test.topology, test.inputs)
 			}
 		})
 	}
@@ -52,7 +52,7 @@ func TestRowsPendingNodeAreNotDrift(t *testing.T) {
 	s.clusterRows(t)
 	s.nbctl(t, "lrp-del", "rtoj-GR_n3")
 	d, _ := dial(t, s)
-	configure(t, d, fabric(1))
+	configure(t, d, topology(1))
 	p := manyPorts("10.244.1.10", wideBackends) // on n3
 	apply(t, d, p)
 	all := pendingChecks{topology: true, inputs: true, nodes: map[string]bool{"n3": true}}
@@ -70,7 +70,7 @@ func TestRowsPendingNodeAreNotDrift(t *testing.T) {
 	if n := len(d.desired.splitPlans); n > 0 {
 		t.Errorf("%d plans are kept by node after a look", n)
 	}
-	configure(t, d, fabric(1))
+	configure(t, d, topology(1))
 	eventually(t, "nothing differs", func() bool { what, _ := d.differs(all); return what == "" })
 	for _, harm := range [][]string{{"lr-del", "slbnode-n3"}, {"lr-del", "slb-lan-0"}} {
 		s.nbctl(t, harm...)

@@ -68,16 +68,16 @@ func addNodePrefix(nodes map[string]rows.NodeFacts, port string, p netip.Prefix)
 	}
 }
 
-// topologyUnits returns the units that write the topology. Deletions come first, to free names and addresses.
-func (d *Dataplane) topologyUnits(v view, builder *rows.Builder) []opsFunc {
+// topologyOps returns the functions that write the topology. Deletions come first, to free names and addresses.
+func (d *Dataplane) topologyOps(v view, builder *rows.Builder) []opsFunc {
 	wanted := map[rows.Ref]bool{}
-	units := []opsFunc{nil}
+	opsFuncs := []opsFunc{nil}
 	ensure := func(parts [][]rows.Row) {
 		for _, wants := range parts {
 			for _, r := range wants {
 				wanted[rows.Ref{Table: r.Table, ID: r.ID}] = true
 			}
-			units = append(units, ensureAll(wants))
+			opsFuncs = append(opsFuncs, ensureAll(wants))
 		}
 	}
 	domains, shards := builder.TopologyRows()
@@ -85,12 +85,12 @@ func (d *Dataplane) topologyUnits(v view, builder *rows.Builder) []opsFunc {
 	// ACLs are deleted together with their switch. Restore them before a new router adopts the load balancers.
 	for _, p := range d.desired.plans {
 		if len(p.SourceRanges) > 0 {
-			units = append(units, ensureAll(builder.SourceRangeACLs(p)))
+			opsFuncs = append(opsFuncs, ensureAll(builder.SourceRangeACLs(p)))
 		}
 	}
 	ensure(shards)
-	units[0] = removeUnwanted(v, wanted)
-	return append(units, func(b *batch) error { return setTimers(b, builder) })
+	opsFuncs[0] = removeUnwanted(v, wanted)
+	return append(opsFuncs, func(b *batch) error { return setTimers(b, builder) })
 }
 
 func ensureAll(wants []rows.Row) opsFunc {
@@ -104,7 +104,7 @@ func ensureAll(wants []rows.Row) opsFunc {
 	}
 }
 
-// removeUnwanted returns a unit that removes rows we own that are not wanted, and duplicates of those that are. It
+// removeUnwanted returns a function that removes rows we own that are not wanted, and duplicates of those that are. It
 // ignores rows of Services and nodes. It also removes rows of other versions of this project whose owner types this
 // version does not know.
 func removeUnwanted(v view, wanted map[rows.Ref]bool) opsFunc {
@@ -128,7 +128,7 @@ func isTopologyRow(m model.Model) bool {
 	return isOwned(m) && owner != rows.OwnerService && owner != rows.OwnerNode
 }
 
-// removeAll returns a unit that removes rows. Rows held by other rows in gone are removed along with them.
+// removeAll returns a function that removes rows. Rows held by other rows in gone are removed along with them.
 func removeAll(gone []record) opsFunc {
 	return func(b *batch) error {
 		holders := map[rows.Ref]bool{}

@@ -28,7 +28,7 @@ func TestAliasesAreReachedThroughShardsOnly(t *testing.T) {
 	sb.sbctl(t, "init")
 	translate(t, nb, sb)
 	d, _ := dial(t, nb)
-	configure(t, d, fabric(1))
+	configure(t, d, topology(1))
 	apply(t, d, onHost(service(1, 1, "10.244.1.10", "fd00:10:244:2::10")))
 	for i := range 3 {
 		sb.sbctl(t, "chassis-add", fmt.Sprintf("c%d", i+1), "geneve", fmt.Sprintf("127.0.0.%d", i+1))

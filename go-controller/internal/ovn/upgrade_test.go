@@ -9,7 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// earlier is the database of capture with the rows that the version before docs/adr/0007 wrote for the fabric and
+// earlier is the database of capture with the rows that the version before docs/adr/0007 wrote for the topology and
 // Services below: load balancers with the pods as direct backends, and return paths by address sets and policies.
 const earlier = "testdata/before-aliases.nb.db"
 
@@ -19,7 +19,7 @@ func TestUpgrade(t *testing.T) {
 	one, two := service(1, 2, "10.244.1.10", "10.244.2.10", "fd00:10:244:1::10"), onHost(service(2, 2, "10.244.1.10"))
 	write := func(s *server) *Dataplane {
 		d, _ := dial(t, s)
-		configure(t, d, fabric(2))
+		configure(t, d, topology(2))
 		apply(t, d, one, two)
 		prune(t, d, one, two)
 		return d
@@ -40,7 +40,7 @@ func TestUpgrade(t *testing.T) {
 	if n := upgraded.transactions(t) - written; n != 0 {
 		t.Errorf("a process after it: %d transactions, want none", n)
 	}
-	configure(t, d, fabric(0))
+	configure(t, d, topology(0))
 	remove(t, d, one, two)
 	if diff := cmp.Diff(bare, upgraded.dump(t)); diff != "" {
 		t.Errorf("the database before and after us:\n%s", diff)

@@ -49,7 +49,7 @@ func BenchmarkManyAddresses(b *testing.B) {
 		vips = append(vips, plan.VIP{Addr: addr, Shard: world.ShardID{Domain: "lan"}})
 	}
 	p := plan.For(worldtest.Wide(10, 2, 2), vips, plan.NewReachability(&world.Snapshot{}))
-	builder, err := rows.NewBuilder(fabric(1), rows.Facts{Join: prefixes("100.64.0.1/16")})
+	builder, err := rows.NewBuilder(topology(1), rows.Facts{Join: prefixes("100.64.0.1/16")})
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -35,9 +35,9 @@ func zone(t *testing.T, name string) (nb, sb *server) {
 	return nb, sb
 }
 
-// zoneFabric returns fabric(2) as the agent of a node has it. Only n1 and n2 are gateways.
-func zoneFabric(node, chassis string) *plan.Fabric {
-	f := fabric(2)
+// zoneTopology returns topology(2) as the agent of a node has it. Only n1 and n2 are gateways.
+func zoneTopology(node, chassis string) *plan.Topology {
+	f := topology(2)
 	f.Zone = &plan.Zone{Node: node, Chassis: chassis}
 	for i := range f.Nodes {
 		n := &f.Nodes[i]
@@ -61,7 +61,7 @@ func TestTunnelKeysAreEqualInAllZones(t *testing.T) {
 		nb, sb := zone(t, node)
 		translate(t, nb, sb)
 		d, _ := dial(t, nb, sb)
-		configure(t, d, zoneFabric(node, chassis))
+		configure(t, d, zoneTopology(node, chassis))
 		apply(t, d, service(1, 2, "10.244.0.9", "10.244.1.9", "10.244.2.9", "fd00:10:244:1::9"))
 		nb.nbctl(t, "--wait=sb", "sync")
 		var out strings.Builder
@@ -99,7 +99,7 @@ func TestZonesHaveTheRowsOfTheirRole(t *testing.T) {
 	nb, sb := zone(t, "n3")
 	bare := nb.dump(t)
 	plans := []*plan.Service{service(1, 2, "10.244.0.9", "10.244.1.9", "fd00:10:244:2::9"), service(2, 2, "10.244.1.9")}
-	write := func(f *plan.Fabric) *Dataplane {
+	write := func(f *plan.Topology) *Dataplane {
 		d, _ := dial(t, nb, sb)
 		configure(t, d, f)
 		apply(t, d, plans...)
@@ -107,7 +107,7 @@ func TestZonesHaveTheRowsOfTheirRole(t *testing.T) {
 		return d
 	}
 	routers := func() string { return nb.nbctl(t, "--bare", "--columns=name", "find", "Logical_Router", "name!=GR_n3") }
-	worker := zoneFabric("n3", "c3")
+	worker := zoneTopology("n3", "c3")
 	d := write(worker)
 	asWorker := stripped(nb.dump(t))
 	if got := routers(); strings.Contains(got, "slb-lan") || !strings.Contains(got, "slbreturn-lan-0") ||
@@ -123,7 +123,7 @@ func TestZonesHaveTheRowsOfTheirRole(t *testing.T) {
 	if n := nb.transactions(t) - written; n != 0 {
 		t.Errorf("a process after it: %d transactions, want none", n)
 	}
-	gateway := zoneFabric("n3", "c3")
+	gateway := zoneTopology("n3", "c3")
 	for i := range gateway.Domains[0].Shards {
 		s := &gateway.Domains[0].Shards[i]
 		s.Gateways = append(s.Gateways, plan.Gateway{Node: "n3", Chassis: "c3"})
@@ -142,7 +142,7 @@ func TestZonesHaveTheRowsOfTheirRole(t *testing.T) {
 	if diff := cmp.Diff(asWorker, stripped(nb.dump(t))); diff != "" {
 		t.Errorf("the zone of a worker, before and after it was a gateway:\n%s", diff)
 	}
-	empty := zoneFabric("n3", "c3")
+	empty := zoneTopology("n3", "c3")
 	empty.Domains[0].Shards = nil
 	configure(t, d, empty)
 	remove(t, d, plans...)
@@ -156,7 +156,7 @@ func TestRoutersWithOtherTunnelKeysAreRecreated(t *testing.T) {
 	nb, sb := zone(t, "n3")
 	translate(t, nb, sb)
 	d, events := dial(t, nb, sb)
-	f := zoneFabric("n3", "c3")
+	f := zoneTopology("n3", "c3")
 	configure(t, d, f)
 	nb.nbctl(t, "--wait=sb", "sync")
 	const port = "cr-slbreturn-lan-0-out"

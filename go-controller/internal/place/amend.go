@@ -12,7 +12,7 @@ import (
 
 // Add and Remove handle the many small changes that concern a single Service. The shard of an address depends on the
 // address alone, so the addresses of all other Services stay in place. Only an anchor may change, and with it the
-// Fabric.
+// Topology.
 
 // Add places a new Service that is the youngest and already has its addresses. It reports whether one of them is an
 // anchor.

@@ -47,7 +47,7 @@ func (d *Domain) admitToBridge(n *world.Node, bridge string, w *world.Snapshot) 
 // isConfiguredGateway reports whether OVN has the node among the gateways of a shard of the domain.
 func (d *Domain) isConfiguredGateway(n *world.Node, w *world.Snapshot) bool {
 	for i := range d.seeds {
-		if slices.Contains(w.Carriers[world.ShardID{Domain: d.Spec.Name, Index: i}].Order, n.Chassis) {
+		if slices.Contains(w.ShardStates[world.ShardID{Domain: d.Spec.Name, Index: i}].Order, n.Chassis) {
 			return true
 		}
 	}
@@ -108,7 +108,7 @@ func (l *Layout) PublishBlocked(pool string) string {
 	return ""
 }
 
-// BridgeState reports whether requests for an address pass the bridge of the node that carries it. The message is
+// BridgeState reports whether requests for an address pass the bridge of its active gateway. The message is
 // what is wrong, or why the state is unknown.
 func (l *Layout) BridgeState(placement *Placement, n *world.Node, w *world.Snapshot) (known bool, message string) {
 	d := l.domainByName(placement.Shard.Domain)
@@ -123,7 +123,8 @@ func (l *Layout) BridgeState(placement *Placement, n *world.Node, w *world.Snaps
 		return false, fmt.Sprintf("no guard (ovnkube-slb node) reports from node %s whether its bridge %s "+
 			"forwards requests for address %s to OVN", n.Name, bridge, placement.Addr)
 	case !seen:
-		return true, fmt.Sprintf("OVN's port %s is not on bridge %s of node %s, which carries address %s", name, bridge,
+		return true, fmt.Sprintf("OVN's port %s is not on bridge %s of node %s, the active gateway of address %s", name,
+			bridge,
 			n.Name, placement.Addr)
 	}
 	if _, stale := slices.BinarySearchFunc(port.Stale, placement.Addr, netip.Addr.Compare); stale {

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package place decides the placement of addresses: which shards a layer 2 domain has, which nodes may carry each
-// shard and in which order, and which shard an address is in.
+// Package place decides the placement of addresses: which shards a layer 2 domain has, which nodes may be gateways of
+// each shard and in which order, and which shard an address is in.
 //
 // Invariants:
 //   - The address determines the shard: a rendezvous hash over the shards of its domain, the same in every release.
 //     Each pass computes it again. The order of a shard's gateways also depends on its current gateway, which is read
-//     from OVN (world.Snapshot.Carriers).
+//     from OVN (world.Snapshot.ShardStates).
 //   - Each gateway of a domain is the first of about the same number of shards. The shards of a gateway that fails
 //     move to different other gateways.
 //   - The current gateway of a shard stays the first one as long as it is eligible, unless the domain sets preempt:

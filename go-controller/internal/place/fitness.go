@@ -8,7 +8,7 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 )
 
-// fitness is how well a node can carry the shards of a domain. A leaving node drains but still works, a faulty one
+// fitness is how well a node can serve the shards of a domain. A leaving node drains but still works, a faulty one
 // does not work.
 type fitness int
 

@@ -24,7 +24,7 @@ type decision struct {
 	layout     *place.Layout
 	alloc      *ipam.Allocation
 	placements *place.Placements
-	fabric     *plan.Fabric
+	topology   *plan.Topology
 	plans      map[world.Key]*plan.Service
 }
 
@@ -32,7 +32,7 @@ func decide(w *world.Snapshot, held map[world.Key][]netip.Addr) decision {
 	d := decision{layout: place.Compute(w), plans: map[world.Key]*plan.Service{}}
 	d.alloc = ipam.Allocate(w, held, d.layout.ShardOf)
 	d.placements = d.layout.Place(w, d.alloc, nil)
-	d.fabric = d.layout.Fabric(w, d.placements)
+	d.topology = d.layout.Topology(w, d.placements)
 	for _, s := range w.Services {
 		d.plans[s.Key] = plan.For(s, d.placements.VIPs(s.Key), plan.NewReachability(&world.Snapshot{}))
 	}
@@ -105,7 +105,7 @@ func FuzzAddressDecides(f *testing.F) {
 	})
 }
 
-// The fabric has every shard that a plan refers to, with gateways, and for each family in the shard an anchor that is
+// The topology has every shard that a plan refers to, with gateways, and for each family in the shard an anchor that is
 // one of its VIPs.
 func FuzzTopology(f *testing.F) {
 	property(f, func(t *testing.T, w *world.Snapshot, held map[world.Key][]netip.Addr) {
@@ -119,7 +119,7 @@ func FuzzTopology(f *testing.F) {
 			vips[v.Shard][v.Addr] = true
 			families[v.Shard][world.FamilyOf(v.Addr)] = true
 		}
-		for _, domain := range d.fabric.Domains {
+		for _, domain := range d.topology.Domains {
 			for _, s := range domain.Shards {
 				if len(s.Gateways) == 0 {
 					t.Errorf("shard %v has no gateway", s.ID)
@@ -136,7 +136,7 @@ func FuzzTopology(f *testing.F) {
 			}
 		}
 		if len(vips) > 0 {
-			t.Errorf("the fabric lacks shards that have VIPs: %v", vips)
+			t.Errorf("the topology lacks shards that have VIPs: %v", vips)
 		}
 	})
 }
@@ -202,17 +202,17 @@ func FuzzNonPreemptive(f *testing.F) {
 // carriersAfter makes OVN have the order of a layout and, after a failover of all shards, the last gateway of each
 // active.
 func carriersAfter(w *world.Snapshot, l *place.Layout, failover bool) {
-	w.Carriers = map[world.ShardID]world.Carrier{}
+	w.ShardStates = map[world.ShardID]world.ShardState{}
 	for _, d := range l.Domains {
 		for _, s := range d.Shards {
-			var c world.Carrier
+			var c world.ShardState
 			for _, g := range s.Gateways {
 				c.Order = append(c.Order, g.Chassis)
 			}
 			if failover {
 				c.Active, c.Settled = c.Order[len(c.Order)-1], true
 			}
-			w.Carriers[s.ID] = c
+			w.ShardStates[s.ID] = c
 		}
 	}
 }

@@ -20,11 +20,11 @@ func TestGoldens(t *testing.T) {
 	golden.Run(t, "testdata/*.txtar", func(c *golden.Case) string {
 		l := place.Compute(c.World)
 		placements := l.Place(c.World, ipam.Allocate(c.World, c.Held, l.ShardOf), nil)
-		return layoutText(l, l.Fabric(c.World, placements)) + placementsText(placements)
+		return layoutText(l, l.Topology(c.World, placements)) + placementsText(placements)
 	})
 }
 
-func layoutText(l *place.Layout, f *plan.Fabric) string {
+func layoutText(l *place.Layout, f *plan.Topology) string {
 	var out strings.Builder
 	shards := map[world.ShardID]plan.Shard{}
 	for _, d := range f.Domains {
@@ -50,9 +50,9 @@ func layoutText(l *place.Layout, f *plan.Fabric) string {
 		for _, n := range d.Excluded {
 			fmt.Fprintf(&out, "  excluded: %s (%s) %s\n", n.Node, n.Reason, n.Message)
 		}
-		for _, fabric := range f.Domains {
-			if fabric.Name == d.Spec.Name && len(fabric.Residents) > 0 {
-				fmt.Fprintf(&out, "  residents: %s\n", strings.Join(fabric.Residents, " "))
+		for _, topology := range f.Domains {
+			if topology.Name == d.Spec.Name && len(topology.Residents) > 0 {
+				fmt.Fprintf(&out, "  residents: %s\n", strings.Join(topology.Residents, " "))
 			}
 		}
 		if d.BlockedReason != "" {

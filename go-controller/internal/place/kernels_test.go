@@ -14,7 +14,7 @@ import (
 // kernels returns nodes of OpenShift SDN: four with an agent on the segment, one with an agent elsewhere, one
 // without.
 func kernels() *world.Snapshot {
-	w := &world.Snapshot{Cluster: world.Cluster{OpenShiftSDN: true}, Carriers: map[world.ShardID]world.Carrier{}}
+	w := &world.Snapshot{Cluster: world.Cluster{OpenShiftSDN: true}, ShardStates: map[world.ShardID]world.ShardState{}}
 	d := &world.Domain{Name: "lan", PhysicalNetwork: "eth2", MaxGateways: 5,
 		Subnets: []world.Subnet{{Prefix: netip.MustParsePrefix("10.50.0.0/24")}}}
 	for i := range 6 {
@@ -87,7 +87,9 @@ func TestKernelsFailOver(t *testing.T) {
 	w := kernels()
 	before := preferred(place.Compute(w).Domains[0])
 	for i, node := range before {
-		w.Carriers[world.ShardID{Domain: "lan", Index: i}] = world.Carrier{Active: node, Settled: true, Order: []string{node}}
+		w.ShardStates[world.ShardID{Domain: "lan", Index: i}] = world.ShardState{
+			Active: node, Settled: true, Order: []string{node},
+		}
 	}
 	w.Nodes[1].Faults = map[string]string{world.EveryNetwork: "its agent does not answer"}
 	moved := preferred(place.Compute(w).Domains[0])
@@ -95,7 +97,9 @@ func TestKernelsFailOver(t *testing.T) {
 		if node == "n1" || before[i] != "n1" && node != before[i] {
 			t.Errorf("shard %d is on %s, was on %s", i, node, before[i])
 		}
-		w.Carriers[world.ShardID{Domain: "lan", Index: i}] = world.Carrier{Active: node, Settled: true, Order: []string{node}}
+		w.ShardStates[world.ShardID{Domain: "lan", Index: i}] = world.ShardState{
+			Active: node, Settled: true, Order: []string{node},
+		}
 	}
 	w.Nodes[1].Faults = nil
 	for i, node := range preferred(place.Compute(w).Domains[0]) {

@@ -12,7 +12,7 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 )
 
-// Layout is the shards of all domains and the nodes that may carry them.
+// Layout is the shards of all domains and the nodes that may be their gateways.
 type Layout struct {
 	// Domains are sorted by name.
 	Domains []*Domain
@@ -20,7 +20,7 @@ type Layout struct {
 	UnsupportedReason string
 	// Interconnect is set if each node has its own databases, which its agent programs.
 	Interconnect bool
-	// byAge has the same domains, oldest first. byPool maps a pool to the domain that carries it.
+	// byAge has the same domains, oldest first. byPool maps a pool to the domain that serves it.
 	byAge  []*Domain
 	byPool map[string]*Domain
 }
@@ -30,11 +30,11 @@ type Domain struct {
 	Spec *world.Domain
 	// Shards are in order of their index. There are none if the domain has no gateway.
 	Shards []Shard
-	// Excluded are the domain's nodes that must not carry shards, by name.
+	// Excluded are the domain's nodes that must not be gateways, by name.
 	Excluded []ExcludedNode
-	// Pools are the pools of its spec that the domain carries, sorted. They exist and belong to no older domain.
+	// Pools are the pools of its spec that the domain serves, sorted. They exist and belong to no older domain.
 	Pools []string
-	// Problems are about the pools that the domain does not carry, in addition to the problems of its spec.
+	// Problems are about the pools that the domain does not serve, in addition to the problems of its spec.
 	Problems []string
 	// Warnings are weaknesses of a domain that works.
 	Warnings []string
@@ -45,7 +45,8 @@ type Domain struct {
 	NoGateway, DisabledReason, Unserved string
 	// AllDraining is set if every gateway of the domain is draining.
 	AllDraining bool
-	// BlockedReason is why no new address of the domain may be published now. It is empty if addresses may be published.
+	// BlockedReason is why no new address of the domain may be published now. It is empty if addresses may be
+	// published.
 	BlockedReason string
 	seeds         []uint64
 	// residents are the chassis of the nodes on which the domain is on the bridge of OVN-Kubernetes' own gateway.
@@ -62,7 +63,7 @@ type Shard struct {
 	Gateways []plan.Gateway
 }
 
-// ExcludedNode is a node that must not carry shards, and why.
+// ExcludedNode is a node that must not be a gateway, and why.
 type ExcludedNode struct {
 	Node    string
 	Reason  Reason
@@ -144,9 +145,9 @@ func (l *Layout) compute(spec *world.Domain, nodes map[string]*world.Node, zones
 	}
 	d.remark(members, w.Cluster.OpenShiftSDN)
 	serves := make(map[*world.Node]bool, len(members))
-	for i, order := range d.orders(members, w.Carriers) {
+	for i, order := range d.orders(members, w.ShardStates) {
 		shard := Shard{ID: world.ShardID{Domain: spec.Name, Index: i}}
-		order = d.reporting(order, w.Carriers[shard.ID])
+		order = d.reporting(order, w.ShardStates[shard.ID])
 		if spec.MaxGateways > 0 {
 			order = order[:min(len(order), spec.MaxGateways)]
 		}
@@ -163,7 +164,7 @@ func (l *Layout) compute(spec *world.Domain, nodes map[string]*world.Node, zones
 // reporting returns the members that may be gateways of a shard that has none yet: those whose agents report, with
 // interconnect, unless none does. A gateway whose agent stopped reporting keeps the shards that it programmed, but
 // would not program new ones.
-func (d *Domain) reporting(order []*world.Node, c world.Carrier) []*world.Node {
+func (d *Domain) reporting(order []*world.Node, c world.ShardState) []*world.Node {
 	if len(c.Order) > 0 {
 		return order
 	}

@@ -10,7 +10,7 @@ import (
 )
 
 // orders returns for each shard the members in order of preference, fitter ones first.
-func (d *Domain) orders(members []*world.Node, carriers map[world.ShardID]world.Carrier) [][]*world.Node {
+func (d *Domain) orders(members []*world.Node, shardStates map[world.ShardID]world.ShardState) [][]*world.Node {
 	var groups [faulty + 1][]int
 	for i, n := range members {
 		f := d.fitness(n)
@@ -26,7 +26,7 @@ func (d *Domain) orders(members []*world.Node, carriers map[world.ShardID]world.
 		}
 		first[i] = noMember
 		if !d.Spec.Preempt {
-			first[i] = d.currentGateway(members, best, carriers[world.ShardID{Domain: d.Spec.Name, Index: i}])
+			first[i] = d.currentGateway(members, best, shardStates[world.ShardID{Domain: d.Spec.Name, Index: i}])
 		}
 	}
 	orders := make([][]*world.Node, len(d.seeds))
@@ -40,11 +40,11 @@ func (d *Domain) orders(members []*world.Node, carriers map[world.ShardID]world.
 	return orders
 }
 
-// currentGateway returns the member that carries a shard, or nobody if none may continue. As long as no member is
+// currentGateway returns the active gateway of a shard, or noMember if none may continue. As long as no member is
 // known to have settled as the active one, it is the member that OVN is configured to prefer: a gateway that returns
 // may claim a shard for a moment and must not keep it because of that. The member continues only if none is fitter.
 // Moving its shards to another gateway that is about to leave would not help.
-func (d *Domain) currentGateway(members []*world.Node, best fitness, c world.Carrier) int {
+func (d *Domain) currentGateway(members []*world.Node, best fitness, c world.ShardState) int {
 	preferred := []string{"", c.Active}
 	if len(c.Order) > 0 {
 		preferred[0] = c.Order[0]
@@ -65,7 +65,7 @@ func (d *Domain) currentGateway(members []*world.Node, best fitness, c world.Car
 
 // handover returns the progress of the move of a shard to another gateway, given the progress last written. A
 // failover is not a handover: no write of ours would speed it up.
-func handover(to string, c world.Carrier) world.Handover {
+func handover(to string, c world.ShardState) world.Handover {
 	switch {
 	case c.Active == "":
 		return c.Handover

@@ -28,7 +28,7 @@ type shardFamily struct {
 	family world.Family
 }
 
-// Placement is the shard of an address. If Reason is set, the address is not carried, and Shard is not set.
+// Placement is the shard of an address. If Reason is set, the address is not announced, and Shard is not set.
 type Placement struct {
 	Addr    netip.Addr
 	Shard   world.ShardID
@@ -47,13 +47,13 @@ func (s *Placement) OutsideLayer2() bool {
 	}
 }
 
-// Hold is why an address is not carried now although its domain could carry it.
+// Hold is why an address is not announced now although its domain could announce it.
 type Hold struct {
 	Reason  Reason
 	Message string
 }
 
-// VIPs returns the addresses of a Service that are carried.
+// VIPs returns the addresses of a Service that have a shard.
 func (s *Placements) VIPs(k world.Key) []plan.VIP {
 	var vips []plan.VIP
 	for _, placement := range s.Services[k] {
@@ -83,7 +83,7 @@ func (l *Layout) Place(w *world.Snapshot, a *ipam.Allocation, holds map[netip.Ad
 func (s *Placements) add(a *ipam.Allocation, addrs []netip.Addr, holds map[netip.Addr]Hold) []Placement {
 	placements := make([]Placement, len(addrs))
 	for i, addr := range addrs {
-		d, reason, message := s.layout.carrier(a.PoolOf(addr), addr)
+		d, reason, message := s.layout.domainFor(a.PoolOf(addr), addr)
 		if h, held := holds[addr]; held && reason == "" {
 			reason, message = h.Reason, h.Message
 		}
@@ -111,8 +111,8 @@ func (s *Placements) anchors(id world.ShardID) []netip.Prefix {
 	return anchors
 }
 
-// carrier returns the domain that carries an address of a pool, or why none does.
-func (l *Layout) carrier(pool string, a netip.Addr) (*Domain, Reason, string) {
+// domainFor returns the domain that serves an address of a pool, or why none does.
+func (l *Layout) domainFor(pool string, a netip.Addr) (*Domain, Reason, string) {
 	d := l.domain(pool, a)
 	if d == nil && pool == "" {
 		return nil, ReasonNoDomain, fmt.Sprintf("address %s is in no pool and in no subnet of an L2Domain", a)
@@ -135,10 +135,10 @@ func (l *Layout) carrier(pool string, a netip.Addr) (*Domain, Reason, string) {
 	return d, "", ""
 }
 
-// Idle returns why no address of a pool can be carried, or no reason if addresses can be carried.
+// Idle returns why no address of a pool can be announced, or no reason if addresses can.
 func (l *Layout) Idle(pool string) (Reason, string) { return l.byPool[pool].idle(pool) }
 
-// idle returns why a domain carries no address of a pool. A nil domain stands for no domain.
+// idle returns why a domain serves no address of a pool. A nil domain stands for no domain.
 func (d *Domain) idle(pool string) (Reason, string) {
 	switch {
 	case d == nil:
@@ -155,9 +155,9 @@ func (d *Domain) idle(pool string) (Reason, string) {
 	return "", ""
 }
 
-// Fabric returns the base topology for the Services: all domains without problems of their own.
-func (l *Layout) Fabric(w *world.Snapshot, s *Placements) *plan.Fabric {
-	f := &plan.Fabric{Cluster: w.Cluster}
+// Topology returns the base topology for the Services: all domains without problems of their own.
+func (l *Layout) Topology(w *world.Snapshot, s *Placements) *plan.Topology {
+	f := &plan.Topology{Cluster: w.Cluster}
 	ordinals := l.ordinals(s, w)
 	for _, n := range w.Nodes {
 		if n.Chassis != "" {
@@ -181,7 +181,7 @@ func (l *Layout) Fabric(w *world.Snapshot, s *Placements) *plan.Fabric {
 		for _, shard := range d.Shards {
 			pd.Shards = append(pd.Shards, plan.Shard{
 				ID: shard.ID, Gateways: shard.Gateways, Anchors: s.anchors(shard.ID),
-				Handover: handover(shard.Gateways[0].Chassis, w.Carriers[shard.ID]), Ordinal: ordinals[shard.ID],
+				Handover: handover(shard.Gateways[0].Chassis, w.ShardStates[shard.ID]), Ordinal: ordinals[shard.ID],
 			})
 		}
 		f.Domains = append(f.Domains, pd)

@@ -4,11 +4,11 @@ package place
 
 import "github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
 
-// Reason is a one-word reason why an address is not carried, or why a node carries nothing. Reasons are part of the
+// Reason is a one-word reason why an address is not announced, or why a node is not a gateway. Reasons are part of the
 // API: package v1alpha1 defines their values and meanings.
 type Reason string
 
-// Reasons why an address is not carried.
+// Reasons why an address is not announced.
 const (
 	ReasonNoDomain              Reason = v1alpha1.ReasonNoDomain
 	ReasonDisabledByMode        Reason = v1alpha1.ReasonDisabledByMode
@@ -21,7 +21,7 @@ const (
 	ReasonProbing Reason = "Probing"
 )
 
-// Reasons why a node carries nothing.
+// Reasons why a node is not a gateway.
 const (
 	ReasonNoChassis      Reason = v1alpha1.ExcludedNoChassis
 	ReasonOtherZone      Reason = v1alpha1.ExcludedOtherZone

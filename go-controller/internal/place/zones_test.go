@@ -42,7 +42,7 @@ func zoned(agents ...string) *world.Snapshot {
 // ordinalsOf returns the ordinals of the shards with addresses.
 func ordinalsOf(w *world.Snapshot) map[world.ShardID]int {
 	l := place.Compute(w)
-	f := l.Fabric(w, l.Place(w, ipam.Allocate(w, nil, l.ShardOf), nil))
+	f := l.Topology(w, l.Place(w, ipam.Allocate(w, nil, l.ShardOf), nil))
 	out := map[world.ShardID]int{}
 	for _, s := range f.Domains[0].Shards {
 		if len(s.Anchors) > 0 {
@@ -160,7 +160,9 @@ func TestSilentAgentsGetNoNewShards(t *testing.T) {
 	w := zoned("n1", "n2", "n3")
 	w.Nodes[0].Agent.Silent = true
 	used := world.ShardID{Domain: "lan", Index: 3}
-	w.Carriers = map[world.ShardID]world.Carrier{used: {Active: "chassis-1", Settled: true, Order: []string{"chassis-1"}}}
+	w.ShardStates = map[world.ShardID]world.ShardState{
+		used: {Active: "chassis-1", Settled: true, Order: []string{"chassis-1"}},
+	}
 	for _, s := range place.Compute(w).Domains[0].Shards {
 		on := slices.ContainsFunc(s.Gateways, func(g plan.Gateway) bool { return g.Node == "n1" })
 		if on != (s.ID == used) || len(s.Gateways) < 2 {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package plan computes what a Service needs from any dataplane: its addresses, the shards that carry them, and the
+// Package plan computes what a Service needs from any dataplane: its addresses, their shards, and the
 // endpoints that take its traffic. The endpoint decision (KEP-1669, KEP-1672) is made here, once, for all dataplanes.
 //
 // Invariants:

@@ -12,7 +12,7 @@ import (
 )
 
 // For returns the plan to serve the Service on these VIPs, or nil if there are none.
-func For(s *world.Service, vips []VIP, within *Reachability) *Service {
+func For(s *world.Service, vips []VIP, reachability *Reachability) *Service {
 	if len(vips) == 0 {
 		return nil
 	}
@@ -27,7 +27,7 @@ func For(s *world.Service, vips []VIP, within *Reachability) *Service {
 	slices.SortFunc(ports, func(a, b world.Port) int {
 		return cmp.Or(cmp.Compare(a.Protocol, b.Protocol), cmp.Compare(a.Port, b.Port))
 	})
-	if n := countBackends(s, p.VIPs); within.maxBackends > 0 && n > within.maxBackends {
+	if n := countBackends(s, p.VIPs); reachability.maxBackends > 0 && n > reachability.maxBackends {
 		p.BackendsOverLimit = n
 		return p
 	}
@@ -35,8 +35,8 @@ func For(s *world.Service, vips []VIP, within *Reachability) *Service {
 	for _, vip := range p.VIPs {
 		for _, port := range ports {
 			taking, others := backends(s, world.FamilyOf(vip.Addr), port)
-			reached, outside := within.split(taking)
-			draining, _ := within.split(others)
+			reached, outside := reachability.split(taking)
+			draining, _ := reachability.split(others)
 			p.Listeners = append(p.Listeners, Listener{
 				VIP: vip.Addr, Protocol: port.Protocol, Port: port.Port, Backends: reached, Draining: draining,
 			})

@@ -25,12 +25,12 @@ type Service struct {
 	Unreachable []netip.Addr
 	// SessionAffinity means sessionAffinity: ClientIP. All connections of a client go to one backend.
 	SessionAffinity bool
-	// SourceRanges are the client ranges by family. A family without an entry admits all clients. A family with an empty
-	// entry admits none.
+	// SourceRanges are the client ranges by family. A family without an entry admits all clients. A family with an
+	// empty entry admits none.
 	SourceRanges map[world.Family][]netip.Prefix
 }
 
-// VIP is an address of a Service and the shard that carries it.
+// VIP is an address of a Service and its shard.
 type VIP struct {
 	Addr  netip.Addr
 	Shard world.ShardID
@@ -79,8 +79,8 @@ type Backend struct {
 	HostNetwork bool
 }
 
-// Fabric is the base topology of the Services: segments, shards and their gateways.
-type Fabric struct {
+// Topology is the base topology of the Services: segments, shards and their gateways.
+type Topology struct {
 	Cluster world.Cluster
 	// Nodes are the nodes with a known chassis, sorted by name.
 	Nodes []Node
@@ -105,7 +105,7 @@ type Domain struct {
 	DetectMultiplier int
 	Shards           []Shard
 	// Residents are the chassis on which the domain's switch has a port to the bridge for the whole life of the
-	// domain, whether they carry an address or not: those where that bridge is the one of OVN-Kubernetes' own
+	// domain, whether they are active gateways or not: those where that bridge is the one of OVN-Kubernetes' own
 	// gateway.
 	Residents []string
 	// SharedBridge is set in a zone whose node has the domain on the bridge of OVN-Kubernetes' own gateway, in shared
@@ -153,6 +153,6 @@ type Node struct {
 	PodSubnets, Transit []netip.Prefix
 }
 
-// Gateway is a node that may carry a shard. Interface is the node's own interface on the segment if the node answers
-// instead of OVN (OpenShift SDN).
+// Gateway is a node that may become the active gateway of a shard. Interface is the node's own interface on the segment
+// if the node answers instead of OVN (OpenShift SDN).
 type Gateway struct{ Node, Chassis, Interface string }

@@ -68,12 +68,12 @@ func NewReachability(w *world.Snapshot) *Reachability {
 }
 
 func (r *Reachability) addSubnets(n *world.Node, f world.Family) {
-	told := false
+	known := false
 	for _, p := range n.PodSubnets {
 		if world.FamilyOf(p.Addr()) != f {
 			continue
 		}
-		told = true
+		known = true
 		if other, ok := r.subnets[p]; !ok || n.Name < other {
 			r.subnets[p] = n.Name
 		}
@@ -81,7 +81,7 @@ func (r *Reachability) addSubnets(n *world.Node, f world.Family) {
 			r.lengths[f] = append(r.lengths[f], p.Bits())
 		}
 	}
-	if !told {
+	if !known {
 		r.unknownSubnets[nodeFamily{n.Name, f}] = true
 	}
 }
@@ -93,8 +93,8 @@ func (r *Reachability) Equal(o *Reachability) bool {
 		maps.Equal(r.subnets, o.subnets) && maps.Equal(r.unknownSubnets, o.unknownSubnets)
 }
 
-// split returns the backends that can be reached, with their nodes and with HostNetwork set for those that are nodes, and
-// the addresses of the others.
+// split returns the backends that can be reached, with their nodes and with HostNetwork set for those that are nodes,
+// and the addresses of the others.
 func (r *Reachability) split(all []Backend) (reached []Backend, outside []netip.Addr) {
 	reached = all[:0]
 	for _, b := range all {

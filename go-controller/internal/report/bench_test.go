@@ -24,9 +24,11 @@ func BenchmarkPass(b *testing.B) {
 	w.Pools[0].Ranges[0] = netipx.MustParseIPRange("10.50.0.0-10.50.255.254")
 	w.Domains[0].Subnets[0].Prefix = netip.MustParsePrefix("10.50.0.0/16")
 	w.Domains[0].Shards = 8
-	w.Carriers = map[world.ShardID]world.Carrier{}
+	w.ShardStates = map[world.ShardID]world.ShardState{}
 	for i := range 8 {
-		w.Carriers[world.ShardID{Domain: "lan", Index: i}] = world.Carrier{Active: "chassis-1", Order: []string{"chassis-1"}}
+		w.ShardStates[world.ShardID{Domain: "lan", Index: i}] = world.ShardState{
+			Active: "chassis-1", Order: []string{"chassis-1"},
+		}
 	}
 	for i := range services {
 		s := worldtest.Service(world.Key{Namespace: "shop", Name: fmt.Sprintf("web-%d", i)}, i)

@@ -101,14 +101,14 @@ func onlyBGP(placement place.Placement, t advertisementState) bool {
 }
 
 // advertisementTexts describes the BGP state of the addresses. Addresses with the same state share one text.
-func advertisementTexts(placements []place.Placement, told []advertisementState) []string {
+func advertisementTexts(placements []place.Placement, states []advertisementState) []string {
 	var texts []string
-	for i, t := range told {
-		if t.text == "" || slices.Contains(told[:i], t) {
+	for i, t := range states {
+		if t.text == "" || slices.Contains(states[:i], t) {
 			continue
 		}
 		var addrs []string
-		for j, o := range told {
+		for j, o := range states {
 			if o == t {
 				addrs = append(addrs, placements[j].Addr.String())
 			}
@@ -193,7 +193,8 @@ func (v *Builder) peerReady(peer string, useless bool, keepers []string) kube.Ve
 			len(silent), world.Count(len(keepers), "node"), firstFew(silent), whySilent)
 	}
 	if len(lack) > 0 {
-		lacking = fmt.Sprintf("no session on %d of %s: %s%s", len(lack), world.Count(len(keepers), "node"), firstFew(lack), why)
+		lacking = fmt.Sprintf("no session on %d of %s: %s%s", len(lack),
+			world.Count(len(keepers), "node"), firstFew(lack), why)
 	}
 	switch {
 	case v.BGP.Off() != "":
@@ -203,7 +204,7 @@ func (v *Builder) peerReady(peer string, useless bool, keepers []string) kube.Ve
 	case len(keepers) == 0:
 		return not(v1alpha1.ReasonNoNodes, "no node has the session: all matching nodes are draining")
 	case len(lack) == len(keepers):
-		return not(v1alpha1.ReasonNoSession, fmt.Sprintf("no established session on %s%s", world.Count(len(keepers), "node"), why))
+		return not(v1alpha1.ReasonNoSession, "no established session on "+world.Count(len(keepers), "node")+why)
 	case len(silent) > 0 && (len(lack) == 0 || len(lack)+len(silent) == len(keepers)):
 		return kube.Verdict{
 			Status: metav1.ConditionUnknown, Reason: v1alpha1.ReasonNodeSilent, Message: sentences(unknown, lacking),

@@ -83,7 +83,7 @@ func TestServiceStatusWithBGP(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := withBGP(worldtest.Service(web, 1))
-			w.Carriers = map[world.ShardID]world.Carrier{{Domain: "lan"}: {Active: "chassis-2", Settled: true}}
+			w.ShardStates = map[world.ShardID]world.ShardState{{Domain: "lan"}: {Active: "chassis-2", Settled: true}}
 			test.change(w)
 			var m decide.State
 			d := m.Decide(w)
@@ -107,7 +107,7 @@ func TestBGPAloneNeedsNoDataplane(t *testing.T) {
 	if got := v.announced(w.Services[0]); got == nil || got.Status != metav1.ConditionTrue {
 		t.Errorf("the verdict is %+v", got)
 	}
-	if way := v.carriedBy(w.Pools[0]); way.Status != metav1.ConditionTrue {
+	if way := v.announcedFor(w.Pools[0]); way.Status != metav1.ConditionTrue {
 		t.Errorf("the pool's way is %+v", way)
 	}
 }
@@ -118,7 +118,7 @@ func TestPoolOfBGPNodesIsNotReadyWithoutThem(t *testing.T) {
 	w.Cluster.NoDatabase, w.Advertisements[0].ByGateway = true, true
 	var m decide.State
 	v := NewBuilder(m.Decide(w), Observed{})
-	if way := v.carriedBy(w.Pools[0]); way.Status != metav1.ConditionFalse || way.Reason != v1alpha1.ReasonUnsupported {
+	if way := v.announcedFor(w.Pools[0]); way.Status != metav1.ConditionFalse || way.Reason != v1alpha1.ReasonUnsupported {
 		t.Errorf("the pool's way is %+v, want it to be Unsupported", way)
 	}
 }
@@ -181,7 +181,7 @@ func TestPeersAreReadyWithAllSessions(t *testing.T) {
 		"it drains": {func(w *world.Snapshot) { w.Nodes[2].Draining = "label" },
 			kube.Verdict{Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonReady,
 				Message: "established session on 2 nodes"}},
-		"nobody reports": {func(w *world.Snapshot) { w.Sessions = nil },
+		"no node reports": {func(w *world.Snapshot) { w.Sessions = nil },
 			kube.Verdict{Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonNoSession,
 				Message: "no established session on 3 nodes; node n1 does not report it"}},
 		"silent": {func(w *world.Snapshot) {

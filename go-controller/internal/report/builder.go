@@ -36,8 +36,8 @@ const maxOutside = 5
 type Observed struct {
 	// Synced is set once the databases of the dataplane have been read.
 	Synced bool
-	// Unread is set while the contents of the databases, and therefore the carriers, are unknown. lost is the message for
-	// databases that have been unreachable for a few seconds, or "".
+	// Unread is set while the contents of the databases, and therefore the states of the shards, are unknown. lost is
+	// the message for databases that have been unreachable for a few seconds, or "".
 	Unread bool
 	Lost   string
 	// Programmed holds the result of each Service's latest plan.
@@ -52,8 +52,8 @@ type Observed struct {
 type Builder struct {
 	*decide.Decision
 	Observed
-	// active holds the node that carries each shard, or the name of the chassis if no Node has that chassis. Shards
-	// without a carrier are absent.
+	// active holds the active gateway of each shard, or the name of the chassis if no Node has that chassis. Shards
+	// without an active gateway are absent.
 	active map[world.ShardID]string
 	// nodes are the nodes of the snapshot by name.
 	nodes map[string]*world.Node
@@ -64,7 +64,7 @@ type Builder struct {
 
 // NewBuilder returns a Builder for a decision, given the state observed when it was made.
 func NewBuilder(d *decide.Decision, k Observed) *Builder {
-	v := &Builder{Decision: d, Observed: k, active: make(map[world.ShardID]string, len(d.World.Carriers)),
+	v := &Builder{Decision: d, Observed: k, active: make(map[world.ShardID]string, len(d.World.ShardStates)),
 		survey: d.BGP.Survey(), advertisementStates: map[*bgp.Advertisers]advertisementState{}}
 	v.nodes = make(map[string]*world.Node, len(d.World.Nodes))
 	nodes := make(map[string]string, len(d.World.Nodes))
@@ -74,9 +74,9 @@ func NewBuilder(d *decide.Decision, k Observed) *Builder {
 			nodes[n.Chassis] = n.Name
 		}
 	}
-	for shard, carrier := range d.World.Carriers {
-		if carrier.Active != "" {
-			v.active[shard] = cmp.Or(nodes[carrier.Active], carrier.Active)
+	for shard, state := range d.World.ShardStates {
+		if state.Active != "" {
+			v.active[shard] = cmp.Or(nodes[state.Active], state.Active)
 		}
 	}
 	return v
@@ -117,11 +117,11 @@ func (v *Builder) announced(s *world.Service) *kube.Verdict {
 	if len(placements) == 0 {
 		return not(v1alpha1.ReasonNotAllocated, "the Service has no address; see %s", v1alpha1.ConditionAllocated)
 	}
-	byOVN, told := false, v.advertised(s)
+	byOVN, advertised := false, v.advertised(s)
 	for i, placement := range placements {
 		var t advertisementState
-		if told != nil {
-			t = told[i]
+		if advertised != nil {
+			t = advertised[i]
 		}
 		switch {
 		case placement.Reason == "":
@@ -146,7 +146,7 @@ func (v *Builder) announced(s *world.Service) *kube.Verdict {
 		}
 	}
 	if !byOVN {
-		message := strings.Join(advertisementTexts(placements, told), "; ")
+		message := strings.Join(advertisementTexts(placements, advertised), "; ")
 		return &kube.Verdict{Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonAnnounced, Message: message}
 	}
 	want, got := v.Plans[s.Key], v.Programmed[s.Key]
@@ -175,7 +175,7 @@ func (v *Builder) announced(s *world.Service) *kube.Verdict {
 	if text := v.unserved(s, placements, want); text != "" {
 		return not(v1alpha1.ReasonNoEndpoints, "%s", text)
 	}
-	return v.announcedByOVN(placements, told, want)
+	return v.announcedByOVN(placements, advertised, want)
 }
 
 // unserved names an address whose traffic no endpoint takes although the Service has endpoints. With OpenShift SDN and
@@ -199,7 +199,7 @@ func (v *Builder) unserved(s *world.Service, placements []place.Placement, p *pl
 }
 
 // announcedByOVN returns the verdict on addresses that are programmed in OVN.
-func (v *Builder) announcedByOVN(placements []place.Placement, told []advertisementState,
+func (v *Builder) announcedByOVN(placements []place.Placement, advertised []advertisementState,
 	p *plan.Service) *kube.Verdict {
 	parts := make([]string, 0, len(placements))
 	for _, placement := range placements {
@@ -219,7 +219,7 @@ func (v *Builder) announcedByOVN(placements []place.Placement, told []advertisem
 		parts = append(parts, fmt.Sprintf("address %s is %s %s (L2Domain %s, shard %d)",
 			placement.Addr, by, node, placement.Shard.Domain, placement.Shard.Index))
 	}
-	message := strings.Join(append(parts, advertisementTexts(placements, told)...), "; ")
+	message := strings.Join(append(parts, advertisementTexts(placements, advertised)...), "; ")
 	if n := len(p.Unreachable); n > 0 {
 		message += fmt.Sprintf("; no traffic is sent to %s because replies would not return through the gateway "+
 			"(neither in the pod subnet of a node of this zone, k8s.ovn.org/node-subnets, nor the address of a node with "+
@@ -258,7 +258,7 @@ func (v *Builder) Pools() map[string]kube.Merge[*v1alpha1.IPAddressPool] {
 	mode := modeAccepted(&v.World.Cluster.Switch)
 	out := make(map[string]kube.Merge[*v1alpha1.IPAddressPool], len(v.World.Pools))
 	for _, p := range v.World.Pools {
-		out[p.Name] = kube.PoolStatus(p.Problems, v.Allocation.Pools[p.Name], v.carriedBy(p), mode)
+		out[p.Name] = kube.PoolStatus(p.Problems, v.Allocation.Pools[p.Name], v.announcedFor(p), mode)
 	}
 	return out
 }
@@ -276,9 +276,9 @@ func modeAccepted(s *world.Switch) *kube.Verdict {
 	return v
 }
 
-// carriedBy returns the verdict whether the addresses of a pool are carried. It is Unknown while that depends on state
-// that OVN has not reported yet: which nodes can carry them.
-func (v *Builder) carriedBy(p *world.Pool) kube.Verdict {
+// announcedFor returns the verdict whether the addresses of a pool can be announced. It is Unknown while that depends
+// on state that OVN has not reported yet: which nodes can be gateways.
+func (v *Builder) announcedFor(p *world.Pool) kube.Verdict {
 	reason, message := v.Layout.Idle(p.Name)
 	switch {
 	case (reason == place.ReasonNoDomain || reason == place.ReasonDisabledByMode || reason == place.ReasonUnsupported) &&
@@ -347,7 +347,7 @@ func (v *Builder) domain(d *place.Domain, addresses map[world.ShardID]int32) v1a
 // anchors returns the external addresses of a domain's shards.
 func (v *Builder) anchors(domain string) map[world.ShardID][]string {
 	anchors := map[world.ShardID][]string{}
-	for _, d := range v.Fabric.Domains {
+	for _, d := range v.Topology.Domains {
 		if d.Name != domain {
 			continue
 		}
@@ -360,7 +360,7 @@ func (v *Builder) anchors(domain string) map[world.ShardID][]string {
 	return anchors
 }
 
-// domainReady returns the verdict whether a domain can carry addresses, or nil while the dataplane has not reported.
+// domainReady returns the verdict whether a domain can announce addresses, or nil while the dataplane has not reported.
 func (v *Builder) domainReady(d *place.Domain) *kube.Verdict {
 	not := func(reason, message string) *kube.Verdict {
 		return &kube.Verdict{Status: metav1.ConditionFalse, Reason: reason, Message: message}

@@ -51,11 +51,11 @@ func TestConditionNamesFirstBrokenLink(t *testing.T) {
 			kube.Verdict{Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonUnsupported, Message: "northbound"}},
 		"refused": {func(i *input) { i.k.Programmed[web] = loop.Result{Err: errors.New("no such table")} },
 			kube.Verdict{Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonDataplaneError, Message: "no such table"}},
-		"nobody carries it": {func(i *input) { i.w.Carriers = nil },
+		"no active gateway": {func(i *input) { i.w.ShardStates = nil },
 			kube.Verdict{Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonNoActiveGateway,
 				Message: "shard 0 of L2Domain lan"}},
-		"chassis without node": {func(i *input) { i.w.Carriers[shard] = world.Carrier{Active: "stranger"} },
-			kube.Verdict{Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonAnnounced, Message: "gateway stranger"}},
+		"chassis without node": {func(i *input) { i.w.ShardStates[shard] = world.ShardState{Active: "unknown"} },
+			kube.Verdict{Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonAnnounced, Message: "gateway unknown"}},
 		"no endpoints": {func(i *input) { i.s.Slices = nil },
 			kube.Verdict{Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonNoEndpoints}},
 		"endpoints out of reach": {func(i *input) {
@@ -71,17 +71,17 @@ func TestConditionNamesFirstBrokenLink(t *testing.T) {
 		}, kube.Verdict{Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonNoEndpoints,
 			Message: "would not return through the gateway (neither in the pod subnet of a node of this zone, " +
 				"k8s.ovn.org/node-subnets, nor the address of a node with k8s.ovn.org/node-masquerade-subnet): 10.244.0.1"}},
-		"not synced": {func(i *input) { has(i.s); i.k.Synced = false }, kube.Verdict{}},
-		"not told":   {func(i *input) { has(i.s); i.k.Programmed[web] = loop.Result{} }, kube.Verdict{}},
+		"not synced":  {func(i *input) { has(i.s); i.k.Synced = false }, kube.Verdict{}},
+		"not applied": {func(i *input) { has(i.s); i.k.Programmed[web] = loop.Result{} }, kube.Verdict{}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			in := input{s: worldtest.Service(web, 1), k: Observed{Synced: true, Programmed: map[world.Key]loop.Result{}}}
 			in.w = worldtest.Small(5, in.s)
-			in.w.Carriers = map[world.ShardID]world.Carrier{shard: {Active: "chassis-2"}}
+			in.w.ShardStates = map[world.ShardID]world.ShardState{shard: {Active: "chassis-2"}}
 			test.change(&in)
 			var m decide.State
 			d := m.Decide(in.w)
-			if _, told := in.k.Programmed[web]; !told {
+			if _, applied := in.k.Programmed[web]; !applied {
 				in.k.Programmed[web] = loop.Result{Key: web, Plan: d.Plans[web]}
 			}
 			got := NewBuilder(d, in.k).Services(&Cache{})[web].Announced
@@ -104,7 +104,7 @@ func TestAnnouncedStandsWhileBackendsChange(t *testing.T) {
 	var m decide.State
 	s := worldtest.Service(web, 1)
 	w := worldtest.Small(5, s)
-	w.Carriers = map[world.ShardID]world.Carrier{{Domain: "lan"}: {Active: "chassis-1"}}
+	w.ShardStates = map[world.ShardID]world.ShardState{{Domain: "lan"}: {Active: "chassis-1"}}
 	before := m.Decide(w).Plans[web]
 	w.Services = []*world.Service{worldtest.Service(web, 2)}
 	d := m.Decide(w)
@@ -151,7 +151,7 @@ func TestDomainReportsMissingParts(t *testing.T) {
 		"OVN's facts": {func(w *world.Snapshot, k *Observed) { w.Nodes, k.Synced = nil, false }, "Accepted: ", "-"},
 		"sense": {func(w *world.Snapshot, _ *Observed) { w.Domains[0].Problems = []string{"spec.vlan: spoilt"} },
 			"Invalid: spec.vlan: spoilt", "Invalid: "},
-		"ground": {func(_ *world.Snapshot, k *Observed) {
+		"topology": {func(_ *world.Snapshot, k *Observed) {
 			k.TopologyError = errors.New("no such table")
 		}, "Accepted: ", "DataplaneError: no such table"},
 		"a place for a shard": {func(_ *world.Snapshot, k *Observed) {
@@ -211,24 +211,24 @@ func TestPoolReportsMissingPartsOfDomain(t *testing.T) {
 	}
 }
 
-// The nodes that are excluded depend on the carriers of the shards. Until OVN has reported the carriers, a restarted
+// The nodes that are excluded depend on the states of the shards. Until OVN has reported them, a restarted
 // controller does not change the status that its predecessor wrote.
 func TestDomainStatusIsKeptUntilOVNReports(t *testing.T) {
 	w := worldtest.Small(5, worldtest.Service(web, 1))
 	w.Domains[0].MaxGateways = 1
 	shard := world.ShardID{Domain: "lan"}
 	for _, chassis := range []string{"chassis-1", "chassis-2", "chassis-3"} {
-		w.Carriers = map[world.ShardID]world.Carrier{shard: {Active: chassis, Order: []string{chassis}}}
+		w.ShardStates = map[world.ShardID]world.ShardState{shard: {Active: chassis, Order: []string{chassis}}}
 		var m decide.State
 		before, _ := NewBuilder(m.Decide(w), Observed{Synced: true,
 			Configured: true}).Domains()["lan"](&v1alpha1.L2Domain{}, time.Now())
 		if n := len(before.Status.ExcludedNodes); n != 2 {
 			t.Fatalf("%d nodes are excluded, want 2", n)
 		}
-		w.Carriers = nil
+		w.ShardStates = nil
 		for _, k := range []Observed{{}, {Synced: true}} {
 			if k.Synced {
-				w.Carriers = map[world.ShardID]world.Carrier{shard: {Active: chassis, Order: []string{chassis}}}
+				w.ShardStates = map[world.ShardID]world.ShardState{shard: {Active: chassis, Order: []string{chassis}}}
 			}
 			var fresh decide.State
 			if after, changed := NewBuilder(fresh.Decide(w), k).Domains()["lan"](before, time.Now()); changed {
@@ -242,7 +242,9 @@ func TestDomainStatusIsKeptUntilOVNReports(t *testing.T) {
 // A rejected domain no longer reports its former state, even if the database that had it is gone.
 func TestRefusedDomainHasNoGateways(t *testing.T) {
 	w := worldtest.Small(5, worldtest.Service(web, 1))
-	w.Carriers = map[world.ShardID]world.Carrier{{Domain: "lan"}: {Active: "chassis-2", Order: []string{"chassis-2"}}}
+	w.ShardStates = map[world.ShardID]world.ShardState{
+		{Domain: "lan"}: {Active: "chassis-2", Order: []string{"chassis-2"}},
+	}
 	var m decide.State
 	before, _ := NewBuilder(m.Decide(w), Observed{Synced: true,
 		Configured: true}).Domains()["lan"](&v1alpha1.L2Domain{}, time.Now())

@@ -34,13 +34,13 @@ func (w *words) say(of *world.Snapshot, k Observed) (remembered, fresh *kube.Ser
 // The status of a Service is rebuilt if and only if its inputs have changed. A cached status equals a rebuilt one.
 func TestStatusTextIsCached(t *testing.T) {
 	shard := world.ShardID{Domain: "lan"}
-	stranger := worldtest.Service(world.Key{Namespace: "shop", Name: "another"}, 2)
+	other := worldtest.Service(world.Key{Namespace: "shop", Name: "another"}, 2)
 	for name, test := range map[string]struct {
 		change func(*world.Snapshot, *Observed)
 		anew   bool
 	}{
 		"nothing":         {func(*world.Snapshot, *Observed) {}, false},
-		"another Service": {func(w *world.Snapshot, _ *Observed) { w.Services = append(w.Services, stranger) }, false},
+		"another Service": {func(w *world.Snapshot, _ *Observed) { w.Services = append(w.Services, other) }, false},
 		"another pool": {func(w *world.Snapshot, _ *Observed) {
 			w.Pools = append(w.Pools, &world.Pool{Name: "z"})
 		}, false},
@@ -51,9 +51,11 @@ func TestStatusTextIsCached(t *testing.T) {
 			w.Domains[0].Nodes = []string{"n2", "n1", "n3"}
 		}, false},
 		"standby gateways": {func(w *world.Snapshot, _ *Observed) {
-			w.Carriers[shard] = world.Carrier{Active: "chassis-1", Settled: true, Order: []string{"chassis-1", "chassis-3"}}
+			w.ShardStates[shard] = world.ShardState{
+				Active: "chassis-1", Settled: true, Order: []string{"chassis-1", "chassis-3"},
+			}
 		}, false},
-		"the plan of another": {func(_ *world.Snapshot, k *Observed) { k.Programmed[stranger.Key] = loop.Result{} }, false},
+		"the plan of another": {func(_ *world.Snapshot, k *Observed) { k.Programmed[other.Key] = loop.Result{} }, false},
 		"the object": {func(w *world.Snapshot, _ *Observed) {
 			s := *w.Services[0]
 			s.Limits = []string{"something has no effect"}
@@ -74,9 +76,9 @@ func TestStatusTextIsCached(t *testing.T) {
 		}, true},
 		"its domain": {func(w *world.Snapshot, _ *Observed) { w.Domains = nil }, true},
 		"the gateway": {func(w *world.Snapshot, _ *Observed) {
-			w.Carriers[shard] = world.Carrier{Active: "chassis-2"}
+			w.ShardStates[shard] = world.ShardState{Active: "chassis-2"}
 		}, true},
-		"no gateway":         {func(w *world.Snapshot, _ *Observed) { w.Carriers = nil }, true},
+		"no gateway":         {func(w *world.Snapshot, _ *Observed) { w.ShardStates = nil }, true},
 		"the gateway's name": {func(w *world.Snapshot, _ *Observed) { w.Nodes = w.Nodes[1:] }, true},
 		"what OVN has":       {func(_ *world.Snapshot, k *Observed) { k.Programmed[web] = loop.Result{Key: web} }, true},
 		"an error": {func(_ *world.Snapshot, k *Observed) {
@@ -93,13 +95,13 @@ func TestStatusTextIsCached(t *testing.T) {
 			var w words
 			of := worldtest.Small(5, worldtest.Service(web, 1))
 			of.Services[0].Assigned = []netip.Addr{netip.MustParseAddr("10.50.0.100")}
-			of.Carriers = map[world.ShardID]world.Carrier{shard: {Active: "chassis-1", Order: []string{"chassis-1"}}}
+			of.ShardStates = map[world.ShardID]world.ShardState{shard: {Active: "chassis-1", Order: []string{"chassis-1"}}}
 			k := Observed{Synced: true, Configured: true, Programmed: map[world.Key]loop.Result{}}
 			k.Programmed[web] = loop.Result{Key: web, Plan: w.state.Decide(of).Plans[web]}
 			before, _ := w.say(of, k)
 
 			next := *of
-			next.Carriers, k.Programmed = maps.Clone(of.Carriers), maps.Clone(k.Programmed)
+			next.ShardStates, k.Programmed = maps.Clone(of.ShardStates), maps.Clone(k.Programmed)
 			test.change(&next, &k)
 			after, fresh := w.say(&next, k)
 			if anew := after != before; anew != test.anew {

@@ -39,7 +39,7 @@ type flowState struct {
 	reason, message string
 }
 
-// flows returns the verdict on OVN's routers and on the bridges of the gateways that carry a Service's addresses.
+// flows returns the verdict on OVN's routers and on the bridges of the active gateways of a Service's addresses.
 func (v *Builder) flows(placements []place.Placement) flowState {
 	for i := range placements {
 		if placements[i].Reason == "" && v.World.Misplaced[placements[i].Addr] {

@@ -54,8 +54,8 @@ func TestStatusOmitsAddressesWithoutBridgePort(t *testing.T) {
 		!strings.Contains(got.Allocated.Message, "slb-lan-localnet") {
 		t.Errorf("without ports: %v %v", got.Addrs, got.Allocated)
 	}
-	if d := m.Decide(w); len(d.Fabric.Domains[0].Residents) != 3 || len(d.Plans) != 0 {
-		t.Errorf("without ports: residents %v, plans %v", d.Fabric.Domains[0].Residents, d.Plans)
+	if d := m.Decide(w); len(d.Topology.Domains[0].Residents) != 3 || len(d.Plans) != 0 {
+		t.Errorf("without ports: residents %v, plans %v", d.Topology.Domains[0].Residents, d.Plans)
 	}
 	worldtest.ReportStale(w.Nodes[1])
 	got = status(&m, w)
@@ -154,7 +154,7 @@ func TestAnnouncedIsUnknownWithoutGuardOnBrEx(t *testing.T) {
 		worldtest.ReportStale(n)
 	}
 	s.Assigned = status(&m, w).Addrs
-	w.Carriers = map[world.ShardID]world.Carrier{{Domain: "lan"}: {Active: "chassis-1", Settled: true,
+	w.ShardStates = map[world.ShardID]world.ShardState{{Domain: "lan"}: {Active: "chassis-1", Settled: true,
 		Order: []string{"chassis-1", "chassis-2", "chassis-3"}}}
 	for _, n := range w.Nodes {
 		n.Localnets = nil

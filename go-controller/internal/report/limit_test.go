@@ -32,7 +32,7 @@ func TestServiceOverLimitIsWithdrawnAndReported(t *testing.T) {
 	look := func(s *world.Service) (*decide.Decision, *Builder) {
 		w := worldtest.Small(5, s, other)
 		w.Cluster.MaxBackends = 4
-		w.Carriers = map[world.ShardID]world.Carrier{{Domain: "lan"}: {Active: "chassis-2"}}
+		w.ShardStates = map[world.ShardID]world.ShardState{{Domain: "lan"}: {Active: "chassis-2"}}
 		d := m.Decide(w)
 		if last != nil {
 			// OVN still has the previous decision.

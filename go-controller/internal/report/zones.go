@@ -24,14 +24,14 @@ func (v *Builder) appliedByZones(key world.Key, vips []plan.VIP) bool {
 	})
 }
 
-// silentZone returns the verdict on addresses that are carried by a node whose agent no longer reports, or nil if all
+// silentZone returns the verdict on addresses whose active gateway has an agent that no longer reports, or nil if all
 // agents report: they will say when they have programmed the addresses.
 func (v *Builder) silentZone(vips []plan.VIP) *kube.Verdict {
 	for _, vip := range vips {
 		node := v.nodes[v.active[vip.Shard]]
 		if node != nil && node.Agent != nil && node.Agent.Silent {
 			return &kube.Verdict{Status: metav1.ConditionUnknown, Reason: v1alpha1.ReasonNodeSilent,
-				Message: fmt.Sprintf("address %s: the agent of node %s, which carries it, does not report (ovnkube-slb node "+
+				Message: fmt.Sprintf("address %s: the agent of node %s, its active gateway, does not report (ovnkube-slb node "+
 					"--enable-l2)", vip.Addr, node.Name)}
 		}
 	}
@@ -51,7 +51,7 @@ func (v *Builder) mayAwaitZone(s *world.Service) bool {
 // ordinals returns the ordinals of a domain's shards, in a cluster with interconnect.
 func (v *Builder) ordinals(domain string) map[world.ShardID]*int32 {
 	ordinals := map[world.ShardID]*int32{}
-	for _, d := range v.Fabric.Domains {
+	for _, d := range v.Topology.Domains {
 		for _, s := range d.Shards {
 			if v.Layout.Interconnect && d.Name == domain && s.Ordinal != place.NoOrdinal {
 				ordinals[s.ID] = new(int32(s.Ordinal))

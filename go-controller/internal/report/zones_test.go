@@ -31,7 +31,7 @@ func TestStatusWaitsForTheZoneOfTheGateway(t *testing.T) {
 		for _, n := range w.Nodes {
 			n.Zone, n.Agent = n.Name, &world.ZoneAgent{}
 		}
-		w.Carriers = map[world.ShardID]world.Carrier{{Domain: "lan"}: {Active: "chassis-2"}}
+		w.ShardStates = map[world.ShardID]world.ShardState{{Domain: "lan"}: {Active: "chassis-2"}}
 		change(w)
 		d := m.Decide(w)
 		if p := d.Plans[web]; p != nil {
@@ -69,7 +69,7 @@ func TestStatusWaitsForTheZoneOfTheGateway(t *testing.T) {
 		got.Announced.Reason != v1alpha1.ReasonNodeSilent {
 		t.Fatalf("its report has expired: %+v", got)
 	}
-	got = status(func(w *world.Snapshot) { w.Now, w.Carriers = s.Created.Add(world.ZoneWait), nil })
+	got = status(func(w *world.Snapshot) { w.Now, w.ShardStates = s.Created.Add(world.ZoneWait), nil })
 	if got == nil || got.Announced == nil || got.Announced.Reason != v1alpha1.ReasonNoActiveGateway {
 		t.Fatalf("no gateway: %+v", got)
 	}

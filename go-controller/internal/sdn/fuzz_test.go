@@ -42,12 +42,12 @@ func FuzzWant(f *testing.F) {
 	f.Add([]byte("some nodes hold some addresses of some Services"))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		s := worldtest.Source(data)
-		fabric, plans, have := random(&s)
+		topology, plans, have := random(&s)
 		keep := s.N(2) == 0
-		wish := sdn.Want(fabric, plans, have, func(world.Key) bool { return keep })
-		checkPlaces(t, fabric, plans, holders(t, wish.Table))
+		wish := sdn.Want(topology, plans, have, func(world.Key) bool { return keep })
+		checkPlacements(t, topology, plans, holders(t, wish.Table))
 		checkSteps(t, have, wish.Table)
-		again := sdn.Want(fabric, plans, have, func(world.Key) bool { return keep })
+		again := sdn.Want(topology, plans, have, func(world.Key) bool { return keep })
 		if steps := append(sdn.Release(have, again.Table), sdn.Take(have, again.Table, none)...); len(steps) > 0 {
 			t.Errorf("the same again does %v", steps)
 		}
@@ -71,10 +71,12 @@ func holders(t *testing.T, table sdn.Table) map[netip.Addr]string {
 	return out
 }
 
-func checkPlaces(t *testing.T, fabric *plan.Fabric, plans map[world.Key]*plan.Service, holders map[netip.Addr]string) {
+func checkPlacements(
+	t *testing.T, topology *plan.Topology, plans map[world.Key]*plan.Service, holders map[netip.Addr]string,
+) {
 	t.Helper()
 	first := map[world.ShardID]string{}
-	for _, d := range fabric.Domains {
+	for _, d := range topology.Domains {
 		if s := d.Shards[0]; len(s.Gateways) > 0 {
 			first[s.ID] = s.Gateways[0].Node
 		}
@@ -118,19 +120,19 @@ func assign(t sdn.Table, s sdn.Step) {
 	}
 }
 
-func random(s *worldtest.Source) (*plan.Fabric, map[world.Key]*plan.Service, sdn.Table) {
+func random(s *worldtest.Source) (*plan.Topology, map[world.Key]*plan.Service, sdn.Table) {
 	node := func() string { return fmt.Sprintf("n%d", s.N(4)) }
 	addr := func() netip.Addr { return netip.AddrFrom4([4]byte{10, 0, 0, byte(s.N(6) + 1)}) }
 	key := func() world.Key { return world.Key{Namespace: "shop", Name: strings.Repeat("a", s.N(4)+1)} }
 	// The address determines the shard. Existing assignments may be older than the domain.
 	shard := func(a netip.Addr) world.ShardID { return world.ShardID{Domain: "lan", Index: int(a.As4()[3]) % 3} }
-	fabric := &plan.Fabric{}
+	topology := &plan.Topology{}
 	for i := range s.N(4) {
 		d := plan.Domain{Name: "lan", Shards: []plan.Shard{{ID: world.ShardID{Domain: "lan", Index: i}}}}
 		if s.N(4) > 0 {
 			d.Shards[0].Gateways = []plan.Gateway{{Node: node(), Interface: "eth1"}}
 		}
-		fabric.Domains = append(fabric.Domains, d)
+		topology.Domains = append(topology.Domains, d)
 	}
 	plans := map[world.Key]*plan.Service{}
 	for range s.N(4) {
@@ -146,5 +148,5 @@ func random(s *worldtest.Source) (*plan.Fabric, map[world.Key]*plan.Service, sdn
 		have.Add(node(), world.Held{Addr: addr(), Service: key(), Generation: uint64(s.N(3)),
 			Shard: world.ShardID{Domain: "lan", Index: s.N(3)}, Interface: "eth1"})
 	}
-	return fabric, plans, have
+	return topology, plans, have
 }

@@ -19,8 +19,8 @@ import (
 )
 
 // An archive contains the files shards (lines "DOMAIN/INDEX NODE:INTERFACE..."), services (lines "NAMESPACE/NAME
-// ADDRESS@DOMAIN/INDEX..."), told (existing annotations, lines "NODE ANNOTATION"), and keep (any content: assignments
-// of other Services are kept).
+// ADDRESS@DOMAIN/INDEX..."), annotations (existing annotations, lines "NODE ANNOTATION"), and keep (any content:
+// assignments of other Services are kept).
 func TestGoldens(t *testing.T) {
 	golden.RunArchives(t, "testdata/*.txtar", func(archive *txtar.Archive) (string, error) {
 		files := map[string]string{}
@@ -29,7 +29,7 @@ func TestGoldens(t *testing.T) {
 		}
 		var out strings.Builder
 		have := sdn.Table{}
-		for line := range strings.Lines(files["told"]) {
+		for line := range strings.Lines(files["annotations"]) {
 			node, text, _ := strings.Cut(strings.TrimSpace(line), " ")
 			held, err := sdn.Parse(text)
 			if err != nil {
@@ -39,7 +39,7 @@ func TestGoldens(t *testing.T) {
 				have.Add(node, h)
 			}
 		}
-		fabric, err := readShards(files["shards"])
+		topology, err := readShards(files["shards"])
 		if err != nil {
 			return "", err
 		}
@@ -47,11 +47,11 @@ func TestGoldens(t *testing.T) {
 		if err != nil {
 			return "", err
 		}
-		for _, shard := range slices.SortedFunc(maps.Keys(have.Carriers()), world.ShardID.Compare) {
-			fmt.Fprintf(&out, "shard %s/%d is carried by %s\n", shard.Domain, shard.Index, have.Carriers()[shard].Active)
+		for _, shard := range slices.SortedFunc(maps.Keys(have.ShardStates()), world.ShardID.Compare) {
+			fmt.Fprintf(&out, "shard %s/%d is active on %s\n", shard.Domain, shard.Index, have.ShardStates()[shard].Active)
 		}
 		_, keep := files["keep"]
-		wish := sdn.Want(fabric, plans, have, func(world.Key) bool { return keep })
+		wish := sdn.Want(topology, plans, have, func(world.Key) bool { return keep })
 		for _, key := range slices.SortedFunc(maps.Keys(wish.Failed), world.Key.Compare) {
 			fmt.Fprintf(&out, "%s: %s\n", key, wish.Failed[key])
 		}
@@ -66,8 +66,8 @@ func TestGoldens(t *testing.T) {
 	})
 }
 
-func readShards(text string) (*plan.Fabric, error) {
-	f := &plan.Fabric{}
+func readShards(text string) (*plan.Topology, error) {
+	f := &plan.Topology{}
 	for line := range strings.Lines(text) {
 		words := strings.Fields(line)
 		shard := plan.Shard{}

@@ -39,20 +39,20 @@ func sorted(held map[netip.Addr]world.Held) []world.Held {
 	return slices.SortedFunc(maps.Values(held), func(a, b world.Held) int { return a.Addr.Compare(b.Addr) })
 }
 
-// Carriers returns the node that carries each shard with an assigned address. If several nodes hold addresses of a
+// ShardStates returns the active gateway of each shard with an assigned address. If several nodes hold addresses of a
 // shard, for example after the shards of a domain have changed, it is the node with the highest generation.
-func (t Table) Carriers() map[world.ShardID]world.Carrier {
+func (t Table) ShardStates() map[world.ShardID]world.ShardState {
 	newest := map[world.ShardID]uint64{}
-	carriers := map[world.ShardID]world.Carrier{}
+	shardStates := map[world.ShardID]world.ShardState{}
 	for _, node := range slices.Sorted(maps.Keys(t)) {
 		for _, h := range t[node] {
-			if last, carried := newest[h.Shard]; !carried || h.Generation > last {
+			if last, known := newest[h.Shard]; !known || h.Generation > last {
 				newest[h.Shard] = h.Generation
-				carriers[h.Shard] = world.Carrier{Active: node, Settled: true, Order: []string{node}}
+				shardStates[h.Shard] = world.ShardState{Active: node, Settled: true, Order: []string{node}}
 			}
 		}
 	}
-	return carriers
+	return shardStates
 }
 
 // Assignment is the desired assignment.
@@ -65,9 +65,11 @@ type Assignment struct {
 // Want returns the desired assignment: the first gateway of each shard holds the shard's addresses. Assignments in
 // have of Services without a plan remain if keep returns true. An address that two Services share is assigned for the
 // first Service by name.
-func Want(fabric *plan.Fabric, plans map[world.Key]*plan.Service, have Table, keep func(world.Key) bool) Assignment {
+func Want(
+	topology *plan.Topology, plans map[world.Key]*plan.Service, have Table, keep func(world.Key) bool,
+) Assignment {
 	w := Assignment{Table{}, map[world.Key]string{}}
-	gateways := gateways(fabric)
+	gateways := gateways(topology)
 	last := newest(have)
 	placed := map[netip.Addr]bool{}
 	for _, key := range slices.SortedFunc(maps.Keys(plans), world.Key.Compare) {
@@ -118,7 +120,7 @@ func newest(t Table) map[netip.Addr]uint64 {
 	return out
 }
 
-func gateways(f *plan.Fabric) map[world.ShardID]plan.Gateway {
+func gateways(f *plan.Topology) map[world.ShardID]plan.Gateway {
 	out := map[world.ShardID]plan.Gateway{}
 	if f == nil {
 		return out

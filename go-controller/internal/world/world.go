@@ -27,8 +27,8 @@ type Snapshot struct {
 	Communities map[string][]Finding
 	// Sessions are the BGP sessions that each node reports, by node and peer.
 	Sessions map[string]map[string]PeerSession
-	// Carriers maps each shard that exists in OVN to its present carrier.
-	Carriers map[ShardID]Carrier
+	// ShardStates maps each shard that exists in OVN to its state in OVN.
+	ShardStates map[ShardID]ShardState
 	// Ordinals are the ordinals that shards have, in a cluster with interconnect.
 	Ordinals map[ShardID]int
 	// Bridges maps the name of each chassis in OVN to its bridges. The bridges of a chassis without an entry are
@@ -86,8 +86,8 @@ type Cluster struct {
 	MaxBackends int
 	// OpenShiftSDN means that there is no OVN. The kernels of the nodes hold the addresses.
 	OpenShiftSDN bool
-	// NoDatabase means that no northbound database is configured. Segments can then be served only with interconnect, by
-	// agents that program the databases of their zones. OpenShift SDN needs no database.
+	// NoDatabase means that no northbound database is configured. Segments can then be served only with interconnect,
+	// by agents that program the databases of their zones. OpenShift SDN needs no database.
 	NoDatabase bool
 }
 
@@ -205,8 +205,8 @@ type Node struct {
 	NetworkUnavailable bool
 	// Unreachable means that the kubelet has stopped reporting (condition Ready is Unknown).
 	Unreachable bool
-	// Draining is the reason why the node is draining and should not carry traffic (the signal and its value), empty if it
-	// is not.
+	// Draining is the reason why the node is draining and should not receive traffic (the signal and its value), empty
+	// if it is not.
 	Draining string
 	// Guarded means that a guard runs on the node and answers address probe requests for its segments.
 	Guarded bool
@@ -372,10 +372,10 @@ func (s ShardID) Compare(o ShardID) int {
 	return cmp.Or(cmp.Compare(s.Domain, o.Domain), cmp.Compare(s.Index, o.Index))
 }
 
-// Carrier is the state of a shard in OVN: the chassis that has claimed it (empty if none or unknown), whether that
+// ShardState is the state of a shard in OVN: the chassis that has claimed it (empty if none or unknown), whether that
 // claim has been stable for a while, the chassis of its HA chassis group by descending priority, and the progress of a
 // planned move according to its rows.
-type Carrier struct {
+type ShardState struct {
 	Active   string
 	Settled  bool
 	Order    []string

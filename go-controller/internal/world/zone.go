@@ -69,7 +69,7 @@ const ZoneWait = 30 * time.Second
 type ZoneAgent struct {
 	// Bridges are the bridges of the node, nil if they are unknown.
 	Bridges Bridges
-	// Claims are the shards that the node carries according to its own southbound database, and since when.
+	// Claims are the shards that the node has claimed according to its own southbound database, and since when.
 	Claims map[ShardID]time.Time
 	// Applied is the resource version up to which the agent has applied all ServicePlans except those in Failed, with
 	// the reason for each.
@@ -77,8 +77,8 @@ type ZoneAgent struct {
 	Failed  map[Key]string
 	// Problem is why the agent can't program the zone, or empty if it can.
 	Problem string
-	// Silent means that the report has expired. It still counts: what the agent programmed is still there, and an outage
-	// of the API server silences all agents.
+	// Silent means that the report has expired. It still counts: what the agent programmed is still there, and an
+	// outage of the API server silences all agents.
 	Silent bool
 }
 

@@ -11,13 +11,13 @@ func TestZonesOf(t *testing.T) {
 		home         string
 		interconnect bool
 	}{
-		"no node":                      {},
-		"central":                      {[]string{"global", "global"}, "global", false},
-		"a release that tells no zone": {[]string{"", "", ""}, "global", false},
-		"one node":                     {[]string{"n1"}, "n1", false},
-		"interconnect":                 {[]string{"n1", "n2", "n3"}, "", true},
-		"two zones of several nodes":   {[]string{"a", "a", "a", "b", "b"}, "a", false},
-		"the first node moves, the others tell nothing": {[]string{"n1", "", "", ""}, "global", false},
+		"no node":                    {},
+		"central":                    {[]string{"global", "global"}, "global", false},
+		"a release without zones":    {[]string{"", "", ""}, "global", false},
+		"one node":                   {[]string{"n1"}, "n1", false},
+		"interconnect":               {[]string{"n1", "n2", "n3"}, "", true},
+		"two zones of several nodes": {[]string{"a", "a", "a", "b", "b"}, "a", false},
+		"the first node moves, the others have no zone": {[]string{"n1", "", "", ""}, "global", false},
 		"two nodes of many say otherwise":               {[]string{"x", "y", "", "", ""}, "global", false},
 		"half have moved":                               {[]string{"n1", "n2", "global", "global"}, "", true},
 		"new nodes have no say":                         {[]string{"n1", "n2", "-", "-", "-"}, "", true},

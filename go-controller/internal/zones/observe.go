@@ -13,13 +13,14 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
 )
 
-// settleTime is how long a gateway must carry a shard until that counts as a decision of OVN.
+// settleTime is how long a gateway must have claimed a shard until that counts as a decision of OVN.
 const settleTime = 5 * time.Second
 
-// Observe adds what the agents report to a snapshot: who carries each shard, the bridges of the nodes, zones that can't
-// be programmed as faults of their nodes, and which addresses are applied where they are carried.
+// Observe adds what the agents report to a snapshot: the active gateway of each shard, the bridges of the nodes, zones
+// that can't be programmed as faults of their nodes, and which addresses the zones of their active gateways have
+// applied.
 func (p *Publisher) Observe(w *world.Snapshot) {
-	w.Carriers, w.Bridges = map[world.ShardID]world.Carrier{}, map[string]world.Bridges{}
+	w.ShardStates, w.Bridges = map[world.ShardID]world.ShardState{}, map[string]world.Bridges{}
 	gateways := map[world.ShardID][]string{}
 	for _, d := range w.Domains {
 		for index, order := range d.Gateways {
@@ -43,35 +44,37 @@ func (p *Publisher) Observe(w *world.Snapshot) {
 			w.Nodes[i] = &node
 		}
 	}
-	holders := p.holders(w, gateways)
+	active := p.activeAgents(w, gateways)
 	agents := map[string]*world.ZoneAgent{}
 	for _, n := range w.Nodes {
 		agents[n.Name] = n.Agent
 	}
 	for shard, order := range gateways {
-		// Until a gateway carries the shard, the first one is to have its addresses.
-		if holders[shard] == nil && len(order) > 0 {
-			holders[shard] = agents[order[0]]
+		// Until a gateway has claimed the shard, the first one is to have its addresses.
+		if active[shard] == nil && len(order) > 0 {
+			active[shard] = agents[order[0]]
 		}
-		c := w.Carriers[shard]
+		c := w.ShardStates[shard]
 		c.Order = chassisOf(w.Nodes, order)
-		w.Carriers[shard] = c
+		w.ShardStates[shard] = c
 	}
-	p.observeApplied(w, holders)
+	p.observeApplied(w, active)
 }
 
 // seenClaim is a claim of a shard: since when according to the node's own clock, and when this process saw it first.
 type seenClaim struct{ at, seen time.Time }
 
-// holders returns the agents of the nodes that carry the shards, and records the carriers. A gateway that died leaves
-// its last report behind, so the claim that was seen last is the current one. The clocks of nodes are compared only for
-// the claims that exist when this process starts. A node that is no gateway of a shard can't carry it, whatever it
-// reports.
-func (p *Publisher) holders(w *world.Snapshot, gateways map[world.ShardID][]string) map[world.ShardID]*world.ZoneAgent {
+// activeAgents returns the agents of the active gateways of the shards, and records the states of the shards. A gateway
+// that died leaves its last report behind, so the claim that was seen last is the current one. The clocks of nodes are
+// compared only for the claims that exist when this process starts. A node that is no gateway of a shard can't be
+// active for it, whatever it reports.
+func (p *Publisher) activeAgents(
+	w *world.Snapshot, gateways map[world.ShardID][]string,
+) map[world.ShardID]*world.ZoneAgent {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	first := len(p.claims) == 0
-	claims, holders := map[world.ShardID]map[string]seenClaim{}, map[world.ShardID]*world.ZoneAgent{}
+	claims, active := map[world.ShardID]map[string]seenClaim{}, map[world.ShardID]*world.ZoneAgent{}
 	latest := map[world.ShardID]seenClaim{}
 	fresh := false
 	for _, n := range w.Nodes {
@@ -97,15 +100,15 @@ func (p *Publisher) holders(w *world.Snapshot, gateways map[world.ShardID][]stri
 			if last, ok := latest[shard]; ok && !claim.seen.After(last.seen) {
 				continue
 			}
-			latest[shard], holders[shard] = claim, n.Agent
-			w.Carriers[shard] = world.Carrier{Active: n.Chassis, Settled: w.Now.Sub(claim.seen) >= settleTime}
+			latest[shard], active[shard] = claim, n.Agent
+			w.ShardStates[shard] = world.ShardState{Active: n.Chassis, Settled: w.Now.Sub(claim.seen) >= settleTime}
 		}
 	}
 	p.claims = claims
 	if fresh {
 		time.AfterFunc(settleTime, p.options.Changed) // nothing else reports that the claim has settled
 	}
-	return holders
+	return active
 }
 
 // chassisOf returns the chassis of nodes that exist.
@@ -124,19 +127,19 @@ func chassisOf(nodes []*world.Node, names []string) []string {
 }
 
 // observeApplied adds the addresses that the zones of their gateways have programmed.
-func (p *Publisher) observeApplied(w *world.Snapshot, holders map[world.ShardID]*world.ZoneAgent) {
+func (p *Publisher) observeApplied(w *world.Snapshot, active map[world.ShardID]*world.ZoneAgent) {
 	w.Applied, w.ApplyErrors = map[world.Key][]netip.Addr{}, map[world.Key]string{}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, o := range p.objects {
 		key, version := world.Key{Namespace: o.Spec.Namespace, Name: o.Spec.Name}, Version(o)
 		for _, v := range o.Spec.VIPs {
-			holder := holders[shardOf(&v)]
+			agent := active[shardOf(&v)]
 			addr, err := netip.ParseAddr(v.Address)
-			if holder == nil || err != nil || holder.Applied < version {
+			if agent == nil || err != nil || agent.Applied < version {
 				continue
 			}
-			if why := holder.Failed[key]; why != "" {
+			if why := agent.Failed[key]; why != "" {
 				w.ApplyErrors[key] = fmt.Sprintf("address %s: %s", addr, why)
 				continue
 			}

@@ -42,8 +42,8 @@ func observed(change func(n1, n2 *world.ZoneAgent)) *world.Snapshot {
 // A gateway that died leaves its last report behind.
 func TestTheLaterClaimIsTheCurrentOne(t *testing.T) {
 	w := observed(func(_, _ *world.ZoneAgent) {})
-	want := map[world.ShardID]world.Carrier{{Domain: "lan"}: {Active: "c2", Settled: true, Order: []string{"c2", "c1"}}}
-	if diff := cmp.Diff(want, w.Carriers); diff != "" {
+	want := map[world.ShardID]world.ShardState{{Domain: "lan"}: {Active: "c2", Settled: true, Order: []string{"c2", "c1"}}}
+	if diff := cmp.Diff(want, w.ShardStates); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
 	bridges := map[string]world.Bridges{"c1": {"physnet": "br-p"}, "c2": {"physnet": "br-p"}}
@@ -57,8 +57,8 @@ func TestOnlyGatewaysCarryShards(t *testing.T) {
 		alien := world.ShardID{Domain: "lan", Index: 1} // has no published gateways
 		n1.Claims[alien], n2.Claims[alien] = time.Unix(900, 0), time.Unix(901, 0)
 	})
-	if len(w.Carriers) != 1 {
-		t.Errorf("%+v", w.Carriers)
+	if len(w.ShardStates) != 1 {
+		t.Errorf("%+v", w.ShardStates)
 	}
 }
 
@@ -70,15 +70,17 @@ func TestServicesAreAppliedWhereTheyAreCarried(t *testing.T) {
 		applied map[world.Key][]netip.Addr
 		errors  map[world.Key]string
 	}{
-		"the carrier has applied it": {change: func(n1, _ *world.ZoneAgent) { n1.Applied = 1 }, applied: applied},
-		"only another has":           {change: func(_, n2 *world.ZoneAgent) { n2.Applied = 6 }},
+		"the active gateway has applied it": {change: func(n1, _ *world.ZoneAgent) { n1.Applied = 1 }, applied: applied},
+		"only another has":                  {change: func(_, n2 *world.ZoneAgent) { n2.Applied = 6 }},
 		"no active gateway, the first one has applied it": {change: func(n1, n2 *world.ZoneAgent) {
 			n1.Claims, n2.Claims, n1.Applied = nil, nil, 1
 		}, applied: applied},
 		"no active gateway, only the second one has applied it": {change: func(n1, n2 *world.ZoneAgent) {
 			n1.Claims, n2.Claims, n2.Applied = nil, nil, 1
 		}},
-		"the carrier failed": {change: func(_, n2 *world.ZoneAgent) { n2.Failed = map[world.Key]string{key: "no room"} },
+		"the active gateway failed": {change: func(_, n2 *world.ZoneAgent) {
+			n2.Failed = map[world.Key]string{key: "no room"}
+		},
 			errors: map[world.Key]string{key: "address 10.50.0.100: no room"}},
 	} {
 		w := observed(c.change)
@@ -101,7 +103,7 @@ func TestAZoneThatCannotBeProgrammedIsAFaultOfItsNode(t *testing.T) {
 	}
 }
 
-// The clocks of two nodes differ, and nothing but time tells that a claim has settled.
+// The clocks of two nodes differ, and only time shows that a claim has settled.
 func TestClaimsAreTimedByTheClockOfTheController(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var changed atomic.Int32
@@ -109,33 +111,33 @@ func TestClaimsAreTimedByTheClockOfTheController(t *testing.T) {
 		shard := world.ShardID{Domain: "lan"}
 		start := time.Now()
 		ahead, behind := start.Add(-time.Minute), start.Add(-time.Hour)
-		observe := func(n1, n2 map[world.ShardID]time.Time) world.Carrier {
+		observe := func(n1, n2 map[world.ShardID]time.Time) world.ShardState {
 			w := &world.Snapshot{Now: time.Now(),
 				Domains: []*world.Domain{{Name: "lan", Gateways: map[int][]string{0: {"n1", "n2"}}}},
 				Nodes: []*world.Node{{Name: "n1", Chassis: "c1", Agent: &world.ZoneAgent{Claims: n1}},
 					{Name: "n2", Chassis: "c2", Agent: &world.ZoneAgent{Claims: n2}}}}
 			p.Observe(w)
-			return w.Carriers[shard]
+			return w.ShardStates[shard]
 		}
 		both := []string{"c1", "c2"}
-		check := func(got, want world.Carrier) {
+		check := func(got, want world.ShardState) {
 			t.Helper()
 			if diff := cmp.Diff(want, got); diff != "" {
 				t.Errorf("-want +got:\n%s", diff)
 			}
 		}
 		dead := map[world.ShardID]time.Time{shard: ahead}
-		check(observe(dead, nil), world.Carrier{Active: "c1", Settled: true, Order: both})
+		check(observe(dead, nil), world.ShardState{Active: "c1", Settled: true, Order: both})
 		<-time.After(time.Second)
 		heir := map[world.ShardID]time.Time{shard: behind}
-		check(observe(dead, heir), world.Carrier{Active: "c2", Order: both})
+		check(observe(dead, heir), world.ShardState{Active: "c2", Order: both})
 		changed.Store(0)
 		<-time.After(settleTime)
 		synctest.Wait()
 		if changed.Load() == 0 {
 			t.Error("nothing wakes the controller when the claim has settled")
 		}
-		check(observe(dead, heir), world.Carrier{Active: "c2", Settled: true, Order: both})
+		check(observe(dead, heir), world.ShardState{Active: "c2", Settled: true, Order: both})
 	})
 }
 

@@ -122,9 +122,9 @@ func Version(o *v1alpha1.ServicePlan) uint64 {
 
 // Configure implements dataplane.Dataplane. The shards are published in the statuses of L2Domains, so nothing is
 // written here. It returns an error for the shards without an ordinal, which no zone can program.
-func (p *Publisher) Configure(_ context.Context, fabric *plan.Fabric) error {
+func (p *Publisher) Configure(_ context.Context, topology *plan.Topology) error {
 	left := dataplane.ShardsError{}
-	for _, d := range fabric.Domains {
+	for _, d := range topology.Domains {
 		for _, s := range d.Shards {
 			if s.Ordinal == place.NoOrdinal {
 				left[s.ID] = fmt.Sprintf("at most %d shards with addresses are supported, of all L2Domains together",

@@ -103,7 +103,7 @@ func (s *site) once(ctx context.Context, e event, vip netip.Addr) (_ []probe.Res
 	if _, err := s.lab.Probe(ctx, "client", lead, s.streams(vip)...); err != nil {
 		return nil, err
 	}
-	port, node, err := s.carrier(ctx)
+	port, node, err := s.activeGateway(ctx)
 	if err != nil || node == "" {
 		return nil, fmt.Errorf("no gateway has port %q: %w", port, err)
 	}

@@ -260,7 +260,7 @@ func (s *site) ready(ctx context.Context) error {
 			if err != nil || len(first) != 1 {
 				return false, err
 			}
-			_, node, err := s.carrier(ctx)
+			_, node, err := s.activeGateway(ctx)
 			return node != "" && first[0] == "chassis-"+node, err
 		})
 	if err != nil {
@@ -297,8 +297,8 @@ func (s *site) chassis(ctx context.Context, condition string) ([]string, error) 
 	return slices.Compact(found), err
 }
 
-// carrier returns the gateway port of the only shard and the node that hosts it, if any.
-func (s *site) carrier(ctx context.Context) (port, node string, err error) {
+// activeGateway returns the gateway port of the only shard and the node that hosts it, if any.
+func (s *site) activeGateway(ctx context.Context) (port, node string, err error) {
 	ports, err := s.lab.GatewayPorts(ctx)
 	if err != nil {
 		return "", "", err

@@ -199,9 +199,9 @@ func (w *watcher) awaitState(t *testing.T, name string, want bfd.State) watch.Se
 // awaitTold waits for the notification, which comes a moment after Session returns the same state.
 func (w *watcher) awaitTold(t *testing.T, name string, want bfd.State) {
 	t.Helper()
-	eventually(t, fmt.Sprintf("%s is told to be %s", name, want), func() bool {
-		told := w.states(name, 0)
-		return len(told) > 0 && told[len(told)-1] == want
+	eventually(t, fmt.Sprintf("%s is reported as %s", name, want), func() bool {
+		states := w.states(name, 0)
+		return len(states) > 0 && states[len(states)-1] == want
 	})
 }
 

@@ -168,8 +168,8 @@ func TestSessionsFollowRemovedAddressAndInterface(t *testing.T) {
 	})
 	node.Watch("families", watch.Target{Peer: netip.MustParseAddr("10.66.0.1"), Local: netip.MustParseAddr("fd66::1"),
 		Settings: every(100)})
-	node.Watch("nobody", watch.Target{Settings: every(100)})
-	for _, name := range []string{"families", "nobody"} {
+	node.Watch("unused", watch.Target{Settings: every(100)})
+	for _, name := range []string{"families", "unused"} {
 		eventually(t, "there is no way", func() bool {
 			s, _ := node.Session(name)
 			return s.Err != nil && strings.Contains(s.Err.Error(), "no way from ")
@@ -230,7 +230,7 @@ func TestWatchReplacesSessionWhenAddressChanges(t *testing.T) {
 	node.awaitState(t, "peer", bfd.Up)
 	for _, state := range node.states("peer", 0) {
 		if state == bfd.AdminDown {
-			t.Errorf("the end of %s was told as one of %s", old.Peer, target.Peer)
+			t.Errorf("the end of %s was reported as one of %s", old.Peer, target.Peer)
 		}
 	}
 }
@@ -257,10 +257,10 @@ func TestHundredSessions(t *testing.T) {
 	}
 	var before, after unix.Rusage
 	_ = unix.Getrusage(unix.RUSAGE_SELF, &before) // fails only for an unknown argument
-	told := node.total() + router.total()
+	notified := node.total() + router.total()
 	pause := remains(t, "time passes", 3*time.Second, func() bool { return true })
-	if now := node.total() + router.total(); now != told && pause < 150*time.Millisecond {
-		t.Errorf("%d notifications although no pause was longer than %v", now-told, pause)
+	if now := node.total() + router.total(); now != notified && pause < 150*time.Millisecond {
+		t.Errorf("%d notifications although no pause was longer than %v", now-notified, pause)
 	}
 	_ = unix.Getrusage(unix.RUSAGE_SELF, &after)
 	spent := time.Duration(after.Utime.Nano() + after.Stime.Nano() - before.Utime.Nano() - before.Stime.Nano())

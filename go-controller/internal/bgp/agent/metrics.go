@@ -26,9 +26,9 @@ func describe() descs {
 	}
 	return descs{
 		session:  desc("bgp_session_up", "Whether the session with a BGPPeer is established (1) or not (0).", "peer"),
-		prefixes: desc("bgp_announced_prefixes", "Prefixes that a BGPPeer is told, by family.", "peer", "family"),
-		updates: desc("bgp_updates_total", "Routes that a BGPPeer was told and withdrawn; each session begins with all of "+
-			"them.", "peer"),
+		prefixes: desc("bgp_announced_prefixes", "Prefixes that are advertised to a BGPPeer, by family.", "peer", "family"),
+		updates: desc("bgp_updates_total", "Routes that were advertised to a BGPPeer and withdrawn; each session begins "+
+			"with all of them.", "peer"),
 		bfd: desc("bfd_session_up", "Whether the BFD session with a BGPPeer is up (1) or not (0).", "peer"),
 	}
 }
@@ -44,16 +44,16 @@ func (c *collector) Describe(out chan<- *prometheus.Desc) {
 // Collect implements prometheus.Collector.
 func (c *collector) Collect(out chan<- prometheus.Metric) {
 	d := describe()
-	tell := func(desc *prometheus.Desc, value float64, labels ...string) {
+	send := func(desc *prometheus.Desc, value float64, labels ...string) {
 		out <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, value, labels...)
 	}
 	for _, s := range c.states() {
-		tell(d.session, flag(s.Phase == speaker.Established), s.Peer)
-		tell(d.prefixes, float64(s.IPv4), s.Peer, world.IPv4.String())
-		tell(d.prefixes, float64(s.IPv6), s.Peer, world.IPv6.String())
+		send(d.session, flag(s.Phase == speaker.Established), s.Peer)
+		send(d.prefixes, float64(s.IPv4), s.Peer, world.IPv4.String())
+		send(d.prefixes, float64(s.IPv6), s.Peer, world.IPv6.String())
 		out <- prometheus.MustNewConstMetric(d.updates, prometheus.CounterValue, float64(s.Updates), s.Peer)
 		if s.BFD != "" {
-			tell(d.bfd, flag(s.BFD == string(v1alpha1.BFDUp)), s.Peer)
+			send(d.bfd, flag(s.BFD == string(v1alpha1.BFDUp)), s.Peer)
 		}
 	}
 }

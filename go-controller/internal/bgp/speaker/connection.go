@@ -138,12 +138,12 @@ func (l *connection) run(n bgp.Neighbor) {
 }
 
 // end closes the connection. The router has the given time to receive gobgp's last messages.
-func (l *connection) end(within time.Duration) {
+func (l *connection) end(timeout time.Duration) {
 	l.beginClose("")
 	if router, _ := l.conns(); router != nil {
-		_ = router.SetWriteDeadline(time.Now().Add(within)) // It may be closed.
+		_ = router.SetWriteDeadline(time.Now().Add(timeout)) // It may be closed.
 	}
-	timer := time.NewTimer(2 * within)
+	timer := time.NewTimer(2 * timeout)
 	defer timer.Stop()
 	select {
 	case <-l.done:

@@ -174,7 +174,7 @@ func TestConnectionRejectsInvalidMessages(t *testing.T) {
 	_ = speaker.Close()
 	if m := expect(t, router, packet.BGP_MSG_OPEN, packet.BGP_MSG_KEEPALIVE,
 		packet.BGP_MSG_NOTIFICATION); string(m[headerLength:]) != "\x01\x03\x09" {
-		t.Errorf("the router is told %v", m)
+		t.Errorf("the router receives %v", m)
 	}
 	if saw := ended(t, l); saw.lasted == 0 || saw.phase != Idle || !strings.Contains(saw.why, "type 9") {
 		t.Errorf("%+v", saw)
@@ -205,7 +205,7 @@ func TestConnectionEndsWithoutOpen(t *testing.T) {
 	l, router, speaker := newTestConnection(t, n, 100*time.Millisecond)
 	send(t, speaker, openOf(t, 64500, 90, "192.0.2.1"))
 	if m := expectAfterClose(t, speaker, router); m[headerLength] != packet.BGP_ERROR_HOLD_TIMER_EXPIRED {
-		t.Errorf("the router is told %v", m)
+		t.Errorf("the router receives %v", m)
 	}
 	if saw := ended(t, l); saw.why != "the peer accepted the connection and sent no OPEN message within 100ms: does it "+
 		"have "+
@@ -303,17 +303,17 @@ func TestListenerAcceptsOwnProcessOnly(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	stranger := exec.Command("bash", "-c", fmt.Sprintf("exec 3<>/dev/tcp/127.0.0.1/%d && echo in && cat <&3", d.port()))
-	stranger.Stderr = os.Stderr
-	out, err := stranger.StdoutPipe()
+	client := exec.Command("bash", "-c", fmt.Sprintf("exec 3<>/dev/tcp/127.0.0.1/%d && echo in && cat <&3", d.port()))
+	client.Stderr = os.Stderr
+	out, err := client.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := stranger.Start(); err != nil {
+	if err := client.Start(); err != nil {
 		t.Fatal(err)
 	}
 	if line, err := bufio.NewReader(out).ReadString('\n'); err != nil || line != "in\n" {
-		t.Fatalf("the stranger did not knock: %q, %v", line, err)
+		t.Fatalf("the other client did not connect: %q, %v", line, err)
 	}
 	conn := probeListener(t, fmt.Sprint("127.0.0.1:", d.port()))
 	in, err := d.accept(hostilePatience)
@@ -324,8 +324,8 @@ func TestListenerAcceptsOwnProcessOnly(t *testing.T) {
 	if in.RemoteAddr().String() != conn.LocalAddr().String() {
 		t.Errorf("%s came in, want %s", in.RemoteAddr(), conn.LocalAddr())
 	}
-	if err := stranger.Wait(); err != nil { // The listener closes its connection.
-		t.Errorf("the stranger: %v", err)
+	if err := client.Wait(); err != nil { // The listener closes its connection.
+		t.Errorf("the other client: %v", err)
 	}
 	if late, err := net.Dial("tcp", fmt.Sprint("127.0.0.1:", d.port())); err == nil {
 		_ = late.Close()

@@ -195,7 +195,7 @@ func hint(t target, err error) string {
 	case n.Password != "":
 		return ": check that both sides use the same password"
 	case n.SecurityHops > 0:
-		return fmt.Sprintf(": check that the peer has TTL security enabled and is within %s", world.Count(n.SecurityHops, "hop"))
+		return ": check that the peer has TTL security enabled and is within " + world.Count(n.SecurityHops, "hop")
 	}
 	return ""
 }

@@ -212,7 +212,7 @@ func parse(m []byte) (open *packet.BGPOpen, err error) {
 // IPv4 (RFC 4760 section 1).
 func commonFamilies(n bgp.Neighbor, open *packet.BGPOpen) map[packet.RouteFamily]bool {
 	ours := map[packet.RouteFamily]bool{packet.RF_IPv4_UC: n.IPv4, packet.RF_IPv6_UC: n.IPv6}
-	told, both := false, map[packet.RouteFamily]bool{}
+	announced, both := false, map[packet.RouteFamily]bool{}
 	for _, p := range open.OptParams {
 		capabilities, ok := p.(*packet.OptionParameterCapability)
 		if !ok {
@@ -220,14 +220,14 @@ func commonFamilies(n bgp.Neighbor, open *packet.BGPOpen) map[packet.RouteFamily
 		}
 		for _, c := range capabilities.Capability {
 			if family, ok := c.(*packet.CapMultiProtocol); ok {
-				told = true
+				announced = true
 				if ours[family.CapValue] {
 					both[family.CapValue] = false
 				}
 			}
 		}
 	}
-	if !told && n.IPv4 {
+	if !announced && n.IPv4 {
 		both[packet.RF_IPv4_UC] = false
 	}
 	return both

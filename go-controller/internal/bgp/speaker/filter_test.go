@@ -164,7 +164,7 @@ func TestFilter(t *testing.T) {
 			sends = r.notification()[headerLength:]
 		}
 		if !bytes.Equal(sends, c.sends) {
-			t.Errorf("%s: the router is told %v, want %v", c.name, sends, c.sends)
+			t.Errorf("%s: the router receives %v, want %v", c.name, sends, c.sends)
 		}
 		if c.says != "" && !strings.Contains(fmt.Sprint(err), c.says) || c.says == "" && !errors.Is(err, io.EOF) {
 			t.Errorf("%s: error %q, want %q in it", c.name, err, c.says)

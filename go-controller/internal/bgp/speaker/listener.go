@@ -38,9 +38,9 @@ func (d *listener) close() { _ = d.accepted.Close() } // It may already be close
 
 // accept waits until this process connects or the time is over. It closes connections from other processes, and then
 // the listener.
-func (d *listener) accept(within time.Duration) (*net.TCPConn, error) {
+func (d *listener) accept(timeout time.Duration) (*net.TCPConn, error) {
 	defer d.close()
-	if err := d.accepted.SetDeadline(time.Now().Add(within)); err != nil {
+	if err := d.accepted.SetDeadline(time.Now().Add(timeout)); err != nil {
 		return nil, err
 	}
 	for {

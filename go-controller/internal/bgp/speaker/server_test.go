@@ -34,18 +34,18 @@ func TestAdvertisementIsRetried(t *testing.T) {
 		}
 	}
 	if err := c.advertise(t.Context(), routes); err == nil || len(c.advertised) > 0 {
-		t.Fatalf("told %v to a server that is not started: %v", c.advertised, err)
+		t.Fatalf("advertised %v to a server that is not started: %v", c.advertised, err)
 	}
 	if err := c.start(t.Context(), routes); err != nil {
 		t.Fatal(err)
 	}
 	if err := c.pending; err != nil || len(c.advertised) != 1 {
-		t.Errorf("told %v: %v", c.advertised, err)
+		t.Errorf("advertised %v: %v", c.advertised, err)
 	}
 	has(1)
 	bad := map[netip.Prefix]bgp.Attributes{prefix: {NextHop: netip.IPv4Unspecified()}}
 	if err := c.advertise(t.Context(), bad); err == nil || len(c.advertised) > 0 {
-		t.Errorf("told %v without a next hop: %v", c.advertised, err)
+		t.Errorf("advertised %v without a next hop: %v", c.advertised, err)
 	}
 	has(0)
 	if err := c.advertise(t.Context(), routes); err != nil {
@@ -56,6 +56,6 @@ func TestAdvertisementIsRetried(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := c.advertise(t.Context(), nil); err == nil || len(c.advertised) != 1 {
-		t.Errorf("withdrawn from a server that is stopped: %v, told %v", err, c.advertised)
+		t.Errorf("withdrawn from a server that is stopped: %v, advertised %v", err, c.advertised)
 	}
 }

@@ -91,7 +91,7 @@ func TestChurn(t *testing.T) {
 		t.Errorf("%d connections, so that nothing was tried", n)
 	}
 	if notified.Load() == 0 {
-		t.Error("nobody was told of a change")
+		t.Error("no change was reported")
 	}
 	if len(s.idle) > 8 {
 		t.Errorf("%d servers for 8 peers at most", len(s.idle))

@@ -63,7 +63,7 @@ func seek(ctx context.Context, on string, report func(Link, error)) error {
 	defer context.AfterFunc(ctx, func() { p.conn.Close() })()
 	defer p.conn.Close()
 	var link Link
-	var heard, sent time.Time
+	var received, sent time.Time
 	next := time.Now()
 	for {
 		if err := p.conn.SetReadDeadline(next); err != nil {
@@ -85,13 +85,13 @@ func seek(ctx context.Context, on string, report func(Link, error)) error {
 		case kind == solicitation:
 			next = sent.Add(often)
 		case kind == advertisement && from != p.local:
-			if from != link.Peer && now.Sub(heard) > silence {
+			if from != link.Peer && now.Sub(received) > silence {
 				link = Link{Local: p.local, Peer: from}
 				report(link, nil)
 				next = now // Let the router discover us at once.
 			}
 			if from == link.Peer {
-				heard = now
+				received = now
 			}
 		}
 	}

@@ -18,12 +18,12 @@ import (
 // Dataplane records the plans that it receives. The zero value is ready to use and does not fail. It may be inspected
 // while it is in use.
 type Dataplane struct {
-	mu       sync.Mutex
-	fabric   *plan.Fabric
-	services map[world.Key]*plan.Service
-	broken   map[world.Key]bool
-	fabricUp func() error
-	calls    Calls
+	mu         sync.Mutex
+	topology   *plan.Topology
+	services   map[world.Key]*plan.Service
+	broken     map[world.Key]bool
+	topologyUp func() error
+	calls      Calls
 }
 
 // Calls counts the calls.
@@ -35,17 +35,17 @@ type Calls struct {
 
 var _ dataplane.Dataplane = (*Dataplane)(nil)
 
-// Configure records the fabric, or returns the error of the function set with FailConfigure.
-func (d *Dataplane) Configure(_ context.Context, fabric *plan.Fabric) error {
+// Configure records the topology, or returns the error of the function set with FailConfigure.
+func (d *Dataplane) Configure(_ context.Context, topology *plan.Topology) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.calls.Configure++
-	if d.fabricUp != nil {
-		if err := d.fabricUp(); err != nil {
+	if d.topologyUp != nil {
+		if err := d.topologyUp(); err != nil {
 			return err
 		}
 	}
-	d.fabric = fabric
+	d.topology = topology
 	return nil
 }
 
@@ -106,7 +106,7 @@ func (d *Dataplane) Break(keys ...world.Key) {
 func (d *Dataplane) FailConfigure(fail func() error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.fabricUp = fail
+	d.topologyUp = fail
 }
 
 // Services returns a copy of what the dataplane has.
@@ -116,11 +116,11 @@ func (d *Dataplane) Services() map[world.Key]*plan.Service {
 	return maps.Clone(d.services)
 }
 
-// Fabric returns the newest fabric.
-func (d *Dataplane) Fabric() *plan.Fabric {
+// Topology returns the newest topology.
+func (d *Dataplane) Topology() *plan.Topology {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return d.fabric
+	return d.topology
 }
 
 // Calls returns the counts so far.

@@ -123,6 +123,6 @@ func TestSwitchIsRestored(t *testing.T) {
 		t.Errorf("nothing is remembered as %+v", s)
 	}
 	if s := convert.DefaultSwitch(convert.Options{}); convert.Remembered(&s) {
-		t.Error("what nobody said is to be remembered")
+		t.Error("a value that no object has is kept")
 	}
 }

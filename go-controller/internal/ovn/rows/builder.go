@@ -27,8 +27,8 @@ type Facts struct {
 	// HashIPv6 reports whether load balancers can hash IPv6 addresses, that is, whether the server's schema has the
 	// selection fields ipv6_src and ipv6_dst. Without them OVN hashes ports only.
 	HashIPv6 bool
-	// SkipsSNATForReplies reports whether OVN leaves replies untranslated by lb_force_snat_ip (since OVN 24.03.5, 24.09.2
-	// and 25.03).
+	// SkipsSNATForReplies reports whether OVN leaves replies untranslated by lb_force_snat_ip (since OVN 24.03.5,
+	// 24.09.2 and 25.03).
 	SkipsSNATForReplies bool
 }
 
@@ -52,7 +52,7 @@ type shard struct {
 	local bool
 }
 
-// Builder builds the rows of a fabric for one database.
+// Builder builds the rows of a topology for one database.
 type Builder struct {
 	cluster   world.Cluster
 	facts     Facts
@@ -67,8 +67,8 @@ type Builder struct {
 	peers []plan.Node
 }
 
-// NewBuilder returns a Builder for each domain of the fabric that has a resident and each shard that has an anchor.
-func NewBuilder(f *plan.Fabric, facts Facts) (*Builder, error) {
+// NewBuilder returns a Builder for each domain of the topology that has a resident and each shard that has an anchor.
+func NewBuilder(f *plan.Topology, facts Facts) (*Builder, error) {
 	g := &Builder{cluster: f.Cluster, facts: facts, shards: map[world.ShardID]*shard{}, nodes: map[string]*node{},
 		zone: f.Zone}
 	if g.zone != nil {
@@ -108,7 +108,7 @@ func (g *Builder) isLocal(s plan.Shard) bool {
 
 // assignOrdinals assigns an ordinal to every shard: the previous one if its addresses are free, otherwise the lowest
 // free one. If none is left, a shard has no rows; shards that have an ordinal keep it. In a zone the ordinals are
-// those of the fabric.
+// those of the topology.
 func (g *Builder) assignOrdinals() {
 	if g.zone != nil {
 		for _, s := range g.shardList {

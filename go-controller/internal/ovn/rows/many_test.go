@@ -39,7 +39,7 @@ func many(addresses int) *plan.Service {
 // builderOf returns a Builder for two shards.
 func builderOf(t testing.TB) *rows.Builder {
 	t.Helper()
-	f := &plan.Fabric{
+	f := &plan.Topology{
 		Cluster: world.Cluster{ID: "3f9a", PodNets: []netip.Prefix{netip.MustParsePrefix("10.244.0.0/16")}},
 		Domains: []plan.Domain{{Name: "lan", PhysicalNetwork: "physnet"}},
 	}

@@ -24,7 +24,7 @@ func TestNumbersOfShards(t *testing.T) {
 		for index, n := range ordinals {
 			facts.Ordinals[world.ShardID{Domain: "lan", Index: index}] = n
 		}
-		g, err := rows.NewBuilder(&plan.Fabric{Domains: []plan.Domain{d}}, facts)
+		g, err := rows.NewBuilder(&plan.Topology{Domains: []plan.Domain{d}}, facts)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -130,20 +130,20 @@ func addrFromTop(p netip.Prefix, gap int) netip.Addr {
 // NodeRows returns the rows of a node that has backends: its router, which tracks which shard each connection came
 // through, and the rows that lead to it. It returns nil if the node is not in the database.
 //
-// known returns the vips of the row with that ID that must be kept regardless of behind, or nil.
+// known returns the vips of the row with that ID that must be kept regardless of backends, or nil.
 //
 // The router is a gateway router bound to the node's own chassis, so that its connection state does not depend on
-// which gateway carries a shard. It translates aliases to pods' addresses, and the source of replies back. Packets
+// which gateway of a shard is active. It translates aliases to pods' addresses, and the source of replies back. Packets
 // that leave a pod from a port that backends listen on pass through it and always return to the cluster router:
 // either as a reply from an alias, which goes on to the shard's router, or unchanged, to continue as if our router
 // did not exist.
-func (g *Builder) NodeRows(name string, behind []ShardBackend, known func(id string) map[string]string) []Row {
+func (g *Builder) NodeRows(name string, backends []ShardBackend, known func(id string) map[string]string) []Row {
 	n, ok := g.nodes[name]
 	if !ok {
 		return nil
 	}
 	row, router, port := n.row, n.router(), n.port()
-	pods := g.balancers(n, behind, false, known)
+	pods := g.balancers(n, backends, false, known)
 	out := []Row{
 		row(Router, map[string]any{"name": router, "options": n.options()}),
 		row(RouterPort, map[string]any{
@@ -156,7 +156,7 @@ func (g *Builder) NodeRows(name string, behind []ShardBackend, known func(id str
 		}).withParent(JoinSwitch),
 	}
 	out = append(out, pods...)
-	out = append(out, g.hostRows(n, g.balancers(n, behind, true, known))...)
+	out = append(out, g.hostRows(n, g.balancers(n, backends, true, known))...)
 	for _, join := range g.facts.Join {
 		f := world.FamilyOf(join.Addr())
 		own := byFamily(n.join, f)
@@ -256,12 +256,14 @@ func (g *Builder) aliasOn(n *node, b ShardBackend) (netip.Addr, bool) {
 // balancers returns the load balancers of a node's pods, or of the node itself, one per protocol. They map ports of
 // aliases to ports of the addresses they stand for, and contain only ports that a Service uses. Packets to other
 // ports match nothing and end at the router.
-func (g *Builder) balancers(n *node, behind []ShardBackend, host bool, known func(id string) map[string]string) []Row {
+func (g *Builder) balancers(
+	n *node, backends []ShardBackend, host bool, known func(id string) map[string]string,
+) []Row {
 	vips := map[world.Protocol]map[string]string{}
 	for _, protocol := range protocols() {
 		vips[protocol] = map[string]string{}
 	}
-	for _, b := range behind {
+	for _, b := range backends {
 		if b.HostNetwork != host {
 			continue
 		}

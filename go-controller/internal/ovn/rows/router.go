@@ -46,7 +46,7 @@ func HandoverOf(millis int) world.Handover {
 	return world.NoHandover
 }
 
-// TopologyRows returns the topology rows in the order in which they can be written: one unit per domain (its external
+// TopologyRows returns the topology rows in the order in which they can be written: one slice per domain (its external
 // switch), then one per shard.
 func (g *Builder) TopologyRows() (domains, shards [][]Row) {
 	for _, d := range g.domains {

@@ -22,7 +22,7 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 )
 
-// The golden files of this directory contain the input (fabric, Services, and facts of the database), followed by the
+// The golden files of this directory contain the input (topology, Services, and facts of the database), followed by the
 // desired rows of the selected tables.
 func TestGoldens(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.txtar")
@@ -36,7 +36,7 @@ func TestGoldens(t *testing.T) {
 
 // scene is the input of a golden test.
 type scene struct {
-	Fabric   plan.Fabric
+	Topology plan.Topology
 	Services []plan.Service
 	Show     []string
 	Facts    struct {
@@ -57,8 +57,8 @@ func read(t *testing.T, archive *txtar.Archive) (s scene, want *txtar.File) {
 		f := &archive.Files[i]
 		var err error
 		switch f.Name {
-		case "fabric":
-			err = yaml.UnmarshalStrict(f.Data, &s.Fabric)
+		case "topology":
+			err = yaml.UnmarshalStrict(f.Data, &s.Topology)
 		case "services":
 			err = yaml.UnmarshalStrict(f.Data, &s.Services)
 		case "facts":
@@ -110,7 +110,7 @@ func wanted(s scene) string {
 		id, _ := rows.ParseShard(name)
 		facts.Ordinals[id] = n
 	}
-	g, err := rows.NewBuilder(&s.Fabric, facts)
+	g, err := rows.NewBuilder(&s.Topology, facts)
 	if err != nil {
 		return "error: " + err.Error() + "\n"
 	}

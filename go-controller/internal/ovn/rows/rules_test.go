@@ -16,10 +16,10 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 )
 
-// everything returns the rows of a fabric with hostile names and a Service.
+// everything returns the rows of a topology with hostile names and a Service.
 func everything(t *testing.T) []rows.Row {
 	t.Helper()
-	var f plan.Fabric
+	var f plan.Topology
 	host := []netip.Addr{netip.MustParseAddr("172.18.0.11"), netip.MustParseAddr("fd00:18::b")}
 	f.Nodes = []plan.Node{{Name: "n1", Chassis: "c1", Hosts: []world.Host{
 		{Addr: host[0], Masquerade: netip.MustParseAddr("169.254.169.3")},
@@ -69,16 +69,16 @@ func everything(t *testing.T) []rows.Row {
 		t.Fatal(err)
 	}
 	out = append(out, builder(g)...)
-	var behind []rows.ShardBackend
+	var backends []rows.ShardBackend
 	for _, p := range services {
 		balancers, err := g.Service(p, func(string) map[string]string { return nil })
 		if err != nil {
 			t.Fatal(err)
 		}
 		out = append(out, balancers...)
-		rows.ForEachBackend(p, func(_ string, b rows.ShardBackend) { behind = append(behind, b) })
+		rows.ForEachBackend(p, func(_ string, b rows.ShardBackend) { backends = append(backends, b) })
 	}
-	return append(out, g.NodeRows("n1", behind, func(string) map[string]string { return nil })...)
+	return append(out, g.NodeRows("n1", backends, func(string) map[string]string { return nil })...)
 }
 
 // Rows must not match what OVN-Kubernetes deletes, adopts or overwrites. Each case is one rule.
@@ -181,7 +181,7 @@ func TestManyGateways(t *testing.T) {
 	for i := range 2000 {
 		s.Gateways = append(s.Gateways, plan.Gateway{Chassis: fmt.Sprint("c", i)})
 	}
-	f := plan.Fabric{Domains: []plan.Domain{{Name: "lan", Shards: []plan.Shard{s}}}}
+	f := plan.Topology{Domains: []plan.Domain{{Name: "lan", Shards: []plan.Shard{s}}}}
 	g, err := rows.NewBuilder(&f, rows.Facts{Join: []netip.Prefix{netip.MustParsePrefix("100.64.0.1/16")}})
 	if err != nil {
 		t.Fatal(err)

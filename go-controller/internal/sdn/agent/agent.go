@@ -137,9 +137,9 @@ func (a *Agent) Run(ctx context.Context) error {
 func (a *Agent) work(ctx, working context.Context) {
 	renew := time.NewTicker(renewEvery)
 	defer renew.Stop()
-	tell := time.NewTimer(0)
-	tell.Stop()
-	defer tell.Stop()
+	report := time.NewTimer(0)
+	report.Stop()
+	defer report.Stop()
 	defer a.answers.stop()
 	var over <-chan time.Time
 	ending := ctx.Done()
@@ -156,7 +156,7 @@ func (a *Agent) work(ctx, working context.Context) {
 		default:
 			a.step(working, renewing)
 			if next := a.reconcile.claims.make(time.Now()); !next.IsZero() {
-				tell.Reset(time.Until(next))
+				report.Reset(time.Until(next))
 			}
 			if over != nil && len(a.reconcile.want) == 0 {
 				return
@@ -179,7 +179,7 @@ func (a *Agent) work(ctx, working context.Context) {
 		case <-a.changed:
 		case <-renew.C:
 			renewing = true
-		case <-tell.C:
+		case <-report.C:
 		case <-a.answers.again:
 		}
 	}

@@ -20,7 +20,7 @@ import (
 // revision.Question.
 type health struct {
 	mu sync.Mutex
-	// unfit is why the node must not carry addresses, or empty.
+	// unfit is why the node must not hold addresses, or empty.
 	unfit string
 	// version is the version of the Node that has been applied. failed contains the errors of addresses in it.
 	version string

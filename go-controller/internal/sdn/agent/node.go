@@ -20,7 +20,7 @@ func watchNode(ctx context.Context, kube kubernetes.Interface, name string, to c
 		o.FieldSelector = fields.OneTermEqualSelector(metav1.ObjectNameField, name).String()
 		return o
 	}
-	tell := func(n *corev1.Node) {
+	observe := func(n *corev1.Node) {
 		select {
 		case to <- n:
 		case <-ctx.Done():
@@ -40,9 +40,9 @@ func watchNode(ctx context.Context, kube kubernetes.Interface, name string, to c
 		},
 		ObjectType: &corev1.Node{},
 		Handler: cache.ResourceEventHandlerFuncs{
-			AddFunc:    func(o any) { tell(o.(*corev1.Node)) },
-			UpdateFunc: func(_, o any) { tell(o.(*corev1.Node)) },
-			DeleteFunc: func(any) { tell(nil) },
+			AddFunc:    func(o any) { observe(o.(*corev1.Node)) },
+			UpdateFunc: func(_, o any) { observe(o.(*corev1.Node)) },
+			DeleteFunc: func(any) { observe(nil) },
 		},
 	})
 	informer.RunWithContext(ctx)

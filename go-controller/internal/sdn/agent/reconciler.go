@@ -18,7 +18,7 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
 )
 
-// ends is the reason why the node must not carry addresses while its agent terminates.
+// ends is the reason why the node must not hold addresses while its agent terminates.
 const ends = "its agent ends"
 
 const eventUnreadable = v1alpha1.EventVIPsUnreadable
@@ -252,7 +252,7 @@ func (o *reconciler) claim(h world.Held) {
 	}
 }
 
-// unfit returns why the node must not carry addresses, or an empty string.
+// unfit returns why the node must not hold addresses, or an empty string.
 func (o *reconciler) unfit() string {
 	if o.ending {
 		return ends

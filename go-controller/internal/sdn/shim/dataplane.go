@@ -37,8 +37,8 @@ type Dataplane struct {
 	synced  chan struct{}
 
 	// Used only by the methods of dataplane.Dataplane.
-	fabric *plan.Fabric
-	plans  map[world.Key]*plan.Service
+	topology *plan.Topology
+	plans    map[world.Key]*plan.Service
 	// complete is true once every Service named in the annotations was applied or pruned.
 	complete bool
 	// unconfirmed are the addresses that were assigned to a node and that it has not confirmed yet.
@@ -87,7 +87,7 @@ func (d *Dataplane) Unreachable() error { return nil }
 // Unread returns nil because there is no database.
 func (d *Dataplane) Unread() error { return nil }
 
-// Observe records the assignments of the snapshot's nodes, and adds the carriers of shards and the faults of lost
+// Observe records the assignments of the snapshot's nodes, and adds the states of shards and the faults of lost
 // nodes to the snapshot.
 func (d *Dataplane) Observe(w *world.Snapshot) {
 	lost := d.prober.losses()
@@ -121,14 +121,14 @@ func (d *Dataplane) Observe(w *world.Snapshot) {
 			delete(d.versions, node)
 		}
 	}
-	told := d.have
+	assigned := d.have
 	if d.want != nil {
-		told = d.want
+		assigned = d.want
 		if events && !d.busy && d.strays() {
 			d.drifted()
 		}
 	}
-	w.Carriers = told.Carriers()
+	w.ShardStates = assigned.ShardStates()
 	d.watch()
 }
 
@@ -158,10 +158,10 @@ func (d *Dataplane) see(n *world.Node) (events bool) {
 }
 
 // Configure implements dataplane.Dataplane. It moves the addresses of shards whose first gateway has changed.
-func (d *Dataplane) Configure(ctx context.Context, fabric *plan.Fabric) error {
-	d.fabric = fabric
+func (d *Dataplane) Configure(ctx context.Context, topology *plan.Topology) error {
+	d.topology = topology
 	gateways := map[string]bool{}
-	for _, domain := range fabric.Domains {
+	for _, domain := range topology.Domains {
 		for _, s := range domain.Shards {
 			for _, g := range s.Gateways {
 				gateways[g.Node] = true
@@ -173,7 +173,7 @@ func (d *Dataplane) Configure(ctx context.Context, fabric *plan.Fabric) error {
 	d.watch()
 	d.mu.Unlock()
 	if err := d.sync(ctx).any(); err != nil {
-		return fmt.Errorf("tell nodes what to hold: %w", err)
+		return fmt.Errorf("write the assignments to nodes: %w", err)
 	}
 	return nil
 }

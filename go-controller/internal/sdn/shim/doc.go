@@ -4,11 +4,11 @@
 // checks the health of their agents.
 //
 // Invariants:
-//   - Before an address is assigned to another node, the previous node is told to give it up and either has done so
-//     or can't be asked. A gateway that is alive but does not respond to this is waited for until handoverTime has
+//   - Before an address is assigned to another node, the previous node is instructed to remove it and either has done
+//     so or can't be asked. A gateway that is alive but does not respond to this is waited for until handoverTime has
 //     passed.
 //   - Existing assignments are adopted: a new controller writes nothing.
-//   - A gateway is lost when it was silent three times in a row, or when its agent reports that it can't carry
+//   - A gateway is lost when it was silent three times in a row, or when its agent reports that it can't hold
 //     addresses. If the node refuses connections, it is lost only after the time in which its kernel removes the
 //     addresses.
 //   - A lost gateway is used again after it has answered three times in a row.

@@ -52,7 +52,7 @@ func (d *Dataplane) sync(ctx context.Context) *failures {
 		Dataplane: d, have: d.have.Clone(), unreadable: d.unreadable, agents: d.agents,
 		waits: map[netip.Addr]string{}, failed: newFailures(), versions: map[string]string{},
 	}
-	wish := sdn.Want(d.fabric, d.plans, h.have, func(world.Key) bool { return !d.complete })
+	wish := sdn.Want(d.topology, d.plans, h.have, func(world.Key) bool { return !d.complete })
 	h.want, h.failed.keys = wish.Table, wish.Failed
 	d.want, d.busy, d.unreadable = h.want, true, map[string]bool{}
 	d.mu.Unlock()
@@ -85,8 +85,8 @@ func (h *handover) run(ctx context.Context) {
 	}
 	given := make(chan string, len(givers))
 	open := 0
-	for node, told := range givers {
-		if told {
+	for node, informed := range givers {
+		if informed {
 			open++
 			version := h.versions[node]
 			go func() {

@@ -30,7 +30,7 @@ const (
 	silent
 	// refused means that the node refuses connections because no agent listens. The node's kernel still works.
 	refused
-	// unfit means that the agent reports that the node must not carry addresses.
+	// unfit means that the agent reports that the node must not hold addresses.
 	unfit
 )
 

@@ -19,16 +19,16 @@ func TestHealth(t *testing.T) {
 		pulses []heartbeat // one per second
 		lost   bool
 	}{
-		"well":                                {[]heartbeat{well, well}, false},
-		"silent twice":                        {[]heartbeat{well, silent, silent}, false},
-		"silent three times":                  {[]heartbeat{well, silent, silent, silent}, true},
-		"silent three times, not in a row":    {[]heartbeat{silent, silent, well, silent, silent}, false},
-		"back for a moment":                   {[]heartbeat{silent, silent, silent, well, well}, true},
-		"back":                                {[]heartbeat{silent, silent, silent, well, well, well}, false},
-		"says that it can't":                  {[]heartbeat{well, unfit}, true},
-		"nobody listens, the kernel holds on": {append([]heartbeat{well}, repeat(refused, 12)...), false},
-		"nobody listens for too long":         {append([]heartbeat{well}, repeat(refused, 13)...), true},
-		"somebody listens again": {append(repeat(refused, 10),
+		"well":                             {[]heartbeat{well, well}, false},
+		"silent twice":                     {[]heartbeat{well, silent, silent}, false},
+		"silent three times":               {[]heartbeat{well, silent, silent, silent}, true},
+		"silent three times, not in a row": {[]heartbeat{silent, silent, well, silent, silent}, false},
+		"back for a moment":                {[]heartbeat{silent, silent, silent, well, well}, true},
+		"back":                             {[]heartbeat{silent, silent, silent, well, well, well}, false},
+		"says that it can't":               {[]heartbeat{well, unfit}, true},
+		"no listener, the kernel holds on": {append([]heartbeat{well}, repeat(refused, 12)...), false},
+		"no listener for too long":         {append([]heartbeat{well}, repeat(refused, 13)...), true},
+		"a listener again": {append(repeat(refused, 10),
 			append([]heartbeat{well}, repeat(refused, 10)...)...), false},
 		"silent and refused in turn": {[]heartbeat{silent, refused, silent, refused, silent, silent}, false},
 	} {

@@ -72,7 +72,8 @@ func (s *Source) when() time.Time { return time.Unix(int64(s.N(4)), 0) }
 
 // Random returns a small snapshot in which most ranges and addresses overlap, and the addresses that Services hold.
 func Random(s Source) (*world.Snapshot, map[world.Key][]netip.Addr) {
-	w := &world.Snapshot{Now: now, Carriers: map[world.ShardID]world.Carrier{}, Conflicts: map[netip.Addr]world.Conflict{},
+	w := &world.Snapshot{Now: now, ShardStates: map[world.ShardID]world.ShardState{},
+		Conflicts:       map[netip.Addr]world.Conflict{},
 		Leaving:         map[netip.Addr]world.Key{},
 		HeldExternalIPs: map[world.Key][]netip.Addr{}, Bridges: map[string]world.Bridges{}}
 	for i := range s.N(4) + 1 {
@@ -101,7 +102,7 @@ func Random(s Source) (*world.Snapshot, map[world.Key][]netip.Addr) {
 		w.Domains = append(w.Domains, s.domain(i))
 	}
 	if s.chance(2) {
-		w.Carriers[world.ShardID{Domain: "d0", Index: s.N(3)}] = world.Carrier{Active: fmt.Sprintf("c%d", s.N(4)),
+		w.ShardStates[world.ShardID{Domain: "d0", Index: s.N(3)}] = world.ShardState{Active: fmt.Sprintf("c%d", s.N(4)),
 			Settled: s.N(2) == 0, Order: []string{fmt.Sprintf("c%d", s.N(4))}}
 	}
 	if s.chance(4) {

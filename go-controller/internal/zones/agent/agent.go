@@ -250,14 +250,14 @@ func (a *Agent) readClusterID(ctx context.Context) bool {
 func (a *Agent) step() bool {
 	a.mu.Lock()
 	a.readBridges()
-	fabric, plans, ok := a.desired(a.options.Node, world.Cluster{ID: a.clusterID, PodNets: a.options.PodNets}, a.bridges)
+	topology, plans, ok := a.desired(a.options.Node, world.Cluster{ID: a.clusterID, PodNets: a.options.PodNets}, a.bridges)
 	a.mu.Unlock()
 	a.owns.Store(ok)
 	if !ok {
 		return false
 	}
-	a.runner.Set(fabric, plans)
-	if role := roleOf(fabric); role != a.role {
+	a.runner.Set(topology, plans)
+	if role := roleOf(topology); role != a.role {
 		a.role = role
 		a.mu.Lock()
 		clear(a.results)
@@ -300,9 +300,9 @@ func (a *Agent) recordTopology(err error) {
 // report publishes the state of the zone in the node's Lease.
 func (a *Agent) report() {
 	unread := a.dataplane.Unread()
-	var carriers map[world.ShardID]world.Carrier
+	var shardStates map[world.ShardID]world.ShardState
 	if unread == nil {
-		carriers = a.dataplane.Carriers()
+		shardStates = a.dataplane.ShardStates()
 	}
 	a.mu.Lock()
 	a.readBridges()
@@ -311,7 +311,7 @@ func (a *Agent) report() {
 		a.mu.Unlock()
 		return
 	}
-	r := &world.ZoneAgent{Bridges: a.bridges, Claims: a.claims.update(carriers, n.Chassis, time.Now())}
+	r := &world.ZoneAgent{Bridges: a.bridges, Claims: a.claims.update(shardStates, n.Chassis, time.Now())}
 	r.Applied, r.Failed = a.progress(n.Name, a.results)
 	if a.topologyError != nil {
 		r.Problem = fmt.Sprintf("the zone can't be programmed: %v", a.topologyError)
@@ -347,22 +347,22 @@ func (a *Agent) lasting(problem string, now time.Time) string {
 	return ""
 }
 
-// claims are the shards that the node carries, and since when it has.
+// claims are the shards that the node has claimed, and since when.
 type claims map[world.ShardID]time.Time
 
 // update records the present claims and returns a copy. While the southbound database can't be read, it returns the
 // last known ones.
-func (c claims) update(carriers map[world.ShardID]world.Carrier, chassis string, now time.Time) claims {
-	if carriers != nil {
-		for id, carrier := range carriers {
-			if _, known := c[id]; carrier.Active != chassis {
+func (c claims) update(shardStates map[world.ShardID]world.ShardState, chassis string, now time.Time) claims {
+	if shardStates != nil {
+		for id, state := range shardStates {
+			if _, known := c[id]; state.Active != chassis {
 				delete(c, id)
 			} else if !known {
 				c[id] = now.UTC().Truncate(time.Millisecond)
 			}
 		}
 		for id := range c {
-			if _, exists := carriers[id]; !exists {
+			if _, exists := shardStates[id]; !exists {
 				delete(c, id)
 			}
 		}

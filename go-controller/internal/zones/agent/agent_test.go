@@ -35,7 +35,7 @@ func TestProblemsAreReportedOnceTheyLast(t *testing.T) {
 
 func TestClaimsKeepTheirTime(t *testing.T) {
 	shard, c, now := world.ShardID{Domain: "lan"}, claims{}, time.Unix(1000, 0).UTC()
-	carried := map[world.ShardID]world.Carrier{shard: {Active: "c1"}}
+	carried := map[world.ShardID]world.ShardState{shard: {Active: "c1"}}
 	if got := c.update(carried, "c1", now); !got[shard].Equal(now) {
 		t.Errorf("claimed: %v", got)
 	}
@@ -45,11 +45,11 @@ func TestClaimsKeepTheirTime(t *testing.T) {
 	if got := c.update(carried, "c1", now.Add(time.Hour)); !got[shard].Equal(now) {
 		t.Errorf("still claimed: %v", got)
 	}
-	for name, carriers := range map[string]map[world.ShardID]world.Carrier{
+	for name, shardStates := range map[string]map[world.ShardID]world.ShardState{
 		"another node": {shard: {Active: "c2"}}, "no shard": {},
 	} {
 		c[shard] = now
-		if got := c.update(carriers, "c1", now); len(got) > 0 {
+		if got := c.update(shardStates, "c1", now); len(got) > 0 {
 			t.Errorf("%s: %v", name, got)
 		}
 	}

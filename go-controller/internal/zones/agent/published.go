@@ -97,13 +97,13 @@ func (p *published) ownsZone(n *world.Node) bool {
 // desired returns what the zone of a node must contain, or false if it must not be programmed. bridges are the bridges
 // of the node.
 func (p *published) desired(node string, cluster world.Cluster, bridges world.Bridges) (
-	*plan.Fabric, map[world.Key]*plan.Service, bool,
+	*plan.Topology, map[world.Key]*plan.Service, bool,
 ) {
 	own := p.nodes[node]
 	if own == nil || own.Chassis == "" || !p.ownsZone(own) {
 		return nil, nil, false
 	}
-	f := &plan.Fabric{Cluster: cluster, Zone: &plan.Zone{Node: node, Chassis: own.Chassis}}
+	f := &plan.Topology{Cluster: cluster, Zone: &plan.Zone{Node: node, Chassis: own.Chassis}}
 	for _, n := range p.nodes {
 		if n.Chassis != "" {
 			f.Nodes = append(f.Nodes, plan.Node{Name: n.Name, Chassis: n.Chassis, Hosts: n.Hosts, PodSubnets: n.PodSubnets,
@@ -171,7 +171,7 @@ func (p *published) domain(d *world.Domain, own *world.Node, bridges world.Bridg
 
 // roleOf returns, as a text, what the rows of a Service depend on besides its plan: which shards the zone has, and the
 // pod subnets of the nodes.
-func roleOf(f *plan.Fabric) string {
+func roleOf(f *plan.Topology) string {
 	var out strings.Builder
 	for _, d := range f.Domains {
 		for _, s := range d.Shards {

@@ -228,8 +228,8 @@ type IPAddressPoolStatus struct {
 	// +optional
 	AvailableIPv6 int64 `json:"availableIPv6"`
 
-	// coolingDownIPv4 is the number of IPv4 addresses of the pool in cooldown (reuseDelay): no Service has them, and each can
-	// be allocated only to the Service that last had it.
+	// coolingDownIPv4 is the number of IPv4 addresses of the pool in cooldown (reuseDelay): no Service has them, and
+	// each can be allocated only to the Service that last had it.
 	//
 	// +optional
 	CoolingDownIPv4 int64 `json:"coolingDownIPv4,omitempty"`

@@ -198,13 +198,13 @@ type L2DomainStatus struct {
 	// +optional
 	EligibleNodes int32 `json:"eligibleNodes"`
 
-	// activeGateways are the names of the nodes that currently carry shards, for example "n1, n3".
+	// activeGateways are the names of the nodes that are currently active for shards, for example "n1, n3".
 	//
 	// +optional
 	ActiveGateways string `json:"activeGateways,omitempty"`
 
-	// excludedNodes are the nodes that are not gateways, with the reason for each: the first 64 by name, without the nodes
-	// that nodeSelectors do not match.
+	// excludedNodes are the nodes that are not gateways, with the reason for each: the first 64 by name, without the
+	// nodes that nodeSelectors do not match.
 	//
 	// +optional
 	// +listType=map
@@ -233,7 +233,7 @@ type ShardStatus struct {
 	// +listType=atomic
 	Gateways []string `json:"gateways,omitempty"`
 
-	// active is the name of the node that currently carries the shard. It is absent if there is none.
+	// active is the name of the active gateway of the shard. It is absent if there is none.
 	//
 	// +optional
 	Active string `json:"active,omitempty"`
@@ -264,8 +264,8 @@ type ExcludedNode struct {
 	// +required
 	Name string `json:"name"`
 
-	// reason is one of NoChassis, OtherZone, NoAgent, NotAttached, SharedGateway, NoGuard, PortMissing, Draining, Faulty
-	// and EnoughGateways.
+	// reason is one of NoChassis, OtherZone, NoAgent, NotAttached, SharedGateway, NoGuard, PortMissing, Draining,
+	// Faulty and EnoughGateways.
 	//
 	// +required
 	Reason string `json:"reason"`

@@ -41,15 +41,15 @@ const (
 	// for all networks of the node, to a description of the fault.
 	AnnotationFaults = "slb.k8s.ovn.org/faults"
 	// AnnotationLocalnets is written by the guard. It is a JSON object that lists OVN's ports on the node's bridges for
-	// L2Domains, by the name of the localnet port. Each entry has the bridge and, as stale, the addresses for which flows
-	// on the bridge prevent requests from reaching the port.
+	// L2Domains, by the name of the localnet port. Each entry has the bridge and, as stale, the addresses for which
+	// flows on the bridge prevent requests from reaching the port.
 	AnnotationLocalnets = "slb.k8s.ovn.org/localnets"
-	// AnnotationAddressProbes is written by the controller. It is a JSON list of probe requests, objects with id, network,
-	// vlan, addresses and own (a MAC address whose replies are ignored). The guard probes these segments for hosts that
-	// have these addresses.
+	// AnnotationAddressProbes is written by the controller. It is a JSON list of probe requests, objects with id,
+	// network, vlan, addresses and own (a MAC address whose replies are ignored). The guard probes these segments for
+	// hosts that have these addresses.
 	AnnotationAddressProbes = "slb.k8s.ovn.org/address-probes"
-	// AnnotationConflicts is written by the guard. It is a JSON object that maps each probed address to the host that has
-	// it (mac, since, and probe: the id of the probe request). Addresses without a reply are absent.
+	// AnnotationConflicts is written by the guard. It is a JSON object that maps each probed address to the host that
+	// has it (mac, since, and probe: the id of the probe request). Addresses without a reply are absent.
 	AnnotationConflicts = "slb.k8s.ovn.org/conflicts"
 )
 
@@ -61,8 +61,8 @@ const (
 	// (L2DOMAIN/INDEX) and interface.
 	AnnotationVIPs = "slb.k8s.ovn.org/vips"
 	// AnnotationZone on the node's Lease in GuardsNamespace is written by the agent that programs the node's zone, in a
-	// cluster with interconnect. It is a JSON object with the bridges of the node, the shards that it carries, and what
-	// it has applied.
+	// cluster with interconnect. It is a JSON object with the bridges of the node, the shards that it has claimed, and
+	// what it has applied.
 	AnnotationZone = "slb.k8s.ovn.org/zone"
 	// AnnotationAgent on the node's Lease in GuardsNamespace is written by the agent. It is a JSON object with health,
 	// the address at which the agent serves gRPC health checks, and interfaces, the node's own addresses by interface.
@@ -91,8 +91,8 @@ const AnnotationDrain = "slb.k8s.ovn.org/drain"
 
 // Condition types on Services.
 const (
-	// ConditionAllocated reports whether the Service has the addresses that it requests. If True, the message begins with
-	// the allocated addresses, separated by ", ". After a restart, the controller uses them to distinguish its own
+	// ConditionAllocated reports whether the Service has the addresses that it requests. If True, the message begins
+	// with the allocated addresses, separated by ", ". After a restart, the controller uses them to distinguish its own
 	// addresses in the status from those of another controller.
 	ConditionAllocated = "slb.k8s.ovn.org/Allocated"
 	// ConditionExternalIPs reports which addresses of spec.externalIPs belong to the Service, in pools with
@@ -111,9 +111,9 @@ const (
 	ReasonAllocated = "Allocated"
 	// ReasonPartlyAllocated (True): one family has no address yet.
 	ReasonPartlyAllocated = "PartlyAllocated"
-	// ReasonDisabledByMode (False): service load balancers are disabled by the mode (AnnotationMode), so no pool allocates addresses.
-	// Also a reason of ConditionAnnounced (False), if the dataplanes that would announce the addresses are disabled,
-	// and of pools, L2Domains, BGPPeers and BGPNodeStatuses (Ready=False).
+	// ReasonDisabledByMode (False): service load balancers are disabled by the mode (AnnotationMode), so no pool
+	// allocates addresses. Also a reason of ConditionAnnounced (False), if the dataplanes that would announce the
+	// addresses are disabled, and of pools, L2Domains, BGPPeers and BGPNodeStatuses (Ready=False).
 	ReasonDisabledByMode = "DisabledByMode"
 	// ReasonOpenShiftAssigns (False): OpenShift itself assigns addresses (autoAssignCIDRs of its Network
 	// configuration), so no pool does. Also a reason of pools (Ready=False).
@@ -154,11 +154,11 @@ const (
 	// ReasonAddressNotInPool (False): no pool contains the requested address, or the requested pool does not contain
 	// it.
 	ReasonAddressNotInPool = "AddressNotInPool"
-	// ReasonForeignAddress (False): another controller wrote an address to the status that no pool would allocate: it is
-	// in no pool, excluded, the address of a node or a next hop, and so on. The address is not announced and not changed.
-	// The Service gets no address until that address is cleared or spec.loadBalancerClass selects a controller. If True,
-	// such an address was removed, because spec.loadBalancerClass is LoadBalancerClass or this controller allocated the
-	// other addresses.
+	// ReasonForeignAddress (False): another controller wrote an address to the status that no pool would allocate: it
+	// is in no pool, excluded, the address of a node or a next hop, and so on. The address is not announced and not
+	// changed. The Service gets no address until that address is cleared or spec.loadBalancerClass selects a
+	// controller. If True, such an address was removed, because spec.loadBalancerClass is LoadBalancerClass or this
+	// controller allocated the other addresses.
 	ReasonForeignAddress = "ForeignAddress"
 	// ReasonInvalidRequest (False): the request of the Service is malformed or contradicts itself. The Service gets no
 	// new address until it is corrected.
@@ -194,8 +194,8 @@ const (
 	ReasonAddressOutsideSubnets = "AddressOutsideSubnets"
 	// ReasonNoGateway (False): no node can be a gateway of the L2Domain.
 	ReasonNoGateway = "NoGateway"
-	// ReasonStaleFlow (False): a flow of OVN-Kubernetes on the bridge of the gateway prevents requests for an address from
-	// reaching OVN.
+	// ReasonStaleFlow (False): a flow of OVN-Kubernetes on the bridge of the gateway prevents requests for an address
+	// from reaching OVN.
 	ReasonStaleFlow = "StaleFlow"
 	// ReasonMisplacedFlow (False): because of a bug in ovn-northd, the logical flows of an address are in the wrong
 	// routers.
@@ -258,14 +258,14 @@ const (
 	ReasonTooFewGateways = "TooFewGateways"
 	// ReasonPartlyUsable (Accepted=True): the object works, except for what the message names.
 	ReasonPartlyUsable = "PartlyUsable"
-	// ReasonDraining (Ready=False), on BGPNodeStatuses: the node is draining: its routes are withdrawn, then its sessions
-	// are closed.
+	// ReasonDraining (Ready=False), on BGPNodeStatuses: the node is draining: its routes are withdrawn, then its
+	// sessions are closed.
 	ReasonDraining = "Draining"
 	// ReasonSessionsDown (Ready=False): on BGPPeers, some nodes have no established session; on BGPNodeStatuses, some
 	// sessions of the node are not established.
 	ReasonSessionsDown = "SessionsDown"
 	// ReasonNodeSilent (Unknown), on Services (Announced), BGPPeers and BGPNodeStatuses (Ready): the sessions that
-	// nodes reported have expired. On Services also: the agent of the node that carries an address does not report.
+	// nodes reported have expired. On Services also: the agent of the active gateway of an address does not report.
 	ReasonNodeSilent = "NodeSilent"
 )
 
@@ -308,8 +308,8 @@ const (
 	// ExcludedNotAttached: the node's ovn-bridge-mappings do not contain physicalNetwork, so it is not connected to the
 	// segment. With OpenShift SDN: the node has no address in a subnet of the domain.
 	ExcludedNotAttached = "NotAttached"
-	// ExcludedSharedGateway: physicalNetwork is the bridge of OVN-Kubernetes' own gateway in shared mode, which intercepts
-	// all packets to addresses of Services, and the cluster is in central mode or the segment has a VLAN.
+	// ExcludedSharedGateway: physicalNetwork is the bridge of OVN-Kubernetes' own gateway in shared mode, which
+	// intercepts all packets to addresses of Services, and the cluster is in central mode or the segment has a VLAN.
 	ExcludedSharedGateway = "SharedGateway"
 	// ExcludedNoGuard: physicalNetwork is the bridge of OVN-Kubernetes' own gateway, and no guard
 	// (`ovnkube-slb node`) reports from the node whether that bridge lets requests through to OVN.
@@ -320,9 +320,9 @@ const (
 	// ExcludedDraining: a planned outage of the node was announced. The node remains the last gateway of its shards and
 	// serves them if all others fail.
 	ExcludedDraining = "Draining"
-	// ExcludedFaulty: the node's guard reports that the node cannot serve the network although OVN considers it able to:
-	// its uplink is lost, or ovn-controller does not work. The node remains the last gateway of its shards and keeps
-	// those for which there is no better one.
+	// ExcludedFaulty: the node's guard reports that the node cannot serve the network although OVN considers it able
+	// to: its uplink is lost, or ovn-controller does not work. The node remains the last gateway of its shards and
+	// keeps those for which there is no better one.
 	ExcludedFaulty = "Faulty"
 	// ExcludedEnoughGateways: every shard has gateways.max gateways without this node.
 	ExcludedEnoughGateways = "EnoughGateways"
@@ -352,8 +352,8 @@ const (
 	// EventModeRefused, on OpenShift's Network (operator.openshift.io): the value of AnnotationMode is not a valid
 	// mode, so the previous mode remains in force.
 	EventModeRefused = "ModeRefused"
-	// EventGatewayChanged, on an L2Domain: the active gateway of one or more shards changed. The message names the shards,
-	// the old gateway and the new gateway.
+	// EventGatewayChanged, on an L2Domain: the active gateway of one or more shards changed. The message names the
+	// shards, the old gateway and the new gateway.
 	EventGatewayChanged = "GatewayChanged"
 	// EventGatewaysDraining, on an L2Domain: a planned outage was announced for the last gateway, too. It remains the
 	// gateway until the outage.

@@ -45,7 +45,7 @@ type ServicePlanSpec struct {
 	// +required
 	Name string `json:"name"`
 
-	// vips are the addresses of the Service that are to be announced, and the shards that carry them.
+	// vips are the addresses of the Service that are to be announced, and their shards.
 	//
 	// +required
 	// +listType=map
@@ -58,8 +58,8 @@ type ServicePlanSpec struct {
 	// +listType=atomic
 	Listeners []PlannedListener `json:"listeners,omitempty"`
 
-	// sessionAffinity is the sessionAffinity of the Service: ClientIP or None. With ClientIP, all connections of a client
-	// go to one backend for as long as the backends stay the same; there is no timeout. Unset means None.
+	// sessionAffinity is the sessionAffinity of the Service: ClientIP or None. With ClientIP, all connections of a
+	// client go to one backend for as long as the backends stay the same; there is no timeout. Unset means None.
 	//
 	// +optional
 	// +kubebuilder:validation:Enum=ClientIP;None
@@ -78,7 +78,7 @@ type ServicePlanSpec struct {
 // backend.
 const SessionAffinityClientIP = "ClientIP"
 
-// PlannedVIP is an address and the shard that carries it.
+// PlannedVIP is an address and its shard.
 type PlannedVIP struct {
 	// address is an IPv4 or IPv6 address.
 	//

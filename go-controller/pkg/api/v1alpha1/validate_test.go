@@ -134,7 +134,7 @@ func TestValidatePeer(t *testing.T) {
 		"good":       {BGPPeerSpec{PeerAddress: "10.0.0.1", HoldTime: second(9), KeepaliveTime: second(3)}, ""},
 		"never":      {BGPPeerSpec{PeerAddress: "fd00::1", HoldTime: second(0), KeepaliveTime: second(3)}, ""},
 		"unnumbered": {BGPPeerSpec{Interface: "eth1"}, ""},
-		"nobody":     {BGPPeerSpec{}, "spec.peerAddress"},
+		"empty":      {BGPPeerSpec{}, "spec.peerAddress"},
 		"both":       {BGPPeerSpec{PeerAddress: "10.0.0.1", Interface: "eth1"}, "spec.peerAddress"},
 		"no address": {BGPPeerSpec{PeerAddress: "tor"}, `spec.peerAddress: Invalid value: "tor"`},
 		"router ID":  {BGPPeerSpec{PeerAddress: "10.0.0.1", RouterID: "fd00::1"}, "spec.routerID"},

@@ -104,7 +104,7 @@ func TestNewAddressWaitsForProbe(t *testing.T) {
 	s.expect("the status shows it", probeWait/2, false, about(first, "10.50.0.100"))
 	s.expect("silence", probeWait/2, true, nil)
 	s.w.Services[0].Assigned = nil
-	s.expect("somebody wiped the status", time.Second, true, nil)
+	s.expect("another client cleared the status", time.Second, true, nil)
 	s.m = State{}
 	s.w.Services[0].Assigned = []netip.Addr{netip.MustParseAddr("10.50.0.100")}
 	s.expect("another controller takes over", time.Second, true, nil)
@@ -157,7 +157,7 @@ func TestContestedAddressWaitsUntilNoAnswer(t *testing.T) {
 	s.expect("and is answered", 10*time.Millisecond, false, about(first, "10.50.0.100"))
 	s.expect("and later", time.Minute, false, about(first, "10.50.0.100"))
 	s.w.Reports = nil
-	s.expect("the stranger is gone", time.Minute, true, nil)
+	s.expect("the other host is gone", time.Minute, true, nil)
 }
 
 // An announced address stays announced, regardless of what any node reports.
@@ -273,7 +273,7 @@ func TestOwnAnswerIsNoConflict(t *testing.T) {
 	s.expect("new", 0, false, about(first, "10.50.0.100"))
 	own := rows.PortMAC(s.w.Cluster.ID, world.ShardID{Domain: "lan"})
 	if got := s.m.probing.probes(s.now)[first][0].Own; got != own {
-		t.Errorf("the guard is told that %q is ours, want %q", got, own)
+		t.Errorf("the guard receives %q as our own, want %q", got, own)
 	}
 	s.report(first, s.probe(first), own)
 	s.expect("later", probeWait, true, nil)

@@ -20,8 +20,8 @@ const (
 	// probeWait is how long a new address waits for a reply from its segment before it is announced (RetransTimer of
 	// RFC 4861, the time that duplicate address detection waits). A guard sends three probes in that time.
 	probeWait = time.Second
-	// maxProbesPerGuard limits the addresses that one guard is asked to probe at a time, not counting those in conflict.
-	// Further addresses wait.
+	// maxProbesPerGuard limits the addresses that one guard is asked to probe at a time, not counting those in
+	// conflict. Further addresses wait.
 	maxProbesPerGuard = 500
 )
 
@@ -54,15 +54,15 @@ type probe struct {
 	// id is the id of the probe request. It is empty while the address waits for its turn.
 	id        string
 	contested bool
-	// until is the time after which the absence of a reply means that no other host has the address. It is zero while the
-	// address waits for its turn.
+	// until is the time after which the absence of a reply means that no other host has the address. It is zero while
+	// the address waits for its turn.
 	until time.Time
 	// announced is set once the address is no longer held, regardless of replies. A late reply causes a warning.
 	announced bool
 	// expiry is the time after which a late reply is ignored.
 	expiry time.Time
-	// lateConflict is the current late reply, or zero if there is none. answered is when a pass last saw it. reported is
-	// set if the last pass saw it.
+	// lateConflict is the current late reply, or zero if there is none. answered is when a pass last saw it. reported
+	// is set if the last pass saw it.
 	lateConflict world.Conflict
 	answered     time.Time
 	reported     bool

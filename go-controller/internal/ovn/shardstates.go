@@ -16,9 +16,9 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 )
 
-// Carriers returns, for each shard that has rows, the chassis that has claimed it and its gateways by descending
+// ShardStates returns, for each shard that has rows, the chassis that has claimed it and its gateways by descending
 // priority. It may be called from any goroutine.
-func (d *Dataplane) Carriers() map[world.ShardID]world.Carrier {
+func (d *Dataplane) ShardStates() map[world.ShardID]world.ShardState {
 	_, nb, err := d.nb.current()
 	if err != nil {
 		return nil
@@ -40,7 +40,7 @@ func (d *Dataplane) Carriers() map[world.ShardID]world.Carrier {
 		}
 	}
 	claims := d.claims()
-	carriers := map[world.ShardID]world.Carrier{}
+	shardStates := map[world.ShardID]world.ShardState{}
 	for _, r := range nb.owned(rows.Router) {
 		name := r.externalIDs()[rows.KeyShard]
 		id, ok := rows.ParseShard(name)
@@ -52,14 +52,14 @@ func (d *Dataplane) Carriers() map[world.ShardID]world.Carrier {
 			return cmp.Or(cmp.Compare(b.priority, a.priority), cmp.Compare(a.chassis, b.chassis))
 		})
 		port := rows.RedirectPort(id)
-		carrier := world.Carrier{Active: claims[port], Settled: claims[port] != "" && d.claimObserver.isSettled(port),
+		state := world.ShardState{Active: claims[port], Settled: claims[port] != "" && d.claimObserver.isSettled(port),
 			Handover: handovers[name]}
 		for _, g := range gateways {
-			carrier.Order = append(carrier.Order, g.chassis)
+			state.Order = append(state.Order, g.chassis)
 		}
-		carriers[id] = carrier
+		shardStates[id] = state
 	}
-	return carriers
+	return shardStates
 }
 
 // claims returns the names of the chassis that have claimed the redirect ports, by port.
@@ -91,7 +91,7 @@ func (d *Dataplane) claims() map[string]string {
 // second (RFC 5880 section 6.8.3) and come up one after the other.
 const settleTime = 3 * time.Second
 
-// claimObserver reports changes of the chassis that carries a shard, once when they happen and once when they have
+// claimObserver reports changes of the chassis that has claimed a shard, once when they happen and once when they have
 // settled.
 type claimObserver struct {
 	d      *Dataplane
@@ -123,10 +123,10 @@ func (s *claimObserver) observe(m model.Model, gone bool) {
 		delete(s.claims, port.LogicalPort)
 	case !known || last.chassis != *port.Chassis:
 		s.claims[port.LogicalPort] = observedClaim{*port.Chassis, time.Now()}
-		time.AfterFunc(s.settle, func() { s.d.changed(Carriers) })
+		time.AfterFunc(s.settle, func() { s.d.changed(ShardStates) })
 	}
 	s.mu.Unlock()
-	s.d.changed(Carriers)
+	s.d.changed(ShardStates)
 }
 
 // reset discards all claims. On a new connection it is unknown how long the existing claims have lasted.
