@@ -138,7 +138,7 @@ func (g *Guard) Run(ctx context.Context) error {
 			case g.addressProber.leases <- l:
 			case <-ctx.Done():
 			}
-		})
+		}, g.report.Renew)
 	})
 	running.Wait()
 	return nil

@@ -28,26 +28,28 @@ func report[M ~map[K]V, K comparable, V any](r *nodelease.Reporter, annotation s
 	r.Report(annotation, string(text), len(what) > 0)
 }
 
-// follow calls observe with each version of a node's Lease, until the context ends.
+// follow calls observe with each version of a node's Lease, and deleted when somebody has deleted it, until the context
+// ends.
 func follow(ctx context.Context, leases coordinationclient.LeaseInterface, node string,
-	observe func(*coordinationv1.Lease)) {
+	observe func(*coordinationv1.Lease), deleted func()) {
 	only := func(o metav1.ListOptions) metav1.ListOptions {
 		o.FieldSelector = fields.OneTermEqualSelector(metav1.ObjectNameField, node).String()
 		return o
 	}
 	_, informer := cache.NewInformerWithOptions(cache.InformerOptions{
-		ListerWatcher: &cache.ListWatch{
+		ListerWatcher: cache.ToListWatcherWithWatchListSemantics(&cache.ListWatch{
 			ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
 				return leases.List(ctx, only(o))
 			},
 			WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
 				return leases.Watch(ctx, only(o))
 			},
-		},
+		}, leases),
 		ObjectType: &coordinationv1.Lease{},
 		Handler: cache.ResourceEventHandlerFuncs{
 			AddFunc:    func(o any) { observe(o.(*coordinationv1.Lease)) },
 			UpdateFunc: func(_, o any) { observe(o.(*coordinationv1.Lease)) },
+			DeleteFunc: func(any) { deleted() },
 		},
 	})
 	informer.RunWithContext(ctx)

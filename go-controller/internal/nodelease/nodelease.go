@@ -79,9 +79,24 @@ func (r *Reporter) Report(annotation, text string, grave bool) {
 	events := !reported || old != text || r.urgent[annotation] != grave
 	r.texts[annotation], r.urgent[annotation] = text, grave
 	r.mu.Unlock()
-	if !events {
-		return
+	if events {
+		r.wakeUp()
 	}
+}
+
+// Renew writes all reports again at once, for example because somebody has deleted the Lease. Without a Lease, the
+// controller takes the node for one without a guard and an agent.
+func (r *Reporter) Renew() {
+	r.mu.Lock()
+	reported := len(r.texts) > 0
+	r.mu.Unlock()
+	if reported {
+		klog.InfoS("Writing the Lease again, which was deleted", "node", r.node)
+		r.wakeUp()
+	}
+}
+
+func (r *Reporter) wakeUp() {
 	select {
 	case r.wake <- struct{}{}:
 	default:

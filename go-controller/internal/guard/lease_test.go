@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package guard
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/kubernetes/fake"
+	coordinationclient "k8s.io/client-go/kubernetes/typed/coordination/v1"
+
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/nodelease"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
+)
+
+// Without its Lease, the controller takes a node for one without an agent, and does so until the next renewal.
+func TestDeletedLeaseIsWrittenAgain(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	leases := fakeLeases{fake.NewClientset().CoordinationV1().Leases(v1alpha1.GuardsNamespace)}
+	r, err := nodelease.New(leases, "n1", "test", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	events, err := leases.Watch(ctx, metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer events.Stop()
+	await := func(kind watch.EventType) *coordinationv1.Lease {
+		t.Helper()
+		for {
+			select {
+			case <-ctx.Done():
+				t.Fatalf("no event %s", kind)
+			case e := <-events.ResultChan():
+				if e.Type == kind {
+					return e.Object.(*coordinationv1.Lease)
+				}
+			}
+		}
+	}
+	go r.Run(ctx)
+	observed := make(chan struct{}, 10)
+	go follow(ctx, leases, "n1", func(*coordinationv1.Lease) { observed <- struct{}{} }, r.Renew)
+	r.Report(v1alpha1.AnnotationFaults, "{}", false)
+	await(watch.Added)
+	select {
+	case <-ctx.Done():
+		t.Fatal("the Lease is not observed")
+	case <-observed:
+	}
+	if err := leases.Delete(ctx, "n1", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	await(watch.Deleted)
+	if l := await(watch.Added); l.Annotations[v1alpha1.AnnotationFaults] != "{}" {
+		t.Errorf("annotations %v", l.Annotations)
+	}
+}
+
+// fakeLeases is a fake client, which can't stream the initial objects of a watch (WatchList).
+type fakeLeases struct {
+	coordinationclient.LeaseInterface
+}
+
+func (fakeLeases) IsWatchListSemanticsUnSupported() bool { return true }
