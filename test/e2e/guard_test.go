@@ -14,6 +14,7 @@ import (
 	. "github.com/onsi/gomega"
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
+	"github.com/ovnkube-slb/ovnkube-slb/test/lab"
 )
 
 // asksAnew makes the client resolve the MAC address of a VIP repeatedly, like a neighbor without a cache entry. It
@@ -113,7 +114,7 @@ var _ = Describe("a gateway with a guard", Ordered, func() {
 			for _, r := range during(ctx, addrs[:1], func() {
 				unanswered = asksAnew(ctx, addrs[1], func() {
 					stay(ctx, 500*time.Millisecond)
-					Expect(cluster.KillOVNController(victim)).To(Succeed())
+					Expect(cluster.KillDaemon(victim, lab.OVNController)).To(Succeed())
 					awaitMove(ctx, port, victim)
 				})
 			}) {

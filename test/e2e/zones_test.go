@@ -9,6 +9,7 @@ import (
 	. "github.com/onsi/gomega"
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
+	"github.com/ovnkube-slb/ovnkube-slb/test/lab"
 )
 
 var _ = Describe("a segment where each node has its own databases", func() {
@@ -59,4 +60,97 @@ var _ = Describe("a segment where each node has its own databases", func() {
 			expectServed(r, where, victim)
 		}
 	})
+
+	// What OVN has received before a daemon died, it keeps.
+	DescribeTable("loses nothing when a daemon of its gateway's zone dies, and no connection when the gateway dies next",
+		func(ctx SpecContext, kill func(node string) error) {
+			addrs := startWeb(ctx)
+			where := podNodes(ctx)
+			warmUp(ctx, addrs)
+			port, victim := activeGateway(ctx)
+			DeferCleanup(func(ctx SpecContext) {
+				Expect(cluster.Restore(ctx, victim)).To(Succeed())
+				Expect(cluster.KillGuard(victim)).To(Succeed())
+				Expect(cluster.StartGuard(ctx, controller, victim)).To(Succeed())
+				Eventually(excludedNodes("provider")).WithContext(ctx).Should(BeEmpty())
+			})
+			for _, r := range during(ctx, addrs, func() {
+				stay(ctx, 500*time.Millisecond)
+				Expect(kill(victim)).To(Succeed())
+				stay(ctx, 2*time.Second)
+			}) {
+				expectServed(r, where, "none")
+			}
+			for _, r := range during(ctx, addrs, func() {
+				stay(ctx, 500*time.Millisecond)
+				Expect(cluster.Kill(victim)).To(Succeed())
+				awaitMove(ctx, port, victim)
+			}) {
+				expectServed(r, where, victim)
+			}
+		},
+		Entry("ovn-northd", func(node string) error { return cluster.KillDaemon(node, lab.Northd) }),
+		Entry("the northbound database", func(node string) error { return cluster.KillDaemon(node, lab.NorthboundDB) }),
+		Entry("the southbound database", func(node string) error { return cluster.KillDaemon(node, lab.SouthboundDB) }),
+		Entry("the agent", func(node string) error { return cluster.KillGuard(node) }),
+	)
+
+	It("says that two gateways answer while the tunnel between them is cut, and not any longer once it is back",
+		func(ctx SpecContext) {
+			addrs := startWeb(ctx)
+			_, first := activeGateway(ctx)
+			var domain v1alpha1.L2Domain
+			Expect(read(ctx, "l2domain", "provider", &domain)).To(Succeed())
+			Expect(domain.Status.Shards).To(HaveLen(1))
+			Expect(domain.Status.Shards[0].Gateways).To(HaveLen(3))
+			Expect(domain.Status.Shards[0].Gateways[0]).To(Equal(first))
+			second := domain.Status.Shards[0].Gateways[1]
+			DeferCleanup(func(ctx SpecContext) { Expect(cluster.JoinUnderlay(ctx, first, second)).To(Succeed()) })
+			Expect(cluster.SplitUnderlay(ctx, first, second)).To(Succeed())
+			for _, r := range during(ctx, addrs, func() {
+				Eventually(condition("web", v1alpha1.ConditionAnnounced)).WithContext(ctx).Should(And(
+					HavePrefix("False SeveralActiveGateways: "), ContainSubstring(first), ContainSubstring(second)))
+			}) {
+				By(r.String())
+			}
+			Expect(cluster.JoinUnderlay(ctx, first, second)).To(Succeed())
+			awaitAnnounced(ctx, "web")
+			_, now := activeGateway(ctx) // The later claim is the current one.
+			Expect(now).To(Equal(second))
+		})
+
+	// The order of gateways that the zone itself has can't be changed while its northbound database is away. If the other
+	// zones had another, two gateways would answer.
+	DescribeTable("reports that a database of its gateway's zone has been away for long, with every connection alive",
+		func(ctx SpecContext, daemon, why string, moves bool) {
+			addrs := startWeb(ctx)
+			where := podNodes(ctx)
+			warmUp(ctx, addrs)
+			port, victim := activeGateway(ctx)
+			DeferCleanup(func(ctx SpecContext) {
+				Expect(cluster.Restore(ctx, victim)).To(Succeed())
+				Eventually(excludedNodes("provider")).WithContext(ctx).Should(BeEmpty())
+			})
+			for _, r := range during(ctx, addrs, func() {
+				Expect(cluster.KillDaemon(victim, daemon)).To(Succeed())
+				Eventually(excludedNodes("provider")).WithContext(ctx).WithTimeout(time.Minute).
+					Should(HaveExactElements(And(HavePrefix(victim+" Faulty: "), ContainSubstring(why))))
+				if moves {
+					awaitMove(ctx, port, victim)
+				}
+				Consistently(condition("web", v1alpha1.ConditionAnnounced)).WithContext(ctx).WithTimeout(12 * time.Second).
+					Should(HavePrefix("True Announced: "))
+			}) {
+				expectServed(r, where, "none")
+			}
+			_, now := activeGateway(ctx)
+			if moves {
+				Expect(now).NotTo(Equal(victim))
+			} else {
+				Expect(now).To(Equal(victim))
+			}
+		},
+		Entry("northbound, which moves nothing", lab.NorthboundDB, "can't be changed", false),
+		Entry("southbound, which moves its shards", lab.SouthboundDB, "can't be observed", true),
+	)
 })

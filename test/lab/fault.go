@@ -54,11 +54,19 @@ func (l *Lab) Kill(name string) error {
 	return nil
 }
 
-// KillOVNController kills only ovn-controller by SIGKILL. The switch keeps its flows. Restore restarts both.
-func (l *Lab) KillOVNController(name string) error {
-	p, err := proc.Find(l.path(name), controllerName)
+// The daemons of a node that KillDaemon kills. All but the first are those of the node's zone, with interconnect.
+const (
+	OVNController = controllerName
+	Northd        = northdName
+	NorthboundDB  = nbName
+	SouthboundDB  = sbName
+)
+
+// KillDaemon kills one daemon of a node by SIGKILL. The switch keeps its flows. Restore restarts all.
+func (l *Lab) KillDaemon(name, daemon string) error {
+	p, err := proc.Find(l.path(name), daemon)
 	if err != nil {
-		return fmt.Errorf("kill ovn-controller of node %s: %w", name, err)
+		return fmt.Errorf("kill %s of node %s: %w", daemon, name, err)
 	}
 	return p.Kill()
 }
@@ -197,6 +205,32 @@ func (l *Lab) UnderlayDown(ctx context.Context, name string) error {
 // UplinkDown takes only the link to the served segment down. In this case OVN itself does not fail over.
 func (l *Lab) UplinkDown(ctx context.Context, name string) error {
 	return l.setLinks(ctx, name, "down", l.state.Network.Uplink())
+}
+
+// SplitUnderlay lets the nodes a and b no longer send to each other on the network of the tunnels, while both reach all
+// others. JoinUnderlay reverts it.
+func (l *Lab) SplitUnderlay(ctx context.Context, a, b string) error {
+	return l.setIsolated(ctx, "on", a, b)
+}
+
+// JoinUnderlay reverts SplitUnderlay.
+func (l *Lab) JoinUnderlay(ctx context.Context, a, b string) error {
+	return l.setIsolated(ctx, "off", a, b)
+}
+
+// setIsolated sets whether the switch forwards between the underlay ports of nodes (isolated, bridge(8)).
+func (l *Lab) setIsolated(ctx context.Context, to string, names ...string) error {
+	for _, name := range names {
+		n, err := l.Node(name)
+		if err != nil {
+			return err
+		}
+		if _, err := l.Exec(ctx, switchNetns, "bridge", "link", "set", "dev", switchPort(n, underlayLink), "isolated",
+			to); err != nil {
+			return fmt.Errorf("isolate the underlay of node %s %s: %w", name, to, err)
+		}
+	}
+	return nil
 }
 
 func (l *Lab) setLinks(ctx context.Context, name, to string, links ...string) error {

@@ -60,7 +60,17 @@ func (d *Dataplane) Unreachable() error { return unreachable(d.nb, d.sb) }
 
 // Unread returns an error that names the databases whose replicas are not in sync, or nil.
 func (d *Dataplane) Unread() error {
-	return lacking("not in sync", func(l *replica) bool { return l.conn.Load() != nil }, d.nb, d.sb)
+	return notInSync(d.nb, d.sb)
+}
+
+// UnreadNB is like Unread, for the northbound database alone. Nothing is written while it returns an error.
+func (d *Dataplane) UnreadNB() error { return notInSync(d.nb) }
+
+// UnreadSB is like Unread, for the southbound database alone.
+func (d *Dataplane) UnreadSB() error { return notInSync(d.sb) }
+
+func notInSync(links ...*replica) error {
+	return lacking("not in sync", func(l *replica) bool { return l.conn.Load() != nil }, links...)
 }
 
 func unreachable(links ...*replica) error {

@@ -162,13 +162,15 @@ func (l *Layout) compute(spec *world.Domain, nodes map[string]*world.Node, zones
 }
 
 // reporting returns the members that may be gateways of a shard that has none yet: those whose agents report, with
-// interconnect, unless none does. A gateway whose agent stopped reporting keeps the shards that it programmed, but
-// would not program new ones.
+// interconnect, and can program them, unless none does. A gateway whose agent stopped reporting, or whose zone can't be
+// changed, keeps the shards that it has, but gets no new ones.
 func (d *Domain) reporting(order []*world.Node, c world.ShardState) []*world.Node {
 	if len(c.Order) > 0 {
 		return order
 	}
-	on := slices.DeleteFunc(slices.Clone(order), func(n *world.Node) bool { return n.Agent != nil && n.Agent.Silent })
+	on := slices.DeleteFunc(slices.Clone(order), func(n *world.Node) bool {
+		return n.Agent != nil && (n.Agent.Silent || n.Agent.Unwritable != "")
+	})
 	if len(on) == 0 {
 		return order
 	}

@@ -37,7 +37,24 @@ func (d *Domain) orders(members []*world.Node, shardStates map[world.ShardID]wor
 			}
 		}
 	}
+	for i := range orders {
+		if n := d.immovable(members, shardStates[world.ShardID{Domain: d.Spec.Name, Index: i}]); n != nil {
+			others := slices.DeleteFunc(orders[i], func(m *world.Node) bool { return m == n })
+			orders[i] = append([]*world.Node{n}, others...)
+		}
+	}
 	return orders
+}
+
+// immovable returns the active gateway of a shard if its zone can't be changed but serves, or nil. It would not learn
+// of another order: it would keep the shard, and two gateways would answer.
+func (d *Domain) immovable(members []*world.Node, c world.ShardState) *world.Node {
+	for _, n := range members {
+		if n.Chassis == c.Active && n.Agent != nil && n.Agent.Unwritable != "" && d.fault(n) == n.Agent.Unwritable {
+			return n
+		}
+	}
+	return nil
 }
 
 // currentGateway returns the active gateway of a shard, or noMember if none may continue. As long as no member is

@@ -195,3 +195,36 @@ func TestInterconnectIsServedByAgentsOnly(t *testing.T) {
 		}
 	}
 }
+
+// A gateway whose zone can't be changed would not learn that another has its shards, and would keep them: two would
+// answer. It keeps them, but gets no others. If it can't serve either, they move nevertheless.
+func TestAZoneThatCannotBeChangedKeepsItsShards(t *testing.T) {
+	const why = "no database"
+	order := func(faults map[string]string) map[string][]int {
+		w := zoned("n1", "n2", "n3")
+		w.ShardStates = map[world.ShardID]world.ShardState{}
+		w.Nodes[0].Agent.Unwritable = why
+		w.Nodes[0].Faults = faults
+		for i := range 4 {
+			w.ShardStates[world.ShardID{Domain: "lan", Index: i}] = world.ShardState{
+				Active: w.Nodes[i%2].Chassis, Settled: true, Order: []string{w.Nodes[i%2].Chassis, w.Nodes[(i+1)%2].Chassis}}
+		}
+		byFirst := map[string][]int{}
+		for _, d := range place.Compute(w).Domains {
+			for _, s := range d.Shards {
+				first := s.Gateways[0].Node
+				byFirst[first] = append(byFirst[first], s.ID.Index)
+				if last := s.Gateways[len(s.Gateways)-1].Node; s.ID.Index < 4 && first != "n1" && last != "n1" {
+					t.Errorf("shard %d: the last gateway is %s", s.ID.Index, last)
+				}
+			}
+		}
+		return byFirst
+	}
+	if got := order(map[string]string{world.EveryNetwork: why})["n1"]; !slices.Equal(got, []int{0, 2}) {
+		t.Errorf("n1 is the first gateway of shards %v, want those that it has claimed, 0 and 2", got)
+	}
+	if got := order(map[string]string{world.EveryNetwork: "ovn-controller is dead"})["n1"]; len(got) > 0 {
+		t.Errorf("n1 can't serve and is the first gateway of shards %v", got)
+	}
+}

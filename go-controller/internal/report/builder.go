@@ -55,6 +55,8 @@ type Builder struct {
 	// active holds the active gateway of each shard, or the name of the chassis if no Node has that chassis. Shards
 	// without an active gateway are absent.
 	active map[world.ShardID]string
+	// rivals holds the other gateways that have claimed a shard at the same time.
+	rivals map[world.ShardID]string
 	// nodes are the nodes of the snapshot by name.
 	nodes map[string]*world.Node
 	// survey determines which nodes advertise addresses by BGP. advertisementStates caches the resulting states.
@@ -65,7 +67,8 @@ type Builder struct {
 // NewBuilder returns a Builder for a decision, given the state observed when it was made.
 func NewBuilder(d *decide.Decision, k Observed) *Builder {
 	v := &Builder{Decision: d, Observed: k, active: make(map[world.ShardID]string, len(d.World.ShardStates)),
-		survey: d.BGP.Survey(), advertisementStates: map[*bgp.Advertisers]advertisementState{}}
+		rivals: map[world.ShardID]string{}, survey: d.BGP.Survey(),
+		advertisementStates: map[*bgp.Advertisers]advertisementState{}}
 	v.nodes = make(map[string]*world.Node, len(d.World.Nodes))
 	nodes := make(map[string]string, len(d.World.Nodes))
 	for _, n := range d.World.Nodes {
@@ -77,6 +80,13 @@ func NewBuilder(d *decide.Decision, k Observed) *Builder {
 	for shard, state := range d.World.ShardStates {
 		if state.Active != "" {
 			v.active[shard] = cmp.Or(nodes[state.Active], state.Active)
+		}
+		var rivals []string
+		for _, chassis := range state.Rivals {
+			rivals = append(rivals, cmp.Or(nodes[chassis], chassis))
+		}
+		if len(rivals) > 0 {
+			v.rivals[shard] = strings.Join(rivals, ", ")
 		}
 	}
 	return v
@@ -168,6 +178,9 @@ func (v *Builder) announced(s *world.Service) *kube.Verdict {
 		return not(v1alpha1.ReasonTooManyBackends,
 			"the Service has %d backends (addresses x ports x endpoints, ready or not), more than the limit of %d "+
 				"(--max-service-backends), so OVN does not announce it", want.BackendsOverLimit, v.World.Cluster.MaxBackends)
+	}
+	if contested := v.contested(placements); contested != nil {
+		return contested
 	}
 	if f := v.flows(placements); f.reason != "" {
 		return &kube.Verdict{Status: f.status, Reason: f.reason, Message: f.message}

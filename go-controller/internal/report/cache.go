@@ -27,6 +27,7 @@ type Cache struct {
 	failed bool
 	mode   world.Mode
 	active map[world.ShardID]string
+	rivals map[world.ShardID]string
 
 	services map[*world.Service]cachedStatus
 }
@@ -43,8 +44,9 @@ type cachedStatus struct {
 	// applied are the addresses that the zones of their gateways have programmed, and applyError is why one could not.
 	applied    []netip.Addr
 	applyError string
-	// zoneWait is set as long as the status may wait for the zone, zoneSilent if the agent of such a zone does not report.
-	zoneWait, zoneSilent bool
+	// zoneWait is set as long as the status may wait for the zone. zoneSilent is why its agent can't report progress.
+	zoneWait   bool
+	zoneSilent string
 	// failed is set if the last result of the dataplane is an error, whose text may differ each time.
 	failed bool
 	status *kube.ServiceStatus
@@ -62,7 +64,8 @@ func (w *cachedStatus) sameInputs(o *cachedStatus) bool {
 // Services returns the statuses of all Services.
 func (v *Builder) Services(last *Cache) map[world.Key]*kube.ServiceStatus {
 	same := last.mode == v.World.Cluster.Switch.Mode && last.synced == v.Synced &&
-		last.unread == v.Unread && last.lost == v.Lost && last.failed == v.unconfigured() && maps.Equal(last.active, v.active)
+		last.unread == v.Unread && last.lost == v.Lost && last.failed == v.unconfigured() &&
+		maps.Equal(last.active, v.active) && maps.Equal(last.rivals, v.rivals)
 	out := make(map[world.Key]*kube.ServiceStatus, len(v.World.Services))
 	next := make(map[*world.Service]cachedStatus, len(v.World.Services))
 	for _, s := range v.World.Services {
@@ -78,8 +81,12 @@ func (v *Builder) Services(last *Cache) map[world.Key]*kube.ServiceStatus {
 			applied:    v.World.Applied[s.Key],
 			applyError: v.World.ApplyErrors[s.Key],
 			zoneWait:   v.mayAwaitZone(s),
-			zoneSilent: v.Plans[s.Key] != nil && v.silentZone(v.Plans[s.Key].VIPs) != nil,
 			failed:     got.Err != nil,
+		}
+		if p := v.Plans[s.Key]; p != nil {
+			if silent := v.silentZone(p.VIPs); silent != nil {
+				w.zoneSilent = silent.Message
+			}
 		}
 		if before, ok := last.services[s]; ok && same && w.sameInputs(&before) {
 			w.status = before.status
@@ -91,7 +98,8 @@ func (v *Builder) Services(last *Cache) map[world.Key]*kube.ServiceStatus {
 			out[s.Key] = w.status
 		}
 	}
-	*last = Cache{v.Synced, v.Unread, v.Lost, v.unconfigured(), v.World.Cluster.Switch.Mode, v.active, next}
+	*last = Cache{v.Synced, v.Unread, v.Lost, v.unconfigured(), v.World.Cluster.Switch.Mode, v.active,
+		v.rivals, next}
 	return out
 }
 

@@ -78,6 +78,9 @@ func TestStatusTextIsCached(t *testing.T) {
 		"the gateway": {func(w *world.Snapshot, _ *Observed) {
 			w.ShardStates[shard] = world.ShardState{Active: "chassis-2"}
 		}, true},
+		"two active gateways": {func(w *world.Snapshot, _ *Observed) {
+			w.ShardStates[shard] = world.ShardState{Active: "chassis-1", Rivals: []string{"chassis-2"}}
+		}, true},
 		"no gateway":         {func(w *world.Snapshot, _ *Observed) { w.ShardStates = nil }, true},
 		"the gateway's name": {func(w *world.Snapshot, _ *Observed) { w.Nodes = w.Nodes[1:] }, true},
 		"what OVN has":       {func(_ *world.Snapshot, k *Observed) { k.Programmed[web] = loop.Result{Key: web} }, true},

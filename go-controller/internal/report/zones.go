@@ -24,15 +24,37 @@ func (v *Builder) appliedByZones(key world.Key, vips []plan.VIP) bool {
 	})
 }
 
-// silentZone returns the verdict on addresses whose active gateway has an agent that no longer reports, or nil if all
-// agents report: they will say when they have programmed the addresses.
+// silentZone returns the verdict on addresses whose active gateway has an agent that no longer reports or can't change
+// its zone. It returns nil if there is none: the agents will report when they have programmed the addresses.
 func (v *Builder) silentZone(vips []plan.VIP) *kube.Verdict {
 	for _, vip := range vips {
 		node := v.nodes[v.active[vip.Shard]]
-		if node != nil && node.Agent != nil && node.Agent.Silent {
+		if node == nil || node.Agent == nil {
+			continue
+		}
+		if why := node.Agent.Unwritable; why != "" {
+			return &kube.Verdict{Status: metav1.ConditionUnknown, Reason: v1alpha1.ReasonDatabaseUnreachable,
+				Message: fmt.Sprintf("address %s: node %s, its active gateway, has not applied the latest change: %s", vip.Addr,
+					node.Name, why)}
+		}
+		if node.Agent.Silent {
 			return &kube.Verdict{Status: metav1.ConditionUnknown, Reason: v1alpha1.ReasonNodeSilent,
 				Message: fmt.Sprintf("address %s: the agent of node %s, its active gateway, does not report (ovnkube-slb node "+
 					"--enable-l2)", vip.Addr, node.Name)}
+		}
+	}
+	return nil
+}
+
+// contested returns the verdict on addresses that more than one gateway answers for, or nil if there are none.
+func (v *Builder) contested(placements []place.Placement) *kube.Verdict {
+	for _, placement := range placements {
+		if rivals := v.rivals[placement.Shard]; rivals != "" && placement.Reason == "" {
+			return &kube.Verdict{Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonSeveralActiveGateways,
+				Message: fmt.Sprintf("address %s: gateway %s is active, and so is %s (L2Domain %s, shard %d): they do not "+
+					"receive each other's BFD packets (Geneve, UDP port 6081, between these nodes), or the databases of a zone "+
+					"have an old order of gateways", placement.Addr, v.active[placement.Shard], rivals, placement.Shard.Domain,
+					placement.Shard.Index)}
 		}
 	}
 	return nil

@@ -69,6 +69,23 @@ func TestStatusWaitsForTheZoneOfTheGateway(t *testing.T) {
 		got.Announced.Reason != v1alpha1.ReasonNodeSilent {
 		t.Fatalf("its report has expired: %+v", got)
 	}
+	got = status(func(w *world.Snapshot) {
+		w.Now, w.Nodes[1].Agent = s.Created.Add(world.ZoneWait), &world.ZoneAgent{Unwritable: "no database"}
+	})
+	if got == nil || got.Announced == nil || got.Announced.Status != metav1.ConditionUnknown ||
+		got.Announced.Reason != v1alpha1.ReasonDatabaseUnreachable ||
+		!strings.Contains(got.Announced.Message, "no database") {
+		t.Fatalf("its zone can't be changed: %+v", got)
+	}
+	got = status(func(w *world.Snapshot) {
+		w.Applied = map[world.Key][]netip.Addr{web: {netip.MustParseAddr("10.50.0.100")}}
+		w.ShardStates[world.ShardID{Domain: "lan"}] = world.ShardState{Active: "chassis-2", Rivals: []string{"chassis-3"}}
+	})
+	if got == nil || got.Announced == nil || got.Announced.Status != metav1.ConditionFalse ||
+		got.Announced.Reason != v1alpha1.ReasonSeveralActiveGateways ||
+		!strings.Contains(got.Announced.Message, "gateway n2 is active, and so is n3") {
+		t.Fatalf("two gateways answer: %+v", got)
+	}
 	got = status(func(w *world.Snapshot) { w.Now, w.ShardStates = s.Created.Add(world.ZoneWait), nil })
 	if got == nil || got.Announced == nil || got.Announced.Reason != v1alpha1.ReasonNoActiveGateway {
 		t.Fatalf("no gateway: %+v", got)

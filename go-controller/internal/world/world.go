@@ -374,9 +374,10 @@ func (s ShardID) Compare(o ShardID) int {
 
 // ShardState is the state of a shard in OVN: the chassis that has claimed it (empty if none or unknown), whether that
 // claim has been stable for a while, the chassis of its HA chassis group by descending priority, and the progress of a
-// planned move according to its rows.
+// planned move according to its rows. With interconnect, other chassis may have claimed it as well (Rivals).
 type ShardState struct {
 	Active   string
+	Rivals   []string
 	Settled  bool
 	Order    []string
 	Handover Handover

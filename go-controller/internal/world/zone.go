@@ -71,12 +71,18 @@ type ZoneAgent struct {
 	Bridges Bridges
 	// Claims are the shards that the node has claimed according to its own southbound database, and since when.
 	Claims map[ShardID]time.Time
+	// Contested are those of Claims for which the status of the L2Domain has named another active gateway for a while.
+	// Unlike the claims of a node that died, these are current.
+	Contested map[ShardID]bool
 	// Applied is the resource version up to which the agent has applied all ServicePlans except those in Failed, with
 	// the reason for each.
 	Applied uint64
 	Failed  map[Key]string
-	// Problem is why the agent can't program the zone, or empty if it can.
+	// Problem is why the zone can't serve, for example because its southbound database is away, or empty if it can.
 	Problem string
+	// Unwritable is why the zone can't be changed, for example because its northbound database is away, or empty if it
+	// can. OVN goes on with the rows that it has. In particular, the gateway keeps its shards.
+	Unwritable string
 	// Silent means that the report has expired. It still counts: what the agent programmed is still there, and an
 	// outage of the API server silences all agents.
 	Silent bool
@@ -87,8 +93,10 @@ func (a *ZoneAgent) Equal(o *ZoneAgent) bool {
 	if a == nil || o == nil {
 		return a == o
 	}
-	return a.Applied == o.Applied && a.Problem == o.Problem && a.Silent == o.Silent && maps.Equal(a.Bridges, o.Bridges) &&
-		maps.EqualFunc(a.Claims, o.Claims, time.Time.Equal) && maps.Equal(a.Failed, o.Failed)
+	return a.Applied == o.Applied && a.Problem == o.Problem && a.Unwritable == o.Unwritable &&
+		a.Silent == o.Silent && maps.Equal(a.Bridges, o.Bridges) &&
+		maps.EqualFunc(a.Claims, o.Claims, time.Time.Equal) && maps.Equal(a.Contested, o.Contested) &&
+		maps.Equal(a.Failed, o.Failed)
 }
 
 // String returns the names of some of the zones that nodes report.

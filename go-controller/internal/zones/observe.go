@@ -3,6 +3,7 @@
 package zones
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"net/netip"
@@ -34,17 +35,18 @@ func (p *Publisher) Observe(w *world.Snapshot) {
 		if n.Agent.Bridges != nil {
 			w.Bridges[n.Chassis] = n.Agent.Bridges
 		}
-		if n.Agent.Problem != "" {
+		if fault := cmp.Or(n.Agent.Problem, n.Faults[world.EveryNetwork], n.Agent.Unwritable); fault != "" {
 			node := *n
 			node.Faults = maps.Clone(n.Faults)
 			if node.Faults == nil {
 				node.Faults = map[string]string{}
 			}
-			node.Faults[world.EveryNetwork] = n.Agent.Problem
+			node.Faults[world.EveryNetwork] = fault
 			w.Nodes[i] = &node
 		}
 	}
 	active := p.activeAgents(w, gateways)
+	addRivals(w, gateways)
 	agents := map[string]*world.ZoneAgent{}
 	for _, n := range w.Nodes {
 		agents[n.Name] = n.Agent
@@ -65,9 +67,9 @@ func (p *Publisher) Observe(w *world.Snapshot) {
 type seenClaim struct{ at, seen time.Time }
 
 // activeAgents returns the agents of the active gateways of the shards, and records the states of the shards. A gateway
-// that died leaves its last report behind, so the claim that was seen last is the current one. The clocks of nodes are
-// compared only for the claims that exist when this process starts. A node that is no gateway of a shard can't be
-// active for it, whatever it reports.
+// that died leaves its last report behind, so the claim that was seen last is the current one, or that whose report has
+// not expired. The clocks of nodes are compared only for the claims that exist when this process starts. A node that is
+// no gateway of a shard can't be active for it, whatever it reports.
 func (p *Publisher) activeAgents(
 	w *world.Snapshot, gateways map[world.ShardID][]string,
 ) map[world.ShardID]*world.ZoneAgent {
@@ -97,7 +99,8 @@ func (p *Publisher) activeAgents(
 				claims[shard] = map[string]seenClaim{}
 			}
 			claims[shard][n.Name] = claim
-			if last, ok := latest[shard]; ok && !claim.seen.After(last.seen) {
+			if other := active[shard]; other != nil && (n.Agent.Silent && !other.Silent ||
+				n.Agent.Silent == other.Silent && !claim.seen.After(latest[shard].seen)) {
 				continue
 			}
 			latest[shard], active[shard] = claim, n.Agent
@@ -109,6 +112,24 @@ func (p *Publisher) activeAgents(
 		time.AfterFunc(settleTime, p.options.Changed) // nothing else reports that the claim has settled
 	}
 	return active
+}
+
+// addRivals adds the gateways that have claimed a shard beside its active one, according to reports that are current.
+func addRivals(w *world.Snapshot, gateways map[world.ShardID][]string) {
+	for _, n := range w.Nodes {
+		if n.Agent == nil || n.Agent.Silent || n.Chassis == "" {
+			continue
+		}
+		for shard := range n.Agent.Contested {
+			state, claimed := w.ShardStates[shard]
+			if !claimed || state.Active == n.Chassis || n.Agent.Claims[shard].IsZero() ||
+				!slices.Contains(gateways[shard], n.Name) {
+				continue
+			}
+			state.Rivals = append(state.Rivals, n.Chassis)
+			w.ShardStates[shard] = state
+		}
+	}
 }
 
 // chassisOf returns the chassis of nodes that exist.

@@ -4,6 +4,7 @@ package zones
 
 import (
 	"net/netip"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -45,6 +46,14 @@ func TestTheLaterClaimIsTheCurrentOne(t *testing.T) {
 	want := map[world.ShardID]world.ShardState{{Domain: "lan"}: {Active: "c2", Settled: true, Order: []string{"c2", "c1"}}}
 	if diff := cmp.Diff(want, w.ShardStates); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
+	}
+	w = observed(func(_, n2 *world.ZoneAgent) { n2.Silent = true })
+	if got := w.ShardStates[world.ShardID{Domain: "lan"}].Active; got != "c1" {
+		t.Errorf("active: %s, though only c1 reports", got)
+	}
+	w = observed(func(n1, n2 *world.ZoneAgent) { n1.Silent, n2.Silent = true, true })
+	if got := w.ShardStates[world.ShardID{Domain: "lan"}].Active; got != "c2" {
+		t.Errorf("active: %s, while neither reports", got)
 	}
 	bridges := map[string]world.Bridges{"c1": {"physnet": "br-p"}, "c2": {"physnet": "br-p"}}
 	if diff := cmp.Diff(bridges, w.Bridges); diff != "" {
@@ -103,6 +112,17 @@ func TestAZoneThatCannotBeProgrammedIsAFaultOfItsNode(t *testing.T) {
 	}
 }
 
+func TestAZoneThatCannotBeChangedIsAFaultAfterThatOfTheGuard(t *testing.T) {
+	shard := world.ShardID{Domain: "lan"}
+	w := observed(func(_, n2 *world.ZoneAgent) { n2.Unwritable = "no database" })
+	if got := w.Nodes[1].Faults[world.EveryNetwork]; got != "no database" {
+		t.Errorf("faults of n2: %v", w.Nodes[1].Faults)
+	}
+	if got := w.ShardStates[shard].Active; got != "c2" {
+		t.Errorf("active: %s", got)
+	}
+}
+
 // The clocks of two nodes differ, and only time shows that a claim has settled.
 func TestClaimsAreTimedByTheClockOfTheController(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -139,6 +159,32 @@ func TestClaimsAreTimedByTheClockOfTheController(t *testing.T) {
 		}
 		check(observe(dead, heir), world.ShardState{Active: "c2", Settled: true, Order: both})
 	})
+}
+
+func TestGatewaysThatContestAShardAreItsRivals(t *testing.T) {
+	shard := world.ShardID{Domain: "lan"}
+	for name, c := range map[string]struct {
+		change func(n1, n2 *world.ZoneAgent)
+		want   []string
+	}{
+		"the later claim is active, the other current": {func(n1, _ *world.ZoneAgent) {
+			n1.Contested = map[world.ShardID]bool{shard: true}
+		}, []string{"c1"}},
+		"the report has expired": {func(n1, _ *world.ZoneAgent) {
+			n1.Contested, n1.Silent = map[world.ShardID]bool{shard: true}, true
+		}, nil},
+		"it claims the shard no longer": {func(n1, _ *world.ZoneAgent) {
+			n1.Contested, n1.Claims = map[world.ShardID]bool{shard: true}, nil
+		}, nil},
+		"the active gateway itself": {func(_, n2 *world.ZoneAgent) {
+			n2.Contested = map[world.ShardID]bool{shard: true}
+		}, nil},
+	} {
+		w := observed(c.change)
+		if got := w.ShardStates[shard].Rivals; !slices.Equal(got, c.want) {
+			t.Errorf("%s: rivals %v, want %v", name, got, c.want)
+		}
+	}
 }
 
 func TestUnknownBridgesAreNotNone(t *testing.T) {

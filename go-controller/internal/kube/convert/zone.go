@@ -5,6 +5,7 @@ package convert
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -14,20 +15,26 @@ import (
 
 // zoneReport is the content of v1alpha1.AnnotationZone. Shards are named L2DOMAIN/INDEX and Services NAMESPACE/NAME.
 type zoneReport struct {
-	Bridges map[string]string    `json:"bridges,omitempty"`
-	Claims  map[string]time.Time `json:"claims,omitempty"`
-	Applied uint64               `json:"applied,omitempty"`
-	Failed  map[string]string    `json:"failed,omitempty"`
-	Problem string               `json:"problem,omitempty"`
+	Bridges    map[string]string    `json:"bridges,omitempty"`
+	Claims     map[string]time.Time `json:"claims,omitempty"`
+	Contested  []string             `json:"contested,omitempty"`
+	Applied    uint64               `json:"applied,omitempty"`
+	Failed     map[string]string    `json:"failed,omitempty"`
+	Problem    string               `json:"problem,omitempty"`
+	Unwritable string               `json:"unwritable,omitempty"`
 }
 
 // ZoneReport returns the content of v1alpha1.AnnotationZone.
 func ZoneReport(a *world.ZoneAgent) (string, error) {
 	r := zoneReport{Bridges: a.Bridges, Claims: map[string]time.Time{}, Applied: a.Applied, Problem: a.Problem,
-		Failed: map[string]string{}}
+		Unwritable: a.Unwritable, Failed: map[string]string{}}
 	for id, since := range a.Claims {
-		r.Claims[id.Domain+"/"+strconv.Itoa(id.Index)] = since
+		r.Claims[shardName(id)] = since
 	}
+	for id := range a.Contested {
+		r.Contested = append(r.Contested, shardName(id))
+	}
+	slices.Sort(r.Contested)
 	for key, why := range a.Failed {
 		r.Failed[key.String()] = why
 	}
@@ -44,12 +51,16 @@ func readZone(text string) *world.ZoneAgent {
 	if json.Unmarshal([]byte(text), &r) != nil {
 		return nil
 	}
-	a := &world.ZoneAgent{Bridges: r.Bridges, Applied: r.Applied, Problem: r.Problem,
-		Claims: map[world.ShardID]time.Time{}, Failed: map[world.Key]string{}}
+	a := &world.ZoneAgent{Bridges: r.Bridges, Applied: r.Applied, Problem: r.Problem, Unwritable: r.Unwritable,
+		Claims: map[world.ShardID]time.Time{}, Contested: map[world.ShardID]bool{}, Failed: map[world.Key]string{}}
 	for name, since := range r.Claims {
-		domain, index, _ := strings.Cut(name, "/")
-		if n, err := strconv.Atoi(index); err == nil {
-			a.Claims[world.ShardID{Domain: domain, Index: n}] = since
+		if id, ok := parseShard(name); ok {
+			a.Claims[id] = since
+		}
+	}
+	for _, name := range r.Contested {
+		if id, ok := parseShard(name); ok {
+			a.Contested[id] = true
 		}
 	}
 	for name, why := range r.Failed {
@@ -57,4 +68,12 @@ func readZone(text string) *world.ZoneAgent {
 		a.Failed[world.Key{Namespace: namespace, Name: service}] = why
 	}
 	return a
+}
+
+func shardName(id world.ShardID) string { return id.Domain + "/" + strconv.Itoa(id.Index) }
+
+func parseShard(name string) (world.ShardID, bool) {
+	domain, index, _ := strings.Cut(name, "/")
+	n, err := strconv.Atoi(index)
+	return world.ShardID{Domain: domain, Index: n}, err == nil
 }

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -19,7 +18,6 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube"
-	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube/convert"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/loop"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/nodelease"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/ovn"
@@ -29,10 +27,6 @@ import (
 
 // reportInterval is the minimum time between two reports. The controller waits for them, traffic does not.
 const reportInterval = 200 * time.Millisecond
-
-// problemGracePeriod is how long a problem must last before it is reported. A restart of a database must not move
-// shards.
-const problemGracePeriod = 30 * time.Second
 
 // identityPause is the time between two attempts to read the cluster's identity.
 const identityPause = time.Second
@@ -77,6 +71,8 @@ type Agent struct {
 	// Used by work only.
 	clusterID string
 	claims    claims
+	// contestedSince is since when another gateway is named the active one of a shard that the node has claimed.
+	contestedSince map[world.ShardID]time.Time
 	// role is what the rows of unchanged plans depend on.
 	role string
 	// bridges are the bridges of the node that were last read.
@@ -88,7 +84,7 @@ type Agent struct {
 // New returns an Agent. It does nothing before Run.
 func New(o Options) (*Agent, error) {
 	a := &Agent{options: o, wake: make(chan struct{}, 1), results: map[world.Key]loop.Result{}, claims: claims{},
-		published: newPublished()}
+		contestedSince: map[world.ShardID]time.Time{}, published: newPublished()}
 	var err error
 	if a.metrics, err = newMetrics(o.Registerer); err != nil {
 		return nil, fmt.Errorf("l2 agent of node %s: %w", o.Node, err)
@@ -295,81 +291,4 @@ func (a *Agent) recordTopology(err error) {
 	a.topologyError = err
 	a.mu.Unlock()
 	a.changed()
-}
-
-// report publishes the state of the zone in the node's Lease.
-func (a *Agent) report() {
-	unread := a.dataplane.Unread()
-	var shardStates map[world.ShardID]world.ShardState
-	if unread == nil {
-		shardStates = a.dataplane.ShardStates()
-	}
-	a.mu.Lock()
-	a.readBridges()
-	n := a.nodes[a.options.Node]
-	if n == nil || n.Chassis == "" || !a.ownsZone(n) {
-		a.mu.Unlock()
-		return
-	}
-	r := &world.ZoneAgent{Bridges: a.bridges, Claims: a.claims.update(shardStates, n.Chassis, time.Now())}
-	r.Applied, r.Failed = a.progress(n.Name, a.results)
-	if a.topologyError != nil {
-		r.Problem = fmt.Sprintf("the zone can't be programmed: %v", a.topologyError)
-	}
-	a.mu.Unlock()
-	if unread != nil {
-		r.Problem = fmt.Sprintf("the databases of the zone can't be read: %v", unread)
-	}
-	if routers := a.dataplane.Miskeyed(); len(routers) > 0 {
-		r.Problem = "the tunnel keys of routers differ from those of other zones: " + strings.Join(routers, ", ")
-	}
-	r.Problem = a.lasting(r.Problem, time.Now())
-	text, err := convert.ZoneReport(r)
-	if err != nil {
-		klog.ErrorS(err, "Failed to encode the report")
-		return
-	}
-	a.options.Report.Report(v1alpha1.AnnotationZone, text, r.Problem != "")
-}
-
-// lasting returns a problem that has lasted for a while. The other zones order a gateway with a problem behind the
-// others, which its own zone may not be able to do, and then two gateways answer. OVN goes on without its databases.
-func (a *Agent) lasting(problem string, now time.Time) string {
-	switch {
-	case problem == "":
-		a.problemSince = time.Time{}
-	case a.problemSince.IsZero():
-		a.problemSince = now
-		time.AfterFunc(problemGracePeriod, a.changed)
-	case now.Sub(a.problemSince) >= problemGracePeriod:
-		return problem
-	}
-	return ""
-}
-
-// claims are the shards that the node has claimed, and since when.
-type claims map[world.ShardID]time.Time
-
-// update records the present claims and returns a copy. While the southbound database can't be read, it returns the
-// last known ones.
-func (c claims) update(shardStates map[world.ShardID]world.ShardState, chassis string, now time.Time) claims {
-	if shardStates != nil {
-		for id, state := range shardStates {
-			if _, known := c[id]; state.Active != chassis {
-				delete(c, id)
-			} else if !known {
-				c[id] = now.UTC().Truncate(time.Millisecond)
-			}
-		}
-		for id := range c {
-			if _, exists := shardStates[id]; !exists {
-				delete(c, id)
-			}
-		}
-	}
-	out := make(claims, len(c))
-	for id, at := range c {
-		out[id] = at
-	}
-	return out
 }

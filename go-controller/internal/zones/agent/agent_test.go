@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
 )
 
 // A restart of a database must not move shards.
@@ -51,6 +52,38 @@ func TestClaimsKeepTheirTime(t *testing.T) {
 		c[shard] = now
 		if got := c.update(shardStates, "c1", now); len(got) > 0 {
 			t.Errorf("%s: %v", name, got)
+		}
+	}
+}
+
+// In a failover or a planned move, the statuses name the new gateway while the old one's claim is still there. Only a
+// live agent reports a contested claim, and the last report of a gateway that died has none.
+func TestClaimsAreContestedOnceAnotherGatewayIsActiveForAWhile(t *testing.T) {
+	shard, start := world.ShardID{Domain: "lan"}, time.Now()
+	a := &Agent{options: Options{Node: "n1"}, wake: make(chan struct{}, 1), contestedSince: map[world.ShardID]time.Time{},
+		published: newPublished()}
+	claimed, none := claims{shard: start}, claims{}
+	for i, step := range []struct {
+		after  time.Duration
+		active string
+		claims claims
+		want   bool
+	}{
+		{0, "n1", claimed, false},
+		{0, "n2", claimed, false},
+		{contestTime - time.Second, "n2", claimed, false},
+		{contestTime, "n2", claimed, true},
+		{contestTime, "n1", claimed, false},
+		{contestTime, "n2", claimed, false},
+		{2*contestTime - time.Second, "n2", none, false},
+		{2 * contestTime, "n2", claimed, false},
+		{3 * contestTime, "n2", claimed, true},
+		{3 * contestTime, "", claimed, false},
+	} {
+		a.domains["lan"] = &v1alpha1.L2Domain{Status: v1alpha1.L2DomainStatus{
+			Shards: []v1alpha1.ShardStatus{{Active: step.active}}}}
+		if got := a.contested(step.claims, start.Add(step.after)); got[shard] != step.want {
+			t.Errorf("step %d: contested %t, want %t", i, got[shard], step.want)
 		}
 	}
 }

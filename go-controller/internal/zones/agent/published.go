@@ -198,6 +198,17 @@ func (p *published) shardsOf(node string) map[world.ShardID]bool {
 	return shards
 }
 
+// activeGateways returns the published active gateways of shards.
+func (p *published) activeGateways() map[world.ShardID]string {
+	active := map[world.ShardID]string{}
+	for name, d := range p.domains {
+		for _, s := range d.Status.Shards {
+			active[world.ShardID{Domain: name, Index: int(s.Index)}] = s.Active
+		}
+	}
+	return active
+}
+
 // progress returns the resource version up to which all plans are applied that have an address in a shard of which the
 // node is a gateway, except the failed ones that it returns with the reason for each. If there are too many of these,
 // it stays below the version of the first that is not returned. The controller asks no node about other plans, and the

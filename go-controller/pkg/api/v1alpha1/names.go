@@ -204,6 +204,9 @@ const (
 	ReasonNoGuard = "NoGuard"
 	// ReasonNoActiveGateway (False): no gateway has claimed the shard of an address.
 	ReasonNoActiveGateway = "NoActiveGateway"
+	// ReasonSeveralActiveGateways (False): with interconnect, more than one gateway has claimed the shard of an address,
+	// and clients reach one or the other.
+	ReasonSeveralActiveGateways = "SeveralActiveGateways"
 	// ReasonNoSession (False): addresses that are announced only by BGP are advertised by no node: no selected node has
 	// an established session. Also a reason of BGPPeers (Ready=False).
 	ReasonNoSession = "NoSession"

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package agent
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"strings"
+	"time"
+
+	"k8s.io/klog/v2"
+
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube/convert"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
+)
+
+// problemGracePeriod is how long a problem must last before it is reported. A restart of a database must not move
+// shards.
+const problemGracePeriod = 30 * time.Second
+
+// contestTime is how long another gateway must be named the active one of a shard that this node has claimed until the
+// claim is contested. In a failover or a planned move both have claimed it for a moment.
+const contestTime = 10 * time.Second
+
+// report publishes the state of the zone in the node's Lease.
+func (a *Agent) report() {
+	unread := a.dataplane.Unread()
+	var shardStates map[world.ShardID]world.ShardState
+	if unread == nil {
+		shardStates = a.dataplane.ShardStates()
+	}
+	a.mu.Lock()
+	a.readBridges()
+	n := a.nodes[a.options.Node]
+	if n == nil || n.Chassis == "" || !a.ownsZone(n) {
+		a.mu.Unlock()
+		return
+	}
+	r := &world.ZoneAgent{Bridges: a.bridges, Claims: a.claims.update(shardStates, n.Chassis, time.Now())}
+	if a.dataplane.UnreadSB() == nil { // Otherwise nobody knows whether the node still has what it claimed.
+		r.Contested = a.contested(r.Claims, time.Now())
+	}
+	r.Applied, r.Failed = a.progress(n.Name, a.results)
+	topologyError := a.topologyError
+	a.mu.Unlock()
+	r.Problem, r.Unwritable = a.problem(topologyError)
+	text, err := convert.ZoneReport(r)
+	if err != nil {
+		klog.ErrorS(err, "Failed to encode the report")
+		return
+	}
+	a.options.Report.Report(v1alpha1.AnnotationZone, text, r.Problem+r.Unwritable != "")
+}
+
+// problem returns why the zone can't serve, or why it can't be changed, once that has lasted for a while.
+func (a *Agent) problem(topologyError error) (problem, unwritable string) {
+	if err := a.dataplane.UnreadSB(); err != nil {
+		problem = fmt.Sprintf("the zone can't be observed: %v", err)
+	} else if routers := a.dataplane.Miskeyed(); len(routers) > 0 {
+		problem = "the tunnel keys of routers differ from those of other zones: " + strings.Join(routers, ", ")
+	} else if err := cmp.Or(a.dataplane.UnreadNB(), topologyError); err != nil {
+		unwritable = fmt.Sprintf("the zone can't be changed: %v", err)
+	}
+	if a.lasting(problem+unwritable, time.Now()) == "" {
+		return "", ""
+	}
+	return problem, unwritable
+}
+
+// lasting returns a problem that has lasted for a while. The other zones order a gateway with a problem behind the
+// others. OVN goes on without its databases, so a restart of one must not do that.
+func (a *Agent) lasting(problem string, now time.Time) string {
+	switch {
+	case problem == "":
+		a.problemSince = time.Time{}
+	case a.problemSince.IsZero():
+		a.problemSince = now
+		time.AfterFunc(problemGracePeriod, a.changed)
+	case now.Sub(a.problemSince) >= problemGracePeriod:
+		return problem
+	}
+	return ""
+}
+
+// contested returns the claims of the node for which the statuses of the L2Domains have named another active gateway
+// for contestTime. a.mu must be held.
+func (a *Agent) contested(claims claims, now time.Time) map[world.ShardID]bool {
+	contested, active := map[world.ShardID]bool{}, a.activeGateways()
+	for id := range claims {
+		other := active[id] != "" && active[id] != a.options.Node
+		since, known := a.contestedSince[id]
+		switch {
+		case !other:
+			delete(a.contestedSince, id)
+		case !known:
+			a.contestedSince[id] = now
+			time.AfterFunc(contestTime, a.changed)
+		case now.Sub(since) >= contestTime:
+			contested[id] = true
+		}
+	}
+	maps.DeleteFunc(a.contestedSince, func(id world.ShardID, _ time.Time) bool { return claims[id].IsZero() })
+	return contested
+}
+
+// claims are the shards that the node has claimed, and since when.
+type claims map[world.ShardID]time.Time
+
+// update records the present claims and returns a copy. While the southbound database can't be read, it returns the
+// last known ones.
+func (c claims) update(shardStates map[world.ShardID]world.ShardState, chassis string, now time.Time) claims {
+	if shardStates != nil {
+		for id, state := range shardStates {
+			if _, known := c[id]; state.Active != chassis {
+				delete(c, id)
+			} else if !known {
+				c[id] = now.UTC().Truncate(time.Millisecond)
+			}
+		}
+		for id := range c {
+			if _, exists := shardStates[id]; !exists {
+				delete(c, id)
+			}
+		}
+	}
+	out := make(claims, len(c))
+	for id, at := range c {
+		out[id] = at
+	}
+	return out
+}
