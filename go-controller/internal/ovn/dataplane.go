@@ -208,7 +208,7 @@ func (d *Dataplane) Apply(ctx context.Context, changes []dataplane.Change) map[w
 	for i, c := range changes {
 		if err := errs[len(names)+i]; err != nil {
 			failed[c.Key] = fmt.Errorf("write load balancers: %w", err)
-		} else if err := common(c.Want, broken); err != nil {
+		} else if err := d.desired.brokenFor(c, broken); err != nil {
 			failed[c.Key] = fmt.Errorf("write return paths: %w", err)
 		} else if c.Want != nil {
 			if err := unnumbered(d.builder, c.Want); err != nil {
@@ -217,17 +217,6 @@ func (d *Dataplane) Apply(ctx context.Context, changes []dataplane.Change) map[w
 		}
 	}
 	return failed
-}
-
-// common returns the errors of the nodes that a plan needs. A Service that is being removed may have needed any node.
-func common(p *plan.Service, broken map[string]error) error {
-	var errs []error
-	for name, err := range broken {
-		if p == nil || hasBackends(p, name) {
-			errs = append(errs, err)
-		}
-	}
-	return errors.Join(errs...)
 }
 
 // Prune implements dataplane.Dataplane.

@@ -3,8 +3,10 @@
 package ovn
 
 import (
+	"errors"
 	"slices"
 
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/dataplane"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/ovn/rows"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/plan"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
@@ -19,13 +21,15 @@ type desired struct {
 	nodes map[string][]*plan.Service
 	// splitPlans caches the backends of wide plans by node while the rows of nodes are computed.
 	splitPlans map[*plan.Service]map[string][]rows.ShardBackend
-	// dirty contains the nodes whose rows may not match what their backends need.
-	dirty map[string]bool
+	// dirty contains the nodes whose rows may not match what their backends need, with the Services whose changes they
+	// await. If the rows of such a node can't be written, these Services fail and are retried, also one that has left
+	// the node.
+	dirty map[string]map[world.Key]bool
 }
 
 func newDesired() *desired {
-	return &desired{plans: map[world.Key]*plan.Service{}, nodes: map[string][]*plan.Service{}, dirty: map[string]bool{},
-		splitPlans: map[*plan.Service]map[string][]rows.ShardBackend{}}
+	return &desired{plans: map[world.Key]*plan.Service{}, nodes: map[string][]*plan.Service{},
+		dirty: map[string]map[world.Key]bool{}, splitPlans: map[*plan.Service]map[string][]rows.ShardBackend{}}
 }
 
 // set replaces the plan of a Service (nil for none). The plan must not be modified afterwards.
@@ -37,7 +41,7 @@ func (w *desired) set(key world.Key, p *plan.Service) {
 	before, after := byNode(old), byNode(p)
 	for node, needs := range before {
 		if !equalBackends(needs, after[node]) {
-			w.dirty[node] = true
+			w.markDirty(node, key)
 		}
 		w.removeFromNode(node, old)
 	}
@@ -47,9 +51,19 @@ func (w *desired) set(key world.Key, p *plan.Service) {
 	}
 	for node := range after {
 		if before[node] == nil {
-			w.dirty[node] = true
+			w.markDirty(node, key)
 		}
 		w.nodes[node] = append(w.nodes[node], p)
+	}
+}
+
+// markDirty records that the rows of a node have to be written, because of the given Services if any.
+func (w *desired) markDirty(node string, keys ...world.Key) {
+	if w.dirty[node] == nil {
+		w.dirty[node] = map[world.Key]bool{}
+	}
+	for _, key := range keys {
+		w.dirty[node][key] = true
 	}
 }
 
@@ -132,4 +146,16 @@ func isWide(p *plan.Service) bool {
 func hasBackends(p *plan.Service, node string) (yes bool) {
 	rows.ForEachBackend(p, func(of string, _ rows.ShardBackend) { yes = yes || of == node })
 	return yes
+}
+
+// brokenFor returns the errors of the nodes that a change needs: those with backends, and those that had some before it.
+// A Service that is being removed may have needed any node.
+func (w *desired) brokenFor(c dataplane.Change, broken map[string]error) error {
+	var errs []error
+	for name, err := range broken {
+		if c.Want == nil || hasBackends(c.Want, name) || w.dirty[name][c.Key] {
+			errs = append(errs, err)
+		}
+	}
+	return errors.Join(errs...)
 }

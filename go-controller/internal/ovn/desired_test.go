@@ -3,10 +3,13 @@
 package ovn
 
 import (
+	"errors"
 	"maps"
+	"net/netip"
 	"slices"
 	"testing"
 
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/dataplane"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/plan"
 )
 
@@ -38,5 +41,28 @@ func TestDirtyNodesAreThoseOfTheChange(t *testing.T) {
 	}
 	if len(w.nodes) != 1 || len(w.nodes["n3"]) != 1 || len(w.plans) != 1 {
 		t.Errorf("left: %v", w)
+	}
+}
+
+// The rows of a node that a pod has left may still lead its replies to the shard. A Service that has no other backends
+// there is retried until they are written.
+func TestChangeAwaitsTheNodeThatItLeaves(t *testing.T) {
+	w := newDesired()
+	left, now := service(1, 1, "10.244.1.10"), service(1, 1, "10.244.2.10")
+	other := service(2, 1, "10.244.2.20")
+	w.set(left.Key, left)
+	w.set(other.Key, other)
+	clear(w.dirty)
+	w.set(now.Key, now)
+	broken := map[string]error{nodeOf(netip.MustParseAddr("10.244.1.10")): errors.New("refused")}
+	if w.brokenFor(dataplane.Change{Key: now.Key, Want: now}, broken) == nil {
+		t.Error("the Service that left the node does not wait for it")
+	}
+	if err := w.brokenFor(dataplane.Change{Key: other.Key, Want: other}, broken); err != nil {
+		t.Errorf("a Service that never was on the node: %v", err)
+	}
+	clear(w.dirty) // The rows are written.
+	if err := w.brokenFor(dataplane.Change{Key: now.Key, Want: now}, broken); err != nil {
+		t.Errorf("once they are written: %v", err)
 	}
 }

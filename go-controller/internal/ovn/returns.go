@@ -109,7 +109,7 @@ func (d *Dataplane) recordNodeResults(names []string, errs []error) (broken map[
 			broken = map[string]error{}
 		}
 		broken[name] = errs[i]
-		d.desired.dirty[name] = true
+		d.desired.markDirty(name)
 	}
 	return broken
 }
@@ -119,7 +119,7 @@ func (d *Dataplane) markOrphansDirty(v view) {
 	v.each(rows.Router, func(_ string, m model.Model) {
 		ids := externalIDs(m)
 		if name := ids[rows.KeyNode]; isOwned(m) && ids[rows.KeyOwnerType] == rows.OwnerNode && d.desired.nodes[name] == nil {
-			d.desired.dirty[name] = true
+			d.desired.markDirty(name)
 		}
 	})
 }
@@ -142,7 +142,7 @@ func (d *Dataplane) checkComplete() {
 	}
 	d.safeToPrune = true
 	for name := range d.desired.nodes {
-		d.desired.dirty[name] = true
+		d.desired.markDirty(name)
 	}
 	d.markOrphansDirty(v)
 }
