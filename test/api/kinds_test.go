@@ -58,7 +58,7 @@ func badObjects() map[string][]badCase {
 			{"two ASNs of theirs", "myASN: 65000\npeerASN: 65001\ndynamicASN: external\npeerAddress: 10.0.0.1",
 				[]string{"spec", "exactly one of peerASN and dynamicASN"}},
 			{"odd dynamicASN", "myASN: 65000\ndynamicASN: any\npeerAddress: 10.0.0.1", []string{"spec.dynamicASN", `"any"`}},
-			{"nobody to dial", "myASN: 65000\npeerASN: 65001",
+			{"no address to dial", "myASN: 65000\npeerASN: 65001",
 				[]string{"peerAddress: one of peerAddress and interface is required"}},
 			{"address and interface", "myASN: 65000\npeerASN: 65001\npeerAddress: 10.0.0.1\ninterface: eth0",
 				[]string{"peerAddress: 10.0.0.1 and interface: eth0 exclude each other"}},

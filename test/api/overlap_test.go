@@ -87,7 +87,7 @@ func (s *server) testAgreement(t *testing.T) {
 		}
 		errs := p.Validate()
 		if (err == nil) != (len(errs) == 0) {
-			t.Errorf("the API server says %v, Go says %v of\n%s", err, errs.ToAggregate(), manifest)
+			t.Errorf("the API server returns %v, Go returns %v for\n%s", err, errs.ToAggregate(), manifest)
 		}
 		if err == nil {
 			good++

@@ -33,8 +33,8 @@ metadata: {name: far}
 spec: {ipAddressPools: [far]}
 `
 
-// tells waits until a condition of an object has a status and a reason, and returns its message.
-func (c *cluster) tells(t *testing.T, object, condition, want string) string {
+// awaitCondition waits until a condition of an object has a status and a reason, and returns its message.
+func (c *cluster) awaitCondition(t *testing.T, object, condition, want string) string {
 	t.Helper()
 	path := `jsonpath={range .status.conditions[?(@.type=="` + condition + `")]}{.status} {.reason}|{.message}{end}`
 	var message string
@@ -70,16 +70,16 @@ kind: BGPAdvertisement
 metadata: {name: astray}
 spec: {communities: [ours], ipAddressPools: [far, gone], peers: [tor, gone]}
 `)
-	c.tells(t, "bgppeer/tor", v1alpha1.ConditionAccepted, "True Accepted")
-	c.tells(t, "bgpadvertisement/far", v1alpha1.ConditionAccepted, "True Accepted")
-	if m := c.tells(t, "bgppeer/secret", v1alpha1.ConditionAccepted, "False SecretNotFound"); !strings.Contains(m,
+	c.awaitCondition(t, "bgppeer/tor", v1alpha1.ConditionAccepted, "True Accepted")
+	c.awaitCondition(t, "bgpadvertisement/far", v1alpha1.ConditionAccepted, "True Accepted")
+	if m := c.awaitCondition(t, "bgppeer/secret", v1alpha1.ConditionAccepted, "False SecretNotFound"); !strings.Contains(m,
 		"ovnkube-slb-bgp/tor does not exist") {
 		t.Errorf("the message doesn't name the Secret: %s", m)
 	}
-	c.tells(t, "bgppeer/secret", v1alpha1.ConditionReady, "False Invalid")
-	c.tells(t, "bgppeer/profile", v1alpha1.ConditionAccepted, "True ProfileNotFound")
-	c.tells(t, "bgppeer/nowhere", v1alpha1.ConditionAccepted, "False NoNodes")
-	m := c.tells(t, "bgpadvertisement/astray", v1alpha1.ConditionAccepted, "False CommunityNotFound")
+	c.awaitCondition(t, "bgppeer/secret", v1alpha1.ConditionReady, "False Invalid")
+	c.awaitCondition(t, "bgppeer/profile", v1alpha1.ConditionAccepted, "True ProfileNotFound")
+	c.awaitCondition(t, "bgppeer/nowhere", v1alpha1.ConditionAccepted, "False NoNodes")
+	m := c.awaitCondition(t, "bgpadvertisement/astray", v1alpha1.ConditionAccepted, "False CommunityNotFound")
 	for _, part := range []string{`"ours"`, "gone: no such pool", "gone: no such BGPPeer"} {
 		if !strings.Contains(m, part) {
 			t.Errorf("the message lacks %s: %s", part, m)
@@ -110,13 +110,13 @@ metadata: {name: zwilling}
 spec: {myASN: 64512, peerASN: 64999, peerAddress: 10.50.0.1}
 `)
 	t.Cleanup(func() { c.kubectl(t, "-n", v1alpha1.PasswordsNamespace, "delete", "secret", "tor") })
-	c.tells(t, "bgppeer/secret", v1alpha1.ConditionAccepted, "True Accepted")
-	c.tells(t, "bgppeer/profile", v1alpha1.ConditionAccepted, "True Accepted")
-	c.tells(t, "bfdprofile/fast", v1alpha1.ConditionAccepted, "True Accepted")
-	c.tells(t, "community/names", v1alpha1.ConditionAccepted, "True Accepted")
-	c.tells(t, "bgpadvertisement/astray", v1alpha1.ConditionAccepted, "True PoolNotFound")
-	if m := c.tells(t, "bgppeer/zwilling", v1alpha1.ConditionAccepted, "False DuplicatePeer"); !strings.Contains(m,
-		"BGPPeer tor") {
+	c.awaitCondition(t, "bgppeer/secret", v1alpha1.ConditionAccepted, "True Accepted")
+	c.awaitCondition(t, "bgppeer/profile", v1alpha1.ConditionAccepted, "True Accepted")
+	c.awaitCondition(t, "bfdprofile/fast", v1alpha1.ConditionAccepted, "True Accepted")
+	c.awaitCondition(t, "community/names", v1alpha1.ConditionAccepted, "True Accepted")
+	c.awaitCondition(t, "bgpadvertisement/astray", v1alpha1.ConditionAccepted, "True PoolNotFound")
+	m = c.awaitCondition(t, "bgppeer/zwilling", v1alpha1.ConditionAccepted, "False DuplicatePeer")
+	if !strings.Contains(m, "BGPPeer tor") {
 		t.Errorf("the message doesn't name the older peer: %s", m)
 	}
 }
@@ -137,8 +137,8 @@ func advertisedByBGP(t *testing.T, c *cluster) {
 	c.service(t, "web")
 	c.addresses(t, "web")
 	c.condition(t, "web", v1alpha1.ConditionAnnounced, v1alpha1.ReasonNoSession)
-	c.tells(t, "ippool/far", v1alpha1.ConditionReady, "True Ready")
-	c.tells(t, "bgppeer/tor", v1alpha1.ConditionReady, "False NoSession")
+	c.awaitCondition(t, "ippool/far", v1alpha1.ConditionReady, "True Ready")
+	c.awaitCondition(t, "bgppeer/tor", v1alpha1.ConditionReady, "False NoSession")
 
 	c.session(t, "n1", "tor", v1alpha1.BGPEstablished)
 	announced := c.condition(t, "web", v1alpha1.ConditionAnnounced, v1alpha1.ReasonAnnounced)
@@ -146,10 +146,10 @@ func advertisedByBGP(t *testing.T, c *cluster) {
 		t.Errorf("Announced: %s", announced.Message)
 	}
 	c.event(t, "web", v1alpha1.EventAnnounced)
-	c.tells(t, "bgppeer/tor", v1alpha1.ConditionReady, "False SessionsDown")
+	c.awaitCondition(t, "bgppeer/tor", v1alpha1.ConditionReady, "False SessionsDown")
 	c.session(t, "n2", "tor", v1alpha1.BGPEstablished)
 	c.session(t, "n3", "tor", v1alpha1.BGPEstablished)
-	c.tells(t, "bgppeer/tor", v1alpha1.ConditionReady, "True Ready")
+	c.awaitCondition(t, "bgppeer/tor", v1alpha1.ConditionReady, "True Ready")
 	eventually(t, "an Event of the peer", func() bool {
 		return strings.Contains(c.kubectl(t, "get", "events", "-A", "-o", "jsonpath={.items[*].reason}"),
 			v1alpha1.EventSessionsUp)
@@ -175,7 +175,7 @@ func advertisedByBGP(t *testing.T, c *cluster) {
 	}
 	if m := c.condition(t, "web", v1alpha1.ConditionAnnounced, v1alpha1.ReasonNoSession).
 		Message; !strings.Contains(m, "hold timer expired") {
-		t.Errorf("the condition doesn't say why: %s", m)
+		t.Errorf("the condition has no reason: %s", m)
 	}
 	c.event(t, "web", v1alpha1.EventAnnouncementFailed)
 }
@@ -221,7 +221,7 @@ func nodeReportsOnBGP(t *testing.T, c *cluster) {
 	for _, line := range []string{`ovnkube_slb_bgp_session_up{peer="tor"} 0`,
 		`ovnkube_slb_bgp_updates_total{peer="tor"} 0`} {
 		if !strings.Contains(got, line+"\n") {
-			t.Errorf("metrics don't tell of the session, %s:\n%s", line, got)
+			t.Errorf("metrics lack the session, %s:\n%s", line, got)
 		}
 	}
 	// A peer that still does not answer causes no status writes.

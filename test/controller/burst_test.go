@@ -173,7 +173,7 @@ func (s *scene) pool(t *testing.T, assigned, available int) {
 	want, got := fmt.Sprintf("%d/%d", assigned, available), ""
 	defer func() {
 		if got != want {
-			t.Logf("the pool says %s, want %s", got, want)
+			t.Logf("the status of the pool is %s, want %s", got, want)
 		}
 	}()
 	eventually(t, "the pool counts assigned/available "+want, func() bool {

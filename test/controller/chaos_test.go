@@ -62,7 +62,7 @@ func leadersComeAndGoInABurst(t *testing.T, c *cluster) {
 	first.signal(t, syscall.SIGTERM)
 	s.leads(t, "second")
 	if err := first.end(t); err != nil {
-		t.Errorf("told to end: %v", err)
+		t.Errorf("after the stop request: %v", err)
 	}
 	c.command(t, s.binary, "third", s.ovn, brisk()...)
 	b.wait(t)
@@ -98,7 +98,7 @@ func killedAsItWrites(t *testing.T, c *cluster) {
 	settled(t, counts)
 	last.signal(t, syscall.SIGTERM)
 	if err := last.end(t); err != nil {
-		t.Errorf("told to end: %v", err)
+		t.Errorf("after the stop request: %v", err)
 	}
 	before := counts()
 	next := run()
@@ -126,7 +126,7 @@ func leaderSleepsThroughItsTerm(t *testing.T, c *cluster) {
 	first.signal(t, syscall.SIGCONT)
 	woken := time.Now()
 	if err := first.end(t); err == nil {
-		t.Error("the first ends as if told to")
+		t.Error("the first one ends without an error")
 	}
 	// The limit allows for a busy machine. A leader that tried to renew first would take the five seconds of the renew
 	// deadline.
@@ -169,7 +169,7 @@ func apiServerIsAwayForLongerThanALease(t *testing.T, c *cluster) {
 	start := c.killAPIServer(t)
 	eventually(t, "the leader is in its second life", func() bool { return only.lives.Load() > 1 })
 	if only.result == nil {
-		t.Error("the first life ended as if told to")
+		t.Error("the first process ended without an error")
 	}
 	start()
 	b.wait(t)

@@ -280,7 +280,7 @@ func (c *cluster) allAnnounced(t *testing.T, o *ovn, n int) {
 	var others map[string]int
 	defer func() {
 		if t.Failed() {
-			t.Logf("%d of %d are announced; of the others, by what they say:\n%v\nwho has which gateway port:\n%s", announced, n,
+			t.Logf("%d of %d are announced; the others by condition:\n%v\nclaims of gateway ports:\n%s", announced, n,
 				others,
 				o.sbctl(t, "--columns=logical_port,chassis,requested_chassis,up", "find", "Port_Binding", "type=chassisredirect"))
 		}

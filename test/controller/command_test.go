@@ -110,7 +110,7 @@ func (c *cluster) runInto(t *testing.T, to *os.File, binary, name string, args .
 		<-cmd.ended
 		if t.Failed() {
 			lines := strings.Split(log.String(), "\n")
-			t.Logf("the end of what %s said:\n%s", name, strings.Join(lines[max(0, len(lines)-tail):], "\n"))
+			t.Logf("the last output of %s:\n%s", name, strings.Join(lines[max(0, len(lines)-tail):], "\n"))
 		}
 	})
 	return cmd
@@ -212,7 +212,7 @@ func commandsTakeTurns(t *testing.T, c *cluster) {
 	})
 	second.signal(t, syscall.SIGTERM)
 	if err := second.end(t); err != nil {
-		t.Errorf("told to end: %v", err)
+		t.Errorf("after the stop request: %v", err)
 	}
 	if got := c.leader(t); got != "" {
 		t.Errorf("the lease is still %s's", got)

@@ -117,7 +117,7 @@ func addressComesWithOneWriteAndIsAnnounced(t *testing.T, c *cluster) {
 	o := databases(t)
 	p := c.controller(t, o)
 	c.apply(t, baseObjects)
-	// A controller that observes a Service before the pool writes the status once more.
+	// A controller that observes a Service before the pool writes the status again.
 	c.kubectl(t, "wait", "--for=condition=Accepted", "ippool/lan", "l2domain/lan")
 	c.endpoints(t, "web", "10.244.1.10")
 	c.service(t, "web")
@@ -130,7 +130,7 @@ func addressComesWithOneWriteAndIsAnnounced(t *testing.T, c *cluster) {
 	}
 	c.condition(t, "web", v1alpha1.ConditionAnnounced, v1alpha1.ReasonNoActiveGateway)
 	if n := p.writes(t, "Service"); n > 2 {
-		t.Errorf("%d status writes, want one for the address and one for what OVN says", n)
+		t.Errorf("%d status writes, want one for the address and one for the state of OVN", n)
 	}
 	o.claim(t, "chassis-2")
 	announced := c.condition(t, "web", v1alpha1.ConditionAnnounced, v1alpha1.ReasonAnnounced)
@@ -146,7 +146,7 @@ func addressComesWithOneWriteAndIsAnnounced(t *testing.T, c *cluster) {
 	writes := func() [2]int { return [2]int{p.writes(t, "Service"), o.transactions(t)} }
 	settled(t, writes)
 	o.claim(t, "chassis-3")
-	eventually(t, "another gateway is told", func() bool {
+	eventually(t, "another gateway is reported", func() bool {
 		return strings.Contains(c.condition(t, "web", v1alpha1.ConditionAnnounced, v1alpha1.ReasonAnnounced).Message,
 			"on gateway n3")
 	})
@@ -166,7 +166,7 @@ func freedAddressGoesToTheOneThatWaits(t *testing.T, c *cluster) {
 		t.Errorf("Allocated: %+v", failed)
 	}
 	if message := c.event(t, "third", v1alpha1.EventAllocationFailed); message != failed.Message {
-		t.Errorf("event says %q, the condition %q", message, failed.Message)
+		t.Errorf("event message %q, condition message %q", message, failed.Message)
 	}
 	freed := c.addresses(t, "first")
 	c.delete(t, "first")
@@ -374,7 +374,7 @@ func northboundRestarts(t *testing.T, c *cluster) {
 		return slices.Equal(o.backends(t, late+":80"), []string{"10.244.1.11 8080"}) && len(o.loadBalancers(t)) == 2
 	})
 	o.nbctl(t, "lb-del", o.loadBalancers(t)[0])
-	eventually(t, "a row that somebody removed is back", func() bool { return len(o.loadBalancers(t)) == 2 })
+	eventually(t, "a row that another client deleted is back", func() bool { return len(o.loadBalancers(t)) == 2 })
 }
 
 // Another client changes every Service repeatedly while it gets its address. Any write of the controller may find a

@@ -45,7 +45,7 @@ func leaderIsCutOffFromDatabase(t *testing.T, c *cluster) {
 		cut()
 		eventually(t, "the first is not ready", func() bool { return first.get("/readyz") == "" })
 		if err := first.end(t); err == nil {
-			t.Errorf("cut off from %s, the leader ends as if told to", db)
+			t.Errorf("disconnected from %s, the leader ends without an error", db)
 		}
 		s.leads(t, "second")
 		c.service(t, "web-0")
@@ -55,10 +55,10 @@ func leaderIsCutOffFromDatabase(t *testing.T, c *cluster) {
 		eventually(t, "it runs again", func() bool { return again.get("/healthz") != "" })
 		second.signal(t, syscall.SIGTERM)
 		if err := second.end(t); err != nil {
-			t.Errorf("told to end: %v", err)
+			t.Errorf("after the stop request: %v", err)
 		}
 		if got := again.get("/readyz"); got != "" {
-			t.Errorf("cut off, the first says that it is ready: %q", got)
+			t.Errorf("disconnected, the first one reports ready: %q", got)
 		}
 		for end := time.Now().Add(2 * time.Second); time.Now().Before(end); { // ten retry periods
 			if s.leader(t) == "first" {
@@ -69,7 +69,7 @@ func leaderIsCutOffFromDatabase(t *testing.T, c *cluster) {
 		s.leads(t, "first")
 		again.signal(t, syscall.SIGTERM)
 		if err := again.end(t); err != nil {
-			t.Errorf("told to end: %v", err)
+			t.Errorf("after the stop request: %v", err)
 		}
 		c.clear(t)
 	}
@@ -112,7 +112,7 @@ func stuckLeaderIsRestarted(t *testing.T, c *cluster) {
 		const most = 1 << 17 // more than the pipe's capacity
 		said := make([]byte, most)
 		n, _ := syscall.Read(ours, said) // A log that can't be read adds nothing.
-		t.Logf("what it said before it was stuck:\n%s\nthe Service: %+v", said[:max(n, 0)], c.get(t, "web-0").
+		t.Logf("output before it was stuck:\n%s\nthe Service: %+v", said[:max(n, 0)], c.get(t, "web-0").
 			Status.Conditions)
 	})
 

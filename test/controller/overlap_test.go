@@ -115,12 +115,12 @@ func poolsOverlapInARace(t *testing.T, c *cluster) {
 	t.Logf("both pools came in after %d races; %s is the older one", raced, older)
 
 	accepted := func(name string) string { return c.accepted(t, name) }
-	eventually(t, younger+" says that it lost the overlap", func() bool {
+	eventually(t, younger+" reports the overlap", func() bool {
 		got := accepted(younger)
 		return strings.HasPrefix(got, "True "+v1alpha1.ReasonPartlyUsable) &&
 			strings.Contains(got, fmt.Sprintf("belongs to pool %q, the older one", older))
 	})
-	eventually(t, older+" says nothing of it", func() bool {
+	eventually(t, older+" reports no overlap", func() bool {
 		return strings.HasPrefix(accepted(older), "True "+v1alpha1.ReasonAccepted)
 	})
 	for i := range 12 {

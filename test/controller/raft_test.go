@@ -96,7 +96,7 @@ func (o *ovn) killMember(t *testing.T, name string) (bringBack func()) {
 // leading waits until a member leads. It returns the name of the leader and a function that runs ovs-appctl on it.
 func (o *ovn) leading(t *testing.T, db string) (name string, appctl func(args ...string) string) {
 	t.Helper()
-	eventually(t, "somebody leads "+schemaOf(db), func() bool {
+	eventually(t, "a server leads "+schemaOf(db), func() bool {
 		for i := range members {
 			name = member(db, i)
 			out, err := exec.CommandContext(t.Context(), "ovs-appctl", "-t", filepath.Join(o.dir, name+".ctl"), "cluster/status",

@@ -163,7 +163,7 @@ func (c *cluster) says(t *testing.T, what, object, want string) {
 		got = c.saying(t, object)
 		return pattern.MatchString(got)
 	}) {
-		t.Errorf("%s says %q, want %q", what, got, want)
+		t.Errorf("%s has status %q, want %q", what, got, want)
 		t.Fatalf("what there is:\n%s", c.kubectl(t, "get", "services,ippool,l2domain", "-A", "-o", "yaml"))
 	}
 }

@@ -78,7 +78,7 @@ func addressesRest(t *testing.T, c *cluster) {
 	}
 
 	c.delete(t, "web")
-	eventually(t, "OVN forgets it", func() bool { return len(o.loadBalancers(t)) == 0 })
+	eventually(t, "OVN has no row of it", func() bool { return len(o.loadBalancers(t)) == 0 })
 	released := c.rested(t, "web")
 	c.service(t, "waits")
 	until := released.Add(time.Hour).UTC().Format(time.RFC3339)
@@ -121,7 +121,7 @@ func addressesRest(t *testing.T, c *cluster) {
 	c.delete(t, "web")
 	p = c.controller(t, o)
 	released = c.rested(t, "web")
-	eventually(t, "those who wait are told", func() bool {
+	eventually(t, "waiting Services get a message", func() bool {
 		until := released.Add(time.Hour).UTC().Format(time.RFC3339)
 		return strings.Contains(c.condition(t, "waits", v1alpha1.ConditionAllocated, v1alpha1.ReasonPoolExhausted).Message,
 			until)

@@ -51,7 +51,7 @@ func metricsNeedARight(t *testing.T, c *cluster) {
 			_, port, _ := net.SplitHostPort(freeAddress(t))
 			process.start(t, "--metrics-bind-address=:"+port, "--metrics-enable-pprof")
 			address := net.JoinHostPort(machineAddress(t), port)
-			eventually(t, "metrics for whoever may get them", func() bool {
+			eventually(t, "metrics for authorized clients", func() bool {
 				body, err := reader.Get(t.Context(), address, "/metrics")
 				return err == nil && strings.Contains(body, process.has)
 			})

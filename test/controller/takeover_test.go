@@ -201,7 +201,7 @@ func versionsTakeTurns(t *testing.T, c *cluster) {
 		eventually(t, to.name+" is a standby", func() bool { return next.get("/readyz") != "" })
 		last.signal(t, syscall.SIGTERM)
 		if err := last.end(t); err != nil {
-			t.Errorf("told to end: %v", err)
+			t.Errorf("after the stop request: %v", err)
 		}
 		last = next
 		eventually(t, to.name+" has compared all Services with their rows", func() bool {

@@ -96,8 +96,8 @@ func operatorSwitches(t *testing.T, c *cluster) {
 	// The kind is created later, and then its object. Its networks count even without an annotation.
 	c.openShift(t)
 	c.apply(t, networkOperator)
-	eventually(t, "the pool tells of OVN-Kubernetes' own network", func() bool {
-		return strings.Contains(c.tells(t, "ippool/lan", v1alpha1.ConditionAccepted, "True PartlyUsable"),
+	eventually(t, "the pool reports OVN-Kubernetes' own network", func() bool {
+		return strings.Contains(c.awaitCondition(t, "ippool/lan", v1alpha1.ConditionAccepted, "True PartlyUsable"),
 			"10.50.0.100/30 is in OVN-Kubernetes' own network")
 	})
 	announced()
@@ -107,10 +107,10 @@ func operatorSwitches(t *testing.T, c *cluster) {
 	c.condition(t, "web", v1alpha1.ConditionAnnounced, v1alpha1.ReasonDisabledByMode)
 	c.service(t, "late")
 	c.condition(t, "late", v1alpha1.ConditionAllocated, v1alpha1.ReasonDisabledByMode)
-	c.tells(t, "ippool/lan", v1alpha1.ConditionReady, "False DisabledByMode")
-	c.tells(t, "ippool/lan", v1alpha1.ConditionModeAccepted, "True Disabled")
-	c.tells(t, "l2domain/lan", v1alpha1.ConditionReady, "False DisabledByMode")
-	c.tells(t, "bgppeer/tor", v1alpha1.ConditionReady, "False DisabledByMode")
+	c.awaitCondition(t, "ippool/lan", v1alpha1.ConditionReady, "False DisabledByMode")
+	c.awaitCondition(t, "ippool/lan", v1alpha1.ConditionModeAccepted, "True Disabled")
+	c.awaitCondition(t, "l2domain/lan", v1alpha1.ConditionReady, "False DisabledByMode")
+	c.awaitCondition(t, "bgppeer/tor", v1alpha1.ConditionReady, "False DisabledByMode")
 	c.event(t, "cluster", v1alpha1.EventModeChanged, "mode Disabled instead of Layer2+BGP")
 	if got := p.gauge(t, "ovnkube_slb_dataplane_enabled"); got != "0 0" {
 		t.Errorf("dataplanes enabled: %s", got)
@@ -118,7 +118,7 @@ func operatorSwitches(t *testing.T, c *cluster) {
 
 	// An invalid mode changes nothing, even for a restarted controller that never observed a valid one.
 	c.mode(t, "layer2")
-	c.tells(t, "ippool/lan", v1alpha1.ConditionModeAccepted, "False Disabled")
+	c.awaitCondition(t, "ippool/lan", v1alpha1.ConditionModeAccepted, "False Disabled")
 	c.event(t, "cluster", v1alpha1.EventModeRefused,
 		`"layer2" is none of Disabled, Layer2, BGP and Layer2+BGP; the mode stays Disabled`)
 	p.stop()
@@ -133,8 +133,8 @@ func operatorSwitches(t *testing.T, c *cluster) {
 
 	c.mode(t, "Layer2")
 	announced()
-	c.tells(t, "ippool/lan", v1alpha1.ConditionModeAccepted, "True Layer2")
-	c.tells(t, "bgppeer/tor", v1alpha1.ConditionReady, "False DisabledByMode")
+	c.awaitCondition(t, "ippool/lan", v1alpha1.ConditionModeAccepted, "True Layer2")
+	c.awaitCondition(t, "bgppeer/tor", v1alpha1.ConditionReady, "False DisabledByMode")
 	c.addresses(t, "late")
 	if got := web(); !slices.Equal(got, had) || p.gauge(t, "ovnkube_slb_mode_refused") != "0" {
 		t.Errorf("web has %v, had %v", got, had)
@@ -143,15 +143,15 @@ func operatorSwitches(t *testing.T, c *cluster) {
 	// Without its object the mode stays. Without the annotation the flags determine the mode.
 	c.mode(t, "BGP")
 	withdrawn()
-	c.tells(t, "bgppeer/tor", v1alpha1.ConditionReady, "False NoSession")
+	c.awaitCondition(t, "bgppeer/tor", v1alpha1.ConditionReady, "False NoSession")
 	c.kubectl(t, "delete", operatorKind, "cluster")
 	eventually(t, "the pool may give the addresses of the former network", func() bool {
-		return c.tells(t, "ippool/lan", v1alpha1.ConditionAccepted, "True Accepted") != ""
+		return c.awaitCondition(t, "ippool/lan", v1alpha1.ConditionAccepted, "True Accepted") != ""
 	})
 	withdrawn()
 	c.apply(t, networkOperator)
 	announced()
-	eventually(t, "pools forget", func() bool {
+	eventually(t, "pools drop the condition", func() bool {
 		return c.kubectl(t, "get", "ippool/lan", "-o",
 			`jsonpath={.status.conditions[?(@.type=="ModeAccepted")].status}`) == ""
 	})
@@ -194,7 +194,7 @@ func startedOff(t *testing.T, c *cluster) {
 	c.mode(t, "Layer2")
 	c.addresses(t, "web")
 	c.mode(t, "")
-	c.tells(t, "ippool/lan", v1alpha1.ConditionReady, "False DisabledByMode")
+	c.awaitCondition(t, "ippool/lan", v1alpha1.ConditionReady, "False DisabledByMode")
 	c.addresses(t, "web")
 }
 

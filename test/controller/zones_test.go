@@ -56,12 +56,12 @@ func zonesApplyWhatIsPublished(t *testing.T, c *cluster) {
 	c.zoned(t)
 	p := c.controller(t, nil)
 	c.apply(t, baseObjects)
-	c.tells(t, "l2domain/lan", "Ready", "False Unsupported")
+	c.awaitCondition(t, "l2domain/lan", "Ready", "False Unsupported")
 	const bridges = `"bridges":{"physnet":"br-p"}`
 	for _, node := range []string{"n1", "n2", "n3"} {
 		c.zoneReports(t, node, "{"+bridges+"}")
 	}
-	c.tells(t, "l2domain/lan", "Ready", "True Ready")
+	c.awaitCondition(t, "l2domain/lan", "Ready", "True Ready")
 	c.endpoints(t, "web", "10.244.1.10")
 	c.service(t, "web")
 
@@ -110,7 +110,7 @@ spec: {namespace: shop, name: web, vips: []}
 	c.endpoints(t, "other", "10.244.1.11")
 	c.service(t, "other")
 	eventually(t, "a plan of the new controller", func() bool { _, ok := c.plan(t, "other"); return ok })
-	eventually(t, "the stray plan is gone", func() bool {
+	eventually(t, "the unknown plan is deleted", func() bool {
 		return c.kubectl(t, "get", "serviceplan", "stray", "--ignore-not-found") == ""
 	})
 	if now, _ := c.plan(t, "web"); now.ResourceVersion != published.ResourceVersion {
@@ -122,7 +122,7 @@ spec: {namespace: shop, name: web, vips: []}
 		return ok && len(now.Spec.Listeners) == 1 && now.ResourceVersion != published.ResourceVersion
 	})
 
-	// A zone that fails says so, and the plan goes with its Service.
+	// A zone that fails reports it, and the plan is deleted with its Service.
 	now, _ := c.plan(t, "web")
 	c.zoneReports(t, gateways, "{"+bridges+","+claim+`,"applied":`+now.ResourceVersion+`,"failed":{"`+ns+`/web":"no room"}}`)
 	failed := c.condition(t, "web", v1alpha1.ConditionAnnounced, v1alpha1.ReasonDataplaneError)

@@ -75,7 +75,7 @@ func answering(ctx context.Context, from string, addrs []netip.AddrPort) []strin
 			steps = append(steps, func() {
 				for range 3 {
 					if backend, seen, err := ask(ctx, from, network, 0, a); err == nil {
-						answers[2*i+j] = fmt.Sprintf("%s %s over %s: %s, asked by %s", from, a, network, backend, seen)
+						answers[2*i+j] = fmt.Sprintf("%s %s over %s: %s, seen as %s", from, a, network, backend, seen)
 						return
 					}
 				}
@@ -86,8 +86,8 @@ func answering(ctx context.Context, from string, addrs []netip.AddrPort) []strin
 	return slices.DeleteFunc(answers, func(s string) bool { return s == "" })
 }
 
-var _ = Describe("an alias", func() {
-	It("leads to a backend through its shard only, and for the ports that a Service serves", func(ctx SpecContext) {
+var _ = Describe("An alias", func() {
+	It("is reachable only through its shard and on ports that a Service serves", func(ctx SpecContext) {
 		ports := fmt.Sprintf("{containerPort: %d}, {containerPort: %d, protocol: UDP}, {name: t", unserved, unserved)
 		var pods []string
 		for _, p := range []string{mixedPod("host", "n2", true), mixedPod("one", "n2", false)} {
@@ -134,7 +134,7 @@ var _ = Describe("an alias", func() {
 		}
 		together(steps...)
 		Expect(slices.Concat(answers...)).To(BeEmpty())
-		By("the Service goes on")
+		By("checking that the Service is still reachable")
 		eventuallyAnswered(ctx, "remote", vips, httpPort, echoPort, 4)
 	})
 })

@@ -73,7 +73,7 @@ func podAddresses(ctx context.Context, app string) [2][]netip.AddrPort {
 	return out
 }
 
-var _ = Describe("addresses told by BGP", Ordered, func() {
+var _ = Describe("Addresses advertised by BGP", Ordered, func() {
 	BeforeAll(func(ctx SpecContext) {
 		stop, err := cluster.SpeakBGP(ctx, root+"/dist/manifests/bgp/rbac.yaml", controller)
 		Expect(err).NotTo(HaveOccurred())
@@ -87,13 +87,13 @@ var _ = Describe("addresses told by BGP", Ordered, func() {
 		DeferCleanup(func(ctx SpecContext) {
 			kubectl(ctx, objects, "delete", "--wait", "-f", "-")
 			kubectl(ctx, "", "delete", "bgpnodestatuses", "--all")
-			awaitSwept(ctx)
+			awaitRemoved(ctx)
 		})
 		kubectl(ctx, "", "rollout", "status", "deployment/told", "--timeout=30s")
 		Eventually(ready("bgppeer", "tor")).WithContext(ctx).Should(HavePrefix("True Ready: all 3 nodes"))
 	})
 
-	It("are reached over all nodes, and over those that stay while one drains", Label(withoutLayer2),
+	It("are reachable through all nodes, and through the remaining ones while a node drains", Label(withoutLayer2),
 		func(ctx SpecContext) {
 			vips := awaitAnnounced(ctx, "told")
 			Eventually(condition("told", v1alpha1.ConditionAnnounced)).WithContext(ctx).
@@ -113,10 +113,10 @@ var _ = Describe("addresses told by BGP", Ordered, func() {
 					ways[seen.Addr()] = true
 					delete(ways, netip.Addr{})
 					return len(ways), err
-				}).WithContext(ctx).Should(Equal(3), "gateway routers that a client's connections came by")
+				}).WithContext(ctx).Should(Equal(3), "gateway routers that a client's connections passed")
 			}
 
-			By("a node drains")
+			By("draining a node")
 			DeferCleanup(func(ctx SpecContext) { Expect(cluster.Undrain(ctx, "n2")).To(Succeed()) })
 			var specs []probe.Spec
 			for _, vip := range vips {
@@ -136,7 +136,7 @@ var _ = Describe("addresses told by BGP", Ordered, func() {
 				By(r.String())
 				// The router redistributes its flows. Of a connection that is being established, one packet may arrive
 				// through one node and the next packet through another.
-				Expect(r.Lost).To(BeNumerically("<=", 5), "questions lost while a node drains")
+				Expect(r.Lost).To(BeNumerically("<=", 5), "requests lost while a node drains")
 			}
 			Eventually(ready("bgpnodestatus", "n2")).WithContext(ctx).Should(HavePrefix("False Draining"))
 			Expect(cluster.Undrain(ctx, "n2")).To(Succeed())
@@ -145,7 +145,7 @@ var _ = Describe("addresses told by BGP", Ordered, func() {
 			}
 		})
 
-	It("stay in the router while what tells them on a node is killed, or replaced, and starts anew", Label(withoutLayer2),
+	It("keep their routes while the BGP daemon of a node is killed or replaced, and restarts", Label(withoutLayer2),
 		func(ctx SpecContext) {
 			vips := awaitAnnounced(ctx, "told")
 			Eventually(func(ctx context.Context) (string, error) {
@@ -180,11 +180,11 @@ var _ = Describe("addresses told by BGP", Ordered, func() {
 			log, err := os.ReadFile(monitor.Log())
 			Expect(err).NotTo(HaveOccurred())
 			for line := range strings.Lines(string(log)) {
-				Expect(line).NotTo(And(HavePrefix("Deleted"), ContainSubstring("proto bgp")), "the router's kernel loses a route")
+				Expect(line).NotTo(And(HavePrefix("Deleted"), ContainSubstring("proto bgp")), "the router's kernel deleted a route")
 			}
 		})
 
-	It("are withdrawn by the router when BFD does not hear a node any more, long before the hold time is over",
+	It("are withdrawn by the router when BFD detects the loss of a node, before the hold time expires",
 		Label(withoutLayer2), func(ctx SpecContext) {
 			vips := awaitAnnounced(ctx, "told")
 			DeferCleanup(func(ctx SpecContext) { Expect(cluster.LinkUp(ctx, "n3")).To(Succeed()) })
@@ -204,7 +204,7 @@ var _ = Describe("addresses told by BGP", Ordered, func() {
 			Eventually(ready("bgppeer", "tor")).WithContext(ctx).Should(HavePrefix("True Ready: all 3 nodes"))
 		})
 
-	It("are told by nodes with endpoints if the policy is Local, and by none without endpoints", Label(withoutLayer2),
+	It("are advertised only by nodes with endpoints if externalTrafficPolicy is Local", Label(withoutLayer2),
 		func(ctx SpecContext) {
 			vips := awaitAnnounced(ctx, "told")
 			kubectl(ctx, "", "scale", "deployment/told", "--replicas=1")
@@ -234,14 +234,15 @@ var _ = Describe("addresses told by BGP", Ordered, func() {
 			Eventually(condition("told", v1alpha1.ConditionAnnounced)).WithContext(ctx).Should(HavePrefix("False NoEndpoints"))
 		})
 
-	It("are reached by the active gateway of the segment, who shows the client's own address", func(ctx SpecContext) {
-		anchors, vips := awaitAnnounced(ctx, "anchor"), awaitAnnounced(ctx, "routed")
-		for i, vip := range vips {
-			Eventually(nextHops(vip)).WithContext(ctx).Should(HaveEach(anchors[i].String()))
-			Eventually(func(ctx context.Context) (netip.Addr, error) {
-				_, seen, err := cluster.Ask(ctx, "remote", "tcp", 0, netip.AddrPortFrom(vip, 8000))
-				return seen.Addr(), err
-			}).WithContext(ctx).Should(Equal(lab.RemoteAddresses()[i]))
-		}
-	})
+	It("are reachable through the active gateway with nextHop Gateway, and preserve the client's address",
+		func(ctx SpecContext) {
+			anchors, vips := awaitAnnounced(ctx, "anchor"), awaitAnnounced(ctx, "routed")
+			for i, vip := range vips {
+				Eventually(nextHops(vip)).WithContext(ctx).Should(HaveEach(anchors[i].String()))
+				Eventually(func(ctx context.Context) (netip.Addr, error) {
+					_, seen, err := cluster.Ask(ctx, "remote", "tcp", 0, netip.AddrPortFrom(vip, 8000))
+					return seen.Addr(), err
+				}).WithContext(ctx).Should(Equal(lab.RemoteAddresses()[i]))
+			}
+		})
 })

@@ -90,12 +90,12 @@ func applyExamples(ctx context.Context) {
 func removeExamples(ctx context.Context) {
 	GinkgoHelper()
 	kubectl(ctx, "", "delete", "--ignore-not-found", "--wait", "-f", examples)
-	awaitSwept(ctx)
+	awaitRemoved(ctx)
 }
 
-// awaitSwept waits until OVN has no rows of ours and no pod ports. Pods outlive their deleted Deployment, and a later
+// awaitRemoved waits until OVN has no rows of ours and no pod ports. Pods outlive their deleted Deployment, and a later
 // comparison of the OVN-Kubernetes rows would count them.
-func awaitSwept(ctx context.Context) {
+func awaitRemoved(ctx context.Context) {
 	GinkgoHelper()
 	Eventually(ourRows).WithContext(ctx).Should(BeEmpty())
 	Eventually(func(ctx context.Context) (string, error) {
@@ -127,12 +127,12 @@ func condition(name, kind string) func(context.Context) (string, error) {
 		if err != nil {
 			return "", err
 		}
-		return words(s.Status.Conditions, kind), nil
+		return conditionText(s.Status.Conditions, kind), nil
 	}
 }
 
-// words formats a condition as "Status Reason: message". It returns the empty string if the condition is missing.
-func words(conditions []metav1.Condition, kind string) string {
+// conditionText formats a condition as "Status Reason: message". It returns "" if the condition is missing.
+func conditionText(conditions []metav1.Condition, kind string) string {
 	c := meta.FindStatusCondition(conditions, kind)
 	if c == nil {
 		return ""
@@ -162,7 +162,7 @@ func ready(kind, name string) func(context.Context) (string, error) {
 			} `json:"status"`
 		}
 		err := read(ctx, kind, name, &object)
-		return words(object.Status.Conditions, v1alpha1.ConditionReady), err
+		return conditionText(object.Status.Conditions, v1alpha1.ConditionReady), err
 	}
 }
 

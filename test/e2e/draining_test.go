@@ -202,8 +202,8 @@ func expectKept(results []probe.Result) {
 	Expect(kinds).To(HaveLen(2), "pods and nodes: %v", kinds)
 }
 
-var _ = Describe("connections to an endpoint that takes no new ones", func() {
-	It("live in a rollout for as long as the preStop hooks of their pods take", func(ctx SpecContext) {
+var _ = Describe("Connections to a draining endpoint", func() {
+	It("survive a rollout until the preStop hooks of their pods end", func(ctx SpecContext) {
 		addrs := startLong(ctx)
 		old, err := longNames(ctx, "app=long")
 		Expect(err).NotTo(HaveOccurred())
@@ -225,9 +225,9 @@ var _ = Describe("connections to an endpoint that takes no new ones", func() {
 		Eventually(draining).WithContext(ctx).Should(BeEmpty())
 	}, SpecTimeout(5*time.Minute))
 
-	It("live while pods are not ready, also if none is left that is", func(ctx SpecContext) {
+	It("survive while pods are not ready, even if no pod is ready", func(ctx SpecContext) {
 		addrs := startLong(ctx)
-		By("all pods of the Deployment, for a while")
+		By("making all pods of the Deployment unready for a while")
 		results := whileProbed(ctx, connections(addrs), func() {
 			setReady(ctx, "app=long,kind=pod", false)
 			Eventually(reached(addrs)).WithContext(ctx).Should(And(Not(BeEmpty()), HaveEach(HavePrefix("host-"))))
@@ -235,7 +235,7 @@ var _ = Describe("connections to an endpoint that takes no new ones", func() {
 			awaitLong(ctx, "app=long")
 		})
 		expectKept(results)
-		By("all")
+		By("making all pods unready")
 		results = whileProbed(ctx, connections(addrs), func() {
 			setReady(ctx, "app=long", false)
 			refused(ctx, addrs, httpPort, echoPort)

@@ -54,10 +54,10 @@ func expectServed(r probe.Result, where map[string]string, except string) {
 	Expect(flows).To(BeNumerically(">=", 1), "flows to pods on other nodes than %s, of %v", except, r.Spec)
 }
 
-// useWays sends traffic over every tunnel once from a client, because the first packet over each tunnel is lost. The
+// usePaths sends traffic over every tunnel once from a client, because the first packet over each tunnel is lost. The
 // userspace conntrack tracks the flow of a packet that waited for neighbor resolution incorrectly until the flow is
 // idle. Therefore these flows use ports that no later client uses.
-func useWays(ctx context.Context, from string, addrs []netip.Addr) {
+func usePaths(ctx context.Context, from string, addrs []netip.Addr) {
 	GinkgoHelper()
 	var specs []probe.Spec
 	for i, a := range addrs {
@@ -68,10 +68,10 @@ func useWays(ctx context.Context, from string, addrs []netip.Addr) {
 	Expect(err).NotTo(HaveOccurred())
 }
 
-// warmUp calls useWays for all clients.
+// warmUp calls usePaths for all clients.
 func warmUp(ctx context.Context, addrs []netip.Addr) {
 	GinkgoHelper()
-	fromOutside(func(from string, _ []netip.Addr) { useWays(ctx, from, addrs) })
+	fromOutside(func(from string, _ []netip.Addr) { usePaths(ctx, from, addrs) })
 }
 
 // during runs flows from both clients until happens returns.
@@ -141,8 +141,8 @@ func stay(ctx context.Context, d time.Duration) {
 	}
 }
 
-var _ = Describe("a gateway", func() {
-	It("that dies loses clients a moment, and no connection to a pod that lives; it takes nothing back when it returns",
+var _ = Describe("A gateway", func() {
+	It("that dies is replaced without breaking connections to other nodes, and stays standby when it returns",
 		func(ctx SpecContext) {
 			addrs := startWeb(ctx)
 			where := podNodes(ctx)
@@ -157,11 +157,11 @@ var _ = Describe("a gateway", func() {
 			}) {
 				expectServed(r, where, victim)
 			}
-			_, heir := activeGateway(ctx)
+			_, successor := activeGateway(ctx)
 			Eventually(condition("web", "slb.k8s.ovn.org/Announced")).WithContext(ctx).
-				Should(ContainSubstring("gateway " + heir))
+				Should(ContainSubstring("gateway " + successor))
 
-			Eventually(preferred).WithContext(ctx).Should(Equal("chassis-"+heir), "once its claim has settled")
+			Eventually(preferred).WithContext(ctx).Should(Equal("chassis-"+successor), "after its claim has settled")
 			for _, r := range during(ctx, addrs, func() {
 				Expect(cluster.Restore(ctx, victim)).To(Succeed())
 				stay(ctx, 3*time.Second)
@@ -169,10 +169,10 @@ var _ = Describe("a gateway", func() {
 				expectServed(r, where, victim)
 			}
 			_, now := activeGateway(ctx)
-			Expect(now).To(Equal(heir))
+			Expect(now).To(Equal(successor))
 		})
 
-	It("whose links are lost is replaced as well", func(ctx SpecContext) {
+	It("that loses its links is replaced", func(ctx SpecContext) {
 		addrs := startWeb(ctx)
 		where := podNodes(ctx)
 		warmUp(ctx, addrs)
@@ -190,7 +190,7 @@ var _ = Describe("a gateway", func() {
 		}
 	})
 
-	It("that drains hands its shard over with every connection alive, and is eligible again later without taking it back",
+	It("that drains hands over its shard with all connections, and is a standby gateway afterwards",
 		func(ctx SpecContext) {
 			addrs := startWeb(ctx)
 			warmUp(ctx, addrs)
@@ -204,14 +204,14 @@ var _ = Describe("a gateway", func() {
 			}) {
 				expectServed(r, where, "none")
 			}
-			_, heir := activeGateway(ctx)
+			_, successor := activeGateway(ctx)
 			Expect(cluster.Undrain(ctx, leaving)).To(Succeed())
 			Eventually(excludedNodes("provider")).WithContext(ctx).Should(BeEmpty())
 			Consistently(cluster.ActiveNode).WithContext(ctx).WithArguments(port).WithTimeout(2 * time.Second).
-				Should(Equal(heir))
+				Should(Equal(successor))
 		})
 
-	It("that drains while another does hands over to the third, which stays when it is to go as well, and says so",
+	It("hands over to the last gateway that does not drain, and stays active if all gateways drain",
 		func(ctx SpecContext) {
 			addrs := startWeb(ctx)
 			warmUp(ctx, addrs)
@@ -241,7 +241,7 @@ var _ = Describe("a gateway", func() {
 				expectServed(r, where, "none")
 			}
 			_, now := activeGateway(ctx)
-			Expect(now).To(Equal(leaving), "the only one that stays")
+			Expect(now).To(Equal(leaving), "the only gateway that does not drain")
 			Expect(kubectl(ctx, "", "get", "events", "-A",
 				"--field-selector=involvedObject.kind=L2Domain,reason=GatewaysDraining", "-o", "name")).NotTo(BeEmpty())
 		})

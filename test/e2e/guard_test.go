@@ -17,9 +17,9 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/test/lab"
 )
 
-// asksAnew makes the client resolve the MAC address of a VIP repeatedly, like a neighbor without a cache entry. It
-// returns the longest time without an answer until happens returns.
-func asksAnew(ctx context.Context, vip netip.Addr, happens func()) time.Duration {
+// resolveRepeatedly makes the client resolve the MAC address of a VIP until happens returns, like a neighbor without a
+// cache entry. It returns the longest time without an answer.
+func resolveRepeatedly(ctx context.Context, vip netip.Addr, happens func()) time.Duration {
 	GinkgoHelper()
 	done := make(chan struct{})
 	worst := make(chan time.Duration, 1)
@@ -49,7 +49,7 @@ func asksAnew(ctx context.Context, vip netip.Addr, happens func()) time.Duration
 	return <-worst
 }
 
-var _ = Describe("a gateway with a guard", Ordered, func() {
+var _ = Describe("A gateway with a guard", Ordered, func() {
 	BeforeAll(func(ctx SpecContext) {
 		if onLAN() || cluster.Network().Zones() {
 			return // They are already running.
@@ -58,13 +58,13 @@ var _ = Describe("a gateway with a guard", Ordered, func() {
 		DeferCleanup(func() { Expect(cluster.KillGuards()).To(Succeed()) })
 	})
 
-	// faultless waits until no guard reports a fault.
-	faultless := func(ctx context.Context) {
+	// awaitNoFaults waits until no guard reports a fault.
+	awaitNoFaults := func(ctx context.Context) {
 		GinkgoHelper()
 		Eventually(excludedNodes("provider")).WithContext(ctx).Should(BeEmpty())
 	}
 
-	It("whose uplink alone is lost is replaced, and is eligible later without taking anything back",
+	It("that loses only its uplink is replaced, and is a standby gateway afterwards",
 		func(ctx SpecContext) {
 			addrs := startWeb(ctx)
 			where := podNodes(ctx)
@@ -78,28 +78,28 @@ var _ = Describe("a gateway with a guard", Ordered, func() {
 			}) {
 				expectServed(r, where, "none")
 			}
-			_, heir := activeGateway(ctx)
+			_, successor := activeGateway(ctx)
 			Eventually(excludedNodes("provider")).WithContext(ctx).Should(HaveExactElements(And(HavePrefix(victim+" Faulty: "),
 				ContainSubstring("no carrier on "+cluster.Network().Uplink()))))
 
-			Eventually(preferred).WithContext(ctx).Should(Equal("chassis-"+heir), "once its claim has settled")
+			Eventually(preferred).WithContext(ctx).Should(Equal("chassis-"+successor), "after its claim has settled")
 			for _, r := range during(ctx, addrs, func() {
 				Expect(cluster.LinkUp(ctx, victim)).To(Succeed())
-				faultless(ctx)
+				awaitNoFaults(ctx)
 				stay(ctx, time.Second)
 			}) {
 				expectServed(r, where, "none")
 			}
 			_, now := activeGateway(ctx)
-			Expect(now).To(Equal(heir))
+			Expect(now).To(Equal(successor))
 
-			By("the guard of the gateway dies, and that is no fault")
-			DeferCleanup(func(ctx SpecContext) { Expect(cluster.StartGuard(ctx, controller, heir)).To(Succeed()) })
-			Expect(cluster.KillGuard(heir)).To(Succeed())
+			By("killing the guard of the gateway, which is not a fault")
+			DeferCleanup(func(ctx SpecContext) { Expect(cluster.StartGuard(ctx, controller, successor)).To(Succeed()) })
+			Expect(cluster.KillGuard(successor)).To(Succeed())
 			Consistently(excludedNodes("provider")).WithContext(ctx).WithTimeout(2 * time.Second).Should(BeEmpty())
 		})
 
-	It("whose ovn-controller dies is replaced before new IPv6 neighbours wait for long, with every connection alive",
+	It("whose ovn-controller dies is replaced within the IPv6 resolution timeout without breaking connections",
 		func(ctx SpecContext) {
 			addrs := startWeb(ctx)
 			where := podNodes(ctx)
@@ -107,12 +107,12 @@ var _ = Describe("a gateway with a guard", Ordered, func() {
 			port, victim := activeGateway(ctx)
 			DeferCleanup(func(ctx SpecContext) {
 				Expect(cluster.Restore(ctx, victim)).To(Succeed())
-				faultless(ctx)
+				awaitNoFaults(ctx)
 			})
 			var unanswered time.Duration
 			// The flows use only the first VIP: the client repeatedly deletes its neighbor entry of the other one.
 			for _, r := range during(ctx, addrs[:1], func() {
-				unanswered = asksAnew(ctx, addrs[1], func() {
+				unanswered = resolveRepeatedly(ctx, addrs[1], func() {
 					stay(ctx, 500*time.Millisecond)
 					Expect(cluster.KillDaemon(victim, lab.OVNController)).To(Succeed())
 					awaitMove(ctx, port, victim)
@@ -120,13 +120,13 @@ var _ = Describe("a gateway with a guard", Ordered, func() {
 			}) {
 				expectServed(r, where, "none")
 			}
-			By("IPv6 neighbours unanswered for " + unanswered.String())
+			By("IPv6 neighbour resolution unanswered for " + unanswered.String())
 			Expect(unanswered).To(BeNumerically("<", maxGap))
 			Eventually(excludedNodes("provider")).WithContext(ctx).Should(HaveExactElements(And(HavePrefix(victim+" Faulty: "),
 				ContainSubstring("ovn-controller"))))
 		})
 
-	It("that takes over is announced to the whole segment", func(ctx SpecContext) {
+	It("that claims a shard is announced to the whole segment", func(ctx SpecContext) {
 		addrs := startWeb(ctx) // The shard's only addresses, and so its router's own.
 		port, victim := activeGateway(ctx)
 		// OVN itself announces routers only over IPv4.
@@ -136,7 +136,7 @@ var _ = Describe("a gateway with a guard", Ordered, func() {
 		DeferCleanup(func(ctx SpecContext) {
 			Expect(frames.Terminate(ctx)).To(Succeed())
 			Expect(cluster.Restore(ctx, victim)).To(Succeed())
-			faultless(ctx)
+			awaitNoFaults(ctx)
 		})
 		captured := func() (string, error) { text, err := os.ReadFile(frames.Log()); return string(text), err }
 		Eventually(captured).WithContext(ctx).Should(ContainSubstring("listening on eth0"))
@@ -145,11 +145,11 @@ var _ = Describe("a gateway with a guard", Ordered, func() {
 		Eventually(captured).WithContext(ctx).Should(ContainSubstring("neighbor advertisement, tgt is " + addrs[1].String()))
 	})
 
-	It("finds out that somebody has a new address, which is not announced until nobody has it any more",
+	It("detects that another host has a new address, which is not announced until the host releases it",
 		func(ctx SpecContext) {
 			taken := []string{here("10.50.0.100"), here("fd00:50::100")} // the first addresses of the pool
 			const device = "eth0"
-			stranger := func(ctx context.Context, verb string) error {
+			otherHost := func(ctx context.Context, verb string) error {
 				_, err4 := cluster.Exec(ctx, "client", "ip", "addr", verb, taken[0]+"/32", "dev", device)
 				_, err6 := cluster.Exec(ctx, "client", "ip", "addr", verb, taken[1]+"/128", "dev", device, "nodad")
 				return errors.Join(err4, err6)
@@ -157,11 +157,11 @@ var _ = Describe("a gateway with a guard", Ordered, func() {
 			text, err := cluster.Exec(ctx, "client", "cat", "/sys/class/net/"+device+"/address")
 			Expect(err).NotTo(HaveOccurred())
 			mac := strings.TrimSpace(text)
-			Expect(stranger(ctx, "add")).To(Succeed())
+			Expect(otherHost(ctx, "add")).To(Succeed())
 			here := true
 			DeferCleanup(func(ctx SpecContext) {
 				if here {
-					Expect(stranger(ctx, "del")).To(Succeed())
+					Expect(otherHost(ctx, "del")).To(Succeed())
 				}
 			})
 
@@ -177,9 +177,9 @@ var _ = Describe("a gateway with a guard", Ordered, func() {
 			}).WithContext(ctx).ShouldNot(BeEmpty())
 			Expect(ourRows(ctx)).NotTo(Or(ContainSubstring(taken[0]), ContainSubstring(taken[1])))
 
-			Expect(stranger(ctx, "del")).To(Succeed())
+			Expect(otherHost(ctx, "del")).To(Succeed())
 			here = false
-			// Neighbors that still have the stranger's MAC probe it for some seconds before they resolve the address
+			// Neighbors that still have the other host's MAC probe it for some seconds before they resolve the address
 			// again.
 			for _, asker := range []string{"client", "router"} {
 				for _, addr := range taken {
@@ -189,7 +189,7 @@ var _ = Describe("a gateway with a guard", Ordered, func() {
 			}
 			gone := time.Now()
 			awaitAnnounced(ctx, "web")
-			By("announced " + time.Since(gone).String() + " after the stranger had left")
+			By("announced " + time.Since(gone).String() + " after the other host had left")
 			Expect(ourRows(ctx)).To(And(ContainSubstring(taken[0]), ContainSubstring(taken[1])))
 		})
 })

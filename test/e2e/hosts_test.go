@@ -71,7 +71,7 @@ func removeMixed(ctx SpecContext) {
 // sources counts the source ports of requests to Service mixed.
 var sources atomic.Uint32
 
-// nextSource returns a port that no client chooses by itself, like the ports of useWays.
+// nextSource returns a port that no client chooses by itself, like the ports of usePaths.
 func nextSource() uint16 { return uint16(20000 + sources.Add(1)) }
 
 // searchTime limits the search for a source port from which a client reaches a specific one of several backends, which
@@ -91,67 +91,70 @@ func clientsOf(ctx context.Context, backend, from, network string, vip netip.Add
 	return seen.Addr()
 }
 
-var _ = Describe("a pod on its node's own network", func() {
-	It("takes traffic beside others, of clients that are hidden from it and from no other", func(ctx SpecContext) {
-		before := foreignRows(ctx)
-		addrs := startMixed(ctx, mixedPod("host", "n2", true), mixedPod("one", "n2", false))
-		hidden := lab.MasqueradeAddresses()
-		fromOutside(func(from string, own []netip.Addr) {
-			families(func(i int, network string) {
-				Expect(clientsOf(ctx, "host", from, network, addrs[i])).To(Equal(hidden[i]))
-				Expect(clientsOf(ctx, "one", from, network, addrs[i])).To(Equal(own[i]))
-			})
-			for _, r := range watch(ctx, from, addrs) {
-				By(from + ": " + r.String())
-				Expect(slices.Sorted(maps.Keys(r.Backends))).To(Equal([]string{"host", "one"}))
-				Expect(r.Lost).To(BeZero())
-			}
-		})
-
-		Eventually(condition("mixed", v1alpha1.ConditionAnnounced)).WithContext(ctx).Should(And(HavePrefix("True "),
-			HaveSuffix("do not do: 172.18.0.12, fd00:18::c")))
-
-		By("pods that ask the Service, and the node")
-		kubectl(ctx, mixedPod("two", "n1", false), "apply", "-f", "-")
-		kubectl(ctx, "", "wait", "--for=condition=Ready", "pod/two", "--timeout=30s")
-		n2, err := cluster.Node("n2")
-		Expect(err).NotTo(HaveOccurred())
-		families(func(i int, network string) {
-			for _, name := range []string{"one", "two"} {
-				for _, backend := range []string{"host", "one", "two"} {
-					clientsOf(ctx, backend, lab.PodNetns("default", name), network, addrs[i])
+var _ = Describe("A pod with hostNetwork", func() {
+	It("takes traffic next to pods on the pod network, and only it sees a masqueraded client address",
+		func(ctx SpecContext) {
+			before := foreignRows(ctx)
+			addrs := startMixed(ctx, mixedPod("host", "n2", true), mixedPod("one", "n2", false))
+			hidden := lab.MasqueradeAddresses()
+			fromOutside(func(from string, own []netip.Addr) {
+				families(func(i int, network string) {
+					Expect(clientsOf(ctx, "host", from, network, addrs[i])).To(Equal(hidden[i]))
+					Expect(clientsOf(ctx, "one", from, network, addrs[i])).To(Equal(own[i]))
+				})
+				for _, r := range watch(ctx, from, addrs) {
+					By(from + ": " + r.String())
+					Expect(slices.Sorted(maps.Keys(r.Backends))).To(Equal([]string{"host", "one"}))
+					Expect(r.Lost).To(BeZero())
 				}
-			}
-			port := map[string]uint16{"tcp": 9083, "udp": 9084}[network]
-			backend, seen := answer(ctx, lab.PodNetns("default", "one"), network, 0, netip.AddrPortFrom(n2.LAN[i].Addr(), port))
-			Expect(backend).To(Equal("host"))
-			Expect(n2.PodSubnets[i].Contains(seen.Addr())).To(BeTrue(), "the node sees the pod's own address: %s", seen)
+			})
+
+			Eventually(condition("mixed", v1alpha1.ConditionAnnounced)).WithContext(ctx).Should(And(HavePrefix("True "),
+				HaveSuffix("do not do: 172.18.0.12, fd00:18::c")))
+
+			By("sending requests from pods to the Service and to the node")
+			kubectl(ctx, mixedPod("two", "n1", false), "apply", "-f", "-")
+			kubectl(ctx, "", "wait", "--for=condition=Ready", "pod/two", "--timeout=30s")
+			n2, err := cluster.Node("n2")
+			Expect(err).NotTo(HaveOccurred())
+			families(func(i int, network string) {
+				for _, name := range []string{"one", "two"} {
+					for _, backend := range []string{"host", "one", "two"} {
+						clientsOf(ctx, backend, lab.PodNetns("default", name), network, addrs[i])
+					}
+				}
+				port := map[string]uint16{"tcp": 9083, "udp": 9084}[network]
+				backend, seen := answer(ctx, lab.PodNetns("default", "one"), network, 0, netip.AddrPortFrom(n2.LAN[i].Addr(), port))
+				Expect(backend).To(Equal("host"))
+				Expect(n2.PodSubnets[i].Contains(seen.Addr())).To(BeTrue(), "the node sees the pod's own address: %s", seen)
+			})
+
+			By("removing the masquerade subnet of a node: its pod takes no traffic, the others do")
+			const masquerade = "k8s.ovn.org/node-masquerade-subnet"
+			node, err := client.CoreV1().Nodes().Get(ctx, "n2", metav1.GetOptions{})
+			Expect(err).NotTo(HaveOccurred())
+			value := node.Annotations[masquerade]
+			Expect(value).NotTo(BeEmpty())
+			DeferCleanup(func(ctx SpecContext) {
+				kubectl(ctx, "", "annotate", "--overwrite", "node", "n2", masquerade+"="+value)
+			})
+			kubectl(ctx, "", "annotate", "node", "n2", masquerade+"-")
+			Eventually(condition("mixed", v1alpha1.ConditionAnnounced)).WithContext(ctx).Should(
+				And(HavePrefix("True "), ContainSubstring(masquerade), ContainSubstring("172.18.0.12"),
+					ContainSubstring("fd00:18::c")))
+			Eventually(backends(addrs, httpPort, echoPort)).WithContext(ctx).Should(Equal([]string{"one", "two"}))
+			kubectl(ctx, "", "annotate", "node", "n2", masquerade+"="+value)
+			Eventually(backends(addrs, httpPort, echoPort)).WithContext(ctx).Should(Equal([]string{"host", "one", "two"}))
+			Eventually(condition("mixed", v1alpha1.ConditionAnnounced)).WithContext(ctx).
+				ShouldNot(ContainSubstring("get no traffic"))
+
+			By("checking that no rows are left")
+			removeMixed(ctx)
+			removeExamples(ctx)
+			Eventually(func() string { return foreignRows(ctx) }).Should(Equal(before))
 		})
 
-		By("a node that does not tell how it reaches OVN: its pods take no traffic, the others do")
-		const masquerade = "k8s.ovn.org/node-masquerade-subnet"
-		node, err := client.CoreV1().Nodes().Get(ctx, "n2", metav1.GetOptions{})
-		Expect(err).NotTo(HaveOccurred())
-		told := node.Annotations[masquerade]
-		Expect(told).NotTo(BeEmpty())
-		DeferCleanup(func(ctx SpecContext) { kubectl(ctx, "", "annotate", "--overwrite", "node", "n2", masquerade+"="+told) })
-		kubectl(ctx, "", "annotate", "node", "n2", masquerade+"-")
-		Eventually(condition("mixed", v1alpha1.ConditionAnnounced)).WithContext(ctx).Should(
-			And(HavePrefix("True "), ContainSubstring(masquerade), ContainSubstring("172.18.0.12"),
-				ContainSubstring("fd00:18::c")))
-		Eventually(backends(addrs, httpPort, echoPort)).WithContext(ctx).Should(Equal([]string{"one", "two"}))
-		kubectl(ctx, "", "annotate", "node", "n2", masquerade+"="+told)
-		Eventually(backends(addrs, httpPort, echoPort)).WithContext(ctx).Should(Equal([]string{"host", "one", "two"}))
-		Eventually(condition("mixed", v1alpha1.ConditionAnnounced)).WithContext(ctx).
-			ShouldNot(ContainSubstring("get no traffic"))
-
-		By("afterwards nothing is left")
-		removeMixed(ctx)
-		removeExamples(ctx)
-		Eventually(func() string { return foreignRows(ctx) }).Should(Equal(before))
-	})
-
-	It("answers a client that asks again from its port, whose first question it did not answer", func(ctx SpecContext) {
+	It("answers a client that retries from the same port after its first request was lost", func(ctx SpecContext) {
 		schema, err := os.ReadFile(ovnprefix.Schema("ovn/ovn-nb.ovsschema"))
 		Expect(err).NotTo(HaveOccurred())
 		if !strings.Contains(string(schema), "ipv6_src") {
@@ -171,7 +174,7 @@ var _ = Describe("a pod on its node's own network", func() {
 			Expect(rule("add")).To(Succeed())
 			_, _, lost := ask(ctx, "client", network, source, at)
 			Expect(rule("del")).To(Succeed())
-			Expect(lost).To(HaveOccurred(), "the node's answer to %s has no way", network)
+			Expect(lost).To(HaveOccurred(), "the node's answer to %s has no route", network)
 			backend, seen, err := ask(ctx, "client", network, source, at)
 			Expect(err).NotTo(HaveOccurred(), "%s to %s again", network, at)
 			Expect(backend).To(Equal("host"))
@@ -208,8 +211,8 @@ var _ = Describe("a pod on its node's own network", func() {
 	})
 })
 
-var _ = Describe("a node that asks a Service", func() {
-	It("is served by OVN-Kubernetes on the node, and its replies are not taken", func(ctx SpecContext) {
+var _ = Describe("A node that connects to a Service", func() {
+	It("is served by OVN-Kubernetes on the node, and its replies are not rerouted", func(ctx SpecContext) {
 		s := startSite(ctx)
 		web, err := service(ctx, "web")
 		Expect(err).NotTo(HaveOccurred())

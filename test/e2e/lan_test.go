@@ -15,7 +15,7 @@ import (
 
 // On OVN-Kubernetes' own bridge, the flow for address resolution requests to a VIP has a list of ports. The list is
 // from the time when OVN-Kubernetes observed the address in a status.
-var _ = Describe("a segment behind br-ex", func() {
+var _ = Describe("A segment behind br-ex", func() {
 	BeforeEach(func() {
 		if !onLAN() {
 			Skip("the segment has a bridge of its own")
@@ -33,9 +33,9 @@ var _ = Describe("a segment behind br-ex", func() {
 				WithTimeout(maxGap).Should(HaveLen(4), "answers to %s once the status said that the addresses are announced", from)
 		})
 	}
-	// mended waits until no gateway has a stale flow. An ovnkube that lost its connection to the API server in an
-	// earlier spec may receive no events for most of a minute.
-	mended := func(ctx context.Context) {
+	// awaitNoStaleFlow waits until no gateway has a stale flow. An ovnkube that lost its connection to the API server in
+	// an earlier spec may receive no events for most of a minute.
+	awaitNoStaleFlow := func(ctx context.Context) {
 		GinkgoHelper()
 		Eventually(excludedNodes("provider")).WithContext(ctx).WithTimeout(2 * time.Minute).Should(BeEmpty())
 	}
@@ -56,30 +56,31 @@ var _ = Describe("a segment behind br-ex", func() {
 		kubectl(ctx, "", "annotate", "nodes", "--all", v1alpha1.AnnotationDrain+"-")
 	}
 
-	It("takes a gateway that joins after the addresses were told, and each gateway hears requests", func(ctx SpecContext) {
-		DeferCleanup(undrained)
-		DeferCleanup(func(ctx SpecContext) { kubectl(ctx, "", "label", "nodes", "--all", "segment-") })
-		kubectl(ctx, "", "label", "node", "n1", "n2", "segment=here")
-		kubectl(ctx, "", "apply", "-f", examples+"l2domain.yaml")
-		kubectl(ctx, "", "patch", "l2domain", "provider", "--type=merge", "-p",
-			`{"spec":{"nodeSelectors":[{"matchLabels":{"segment":"here"}}]}}`)
-		DeferCleanup(removeExamples)
-		kubectl(ctx, "", "apply", "-f", examples+"pool.yaml", "-f", examples+"web.yaml")
-		reached(ctx)
-		kubectl(ctx, "", "label", "node", "n3", "segment=here")
-		Eventually(eligible).WithContext(ctx).Should(BeEquivalentTo(3))
-		mended(ctx)
-		for _, n := range cluster.Nodes {
-			By(n.Name)
-			carriedBy(ctx, n.Name)
+	It("accepts a gateway that joins after the addresses are announced, and each gateway receives requests",
+		func(ctx SpecContext) {
+			DeferCleanup(undrained)
+			DeferCleanup(func(ctx SpecContext) { kubectl(ctx, "", "label", "nodes", "--all", "segment-") })
+			kubectl(ctx, "", "label", "node", "n1", "n2", "segment=here")
+			kubectl(ctx, "", "apply", "-f", examples+"l2domain.yaml")
+			kubectl(ctx, "", "patch", "l2domain", "provider", "--type=merge", "-p",
+				`{"spec":{"nodeSelectors":[{"matchLabels":{"segment":"here"}}]}}`)
+			DeferCleanup(removeExamples)
+			kubectl(ctx, "", "apply", "-f", examples+"pool.yaml", "-f", examples+"web.yaml")
 			reached(ctx)
-		}
-	})
+			kubectl(ctx, "", "label", "node", "n3", "segment=here")
+			Eventually(eligible).WithContext(ctx).Should(BeEquivalentTo(3))
+			awaitNoStaleFlow(ctx)
+			for _, n := range cluster.Nodes {
+				By(n.Name)
+				carriedBy(ctx, n.Name)
+				reached(ctx)
+			}
+		})
 
 	// The spec does not check connections: ovn-northd from 25.09.1 to at least 26.03.2 confuses routers if our load
 	// balancers are created after those of OVN-Kubernetes for the same address (docs/architecture.md). Neighbor
 	// resolution does not depend on it.
-	It("deleted and made again answers for the addresses that are in statuses", func(ctx SpecContext) {
+	It("answers for the addresses in statuses after its L2Domain is deleted and recreated", func(ctx SpecContext) {
 		DeferCleanup(undrained)
 		addrs := startWeb(ctx)
 		kubectl(ctx, "", "delete", "--wait", "-f", examples+"l2domain.yaml")
@@ -93,7 +94,7 @@ var _ = Describe("a segment behind br-ex", func() {
 				WithTimeout(maxGap).Should(ConsistOf(addrs))
 		}
 		answered()
-		mended(ctx)
+		awaitNoStaleFlow(ctx)
 		for _, n := range cluster.Nodes {
 			By(n.Name)
 			carriedBy(ctx, n.Name)
@@ -101,7 +102,7 @@ var _ = Describe("a segment behind br-ex", func() {
 		}
 	})
 
-	It("says that it needs guards, and no address is told before there is one", func(ctx SpecContext) {
+	It("reports that it needs guards, and announces no address without them", func(ctx SpecContext) {
 		if cluster.Network().Zones() {
 			Skip("guards and agents are one process, and without agents segments are refused")
 		}

@@ -17,8 +17,8 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
 )
 
-var _ = Describe("the northbound database", func() {
-	It("holds nothing of ours after the last Service, and the rows of OVN-Kubernetes are byte-identical",
+var _ = Describe("The northbound database", func() {
+	It("contains none of our rows after the last Service is deleted, and unchanged rows of OVN-Kubernetes",
 		func(ctx SpecContext) {
 			Eventually(ourRows).WithContext(ctx).Should(BeEmpty())
 			// Pods have rows of OVN-Kubernetes, which stay during the whole life cycle. The rows of OVN-Kubernetes for a
@@ -52,15 +52,15 @@ var _ = Describe("the northbound database", func() {
 			Eventually(ourRows).WithContext(ctx).Should(BeEmpty())
 			Eventually(foreignRows).WithContext(ctx).Should(Equal(before))
 
-			By("giving the address again")
+			By("allocating the address again")
 			kubectl(ctx, "", "apply", "-f", examples+"l2domain.yaml")
 			kubectl(ctx, "", "apply", "-f", examples+"web.yaml")
 			Expect(awaitAnnounced(ctx, "web")).To(Equal(addrs))
 		})
 })
 
-var _ = Describe("the controller", func() {
-	It("writes nothing when it restarts, neither to the API nor to OVN", func(ctx SpecContext) {
+var _ = Describe("The controller", func() {
+	It("writes nothing to the API server or OVN when it restarts", func(ctx SpecContext) {
 		addrs := startWeb(ctx)
 		databases := []string{filepath.Join(cluster.Dir, "cen", "nb.db")}
 		if cluster.Network().Zones() {
@@ -94,7 +94,7 @@ var _ = Describe("the controller", func() {
 		}).WithContext(ctx).WithTimeout(4 * time.Second).WithPolling(500 * time.Millisecond).
 			Should(HaveExactElements(append(strings.Split(api, "\n"), fmt.Sprint(file))))
 
-		By("still serving")
+		By("checking that the Service is still reachable")
 		kubectl(ctx, "", "annotate", "service", "web", "touched=yes")
 		Expect(awaitAnnounced(ctx, "web")).To(Equal(addrs))
 		kubectl(ctx, "", "scale", "deployment/web", "--replicas=5")
@@ -133,8 +133,8 @@ func writes(ctx context.Context, databases []string) (api string, transactions i
 	return api, transactions, nil
 }
 
-var _ = Describe("the conditions of a Service", func() {
-	It("name the first broken link: pool, domain, node", func(ctx SpecContext) {
+var _ = Describe("The conditions of a Service", func() {
+	It("report the first broken link: pool, domain, node", func(ctx SpecContext) {
 		kubectl(ctx, "", "apply", "-f", examples+"web.yaml")
 		DeferCleanup(removeExamples)
 		Eventually(condition("web", v1alpha1.ConditionAllocated)).WithContext(ctx).
@@ -155,10 +155,10 @@ var _ = Describe("the conditions of a Service", func() {
 			`{"spec":{"nodeSelectors":[{"matchLabels":{"no":"such"}}]}}`)
 		Eventually(condition("web", v1alpha1.ConditionAnnounced)).WithContext(ctx).
 			Should(And(HavePrefix("False "), ContainSubstring("no node is selected")))
-		Eventually(ourRows).WithContext(ctx).Should(BeEmpty(), "what nobody carries has no rows")
+		Eventually(ourRows).WithContext(ctx).Should(BeEmpty(), "a Service without a gateway has no rows")
 	})
 
-	It("name the field and the value of a request that can't be met, which takes nothing away", func(ctx SpecContext) {
+	It("report the field and value of an invalid request, which releases no address", func(ctx SpecContext) {
 		applyExamples(ctx)
 		before := awaitAnnounced(ctx, "web")
 		kubectl(ctx, "", "annotate", "--overwrite", "service", "web", v1alpha1.AnnotationLoadBalancerIPs+"=10.50.0.300")

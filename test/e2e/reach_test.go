@@ -28,28 +28,28 @@ func get(at netip.AddrPort) func(context.Context) (string, error) {
 	}
 }
 
-var _ = Describe("a Service of type LoadBalancer", func() {
-	It("is reached over IPv4 and IPv6, on TCP and UDP, from the segment and from beyond, and sees its clients' own "+
-		"addresses", func(ctx SpecContext) {
-		addrs := startWeb(ctx)
-		Expect(addrs).To(HaveLen(2))
-		where := podNodes(ctx)
-		fromOutside(func(from string, own []netip.Addr) {
-			for i, r := range watch(ctx, from, addrs) {
-				By(from + ": " + r.String())
-				Expect(r.Clients).To(HaveLen(1), "clients that the backends saw")
-				Expect(r.Clients).To(HaveKey(own[i/2].String()))
-				Expect(r.Lost).To(BeZero())
-				nodes := map[string]bool{}
-				for backend := range r.Backends {
-					nodes[where[backend]] = true
+var _ = Describe("A Service of type LoadBalancer", func() {
+	It("is reachable over IPv4 and IPv6, TCP and UDP, from the segment and beyond, and sees client addresses",
+		func(ctx SpecContext) {
+			addrs := startWeb(ctx)
+			Expect(addrs).To(HaveLen(2))
+			where := podNodes(ctx)
+			fromOutside(func(from string, own []netip.Addr) {
+				for i, r := range watch(ctx, from, addrs) {
+					By(from + ": " + r.String())
+					Expect(r.Clients).To(HaveLen(1), "clients that the backends saw")
+					Expect(r.Clients).To(HaveKey(own[i/2].String()))
+					Expect(r.Lost).To(BeZero())
+					nodes := map[string]bool{}
+					for backend := range r.Backends {
+						nodes[where[backend]] = true
+					}
+					Expect(nodes).To(HaveLen(3), "nodes whose pods answered")
 				}
-				Expect(nodes).To(HaveLen(3), "nodes whose pods answered")
-			}
+			})
 		})
-	})
 
-	It("is answered for by OVN: one MAC address, told by ARP and by neighbour discovery", func(ctx SpecContext) {
+	It("has one MAC address, with which OVN answers ARP and neighbour discovery", func(ctx SpecContext) {
 		for _, vip := range startWeb(ctx) {
 			var mac string
 			for port := range activeGateways(ctx) {
@@ -89,7 +89,7 @@ var _ = Describe("a Service of type LoadBalancer", func() {
 		}
 	})
 
-	It("shares its address with another that has the same key and other ports", func(ctx SpecContext) {
+	It("shares its address with a Service that has the same key and different ports", func(ctx SpecContext) {
 		addrs := startWeb(ctx)
 		kubectl(ctx, "", "annotate", "service", "web", v1alpha1.AnnotationAllowSharedIP+"=door")
 		kubectl(ctx, `

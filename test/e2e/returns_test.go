@@ -20,15 +20,15 @@ const (
 	nodePort = 7000
 )
 
-// worldPorts returns ports of a server behind the router that no other spec, and no retry of a spec, has used. Each
+// outsidePorts returns ports of a server behind the router that no other spec, and no retry of a spec, has used. Each
 // port is used once: the userspace conntrack of Open vSwitch 3.1.0 aborts if a connection through a gateway router's
 // SNAT has the addresses and ports of an earlier one, and pod addresses are reused.
-func worldPorts() []uint16 {
+func outsidePorts() []uint16 {
 	const count = 128
 	ports := make([]uint16, count)
 	for i := range ports {
-		ports[i] = nextWorldPort
-		nextWorldPort++
+		ports[i] = nextOutsidePort
+		nextOutsidePort++
 	}
 	return ports
 }
@@ -37,7 +37,7 @@ func worldPorts() []uint16 {
 // the router that reports the client it saw.
 type site struct {
 	vips  []netip.Addr
-	world chan uint16 // unused ports of the server
+	ports chan uint16 // unused ports of the server
 
 	one, two, afar pod
 }
@@ -52,10 +52,10 @@ func (p pod) netns() string { return lab.PodNetns("default", p.name) }
 
 func startSite(ctx context.Context) site {
 	GinkgoHelper()
-	ports := worldPorts()
-	s := site{vips: startWeb(ctx), world: make(chan uint16, len(ports))}
+	ports := outsidePorts()
+	s := site{vips: startWeb(ctx), ports: make(chan uint16, len(ports))}
 	for _, port := range ports {
-		s.world <- port
+		s.ports <- port
 	}
 	kubectl(ctx, `
 apiVersion: v1
@@ -73,7 +73,7 @@ spec:
 	Eventually(func(ctx context.Context) (string, error) {
 		return cluster.NB(ctx, "lr-policy-list", "ovn_cluster_router")
 	}).WithContext(ctx).
-		Should(ContainSubstring("9090"), "replies from port 9090 are looked at")
+		Should(ContainSubstring("9090"), "policies match replies from port 9090")
 	stop, err := cluster.StartResponder(ctx, "remote", "world", ports...)
 	Expect(err).NotTo(HaveOccurred())
 	DeferCleanup(func() { Expect(stop()).To(Succeed()) })
@@ -115,18 +115,18 @@ func answer(ctx context.Context, from, network string, source uint16, target net
 	return backend, seen
 }
 
-// askWorld sends a request from a pod to the server behind the router. It returns the client address that the server
-// saw.
-func (s *site) askWorld(ctx context.Context, p pod, network string, source uint16, i int) (seen netip.AddrPort) {
+// requestOutside sends a request from a pod to the server behind the router. It returns the client address that the
+// server saw.
+func (s *site) requestOutside(ctx context.Context, p pod, network string, source uint16, i int) (seen netip.AddrPort) {
 	GinkgoHelper()
 	Eventually(func(ctx context.Context) error {
-		backend, client, err := ask(ctx, p.netns(), network, source, netip.AddrPortFrom(lab.RemoteAddresses()[i], <-s.world))
+		backend, client, err := ask(ctx, p.netns(), network, source, netip.AddrPortFrom(lab.RemoteAddresses()[i], <-s.ports))
 		if err == nil {
 			Expect(backend).To(Equal("world"))
 		}
 		seen = client
 		return err
-	}).WithContext(ctx).Should(Succeed(), "%s from %s port %d to the world", network, p.name, source)
+	}).WithContext(ctx).Should(Succeed(), "%s from %s port %d to the outside", network, p.name, source)
 	return seen
 }
 
@@ -150,50 +150,50 @@ func target(network string) uint16 {
 	return 5353
 }
 
-var _ = Describe("the way back of a reply", func() {
-	It("is that of its connection: a NodePort with policy Local of the same pods answers by its node, and the Service "+
-		"by its shard", func(ctx SpecContext) {
-		s := startSite(ctx)
-		nodePorts := map[string]uint16{"tcp": 31000, "udp": 31001} // Two Services can't share a node port.
-		for network, port := range nodePorts {
-			undo, err := cluster.NodePortLocal(ctx, s.one.node.Name, network, port, s.one.ips, target(network))
-			Expect(err).NotTo(HaveOccurred())
-			DeferCleanup(func(ctx SpecContext) { Expect(undo(ctx)).To(Succeed()) })
-		}
-		families(func(i int, network string) {
-			at := netip.AddrPortFrom(s.one.node.LAN[i].Addr(), nodePorts[network])
-			// OVN-Kubernetes itself may hide the client of a Service that it has just started to serve.
-			Eventually(func(ctx context.Context) (netip.Addr, error) {
-				backend, seen, err := ask(ctx, "remote", network, 0, at)
-				if err == nil {
-					Expect(backend).To(Equal(s.one.name))
-				}
-				return seen.Addr(), err
-			}).WithContext(ctx).Should(Equal(lab.RemoteAddresses()[i]), "the client's own address")
-			fromOutside(func(from string, own []netip.Addr) {
-				port := map[string]uint16{"tcp": httpPort, "udp": echoPort}[network]
-				Eventually(func(ctx context.Context) (string, error) {
-					backend, seen, err := ask(ctx, from, network, 0, netip.AddrPortFrom(s.vips[i], port))
+var _ = Describe("The return path of a reply", func() {
+	It("is the node of a NodePort connection with policy Local, and the shard of a Service connection",
+		func(ctx SpecContext) {
+			s := startSite(ctx)
+			nodePorts := map[string]uint16{"tcp": 31000, "udp": 31001} // Two Services can't share a node port.
+			for network, port := range nodePorts {
+				undo, err := cluster.NodePortLocal(ctx, s.one.node.Name, network, port, s.one.ips, target(network))
+				Expect(err).NotTo(HaveOccurred())
+				DeferCleanup(func(ctx SpecContext) { Expect(undo(ctx)).To(Succeed()) })
+			}
+			families(func(i int, network string) {
+				at := netip.AddrPortFrom(s.one.node.LAN[i].Addr(), nodePorts[network])
+				// OVN-Kubernetes itself may hide the client of a Service that it has just started to serve.
+				Eventually(func(ctx context.Context) (netip.Addr, error) {
+					backend, seen, err := ask(ctx, "remote", network, 0, at)
 					if err == nil {
-						Expect(seen.Addr()).To(Equal(own[i]))
+						Expect(backend).To(Equal(s.one.name))
 					}
-					return backend, err
-				}).WithContext(ctx).Should(Equal(s.one.name), "the same pod by the Service")
+					return seen.Addr(), err
+				}).WithContext(ctx).Should(Equal(lab.RemoteAddresses()[i]), "the client's own address")
+				fromOutside(func(from string, own []netip.Addr) {
+					port := map[string]uint16{"tcp": httpPort, "udp": echoPort}[network]
+					Eventually(func(ctx context.Context) (string, error) {
+						backend, seen, err := ask(ctx, from, network, 0, netip.AddrPortFrom(s.vips[i], port))
+						if err == nil {
+							Expect(seen.Addr()).To(Equal(own[i]))
+						}
+						return backend, err
+					}).WithContext(ctx).Should(Equal(s.one.name), "the same pod through the Service")
+				})
 			})
 		})
-	})
 
-	It("is not taken by what pods ask of the world from a port that they are asked on", func(ctx SpecContext) {
+	It("is not used by connections that pods open to the outside from a target port", func(ctx SpecContext) {
 		s := startSite(ctx)
 		families(func(i int, network string) {
 			for _, source := range []uint16{0, spare} {
-				seen := s.askWorld(ctx, s.one, network, source, i)
+				seen := s.requestOutside(ctx, s.one, network, source, i)
 				Expect(seen.Addr()).To(Equal(s.one.node.LAN[i].Addr()), "the address of its node")
 			}
 		})
 	})
 
-	It("is not taken by what a pod asks that leaves by another node, as EgressIP makes it", func(ctx SpecContext) {
+	It("is not used by egress traffic of a pod that leaves through another node, as with EgressIP", func(ctx SpecContext) {
 		s := startSite(ctx)
 		undo, err := cluster.EgressVia(ctx, "n3", s.one.ips)
 		Expect(err).NotTo(HaveOccurred())
@@ -202,38 +202,38 @@ var _ = Describe("the way back of a reply", func() {
 		Expect(err).NotTo(HaveOccurred())
 		families(func(i int, network string) {
 			for _, source := range []uint16{0, spare} {
-				seen := s.askWorld(ctx, s.one, network, source, i)
+				seen := s.requestOutside(ctx, s.one, network, source, i)
 				Expect(seen.Addr()).To(Equal(n3.LAN[i].Addr()), "the address of the other node")
 			}
 			port := map[string]uint16{"tcp": httpPort, "udp": echoPort}[network]
 			Eventually(func(ctx context.Context) (string, error) {
 				backend, _, err := ask(ctx, "remote", network, 0, netip.AddrPortFrom(s.vips[i], port))
 				return backend, err
-			}).WithContext(ctx).Should(Equal(s.one.name), "the pod by the Service")
+			}).WithContext(ctx).Should(Equal(s.one.name), "the pod through the Service")
 		})
 	})
 
-	It("leads to pods that ask the Service they are behind, and are answered by themselves, by another of the node, by "+
-		"one afar", func(ctx SpecContext) {
-		s := startSite(ctx)
-		families(func(i int, network string) {
-			port := map[string]uint16{"tcp": httpPort, "udp": echoPort}[network]
-			lost := 0
-			for _, want := range []pod{s.one, s.two, s.afar} {
-				Eventually(func(ctx context.Context) (string, error) {
-					backend, _, err := ask(ctx, s.one.netns(), network, 0, netip.AddrPortFrom(s.vips[i], port))
-					if err != nil {
-						lost++
-					}
-					return backend, err
-				}).WithContext(ctx).Should(Equal(want.name))
-			}
-			Expect(lost).To(BeNumerically("<", 10),
-				"questions lost: the first packet over each way, and what a busy machine is late for")
+	It("leads back to a pod that connects to its own Service, whether the backend is the pod, on its node or remote",
+		func(ctx SpecContext) {
+			s := startSite(ctx)
+			families(func(i int, network string) {
+				port := map[string]uint16{"tcp": httpPort, "udp": echoPort}[network]
+				lost := 0
+				for _, want := range []pod{s.one, s.two, s.afar} {
+					Eventually(func(ctx context.Context) (string, error) {
+						backend, _, err := ask(ctx, s.one.netns(), network, 0, netip.AddrPortFrom(s.vips[i], port))
+						if err != nil {
+							lost++
+						}
+						return backend, err
+					}).WithContext(ctx).Should(Equal(want.name))
+				}
+				Expect(lost).To(BeNumerically("<", 10),
+					"requests lost: the first packet over each path, and late replies on a busy machine")
+			})
 		})
-	})
 
-	It("is not taken inside the cluster, from pod to pod, pod to node and node to pod", func(ctx SpecContext) {
+	It("is not used inside the cluster, from pod to pod, pod to node and node to pod", func(ctx SpecContext) {
 		s := startSite(ctx)
 		stop, err := cluster.StartResponder(ctx, s.one.node.Name, "node", nodePort)
 		Expect(err).NotTo(HaveOccurred())

@@ -36,7 +36,7 @@ func startSegments(ctx context.Context) map[string][]netip.Addr {
 	kubectl(ctx, "", "apply", "-f", "testdata/segments.yaml")
 	DeferCleanup(func(ctx SpecContext) {
 		kubectl(ctx, "", "delete", "--wait", "-f", "testdata/segments.yaml")
-		awaitSwept(ctx)
+		awaitRemoved(ctx)
 	})
 	kubectl(ctx, "", "rollout", "status", "deployment/door", "--timeout=30s")
 	addrs := map[string][]netip.Addr{}
@@ -73,9 +73,9 @@ func neighbours(ctx context.Context, client string, addrs []netip.Addr) []netip.
 	return answered
 }
 
-// asked returns the results of a client for each VIP over a few flows and connections, once all of them were answered.
+// probed returns the results of a client for each VIP over a few flows and connections, once all of them were answered.
 // Packets are lost until OVN has resolved the neighbors on a path.
-func asked(ctx context.Context, client string, vips []netip.Addr) (results []probe.Result) {
+func probed(ctx context.Context, client string, vips []netip.Addr) (results []probe.Result) {
 	GinkgoHelper()
 	var specs []probe.Spec
 	for _, vip := range vips {
@@ -105,36 +105,37 @@ func actives(ctx context.Context) ([]string, error) {
 	return slices.Sorted(maps.Keys(nodes)), err
 }
 
-var _ = Describe("domains on several segments", func() {
-	It("answer each on its own, and are reached from all of them, from beyond, and from pods", func(ctx SpecContext) {
-		addrs := startSegments(ctx)
-		vips := slices.Concat(addrs["dmz"], addrs["tagged"])
-		for client, own := range everywhere() {
-			Expect(neighbours(ctx, client, vips)).To(ConsistOf(addrs[client]), "who answers on the segment of %s", client)
-			for _, r := range asked(ctx, client, vips) {
-				Expect(r.Clients).To(HaveLen(1), "clients that the backends saw")
-				if r.Spec.Target.Addr().Is4() {
-					Expect(r.Clients).To(HaveKey(own[0].String()))
-				} else {
-					Expect(r.Clients).To(HaveKey(own[1].String()))
+var _ = Describe("L2Domains on several segments", func() {
+	It("each answer on their own segment, and are reachable from all segments, from beyond, and from pods",
+		func(ctx SpecContext) {
+			addrs := startSegments(ctx)
+			vips := slices.Concat(addrs["dmz"], addrs["tagged"])
+			for client, own := range everywhere() {
+				Expect(neighbours(ctx, client, vips)).To(ConsistOf(addrs[client]), "answers on the segment of %s", client)
+				for _, r := range probed(ctx, client, vips) {
+					Expect(r.Clients).To(HaveLen(1), "clients that the backends saw")
+					if r.Spec.Target.Addr().Is4() {
+						Expect(r.Clients).To(HaveKey(own[0].String()))
+					} else {
+						Expect(r.Clients).To(HaveKey(own[1].String()))
+					}
 				}
 			}
-		}
-		pods, err := client.CoreV1().Pods("default").List(ctx, metav1.ListOptions{LabelSelector: "app=door"})
-		Expect(err).NotTo(HaveOccurred())
-		for _, p := range pods.Items {
-			asked(ctx, lab.PodNetns(p.Namespace, p.Name), vips)
-		}
-	})
+			pods, err := client.CoreV1().Pods("default").List(ctx, metav1.ListOptions{LabelSelector: "app=door"})
+			Expect(err).NotTo(HaveOccurred())
+			for _, p := range pods.Items {
+				probed(ctx, lab.PodNetns(p.Namespace, p.Name), vips)
+			}
+		})
 
-	It("leave out nodes that are not attached, by name, and say that nobody serves a pool", func(ctx SpecContext) {
+	It("list excluded nodes that are not attached, and report that no node serves a pool", func(ctx SpecContext) {
 		addrs := startSegments(ctx)
 		Eventually(ready("l2domain", "dmz")).WithContext(ctx).Should(And(HavePrefix("True TooFewGateways: "),
 			ContainSubstring("can't be a gateway: n1 "),
 			ContainSubstring(`ovn-bridge-mappings of node "n1" are physnet:br-ex,provider:br-provider: none is for physical network "dmz"`)))
 		Eventually(excludedNodes("dmz")).WithContext(ctx).Should(HaveExactElements(HavePrefix("n1 NotAttached: ")))
 
-		By("moving away from a node that is rewired")
+		By("detaching the active node from the segment")
 		DeferCleanup(func(ctx SpecContext) {
 			Expect(cluster.Remap(ctx, "n2")).To(Succeed())
 			Expect(cluster.Remap(ctx, "n3")).To(Succeed())
@@ -145,14 +146,14 @@ var _ = Describe("domains on several segments", func() {
 				HavePrefix("n2 NotAttached: ")))
 		}
 		Eventually(actives).WithContext(ctx).Should(Equal([]string{"n3"}))
-		By("being served by the other")
+		By("checking that the other node serves the addresses")
 		for name := range addrs {
 			for _, vip := range addrs[name] {
 				Eventually(get(netip.AddrPortFrom(vip, httpPort))).WithContext(ctx).Should(HavePrefix("pod=door-"))
 			}
 		}
 
-		By("having no node left")
+		By("detaching all nodes")
 		Expect(cluster.Unmap(ctx, "n3", "dmz")).To(Succeed())
 		for _, name := range segments() {
 			Eventually(ready("l2domain", name)).WithContext(ctx).
@@ -162,7 +163,7 @@ var _ = Describe("domains on several segments", func() {
 			Eventually(condition(name, v1alpha1.ConditionAnnounced)).WithContext(ctx).Should(HavePrefix("False NoGateway: "))
 		}
 
-		By("having them again")
+		By("attaching the nodes again")
 		Expect(cluster.Remap(ctx, "n2")).To(Succeed())
 		Expect(cluster.Remap(ctx, "n3")).To(Succeed())
 		for _, name := range segments() {

@@ -24,7 +24,7 @@ import (
 // answers sends requests to a TCP and a UDP port of each address concurrently. It returns the backends by network and
 // address.
 func answers(ctx context.Context, from string, addrs []netip.Addr, tcp, udp uint16) map[string]string {
-	type question struct {
+	type request struct {
 		network string
 		at      netip.AddrPort
 	}
@@ -32,7 +32,7 @@ func answers(ctx context.Context, from string, addrs []netip.Addr, tcp, udp uint
 	var asking sync.WaitGroup
 	got := map[string]string{}
 	for _, a := range addrs {
-		for _, q := range []question{{"tcp", netip.AddrPortFrom(a, tcp)}, {"udp", netip.AddrPortFrom(a, udp)}} {
+		for _, q := range []request{{"tcp", netip.AddrPortFrom(a, tcp)}, {"udp", netip.AddrPortFrom(a, udp)}} {
 			asking.Go(func() {
 				backend, _, err := cluster.Ask(ctx, from, q.network, 0, q.at)
 				mu.Lock()
@@ -57,11 +57,11 @@ func eventuallyAnswered(ctx context.Context, from string, addrs []netip.Addr, tc
 }
 
 var _ = Describe("loadBalancerSourceRanges", func() {
-	It("admit the clients that they name and no others, at once, and say nothing about another Service's ports of the "+
-		"address", func(ctx SpecContext) {
-		addrs := startWeb(ctx)
-		kubectl(ctx, "", "annotate", "service", "web", v1alpha1.AnnotationAllowSharedIP+"=door")
-		kubectl(ctx, `
+	It("admit only the listed clients, and do not affect ports of another Service at the same address",
+		func(ctx SpecContext) {
+			addrs := startWeb(ctx)
+			kubectl(ctx, "", "annotate", "service", "web", v1alpha1.AnnotationAllowSharedIP+"=door")
+			kubectl(ctx, `
 apiVersion: v1
 kind: Service
 metadata: {name: open, annotations: {slb.k8s.ovn.org/allow-shared-ip: door}}
@@ -74,33 +74,33 @@ spec:
     - {name: t, port: 8000, targetPort: 8080, protocol: TCP}
     - {name: u, port: 8000, targetPort: 5353, protocol: UDP}
 `, "apply", "-f", "-")
-		DeferCleanup(func(ctx SpecContext) { kubectl(ctx, "", "delete", "service", "open") })
-		Expect(awaitAnnounced(ctx, "open")).To(Equal(addrs))
-		fromOutside(func(from string, _ []netip.Addr) { eventuallyAnswered(ctx, from, addrs, httpPort, echoPort, 4) })
-		restrict := func(ranges string) {
-			kubectl(ctx, "", "patch", "service", "web", "--type=merge", "-p",
-				fmt.Sprintf(`{"spec":{"loadBalancerSourceRanges":%s}}`, ranges))
-		}
+			DeferCleanup(func(ctx SpecContext) { kubectl(ctx, "", "delete", "service", "open") })
+			Expect(awaitAnnounced(ctx, "open")).To(Equal(addrs))
+			fromOutside(func(from string, _ []netip.Addr) { eventuallyAnswered(ctx, from, addrs, httpPort, echoPort, 4) })
+			restrict := func(ranges string) {
+				kubectl(ctx, "", "patch", "service", "web", "--type=merge", "-p",
+					fmt.Sprintf(`{"spec":{"loadBalancerSourceRanges":%s}}`, ranges))
+			}
 
-		By("those beyond the router")
-		restrict(`["198.51.100.0/24","fd00:98::/64"]`)
-		together(
-			func() { eventuallyAnswered(ctx, "client", addrs, httpPort, echoPort, 0) },
-			func() { eventuallyAnswered(ctx, "remote", addrs, httpPort, echoPort, 4) },
-			func() { eventuallyAnswered(ctx, "client", addrs, 8000, 8000, 4) })
+			By("admitting clients beyond the router")
+			restrict(`["198.51.100.0/24","fd00:98::/64"]`)
+			together(
+				func() { eventuallyAnswered(ctx, "client", addrs, httpPort, echoPort, 0) },
+				func() { eventuallyAnswered(ctx, "remote", addrs, httpPort, echoPort, 4) },
+				func() { eventuallyAnswered(ctx, "client", addrs, 8000, 8000, 4) })
 
-		By("one of the segment, and nobody over IPv6")
-		restrict(`["10.50.0.200/32"]`)
-		Eventually(condition("web", v1alpha1.ConditionAllocated)).WithContext(ctx).
-			Should(ContainSubstring("no client is admitted over IPv6"))
-		together(
-			func() { eventuallyAnswered(ctx, "remote", addrs, httpPort, echoPort, 0) },
-			func() { eventuallyAnswered(ctx, "client", addrs, httpPort, echoPort, 2) })
+			By("admitting one client of the segment over IPv4, and none over IPv6")
+			restrict(`["10.50.0.200/32"]`)
+			Eventually(condition("web", v1alpha1.ConditionAllocated)).WithContext(ctx).
+				Should(ContainSubstring("no client is admitted over IPv6"))
+			together(
+				func() { eventuallyAnswered(ctx, "remote", addrs, httpPort, echoPort, 0) },
+				func() { eventuallyAnswered(ctx, "client", addrs, httpPort, echoPort, 2) })
 
-		By("everyone again")
-		restrict("null")
-		fromOutside(func(from string, _ []netip.Addr) { eventuallyAnswered(ctx, from, addrs, httpPort, echoPort, 4) })
-	})
+			By("admitting all clients again")
+			restrict("null")
+			fromOutside(func(from string, _ []netip.Addr) { eventuallyAnswered(ctx, from, addrs, httpPort, echoPort, 4) })
+		})
 })
 
 const servingPods = `
@@ -223,8 +223,8 @@ func refused(ctx context.Context, addrs []netip.Addr, tcp, udp uint16) {
 	}
 }
 
-var _ = Describe("the endpoints of a Service", func() {
-	It("take traffic by their conditions, as with kube-proxy, on each of its ports, at the number that each gives a name",
+var _ = Describe("The endpoints of a Service", func() {
+	It("take traffic according to their conditions, as with kube-proxy, on each port and named target port",
 		func(ctx SpecContext) {
 			kubectl(ctx, "", "apply", "-f", examples+"pool.yaml", "-f", examples+"l2domain.yaml")
 			DeferCleanup(removeExamples)
@@ -242,23 +242,23 @@ var _ = Describe("the endpoints of a Service", func() {
 			at(53, 53, "one", "two")
 			at(firstPort+manyPorts-1, 53, "one", "two")
 
-			By("one on its node's own network")
+			By("adding an endpoint with hostNetwork")
 			kubectl(ctx, hostPod, "apply", "-f", "-")
 			at(53, 53, "host", "one", "two")
 
-			By("one that is not ready")
+			By("making an endpoint unready")
 			kubectl(ctx, "", "delete", "pod", "host")
 			kubectl(ctx, "", "annotate", "pod", "one", kubelet.ReadyAnnotation+"=false")
 			at(53, 53, "two")
-			By("no one ready: refused")
+			By("making all endpoints unready: connections are refused")
 			kubectl(ctx, "", "annotate", "pod", "two", kubelet.ReadyAnnotation+"=false")
 			refused(ctx, addrs, 53, 53)
 			Eventually(condition("named", v1alpha1.ConditionAnnounced)).WithContext(ctx).Should(HavePrefix("False NoEndpoints"))
-			By("publishNotReadyAddresses")
+			By("setting publishNotReadyAddresses")
 			kubectl(ctx, "", "patch", "service", "named", "--type=merge", "-p", `{"spec":{"publishNotReadyAddresses":true}}`)
 			at(53, 53, "one", "two")
 
-			By("one that terminates, beside one that is ready")
+			By("terminating one endpoint while another one is ready")
 			kubectl(ctx, `
 apiVersion: v1
 kind: Service
@@ -274,23 +274,23 @@ spec:
 			byHand(ctx, map[string]string{"one": ready, "three": terminates})
 			addrs = awaitAnnounced(ctx, "hand")
 			at(80, 80, "one")
-			By("the last ones that serve while they terminate")
+			By("terminating all endpoints while they still serve")
 			byHand(ctx, map[string]string{"one": ended, "three": terminates})
 			at(80, 80, "three")
-			By("none that serves: refused")
+			By("terminating all endpoints that no longer serve: connections are refused")
 			byHand(ctx, map[string]string{"one": ended, "three": ended})
 			refused(ctx, addrs, 80, 80)
 		})
 
-	It("are forgotten when they are gone: who goes on asking over UDP from one port is answered by another",
+	It("that are deleted lose their UDP flows: a client that keeps sending from one port reaches another endpoint",
 		func(ctx SpecContext) {
 			if _, err := cluster.SB(ctx, "--columns=lr_datapath_group", "list", "Load_Balancer"); err != nil {
-				Skip("this ovn-northd tells ovn-controller nothing of the load balancers of routers: " + err.Error())
+				Skip("this ovn-northd does not inform ovn-controller of load balancers of routers: " + err.Error())
 			}
 			addrs := startWeb(ctx)
 			const firstSource, sources = 40_000, 9
-			// asked returns the backend for each source port and address.
-			asked := func(ctx context.Context) (map[string]string, error) {
+			// backendOf returns the backend for each source port and address.
+			backendOf := func(ctx context.Context) (map[string]string, error) {
 				who := map[string]string{}
 				for _, a := range addrs {
 					for source := uint16(firstSource); source < firstSource+sources; source++ {
@@ -305,19 +305,19 @@ spec:
 			}
 			var before map[string]string
 			Eventually(func(ctx context.Context) (err error) {
-				before, err = asked(ctx)
+				before, err = backendOf(ctx)
 				return err
 			}).WithContext(ctx).Should(Succeed())
 			gone := slices.Collect(maps.Values(before))[0]
 			kubectl(ctx, "", "delete", "pod", gone)
-			Eventually(asked).WithContext(ctx).Should(HaveEach(Not(Equal(gone))))
+			Eventually(backendOf).WithContext(ctx).Should(HaveEach(Not(Equal(gone))))
 		})
 })
 
 // watch probes both ports of Service web from a client for a second, after it has used each path once.
 func watch(ctx context.Context, from string, addrs []netip.Addr) []probe.Result {
 	GinkgoHelper()
-	useWays(ctx, from, addrs)
+	usePaths(ctx, from, addrs)
 	var specs []probe.Spec
 	for _, a := range addrs {
 		specs = append(specs, probe.Spec{Kind: probe.TCPNew, Target: netip.AddrPortFrom(a, httpPort),
@@ -342,47 +342,47 @@ func sticksTo(r probe.Result) string {
 	return ""
 }
 
-var _ = Describe("the traffic policies of a Service", func() {
-	It("Local keeps the client's address, as Cluster does, and leaves no endpoint out; ClientIP keeps a client at its "+
-		"endpoint", func(ctx SpecContext) {
-		addrs := startWeb(ctx)
-		where := podNodes(ctx)
-		kubectl(ctx, "", "patch", "service", "web", "--type=merge", "-p", `{"spec":{"externalTrafficPolicy":"Local"}}`)
-		Eventually(condition("web", v1alpha1.ConditionAllocated)).WithContext(ctx).
-			Should(ContainSubstring("spec.externalTrafficPolicy: Local"))
-		fromOutside(func(from string, own []netip.Addr) {
-			for i, r := range watch(ctx, from, addrs) {
-				By(from + ": " + r.String())
-				Expect(r.Clients).To(HaveLen(1))
-				Expect(r.Clients).To(HaveKey(own[i/2].String()))
-				nodes := map[string]bool{}
-				for backend := range r.Backends {
-					nodes[where[backend]] = true
+var _ = Describe("The traffic policies of a Service", func() {
+	It("preserve the client's address and use all endpoints with Local, and keep one endpoint per client with ClientIP",
+		func(ctx SpecContext) {
+			addrs := startWeb(ctx)
+			where := podNodes(ctx)
+			kubectl(ctx, "", "patch", "service", "web", "--type=merge", "-p", `{"spec":{"externalTrafficPolicy":"Local"}}`)
+			Eventually(condition("web", v1alpha1.ConditionAllocated)).WithContext(ctx).
+				Should(ContainSubstring("spec.externalTrafficPolicy: Local"))
+			fromOutside(func(from string, own []netip.Addr) {
+				for i, r := range watch(ctx, from, addrs) {
+					By(from + ": " + r.String())
+					Expect(r.Clients).To(HaveLen(1))
+					Expect(r.Clients).To(HaveKey(own[i/2].String()))
+					nodes := map[string]bool{}
+					for backend := range r.Backends {
+						nodes[where[backend]] = true
+					}
+					Expect(nodes).To(HaveLen(3), "nodes whose pods answered")
 				}
-				Expect(nodes).To(HaveLen(3), "nodes whose pods answered")
+			})
+
+			By("setting sessionAffinity: ClientIP")
+			kubectl(ctx, "", "patch", "service", "web", "--type=merge", "-p",
+				`{"spec":{"sessionAffinity":"ClientIP","sessionAffinityConfig":{"clientIP":{"timeoutSeconds":60}}}}`)
+			Eventually(func(ctx context.Context) (string, error) {
+				return cluster.NB(ctx, "--bare", "--columns=selection_fields", "find", "Load_Balancer",
+					"external_ids:slb.k8s.ovn.org/service=default/web", "protocol=tcp")
+			}).WithContext(ctx).Should(ContainSubstring("ip_dst ip_src\n"))
+			Expect(cluster.Settle(ctx)).To(Succeed())
+			Expect(addrs[0].Is4()).To(BeTrue())
+			Eventually(condition("web", v1alpha1.ConditionAllocated)).WithContext(ctx).
+				Should(ContainSubstring("spec.sessionAffinity: ClientIP has an effect over IPv6 only where"))
+			at := map[netip.AddrPort]string{}
+			for range 2 {
+				for _, r := range watch(ctx, "client", addrs[:1]) { // This OVN can't hash IPv6 addresses.
+					backend := sticksTo(r)
+					Expect(at[r.Spec.Target]).To(BeElementOf("", backend), r.String())
+					at[r.Spec.Target] = backend
+				}
 			}
 		})
-
-		By("sessionAffinity")
-		kubectl(ctx, "", "patch", "service", "web", "--type=merge", "-p",
-			`{"spec":{"sessionAffinity":"ClientIP","sessionAffinityConfig":{"clientIP":{"timeoutSeconds":60}}}}`)
-		Eventually(func(ctx context.Context) (string, error) {
-			return cluster.NB(ctx, "--bare", "--columns=selection_fields", "find", "Load_Balancer",
-				"external_ids:slb.k8s.ovn.org/service=default/web", "protocol=tcp")
-		}).WithContext(ctx).Should(ContainSubstring("ip_dst ip_src\n"))
-		Expect(cluster.Settle(ctx)).To(Succeed())
-		Expect(addrs[0].Is4()).To(BeTrue())
-		Eventually(condition("web", v1alpha1.ConditionAllocated)).WithContext(ctx).
-			Should(ContainSubstring("spec.sessionAffinity: ClientIP has an effect over IPv6 only where"))
-		at := map[netip.AddrPort]string{}
-		for range 2 {
-			for _, r := range watch(ctx, "client", addrs[:1]) { // This OVN can't hash IPv6 addresses.
-				backend := sticksTo(r)
-				Expect(at[r.Spec.Target]).To(BeElementOf("", backend), r.String())
-				at[r.Spec.Target] = backend
-			}
-		}
-	})
 })
 
 // answeredUnlessMisplaced waits until a client gets answers from all four ports of the addresses of Service web. If
@@ -404,7 +404,7 @@ func answeredUnlessMisplaced(ctx context.Context, from string, addrs []netip.Add
 }
 
 var _ = Describe("spec.externalIPs", func() {
-	It("are answered for like addresses that were given, while their pool says so, and are given to nobody else",
+	It("are announced while their pool has externalIPs, and are not allocated to another Service",
 		func(ctx SpecContext) {
 			startWeb(ctx)
 			own := []netip.Addr{netip.MustParseAddr(here("10.50.0.149")), netip.MustParseAddr(here("fd00:50::149"))}

@@ -22,7 +22,7 @@ var (
 	controller string // path of the program under test
 	examples   string // directory of docs/examples for the segment of this cluster
 
-	nextWorldPort uint16 = 8000 // see worldPorts
+	nextOutsidePort uint16 = 8000 // see outsidePorts
 )
 
 const (
@@ -72,7 +72,7 @@ var _ = BeforeEach(func(ctx SpecContext) {
 	// (an assertion), 3.6.2 in conn_to_ct_dpif_entry (the lock of a deleted connection). Later specs need the node.
 	for _, n := range cluster.Nodes {
 		if ended := cluster.Ended(n.Name); ended != "" {
-			AddReportEntry("a node is dead that no spec killed; it is started anew", ended)
+			AddReportEntry("a node ended unexpectedly and is restarted", ended)
 			Expect(cluster.Restore(ctx, n.Name)).To(Succeed())
 			Expect(ended).To(ContainSubstring("lib/conntrack.c"))
 		}

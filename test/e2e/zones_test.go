@@ -12,7 +12,7 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/test/lab"
 )
 
-var _ = Describe("a segment where each node has its own databases", func() {
+var _ = Describe("A segment in a cluster with interconnect", func() {
 	BeforeEach(func() {
 		if !cluster.Network().Zones() {
 			Skip("one database configures all nodes")
@@ -27,7 +27,7 @@ var _ = Describe("a segment where each node has its own databases", func() {
 		kubectl(ctx, "", "delete", "leases", "--all", "-n", v1alpha1.GuardsNamespace)
 	}
 
-	It("is refused without agents, in words that say what to do, and nothing is written", func(ctx SpecContext) {
+	It("is refused without agents, with instructions in the message, and nothing is written", func(ctx SpecContext) {
 		withoutAgents(ctx)
 		applyExamples(ctx)
 		refused := And(ContainSubstring("interconnect"), ContainSubstring("ovnkube-slb node --enable-l2"),
@@ -40,7 +40,7 @@ var _ = Describe("a segment where each node has its own databases", func() {
 		Expect(ourRows(ctx)).To(BeEmpty())
 	})
 
-	It("goes on when its gateway dies while no controller and no agent runs", func(ctx SpecContext) {
+	It("fails over when its gateway dies while no controller and no agent runs", func(ctx SpecContext) {
 		addrs := startWeb(ctx)
 		where := podNodes(ctx)
 		warmUp(ctx, addrs)
@@ -62,7 +62,7 @@ var _ = Describe("a segment where each node has its own databases", func() {
 	})
 
 	// What OVN has received before a daemon died, it keeps.
-	DescribeTable("loses nothing when a daemon of its gateway's zone dies, and no connection when the gateway dies next",
+	DescribeTable("keeps forwarding when a component of the gateway's zone dies, and fails over when the gateway dies",
 		func(ctx SpecContext, kill func(node string) error) {
 			addrs := startWeb(ctx)
 			where := podNodes(ctx)
@@ -95,7 +95,7 @@ var _ = Describe("a segment where each node has its own databases", func() {
 		Entry("the agent", func(node string) error { return cluster.KillGuard(node) }),
 	)
 
-	It("says that two gateways answer while the tunnel between them is cut, and not any longer once it is back",
+	It("reports two active gateways while the tunnel between them is cut, and recovers when it is back",
 		func(ctx SpecContext) {
 			addrs := startWeb(ctx)
 			_, first := activeGateway(ctx)

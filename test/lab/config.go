@@ -211,7 +211,7 @@ type progress struct {
 
 func newProgress(w io.Writer) *progress { return &progress{start: time.Now(), w: w} }
 
-func (p *progress) say(format string, args ...any) {
+func (p *progress) logf(format string, args ...any) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	fmt.Fprintf(p.w, "%6.1fs  %s\n", time.Since(p.start).Seconds(), fmt.Sprintf(format, args...))
@@ -219,7 +219,7 @@ func (p *progress) say(format string, args ...any) {
 
 // Write implements io.Writer for callers that print their own lines.
 func (p *progress) Write(text []byte) (int, error) {
-	p.say("%s", string(trimNewline(text)))
+	p.logf("%s", string(trimNewline(text)))
 	return len(text), nil
 }
 

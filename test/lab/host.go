@@ -59,9 +59,9 @@ func (l *Lab) prepareHost(ctx context.Context, n Node) error {
 		}
 		return l.closeUplinks(ctx, n, links...)
 	}
-	// On br-ex the host has the MAC address of its gateway router. The flows of OVN-Kubernetes tell them apart. A learning
-	// bridge would send the router's packets to the host as soon as the host sends a packet there (a multicast report is
-	// enough).
+	// On br-ex the host has the MAC address of its gateway router. The flows of OVN-Kubernetes distinguish them. A
+	// learning bridge would send the router's packets to the host as soon as the host sends a packet there (a multicast
+	// report is enough).
 	if _, err := run(ctx, "ovs-ofctl", "add-flow", "unix:"+l.path(n.Name, "br-ex.mgmt"),
 		"priority=1,in_port=LOCAL,actions=drop"); err != nil {
 		return err

@@ -45,7 +45,7 @@ func (l *Lab) startKube(ctx context.Context, p *progress) error {
 	if _, err := run(ctx, l.inside(centralNetns, l.self("control-plane", string(bin))...)...); err != nil {
 		return fmt.Errorf("start the control plane: %w", err)
 	}
-	p.say("Kubernetes: API server ready")
+	p.logf("Kubernetes: API server ready")
 	client, err := l.Client()
 	if err != nil {
 		return err
@@ -57,7 +57,7 @@ func (l *Lab) startKube(ctx context.Context, p *progress) error {
 	if err := g.Wait(); err != nil {
 		return err
 	}
-	p.say("Kubernetes: %d nodes registered", len(l.Nodes))
+	p.logf("Kubernetes: %d nodes registered", len(l.Nodes))
 	return nil
 }
 

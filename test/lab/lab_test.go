@@ -175,7 +175,7 @@ func TestGatewayRouterAnswersAnyHostTraffic(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := l.Exec(t.Context(), n.Name, "ping", "-c1", "-W1", "192.0.2.2"); err == nil {
-		t.Fatal("somebody has an address that nobody has")
+		t.Fatal("an unused address has an answer")
 	}
 	ports, err := run(t.Context(), "ovs-appctl", "-t", l.path(n.Name, "vswitchd.ctl"), "fdb/show", "br-ex")
 	if err != nil {
@@ -382,7 +382,7 @@ func TestUpCommandReportsFailure(t *testing.T) {
 	cmd.Env = append(os.Environ(), ovnprefix.Variable+"="+dir)
 	out, err := cmd.CombinedOutput()
 	if err == nil || !strings.Contains(string(out), "no such luck") {
-		t.Errorf("%v, and it says:\n%s", err, out)
+		t.Errorf("%v, with output:\n%s", err, out)
 	}
 }
 

@@ -92,7 +92,7 @@ func (l *Lab) startOVNKube(ctx context.Context, p *progress) error {
 	if err := g.Wait(); err != nil {
 		return err
 	}
-	p.say("OVN-Kubernetes: the gateways of %d nodes work", len(l.Nodes))
+	p.logf("OVN-Kubernetes: the gateways of %d nodes work", len(l.Nodes))
 	return l.loadAddresses(ctx)
 }
 

@@ -38,15 +38,15 @@ func Up(ctx context.Context, c Config) (*Lab, error) {
 	}
 	p := newProgress(c.Progress)
 	if version, err := ovnprefix.Version(); err == nil && ovnprefix.Old(version) {
-		p.say("OVN is %s, older than %s: `make setup` fetches a newer one", version, ovnprefix.Oldest)
+		p.logf("OVN is %s, older than %s: `make setup` fetches a newer one", version, ovnprefix.Oldest)
 	}
 	if err := l.build(ctx, p); err != nil {
-		p.say("failed, removing what there is")
+		p.logf("failed, removing what there is")
 		cleanup, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanupTime)
 		defer cancel()
 		return nil, errors.Join(fmt.Errorf("lab %s: %w", l.Name, err), Down(cleanup, c))
 	}
-	p.say("lab %s is up", l.Name)
+	p.logf("lab %s is up", l.Name)
 	return l, nil
 }
 
@@ -73,7 +73,7 @@ func (l *Lab) build(ctx context.Context, p *progress) error {
 	if err := g.Wait(); err != nil {
 		return err
 	}
-	p.say("namespaces and links: switch, central, router, clients, %d nodes", len(l.Nodes))
+	p.logf("namespaces and links: switch, central, router, clients, %d nodes", len(l.Nodes))
 	if err := l.saveState(); err != nil { // The programs started below read the state.
 		return err
 	}
@@ -86,7 +86,7 @@ func (l *Lab) build(ctx context.Context, p *progress) error {
 		if err := l.startRouter(gctx); err != nil {
 			return err
 		}
-		p.say("router: FRR runs")
+		p.logf("router: FRR runs")
 		return nil
 	})
 	if !l.state.NoKube {
@@ -167,14 +167,14 @@ func (l *Lab) buildOVN(ctx context.Context, p *progress) error {
 		return err
 	}
 	version, _, _ = strings.Cut(version, "\n")
-	p.say("OVN: NB, SB, ovn-northd, and Open vSwitch and ovn-controller of %d nodes run (%s)", len(l.Nodes), version)
+	p.logf("OVN: NB, SB, ovn-northd, and Open vSwitch and ovn-controller of %d nodes run (%s)", len(l.Nodes), version)
 	if err := l.awaitChassis(ctx); err != nil || l.state.Network.Real() {
 		return err
 	}
 	if err := l.Settle(ctx); err != nil {
 		return err
 	}
-	p.say("OVN: topology of %d nodes in place on every chassis", len(l.Nodes))
+	p.logf("OVN: topology of %d nodes in place on every chassis", len(l.Nodes))
 	return nil
 }
 

@@ -87,7 +87,7 @@ func (e *election) campaign(ctx context.Context, lock resourcelock.Interface) er
 				}
 				working, cancel := context.WithCancelCause(ctx)
 				defer cancel(nil)
-				defer context.AfterFunc(term.Over(), func() { cancel(nil) })()
+				defer context.AfterFunc(term.Context(), func() { cancel(nil) })()
 				go e.depend(working, cancel)
 				err := e.work(working, term.WrapConfig(e.config), term.Check)
 				if cause := context.Cause(working); errors.Is(cause, errUnfit) {
@@ -115,7 +115,7 @@ func (e *election) campaign(ctx context.Context, lock resourcelock.Interface) er
 	}()
 	select {
 	case <-stopped:
-	case <-term.Over().Done():
+	case <-term.Context().Done():
 	}
 	select {
 	case err := <-result:
@@ -131,7 +131,7 @@ func (e *election) campaign(ctx context.Context, lock resourcelock.Interface) er
 	return fmt.Errorf("lease %s/%s is lost", e.leaseNamespace, e.leaseName)
 }
 
-// errUnfit is the reason why a leader that lacks what it needs gives up its lease.
+// errUnfit is the reason why a leader that lacks what it needs releases its lease.
 var errUnfit = errors.New("the lease is given up for a replica that can lead")
 
 // depend calls end when missing has returned an error for databaseTimeout.

@@ -30,7 +30,7 @@ type termLock struct {
 func (l *termLock) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
 	record, raw, err := l.Interface.Get(ctx)
 	if err == nil && record.HolderIdentity != l.Identity() {
-		l.term.Lost()
+		l.term.Expire()
 	}
 	return record, raw, err
 }
@@ -61,7 +61,7 @@ func (l *termLock) take(write func() error) error {
 	err := write()
 	if err == nil {
 		l.has = true
-		l.term.Renewed(sent)
+		l.term.Renew(sent)
 	}
 	return err
 }

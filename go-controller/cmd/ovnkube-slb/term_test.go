@@ -68,7 +68,7 @@ func TestTermEnds(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				p := &paper{holder: "other"}
 				m := &termLock{Interface: p, term: fence.NewTerm(10 * time.Second), missing: nothing}
-				over := m.term.Over()
+				over := m.term.Context()
 				if _, _, err := m.Get(t.Context()); err != nil || over.Err() != nil {
 					t.Fatalf("the lease is another's before the term: %v, %v", err, over.Err())
 				}
@@ -82,11 +82,11 @@ func TestTermEnds(t *testing.T) {
 				if lasted := time.Since(start); lasted != c.lasts {
 					t.Errorf("lasted %s, want %s", lasted, c.lasts)
 				}
-				if err := m.term.Check(); !errors.Is(err, fence.ErrOver) {
+				if err := m.term.Check(); !errors.Is(err, fence.ErrExpired) {
 					t.Errorf("after the term: %v", err)
 				}
 				p.holder = "other"
-				if err := m.Update(t.Context(), resourcelock.LeaderElectionRecord{}); !errors.Is(err, fence.ErrOver) ||
+				if err := m.Update(t.Context(), resourcelock.LeaderElectionRecord{}); !errors.Is(err, fence.ErrExpired) ||
 					p.holder != "other" {
 					t.Errorf("gave up the lease of %q: %v", p.holder, err)
 				}
@@ -124,7 +124,7 @@ func TestNoWritesWithoutLease(t *testing.T) {
 		}
 		return err
 	}
-	if err := ask(http.MethodPut); !errors.Is(err, fence.ErrOver) {
+	if err := ask(http.MethodPut); !errors.Is(err, fence.ErrExpired) {
 		t.Errorf("PUT without the lease: %v", err)
 	}
 	if err := ask(http.MethodGet); err != nil {

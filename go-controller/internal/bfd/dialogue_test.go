@@ -83,7 +83,7 @@ func newDialogue() *dialogue {
 
 func (d *dialogue) play(words []string) error {
 	if len(words) < 2 {
-		return errors.New("want two words or more")
+		return errors.New("want two fields or more")
 	}
 	switch words[0] {
 	case "a":
@@ -97,7 +97,7 @@ func (d *dialogue) play(words []string) error {
 		d.unrecorded = false
 		return err
 	}
-	return fmt.Errorf("unknown word %q", words[0])
+	return fmt.Errorf("unknown field %q", words[0])
 }
 
 func (d *dialogue) act(e *end, words []string) error {
@@ -143,7 +143,7 @@ func (d *dialogue) begin(e *end) {
 	d.observe(e)
 }
 
-// packet parses the words of a packet.
+// packet parses the fields of a packet.
 func packet(words []string) (p bfd.Packet, err error) {
 	for _, word := range words {
 		key, value, _ := strings.Cut(word, "=")
@@ -167,7 +167,7 @@ func packet(words []string) (p bfd.Packet, err error) {
 			p.Demand = true
 		case "passive":
 		default:
-			e = fmt.Errorf("unknown word %q", word)
+			e = fmt.Errorf("unknown field %q", word)
 		}
 		switch key {
 		case "my":

@@ -108,7 +108,7 @@ func (s *Session) Receive(now time.Time, p Packet) (answer Packet, send bool) {
 	return s.speak(now, p.Poll)
 }
 
-// Wake does what is due: it returns the next packet, or gives up a silent peer.
+// Wake does what is due: it returns the next packet, or declares a silent peer down.
 func (s *Session) Wake(now time.Time) (p Packet, send bool) {
 	if s.remote.known() && !now.Before(s.received.Add(s.detection())) {
 		s.remote, s.poll = unknownRemote(), settled

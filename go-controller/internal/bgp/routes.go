@@ -36,7 +36,7 @@ func (l *Layout) offers(n *world.Node) []offer {
 				o := offer{prefix: l.prefix(ad, a), ad: ad}
 				if ad.ByGateway {
 					o.hop = l.gateway(a)
-					// A route to the gateway's own address through itself leads nowhere.
+					// A route to the gateway's own address through itself has no effect.
 					if !o.hop.IsValid() || o.hop == a {
 						continue
 					}

@@ -26,7 +26,7 @@ type Session struct {
 // Neighbor is the configuration of a session. SameSession reports whether two Neighbors are those of the same
 // session.
 type Neighbor struct {
-	// MyASN is the node's AS number. LocalASN is the one that this peer sees instead, 0 for the same.
+	// MyASN is the node's AS number. LocalASN is sent to this peer instead, 0 for the same.
 	MyASN, LocalASN uint32
 	// PeerASN is the AS number that the peer must have; 0 leaves it to Dynamic.
 	PeerASN uint32

@@ -350,7 +350,7 @@ func (c *Controller) fullPass() {
 	c.takeResults()
 	w, left := c.facts.Snapshot(c.cluster)
 	w.Now = start
-	known, lostAt := c.observe(w)
+	known, unreachableAt := c.observe(w)
 	resync := c.resync.Swap(false)
 	if c.observer != nil && known.Synced {
 		c.observer.Observe(w)
@@ -365,7 +365,7 @@ func (c *Controller) fullPass() {
 	c.events.Switched(c.facts, before, w.Cluster.Switch)
 	due := c.withdrawal.before(w, known, c.runner == nil || interconnect && !known.Synced)
 	d := c.state.Decide(w)
-	c.wakeTimer.set(world.Earliest(due, lostAt, d.Due), c.requestFullPass)
+	c.wakeTimer.set(world.Earliest(due, unreachableAt, d.Due), c.requestFullPass)
 	c.probeWriter.Set(d.Probes)
 	c.logDecision(d)
 	if c.runner != nil && known.Synced {
@@ -398,7 +398,7 @@ func (c *Controller) logDecision(d *decide.Decision) {
 	for _, r := range d.Ignored {
 		c.metrics.ignored.WithLabelValues(r.Reason).Inc()
 		if nodes[r.Node]++; nodes[r.Node] == 1 { // log only the first per node: a report may contain thousands
-			klog.InfoS("Ignoring address conflict from a node that was not asked", "node", r.Node, "address", r.Addr,
+			klog.InfoS("Ignoring address conflict without a matching probe request", "node", r.Node, "address", r.Addr,
 				"mac", r.MAC, "reason", r.Reason)
 		}
 	}
@@ -408,9 +408,9 @@ func (c *Controller) logDecision(d *decide.Decision) {
 // database cluster or restarting a server must not cause the statuses of all Services to be written twice.
 const reconnectTime = 5 * time.Second
 
-// observe returns the state observed from the network. lostAt is the time at which statuses will report that its
+// observe returns the state observed from the network. unreachableAt is the time at which statuses will report that its
 // databases are unreachable, or the zero time if no such report is pending.
-func (c *Controller) observe(w *world.Snapshot) (known report.Observed, lostAt time.Time) {
+func (c *Controller) observe(w *world.Snapshot) (known report.Observed, unreachableAt time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	known = report.Observed{
@@ -433,7 +433,7 @@ func (c *Controller) observe(w *world.Snapshot) (known report.Observed, lostAt t
 	if at := c.unreachable.Add(reconnectTime); w.Now.Before(at) {
 		return known, at
 	}
-	known.Lost = "the controller is not connected to OVN's databases, so the state of the gateways is unknown; OVN " +
-		"keeps its configuration"
+	known.Unreachable = "the controller is not connected to OVN's databases, so the state of the gateways is unknown; " +
+		"OVN keeps its configuration"
 	return known, time.Time{}
 }

@@ -71,7 +71,7 @@ func TestAddressesAreReleasedAfterWithdrawal(t *testing.T) {
 					t.Errorf("step %d: released %v, want %v", i, w.Cluster.Switch.Release, s.released)
 				}
 				if due.After(now) == s.released {
-					t.Errorf("step %d: looks again at %s, now is %s", i, due, now)
+					t.Errorf("step %d: next check at %s, now is %s", i, due, now)
 				}
 			}
 		})

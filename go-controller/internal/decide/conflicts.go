@@ -42,10 +42,10 @@ func (p *probing) accept(w *world.Snapshot, l *place.Layout) *world.Snapshot {
 			if ours == nil {
 				ours = ownMACs(w, l)
 			}
-			is, asked := p.requests[a]
+			is, known := p.requests[a]
 			switch {
 			case ours[c.MAC]:
-			case !asked || is.guard != node || is.id == "" || is.isExpired(w.Now):
+			case !known || is.guard != node || is.id == "" || is.isExpired(w.Now):
 				p.ignored[IgnoredReport{node, a, c.MAC, IgnoredNotAsked}] = true
 			case is.id != c.Probe:
 				p.ignored[IgnoredReport{node, a, c.MAC, IgnoredWrongProbe}] = true

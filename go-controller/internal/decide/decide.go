@@ -33,7 +33,7 @@ type Decision struct {
 	Probes map[string][]world.ProbeRequest
 	// Ignored are the conflict reports that were ignored, and were not in the pass before.
 	Ignored []IgnoredReport
-	// Due is when another pass may decide otherwise although no fact changed, or the zero time if none would.
+	// Due is when another pass is needed even if no fact changes, or the zero time if none is.
 	Due time.Time
 }
 

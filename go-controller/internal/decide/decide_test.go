@@ -34,7 +34,7 @@ func TestGrantsNotSeenYetAreHeld(t *testing.T) {
 	namesake := worldtest.Service(web, 3)
 	namesake.UID = "another"
 	if got := m.Decide(worldtest.Small(1, namesake, old)).Allocation.Services[old.Key].Addrs; len(got) != 1 {
-		t.Errorf("old has %v once web was made anew, want the address", got)
+		t.Errorf("old has %v after web was recreated, want the address", got)
 	}
 }
 
@@ -113,7 +113,7 @@ func TestEarlierForeignWriteIsKept(t *testing.T) {
 	echo := asked
 	echo.Assigned = ours
 	if got := m.Decide(worldtest.Small(3, &echo)).Allocation.Services[web].Addrs; got[0] != asked.Requested[0] {
-		t.Errorf("web has %v, want the %v that is being written over our own %v", got, asked.Requested, ours)
+		t.Errorf("web has %v, want %v, whose write over our own %v is pending", got, asked.Requested, ours)
 	}
 	// Another controller may write an address that was briefly granted here and never written.
 	old := worldtest.Service(world.Key{Namespace: "shop", Name: "old"}, 0)

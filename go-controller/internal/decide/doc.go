@@ -10,6 +10,6 @@
 //   - Amend has the same result as a new decision about the whole snapshot, or returns false. A property test checks
 //     this.
 //   - An equal plan keeps its pointer from one decision to the next, and an equal status in package report keeps its
-//     own. What did not change is therefore neither compared nor written.
+//     own. Unchanged plans and statuses are therefore neither compared nor written.
 //   - An address that is announced is never held back again (ADR 8).
 package decide

@@ -154,7 +154,7 @@ func (p *probing) evaluate(d *Decision, a netip.Addr, last probe) (probe, place.
 	return is, place.Hold{Reason: place.ReasonProbing}
 }
 
-// startProbes starts the probes of waiting addresses, in order, as long as their guards have fewer than mostAsked.
+// startProbes starts the probes of waiting addresses, in order, up to maxProbesPerGuard for each guard.
 func (p *probing) startProbes(now time.Time, order []netip.Addr) {
 	busy := map[string]int{}
 	for _, is := range p.requests {

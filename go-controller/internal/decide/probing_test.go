@@ -73,7 +73,7 @@ func (s *watched) probe(node string) string {
 	s.Helper()
 	list := s.m.probing.probes(s.now)[node]
 	if len(list) != 1 {
-		s.Fatalf("node %s is asked %v", node, list)
+		s.Fatalf("node %s has the probe requests %v", node, list)
 	}
 	return list[0].ID
 }
@@ -200,7 +200,7 @@ func TestOnlyProbedNodeAnswersItsProbe(t *testing.T) {
 			t.Errorf("%s: accepted %v", name, d.World.Conflicts)
 		}
 	}
-	s.expect("silence all the same", probeWait, true, nil)
+	s.expect("silence, regardless of the report", probeWait, true, nil)
 }
 
 // A valid reply that arrives too late causes a warning as long as it is reported, and withdraws nothing.
@@ -223,8 +223,8 @@ func TestLateAnswerEmitsWarning(t *testing.T) {
 	s.expect("late", time.Millisecond, true, about(first, "10.50.0.100"))
 	warns("late", true)
 	s.w.Reports = nil
-	s.expect("the guard begins anew", time.Millisecond, true, about(first, "10.50.0.100"))
-	warns("the guard begins anew", true)
+	s.expect("the guard restarts", time.Millisecond, true, about(first, "10.50.0.100"))
+	warns("the guard restarts", true)
 	if got, want := s.m.probing.end(), s.now.Add(probeWait-time.Millisecond); !got.Equal(want) {
 		t.Errorf("the next pass is at %s, want %s", got, want)
 	}
@@ -256,7 +256,7 @@ func TestAnnouncedAddressesAreNotProbed(t *testing.T) {
 	s.w.Services[0].Assigned, s.w.Services[0].Contested = []netip.Addr{held}, true
 	s.w.Services[0].ExternalIPs = []netip.Addr{external}
 	s.w.Announced = map[netip.Addr]bool{external: true}
-	d := s.expect("the held one is asked about", 0, true, about(first, held.String()))
+	d := s.expect("the held address is probed", 0, true, about(first, held.String()))
 	if vips := d.Plans[web].VIPs; len(vips) != 1 || vips[0].Addr != external {
 		t.Errorf("announced: %v", vips)
 	}
@@ -290,7 +290,7 @@ func TestRemovedGuards(t *testing.T) {
 	s.expect("new", 0, false, about(gateways[0].Node, "10.50.0.100"))
 	node[gateways[0].Node].Guarded = false
 	s.expect("one gone", probeWait/2, false, about(gateways[1].Node, "10.50.0.100"))
-	s.expect("not asked for long enough", probeWait/2, false, about(gateways[1].Node, "10.50.0.100"))
+	s.expect("probed for less than the waiting time", probeWait/2, false, about(gateways[1].Node, "10.50.0.100"))
 	node[gateways[1].Node].Faults = map[string]string{"physnet": "no carrier"}
 	s.expect("one without a link", 0, false, about(gateways[2].Node, "10.50.0.100"))
 	for _, n := range s.w.Nodes {
@@ -330,7 +330,7 @@ func TestProbesPerGuardAreLimited(t *testing.T) {
 		s.w.Now = s.now.Add(time.Duration(i) * probeWait)
 		d := s.m.Decide(s.w)
 		if got := asked(); got != want {
-			t.Errorf("pass %d: %d asked, want %d", i, got, want)
+			t.Errorf("pass %d: %d probe requests, want %d", i, got, want)
 		}
 		if got, want := len(d.Plans), min(i*maxProbesPerGuard, most); got != want {
 			t.Errorf("pass %d: %d announced, want %d", i, got, want)

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// ErrOver is returned for a write that is not sent because the term is over.
-var ErrOver = errors.New("the leader's term has expired")
+// ErrExpired is returned for a write that is not sent because the term is over.
+var ErrExpired = errors.New("the leader's term has expired")
 
 // Term is the time for which this process may act as the leader. It does not begin before the first renewal.
 type Term struct {
@@ -31,8 +31,8 @@ func NewTerm(length time.Duration) *Term {
 	return t
 }
 
-// Renewed begins or extends the term. sent is when a successful renewal was sent.
-func (t *Term) Renewed(sent time.Time) {
+// Renew begins or extends the term. sent is when a successful renewal was sent.
+func (t *Term) Renew(sent time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.until = sent.Add(t.length)
@@ -43,8 +43,8 @@ func (t *Term) Renewed(sent time.Time) {
 	}
 }
 
-// Lost ends a term that has begun.
-func (t *Term) Lost() {
+// Expire ends a term that has begun.
+func (t *Term) Expire() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if !t.until.IsZero() {
@@ -62,17 +62,17 @@ func (t *Term) Close() {
 	t.end()
 }
 
-// Over returns a context that is done when the term ends. Its error has no meaning.
-func (t *Term) Over() context.Context { return t.over }
+// Context returns a context that is done when the term ends. Its error has no meaning.
+func (t *Term) Context() context.Context { return t.over }
 
-// Check returns ErrOver unless the term has begun and has not ended. It also checks the wall clock: in a virtual
+// Check returns ErrExpired unless the term has begun and has not ended. It also checks the wall clock: in a virtual
 // machine that was paused, the monotonic clock may have stopped too.
 func (t *Term) Check() error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	now := time.Now()
 	if t.over.Err() != nil || !now.Before(t.until) || !now.Round(0).Before(t.until.Round(0)) {
-		return ErrOver
+		return ErrExpired
 	}
 	return nil
 }

@@ -34,15 +34,15 @@ func (g *guarded) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	// Connecting may take longer than the term lasts.
 	ctx, cancel := context.WithCancelCause(r.Context())
-	stop := context.AfterFunc(g.term.over, func() { cancel(ErrOver) })
+	stop := context.AfterFunc(g.term.over, func() { cancel(ErrExpired) })
 	done := func() {
 		stop()
 		cancel(nil)
 	}
 	response, err := g.next.RoundTrip(r.WithContext(ctx))
 	if err != nil {
-		if errors.Is(context.Cause(ctx), ErrOver) {
-			err = fmt.Errorf("request canceled: %w", ErrOver)
+		if errors.Is(context.Cause(ctx), ErrExpired) {
+			err = fmt.Errorf("request canceled: %w", ErrExpired)
 		}
 		done()
 		return nil, err

@@ -26,14 +26,14 @@ func TestWaitingRequestEndsWithTerm(t *testing.T) {
 		term := NewTerm(10 * time.Second)
 		defer term.Close()
 		start := time.Now()
-		term.Renewed(start.Add(-3 * time.Second))
+		term.Renew(start.Add(-3 * time.Second))
 		transport := term.WrapConfig(&rest.Config{Host: "https://192.0.2.1"}).WrapTransport(waiting{})
 		r, err := http.NewRequestWithContext(t.Context(), http.MethodPut, "https://192.0.2.1", http.NoBody)
 		if err != nil {
 			t.Fatal(err)
 		}
 		_, err = transport.RoundTrip(r) //nolint:bodyclose // there is none
-		if took := time.Since(start); !errors.Is(err, ErrOver) || took != 7*time.Second {
+		if took := time.Since(start); !errors.Is(err, ErrExpired) || took != 7*time.Second {
 			t.Errorf("after %s: %v, want the end of the term after 7s", took, err)
 		}
 	})
@@ -42,23 +42,23 @@ func TestWaitingRequestEndsWithTerm(t *testing.T) {
 // A term that is not renewed, is lost or is closed ends and does not begin again.
 func TestTermEndsOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		for name, end := range map[string]func(*Term){"lost": (*Term).Lost, "closed": (*Term).Close, "over": func(*Term) {
+		for name, end := range map[string]func(*Term){"lost": (*Term).Expire, "closed": (*Term).Close, "over": func(*Term) {
 			<-time.After(time.Minute)
 		}} {
 			term := NewTerm(10 * time.Second)
-			term.Lost() // has no effect before it begins
-			if term.Over().Err() != nil || term.Check() == nil {
-				t.Errorf("%s: before it begins: %v, %v", name, term.Over().Err(), term.Check())
+			term.Expire() // has no effect before it begins
+			if term.Context().Err() != nil || term.Check() == nil {
+				t.Errorf("%s: before it begins: %v, %v", name, term.Context().Err(), term.Check())
 			}
-			term.Renewed(time.Now())
+			term.Renew(time.Now())
 			if err := term.Check(); err != nil {
 				t.Errorf("%s: in the term: %v", name, err)
 			}
 			end(term)
 			synctest.Wait()
-			term.Renewed(time.Now())
-			if term.Over().Err() == nil || !errors.Is(term.Check(), ErrOver) {
-				t.Errorf("%s: goes on", name)
+			term.Renew(time.Now())
+			if term.Context().Err() == nil || !errors.Is(term.Check(), ErrExpired) {
+				t.Errorf("%s: the term continues", name)
 			}
 			term.Close()
 		}

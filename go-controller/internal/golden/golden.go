@@ -105,7 +105,7 @@ func run(t *testing.T, file string, decide func(*txtar.Archive) (string, error))
 		}
 	}
 	if len(strings.TrimSpace(string(archive.Comment))) == 0 {
-		t.Errorf("%s does not say in prose what it pins", file)
+		t.Errorf("%s has no description of what it pins", file)
 	}
 	if n := strings.Count(string(txtar.Format(archive)), "\n"); n > maxLines {
 		t.Errorf("%s has %d lines, more than %d: one behaviour each", file, n, maxLines)

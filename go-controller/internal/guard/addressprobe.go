@@ -40,10 +40,10 @@ type addressProbe struct {
 type addressProbes map[netip.Addr]*addressProbe
 
 // setRequests replaces the probes by those that the controller requests. found are conflicts known from before.
-func (q addressProbes) setRequests(now time.Time, asked []world.ProbeRequest,
+func (q addressProbes) setRequests(now time.Time, requests []world.ProbeRequest,
 	found map[netip.Addr]convert.ConflictReport) {
 	want := addressProbes{}
-	for _, about := range asked {
+	for _, about := range requests {
 		for _, a := range about.Addresses {
 			is := &addressProbe{id: about.ID, routerMAC: about.Own, network: about.Network, vlan: about.VLAN, next: now,
 				found: found[a]}

@@ -37,7 +37,7 @@ func TestAddressProbesEndWithoutReply(t *testing.T) {
 	q := addressProbes{}
 	q.setRequests(start, requests, nil)
 	if asked, got := simulate(q, 0, time.Minute, none); asked != probeNum || len(got) != 0 {
-		t.Errorf("no host there: asked %d times, %v", asked, got)
+		t.Errorf("no host there: %d probes, %v", asked, got)
 	}
 	if _, again := q.due(start.Add(time.Hour)); !again.IsZero() {
 		t.Errorf("a finished probe is repeated at %s", again)
@@ -53,7 +53,7 @@ func TestAddressProbesEndWithoutReply(t *testing.T) {
 		return "02:00:00:00:00:01"
 	})
 	if !maps.Equal(got, first) || asked != 10 {
-		t.Errorf("another host there: asked %d times, %v, want %v", asked, got, first)
+		t.Errorf("another host there: %d probes, %v, want %v", asked, got, first)
 	}
 	q.setRequests(start.Add(10*time.Second), requests, nil)
 	if _, got := simulate(q, 10*time.Second, 12*time.Second, none); !maps.Equal(got, first) {

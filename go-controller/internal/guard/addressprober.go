@@ -128,7 +128,7 @@ func (i *addressProber) listen(ctx context.Context, device string, port *neighbo
 	}
 }
 
-// networksOf returns the networks that a device leads to.
+// networksOf returns the networks that a device is connected to.
 func (i *addressProber) networksOf(device string) map[string]bool {
 	names := map[string]bool{}
 	networks, _ := i.networks()

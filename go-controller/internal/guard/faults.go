@@ -21,7 +21,7 @@ func uplinkFaults(networks map[string]ovn.Uplinks) map[string]string {
 	for network, uplinks := range networks {
 		var names []string
 		for _, link := range uplinks.Links {
-			if link.Lost {
+			if link.NoCarrier {
 				names = append(names, link.Name)
 			}
 		}

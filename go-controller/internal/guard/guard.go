@@ -47,7 +47,7 @@ type Options struct {
 	Registerer prometheus.Registerer
 }
 
-// Guard watches one node.
+// Guard monitors one node.
 type Guard struct {
 	options       Options
 	vswitch       *ovn.Switch

@@ -22,8 +22,8 @@ func TestMain(m *testing.M) { os.Exit(ovnprefix.Main(m)) }
 // A network is lost when its last link is lost.
 func TestLostNetworks(t *testing.T) {
 	got := uplinkFaults(map[string]ovn.Uplinks{
-		"lost":     {Bridge: "br-a", Links: []ovn.Uplink{{Name: "eno1", Lost: true}, {Name: "eno2", Lost: true}}},
-		"one-left": {Bridge: "br-b", Links: []ovn.Uplink{{Name: "eno3", Lost: true}, {Name: "eno4"}}},
+		"lost":     {Bridge: "br-a", Links: []ovn.Uplink{{Name: "eno1", NoCarrier: true}, {Name: "eno2", NoCarrier: true}}},
+		"one-left": {Bridge: "br-b", Links: []ovn.Uplink{{Name: "eno3", NoCarrier: true}, {Name: "eno4"}}},
 		"inside":   {Bridge: "br-c"},
 	})
 	want := map[string]string{"lost": "no carrier on eno1, eno2, which connects bridge br-a to network lost"}

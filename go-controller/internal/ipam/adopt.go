@@ -38,7 +38,7 @@ func (st *state) adopt(service int, own *ownership, shown bool) {
 		}
 		if other, why := st.conflictingHolder(a, service); why != "" {
 			if shown {
-				own.lost, own.lostTo, own.lostReason = a, other, why
+				own.conflicting, own.conflictingHolder, own.conflictingReason = a, other, why
 			}
 			own.releasesAddr = true
 			continue

@@ -24,7 +24,7 @@ type Allocation struct {
 // overlap, it is the oldest pool.
 func (a *Allocation) PoolOf(addr netip.Addr) string { return a.allocator.poolName(addr) }
 
-// Outcome is the allocation of one Service. Without Addrs the Service is pending, and Reason and Message say why.
+// Outcome is the allocation of one Service. Without Addrs the Service is pending for Reason, which Message explains.
 // With Addrs it is served, and Reason and Message are a remark.
 type Outcome struct {
 	// Addrs are in the order of the Service's families, at most one per family.
@@ -126,14 +126,14 @@ type ownership struct {
 	has perFamily
 	// addrs are the addresses that the Service had or was granted.
 	addrs []netip.Addr
-	// lost is an address that the Service had, but that the older Service to has too. why is the reason why they
-	// don't share it.
-	lost       netip.Addr
-	lostTo     int
-	lostReason string
+	// conflicting is an address that the Service had but that an older Service, conflictingHolder, has as well.
+	// conflictingReason is why they don't share it.
+	conflicting       netip.Addr
+	conflictingHolder int
+	conflictingReason string
 	// releasesAddr is set if the status may have an address that the Service does not keep.
 	releasesAddr bool
-	// refused says which addresses in the status, written by another controller, are not adopted, and why. foreign is
+	// refused lists the addresses of another controller in the status that are not adopted, with the reason. foreign is
 	// set if these addresses, and the Service, are left untouched.
 	refused string
 	foreign bool

@@ -50,14 +50,14 @@ func (al *allocator) allocate(service int, own ownership, ext external) Outcome 
 		if al.needsAddress(s, own.has) {
 			msgs.add(al.suspended.Reason, al.suspended.Message)
 		}
-	} else if asked, reason, message := al.request(service, own.has); reason != "" {
+	} else if requested, reason, message := al.request(service, own.has); reason != "" {
 		msgs.add(reason, message)
 	} else {
-		al.grant(service, asked, &gets, &msgs)
+		al.grant(service, requested, &gets, &msgs)
 	}
-	if own.lost.IsValid() && msgs.reason != ReasonAddressInUse {
+	if own.conflicting.IsValid() && msgs.reason != ReasonAddressInUse {
 		msgs.add(ReasonAddressInUse, fmt.Sprintf("%s, which was in the status, belongs to Service %s, the older one",
-			own.lost, al.services[own.lostTo].Key)+notShared(s, own.lostReason))
+			own.conflicting, al.services[own.conflictingHolder].Key)+notShared(s, own.conflictingReason))
 	}
 	if own.refused != "" && !own.foreign {
 		msgs.add(ReasonForeignAddress, "status.loadBalancer.ingress: "+own.refused+"; another controller wrote it, and it "+
@@ -73,14 +73,14 @@ func (al *allocator) allocate(service int, own ownership, ext external) Outcome 
 
 // grant fills gets: first the requested addresses, then one per family that is missing or that must move to another
 // pool.
-func (al *allocator) grant(service int, asked perFamily, gets *perFamily, msgs *messages) {
+func (al *allocator) grant(service int, requested perFamily, gets *perFamily, msgs *messages) {
 	s := al.services[service]
 	own, had := *gets, !gets.empty()
 	var missing []world.Family
 	for _, f := range families(s) {
 		switch has := *gets.of(f); {
-		case asked.of(f).IsValid():
-			*gets.of(f) = *asked.of(f)
+		case requested.of(f).IsValid():
+			*gets.of(f) = *requested.of(f)
 		case !has.IsValid(), al.requestsOtherPool(s, has):
 			missing = append(missing, f)
 		}

@@ -48,7 +48,7 @@ func (a *Allocation) record(s *world.Service, o Outcome) {
 	a.hasPending = a.hasPending || o.Reason != ""
 }
 
-// release frees an address that one Service alone has, and returns false if that is not the case. The address is
+// release frees an address that only one Service has, and returns false if that is not the case. The address is
 // available again to the next Allocation: the cursors of this one have already passed it.
 func (st *state) release(addr netip.Addr, s *world.Service) bool {
 	first, taken := st.holder[addr]

@@ -14,7 +14,7 @@ import (
 // request returns the addresses that the Service requests or that are reserved for it. A request is all or nothing:
 // if one address is refused, the reason is set, and the Service gets nothing new. The message begins with the field
 // that makes the request.
-func (al *allocator) request(service int, has perFamily) (asked perFamily, reason Reason, message string) {
+func (al *allocator) request(service int, has perFamily) (requested perFamily, reason Reason, message string) {
 	s := al.services[service]
 	for _, a := range s.Requested {
 		f := world.FamilyOf(a)
@@ -22,7 +22,7 @@ func (al *allocator) request(service int, has perFamily) (asked perFamily, reaso
 			return perFamily{}, ReasonInvalidRequest,
 				fmt.Sprintf("%s: address %s is %s, but the Service has spec.ipFamilies %v", s.RequestedBy, a, f, families(s))
 		}
-		if other := *asked.of(f); other.IsValid() && other != a {
+		if other := *requested.of(f); other.IsValid() && other != a {
 			return perFamily{}, ReasonInvalidRequest, fmt.Sprintf("%s: addresses %s and %s are both %s", s.RequestedBy, other, a,
 				f)
 		}
@@ -31,13 +31,13 @@ func (al *allocator) request(service int, has perFamily) (asked perFamily, reaso
 				return perFamily{}, reason, message
 			}
 		}
-		*asked.of(f) = a
+		*requested.of(f) = a
 	}
-	asked, reason, message = al.reserved(service, has, asked)
+	requested, reason, message = al.reserved(service, has, requested)
 	if reason != "" {
 		return perFamily{}, reason, message
 	}
-	return al.checkQuota(s, has, asked)
+	return al.checkQuota(s, has, requested)
 }
 
 // requestField returns the name of the field that requests an address: the Service's, or else the pool's.
@@ -49,15 +49,15 @@ func (al *allocator) requestField(s *world.Service, a netip.Addr) string {
 }
 
 // checkQuota refuses addresses that exceed the quota of their pool.
-func (al *allocator) checkQuota(s *world.Service, has, asked perFamily) (perFamily, Reason, string) {
+func (al *allocator) checkQuota(s *world.Service, has, requested perFamily) (perFamily, Reason, string) {
 	gets := has
 	for _, f := range families(s) {
-		if a := *asked.of(f); a.IsValid() {
+		if a := *requested.of(f); a.IsValid() {
 			*gets.of(f) = a
 		}
 	}
 	for _, f := range families(s) {
-		a := *asked.of(f)
+		a := *requested.of(f)
 		if !a.IsValid() || a == *has.of(f) {
 			continue
 		}
@@ -66,15 +66,15 @@ func (al *allocator) checkQuota(s *world.Service, has, asked perFamily) (perFami
 				al.quotaMessage(p, s))
 		}
 	}
-	return asked, "", ""
+	return requested, "", ""
 }
 
 // reserved adds the addresses that are reserved for a Service to those that it requests, for the families in which it
 // has no address. A reservation is a request made by the pool.
-func (al *allocator) reserved(service int, has, asked perFamily) (perFamily, Reason, string) {
+func (al *allocator) reserved(service int, has, requested perFamily) (perFamily, Reason, string) {
 	s := al.services[service]
 	for _, f := range families(s) {
-		if has.of(f).IsValid() || asked.of(f).IsValid() {
+		if has.of(f).IsValid() || requested.of(f).IsValid() {
 			continue
 		}
 		a := al.reservedFor(s, f)
@@ -84,9 +84,9 @@ func (al *allocator) reserved(service int, has, asked perFamily) (perFamily, Rea
 		if reason, message := al.refuse(service, a, al.requestField(s, a)); reason != "" {
 			return perFamily{}, reason, message
 		}
-		*asked.of(f) = a
+		*requested.of(f) = a
 	}
-	return asked, "", ""
+	return requested, "", ""
 }
 
 // refuse returns why a Service can't have an address that the field by requests, or an empty reason if it can.
@@ -95,18 +95,18 @@ func (al *allocator) refuse(service int, a netip.Addr, by string) (Reason, strin
 	if s.RequestedPool != "" && al.byName[s.RequestedPool] == nil {
 		return notFound(s)
 	}
-	asked := fmt.Sprintf("%s: address %s", by, a)
+	subject := fmt.Sprintf("%s: address %s", by, a)
 	p := al.poolOf(a)
 	if p == nil {
-		return ReasonAddressNotInPool, asked + " is in no pool"
+		return ReasonAddressNotInPool, subject + " is in no pool"
 	}
 	if s.RequestedPool != "" && s.RequestedPool != p.Name {
-		return ReasonAddressNotInPool, fmt.Sprintf("%s is in pool %q, but %s requests pool %q", asked, p.Name,
+		return ReasonAddressNotInPool, fmt.Sprintf("%s is in pool %q, but %s requests pool %q", subject, p.Name,
 			s.PoolRequestedBy, s.RequestedPool)
 	}
 	if !p.canAllocate() {
 		reason, message := p.unavailableReason()
-		return reason, asked + ": " + message
+		return reason, subject + ": " + message
 	}
 	return al.deny(service, p, a, by, true)
 }
@@ -114,12 +114,12 @@ func (al *allocator) refuse(service int, a netip.Addr, by string) (Reason, strin
 // deny returns why p, the owner of an address that the field by requests, does not let a Service have it, or an empty
 // reason if it does. A host outside of the cluster that answers for the address counts only if contests is set.
 func (al *allocator) deny(service int, p *pool, a netip.Addr, by string, contests bool) (Reason, string) {
-	s, asked := al.services[service], fmt.Sprintf("%s: address %s", by, a)
+	s, subject := al.services[service], fmt.Sprintf("%s: address %s", by, a)
 	if why := p.admissionError(s); why != "" && al.reservations[a] != s.Key {
-		return ReasonNotAdmitted, asked + ": " + why
+		return ReasonNotAdmitted, subject + ": " + why
 	}
 	if why := al.contested(a); contests && why != "" {
-		return ReasonAddressConflict, asked + " is " + why
+		return ReasonAddressConflict, subject + " is " + why
 	}
 	if why := al.unusableExcept(p, a, s.Key, conflictRole); why != "" {
 		return ReasonAddressExcluded, by + ": address " + why
@@ -127,18 +127,18 @@ func (al *allocator) deny(service int, p *pool, a netip.Addr, by string, contest
 	if c := al.cooldowns[a]; c != nil && !slices.Contains(c.of, s.Key) {
 		return ReasonAddressCoolingDown, fmt.Sprintf("%s: pool %q reserves it for Service %s, which had it last, until %s "+
 			"(spec.reuseDelay)",
-			asked, p.Name, c.of[0], formatTime(c.end()))
+			subject, p.Name, c.of[0], formatTime(c.end()))
 	}
-	return al.occupied(service, a, asked)
+	return al.occupied(service, a, subject)
 }
 
 // occupied returns why a Service can't have an address that other Services have, or an empty reason if it can.
-func (al *allocator) occupied(service int, a netip.Addr, asked string) (Reason, string) {
+func (al *allocator) occupied(service int, a netip.Addr, subject string) (Reason, string) {
 	other, why := al.conflictingHolder(a, service)
 	if why == "" {
 		return "", ""
 	}
-	return ReasonAddressInUse, fmt.Sprintf("%s belongs to Service %s", asked, al.services[other].Key) +
+	return ReasonAddressInUse, fmt.Sprintf("%s belongs to Service %s", subject, al.services[other].Key) +
 		notShared(al.services[service], why)
 }
 

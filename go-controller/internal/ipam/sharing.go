@@ -119,8 +119,8 @@ func (st *state) heldExternals(s *world.Service) []netip.Addr {
 	return s.HeldExternalIPs
 }
 
-// notShared returns the suffix of a message about an address of another Service that says why it is not shared. It is
-// empty unless the Service wants to share.
+// notShared returns the suffix of a message about an address of another Service: why it is not shared. It is empty
+// unless the Service wants to share.
 func notShared(s *world.Service, why string) string {
 	if s.SharingKey == "" {
 		return ""

@@ -328,7 +328,7 @@ func share(a, b *world.Service) bool {
 }
 
 func (t *twin) serve(s *world.Service, has map[world.Family]netip.Addr) map[world.Family]netip.Addr {
-	asked, ok := t.request(s, has)
+	requested, ok := t.request(s, has)
 	if !ok || len(s.Problems) > 0 || suspends(t.w) {
 		return has
 	}
@@ -340,8 +340,8 @@ func (t *twin) serve(s *world.Service, has map[world.Family]netip.Addr) map[worl
 			gets[f] = a
 		}
 		switch {
-		case asked[f].IsValid():
-			gets[f] = asked[f]
+		case requested[f].IsValid():
+			gets[f] = requested[f]
 		case !have, t.elsewhere(s, a):
 			missing = append(missing, f)
 		}
@@ -402,25 +402,25 @@ func (t *twin) named(name string) *world.Pool {
 }
 
 func (t *twin) request(s *world.Service, has map[world.Family]netip.Addr) (map[world.Family]netip.Addr, bool) {
-	asked := map[world.Family]netip.Addr{}
+	requested := map[world.Family]netip.Addr{}
 	for _, a := range s.Requested {
 		f := world.FamilyOf(a)
-		if !slices.Contains(wants(s), f) || asked[f].IsValid() && asked[f] != a {
+		if !slices.Contains(wants(s), f) || requested[f].IsValid() && requested[f] != a {
 			return nil, false
 		}
-		asked[f] = a
+		requested[f] = a
 	}
 	for _, f := range wants(s) {
-		if a := t.waiting(s, f); a.IsValid() && !has[f].IsValid() && !asked[f].IsValid() {
-			asked[f] = a
+		if a := t.waiting(s, f); a.IsValid() && !has[f].IsValid() && !requested[f].IsValid() {
+			requested[f] = a
 		}
 	}
-	for f, a := range asked {
+	for f, a := range requested {
 		if has[f] == a {
 			continue
 		}
 		gets := maps.Clone(has)
-		maps.Copy(gets, asked)
+		maps.Copy(gets, requested)
 		if waiter := t.cooldownFor(a); len(waiter) > 0 && !slices.Contains(waiter, s.Key) {
 			return nil, false
 		}
@@ -429,5 +429,5 @@ func (t *twin) request(s *world.Service, has map[world.Family]netip.Addr) (map[w
 			return nil, false
 		}
 	}
-	return asked, true
+	return requested, true
 }

@@ -27,8 +27,8 @@ type bgpFacts struct {
 	// statuses are the reports of the nodes. sessions are the sessions in them.
 	statuses map[string]*v1alpha1.BGPNodeStatus
 	sessions map[string]map[string]world.PeerSession
-	// answered are the nodes that were considered silent and then reported. Their timers run for answerLasts.
-	answered map[string]*time.Timer
+	// recovered are the nodes that were considered silent and then reported. Their timers run for recoveryPeriod.
+	recovered map[string]*time.Timer
 	// read is the conversion of the objects; nil after a change.
 	read *bgpRead
 }
@@ -48,7 +48,7 @@ func newBGPFacts() bgpFacts {
 		secrets:        map[string]*corev1.Secret{},
 		statuses:       map[string]*v1alpha1.BGPNodeStatus{},
 		sessions:       map[string]map[string]world.PeerSession{},
-		answered:       map[string]*time.Timer{},
+		recovered:      map[string]*time.Timer{},
 	}
 }
 
@@ -138,15 +138,15 @@ const recoveryPeriod = 15 * time.Minute
 
 // markRecovered records that a node reported although it was considered silent. The caller holds mu.
 func (f *Facts) markRecovered(name string) {
-	if t := f.bgp.answered[name]; t != nil {
+	if t := f.bgp.recovered[name]; t != nil {
 		t.Stop()
 	}
 	var t *time.Timer
 	t = time.AfterFunc(recoveryPeriod, func() {
 		f.mu.Lock()
-		relevant := f.bgp.answered[name] == t
+		relevant := f.bgp.recovered[name] == t
 		if relevant {
-			delete(f.bgp.answered, name)
+			delete(f.bgp.recovered, name)
 			f.changes.others = true
 		}
 		f.mu.Unlock()
@@ -154,7 +154,7 @@ func (f *Facts) markRecovered(name string) {
 			f.hooks.Wake()
 		}
 	})
-	f.bgp.answered[name] = t
+	f.bgp.recovered[name] = t
 }
 
 // expireReports returns why the last report of a node is no longer valid, or an empty string if it is valid. The caller
@@ -162,7 +162,7 @@ func (f *Facts) markRecovered(name string) {
 func (f *Facts) expireReports(name string) string {
 	n := f.nodes[name]
 	switch {
-	case n == nil || f.bgp.answered[name] != nil: // The report is deleted with its Node.
+	case n == nil || f.bgp.recovered[name] != nil: // The report is deleted with its Node.
 		return ""
 	case n.world.Unreachable:
 		return "the node's kubelet no longer reports, so the node's last report has expired"

@@ -13,16 +13,16 @@ type changes struct {
 	others bool
 }
 
-func (c *changes) add(key world.Key, was, is *world.Service, asked bool) {
+func (c *changes) add(key world.Key, was, is *world.Service, specChanged bool) {
 	if first, ok := c.services[key]; ok {
-		was, asked = first.Was, asked || first.SpecChanged
+		was, specChanged = first.Was, specChanged || first.SpecChanged
 		// A Service that was deleted and recreated.
-		asked = asked || (first.Is == nil) && first.Was != nil
+		specChanged = specChanged || (first.Is == nil) && first.Was != nil
 	}
 	if c.services == nil {
 		c.services = map[world.Key]world.Change{}
 	}
-	c.services[key] = world.Change{Was: was, Is: is, SpecChanged: asked}
+	c.services[key] = world.Change{Was: was, Is: is, SpecChanged: specChanged}
 }
 
 // Changes returns the changes of Services since the last call of Changes or Snapshot, and reports whether anything else

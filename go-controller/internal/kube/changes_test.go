@@ -47,8 +47,8 @@ func TestChangesReportKindOfServiceChange(t *testing.T) {
 			f.setService(nil, plain)
 			f.setService(plain, nil)
 		}, &world.Change{}, false},
-		"a pool beside": {true, func(f *Facts) { f.setPool(nil, &v1alpha1.IPAddressPool{}) }, nil, true},
-		"a node beside": {true, func(f *Facts) { f.setNode(nil, &corev1.Node{}) }, nil, true},
+		"a pool as well": {true, func(f *Facts) { f.setPool(nil, &v1alpha1.IPAddressPool{}) }, nil, true},
+		"a node as well": {true, func(f *Facts) { f.setNode(nil, &corev1.Node{}) }, nil, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f, _ := counted()

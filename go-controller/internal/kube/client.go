@@ -37,9 +37,9 @@ type Clients struct {
 
 // NewClients returns clients for the API server of config. They use JSON.
 func NewClients(config *rest.Config) (*Clients, error) {
-	others, err := dynamic.NewForConfig(config)
+	openShift, err := dynamic.NewForConfig(config)
 	if err != nil {
-		return nil, fmt.Errorf("client for the kinds of others: %w", err)
+		return nil, fmt.Errorf("client for OpenShift's kinds: %w", err)
 	}
 	scheme := runtime.NewScheme()
 	if err := v1alpha1.AddToScheme(scheme); err != nil {
@@ -57,8 +57,8 @@ func NewClients(config *rest.Config) (*Clients, error) {
 	}
 	codec := runtime.NewParameterCodec(scheme)
 	return &Clients{
-		NetworkConfigs:   others.Resource(networkConfigs()),
-		NetworkOperators: others.Resource(networkOperators()),
+		NetworkConfigs:   openShift.Resource(networkConfigs()),
+		NetworkOperators: openShift.Resource(networkOperators()),
 		Pools: gentype.NewClientWithList("ipaddresspools", client, codec, "",
 			func() *v1alpha1.IPAddressPool { return &v1alpha1.IPAddressPool{} },
 			func() *v1alpha1.IPAddressPoolList { return &v1alpha1.IPAddressPoolList{} }),

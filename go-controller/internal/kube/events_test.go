@@ -101,7 +101,7 @@ func TestAnnouncementFailedIsEmittedAfterDatabaseReturns(t *testing.T) {
 		"at once":                  {[]*corev1.Service{announced, failed}, 1},
 		"after an unreachable one": {[]*corev1.Service{announced, unreachable, failed}, 1},
 		"after silent nodes":       {[]*corev1.Service{announced, silent, failed}, 1},
-		"it goes on failing": {[]*corev1.Service{announced, unreachable, failed,
+		"it continues to fail": {[]*corev1.Service{announced, unreachable, failed,
 			step(no, v1alpha1.ReasonNoSession)}, 1},
 		"it was never announced":       {[]*corev1.Service{{}, programming, failed}, 0},
 		"it is announced all the time": {[]*corev1.Service{announced, unreachable, announced}, 0},

@@ -112,15 +112,15 @@ func (f *Facts) setService(old, now *corev1.Service) {
 	delete(f.releasing, key)
 	if now != nil {
 		is, _ = convert.Service(now, f.endpointsOf(key), f.convert)
-		f.services[key] = &service{now, is, waitsSince(was, is, waits)}
+		f.services[key] = &service{now, is, pendingSince(was, is, waits)}
 		if is == nil && meta.FindStatusCondition(now.Status.Conditions, v1alpha1.ConditionAllocated) != nil {
 			f.releasing[key] = now
 		}
 	}
 	_, left := f.releasing[key]
-	asked := was != nil && is != nil && !sameRequest(old, now)
+	specChanged := was != nil && is != nil && !sameRequest(old, now)
 	if was != nil || is != nil {
-		f.changes.add(key, was, is, asked)
+		f.changes.add(key, was, is, specChanged)
 	}
 	if left || hadLeft {
 		f.changes.others = true
@@ -130,7 +130,7 @@ func (f *Facts) setService(old, now *corev1.Service) {
 		return
 	}
 	f.hooks.Changed(key)
-	if was == nil || is == nil || asked || freed(was, is) || !f.hooks.Expected(key, is.Assigned) {
+	if was == nil || is == nil || specChanged || freed(was, is) || !f.hooks.Expected(key, is.Assigned) {
 		f.hooks.Wake()
 	}
 }
@@ -161,9 +161,9 @@ func (f *Facts) setNode(old, now *corev1.Node) {
 			is.world = was.world
 		}
 		f.nodes[now.Name] = is
-		if t := f.bgp.answered[now.Name]; t != nil && !is.world.Unreachable && was != nil && was.world.Unreachable {
+		if t := f.bgp.recovered[now.Name]; t != nil && !is.world.Unreachable && was != nil && was.world.Unreachable {
 			t.Stop()
-			delete(f.bgp.answered, now.Name)
+			delete(f.bgp.recovered, now.Name)
 		}
 	}
 	if relevant {

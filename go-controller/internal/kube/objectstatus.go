@@ -58,10 +58,11 @@ func FindingsCondition(list []world.Finding) Verdict {
 	return Verdict{status, first.Reason, strings.Join(messages, "; ")}
 }
 
-// PoolStatus returns a Merge that sets the status of a pool. way is the verdict on whether its addresses can be
+// PoolStatus returns a Merge that sets the status of a pool. announced is the verdict on whether its addresses can be
 // announced: True, False with the reason, or Unknown. If it is Unknown, a condition that would depend on it is not
 // changed. mode is nil if there is nothing to report about the mode.
-func PoolStatus(problems []string, use ipam.PoolUsage, way Verdict, mode *Verdict) Merge[*v1alpha1.IPAddressPool] {
+func PoolStatus(problems []string, use ipam.PoolUsage, announced Verdict,
+	mode *Verdict) Merge[*v1alpha1.IPAddressPool] {
 	return func(have *v1alpha1.IPAddressPool, now time.Time) (*v1alpha1.IPAddressPool, bool) {
 		status := v1alpha1.IPAddressPoolStatus{
 			AssignedIPv4: use.Assigned4, AssignedIPv6: use.Assigned6,
@@ -71,16 +72,16 @@ func PoolStatus(problems []string, use ipam.PoolUsage, way Verdict, mode *Verdic
 		}
 		leases := use.Leases[:min(len(use.Leases), v1alpha1.MaxLeases)]
 		verdicts := Verdicts{v1alpha1.ConditionAccepted: Accepted(problems, use.Problems)}
-		if ready := poolReady(have.Spec.Disabled, problems, use, way); ready.Status != metav1.ConditionUnknown {
+		if ready := poolReady(have.Spec.Disabled, problems, use, announced); ready.Status != metav1.ConditionUnknown {
 			verdicts[v1alpha1.ConditionReady] = ready
 		}
-		forgotten := false
+		removed := false
 		if mode != nil {
 			verdicts[v1alpha1.ConditionModeAccepted] = *mode
 		} else {
-			forgotten = meta.RemoveStatusCondition(&status.Conditions, v1alpha1.ConditionModeAccepted)
+			removed = meta.RemoveStatusCondition(&status.Conditions, v1alpha1.ConditionModeAccepted)
 		}
-		changed := verdicts.set(&status.Conditions, have.Generation, now) || forgotten
+		changed := verdicts.set(&status.Conditions, have.Generation, now) || removed
 		was := have.Status
 		if !changed && was.AssignedIPv4 == use.Assigned4 && was.AssignedIPv6 == use.Assigned6 &&
 			was.AvailableIPv4 == use.Available4 && was.AvailableIPv6 == use.Available6 &&
@@ -117,7 +118,7 @@ func sameLease(is v1alpha1.AddressLease, want world.Lease) bool {
 		is.Address == want.Addr.String()
 }
 
-func poolReady(disabled bool, problems []string, use ipam.PoolUsage, way Verdict) Verdict {
+func poolReady(disabled bool, problems []string, use ipam.PoolUsage, announced Verdict) Verdict {
 	switch {
 	case use.Suspended.Reason != "":
 		return Verdict{metav1.ConditionFalse, string(use.Suspended.Reason), use.Suspended.Message}
@@ -133,8 +134,8 @@ func poolReady(disabled bool, problems []string, use ipam.PoolUsage, way Verdict
 			message += fmt.Sprintf("; in cooldown (spec.reuseDelay): %d IPv4, %d IPv6", use.Cooldown4, use.Cooldown6)
 		}
 		return Verdict{metav1.ConditionFalse, v1alpha1.ReasonExhausted, message}
-	case way.Status != metav1.ConditionTrue:
-		return way
+	case announced.Status != metav1.ConditionTrue:
+		return announced
 	}
 	return Verdict{metav1.ConditionTrue, v1alpha1.ReasonReady, "addresses are available"}
 }

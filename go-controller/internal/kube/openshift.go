@@ -136,7 +136,7 @@ func hasResource(ctx context.Context, kinds discovery.ServerResourcesInterfaceWi
 func NetworkType(ctx context.Context, kube kubernetes.Interface, ours *Clients) (string, error) {
 	there, err := hasResource(ctx, discovery.ToServerResourcesInterfaceWithContext(kube.Discovery()), networkConfigs())
 	if err != nil {
-		return "", fmt.Errorf("ask the API server whether this is OpenShift: %w", err)
+		return "", fmt.Errorf("discover OpenShift APIs: %w", err)
 	}
 	if !there {
 		return "", nil
@@ -196,7 +196,7 @@ func (f *Facts) setNetworkOperator(o *unstructured.Unstructured) {
 	}
 	f.mu.Lock()
 	was := f.openShift.operator
-	same := was == is || was != nil && is != nil && was.Mode == is.Mode && was.Moded == is.Moded &&
+	same := was == is || was != nil && is != nil && was.Mode == is.Mode && was.HasMode == is.HasMode &&
 		was.Release == is.Release &&
 		slices.Equal(was.PodNets, is.PodNets) && slices.Equal(was.ServiceNets, is.ServiceNets) &&
 		slices.Equal(was.InternalNets, is.InternalNets)
@@ -221,7 +221,7 @@ func (f *Facts) updateMode() {
 	if f.openShift.currentMode == nil {
 		first := convert.DefaultSwitch(f.convert)
 		for _, name := range sortedKeys(f.pools) {
-			if s, ok := convert.RememberedSwitch(f.pools[name].object); ok {
+			if s, ok := convert.StoredSwitch(f.pools[name].object); ok {
 				first = s
 				break
 			}

@@ -100,13 +100,13 @@ func (w *ProbeWriter) write(ctx context.Context, node string) error {
 	metadata := map[string]any{"annotations": map[string]*string{v1alpha1.AnnotationAddressProbes: value}}
 	patch, err := json.Marshal(map[string]any{"metadata": metadata})
 	if err != nil {
-		return fmt.Errorf("ask the guard of node %s: %w", node, err)
+		return fmt.Errorf("patch the Lease of node %s: %w", node, err)
 	}
 	ctx, cancel := context.WithTimeout(ctx, patchTimeout)
 	defer cancel()
 	_, err = w.leases.Patch(ctx, node, types.MergePatchType, patch, metav1.PatchOptions{})
 	if err != nil && !errors.IsNotFound(err) { // NotFound: the guard was removed
-		return fmt.Errorf("ask the guard of node %s: %w", node, err)
+		return fmt.Errorf("patch the Lease of node %s: %w", node, err)
 	}
 	return nil
 }

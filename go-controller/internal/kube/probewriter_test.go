@@ -66,11 +66,11 @@ func TestProbeRequestsReachTheirGuards(t *testing.T) {
 		a.Set(map[string][]world.ProbeRequest{"n1": requests})
 		synctest.Wait()
 		if len(kube.Actions()) != writes {
-			t.Errorf("asked twice: %v", kube.Actions()[writes:])
+			t.Errorf("requested twice: %v", kube.Actions()[writes:])
 		}
 		a.Set(nil)
 		if text, asked := lease().Annotations[v1alpha1.AnnotationAddressProbes]; asked {
-			t.Errorf("still asked %q", text)
+			t.Errorf("requests are still %q", text)
 		}
 	})
 }

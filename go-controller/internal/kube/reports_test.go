@@ -73,7 +73,7 @@ func TestReportsOfGuards(t *testing.T) {
 			t.Errorf("address probes %q", got)
 		}
 		<-time.After(11 * time.Second)
-		expect("silent although asked", 1, nil)
+		expect("silent although probes are requested", 1, nil)
 		f.setReport(first, leaseOf(t, convert.Report{Faults: lost}))
 		expect("back again", 1, lost)
 		f.setReport(first, nil)
@@ -86,7 +86,7 @@ func TestReportsOfGuards(t *testing.T) {
 		f.setReport(nil, broken)
 		expect("unreadable", 1, nil)
 		if !snapshot(f).Nodes[0].Guarded {
-			t.Error("the node has a guard all the same")
+			t.Error("the node has a guard nevertheless")
 		}
 	})
 }

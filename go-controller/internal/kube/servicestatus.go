@@ -16,9 +16,9 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
 )
 
-// longestMessage is the maximum length of the message of a condition or an Event. The API server accepts 32768 bytes in
-// a condition and 1024 in an Event.
-const longestMessage = 1024
+// maxMessageLength is the maximum length of the message of a condition or an Event. The API server accepts 32768 bytes
+// in a condition and 1024 in an Event.
+const maxMessageLength = 1024
 
 // Verdict is the desired content of a condition.
 type Verdict struct {
@@ -100,8 +100,8 @@ func (s *ServiceStatus) merged(have *corev1.Service, now time.Time) (*corev1.Ser
 	return out, true
 }
 
-// ingress returns the entries to write, nil if the present ones are right. ipMode is always set: if it were left out,
-// the API server would add it and the next comparison would find a difference.
+// ingress returns the entries to write, nil if the present ones are right. ipMode is always set: otherwise
+// the API server would add it, and the next comparison would find a difference.
 func (s *ServiceStatus) ingress(have *corev1.Service) []corev1.LoadBalancerIngress {
 	if s.LeaveIngress {
 		return nil
@@ -164,8 +164,8 @@ func (v Verdict) condition(kind string, generation int64, now time.Time) metav1.
 }
 
 func truncate(message string) string {
-	if len(message) > longestMessage {
-		return message[:longestMessage-3] + "..."
+	if len(message) > maxMessageLength {
+		return message[:maxMessageLength-3] + "..."
 	}
 	return message
 }

@@ -140,8 +140,8 @@ func TestLongMessagesAreTruncated(t *testing.T) {
 	s := status("10.0.0.1")
 	s.Allocated.Message = strings.Repeat("x", 40000)
 	have := write(t, s, &corev1.Service{}, early)
-	if got := condition(t, have, v1alpha1.ConditionAllocated); len(got.Message) != longestMessage {
-		t.Errorf("%d bytes, want %d", len(got.Message), longestMessage)
+	if got := condition(t, have, v1alpha1.ConditionAllocated); len(got.Message) != maxMessageLength {
+		t.Errorf("%d bytes, want %d", len(got.Message), maxMessageLength)
 	}
 	if _, changed := s.merged(have, later); changed {
 		t.Error("a cut message is written again")

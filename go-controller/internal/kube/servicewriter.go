@@ -39,38 +39,38 @@ type Wrote func(kind string, err error)
 
 // ServiceWriter writes the desired statuses of Services.
 type ServiceWriter struct {
-	client corev1client.ServicesGetter
-	read   func(world.Key) *corev1.Service
-	ours   func(*corev1.Service) bool
-	wake   func()
-	events *Events
-	wrote  Wrote
-	lanes  *priorityQueue
-	queue  workqueue.TypedRateLimitingInterface[job]
+	client     corev1client.ServicesGetter
+	read       func(world.Key) *corev1.Service
+	ours       func(*corev1.Service) bool
+	wake       func()
+	events     *Events
+	wrote      Wrote
+	priorities *priorityQueue
+	queue      workqueue.TypedRateLimitingInterface[job]
 
 	mu          sync.Mutex
 	want        map[world.Key]*ServiceStatus
 	unconfirmed map[world.Key]written[*corev1.Service]
-	// busy contains the keys being written, each with the job for the same key that was taken from the other lane in
-	// the meantime, if any.
+	// busy contains the keys being written, each with the job for the same key that was taken with the other priority
+	// in the meantime, if any.
 	busy map[world.Key]*job
 }
 
 // NewServiceWriter returns a writer that compares with the objects in facts.
 func NewServiceWriter(client corev1client.ServicesGetter, facts *Facts, events *Events, wrote Wrote) *ServiceWriter {
-	lanes := &priorityQueue{}
+	priorities := &priorityQueue{}
 	queue := workqueue.NewTypedDelayingQueueWithConfig(workqueue.TypedDelayingQueueConfig[job]{
-		Queue: workqueue.NewTypedWithConfig(workqueue.TypedQueueConfig[job]{Queue: lanes}),
+		Queue: workqueue.NewTypedWithConfig(workqueue.TypedQueueConfig[job]{Queue: priorities}),
 	})
 	limiter := workqueue.NewTypedItemExponentialFailureRateLimiter[job](20*time.Millisecond, time.Minute)
 	return &ServiceWriter{
-		client: client,
-		read:   facts.Service,
-		ours:   facts.IsManaged,
-		wake:   facts.hooks.Wake,
-		events: events,
-		wrote:  wrote,
-		lanes:  lanes,
+		client:     client,
+		read:       facts.Service,
+		ours:       facts.IsManaged,
+		wake:       facts.hooks.Wake,
+		events:     events,
+		wrote:      wrote,
+		priorities: priorities,
 		queue: workqueue.NewTypedRateLimitingQueueWithConfig(limiter,
 			workqueue.TypedRateLimitingQueueConfig[job]{DelayingQueue: queue}),
 		want:        map[world.Key]*ServiceStatus{},
@@ -162,7 +162,7 @@ func (w *ServiceWriter) Changed(key world.Key) {
 }
 
 // Busy reports whether addresses of Services are waiting to be written.
-func (w *ServiceWriter) Busy() bool { return w.lanes.urgent.Load() > 0 }
+func (w *ServiceWriter) Busy() bool { return w.priorities.urgent.Load() > 0 }
 
 // Run writes until the context ends. It then waits for the writes in flight, for at most ten seconds.
 func (w *ServiceWriter) Run(ctx context.Context) {
@@ -180,7 +180,7 @@ func (w *ServiceWriter) Run(ctx context.Context) {
 					w.write(ctx, j)
 					w.end(j)
 				}
-				w.lanes.done(j)
+				w.priorities.done(j)
 				w.queue.Done(j)
 			}
 		})

@@ -154,7 +154,7 @@ func TestAddressesOfOthersAreNotOverwritten(t *testing.T) {
 	w.Set(map[world.Key]*ServiceStatus{key: &knows})
 	w.write(t.Context(), job{key: key, address: true})
 	if server.writes != 1 {
-		t.Errorf("%d writes once it was decided anew, want one", server.writes)
+		t.Errorf("%d writes after a new decision, want one", server.writes)
 	}
 }
 

@@ -139,7 +139,7 @@ func TestFailingKeyDoesNotBlockOthers(t *testing.T) {
 		d.Break()
 		pass(51 * time.Millisecond)
 		synctest.Wait()
-		expect(t, "services once mended", len(d.Services()), 4)
+		expect(t, "services after the repair", len(d.Services()), 4)
 	})
 }
 
@@ -174,7 +174,7 @@ func TestFailedRemovalIsRetried(t *testing.T) {
 		d.Break()
 		pass(time.Second)
 		synctest.Wait()
-		expect(t, "services once mended", len(d.Services()), 0)
+		expect(t, "services after the repair", len(d.Services()), 0)
 	})
 }
 
@@ -193,7 +193,7 @@ func TestResyncRepeatsEverything(t *testing.T) {
 		expect(t, "services", len(d.Services()), 5)
 		pass(time.Hour)
 		synctest.Wait()
-		expect(t, "pruned once more by the hour", d.Calls().Prune, 4)
+		expect(t, "pruned again after an hour", d.Calls().Prune, 4)
 		expect(t, "and configured", d.Calls().Configure, 4)
 	})
 }

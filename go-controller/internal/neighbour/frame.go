@@ -33,8 +33,9 @@ const (
 	atTarget          = atICMP + 8
 )
 
-// probeFrame returns a frame that asks which host has an address, without identifying the sender: an ARP probe (RFC
-// 5227 section 2.1.1), or a neighbour solicitation as sent by duplicate address detection (RFC 4862 section 5.4.2).
+// probeFrame returns a frame to which the host with an address replies, without identifying the sender: an ARP probe
+// (RFC 5227 section 2.1.1), or a neighbour solicitation as sent by duplicate address detection (RFC 4862 section
+// 5.4.2).
 func probeFrame(from [6]byte, a netip.Addr, vlan int) []byte {
 	var to [6]byte
 	var payload []byte

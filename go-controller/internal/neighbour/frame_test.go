@@ -87,13 +87,13 @@ func TestAnswers(t *testing.T) {
 		want   string
 		passes bool
 	}{
-		"ARP reply":               {bytesOf(t, arpReply), "10.50.0.50", true},
-		"ARP probe":               {own, "", true},
-		"advertisement":           {bytesOf(t, advert), "fd00:50::50", true},
-		"advertisement from afar": {bytesOf(t, strings.Replace(advert, "3a ff", "3a fe", 1)), "", true},
-		"ping":                    {bytesOf(t, ping), "", false},
-		"TCP":                     {bytesOf(t, tcp), "", false},
-		"short":                   {bytesOf(t, arpReply)[:20], "", true},
+		"ARP reply":                          {bytesOf(t, arpReply), "10.50.0.50", true},
+		"ARP probe":                          {own, "", true},
+		"advertisement":                      {bytesOf(t, advert), "fd00:50::50", true},
+		"advertisement from beyond the link": {bytesOf(t, strings.Replace(advert, "3a ff", "3a fe", 1)), "", true},
+		"ping":                               {bytesOf(t, ping), "", false},
+		"TCP":                                {bytesOf(t, tcp), "", false},
+		"short":                              {bytesOf(t, arpReply)[:20], "", true},
 	} {
 		if n, err := filter.Run(c.frame); err != nil || (n > 0) != c.passes {
 			t.Errorf("%s: the filter takes %d bytes (%v), want any: %v", name, n, err, c.passes)

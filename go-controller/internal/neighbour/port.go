@@ -27,7 +27,7 @@ type Port struct {
 func Open(device string) (*Port, error) {
 	port, err := open(device)
 	if err != nil {
-		return nil, fmt.Errorf("ask neighbours on %s: %w", device, err)
+		return nil, fmt.Errorf("probe neighbours on %s: %w", device, err)
 	}
 	return port, nil
 }
@@ -105,7 +105,7 @@ func (p *Port) Close() error { return p.file.Close() }
 // Ask sends one probe for an address. vlan is 1 to 4094, or 0 for none.
 func (p *Port) Ask(a netip.Addr, vlan int) error {
 	if _, err := p.file.Write(probeFrame(p.mac, a, vlan)); err != nil {
-		return fmt.Errorf("ask who has %s: %w", a, err)
+		return fmt.Errorf("probe for %s: %w", a, err)
 	}
 	return nil
 }

@@ -28,7 +28,7 @@ import (
 // pace is how long a Lease is valid and how often it is renewed.
 type pace struct{ lasts, renew time.Duration }
 
-// urgent uses the kubelet's values for its own Lease. calm costs 7 writes per second in a cluster of 2,000 nodes.
+// urgent uses the kubelet's values for its own Lease. quietPace costs 7 writes per second in a cluster of 2,000 nodes.
 func urgent() pace    { return pace{40 * time.Second, 10 * time.Second} }
 func quietPace() pace { return pace{15 * time.Minute, 5 * time.Minute} }
 

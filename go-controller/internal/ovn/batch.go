@@ -180,7 +180,7 @@ func (b *batch) adopt(uuid, router string) {
 	})
 }
 
-// parent returns the row that holds other rows at a place.
+// parent returns the row that a ParentRef refers to.
 func (b *batch) parent(p rows.ParentRef) (record, bool) {
 	if f, ok := b.parents[rows.Ref{Table: p.Table, ID: p.Name}]; ok {
 		return b.view.record(p.Table, f.uuid, f.model)
@@ -188,7 +188,7 @@ func (b *batch) parent(p rows.ParentRef) (record, bool) {
 	return b.view.byName(p.Table, p.Name)
 }
 
-// attach adds a row to its holder.
+// attach adds a row to its parent.
 func (b *batch) attach(uuid string, want rows.Row) error {
 	in := want.Parent
 	if in.Name == "" {
@@ -283,7 +283,7 @@ func (b *batch) update(have record, want rows.Row) error {
 	return b.attach(have.uuid, want)
 }
 
-// detach removes a row from its holder. It returns false if the holder does not exist.
+// detach removes a row from its parent. It returns false if the parent does not exist.
 func (b *batch) detach(r record) bool {
 	home := rows.ParentOf(r.table, r.externalIDs())
 	holder, ok := b.parent(home)
@@ -320,7 +320,7 @@ func (b *batch) replace(s set, have, want []string) {
 	b.mutateSet(s, missing, slices.Sorted(maps.Keys(old)))
 }
 
-// remove adds the operations that delete a row we own. Rows that need a holder are garbage-collected once no row
+// remove adds the operations that delete a row we own. Rows that need a parent are garbage-collected once no row
 // references them.
 func (b *batch) remove(r record) error {
 	if r.table == rows.HAChassisGroup {

@@ -228,8 +228,8 @@ func (f *drift) run(ctx context.Context) error {
 		f.suspects = pendingChecks{}
 		f.mu.Unlock()
 		var wait time.Duration
-		switch what, fight := f.d.differs(s); {
-		case fight:
+		switch what, foreign := f.d.differs(s); {
+		case foreign:
 			wait = backoff.reported(time.Now())
 			klog.FromContext(ctx).Info("Another client changed rows we own", "rows", what, "nextCheckIn", wait)
 			f.d.changed(Rows)
@@ -242,9 +242,9 @@ func (f *drift) run(ctx context.Context) error {
 }
 
 // differs compares suspects with the desired rows. It returns a description of the first difference, or an empty
-// string. fight is true if the rows are not the ones that were written. It is false if the desired rows have changed,
+// string. foreign is true if the rows are not the ones that were written. It is false if the desired rows have changed,
 // for example because OVN-Kubernetes created the ports of a node.
-func (d *Dataplane) differs(s pendingChecks) (what string, fight bool) {
+func (d *Dataplane) differs(s pendingChecks) (what string, foreign bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	defer clear(d.desired.splitPlans)

@@ -41,7 +41,7 @@ func TestHostBackendsComeAndGo(t *testing.T) {
 	configure(t, again, topology(1))
 	apply(t, again, pods)
 	if diff := cmp.Diff(with, s.dump(t)); diff != "" {
-		t.Errorf("a new process that knows one Service of two:\n%s", diff)
+		t.Errorf("a new process that has received one Service of two:\n%s", diff)
 	}
 	apply(t, again, host)
 	remove(t, again, host)

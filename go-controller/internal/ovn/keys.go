@@ -17,9 +17,9 @@ import (
 // keyRepairPause is the time between two repairs of tunnel keys.
 const keyRepairPause = time.Second
 
-// keyChecker verifies the tunnel keys that all zones must have alike, with interconnect. ovn-northd assigns those of
-// the ports that gateways claim, and nearly always the lowest ones in order. A zone with others would send replies into
-// nothing. A router that is deleted and created again gets new keys.
+// keyChecker verifies the tunnel keys that must be equal in all zones, with interconnect. ovn-northd assigns those of
+// the ports that gateways claim, and nearly always the lowest ones in order. Replies from a zone with other keys would
+// be lost. A router that is deleted and created again gets new keys.
 type keyChecker struct {
 	d    *Dataplane
 	wake chan struct{}

@@ -57,13 +57,13 @@ type replica struct {
 	handler  cache.EventHandler
 	// onReset, if set, is called before a replica is filled. up is called each time the replica is in sync, and down,
 	// if set, after that connection has ended. handler receives no event of a connection after down, and none of an
-	// earlier connection after fresh.
+	// earlier connection after onReset.
 	onReset, onSynced, onDisconnect func()
 	// anyServer allows any server of a clustered database to be read, not only the leader.
 	anyServer bool
-	// silence overrides the constant of that name unless it is zero.
-	silence time.Duration
-	conn    atomic.Pointer[connection]
+	// inactivityTimeout overrides the constant of that name unless it is zero.
+	inactivityTimeout time.Duration
+	conn              atomic.Pointer[connection]
 	// reading is true while a server was found and the replica is being filled.
 	reading atomic.Bool
 	// readFailed is true if the last replica could not be filled.
@@ -189,7 +189,7 @@ func (l *replica) read(ctx context.Context, c client.Client, events cache.EventH
 // watch probes the connection until the connection or ctx ends. It sends the first probe at once: the client retains
 // the text of the last reply, which is the whole database, until the next reply arrives.
 func (l *replica) watch(ctx context.Context, c client.Client, lost <-chan struct{}) error {
-	interval := cmp.Or(l.silence, inactivityTimeout) / 3
+	interval := cmp.Or(l.inactivityTimeout, inactivityTimeout) / 3
 	tick := time.NewTicker(interval)
 	defer tick.Stop()
 	for {

@@ -120,7 +120,7 @@ func TestFrozenLeaderIsReplaced(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d.nb.silence = 1500 * time.Millisecond
+	d.nb.inactivityTimeout = 1500 * time.Millisecond
 	start(t, d)
 	configure(t, d, topology(1))
 	leader := leader(t, members)

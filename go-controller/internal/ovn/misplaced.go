@@ -29,8 +29,8 @@ import (
 
 const (
 	// flowCheckInterval is the interval between checks of the logical flows. For each check, the server of the
-	// southbound database scans all of them twice. A suspected address is checked again after lookAgain, because northd
-	// may still be writing flows.
+	// southbound database scans all of them twice. A suspected address is checked again after recheckDelay, because
+	// northd may still be writing flows.
 	flowCheckInterval   = 30 * time.Second
 	flowRecheckInterval = 10 * time.Second
 )

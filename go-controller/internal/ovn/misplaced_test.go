@@ -41,7 +41,7 @@ func TestMisplacedFlowsAreDetected(t *testing.T) {
 		return slices.SortedFunc(maps.Keys(found), netip.Addr.Compare)
 	}
 	if got := misplaced(); len(got) > 0 {
-		t.Errorf("%v are said to be misplaced", got)
+		t.Errorf("%v are reported as misplaced", got)
 	}
 	v4, v6 := netip.MustParseAddr("10.50.1.1"), netip.MustParseAddr("fd00:50::1:1")
 	row := func(args ...string) string {
@@ -55,7 +55,7 @@ func TestMisplacedFlowsAreDetected(t *testing.T) {
 		`actions="drop;"`, "external_ids:stage-name=lr_in_dnat")
 	flow := row("find", "Logical_Flow", foreign)
 	if got := misplaced(); len(got) > 0 {
-		t.Errorf("%v are said to be misplaced by a flow of other routers", got)
+		t.Errorf("%v are reported as misplaced because of a flow of other routers", got)
 	}
 	sb.sbctl(t, "add", "Logical_DP_Group", strings.TrimSpace(sb.sbctl(t, "get", "Logical_Flow", flow, "logical_dp_group")),
 		"datapaths", shard)
@@ -72,6 +72,6 @@ func TestMisplacedFlowsAreDetected(t *testing.T) {
 		sb.sbctl(t, "destroy", "Logical_Flow", flow)
 	}
 	if got := misplaced(); len(got) > 0 {
-		t.Errorf("%v are said to be misplaced that northd has not written yet", got)
+		t.Errorf("%v are reported as misplaced although northd has not written them yet", got)
 	}
 }

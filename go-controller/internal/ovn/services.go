@@ -65,7 +65,7 @@ func (d *Dataplane) staleServices(v view, keep func(world.Key) bool) []opsFunc {
 	return opsFuncs
 }
 
-// reattachLoadBalancers reattaches load balancers to their routers. Apply relies on the holder recorded in the row
+// reattachLoadBalancers reattaches load balancers to their routers. Apply relies on the parent recorded in the row
 // itself.
 func reattachLoadBalancers(b *batch) error {
 	held := map[string]bool{}

@@ -45,8 +45,8 @@ func TestOrdinaryChangesAreNotDrift(t *testing.T) {
 	}
 }
 
-// Changes of desired rows because OVN-Kubernetes has created rows they depend on do not count as a fight, however
-// many nodes are added.
+// Changes of desired rows because OVN-Kubernetes has created rows they depend on do not count as foreign changes,
+// however many nodes are added.
 func TestRowsPendingNodeAreNotDrift(t *testing.T) {
 	s := serve(t, schema)
 	s.clusterRows(t)
@@ -68,7 +68,7 @@ func TestRowsPendingNodeAreNotDrift(t *testing.T) {
 		return what == "router of node n3"
 	})
 	if n := len(d.desired.splitPlans); n > 0 {
-		t.Errorf("%d plans are kept by node after a look", n)
+		t.Errorf("%d plans remain split by node after a check", n)
 	}
 	configure(t, d, topology(1))
 	eventually(t, "nothing differs", func() bool { what, _ := d.differs(all); return what == "" })

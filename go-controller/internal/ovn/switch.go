@@ -29,11 +29,11 @@ type Uplinks struct {
 	Patches map[string]int
 }
 
-// Uplink is a link that leads out of the node. Lost means that Open vSwitch detects no carrier. An unknown state does
-// not count as lost.
+// Uplink is a link to the outside of the node. NoCarrier means that Open vSwitch detects no carrier. It is false if the
+// state is unknown.
 type Uplink struct {
-	Name string
-	Lost bool
+	Name      string
+	NoCarrier bool
 }
 
 // NewSwitch returns a Switch. It does nothing before Run. changed is called for each change, from any goroutine, and

@@ -106,7 +106,7 @@ func ensureAll(wants []rows.Row) opsFunc {
 
 // removeUnwanted returns a function that removes rows we own that are not wanted, and duplicates of those that are. It
 // ignores rows of Services and nodes. It also removes rows of other versions of this project whose owner types this
-// version does not know.
+// version does not recognize.
 func removeUnwanted(v view, wanted map[rows.Ref]bool) opsFunc {
 	var gone []record
 	for _, table := range ownTables() {
@@ -128,7 +128,7 @@ func isTopologyRow(m model.Model) bool {
 	return isOwned(m) && owner != rows.OwnerService && owner != rows.OwnerNode
 }
 
-// removeAll returns a function that removes rows. Rows held by other rows in gone are removed along with them.
+// removeAll returns a function that removes rows. Rows whose parent is in gone are removed along with it.
 func removeAll(gone []record) opsFunc {
 	return func(b *batch) error {
 		holders := map[rows.Ref]bool{}

@@ -48,23 +48,23 @@ func TestAliasesAreReachedThroughShardsOnly(t *testing.T) {
 		port                           int
 		to                             string // empty if the packet is dropped
 	}{
-		{"a shard asks a pod", "join", join, "10.50.0.9", pod, 8080, "10.244.1.10:8080"},
-		{"a shard asks a pod over IPv6", "join", join, "fd00:50::9", pod6, 8080, "[fd00:10:244:2::10]:8080"},
-		{"a shard asks a node", "join", join, "10.50.0.9", host, 9080, "172.18.0.11:9080"},
+		{"from a shard to a pod", "join", join, "10.50.0.9", pod, 8080, "10.244.1.10:8080"},
+		{"from a shard to a pod over IPv6", "join", join, "fd00:50::9", pod6, 8080, "[fd00:10:244:2::10]:8080"},
+		{"from a shard to a node", "join", join, "10.50.0.9", host, 9080, "172.18.0.11:9080"},
 		{"another port of the pod", "join", join, "10.50.0.9", pod, 22, ""},
 		{"another port of the pod over IPv6", "join", join, "fd00:50::9", pod6, 22, ""},
 		{"another port of the node", "join", join, "10.50.0.9", host, 10250, ""},
 		{"a pod that is no backend", "join", join, "10.50.0.9", "240.1.11.0", 8080, ""},
 		{"a shard that is not there", "join", join, "10.50.0.9", "240.1.10.7", 8080, ""},
 		{"a subnet that no node has", "join", join, "10.50.0.9", "240.99.10.0", 8080, ""},
-		{"a pod asks the alias", "ovn_cluster_router", pods, "10.244.0.5", pod, 8080, ""},
-		{"a pod asks the alias over IPv6", "ovn_cluster_router", pods, "fd00:10:244:1::5", pod6, 8080, ""},
-		{"a pod asks the alias of a node", "ovn_cluster_router", pods, "10.244.0.5", host, 9080, ""},
+		{"from a pod to the alias", "ovn_cluster_router", pods, "10.244.0.5", pod, 8080, ""},
+		{"from a pod to the alias over IPv6", "ovn_cluster_router", pods, "fd00:10:244:1::5", pod6, 8080, ""},
+		{"from a pod to the alias of a node", "ovn_cluster_router", pods, "10.244.0.5", host, 9080, ""},
 		{"a pod pretends to be an alias", "ovn_cluster_router", pods, pod, "10.50.0.9", 8080, ""},
-		{"the segment asks the alias", "slb-lan", segment, "10.50.0.9", pod, 8080, ""},
-		{"the segment asks the alias over IPv6", "slb-lan", segment, "fd00:50::9", pod6, 8080, ""},
+		{"from the segment to the alias", "slb-lan", segment, "10.50.0.9", pod, 8080, ""},
+		{"from the segment to the alias over IPv6", "slb-lan", segment, "fd00:50::9", pod6, 8080, ""},
 		{"the segment pretends to be an alias", "slb-lan", segment, pod, "10.50.1.1", 80, ""},
-		{"the segment asks a router on the join switch", "slb-lan", segment, "10.50.0.9", "100.64.0.1", 80, ""},
+		{"from the segment to a router on the join switch", "slb-lan", segment, "10.50.0.9", "100.64.0.1", 80, ""},
 	} {
 		t.Run(c.what, func(t *testing.T) {
 			family := "ip4"
@@ -79,7 +79,7 @@ func TestAliasesAreReachedThroughShardsOnly(t *testing.T) {
 			case c.to != "" && !strings.Contains(out, "(backends="+c.to+";"):
 				t.Errorf("does not get to %s:\n%s", c.to, out)
 			case c.to == "" && (strings.Contains(out, "backends=") || visits > 1 || !dropped.MatchString(out)):
-				t.Errorf("gets somewhere, %d times through the cluster router:\n%s", visits, out)
+				t.Errorf("is forwarded, %d times through the cluster router:\n%s", visits, out)
 			}
 		})
 	}

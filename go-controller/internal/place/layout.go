@@ -71,8 +71,8 @@ type ExcludedNode struct {
 }
 
 // defaultShards is the number of shards of a domain that does not set it. It is a constant: if the number followed
-// the nodes, a new node would move addresses, and clients that know an address by its former MAC address would lose
-// it for a while.
+// the nodes, a new node would move addresses, and clients that have cached the previous MAC address of an address could
+// not reach it for a while.
 const defaultShards = 8
 
 // Compute computes the shards of all domains.
@@ -143,7 +143,7 @@ func (l *Layout) compute(spec *world.Domain, nodes map[string]*world.Node, zones
 		d.NoGateway = d.noGatewayReason()
 		return d
 	}
-	d.remark(members, w.Cluster.OpenShiftSDN)
+	d.addWarnings(members, w.Cluster.OpenShiftSDN)
 	serves := make(map[*world.Node]bool, len(members))
 	for i, order := range d.orders(members, w.ShardStates) {
 		shard := Shard{ID: world.ShardID{Domain: spec.Name, Index: i}}

@@ -138,9 +138,9 @@ func (d *Domain) noGatewayReason() string {
 	return fmt.Sprintf("none of the %d selected nodes can be a gateway: %s", len(d.Excluded), d.Excluded[0].Message)
 }
 
-// remark records the weaknesses of a domain with these members.
-func (d *Domain) remark(members []*world.Node, sdn bool) {
-	say := func(format string, args ...any) { d.Warnings = append(d.Warnings, fmt.Sprintf(format, args...)) }
+// addWarnings records the weaknesses of a domain with these members.
+func (d *Domain) addWarnings(members []*world.Node, sdn bool) {
+	warn := func(format string, args ...any) { d.Warnings = append(d.Warnings, fmt.Sprintf(format, args...)) }
 	n := len(members)
 	if d.Spec.MaxGateways > 0 {
 		n = min(n, d.Spec.MaxGateways)
@@ -148,27 +148,28 @@ func (d *Domain) remark(members []*world.Node, sdn bool) {
 	switch {
 	case sdn:
 		if d.TooFewGateways = n < minKernels; d.TooFewGateways {
-			say("only one gateway: no failover is possible")
+			warn("only one gateway: no failover is possible")
 		}
 	case n < v1alpha1.MinGatewaysForFailover:
 		d.TooFewGateways = true
-		say("fewer than %d gateways: a shard has %d, and the last one left takes over only while it receives BFD packets "+
+		warn("fewer than %d gateways: a shard has %d, and the last one left takes over only while it receives BFD packets "+
 			"from another chassis",
 			v1alpha1.MinGatewaysForFailover, n)
 	}
 	switch d.best(members) {
 	case fit:
 		if stay := notDraining(members); len(stay) == 1 && len(members) > 1 {
-			say("all gateways but %s are draining", stay[0].Name)
+			warn("all gateways but %s are draining", stay[0].Name)
 		}
 	case draining:
 		d.AllDraining = true
-		say("all gateways are draining and stay active")
+		warn("all gateways are draining and stay active")
 	case faulty:
-		say("all gateways are faulty and stay active: %s", d.fault(members[0]))
+		warn("all gateways are faulty and stay active: %s", d.fault(members[0]))
 	}
 	if len(d.withoutGuard) > 0 {
-		say("no guard (ovnkube-slb node) reports whether bridges forward ARP requests and neighbour solicitations to OVN: %s",
+		warn("no guard (ovnkube-slb node) reports whether bridges forward ARP requests and neighbour solicitations to OVN: "+
+			"%s",
 			strings.Join(d.withoutGuard, ", "))
 	}
 	if out := len(d.Excluded); out > 0 {
@@ -176,11 +177,11 @@ func (d *Domain) remark(members []*world.Node, sdn bool) {
 		if out == 1 {
 			what = "a gateway"
 		}
-		say("%d of the %d selected nodes can't be %s: %s (see status.excludedNodes); %s", out, out+len(members), what,
+		warn("%d of the %d selected nodes can't be %s: %s (see status.excludedNodes); %s", out, out+len(members), what,
 			d.excludedNames(), d.Excluded[0].Message)
 	}
 	if node, link, subnet := d.mismatchedPrefix(members); node != "" {
-		say("node %q has address %s, which does not match the prefix length of subnet %s", node, link, subnet)
+		warn("node %q has address %s, which does not match the prefix length of subnet %s", node, link, subnet)
 	}
 }
 

@@ -18,7 +18,7 @@ type Placements struct {
 	// Services has an entry for each Service with an address. Its placements are in the order of the addresses.
 	Services map[world.Key][]Placement
 	// vipsByShard are the VIPs of each shard by family, with the prefix lengths of their subnets, those of the oldest
-	// Services first. The first VIP of a line is an anchor.
+	// Services first. The first VIP of a list is an anchor.
 	vipsByShard map[shardFamily][]netip.Prefix
 	layout      *Layout
 }

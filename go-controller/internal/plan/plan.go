@@ -138,7 +138,7 @@ type Shard struct {
 	// Handover is the progress of a move to the first gateway.
 	Handover world.Handover
 	// Ordinal is the number of the shard, from 0, in a cluster with interconnect: all zones derive the addresses and
-	// tunnel keys of its routers from it. Without zones, the database itself is the memory of the ordinals.
+	// tunnel keys of its routers from it. Without zones, the database itself stores the ordinals.
 	Ordinal int
 }
 

@@ -149,7 +149,7 @@ func TestLongNodeListsAreTruncated(t *testing.T) {
 	}
 }
 
-// Expired reports say nothing about an address, and the objects of the silent nodes show that.
+// Expired reports do not count for an address, and the objects of the silent nodes show that.
 func TestSilentNodes(t *testing.T) {
 	w := withBGP(worldtest.Service(web, 1))
 	w.Domains = nil

@@ -36,10 +36,10 @@ const maxOutside = 5
 type Observed struct {
 	// Synced is set once the databases of the dataplane have been read.
 	Synced bool
-	// Unread is set while the contents of the databases, and therefore the states of the shards, are unknown. lost is
-	// the message for databases that have been unreachable for a few seconds, or "".
-	Unread bool
-	Lost   string
+	// Unread is set while the contents of the databases, and therefore the states of the shards, are unknown.
+	// Unreachable is the message for databases that have been unreachable for a few seconds, or "".
+	Unread      bool
+	Unreachable string
 	// Programmed holds the result of each Service's latest plan.
 	Programmed map[world.Key]loop.Result
 	// Configured is set after the first attempt to configure the shards. topologyError is the reason why they could not
@@ -161,8 +161,9 @@ func (v *Builder) announced(s *world.Service) *kube.Verdict {
 	}
 	want, got := v.Plans[s.Key], v.Programmed[s.Key]
 	switch {
-	case v.Lost != "":
-		return &kube.Verdict{Status: metav1.ConditionUnknown, Reason: v1alpha1.ReasonDatabaseUnreachable, Message: v.Lost}
+	case v.Unreachable != "":
+		return &kube.Verdict{Status: metav1.ConditionUnknown, Reason: v1alpha1.ReasonDatabaseUnreachable,
+			Message: v.Unreachable}
 	case got.Err != nil:
 		return not(v1alpha1.ReasonDataplaneError, "%v; retrying", got.Err)
 	case !v.Synced || v.Unread || got.Plan == nil:
@@ -277,9 +278,9 @@ func (v *Builder) Pools() map[string]kube.Merge[*v1alpha1.IPAddressPool] {
 }
 
 // modeAccepted returns the verdict on the configured mode for the statuses of pools, or nil if there is no mode to
-// remember.
+// store.
 func modeAccepted(s *world.Switch) *kube.Verdict {
-	if !convert.Remembered(s) {
+	if !convert.MustStore(s) {
 		return nil
 	}
 	v := &kube.Verdict{Status: metav1.ConditionTrue, Reason: convert.ModeReason(s.Mode), Message: s.By}
@@ -387,8 +388,9 @@ func (v *Builder) domainReady(d *place.Domain) *kube.Verdict {
 		return not(v1alpha1.ReasonUnsupported, d.Unserved)
 	case !v.Synced:
 		return nil
-	case v.Lost != "":
-		return &kube.Verdict{Status: metav1.ConditionUnknown, Reason: v1alpha1.ReasonDatabaseUnreachable, Message: v.Lost}
+	case v.Unreachable != "":
+		return &kube.Verdict{Status: metav1.ConditionUnknown, Reason: v1alpha1.ReasonDatabaseUnreachable,
+			Message: v.Unreachable}
 	case len(d.Shards) == 0:
 		return not(v1alpha1.ReasonNoGateway, d.NoGateway)
 	case len(d.Pools) == 0:

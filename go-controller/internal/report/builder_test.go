@@ -169,7 +169,7 @@ func TestDomainReportsMissingParts(t *testing.T) {
 			for _, n := range w.Nodes {
 				n.Zone = n.Name
 			}
-			k.Synced, k.Lost = false, "not connected"
+			k.Synced, k.Unreachable = false, "not connected"
 		}, "Accepted: ", "Unsupported: OVN-Kubernetes runs in interconnect mode"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -185,7 +185,7 @@ func TestDomainReportsMissingParts(t *testing.T) {
 					said = c.Reason + ": " + c.Message
 				}
 				if !strings.HasPrefix(said, want) {
-					t.Errorf("%s says %q, want %q", kind, said, want)
+					t.Errorf("%s has the message %q, want %q", kind, said, want)
 				}
 			}
 		})
@@ -204,10 +204,10 @@ func TestPoolReportsMissingPartsOfDomain(t *testing.T) {
 	const want = `L2Domain "lan": none of the 3 selected nodes can be a gateway: ovn-bridge-mappings of node "n1" are empty`
 	if ready == nil || ready.Status != metav1.ConditionFalse || ready.Reason != v1alpha1.ReasonNoGateway ||
 		!strings.Contains(ready.Message, want) {
-		t.Errorf("pool says %+v", ready)
+		t.Errorf("condition of the pool: %+v", ready)
 	}
 	if announced == nil || announced.Reason != v1alpha1.ReasonNoGateway || !strings.Contains(announced.Message, want) {
-		t.Errorf("Service says %+v", announced)
+		t.Errorf("condition of the Service: %+v", announced)
 	}
 }
 
@@ -232,8 +232,8 @@ func TestDomainStatusIsKeptUntilOVNReports(t *testing.T) {
 			}
 			var fresh decide.State
 			if after, changed := NewBuilder(fresh.Decide(w), k).Domains()["lan"](before, time.Now()); changed {
-				t.Errorf("carried by %s, a restarted controller that knows %+v writes %+v over %+v", chassis, k, after.Status,
-					before.Status)
+				t.Errorf("active gateway %s: a restarted controller that observed %+v writes %+v over %+v", chassis, k,
+					after.Status, before.Status)
 			}
 		}
 	}
@@ -254,7 +254,7 @@ func TestRefusedDomainHasNoGateways(t *testing.T) {
 	for _, n := range w.Nodes {
 		n.Zone = n.Name
 	}
-	after, _ := NewBuilder(m.Decide(w), Observed{Lost: "not connected"}).Domains()["lan"](before, time.Now())
+	after, _ := NewBuilder(m.Decide(w), Observed{Unreachable: "not connected"}).Domains()["lan"](before, time.Now())
 	if after == nil || after.Status.ActiveGateways != "" || after.Status.EligibleNodes != 0 ||
 		len(after.Status.Shards) > 0 {
 		t.Errorf("refused: %+v", after)

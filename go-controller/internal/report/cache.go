@@ -20,9 +20,9 @@ import (
 // the next pass. The zero value is empty.
 type Cache struct {
 	// Inputs of all statuses.
-	synced bool
-	unread bool
-	lost   string
+	synced      bool
+	unread      bool
+	unreachable string
 	// failed is set if the shards cannot be configured.
 	failed bool
 	mode   world.Mode
@@ -64,7 +64,7 @@ func (w *cachedStatus) sameInputs(o *cachedStatus) bool {
 // Services returns the statuses of all Services.
 func (v *Builder) Services(last *Cache) map[world.Key]*kube.ServiceStatus {
 	same := last.mode == v.World.Cluster.Switch.Mode && last.synced == v.Synced &&
-		last.unread == v.Unread && last.lost == v.Lost && last.failed == v.unconfigured() &&
+		last.unread == v.Unread && last.unreachable == v.Unreachable && last.failed == v.unconfigured() &&
 		maps.Equal(last.active, v.active) && maps.Equal(last.rivals, v.rivals)
 	out := make(map[world.Key]*kube.ServiceStatus, len(v.World.Services))
 	next := make(map[*world.Service]cachedStatus, len(v.World.Services))
@@ -98,7 +98,7 @@ func (v *Builder) Services(last *Cache) map[world.Key]*kube.ServiceStatus {
 			out[s.Key] = w.status
 		}
 	}
-	*last = Cache{v.Synced, v.Unread, v.Lost, v.unconfigured(), v.World.Cluster.Switch.Mode, v.active,
+	*last = Cache{v.Synced, v.Unread, v.Unreachable, v.unconfigured(), v.World.Cluster.Switch.Mode, v.active,
 		v.rivals, next}
 	return out
 }
@@ -110,7 +110,7 @@ func (v *Builder) Services(last *Cache) map[world.Key]*kube.ServiceStatus {
 func (v *Builder) awaitsOVN(s *world.Service, o ipam.Outcome) bool {
 	got := v.Programmed[s.Key]
 	if v.World.Cluster.OpenShiftSDN || !v.World.Cluster.Switch.Mode.Layer2() || v.Layout.UnsupportedReason != "" ||
-		v.Lost != "" || v.unconfigured() || got.Err != nil {
+		v.Unreachable != "" || v.unconfigured() || got.Err != nil {
 		return false
 	}
 	if !v.Synced { // bridges and gateways are not known yet

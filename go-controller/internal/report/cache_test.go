@@ -108,10 +108,10 @@ func TestStatusTextIsCached(t *testing.T) {
 			test.change(&next, &k)
 			after, fresh := w.say(&next, k)
 			if anew := after != before; anew != test.anew {
-				t.Errorf("worded anew: %t, want %t; it said %+v and says %+v", anew, test.anew, *before, *after)
+				t.Errorf("rebuilt: %t, want %t; before %+v, after %+v", anew, test.anew, *before, *after)
 			}
 			if text(after) != text(fresh) {
-				t.Errorf("remembered %s\nwhere anew it is %s", text(after), text(fresh))
+				t.Errorf("cached %s\nrebuilt %s", text(after), text(fresh))
 			}
 		})
 	}
@@ -126,7 +126,7 @@ func TestErrorMessagesAreNotCached(t *testing.T) {
 		k.Programmed[web] = loop.Result{Key: web, Err: errors.New(says)}
 		got, _ := w.say(of, k)
 		if want := says + "; retrying"; got.Announced == nil || got.Announced.Message != want {
-			t.Errorf("Announced says %+v, want %q", got.Announced, want)
+			t.Errorf("Announced is %+v, want %q", got.Announced, want)
 		}
 	}
 }
@@ -158,7 +158,7 @@ func TestSegmentLimitsAreReportedForSegments(t *testing.T) {
 			d := m.Decide(w)
 			got := NewBuilder(d, programmed(d)).Services(&Cache{})[web].Allocated
 			if got.Status != metav1.ConditionTrue || strings.Contains(got.Message, "L2Domains") != test.want {
-				t.Errorf("got %+v, want a word of L2Domains: %t", got, test.want)
+				t.Errorf("got %+v, want L2Domains mentioned: %t", got, test.want)
 			}
 		})
 	}

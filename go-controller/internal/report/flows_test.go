@@ -187,10 +187,10 @@ func TestStatusWaitsForOVN(t *testing.T) {
 				}
 			}
 			expect("before the databases were read", Observed{}, waits)
-			expect("while it is asked for, or OVN is configured", Observed{Synced: true, Configured: true}, waits)
+			expect("while it is probed, or OVN is configured", Observed{Synced: true, Configured: true}, waits)
 			w.Now = w.Now.Add(time.Second)
 			expect("before OVN has it", Observed{Synced: true, Configured: true}, waits)
-			expect("without a connection to OVN", Observed{Synced: true, Configured: true, Lost: "no connection"}, given)
+			expect("without a connection to OVN", Observed{Synced: true, Configured: true, Unreachable: "no connection"}, given)
 			expect("when no shard can be configured", Observed{Synced: true, TopologyError: errors.New("no join port")}, given)
 			refused := map[world.Key]loop.Result{web: {Key: web, Err: errors.New("no")}}
 			expect("when OVN refuses it", Observed{Synced: true, Configured: true, Programmed: refused}, given)

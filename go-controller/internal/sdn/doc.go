@@ -7,6 +7,6 @@
 //   - An address is assigned to at most one node.
 //   - The annotations are the only state. They determine which node is the active gateway of which shard, and an
 //     existing assignment remains as long as its gateway does.
-//   - An address that moves is given up by the old node in one step before the new node takes it.
+//   - An address that moves is released by the old node in one step before it is assigned to the new node.
 //   - An annotation that can't be parsed is reported with its value, and assigns nothing.
 package sdn

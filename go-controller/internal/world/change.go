@@ -2,7 +2,7 @@
 
 package world
 
-// Change is the change of one Service since the last look.
+// Change is the change of one Service since the last pass.
 type Change struct {
 	// Was and Is are the Service before and now. They are nil if it did not exist or was not ours.
 	Was, Is *Service

@@ -35,7 +35,7 @@ type Snapshot struct {
 	// unknown.
 	Bridges map[string]Bridges
 	// Reports are the conflicts that the guard of each node reports, by node and address. They may be stale or forged.
-	// Package slb decides which of them to accept.
+	// Package decide decides which of them to accept.
 	Reports map[string]map[netip.Addr]Conflict
 	// Conflicts are the accepted reports: responses to our own address probes.
 	Conflicts map[netip.Addr]Conflict
@@ -113,7 +113,7 @@ type Pool struct {
 	ExternalIPs bool
 	// SharedByCluster lets Services of different namespaces share addresses of the pool.
 	SharedByCluster bool
-	// AvoidBuggyIPs leaves out IPv4 addresses that end in .0 or .255.
+	// AvoidBuggyIPs excludes IPv4 addresses that end in .0 or .255.
 	AvoidBuggyIPs bool
 	// Disabled keeps assigned addresses and stops new assignments.
 	Disabled bool

@@ -29,8 +29,8 @@ type Zones struct {
 
 // ZonesOf counts the nodes per zone. Home requires more than half of the nodes, so that the zone that a single node
 // writes to its own object does not decide for the others. Without a configured database (Cluster.NoDatabase), a zone
-// with the name of a node is that node's own, and never Home: neither is it if only one node is left, nor if other
-// nodes claim to be in it.
+// with the name of a node is that node's own and never Home, not even if only one node is left or if other nodes claim
+// to be in it.
 func ZonesOf(nodes []*Node, noDatabase bool) Zones {
 	count, all := map[string]int{}, 0
 	for _, n := range nodes {
@@ -81,7 +81,7 @@ type ZoneAgent struct {
 	// Problem is why the zone can't serve, for example because its southbound database is away, or empty if it can.
 	Problem string
 	// Unwritable is why the zone can't be changed, for example because its northbound database is away, or empty if it
-	// can. OVN goes on with the rows that it has. In particular, the gateway keeps its shards.
+	// can. OVN forwards with the rows that it has. In particular, the gateway keeps its shards.
 	Unwritable string
 	// Silent means that the report has expired. It still counts: what the agent programmed is still there, and an
 	// outage of the API server silences all agents.

@@ -18,9 +18,9 @@ func TestZonesOf(t *testing.T) {
 		"interconnect":               {[]string{"n1", "n2", "n3"}, "", true},
 		"two zones of several nodes": {[]string{"a", "a", "a", "b", "b"}, "a", false},
 		"the first node moves, the others have no zone": {[]string{"n1", "", "", ""}, "global", false},
-		"two nodes of many say otherwise":               {[]string{"x", "y", "", "", ""}, "global", false},
+		"two nodes of many report other zones":          {[]string{"x", "y", "", "", ""}, "global", false},
 		"half have moved":                               {[]string{"n1", "n2", "global", "global"}, "", true},
-		"new nodes have no say":                         {[]string{"n1", "n2", "-", "-", "-"}, "", true},
+		"new nodes are not counted":                     {[]string{"n1", "n2", "-", "-", "-"}, "", true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var nodes []*Node

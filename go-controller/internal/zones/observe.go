@@ -52,7 +52,7 @@ func (p *Publisher) Observe(w *world.Snapshot) {
 		agents[n.Name] = n.Agent
 	}
 	for shard, order := range gateways {
-		// Until a gateway has claimed the shard, the first one is to have its addresses.
+		// Until a gateway has claimed the shard, the first one must have its addresses.
 		if active[shard] == nil && len(order) > 0 {
 			active[shard] = agents[order[0]]
 		}
@@ -114,7 +114,7 @@ func (p *Publisher) activeAgents(
 	return active
 }
 
-// addRivals adds the gateways that have claimed a shard beside its active one, according to reports that are current.
+// addRivals adds the other gateways that have claimed a shard, according to reports that are current.
 func addRivals(w *world.Snapshot, gateways map[world.ShardID][]string) {
 	for _, n := range w.Nodes {
 		if n.Agent == nil || n.Agent.Silent || n.Chassis == "" {

@@ -209,7 +209,7 @@ func (p *Publisher) remove(ctx context.Context, o *v1alpha1.ServicePlan) error {
 	return nil
 }
 
-// publish writes the plan of one Service, or deletes it if there is none. It leaves out the addresses of shards without
+// publish writes the plan of one Service, or deletes it if there is none. It omits the addresses of shards without
 // an ordinal, and returns an error for them.
 func (p *Publisher) publish(ctx context.Context, key world.Key, want *plan.Service) error {
 	name := Name(key)

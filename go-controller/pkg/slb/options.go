@@ -43,8 +43,8 @@ type Options struct {
 	RequireClass bool
 	// IgnoreMetalLBAnnotations makes the controller read only its own names of the annotations on Services.
 	IgnoreMetalLBAnnotations bool
-	// DrainTaints are the keys of taints that announce a planned outage of a node. The node then hands over what it
-	// carries. See DefaultDrainTaints. Labels, annotations and deletions that announce an outage always count; a cordon
+	// DrainTaints are the keys of taints that announce a planned outage of a node. The node then hands over its
+	// shards. See DefaultDrainTaints. Labels, annotations and deletions that announce an outage always count; a cordon
 	// alone never does.
 	DrainTaints []string
 	// MaxServiceBackends limits the backends of one Service in OVN: addresses x ports x endpoints, where each port counts

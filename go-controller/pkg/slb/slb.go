@@ -74,7 +74,7 @@ func (s *Standby) Missing() error { return s.standby.Missing() }
 // than what the API server stores (1.5 MiB); a backend takes up to 90 bytes and up to two slots.
 const maxPublishedBackends = 8000
 
-// config returns what the options mean for the controller. An error names the invalid option.
+// config converts the options to the configuration of the controller. An error names the invalid option.
 func (o *Options) config() (controller.Config, error) {
 	if err := o.validate(); err != nil {
 		return controller.Config{}, err

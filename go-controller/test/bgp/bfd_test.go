@@ -43,7 +43,7 @@ func (r *record) is(want ...string) func(context.Context) error {
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		if !slices.Equal(r.asked, want) {
-			return fmt.Errorf("asked of BFD: %q, want %q", r.asked, want)
+			return fmt.Errorf("BFD parameters: %q, want %q", r.asked, want)
 		}
 		return nil
 	}

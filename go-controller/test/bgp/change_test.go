@@ -79,7 +79,7 @@ func TestChanges(t *testing.T) {
 		told += uint64(more)
 		await(t, func(context.Context) error {
 			if now := n.state("tor").Updates; now != told {
-				return fmt.Errorf("%d routes told and withdrawn, want %d", now, told)
+				return fmt.Errorf("%d routes advertised and withdrawn, want %d", now, told)
 			}
 			return nil
 		})
@@ -273,7 +273,7 @@ func TestTenPeers(t *testing.T) {
 			return nil
 		})
 		if _, err := s.path(t.Context(), own((i+1)%10), from); err == nil {
-			t.Errorf("peer %d hears a route of peer %d", i, (i+1)%10)
+			t.Errorf("peer %d receives a route of peer %d", i, (i+1)%10)
 		}
 	}
 	n.forget("3")

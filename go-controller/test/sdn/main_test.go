@@ -136,7 +136,7 @@ func (r *running) obeys(ctx context.Context, node string, held map[netip.Addr]st
 	}
 	for a := range has {
 		if held[a] == "" {
-			return fmt.Errorf("%s is on node %s, and nobody's", a, node)
+			return fmt.Errorf("%s is on node %s, and assigned to no Service", a, node)
 		}
 	}
 	return nil

@@ -53,12 +53,12 @@ func TestSDN(t *testing.T) {
 		{"agents serve their metrics", measured},
 		{"an agent starts without the API server", startedWithoutAPIServer},
 		{"an agent starts while its ports are busy", portsBusy},
-		{"an agent ends without being asked", endedUnnoticed},
+		{"an agent ends unexpectedly", endedUnnoticed},
 		{"other addresses of a node change all the time", addressesChange},
 		{"an agent ends", ended},
 		{"an agent is gone for good", gone},
-		{"somebody meddles with a node", meddled},
-		{"the controllers start anew", restarted},
+		{"another client edits a node", meddled},
+		{"the controllers restart", restarted},
 		{"the leader is killed while a node is lost", beheaded},
 	} {
 		if !t.Run(c.name, func(t *testing.T) {
@@ -233,7 +233,7 @@ func meddled(t *testing.T, r *running) {
 	r.await("addresses that were removed", both)
 
 	r.kubectl("annotate", "--overwrite", "node", node, v1alpha1.AnnotationVIPs+`=[{"ip":"10.50.0.300"}]`)
-	r.await("annotation written anew", func(ctx context.Context) error {
+	r.await("annotation rewritten", func(ctx context.Context) error {
 		now, err := r.Held(ctx)
 		if err == nil && !maps.Equal(now, held) {
 			err = errors.New("the addresses are not as before")
@@ -244,13 +244,13 @@ func meddled(t *testing.T, r *running) {
 		out, err := r.Plane.Kubectl(ctx, "get", "events", "-n", "default",
 			"--field-selector=reason="+v1alpha1.EventVIPsUnreadable, "-o", "jsonpath={.items[*].message}")
 		if err == nil && !strings.Contains(out, `"10.50.0.300" is no address`) {
-			err = fmt.Errorf("events say %q", out)
+			err = fmt.Errorf("events are %q", out)
 		}
 		return err
 	})
 	// An annotation that can be parsed but has different contents.
 	r.kubectl("annotate", "node", node, v1alpha1.AnnotationVIPs+"-")
-	r.await("annotation written anew", func(ctx context.Context) error {
+	r.await("annotation rewritten", func(ctx context.Context) error {
 		now, err := r.Held(ctx)
 		if err == nil && !maps.Equal(now, held) {
 			err = errors.New("the addresses are not as before")

@@ -154,7 +154,7 @@ func endedUnnoticed(t *testing.T, r *running) {
 				t.Fatal(err)
 			}
 			if err := r.obeys(t.Context(), node, before); err != nil {
-				t.Errorf("the agent has ended without having said so: %v", err)
+				t.Errorf("the agent has ended without reporting it: %v", err)
 			}
 			if _, err := r.StartAgent(t.Context(), node); err != nil {
 				t.Fatal(err)

@@ -92,7 +92,7 @@ func (b *bench) run(ctx context.Context, program string, apiServerArgs []string)
 		{"burst of bare writes", b.burstFloor},
 		{"bare writes", b.floor},
 		{"backlog", b.backlog},
-		{"one Service at a time, beside all", b.full},
+		{"one Service at a time, with all others present", b.full},
 		{"churn", b.churn},
 		{"restart", b.restart},
 		{"burst", b.burst},
@@ -108,12 +108,12 @@ func (b *bench) run(ctx context.Context, program string, apiServerArgs []string)
 		if err := b.save(); err != nil {
 			return err
 		}
-		b.say("%s: %.1f s", step.name, time.Since(start).Seconds())
+		b.logf("%s: %.1f s", step.name, time.Since(start).Seconds())
 	}
 	return nil
 }
 
-func (b *bench) say(format string, args ...any) {
+func (b *bench) logf(format string, args ...any) {
 	fmt.Fprintf(b.progress, b.mode+": "+format+"\n", args...) //nolint:errcheck // progress is a courtesy
 }
 

@@ -49,7 +49,7 @@ spec: {ipAddressPools: [wide]}
 	for told := 0; told < b.services; {
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("%d of %d addresses told (log %s): %w", told, b.services, node.Log(), ctx.Err())
+			return fmt.Errorf("%d of %d addresses advertised (log %s): %w", told, b.services, node.Log(), ctx.Err())
 		case <-tick.C:
 			told, _ = node.Sum(ctx, "ovnkube_slb_bgp_announced_prefixes") // The metrics endpoint may not be ready yet.
 		}

@@ -84,7 +84,7 @@ func (s *site) measure(ctx context.Context, e event, repeats int, r *report, sav
 				return err
 			}
 		}
-		fmt.Fprintln(s.progress, f) //nolint:errcheck // there is nobody else to tell
+		fmt.Fprintln(s.progress, f) //nolint:errcheck // the error cannot be reported elsewhere
 	}
 	return nil
 }

@@ -64,7 +64,7 @@ func benchmark(ctx context.Context, args []string, out, progress io.Writer) (err
 	program := flags.String("controller", "_output/bin/ovnkube-slb", "the program to measure")
 	helper := flags.String("lab", "_output/bin/lab", "the lab's program")
 	manifests := flags.String("manifests", "dist/manifests/base", "the kustomization to install")
-	file := flags.String("out", "_output/bench/failover.json", "where the figures go; the chart goes beside it")
+	file := flags.String("out", "_output/bench/failover.json", "file for the figures; the chart is next to it")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
@@ -137,7 +137,7 @@ func numbers(list string) ([]int, error) {
 	return slices.Sorted(slices.Values(out)), nil
 }
 
-// show writes the chart beside the file of the figures, and prints the figures.
+// show writes the chart to the directory of the figures, and prints the figures.
 func show(r report, file string, out io.Writer) error {
 	if err := os.WriteFile(strings.TrimSuffix(file, ".json")+".svg", []byte(chart(r.Figures)), 0o644); err != nil {
 		return err

@@ -54,7 +54,7 @@ func (s *site) fill(ctx context.Context) (err error) {
 	if s.result.FillCPU, _, err = s.running.Usage(); err != nil {
 		return err
 	}
-	s.say("the controller has filled the northbound database within %.1f s", s.result.FillSeconds)
+	s.logf("the controller has filled the northbound database within %.1f s", s.result.FillSeconds)
 	if err := s.save(); err != nil {
 		return err
 	}
@@ -63,7 +63,7 @@ func (s *site) fill(ctx context.Context) (err error) {
 		return err
 	}
 	s.result.NorthdSeconds = seconds(time.Since(began))
-	s.say("ovn-northd has followed after %.1f s more", s.result.NorthdSeconds)
+	s.logf("ovn-northd has followed after %.1f s more", s.result.NorthdSeconds)
 	return s.save()
 }
 
@@ -138,7 +138,7 @@ func (s *site) change(ctx context.Context) error {
 		south = append(south, time.Since(began))
 	}
 	s.result.SouthMedian = quantile(south, 0.5)
-	s.say("an endpoint reaches the northbound database within %.0f ms (median; %.0f ms p99), the southbound one within "+
+	s.logf("an endpoint reaches the northbound database within %.0f ms (median; %.0f ms p99), the southbound one within "+
 		"%.0f ms",
 		s.result.CommitMedian, s.result.CommitP99, s.result.SouthMedian)
 	return s.save()
@@ -186,7 +186,7 @@ func (s *site) restart(ctx context.Context) error {
 		}
 		sync := seconds(moved.Add(took).Sub(began))
 		s.result.RestartSeconds = max(s.result.RestartSeconds, sync)
-		s.say("a controller that starts is in sync after %.1f s", sync)
+		s.logf("a controller that starts is in sync after %.1f s", sync)
 		if err := errors.Join(s.save(), s.north2south(ctx)); err != nil {
 			return err
 		}
@@ -211,7 +211,7 @@ func (s *site) usage(ctx context.Context) (err error) {
 		return err
 	}
 	s.result.PeakRSS, err = s.running.Peak()
-	s.say("at rest it has %.0f MB, and never had more than %.0f MB", s.result.RSS, s.result.PeakRSS)
+	s.logf("at rest it has %.0f MB, and never had more than %.0f MB", s.result.RSS, s.result.PeakRSS)
 	s.profile(ctx, s.running, "heap", "rest.heap")
 	return err
 }
@@ -230,7 +230,7 @@ func (s *site) profile(ctx context.Context, of *subject.Controller, path, file s
 		return
 	}
 	if err := of.Profile(ctx, path, filepath.Join(s.profiles, file)); err != nil {
-		s.say("no profile %s: %v", file, err)
+		s.logf("no profile %s: %v", file, err)
 	}
 }
 

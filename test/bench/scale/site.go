@@ -47,8 +47,9 @@ type site struct {
 	moved   map[int]int // number of moved endpoints per node
 }
 
-func (s *site) say(format string, args ...any) {
-	fmt.Fprintf(s.progress, "%6.1fs  %s\n", time.Since(s.began).Seconds(), fmt.Sprintf(format, args...)) //nolint:errcheck // there is nobody else to tell
+func (s *site) logf(format string, args ...any) {
+	line := fmt.Sprintf(format, args...)
+	fmt.Fprintf(s.progress, "%6.1fs  %s\n", time.Since(s.began).Seconds(), line) //nolint:errcheck // output
 }
 
 func (s *site) stop(ctx context.Context) error {
@@ -90,11 +91,11 @@ func (s *site) build(ctx context.Context, program string) (err error) {
 	if err != nil {
 		return err
 	}
-	s.say("databases and ovn-northd run, with rows of %d nodes", s.result.Nodes)
+	s.logf("databases and ovn-northd run, with rows of %d nodes", s.result.Nodes)
 	if err := errors.Join(s.plane.Apply(ctx, subject.PoolAndDomain), s.objects(ctx)); err != nil {
 		return err
 	}
-	s.say("API server has %d nodes and %d Services with %d endpoints each", s.result.Nodes, s.result.Services,
+	s.logf("API server has %d nodes and %d Services with %d endpoints each", s.result.Nodes, s.result.Services,
 		s.result.Endpoints)
 	s.north, err = startWatch(ctx, s.subject.NB)
 	return err

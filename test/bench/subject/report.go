@@ -25,7 +25,7 @@ func Main(name string, benchmark Benchmark) int {
 		err = benchmark(ctx, os.Args[1:], os.Stdout, os.Stderr)
 	}
 	if err != nil {
-		fmt.Fprintf(os.Stderr, "%s: %v\n", name, err) //nolint:errcheck // there is nobody else to tell
+		fmt.Fprintf(os.Stderr, "%s: %v\n", name, err) //nolint:errcheck // the error cannot be reported elsewhere
 		return 1
 	}
 	return 0

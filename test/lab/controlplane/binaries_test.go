@@ -74,7 +74,7 @@ func TestBrokenBuildLeavesNothing(t *testing.T) {
 	t.Setenv("GOPROXY", "off") // With an empty module cache, no module is available.
 	t.Setenv("GOMODCACHE", t.TempDir())
 	if bin, err := Binaries(t.Context(), t.Output()); err == nil || !strings.Contains(err.Error(), "etcd") {
-		t.Errorf("Binaries = %s, %v; want an error that tells what could not be built", bin, err)
+		t.Errorf("Binaries = %s, %v; want an error that names what could not be built", bin, err)
 	}
 	entries, err := filepath.Glob(filepath.Join(base, "*"))
 	if err != nil || len(entries) != 1 || !strings.HasSuffix(entries[0], ".lock") {

@@ -195,7 +195,7 @@ func (c *cluster) ask(pod corev1.Pod, port int) {
 		out, err := exec.CommandContext(c.Context(), "ip", "netns", "exec", netns, "curl", "-gsS", "--noproxy", "*",
 			"--max-time", "5", url).CombinedOutput()
 		if err != nil || !strings.HasPrefix(string(out), "pod="+pod.Name+" client=") {
-			c.Errorf("%s says %q, %v", url, out, err)
+			c.Errorf("%s answers %q, %v", url, out, err)
 		}
 	}
 }

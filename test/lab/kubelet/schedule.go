@@ -54,7 +54,7 @@ func (a *agent) bind(ctx context.Context, pod *corev1.Pod) error {
 	return nil
 }
 
-// assume returns the Pods with the decisions that the informer has not observed yet, and forgets the others.
+// assume returns the Pods with the decisions that the informer has not observed yet, and drops the others.
 func (s *scheduler) assume(pods []*corev1.Pod) []*corev1.Pod {
 	open := make(map[types.UID]string)
 	out := make([]*corev1.Pod, len(pods))

@@ -65,7 +65,7 @@ func Run(ctx context.Context, options Options) error {
 	}
 	if options.Listening != nil {
 		if err := options.Listening(s.ports()); err != nil {
-			return fmt.Errorf("responder %s: tell that it listens: %w", options.Name, err)
+			return fmt.Errorf("responder %s: report that it listens: %w", options.Name, err)
 		}
 	}
 	group, ctx := errgroup.WithContext(ctx)

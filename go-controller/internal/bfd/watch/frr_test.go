@@ -276,7 +276,7 @@ func (w withFRR) leave(t *testing.T) {
 	const name = "leaving"
 	w.Leave(name)
 	left := time.Now()
-	eventually(t, "bfdd is down, for it was told so", func() bool {
+	eventually(t, "bfdd is down because the peer reported it", func() bool {
 		is := w.show(t)[w.peers[name]]
 		return is.Status == "down" && is.Diagnostic == "neighbor signaled session down"
 	})
@@ -285,7 +285,7 @@ func (w withFRR) leave(t *testing.T) {
 	}
 	eventually(t, "forgotten", func() bool { _, ok := w.Session(name); return !ok })
 	if took := time.Since(left); took < 2*time.Second {
-		t.Errorf("forgotten after %v", took)
+		t.Errorf("removed after %v", took)
 	}
 	w.Watch(name, w.targets[name])
 	w.awaitState(t, name, bfd.Up)

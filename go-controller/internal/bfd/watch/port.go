@@ -33,7 +33,7 @@ type datagram struct {
 	payload []byte
 }
 
-// atOnce limits the packets read in one iteration, so that a flood of packets can't keep us from sending.
+// atOnce limits the packets read in one iteration, so that a flood of packets can't prevent sending.
 const atOnce = 256
 
 // open binds the socket to its port on all addresses, exclusively: with SO_REUSEADDR, one of two daemons would receive

@@ -145,8 +145,8 @@ func (s *session) over(now time.Time) bool {
 	return over
 }
 
-// send sends a packet returned by the state machine. A packet that can't be sent is lost, like one that is lost on the
-// way. The next packet is sent with a new socket, because the device may have been replaced.
+// send sends a packet returned by the state machine. A packet that can't be sent is lost, like one that the network
+// drops. The next packet is sent with a new socket, because the device may have been replaced.
 func (s *session) send(p bfd.Packet, is bool) {
 	if !is {
 		return

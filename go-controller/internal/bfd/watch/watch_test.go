@@ -139,7 +139,8 @@ func TestNewWatcherWaitsForPortInUse(t *testing.T) {
 		return errors.Is(s.Err, syscall.EADDRINUSE) && strings.Contains(s.Err.Error(), "UDP port 3784: another BFD daemon")
 	})
 	young.Leave("peer")
-	eventually(t, "one that never began is forgotten at once", func() bool { _, ok := young.Session("peer"); return !ok })
+	eventually(t, "a session that never started is removed at once",
+		func() bool { _, ok := young.Session("peer"); return !ok })
 	young.Watch("peer", target)
 	old.stop()
 	if s := router.awaitState(t, "peer", bfd.Down); s.Diagnostic != bfd.DetectionTimeExpired {
@@ -192,7 +193,7 @@ func TestSessionsFollowRemovedAddressAndInterface(t *testing.T) {
 		n.ip(t, n.node, "addr del 10.66.0.50/24 dev lan", "link del late")
 		for _, name := range []string{"address", "interface"} {
 			node.awaitState(t, name, bfd.Down)
-			eventually(t, name+" says why", func() bool { s, _ := node.Session(name); return s.Err != nil })
+			eventually(t, name+" reports the error", func() bool { s, _ := node.Session(name); return s.Err != nil })
 		}
 	}
 }

@@ -51,7 +51,7 @@ func TestStatusIsWrittenOnlyWhenItChanges(t *testing.T) {
 		t.Fatalf("a first report: %+v", w.have.Status)
 	}
 	if w.sees(time.Minute, refused(speaker.Idle, w.now)) || w.sees(time.Minute, refused(speaker.Connect, w.now)) {
-		t.Error("a peer that goes on to refuse is written again")
+		t.Error("a peer that continues to refuse is written again")
 	}
 	up := speaker.State{Peer: "tor", Addr: netip.MustParseAddr("10.0.0.9"), Local: netip.MustParseAddr("10.0.0.1"),
 		PeerASN: 64513,

@@ -90,7 +90,7 @@ func TestNodesChangeSessionsOneAfterAnother(t *testing.T) {
 			})
 			go own.run(ctx)
 			if own.Take("tor") {
-				t.Errorf("%s has the turn, and so has a node that is dead since a moment", node)
+				t.Errorf("%s has the turn although a node that has just died holds it", node)
 			}
 		}
 		for range 3 {

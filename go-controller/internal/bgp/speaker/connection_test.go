@@ -137,7 +137,7 @@ func TestDialReportsEarlyClose(t *testing.T) {
 		}
 		if err == nil && strings.HasPrefix(name, "talks") {
 			if _, err := next(bufio.NewReader(conn), make([]byte, maxMessage)); err != nil {
-				t.Errorf("what a router that %s said: %v", name, err)
+				t.Errorf("a router that %s: error %v", name, err)
 			}
 		}
 		if conn := <-router; conn != nil {

@@ -81,7 +81,7 @@ func TestFilter(t *testing.T) {
 		n    func(*bgp.Neighbor)
 		in   [][]byte
 		// out contains the types of the messages to gobgp, sends the code and subcode of the NOTIFICATION to the
-		// router, and says a part of the error.
+		// router, and says is a part of the error.
 		out   string
 		sends []byte
 		says  string

@@ -63,7 +63,7 @@ func (d *listener) accept(timeout time.Duration) (*net.TCPConn, error) {
 func isOwn(local, peer netip.AddrPort) (bool, error) {
 	files, err := os.ReadDir("/proc/self/fd")
 	if err != nil {
-		return false, fmt.Errorf("look for the end of a connection: %w", err)
+		return false, fmt.Errorf("find the socket of a connection: %w", err)
 	}
 	for _, file := range files {
 		fd, err := strconv.Atoi(file.Name())

@@ -21,7 +21,7 @@ const leaveDefault = 2 * time.Second
 type Options struct {
 	// BFD may be nil if no session has any.
 	BFD BFD
-	// Turn is asked before a session is closed for an edit; nil to close it at once.
+	// Turn grants the permission to close a session for an edit; nil to close it at once.
 	Turn Turn
 	// Notify is called when the result of States has changed; nil for no calls. It must not block.
 	Notify func()

@@ -16,8 +16,8 @@ import (
 )
 
 const (
-	// longestPassword is the maximum length of a TCP MD5 password in bytes (TCP_MD5SIG_MAXKEYLEN in tcp(7)).
-	longestPassword = 80
+	// maxPasswordLength is the maximum length of a TCP MD5 password in bytes (TCP_MD5SIG_MAXKEYLEN in tcp(7)).
+	maxPasswordLength = 80
 )
 
 // RelatedObjects are the objects that peers and advertisements refer to and select.
@@ -109,8 +109,8 @@ func password(s *corev1.Secret) (value, problem string) {
 	switch {
 	case text == "":
 		return "", "has no key password"
-	case len(text) > longestPassword:
-		return "", fmt.Sprintf("has a password of %d bytes, more than %d", len(text), longestPassword)
+	case len(text) > maxPasswordLength:
+		return "", fmt.Sprintf("has a password of %d bytes, more than %d", len(text), maxPasswordLength)
 	}
 	return text, ""
 }

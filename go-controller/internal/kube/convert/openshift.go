@@ -50,9 +50,9 @@ func ReadNetworkConfig(o *unstructured.Unstructured) NetworkConfig {
 
 // NetworkOperator is the content of Network "cluster" of operator.openshift.io/v1.
 type NetworkOperator struct {
-	// Mode is the value of v1alpha1.AnnotationMode, as written. Moded reports whether the annotation is present.
-	Mode  string
-	Moded bool
+	// Mode is the value of v1alpha1.AnnotationMode, as written. HasMode reports whether the annotation is present.
+	Mode    string
+	HasMode bool
 	// Release reports whether v1alpha1.AnnotationReleaseOnDisable is "true".
 	Release bool
 	// PodNets and ServiceNets are the networks that the operator is configured to set up. InternalNets are the networks
@@ -68,7 +68,7 @@ func ReadNetworkOperator(o *unstructured.Unstructured) NetworkOperator {
 		PodNets:     f.cidrs("spec", "clusterNetwork"),
 		ServiceNets: prefixes(f.texts("spec", "serviceNetwork")...),
 	}
-	out.Mode, out.Moded = o.GetAnnotations()[v1alpha1.AnnotationMode]
+	out.Mode, out.HasMode = o.GetAnnotations()[v1alpha1.AnnotationMode]
 	if f.text("spec", "defaultNetwork", "type") != networkTypeOVN {
 		return out
 	}
@@ -90,22 +90,23 @@ func ReadNetworkOperator(o *unstructured.Unstructured) NetworkOperator {
 	return out
 }
 
-// Switch returns the switch in force. said is the operator's Network, nil if there is none, and last is the switch that
-// was in force before.
-func Switch(last world.Switch, said *NetworkOperator, o Options) world.Switch {
+// Switch returns the switch in force. operator is the operator's Network, nil if there is none, and last is the switch
+// that was in force before.
+func Switch(last world.Switch, operator *NetworkOperator, o Options) world.Switch {
 	last.Refused = ""
 	switch {
-	case said == nil:
+	case operator == nil:
 		return last
-	case !said.Moded:
+	case !operator.HasMode:
 		return DefaultSwitch(o)
 	}
-	mode, ok := world.ParseMode(said.Mode)
+	mode, ok := world.ParseMode(operator.Mode)
 	if !ok {
-		last.Refused = fmt.Sprintf("%s: %q is none of %s; the mode stays %s", byAnnotation, said.Mode, modeNames(), last.Mode)
+		last.Refused = fmt.Sprintf("%s: %q is none of %s; the mode stays %s", byAnnotation, operator.Mode, modeNames(),
+			last.Mode)
 		return last
 	}
-	return world.Switch{Mode: mode, By: byAnnotation, Release: said.Release}
+	return world.Switch{Mode: mode, By: byAnnotation, Release: operator.Release}
 }
 
 // byAnnotation is the source of a mode that the administrator of an OpenShift cluster has set.
@@ -116,8 +117,8 @@ func DefaultSwitch(o Options) world.Switch {
 	return world.Switch{Mode: o.Mode, By: "--enable-service-load-balancers"}
 }
 
-// RememberedSwitch returns the switch stored in the status of a pool; false if there is none.
-func RememberedSwitch(p *v1alpha1.IPAddressPool) (world.Switch, bool) {
+// StoredSwitch returns the switch stored in the status of a pool; false if there is none.
+func StoredSwitch(p *v1alpha1.IPAddressPool) (world.Switch, bool) {
 	for _, c := range p.Status.Conditions {
 		if c.Type != v1alpha1.ConditionModeAccepted {
 			continue
@@ -131,9 +132,9 @@ func RememberedSwitch(p *v1alpha1.IPAddressPool) (world.Switch, bool) {
 	return world.Switch{}, false
 }
 
-// Remembered reports whether a switch must be stored in statuses: once the annotation is invalid or its object is
+// MustStore reports whether a switch must be stored in statuses: once the annotation is invalid or its object is
 // deleted, the switch can be read from nowhere else.
-func Remembered(s *world.Switch) bool { return s.By == byAnnotation || s.Refused != "" }
+func MustStore(s *world.Switch) bool { return s.By == byAnnotation || s.Refused != "" }
 
 // ModeReason returns a mode in the form of a condition's reason.
 func ModeReason(m world.Mode) string { return strings.ReplaceAll(m.String(), "+", "And") }

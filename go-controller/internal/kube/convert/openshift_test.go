@@ -75,7 +75,7 @@ spec: {clusterNetwork: [{cidr: 10.128.0.0/14, hostPrefix: 23}], serviceNetwork: 
 // TestSwitch applies a sequence of annotations.
 func TestSwitch(t *testing.T) {
 	mode := func(text string) *convert.NetworkOperator {
-		return &convert.NetworkOperator{Mode: text, Moded: true, Release: true}
+		return &convert.NetworkOperator{Mode: text, HasMode: true, Release: true}
 	}
 	for _, flag := range []world.Mode{world.Layer2AndBGP, world.Disabled} {
 		o := convert.Options{Mode: flag}
@@ -115,14 +115,14 @@ func TestSwitchIsRestored(t *testing.T) {
 		p := &v1alpha1.IPAddressPool{}
 		p.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionReady, Reason: "Disabled"},
 			{Type: v1alpha1.ConditionModeAccepted, Reason: convert.ModeReason(m)}}
-		if s, ok := convert.RememberedSwitch(p); !ok || s.Mode != m || !convert.Remembered(&s) {
+		if s, ok := convert.StoredSwitch(p); !ok || s.Mode != m || !convert.MustStore(&s) {
 			t.Errorf("%s is remembered as %+v", m, s)
 		}
 	}
-	if s, ok := convert.RememberedSwitch(&v1alpha1.IPAddressPool{}); ok {
+	if s, ok := convert.StoredSwitch(&v1alpha1.IPAddressPool{}); ok {
 		t.Errorf("nothing is remembered as %+v", s)
 	}
-	if s := convert.DefaultSwitch(convert.Options{}); convert.Remembered(&s) {
+	if s := convert.DefaultSwitch(convert.Options{}); convert.MustStore(&s) {
 		t.Error("a value that no object has is kept")
 	}
 }

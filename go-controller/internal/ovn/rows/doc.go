@@ -11,5 +11,5 @@
 //     ecmp_symmetric_reply.
 //   - A shard without an anchor has no rows. A domain has rows only if it has a resident or a shard with an anchor.
 //   - A shard keeps its MAC addresses indefinitely and its join addresses as long as its router exists. A backend
-//     keeps its slot as long as it lives.
+//     keeps its slot as long as it exists.
 package rows

@@ -128,15 +128,15 @@ func addrFromTop(p netip.Prefix, gap int) netip.Addr {
 }
 
 // NodeRows returns the rows of a node that has backends: its router, which tracks which shard each connection came
-// through, and the rows that lead to it. It returns nil if the node is not in the database.
+// through, and the rows that route packets to it. It returns nil if the node is not in the database.
 //
 // known returns the vips of the row with that ID that must be kept regardless of backends, or nil.
 //
 // The router is a gateway router bound to the node's own chassis, so that its connection state does not depend on
 // which gateway of a shard is active. It translates aliases to pods' addresses, and the source of replies back. Packets
 // that leave a pod from a port that backends listen on pass through it and always return to the cluster router:
-// either as a reply from an alias, which goes on to the shard's router, or unchanged, to continue as if our router
-// did not exist.
+// either as a reply from an alias, which is sent to the shard's router, or unchanged, to be routed as if our
+// router did not exist.
 func (g *Builder) NodeRows(name string, backends []ShardBackend, known func(id string) map[string]string) []Row {
 	n, ok := g.nodes[name]
 	if !ok {

@@ -23,7 +23,7 @@ const (
 // bfdInterval returns the interval between two BFD frames of a shard, in milliseconds. The frames carry the router's
 // MAC address and thereby update the forwarding tables of switches. A gateway that claims a shard sends the first
 // frame at once, often before its own flows would let it out. During a handover the interval is short, so that the
-// next frame follows soon. The interval changes once more when the claim is observed. This makes the gateway process
+// next frame follows soon. The interval changes again when the claim is observed. This makes the gateway process
 // the session, which may otherwise happen only a second later.
 func bfdInterval(h world.Handover) int {
 	switch h {
@@ -36,7 +36,7 @@ func bfdInterval(h world.Handover) int {
 	return 300 // stable with FRR's bfdd as the peer
 }
 
-// HandoverOf is the inverse of bfdMillis.
+// HandoverOf is the inverse of bfdInterval.
 func HandoverOf(millis int) world.Handover {
 	for _, h := range []world.Handover{world.HandoverAwaited, world.HandoverClaimed} {
 		if millis == bfdInterval(h) {

@@ -61,7 +61,7 @@ const (
 	KeyShard = "slb.k8s.ovn.org/shard"
 	// KeyNode is the name of the node that a row belongs to.
 	KeyNode = "slb.k8s.ovn.org/node"
-	// KeyParent is the name of the row that holds a row.
+	// KeyParent is the name of the parent of a row.
 	KeyParent = "slb.k8s.ovn.org/holder"
 	// KeyEpoch counts the transactions that added load balancers to a router, or ACLs to a switch.
 	KeyEpoch = "slb.k8s.ovn.org/epoch"
@@ -103,7 +103,7 @@ type Ref struct{ Table, ID string }
 // ParentRef is a column of the row named Name.
 type ParentRef struct{ Table, Column, Name string }
 
-// parentColumn returns the table and column that hold rows of a table, or empty strings if none must.
+// parentColumn returns the table and column of the parents of a table's rows, or empty strings if they need none.
 func parentColumn(table string) (holder, column string) {
 	switch table {
 	case ACL:
@@ -124,7 +124,7 @@ func parentColumn(table string) (holder, column string) {
 	return "", ""
 }
 
-// ParentOf returns the set that contains a row whose external_ids name the holder.
+// ParentOf returns the set that contains a row whose external_ids name the parent.
 func ParentOf(table string, externalIDs map[string]string) ParentRef {
 	t, column := parentColumn(table)
 	return ParentRef{Table: t, Column: column, Name: externalIDs[KeyParent]}
@@ -151,7 +151,7 @@ func (r Row) with(key, value string) Row {
 	return r
 }
 
-// withParent sets the row's holder.
+// withParent sets the row's parent.
 func (r Row) withParent(holder string) Row {
 	r = r.with(KeyParent, holder)
 	r.Parent = ParentOf(r.Table, r.ExternalIDs())

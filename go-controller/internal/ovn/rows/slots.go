@@ -4,12 +4,12 @@ package rows
 
 import "slices"
 
-// Slots assigns backends to the slots of a load balancer. have are the existing slots. want are the living backends,
+// Slots assigns backends to the slots of a load balancer. have are the existing slots. want are the current backends,
 // without duplicates; their order only determines where new ones are placed.
 //
 // OVS picks a slot of a select group by hashing a connection with the slot's index, so after a failover a connection
 // finds its backend again only if that backend still has the same slot. Therefore a kept backend stays in its slot.
-// The slot of a dead backend is overwritten in place by a new backend, or by a second slot for a living one. Further
+// The slot of a removed backend is overwritten in place by a new backend, or by a second slot of a current one. Further
 // new backends are appended, and empty slots at the end are removed. Once more than half of the slots would be
 // duplicates, the list is compacted.
 func Slots[T comparable](have, want []T) []T {

@@ -38,7 +38,7 @@ func (g *Builder) SourceRangeACLs(p *plan.Service) []Row {
 			}
 			out = append(out, sourceRows(p, v, protocol, ports, sources, switchName(v.Shard.Domain))...)
 			if g.shards[v.Shard].domain.SharedBridge {
-				// Packets do not pass the switch of the domain on this way.
+				// Packets do not pass the switch of the domain on this path.
 				out = append(out, sourceRows(p, v, protocol, ports, sources, ExternalSwitchPrefix+g.zone.Node, "in")...)
 			}
 		}
@@ -46,17 +46,18 @@ func (g *Builder) SourceRangeACLs(p *plan.Service) []Row {
 	return out
 }
 
-// sourceRows returns the ACLs of one address and protocol on a switch. way distinguishes them from those on other
+// sourceRows returns the ACLs of one address and protocol on a switch. path distinguishes them from those on other
 // switches.
 func sourceRows(
-	p *plan.Service, v plan.VIP, protocol world.Protocol, ports []string, sources []netip.Prefix, on string, way ...string,
+	p *plan.Service, v plan.VIP, protocol world.Protocol, ports []string, sources []netip.Prefix, on string,
+	path ...string,
 ) []Row {
 	proto, ip := strings.ToLower(string(protocol)), fmt.Sprintf("ip%d", world.FamilyOf(v.Addr))
 	to := fmt.Sprintf("%s.dst == %s && %s.dst == {%s}", ip, v.Addr, proto, strings.Join(ports, ", "))
 	acl := func(what string, priority int, match, action string) Row {
 		return owned(ACL, OwnerService, p.Key.String(), map[string]any{
 			"priority": priority, "direction": "from-lport", "match": match, "action": action,
-		}, append([]string{v.Addr.String(), proto, what}, way...)...).with(KeyService, p.Key.String()).withParent(on)
+		}, append([]string{v.Addr.String(), proto, what}, path...)...).with(KeyService, p.Key.String()).withParent(on)
 	}
 	out := []Row{acl("drop", dropPriority, to, "drop")}
 	if len(sources) > 0 {

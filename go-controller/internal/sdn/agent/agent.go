@@ -102,7 +102,7 @@ func (a *Agent) wake() {
 	}
 }
 
-// Run applies the annotation until the context ends. Then it requests that its addresses be taken over, and removes
+// Run applies the annotation until the context ends. Then it requests a takeover of its addresses, and removes
 // them once they have been, or after a timeout. If no health check was answered with the agent's termination, it
 // leaves the addresses in place until their lifetime expires: an agent that returns within that time keeps them.
 func (a *Agent) Run(ctx context.Context) error {

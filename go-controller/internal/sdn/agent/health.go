@@ -17,7 +17,7 @@ import (
 )
 
 // health answers gRPC health checks (grpc.health.v1). The service "" is the agent itself. For other services see
-// revision.Question.
+// revision.ServiceName.
 type health struct {
 	mu sync.Mutex
 	// unfit is why the node must not hold addresses, or empty.

@@ -17,7 +17,7 @@ const servicePrefix = "slb.k8s.ovn.org/node@"
 // applied this version of its Node, or a later one.
 func ServiceName(version string) string { return servicePrefix + version }
 
-// Version returns the version in a service name made by Question. It returns false for any other service.
+// Version returns the version in a service name made by ServiceName. It returns false for any other service.
 func Version(service string) (version string, ok bool) {
 	return strings.CutPrefix(service, servicePrefix)
 }

@@ -124,7 +124,7 @@ func (d *Dataplane) Observe(w *world.Snapshot) {
 	assigned := d.have
 	if d.want != nil {
 		assigned = d.want
-		if events && !d.busy && d.strays() {
+		if events && !d.busy && d.hasDrifted() {
 			d.drifted()
 		}
 	}
@@ -132,8 +132,8 @@ func (d *Dataplane) Observe(w *world.Snapshot) {
 	d.watch()
 }
 
-// strays reports whether a node's assignment differs from the desired one.
-func (d *Dataplane) strays() bool {
+// hasDrifted reports whether a node's assignment differs from the desired one.
+func (d *Dataplane) hasDrifted() bool {
 	return len(d.unreadable) > 0 || len(sdn.Take(d.have, d.want, func(netip.Addr) bool { return false })) > 0
 }
 

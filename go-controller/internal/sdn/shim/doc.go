@@ -5,7 +5,7 @@
 //
 // Invariants:
 //   - Before an address is assigned to another node, the previous node is instructed to remove it and either has done
-//     so or can't be asked. A gateway that is alive but does not respond to this is waited for until handoverTime has
+//     so or can't be reached. A gateway that is alive but does not respond to this is waited for until handoverTime has
 //     passed.
 //   - Existing assignments are adopted: a new controller writes nothing.
 //   - A gateway is lost when it was silent three times in a row, or when its agent reports that it can't hold

@@ -64,7 +64,7 @@ func (d *Dataplane) sync(ctx context.Context) *failures {
 		}
 	}
 	d.busy = false
-	drift := len(h.failed.nodes) == 0 && d.strays()
+	drift := len(h.failed.nodes) == 0 && d.hasDrifted()
 	d.mu.Unlock()
 	if drift {
 		d.drifted()
@@ -77,8 +77,8 @@ func (h *handover) run(ctx context.Context) {
 	givers := map[string]bool{}
 	lost := h.prober.losses()
 	for a, node := range h.waits {
-		if _, asked := h.agents[node]; h.failed.nodes[node] == nil && (lost[node] != "" || !asked) {
-			delete(h.waits, a) // the node can't be asked
+		if _, hasAgent := h.agents[node]; h.failed.nodes[node] == nil && (lost[node] != "" || !hasAgent) {
+			delete(h.waits, a) // the node has no agent or is lost
 			continue
 		}
 		givers[node] = h.failed.nodes[node] == nil

@@ -108,7 +108,7 @@ func dial(at netip.AddrPort, closed chan<- struct{}) (healthpb.HealthClient, *gr
 			return conn, err
 		}))
 	if err != nil {
-		return nil, nil, fmt.Errorf("ask the agent at %s: %w", at, err)
+		return nil, nil, fmt.Errorf("connect to the agent at %s: %w", at, err)
 	}
 	return healthpb.NewHealthClient(conn), conn, nil
 }
@@ -128,7 +128,7 @@ const (
 
 // state tracks the health of an agent. It has no side effects.
 type state struct {
-	asked, missed, answered int
+	checks, missed, answered int
 	// closedSince is when the agent was first found to be gone, or zero.
 	closedSince time.Time
 	// lost is why the node is lost, or empty.
@@ -137,7 +137,7 @@ type state struct {
 
 // observe records a heartbeat and returns when to check again.
 func (s *state) observe(now time.Time, p heartbeat, why string) (wait time.Duration) {
-	s.asked++
+	s.checks++
 	if p != silent {
 		s.missed = 0
 	}
@@ -166,7 +166,7 @@ func (s *state) observe(now time.Time, p heartbeat, why string) (wait time.Durat
 	case unfit:
 		s.lost = why
 	}
-	if s.asked < misses && p == silent {
+	if s.checks < misses && p == silent {
 		return firstPause
 	}
 	return probeEvery

@@ -25,7 +25,7 @@ func TestHealth(t *testing.T) {
 		"silent three times, not in a row": {[]heartbeat{silent, silent, well, silent, silent}, false},
 		"back for a moment":                {[]heartbeat{silent, silent, silent, well, well}, true},
 		"back":                             {[]heartbeat{silent, silent, silent, well, well, well}, false},
-		"says that it can't":               {[]heartbeat{well, unfit}, true},
+		"reports that it can't":            {[]heartbeat{well, unfit}, true},
 		"no listener, the kernel holds on": {append([]heartbeat{well}, repeat(refused, 12)...), false},
 		"no listener for too long":         {append([]heartbeat{well}, repeat(refused, 13)...), true},
 		"a listener again": {append(repeat(refused, 10),
@@ -55,6 +55,6 @@ func TestFirstProbesAreSpreadOverTime(t *testing.T) {
 		t.Errorf("a node that is silent from the start is lost after %s", took)
 	}
 	if wait := s.observe(time.Unix(2000, 0), silent, "why"); wait != probeEvery {
-		t.Errorf("the next question comes after %s", wait)
+		t.Errorf("the next check is due after %s", wait)
 	}
 }

@@ -184,8 +184,8 @@ func (s *Source) pool(i int) *world.Pool {
 		p.Quota = s.N(3) + 1
 	}
 	for range s.N(3) {
-		whom := world.Key{Namespace: "ns", Name: fmt.Sprintf("s%02d", s.N(4))}
-		p.Reservations = append(p.Reservations, world.Reservation{Service: whom,
+		holder := world.Key{Namespace: "ns", Name: fmt.Sprintf("s%02d", s.N(4))}
+		p.Reservations = append(p.Reservations, world.Reservation{Service: holder,
 			Addrs: []netip.Addr{s.addr(s.family()), s.addr(s.family())}})
 	}
 	if s.chance(2) {

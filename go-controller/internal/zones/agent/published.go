@@ -169,7 +169,7 @@ func (p *published) domain(d *world.Domain, own *world.Node, bridges world.Bridg
 	return out
 }
 
-// roleOf returns, as a text, what the rows of a Service depend on besides its plan: which shards the zone has, and the
+// roleOf returns as text what the rows of a Service depend on besides its plan: which shards the zone has, and the
 // pod subnets of the nodes.
 func roleOf(f *plan.Topology) string {
 	var out strings.Builder
@@ -211,8 +211,8 @@ func (p *published) activeGateways() map[world.ShardID]string {
 
 // progress returns the resource version up to which all plans are applied that have an address in a shard of which the
 // node is a gateway, except the failed ones that it returns with the reason for each. If there are too many of these,
-// it stays below the version of the first that is not returned. The controller asks no node about other plans, and the
-// node would write its Lease for each change of an endpoint.
+// it stays below the version of the first that is not returned. The controller does not need the others from this node,
+// and reporting them would write the Lease for each change of an endpoint.
 func (p *published) progress(node string, results map[world.Key]loop.Result) (
 	applied uint64, failed map[world.Key]string,
 ) {

@@ -80,7 +80,7 @@ func TestShardsAreThoseOfTheStatus(t *testing.T) {
 	}
 }
 
-// A plan and the status of its domain are read independently. The addresses that work already must go on.
+// A plan and the status of its domain are read independently. The addresses that already work must continue to work.
 func TestAddressesOfUnpublishedShardsWait(t *testing.T) {
 	p := small()
 	p.setPlan(nil, servicePlan("web", 4, 1))

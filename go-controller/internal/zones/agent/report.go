@@ -70,7 +70,7 @@ func (a *Agent) problem(topologyError error) (problem, unwritable string) {
 }
 
 // lasting returns a problem that has lasted for a while. The other zones order a gateway with a problem behind the
-// others. OVN goes on without its databases, so a restart of one must not do that.
+// others. OVN forwards without its databases, so a restart of one must not do that.
 func (a *Agent) lasting(problem string, now time.Time) string {
 	switch {
 	case problem == "":

@@ -79,7 +79,7 @@ func (s *site) failovers(ctx context.Context, f *failover, repeats int) (err err
 	if err := s.save(); err != nil {
 		return err
 	}
-	s.say("link lost, BFD 3 x 100 ms: gap median %.0f p95 %.0f max %.0f ms", f.BFDMedian, f.BFDP95, f.BFDMax)
+	s.logf("link lost, BFD 3 x 100 ms: gap median %.0f p95 %.0f max %.0f ms", f.BFDMedian, f.BFDP95, f.BFDMax)
 	if f.Hold, err = t.links(ctx, repeats, speaking{GracefulRestart: true, Hold: hold}); err != nil {
 		return err
 	}
@@ -87,11 +87,11 @@ func (s *site) failovers(ctx context.Context, f *failover, repeats int) (err err
 	if err := s.save(); err != nil {
 		return err
 	}
-	s.say("link lost, hold time %s: gap median %.0f p95 %.0f max %.0f ms", hold, f.HoldMedian, f.HoldP95, f.HoldMax)
+	s.logf("link lost, hold time %s: gap median %.0f p95 %.0f max %.0f ms", hold, f.HoldMedian, f.HoldP95, f.HoldMax)
 	if err := t.kills(ctx, f, fast); err != nil {
 		return err
 	}
-	s.say("killed %d times: %d of %d probes lost, %d routes or next hops lost", repeats, *f.Lost, f.Sent, *f.Routes)
+	s.logf("killed %d times: %d of %d probes lost, %d routes or next hops lost", repeats, *f.Lost, f.Sent, *f.Routes)
 	return s.save()
 }
 

@@ -58,7 +58,7 @@ func (s *site) measure(ctx context.Context, r *result, sessions int) error {
 		if err != nil {
 			return err
 		}
-		s.say("speaker, %d prefixes: applied in %.3f s, withdrawn in %.3f s, %.0f MB", prefixes, f.Apply.Median,
+		s.logf("speaker, %d prefixes: applied in %.3f s, withdrawn in %.3f s, %.0f MB", prefixes, f.Apply.Median,
 			f.Withdraw.Median, f.RSS)
 		r.Speaker = append(r.Speaker, f)
 		if err := s.save(); err != nil {
@@ -70,7 +70,7 @@ func (s *site) measure(ctx context.Context, r *result, sessions int) error {
 		if err != nil {
 			return err
 		}
-		s.say("FRR as the speaker, %d prefixes: applied in %.3f s, withdrawn in %.3f s", prefixes, f.Apply.Median,
+		s.logf("FRR as the speaker, %d prefixes: applied in %.3f s, withdrawn in %.3f s", prefixes, f.Apply.Median,
 			f.Withdraw.Median)
 		r.FRR = append(r.FRR, f)
 		if err := s.save(); err != nil {
@@ -80,7 +80,7 @@ func (s *site) measure(ctx context.Context, r *result, sessions int) error {
 	if r.Crowd, err = s.crowd(ctx, sessions, 1_000); err != nil {
 		return err
 	}
-	s.say("%d sessions with %d prefixes: in the kernel %.1f s after the start, %.0f MB", sessions, r.Crowd.Prefixes,
+	s.logf("%d sessions with %d prefixes: in the kernel %.1f s after the start, %.0f MB", sessions, r.Crowd.Prefixes,
 		r.Crowd.Seconds, r.Crowd.RSS)
 	return s.save()
 }

@@ -36,7 +36,7 @@ type site struct {
 	save func() error
 }
 
-func (s *site) say(format string, args ...any) { fmt.Fprintf(s.progress, format+"\n", args...) }
+func (s *site) logf(format string, args ...any) { fmt.Fprintf(s.progress, format+"\n", args...) }
 
 func (s *site) node() string { return s.name + "-node" }
 

@@ -49,7 +49,7 @@ func (r *speaking) run(ctx context.Context, in io.Reader, out io.Writer) error {
 	wait.Go(func() {
 		defer cancel()
 		if err := paths.Run(ctx); err != nil {
-			fmt.Fprintln(os.Stderr, err) //nolint:errcheck // there is nobody else to tell
+			fmt.Fprintln(os.Stderr, err) //nolint:errcheck // the error cannot be reported elsewhere
 		}
 	})
 	go func() {

@@ -97,7 +97,7 @@ func benchmark(ctx context.Context, dir string, args []string, out, progress io.
 			if err != nil {
 				return fmt.Errorf("%s, number %d: %w", event.name, i+1, err)
 			}
-			fmt.Fprintf(progress, "%s: gap %d ms\n", event.name, gap.Milliseconds()) //nolint:errcheck // progress that nobody reads
+			fmt.Fprintf(progress, "%s: gap %d ms\n", event.name, gap.Milliseconds()) //nolint:errcheck // progress output
 			event.into.add(gap)
 			if err := figures.Save(); err != nil {
 				return err

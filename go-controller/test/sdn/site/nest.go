@@ -39,7 +39,7 @@ func Nest(work func(dir string) int) int {
 
 func played(err error) int {
 	if err != nil {
-		fmt.Fprintln(os.Stderr, err) //nolint:errcheck // there is nobody else to tell
+		fmt.Fprintln(os.Stderr, err) //nolint:errcheck // the error cannot be reported elsewhere
 		return 1
 	}
 	return 0

@@ -212,7 +212,7 @@ func (s *Site) answered(session *Session, err error) (*Session, error) {
 	}
 	line, err := session.out.ReadString('\n')
 	if err == nil && strings.TrimSpace(line) != probe.AnsweredLine {
-		err = fmt.Errorf("the client says %q", line)
+		err = fmt.Errorf("the client reports %q", line)
 	}
 	return session, err
 }

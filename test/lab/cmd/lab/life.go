@@ -29,7 +29,7 @@ func up() *cli.Command {
 				lab.SharedGateway + " or " + lab.LocalGateway},
 			&cli.StringFlag{Name: "segment", Value: lab.OnProvider, Usage: "of the client: " + lab.OnProvider +
 				", behind a bridge of its own on each node, or " + lab.OnLAN + ", the nodes' own network behind br-ex"},
-			&cli.BoolFlag{Name: "no-kube", Usage: "leave out etcd, the API server and the nodes' agent"},
+			&cli.BoolFlag{Name: "no-kube", Usage: "omit etcd, the API server and the nodes' agent"},
 		},
 		Action: func(c *cli.Context) error {
 			cfg := config(c)

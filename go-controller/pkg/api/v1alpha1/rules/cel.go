@@ -6,14 +6,14 @@ import "strings"
 
 // The expressions below compare addresses as text. An address becomes its 32 hexadecimal
 // digits, an IPv4 address 8 digits after 24 dots: the order of the texts is the order of the addresses, and IPv4
-// never meets IPv6. An entry (CIDR, range or address) becomes one text of 64 digits and more:
+// and IPv6 never overlap. An entry (CIDR, range or address) becomes one text of 64 digits and more:
 //
 //	digits 0-31   first address
 //	digits 32-63  last address
 //	the rest      the entry as the user wrote it
 //
-// One flat text, because the cost estimator of the API server loses the sizes of what
-// lies deeper than a list of texts, and then takes the worst.
+// One flat text, because the cost estimator of the API server does not track the sizes of
+// values nested deeper than a list of texts, and then assumes the worst case.
 
 // expand fills the parameters, written $name, of a CEL template.
 func expand(template string, pairs ...string) string {
@@ -24,7 +24,7 @@ func expand(template string, pairs ...string) string {
 }
 
 // let is body with value under a name. It also bounds the estimated cost of texts joined in
-// body, which the estimator otherwise takes for endless.
+// body, which the estimator otherwise considers unbounded.
 func let(name, value, body string) string {
 	return expand("[$value].map($name, $body)[0]", "name", name, "value", value, "body", body)
 }
@@ -52,8 +52,8 @@ $k.substring(0, $n / 4)
 		"k", first, "n", bits, "hex", hexDigits)
 }
 
-// sound is true for an entry that the rules of AddressRange let pass. All rules run, whatever
-// others said, so those that compare must skip what cannot be read.
+// sound is true for an entry that the rules of AddressRange accept. All rules run, regardless of the
+// results of others, so those that compare must skip values that cannot be parsed.
 const sound = `
 (isCIDR(a)
   ? cidr(a) == cidr(a).masked() && !(a.contains(':') && a.contains('.'))

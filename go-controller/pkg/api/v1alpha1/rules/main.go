@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Command rules writes the CEL rules that compare address ranges: into the CRD of
-// IPAddressPool, after controller-gen made it, and into the ValidatingAdmissionPolicy
+// IPAddressPool, after controller-gen generated it, and into the ValidatingAdmissionPolicy
 // that compares pools with each other. Markers in the Go types cannot hold them:
 // CEL has no functions, so the expressions are composed here.
 //

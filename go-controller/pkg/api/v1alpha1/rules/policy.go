@@ -5,7 +5,7 @@ package main
 // policyName is the name of the policy and of its binding.
 const policyName = "ippool-overlap.slb.k8s.ovn.org"
 
-// excused is true if what x and y share is excluded as a whole by one entry of either pool.
+// excused is true if one entry of exclude of either pool contains the intersection of x and y.
 func excused() string {
 	return expand(`
 variables.excluded.exists(o, ($fo <= $fx || $fo <= $fy) && ($lx <= $lo || $ly <= $lo))`,
@@ -18,7 +18,7 @@ variables.excluded.exists(o, ($fo <= $fx || $fo <= $fy) && ($lx <= $lo || $ly <=
 //
 // The policy gives early feedback; the controller decides. Overlapping pools pass the policy when they are created at
 // the same moment, and while the API server has not loaded the parameters: for some seconds after the installation,
-// during which failurePolicy Fail would refuse every pool, the first one included. Ignore lets them in. Of overlapping
+// during which failurePolicy Fail would refuse every pool, the first one included. Ignore accepts them. Of overlapping
 // pools the controller uses the addresses of the oldest, and reports the others in their condition Accepted.
 func writePolicy(path string) error {
 	const group = "slb.k8s.ovn.org"

@@ -2,8 +2,8 @@
 
 package main
 
-// rule is one entry of x-kubernetes-validations: what must be true, which field is to blame, an
-// expression for a message that names the values, and a text for when that fails.
+// rule is one entry of x-kubernetes-validations: the expression, the field path, an expression for a
+// message that names the values, and a message for the case that this expression fails.
 type rule struct{ rule, field, message, fallback string }
 
 // poolRules are the rules of the spec of IPAddressPool that compare addresses.
@@ -37,7 +37,7 @@ es.filter(x, es.exists(y, x != y && $overlap)).map(x, $written).join(', ')`,
 	}
 }
 
-// excludeInside: what is excluded lies inside one entry of addresses.
+// excludeInside: excluded addresses are inside one entry of addresses.
 func excludeInside() rule {
 	return rule{
 		field: ".exclude",
@@ -50,7 +50,7 @@ xs.filter(x, !es.exists(e, $within)).map(x, $written).join(', ')`,
 	}
 }
 
-// reservedInside: what is reserved is in the pool.
+// reservedInside: reserved addresses are in the pool.
 func reservedInside() rule {
 	return rule{
 		field: ".reservations",

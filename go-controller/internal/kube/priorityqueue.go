@@ -24,7 +24,7 @@ type job struct {
 // priorityQueue is the priority queue of a work queue: writes of addresses come first, and writes of conditions leave
 // most writers free for them. The zero value is ready to use.
 type priorityQueue struct {
-	// high and slow are used by the work queue, under its lock.
+	// high and low are used by the work queue, under its lock.
 	high, low []job
 	// busy is the number of condition writes in progress.
 	busy atomic.Int32

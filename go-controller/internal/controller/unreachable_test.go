@@ -63,9 +63,9 @@ func TestAnnouncedIsNotClaimedWithoutTheDatabases(t *testing.T) {
 		r.unreachable, r.unread = step.unreachable, step.unread
 		w.Now = time.Unix(1000, 0).Add(step.at)
 		r.Observe(w)
-		known, lostAt := c.observe(w)
-		if (step.when == "lost" || step.when == "lost again") != lostAt.After(w.Now) {
-			t.Errorf("%s: the next look at %s", step.when, lostAt)
+		known, unreachableAt := c.observe(w)
+		if (step.when == "lost" || step.when == "lost again") != unreachableAt.After(w.Now) {
+			t.Errorf("%s: next pass at %s", step.when, unreachableAt)
 		}
 		d := c.state.Decide(w)
 		c.programmed[web] = loop.Result{Key: web, Plan: d.Plans[web]}

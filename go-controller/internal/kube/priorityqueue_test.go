@@ -12,8 +12,8 @@ import (
 )
 
 func TestAddressWritesPrecedeConditionWrites(t *testing.T) {
-	lanes := &priorityQueue{}
-	queue := workqueue.NewTypedWithConfig(workqueue.TypedQueueConfig[job]{Queue: lanes})
+	priorities := &priorityQueue{}
+	queue := workqueue.NewTypedWithConfig(workqueue.TypedQueueConfig[job]{Queue: priorities})
 	add := func(name string, address bool) { queue.Add(job{world.Key{Name: name}, address}) }
 	add("a", false)
 	add("b", false)
@@ -28,7 +28,7 @@ func TestAddressWritesPrecedeConditionWrites(t *testing.T) {
 	for queue.Len() > 0 {
 		j, _ := queue.Get()
 		got = append(got, j.key.Name)
-		lanes.done(j)
+		priorities.done(j)
 		queue.Done(j)
 	}
 	if want := []string{"c", "b", "a", "b", "d"}; !slices.Equal(got, want) {

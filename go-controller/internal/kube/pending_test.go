@@ -20,7 +20,7 @@ func TestWaitStartIsKept(t *testing.T) {
 	}{
 		"comes without an address": {nil, waiting, "now"},
 		"comes with one":           {nil, served, "never"},
-		"goes on waiting":          {waiting, waiting, "long"},
+		"continues to wait":        {waiting, waiting, "long"},
 		"was given one":            {waiting, served, "long"},
 		"keeps it":                 {served, served, "long"},
 		"lost it":                  {served, waiting, "now"},
@@ -31,7 +31,7 @@ func TestWaitStartIsKept(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := "now"
-			switch since := waitsSince(test.was, test.is, long); {
+			switch since := pendingSince(test.was, test.is, long); {
 			case since.IsZero():
 				got = "never"
 			case since.Equal(long):

@@ -8,9 +8,9 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 )
 
-// waitsSince returns the time since which a Service has been waiting for an address. A Service that has one by now
+// pendingSince returns the time since which a Service has been waiting for an address. A Service that has one by now
 // keeps that time: the informer may show its status before the API server has responded to the write.
-func waitsSince(was, is *world.Service, before time.Time) time.Time {
+func pendingSince(was, is *world.Service, before time.Time) time.Time {
 	same := was != nil && is != nil && was.UID == is.UID
 	switch {
 	case is == nil, len(is.Assigned) > 0 && !same:
