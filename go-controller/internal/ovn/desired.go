@@ -148,7 +148,7 @@ func hasBackends(p *plan.Service, node string) (yes bool) {
 	return yes
 }
 
-// brokenFor returns the errors of the nodes that a change needs: those with backends, and those that had some before it.
+// brokenFor returns the errors of the nodes that a change needs: those with backends, and those that had some before.
 // A Service that is being removed may have needed any node.
 func (w *desired) brokenFor(c dataplane.Change, broken map[string]error) error {
 	var errs []error
