@@ -3,6 +3,7 @@
 package e2e
 
 import (
+	"context"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -59,6 +60,34 @@ var _ = Describe("A segment in a cluster with interconnect", func() {
 		}) {
 			expectServed(r, where, victim)
 		}
+	})
+
+	// ovn-controller claims nothing while BFD to all other members of the HA chassis group is down. With two gateways, the
+	// survivor therefore depends on the witnesses among the other nodes (internal/ovn/rows/zone.go).
+	It("fails over between two gateways", func(ctx SpecContext) {
+		addrs := startWeb(ctx)
+		where := podNodes(ctx)
+		kubectl(ctx, "", "patch", "l2domain", "provider", "--type=merge", `-p={"spec":{"gateways":{"max":2}}}`)
+		var domain v1alpha1.L2Domain
+		Eventually(func(ctx context.Context) ([]string, error) {
+			err := read(ctx, "l2domain", "provider", &domain)
+			if len(domain.Status.Shards) != 1 {
+				return nil, err
+			}
+			return domain.Status.Shards[0].Gateways, err
+		}).WithContext(ctx).Should(HaveLen(2))
+		warmUp(ctx, addrs)
+		port, victim := activeGateway(ctx)
+		DeferCleanup(func(ctx SpecContext) { Expect(cluster.Restore(ctx, victim)).To(Succeed()) })
+		for _, r := range during(ctx, addrs, func() {
+			stay(ctx, 500*time.Millisecond)
+			Expect(cluster.Kill(victim)).To(Succeed())
+			awaitMove(ctx, port, victim)
+		}) {
+			expectServed(r, where, victim)
+		}
+		_, heir := activeGateway(ctx)
+		Expect(domain.Status.Shards[0].Gateways).To(ContainElement(heir))
 	})
 
 	// What OVN has received before a daemon died, it keeps.
