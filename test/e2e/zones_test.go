@@ -62,7 +62,7 @@ var _ = Describe("A segment in a cluster with interconnect", func() {
 		}
 	})
 
-	// ovn-controller claims nothing while BFD to all other members of the HA chassis group is down. With two gateways, the
+	// ovn-controller claims nothing while BFD to all other members of the HA chassis group is down. With two gateways the
 	// survivor therefore depends on the witnesses among the other nodes (internal/ovn/rows/zone.go).
 	It("fails over between two gateways", func(ctx SpecContext) {
 		addrs := startWeb(ctx)

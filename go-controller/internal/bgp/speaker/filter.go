@@ -126,8 +126,8 @@ func messageLength(header []byte) (int, *notificationError) {
 	return length, nil
 }
 
-// process processes a complete message whose header was checked by messageLength. It returns the message that gobgp receives
-// instead, nil for none. An error is a *notificationError or a *receivedNotification and ends the session.
+// process processes a complete message whose header was checked by messageLength. It returns the message that gobgp
+// receives instead, nil for none. An error is a *notificationError or a *receivedNotification and ends the session.
 func (f *filter) process(m []byte) ([]byte, error) {
 	kind := m[typeAt]
 	switch {
