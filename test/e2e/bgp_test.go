@@ -90,7 +90,7 @@ var _ = Describe("Addresses advertised by BGP", Ordered, func() {
 			awaitRemoved(ctx)
 		})
 		kubectl(ctx, "", "rollout", "status", "deployment/told", "--timeout=30s")
-		Eventually(ready("bgppeer", "tor")).WithContext(ctx).Should(HavePrefix("True Ready: all 3 nodes"))
+		Eventually(ready("bgppeer", "tor")).WithContext(ctx).Should(HavePrefix("True Ready: established session on 3 nodes"))
 	})
 
 	It("are reachable through all nodes, and through the remaining ones while a node drains", Label(withoutLayer2),
@@ -201,7 +201,7 @@ var _ = Describe("Addresses advertised by BGP", Ordered, func() {
 				Eventually(nextHops(vip)).WithContext(ctx).WithTimeout(30 * time.Second).
 					Should(Equal(nodeAddresses(i, "n1", "n2", "n3")))
 			}
-			Eventually(ready("bgppeer", "tor")).WithContext(ctx).Should(HavePrefix("True Ready: all 3 nodes"))
+			Eventually(ready("bgppeer", "tor")).WithContext(ctx).Should(HavePrefix("True Ready: established session on 3 nodes"))
 		})
 
 	It("are advertised only by nodes with endpoints if externalTrafficPolicy is Local", Label(withoutLayer2),

@@ -146,7 +146,7 @@ var _ = Describe("A pod with hostNetwork", func() {
 			kubectl(ctx, "", "annotate", "node", "n2", masquerade+"="+value)
 			Eventually(backends(addrs, httpPort, echoPort)).WithContext(ctx).Should(Equal([]string{"host", "one", "two"}))
 			Eventually(condition("mixed", v1alpha1.ConditionAnnounced)).WithContext(ctx).
-				ShouldNot(ContainSubstring("get no traffic"))
+				ShouldNot(ContainSubstring("no traffic is sent"))
 
 			By("checking that no rows are left")
 			removeMixed(ctx)
