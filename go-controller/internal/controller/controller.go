@@ -4,21 +4,19 @@ package controller
 
 import (
 	"context"
-	"fmt"
 	"math/rand/v2"
 	"net/netip"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/scheme"
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/tools/record"
 	"k8s.io/klog/v2"
-
-	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/decide"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube"
@@ -82,18 +80,15 @@ type Controller struct {
 	state       decide.State
 	wakeTimer   wakeTimer
 	statusCache report.Cache
-	programmed  map[world.Key]loop.Result
 	// last holds the last decision, or nil before the first one.
 	last       *report.Builder
 	withdrawal withdrawal
 	// unreachable is the time since which the databases cannot be reached, or zero if they can.
 	unreachable time.Time
 
-	mu      sync.Mutex
-	results []loop.Result // not yet read by a pass
-	// configured is set once the shards were configured, or could not be for the reason in topologyError.
-	configured    bool
-	topologyError error
+	mu sync.Mutex
+	// reported are the Services that have a new result since the last pass.
+	reported []world.Key
 }
 
 // New returns a Controller that does nothing before Run.
@@ -103,13 +98,12 @@ func New(cfg Config) (*Controller, error) {
 		return nil, err
 	}
 	c := &Controller{
-		kube:       cfg.Kube,
-		cluster:    cfg.Cluster,
-		events:     &kube.Events{},
-		metrics:    m,
-		state:      decide.NewState(rand.Uint64()),
-		wakeups:    newWakeups(),
-		programmed: map[world.Key]loop.Result{},
+		kube:    cfg.Kube,
+		cluster: cfg.Cluster,
+		events:  &kube.Events{},
+		metrics: m,
+		state:   decide.NewState(rand.Uint64()),
+		wakeups: newWakeups(),
 	}
 	c.facts = kube.NewFacts(
 		cfg.Convert,
@@ -132,7 +126,7 @@ func New(cfg Config) (*Controller, error) {
 		return c, err
 	}
 	c.observer = network.Observer
-	c.runner = loop.New(network.Dataplane, loop.Options{Report: c.report, ReportTopology: c.reportTopology,
+	c.runner = loop.New(network.Dataplane, loop.Options{Report: c.report, ReportTopology: c.requestFullPass,
 		Alive: c.applying.beat})
 	return c, nil
 }
@@ -241,50 +235,24 @@ func (c *Controller) transacted(err error) {
 	c.metrics.transacted(err)
 }
 
+// report counts the results of the runner and schedules the pass that reads them.
 func (c *Controller) report(results []loop.Result) {
 	c.mu.Lock()
-	c.results = append(c.results, results...)
+	for _, r := range results {
+		c.metrics.dataplane.WithLabelValues(outcome(r.Err)).Inc()
+		c.reported = append(c.reported, r.Key)
+	}
 	c.mu.Unlock()
 	c.wakeups.wake()
 }
 
-// takeResults records the results that the dataplane reported for Services, and returns the keys of these Services.
-func (c *Controller) takeResults() []world.Key {
+// takeReported returns the Services that have a new result since the last pass.
+func (c *Controller) takeReported() []world.Key {
 	c.mu.Lock()
-	results := c.results
-	c.results = nil
-	c.mu.Unlock()
-	keys := make([]world.Key, 0, len(results))
-	for _, r := range results {
-		keys = append(keys, r.Key)
-		if r.Err != nil {
-			// Log an error once, not for each retry.
-			if last := c.programmed[r.Key].Err; last == nil || last.Error() != r.Err.Error() {
-				klog.ErrorS(r.Err, "Failed to apply Service, will retry", "service", r.Key.String())
-			}
-		}
-		c.metrics.dataplane.WithLabelValues(outcome(r.Err)).Inc()
-		if r.Plan == nil && r.Err == nil {
-			delete(c.programmed, r.Key)
-		} else {
-			c.programmed[r.Key] = r
-		}
-	}
-	return keys
-}
-
-func (c *Controller) reportTopology(err error) {
-	c.mu.Lock()
-	events := !c.configured || fmt.Sprint(c.topologyError) != fmt.Sprint(err)
-	c.configured, c.topologyError = true, err
-	c.mu.Unlock()
-	if !events {
-		return
-	}
-	if err != nil {
-		klog.ErrorS(err, "Failed to configure topology, will retry")
-	}
-	c.requestFullPass()
+	defer c.mu.Unlock()
+	reported := c.reported
+	c.reported = nil
+	return reported
 }
 
 func (c *Controller) decide(ctx context.Context) {
@@ -326,7 +294,8 @@ func (c *Controller) amendPass() bool {
 			statuses[key] = c.last.Service(change.Is)
 		}
 	}
-	for _, key := range c.takeResults() {
+	for _, key := range c.takeReported() {
+		c.last.SetResult(key, c.runner.Result(key))
 		if s, ok := c.state.Planned(key); ok {
 			statuses[key] = c.last.Service(s)
 		}
@@ -347,7 +316,7 @@ func (c *Controller) amendPass() bool {
 func (c *Controller) fullPass() {
 	start := time.Now()
 	c.fullPassDue.Store(false)
-	c.takeResults()
+	c.takeReported()
 	w, left := c.facts.Snapshot(c.cluster)
 	w.Now = start
 	known, unreachableAt := c.observe(w)
@@ -402,38 +371,4 @@ func (c *Controller) logDecision(d *decide.Decision) {
 				"mac", r.MAC, "reason", r.Reason)
 		}
 	}
-}
-
-// reconnectTime is how long databases may be unreachable before statuses report it. Finding another leader of a
-// database cluster or restarting a server must not cause the statuses of all Services to be written twice.
-const reconnectTime = 5 * time.Second
-
-// observe returns the state observed from the network. unreachableAt is the time at which statuses will report that its
-// databases are unreachable, or the zero time if no such report is pending.
-func (c *Controller) observe(w *world.Snapshot) (known report.Observed, unreachableAt time.Time) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	known = report.Observed{
-		Synced:        c.synced(),
-		Programmed:    c.programmed,
-		Configured:    c.configured,
-		TopologyError: c.topologyError,
-	}
-	if c.observer == nil {
-		return known, time.Time{}
-	}
-	known.Unread = c.observer.Unread() != nil
-	if c.observer.Unreachable() == nil {
-		c.unreachable = time.Time{}
-		return known, time.Time{}
-	}
-	if c.unreachable.IsZero() {
-		c.unreachable = w.Now
-	}
-	if at := c.unreachable.Add(reconnectTime); w.Now.Before(at) {
-		return known, at
-	}
-	known.Unreachable = "the controller is not connected to OVN's databases, so the state of the gateways is unknown; " +
-		"OVN keeps its configuration"
-	return known, time.Time{}
 }

@@ -6,9 +6,11 @@ import (
 	"context"
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/dataplane"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/ovn"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/report"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 )
 
@@ -88,4 +90,35 @@ func servicesToVerify(w *world.Snapshot) []world.Key {
 		}
 	}
 	return keys
+}
+
+// reconnectTime is how long databases may be unreachable before statuses report it. Finding another leader of a
+// database cluster or restarting a server must not cause the statuses of all Services to be written twice.
+const reconnectTime = 5 * time.Second
+
+// observe returns the state observed from the network. unreachableAt is the time at which statuses will report that its
+// databases are unreachable, or the zero time if no such report is pending.
+func (c *Controller) observe(w *world.Snapshot) (known report.Observed, unreachableAt time.Time) {
+	known = report.Observed{Synced: c.synced()}
+	if c.runner != nil {
+		known.Programmed = c.runner.Results()
+		known.Configured, known.TopologyError = c.runner.TopologyResult()
+	}
+	if c.observer == nil {
+		return known, time.Time{}
+	}
+	known.Unread = c.observer.Unread() != nil
+	if c.observer.Unreachable() == nil {
+		c.unreachable = time.Time{}
+		return known, time.Time{}
+	}
+	if c.unreachable.IsZero() {
+		c.unreachable = w.Now
+	}
+	if at := c.unreachable.Add(reconnectTime); w.Now.Before(at) {
+		return known, at
+	}
+	known.Unreachable = "the controller is not connected to OVN's databases, so the state of the gateways is unknown; " +
+		"OVN keeps its configuration"
+	return known, time.Time{}
 }

@@ -42,7 +42,7 @@ var web = world.Key{Namespace: "shop", Name: "web"}
 // read again. A connection that returns quickly changes no status.
 func TestAnnouncedIsNotClaimedWithoutTheDatabases(t *testing.T) {
 	r := &remote{shardStates: map[world.ShardID]world.ShardState{{Domain: "lan"}: {Active: "chassis-2"}}}
-	c := &Controller{observer: r, programmed: map[world.Key]loop.Result{}, wakeups: newWakeups()}
+	c := &Controller{observer: r, wakeups: newWakeups()}
 	w := worldtest.Small(5, worldtest.Service(web, 1))
 	gone := errors.New("not connected")
 	for _, step := range []struct {
@@ -68,7 +68,7 @@ func TestAnnouncedIsNotClaimedWithoutTheDatabases(t *testing.T) {
 			t.Errorf("%s: next pass at %s", step.when, unreachableAt)
 		}
 		d := c.state.Decide(w)
-		c.programmed[web] = loop.Result{Key: web, Plan: d.Plans[web]}
+		known.Programmed = map[world.Key]loop.Result{web: {Key: web, Plan: d.Plans[web]}}
 		got := ""
 		b := report.NewBuilder(d, known)
 		if v := b.Services(&report.Cache{})[web].Announced; v != nil {

@@ -2,6 +2,9 @@
 
 // Package loop reconciles one dataplane with the newest plans.
 //
+// A Runner has the only record of what the dataplane has accepted, its results. Statuses and the Leases of agents
+// are derived from copies of it.
+//
 // Invariants:
 //   - Only differences from what the dataplane last accepted are applied. A plan that changes and changes back in the
 //     meantime causes no call.

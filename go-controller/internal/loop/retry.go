@@ -2,11 +2,7 @@
 
 package loop
 
-import (
-	"time"
-
-	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/plan"
-)
+import "time"
 
 // The delay after a failure, which doubles with each consecutive one.
 const (
@@ -14,23 +10,17 @@ const (
 	maxBackoff = time.Minute
 )
 
-// retry records a failed attempt: the plan that was tried and when to retry.
+// retry is the state of something that has failed: how often in succession, and when to try again.
 type retry struct {
-	plan     *plan.Service
 	failures int
 	at       time.Time
 }
 
-// next returns the state after one more failure. A plan that differs from the last one starts at the first delay
-// again.
-func (t retry) next(tried *plan.Service) retry {
-	failures := t.failures
-	if !Equal(t.plan, tried) {
-		failures = 0
-	}
+// next returns the state after one more failure.
+func (t retry) next() retry {
 	pause := maxBackoff
-	if failures < 11 {
-		pause = min(minBackoff<<failures, maxBackoff)
+	if t.failures < 11 {
+		pause = min(minBackoff<<t.failures, maxBackoff)
 	}
-	return retry{plan: tried, failures: failures + 1, at: time.Now().Add(pause)}
+	return retry{failures: t.failures + 1, at: time.Now().Add(pause)}
 }

@@ -16,20 +16,13 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 )
 
-// Result is the outcome of the newest attempt to apply a Service.
-type Result struct {
-	Key world.Key
-	// Plan is the plan that was applied, nil for a removal.
-	Plan *plan.Service
-	Err  error
-}
-
 // Options of a Runner.
 type Options struct {
 	// Report is called with the results of each batch, from the runner's goroutine. It must not block. It may be nil.
 	Report func([]Result)
-	// ReportTopology is called with the result of the last Configure or Prune (nil: success). It may be nil.
-	ReportTopology func(error)
+	// ReportTopology is called when TopologyResult has changed, from the runner's goroutine. It must not block. It may
+	// be nil.
+	ReportTopology func()
 	// Alive is called before each unit of work, and every few seconds while the runner is idle. It may be nil.
 	Alive func()
 	// Batch is the maximum number of repetitions in one Apply, so that changes need not wait for all of them; 0 means
@@ -42,7 +35,7 @@ type Options struct {
 // aliveEvery is the time between two calls of Alive while the runner is idle.
 const aliveEvery = 5 * time.Second
 
-// Runner applies the newest plans to a dataplane. Set, Change and Resync may be called from any goroutine.
+// Runner applies the newest plans to a dataplane. All methods except Run may be called from any goroutine.
 type Runner struct {
 	dataplane dataplane.Dataplane
 	options   Options
@@ -52,14 +45,21 @@ type Runner struct {
 	// changed are the plans that differ from those in newest or, if that is nil, in want.
 	changed map[world.Key]*plan.Service
 	resync  bool
-	wake    chan struct{}
+	// forget is set until Run has discarded the results.
+	forget bool
+	wake   chan struct{}
+	// results holds the newest result of each Service that the dataplane may have. Run's goroutine alone modifies it,
+	// and reads it without the lock.
+	results map[world.Key]Result
+	// configured and topologyResult are what TopologyResult returns.
+	configured     bool
+	topologyResult error
 
 	// The following fields belong to Run's goroutine.
 	want    *desired
-	applied map[world.Key]*plan.Service // accepted by the dataplane
-	dirty   map[world.Key]struct{}      // want differs from applied
-	stale   map[world.Key]struct{}      // to be repeated
-	retries map[world.Key]retry         // failed; the state in the dataplane is unknown
+	dirty   map[world.Key]struct{} // want differs from the plan in results
+	stale   map[world.Key]struct{} // to be repeated
+	retries map[world.Key]retry    // failed
 
 	topology      *plan.Topology // accepted by the dataplane
 	topologyRetry retry
@@ -84,7 +84,7 @@ func New(d dataplane.Dataplane, o Options) *Runner {
 		o.Report = func([]Result) {}
 	}
 	if o.ReportTopology == nil {
-		o.ReportTopology = func(error) {}
+		o.ReportTopology = func() {}
 	}
 	if o.Alive == nil {
 		o.Alive = func() {}
@@ -94,7 +94,7 @@ func New(d dataplane.Dataplane, o Options) *Runner {
 		options:   o,
 		changed:   map[world.Key]*plan.Service{},
 		wake:      make(chan struct{}, 1),
-		applied:   map[world.Key]*plan.Service{},
+		results:   map[world.Key]Result{},
 		dirty:     map[world.Key]struct{}{},
 		stale:     map[world.Key]struct{}{},
 		retries:   map[world.Key]retry{},
@@ -128,6 +128,15 @@ func (r *Runner) Resync() {
 	r.signal()
 }
 
+// Forget discards all results and applies everything again: the rows that the plans need have changed. No result
+// from before the last Set counts any more.
+func (r *Runner) Forget() {
+	r.mu.Lock()
+	r.forget = true
+	r.mu.Unlock()
+	r.signal()
+}
+
 func (r *Runner) signal() {
 	select {
 	case r.wake <- struct{}{}:
@@ -157,8 +166,12 @@ func (r *Runner) Run(ctx context.Context) {
 // pull adopts the newest desired state and determines how it differs from what the dataplane has.
 func (r *Runner) pull() {
 	r.mu.Lock()
-	newest, changed, resync := r.newest, r.changed, r.resync
-	r.newest, r.resync = nil, false
+	newest, changed, resync, forget := r.newest, r.changed, r.resync, r.forget
+	r.newest, r.resync, r.forget = nil, false, false
+	if forget {
+		clear(r.results)
+		clear(r.retries)
+	}
 	if newest != nil || r.want != nil {
 		r.changed = map[world.Key]*plan.Service{}
 	}
@@ -167,10 +180,12 @@ func (r *Runner) pull() {
 	first := r.want == nil && newest != nil
 	if newest != nil {
 		r.want = newest
-		r.compare()
 	}
 	if r.want == nil {
 		return
+	}
+	if newest != nil || forget {
+		r.compare()
 	}
 	for k, p := range changed {
 		if p == nil {
@@ -181,7 +196,7 @@ func (r *Runner) pull() {
 		r.markDirty(k)
 	}
 	now := time.Now()
-	if first || resync || !now.Before(r.nextResync) {
+	if first || resync || forget || !now.Before(r.nextResync) {
 		r.markAllStale(now)
 	}
 	for k, retry := range r.retries {
@@ -196,22 +211,15 @@ func (r *Runner) compare() {
 	for k := range r.want.plans {
 		r.markDirty(k)
 	}
-	for k := range r.applied {
-		r.markDirty(k)
-	}
-	for k := range r.retries {
+	for k := range r.results {
 		r.markDirty(k)
 	}
 }
 
-// markDirty records whether the plan of a Service must be applied.
+// markDirty records whether the plan of a Service must be applied. A plan that has failed waits for its retry. A
+// different plan is tried now.
 func (r *Runner) markDirty(k world.Key) {
-	last, has := r.applied[k], r.want.plans[k]
-	if retry, failed := r.retries[k]; failed {
-		// The same plan waits for its retry. A different plan is tried now.
-		last = retry.plan
-	}
-	if Equal(last, has) {
+	if Equal(r.results[k].Plan, r.want.plans[k]) {
 		delete(r.dirty, k)
 	} else {
 		r.dirty[k] = struct{}{}
@@ -264,10 +272,10 @@ func (r *Runner) configure(ctx context.Context) {
 		return
 	}
 	r.topologyError = err
-	r.options.ReportTopology(err)
+	r.recordTopology(err)
 	if err != nil {
 		r.topologyStale = true
-		r.topologyRetry = r.topologyRetry.next(nil)
+		r.topologyRetry = r.topologyRetry.next()
 		if r.partiallyFailed() {
 			r.topology = topology
 		}
@@ -292,7 +300,7 @@ func (r *Runner) batch() []dataplane.Change {
 	pick := func(k world.Key) {
 		delete(r.dirty, k)
 		delete(r.stale, k)
-		if last, failed := r.retries[k]; failed && time.Now().Before(last.at) && Equal(last.plan, r.want.plans[k]) {
+		if time.Now().Before(r.retries[k].at) && Equal(r.results[k].Plan, r.want.plans[k]) {
 			return
 		}
 		batch = append(batch, dataplane.Change{Key: k, Want: r.want.plans[k]})
@@ -317,33 +325,23 @@ func (r *Runner) apply(ctx context.Context, batch []dataplane.Change) {
 	}
 	results := make([]Result, 0, len(batch))
 	for _, c := range batch {
-		err := failed[c.Key]
-		results = append(results, Result{c.Key, c.Want, err})
-		switch {
-		case err != nil:
-			delete(r.applied, c.Key)
-			r.retries[c.Key] = r.retries[c.Key].next(c.Want)
-		case c.Want == nil:
-			delete(r.applied, c.Key)
-			delete(r.retries, c.Key)
-		default:
-			r.applied[c.Key] = c.Want
-			delete(r.retries, c.Key)
-		}
+		results = append(results, Result{c.Key, c.Want, failed[c.Key]})
 	}
-	r.options.Report(results)
+	if r.record(results) {
+		r.options.Report(results)
+	}
 }
 
 func (r *Runner) prune(ctx context.Context) {
 	want := r.want.plans
 	err := r.dataplane.Prune(ctx, func(k world.Key) bool { return want[k] != nil })
 	if err != nil && ctx.Err() == nil {
-		r.options.ReportTopology(err)
-		r.pruneRetry = r.pruneRetry.next(nil)
+		r.recordTopology(err)
+		r.pruneRetry = r.pruneRetry.next()
 		return
 	}
 	if r.pruneRetry.failures > 0 {
-		r.options.ReportTopology(r.topologyError)
+		r.recordTopology(r.topologyError)
 	}
 	r.pruneDue, r.pruneRetry = false, retry{}
 }

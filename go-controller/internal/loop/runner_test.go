@@ -199,18 +199,28 @@ func TestResyncRepeatsEverything(t *testing.T) {
 }
 
 func TestFailingTopologyDoesNotBlockServices(t *testing.T) {
-	var reports []error
-	o := loop.Options{ReportTopology: func(err error) { reports = append(reports, err) }}
+	reports := 0
+	o := loop.Options{ReportTopology: func() { reports++ }}
 	run(t, o, func(t *testing.T, d *recording.Dataplane, r *loop.Runner) {
+		result := func(reported int, configured bool, message string) {
+			t.Helper()
+			got, err := r.TopologyResult()
+			expect(t, "reports", reports, reported)
+			expect(t, "configured", got, configured)
+			expect(t, "error", fmt.Sprint(err), message)
+		}
+		result(0, false, "<nil>")
 		d.FailConfigure(func() error { return errors.New("no such chassis") })
 		r.Set(topology("physnet"), many(2, 80))
 		synctest.Wait()
 		expect(t, "services", len(d.Services()), 2)
+		pass(time.Second)
+		result(1, true, "no such chassis")
 		d.FailConfigure(nil)
 		pass(time.Second)
 		synctest.Wait()
 		expect(t, "configured", d.Topology() != nil, true)
-		expect(t, "last report", reports[len(reports)-1], nil)
+		result(2, true, "<nil>")
 	})
 }
 
@@ -244,7 +254,56 @@ func TestResultsAreReported(t *testing.T) {
 		synctest.Wait()
 		expect(t, "failed", got[key(0)].Err != nil, true)
 		expect(t, "done", got[key(1)], loop.Result{Key: key(1), Plan: want[key(1)]})
+
+		expect(t, "recorded", len(r.Results()), 2)
+		expect(t, "recorded as failed", r.Result(key(0)).Err != nil, true)
+		expect(t, "recorded as done", *r.Result(key(1)), got[key(1)])
+		r.Change(key(1), nil)
+		synctest.Wait()
+		expect(t, "the result of a removed Service", r.Result(key(1)), nil)
 	})
+}
+
+// A result of an Apply that began before Forget does not count.
+func TestForgottenResultsDoNotCount(t *testing.T) {
+	var r *loop.Runner
+	d := &applying{}
+	synctest.Test(t, func(t *testing.T) {
+		r = loop.New(d, loop.Options{})
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan struct{})
+		go func() { defer close(done); r.Run(ctx) }()
+		d.during = func() {
+			d.during = nil
+			r.Forget()
+			expect(t, "results at once", len(r.Results()), 0)
+		}
+		r.Set(topology("physnet"), many(3, 80))
+		synctest.Wait()
+		expect(t, "results", len(r.Results()), 3)
+		expect(t, "calls", d.Calls(), recording.Calls{Configure: 2, Apply: 2, Prune: 1, Changes: 6})
+
+		d.Break(key(0))
+		r.Forget()
+		synctest.Wait()
+		expect(t, "failed", r.Result(key(0)).Err != nil, true)
+		expect(t, "changes", d.Calls().Changes, 9)
+		cancel()
+		<-done
+	})
+}
+
+// applying calls a function during Apply.
+type applying struct {
+	recording.Dataplane
+	during func()
+}
+
+func (d *applying) Apply(ctx context.Context, changes []dataplane.Change) map[world.Key]error {
+	if d.during != nil {
+		d.during()
+	}
+	return d.Dataplane.Apply(ctx, changes)
 }
 
 func TestChangeAppliesOnlyThatService(t *testing.T) {

@@ -12,7 +12,8 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 )
 
-// desired holds the latest plans.
+// desired holds the latest plans that were passed to Apply, by Service and by node. What of them OVN has is in the
+// replica of its database, and which of them it has accepted is in the results of package loop.
 type desired struct {
 	plans map[world.Key]*plan.Service
 	// nodes maps each node name to the plans that have backends on it, once each. The requirements of a node's rows

@@ -64,9 +64,6 @@ type Agent struct {
 
 	mu sync.Mutex
 	published
-	// results are the outcomes of plans; topologyError is that of the shards.
-	results       map[world.Key]loop.Result
-	topologyError error
 
 	// Used by work only.
 	clusterID string
@@ -83,7 +80,7 @@ type Agent struct {
 
 // New returns an Agent. It does nothing before Run.
 func New(o Options) (*Agent, error) {
-	a := &Agent{options: o, wake: make(chan struct{}, 1), results: map[world.Key]loop.Result{}, claims: claims{},
+	a := &Agent{options: o, wake: make(chan struct{}, 1), claims: claims{},
 		contestedSince: map[world.ShardID]time.Time{}, published: newPublished()}
 	var err error
 	if a.metrics, err = newMetrics(o.Registerer); err != nil {
@@ -98,7 +95,9 @@ func New(o Options) (*Agent, error) {
 	if err != nil {
 		return nil, fmt.Errorf("l2 agent of node %s: %w", o.Node, err)
 	}
-	a.runner = loop.New(a.dataplane, loop.Options{Report: a.record, ReportTopology: a.recordTopology})
+	a.runner = loop.New(a.dataplane, loop.Options{
+		Report: func([]loop.Result) { a.changed() }, ReportTopology: a.changed,
+	})
 	a.informers = map[string]cache.Controller{
 		"nodes": kube.NewNodeInformer(o.Kube, func(old, now *corev1.Node) {
 			a.set(func() bool { return a.setNode(old, now) })
@@ -255,40 +254,10 @@ func (a *Agent) step() bool {
 	a.runner.Set(topology, plans)
 	if role := roleOf(topology); role != a.role {
 		a.role = role
-		a.mu.Lock()
-		clear(a.results)
-		a.mu.Unlock()
-		a.resync.Store(true)
+		a.runner.Forget()
 	}
 	if a.resync.Swap(false) {
 		a.runner.Resync()
 	}
 	return true
-}
-
-// record records the results of plans.
-func (a *Agent) record(results []loop.Result) {
-	a.mu.Lock()
-	for _, r := range results {
-		if last := a.results[r.Key].Err; r.Err != nil && (last == nil || last.Error() != r.Err.Error()) {
-			klog.ErrorS(r.Err, "Failed to apply Service, will retry", "service", r.Key.String())
-		}
-		if r.Plan == nil && r.Err == nil {
-			delete(a.results, r.Key)
-		} else {
-			a.results[r.Key] = r
-		}
-	}
-	a.mu.Unlock()
-	a.changed()
-}
-
-func (a *Agent) recordTopology(err error) {
-	a.mu.Lock()
-	if err != nil && fmt.Sprint(err) != fmt.Sprint(a.topologyError) {
-		klog.ErrorS(err, "Failed to configure topology, will retry")
-	}
-	a.topologyError = err
-	a.mu.Unlock()
-	a.changed()
 }

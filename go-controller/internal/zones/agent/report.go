@@ -42,9 +42,9 @@ func (a *Agent) report() {
 	if a.dataplane.UnreadSB() == nil { // Otherwise nobody knows whether the node still has what it claimed.
 		r.Contested = a.contested(r.Claims, time.Now())
 	}
-	r.Applied, r.Failed = a.progress(n.Name, a.results)
-	topologyError := a.topologyError
+	r.Applied, r.Failed = a.progress(n.Name, a.runner.Results())
 	a.mu.Unlock()
+	_, topologyError := a.runner.TopologyResult()
 	r.Problem, r.Unwritable = a.problem(topologyError)
 	text, err := convert.ZoneReport(r)
 	if err != nil {

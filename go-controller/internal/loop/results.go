@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package loop
+
+import (
+	"fmt"
+	"maps"
+
+	"k8s.io/klog/v2"
+
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/plan"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
+)
+
+// Result is the outcome of the newest attempt to apply a Service.
+type Result struct {
+	Key world.Key
+	// Plan is the plan that was tried, nil for a removal.
+	Plan *plan.Service
+	// Err is nil if the dataplane has accepted the plan. Otherwise, its state is unknown.
+	Err error
+}
+
+// Results returns a copy of the newest results, without those of Services that were removed.
+func (r *Runner) Results() map[world.Key]Result {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.forget {
+		return map[world.Key]Result{}
+	}
+	return maps.Clone(r.results)
+}
+
+// Result returns the newest result of a Service, or nil if there is none or the Service was removed.
+func (r *Runner) Result(key world.Key) *Result {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if result, ok := r.results[key]; ok && !r.forget {
+		return &result
+	}
+	return nil
+}
+
+// TopologyResult returns false before the first attempt to configure the topology, and the error of the newest one, or
+// of the last Prune.
+func (r *Runner) TopologyResult() (configured bool, err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.configured, r.topologyResult
+}
+
+// record records the newest results. It returns false if these have been discarded in the meantime.
+func (r *Runner) record(results []Result) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.forget {
+		return false
+	}
+	for _, result := range results {
+		k, last := result.Key, r.results[result.Key]
+		if result.Err == nil {
+			delete(r.retries, k)
+		} else {
+			if !Equal(last.Plan, result.Plan) {
+				delete(r.retries, k) // a different plan starts at the first delay again
+			}
+			r.retries[k] = r.retries[k].next()
+			// Log an error once, not for each retry.
+			if last.Err == nil || last.Err.Error() != result.Err.Error() {
+				klog.ErrorS(result.Err, "Failed to apply Service, will retry", "service", k.String())
+			}
+		}
+		if result.Plan == nil && result.Err == nil {
+			delete(r.results, k)
+		} else {
+			r.results[k] = result
+		}
+	}
+	return true
+}
+
+// recordTopology records the result of the topology.
+func (r *Runner) recordTopology(err error) {
+	r.mu.Lock()
+	changed := !r.configured || fmt.Sprint(r.topologyResult) != fmt.Sprint(err)
+	r.configured, r.topologyResult = true, err
+	r.mu.Unlock()
+	if !changed {
+		return
+	}
+	if err != nil {
+		klog.ErrorS(err, "Failed to configure topology, will retry")
+	}
+	r.options.ReportTopology()
+}

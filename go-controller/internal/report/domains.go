@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package report
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/dataplane"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/place"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
+)
+
+// maxExcluded is the maximum number of nodes that the status of a domain lists (L2DomainStatus.ExcludedNodes).
+const maxExcluded = 64
+
+// Domains returns the statuses of all L2Domains, by name.
+func (v *Builder) Domains() map[string]kube.Merge[*v1alpha1.L2Domain] {
+	addresses := map[world.ShardID]int32{}
+	for _, placements := range v.Placements.Services {
+		for _, placement := range placements {
+			if placement.Reason == "" {
+				addresses[placement.Shard]++
+			}
+		}
+	}
+	out := make(map[string]kube.Merge[*v1alpha1.L2Domain], len(v.Layout.Domains))
+	for _, d := range v.Layout.Domains {
+		verdicts := kube.Verdicts{v1alpha1.ConditionAccepted: kube.Accepted(d.Spec.Problems, d.Problems)}
+		if ready := v.domainReady(d); ready != nil {
+			verdicts[v1alpha1.ConditionReady] = *ready
+		}
+		out[d.Spec.Name] = kube.DomainStatus(v.domain(d, addresses), verdicts, v.Synced && !v.Unread || d.Unserved != "")
+	}
+	return out
+}
+
+func (v *Builder) domain(d *place.Domain, addresses map[world.ShardID]int32) v1alpha1.L2DomainStatus {
+	var status v1alpha1.L2DomainStatus
+	anchors, ordinals := v.anchors(d.Spec.Name), v.ordinals(d.Spec.Name)
+	eligible, active := map[string]struct{}{}, map[string]struct{}{}
+	for _, shard := range d.Shards {
+		s := v1alpha1.ShardStatus{Index: int32(shard.ID.Index), Addresses: addresses[shard.ID], Active: v.active[shard.ID],
+			Anchors: anchors[shard.ID], Ordinal: ordinals[shard.ID]}
+		for _, g := range shard.Gateways {
+			eligible[g.Node] = struct{}{}
+			s.Gateways = append(s.Gateways, g.Node)
+		}
+		if s.Addresses > 0 {
+			status.Shards = append(status.Shards, s)
+			active[s.Active] = struct{}{}
+		}
+	}
+	for _, left := range d.Excluded {
+		if left.Reason == place.ReasonEnoughGateways {
+			eligible[left.Node] = struct{}{}
+		}
+		if len(status.ExcludedNodes) < maxExcluded {
+			status.ExcludedNodes = append(status.ExcludedNodes,
+				v1alpha1.ExcludedNode{Name: left.Node, Reason: string(left.Reason), Message: left.Message})
+		}
+	}
+	status.EligibleNodes = int32(len(eligible))
+	delete(active, "")
+	status.ActiveGateways = strings.Join(slices.Sorted(maps.Keys(active)), ", ")
+	return status
+}
+
+// anchors returns the external addresses of a domain's shards.
+func (v *Builder) anchors(domain string) map[world.ShardID][]string {
+	anchors := map[world.ShardID][]string{}
+	for _, d := range v.Topology.Domains {
+		if d.Name != domain {
+			continue
+		}
+		for _, s := range d.Shards {
+			for _, a := range s.Anchors {
+				anchors[s.ID] = append(anchors[s.ID], a.Addr().String())
+			}
+		}
+	}
+	return anchors
+}
+
+// domainReady returns the verdict whether a domain can announce addresses, or nil while the dataplane has not reported.
+func (v *Builder) domainReady(d *place.Domain) *kube.Verdict {
+	not := func(reason, message string) *kube.Verdict {
+		return &kube.Verdict{Status: metav1.ConditionFalse, Reason: reason, Message: message}
+	}
+	switch {
+	case len(d.Spec.Problems) > 0:
+		return not(v1alpha1.ReasonInvalid, "the L2Domain is invalid and not served; see "+v1alpha1.ConditionAccepted)
+	case d.DisabledReason != "":
+		return not(v1alpha1.ReasonDisabledByMode, d.DisabledReason)
+	case d.Unserved != "":
+		return not(v1alpha1.ReasonUnsupported, d.Unserved)
+	case !v.Synced:
+		return nil
+	case v.Unreachable != "":
+		return &kube.Verdict{Status: metav1.ConditionUnknown, Reason: v1alpha1.ReasonDatabaseUnreachable,
+			Message: v.Unreachable}
+	case len(d.Shards) == 0:
+		return not(v1alpha1.ReasonNoGateway, d.NoGateway)
+	case len(d.Pools) == 0:
+		return not(v1alpha1.ReasonNoPools, strings.Join(append([]string{"no pool is assigned to the L2Domain"},
+			d.Problems...), "; "))
+	case v.topologyErrorOf(d) != nil:
+		return not(v1alpha1.ReasonDataplaneError, fmt.Sprintf("%v; retrying", v.topologyErrorOf(d)))
+	case !v.Configured:
+		return nil
+	}
+	ready := kube.Verdict{Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonReady,
+		Message: strings.Join(append([]string{world.Count(len(d.Shards), "shard") + " with gateways"}, d.Warnings...), "; ")}
+	switch {
+	case d.AllDraining:
+		ready.Reason = v1alpha1.ReasonGatewaysDraining
+	case d.TooFewGateways:
+		ready.Reason = v1alpha1.ReasonTooFewGateways
+	}
+	return &ready
+}
+
+// topologyErrorOf returns the error that prevents shards of a domain from being configured, or nil.
+func (v *Builder) topologyErrorOf(d *place.Domain) error {
+	var shards dataplane.ShardsError
+	if !errors.As(v.TopologyError, &shards) {
+		return v.TopologyError
+	}
+	own := dataplane.ShardsError{}
+	for id, why := range shards {
+		if id.Domain == d.Spec.Name {
+			own[id] = why
+		}
+	}
+	if len(own) == 0 {
+		return nil
+	}
+	return own
+}
