@@ -199,6 +199,29 @@ func (l *Lab) annotations(n Node) (map[string]string, error) {
 	return out, nil
 }
 
+// DeleteNode deletes the Node object, as an administrator does who removes a node. add creates it again.
+func (l *Lab) DeleteNode(ctx context.Context, name string) (add func(context.Context) error, err error) {
+	n, err := l.Node(name)
+	if err != nil {
+		return nil, err
+	}
+	client, err := l.Client()
+	if err != nil {
+		return nil, err
+	}
+	object, err := client.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
+	if err != nil {
+		return nil, err
+	}
+	if err := client.CoreV1().Nodes().Delete(ctx, name, metav1.DeleteOptions{}); err != nil {
+		return nil, err
+	}
+	return func(ctx context.Context) error {
+		return kubelet.Register(ctx, client, kubelet.Node{Name: name, Annotations: object.Annotations,
+			Labels: object.Labels, IPs: addrsOf(n.LAN), PodCIDRs: n.PodSubnets})
+	}, nil
+}
+
 // Drain excludes a node from load balancing by its label, as an administrator does before maintenance. Undrain reverts
 // it.
 func (l *Lab) Drain(ctx context.Context, name string) error { return l.exclude(ctx, name, "true") }

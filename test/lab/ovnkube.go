@@ -10,6 +10,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -29,6 +30,8 @@ const (
 	ovnkubeName = "ovnkube"
 	// noToken is a placeholder that ovnkube requires for the configuration of its CNI plugin, which does not run here.
 	noToken = "none"
+	// ovnkubeMetrics is where ovnkube serves its metrics, inside its namespace.
+	ovnkubeMetrics = "127.0.0.1:9410"
 	// ovnkubeStart bounds the time until br-ex of a node has the flows of OVN-Kubernetes.
 	ovnkubeStart = 3 * time.Minute
 	// gatewayCookie marks the flows of OVN-Kubernetes on br-ex.
@@ -144,6 +147,68 @@ func (l *Lab) startOVNKubeNode(ctx context.Context, n Node) error {
 	return nil
 }
 
+// RestartOVNKube kills all instances of ovnkube at once by SIGKILL and starts them again. It returns when all of them
+// are ready.
+func (l *Lab) RestartOVNKube(ctx context.Context) error {
+	for _, short := range l.ovnkubeNamespaces() {
+		p, err := proc.Find(l.path(short), ovnkubeName)
+		if err == nil {
+			err = p.Kill()
+		}
+		if err != nil {
+			return fmt.Errorf("kill ovnkube of %s: %w", short, err)
+		}
+	}
+	if err := l.runOVNKube(ctx, centralNetns, l.centralFlags()...); err != nil {
+		return err
+	}
+	g, gctx := errgroup.WithContext(ctx)
+	for _, n := range l.Nodes {
+		g.Go(func() error { return l.startOVNKubeNode(gctx, n) })
+	}
+	if err := g.Wait(); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, ovnkubeStart)
+	defer cancel()
+	for _, short := range l.ovnkubeNamespaces() {
+		if err := poll(ctx, func() error { return l.ovnkubeReady(ctx, short) }); err != nil {
+			return fmt.Errorf("ovnkube of %s: %w\n%s", short, err, l.logTail(short, ovnkubeName))
+		}
+	}
+	return nil
+}
+
+// ovnkubeNamespaces returns the namespaces in which ovnkube runs.
+func (l *Lab) ovnkubeNamespaces() []string {
+	shorts := []string{centralNetns}
+	for _, n := range l.Nodes {
+		shorts = append(shorts, n.Name)
+	}
+	return shorts
+}
+
+// readyMetric is the time that a component of ovnkube took to start, 0 until it is ready.
+var readyMetric = regexp.MustCompile(`(?m)^ovnkube_\w+_ready_duration_seconds(?:\{.*\})? (\S+)$`)
+
+// ovnkubeReady returns nil if all components of the ovnkube in a namespace are ready.
+func (l *Lab) ovnkubeReady(ctx context.Context, short string) error {
+	metrics, err := l.Exec(ctx, short, "curl", "-sS", "--max-time", "5", "http://"+ovnkubeMetrics+"/metrics")
+	if err != nil {
+		return err
+	}
+	components := readyMetric.FindAllStringSubmatch(metrics, -1)
+	for _, c := range components {
+		if c[1] == "0" {
+			return errors.New("not ready: " + c[0])
+		}
+	}
+	if len(components) == 0 {
+		return errors.New("no component reports that it is ready")
+	}
+	return nil
+}
+
 // runOVNKube starts ovnkube in a namespace.
 func (l *Lab) runOVNKube(ctx context.Context, short string, flags ...string) error {
 	cp, err := l.ControlPlane()
@@ -157,7 +222,7 @@ func (l *Lab) runOVNKube(ctx context.Context, short string, flags ...string) err
 		"--k8s-service-cidrs=" + strings.Join(texts(serviceSubnets()), ","),
 		"--gateway-mode=" + network.Gateway, "--loglevel=4", "--ovn-config-namespace=" + productNamespace,
 		"--host-network-namespace=" + hostNetworkNamespace,
-		"--metrics-bind-address=127.0.0.1:9410", "--ovn-metrics-bind-address=127.0.0.1:9476",
+		"--metrics-bind-address=" + ovnkubeMetrics, "--ovn-metrics-bind-address=127.0.0.1:9476",
 		"--pidfile=" + l.path(short, "ovnkube.pid"),
 	}
 	if network.Zones() {

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
+)
+
+// gatewaysOf returns a function that gets the gateways of the only shard of an L2Domain in their order.
+func gatewaysOf(domain string) func(context.Context) ([]string, error) {
+	return func(ctx context.Context) ([]string, error) {
+		var d v1alpha1.L2Domain
+		if err := read(ctx, "l2domain", domain, &d); err != nil || len(d.Status.Shards) != 1 {
+			return nil, err
+		}
+		return d.Status.Shards[0].Gateways, nil
+	}
+}
+
+var _ = Describe("A node", func() {
+	It("that fails and is deleted is no gateway any more, and joins behind the others when it is added again",
+		func(ctx SpecContext) {
+			addrs := startWeb(ctx)
+			where := podNodes(ctx)
+			warmUp(ctx, addrs)
+			before, err := gatewaysOf("provider")(ctx)
+			Expect(err).NotTo(HaveOccurred())
+			port, victim := activeGateway(ctx)
+			Expect(before).To(ContainElement(victim))
+			var add func(context.Context) error
+			DeferCleanup(func(ctx SpecContext) {
+				if add != nil {
+					Expect(add(ctx)).To(Succeed())
+				}
+				Expect(cluster.Restore(ctx, victim)).To(Succeed())
+				awaitBackends(ctx)
+			})
+			for _, r := range during(ctx, addrs, func() {
+				stay(ctx, 500*time.Millisecond)
+				Expect(cluster.Kill(victim)).To(Succeed())
+				add, err = cluster.DeleteNode(ctx, victim)
+				Expect(err).NotTo(HaveOccurred())
+				awaitMove(ctx, port, victim)
+			}) {
+				expectServed(r, where, victim)
+			}
+			left := slices.DeleteFunc(slices.Clone(before), func(n string) bool { return n == victim })
+			Eventually(gatewaysOf("provider")).WithContext(ctx).Should(ConsistOf(left))
+			_, heir := activeGateway(ctx)
+
+			for _, r := range during(ctx, addrs, func() {
+				stay(ctx, 500*time.Millisecond)
+				Expect(add(ctx)).To(Succeed())
+				Expect(cluster.Restore(ctx, victim)).To(Succeed())
+				Eventually(gatewaysOf("provider")).WithContext(ctx).Should(ContainElement(victim))
+				stay(ctx, 3*time.Second)
+			}) {
+				expectServed(r, where, victim)
+			}
+			_, now := activeGateway(ctx)
+			Expect(now).To(Equal(heir), "the new node has taken over")
+			Eventually(condition("web", v1alpha1.ConditionAnnounced)).WithContext(ctx).Should(HavePrefix("True Announced: "))
+		})
+})
+
+var _ = Describe("OVN-Kubernetes", func() {
+	It("restarts on all nodes while clients are served, and neither its rows nor ours change", func(ctx SpecContext) {
+		if !cluster.Network().Real() {
+			Skip("the model has no ovnkube")
+		}
+		addrs := startWeb(ctx)
+		where := podNodes(ctx)
+		warmUp(ctx, addrs)
+		theirs := foreignRows(ctx)
+		ours, err := ourRows(ctx)
+		Expect(err).NotTo(HaveOccurred())
+		for _, r := range during(ctx, addrs, func() {
+			stay(ctx, 500*time.Millisecond)
+			Expect(cluster.RestartOVNKube(ctx)).To(Succeed())
+			stay(ctx, 2*time.Second)
+		}) {
+			expectServed(r, where, "none")
+		}
+		Expect(ourRows(ctx)).To(Equal(ours))
+		Eventually(foreignRows).WithContext(ctx).Should(Equal(theirs))
+		Expect(condition("web", v1alpha1.ConditionAnnounced)(ctx)).To(HavePrefix("True Announced: "))
+	})
+})
