@@ -129,7 +129,9 @@ func (l *Layout) BridgeState(placement *Placement, n *world.Node, w *world.Snaps
 	}
 	if _, stale := slices.BinarySearchFunc(port.Stale, placement.Addr, netip.Addr.Compare); stale {
 		return true, fmt.Sprintf("the flow of OVN-Kubernetes for address %s on bridge %s of node %s is stale and does not "+
-			"forward requests to OVN's port %s; the status is rewritten so that OVN-Kubernetes recomputes the flow",
+			"forward requests to OVN's port %s; the status is rewritten so that OVN-Kubernetes recomputes the flow; if that "+
+			"does not help within a minute, restart ovnkube-node on this node: OVN-Kubernetes may have kept the flow from a "+
+			"deleted Service",
 			placement.Addr, bridge, n.Name, name)
 	}
 	return true, ""
