@@ -38,6 +38,8 @@ type Facts struct {
 	bgp           bgpFacts
 	// namespaces are the labels of the namespaces. No other part of a Namespace is used.
 	namespaces convert.Namespaces
+	// primaryNetworks are the namespaces with labelPrimaryNetwork.
+	primaryNetworks map[string]bool
 	// releasing are the Services that are no longer ours but still have our status.
 	releasing map[world.Key]*corev1.Service
 	openShift openShiftFacts
@@ -89,7 +91,9 @@ func NewFacts(o convert.Options, hooks Hooks) *Facts {
 		domains:       map[string]*v1alpha1.L2Domain{},
 		namespaces:    convert.Namespaces{},
 		releasing:     map[world.Key]*corev1.Service{},
-		bgp:           newBGPFacts(),
+
+		primaryNetworks: map[string]bool{},
+		bgp:             newBGPFacts(),
 	}
 }
 
@@ -203,8 +207,12 @@ func (f *Facts) setPool(old, now *v1alpha1.IPAddressPool) {
 	}
 }
 
+// labelPrimaryNetwork marks a namespace whose pods have a primary user-defined network of OVN-Kubernetes, which is not
+// the default one.
+const labelPrimaryNetwork = "k8s.ovn.org/primary-user-defined-network"
+
 // setNamespace stores the labels of a namespace. It wakes the controller if the set of namespaces that a pool serves
-// has changed.
+// has changed, or that of namespaces with a primary network of their own.
 func (f *Facts) setNamespace(old, now *corev1.Namespace) {
 	if old != nil && now != nil && maps.Equal(old.Labels, now.Labels) {
 		return
@@ -215,7 +223,8 @@ func (f *Facts) setNamespace(old, now *corev1.Namespace) {
 	} else {
 		f.namespaces[now.Name] = now.Labels
 	}
-	relevant := false
+	relevant := f.setPrimaryNetwork(cmp.Or(now, old).Name, now)
+	f.changes.others = f.changes.others || relevant
 	for name, p := range f.pools {
 		if a := p.object.Spec.ServiceAllocation; a == nil || len(a.NamespaceSelectors) == 0 {
 			continue
@@ -230,6 +239,23 @@ func (f *Facts) setNamespace(old, now *corev1.Namespace) {
 	if relevant {
 		f.hooks.Wake()
 	}
+}
+
+// setPrimaryNetwork records whether a namespace has a primary network of its own. It returns whether that has changed.
+func (f *Facts) setPrimaryNetwork(name string, now *corev1.Namespace) bool {
+	is := false
+	if now != nil {
+		_, is = now.Labels[labelPrimaryNetwork]
+	}
+	if is == f.primaryNetworks[name] {
+		return false
+	}
+	if is {
+		f.primaryNetworks[name] = true
+	} else {
+		delete(f.primaryNetworks, name)
+	}
+	return true
 }
 
 func (f *Facts) setDomain(old, now *v1alpha1.L2Domain) {
@@ -258,7 +284,7 @@ func (f *Facts) Snapshot(cluster world.Cluster) (*world.Snapshot, map[world.Key]
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.changes = changes{}
-	w := &world.Snapshot{Cluster: cluster}
+	w := &world.Snapshot{Cluster: cluster, PrimaryNetworks: maps.Clone(f.primaryNetworks)}
 	f.addOpenShift(&w.Cluster)
 	w.Reports = f.conflicts()
 	for _, p := range f.pools {

@@ -214,6 +214,33 @@ func TestOwnWritesCauseNoWakeup(t *testing.T) {
 	}
 }
 
+func TestNamespaceWithPrimaryNetworkCausesWakeup(t *testing.T) {
+	f, wakes := counted()
+	namespace := func(labels ...string) *corev1.Namespace {
+		n := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop", Labels: map[string]string{"tier": "tin"}}}
+		for _, l := range labels {
+			n.Labels[l] = ""
+		}
+		return n
+	}
+	plain, own := namespace(), namespace("k8s.ovn.org/primary-user-defined-network")
+	for i, step := range []struct {
+		old, now *corev1.Namespace
+		wakes    int
+		primary  bool
+	}{
+		{nil, plain, 0, false}, {plain, own, 1, true},
+		{own, namespace("x", "k8s.ovn.org/primary-user-defined-network"), 1, true},
+		{own, nil, 2, false}, {nil, own, 3, true},
+	} {
+		f.setNamespace(step.old, step.now)
+		if got := snapshot(f).PrimaryNetworks["shop"]; got != step.primary || int(wakes.Load()) != step.wakes {
+			t.Errorf("step %d: primary network %t after %d wakes, want %t after %d", i, got, wakes.Load(), step.primary,
+				step.wakes)
+		}
+	}
+}
+
 func TestNamespaceSelectedByPoolCausesWakeup(t *testing.T) {
 	f, wakes := counted()
 	namespace := func(name, tier string) *corev1.Namespace {

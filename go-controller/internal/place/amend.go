@@ -21,7 +21,7 @@ func (s *Placements) Add(svc *world.Service, a *ipam.Allocation) (anchored bool)
 	if len(addrs) == 0 {
 		return false
 	}
-	placements := s.add(a, addrs, nil)
+	placements := s.add(svc.Key.Namespace, a, addrs, nil)
 	s.Services[svc.Key] = placements
 	return slices.ContainsFunc(placements, s.isAnchor)
 }

@@ -18,6 +18,8 @@ type Layout struct {
 	Domains []*Domain
 	// UnsupportedReason is why no domain can be served in this cluster. It is empty if domains can be served.
 	UnsupportedReason string
+	// primaryNetworks are the namespaces of Snapshot.PrimaryNetworks.
+	primaryNetworks map[string]bool
 	// Interconnect is set if each node has its own databases, which its agent programs.
 	Interconnect bool
 	// byAge has the same domains, oldest first. byPool maps a pool to the domain that serves it.
@@ -87,7 +89,7 @@ func Compute(w *world.Snapshot) *Layout {
 	}
 	zones := world.ZonesOf(w.Nodes, w.Cluster.NoDatabase)
 	l := &Layout{byPool: make(map[string]*Domain), UnsupportedReason: unserved(&w.Cluster, &zones),
-		Interconnect: zones.Interconnect && w.Cluster.NoDatabase}
+		Interconnect: zones.Interconnect && w.Cluster.NoDatabase, primaryNetworks: w.PrimaryNetworks}
 	for _, spec := range w.Domains {
 		l.byAge = append(l.byAge, l.compute(spec, nodes, &zones, w))
 	}

@@ -73,17 +73,22 @@ func (l *Layout) Place(w *world.Snapshot, a *ipam.Allocation, holds map[netip.Ad
 	}
 	for _, svc := range a.InOrder() {
 		if addrs := a.Services[svc.Key].VIPs(); len(addrs) > 0 {
-			s.Services[svc.Key] = s.add(a, addrs, holds)
+			s.Services[svc.Key] = s.add(svc.Key.Namespace, a, addrs, holds)
 		}
 	}
 	return s
 }
 
-// add places addresses that have no placement yet.
-func (s *Placements) add(a *ipam.Allocation, addrs []netip.Addr, holds map[netip.Addr]Hold) []Placement {
+// add places addresses of a namespace that have no placement yet.
+func (s *Placements) add(namespace string, a *ipam.Allocation, addrs []netip.Addr, holds map[netip.Addr]Hold,
+) []Placement {
 	placements := make([]Placement, len(addrs))
 	for i, addr := range addrs {
 		d, reason, message := s.layout.domainFor(a.PoolOf(addr), addr)
+		if reason == "" && s.layout.primaryNetworks[namespace] {
+			reason, message = ReasonUnsupported, fmt.Sprintf("L2Domain %q: the pods of namespace %q have a primary "+
+				"user-defined network, where no L2Domain reaches them", d.Spec.Name, namespace)
+		}
 		if h, held := holds[addr]; held && reason == "" {
 			reason, message = h.Reason, h.Message
 		}

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/decide"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world/worldtest"
@@ -65,5 +67,25 @@ func TestServiceOverLimitIsWithdrawnAndReported(t *testing.T) {
 	_, v = look(s)
 	if got := v.Services(&Cache{})[web].Announced; got.Reason != v1alpha1.ReasonAnnounced {
 		t.Errorf("within the limit again: %+v", got)
+	}
+}
+
+// The endpoints of pods with a primary user-defined network are addresses where nothing answers a Service.
+func TestNamespaceWithPrimaryNetworkIsRefused(t *testing.T) {
+	w := worldtest.Small(5, worldtest.Service(web, 1))
+	w.PrimaryNetworks = map[string]bool{"shop": true}
+	var m decide.State
+	got := status(&m, w)
+	if got == nil || len(got.Addrs) != 1 || got.Announced == nil || got.Announced.Status != metav1.ConditionFalse ||
+		got.Announced.Reason != v1alpha1.ReasonUnsupported ||
+		!strings.Contains(got.Announced.Message, `namespace "shop" have a primary user-defined network`) {
+		t.Errorf("got %+v", got)
+	}
+	if d := m.Decide(w); len(d.Plans) != 0 {
+		t.Errorf("plans %v", d.Plans)
+	}
+	w.PrimaryNetworks = nil
+	if got := status(&m, w); got == nil || got.Announced == nil || got.Announced.Status != metav1.ConditionTrue {
+		t.Errorf("on the default network: %+v", got)
 	}
 }

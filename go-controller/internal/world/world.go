@@ -19,6 +19,9 @@ type Snapshot struct {
 	Domains  []*Domain
 	Nodes    []*Node
 	Services []*Service
+	// PrimaryNetworks are the namespaces whose pods have a primary user-defined network of OVN-Kubernetes. Their
+	// addresses on the default network, which EndpointSlices have, take no traffic of Services.
+	PrimaryNetworks map[string]bool
 	// Peers and Advertisements are the BGP configuration.
 	Peers          []*Peer
 	Advertisements []*Advertisement
