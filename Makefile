@@ -17,7 +17,7 @@ BFD        := github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/bfd/watc
 E2E        ?= ./test/lab/proc ./test/lab/kubelet ./test/lab ./test/e2e $(BFD)
 export SLB_CACHE
 
-.PHONY: help setup build controlplane test unit lanes api nodes e2e e2e-zones e2e-ovnkube e2e-ovnkube-br-ex e2e-ovnkube-interconnect e2e-ovnkube-bgp e2e-ovnkube-lan e2e-ovnkube-provider golden fuzz bench bench-allocation bench-bgp bench-failover bench-scale bench-sdn lint fmt generate verify images demo check clean
+.PHONY: help setup build controlplane test unit lanes api nodes e2e e2e-zones e2e-ovnkube e2e-ovnkube-br-ex e2e-ovnkube-interconnect e2e-ovnkube-bgp e2e-ovnkube-lan e2e-ovnkube-provider golden fuzz bench bench-allocation bench-bgp bench-failover bench-scale bench-scale-zones bench-sdn lint fmt generate verify images demo check clean
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-17s %s\n", $$1, $$2}'
@@ -99,6 +99,9 @@ bench-sdn: controlplane ## what clients notice with OpenShift SDN when a node is
 
 bench-scale: controlplane ## a change beside 10,000 Services and 2,000 nodes, with ovn-northd
 	go run ./test/bench/scale --controller $(BIN)/ovnkube-slb --out $(OUT)/bench/scale.json
+
+bench-scale-zones: controlplane ## the same with interconnect: the agents of two nodes, and what they cost the API server
+	go run ./test/bench/scale --interconnect --controller $(BIN)/ovnkube-slb --out $(OUT)/bench/scale-zones.json
 
 lint: ## golangci-lint with the architecture rules
 	@contrib/lint.sh $(LINTER) run ./...

@@ -2,7 +2,8 @@
 
 // Command scale measures the controller in a large cluster: thousands of nodes (API objects and OVN rows, without
 // running kubelets or chassis) and ten thousand Services with twenty endpoints each. kube-apiserver, ovsdb-server and
-// ovn-northd are the real programs.
+// ovn-northd are the real programs. With --interconnect, it measures the agents of two zones, one of a gateway and one
+// of another node, and what their watches cost the API server.
 package main
 
 import (
@@ -45,8 +46,10 @@ type result struct {
 	// Resident memory of a restarted controller: when idle, and its peak.
 	RSS     float64 `json:"controller_rss_mb,omitzero"`
 	PeakRSS float64 `json:"controller_peak_rss_mb,omitzero"`
+	// With interconnect.
+	Zones *zoneFigures `json:"interconnect,omitempty"`
 	// Limits, by the name of the figure. They apply to the default values of the flags.
-	Limits map[string]float64 `json:"limits"`
+	Limits map[string]float64 `json:"limits,omitempty"`
 }
 
 func limits() map[string]float64 {
@@ -62,6 +65,7 @@ func main() { os.Exit(subject.Main("scale", benchmark)) }
 func benchmark(ctx context.Context, args []string, out, progress io.Writer) (err error) {
 	flags := flag.NewFlagSet("scale", flag.ContinueOnError)
 	nodes := flags.Int("nodes", 2000, "how many nodes there are, 20 to 4000")
+	interconnect := flags.Bool("interconnect", false, "measure agents of zones, instead of a controller with databases")
 	services := flags.Int("services", 10_000, "how many Services there are, 1 to 60000")
 	endpoints := flags.Int("endpoints", 20, "how many endpoints each has, 1 to 200")
 	program := flags.String("controller", "_output/bin/ovnkube-slb", "the program to measure")
@@ -92,6 +96,10 @@ func benchmark(ctx context.Context, args []string, out, progress io.Writer) (err
 	s := site{dir: dir, profiles: *profiles, progress: progress, began: time.Now(), moved: map[int]int{}, result: result{
 		CPUs: runtime.NumCPU(), Nodes: *nodes, Services: *services, Endpoints: *endpoints, Limits: limits(),
 	}}
+	measure := s.measure
+	if *interconnect {
+		measure, s.result.Zones, s.result.Limits = s.measureZones, &zoneFigures{}, nil
+	}
 	if *profiles != "" {
 		if err := os.MkdirAll(*profiles, 0o755); err != nil {
 			return err
@@ -103,7 +111,7 @@ func benchmark(ctx context.Context, args []string, out, progress io.Writer) (err
 	}
 	s.save = figures.Save
 	defer func() { err = errors.Join(err, s.stop(ctx)) }()
-	if err := s.measure(ctx, controller); err != nil {
+	if err := measure(ctx, controller); err != nil {
 		return err
 	}
 	text, err := figures.Complete()

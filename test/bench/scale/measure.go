@@ -12,6 +12,7 @@ import (
 	"slices"
 	"time"
 
+	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/ovnkube-slb/ovnkube-slb/test/bench/subject"
@@ -72,10 +73,15 @@ func (s *site) settled(ctx context.Context) (last time.Time, err error) {
 	if err := s.running.Rest(ctx); err != nil {
 		return last, err
 	}
+	return quiet(ctx, s.dir)
+}
+
+// quiet waits until the northbound database of a directory is idle. It returns the time of the last write.
+func quiet(ctx context.Context, dir string) (last time.Time, err error) {
 	tick := time.NewTicker(quietPeriod / 10)
 	defer tick.Stop()
 	for {
-		file, err := os.Stat(filepath.Join(s.dir, "nb.db"))
+		file, err := os.Stat(filepath.Join(dir, "nb.db"))
 		if err != nil {
 			return last, err
 		}
@@ -98,10 +104,8 @@ func (s *site) north2south(ctx context.Context) error {
 // move gives an endpoint of a Service an address that was never used. It returns the time of the change and the delay
 // until it was in the northbound database.
 func (s *site) move(ctx context.Context, i int) (began time.Time, took time.Duration, err error) {
-	slice, node := s.slice(i), i*s.result.Endpoints%s.result.Nodes
-	addr := fmt.Sprintf("%s%d", pods(node), firstPod+mostPods+s.moved[node])
-	s.moved[node]++
-	slice.Endpoints[0].Addresses = []string{addr}
+	slice := s.movedSlice(i, 0)
+	addr := slice.Endpoints[0].Addresses[0]
 	committed := s.north.expect(addr + `:8080"`) // as a backend of the node router
 	began = time.Now()
 	if _, err := s.client.DiscoveryV1().EndpointSlices(namespace).Update(ctx, slice, metav1.UpdateOptions{}); err != nil {
@@ -109,6 +113,14 @@ func (s *site) move(ctx context.Context, i int) (began time.Time, took time.Dura
 	}
 	at, err := committed(ctx)
 	return began, at.Sub(began), err
+}
+
+// movedSlice returns the endpoints of a Service, one of them with an address that was never used.
+func (s *site) movedSlice(i, endpoint int) *discoveryv1.EndpointSlice {
+	slice, node := s.slice(i), (i*s.result.Endpoints+endpoint)%s.result.Nodes
+	slice.Endpoints[endpoint].Addresses = []string{fmt.Sprintf("%s%d", pods(node), firstPod+mostPods+s.moved[node])}
+	s.moved[node]++
+	return slice
 }
 
 // change changes endpoints one after the other, each after the previous one is committed. It then measures further

@@ -64,55 +64,80 @@ func (s *site) stop(ctx context.Context) error {
 	return err
 }
 
-// build starts everything except the controller.
-func (s *site) build(ctx context.Context, program string) (err error) {
+// buildPlane starts the API server.
+func (s *site) buildPlane(ctx context.Context, program string) (err error) {
 	s.plane, err = controlplane.Start(ctx, controlplane.Config{Dir: filepath.Join(s.dir, "plane"),
 		APIServerArgs: subject.FastAPIServer(), Progress: s.progress})
 	if err != nil {
 		return err
 	}
 	s.subject = &subject.Cluster{Program: program, Dir: s.dir, Plane: s.plane, ClusterSubnets: "10.128.0.0/9/24"}
-	if s.client, err = s.subject.Install(ctx, namespace); err != nil {
+	s.client, err = s.subject.Install(ctx, namespace)
+	return err
+}
+
+// build starts everything except the controller.
+func (s *site) build(ctx context.Context, program string) (err error) {
+	if err := s.buildPlane(ctx, program); err != nil {
 		return err
 	}
-	if s.subject.NB, err = subject.Serve(ctx, s.dir, "nb"); err != nil {
-		return err
-	}
-	if s.subject.SB, err = subject.Serve(ctx, s.dir, "sb"); err != nil {
+	if s.subject.NB, s.subject.SB, err = serve(ctx, s.dir); err != nil {
 		return err
 	}
 	if err := errors.Join(s.fillNorth(ctx), s.fillSouth(ctx)); err != nil {
 		return err
 	}
-	_, err = proc.Start(ctx, proc.Spec{Name: "northd", Dir: s.dir, Args: []string{
-		"ovn-northd", "--ovnnb-db=" + s.subject.NB, "--ovnsb-db=" + s.subject.SB,
-		"--unixctl=" + filepath.Join(s.dir, "northd.ctl"), "-vsyslog:off",
-	}})
-	if err != nil {
+	if err := startNorthd(ctx, s.dir, s.subject.NB, s.subject.SB); err != nil {
 		return err
 	}
 	s.logf("databases and ovn-northd run, with rows of %d nodes", s.result.Nodes)
-	if err := errors.Join(s.plane.Apply(ctx, subject.PoolAndDomain), s.objects(ctx)); err != nil {
+	if err := s.objects(ctx); err != nil {
 		return err
 	}
-	s.logf("API server has %d nodes and %d Services with %d endpoints each", s.result.Nodes, s.result.Services,
-		s.result.Endpoints)
 	s.north, err = startWatch(ctx, s.subject.NB)
 	return err
 }
 
-// objects creates Nodes, and Services with their EndpointSlices. The Services have no node ports, because only 2,768
-// exist.
+// serve serves two empty databases from a directory.
+func serve(ctx context.Context, dir string) (nb, sb string, err error) {
+	if nb, err = subject.Serve(ctx, dir, "nb"); err != nil {
+		return "", "", err
+	}
+	sb, err = subject.Serve(ctx, dir, "sb")
+	return nb, sb, err
+}
+
+// startNorthd starts ovn-northd for two databases.
+func startNorthd(ctx context.Context, dir, nb, sb string) error {
+	_, err := proc.Start(ctx, proc.Spec{Name: "northd", Dir: dir, Args: []string{
+		"ovn-northd", "--ovnnb-db=" + nb, "--ovnsb-db=" + sb, "--unixctl=" + filepath.Join(dir, "northd.ctl"),
+		"-vsyslog:off",
+	}})
+	return err
+}
+
+// objects creates a pool and an L2Domain, Nodes, and Services with their EndpointSlices. The Services have no node
+// ports, because only 2,768 exist.
 func (s *site) objects(ctx context.Context) error {
+	if err := s.plane.Apply(ctx, subject.PoolAndDomain); err != nil {
+		return err
+	}
+	defer s.logf("API server has %d nodes and %d Services with %d endpoints each", s.result.Nodes, s.result.Services,
+		s.result.Endpoints)
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(atOnce)
 	for i := range s.result.Nodes {
+		annotations := map[string]string{
+			"k8s.ovn.org/node-chassis-id": chassis(i),
+			"k8s.ovn.org/node-subnets":    fmt.Sprintf(`{"default":["%s0/24"]}`, pods(i)),
+		}
+		if s.result.Zones != nil {
+			annotations["k8s.ovn.org/zone-name"] = nodeName(i)
+			annotations["k8s.ovn.org/node-transit-switch-port-ifaddr"] = fmt.Sprintf(`{"ipv4":"%s/16"}`, transit(i))
+		}
 		g.Go(func() error {
 			_, err := s.client.CoreV1().Nodes().Create(ctx, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: nodeName(i),
-				Annotations: map[string]string{
-					"k8s.ovn.org/node-chassis-id": chassis(i),
-					"k8s.ovn.org/node-subnets":    fmt.Sprintf(`{"default":["%s0/24"]}`, pods(i)),
-				}}}, metav1.CreateOptions{})
+				Annotations: annotations}}, metav1.CreateOptions{})
 			return err
 		})
 	}

@@ -46,6 +46,16 @@ func (c *Cluster) StartNode(ctx context.Context, node string) (*Controller, erro
 	return c.start(ctx, "ovnkube-slb-node", "node", "--node-name="+node, "--enable-bgp", "--enable-l2-guard=false")
 }
 
+// StartAgent starts the agent that programs the zone of a node with interconnect, in the same way as Start starts the
+// controller. nb and sb are the databases of the zone.
+func (c *Cluster) StartAgent(ctx context.Context, node, nb, sb string) (*Controller, error) {
+	if _, err := c.Plane.Kubectl(ctx, "apply", "-f", filepath.Join(manifests, "interconnect", "rbac.yaml")); err != nil {
+		return nil, err
+	}
+	return c.start(ctx, "ovnkube-slb-node", "node", "--node-name="+node, "--enable-l2-guard=false", "--enable-l2",
+		"--nb-address="+nb, "--sb-address="+sb, "--cluster-subnets="+c.ClusterSubnets)
+}
+
 func (c *Cluster) start(ctx context.Context, account, command string, flags ...string) (*Controller, error) {
 	kubeconfig, err := c.Plane.ServiceAccountKubeconfig("ovn-kubernetes", account)
 	if err != nil {
