@@ -63,6 +63,8 @@ type Controller struct {
 	// observer and runner are nil without a network.
 	observer Observer
 	runner   *loop.Runner
+	// awaited is Network.Awaited.
+	awaited func() uint64
 
 	decided atomic.Bool
 	// withoutLayer2 is set if the current mode needs no database.
@@ -104,6 +106,7 @@ func New(cfg Config) (*Controller, error) {
 		metrics: m,
 		state:   decide.NewState(rand.Uint64()),
 		wakeups: newWakeups(),
+		awaited: func() uint64 { return 0 },
 	}
 	c.facts = kube.NewFacts(
 		cfg.Convert,
@@ -111,6 +114,7 @@ func New(cfg Config) (*Controller, error) {
 			Wake:     c.wakeups.wake,
 			Changed:  func(k world.Key) { c.services.Changed(k) },
 			Expected: func(k world.Key, addrs []netip.Addr) bool { return c.services.Expected(k, addrs) },
+			Awaited:  func() uint64 { return c.awaited() },
 		})
 	c.events.OnAllocated = func(k world.Key) { m.allocated(c.facts.PendingSince(k)) }
 	c.services = kube.NewServiceWriter(cfg.Kube.CoreV1(), c.facts, c.events, m.wrote)
@@ -126,6 +130,9 @@ func New(cfg Config) (*Controller, error) {
 		return c, err
 	}
 	c.observer = network.Observer
+	if network.Awaited != nil {
+		c.awaited = network.Awaited
+	}
 	c.runner = loop.New(network.Dataplane, loop.Options{Report: c.report, ReportTopology: c.requestFullPass,
 		Alive: c.applying.beat})
 	return c, nil

@@ -18,6 +18,8 @@ import (
 type Network struct {
 	Dataplane dataplane.Dataplane
 	Observer  Observer
+	// Awaited is kube.Hooks.Awaited, or nil.
+	Awaited func() uint64
 }
 
 // Observer observes a network.

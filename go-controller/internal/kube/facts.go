@@ -75,6 +75,9 @@ type Hooks struct {
 	// Expected reports whether these are the addresses that the Service was assigned. If so, their appearance in its
 	// status needs no decision.
 	Expected func(world.Key, []netip.Addr) bool
+	// Awaited returns the version of ServicePlans up to which statuses await what the agents of zones report. Nil means
+	// that they await nothing.
+	Awaited func() uint64
 }
 
 // NewFacts returns the Facts of an empty cluster.

@@ -25,6 +25,7 @@ type report struct {
 	expiry *time.Timer
 }
 
+// equal reports whether two reports are equal except for the version of ServicePlans that the agent has applied.
 func (r *report) equal(o *report) bool {
 	return (r == nil) == (o == nil) && (r == nil || maps.Equal(r.Faults, o.Faults) &&
 		maps.Equal(r.Conflicts, o.Conflicts) &&
@@ -56,12 +57,20 @@ func (f *Facts) setReport(old, now *coordinationv1.Lease) {
 	if is != nil {
 		f.reports[name] = is
 	}
-	relevant := !was.equal(is) || silent
+	relevant := !was.equal(is) || silent || f.awaited(was, is)
 	f.changes.others = f.changes.others || relevant
 	f.mu.Unlock()
 	if relevant {
 		f.hooks.Wake()
 	}
+}
+
+// awaited reports whether the agent of a zone has applied ServicePlans that a status awaits.
+func (f *Facts) awaited(was, is *report) bool {
+	if f.hooks.Awaited == nil || was == nil || is == nil || was.Zone == nil || is.Zone == nil {
+		return false
+	}
+	return was.Zone.Applied != is.Zone.Applied && was.Zone.Applied < f.hooks.Awaited()
 }
 
 // remaining returns how long a report is valid from now on. The first report that is seen may have expired before this

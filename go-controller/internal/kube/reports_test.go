@@ -142,3 +142,33 @@ func TestConflictsReportedByGuards(t *testing.T) {
 		t.Errorf("reports %v after %d wakes, want %v; conflicts %v", got.Reports, int(wakes.Load()), want, got.Conflicts)
 	}
 }
+
+// An agent reports a version after each change of an endpoint. A decision is needed only for one that a status awaits.
+func TestAppliedVersionsWakeWhileTheyAreAwaited(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f, wakes := counted()
+		f.setNode(nil, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1"}})
+		awaited := uint64(0)
+		f.hooks.Awaited = func() uint64 { return awaited }
+		var last *coordinationv1.Lease
+		for i, step := range []struct {
+			awaited uint64
+			zone    string
+			wakes   bool
+		}{
+			{5, `{"applied":3}`, true}, {5, `{"applied":4}`, true}, {5, `{"applied":6}`, true}, {5, `{"applied":8}`, false},
+			{9, `{"applied":9}`, true}, {9, `{"applied":10,"problem":"x"}`, true}, {9, `{"applied":2}`, true},
+		} {
+			awaited = step.awaited
+			lease := leaseOf(t, convert.Report{})
+			lease.Annotations[v1alpha1.AnnotationZone] = step.zone
+			before := wakes.Load()
+			f.setReport(last, lease)
+			last = lease
+			if woken := wakes.Load() != before; woken != step.wakes {
+				t.Errorf("step %d: woken %t, want %t", i, woken, step.wakes)
+			}
+			<-time.After(time.Second)
+		}
+	})
+}

@@ -88,12 +88,12 @@ type ZoneAgent struct {
 	Silent bool
 }
 
-// Equal reports whether a and o are equal; either may be nil.
+// Equal reports whether a and o are equal except for Applied; either may be nil.
 func (a *ZoneAgent) Equal(o *ZoneAgent) bool {
 	if a == nil || o == nil {
 		return a == o
 	}
-	return a.Applied == o.Applied && a.Problem == o.Problem && a.Unwritable == o.Unwritable &&
+	return a.Problem == o.Problem && a.Unwritable == o.Unwritable &&
 		a.Silent == o.Silent && maps.Equal(a.Bridges, o.Bridges) &&
 		maps.EqualFunc(a.Claims, o.Claims, time.Time.Equal) && maps.Equal(a.Contested, o.Contested) &&
 		maps.Equal(a.Failed, o.Failed)

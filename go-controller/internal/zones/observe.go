@@ -153,7 +153,7 @@ func (p *Publisher) observeApplied(w *world.Snapshot, active map[world.ShardID]*
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, o := range p.objects {
-		key, version := world.Key{Namespace: o.Spec.Namespace, Name: o.Spec.Name}, Version(o)
+		key, version := world.Key{Namespace: o.Spec.Namespace, Name: o.Spec.Name}, p.since[o.Name]
 		for _, v := range o.Spec.VIPs {
 			agent := active[shardOf(&v)]
 			addr, err := netip.ParseAddr(v.Address)

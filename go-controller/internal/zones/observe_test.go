@@ -5,6 +5,7 @@ package zones
 import (
 	"net/netip"
 	"slices"
+	"strconv"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -33,9 +34,9 @@ func observed(change func(n1, n2 *world.ZoneAgent)) *world.Snapshot {
 			{Name: "n2", Chassis: "c2", Agent: agent(now.Add(-time.Minute))}, {Name: "n3", Chassis: "c3"}}}
 	change(w.Nodes[0].Agent, w.Nodes[1].Agent)
 	p := New(Options{})
-	p.objects["shop.web"] = &v1alpha1.ServicePlan{ObjectMeta: metav1.ObjectMeta{Name: "shop.web", ResourceVersion: "7"},
+	p.store(&v1alpha1.ServicePlan{ObjectMeta: metav1.ObjectMeta{Name: "shop.web", ResourceVersion: "7"},
 		Spec: v1alpha1.ServicePlanSpec{Namespace: "shop", Name: "web",
-			VIPs: []v1alpha1.PlannedVIP{{Address: "10.50.0.100", L2Domain: "lan"}}}}
+			VIPs: []v1alpha1.PlannedVIP{{Address: "10.50.0.100", L2Domain: "lan"}}}})
 	p.Observe(w)
 	return w
 }
@@ -191,5 +192,36 @@ func TestUnknownBridgesAreNotNone(t *testing.T) {
 	w := observed(func(n1, _ *world.ZoneAgent) { n1.Bridges = nil })
 	if _, known := w.Bridges["c1"]; known {
 		t.Errorf("bridges of c1: %v", w.Bridges)
+	}
+}
+
+// A change of single backends does not make a status wait until the zone reports it.
+func TestStatusesAwaitChangesThatTheyDependOn(t *testing.T) {
+	p := New(Options{})
+	version := 0
+	for i, step := range []struct {
+		backends, draining int
+		affinity           string
+		awaited            bool
+	}{
+		{1, 0, "", true}, {2, 0, "", false}, {1, 1, "", false}, {0, 1, "", true}, {0, 0, "", false}, {3, 0, "", true},
+		{3, 0, "ClientIP", true},
+	} {
+		version++
+		before := p.Awaited()
+		p.store(&v1alpha1.ServicePlan{
+			ObjectMeta: metav1.ObjectMeta{Name: "shop.web", UID: "1", ResourceVersion: strconv.Itoa(version)},
+			Spec: v1alpha1.ServicePlanSpec{Namespace: "shop", Name: "web", SessionAffinity: step.affinity,
+				VIPs: []v1alpha1.PlannedVIP{{Address: "10.50.0.100", L2Domain: "lan"}},
+				Listeners: []v1alpha1.PlannedListener{{Address: "10.50.0.100", Port: 80,
+					Backends: make([]v1alpha1.PlannedBackend, step.backends),
+					Draining: make([]v1alpha1.PlannedBackend, step.draining)}}}})
+		if awaited := p.Awaited() != before; awaited != step.awaited || awaited && p.since["shop.web"] != uint64(version) {
+			t.Errorf("step %d: awaited %t, since version %d", i, awaited, p.since["shop.web"])
+		}
+	}
+	p.forget("shop.web")
+	if len(p.since) != 0 {
+		t.Errorf("left: %v", p.since)
 	}
 }

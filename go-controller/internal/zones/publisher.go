@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"sync"
 
@@ -42,6 +43,10 @@ type Publisher struct {
 	mu sync.Mutex
 	// objects are the newest known ServicePlans, by name.
 	objects map[string]*v1alpha1.ServicePlan
+	// since are the versions from which on the plans are as they are now for a status, which does not depend on single
+	// backends. awaited is the highest of all times.
+	since   map[string]uint64
+	awaited uint64
 	// wanted are the plans that are or will be published, by name; nil before the first attempt to write one.
 	wanted map[string]*v1alpha1.ServicePlanSpec
 	// unnumbered are the shards without an ordinal, and why.
@@ -58,7 +63,8 @@ func New(o Options) *Publisher {
 		o.Changed = func() {}
 	}
 	return &Publisher{options: o, synced: make(chan struct{}), objects: map[string]*v1alpha1.ServicePlan{},
-		wanted: map[string]*v1alpha1.ServicePlanSpec{}, claims: map[world.ShardID]map[string]seenClaim{}}
+		since: map[string]uint64{}, wanted: map[string]*v1alpha1.ServicePlanSpec{},
+		claims: map[world.ShardID]map[string]seenClaim{}}
 }
 
 // Run reads ServicePlans until ctx ends.
@@ -91,19 +97,55 @@ func (p *Publisher) observe(old, now *v1alpha1.ServicePlan) {
 	switch {
 	case now == nil:
 		if known := p.objects[old.Name]; known == nil || known.UID == old.UID {
-			delete(p.objects, old.Name)
+			p.forget(old.Name)
 			_, drifted = p.wanted[old.Name]
 		}
 	case !isNewer(now, p.objects[now.Name]):
 	default:
 		wanted := p.wanted[now.Name]
 		drifted = wanted != nil && !equality.Semantic.DeepEqual(*wanted, now.Spec)
-		p.objects[now.Name] = now
+		p.store(now)
 	}
 	p.mu.Unlock()
 	if drifted {
 		p.options.Drifted()
 	}
+}
+
+// store stores the newest version of a ServicePlan. p.mu must be held.
+func (p *Publisher) store(o *v1alpha1.ServicePlan) {
+	if known := p.objects[o.Name]; known == nil || known.UID != o.UID || !sameForStatus(&known.Spec, &o.Spec) {
+		p.since[o.Name] = Version(o)
+		p.awaited = max(p.awaited, Version(o))
+	}
+	p.objects[o.Name] = o
+}
+
+// forget removes a ServicePlan that no longer exists. p.mu must be held.
+func (p *Publisher) forget(name string) {
+	delete(p.objects, name)
+	delete(p.since, name)
+}
+
+// sameForStatus reports whether two versions of a plan differ at most in the backends of ports that have some in both.
+func sameForStatus(a, b *v1alpha1.ServicePlanSpec) bool {
+	some := func(s *v1alpha1.ServicePlanSpec) *v1alpha1.ServicePlanSpec {
+		out := *s
+		out.Listeners = slices.Clone(s.Listeners)
+		for i := range out.Listeners {
+			out.Listeners[i].Backends = make([]v1alpha1.PlannedBackend, min(len(s.Listeners[i].Backends), 1))
+			out.Listeners[i].Draining = nil
+		}
+		return &out
+	}
+	return equality.Semantic.DeepEqual(some(a), some(b))
+}
+
+// Awaited returns the version of ServicePlans that the zones must have applied before all statuses are known.
+func (p *Publisher) Awaited() uint64 {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.awaited
 }
 
 // isNewer reports whether a version of an object is newer than the known one (KEP-5504).
@@ -152,6 +194,7 @@ func (p *Publisher) Apply(ctx context.Context, changes []dataplane.Change) map[w
 		}
 		return failed
 	}
+	before := p.Awaited()
 	var mu sync.Mutex
 	failed := map[world.Key]error{}
 	var running errgroup.Group
@@ -167,7 +210,9 @@ func (p *Publisher) Apply(ctx context.Context, changes []dataplane.Change) map[w
 		})
 	}
 	_ = running.Wait() // no function returns an error
-	p.options.Changed()
+	if p.Awaited() != before {
+		p.options.Changed()
+	}
 	return failed
 }
 
@@ -204,7 +249,7 @@ func (p *Publisher) remove(ctx context.Context, o *v1alpha1.ServicePlan) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if known := p.objects[o.Name]; known != nil && known.UID == o.UID {
-		delete(p.objects, o.Name)
+		p.forget(o.Name)
 	}
 	return nil
 }
@@ -273,7 +318,7 @@ func (p *Publisher) write(ctx context.Context, name string, have *v1alpha1.Servi
 	got.SetManagedFields(nil)
 	p.mu.Lock()
 	if isNewer(got, p.objects[name]) {
-		p.objects[name] = got
+		p.store(got)
 	}
 	p.mu.Unlock()
 	return nil

@@ -105,7 +105,7 @@ func (o *Options) network(clients *kube.Clients, hooks controller.Hooks) (*contr
 		return &controller.Network{Dataplane: d, Observer: d}, nil
 	case o.NB.Address == "":
 		p := zones.New(zones.Options{Clients: clients, Changed: hooks.Changed, Drifted: hooks.Drifted})
-		return &controller.Network{Dataplane: p, Observer: p}, nil
+		return &controller.Network{Dataplane: p, Observer: p, Awaited: p.Awaited}, nil
 	}
 	d, err := ovn.New(ovn.Options{
 		NB: ovn.Endpoint(o.NB), SB: ovn.Endpoint(o.SB),

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net/netip"
 	"sync"
 	"sync/atomic"
@@ -21,6 +22,7 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/loop"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/nodelease"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/ovn"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/plan"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
 )
@@ -125,6 +127,7 @@ func (a *Agent) fence() error {
 func (a *Agent) readBridges() {
 	if n := a.nodes[a.options.Node]; n != nil {
 		if seen, ok := a.dataplane.Bridges()[n.Chassis]; ok {
+			a.whole = a.whole || !maps.Equal(a.bridges, seen)
 			a.bridges = seen
 		}
 	}
@@ -245,16 +248,27 @@ func (a *Agent) readClusterID(ctx context.Context) bool {
 func (a *Agent) step() bool {
 	a.mu.Lock()
 	a.readBridges()
-	topology, plans, ok := a.desired(a.options.Node, world.Cluster{ID: a.clusterID, PodNets: a.options.PodNets}, a.bridges)
+	plans, only := a.changes()
+	var topology *plan.Topology
+	ok := only
+	if !only {
+		topology, plans, ok = a.desired(a.options.Node, world.Cluster{ID: a.clusterID, PodNets: a.options.PodNets}, a.bridges)
+	}
 	a.mu.Unlock()
 	a.owns.Store(ok)
-	if !ok {
+	switch {
+	case !ok:
 		return false
-	}
-	a.runner.Set(topology, plans)
-	if role := roleOf(topology); role != a.role {
-		a.role = role
-		a.runner.Forget()
+	case only:
+		for key, p := range plans {
+			a.runner.Change(key, p)
+		}
+	default:
+		a.runner.Set(topology, plans)
+		if role := roleOf(topology); role != a.role {
+			a.role = role
+			a.runner.Forget()
+		}
 	}
 	if a.resync.Swap(false) {
 		a.runner.Resync()

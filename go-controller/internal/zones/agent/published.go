@@ -33,6 +33,12 @@ type published struct {
 	plans   map[string]*publishedPlan
 	// awaiting are the Services with addresses whose shards are not published yet.
 	awaiting map[world.Key]bool
+	// shards are the published shards, as of the last call of desired.
+	shards map[world.ShardID]bool
+	// changed are the Services of the ServicePlans that have changed since then, by the name of the ServicePlan. whole is
+	// set if anything else has changed.
+	changed map[string]world.Key
+	whole   bool
 }
 
 // publishedPlan is a ServicePlan as it was decoded, or why it could not be.
@@ -45,13 +51,15 @@ type publishedPlan struct {
 
 func newPublished() published {
 	return published{nodes: map[string]*world.Node{}, objects: map[string]*corev1.Node{},
-		domains: map[string]*v1alpha1.L2Domain{}, plans: map[string]*publishedPlan{}, awaiting: map[world.Key]bool{}}
+		domains: map[string]*v1alpha1.L2Domain{}, plans: map[string]*publishedPlan{}, awaiting: map[world.Key]bool{},
+		changed: map[string]world.Key{}, whole: true}
 }
 
 func (p *published) setNode(old, now *corev1.Node) bool {
 	if now == nil {
 		delete(p.nodes, old.Name)
 		delete(p.objects, old.Name)
+		p.whole = true
 		return true
 	}
 	was, is := p.nodes[now.Name], convert.Node(now, convert.Options{})
@@ -60,6 +68,7 @@ func (p *published) setNode(old, now *corev1.Node) bool {
 		!slices.Equal(was.Transit, is.Transit) || !slices.Equal(was.Hosts, is.Hosts) ||
 		!maps.Equal(p.objects[now.Name].Labels, now.Labels)
 	p.nodes[now.Name], p.objects[now.Name] = is, now
+	p.whole = p.whole || relevant
 	return relevant
 }
 
@@ -69,11 +78,15 @@ func (p *published) setDomain(old, now *v1alpha1.L2Domain) bool {
 	} else {
 		p.domains[now.Name] = now
 	}
+	p.whole = true
 	return true
 }
 
 func (p *published) setPlan(old, now *v1alpha1.ServicePlan) bool {
 	if now == nil {
+		key := world.Key{Namespace: old.Spec.Namespace, Name: old.Spec.Name}
+		p.whole = p.whole || zones.Name(key) != old.Name
+		p.changed[old.Name] = key
 		delete(p.plans, old.Name)
 		return true
 	}
@@ -84,7 +97,10 @@ func (p *published) setPlan(old, now *v1alpha1.ServicePlan) bool {
 		klog.ErrorS(err, "Failed to read ServicePlan", "name", now.Name)
 		is.problem = err.Error()
 	}
-	p.plans[now.Name] = is
+	// A ServicePlan with another name may be a second one for its Service, which the controller will delete.
+	was := p.plans[now.Name]
+	p.whole = p.whole || zones.Name(is.key) != now.Name || was != nil && was.key != is.key
+	p.changed[now.Name], p.plans[now.Name] = is.key, is
 	return true
 }
 
@@ -111,7 +127,7 @@ func (p *published) desired(node string, cluster world.Cluster, bridges world.Br
 		}
 	}
 	slices.SortFunc(f.Nodes, func(a, b plan.Node) int { return cmp.Compare(a.Name, b.Name) })
-	shards := map[world.ShardID]bool{}
+	p.shards = map[world.ShardID]bool{}
 	for _, name := range slices.Sorted(maps.Keys(p.domains)) {
 		d := convert.Domain(p.domains[name], nil, slices.Collect(maps.Values(p.objects)))
 		if len(d.Problems) > 0 {
@@ -119,24 +135,47 @@ func (p *published) desired(node string, cluster world.Cluster, bridges world.Br
 		}
 		f.Domains = append(f.Domains, p.domain(d, own, bridges))
 		for _, s := range f.Domains[len(f.Domains)-1].Shards {
-			shards[s.ID] = true
+			p.shards[s.ID] = true
 		}
 	}
 	plans := make(map[world.Key]*plan.Service, len(p.plans))
 	clear(p.awaiting)
 	for _, o := range p.plans {
-		if o.plan == nil {
-			continue
-		}
-		if slices.ContainsFunc(o.plan.VIPs, func(v plan.VIP) bool { return !shards[v.Shard] }) {
-			// A ServicePlan and the status of its L2Domain are read independently.
-			p.awaiting[o.key] = true
-			plans[o.key] = o.plan.Only(func(v plan.VIP) bool { return shards[v.Shard] })
-		} else {
-			plans[o.key] = o.plan
+		if o.plan != nil {
+			plans[o.key] = p.withShards(o)
 		}
 	}
+	clear(p.changed)
+	p.whole = false
 	return f, plans, true
+}
+
+// changes returns the plans of the Services that have changed since the last call, or since desired; nil for none. It
+// returns false if more than plans has changed: then desired returns what the zone must contain.
+func (p *published) changes() (map[world.Key]*plan.Service, bool) {
+	if p.whole {
+		return nil, false
+	}
+	plans := make(map[world.Key]*plan.Service, len(p.changed))
+	for name, key := range p.changed {
+		delete(p.awaiting, key)
+		plans[key] = nil
+		if o := p.plans[name]; o != nil && o.plan != nil {
+			plans[key] = p.withShards(o)
+		}
+	}
+	clear(p.changed)
+	return plans, true
+}
+
+// withShards returns a plan without the addresses whose shards are not published yet: a ServicePlan and the status of
+// its L2Domain are read independently.
+func (p *published) withShards(o *publishedPlan) *plan.Service {
+	if !slices.ContainsFunc(o.plan.VIPs, func(v plan.VIP) bool { return !p.shards[v.Shard] }) {
+		return o.plan
+	}
+	p.awaiting[o.key] = true
+	return o.plan.Only(func(v plan.VIP) bool { return p.shards[v.Shard] })
 }
 
 // domain returns a domain with its published shards.

@@ -4,6 +4,7 @@ package agent
 
 import (
 	"errors"
+	"maps"
 	"net/netip"
 	"strconv"
 	"testing"
@@ -177,6 +178,65 @@ func TestRolesChangeWithGatewaysAndSubnets(t *testing.T) {
 	} {
 		if got := role(c.change); (got != same) != c.differs {
 			t.Errorf("%s: %q, was %q", name, got, same)
+		}
+	}
+}
+
+// Changes of single plans and a whole result lead to the same plans.
+func TestChangesEqualTheWhole(t *testing.T) {
+	p, whole := small(), small()
+	if _, ok := p.changes(); ok {
+		t.Fatal("changes without a whole result before")
+	}
+	_, plans, _ := p.desired("n1", world.Cluster{}, nil)
+	both := func(do func(*published)) {
+		do(p)
+		do(whole)
+	}
+	for i, step := range []struct {
+		do func(*published)
+		ok bool
+	}{
+		{func(p *published) { p.setPlan(nil, servicePlan("web", 5, 0)) }, true},
+		{func(p *published) { p.setPlan(nil, servicePlan("api", 6, 1)) }, true}, // awaits its second shard
+		{func(p *published) { p.setPlan(nil, servicePlan("web", 7, 1)); p.setPlan(nil, servicePlan("api", 8, 0)) }, true},
+		{func(*published) {}, true},
+		{func(p *published) {
+			broken := servicePlan("web", 9, 0)
+			broken.Spec.VIPs[0].Address = "x"
+			p.setPlan(nil, broken)
+		}, true},
+		{func(p *published) { p.setPlan(nil, servicePlan("web", 10, 0)) }, true},
+		{func(p *published) { p.setPlan(servicePlan("api", 8, 0), nil) }, true},
+		{func(p *published) {
+			second := servicePlan("web", 11, 0)
+			second.Name = "other"
+			p.setPlan(nil, second)
+		}, false},
+		{func(p *published) {
+			second := servicePlan("web", 11, 0)
+			second.Name = "other"
+			p.setPlan(second, nil)
+		}, false},
+		{func(p *published) { p.setNode(nil, node("n3", "n3")) }, false},
+		{func(p *published) { p.setDomain(p.domains["lan"], nil) }, false},
+	} {
+		both(step.do)
+		changes, ok := p.changes()
+		if ok != step.ok {
+			t.Fatalf("step %d: only plans have changed: %t, want %t", i, ok, step.ok)
+		}
+		for key, of := range changes {
+			if plans[key] = of; of == nil {
+				delete(plans, key)
+			}
+		}
+		if !ok {
+			_, plans, _ = p.desired("n1", world.Cluster{}, nil)
+		}
+		_, want, _ := whole.desired("n1", world.Cluster{}, nil)
+		if !maps.EqualFunc(plans, want, loop.Equal) || !maps.Equal(p.awaiting, whole.awaiting) {
+			t.Errorf("step %d: plans %v, want %v; awaiting %v, want %v", i, plans, want, p.awaiting, whole.awaiting)
 		}
 	}
 }
