@@ -25,7 +25,7 @@ func gatewaysOf(domain string) func(context.Context) ([]string, error) {
 }
 
 var _ = Describe("A node", func() {
-	It("that fails and is deleted is no gateway any more, and joins behind the others when it is added again",
+	It("that fails and is deleted is no gateway any more, and joins behind the active one when it is added again",
 		func(ctx SpecContext) {
 			addrs := startWeb(ctx)
 			where := podNodes(ctx)
@@ -66,6 +66,9 @@ var _ = Describe("A node", func() {
 			}
 			_, now := activeGateway(ctx)
 			Expect(now).To(Equal(heir), "the new node has taken over")
+			after, err := gatewaysOf("provider")(ctx)
+			Expect(err).NotTo(HaveOccurred())
+			Expect(after[0]).To(Equal(heir))
 			Eventually(condition("web", v1alpha1.ConditionAnnounced)).WithContext(ctx).Should(HavePrefix("True Announced: "))
 		})
 })

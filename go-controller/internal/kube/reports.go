@@ -70,7 +70,7 @@ func (f *Facts) awaited(was, is *report) bool {
 	if f.hooks.Awaited == nil || was == nil || is == nil || was.Zone == nil || is.Zone == nil {
 		return false
 	}
-	return was.Zone.Applied != is.Zone.Applied && was.Zone.Applied < f.hooks.Awaited()
+	return was.Zone.Applied != is.Zone.Applied && min(was.Zone.Applied, is.Zone.Applied) < f.hooks.Awaited()
 }
 
 // remaining returns how long a report is valid from now on. The first report that is seen may have expired before this

@@ -157,7 +157,8 @@ func TestAppliedVersionsWakeWhileTheyAreAwaited(t *testing.T) {
 			wakes   bool
 		}{
 			{5, `{"applied":3}`, true}, {5, `{"applied":4}`, true}, {5, `{"applied":6}`, true}, {5, `{"applied":8}`, false},
-			{9, `{"applied":9}`, true}, {9, `{"applied":10,"problem":"x"}`, true}, {9, `{"applied":2}`, true},
+			{9, `{"applied":9}`, true}, {9, `{"applied":10,"problem":"x"}`, true}, {9, `{"applied":10}`, true},
+			{9, `{"applied":2}`, true},
 		} {
 			awaited = step.awaited
 			lease := leaseOf(t, convert.Report{})
@@ -168,6 +169,10 @@ func TestAppliedVersionsWakeWhileTheyAreAwaited(t *testing.T) {
 			if woken := wakes.Load() != before; woken != step.wakes {
 				t.Errorf("step %d: woken %t, want %t", i, woken, step.wakes)
 			}
+			if _, others := f.Changes(); others != step.wakes {
+				t.Errorf("step %d: a full pass is needed: %t, want %t", i, others, step.wakes)
+			}
+			snapshot(f) // takes the changes
 			<-time.After(time.Second)
 		}
 	})

@@ -28,17 +28,22 @@ func (r *Runner) Results() map[world.Key]Result {
 	if r.forget {
 		return map[world.Key]Result{}
 	}
-	return maps.Clone(r.results)
+	results := maps.Clone(r.results)
+	for k := range r.forgotten {
+		delete(results, k)
+	}
+	return results
 }
 
 // Result returns the newest result of a Service, or nil if there is none or the Service was removed.
 func (r *Runner) Result(key world.Key) *Result {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if result, ok := r.results[key]; ok && !r.forget {
-		return &result
+	result, ok := r.results[key]
+	if _, forgotten := r.forgotten[key]; !ok || forgotten || r.forget {
+		return nil
 	}
-	return nil
+	return &result
 }
 
 // TopologyResult returns false before the first attempt to configure the topology, and the error of the newest one, or
@@ -49,15 +54,13 @@ func (r *Runner) TopologyResult() (configured bool, err error) {
 	return r.configured, r.topologyResult
 }
 
-// record records the newest results. It returns false if these have been discarded in the meantime.
-func (r *Runner) record(results []Result) bool {
+// record records the newest results.
+func (r *Runner) record(results []Result) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.forget {
-		return false
-	}
 	for _, result := range results {
 		k, last := result.Key, r.results[result.Key]
+		delete(r.forgotten, k)
 		if result.Err == nil {
 			delete(r.retries, k)
 		} else {
@@ -76,7 +79,6 @@ func (r *Runner) record(results []Result) bool {
 			r.results[k] = result
 		}
 	}
-	return true
 }
 
 // recordTopology records the result of the topology.

@@ -45,9 +45,10 @@ type Runner struct {
 	// changed are the plans that differ from those in newest or, if that is nil, in want.
 	changed map[world.Key]*plan.Service
 	resync  bool
-	// forget is set until Run has discarded the results.
-	forget bool
-	wake   chan struct{}
+	// forget is set until Run has added all results to forgotten: they don't count until their plans were applied again.
+	forget    bool
+	forgotten map[world.Key]struct{}
+	wake      chan struct{}
 	// results holds the newest result of each Service that the dataplane may have. Run's goroutine alone modifies it,
 	// and reads it without the lock.
 	results map[world.Key]Result
@@ -94,6 +95,7 @@ func New(d dataplane.Dataplane, o Options) *Runner {
 		options:   o,
 		changed:   map[world.Key]*plan.Service{},
 		wake:      make(chan struct{}, 1),
+		forgotten: map[world.Key]struct{}{},
 		results:   map[world.Key]Result{},
 		dirty:     map[world.Key]struct{}{},
 		stale:     map[world.Key]struct{}{},
@@ -128,8 +130,8 @@ func (r *Runner) Resync() {
 	r.signal()
 }
 
-// Forget discards all results and applies everything again: the rows that the plans need have changed. No result
-// from before the last Set counts any more.
+// Forget applies everything again, and no result counts until then: the rows that plans need have changed, although
+// the plans have not. Call it after Set.
 func (r *Runner) Forget() {
 	r.mu.Lock()
 	r.forget = true
@@ -169,8 +171,9 @@ func (r *Runner) pull() {
 	newest, changed, resync, forget := r.newest, r.changed, r.resync, r.forget
 	r.newest, r.resync, r.forget = nil, false, false
 	if forget {
-		clear(r.results)
-		clear(r.retries)
+		for k := range r.results {
+			r.forgotten[k] = struct{}{}
+		}
 	}
 	if newest != nil || r.want != nil {
 		r.changed = map[world.Key]*plan.Service{}
@@ -180,12 +183,10 @@ func (r *Runner) pull() {
 	first := r.want == nil && newest != nil
 	if newest != nil {
 		r.want = newest
+		r.compare()
 	}
 	if r.want == nil {
 		return
-	}
-	if newest != nil || forget {
-		r.compare()
 	}
 	for k, p := range changed {
 		if p == nil {
@@ -327,9 +328,8 @@ func (r *Runner) apply(ctx context.Context, batch []dataplane.Change) {
 	for _, c := range batch {
 		results = append(results, Result{c.Key, c.Want, failed[c.Key]})
 	}
-	if r.record(results) {
-		r.options.Report(results)
-	}
+	r.record(results)
+	r.options.Report(results)
 }
 
 func (r *Runner) prune(ctx context.Context) {

@@ -269,7 +269,7 @@ func TestForgottenResultsDoNotCount(t *testing.T) {
 	var r *loop.Runner
 	d := &applying{}
 	synctest.Test(t, func(t *testing.T) {
-		r = loop.New(d, loop.Options{})
+		r = loop.New(d, loop.Options{Batch: 2})
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan struct{})
 		go func() { defer close(done); r.Run(ctx) }()
@@ -281,13 +281,22 @@ func TestForgottenResultsDoNotCount(t *testing.T) {
 		r.Set(topology("physnet"), many(3, 80))
 		synctest.Wait()
 		expect(t, "results", len(r.Results()), 3)
-		expect(t, "calls", d.Calls(), recording.Calls{Configure: 2, Apply: 2, Prune: 1, Changes: 6})
+		expect(t, "calls", d.Calls(), recording.Calls{Configure: 2, Apply: 3, Prune: 1, Changes: 6})
+
+		// A repetition is made in batches. A result counts once its plan was applied again.
+		d.during = func() {
+			d.during = func() { expect(t, "results after the first batch", len(r.Results()), 2) }
+		}
+		r.Forget()
+		synctest.Wait()
+		expect(t, "calls with batches", d.Calls(), recording.Calls{Configure: 3, Apply: 5, Prune: 2, Changes: 9})
+		d.during = nil
 
 		d.Break(key(0))
 		r.Forget()
 		synctest.Wait()
 		expect(t, "failed", r.Result(key(0)).Err != nil, true)
-		expect(t, "changes", d.Calls().Changes, 9)
+		expect(t, "changes", d.Calls().Changes, 12)
 		cancel()
 		<-done
 	})

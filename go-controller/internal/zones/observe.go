@@ -45,16 +45,16 @@ func (p *Publisher) Observe(w *world.Snapshot) {
 			w.Nodes[i] = &node
 		}
 	}
-	active := p.activeAgents(w, gateways)
+	active := p.activeGateways(w, gateways)
 	addRivals(w, gateways)
-	agents := map[string]*world.ZoneAgent{}
+	nodes := map[string]*world.Node{}
 	for _, n := range w.Nodes {
-		agents[n.Name] = n.Agent
+		nodes[n.Name] = n
 	}
 	for shard, order := range gateways {
 		// Until a gateway has claimed the shard, the first one must have its addresses.
 		if active[shard] == nil && len(order) > 0 {
-			active[shard] = agents[order[0]]
+			active[shard] = nodes[order[0]]
 		}
 		c := w.ShardStates[shard]
 		c.Order = chassisOf(w.Nodes, order)
@@ -66,17 +66,17 @@ func (p *Publisher) Observe(w *world.Snapshot) {
 // seenClaim is a claim of a shard: since when according to the node's own clock, and when this process saw it first.
 type seenClaim struct{ at, seen time.Time }
 
-// activeAgents returns the agents of the active gateways of the shards, and records the states of the shards. A gateway
+// activeGateways returns the active gateways of the shards, and records the states of the shards. A gateway
 // that died leaves its last report behind, so the claim that was seen last is the current one, or that whose report has
 // not expired. The clocks of nodes are compared only for the claims that exist when this process starts. A node that is
 // no gateway of a shard can't be active for it, whatever it reports.
-func (p *Publisher) activeAgents(
+func (p *Publisher) activeGateways(
 	w *world.Snapshot, gateways map[world.ShardID][]string,
-) map[world.ShardID]*world.ZoneAgent {
+) map[world.ShardID]*world.Node {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	first := len(p.claims) == 0
-	claims, active := map[world.ShardID]map[string]seenClaim{}, map[world.ShardID]*world.ZoneAgent{}
+	claims, active := map[world.ShardID]map[string]seenClaim{}, map[world.ShardID]*world.Node{}
 	latest := map[world.ShardID]seenClaim{}
 	fresh := false
 	for _, n := range w.Nodes {
@@ -99,11 +99,11 @@ func (p *Publisher) activeAgents(
 				claims[shard] = map[string]seenClaim{}
 			}
 			claims[shard][n.Name] = claim
-			if other := active[shard]; other != nil && (n.Agent.Silent && !other.Silent ||
-				n.Agent.Silent == other.Silent && !claim.seen.After(latest[shard].seen)) {
+			if other := active[shard]; other != nil && (n.Agent.Silent && !other.Agent.Silent ||
+				n.Agent.Silent == other.Agent.Silent && !claim.seen.After(latest[shard].seen)) {
 				continue
 			}
-			latest[shard], active[shard] = claim, n.Agent
+			latest[shard], active[shard] = claim, n
 			w.ShardStates[shard] = world.ShardState{Active: n.Chassis, Settled: w.Now.Sub(claim.seen) >= settleTime}
 		}
 	}
@@ -148,25 +148,50 @@ func chassisOf(nodes []*world.Node, names []string) []string {
 }
 
 // observeApplied adds the addresses that the zones of their gateways have programmed.
-func (p *Publisher) observeApplied(w *world.Snapshot, active map[world.ShardID]*world.ZoneAgent) {
+func (p *Publisher) observeApplied(w *world.Snapshot, active map[world.ShardID]*world.Node) {
 	w.Applied, w.ApplyErrors = map[world.Key][]netip.Addr{}, map[world.Key]string{}
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	before := p.awaited
 	for _, o := range p.objects {
-		key, version := world.Key{Namespace: o.Spec.Namespace, Name: o.Spec.Name}, p.since[o.Name]
+		key := world.Key{Namespace: o.Spec.Namespace, Name: o.Spec.Name}
 		for _, v := range o.Spec.VIPs {
-			agent := active[shardOf(&v)]
+			n := active[shardOf(&v)]
 			addr, err := netip.ParseAddr(v.Address)
-			if agent == nil || err != nil || agent.Applied < version {
+			if n == nil || n.Agent == nil || err != nil || !p.applied(o, key, n) {
 				continue
 			}
-			if why := agent.Failed[key]; why != "" {
+			if why := n.Agent.Failed[key]; why != "" {
 				w.ApplyErrors[key] = fmt.Sprintf("address %s: %s", addr, why)
 				continue
 			}
 			w.Applied[key] = append(w.Applied[key], addr)
 		}
 	}
+	if p.awaited != before {
+		p.options.Changed() // an agent may have reported while it was not awaited
+	}
+}
+
+// applied reports whether the zone of a node has applied a plan. It is enough that it once had one that differs from
+// the present one in single backends, if it has no difficulties now. p.mu must be held.
+func (p *Publisher) applied(o *v1alpha1.ServicePlan, key world.Key, n *world.Node) bool {
+	if n.Agent.Applied >= Version(o) {
+		if p.confirmed[o.Name] == nil {
+			p.confirmed[o.Name] = map[string]bool{}
+		}
+		p.confirmed[o.Name][n.Name] = true
+		if n.Agent.Failed[key] != "" {
+			delete(p.confirmed[o.Name], n.Name)
+		}
+		return true
+	}
+	if p.confirmed[o.Name][n.Name] && !n.Agent.Silent && n.Agent.Problem+n.Agent.Unwritable == "" &&
+		len(n.Agent.Failed) == 0 {
+		return true
+	}
+	p.awaited = max(p.awaited, Version(o))
+	return false
 }
 
 func shardOf(v *v1alpha1.PlannedVIP) world.ShardID {

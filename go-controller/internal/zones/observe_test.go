@@ -195,33 +195,72 @@ func TestUnknownBridgesAreNotNone(t *testing.T) {
 	}
 }
 
-// A change of single backends does not make a status wait until the zone reports it.
+// A status that has seen a plan applied does not wait for changes of single backends. All others wait for the version
+// that the zone must have.
 func TestStatusesAwaitChangesThatTheyDependOn(t *testing.T) {
-	p := New(Options{})
-	version := 0
-	for i, step := range []struct {
-		backends, draining int
-		affinity           string
-		awaited            bool
-	}{
-		{1, 0, "", true}, {2, 0, "", false}, {1, 1, "", false}, {0, 1, "", true}, {0, 0, "", false}, {3, 0, "", true},
-		{3, 0, "ClientIP", true},
-	} {
-		version++
-		before := p.Awaited()
+	changed := 0
+	p := New(Options{Changed: func() { changed++ }})
+	version := uint64(0)
+	agents := map[string]*world.ZoneAgent{"n1": {}, "n2": {}}
+	key := world.Key{Namespace: "shop", Name: "web"}
+	order := []string{"n1", "n2"}
+	store := func(backends, draining int, affinity string) {
+		version += 10
 		p.store(&v1alpha1.ServicePlan{
-			ObjectMeta: metav1.ObjectMeta{Name: "shop.web", UID: "1", ResourceVersion: strconv.Itoa(version)},
-			Spec: v1alpha1.ServicePlanSpec{Namespace: "shop", Name: "web", SessionAffinity: step.affinity,
+			ObjectMeta: metav1.ObjectMeta{Name: "shop.web", UID: "1", ResourceVersion: strconv.FormatUint(version, 10)},
+			Spec: v1alpha1.ServicePlanSpec{Namespace: "shop", Name: "web", SessionAffinity: affinity,
 				VIPs: []v1alpha1.PlannedVIP{{Address: "10.50.0.100", L2Domain: "lan"}},
 				Listeners: []v1alpha1.PlannedListener{{Address: "10.50.0.100", Port: 80,
-					Backends: make([]v1alpha1.PlannedBackend, step.backends),
-					Draining: make([]v1alpha1.PlannedBackend, step.draining)}}}})
-		if awaited := p.Awaited() != before; awaited != step.awaited || awaited && p.since["shop.web"] != uint64(version) {
-			t.Errorf("step %d: awaited %t, since version %d", i, awaited, p.since["shop.web"])
+					Backends: make([]v1alpha1.PlannedBackend, backends),
+					Draining: make([]v1alpha1.PlannedBackend, draining)}}}})
+	}
+	for i, step := range []struct {
+		what string
+		do   func()
+		want bool
+		// awaited is the version that is awaited afterwards, relative to the newest.
+		awaited uint64
+	}{
+		{"new", func() { store(1, 0, "") }, false, 0},
+		{"a backend more before it was applied", func() { store(2, 0, "") }, false, 0},
+		{"all but that", func() { agents["n1"].Applied = version - 1 }, false, 0},
+		{"applied", func() { agents["n1"].Applied = version }, true, 0},
+		{"a backend less", func() { store(1, 1, "") }, true, 10},
+		{"and again", func() { store(3, 0, "") }, true, 20},
+		{"the zone can't be changed", func() { agents["n1"].Unwritable = "no database" }, false, 0},
+		{"and can again", func() { agents["n1"].Unwritable = "" }, true, 0},
+		{"another Service failed", func() { agents["n1"].Failed = map[world.Key]string{{Name: "x"}: "no room"} }, false, 0},
+		{"not any more", func() { agents["n1"].Failed = nil }, true, 0},
+		{"another gateway, which is behind", func() { order = []string{"n2", "n1"} }, false, 0},
+		{"and is not", func() { agents["n2"].Applied = version }, true, 0},
+		{"no backends", func() { store(0, 1, "") }, false, 0},
+		{"applied", func() { agents["n2"].Applied = version }, true, 0},
+		{"a backend", func() { store(1, 0, "") }, false, 0},
+		{"applied", func() { agents["n2"].Applied = version }, true, 0},
+		{"another affinity", func() { store(1, 0, "ClientIP") }, false, 0},
+		{"failed", func() {
+			agents["n2"].Applied, agents["n2"].Failed = version, map[world.Key]string{key: "no room"}
+		}, false, 0},
+		{"a backend more while failed", func() { store(2, 0, "ClientIP"); agents["n2"].Failed = nil }, false, 0},
+	} {
+		step.do()
+		w := &world.Snapshot{Domains: []*world.Domain{{Name: "lan", Gateways: map[int][]string{0: order}}},
+			Nodes: []*world.Node{{Name: "n1", Chassis: "c1", Agent: agents["n1"]},
+				{Name: "n2", Chassis: "c2", Agent: agents["n2"]}}}
+		before, passes := p.Awaited(), changed
+		p.Observe(w)
+		if got := len(w.Applied[key]) == 1; got != step.want {
+			t.Errorf("step %d, %s: applied %t, want %t", i, step.what, got, step.want)
+		}
+		if p.Awaited() != version-step.awaited {
+			t.Errorf("step %d, %s: version %d is awaited, want %d", i, step.what, p.Awaited(), version-step.awaited)
+		}
+		if again := changed != passes; again != (p.Awaited() != before) {
+			t.Errorf("step %d, %s: another pass %t", i, step.what, again)
 		}
 	}
 	p.forget("shop.web")
-	if len(p.since) != 0 {
-		t.Errorf("left: %v", p.since)
+	if len(p.confirmed) != 0 {
+		t.Errorf("left: %v", p.confirmed)
 	}
 }

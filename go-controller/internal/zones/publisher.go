@@ -43,9 +43,10 @@ type Publisher struct {
 	mu sync.Mutex
 	// objects are the newest known ServicePlans, by name.
 	objects map[string]*v1alpha1.ServicePlan
-	// since are the versions from which on the plans are as they are now for a status, which does not depend on single
-	// backends. awaited is the highest of all times.
-	since   map[string]uint64
+	// confirmed are the nodes whose zones have applied a version of a plan that is as the present one for a status, which
+	// does not depend on single backends, by the name of the plan.
+	confirmed map[string]map[string]bool
+	// awaited is the highest version that a zone had to apply before a status was known.
 	awaited uint64
 	// wanted are the plans that are or will be published, by name; nil before the first attempt to write one.
 	wanted map[string]*v1alpha1.ServicePlanSpec
@@ -63,7 +64,7 @@ func New(o Options) *Publisher {
 		o.Changed = func() {}
 	}
 	return &Publisher{options: o, synced: make(chan struct{}), objects: map[string]*v1alpha1.ServicePlan{},
-		since: map[string]uint64{}, wanted: map[string]*v1alpha1.ServicePlanSpec{},
+		confirmed: map[string]map[string]bool{}, wanted: map[string]*v1alpha1.ServicePlanSpec{},
 		claims: map[world.ShardID]map[string]seenClaim{}}
 }
 
@@ -115,7 +116,9 @@ func (p *Publisher) observe(old, now *v1alpha1.ServicePlan) {
 // store stores the newest version of a ServicePlan. p.mu must be held.
 func (p *Publisher) store(o *v1alpha1.ServicePlan) {
 	if known := p.objects[o.Name]; known == nil || known.UID != o.UID || !sameForStatus(&known.Spec, &o.Spec) {
-		p.since[o.Name] = Version(o)
+		delete(p.confirmed, o.Name)
+	}
+	if len(p.confirmed[o.Name]) == 0 {
 		p.awaited = max(p.awaited, Version(o))
 	}
 	p.objects[o.Name] = o
@@ -124,7 +127,7 @@ func (p *Publisher) store(o *v1alpha1.ServicePlan) {
 // forget removes a ServicePlan that no longer exists. p.mu must be held.
 func (p *Publisher) forget(name string) {
 	delete(p.objects, name)
-	delete(p.since, name)
+	delete(p.confirmed, name)
 }
 
 // sameForStatus reports whether two versions of a plan differ at most in the backends of ports that have some in both.
@@ -141,7 +144,7 @@ func sameForStatus(a, b *v1alpha1.ServicePlanSpec) bool {
 	return equality.Semantic.DeepEqual(some(a), some(b))
 }
 
-// Awaited returns the version of ServicePlans that the zones must have applied before all statuses are known.
+// Awaited returns the version of ServicePlans up to which statuses await what zones have applied.
 func (p *Publisher) Awaited() uint64 {
 	p.mu.Lock()
 	defer p.mu.Unlock()

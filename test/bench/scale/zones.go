@@ -90,10 +90,10 @@ func (s *site) measureZones(ctx context.Context, program string) (err error) {
 	}()
 	for i, node := range []int{0, s.result.Nodes - 1} {
 		z := &zone{node: node, dir: filepath.Join(s.dir, nodeName(node))}
+		zones[i] = z
 		if err := s.buildZone(ctx, z); err != nil {
 			return err
 		}
-		zones[i] = z
 	}
 	s.logf("databases and ovn-northd of %d zones run", len(zones))
 	if err := s.objects(ctx); err != nil {
@@ -307,10 +307,11 @@ func (s *site) roll(ctx context.Context, gateway, worker *zone) error {
 	if err != nil {
 		return err
 	}
-	f.RollWrites = now.writes - writes.writes
-	if events := now.events - writes.events; events > 0 {
-		f.RollEventBytes = math.Round((now.bytes - writes.bytes) / events)
+	events := now.events - writes.events
+	if f.RollWrites = now.writes - writes.writes; f.RollWrites == 0 || events == 0 {
+		return fmt.Errorf("the API server counts %.0f writes and %.0f events of ServicePlans", f.RollWrites, events)
 	}
+	f.RollEventBytes = math.Round((now.bytes - writes.bytes) / events)
 	f.RollControllerCPU, f.RollGatewayCPU, f.RollWorkerCPU = after[0]-before[0], after[1]-before[1], after[2]-before[2]
 	s.logf("%d pods replaced within %.1f s: %.0f ServicePlans written, events of %.0f bytes to each agent, CPU "+
 		"%.2f s controller, %.2f s gateway, %.2f s other node", f.RollPods, f.RollSeconds, f.RollWrites, f.RollEventBytes,

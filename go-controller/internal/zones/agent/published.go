@@ -255,6 +255,11 @@ func (p *published) activeGateways() map[world.ShardID]string {
 func (p *published) progress(node string, results map[world.Key]loop.Result) (
 	applied uint64, failed map[world.Key]string,
 ) {
+	type failure struct {
+		of  *publishedPlan
+		why string
+	}
+	var failures []failure
 	failed = map[world.Key]string{}
 	below := uint64(math.MaxUint64)
 	own := p.shardsOf(node)
@@ -275,10 +280,17 @@ func (p *published) progress(node string, results map[world.Key]loop.Result) (
 		case result.Err != nil:
 			why = result.Err.Error()
 		}
-		if why != "" && len(failed) < maxFailed {
-			failed[o.key] = why
-		} else if why != "" {
-			below = min(below, o.version)
+		if why != "" {
+			failures = append(failures, failure{o, why})
+		}
+	}
+	// Each report lists the same ones.
+	slices.SortFunc(failures, func(a, b failure) int { return a.of.key.Compare(b.of.key) })
+	for i, f := range failures {
+		if i < maxFailed {
+			failed[f.of.key] = f.why
+		} else {
+			below = min(below, f.of.version)
 		}
 	}
 	if below <= applied {
