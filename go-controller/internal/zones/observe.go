@@ -158,7 +158,7 @@ func (p *Publisher) observeApplied(w *world.Snapshot, active map[world.ShardID]*
 		for _, v := range o.Spec.VIPs {
 			n := active[shardOf(&v)]
 			addr, err := netip.ParseAddr(v.Address)
-			if n == nil || n.Agent == nil || err != nil || !p.applied(o, key, n) {
+			if n == nil || n.Agent == nil || err != nil || !p.applied(o, key, gatewayOf{n.Name, shardOf(&v)}, n.Agent) {
 				continue
 			}
 			if why := n.Agent.Failed[key]; why != "" {
@@ -173,21 +173,32 @@ func (p *Publisher) observeApplied(w *world.Snapshot, active map[world.ShardID]*
 	}
 }
 
-// applied reports whether the zone of a node has applied a plan. It is enough that it once had one that differs from
-// the present one in single backends, if it has no difficulties now. p.mu must be held.
-func (p *Publisher) applied(o *v1alpha1.ServicePlan, key world.Key, n *world.Node) bool {
-	if n.Agent.Applied >= Version(o) {
+// gatewayOf is a node as a gateway of a shard.
+type gatewayOf struct {
+	node  string
+	shard world.ShardID
+}
+
+// applied reports whether the zone of a shard's gateway has applied a plan. It is enough that it once had one that
+// differs from the present one in single backends, if it has claimed the shard without interruption since then, and has
+// no difficulties now. p.mu must be held.
+func (p *Publisher) applied(o *v1alpha1.ServicePlan, key world.Key, g gatewayOf, agent *world.ZoneAgent) bool {
+	failed := agent.Failed[key] != ""
+	if failed {
+		delete(p.confirmed[o.Name], g)
+	}
+	if agent.Applied >= Version(o) {
 		if p.confirmed[o.Name] == nil {
-			p.confirmed[o.Name] = map[string]bool{}
+			p.confirmed[o.Name] = map[gatewayOf]time.Time{}
 		}
-		p.confirmed[o.Name][n.Name] = true
-		if n.Agent.Failed[key] != "" {
-			delete(p.confirmed[o.Name], n.Name)
+		if !failed {
+			p.confirmed[o.Name][g] = agent.Claims[g.shard]
 		}
 		return true
 	}
-	if p.confirmed[o.Name][n.Name] && !n.Agent.Silent && n.Agent.Problem+n.Agent.Unwritable == "" &&
-		len(n.Agent.Failed) == 0 {
+	claimed, confirmed := p.confirmed[o.Name][g]
+	if confirmed && claimed.Equal(agent.Claims[g.shard]) && !agent.Silent && agent.Problem+agent.Unwritable == "" &&
+		len(agent.Failed) == 0 {
 		return true
 	}
 	p.awaited = max(p.awaited, Version(o))

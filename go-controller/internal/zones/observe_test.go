@@ -204,12 +204,16 @@ func TestStatusesAwaitChangesThatTheyDependOn(t *testing.T) {
 	agents := map[string]*world.ZoneAgent{"n1": {}, "n2": {}}
 	key := world.Key{Namespace: "shop", Name: "web"}
 	order := []string{"n1", "n2"}
+	shard := world.ShardID{Domain: "lan"}
+	claim := func(node string, at int64) {
+		agents[node].Claims = map[world.ShardID]time.Time{shard: time.Unix(at, 0)}
+	}
 	store := func(backends, draining int, affinity string) {
 		version += 10
 		p.store(&v1alpha1.ServicePlan{
 			ObjectMeta: metav1.ObjectMeta{Name: "shop.web", UID: "1", ResourceVersion: strconv.FormatUint(version, 10)},
 			Spec: v1alpha1.ServicePlanSpec{Namespace: "shop", Name: "web", SessionAffinity: affinity,
-				VIPs: []v1alpha1.PlannedVIP{{Address: "10.50.0.100", L2Domain: "lan"}},
+				VIPs: []v1alpha1.PlannedVIP{{Address: "10.50.0.100", L2Domain: "lan", Shard: int32(shard.Index)}},
 				Listeners: []v1alpha1.PlannedListener{{Address: "10.50.0.100", Port: 80,
 					Backends: make([]v1alpha1.PlannedBackend, backends),
 					Draining: make([]v1alpha1.PlannedBackend, draining)}}}})
@@ -242,9 +246,22 @@ func TestStatusesAwaitChangesThatTheyDependOn(t *testing.T) {
 			agents["n2"].Applied, agents["n2"].Failed = version, map[world.Key]string{key: "no room"}
 		}, false, 0},
 		{"a backend more while failed", func() { store(2, 0, "ClientIP"); agents["n2"].Failed = nil }, false, 0},
+		{"applied", func() { agents["n2"].Applied = version }, true, 0},
+		{"a backend less, which fails for a while", func() {
+			store(1, 0, "ClientIP")
+			agents["n2"].Failed = map[world.Key]string{key: "no room"}
+		}, false, 0},
+		{"and is pending again", func() { agents["n2"].Failed = nil }, false, 0},
+		{"applied", func() { agents["n2"].Applied = version }, true, 0},
+		{"a backend more", func() { store(2, 0, "ClientIP") }, true, 10},
+		{"claimed again, by a zone that may have lost its rows", func() { claim("n2", 1) }, false, 0},
+		{"applied", func() { agents["n2"].Applied = version }, true, 0},
+		{"a backend less", func() { store(1, 0, "ClientIP") }, true, 10},
+		{"the same node in another shard", func() { shard.Index = 1; store(1, 0, "ClientIP") }, false, 0},
 	} {
 		step.do()
-		w := &world.Snapshot{Domains: []*world.Domain{{Name: "lan", Gateways: map[int][]string{0: order}}},
+		w := &world.Snapshot{
+			Domains: []*world.Domain{{Name: "lan", Gateways: map[int][]string{0: order, 1: order}}},
 			Nodes: []*world.Node{{Name: "n1", Chassis: "c1", Agent: agents["n1"]},
 				{Name: "n2", Chassis: "c2", Agent: agents["n2"]}}}
 		before, passes := p.Awaited(), changed

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"sync"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -43,9 +44,10 @@ type Publisher struct {
 	mu sync.Mutex
 	// objects are the newest known ServicePlans, by name.
 	objects map[string]*v1alpha1.ServicePlan
-	// confirmed are the nodes whose zones have applied a version of a plan that is as the present one for a status, which
-	// does not depend on single backends, by the name of the plan.
-	confirmed map[string]map[string]bool
+	// confirmed are the gateways whose zones have applied a version of a plan that is as the present one for a status,
+	// which does not depend on single backends, by the name of the plan, and since when each had claimed the shard then
+	// (the zero time if it had not). A gateway that has lost a shard and claimed it again may have lost its rows, too.
+	confirmed map[string]map[gatewayOf]time.Time
 	// awaited is the highest version that a zone had to apply before a status was known.
 	awaited uint64
 	// wanted are the plans that are or will be published, by name; nil before the first attempt to write one.
@@ -64,7 +66,7 @@ func New(o Options) *Publisher {
 		o.Changed = func() {}
 	}
 	return &Publisher{options: o, synced: make(chan struct{}), objects: map[string]*v1alpha1.ServicePlan{},
-		confirmed: map[string]map[string]bool{}, wanted: map[string]*v1alpha1.ServicePlanSpec{},
+		confirmed: map[string]map[gatewayOf]time.Time{}, wanted: map[string]*v1alpha1.ServicePlanSpec{},
 		claims: map[world.ShardID]map[string]seenClaim{}}
 }
 
