@@ -53,6 +53,8 @@ type Builder struct {
 	rivals map[world.ShardID]string
 	// nodes are the nodes of the snapshot by name.
 	nodes map[string]*world.Node
+	// egress has the node on which the pods of a Service open connections from its address, by egressName.
+	egress map[string]string
 	// survey determines which nodes advertise addresses by BGP. advertisementStates caches the resulting states.
 	survey              *bgp.Survey
 	advertisementStates map[*bgp.Advertisers]advertisementState
@@ -65,8 +67,12 @@ func NewBuilder(d *decide.Decision, k Observed) *Builder {
 		advertisementStates: map[*bgp.Advertisers]advertisementState{}}
 	v.nodes = make(map[string]*world.Node, len(d.World.Nodes))
 	nodes := make(map[string]string, len(d.World.Nodes))
+	v.egress = map[string]string{}
 	for _, n := range d.World.Nodes {
 		v.nodes[n.Name] = n
+		for _, service := range n.EgressServices {
+			v.egress[service] = n.Name
+		}
 		if n.Chassis != "" {
 			nodes[n.Chassis] = n.Name
 		}
@@ -85,6 +91,9 @@ func NewBuilder(d *decide.Decision, k Observed) *Builder {
 	}
 	return v
 }
+
+// egressName returns the name by which OVN-Kubernetes labels the node of an EgressService.
+func egressName(key world.Key) string { return key.Namespace + "-" + key.Name }
 
 // SetResult replaces the result of one Service; nil means that the dataplane has nothing of it.
 func (v *Builder) SetResult(key world.Key, r *loop.Result) {
@@ -192,7 +201,7 @@ func (v *Builder) announced(s *world.Service) *kube.Verdict {
 	if text := v.unserved(s, placements, want); text != "" {
 		return not(v1alpha1.ReasonNoEndpoints, "%s", text)
 	}
-	return v.announcedByOVN(placements, advertised, want)
+	return v.announcedByOVN(s.Key, placements, advertised, want)
 }
 
 // unserved names an address whose traffic no endpoint takes although the Service has endpoints. With OpenShift SDN and
@@ -216,7 +225,7 @@ func (v *Builder) unserved(s *world.Service, placements []place.Placement, p *pl
 }
 
 // announcedByOVN returns the verdict on addresses that are programmed in OVN.
-func (v *Builder) announcedByOVN(placements []place.Placement, advertised []advertisementState,
+func (v *Builder) announcedByOVN(key world.Key, placements []place.Placement, advertised []advertisementState,
 	p *plan.Service) *kube.Verdict {
 	parts := make([]string, 0, len(placements))
 	for _, placement := range placements {
@@ -246,6 +255,11 @@ func (v *Builder) announcedByOVN(placements []place.Placement, advertised []adve
 		message += fmt.Sprintf("; UDP servers on the network of their node must reply from the address that received the "+
 			"request, which many servers that are bound to all addresses do not do: %s",
 			joined(hosts[:min(len(hosts), maxOutside)]))
+	}
+	if node := v.egress[egressName(key)]; node != "" {
+		message += fmt.Sprintf("; replies to connections that the pods open from this address on node %s (EgressService, "+
+			"sourceIPBy: LoadBalancerIP) do not arrive by layer 2: advertise the address by BGP, from nodes with the label "+
+			"egress-service.k8s.ovn.org/%s", node, egressName(key))
 	}
 	if !slices.ContainsFunc(p.Listeners, func(l plan.Listener) bool { return len(l.Backends) > 0 }) {
 		return &kube.Verdict{Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonNoEndpoints,

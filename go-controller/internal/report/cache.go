@@ -47,6 +47,8 @@ type cachedStatus struct {
 	// zoneWait is set as long as the status may wait for the zone. zoneSilent is why its agent can't report progress.
 	zoneWait   bool
 	zoneSilent string
+	// egress is the node on which the pods open connections from the address.
+	egress string
 	// failed is set if the last result of the dataplane is an error, whose text may differ each time.
 	failed bool
 	status *kube.ServiceStatus
@@ -58,7 +60,7 @@ func (w *cachedStatus) sameInputs(o *cachedStatus) bool {
 		slices.Equal(w.outcome.Addrs, o.outcome.Addrs) && slices.Equal(w.outcome.HeldExternal, o.outcome.HeldExternal) &&
 		slices.Equal(w.placements, o.placements) && slices.Equal(w.advertised, o.advertised) &&
 		slices.Equal(w.applied, o.applied) && w.applyError == o.applyError && w.zoneWait == o.zoneWait &&
-		w.zoneSilent == o.zoneSilent
+		w.zoneSilent == o.zoneSilent && w.egress == o.egress
 }
 
 // Services returns the statuses of all Services.
@@ -81,6 +83,7 @@ func (v *Builder) Services(last *Cache) map[world.Key]*kube.ServiceStatus {
 			applied:    v.World.Applied[s.Key],
 			applyError: v.World.ApplyErrors[s.Key],
 			zoneWait:   v.mayAwaitZone(s),
+			egress:     v.egress[egressName(s.Key)],
 			failed:     got.Err != nil,
 		}
 		if p := v.Plans[s.Key]; p != nil {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"maps"
 	"net/netip"
+	"slices"
 	"strings"
 	"testing"
 
@@ -47,6 +48,12 @@ func TestStatusTextIsCached(t *testing.T) {
 		"a node": {func(w *world.Snapshot, _ *Observed) {
 			w.Nodes = append(w.Nodes, &world.Node{Name: "n9"})
 		}, false},
+		"the node of its EgressService": {func(w *world.Snapshot, _ *Observed) {
+			w.Nodes = slices.Clone(w.Nodes)
+			n := *w.Nodes[1]
+			n.EgressServices = []string{"shop-web"}
+			w.Nodes[1] = &n
+		}, true},
 		"what was excluded": {func(w *world.Snapshot, _ *Observed) {
 			w.Domains[0].Nodes = []string{"n2", "n1", "n3"}
 		}, false},

@@ -208,6 +208,9 @@ type Node struct {
 	NetworkUnavailable bool
 	// Unreachable means that the kubelet has stopped reporting (condition Ready is Unknown).
 	Unreachable bool
+	// EgressServices are the Services, as NAMESPACE-NAME, whose pods open connections from this node with the address
+	// of the Service (EgressService of OVN-Kubernetes), sorted.
+	EgressServices []string
 	// Draining is the reason why the node is draining and should not receive traffic (the signal and its value), empty
 	// if it is not.
 	Draining string

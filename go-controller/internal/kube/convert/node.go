@@ -32,6 +32,10 @@ const (
 	annotationMasquerade = "k8s.ovn.org/node-masquerade-subnet"
 )
 
+// labelEgressService is the prefix of the label, followed by NAMESPACE-NAME, by which OVN-Kubernetes marks the node from
+// which the pods of a Service open connections with the Service's address (EgressService, sourceIPBy: LoadBalancerIP).
+const labelEgressService = "egress-service.k8s.ovn.org/"
+
 // masqueradeToOVN is the index, in its masquerade subnet, of the address that a node routes to OVN through its
 // management port.
 const masqueradeToOVN = 3
@@ -75,6 +79,12 @@ func Node(n *corev1.Node, o Options) *world.Node {
 			return c.Type == corev1.NodeReady && c.Status == corev1.ConditionUnknown
 		}),
 	}
+	for label := range n.Labels {
+		if service, ok := strings.CutPrefix(label, labelEgressService); ok {
+			out.EgressServices = append(out.EgressServices, service)
+		}
+	}
+	slices.Sort(out.EgressServices)
 	if o.OpenShiftSDN {
 		out.Chassis, out.Kernel = n.Name, kernel(n)
 	}
