@@ -19,7 +19,7 @@ const namespace = "ovnkube_slb"
 
 // metrics are the controller's metrics. docs/metrics.md lists them for users.
 type metrics struct {
-	pools        *poolMetrics
+	lastPass     *passMetrics
 	waited       prometheus.Histogram
 	writes       *prometheus.CounterVec
 	dataplane    *prometheus.CounterVec
@@ -32,7 +32,7 @@ type metrics struct {
 
 func newMetrics(r prometheus.Registerer) (*metrics, error) {
 	m := &metrics{
-		pools: newPoolMetrics(),
+		lastPass: newPassMetrics(),
 		waited: prometheus.NewHistogram(prometheus.HistogramOpts{Namespace: namespace, Name: "allocation_duration_seconds",
 			Help: "Time from the first observation of a Service without an address until its address was written to the " +
 				"API server.",
@@ -63,7 +63,7 @@ func newMetrics(r prometheus.Registerer) (*metrics, error) {
 		m.ignored.WithLabelValues(reason) // rate() misses the first event of a counter that did not exist before
 	}
 	for _, c := range []prometheus.Collector{
-		m.pools, m.waited, m.writes, m.dataplane, m.transactions, m.passes, m.enabled, m.modeInvalid, m.ignored,
+		m.lastPass, m.waited, m.writes, m.dataplane, m.transactions, m.passes, m.enabled, m.modeInvalid, m.ignored,
 	} {
 		if err := r.Register(c); err != nil {
 			return nil, fmt.Errorf("register metrics: %w", err)
@@ -91,7 +91,7 @@ func (m *metrics) allocated(since time.Time) {
 
 func (m *metrics) decided(v *report.Builder, services map[world.Key]*kube.ServiceStatus, took time.Duration) {
 	m.passes.Observe(took.Seconds())
-	m.pools.set(v.Allocation.Pools, services)
+	m.lastPass.set(v, services)
 	s := &v.World.Cluster.Switch
 	m.enabled.WithLabelValues("layer2").Set(flag(s.Mode.Layer2()))
 	m.enabled.WithLabelValues("bgp").Set(flag(s.Mode.BGP()))

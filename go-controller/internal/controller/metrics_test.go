@@ -4,6 +4,7 @@ package controller
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -78,6 +79,41 @@ ovnkube_slb_services{allocated="True",reason="Allocated"} 2
 		"ovnkube_slb_pool_available_addresses",
 		"ovnkube_slb_pool_cooling_down_addresses"}
 	if err := testutil.GatherAndCompare(r, strings.NewReader(want), names...); err != nil {
+		t.Error(err)
+	}
+
+	gateways := `
+# HELP ovnkube_slb_announced_services Services of type LoadBalancer that are served here, by status and reason of their condition Announced.
+# TYPE ovnkube_slb_announced_services gauge
+ovnkube_slb_announced_services{announced="False",reason="NoActiveGateway"} 2
+ovnkube_slb_announced_services{announced="False",reason="NotAllocated"} 1
+# HELP ovnkube_slb_l2domain_shards Shards of the L2Domain that have addresses.
+# TYPE ovnkube_slb_l2domain_shards gauge
+ovnkube_slb_l2domain_shards{l2domain="lan"} 1
+# HELP ovnkube_slb_l2domain_unclaimed_shards Shards of the L2Domain that have addresses and that no gateway has claimed.
+# TYPE ovnkube_slb_l2domain_unclaimed_shards gauge
+ovnkube_slb_l2domain_unclaimed_shards{l2domain="lan"} 1
+# HELP ovnkube_slb_l2domain_usable_gateways Gateways of the L2Domain that are neither faulty nor draining, on nodes that Kubernetes can reach.
+# TYPE ovnkube_slb_l2domain_usable_gateways gauge
+ovnkube_slb_l2domain_usable_gateways{l2domain="lan"} %d
+# HELP ovnkube_slb_ovn_database_unreachable Whether the controller has had no connection to OVN's databases for a few seconds: 1 or 0.
+# TYPE ovnkube_slb_ovn_database_unreachable gauge
+ovnkube_slb_ovn_database_unreachable 0
+# HELP ovnkube_slb_silent_agents Nodes whose agent for layer 2 with interconnect no longer reports.
+# TYPE ovnkube_slb_silent_agents gauge
+ovnkube_slb_silent_agents 0
+`
+	counted := []string{"ovnkube_slb_announced_services", "ovnkube_slb_l2domain_shards",
+		"ovnkube_slb_l2domain_unclaimed_shards", "ovnkube_slb_l2domain_usable_gateways",
+		"ovnkube_slb_ovn_database_unreachable", "ovnkube_slb_silent_agents"}
+	if err := testutil.GatherAndCompare(r, strings.NewReader(fmt.Sprintf(gateways, 3)), counted...); err != nil {
+		t.Error(err)
+	}
+	unreachable := *w.Nodes[0]
+	unreachable.Unreachable = true
+	w.Nodes[0] = &unreachable
+	m.pass(w)
+	if err := testutil.GatherAndCompare(r, strings.NewReader(fmt.Sprintf(gateways, 2)), counted...); err != nil {
 		t.Error(err)
 	}
 

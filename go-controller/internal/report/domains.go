@@ -73,6 +73,40 @@ func (v *Builder) domain(d *place.Domain, addresses map[world.ShardID]int32) v1a
 	return status
 }
 
+// GatewayCounts are the counts of one L2Domain.
+type GatewayCounts struct {
+	// Usable are the gateways that are neither faulty nor draining, and whose nodes Kubernetes can reach.
+	Usable int
+	// Shards are those with addresses, Unclaimed those of them that no gateway has claimed.
+	Shards, Unclaimed int
+}
+
+// GatewayCounts returns the counts of a domain.
+func (v *Builder) GatewayCounts(d *place.Domain) GatewayCounts {
+	var counts GatewayCounts
+	usable := map[string]bool{}
+	for _, shard := range d.Shards {
+		for _, g := range shard.Gateways {
+			usable[g.Node] = !v.nodes[g.Node].Unreachable
+		}
+	}
+	for _, left := range d.Excluded {
+		delete(usable, left.Node)
+	}
+	for _, is := range usable {
+		if is {
+			counts.Usable++
+		}
+	}
+	for shard := range v.anchors(d.Spec.Name) {
+		counts.Shards++
+		if v.active[shard] == "" {
+			counts.Unclaimed++
+		}
+	}
+	return counts
+}
+
 // anchors returns the external addresses of a domain's shards.
 func (v *Builder) anchors(domain string) map[world.ShardID][]string {
 	anchors := map[world.ShardID][]string{}

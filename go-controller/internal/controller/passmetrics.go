@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package controller
+
+import (
+	"maps"
+	"sync/atomic"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/ipam"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/report"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
+)
+
+// passMetrics exports the results of the last pass. It keeps no series: objects that are not in that pass, such as a
+// deleted pool, are not exported, and a scrape sees exactly one pass.
+type passMetrics struct {
+	services, announced                     *prometheus.Desc
+	capacity, assigned, available, cooling  *prometheus.Desc
+	usableGateways, shards, unclaimedShards *prometheus.Desc
+	silentAgents, databaseUnreachable       *prometheus.Desc
+
+	last atomic.Pointer[passSnapshot]
+}
+
+// passSnapshot contains the counts of one pass.
+type passSnapshot struct {
+	pools map[string]ipam.PoolUsage
+	// services and announced are the numbers of Services by status and reason of their conditions.
+	services, announced map[verdictLabels]int
+	domains             map[string]report.GatewayCounts
+	silentAgents        int
+	databaseUnreachable bool
+}
+
+type verdictLabels struct{ status, reason string }
+
+var _ prometheus.Collector = (*passMetrics)(nil)
+
+func newPassMetrics() *passMetrics {
+	desc := func(name, help string, labels ...string) *prometheus.Desc {
+		return prometheus.NewDesc(prometheus.BuildFQName(namespace, "", name), help, labels, nil)
+	}
+	return &passMetrics{
+		services: desc("services",
+			"Services of type LoadBalancer that are served here, by status and reason of their condition Allocated.",
+			"allocated", "reason"),
+		announced: desc("announced_services",
+			"Services of type LoadBalancer that are served here, by status and reason of their condition Announced.",
+			"announced", "reason"),
+		capacity: desc("pool_capacity_addresses", "Allocatable addresses of the pool, by family.", "pool", "family"),
+		assigned: desc("pool_assigned_addresses", "Addresses of the pool that are allocated to Services, by family.",
+			"pool", "family"),
+		available: desc("pool_available_addresses", "Addresses of the pool that are available for allocation, by family.",
+			"pool", "family"),
+		cooling: desc("pool_cooling_down_addresses", "Addresses of the pool that are in cooldown (spec.reuseDelay), by family.",
+			"pool", "family"),
+		usableGateways: desc("l2domain_usable_gateways",
+			"Gateways of the L2Domain that are neither faulty nor draining, on nodes that Kubernetes can reach.", "l2domain"),
+		shards: desc("l2domain_shards", "Shards of the L2Domain that have addresses.", "l2domain"),
+		unclaimedShards: desc("l2domain_unclaimed_shards",
+			"Shards of the L2Domain that have addresses and that no gateway has claimed.", "l2domain"),
+		silentAgents: desc("silent_agents", "Nodes whose agent for layer 2 with interconnect no longer reports."),
+		databaseUnreachable: desc("ovn_database_unreachable",
+			"Whether the controller has had no connection to OVN's databases for a few seconds: 1 or 0."),
+	}
+}
+
+func (s *passMetrics) set(v *report.Builder, services map[world.Key]*kube.ServiceStatus) {
+	next := &passSnapshot{
+		pools:    maps.Clone(v.Allocation.Pools), // the pass continues to modify its own map
+		services: map[verdictLabels]int{}, announced: map[verdictLabels]int{}, domains: map[string]report.GatewayCounts{},
+		databaseUnreachable: v.Unreachable != "",
+	}
+	for _, status := range services {
+		if status.Release {
+			continue
+		}
+		next.services[verdictLabels{string(status.Allocated.Status), status.Allocated.Reason}]++
+		if a := status.Announced; a != nil {
+			next.announced[verdictLabels{string(a.Status), a.Reason}]++
+		}
+	}
+	for _, n := range v.World.Nodes {
+		if n.Agent != nil && n.Agent.Silent {
+			next.silentAgents++
+		}
+	}
+	for _, d := range v.Layout.Domains {
+		next.domains[d.Spec.Name] = v.GatewayCounts(d)
+	}
+	s.last.Store(next)
+}
+
+// Describe implements prometheus.Collector.
+func (s *passMetrics) Describe(descs chan<- *prometheus.Desc) {
+	for _, d := range []*prometheus.Desc{s.services, s.announced, s.capacity, s.assigned, s.available, s.cooling,
+		s.usableGateways, s.shards, s.unclaimedShards, s.silentAgents, s.databaseUnreachable} {
+		descs <- d
+	}
+}
+
+// Collect implements prometheus.Collector.
+func (s *passMetrics) Collect(metrics chan<- prometheus.Metric) {
+	last := s.last.Load()
+	if last == nil {
+		return
+	}
+	send := func(d *prometheus.Desc, n int64, labels ...string) {
+		metrics <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, float64(n), labels...)
+	}
+	for as, n := range last.services {
+		send(s.services, int64(n), as.status, as.reason)
+	}
+	for as, n := range last.announced {
+		send(s.announced, int64(n), as.status, as.reason)
+	}
+	for domain, n := range last.domains {
+		send(s.usableGateways, int64(n.Usable), domain)
+		send(s.shards, int64(n.Shards), domain)
+		send(s.unclaimedShards, int64(n.Unclaimed), domain)
+	}
+	send(s.silentAgents, int64(last.silentAgents))
+	send(s.databaseUnreachable, int64(flag(last.databaseUnreachable)))
+	for pool, use := range last.pools {
+		for _, f := range []struct {
+			family                                 world.Family
+			capacity, assigned, available, cooling int64
+		}{
+			{world.IPv4, use.Capacity4, use.Assigned4, use.Available4, use.Cooldown4},
+			{world.IPv6, use.Capacity6, use.Assigned6, use.Available6, use.Cooldown6},
+		} {
+			if f.capacity == 0 && f.assigned == 0 {
+				continue // the pool has no addresses of this family
+			}
+			send(s.capacity, f.capacity, pool, f.family.String())
+			send(s.assigned, f.assigned, pool, f.family.String())
+			send(s.available, f.available, pool, f.family.String())
+			send(s.cooling, f.cooling, pool, f.family.String())
+		}
+	}
+}
