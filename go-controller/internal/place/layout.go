@@ -146,6 +146,9 @@ func (l *Layout) compute(spec *world.Domain, nodes map[string]*world.Node, zones
 		return d
 	}
 	d.addWarnings(members, w.Cluster.OpenShiftSDN)
+	if !w.Cluster.OpenShiftSDN {
+		d.addSlowDetection(w.Nodes, l.Interconnect)
+	}
 	serves := make(map[*world.Node]bool, len(members))
 	for i, order := range d.orders(members, w.ShardStates) {
 		shard := Shard{ID: world.ShardID{Domain: spec.Name, Index: i}}

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/plan"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
 )
@@ -183,6 +184,27 @@ func (d *Domain) addWarnings(members []*world.Node, sdn bool) {
 	if node, link, subnet := d.mismatchedPrefix(members); node != "" {
 		warn("node %q has address %s, which does not match the prefix length of subnet %s", node, link, subnet)
 	}
+}
+
+// addSlowDetection records that the cluster has too many nodes for the domain's interval between BFD frames.
+func (d *Domain) addSlowDetection(all []*world.Node, interconnect bool) {
+	nodes := 0
+	for _, n := range all {
+		if n.Chassis != "" {
+			nodes++
+		}
+	}
+	interval := plan.TunnelInterval(d.Spec.Detect, nodes)
+	if interval == d.Spec.Detect {
+		return
+	}
+	between := ""
+	if interconnect {
+		between = " between gateways and other nodes"
+	}
+	d.Warnings = append(d.Warnings, fmt.Sprintf("the interval of BFD%s is %s instead of %s (failover.detectInterval): "+
+		"with %d nodes, a gateway would exchange more than %d frames per second", between, interval, d.Spec.Detect, nodes,
+		plan.MaxBFDFrames))
 }
 
 // excludedNames returns as many names as fit into a condition.

@@ -3,11 +3,13 @@
 package place_test
 
 import (
+	"fmt"
 	"maps"
 	"net/netip"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/ipam"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/place"
@@ -226,5 +228,28 @@ func TestAZoneThatCannotBeChangedKeepsItsShards(t *testing.T) {
 	}
 	if got := order(map[string]string{world.EveryNetwork: "ovn-controller is dead"})["n1"]; len(got) > 0 {
 		t.Errorf("n1 can't serve and is the first gateway of shards %v", got)
+	}
+}
+
+// The interval of BFD that a domain wishes is not used if the cluster has too many nodes for it.
+func TestSlowDetectionIsReported(t *testing.T) {
+	w := zoned("n1", "n2", "n3")
+	w.Domains[0].Detect = 200 * time.Millisecond
+	warnings := func() string { return strings.Join(place.Compute(w).Domains[0].Warnings, "; ") }
+	if got := warnings(); strings.Contains(got, "BFD every") || strings.Contains(got, "interval") {
+		t.Errorf("few nodes: %s", got)
+	}
+	for i := len(w.Nodes); i < 2000; i++ {
+		name := fmt.Sprint("n", i+1)
+		w.Nodes = append(w.Nodes, &world.Node{Name: name, Chassis: "c-" + name, Zone: name})
+	}
+	if got, want := warnings(), "the interval of BFD between gateways and other nodes is 400ms instead of 200ms "+
+		"(failover.detectInterval): with 2000 nodes, a gateway would exchange more than 10000 frames per second"; !strings.
+		Contains(got, want) {
+		t.Errorf("got %s, want %s", got, want)
+	}
+	w.Domains[0].Detect = time.Second
+	if got := warnings(); strings.Contains(got, "interval") {
+		t.Errorf("a slow interval: %s", got)
 	}
 }

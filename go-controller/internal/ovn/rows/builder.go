@@ -65,12 +65,14 @@ type Builder struct {
 	// zone is nil if one database configures the whole cluster. peers are all nodes, in a zone.
 	zone  *plan.Zone
 	peers []plan.Node
+	// nodeCount is the number of nodes of the cluster.
+	nodeCount int
 }
 
 // NewBuilder returns a Builder for each domain of the topology that has a resident and each shard that has an anchor.
 func NewBuilder(f *plan.Topology, facts Facts) (*Builder, error) {
 	g := &Builder{cluster: f.Cluster, facts: facts, shards: map[world.ShardID]*shard{}, nodes: map[string]*node{},
-		zone: f.Zone}
+		zone: f.Zone, nodeCount: len(f.Nodes)}
 	if g.zone != nil {
 		g.peers = f.Nodes
 	}

@@ -3,23 +3,29 @@
 package rows
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/plan"
 )
 
-// tunnelTxMillis is the maximum interval at which gateways send BFD packets on tunnels, in milliseconds.
+// tunnelTxMillis is the maximum of bfd-min-tx, in milliseconds, unless a cluster has so many nodes that their frames
+// must be fewer. The receiver's bfd-min-rx determines the interval of the frames.
 const tunnelTxMillis = 100
 
-// bfdOption is a key of NB_Global:options (ovn-nb(5)) that controls BFD between gateways, with the default of OVS
+// bfdOption is a key of NB_Global:options (ovn-nb(5)) that controls BFD on tunnels, with the default of OVS
 // (ovs-vswitchd.conf.db(5), bfd).
 type bfdOption struct {
 	key          string
 	defaultValue int
+	// maySlow is set if a value above the default is written, too, unless another client has configured one.
+	maySlow bool
 }
 
 func timers() []bfdOption {
-	return []bfdOption{{"bfd-min-rx", 1000}, {"bfd-min-tx", 100}, {"bfd-mult", 3}}
+	return []bfdOption{{"bfd-min-rx", 1000, false}, {"bfd-min-tx", 100, true}, {"bfd-mult", 3, false}}
 }
 
 // originalKey returns the key of NB_Global:external_ids that stores the original value.
@@ -29,9 +35,9 @@ func (t bfdOption) originalKey() string { return "slb.k8s.ovn.org/" + t.key }
 // absent.
 type KeyChange struct{ Key, Old, New string }
 
-// BFDOptions returns the changes to NB_Global's options and external_ids that make BFD between gateways as fast as the
-// strictest domain requires, but never slower than other clients have configured it. The original values are stored
-// in external_ids and restored once no shard requires faster ones.
+// BFDOptions returns the changes to NB_Global's options and external_ids that make BFD as fast as the strictest domain
+// requires and the number of nodes allows (plan.TunnelInterval), but never slower than other clients have configured it.
+// The original values are stored in external_ids and restored once no shard requires other ones.
 func (g *Builder) BFDOptions(options, externalIDs map[string]string) (opts, ids []KeyChange) {
 	want := g.requiredBFD()
 	for _, t := range timers() {
@@ -41,7 +47,7 @@ func (g *Builder) BFDOptions(options, externalIDs map[string]string) (opts, ids 
 			base = before
 		}
 		target, remembered := base, ""
-		if ours, ok := want[t.key]; ok && ours < t.value(base) {
+		if ours, ok := want[t.key]; ok && (ours < t.value(base) || t.maySlow && base == "" && ours > t.defaultValue) {
 			target = strconv.Itoa(ours)
 			remembered = base + ">" + target
 		}
@@ -51,20 +57,31 @@ func (g *Builder) BFDOptions(options, externalIDs map[string]string) (opts, ids 
 	return opts, ids
 }
 
-// requiredBFD returns the values that the shards require.
+// requiredBFD returns the values that the shards require. With interconnect, only the zones of nodes that are no gateway
+// may use a longer interval than the domains require: the two ends of a session negotiate the longer one (RFC 5880
+// section 6.8.7), and gateways detect each other as fast as required. One database for all nodes has one interval.
 func (g *Builder) requiredBFD() map[string]int {
 	want := map[string]int{}
-	strictest := func(key string, value int) {
-		if old, ok := want[key]; value > 0 && (!ok || value < old) {
-			want[key] = value
+	var detect time.Duration
+	for _, d := range g.domains {
+		if d.Detect > 0 && (detect == 0 || d.Detect < detect) {
+			detect = d.Detect
+		}
+		if old, ok := want["bfd-mult"]; d.DetectMultiplier > 0 && (!ok || d.DetectMultiplier < old) {
+			want["bfd-mult"] = d.DetectMultiplier
 		}
 	}
-	for _, d := range g.domains {
-		if rx := int(d.Detect / time.Millisecond); rx > 0 {
-			strictest("bfd-min-rx", rx)
-			strictest("bfd-min-tx", min(rx, tunnelTxMillis))
-		}
-		strictest("bfd-mult", d.DetectMultiplier)
+	interval := detect
+	if !slices.ContainsFunc(g.shardList, func(s *shard) bool { return s.local && g.zone != nil }) {
+		interval = plan.TunnelInterval(detect, g.nodeCount)
+	}
+	rx := int(interval / time.Millisecond)
+	switch {
+	case rx == 0:
+	case interval == detect:
+		want["bfd-min-rx"], want["bfd-min-tx"] = rx, min(rx, tunnelTxMillis)
+	default:
+		want["bfd-min-rx"], want["bfd-min-tx"] = rx, rx
 	}
 	return want
 }

@@ -159,7 +159,9 @@ type GatewaySet struct {
 // Failover configures failure detection between gateways. OVN has one setting per cluster: the fastest domain
 // determines it for all.
 type Failover struct {
-	// detectInterval is the time between two BFD packets of a gateway: a duration, 50ms to 10s. Defaults to 200ms.
+	// detectInterval is the time between two BFD packets of a gateway: a duration, 50ms to 10s. In clusters with so many
+	// nodes that a gateway would exchange more than 10,000 packets per second, a longer interval is used, which the
+	// condition Ready reports (more than 1,000 nodes with the default). Defaults to 200ms.
 	//
 	// +optional
 	// +kubebuilder:default="200ms"
