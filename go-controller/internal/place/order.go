@@ -80,9 +80,9 @@ func (d *Domain) currentGateway(members []*world.Node, best fitness, c world.Sha
 	return noMember
 }
 
-// handover returns the progress of the move of a shard to another gateway, given the progress last written. A
+// Handover returns the progress of the move of a shard to another gateway, given the progress last written. A
 // failover is not a handover: no write of ours would speed it up.
-func handover(to string, c world.ShardState) world.Handover {
+func Handover(to string, c world.ShardState) world.Handover {
 	switch {
 	case c.Active == "":
 		return c.Handover

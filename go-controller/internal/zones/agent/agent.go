@@ -59,7 +59,10 @@ type Agent struct {
 	wake      chan struct{}
 	// resync is set if rows in the database differ from what was applied.
 	resync atomic.Bool
-	synced atomic.Bool
+	// shardStatesChanged is set if the node has claimed or released a shard, or the order of gateways in its database has
+	// changed.
+	shardStatesChanged atomic.Bool
+	synced             atomic.Bool
 	// owns is set while the databases are those of the node alone.
 	owns    atomic.Bool
 	metrics *metrics
@@ -89,8 +92,12 @@ func New(o Options) (*Agent, error) {
 		return nil, fmt.Errorf("l2 agent of node %s: %w", o.Node, err)
 	}
 	a.dataplane, err = ovn.New(ovn.Options{NB: o.NB, SB: o.SB, Zone: o.Node, Changed: func(what ovn.EventKind) {
-		if what == ovn.Rows {
+		switch what {
+		case ovn.Rows:
 			a.resync.Store(true)
+		case ovn.ShardStates:
+			a.shardStatesChanged.Store(true)
+		case ovn.Chassis:
 		}
 		a.changed()
 	}, Transacted: a.metrics.transacted, Fence: a.fence})
@@ -248,6 +255,7 @@ func (a *Agent) readClusterID(ctx context.Context) bool {
 func (a *Agent) step() bool {
 	a.mu.Lock()
 	a.readBridges()
+	a.readHandovers()
 	plans, only := a.changes()
 	var topology *plan.Topology
 	ok := only

@@ -33,6 +33,8 @@ type published struct {
 	plans   map[string]*publishedPlan
 	// awaiting are the Services with addresses whose shards are not published yet.
 	awaiting map[world.Key]bool
+	// handovers are the planned moves of shards to this node.
+	handovers map[world.ShardID]world.Handover
 	// shards are the published shards, as of the last call of desired.
 	shards map[world.ShardID]bool
 	// changed are the Services of the ServicePlans that have changed since then, by the name of the ServicePlan. whole is
@@ -189,7 +191,8 @@ func (p *published) domain(d *world.Domain, own *world.Node, bridges world.Bridg
 		out.SharedBridge = own.SharedGateway
 	}
 	for _, index := range slices.Sorted(maps.Keys(d.Ordinals)) {
-		shard := plan.Shard{ID: world.ShardID{Domain: d.Name, Index: index}, Ordinal: d.Ordinals[index]}
+		id := world.ShardID{Domain: d.Name, Index: index}
+		shard := plan.Shard{ID: id, Ordinal: d.Ordinals[index], Handover: p.handovers[id]}
 		for _, name := range d.Gateways[index] {
 			if n := p.nodes[name]; n != nil && n.Chassis != "" {
 				shard.Gateways = append(shard.Gateways, plan.Gateway{Node: n.Name, Chassis: n.Chassis})
