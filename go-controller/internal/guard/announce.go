@@ -26,12 +26,47 @@ const (
 	// announceTimeout is how long an announcement waits for OVN's port on the bridge. After that OVN announces the shard
 	// itself.
 	announceTimeout = time.Second
+	// announcements is how often a claim is announced, and announceInterval the time after the first announcement; each
+	// further one doubles it. In a planned move the previous gateway may still send replies with the MAC address of the
+	// shard after the first announcement, and a frame may be lost.
+	announcements    = 3
+	announceInterval = 50 * time.Millisecond
 )
 
-// waitingClaim is a claim that is not announced yet.
-type waitingClaim struct {
+// pendingClaim is a claim with announcements left.
+type pendingClaim struct {
 	ovn.Claim
-	until time.Time
+	// next is when the next announcement is due. Until the first one was sent, each change on the bridges is an attempt,
+	// until the time until.
+	next, until time.Time
+	sent        int
+}
+
+// advance sends the next announcement if it is due, and reports whether the claim has none left.
+func (c *pendingClaim) advance(now time.Time, announce func(ovn.Claim) bool) bool {
+	switch {
+	case c.sent == 0 && !now.Before(c.until):
+		return true
+	case now.Before(c.next):
+		return false
+	case !announce(c.Claim):
+		return c.sent > 0
+	}
+	c.next = now.Add(announceInterval << c.sent)
+	c.sent++
+	return c.sent == announcements
+}
+
+// nextAnnouncement returns when the next announcement is due, and false if none has a time: claims that were not
+// announced yet wait for OVN's port on the bridge.
+func nextAnnouncement(pending []*pendingClaim) (time.Time, bool) {
+	var next time.Time
+	for _, c := range pending {
+		if c.sent > 0 && (next.IsZero() || c.next.Before(next)) {
+			next = c.next
+		}
+	}
+	return next, !next.IsZero()
 }
 
 // announcer updates the switches of a segment as soon as this node has claimed a shard. OVN announces the shard
@@ -56,18 +91,26 @@ func (a *announcer) run(ctx context.Context) {
 	var shards *ovn.Claims
 	stop := func() {}
 	defer func() { stop() }()
-	var waiting []waitingClaim
+	var pending []*pendingClaim
+	timer := time.NewTimer(0)
+	defer timer.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case claim := <-a.claims:
-			waiting = append(waiting, waitingClaim{claim, time.Now().Add(announceTimeout)})
+			pending = slices.DeleteFunc(pending, func(c *pendingClaim) bool { return c.Shard == claim.Shard })
+			pending = append(pending, &pendingClaim{Claim: claim, until: time.Now().Add(announceTimeout)})
 		case <-a.changed:
+		case <-timer.C:
 		}
-		waiting = slices.DeleteFunc(waiting, func(w waitingClaim) bool {
-			return !time.Now().Before(w.until) || !shards.Holds(w.Shard) || a.announce(ctx, w.Claim)
+		pending = slices.DeleteFunc(pending, func(c *pendingClaim) bool {
+			return !shards.Holds(c.Shard) ||
+				c.advance(time.Now(), func(claim ovn.Claim) bool { return a.announce(ctx, claim) })
 		})
+		if next, ok := nextAnnouncement(pending); ok {
+			timer.Reset(time.Until(next))
+		}
 		newName, newRemote := a.chassis()
 		if newName == "" || newRemote == "" || newName == name && newRemote == remote {
 			continue
