@@ -4,6 +4,8 @@ package e2e
 
 import (
 	"context"
+	"slices"
+	"strings"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -88,6 +90,49 @@ var _ = Describe("A segment in a cluster with interconnect", func() {
 		}
 		_, heir := activeGateway(ctx)
 		Expect(domain.Status.Shards[0].Gateways).To(ContainElement(heir))
+	})
+
+	// The interval of the BFD frames of a shard is 300 ms, and 10 or 11 ms at the gateway that a planned move goes to
+	// (internal/ovn/rows/router.go). Only the databases of gateways have the row.
+	It("moves a shard of a gateway that drains with frequent frames of the new gateway, which end afterwards",
+		func(ctx SpecContext) {
+			intervals := func(ctx context.Context) ([]string, error) {
+				out, err := cluster.EachNB(ctx, "--bare", "--columns=min_tx", "list", "BFD")
+				return slices.Sorted(slices.Values(strings.Fields(out))), err
+			}
+			usual := []string{"300", "300", "300"}
+			addrs := startWeb(ctx)
+			where := podNodes(ctx)
+			warmUp(ctx, addrs)
+			port, leaving := activeGateway(ctx)
+			Eventually(intervals).WithContext(ctx).Should(Equal(usual), "no move is planned")
+			DeferCleanup(func(ctx SpecContext) { Expect(cluster.Undrain(ctx, leaving)).To(Succeed()) })
+			for _, r := range during(ctx, addrs, func() {
+				stay(ctx, 500*time.Millisecond)
+				Expect(cluster.Drain(ctx, leaving)).To(Succeed())
+				Eventually(intervals).WithContext(ctx).Should(Equal([]string{"11", "300", "300"}), "claimed")
+				awaitMove(ctx, port, leaving)
+				Eventually(intervals).WithContext(ctx).Should(Equal(usual), "the claim has settled")
+			}) {
+				expectServed(r, where, "none")
+			}
+		})
+
+	It("fails over without a planned move", func(ctx SpecContext) {
+		addrs := startWeb(ctx)
+		warmUp(ctx, addrs)
+		port, victim := activeGateway(ctx)
+		DeferCleanup(func(ctx SpecContext) { Expect(cluster.Restore(ctx, victim)).To(Succeed()) })
+		Expect(cluster.Kill(victim)).To(Succeed())
+		awaitMove(ctx, port, victim)
+		_, successor := activeGateway(ctx)
+		Eventually(func(ctx context.Context) (string, error) { // After that a handover would have begun.
+			out, err := cluster.EachNB(ctx, "--bare", "--columns=chassis_name", "find", "HA_Chassis", "priority=100")
+			return strings.Join(slices.Compact(slices.Sorted(slices.Values(strings.Fields(out)))), " "), err
+		}).WithContext(ctx).Should(Equal("chassis-" + successor))
+		out, err := cluster.EachNB(ctx, "--bare", "--columns=min_tx", "list", "BFD")
+		Expect(err).NotTo(HaveOccurred())
+		Expect(strings.Fields(out)).To(HaveEach("300"))
 	})
 
 	// What OVN has received before a daemon died, it keeps.

@@ -36,7 +36,7 @@ func newMetrics(r prometheus.Registerer) (*metrics, error) {
 		answers: prometheus.NewCounter(prometheus.CounterOpts{Namespace: namespace, Name: "address_probe_answers_total",
 			Help: "Replies to such probes: another host has the address."}),
 		announcements: prometheus.NewCounter(prometheus.CounterOpts{Namespace: namespace, Name: "announcements_total",
-			Help: "Links on which a shard was announced that the node's chassis had just claimed."}),
+			Help: "Announcements of shards that the node's chassis has just claimed: up to three per claim and link."}),
 	}
 	for _, kind := range []string{kindUplink, kindOVNController} {
 		m.faults.WithLabelValues(kind)
