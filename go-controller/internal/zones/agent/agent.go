@@ -95,6 +95,7 @@ func New(o Options) (*Agent, error) {
 		switch what {
 		case ovn.Rows:
 			a.resync.Store(true)
+			a.shardStatesChanged.Store(true)
 		case ovn.ShardStates:
 			a.shardStatesChanged.Store(true)
 		case ovn.Chassis:

@@ -15,7 +15,11 @@ func (a *Agent) readHandovers() {
 	if !a.shardStatesChanged.Swap(false) && !a.whole {
 		return
 	}
-	now := a.handoversTo(a.options.Node, a.dataplane.ShardStates())
+	states := a.dataplane.ShardStates()
+	if states == nil {
+		return // The database can't be read now; nothing can be written, either.
+	}
+	now := a.handoversTo(a.options.Node, states)
 	a.whole = a.whole || !maps.Equal(a.handovers, now)
 	a.handovers = now
 }
