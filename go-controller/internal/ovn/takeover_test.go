@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ovn
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/plan"
+)
+
+// dialZone is dial for the databases of the zone of a node.
+func dialZone(t *testing.T, node string, nb, sb *server) *Dataplane {
+	t.Helper()
+	d, _ := connect(t, Options{NB: Endpoint{Address: "unix:" + nb.socket}, SB: Endpoint{Address: "unix:" + sb.socket},
+		Zone: node})
+	return d
+}
+
+// When OVN-Kubernetes moves to interconnect, the database of the cluster may become that of one node's zone, with all
+// rows that a controller has written. The agent changes them to those that it would write into an empty database. The
+// other direction is the same. No BFD row is ever without its port, which would crash ovn-northd.
+func TestRowsOfTheOtherModeAreTakenOver(t *testing.T) {
+	plans := []*plan.Service{service(1, 2, "10.244.0.9", "10.244.1.9", "fd00:10:244:2::9"),
+		onHost(service(2, 2, "10.244.1.9"))}
+	central := topology(2)
+	write := func(t *testing.T, d *Dataplane, f *plan.Topology) {
+		t.Helper()
+		configure(t, d, f)
+		apply(t, d, plans...)
+		prune(t, d, plans...)
+	}
+	gateway, worker := zoneTopology("n2", "c2"), zoneTopology("n3", "c3")
+	for _, f := range []*plan.Topology{gateway, worker} {
+		for i := range f.Domains[0].Shards {
+			f.Domains[0].Shards[i].Ordinal = i // as in central mode: a controller keeps those of the rows
+		}
+	}
+	for name, c := range map[string]struct {
+		node          string
+		before, after *plan.Topology
+	}{
+		"to the zone of a gateway": {"n2", central, gateway},
+		"to the zone of a worker":  {"n3", central, worker},
+		"from that of a gateway":   {"n2", gateway, central},
+		"from that of a worker":    {"n3", worker, central},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dialFor := func(f *plan.Topology, nb, sb *server) *Dataplane {
+				if f.Zone == nil {
+					d, _ := dial(t, nb, sb)
+					return d
+				}
+				return dialZone(t, f.Zone.Node, nb, sb)
+			}
+			fresh, freshSB := zone(t, c.node)
+			translate(t, fresh, freshSB)
+			write(t, dialFor(c.after, fresh, freshSB), c.after)
+			fresh.nbctl(t, "--timeout=20", "--wait=sb", "sync")
+
+			nb, sb := zone(t, c.node)
+			ends := supervised(t, nb, sb)
+			write(t, dialFor(c.before, nb, sb), c.before)
+			nb.nbctl(t, "--timeout=20", "--wait=sb", "sync")
+			written := nb.transactions(t)
+			write(t, dialFor(c.after, nb, sb), c.after)
+			t.Logf("%d transactions", nb.transactions(t)-written)
+			nb.nbctl(t, "--timeout=20", "--wait=sb", "sync")
+			if diff := cmp.Diff(withoutGlobal(fresh.dump(t)), withoutGlobal(nb.dump(t))); diff != "" {
+				t.Errorf("- a new database and + one taken over:\n%s", diff)
+			}
+			if found := nb.orphaned(t); len(found) > 0 {
+				t.Error(found)
+			}
+			if c.after.Zone != nil { // as in TestTunnelKeysAreEqualInAllZones
+				for port, want := range map[string]string{"slbreturn-lan-0-join": "32767", "cr-slbreturn-lan-1-out": "2"} {
+					if got := sb.sbctl(t, "--bare", "--columns=tunnel_key", "find", "Port_Binding",
+						"logical_port="+port); got != want {
+						t.Errorf("tunnel key of %s: %s, want %s", port, got, want)
+					}
+				}
+			}
+			if n := ends.Load(); n > 0 {
+				t.Errorf("northd ended %d times", n)
+			}
+			written = nb.transactions(t)
+			write(t, dialFor(c.after, nb, sb), c.after)
+			if n := nb.transactions(t) - written; n != 0 {
+				t.Errorf("a process after it: %d transactions, want none", n)
+			}
+		})
+	}
+}
+
+// withoutGlobal is stripped without the row of NB_Global, which has values of ovn-northd.
+func withoutGlobal(dump string) string {
+	lines := strings.Split(stripped(dump), "\n")
+	return strings.Join(slices.DeleteFunc(lines, func(line string) bool {
+		return strings.Contains(line, "northd_internal_version")
+	}), "\n")
+}
