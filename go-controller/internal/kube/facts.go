@@ -269,6 +269,7 @@ func (f *Facts) setDomain(old, now *v1alpha1.L2Domain) {
 		f.domains[now.Name] = now
 	}
 	relevant := old == nil || now == nil || old.Generation != now.Generation || old.UID != now.UID ||
+		old.Status.Mode != now.Status.Mode ||
 		!maps.EqualFunc(convert.Anchors(old), convert.Anchors(now), slices.Equal) ||
 		!maps.Equal(convert.Ordinals(old), convert.Ordinals(now)) ||
 		!maps.EqualFunc(convert.Gateways(old), convert.Gateways(now), slices.Equal)

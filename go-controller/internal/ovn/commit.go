@@ -3,6 +3,7 @@
 package ovn
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -73,7 +74,7 @@ func (d *Dataplane) transact(ctx context.Context, opsFuncs []opsFunc) (n int, er
 	if len(ops) == 0 {
 		return n, nil
 	}
-	if err := d.fence(); err != nil {
+	if err := cmp.Or(d.fence(), d.checkZone(v)); err != nil {
 		return n, fenced{fmt.Errorf("northbound transaction is not sent: %w", err)}
 	}
 	err = send(ctx, c, ops)

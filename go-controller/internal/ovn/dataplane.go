@@ -54,6 +54,7 @@ type Options struct {
 // Dataplane writes plans to OVN. It implements dataplane.Dataplane.
 type Dataplane struct {
 	nb, sb  *replica // sb is nil without an address
+	zone    string   // Options.Zone
 	changed func(EventKind)
 	// transacted is called after each transaction.
 	transacted func(error)
@@ -83,7 +84,7 @@ func New(o Options) (*Dataplane, error) {
 	if err := o.NB.check("northbound"); err != nil {
 		return nil, err
 	}
-	d := &Dataplane{changed: o.Changed, transacted: o.Transacted, fence: o.Fence, synced: make(chan struct{}),
+	d := &Dataplane{zone: o.Zone, changed: o.Changed, transacted: o.Transacted, fence: o.Fence, synced: make(chan struct{}),
 		desired: newDesired()}
 	if d.changed == nil {
 		d.changed = func(EventKind) {}

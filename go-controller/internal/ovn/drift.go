@@ -59,6 +59,7 @@ func (f *drift) OnAdd(_ string, m model.Model) {
 		f.inputsChanged(row.Name == rows.JoinSwitch || strings.HasPrefix(row.Name, rows.ExternalSwitchPrefix))
 	case *nbdb.LogicalRouterPort:
 		f.inputsChanged(isTopologyPort(row))
+		f.transitChanged(row)
 	}
 }
 
@@ -67,6 +68,13 @@ func isTopologyPort(port *nbdb.LogicalRouterPort) bool {
 	return port.Name == rows.ClusterRouterPort || strings.HasPrefix(port.Name, rows.PodPortPrefix) ||
 		strings.HasPrefix(port.Name, rows.GatewayPortPrefix) || strings.HasPrefix(port.Name, rows.ExternalPortPrefix) ||
 		strings.HasPrefix(port.Name, rows.TransitPortPrefix)
+}
+
+// transitChanged reports that the node may have got or lost its port on the transit switch.
+func (f *drift) transitChanged(m model.Model) {
+	if port, ok := m.(*nbdb.LogicalRouterPort); ok && strings.HasPrefix(port.Name, rows.TransitPortPrefix) {
+		f.d.changed(Chassis)
+	}
 }
 
 // OnUpdate implements cache.EventHandler.
@@ -97,6 +105,7 @@ func (f *drift) OnDelete(table string, m model.Model) {
 	case rows.HAChassis:
 		f.d.changed(ShardStates)
 	case rows.RouterPort:
+		f.transitChanged(m)
 		if isOwned(m) {
 			select {
 			case f.orphaned <- struct{}{}:

@@ -102,3 +102,39 @@ func withoutGlobal(dump string) string {
 		return strings.Contains(line, "northd_internal_version")
 	}), "\n")
 }
+
+// The database of another zone is not written to, whatever the node's annotation says.
+func TestDatabasesOfOtherZonesAreNotWritten(t *testing.T) {
+	nb, sb := zone(t, "n2")
+	nb.nbctl(t, "set", "NB_Global", ".", "options:name=global")
+	written := nb.transactions(t)
+	d := dialZone(t, "n2", nb, sb)
+	err := d.Configure(t.Context(), zoneTopology("n2", "c2"))
+	if err == nil || !strings.Contains(err.Error(), `the northbound database is that of zone "global"`) {
+		t.Errorf("configure: %v", err)
+	}
+	if n := nb.transactions(t) - written; n > 0 {
+		t.Errorf("%d transactions", n)
+	}
+	nb.nbctl(t, "set", "NB_Global", ".", "options:name=n2")
+	eventually(t, "the replica has the name", func() bool {
+		return d.Configure(t.Context(), zoneTopology("n2", "c2")) == nil
+	})
+}
+
+// With transport no-overlay, OVN-Kubernetes deletes the transit switch. A database that it has not filled yet does not
+// count.
+func TestTransitSwitchIsMissed(t *testing.T) {
+	nb, sb := zone(t, "n2")
+	d, events := connect(t, Options{NB: Endpoint{Address: "unix:" + nb.socket}, SB: Endpoint{Address: "unix:" + sb.socket},
+		Zone: "n2"})
+	if d.LacksTransit() {
+		t.Error("the port is there")
+	}
+	drain(events)
+	nb.nbctl(t, "lrp-del", "rtots-n2")
+	waitFor(t, events, Chassis)
+	eventually(t, "the port is missed", d.LacksTransit)
+	nb.nbctl(t, "lrp-del", "rtos-n2")
+	eventually(t, "a node without ports counts as new", func() bool { return !d.LacksTransit() })
+}

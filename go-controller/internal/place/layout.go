@@ -22,6 +22,9 @@ type Layout struct {
 	primaryNetworks map[string]bool
 	// Interconnect is set if each node has its own databases, which its agent programs.
 	Interconnect bool
+	// mode is how domains are served if they can be, modeMessage what that follows from.
+	mode        world.ServingMode
+	modeMessage string
 	// byAge has the same domains, oldest first. byPool maps a pool to the domain that serves it.
 	byAge  []*Domain
 	byPool map[string]*Domain
@@ -50,7 +53,10 @@ type Domain struct {
 	// BlockedReason is why no new address of the domain may be published now. It is empty if addresses may be
 	// published.
 	BlockedReason string
-	seeds         []uint64
+	// Mode is how the domain is served, ModeMessage what that follows from. They are empty if it is not served.
+	Mode        world.ServingMode
+	ModeMessage string
+	seeds       []uint64
 	// residents are the chassis of the nodes on which the domain is on the bridge of OVN-Kubernetes' own gateway.
 	residents []string
 	// bridgeFaults describe, by node, how such a bridge keeps requests for addresses from OVN.
@@ -90,6 +96,7 @@ func Compute(w *world.Snapshot) *Layout {
 	zones := world.ZonesOf(w.Nodes, w.Cluster.NoDatabase)
 	l := &Layout{byPool: make(map[string]*Domain), UnsupportedReason: unserved(&w.Cluster, &zones),
 		Interconnect: zones.Interconnect && w.Cluster.NoDatabase, primaryNetworks: w.PrimaryNetworks}
+	l.mode, l.modeMessage = serving(&w.Cluster, &zones)
 	for _, spec := range w.Domains {
 		l.byAge = append(l.byAge, l.compute(spec, nodes, &zones, w))
 	}
@@ -128,7 +135,7 @@ func (l *Layout) compute(spec *world.Domain, nodes map[string]*world.Node, zones
 		d.DisabledReason = s.Off("layer 2 is")
 		return d
 	}
-	if d.Unserved = l.UnsupportedReason; d.Unserved != "" {
+	if d.Unserved = cmp.Or(l.UnsupportedReason, d.otherMode(l.mode, zones.Home, w)); d.Unserved != "" {
 		return d
 	}
 	count := spec.Shards
@@ -140,6 +147,10 @@ func (l *Layout) compute(spec *world.Domain, nodes map[string]*world.Node, zones
 		d.seeds[i] = seed(spec.Name, i)
 	}
 	members := d.members(nodes, zones, w)
+	d.Mode, d.ModeMessage = l.mode, l.modeMessage
+	if text := d.bridgesText(members, w.Bridges); text != "" {
+		d.ModeMessage += "; " + text
+	}
 	d.setBlocked(members)
 	if len(members) == 0 {
 		d.NoGateway = d.noGatewayReason()
@@ -195,8 +206,15 @@ func unserved(c *world.Cluster, zones *world.Zones) string {
 	case zones.Interconnect && !zones.HasAgents:
 		return fmt.Sprintf("OVN-Kubernetes runs in interconnect mode: each zone (k8s.ovn.org/zone-name: %s) has its own "+
 			"northbound database, and no node has an agent that programs it (ovnkube-slb node --enable-l2)", zones) + instead
+	case zones.Interconnect && zones.NoOverlay:
+		return "OVN-Kubernetes has no overlay for the default network (transport no-overlay): the zones have no transit " +
+			"switch, by which OVN reaches the pods of other nodes" + instead
 	case zones.Interconnect:
 		return ""
+	case c.NoDatabase && zones.Home != "":
+		return fmt.Sprintf("no northbound database is configured (--nb-address), so no segment is served: %s in zone %q of "+
+			"OVN-Kubernetes (k8s.ovn.org/zone-name), not in zones of their own", ofAll(zones.InHome, zones.Nodes, "is", "are"),
+			zones.Home) + instead
 	case c.NoDatabase:
 		return "no northbound database is configured (--nb-address), so no segment is served" + instead
 	}

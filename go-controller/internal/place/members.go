@@ -35,6 +35,10 @@ func (d *Domain) members(nodes map[string]*world.Node, zones *world.Zones, w *wo
 		case !w.Cluster.OpenShiftSDN && zones.Interconnect && n.Agent == nil:
 			d.exclude(name, ReasonNoAgent, fmt.Sprintf("no agent runs on node %q (ovnkube-slb node --enable-l2)", name))
 			continue
+		case !w.Cluster.OpenShiftSDN && zones.Interconnect && n.Agent.NoOverlay:
+			d.exclude(name, ReasonNoOverlay, fmt.Sprintf("the databases of node %q have no port on a transit switch "+
+				"(OVN-Kubernetes with transport no-overlay), so OVN reaches no other node", name))
+			continue
 		case !w.Cluster.OpenShiftSDN && !zones.Reaches(n):
 			d.exclude(name, ReasonOtherZone, fmt.Sprintf("node %q is in zone %q of OVN-Kubernetes (k8s.ovn.org/zone-name), "+
 				"most nodes are in zone %q: "+

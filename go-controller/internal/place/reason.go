@@ -26,6 +26,7 @@ const (
 	ReasonNoChassis      Reason = v1alpha1.ExcludedNoChassis
 	ReasonOtherZone      Reason = v1alpha1.ExcludedOtherZone
 	ReasonNoAgent        Reason = v1alpha1.ExcludedNoAgent
+	ReasonNoOverlay      Reason = v1alpha1.ExcludedNoOverlay
 	ReasonNotAttached    Reason = v1alpha1.ExcludedNotAttached
 	ReasonSharedGateway  Reason = v1alpha1.ExcludedSharedGateway
 	ReasonNoGuard        Reason = v1alpha1.ExcludedNoGuard

@@ -43,7 +43,7 @@ func (v *Builder) Domains() map[string]kube.Merge[*v1alpha1.L2Domain] {
 }
 
 func (v *Builder) domain(d *place.Domain, addresses map[world.ShardID]int32) v1alpha1.L2DomainStatus {
-	var status v1alpha1.L2DomainStatus
+	status := v1alpha1.L2DomainStatus{Mode: string(v.servedIn(d)), ModeMessage: d.ModeMessage}
 	anchors, ordinals := v.anchors(d.Spec.Name), v.ordinals(d.Spec.Name)
 	eligible, active := map[string]struct{}{}, map[string]struct{}{}
 	for _, shard := range d.Shards {
@@ -105,6 +105,33 @@ func (v *Builder) GatewayCounts(d *place.Domain) GatewayCounts {
 		}
 	}
 	return counts
+}
+
+// servedIn returns the mode in which a domain is served, or that in which gateways may still answer for its addresses.
+// Which rows of a central installation are left only a controller with the database knows.
+func (v *Builder) servedIn(d *place.Domain) world.ServingMode {
+	was := d.Spec.Served
+	switch {
+	case d.Mode != "":
+		return d.Mode
+	case was == world.ServedCentrally && v.hasRows(d.Spec.Name), was == world.ServedByZones &&
+		len(world.ClaimedBy(v.World.Nodes, d.Spec.Name, "")) > 0:
+		return was
+	}
+	return ""
+}
+
+// hasRows reports whether the northbound database may have shards of a domain.
+func (v *Builder) hasRows(domain string) bool {
+	if v.World.Cluster.NoDatabase || !v.Synced || v.Unread || v.Unreachable != "" {
+		return true
+	}
+	for shard := range v.World.ShardStates {
+		if shard.Domain == domain {
+			return true
+		}
+	}
+	return false
 }
 
 // anchors returns the external addresses of a domain's shards.

@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"strings"
 	"testing"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -89,5 +90,72 @@ func TestStatusWaitsForTheZoneOfTheGateway(t *testing.T) {
 	got = status(func(w *world.Snapshot) { w.Now, w.ShardStates = s.Created.Add(world.ZoneWait), nil })
 	if got == nil || got.Announced == nil || got.Announced.Reason != v1alpha1.ReasonNoActiveGateway {
 		t.Fatalf("no gateway: %+v", got)
+	}
+}
+
+// The status keeps the mode of a domain that is no longer served until gateways can't answer for its addresses.
+func TestModeStaysWhileGatewaysMayAnswer(t *testing.T) {
+	shard := world.ShardID{Domain: "lan"}
+	rows := map[world.ShardID]world.ShardState{shard: {}}
+	for name, c := range map[string]struct {
+		served   world.ServingMode
+		database bool
+		change   func(*world.Snapshot, *Observed)
+		want     string
+	}{
+		"central, the rows are there": {world.ServedCentrally, true, func(w *world.Snapshot, _ *Observed) {
+			w.ShardStates = rows
+		}, "Central"},
+		"central, the rows are gone":   {world.ServedCentrally, true, func(*world.Snapshot, *Observed) {}, ""},
+		"central, not read":            {world.ServedCentrally, true, func(_ *world.Snapshot, k *Observed) { k.Unread = true }, "Central"},
+		"central, without a database":  {world.ServedCentrally, false, func(*world.Snapshot, *Observed) {}, "Central"},
+		"zones, one has claimed":       {world.ServedByZones, false, func(w *world.Snapshot, _ *Observed) { claimBy(w, 2) }, "Interconnect"},
+		"zones, none has claimed":      {world.ServedByZones, false, func(*world.Snapshot, *Observed) {}, ""},
+		"it has not been served since": {"", false, func(w *world.Snapshot, _ *Observed) { w.ShardStates = rows }, ""},
+	} {
+		w := worldtest.Small(5)
+		w.Domains[0].Served = c.served
+		w.Cluster.NoDatabase = !c.database
+		for i, n := range w.Nodes {
+			// A controller with a database finds interconnect, one without finds most nodes in one zone.
+			n.Zone = "global"
+			if c.database || i == 2 {
+				n.Zone, n.Agent = n.Name, &world.ZoneAgent{}
+			}
+		}
+		k := Observed{Synced: true, Configured: true}
+		c.change(w, &k)
+		var m decide.State
+		was := v1alpha1.L2DomainStatus{Mode: string(c.served)}
+		got, changed := NewBuilder(m.Decide(w), k).Domains()["lan"](&v1alpha1.L2Domain{Status: was}, time.Now())
+		if !changed || got.Status.Mode != c.want || got.Status.ModeMessage != "" {
+			t.Errorf("%s: mode %q (%s), want %q", name, got.Status.Mode, got.Status.ModeMessage, c.want)
+		}
+	}
+}
+
+// claimBy makes the agent of a node report that it has claimed shard lan/0.
+func claimBy(w *world.Snapshot, node int) {
+	w.Nodes[node].Agent.Claims = map[world.ShardID]time.Time{{Domain: "lan"}: time.Unix(1, 0)}
+}
+
+// A changed mode alone is written.
+func TestModeIsInTheStatus(t *testing.T) {
+	w := worldtest.Small(5)
+	k := Observed{Synced: true, Configured: true}
+	status := func(have *v1alpha1.L2Domain) (*v1alpha1.L2Domain, bool) {
+		var m decide.State
+		return NewBuilder(m.Decide(w), k).Domains()["lan"](have, time.Unix(5, 0))
+	}
+	have, _ := status(&v1alpha1.L2Domain{})
+	if have.Status.Mode != "Central" || have.Status.ModeMessage == "" {
+		t.Fatalf("%+v", have.Status)
+	}
+	if _, changed := status(have); changed {
+		t.Error("the same status is written again")
+	}
+	have.Status.Mode = "Interconnect"
+	if got, changed := status(have); !changed || got.Status.Mode != "Central" {
+		t.Errorf("changed: %t", changed)
 	}
 }

@@ -24,7 +24,11 @@ type Zones struct {
 	Interconnect bool
 	// HasAgents means that an agent programs at least one zone.
 	HasAgents bool
-	names     []string
+	// NoOverlay means that there are agents and that none of their zones has a transit switch.
+	NoOverlay bool
+	// Nodes is the number of nodes with a chassis. InHome of them are in Home, and InOwn in a zone of their own.
+	Nodes, InHome, InOwn int
+	names                []string
 }
 
 // ZonesOf counts the nodes per zone. Home requires more than half of the nodes, so that the zone that a single node
@@ -32,24 +36,34 @@ type Zones struct {
 // with the name of a node is that node's own and never Home, not even if only one node is left or if other nodes claim
 // to be in it.
 func ZonesOf(nodes []*Node, noDatabase bool) Zones {
-	count, all := map[string]int{}, 0
+	var z Zones
+	count, overlay := map[string]int{}, false
 	for _, n := range nodes {
-		if n.Chassis != "" { // A node that is still joining does not count.
-			count[n.zone()]++
-			all++
+		if n.Agent != nil {
+			z.HasAgents, overlay = true, overlay || !n.Agent.NoOverlay
+		}
+		if n.Chassis == "" { // A node that is still joining does not count.
+			continue
+		}
+		count[n.zone()]++
+		z.Nodes++
+		if n.HasOwnZone() {
+			z.InOwn++
 		}
 	}
-	z := Zones{names: slices.Sorted(maps.Keys(count)),
-		HasAgents: slices.ContainsFunc(nodes, func(n *Node) bool { return n.Agent != nil })}
+	z.names, z.NoOverlay = slices.Sorted(maps.Keys(count)), z.HasAgents && !overlay
 	for name, n := range count {
 		ofNode := noDatabase && slices.ContainsFunc(nodes, func(m *Node) bool { return m.Name == name })
-		if 2*n > all && !ofNode {
-			z.Home = name
+		if 2*n > z.Nodes && !ofNode {
+			z.Home, z.InHome = name, n
 		}
 	}
-	z.Interconnect = all > 0 && z.Home == ""
+	z.Interconnect = z.Nodes > 0 && z.Home == ""
 	return z
 }
+
+// HasOwnZone reports whether the databases that configure a node configure only that node, with interconnect.
+func (n *Node) HasOwnZone() bool { return n.Zone == n.Name }
 
 func (n *Node) zone() string { return cmp.Or(n.Zone, globalZone) }
 
@@ -57,7 +71,7 @@ func (n *Node) zone() string { return cmp.Or(n.Zone, globalZone) }
 // interconnect, those of the node's own zone if an agent programs them.
 func (z *Zones) Reaches(n *Node) bool {
 	if z.Interconnect {
-		return n.Agent != nil && n.Zone == n.Name
+		return n.Agent != nil && n.HasOwnZone() && !n.Agent.NoOverlay
 	}
 	return n.zone() == z.Home
 }
@@ -83,6 +97,8 @@ type ZoneAgent struct {
 	// Unwritable is why the zone can't be changed, for example because its northbound database is away, or empty if it
 	// can. OVN forwards with the rows that it has. In particular, the gateway keeps its shards.
 	Unwritable string
+	// NoOverlay means that the zone has no transit switch, so that OVN reaches no other node.
+	NoOverlay bool
 	// Silent means that the report has expired. It still counts: what the agent programmed is still there, and an
 	// outage of the API server silences all agents.
 	Silent bool
@@ -94,7 +110,7 @@ func (a *ZoneAgent) Equal(o *ZoneAgent) bool {
 		return a == o
 	}
 	return a.Problem == o.Problem && a.Unwritable == o.Unwritable &&
-		a.Silent == o.Silent && maps.Equal(a.Bridges, o.Bridges) &&
+		a.NoOverlay == o.NoOverlay && a.Silent == o.Silent && maps.Equal(a.Bridges, o.Bridges) &&
 		maps.EqualFunc(a.Claims, o.Claims, time.Time.Equal) && maps.Equal(a.Contested, o.Contested) &&
 		maps.Equal(a.Failed, o.Failed)
 }

@@ -55,6 +55,7 @@ func Domain(d *v1alpha1.L2Domain, pools []*v1alpha1.IPAddressPool, nodes []*core
 	}
 
 	out.Anchors, out.Ordinals, out.Gateways = Anchors(d), Ordinals(d), Gateways(d)
+	out.Served = servedIn(d)
 	out.Pools = chosenPools(spec.IPAddressPools, spec.IPAddressPoolSelectors, pools)
 	out.Nodes = chosenNodes(spec.NodeSelectors, nodes)
 	return out
@@ -86,6 +87,17 @@ func chosenNodes(selectors []metav1.LabelSelector, nodes []*corev1.Node) []strin
 	}
 	slices.Sort(chosen)
 	return chosen
+}
+
+// servedIn returns the mode in which a domain is or was served. Versions without status.mode publish ordinals only with
+// interconnect.
+func servedIn(d *v1alpha1.L2Domain) world.ServingMode {
+	if d.Status.Mode == "" && slices.ContainsFunc(d.Status.Shards, func(s v1alpha1.ShardStatus) bool {
+		return s.Ordinal == nil
+	}) {
+		return world.ServedCentrally
+	}
+	return world.ServingMode(d.Status.Mode)
 }
 
 // Anchors returns the external addresses of a domain's shards from its status, by index; nil if there are none.

@@ -61,7 +61,7 @@ func Node(n *corev1.Node, o Options) *world.Node {
 	out := &world.Node{
 		Name:          n.Name,
 		Chassis:       n.Annotations[annotationChassis],
-		Zone:          n.Annotations[annotationZone],
+		Zone:          zone(n),
 		Addrs:         nodeAddrs(n, links),
 		Links:         withSubnet(links),
 		PodSubnets:    podSubnets(n),
@@ -89,6 +89,16 @@ func Node(n *corev1.Node, o Options) *world.Node {
 		out.Chassis, out.Kernel = n.Name, kernel(n)
 	}
 	return out
+}
+
+// zone returns the zone of a node. Since August 2026, OVN-Kubernetes supports only interconnect, with one zone per node,
+// and no longer publishes zones. It still publishes the addresses on the transit switch, which it never did without
+// interconnect.
+func zone(n *corev1.Node) string {
+	if name := n.Annotations[annotationZone]; name != "" || n.Annotations[annotationTransit] == "" {
+		return name
+	}
+	return n.Name
 }
 
 // kernel returns the addresses that the kernel of a node was assigned to hold.

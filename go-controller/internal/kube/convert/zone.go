@@ -22,12 +22,13 @@ type zoneReport struct {
 	Failed     map[string]string    `json:"failed,omitempty"`
 	Problem    string               `json:"problem,omitempty"`
 	Unwritable string               `json:"unwritable,omitempty"`
+	NoOverlay  bool                 `json:"noOverlay,omitempty"`
 }
 
 // ZoneReport returns the content of v1alpha1.AnnotationZone.
 func ZoneReport(a *world.ZoneAgent) (string, error) {
 	r := zoneReport{Bridges: a.Bridges, Claims: map[string]time.Time{}, Applied: a.Applied, Problem: a.Problem,
-		Unwritable: a.Unwritable, Failed: map[string]string{}}
+		Unwritable: a.Unwritable, NoOverlay: a.NoOverlay, Failed: map[string]string{}}
 	for id, since := range a.Claims {
 		r.Claims[shardName(id)] = since
 	}
@@ -52,7 +53,8 @@ func readZone(text string) *world.ZoneAgent {
 		return nil
 	}
 	a := &world.ZoneAgent{Bridges: r.Bridges, Applied: r.Applied, Problem: r.Problem, Unwritable: r.Unwritable,
-		Claims: map[world.ShardID]time.Time{}, Contested: map[world.ShardID]bool{}, Failed: map[world.Key]string{}}
+		NoOverlay: r.NoOverlay,
+		Claims:    map[world.ShardID]time.Time{}, Contested: map[world.ShardID]bool{}, Failed: map[world.Key]string{}}
 	for name, since := range r.Claims {
 		if id, ok := parseShard(name); ok {
 			a.Claims[id] = since

@@ -6,17 +6,21 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
 )
 
 func TestZoneReportsAreReadAsTheyWereWritten(t *testing.T) {
 	shard := world.ShardID{Domain: "lan", Index: 3}
 	want := &world.ZoneAgent{
 		Bridges: world.Bridges{"physnet": "br-ex"}, Applied: 7, Problem: "no room",
-		Unwritable: "no database",
-		Claims:     map[world.ShardID]time.Time{shard: time.Unix(1000, 0).UTC()},
-		Contested:  map[world.ShardID]bool{shard: true},
-		Failed:     map[world.Key]string{{Namespace: "shop", Name: "web"}: "no row"},
+		Unwritable: "no database", NoOverlay: true,
+		Claims:    map[world.ShardID]time.Time{shard: time.Unix(1000, 0).UTC()},
+		Contested: map[world.ShardID]bool{shard: true},
+		Failed:    map[world.Key]string{{Namespace: "shop", Name: "web"}: "no row"},
 	}
 	text, err := ZoneReport(want)
 	if err != nil {
@@ -27,5 +31,43 @@ func TestZoneReportsAreReadAsTheyWereWritten(t *testing.T) {
 	}
 	if got := readZone("{"); got != nil {
 		t.Errorf("an invalid report is read as %+v", got)
+	}
+}
+
+func TestZoneOfANode(t *testing.T) {
+	const transit = `{"ipv4":"100.88.0.2/16"}`
+	for name, c := range map[string]struct{ zone, transit, want string }{
+		"central":                          {"global", "", "global"},
+		"interconnect":                     {"n1", transit, "n1"},
+		"before the node moves":            {"global", transit, "global"},
+		"a release that has no zones":      {"", "", ""},
+		"a release that publishes no zone": {"", transit, "n1"},
+	} {
+		n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1", Annotations: map[string]string{}}}
+		for key, value := range map[string]string{annotationZone: c.zone, annotationTransit: c.transit} {
+			if value != "" {
+				n.Annotations[key] = value
+			}
+		}
+		if got := Node(n, Options{}).Zone; got != c.want {
+			t.Errorf("%s: %q, want %q", name, got, c.want)
+		}
+	}
+}
+
+// Versions without status.mode published ordinals with interconnect only.
+func TestDomainsWithoutModeWereServedCentrally(t *testing.T) {
+	for name, c := range map[string]struct {
+		status v1alpha1.L2DomainStatus
+		want   world.ServingMode
+	}{
+		"never":    {v1alpha1.L2DomainStatus{}, ""},
+		"central":  {v1alpha1.L2DomainStatus{Shards: []v1alpha1.ShardStatus{{}}}, world.ServedCentrally},
+		"zones":    {v1alpha1.L2DomainStatus{Shards: []v1alpha1.ShardStatus{{Ordinal: new(int32(0))}}}, ""},
+		"the mode": {v1alpha1.L2DomainStatus{Mode: "Interconnect", Shards: []v1alpha1.ShardStatus{{}}}, world.ServedByZones},
+	} {
+		if got := Domain(&v1alpha1.L2Domain{Status: c.status}, nil, nil).Served; got != c.want {
+			t.Errorf("%s: %q, want %q", name, got, c.want)
+		}
 	}
 }

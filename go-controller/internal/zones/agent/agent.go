@@ -76,7 +76,8 @@ type Agent struct {
 	// contestedSince is since when another gateway is named the active one of a shard that the node has claimed.
 	contestedSince map[world.ShardID]time.Time
 	// role is what the rows of unchanged plans depend on.
-	role string
+	role    string
+	overlay overlayState
 	// bridges are the bridges of the node that were last read.
 	bridges world.Bridges
 	// problemSince is since when there is a problem, the zero time if there is none.

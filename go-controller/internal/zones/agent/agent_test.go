@@ -88,6 +88,29 @@ func TestClaimsAreContestedOnceAnotherGatewayIsActiveForAWhile(t *testing.T) {
 	}
 }
 
+func TestTransitSwitchIsMissingAtOnceOrAfterAWhile(t *testing.T) {
+	start := time.Now()
+	for name, steps := range map[string][]struct {
+		after       time.Duration
+		read, lacks bool
+		want        bool
+	}{
+		"never there": {{0, true, true, true}, {0, false, false, true}, {time.Second, true, false, false}},
+		"not read":    {{0, false, true, false}, {0, true, false, false}},
+		"deleted": {{0, true, false, false}, {time.Second, true, true, false}, {problemGracePeriod, true, true, false},
+			{problemGracePeriod + time.Second, true, true, true}, {time.Hour, true, false, false}},
+		"away for a moment": {{0, true, false, false}, {0, true, true, false}, {time.Second, true, false, false},
+			{problemGracePeriod, true, true, false}},
+	} {
+		var o overlayState
+		for i, step := range steps {
+			if got := o.missing(step.read, step.lacks, start.Add(step.after), func() {}); got != step.want {
+				t.Errorf("%s, step %d: %t, want %t", name, i, got, step.want)
+			}
+		}
+	}
+}
+
 func TestNothingIsWrittenBeforeTheZoneIsKnown(t *testing.T) {
 	a := &Agent{}
 	if a.fence() == nil {

@@ -106,19 +106,20 @@ func (p *published) setPlan(old, now *v1alpha1.ServicePlan) bool {
 	return true
 }
 
-// ownsZone reports whether the databases of a node configure only that node.
-func (p *published) ownsZone(n *world.Node) bool {
+// hasInterconnect reports whether the cluster is served by zones. Otherwise the controller programs the database of most
+// nodes, or will do so, and no zone must have anything: two gateways would answer.
+func (p *published) hasInterconnect() bool {
 	all := world.ZonesOf(slices.Collect(maps.Values(p.nodes)), true)
-	return all.Interconnect && n.Zone == n.Name
+	return all.Interconnect
 }
 
-// desired returns what the zone of a node must contain, or false if it must not be programmed. bridges are the bridges
-// of the node.
+// desired returns what the zone of a node must contain, or false if the databases of the node are not its own. bridges
+// are the bridges of the node.
 func (p *published) desired(node string, cluster world.Cluster, bridges world.Bridges) (
 	*plan.Topology, map[world.Key]*plan.Service, bool,
 ) {
 	own := p.nodes[node]
-	if own == nil || own.Chassis == "" || !p.ownsZone(own) {
+	if own == nil || own.Chassis == "" || !own.HasOwnZone() {
 		return nil, nil, false
 	}
 	f := &plan.Topology{Cluster: cluster, Zone: &plan.Zone{Node: node, Chassis: own.Chassis}}
@@ -130,6 +131,11 @@ func (p *published) desired(node string, cluster world.Cluster, bridges world.Br
 	}
 	slices.SortFunc(f.Nodes, func(a, b plan.Node) int { return cmp.Compare(a.Name, b.Name) })
 	p.shards = map[world.ShardID]bool{}
+	if !p.hasInterconnect() {
+		clear(p.awaiting)
+		clear(p.changed)
+		return f, map[world.Key]*plan.Service{}, true
+	}
 	for _, name := range slices.Sorted(maps.Keys(p.domains)) {
 		d := convert.Domain(p.domains[name], nil, slices.Collect(maps.Values(p.objects)))
 		if len(d.Problems) > 0 {

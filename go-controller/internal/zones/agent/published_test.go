@@ -68,6 +68,29 @@ func TestNothingIsProgrammedOutsideTheOwnZone(t *testing.T) {
 	}
 }
 
+// While most nodes are in one zone, its database is or will be programmed by the controller, and the zones of single
+// nodes must have nothing: two gateways would answer.
+func TestZonesAreEmptyUnlessTheClusterIsServedByZones(t *testing.T) {
+	p := small()
+	p.setPlan(nil, servicePlan("web", 4, 0))
+	p.setNode(nil, node("n3", "global"))
+	p.setNode(nil, node("n4", "global"))
+	if f, plans, ok := p.desired("n1", world.Cluster{}, nil); !ok || len(f.Domains) == 0 || len(plans) == 0 {
+		t.Fatalf("half of the nodes have zones of their own: %t, %+v, %v", ok, f, plans)
+	}
+	p.setNode(nil, node("n2", "global"))
+	for range 2 { // also after a change of a plan alone
+		f, plans, ok := p.desired("n1", world.Cluster{}, nil)
+		if !ok || len(f.Domains) > 0 || len(plans) > 0 || f.Zone == nil {
+			t.Errorf("%t, %+v, %v", ok, f, plans)
+		}
+		p.setPlan(nil, servicePlan("web", 5, 0))
+		if _, only := p.changes(); only {
+			t.Error("a changed plan is applied")
+		}
+	}
+}
+
 func TestShardsAreThoseOfTheStatus(t *testing.T) {
 	f, _, ok := small().desired("n1", world.Cluster{ID: "3f9a"}, nil)
 	if !ok || len(f.Domains) != 1 {

@@ -34,7 +34,7 @@ func (a *Agent) report() {
 	a.mu.Lock()
 	a.readBridges()
 	n := a.nodes[a.options.Node]
-	if n == nil || n.Chassis == "" || !a.ownsZone(n) {
+	if n == nil || n.Chassis == "" || !n.HasOwnZone() {
 		a.mu.Unlock()
 		return
 	}
@@ -42,6 +42,7 @@ func (a *Agent) report() {
 	if a.dataplane.UnreadSB() == nil { // Otherwise nobody knows whether the node still has what it claimed.
 		r.Contested = a.contested(r.Claims, time.Now())
 	}
+	r.NoOverlay = a.overlay.missing(unread == nil, a.dataplane.LacksTransit(), time.Now(), a.changed)
 	r.Applied, r.Failed = a.progress(n.Name, a.runner.Results())
 	a.mu.Unlock()
 	_, topologyError := a.runner.TopologyResult()
@@ -82,6 +83,31 @@ func (a *Agent) lasting(problem string, now time.Time) string {
 		return problem
 	}
 	return ""
+}
+
+// overlayState is what an agent has seen of the transit switch.
+type overlayState struct {
+	seen, lost bool
+	// lacking is since when there is none although there was one, the zero time if there is one.
+	lacking time.Time
+}
+
+// missing reports whether the zone has no transit switch: at once if there was none since the process started, otherwise
+// after a while. While the database can't be read, nothing changes. wake is called when the result may change.
+func (o *overlayState) missing(read, lacks bool, now time.Time, wake func()) bool {
+	switch {
+	case !read:
+	case !lacks:
+		*o = overlayState{seen: true}
+	case !o.seen:
+		o.lost = true
+	case o.lacking.IsZero():
+		o.lacking = now
+		time.AfterFunc(problemGracePeriod, wake)
+	case now.Sub(o.lacking) >= problemGracePeriod:
+		o.lost = true
+	}
+	return o.lost
 }
 
 // contested returns the claims of the node for which the statuses of the L2Domains have named another active gateway

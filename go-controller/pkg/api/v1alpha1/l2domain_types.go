@@ -22,6 +22,7 @@ const MinGatewaysForFailover = 3
 // +kubebuilder:printcolumn:name="Subnets",type=string,priority=1,JSONPath=`.spec.subnets`
 // +kubebuilder:printcolumn:name="Nodes",type=integer,JSONPath=`.status.eligibleNodes`
 // +kubebuilder:printcolumn:name="Active",type=string,JSONPath=`.status.activeGateways`
+// +kubebuilder:printcolumn:name="Mode",type=string,JSONPath=`.status.mode`
 // +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 type L2Domain struct {
@@ -188,6 +189,19 @@ type Failover struct {
 
 // L2DomainStatus is the most recently observed status of an L2Domain.
 type L2DomainStatus struct {
+	// mode is how the domain is served: Central (the controller programs the northbound database of the cluster),
+	// Interconnect (agents program the databases of their nodes) or OpenShiftSDN (the kernels of the nodes hold the
+	// addresses). It is absent if the domain is not served and nothing of an earlier mode may be left. A domain is not
+	// served in one mode while gateways of the other may still answer for its addresses.
+	//
+	// +optional
+	Mode string `json:"mode,omitempty"`
+
+	// modeMessage describes what the mode follows from, for example "all 3 nodes are in zone global of OVN-Kubernetes".
+	//
+	// +optional
+	ModeMessage string `json:"modeMessage,omitempty"`
+
 	// shards are the shards in use, by index.
 	//
 	// +optional
@@ -266,7 +280,7 @@ type ExcludedNode struct {
 	// +required
 	Name string `json:"name"`
 
-	// reason is one of NoChassis, OtherZone, NoAgent, NotAttached, SharedGateway, NoGuard, PortMissing, Draining,
+	// reason is one of NoChassis, OtherZone, NoAgent, NoOverlay, NotAttached, SharedGateway, NoGuard, PortMissing, Draining,
 	// Faulty and EnoughGateways.
 	//
 	// +required

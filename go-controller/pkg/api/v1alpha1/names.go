@@ -306,8 +306,12 @@ const (
 	// ExcludedOtherZone: the node is in a different zone of OVN-Kubernetes (k8s.ovn.org/zone-name) than most nodes, so
 	// it is configured by a different northbound database.
 	ExcludedOtherZone = "OtherZone"
-	// ExcludedNoAgent: with OpenShift SDN, `ovnkube-slb node --enable-sdn` has not reported from the node.
+	// ExcludedNoAgent: `ovnkube-slb node --enable-l2` (with interconnect) or `ovnkube-slb node --enable-sdn` (with
+	// OpenShift SDN) has not reported from the node.
 	ExcludedNoAgent = "NoAgent"
+	// ExcludedNoOverlay: with interconnect, the node's databases have no transit switch (transport no-overlay of
+	// OVN-Kubernetes), so OVN reaches no other node.
+	ExcludedNoOverlay = "NoOverlay"
 	// ExcludedNotAttached: the node's ovn-bridge-mappings do not contain physicalNetwork, so it is not connected to the
 	// segment. With OpenShift SDN: the node has no address in a subnet of the domain.
 	ExcludedNotAttached = "NotAttached"
