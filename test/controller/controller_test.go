@@ -76,6 +76,7 @@ func TestController(t *testing.T) {
 		"ToldByBGP":                              advertisedByBGP,
 		"NodeReportsOnBGP":                       nodeReportsOnBGP,
 		"ZonesApplyWhatIsPublished":              zonesApplyWhatIsPublished,
+		"ClusterIsMovedToInterconnectAndBack":    clusterIsMovedToInterconnectAndBack,
 	})
 }
 
