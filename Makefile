@@ -17,7 +17,7 @@ BFD        := github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/bfd/watc
 E2E        ?= ./test/lab/proc ./test/lab/kubelet ./test/lab ./test/e2e $(BFD)
 export SLB_CACHE
 
-.PHONY: help setup build controlplane test unit lanes api nodes e2e e2e-zones e2e-ovnkube e2e-ovnkube-br-ex e2e-ovnkube-interconnect e2e-ovnkube-bgp e2e-ovnkube-lan e2e-ovnkube-provider golden fuzz bench bench-allocation bench-bgp bench-failover bench-scale bench-scale-zones bench-sdn lint fmt generate verify images demo check clean
+.PHONY: help setup build controlplane test unit lanes api nodes e2e e2e-zones e2e-ovnkube e2e-ovnkube-br-ex e2e-ovnkube-interconnect e2e-ovnkube-bgp e2e-ovnkube-lan e2e-ovnkube-provider e2e-ovnkube-shared golden fuzz bench bench-allocation bench-bgp bench-failover bench-scale bench-scale-zones bench-sdn lint fmt generate verify images demo check clean
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-17s %s\n", $$1, $$2}'
@@ -54,7 +54,7 @@ e2e: controlplane ## the lab, and ginkgo end to end in it
 e2e-zones: controlplane ## the same features with interconnect, without OVN-Kubernetes; those that match FOCUS
 	$(call E2E_ON,model,interconnect,shared,provider)
 
-e2e-ovnkube: e2e-ovnkube-br-ex e2e-ovnkube-interconnect e2e-ovnkube-bgp e2e-ovnkube-provider e2e-ovnkube-lan ## end to end on OVN-Kubernetes itself: OVNKUBE, OVNKUBE_CRDS and LAB_OVN_PREFIX say where it is
+e2e-ovnkube: e2e-ovnkube-br-ex e2e-ovnkube-interconnect e2e-ovnkube-bgp e2e-ovnkube-provider e2e-ovnkube-lan e2e-ovnkube-shared ## end to end on OVN-Kubernetes itself: OVNKUBE, OVNKUBE_CRDS and LAB_OVN_PREFIX say where it is
 
 e2e-ovnkube-br-ex: controlplane
 	$(call E2E_ON,ovnkube,interconnect,shared,lan)
@@ -70,6 +70,9 @@ e2e-ovnkube-provider: controlplane
 
 e2e-ovnkube-lan: controlplane
 	$(call E2E_ON,ovnkube,central,local,lan)
+
+e2e-ovnkube-shared: controlplane
+	$(call E2E_ON,ovnkube,central,shared,lan)
 
 # The features on a network in a mode, with gateways in a mode, on a segment; those that match FOCUS.
 E2E_ON = E2E_TARGET=$(1) E2E_MODE=$(2) E2E_GATEWAY=$(3) E2E_SEGMENT=$(4) SLB_BIN=$(CURDIR)/$(BIN) go test -count=1 -timeout 20m $(ROOT) ./test/e2e $(if $(FOCUS),-ginkgo.focus='$(FOCUS)')

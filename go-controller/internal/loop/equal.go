@@ -45,7 +45,6 @@ func equalNodes(a, b plan.Node) bool {
 
 func equalDomains(a, b plan.Domain) bool {
 	return a.Name == b.Name && a.PhysicalNetwork == b.PhysicalNetwork && a.VLAN == b.VLAN &&
-		a.SharedBridge == b.SharedBridge &&
 		a.Detect == b.Detect && a.DetectMultiplier == b.DetectMultiplier &&
 		slices.Equal(a.Subnets, b.Subnets) && slices.Equal(a.Residents, b.Residents) &&
 		slices.EqualFunc(a.Shards, b.Shards, equalShards)

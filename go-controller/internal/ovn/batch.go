@@ -8,6 +8,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/ovn-org/libovsdb/model"
 	"github.com/ovn-org/libovsdb/ovsdb"
@@ -32,8 +33,15 @@ type found struct {
 	model model.Model
 }
 
-// set identifies a set-valued column of a row.
-type set struct{ table, uuid, column string }
+// set identifies a set-valued column of a row. A row that is not in the replica is identified by its name.
+type set struct{ table, uuid, column, name string }
+
+func (s set) where() []ovsdb.Condition {
+	if s.uuid == "" {
+		return byName(s.name)
+	}
+	return byUUID(s.uuid)
+}
 
 type change struct{ add, remove []any }
 
@@ -69,7 +77,8 @@ func (b *batch) size() int {
 func (b *batch) operations() []ovsdb.Operation {
 	ops := slices.Clone(b.ops)
 	places := slices.SortedFunc(maps.Keys(b.sets), func(x, y set) int {
-		return cmp.Or(cmp.Compare(x.table, y.table), cmp.Compare(x.uuid, y.uuid), cmp.Compare(x.column, y.column))
+		return cmp.Or(cmp.Compare(x.table, y.table), cmp.Compare(x.uuid, y.uuid), cmp.Compare(x.column, y.column),
+			cmp.Compare(x.name, y.name))
 	})
 	for _, p := range places {
 		c := b.sets[p]
@@ -85,7 +94,7 @@ func (b *batch) operations() []ovsdb.Operation {
 		if len(mutations) == 0 {
 			continue
 		}
-		ops = append(ops, ovsdb.Operation{Op: ovsdb.OperationMutate, Table: p.table, Where: byUUID(p.uuid),
+		ops = append(ops, ovsdb.Operation{Op: ovsdb.OperationMutate, Table: p.table, Where: p.where(),
 			Mutations: mutations})
 	}
 	return ops
@@ -93,6 +102,10 @@ func (b *batch) operations() []ovsdb.Operation {
 
 func byUUID(uuid string) []ovsdb.Condition {
 	return []ovsdb.Condition{ovsdb.NewCondition("_uuid", ovsdb.ConditionEqual, ovsdb.UUID{GoUUID: uuid})}
+}
+
+func byName(name string) []ovsdb.Condition {
+	return []ovsdb.Condition{ovsdb.NewCondition("name", ovsdb.ConditionEqual, name)}
 }
 
 func (b *batch) change(s set) *change {
@@ -174,7 +187,7 @@ func (b *batch) insert(want rows.Row) error {
 func (b *batch) adopt(uuid, router string) {
 	b.view.each(rows.LoadBalancer, func(of string, m model.Model) {
 		if home := rows.ParentOf(rows.LoadBalancer, externalIDs(m)); isOwned(m) && home.Name == router {
-			c := b.change(set{home.Table, uuid, home.Column})
+			c := b.change(set{table: home.Table, uuid: uuid, column: home.Column})
 			c.add = append(c.add, ovsdb.UUID{GoUUID: of})
 		}
 	})
@@ -197,6 +210,10 @@ func (b *batch) attach(uuid string, want rows.Row) error {
 	holder, ok := b.inserted[rows.Ref{Table: in.Table, ID: in.Name}]
 	if !ok {
 		r, ok := b.parent(in)
+		if !ok && isUnreplicated(in) {
+			b.attachByName(uuid, in)
+			return nil
+		}
 		if !ok {
 			return fmt.Errorf("%s %s: %s %s is not in the database", want.Table, want.ID, in.Table, in.Name)
 		}
@@ -205,9 +222,42 @@ func (b *batch) attach(uuid string, want rows.Row) error {
 			b.bumpEpoch(r)
 		}
 	}
-	c := b.change(set{in.Table, holder, in.Column})
+	c := b.change(set{table: in.Table, uuid: holder, column: in.Column})
 	c.add = append(c.add, ovsdb.UUID{GoUUID: uuid})
 	return nil
+}
+
+// isUnreplicated reports whether a parent may be in the database without being in the replica: the external switches of
+// nodes. There are as many as nodes, a condition of a monitor can't select them, and we only attach rows to them.
+func isUnreplicated(p rows.ParentRef) bool {
+	return p.Table == rows.Switch && strings.HasPrefix(p.Name, rows.ExternalSwitchPrefix)
+}
+
+// attachByName adds a row to a parent that is not in the replica. The transaction is aborted if the parent does not
+// exist.
+func (b *batch) attachByName(uuid string, in rows.ParentRef) {
+	c := b.change(set{table: in.Table, name: in.Name, column: in.Column})
+	if len(c.add) == 0 {
+		b.ops = append(b.ops, present(in.Table, in.Name))
+	}
+	c.add = append(c.add, ovsdb.UUID{GoUUID: uuid})
+}
+
+// present returns an operation that aborts the transaction if no row with that name exists.
+func present(table, name string) ovsdb.Operation {
+	now := 0
+	return ovsdb.Operation{
+		Op: ovsdb.OperationWait, Table: table, Timeout: &now, Until: string(ovsdb.WaitConditionEqual),
+		Where: byName(name), Columns: []string{"name"}, Rows: []ovsdb.Row{{"name": name}},
+	}
+}
+
+// awaitedParent returns the row that an operation of present names, or an empty string for another operation.
+func awaitedParent(op *ovsdb.Operation) string {
+	if op == nil || op.Until != string(ovsdb.WaitConditionEqual) || !slices.Equal(op.Columns, []string{"name"}) {
+		return ""
+	}
+	return fmt.Sprintf("%s %v", op.Table, op.Rows[0]["name"])
 }
 
 // absent returns an operation that aborts the transaction if a row with that name exists. Only switches and routers
@@ -217,8 +267,7 @@ func absent(table, name string) ovsdb.Operation {
 	now := 0
 	return ovsdb.Operation{
 		Op: ovsdb.OperationWait, Table: table, Timeout: &now, Until: string(ovsdb.WaitConditionNotEqual),
-		Where:   []ovsdb.Condition{ovsdb.NewCondition("name", ovsdb.ConditionEqual, name)},
-		Columns: []string{"name"}, Rows: []ovsdb.Row{{"name": name}},
+		Where: byName(name), Columns: []string{"name"}, Rows: []ovsdb.Row{{"name": name}},
 	}
 }
 
@@ -265,7 +314,7 @@ func (b *batch) update(have record, want rows.Row) error {
 			continue
 		}
 		if elements, ok := native.([]string); ok {
-			b.replace(set{have.table, have.uuid, column}, have.strings(column), elements)
+			b.replace(set{table: have.table, uuid: have.uuid, column: column}, have.strings(column), elements)
 			continue
 		}
 		if row[column], err = b.toOVSDB(want.Table, column, native); err != nil {
@@ -286,12 +335,18 @@ func (b *batch) update(have record, want rows.Row) error {
 // detach removes a row from its parent. It returns false if the parent does not exist.
 func (b *batch) detach(r record) bool {
 	home := rows.ParentOf(r.table, r.externalIDs())
-	holder, ok := b.parent(home)
-	if ok {
-		c := b.change(set{home.Table, holder.uuid, home.Column})
-		c.remove = append(c.remove, ovsdb.UUID{GoUUID: r.uuid})
+	in := set{table: home.Table, column: home.Column}
+	switch holder, ok := b.parent(home); {
+	case ok:
+		in.uuid = holder.uuid
+	case isUnreplicated(home):
+		in.name = home.Name
+	default:
+		return false
 	}
-	return ok
+	c := b.change(in)
+	c.remove = append(c.remove, ovsdb.UUID{GoUUID: r.uuid})
+	return true
 }
 
 // mutateSet adds elements to a set and removes others.

@@ -106,6 +106,9 @@ func abortReason(results []ovsdb.OperationResult, ops []ovsdb.Operation) error {
 		err = refused[0] // the server executes no operation after it
 	}
 	if late := (*ovsdb.TimedOut)(nil); errors.As(err, &late) {
+		if parent := awaitedParent(late.Operation()); parent != "" {
+			return fmt.Errorf("%s is not in the database: %w", parent, err)
+		}
 		return fmt.Errorf("the rows have changed, or another client has a row of the same name: %w", err)
 	}
 	return err

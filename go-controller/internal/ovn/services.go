@@ -77,7 +77,7 @@ func reattachLoadBalancers(b *batch) error {
 	for _, r := range b.view.owned(rows.LoadBalancer) {
 		home := rows.ParentOf(r.table, r.externalIDs())
 		if router, ok := b.parent(home); ok && !held[home.Name+r.uuid] {
-			c := b.change(set{home.Table, router.uuid, home.Column})
+			c := b.change(set{table: home.Table, uuid: router.uuid, column: home.Column})
 			c.add = append(c.add, ovsdb.UUID{GoUUID: r.uuid})
 		}
 	}

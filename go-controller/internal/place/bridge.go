@@ -12,7 +12,7 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 )
 
-// A domain may be on the bridge of OVN-Kubernetes' own gateway, in shared mode only with interconnect. For each Service
+// A domain may be on the bridge of OVN-Kubernetes' own gateway, in shared mode only without a VLAN. For each Service
 // address OVN-Kubernetes installs a flow there for ARP requests and neighbour solicitations. The flow outputs to the
 // ports that the bridge had when OVN-Kubernetes processed the Service, so an OVN port that is added later receives no
 // requests. Therefore OVN's ports exist for the whole life of the domain, a node becomes a gateway only after its

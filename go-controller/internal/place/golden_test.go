@@ -39,6 +39,11 @@ func layoutText(l *place.Layout, f *plan.Topology) string {
 			for _, g := range s.Gateways {
 				fmt.Fprintf(&out, " %s", g.Chassis)
 			}
+			for _, g := range s.Gateways {
+				if g.SharedBridge {
+					fmt.Fprintf(&out, ", %s on a shared bridge", g.Chassis)
+				}
+			}
 			if a := shards[s.ID].Anchors; len(a) > 0 {
 				fmt.Fprintf(&out, ", anchors %v", a)
 			}

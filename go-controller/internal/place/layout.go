@@ -59,6 +59,8 @@ type Domain struct {
 	seeds       []uint64
 	// residents are the chassis of the nodes on which the domain is on the bridge of OVN-Kubernetes' own gateway.
 	residents []string
+	// sharedBridges contains the gateways among the residents whose gateway mode is shared, by node.
+	sharedBridges map[string]bool
 	// bridgeFaults describe, by node, how such a bridge keeps requests for addresses from OVN.
 	bridgeFaults map[string]string
 	// withoutGuard are the gateways among the residents without a guard that reports on the bridge.
@@ -130,7 +132,7 @@ func (l *Layout) claimPools(d *Domain, exists map[string]bool) {
 
 func (l *Layout) compute(spec *world.Domain, nodes map[string]*world.Node, zones *world.Zones,
 	w *world.Snapshot) *Domain {
-	d := &Domain{Spec: spec, bridgeFaults: map[string]string{}}
+	d := &Domain{Spec: spec, bridgeFaults: map[string]string{}, sharedBridges: map[string]bool{}}
 	if s := &w.Cluster.Switch; !s.Mode.Layer2() {
 		d.DisabledReason = s.Off("layer 2 is")
 		return d
@@ -169,7 +171,8 @@ func (l *Layout) compute(spec *world.Domain, nodes map[string]*world.Node, zones
 		}
 		for _, n := range order {
 			serves[n] = true
-			shard.Gateways = append(shard.Gateways, plan.Gateway{Node: n.Name, Chassis: n.Chassis, Interface: d.Interface(n)})
+			shard.Gateways = append(shard.Gateways, plan.Gateway{Node: n.Name, Chassis: n.Chassis, Interface: d.Interface(n),
+				SharedBridge: d.sharedBridges[n.Name]})
 		}
 		d.Shards = append(d.Shards, shard)
 	}

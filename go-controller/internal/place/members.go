@@ -53,12 +53,13 @@ func (d *Domain) members(nodes map[string]*world.Node, zones *world.Zones, w *wo
 		}
 		mapped, known := w.Bridges[n.Chassis]
 		if known {
-			if reason, message := d.notAttachedReason(n, mapped, zones); reason != "" {
+			if reason, message := d.notAttachedReason(n, mapped); reason != "" {
 				d.exclude(name, reason, message)
 				continue
 			}
 		}
-		if !known && w.Bridges != nil && n.GatewayBridge != "" && !n.SharedGateway && !d.isConfiguredGateway(n, w) {
+		if shared := n.SharedGateway && zones.Interconnect; !known && w.Bridges != nil && n.GatewayBridge != "" && !shared &&
+			!d.isConfiguredGateway(n, w) {
 			d.exclude(name, ReasonNoChassis, fmt.Sprintf("chassis %s of node %q is not in the southbound database, so its "+
 				"bridges are "+
 				"not known", n.Chassis, name))
@@ -69,29 +70,31 @@ func (d *Domain) members(nodes map[string]*world.Node, zones *world.Zones, w *wo
 				d.exclude(name, reason, message)
 				continue
 			}
+			d.sharedBridges[name] = n.SharedGateway
 		}
 		list = append(list, n)
+	}
+	for _, n := range list {
+		// A gateway that is not in the southbound database at the moment has the bridges that the others have.
+		if _, known := w.Bridges[n.Chassis]; !known && n.SharedGateway && len(d.sharedBridges) > 0 {
+			d.sharedBridges[n.Name] = true
+		}
 	}
 	return list
 }
 
 // notAttachedReason returns why a node with these bridges is not attached to the segment, or no reason if it is. The
 // node needs no address there: OVN answers on the bridge itself.
-func (d *Domain) notAttachedReason(n *world.Node, mapped world.Bridges, zones *world.Zones) (Reason, string) {
+func (d *Domain) notAttachedReason(n *world.Node, mapped world.Bridges) (Reason, string) {
 	bridge, ok := mapped[d.Spec.PhysicalNetwork]
 	switch {
 	case !ok:
 		return ReasonNotAttached, fmt.Sprintf("ovn-bridge-mappings of node %q are %s: none is for physical network %q",
 			n.Name, mappingText(mapped), d.Spec.PhysicalNetwork)
-	case n.SharedGateway && bridge == n.GatewayBridge && zones.Interconnect && d.Spec.VLAN != 0:
+	case n.SharedGateway && bridge == n.GatewayBridge && d.Spec.VLAN != 0:
 		return ReasonSharedGateway, fmt.Sprintf("physical network %q is bridge %s of node %q, where OVN-Kubernetes' "+
 			"gateway (mode shared) intercepts the packets to every Service, without their VLAN; use a separate bridge for "+
 			"VLAN %d", d.Spec.PhysicalNetwork, bridge, n.Name, d.Spec.VLAN)
-	case n.SharedGateway && bridge == n.GatewayBridge && !zones.Interconnect:
-		return ReasonSharedGateway, fmt.Sprintf("physical network %q is bridge %s of node %q, where OVN-Kubernetes' "+
-			"gateway (mode shared) "+
-			"intercepts the packets to every Service; use a separate bridge for the segment", d.Spec.PhysicalNetwork,
-			bridge, n.Name)
 	}
 	return "", ""
 }

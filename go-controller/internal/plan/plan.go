@@ -108,10 +108,6 @@ type Domain struct {
 	// domain, whether they are active gateways or not: those where that bridge is the one of OVN-Kubernetes' own
 	// gateway.
 	Residents []string
-	// SharedBridge is set in a zone whose node has the domain on the bridge of OVN-Kubernetes' own gateway, in shared
-	// mode. Packets for addresses of Services then arrive at the external switch of the node (ExternalSwitchPrefix in
-	// package rows).
-	SharedBridge bool
 }
 
 const (
@@ -153,6 +149,13 @@ type Node struct {
 	PodSubnets, Transit []netip.Prefix
 }
 
-// Gateway is a node that may become the active gateway of a shard. Interface is the node's own interface on the segment
-// if the node answers instead of OVN (OpenShift SDN).
-type Gateway struct{ Node, Chassis, Interface string }
+// Gateway is a node that may become the active gateway of a shard.
+type Gateway struct {
+	Node, Chassis string
+	// Interface is the node's own interface on the segment if the node answers instead of OVN (OpenShift SDN).
+	Interface string
+	// SharedBridge is set if the node has the domain on the bridge of OVN-Kubernetes' own gateway, in shared mode.
+	// Packets for addresses of Services then arrive at the external switch of the node (ExternalSwitchPrefix in package
+	// rows). In a zone it is set for the node of the zone only.
+	SharedBridge bool
+}

@@ -26,6 +26,7 @@ type LogicalRouterStaticRoute struct {
 	Nexthop     string                          `ovsdb:"nexthop"`
 	OutputPort  *string                         `ovsdb:"output_port"`
 	Policy      *LogicalRouterStaticRoutePolicy `ovsdb:"policy"`
+	RouteTable  string                          `ovsdb:"route_table"`
 }
 
 func (a *LogicalRouterStaticRoute) GetUUID() string {
@@ -136,6 +137,10 @@ func equalLogicalRouterStaticRoutePolicy(a, b *LogicalRouterStaticRoutePolicy) b
 	return *a == *b
 }
 
+func (a *LogicalRouterStaticRoute) GetRouteTable() string {
+	return a.RouteTable
+}
+
 func (a *LogicalRouterStaticRoute) DeepCopyInto(b *LogicalRouterStaticRoute) {
 	*b = *a
 	b.BFD = copyLogicalRouterStaticRouteBFD(a.BFD)
@@ -166,7 +171,8 @@ func (a *LogicalRouterStaticRoute) Equals(b *LogicalRouterStaticRoute) bool {
 		a.IPPrefix == b.IPPrefix &&
 		a.Nexthop == b.Nexthop &&
 		equalLogicalRouterStaticRouteOutputPort(a.OutputPort, b.OutputPort) &&
-		equalLogicalRouterStaticRoutePolicy(a.Policy, b.Policy)
+		equalLogicalRouterStaticRoutePolicy(a.Policy, b.Policy) &&
+		a.RouteTable == b.RouteTable
 }
 
 func (a *LogicalRouterStaticRoute) EqualsModel(b model.Model) bool {

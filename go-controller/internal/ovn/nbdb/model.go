@@ -494,6 +494,9 @@ var schema = `{
             "min": 0,
             "max": 1
           }
+        },
+        "route_table": {
+          "type": "string"
         }
       }
     },

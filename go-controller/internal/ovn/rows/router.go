@@ -47,7 +47,7 @@ func HandoverOf(millis int) world.Handover {
 }
 
 // TopologyRows returns the topology rows in the order in which they can be written: one slice per domain (its external
-// switch), then one per shard.
+// switch), then one per shard, then those that several shards share and, per gateway, those of its in-ports.
 func (g *Builder) TopologyRows() (domains, shards [][]Row) {
 	for _, d := range g.domains {
 		if g.isAttached(d) {
@@ -61,7 +61,8 @@ func (g *Builder) TopologyRows() (domains, shards [][]Row) {
 			shards = append(shards, g.shardRows(s))
 		}
 	}
-	return domains, append(shards, g.aliasRows(), g.remoteAliasRows(), g.clientRows())
+	shards = append(shards, g.aliasRows(), g.remoteAliasRows(), g.clientRows())
+	return domains, append(shards, g.inRouters()...)
 }
 
 func (g *Builder) domainRows(d *plan.Domain) []Row {

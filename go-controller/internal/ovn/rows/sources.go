@@ -28,7 +28,8 @@ func (g *Builder) SourceRangeACLs(p *plan.Service) []Row {
 	var out []Row
 	for _, v := range p.VIPs {
 		sources, restricted := p.SourceRanges[world.FamilyOf(v.Addr)]
-		if s, ok := g.shards[v.Shard]; !ok || !s.local || !restricted {
+		s, ok := g.shards[v.Shard]
+		if !ok || !s.local || !restricted {
 			continue
 		}
 		for _, protocol := range protocols() {
@@ -37,7 +38,7 @@ func (g *Builder) SourceRangeACLs(p *plan.Service) []Row {
 				continue
 			}
 			out = append(out, sourceRows(p, v, protocol, ports, sources, switchName(v.Shard.Domain))...)
-			if g.shards[v.Shard].domain.SharedBridge {
+			if g.hasInPort(s) {
 				// Packets do not pass the switch of the domain on this path.
 				out = append(out, sourceRows(p, v, protocol, ports, sources, ExternalSwitchPrefix+g.zone.Node, "in")...)
 			}

@@ -172,7 +172,7 @@ func (g *Builder) gatewayRows(s *shard, group Ref) []Row {
 			with(KeyOrdinal, strconv.Itoa(s.ordinal)),
 	}, inner...)
 	out = append(out, g.externalPortRows(s, group)...)
-	if s.domain.SharedBridge {
+	if g.hasInPort(s) {
 		out = append(out, g.inPortRows(s)...)
 	}
 	var inward []netip.Addr
@@ -186,14 +186,11 @@ func (g *Builder) gatewayRows(s *shard, group Ref) []Row {
 	return append(out, g.routeRows(s, inward)...)
 }
 
-// inPortRows returns a second port of a shard's router, on the external switch of the node. On the bridge of its own
-// gateway in shared mode, OVN-Kubernetes sends all packets for addresses and ports of Services there, whatever their
-// MAC address is. The port has the MAC address of the port on the segment; requests for it (ARP, neighbour
-// solicitations) and replies use the segment. Its address is never used.
+// inPortRows returns the in-port of a shard in the zone of a gateway.
 func (g *Builder) inPortRows(s *shard) []Row {
 	router := RouterName(s.ID)
 	in := g.connect(s, "in", router, router+"-in", ExternalSwitchPrefix+g.zone.Node,
-		[]string{fmt.Sprintf("169.254.251.%d/32", s.ordinal)}, nil)
+		[]string{s.inPortNetwork()}, nil)
 	in[0].Columns["mac"] = PortMAC(g.cluster.ID, s.ID)
 	in[0].Columns["options"] = map[string]string{
 		"reside-on-redirect-chassis": "true", "requested-tnl-key": secondPortKey,

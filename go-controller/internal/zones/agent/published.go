@@ -190,18 +190,20 @@ func (p *published) withShards(o *publishedPlan) *plan.Service {
 func (p *published) domain(d *world.Domain, own *world.Node, bridges world.Bridges) plan.Domain {
 	out := plan.Domain{Name: d.Name, PhysicalNetwork: d.PhysicalNetwork, VLAN: d.VLAN, Subnets: d.Subnets,
 		Detect: d.Detect, DetectMultiplier: d.DetectMultiplier}
+	sharedBridge := false
 	// The port on the bridge of OVN-Kubernetes' own gateway must exist for the whole life of the domain.
 	if bridge := bridges[d.PhysicalNetwork]; bridge != "" && bridge == own.GatewayBridge &&
 		slices.Contains(d.Nodes, own.Name) {
 		out.Residents = []string{own.Chassis}
-		out.SharedBridge = own.SharedGateway
+		sharedBridge = own.SharedGateway
 	}
 	for _, index := range slices.Sorted(maps.Keys(d.Ordinals)) {
 		id := world.ShardID{Domain: d.Name, Index: index}
 		shard := plan.Shard{ID: id, Ordinal: d.Ordinals[index], Handover: p.handovers[id]}
 		for _, name := range d.Gateways[index] {
 			if n := p.nodes[name]; n != nil && n.Chassis != "" {
-				shard.Gateways = append(shard.Gateways, plan.Gateway{Node: n.Name, Chassis: n.Chassis})
+				shard.Gateways = append(shard.Gateways, plan.Gateway{Node: n.Name, Chassis: n.Chassis,
+					SharedBridge: sharedBridge && n.Name == own.Name})
 			}
 		}
 		for _, addr := range d.Anchors[index] {
@@ -223,8 +225,12 @@ func roleOf(f *plan.Topology) string {
 	var out strings.Builder
 	for _, d := range f.Domains {
 		for _, s := range d.Shards {
-			local := slices.ContainsFunc(s.Gateways, func(g plan.Gateway) bool { return g.Chassis == f.Zone.Chassis })
-			fmt.Fprintln(&out, s.ID, s.Ordinal, local, d.SharedBridge)
+			var local, sharedBridge bool
+			for _, g := range s.Gateways {
+				local = local || g.Chassis == f.Zone.Chassis
+				sharedBridge = sharedBridge || g.SharedBridge
+			}
+			fmt.Fprintln(&out, s.ID, s.Ordinal, local, sharedBridge)
 		}
 	}
 	for _, n := range f.Nodes {
