@@ -316,13 +316,13 @@ const (
 	// segment. With OpenShift SDN: the node has no address in a subnet of the domain.
 	ExcludedNotAttached = "NotAttached"
 	// ExcludedSharedGateway: physicalNetwork is the bridge of OVN-Kubernetes' own gateway in shared mode, which
-	// intercepts all packets to addresses of Services, and the cluster is in central mode or the segment has a VLAN.
+	// intercepts all packets to addresses of Services without their VLAN, and the segment has a VLAN.
 	ExcludedSharedGateway = "SharedGateway"
 	// ExcludedNoGuard: physicalNetwork is the bridge of OVN-Kubernetes' own gateway, and no guard
 	// (`ovnkube-slb node`) reports from the node whether that bridge lets requests through to OVN.
 	ExcludedNoGuard = "NoGuard"
-	// ExcludedPortMissing: physicalNetwork is the bridge of OVN-Kubernetes' own gateway in local mode, and OVN's port
-	// for the domain is not on it yet.
+	// ExcludedPortMissing: physicalNetwork is the bridge of OVN-Kubernetes' own gateway, and OVN's port for the domain
+	// is not on it yet.
 	ExcludedPortMissing = "PortMissing"
 	// ExcludedDraining: a planned outage of the node was announced. The node remains the last gateway of its shards and
 	// serves them if all others fail.
