@@ -3,12 +3,15 @@
 package ovn
 
 import (
+	"fmt"
+	"net/netip"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/plan"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 )
 
 // sharedTopology returns topology(2) with the domain on the bridge of OVN-Kubernetes' own gateway, in shared mode. The
@@ -99,5 +102,55 @@ func TestInPortsOfOtherGatewaysAreWrittenIfASwitchIsMissing(t *testing.T) {
 	configure(t, d, sharedTopology())
 	if got := nb.nbctl(t, "lsp-list", "ext_n1"); !strings.Contains(got, "in-slbin-lan/n1-0)") {
 		t.Errorf("ports of ext_n1 when it exists: %s", got)
+	}
+}
+
+// A packet that arrives at the external switch of a gateway is balanced as one from the segment, and the same packets
+// are dropped: those of excluded clients, and those for internal addresses.
+func TestPacketsFromExternalSwitches(t *testing.T) {
+	nb, sb := serve(t, schema), serve(t, southboundSchema)
+	nb.clusterRows(t)
+	nb.externalSwitches(t, "n1", "n2")
+	for i, n := range nodes()[:2] {
+		nb.nbctl(t, "set", "Logical_Router", "GR_"+n.name, fmt.Sprintf("options:chassis=c%d", i+1),
+			"--", "lsp-add", "ext_"+n.name, "br-ex_"+n.name, "--", "lsp-set-type", "br-ex_"+n.name, "localnet",
+			"--", "lsp-set-addresses", "br-ex_"+n.name, "unknown",
+			"--", "lsp-set-options", "br-ex_"+n.name, "network_name=physnet")
+	}
+	sb.sbctl(t, "init")
+	for i := range 3 {
+		sb.sbctl(t, "chassis-add", fmt.Sprintf("c%d", i+1), "geneve", fmt.Sprintf("127.0.0.%d", i+1))
+	}
+	translate(t, nb, sb)
+	d, _ := dial(t, nb)
+	configure(t, d, sharedTopology())
+	restricted := service(3, 2, "10.244.1.10")
+	restricted.SourceRanges = map[world.Family][]netip.Prefix{world.IPv4: prefixes("10.50.0.9/32")}
+	apply(t, d, service(1, 2, "10.244.1.10", "fd00:10:244:2::10"), restricted)
+	nb.nbctl(t, "--wait=sb", "sync")
+	address := nb.nbctl(t, "--bare", "--columns=mac", "find", "Logical_Router_Port", "name=slb-lan-1-ext")
+	for _, c := range []struct {
+		what, packet string
+		to           string // empty if the packet is dropped
+	}{
+		{"IPv4", "ip4.src == 10.50.0.8 && ip4.dst == 10.50.1.1 && tcp.dst == 80", "240.1.10.1:8080"},
+		{"IPv6", "ip6.src == fd00:50::8 && ip6.dst == fd00:50::1:1 && tcp.dst == 80", "[fd3e:5b1c:2::10:1]:8080"},
+		{"UDP", "ip4.src == 10.50.0.8 && ip4.dst == 10.50.1.1 && udp.dst == 53", "240.1.10.1:8053"},
+		{"from beyond", "ip4.src == 198.51.100.1 && ip4.dst == 10.50.1.1 && tcp.dst == 80", "240.1.10.1:8080"},
+		{"a client in the source ranges", "ip4.src == 10.50.0.9 && ip4.dst == 10.50.1.3 && tcp.dst == 80",
+			"240.1.10.1:8080"},
+		{"another client", "ip4.src == 10.50.0.8 && ip4.dst == 10.50.1.3 && tcp.dst == 80", ""},
+		{"an alias", "ip4.src == 10.50.0.9 && ip4.dst == 240.1.10.1 && tcp.dst == 8080", ""},
+		{"an address of the join switch", "ip4.src == 10.50.0.9 && ip4.dst == 100.64.0.1 && tcp.dst == 80", ""},
+	} {
+		t.Run(c.what, func(t *testing.T) {
+			out := sb.trace(t, "ext_n1", fmt.Sprintf("inport == \"br-ex_n1\" && eth.src == 02:00:00:00:00:99 && eth.dst == %s && "+
+				"ip.ttl == 64 && %s", address, c.packet))
+			if balanced := strings.Contains(out, "backends="); balanced != (c.to != "") || !strings.Contains(out, c.to) {
+				t.Errorf("want %q:\n%s", c.to, out)
+			} else if !balanced && !dropped.MatchString(out) {
+				t.Errorf("is not dropped:\n%s", out)
+			}
+		})
 	}
 }

@@ -26,7 +26,8 @@ import (
 //	segment - bridge - ext_<node> - router slbin-<domain>/<node> - switch slb-<domain> - shard router
 //
 // A frame for a shard reaches a node that is not its active gateway when a physical switch floods it. An ACL on the
-// external switch drops it there.
+// external switch drops it there. (OVN exempts neighbour discovery from ACLs: each gateway answers a solicitation for
+// the link-local address of a shard's router, which no client uses.)
 
 // inPortPriority is the priority of the ACL of an in-port. The external switches have no ACLs of OVN-Kubernetes.
 const inPortPriority = internalPriority
@@ -114,10 +115,7 @@ func (g *Builder) inRouterRows(d *plan.Domain, gw plan.Gateway, f NodeFacts, sha
 func (g *Builder) gatewayInPortRows(s *shard, node, router, out string) []Row {
 	name := router + "-" + strconv.Itoa(s.ID.Index)
 	address := PortMAC(g.cluster.ID, s.ID)
-	// Neighbour solicitations for the link-local address of the shard's router are answered on the segment, by the
-	// active gateway.
-	drop := fmt.Sprintf("(eth.dst == %s && !is_chassis_resident(%q)) || (nd_ns && nd.target == %s)",
-		address, RedirectPort(s.ID), linkLocal(address))
+	drop := fmt.Sprintf("eth.dst == %s && !is_chassis_resident(%q)", address, RedirectPort(s.ID))
 	external := ExternalSwitchPrefix + node
 	rows := []Row{
 		s.row(RouterPort, map[string]any{

@@ -5,8 +5,6 @@ package rows
 import (
 	"crypto/sha256"
 	"fmt"
-	"net"
-	"net/netip"
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 )
@@ -26,10 +24,4 @@ func hashMAC(of string) string {
 	h := sha256.Sum256([]byte(of))
 	h[0] = h[0]&^0x01 | 0x02
 	return fmt.Sprintf("%02x:%02x:%02x:%02x:%02x:%02x", h[0], h[1], h[2], h[3], h[4], h[5])
-}
-
-// linkLocal returns the link-local IPv6 address that OVN derives from a port's MAC address (RFC 4291, appendix A).
-func linkLocal(mac string) netip.Addr {
-	m, _ := net.ParseMAC(mac) // from hashMAC
-	return netip.AddrFrom16([16]byte{0xfe, 0x80, 8: m[0] ^ 0x02, m[1], m[2], 0xff, 0xfe, m[3], m[4], m[5]})
 }
