@@ -15,6 +15,7 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/neighbour"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/ovn"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/plan"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/unixctl"
 )
 
 const (
@@ -168,7 +169,7 @@ func (a *announcer) announce(ctx context.Context, c ovn.Claim) bool {
 func (a *announcer) flush(ctx context.Context, bridge string) error {
 	ctx, cancel := context.WithTimeout(ctx, flushTimeout)
 	defer cancel()
-	_, err := command(ctx, a.control, "fdb/flush", bridge)
+	_, err := unixctl.Command(ctx, a.control, "fdb/flush", bridge)
 	return err
 }
 

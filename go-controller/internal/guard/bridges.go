@@ -15,6 +15,7 @@ import (
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube/convert"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/ovn"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/unixctl"
 )
 
 const (
@@ -130,7 +131,7 @@ func (b *bridges) logReadError(bridge string, err error) {
 func (b *bridges) dump(ctx context.Context, bridge string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, dumpTimeout)
 	defer cancel()
-	return command(ctx, b.control, "bridge/dump-flows", bridge)
+	return unixctl.Command(ctx, b.control, "bridge/dump-flows", bridge)
 }
 
 func anyStale(found map[string]convert.Localnet) bool {

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"maps"
 	"net/netip"
+	"path/filepath"
 	"sync"
 	"time"
 
@@ -21,6 +22,7 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube/convert"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/nodelease"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/ovn"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/unixctl"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
 )
@@ -145,7 +147,7 @@ func (g *Guard) Run(ctx context.Context) error {
 }
 
 func (g *Guard) watch(ctx context.Context) {
-	controllers := newProber(g.options.RunDir)
+	controllers := unixctl.NewProber(filepath.Join(g.options.RunDir, "ovn-controller.*.ctl"))
 	tick := time.NewTicker(checkInterval)
 	defer tick.Stop()
 	var controller string
@@ -156,7 +158,7 @@ func (g *Guard) watch(ctx context.Context) {
 			return
 		case <-g.changed:
 		case <-tick.C:
-			p := controllers.check(ctx)
+			p := controllers.Check(ctx)
 			if ctx.Err() != nil {
 				return
 			}

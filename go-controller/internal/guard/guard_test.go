@@ -4,20 +4,14 @@ package guard
 
 import (
 	"maps"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/ovn"
-	"github.com/ovnkube-slb/ovnkube-slb/test/lab/ovnprefix"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/unixctl"
 )
-
-func TestMain(m *testing.M) { os.Exit(ovnprefix.Main(m)) }
 
 // A network is lost when its last link is lost.
 func TestLostNetworks(t *testing.T) {
@@ -50,19 +44,21 @@ func TestFaultsClearAfterStablePeriod(t *testing.T) {
 
 func TestHealthTracker(t *testing.T) {
 	const gone, hangs = "is not running", "has not answered"
+	const absent, crashed, silent, answered = unixctl.Absent, unixctl.Crashed, unixctl.Silent, unixctl.Answered
+	type beat = unixctl.Heartbeat
 	for name, c := range map[string]struct {
-		pulses []heartbeat // one per 500 ms
+		pulses []beat // one per 500 ms
 		want   string
 	}{
-		"never seen":             {[]heartbeat{absent, absent, absent, absent}, ""},
-		"well":                   {[]heartbeat{answered, answered}, ""},
-		"just gone":              {[]heartbeat{answered, absent}, ""},
-		"gone":                   {[]heartbeat{answered, absent, absent}, gone},
-		"crashed before we came": {[]heartbeat{crashed, crashed, crashed}, gone},
-		"back":                   {[]heartbeat{answered, absent, crashed, answered}, ""},
-		"busy":                   {slices.Concat([]heartbeat{answered}, slices.Repeat([]heartbeat{silent}, 59)), ""},
-		"hangs":                  {slices.Repeat([]heartbeat{silent}, 61), hangs},
-		"ends after it hung":     {slices.Concat(slices.Repeat([]heartbeat{silent}, 61), []heartbeat{absent}), gone},
+		"never seen":             {[]beat{absent, absent, absent, absent}, ""},
+		"well":                   {[]beat{answered, answered}, ""},
+		"just gone":              {[]beat{answered, absent}, ""},
+		"gone":                   {[]beat{answered, absent, absent}, gone},
+		"crashed before we came": {[]beat{crashed, crashed, crashed}, gone},
+		"back":                   {[]beat{answered, absent, crashed, answered}, ""},
+		"busy":                   {slices.Concat([]beat{answered}, slices.Repeat([]beat{silent}, 59)), ""},
+		"hangs":                  {slices.Repeat([]beat{silent}, 61), hangs},
+		"ends after it hung":     {slices.Concat(slices.Repeat([]beat{silent}, 61), []beat{absent}), gone},
 	} {
 		var v healthTracker
 		var got string
@@ -73,57 +69,4 @@ func TestHealthTracker(t *testing.T) {
 			t.Errorf("%s: %q, want %q", name, got, c.want)
 		}
 	}
-}
-
-// The test probes a real OVS daemon, which answers, is stopped, and dies.
-func TestHeartbeatOfRealDaemon(t *testing.T) {
-	dir := t.TempDir()
-	daemons := newProber(dir)
-	if p := daemons.check(t.Context()); p != absent {
-		t.Errorf("nothing there: %d", p)
-	}
-	daemon := exec.Command("ovsdb-server", "--remote=punix:"+filepath.Join(dir, "db.sock"),
-		"--unixctl="+filepath.Join(dir, "ovn-controller.1.ctl"),
-		"-vconsole:off", database(t, dir))
-	if err := daemon.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = daemon.Process.Kill(); _ = daemon.Wait() })
-	await := func(want heartbeat) {
-		t.Helper()
-		deadline := time.Now().Add(20 * time.Second)
-		for got := daemons.check(t.Context()); got != want; got = daemons.check(t.Context()) {
-			if time.Now().After(deadline) {
-				t.Fatalf("heartbeat is still %d, want %d", got, want)
-			}
-		}
-	}
-	await(answered)
-	if err := daemon.Process.Signal(syscall.SIGSTOP); err != nil {
-		t.Fatal(err)
-	}
-	await(silent)
-	for range 15 { // More than a queue of connections holds.
-		if p := daemons.check(t.Context()); p != silent {
-			t.Errorf("stopped: heartbeat %d", p)
-		}
-	}
-	if err := daemon.Process.Signal(syscall.SIGCONT); err != nil {
-		t.Fatal(err)
-	}
-	await(answered)
-	if err := daemon.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
-	await(crashed)
-}
-
-func database(t *testing.T, dir string) string {
-	t.Helper()
-	file := filepath.Join(dir, "conf.db")
-	if out, err := exec.Command("ovsdb-tool", "create", file, ovnprefix.Schema("openvswitch/vswitch.ovsschema")).
-		CombinedOutput(); err != nil {
-		t.Fatalf("ovsdb-tool: %v: %s", err, out)
-	}
-	return file
 }

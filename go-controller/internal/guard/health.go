@@ -5,6 +5,8 @@ package guard
 import (
 	"fmt"
 	"time"
+
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/unixctl"
 )
 
 const (
@@ -17,20 +19,6 @@ const (
 	unresponsiveTimeout = 30 * time.Second
 )
 
-// heartbeat is the result of one check of ovn-controller. If there are several sockets, the greatest value counts:
-// those left behind by crashed processes are irrelevant if another one answers.
-type heartbeat int
-
-const (
-	// absent means that there is no socket, because ovn-controller ended or never ran.
-	absent heartbeat = iota
-	// crashed means that a socket was left behind and no process listens on it.
-	crashed
-	// silent means that ovn-controller runs but does not answer in time.
-	silent
-	answered
-)
-
 // healthTracker tracks the health of ovn-controller. The zero value has no observations.
 type healthTracker struct {
 	// lastReply is when ovn-controller last answered, or else the first check.
@@ -40,16 +28,16 @@ type healthTracker struct {
 }
 
 // observe records a heartbeat and returns the fault, or an empty string.
-func (v *healthTracker) observe(now time.Time, p heartbeat) string {
-	if v.lastReply.IsZero() || p == answered {
+func (v *healthTracker) observe(now time.Time, p unixctl.Heartbeat) string {
+	if v.lastReply.IsZero() || p == unixctl.Answered {
 		v.lastReply = now
 	}
-	v.observed = v.observed || p != absent
+	v.observed = v.observed || p != unixctl.Absent
 	const consequence = ": IPv6 neighbour solicitations are not answered"
 	switch down := now.Sub(v.lastReply); {
-	case p == silent && down >= unresponsiveTimeout:
+	case p == unixctl.Silent && down >= unresponsiveTimeout:
 		return fmt.Sprintf("ovn-controller has not answered for %s", unresponsiveTimeout) + consequence
-	case p < silent && v.observed && down >= downGracePeriod:
+	case p < unixctl.Silent && v.observed && down >= downGracePeriod:
 		return "ovn-controller is not running" + consequence
 	}
 	return ""

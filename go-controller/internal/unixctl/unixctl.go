@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package guard
+// Package unixctl sends commands to the daemons of OVN and Open vSwitch through their control sockets, as ovs-appctl(8)
+// does.
+package unixctl
 
 import (
 	"context"
@@ -14,58 +16,74 @@ import (
 	"time"
 )
 
-// probeTimeout is how long ovn-controller may take to answer.
+// probeTimeout is how long a daemon may take to answer a probe.
 const probeTimeout = 300 * time.Millisecond
 
-// prober checks whether ovn-controller works.
-type prober struct {
-	dir string
+// Heartbeat is the result of one probe of a daemon. If there are several sockets, the greatest value counts: those left
+// behind by crashed processes are irrelevant if another one answers.
+type Heartbeat int
+
+const (
+	// Absent means that there is no socket, because the daemon ended or never ran.
+	Absent Heartbeat = iota
+	// Crashed means that a socket was left behind and no process listens on it.
+	Crashed
+	// Silent means that the daemon runs but does not answer in time.
+	Silent
+	// Answered means that the daemon works.
+	Answered
+)
+
+// Prober probes one daemon. It must be used by one goroutine at a time.
+type Prober struct {
+	pattern string
 	// waiting are the connections with a pending request, by socket. A hung daemon is sent only one request, because
 	// its queue of connections is short.
 	waiting map[string]net.Conn
 }
 
-func newProber(dir string) *prober { return &prober{dir, map[string]net.Conn{}} }
+// NewProber returns a Prober of the daemon whose control socket matches a pattern (filepath.Match).
+func NewProber(pattern string) *Prober { return &Prober{pattern, map[string]net.Conn{}} }
 
-// check requests the version through the control sockets in the directory, as ovs-appctl(8) does.
-func (p *prober) check(ctx context.Context) heartbeat {
-	sockets, err := filepath.Glob(filepath.Join(p.dir, "ovn-controller.*.ctl"))
+// Check requests the version of the daemon.
+func (p *Prober) Check(ctx context.Context) Heartbeat {
+	sockets, err := filepath.Glob(p.pattern)
 	if err != nil {
-		return absent
+		return Absent
 	}
-	sum := absent
+	sum := Absent
 	for _, socket := range sockets {
 		sum = max(sum, p.probe(ctx, socket))
 	}
 	return sum
 }
 
-func (p *prober) probe(ctx context.Context, socket string) heartbeat {
+func (p *Prober) probe(ctx context.Context, socket string) Heartbeat {
 	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
 	if conn := p.waiting[socket]; conn != nil {
-		if got := p.awaitReply(ctx, socket, conn); got >= silent {
+		if got := p.awaitReply(ctx, socket, conn); got >= Silent {
 			return got
 		}
 	}
 	conn, err := (&net.Dialer{}).DialContext(ctx, "unix", socket)
 	switch {
 	case errors.Is(err, syscall.ECONNREFUSED):
-		return crashed
+		return Crashed
 	case errors.Is(err, os.ErrNotExist):
-		return absent
+		return Absent
 	case err != nil:
-		return silent
+		return Silent
 	}
 	if _, err := conn.Write([]byte(`{"id":0,"method":"version","params":[]}`)); err != nil {
 		conn.Close()
-		return crashed
+		return Crashed
 	}
 	return p.awaitReply(ctx, socket, conn)
 }
 
 // awaitReply waits for the answer on a connection. If there is none yet, it keeps the connection for later.
-func (p *prober) awaitReply(ctx context.Context, socket string, conn net.Conn) heartbeat {
+func (p *Prober) awaitReply(ctx context.Context, socket string, conn net.Conn) Heartbeat {
 	if deadline, ok := ctx.Deadline(); ok {
 		_ = conn.SetReadDeadline(deadline) // errors of the connection show when reading
 	}
@@ -73,19 +91,19 @@ func (p *prober) awaitReply(ctx context.Context, socket string, conn net.Conn) h
 	err := json.NewDecoder(conn).Decode(&answer)
 	if errors.Is(err, os.ErrDeadlineExceeded) {
 		p.waiting[socket] = conn
-		return silent
+		return Silent
 	}
 	conn.Close()
 	delete(p.waiting, socket)
 	if err != nil || answer.Result == nil {
-		return crashed
+		return Crashed
 	}
-	return answered
+	return Answered
 }
 
-// command runs a command in the daemon whose control socket matches a pattern, and returns its output
+// Command runs a command in the daemon whose control socket matches a pattern, and returns its output
 // (ovs-appctl(8)). Sockets left behind by crashed processes don't answer.
-func command(ctx context.Context, pattern, method string, args ...string) (string, error) {
+func Command(ctx context.Context, pattern, method string, args ...string) (string, error) {
 	sockets, err := filepath.Glob(pattern)
 	if err != nil || len(sockets) == 0 {
 		return "", errors.Join(err, fmt.Errorf("no daemon has a control socket %s", pattern))
