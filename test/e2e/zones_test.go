@@ -4,6 +4,7 @@ package e2e
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -13,7 +14,17 @@ import (
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
 	"github.com/ovnkube-slb/ovnkube-slb/test/lab"
+	"github.com/ovnkube-slb/ovnkube-slb/test/lab/probe"
 )
+
+// publishedGateway returns the first gateway of the only shard in use in the published order.
+func publishedGateway(ctx context.Context) (string, error) {
+	var domain v1alpha1.L2Domain
+	if err := read(ctx, "l2domain", "provider", &domain); err != nil || len(domain.Status.Shards) != 1 {
+		return "", err
+	}
+	return domain.Status.Shards[0].Gateways[0], nil
+}
 
 var _ = Describe("A segment in a cluster with interconnect", func() {
 	BeforeEach(func() {
@@ -169,6 +180,57 @@ var _ = Describe("A segment in a cluster with interconnect", func() {
 		Entry("the agent", func(node string) error { return cluster.KillGuard(node) }),
 	)
 
+	// The databases of a node that was off have the order of gateways of before, by which ovn-controller would claim the
+	// shard again.
+	It("returns no shard to a gateway that reboots while its agent can't reach the API server", func(ctx SpecContext) {
+		addrs := startWeb(ctx)
+		where := podNodes(ctx)
+		warmUp(ctx, addrs)
+		port, victim := activeGateway(ctx)
+		DeferCleanup(func(ctx SpecContext) {
+			Expect(cluster.Restore(ctx, victim)).To(Succeed())
+			Expect(cluster.KillGuard(victim)).To(Succeed())
+			Expect(cluster.StartGuard(ctx, controller, victim)).To(Succeed())
+			Eventually(excludedNodes("provider")).WithContext(ctx).Should(BeEmpty())
+		})
+		Expect(cluster.KillGuard(victim)).To(Succeed())
+		Expect(cluster.Kill(victim)).To(Succeed())
+		awaitMove(ctx, port, victim)
+		_, successor := activeGateway(ctx)
+		Eventually(publishedGateway).WithContext(ctx).Should(Equal(successor), "after its claim has settled")
+		priority := func(ctx context.Context) (string, error) {
+			out, err := cluster.NodeNB(ctx, victim, "--bare", "--columns=priority", "find", "HA_Chassis",
+				"chassis_name=chassis-"+victim, "priority!=1")
+			return strings.TrimSpace(out), err
+		}
+		served := func(results []probe.Result) {
+			GinkgoHelper()
+			for _, r := range results {
+				expectServed(r, where, victim)
+				for _, f := range r.Flows {
+					if where[f.Backend] != victim && f.Lost > 0 {
+						By(fmt.Sprintf("%v to %s: %d of %d lost, gap %s at %s", r.Spec, f.Backend, f.Lost, f.Sent, f.Gap, f.GapAt))
+					}
+				}
+			}
+		}
+		served(during(ctx, addrs, func() {
+			Expect(cluster.Reboot(ctx, victim, func() error {
+				return cluster.StartGuardWithoutAPIServer(ctx, controller, victim)
+			})).To(Succeed())
+			Eventually(priority).WithContext(ctx).Should(Equal("5"))
+			stay(ctx, 5*time.Second)
+		}))
+		Expect(cluster.ActiveNode(ctx, port)).To(Equal(successor))
+		served(during(ctx, addrs, func() {
+			Expect(cluster.KillGuard(victim)).To(Succeed())
+			Expect(cluster.StartGuard(ctx, controller, victim)).To(Succeed())
+			Eventually(priority).WithContext(ctx).Should(Or(Equal("90"), Equal("80")), "the published order")
+			stay(ctx, time.Second)
+		}))
+		Expect(cluster.ActiveNode(ctx, port)).To(Equal(successor))
+	})
+
 	It("reports two active gateways while the tunnel between them is cut, and recovers when it is back",
 		func(ctx SpecContext) {
 			addrs := startWeb(ctx)
@@ -193,10 +255,16 @@ var _ = Describe("A segment in a cluster with interconnect", func() {
 			Expect(now).To(Equal(second))
 		})
 
-	// The order of gateways that the zone itself has can't be changed while its northbound database is away. If the other
-	// zones had another, two gateways would answer.
-	DescribeTable("reports that a database of its gateway's zone has been away for long, with every connection alive",
-		func(ctx SpecContext, daemon, why string, moves bool) {
+	kill := func(daemon string) func(node string) error {
+		return func(node string) error { return cluster.KillDaemon(node, daemon) }
+	}
+	freeze := func(daemon string) func(node string) error {
+		return func(node string) error { return cluster.FreezeDaemon(node, daemon) }
+	}
+	// The order of gateways that the zone itself has can't be changed while its northbound database or ovn-northd is away.
+	// If the other zones had another, two gateways would answer.
+	DescribeTable("reports that a component of its gateway's zone has been away for long, with every connection alive",
+		func(ctx SpecContext, fault func(node string) error, why string, moves bool) {
 			addrs := startWeb(ctx)
 			where := podNodes(ctx)
 			warmUp(ctx, addrs)
@@ -206,7 +274,7 @@ var _ = Describe("A segment in a cluster with interconnect", func() {
 				Eventually(excludedNodes("provider")).WithContext(ctx).Should(BeEmpty())
 			})
 			for _, r := range during(ctx, addrs, func() {
-				Expect(cluster.KillDaemon(victim, daemon)).To(Succeed())
+				Expect(fault(victim)).To(Succeed())
 				Eventually(excludedNodes("provider")).WithContext(ctx).WithTimeout(time.Minute).
 					Should(HaveExactElements(And(HavePrefix(victim+" Faulty: "), ContainSubstring(why))))
 				if moves {
@@ -224,7 +292,10 @@ var _ = Describe("A segment in a cluster with interconnect", func() {
 				Expect(now).To(Equal(victim))
 			}
 		},
-		Entry("northbound, which moves nothing", lab.NorthboundDB, "can't be changed", false),
-		Entry("southbound, which moves its shards", lab.SouthboundDB, "can't be observed", true),
+		Entry("the northbound database, which moves nothing", kill(lab.NorthboundDB), "can't be changed", false),
+		Entry("the southbound database, which moves its shards", kill(lab.SouthboundDB), "can't be observed", true),
+		Entry("ovn-northd, which moves nothing", kill(lab.Northd), "can't be changed: ovn-northd is not running", false),
+		Entry("a frozen ovn-northd, which moves nothing", freeze(lab.Northd), "can't be changed: ovn-northd does not answer",
+			false),
 	)
 })

@@ -105,7 +105,7 @@ func (l *Lab) startDatabases(ctx context.Context, z zone, initialized func()) er
 		Name: northdName, Dir: dir, Netns: l.Netns(z.netns), Env: ovsEnv(dir), Nice: controlNice,
 		Args: []string{
 			"ovn-northd", "--ovnnb-db=" + l.socket(z, nbName), "--ovnsb-db=" + l.socket(z, sbName),
-			"--unixctl=" + filepath.Join(dir, "northd.ctl"), "-vsyslog:off",
+			"--pidfile=" + filepath.Join(dir, "ovn-northd.pid"), "-vsyslog:off",
 		},
 	})
 	return err

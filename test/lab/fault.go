@@ -4,11 +4,13 @@ package lab
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"os"
 	"slices"
 	"strings"
+	"syscall"
 
 	"golang.org/x/sync/errgroup"
 
@@ -71,8 +73,30 @@ func (l *Lab) KillDaemon(name, daemon string) error {
 	return p.Kill()
 }
 
+// FreezeDaemon stops one daemon of a node by SIGSTOP, as if it hung: its connections stay open. Restore restarts all.
+func (l *Lab) FreezeDaemon(name, daemon string) error {
+	p, err := proc.Find(l.path(name), daemon)
+	if err != nil {
+		return fmt.Errorf("freeze %s of node %s: %w", daemon, name, err)
+	}
+	return p.Signal(syscall.SIGSTOP)
+}
+
 // Restore starts what Kill killed, and returns when the node's chassis has applied the northbound database again.
 func (l *Lab) Restore(ctx context.Context, name string) error {
+	return l.restore(ctx, name, func() error { return nil })
+}
+
+// Reboot starts what Kill killed in a new boot of the node, with the databases as they were then. It calls booted once
+// the databases run and before the node forwards. The guard must not run: it would have lived through the reboot.
+func (l *Lab) Reboot(ctx context.Context, name string, booted func() error) error {
+	if err := os.WriteFile(l.path(name, bootIDName), []byte(rand.Text()+"\n"), 0o644); err != nil {
+		return fmt.Errorf("reboot node %s: %w", name, err)
+	}
+	return l.restore(ctx, name, booted)
+}
+
+func (l *Lab) restore(ctx context.Context, name string, booted func() error) error {
 	n, err := l.Node(name)
 	if err != nil {
 		return err
@@ -84,6 +108,9 @@ func (l *Lab) Restore(ctx context.Context, name string) error {
 		if err := l.startDatabases(ctx, l.zoneOf(n), func() {}); err != nil {
 			return err
 		}
+	}
+	if err := booted(); err != nil {
+		return err
 	}
 	if err := l.startForwarding(ctx, n); err != nil {
 		return err

@@ -66,10 +66,10 @@ func (l *Lab) activeZone(ctx context.Context, port string) (string, error) {
 	return active[0], nil
 }
 
-// runs reports whether a daemon of a node runs.
+// runs reports whether a daemon of a node runs and is not frozen.
 func (l *Lab) runs(n Node, daemon string) bool {
 	p, err := proc.Find(l.path(n.Name), daemon)
-	return err == nil && p.Alive()
+	return err == nil && p.Alive() && !p.Stopped()
 }
 
 // ActiveNode returns the node that claims a distributed gateway port, or the empty string if not exactly one does.

@@ -40,8 +40,13 @@ const (
 	gatewayFlows = 6
 )
 
+// bootIDName is the file in the directory of a node with the ID of its boot, if the node was rebooted. All nodes of the
+// lab have the same kernel.
+const bootIDName = "boot_id"
+
 // containedScript runs a command in the environment of a container of OVN-Kubernetes' pods: with a private /run, in
-// which ovn and openvswitch are the directory $1. $2, the directory of labs, remains visible.
+// which ovn and openvswitch are the directory $1, and with the node's boot ID. $2, the directory of labs, remains
+// visible.
 const containedScript = `set -e
 dir=$1 labs=$2 run=$1/run
 shift 2
@@ -55,6 +60,9 @@ case $labs in /run/*)
 	mkdir -p "$run/${labs#/run/}"
 	mount --bind "$labs" "$run/${labs#/run/}"
 esac
+if [ -e "$dir/boot_id" ]; then
+	mount --bind "$dir/boot_id" /proc/sys/kernel/random/boot_id
+fi
 mount --move "$run" /run
 exec "$@"`
 

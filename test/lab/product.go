@@ -120,6 +120,23 @@ func (l *Lab) StopController(ctx context.Context) error {
 
 // StartGuard starts the node agent, and returns when it has connected to the node's switch.
 func (l *Lab) StartGuard(ctx context.Context, program, node string, flags ...string) error {
+	if err := l.launchGuard(ctx, program, node, flags...); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
+	defer cancel()
+	return poll(ctx, func() error {
+		_, err := l.Exec(ctx, node, "curl", "-sf", "-m1", "http://"+HealthAddress+"/readyz")
+		return err
+	})
+}
+
+// StartGuardWithoutAPIServer starts the node agent so that it can't reach the API server.
+func (l *Lab) StartGuardWithoutAPIServer(ctx context.Context, program, node string) error {
+	return l.launchGuard(ctx, program, node, "--k8s-kubeconfig=", "--k8s-apiserver=https://127.0.0.1:1")
+}
+
+func (l *Lab) launchGuard(ctx context.Context, program, node string, flags ...string) error {
 	n, err := l.Node(node)
 	if err != nil {
 		return err
@@ -140,15 +157,8 @@ func (l *Lab) StartGuard(ctx context.Context, program, node string, flags ...str
 		// ovn-controller's configuration names the southbound database by its path on the node.
 		args = l.contained(n.Name, append(args, l.zoneFlags(n)...)...)
 	}
-	if _, err := l.Start(ctx, n.Name, guardName+n.Name, nil, args...); err != nil {
-		return err
-	}
-	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
-	defer cancel()
-	return poll(ctx, func() error {
-		_, err := l.Exec(ctx, n.Name, "curl", "-sf", "-m1", "http://"+HealthAddress+"/readyz")
-		return err
-	})
+	_, err = l.Start(ctx, n.Name, guardName+n.Name, nil, args...)
+	return err
 }
 
 // StartGuards starts the guards of all nodes one after the other.

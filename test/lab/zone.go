@@ -85,6 +85,15 @@ func (l *Lab) firstOutput(ctx context.Context, ctl func(context.Context, zone, .
 	return "", nil
 }
 
+// NodeNB runs ovn-nbctl(8) on the northbound database that configures a node and returns its output.
+func (l *Lab) NodeNB(ctx context.Context, node string, args ...string) (string, error) {
+	n, err := l.Node(node)
+	if err != nil {
+		return "", err
+	}
+	return l.zoneNB(ctx, l.zoneOf(n), args...)
+}
+
 // EachNB runs ovn-nbctl(8) on each northbound database of the lab in turn and returns the combined output.
 func (l *Lab) EachNB(ctx context.Context, args ...string) (string, error) {
 	var all strings.Builder

@@ -71,7 +71,8 @@ func nodeModules(o *nodeOptions) []setting {
 			flagSDNHealth},
 		{text(&o.ovsAddress, flagOVSAddress, "", "unix:/var/run/openvswitch/db.sock",
 			"`ADDRESS` of the node's Open vSwitch database"), ownSection, flagOVSAddress},
-		{text(&o.runDir, flagOVNRunDir, "OVN_RUNDIR", "/var/run/ovn", "`DIRECTORY` of ovn-controller's control socket"),
+		{text(&o.runDir, flagOVNRunDir, "OVN_RUNDIR", "/var/run/ovn",
+			"`DIRECTORY` of the control sockets of ovn-controller and, for --enable-l2, ovn-northd"),
 			ownSection, flagOVNRunDir},
 	}
 }
@@ -103,15 +104,15 @@ func (o *nodeOptions) Validate() error {
 			wrong(flagClusterSubnets, o.clusterSubnets, "is needed with --"+flagEnableL2)
 		}
 	}
+	if o.runDir == "" && (o.guard || o.l2) {
+		wrong(flagOVNRunDir, o.runDir, "is needed")
+	}
 	if !o.guard {
 		return errors.Join(errs...)
 	}
 	scheme, path, _ := strings.Cut(o.ovsAddress, ":")
 	if scheme != "unix" && scheme != "tcp" || path == "" {
 		wrong(flagOVSAddress, o.ovsAddress, "want unix:PATH or tcp:HOST:PORT")
-	}
-	if o.runDir == "" {
-		wrong(flagOVNRunDir, o.runDir, "is needed")
 	}
 	if o.sb != (slb.Endpoint{Address: o.sb.Address}) && !o.l2 {
 		checkCertificates(wrong, "sb", o.sb, "the other two of --sb-client-privkey, --sb-client-cert and --sb-client-cacert")
@@ -137,6 +138,9 @@ func nodeCommand() *cli.Command {
 			return runNode(ctx.Context, o)
 		})
 }
+
+// bootIDFile contains a random ID that the kernel generates at each boot (random(4)). Containers have that of their node.
+const bootIDFile = "/proc/sys/kernel/random/boot_id"
 
 // module is a part of the process that runs on each node.
 type module interface {
@@ -218,8 +222,13 @@ func newModules(o *nodeOptions, config *rest.Config, metrics prometheus.Register
 		if err != nil {
 			return nil, err
 		}
-		modules["l2"], err = zoneagent.New(zoneagent.Options{Node: o.node, Kube: kube, Clients: clients, Report: report,
-			NB: ovn.Endpoint(o.nb), SB: ovn.Endpoint(o.sb), PodNets: nets, Registerer: metrics})
+		boot, err := os.ReadFile(bootIDFile)
+		if err != nil {
+			return nil, fmt.Errorf("boot of node %s: %w", o.node, err)
+		}
+		modules["l2"], err = zoneagent.New(zoneagent.Options{Node: o.node, Boot: strings.TrimSpace(string(boot)), Kube: kube,
+			Clients: clients, Report: report, NB: ovn.Endpoint(o.nb), SB: ovn.Endpoint(o.sb), RunDir: o.runDir,
+			PodNets: nets, Registerer: metrics})
 		if err != nil {
 			return nil, err
 		}

@@ -41,6 +41,9 @@ type Options struct {
 	NB, SB Endpoint
 	// Zone is the node whose zone the databases belong to, with interconnect, or empty.
 	Zone string
+	// Boot is the ID of the present boot of that node. If it is set, the node's chassis steps down from the shards whose
+	// order was written in an earlier boot, without waiting for Configure and without asking Fence (stepdown.go).
+	Boot string
 	// Changed is called for each event, from any goroutine, and must not block.
 	Changed func(EventKind)
 	// Transacted, if set, is called after each transaction sent to the northbound database, with the error if the
@@ -54,7 +57,6 @@ type Options struct {
 // Dataplane writes plans to OVN. It implements dataplane.Dataplane.
 type Dataplane struct {
 	nb, sb  *replica // sb is nil without an address
-	zone    string   // Options.Zone
 	changed func(EventKind)
 	// transacted is called after each transaction.
 	transacted func(error)
@@ -67,6 +69,9 @@ type Dataplane struct {
 	// claimObserver and keys are nil if sb is nil.
 	claimObserver *claimObserver
 	keys          *keyChecker
+	// zone and boot are those of the Options. nbSynced receives each time the northbound database has been read.
+	zone, boot string
+	nbSynced   chan struct{}
 
 	// mu serializes transactions and guards the fields below.
 	mu       sync.Mutex
@@ -84,8 +89,8 @@ func New(o Options) (*Dataplane, error) {
 	if err := o.NB.check("northbound"); err != nil {
 		return nil, err
 	}
-	d := &Dataplane{zone: o.Zone, changed: o.Changed, transacted: o.Transacted, fence: o.Fence, synced: make(chan struct{}),
-		desired: newDesired()}
+	d := &Dataplane{changed: o.Changed, transacted: o.Transacted, fence: o.Fence, synced: make(chan struct{}),
+		desired: newDesired(), zone: o.Zone, boot: o.Boot, nbSynced: make(chan struct{}, 1)}
 	if d.changed == nil {
 		d.changed = func(EventKind) {}
 	}
@@ -128,7 +133,14 @@ func (d *Dataplane) Run(ctx context.Context) error {
 			}
 		}
 	}
-	d.nb.onSynced = up(Rows)
+	nbUp := up(Rows)
+	d.nb.onSynced = func() {
+		select {
+		case d.nbSynced <- struct{}{}:
+		default:
+		}
+		nbUp()
+	}
 	d.nb.onDisconnect = func() { d.changed(ShardStates) }
 	if d.sb != nil {
 		d.sb.onSynced = up(ShardStates)
@@ -139,6 +151,7 @@ func (d *Dataplane) Run(ctx context.Context) error {
 		g.Go(func() error { return d.repairKeys(ctx) })
 	}
 	g.Go(func() error { return d.nb.run(ctx) })
+	g.Go(func() error { return d.stepDownAfterBoot(ctx) })
 	g.Go(func() error { return d.drift.run(ctx) })
 	g.Go(func() error { return d.deleteOrphans(ctx) })
 	return g.Wait()

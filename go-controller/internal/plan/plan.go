@@ -93,7 +93,11 @@ type Topology struct {
 
 // Zone is the node whose databases are to be written, in a cluster with interconnect: there each node has its own
 // databases and configures only itself.
-type Zone struct{ Node, Chassis string }
+type Zone struct {
+	Node, Chassis string
+	// Boot is the ID of the present boot of the node, different after each boot, or empty if it is unknown.
+	Boot string
+}
 
 // Domain is a segment with its shards. Shards without a VIP have no anchors and need no rows.
 type Domain struct {

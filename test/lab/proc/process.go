@@ -46,6 +46,12 @@ func (p *Process) Alive() bool {
 	return err == nil && stat.startTicks == p.StartTicks && (stat.state != 'Z' && stat.state != 'X' || stat.threads > 1)
 }
 
+// Stopped reports whether the process was stopped by a signal, such as SIGSTOP, and has not been continued.
+func (p *Process) Stopped() bool {
+	stat, err := readStat(p.Pid)
+	return err == nil && stat.startTicks == p.StartTicks && stat.state == 'T'
+}
+
 // Signal sends sig to the process alone, not to its group. It returns nil if the process has exited.
 func (p *Process) Signal(sig syscall.Signal) error {
 	if !p.Alive() {

@@ -604,6 +604,9 @@ var schema = `{
             "max": "unlimited"
           }
         },
+        "name": {
+          "type": "string"
+        },
         "options": {
           "type": {
             "key": {

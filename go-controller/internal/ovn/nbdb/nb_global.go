@@ -12,6 +12,7 @@ const NBGlobalTable = "NB_Global"
 type NBGlobal struct {
 	UUID        string            `ovsdb:"_uuid"`
 	ExternalIDs map[string]string `ovsdb:"external_ids"`
+	Name        string            `ovsdb:"name"`
 	Options     map[string]string `ovsdb:"options"`
 }
 
@@ -47,6 +48,10 @@ func equalNBGlobalExternalIDs(a, b map[string]string) bool {
 		}
 	}
 	return true
+}
+
+func (a *NBGlobal) GetName() string {
+	return a.Name
 }
 
 func (a *NBGlobal) GetOptions() map[string]string {
@@ -103,6 +108,7 @@ func (a *NBGlobal) CloneModel() model.Model {
 func (a *NBGlobal) Equals(b *NBGlobal) bool {
 	return a.UUID == b.UUID &&
 		equalNBGlobalExternalIDs(a.ExternalIDs, b.ExternalIDs) &&
+		a.Name == b.Name &&
 		equalNBGlobalOptions(a.Options, b.Options)
 }
 

@@ -128,7 +128,7 @@ func (g *Builder) shardRows(s *shard) []Row {
 		}).with(KeyOrdinal, strconv.Itoa(s.ordinal)),
 		group,
 	}
-	out = append(out, s.chassisRows(router)...)
+	out = append(out, g.chassisRows(s, router)...)
 	out = append(out, g.connect(s, "join", router, joinPort(s.ID), JoinSwitch, texts(s.join), nil)...)
 	out = append(out, g.externalPortRows(s, Ref{group.Table, group.ID})...)
 	out = append(out, g.routeRows(s, g.clusterRouterAddrs())...)
@@ -144,9 +144,20 @@ func (g *Builder) clusterRouterAddrs() []netip.Addr {
 	return addrs
 }
 
+// The priorities of the members of an HA chassis group: gateways have lowestGateway and higher ones, then comes a
+// gateway that stepped down, then the witnesses (zone.go).
+const (
+	lowestGateway   = 10
+	SteppedDown     = 5
+	witnessPriority = 1
+)
+
+// IsGatewayPriority reports whether a member of an HA chassis group is a gateway that has not stepped down.
+func IsGatewayPriority(priority int) bool { return priority >= lowestGateway }
+
 // chassisRows returns the members of the HA chassis group. A gateway keeps its row and only its priority changes, so
 // a change of order is one transaction of updates.
-func (s *shard) chassisRows(group string) []Row {
+func (g *Builder) chassisRows(s *shard, group string) []Row {
 	var chassis []string
 	seen := map[string]bool{"": true}
 	for _, gw := range s.Gateways {
@@ -157,10 +168,14 @@ func (s *shard) chassisRows(group string) []Row {
 	}
 	var out []Row
 	for i, name := range chassis {
-		out = append(out, s.row(HAChassis, map[string]any{
+		row := s.row(HAChassis, map[string]any{
 			"chassis_name": name,
-			"priority":     10 * (max(len(chassis), 10) - i),
-		}, "chassis", name).withParent(group))
+			"priority":     lowestGateway * (max(len(chassis), 10) - i),
+		}, "chassis", name).withParent(group)
+		if g.zone != nil && g.zone.Chassis == name && g.zone.Boot != "" {
+			row = row.with(KeyBoot, g.zone.Boot)
+		}
+		out = append(out, row)
 	}
 	return out
 }

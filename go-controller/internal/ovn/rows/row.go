@@ -67,6 +67,9 @@ const (
 	KeyEpoch = "slb.k8s.ovn.org/epoch"
 	// KeyOrdinal is the number from which a shard's join addresses are derived.
 	KeyOrdinal = "slb.k8s.ovn.org/ordinal"
+	// KeyBoot is the ID of the boot of the node in which the order of gateways was last written. Only the HA_Chassis rows
+	// of the zone's own chassis have it.
+	KeyBoot = "slb.k8s.ovn.org/boot-id"
 )
 
 // The values of external_ids:k8s.ovn.org/owner-type.

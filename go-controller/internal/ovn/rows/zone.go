@@ -78,7 +78,7 @@ func zoneOptions(key string) map[string]string {
 func (g *Builder) zoneShardRows(s *shard) []Row {
 	group := s.row(HAChassisGroup, map[string]any{"name": RouterName(s.ID)})
 	ref := Ref{group.Table, group.ID}
-	out := append([]Row{group}, s.chassisRows(group.Name())...)
+	out := append([]Row{group}, g.chassisRows(s, group.Name())...)
 	out = append(out, g.witnessRows(s, group.Name())...)
 	out = append(out, g.returnRouterRows(s, ref)...)
 	if s.local {
@@ -113,7 +113,7 @@ func (g *Builder) witnessRows(s *shard, group string) []Row {
 	}
 	var out []Row
 	for _, chassis := range witnesses {
-		out = append(out, s.row(HAChassis, map[string]any{"chassis_name": chassis, "priority": 1},
+		out = append(out, s.row(HAChassis, map[string]any{"chassis_name": chassis, "priority": witnessPriority},
 			"chassis", chassis).withParent(group))
 	}
 	return out

@@ -37,6 +37,8 @@ const identityPause = time.Second
 type Options struct {
 	// Node is the name of the Node on which the agent runs.
 	Node string
+	// Boot is the ID of the present boot of the node.
+	Boot string
 	// Kube and Clients read the published objects.
 	Kube    kubernetes.Interface
 	Clients *kube.Clients
@@ -44,6 +46,8 @@ type Options struct {
 	Report *nodelease.Reporter
 	// NB and SB are the databases of the node's zone.
 	NB, SB ovn.Endpoint
+	// RunDir is the directory of ovn-northd's control socket.
+	RunDir string
 	// PodNets are the cluster subnets of OVN-Kubernetes, as the controller has them.
 	PodNets []netip.Prefix
 	// Registerer registers the metrics; nil for none.
@@ -65,6 +69,7 @@ type Agent struct {
 	synced             atomic.Bool
 	// owns is set while the databases are those of the node alone.
 	owns    atomic.Bool
+	northd  northd
 	metrics *metrics
 
 	mu sync.Mutex
@@ -92,7 +97,7 @@ func New(o Options) (*Agent, error) {
 	if a.metrics, err = newMetrics(o.Registerer); err != nil {
 		return nil, fmt.Errorf("l2 agent of node %s: %w", o.Node, err)
 	}
-	a.dataplane, err = ovn.New(ovn.Options{NB: o.NB, SB: o.SB, Zone: o.Node, Changed: func(what ovn.EventKind) {
+	a.dataplane, err = ovn.New(ovn.Options{NB: o.NB, SB: o.SB, Zone: o.Node, Boot: o.Boot, Changed: func(what ovn.EventKind) {
 		switch what {
 		case ovn.Rows:
 			a.resync.Store(true)
@@ -183,6 +188,7 @@ func (a *Agent) Run(ctx context.Context) error {
 			klog.ErrorS(err, "Failed to watch the databases of the zone")
 		}
 	})
+	running.Go(func() { a.watchNorthd(ctx) })
 	running.Go(func() { a.work(ctx) })
 	running.Wait()
 	return nil
@@ -207,28 +213,29 @@ func (a *Agent) work(ctx context.Context) {
 	var running sync.WaitGroup
 	defer running.Wait()
 	var applying bool
-	report := time.NewTimer(0)
-	defer report.Stop()
-	reportDue := false
-	for {
+	step := func() {
 		if a.step() && !applying {
 			applying = true
 			running.Go(func() { a.runner.Run(ctx) })
 		}
-		if !reportDue {
-			reportDue = true
-			report.Reset(reportInterval)
-		}
-		for waiting := true; waiting; {
-			select {
-			case <-ctx.Done():
-				return
-			case <-a.wake:
-				waiting = false
-			case <-report.C:
-				reportDue = false
-				a.report()
+	}
+	step()
+	report, reportDue := time.NewTimer(reportInterval), true
+	defer report.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-a.wake:
+			step()
+			if !reportDue {
+				reportDue = true
+				report.Reset(reportInterval)
 			}
+		case <-report.C:
+			reportDue = false
+			step() // A report must not lack what has been received before it.
+			a.report()
 		}
 	}
 }
@@ -265,6 +272,9 @@ func (a *Agent) step() bool {
 		topology, plans, ok = a.desired(a.options.Node, world.Cluster{ID: a.clusterID, PodNets: a.options.PodNets}, a.bridges)
 	}
 	a.mu.Unlock()
+	if topology != nil {
+		topology.Zone.Boot = a.options.Boot
+	}
 	a.owns.Store(ok)
 	switch {
 	case !ok:

@@ -3,9 +3,15 @@
 package agent
 
 import (
+	"context"
 	"testing"
+	"testing/synctest"
 	"time"
 
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/dataplane/recording"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/loop"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/ovn"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/unixctl"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
 )
@@ -119,5 +125,80 @@ func TestNothingIsWrittenBeforeTheZoneIsKnown(t *testing.T) {
 	a.owns.Store(true)
 	if err := a.fence(); err != nil {
 		t.Error(err)
+	}
+}
+
+// A step passes on what has changed: everything, single plans, or that rows must be checked. Nothing may be written
+// while the databases are not those of the node alone.
+func TestStep(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		zone, err := ovn.New(ovn.Options{NB: ovn.Endpoint{Address: "unix:/nowhere"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		d := &recording.Dataplane{}
+		a := &Agent{options: Options{Node: "n1", Boot: "boot-1"}, wake: make(chan struct{}, 1), dataplane: zone,
+			runner: loop.New(d, loop.Options{}), published: *small()}
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		go a.runner.Run(ctx)
+		var before recording.Calls
+		step := func(what string, owns bool, want recording.Calls) {
+			t.Helper()
+			if got := a.step(); got != owns || (a.fence() == nil) != owns {
+				t.Errorf("%s: the zone is programmed: %t, fence %v; want %t", what, got, a.fence(), owns)
+			}
+			synctest.Wait()
+			now := d.Calls()
+			got := recording.Calls{Configure: now.Configure - before.Configure, Apply: now.Apply - before.Apply,
+				Prune: now.Prune - before.Prune, Changes: now.Changes - before.Changes}
+			if before = now; got != want {
+				t.Errorf("%s: calls %+v, want %+v", what, got, want)
+			}
+		}
+		a.setNode(nil, node("n1", "global"))
+		step("the database of the whole cluster", false, recording.Calls{})
+		a.setNode(nil, node("n1", "n1"))
+		step("the first topology", true, recording.Calls{Configure: 1, Prune: 1})
+		if boot := d.Topology().Zone.Boot; boot != "boot-1" {
+			t.Errorf("boot %q", boot)
+		}
+		step("nothing", true, recording.Calls{})
+		a.setPlan(nil, servicePlan("web", 5, 0))
+		a.setPlan(nil, servicePlan("api", 6, 0))
+		step("two plans", true, recording.Calls{Apply: 1, Changes: 2})
+		a.setPlan(servicePlan("api", 6, 0), nil)
+		step("a plan is deleted", true, recording.Calls{Apply: 1, Changes: 1})
+		a.domains["lan"].Status.Shards[0].Gateways = []string{"n1", "n2"}
+		a.whole = true
+		step("another order", true, recording.Calls{Configure: 1})
+		a.domains["lan"].Status.Shards[0].Gateways = []string{"n2"}
+		a.whole = true
+		step("the node is no gateway any more", true, recording.Calls{Configure: 1, Apply: 1, Prune: 1, Changes: 1})
+		a.resync.Store(true)
+		step("rows have changed", true, recording.Calls{Configure: 1, Apply: 1, Changes: 1, Prune: 1})
+		a.setNode(nil, node("n1", "global"))
+		step("the database of the whole cluster", false, recording.Calls{})
+	})
+}
+
+// The control socket of ovn-northd may be elsewhere. What was never observed is no fault.
+func TestNorthdFaults(t *testing.T) {
+	const hangs, gone = "ovn-northd does not answer", "ovn-northd is not running"
+	var n northd
+	for i, step := range []struct {
+		heartbeat unixctl.Heartbeat
+		want      string
+	}{
+		{unixctl.Absent, ""}, {unixctl.Answered, ""}, {unixctl.Silent, hangs}, {unixctl.Silent, hangs},
+		{unixctl.Answered, ""}, {unixctl.Crashed, gone}, {unixctl.Absent, gone}, {unixctl.Answered, ""},
+	} {
+		was := n.problem()
+		if changed := n.observe(step.heartbeat); n.problem() != step.want || changed != (was != step.want) {
+			t.Errorf("step %d: %q, changed %t; want %q", i, n.problem(), changed, step.want)
+		}
+	}
+	if n = (northd{}); !n.observe(unixctl.Crashed) || n.problem() != gone {
+		t.Errorf("crashed before the agent started: %q", n.problem())
 	}
 }

@@ -63,6 +63,8 @@ func (a *Agent) problem(topologyError error) (problem, unwritable string) {
 		problem = "the tunnel keys of routers differ from those of other zones: " + strings.Join(routers, ", ")
 	} else if err := cmp.Or(a.dataplane.UnreadNB(), topologyError); err != nil {
 		unwritable = fmt.Sprintf("the zone can't be changed: %v", err)
+	} else if fault := a.northd.problem(); fault != "" {
+		unwritable = "the zone can't be changed: " + fault
 	}
 	if a.lasting(problem+unwritable, time.Now()) == "" {
 		return "", ""
