@@ -108,6 +108,13 @@ func (l *Layout) PublishBlocked(pool string) string {
 	return ""
 }
 
+// OnGatewayBridge reports whether the segment of an address is behind the bridge of OVN-Kubernetes' own gateway on a
+// node.
+func (l *Layout) OnGatewayBridge(placement *Placement, n *world.Node) bool {
+	d := l.domainByName(placement.Shard.Domain)
+	return d != nil && slices.Contains(d.residents, n.Chassis)
+}
+
 // BridgeState reports whether requests for an address pass the bridge of its active gateway. The message is
 // what is wrong, or why the state is unknown.
 func (l *Layout) BridgeState(placement *Placement, n *world.Node, w *world.Snapshot) (known bool, message string) {

@@ -195,7 +195,7 @@ func (v *Builder) announced(s *world.Service) *kube.Verdict {
 	if contested := v.contested(placements); contested != nil {
 		return contested
 	}
-	if f := v.flows(placements); f.reason != "" {
+	if f := v.flows(s); f.reason != "" {
 		return &kube.Verdict{Status: f.status, Reason: f.reason, Message: f.message}
 	}
 	if text := v.unserved(s, placements, want); text != "" {

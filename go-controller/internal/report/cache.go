@@ -78,7 +78,7 @@ func (v *Builder) Services(last *Cache) map[world.Key]*kube.ServiceStatus {
 			want:       v.Plans[s.Key],
 			got:        got.Plan,
 			advertised: v.advertised(s),
-			flows:      v.flows(v.Placements.Services[s.Key]),
+			flows:      v.flows(s),
 			ports:      v.ListsPorts(s),
 			applied:    v.World.Applied[s.Key],
 			applyError: v.World.ApplyErrors[s.Key],
