@@ -8,6 +8,8 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // This file writes rows that OVN-Kubernetes adds for users' objects.
@@ -137,4 +139,69 @@ func (l *Lab) Ask(ctx context.Context, short, network string, source uint16, tar
 	}
 	client, err = netip.ParseAddrPort(words[1])
 	return words[0], client, err
+}
+
+// AdmitOnly makes the pods of namespace default with a label app accept new connections from clients only, as a
+// NetworkPolicy with an ipBlock for each client does. The returned function reverts this, also repeatedly.
+func (l *Lab) AdmitOnly(ctx context.Context, app string, clients []netip.Addr) (func(context.Context) error, error) {
+	if !l.state.Network.Real() {
+		return l.admitOnlyRows(ctx, app, clients)
+	}
+	manifest := fmt.Sprintf(`
+apiVersion: networking.k8s.io/v1
+kind: NetworkPolicy
+metadata: {name: only-%[1]s}
+spec:
+  podSelector: {matchLabels: {app: %[1]s}}
+  policyTypes: [Ingress]
+  ingress:
+  - from:
+`, app)
+	for _, c := range clients {
+		manifest += fmt.Sprintf("    - ipBlock: {cidr: %q}\n", netip.PrefixFrom(c, c.BitLen()))
+	}
+	if _, err := l.Kubectl(ctx, manifest, "apply", "-f", "-"); err != nil {
+		return nil, fmt.Errorf("policy for pods %s: %w", app, err)
+	}
+	return func(ctx context.Context) error {
+		_, err := l.Kubectl(ctx, manifest, "delete", "--ignore-not-found", "-f", "-")
+		return err
+	}, nil
+}
+
+// admitOnlyRows implements AdmitOnly in the model, with a port group in each zone and ACLs of the same priorities.
+func (l *Lab) admitOnlyRows(ctx context.Context, app string, clients []netip.Addr) (func(context.Context) error,
+	error) {
+	client, err := l.Client()
+	if err != nil {
+		return nil, err
+	}
+	pods, err := client.CoreV1().Pods("default").List(ctx, metav1.ListOptions{LabelSelector: "app=" + app})
+	if err != nil {
+		return nil, err
+	}
+	const deny, allow = "1000", "1001"
+	group := "only_" + app
+	for _, z := range l.zones() {
+		c := nbctl{"pg-add", group}
+		for _, p := range pods.Items {
+			if slices.ContainsFunc(z.nodes, func(n Node) bool { return n.Name == p.Spec.NodeName }) {
+				c = append(c, p.Namespace+"_"+p.Name)
+			}
+		}
+		to := "outport == @" + group
+		c.do("--type=port-group", "acl-add", group, "to-lport", deny, to, "drop")
+		c.do("--type=port-group", "acl-add", group, "to-lport", allow, to+" && (arp || nd)", "allow")
+		for _, addr := range clients {
+			c.do("--type=port-group", "acl-add", group, "to-lport", allow,
+				fmt.Sprintf("%s && %s.src == %s", to, family(addr), addr), "allow-related")
+		}
+		if _, err := l.zoneNB(ctx, z, c...); err != nil {
+			return nil, fmt.Errorf("policy for pods %s in zone %s: %w", app, z.name, err)
+		}
+	}
+	return func(ctx context.Context) error {
+		_, err := l.EachNB(ctx, "--if-exists", "destroy", "Port_Group", group)
+		return err
+	}, l.Settle(ctx)
 }
