@@ -42,8 +42,8 @@ func (l *Lab) startKube(ctx context.Context, p *progress) error {
 	if err != nil {
 		return err
 	}
-	if _, err := run(ctx, l.inside(centralNetns, l.self("control-plane", string(bin))...)...); err != nil {
-		return fmt.Errorf("start the control plane: %w", err)
+	if err := l.runControlPlane(ctx, bin); err != nil {
+		return err
 	}
 	p.logf("Kubernetes: API server ready")
 	client, err := l.Client()
@@ -59,6 +59,25 @@ func (l *Lab) startKube(ctx context.Context, p *progress) error {
 	}
 	p.logf("Kubernetes: %d nodes registered", len(l.Nodes))
 	return nil
+}
+
+// runControlPlane starts the control plane in the central namespace.
+func (l *Lab) runControlPlane(ctx context.Context, bin controlplane.BinDir) error {
+	if _, err := run(ctx, l.inside(centralNetns, l.self("control-plane", string(bin))...)...); err != nil {
+		return fmt.Errorf("start the control plane: %w", err)
+	}
+	return nil
+}
+
+// StopControlPlane ends the API server, etcd and the controller manager. The returned function starts them again with
+// all objects. No other function that needs the API server works in between.
+func (l *Lab) StopControlPlane(ctx context.Context) (start func(context.Context) error, err error) {
+	cp, err := l.ControlPlane()
+	if err != nil {
+		return nil, err
+	}
+	start = func(ctx context.Context) error { return l.runControlPlane(ctx, cp.Bin()) }
+	return start, cp.Stop(ctx)
 }
 
 // startAgent starts the agent of all nodes. It runs outside of the namespaces, so that its mounts are visible
