@@ -102,6 +102,58 @@ var _ = Describe("A segment behind br-ex", func() {
 		}
 	})
 
+	// OVN-Kubernetes may keep the flow of a deleted Service, and only a restart of ovnkube-node removes it (see
+	// [lab.Lab.RemoveOrphanedFlows]). Here a flow of the test takes its place, and ovnkube does not run meanwhile: it would
+	// remove the flow.
+	It("leaves a gateway with a stale flow that stays, and reports it while all have one, until ovnkube restarts",
+		func(ctx SpecContext) {
+			addrs := startWeb(ctx)
+			port, first := activeGateway(ctx)
+			running := true
+			DeferCleanup(func(ctx SpecContext) {
+				if !running {
+					Expect(cluster.RestartOVNKube(ctx)).To(Succeed())
+				}
+			})
+			Expect(cluster.KillOVNKube()).To(Succeed())
+			running = false
+
+			Expect(cluster.KeepRequests(ctx, first, addrs[0])).To(Succeed())
+			awaitMove(ctx, port, first)
+			Eventually(excludedNodes("provider")).WithContext(ctx).Should(HaveExactElements(And(HavePrefix(first+" Faulty: "),
+				ContainSubstring("stale flows of OVN-Kubernetes on bridge br-ex"), ContainSubstring(addrs[0].String()))))
+			Eventually(condition("web", v1alpha1.ConditionAnnounced)).WithContext(ctx).Should(HavePrefix("True Announced: "))
+			Expect(neighbours(ctx, "client", addrs)).To(ConsistOf(addrs))
+
+			By("adding such a flow on the other gateways")
+			for _, n := range cluster.Nodes {
+				Expect(cluster.KeepRequests(ctx, n.Name, addrs[0])).To(Succeed())
+			}
+			Eventually(condition("web", v1alpha1.ConditionAnnounced)).WithContext(ctx).Should(And(
+				HavePrefix("False StaleFlow: "), ContainSubstring(addrs[0].String()), ContainSubstring("restart ovnkube-node")))
+
+			By("restarting ovnkube")
+			Expect(cluster.RestartOVNKube(ctx)).To(Succeed())
+			running = true
+			awaitNoStaleFlow(ctx)
+			reached(ctx)
+		})
+
+	It("reports that policy Local is not served by a gateway with an endpoint on its own network", func(ctx SpecContext) {
+		var pods []string
+		for _, n := range cluster.Nodes {
+			pods = append(pods, mixedPod("host-"+n.Name, n.Name, true), mixedPod("pod-"+n.Name, n.Name, false))
+		}
+		addrs := startMixed(ctx, pods...)
+		fromOutside(func(from string, _ []netip.Addr) { eventuallyAnswered(ctx, from, addrs, httpPort, echoPort, 4) })
+		kubectl(ctx, "", "patch", "service", "mixed", "--type=merge", "-p", `{"spec":{"externalTrafficPolicy":"Local"}}`)
+		Eventually(condition("mixed", v1alpha1.ConditionAnnounced)).WithContext(ctx).Should(And(
+			HavePrefix("False Unsupported: "), ContainSubstring("spec.externalTrafficPolicy: Local with endpoint")))
+		kubectl(ctx, "", "patch", "service", "mixed", "--type=merge", "-p", `{"spec":{"externalTrafficPolicy":"Cluster"}}`)
+		awaitAnnounced(ctx, "mixed")
+		fromOutside(func(from string, _ []netip.Addr) { eventuallyAnswered(ctx, from, addrs, httpPort, echoPort, 4) })
+	})
+
 	It("reports that it needs guards, and announces no address without them", func(ctx SpecContext) {
 		if cluster.Network().Zones() {
 			Skip("guards and agents are one process, and without agents segments are refused")

@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"strings"
 	"testing"
 	"time"
 
@@ -76,6 +77,15 @@ var _ = BeforeEach(func(ctx SpecContext) {
 			Expect(cluster.Restore(ctx, n.Name)).To(Succeed())
 			Expect(ended).To(ContainSubstring("lib/conntrack.c"))
 		}
+	}
+	if onLAN() {
+		// OVN-Kubernetes may keep the flows of a Service that was deleted, which are stale for the next one with its
+		// address. Users restart ovnkube-node then (docs/architecture.md).
+		left, err := cluster.RemoveOrphanedFlows(ctx)
+		if len(left) > 0 {
+			AddReportEntry("OVN-Kubernetes kept flows of deleted Services after the spec "+lastSpec, strings.Join(left, ", "))
+		}
+		Expect(err).NotTo(HaveOccurred())
 	}
 	Eventually(cluster.GatewayRoutersAnswer).WithContext(ctx).Should(Succeed(), "a node is broken, after the spec %q",
 		lastSpec)

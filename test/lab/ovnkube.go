@@ -155,17 +155,28 @@ func (l *Lab) startOVNKubeNode(ctx context.Context, n Node) error {
 	return nil
 }
 
-// RestartOVNKube kills all instances of ovnkube at once by SIGKILL and starts them again. It returns when all of them
-// are ready.
-func (l *Lab) RestartOVNKube(ctx context.Context) error {
+// KillOVNKube kills all instances of ovnkube at once by SIGKILL. It does nothing if they are dead.
+func (l *Lab) KillOVNKube() error {
 	for _, short := range l.ovnkubeNamespaces() {
 		p, err := proc.Find(l.path(short), ovnkubeName)
+		if errors.Is(err, os.ErrNotExist) {
+			continue
+		}
 		if err == nil {
 			err = p.Kill()
 		}
 		if err != nil {
 			return fmt.Errorf("kill ovnkube of %s: %w", short, err)
 		}
+	}
+	return nil
+}
+
+// RestartOVNKube kills all instances of ovnkube at once by SIGKILL and starts them again. It returns when all of them
+// are ready.
+func (l *Lab) RestartOVNKube(ctx context.Context) error {
+	if err := l.KillOVNKube(); err != nil {
+		return err
 	}
 	if err := l.runOVNKube(ctx, centralNetns, l.centralFlags()...); err != nil {
 		return err
