@@ -28,8 +28,8 @@ func (c *cluster) awaitMode(t *testing.T, want string) {
 	})
 }
 
-// moves annotates a node as OVN-Kubernetes does when it configures it by another database.
-func (c *cluster) moves(t *testing.T, node, zone string) {
+// movesTo annotates a node as OVN-Kubernetes does when it configures it by another database.
+func (c *cluster) movesTo(t *testing.T, node, zone string) {
 	t.Helper()
 	c.kubectl(t, "annotate", "--overwrite", "node", node, "k8s.ovn.org/zone-name="+zone)
 	t.Cleanup(func() { c.kubectl(t, "annotate", "node", node, "k8s.ovn.org/zone-name-") })
@@ -44,7 +44,7 @@ func clusterIsMovedToInterconnectAndBack(t *testing.T, c *cluster) {
 		return o.nbctl(t, "--bare", "--columns=name", "find", "Logical_Router", "external_ids:k8s.ovn.org/owner-type=Shard")
 	}
 	for _, node := range []string{"n1", "n2", "n3"} {
-		c.moves(t, node, "global")
+		c.movesTo(t, node, "global")
 	}
 	central := c.controller(t, o)
 	c.apply(t, baseObjects)
@@ -94,7 +94,7 @@ func clusterIsMovedToInterconnectAndBack(t *testing.T, c *cluster) {
 	}
 
 	// The first node has moved: the others serve, and it is no gateway.
-	c.moves(t, "n1", "n1")
+	c.movesTo(t, "n1", "n1")
 	c.zoneReports(t, "n1", "{"+bridges+"}")
 	excluded("n1 OtherZone;")
 	c.awaitCondition(t, "l2domain/lan", "Ready", "True TooFewGateways")
@@ -107,7 +107,7 @@ func clusterIsMovedToInterconnectAndBack(t *testing.T, c *cluster) {
 	central.stop()
 	zones := c.controller(t, nil)
 	refused("no northbound database is configured (--nb-address)", `2 of 3 nodes are in zone "global"`)
-	c.moves(t, "n2", "n2")
+	c.movesTo(t, "n2", "n2")
 	c.zoneReports(t, "n2", "{"+bridges+"}")
 	refused("a controller with --nb-address has not removed its rows", "n3")
 	c.awaitMode(t, "Central")
@@ -130,7 +130,7 @@ func clusterIsMovedToInterconnectAndBack(t *testing.T, c *cluster) {
 	gateway := c.kubectl(t, "get", "l2domain", "lan", "-o", "jsonpath={.status.shards[0].gateways[0]}")
 	c.zoneReports(t, gateway, "{"+bridges+","+claims+`,"applied":`+published.ResourceVersion+"}")
 	c.condition(t, "web", v1alpha1.ConditionAnnounced, v1alpha1.ReasonAnnounced)
-	c.moves(t, "n3", "n3")
+	c.movesTo(t, "n3", "n3")
 	c.zoneReports(t, "n3", "{"+bridges+"}")
 	excluded("")
 	unchanged("all nodes have moved")
@@ -138,7 +138,7 @@ func clusterIsMovedToInterconnectAndBack(t *testing.T, c *cluster) {
 	// Back: most nodes are in one zone again, but the gateway's zone still has the shard.
 	for _, node := range []string{"n1", "n2", "n3"} {
 		if node != gateway {
-			c.moves(t, node, "global")
+			c.movesTo(t, node, "global")
 		}
 	}
 	refused("no northbound database is configured (--nb-address)")

@@ -33,6 +33,13 @@ var _ = Describe("A segment in a cluster with interconnect", func() {
 		}
 	})
 
+	// l2domain returns a field of an L2Domain.
+	l2domain := func(name, path string) func(context.Context) string {
+		return func(ctx context.Context) string {
+			return kubectl(ctx, "", "get", "l2domain", name, "-o", "jsonpath="+path)
+		}
+	}
+
 	// withoutAgents kills the agents and removes their reports, and starts agents again after the test.
 	withoutAgents := func(ctx SpecContext) {
 		GinkgoHelper()
@@ -52,6 +59,28 @@ var _ = Describe("A segment in a cluster with interconnect", func() {
 		Eventually(ready("ippool", "public")).WithContext(ctx).Should(And(HavePrefix("False Unsupported: "), refused))
 		Expect(excludedNodes("provider")(ctx)).To(BeEmpty())
 		Expect(ourRows(ctx)).To(BeEmpty())
+	})
+
+	// As when OVN-Kubernetes is moved back to central mode: a controller with that database would serve, and gateways of
+	// both would answer. Nodes that exist in the API only make up the majority.
+	It("is emptied while most nodes are in one zone, and then serves the same addresses again", func(ctx SpecContext) {
+		addrs := startWeb(ctx)
+		Eventually(l2domain("provider", "{.status.mode}")).WithContext(ctx).Should(Equal("Interconnect"))
+		for i := range len(cluster.Nodes) + 1 {
+			name := fmt.Sprintf("moved-%d", i)
+			kubectl(ctx, fmt.Sprintf("{apiVersion: v1, kind: Node, metadata: {name: %s, annotations: "+
+				"{k8s.ovn.org/node-chassis-id: %s, k8s.ovn.org/zone-name: global}}}", name, name), "apply", "-f", "-")
+			DeferCleanup(func(ctx SpecContext) { kubectl(ctx, "", "delete", "node", name, "--ignore-not-found") })
+		}
+		Eventually(ready("l2domain", "provider")).WithContext(ctx).Should(And(HavePrefix("False Unsupported: "),
+			ContainSubstring(`in zone "global"`)))
+		Eventually(ourRows).WithContext(ctx).Should(BeEmpty())
+		Eventually(l2domain("provider", "{.status.mode}")).WithContext(ctx).Should(BeEmpty())
+		for i := range len(cluster.Nodes) + 1 {
+			kubectl(ctx, "", "delete", "node", fmt.Sprintf("moved-%d", i))
+		}
+		Expect(awaitAnnounced(ctx, "web")).To(Equal(addrs))
+		warmUp(ctx, addrs)
 	})
 
 	It("keeps forwarding and fails over without API server, controller, agents and the databases of its gateway's zone",
