@@ -95,7 +95,7 @@ func (c *cluster) assorted(t *testing.T) (services, balancers int) {
 type object struct {
 	version string
 	content string // without metadata that changes with each write, and without messages
-	// messages has one line for each message of a condition or of a node that is not a gateway.
+	// messages has one line for each message of a condition or of a node that is not a gateway, and one for the mode.
 	messages []string
 }
 
@@ -114,12 +114,17 @@ func (c *cluster) objects(t *testing.T) map[string]object {
 		version := o.GetResourceVersion()
 		o.SetResourceVersion("")
 		o.SetManagedFields(nil)
+		// The earlier version does not write these fields.
+		mode, _, _ := unstructured.NestedString(o.Object, "status", "mode")
+		modeMessage, _, _ := unstructured.NestedString(o.Object, "status", "modeMessage")
+		unstructured.RemoveNestedField(o.Object, "status", "mode")
+		unstructured.RemoveNestedField(o.Object, "status", "modeMessage")
 		content, err := json.MarshalIndent(o.Object, "", " ")
 		if err != nil {
 			t.Fatal(err)
 		}
 		out[o.GetKind()+" "+o.GetNamespace()+"/"+o.GetName()] = object{version,
-			message.ReplaceAllString(string(content), ""), message.FindAllString(string(content), -1)}
+			message.ReplaceAllString(string(content), ""), append(message.FindAllString(string(content), -1), mode+": "+modeMessage)}
 	}
 	return out
 }

@@ -65,12 +65,18 @@ func TestRowsOfTheOtherModeAreTakenOver(t *testing.T) {
 			ends := supervised(t, nb, sb)
 			write(t, dialFor(c.before, nb, sb), c.before)
 			nb.nbctl(t, "--timeout=20", "--wait=sb", "sync")
-			written := nb.transactions(t)
+			address := func() string {
+				return nb.nbctl(t, "--bare", "--columns=mac,networks", "find", "Logical_Router_Port", "name=slb-lan-0-ext")
+			}
+			was, written := address(), nb.transactions(t)
 			write(t, dialFor(c.after, nb, sb), c.after)
 			t.Logf("%d transactions", nb.transactions(t)-written)
 			nb.nbctl(t, "--timeout=20", "--wait=sb", "sync")
 			if diff := cmp.Diff(withoutGlobal(fresh.dump(t)), withoutGlobal(nb.dump(t))); diff != "" {
 				t.Errorf("- a new database and + one taken over:\n%s", diff)
+			}
+			if is := address(); c.node == "n2" && (is == "" || is != was) {
+				t.Errorf("the port on the segment has %s, had %s", is, was)
 			}
 			if found := nb.orphaned(t); len(found) > 0 {
 				t.Error(found)
