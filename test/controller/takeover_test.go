@@ -123,8 +123,9 @@ func (c *cluster) objects(t *testing.T) map[string]object {
 		if err != nil {
 			t.Fatal(err)
 		}
+		messages := append(message.FindAllString(string(content), -1), mode+": "+modeMessage)
 		out[o.GetKind()+" "+o.GetNamespace()+"/"+o.GetName()] = object{version,
-			message.ReplaceAllString(string(content), ""), append(message.FindAllString(string(content), -1), mode+": "+modeMessage)}
+			message.ReplaceAllString(string(content), ""), messages}
 	}
 	return out
 }

@@ -194,13 +194,14 @@ func TestNorthdSurvivesForeignDeletes(t *testing.T) {
 // While nothing of ours runs, ovn-northd stays down after such a deletion. The next process repairs the database,
 // whether the shard still exists or not, and ovn-northd answers as soon as it is started again.
 func TestOrphansFromBeforeTheStartAreRepaired(t *testing.T) {
+	both := []string{"slb-lan-0-ext", "slb-lan-1-ext"}
 	for name, c := range map[string]struct {
 		before, after *plan.Topology
 		sessions      []string
 	}{
-		"central":                {topology(2), topology(2), []string{"slb-lan-0-ext", "slb-lan-1-ext"}},
+		"central":                {topology(2), topology(2), both},
 		"central without shards": {topology(2), topology(0), nil},
-		"zone":                   {zoneTopology("n2", "c2"), zoneTopology("n2", "c2"), []string{"slb-lan-0-ext", "slb-lan-1-ext"}},
+		"zone":                   {zoneTopology("n2", "c2"), zoneTopology("n2", "c2"), both},
 		"zone of a worker":       {zoneTopology("n2", "c2"), zoneTopology("n3", "c3"), nil},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -29,8 +29,9 @@ func (d *Dataplane) checkZone(v view) error {
 	return nil
 }
 
-// LacksTransit reports whether OVN-Kubernetes has configured the node of the zone without a port on a transit switch, by
-// which OVN reaches other nodes. It returns false if the database can't be read. It may be called from any goroutine.
+// LacksTransit reports whether OVN-Kubernetes has configured the node of the zone without a port on a transit switch,
+// by which OVN reaches other nodes. It returns false if the database can't be read. It may be called from any
+// goroutine.
 func (d *Dataplane) LacksTransit() bool {
 	_, v, err := d.nb.current()
 	if err != nil {

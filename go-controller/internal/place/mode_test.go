@@ -13,7 +13,7 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world/worldtest"
 )
 
-// moving returns a snapshot of a cluster in which some of the nodes have zones of their own, with an agent each, and the
+// moving returns a snapshot of a cluster in which some of the nodes have zones of their own, with an agent each. The
 // others are in zone global.
 func moving(database bool, own ...string) *world.Snapshot {
 	w := worldtest.Small(8)
@@ -60,7 +60,8 @@ func TestDomainsAreServedInOneMode(t *testing.T) {
 		"without database, the rows are gone": {moving(false, "n1", "n2"), "", nil, "Interconnect: 2 of 3 nodes have zones " +
 			"of their own in OVN-Kubernetes (k8s.ovn.org/zone-name), each with its own databases; physical network " +
 			`"physnet" is bridge br-p, which OVN-Kubernetes' own gateway does not use, on 2 nodes`},
-		"no node is left":        {moving(false, "n1", "n2", "n3"), world.ServedCentrally, nil, "Interconnect: all 3 nodes have"},
+		"no node is left": {moving(false, "n1", "n2", "n3"), world.ServedCentrally, nil,
+			"Interconnect: all 3 nodes have"},
 		"a node is behind later": {moving(false, "n1", "n2"), world.ServedByZones, nil, "Interconnect: 2 of 3 nodes have"},
 		"back, a zone has claimed": {moving(true, "n2"), world.ServedByZones, func(w *world.Snapshot) { claim(w, 1) },
 			"OVN-Kubernetes is being moved from interconnect, and agents of nodes with a zone of their own " +
@@ -91,8 +92,9 @@ func TestDomainsAreServedInOneMode(t *testing.T) {
 			for _, n := range w.Nodes {
 				n.Agent.NoOverlay = true
 			}
-		}, "OVN-Kubernetes has no overlay for the default network (transport no-overlay): the zones have no transit switch, " +
-			"by which OVN reaches the pods of other nodes; a BGPAdvertisement of the pool announces its addresses instead"},
+		}, "OVN-Kubernetes has no overlay for the default network (transport no-overlay): the zones have no transit " +
+			"switch, by which OVN reaches the pods of other nodes; a BGPAdvertisement of the pool announces its addresses " +
+			"instead"},
 		"OpenShift SDN": {moving(true), world.ServedCentrally, func(w *world.Snapshot) { w.Cluster.OpenShiftSDN = true },
 			"OpenShiftSDN: the cluster network is OpenShiftSDN"},
 	} {

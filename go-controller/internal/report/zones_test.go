@@ -106,10 +106,14 @@ func TestModeStaysWhileGatewaysMayAnswer(t *testing.T) {
 		"central, the rows are there": {world.ServedCentrally, true, func(w *world.Snapshot, _ *Observed) {
 			w.ShardStates = rows
 		}, "Central"},
-		"central, the rows are gone":   {world.ServedCentrally, true, func(*world.Snapshot, *Observed) {}, ""},
-		"central, not read":            {world.ServedCentrally, true, func(_ *world.Snapshot, k *Observed) { k.Unread = true }, "Central"},
-		"central, without a database":  {world.ServedCentrally, false, func(*world.Snapshot, *Observed) {}, "Central"},
-		"zones, one has claimed":       {world.ServedByZones, false, func(w *world.Snapshot, _ *Observed) { claimBy(w, 2) }, "Interconnect"},
+		"central, the rows are gone": {world.ServedCentrally, true, func(*world.Snapshot, *Observed) {}, ""},
+		"central, not read": {world.ServedCentrally, true, func(_ *world.Snapshot, k *Observed) {
+			k.Unread = true
+		}, "Central"},
+		"central, without a database": {world.ServedCentrally, false, func(*world.Snapshot, *Observed) {}, "Central"},
+		"zones, one has claimed": {world.ServedByZones, false, func(w *world.Snapshot, _ *Observed) {
+			claimBy(w, 2)
+		}, "Interconnect"},
 		"zones, none has claimed":      {world.ServedByZones, false, func(*world.Snapshot, *Observed) {}, ""},
 		"it has not been served since": {"", false, func(w *world.Snapshot, _ *Observed) { w.ShardStates = rows }, ""},
 	} {

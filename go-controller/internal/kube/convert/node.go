@@ -91,9 +91,9 @@ func Node(n *corev1.Node, o Options) *world.Node {
 	return out
 }
 
-// zone returns the zone of a node. Since August 2026, OVN-Kubernetes supports only interconnect, with one zone per node,
-// and no longer publishes zones. It still publishes the addresses on the transit switch, which it never did without
-// interconnect.
+// zone returns the zone of a node. Since August 2026, OVN-Kubernetes supports only interconnect, with one zone per
+// node, and no longer publishes zones. It still publishes the addresses on the transit switch, which it never did
+// without interconnect.
 func zone(n *corev1.Node) string {
 	if name := n.Annotations[annotationZone]; name != "" || n.Annotations[annotationTransit] == "" {
 		return name

@@ -106,8 +106,8 @@ func (p *published) setPlan(old, now *v1alpha1.ServicePlan) bool {
 	return true
 }
 
-// hasInterconnect reports whether the cluster is served by zones. Otherwise the controller programs the database of most
-// nodes, or will do so, and no zone must have anything: two gateways would answer.
+// hasInterconnect reports whether the cluster is served by zones. Otherwise the controller programs the database of
+// most nodes, or will do so, and no zone must have anything: two gateways would answer.
 func (p *published) hasInterconnect() bool {
 	all := world.ZonesOf(slices.Collect(maps.Values(p.nodes)), true)
 	return all.Interconnect
