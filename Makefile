@@ -81,7 +81,7 @@ e2e-ovnkube-shared: controlplane
 E2E_ON = E2E_TARGET=$(1) E2E_MODE=$(2) E2E_GATEWAY=$(3) E2E_SEGMENT=$(4) SLB_BIN=$(CURDIR)/$(BIN) go test -count=1 -timeout 20m $(ROOT) ./test/e2e $(if $(FOCUS),-ginkgo.focus='$(FOCUS)')
 
 golden: ## rewrite the goldens from what the code says now; read the diff before you commit it
-	go test ./go-controller/internal/{bfd,bgp,ipam,place,plan,sdn,ovn/rows} -run Golden -update
+	go test ./go-controller/internal/{bfd,bgp,explain,ipam,place,plan,preview,sdn,ovn/rows} -run Golden -update
 
 fuzz: ## each fuzz target for FUZZTIME
 	@contrib/fuzz.sh $(FUZZTIME)

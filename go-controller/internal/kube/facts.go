@@ -38,7 +38,7 @@ type Facts struct {
 	bgp           bgpFacts
 	// namespaces are the labels of the namespaces. No other part of a Namespace is used.
 	namespaces convert.Namespaces
-	// primaryNetworks are the namespaces with labelPrimaryNetwork.
+	// primaryNetworks are the namespaces with convert.LabelPrimaryNetwork.
 	primaryNetworks map[string]bool
 	// releasing are the Services that are no longer ours but still have our status.
 	releasing map[world.Key]*corev1.Service
@@ -210,10 +210,6 @@ func (f *Facts) setPool(old, now *v1alpha1.IPAddressPool) {
 	}
 }
 
-// labelPrimaryNetwork marks a namespace whose pods have a primary user-defined network of OVN-Kubernetes, which is not
-// the default one.
-const labelPrimaryNetwork = "k8s.ovn.org/primary-user-defined-network"
-
 // setNamespace stores the labels of a namespace. It wakes the controller if the set of namespaces that a pool serves
 // has changed, or that of namespaces with a primary network of their own.
 func (f *Facts) setNamespace(old, now *corev1.Namespace) {
@@ -248,7 +244,7 @@ func (f *Facts) setNamespace(old, now *corev1.Namespace) {
 func (f *Facts) setPrimaryNetwork(name string, now *corev1.Namespace) bool {
 	is := false
 	if now != nil {
-		_, is = now.Labels[labelPrimaryNetwork]
+		_, is = now.Labels[convert.LabelPrimaryNetwork]
 	}
 	if is == f.primaryNetworks[name] {
 		return false

@@ -14,6 +14,10 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
 )
 
+// LabelPrimaryNetwork marks a namespace whose pods have a primary user-defined network of OVN-Kubernetes, which is not
+// the default one.
+const LabelPrimaryNetwork = "k8s.ovn.org/primary-user-defined-network"
+
 // Namespaces are the labels of the cluster's namespaces, by name.
 type Namespaces map[string]map[string]string
 

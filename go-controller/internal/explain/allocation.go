@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package explain
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube/convert"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube/objects"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
+)
+
+// Reasons of links that are no reasons of conditions.
+const (
+	ReasonNotLoadBalancer = "NotLoadBalancer"
+	ReasonOtherClass      = "OtherClass"
+	ReasonDeleted         = "Deleted"
+	ReasonNotProcessed    = "NotProcessed"
+)
+
+// addService adds the Service itself. It returns false if no controller of ours serves it.
+func (p *path) addService() bool {
+	s, name := p.object, p.Service.String()
+	switch {
+	case s.DeletionTimestamp != nil:
+		p.broken(LinkService, name, ReasonDeleted, "the Service is being deleted: metadata.finalizers "+
+			joined(s.Finalizers), p.kubectl("get service", s.Name, "-o yaml"))
+	case s.Spec.Type != corev1.ServiceTypeLoadBalancer:
+		p.broken(LinkService, name, ReasonNotLoadBalancer, fmt.Sprintf("spec.type is %s, so the Service has no address for "+
+			"clients outside the cluster", s.Spec.Type), p.kubectl("patch service", s.Name,
+			`-p '{"spec":{"type":"LoadBalancer"}}'`))
+	case !convert.Ours(s, p.objects.Options()):
+		p.broken(LinkService, name, ReasonOtherClass, fmt.Sprintf("spec.loadBalancerClass is %s: another controller serves "+
+			"the Service; the field is immutable, so the Service must be created again", *s.Spec.LoadBalancerClass),
+			p.kubectl("get service", s.Name, "-o yaml")+" | sed 's,loadBalancerClass: .*,loadBalancerClass: "+
+				v1alpha1.LoadBalancerClass+",' | kubectl replace --force -f -")
+	case p.allocated == nil:
+		p.broken(LinkService, name, ReasonNotProcessed, "no controller has written condition "+v1alpha1.ConditionAllocated+
+			": is one running, and does it serve Services without a class (--require-load-balancer-class)?",
+			"kubectl -n ovn-kubernetes get lease ovnkube-slb")
+	case len(p.service.Problems) > 0 && p.allocated.Status != metav1.ConditionTrue:
+		p.broken(LinkService, name, p.allocated.Reason, p.allocated.Message, p.kubectl("edit service", s.Name))
+	default:
+		p.ok(LinkService, name, "type LoadBalancer")
+		return true
+	}
+	return false
+}
+
+// addressReasons are the reasons of ConditionAllocated that are about one address, not about pools.
+func addressReasons() []string {
+	return []string{v1alpha1.ReasonAddressInUse, v1alpha1.ReasonAddressExcluded, v1alpha1.ReasonAddressCoolingDown,
+		v1alpha1.ReasonAddressConflict, v1alpha1.ReasonAddressNotInPool, v1alpha1.ReasonForeignAddress,
+		v1alpha1.ReasonInvalidRequest}
+}
+
+// addPool adds the pool. It returns false if no pool allocates an address.
+func (p *path) addPool() bool {
+	c := p.allocated
+	if c.Status == metav1.ConditionTrue {
+		for _, name := range p.pools() {
+			p.ok(LinkPool, name, p.usage(name))
+		}
+		return true
+	}
+	if slices.Contains(addressReasons(), c.Reason) {
+		return true
+	}
+	reason, message, command := c.Reason, c.Message, ""
+	pool := p.service.RequestedPool
+	switch reason {
+	case v1alpha1.ReasonNoPool:
+		reason, message, command = p.noPool()
+	case v1alpha1.ReasonPoolNotFound:
+		command = p.kubectl("annotate service", p.object.Name, v1alpha1.AnnotationAddressPool+"=POOL --overwrite") +
+			"   # existing: " + names(p.objects.Pools)
+	case v1alpha1.ReasonNotAdmitted, v1alpha1.ReasonPoolInvalid, v1alpha1.ReasonQuotaExceeded:
+		pool = p.servingPool()
+		command = "kubectl edit ipaddresspool " + pool
+	case v1alpha1.ReasonPoolDisabled:
+		command = "kubectl patch ipaddresspool " + pool + ` --type=merge -p '{"spec":{"disabled":false}}'`
+	case v1alpha1.ReasonPoolExhausted, v1alpha1.ReasonFamilyUnavailable:
+		pool = p.servingPool()
+		command = "kubectl patch ipaddresspool " + pool +
+			` --type=json -p '[{"op":"add","path":"/spec/addresses/-","value":"RANGE"}]'`
+	case v1alpha1.ReasonDisabledByMode:
+		command = enable(message)
+	case v1alpha1.ReasonDomainNotReady:
+		command = "kubectl slb status"
+	}
+	p.broken(LinkPool, pool, reason, message, command)
+	return false
+}
+
+// noPool explains why no pool serves a Service that requests none.
+func (p *path) noPool() (reason, message, command string) {
+	if len(p.world.Pools) == 0 {
+		return v1alpha1.ReasonNoPool, "there is no IPAddressPool", "kubectl apply -f docs/examples/pool.yaml   # an example"
+	}
+	var whys []string
+	first := ""
+	for _, pool := range p.world.Pools {
+		why := ""
+		switch a := pool.Admission; {
+		case a != nil && !a.AdmitsNamespace(p.Service.Namespace):
+			reason = v1alpha1.ReasonNotAdmitted
+			why = fmt.Sprintf("pool %q does not serve namespace %q (spec.serviceAllocation.namespaces, namespaceSelectors)",
+				pool.Name, p.Service.Namespace)
+		case a != nil && !a.AdmitsLabels(p.service.Labels):
+			why = fmt.Sprintf("pool %q does not serve the labels of the Service (spec.serviceAllocation.serviceSelectors)",
+				pool.Name)
+		case !pool.AutoAssign:
+			why = fmt.Sprintf("pool %q serves only Services that request it (spec.autoAssign: false)", pool.Name)
+		case pool.Disabled:
+			why = fmt.Sprintf("pool %q is disabled", pool.Name)
+		case len(pool.Problems) > 0:
+			why = fmt.Sprintf("pool %q is invalid: %s", pool.Name, strings.Join(pool.Problems, "; "))
+		default:
+			continue
+		}
+		if first == "" {
+			first = pool.Name
+		}
+		whys = append(whys, why)
+	}
+	if len(whys) == 0 {
+		return v1alpha1.ReasonNoPool, p.allocated.Message, "kubectl get ipaddresspools"
+	}
+	if reason == "" || len(whys) > 1 {
+		reason = v1alpha1.ReasonNoPool
+	}
+	slices.Sort(whys)
+	command = "kubectl edit ipaddresspool " + first
+	if pool := objects.Named(p.objects.Pools, first); len(whys) == 1 && pool.Spec.AutoAssign != nil &&
+		!*pool.Spec.AutoAssign {
+		command = p.kubectl("annotate service", p.object.Name, v1alpha1.AnnotationAddressPool+"="+first)
+	}
+	return reason, strings.Join(whys, "; "), command
+}
+
+// servingPool returns the name of the pool that a message about pools is about: the requested one, or the first that
+// may serve the Service.
+func (p *path) servingPool() string {
+	if p.service.RequestedPool != "" {
+		return p.service.RequestedPool
+	}
+	at := slices.IndexFunc(p.world.Pools, func(pool *world.Pool) bool {
+		return strings.Contains(p.allocated.Message, fmt.Sprintf("pool %q", pool.Name))
+	})
+	if at < 0 {
+		return "POOL"
+	}
+	return p.world.Pools[at].Name
+}
+
+// pools returns the names of the pools of the Service's addresses.
+func (p *path) pools() []string {
+	var list []string
+	for _, a := range p.addrs() {
+		if pool := p.allocation.PoolOf(a); pool != "" && !slices.Contains(list, pool) {
+			list = append(list, pool)
+		}
+	}
+	return list
+}
+
+func (p *path) usage(name string) string {
+	pool := objects.Named(p.objects.Pools, name)
+	if pool == nil {
+		return "the pool of the address"
+	}
+	var parts []string
+	for _, family := range []struct {
+		name            string
+		assigned, avail int64
+	}{
+		{"IPv4", pool.Status.AssignedIPv4, pool.Status.AvailableIPv4},
+		{"IPv6", pool.Status.AssignedIPv6, pool.Status.AvailableIPv6},
+	} {
+		if family.assigned+family.avail > 0 {
+			parts = append(parts, fmt.Sprintf("%d of %d %s addresses in use", family.assigned, family.assigned+family.avail,
+				family.name))
+		}
+	}
+	return strings.Join(parts, "; ")
+}
+
+// addAddress adds the addresses. It returns false if the Service has none.
+func (p *path) addAddress() bool {
+	if c := p.allocated; c.Status != metav1.ConditionTrue {
+		requested := make([]string, len(p.service.Requested))
+		for i, a := range p.service.Requested {
+			requested[i] = a.String()
+		}
+		command := p.kubectl("edit service", p.object.Name)
+		switch c.Reason {
+		case v1alpha1.ReasonAddressConflict, v1alpha1.ReasonAddressCoolingDown:
+			command = p.kubectl("annotate service", p.object.Name, v1alpha1.AnnotationLoadBalancerIPs+"=ADDRESS --overwrite") +
+				"   # another one"
+		case v1alpha1.ReasonForeignAddress:
+			command = p.kubectl("get service", p.object.Name, "-o yaml --show-managed-fields")
+		}
+		p.broken(LinkAddress, joined(requested), c.Reason, c.Message, command)
+		return false
+	}
+	text := make([]string, 0, 2)
+	for _, a := range p.addrs() {
+		text = append(text, a.String())
+	}
+	link := Link{Name: LinkAddress, Object: joined(text), State: OK, Message: p.allocated.Message}
+	if p.allocated.Reason != v1alpha1.ReasonAllocated {
+		link.State, link.Reason = Warning, p.allocated.Reason
+	}
+	if c := p.verdict(v1alpha1.ReasonAddressConflict); c != nil {
+		link.State, link.Reason, link.Message = stateOf(c), c.Reason, c.Message
+		link.Command = "remove the address from that host, or " + p.kubectl("annotate service", p.object.Name,
+			v1alpha1.AnnotationLoadBalancerIPs+"=ADDRESS --overwrite") + "   # another one"
+	}
+	if len(text) == 0 {
+		link.State, link.Reason, link.Message = Unknown, v1alpha1.ReasonProgramming,
+			"condition "+v1alpha1.ConditionAllocated+" is True, but the status shows no address"
+	}
+	p.add(link)
+	return len(text) > 0
+}

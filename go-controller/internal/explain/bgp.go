@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package explain
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/bgp"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube/objects"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
+)
+
+// Reasons of sessions that are down, as far as the error of a session shows them.
+const (
+	ReasonPeerDown      = "PeerDown"
+	ReasonWrongPassword = "WrongPassword"
+	ReasonWrongASN      = "WrongASN"
+)
+
+// addBGP adds the routes of the addresses.
+func (p *path) addBGP() {
+	survey, used := p.bgp.Survey(), false
+	for _, a := range p.addrs() {
+		if !survey.Takes(p.service, a) {
+			continue
+		}
+		used = true
+		p.addRoute(a, survey.Of(p.service, a))
+	}
+	if !used {
+		p.add(Link{Name: LinkBGP, State: Unused, Message: "no BGPAdvertisement selects the Service"})
+	}
+}
+
+// addRoute adds the route of an address. It decides about the path only if no L2Domain announces the address.
+func (p *path) addRoute(a netip.Addr, r *bgp.Advertisers) {
+	bad := Broken
+	if p.layer2 {
+		bad = Warning
+	}
+	link := Link{Name: LinkBGP, State: bad}
+	switch {
+	case r == nil:
+		link.State, link.Message = Unused, fmt.Sprintf("no node advertises %s, because no endpoint takes connections", a)
+	case r.Off != "":
+		link.Reason, link.Message, link.Command = v1alpha1.ReasonDisabledByMode, r.Off, enable(r.Off)
+	case r.GatewayUnknown:
+		link.Reason, link.Message = v1alpha1.ReasonNoGateway, fmt.Sprintf("%s is not advertised until its shard has an "+
+			"external address (nextHop: Gateway)", a)
+		link.Command = "kubectl describe l2domains"
+	case len(r.Nodes) > 0:
+		link.State, link.Object = OK, joined(r.Nodes)
+		link.Message = fmt.Sprintf("%s is advertised to %s", a, joined(r.Peers))
+		if len(r.Idle) > 0 {
+			down := p.down(r.Idle)
+			link.State, link.Reason, link.Command = Warning, down.Reason, down.Command
+			link.Message += "; without a session: " + joined(r.Idle) + ": " + down.Message
+		}
+	case len(r.Idle) == 0:
+		link.Reason, link.Message, link.Command = p.noSpeaker(a)
+	default:
+		link = p.down(r.Idle)
+		link.State = bad
+		if r.Unknown && bad == Broken {
+			link.State = Unknown
+		}
+		link.Message = fmt.Sprintf("%s is not advertised: %s", a, link.Message)
+	}
+	p.add(link)
+}
+
+// noSpeaker explains why no node could advertise an address.
+func (p *path) noSpeaker(a netip.Addr) (reason, message, command string) {
+	var out []string
+	for _, n := range p.world.Nodes {
+		if n.Draining != "" {
+			out = append(out, n.Name)
+		}
+	}
+	slices.Sort(out)
+	if len(out) > 0 {
+		draining := objects.Named(p.objects.Nodes, out[0])
+		return v1alpha1.ReasonDraining, fmt.Sprintf("no node can advertise %s: node %s is draining: %s", a, joined(out),
+			p.objects.Node(draining, p.Now).Draining), p.undrain(out[0])
+	}
+	return v1alpha1.ReasonNoNodes, fmt.Sprintf("no node can advertise %s: check the nodeSelectors and peers of BGPPeers and "+
+			"BGPAdvertisements, address families, and (externalTrafficPolicy: Local) the nodes of endpoints", a),
+		"kubectl describe bgppeers,bgpadvertisements"
+}
+
+// down explains why nodes have no session: the first session that reports an error.
+func (p *path) down(nodes []string) Link {
+	link := Link{Name: LinkBGP, Object: nodes[0], Reason: v1alpha1.ReasonNoSession, Message: "node " + nodes[0] +
+		" reports no session (ovnkube-slb node --enable-bgp)", Command: "kubectl describe bgppeers"}
+	for _, name := range nodes {
+		status := objects.Named(p.objects.NodeStatuses, name)
+		if status == nil {
+			continue
+		}
+		for i := range status.Status.Sessions {
+			s := &status.Status.Sessions[i]
+			if p.world.Sessions[name][s.Peer].Unknown {
+				link.Object, link.Reason = name, v1alpha1.ReasonNodeSilent
+				link.Message = fmt.Sprintf("node %s: %s", name, p.world.Sessions[name][s.Peer].Problem)
+				link.Command = "kubectl get node " + name
+				continue
+			}
+			if s.State != v1alpha1.BGPEstablished {
+				reason, cause, command := p.sessionCause(s)
+				return Link{Name: LinkBGP, Object: name, Reason: reason, Command: command,
+					Message: fmt.Sprintf("node %s has no session with BGPPeer %s (%s): %s", name, s.Peer, s.State, cause)}
+			}
+		}
+	}
+	return link
+}
+
+// sessionCause returns what the error of a session means, and what to do about it.
+func (p *path) sessionCause(s *v1alpha1.BGPSession) (reason, cause, command string) {
+	peer := objects.Named(p.objects.Peers, s.Peer)
+	text := strings.ToLower(s.LastError)
+	switch {
+	case strings.Contains(text, "same password"):
+		command = "kubectl edit bgppeer " + s.Peer + "   # spec.password"
+		if peer != nil && peer.Spec.PasswordSecret != nil {
+			command = "kubectl -n " + v1alpha1.PasswordsNamespace + " edit secret " + peer.Spec.PasswordSecret.Name
+		}
+		return ReasonWrongPassword, "the peer does not answer, as with a wrong password: " + s.LastError, command
+	case strings.Contains(text, "as number"), strings.Contains(text, "bad peer as"):
+		return ReasonWrongASN, "the AS numbers differ: " + s.LastError, "kubectl edit bgppeer " + s.Peer +
+			"   # spec.myASN, spec.peerASN"
+	case s.LastError == "":
+		return v1alpha1.ReasonNoSession, "the session is " + string(s.State), "kubectl slb bgp"
+	}
+	return ReasonPeerDown, s.LastError, "kubectl slb bgp   # then check that router " + s.PeerAddress + " runs BGP"
+}

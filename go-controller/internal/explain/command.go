@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package explain
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube/convert"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube/objects"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
+)
+
+// kubectl returns a command about the namespace of the Service.
+func (p *path) kubectl(words ...string) string {
+	return fmt.Sprintf("kubectl -n %s %s", p.Service.Namespace, strings.Join(words, " "))
+}
+
+// enable returns the command that enables what a message of a world.Switch reports as disabled.
+func enable(message string) string {
+	if strings.Contains(message, v1alpha1.AnnotationMode) {
+		return "kubectl annotate networks.operator.openshift.io cluster " + v1alpha1.AnnotationMode + "=" +
+			world.Layer2AndBGP.String() + " --overwrite"
+	}
+	return "set --enable-service-load-balancers=true (config file: enabled=true) and restart the controller"
+}
+
+// undrain returns the command that ends the outage that was announced for a node.
+func (p *path) undrain(name string) string {
+	n := objects.Named(p.objects.Nodes, name)
+	if n == nil {
+		return "kubectl get node " + name
+	}
+	if _, ok := n.Labels[corev1.LabelNodeExcludeBalancers]; ok {
+		return "kubectl label node " + name + " " + corev1.LabelNodeExcludeBalancers + "-"
+	}
+	if _, ok := n.Annotations[v1alpha1.AnnotationDrain]; ok {
+		return "kubectl slb undrain " + name
+	}
+	for _, t := range n.Spec.Taints {
+		if slices.Contains(convert.DefaultDrainTaints(), t.Key) {
+			return "kubectl taint node " + name + " " + t.Key + "-"
+		}
+	}
+	return "kubectl describe node " + name
+}
+
+// mend returns the command that lets an excluded node be a gateway again.
+func (p *path) mend(d *v1alpha1.L2Domain, out *v1alpha1.ExcludedNode) string {
+	switch out.Reason {
+	case v1alpha1.ExcludedNotAttached:
+		return fmt.Sprintf("ovs-vsctl set Open_vSwitch . external-ids:ovn-bridge-mappings=%s:BRIDGE   # on node %s, with the "+
+			"pairs that it has", d.Spec.PhysicalNetwork, out.Name)
+	case v1alpha1.ExcludedDraining:
+		return p.undrain(out.Name)
+	case v1alpha1.ExcludedFaulty:
+		return p.mendFault(out.Name, out.Message)
+	case v1alpha1.ExcludedNoGuard:
+		return "kubectl apply -k dist/manifests/node"
+	case v1alpha1.ExcludedNoAgent:
+		return "kubectl apply -k dist/manifests/interconnect"
+	case v1alpha1.ExcludedNoChassis, v1alpha1.ExcludedPortMissing:
+		return "kubectl get pods -A -o wide --field-selector spec.nodeName=" + out.Name + "   # those of OVN-Kubernetes"
+	case v1alpha1.ExcludedSharedGateway:
+		return "kubectl edit l2domain " + d.Name + "   # physicalNetwork: one with a bridge of its own"
+	case v1alpha1.ExcludedOtherZone:
+		return "kubectl get nodes -o custom-columns=NAME:.metadata.name,ZONE:.metadata.annotations.k8s\\.ovn\\.org/zone-name"
+	}
+	return "kubectl describe l2domain " + d.Name
+}
+
+// mendFault returns the command against a fault that the guard of a node reports.
+func (p *path) mendFault(node, fault string) string {
+	switch {
+	case strings.Contains(fault, "ovn-controller"):
+		if pod := p.podWith(node, controllerNames()...); pod != nil {
+			return fmt.Sprintf("kubectl -n %s delete pod %s   # OVN-Kubernetes starts it again", pod.Namespace, pod.Name)
+		}
+		return "restart ovn-controller on node " + node
+	case strings.Contains(fault, "no carrier on "):
+		_, rest, _ := strings.Cut(fault, "no carrier on ")
+		link, _, _ := strings.Cut(rest, ",")
+		return fmt.Sprintf("ip link show %s   # on node %s; check cable, bond and switch port", link, node)
+	}
+	return "kubectl describe node " + node
+}
+
+// names lists the names of objects.
+func names[T metav1.Object](list []T) string {
+	var out []string
+	for _, o := range list {
+		out = append(out, o.GetName())
+	}
+	slices.Sort(out)
+	return cmp.Or(joined(out), "none")
+}
+
+// maxNamed is the maximum number of names in a message.
+const maxNamed = 5
+
+// joined formats names, the first of them if there are many.
+func joined(names []string) string {
+	if len(names) > maxNamed {
+		return fmt.Sprintf("%s and %d more", strings.Join(names[:maxNamed], ", "), len(names)-maxNamed)
+	}
+	return strings.Join(names, ", ")
+}

@@ -1,0 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package explain follows the path from a client to a Service through the objects of a cluster, and names the first
+// broken link on it: Service, pool, address, L2Domain, shard, gateway, rows, clients, endpoints, BGP.
+//
+// Invariants:
+//   - The result depends only on the objects and on the question. There is no clock and no I/O.
+//   - A link is OK only if an object shows it. What no object shows is Unknown.
+//   - The links are in the order of the path. Each is judged by itself, so that a fault that the controller has not
+//     seen yet is reported, too. The conditions of the Service decide what only the controller can see.
+package explain

@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package explain
+
+import (
+	"net/netip"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/bgp"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/ipam"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube/convert"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube/objects"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/place"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
+)
+
+// State is the state of a link.
+type State string
+
+const (
+	// OK means that the link works.
+	OK State = "ok"
+	// Warning means that the link works, with a weakness.
+	Warning State = "warning"
+	// Broken means that the link does not work.
+	Broken State = "broken"
+	// Unknown means that no object shows whether the link works.
+	Unknown State = "unknown"
+	// Unused means that the path does not use the link, or does not get as far.
+	Unused State = "unused"
+)
+
+// Names of links, in the order of the path.
+const (
+	LinkService   = "service"
+	LinkPool      = "pool"
+	LinkAddress   = "address"
+	LinkDomain    = "domain"
+	LinkShard     = "shard"
+	LinkGateway   = "gateway"
+	LinkRows      = "rows"
+	LinkClients   = "clients"
+	LinkEndpoints = "endpoints"
+	LinkBGP       = "bgp"
+)
+
+// Link is one link of the path.
+type Link struct {
+	// Name is the kind of the link, and Object the object, for example a node.
+	Name   string `json:"name"`
+	Object string `json:"object,omitempty"`
+	State  State  `json:"state"`
+	// Reason is one word, as in conditions. It is empty if the link works.
+	Reason  string `json:"reason,omitempty"`
+	Message string `json:"message"`
+	// Command mends the link, or shows more of the cause. It is empty if none does.
+	Command string `json:"command,omitempty"`
+}
+
+// Answer values of Result.Reachable.
+const (
+	Yes   = "yes"
+	No    = "no"
+	Maybe = "unknown"
+)
+
+// Result is the path to a Service.
+type Result struct {
+	// Service is NAMESPACE/NAME.
+	Service   string   `json:"service"`
+	Addresses []string `json:"addresses,omitempty"`
+	// Reachable is yes, no or unknown.
+	Reachable string `json:"reachable"`
+	// FirstBroken is the first link that is Broken or, if there is none, the first that is Unknown.
+	FirstBroken *Link  `json:"firstBroken,omitempty"`
+	Links       []Link `json:"links"`
+	// Notes are about the answer itself, for example that statuses may be old.
+	Notes []string `json:"notes,omitempty"`
+}
+
+// Question is what to explain.
+type Question struct {
+	Service world.Key
+	// From is the address of a client. The zero Addr stands for any client.
+	From netip.Addr
+	Now  time.Time
+}
+
+// path is the state of one explanation.
+type path struct {
+	Question
+	objects *objects.Objects
+	object  *corev1.Service
+	world   *world.Snapshot
+	// service is nil if the Service is not ours.
+	service    *world.Service
+	layout     *place.Layout
+	allocation *ipam.Allocation
+	bgp        *bgp.Layout
+	// allocated and announced are the conditions of the Service; nil if the controller has not written them.
+	allocated, announced *metav1.Condition
+	// layer2 is set if an L2Domain announces at least one address.
+	layer2 bool
+	links  []Link
+}
+
+// Explain answers a question about a Service that exists.
+func Explain(o *objects.Objects, q Question) *Result {
+	p := newPath(o, q)
+	p.follow()
+	r := &Result{Service: q.Service.String(), Links: p.links, Reachable: Yes}
+	for _, a := range convert.Assigned(p.object) {
+		r.Addresses = append(r.Addresses, a.String())
+	}
+	for _, answer := range []struct {
+		state State
+		text  string
+	}{{Broken, No}, {Unknown, Maybe}} {
+		at := slices.IndexFunc(r.Links, func(l Link) bool { return l.State == answer.state })
+		if at >= 0 {
+			r.FirstBroken, r.Reachable = &r.Links[at], answer.text
+			break
+		}
+	}
+	r.Notes = p.notes()
+	return r
+}
+
+func newPath(o *objects.Objects, q Question) *path {
+	p := &path{Question: q, objects: o, object: o.Service(q.Service), world: o.Snapshot(q.Now)}
+	p.allocated = meta.FindStatusCondition(p.object.Status.Conditions, v1alpha1.ConditionAllocated)
+	p.announced = meta.FindStatusCondition(p.object.Status.Conditions, v1alpha1.ConditionAnnounced)
+	for _, s := range p.world.Services {
+		if s.Key == q.Service {
+			p.service = s
+		}
+	}
+	p.layout = place.Compute(p.world)
+	p.allocation = ipam.Allocate(p.world, nil, p.layout.ConfiguredShardOf)
+	p.bgp = bgp.Compute(p.world, p.allocation, p.layout.ConfiguredShardOf)
+	return p
+}
+
+// follow adds the links up to the first one without which the others do not exist.
+func (p *path) follow() {
+	if !p.addService() || !p.addPool() || !p.addAddress() {
+		return
+	}
+	for _, a := range p.addrs() {
+		p.addDomain(a)
+	}
+	p.addRows()
+	p.addClients()
+	p.addEndpoints()
+	p.addBGP()
+}
+
+// addrs returns the addresses of the Service that we announce.
+func (p *path) addrs() []netip.Addr {
+	addrs := slices.Clone(p.service.Assigned)
+	for _, a := range p.service.HeldExternalIPs {
+		if !slices.Contains(addrs, a) {
+			addrs = append(addrs, a)
+		}
+	}
+	return addrs
+}
+
+func (p *path) add(l Link) { p.links = append(p.links, l) }
+
+// ok adds a link that works.
+func (p *path) ok(name, object, message string) {
+	p.add(Link{Name: name, Object: object, State: OK, Message: message})
+}
+
+// broken adds a link that does not work.
+func (p *path) broken(name, object, reason, message, command string) {
+	p.add(Link{Name: name, Object: object, State: Broken, Reason: reason, Message: message, Command: command})
+}
+
+// verdict returns the condition Announced if its reason is one of those, and it is not True.
+func (p *path) verdict(reasons ...string) *metav1.Condition {
+	if p.announced == nil || p.announced.Status == metav1.ConditionTrue || !slices.Contains(reasons, p.announced.Reason) {
+		return nil
+	}
+	return p.announced
+}
+
+// stateOf returns the state of a link that a condition is about.
+func stateOf(c *metav1.Condition) State {
+	if c.Status == metav1.ConditionUnknown {
+		return Unknown
+	}
+	return Broken
+}
+
+// notes are about how far the answer can be trusted.
+func (p *path) notes() []string {
+	var notes []string
+	if l := p.objects.Leader; l != nil && l.Spec.RenewTime != nil && objects.Expired(l, p.Now) {
+		notes = append(notes, "no controller has renewed Lease "+l.Namespace+"/"+l.Name+" since "+
+			l.Spec.RenewTime.UTC().Format(time.RFC3339)+": statuses may be out of date")
+	}
+	if len(p.objects.Unread) > 0 {
+		notes = append(notes, "not read, because the API server does not allow it: "+joined(p.objects.Unread))
+	}
+	return notes
+}

@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package explain
+
+import (
+	"fmt"
+	"maps"
+	"net/netip"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/tools/txtar"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/decide"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/golden"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube/objects"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/loop"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/place"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/report"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
+)
+
+// passes is the number of passes of the controller after which the statuses no longer change.
+const passes = 5
+
+// scenario is a cluster with a controller, which writes the statuses of the objects with the code of the product.
+type scenario struct {
+	*objects.Objects
+	question Question
+	observed report.Observed
+	bridges  map[string]world.Bridges
+	// noClaims means that no chassis has claimed a shard.
+	noClaims bool
+	// conflicts are the MAC addresses of other hosts that answer for addresses. probes are the current probe requests.
+	conflicts map[netip.Addr]string
+	probes    map[string][]world.ProbeRequest
+	state     decide.State
+}
+
+// TestGolden breaks one thing in the cluster of base.yaml. The files of an archive are
+//
+//	manifests.yaml  objects that replace those of base.yaml, or are added
+//	without         lines KIND/NAME: objects of base.yaml that do not exist
+//	bridges         lines "CHASSIS NETWORK:BRIDGE": bridges in place of provider:br-provider
+//	observed        lines "unclaimed", "unreachable TEXT", "conflict ADDRESS MAC": what the controller observes
+//	from            the address of a client
+//	want            the explanation
+func TestGolden(t *testing.T) {
+	base, err := os.ReadFile("testdata/base.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	golden.RunArchives(t, "testdata/*.txtar", func(archive *txtar.Archive) (string, error) {
+		s, err := read(base, archive)
+		if err != nil {
+			return "", err
+		}
+		for range passes {
+			s.pass()
+			s.question.Now = s.question.Now.Add(2 * time.Second)
+		}
+		return Explain(s.Objects, s.question).Text(Plain), nil
+	})
+}
+
+func read(base []byte, archive *txtar.Archive) (*scenario, error) {
+	s := &scenario{Objects: &objects.Objects{}, conflicts: map[netip.Addr]string{}, state: decide.NewState(1),
+		bridges:  map[string]world.Bridges{},
+		question: Question{Service: world.Key{Namespace: "shop", Name: "web"}, Now: time.Unix(1767225700, 0)},
+		observed: report.Observed{Synced: true, Configured: true, Programmed: map[world.Key]loop.Result{}}}
+	if _, err := s.Set(base); err != nil {
+		return nil, err
+	}
+	for _, n := range s.Nodes {
+		s.bridges["c"+n.Name[1:]] = world.ParseBridges("provider:br-provider")
+	}
+	for _, f := range archive.Files {
+		lines := strings.Split(strings.TrimSpace(string(f.Data)), "\n")
+		switch f.Name {
+		case "manifests.yaml":
+			if _, err := s.Set(f.Data); err != nil {
+				return nil, err
+			}
+		case "without":
+			for _, line := range lines {
+				s.remove(line)
+			}
+		case "bridges":
+			for _, line := range lines {
+				chassis, mappings, _ := strings.Cut(line, " ")
+				s.bridges[chassis] = world.ParseBridges(mappings)
+			}
+		case "observed":
+			for _, line := range lines {
+				if err := s.observe(line); err != nil {
+					return nil, err
+				}
+			}
+		case "from":
+			s.question.From = netip.MustParseAddr(lines[0])
+		case "want":
+		default:
+			return nil, fmt.Errorf("unknown file %q", f.Name)
+		}
+	}
+	return s, nil
+}
+
+func (s *scenario) remove(object string) {
+	switch object {
+	case "IPAddressPool/public":
+		s.Pools = nil
+	case "L2Domain/lan":
+		s.Domains = nil
+	case "EndpointSlice/web-1":
+		s.Slices = nil
+	}
+}
+
+func (s *scenario) observe(line string) error {
+	word, rest, _ := strings.Cut(line, " ")
+	switch word {
+	case "unclaimed":
+		s.noClaims = true
+	case "unreachable":
+		s.observed.Unreachable = rest
+	case "conflict":
+		address, mac, _ := strings.Cut(rest, " ")
+		s.conflicts[netip.MustParseAddr(address)] = mac
+	default:
+		return fmt.Errorf("%q is none of unclaimed, unreachable and conflict", word)
+	}
+	return nil
+}
+
+// pass does what the controller does in one pass, with a dataplane that does everything at once.
+func (s *scenario) pass() {
+	now := s.question.Now
+	w := s.Snapshot(now)
+	w.Bridges, w.ShardStates = s.bridges, map[world.ShardID]world.ShardState{}
+	s.addReports(w)
+	for _, d := range place.Compute(w).Domains {
+		for _, shard := range d.Shards {
+			var state world.ShardState
+			for _, g := range shard.Gateways {
+				state.Order = append(state.Order, g.Chassis)
+			}
+			if !s.noClaims {
+				state.Active, state.Settled = state.Order[0], true
+			}
+			w.ShardStates[shard.ID] = state
+		}
+	}
+	d := s.state.Decide(w)
+	for key, plan := range d.Plans {
+		s.observed.Programmed[key] = loop.Result{Key: key, Plan: plan}
+	}
+	b := report.NewBuilder(d, s.observed)
+	for i, o := range s.Domains {
+		if out, changed := b.Domains()[o.Name](o, now); changed {
+			s.Domains[i] = out
+		}
+	}
+	for i, o := range s.Pools {
+		if out, changed := b.Pools()[o.Name](o, now); changed {
+			s.Pools[i] = out
+		}
+	}
+	for i, o := range s.Services {
+		ours := slices.IndexFunc(w.Services, func(s *world.Service) bool {
+			return s.Key.Namespace == o.Namespace && s.Key.Name == o.Name
+		})
+		if ours < 0 {
+			continue
+		}
+		if status := b.Service(w.Services[ours]); status != nil {
+			s.Services[i] = withStatus(o, status)
+		}
+	}
+	verdicts := b.BGPObjects()
+	for _, p := range s.Peers {
+		set(&p.Status.Conditions, verdicts.Peers[p.Name])
+	}
+	s.probes = d.Probes
+}
+
+// addReports adds the conflicts that guards report in reply to the probe requests of the last pass.
+func (s *scenario) addReports(w *world.Snapshot) {
+	w.Reports = map[string]map[netip.Addr]world.Conflict{}
+	for node, requests := range s.probes {
+		for _, r := range requests {
+			for _, a := range r.Addresses {
+				if mac := s.conflicts[a]; mac != "" {
+					w.Reports[node] = map[netip.Addr]world.Conflict{a: {MAC: mac, Node: node, Since: s.question.Now.UTC(),
+						Probe: r.ID}}
+				}
+			}
+		}
+	}
+}
+
+func withStatus(o *corev1.Service, status *kube.ServiceStatus) *corev1.Service {
+	out := o.DeepCopy()
+	out.Status.LoadBalancer.Ingress = nil
+	for _, a := range status.Addrs {
+		out.Status.LoadBalancer.Ingress = append(out.Status.LoadBalancer.Ingress,
+			corev1.LoadBalancerIngress{IP: a.String()})
+	}
+	verdicts := kube.Verdicts{v1alpha1.ConditionAllocated: status.Allocated}
+	if status.Announced != nil {
+		verdicts[v1alpha1.ConditionAnnounced] = *status.Announced
+	}
+	set(&out.Status.Conditions, verdicts)
+	return out
+}
+
+func set(conditions *[]metav1.Condition, verdicts kube.Verdicts) {
+	for _, kind := range slices.Sorted(maps.Keys(verdicts)) {
+		meta.SetStatusCondition(conditions, metav1.Condition{Type: kind, Status: verdicts[kind].Status,
+			Reason: verdicts[kind].Reason, Message: verdicts[kind].Message})
+	}
+}

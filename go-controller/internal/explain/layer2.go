@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package explain
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube/objects"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
+)
+
+// addDomain adds the L2Domain of an address and, if it announces the address, shard and gateway.
+func (p *path) addDomain(a netip.Addr) {
+	pool := p.allocation.PoolOf(a)
+	shard, configured := p.layout.ConfiguredShardOf(pool, a)
+	reason, message, command := "", "", ""
+	d := objects.Named(p.objects.Domains, shard.Domain)
+	switch {
+	case !configured:
+		why, text := p.layout.Idle(pool)
+		reason, message, command = string(why), fmt.Sprintf("address %s: %s", a, text), p.mendDomain(string(why), text, pool)
+		if pool == "" {
+			reason, message = v1alpha1.ReasonNoDomain, fmt.Sprintf("address %s is in no pool and in no subnet of an L2Domain", a)
+		}
+	case !slices.ContainsFunc(d.Spec.Subnets, func(s v1alpha1.Subnet) bool { return contains(s.CIDR, a) }):
+		reason = v1alpha1.ReasonAddressOutsideSubnets
+		message = fmt.Sprintf("address %s is in none of the subnets of the L2Domain, so no host on the segment asks for it", a)
+		command = "kubectl edit l2domain " + d.Name + "   # spec.subnets"
+	default:
+		if c := p.verdictOn(a, v1alpha1.ReasonUnsupported, v1alpha1.ReasonDomainNotReady); c != nil {
+			p.add(Link{Name: LinkDomain, Object: d.Name, State: stateOf(c), Reason: c.Reason, Message: c.Message,
+				Command: "kubectl describe l2domain " + d.Name})
+			return
+		}
+		p.layer2 = true
+		p.ok(LinkDomain, d.Name, fmt.Sprintf("physical network %s has the segment of %s", d.Spec.PhysicalNetwork, a))
+		p.addShard(a, d, shard)
+		return
+	}
+	if p.bgp.Survey().Takes(p.service, a) {
+		p.add(Link{Name: LinkDomain, Object: shard.Domain, State: Unused,
+			Message: message + "; BGP announces it"})
+		return
+	}
+	if reason == v1alpha1.ReasonNoDomain {
+		message += ", and no BGPAdvertisement selects it"
+	}
+	p.broken(LinkDomain, shard.Domain, reason, message, command)
+}
+
+// mendDomain returns the command that makes a domain serve a pool.
+func (p *path) mendDomain(reason, message, pool string) string {
+	switch reason {
+	case v1alpha1.ReasonDisabledByMode:
+		return enable(message)
+	case v1alpha1.ReasonNoDomain:
+		if len(p.objects.Domains) > 0 && pool != "" {
+			return "kubectl patch l2domain " + p.objects.Domains[0].Name +
+				` --type=json -p '[{"op":"add","path":"/spec/ipAddressPools/-","value":"` + pool + `"}]'`
+		}
+		return "kubectl apply -f docs/examples/l2domain.yaml   # an example"
+	}
+	return "kubectl describe l2domains"
+}
+
+func contains(cidr string, a netip.Addr) bool {
+	prefix, err := netip.ParsePrefix(cidr)
+	return err == nil && prefix.Contains(a)
+}
+
+// verdictOn is verdict for a message that names an address.
+func (p *path) verdictOn(a netip.Addr, reasons ...string) *metav1.Condition {
+	c := p.verdict(reasons...)
+	if c == nil {
+		return nil
+	}
+	for word := range strings.FieldsSeq(c.Message) {
+		if strings.TrimRight(word, ",;:.") == a.String() {
+			return c
+		}
+	}
+	return nil
+}
+
+// addShard adds the shard of an address, and its gateway.
+func (p *path) addShard(a netip.Addr, d *v1alpha1.L2Domain, id world.ShardID) {
+	name := fmt.Sprintf("%s/%d", id.Domain, id.Index)
+	at := slices.IndexFunc(d.Status.Shards, func(s v1alpha1.ShardStatus) bool { return int(s.Index) == id.Index })
+	if c := p.verdictOn(a, v1alpha1.ReasonNoGateway); c != nil {
+		p.addNoGateway(d, c)
+		return
+	}
+	switch {
+	case at < 0 && p.verdictOn(a, v1alpha1.ReasonAddressConflict) != nil:
+		p.add(Link{Name: LinkShard, Object: name, State: Unused, Message: "not announced"})
+		return
+	case at < 0:
+		p.add(Link{Name: LinkShard, Object: name, State: Unknown, Reason: v1alpha1.ReasonProgramming,
+			Message: "the status of the L2Domain does not show the shard yet", Command: "kubectl describe l2domain " + d.Name})
+		return
+	}
+	s := &d.Status.Shards[at]
+	p.ok(LinkShard, name, "gateways in order: "+joined(s.Gateways))
+	p.addGateway(a, d, s)
+}
+
+// addNoGateway adds the reason why no node can be a gateway of a domain.
+func (p *path) addNoGateway(d *v1alpha1.L2Domain, c *metav1.Condition) {
+	if len(d.Status.ExcludedNodes) == 0 {
+		command := "kubectl edit l2domain " + d.Name + "   # spec.nodeSelectors"
+		p.broken(LinkGateway, d.Name, c.Reason, c.Message, command)
+		return
+	}
+	first := &d.Status.ExcludedNodes[0]
+	message := c.Message
+	same := !slices.ContainsFunc(d.Status.ExcludedNodes, func(n v1alpha1.ExcludedNode) bool {
+		return n.Reason != first.Reason
+	})
+	reason := c.Reason
+	if same {
+		reason = first.Reason
+	}
+	p.broken(LinkGateway, d.Name, reason, message, p.mend(d, first))
+}
+
+// addGateway adds the active gateway of a shard.
+func (p *path) addGateway(a netip.Addr, d *v1alpha1.L2Domain, s *v1alpha1.ShardStatus) {
+	if s.Active == "" {
+		p.addNoActive(d, s)
+		return
+	}
+	link := Link{Name: LinkGateway, Object: s.Active, State: OK, Message: fmt.Sprintf("answers for %s", a)}
+	if c := p.verdictOn(a, v1alpha1.ReasonStaleFlow, v1alpha1.ReasonNoGuard, v1alpha1.ReasonSeveralActiveGateways); c !=
+		nil {
+		link.State, link.Reason, link.Message = stateOf(c), c.Reason, c.Message
+		switch c.Reason {
+		case v1alpha1.ReasonStaleFlow:
+			link.Command = p.restartNode(s.Active)
+		case v1alpha1.ReasonNoGuard:
+			link.Command = "kubectl apply -k dist/manifests/node"
+		default:
+			link.Command = "kubectl describe l2domain " + d.Name + "   # and UDP port 6081 between the gateways"
+		}
+		p.add(link)
+		return
+	}
+	fault := p.fault(s.Active, d.Spec.PhysicalNetwork)
+	switch out := excluded(d, s.Active); {
+	case fault != "":
+		link.State, link.Reason = Broken, v1alpha1.ExcludedFaulty
+		link.Message = fmt.Sprintf("node %s, the active gateway of %s: %s", s.Active, a, fault)
+		if !slices.ContainsFunc(s.Gateways, func(name string) bool { return p.fault(name, d.Spec.PhysicalNetwork) == "" }) {
+			link.Message += "; every gateway of the shard has a fault: " + joined(s.Gateways)
+		} else {
+			link.Message += "; its shards are about to move to another gateway"
+		}
+		link.Command = p.mendFault(s.Active, fault)
+	case out != nil && out.Reason == v1alpha1.ExcludedDraining:
+		link.State, link.Reason, link.Message = Warning, out.Reason, out.Message
+		link.Command = p.undrain(s.Active)
+	case len(s.Gateways) < v1alpha1.MinGatewaysForFailover:
+		link.State, link.Reason = Warning, v1alpha1.ReasonTooFewGateways
+		link.Message += fmt.Sprintf("; the shard has %s, fewer than %d", world.Count(len(s.Gateways), "gateway"),
+			v1alpha1.MinGatewaysForFailover)
+		if len(d.Status.ExcludedNodes) > 0 {
+			first := &d.Status.ExcludedNodes[0]
+			link.Message += "; " + first.Message
+			link.Command = p.mend(d, first)
+		}
+	}
+	p.add(link)
+}
+
+// addNoActive adds a shard that no gateway has claimed.
+func (p *path) addNoActive(d *v1alpha1.L2Domain, s *v1alpha1.ShardStatus) {
+	if p.stopped("", northdNames()...) != nil || p.stopped("", northboundNames()...) != nil {
+		p.add(Link{Name: LinkGateway, Object: d.Name, State: Unused, Message: "no gateway can claim the shard before OVN has " +
+			"its rows"})
+		return
+	}
+	for _, name := range s.Gateways {
+		if fault := p.fault(name, d.Spec.PhysicalNetwork); fault != "" {
+			p.broken(LinkGateway, name, v1alpha1.ReasonNoActiveGateway, fmt.Sprintf("no gateway has claimed shard %d; node %s: %s",
+				s.Index, name, fault), p.mendFault(name, fault))
+			return
+		}
+	}
+	p.broken(LinkGateway, d.Name, v1alpha1.ReasonNoActiveGateway, fmt.Sprintf("no gateway has claimed shard %d, although no "+
+		"guard of %s reports a fault: ovn-northd may not have translated its rows", s.Index, joined(s.Gateways)),
+		"kubectl get pods -A -o wide | grep ovnkube   # is ovn-northd running?")
+}
+
+func excluded(d *v1alpha1.L2Domain, node string) *v1alpha1.ExcludedNode {
+	for i := range d.Status.ExcludedNodes {
+		if d.Status.ExcludedNodes[i].Name == node {
+			return &d.Status.ExcludedNodes[i]
+		}
+	}
+	return nil
+}
+
+// restartNode returns the command that restarts ovnkube on a node.
+func (p *path) restartNode(node string) string {
+	if pod := p.podWith(node, controllerNames()...); pod != nil {
+		return fmt.Sprintf("kubectl -n %s delete pod %s", pod.Namespace, pod.Name)
+	}
+	return "kubectl -n ovn-kubernetes delete pods --field-selector spec.nodeName=" + node + " -l app=ovnkube-node"
+}
+
+// fault returns what prevents a node from serving a network, or an empty string.
+func (p *path) fault(node, network string) string {
+	n := objects.Named(p.objects.Nodes, node)
+	if n == nil {
+		return ""
+	}
+	is := p.objects.Node(n, p.Now)
+	switch {
+	case is.Faults[network] != "":
+		return is.Faults[network]
+	case is.Faults[world.EveryNetwork] != "":
+		return is.Faults[world.EveryNetwork]
+	case is.Agent != nil && is.Agent.Problem != "":
+		return is.Agent.Problem
+	}
+	if s := p.stopped(node, controllerNames()...); s != nil {
+		return "ovn-controller does not run: " + s.String()
+	}
+	return ""
+}

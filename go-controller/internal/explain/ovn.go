@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package explain
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// Names of the containers of OVN in the Pods of OVN-Kubernetes: its own manifests, then OpenShift's.
+func northdNames() []string     { return []string{"ovn-northd", "northd"} }
+func northboundNames() []string { return []string{"nb-ovsdb", "nbdb"} }
+func controllerNames() []string { return []string{"ovn-controller"} }
+
+// stopped is a container of OVN that does not work.
+type stopped struct {
+	pod       *corev1.Pod
+	container string
+	why       string
+}
+
+func (s *stopped) String() string {
+	return fmt.Sprintf("container %s of Pod %s/%s on node %s is not ready (%s)", s.container, s.pod.Namespace, s.pod.Name,
+		s.pod.Spec.NodeName, s.why)
+}
+
+// command shows why the container does not work.
+func (s *stopped) command() string {
+	return fmt.Sprintf("kubectl -n %s logs %s -c %s --previous   # then describe pod %s", s.pod.Namespace, s.pod.Name,
+		s.container, s.pod.Name)
+}
+
+// stopped returns a container with one of these names that does not work, if none works. It returns nil if one does, or
+// if no Pod shows such a container. A node limits the Pods to its own.
+func (p *path) stopped(node string, containers ...string) *stopped {
+	var found *stopped
+	for _, pod := range p.objects.Pods {
+		if node != "" && pod.Spec.NodeName != node {
+			continue
+		}
+		for i := range pod.Status.ContainerStatuses {
+			c := &pod.Status.ContainerStatuses[i]
+			if !slices.Contains(containers, c.Name) {
+				continue
+			}
+			if c.Ready {
+				return nil
+			}
+			found = cmp.Or(found, &stopped{pod, c.Name, whyStopped(c)})
+		}
+	}
+	return found
+}
+
+func whyStopped(c *corev1.ContainerStatus) string {
+	switch {
+	case c.State.Waiting != nil:
+		return c.State.Waiting.Reason
+	case c.State.Terminated != nil:
+		return fmt.Sprintf("terminated: %s, exit code %d", c.State.Terminated.Reason, c.State.Terminated.ExitCode)
+	}
+	return "its readiness probe fails"
+}
+
+// podWith returns a Pod on a node that has a container with one of these names; nil if there is none.
+func (p *path) podWith(node string, containers ...string) *corev1.Pod {
+	for _, pod := range p.objects.Pods {
+		if pod.Spec.NodeName == node && slices.ContainsFunc(pod.Spec.Containers, func(c corev1.Container) bool {
+			return slices.Contains(containers, c.Name)
+		}) {
+			return pod
+		}
+	}
+	return nil
+}

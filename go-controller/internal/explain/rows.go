@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package explain
+
+import (
+	"fmt"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube/objects"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
+)
+
+// ReasonNorthdStopped is the reason of rows that ovn-northd does not translate.
+const ReasonNorthdStopped = "NorthdStopped"
+
+// addRows adds whether the dataplane has what the controller wants it to have.
+func (p *path) addRows() {
+	if !p.layer2 {
+		p.add(Link{Name: LinkRows, State: Unused, Message: "no L2Domain announces the Service"})
+		return
+	}
+	object := "OVN"
+	if p.world.Cluster.OpenShiftSDN {
+		object = "annotations of nodes"
+	}
+	if c := p.verdict(v1alpha1.ReasonDatabaseUnreachable); c != nil {
+		link := Link{Name: LinkRows, Object: object, State: stateOf(c), Reason: c.Reason, Message: c.Message,
+			Command: "kubectl get pods -A -o wide | grep ovnkube   # is the northbound database running?"}
+		if s := p.stoppedOf(northboundNames()...); s != nil {
+			link.Message += "; " + s.String()
+			link.Command = s.command()
+		}
+		p.add(link)
+		return
+	}
+	if s := p.stoppedOf(northdNames()...); s != nil {
+		link := Link{Name: LinkRows, Object: object, State: Broken, Reason: ReasonNorthdStopped,
+			Message: "ovn-northd translates no changes: " + s.String(), Command: s.command()}
+		if p.announced != nil && p.announced.Status == metav1.ConditionTrue {
+			link.State = Warning
+			link.Message += "; OVN keeps what it has"
+		}
+		p.add(link)
+		return
+	}
+	if c := p.verdict(v1alpha1.ReasonDataplaneError, v1alpha1.ReasonMisplacedFlow, v1alpha1.ReasonTooManyBackends,
+		v1alpha1.ReasonProgramming); c != nil {
+		p.add(Link{Name: LinkRows, Object: object, State: stateOf(c), Reason: c.Reason, Message: c.Message,
+			Command: p.mendRows(c.Reason)})
+		return
+	}
+	if c := p.verdict(v1alpha1.ReasonNodeSilent); c != nil && p.hasAgents() {
+		p.add(Link{Name: LinkRows, Object: object, State: stateOf(c), Reason: c.Reason, Message: c.Message,
+			Command: "kubectl -n ovn-kubernetes get pods -o wide -l app.kubernetes.io/name=ovnkube-slb-node"})
+		return
+	}
+	p.add(p.programmed(object))
+}
+
+// programmed returns the link for rows about which no condition complains.
+func (p *path) programmed(object string) Link {
+	link := Link{Name: LinkRows, Object: object}
+	// The controller gives these reasons only for Services that OVN has.
+	later := []string{v1alpha1.ReasonSeveralActiveGateways, v1alpha1.ReasonStaleFlow, v1alpha1.ReasonNoGuard,
+		v1alpha1.ReasonNoEndpoints, v1alpha1.ReasonNoActiveGateway}
+	switch {
+	case p.announced == nil:
+		link.State, link.Reason = Unknown, v1alpha1.ReasonProgramming
+		link.Message = "the controller has not written condition " + v1alpha1.ConditionAnnounced
+	case p.announced.Status == metav1.ConditionTrue || slices.Contains(later, p.announced.Reason):
+		link.State, link.Message = OK, "programmed"
+		p.addUnwritable(&link)
+	default:
+		link.State, link.Message = Unused, "not announced: "+p.announced.Reason
+	}
+	return link
+}
+
+// addUnwritable adds a gateway whose zone can't be changed.
+func (p *path) addUnwritable(link *Link) {
+	for _, n := range p.gateways() {
+		if n.Agent != nil && n.Agent.Unwritable != "" {
+			link.State, link.Reason = Warning, v1alpha1.ReasonDatabaseUnreachable
+			link.Message = fmt.Sprintf("node %s applies no changes: %s; OVN keeps what it has", n.Name, n.Agent.Unwritable)
+			if s := p.stopped(n.Name, northboundNames()...); s != nil {
+				link.Command = s.command()
+			}
+		}
+	}
+}
+
+// stoppedOf is stopped for the databases that program the Service: with interconnect those of its active gateways.
+func (p *path) stoppedOf(containers ...string) *stopped {
+	if !p.hasAgents() {
+		return p.stopped("", containers...)
+	}
+	for _, n := range p.gateways() {
+		if s := p.stopped(n.Name, containers...); s != nil {
+			return s
+		}
+	}
+	return nil
+}
+
+func (p *path) hasAgents() bool { return p.world.Cluster.NoDatabase }
+
+func (p *path) mendRows(reason string) string {
+	switch reason {
+	case v1alpha1.ReasonTooManyBackends:
+		return "set --max-service-backends of the controller higher, or split the Service"
+	case v1alpha1.ReasonMisplacedFlow:
+		return "ovn-appctl -t ovn-northd inc-engine/recompute   # docs/architecture.md, Failure modes"
+	}
+	return "kubectl -n ovn-kubernetes logs -l app.kubernetes.io/name=ovnkube-slb --tail=100"
+}
+
+// gateways returns the active gateways of the addresses.
+func (p *path) gateways() []*world.Node {
+	var list []*world.Node
+	for _, a := range p.addrs() {
+		id, ok := p.layout.ConfiguredShardOf(p.allocation.PoolOf(a), a)
+		d := objects.Named(p.objects.Domains, id.Domain)
+		if !ok || d == nil {
+			continue
+		}
+		for _, s := range d.Status.Shards {
+			if n := objects.Named(p.objects.Nodes, s.Active); int(s.Index) == id.Index && n != nil {
+				list = append(list, p.objects.Node(n, p.Now))
+			}
+		}
+	}
+	return list
+}

@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package objects
+
+import (
+	"net/netip"
+	"slices"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube/convert"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/plan"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
+)
+
+// Options returns the settings with which objects are converted: those of a controller without flags.
+func (o *Objects) Options() convert.Options {
+	return convert.Options{DefaultClass: true, MetalLBAnnotations: true, DrainTaints: convert.DefaultDrainTaints(),
+		OpenShiftSDN: slices.ContainsFunc(o.Leases, func(l *coordinationv1.Lease) bool {
+			return l.Annotations[v1alpha1.AnnotationAgent] != ""
+		})}
+}
+
+// Snapshot converts the objects as the controller does.
+func (o *Objects) Snapshot(now time.Time) *world.Snapshot {
+	options := o.Options()
+	w := &world.Snapshot{Now: now, PrimaryNetworks: map[string]bool{}, ShardStates: map[world.ShardID]world.ShardState{},
+		Communities: map[string][]world.Finding{}, Leaving: map[netip.Addr]world.Key{}}
+	w.Cluster.OpenShiftSDN = options.OpenShiftSDN
+	namespaces := convert.Namespaces{}
+	for _, n := range o.Namespaces {
+		namespaces[n.Name] = n.Labels
+		if _, primary := n.Labels[convert.LabelPrimaryNetwork]; primary {
+			w.PrimaryNetworks[n.Name] = true
+		}
+	}
+	for _, p := range o.Pools {
+		w.Pools = append(w.Pools, convert.Pool(p, namespaces))
+	}
+	for _, n := range o.Nodes {
+		w.Nodes = append(w.Nodes, o.Node(n, now))
+	}
+	for _, d := range o.Domains {
+		w.Domains = append(w.Domains, convert.Domain(d, o.Pools, o.Nodes))
+	}
+	for _, s := range o.Services {
+		key := world.Key{Namespace: s.Namespace, Name: s.Name}
+		if ours, ok := convert.Service(s, convert.Slices(o.SlicesOf(key)), options); ok {
+			w.Services = append(w.Services, ours)
+		}
+	}
+	zones := world.ZonesOf(w.Nodes, true)
+	w.Cluster.NoDatabase = zones.Interconnect && zones.HasAgents
+	w.Cluster.Switch = o.mode()
+	o.addShards(w)
+	o.addBridges(w)
+	o.addBGP(w)
+	return w
+}
+
+// Node converts a node with the report of its guard or agent, if that has not expired.
+func (o *Objects) Node(n *corev1.Node, now time.Time) *world.Node {
+	out := convert.Node(n, o.Options())
+	l := Named(o.Leases, n.Name)
+	if l == nil {
+		return out
+	}
+	r := convert.ReadReport(l)
+	if Expired(l, now) {
+		if r.Zone == nil {
+			return out
+		}
+		silent := *r.Zone
+		silent.Silent = true
+		r = convert.Report{Zone: &silent}
+	}
+	return convert.WithReport(out, r)
+}
+
+// Expired reports whether the holder of a Lease has not renewed it in time.
+func Expired(l *coordinationv1.Lease, now time.Time) bool {
+	return l.Spec.RenewTime != nil && now.Sub(l.Spec.RenewTime.Time) > convert.ReportTime(l)
+}
+
+// mode returns the switch in force, as far as conditions show it.
+func (o *Objects) mode() world.Switch {
+	for _, p := range o.Pools {
+		if s, ok := convert.StoredSwitch(p); ok {
+			return s
+		}
+	}
+	off := func(conditions []metav1.Condition) bool {
+		c := meta.FindStatusCondition(conditions, v1alpha1.ConditionReady)
+		return c != nil && c.Reason == v1alpha1.ReasonDisabledByMode
+	}
+	is := convert.DefaultSwitch(convert.Options{})
+	for _, p := range o.Pools {
+		if off(p.Status.Conditions) {
+			is.Mode = world.Disabled
+			return is
+		}
+	}
+	for _, d := range o.Domains {
+		if off(d.Status.Conditions) {
+			is.Mode = world.BGPOnly
+		}
+	}
+	for _, p := range o.Peers {
+		if off(p.Status.Conditions) {
+			is.Mode = world.Layer2Only
+		}
+	}
+	return is
+}
+
+// addShards adds what the statuses of L2Domains report of the shards.
+func (o *Objects) addShards(w *world.Snapshot) {
+	chassis := map[string]string{}
+	for _, n := range w.Nodes {
+		chassis[n.Name] = n.Chassis
+	}
+	for _, d := range o.Domains {
+		for _, s := range d.Status.Shards {
+			state := world.ShardState{Active: chassis[s.Active], Settled: true}
+			for _, name := range s.Gateways {
+				if c := chassis[name]; c != "" {
+					state.Order = append(state.Order, c)
+				}
+			}
+			w.ShardStates[world.ShardID{Domain: d.Name, Index: int(s.Index)}] = state
+		}
+	}
+}
+
+// addBridges adds the bridges of the nodes: those that agents report, otherwise those that follow from the statuses of
+// L2Domains. A node is taken as attached to a network unless a status says that it is not.
+func (o *Objects) addBridges(w *world.Snapshot) {
+	w.Bridges = map[string]world.Bridges{}
+	for _, n := range w.Nodes {
+		if n.Chassis == "" {
+			continue
+		}
+		if n.Agent != nil && n.Agent.Bridges != nil {
+			w.Bridges[n.Chassis] = n.Agent.Bridges
+			continue
+		}
+		bridges := world.Bridges{}
+		for _, d := range o.Domains {
+			if bridge := bridgeOf(d, n); bridge != "" {
+				bridges[d.Spec.PhysicalNetwork] = bridge
+			}
+		}
+		w.Bridges[n.Chassis] = bridges
+	}
+}
+
+// bridgeOf returns the bridge of a node on the network of a domain, empty if there is none. A bridge whose name is not
+// known has that of the network.
+func bridgeOf(d *v1alpha1.L2Domain, n *world.Node) string {
+	if port, ok := n.Localnets[plan.LocalnetPort(d.Name)]; ok {
+		return port.Bridge
+	}
+	for _, out := range d.Status.ExcludedNodes {
+		if out.Name != n.Name {
+			continue
+		}
+		switch out.Reason {
+		case v1alpha1.ExcludedNotAttached:
+			return ""
+		case v1alpha1.ExcludedSharedGateway, v1alpha1.ExcludedNoGuard, v1alpha1.ExcludedPortMissing:
+			return n.GatewayBridge
+		}
+	}
+	return d.Spec.PhysicalNetwork
+}
+
+// addBGP adds the BGP objects, and the sessions that nodes report.
+func (o *Objects) addBGP(w *world.Snapshot) {
+	related := convert.RelatedObjects{Nodes: o.Nodes, Pools: o.Pools, Peers: map[string]*v1alpha1.BGPPeer{},
+		Profiles: map[string]*v1alpha1.BFDProfile{}}
+	for _, p := range o.Peers {
+		related.Peers[p.Name] = p
+	}
+	for _, p := range o.Profiles {
+		related.Profiles[p.Name] = p
+		w.Profiles = append(w.Profiles, p.Name)
+	}
+	related.Aliases, w.Communities = convert.ReadAliases(o.Communities)
+	for _, p := range o.Peers {
+		w.Peers = append(w.Peers, convert.Peer(withoutSecret(p), related))
+	}
+	for _, a := range o.Advertisements {
+		w.Advertisements = append(w.Advertisements, convert.Advertisement(a, related))
+	}
+	w.Sessions = map[string]map[string]world.PeerSession{}
+	for _, s := range o.NodeStatuses {
+		sessions := convert.Sessions(s)
+		if c := meta.FindStatusCondition(s.Status.Conditions, v1alpha1.ConditionReady); c != nil &&
+			c.Status == metav1.ConditionUnknown {
+			for peer := range sessions {
+				sessions[peer] = world.PeerSession{Unknown: true, Problem: c.Message}
+			}
+		}
+		w.Sessions[s.Name] = sessions
+	}
+}
+
+// withoutSecret returns a peer without the reference to its Secret, unless the controller has reported that the Secret
+// is missing.
+func withoutSecret(p *v1alpha1.BGPPeer) *v1alpha1.BGPPeer {
+	c := meta.FindStatusCondition(p.Status.Conditions, v1alpha1.ConditionAccepted)
+	if p.Spec.PasswordSecret == nil || c != nil && c.Reason == v1alpha1.ReasonSecretNotFound {
+		return p
+	}
+	out := p.DeepCopy()
+	out.Spec.PasswordSecret = nil
+	return out
+}
