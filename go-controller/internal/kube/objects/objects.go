@@ -3,15 +3,12 @@
 package objects
 
 import (
-	"bytes"
-	"fmt"
 	"slices"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/yaml"
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
@@ -87,87 +84,4 @@ func (o *Objects) Clone() *Objects {
 	out.NodeStatuses, out.Plans = slices.Clone(o.NodeStatuses), slices.Clone(o.Plans)
 	out.Leases, out.Pods = slices.Clone(o.Leases), slices.Clone(o.Pods)
 	return &out
-}
-
-// Set decodes YAML documents. Each object replaces the one of the same kind, namespace and name, or is added. It
-// returns what was set, in the form KIND/NAME. Unknown kinds and fields are errors.
-func (o *Objects) Set(documents []byte) ([]string, error) {
-	var set []string
-	for i, doc := range bytes.Split(bytes.TrimPrefix(documents, []byte("---\n")), []byte("\n---\n")) {
-		if len(bytes.TrimSpace(doc)) == 0 {
-			continue
-		}
-		name, err := o.set(doc)
-		if err != nil {
-			return nil, fmt.Errorf("document %d: %w", i+1, err)
-		}
-		set = append(set, name)
-	}
-	return set, nil
-}
-
-func (o *Objects) set(doc []byte) (string, error) {
-	var t metav1.PartialObjectMetadata
-	if err := yaml.Unmarshal(doc, &t); err != nil {
-		return "", err
-	}
-	var err error
-	switch t.Kind {
-	case "Service":
-		err = decode(doc, &o.Services)
-	case "EndpointSlice":
-		err = decode(doc, &o.Slices)
-	case "Node":
-		err = decode(doc, &o.Nodes)
-	case "Namespace":
-		err = decode(doc, &o.Namespaces)
-	case "IPAddressPool":
-		err = decode(doc, &o.Pools)
-	case "L2Domain":
-		err = decode(doc, &o.Domains)
-	case "BGPPeer":
-		err = decode(doc, &o.Peers)
-	case "BGPAdvertisement":
-		err = decode(doc, &o.Advertisements)
-	case "BFDProfile":
-		err = decode(doc, &o.Profiles)
-	case "Community":
-		err = decode(doc, &o.Communities)
-	case "BGPNodeStatus":
-		err = decode(doc, &o.NodeStatuses)
-	case "ServicePlan":
-		err = decode(doc, &o.Plans)
-	case "Lease":
-		err = decode(doc, &o.Leases)
-	case "Pod":
-		err = decode(doc, &o.Pods)
-	default:
-		err = fmt.Errorf("kind %q is not supported", t.Kind)
-	}
-	if err != nil {
-		return "", fmt.Errorf("%s %q: %w", t.Kind, t.Name, err)
-	}
-	return t.Kind + "/" + t.Name, nil
-}
-
-// object is a pointer to an API object.
-type object[T any] interface {
-	*T
-	metav1.Object
-}
-
-func decode[T any, P object[T]](doc []byte, list *[]P) error {
-	v := P(new(T))
-	if err := yaml.UnmarshalStrict(doc, v); err != nil {
-		return err
-	}
-	at := slices.IndexFunc(*list, func(o P) bool {
-		return o.GetName() == v.GetName() && o.GetNamespace() == v.GetNamespace()
-	})
-	if at < 0 {
-		*list = append(*list, v)
-		return nil
-	}
-	(*list)[at] = v
-	return nil
 }

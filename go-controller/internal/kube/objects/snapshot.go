@@ -210,7 +210,7 @@ func (o *Objects) addBGP(w *world.Snapshot) {
 	}
 }
 
-// withoutSecret returns a peer without the reference to its Secret, unless the controller has reported that the Secret
+// withoutSecret returns a peer whose password stands for its Secret, unless the controller has reported that the Secret
 // is missing.
 func withoutSecret(p *v1alpha1.BGPPeer) *v1alpha1.BGPPeer {
 	c := meta.FindStatusCondition(p.Status.Conditions, v1alpha1.ConditionAccepted)
@@ -218,6 +218,6 @@ func withoutSecret(p *v1alpha1.BGPPeer) *v1alpha1.BGPPeer {
 		return p
 	}
 	out := p.DeepCopy()
-	out.Spec.PasswordSecret = nil
+	out.Spec.PasswordSecret, out.Spec.Password = nil, "Secret "+p.Spec.PasswordSecret.Name
 	return out
 }

@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/urfave/cli/v2"
+	"k8s.io/apimachinery/pkg/util/duration"
+
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/explain"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube/objects"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
+)
+
+// bgpOptions are the options of command bgp.
+type bgpOptions struct {
+	connection
+	output
+}
+
+// Validate returns the first problem with the options, with its flag and value.
+func (o *bgpOptions) Validate() error { return o.output.validate(formatJSON, formatYAML, formatWide) }
+
+func bgpCommand() *cli.Command {
+	var o bgpOptions
+	return &cli.Command{
+		Name:  "bgp",
+		Usage: "show the BGP sessions and routes of all nodes",
+		Description: "Shows the sessions that nodes report (BGPNodeStatus), with the number of prefixes that they advertise, and the\n" +
+			"routes: which nodes advertise each address, to which peers.\n\n" +
+			"Example: kubectl slb bgp -o wide",
+		Flags: append(o.connection.flags(), o.output.flags("json, yaml or wide")...),
+		Action: func(c *cli.Context) error {
+			if err := cmp.Or(o.Validate(), noArguments(c)); err != nil {
+				return err
+			}
+			clients, err := o.connect()
+			if err != nil {
+				return err
+			}
+			cluster, err := clients.load(c.Context, nil)
+			if err != nil {
+				return err
+			}
+			now := time.Now()
+			report := bgpReport{Sessions: sessions(cluster), Routes: explain.Routes(cluster, now)}
+			if done, err := o.printAs(c.App.Writer, report); done || err != nil {
+				return err
+			}
+			report.print(c.App.Writer, now, o.format == formatWide)
+			return nil
+		},
+	}
+}
+
+// bgpReport is the output of command bgp.
+type bgpReport struct {
+	Sessions []nodeSession   `json:"sessions"`
+	Routes   []explain.Route `json:"routes"`
+}
+
+// nodeSession is a session and its node.
+type nodeSession struct {
+	Node     string `json:"node"`
+	RouterID string `json:"routerID,omitempty"`
+	v1alpha1.BGPSession
+}
+
+// sessions returns the sessions of all nodes, by node and peer.
+func sessions(cluster *objects.Objects) []nodeSession {
+	list := []nodeSession{}
+	for _, n := range cluster.NodeStatuses {
+		for _, s := range n.Status.Sessions {
+			list = append(list, nodeSession{n.Name, n.Status.RouterID, s})
+		}
+	}
+	slices.SortFunc(list, func(a, b nodeSession) int {
+		return cmp.Or(cmp.Compare(a.Node, b.Node), cmp.Compare(a.Peer, b.Peer))
+	})
+	return list
+}
+
+func (r *bgpReport) print(w io.Writer, now time.Time, wide bool) {
+	if len(r.Sessions) == 0 {
+		fmt.Fprintln(w, "No node reports a BGP session.")
+		return
+	}
+	t := table(w)
+	head := "NODE\tPEER\tADDRESS\tSTATE\tSINCE\tBFD\tIPv4\tIPv6"
+	if wide {
+		head += "\tASN\tLOCAL ADDRESS\tROUTER ID"
+	}
+	fmt.Fprintln(t, head+"\tLAST ERROR")
+	for i := range r.Sessions {
+		s := &r.Sessions[i]
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%d\t%d", s.Node, s.Peer, s.PeerAddress, s.State, since(s, now),
+			cmp.Or(string(s.BFD), "-"), s.AdvertisedIPv4, s.AdvertisedIPv6)
+		if wide {
+			fmt.Fprintf(t, "\t%d\t%s\t%s", s.PeerASN, cmp.Or(s.LocalAddress, "-"), cmp.Or(s.RouterID, "-"))
+		}
+		problem := s.LastError
+		if s.State == v1alpha1.BGPEstablished {
+			problem = "" // it is over
+		}
+		fmt.Fprintf(t, "\t%s\n", problem)
+	}
+	flush(t, w)
+	if len(r.Routes) == 0 {
+		fmt.Fprintln(w, "No BGPAdvertisement selects an address of a Service.")
+		return
+	}
+	t = table(w)
+	fmt.Fprintln(t, "ROUTE\tSERVICE\tADVERTISED BY\tTO\tWITHOUT SESSION")
+	for _, route := range r.Routes {
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\n", route.Address, route.Service, few(route.Nodes, wide), few(route.Peers, wide),
+			few(route.Idle, wide))
+	}
+	t.Flush()
+}
+
+func since(s *nodeSession, now time.Time) string {
+	if s.Since == nil {
+		return "-"
+	}
+	return duration.HumanDuration(now.Sub(s.Since.Time))
+}
+
+// few joins names, only the first ones unless all are wanted.
+func few(names []string, all bool) string {
+	const most = 3
+	switch {
+	case len(names) == 0:
+		return "-"
+	case len(names) > most && !all:
+		return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ","), len(names)-most)
+	}
+	return strings.Join(names, ",")
+}

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/urfave/cli/v2"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube"
+)
+
+// Categories of flags in the help.
+const (
+	categoryCluster = "Cluster:"
+	categoryOutput  = "Output:"
+)
+
+// connection are the options that select the cluster, with the names and the meaning that kubectl gives them.
+type connection struct {
+	kubeconfig, context, namespace string
+}
+
+func (o *connection) flags() []cli.Flag {
+	return []cli.Flag{
+		&cli.StringFlag{Name: "kubeconfig", Destination: &o.kubeconfig, Category: categoryCluster,
+			Usage: "kubeconfig `FILE`; if empty, that of KUBECONFIG, or ~/.kube/config"},
+		&cli.StringFlag{Name: "context", Destination: &o.context, Category: categoryCluster,
+			Usage: "`NAME` of the context in the kubeconfig"},
+		&cli.StringFlag{Name: "namespace", Aliases: []string{"n"}, Destination: &o.namespace, Category: categoryCluster,
+			Usage: "`NAMESPACE` of Services; if empty, that of the context"},
+	}
+}
+
+// clients are the clients of one cluster.
+type clients struct {
+	core kubernetes.Interface
+	ours *kube.Clients
+	// namespace is that of the flag or of the context.
+	namespace string
+}
+
+func (o *connection) connect() (*clients, error) {
+	rules := clientcmd.NewDefaultClientConfigLoadingRules()
+	rules.ExplicitPath = o.kubeconfig
+	overrides := &clientcmd.ConfigOverrides{CurrentContext: o.context,
+		Context: clientcmdapi.Context{Namespace: o.namespace}}
+	loader := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, overrides)
+	config, err := loader.ClientConfig()
+	if err != nil {
+		return nil, fmt.Errorf("read the kubeconfig: %w", err)
+	}
+	config.UserAgent = "kubectl-slb/" + version
+	config.QPS = -1 // about twenty requests for a command
+	c := &clients{}
+	if c.namespace, _, err = loader.Namespace(); err != nil {
+		return nil, fmt.Errorf("read the namespace of the context: %w", err)
+	}
+	if c.core, err = kubernetes.NewForConfig(config); err != nil {
+		return nil, fmt.Errorf("client of the API server: %w", err)
+	}
+	c.ours, err = kube.NewClients(config)
+	return c, err
+}
+
+// output is the format of the result.
+type output struct{ format string }
+
+// Formats of results. The empty format is for readers.
+const (
+	formatJSON = "json"
+	formatYAML = "yaml"
+	formatWide = "wide"
+)
+
+func (o *output) flags(formats string) []cli.Flag {
+	return []cli.Flag{&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Destination: &o.format,
+		Category: categoryOutput, Usage: "`FORMAT` of the output: " + formats + "; if empty, for readers"}}
+}
+
+// validate checks the format against the accepted ones.
+func (o *output) validate(formats ...string) error {
+	if o.format == "" {
+		return nil
+	}
+	for _, f := range formats {
+		if o.format == f {
+			return nil
+		}
+	}
+	return fmt.Errorf("--output %q: want one of %v", o.format, formats)
+}
+
+// oneArgument returns the only argument of a command.
+func oneArgument(c *cli.Context, what string) (string, error) {
+	if c.NArg() != 1 || c.Args().First() == "" {
+		return "", fmt.Errorf("%s: want one argument, %s, have %d", c.Command.Name, what, c.NArg())
+	}
+	return c.Args().First(), nil
+}
+
+// noArguments returns an error if a command has arguments.
+func noArguments(c *cli.Context) error {
+	if c.NArg() > 0 {
+		return errors.New(c.Command.Name + ": unexpected argument " + fmt.Sprintf("%q", c.Args().First()))
+	}
+	return nil
+}

@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/urfave/cli/v2"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
+
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube/convert"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube/objects"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/preview"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
+)
+
+// drainOptions are the options of commands drain and undrain.
+type drainOptions struct {
+	connection
+	reason  string
+	dryRun  bool
+	wait    bool
+	timeout time.Duration
+}
+
+// Validate returns the first problem with the options, with its flag and value.
+func (o *drainOptions) Validate() error {
+	if o.timeout < 0 {
+		return fmt.Errorf("--timeout %s: is negative", o.timeout)
+	}
+	return nil
+}
+
+func drainCommand() *cli.Command {
+	var o drainOptions
+	return &cli.Command{
+		Name:      "drain",
+		Usage:     "move the shards of a node to other gateways, and withdraw its BGP routes",
+		ArgsUsage: "NODE",
+		Description: "Sets the annotation " + v1alpha1.AnnotationDrain + " on the Node, which affects only this product: the label\n" +
+			"node.kubernetes.io/exclude-from-external-load-balancers has the same effect here, and others besides. Shows what\n" +
+			"moves, and waits until it has moved. Pods stay; kubectl drain moves them.\n\n" +
+			"Example: kubectl slb drain n1 --reason 'new kernel'",
+		Flags: append(o.connection.flags(),
+			&cli.StringFlag{Name: "reason", Destination: &o.reason, Value: "kubectl slb drain",
+				Usage: "`TEXT` for other administrators"},
+			&cli.BoolFlag{Name: "dry-run", Destination: &o.dryRun, Usage: "show what would move, and change nothing"},
+			&cli.BoolFlag{Name: "wait", Destination: &o.wait, Value: true,
+				Usage: "wait until the node is active for no shard and has no BGP session"},
+			&cli.DurationFlag{Name: "timeout", Destination: &o.timeout, Value: 2 * time.Minute, Usage: "how long to wait"}),
+		Action: func(c *cli.Context) error {
+			name, err := o.node(c)
+			if err != nil {
+				return err
+			}
+			return o.drain(c, name)
+		},
+	}
+}
+
+func undrainCommand() *cli.Command {
+	var o drainOptions
+	return &cli.Command{
+		Name:      "undrain",
+		Usage:     "let a node carry shards and advertise routes again",
+		ArgsUsage: "NODE",
+		Description: "Removes the annotation " + v1alpha1.AnnotationDrain + " from the Node. Shards that have moved stay where they\n" +
+			"are, unless the L2Domain sets preempt. Names other signals that still drain the node.\n\n" +
+			"Example: kubectl slb undrain n1",
+		Flags: append(o.connection.flags(),
+			&cli.BoolFlag{Name: "dry-run", Destination: &o.dryRun, Usage: "show what would move, and change nothing"}),
+		Action: func(c *cli.Context) error {
+			name, err := o.node(c)
+			if err != nil {
+				return err
+			}
+			return o.undrain(c, name)
+		},
+	}
+}
+
+func (o *drainOptions) node(c *cli.Context) (string, error) {
+	if err := o.Validate(); err != nil {
+		return "", err
+	}
+	return oneArgument(c, "NODE")
+}
+
+// change shows what an edit of the annotation of a node moves, and makes it. A nil value removes the annotation.
+func (o *drainOptions) change(c *cli.Context, name string, value *string) (*clients, *corev1.Node, error) {
+	clients, err := o.connect()
+	if err != nil {
+		return nil, nil, err
+	}
+	before, err := clients.load(c.Context, nil)
+	if err != nil {
+		return nil, nil, err
+	}
+	n := objects.Named(before.Nodes, name)
+	if n == nil {
+		return nil, nil, fmt.Errorf("node %q: not found", name)
+	}
+	edited := n.DeepCopy()
+	if edited.Annotations == nil {
+		edited.Annotations = map[string]string{}
+	}
+	delete(edited.Annotations, v1alpha1.AnnotationDrain)
+	if value != nil {
+		edited.Annotations[v1alpha1.AnnotationDrain] = *value
+	}
+	after := before.Clone()
+	after.Nodes[slices.Index(before.Nodes, n)] = edited
+	printMoves(c.App.Writer, preview.Compare(before, after, time.Now()))
+	if o.dryRun {
+		fmt.Fprintln(c.App.Writer, "dry run: nothing was changed")
+		return clients, edited, nil
+	}
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
+		"annotations": map[string]any{v1alpha1.AnnotationDrain: value}}})
+	if err != nil {
+		return nil, nil, fmt.Errorf("encode the annotation: %w", err)
+	}
+	_, err = clients.core.CoreV1().Nodes().Patch(c.Context, name, types.MergePatchType, patch, metav1.PatchOptions{})
+	if err != nil {
+		return nil, nil, fmt.Errorf("set annotation %s of node %s: %w", v1alpha1.AnnotationDrain, name, err)
+	}
+	return clients, edited, nil
+}
+
+// printMoves shows shards that move, and BGP sessions that change.
+func printMoves(w io.Writer, c *preview.Changes) {
+	moves := preview.Changes{Sessions: c.Sessions, Problems: c.Problems}
+	for _, s := range c.Shards {
+		if s.From != s.To {
+			moves.Shards = append(moves.Shards, s)
+		}
+	}
+	text := moves.Text(0)
+	if text == "" {
+		text = "Nothing moves.\n"
+	}
+	fmt.Fprint(w, text)
+}
+
+func (o *drainOptions) drain(c *cli.Context, name string) error {
+	clients, _, err := o.change(c, name, &o.reason)
+	if err != nil || o.dryRun {
+		return err
+	}
+	fmt.Fprintf(c.App.Writer, "node %s drains\n", name)
+	if !o.wait {
+		return nil
+	}
+	left := "its state is not known yet"
+	err = wait.PollUntilContextTimeout(c.Context, time.Second, o.timeout, true, func(ctx context.Context) (bool, error) {
+		cluster, err := clients.load(ctx, nil)
+		if err != nil {
+			return false, err
+		}
+		left = remaining(cluster, name)
+		return left == "", nil
+	})
+	switch {
+	case errors.Is(err, context.DeadlineExceeded):
+		return fmt.Errorf("node %s has not drained within %s (--timeout): %s", name, o.timeout, left)
+	case err != nil:
+		return fmt.Errorf("wait until node %s has drained: %w", name, err)
+	}
+	fmt.Fprintf(c.App.Writer, "node %s has drained: it is active for no shard and has no BGP session\n", name)
+	return nil
+}
+
+// remaining returns what a draining node still carries; empty if there is nothing.
+func remaining(cluster *objects.Objects, name string) string {
+	var parts []string
+	for _, d := range cluster.Domains {
+		for _, s := range d.Status.Shards {
+			if s.Active != name {
+				continue
+			}
+			text := fmt.Sprintf("shard %s/%d with %d addresses", d.Name, s.Index, s.Addresses)
+			if len(s.Gateways) == 1 {
+				text += ", which has no other gateway"
+			}
+			parts = append(parts, text)
+		}
+	}
+	if status := objects.Named(cluster.NodeStatuses, name); status != nil {
+		for _, s := range status.Status.Sessions {
+			if s.State == v1alpha1.BGPEstablished {
+				parts = append(parts, "the session with BGPPeer "+s.Peer)
+			}
+		}
+	}
+	return strings.Join(parts, ", ")
+}
+
+func (o *drainOptions) undrain(c *cli.Context, name string) error {
+	_, n, err := o.change(c, name, nil)
+	if err != nil || o.dryRun {
+		return err
+	}
+	other := convert.Node(n, convert.Options{DrainTaints: convert.DefaultDrainTaints()}).Draining
+	if other != "" {
+		fmt.Fprintf(c.App.Writer, "node %s still drains: %s\n", name, other)
+		return nil
+	}
+	fmt.Fprintf(c.App.Writer, "node %s no longer drains\n", name)
+	return nil
+}

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"fmt"
+	"net/netip"
+	"strings"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/explain"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
+)
+
+// explainOptions are the options of command explain.
+type explainOptions struct {
+	connection
+	output
+	from string
+}
+
+// Validate returns the first problem with the options, with its flag and value.
+func (o *explainOptions) Validate() error {
+	if _, err := netip.ParseAddr(o.from); err != nil && o.from != "" {
+		return fmt.Errorf("--from %q: not an IP address", o.from)
+	}
+	return o.output.validate(formatJSON, formatYAML)
+}
+
+func explainCommand() *cli.Command {
+	var o explainOptions
+	return &cli.Command{
+		Name:      "explain",
+		Usage:     "show whether a Service is reachable, and the first broken link on the way to it",
+		ArgsUsage: "SERVICE | NAMESPACE/SERVICE",
+		Description: "Follows the path Service, pool, address, L2Domain, shard, gateway, rows, clients, endpoints, BGP. The first\n" +
+			"broken link is named first, with its cause and a command against it.\n\n" +
+			"Exit code: 0 reachable, 3 not (known to be) reachable, 1 error.\n\n" +
+			"Example: kubectl slb explain shop/web --from 198.51.100.7",
+		Flags: append(append(o.connection.flags(), o.output.flags("json or yaml")...),
+			&cli.StringFlag{Name: "from", Destination: &o.from, Usage: "`ADDRESS` of a client: also checks whether it is admitted"}),
+		Action: func(c *cli.Context) error {
+			if err := o.Validate(); err != nil {
+				return err
+			}
+			name, err := oneArgument(c, "SERVICE")
+			if err != nil {
+				return err
+			}
+			return o.run(c, name)
+		},
+	}
+}
+
+func (o *explainOptions) run(c *cli.Context, name string) error {
+	clients, err := o.connect()
+	if err != nil {
+		return err
+	}
+	key := serviceKey(name, clients.namespace)
+	cluster, err := clients.load(c.Context, &key)
+	if err != nil {
+		return err
+	}
+	from, _ := netip.ParseAddr(o.from) // validated
+	result := explain.Explain(cluster, explain.Question{Service: key, From: from, Now: time.Now()})
+	if done, err := o.printAs(c.App.Writer, result); err != nil {
+		return err
+	} else if !done {
+		fmt.Fprint(c.App.Writer, result.Text(painter(c.App.Writer)))
+	}
+	if result.Reachable != explain.Yes {
+		return errNotReachable
+	}
+	return nil
+}
+
+// serviceKey reads NAMESPACE/NAME or NAME.
+func serviceKey(text, namespace string) world.Key {
+	if before, name, ok := strings.Cut(text, "/"); ok && before != "service" && before != "svc" && before != "services" {
+		return world.Key{Namespace: before, Name: name}
+	}
+	_, name, ok := strings.Cut(text, "/")
+	if !ok {
+		name = text
+	}
+	return world.Key{Namespace: namespace, Name: name}
+}

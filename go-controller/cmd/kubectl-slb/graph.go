@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/graph"
+)
+
+// graphOptions are the options of command graph.
+type graphOptions struct {
+	connection
+	file string
+}
+
+func graphCommand() *cli.Command {
+	var o graphOptions
+	return &cli.Command{
+		Name:  "graph",
+		Usage: "draw L2Domains, shards, gateways and addresses as SVG",
+		Description: "Green lines lead from each shard to its active gateway, dashed ones to the others.\n\n" +
+			"Example: kubectl slb graph --file slb.svg",
+		Flags: append(o.connection.flags(), &cli.StringFlag{Name: "file", Destination: &o.file, Category: categoryOutput,
+			Usage: "`FILE` to write; if empty, standard output"}),
+		Action: func(c *cli.Context) error {
+			if err := noArguments(c); err != nil {
+				return err
+			}
+			clients, err := o.connect()
+			if err != nil {
+				return err
+			}
+			cluster, err := clients.load(c.Context, nil)
+			if err != nil {
+				return err
+			}
+			picture := graph.Render(cluster, time.Now())
+			if o.file == "" {
+				fmt.Fprint(c.App.Writer, picture)
+				return nil
+			}
+			if err := os.WriteFile(o.file, []byte(picture), 0o644); err != nil { //nolint:gosec // a picture for others
+				return fmt.Errorf("--file: %w", err)
+			}
+			return nil
+		},
+	}
+}

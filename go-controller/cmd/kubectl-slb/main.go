@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Command kubectl-slb is a kubectl plugin that shows why an address of a Service is not reachable, and operates the
+// service load balancers of OVN-Kubernetes. It uses the Kubernetes API only.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/urfave/cli/v2"
+)
+
+// version is set by the linker.
+var version = "dev"
+
+// Exit codes.
+const (
+	exitOK = 0
+	// exitError means that the command failed, so that its question has no answer.
+	exitError = 1
+	// exitNotReachable means that a Service is not known to be reachable, or would not be after an edit.
+	exitNotReachable = 3
+)
+
+// errNotReachable makes the command exit with exitNotReachable. Its output has said why.
+var errNotReachable = errors.New("not reachable")
+
+func main() { os.Exit(run()) }
+
+func run() int {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	app := newApp()
+	err := app.RunContext(ctx, arranged(app, os.Args))
+	switch {
+	case err == nil:
+		return exitOK
+	case errors.Is(err, errNotReachable):
+		return exitNotReachable
+	}
+	fmt.Fprintln(os.Stderr, "kubectl slb:", err)
+	return exitError
+}
+
+func newApp() *cli.App {
+	return &cli.App{
+		Name:    "kubectl slb",
+		Usage:   "inspect and operate the service load balancers of OVN-Kubernetes",
+		Version: version,
+		Commands: []*cli.Command{
+			explainCommand(),
+			statusCommand(),
+			bgpCommand(),
+			drainCommand(),
+			undrainCommand(),
+			planCommand(),
+			graphCommand(),
+			completionCommand(),
+			completeCommand(),
+		},
+		HideHelpCommand: true,
+		ExitErrHandler:  func(*cli.Context, error) {}, // run prints the error
+	}
+}

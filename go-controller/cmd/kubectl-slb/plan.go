@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/explain"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube/objects"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/preview"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
+)
+
+// maxShownServices is the number of Services that the output for readers lists.
+const maxShownServices = 50
+
+// planOptions are the options of command plan.
+type planOptions struct {
+	connection
+	output
+	files   cli.StringSlice
+	deleted cli.StringSlice
+}
+
+// Validate returns the first problem with the options, with its flag and value.
+func (o *planOptions) Validate() error {
+	if len(o.files.Value())+len(o.deleted.Value()) == 0 {
+		return errors.New("--filename: want a FILE with the objects after the edit, or --delete")
+	}
+	for _, name := range o.deleted.Value() {
+		if kind, _, ok := strings.Cut(name, "/"); !ok || kindOf(kind) == "" {
+			return fmt.Errorf("--delete %q: want KIND/NAME of an IPAddressPool, L2Domain, BGPPeer or BGPAdvertisement", name)
+		}
+	}
+	return o.output.validate(formatJSON, formatYAML, formatWide)
+}
+
+// kindOf returns the kind for a name of it that kubectl accepts, for example ipaddresspools; empty if there is none.
+func kindOf(name string) string {
+	name = strings.TrimSuffix(strings.ToLower(name), "s")
+	for _, kind := range []string{"IPAddressPool", "L2Domain", "BGPPeer", "BGPAdvertisement", "BFDProfile", "Community"} {
+		if name == strings.ToLower(kind) {
+			return kind
+		}
+	}
+	return ""
+}
+
+func planCommand() *cli.Command {
+	var o planOptions
+	return &cli.Command{
+		Name:  "plan",
+		Usage: "show what an edit of pools, L2Domains or BGP objects would change, without making it",
+		Description: "Decides about the cluster with and without the edit, with the code of the controller, and shows which Services\n" +
+			"lose, gain or change what, which shards move, and which BGP sessions and routes change. Nothing is written.\n\n" +
+			"Exit code: 0 no Service loses anything, 3 a Service loses something, 1 error.\n\n" +
+			"Example: kubectl slb plan -f pool.yaml",
+		Flags: append(append(o.connection.flags(), o.output.flags("json, yaml or wide (all Services)")...),
+			&cli.StringSliceFlag{Name: "filename", Aliases: []string{"f"}, Destination: &o.files,
+				Usage: "`FILE` with the objects after the edit; - for standard input"},
+			&cli.StringSliceFlag{Name: "delete", Destination: &o.deleted, Usage: "`KIND/NAME` of an object to delete"}),
+		Action: func(c *cli.Context) error {
+			if err := o.Validate(); err != nil {
+				return err
+			}
+			if err := noArguments(c); err != nil {
+				return err
+			}
+			return o.run(c)
+		},
+	}
+}
+
+func (o *planOptions) run(c *cli.Context) error {
+	clients, err := o.connect()
+	if err != nil {
+		return err
+	}
+	before, err := clients.load(c.Context, nil)
+	if err != nil {
+		return err
+	}
+	now := time.Now()
+	after, err := o.edited(before, c.App.Reader, now)
+	if err != nil {
+		return err
+	}
+	changes := preview.Compare(before, after, now)
+	most := maxShownServices
+	if o.format == formatWide {
+		most = 0
+	}
+	done, err := o.printAs(c.App.Writer, changes)
+	switch {
+	case err != nil:
+		return err
+	case !done && changes.Empty():
+		fmt.Fprintln(c.App.Writer, "Nothing changes.")
+	case !done:
+		fmt.Fprint(c.App.Writer, colouredChanges(changes.Text(most), painter(c.App.Writer)))
+		fmt.Fprintf(c.App.Writer, "unchanged: %s\n", world.Count(changes.Unchanged, "Service"))
+	}
+	if len(before.Unread) > 0 {
+		fmt.Fprintf(c.App.ErrWriter, "note: not read, because the API server does not allow it: %s\n",
+			strings.Join(before.Unread, ", "))
+	}
+	if changes.Disrupts() {
+		return errNotReachable
+	}
+	return nil
+}
+
+// edited returns the cluster after the edit.
+func (o *planOptions) edited(before *objects.Objects, stdin io.Reader, now time.Time) (*objects.Objects, error) {
+	after := before.Clone()
+	for _, name := range o.files.Value() {
+		read := func() ([]byte, error) { return os.ReadFile(name) } //nolint:gosec // the user names the file
+		if name == "-" {
+			read = func() ([]byte, error) { return io.ReadAll(stdin) }
+		}
+		text, err := read()
+		if err != nil {
+			return nil, fmt.Errorf("--filename: %w", err)
+		}
+		if _, err := after.Edit(text, now); err != nil {
+			return nil, fmt.Errorf("--filename %s: %w", name, err)
+		}
+	}
+	for _, name := range o.deleted.Value() {
+		kind, object, _ := strings.Cut(name, "/") // validated
+		if !after.Delete(kindOf(kind), object) {
+			return nil, fmt.Errorf("--delete %s: there is no such object", name)
+		}
+	}
+	return after, nil
+}
+
+// colouredChanges paints the effect at the start of each line.
+func colouredChanges(text string, paint explain.Paint) string {
+	var b strings.Builder
+	for line := range strings.Lines(text) {
+		word, rest, _ := strings.Cut(line, " ")
+		switch word {
+		case string(preview.Loses), "problem:":
+			word = paint(explain.Broken, word)
+		case string(preview.Gains):
+			word = paint(explain.OK, word)
+		case string(preview.Alters):
+			word = paint(explain.Warning, word)
+		}
+		b.WriteString(word + " " + rest)
+	}
+	return b.String()
+}

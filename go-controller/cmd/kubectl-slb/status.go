@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/explain"
+)
+
+// refreshInterval is the time between two overviews of --watch.
+const refreshInterval = 2 * time.Second
+
+// statusOptions are the options of command status.
+type statusOptions struct {
+	connection
+	output
+	watch bool
+}
+
+// Validate returns the first problem with the options, with its flag and value.
+func (o *statusOptions) Validate() error {
+	return o.output.validate(formatJSON, formatYAML, formatWide)
+}
+
+func statusCommand() *cli.Command {
+	var o statusOptions
+	return &cli.Command{
+		Name:  "status",
+		Usage: "show L2Domains, pools, BGP sessions, and what is wrong",
+		Description: "Shows each L2Domain with the active gateways of its shards, how full the pools are, the sessions of each\n" +
+			"BGPPeer, and everything that is wrong, with commands against it. -o wide adds the order of the gateways.\n\n" +
+			"Example: kubectl slb status --watch",
+		Flags: append(append(o.connection.flags(), o.output.flags("json, yaml or wide")...),
+			&cli.BoolFlag{Name: "watch", Aliases: []string{"w"}, Destination: &o.watch,
+				Usage: "show the status again whenever it changes, until interrupted"}),
+		Action: func(c *cli.Context) error {
+			if err := cmp.Or(o.Validate(), noArguments(c)); err != nil {
+				return err
+			}
+			return o.run(c)
+		},
+	}
+}
+
+func (o *statusOptions) run(c *cli.Context) error {
+	clients, err := o.connect()
+	if err != nil {
+		return err
+	}
+	last := ""
+	ticks := time.NewTicker(refreshInterval)
+	defer ticks.Stop()
+	for {
+		text, err := o.text(c.Context, clients, painter(c.App.Writer))
+		switch {
+		case err != nil && (!o.watch || last == ""):
+			return err
+		case err != nil:
+			text = last + "\nnot refreshed: " + err.Error() + "\n"
+		}
+		if text != last {
+			if o.watch && colours(c.App.Writer) {
+				text = "\x1b[2J\x1b[H" + text // clear the screen
+			}
+			fmt.Fprint(c.App.Writer, text)
+		}
+		if last = text; !o.watch {
+			return nil
+		}
+		select {
+		case <-c.Context.Done():
+			return nil
+		case <-ticks.C:
+		}
+	}
+}
+
+func (o *statusOptions) text(ctx context.Context, clients *clients, paint explain.Paint) (string, error) {
+	cluster, err := clients.load(ctx, nil)
+	if err != nil {
+		return "", err
+	}
+	var b strings.Builder
+	overview := explain.Summarize(cluster, time.Now())
+	if done, err := o.printAs(&b, overview); done || err != nil {
+		return b.String(), err
+	}
+	printOverview(&b, overview, paint, o.format == formatWide)
+	return b.String(), nil
+}
+
+// table returns a writer of columns. Cells that are painted must be in the last column.
+func table(w io.Writer) *tabwriter.Writer { return tabwriter.NewWriter(w, 0, 0, 2, ' ', 0) }
+
+func printOverview(w io.Writer, v *explain.Overview, paint explain.Paint, wide bool) {
+	printDomains(w, v.Domains, paint, wide)
+	if len(v.Pools) > 0 {
+		t := table(w)
+		fmt.Fprintln(t, "POOL\tIPv4\tIPv6\tSTATE")
+		for _, p := range v.Pools {
+			fmt.Fprintf(t, "%s\t%s\t%s\t%s\n", p.Name, bar(p.IPv4), bar(p.IPv6), stateText(paint, p.State, p.Reason))
+		}
+		flush(t, w)
+	}
+	if len(v.Peers) > 0 {
+		t := table(w)
+		fmt.Fprintln(t, "BGP PEER\tADDRESS\tASN\tSESSIONS\tSTATE")
+		for _, p := range v.Peers {
+			fmt.Fprintf(t, "%s\t%s\t%d\t%d of %d\t%s\n", p.Name, p.Address, p.ASN, p.Established, p.Sessions,
+				stateText(paint, p.State, p.Reason))
+		}
+		flush(t, w)
+	}
+	fmt.Fprintf(w, "Services: %d of %d announced\n", v.Announced, v.Services)
+	if len(v.Findings) == 0 {
+		fmt.Fprintln(w, paint(explain.OK, "Nothing is wrong, as far as the cluster shows."))
+	} else {
+		fmt.Fprintln(w, "\nWhat is wrong:")
+	}
+	for _, f := range v.Findings {
+		fmt.Fprintf(w, "  %s %s: %s: %s\n", paint(f.State, fmt.Sprintf("%-7s", f.State)), f.Object, f.Reason, f.Message)
+		if f.Command != "" {
+			fmt.Fprintf(w, "          %s\n", f.Command)
+		}
+	}
+	for _, note := range v.Notes {
+		fmt.Fprintf(w, "\nnote: %s\n", note)
+	}
+}
+
+func printDomains(w io.Writer, domains []explain.DomainOverview, paint explain.Paint, wide bool) {
+	if len(domains) == 0 {
+		return
+	}
+	t := table(w)
+	head := "L2DOMAIN\tNETWORK\tNODES\tSHARDS: ACTIVE GATEWAY (ADDRESSES)\tSTATE"
+	if wide {
+		head = "L2DOMAIN\tNETWORK\tNODES\tSHARDS: GATEWAYS IN ORDER, *ACTIVE (ADDRESSES)\tSTATE"
+	}
+	fmt.Fprintln(t, head)
+	for _, d := range domains {
+		network := d.PhysicalNetwork
+		if d.VLAN != 0 {
+			network += fmt.Sprintf(" vlan %d", d.VLAN)
+		}
+		texts := shards(&d, wide)
+		fmt.Fprintf(t, "%s\t%s\t%d\t%s\t%s\n", d.Name, network, d.EligibleNodes, texts[0], stateText(paint, d.State, d.Reason))
+		for _, text := range texts[1:] {
+			fmt.Fprintf(t, "\t\t\t%s\t\n", text)
+		}
+	}
+	flush(t, w)
+}
+
+// shards returns lines about the shards of a domain, at least one: one per active gateway or, if wide, one per shard.
+func shards(d *explain.DomainOverview, wide bool) []string {
+	if len(d.Shards) == 0 {
+		return []string{"none in use"}
+	}
+	var lines, active []string
+	indexes, addresses := map[string][]string{}, map[string]int32{}
+	for _, s := range d.Shards {
+		var gateways []string
+		for _, name := range s.Gateways {
+			if name == s.Active {
+				name = "*" + name
+			}
+			gateways = append(gateways, name)
+		}
+		lines = append(lines, fmt.Sprintf("%d: %s (%d)", s.Index, strings.Join(gateways, " "), s.Addresses))
+		name := cmp.Or(s.Active, "none")
+		indexes[name] = append(indexes[name], fmt.Sprint(s.Index))
+		addresses[name] += s.Addresses
+		active = append(active, name)
+	}
+	if wide {
+		return lines
+	}
+	slices.Sort(active)
+	lines = nil
+	for _, name := range slices.Compact(active) {
+		lines = append(lines, fmt.Sprintf("%s: %s (%d)", strings.Join(indexes[name], " "), name, addresses[name]))
+	}
+	return lines
+}
+
+func flush(t *tabwriter.Writer, w io.Writer) {
+	t.Flush()
+	fmt.Fprintln(w)
+}
+
+func stateText(paint explain.Paint, s explain.State, reason string) string {
+	if reason == "" {
+		return paint(s, string(s))
+	}
+	return paint(s, string(s)) + " " + reason
+}
+
+// bar returns a picture of how many addresses are in use.
+func bar(u explain.Usage) string {
+	const width = 10
+	all := u.Assigned + u.CoolingDown + u.Available
+	if all <= 0 {
+		return "-"
+	}
+	full := int(float64(u.Assigned+u.CoolingDown)/float64(all)*width + 0.999)
+	text := fmt.Sprintf("[%s%s] %d/%d", strings.Repeat("#", min(full, width)), strings.Repeat(".", width-min(full, width)),
+		u.Assigned, all)
+	if u.CoolingDown > 0 {
+		text += fmt.Sprintf(" (%d cooling down)", u.CoolingDown)
+	}
+	return text
+}

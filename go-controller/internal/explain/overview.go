@@ -1,0 +1,263 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package explain
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube/convert"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube/objects"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
+)
+
+// Overview is the state of the service load balancers of a cluster. Lists are sorted by name.
+type Overview struct {
+	Domains []DomainOverview `json:"l2Domains,omitempty"`
+	Pools   []PoolOverview   `json:"ipAddressPools,omitempty"`
+	Peers   []PeerOverview   `json:"bgpPeers,omitempty"`
+	// Services are the Services that we serve, and Announced those whose condition Announced is True.
+	Services  int `json:"services"`
+	Announced int `json:"announced"`
+	// Findings are what is wrong: what is Broken first.
+	Findings []Finding `json:"findings,omitempty"`
+	Notes    []string  `json:"notes,omitempty"`
+}
+
+// DomainOverview is an L2Domain and its shards with addresses.
+type DomainOverview struct {
+	Name            string                 `json:"name"`
+	PhysicalNetwork string                 `json:"physicalNetwork"`
+	VLAN            int32                  `json:"vlan,omitempty"`
+	State           State                  `json:"state"`
+	Reason          string                 `json:"reason,omitempty"`
+	EligibleNodes   int32                  `json:"eligibleNodes"`
+	Shards          []v1alpha1.ShardStatus `json:"shards,omitempty"`
+}
+
+// PoolOverview is the usage of a pool.
+type PoolOverview struct {
+	Name   string `json:"name"`
+	State  State  `json:"state"`
+	Reason string `json:"reason,omitempty"`
+	IPv4   Usage  `json:"ipv4"`
+	IPv6   Usage  `json:"ipv6"`
+}
+
+// Usage counts the addresses of a family in a pool.
+type Usage struct {
+	Assigned    int64 `json:"assigned"`
+	CoolingDown int64 `json:"coolingDown,omitempty"`
+	Available   int64 `json:"available"`
+}
+
+// PeerOverview is a BGPPeer and the number of its sessions.
+type PeerOverview struct {
+	Name        string `json:"name"`
+	Address     string `json:"address,omitempty"`
+	ASN         int64  `json:"asn,omitempty"`
+	State       State  `json:"state"`
+	Reason      string `json:"reason,omitempty"`
+	Established int    `json:"established"`
+	Sessions    int    `json:"sessions"`
+}
+
+// Finding is something that is wrong with an object.
+type Finding struct {
+	State State `json:"state"`
+	// Object is KIND NAME.
+	Object  string `json:"object"`
+	Reason  string `json:"reason"`
+	Message string `json:"message"`
+	Command string `json:"command,omitempty"`
+}
+
+// Summarize returns the overview of a cluster.
+func Summarize(o *objects.Objects, now time.Time) *Overview {
+	v := &overview{path: path{objects: o, Question: Question{Now: now}}, out: &Overview{}}
+	for _, d := range sorted(o.Domains) {
+		v.addDomain(d)
+	}
+	for _, p := range sorted(o.Pools) {
+		v.addPool(p)
+	}
+	for _, p := range sorted(o.Peers) {
+		v.addPeer(p)
+	}
+	for _, a := range sorted(o.Advertisements) {
+		v.addCondition("BGPAdvertisement", a.Name, a.Status.Conditions, v1alpha1.ConditionAccepted)
+	}
+	v.addNodes()
+	v.addStopped()
+	v.addServices()
+	slices.SortStableFunc(v.out.Findings, func(a, b Finding) int { return cmp.Compare(rank(a.State), rank(b.State)) })
+	v.out.Notes = v.notes()
+	return v.out
+}
+
+// overview collects an Overview. The path in it is that of no Service.
+type overview struct {
+	path
+	out *Overview
+}
+
+func rank(s State) int { return slices.Index([]State{Broken, Unknown, Warning}, s) }
+
+func sorted[T metav1.Object](list []T) []T {
+	return slices.SortedFunc(slices.Values(list), func(a, b T) int {
+		return cmp.Or(cmp.Compare(a.GetNamespace(), b.GetNamespace()), cmp.Compare(a.GetName(), b.GetName()))
+	})
+}
+
+// addCondition adds a finding unless a condition is True. It returns the state of the object and the reason if it is
+// not OK.
+func (v *overview) addCondition(kind, name string, conditions []metav1.Condition, types ...string) (State, string) {
+	for _, t := range types {
+		c := meta.FindStatusCondition(conditions, t)
+		switch {
+		case c == nil:
+			return Unknown, ReasonNotProcessed
+		case c.Status == metav1.ConditionTrue && !weak(c.Reason):
+			continue
+		}
+		f := Finding{State: Warning, Object: kind + " " + name, Reason: c.Reason, Message: c.Message}
+		if c.Status != metav1.ConditionTrue {
+			f.State = stateOf(c)
+		}
+		v.out.Findings = append(v.out.Findings, f)
+		return f.State, f.Reason
+	}
+	return OK, ""
+}
+
+// weak reports whether a reason of a condition that is True is worth the attention of an administrator.
+func weak(reason string) bool {
+	return slices.Contains([]string{v1alpha1.ReasonTooFewGateways, v1alpha1.ReasonGatewaysDraining,
+		v1alpha1.ReasonPartlyUsable, v1alpha1.ReasonProfileNotFound, v1alpha1.ReasonPeerNotFound,
+		v1alpha1.ReasonPoolNotFound, v1alpha1.ReasonDuplicatePeer, v1alpha1.ReasonAttributesDiffer,
+		v1alpha1.ReasonAggregateTooWide}, reason)
+}
+
+func (v *overview) addDomain(d *v1alpha1.L2Domain) {
+	is := DomainOverview{Name: d.Name, PhysicalNetwork: d.Spec.PhysicalNetwork, VLAN: d.Spec.VLAN,
+		EligibleNodes: d.Status.EligibleNodes, Shards: d.Status.Shards}
+	is.State, is.Reason = v.addCondition("L2Domain", d.Name, d.Status.Conditions, v1alpha1.ConditionAccepted,
+		v1alpha1.ConditionReady)
+	for i := range d.Status.ExcludedNodes {
+		out := &d.Status.ExcludedNodes[i]
+		if out.Reason != v1alpha1.ExcludedEnoughGateways && out.Reason != v1alpha1.ExcludedNotAttached {
+			v.out.Findings = append(v.out.Findings, Finding{State: Warning, Object: "L2Domain " + d.Name, Reason: out.Reason,
+				Message: out.Message, Command: v.mend(d, out)})
+		}
+	}
+	for _, s := range d.Status.Shards {
+		if s.Active == "" {
+			v.out.Findings = append(v.out.Findings, Finding{State: Broken, Object: "L2Domain " + d.Name,
+				Reason: v1alpha1.ReasonNoActiveGateway, Message: fmt.Sprintf("no gateway has claimed shard %d, which has %d "+
+					"addresses", s.Index, s.Addresses)})
+		}
+	}
+	v.out.Domains = append(v.out.Domains, is)
+}
+
+func (v *overview) addPool(p *v1alpha1.IPAddressPool) {
+	is := PoolOverview{Name: p.Name,
+		IPv4: Usage{p.Status.AssignedIPv4, p.Status.CoolingDownIPv4, p.Status.AvailableIPv4},
+		IPv6: Usage{p.Status.AssignedIPv6, p.Status.CoolingDownIPv6, p.Status.AvailableIPv6}}
+	is.State, is.Reason = v.addCondition("IPAddressPool", p.Name, p.Status.Conditions, v1alpha1.ConditionAccepted,
+		v1alpha1.ConditionReady)
+	v.out.Pools = append(v.out.Pools, is)
+}
+
+func (v *overview) addPeer(p *v1alpha1.BGPPeer) {
+	is := PeerOverview{Name: p.Name, Address: cmp.Or(string(p.Spec.PeerAddress), p.Spec.Interface), ASN: p.Spec.PeerASN}
+	for _, s := range v.objects.NodeStatuses {
+		for i := range s.Status.Sessions {
+			if s.Status.Sessions[i].Peer == p.Name {
+				is.Sessions++
+				if s.Status.Sessions[i].State == v1alpha1.BGPEstablished {
+					is.Established++
+				}
+			}
+		}
+	}
+	is.State, is.Reason = v.addCondition("BGPPeer", p.Name, p.Status.Conditions, v1alpha1.ConditionAccepted,
+		v1alpha1.ConditionReady)
+	v.out.Peers = append(v.out.Peers, is)
+}
+
+// addNodes adds what guards and agents report, and those that are silent.
+func (v *overview) addNodes() {
+	for _, l := range sorted(v.objects.Leases) {
+		n := objects.Named(v.objects.Nodes, l.Name)
+		if n == nil {
+			continue
+		}
+		if objects.Expired(l, v.Now) {
+			v.out.Findings = append(v.out.Findings, Finding{State: Warning, Object: "Node " + l.Name,
+				Reason: v1alpha1.ReasonNodeSilent, Message: "its guard or agent has not reported since " +
+					l.Spec.RenewTime.UTC().Format(time.RFC3339),
+				Command: "kubectl get pods -A -o wide --field-selector spec.nodeName=" + l.Name})
+			continue
+		}
+		is := v.objects.Node(n, v.Now)
+		if is.Agent != nil && is.Agent.Unwritable != "" {
+			v.out.Findings = append(v.out.Findings, Finding{State: Warning, Object: "Node " + l.Name,
+				Reason: v1alpha1.ReasonDatabaseUnreachable, Message: is.Agent.Unwritable})
+		}
+	}
+}
+
+// addStopped adds the parts of OVN that do not run.
+func (v *overview) addStopped() {
+	for _, names := range [][]string{northboundNames(), northdNames(), controllerNames()} {
+		for _, pod := range sorted(v.objects.Pods) {
+			only := path{objects: &objects.Objects{}}
+			only.objects.Pods = append(only.objects.Pods, pod)
+			if s := only.stopped("", names...); s != nil {
+				v.out.Findings = append(v.out.Findings, Finding{State: Warning, Object: "Pod " + pod.Namespace + "/" + pod.Name,
+					Reason: "NotReady", Message: s.String(), Command: s.command()})
+			}
+		}
+	}
+}
+
+// addServices adds the Services that are not announced. Those with the same reason are one finding.
+func (v *overview) addServices() {
+	var findings []Finding
+	count := map[string]int{}
+	for _, s := range sorted(v.objects.Services) {
+		if !convert.Ours(s, v.objects.Options()) {
+			continue
+		}
+		v.out.Services++
+		c := meta.FindStatusCondition(s.Status.Conditions, v1alpha1.ConditionAnnounced)
+		if c != nil && c.Reason == v1alpha1.ReasonNotAllocated {
+			c = meta.FindStatusCondition(s.Status.Conditions, v1alpha1.ConditionAllocated)
+		}
+		switch {
+		case c == nil:
+			c = &metav1.Condition{Status: metav1.ConditionUnknown, Reason: ReasonNotProcessed,
+				Message: "no controller has written a condition"}
+		case c.Status == metav1.ConditionTrue:
+			v.out.Announced++
+			continue
+		}
+		if count[c.Reason]++; count[c.Reason] > 1 {
+			continue
+		}
+		findings = append(findings, Finding{State: stateOf(c), Object: "Service " + s.Namespace + "/" + s.Name,
+			Reason: c.Reason, Message: c.Message, Command: "kubectl slb explain " + s.Namespace + "/" + s.Name})
+	}
+	for _, f := range findings {
+		if more := count[f.Reason] - 1; more > 0 {
+			f.Object += fmt.Sprintf(" and %d more", more)
+		}
+		v.out.Findings = append(v.out.Findings, f)
+	}
+}

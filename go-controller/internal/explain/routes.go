@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package explain
+
+import (
+	"net/netip"
+	"time"
+
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/bgp"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/ipam"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube/objects"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/place"
+)
+
+// Route is an address that nodes advertise by BGP.
+type Route struct {
+	Address netip.Addr `json:"address"`
+	Service string     `json:"service"`
+	// Nodes advertise the address, to Peers. Idle should, but have no session.
+	Nodes []string `json:"nodes,omitempty"`
+	Idle  []string `json:"idle,omitempty"`
+	Peers []string `json:"peers,omitempty"`
+}
+
+// Routes returns the addresses that BGPAdvertisements select, in the order of Services and addresses. Which nodes
+// advertise one follows from the objects and from the sessions that nodes report.
+func Routes(o *objects.Objects, now time.Time) []Route {
+	w := o.Snapshot(now)
+	layout := place.Compute(w)
+	survey := bgp.Compute(w, ipam.Allocate(w, nil, layout.ConfiguredShardOf), layout.ConfiguredShardOf).Survey()
+	var routes []Route
+	for _, s := range w.Services {
+		for _, a := range s.Assigned {
+			if !survey.Takes(s, a) {
+				continue
+			}
+			r := Route{Address: a, Service: s.Key.String()}
+			if by := survey.Of(s, a); by != nil {
+				r.Nodes, r.Idle, r.Peers = by.Nodes, by.Idle, by.Peers
+			}
+			routes = append(routes, r)
+		}
+	}
+	return routes
+}

@@ -1,0 +1,294 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package preview
+
+import (
+	"cmp"
+	"maps"
+	"net/netip"
+	"slices"
+	"time"
+
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/bgp"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/decide"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube/objects"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/place"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
+)
+
+// Changes are the differences that an edit makes. Lists are sorted.
+type Changes struct {
+	// Problems are those that objects have after the edit and did not have before.
+	Problems []string        `json:"problems,omitempty"`
+	Services []ServiceChange `json:"services,omitempty"`
+	// Unchanged is the number of the other Services.
+	Unchanged int             `json:"unchangedServices"`
+	Shards    []ShardChange   `json:"shards,omitempty"`
+	Sessions  []SessionChange `json:"sessions,omitempty"`
+}
+
+// Effect is what an edit does to a Service.
+type Effect string
+
+const (
+	// Loses means that the Service loses an address, or that an address is no longer announced.
+	Loses Effect = "loses"
+	// Gains means that the Service gets an address, or that an address is announced that was not.
+	Gains Effect = "gains"
+	// Alters means that all addresses stay and are announced as before, but otherwise.
+	Alters Effect = "changes"
+)
+
+// ServiceChange is what changes for a Service.
+type ServiceChange struct {
+	Service  string   `json:"service"`
+	Effect   Effect   `json:"effect"`
+	Messages []string `json:"messages"`
+}
+
+// ShardChange is a shard whose gateways change.
+type ShardChange struct {
+	// Shard is L2DOMAIN/INDEX. Addresses is the number of its addresses after the edit.
+	Shard     string `json:"shard"`
+	Addresses int    `json:"addresses"`
+	// From and To are the active gateway before and after, empty for none.
+	From string `json:"from,omitempty"`
+	To   string `json:"to,omitempty"`
+	// Before and After are the gateways in order.
+	Before []string `json:"before,omitempty"`
+	After  []string `json:"after,omitempty"`
+}
+
+// SessionChange is what changes in the sessions with a BGPPeer. The lists are names of nodes.
+type SessionChange struct {
+	Peer   string   `json:"peer"`
+	Opened []string `json:"opened,omitempty"`
+	Closed []string `json:"closed,omitempty"`
+	// Reopened sessions have settings that need a new session.
+	Reopened []string `json:"reopened,omitempty"`
+	// The numbers of routes, over all nodes.
+	Added     int `json:"routesAdded,omitempty"`
+	Withdrawn int `json:"routesWithdrawn,omitempty"`
+	Altered   int `json:"routesChanged,omitempty"`
+}
+
+// Disrupts reports whether a Service loses something.
+func (c *Changes) Disrupts() bool {
+	return slices.ContainsFunc(c.Services, func(s ServiceChange) bool { return s.Effect == Loses })
+}
+
+// Empty reports whether nothing changes.
+func (c *Changes) Empty() bool {
+	return len(c.Problems)+len(c.Services)+len(c.Shards)+len(c.Sessions) == 0
+}
+
+// decision is a decision about a cluster.
+type decision struct {
+	*decide.Decision
+	survey *bgp.Survey
+}
+
+// decideOn decides about a cluster whose guards have probed all addresses.
+func decideOn(o *objects.Objects, now time.Time) *decision {
+	w := o.Snapshot(now)
+	for i, n := range w.Nodes {
+		unguarded := *n
+		unguarded.Guarded = false
+		w.Nodes[i] = &unguarded
+	}
+	var state decide.State
+	d := state.Decide(w)
+	return &decision{d, d.BGP.Survey()}
+}
+
+// Compare returns what changes between two versions of a cluster.
+func Compare(before, after *objects.Objects, now time.Time) *Changes {
+	was, is := decideOn(before, now), decideOn(after, now)
+	c := &Changes{Problems: newProblems(was, is)}
+	old := map[world.Key]*world.Service{}
+	for _, s := range was.World.Services {
+		old[s.Key] = s
+	}
+	services := slices.SortedFunc(slices.Values(is.World.Services), func(a, b *world.Service) int {
+		return a.Key.Compare(b.Key)
+	})
+	for _, s := range services {
+		change := compareService(was, is, old[s.Key], s)
+		if len(change.Messages) == 0 {
+			c.Unchanged++
+			continue
+		}
+		c.Services = append(c.Services, change)
+	}
+	c.Shards = compareShards(was, is)
+	c.Sessions = compareSessions(was, is)
+	return c
+}
+
+// newProblems returns the problems of objects that only the second decision has.
+func newProblems(was, is *decision) []string {
+	old := problems(was)
+	return slices.DeleteFunc(problems(is), func(p string) bool { return slices.Contains(old, p) })
+}
+
+func problems(d *decision) []string {
+	var list []string
+	for _, p := range d.World.Pools {
+		for _, why := range slices.Concat(p.Problems, d.Allocation.Pools[p.Name].Problems) {
+			list = append(list, "IPAddressPool "+p.Name+": "+why)
+		}
+	}
+	for _, domain := range d.Layout.Domains {
+		for _, why := range slices.Concat(domain.Spec.Problems, domain.Problems, domain.Warnings) {
+			list = append(list, "L2Domain "+domain.Spec.Name+": "+why)
+		}
+		if domain.NoGateway != "" {
+			list = append(list, "L2Domain "+domain.Spec.Name+": "+domain.NoGateway)
+		}
+	}
+	for _, p := range d.World.Peers {
+		for _, f := range p.Findings {
+			list = append(list, "BGPPeer "+p.Name+": "+f.Message)
+		}
+	}
+	for _, a := range d.World.Advertisements {
+		for _, f := range slices.Concat(a.Findings, d.BGP.Clashes()[a.Name]) {
+			list = append(list, "BGPAdvertisement "+a.Name+": "+f.Message)
+		}
+	}
+	for name, f := range d.BGP.Duplicates() {
+		list = append(list, "BGPPeer "+name+": "+f.Message)
+	}
+	slices.Sort(list)
+	return slices.Compact(list)
+}
+
+// active returns the node that answers for a shard after a decision has been applied: the first gateway, because the
+// order has the current one first as long as it may stay.
+func (d *decision) active(id world.ShardID) string {
+	if s := d.shard(id); s != nil && len(s.Gateways) > 0 {
+		return s.Gateways[0].Node
+	}
+	return ""
+}
+
+func (d *decision) shard(id world.ShardID) *place.Shard {
+	for _, domain := range d.Layout.Domains {
+		if domain.Spec.Name == id.Domain && id.Index < len(domain.Shards) {
+			return &domain.Shards[id.Index]
+		}
+	}
+	return nil
+}
+
+func compareShards(was, is *decision) []ShardChange {
+	count := func(d *decision) map[world.ShardID]int {
+		n := map[world.ShardID]int{}
+		for _, placements := range d.Placements.Services {
+			for _, p := range placements {
+				if p.Reason == "" {
+					n[p.Shard]++
+				}
+			}
+		}
+		return n
+	}
+	old, now := count(was), count(is)
+	ids := map[world.ShardID]bool{}
+	for _, m := range []map[world.ShardID]int{old, now} {
+		for id := range m {
+			ids[id] = true
+		}
+	}
+	var changes []ShardChange
+	for _, id := range slices.SortedFunc(maps.Keys(ids), world.ShardID.Compare) {
+		c := ShardChange{Shard: shardName(id), Addresses: now[id], From: was.active(id), To: is.active(id),
+			Before: was.gateways(id), After: is.gateways(id)}
+		if c.From != c.To || !slices.Equal(c.Before, c.After) {
+			changes = append(changes, c)
+		}
+	}
+	return changes
+}
+
+func (d *decision) gateways(id world.ShardID) []string {
+	var list []string
+	if s := d.shard(id); s != nil {
+		for _, g := range s.Gateways {
+			list = append(list, g.Node)
+		}
+	}
+	return list
+}
+
+func compareSessions(was, is *decision) []SessionChange {
+	changes := map[string]*SessionChange{}
+	of := func(peer string) *SessionChange {
+		if changes[peer] == nil {
+			changes[peer] = &SessionChange{Peer: peer}
+		}
+		return changes[peer]
+	}
+	nodes := map[string]bool{}
+	for _, d := range []*decision{was, is} {
+		for _, n := range d.World.Nodes {
+			nodes[n.Name] = true
+		}
+	}
+	for _, node := range slices.Sorted(maps.Keys(nodes)) {
+		old := map[string]bgp.Session{}
+		for _, s := range was.BGP.For(node) {
+			old[s.Peer] = s
+		}
+		for _, s := range is.BGP.For(node) {
+			before, had := old[s.Peer]
+			delete(old, s.Peer)
+			switch {
+			case had && before.Leaving && s.Leaving:
+				continue
+			case !had || before.Leaving && !s.Leaving:
+				of(s.Peer).Opened = append(of(s.Peer).Opened, node)
+			case s.Leaving && !before.Leaving:
+				of(s.Peer).Closed = append(of(s.Peer).Closed, node)
+				s.Routes = nil
+			case !s.Neighbor.SameSession(before.Neighbor):
+				of(s.Peer).Reopened = append(of(s.Peer).Reopened, node)
+			}
+			if before.Leaving {
+				before.Routes = nil
+			}
+			compareRoutes(before.Routes, s.Routes, of(s.Peer))
+		}
+		for peer, s := range old {
+			if !s.Leaving {
+				of(peer).Closed = append(of(peer).Closed, node)
+				of(peer).Withdrawn += len(s.Routes)
+			}
+		}
+	}
+	var list []SessionChange
+	for _, c := range changes {
+		if len(c.Opened)+len(c.Closed)+len(c.Reopened)+c.Added+c.Withdrawn+c.Altered > 0 {
+			list = append(list, *c)
+		}
+	}
+	slices.SortFunc(list, func(a, b SessionChange) int { return cmp.Compare(a.Peer, b.Peer) })
+	return list
+}
+
+func compareRoutes(old, now map[netip.Prefix]bgp.Attributes, c *SessionChange) {
+	for prefix, attributes := range now {
+		before, had := old[prefix]
+		switch {
+		case !had:
+			c.Added++
+		case !attributes.Equal(before):
+			c.Altered++
+		}
+	}
+	for prefix := range old {
+		if _, has := now[prefix]; !has {
+			c.Withdrawn++
+		}
+	}
+}

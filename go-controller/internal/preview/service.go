@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package preview
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/place"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
+)
+
+// announcement is how an address of a Service is announced.
+type announcement struct {
+	// shard is set if an L2Domain announces the address, on gateway.
+	shard   *world.ShardID
+	gateway string
+	// nodes advertise the address by BGP, or would if their sessions were established.
+	nodes []string
+	// why is the reason why no L2Domain announces the address.
+	why string
+}
+
+func (a *announcement) announced() bool { return a.shard != nil || len(a.nodes) > 0 }
+
+func (a *announcement) String() string {
+	var parts []string
+	if a.shard != nil {
+		parts = append(parts, fmt.Sprintf("shard %s on gateway %s", shardName(*a.shard), a.gateway))
+	}
+	if len(a.nodes) > 0 {
+		parts = append(parts, "BGP from "+strings.Join(a.nodes, ", "))
+	}
+	if len(parts) == 0 {
+		return "not announced: " + a.why
+	}
+	return strings.Join(parts, " and ")
+}
+
+func shardName(id world.ShardID) string { return fmt.Sprintf("%s/%d", id.Domain, id.Index) }
+
+// announcements returns how each address of a Service is announced.
+func (d *decision) announcements(s *world.Service) map[netip.Addr]*announcement {
+	out := map[netip.Addr]*announcement{}
+	if s == nil {
+		return out
+	}
+	for _, p := range d.Placements.Services[s.Key] {
+		a := &announcement{why: p.Message}
+		if p.Reason == "" || p.Reason == place.ReasonProbing {
+			a.shard, a.gateway = &p.Shard, d.active(p.Shard)
+		}
+		if r := d.survey.Of(s, p.Addr); r != nil && d.survey.Takes(s, p.Addr) {
+			a.nodes = slices.Concat(r.Nodes, r.Idle)
+			slices.Sort(a.nodes)
+		}
+		out[p.Addr] = a
+	}
+	return out
+}
+
+// compareService returns what changes for a Service. Without messages nothing changes.
+func compareService(was, is *decision, old, s *world.Service) ServiceChange {
+	c := ServiceChange{Service: s.Key.String(), Effect: Alters}
+	add := func(e Effect, format string, args ...any) {
+		c.Messages = append(c.Messages, fmt.Sprintf(format, args...))
+		if e == Loses || e == Gains && c.Effect == Alters {
+			c.Effect = e
+		}
+	}
+	before, after := was.announcements(old), is.announcements(s)
+	for _, a := range sortedAddrs(before) {
+		b, n := before[a], after[a]
+		switch {
+		case n == nil:
+			add(Loses, "loses address %s", a)
+		case b.announced() && !n.announced():
+			add(Loses, "keeps address %s, but it is %s", a, n)
+		case !b.announced() && n.announced():
+			add(Gains, "address %s becomes announced: %s", a, n)
+		case b.announced() && b.String() != n.String():
+			add(Alters, "address %s: %s, was %s", a, n, b)
+		}
+	}
+	for _, a := range sortedAddrs(after) {
+		if before[a] == nil {
+			add(Gains, "gets address %s: %s", a, after[a])
+		}
+	}
+	remark := is.Allocation.Services[s.Key]
+	if last := was.Allocation.Services[s.Key]; remark.Message != last.Message || remark.Reason != last.Reason {
+		switch {
+		case len(remark.Addrs) == 0:
+			add(Alters, "has no address: %s: %s", remark.Reason, remark.Message)
+		case remark.Reason != "":
+			add(Alters, "keeps its address: %s: %s", remark.Reason, remark.Message)
+		}
+	}
+	return c
+}
+
+func sortedAddrs(m map[netip.Addr]*announcement) []netip.Addr {
+	list := make([]netip.Addr, 0, len(m))
+	for a := range m {
+		list = append(list, a)
+	}
+	slices.SortFunc(list, netip.Addr.Compare)
+	return list
+}
