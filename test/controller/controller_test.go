@@ -77,6 +77,8 @@ func TestController(t *testing.T) {
 		"NodeReportsOnBGP":                       nodeReportsOnBGP,
 		"ZonesApplyWhatIsPublished":              zonesApplyWhatIsPublished,
 		"ClusterIsMovedToInterconnectAndBack":    clusterIsMovedToInterconnectAndBack,
+		"PluginExplains":                         pluginExplains,
+		"PluginPlans":                            pluginPlans,
 	})
 }
 

@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bytes"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/explain"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
+)
+
+func TestFlagsMayBeAnywhere(t *testing.T) {
+	for given, want := range map[string]string{
+		"explain web -n shop":              "explain -n shop web",
+		"-n shop explain web":              "explain -n shop web",
+		"explain web --from=10.0.0.1":      "explain --from=10.0.0.1 web",
+		"status --watch -o wide":           "status --watch -o wide",
+		"drain n1 --dry-run --context lab": "drain --dry-run --context lab n1",
+		"drain --reason x n1":              "drain --reason x n1",
+		"plan -f - -o json":                "plan -f - -o json",
+		"drain -- -n1":                     "drain -- -n1",
+		"--help":                           "--help",
+		"explain --help":                   "explain --help",
+		"__complete explain -n shop":       "__complete explain -n shop",
+	} {
+		got := arranged(newApp(), append([]string{"kubectl-slb"}, strings.Fields(given)...))
+		if text := strings.Join(got[1:], " "); text != want {
+			t.Errorf("%q is arranged as %q, want %q", given, text, want)
+		}
+	}
+}
+
+func TestServiceKey(t *testing.T) {
+	for text, want := range map[string]world.Key{
+		"web":         {Namespace: "default", Name: "web"},
+		"shop/web":    {Namespace: "shop", Name: "web"},
+		"service/web": {Namespace: "default", Name: "web"},
+		"svc/web":     {Namespace: "default", Name: "web"},
+	} {
+		if got := serviceKey(text, "default"); got != want {
+			t.Errorf("%q is Service %s, want %s", text, got, want)
+		}
+	}
+}
+
+// Every mistake is reported before the cluster is contacted, with its flag and value.
+func TestMistakesAreNamed(t *testing.T) {
+	t.Setenv("KUBECONFIG", "/does/not/exist")
+	for args, want := range map[string]string{
+		"explain":                      "explain: want one argument, SERVICE, have 0",
+		"explain a b":                  "explain: want one argument, SERVICE, have 2",
+		"explain a --from x":           `--from "x": not an IP address`,
+		"explain a -o xml":             `--output "xml": want one of [json yaml]`,
+		"status a":                     `status: unexpected argument "a"`,
+		"bgp -o x":                     `--output "x": want one of [json yaml wide]`,
+		"drain":                        "drain: want one argument, NODE, have 0",
+		"drain n1 --timeout -1s":       "--timeout -1s: is negative",
+		"plan":                         "--filename: want a FILE with the objects after the edit, or --delete",
+		"plan --delete node/n1":        `--delete "node/n1": want KIND/NAME`,
+		"explain a":                    "read the kubeconfig: ",
+		"plan --delete l2domains/lan ": "read the kubeconfig: ",
+	} {
+		app := newApp()
+		app.Writer, app.ErrWriter = &bytes.Buffer{}, &bytes.Buffer{}
+		err := app.Run(arranged(app, append([]string{"kubectl-slb"}, strings.Fields(args)...)))
+		if err == nil || !strings.HasPrefix(err.Error(), want) {
+			t.Errorf("%q: error %v, want %q", args, err, want)
+		}
+	}
+}
+
+func TestCompletion(t *testing.T) {
+	t.Setenv("KUBECONFIG", "/does/not/exist")
+	for words, want := range map[string]string{
+		"d":               "drain\t",
+		"explain --fro":   "--from",
+		"status -o y":     "yaml",
+		"explain":         "explain\t",
+		"explain missing": "",
+	} {
+		app, out := newApp(), &bytes.Buffer{}
+		app.Writer = out
+		if err := app.Run(append([]string{"kubectl-slb", completeName}, strings.Split(words, " ")...)); err != nil {
+			t.Error(err)
+		}
+		lines := strings.Split(strings.TrimSpace(out.String()), "\n")
+		if lines[len(lines)-1] != noFiles || want != "" && !strings.HasPrefix(lines[0], want) ||
+			want == "" && len(lines) != 1 {
+			t.Errorf("%q is completed by %q, want %q and %s", words, lines, want, noFiles)
+		}
+	}
+}
+
+func TestOverviewForReaders(t *testing.T) {
+	v := &explain.Overview{Services: 3, Announced: 2,
+		Domains: []explain.DomainOverview{{Name: "lan", PhysicalNetwork: "provider", State: explain.OK, EligibleNodes: 3,
+			Shards: []v1alpha1.ShardStatus{
+				{Index: 0, Active: "n1", Gateways: []string{"n1", "n2"}, Addresses: 2},
+				{Index: 3, Gateways: []string{"n2", "n1"}, Addresses: 1},
+				{Index: 5, Active: "n1", Gateways: []string{"n2", "n1"}, Addresses: 4}}}},
+		Pools: []explain.PoolOverview{{Name: "public", State: explain.Broken, Reason: "Exhausted",
+			IPv4: explain.Usage{Assigned: 5, CoolingDown: 1, Available: 4}}},
+		Peers:    []explain.PeerOverview{{Name: "tor", Address: "10.50.0.1", ASN: 64513, State: explain.OK, Established: 2, Sessions: 3}},
+		Findings: []explain.Finding{{State: explain.Broken, Object: "Service shop/web", Reason: "NoEndpoints", Message: "none", Command: "kubectl slb explain shop/web"}}}
+	var short, wide bytes.Buffer
+	printOverview(&short, v, explain.Plain, false)
+	printOverview(&wide, v, explain.Plain, true)
+	for _, want := range []string{"0 5: n1 (6)", "3: none (1)", "[######....] 5/10 (1 cooling down)", "broken Exhausted",
+		"2 of 3", "Services: 2 of 3 announced", "broken  Service shop/web: NoEndpoints: none", "kubectl slb explain shop/web"} {
+		if !strings.Contains(short.String(), want) {
+			t.Errorf("no %q in\n%s", want, short.String())
+		}
+	}
+	for _, want := range []string{"0: *n1 n2 (2)", "3: n2 n1 (1)", "5: n2 *n1 (4)"} {
+		if !strings.Contains(wide.String(), want) {
+			t.Errorf("no %q in\n%s", want, wide.String())
+		}
+	}
+	if colours(&short) || colours(os.Stdin) && os.Getenv("NO_COLOR") != "" {
+		t.Error("output has colours that is no terminal's")
+	}
+}
+
+// The kinds that plan deletes are those of the help.
+func TestKindOf(t *testing.T) {
+	var got []string
+	for _, name := range []string{"ipaddresspool", "ipaddresspools", "L2Domain", "bgppeers", "bgpadvertisement", "node", ""} {
+		got = append(got, kindOf(name))
+	}
+	want := []string{"IPAddressPool", "IPAddressPool", "L2Domain", "BGPPeer", "BGPAdvertisement", "", ""}
+	if !slices.Equal(got, want) {
+		t.Errorf("kinds %q, want %q", got, want)
+	}
+}
+
+// Every command has an example or needs none, and flags of the cluster have kubectl's names.
+func TestCommandsHaveKubectlsFlags(t *testing.T) {
+	for _, c := range newApp().VisibleCommands() {
+		if c.Name == "completion" {
+			continue
+		}
+		var flags []string
+		for _, f := range c.Flags {
+			flags = append(flags, f.Names()...)
+		}
+		for _, want := range []string{"kubeconfig", "context", "namespace", "n"} {
+			if !slices.Contains(flags, want) {
+				t.Errorf("command %s has no flag %s", c.Name, want)
+			}
+		}
+		if !strings.Contains(c.Description, "kubectl slb "+c.Name) {
+			t.Errorf("command %s has no example", c.Name)
+		}
+	}
+}
