@@ -1,0 +1,312 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package metallb
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
+)
+
+// convertPeers converts BGPPeers.
+func (c *conversion) convertPeers() {
+	for _, p := range c.source.peers {
+		ref, in := p.String(), &p.spec
+		if in.VRF != "" {
+			c.add(Error, ref, "spec.vrf", "%s: sessions are in the default VRF of the node only, where OVN-Kubernetes takes "+
+				"the traffic of Services", in.VRF)
+			continue
+		}
+		out := &v1alpha1.BGPPeer{TypeMeta: typeMeta(kindPeer), ObjectMeta: meta(p, nil)}
+		out.Spec = v1alpha1.BGPPeerSpec{
+			MyASN: in.MyASN, PeerASN: in.PeerASN, LocalASN: in.LocalASN, DynamicASN: v1alpha1.DynamicASN(in.DynamicASN),
+			PeerAddress: v1alpha1.IPAddress(in.PeerAddress), Interface: in.Interface,
+			SourceAddress: v1alpha1.IPAddress(in.SourceAddress), PeerPort: in.PeerPort,
+			RouterID: v1alpha1.IPAddress(in.RouterID), NodeSelectors: in.NodeSelectors, Password: in.Password,
+			BFDProfile: in.BFDProfile, EnableGracefulRestart: in.EnableGracefulRestart,
+			DualStackAddressFamily: in.DualStackAddressFamily, DisableMP: in.DisableMP && !in.DualStackAddressFamily,
+		}
+		c.convertTimers(p, &out.Spec)
+		c.convertSecret(p, &out.Spec)
+		c.convertHops(p, &out.Spec)
+		c.checkPeer(p)
+		if c.validPeer(p) && c.accept(ref, out.Validate()) {
+			c.objects = append(c.objects, out)
+		}
+	}
+}
+
+// convertTimers converts the timers of a session. MetalLB derives an absent one from the other, and requires only that
+// keepaliveTime is not longer than holdTime.
+func (c *conversion) convertTimers(p *peer, out *v1alpha1.BGPPeerSpec) {
+	seconds := func(field string, d *metav1.Duration) *metav1.Duration {
+		if d == nil {
+			return nil
+		}
+		whole := d.Truncate(time.Second)
+		if whole != d.Duration {
+			c.add(Note, p.String(), "spec."+field, "%s is not a number of seconds: it is written as %s", d.Duration, whole)
+		}
+		return &metav1.Duration{Duration: whole}
+	}
+	hold, keepalive := seconds("holdTime", p.spec.HoldTime), seconds("keepaliveTime", p.spec.KeepaliveTime)
+	out.ConnectTime = seconds("connectTime", p.spec.ConnectTime)
+	if keepalive != nil && keepalive.Duration == 0 {
+		keepalive = nil // unset in v1beta1
+	}
+	switch {
+	case hold == nil && keepalive != nil:
+		hold = &metav1.Duration{Duration: v1alpha1.KeepalivesPerHoldTime * keepalive.Duration}
+	case hold != nil && hold.Duration == 0:
+		keepalive = nil
+		c.add(Warning, p.String(), "spec.holdTime", "0s: the session has no hold timer, so that without BFD the loss of the "+
+			"peer is not detected. A BGPPeer of v1beta1 without holdTime looks the same. Remove the field for 90s")
+	case hold != nil && keepalive != nil && v1alpha1.KeepalivesPerHoldTime*keepalive.Duration > hold.Duration:
+		third := (hold.Duration / v1alpha1.KeepalivesPerHoldTime).Truncate(time.Second)
+		c.add(Note, p.String(), "spec.keepaliveTime", "%s is more than a third of holdTime %s: it is written as %s",
+			keepalive.Duration, hold.Duration, third)
+		keepalive = &metav1.Duration{Duration: third}
+	}
+	out.HoldTime, out.KeepaliveTime = hold, keepalive
+}
+
+// convertSecret converts the reference to a Secret, which must be in another namespace.
+func (c *conversion) convertSecret(p *peer, out *v1alpha1.BGPPeerSpec) {
+	if p.spec.Password != "" {
+		c.add(Note, p.String(), "spec.password", "is copied as it is. Everyone who may read BGPPeers can read it: prefer "+
+			"passwordSecret")
+	}
+	name := p.spec.PasswordSecret.Name
+	if name == "" {
+		return
+	}
+	out.PasswordSecret = &v1alpha1.PasswordReference{Name: name, Namespace: v1alpha1.PasswordsNamespace}
+	c.add(Warning, p.String(), "spec.passwordSecret", "copy Secret %s (type kubernetes.io/basic-auth) from MetalLB's "+
+		"namespace to %s, the only namespace whose Secrets are read", name, v1alpha1.PasswordsNamespace)
+}
+
+// convertHops converts ebgpMultiHop. MetalLB's native mode ignores it, and opens sessions to peers any number of hops
+// away.
+func (c *conversion) convertHops(p *peer, out *v1alpha1.BGPPeerSpec) {
+	in, field := &p.spec, "spec.ebgpMultiHop"
+	switch {
+	case in.EBGPMultiHop && in.internal():
+		c.add(Note, p.String(), field, "true has no effect for an internal peer: it is removed")
+	case in.EBGPMultiHop && in.Interface != "":
+		c.add(Note, p.String(), field, "true has no effect with interface %s: it is removed", in.Interface)
+	case in.EBGPMultiHop:
+		out.EBGPMultiHop = true
+	case in.internal() || in.Interface != "":
+	case len(c.input.NodeNetworks) == 0:
+		c.add(Warning, p.String(), field, "false: set it to true if peerAddress %s is not on a network of the nodes. "+
+			"MetalLB's native mode ignores this field; here the session is not established without it", in.PeerAddress)
+	case c.offLink(in.PeerAddress):
+		out.EBGPMultiHop = true
+		c.add(Warning, p.String(), field, "is set to true: peerAddress %s is on no network of a node. MetalLB's native mode "+
+			"ignores this field; here the session is not established without it", in.PeerAddress)
+	}
+}
+
+// offLink reports whether an address is on none of the networks of the nodes.
+func (c *conversion) offLink(text string) bool {
+	a, err := netip.ParseAddr(text)
+	return err == nil && !slices.ContainsFunc(c.input.NodeNetworks, func(n netip.Prefix) bool { return n.Contains(a) })
+}
+
+// checkPeer adds findings about fields that are converted as they are.
+func (c *conversion) checkPeer(p *peer) {
+	in := &p.spec
+	if in.DisableMP && in.DualStackAddressFamily {
+		c.add(Note, p.String(), "spec.disableMP", "true contradicts dualStackAddressFamily: true, and is removed")
+	}
+	for _, f := range []struct{ field, value string }{{"routerID", in.RouterID}, {"sourceAddress", in.SourceAddress}} {
+		if f.value != "" && len(in.NodeSelectors) == 0 {
+			c.add(Warning, p.String(), "spec."+f.field, "%s belongs to one node, but all nodes have the session: set "+
+				"nodeSelectors, or remove the field", f.value)
+		}
+	}
+	known := in.BFDProfile == "" || slices.ContainsFunc(c.source.profiles,
+		func(b *bfdProfile) bool { return b.name == in.BFDProfile })
+	if !known {
+		c.add(Warning, p.String(), "spec.bfdProfile", "there is no BFDProfile %s", in.BFDProfile)
+	}
+}
+
+// validPeer checks what the CRD requires and [v1alpha1.BGPPeer.Validate] does not check.
+func (c *conversion) validPeer(p *peer) bool {
+	in, valid := &p.spec, true
+	fail := func(field, format string, args ...any) {
+		c.add(Error, p.String(), "spec."+field, format, args...)
+		valid = false
+	}
+	const maxASN = 1<<32 - 1
+	for _, n := range []struct {
+		field string
+		asn   int64
+	}{{"myASN", in.MyASN}, {"peerASN", in.PeerASN}, {"localASN", in.LocalASN}} {
+		if n.asn < 0 || n.asn > maxASN {
+			fail(n.field, "%d is not between 1 and 4294967295", n.asn)
+		}
+	}
+	switch {
+	case in.MyASN == 0:
+		fail("myASN", "is missing")
+	case (in.PeerASN == 0) == (in.DynamicASN == ""):
+		fail("peerASN", "exactly one of peerASN %d and dynamicASN %q is required", in.PeerASN, in.DynamicASN)
+	case in.DynamicASN != "" && in.DynamicASN != "internal" && in.DynamicASN != "external":
+		fail("dynamicASN", "%q is neither internal nor external", in.DynamicASN)
+	case in.LocalASN != 0 && (in.internal() || in.LocalASN == in.PeerASN):
+		fail("localASN", "%d is for external peers of another AS only", in.LocalASN)
+	}
+	if in.Password != "" && in.PasswordSecret.Name != "" {
+		fail("password", "password and passwordSecret exclude each other")
+	}
+	if in.Interface != "" && (in.SourceAddress != "" || in.Password != "" || in.PasswordSecret.Name != "") {
+		fail("interface", "%s excludes sourceAddress, password and passwordSecret: the address of the peer is not known",
+			in.Interface)
+	}
+	if d := in.ConnectTime; d != nil && (d.Duration < time.Second || d.Duration > 65535*time.Second) {
+		fail("connectTime", "%s is not between 1s and 65535s", d.Duration)
+	}
+	if d := in.HoldTime; d != nil && d.Duration != 0 && (d.Duration < 3*time.Second || d.Duration > 65535*time.Second) {
+		fail("holdTime", "%s is neither 0s nor between 3s and 65535s", d.Duration)
+	}
+	return valid
+}
+
+// convertAdvertisements converts BGPAdvertisements. aliases are the names of communities, by MetalLB's names.
+func (c *conversion) convertAdvertisements(aliases map[string]string) {
+	for _, a := range c.source.advertisements {
+		ref, in := a.String(), &a.spec
+		out := &v1alpha1.BGPAdvertisement{TypeMeta: typeMeta(kindBGPAdvertisement), ObjectMeta: meta(a, nil)}
+		out.Spec = v1alpha1.BGPAdvertisementSpec{
+			AggregationLength: in.AggregationLength, AggregationLengthV6: in.AggregationLengthV6,
+			IPAddressPools: unique(in.IPAddressPools), IPAddressPoolSelectors: in.IPAddressPoolSelectors,
+			NodeSelectors: in.NodeSelectors, Peers: unique(in.Peers), ServiceSelectors: in.ServiceSelectors,
+		}
+		valid := c.convertAttributes(a, &out.Spec, aliases)
+		for _, name := range in.IPAddressPools {
+			if !slices.ContainsFunc(c.source.pools, func(p *pool) bool { return p.name == name }) {
+				c.add(Note, ref, "spec.ipAddressPools", "there is no IPAddressPool %s", name)
+			}
+		}
+		if valid && c.accept(ref, out.Validate()) {
+			c.objects = append(c.objects, out)
+		}
+	}
+}
+
+// convertAttributes converts the lengths of prefixes and the attributes of routes.
+func (c *conversion) convertAttributes(a *bgpAdvertisement, out *v1alpha1.BGPAdvertisementSpec,
+	aliases map[string]string) bool {
+	in, valid := &a.spec, true
+	for _, l := range []struct {
+		field  string
+		length *int32
+		bits   int32
+	}{{"aggregationLength", in.AggregationLength, 32}, {"aggregationLengthV6", in.AggregationLengthV6, 128}} {
+		switch {
+		case l.length == nil || *l.length == l.bits:
+		case *l.length < 1 || *l.length > l.bits:
+			c.add(Error, a.String(), "spec."+l.field, "%d is not between 1 and %d", *l.length, l.bits)
+			valid = false
+		case len(in.ServiceSelectors) > 0:
+			c.add(Error, a.String(), "spec."+l.field, "%d excludes serviceSelectors", *l.length)
+			valid = false
+		}
+	}
+	switch {
+	case in.LocalPref < 0 || in.LocalPref > 1<<32-1:
+		c.add(Error, a.String(), "spec.localPref", "%d is not between 0 and 4294967295", in.LocalPref)
+		valid = false
+	case in.LocalPref != 0:
+		out.LocalPref = &in.LocalPref
+	case slices.ContainsFunc(c.source.peers, func(p *peer) bool { return p.spec.internal() }):
+		c.add(Note, a.String(), "spec.localPref", "is unset: 100 is sent to internal peers. MetalLB's native mode sends 0")
+	}
+	for _, name := range in.Communities {
+		alias, isAlias := aliases[name]
+		switch {
+		case isAlias:
+		case strings.Contains(name, ":"):
+			alias = name
+			valid = c.validCommunity(a.String(), "spec.communities", name) && valid
+		default:
+			c.add(Error, a.String(), "spec.communities", "%s is defined by no Community", name)
+			valid = false
+		}
+		if ref := v1alpha1.CommunityRef(alias); alias != "" && !slices.Contains(out.Communities, ref) {
+			out.Communities = append(out.Communities, ref)
+		}
+	}
+	return valid
+}
+
+// unique returns the names of a list without duplicates, in their order.
+func unique(names []string) []string {
+	var out []string
+	for _, n := range names {
+		if !slices.Contains(out, n) {
+			out = append(out, n)
+		}
+	}
+	return out
+}
+
+// convertProfiles converts BFDProfiles.
+func (c *conversion) convertProfiles() {
+	for _, p := range c.source.profiles {
+		ref, in := p.String(), &p.spec
+		out := &v1alpha1.BFDProfile{TypeMeta: typeMeta(kindBFDProfile), ObjectMeta: meta(p, nil)}
+		valid := true
+		for _, n := range []struct {
+			field    string
+			from     *int32
+			to       *int32
+			min, max int32
+		}{
+			{"receiveInterval", in.ReceiveInterval, &out.Spec.ReceiveInterval, 10, 60000},
+			{"transmitInterval", in.TransmitInterval, &out.Spec.TransmitInterval, 10, 60000},
+			{"detectMultiplier", in.DetectMultiplier, &out.Spec.DetectMultiplier, 2, 255},
+			{"minimumTtl", in.MinimumTTL, &out.Spec.MinimumTTL, 1, 254},
+		} {
+			if n.from == nil {
+				continue
+			}
+			if *n.from < n.min || *n.from > n.max {
+				c.add(Error, ref, "spec."+n.field, "%d is not between %d and %d", *n.from, n.min, n.max)
+				valid = false
+			}
+			*n.to = *n.from
+		}
+		out.Spec.PassiveMode = in.PassiveMode != nil && *in.PassiveMode
+		if in.EchoMode != nil && *in.EchoMode {
+			c.add(Warning, ref, "spec.echoMode", "true has no equal and is removed: BFD runs in asynchronous mode, and a "+
+				"failure is detected after %s", detection(out.Spec))
+		}
+		if in.EchoInterval != nil && (in.EchoMode == nil || !*in.EchoMode) {
+			c.add(Note, ref, "spec.echoInterval", "%d has no effect without echoMode, and is removed", *in.EchoInterval)
+		}
+		if valid {
+			c.objects = append(c.objects, out)
+		}
+	}
+}
+
+// detection returns the time in which a profile detects a failure, if the peer has the same timers.
+func detection(s v1alpha1.BFDProfileSpec) string {
+	interval, multiplier := max(s.ReceiveInterval, s.TransmitInterval), s.DetectMultiplier
+	if s.ReceiveInterval == 0 || s.TransmitInterval == 0 {
+		interval = max(interval, v1alpha1.DefaultBFDInterval)
+	}
+	if multiplier == 0 {
+		multiplier = v1alpha1.DefaultDetectMultiplier
+	}
+	return fmt.Sprintf("%d x %d ms", multiplier, interval)
+}

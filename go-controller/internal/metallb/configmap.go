@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package metallb
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/yaml"
+)
+
+// configKey is the key of the ConfigMap with the configuration of MetalLB up to 0.12.
+const configKey = "config"
+
+// config is that configuration.
+type config struct {
+	Peers          []configPeer      `json:"peers"`
+	BGPCommunities map[string]string `json:"bgp-communities"`
+	AddressPools   []configPool      `json:"address-pools"`
+	BFDProfiles    []configProfile   `json:"bfd-profiles"`
+}
+
+type configPeer struct {
+	MyASN         int64            `json:"my-asn"`
+	PeerASN       int64            `json:"peer-asn"`
+	PeerAddress   string           `json:"peer-address"`
+	SourceAddress string           `json:"source-address"`
+	PeerPort      int32            `json:"peer-port"`
+	HoldTime      *metav1.Duration `json:"hold-time"`
+	KeepaliveTime *metav1.Duration `json:"keepalive-time"`
+	RouterID      string           `json:"router-id"`
+	NodeSelectors []configSelector `json:"node-selectors"`
+	Password      string           `json:"password"`
+	BFDProfile    string           `json:"bfd-profile"`
+	EBGPMultiHop  bool             `json:"ebgp-multihop"`
+}
+
+type configSelector struct {
+	MatchLabels      map[string]string `json:"match-labels"`
+	MatchExpressions []struct {
+		Key      string   `json:"key"`
+		Operator string   `json:"operator"`
+		Values   []string `json:"values"`
+	} `json:"match-expressions"`
+}
+
+type configPool struct {
+	Protocol          string                `json:"protocol"`
+	Name              string                `json:"name"`
+	Addresses         []string              `json:"addresses"`
+	AutoAssign        *bool                 `json:"auto-assign"`
+	AvoidBuggyIPs     bool                  `json:"avoid-buggy-ips"`
+	BGPAdvertisements []configAdvertisement `json:"bgp-advertisements"`
+}
+
+type configAdvertisement struct {
+	AggregationLength   *int32   `json:"aggregation-length"`
+	AggregationLengthV6 *int32   `json:"aggregation-length-v6"`
+	LocalPref           int64    `json:"localpref"`
+	Communities         []string `json:"communities"`
+}
+
+type configProfile struct {
+	Name             string `json:"name"`
+	ReceiveInterval  *int32 `json:"receive-interval"`
+	TransmitInterval *int32 `json:"transmit-interval"`
+	DetectMultiplier *int32 `json:"detect-multiplier"`
+	EchoInterval     *int32 `json:"echo-interval"`
+	EchoMode         *bool  `json:"echo-mode"`
+	PassiveMode      *bool  `json:"passive-mode"`
+	MinimumTTL       *int32 `json:"minimum-ttl"`
+}
+
+// readConfigMap reads the configuration in a ConfigMap as the objects that MetalLB 0.13 has for it. Unnamed objects get
+// the names that MetalLB's own conversion gives them: peer1, bgpadvertisement1, l2advertisement1.
+func (s *source) readConfigMap(o *unstructured.Unstructured, fs *findings) {
+	in := kindConfigMap + "/" + text(o.Object, "metadata", "name")
+	content := text(o.Object, "data", configKey)
+	if content == "" {
+		fs.add(Error, in, "data."+configKey, "is missing. MetalLB up to 0.12 reads its configuration there. "+
+			"The additional FRR configuration of a ConfigMap bgpextras has no equal")
+		return
+	}
+	var c config
+	if err := yaml.UnmarshalStrict([]byte(content), &c); err != nil {
+		fs.add(Error, in, "data."+configKey, "%v", err)
+		return
+	}
+	rename := func(kind, name string) string {
+		valid := objectName(name)
+		if valid != name {
+			fs.add(Warning, in, kind, "%s is no name of an object: it is named %s", name, valid)
+		}
+		return valid
+	}
+	profiles := map[string]string{"": ""}
+	for _, p := range c.BFDProfiles {
+		profiles[p.Name] = rename("bfd-profiles", p.Name)
+		s.profiles = append(s.profiles, &bfdProfile{kind: kindBFDProfile, name: profiles[p.Name], in: in,
+			spec: bfdProfileSpec{ReceiveInterval: p.ReceiveInterval, TransmitInterval: p.TransmitInterval,
+				DetectMultiplier: p.DetectMultiplier, EchoInterval: p.EchoInterval, EchoMode: p.EchoMode,
+				PassiveMode: p.PassiveMode, MinimumTTL: p.MinimumTTL}})
+	}
+	if len(c.BGPCommunities) > 0 {
+		all := &community{kind: kindCommunity, name: "communities", in: in}
+		for _, name := range slices.Sorted(maps.Keys(c.BGPCommunities)) {
+			all.spec.Communities = append(all.spec.Communities, communityAlias{name, c.BGPCommunities[name]})
+		}
+		s.communities = append(s.communities, all)
+	}
+	for i, p := range c.Peers {
+		profile, defined := profiles[p.BFDProfile]
+		if !defined {
+			profile = p.BFDProfile
+		}
+		s.peers = append(s.peers, &peer{kind: kindPeer, name: fmt.Sprintf("peer%d", i+1), in: in,
+			spec: peerSpec{MyASN: p.MyASN, PeerASN: p.PeerASN, PeerAddress: p.PeerAddress, SourceAddress: p.SourceAddress,
+				PeerPort: p.PeerPort, HoldTime: p.HoldTime, KeepaliveTime: p.KeepaliveTime, RouterID: p.RouterID,
+				NodeSelectors: selectors(p.NodeSelectors), Password: p.Password, BFDProfile: profile,
+				EBGPMultiHop: p.EBGPMultiHop}})
+	}
+	s.readPools(c.AddressPools, in, rename, fs)
+}
+
+// readPools reads address pools, each of which also says how it is advertised.
+func (s *source) readPools(pools []configPool, in string, rename func(kind, name string) string, fs *findings) {
+	layer2, routed := 0, 0
+	for _, p := range pools {
+		name := rename("address-pools", p.Name)
+		s.pools = append(s.pools, &pool{kind: kindPool, name: name, in: in,
+			spec: poolSpec{Addresses: p.Addresses, AutoAssign: p.AutoAssign, AvoidBuggyIPs: p.AvoidBuggyIPs}})
+		switch p.Protocol {
+		case "layer2":
+			layer2++
+			s.l2Advertisements = append(s.l2Advertisements, &l2Advertisement{kind: kindL2Advertisement, in: in,
+				name: fmt.Sprintf("l2advertisement%d", layer2), spec: l2AdvertisementSpec{IPAddressPools: []string{name}}})
+		case "bgp":
+			advertisements := p.BGPAdvertisements
+			if len(advertisements) == 0 {
+				advertisements = []configAdvertisement{{}}
+			}
+			for _, a := range advertisements {
+				routed++
+				s.advertisements = append(s.advertisements, &bgpAdvertisement{kind: kindBGPAdvertisement, in: in,
+					name: fmt.Sprintf("bgpadvertisement%d", routed),
+					spec: bgpAdvertisementSpec{AggregationLength: a.AggregationLength, AggregationLengthV6: a.AggregationLengthV6,
+						LocalPref: a.LocalPref, Communities: a.Communities, IPAddressPools: []string{name}}})
+			}
+		default:
+			fs.add(Error, in, "address-pools."+p.Name+".protocol", "%q is neither layer2 nor bgp", p.Protocol)
+		}
+	}
+}
+
+func selectors(in []configSelector) []metav1.LabelSelector {
+	var out []metav1.LabelSelector
+	for _, s := range in {
+		to := metav1.LabelSelector{MatchLabels: s.MatchLabels}
+		for _, e := range s.MatchExpressions {
+			to.MatchExpressions = append(to.MatchExpressions, metav1.LabelSelectorRequirement{Key: e.Key,
+				Operator: metav1.LabelSelectorOperator(e.Operator), Values: e.Values})
+		}
+		out = append(out, to)
+	}
+	return out
+}
+
+// objectName returns a name in the form that Kubernetes requires: lower case, without underscores, beginning with a
+// letter or digit.
+func objectName(name string) string {
+	name = strings.ReplaceAll(strings.ToLower(name), "_", "-")
+	return strings.Trim(name, "-.")
+}

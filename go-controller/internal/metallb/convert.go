@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package metallb
+
+import (
+	"maps"
+	"net/netip"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
+)
+
+// Input is what Convert reads.
+type Input struct {
+	// Objects are MetalLB's objects, in any order.
+	Objects []*unstructured.Unstructured
+	// Segments are the networks on which L2Advertisements announce. Each becomes an L2Domain.
+	Segments []Segment
+	// Services are the Services of the cluster. Those with addresses are compared with the result. May be empty.
+	Services []*corev1.Service
+	// NodeNetworks are the networks of the nodes. If they are known, they determine which BGPPeers are not on the link
+	// of any node.
+	NodeNetworks []netip.Prefix
+}
+
+// Object is an object of slb.k8s.ovn.org.
+type Object interface {
+	metav1.Object
+	runtime.Object
+}
+
+// Result is the converted configuration.
+type Result struct {
+	// Objects are in the order in which they must be created: what other objects refer to comes first, and pools, from
+	// which addresses are allocated, last.
+	Objects []Object
+	// Findings are sorted by severity, the most important first.
+	Findings []Finding
+}
+
+// Failed reports whether an object of the input is missing in the result.
+func (r *Result) Failed() bool {
+	return slices.ContainsFunc(r.Findings, func(f Finding) bool { return f.Severity == Error })
+}
+
+// conversion is a conversion in progress.
+type conversion struct {
+	*findings
+	input   *Input
+	source  *source
+	objects []Object
+
+	// selectable are the keys of labels to which selectors of pools refer.
+	selectable map[string]bool
+	pools      []*v1alpha1.IPAddressPool
+	domains    []*v1alpha1.L2Domain
+	// domainPools are the names of the pools of each domain, sorted.
+	domainPools map[string][]string
+}
+
+// Convert converts MetalLB's configuration.
+func Convert(in Input) *Result {
+	c := &conversion{findings: &findings{}, input: &in, selectable: map[string]bool{},
+		domainPools: map[string][]string{}}
+	c.source = readSource(in.Objects, c.findings)
+	c.findSelectable()
+	c.convertProfiles()
+	names := c.convertCommunities()
+	c.convertPeers()
+	c.convertAdvertisements(names)
+	c.convertPools()
+	c.convertDomains()
+	for _, p := range c.pools {
+		c.objects = append(c.objects, p)
+	}
+	c.checkServices()
+	return &Result{Objects: c.objects, Findings: c.sorted()}
+}
+
+// findSelectable finds the labels to which selectors of pools refer.
+func (c *conversion) findSelectable() {
+	for _, a := range c.source.l2Advertisements {
+		c.addSelectable(a.spec.IPAddressPoolSelectors)
+	}
+	for _, a := range c.source.advertisements {
+		c.addSelectable(a.spec.IPAddressPoolSelectors)
+	}
+}
+
+func (c *conversion) addSelectable(selectors []metav1.LabelSelector) {
+	for _, s := range selectors {
+		for key := range s.MatchLabels {
+			c.selectable[key] = true
+		}
+		for _, e := range s.MatchExpressions {
+			c.selectable[e.Key] = true
+		}
+	}
+}
+
+// meta returns the metadata of a converted object. Labels are kept if a selector refers to them. Other labels, for
+// example those of Helm or Argo CD, would make their owner delete the object.
+func meta[S any](o *object[S], selectable map[string]bool) metav1.ObjectMeta {
+	labels := maps.Clone(o.labels)
+	maps.DeleteFunc(labels, func(key, _ string) bool { return !selectable[key] })
+	if len(labels) == 0 {
+		labels = nil
+	}
+	return metav1.ObjectMeta{Name: o.name, Labels: labels}
+}
+
+// typeMeta returns the type of an object of slb.k8s.ovn.org.
+func typeMeta(kind string) metav1.TypeMeta {
+	return metav1.TypeMeta{APIVersion: v1alpha1.GroupVersion().String(), Kind: kind}
+}
+
+// accept reports whether an object is valid. Otherwise its errors become findings.
+func (c *conversion) accept(ref string, errs field.ErrorList) bool {
+	for _, e := range errs {
+		c.add(Error, ref, "", "%v", e)
+	}
+	return len(errs) == 0
+}
+
+// validSelectors reports whether all selectors are valid.
+func (c *conversion) validSelectors(ref, path string, selectors []metav1.LabelSelector) bool {
+	valid := true
+	for i := range selectors {
+		if _, err := metav1.LabelSelectorAsSelector(&selectors[i]); err != nil {
+			c.add(Error, ref, path, "%v", err)
+			valid = false
+		}
+	}
+	return valid
+}

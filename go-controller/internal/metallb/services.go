@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package metallb
+
+import (
+	"cmp"
+	"net/netip"
+	"slices"
+
+	"go4.org/netipx"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
+)
+
+// checkServices compares the addresses that Services have with the converted pools. The controller adopts an address
+// that a pool could have allocated, and leaves all others as they are.
+func (c *conversion) checkServices() {
+	services, adopted := 0, 0
+	holders := map[netip.Addr]*corev1.Service{}
+	for _, s := range byName(c.input.Services) {
+		addrs := addresses(s)
+		if len(addrs) == 0 {
+			continue
+		}
+		services++
+		ref := s.Namespace + "/" + s.Name
+		if class := s.Spec.LoadBalancerClass; class != nil && *class != v1alpha1.LoadBalancerClass {
+			c.add(Warning, ref, "spec.loadBalancerClass", "%s can't be changed, and its controller keeps the Service. To move "+
+				"it, recreate it without a class or with %s, and with its address in metadata.annotations[%s]", *class,
+				v1alpha1.LoadBalancerClass, v1alpha1.AnnotationLoadBalancerIPs)
+			continue
+		}
+		keeps := true
+		for _, a := range addrs {
+			keeps = c.checkAddress(ref, a) && keeps
+			if other := holders[a]; other != nil && other.Namespace != s.Namespace {
+				c.add(Note, ref, "status.loadBalancer.ingress", "%s is shared with %s/%s of another namespace, and stays so. "+
+					"Others join them only if their pool has sharing: Cluster, which is what MetalLB allows", a,
+					other.Namespace, other.Name)
+				continue
+			}
+			holders[a] = s
+		}
+		if keeps {
+			adopted++
+		}
+	}
+	if services > 0 {
+		c.add(Note, "", "", "%d of %d Services with addresses keep them: the controller adopts what a pool could have "+
+			"allocated", adopted, services)
+	}
+}
+
+// checkAddress reports whether a pool could have allocated an address.
+func (c *conversion) checkAddress(ref string, a netip.Addr) bool {
+	const field = "status.loadBalancer.ingress"
+	i := slices.IndexFunc(c.pools, func(p *v1alpha1.IPAddressPool) bool { return union(p.Spec.Addresses).Contains(a) })
+	if i < 0 {
+		c.add(Warning, ref, field, "%s is in no pool: the Service keeps the address, and it is not announced "+
+			"(ForeignAddress). Add it to a pool", a)
+		return false
+	}
+	p := c.pools[i]
+	if last := a.As4; a.Is4() && p.Spec.AvoidBuggyIPs && (last()[3] == 0 || last()[3] == 255) {
+		c.add(Warning, ref, field, "%s is excluded by avoidBuggyIPs of pool %s (ForeignAddress)", a, p.Name)
+		return false
+	}
+	for _, d := range c.domains {
+		if !slices.Contains(c.domainPools[d.Name], p.Name) {
+			continue
+		}
+		for _, s := range d.Spec.Subnets {
+			if use := specialUse(s, a); use != "" {
+				c.add(Warning, ref, field, "%s is %s of segment %s, and is not adopted (ForeignAddress)", a, use, d.Name)
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// specialUse returns what an address is on a subnet, if no Service can have it.
+func specialUse(s v1alpha1.Subnet, a netip.Addr) string {
+	p, err := netip.ParsePrefix(s.CIDR)
+	if err != nil || !p.Contains(a) {
+		return ""
+	}
+	hosts := p.Bits() < p.Addr().BitLen()-1
+	switch gateway, err := s.Gateway.Parse(); {
+	case err == nil && gateway == a:
+		return "the next hop"
+	case hosts && a == p.Addr():
+		return "the first address"
+	case hosts && a.Is4() && a == netipx.PrefixLastIP(p):
+		return "the broadcast address"
+	}
+	return ""
+}
+
+// addresses returns the addresses in the status of a Service of type LoadBalancer.
+func addresses(s *corev1.Service) []netip.Addr {
+	if s.Spec.Type != corev1.ServiceTypeLoadBalancer {
+		return nil
+	}
+	var out []netip.Addr
+	for _, ingress := range s.Status.LoadBalancer.Ingress {
+		if a, err := netip.ParseAddr(ingress.IP); err == nil {
+			out = append(out, a.Unmap())
+		}
+	}
+	return out
+}
+
+func byName(services []*corev1.Service) []*corev1.Service {
+	return slices.SortedFunc(slices.Values(services), func(a, b *corev1.Service) int {
+		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+	})
+}

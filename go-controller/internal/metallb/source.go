@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package metallb
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/yaml"
+)
+
+// Parse reads YAML documents or JSON values. The items of lists are returned one by one.
+func Parse(data []byte) ([]*unstructured.Unstructured, error) {
+	decoder := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(data), 4096)
+	var out []*unstructured.Unstructured
+	for document := 1; ; document++ {
+		var content map[string]any
+		err := decoder.Decode(&content)
+		if errors.Is(err, io.EOF) {
+			return out, nil
+		}
+		if err != nil {
+			return nil, fmt.Errorf("document %d: %w", document, err)
+		}
+		if len(content) == 0 {
+			continue
+		}
+		u := &unstructured.Unstructured{Object: content}
+		if !u.IsList() {
+			out = append(out, u)
+			continue
+		}
+		items, _ := content["items"].([]any)
+		for i, item := range items {
+			object, ok := item.(map[string]any)
+			if !ok {
+				return nil, fmt.Errorf("document %d: items[%d] is not an object", document, i)
+			}
+			out = append(out, &unstructured.Unstructured{Object: object})
+		}
+	}
+}
+
+// source is the configuration of MetalLB, by kind and sorted by name.
+type source struct {
+	pools            []*pool
+	l2Advertisements []*l2Advertisement
+	peers            []*peer
+	advertisements   []*bgpAdvertisement
+	profiles         []*bfdProfile
+	communities      []*community
+
+	seen map[string]string // the namespace of each object, by kind and name
+}
+
+// readSource decodes MetalLB's objects. Objects that are not MetalLB's are named in findings.
+func readSource(objects []*unstructured.Unstructured, fs *findings) *source {
+	s := &source{seen: map[string]string{}}
+	sorted := slices.SortedStableFunc(slices.Values(objects), func(a, b *unstructured.Unstructured) int {
+		return cmp.Or(cmp.Compare(text(a.Object, "kind"), text(b.Object, "kind")),
+			cmp.Compare(text(a.Object, "metadata", "name"), text(b.Object, "metadata", "name")),
+			cmp.Compare(text(a.Object, "metadata", "namespace"), text(b.Object, "metadata", "namespace")))
+	})
+	for _, o := range sorted { // The order of the input does not matter.
+		s.read(o, fs)
+	}
+	return s
+}
+
+func (s *source) read(o *unstructured.Unstructured, fs *findings) {
+	kind, name := text(o.Object, "kind"), text(o.Object, "metadata", "name")
+	ref := kind + "/" + name
+	apiVersion := text(o.Object, "apiVersion")
+	if apiVersion == "v1" && kind == kindConfigMap {
+		s.readConfigMap(o, fs)
+		return
+	}
+	group, version, _ := strings.Cut(apiVersion, "/")
+	if group != Group {
+		fs.add(Note, ref, "", "apiVersion %s is not MetalLB's; the object is ignored", apiVersion)
+		return
+	}
+	if version != "v1beta1" && (version != "v1beta2" || kind != kindPeer) {
+		fs.add(Error, ref, "apiVersion", "%s is unknown to this command", apiVersion)
+		return
+	}
+	namespace := text(o.Object, "metadata", "namespace")
+	if other, seen := s.seen[ref]; seen {
+		fs.add(Error, ref, "metadata.namespace", "an object of this name is in namespace %q and in %q. The kinds of "+
+			"slb.k8s.ovn.org have no namespace: rename one, or import one namespace only", other, namespace)
+		return
+	}
+	s.seen[ref] = namespace
+	switch kind {
+	case kindPool:
+		decode(o, &s.pools, fs)
+	case kindL2Advertisement:
+		decode(o, &s.l2Advertisements, fs)
+	case kindPeer:
+		decode(o, &s.peers, fs)
+	case kindBGPAdvertisement:
+		decode(o, &s.advertisements, fs)
+	case kindBFDProfile:
+		decode(o, &s.profiles, fs)
+	case kindCommunity:
+		decode(o, &s.communities, fs)
+	case "ServiceL2Status", "ServiceBGPStatus", "ConfigurationState", "BGPSessionState":
+		// MetalLB's own reports.
+	case "AddressPool":
+		fs.add(Error, ref, "", "this kind of MetalLB 0.12 and 0.13 is not converted: write an IPAddressPool and an "+
+			"advertisement instead, as MetalLB 0.13 and later require")
+	default:
+		fs.add(Error, ref, "", "kind %s is unknown to this command", kind)
+	}
+}
+
+// decode appends an object with its spec. A field that the spec does not have is named in a finding.
+func decode[S any](o *unstructured.Unstructured, list *[]*object[S], fs *findings) {
+	out := &object[S]{kind: text(o.Object, "kind"), name: text(o.Object, "metadata", "name")}
+	if labels, _, err := unstructured.NestedStringMap(o.Object, "metadata", "labels"); err == nil {
+		out.labels = labels
+	}
+	if out.name == "" {
+		fs.add(Error, out.String(), "metadata.name", "is missing")
+		return
+	}
+	spec, ok := o.Object["spec"].(map[string]any)
+	if !ok && o.Object["spec"] != nil {
+		fs.add(Error, out.String(), "spec", "is not an object")
+		return
+	}
+	if err := decodeStrict(spec, &out.spec); err != nil {
+		fs.add(Error, out.String(), "spec", "%v. A field that is unknown to this command has no equal: remove it, or write "+
+			"the object by hand", err)
+		return
+	}
+	*list = append(*list, out)
+}
+
+// decodeStrict decodes a spec. A field that the struct does not have is an error.
+func decodeStrict(spec map[string]any, into any) error {
+	if spec == nil {
+		return nil
+	}
+	data, err := json.Marshal(spec)
+	if err != nil {
+		return err
+	}
+	decoder := json.NewDecoder(bytes.NewReader(data))
+	decoder.DisallowUnknownFields()
+	return decoder.Decode(into)
+}
+
+// text returns a string of an object, or an empty one if there is none.
+func text(o map[string]any, path ...string) string {
+	s, _, err := unstructured.NestedString(o, path...)
+	if err != nil {
+		return ""
+	}
+	return s
+}
