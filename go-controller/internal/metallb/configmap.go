@@ -79,10 +79,13 @@ type configProfile struct {
 // the names that MetalLB's own conversion gives them: peer1, bgpadvertisement1, l2advertisement1.
 func (s *source) readConfigMap(o *unstructured.Unstructured, fs *findings) {
 	in := kindConfigMap + "/" + text(o.Object, "metadata", "name")
+	if text(o.Object, "metadata", "name") == "bgpextras" {
+		fs.add(Error, in, "data", "the additional FRR configuration of MetalLB has no equal")
+		return
+	}
 	content := text(o.Object, "data", configKey)
 	if content == "" {
-		fs.add(Error, in, "data."+configKey, "is missing. MetalLB up to 0.12 reads its configuration there. "+
-			"The additional FRR configuration of a ConfigMap bgpextras has no equal")
+		fs.add(Error, in, "data."+configKey, "is missing: MetalLB up to 0.12 reads its configuration there")
 		return
 	}
 	var c config

@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/metallb"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/metallb/cluster"
+)
+
+// importOptions are the flags of `kubectl slb import metallb`.
+type importOptions struct {
+	dryRun              bool
+	files               []string
+	namespace           string
+	segments            []metallb.Segment
+	kubeconfig, context string
+}
+
+// importCommand imports the configuration of another load balancer.
+func importCommand() *cli.Command {
+	return &cli.Command{
+		Name:      "import",
+		Usage:     "import the configuration of another load balancer: MetalLB",
+		ArgsUsage: "metallb",
+		Description: `Reads MetalLB's IPAddressPools, L2Advertisements, BGPPeers, BGPAdvertisements, BFDProfiles and Communities, or the
+ConfigMap of MetalLB up to 0.12, and creates the objects of slb.k8s.ovn.org. Settings without an equal are
+reported. MetalLB's objects and Services are not changed. docs/migrate-from-metallb.md has all steps of a
+migration.
+
+Examples:
+  kubectl slb import metallb --dry-run --segment physnet=10.50.0.0/24@10.50.0.1,fd00:50::/64@fd00:50::1
+  kubectl slb import metallb --segment physnet/100=10.60.0.0/24@10.60.0.1
+  kubectl slb import metallb --dry-run --filename metallb.yaml`,
+		Flags:  importFlags(),
+		Action: runImport,
+	}
+}
+
+func importFlags() []cli.Flag {
+	return []cli.Flag{
+		&cli.BoolFlag{Name: "dry-run", Usage: "print the objects as YAML, with the findings as comments, and change nothing"},
+		&cli.StringSliceFlag{Name: "filename", Aliases: []string{"f"},
+			Usage: "read MetalLB's objects from `FILE` instead of the cluster; - is the standard input"},
+		&cli.StringFlag{Name: "namespace", Aliases: []string{"n"}, Value: "metallb-system",
+			Usage: "MetalLB's `NAMESPACE`"},
+		&cli.StringSliceFlag{Name: "segment", Usage: "network on which L2Advertisements announce, as " +
+			"`NETWORK[/VLAN]=CIDR[@GATEWAY],...`: its name in ovn-bridge-mappings, its VLAN, its subnets and their routers"},
+		&cli.StringFlag{Name: "kubeconfig", Usage: "`FILE` with the address and credentials of the cluster"},
+		&cli.StringFlag{Name: "context", Usage: "`NAME` of the context in the kubeconfig"},
+	}
+}
+
+func runImport(c *cli.Context) error {
+	if c.NArg() != 1 || c.Args().First() != "metallb" {
+		return fmt.Errorf("arguments %q: want metallb", c.Args().Slice())
+	}
+	o := importOptions{dryRun: c.Bool("dry-run"), files: c.StringSlice("filename"), namespace: c.String("namespace"),
+		kubeconfig: c.String("kubeconfig"), context: c.String("context")}
+	// The values of a StringSliceFlag are split at commas, which separate the subnets of a segment.
+	for _, text := range joinSegments(c.StringSlice("segment")) {
+		s, err := metallb.ParseSegment(text)
+		if err != nil {
+			return fmt.Errorf("--segment: %w", err)
+		}
+		o.segments = append(o.segments, s)
+	}
+	return o.run(c.Context, c.App.Reader, c.App.Writer)
+}
+
+// joinSegments joins the parts of each segment. Only the first part contains an equals sign.
+func joinSegments(parts []string) []string {
+	var out []string
+	for _, p := range parts {
+		if len(out) == 0 || strings.Contains(p, "=") {
+			out = append(out, p)
+		} else {
+			out[len(out)-1] += "," + p
+		}
+	}
+	return out
+}
+
+func (o *importOptions) run(ctx context.Context, in io.Reader, out io.Writer) error {
+	input := metallb.Input{Segments: o.segments}
+	for _, file := range o.files {
+		data, err := readFile(file, in)
+		if err != nil {
+			return err
+		}
+		objects, err := metallb.Parse(data)
+		if err != nil {
+			return fmt.Errorf("%s: %w", file, err)
+		}
+		input.Objects = append(input.Objects, objects...)
+	}
+	if len(o.files) > 0 && o.dryRun {
+		return printResult(out, metallb.Convert(input))
+	}
+	rules := clientcmd.NewDefaultClientConfigLoadingRules()
+	rules.ExplicitPath = o.kubeconfig
+	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules,
+		&clientcmd.ConfigOverrides{CurrentContext: o.context}).ClientConfig()
+	if err != nil {
+		return err
+	}
+	objects, err := dynamic.NewForConfig(config)
+	if err != nil {
+		return err
+	}
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return err
+	}
+	if len(o.files) == 0 {
+		if input.Objects, err = cluster.ReadMetalLB(ctx, objects, o.namespace); err != nil {
+			return err
+		}
+	}
+	if err := cluster.AddFacts(ctx, client, &input); err != nil {
+		return err
+	}
+	result := metallb.Convert(input)
+	if o.dryRun {
+		return printResult(out, result)
+	}
+	return o.apply(ctx, objects, client, result, out)
+}
+
+func readFile(name string, in io.Reader) ([]byte, error) {
+	if name == "-" {
+		return io.ReadAll(in)
+	}
+	return os.ReadFile(name)
+}
+
+func printResult(out io.Writer, result *metallb.Result) error {
+	text, err := result.YAML()
+	if err != nil {
+		return err
+	}
+	if _, err := out.Write(text); err != nil {
+		return err
+	}
+	if result.Failed() {
+		return errors.New("some settings have no equal: see the errors above")
+	}
+	return nil
+}
+
+// apply creates the objects. It changes nothing if a setting would be lost, or if MetalLB's controller runs.
+func (o *importOptions) apply(ctx context.Context, objects dynamic.Interface, client kubernetes.Interface,
+	result *metallb.Result, out io.Writer) error {
+	for _, f := range result.Findings {
+		fmt.Fprintln(out, f)
+	}
+	if result.Failed() {
+		return errors.New("nothing was created: some settings have no equal. Correct MetalLB's objects, or edit the output " +
+			"of --dry-run and apply it with kubectl")
+	}
+	running, err := cluster.RunningControllers(ctx, client, o.namespace)
+	if err != nil {
+		return err
+	}
+	if len(running) > 0 {
+		return fmt.Errorf("nothing was created: MetalLB's controller (Deployment %s) runs, and two controllers would write "+
+			"the statuses of Services. Stop it first: kubectl -n %s scale deployment %s --replicas=0",
+			strings.Join(running, ", "), o.namespace, strings.Join(running, " "))
+	}
+	for _, object := range result.Objects {
+		text, err := cluster.Apply(ctx, objects, object)
+		if err != nil {
+			return err
+		}
+		fmt.Fprintln(out, text)
+	}
+	fmt.Fprintln(out, "MetalLB's kinds have the same names: use full names, such as kubectl get bgppeers.slb.k8s.ovn.org")
+	return nil
+}

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/urfave/cli/v2"
+)
+
+const manifests = `
+apiVersion: metallb.io/v1beta1
+kind: IPAddressPool
+metadata: {name: lan, namespace: metallb-system}
+spec: {addresses: [10.50.0.100-10.50.0.149, "fd00:50::/120"]}
+---
+apiVersion: metallb.io/v1beta1
+kind: L2Advertisement
+metadata: {name: lan, namespace: metallb-system}
+`
+
+// importing runs `kubectl slb import` with manifests on the standard input.
+func importing(t *testing.T, args ...string) (string, error) {
+	t.Helper()
+	var out bytes.Buffer
+	app := &cli.App{Commands: []*cli.Command{importCommand()}, Reader: strings.NewReader(manifests), Writer: &out}
+	err := app.RunContext(t.Context(), append([]string{"kubectl-slb", "import"}, args...))
+	return out.String(), err
+}
+
+func TestImportDryRunOfFilesNeedsNoCluster(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "metallb.yaml")
+	if err := os.WriteFile(file, []byte(manifests), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, from := range []string{"-", file} {
+		out, err := importing(t, "--dry-run", "--filename", from, "--segment",
+			"physnet/7=10.50.0.0/24@10.50.0.1,fd00:50::/64", "metallb")
+		if err != nil {
+			t.Errorf("%s: %v", from, err)
+		}
+		for _, want := range []string{"kind: L2Domain", "vlan: 7", "- cidr: 10.50.0.0/24\n    gateway: 10.50.0.1",
+			"- cidr: fd00:50::/64", "kind: IPAddressPool", "# note: "} {
+			if !strings.Contains(out, want) {
+				t.Errorf("%s: no %q in\n%s", from, want, out)
+			}
+		}
+	}
+}
+
+func TestImportReportsSettingsWithoutEqual(t *testing.T) {
+	out, err := importing(t, "--dry-run", "--filename", "-", "metallb")
+	if err == nil || !strings.Contains(err.Error(), "see the errors above") ||
+		!strings.Contains(out, "# error: L2Advertisement/lan: ") || !strings.Contains(out, "kind: IPAddressPool") {
+		t.Errorf("%v:\n%s", err, out)
+	}
+}
+
+func TestImportRefusesWrongArguments(t *testing.T) {
+	for want, args := range map[string][]string{
+		`arguments []: want metallb`:                   {},
+		`arguments ["purelb"]: want metallb`:           {"purelb"},
+		`--segment: "physnet" is not NETWORK`:          {"--segment", "physnet", "metallb"},
+		`no such file or directory`:                    {"--dry-run", "-f", "/nonexistent", "metallb"},
+		`stat /nonexistent/config: no such file`:       {"--kubeconfig", "/nonexistent/config", "metallb"},
+		`--segment: "physnet=10.50.0.1/24": spec.subn`: {"--segment", "physnet=10.50.0.1/24", "metallb"},
+	} {
+		if out, err := importing(t, args...); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v: error %v, want %q\n%s", args, err, want, out)
+		}
+	}
+}

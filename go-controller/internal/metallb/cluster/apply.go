@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/dynamic"
+
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/metallb"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
+)
+
+// FieldManager is the owner of the fields that an import sets.
+const FieldManager = "kubectl-slb-import"
+
+// plural returns the resource of a kind.
+func plural(kind string) string {
+	name := strings.ToLower(kind)
+	if stem, ok := strings.CutSuffix(name, "y"); ok {
+		return stem + "ies"
+	}
+	return name + "s"
+}
+
+// Apply creates or updates an object. It returns what kubectl apply prints: the full resource, the name, and whether it
+// was created, configured or unchanged.
+func Apply(ctx context.Context, client dynamic.Interface, o metallb.Object) (string, error) {
+	kind := o.GetObjectKind().GroupVersionKind().Kind
+	gvr := v1alpha1.GroupVersion().WithResource(plural(kind))
+	name := gvr.GroupResource().String() + "/" + o.GetName()
+	u, err := metallb.Unstructured(o)
+	if err != nil {
+		return "", err
+	}
+	before, err := client.Resource(gvr).Get(ctx, o.GetName(), metav1.GetOptions{})
+	absent := apierrors.IsNotFound(err)
+	if err != nil && !absent {
+		return "", fmt.Errorf("get %s: %w", name, err)
+	}
+	after, err := client.Resource(gvr).Apply(ctx, o.GetName(), u, metav1.ApplyOptions{FieldManager: FieldManager})
+	switch {
+	case err != nil:
+		return "", fmt.Errorf("apply %s: %w", name, err)
+	case absent:
+		return name + " created", nil
+	case before.GetGeneration() != after.GetGeneration() || before.GetResourceVersion() != after.GetResourceVersion():
+		return name + " configured", nil
+	}
+	return name + " unchanged", nil
+}

@@ -1,0 +1,9 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package cluster reads MetalLB's configuration from a cluster, and applies the converted objects to it.
+//
+// Invariants:
+//   - Nothing of MetalLB and no Service is written.
+//   - Objects are applied with server-side apply, so that a repeated import changes nothing, and fields that somebody else
+//     set are conflicts and are not overwritten.
+package cluster
