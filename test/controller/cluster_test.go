@@ -358,8 +358,12 @@ func (c *cluster) clear(t *testing.T) {
 	if err != nil {
 		t.Error(err)
 	}
-	c.kubectl(t, "delete", "ipaddresspools,l2domains,bgppeers,bgpadvertisements,bfdprofiles,communities,bgpnodestatuses",
-		"--all")
+	var kinds []string // full names: MetalLB has kinds of the same names
+	for _, kind := range []string{"ipaddresspools", "l2domains", "bgppeers", "bgpadvertisements", "bfdprofiles",
+		"communities", "bgpnodestatuses"} {
+		kinds = append(kinds, kind+"."+v1alpha1.GroupName)
+	}
+	c.kubectl(t, "delete", strings.Join(kinds, ","), "--all")
 }
 
 func (c *cluster) clearServices(t *testing.T) {

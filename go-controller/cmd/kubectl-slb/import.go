@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/urfave/cli/v2"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/clientcmd"
@@ -26,6 +27,8 @@ type importOptions struct {
 	namespace           string
 	segments            []metallb.Segment
 	kubeconfig, context string
+	// peerNodes are labels of the nodes to which BGPPeers are limited.
+	peerNodes map[string]string
 }
 
 // importCommand imports the configuration of another load balancer.
@@ -34,9 +37,9 @@ func importCommand() *cli.Command {
 		Name:      "import",
 		Usage:     "import the configuration of another load balancer: MetalLB",
 		ArgsUsage: "metallb",
-		Description: `Reads MetalLB's IPAddressPools, L2Advertisements, BGPPeers, BGPAdvertisements, BFDProfiles and Communities, or the
-ConfigMap of MetalLB up to 0.12, and creates the objects of slb.k8s.ovn.org. Settings without an equal are
-reported. MetalLB's objects and Services are not changed. docs/migrate-from-metallb.md has all steps of a
+		Description: `Reads MetalLB's IPAddressPools, L2Advertisements, BGPPeers, BGPAdvertisements, BFDProfiles and
+Communities, or the ConfigMap of MetalLB up to 0.12, and creates the objects of slb.k8s.ovn.org. Settings without an
+equal are reported. MetalLB's objects and Services are not changed. docs/migrate-from-metallb.md has all steps of a
 migration.
 
 Examples:
@@ -57,6 +60,8 @@ func importFlags() []cli.Flag {
 			Usage: "MetalLB's `NAMESPACE`"},
 		&cli.StringSliceFlag{Name: "segment", Usage: "network on which L2Advertisements announce, as " +
 			"`NETWORK[/VLAN]=CIDR[@GATEWAY],...`: its name in ovn-bridge-mappings, its VLAN, its subnets and their routers"},
+		&cli.StringFlag{Name: "bgp-nodes", Usage: "limit BGPPeers to nodes with the label `KEY=VALUE`, so that nodes are " +
+			"migrated one after another; import again without this flag afterwards"},
 		&cli.StringFlag{Name: "kubeconfig", Usage: "`FILE` with the address and credentials of the cluster"},
 		&cli.StringFlag{Name: "context", Usage: "`NAME` of the context in the kubeconfig"},
 	}
@@ -68,6 +73,12 @@ func runImport(c *cli.Context) error {
 	}
 	o := importOptions{dryRun: c.Bool("dry-run"), files: c.StringSlice("filename"), namespace: c.String("namespace"),
 		kubeconfig: c.String("kubeconfig"), context: c.String("context")}
+	if text := c.String("bgp-nodes"); text != "" {
+		var err error
+		if o.peerNodes, err = labels.ConvertSelectorToLabelsMap(text); err != nil {
+			return fmt.Errorf("--bgp-nodes: %w", err)
+		}
+	}
 	// The values of a StringSliceFlag are split at commas, which separate the subnets of a segment.
 	for _, text := range joinSegments(c.StringSlice("segment")) {
 		s, err := metallb.ParseSegment(text)
@@ -93,7 +104,7 @@ func joinSegments(parts []string) []string {
 }
 
 func (o *importOptions) run(ctx context.Context, in io.Reader, out io.Writer) error {
-	input := metallb.Input{Segments: o.segments}
+	input := metallb.Input{Segments: o.segments, PeerNodes: o.peerNodes}
 	for _, file := range o.files {
 		data, err := readFile(file, in)
 		if err != nil {

@@ -4,6 +4,7 @@ package metallb
 
 import (
 	"fmt"
+	"maps"
 	"net/netip"
 	"slices"
 	"strings"
@@ -28,8 +29,8 @@ func (c *conversion) convertPeers() {
 			MyASN: in.MyASN, PeerASN: in.PeerASN, LocalASN: in.LocalASN, DynamicASN: v1alpha1.DynamicASN(in.DynamicASN),
 			PeerAddress: v1alpha1.IPAddress(in.PeerAddress), Interface: in.Interface,
 			SourceAddress: v1alpha1.IPAddress(in.SourceAddress), PeerPort: in.PeerPort,
-			RouterID: v1alpha1.IPAddress(in.RouterID), NodeSelectors: in.NodeSelectors, Password: in.Password,
-			BFDProfile: in.BFDProfile, EnableGracefulRestart: in.EnableGracefulRestart,
+			RouterID: v1alpha1.IPAddress(in.RouterID), NodeSelectors: c.peerNodes(in.NodeSelectors),
+			Password: in.Password, BFDProfile: in.BFDProfile, EnableGracefulRestart: in.EnableGracefulRestart,
 			DualStackAddressFamily: in.DualStackAddressFamily, DisableMP: in.DisableMP && !in.DualStackAddressFamily,
 		}
 		c.convertTimers(p, &out.Spec)
@@ -40,6 +41,26 @@ func (c *conversion) convertPeers() {
 			c.objects = append(c.objects, out)
 		}
 	}
+}
+
+// peerNodes limits node selectors to the nodes that are migrated.
+func (c *conversion) peerNodes(selectors []metav1.LabelSelector) []metav1.LabelSelector {
+	if len(c.input.PeerNodes) == 0 {
+		return selectors
+	}
+	if len(selectors) == 0 {
+		return []metav1.LabelSelector{{MatchLabels: c.input.PeerNodes}}
+	}
+	var out []metav1.LabelSelector
+	for _, s := range selectors {
+		limited := *s.DeepCopy()
+		for _, key := range slices.Sorted(maps.Keys(c.input.PeerNodes)) {
+			limited.MatchExpressions = append(limited.MatchExpressions, metav1.LabelSelectorRequirement{Key: key,
+				Operator: metav1.LabelSelectorOpIn, Values: []string{c.input.PeerNodes[key]}})
+		}
+		out = append(out, limited)
+	}
+	return out
 }
 
 // convertTimers converts the timers of a session. MetalLB derives an absent one from the other, and requires only that

@@ -27,6 +27,9 @@ type Input struct {
 	// NodeNetworks are the networks of the nodes. If they are known, they determine which BGPPeers are not on the link
 	// of any node.
 	NodeNetworks []netip.Prefix
+	// PeerNodes limits the BGPPeers to nodes with these labels, in addition to their own selectors, so that nodes can be
+	// migrated one after another. May be empty.
+	PeerNodes map[string]string
 }
 
 // Object is an object of slb.k8s.ovn.org.

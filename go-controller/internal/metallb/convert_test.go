@@ -20,7 +20,8 @@ import (
 )
 
 // The archives contain MetalLB's manifests (metallb.yaml), the segments (segments, one per line), networks of the nodes
-// (networks, one per line), Services (services.yaml), and the result (want).
+// (networks, one per line), the labels of nodes with sessions (peer-nodes), Services (services.yaml), and the result
+// (want).
 func TestGolden(t *testing.T) {
 	golden.RunArchives(t, "testdata/*.txtar", func(archive *txtar.Archive) (string, error) {
 		in, err := readArchive(archive)
@@ -49,6 +50,12 @@ func readArchive(archive *txtar.Archive) (Input, error) {
 					return in, err
 				}
 				in.Segments = append(in.Segments, s)
+			}
+		case "peer-nodes":
+			in.PeerNodes = map[string]string{}
+			for _, line := range lines {
+				key, value, _ := strings.Cut(line, "=")
+				in.PeerNodes[key] = value
 			}
 		case "networks":
 			for _, line := range lines {
@@ -88,8 +95,9 @@ func TestEveryFieldIsConvertedOrNamed(t *testing.T) {
 		"addresses": "[10.50.0.0/24]", "autoAssign": "false", "avoidBuggyIPs": "true",
 		"serviceAllocation": "{priority: 7, namespaces: [a], namespaceSelectors: [{}], serviceSelectors: [{}]}",
 
-		"ipAddressPools": "[lan]", "ipAddressPoolSelectors": "[{matchLabels: {a: b}}]", "nodeSelectors": "[{matchLabels: {c: d}}]",
-		"interfaces": "[eth1]", "serviceSelectors": "[{matchLabels: {e: f}}]",
+		"ipAddressPools": "[lan]", "ipAddressPoolSelectors": "[{matchLabels: {a: b}}]",
+		"nodeSelectors": "[{matchLabels: {c: d}}]",
+		"interfaces":    "[eth1]", "serviceSelectors": "[{matchLabels: {e: f}}]",
 		"preferredNodeSelectors": "[{weight: 1, preference: {}}]",
 
 		"myASN": "64512", "peerASN": "64513", "localASN": "64514", "dynamicASN": "external", "peerAddress": "10.50.0.1",
@@ -98,7 +106,8 @@ func TestEveryFieldIsConvertedOrNamed(t *testing.T) {
 		"bfdProfile": "fast", "enableGracefulRestart": "true", "ebgpMultiHop": "true", "vrf": "red", "disableMP": "true",
 		"dualStackAddressFamily": "true",
 
-		"aggregationLength": "24", "aggregationLengthV6": "64", "localPref": "7", "communities": "[65000:1]", "peers": "[tor]",
+		"aggregationLength": "24", "aggregationLengthV6": "64", "localPref": "7", "communities": "[65000:1]",
+		"peers": "[tor]",
 
 		"receiveInterval": "11", "transmitInterval": "12", "detectMultiplier": "4", "echoInterval": "13", "echoMode": "true",
 		"passiveMode": "true", "minimumTtl": "253",
@@ -126,7 +135,8 @@ func TestEveryFieldIsConvertedOrNamed(t *testing.T) {
 					}
 				}
 			}
-			manifest := fmt.Sprintf("apiVersion: metallb.io/%s\nkind: %s\nmetadata: {name: x}\nspec:\n  %s\n", version, kind, lines)
+			manifest := fmt.Sprintf("apiVersion: metallb.io/%s\nkind: %s\nmetadata: {name: x}\nspec:\n  %s\n",
+				version, kind, lines)
 			manifest += "---\napiVersion: metallb.io/v1beta1\nkind: IPAddressPool\nmetadata: {name: lan, labels: {a: b}}\n" +
 				"spec: {addresses: [10.60.0.0/24]}\n"
 			objects, err := Parse([]byte(manifest))

@@ -47,7 +47,7 @@ type Finding struct {
 	Message string
 }
 
-// String returns the finding in one line. Values from the input may contain line breaks, which must not end a comment in
+// String returns the finding in one line. Values of the input may contain line breaks, which must not end a comment of
 // YAML.
 func (f Finding) String() string {
 	text := f.Severity.String() + ": "

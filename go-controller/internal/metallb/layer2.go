@@ -73,8 +73,8 @@ func (c *conversion) suggestion(a *l2Advertisement) string {
 func (c *conversion) checkL2Advertisement(a *l2Advertisement) {
 	in := &a.spec
 	if len(in.Interfaces) > 0 {
-		c.add(Warning, a.String(), "spec.interfaces", "%s: physicalNetwork determines the interface. Compare on each node: %s",
-			strings.Join(in.Interfaces, ", "), bridgeCommands)
+		c.add(Warning, a.String(), "spec.interfaces", "%s: physicalNetwork determines the interface. Compare on each "+
+			"node: %s", strings.Join(in.Interfaces, ", "), bridgeCommands)
 	}
 	if len(in.ServiceSelectors) > 0 {
 		c.add(Error, a.String(), "spec.serviceSelectors", "%s: an L2Domain announces all Services of its pools. Put the "+
@@ -82,8 +82,8 @@ func (c *conversion) checkL2Advertisement(a *l2Advertisement) {
 			formatSelectors(in.ServiceSelectors))
 	}
 	if len(in.PreferredNodeSelectors) > 0 {
-		c.add(Warning, a.String(), "spec.preferredNodeSelectors", "have no equal: the shards of an L2Domain are divided among "+
-			"its gateways, and stay where they are. Use nodeSelectors if other nodes must not announce")
+		c.add(Warning, a.String(), "spec.preferredNodeSelectors", "have no equal: the shards of an L2Domain are divided "+
+			"among its gateways, and stay where they are. Use nodeSelectors if other nodes must not announce")
 	}
 	for _, name := range in.IPAddressPools {
 		if !slices.ContainsFunc(c.source.pools, func(p *pool) bool { return p.name == name }) {
@@ -191,7 +191,9 @@ func (c *conversion) nodeSelectors(domain string, members []*l2Advertisement) []
 // checkPool names addresses that are announced nowhere.
 func (c *conversion) checkPool(p *v1alpha1.IPAddressPool) {
 	ref := kindPool + "/" + p.Name
-	layer2 := slices.ContainsFunc(c.source.l2Advertisements, func(a *l2Advertisement) bool { return c.selects(&a.spec, p) })
+	layer2 := slices.ContainsFunc(c.source.l2Advertisements, func(a *l2Advertisement) bool {
+		return c.selects(&a.spec, p)
+	})
 	routed := slices.ContainsFunc(c.source.advertisements, func(a *bgpAdvertisement) bool {
 		return c.selects(&l2AdvertisementSpec{IPAddressPools: a.spec.IPAddressPools,
 			IPAddressPoolSelectors: a.spec.IPAddressPoolSelectors}, p)

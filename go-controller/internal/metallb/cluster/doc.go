@@ -4,6 +4,6 @@
 //
 // Invariants:
 //   - Nothing of MetalLB and no Service is written.
-//   - Objects are applied with server-side apply, so that a repeated import changes nothing, and fields that somebody else
-//     set are conflicts and are not overwritten.
+//   - Objects are applied with server-side apply: a repeated import changes nothing, and fields that another client set
+//     are conflicts and are not overwritten.
 package cluster

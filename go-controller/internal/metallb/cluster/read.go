@@ -33,7 +33,8 @@ func resources() map[string][]string {
 
 // ReadMetalLB returns MetalLB's objects in a namespace. If there are none, it returns the ConfigMap of MetalLB up to
 // 0.12. It is an error if there is nothing.
-func ReadMetalLB(ctx context.Context, client dynamic.Interface, namespace string) ([]*unstructured.Unstructured, error) {
+func ReadMetalLB(ctx context.Context, client dynamic.Interface, namespace string) ([]*unstructured.Unstructured,
+	error) {
 	var out []*unstructured.Unstructured
 	for resource, versions := range resources() {
 		for _, version := range versions {
@@ -67,7 +68,8 @@ func ReadMetalLB(ctx context.Context, client dynamic.Interface, namespace string
 		out = append(out, o)
 	}
 	if len(out) == 0 {
-		return nil, fmt.Errorf("namespace %s has no objects of MetalLB (%s) and no ConfigMap config", namespace, metallb.Group)
+		return nil, fmt.Errorf("namespace %s has no objects of MetalLB (%s) and no ConfigMap config", namespace,
+			metallb.Group)
 	}
 	return out, nil
 }
