@@ -7,7 +7,12 @@ go tool controller-gen "object:headerFile=$api/boilerplate.go.txt" crd:crdVersio
 # Rules that compare addresses are too long for markers: they are composed into the CRD and the policy.
 go run "$api/rules" dist/manifests/crds/slb.k8s.ovn.org_ipaddresspools.yaml dist/manifests/admission/ippool-overlap.yaml
 # The bundle of the next release.
-go run ./contrib/bundle 0.1.0 dist/manifests docs/examples dist/bundle
+built=$(mktemp -d)
+trap 'rm -rf "$built"' EXIT
+for overlay in openshift openshift-sdn; do
+	contrib/kustomize.sh build "dist/manifests/overlays/$overlay" >"$built/$overlay.yaml"
+done
+go run ./contrib/bundle 0.1.0 "$built/openshift.yaml" "$built/openshift-sdn.yaml" dist/manifests docs/examples dist/bundle
 # The models of the databases' tables, from schemas reduced to what we use. The header is made
 # such as gofmt's and the linters' convention for generated files wants it.
 for schema in nbdb/ovn-nb sbdb/ovn-sb vsdb/vswitch; do

@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command bundle writes a bundle for the Operator Lifecycle Manager (format registry+v1) from
-// the manifests. The Deployment and the RBAC rules of the controller become a
-// ClusterServiceVersion. CRDs and plain RBAC objects are copied. Objects that the format does
-// not support (namespaces, objects in other namespaces, admission policies) are written to
-// beside.yaml, which must be applied first.
+// Command bundle writes a bundle for the Operator Lifecycle Manager (format registry+v1) for OpenShift from what
+// kustomize builds of dist/manifests/overlays/openshift and openshift-sdn. The Deployment and the RBAC rules of the
+// controller become a ClusterServiceVersion. CRDs and plain RBAC objects are copied. Objects that the format does
+// not support (namespaces, DaemonSets, SecurityContextConstraints, objects in other namespaces, admission policies) are
+// written to beside.yaml, or beside-sdn.yaml for clusters with OpenShift SDN, one of which must be applied first.
 //
-//	go run ./contrib/bundle VERSION MANIFESTS EXAMPLES BUNDLE
+//	go run ./contrib/bundle VERSION OPENSHIFT.YAML OPENSHIFT-SDN.YAML MANIFESTS EXAMPLES BUNDLE
 package main
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -23,7 +22,7 @@ import (
 
 const (
 	name      = "ovnkube-slb"
-	namespace = "ovn-kubernetes"
+	namespace = "ovnkube-slb"
 	image     = "ghcr.io/ovnkube-slb/ovnkube-slb"
 	license   = "# SPDX-License-Identifier: Apache-2.0\n# Generated from dist/manifests by `make generate`.\n"
 )
@@ -60,10 +59,10 @@ func main() {
 }
 
 func run(args []string) error {
-	if len(args) != 4 {
-		return fmt.Errorf("usage: bundle VERSION MANIFESTS EXAMPLES BUNDLE")
+	if len(args) != 6 {
+		return fmt.Errorf("usage: bundle VERSION OPENSHIFT.YAML OPENSHIFT-SDN.YAML MANIFESTS EXAMPLES BUNDLE")
 	}
-	version, manifests, examples, out := args[0], args[1], args[2], args[3]
+	version, manifests, examples, out := args[0], args[3], args[4], args[5]
 	crds, err := read(filepath.Join(manifests, "crds"), "slb.*.yaml")
 	if err != nil {
 		return err
@@ -72,13 +71,13 @@ func run(args []string) error {
 	if err != nil {
 		return err
 	}
-	var all []object
-	for _, dir := range []string{"rbac", "admission", "controller"} {
-		list, err := read(filepath.Join(manifests, dir), "*.yaml")
-		if err != nil {
-			return err
-		}
-		all = append(all, list...)
+	all, err := parseFile(args[1])
+	if err != nil {
+		return err
+	}
+	withSDN, err := parseFile(args[2])
+	if err != nil {
+		return err
 	}
 	if err := os.RemoveAll(out); err != nil {
 		return err
@@ -89,6 +88,8 @@ func run(args []string) error {
 		}
 	}
 	s := sort(all)
+	onSDN := sort(withSDN)
+	sdn := onSDN.except(s)
 	csv, err := s.serviceVersion(version, crds, samples)
 	if err != nil {
 		return err
@@ -107,6 +108,7 @@ func run(args []string) error {
 		"manifests/" + name + ".clusterserviceversion.yaml": {csv},
 		"metadata/annotations.yaml":                         {annotations()},
 		"beside.yaml":                                       s.beside,
+		"beside-sdn.yaml":                                   sdn,
 	} {
 		if err := writeObjects(filepath.Join(out, file), list); err != nil {
 			return err
@@ -136,14 +138,14 @@ func sort(all []object) parts {
 	for _, o := range all {
 		ns := o.text("metadata", "namespace")
 		switch kind := o.kind(); {
-		case kind == "Kustomization":
+		case kind == "CustomResourceDefinition":
 		case kind == "Deployment":
 			p.deployment = o
 		case kind == "ServiceAccount" && o.named(name), kind == "ClusterRoleBinding" && o.named("ovnkube-slb-controller"),
-			kind == "RoleBinding" && ns == namespace:
+			kind == "RoleBinding" && ns == namespace && o.named("ovnkube-slb-leader"):
 		case kind == "ClusterRole" && o.named("ovnkube-slb-controller"):
 			p.cluster = o["rules"]
-		case kind == "Role" && ns == namespace:
+		case kind == "Role" && ns == namespace && o.named("ovnkube-slb-leader"):
 			p.permissions = o["rules"]
 		case kind == "ClusterRole":
 			p.plain = append(p.plain, o)
@@ -156,6 +158,21 @@ func sort(all []object) parts {
 		return rank(a) - rank(b)
 	})
 	return p
+}
+
+// except returns what else p needs if the bundle is made of other.
+func (p *parts) except(other parts) []object {
+	have := map[string]bool{}
+	for _, o := range other.plain {
+		have[o.text("metadata", "name")] = true
+	}
+	out := slices.Clone(p.beside)
+	for _, o := range p.plain {
+		if !have[o.text("metadata", "name")] {
+			out = append(out, o)
+		}
+	}
+	return out
 }
 
 func rank(o object) int {
@@ -236,22 +253,20 @@ func (p *parts) serviceVersion(version string, crds, samples []object) (object, 
 
 const description = "Gives Services of type LoadBalancer addresses from pools and has OVN itself answer for them, on " +
 	"clusters without a cloud. " +
-	"Before it is installed, into namespace ovn-kubernetes, apply `dist/bundle/beside.yaml`: namespaces, the rights in " +
-	"them, and admission policies, " +
-	"which bundles can't have. Guards of gateways and BGP speakers are a DaemonSet: `kubectl apply -k " +
-	"dist/manifests/bgp`. " +
-	"On OpenShift, annotation `slb.k8s.ovn.org/mode` of Network `cluster` (operator.openshift.io) switches it: " +
-	"Disabled, Layer2, BGP or Layer2+BGP."
+	"Before it is installed, into namespace ovnkube-slb, apply what bundles can't have, the agents on the nodes among it: " +
+	"`dist/bundle/beside.yaml`, or `dist/bundle/beside-sdn.yaml` on clusters with OpenShift SDN. " +
+	"Annotation `slb.k8s.ovn.org/mode` of Network `cluster` (operator.openshift.io) switches it: Disabled, Layer2, BGP " +
+	"or Layer2+BGP."
 
-// pinnedDeployment returns the spec of the Deployment with the same image for all its containers.
-func (p *parts) pinnedDeployment(pinned string) (any, error) {
-	text, err := json.Marshal(p.deployment["spec"])
-	if err != nil {
-		return nil, err
+// pinnedDeployment returns the spec of the Deployment, whose containers must all have the image.
+func (p *parts) pinnedDeployment(image string) (any, error) {
+	containers, _ := p.deployment.at("spec", "template", "spec", "containers").([]any)
+	for _, c := range containers {
+		if container, _ := c.(map[string]any); container["image"] != image {
+			return nil, fmt.Errorf("container %v has image %v, and version is %s", container["name"], container["image"], image)
+		}
 	}
-	text = bytes.ReplaceAll(text, []byte(`"image":"`+image+`"`), []byte(`"image":"`+pinned+`"`))
-	var spec any
-	return spec, json.Unmarshal(text, &spec)
+	return p.deployment["spec"], nil
 }
 
 func annotations() object {
@@ -274,18 +289,29 @@ func read(dir, pattern string) ([]object, error) {
 	}
 	var all []object
 	for _, file := range files {
-		text, err := os.ReadFile(file)
+		list, err := parseFile(file)
 		if err != nil {
 			return nil, err
 		}
-		for document := range strings.SplitSeq("\n"+string(text), "\n---\n") {
-			var o object
-			if err := yaml.Unmarshal([]byte(document), &o); err != nil {
-				return nil, fmt.Errorf("%s: %w", file, err)
-			}
-			if len(o) > 0 {
-				all = append(all, o)
-			}
+		all = append(all, list...)
+	}
+	return all, nil
+}
+
+// parseFile returns the objects in a file.
+func parseFile(file string) ([]object, error) {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return nil, err
+	}
+	var all []object
+	for document := range strings.SplitSeq("\n"+string(text), "\n---\n") {
+		var o object
+		if err := yaml.Unmarshal([]byte(document), &o); err != nil {
+			return nil, fmt.Errorf("%s: %w", file, err)
+		}
+		if len(o) > 0 {
+			all = append(all, o)
 		}
 	}
 	return all, nil

@@ -55,6 +55,9 @@ func TestAPI(t *testing.T) {
 	t.Run("a node writes of itself only", s.testOwnNode)
 	t.Run("OpenShift SDN", s.testSDN)
 	t.Run("inside ovnkube-master", s.testInsideOVNKubeMaster)
+	t.Run("kustomizations", s.testKustomizations)
+	t.Run("listeners", s.testListeners)
+	t.Run("OpenShift", s.testOpenShift)
 }
 
 // start returns a control plane with everything installed.

@@ -182,7 +182,7 @@ func advertisedByBGP(t *testing.T, c *cluster) {
 
 // nodeReportsOnBGP runs the node process with a peer that does not exist.
 func nodeReportsOnBGP(t *testing.T, c *cluster) {
-	c.kubectl(t, "apply", "-f", filepath.Join(manifests, "bgp", "rbac.yaml"))
+	c.kubectl(t, "apply", "-f", filepath.Join(manifests, "components/bgp/rbac.yaml"))
 	c.openShift(t)
 	c.apply(t, far+"---"+networkOperator)
 	c.kubectl(t, "patch", "bgppeer", "tor", "--type=merge",

@@ -15,7 +15,7 @@ import (
 
 // metricsNeedARight requests the metrics of each process at an address of the machine, with and without permission.
 func metricsNeedARight(t *testing.T, c *cluster) {
-	c.kubectl(t, "apply", "-f", filepath.Join(manifests, "bgp", "rbac.yaml"))
+	c.kubectl(t, "apply", "-f", filepath.Join(manifests, "components/bgp/rbac.yaml"))
 	account := func(name string, roles ...string) *scrape.Scraper {
 		s, err := scrape.As(t.Context(), c.plane, name, roles...)
 		if err != nil {

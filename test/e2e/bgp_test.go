@@ -75,7 +75,7 @@ func podAddresses(ctx context.Context, app string) [2][]netip.AddrPort {
 
 var _ = Describe("Addresses advertised by BGP", Ordered, func() {
 	BeforeAll(func(ctx SpecContext) {
-		stop, err := cluster.SpeakBGP(ctx, root+"/dist/manifests/bgp/rbac.yaml", controller)
+		stop, err := cluster.SpeakBGP(ctx, root+"/dist/manifests/components/bgp/rbac.yaml", controller)
 		Expect(err).NotTo(HaveOccurred())
 		DeferCleanup(func(ctx SpecContext) { Expect(stop(ctx)).To(Succeed()) })
 		manifest, err := os.ReadFile("testdata/bgp.yaml")

@@ -57,7 +57,7 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	Expect(err).NotTo(HaveOccurred())
 	Expect(cluster.Install(ctx, manifests, controller)).To(Succeed())
 	if cluster.Network().Zones() {
-		_, err = cluster.Kubectl(ctx, "", "apply", "-f", root+"/dist/manifests/interconnect/rbac.yaml")
+		_, err = cluster.Kubectl(ctx, "", "apply", "-f", root+"/dist/manifests/components/interconnect/rbac.yaml")
 		Expect(err).NotTo(HaveOccurred())
 	}
 	if onLAN() || cluster.Network().Zones() {

@@ -61,7 +61,8 @@ func nodeModules(o *nodeOptions) []setting {
 		{text(&o.sb.Address, "sb-address", "", "unix:/var/run/ovn/ovnsb_db.sock",
 			"`ADDRESS` of the southbound database of the node's zone, for --enable-l2"), "ovnsouth", "address"},
 		{text(&o.clusterSubnets, flagClusterSubnets, "", "",
-			"comma-separated `SUBNETS` of pods, the same as the controller's, for --enable-l2: CIDR or CIDR/HOSTPREFIX"),
+			"comma-separated `SUBNETS` of pods, the same as the controller's, for --enable-l2: CIDR or CIDR/HOSTPREFIX; empty "+
+				"for those of OpenShift's Network"),
 			"default", "cluster-subnets"},
 		{toggle(&o.bgp, flagEnableBGP, false, "advertise Services to BGPPeers"), ownSection, flagEnableBGP},
 		{toggle(&o.sdn, flagEnableSDN, false, "assign addresses to the node, with OpenShift SDN"), ownSection,
@@ -97,11 +98,8 @@ func (o *nodeOptions) Validate() error {
 				wrong(db+"-address", e.Address, "is needed with --"+flagEnableL2)
 			}
 		}
-		nets, err := parseSubnets(o.clusterSubnets)
-		if err != nil {
+		if _, err := parseSubnets(o.clusterSubnets); err != nil {
 			wrong(flagClusterSubnets, o.clusterSubnets, err.Error())
-		} else if len(nets) == 0 {
-			wrong(flagClusterSubnets, o.clusterSubnets, "is needed with --"+flagEnableL2)
 		}
 	}
 	if o.runDir == "" && (o.guard || o.l2) {

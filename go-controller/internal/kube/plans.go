@@ -6,6 +6,7 @@ import (
 	"context"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
 
@@ -31,4 +32,11 @@ func NewNodeInformer(kube kubernetes.Interface, on func(old, now *corev1.Node)) 
 // NewDomainInformer returns an informer for L2Domains. It calls on as newInformer does.
 func NewDomainInformer(ours *Clients, on func(old, now *v1alpha1.L2Domain)) cache.Controller {
 	return newInformer(ours.Domains, &v1alpha1.L2Domain{}, whole[*v1alpha1.L2Domain], on)
+}
+
+// NewNetworkConfigInformer returns an informer for Network "cluster" of config.openshift.io, which only OpenShift has.
+// It calls on as newInformer does.
+func NewNetworkConfigInformer(ours *Clients, on func(old, now *unstructured.Unstructured)) cache.Controller {
+	return newInformer(only[*unstructured.UnstructuredList]{ours.NetworkConfigs, openShiftNetwork},
+		&unstructured.Unstructured{}, whole[*unstructured.Unstructured], on)
 }

@@ -131,7 +131,7 @@ func (s *site) install(ctx context.Context) (err error) {
 		return err
 	}
 	if s.lab.Network().Zones() {
-		agents := filepath.Join(s.manifests, "../interconnect/rbac.yaml")
+		agents := filepath.Join(s.manifests, "../components/interconnect/rbac.yaml")
 		if _, err := s.lab.Kubectl(ctx, "", "apply", "-f", agents); err != nil {
 			return err
 		}

@@ -40,7 +40,7 @@ func (c *Cluster) Start(ctx context.Context) (*Controller, error) {
 
 // StartNode starts the BGP speaker of a node, in the same way as Start starts the controller.
 func (c *Cluster) StartNode(ctx context.Context, node string) (*Controller, error) {
-	if _, err := c.Plane.Kubectl(ctx, "apply", "-f", filepath.Join(manifests, "bgp", "rbac.yaml")); err != nil {
+	if _, err := c.Plane.Kubectl(ctx, "apply", "-f", filepath.Join(manifests, "components/bgp/rbac.yaml")); err != nil {
 		return nil, err
 	}
 	return c.start(ctx, "ovnkube-slb-node", "node", "--node-name="+node, "--enable-bgp", "--enable-l2-guard=false")
@@ -49,7 +49,7 @@ func (c *Cluster) StartNode(ctx context.Context, node string) (*Controller, erro
 // StartAgent starts the agent that programs the zone of a node with interconnect, in the same way as Start starts the
 // controller. nb and sb are the databases of the zone.
 func (c *Cluster) StartAgent(ctx context.Context, node, nb, sb string) (*Controller, error) {
-	if _, err := c.Plane.Kubectl(ctx, "apply", "-f", filepath.Join(manifests, "interconnect", "rbac.yaml")); err != nil {
+	if _, err := c.Plane.Kubectl(ctx, "apply", "-f", filepath.Join(manifests, "components/interconnect/rbac.yaml")); err != nil {
 		return nil, err
 	}
 	return c.start(ctx, "ovnkube-slb-node", "node", "--node-name="+node, "--enable-l2-guard=false", "--enable-l2",

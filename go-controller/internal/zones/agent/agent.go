@@ -14,6 +14,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
@@ -29,6 +30,9 @@ import (
 
 // reportInterval is the minimum time between two reports. The controller waits for them, traffic does not.
 const reportInterval = 200 * time.Millisecond
+
+// openShiftNetworks is what the agent reads the cluster subnets from if they are not configured.
+const openShiftNetworks = "networks.config.openshift.io"
 
 // identityPause is the time between two attempts to read the cluster's identity.
 const identityPause = time.Second
@@ -48,7 +52,7 @@ type Options struct {
 	NB, SB ovn.Endpoint
 	// RunDir is the directory of ovn-northd's control socket.
 	RunDir string
-	// PodNets are the cluster subnets of OVN-Kubernetes, as the controller has them.
+	// PodNets are the cluster subnets of OVN-Kubernetes, in its order. If empty, they are those of OpenShift's Network.
 	PodNets []netip.Prefix
 	// Registerer registers the metrics; nil for none.
 	Registerer prometheus.Registerer
@@ -92,7 +96,7 @@ type Agent struct {
 // New returns an Agent. It does nothing before Run.
 func New(o Options) (*Agent, error) {
 	a := &Agent{options: o, wake: make(chan struct{}, 1), claims: claims{},
-		contestedSince: map[world.ShardID]time.Time{}, published: newPublished()}
+		contestedSince: map[world.ShardID]time.Time{}, published: newPublished(o.PodNets)}
 	var err error
 	if a.metrics, err = newMetrics(o.Registerer); err != nil {
 		return nil, fmt.Errorf("l2 agent of node %s: %w", o.Node, err)
@@ -124,6 +128,11 @@ func New(o Options) (*Agent, error) {
 		"serviceplans": kube.NewPlanInformer(o.Clients, func(old, now *v1alpha1.ServicePlan) {
 			a.set(func() bool { return a.setPlan(old, now) })
 		}),
+	}
+	if len(o.PodNets) == 0 {
+		a.informers[openShiftNetworks] = kube.NewNetworkConfigInformer(o.Clients, func(_, now *unstructured.Unstructured) {
+			a.set(func() bool { return a.setNetwork(now) })
+		})
 	}
 	return a, nil
 }
@@ -170,6 +179,12 @@ func (a *Agent) Healthy() error {
 		if !c.HasSynced() {
 			return fmt.Errorf("%s have not been read yet", name)
 		}
+	}
+	a.mu.Lock()
+	known := len(a.podNets) > 0
+	a.mu.Unlock()
+	if !known {
+		return errors.New("the cluster subnets are unknown: " + openShiftNetworks + " \"cluster\" has no clusterNetwork")
 	}
 	if !a.synced.Load() {
 		return errors.New("the databases of the zone have not been read yet")
@@ -269,7 +284,7 @@ func (a *Agent) step() bool {
 	var topology *plan.Topology
 	ok := only
 	if !only {
-		topology, plans, ok = a.desired(a.options.Node, world.Cluster{ID: a.clusterID, PodNets: a.options.PodNets}, a.bridges)
+		topology, plans, ok = a.desired(a.options.Node, world.Cluster{ID: a.clusterID}, a.bridges)
 	}
 	a.mu.Unlock()
 	if topology != nil {

@@ -67,7 +67,7 @@ func TestClaimsKeepTheirTime(t *testing.T) {
 func TestClaimsAreContestedOnceAnotherGatewayIsActiveForAWhile(t *testing.T) {
 	shard, start := world.ShardID{Domain: "lan"}, time.Now()
 	a := &Agent{options: Options{Node: "n1"}, wake: make(chan struct{}, 1), contestedSince: map[world.ShardID]time.Time{},
-		published: newPublished()}
+		published: newPublished(nil)}
 	claimed, none := claims{shard: start}, claims{}
 	for i, step := range []struct {
 		after  time.Duration

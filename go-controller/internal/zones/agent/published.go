@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/klog/v2"
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube/convert"
@@ -31,6 +32,8 @@ type published struct {
 	objects map[string]*corev1.Node
 	domains map[string]*v1alpha1.L2Domain
 	plans   map[string]*publishedPlan
+	// podNets are the cluster subnets. All agents have the same in the same order, because aliases depend on it.
+	podNets []netip.Prefix
 	// awaiting are the Services with addresses whose shards are not published yet.
 	awaiting map[world.Key]bool
 	// handovers are the planned moves of shards to this node.
@@ -51,8 +54,8 @@ type publishedPlan struct {
 	problem string
 }
 
-func newPublished() published {
-	return published{nodes: map[string]*world.Node{}, objects: map[string]*corev1.Node{},
+func newPublished(podNets []netip.Prefix) published {
+	return published{podNets: podNets, nodes: map[string]*world.Node{}, objects: map[string]*corev1.Node{},
 		domains: map[string]*v1alpha1.L2Domain{}, plans: map[string]*publishedPlan{}, awaiting: map[world.Key]bool{},
 		changed: map[string]world.Key{}, whole: true}
 }
@@ -72,6 +75,20 @@ func (p *published) setNode(old, now *corev1.Node) bool {
 	p.nodes[now.Name], p.objects[now.Name] = is, now
 	p.whole = p.whole || relevant
 	return relevant
+}
+
+// setNetwork takes the cluster subnets from OpenShift's Network. While it is gone, or has none, it keeps the last ones:
+// OVN keeps its routes, too.
+func (p *published) setNetwork(now *unstructured.Unstructured) bool {
+	if now == nil {
+		return false
+	}
+	nets := convert.ReadNetworkConfig(now).PodNets
+	if len(nets) == 0 || slices.Equal(nets, p.podNets) {
+		return false
+	}
+	p.podNets, p.whole = nets, true
+	return true
 }
 
 func (p *published) setDomain(old, now *v1alpha1.L2Domain) bool {
@@ -113,15 +130,16 @@ func (p *published) hasInterconnect() bool {
 	return all.Interconnect
 }
 
-// desired returns what the zone of a node must contain, or false if the databases of the node are not its own. bridges
-// are the bridges of the node.
+// desired returns what the zone of a node must contain, or false if the databases of the node are not its own, or the
+// cluster subnets are unknown. bridges are the bridges of the node. The cluster's PodNets are those that are published.
 func (p *published) desired(node string, cluster world.Cluster, bridges world.Bridges) (
 	*plan.Topology, map[world.Key]*plan.Service, bool,
 ) {
 	own := p.nodes[node]
-	if own == nil || own.Chassis == "" || !own.HasOwnZone() {
+	if own == nil || own.Chassis == "" || !own.HasOwnZone() || len(p.podNets) == 0 {
 		return nil, nil, false
 	}
+	cluster.PodNets = p.podNets
 	f := &plan.Topology{Cluster: cluster, Zone: &plan.Zone{Node: node, Chassis: own.Chassis}}
 	for _, n := range p.nodes {
 		if n.Chassis != "" {

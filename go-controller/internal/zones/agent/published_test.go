@@ -6,6 +6,7 @@ import (
 	"errors"
 	"maps"
 	"net/netip"
+	"slices"
 	"strconv"
 	"testing"
 
@@ -13,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/loop"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/plan"
@@ -38,7 +40,7 @@ func servicePlan(name string, version int, shard int32) *v1alpha1.ServicePlan {
 
 // small returns what is published in a cluster of two zones with shard lan/0.
 func small() *published {
-	p := newPublished()
+	p := newPublished(subnets("10.244.0.0/16"))
 	p.setNode(nil, node("n1", "n1"))
 	p.setNode(nil, node("n2", "n2"))
 	p.setDomain(nil, &v1alpha1.L2Domain{ObjectMeta: metav1.ObjectMeta{Name: "lan"},
@@ -58,6 +60,7 @@ func TestNothingIsProgrammedOutsideTheOwnZone(t *testing.T) {
 		},
 		"a zone of several nodes": func(p *published) { p.setNode(nil, node("n1", "rack1")) },
 		"the zone of another":     func(p *published) { p.setNode(nil, node("n1", "n2")) },
+		"no cluster subnets":      func(p *published) { p.podNets = nil },
 		"no node":                 func(p *published) { p.setNode(node("n1", "n1"), nil) },
 	} {
 		p := small()
@@ -87,6 +90,46 @@ func TestZonesAreEmptyUnlessTheClusterIsServedByZones(t *testing.T) {
 		p.setPlan(nil, servicePlan("web", 5, 0))
 		if _, only := p.changes(); only {
 			t.Error("a changed plan is applied")
+		}
+	}
+}
+
+func subnets(texts ...string) []netip.Prefix {
+	var out []netip.Prefix
+	for _, text := range texts {
+		out = append(out, netip.MustParsePrefix(text))
+	}
+	return out
+}
+
+// Aliases depend on the cluster subnets and their order. Without a Network, what OVN has stays in force.
+func TestClusterSubnetsOfOpenShiftReplaceTheLastOnes(t *testing.T) {
+	p := small()
+	p.podNets = nil
+	network := func(cidrs ...any) *unstructured.Unstructured {
+		var nets []any
+		for _, cidr := range cidrs {
+			nets = append(nets, map[string]any{"cidr": cidr})
+		}
+		return &unstructured.Unstructured{Object: map[string]any{"status": map[string]any{"clusterNetwork": nets}}}
+	}
+	for i, step := range []struct {
+		network *unstructured.Unstructured
+		changed bool
+		want    []netip.Prefix
+	}{
+		{network(), false, nil},
+		{network("10.128.0.0/14", "fd01::/48"), true, subnets("10.128.0.0/14", "fd01::/48")},
+		{network("10.128.0.0/14", "fd01::/48"), false, subnets("10.128.0.0/14", "fd01::/48")},
+		{nil, false, subnets("10.128.0.0/14", "fd01::/48")},
+		{network(), false, subnets("10.128.0.0/14", "fd01::/48")},
+		{network("10.128.0.0/13"), true, subnets("10.128.0.0/13")},
+	} {
+		p.whole = false
+		changed := p.setNetwork(step.network)
+		f, _, ok := p.desired("n1", world.Cluster{}, nil)
+		if changed != step.changed || ok != (step.want != nil) || ok && !slices.Equal(f.Cluster.PodNets, step.want) {
+			t.Errorf("step %d: changed %t, %+v, %t", i, changed, f, ok)
 		}
 	}
 }
