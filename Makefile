@@ -17,7 +17,7 @@ BFD        := github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/bfd/watc
 E2E        ?= ./test/lab/proc ./test/lab/kubelet ./test/lab ./test/e2e $(BFD)
 export SLB_CACHE
 
-.PHONY: help setup build controlplane test unit lanes api nodes e2e e2e-zones e2e-ovnkube e2e-ovnkube-br-ex e2e-ovnkube-br-ex-local e2e-ovnkube-interconnect e2e-ovnkube-bgp e2e-ovnkube-lan e2e-ovnkube-provider e2e-ovnkube-shared golden fuzz bench bench-allocation bench-bgp bench-failover bench-scale bench-scale-zones bench-sdn lint fmt generate verify images demo check clean
+.PHONY: help setup build controlplane test unit lanes api nodes e2e e2e-zones e2e-ovnkube e2e-ovnkube-br-ex e2e-ovnkube-br-ex-local e2e-ovnkube-interconnect e2e-ovnkube-bgp e2e-ovnkube-lan e2e-ovnkube-provider e2e-ovnkube-shared golden fuzz bench bench-allocation bench-bgp bench-failover bench-scale bench-scale-zones bench-sdn lint fmt generate verify images release release-test demo check clean
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-17s %s\n", $$1, $$2}'
@@ -123,8 +123,14 @@ verify: ## what is generated is what is committed, and each lint rule still bite
 
 check: lint verify unit ## what to run before a commit
 
-images: ## the controller's container image (podman or docker)
+images: ## the images of all architectures as one manifest list (buildah, podman or docker)
 	@contrib/images.sh $(VERSION)
+
+release: ## manifests, bill of materials and checksums of VERSION into _output/release
+	@contrib/release.sh $(VERSION)
+
+release-test: ## the images and the files of a release; needs buildah
+	go test -count=1 ./test/release
 
 clean: ## remove what was built (the cache of control plane binaries stays)
 	rm -rf $(OUT)

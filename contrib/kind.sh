@@ -56,10 +56,10 @@ for node in "${nodes[@]}"; do
 done
 
 say "ovnkube-slb from dist/"
-CONTAINER_TOOL=docker make images VERSION=kind
+CONTAINER_TOOL=docker contrib/images.sh kind "$(go env GOARCH)"
 kind load docker-image "$image:kind" --name "$cluster"
 for part in default node; do
-	kubectl kustomize "dist/manifests/$part" | sed "s|image: $image\$|&:kind|" | kubectl apply -f -
+	kubectl kustomize "dist/manifests/$part" | sed "s|image: $image:.*|image: $image:kind|" | kubectl apply -f -
 done
 # Available means one of two replicas: there is only one control plane node.
 kubectl -n "$namespace" wait --for=condition=Available deployment/ovnkube-slb --timeout=5m

@@ -253,7 +253,8 @@ func (p *parts) serviceVersion(version string, crds, samples []object) (object, 
 
 const description = "Gives Services of type LoadBalancer addresses from pools and has OVN itself answer for them, on " +
 	"clusters without a cloud. " +
-	"Before it is installed, into namespace ovnkube-slb, apply what bundles can't have, the agents on the nodes among it: " +
+	"Before it is installed, into namespace ovnkube-slb, apply what bundles can't have, the agents on the nodes among " +
+	"it: " +
 	"`dist/bundle/beside.yaml`, or `dist/bundle/beside-sdn.yaml` on clusters with OpenShift SDN. " +
 	"Annotation `slb.k8s.ovn.org/mode` of Network `cluster` (operator.openshift.io) switches it: Disabled, Layer2, BGP " +
 	"or Layer2+BGP."

@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package container
+
+import (
+	"context"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/ovnkube-slb/ovnkube-slb/test/lab"
+	"github.com/ovnkube-slb/ovnkube-slb/test/lab/controlplane"
+	"github.com/ovnkube-slb/ovnkube-slb/test/lab/ovnprefix"
+	"github.com/ovnkube-slb/ovnkube-slb/test/lab/proc"
+)
+
+const (
+	manifests = "../../../dist/manifests"
+	nodeName  = "n1"
+	// device is a link of the node, in the segment 192.0.2.0/24.
+	device = "uplink"
+	// ovsUser is the owner of Open vSwitch's socket on OpenShift: not root.
+	ovsUser = 992
+)
+
+// site is an API server, one node with databases, and the image.
+type site struct {
+	t     *testing.T
+	dir   string
+	plane *controlplane.ControlPlane
+	kube  kubernetes.Interface
+	image *image
+}
+
+func build(t *testing.T) *site {
+	t.Helper()
+	s := &site{t: t, dir: os.Getenv(inside)}
+	t.Setenv("CGO_ENABLED", "0") // as the image is built
+	program, err := lab.Program(t.Context(), "go-controller/cmd/ovnkube-slb", s.dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s.image, err = buildImage("../../../dist/images/Containerfile", program, filepath.Join(s.dir, "root")); err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range [][]string{{"link", "set", "lo", "up"}, {"link", "add", device, "type", "veth",
+		"peer", "segment"}, {"addr", "add", "192.0.2.1/24", "dev", device}, {"link", "set", device, "up"},
+		{"link", "set", "segment", "up"}} {
+		s.exec("ip", args...)
+	}
+	s.plane, err = controlplane.Start(t.Context(), controlplane.Config{Dir: filepath.Join(s.dir, "plane"),
+		Progress: t.Output()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.plane.Stop(context.WithoutCancel(t.Context())); err != nil {
+			t.Error(err)
+		}
+	})
+	if s.kube, err = kubernetes.NewForConfig(s.plane.RESTConfig()); err != nil {
+		t.Fatal(err)
+	}
+	s.databases()
+	if err := s.plane.Apply(t.Context(), cluster); err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func (s *site) exec(name string, args ...string) {
+	s.t.Helper()
+	if out, err := exec.CommandContext(s.t.Context(), name, args...).CombinedOutput(); err != nil {
+		s.t.Fatalf("%s %s: %v\n%s", name, strings.Join(args, " "), err, out)
+	}
+}
+
+// host returns the directory that stands for one of the host.
+func (s *site) host(path string) string { return filepath.Join(s.dir, "host", path) }
+
+// databases serves the databases at the sockets of both kinds of clusters.
+func (s *site) databases() {
+	s.t.Helper()
+	for _, d := range []struct{ name, schema, socket string }{
+		{"vswitch", "openvswitch/vswitch.ovsschema", "/var/run/openvswitch/db.sock"},
+		{"nb", "ovn/ovn-nb.ovsschema", "/var/run/openvswitch/ovnnb_db.sock"},
+		{"sb", "ovn/ovn-sb.ovsschema", "/var/run/openvswitch/ovnsb_db.sock"},
+		{"ic-nb", "ovn/ovn-nb.ovsschema", "/var/run/ovn-ic/ovnnb_db.sock"},
+		{"ic-sb", "ovn/ovn-sb.ovsschema", "/var/run/ovn-ic/ovnsb_db.sock"},
+	} {
+		file, socket := filepath.Join(s.dir, d.name+".db"), s.host(d.socket)
+		if err := os.MkdirAll(filepath.Dir(socket), 0o755); err != nil {
+			s.t.Fatal(err)
+		}
+		s.exec("ovsdb-tool", "create", file, ovnprefix.Schema(d.schema))
+		_, err := proc.Start(s.t.Context(), proc.Spec{Name: "db-" + d.name, Dir: s.dir, Args: []string{"ovsdb-server",
+			"--remote=punix:" + socket, "--no-chdir", "--log-file=/dev/null", "--unixctl=" + file + ".ctl", file},
+			Ready: func(context.Context) error { _, err := os.Stat(socket); return err }})
+		if err != nil {
+			s.t.Fatal(err)
+		}
+	}
+	if err := os.Chown(s.host("/var/run/openvswitch/db.sock"), ovsUser, ovsUser); err != nil {
+		s.t.Fatal(err)
+	}
+	if err := os.Chmod(s.host("/var/run/openvswitch/db.sock"), 0o750); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// account returns the directory that a Pod has as the volume of its ServiceAccount, with a token that is bound to the
+// Pod on the node.
+func (s *site) account(t *testing.T, pod *corev1.Pod) string {
+	t.Helper()
+	pods := s.kube.CoreV1().Pods(pod.Namespace)
+	pod, err := pods.Create(t.Context(), pod, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := pods.Delete(context.WithoutCancel(t.Context()), pod.Name,
+			metav1.DeleteOptions{GracePeriodSeconds: new(int64)}); err != nil {
+			t.Error(err)
+		}
+	})
+	token := s.kubectl(t, "-n", pod.Namespace, "create", "token", pod.Spec.ServiceAccountName, "--bound-object-kind=Pod",
+		"--bound-object-name="+pod.Name, "--bound-object-uid="+string(pod.UID))
+	dir, config := t.TempDir(), s.plane.RESTConfig()
+	if len(config.CAData) == 0 {
+		if config.CAData, err = os.ReadFile(config.CAFile); err != nil {
+			t.Fatal(err)
+		}
+	}
+	owner := 0
+	if user := pod.Spec.Containers[0].SecurityContext.RunAsUser; user != nil {
+		owner = int(*user)
+	}
+	for name, text := range map[string]string{"token": strings.TrimSpace(token), "ca.crt": string(config.CAData),
+		"namespace": pod.Namespace} {
+		file := filepath.Join(dir, name)
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Chown(file, owner, owner); err != nil { // as the kubelet does (KEP-2451)
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
+
+func (s *site) kubectl(t *testing.T, args ...string) string {
+	t.Helper()
+	out, err := s.plane.Kubectl(t.Context(), args...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+// kubectlAfter runs kubectl when the test ends.
+func (s *site) kubectlAfter(t *testing.T, args ...string) {
+	t.Cleanup(func() {
+		if _, err := s.plane.Kubectl(context.WithoutCancel(t.Context()), args...); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// api returns host and port of the API server.
+func (s *site) api() (host, port string) {
+	at, err := url.Parse(s.plane.RESTConfig().Host)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return at.Hostname(), at.Port()
+}
+
+// cluster is what OVN-Kubernetes and OpenShift have before anything is installed.
+const cluster = `
+apiVersion: v1
+kind: Namespace
+metadata: {name: ovn-kubernetes}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: ovn-config, namespace: ovn-kubernetes}
+data: {net_cidr: 10.244.0.0/16/24, svc_cidr: 10.96.0.0/16}
+---
+apiVersion: v1
+kind: Node
+metadata:
+  name: n1
+  annotations: {k8s.ovn.org/node-chassis-id: 5d6a1c0e, k8s.ovn.org/zone-name: n1}
+---
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: securitycontextconstraints.security.openshift.io}
+spec:
+  group: security.openshift.io
+  scope: Cluster
+  names: {kind: SecurityContextConstraints, plural: securitycontextconstraints, singular: securitycontextconstraints}
+  versions:
+  - name: v1
+    served: true
+    storage: true
+    schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}
+---
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: networks.config.openshift.io}
+spec:
+  group: config.openshift.io
+  scope: Cluster
+  names: {kind: Network, plural: networks, singular: network}
+  versions:
+  - name: v1
+    served: true
+    storage: true
+    schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}
+`
