@@ -129,8 +129,8 @@ images: ## the images of all architectures as one manifest list (buildah, podman
 release: ## manifests, bill of materials and checksums of VERSION into _output/release
 	@contrib/release.sh $(VERSION)
 
-release-test: ## the images and the files of a release; needs buildah
-	go test -count=1 ./test/release
+release-test: ## the images, the files of a release, and the chart; needs buildah
+	go test -count=1 ./test/release ./test/chart
 
 clean: ## remove what was built (the cache of control plane binaries stays)
 	rm -rf $(OUT)

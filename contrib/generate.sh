@@ -12,6 +12,18 @@ trap 'rm -rf "$built"' EXIT
 for overlay in openshift openshift-sdn; do
 	contrib/kustomize.sh build "dist/manifests/overlays/$overlay" >"$built/$overlay.yaml"
 done
+# The chart has what kustomize builds, without the CRDs, which it has once.
+chart=dist/chart/files
+rm -rf "$chart"
+mkdir -p "$chart/crds"
+cp dist/manifests/crds/slb.*.yaml "$chart/crds"
+for flavour in central=default central-node=default,node central-bgp=default,bgp interconnect=interconnect \
+	interconnect-bgp=interconnect-bgp sdn=sdn openshift=overlays/openshift openshift-sdn=overlays/openshift-sdn; do
+	for kustomization in $(tr , ' ' <<<"${flavour#*=}"); do
+		contrib/kustomize.sh build "dist/manifests/$kustomization" && echo ---
+	done | awk 'BEGIN { RS = "---\n"; ORS = "" }
+		!/(^|\n)kind: CustomResourceDefinition\n/ { print separator $0; separator = "---\n" }' >"$chart/${flavour%%=*}.yaml"
+done
 go run ./contrib/bundle 0.1.0 "$built/openshift.yaml" "$built/openshift-sdn.yaml" dist/manifests docs/examples dist/bundle
 # The models of the databases' tables, from schemas reduced to what we use. The header is made
 # such as gofmt's and the linters' convention for generated files wants it.

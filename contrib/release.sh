@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Writes what a release consists of besides its images into _output/release: one manifest to apply per flavour, a
-# software bill of materials of the program (CycloneDX), and checksums.
+# Writes what a release consists of besides its images into _output/release: one manifest to apply per flavour, the
+# chart, a software bill of materials of the program (CycloneDX), and checksums.
 #
 #   contrib/release.sh VERSION
 set -euo pipefail
@@ -21,6 +21,8 @@ for flavour in central=default node=node bgp=bgp interconnect=interconnect inter
 	contrib/kustomize.sh build "dist/manifests/${flavour#*=}" |
 		sed "s|^\( *image: $image\):.*|\1:$version|" >"$out/ovnkube-slb-${flavour%%=*}.yaml"
 done
+
+contrib/helm.sh package dist/chart --version "${version#v}" --app-version "$version" --destination "$out"
 
 program=_output/bin/ovnkube-slb
 CGO_ENABLED=0 go build -trimpath -ldflags "-s -w -X main.version=$version" -o "$program" ./go-controller/cmd/ovnkube-slb

@@ -29,6 +29,10 @@ func TestReleaseHasManifestsOfItsVersionAndAllModules(t *testing.T) {
 		}
 	}
 
+	if _, err := os.Stat(filepath.Join(out, "ovnkube-slb-"+strings.TrimPrefix(version, "v")+".tgz")); err != nil {
+		t.Error(err)
+	}
+
 	info, err := buildinfo.ReadFile(filepath.Join(root, "_output/bin/ovnkube-slb"))
 	if err != nil {
 		t.Fatal(err)
