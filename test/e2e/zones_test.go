@@ -330,7 +330,7 @@ var _ = Describe("A segment in a cluster with interconnect", func() {
 			})
 			for _, r := range during(ctx, addrs, func() {
 				Expect(fault(victim)).To(Succeed())
-				Eventually(excludedNodes("provider")).WithContext(ctx).WithTimeout(time.Minute).
+				Eventually(excludedNodes("provider")).WithContext(ctx).WithTimeout(90 * time.Second).
 					Should(HaveExactElements(And(HavePrefix(victim+" Faulty: "), ContainSubstring(why))))
 				if moves {
 					awaitMove(ctx, port, victim)
@@ -349,6 +349,7 @@ var _ = Describe("A segment in a cluster with interconnect", func() {
 		},
 		Entry("the northbound database, which moves nothing", kill(lab.NorthboundDB), "can't be changed", false),
 		Entry("the southbound database, which moves its shards", kill(lab.SouthboundDB), "can't be observed", true),
+		Entry("a frozen southbound database, which moves its shards", freeze(lab.SouthboundDB), "can't be observed", true),
 		Entry("ovn-northd, which moves nothing", kill(lab.Northd), "can't be changed: ovn-northd is not running", false),
 		Entry("a frozen ovn-northd, which moves nothing", freeze(lab.Northd), "can't be changed: ovn-northd does not answer",
 			false),
