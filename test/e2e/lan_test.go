@@ -4,13 +4,16 @@ package e2e
 
 import (
 	"context"
+	"fmt"
 	"net/netip"
+	"strings"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
+	"github.com/ovnkube-slb/ovnkube-slb/test/lab"
 )
 
 // On OVN-Kubernetes' own bridge, the flow for address resolution requests to a VIP has a list of ports. The list is
@@ -152,6 +155,36 @@ var _ = Describe("A segment behind br-ex", func() {
 		kubectl(ctx, "", "patch", "service", "mixed", "--type=merge", "-p", `{"spec":{"externalTrafficPolicy":"Cluster"}}`)
 		awaitAnnounced(ctx, "mixed")
 		fromOutside(func(from string, _ []netip.Addr) { eventuallyAnswered(ctx, from, addrs, httpPort, echoPort, 4) })
+	})
+
+	It("drops packets that a switch floods to a gateway that is not the active one", func(ctx SpecContext) {
+		if n := cluster.Network(); n.Gateway != lab.SharedGateway || n.Zones() {
+			Skip("there OVN itself accepts packets to a shard on the active gateway only")
+		}
+		startWeb(ctx)
+		ports := activeGateways(ctx)
+		Expect(ports).To(HaveLen(1))
+		for port, active := range ports {
+			mac, err := cluster.NB(ctx, "--bare", "--columns=mac", "find", "Logical_Router_Port", "name="+port)
+			Expect(err).NotTo(HaveOccurred())
+			for _, vip := range awaitAnnounced(ctx, "web") {
+				packet := fmt.Sprintf("tcp,nw_src=172.18.0.99,nw_dst=%s,nw_ttl=64", vip)
+				if vip.Is6() {
+					packet = fmt.Sprintf("tcp6,ipv6_src=fd00:18::99,ipv6_dst=%s,nw_ttl=64", vip)
+				}
+				for _, n := range cluster.Nodes {
+					trace, err := cluster.TraceFromLAN(ctx, n.Name, fmt.Sprintf("%s,dl_dst=%s,tcp_src=40000,tcp_dst=%d", packet,
+						strings.TrimSpace(mac), httpPort))
+					Expect(err).NotTo(HaveOccurred())
+					if "chassis-"+n.Name == active {
+						Expect(trace).To(ContainSubstring("ct("), "%s, the active gateway", n.Name)
+					} else {
+						Expect(trace).NotTo(ContainSubstring("ct("), "%s, which is not active", n.Name)
+						Expect(strings.TrimSpace(trace)).To(HaveSuffix("Datapath actions: drop"), "%s, which is not active", n.Name)
+					}
+				}
+			}
+		}
 	})
 
 	It("reports that it needs guards, and announces no address without them", func(ctx SpecContext) {

@@ -203,15 +203,22 @@ func (l *Lab) Diagnosis(ctx context.Context) string {
 		balancing, err := l.Exec(ctx, n.Name, "sh", "-c", `ovs-ofctl -O OpenFlow15 dump-flows "$1" | grep group:
 			ovs-ofctl -O OpenFlow15 dump-groups "$1"`, "sh", "unix:"+l.path(n.Name, "br-int.mgmt"))
 		fmt.Fprintf(&out, "%s: flows of load balancers and their groups\n%s%v\n", n.Name, balancing, err)
-		show(n.Name, "ovs-appctl", "-t", control, "ofproto/trace", "br-ex", fmt.Sprintf(
-			"in_port=%s,icmp,dl_src=02:00:00:00:00:01,dl_dst=%s,nw_src=%s,nw_dst=%s,nw_ttl=64,icmp_type=8",
-			lanLink, n.MAC, LAN().Host(routerHost)[0].Addr(), n.LAN[0].Addr()))
+		trace, err := l.TraceFromLAN(ctx, n.Name, fmt.Sprintf("icmp,dl_dst=%s,nw_src=%s,nw_dst=%s,nw_ttl=64,icmp_type=8",
+			n.MAC, LAN().Host(routerHost)[0].Addr(), n.LAN[0].Addr()))
+		fmt.Fprintf(&out, "%s: a packet from the router\n%s%v\n", n.Name, trace, err)
 		for _, bridge := range []string{"br-ex", "br-provider"} {
 			show(n.Name, "ovs-appctl", "-t", control, "fdb/show", bridge)
 			show(n.Name, "ovs-ofctl", "dump-flows", "unix:"+l.path(n.Name, bridge+".mgmt"))
 		}
 	}
 	return out.String()
+}
+
+// TraceFromLAN returns how Open vSwitch of a node processes a packet (ovs-fields(7)) that arrives from the network of
+// the nodes.
+func (l *Lab) TraceFromLAN(ctx context.Context, name, packet string) (string, error) {
+	return l.Exec(ctx, name, "ovs-appctl", "-t", l.path(name, "vswitchd.ctl"), "ofproto/trace", "br-ex",
+		fmt.Sprintf("in_port=%s,dl_src=02:00:00:00:00:01,%s", lanLink, packet))
 }
 
 // LinkDown takes all links of a node down at the switch, as if the cables were unplugged. LinkUp reverts it.
