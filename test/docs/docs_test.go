@@ -76,8 +76,11 @@ func TestEveryBlockIsRun(t *testing.T) {
 	}
 }
 
-// cluster is the cluster to which the pages refer, as far as kubectl needs it.
-type cluster struct{ *controlplane.ControlPlane }
+// cluster is the cluster to which the pages refer, as far as kubectl needs it. plugins is the directory of kubectl slb.
+type cluster struct {
+	*controlplane.ControlPlane
+	plugins string
+}
 
 func start(t *testing.T) *cluster {
 	t.Helper()
@@ -99,7 +102,13 @@ func start(t *testing.T) *cluster {
 			t.Fatal(err)
 		}
 	}
-	return &cluster{plane}
+	plugins := t.TempDir()
+	build := exec.CommandContext(t.Context(), "go", "build", "-o", plugins, "./go-controller/cmd/kubectl-slb")
+	build.Dir = root
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("build kubectl-slb: %v\n%s", err, out)
+	}
+	return &cluster{plane, plugins}
 }
 
 // script runs a block like a user who pastes it into a shell at the root of the repository.
@@ -108,8 +117,8 @@ func (c *cluster) script(t *testing.T, b block) {
 	cmd := exec.CommandContext(t.Context(), "bash", "-euo", "pipefail", "-c", b.text)
 	cmd.Dir = root
 	// The kubectl settings in the environment.
-	cmd.Env = append(c.KubectlCommand(t.Context()).Env, "PATH="+filepath.Dir(c.Bin().
-		Path("kubectl"))+":"+os.Getenv("PATH"))
+	cmd.Env = append(c.KubectlCommand(t.Context()).Env, "PATH="+c.plugins+":"+
+		filepath.Dir(c.Bin().Path("kubectl"))+":"+os.Getenv("PATH"))
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Errorf("%s: %v\n%s\n%s", b, err, b.text, out)
 	}

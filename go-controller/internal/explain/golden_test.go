@@ -37,8 +37,10 @@ type scenario struct {
 	question Question
 	observed report.Observed
 	bridges  map[string]world.Bridges
-	// noClaims means that no chassis has claimed a shard.
-	noClaims bool
+	// noClaims means that no chassis has claimed a shard. notApplied means that no zone has applied a plan.
+	noClaims, notApplied bool
+	// applied are the addresses that zones have applied, with interconnect.
+	applied map[world.Key][]netip.Addr
 	// conflicts are the MAC addresses of other hosts that answer for addresses. probes are the current probe requests.
 	conflicts map[netip.Addr]string
 	probes    map[string][]world.ProbeRequest
@@ -50,7 +52,7 @@ type scenario struct {
 //	manifests.yaml  objects that replace those of base.yaml, or are added
 //	without         lines KIND/NAME: objects of base.yaml that do not exist
 //	bridges         lines "CHASSIS NETWORK:BRIDGE": bridges in place of provider:br-provider
-//	observed        lines "unclaimed", "unreachable TEXT", "conflict ADDRESS MAC": what the controller observes
+//	observed        lines "unclaimed", "unapplied", "unreachable TEXT", "conflict ADDRESS MAC": what the controller observes
 //	from            the address of a client
 //	want            the explanation
 func TestGolden(t *testing.T) {
@@ -72,7 +74,8 @@ func TestGolden(t *testing.T) {
 }
 
 func read(base []byte, archive *txtar.Archive) (*scenario, error) {
-	s := &scenario{Objects: &objects.Objects{}, conflicts: map[netip.Addr]string{}, state: decide.NewState(1),
+	s := &scenario{Objects: &objects.Objects{}, conflicts: map[netip.Addr]string{},
+		applied: map[world.Key][]netip.Addr{}, state: decide.NewState(1),
 		bridges:  map[string]world.Bridges{},
 		question: Question{Service: world.Key{Namespace: "shop", Name: "web"}, Now: time.Unix(1767225700, 0)},
 		observed: report.Observed{Synced: true, Configured: true, Programmed: map[world.Key]loop.Result{}}}
@@ -130,13 +133,15 @@ func (s *scenario) observe(line string) error {
 	switch word {
 	case "unclaimed":
 		s.noClaims = true
+	case "unapplied":
+		s.notApplied = true
 	case "unreachable":
 		s.observed.Unreachable = rest
 	case "conflict":
 		address, mac, _ := strings.Cut(rest, " ")
 		s.conflicts[netip.MustParseAddr(address)] = mac
 	default:
-		return fmt.Errorf("%q is none of unclaimed, unreachable and conflict", word)
+		return fmt.Errorf("%q is none of unclaimed, unapplied, unreachable and conflict", word)
 	}
 	return nil
 }
@@ -147,6 +152,7 @@ func (s *scenario) pass() {
 	w := s.Snapshot(now)
 	w.Bridges, w.ShardStates = s.bridges, map[world.ShardID]world.ShardState{}
 	s.addReports(w)
+	w.Applied = s.applied
 	for _, d := range place.Compute(w).Domains {
 		for _, shard := range d.Shards {
 			var state world.ShardState
@@ -162,6 +168,11 @@ func (s *scenario) pass() {
 	d := s.state.Decide(w)
 	for key, plan := range d.Plans {
 		s.observed.Programmed[key] = loop.Result{Key: key, Plan: plan}
+		for _, vip := range plan.VIPs {
+			if !s.notApplied {
+				s.applied[key] = []netip.Addr{vip.Addr}
+			}
+		}
 	}
 	b := report.NewBuilder(d, s.observed)
 	for i, o := range s.Domains {

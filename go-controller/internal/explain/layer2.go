@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube/objects"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/place"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
 )
@@ -24,7 +25,10 @@ func (p *path) addDomain(a netip.Addr) {
 	switch {
 	case !configured:
 		why, text := p.layout.Idle(pool)
-		reason, message, command = string(why), fmt.Sprintf("address %s: %s", a, text), p.mendDomain(string(why), text, pool)
+		if c := p.verdictOn(a, string(why)); c != nil && why != place.ReasonNoDomain {
+			text = c.Message // of the controller, which knows its own flags
+		}
+		reason, message, command = string(why), mentioning(a, text), p.mendDomain(string(why), text, pool)
 		if pool == "" {
 			reason, message = v1alpha1.ReasonNoDomain, fmt.Sprintf("address %s is in no pool and in no subnet of an L2Domain", a)
 		}
@@ -54,6 +58,14 @@ func (p *path) addDomain(a netip.Addr) {
 	p.broken(LinkDomain, shard.Domain, reason, message, command)
 }
 
+// mentioning returns a message that begins with an address.
+func mentioning(a netip.Addr, message string) string {
+	if strings.HasPrefix(message, a.String()+": ") {
+		return message
+	}
+	return fmt.Sprintf("%s: %s", a, message)
+}
+
 // mendDomain returns the command that makes a domain serve a pool.
 func (p *path) mendDomain(reason, message, pool string) string {
 	switch reason {
@@ -65,6 +77,9 @@ func (p *path) mendDomain(reason, message, pool string) string {
 				` --type=json -p '[{"op":"add","path":"/spec/ipAddressPools/-","value":"` + pool + `"}]'`
 		}
 		return "kubectl apply -f docs/examples/l2domain.yaml   # an example"
+	}
+	if strings.Contains(message, "--enable-l2") {
+		return "kubectl apply -k dist/manifests/interconnect"
 	}
 	return "kubectl describe l2domains"
 }

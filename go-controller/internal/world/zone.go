@@ -115,6 +115,25 @@ func (a *ZoneAgent) Equal(o *ZoneAgent) bool {
 		maps.Equal(a.Failed, o.Failed)
 }
 
+// WithAgentFault returns a node whose agent reports that its zone can't serve or can't be changed with that as a fault of
+// all networks, and any other node as it is.
+func (n *Node) WithAgentFault() *Node {
+	if n.Agent == nil {
+		return n
+	}
+	fault := cmp.Or(n.Agent.Problem, n.Faults[EveryNetwork], n.Agent.Unwritable)
+	if fault == "" {
+		return n
+	}
+	out := *n
+	out.Faults = maps.Clone(n.Faults)
+	if out.Faults == nil {
+		out.Faults = map[string]string{}
+	}
+	out.Faults[EveryNetwork] = fault
+	return &out
+}
+
 // String returns the names of some of the zones that nodes report.
 func (z *Zones) String() string {
 	const most = 3

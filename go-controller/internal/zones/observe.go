@@ -3,9 +3,7 @@
 package zones
 
 import (
-	"cmp"
 	"fmt"
-	"maps"
 	"net/netip"
 	"slices"
 	"time"
@@ -35,15 +33,7 @@ func (p *Publisher) Observe(w *world.Snapshot) {
 		if n.Agent.Bridges != nil {
 			w.Bridges[n.Chassis] = n.Agent.Bridges
 		}
-		if fault := cmp.Or(n.Agent.Problem, n.Faults[world.EveryNetwork], n.Agent.Unwritable); fault != "" {
-			node := *n
-			node.Faults = maps.Clone(n.Faults)
-			if node.Faults == nil {
-				node.Faults = map[string]string{}
-			}
-			node.Faults[world.EveryNetwork] = fault
-			w.Nodes[i] = &node
-		}
+		w.Nodes[i] = n.WithAgentFault()
 	}
 	active := p.activeGateways(w, gateways)
 	addRivals(w, gateways)

@@ -43,7 +43,7 @@ func (o *Objects) Snapshot(now time.Time) *world.Snapshot {
 		w.Pools = append(w.Pools, convert.Pool(p, namespaces))
 	}
 	for _, n := range o.Nodes {
-		w.Nodes = append(w.Nodes, o.Node(n, now))
+		w.Nodes = append(w.Nodes, o.Node(n, now).WithAgentFault())
 	}
 	for _, d := range o.Domains {
 		w.Domains = append(w.Domains, convert.Domain(d, o.Pools, o.Nodes))
@@ -55,7 +55,7 @@ func (o *Objects) Snapshot(now time.Time) *world.Snapshot {
 		}
 	}
 	zones := world.ZonesOf(w.Nodes, true)
-	w.Cluster.NoDatabase = zones.Interconnect && zones.HasAgents
+	w.Cluster.NoDatabase = zones.Interconnect
 	w.Cluster.Switch = o.mode()
 	o.addShards(w)
 	o.addBridges(w)
