@@ -160,7 +160,8 @@ func pluginPlans(t *testing.T, c *cluster) {
 	p.expect(t, "plan --delete l2domain/absent", 1, "there is no such object")
 	c.kubectl(t, "apply", "-f", edit)
 	c.condition(t, "web", v1alpha1.ConditionAnnounced, v1alpha1.ReasonNoDomain)
-	c.apply(t, baseObjects)
+	write(domain)
+	c.kubectl(t, "apply", "-f", edit)
 	c.condition(t, "web", v1alpha1.ConditionAnnounced, v1alpha1.ReasonNoActiveGateway)
 	o.claim(t, "chassis-2")
 	eventually(t, "n2 is active", func() bool {
