@@ -111,7 +111,7 @@ func pluginExplains(t *testing.T, c *cluster) {
 	if viewer.kubeconfig, err = c.plane.Kubeconfig("viewer"); err != nil {
 		t.Fatal(err)
 	}
-	viewer.expect(t, "explain web -n "+ns, 3, "not read, because the API server does not allow it: bfdprofiles, ")
+	viewer.expect(t, "explain web -n "+ns, 0, "not read, because the API server does not allow it: bfdprofiles, ")
 	viewer.expect(t, "explain web -n kube-system", 1, "forbidden")
 }
 

@@ -60,6 +60,7 @@ func newApp() *cli.App {
 			undrainCommand(),
 			planCommand(),
 			graphCommand(),
+			importCommand(),
 			completionCommand(),
 			completeCommand(),
 		},

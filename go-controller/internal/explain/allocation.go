@@ -64,6 +64,9 @@ func addressReasons() []string {
 func (p *path) addPool() bool {
 	c := p.allocated
 	if c.Status == metav1.ConditionTrue {
+		if p.unread("ipaddresspools") {
+			return true
+		}
 		for _, name := range p.pools() {
 			p.ok(LinkPool, name, p.usage(name))
 		}
@@ -76,7 +79,9 @@ func (p *path) addPool() bool {
 	pool := p.service.RequestedPool
 	switch reason {
 	case v1alpha1.ReasonNoPool:
-		reason, message, command = p.noPool()
+		if !p.unread("ipaddresspools", "namespaces") {
+			reason, message, command = p.noPool()
+		}
 	case v1alpha1.ReasonPoolNotFound:
 		command = p.kubectl("annotate service", p.object.Name, v1alpha1.AnnotationAddressPool+"=POOL --overwrite") +
 			"   # existing: " + names(p.objects.Pools)

@@ -35,6 +35,16 @@ func (p *path) addBGP() {
 	}
 }
 
+// addUnreadBGP adds what the condition of the Service reports about BGP, which decides about the path only if no
+// L2Domain announces the Service.
+func (p *path) addUnreadBGP() {
+	if p.layer2 {
+		p.add(Link{Name: LinkBGP, State: Unused, Message: "not read"})
+		return
+	}
+	p.add(p.asAnnounced(LinkBGP))
+}
+
 // addRoute adds the route of an address. It decides about the path only if no L2Domain announces the address.
 func (p *path) addRoute(a netip.Addr, r *bgp.Advertisers) {
 	bad := Broken

@@ -152,13 +152,41 @@ func (p *path) follow() {
 	if !p.addService() || !p.addPool() || !p.addAddress() {
 		return
 	}
+	if p.unread("ipaddresspools", "l2domains") {
+		p.add(p.asAnnounced(LinkDomain))
+		p.addClients()
+		p.addEndpoints()
+		return
+	}
 	for _, a := range p.addrs() {
 		p.addDomain(a)
 	}
 	p.addRows()
 	p.addClients()
 	p.addEndpoints()
+	if p.unread("nodes", "bgppeers", "bgpadvertisements", "bgpnodestatuses") {
+		p.addUnreadBGP()
+		return
+	}
 	p.addBGP()
+}
+
+// unread reports whether one of the resources could not be read.
+func (p *path) unread(resources ...string) bool {
+	return slices.ContainsFunc(resources, func(r string) bool { return slices.Contains(p.objects.Unread, r) })
+}
+
+// asAnnounced returns a link whose objects could not be read: what the condition Announced of the Service reports.
+func (p *path) asAnnounced(name string) Link {
+	link := Link{Name: name, State: Unknown, Reason: v1alpha1.ReasonProgramming,
+		Message: "the controller has not written condition " + v1alpha1.ConditionAnnounced}
+	if c := p.announced; c != nil {
+		link.State, link.Reason, link.Message = stateOf(c), c.Reason, c.Message
+		if c.Status == metav1.ConditionTrue {
+			link.State, link.Reason = OK, ""
+		}
+	}
+	return link
 }
 
 // addrs returns the addresses of the Service that we announce.

@@ -45,6 +45,8 @@ type scenario struct {
 	conflicts map[netip.Addr]string
 	probes    map[string][]world.ProbeRequest
 	state     decide.State
+	// denied are resources that the user must not read.
+	denied []string
 }
 
 // TestGolden breaks one thing in the cluster of base.yaml. The files of an archive are
@@ -54,6 +56,7 @@ type scenario struct {
 //	bridges         lines "CHASSIS NETWORK:BRIDGE": bridges in place of provider:br-provider
 //	observed        lines "unclaimed", "unapplied", "unreachable TEXT", "conflict ADDRESS MAC": what the controller observes
 //	from            the address of a client
+//	unread          resources that the user must not read
 //	want            the explanation
 func TestGolden(t *testing.T) {
 	base, err := os.ReadFile("testdata/base.yaml")
@@ -69,6 +72,7 @@ func TestGolden(t *testing.T) {
 			s.pass()
 			s.question.Now = s.question.Now.Add(2 * time.Second)
 		}
+		s.deny()
 		return Explain(s.Objects, s.question).Text(Plain), nil
 	})
 }
@@ -109,12 +113,31 @@ func read(base []byte, archive *txtar.Archive) (*scenario, error) {
 			}
 		case "from":
 			s.question.From = netip.MustParseAddr(lines[0])
+		case "unread":
+			s.denied = lines
 		case "want":
 		default:
 			return nil, fmt.Errorf("unknown file %q", f.Name)
 		}
 	}
 	return s, nil
+}
+
+// deny removes what the user must not read.
+func (s *scenario) deny() {
+	s.Unread = s.denied
+	for _, resource := range s.denied {
+		switch resource {
+		case "nodes":
+			s.Nodes = nil
+		case "ipaddresspools":
+			s.Pools = nil
+		case "l2domains":
+			s.Domains = nil
+		case "bgppeers":
+			s.Peers = nil
+		}
+	}
 }
 
 func (s *scenario) remove(object string) {

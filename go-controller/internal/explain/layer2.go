@@ -47,6 +47,10 @@ func (p *path) addDomain(a netip.Addr) {
 		p.addShard(a, d, shard)
 		return
 	}
+	if reason == v1alpha1.ReasonNoDomain && p.unread("bgpadvertisements", "bgppeers") {
+		p.add(Link{Name: LinkDomain, State: Unused, Message: message})
+		return
+	}
 	if p.bgp.Survey().Takes(p.service, a) {
 		p.add(Link{Name: LinkDomain, Object: shard.Domain, State: Unused,
 			Message: message + "; BGP announces it"})
