@@ -181,5 +181,7 @@ func pluginPlans(t *testing.T, c *cluster) {
 	p.expect(t, "undrain n2", 0, "node n2 still drains: label "+corev1.LabelNodeExcludeBalancers)
 	c.kubectl(t, "label", "node", "n2", corev1.LabelNodeExcludeBalancers+"-")
 	p.expect(t, "undrain n2", 0, "node n2 no longer drains")
-	eventually(t, "n2 no longer drains", func() bool { return c.kubectl(t, "get", "l2domain", "lan", "-o", excluded) == "" })
+	eventually(t, "n2 no longer drains", func() bool {
+		return c.kubectl(t, "get", "l2domain", "lan", "-o", excluded) == ""
+	})
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/urfave/cli/v2"
 )
 
-// arranged returns arguments in the order that the parser needs: command, flags, other arguments. Users of kubectl write
-// flags anywhere. All arguments after "--" stay as they are.
+// arranged returns arguments in the order that the parser needs: command, flags, other arguments. Users of kubectl
+// write flags anywhere. All arguments after "--" stay as they are.
 func arranged(app *cli.App, args []string) []string {
 	flags := map[string]cli.Flag{}
 	for _, c := range app.Commands {

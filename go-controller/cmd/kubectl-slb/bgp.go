@@ -32,7 +32,8 @@ func bgpCommand() *cli.Command {
 	return &cli.Command{
 		Name:  "bgp",
 		Usage: "show the BGP sessions and routes of all nodes",
-		Description: "Shows the sessions that nodes report (BGPNodeStatus), with the number of prefixes that they advertise, and the\n" +
+		Description: "Shows the sessions that nodes report (BGPNodeStatus), with the number of prefixes that they " +
+			"advertise, and the\n" +
 			"routes: which nodes advertise each address, to which peers.\n\n" +
 			"Example: kubectl slb bgp -o wide",
 		Flags: append(o.connection.flags(), o.output.flags("json, yaml or wide")...),

@@ -47,8 +47,10 @@ func drainCommand() *cli.Command {
 		Name:      "drain",
 		Usage:     "move the shards of a node to other gateways, and withdraw its BGP routes",
 		ArgsUsage: "NODE",
-		Description: "Sets the annotation " + v1alpha1.AnnotationDrain + " on the Node, which affects only this product: the label\n" +
-			"node.kubernetes.io/exclude-from-external-load-balancers has the same effect here, and others besides. Shows what\n" +
+		Description: "Sets the annotation " + v1alpha1.AnnotationDrain + " on the Node, which affects only this product: " +
+			"the label\n" +
+			"node.kubernetes.io/exclude-from-external-load-balancers has the same effect here, and others besides. Shows " +
+			"what\n" +
 			"moves, and waits until it has moved. Pods stay; kubectl drain moves them.\n\n" +
 			"Example: kubectl slb drain n1 --reason 'new kernel'",
 		Flags: append(o.connection.flags(),
@@ -74,7 +76,8 @@ func undrainCommand() *cli.Command {
 		Name:      "undrain",
 		Usage:     "let a node carry shards and advertise routes again",
 		ArgsUsage: "NODE",
-		Description: "Removes the annotation " + v1alpha1.AnnotationDrain + " from the Node. Shards that have moved stay where they\n" +
+		Description: "Removes the annotation " + v1alpha1.AnnotationDrain + " from the Node. Shards that have moved stay " +
+			"where they\n" +
 			"are, unless the L2Domain sets preempt. Names other signals that still drain the node.\n\n" +
 			"Example: kubectl slb undrain n1",
 		Flags: append(o.connection.flags(),

@@ -58,7 +58,8 @@ func planCommand() *cli.Command {
 	return &cli.Command{
 		Name:  "plan",
 		Usage: "show what an edit of pools, L2Domains or BGP objects would change, without making it",
-		Description: "Decides about the cluster with and without the edit, with the code of the controller, and shows which Services\n" +
+		Description: "Decides about the cluster with and without the edit, with the code of the controller, and shows " +
+			"which Services\n" +
 			"lose, gain or change what, which shards move, and which BGP sessions and routes change. Nothing is written.\n\n" +
 			"Exit code: 0 no Service loses anything, 3 a Service loses something, 1 error.\n\n" +
 			"Example: kubectl slb plan -f pool.yaml",

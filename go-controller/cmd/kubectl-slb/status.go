@@ -37,7 +37,8 @@ func statusCommand() *cli.Command {
 	return &cli.Command{
 		Name:  "status",
 		Usage: "show L2Domains, pools, BGP sessions, and what is wrong",
-		Description: "Shows each L2Domain with the active gateways of its shards, how full the pools are, the sessions of each\n" +
+		Description: "Shows each L2Domain with the active gateways of its shards, how full the pools are, the sessions " +
+			"of each\n" +
 			"BGPPeer, and everything that is wrong, with commands against it. -o wide adds the order of the gateways.\n\n" +
 			"Example: kubectl slb status --watch",
 		Flags: append(append(o.connection.flags(), o.output.flags("json, yaml or wide")...),
@@ -154,7 +155,8 @@ func printDomains(w io.Writer, domains []explain.DomainOverview, paint explain.P
 			network += fmt.Sprintf(" vlan %d", d.VLAN)
 		}
 		texts := shards(&d, wide)
-		fmt.Fprintf(t, "%s\t%s\t%d\t%s\t%s\n", d.Name, network, d.EligibleNodes, texts[0], stateText(paint, d.State, d.Reason))
+		fmt.Fprintf(t, "%s\t%s\t%d\t%s\t%s\n", d.Name, network, d.EligibleNodes, texts[0],
+			stateText(paint, d.State, d.Reason))
 		for _, text := range texts[1:] {
 			fmt.Fprintf(t, "\t\t\t%s\t\n", text)
 		}

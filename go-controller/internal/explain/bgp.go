@@ -96,7 +96,8 @@ func (p *path) noSpeaker(a netip.Addr) (reason, message, command string) {
 		return v1alpha1.ReasonDraining, fmt.Sprintf("no node can advertise %s: node %s is draining: %s", a, joined(out),
 			p.objects.Node(draining, p.Now).Draining), p.undrain(out[0])
 	}
-	return v1alpha1.ReasonNoNodes, fmt.Sprintf("no node can advertise %s: check the nodeSelectors and peers of BGPPeers and "+
+	return v1alpha1.ReasonNoNodes, fmt.Sprintf("no node can advertise %s: check the nodeSelectors and peers of "+
+			"BGPPeers and "+
 			"BGPAdvertisements, address families, and (externalTrafficPolicy: Local) the nodes of endpoints", a),
 		"kubectl describe bgppeers,bgpadvertisements"
 }

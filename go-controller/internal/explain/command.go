@@ -55,7 +55,8 @@ func (p *path) undrain(name string) string {
 func (p *path) mend(d *v1alpha1.L2Domain, out *v1alpha1.ExcludedNode) string {
 	switch out.Reason {
 	case v1alpha1.ExcludedNotAttached:
-		return fmt.Sprintf("ovs-vsctl set Open_vSwitch . external-ids:ovn-bridge-mappings=%s:BRIDGE   # on node %s, with the "+
+		return fmt.Sprintf("ovs-vsctl set Open_vSwitch . external-ids:ovn-bridge-mappings=%s:BRIDGE   # on node %s, with "+
+			"the "+
 			"pairs that it has", d.Spec.PhysicalNetwork, out.Name)
 	case v1alpha1.ExcludedDraining:
 		return p.undrain(out.Name)

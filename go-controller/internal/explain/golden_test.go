@@ -54,7 +54,8 @@ type scenario struct {
 //	manifests.yaml  objects that replace those of base.yaml, or are added
 //	without         lines KIND/NAME: objects of base.yaml that do not exist
 //	bridges         lines "CHASSIS NETWORK:BRIDGE": bridges in place of provider:br-provider
-//	observed        lines "unclaimed", "unapplied", "unreachable TEXT", "conflict ADDRESS MAC": what the controller observes
+//	observed        what the controller observes: lines "unclaimed", "unapplied", "unreachable TEXT" and
+//	                "conflict ADDRESS MAC"
 //	from            the address of a client
 //	unread          resources that the user must not read
 //	want            the explanation

@@ -34,7 +34,8 @@ func (p *path) addDomain(a netip.Addr) {
 		}
 	case !slices.ContainsFunc(d.Spec.Subnets, func(s v1alpha1.Subnet) bool { return contains(s.CIDR, a) }):
 		reason = v1alpha1.ReasonAddressOutsideSubnets
-		message = fmt.Sprintf("address %s is in none of the subnets of the L2Domain, so no host on the segment asks for it", a)
+		message = fmt.Sprintf("address %s is in none of the subnets of the L2Domain, so no host on the segment asks for "+
+			"it", a)
 		command = "kubectl edit l2domain " + d.Name + "   # spec.subnets"
 	default:
 		if c := p.verdictOn(a, v1alpha1.ReasonUnsupported, v1alpha1.ReasonDomainNotReady); c != nil {
@@ -199,18 +200,21 @@ func (p *path) addGateway(a netip.Addr, d *v1alpha1.L2Domain, s *v1alpha1.ShardS
 // addNoActive adds a shard that no gateway has claimed.
 func (p *path) addNoActive(d *v1alpha1.L2Domain, s *v1alpha1.ShardStatus) {
 	if p.stopped("", northdNames()...) != nil || p.stopped("", northboundNames()...) != nil {
-		p.add(Link{Name: LinkGateway, Object: d.Name, State: Unused, Message: "no gateway can claim the shard before OVN has " +
+		p.add(Link{Name: LinkGateway, Object: d.Name, State: Unused, Message: "no gateway can claim the shard before OVN " +
+			"has " +
 			"its rows"})
 		return
 	}
 	for _, name := range s.Gateways {
 		if fault := p.fault(name, d.Spec.PhysicalNetwork); fault != "" {
-			p.broken(LinkGateway, name, v1alpha1.ReasonNoActiveGateway, fmt.Sprintf("no gateway has claimed shard %d; node %s: %s",
+			p.broken(LinkGateway, name, v1alpha1.ReasonNoActiveGateway, fmt.Sprintf("no gateway has claimed shard %d; node "+
+				"%s: %s",
 				s.Index, name, fault), p.mendFault(name, fault))
 			return
 		}
 	}
-	p.broken(LinkGateway, d.Name, v1alpha1.ReasonNoActiveGateway, fmt.Sprintf("no gateway has claimed shard %d, although no "+
+	p.broken(LinkGateway, d.Name, v1alpha1.ReasonNoActiveGateway, fmt.Sprintf("no gateway has claimed shard %d, "+
+		"although no "+
 		"guard of %s reports a fault: ovn-northd may not have translated its rows", s.Index, joined(s.Gateways)),
 		"kubectl get pods -A -o wide | grep ovnkube   # is ovn-northd running?")
 }

@@ -70,8 +70,9 @@ func Render(o *objects.Objects, now time.Time) string {
 		p.text(margin, p.y+lineHeight, "title", "There is no L2Domain.")
 		p.y += headHeight
 	}
-	return fmt.Sprintf(`<svg xmlns="http://www.w3.org/2000/svg" width="%d" height="%d" viewBox="0 0 %d %d">`+"\n%s\n%s</svg>\n",
-		width, p.y+margin, width, p.y+margin, style, p.String())
+	const head = `<svg xmlns="http://www.w3.org/2000/svg" width="%d" height="%d" viewBox="0 0 %d %d">`
+	height := p.y + margin
+	return fmt.Sprintf(head+"\n%s\n%s</svg>\n", width, height, width, height, style, p.String())
 }
 
 // addressesByShard returns the addresses of each shard, with their Services.

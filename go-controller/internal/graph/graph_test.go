@@ -73,8 +73,8 @@ func TestRender(t *testing.T) {
 			texts[string(token)]++
 		}
 	}
-	for _, want := range []string{"L2Domain lan: network a<b&c, VLAN 7", "shard 0", "on n1", "shard 1", "on no gateway", "n1",
-		"n2", "n3", "NotAttached", "1 shard", "standby", "10.50.0.100  shop/web", "10.50.0.101  shop/web",
+	for _, want := range []string{"L2Domain lan: network a<b&c, VLAN 7", "shard 0", "on n1", "shard 1", "on no gateway",
+		"n1", "n2", "n3", "NotAttached", "1 shard", "standby", "10.50.0.100  shop/web", "10.50.0.101  shop/web",
 		"10.50.0.102  shop/web"} {
 		if texts[want] != 1 {
 			t.Errorf("%d texts %q, want one", texts[want], want)

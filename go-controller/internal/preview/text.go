@@ -36,7 +36,8 @@ func (c *Changes) Text(most int) string {
 		case s.From != s.To:
 			fmt.Fprintf(&b, "shard %s (%s): moves from %s to %s\n", s.Shard, world.Count(s.Addresses, "address"), s.From, s.To)
 		default:
-			fmt.Fprintf(&b, "shard %s (%s): stays on %s; gateways in order: %s, were %s\n", s.Shard, world.Count(s.Addresses, "address"),
+			fmt.Fprintf(&b, "shard %s (%s): stays on %s; gateways in order: %s, were "+
+				"%s\n", s.Shard, world.Count(s.Addresses, "address"),
 				s.To, strings.Join(s.After, " "), strings.Join(s.Before, " "))
 		}
 	}
