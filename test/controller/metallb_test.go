@@ -5,6 +5,7 @@ package controller
 import (
 	"context"
 	"fmt"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
@@ -12,6 +13,7 @@ import (
 	"sync"
 	"testing"
 
+	"golang.org/x/tools/txtar"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
@@ -67,7 +69,10 @@ spec: {ipAddressPools: [other], communities: [VPN_only], peers: [tor]}
 
 func TestMetalLB(t *testing.T) {
 	t.Parallel()
-	onCluster(t, map[string]func(*testing.T, *cluster){"IsImportedWithItsAddresses": metalLBIsImportedWithItsAddresses})
+	onCluster(t, map[string]func(*testing.T, *cluster){
+		"IsImportedWithItsAddresses": metalLBIsImportedWithItsAddresses,
+		"ConversionsAreAdmitted":     conversionsAreAdmitted,
+	})
 }
 
 // slb runs kubectl slb as an administrator. It returns its output.
@@ -77,6 +82,35 @@ func (c *cluster) slb(t *testing.T, args ...string) (string, error) {
 	run(t, "go", "build", "-o", binary, "github.com/ovnkube-slb/ovnkube-slb/go-controller/cmd/kubectl-slb")
 	out, err := exec.CommandContext(t.Context(), binary, args...).CombinedOutput()
 	return string(out), err
+}
+
+// The API server admits the objects of each golden of the conversion.
+func conversionsAreAdmitted(t *testing.T, c *cluster) {
+	files, err := filepath.Glob("../../go-controller/internal/metallb/testdata/*.txtar")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no goldens (%v)", err)
+	}
+	admitted := 0
+	for _, file := range files {
+		archive, err := txtar.ParseFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := string(archive.Files[slices.IndexFunc(archive.Files, func(f txtar.File) bool { return f.Name == "want" })].Data)
+		if !strings.Contains(want, "\nkind: ") {
+			continue // errors only
+		}
+		path := filepath.Join(t.TempDir(), "want.yaml")
+		if err := os.WriteFile(path, []byte(want), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		out, err := c.plane.Kubectl(t.Context(), "create", "--dry-run=server", "--validate=strict", "-f", path)
+		if err != nil {
+			t.Errorf("%s: %v", filepath.Base(file), err)
+		}
+		admitted += strings.Count(out, "created")
+	}
+	t.Logf("%d objects of %d goldens", admitted, len(files))
 }
 
 // allocated creates Services with addresses that MetalLB wrote into their statuses: web-0 has the last address of the
