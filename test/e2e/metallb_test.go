@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
+	"github.com/ovnkube-slb/ovnkube-slb/test/lab"
+	"github.com/ovnkube-slb/ovnkube-slb/test/lab/probe"
+)
+
+// metalLB is a configuration of MetalLB with the addresses of docs/examples.
+const metalLB = `
+apiVersion: metallb.io/v1beta1
+kind: IPAddressPool
+metadata: {name: public, namespace: metallb-system}
+spec: {addresses: [10.50.0.100-10.50.0.199, "fd00:50::100-fd00:50::1ff"]}
+---
+apiVersion: metallb.io/v1beta1
+kind: L2Advertisement
+metadata: {name: public, namespace: metallb-system}
+`
+
+// importMetalLB runs `kubectl slb import metallb` with a configuration of MetalLB.
+func importMetalLB(ctx context.Context, manifests string, flags ...string) {
+	GinkgoHelper()
+	plugin, err := lab.Program(ctx, "go-controller/cmd/kubectl-slb", GinkgoT().TempDir())
+	Expect(err).NotTo(HaveOccurred())
+	command, err := cluster.KubectlCommand(ctx) // the environment and the namespace in which kubectl runs
+	Expect(err).NotTo(HaveOccurred())
+	command.Args = slices.Concat(command.Args[:len(command.Args)-1], []string{plugin, "import", "--filename", "-"}, flags,
+		[]string{"metallb"})
+	command.Stdin = strings.NewReader(manifests)
+	out, err := command.CombinedOutput()
+	Expect(err).NotTo(HaveOccurred(), "%s", out)
+	GinkgoWriter.Printf("%s", out)
+	DeferCleanup(func(ctx SpecContext) {
+		kubectl(ctx, "", "delete", "--ignore-not-found", "l2domains/provider", "ipaddresspools/public",
+			"bgpadvertisements/public", "bgppeers/tor")
+	})
+}
+
+// allocatedByMetalLB writes addresses into the status of Service web, as MetalLB does.
+func allocatedByMetalLB(ctx context.Context, addrs []netip.Addr) {
+	GinkgoHelper()
+	kubectl(ctx, "", "patch", "service", "web", "--subresource=status", "--type=merge", "-p", fmt.Sprintf(
+		`{"status":{"loadBalancer":{"ingress":[{"ip":%q},{"ip":%q}]}}}`, addrs[0], addrs[1]))
+}
+
+// worstGaps returns the longest time without an answer, by client and target.
+func worstGaps(results []probe.Result) map[probe.Spec]time.Duration {
+	worst := map[probe.Spec]time.Duration{}
+	for _, r := range results {
+		worst[r.Spec] = max(worst[r.Spec], r.Gap)
+	}
+	return worst
+}
+
+var _ = Describe("A migration from MetalLB", func() {
+	It("at layer 2 keeps the addresses, and clients miss at most a second", func(ctx SpecContext) {
+		if cluster.Network().Real() {
+			Skip("the stand-in for MetalLB's speaker is a node of the model")
+		}
+		if !onLAN() && !cluster.Network().Zones() { // otherwise they run
+			Expect(cluster.StartGuards(ctx, controller)).To(Succeed())
+			DeferCleanup(func() { Expect(cluster.KillGuards()).To(Succeed()) })
+		}
+		kubectl(ctx, "", "apply", "-f", examples+"web.yaml")
+		DeferCleanup(removeExamples)
+		kubectl(ctx, "", "rollout", "status", "deployment/web", "--timeout=30s")
+		addrs := []netip.Addr{netip.MustParseAddr("10.50.0.133"), netip.MustParseAddr("fd00:50::133")}
+		allocatedByMetalLB(ctx, addrs)
+		speaker, err := cluster.StartMetalLBSpeaker(ctx, "n1", addrs, httpPort, echoPort)
+		Expect(err).NotTo(HaveOccurred())
+		DeferCleanup(func(ctx SpecContext) { Expect(speaker.Remove(ctx)).To(Succeed()) })
+		servedBy := func(backend string) {
+			GinkgoHelper()
+			fromOutside(func(from string, _ []netip.Addr) {
+				for _, a := range addrs {
+					Eventually(func(ctx context.Context) (string, error) {
+						by, _, err := ask(ctx, from, "tcp", 0, netip.AddrPortFrom(a, httpPort))
+						return by, err
+					}).WithContext(ctx).Should(HavePrefix(backend), "%s to %s", from, a)
+				}
+			})
+		}
+		servedBy("metallb")
+		Eventually(condition("web", v1alpha1.ConditionAllocated)).WithContext(ctx).Should(HavePrefix("False ForeignAddress"))
+		Expect(ourRows(ctx)).To(BeEmpty())
+
+		var specs []probe.Spec
+		for _, a := range addrs {
+			specs = append(specs, probe.Spec{Kind: probe.TCPNew, Target: netip.AddrPortFrom(a, httpPort)},
+				probe.Spec{Kind: probe.UDPNew, Target: netip.AddrPortFrom(a, echoPort), Interval: 50 * time.Millisecond})
+		}
+		usual := worstGaps(whileProbed(ctx, specs, func() { stay(ctx, 2*time.Second) }))
+		results := whileProbed(ctx, specs, func() {
+			stay(ctx, 500*time.Millisecond)
+			importMetalLB(ctx, metalLB, "--segment", "provider=10.50.0.0/24@10.50.0.1,fd00:50::/64@fd00:50::1")
+			// Both answer now. An address in a status is not held, although another host has it.
+			Expect(awaitAnnounced(ctx, "web")).To(Equal(addrs))
+			stay(ctx, time.Second)
+			Expect(speaker.StopAnswering(ctx)).To(Succeed())
+			stay(ctx, 5*time.Second)
+		})
+		for _, r := range results {
+			By(fmt.Sprintf("%s, without the migration at most %s", r, usual[r.Spec]))
+			Expect(r.Gap).To(BeNumerically("<", time.Second+usual[r.Spec]), "%v", r.Spec)
+		}
+		servedBy("web-")
+	})
+})

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package lab
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+)
+
+// speakerHost is the host on the provider segment that answers for MetalLB's addresses: an address that no other host
+// of the lab has.
+const speakerHost = 240
+
+// MetalLBSpeaker is a node that announces addresses on the provider segment in the way of MetalLB's speaker: it answers
+// ARP and neighbor discovery with the MAC address of its own interface, and its kernel takes the traffic.
+type MetalLBSpeaker struct {
+	lab   *Lab
+	node  string
+	addrs []netip.Addr
+	stop  func() error
+}
+
+// StartMetalLBSpeaker makes a node announce addresses and serve them on the given ports, as the backend "metallb".
+func (l *Lab) StartMetalLBSpeaker(ctx context.Context, node string, addrs []netip.Addr,
+	ports ...uint16) (*MetalLBSpeaker, error) {
+	s := &MetalLBSpeaker{lab: l, node: node, addrs: addrs}
+	if err := setSysctls(l.Netns(node), map[string]string{
+		"net/ipv4/conf/br-provider/arp_announce": "2",
+		"net/ipv6/conf/all/forwarding":           "1", "net/ipv6/conf/br-provider/forwarding": "1",
+		"net/ipv6/conf/br-provider/proxy_ndp": "1", "net/ipv6/neigh/br-provider/proxy_delay": "0",
+	}); err != nil {
+		return nil, err
+	}
+	lines := []string{"link set br-provider up", "link set lo up"}
+	for i, own := range Provider().Host(speakerHost) {
+		lines = append(lines, fmt.Sprintf("addr replace %s dev br-provider nodad", own))
+		router := Provider().Host(routerHost)[i].Addr()
+		lines = append(lines, fmt.Sprintf("route replace %s via %s dev br-provider", Beyond().Subnets[i], router))
+	}
+	// The announcement must end without the service. For IPv4 a setting of the interface ends it. For IPv6 the kernel
+	// answers as a proxy.
+	for _, a := range addrs {
+		lines = append(lines, fmt.Sprintf("addr replace %s dev %s", netip.PrefixFrom(a, a.BitLen()), deviceOf(a)))
+		if a.Is6() {
+			lines = append(lines, fmt.Sprintf("neigh replace proxy %s dev br-provider", a))
+		}
+	}
+	if err := ipBatch(ctx, l.Netns(node), lines); err != nil {
+		return nil, err
+	}
+	var err error
+	s.stop, err = l.StartResponder(ctx, node, "metallb", ports...)
+	return s, err
+}
+
+// deviceOf returns the interface that has an address of MetalLB.
+func deviceOf(a netip.Addr) string {
+	if a.Is6() {
+		return "lo"
+	}
+	return "br-provider"
+}
+
+// arpIgnore is the setting that determines for which addresses an interface answers ARP.
+const arpIgnore = "net/ipv4/conf/br-provider/arp_ignore"
+
+// StopAnswering ends the announcement. The node still serves clients that send to it, as OVN-Kubernetes does for every
+// address in the status of a Service.
+func (s *MetalLBSpeaker) StopAnswering(ctx context.Context) error {
+	var lines []string
+	for _, a := range s.addrs {
+		if a.Is6() {
+			lines = append(lines, fmt.Sprintf("neigh del proxy %s dev br-provider", a))
+		}
+	}
+	return errors.Join(setSysctls(s.lab.Netns(s.node), map[string]string{arpIgnore: "8"}),
+		ipBatch(ctx, s.lab.Netns(s.node), lines))
+}
+
+// Remove makes the node serve the addresses no longer.
+func (s *MetalLBSpeaker) Remove(ctx context.Context) error {
+	var lines []string
+	for _, a := range s.addrs {
+		lines = append(lines, fmt.Sprintf("addr del %s dev %s", netip.PrefixFrom(a, a.BitLen()), deviceOf(a)))
+	}
+	for i, own := range Provider().Host(speakerHost) {
+		lines = append(lines, fmt.Sprintf("route del %s dev br-provider", Beyond().Subnets[i]),
+			fmt.Sprintf("addr del %s dev br-provider", own))
+	}
+	return errors.Join(s.stop(), ipBatch(ctx, s.lab.Netns(s.node), lines),
+		setSysctls(s.lab.Netns(s.node), map[string]string{arpIgnore: "0"}))
+}
