@@ -7,7 +7,7 @@
 set -eu
 
 # arping stands for either package that has the program; they exclude each other.
-packages='openvswitch-switch openvswitch-common ovn-central ovn-host ovn-common frr
+packages='openvswitch-switch openvswitch-common ovn-central ovn-host ovn-common frr prometheus
 	iproute2 iputils-ping ethtool tcpdump arping ndisc6 nftables jq curl ca-certificates make git gcc libc6-dev
 	patchelf debian-archive-keyring buildah'
 # What a build of OVN and Open vSwitch below LAB_OVN_PREFIX is linked with, beside what those packages bring.

@@ -313,3 +313,22 @@ func (l *Lab) setMappings(ctx context.Context, n Node, mappings []string) error 
 	}
 	return nil
 }
+
+// KillCentral kills a daemon of the central namespace: a database of the cluster, or ovn-northd.
+func (l *Lab) KillCentral(daemon string) error { return l.KillDaemon(centralNetns, daemon) }
+
+// RestoreCentral starts the databases of the cluster and ovn-northd again.
+func (l *Lab) RestoreCentral(ctx context.Context) error {
+	for _, daemon := range []string{northdName, nbName, sbName} {
+		p, err := proc.Find(l.path(centralNetns), daemon)
+		if err != nil && !errors.Is(err, os.ErrNotExist) {
+			return fmt.Errorf("restart %s: %w", daemon, err)
+		}
+		if err == nil && p.Alive() {
+			if err := p.Kill(); err != nil {
+				return err
+			}
+		}
+	}
+	return l.startDatabases(ctx, l.zones()[0], func() {})
+}

@@ -12,8 +12,6 @@ import (
 	"net/http"
 	"strings"
 	"time"
-
-	"github.com/ovnkube-slb/ovnkube-slb/test/lab/controlplane"
 )
 
 const (
@@ -46,13 +44,19 @@ subjects: [{kind: ServiceAccount, name: %[1]s, namespace: ` + namespace + `}]
 // Scraper reads with a token. The zero value has none.
 type Scraper struct{ Token string }
 
+// Cluster runs kubectl as an administrator, like a control plane of package controlplane.
+type Cluster interface {
+	Apply(ctx context.Context, manifest string) error
+	Kubectl(ctx context.Context, args ...string) (string, error)
+}
+
 // New creates a ServiceAccount with permission to get metrics and profiles.
-func New(ctx context.Context, plane *controlplane.ControlPlane) (*Scraper, error) {
+func New(ctx context.Context, plane Cluster) (*Scraper, error) {
 	return As(ctx, plane, account, metricsReader, pprofReader)
 }
 
 // As creates a ServiceAccount with the ClusterRoles, if any.
-func As(ctx context.Context, plane *controlplane.ControlPlane, account string, roles ...string) (*Scraper, error) {
+func As(ctx context.Context, plane Cluster, account string, roles ...string) (*Scraper, error) {
 	objects := fmt.Sprintf(manifest, account)
 	for _, role := range roles {
 		objects += fmt.Sprintf(binding, account, role)

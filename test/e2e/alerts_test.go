@@ -1,0 +1,260 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	sigsyaml "sigs.k8s.io/yaml"
+
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
+	"github.com/ovnkube-slb/ovnkube-slb/test/lab"
+)
+
+const (
+	alertRules = root + "/dist/monitoring/alerts.yaml"
+	dashboard  = root + "/dist/monitoring/dashboard.json"
+)
+
+// Objects of this file: pool "narrow" is advertised by BGP, pool "idle" by nothing. Services of neither have endpoints.
+const alertObjects = `
+apiVersion: slb.k8s.ovn.org/v1alpha1
+kind: IPAddressPool
+metadata: {name: narrow}
+spec: {autoAssign: false, addresses: ["203.0.113.64-203.0.113.83"]}
+---
+apiVersion: slb.k8s.ovn.org/v1alpha1
+kind: IPAddressPool
+metadata: {name: idle}
+spec: {autoAssign: false, addresses: ["203.0.113.96/28"]}
+---
+apiVersion: slb.k8s.ovn.org/v1alpha1
+kind: BGPAdvertisement
+metadata: {name: narrow}
+spec: {ipAddressPools: [narrow]}
+---
+apiVersion: slb.k8s.ovn.org/v1alpha1
+kind: BGPPeer
+metadata: {name: tor}
+spec: {myASN: 64512, peerASN: 64513, peerAddress: 10.50.0.1, dualStackAddressFamily: true, holdTime: 9s, connectTime: 1s}
+`
+
+// services returns the manifests of Services without endpoints that request a pool.
+func services(pool string, from, to int) string {
+	var out strings.Builder
+	for i := from; i < to; i++ {
+		fmt.Fprintf(&out, `---
+apiVersion: v1
+kind: Service
+metadata: {name: %[1]s-%[2]d, annotations: {slb.k8s.ovn.org/address-pool: %[1]s}}
+spec: {type: LoadBalancer, ipFamilies: [IPv4], ports: [{name: http, port: 80}]}
+`, pool, i)
+	}
+	return out.String()
+}
+
+// rulesHere writes the rules of dist/monitoring as a file of Prometheus, with periods that fit a test, and returns its
+// path.
+func rulesHere(dir string) (string, error) {
+	text, err := os.ReadFile(alertRules)
+	if err != nil {
+		return "", err
+	}
+	var object struct {
+		Spec json.RawMessage `json:"spec"`
+	}
+	if err := sigsyaml.Unmarshal(text, &object); err != nil {
+		return "", err
+	}
+	rules := regexp.MustCompile(`"for":"\d+m"`).ReplaceAllString(string(object.Spec), `"for":"3s"`)
+	path := filepath.Join(dir, "rules.json") // JSON is YAML
+	return path, os.WriteFile(path, []byte(rules), 0o600)
+}
+
+// expressions returns the queries of the panels of a Grafana dashboard, by the title of the panel.
+func expressions(path string) (map[string][]string, error) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	var board struct {
+		Panels []struct {
+			Title   string
+			Targets []struct{ Expr string }
+		}
+	}
+	if err := json.Unmarshal(text, &board); err != nil {
+		return nil, err
+	}
+	out := map[string][]string{}
+	for _, p := range board.Panels {
+		for _, t := range p.Targets {
+			out[p.Title] = append(out[p.Title], strings.ReplaceAll(t.Expr, "$__rate_interval", "1m"))
+		}
+	}
+	return out, nil
+}
+
+var _ = Describe("Alerts and dashboard", Ordered, func() {
+	BeforeAll(func(ctx SpecContext) {
+		if cluster.Network().Real() || cluster.Network().Zones() {
+			Skip("the faults are those of the model in central mode")
+		}
+		stop, err := cluster.SpeakBGP(ctx, root+"/dist/manifests/components/bgp/rbac.yaml", controller, "--enable-l2-guard",
+			"--metrics-bind-address=:"+lab.NodeMetricsPort)
+		Expect(err).NotTo(HaveOccurred())
+		DeferCleanup(func(ctx SpecContext) {
+			Expect(stop(ctx)).To(Succeed())
+			kubectl(ctx, "", "delete", "bgpnodestatuses", "--all")
+		})
+		rules, err := rulesHere(GinkgoT().TempDir())
+		Expect(err).NotTo(HaveOccurred())
+		end, err := cluster.StartPrometheus(ctx, rules)
+		Expect(err).NotTo(HaveOccurred())
+		DeferCleanup(func() { Expect(end()).To(Succeed()) })
+		kubectl(ctx, alertObjects, "apply", "-f", "-")
+		DeferCleanup(func(ctx SpecContext) { kubectl(ctx, alertObjects, "delete", "--wait", "-f", "-") })
+		startWeb(ctx)
+		kubectl(ctx, services("narrow", 0, 1), "apply", "-f", "-")
+		DeferCleanup(func(ctx SpecContext) {
+			kubectl(ctx, services("narrow", 0, 21), "delete", "--ignore-not-found", "-f", "-")
+		})
+		Eventually(ready("bgppeer", "tor")).WithContext(ctx).Should(HavePrefix("True "))
+	})
+
+	// fires checks that a fault fires the alerts, separated by blanks, and no other from then until the fault is gone and
+	// the alerts with it.
+	fires := func(alerts string, fault, repair func(ctx context.Context)) func(ctx SpecContext) {
+		return func(ctx SpecContext) {
+			seen := map[string]bool{}
+			firing := func(ctx context.Context) ([]string, error) {
+				now, err := cluster.FiringAlerts(ctx)
+				maps.Copy(seen, now)
+				return slices.Sorted(maps.Keys(now)), err
+			}
+			Eventually(firing).WithContext(ctx).Should(BeEmpty())
+			clear(seen)
+			fault(ctx)
+			DeferCleanup(func(ctx SpecContext) {
+				repair(ctx)
+				Eventually(firing).WithContext(ctx).WithTimeout(time.Minute).Should(BeEmpty())
+				Expect(slices.Sorted(maps.Keys(seen))).To(Equal(strings.Fields(alerts)))
+			})
+			Eventually(firing).WithContext(ctx).WithTimeout(time.Minute).Should(Equal(strings.Fields(alerts)))
+		}
+	}
+	apply := func(manifest string) (fault, repair func(context.Context)) {
+		return func(ctx context.Context) { kubectl(ctx, manifest, "apply", "-f", "-") },
+			func(ctx context.Context) { kubectl(ctx, manifest, "delete", "--wait", "-f", "-") }
+	}
+	applied := func(alert, manifest string) func(SpecContext) {
+		fault, repair := apply(manifest)
+		return fires(alert, fault, repair)
+	}
+
+	It("report a pool at 75 %", applied("SLBPoolUsage75Percent", services("narrow", 1, 15)))
+	It("report a pool at 85 %", applied("SLBPoolUsage85Percent", services("narrow", 1, 17)))
+	It("report a pool at 95 %", applied("SLBPoolUsage95Percent", services("narrow", 1, 19)))
+	It("report a full pool", applied("SLBPoolExhausted", services("narrow", 1, 21)))
+	It("report a Service without an address", applied("SLBServiceWaiting", services("missing", 0, 1)))
+	It("report a Service that nothing announces", applied("SLBServiceNotAnnounced", services("idle", 0, 1)))
+
+	It("report that another host has an address", func(ctx SpecContext) {
+		const address, device = "10.50.0.180", "eth0"
+		host := func(ctx context.Context, verb string) {
+			_, err := cluster.Exec(ctx, "client", "ip", "addr", verb, address+"/32", "dev", device)
+			Expect(err).NotTo(HaveOccurred())
+		}
+		taken := strings.Replace(services("public", 0, 1), "slb.k8s.ovn.org/address-pool: public",
+			"slb.k8s.ovn.org/load-balancer-ips: "+address, 1)
+		fires("SLBAddressConflict", func(ctx context.Context) {
+			host(ctx, "add")
+			kubectl(ctx, taken, "apply", "-f", "-")
+		}, func(ctx context.Context) {
+			host(ctx, "del")
+			kubectl(ctx, taken, "delete", "--wait", "-f", "-")
+		})(ctx)
+	})
+
+	It("report that only one gateway is left", fires("SLBGatewayRedundancyLost", func(ctx context.Context) {
+		Expect(cluster.Drain(ctx, "n1")).To(Succeed())
+		Expect(cluster.Drain(ctx, "n2")).To(Succeed())
+	}, func(ctx context.Context) {
+		Expect(cluster.Undrain(ctx, "n1")).To(Succeed())
+		Expect(cluster.Undrain(ctx, "n2")).To(Succeed())
+	}))
+
+	// The sessions of the node use the same link.
+	It("report a gateway that has lost its uplink", fires("SLBBGPSessionDown SLBGatewayFaulty", func(ctx context.Context) {
+		Expect(cluster.UplinkDown(ctx, "n3")).To(Succeed())
+	}, func(ctx context.Context) { Expect(cluster.LinkUp(ctx, "n3")).To(Succeed()) }))
+
+	It("report sessions that are down", func(ctx SpecContext) {
+		shut := func(ctx context.Context, command string) {
+			Expect(cluster.Router().Configure(ctx, fmt.Sprintf("router bgp %d", lab.RouterASN), command)).To(Succeed())
+		}
+		fires("SLBBGPSessionDown", func(ctx context.Context) { shut(ctx, " neighbor nodes shutdown") },
+			func(ctx context.Context) {
+				shut(ctx, " no neighbor nodes shutdown")
+				Eventually(ready("bgppeer", "tor")).WithContext(ctx).WithTimeout(time.Minute).Should(HavePrefix("True "))
+			})(ctx)
+	})
+
+	It("have data in each panel", func(ctx SpecContext) {
+		panels, err := expressions(dashboard)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(panels).NotTo(BeEmpty())
+		for title, queries := range panels {
+			for _, query := range queries {
+				Eventually(cluster.QueryPrometheus).WithContext(ctx).WithArguments(query).Should(BeNumerically(">", 0),
+					"panel %q: %s", title, query)
+			}
+		}
+	})
+
+	It("report that ovn-northd does not run, so that no gateway claims a new shard", func(ctx SpecContext) {
+		manifest := `
+apiVersion: slb.k8s.ovn.org/v1alpha1
+kind: IPAddressPool
+metadata: {name: second}
+spec: {autoAssign: false, addresses: ["10.50.0.90-10.50.0.93"]}
+---
+apiVersion: slb.k8s.ovn.org/v1alpha1
+kind: L2Domain
+metadata: {name: second}
+spec: {physicalNetwork: provider, ipAddressPools: [second], subnets: [{cidr: 10.50.0.0/24, gateway: 10.50.0.1}]}
+` + services("second", 0, 1)
+		fires("SLBNoActiveGateway", func(ctx context.Context) {
+			Expect(cluster.KillCentral(lab.Northd)).To(Succeed())
+			kubectl(ctx, manifest, "apply", "-f", "-")
+		}, func(ctx context.Context) {
+			kubectl(ctx, manifest, "delete", "--wait", "-f", "-")
+			Expect(cluster.RestoreCentral(ctx)).To(Succeed())
+		})(ctx)
+	})
+
+	It("report that the northbound database is away, and then that no controller leads", func(ctx SpecContext) {
+		DeferCleanup(func(ctx SpecContext) {
+			Expect(cluster.RestoreCentral(ctx)).To(Succeed())
+			Expect(cluster.StopController(ctx)).To(Succeed())
+			Expect(cluster.StartController(ctx, controller)).To(Succeed())
+			Eventually(cluster.FiringAlerts).WithContext(ctx).Should(BeEmpty())
+			Eventually(condition("web", v1alpha1.ConditionAnnounced)).WithContext(ctx).Should(HavePrefix("True "))
+		})
+		Expect(cluster.KillCentral(lab.NorthboundDB)).To(Succeed())
+		Eventually(cluster.FiringAlerts).WithContext(ctx).Should(Equal(map[string]bool{"SLBDatabaseUnreachable": true}))
+		Eventually(cluster.FiringAlerts).WithContext(ctx).WithTimeout(time.Minute).
+			Should(Equal(map[string]bool{"SLBNoLeader": true}))
+	})
+})
