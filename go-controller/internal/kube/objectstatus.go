@@ -152,7 +152,8 @@ func DomainStatus(status v1alpha1.L2DomainStatus, verdicts Verdicts, known bool)
 		next.Conditions = slices.Clone(have.Status.Conditions)
 		changed := verdicts.set(&next.Conditions, have.Generation, now)
 		was := have.Status
-		if !changed && was.Mode == next.Mode && was.ModeMessage == next.ModeMessage && was.EligibleNodes == next.EligibleNodes && slices.Equal(was.ExcludedNodes, next.ExcludedNodes) &&
+		if !changed && was.Mode == next.Mode && was.ModeMessage == next.ModeMessage &&
+			was.EligibleNodes == next.EligibleNodes && slices.Equal(was.ExcludedNodes, next.ExcludedNodes) &&
 			slices.EqualFunc(was.Shards, next.Shards, equalShards) {
 			return nil, false
 		}
