@@ -116,14 +116,7 @@ func (s *server) testKustomizations(t *testing.T) {
 			s.kubectl(t, "apply", "--server-side", "--force-conflicts", "--dry-run=server", "--validate=strict", "-f",
 				s.file(t, text))
 			for _, pod := range podsOf(t, all) {
-				for _, c := range pod.Spec.Containers {
-					if c.Image != image {
-						t.Errorf("%s: container %s has image %q, want %q", pod.Name, c.Name, c.Image, image)
-					}
-					if c.Resources.Requests.Memory().IsZero() || c.Resources.Limits.Memory().IsZero() {
-						t.Errorf("%s: container %s has no request or no limit of memory", pod.Name, c.Name)
-					}
-				}
+				checkContainers(t, pod, image)
 				if _, err := s.createPod(t, pod); err != nil {
 					t.Errorf("Pod %s/%s: %v", pod.Namespace, pod.Name, err)
 				}
@@ -135,6 +128,19 @@ func (s *server) testKustomizations(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// checkContainers checks the images of a Pod, and that its memory is bounded.
+func checkContainers(t *testing.T, pod *corev1.Pod, image string) {
+	t.Helper()
+	for _, c := range pod.Spec.Containers {
+		if c.Image != image {
+			t.Errorf("%s: container %s has image %q, want %q", pod.Name, c.Name, c.Image, image)
+		}
+		if c.Resources.Requests.Memory().IsZero() || c.Resources.Limits.Memory().IsZero() {
+			t.Errorf("%s: container %s has no request or no limit of memory", pod.Name, c.Name)
+		}
 	}
 }
 

@@ -96,7 +96,8 @@ func conversionsAreAdmitted(t *testing.T, c *cluster) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		want := string(archive.Files[slices.IndexFunc(archive.Files, func(f txtar.File) bool { return f.Name == "want" })].Data)
+		at := slices.IndexFunc(archive.Files, func(f txtar.File) bool { return f.Name == "want" })
+		want := string(archive.Files[at].Data)
 		if !strings.Contains(want, "\nkind: ") {
 			continue // errors only
 		}

@@ -106,8 +106,8 @@ var _ = Describe("A segment behind br-ex", func() {
 	})
 
 	// OVN-Kubernetes may keep the flow of a deleted Service, and only a restart of ovnkube-node removes it (see
-	// [lab.Lab.RemoveOrphanedFlows]). Here a flow of the test takes its place, and ovnkube does not run meanwhile: it would
-	// remove the flow.
+	// [lab.Lab.RemoveOrphanedFlows]). Here a flow of the test takes its place, and ovnkube does not run meanwhile: it
+	// would remove the flow.
 	It("leaves a gateway with a stale flow that stays, and reports it while all have one, until ovnkube restarts",
 		func(ctx SpecContext) {
 			addrs := startWeb(ctx)

@@ -43,7 +43,8 @@ func (l *Lab) requestFlows(ctx context.Context, n Node) ([]netip.Addr, error) {
 	return slices.Compact(addrs), nil
 }
 
-// OrphanedFlows returns the addresses of no Service for which br-ex of a node has flows for requests, as "node address".
+// OrphanedFlows returns the addresses of no Service for which br-ex of a node has flows for requests, as "node
+// address".
 func (l *Lab) OrphanedFlows(ctx context.Context) ([]string, error) {
 	client, err := l.Client()
 	if err != nil {

@@ -47,7 +47,8 @@ func (l *Lab) StartPrometheus(ctx context.Context, rules string) (stop func() er
 	}
 	var nodes []string
 	for _, n := range l.Nodes {
-		nodes = append(nodes, fmt.Sprintf("%q", Management().Host(nodeHosts + n.Index)[0].Addr().String()+":"+NodeMetricsPort))
+		address := Management().Host(nodeHosts + n.Index)[0].Addr()
+		nodes = append(nodes, fmt.Sprintf("%q", address.String()+":"+NodeMetricsPort))
 	}
 	config := fmt.Sprintf(`
 global: {scrape_interval: 500ms, scrape_timeout: 500ms, evaluation_interval: 500ms}

@@ -25,7 +25,7 @@ type bgpOptions struct {
 }
 
 // Validate returns the first problem with the options, with its flag and value.
-func (o *bgpOptions) Validate() error { return o.output.validate(formatJSON, formatYAML, formatWide) }
+func (o *bgpOptions) Validate() error { return o.validate(formatJSON, formatYAML, formatWide) }
 
 func bgpCommand() *cli.Command {
 	var o bgpOptions

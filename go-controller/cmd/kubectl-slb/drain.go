@@ -53,7 +53,7 @@ func drainCommand() *cli.Command {
 			"what\n" +
 			"moves, and waits until it has moved. Pods stay; kubectl drain moves them.\n\n" +
 			"Example: kubectl slb drain n1 --reason 'new kernel'",
-		Flags: append(o.connection.flags(),
+		Flags: append(o.flags(),
 			&cli.StringFlag{Name: "reason", Destination: &o.reason, Value: "kubectl slb drain",
 				Usage: "`TEXT` for other administrators"},
 			&cli.BoolFlag{Name: "dry-run", Destination: &o.dryRun, Usage: "show what would move, and change nothing"},
@@ -80,7 +80,7 @@ func undrainCommand() *cli.Command {
 			"where they\n" +
 			"are, unless the L2Domain sets preempt. Names other signals that still drain the node.\n\n" +
 			"Example: kubectl slb undrain n1",
-		Flags: append(o.connection.flags(),
+		Flags: append(o.flags(),
 			&cli.BoolFlag{Name: "dry-run", Destination: &o.dryRun, Usage: "show what would move, and change nothing"}),
 		Action: func(c *cli.Context) error {
 			name, err := o.node(c)

@@ -26,7 +26,7 @@ func (o *explainOptions) Validate() error {
 	if _, err := netip.ParseAddr(o.from); err != nil && o.from != "" {
 		return fmt.Errorf("--from %q: not an IP address", o.from)
 	}
-	return o.output.validate(formatJSON, formatYAML)
+	return o.validate(formatJSON, formatYAML)
 }
 
 func explainCommand() *cli.Command {

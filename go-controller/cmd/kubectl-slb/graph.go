@@ -25,7 +25,7 @@ func graphCommand() *cli.Command {
 		Usage: "draw L2Domains, shards, gateways and addresses as SVG",
 		Description: "Green lines lead from each shard to its active gateway, dashed ones to the others.\n\n" +
 			"Example: kubectl slb graph --file slb.svg",
-		Flags: append(o.connection.flags(), &cli.StringFlag{Name: "file", Destination: &o.file, Category: categoryOutput,
+		Flags: append(o.flags(), &cli.StringFlag{Name: "file", Destination: &o.file, Category: categoryOutput,
 			Usage: "`FILE` to write; if empty, standard output"}),
 		Action: func(c *cli.Context) error {
 			if err := noArguments(c); err != nil {

@@ -39,7 +39,7 @@ func (o *planOptions) Validate() error {
 			return fmt.Errorf("--delete %q: want KIND/NAME of an IPAddressPool, L2Domain, BGPPeer or BGPAdvertisement", name)
 		}
 	}
-	return o.output.validate(formatJSON, formatYAML, formatWide)
+	return o.validate(formatJSON, formatYAML, formatWide)
 }
 
 // kindOf returns the kind for a name of it that kubectl accepts, for example ipaddresspools; empty if there is none.

@@ -29,7 +29,7 @@ type statusOptions struct {
 
 // Validate returns the first problem with the options, with its flag and value.
 func (o *statusOptions) Validate() error {
-	return o.output.validate(formatJSON, formatYAML, formatWide)
+	return o.validate(formatJSON, formatYAML, formatWide)
 }
 
 func statusCommand() *cli.Command {
@@ -79,7 +79,7 @@ func (o *statusOptions) run(c *cli.Context) error {
 			return nil
 		}
 		select {
-		case <-c.Context.Done():
+		case <-c.Done():
 			return nil
 		case <-ticks.C:
 		}

@@ -137,7 +137,8 @@ func nodeCommand() *cli.Command {
 		})
 }
 
-// bootIDFile contains a random ID that the kernel generates at each boot (random(4)). Containers have that of their node.
+// bootIDFile contains a random ID that the kernel generates at each boot (random(4)). Containers have that of their
+// node.
 const bootIDFile = "/proc/sys/kernel/random/boot_id"
 
 // module is a part of the process that runs on each node.

@@ -89,6 +89,24 @@ func parseServices(data []byte) ([]*corev1.Service, error) {
 	return out, nil
 }
 
+// manifestWith returns an object of MetalLB with the fields base, the field name, and those that it needs besides.
+func manifestWith(kind, base, name string, values map[string]string) string {
+	version, lines := "v1beta1", base
+	if !strings.HasPrefix(base, name+":") {
+		lines += "\n  " + name + ": " + values[name]
+	}
+	if kind == kindPeer {
+		version = "v1beta2"
+		for _, required := range []string{"peerASN", "peerAddress"} {
+			if name != required && (name != "dynamicASN" || required != "peerASN") &&
+				(name != "interface" || required != "peerAddress") {
+				lines += "\n  " + required + ": " + values[required]
+			}
+		}
+	}
+	return fmt.Sprintf("apiVersion: metallb.io/%s\nkind: %s\nmetadata: {name: x}\nspec:\n  %s\n", version, kind, lines)
+}
+
 // Every field that MetalLB's specs have is in the converted object, or a finding contains its name.
 func TestEveryFieldIsConvertedOrNamed(t *testing.T) {
 	values := map[string]string{
@@ -121,22 +139,7 @@ func TestEveryFieldIsConvertedOrNamed(t *testing.T) {
 			if value == "" {
 				t.Fatalf("%s.%s has no value in this test", kind, name)
 			}
-			version := "v1beta1"
-			lines := base
-			if !strings.HasPrefix(base, name+":") {
-				lines += "\n  " + name + ": " + value
-			}
-			if kind == kindPeer {
-				version = "v1beta2"
-				for _, required := range []string{"peerASN", "peerAddress"} {
-					if name != required && (name != "dynamicASN" || required != "peerASN") &&
-						(name != "interface" || required != "peerAddress") {
-						lines += "\n  " + required + ": " + values[required]
-					}
-				}
-			}
-			manifest := fmt.Sprintf("apiVersion: metallb.io/%s\nkind: %s\nmetadata: {name: x}\nspec:\n  %s\n",
-				version, kind, lines)
+			manifest := manifestWith(kind, base, name, values)
 			manifest += "---\napiVersion: metallb.io/v1beta1\nkind: IPAddressPool\nmetadata: {name: lan, labels: {a: b}}\n" +
 				"spec: {addresses: [10.60.0.0/24]}\n"
 			objects, err := Parse([]byte(manifest))

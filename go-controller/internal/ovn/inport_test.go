@@ -51,7 +51,8 @@ func TestInPortsAreOnTheExternalSwitchesOfGateways(t *testing.T) {
 			"name=in-slbin-lan/"+node+"-0")+" "+nb.nbctl(t, "lsp-list", "ext_"+node)), " ")
 	}
 	for _, n := range []string{"n1", "n2"} {
-		if got := ports(n); !strings.Contains(got, "in-slbin-lan/"+n+"-0)") || !strings.Contains(got, "in-slbin-lan/"+n+"-1)") {
+		if got := ports(n); !strings.Contains(got, "in-slbin-lan/"+n+"-0)") ||
+			!strings.Contains(got, "in-slbin-lan/"+n+"-1)") {
 			t.Errorf("ports of ext_%s: %s", n, got)
 		}
 		if got := nb.nbctl(t, "acl-list", "ext_"+n); strings.Count(got, "is_chassis_resident") != 2 {
@@ -144,8 +145,8 @@ func TestPacketsFromExternalSwitches(t *testing.T) {
 		{"an address of the join switch", "ip4.src == 10.50.0.9 && ip4.dst == 100.64.0.1 && tcp.dst == 80", ""},
 	} {
 		t.Run(c.what, func(t *testing.T) {
-			out := sb.trace(t, "ext_n1", fmt.Sprintf("inport == \"br-ex_n1\" && eth.src == 02:00:00:00:00:99 && eth.dst == %s && "+
-				"ip.ttl == 64 && %s", address, c.packet))
+			out := sb.trace(t, "ext_n1", fmt.Sprintf("inport == \"br-ex_n1\" && eth.src == 02:00:00:00:00:99 && "+
+				"eth.dst == %s && ip.ttl == 64 && %s", address, c.packet))
 			if balanced := strings.Contains(out, "backends="); balanced != (c.to != "") || !strings.Contains(out, c.to) {
 				t.Errorf("want %q:\n%s", c.to, out)
 			} else if !balanced && !dropped.MatchString(out) {

@@ -81,13 +81,8 @@ func TestRowsOfTheOtherModeAreTakenOver(t *testing.T) {
 			if found := nb.orphaned(t); len(found) > 0 {
 				t.Error(found)
 			}
-			if c.after.Zone != nil { // as in TestTunnelKeysAreEqualInAllZones
-				for port, want := range map[string]string{"slbreturn-lan-0-join": "32767", "cr-slbreturn-lan-1-out": "2"} {
-					if got := sb.sbctl(t, "--bare", "--columns=tunnel_key", "find", "Port_Binding",
-						"logical_port="+port); got != want {
-						t.Errorf("tunnel key of %s: %s, want %s", port, got, want)
-					}
-				}
+			if c.after.Zone != nil {
+				checkReturnKeys(t, sb)
 			}
 			if n := ends.Load(); n > 0 {
 				t.Errorf("northd ended %d times", n)
@@ -98,6 +93,17 @@ func TestRowsOfTheOtherModeAreTakenOver(t *testing.T) {
 				t.Errorf("a process after it: %d transactions, want none", n)
 			}
 		})
+	}
+}
+
+// checkReturnKeys checks tunnel keys of return routers, as TestTunnelKeysAreEqualInAllZones does.
+func checkReturnKeys(t *testing.T, sb *server) {
+	t.Helper()
+	for port, want := range map[string]string{"slbreturn-lan-0-join": "32767", "cr-slbreturn-lan-1-out": "2"} {
+		got := sb.sbctl(t, "--bare", "--columns=tunnel_key", "find", "Port_Binding", "logical_port="+port)
+		if got != want {
+			t.Errorf("tunnel key of %s: %s, want %s", port, got, want)
+		}
 	}
 }
 

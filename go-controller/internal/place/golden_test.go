@@ -35,22 +35,7 @@ func layoutText(l *place.Layout, f *plan.Topology) string {
 	for _, d := range l.Domains {
 		fmt.Fprintf(&out, "domain %s\n", d.Spec.Name)
 		for _, s := range d.Shards {
-			fmt.Fprintf(&out, "  shard %d:", s.ID.Index)
-			for _, g := range s.Gateways {
-				fmt.Fprintf(&out, " %s", g.Chassis)
-			}
-			for _, g := range s.Gateways {
-				if g.SharedBridge {
-					fmt.Fprintf(&out, ", %s on a shared bridge", g.Chassis)
-				}
-			}
-			if a := shards[s.ID].Anchors; len(a) > 0 {
-				fmt.Fprintf(&out, ", anchors %v", a)
-			}
-			if h := shards[s.ID].Handover; h != world.NoHandover {
-				fmt.Fprintf(&out, ", handover %s", h)
-			}
-			out.WriteString("\n")
+			out.WriteString(shardText(s, shards[s.ID]))
 		}
 		for _, n := range d.Excluded {
 			fmt.Fprintf(&out, "  excluded: %s (%s) %s\n", n.Node, n.Reason, n.Message)
@@ -71,6 +56,26 @@ func layoutText(l *place.Layout, f *plan.Topology) string {
 		}
 	}
 	return out.String()
+}
+
+func shardText(s place.Shard, planned plan.Shard) string {
+	var out strings.Builder
+	fmt.Fprintf(&out, "  shard %d:", s.ID.Index)
+	for _, g := range s.Gateways {
+		fmt.Fprintf(&out, " %s", g.Chassis)
+	}
+	for _, g := range s.Gateways {
+		if g.SharedBridge {
+			fmt.Fprintf(&out, ", %s on a shared bridge", g.Chassis)
+		}
+	}
+	if a := planned.Anchors; len(a) > 0 {
+		fmt.Fprintf(&out, ", anchors %v", a)
+	}
+	if h := planned.Handover; h != world.NoHandover {
+		fmt.Fprintf(&out, ", handover %s", h)
+	}
+	return out.String() + "\n"
 }
 
 func placementsText(s *place.Placements) string {

@@ -28,28 +28,14 @@ func (d *Domain) members(nodes map[string]*world.Node, zones *world.Zones, w *wo
 		case n.Chassis == "":
 			d.exclude(name, ReasonNoChassis, fmt.Sprintf("node %q has no chassis yet (k8s.ovn.org/node-chassis-id)", name))
 			continue
-		case !w.Cluster.OpenShiftSDN && zones.Interconnect && n.Zone != n.Name:
-			d.exclude(name, ReasonOtherZone, fmt.Sprintf("node %q is in zone %q of OVN-Kubernetes (k8s.ovn.org/zone-name), "+
-				"not in a zone of its own", name, n.Zone))
-			continue
-		case !w.Cluster.OpenShiftSDN && zones.Interconnect && n.Agent == nil:
-			d.exclude(name, ReasonNoAgent, fmt.Sprintf("no agent runs on node %q (ovnkube-slb node --enable-l2)", name))
-			continue
-		case !w.Cluster.OpenShiftSDN && zones.Interconnect && n.Agent.NoOverlay:
-			d.exclude(name, ReasonNoOverlay, fmt.Sprintf("the databases of node %q have no port on a transit switch "+
-				"(OVN-Kubernetes with transport no-overlay), so OVN reaches no other node", name))
-			continue
-		case !w.Cluster.OpenShiftSDN && !zones.Reaches(n):
-			d.exclude(name, ReasonOtherZone, fmt.Sprintf("node %q is in zone %q of OVN-Kubernetes (k8s.ovn.org/zone-name), "+
-				"most nodes are in zone %q: "+
-				"another northbound database configures it", name, n.Zone, zones.Home))
-			continue
 		}
+		reason, message := zoneReason(n, zones)
 		if w.Cluster.OpenShiftSDN {
-			if reason, message := d.sdnNotAttachedReason(n); reason != "" {
-				d.exclude(name, reason, message)
-				continue
-			}
+			reason, message = d.sdnNotAttachedReason(n)
+		}
+		if reason != "" {
+			d.exclude(name, reason, message)
+			continue
 		}
 		mapped, known := w.Bridges[n.Chassis]
 		if known {
@@ -81,6 +67,24 @@ func (d *Domain) members(nodes map[string]*world.Node, zones *world.Zones, w *wo
 		}
 	}
 	return list
+}
+
+// zoneReason returns why the databases of a node are not programmed, or no reason if they are.
+func zoneReason(n *world.Node, zones *world.Zones) (Reason, string) {
+	switch {
+	case zones.Interconnect && n.Zone != n.Name:
+		return ReasonOtherZone, fmt.Sprintf("node %q is in zone %q of OVN-Kubernetes (k8s.ovn.org/zone-name), "+
+			"not in a zone of its own", n.Name, n.Zone)
+	case zones.Interconnect && n.Agent == nil:
+		return ReasonNoAgent, fmt.Sprintf("no agent runs on node %q (ovnkube-slb node --enable-l2)", n.Name)
+	case zones.Interconnect && n.Agent.NoOverlay:
+		return ReasonNoOverlay, fmt.Sprintf("the databases of node %q have no port on a transit switch "+
+			"(OVN-Kubernetes with transport no-overlay), so OVN reaches no other node", n.Name)
+	case !zones.Reaches(n):
+		return ReasonOtherZone, fmt.Sprintf("node %q is in zone %q of OVN-Kubernetes (k8s.ovn.org/zone-name), most nodes "+
+			"are in zone %q: another northbound database configures it", n.Name, n.Zone, zones.Home)
+	}
+	return "", ""
 }
 
 // notAttachedReason returns why a node with these bridges is not attached to the segment, or no reason if it is. The

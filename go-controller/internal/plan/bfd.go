@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// A gateway has a BFD session with every other node of the cluster, because a node sends replies to the gateway to
-// which its session is up. MaxBFDFrames bounds the number of BFD frames per second that a gateway sends and receives
-// in these sessions. 1,000 frames per second take 3.6 % of one CPU of ovs-vswitchd (ADR 19).
+// MaxBFDFrames bounds the number of BFD frames per second that a gateway sends and receives in its sessions. It has one
+// with every other node of the cluster, because a node sends replies to the gateway to which its session is up.
+// 1,000 frames per second take 3.6 % of one CPU of ovs-vswitchd (ADR 19).
 const MaxBFDFrames = 10_000
 
 const (
@@ -21,8 +21,8 @@ const (
 )
 
 // TunnelInterval returns the interval between two BFD frames in the sessions between gateways and the other nodes of a
-// cluster: failover.detectInterval, or a longer one if gateways would exchange more than MaxBFDFrames. A detect of 0 means
-// that no interval is wished.
+// cluster: failover.detectInterval, or a longer one if gateways would exchange more than MaxBFDFrames. A detect of 0
+// means that no interval is wished.
 func TunnelInterval(detect time.Duration, nodes int) time.Duration {
 	const directions = 2
 	sessions := time.Duration(max(0, nodes-1))

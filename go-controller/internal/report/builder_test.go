@@ -283,7 +283,8 @@ func TestEgressServicesAreReported(t *testing.T) {
 	w := worldtest.Small(5, worldtest.Service(web, 1))
 	w.Nodes[0].EgressServices = []string{"shop-other"}
 	var m decide.State
-	if got := status(&m, w).Announced; got.Status != metav1.ConditionTrue || strings.Contains(got.Message, "EgressService") {
+	if got := status(&m, w).Announced; got.Status != metav1.ConditionTrue ||
+		strings.Contains(got.Message, "EgressService") {
 		t.Errorf("another Service: %v", got)
 	}
 	w.Nodes[1].EgressServices = []string{"shop-web"}

@@ -15,9 +15,10 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
 )
 
-// With policy Local, OVN-Kubernetes sends requests that arrive on br-ex of a node to the node's own endpoint on the host
-// network. They have the MAC address of the shard, and the node drops them.
+// With policy Local, OVN-Kubernetes sends requests that arrive on br-ex of a node to the node's own endpoint on the
+// host network. They have the MAC address of the shard, and the node drops them.
 func TestHostEndpointOfGatewayWithLocalPolicyIsReported(t *testing.T) {
+	onOwnBridge := func(s *world.Service) *world.Snapshot { return worldtest.Small(5, s) }
 	for name, c := range map[string]struct {
 		local   bool
 		host    string // the node of the endpoint on the host network
@@ -27,7 +28,7 @@ func TestHostEndpointOfGatewayWithLocalPolicyIsReported(t *testing.T) {
 		"Local, on the active gateway":             {true, "n1", onBrExWithPorts, true},
 		"Local, on another gateway":                {true, "n2", onBrExWithPorts, false},
 		"Cluster, on the active gateway":           {false, "n1", onBrExWithPorts, false},
-		"Local, a segment with its own bridge":     {true, "n1", func(s *world.Service) *world.Snapshot { return worldtest.Small(5, s) }, false},
+		"Local, a segment with its own bridge":     {true, "n1", onOwnBridge, false},
 		"Local, no endpoint on any node's network": {true, "", onBrExWithPorts, false},
 	} {
 		t.Run(name, func(t *testing.T) {

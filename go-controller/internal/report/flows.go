@@ -80,9 +80,9 @@ func (v *Builder) bypass(s *world.Service, placement *place.Placement, n *world.
 	for _, l := range p.Listeners {
 		for _, b := range l.Backends {
 			if b.HostNetwork && b.Node == n.Name {
-				return fmt.Sprintf("spec.externalTrafficPolicy: Local with endpoint %s on the network of node %s, the active gateway "+
-					"of address %s: OVN-Kubernetes sends all requests to this endpoint, which does not receive them because they "+
-					"have the MAC address of OVN's router; with Cluster, endpoints see the clients' own addresses, too",
+				return fmt.Sprintf("spec.externalTrafficPolicy: Local with endpoint %s on the network of node %s, the active "+
+					"gateway of address %s: OVN-Kubernetes sends all requests to this endpoint, which does not receive them "+
+					"because they have the MAC address of OVN's router; with Cluster, endpoints see the clients' own addresses, too",
 					b.Addr.Addr(), n.Name, placement.Addr)
 			}
 		}

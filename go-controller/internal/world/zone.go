@@ -115,8 +115,8 @@ func (a *ZoneAgent) Equal(o *ZoneAgent) bool {
 		maps.Equal(a.Failed, o.Failed)
 }
 
-// WithAgentFault returns a node whose agent reports that its zone can't serve or can't be changed with that as a fault of
-// all networks, and any other node as it is.
+// WithAgentFault returns a node whose agent reports that its zone can't serve or can't be changed with that as a fault
+// of all networks, and any other node as it is.
 func (n *Node) WithAgentFault() *Node {
 	if n.Agent == nil {
 		return n

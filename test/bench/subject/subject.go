@@ -49,7 +49,8 @@ func (c *Cluster) StartNode(ctx context.Context, node string) (*Controller, erro
 // StartAgent starts the agent that programs the zone of a node with interconnect, in the same way as Start starts the
 // controller. nb and sb are the databases of the zone.
 func (c *Cluster) StartAgent(ctx context.Context, node, nb, sb string) (*Controller, error) {
-	if _, err := c.Plane.Kubectl(ctx, "apply", "-f", filepath.Join(manifests, "components/interconnect/rbac.yaml")); err != nil {
+	rights := filepath.Join(manifests, "components/interconnect/rbac.yaml")
+	if _, err := c.Plane.Kubectl(ctx, "apply", "-f", rights); err != nil {
 		return nil, err
 	}
 	return c.start(ctx, "ovnkube-slb-node", "node", "--node-name="+node, "--enable-l2-guard=false", "--enable-l2",

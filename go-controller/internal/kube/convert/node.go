@@ -32,8 +32,9 @@ const (
 	annotationMasquerade = "k8s.ovn.org/node-masquerade-subnet"
 )
 
-// labelEgressService is the prefix of the label, followed by NAMESPACE-NAME, by which OVN-Kubernetes marks the node from
-// which the pods of a Service open connections with the Service's address (EgressService, sourceIPBy: LoadBalancerIP).
+// labelEgressService is the prefix of the label, followed by NAMESPACE-NAME, by which OVN-Kubernetes marks the node
+// from which the pods of a Service open connections with the Service's address (EgressService, sourceIPBy:
+// LoadBalancerIP).
 const labelEgressService = "egress-service.k8s.ovn.org/"
 
 // masqueradeToOVN is the index, in its masquerade subnet, of the address that a node routes to OVN through its

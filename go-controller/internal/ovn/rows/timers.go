@@ -36,8 +36,8 @@ func (t bfdOption) originalKey() string { return "slb.k8s.ovn.org/" + t.key }
 type KeyChange struct{ Key, Old, New string }
 
 // BFDOptions returns the changes to NB_Global's options and external_ids that make BFD as fast as the strictest domain
-// requires and the number of nodes allows (plan.TunnelInterval), but never slower than other clients have configured it.
-// The original values are stored in external_ids and restored once no shard requires other ones.
+// requires and the number of nodes allows (plan.TunnelInterval), but never slower than other clients have configured
+// it. The original values are stored in external_ids and restored once no shard requires other ones.
 func (g *Builder) BFDOptions(options, externalIDs map[string]string) (opts, ids []KeyChange) {
 	want := g.requiredBFD()
 	for _, t := range timers() {
@@ -57,9 +57,9 @@ func (g *Builder) BFDOptions(options, externalIDs map[string]string) (opts, ids 
 	return opts, ids
 }
 
-// requiredBFD returns the values that the shards require. With interconnect, only the zones of nodes that are no gateway
-// may use a longer interval than the domains require: the two ends of a session negotiate the longer one (RFC 5880
-// section 6.8.7), and gateways detect each other as fast as required. One database for all nodes has one interval.
+// requiredBFD returns the values that the shards require. With interconnect, only the zones of nodes that are no
+// gateway may use a longer interval than the domains require: the two ends of a session negotiate the longer one (RFC
+// 5880 section 6.8.7), and gateways detect each other as fast as required. One database for all nodes has one interval.
 func (g *Builder) requiredBFD() map[string]int {
 	want := map[string]int{}
 	var detect time.Duration

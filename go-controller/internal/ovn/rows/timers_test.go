@@ -14,8 +14,9 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 )
 
-// In a large cluster the nodes that are no gateway slow their sessions with the gateways, and gateways keep the interval
-// among themselves. A single database can only slow all sessions. What another client has configured is never slowed.
+// In a large cluster the nodes that are no gateway slow their sessions with the gateways, and gateways keep the
+// interval among themselves. A single database can only slow all sessions. What another client has configured is never
+// slowed.
 func TestBFDOptionsOfLargeClusters(t *testing.T) {
 	const gateway, worker, central = "c1", "c9", ""
 	for _, c := range []struct {

@@ -101,7 +101,7 @@ func New(o Options) (*Agent, error) {
 	if a.metrics, err = newMetrics(o.Registerer); err != nil {
 		return nil, fmt.Errorf("l2 agent of node %s: %w", o.Node, err)
 	}
-	a.dataplane, err = ovn.New(ovn.Options{NB: o.NB, SB: o.SB, Zone: o.Node, Boot: o.Boot, Changed: func(what ovn.EventKind) {
+	observed := func(what ovn.EventKind) {
 		switch what {
 		case ovn.Rows:
 			a.resync.Store(true)
@@ -111,7 +111,9 @@ func New(o Options) (*Agent, error) {
 		case ovn.Chassis:
 		}
 		a.changed()
-	}, Transacted: a.metrics.transacted, Fence: a.fence})
+	}
+	a.dataplane, err = ovn.New(ovn.Options{NB: o.NB, SB: o.SB, Zone: o.Node, Boot: o.Boot, Changed: observed,
+		Transacted: a.metrics.transacted, Fence: a.fence})
 	if err != nil {
 		return nil, fmt.Errorf("l2 agent of node %s: %w", o.Node, err)
 	}

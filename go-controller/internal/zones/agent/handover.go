@@ -25,10 +25,12 @@ func (a *Agent) readHandovers() {
 }
 
 // handoversTo returns the progress of the planned moves of shards to a node, given the states of the shards in the
-// node's zone, except those that are over or were never begun. All that the zone knows about another gateway is that the
-// status of the L2Domain names it as the active one. No other zone takes part: the interval of BFD frames matters only
-// at the gateway that claims the shard.
-func (p *published) handoversTo(node string, states map[world.ShardID]world.ShardState) map[world.ShardID]world.Handover {
+// node's zone, except those that are over or were never begun. All that the zone knows about another gateway is that
+// the status of the L2Domain names it as the active one. No other zone takes part: the interval of BFD frames matters
+// only at the gateway that claims the shard.
+func (p *published) handoversTo(
+	node string, states map[world.ShardID]world.ShardState,
+) map[world.ShardID]world.Handover {
 	handovers := map[world.ShardID]world.Handover{}
 	own := p.nodes[node]
 	if own == nil || own.Chassis == "" {

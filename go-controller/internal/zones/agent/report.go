@@ -95,7 +95,8 @@ type overlayState struct {
 }
 
 // missing reports whether the zone has no transit switch: at once if there was none since the process started,
-// otherwise after a while. While the database can't be read, nothing changes. wake is called when the result may change.
+// otherwise after a while. While the database can't be read, nothing changes. wake is called when the result may
+// change.
 func (o *overlayState) missing(read, lacks bool, now time.Time, wake func()) bool {
 	switch {
 	case !read:

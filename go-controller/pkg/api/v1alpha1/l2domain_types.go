@@ -280,8 +280,8 @@ type ExcludedNode struct {
 	// +required
 	Name string `json:"name"`
 
-	// reason is one of NoChassis, OtherZone, NoAgent, NoOverlay, NotAttached, SharedGateway, NoGuard, PortMissing, Draining,
-	// Faulty and EnoughGateways.
+	// reason is one of NoChassis, OtherZone, NoAgent, NoOverlay, NotAttached, SharedGateway, NoGuard, PortMissing,
+	// Draining, Faulty and EnoughGateways.
 	//
 	// +required
 	Reason string `json:"reason"`
