@@ -30,6 +30,23 @@ kind: L2Advertisement
 metadata: {name: public, namespace: metallb-system}
 `
 
+// metalLBRouted is a configuration of MetalLB that advertises addresses by BGP.
+const metalLBRouted = `
+apiVersion: metallb.io/v1beta1
+kind: IPAddressPool
+metadata: {name: public, namespace: metallb-system}
+spec: {addresses: [203.0.113.0/28, "fd00:113::/120"], avoidBuggyIPs: true}
+---
+apiVersion: metallb.io/v1beta1
+kind: BGPAdvertisement
+metadata: {name: public, namespace: metallb-system}
+---
+apiVersion: metallb.io/v1beta2
+kind: BGPPeer
+metadata: {name: tor, namespace: metallb-system}
+spec: {myASN: 64512, peerASN: 64513, peerAddress: 10.50.0.1, connectTime: 1s, dualStackAddressFamily: true}
+`
+
 // importMetalLB runs `kubectl slb import metallb` with a configuration of MetalLB.
 func importMetalLB(ctx context.Context, manifests string, flags ...string) {
 	GinkgoHelper()
@@ -54,6 +71,17 @@ func allocatedByMetalLB(ctx context.Context, addrs []netip.Addr) {
 	GinkgoHelper()
 	kubectl(ctx, "", "patch", "service", "web", "--subresource=status", "--type=merge", "-p", fmt.Sprintf(
 		`{"status":{"loadBalancer":{"ingress":[{"ip":%q},{"ip":%q}]}}}`, addrs[0], addrs[1]))
+}
+
+// probedFrom runs probes from one client until happens returns.
+func probedFrom(ctx context.Context, from string, specs []probe.Spec, happens func()) []probe.Result {
+	GinkgoHelper()
+	p, err := cluster.StartProbe(ctx, from, specs...)
+	Expect(err).NotTo(HaveOccurred())
+	happens()
+	results, err := p.Finish()
+	Expect(err).NotTo(HaveOccurred())
+	return results
 }
 
 // worstGaps returns the longest time without an answer, by client and target.
@@ -118,4 +146,58 @@ var _ = Describe("A migration from MetalLB", func() {
 		}
 		servedBy("web-")
 	})
+
+	It("by BGP moves one node after another, and clients miss at most a second", Label(withoutLayer2),
+		func(ctx SpecContext) {
+			stop, err := cluster.SpeakBGP(ctx, root+"/dist/manifests/components/bgp/rbac.yaml", controller)
+			Expect(err).NotTo(HaveOccurred())
+			DeferCleanup(func(ctx SpecContext) { Expect(stop(ctx)).To(Succeed()) })
+			kubectl(ctx, "", "apply", "-f", examples+"web.yaml")
+			DeferCleanup(removeExamples)
+			kubectl(ctx, "", "rollout", "status", "deployment/web", "--timeout=30s")
+			addrs := []netip.Addr{netip.MustParseAddr("203.0.113.9"), netip.MustParseAddr("fd00:113::9")}
+			allocatedByMetalLB(ctx, addrs)
+			pods := podAddresses(ctx, "web")
+			for i, a := range addrs {
+				undo, err := cluster.ServiceOnRouters(ctx, "web", netip.AddrPortFrom(a, httpPort), pods[i])
+				Expect(err).NotTo(HaveOccurred())
+				DeferCleanup(func(ctx SpecContext) { Expect(undo(ctx)).To(Succeed()) })
+			}
+			speakers, err := cluster.StartMetalLBBGP(ctx, addrs)
+			DeferCleanup(func() { Expect(speakers.StopAll()).To(Succeed()) })
+			Expect(err).NotTo(HaveOccurred())
+			var specs []probe.Spec
+			var hops [][]string
+			for i, a := range addrs {
+				hops = append(hops, nodeAddresses(i, "n1", "n2", "n3"))
+				Eventually(nextHops(a)).WithContext(ctx).Should(Equal(hops[i]))
+				specs = append(specs, probe.Spec{Kind: probe.TCPNew, Target: netip.AddrPortFrom(a, httpPort)})
+			}
+
+			const label = "slb.k8s.ovn.org/bgp"
+			router := strings.ReplaceAll(metalLBRouted, "10.50.0.1", cluster.BGPSegment().Host(1)[0].Addr().String())
+			DeferCleanup(func(ctx SpecContext) { kubectl(ctx, "", "label", "nodes", "--all", label+"-") })
+			usual := worstGaps(probedFrom(ctx, "remote", specs, func() { stay(ctx, 2*time.Second) }))
+			results := probedFrom(ctx, "remote", specs, func() {
+				importMetalLB(ctx, router, "--bgp-nodes", label+"=true")
+				for _, node := range []string{"n1", "n2", "n3"} {
+					kubectl(ctx, "", "label", "node", node, label+"=true")
+					Expect(speakers.Stop(node)).To(Succeed())
+					Eventually(established(node)).WithContext(ctx).Should(Equal("Established"))
+					for i, a := range addrs {
+						Eventually(nextHops(a)).WithContext(ctx).Should(Equal(hops[i]))
+					}
+				}
+				importMetalLB(ctx, router)
+				stay(ctx, 2*time.Second)
+			})
+			for _, r := range results {
+				By(fmt.Sprintf("%s, without the migration at most %s", r, usual[r.Spec]))
+				Expect(r.Gap).To(BeNumerically("<", time.Second+usual[r.Spec]), "%v", r.Spec)
+			}
+			Expect(awaitAnnounced(ctx, "web")).To(Equal(addrs))
+			for i, a := range addrs {
+				Expect(nextHops(a)(ctx)).To(Equal(hops[i]))
+			}
+		})
 })

@@ -7,6 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+
+	"github.com/ovnkube-slb/ovnkube-slb/test/lab/frr"
 )
 
 // speakerHost is the host on the provider segment that answers for MetalLB's addresses: an address that no other host
@@ -91,4 +93,58 @@ func (s *MetalLBSpeaker) Remove(ctx context.Context) error {
 	}
 	return errors.Join(s.stop(), ipBatch(ctx, s.lab.Netns(s.node), lines),
 		setSysctls(s.lab.Netns(s.node), map[string]string{arpIgnore: "0"}))
+}
+
+// MetalLBBGP are the speakers of MetalLB on all nodes, in the mode in which it runs FRR on each of them.
+type MetalLBBGP struct{ routers map[string]frr.Router }
+
+// StartMetalLBBGP makes FRR on every node advertise addresses to the router on BGPSegment, with the node's address on
+// the LAN as the next hop, where OVN-Kubernetes takes the traffic. SpeakBGP must have configured the router.
+func (l *Lab) StartMetalLBBGP(ctx context.Context, addrs []netip.Addr) (*MetalLBBGP, error) {
+	m := &MetalLBBGP{routers: map[string]frr.Router{}}
+	// FRR also sends its link-local address as a next hop, which the router would prefer.
+	if err := l.Router().Configure(ctx, "route-map prefer-global permit 10", " set ipv6 next-hop prefer-global", "exit",
+		fmt.Sprintf("router bgp %d", RouterASN), " address-family ipv6 unicast", "  neighbor nodes route-map prefer-global in",
+		" exit-address-family"); err != nil {
+		return m, err
+	}
+	router := hosts(l.BGPSegment().Subnets, routerHost)[0].Addr()
+	for _, n := range l.Nodes {
+		r := frr.Router{Name: l.Name + "-metallb-" + n.Name, Dir: l.path("metallb-" + n.Name), Netns: l.Netns(n.Name)}
+		m.routers[n.Name] = r
+		if err := r.Start(ctx); err != nil {
+			return m, err
+		}
+		lines := []string{"route-map out permit 10", " set ip next-hop " + n.LAN[0].Addr().String(),
+			" set ipv6 next-hop global " + n.LAN[1].Addr().String(), "exit",
+			fmt.Sprintf("router bgp %d", NodeASN), " bgp router-id " + n.LAN[0].Addr().String(),
+			" no bgp ebgp-requires-policy", " no bgp network import-check",
+			fmt.Sprintf(" neighbor %s remote-as %d", router, RouterASN)}
+		for i, family := range []string{"ipv4", "ipv6"} {
+			lines = append(lines, " address-family "+family+" unicast", fmt.Sprintf("  neighbor %s activate", router),
+				fmt.Sprintf("  neighbor %s route-map out out", router))
+			for _, a := range addrs {
+				if a.Is6() == (i == 1) {
+					lines = append(lines, "  network "+netip.PrefixFrom(a, a.BitLen()).String())
+				}
+			}
+			lines = append(lines, " exit-address-family")
+		}
+		if err := r.Configure(ctx, lines...); err != nil {
+			return m, err
+		}
+	}
+	return m, nil
+}
+
+// Stop ends the speaker of a node.
+func (m *MetalLBBGP) Stop(node string) error { return m.routers[node].Kill() }
+
+// StopAll ends all speakers.
+func (m *MetalLBBGP) StopAll() error {
+	var errs []error
+	for _, r := range m.routers {
+		errs = append(errs, r.Kill())
+	}
+	return errors.Join(errs...)
 }
