@@ -104,8 +104,8 @@ func (l *Lab) StartMetalLBBGP(ctx context.Context, addrs []netip.Addr) (*MetalLB
 	m := &MetalLBBGP{routers: map[string]frr.Router{}}
 	// FRR also sends its link-local address as a next hop, which the router would prefer.
 	if err := l.Router().Configure(ctx, "route-map prefer-global permit 10", " set ipv6 next-hop prefer-global", "exit",
-		fmt.Sprintf("router bgp %d", RouterASN), " address-family ipv6 unicast", "  neighbor nodes route-map prefer-global in",
-		" exit-address-family"); err != nil {
+		fmt.Sprintf("router bgp %d", RouterASN), " address-family ipv6 unicast",
+		"  neighbor nodes route-map prefer-global in", " exit-address-family"); err != nil {
 		return m, err
 	}
 	router := hosts(l.BGPSegment().Subnets, routerHost)[0].Addr()

@@ -64,7 +64,7 @@ func TestImportRefusesWrongArguments(t *testing.T) {
 	for want, args := range map[string][]string{
 		`arguments []: want metallb`:                   {},
 		`arguments ["purelb"]: want metallb`:           {"purelb"},
-		`--segment: "physnet" is not NETWORK`:          {"--segment", "physnet", "metallb"},
+		`--segment: "physnet" is not of the form`:      {"--segment", "physnet", "metallb"},
 		`no such file or directory`:                    {"--dry-run", "-f", "/nonexistent", "metallb"},
 		`stat /nonexistent/config: no such file`:       {"--kubeconfig", "/nonexistent/config", "metallb"},
 		`--segment: "physnet=10.50.0.1/24": spec.subn`: {"--segment", "physnet=10.50.0.1/24", "metallb"},
