@@ -131,6 +131,8 @@ var _ = Describe("Alerts and dashboard", Ordered, func() {
 			kubectl(ctx, services("narrow", 0, 21), "delete", "--ignore-not-found", "-f", "-")
 		})
 		Eventually(ready("bgppeer", "tor")).WithContext(ctx).Should(HavePrefix("True "))
+		Eventually(cluster.QueryPrometheus).WithContext(ctx).WithArguments("up == 1").
+			Should(Equal(1+len(cluster.Nodes)), "the controller and the nodes are scraped")
 	})
 
 	// fires checks that a fault fires the alerts, separated by blanks, and no other from then until the fault is gone and

@@ -47,7 +47,7 @@ func (l *Lab) StartPrometheus(ctx context.Context, rules string) (stop func() er
 	}
 	var nodes []string
 	for _, n := range l.Nodes {
-		address := Management().Host(nodeHosts + n.Index)[0].Addr()
+		address := Management().Host(n.Index)[0].Addr()
 		nodes = append(nodes, fmt.Sprintf("%q", address.String()+":"+NodeMetricsPort))
 	}
 	config := fmt.Sprintf(`

@@ -209,9 +209,9 @@ func FuzzConvert(f *testing.F) {
 
 func TestParseSegmentNamesWhatIsWrong(t *testing.T) {
 	for text, want := range map[string]string{
-		"physnet":                       "is not NETWORK[/VLAN]=CIDR[@GATEWAY]",
-		"=10.50.0.0/24":                 "is not NETWORK[/VLAN]=CIDR[@GATEWAY]",
-		"phys net=10.50.0.0/24":         "is not NETWORK[/VLAN]=CIDR[@GATEWAY]",
+		"physnet":                       "is not of the form NETWORK[/VLAN]=CIDR[@GATEWAY]",
+		"=10.50.0.0/24":                 "is not of the form NETWORK[/VLAN]=CIDR[@GATEWAY]",
+		"phys net=10.50.0.0/24":         "is not of the form NETWORK[/VLAN]=CIDR[@GATEWAY]",
 		"physnet/x=10.50.0.0/24":        `VLAN "x" is not between 1 and 4094`,
 		"physnet/4095=10.50.0.0/24":     "spec.vlan",
 		"physnet=10.50.0.1/24":          "has host bits set",

@@ -30,7 +30,7 @@ func ParseSegment(text string) (Segment, error) {
 	where, subnets, ok := strings.Cut(text, "=")
 	network, vlan, tagged := strings.Cut(where, "/")
 	if s.PhysicalNetwork = network; !ok || !regexp.MustCompile(networkName).MatchString(network) {
-		return s, fmt.Errorf("%q is not NETWORK[/VLAN]=CIDR[@GATEWAY][,CIDR[@GATEWAY]]", text)
+		return s, fmt.Errorf("%q is not of the form NETWORK[/VLAN]=CIDR[@GATEWAY][,CIDR[@GATEWAY]]", text)
 	}
 	if tagged {
 		n, err := strconv.ParseInt(vlan, 10, 32)
