@@ -100,7 +100,8 @@ func (v *Builder) GatewayCounts(d *place.Domain) GatewayCounts {
 	}
 	for shard := range v.anchors(d.Spec.Name) {
 		counts.Shards++
-		if v.active[shard] == "" {
+		// While the databases can't be read, nothing is known about claims.
+		if v.active[shard] == "" && v.Synced && !v.Unread && v.Unreachable == "" {
 			counts.Unclaimed++
 		}
 	}
