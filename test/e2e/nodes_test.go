@@ -27,6 +27,10 @@ func gatewaysOf(domain string) func(context.Context) ([]string, error) {
 var _ = Describe("A node", func() {
 	It("that fails and is deleted is no gateway any more, and joins behind the active one when it is added again",
 		func(ctx SpecContext) {
+			if cluster.Network().Zones() {
+				Skip("with interconnect, connections break in about half of the runs when the node is added again " +
+					"(docs/architecture.md, failure modes)")
+			}
 			addrs := startWeb(ctx)
 			where := podNodes(ctx)
 			warmUp(ctx, addrs)
