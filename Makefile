@@ -130,7 +130,7 @@ release: ## manifests, bill of materials and checksums of VERSION into _output/r
 	@contrib/release.sh $(VERSION)
 
 release-test: ## the images, the files of a release, and the chart; needs buildah
-	go test -count=1 ./test/release ./test/chart
+	go test -count=1 -timeout 30m ./test/release ./test/chart
 
 clean: ## remove what was built (the cache of control plane binaries stays)
 	rm -rf $(OUT)
