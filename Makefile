@@ -40,13 +40,13 @@ unit: ## pure packages, goldens, fuzz seeds, OVN's real databases
 	go test $$(go list ./go-controller/{cmd,internal,pkg}/... | grep -v $(BFD))
 
 api: controlplane ## CRDs, admission, the controller and the docs' commands against a real kube-apiserver
-	go test -count=1 ./test/api ./test/docs ./test/bench/... ./test/controller ./test/lab/controlplane ./test/lab/responder ./test/lab/probe
+	go test -count=1 -timeout 20m ./test/api ./test/docs ./test/bench/... ./test/controller ./test/lab/controlplane ./test/lab/responder ./test/lab/probe
 
 lanes: controlplane ## api and nodes side by side: they wait more than they work
 	@$(MAKE) --no-print-directory -j2 -Otarget api nodes
 
 nodes: controlplane ## BGP against FRR, and OpenShift SDN's controllers and agents, in network namespaces
-	SLB_BIN=$(CURDIR)/$(BIN) go test -count=1 -p 1 $(ROOT) ./go-controller/test/...
+	SLB_BIN=$(CURDIR)/$(BIN) go test -count=1 -p 1 -timeout 20m $(ROOT) ./go-controller/test/...
 
 e2e: controlplane ## the lab, and ginkgo end to end in it
 	SLB_BIN=$(CURDIR)/$(BIN) go test -count=1 -p 1 -timeout 40m $(ROOT) $(E2E)
