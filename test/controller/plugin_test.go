@@ -64,6 +64,15 @@ func (p *plugin) expect(t *testing.T, args string, code int, parts ...string) st
 	return out
 }
 
+// active waits until the status of L2Domain lan, which is written beside those of the Services, shows an active gateway.
+func (c *cluster) active(t *testing.T, node string) {
+	t.Helper()
+	eventually(t, "the L2Domain shows the active gateway "+node, func() bool {
+		return strings.Contains(c.kubectl(t, "get", "l2domain", "lan", "-o", "jsonpath={.status.shards}"),
+			fmt.Sprintf("\"active\":%q", node))
+	})
+}
+
 // pluginExplains checks what the plugin shows of a real cluster, and that the commands that it names help.
 func pluginExplains(t *testing.T, c *cluster) {
 	o, p := databases(t), c.plugin(t)
@@ -75,12 +84,14 @@ func pluginExplains(t *testing.T, c *cluster) {
 	p.expect(t, "explain web -n "+ns, 3, "first broken link: pool: NoPool", "there is no IPAddressPool")
 	c.apply(t, baseObjects)
 	c.condition(t, "web", v1alpha1.ConditionAnnounced, v1alpha1.ReasonNoActiveGateway)
+	// The status of the domain is written beside those of the Services, not before them.
+	eventually(t, "the L2Domain shows its shards", func() bool {
+		return c.kubectl(t, "get", "l2domain", "lan", "-o", "jsonpath={.status.shards}") != ""
+	})
 	p.expect(t, "explain "+ns+"/web", 3, "gateway lan: NoActiveGateway", "ovn-northd")
 	o.claim(t, "chassis-2")
 	c.condition(t, "web", v1alpha1.ConditionAnnounced, v1alpha1.ReasonAnnounced)
-	eventually(t, "the L2Domain shows the active gateway", func() bool {
-		return strings.Contains(c.kubectl(t, "get", "l2domain", "lan", "-o", "jsonpath={.status.shards}"), `"active":"n2"`)
-	})
+	c.active(t, "n2")
 	p.expect(t, "explain "+ns+"/web", 0, "reachable", "answers for 10.50.0.1", "1 of 1 endpoint ready")
 	p.expect(t, "explain "+ns+"/web --from 198.51.100.7", 0, "the client is admitted")
 	p.expect(t, "explain "+ns+"/web --from 2001:db8::1", 3, "the client has an IPv6 address, and the Service has none")
@@ -137,6 +148,7 @@ func pluginPlans(t *testing.T, c *cluster) {
 	c.condition(t, "web", v1alpha1.ConditionAnnounced, v1alpha1.ReasonNoActiveGateway)
 	o.claim(t, "chassis-2")
 	c.condition(t, "web", v1alpha1.ConditionAnnounced, v1alpha1.ReasonAnnounced)
+	c.active(t, "n2")
 
 	pool, domain, _ := strings.Cut(baseObjects, "---")
 	edit := filepath.Join(t.TempDir(), "edit.yaml")
@@ -164,9 +176,7 @@ func pluginPlans(t *testing.T, c *cluster) {
 	c.kubectl(t, "apply", "-f", edit)
 	c.condition(t, "web", v1alpha1.ConditionAnnounced, v1alpha1.ReasonNoActiveGateway)
 	o.claim(t, "chassis-2")
-	eventually(t, "n2 is active", func() bool {
-		return strings.Contains(c.kubectl(t, "get", "l2domain", "lan", "-o", "jsonpath={.status.shards}"), `"active":"n2"`)
-	})
+	c.active(t, "n2")
 
 	p.expect(t, "drain absent", 1, `node "absent": not found`)
 	p.expect(t, "drain n2 --dry-run", 0, "moves from n2 to ", "dry run")
