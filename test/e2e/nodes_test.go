@@ -27,10 +27,6 @@ func gatewaysOf(domain string) func(context.Context) ([]string, error) {
 var _ = Describe("A node", func() {
 	It("that fails and is deleted is no gateway any more, and joins behind the active one when it is added again",
 		func(ctx SpecContext) {
-			if cluster.Network().Zones() {
-				Skip("with interconnect, connections break in about half of the runs when the node is added again " +
-					"(docs/architecture.md, failure modes)")
-			}
 			addrs := startWeb(ctx)
 			where := podNodes(ctx)
 			warmUp(ctx, addrs)
@@ -75,6 +71,42 @@ var _ = Describe("A node", func() {
 			Expect(after[0]).To(Equal(heir))
 			Eventually(condition("web", v1alpha1.ConditionAnnounced)).WithContext(ctx).Should(HavePrefix("True Announced: "))
 		})
+
+	// With interconnect, no other zone can take the shard away from it.
+	It("whose Node is deleted while the machine runs hands its shards over, and answers no more", func(ctx SpecContext) {
+		addrs := startWeb(ctx)
+		where := podNodes(ctx)
+		warmUp(ctx, addrs)
+		port, victim := activeGateway(ctx)
+		var add func(context.Context) error
+		DeferCleanup(func(ctx SpecContext) {
+			if add != nil {
+				Expect(add(ctx)).To(Succeed())
+			}
+			awaitBackends(ctx)
+		})
+		for _, r := range during(ctx, addrs, func() {
+			stay(ctx, 500*time.Millisecond)
+			var err error
+			add, err = cluster.DeleteNode(ctx, victim)
+			Expect(err).NotTo(HaveOccurred())
+			awaitMove(ctx, port, victim)
+		}) {
+			expectServed(r, where, victim)
+		}
+		_, heir := activeGateway(ctx)
+		for _, r := range during(ctx, addrs, func() {
+			stay(ctx, 500*time.Millisecond)
+			Expect(add(ctx)).To(Succeed())
+			Eventually(gatewaysOf("provider")).WithContext(ctx).Should(ContainElement(victim))
+			stay(ctx, 3*time.Second)
+		}) {
+			expectServed(r, where, victim)
+		}
+		_, now := activeGateway(ctx)
+		Expect(now).To(Equal(heir), "the new node has taken over")
+		Eventually(condition("web", v1alpha1.ConditionAnnounced)).WithContext(ctx).Should(HavePrefix("True Announced: "))
+	})
 })
 
 var _ = Describe("OVN-Kubernetes", func() {

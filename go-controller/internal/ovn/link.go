@@ -29,6 +29,9 @@ const (
 	inactivityTimeout = 15 * time.Second
 	minBackoff        = 100 * time.Millisecond
 	maxBackoff        = 3 * time.Second
+	// maxLocalBackoff is for servers on this host, which refuse at once while they don't run. Until the order of gateways
+	// has been written to a database that returns, ovn-controller may act on the one of before.
+	maxLocalBackoff = 200 * time.Millisecond
 )
 
 // Endpoint describes where a database is served.
@@ -219,7 +222,8 @@ func (l *replica) dial(ctx context.Context, log klog.Logger) client.Client {
 	addresses := l.endpoint.addresses()
 	for _, address := range addresses {
 		go func() {
-			for wait := minBackoff; ctx.Err() == nil; wait = min(2*wait, maxBackoff) {
+			var logged time.Time
+			for wait := minBackoff; ctx.Err() == nil; wait = nextWait(wait, address) {
 				c, err := l.connect(ctx, address, len(addresses) > 1 && !l.anyServer)
 				if err == nil {
 					select {
@@ -232,7 +236,10 @@ func (l *replica) dial(ctx context.Context, log klog.Logger) client.Client {
 				select {
 				case <-ctx.Done(): // another server was found
 				case <-time.After(wait):
+				}
+				if time.Since(logged) >= maxBackoff {
 					log.Error(err, "Failed to connect to the database", "endpoint", address)
+					logged = time.Now()
 				}
 			}
 		}()
@@ -243,6 +250,14 @@ func (l *replica) dial(ctx context.Context, log klog.Logger) client.Client {
 	case <-ctx.Done():
 		return nil
 	}
+}
+
+// nextWait returns how long to wait before the next attempt to reach a server, after a wait.
+func nextWait(wait time.Duration, address string) time.Duration {
+	if strings.HasPrefix(address, "unix:") {
+		return min(2*wait, maxLocalBackoff)
+	}
+	return min(2*wait, maxBackoff)
 }
 
 // connect connects to one server. If leader is set, the server must be the leader.

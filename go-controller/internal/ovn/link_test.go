@@ -48,6 +48,20 @@ func TestEndpointsAreChecked(t *testing.T) {
 
 // The server's certificate chain is verified but not its name, because OVN's certificates contain none. Certificate
 // errors name the file.
+// The database of a zone may be gone for long, and must get the present order of gateways soon after it has returned.
+func TestServersOnTheHostAreTriedOften(t *testing.T) {
+	for address, want := range map[string]time.Duration{"unix:/run/ovn/ovnnb_db.sock": maxLocalBackoff,
+		"tcp:192.0.2.1:6641": maxBackoff, "ssl:192.0.2.1:6641": maxBackoff} {
+		wait := minBackoff
+		for range 20 {
+			wait = nextWait(wait, address)
+		}
+		if wait != want {
+			t.Errorf("%s: waits %v between attempts in the end, want %v", address, wait, want)
+		}
+	}
+}
+
 func TestTLS(t *testing.T) {
 	dir := t.TempDir()
 	ca := authority(t, dir, "ca")

@@ -7,11 +7,9 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/ovn-org/libovsdb/model"
 	"github.com/ovn-org/libovsdb/ovsdb"
 	"k8s.io/klog/v2"
 
-	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/ovn/nbdb"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/ovn/rows"
 )
 
@@ -45,6 +43,9 @@ func (d *Dataplane) stepDownAfterBoot(ctx context.Context) error {
 func (d *Dataplane) stepDown(ctx context.Context) ([]string, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	if d.boot == "" {
+		return nil, nil // Every row has another one.
+	}
 	c, v, err := d.nb.current()
 	if err != nil || !d.ownsZone(v) {
 		return nil, err // the next connection is another attempt
@@ -76,17 +77,6 @@ func (d *Dataplane) stepDown(ctx context.Context) ([]string, error) {
 		return shards, fmt.Errorf("step down: %w", err)
 	}
 	return shards, nil
-}
-
-// ownsZone reports whether the boot is known and the database names the zone of the node, as OVN-Kubernetes sets it
-// with interconnect. A database of the whole cluster has another name, and no rows with a boot.
-func (d *Dataplane) ownsZone(v view) bool {
-	owns := false
-	v.each(nbGlobal, func(_ string, m model.Model) {
-		global, ok := m.(*nbdb.NBGlobal)
-		owns = owns || ok && global.Name == d.zone
-	})
-	return owns && d.zone != "" && d.boot != ""
 }
 
 func isGateway(r record) bool {

@@ -79,8 +79,14 @@ func TestGatewayStepsDownAfterBoot(t *testing.T) {
 
 	unchanged("an unknown boot", agent("n2", ""))
 	unchanged("another node's zone", agent("n1", "boot-2"))
+	if !d.OwnsZone() || agent("n1", "boot-1").OwnsZone() {
+		t.Error("the zone is that of n2, and of no other node")
+	}
 	nb.nbctl(t, "set", "NB_Global", ".", "name=global")
-	unchanged("the database of the whole cluster", agent("n2", "boot-2"))
+	whole := agent("n2", "boot-2")
+	if unchanged("the database of the whole cluster", whole); whole.OwnsZone() {
+		t.Error("the database of the whole cluster is taken for that of the node")
+	}
 	expect("nothing but the own zone", first)
 
 	nb.nbctl(t, "set", "NB_Global", ".", "name=n2")

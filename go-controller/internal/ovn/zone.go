@@ -29,6 +29,24 @@ func (d *Dataplane) checkZone(v view) error {
 	return nil
 }
 
+// OwnsZone reports whether the northbound database names the node as its zone, which needs no Node object. It returns
+// false if the database can't be read. It may be called from any goroutine.
+func (d *Dataplane) OwnsZone() bool {
+	_, v, err := d.nb.current()
+	return err == nil && d.ownsZone(v)
+}
+
+// ownsZone reports whether the database names the zone of the node, as OVN-Kubernetes sets it with interconnect. A
+// database of the whole cluster has another name.
+func (d *Dataplane) ownsZone(v view) bool {
+	owns := false
+	v.each(nbGlobal, func(_ string, m model.Model) {
+		global, ok := m.(*nbdb.NBGlobal)
+		owns = owns || ok && global.Name == d.zone
+	})
+	return owns && d.zone != ""
+}
+
 // LacksTransit reports whether OVN-Kubernetes has configured the node of the zone without a port on a transit switch,
 // by which OVN reaches other nodes. It returns false if the database can't be read. It may be called from any
 // goroutine.

@@ -144,10 +144,15 @@ func TestZonesHaveTheRowsOfTheirRole(t *testing.T) {
 	}
 	empty := zoneTopology("n3", "c3")
 	empty.Domains[0].Shards = nil
-	configure(t, d, empty)
-	remove(t, d, plans...)
-	if diff := cmp.Diff(bare, nb.dump(t)); diff != "" {
-		t.Errorf("the database before and after us:\n%s", diff)
+	for name, f := range map[string]*plan.Topology{"no shards": empty,
+		"the Node has been deleted": {Zone: &plan.Zone{Node: "n3"}}} {
+		configure(t, d, worker)
+		apply(t, d, plans...)
+		configure(t, d, f)
+		remove(t, d, plans...)
+		if diff := cmp.Diff(bare, nb.dump(t)); diff != "" {
+			t.Errorf("%s: the database before and after us:\n%s", name, diff)
+		}
 	}
 }
 

@@ -285,7 +285,11 @@ func (a *Agent) step() bool {
 	plans, only := a.changes()
 	var topology *plan.Topology
 	ok := only
-	if !only {
+	switch {
+	case only:
+	case a.nodes[a.options.Node] == nil:
+		topology, ok = withdrawn(a.options.Node), a.dataplane.OwnsZone()
+	default:
 		topology, plans, ok = a.desired(a.options.Node, world.Cluster{ID: a.clusterID}, a.bridges)
 	}
 	a.mu.Unlock()

@@ -158,6 +158,8 @@ func TestStep(t *testing.T) {
 		}
 		a.setNode(nil, node("n1", "global"))
 		step("the database of the whole cluster", false, recording.Calls{})
+		a.setNode(node("n1", "global"), nil)
+		step("no Node, and no database that names it", false, recording.Calls{})
 		a.setNode(nil, node("n1", "n1"))
 		step("the first topology", true, recording.Calls{Configure: 1, Prune: 1})
 		if boot := d.Topology().Zone.Boot; boot != "boot-1" {

@@ -6,6 +6,7 @@
 // Invariants:
 //   - Nothing is written unless OVN-Kubernetes reports that the node has its own zone. Otherwise the database could be
 //     that of the whole cluster.
+//   - A node whose Node has been deleted has no rows, since the other zones no longer know it as a gateway.
 //   - Nothing is written before all published objects have been read, except that a gateway steps down from its shards
 //     after a boot of the node (internal/ovn/stepdown.go).
 //   - The report never claims that a plan is applied before the database has accepted its rows.

@@ -130,6 +130,10 @@ func (p *published) hasInterconnect() bool {
 	return all.Interconnect
 }
 
+// withdrawn returns what the zone of a node must contain once the Node has been deleted: nothing. The machine may go on
+// running with the order of gateways of before, in which it is active, while the other zones have another gateway.
+func withdrawn(node string) *plan.Topology { return &plan.Topology{Zone: &plan.Zone{Node: node}} }
+
 // desired returns what the zone of a node must contain, or false if the databases of the node are not its own, or the
 // cluster subnets are unknown. bridges are the bridges of the node. The cluster's PodNets are those that are published.
 func (p *published) desired(node string, cluster world.Cluster, bridges world.Bridges) (
