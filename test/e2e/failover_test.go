@@ -74,6 +74,27 @@ func warmUp(ctx context.Context, addrs []netip.Addr) {
 	fromOutside(func(from string, _ []netip.Addr) { usePaths(ctx, from, addrs) })
 }
 
+// servedWhile runs flows from both clients, and expects those to pods of other nodes than except, all for "none", to
+// continue while happens runs.
+func servedWhile(ctx context.Context, addrs []netip.Addr, where map[string]string, except string, happens func()) {
+	GinkgoHelper()
+	for _, r := range during(ctx, addrs, func() {
+		stay(ctx, 500*time.Millisecond)
+		happens()
+	}) {
+		expectServed(r, where, except)
+	}
+}
+
+// failsOver kills the active gateway of a port, and expects connections to pods of other nodes to continue.
+func failsOver(ctx context.Context, addrs []netip.Addr, where map[string]string, port, victim string) {
+	GinkgoHelper()
+	servedWhile(ctx, addrs, where, victim, func() {
+		Expect(cluster.Kill(victim)).To(Succeed())
+		awaitMove(ctx, port, victim)
+	})
+}
+
 // during runs flows from both clients until happens returns.
 func during(ctx context.Context, addrs []netip.Addr, happens func()) []probe.Result {
 	GinkgoHelper()
@@ -150,13 +171,7 @@ var _ = Describe("A gateway", func() {
 			port, victim := activeGateway(ctx)
 			DeferCleanup(func(ctx SpecContext) { Expect(cluster.Restore(ctx, victim)).To(Succeed()) })
 
-			for _, r := range during(ctx, addrs, func() {
-				stay(ctx, 500*time.Millisecond)
-				Expect(cluster.Kill(victim)).To(Succeed())
-				awaitMove(ctx, port, victim)
-			}) {
-				expectServed(r, where, victim)
-			}
+			failsOver(ctx, addrs, where, port, victim)
 			_, successor := activeGateway(ctx)
 			Eventually(condition("web", "slb.k8s.ovn.org/Announced")).WithContext(ctx).
 				Should(ContainSubstring("gateway " + successor))
@@ -181,13 +196,10 @@ var _ = Describe("A gateway", func() {
 			Expect(cluster.LinkUp(ctx, victim)).To(Succeed())
 			Expect(cluster.Settle(ctx)).To(Succeed())
 		})
-		for _, r := range during(ctx, addrs, func() {
-			stay(ctx, 500*time.Millisecond)
+		servedWhile(ctx, addrs, where, victim, func() {
 			Expect(cluster.LinkDown(ctx, victim)).To(Succeed())
 			awaitMove(ctx, port, victim)
-		}) {
-			expectServed(r, where, victim)
-		}
+		})
 	})
 
 	It("that drains hands over its shard with all connections, and is a standby gateway afterwards",
@@ -197,13 +209,10 @@ var _ = Describe("A gateway", func() {
 			where := podNodes(ctx)
 			port, leaving := activeGateway(ctx)
 			DeferCleanup(func(ctx SpecContext) { Expect(cluster.Undrain(ctx, leaving)).To(Succeed()) })
-			for _, r := range during(ctx, addrs, func() {
-				stay(ctx, 500*time.Millisecond)
+			servedWhile(ctx, addrs, where, "none", func() {
 				Expect(cluster.Drain(ctx, leaving)).To(Succeed())
 				awaitMove(ctx, port, leaving)
-			}) {
-				expectServed(r, where, "none")
-			}
+			})
 			_, successor := activeGateway(ctx)
 			Expect(cluster.Undrain(ctx, leaving)).To(Succeed())
 			Eventually(excludedNodes("provider")).WithContext(ctx).Should(BeEmpty())

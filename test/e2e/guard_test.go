@@ -71,13 +71,10 @@ var _ = Describe("A gateway with a guard", Ordered, func() {
 			warmUp(ctx, addrs)
 			port, victim := activeGateway(ctx)
 			DeferCleanup(func(ctx SpecContext) { Expect(cluster.LinkUp(ctx, victim)).To(Succeed()) })
-			for _, r := range during(ctx, addrs, func() {
-				stay(ctx, 500*time.Millisecond)
+			servedWhile(ctx, addrs, where, "none", func() {
 				Expect(cluster.UplinkDown(ctx, victim)).To(Succeed())
 				awaitMove(ctx, port, victim)
-			}) {
-				expectServed(r, where, "none")
-			}
+			})
 			_, successor := activeGateway(ctx)
 			Eventually(excludedNodes("provider")).WithContext(ctx).Should(HaveExactElements(And(HavePrefix(victim+" Faulty: "),
 				ContainSubstring("no carrier on "+cluster.Network().Uplink()))))

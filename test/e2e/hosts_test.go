@@ -201,13 +201,7 @@ var _ = Describe("A pod with hostNetwork", func() {
 			Expect(cluster.Restore(ctx, victim)).To(Succeed())
 			Expect(cluster.Settle(ctx)).To(Succeed())
 		})
-		for _, r := range during(ctx, addrs, func() {
-			stay(ctx, 500*time.Millisecond)
-			Expect(cluster.Kill(victim)).To(Succeed())
-			awaitMove(ctx, port, victim)
-		}) {
-			expectServed(r, where, victim)
-		}
+		failsOver(ctx, addrs, where, port, victim)
 	})
 })
 

@@ -42,28 +42,22 @@ var _ = Describe("A node", func() {
 				Expect(cluster.Restore(ctx, victim)).To(Succeed())
 				awaitBackends(ctx)
 			})
-			for _, r := range during(ctx, addrs, func() {
-				stay(ctx, 500*time.Millisecond)
+			servedWhile(ctx, addrs, where, victim, func() {
 				Expect(cluster.Kill(victim)).To(Succeed())
 				add, err = cluster.DeleteNode(ctx, victim)
 				Expect(err).NotTo(HaveOccurred())
 				awaitMove(ctx, port, victim)
-			}) {
-				expectServed(r, where, victim)
-			}
+			})
 			left := slices.DeleteFunc(slices.Clone(before), func(n string) bool { return n == victim })
 			Eventually(gatewaysOf("provider")).WithContext(ctx).Should(ConsistOf(left))
 			_, heir := activeGateway(ctx)
 
-			for _, r := range during(ctx, addrs, func() {
-				stay(ctx, 500*time.Millisecond)
+			servedWhile(ctx, addrs, where, victim, func() {
 				Expect(add(ctx)).To(Succeed())
 				Expect(cluster.Restore(ctx, victim)).To(Succeed())
 				Eventually(gatewaysOf("provider")).WithContext(ctx).Should(ContainElement(victim))
 				stay(ctx, 3*time.Second)
-			}) {
-				expectServed(r, where, victim)
-			}
+			})
 			_, now := activeGateway(ctx)
 			Expect(now).To(Equal(heir), "the new node has taken over")
 			after, err := gatewaysOf("provider")(ctx)
@@ -85,24 +79,18 @@ var _ = Describe("A node", func() {
 			}
 			awaitBackends(ctx)
 		})
-		for _, r := range during(ctx, addrs, func() {
-			stay(ctx, 500*time.Millisecond)
+		servedWhile(ctx, addrs, where, victim, func() {
 			var err error
 			add, err = cluster.DeleteNode(ctx, victim)
 			Expect(err).NotTo(HaveOccurred())
 			awaitMove(ctx, port, victim)
-		}) {
-			expectServed(r, where, victim)
-		}
+		})
 		_, heir := activeGateway(ctx)
-		for _, r := range during(ctx, addrs, func() {
-			stay(ctx, 500*time.Millisecond)
+		servedWhile(ctx, addrs, where, victim, func() {
 			Expect(add(ctx)).To(Succeed())
 			Eventually(gatewaysOf("provider")).WithContext(ctx).Should(ContainElement(victim))
 			stay(ctx, 3*time.Second)
-		}) {
-			expectServed(r, where, victim)
-		}
+		})
 		_, now := activeGateway(ctx)
 		Expect(now).To(Equal(heir), "the new node has taken over")
 		Eventually(condition("web", v1alpha1.ConditionAnnounced)).WithContext(ctx).Should(HavePrefix("True Announced: "))
@@ -120,13 +108,10 @@ var _ = Describe("OVN-Kubernetes", func() {
 		theirs := foreignRows(ctx)
 		ours, err := ourRows(ctx)
 		Expect(err).NotTo(HaveOccurred())
-		for _, r := range during(ctx, addrs, func() {
-			stay(ctx, 500*time.Millisecond)
+		servedWhile(ctx, addrs, where, "none", func() {
 			Expect(cluster.RestartOVNKube(ctx)).To(Succeed())
 			stay(ctx, 2*time.Second)
-		}) {
-			expectServed(r, where, "none")
-		}
+		})
 		Expect(ourRows(ctx)).To(Equal(ours))
 		Eventually(foreignRows).WithContext(ctx).Should(Equal(theirs))
 		Expect(condition("web", v1alpha1.ConditionAnnounced)(ctx)).To(HavePrefix("True Announced: "))

@@ -107,8 +107,7 @@ var _ = Describe("A segment in a cluster with interconnect", func() {
 				kubectl(ctx, "", "rollout", "status", "deployment/web", "--timeout=2m")
 				awaitSlots(ctx, "web", 8080, 9)
 			})
-			for _, r := range during(ctx, addrs, func() {
-				stay(ctx, 500*time.Millisecond)
+			servedWhile(ctx, addrs, where, "none", func() {
 				Expect(cluster.StopController(ctx)).To(Succeed())
 				var err error
 				startControlPlane, err = cluster.StopControlPlane(ctx)
@@ -118,16 +117,8 @@ var _ = Describe("A segment in a cluster with interconnect", func() {
 					Expect(cluster.KillDaemon(victim, daemon)).To(Succeed())
 				}
 				stay(ctx, 2*time.Second)
-			}) {
-				expectServed(r, where, "none")
-			}
-			for _, r := range during(ctx, addrs, func() {
-				stay(ctx, 500*time.Millisecond)
-				Expect(cluster.Kill(victim)).To(Succeed())
-				awaitMove(ctx, port, victim)
-			}) {
-				expectServed(r, where, victim)
-			}
+			})
+			failsOver(ctx, addrs, where, port, victim)
 		})
 
 	// ovn-controller claims nothing while BFD to all other members of the HA chassis group is down. With two gateways the
@@ -147,13 +138,7 @@ var _ = Describe("A segment in a cluster with interconnect", func() {
 		warmUp(ctx, addrs)
 		port, victim := activeGateway(ctx)
 		DeferCleanup(func(ctx SpecContext) { Expect(cluster.Restore(ctx, victim)).To(Succeed()) })
-		for _, r := range during(ctx, addrs, func() {
-			stay(ctx, 500*time.Millisecond)
-			Expect(cluster.Kill(victim)).To(Succeed())
-			awaitMove(ctx, port, victim)
-		}) {
-			expectServed(r, where, victim)
-		}
+		failsOver(ctx, addrs, where, port, victim)
 		_, heir := activeGateway(ctx)
 		Expect(domain.Status.Shards[0].Gateways).To(ContainElement(heir))
 	})
@@ -173,15 +158,12 @@ var _ = Describe("A segment in a cluster with interconnect", func() {
 			port, leaving := activeGateway(ctx)
 			Eventually(intervals).WithContext(ctx).Should(Equal(usual), "no move is planned")
 			DeferCleanup(func(ctx SpecContext) { Expect(cluster.Undrain(ctx, leaving)).To(Succeed()) })
-			for _, r := range during(ctx, addrs, func() {
-				stay(ctx, 500*time.Millisecond)
+			servedWhile(ctx, addrs, where, "none", func() {
 				Expect(cluster.Drain(ctx, leaving)).To(Succeed())
 				Eventually(intervals).WithContext(ctx).Should(Equal([]string{"11", "300", "300"}), "claimed")
 				awaitMove(ctx, port, leaving)
 				Eventually(intervals).WithContext(ctx).Should(Equal(usual), "the claim has settled")
-			}) {
-				expectServed(r, where, "none")
-			}
+			})
 		})
 
 	It("fails over without a planned move", func(ctx SpecContext) {
@@ -214,20 +196,11 @@ var _ = Describe("A segment in a cluster with interconnect", func() {
 				Expect(cluster.StartGuard(ctx, controller, victim)).To(Succeed())
 				Eventually(excludedNodes("provider")).WithContext(ctx).Should(BeEmpty())
 			})
-			for _, r := range during(ctx, addrs, func() {
-				stay(ctx, 500*time.Millisecond)
+			servedWhile(ctx, addrs, where, "none", func() {
 				Expect(kill(victim)).To(Succeed())
 				stay(ctx, 2*time.Second)
-			}) {
-				expectServed(r, where, "none")
-			}
-			for _, r := range during(ctx, addrs, func() {
-				stay(ctx, 500*time.Millisecond)
-				Expect(cluster.Kill(victim)).To(Succeed())
-				awaitMove(ctx, port, victim)
-			}) {
-				expectServed(r, where, victim)
-			}
+			})
+			failsOver(ctx, addrs, where, port, victim)
 		},
 		Entry("ovn-northd", func(node string) error { return cluster.KillDaemon(node, lab.Northd) }),
 		Entry("the northbound database", func(node string) error { return cluster.KillDaemon(node, lab.NorthboundDB) }),
