@@ -218,8 +218,8 @@ func nodeReportsOnBGP(t *testing.T, c *cluster) {
 		}
 	}
 	got := cmd.get("/metrics")
-	for _, line := range []string{`ovnkube_slb_bgp_session_up{peer="tor"} 0`,
-		`ovnkube_slb_bgp_updates_total{peer="tor"} 0`} {
+	for _, line := range []string{`ovnkube_slb_bgp_session_up{bgppeer="tor",peer="127.0.0.1"} 0`,
+		`ovnkube_slb_bgp_updates_total{bgppeer="tor",peer="127.0.0.1"} 0`} {
 		if !strings.Contains(got, line+"\n") {
 			t.Errorf("metrics lack the session, %s:\n%s", line, got)
 		}

@@ -65,6 +65,7 @@ func TestSessionReturns(t *testing.T) {
 		away, back func(*testing.T, *site)
 		// lost is part of the error when the session ends, down is part of the error afterwards.
 		lost, down string
+		received   uint64 // NOTIFICATIONs
 	}{
 		{
 			name: "router killed", lost: "the connection was lost", down: "connection refused",
@@ -82,7 +83,7 @@ func TestSessionReturns(t *testing.T) {
 		},
 		{
 			name: "configuration removed", v6: true, lost: "received notification: code 6(cease) subcode 3(peer deconfigured)",
-			down: "check that this node is configured as a neighbor",
+			down: "check that this node is configured as a neighbor", received: 1,
 			away: func(t *testing.T, s *site) {
 				s.configure(t, fmt.Sprintf("router bgp %d", routerASN), fmt.Sprintf(" no neighbor %s", s.host(true, 2).Addr()))
 			},
@@ -109,8 +110,13 @@ func TestSessionReturns(t *testing.T) {
 			n.established(t, "tor")
 			s.has(t, true, prefixes...)
 			c.away(t, s)
-			if state := n.lost(t, "tor"); !strings.Contains(state.LastError, c.lost) {
+			state := n.lost(t, "tor")
+			if !strings.Contains(state.LastError, c.lost) {
 				t.Errorf("last error %q, want %q in it", state.LastError, c.lost)
+			}
+			if state.Pending != len(prefixes) || state.NotificationsReceived != c.received {
+				t.Errorf("%d prefixes are pending, want %d; %d NOTIFICATIONs were received, want %d", state.Pending,
+					len(prefixes), state.NotificationsReceived, c.received)
 			}
 			s.has(t, false, prefixes...)
 			refusal(t, n, "tor", c.down)

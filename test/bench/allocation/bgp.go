@@ -51,7 +51,7 @@ spec: {ipAddressPools: [wide]}
 		case <-ctx.Done():
 			return fmt.Errorf("%d of %d addresses advertised (log %s): %w", told, b.services, node.Log(), ctx.Err())
 		case <-tick.C:
-			told, _ = node.Sum(ctx, "ovnkube_slb_bgp_announced_prefixes") // The metrics endpoint may not be ready yet.
+			told, _ = node.Sum(ctx, "ovnkube_slb_bgp_announced_prefixes_total") // The metrics endpoint may not be ready yet.
 		}
 	}
 	b.result.NodeTold = time.Since(start).Seconds()

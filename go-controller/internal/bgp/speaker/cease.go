@@ -16,7 +16,9 @@ func (l *connection) closeOnPathFailure(r *notificationError) {
 		select {
 		case l.writeLock <- struct{}{}:
 			_ = router.SetWriteDeadline(time.Now().Add(ceaseTimeout))
-			_, _ = router.Write(r.notification()) // It may not reach the router.
+			if _, err := router.Write(r.notification()); err == nil { // It may not reach the router.
+				l.change(func() { l.seen.notifications.sent++ })
+			}
 			l.ceaseSent = true
 			<-l.writeLock
 		default: // A message is partially written.
@@ -35,7 +37,9 @@ func (l *connection) sendNotification(r *notificationError) {
 		if m != nil {
 			router, _ := l.conns()
 			_ = router.SetWriteDeadline(time.Now().Add(cease))
-			_, _ = router.Write(m) // The router may have stopped reading.
+			if _, err := router.Write(m); err == nil { // The router may have stopped reading.
+				l.change(func() { l.seen.notifications.sent++ })
+			}
 		}
 		l.ceaseSent = true
 		<-l.writeLock

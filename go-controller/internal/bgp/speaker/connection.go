@@ -76,7 +76,16 @@ type connState struct {
 	// keepaliveSent means that our first KEEPALIVE was sent.
 	keepaliveSent bool
 	// why is the first known reason why the session ended or ends.
-	why string
+	why           string
+	notifications notifications
+}
+
+// notifications are the numbers of NOTIFICATIONs that were sent to a router and received from it.
+type notifications struct{ sent, received uint64 }
+
+func (n *notifications) add(more notifications) {
+	n.sent += more.sent
+	n.received += more.received
 }
 
 // newConnection returns a connection to a neighbor that waits for both ends. wake is called, and must not block, when
@@ -241,6 +250,7 @@ func (l *connection) receive(n bgp.Neighbor) {
 		l.beginClose(r.text)
 		l.sendNotification(r)
 	case errors.As(err, &said):
+		l.change(func() { l.seen.notifications.received++ })
 		l.beginClose(said.Error())
 	case l.isEnding():
 	case f.stage < talking:
@@ -371,6 +381,7 @@ func (l *connection) onSent(m []byte) {
 		l.change(func() { l.seen.keepaliveSent = true })
 		signal(l.retimed)
 	case packet.BGP_MSG_NOTIFICATION:
+		l.change(func() { l.seen.notifications.sent++ })
 		l.beginClose("sent notification: " + packet.NewNotificationErrorCode(m[headerLength], m[headerLength+1]).String())
 	}
 }

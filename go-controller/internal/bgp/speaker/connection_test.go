@@ -176,7 +176,8 @@ func TestConnectionRejectsInvalidMessages(t *testing.T) {
 		packet.BGP_MSG_NOTIFICATION); string(m[headerLength:]) != "\x01\x03\x09" {
 		t.Errorf("the router receives %v", m)
 	}
-	if saw := ended(t, l); saw.lasted == 0 || saw.phase != Idle || !strings.Contains(saw.why, "type 9") {
+	if saw := ended(t, l); saw.lasted == 0 || saw.phase != Idle || !strings.Contains(saw.why, "type 9") ||
+		saw.notifications.sent != 1 {
 		t.Errorf("%+v", saw)
 	}
 }
@@ -192,7 +193,8 @@ func TestConnectionDeliversCease(t *testing.T) {
 	_ = speaker.Close()
 	expect(t, router, packet.BGP_MSG_NOTIFICATION)
 	_ = router.Close()
-	if saw := ended(t, l); saw.why != "sent notification: code 6(cease) subcode 2(administrative shutdown)" {
+	if saw := ended(t, l); saw.why != "sent notification: code 6(cease) subcode 2(administrative shutdown)" ||
+		saw.notifications.sent != 1 {
 		t.Errorf("%+v", saw)
 	}
 }

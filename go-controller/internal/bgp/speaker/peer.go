@@ -68,8 +68,9 @@ type peer struct {
 	err                failure
 	// backoff is the time until failed routes are advertised again.
 	backoff time.Duration
-	// updates counts those of sessions that ended.
-	updates uint64
+	// updates and notifications count those of sessions that ended.
+	updates       uint64
+	notifications notifications
 }
 
 // found is the result of the discovery of an unnumbered peer.
@@ -326,6 +327,7 @@ func (p *peer) end(ctx context.Context, why string) {
 	if p.session != nil {
 		p.recordError(p.session.close(ctx, why))
 		p.updates += p.session.updates
+		p.notifications.add(p.session.connection.observed().notifications)
 		p.session = nil
 	}
 }
@@ -352,12 +354,14 @@ func (p *peer) recordLoss(why string) {
 // publish updates the State.
 func (p *peer) publish(want *bgp.Session) {
 	next := State{Peer: p.name, Phase: Idle, LastError: p.err.text, LastErrorTime: p.err.at, Updates: p.updates}
+	sum := p.notifications
 	if want != nil {
 		next.Interface, next.Addr = want.Neighbor.Interface, want.Neighbor.Addr
 	}
 	if p.session != nil && !p.session.awaitsRouter() {
 		saw := p.session.connection.observed()
 		next.Updates += p.session.updates
+		sum.add(saw.notifications)
 		next.Addr, next.PeerASN, next.Phase, next.Since = p.session.addr, saw.asn, saw.phase, saw.since
 		if saw.why != "" {
 			next.LastError, next.LastErrorTime = saw.why, saw.since
@@ -368,6 +372,13 @@ func (p *peer) publish(want *bgp.Session) {
 		}
 	} else if want != nil && p.dials {
 		next.Phase = Active
+	}
+	next.NotificationsSent, next.NotificationsReceived = sum.sent, sum.received
+	if want != nil && !want.Leaving {
+		next.Pending = len(want.Routes)
+		if next.Phase == Established {
+			next.Pending = p.session.missing(want.Routes)
+		}
 	}
 	p.mu.Lock()
 	old := p.state

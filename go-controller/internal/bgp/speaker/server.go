@@ -129,6 +129,17 @@ func (c *session) advertise(ctx context.Context, routes map[netip.Prefix]bgp.Att
 	return errors.Join(errs...)
 }
 
+// missing returns how many routes are not advertised as they are wanted.
+func (c *session) missing(wanted map[netip.Prefix]bgp.Attributes) int {
+	n := 0
+	for prefix, a := range wanted {
+		if is, ok := c.advertised[prefix]; !ok || !is.Equal(a) {
+			n++
+		}
+	}
+	return n
+}
+
 // result returns the routes that are advertised after a change from was to want in which some prefixes failed.
 func result(was, want map[netip.Prefix]bgp.Attributes, failed map[netip.Prefix]bool) map[netip.Prefix]bgp.Attributes {
 	if len(failed) == 0 {

@@ -126,7 +126,8 @@ func (s *Speaker) States() []State {
 	for _, p := range peers {
 		state := p.State()
 		if s.options.BFD != nil {
-			state.BFD = s.options.BFD.Session(p.name).State
+			bfd := s.options.BFD.Session(p.name)
+			state.BFD, state.BFDFailures = bfd.State, bfd.Failures
 		}
 		states = append(states, state)
 	}

@@ -45,8 +45,14 @@ type State struct {
 	// Updates counts the routes advertised to the peer and withdrawn, in all sessions. Each session begins with all
 	// routes.
 	Updates uint64
+	// Pending is the number of prefixes to advertise that are not, because there is no session or they failed.
+	Pending int
+	// NotificationsSent and NotificationsReceived count the NOTIFICATIONs of all sessions (RFC 4271 section 4.5).
+	NotificationsSent, NotificationsReceived uint64
 	// BFD is the state of the BFD session (RFC 5880 section 6.2), empty if there is none.
 	BFD string
+	// BFDFailures counts how often the BFD session went down, except because of an administrator.
+	BFDFailures uint64
 }
 
 // Path is monitored by BFD: from one of our addresses to a peer.
