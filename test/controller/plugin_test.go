@@ -64,7 +64,7 @@ func (p *plugin) expect(t *testing.T, args string, code int, parts ...string) st
 	return out
 }
 
-// active waits until the status of L2Domain lan, which is written beside those of the Services, shows an active gateway.
+// active waits until the status of L2Domain lan shows an active gateway. It is written beside those of the Services.
 func (c *cluster) active(t *testing.T, node string) {
 	t.Helper()
 	eventually(t, "the L2Domain shows the active gateway "+node, func() bool {
