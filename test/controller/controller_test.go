@@ -361,25 +361,6 @@ spec: {physicalNetwork: other, ipAddressPools: [gone], subnets: [{cidr: 10.70.0.
 	}
 }
 
-func northboundRestarts(t *testing.T, c *cluster) {
-	o := databases(t)
-	c.controller(t, o)
-	c.apply(t, baseObjects)
-	c.endpoints(t, "web", "10.244.1.10")
-	c.service(t, "web")
-	eventually(t, "load balancers", func() bool { return len(o.loadBalancers(t)) > 0 })
-	kill(t, o, "nb")
-	c.endpoints(t, "late", "10.244.1.11")
-	c.service(t, "late")
-	late := c.addresses(t, "late")[0]
-	o.serve(t, "nb")
-	eventually(t, "load balancers of both", func() bool {
-		return slices.Equal(o.backends(t, late+":80"), []string{"10.244.1.11 8080"}) && len(o.loadBalancers(t)) == 2
-	})
-	o.nbctl(t, "lb-del", o.loadBalancers(t)[0])
-	eventually(t, "a row that another client deleted is back", func() bool { return len(o.loadBalancers(t)) == 2 })
-}
-
 // Another client changes every Service repeatedly while it gets its address. Any write of the controller may find a
 // newer object. No write may be lost, and no address may be assigned twice.
 func othersWriteAtTheSameTime(t *testing.T, c *cluster) {

@@ -3,6 +3,7 @@
 package controller
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -82,4 +83,23 @@ func restartWritesNothing(t *testing.T, c *cluster) {
 			t.Errorf("resource versions before - and after + a restart:\n%s", diff)
 		}
 	}
+}
+
+func northboundRestarts(t *testing.T, c *cluster) {
+	o := databases(t)
+	c.controller(t, o)
+	c.apply(t, baseObjects)
+	c.endpoints(t, "web", "10.244.1.10")
+	c.service(t, "web")
+	eventually(t, "load balancers", func() bool { return len(o.loadBalancers(t)) > 0 })
+	kill(t, o, "nb")
+	c.endpoints(t, "late", "10.244.1.11")
+	c.service(t, "late")
+	late := c.addresses(t, "late")[0]
+	o.serve(t, "nb")
+	eventually(t, "load balancers of both", func() bool {
+		return slices.Equal(o.backends(t, late+":80"), []string{"10.244.1.11 8080"}) && len(o.loadBalancers(t)) == 2
+	})
+	o.nbctl(t, "lb-del", o.loadBalancers(t)[0])
+	eventually(t, "a row that another client deleted is back", func() bool { return len(o.loadBalancers(t)) == 2 })
 }

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"net/netip"
 	"sync"
 	"time"
 
@@ -62,30 +61,6 @@ type connection struct {
 	seen      connState
 	// openSent means that our OPEN was sent, agreed that the router's KEEPALIVE was received.
 	openSent, keepaliveReceived bool
-}
-
-// connState is the observed state of a session.
-type connState struct {
-	phase Phase
-	since time.Time
-	// closed means that the connection is closed. lasted is how long the session was Established, 0 if it never was.
-	closed bool
-	lasted time.Duration
-	asn    uint32
-	local  netip.Addr
-	// keepaliveSent means that our first KEEPALIVE was sent.
-	keepaliveSent bool
-	// why is the first known reason why the session ended or ends.
-	why           string
-	notifications notifications
-}
-
-// notifications are the numbers of NOTIFICATIONs that were sent to a router and received from it.
-type notifications struct{ sent, received uint64 }
-
-func (n *notifications) add(more notifications) {
-	n.sent += more.sent
-	n.received += more.received
 }
 
 // newConnection returns a connection to a neighbor that waits for both ends. wake is called, and must not block, when

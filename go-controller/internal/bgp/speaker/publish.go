@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package speaker
+
+import (
+	"net/netip"
+	"time"
+
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/bgp"
+)
+
+// publish updates the State.
+func (p *peer) publish(want *bgp.Session) {
+	next := State{Peer: p.name, Phase: Idle, LastError: p.err.text, LastErrorTime: p.err.at, Updates: p.updates}
+	sum := p.notifications
+	if want != nil {
+		next.Interface, next.Addr = want.Neighbor.Interface, want.Neighbor.Addr
+	}
+	if p.session != nil && !p.session.awaitsRouter() {
+		saw := p.session.connection.observed()
+		next.Updates += p.session.updates
+		sum.add(saw.notifications)
+		next.Addr, next.PeerASN, next.Phase, next.Since = p.session.addr, saw.asn, saw.phase, saw.since
+		if saw.why != "" {
+			next.LastError, next.LastErrorTime = saw.why, saw.since
+		}
+		if saw.phase == Established {
+			next.Local = saw.local
+			next.IPv4, next.IPv6 = count(p.session.advertised)
+		}
+	} else if want != nil && p.dials {
+		next.Phase = Active
+	}
+	next.NotificationsSent, next.NotificationsReceived = sum.sent, sum.received
+	if want != nil && !want.Leaving {
+		next.Pending = len(want.Routes)
+		if next.Phase == Established {
+			next.Pending = p.session.missing(want.Routes)
+		}
+	}
+	p.mu.Lock()
+	old := p.state
+	if next.Phase == old.Phase && next.Since.IsZero() {
+		next.Since = old.Since
+	} else if next.Since.IsZero() {
+		next.Since = time.Now()
+	}
+	p.state = next
+	p.mu.Unlock()
+	if next == old {
+		return
+	}
+	if next.Phase != old.Phase && (next.Phase == Established || old.Phase == Established) {
+		p.log.Info("BGP session", "phase", next.Phase, "address", next.Addr, "lastError", next.LastError)
+	}
+	p.speaker.options.Notify()
+}
+
+func count(routes map[netip.Prefix]bgp.Attributes) (v4, v6 int) {
+	for prefix := range routes {
+		if prefix.Addr().Is4() {
+			v4++
+		} else {
+			v6++
+		}
+	}
+	return v4, v6
+}
