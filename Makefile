@@ -17,7 +17,7 @@ BFD        := github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/bfd/watc
 E2E        ?= ./test/lab/proc ./test/lab/kubelet ./test/lab ./test/e2e $(BFD)
 export SLB_CACHE
 
-.PHONY: help setup build controlplane test unit lanes api nodes e2e e2e-zones e2e-ovnkube e2e-ovnkube-br-ex e2e-ovnkube-br-ex-local e2e-ovnkube-interconnect e2e-ovnkube-bgp e2e-ovnkube-lan e2e-ovnkube-provider e2e-ovnkube-shared golden fuzz bench bench-allocation bench-bgp bench-failover bench-scale bench-scale-zones bench-sdn lint fmt generate verify images release release-test demo check clean
+.PHONY: help setup build controlplane test unit lanes api nodes e2e e2e-zones e2e-ovnkube e2e-ovnkube-br-ex e2e-ovnkube-br-ex-local e2e-ovnkube-interconnect e2e-ovnkube-bgp e2e-ovnkube-lan e2e-ovnkube-provider e2e-ovnkube-shared golden fuzz bench bench-allocation bench-bgp bench-failover bench-scale bench-scale-zones bench-sdn lint fmt generate verify images release release-test demo check clean dashboard
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-17s %s\n", $$1, $$2}'
@@ -40,7 +40,7 @@ unit: ## pure packages, goldens, fuzz seeds, OVN's real databases
 	go test $$(go list ./go-controller/{cmd,internal,pkg}/... | grep -v $(BFD))
 
 api: controlplane ## CRDs, admission, the controller and the docs' commands against a real kube-apiserver
-	go test -count=1 -timeout 20m ./test/api ./test/docs ./test/bench/... ./test/controller ./test/lab/controlplane ./test/lab/responder ./test/lab/probe
+	go test -count=1 -timeout 20m ./test/api ./test/docs ./test/bench/... ./test/controller ./test/lab/controlplane ./test/lab/responder ./test/lab/probe ./test/lab/panels
 
 lanes: controlplane ## api and nodes side by side: they wait more than they work
 	@$(MAKE) --no-print-directory -j2 -Otarget api nodes
@@ -122,6 +122,9 @@ verify: ## what is generated is what is committed, and each lint rule still bite
 	@contrib/verify.sh $(LINTER)
 
 check: lint verify unit ## what to run before a commit
+
+dashboard: controlplane ## docs/dashboard.svg: the panels of dist/monitoring/dashboard.json while the tests of the alerts run
+	E2E_DASHBOARD=$(CURDIR)/docs/dashboard.svg SLB_BIN=$(CURDIR)/$(BIN) go test -count=1 -timeout 20m $(ROOT) ./test/e2e -ginkgo.focus='Alerts and dashboard'
 
 images: ## the images of all architectures as one manifest list (buildah, podman or docker)
 	@contrib/images.sh $(VERSION)

@@ -20,6 +20,7 @@ import (
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
 	"github.com/ovnkube-slb/ovnkube-slb/test/lab"
+	"github.com/ovnkube-slb/ovnkube-slb/test/lab/panels"
 )
 
 const (
@@ -82,31 +83,11 @@ func rulesHere(dir string) (string, error) {
 	return path, os.WriteFile(path, []byte(rules), 0o600)
 }
 
-// expressions returns the queries of the panels of a Grafana dashboard, by the title of the panel.
-func expressions(path string) (map[string][]string, error) {
-	text, err := os.ReadFile(path)
-	if err != nil {
-		return nil, err
-	}
-	var board struct {
-		Panels []struct {
-			Title   string
-			Targets []struct{ Expr string }
-		}
-	}
-	if err := json.Unmarshal(text, &board); err != nil {
-		return nil, err
-	}
-	out := map[string][]string{}
-	for _, p := range board.Panels {
-		for _, t := range p.Targets {
-			out[p.Title] = append(out[p.Title], strings.ReplaceAll(t.Expr, "$__rate_interval", "1m"))
-		}
-	}
-	return out, nil
-}
+// pictureVariable names a file into which the dashboard is drawn (make dashboard).
+const pictureVariable = "E2E_DASHBOARD"
 
 var _ = Describe("Alerts and dashboard", Ordered, func() {
+	var start time.Time
 	BeforeAll(func(ctx SpecContext) {
 		if cluster.Network().Real() || cluster.Network().Zones() {
 			Skip("the faults are those of the model in central mode")
@@ -120,6 +101,7 @@ var _ = Describe("Alerts and dashboard", Ordered, func() {
 		})
 		rules, err := rulesHere(GinkgoT().TempDir())
 		Expect(err).NotTo(HaveOccurred())
+		start = time.Now()
 		end, err := cluster.StartPrometheus(ctx, rules)
 		Expect(err).NotTo(HaveOccurred())
 		DeferCleanup(func() { Expect(end()).To(Succeed()) })
@@ -133,6 +115,26 @@ var _ = Describe("Alerts and dashboard", Ordered, func() {
 		Eventually(ready("bgppeer", "tor")).WithContext(ctx).Should(HavePrefix("True "))
 		Eventually(cluster.QueryPrometheus).WithContext(ctx).WithArguments("up == 1").
 			Should(Equal(1+len(cluster.Nodes)), "the controller and the nodes are scraped")
+	})
+
+	AfterAll(func(ctx SpecContext) {
+		path := os.Getenv(pictureVariable)
+		if path == "" {
+			return
+		}
+		board, err := panels.Read(dashboard)
+		Expect(err).NotTo(HaveOccurred())
+		results := make([][][]panels.Series, len(board.Panels))
+		for i, p := range board.Panels {
+			for _, query := range p.Queries("15s") {
+				series, err := cluster.QueryRange(ctx, query, start)
+				Expect(err).NotTo(HaveOccurred(), query)
+				results[i] = append(results[i], series)
+			}
+		}
+		picture, err := board.Draw(start, results)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(os.WriteFile(path, picture, 0o644)).To(Succeed())
 	})
 
 	// fires checks that a fault fires the alerts, separated by blanks, and no other from then until the fault is gone and
@@ -214,13 +216,14 @@ var _ = Describe("Alerts and dashboard", Ordered, func() {
 	})
 
 	It("have data in each panel", func(ctx SpecContext) {
-		panels, err := expressions(dashboard)
+		board, err := panels.Read(dashboard)
 		Expect(err).NotTo(HaveOccurred())
-		Expect(panels).NotTo(BeEmpty())
-		for title, queries := range panels {
-			for _, query := range queries {
+		Expect(board.Panels).NotTo(BeEmpty())
+		for _, p := range board.Panels {
+			Expect(p.Targets).NotTo(BeEmpty(), p.Title)
+			for _, query := range p.Queries("1m") {
 				Eventually(cluster.QueryPrometheus).WithContext(ctx).WithArguments(query).Should(BeNumerically(">", 0),
-					"panel %q: %s", title, query)
+					"panel %q: %s", p.Title, query)
 			}
 		}
 	})

@@ -6,12 +6,15 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"math"
 	"net/url"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"time"
 
+	"github.com/ovnkube-slb/ovnkube-slb/test/lab/panels"
 	"github.com/ovnkube-slb/ovnkube-slb/test/lab/scrape"
 )
 
@@ -100,6 +103,44 @@ func (l *Lab) FiringAlerts(ctx context.Context) (map[string]bool, error) {
 		}
 	}
 	return firing, nil
+}
+
+// QueryRange returns the result of an expression at a step of a second from a time until now.
+func (l *Lab) QueryRange(ctx context.Context, expr string, from time.Time) ([]panels.Series, error) {
+	var reply struct {
+		Data struct {
+			Result []struct {
+				Metric map[string]string
+				Values [][2]json.RawMessage
+			}
+		}
+	}
+	query := url.Values{"query": {expr}, "step": {"1"}, "start": {strconv.FormatInt(from.Unix(), 10)},
+		"end": {strconv.FormatInt(time.Now().Unix(), 10)}}
+	if err := l.prometheus(ctx, "/api/v1/query_range?"+query.Encode(), &reply); err != nil {
+		return nil, err
+	}
+	var out []panels.Series
+	for _, r := range reply.Data.Result {
+		s := panels.Series{Labels: r.Metric}
+		for _, v := range r.Values {
+			at, err := strconv.ParseFloat(string(v[0]), 64)
+			if err != nil {
+				return nil, fmt.Errorf("%s: time %s: %w", expr, v[0], err)
+			}
+			value, err := strconv.ParseFloat(strings.Trim(string(v[1]), `"`), 64)
+			if err != nil {
+				return nil, fmt.Errorf("%s: value %s: %w", expr, v[1], err)
+			}
+			if !math.IsNaN(value) && !math.IsInf(value, 0) { // A quantile or a rate of nothing.
+				s.Points = append(s.Points, panels.Point{At: time.Unix(0, int64(at*1e9)), Value: value})
+			}
+		}
+		if len(s.Points) > 0 {
+			out = append(out, s)
+		}
+	}
+	return out, nil
 }
 
 // QueryPrometheus returns the number of series in the result of an expression.

@@ -176,9 +176,11 @@ func (v *Builder) announced(s *world.Service) *kube.Verdict {
 	case v.Unreachable != "":
 		return &kube.Verdict{Status: metav1.ConditionUnknown, Reason: v1alpha1.ReasonDatabaseUnreachable,
 			Message: v.Unreachable}
+	case !v.Synced || v.Unread: // Rows stay as they are, and nothing can be written until the connection is back.
+		return nil
 	case got.Err != nil:
 		return not(v1alpha1.ReasonDataplaneError, "%v; retrying", got.Err)
-	case !v.Synced || v.Unread || got.Plan == nil:
+	case got.Plan == nil:
 		return nil
 	case v.World.ApplyErrors[s.Key] != "":
 		return not(v1alpha1.ReasonDataplaneError, "%s; retrying", v.World.ApplyErrors[s.Key])

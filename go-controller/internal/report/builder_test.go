@@ -71,6 +71,10 @@ func TestConditionNamesFirstBrokenLink(t *testing.T) {
 		}, kube.Verdict{Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonNoEndpoints,
 			Message: "would not return through the gateway (neither in the pod subnet of a node of this zone, " +
 				"k8s.ovn.org/node-subnets, nor the address of a node with k8s.ovn.org/node-masquerade-subnet): 10.244.0.1"}},
+		"the connection was just lost": {func(i *input) {
+			has(i.s)
+			i.k.Unread, i.k.Programmed[web] = true, loop.Result{Err: errors.New("not connected")}
+		}, kube.Verdict{}},
 		"not synced":  {func(i *input) { has(i.s); i.k.Synced = false }, kube.Verdict{}},
 		"not applied": {func(i *input) { has(i.s); i.k.Programmed[web] = loop.Result{} }, kube.Verdict{}},
 	} {
@@ -161,6 +165,9 @@ func TestDomainReportsMissingParts(t *testing.T) {
 		"a place for a shard of another domain": {func(_ *world.Snapshot, k *Observed) {
 			k.TopologyError = dataplane.ShardsError{{Domain: "dmz", Index: 1}: "no number is free"}
 		}, "Accepted: ", "Ready: "},
+		"a connection for a moment": {func(_ *world.Snapshot, k *Observed) {
+			k.Unread, k.TopologyError = true, errors.New("not connected")
+		}, "Accepted: ", "-"},
 		"news of OVN": {func(_ *world.Snapshot, k *Observed) { k.Configured = false }, "Accepted: ", "-"},
 		"OVN, by will": {func(w *world.Snapshot, k *Observed) {
 			w.Cluster.NoDatabase, k.Configured = true, false

@@ -173,6 +173,8 @@ func (v *Builder) domainReady(d *place.Domain) *kube.Verdict {
 	case len(d.Pools) == 0:
 		return not(v1alpha1.ReasonNoPools, strings.Join(append([]string{"no pool is assigned to the L2Domain"},
 			d.Problems...), "; "))
+	case v.Unread:
+		return nil
 	case v.topologyErrorOf(d) != nil:
 		return not(v1alpha1.ReasonDataplaneError, fmt.Sprintf("%v; retrying", v.topologyErrorOf(d)))
 	case !v.Configured:
