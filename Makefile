@@ -17,7 +17,7 @@ BFD        := github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/bfd/watc
 E2E        ?= ./test/lab/proc ./test/lab/kubelet ./test/lab ./test/e2e $(BFD)
 export SLB_CACHE
 
-.PHONY: help setup build controlplane test unit lanes api nodes e2e e2e-zones e2e-ovnkube e2e-ovnkube-br-ex e2e-ovnkube-br-ex-local e2e-ovnkube-interconnect e2e-ovnkube-bgp e2e-ovnkube-lan e2e-ovnkube-provider e2e-ovnkube-shared golden fuzz bench bench-allocation bench-bgp bench-failover bench-scale bench-scale-zones bench-sdn lint fmt generate verify images release release-test demo check clean dashboard
+.PHONY: help setup build controlplane test unit lanes api nodes e2e e2e-zones e2e-ovnkube e2e-ovnkube-br-ex e2e-ovnkube-br-ex-local e2e-ovnkube-interconnect e2e-ovnkube-bgp e2e-ovnkube-lan e2e-ovnkube-provider e2e-ovnkube-shared golden fuzz bench bench-allocation bench-bgp bench-failover bench-scale bench-scale-zones bench-sdn lint fmt generate verify images release release-test demo site check clean dashboard
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-17s %s\n", $$1, $$2}'
@@ -125,6 +125,9 @@ check: lint verify unit ## what to run before a commit
 
 dashboard: controlplane ## docs/dashboard.svg: the panels of dist/monitoring/dashboard.json while the tests of the alerts run
 	E2E_DASHBOARD=$(CURDIR)/docs/dashboard.svg SLB_BIN=$(CURDIR)/$(BIN) go test -count=1 -timeout 20m $(ROOT) ./test/e2e -ginkgo.focus='Alerts and dashboard'
+
+site: ## the pages of docs/ as a website, into _output/site (mkdocs and mkdocs-material)
+	mkdocs build --strict --config-file contrib/mkdocs.yml
 
 images: ## the images of all architectures as one manifest list (buildah, podman or docker)
 	@contrib/images.sh $(VERSION)

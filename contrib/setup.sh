@@ -9,7 +9,7 @@ set -eu
 # arping stands for either package that has the program; they exclude each other.
 packages='openvswitch-switch openvswitch-common ovn-central ovn-host ovn-common frr prometheus
 	iproute2 iputils-ping ethtool tcpdump arping ndisc6 nftables jq curl ca-certificates make git gcc libc6-dev
-	patchelf debian-archive-keyring buildah'
+	patchelf debian-archive-keyring buildah mkdocs mkdocs-material'
 # What a build of OVN and Open vSwitch below LAB_OVN_PREFIX is linked with, beside what those packages bring.
 [ -z "${LAB_OVN_PREFIX:-}" ] || packages="$packages libunbound8 libcap-ng0 libssl3 libevent-2.1-7"
 # What OVN-Kubernetes itself calls on a node.

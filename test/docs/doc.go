@@ -13,5 +13,7 @@
 //   - The same API server accepts each block marked yaml in a server-side dry run.
 //     A block that is a Prometheus scrape configuration keeps the metrics ports of the Pods that the pages install.
 //   - .ci/run runs the target of every make command.
+//   - mkdocs builds the site of docs with --strict. Every page is in the navigation, every link and anchor exists, and
+//     nothing is loaded from another host.
 //   - A block marked text is a diagram with lines or arrows. A line in it that begins with a command fails the test.
 package docs
