@@ -115,7 +115,7 @@ lint: ## golangci-lint with the architecture rules
 fmt: ## gofmt and import order
 	@contrib/lint.sh $(LINTER) fmt ./...
 
-generate: ## deepcopy, CRDs, the bundle, database models
+generate: ## deepcopy, CRDs, the bundle, docs/reference, database models
 	@contrib/generate.sh
 
 verify: ## what is generated is what is committed, and each lint rule still bites

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Write what is generated: deepcopy, CRDs and the admission policy's CEL, the bundle, database models.
+# Write what is generated: deepcopy, CRDs and the admission policy's CEL, the bundle, pages of docs/reference, database
+# models.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 api=./go-controller/pkg/api/v1alpha1
@@ -25,6 +26,9 @@ for flavour in central=default central-node=default,node central-bgp=default,bgp
 		!/(^|\n)kind: CustomResourceDefinition\n/ { print separator $0; separator = "---\n" }' >"$chart/${flavour%%=*}.yaml"
 done
 go run ./contrib/bundle 0.1.0 "$built/openshift.yaml" "$built/openshift-sdn.yaml" dist/manifests docs/examples dist/bundle
+# The pages that describe the API and the commands.
+go build -o "$built/bin/" ./go-controller/cmd/...
+go run ./contrib/reference dist/manifests/crds "$api" "$built/bin" docs/reference
 # The models of the databases' tables, from schemas reduced to what we use. The header is made
 # such as gofmt's and the linters' convention for generated files wants it.
 for schema in nbdb/ovn-nb sbdb/ovn-sb vsdb/vswitch; do

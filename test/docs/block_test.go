@@ -118,7 +118,7 @@ const (
 	targets kind = "make"    // targets of make
 	yaml    kind = "yaml"    // manifests
 	scrape  kind = "scrape"  // a scrape configuration of Prometheus
-	picture kind = "text"    // not run
+	picture kind = "text"    // not run: a picture, or a table that kubectl prints
 )
 
 // kind returns how to run the block, or an error that names the line without a runner.
@@ -137,8 +137,10 @@ func (b block) kind() (kind, error) {
 					strings.TrimSpace(line))
 			}
 		}
-		if !strings.ContainsAny(b.text, "─│▶◀▼") && !strings.Contains(b.text, "->") {
-			return "", fmt.Errorf("%s: a block marked text without a line or an arrow is no picture", b)
+		columns := regexp.MustCompile(`^[A-Z()-]+( +[A-Z()-]+)+ *\n`)
+		if !strings.ContainsAny(b.text, "─│▶◀▼") && !strings.Contains(b.text, "->") && !columns.MatchString(b.text) {
+			return "", fmt.Errorf("%s: a block marked text without a line or an arrow is no picture, and without the names "+
+				"of columns no table of kubectl", b)
 		}
 		return picture, nil
 	case "", "sh", "bash", "shell":
@@ -210,6 +212,7 @@ func TestBlockWithoutRunnerIsReported(t *testing.T) {
 		"- item\n\n  ```sh\n  frobnicate\n  ```\n": "page.md:4: frobnicate: no runner knows this command",
 		"```\n# nothing\n```\n": "page.md:2: no command in a block that is not marked " +
 			"text",
+		"```text\nNAME   AGE\nkubectl get pods\n```\n": "page.md:3: a command in a block that is marked text",
 		"text\n\n1. item\n   goes on\n\n       frobnicate\n\nend\n": "page.md:6: frobnicate: no runner knows this command",
 	} {
 		found, err := blocks("page.md", text)

@@ -31,9 +31,9 @@ const (
 	AnnotationMetalLBLegacyAllowSharedIP = "metallb.universe.tf/allow-shared-ip"
 )
 
-// A node's guard (`ovnkube-slb node`) and the controller communicate through a Lease with the node's name, which the
-// guard renews. If there is no Lease, or it has expired, the state of the node is unknown, and the node is considered
-// healthy.
+// The Lease of a node. Through it the node's guard (`ovnkube-slb node`) and the controller communicate. It has the name
+// of the node, and the guard renews it. If there is no Lease, or it has expired, the state of the node is unknown, and
+// the node is considered healthy.
 const (
 	// GuardsNamespace is the namespace of these Leases. It contains nothing else.
 	GuardsNamespace = "ovnkube-slb-guards"
@@ -53,8 +53,8 @@ const (
 	AnnotationConflicts = "slb.k8s.ovn.org/conflicts"
 )
 
-// Annotations through which the controller and a node's agent (`ovnkube-slb node --enable-sdn`) communicate if the
-// cluster's network is OpenShift SDN.
+// Annotations of agents. Through them the controller and a node's agent communicate, with interconnect (`ovnkube-slb node
+// --enable-l2`) and with OpenShift SDN (`ovnkube-slb node --enable-sdn`).
 const (
 	// AnnotationVIPs on a Node is written by the controller. It is a JSON list of the addresses that the node holds:
 	// objects with ip, service (NAMESPACE/NAME), generation (which increases when the address moves), shard
@@ -76,7 +76,7 @@ const PasswordsNamespace = "ovnkube-slb-bgp"
 // BGPPeers.
 const SessionTurnLease = "session-turn"
 
-// Annotations on the Network "cluster" of OpenShift's network operator (operator.openshift.io).
+// Annotations on OpenShift's Network. It is the object "cluster" of the network operator (operator.openshift.io).
 const (
 	// AnnotationMode selects the enabled dataplanes: Disabled, Layer2, BGP or Layer2+BGP.
 	AnnotationMode = "slb.k8s.ovn.org/mode"
@@ -299,7 +299,7 @@ const (
 	ReasonAggregateTooWide = "AggregateTooWide"
 )
 
-// Reasons why a node is not a gateway of an L2Domain, in its status.excludedNodes.
+// Reasons of excluded nodes. They say why a node is not a gateway of an L2Domain, in its status.excludedNodes.
 const (
 	// ExcludedNoChassis: OVN does not know the node, or does not know it yet.
 	ExcludedNoChassis = "NoChassis"
@@ -335,7 +335,7 @@ const (
 	ExcludedEnoughGateways = "EnoughGateways"
 )
 
-// Reasons of Events, one per transition. The Events are on Services unless noted otherwise.
+// Reasons of Events. There is one Event per transition. The Events are on Services unless noted otherwise.
 const (
 	// EventIPAllocated: an address was allocated to the Service.
 	EventIPAllocated = "IPAllocated"
