@@ -14,8 +14,8 @@ import (
 func commandsPage(dir string) (string, error) {
 	var page strings.Builder
 	page.WriteString("# Commands and flags\n\n" + generated + `
-` + "`ovnkube-slb`" + ` runs in Pods, [kubectl slb](../kubectl-slb.md) is for administrators. Each flag also exists as an
-environment variable or a key of the configuration file where this page names one.
+` + "`ovnkube-slb`" + ` runs in Pods, [kubectl slb](../kubectl-slb.md) is for administrators. This is what they print for
+` + "`--help`" + `. The name of an environment variable with the same meaning is in square brackets.
 `)
 	for _, program := range []string{"ovnkube-slb", "kubectl-slb"} {
 		top, err := help(dir, program)
@@ -62,8 +62,10 @@ func commandSection(help map[string]string) string {
 	var out strings.Builder
 	fmt.Fprintf(&out, "## %s\n%s\n\n`%s`\n", name, wrap(strings.ToUpper(usage[:1])+usage[1:]+"."),
 		strings.TrimSpace(help["USAGE"]))
-	for _, paragraph := range strings.Split(strings.Trim(help["DESCRIPTION"], "\n"), "\n\n") {
-		out.WriteString("\n" + described(paragraph))
+	if text := strings.Trim(help["DESCRIPTION"], "\n"); text != "" {
+		for _, paragraph := range regexp.MustCompile(`\n\s*\n`).Split(text, -1) {
+			out.WriteString("\n" + described(paragraph))
+		}
 	}
 	var rows [][]string
 	flush := func() {
@@ -74,7 +76,7 @@ func commandSection(help map[string]string) string {
 	}
 	for _, line := range strings.Split(help["OPTIONS"], "\n") {
 		if m := regexp.MustCompile(`^   (-.*?)  +(.*)$`).FindStringSubmatch(line); m != nil {
-			rows = append(rows, []string{"`" + m[1] + "`", cell(m[2])})
+			rows = append(rows, flagRow(m[1], m[2]))
 		} else if title := strings.TrimSpace(line); title != "" {
 			flush()
 			fmt.Fprintf(&out, "\n**%s**\n", strings.TrimSuffix(title, ":"))
@@ -84,11 +86,19 @@ func commandSection(help map[string]string) string {
 	return out.String()
 }
 
+// flagRow returns the row of a flag. A flag that may be repeated is printed as "--flag VALUE [ --flag VALUE ]".
+func flagRow(flag, usage string) []string {
+	if once, _, repeated := strings.Cut(flag, " [ "); repeated {
+		flag, usage = once, usage+" (may be repeated)"
+	}
+	return []string{"`" + flag + "`", cell(usage)}
+}
+
 // described returns a paragraph of a description. Lines with a deeper indentation are commands.
 func described(paragraph string) string {
 	var text, commands []string
 	for _, line := range strings.Split(paragraph, "\n") {
-		if strings.HasPrefix(line, "     ") {
+		if strings.HasPrefix(line, "     ") { // 3 columns for all lines, and 2 more
 			commands = append(commands, "- `"+strings.TrimSpace(line)+"`")
 		} else {
 			text = append(text, line)

@@ -212,7 +212,7 @@ func TestBlockWithoutRunnerIsReported(t *testing.T) {
 		"- item\n\n  ```sh\n  frobnicate\n  ```\n": "page.md:4: frobnicate: no runner knows this command",
 		"```\n# nothing\n```\n": "page.md:2: no command in a block that is not marked " +
 			"text",
-		"```text\nNAME   AGE\nkubectl get pods\n```\n": "page.md:3: a command in a block that is marked text",
+		"```text\nNAME   AGE\nkubectl get pods\n```\n":              "page.md:3: a command in a block that is marked text",
 		"text\n\n1. item\n   goes on\n\n       frobnicate\n\nend\n": "page.md:6: frobnicate: no runner knows this command",
 	} {
 		found, err := blocks("page.md", text)

@@ -39,5 +39,8 @@ func arranged(app *cli.App, args []string) []string {
 	if len(others) == 0 || others[0] == completeName {
 		return args
 	}
+	if slices.Contains(given, "--help") || slices.Contains(given, "-h") {
+		return []string{args[0], others[0], "--help"} // The parser takes an argument beside it for a topic.
+	}
 	return slices.Concat(args[:1], others[:1], given, others[1:], rest)
 }

@@ -35,7 +35,7 @@ func bgpCommand() *cli.Command {
 		Description: "Shows the sessions that nodes report (BGPNodeStatus), with the number of prefixes that they " +
 			"advertise, and the\n" +
 			"routes: which nodes advertise each address, to which peers.\n\n" +
-			"Example: kubectl slb bgp -o wide",
+			"Examples:\n  kubectl slb bgp -o wide",
 		Flags: append(o.connection.flags(), o.output.flags("json, yaml or wide")...),
 		Action: func(c *cli.Context) error {
 			if err := cmp.Or(o.Validate(), noArguments(c)); err != nil {

@@ -52,14 +52,14 @@ func drainCommand() *cli.Command {
 			"node.kubernetes.io/exclude-from-external-load-balancers has the same effect here, and others besides. Shows " +
 			"what\n" +
 			"moves, and waits until it has moved. Pods stay; kubectl drain moves them.\n\n" +
-			"Example: kubectl slb drain n1 --reason 'new kernel'",
+			"Examples:\n  kubectl slb drain n1 --dry-run\n  kubectl slb drain n1 --reason 'new kernel'",
 		Flags: append(o.flags(),
 			&cli.StringFlag{Name: "reason", Destination: &o.reason, Value: "kubectl slb drain",
 				Usage: "`TEXT` for other administrators"},
 			&cli.BoolFlag{Name: "dry-run", Destination: &o.dryRun, Usage: "show what would move, and change nothing"},
 			&cli.BoolFlag{Name: "wait", Destination: &o.wait, Value: true,
 				Usage: "wait until the node is active for no shard and has no BGP session"},
-			&cli.DurationFlag{Name: "timeout", Destination: &o.timeout, Value: 2 * time.Minute, Usage: "how long to wait"}),
+			&cli.DurationFlag{Name: "timeout", Destination: &o.timeout, Value: 2 * time.Minute, Usage: "`DURATION` to wait at most"}),
 		Action: func(c *cli.Context) error {
 			name, err := o.node(c)
 			if err != nil {
@@ -79,7 +79,7 @@ func undrainCommand() *cli.Command {
 		Description: "Removes the annotation " + v1alpha1.AnnotationDrain + " from the Node. Shards that have moved stay " +
 			"where they\n" +
 			"are, unless the L2Domain sets preempt. Names other signals that still drain the node.\n\n" +
-			"Example: kubectl slb undrain n1",
+			"Examples:\n  kubectl slb undrain n1",
 		Flags: append(o.flags(),
 			&cli.BoolFlag{Name: "dry-run", Destination: &o.dryRun, Usage: "show what would move, and change nothing"}),
 		Action: func(c *cli.Context) error {

@@ -39,7 +39,7 @@ func explainCommand() *cli.Command {
 			"The first\n" +
 			"broken link is named first, with its cause and a command against it.\n\n" +
 			"Exit code: 0 reachable, 3 not (known to be) reachable, 1 error.\n\n" +
-			"Example: kubectl slb explain shop/web --from 198.51.100.7",
+			"Examples:\n  kubectl slb explain web -n shop\n  kubectl slb explain shop/web --from 198.51.100.7",
 		Flags: append(append(o.connection.flags(), o.output.flags("json or yaml")...),
 			&cli.StringFlag{Name: "from", Destination: &o.from, Usage: "`ADDRESS` of a client: also checks whether it is " +
 				"admitted"}),

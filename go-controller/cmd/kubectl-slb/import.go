@@ -56,14 +56,15 @@ func importFlags() []cli.Flag {
 		&cli.BoolFlag{Name: "dry-run", Usage: "print the objects as YAML, with the findings as comments, and change nothing"},
 		&cli.StringSliceFlag{Name: "filename", Aliases: []string{"f"},
 			Usage: "read MetalLB's objects from `FILE` instead of the cluster; - is the standard input"},
-		&cli.StringFlag{Name: "namespace", Aliases: []string{"n"}, Value: "metallb-system",
+		&cli.StringFlag{Name: "namespace", Aliases: []string{"n"}, Value: "metallb-system", Category: categoryCluster,
 			Usage: "MetalLB's `NAMESPACE`"},
 		&cli.StringSliceFlag{Name: "segment", Usage: "network on which L2Advertisements announce, as " +
 			"`NETWORK[/VLAN]=CIDR[@GATEWAY],...`: its name in ovn-bridge-mappings, its VLAN, its subnets and their routers"},
 		&cli.StringFlag{Name: "bgp-nodes", Usage: "limit BGPPeers to nodes with the label `KEY=VALUE`, so that nodes are " +
 			"migrated one after another; import again without this flag afterwards"},
-		&cli.StringFlag{Name: "kubeconfig", Usage: "`FILE` with the address and credentials of the cluster"},
-		&cli.StringFlag{Name: "context", Usage: "`NAME` of the context in the kubeconfig"},
+		&cli.StringFlag{Name: "kubeconfig", Category: categoryCluster,
+			Usage: "kubeconfig `FILE`; if empty, that of KUBECONFIG, or ~/.kube/config"},
+		&cli.StringFlag{Name: "context", Category: categoryCluster, Usage: "`NAME` of the context in the kubeconfig"},
 	}
 }
 

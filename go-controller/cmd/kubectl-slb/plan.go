@@ -62,7 +62,7 @@ func planCommand() *cli.Command {
 			"which Services\n" +
 			"lose, gain or change what, which shards move, and which BGP sessions and routes change. Nothing is written.\n\n" +
 			"Exit code: 0 no Service loses anything, 3 a Service loses something, 1 error.\n\n" +
-			"Example: kubectl slb plan -f pool.yaml",
+			"Examples:\n  kubectl slb plan -f pool.yaml\n  kubectl slb plan --delete l2domain/lan",
 		Flags: append(append(o.connection.flags(), o.output.flags("json, yaml or wide (all Services)")...),
 			&cli.StringSliceFlag{Name: "filename", Aliases: []string{"f"}, Destination: &o.files,
 				Usage: "`FILE` with the objects after the edit; - for standard input"},

@@ -18,10 +18,24 @@ import (
 	"k8s.io/klog/v2"
 )
 
+// fileDescription describes the file of --config-file.
+const fileDescription = `--config-file reads the ini file of OVN-Kubernetes. Keys that OVN-Kubernetes has are read from its own sections. All
+others are in section [serviceloadbalancers] and have the names of flags; enabled is --enable-service-load-balancers.`
+
+const controllerDescription = `Allocates addresses from IPAddressPools, decides which gateways serve them, and writes the rows of OVN's northbound
+database. With interconnect (--nb-address is empty) it publishes plans instead, which ovnkube-slb node --enable-l2
+programs. With --leader-elect one of several replicas works, and the others wait.
+
+` + fileDescription + `
+
+Examples:
+  ovnkube-slb controller --k8s-kubeconfig ~/.kube/config --nb-address tcp:10.0.0.1:6641 --sb-address tcp:10.0.0.1:6642
+  ovnkube-slb controller --leader-elect --nb-address= --sb-address= --cluster-subnets 10.128.0.0/14/23`
+
 func controllerCommand() *cli.Command {
 	o := &options{}
 	usage := "allocate addresses to Services of type LoadBalancer and have OVN announce them"
-	return command("controller", usage, settings(o), func(ctx *cli.Context) error {
+	return command("controller", usage, controllerDescription, settings(o), func(ctx *cli.Context) error {
 		if err := o.Validate(); err != nil {
 			return err
 		}
@@ -30,14 +44,14 @@ func controllerCommand() *cli.Command {
 }
 
 // command returns a subcommand with settings, and with --config-file to read them from a file.
-func command(name, usage string, all []setting, run cli.ActionFunc) *cli.Command {
+func command(name, usage, description string, all []setting, run cli.ActionFunc) *cli.Command {
 	var file string
 	flags := []cli.Flag{text(&file, flagConfigFile, "", "",
 		"ini `FILE` in the format of OVN-Kubernetes; flags and environment variables take precedence")}
 	for _, s := range all {
 		flags = append(flags, s.flag)
 	}
-	return &cli.Command{Name: name, Usage: usage, Flags: flags, Action: func(ctx *cli.Context) error {
+	return &cli.Command{Name: name, Usage: usage, Description: description, Flags: flags, Action: func(ctx *cli.Context) error {
 		if ctx.Args().Present() {
 			return fmt.Errorf("argument %q: there are only flags", ctx.Args().First())
 		}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/slb"
 )
 
@@ -52,10 +53,40 @@ const (
 	flagNetworkType = "network-type"
 )
 
+// Categories of flags in --help.
+const (
+	categoryAPIServer = "API server"
+	categoryServices  = "Services"
+	categoryMetrics   = "Metrics, health and logs"
+	categoryOVN       = "Databases of OVN"
+	categoryNetworks  = "Networks of the cluster"
+	categoryLease     = "Leader election"
+	categoryModules   = "What the node does"
+)
+
 // setting is a flag and the key of the configuration file that sets its default.
 type setting struct {
 	flag         cli.Flag
 	section, key string // of the file; empty for flags only
+}
+
+// grouped assigns flags to a category of --help.
+func grouped(category string, all ...setting) []setting {
+	for _, s := range all {
+		switch f := s.flag.(type) {
+		case *cli.StringFlag:
+			f.Category = category
+		case *cli.BoolFlag:
+			f.Category = category
+		case *cli.IntFlag:
+			f.Category = category
+		case *cli.Float64Flag:
+			f.Category = category
+		case *cli.DurationFlag:
+			f.Category = category
+		}
+	}
+	return all
 }
 
 func text(into *string, name, env, value, usage string) cli.Flag {
@@ -80,7 +111,7 @@ func span(into *time.Duration, name string, value time.Duration, usage string) c
 // commonSettings binds the flags of all subcommands to o. Names and sections are those of OVN-Kubernetes where it has
 // them. The keys of listen addresses start with prefix, because processes on one host may read the same file.
 func commonSettings(o *common, prefix string) []setting {
-	return []setting{
+	return slices.Concat(grouped(categoryAPIServer, []setting{
 		{text(&o.kubeconfig, flagKubeconfig, "KUBECONFIG", "",
 			"kubeconfig `FILE`; without it and --k8s-apiserver, the service account of the Pod"),
 			"kubernetes", "kubeconfig"},
@@ -91,18 +122,19 @@ func commonSettings(o *common, prefix string) []setting {
 		{text(&o.caCert, flagCACert, "K8S_CACERT", "", "`FILE` with the API server's CA certificate"), "kubernetes",
 			"cacert"},
 		{flag: &cli.Float64Flag{Name: "k8s-qps", Destination: &o.qps,
-			Usage: "maximum requests per second to the API server; 0 disables the client-side limit"}},
-		{flag: &cli.IntFlag{Name: "k8s-burst", Destination: &o.burst, Usage: "maximum burst of requests beyond --k8s-qps"}},
-
+			Usage: "maximum `NUMBER` of requests per second to the API server; 0 disables the client-side limit"}},
+		{flag: &cli.IntFlag{Name: "k8s-burst", Destination: &o.burst,
+			Usage: "maximum `NUMBER` of requests in a burst beyond --k8s-qps"}},
+	}...), grouped(categoryServices, []setting{
 		{toggle(&o.enabled, flagEnable, true,
 			"serve Services of type LoadBalancer; if false, no address is allocated or announced"),
 			ownSection, "enabled"},
 		{toggle(&o.requireClass, "require-load-balancer-class", false,
-			"serve only Services whose spec.loadBalancerClass is ours"),
+			"serve only Services whose spec.loadBalancerClass is "+v1alpha1.LoadBalancerClass),
 			ownSection, "require-load-balancer-class"},
 		{text(&o.drainTaints, flagDrainTaints, "", strings.Join(slb.DefaultDrainTaints(), ","),
 			"comma-separated `KEYS` of taints that announce a planned outage of a node"), ownSection, flagDrainTaints},
-
+	}...), grouped(categoryMetrics, []setting{
 		{text(&o.metricsAddress, flagMetrics, "", "",
 			"`HOST:PORT` to serve /metrics at, over TLS and to authorized clients; empty to disable"), ownSection,
 			prefix + flagMetrics},
@@ -116,61 +148,62 @@ func commonSettings(o *common, prefix string) []setting {
 			"metrics", "enable-pprof"},
 		{text(&o.healthAddress, flagHealth, "", "",
 			"`HOST:PORT` to serve /healthz and /readyz at, over plain HTTP; empty to disable"), ownSection, prefix + flagHealth},
-		{&cli.IntFlag{Name: flagLogLevel, Value: 2, Destination: &o.logLevel, Usage: "verbosity of the log, 0 to 10"},
+		{&cli.IntFlag{Name: flagLogLevel, Value: 2, Destination: &o.logLevel, Usage: "verbosity of the log, a `NUMBER` from 0 to 10"},
 			"logging", "loglevel"},
-	}
+	}...))
 }
 
 // settings binds the flags of subcommand controller to o.
 func settings(o *options) []setting {
 	return slices.Concat(commonSettings(&o.common, ""), certificateSettings("nb", &o.nb), certificateSettings("sb", &o.sb),
-		[]setting{
+		grouped(categoryNetworks, []setting{
 			{text(&o.clusterSubnets, flagClusterSubnets, "", "", "comma-separated `SUBNETS` of pods: CIDR or CIDR/HOSTPREFIX"),
 				"default", "cluster-subnets"},
-
 			{text(&o.serviceSubnets, flagServiceCIDRs, "", "", "comma-separated `CIDRS` of cluster IPs"), "kubernetes",
 				"service-cidrs"},
-
 			{text(&o.networkType, flagNetworkType, "", "",
-				"type of the cluster network: `OVNKubernetes` or OpenShiftSDN; if empty, the one that OpenShift reports, "+
+				"`TYPE` of the cluster network: OVNKubernetes or OpenShiftSDN; if empty, the one that OpenShift reports, "+
 					"otherwise OVNKubernetes"),
 				ownSection, flagNetworkType},
+		}...), grouped(categoryOVN, []setting{
 			{text(&o.nb.Address, "nb-address", "", "unix:/var/run/ovn/ovnnb_db.sock",
 				"`ADDRESSES` of the northbound database; empty with interconnect, where agents on the nodes program the databases "+
 					"(node --enable-l2), and if addresses are announced by BGP only"), "ovnnorth",
 				"address"},
 			{text(&o.sb.Address, "sb-address", "", "unix:/var/run/ovn/ovnsb_db.sock", "`ADDRESSES` of the southbound database"),
 				"ovnsouth", "address"},
+		}...), grouped(categoryServices, []setting{
 			{toggle(&o.metalLBAnnotations, "metallb-annotations", true,
 				"also read annotations of MetalLB (metallb.io and metallb.universe.tf)"),
 				ownSection, "metallb-annotations"},
 			{&cli.IntFlag{Name: flagMaxBackends, Value: slb.DefaultMaxServiceBackends, Destination: &o.maxBackends,
-				Usage: "maximum backends of a Service (addresses x ports x endpoints); OVN does not announce a Service that " +
+				Usage: "maximum `NUMBER` of backends of a Service (addresses x ports x endpoints); OVN does not announce a Service that " +
 					"exceeds it"}, ownSection,
 				flagMaxBackends},
+		}...), grouped(categoryLease, []setting{
 			{toggle(&o.leaderElect, flagLeaderElect, false, "run only while holding the lease"), ownSection, flagLeaderElect},
 			{flag: text(&o.leaseNamespace, flagLeaseNamespace, "POD_NAMESPACE", "ovn-kubernetes", "`NAMESPACE` of the lease")},
 			{flag: text(&o.leaseName, flagLeaseName, "", "ovnkube-slb", "`NAME` of the lease")},
 			{flag: text(&o.leaseIdentity, "leader-elect-identity", "POD_NAME", "",
 				"`NAME` of this candidate; if empty, host name and process ID")},
 			{flag: span(&o.leaseDuration, flagLeaseDuration, 15*time.Second,
-				"how long other candidates wait before they acquire a lease that is not renewed")},
+				"`DURATION` that other candidates wait before they acquire a lease that is not renewed")},
 			{flag: span(&o.renewDeadline, flagRenewDeadline, 10*time.Second,
-				"how long the leader tries to renew the lease before it gives up")},
-			{flag: span(&o.retryPeriod, flagRetryPeriod, 2*time.Second, "time between attempts to acquire or renew the lease")},
+				"`DURATION` for which the leader tries to renew the lease before it gives up")},
+			{flag: span(&o.retryPeriod, flagRetryPeriod, 2*time.Second, "`DURATION` between attempts to acquire or renew the lease")},
 			{flag: span(&o.databaseTimeout, flagDatabaseTimeout, 15*time.Second,
-				"how long the leader may be disconnected from a required database before it releases the lease; a disconnected "+
+				"`DURATION` for which the leader may be disconnected from a required database before it releases the lease; a disconnected "+
 					"candidate does not compete")},
-			{flag: span(&o.stallTimeout, flagStall, time.Minute, "how long a loop may be stuck before /healthz fails")},
-		})
+		}...), grouped(categoryMetrics, setting{flag: span(&o.stallTimeout, flagStall, time.Minute,
+			"`DURATION` for which a loop may be stuck before /healthz fails")}))
 }
 
 // certificateSettings binds the ssl flags of a database to e. db is nb or sb.
 func certificateSettings(db string, e *slb.Endpoint) []setting {
 	section := map[string]string{"nb": "ovnnorth", "sb": "ovnsouth"}[db]
-	return []setting{
+	return grouped(categoryOVN, []setting{
 		{text(&e.PrivateKey, db+"-client-privkey", "", "", "private key `FILE` for ssl"), section, "client-privkey"},
 		{text(&e.Certificate, db+"-client-cert", "", "", "certificate `FILE` for ssl"), section, "client-cert"},
 		{text(&e.CACert, db+"-client-cacert", "", "", "CA certificate `FILE` for ssl"), section, "client-cacert"},
-	}
+	}...)
 }

@@ -23,18 +23,23 @@ func run() int {
 	sparing()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	app := &cli.App{
+	if err := newApp().RunContext(ctx, os.Args); err != nil {
+		fmt.Fprintln(os.Stderr, "ovnkube-slb:", err)
+		return 1
+	}
+	return 0
+}
+
+func newApp() *cli.App {
+	return &cli.App{
 		Name:    "ovnkube-slb",
 		Usage:   "Service load balancers native to OVN-Kubernetes",
 		Version: version,
+		Description: "The controller and the processes on nodes, as dist/manifests runs them. Administrators use " +
+			"kubectl slb.\n\nExamples:\n  ovnkube-slb controller --help\n  ovnkube-slb node --help",
 		Commands: []*cli.Command{
 			controllerCommand(),
 			nodeCommand(),
 		},
 	}
-	if err := app.RunContext(ctx, os.Args); err != nil {
-		fmt.Fprintln(os.Stderr, "ovnkube-slb:", err)
-		return 1
-	}
-	return 0
 }

@@ -50,12 +50,19 @@ func nodeSettings(o *nodeOptions) []setting {
 
 // nodeModules binds the flags of the modules to o.
 func nodeModules(o *nodeOptions) []setting {
-	return []setting{
+	return slices.Concat(grouped(categoryModules, []setting{
 		{flag: text(&o.node, flagNodeName, "K8S_NODE", "", "`NAME` of this Node; empty for the host name")},
 		{toggle(&o.guard, flagEnableGuard, true, "watch the uplinks of L2Domains and ovn-controller"), ownSection,
 			flagEnableGuard},
 		{toggle(&o.l2, flagEnableL2, false, "program L2Domains into the databases of the node's zone, in a cluster with "+
 			"interconnect"), ownSection, flagEnableL2},
+		{toggle(&o.bgp, flagEnableBGP, false, "advertise Services to BGPPeers"), ownSection, flagEnableBGP},
+		{toggle(&o.sdn, flagEnableSDN, false, "assign addresses to the node, with OpenShift SDN"), ownSection,
+			flagEnableSDN},
+		{text(&o.sdnHealth, flagSDNHealth, "", ":9484",
+			"`HOST:PORT` to answer the controller's gRPC health checks at, for --enable-sdn; without a host, on all addresses"),
+			ownSection, flagSDNHealth},
+	}...), grouped(categoryOVN, []setting{
 		{text(&o.nb.Address, "nb-address", "", "unix:/var/run/ovn/ovnnb_db.sock",
 			"`ADDRESS` of the northbound database of the node's zone, for --enable-l2"), "ovnnorth", "address"},
 		{text(&o.sb.Address, "sb-address", "", "unix:/var/run/ovn/ovnsb_db.sock",
@@ -64,18 +71,12 @@ func nodeModules(o *nodeOptions) []setting {
 			"comma-separated `SUBNETS` of pods, the same as the controller's, for --enable-l2: CIDR or CIDR/HOSTPREFIX; empty "+
 				"for those of OpenShift's Network"),
 			"default", "cluster-subnets"},
-		{toggle(&o.bgp, flagEnableBGP, false, "advertise Services to BGPPeers"), ownSection, flagEnableBGP},
-		{toggle(&o.sdn, flagEnableSDN, false, "assign addresses to the node, with OpenShift SDN"), ownSection,
-			flagEnableSDN},
-		{text(&o.sdnHealth, flagSDNHealth, "", ":9484",
-			"`HOST:PORT` to answer the controller's gRPC health checks at; without a host, on all addresses"), ownSection,
-			flagSDNHealth},
 		{text(&o.ovsAddress, flagOVSAddress, "", "unix:/var/run/openvswitch/db.sock",
 			"`ADDRESS` of the node's Open vSwitch database"), ownSection, flagOVSAddress},
 		{text(&o.runDir, flagOVNRunDir, "OVN_RUNDIR", "/var/run/ovn",
 			"`DIRECTORY` of the control sockets of ovn-controller and, for --enable-l2, ovn-northd"),
 			ownSection, flagOVNRunDir},
-	}
+	}...))
 }
 
 // Validate returns all problems with the options, each with its flag and value.
@@ -118,23 +119,33 @@ func (o *nodeOptions) Validate() error {
 	return errors.Join(errs...)
 }
 
+const nodeDescription = `Runs on each node, as what is enabled: the guard (the default) reports a lost uplink, an ovn-controller that does
+not work, and addresses that other hosts have. With interconnect, --enable-l2 programs L2Domains into the databases
+of the node. --enable-bgp keeps the sessions with routers. --enable-sdn holds addresses in clusters with OpenShift SDN.
+
+` + fileDescription + `
+Keys of addresses to listen at and of their certificates begin with "node-".
+
+Examples:
+  ovnkube-slb node --node-name n1
+  ovnkube-slb node --node-name n1 --enable-l2 --enable-bgp --cluster-subnets 10.128.0.0/14/23`
+
 func nodeCommand() *cli.Command {
 	o := &nodeOptions{}
 	return command("node", "run on a node: detect faults that OVN does not see, advertise Services by BGP, assign "+
-		"addresses with OpenShift SDN",
-		nodeSettings(o), func(ctx *cli.Context) error {
-			if o.node == "" {
-				host, err := os.Hostname()
-				if err != nil {
-					return fmt.Errorf("name this node: %w", err)
-				}
-				o.node = strings.ToLower(host)
+		"addresses with OpenShift SDN", nodeDescription, nodeSettings(o), func(ctx *cli.Context) error {
+		if o.node == "" {
+			host, err := os.Hostname()
+			if err != nil {
+				return fmt.Errorf("name this node: %w", err)
 			}
-			if err := o.Validate(); err != nil {
-				return err
-			}
-			return runNode(ctx.Context, o)
-		})
+			o.node = strings.ToLower(host)
+		}
+		if err := o.Validate(); err != nil {
+			return err
+		}
+		return runNode(ctx.Context, o)
+	})
 }
 
 // bootIDFile contains a random ID that the kernel generates at each boot (random(4)). Containers have that of their
