@@ -8,6 +8,7 @@ import (
 	"go/parser"
 	"go/token"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -46,7 +47,7 @@ each reason.
 			continue
 		}
 		title, rest, _ := strings.Cut(withValues(g.doc, values), ".\n\n")
-		status := strings.Contains(title, "easons of") && !strings.Contains(title, "Events")
+		status := slices.ContainsFunc(g.constants, func(c constant) bool { return statusOf().MatchString(c.doc) })
 		var rows [][]string
 		for _, c := range g.constants {
 			rows = append(rows, row(c, values, status))
@@ -114,12 +115,15 @@ func withValues(text string, values map[string]string) string {
 	})
 }
 
+// statusOf matches the doc comment of a reason, with the status of its condition.
+func statusOf() *regexp.Regexp { return regexp.MustCompile(`^\w+ \(([^)]*)\)`) }
+
 // row returns the row of a constant: "NAME (STATUS): MEANING", "NAME, on KIND: MEANING" or "NAME MEANING".
 func row(c constant, values map[string]string, status bool) []string {
 	text := strings.TrimPrefix(strings.Join(strings.Fields(c.doc), " "), c.name)
 	value := ""
-	if m := regexp.MustCompile(`^ \(([^)]*)\)`).FindStringSubmatch(text); m != nil {
-		value, text = m[1], text[len(m[0]):]
+	if m := statusOf().FindStringSubmatch(c.doc); m != nil && status {
+		value, text = m[1], strings.TrimPrefix(text, " ("+m[1]+")")
 	}
 	text = strings.TrimSpace(strings.TrimPrefix(strings.TrimPrefix(text, ":"), ","))
 	text = cell(withValues(text, values))
