@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command reference writes the pages of docs/reference: fields from the CustomResourceDefinitions, names and reasons from
-// the constants of package v1alpha1, and flags from --help of the programs.
+// Command reference writes the pages of docs/reference: fields from the CustomResourceDefinitions, names and reasons
+// from the constants of package v1alpha1, and flags from --help of the programs.
 //
 //	go run ./contrib/reference CRDS API PROGRAMS OUT
 //

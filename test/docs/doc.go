@@ -15,6 +15,6 @@
 //   - .ci/run runs the target of every make command.
 //   - mkdocs builds the site of docs with --strict. Every page is in the navigation, every link and anchor exists, and
 //     nothing is loaded from another host.
-//   - A block marked text is a diagram with lines or arrows, or a table that kubectl prints. A line in it that begins with
-//     a command fails the test.
+//   - A block marked text is a diagram with lines or arrows, or a table that kubectl prints. A line in it that begins
+//     with a command fails the test.
 package docs

@@ -59,8 +59,8 @@ type sitePage struct {
 func buildSite(t *testing.T) site {
 	t.Helper()
 	dir := t.TempDir()
-	out, err := exec.CommandContext(t.Context(), "mkdocs", "build", "--strict", "--config-file", root+"/contrib/mkdocs.yml",
-		"--site-dir", dir).CombinedOutput()
+	out, err := exec.CommandContext(t.Context(), "mkdocs", "build", "--strict", "--config-file",
+		root+"/contrib/mkdocs.yml", "--site-dir", dir).CombinedOutput()
 	if err != nil {
 		t.Fatalf("mkdocs: %v\n%s", err, out)
 	}
@@ -143,6 +143,31 @@ func (s site) resolve(from, link string) string {
 		return "no such anchor"
 	}
 	return ""
+}
+
+// The pages beside docs link to files that exist. Their anchors are those of the site.
+func TestLinksIntoDocs(t *testing.T) {
+	site := buildSite(t)
+	for _, page := range []string{"README.md", "CONTRIBUTING.md", "CHANGELOG.md"} {
+		links := regexp.MustCompile(`\]\(([^)\s]+)\)`).FindAllStringSubmatch(read(t, page), -1)
+		if len(links) == 0 {
+			t.Errorf("%s: no link: is it where this test looks?", page)
+		}
+		for _, m := range links {
+			u, err := url.Parse(m[1])
+			if err != nil || u.Host != "" {
+				continue // not in this repository
+			}
+			if _, err := os.Stat(filepath.Join(root, u.Path)); err != nil {
+				t.Errorf("%s: link %s: %v", page, m[1], err)
+			}
+			if name, ok := strings.CutPrefix(u.Path, "docs/"); ok && u.Fragment != "" {
+				if dead := site.resolve("index.html", strings.TrimSuffix(name, ".md")+".html#"+u.Fragment); dead != "" {
+					t.Errorf("%s: link %s: %s", page, m[1], dead)
+				}
+			}
+		}
+	}
 }
 
 func TestDeadLinksAreFound(t *testing.T) {

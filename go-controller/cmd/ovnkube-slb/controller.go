@@ -51,7 +51,7 @@ func command(name, usage, description string, all []setting, run cli.ActionFunc)
 	for _, s := range all {
 		flags = append(flags, s.flag)
 	}
-	return &cli.Command{Name: name, Usage: usage, Description: description, Flags: flags, Action: func(ctx *cli.Context) error {
+	action := func(ctx *cli.Context) error {
 		if ctx.Args().Present() {
 			return fmt.Errorf("argument %q: there are only flags", ctx.Args().First())
 		}
@@ -59,7 +59,8 @@ func command(name, usage, description string, all []setting, run cli.ActionFunc)
 			return err
 		}
 		return run(ctx)
-	}}
+	}
+	return &cli.Command{Name: name, Usage: usage, Description: description, Flags: flags, Action: action}
 }
 
 // runController runs the controller until ctx ends or the lease is lost.
