@@ -21,6 +21,7 @@ var (
 	cluster    *lab.Lab
 	client     kubernetes.Interface
 	controller string // path of the program under test
+	plugin     string // path of its plugin of kubectl
 	examples   string // directory of docs/examples for the segment of this cluster
 
 	nextOutsidePort uint16 = 8000 // see outsidePorts
@@ -43,6 +44,8 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	dir := GinkgoT().TempDir()
 	var err error
 	controller, err = lab.Program(ctx, "go-controller/cmd/ovnkube-slb", dir)
+	Expect(err).NotTo(HaveOccurred())
+	plugin, err = lab.Program(ctx, "go-controller/cmd/kubectl-slb", dir)
 	Expect(err).NotTo(HaveOccurred())
 	command, err := lab.Program(ctx, "test/lab/cmd/lab", dir)
 	Expect(err).NotTo(HaveOccurred())

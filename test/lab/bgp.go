@@ -32,16 +32,7 @@ func (l *Lab) SpeakBGP(ctx context.Context, rights, program string, flags ...str
 	if _, err := l.Kubectl(ctx, "", "apply", "-f", rights); err != nil {
 		return nil, err
 	}
-	segment := l.BGPSegment().Subnets
-	err := l.Router().Configure(ctx,
-		fmt.Sprintf("router bgp %d", RouterASN), " bgp router-id "+hosts(segment, routerHost)[0].Addr().String(),
-		" no bgp ebgp-requires-policy", " bgp graceful-restart",
-		" bgp bestpath as-path multipath-relax", " neighbor nodes peer-group",
-		fmt.Sprintf(" neighbor nodes remote-as %d", NodeASN), " neighbor nodes bfd 5 300 300",
-		" bgp listen range "+segment[0].String()+" peer-group nodes", " address-family ipv4 unicast", "  maximum-paths 64",
-		" exit-address-family",
-		" address-family ipv6 unicast", "  neighbor nodes activate", "  maximum-paths 64", " exit-address-family")
-	if err != nil {
+	if err := l.StartRouterBGP(ctx); err != nil {
 		return nil, err
 	}
 	// Distribute the flows of one client over all next hops.
@@ -70,6 +61,24 @@ func (l *Lab) SpeakBGP(ctx context.Context, rights, program string, flags ...str
 	}, nil
 }
 
+// StartRouterBGP configures the router to accept sessions of the nodes, which StopRouterBGP reverts.
+func (l *Lab) StartRouterBGP(ctx context.Context) error {
+	segment := l.BGPSegment().Subnets
+	return l.Router().Configure(ctx,
+		fmt.Sprintf("router bgp %d", RouterASN), " bgp router-id "+hosts(segment, routerHost)[0].Addr().String(),
+		" no bgp ebgp-requires-policy", " bgp graceful-restart",
+		" bgp bestpath as-path multipath-relax", " neighbor nodes peer-group",
+		fmt.Sprintf(" neighbor nodes remote-as %d", NodeASN), " neighbor nodes bfd 5 300 300",
+		" bgp listen range "+segment[0].String()+" peer-group nodes", " address-family ipv4 unicast", "  maximum-paths 64",
+		" exit-address-family",
+		" address-family ipv6 unicast", "  neighbor nodes activate", "  maximum-paths 64", " exit-address-family")
+}
+
+// StopRouterBGP removes BGP from the router: it withdraws all routes and refuses connections.
+func (l *Lab) StopRouterBGP(ctx context.Context) error {
+	return l.Router().Configure(ctx, fmt.Sprintf("no router bgp %d", RouterASN))
+}
+
 func (l *Lab) stopBGP(ctx context.Context) error {
 	if err := l.KillGuards(); err != nil {
 		return err
@@ -77,7 +86,7 @@ func (l *Lab) stopBGP(ctx context.Context) error {
 	if err := l.onProvider(ctx, "del"); err != nil {
 		return err
 	}
-	return l.Router().Configure(ctx, fmt.Sprintf("no router bgp %d", RouterASN))
+	return l.StopRouterBGP(ctx)
 }
 
 // onProvider adds or removes the nodes' own addresses on the provider segment, which BGP needs.

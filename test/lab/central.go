@@ -76,13 +76,8 @@ func (l *Lab) startDatabase(ctx context.Context, short, name, schema string, rem
 // well, as in a cluster.
 func (l *Lab) startDatabases(ctx context.Context, z zone, initialized func()) error {
 	g, gctx := errgroup.WithContext(ctx)
-	for name, port := range map[string]int{nbName: nbPort, sbName: sbPort} {
-		// OVN-Kubernetes expects the socket under this name.
-		remotes := []string{"punix:" + l.path(z.netns, "ovn"+name+"_db.sock")}
-		if !l.state.Network.Zones() {
-			remotes = append(remotes, fmt.Sprintf("ptcp:%d:0.0.0.0", port))
-		}
-		g.Go(func() error { return l.startDatabase(gctx, z.netns, name, "ovn/ovn-"+name+".ovsschema", remotes...) })
+	for _, name := range []string{nbName, sbName} {
+		g.Go(func() error { return l.serveDatabase(gctx, z, name) })
 	}
 	if err := g.Wait(); err != nil {
 		return err
@@ -100,6 +95,21 @@ func (l *Lab) startDatabases(ctx context.Context, z zone, initialized func()) er
 		return err
 	}
 	initialized()
+	return l.startNorthd(ctx, z)
+}
+
+// serveDatabase starts a database of a zone, nbName or sbName.
+func (l *Lab) serveDatabase(ctx context.Context, z zone, name string) error {
+	// OVN-Kubernetes expects the socket under this name.
+	remotes := []string{"punix:" + l.path(z.netns, "ovn"+name+"_db.sock")}
+	if !l.state.Network.Zones() {
+		remotes = append(remotes, fmt.Sprintf("ptcp:%d:0.0.0.0", map[string]int{nbName: nbPort, sbName: sbPort}[name]))
+	}
+	return l.startDatabase(ctx, z.netns, name, "ovn/ovn-"+name+".ovsschema", remotes...)
+}
+
+// startNorthd starts ovn-northd of a zone.
+func (l *Lab) startNorthd(ctx context.Context, z zone) error {
 	dir := l.path(z.netns)
 	_, err := proc.Start(ctx, proc.Spec{
 		Name: northdName, Dir: dir, Netns: l.Netns(z.netns), Env: ovsEnv(dir), Nice: controlNice,

@@ -64,13 +64,34 @@ const (
 	SouthboundDB  = sbName
 )
 
-// KillDaemon kills one daemon of a node by SIGKILL. The switch keeps its flows. Restore restarts all.
+// KillDaemon kills one daemon of a node by SIGKILL. The switch keeps its flows. StartDaemon reverts it, and Restore
+// restarts all.
 func (l *Lab) KillDaemon(name, daemon string) error {
 	p, err := proc.Find(l.path(name), daemon)
 	if err != nil {
 		return fmt.Errorf("kill %s of node %s: %w", daemon, name, err)
 	}
 	return p.Kill()
+}
+
+// StartDaemon starts a daemon of a node that KillDaemon has killed.
+func (l *Lab) StartDaemon(ctx context.Context, name, daemon string) error {
+	n, err := l.Node(name)
+	if err != nil {
+		return err
+	}
+	if daemon == OVNController {
+		return l.startController(ctx, n)
+	}
+	return l.startOf(ctx, l.zoneOf(n), daemon)
+}
+
+// startOf starts a database of a zone, or its ovn-northd.
+func (l *Lab) startOf(ctx context.Context, z zone, daemon string) error {
+	if daemon == Northd {
+		return l.startNorthd(ctx, z)
+	}
+	return l.serveDatabase(ctx, z, daemon)
 }
 
 // FreezeDaemon stops one daemon of a node by SIGSTOP, as if it hung: its connections stay open. Restore restarts all.
@@ -314,8 +335,14 @@ func (l *Lab) setMappings(ctx context.Context, n Node, mappings []string) error 
 	return nil
 }
 
-// KillCentral kills a daemon of the central namespace: a database of the cluster, or ovn-northd.
+// KillCentral kills a daemon of the central namespace: a database of the cluster, or ovn-northd. StartCentral reverts
+// it.
 func (l *Lab) KillCentral(daemon string) error { return l.KillDaemon(centralNetns, daemon) }
+
+// StartCentral starts what KillCentral has killed.
+func (l *Lab) StartCentral(ctx context.Context, daemon string) error {
+	return l.startOf(ctx, l.zones()[0], daemon)
+}
 
 // RestoreCentral starts the databases of the cluster and ovn-northd again.
 func (l *Lab) RestoreCentral(ctx context.Context) error {

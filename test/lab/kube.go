@@ -149,10 +149,19 @@ func (l *Lab) KubectlCommand(ctx context.Context, args ...string) (*exec.Cmd, er
 	if err != nil {
 		return nil, err
 	}
-	cmd := cp.KubectlCommand(ctx, args...)
-	wrapped := l.Command(ctx, centralNetns, cmd.Args...)
-	wrapped.Env = cmd.Env
-	return wrapped, nil
+	return l.AdminCommand(ctx, append([]string{cp.Bin().Path("kubectl")}, args...)...)
+}
+
+// AdminCommand returns a command in the central namespace whose environment has the administrator's kubeconfig, such as
+// a plugin of kubectl.
+func (l *Lab) AdminCommand(ctx context.Context, args ...string) (*exec.Cmd, error) {
+	cp, err := l.ControlPlane()
+	if err != nil {
+		return nil, err
+	}
+	cmd := l.Command(ctx, centralNetns, args...)
+	cmd.Env = cp.KubectlCommand(ctx).Env
+	return cmd, nil
 }
 
 // Kubectl runs kubectl and returns its output. `-f -` reads stdin.

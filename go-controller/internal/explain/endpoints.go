@@ -83,7 +83,8 @@ func (p *path) withoutNextHop(from netip.Addr) string {
 
 // addEndpoints adds the endpoints that take connections.
 func (p *path) addEndpoints() {
-	total, taking, nodes := p.countEndpoints()
+	counts, nodes := p.countEndpoints()
+	total, taking := counts.sum()
 	object := strings.Join(slices.Sorted(maps.Keys(nodes)), ", ")
 	selector := labels.Set(p.object.Spec.Selector).String()
 	pods := p.kubectl("get pods -o wide -l", selector)
@@ -96,16 +97,53 @@ func (p *path) addEndpoints() {
 			selector, pods)
 	case taking == 0 && p.lacksPorts():
 		p.broken(LinkEndpoints, "", ReasonNoEndpointPort, fmt.Sprintf("%s, but no EndpointSlice has a port of the Service: "+
-			"no container has the name in targetPort", world.Count(total, "endpoint")),
+			"no container has the name in targetPort", counts.format(familyCount.all)),
 			p.kubectl("get service", p.object.Name, "-o jsonpath={.spec.ports}"))
 	case taking == 0:
-		p.broken(LinkEndpoints, "", ReasonEndpointsNotReady, fmt.Sprintf("%s, and none is ready",
-			world.Count(total, "endpoint")), p.kubectl("describe pods -l", selector))
+		p.broken(LinkEndpoints, "", ReasonEndpointsNotReady, counts.format(familyCount.all)+", and none is ready",
+			p.kubectl("describe pods -l", selector))
 	case c != nil:
 		p.broken(LinkEndpoints, object, c.Reason, c.Message, pods)
 	default:
-		p.addTaking(object, fmt.Sprintf("%d of %s ready", taking, world.Count(total, "endpoint")), nodes)
+		p.addTaking(object, counts.format(familyCount.taken)+" ready", nodes)
 	}
+}
+
+// familyCount is the number of endpoints of an address family, and of those that take connections on at least one port.
+type familyCount struct {
+	family        world.Family
+	total, taking int
+}
+
+func (c familyCount) all(noun string) string { return world.Count(c.total, noun) }
+
+func (c familyCount) taken(noun string) string {
+	return fmt.Sprintf("%d of %s", c.taking, world.Count(c.total, noun))
+}
+
+// endpointCounts are those of the families of the Service's addresses.
+type endpointCounts []familyCount
+
+func (counts endpointCounts) sum() (total, taking int) {
+	for _, c := range counts {
+		total, taking = total+c.total, taking+c.taking
+	}
+	return total, taking
+}
+
+// format returns the text of a count. A Pod with addresses of both families is an endpoint of each of them: the text
+// names the families only if they differ.
+func (counts endpointCounts) format(text func(c familyCount, noun string) string) string {
+	var texts []string
+	same := true
+	for _, c := range counts {
+		texts = append(texts, text(c, c.family.String()+" endpoint"))
+		same = same && c.total == counts[0].total && c.taking == counts[0].taking
+	}
+	if same {
+		return text(counts[0], "endpoint")
+	}
+	return strings.Join(texts, " and ")
 }
 
 // addTaking adds endpoints that take connections, unless their nodes do not work.
@@ -129,33 +167,32 @@ func (p *path) addTaking(object, message string, nodes map[string]bool) {
 	p.add(link)
 }
 
-// countEndpoints returns the number of endpoints, of those that take connections on at least one port, and the nodes
-// of the latter.
-func (p *path) countEndpoints() (total, taking int, nodes map[string]bool) {
+// countEndpoints returns the numbers of endpoints, and the nodes of those that take connections.
+func (p *path) countEndpoints() (counts endpointCounts, nodes map[string]bool) {
 	nodes = map[string]bool{}
-	every, takes := map[netip.Addr]bool{}, map[netip.Addr]bool{}
-	families := map[world.Family]bool{}
-	for _, a := range p.addrs() {
-		families[world.FamilyOf(a)] = true
-	}
-	for _, slice := range p.service.Slices {
-		for i := range slice.Endpoints {
-			if families[slice.Family] {
-				every[slice.Endpoints[i].Addr] = true
+	for _, f := range []world.Family{world.IPv4, world.IPv6} {
+		if !slices.ContainsFunc(p.addrs(), func(a netip.Addr) bool { return world.FamilyOf(a) == f }) {
+			continue
+		}
+		all, taking := map[netip.Addr]bool{}, map[netip.Addr]bool{}
+		for _, slice := range p.service.Slices {
+			for i := range slice.Endpoints {
+				if slice.Family == f {
+					all[slice.Endpoints[i].Addr] = true
+				}
 			}
 		}
-	}
-	for f := range families {
 		for _, port := range p.service.Ports {
 			for addr, e := range plan.Endpoints(p.service, f, port) {
-				takes[addr.Addr()] = true
+				taking[addr.Addr()] = true
 				if e.Node != "" {
 					nodes[e.Node] = true
 				}
 			}
 		}
+		counts = append(counts, familyCount{f, len(all), len(taking)})
 	}
-	return len(every), len(takes), nodes
+	return counts, nodes
 }
 
 // lacksPorts reports whether no EndpointSlice with endpoints has a port of the Service.

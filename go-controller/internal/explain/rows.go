@@ -5,6 +5,7 @@ package explain
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -27,12 +28,8 @@ func (p *path) addRows() {
 		object = "annotations of nodes"
 	}
 	if c := p.verdict(v1alpha1.ReasonDatabaseUnreachable); c != nil {
-		link := Link{Name: LinkRows, Object: object, State: stateOf(c), Reason: c.Reason, Message: c.Message,
-			Command: "kubectl get pods -A -o wide | grep ovnkube   # is the northbound database running?"}
-		if s := p.stoppedOf(northboundNames()...); s != nil {
-			link.Message += "; " + s.String()
-			link.Command = s.command()
-		}
+		link := Link{Name: LinkRows, Object: object, State: stateOf(c), Message: c.Message}
+		p.addUnchangeable(&link, p.stoppedOf)
 		p.add(link)
 		return
 	}
@@ -60,6 +57,21 @@ func (p *path) addRows() {
 	p.add(p.programmed(object))
 }
 
+// addUnchangeable adds why the databases that a message is about can't be changed: the northbound database or, with
+// interconnect, ovn-northd, without which changes never take effect.
+func (p *path) addUnchangeable(link *Link, stopped func(containers ...string) *stopped) {
+	program, containers := "the northbound database", northboundNames()
+	link.Reason = v1alpha1.ReasonDatabaseUnreachable
+	if strings.Contains(link.Message, "ovn-northd") {
+		program, containers, link.Reason = "ovn-northd", northdNames(), ReasonNorthdStopped
+	}
+	link.Command = "kubectl get pods -A -o wide | grep ovnkube   # is " + program + " running?"
+	if s := stopped(containers...); s != nil {
+		link.Message += "; " + s.String()
+		link.Command = s.command()
+	}
+}
+
 // programmed returns the link for rows about which no condition complains.
 func (p *path) programmed(object string) Link {
 	link := Link{Name: LinkRows, Object: object}
@@ -83,11 +95,9 @@ func (p *path) programmed(object string) Link {
 func (p *path) addUnwritable(link *Link) {
 	for _, n := range p.gateways() {
 		if n.Agent != nil && n.Agent.Unwritable != "" {
-			link.State, link.Reason = Warning, v1alpha1.ReasonDatabaseUnreachable
+			link.State = Warning
 			link.Message = fmt.Sprintf("node %s applies no changes: %s; OVN keeps what it has", n.Name, n.Agent.Unwritable)
-			if s := p.stopped(n.Name, northboundNames()...); s != nil {
-				link.Command = s.command()
-			}
+			p.addUnchangeable(link, func(containers ...string) *stopped { return p.stopped(n.Name, containers...) })
 		}
 	}
 }

@@ -1,0 +1,394 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/netip"
+	"os"
+	"os/exec"
+	"strings"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"github.com/onsi/gomega/types"
+
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
+	"github.com/ovnkube-slb/ovnkube-slb/test/lab"
+	"github.com/ovnkube-slb/ovnkube-slb/test/lab/kubelet"
+)
+
+// reachable is the beginning of what explained returns for a Service that nothing keeps from its clients.
+const reachable = "exit 0, reachable yes"
+
+// link is one link of the path that `kubectl slb explain -o json` shows.
+type link struct{ Name, Object, State, Reason, Message string }
+
+func (l link) String() string {
+	return strings.TrimSpace(l.Name+" "+l.Object) + ": " + l.Reason + ": " + l.Message
+}
+
+// explained returns a function that runs `kubectl slb explain` for a Service of namespace default. It returns "exit
+// CODE, reachable ANSWER: LINK OBJECT: REASON: MESSAGE" with the first broken link, or with the links that have a
+// weakness.
+func explained(service string, args ...string) func(context.Context) (string, error) {
+	return func(ctx context.Context) (string, error) {
+		cmd, err := cluster.AdminCommand(ctx, append([]string{plugin, "explain", "default/" + service, "-o", "json"},
+			args...)...)
+		if err != nil {
+			return "", err
+		}
+		out, err := cmd.Output()
+		if exit := (*exec.ExitError)(nil); err != nil && (!errors.As(err, &exit) || len(exit.Stderr) > 0) {
+			return "", fmt.Errorf("kubectl slb explain %s: %w: %s", service, err, exit.Stderr)
+		}
+		var result struct {
+			Reachable   string
+			FirstBroken *link
+			Links       []link
+		}
+		if err := json.Unmarshal(out, &result); err != nil {
+			return "", fmt.Errorf("kubectl slb explain %s: %w: %q", service, err, out)
+		}
+		var shown []string
+		for _, l := range result.Links {
+			if result.FirstBroken == nil && l.State == "warning" {
+				shown = append(shown, l.String())
+			}
+		}
+		if result.FirstBroken != nil {
+			shown = []string{result.FirstBroken.String()}
+		}
+		return fmt.Sprintf("exit %d, reachable %s: %s", cmd.ProcessState.ExitCode(), result.Reachable,
+			strings.Join(shown, "; ")), nil
+	}
+}
+
+// fault is something that keeps clients from a Service, or endangers it, while everything else works.
+type fault struct {
+	// missing returns why the fault does not exist in the cluster under test, or an empty string. Nil means that it does.
+	missing func() string
+	// inject causes the fault, and mend reverts it.
+	inject, mend func(ctx context.Context)
+	// late is the manifest of a Service that is created after the fault, and about which `kubectl slb explain` is asked.
+	// If it is empty, that is Service web, which was reachable before.
+	late string
+	// from adds the client to the question.
+	from bool
+	// link is what the answer names as the first broken link, "LINK OBJECT: REASON: ", and cause a part of its message.
+	answer, link, cause string
+	// client is what the client then gets from Service web. Nil means that the client is not asked.
+	client types.GomegaMatcher
+}
+
+// Answers of `kubectl slb explain`, with their exit codes.
+const (
+	notReachable = "exit 3, reachable no: "
+	notKnown     = "exit 3, reachable unknown: "
+	weak         = reachable + ": "
+)
+
+// gateway is the only gateway of the L2Domain, so that no other gateway makes up for its faults.
+const gateway = "n1"
+
+// fromPod matches the answer of a pod to a client, and noAnswer an error of curl.
+func fromPod() types.GomegaMatcher  { return HavePrefix("pod=web-") }
+func noAnswer() types.GomegaMatcher { return HavePrefix("curl: (") }
+
+// lateService returns the manifest of a Service with the backends of Service web.
+func lateService(annotations, spec string) string {
+	return fmt.Sprintf(`
+apiVersion: v1
+kind: Service
+metadata: {name: late, annotations: {%s}}
+spec:
+  type: LoadBalancer
+  ipFamilyPolicy: PreferDualStack
+  ipFamilies: [IPv4, IPv6]
+  selector: {app: web}
+  ports: [{port: %d, targetPort: 8080}]
+  %s
+`, annotations, httpPort, spec)
+}
+
+// patching returns a function that patches an object.
+func patching(kind, name, patch string) func(context.Context) {
+	return func(ctx context.Context) { kubectl(ctx, "", "patch", kind, name, "--type=merge", "-p", patch) }
+}
+
+// applying returns a function that applies a file of the examples.
+func applying(file string) func(context.Context) {
+	return func(ctx context.Context) { kubectl(ctx, "", "apply", "-f", examples+file) }
+}
+
+// selecting returns a patch of an L2Domain that selects nodes by their host name.
+func selecting(node string) string {
+	return fmt.Sprintf(`{"spec":{"nodeSelectors":[{"matchLabels":{"kubernetes.io/hostname":%q}}]}}`, node)
+}
+
+// must returns a function that does something to the lab.
+func must(do func(ctx context.Context) error) func(context.Context) {
+	return func(ctx context.Context) {
+		GinkgoHelper()
+		Expect(do(ctx)).To(Succeed())
+	}
+}
+
+// diagnose injects a fault, checks what `kubectl slb explain` and the client say, mends the fault, and checks them
+// again.
+func diagnose(ctx context.Context, f fault) {
+	GinkgoHelper()
+	if f.missing != nil {
+		if why := f.missing(); why != "" {
+			Skip(why)
+		}
+	}
+	service, asked := "web", []string{}
+	Eventually(explained(service)).WithContext(ctx).Should(HavePrefix(reachable), "before the fault")
+	if f.from {
+		asked = []string{"--from", cluster.ClientAddresses()[0].String()}
+	}
+	mended := false
+	DeferCleanup(func(ctx SpecContext) {
+		if !mended {
+			f.mend(ctx)
+		}
+	})
+	f.inject(ctx)
+	if f.late != "" {
+		service = "late"
+		kubectl(ctx, f.late, "apply", "-f", "-")
+		DeferCleanup(func(ctx SpecContext) { kubectl(ctx, "", "delete", "service", "late") })
+	}
+	if f.answer == "" {
+		f.answer = notReachable
+	}
+	Eventually(explained(service, asked...)).WithContext(ctx).WithPolling(slow).WithTimeout(90 * time.Second).
+		Should(And(HavePrefix(f.answer), ContainSubstring(f.link), ContainSubstring(here(f.cause))))
+	vips := addresses(ctx, "web")
+	for _, vip := range vips {
+		if f.client != nil {
+			Eventually(get(netip.AddrPortFrom(vip, httpPort))).WithContext(ctx).Should(f.client, "from %s", vip)
+		}
+	}
+
+	mended = true
+	f.mend(ctx)
+	Eventually(explained(service, asked...)).WithContext(ctx).WithPolling(slow).WithTimeout(90*time.Second).
+		Should(And(HavePrefix(reachable), Not(ContainSubstring(f.link))), "after the fault")
+	for _, vip := range append(vips, addresses(ctx, service)...) {
+		Eventually(get(netip.AddrPortFrom(vip, httpPort))).WithContext(ctx).Should(fromPod(), "from %s", vip)
+	}
+}
+
+// slow is the interval of questions that cost a process and a dozen requests to the API server.
+const slow = 300 * time.Millisecond
+
+// addresses returns the addresses in the status of a Service.
+func addresses(ctx context.Context, name string) []netip.Addr {
+	GinkgoHelper()
+	s, err := service(ctx, name)
+	Expect(err).NotTo(HaveOccurred())
+	var addrs []netip.Addr
+	for _, ingress := range s.Status.LoadBalancer.Ingress {
+		addrs = append(addrs, netip.MustParseAddr(ingress.IP))
+	}
+	return addrs
+}
+
+// podsReady sets the readiness of the pods of Deployment web.
+func podsReady(value string) func(context.Context) {
+	return func(ctx context.Context) {
+		kubectl(ctx, "", "annotate", "--overwrite", "pods", "-l", "app=web", kubelet.ReadyAnnotation+value)
+	}
+}
+
+// conflicting adds the addresses 10.50.0.180 and fd00:50::180 to the client, or deletes them.
+func conflicting(verb string) func(context.Context) {
+	return func(ctx context.Context) {
+		GinkgoHelper()
+		for _, a := range []string{"10.50.0.180/32", "fd00:50::180/128"} {
+			args := []string{"ip", "addr", verb, here(a), "dev", "eth0"}
+			if strings.Contains(a, "::") && verb == "add" {
+				args = append(args, "nodad")
+			}
+			_, err := cluster.Exec(ctx, "client", args...)
+			Expect(err).NotTo(HaveOccurred())
+		}
+	}
+}
+
+// switched restarts the controller with service load balancers enabled or disabled.
+func switched(on bool) func(context.Context) {
+	return must(func(ctx context.Context) error {
+		return errors.Join(cluster.StopController(ctx),
+			cluster.StartController(ctx, controller, fmt.Sprintf("--enable-service-load-balancers=%t", on)))
+	})
+}
+
+func needsLAN() string {
+	if !onLAN() {
+		return "only segments behind br-ex have flows of OVN-Kubernetes"
+	}
+	return ""
+}
+
+func needsOwnBridge() string {
+	if onLAN() {
+		return "br-ex without its mapping would cut the nodes off"
+	}
+	return ""
+}
+
+var _ = Describe("kubectl slb explain", Ordered, ContinueOnFailure, func() {
+	BeforeAll(func(ctx SpecContext) {
+		if !onLAN() && !cluster.Network().Zones() {
+			Expect(cluster.StartGuards(ctx, controller)).To(Succeed())
+			DeferCleanup(func() { Expect(cluster.KillGuards()).To(Succeed()) })
+		}
+		kubectl(ctx, "", "apply", "-f", examples+"l2domain.yaml")
+		patching("l2domain", "provider", selecting(gateway))(ctx)
+		DeferCleanup(removeExamples)
+		kubectl(ctx, "", "apply", "-f", examples)
+		awaitAnnounced(ctx, "web")
+		awaitBackends(ctx)
+		for _, vip := range addresses(ctx, "web") {
+			Eventually(get(netip.AddrPortFrom(vip, httpPort))).WithContext(ctx).Should(fromPod())
+		}
+	})
+
+	DescribeTable("names the cause of", func(ctx SpecContext, f fault) { diagnose(ctx, f) },
+		Entry("no pool", fault{late: lateService("", ""),
+			inject: func(ctx context.Context) { kubectl(ctx, "", "delete", "ippool", "public") }, mend: applying("pool.yaml"),
+			link: "pool: NoPool: ", cause: "there is no IPAddressPool", client: fromPod()}),
+		Entry("a pool without free addresses", fault{late: lateService("", ""),
+			inject: patching("ippool", "public", `{"spec":{"addresses":["10.50.0.100","fd00:50::100"]}}`),
+			mend:   applying("pool.yaml"),
+			link:   "pool public: PoolExhausted: ", cause: `pool "public"`, client: fromPod()}),
+		Entry("a quota", fault{late: lateService("", ""),
+			inject: patching("ippool", "public", `{"spec":{"quotaPerNamespace":2}}`),
+			mend:   patching("ippool", "public", `{"spec":{"quotaPerNamespace":null}}`),
+			link:   "pool public: QuotaExceeded: ", cause: `namespace "default" has 2 addresses`, client: fromPod()}),
+		Entry("a fenced namespace", fault{late: lateService("", ""),
+			inject: patching("ippool", "public", `{"spec":{"serviceAllocation":{"namespaces":["bank"]}}}`),
+			mend:   patching("ippool", "public", `{"spec":{"serviceAllocation":null}}`),
+			link:   "pool: NotAdmitted: ", cause: `pool "public" does not serve namespace "default"`, client: fromPod()}),
+		Entry("a class of another controller", fault{late: lateService("", "loadBalancerClass: example.com/other"),
+			inject: func(context.Context) {},
+			mend: func(ctx context.Context) {
+				kubectl(ctx, lateService("", ""), "replace", "--force", "-f", "-")
+			},
+			link: "service default/late: OtherClass: ", cause: "example.com/other", client: fromPod()}),
+		Entry("service load balancers that are switched off", fault{late: lateService("", ""),
+			inject: switched(false), mend: switched(true),
+			link: "pool: DisabledByMode: ", cause: "--enable-service-load-balancers"}),
+		Entry("a pool without an L2Domain", fault{
+			late: lateService(v1alpha1.AnnotationAddressPool+": lonely", ""),
+			inject: func(ctx context.Context) {
+				kubectl(ctx, lonelyPool, "apply", "-f", "-")
+				DeferCleanup(func(ctx SpecContext) {
+					applying("l2domain.yaml")(ctx)
+					kubectl(ctx, "", "delete", "ippool", "lonely")
+				})
+			},
+			mend: patching("l2domain", "provider", `{"spec":{"ipAddressPools":["public","lonely"]}}`),
+			link: "domain: NoDomain: ", cause: `no L2Domain has pool "lonely"`, client: fromPod()}),
+		Entry("an address that another host has", fault{
+			late:   lateService(v1alpha1.AnnotationLoadBalancerIPs+`: "10.50.0.180,fd00:50::180"`, ""),
+			inject: conflicting("add"), mend: conflicting("del"),
+			link: "address ", cause: "10.50.0.180: used outside of the cluster by MAC ", client: fromPod()}),
+		Entry("no eligible gateway", fault{
+			inject: patching("l2domain", "provider", selecting("none")),
+			mend:   patching("l2domain", "provider", selecting(gateway)),
+			link:   "gateway provider: NoGateway: ", cause: "no node is selected", client: noAnswer()}),
+		Entry("a missing bridge mapping", fault{missing: needsOwnBridge,
+			inject: must(func(ctx context.Context) error { return cluster.Unmap(ctx, gateway, "provider") }),
+			mend:   must(func(ctx context.Context) error { return cluster.Remap(ctx, gateway) }),
+			link:   "gateway provider: NotAttached: ",
+			cause:  `ovn-bridge-mappings of node "n1" are`, client: noAnswer()}),
+		Entry("a gateway that is excluded, and the only one", fault{
+			inject: must(func(ctx context.Context) error { return cluster.Drain(ctx, gateway) }),
+			mend:   must(func(ctx context.Context) error { return cluster.Undrain(ctx, gateway) }),
+			answer: weak, link: "gateway n1: Draining: ", cause: "node.kubernetes.io/exclude-from-external-load-balancers",
+			client: fromPod()}),
+		Entry("an uplink that is down", fault{
+			inject: must(func(ctx context.Context) error { return cluster.UplinkDown(ctx, gateway) }),
+			mend:   must(func(ctx context.Context) error { return cluster.LinkUp(ctx, gateway) }),
+			link:   "gateway n1: Faulty: ", cause: "no carrier on ", client: noAnswer()}),
+		Entry("a stale flow on br-ex", fault{missing: needsLAN,
+			inject: must(func(ctx context.Context) error {
+				return errors.Join(cluster.KillOVNKube(), cluster.KeepRequests(ctx, gateway, addresses(ctx, "web")[0]))
+			}),
+			mend: must(func(ctx context.Context) error { return cluster.RestartOVNKube(ctx) }),
+			link: "gateway n1: StaleFlow: ", cause: "10.50.0.100"}),
+		Entry("ovn-controller that is stopped", fault{
+			inject: must(func(context.Context) error { return cluster.KillDaemon(gateway, lab.OVNController) }),
+			mend:   must(func(ctx context.Context) error { return cluster.StartDaemon(ctx, gateway, lab.OVNController) }),
+			link:   "gateway n1: Faulty: ", cause: "ovn-controller is not running"}),
+		Entry("a northbound database that is down", databaseDown()),
+		Entry("ovn-northd that is stopped", northdStopped()),
+		Entry("no endpoints", fault{
+			inject: patching("service", "web", `{"spec":{"selector":{"app":"none"}}}`),
+			mend:   patching("service", "web", `{"spec":{"selector":{"app":"web"}}}`),
+			link:   "endpoints: NoEndpoints: ", cause: "app=none", client: noAnswer()}),
+		Entry("endpoints that are not ready", fault{inject: podsReady("=false"), mend: podsReady("-"),
+			link: "endpoints: EndpointsNotReady: ", cause: "6 endpoints, and none is ready", client: noAnswer()}),
+		Entry("source ranges", fault{from: true,
+			inject: patching("service", "web", `{"spec":{"loadBalancerSourceRanges":["192.0.2.0/24"]}}`),
+			mend:   patching("service", "web", `{"spec":{"loadBalancerSourceRanges":null}}`),
+			link:   ": ClientNotAdmitted: ", cause: "192.0.2.0/24", client: noAnswer()}),
+	)
+})
+
+// databaseDown is the loss of the northbound database that programs the gateway. What OVN has it keeps, so the answer is
+// unknown. With interconnect that shows only once a change waits for the database.
+func databaseDown() fault {
+	f := fault{answer: notKnown, link: "rows OVN: DatabaseUnreachable: ", client: fromPod()}
+	if os.Getenv("E2E_MODE") != lab.Interconnect {
+		f.cause = "not connected to OVN's databases"
+		f.inject = must(func(context.Context) error { return cluster.KillCentral(lab.NorthboundDB) })
+		f.mend = must(func(ctx context.Context) error { return cluster.StartCentral(ctx, lab.NorthboundDB) })
+		return f
+	}
+	f.cause = "node n1, its active gateway, has not applied the latest change: "
+	return f.inZone(lab.NorthboundDB)
+}
+
+// northdStopped is the loss of ovn-northd, which shows only once a change waits for it.
+func northdStopped() fault {
+	if os.Getenv("E2E_MODE") != lab.Interconnect {
+		return fault{link: "gateway provider: NoActiveGateway: ", cause: "ovn-northd may not have translated its rows",
+			client: fromPod(), late: lateService("", ""),
+			inject: must(func(context.Context) error { return cluster.KillCentral(lab.Northd) }),
+			mend:   must(func(ctx context.Context) error { return cluster.StartCentral(ctx, lab.Northd) })}
+	}
+	f := fault{answer: notKnown, link: "rows OVN: NorthdStopped: ", cause: "ovn-northd is not running", client: fromPod()}
+	return f.inZone(lab.Northd)
+}
+
+// inZone returns the fault that a daemon of the gateway's zone is killed while the Service changes.
+func (f fault) inZone(daemon string) fault {
+	f.inject = func(ctx context.Context) {
+		GinkgoHelper()
+		Expect(cluster.KillDaemon(gateway, daemon)).To(Succeed())
+		patching("service", "web", `{"spec":{"sessionAffinity":"ClientIP"}}`)(ctx)
+	}
+	f.mend = func(ctx context.Context) {
+		GinkgoHelper()
+		Expect(cluster.StartDaemon(ctx, gateway, daemon)).To(Succeed())
+		patching("service", "web", `{"spec":{"sessionAffinity":"None"}}`)(ctx)
+	}
+	return f
+}
+
+// lonelyPool is a pool of no L2Domain.
+const lonelyPool = `
+apiVersion: slb.k8s.ovn.org/v1alpha1
+kind: IPAddressPool
+metadata: {name: lonely}
+spec: {autoAssign: false, addresses: [10.50.0.210, "fd00:50::210"]}
+`
