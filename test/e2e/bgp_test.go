@@ -73,25 +73,30 @@ func podAddresses(ctx context.Context, app string) [2][]netip.AddrPort {
 	return out
 }
 
-var _ = Describe("Addresses advertised by BGP", Ordered, func() {
-	BeforeAll(func(ctx SpecContext) {
-		stop, err := cluster.SpeakBGP(ctx, root+"/dist/manifests/components/bgp/rbac.yaml", controller)
-		Expect(err).NotTo(HaveOccurred())
-		DeferCleanup(func(ctx SpecContext) { Expect(stop(ctx)).To(Succeed()) })
-		manifest, err := os.ReadFile("testdata/bgp.yaml")
-		Expect(err).NotTo(HaveOccurred())
-		router := "peerAddress: " + cluster.BGPSegment().Host(1)[0].Addr().String()
-		objects := strings.ReplaceAll(string(manifest), "peerAddress: 10.50.0.1", router)
-		Expect(objects).To(ContainSubstring(router))
-		kubectl(ctx, objects, "apply", "-f", "-")
-		DeferCleanup(func(ctx SpecContext) {
-			kubectl(ctx, objects, "delete", "--wait", "-f", "-")
-			kubectl(ctx, "", "delete", "bgpnodestatuses", "--all")
-			awaitRemoved(ctx)
-		})
-		kubectl(ctx, "", "rollout", "status", "deployment/told", "--timeout=30s")
-		Eventually(ready("bgppeer", "tor")).WithContext(ctx).Should(HavePrefix("True Ready: established session on 3 nodes"))
+// startTold starts BGP on the nodes and the router, and applies testdata/bgp.yaml. It returns when all sessions are
+// established. The caller is BeforeAll of an ordered container.
+func startTold(ctx context.Context) {
+	GinkgoHelper()
+	stop, err := cluster.SpeakBGP(ctx, root+"/dist/manifests/components/bgp/rbac.yaml", controller)
+	Expect(err).NotTo(HaveOccurred())
+	DeferCleanup(func(ctx SpecContext) { Expect(stop(ctx)).To(Succeed()) })
+	manifest, err := os.ReadFile("testdata/bgp.yaml")
+	Expect(err).NotTo(HaveOccurred())
+	router := "peerAddress: " + cluster.BGPSegment().Host(1)[0].Addr().String()
+	objects := strings.ReplaceAll(string(manifest), "peerAddress: 10.50.0.1", router)
+	Expect(objects).To(ContainSubstring(router))
+	kubectl(ctx, objects, "apply", "-f", "-")
+	DeferCleanup(func(ctx SpecContext) {
+		kubectl(ctx, objects, "delete", "--wait", "-f", "-")
+		kubectl(ctx, "", "delete", "bgpnodestatuses", "--all")
+		awaitRemoved(ctx)
 	})
+	kubectl(ctx, "", "rollout", "status", "deployment/told", "--timeout=30s")
+	Eventually(ready("bgppeer", "tor")).WithContext(ctx).Should(HavePrefix("True Ready: established session on 3 nodes"))
+}
+
+var _ = Describe("Addresses advertised by BGP", Ordered, func() {
+	BeforeAll(func(ctx SpecContext) { startTold(ctx) })
 
 	It("are reachable through all nodes, and through the remaining ones while a node drains", Label(withoutLayer2),
 		func(ctx SpecContext) {

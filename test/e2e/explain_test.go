@@ -344,8 +344,8 @@ var _ = Describe("kubectl slb explain", Ordered, ContinueOnFailure, func() {
 	)
 })
 
-// databaseDown is the loss of the northbound database that programs the gateway. What OVN has it keeps, so the answer is
-// unknown. With interconnect that shows only once a change waits for the database.
+// databaseDown is the loss of the northbound database that programs the gateway. OVN keeps what it has, so the answer
+// is unknown. With interconnect that shows only once a change waits for the database.
 func databaseDown() fault {
 	f := fault{answer: notKnown, link: "rows OVN: DatabaseUnreachable: ", client: fromPod()}
 	if os.Getenv("E2E_MODE") != lab.Interconnect {

@@ -61,17 +61,20 @@ func (l *Lab) SpeakBGP(ctx context.Context, rights, program string, flags ...str
 	}, nil
 }
 
-// StartRouterBGP configures the router to accept sessions of the nodes, which StopRouterBGP reverts.
-func (l *Lab) StartRouterBGP(ctx context.Context) error {
+// StartRouterBGP configures the router to accept sessions of the nodes. The lines, in the syntax of frr.conf, follow
+// those of the peer group "nodes". StopRouterBGP reverts it.
+func (l *Lab) StartRouterBGP(ctx context.Context, lines ...string) error {
 	segment := l.BGPSegment().Subnets
-	return l.Router().Configure(ctx,
-		fmt.Sprintf("router bgp %d", RouterASN), " bgp router-id "+hosts(segment, routerHost)[0].Addr().String(),
+	return l.Router().Configure(ctx, slices.Concat([]string{
+		fmt.Sprintf("router bgp %d", RouterASN), " bgp router-id " + hosts(segment, routerHost)[0].Addr().String(),
 		" no bgp ebgp-requires-policy", " bgp graceful-restart",
 		" bgp bestpath as-path multipath-relax", " neighbor nodes peer-group",
 		fmt.Sprintf(" neighbor nodes remote-as %d", NodeASN), " neighbor nodes bfd 5 300 300",
-		" bgp listen range "+segment[0].String()+" peer-group nodes", " address-family ipv4 unicast", "  maximum-paths 64",
-		" exit-address-family",
-		" address-family ipv6 unicast", "  neighbor nodes activate", "  maximum-paths 64", " exit-address-family")
+	}, lines, []string{
+		" bgp listen range " + segment[0].String() + " peer-group nodes", " address-family ipv4 unicast",
+		"  maximum-paths 64", " exit-address-family",
+		" address-family ipv6 unicast", "  neighbor nodes activate", "  maximum-paths 64", " exit-address-family",
+	})...)
 }
 
 // StopRouterBGP removes BGP from the router: it withdraws all routes and refuses connections.
