@@ -183,6 +183,9 @@ func (v *Builder) announced(s *world.Service) *kube.Verdict {
 	case got.Plan == nil:
 		return nil
 	case v.World.ApplyErrors[s.Key] != "":
+		if silent := v.silentZone(want.VIPs); silent != nil { // It is why; OVN keeps what it has.
+			return silent
+		}
 		return not(v1alpha1.ReasonDataplaneError, "%s; retrying", v.World.ApplyErrors[s.Key])
 	case !v.appliedByZones(s.Key, want.VIPs):
 		return v.silentZone(want.VIPs)

@@ -79,6 +79,14 @@ func TestStatusWaitsForTheZoneOfTheGateway(t *testing.T) {
 		t.Fatalf("its zone can't be changed: %+v", got)
 	}
 	got = status(func(w *world.Snapshot) {
+		w.ApplyErrors = map[world.Key]string{web: "address 10.50.0.100: not connected"}
+		w.Nodes[1].Agent = &world.ZoneAgent{Unwritable: "no database"}
+	})
+	if got == nil || got.Announced == nil || got.Announced.Status != metav1.ConditionUnknown ||
+		got.Announced.Reason != v1alpha1.ReasonDatabaseUnreachable {
+		t.Fatalf("a change failed because its zone can't be changed: %+v", got)
+	}
+	got = status(func(w *world.Snapshot) {
 		w.Applied = map[world.Key][]netip.Addr{web: {netip.MustParseAddr("10.50.0.100")}}
 		w.ShardStates[world.ShardID{Domain: "lan"}] = world.ShardState{Active: "chassis-2", Rivals: []string{"chassis-3"}}
 	})
