@@ -85,7 +85,8 @@ func (l *Lab) contained(short string, args ...string) []string {
 // startOVNKube installs OVN-Kubernetes in a cluster whose API server and Open vSwitch instances run. It returns when
 // the gateways of all nodes work.
 func (l *Lab) startOVNKube(ctx context.Context, p *progress) error {
-	if _, err := l.Kubectl(ctx, "", "apply", "--server-side", "-f", l.state.Network.CRDs); err != nil {
+	crds := l.state.Network.CRDs + string(filepath.Separator) // It may be a symbolic link.
+	if _, err := l.Kubectl(ctx, "", "apply", "--server-side", "-f", crds); err != nil {
 		return fmt.Errorf("CRDs of OVN-Kubernetes: %w", err)
 	}
 	for _, namespace := range []string{productNamespace, hostNetworkNamespace} {
