@@ -21,11 +21,8 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
 )
 
-// leader returns the Lease of the leading controller (dist/manifests/controller).
-func leader() world.Key { return world.Key{Namespace: "ovn-kubernetes", Name: "ovnkube-slb"} }
-
-// ovnNamespaces are the namespaces of OVN-Kubernetes' Pods, in its own manifests and on OpenShift.
-func ovnNamespaces() []string { return []string{"ovn-kubernetes", "openshift-ovn-kubernetes"} }
+// leaderName is the name of the Lease of the leading controller (dist/manifests/controller).
+const leaderName = "ovnkube-slb"
 
 // loader reads the objects of a cluster.
 type loader struct {
@@ -61,8 +58,10 @@ func (c *clients) load(ctx context.Context, service *world.Key) (*objects.Object
 	g.Go(func() error {
 		return list(ctx, l, "leases", c.core.CoordinationV1().Leases(v1alpha1.GuardsNamespace).List, &l.out.Leases)
 	})
-	g.Go(func() error { return l.loadLeader(ctx) })
-	for _, namespace := range ovnNamespaces() {
+	for _, namespace := range objects.Homes() {
+		g.Go(func() error { return l.loadLeader(ctx, namespace) })
+	}
+	for _, namespace := range objects.OVNNamespaces() {
 		g.Go(func() error { return list(ctx, l, "pods", c.core.CoreV1().Pods(namespace).List, &l.out.Pods) })
 	}
 	if err := g.Wait(); err != nil {
@@ -117,20 +116,23 @@ func (l *loader) loadService(ctx context.Context, key world.Key) error {
 	}, &l.out.Slices)
 }
 
-// loadLeader reads the Lease of the leading controller, which need not exist.
-func (l *loader) loadLeader(ctx context.Context) error {
-	lease, err := l.core.CoordinationV1().Leases(leader().Namespace).Get(ctx, leader().Name, metav1.GetOptions{})
+// loadLeader reads the Lease of the leading controller in a namespace, which need not exist. The one that was renewed
+// last counts.
+func (l *loader) loadLeader(ctx context.Context, namespace string) error {
+	lease, err := l.core.CoordinationV1().Leases(namespace).Get(ctx, leaderName, metav1.GetOptions{})
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	switch {
 	case apierrors.IsNotFound(err):
 		return nil
 	case apierrors.IsForbidden(err):
-		l.mu.Lock()
-		defer l.mu.Unlock()
 		l.out.Unread = append(l.out.Unread, "leases")
 		return nil
 	case err != nil:
-		return fmt.Errorf("get Lease %s: %w", leader(), err)
+		return fmt.Errorf("get Lease %s/%s: %w", namespace, leaderName, err)
 	}
-	l.out.Leader = lease
+	if was := l.out.Leader; was == nil || was.Spec.RenewTime.Before(lease.Spec.RenewTime) {
+		l.out.Leader = lease
+	}
 	return nil
 }

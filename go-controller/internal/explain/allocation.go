@@ -43,7 +43,7 @@ func (p *path) addService() bool {
 	case p.allocated == nil:
 		p.broken(LinkService, name, ReasonNotProcessed, "no controller has written condition "+v1alpha1.ConditionAllocated+
 			": is one running, and does it serve Services without a class (--require-load-balancer-class)?",
-			"kubectl -n ovn-kubernetes get lease ovnkube-slb")
+			"kubectl -n "+p.objects.Home()+" get lease ovnkube-slb")
 	case len(p.service.Problems) > 0 && p.allocated.Status != metav1.ConditionTrue:
 		p.broken(LinkService, name, p.allocated.Reason, p.allocated.Message, p.kubectl("edit service", s.Name))
 	default:

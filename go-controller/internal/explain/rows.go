@@ -51,7 +51,7 @@ func (p *path) addRows() {
 	}
 	if c := p.verdict(v1alpha1.ReasonNodeSilent); c != nil && p.hasAgents() {
 		p.add(Link{Name: LinkRows, Object: object, State: stateOf(c), Reason: c.Reason, Message: c.Message,
-			Command: "kubectl -n ovn-kubernetes get pods -o wide -l app.kubernetes.io/name=ovnkube-slb-node"})
+			Command: "kubectl -n " + p.objects.Home() + " get pods -o wide -l app.kubernetes.io/name=ovnkube-slb-node"})
 		return
 	}
 	p.add(p.programmed(object))
@@ -124,7 +124,7 @@ func (p *path) mendRows(reason string) string {
 	case v1alpha1.ReasonMisplacedFlow:
 		return "ovn-appctl -t ovn-northd inc-engine/recompute   # docs/architecture.md, Failure modes"
 	}
-	return "kubectl -n ovn-kubernetes logs -l app.kubernetes.io/name=ovnkube-slb --tail=100"
+	return "kubectl -n " + p.objects.Home() + " logs -l app.kubernetes.io/name=ovnkube-slb --tail=100"
 }
 
 // gateways returns the active gateways of the addresses.

@@ -42,6 +42,31 @@ type Objects struct {
 	Unread []string
 }
 
+// The namespaces of dist/manifests: that of OVN-Kubernetes' own manifests, and ours on OpenShift, where the Pods of
+// OVN-Kubernetes are in another one.
+const (
+	defaultHome   = "ovn-kubernetes"
+	openShiftHome = "ovnkube-slb"
+	openShiftPods = "openshift-ovn-kubernetes"
+)
+
+// Homes returns the namespaces in which controllers may run.
+func Homes() []string { return []string{defaultHome, openShiftHome} }
+
+// OVNNamespaces returns the namespaces in which the Pods of OVN-Kubernetes may be.
+func OVNNamespaces() []string { return []string{defaultHome, openShiftPods} }
+
+// Home returns the namespace of the controller, or that of dist/manifests while none leads.
+func (o *Objects) Home() string {
+	switch {
+	case o.Leader != nil:
+		return o.Leader.Namespace
+	case slices.ContainsFunc(o.Pods, func(p *corev1.Pod) bool { return p.Namespace == openShiftPods }):
+		return openShiftHome
+	}
+	return defaultHome
+}
+
 // Service returns a Service; nil if there is none.
 func (o *Objects) Service(key world.Key) *corev1.Service {
 	for _, s := range o.Services {
