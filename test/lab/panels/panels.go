@@ -5,7 +5,6 @@ package panels
 
 import (
 	"bytes"
-	"cmp"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -116,21 +115,21 @@ func (d *Dashboard) Draw(start time.Time, results [][][]Series) ([]byte, error) 
 func (p *Panel) plot(start time.Time, results [][]Series) (*plot.Plot, error) {
 	out := plot.New()
 	out.Title.Text = p.Title
-	if unit := units[p.FieldConfig.Defaults.Unit]; unit.suffix != "" {
-		out.Title.Text += " (" + unit.suffix + ")"
+	suffix, divisor := unit(p.FieldConfig.Defaults.Unit)
+	if suffix != "" {
+		out.Title.Text += " (" + suffix + ")"
 	}
 	out.X.Label.Text = "seconds"
 	out.Y.Min = 0
 	out.Legend.Top, out.Legend.Left = true, true
 	out.Legend.TextStyle.Font.Size = vg.Points(8)
-	factor := cmp.Or(units[p.FieldConfig.Defaults.Unit].factor, 1)
 	named := 0
 	for i, t := range p.Targets {
 		slices.SortFunc(results[i], func(a, b Series) int { return strings.Compare(t.name(a), t.name(b)) })
 		for _, s := range results[i] {
 			points := make(plotter.XYs, len(s.Points))
 			for k, at := range s.Points {
-				points[k] = plotter.XY{X: at.At.Sub(start).Seconds(), Y: at.Value / factor}
+				points[k] = plotter.XY{X: at.At.Sub(start).Seconds(), Y: at.Value / divisor}
 			}
 			line, err := plotter.NewLine(points)
 			if err != nil {
@@ -151,12 +150,19 @@ func (p *Panel) plot(start time.Time, results [][]Series) (*plot.Plot, error) {
 	return out, nil
 }
 
-// units are Grafana's units as text, and what to divide values by.
-var units = map[string]struct {
-	suffix string
-	factor float64
-}{
-	"bytes": {"MB", 1e6}, "ops": {"per second", 1}, "percentunit": {"%", 0.01}, "s": {"s", 1},
+// unit returns Grafana's unit as text, and what to divide values by.
+func unit(grafana string) (suffix string, divisor float64) {
+	switch grafana {
+	case "bytes":
+		return "MB", 1e6
+	case "ops":
+		return "per second", 1
+	case "percentunit":
+		return "%", 0.01
+	case "s":
+		return "s", 1
+	}
+	return "", 1
 }
 
 var label = regexp.MustCompile(`{{\s*(\w+)\s*}}`)
