@@ -77,8 +77,8 @@ e2e-ovnkube-lan: controlplane
 e2e-ovnkube-shared: controlplane
 	$(call E2E_ON,ovnkube,central,shared,lan)
 
-# The features on a network in a mode, with gateways in a mode, on a segment; those that match FOCUS.
-E2E_ON = E2E_TARGET=$(1) E2E_MODE=$(2) E2E_GATEWAY=$(3) E2E_SEGMENT=$(4) SLB_BIN=$(CURDIR)/$(BIN) go test -count=1 -timeout 40m $(ROOT) ./test/e2e $(if $(FOCUS),-ginkgo.focus='$(FOCUS)')
+# The features on a network in a mode, with gateways in a mode, on a segment; those that match FOCUS and not SKIP.
+E2E_ON = E2E_TARGET=$(1) E2E_MODE=$(2) E2E_GATEWAY=$(3) E2E_SEGMENT=$(4) SLB_BIN=$(CURDIR)/$(BIN) go test -count=1 -timeout 40m $(ROOT) ./test/e2e $(if $(FOCUS),-ginkgo.focus='$(FOCUS)') $(if $(SKIP),-ginkgo.skip='$(SKIP)')
 
 golden: ## rewrite the goldens from what the code says now; read the diff before you commit it
 	go test ./go-controller/internal/{bfd,bgp,explain,ipam,place,plan,preview,sdn,ovn/rows} -run Golden -update
