@@ -87,12 +87,12 @@ func (p *path) addPool() bool {
 			"   # existing: " + names(p.objects.Pools)
 	case v1alpha1.ReasonNotAdmitted, v1alpha1.ReasonPoolInvalid, v1alpha1.ReasonQuotaExceeded:
 		pool = p.servingPool()
-		command = "kubectl edit ipaddresspool " + pool
+		command = "kubectl edit ipaddresspools.slb.k8s.ovn.org " + pool
 	case v1alpha1.ReasonPoolDisabled:
-		command = "kubectl patch ipaddresspool " + pool + ` --type=merge -p '{"spec":{"disabled":false}}'`
+		command = "kubectl patch ipaddresspools.slb.k8s.ovn.org " + pool + ` --type=merge -p '{"spec":{"disabled":false}}'`
 	case v1alpha1.ReasonPoolExhausted, v1alpha1.ReasonFamilyUnavailable:
 		pool = p.servingPool()
-		command = "kubectl patch ipaddresspool " + pool +
+		command = "kubectl patch ipaddresspools.slb.k8s.ovn.org " + pool +
 			` --type=json -p '[{"op":"add","path":"/spec/addresses/-","value":"RANGE"}]'`
 	case v1alpha1.ReasonDisabledByMode:
 		command = enable(message)
@@ -135,13 +135,13 @@ func (p *path) noPool() (reason, message, command string) {
 		whys = append(whys, why)
 	}
 	if len(whys) == 0 {
-		return v1alpha1.ReasonNoPool, p.allocated.Message, "kubectl get ipaddresspools"
+		return v1alpha1.ReasonNoPool, p.allocated.Message, "kubectl get ipaddresspools.slb.k8s.ovn.org"
 	}
 	if reason == "" || len(whys) > 1 {
 		reason = v1alpha1.ReasonNoPool
 	}
 	slices.Sort(whys)
-	command = "kubectl edit ipaddresspool " + first
+	command = "kubectl edit ipaddresspools.slb.k8s.ovn.org " + first
 	if pool := objects.Named(p.objects.Pools, first); len(whys) == 1 && pool.Spec.AutoAssign != nil &&
 		!*pool.Spec.AutoAssign {
 		command = p.kubectl("annotate service", p.object.Name, v1alpha1.AnnotationAddressPool+"="+first)

@@ -99,13 +99,13 @@ func (p *path) noSpeaker(a netip.Addr) (reason, message, command string) {
 	return v1alpha1.ReasonNoNodes, fmt.Sprintf("no node can advertise %s: check the nodeSelectors and peers of "+
 			"BGPPeers and "+
 			"BGPAdvertisements, address families, and (externalTrafficPolicy: Local) the nodes of endpoints", a),
-		"kubectl describe bgppeers,bgpadvertisements"
+		"kubectl describe bgppeers.slb.k8s.ovn.org,bgpadvertisements.slb.k8s.ovn.org"
 }
 
 // down explains why nodes have no session: the first session that reports an error.
 func (p *path) down(nodes []string) Link {
 	link := Link{Name: LinkBGP, Object: nodes[0], Reason: v1alpha1.ReasonNoSession, Message: "node " + nodes[0] +
-		" reports no session (ovnkube-slb node --enable-bgp)", Command: "kubectl describe bgppeers"}
+		" reports no session (ovnkube-slb node --enable-bgp)", Command: "kubectl describe bgppeers.slb.k8s.ovn.org"}
 	for _, name := range nodes {
 		status := objects.Named(p.objects.NodeStatuses, name)
 		if status == nil {
@@ -135,13 +135,13 @@ func (p *path) sessionCause(s *v1alpha1.BGPSession) (reason, cause, command stri
 	text := strings.ToLower(s.LastError)
 	switch {
 	case strings.Contains(text, "same password"):
-		command = "kubectl edit bgppeer " + s.Peer + "   # spec.password"
+		command = "kubectl edit bgppeers.slb.k8s.ovn.org " + s.Peer + "   # spec.password"
 		if peer != nil && peer.Spec.PasswordSecret != nil {
 			command = "kubectl -n " + v1alpha1.PasswordsNamespace + " edit secret " + peer.Spec.PasswordSecret.Name
 		}
 		return ReasonWrongPassword, "the peer does not answer, as with a wrong password: " + s.LastError, command
 	case strings.Contains(text, "as number"), strings.Contains(text, "bad peer as"):
-		return ReasonWrongASN, "the AS numbers differ: " + s.LastError, "kubectl edit bgppeer " + s.Peer +
+		return ReasonWrongASN, "the AS numbers differ: " + s.LastError, "kubectl edit bgppeers.slb.k8s.ovn.org " + s.Peer +
 			"   # spec.myASN, spec.peerASN"
 	case s.LastError == "":
 		return v1alpha1.ReasonNoSession, "the session is " + string(s.State), "kubectl slb bgp"
