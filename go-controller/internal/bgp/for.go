@@ -57,7 +57,7 @@ func neighbor(p *world.Peer, n *world.Node) Neighbor {
 		Hold: p.Hold, Keepalive: p.Keepalive, Connect: p.Connect,
 		RouterID: RouterID(p, n), Password: p.Password,
 		TTL: p.TTL, SecurityHops: p.SecurityHops, GracefulRestart: p.GracefulRestart,
-		IPv4: carries(p, world.IPv4), IPv6: carries(p, world.IPv6),
+		IPv4: Carries(p, world.IPv4), IPv6: Carries(p, world.IPv6),
 	}
 }
 
@@ -71,9 +71,9 @@ func dynamic(p *world.Peer) DynamicASN {
 	return ExternalASN
 }
 
-// carries reports whether a session carries routes of a family: that of the peer's address, or both if the session is
+// Carries reports whether a session carries routes of a family: that of the peer's address, or both if the session is
 // dual-stack or the peer has no configured address.
-func carries(p *world.Peer, f world.Family) bool {
+func Carries(p *world.Peer, f world.Family) bool {
 	return p.DualStack || !p.Addr.IsValid() || world.FamilyOf(p.Addr) == f
 }
 

@@ -140,7 +140,7 @@ func (r *Survey) work(ads []*world.Advertisement, f world.Family, local []string
 		should, does := false, false
 		for _, p := range r.peersOf(n) {
 			_, hop := nextHop(p, n, unspecified(f))
-			advertised := carries(p, f) && slices.ContainsFunc(ads, func(ad *world.Advertisement) bool {
+			advertised := Carries(p, f) && slices.ContainsFunc(ads, func(ad *world.Advertisement) bool {
 				return on(ad.Nodes, n.Name) && advertises(ad, p.Name) && (ad.ByGateway || hop &&
 					(local == nil || on(local, n.Name)))
 			})

@@ -10,6 +10,7 @@ import (
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/bgp"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube/objects"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
 )
 
@@ -84,6 +85,16 @@ func (p *path) addRoute(a netip.Addr, r *bgp.Advertisers) {
 
 // noSpeaker explains why no node could advertise an address.
 func (p *path) noSpeaker(a netip.Addr) (reason, message, command string) {
+	family := world.FamilyOf(a)
+	carries := func(peer *world.Peer) bool { return bgp.Carries(peer, family) }
+	if len(p.world.Peers) > 0 && !slices.ContainsFunc(p.world.Peers, carries) {
+		peer := p.world.Peers[0]
+		return v1alpha1.ReasonNoNodes, fmt.Sprintf("no session carries %s routes, so no node can advertise %s: BGPPeer %s has "+
+				"the address %s, and not dualStackAddressFamily", family, a, peer.Name, peer.Addr),
+			"kubectl patch bgppeers.slb.k8s.ovn.org " + peer.Name +
+				` --type=merge -p '{"spec":{"dualStackAddressFamily":true}}'   # or add a BGPPeer with an ` + family.String() +
+				" address"
+	}
 	var out []string
 	for _, n := range p.world.Nodes {
 		if n.Draining != "" {
