@@ -4,6 +4,7 @@ package explain
 
 import (
 	"fmt"
+	"maps"
 	"net/netip"
 	"slices"
 	"strings"
@@ -132,12 +133,32 @@ func (p *path) down(nodes []string) Link {
 			}
 			if s.State != v1alpha1.BGPEstablished {
 				reason, cause, command := p.sessionCause(s)
+				if fault := p.uplinkFault(name); fault != "" {
+					reason, command = v1alpha1.ExcludedFaulty, p.mendFault(name, fault)
+					cause = "the guard of the node reports: " + fault
+				}
 				return Link{Name: LinkBGP, Object: name, Reason: reason, Command: command,
 					Message: fmt.Sprintf("node %s has no session with BGPPeer %s (%s): %s", name, s.Peer, s.State, cause)}
 			}
 		}
 	}
 	return link
+}
+
+// uplinkFault returns the first fault that the guard of a node reports about one of its networks. It explains a session
+// better than the error of the session, which is that of a router that does not answer.
+func (p *path) uplinkFault(node string) string {
+	n := objects.Named(p.objects.Nodes, node)
+	if n == nil {
+		return ""
+	}
+	faults := p.objects.Node(n, p.Now).Faults
+	for _, network := range slices.Sorted(maps.Keys(faults)) {
+		if network != world.EveryNetwork {
+			return faults[network]
+		}
+	}
+	return ""
 }
 
 // sessionCause returns what the error of a session means, and what to do about it.
@@ -148,9 +169,10 @@ func (p *path) sessionCause(s *v1alpha1.BGPSession) (reason, cause, command stri
 	case strings.Contains(text, "same password"):
 		command = "kubectl edit bgppeers.slb.k8s.ovn.org " + s.Peer + "   # spec.password"
 		if peer != nil && peer.Spec.PasswordSecret != nil {
-			command = "kubectl -n " + v1alpha1.PasswordsNamespace + " edit secret " + peer.Spec.PasswordSecret.Name
+			command = "kubectl -n " + v1alpha1.PasswordsNamespace + " patch secret " + peer.Spec.PasswordSecret.Name +
+				` -p '{"stringData":{"password":"PASSWORD"}}'   # that of router ` + s.PeerAddress
 		}
-		return ReasonWrongPassword, "the peer does not answer, as with a wrong password: " + s.LastError, command
+		return ReasonWrongPassword, "the peer does not answer, as with a wrong password or without BGP on the peer: " + s.LastError, command
 	case strings.Contains(text, "as number"), strings.Contains(text, "bad peer as"):
 		return ReasonWrongASN, "the AS numbers differ: " + s.LastError, "kubectl edit bgppeers.slb.k8s.ovn.org " + s.Peer +
 			"   # spec.myASN, spec.peerASN"

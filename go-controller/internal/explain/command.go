@@ -63,7 +63,7 @@ func (p *path) mend(d *v1alpha1.L2Domain, out *v1alpha1.ExcludedNode) string {
 	case v1alpha1.ExcludedFaulty:
 		return p.mendFault(out.Name, out.Message)
 	case v1alpha1.ExcludedNoGuard:
-		return "kubectl apply -k dist/manifests/node"
+		return p.installGuards()
 	case v1alpha1.ExcludedNoAgent:
 		return "kubectl apply -k dist/manifests/interconnect"
 	case v1alpha1.ExcludedNoChassis, v1alpha1.ExcludedPortMissing:
@@ -74,6 +74,15 @@ func (p *path) mend(d *v1alpha1.L2Domain, out *v1alpha1.ExcludedNode) string {
 		return "kubectl get nodes -o custom-columns=NAME:.metadata.name,ZONE:.metadata.annotations.k8s\\.ovn\\.org/zone-name"
 	}
 	return "kubectl describe l2domain " + d.Name
+}
+
+// installGuards returns the command that installs guards. With interconnect, the agents on nodes contain them, and
+// dist/manifests/node alone would remove the agents.
+func (p *path) installGuards() string {
+	if p.layout.Interconnect {
+		return "kubectl apply -k dist/manifests/interconnect"
+	}
+	return "kubectl apply -k dist/manifests/node"
 }
 
 // mendFault returns the command against a fault that the guard of a node reports.

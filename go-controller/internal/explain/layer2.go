@@ -163,9 +163,14 @@ func (p *path) addGateway(a netip.Addr, d *v1alpha1.L2Domain, s *v1alpha1.ShardS
 		case v1alpha1.ReasonStaleFlow:
 			link.Command = p.restartNode(s.Active)
 		case v1alpha1.ReasonNoGuard:
-			link.Command = "kubectl apply -k dist/manifests/node"
+			link.Command = p.installGuards()
 		default:
 			link.Command = "kubectl describe l2domain " + d.Name + "   # and UDP port 6081 between the gateways"
+			for _, name := range s.Gateways {
+				if fault := p.fault(name, world.EveryNetwork); fault != "" && strings.Contains(c.Message, fault) {
+					link.Command = p.mendFault(name, fault)
+				}
+			}
 		}
 		p.add(link)
 		return

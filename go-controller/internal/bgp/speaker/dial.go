@@ -193,7 +193,8 @@ func hint(t target, err error) string {
 	}
 	switch {
 	case n.Password != "":
-		return ": check that both sides use the same password"
+		// The kernel ignores an unsigned RST, so that a router without BGP does not refuse the connection either.
+		return ": check that both sides use the same password, and that the peer runs BGP"
 	case n.SecurityHops > 0:
 		return ": check that the peer has TTL security enabled and is within " + world.Count(n.SecurityHops, "hop")
 	}
