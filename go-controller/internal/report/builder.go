@@ -50,7 +50,7 @@ type Builder struct {
 	// without an active gateway are absent.
 	active map[world.ShardID]string
 	// rivals holds the other gateways that have claimed a shard at the same time.
-	rivals map[world.ShardID]string
+	rivals map[world.ShardID]rivals
 	// nodes are the nodes of the snapshot by name.
 	nodes map[string]*world.Node
 	// egress has the node on which the pods of a Service open connections from its address, by egressName.
@@ -63,7 +63,7 @@ type Builder struct {
 // NewBuilder returns a Builder for a decision, given the state observed when it was made.
 func NewBuilder(d *decide.Decision, k Observed) *Builder {
 	v := &Builder{Decision: d, Observed: k, active: make(map[world.ShardID]string, len(d.World.ShardStates)),
-		rivals: map[world.ShardID]string{}, survey: d.BGP.Survey(),
+		rivals: map[world.ShardID]rivals{}, survey: d.BGP.Survey(),
 		advertisementStates: map[*bgp.Advertisers]advertisementState{}}
 	v.nodes = make(map[string]*world.Node, len(d.World.Nodes))
 	nodes := make(map[string]string, len(d.World.Nodes))
@@ -81,12 +81,12 @@ func NewBuilder(d *decide.Decision, k Observed) *Builder {
 		if state.Active != "" {
 			v.active[shard] = cmp.Or(nodes[state.Active], state.Active)
 		}
-		var rivals []string
+		var names []string
 		for _, chassis := range state.Rivals {
-			rivals = append(rivals, cmp.Or(nodes[chassis], chassis))
+			names = append(names, cmp.Or(nodes[chassis], chassis))
 		}
-		if len(rivals) > 0 {
-			v.rivals[shard] = strings.Join(rivals, ", ")
+		if len(names) > 0 {
+			v.rivals[shard] = rivals{strings.Join(names, ", "), v.whyContested(names)}
 		}
 	}
 	return v

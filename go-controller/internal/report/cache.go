@@ -27,7 +27,7 @@ type Cache struct {
 	failed bool
 	mode   world.Mode
 	active map[world.ShardID]string
-	rivals map[world.ShardID]string
+	rivals map[world.ShardID]rivals
 
 	services map[*world.Service]cachedStatus
 }

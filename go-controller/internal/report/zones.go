@@ -46,18 +46,31 @@ func (v *Builder) silentZone(vips []plan.VIP) *kube.Verdict {
 	return nil
 }
 
+// rivals are the names of the gateways that have claimed a shard besides the active one, and why they answer, too.
+type rivals struct{ names, why string }
+
 // contested returns the verdict on addresses that more than one gateway answers for, or nil if there are none.
 func (v *Builder) contested(placements []place.Placement) *kube.Verdict {
 	for _, placement := range placements {
-		if rivals := v.rivals[placement.Shard]; rivals != "" && placement.Reason == "" {
+		if others := v.rivals[placement.Shard]; others.names != "" && placement.Reason == "" {
 			return &kube.Verdict{Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonSeveralActiveGateways,
-				Message: fmt.Sprintf("address %s: gateway %s is active, and so is %s (L2Domain %s, shard %d): they do not "+
-					"receive each other's BFD packets (Geneve, UDP port 6081, between these nodes), or the databases of a zone "+
-					"have an old order of gateways", placement.Addr, v.active[placement.Shard], rivals, placement.Shard.Domain,
-					placement.Shard.Index)}
+				Message: fmt.Sprintf("address %s: gateway %s is active, and so is %s (L2Domain %s, shard %d): %s", placement.Addr,
+					v.active[placement.Shard], others.names, placement.Shard.Domain, placement.Shard.Index, others.why)}
 		}
 	}
 	return nil
+}
+
+// whyContested returns why the rivals of an active gateway answer, too. An ovn-controller that hangs or is gone never
+// releases what its node has claimed.
+func (v *Builder) whyContested(names []string) string {
+	for _, name := range names {
+		if node := v.nodes[name]; node != nil && node.Faults[world.EveryNetwork] != "" {
+			return fmt.Sprintf("node %s can't release the address: %s", name, node.Faults[world.EveryNetwork])
+		}
+	}
+	return "they do not receive each other's BFD packets (Geneve, UDP port 6081, between these nodes), or the databases of " +
+		"a zone have an old order of gateways"
 }
 
 // awaitsZone reports whether the status of a new Service waits until the zone of its gateway has programmed an address,

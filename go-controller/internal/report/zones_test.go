@@ -95,6 +95,16 @@ func TestStatusWaitsForTheZoneOfTheGateway(t *testing.T) {
 		!strings.Contains(got.Announced.Message, "gateway n2 is active, and so is n3") {
 		t.Fatalf("two gateways answer: %+v", got)
 	}
+	got = status(func(w *world.Snapshot) {
+		w.Applied = map[world.Key][]netip.Addr{web: {netip.MustParseAddr("10.50.0.100")}}
+		w.ShardStates[world.ShardID{Domain: "lan"}] = world.ShardState{Active: "chassis-2", Rivals: []string{"chassis-3"}}
+		w.Nodes[2].Faults = map[string]string{world.EveryNetwork: "ovn-controller has not answered for 30s"}
+	})
+	if got == nil || got.Announced == nil || got.Announced.Reason != v1alpha1.ReasonSeveralActiveGateways ||
+		!strings.Contains(got.Announced.Message, "node n3 can't release the address: ovn-controller has not answered") ||
+		strings.Contains(got.Announced.Message, "UDP port 6081") {
+		t.Fatalf("the ovn-controller of one of two gateways hangs: %+v", got.Announced)
+	}
 	got = status(func(w *world.Snapshot) { w.Now, w.ShardStates = s.Created.Add(world.ZoneWait), nil })
 	if got == nil || got.Announced == nil || got.Announced.Reason != v1alpha1.ReasonNoActiveGateway {
 		t.Fatalf("no gateway: %+v", got)
