@@ -39,6 +39,8 @@ type scenario struct {
 	bridges  map[string]world.Bridges
 	// noClaims means that no chassis has claimed a shard. notApplied means that no zone has applied a plan.
 	noClaims, notApplied bool
+	// rivals are chassis that have claimed all shards besides the active gateways.
+	rivals []string
 	// applied are the addresses that zones have applied, with interconnect.
 	applied map[world.Key][]netip.Addr
 	// conflicts are the MAC addresses of other hosts that answer for addresses. probes are the current probe requests.
@@ -54,8 +56,8 @@ type scenario struct {
 //	manifests.yaml  objects that replace those of base.yaml, or are added
 //	without         lines KIND/NAME: objects of base.yaml that do not exist
 //	bridges         lines "CHASSIS NETWORK:BRIDGE": bridges in place of provider:br-provider
-//	observed        what the controller observes: lines "unclaimed", "unapplied", "unreachable TEXT" and
-//	                "conflict ADDRESS MAC"
+//	observed        what the controller observes: lines "unclaimed", "unapplied", "rival CHASSIS",
+//	                "unreachable TEXT" and "conflict ADDRESS MAC"
 //	from            the address of a client
 //	unread          resources that the user must not read
 //	want            the explanation
@@ -159,13 +161,15 @@ func (s *scenario) observe(line string) error {
 		s.noClaims = true
 	case "unapplied":
 		s.notApplied = true
+	case "rival":
+		s.rivals = append(s.rivals, rest)
 	case "unreachable":
 		s.observed.Unreachable = rest
 	case "conflict":
 		address, mac, _ := strings.Cut(rest, " ")
 		s.conflicts[netip.MustParseAddr(address)] = mac
 	default:
-		return fmt.Errorf("%q is none of unclaimed, unapplied, unreachable and conflict", word)
+		return fmt.Errorf("%q is none of unclaimed, unapplied, rival, unreachable and conflict", word)
 	}
 	return nil
 }
@@ -184,7 +188,7 @@ func (s *scenario) pass() {
 				state.Order = append(state.Order, g.Chassis)
 			}
 			if !s.noClaims {
-				state.Active, state.Settled = state.Order[0], true
+				state.Active, state.Settled, state.Rivals = state.Order[0], true, s.rivals
 			}
 			w.ShardStates[shard.ID] = state
 		}
