@@ -12,6 +12,16 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/test/lab"
 )
 
+// helpOr returns the action of a command that passes its flags to a program and is not asked for its own help.
+func helpOr(do func(c *cli.Context, l *lab.Lab) error) cli.ActionFunc {
+	return func(c *cli.Context) error {
+		if first := c.Args().First(); first == "--help" || first == "-h" {
+			return cli.ShowSubcommandHelp(c)
+		}
+		return onLab(do)(c)
+	}
+}
+
 // product returns the commands that install ovnkube-slb in the lab from its manifests.
 func product() []*cli.Command {
 	return []*cli.Command{
@@ -19,7 +29,7 @@ func product() []*cli.Command {
 			Name: "install", Usage: "apply a kustomization and start the controller with the rights in it",
 			ArgsUsage:       "KUSTOMIZATION PROGRAM [FLAGS...]",
 			SkipFlagParsing: true,
-			Action: onLab(func(c *cli.Context, l *lab.Lab) error {
+			Action: helpOr(func(c *cli.Context, l *lab.Lab) error {
 				args := c.Args().Slice()
 				if len(args) < 2 {
 					return errors.New("install: want a kustomization, as dist/manifests/base, and the program ovnkube-slb")
@@ -42,7 +52,7 @@ func product() []*cli.Command {
 		{
 			Name: "start-controller", Usage: "start the controller again", ArgsUsage: "PROGRAM [FLAGS...]",
 			SkipFlagParsing: true,
-			Action: onLab(func(c *cli.Context, l *lab.Lab) error {
+			Action: helpOr(func(c *cli.Context, l *lab.Lab) error {
 				if c.NArg() < 1 {
 					return errors.New("start-controller: want the program ovnkube-slb")
 				}
@@ -51,6 +61,33 @@ func product() []*cli.Command {
 					return err
 				}
 				return l.StartController(c.Context, program, c.Args().Tail()...)
+			}),
+		},
+		{
+			Name: "start-guards", Usage: "start ovnkube-slb node on all nodes, as the DaemonSet does",
+			ArgsUsage:       "PROGRAM [FLAGS...]",
+			Description:     "FLAGS are those of the DaemonSet, as --enable-l2 with interconnect, and --enable-bgp.",
+			SkipFlagParsing: true,
+			Action: helpOr(func(c *cli.Context, l *lab.Lab) error {
+				if c.NArg() < 1 {
+					return errors.New("start-guards: want the program ovnkube-slb")
+				}
+				program, err := filepath.Abs(c.Args().First())
+				if err != nil {
+					return err
+				}
+				return l.StartGuards(c.Context, program, c.Args().Tail()...)
+			}),
+		},
+		{
+			Name: "stop-guards", Usage: "end ovnkube-slb node on all nodes by SIGTERM",
+			Action: onLab(func(c *cli.Context, l *lab.Lab) error {
+				for _, n := range l.Nodes {
+					if err := l.StopGuard(c.Context, n.Name); err != nil {
+						return err
+					}
+				}
+				return nil
 			}),
 		},
 	}
