@@ -40,7 +40,7 @@ unit: ## pure packages, goldens, fuzz seeds, OVN's real databases
 	go test $$(go list ./go-controller/{cmd,internal,pkg}/... | grep -v $(BFD))
 
 api: controlplane ## CRDs, admission, the controller and the docs' commands against a real kube-apiserver
-	go test -count=1 -timeout 20m ./test/api ./test/docs ./test/bench/... ./test/controller ./test/lab/controlplane ./test/lab/responder ./test/lab/probe ./test/lab/panels
+	go test -count=1 -timeout 20m ./test/api ./test/docs ./test/bench/... ./test/controller ./test/lab/controlplane ./test/lab/responder ./test/lab/probe ./test/lab/panels ./test/lab/cmd/...
 
 lanes: controlplane ## api and nodes side by side: they wait more than they work
 	@$(MAKE) --no-print-directory -j2 -Otarget api nodes
