@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package docs
+
+import (
+	"os/exec"
+	"testing"
+)
+
+// FRR accepts each line of the example of a router's configuration.
+func TestFRRAcceptsTheExample(t *testing.T) {
+	if out, err := exec.CommandContext(t.Context(), "vtysh", "--dryrun", "--inputfile", root+"/docs/examples/frr.conf").
+		CombinedOutput(); err != nil {
+		t.Errorf("docs/examples/frr.conf: %v\n%s", err, out)
+	}
+}
