@@ -73,6 +73,17 @@ type nodeSession struct {
 	v1alpha1.BGPSession
 }
 
+// problem returns the last error of a session unless it is over: the session was established after it. An Idle session
+// that ended without an error, as that of a node that drains, still has the one of an earlier outage.
+func (s *nodeSession) problem() string {
+	before := s.State == v1alpha1.BGPIdle && s.Since != nil && s.LastErrorTime != nil &&
+		s.LastErrorTime.Add(time.Second).Before(s.Since.Time) // both are in seconds
+	if s.State == v1alpha1.BGPEstablished || before {
+		return ""
+	}
+	return s.LastError
+}
+
 // sessions returns the sessions of all nodes, by node and peer.
 func sessions(cluster *objects.Objects) []nodeSession {
 	list := []nodeSession{}
@@ -105,11 +116,7 @@ func (r *bgpReport) print(w io.Writer, now time.Time, wide bool) {
 		if wide {
 			fmt.Fprintf(t, "\t%d\t%s\t%s", s.PeerASN, cmp.Or(s.LocalAddress, "-"), cmp.Or(s.RouterID, "-"))
 		}
-		problem := s.LastError
-		if s.State == v1alpha1.BGPEstablished {
-			problem = "" // it is over
-		}
-		fmt.Fprintf(t, "\t%s\n", problem)
+		fmt.Fprintf(t, "\t%s\n", s.problem())
 	}
 	flush(t, w)
 	if len(r.Routes) == 0 {

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
+)
+
+// The session of a node that drains is not shown with the error of an outage that ended before.
+func TestErrorOfAnEarlierOutage(t *testing.T) {
+	const refused = "connection refused"
+	ended := time.Date(2026, 1, 1, 0, 1, 0, 0, time.UTC)
+	for name, c := range map[string]struct {
+		state  v1alpha1.BGPSessionState
+		failed time.Time
+		want   string
+	}{
+		"established since":         {v1alpha1.BGPEstablished, ended.Add(-time.Minute), ""},
+		"ended without an error":    {v1alpha1.BGPIdle, ended.Add(-time.Minute), ""},
+		"ended with the error":      {v1alpha1.BGPIdle, ended.Add(-time.Second), refused},
+		"dials again and again":     {v1alpha1.BGPActive, ended.Add(-time.Minute), refused},
+		"failed after it had ended": {v1alpha1.BGPIdle, ended.Add(time.Minute), refused},
+	} {
+		s := nodeSession{Node: "n1", BGPSession: v1alpha1.BGPSession{Peer: "tor", State: c.state, LastError: refused,
+			LastErrorTime: new(metav1.NewTime(c.failed)), Since: new(metav1.NewTime(ended))}}
+		if got := s.problem(); got != c.want {
+			t.Errorf("%s: %q, want %q", name, got, c.want)
+		}
+	}
+}
