@@ -90,8 +90,8 @@ func (p *path) noSpeaker(a netip.Addr) (reason, message, command string) {
 	carries := func(peer *world.Peer) bool { return bgp.Carries(peer, family) }
 	if len(p.world.Peers) > 0 && !slices.ContainsFunc(p.world.Peers, carries) {
 		peer := p.world.Peers[0]
-		return v1alpha1.ReasonNoNodes, fmt.Sprintf("no session carries %s routes, so no node can advertise %s: BGPPeer %s has "+
-				"the address %s, and not dualStackAddressFamily", family, a, peer.Name, peer.Addr),
+		return v1alpha1.ReasonNoNodes, fmt.Sprintf("no session carries %s routes, so no node can advertise %s: BGPPeer %s "+
+				"has the address %s, and not dualStackAddressFamily", family, a, peer.Name, peer.Addr),
 			"kubectl patch bgppeers.slb.k8s.ovn.org " + peer.Name +
 				` --type=merge -p '{"spec":{"dualStackAddressFamily":true}}'   # or add a BGPPeer with an ` + family.String() +
 				" address"
@@ -172,7 +172,8 @@ func (p *path) sessionCause(s *v1alpha1.BGPSession) (reason, cause, command stri
 			command = "kubectl -n " + v1alpha1.PasswordsNamespace + " patch secret " + peer.Spec.PasswordSecret.Name +
 				` -p '{"stringData":{"password":"PASSWORD"}}'   # that of router ` + s.PeerAddress
 		}
-		return ReasonWrongPassword, "the peer does not answer, as with a wrong password or without BGP on the peer: " + s.LastError, command
+		return ReasonWrongPassword, "the peer does not answer, as with a wrong password or without BGP on the peer: " +
+			s.LastError, command
 	case strings.Contains(text, "as number"), strings.Contains(text, "bad peer as"):
 		return ReasonWrongASN, "the AS numbers differ: " + s.LastError, "kubectl edit bgppeers.slb.k8s.ovn.org " + s.Peer +
 			"   # spec.myASN, spec.peerASN"

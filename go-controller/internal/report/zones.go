@@ -69,8 +69,8 @@ func (v *Builder) whyContested(names []string) string {
 			return fmt.Sprintf("node %s can't release the address: %s", name, node.Faults[world.EveryNetwork])
 		}
 	}
-	return "they do not receive each other's BFD packets (Geneve, UDP port 6081, between these nodes), or the databases of " +
-		"a zone have an old order of gateways"
+	return "they do not receive each other's BFD packets (Geneve, UDP port 6081, between these nodes), or the databases " +
+		"of a zone have an old order of gateways"
 }
 
 // awaitsZone reports whether the status of a new Service waits until the zone of its gateway has programmed an address,
