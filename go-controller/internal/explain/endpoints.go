@@ -37,6 +37,11 @@ func (p *path) addClients() {
 		link.Object, link.Message = from.String(), "the client is admitted"
 	} else if len(ranges) > 0 {
 		link.Message = "only clients of " + joined(texts) + " are admitted; --from ADDRESS checks one"
+		if f := p.familyWithoutRange(); f != 0 {
+			link.State, link.Reason = Warning, ReasonClientNotAdmitted
+			link.Message += fmt.Sprintf("; no client is admitted over %s, of which spec.loadBalancerSourceRanges has no "+
+				"range", f)
+		}
 	}
 	bits := 128
 	if from.Is4() {
@@ -61,6 +66,18 @@ func (p *path) addClients() {
 		link.Command = "kubectl edit l2domain " + domain + "   # spec.subnets[].gateway"
 	}
 	p.add(link)
+}
+
+// familyWithoutRange returns a family of the Service's addresses of which no client is admitted; 0 if there is none.
+func (p *path) familyWithoutRange() world.Family {
+	for _, a := range p.addrs() {
+		if !slices.ContainsFunc(p.service.SourceRanges, func(r netip.Prefix) bool {
+			return r.IsValid() && r.Addr().Is4() == a.Is4()
+		}) {
+			return world.FamilyOf(a)
+		}
+	}
+	return 0
 }
 
 // withoutNextHop returns the L2Domain whose gateways have no route to a client; empty if there is none.
