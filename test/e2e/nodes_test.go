@@ -52,8 +52,11 @@ var _ = Describe("A node", func() {
 			Eventually(gatewaysOf("provider")).WithContext(ctx).Should(ConsistOf(left))
 			_, heir := activeGateway(ctx)
 
+			// ovn-controller may claim the shard for a moment after its start (docs/architecture.md, failure modes). Connections
+			// to Services with other endpoints than when they were opened don't survive that.
+			Expect(add(ctx)).To(Succeed())
+			awaitSlots(ctx, "web", 8080, 6)
 			servedWhile(ctx, addrs, where, victim, func() {
-				Expect(add(ctx)).To(Succeed())
 				Expect(cluster.Restore(ctx, victim)).To(Succeed())
 				Eventually(gatewaysOf("provider")).WithContext(ctx).Should(ContainElement(victim))
 				stay(ctx, 3*time.Second)
@@ -86,8 +89,9 @@ var _ = Describe("A node", func() {
 			awaitMove(ctx, port, victim)
 		})
 		_, heir := activeGateway(ctx)
-		servedWhile(ctx, addrs, where, victim, func() {
-			Expect(add(ctx)).To(Succeed())
+		Expect(add(ctx)).To(Succeed())
+		awaitBackends(ctx)
+		servedWhile(ctx, addrs, where, "none", func() {
 			Eventually(gatewaysOf("provider")).WithContext(ctx).Should(ContainElement(victim))
 			stay(ctx, 3*time.Second)
 		})
