@@ -146,7 +146,7 @@ func (s site) resolve(from, link string) string {
 }
 
 // The pages beside docs link to files that exist. Their anchors are those of the site.
-func TestLinksIntoDocs(t *testing.T) {
+func TestLinksBesideDocs(t *testing.T) {
 	site := buildSite(t)
 	for _, page := range []string{"README.md", "CONTRIBUTING.md", "CHANGELOG.md"} {
 		links := regexp.MustCompile(`\]\(([^)\s]+)\)`).FindAllStringSubmatch(read(t, page), -1)
