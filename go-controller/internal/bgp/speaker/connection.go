@@ -343,6 +343,9 @@ func (l *connection) copyToRouter(n bgp.Neighbor) error {
 		if err := l.write(router, out); err != nil {
 			return err
 		}
+		if m[typeAt] == packet.BGP_MSG_NOTIFICATION { // the last message
+			l.change(func() { l.seen.notifications.sent++ })
+		}
 		out = out[:0]
 	}
 }
@@ -356,7 +359,6 @@ func (l *connection) onSent(m []byte) {
 		l.change(func() { l.seen.keepaliveSent = true })
 		signal(l.retimed)
 	case packet.BGP_MSG_NOTIFICATION:
-		l.change(func() { l.seen.notifications.sent++ })
 		l.beginClose("sent notification: " + packet.NewNotificationErrorCode(m[headerLength], m[headerLength+1]).String())
 	}
 }

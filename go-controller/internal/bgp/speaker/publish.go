@@ -35,7 +35,7 @@ func (p *peer) publish(want *bgp.Session) {
 	if want != nil && !want.Leaving {
 		next.Pending = len(want.Routes)
 		if next.Phase == Established {
-			next.Pending = p.session.missing(want.Routes)
+			next.Pending = p.session.missing
 		}
 	}
 	p.mu.Lock()

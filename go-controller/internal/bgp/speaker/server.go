@@ -46,6 +46,8 @@ type session struct {
 	// all routes. receives means that it was Established.
 	updates        uint64
 	wasEstablished bool
+	// missing is the number of wanted routes that are not advertised as they are wanted.
+	missing int
 	// pending is the error of routes that could not be advertised at the start.
 	pending error
 	opened  time.Time
@@ -115,6 +117,7 @@ func (c *session) advertise(ctx context.Context, routes map[netip.Prefix]bgp.Att
 			c.updates++
 		}
 	}
+	c.missing = 0
 	for prefix := range c.advertised {
 		if _, ok := routes[prefix]; !ok {
 			did(prefix, c.withdraw(ctx, prefix))
@@ -122,22 +125,14 @@ func (c *session) advertise(ctx context.Context, routes map[netip.Prefix]bgp.Att
 	}
 	for prefix, a := range routes {
 		if old, ok := c.advertised[prefix]; !ok || !old.Equal(a) {
-			did(prefix, c.add(ctx, prefix, a))
+			err := c.add(ctx, prefix, a)
+			if did(prefix, err); err != nil {
+				c.missing++
+			}
 		}
 	}
 	c.advertised = result(c.advertised, routes, failed)
 	return errors.Join(errs...)
-}
-
-// missing returns how many routes are not advertised as they are wanted.
-func (c *session) missing(wanted map[netip.Prefix]bgp.Attributes) int {
-	n := 0
-	for prefix, a := range wanted {
-		if is, ok := c.advertised[prefix]; !ok || !is.Equal(a) {
-			n++
-		}
-	}
-	return n
 }
 
 // result returns the routes that are advertised after a change from was to want in which some prefixes failed.
