@@ -55,13 +55,6 @@ func needsLAN() string {
 	return ""
 }
 
-func needsShards() string {
-	if onLAN() {
-		return "the L2Domain has one shard, which a gateway has claimed, and OVN runs in no Pod"
-	}
-	return ""
-}
-
 // keepRequests adds stale flows for the addresses of Service web to the gateway while ovnkube, which would remove them,
 // does not run. The client forgets the MAC address of the gateway.
 func keepRequests(ctx context.Context) error {
@@ -205,17 +198,21 @@ func databaseDown() fault {
 	return f.inZone(lab.NorthboundDB)
 }
 
-// northdStopped is the loss of ovn-northd. With interconnect the agent observes it: OVN keeps what it has. Otherwise it
-// shows only at a shard that is new, as that of another address.
+// northdStopped is the loss of ovn-northd. With interconnect the agent observes it, and the Service shows it once a
+// change waits. Otherwise it shows at a new Service: no gateway claims its shard or, if its address is in an old one,
+// its rows are not translated.
 func northdStopped() fault {
 	if os.Getenv("E2E_MODE") != lab.Interconnect {
-		return fault{missing: needsShards, late: lateService("", ""), client: fromPod(),
+		f := fault{late: lateService("", ""), client: fromPod(),
 			link: "gateway provider: NoActiveGateway: ", cause: "ovn-northd may not have translated its rows",
 			inject: must(func(context.Context) error { return cluster.KillCentral(lab.Northd) }),
 			mend:   must(func(ctx context.Context) error { return cluster.StartCentral(ctx, lab.Northd) })}
+		if os.Getenv("E2E_SEGMENT") == lab.OnLAN { // The L2Domain has one shard.
+			f.answer, f.link, f.cause = notKnown, "rows OVN: NorthdStopped: ", "ovn-northd has not translated the rows"
+		}
+		return f
 	}
-	f := fault{answer: weak, link: "rows OVN: NorthdStopped: node n1 ", cause: "ovn-northd is not running",
-		client: fromPod()}
+	f := fault{answer: notKnown, link: "rows OVN: NorthdStopped: ", cause: "ovn-northd is not running", client: fromPod()}
 	return f.inZone(lab.Northd)
 }
 

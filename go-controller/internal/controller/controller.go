@@ -89,7 +89,7 @@ type Controller struct {
 	unreachable time.Time
 
 	mu sync.Mutex
-	// reported are the Services that have a new result since the last pass.
+	// reported are the Services whose result may have changed since the last pass.
 	reported []world.Key
 }
 
@@ -124,7 +124,7 @@ func New(cfg Config) (*Controller, error) {
 	c.bgp = kube.NewBGPWriter(cfg.Clients, c.facts, m.wrote, c.events)
 	c.watch = kube.NewWatch(cfg.Kube, cfg.Clients, c.facts)
 	network, err := cfg.Network(Hooks{
-		Event: c.event, Changed: c.requestFullPass, Drifted: c.drifted, Transacted: c.transacted,
+		Event: c.event, Changed: c.requestFullPass, Drifted: c.drifted, Transacted: c.transacted, Translated: c.translated,
 	})
 	if err != nil || network == nil {
 		return c, err
@@ -253,7 +253,15 @@ func (c *Controller) report(results []loop.Result) {
 	c.wakeups.wake()
 }
 
-// takeReported returns the Services that have a new result since the last pass.
+// translated schedules the pass that reads the results of Services that are no longer pending.
+func (c *Controller) translated(keys []world.Key) {
+	c.mu.Lock()
+	c.reported = append(c.reported, keys...)
+	c.mu.Unlock()
+	c.wakeups.wake()
+}
+
+// takeReported returns the Services whose result may have changed since the last pass.
 func (c *Controller) takeReported() []world.Key {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -341,7 +349,6 @@ func (c *Controller) fullPass() {
 	c.events.Switched(c.facts, before, w.Cluster.Switch)
 	due := c.withdrawal.before(w, known, c.runner == nil || interconnect && !known.Synced)
 	d := c.state.Decide(w)
-	c.wakeTimer.set(world.Earliest(due, unreachableAt, d.Due), c.requestFullPass)
 	c.probeWriter.Set(d.Probes)
 	c.logDecision(d)
 	if c.runner != nil && known.Synced {
@@ -352,6 +359,7 @@ func (c *Controller) fullPass() {
 	}
 	v := report.NewBuilder(d, known)
 	c.last = v
+	c.wakeTimer.set(world.Earliest(due, unreachableAt, d.Due, v.PendingUntil()), c.requestFullPass)
 	services := v.Services(&c.statusCache)
 	for key, uid := range left {
 		services[key] = &kube.ServiceStatus{UID: string(uid), Release: true}

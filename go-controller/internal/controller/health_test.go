@@ -35,6 +35,8 @@ func (w wedged) Apply(context.Context, []dataplane.Change) map[world.Key]error {
 
 func (w wedged) Prune(context.Context, func(world.Key) bool) error { w.on("prune"); return nil }
 
+func (w wedged) Pending(world.Key) time.Time { return time.Time{} }
+
 // A stuck loop is reported within the stall time, regardless of the call that blocks it. An idle loop is always alive.
 func TestStuckLoopFailsLiveness(t *testing.T) {
 	const stall = time.Minute

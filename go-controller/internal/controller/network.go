@@ -43,6 +43,8 @@ type Hooks struct {
 	Changed, Drifted func()
 	// Transacted is called after each transaction.
 	Transacted func(error)
+	// Translated is called with Services whose changes have taken effect, after Dataplane.Pending returned a time.
+	Translated func([]world.Key)
 }
 
 // OVN returns the network of an OVN dataplane.

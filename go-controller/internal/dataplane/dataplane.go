@@ -14,6 +14,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/plan"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
@@ -25,7 +26,7 @@ type Change struct {
 	Want *plan.Service
 }
 
-// Dataplane applies plans. Its methods are called from one goroutine.
+// Dataplane applies plans. Its methods are called from one goroutine, unless they say otherwise.
 type Dataplane interface {
 	// Configure applies the whole base topology of the Services. If only some shards could not be configured, the
 	// error is a [ShardsError].
@@ -34,6 +35,9 @@ type Dataplane interface {
 	Apply(ctx context.Context, changes []Change) map[world.Key]error
 	// Prune deletes what we own and for which keep returns false. It is called at start, on reconnect and hourly.
 	Prune(ctx context.Context, keep func(world.Key) bool) error
+	// Pending returns since when a Service has changes that were accepted but have not taken effect yet, as far as that is
+	// observed here; the zero time if it has none. It may be called from any goroutine.
+	Pending(key world.Key) time.Time
 }
 
 // ShardsError lists the shards that could not be configured, and why. All others were configured.

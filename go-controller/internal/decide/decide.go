@@ -125,7 +125,7 @@ func (d *Decision) firstZoneWaitEnd() time.Time {
 		return first
 	}
 	for _, s := range d.World.Services {
-		if end := s.Created.Add(world.ZoneWait); len(s.Assigned) == 0 && end.After(d.World.Now) {
+		if end := s.Created.Add(world.ProgramWait); len(s.Assigned) == 0 && end.After(d.World.Now) {
 			first = world.Earliest(first, end)
 		}
 	}

@@ -47,6 +47,8 @@ type scenario struct {
 	conflicts map[netip.Addr]string
 	probes    map[string][]world.ProbeRequest
 	state     decide.State
+	// pendingSince is since when ovn-northd has not translated the rows, the zero time if it has.
+	pendingSince time.Time
 	// denied are resources that the user must not read.
 	denied []string
 }
@@ -56,8 +58,8 @@ type scenario struct {
 //	manifests.yaml  objects that replace those of base.yaml, or are added
 //	without         lines KIND/NAME: objects of base.yaml that do not exist
 //	bridges         lines "CHASSIS NETWORK:BRIDGE": bridges in place of provider:br-provider
-//	observed        what the controller observes: lines "unclaimed", "unapplied", "rival CHASSIS",
-//	                "unreachable TEXT" and "conflict ADDRESS MAC"
+//	observed        what the controller observes: lines "unclaimed", "unapplied", "untranslated",
+//	                "rival CHASSIS", "unreachable TEXT" and "conflict ADDRESS MAC"
 //	from            the address of a client
 //	unread          resources that the user must not read
 //	want            the explanation
@@ -161,6 +163,8 @@ func (s *scenario) observe(line string) error {
 		s.noClaims = true
 	case "unapplied":
 		s.notApplied = true
+	case "untranslated":
+		s.pendingSince = s.question.Now.Add(-world.ProgramWait)
 	case "rival":
 		s.rivals = append(s.rivals, rest)
 	case "unreachable":
@@ -169,7 +173,7 @@ func (s *scenario) observe(line string) error {
 		address, mac, _ := strings.Cut(rest, " ")
 		s.conflicts[netip.MustParseAddr(address)] = mac
 	default:
-		return fmt.Errorf("%q is none of unclaimed, unapplied, rival, unreachable and conflict", word)
+		return fmt.Errorf("%q is none of unclaimed, unapplied, untranslated, rival, unreachable and conflict", word)
 	}
 	return nil
 }
@@ -195,7 +199,7 @@ func (s *scenario) pass() {
 	}
 	d := s.state.Decide(w)
 	for key, plan := range d.Plans {
-		s.observed.Programmed[key] = loop.Result{Key: key, Plan: plan}
+		s.observed.Programmed[key] = loop.Result{Key: key, Plan: plan, Pending: s.pendingSince}
 		for _, vip := range plan.VIPs {
 			if !s.notApplied {
 				s.applied[key] = []netip.Addr{vip.Addr}

@@ -206,21 +206,18 @@ func (p *path) addGateway(a netip.Addr, d *v1alpha1.L2Domain, s *v1alpha1.ShardS
 func (p *path) addNoActive(d *v1alpha1.L2Domain, s *v1alpha1.ShardStatus) {
 	if p.stopped("", northdNames()...) != nil || p.stopped("", northboundNames()...) != nil {
 		p.add(Link{Name: LinkGateway, Object: d.Name, State: Unused, Message: "no gateway can claim the shard before OVN " +
-			"has " +
-			"its rows"})
+			"has its rows"})
 		return
 	}
 	for _, name := range s.Gateways {
 		if fault := p.fault(name, d.Spec.PhysicalNetwork); fault != "" {
 			p.broken(LinkGateway, name, v1alpha1.ReasonNoActiveGateway, fmt.Sprintf("no gateway has claimed shard %d; node "+
-				"%s: %s",
-				s.Index, name, fault), p.mendFault(name, fault))
+				"%s: %s", s.Index, name, fault), p.mendFault(name, fault))
 			return
 		}
 	}
 	p.broken(LinkGateway, d.Name, v1alpha1.ReasonNoActiveGateway, fmt.Sprintf("no gateway has claimed shard %d, "+
-		"although no "+
-		"guard of %s reports a fault: ovn-northd may not have translated its rows", s.Index, joined(s.Gateways)),
+		"although no guard of %s reports a fault: ovn-northd may not have translated its rows", s.Index, joined(s.Gateways)),
 		"kubectl get pods -A -o wide | grep ovnkube   # is ovn-northd running?")
 }
 

@@ -45,8 +45,12 @@ func (p *path) addRows() {
 	}
 	if c := p.verdict(v1alpha1.ReasonDataplaneError, v1alpha1.ReasonMisplacedFlow, v1alpha1.ReasonTooManyBackends,
 		v1alpha1.ReasonProgramming); c != nil {
-		p.add(Link{Name: LinkRows, Object: object, State: stateOf(c), Reason: c.Reason, Message: c.Message,
-			Command: p.mendRows(c.Reason)})
+		link := Link{Name: LinkRows, Object: object, State: stateOf(c), Reason: c.Reason, Message: c.Message,
+			Command: p.mendRows(c.Reason)}
+		if c.Reason == v1alpha1.ReasonProgramming && strings.Contains(c.Message, "ovn-northd") {
+			p.addUnchangeable(&link, p.stoppedOf)
+		}
+		p.add(link)
 		return
 	}
 	if c := p.verdict(v1alpha1.ReasonNodeSilent); c != nil && p.hasAgents() {

@@ -5,6 +5,7 @@ package loop
 import (
 	"fmt"
 	"maps"
+	"time"
 
 	"k8s.io/klog/v2"
 
@@ -19,6 +20,9 @@ type Result struct {
 	Plan *plan.Service
 	// Err is nil if the dataplane has accepted the plan. Otherwise, its state is unknown.
 	Err error
+	// Pending is since when the dataplane has accepted changes that have not taken effect yet, the zero time if it has
+	// none.
+	Pending time.Time
 }
 
 // Results returns a copy of the newest results, without those of Services that were removed.
@@ -32,6 +36,12 @@ func (r *Runner) Results() map[world.Key]Result {
 	for k := range r.forgotten {
 		delete(results, k)
 	}
+	for k, result := range results {
+		if since := r.dataplane.Pending(k); !since.IsZero() {
+			result.Pending = since
+			results[k] = result
+		}
+	}
 	return results
 }
 
@@ -43,6 +53,7 @@ func (r *Runner) Result(key world.Key) *Result {
 	if _, forgotten := r.forgotten[key]; !ok || forgotten || r.forget {
 		return nil
 	}
+	result.Pending = r.dataplane.Pending(key)
 	return &result
 }
 

@@ -326,7 +326,7 @@ func (r *Runner) apply(ctx context.Context, batch []dataplane.Change) {
 	}
 	results := make([]Result, 0, len(batch))
 	for _, c := range batch {
-		results = append(results, Result{c.Key, c.Want, failed[c.Key]})
+		results = append(results, Result{Key: c.Key, Plan: c.Want, Err: failed[c.Key]})
 	}
 	r.record(results)
 	r.options.Report(results)

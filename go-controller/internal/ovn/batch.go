@@ -24,6 +24,7 @@ type batch struct {
 	nextUUIDName int                 // number of UUID names assigned
 	epochs       map[string]bool     // UUIDs of routers and switches whose epoch this transaction increments
 	parents      map[rows.Ref]found  // routers and switches by name
+	renumber     bool                // the transaction must be numbered even if nothing else changes
 }
 
 // found is a row of the replica.
@@ -63,9 +64,12 @@ func newBatch(v view) *batch {
 	return b
 }
 
-// size returns the number of changes collected.
+// size returns the number of changes collected. The number of the transaction counts only if it must be restored.
 func (b *batch) size() int {
 	n := len(b.ops)
+	if b.renumber {
+		n++
+	}
 	for _, c := range b.sets {
 		n += len(c.add) + len(c.remove)
 	}

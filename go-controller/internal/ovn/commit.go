@@ -10,6 +10,8 @@ import (
 
 	"github.com/ovn-org/libovsdb/ovsdb"
 	"k8s.io/klog/v2"
+
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/ovn/rows"
 )
 
 // maxChanges limits the size of a transaction, so that northd and other clients are not blocked for long.
@@ -70,10 +72,17 @@ func (d *Dataplane) transact(ctx context.Context, opsFuncs []opsFunc) (n int, er
 		}
 		n++
 	}
-	ops := b.operations()
-	if len(ops) == 0 {
+	if b.size() == 0 {
 		return n, nil
 	}
+	var number uint64
+	if d.numbers(d.builder) {
+		number = d.revisions.next(v)
+		if err := b.ensure(rows.Revision(number)); err != nil {
+			return n, err
+		}
+	}
+	ops := b.operations()
 	if err := cmp.Or(d.fence(), d.checkZone(v)); err != nil {
 		return n, fenced{fmt.Errorf("northbound transaction is not sent: %w", err)}
 	}
@@ -82,6 +91,7 @@ func (d *Dataplane) transact(ctx context.Context, opsFuncs []opsFunc) (n int, er
 	if err != nil {
 		return n, err
 	}
+	d.revisions.record(number)
 	klog.FromContext(ctx).V(3).Info("Wrote to the northbound database", "operations", len(ops))
 	return n, nil
 }

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 
@@ -49,6 +50,9 @@ type Options struct {
 	// Transacted, if set, is called after each transaction sent to the northbound database, with the error if the
 	// transaction had no effect. It must not block.
 	Transacted func(error)
+	// Translated, if set, is called with Services that Pending no longer returns because ovn-northd has translated their
+	// rows. It is called from any goroutine, and must not block.
+	Translated func([]world.Key)
 	// Fence, if set, is called right before each transaction. If it returns an error, nothing is sent. It must not
 	// block.
 	Fence func() error
@@ -69,6 +73,7 @@ type Dataplane struct {
 	// claimObserver and keys are nil if sb is nil.
 	claimObserver *claimObserver
 	keys          *keyChecker
+	revisions     *revisions
 	// zone and boot are those of the Options. nbSynced receives each time the northbound database has been read.
 	zone, boot string
 	nbSynced   chan struct{}
@@ -100,6 +105,10 @@ func New(o Options) (*Dataplane, error) {
 	if d.fence == nil {
 		d.fence = func() error { return nil }
 	}
+	d.revisions = &revisions{translated: o.Translated}
+	if o.Translated == nil {
+		d.revisions.translated = func([]world.Key) {}
+	}
 	d.drift = newDrift(d)
 	d.nb = &replica{name: "northbound", endpoint: o.NB, schema: northbound(o.Zone), handler: d.drift}
 	if o.SB.Address == "" {
@@ -111,7 +120,7 @@ func New(o Options) (*Dataplane, error) {
 	d.claimObserver = &claimObserver{d: d, settle: settleTime, claims: map[string]observedClaim{}}
 	d.keys = &keyChecker{d, make(chan struct{}, 1)}
 	d.sb = &replica{name: "southbound", endpoint: o.SB, schema: southbound,
-		handler: handlers{d.claimObserver, chassisEvents{d}, d.keys}}
+		handler: handlers{d.claimObserver, chassisEvents{d}, d.keys, d.revisions}}
 	return d, nil
 }
 
@@ -144,7 +153,10 @@ func (d *Dataplane) Run(ctx context.Context) error {
 	d.nb.onDisconnect = func() { d.changed(ShardStates) }
 	if d.sb != nil {
 		d.sb.onSynced = up(ShardStates)
-		d.sb.onReset = d.claimObserver.reset
+		d.sb.onReset = func() {
+			d.claimObserver.reset()
+			d.revisions.reset()
+		}
 		d.sb.onDisconnect = func() { d.changed(ShardStates) }
 		g.Go(func() error { return d.sb.run(ctx) })
 		g.Go(func() error { return d.watchMisplacedFlows(ctx) })
@@ -229,6 +241,9 @@ func (d *Dataplane) Apply(ctx context.Context, changes []dataplane.Change) map[w
 				failed[c.Key] = fmt.Errorf("write load balancers: %w", err)
 			}
 		}
+	}
+	if _, v, err := d.nb.current(); err == nil && d.numbers(d.builder) {
+		d.revisions.await(v, changes, failed, time.Now())
 	}
 	return failed
 }

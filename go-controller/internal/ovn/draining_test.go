@@ -63,7 +63,7 @@ func TestDrainingBackendsKeepTheirFlows(t *testing.T) {
 	expect(now, false, `ip[46].dst == (10.50|fd00:50).*ct_lb_mark`, `arp.tpa == .*240\.`)
 
 	before := nb.transactions(t)
-	again, _ := dial(t, nb)
+	again, _ := dial(t, nb, sb)
 	configure(t, again, topology(1))
 	apply(t, again, one, two)
 	prune(t, again, one, two)

@@ -88,6 +88,10 @@ func (f *drift) OnUpdate(_ string, before, m model.Model) {
 		}
 	case *nbdb.LogicalRouterPort:
 		f.inputsChanged(isTopologyPort(row))
+	case *nbdb.AddressSet:
+		if !lowered(before, row) {
+			return
+		}
 	case *nbdb.LogicalRouter:
 		if old, ok := before.(*nbdb.LogicalRouter); ok {
 			f.detached(old.LoadBalancer, row.LoadBalancer)

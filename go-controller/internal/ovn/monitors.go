@@ -89,6 +89,7 @@ func southbound() (model.ClientDBModel, []watch, error) {
 	return db, []watch{
 		{table: portBinding, where: []ovsdb.Condition{is("type", "chassisredirect")}},
 		{table: chassis},
+		{table: rows.AddressSet, where: []ovsdb.Condition{is("name", rows.RevisionSet)}},
 	}, err
 }
 

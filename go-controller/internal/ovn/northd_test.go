@@ -21,8 +21,15 @@ const southboundSchema = "ovn/ovn-sb.ovsschema"
 // translate runs a real ovn-northd between two databases and returns the path of its log.
 func translate(t *testing.T, nb, sb *server) string {
 	t.Helper()
+	log, _ := startNorthd(t, nb, sb)
+	return log
+}
+
+// startNorthd is translate, and returns the process, too.
+func startNorthd(t *testing.T, nb, sb *server) (log string, process *os.Process) {
+	t.Helper()
 	dir := filepath.Dir(nb.socket)
-	log := filepath.Join(dir, "northd.log")
+	log = filepath.Join(dir, "northd.log")
 	northd := exec.Command("ovn-northd", "--ovnnb-db=unix:"+nb.socket, "--ovnsb-db=unix:"+sb.socket,
 		"--log-file="+log, "--unixctl="+filepath.Join(dir, "northd.ctl"), "-vconsole:off")
 	northd.Env = append(os.Environ(), "OVN_RUNDIR="+dir)
@@ -33,7 +40,7 @@ func translate(t *testing.T, nb, sb *server) string {
 		_ = northd.Process.Kill()
 		_ = northd.Wait()
 	})
-	return log
+	return log, northd.Process
 }
 
 func (s *server) sbctl(t *testing.T, args ...string) string {

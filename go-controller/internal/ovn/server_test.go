@@ -355,7 +355,9 @@ func prune(t testing.TB, d *Dataplane, plans ...*plan.Service) {
 func stripped(dump string) string {
 	epoch := regexp.MustCompile(`"slb.k8s.ovn.org/epoch"="[0-9]+", |, "slb.k8s.ovn.org/epoch"="[0-9]+"`)
 	uuid := regexp.MustCompile(`[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}`)
-	lines := strings.Split(uuid.ReplaceAllString(epoch.ReplaceAllString(dump, ""), "UUID"), "\n")
+	revision := regexp.MustCompile(`\["::[0-9a-f:]+"\]`)
+	dump = revision.ReplaceAllString(epoch.ReplaceAllString(dump, ""), "REVISION")
+	lines := strings.Split(uuid.ReplaceAllString(dump, "UUID"), "\n")
 	for i := range lines {
 		lines[i] = strings.Trim(strings.Join(strings.Fields(lines[i]), " "), "-")
 	}

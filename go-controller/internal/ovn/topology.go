@@ -89,6 +89,10 @@ func (d *Dataplane) topologyOps(v view, builder *rows.Builder) []opsFunc {
 		}
 	}
 	ensure(shards)
+	if d.numbers(builder) {
+		wanted[rows.Ref{Table: rows.AddressSet, ID: rows.Revision(0).ID}] = true
+		opsFuncs = append(opsFuncs, d.restoreRevision)
+	}
 	opsFuncs[0] = removeUnwanted(v, wanted)
 	return append(opsFuncs, func(b *batch) error { return setTimers(b, builder) })
 }

@@ -182,6 +182,8 @@ func (v *Builder) announced(s *world.Service) *kube.Verdict {
 		return not(v1alpha1.ReasonDataplaneError, "%v; retrying", got.Err)
 	case got.Plan == nil:
 		return nil
+	case !got.Pending.IsZero():
+		return v.untranslated(got)
 	case v.World.ApplyErrors[s.Key] != "":
 		if silent := v.silentZone(want.VIPs); silent != nil { // It is why; OVN keeps what it has.
 			return silent

@@ -47,6 +47,8 @@ type cachedStatus struct {
 	// zoneWait is set as long as the status may wait for the zone. zoneSilent is why its agent can't report progress.
 	zoneWait   bool
 	zoneSilent string
+	// pending is set if changes have not taken effect yet, and late if that has taken too long.
+	pending, late bool
 	// egress is the node on which the pods open connections from the address.
 	egress string
 	// failed is set if the last result of the dataplane is an error, whose text may differ each time.
@@ -60,7 +62,7 @@ func (w *cachedStatus) sameInputs(o *cachedStatus) bool {
 		slices.Equal(w.outcome.Addrs, o.outcome.Addrs) && slices.Equal(w.outcome.HeldExternal, o.outcome.HeldExternal) &&
 		slices.Equal(w.placements, o.placements) && slices.Equal(w.advertised, o.advertised) &&
 		slices.Equal(w.applied, o.applied) && w.applyError == o.applyError && w.zoneWait == o.zoneWait &&
-		w.zoneSilent == o.zoneSilent && w.egress == o.egress
+		w.zoneSilent == o.zoneSilent && w.pending == o.pending && w.late == o.late && w.egress == o.egress
 }
 
 // Services returns the statuses of all Services.
@@ -83,6 +85,8 @@ func (v *Builder) Services(last *Cache) map[world.Key]*kube.ServiceStatus {
 			applied:    v.World.Applied[s.Key],
 			applyError: v.World.ApplyErrors[s.Key],
 			zoneWait:   v.mayAwaitZone(s),
+			pending:    !got.Pending.IsZero(),
+			late:       !got.Pending.IsZero() && !v.awaitsTranslation(got),
 			egress:     v.egress[egressName(s.Key)],
 			failed:     got.Err != nil,
 		}
@@ -127,7 +131,7 @@ func (v *Builder) awaitsOVN(s *world.Service, o ipam.Outcome) bool {
 		if placement.Reason == place.ReasonProbing ||
 			planned && (got.Plan == nil || !slices.ContainsFunc(got.Plan.VIPs, func(vip plan.VIP) bool {
 				return vip.Addr == placement.Addr
-			}) || v.awaitsZone(s, placement.Addr)) {
+			}) || v.awaitsTranslation(got) || v.awaitsZone(s, placement.Addr)) {
 			return true
 		}
 	}

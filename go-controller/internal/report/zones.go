@@ -80,7 +80,7 @@ func (v *Builder) awaitsZone(s *world.Service, a netip.Addr) bool {
 }
 
 func (v *Builder) mayAwaitZone(s *world.Service) bool {
-	return v.Layout.Interconnect && v.World.Now.Before(s.Created.Add(world.ZoneWait))
+	return v.Layout.Interconnect && v.World.Now.Before(s.Created.Add(world.ProgramWait))
 }
 
 // ordinals returns the ordinals of a domain's shards, in a cluster with interconnect.

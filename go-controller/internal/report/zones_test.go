@@ -59,19 +59,19 @@ func TestStatusWaitsForTheZoneOfTheGateway(t *testing.T) {
 		t.Fatalf("the zone has it no longer: %+v", got)
 	}
 	// A zone that reports nothing does not keep the address from the Service forever.
-	got = status(func(w *world.Snapshot) { w.Now = s.Created.Add(world.ZoneWait) })
+	got = status(func(w *world.Snapshot) { w.Now = s.Created.Add(world.ProgramWait) })
 	if got == nil || len(got.Addrs) != 1 || got.Announced != nil {
 		t.Fatalf("the zone is silent: %+v", got)
 	}
 	got = status(func(w *world.Snapshot) {
-		w.Now, w.Nodes[1].Agent = s.Created.Add(world.ZoneWait), &world.ZoneAgent{Silent: true}
+		w.Now, w.Nodes[1].Agent = s.Created.Add(world.ProgramWait), &world.ZoneAgent{Silent: true}
 	})
 	if got == nil || got.Announced == nil || got.Announced.Status != metav1.ConditionUnknown ||
 		got.Announced.Reason != v1alpha1.ReasonNodeSilent {
 		t.Fatalf("its report has expired: %+v", got)
 	}
 	got = status(func(w *world.Snapshot) {
-		w.Now, w.Nodes[1].Agent = s.Created.Add(world.ZoneWait), &world.ZoneAgent{Unwritable: "no database"}
+		w.Now, w.Nodes[1].Agent = s.Created.Add(world.ProgramWait), &world.ZoneAgent{Unwritable: "no database"}
 	})
 	if got == nil || got.Announced == nil || got.Announced.Status != metav1.ConditionUnknown ||
 		got.Announced.Reason != v1alpha1.ReasonDatabaseUnreachable ||
@@ -105,7 +105,7 @@ func TestStatusWaitsForTheZoneOfTheGateway(t *testing.T) {
 		strings.Contains(got.Announced.Message, "UDP port 6081") {
 		t.Fatalf("the ovn-controller of one of two gateways hangs: %+v", got.Announced)
 	}
-	got = status(func(w *world.Snapshot) { w.Now, w.ShardStates = s.Created.Add(world.ZoneWait), nil })
+	got = status(func(w *world.Snapshot) { w.Now, w.ShardStates = s.Created.Add(world.ProgramWait), nil })
 	if got == nil || got.Announced == nil || got.Announced.Reason != v1alpha1.ReasonNoActiveGateway {
 		t.Fatalf("no gateway: %+v", got)
 	}

@@ -76,8 +76,9 @@ func (z *Zones) Reaches(n *Node) bool {
 	return n.zone() == z.Home
 }
 
-// ZoneWait is how long the status of a new Service waits until the zone of its gateway has programmed its addresses.
-const ZoneWait = 30 * time.Second
+// ProgramWait is how long the status of a Service waits until what was programmed has taken effect, or until the zone
+// of its gateway has programmed it.
+const ProgramWait = 30 * time.Second
 
 // ZoneAgent is the report of the agent that programs the databases of one zone.
 type ZoneAgent struct {

@@ -243,6 +243,9 @@ func (p *Publisher) Prune(ctx context.Context, keep func(world.Key) bool) error 
 	return errors.Join(errs...)
 }
 
+// Pending implements dataplane.Dataplane. It returns the zero time: agents report what has taken effect in zones.
+func (p *Publisher) Pending(world.Key) time.Time { return time.Time{} }
+
 // remove deletes a ServicePlan.
 func (p *Publisher) remove(ctx context.Context, o *v1alpha1.ServicePlan) error {
 	err := p.options.Clients.Plans.Delete(ctx, o.Name, metav1.DeleteOptions{

@@ -109,7 +109,8 @@ func (o *Options) network(clients *kube.Clients, hooks controller.Hooks) (*contr
 	}
 	d, err := ovn.New(ovn.Options{
 		NB: ovn.Endpoint(o.NB), SB: ovn.Endpoint(o.SB),
-		Changed: hooks.Event, Transacted: hooks.Transacted, Fence: o.Fence,
+		Changed: hooks.Event, Transacted: hooks.Transacted, Translated: hooks.Translated,
+		Fence: o.Fence,
 	})
 	if err != nil {
 		return nil, err

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"maps"
 	"sync"
+	"time"
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/dataplane"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/plan"
@@ -77,6 +78,9 @@ func (d *Dataplane) Prune(_ context.Context, keep func(world.Key) bool) error {
 	maps.DeleteFunc(d.services, func(k world.Key, _ *plan.Service) bool { return !keep(k) })
 	return nil
 }
+
+// Pending returns the zero time: everything takes effect at once.
+func (d *Dataplane) Pending(world.Key) time.Time { return time.Time{} }
 
 // Put adds a Service that was not applied, as if left by an earlier run.
 func (d *Dataplane) Put(key world.Key, s *plan.Service) {

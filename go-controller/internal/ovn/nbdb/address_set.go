@@ -11,12 +11,41 @@ const AddressSetTable = "Address_Set"
 // AddressSet defines an object in Address_Set table
 type AddressSet struct {
 	UUID        string            `ovsdb:"_uuid"`
+	Addresses   []string          `ovsdb:"addresses"`
 	ExternalIDs map[string]string `ovsdb:"external_ids"`
 	Name        string            `ovsdb:"name"`
 }
 
 func (a *AddressSet) GetUUID() string {
 	return a.UUID
+}
+
+func (a *AddressSet) GetAddresses() []string {
+	return a.Addresses
+}
+
+func copyAddressSetAddresses(a []string) []string {
+	if a == nil {
+		return nil
+	}
+	b := make([]string, len(a))
+	copy(b, a)
+	return b
+}
+
+func equalAddressSetAddresses(a, b []string) bool {
+	if (a == nil) != (b == nil) {
+		return false
+	}
+	if len(a) != len(b) {
+		return false
+	}
+	for i, v := range a {
+		if b[i] != v {
+			return false
+		}
+	}
+	return true
 }
 
 func (a *AddressSet) GetExternalIDs() map[string]string {
@@ -55,6 +84,7 @@ func (a *AddressSet) GetName() string {
 
 func (a *AddressSet) DeepCopyInto(b *AddressSet) {
 	*b = *a
+	b.Addresses = copyAddressSetAddresses(a.Addresses)
 	b.ExternalIDs = copyAddressSetExternalIDs(a.ExternalIDs)
 }
 
@@ -75,6 +105,7 @@ func (a *AddressSet) CloneModel() model.Model {
 
 func (a *AddressSet) Equals(b *AddressSet) bool {
 	return a.UUID == b.UUID &&
+		equalAddressSetAddresses(a.Addresses, b.Addresses) &&
 		equalAddressSetExternalIDs(a.ExternalIDs, b.ExternalIDs) &&
 		a.Name == b.Name
 }

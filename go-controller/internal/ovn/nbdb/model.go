@@ -70,6 +70,15 @@ var schema = `{
     },
     "Address_Set": {
       "columns": {
+        "addresses": {
+          "type": {
+            "key": {
+              "type": "string"
+            },
+            "min": 0,
+            "max": "unlimited"
+          }
+        },
         "external_ids": {
           "type": {
             "key": {

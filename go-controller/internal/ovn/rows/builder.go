@@ -102,6 +102,9 @@ func NewBuilder(f *plan.Topology, facts Facts) (*Builder, error) {
 	return g, nil
 }
 
+// HasShards reports whether any shard has an address.
+func (g *Builder) HasShards() bool { return len(g.shardList) > 0 }
+
 // isLocal reports whether the database has a shard's router.
 func (g *Builder) isLocal(s plan.Shard) bool {
 	return g.zone == nil ||

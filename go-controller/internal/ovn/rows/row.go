@@ -13,6 +13,7 @@ import (
 // The tables of the northbound database (ovn-nb(5)) in which we own rows.
 const (
 	ACL            = "ACL"
+	AddressSet     = "Address_Set"
 	BFD            = "BFD"
 	HAChassis      = "HA_Chassis"
 	HAChassisGroup = "HA_Chassis_Group"
@@ -23,8 +24,6 @@ const (
 	StaticRoute    = "Logical_Router_Static_Route"
 	Switch         = "Logical_Switch"
 	SwitchPort     = "Logical_Switch_Port"
-	// AddressSet contained rows of earlier versions, before ADR 7.
-	AddressSet = "Address_Set"
 )
 
 // Rows of OVN-Kubernetes that our rows are attached to.
@@ -80,6 +79,8 @@ const (
 	OwnerClients = "Clients"
 	OwnerNode    = "Node"
 	OwnerService = "Service"
+	// OwnerRevision is that of the row that numbers transactions.
+	OwnerRevision = "Revision"
 )
 
 // Row is a desired row.

@@ -14,6 +14,7 @@ import (
 // FullDatabaseModel returns the DatabaseModel object to be used in libovsdb
 func FullDatabaseModel() (model.ClientDBModel, error) {
 	return model.NewClientDBModel("OVN_Southbound", map[string]model.Model{
+		"Address_Set":  &AddressSet{},
 		"Chassis":      &Chassis{},
 		"Port_Binding": &PortBinding{},
 	})
@@ -23,6 +24,28 @@ var schema = `{
   "name": "OVN_Southbound",
   "version": "20.27.0",
   "tables": {
+    "Address_Set": {
+      "columns": {
+        "addresses": {
+          "type": {
+            "key": {
+              "type": "string"
+            },
+            "min": 0,
+            "max": "unlimited"
+          }
+        },
+        "name": {
+          "type": "string"
+        }
+      },
+      "indexes": [
+        [
+          "name"
+        ]
+      ],
+      "isRoot": true
+    },
     "Chassis": {
       "columns": {
         "external_ids": {

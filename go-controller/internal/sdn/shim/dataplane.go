@@ -9,6 +9,7 @@ import (
 	"maps"
 	"net/netip"
 	"sync"
+	"time"
 
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/klog/v2"
@@ -206,6 +207,9 @@ func (d *Dataplane) Prune(ctx context.Context, keep func(world.Key) bool) error 
 	}
 	return nil
 }
+
+// Pending implements dataplane.Dataplane. It returns the zero time: Apply waits until the nodes have the addresses.
+func (d *Dataplane) Pending(world.Key) time.Time { return time.Time{} }
 
 // watch checks the health of the gateways of all shards: those that hold addresses, and those that are next in order.
 // d.mu must be held.

@@ -113,7 +113,7 @@ func New(o Options) (*Agent, error) {
 		a.changed()
 	}
 	a.dataplane, err = ovn.New(ovn.Options{NB: o.NB, SB: o.SB, Zone: o.Node, Boot: o.Boot, Changed: observed,
-		Transacted: a.metrics.transacted, Fence: a.fence})
+		Transacted: a.metrics.transacted, Translated: func([]world.Key) { a.changed() }, Fence: a.fence})
 	if err != nil {
 		return nil, fmt.Errorf("l2 agent of node %s: %w", o.Node, err)
 	}

@@ -187,20 +187,23 @@ func TestStep(t *testing.T) {
 // The control socket of ovn-northd may be elsewhere. What was never observed is no fault.
 func TestNorthdFaults(t *testing.T) {
 	const hangs, gone = "ovn-northd does not answer", "ovn-northd is not running"
+	const idle = "ovn-northd does not translate changes"
 	var n northd
 	for i, step := range []struct {
 		heartbeat unixctl.Heartbeat
+		waiting   time.Duration
 		want      string
 	}{
-		{unixctl.Absent, ""}, {unixctl.Answered, ""}, {unixctl.Silent, hangs}, {unixctl.Silent, hangs},
-		{unixctl.Answered, ""}, {unixctl.Crashed, gone}, {unixctl.Absent, gone}, {unixctl.Answered, ""},
+		{unixctl.Absent, 0, ""}, {unixctl.Absent, time.Minute, idle}, {unixctl.Answered, time.Second, ""},
+		{unixctl.Silent, 0, hangs}, {unixctl.Silent, time.Minute, hangs}, {unixctl.Answered, time.Minute, idle},
+		{unixctl.Answered, 0, ""}, {unixctl.Crashed, 0, gone}, {unixctl.Absent, 0, gone}, {unixctl.Answered, 0, ""},
 	} {
 		was := n.problem()
-		if changed := n.observe(step.heartbeat); n.problem() != step.want || changed != (was != step.want) {
+		if changed := n.observe(step.heartbeat, step.waiting); n.problem() != step.want || changed != (was != step.want) {
 			t.Errorf("step %d: %q, changed %t; want %q", i, n.problem(), changed, step.want)
 		}
 	}
-	if n = (northd{}); !n.observe(unixctl.Crashed) || n.problem() != gone {
+	if n = (northd{}); !n.observe(unixctl.Crashed, 0) || n.problem() != gone {
 		t.Errorf("crashed before the agent started: %q", n.problem())
 	}
 }

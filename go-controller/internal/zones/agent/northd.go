@@ -23,8 +23,9 @@ type northd struct {
 	fault atomic.Pointer[string]
 }
 
-// observe records a heartbeat. It returns true if the fault has changed.
-func (n *northd) observe(h unixctl.Heartbeat) bool {
+// observe records a heartbeat, and for how long changes have been waiting to be translated. It returns true if the
+// fault has changed.
+func (n *northd) observe(h unixctl.Heartbeat, waiting time.Duration) bool {
 	n.observed = n.observed || h != unixctl.Absent
 	var fault string
 	switch {
@@ -32,6 +33,8 @@ func (n *northd) observe(h unixctl.Heartbeat) bool {
 		fault = "ovn-northd does not answer"
 	case h < unixctl.Silent && n.observed:
 		fault = "ovn-northd is not running"
+	case waiting >= northdInterval:
+		fault = "ovn-northd does not translate changes"
 	}
 	changed := fault != n.problem()
 	n.fault.Store(&fault)
@@ -52,7 +55,11 @@ func (a *Agent) watchNorthd(ctx context.Context) {
 	tick := time.NewTicker(northdInterval)
 	defer tick.Stop()
 	for {
-		if h := prober.Check(ctx); ctx.Err() == nil && a.northd.observe(h) {
+		var waiting time.Duration
+		if since := a.dataplane.OldestPending(); !since.IsZero() {
+			waiting = time.Since(since)
+		}
+		if h := prober.Check(ctx); ctx.Err() == nil && a.northd.observe(h, waiting) {
 			a.changed()
 		}
 		select {

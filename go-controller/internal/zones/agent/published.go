@@ -312,7 +312,7 @@ func (p *published) progress(node string, results map[world.Key]loop.Result) (
 		case why != "":
 		case p.awaiting[o.key]:
 			below = min(below, o.version)
-		case !done || !loop.Equal(result.Plan, o.plan):
+		case !done || !loop.Equal(result.Plan, o.plan) || !result.Pending.IsZero():
 			below = min(below, o.version)
 		case result.Err != nil:
 			why = result.Err.Error()

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package report
+
+import (
+	"fmt"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/loop"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
+)
+
+// untranslated returns the verdict on a plan that is in the northbound database, but that ovn-northd has not
+// translated: none at first, because that takes a moment.
+func (v *Builder) untranslated(got loop.Result) *kube.Verdict {
+	if v.awaitsTranslation(got) {
+		return nil
+	}
+	return &kube.Verdict{Status: metav1.ConditionUnknown, Reason: v1alpha1.ReasonProgramming,
+		Message: fmt.Sprintf("ovn-northd has not translated the rows of the Service for %v; OVN keeps what it had",
+			world.ProgramWait)}
+}
+
+func (v *Builder) awaitsTranslation(got loop.Result) bool {
+	return !got.Pending.IsZero() && v.World.Now.Before(got.Pending.Add(world.ProgramWait))
+}
+
+// PendingUntil returns when the first status of a Service no longer waits for ovn-northd, or the zero time.
+func (v *Builder) PendingUntil() time.Time {
+	var first time.Time
+	for _, got := range v.Programmed {
+		if v.awaitsTranslation(got) {
+			first = world.Earliest(first, got.Pending.Add(world.ProgramWait))
+		}
+	}
+	return first
+}
