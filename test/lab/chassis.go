@@ -27,6 +27,9 @@ const (
 	// other processes of the machine.
 	controlNice  = proc.Foremost / 2
 	vswitchdName = "ovs-vswitchd"
+	// backtraceName is the log file of ovs-vswitchd. On a segmentation fault it writes its backtrace only there (lib/
+	// fatal-signal.c, send_backtrace_to_monitor), and otherwise nothing. All else is in its output.
+	backtraceName = "ovs-vswitchd.backtrace"
 )
 
 // nodePorts returns the node's veths. They have no addresses: the underlay address is on br-phy and the LAN address on
@@ -178,7 +181,8 @@ func (l *Lab) startSwitch(ctx context.Context, short string,
 	p, err := proc.Start(ctx, proc.Spec{
 		Name: vswitchdName, Dir: dir, Netns: l.Netns(short), Env: ovsEnv(dir), Nice: proc.Foremost,
 		Args: []string{"ovs-vswitchd", "unix:" + l.path(short, "ovs.sock"), "--disable-system", "--unixctl=" + control,
-			"--pidfile=" + filepath.Join(dir, "ovs-vswitchd.pid"), "-vsyslog:off"},
+			"--pidfile=" + filepath.Join(dir, "ovs-vswitchd.pid"), "-vsyslog:off",
+			"-vfile:off", "--log-file=" + filepath.Join(dir, backtraceName)},
 		Ready: func(ctx context.Context) error { return ready(ctx, control) },
 	})
 	if err != nil {

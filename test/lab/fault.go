@@ -154,8 +154,8 @@ func (l *Lab) logTail(short, daemon string) []byte {
 	return log[max(0, len(log)-last):]
 }
 
-// Ended lists the daemons of a node that have exited without being killed here, each with the end of its log. It
-// returns the empty string if all run.
+// Ended lists the daemons of a node that have exited without being killed here, each with the end of its log, and with
+// its backtraces if it is Open vSwitch. It returns the empty string if all run.
 func (l *Lab) Ended(name string) string {
 	var ended strings.Builder
 	for _, daemon := range l.daemons() {
@@ -165,6 +165,10 @@ func (l *Lab) Ended(name string) string {
 		}
 		fmt.Fprintf(&ended, "%s of node %s has ended\n", daemon, name)
 		ended.Write(l.logTail(name, daemon))
+		if daemon == vswitchdName {
+			traces, _ := os.ReadFile(l.path(name, backtraceName)) // Open vSwitch creates it when it starts.
+			ended.Write(traces)
+		}
 	}
 	return ended.String()
 }

@@ -111,17 +111,16 @@ func Start(ctx context.Context, spec Spec) (*Process, error) {
 }
 
 // launch starts and records the process. A goroutine reaps it, so that it does not become a zombie while this program
-// runs.
+// runs, and adds how it ended to its log: a daemon that crashes may not write anything itself.
 func launch(spec Spec) (*Process, error) {
 	log, err := os.OpenFile(logPath(spec.Dir, spec.Name), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
 	if err != nil {
 		return nil, err
 	}
-	defer log.Close()
 	cmd := spec.command()
 	cmd.Stdout, cmd.Stderr = log, log
 	if err := cmd.Start(); err != nil {
-		return nil, err
+		return nil, errors.Join(err, log.Close())
 	}
 	SetNice(cmd.Process.Pid, spec.Nice)
 	p := &Process{Name: spec.Name, Netns: spec.Netns, Args: spec.Args, Pid: cmd.Process.Pid, dir: spec.Dir}
@@ -131,9 +130,13 @@ func launch(spec Spec) (*Process, error) {
 		err = p.save()
 	}
 	if err != nil {
-		return nil, errors.Join(err, cmd.Process.Kill(), cmd.Wait())
+		return nil, errors.Join(err, cmd.Process.Kill(), cmd.Wait(), log.Close())
 	}
-	go func() { _ = cmd.Wait() }() // The exit status is not needed. Alive reports that the process has exited.
+	go func() {
+		defer log.Close()
+		_ = cmd.Wait() // The state has the error as well. Alive reports that the process has exited.
+		fmt.Fprintf(log, "%s (pid %d): %s\n", p.Name, p.Pid, cmd.ProcessState)
+	}()
 	return p, nil
 }
 

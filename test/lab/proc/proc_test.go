@@ -212,3 +212,28 @@ func TestStartFailureQuotesTheLog(t *testing.T) {
 		t.Errorf("left running: %v, %v", left, err)
 	}
 }
+
+// A daemon that crashes may write nothing itself.
+func TestLogSaysHowTheProcessEnded(t *testing.T) {
+	for command, want := range map[string]string{
+		"kill -SEGV $$": "signal: segmentation fault", "exit 3": "exit status 3",
+	} {
+		p := start(t, Spec{Name: "crash", Dir: t.TempDir(), Args: []string{"sh", "-c", command}})
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		defer cancel()
+		for tick := time.Tick(endPoll); ; {
+			log, err := os.ReadFile(p.Log())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if string(log) == fmt.Sprintf("crash (pid %d): %s\n", p.Pid, want) {
+				break
+			}
+			select {
+			case <-tick:
+			case <-ctx.Done():
+				t.Fatalf("%s: log = %q, want %q in it", command, log, want)
+			}
+		}
+	}
+}
