@@ -4,7 +4,9 @@ package e2e
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"strings"
 	"testing"
@@ -81,6 +83,7 @@ var _ = BeforeEach(func(ctx SpecContext) {
 			Expect(ended).To(ContainSubstring("lib/conntrack.c"))
 		}
 	}
+	restartController(ctx)
 	if onLAN() {
 		// OVN-Kubernetes may keep the flows of a Service that was deleted, which are stale for the next one with its
 		// address. Users restart ovnkube-node then (docs/architecture.md).
@@ -94,6 +97,26 @@ var _ = BeforeEach(func(ctx SpecContext) {
 		lastSpec)
 	lastSpec = CurrentSpecReport().FullText()
 })
+
+// restartController starts the controller again, as a kubelet does, if it has ended because it lost its lease: on a busy
+// machine, the API server may take longer than ten seconds to renew it. Then the previous spec may have failed.
+func restartController(ctx context.Context) {
+	GinkgoHelper()
+	p, err := cluster.Controller()
+	if errors.Is(err, fs.ErrNotExist) {
+		return // A spec has stopped it.
+	}
+	Expect(err).NotTo(HaveOccurred())
+	if p.Alive() {
+		return
+	}
+	log, err := os.ReadFile(p.Log())
+	Expect(err).NotTo(HaveOccurred())
+	end := string(log[max(0, len(log)-2000):])
+	AddReportEntry("the controller ended and is restarted, after the spec "+lastSpec, end)
+	Expect(end).To(ContainSubstring("lease ovn-kubernetes/ovnkube-slb is lost"), "the end of the controller's log")
+	Expect(cluster.StartController(ctx, controller)).To(Succeed())
+}
 
 // A failed test reports the log of the controller and the state of the network as they were before any cleanup.
 var _ = JustAfterEach(func(ctx SpecContext) {
