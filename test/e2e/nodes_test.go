@@ -4,13 +4,17 @@ package e2e
 
 import (
 	"context"
+	"net/netip"
 	"slices"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
+	"github.com/ovnkube-slb/ovnkube-slb/test/lab"
+	"github.com/ovnkube-slb/ovnkube-slb/test/lab/probe"
 )
 
 // gatewaysOf returns a function that gets the gateways of the only shard of an L2Domain in their order.
@@ -24,6 +28,38 @@ func gatewaysOf(domain string) func(context.Context) ([]string, error) {
 	}
 }
 
+// podsReachEachOther waits until the pods of Deployment web reach each other without a Service, which is the affair of
+// OVN-Kubernetes alone. If it has several routes to a node, each flow takes one.
+func podsReachEachOther(ctx context.Context) {
+	GinkgoHelper()
+	pods, err := client.CoreV1().Pods("default").List(ctx, metav1.ListOptions{LabelSelector: "app=web"})
+	Expect(err).NotTo(HaveOccurred())
+	var steps []func()
+	for _, from := range pods.Items {
+		var specs []probe.Spec
+		for _, to := range pods.Items {
+			for _, ip := range to.Status.PodIPs {
+				if to.Name != from.Name {
+					specs = append(specs, probe.Spec{Kind: probe.UDPFlow, Count: 8,
+						Target: netip.AddrPortFrom(netip.MustParseAddr(ip.IP), target("udp"))})
+				}
+			}
+		}
+		steps = append(steps, func() {
+			Eventually(func(ctx context.Context) (lost []string, err error) {
+				results, err := cluster.Probe(ctx, lab.PodNetns(from.Namespace, from.Name), 300*time.Millisecond, specs...)
+				for _, r := range results {
+					if slices.ContainsFunc(r.Flows, func(f probe.Flow) bool { return f.Sent == f.Lost }) {
+						lost = append(lost, r.String())
+					}
+				}
+				return lost, err
+			}).WithContext(ctx).Should(BeEmpty(), "flows from %s on %s without an answer", from.Name, from.Spec.NodeName)
+		})
+	}
+	together(steps...)
+}
+
 var _ = Describe("A node", func() {
 	It("that fails and is deleted is no gateway any more, and joins behind the active one when it is added again",
 		func(ctx SpecContext) {
@@ -35,8 +71,9 @@ var _ = Describe("A node", func() {
 			port, victim := activeGateway(ctx)
 			Expect(before).To(ContainElement(victim))
 			var add func(context.Context) error
+			added := false
 			DeferCleanup(func(ctx SpecContext) {
-				if add != nil {
+				if add != nil && !added {
 					Expect(add(ctx)).To(Succeed())
 				}
 				Expect(cluster.Restore(ctx, victim)).To(Succeed())
@@ -54,6 +91,7 @@ var _ = Describe("A node", func() {
 
 			// ovn-controller may claim the shard for a moment after its start (docs/architecture.md, failure modes). Connections
 			// to Services with other endpoints than when they were opened don't survive that.
+			added = true
 			Expect(add(ctx)).To(Succeed())
 			awaitSlots(ctx, "web", 8080, 6)
 			servedWhile(ctx, addrs, where, victim, func() {
@@ -61,6 +99,7 @@ var _ = Describe("A node", func() {
 				Eventually(gatewaysOf("provider")).WithContext(ctx).Should(ContainElement(victim))
 				stay(ctx, 3*time.Second)
 			})
+			podsReachEachOther(ctx)
 			_, now := activeGateway(ctx)
 			Expect(now).To(Equal(heir), "the new node has taken over")
 			after, err := gatewaysOf("provider")(ctx)
@@ -76,8 +115,9 @@ var _ = Describe("A node", func() {
 		warmUp(ctx, addrs)
 		port, victim := activeGateway(ctx)
 		var add func(context.Context) error
+		added := false
 		DeferCleanup(func(ctx SpecContext) {
-			if add != nil {
+			if add != nil && !added {
 				Expect(add(ctx)).To(Succeed())
 			}
 			awaitBackends(ctx)
@@ -89,8 +129,10 @@ var _ = Describe("A node", func() {
 			awaitMove(ctx, port, victim)
 		})
 		_, heir := activeGateway(ctx)
+		added = true
 		Expect(add(ctx)).To(Succeed())
 		awaitBackends(ctx)
+		podsReachEachOther(ctx)
 		servedWhile(ctx, addrs, where, "none", func() {
 			Eventually(gatewaysOf("provider")).WithContext(ctx).Should(ContainElement(victim))
 			stay(ctx, 3*time.Second)

@@ -7,10 +7,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net/netip"
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
@@ -197,7 +199,7 @@ func (l *Lab) annotations(n Node) (map[string]string, error) {
 	out := map[string]string{
 		"k8s.ovn.org/node-chassis-id":         n.Chassis,
 		"k8s.ovn.org/zone-name":               l.zoneOf(n).name,
-		"k8s.ovn.org/node-id":                 fmt.Sprint(n.ID),
+		idAnnotation:                          fmt.Sprint(n.ID),
 		"k8s.ovn.org/layer2-topology-version": "2.0",
 	}
 	byFamily := func(p []netip.Prefix) map[string]string {
@@ -227,7 +229,8 @@ func (l *Lab) annotations(n Node) (map[string]string, error) {
 	return out, nil
 }
 
-// DeleteNode deletes the Node object, as an administrator does who removes a node. add creates it again.
+// DeleteNode deletes the Node object, as an administrator does who removes a node. add creates it again, once, with the
+// annotations that the node itself writes at its start. It returns when OVN-Kubernetes has assigned the others.
 func (l *Lab) DeleteNode(ctx context.Context, name string) (add func(context.Context) error, err error) {
 	n, err := l.Node(name)
 	if err != nil {
@@ -244,9 +247,20 @@ func (l *Lab) DeleteNode(ctx context.Context, name string) (add func(context.Con
 	if err := client.CoreV1().Nodes().Delete(ctx, name, metav1.DeleteOptions{}); err != nil {
 		return nil, err
 	}
+	annotations := maps.Clone(object.Annotations)
+	if l.state.Network.Real() {
+		// OVN-Kubernetes gives a new Node another ID. The other zones would keep routes to the addresses of both.
+		delete(annotations, idAnnotation)
+		delete(annotations, "k8s.ovn.org/node-transit-switch-port-ifaddr")
+	}
 	return func(ctx context.Context) error {
-		return kubelet.Register(ctx, client, kubelet.Node{Name: name, Annotations: object.Annotations,
-			Labels: object.Labels, IPs: addrsOf(n.LAN), PodCIDRs: n.PodSubnets})
+		if err := kubelet.Register(ctx, client, kubelet.Node{Name: name, Annotations: annotations,
+			Labels: object.Labels, IPs: addrsOf(n.LAN), PodCIDRs: n.PodSubnets}); err != nil || !l.state.Network.Real() {
+			return err
+		}
+		ctx, cancel := context.WithTimeout(ctx, time.Minute)
+		defer cancel()
+		return poll(ctx, func() error { return l.loadAddresses(ctx) })
 	}, nil
 }
 

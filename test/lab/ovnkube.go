@@ -274,6 +274,9 @@ func (l *Lab) gatewayWorks(ctx context.Context, n Node) error {
 	return nil
 }
 
+// idAnnotation has the ID of a Node. OVN-Kubernetes derives its addresses on the join and the transit switch from it.
+const idAnnotation = "k8s.ovn.org/node-id"
+
 // loadAddresses reads the addresses that OVN-Kubernetes assigned from the Node objects.
 func (l *Lab) loadAddresses(ctx context.Context) error {
 	client, err := l.Client()
@@ -287,7 +290,7 @@ func (l *Lab) loadAddresses(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		const subnetsAnnotation, idAnnotation = "k8s.ovn.org/node-subnets", "k8s.ovn.org/node-id"
+		const subnetsAnnotation = "k8s.ovn.org/node-subnets"
 		var subnets struct {
 			Default []netip.Prefix `json:"default"`
 		}
