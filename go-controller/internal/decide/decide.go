@@ -54,6 +54,8 @@ type State struct {
 	refreshes refreshes
 	// ordinals are those of the last pass. They are newer than those in the domains' statuses.
 	ordinals map[world.ShardID]int
+	// moves are the requests to move shards of the last pass, by domain.
+	moves map[string]move
 }
 
 // grant records the addresses granted to a Service while its status showed different ones.
@@ -84,7 +86,7 @@ func NewState(epoch uint64) State { return State{probing: probing{epoch: epoch}}
 
 // Decide computes every decision for a snapshot.
 func (m *State) Decide(w *world.Snapshot) *Decision {
-	w = m.withOrdinals(m.withLeases(w))
+	w = m.withMoves(m.withOrdinals(m.withLeases(w)))
 	layout := place.Compute(w)
 	w = m.withExternal(m.probing.accept(w, layout))
 	d := &Decision{World: w, Layout: layout}
@@ -104,7 +106,7 @@ func (m *State) Decide(w *world.Snapshot) *Decision {
 	}
 	d.refreshes = m.refreshes
 	d.Refreshed, d.Due = m.refreshes.decide(d)
-	d.Due = world.Earliest(d.Due, firstCooldownEnd(d.Allocation), m.probing.end(), d.firstZoneWaitEnd())
+	d.Due = world.Earliest(d.Due, m.saveMoves(w, layout), firstCooldownEnd(d.Allocation), m.probing.end(), d.firstZoneWaitEnd())
 	d.Probes, d.Ignored = m.probing.probes(w.Now), m.probing.newlyIgnored
 	if m.planned == nil {
 		m.planned = map[world.Key]plannedService{}

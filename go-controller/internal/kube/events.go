@@ -115,10 +115,14 @@ func (e *Events) Pool(before, after *v1alpha1.IPAddressPool) {
 		Message})
 }
 
-// Domain reports which shards moved to another gateway, when a domain loses its last gateway, and when all its gateways
+// Domain reports which shards moved to another gateway, when shards were not moved as requested, when a domain loses its last gateway, and when all its gateways
 // are draining.
 func (e *Events) Domain(before, after *v1alpha1.L2Domain) {
 	e.moves(before, after)
+	if m := after.Status.Move; m != nil && m.State == v1alpha1.MoveFailed &&
+		(before.Status.Move == nil || *before.Status.Move != *m) {
+		e.queue.add(event{aboutDomain(after), corev1.EventTypeWarning, v1alpha1.EventMoveFailed, m.Message})
+	}
 	was := meta.FindStatusCondition(before.Status.Conditions, v1alpha1.ConditionReady)
 	is := meta.FindStatusCondition(after.Status.Conditions, v1alpha1.ConditionReady)
 	if is == nil || was != nil && was.Reason == is.Reason {

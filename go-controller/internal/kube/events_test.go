@@ -27,6 +27,12 @@ func domainOf(active ...string) *v1alpha1.L2Domain {
 	return d
 }
 
+func domainMoving(state, message string) *v1alpha1.L2Domain {
+	d := domainOf("n1")
+	d.Status.Move = &v1alpha1.MoveStatus{Request: "request", State: state, Message: message}
+	return d
+}
+
 func TestFailoverEmitsOneDomainEvent(t *testing.T) {
 	for name, test := range map[string]struct {
 		before, after *v1alpha1.L2Domain
@@ -38,8 +44,12 @@ func TestFailoverEmitsOneDomainEvent(t *testing.T) {
 			"Warning GatewayChanged shard 0: no active gateway; the last was n1"},
 		"a gateway joined": {domainOf("", "n1"), domainOf("n2", "n1"),
 			"Normal GatewayChanged shard 0: gateway n2 became active; there was no active gateway"},
-		"nothing changed":    {domainOf("n1"), domainOf("n1"), ""},
-		"a shard was put up": {domainOf("n1"), domainOf("n1", "n2"), ""},
+		"nothing changed": {domainOf("n1"), domainOf("n1"), ""},
+		"a move failed": {domainMoving(v1alpha1.MoveInProgress, ""), domainMoving(v1alpha1.MoveFailed, `node "n9" does not exist`),
+			`Warning MoveFailed node "n9" does not exist`},
+		"a move failed before": {domainMoving(v1alpha1.MoveFailed, "why"), domainMoving(v1alpha1.MoveFailed, "why"), ""},
+		"a move was completed": {domainMoving(v1alpha1.MoveInProgress, ""), domainMoving(v1alpha1.MoveCompleted, ""), ""},
+		"a shard was put up":   {domainOf("n1"), domainOf("n1", "n2"), ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var events Events

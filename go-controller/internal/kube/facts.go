@@ -265,7 +265,7 @@ func (f *Facts) setDomain(old, now *v1alpha1.L2Domain) {
 		f.domains[now.Name] = now
 	}
 	relevant := old == nil || now == nil || old.Generation != now.Generation || old.UID != now.UID ||
-		old.Status.Mode != now.Status.Mode ||
+		old.Status.Mode != now.Status.Mode || !sameMove(old, now) ||
 		!maps.EqualFunc(convert.Anchors(old), convert.Anchors(now), slices.Equal) ||
 		!maps.Equal(convert.Ordinals(old), convert.Ordinals(now)) ||
 		!maps.EqualFunc(convert.Gateways(old), convert.Gateways(now), slices.Equal)
@@ -276,6 +276,13 @@ func (f *Facts) setDomain(old, now *v1alpha1.L2Domain) {
 	if relevant {
 		f.hooks.Wake()
 	}
+}
+
+// sameMove reports whether two versions of a domain have the same request to move shards, with the same progress.
+func sameMove(old, now *v1alpha1.L2Domain) bool {
+	was, wasResult := convert.Move(old)
+	is, isResult := convert.Move(now)
+	return equality.Semantic.DeepEqual(was, is) && wasResult == isResult
 }
 
 // Snapshot returns the newest facts. The caller adds the facts that are only in the OVN databases. Snapshot also

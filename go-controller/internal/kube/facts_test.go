@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -142,6 +143,45 @@ func TestSelectorsFollowLabels(t *testing.T) {
 	f.setNode(node, labelled)
 	if got := snapshot(f).Domains[0].Nodes; len(got) != 1 {
 		t.Errorf("nodes: %v", got)
+	}
+}
+
+// A request to move shards is an annotation, which does not change the generation of the L2Domain.
+func TestMoveRequestWakes(t *testing.T) {
+	f, wakes := counted()
+	domain := &v1alpha1.L2Domain{ObjectMeta: metav1.ObjectMeta{Name: "lan"}}
+	f.setDomain(nil, domain)
+	steps := []struct {
+		annotations map[string]string
+		status      *v1alpha1.MoveStatus
+		wakes       int32
+		want        *world.MoveRequest
+	}{
+		{map[string]string{"example.com/other": "1"}, nil, 1, nil},
+		{map[string]string{v1alpha1.AnnotationMove: ""}, nil, 2,
+			&world.MoveRequest{Problem: ` is not of the form {"node":"NODE","shards":[INDEX]}`}},
+		{map[string]string{v1alpha1.AnnotationMove: `{"node":"n2","shards":[7]}`}, nil, 3,
+			&world.MoveRequest{Text: `{"node":"n2","shards":[7]}`, Node: "n2", Shards: []int{7}}},
+		{map[string]string{v1alpha1.AnnotationMove: `{"node":"n2","shards":[7]}`},
+			&v1alpha1.MoveStatus{Request: `{"node":"n2","shards":[7]}`, State: v1alpha1.MoveCompleted}, 4,
+			&world.MoveRequest{Text: `{"node":"n2","shards":[7]}`, Node: "n2", Shards: []int{7}}},
+		{nil, nil, 5, nil},
+	}
+	for i, step := range steps {
+		next := domain.DeepCopy()
+		next.Annotations, next.Status.Move = step.annotations, step.status
+		f.setDomain(domain, next)
+		if got := wakes.Load(); int32(got) != step.wakes {
+			t.Errorf("step %d: %d wakes, want %d", i, got, step.wakes)
+		}
+		got := snapshot(f).Domains[0]
+		if d := cmp.Diff(step.want, got.Move); d != "" {
+			t.Errorf("step %d (-want +got):\n%s", i, d)
+		}
+		if m := step.status; m != nil && got.Moved != (world.MoveResult{Text: m.Request, State: world.MoveCompleted}) {
+			t.Errorf("step %d: %+v", i, got.Moved)
+		}
+		domain = next
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -154,7 +155,7 @@ func DomainStatus(status v1alpha1.L2DomainStatus, verdicts Verdicts, known bool)
 		was := have.Status
 		if !changed && was.Mode == next.Mode && was.ModeMessage == next.ModeMessage &&
 			was.EligibleNodes == next.EligibleNodes && slices.Equal(was.ExcludedNodes, next.ExcludedNodes) &&
-			slices.EqualFunc(was.Shards, next.Shards, equalShards) {
+			slices.EqualFunc(was.Shards, next.Shards, equalShards) && equality.Semantic.DeepEqual(was.Move, next.Move) {
 			return nil, false
 		}
 		out := have.DeepCopy()

@@ -13,8 +13,9 @@
 //     neither a restart of the controller nor a gateway that returns moves anything.
 //   - A draining gateway comes after those that don't drain, and a gateway that reports a fault comes after both. If
 //     all gateways have the same state, nothing moves.
-//   - A shard moves only if its gateway is removed (with preempt, few others move too), and to a gateway that then
-//     has at most one shard more than any other.
+//   - A shard moves only on request, or if its gateway is removed (with preempt, few others move too), and then to a
+//     gateway that has at most one shard more than any other afterwards.
+//   - A request moves its shards once. It is over when they have moved, or can't or did not in time.
 //   - Adding or removing a shard changes the shard of few addresses.
 //   - No node is excluded because of unknown facts, except with OpenShift SDN, where such a node would hold no address.
 package place

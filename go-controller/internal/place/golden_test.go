@@ -48,6 +48,9 @@ func layoutText(l *place.Layout, f *plan.Topology) string {
 		if d.BlockedReason != "" {
 			fmt.Fprintf(&out, "  waits: %s\n", d.BlockedReason)
 		}
+		if d.Move.State != "" {
+			fmt.Fprintf(&out, "  move: %s: %s\n", d.Move.State, d.Move.Message)
+		}
 		for _, text := range slices.Concat(d.Spec.Problems, d.Problems) {
 			fmt.Fprintf(&out, "  problem: %s\n", text)
 		}

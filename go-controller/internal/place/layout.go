@@ -53,6 +53,8 @@ type Domain struct {
 	// BlockedReason is why no new address of the domain may be published now. It is empty if addresses may be
 	// published.
 	BlockedReason string
+	// Move is the progress of the request to move shards (Spec.Move), the zero value without one.
+	Move world.MoveResult
 	// Mode is how the domain is served, ModeMessage what that follows from. They are empty if it is not served.
 	Mode        world.ServingMode
 	ModeMessage string
@@ -135,9 +137,11 @@ func (l *Layout) compute(spec *world.Domain, nodes map[string]*world.Node, zones
 	d := &Domain{Spec: spec, bridgeFaults: map[string]string{}, sharedBridges: map[string]bool{}}
 	if s := &w.Cluster.Switch; !s.Mode.Layer2() {
 		d.DisabledReason = s.Off("layer 2 is")
+		d.decideMove(nil, w)
 		return d
 	}
 	if d.Unserved = cmp.Or(l.UnsupportedReason, d.otherMode(l.mode, zones.Home, w)); d.Unserved != "" {
+		d.decideMove(nil, w)
 		return d
 	}
 	count := spec.Shards
@@ -154,6 +158,7 @@ func (l *Layout) compute(spec *world.Domain, nodes map[string]*world.Node, zones
 		d.ModeMessage += "; " + text
 	}
 	d.setBlocked(members)
+	d.decideMove(members, w)
 	if len(members) == 0 {
 		d.NoGateway = d.noGatewayReason()
 		return d

@@ -25,7 +25,10 @@ func (d *Domain) orders(members []*world.Node, shardStates map[world.ShardID]wor
 			weight[i][j] = mix(fnv(s, n.Name))
 		}
 		first[i] = noMember
-		if !d.Spec.Preempt {
+		switch to := d.moveTarget(i); {
+		case to != "":
+			first[i] = slices.IndexFunc(members, func(n *world.Node) bool { return n.Name == to })
+		case !d.Spec.Preempt:
 			first[i] = d.currentGateway(members, best, shardStates[world.ShardID{Domain: d.Spec.Name, Index: i}])
 		}
 	}

@@ -268,6 +268,41 @@ func TestRefusedDomainHasNoGateways(t *testing.T) {
 	}
 }
 
+// A request to move shards shows its progress in the status, and why it failed in the condition Accepted.
+func TestMoveIsReported(t *testing.T) {
+	w := worldtest.Small(5, worldtest.Service(web, 1))
+	w.Domains[0].Move = &world.MoveRequest{Text: "text", Node: "n2", Shards: []int{0}}
+	w.ShardStates = map[world.ShardID]world.ShardState{
+		{Domain: "lan"}: {Active: "chassis-1", Order: []string{"chassis-1", "chassis-2"}},
+	}
+	var m decide.State
+	status := func(have *v1alpha1.L2Domain) *v1alpha1.L2Domain {
+		out, changed := NewBuilder(m.Decide(w), Observed{Synced: true, Configured: true}).Domains()["lan"](have, time.Now())
+		if !changed {
+			t.Fatal("the status does not change")
+		}
+		return out
+	}
+	moving := status(&v1alpha1.L2Domain{})
+	if got := moving.Status.Move; got == nil || got.Request != "text" || got.State != v1alpha1.MoveInProgress {
+		t.Errorf("%+v, want a move in progress", got)
+	}
+	w.Nodes[1].Draining = "label"
+	failed := status(moving)
+	want := `node "n2" is draining: label`
+	if got := failed.Status.Move; got == nil || got.State != v1alpha1.MoveFailed || got.Message != want {
+		t.Errorf("%+v, want a failed move", got)
+	}
+	c := meta.FindStatusCondition(failed.Status.Conditions, v1alpha1.ConditionAccepted)
+	if c.Reason != v1alpha1.ReasonPartlyUsable || c.Message != "annotation "+v1alpha1.AnnotationMove+": "+want {
+		t.Errorf("condition Accepted %+v", c)
+	}
+	w.Domains[0].Move = nil
+	if got := status(failed).Status.Move; got != nil {
+		t.Errorf("without a request: %+v", got)
+	}
+}
+
 // A UDP server on its node's own network may reply from another address. Only the user can know whether it does.
 func TestUDPHostBackendsAreReported(t *testing.T) {
 	b := func(addr string, host bool) plan.Backend {

@@ -33,7 +33,11 @@ func (v *Builder) Domains() map[string]kube.Merge[*v1alpha1.L2Domain] {
 	}
 	out := make(map[string]kube.Merge[*v1alpha1.L2Domain], len(v.Layout.Domains))
 	for _, d := range v.Layout.Domains {
-		verdicts := kube.Verdicts{v1alpha1.ConditionAccepted: kube.Accepted(d.Spec.Problems, d.Problems)}
+		remarks := d.Problems
+		if d.Move.State == world.MoveFailed {
+			remarks = append(slices.Clip(remarks), fmt.Sprintf("annotation %s: %s", v1alpha1.AnnotationMove, d.Move.Message))
+		}
+		verdicts := kube.Verdicts{v1alpha1.ConditionAccepted: kube.Accepted(d.Spec.Problems, remarks)}
 		if ready := v.domainReady(d); ready != nil {
 			verdicts[v1alpha1.ConditionReady] = *ready
 		}
@@ -44,6 +48,9 @@ func (v *Builder) Domains() map[string]kube.Merge[*v1alpha1.L2Domain] {
 
 func (v *Builder) domain(d *place.Domain, addresses map[world.ShardID]int32) v1alpha1.L2DomainStatus {
 	status := v1alpha1.L2DomainStatus{Mode: string(v.servedIn(d)), ModeMessage: d.ModeMessage}
+	if m := d.Move; m.State != "" {
+		status.Move = &v1alpha1.MoveStatus{Request: m.Text, State: string(m.State), Message: m.Message}
+	}
 	anchors, ordinals := v.anchors(d.Spec.Name), v.ordinals(d.Spec.Name)
 	eligible, active := map[string]struct{}{}, map[string]struct{}{}
 	for _, shard := range d.Shards {

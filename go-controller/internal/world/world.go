@@ -164,6 +164,9 @@ type Domain struct {
 	Ordinals map[int]int
 	// Gateways are the nodes of each shard in order of preference, as in the status of the domain.
 	Gateways map[int][]string
+	// Move is the request to move shards, nil without one. Moved is the progress of the last request.
+	Move  *MoveRequest
+	Moved MoveResult
 	// Served is the mode in the status of the domain: gateways may still answer that were programmed in it.
 	Served   ServingMode
 	Problems []string

@@ -55,6 +55,7 @@ func Domain(d *v1alpha1.L2Domain, pools []*v1alpha1.IPAddressPool, nodes []*core
 	}
 
 	out.Anchors, out.Ordinals, out.Gateways = Anchors(d), Ordinals(d), Gateways(d)
+	out.Move, out.Moved = Move(d)
 	out.Served = servedIn(d)
 	out.Pools = chosenPools(spec.IPAddressPools, spec.IPAddressPoolSelectors, pools)
 	out.Nodes = chosenNodes(spec.NodeSelectors, nodes)
@@ -146,6 +147,29 @@ func Gateways(d *v1alpha1.L2Domain) map[int][]string {
 		gateways[int(s.Index)] = s.Gateways
 	}
 	return gateways
+}
+
+// Move returns the request to move shards of a domain, nil without one, and the progress of the last request.
+func Move(d *v1alpha1.L2Domain) (*world.MoveRequest, world.MoveResult) {
+	var last world.MoveResult
+	if m := d.Status.Move; m != nil {
+		last = world.MoveResult{Text: m.Request, State: world.MoveState(m.State), Message: m.Message}
+	}
+	text, ok := d.Annotations[v1alpha1.AnnotationMove]
+	if !ok {
+		return nil, last
+	}
+	out := &world.MoveRequest{Text: text[:min(len(text), v1alpha1.MaxMoveRequest)]}
+	r, err := v1alpha1.ParseMoveRequest(text)
+	if err != nil {
+		out.Problem = err.Error()
+		return out, last
+	}
+	out.Node = r.Node
+	for _, index := range r.Shards {
+		out.Shards = append(out.Shards, int(index))
+	}
+	return out, last
 }
 
 // selector returns a function that reports whether labels match at least one of the terms. An invalid term is a problem

@@ -228,12 +228,45 @@ type L2DomainStatus struct {
 	// +kubebuilder:validation:MaxItems=64
 	ExcludedNodes []ExcludedNode `json:"excludedNodes,omitempty"`
 
+	// move is the progress of the request in the annotation slb.k8s.ovn.org/move. It is absent if there is none.
+	//
+	// +optional
+	Move *MoveStatus `json:"move,omitempty"`
+
 	// conditions represent the current state of the domain: Accepted and Ready.
 	//
 	// +optional
 	// +listType=map
 	// +listMapKey=type
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
+}
+
+// States of a request to move shards.
+const (
+	// MoveInProgress means that the node is not active for all shards of the request yet.
+	MoveInProgress = "InProgress"
+	// MoveCompleted means that the node has become active for all shards of the request.
+	MoveCompleted = "Completed"
+	// MoveFailed means that the shards can't be moved, or that they were not within 30 seconds.
+	MoveFailed = "Failed"
+)
+
+// MoveStatus is the progress of a request to move shards to another gateway.
+type MoveStatus struct {
+	// request is the value of the annotation: a request that is completed or failed has no effect any more.
+	//
+	// +required
+	Request string `json:"request"`
+
+	// state is one of InProgress, Completed and Failed.
+	//
+	// +required
+	State string `json:"state"`
+
+	// message describes what was observed.
+	//
+	// +optional
+	Message string `json:"message,omitempty"`
 }
 
 // ShardStatus is one unit of failover.

@@ -89,6 +89,12 @@ const (
 // maintenance. The value is a reason for human readers. The annotation is in effect while it is present.
 const AnnotationDrain = "slb.k8s.ovn.org/drain"
 
+// AnnotationMove on an L2Domain moves shards to a gateway once (`kubectl slb move`). It is a JSON object with node,
+// shards (a list of indexes) and id, an optional text that distinguishes a repeated request from the last one. The
+// request is over when status.move has the state Completed or Failed, after at most 30 seconds. From then on the
+// annotation has no effect, whatever happens to the node, and may be removed.
+const AnnotationMove = "slb.k8s.ovn.org/move"
+
 // Condition types on Services.
 const (
 	// ConditionAllocated reports whether the Service has the addresses that it requests. If True, the message begins
@@ -362,6 +368,8 @@ const (
 	// EventGatewayChanged, on an L2Domain: the active gateway of one or more shards changed. The message names the
 	// shards, the old gateway and the new gateway.
 	EventGatewayChanged = "GatewayChanged"
+	// EventMoveFailed, on an L2Domain: shards were not moved as AnnotationMove requests. The message explains why.
+	EventMoveFailed = "MoveFailed"
 	// EventGatewaysDraining, on an L2Domain: a planned outage was announced for the last gateway, too. It remains the
 	// gateway until the outage.
 	EventGatewaysDraining = "GatewaysDraining"

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package place
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
+)
+
+// decideMove decides about the request to move shards. While it is in progress, its node is the first gateway of its
+// shards (moveTarget). Afterwards the usual rule keeps the shards there: the node is the current gateway. A request
+// that is over stays over, so that it moves nothing later, for example when its node has failed and returns.
+func (d *Domain) decideMove(members []*world.Node, w *world.Snapshot) {
+	r := d.Spec.Move
+	if r == nil {
+		return
+	}
+	if last := d.Spec.Moved; last.Text == r.Text && last.IsOver() {
+		d.Move = last
+		return
+	}
+	d.Move = world.MoveResult{Text: r.Text, State: world.MoveInProgress}
+	if d.Move.Message = d.noMoveReason(members, w); d.Move.Message != "" {
+		d.Move.State = world.MoveFailed
+		return
+	}
+	to := d.member(members, r.Node)
+	for _, index := range r.Shards {
+		c := w.ShardStates[world.ShardID{Domain: d.Spec.Name, Index: index}]
+		if c.Active == to.Chassis && len(c.Order) > 0 && c.Order[0] == to.Chassis {
+			continue
+		}
+		d.Move.Message = fmt.Sprintf("node %q is not the first and active gateway of shard %d yet", r.Node, index)
+		if r.Expired {
+			d.Move.State = world.MoveFailed
+			d.Move.Message = fmt.Sprintf("no claim of shard %d by node %q was observed within %s", index, r.Node,
+				world.MoveTime)
+		}
+		return
+	}
+	d.Move.State, d.Move.Message = world.MoveCompleted, fmt.Sprintf("node %q is the active gateway", r.Node)
+}
+
+// moveTarget returns the name of the node to which a shard is moving on request, or an empty string.
+func (d *Domain) moveTarget(index int) string {
+	if d.Move.State != world.MoveInProgress || !slices.Contains(d.Spec.Move.Shards, index) {
+		return ""
+	}
+	return d.Spec.Move.Node
+}
+
+// noMoveReason returns why the shards of the request can't be moved to its node, or an empty string if they can.
+func (d *Domain) noMoveReason(members []*world.Node, w *world.Snapshot) string {
+	r := d.Spec.Move
+	switch {
+	case r.Problem != "":
+		return r.Problem
+	case d.DisabledReason+d.Unserved != "":
+		return cmp.Or(d.DisabledReason, d.Unserved)
+	case len(d.Spec.Problems) > 0:
+		return "the L2Domain is invalid and not served; see " + v1alpha1.ConditionAccepted
+	case d.Spec.Preempt:
+		return "spec.failover.preempt is true, so the shards would move back at once"
+	}
+	for _, index := range r.Shards {
+		if index < 0 || index >= len(d.seeds) {
+			return fmt.Sprintf("shard %d does not exist: the shards are 0 to %d (spec.gateways.shards)", index, len(d.seeds)-1)
+		}
+	}
+	n := d.member(members, r.Node)
+	if n == nil {
+		return d.notMemberReason(r.Node, w)
+	}
+	switch {
+	case d.fault(n) != "":
+		return fmt.Sprintf("node %q reports: %s", n.Name, d.fault(n))
+	case n.Draining != "":
+		return fmt.Sprintf("node %q is draining: %s", n.Name, n.Draining)
+	case n.Unreachable:
+		return fmt.Sprintf("node %q is not reachable: its kubelet has stopped reporting", n.Name)
+	case n.Agent != nil && n.Agent.Silent:
+		return fmt.Sprintf("the agent of node %q does not report (ovnkube-slb node --enable-l2)", n.Name)
+	}
+	for _, index := range r.Shards {
+		c := w.ShardStates[world.ShardID{Domain: d.Spec.Name, Index: index}]
+		if stays := d.immovable(members, c); stays != nil && stays != n {
+			return fmt.Sprintf("node %q, the active gateway of shard %d, can't release it: %s", stays.Name, index,
+				stays.Agent.Unwritable)
+		}
+	}
+	return ""
+}
+
+// notMemberReason returns why a node can't be a gateway.
+func (d *Domain) notMemberReason(name string, w *world.Snapshot) string {
+	for _, out := range d.Excluded {
+		if out.Node == name {
+			return out.Message
+		}
+	}
+	if d.member(w.Nodes, name) == nil {
+		return fmt.Sprintf("node %q does not exist", name)
+	}
+	return fmt.Sprintf("node %q is not selected by spec.nodeSelectors", name)
+}
+
+// member returns the node with a name, or nil.
+func (d *Domain) member(nodes []*world.Node, name string) *world.Node {
+	if i := slices.IndexFunc(nodes, func(n *world.Node) bool { return n.Name == name }); i >= 0 {
+		return nodes[i]
+	}
+	return nil
+}
