@@ -79,6 +79,7 @@ func TestController(t *testing.T) {
 		"ClusterIsMovedToInterconnectAndBack":    clusterIsMovedToInterconnectAndBack,
 		"PluginExplains":                         pluginExplains,
 		"PluginPlans":                            pluginPlans,
+		"PluginMoves":                            pluginMoves,
 	})
 }
 

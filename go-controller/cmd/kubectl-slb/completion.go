@@ -54,6 +54,8 @@ func candidates(c *cli.Context) []string {
 		}
 	case words[len(words)-2] == "-o" || words[len(words)-2] == "--output":
 		all = []string{formatJSON, formatYAML, formatWide}
+	case words[len(words)-2] == "--to":
+		all = nodeNames(c)
 	case strings.HasPrefix(last, "-"):
 		if command := c.App.Command(words[0]); command != nil {
 			for _, f := range command.VisibleFlags() {
@@ -74,21 +76,15 @@ func candidates(c *cli.Context) []string {
 
 // names returns the names of the objects that a command accepts. Without a cluster there are none.
 func names(c *cli.Context, command string) []string {
-	clients, err := (&connection{}).connect()
-	if err != nil {
-		return nil
-	}
 	var out []string
 	switch command {
 	case "drain", "undrain":
-		list, err := clients.core.CoreV1().Nodes().List(c.Context, metav1.ListOptions{})
+		return nodeNames(c)
+	case "explain", "move":
+		clients, err := (&connection{}).connect()
 		if err != nil {
 			return nil
 		}
-		for i := range list.Items {
-			out = append(out, list.Items[i].Name)
-		}
-	case "explain":
 		list, err := clients.core.CoreV1().Services(clients.namespace).List(c.Context, metav1.ListOptions{})
 		if err != nil {
 			return nil
@@ -96,6 +92,22 @@ func names(c *cli.Context, command string) []string {
 		for i := range list.Items {
 			out = append(out, list.Items[i].Name)
 		}
+	}
+	return out
+}
+
+func nodeNames(c *cli.Context) []string {
+	clients, err := (&connection{}).connect()
+	if err != nil {
+		return nil
+	}
+	list, err := clients.core.CoreV1().Nodes().List(c.Context, metav1.ListOptions{})
+	if err != nil {
+		return nil
+	}
+	var out []string
+	for i := range list.Items {
+		out = append(out, list.Items[i].Name)
 	}
 	return out
 }

@@ -60,6 +60,7 @@ func newApp() *cli.App {
 			bgpCommand(),
 			drainCommand(),
 			undrainCommand(),
+			moveCommand(),
 			planCommand(),
 			graphCommand(),
 			importCommand(),
