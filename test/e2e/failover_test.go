@@ -4,7 +4,9 @@ package e2e
 
 import (
 	"context"
+	"fmt"
 	"net/netip"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -12,6 +14,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
 	"github.com/ovnkube-slb/ovnkube-slb/test/lab"
 	"github.com/ovnkube-slb/ovnkube-slb/test/lab/probe"
 )
@@ -154,6 +157,19 @@ func awaitMove(ctx context.Context, port, from string) {
 	stay(ctx, time.Second)
 }
 
+// move runs `kubectl slb move` for a Service of namespace default. It returns the output.
+func move(ctx context.Context, service, to string) (string, error) {
+	cmd, err := cluster.AdminCommand(ctx, plugin, "move", "default/"+service, "--to", to)
+	if err != nil {
+		return "", err
+	}
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		return "", fmt.Errorf("kubectl slb move %s --to %s: %w: %s", service, to, err, out)
+	}
+	return string(out), nil
+}
+
 // stay lets traffic continue for the time d.
 func stay(ctx context.Context, d time.Duration) {
 	select {
@@ -218,6 +234,43 @@ var _ = Describe("A gateway", func() {
 			Eventually(excludedNodes("provider")).WithContext(ctx).Should(BeEmpty())
 			Consistently(cluster.ActiveNode).WithContext(ctx).WithArguments(port).WithTimeout(2 * time.Second).
 				Should(Equal(successor))
+		})
+
+	It("hands over its shard with all connections if a Service is moved, and a request that stays moves nothing back",
+		func(ctx SpecContext) {
+			addrs := startWeb(ctx)
+			warmUp(ctx, addrs)
+			where := podNodes(ctx)
+			port, from := activeGateway(ctx)
+			to := cluster.Nodes[slices.IndexFunc(cluster.Nodes, func(n lab.Node) bool { return n.Name != from })].Name
+			servedWhile(ctx, addrs, where, "none", func() {
+				Expect(move(ctx, "web", to)).To(And(ContainSubstring("from "+from+" to "+to+", with 1 Service: default/web"),
+					ContainSubstring("has moved to "+to)))
+				Expect(cluster.ActiveNode(ctx, port)).To(Equal(to))
+			})
+			Consistently(cluster.ActiveNode).WithContext(ctx).WithArguments(port).WithTimeout(5 * time.Second).Should(Equal(to))
+			annotation := func(ctx context.Context) string {
+				return kubectl(ctx, "", "get", "l2domain", "provider", "-o",
+					`jsonpath={.metadata.annotations.slb\.k8s\.ovn\.org/move}`)
+			}
+			Expect(annotation(ctx)).To(BeEmpty(), "the command removes its request")
+
+			By("moving the shard back with a request that stays")
+			shard := kubectl(ctx, "", "get", "l2domain", "provider", "-o", "jsonpath={.status.shards[0].index}")
+			request := fmt.Sprintf(`{"node":%q,"shards":[%s]}`, from, shard)
+			kubectl(ctx, "", "annotate", "l2domain", "provider", v1alpha1.AnnotationMove+"="+request)
+			Eventually(cluster.ActiveNode).WithContext(ctx).WithArguments(port).Should(Equal(from))
+			Eventually(func(ctx context.Context) string {
+				return kubectl(ctx, "", "get", "l2domain", "provider", "-o", "jsonpath={.status.move.state}")
+			}).WithContext(ctx).Should(Equal(v1alpha1.MoveCompleted))
+			DeferCleanup(func(ctx SpecContext) { Expect(cluster.Restore(ctx, from)).To(Succeed()) })
+			failsOver(ctx, addrs, where, port, from)
+			_, successor := activeGateway(ctx)
+			Eventually(preferred).WithContext(ctx).Should(Equal("chassis-"+successor), "after its claim has settled")
+			Expect(cluster.Restore(ctx, from)).To(Succeed())
+			Consistently(cluster.ActiveNode).WithContext(ctx).WithArguments(port).WithTimeout(5 * time.Second).
+				Should(Equal(successor))
+			Expect(annotation(ctx)).To(Equal(request))
 		})
 
 	It("hands over to the last gateway that does not drain, and stays active if all gateways drain",
