@@ -16,6 +16,7 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	sigsyaml "sigs.k8s.io/yaml"
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
@@ -83,6 +84,38 @@ func rulesHere(dir string) (string, error) {
 	return path, os.WriteFile(path, []byte(rules), 0o600)
 }
 
+// fires checks that a fault fires the alerts, separated by blanks, and no other from then until the fault is gone and the
+// alerts with it.
+func fires(alerts string, fault, repair func(ctx context.Context)) func(ctx SpecContext) {
+	return func(ctx SpecContext) {
+		seen := map[string]bool{}
+		firing := func(ctx context.Context) ([]string, error) {
+			now, err := cluster.FiringAlerts(ctx)
+			maps.Copy(seen, now)
+			return slices.Sorted(maps.Keys(now)), err
+		}
+		Eventually(firing).WithContext(ctx).Should(BeEmpty())
+		clear(seen)
+		fault(ctx)
+		DeferCleanup(func(ctx SpecContext) {
+			repair(ctx)
+			Eventually(firing).WithContext(ctx).WithTimeout(time.Minute).Should(BeEmpty())
+			Expect(slices.Sorted(maps.Keys(seen))).To(Equal(strings.Fields(alerts)))
+		})
+		Eventually(firing).WithContext(ctx).WithTimeout(2 * time.Minute).Should(Equal(strings.Fields(alerts)))
+	}
+}
+
+// startPrometheus starts Prometheus with the rules of dist/monitoring, and stops it after the specs.
+func startPrometheus(ctx context.Context) {
+	GinkgoHelper()
+	rules, err := rulesHere(GinkgoT().TempDir())
+	Expect(err).NotTo(HaveOccurred())
+	end, err := cluster.StartPrometheus(ctx, rules)
+	Expect(err).NotTo(HaveOccurred())
+	DeferCleanup(func() { Expect(end()).To(Succeed()) })
+}
+
 // pictureVariable names a file into which the dashboard is drawn (make dashboard).
 const pictureVariable = "E2E_DASHBOARD"
 
@@ -99,12 +132,8 @@ var _ = Describe("Alerts and dashboard", Ordered, func() {
 			Expect(stop(ctx)).To(Succeed())
 			kubectl(ctx, "", "delete", "bgpnodestatuses", "--all")
 		})
-		rules, err := rulesHere(GinkgoT().TempDir())
-		Expect(err).NotTo(HaveOccurred())
 		start = time.Now()
-		end, err := cluster.StartPrometheus(ctx, rules)
-		Expect(err).NotTo(HaveOccurred())
-		DeferCleanup(func() { Expect(end()).To(Succeed()) })
+		startPrometheus(ctx)
 		kubectl(ctx, alertObjects, "apply", "-f", "-")
 		DeferCleanup(func(ctx SpecContext) { kubectl(ctx, alertObjects, "delete", "--wait", "-f", "-") })
 		startWeb(ctx)
@@ -137,27 +166,6 @@ var _ = Describe("Alerts and dashboard", Ordered, func() {
 		Expect(os.WriteFile(path, picture, 0o644)).To(Succeed())
 	})
 
-	// fires checks that a fault fires the alerts, separated by blanks, and no other from then until the fault is gone and
-	// the alerts with it.
-	fires := func(alerts string, fault, repair func(ctx context.Context)) func(ctx SpecContext) {
-		return func(ctx SpecContext) {
-			seen := map[string]bool{}
-			firing := func(ctx context.Context) ([]string, error) {
-				now, err := cluster.FiringAlerts(ctx)
-				maps.Copy(seen, now)
-				return slices.Sorted(maps.Keys(now)), err
-			}
-			Eventually(firing).WithContext(ctx).Should(BeEmpty())
-			clear(seen)
-			fault(ctx)
-			DeferCleanup(func(ctx SpecContext) {
-				repair(ctx)
-				Eventually(firing).WithContext(ctx).WithTimeout(time.Minute).Should(BeEmpty())
-				Expect(slices.Sorted(maps.Keys(seen))).To(Equal(strings.Fields(alerts)))
-			})
-			Eventually(firing).WithContext(ctx).WithTimeout(time.Minute).Should(Equal(strings.Fields(alerts)))
-		}
-	}
 	apply := func(manifest string) (fault, repair func(context.Context)) {
 		return func(ctx context.Context) { kubectl(ctx, manifest, "apply", "-f", "-") },
 			func(ctx context.Context) { kubectl(ctx, manifest, "delete", "--wait", "-f", "-") }
@@ -265,5 +273,27 @@ spec: {physicalNetwork: provider, ipAddressPools: [second], subnets: [{cidr: 10.
 			return now, err
 		}).WithContext(ctx).WithTimeout(time.Minute).Should(Equal(map[string]bool{"SLBNoLeader": true}))
 		Expect(seen).To(Equal(map[string]bool{"SLBDatabaseUnreachable": true, "SLBNoLeader": true}))
+	})
+})
+
+var _ = Describe("Alerts with interconnect", func() {
+	It("report the agent of a gateway that no longer reports, while its addresses work", func(ctx SpecContext) {
+		if cluster.Network().Real() || !cluster.Network().Zones() {
+			Skip("only interconnect has agents, and the fault is that of the model")
+		}
+		startPrometheus(ctx)
+		addrs := startWeb(ctx)
+		where := podNodes(ctx)
+		_, node := activeGateway(ctx)
+		Eventually(cluster.QueryPrometheus).WithContext(ctx).WithArguments("ovnkube_slb_silent_agents == 0").
+			Should(Equal(1), "the controller is scraped")
+		servedWhile(ctx, addrs, where, "none", func() {
+			fires("SLBAgentSilent", func(ctx context.Context) {
+				Expect(cluster.KillGuard(node)).To(Succeed())
+				// The report of an agent without problems is valid for 15 minutes.
+				kubectl(ctx, "", "-n", v1alpha1.GuardsNamespace, "patch", "lease", node, "--type=merge", "-p",
+					fmt.Sprintf(`{"spec":{"leaseDurationSeconds":1,"renewTime":%q}}`, metav1.NowMicro().Format(metav1.RFC3339Micro)))
+			}, func(ctx context.Context) { Expect(cluster.StartGuard(ctx, controller, node)).To(Succeed()) })(ctx)
+		})
 	})
 })

@@ -182,8 +182,8 @@ func (v *Builder) announced(s *world.Service) *kube.Verdict {
 		return not(v1alpha1.ReasonDataplaneError, "%v; retrying", got.Err)
 	case got.Plan == nil:
 		return nil
-	case !got.Pending.IsZero():
-		return v.untranslated(got)
+	case v.awaitsTranslation(got):
+		return nil
 	case v.World.ApplyErrors[s.Key] != "":
 		if silent := v.silentZone(want.VIPs); silent != nil { // It is why; OVN keeps what it has.
 			return silent
@@ -251,6 +251,9 @@ func (v *Builder) announcedByOVN(key world.Key, placements []place.Placement, ad
 		}
 		parts = append(parts, fmt.Sprintf("address %s is %s %s (L2Domain %s, shard %d)",
 			placement.Addr, by, node, placement.Shard.Domain, placement.Shard.Index))
+	}
+	if !v.Programmed[key].Pending.IsZero() {
+		return untranslated()
 	}
 	message := strings.Join(append(parts, advertisementTexts(placements, advertised)...), "; ")
 	if n := len(p.Unreachable); n > 0 {

@@ -14,17 +14,15 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
 )
 
-// untranslated returns the verdict on a plan that is in the northbound database, but that ovn-northd has not
-// translated: none at first, because that takes a moment.
-func (v *Builder) untranslated(got loop.Result) *kube.Verdict {
-	if v.awaitsTranslation(got) {
-		return nil
-	}
+// untranslated returns the verdict on a plan that has been in the northbound database for ProgramWait without ovn-northd
+// having translated it.
+func untranslated() *kube.Verdict {
 	return &kube.Verdict{Status: metav1.ConditionUnknown, Reason: v1alpha1.ReasonProgramming,
 		Message: fmt.Sprintf("ovn-northd has not translated the rows of the Service for %v; OVN keeps what it had",
 			world.ProgramWait)}
 }
 
+// awaitsTranslation reports whether the status waits for ovn-northd, which usually takes a moment.
 func (v *Builder) awaitsTranslation(got loop.Result) bool {
 	return !got.Pending.IsZero() && v.World.Now.Before(got.Pending.Add(world.ProgramWait))
 }
