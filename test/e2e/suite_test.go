@@ -98,8 +98,8 @@ var _ = BeforeEach(func(ctx SpecContext) {
 	lastSpec = CurrentSpecReport().FullText()
 })
 
-// restartController starts the controller again, as a kubelet does, if it has ended because it lost its lease: on a busy
-// machine, the API server may take longer than ten seconds to renew it. Then the previous spec may have failed.
+// restartController starts the controller again, as a kubelet does, if it has ended because it lost its lease. On a
+// busy machine the API server may take longer than ten seconds to renew it, and the spec at the time may fail.
 func restartController(ctx context.Context) {
 	GinkgoHelper()
 	p, err := cluster.Controller()
