@@ -106,7 +106,8 @@ func (m *State) Decide(w *world.Snapshot) *Decision {
 	}
 	d.refreshes = m.refreshes
 	d.Refreshed, d.Due = m.refreshes.decide(d)
-	d.Due = world.Earliest(d.Due, m.saveMoves(w, layout), firstCooldownEnd(d.Allocation), m.probing.end(), d.firstZoneWaitEnd())
+	d.Due = world.Earliest(d.Due, m.saveMoves(w, layout), firstCooldownEnd(d.Allocation), m.probing.end(),
+		d.firstZoneWaitEnd())
 	d.Probes, d.Ignored = m.probing.probes(w.Now), m.probing.newlyIgnored
 	if m.planned == nil {
 		m.planned = map[world.Key]plannedService{}

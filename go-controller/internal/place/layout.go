@@ -171,8 +171,11 @@ func (l *Layout) compute(spec *world.Domain, nodes map[string]*world.Node, zones
 	for i, order := range d.orders(members, w.ShardStates) {
 		shard := Shard{ID: world.ShardID{Domain: spec.Name, Index: i}}
 		order = d.reporting(order, w.ShardStates[shard.ID])
-		if spec.MaxGateways > 0 {
-			order = order[:min(len(order), spec.MaxGateways)]
+		if most := spec.MaxGateways; most > 0 {
+			if d.moveTarget(i) != "" {
+				most = max(most, 2) // the gateways before and after the move
+			}
+			order = order[:min(len(order), most)]
 		}
 		for _, n := range order {
 			serves[n] = true

@@ -41,6 +41,9 @@ func (d *Domain) orders(members []*world.Node, shardStates map[world.ShardID]wor
 		}
 	}
 	for i := range orders {
+		if d.moveTarget(i) != "" {
+			orders[i] = d.withCurrent(orders[i], members, shardStates[world.ShardID{Domain: d.Spec.Name, Index: i}])
+		}
 		if n := d.immovable(members, shardStates[world.ShardID{Domain: d.Spec.Name, Index: i}]); n != nil {
 			others := slices.DeleteFunc(orders[i], func(m *world.Node) bool { return m == n })
 			orders[i] = append([]*world.Node{n}, others...)
