@@ -3,56 +3,78 @@
 package decide
 
 import (
+	"slices"
 	"time"
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/place"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 )
 
-// move is a request to move shards: since when this process has known it, and its progress in the last pass.
+// move is a request to move shards: since when this process has known it, since when its node is a gateway of all the
+// shards (the zero time if it is not), and its progress in the last pass.
 type move struct {
-	since  time.Time
-	result world.MoveResult
+	since, joined time.Time
+	result        world.MoveResult
 }
 
 // withMoves returns the snapshot with the progress that requests to move shards had in the last pass. The statuses of
 // the domains show it later, or not at all while the API server is away: a request that was over must not take effect
 // again.
 func (m *State) withMoves(w *world.Snapshot) *world.Snapshot {
-	if len(m.moves) == 0 {
-		return w
-	}
-	out := *w
+	out, moves := *w, map[string]move{}
 	out.Domains = make([]*world.Domain, len(w.Domains))
 	for i, d := range w.Domains {
-		if last, known := m.moves[d.Name]; d.Move != nil && known && last.result.Text == d.Move.Text {
-			twin, request := *d, *d.Move
-			request.Expired = !w.Now.Before(last.since.Add(world.MoveTime))
-			twin.Move, twin.Moved = &request, last.result
-			d = &twin
-		}
 		out.Domains[i] = d
+		if d.Move == nil {
+			continue
+		}
+		twin, request := *d, *d.Move
+		now, known := m.moves[d.Name]
+		if member := isGateway(w, d); !known || now.result.Text != d.Move.Text {
+			now = move{since: w.Now, result: world.MoveResult{Text: d.Move.Text}}
+			if member {
+				now.joined = w.Now.Add(-world.JoinTime)
+			}
+		} else {
+			twin.Moved = now.result
+			if member && now.joined.IsZero() {
+				now.joined = w.Now
+			}
+		}
+		request.Joining = now.joined.IsZero() || w.Now.Before(now.joined.Add(world.JoinTime))
+		request.Expired = !w.Now.Before(now.since.Add(world.MoveTime))
+		twin.Move, out.Domains[i], moves[d.Name] = &request, &twin, now
 	}
+	m.moves = moves
 	return &out
 }
 
-// saveMoves records the progress of requests to move shards. It returns when the first of them expires, or the zero
-// time if none is in progress.
+// isGateway reports whether the node of a request is a gateway of all its shards.
+func isGateway(w *world.Snapshot, d *world.Domain) bool {
+	i := slices.IndexFunc(w.Nodes, func(n *world.Node) bool { return n.Name == d.Move.Node })
+	return i >= 0 && !slices.ContainsFunc(d.Move.Shards, func(index int) bool {
+		return !slices.Contains(w.ShardStates[world.ShardID{Domain: d.Name, Index: index}].Order, w.Nodes[i].Chassis)
+	})
+}
+
+// saveMoves records the progress of requests to move shards. It returns when another pass is needed: when the node of a
+// request has joined, or when the request expires. It returns the zero time if none is in progress.
 func (m *State) saveMoves(w *world.Snapshot, layout *place.Layout) time.Time {
 	var first time.Time
-	moves := map[string]move{}
 	for _, d := range layout.Domains {
-		if d.Move.State == "" {
+		now, requested := m.moves[d.Spec.Name]
+		if !requested {
 			continue
 		}
-		now := move{w.Now, d.Move}
-		if last, known := m.moves[d.Spec.Name]; known && last.result.Text == d.Move.Text {
-			now.since = last.since
+		now.result = d.Move
+		m.moves[d.Spec.Name] = now
+		if d.Move.IsOver() {
+			continue
 		}
-		if moves[d.Spec.Name] = now; !d.Move.IsOver() {
-			first = world.Earliest(first, now.since.Add(world.MoveTime))
+		first = world.Earliest(first, now.since.Add(world.MoveTime))
+		if at := now.joined.Add(world.JoinTime); at.After(w.Now) {
+			first = world.Earliest(first, at)
 		}
 	}
-	m.moves = moves
 	return first
 }

@@ -3,6 +3,7 @@
 package decide
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -85,4 +86,29 @@ func TestMoveFailsWithItsNode(t *testing.T) {
 	faulty.Nodes[1].Faults = map[string]string{world.EveryNetwork: "no carrier"}
 	expectMove(t, m.Decide(faulty), "n1", world.MoveFailed)
 	expectMove(t, m.Decide(at(2, "chassis-1", "chassis-1", "chassis-3", "chassis-2")), "n1", world.MoveFailed)
+}
+
+// A node that is not a gateway of the shard yet joins its group as the second one, so that OVN has set it up when it
+// becomes the first. The gateway that it replaces stays in the group until then, beyond gateways.max.
+func TestMoveJoinsTheGroupFirst(t *testing.T) {
+	var m State
+	at := func(seconds int, order ...string) *world.Snapshot {
+		w := moving("a", "n2")(seconds, "chassis-1", order...)
+		w.Domains[0].MaxGateways = 1
+		return w
+	}
+	expect := func(d *Decision, due int, gateways ...string) {
+		t.Helper()
+		var got []string
+		for _, g := range d.Layout.Domains[0].Shards[0].Gateways {
+			got = append(got, g.Node)
+		}
+		if want := time.Unix(int64(1000+due), 0); !slices.Equal(got, gateways) || !d.Due.Equal(want) {
+			t.Errorf("gateways %v, next pass at %s; want %v and %s", got, d.Due, gateways, want)
+		}
+	}
+	expect(m.Decide(at(0, "chassis-1")), 30, "n1", "n2")
+	expect(m.Decide(at(1, "chassis-1", "chassis-2")), 4, "n1", "n2")
+	expect(m.Decide(at(3, "chassis-1", "chassis-2")), 4, "n1", "n2")
+	expect(m.Decide(at(4, "chassis-1", "chassis-2")), 30, "n2", "n1")
 }
