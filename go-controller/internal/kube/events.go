@@ -115,8 +115,8 @@ func (e *Events) Pool(before, after *v1alpha1.IPAddressPool) {
 		Message})
 }
 
-// Domain reports which shards moved to another gateway, when shards were not moved as requested, when a domain loses its
-// last gateway, and when all its gateways are draining.
+// Domain reports which shards moved to another gateway, when shards were not moved as requested, when a domain loses
+// its last gateway, and when all its gateways are draining.
 func (e *Events) Domain(before, after *v1alpha1.L2Domain) {
 	e.moves(before, after)
 	if m := after.Status.Move; m != nil && m.State == v1alpha1.MoveFailed &&
