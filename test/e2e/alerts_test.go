@@ -84,8 +84,8 @@ func rulesHere(dir string) (string, error) {
 	return path, os.WriteFile(path, []byte(rules), 0o600)
 }
 
-// fires checks that a fault fires the alerts, separated by blanks, and no other from then until the fault is gone and the
-// alerts with it.
+// fires checks that a fault fires the alerts, separated by blanks, and no other from then until the fault is gone and
+// the alerts with it.
 func fires(alerts string, fault, repair func(ctx context.Context)) func(ctx SpecContext) {
 	return func(ctx SpecContext) {
 		seen := map[string]bool{}

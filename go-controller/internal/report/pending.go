@@ -14,8 +14,8 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
 )
 
-// untranslated returns the verdict on a plan that has been in the northbound database for ProgramWait without ovn-northd
-// having translated it.
+// untranslated returns the verdict on a plan that has been in the northbound database for ProgramWait, and that
+// ovn-northd has not translated.
 func untranslated() *kube.Verdict {
 	return &kube.Verdict{Status: metav1.ConditionUnknown, Reason: v1alpha1.ReasonProgramming,
 		Message: fmt.Sprintf("ovn-northd has not translated the rows of the Service for %v; OVN keeps what it had",
