@@ -17,9 +17,11 @@ import (
 )
 
 const (
-	// probeWait is how long a new address waits for a reply from its segment before it is announced (RetransTimer of
-	// RFC 4861, the time that duplicate address detection waits). A guard sends three probes in that time.
-	probeWait = time.Second
+	// probeTimeout is how long a new address waits until a guard has probed it. A guard takes a second. One that hangs, or
+	// can't send, must not keep addresses from Services.
+	probeTimeout = 5 * time.Second
+	// replyTime is how long a reply that is no longer reported still counts.
+	replyTime = time.Second
 	// maxProbesPerGuard limits the addresses that one guard is asked to probe at a time, not counting those in
 	// conflict. Further addresses wait.
 	maxProbesPerGuard = 500
@@ -54,8 +56,8 @@ type probe struct {
 	// id is the id of the probe request. It is empty while the address waits for its turn.
 	id        string
 	contested bool
-	// until is the time after which the absence of a reply means that no other host has the address. It is zero while
-	// the address waits for its turn.
+	// until is the time after which the address is announced without a result. It is zero while the address waits for its
+	// turn.
 	until time.Time
 	// announced is set once the address is no longer held, regardless of replies. A late reply causes a warning.
 	announced bool
@@ -70,7 +72,7 @@ type probe struct {
 
 // hasLateConflict reports whether a late reply counts: it is reported now, or was a moment ago.
 func (is *probe) hasLateConflict(now time.Time) bool {
-	return is.announced && (is.reported || !is.answered.IsZero() && now.Before(is.answered.Add(probeWait)))
+	return is.announced && (is.reported || !is.answered.IsZero() && now.Before(is.answered.Add(replyTime)))
 }
 
 // isExpired reports whether the probe request is so old that late replies to it are ignored.
@@ -147,9 +149,10 @@ func (p *probing) evaluate(d *Decision, a netip.Addr, last probe) (probe, place.
 		is.contested, is.until = true, d.World.Now
 		return is, place.Hold{Reason: place.ReasonAddressConflict, Message: ipam.ConflictMessage(c)}
 	}
-	if !is.until.IsZero() && !is.until.After(d.World.Now) {
+	probed := is.id != "" && slices.Contains(d.World.Probed[is.guard], is.id)
+	if probed || !is.until.IsZero() && !is.until.After(d.World.Now) {
 		is.announced, is.expiry = true, d.World.Now.Add(lateConflictWindow)
-		return is, place.Hold{} // no other host has it
+		return is, place.Hold{} // no other host has it, as far as the guard knows
 	}
 	return is, place.Hold{Reason: place.ReasonProbing}
 }
@@ -166,7 +169,7 @@ func (p *probing) startProbes(now time.Time, order []netip.Addr) {
 	for _, a := range order {
 		if is := p.requests[a]; is.until.IsZero() && busy[is.guard] < maxProbesPerGuard {
 			busy[is.guard]++
-			is.id, is.until = fmt.Sprintf("%x-%d", p.epoch, p.seq), now.Add(probeWait)
+			is.id, is.until = fmt.Sprintf("%x-%d", p.epoch, p.seq), now.Add(probeTimeout)
 			p.requests[a] = is
 		}
 	}
@@ -221,7 +224,7 @@ func (p *probing) end() time.Time {
 	for _, is := range p.requests {
 		switch {
 		case is.announced && !is.reported && !is.answered.IsZero():
-			first = world.Earliest(first, is.answered.Add(probeWait))
+			first = world.Earliest(first, is.answered.Add(replyTime))
 		case !is.announced && !is.contested:
 			first = world.Earliest(first, is.until)
 		}

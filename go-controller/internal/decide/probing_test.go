@@ -97,12 +97,17 @@ func TestNewAddressWaitsForProbe(t *testing.T) {
 	s := newWatched(t, 3, worldtest.Service(web, 1))
 	first := firstGateway(s.m.Decide(worldtest.Small(5)))
 	s.expect("new", 0, false, about(first, "10.50.0.100"))
-	if got, want := s.m.probing.end(), s.now.Add(probeWait); !got.Equal(want) {
+	if got, want := s.m.probing.end(), s.now.Add(probeTimeout); !got.Equal(want) {
 		t.Errorf("the next pass is at %s, want %s", got, want)
 	}
 	s.w.Services[0].Assigned = []netip.Addr{netip.MustParseAddr("10.50.0.100")}
-	s.expect("the status shows it", probeWait/2, false, about(first, "10.50.0.100"))
-	s.expect("silence", probeWait/2, true, nil)
+	s.expect("the status shows it", time.Second, false, about(first, "10.50.0.100"))
+	id := s.probe(first)
+	s.w.Probed = map[string][]string{first: {"0-0"}, "other": {id}}
+	s.expect("other requests, and another guard", time.Millisecond, false, about(first, "10.50.0.100"))
+	s.w.Probed = map[string][]string{first: {"0-0", id}}
+	s.expect("probed", time.Millisecond, true, nil)
+	s.w.Probed = nil
 	s.w.Services[0].Assigned = nil
 	s.expect("another client cleared the status", time.Second, true, nil)
 	s.m = State{}
@@ -120,7 +125,7 @@ func TestAddressIsProbedAgainAfterAbsence(t *testing.T) {
 	s.expect("layer 2 is disabled", time.Second, false, nil)
 	s.w.Cluster.Switch.Mode = world.Layer2Only
 	s.expect("and on", time.Hour, false, about(first, "10.50.0.100"))
-	s.expect("silence", probeWait, true, nil)
+	s.expect("a guard that hangs", probeTimeout, true, nil)
 	for i, n := range s.w.Nodes {
 		n.Zone = fmt.Sprintf("z%d", i)
 	}
@@ -129,7 +134,8 @@ func TestAddressIsProbedAgainAfterAbsence(t *testing.T) {
 		n.Zone = ""
 	}
 	s.expect("and none is any more", time.Hour, false, about(first, "10.50.0.100"))
-	s.expect("silence again", probeWait, true, nil)
+	s.w.Probed = map[string][]string{first: {s.probe(first)}}
+	s.expect("probed", time.Second, true, nil)
 }
 
 func TestContestedAddressWaitsUntilNoAnswer(t *testing.T) {
@@ -137,6 +143,7 @@ func TestContestedAddressWaitsUntilNoAnswer(t *testing.T) {
 	first := firstGateway(s.m.Decide(worldtest.Small(5)))
 	s.expect("new", 0, false, about(first, "10.50.0.100"))
 	s.report(first, s.probe(first), conflictingMAC)
+	s.w.Probed = map[string][]string{first: {s.probe(first)}}
 	d := s.expect("answered", 10*time.Millisecond, false, about(first, "10.50.0.100"))
 	is := d.Placements.Services[web][0]
 	want := "used outside of the cluster by MAC 02:00:00:00:00:99 (seen by node " + first +
@@ -182,8 +189,7 @@ func TestConflictReportKeepsAnnouncedAddress(t *testing.T) {
 	}
 }
 
-// A report by a node that was not asked, or for another probe request, does not hold an address for longer than one
-// second.
+// A report by a node that was not asked, or for another probe request, does not hold an address.
 func TestOnlyProbedNodeAnswersItsProbe(t *testing.T) {
 	s := newWatched(t, 3, worldtest.Service(web, 1))
 	d := s.m.Decide(worldtest.Small(5))
@@ -200,7 +206,8 @@ func TestOnlyProbedNodeAnswersItsProbe(t *testing.T) {
 			t.Errorf("%s: accepted %v", name, d.World.Conflicts)
 		}
 	}
-	s.expect("silence, regardless of the report", probeWait, true, nil)
+	s.w.Probed = map[string][]string{first: {s.probe(first)}}
+	s.expect("no host, regardless of the report", time.Millisecond, true, nil)
 }
 
 // A valid reply that arrives too late causes a warning as long as it is reported, and withdraws nothing.
@@ -210,7 +217,7 @@ func TestLateAnswerEmitsWarning(t *testing.T) {
 	s.m = State{}
 	s.expect("new", 0, false, about(first, "10.50.0.100"))
 	probe := s.probe(first)
-	s.expect("silence", probeWait, true, nil)
+	s.expect("a guard that hangs", probeTimeout, true, nil)
 	s.w.Services[0].Assigned = []netip.Addr{netip.MustParseAddr("10.50.0.100")}
 	warns := func(when string, want bool) {
 		t.Helper()
@@ -225,7 +232,7 @@ func TestLateAnswerEmitsWarning(t *testing.T) {
 	s.w.Reports = nil
 	s.expect("the guard restarts", time.Millisecond, true, about(first, "10.50.0.100"))
 	warns("the guard restarts", true)
-	if got, want := s.m.probing.end(), s.now.Add(probeWait-time.Millisecond); !got.Equal(want) {
+	if got, want := s.m.probing.end(), s.now.Add(replyTime-time.Millisecond); !got.Equal(want) {
 		t.Errorf("the next pass is at %s, want %s", got, want)
 	}
 	s.report(first, probe, conflictingMAC)
@@ -233,7 +240,7 @@ func TestLateAnswerEmitsWarning(t *testing.T) {
 	s.expect("and for long", time.Hour, true, about(first, "10.50.0.100"))
 	warns("for long", true)
 	s.w.Reports = nil
-	s.expect("gone", 2*probeWait, true, nil)
+	s.expect("gone", 2*replyTime, true, nil)
 	warns("gone", false)
 	if got := s.m.probing.end(); !got.IsZero() {
 		t.Errorf("another pass at %s", got)
@@ -276,7 +283,8 @@ func TestOwnAnswerIsNoConflict(t *testing.T) {
 		t.Errorf("the guard receives %q as our own, want %q", got, own)
 	}
 	s.report(first, s.probe(first), own)
-	s.expect("later", probeWait, true, nil)
+	s.w.Probed = map[string][]string{first: {s.probe(first)}}
+	s.expect("probed", time.Second, true, nil)
 }
 
 // A removed guard is replaced, and the waiting time starts over. Once the last guard is removed, no address waits.
@@ -289,8 +297,8 @@ func TestRemovedGuards(t *testing.T) {
 	}
 	s.expect("new", 0, false, about(gateways[0].Node, "10.50.0.100"))
 	node[gateways[0].Node].Guarded = false
-	s.expect("one gone", probeWait/2, false, about(gateways[1].Node, "10.50.0.100"))
-	s.expect("probed for less than the waiting time", probeWait/2, false, about(gateways[1].Node, "10.50.0.100"))
+	s.expect("one gone", probeTimeout/2, false, about(gateways[1].Node, "10.50.0.100"))
+	s.expect("asked for less than the waiting time", probeTimeout/2, false, about(gateways[1].Node, "10.50.0.100"))
 	node[gateways[1].Node].Faults = map[string]string{"physnet": "no carrier"}
 	s.expect("one without a link", 0, false, about(gateways[2].Node, "10.50.0.100"))
 	for _, n := range s.w.Nodes {
@@ -327,7 +335,7 @@ func TestProbesPerGuardAreLimited(t *testing.T) {
 		return n
 	}
 	for i, want := range []int{maxProbesPerGuard, most - maxProbesPerGuard, 0} {
-		s.w.Now = s.now.Add(time.Duration(i) * probeWait)
+		s.w.Now = s.now.Add(time.Duration(i) * probeTimeout)
 		d := s.m.Decide(s.w)
 		if got := asked(); got != want {
 			t.Errorf("pass %d: %d probe requests, want %d", i, got, want)

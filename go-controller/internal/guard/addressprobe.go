@@ -5,6 +5,7 @@ package guard
 import (
 	"maps"
 	"net/netip"
+	"slices"
 	"strings"
 	"time"
 
@@ -32,6 +33,8 @@ type addressProbe struct {
 	// unanswered counts the probes since the last reply. next is when the next one is due.
 	unanswered int
 	next       time.Time
+	// unsent is set if a probe could not be sent, so that silence means nothing.
+	unsent bool
 	// found is the host that has replied. Its MAC is empty if there is none.
 	found convert.ConflictReport
 }
@@ -112,4 +115,17 @@ func (q addressProbes) conflicts() map[netip.Addr]convert.ConflictReport {
 		}
 	}
 	return out
+}
+
+// probed returns the IDs of the requests all of whose addresses were probed: until no host replied, or until one did.
+func (q addressProbes) probed() []string {
+	done := map[string]bool{}
+	for _, is := range q {
+		finished := is.found.MAC != "" || is.unanswered > probeNum && !is.unsent
+		if before, known := done[is.id]; is.id != "" && (!known || before) {
+			done[is.id] = finished
+		}
+	}
+	maps.DeleteFunc(done, func(_ string, finished bool) bool { return !finished })
+	return slices.Sorted(maps.Keys(done))
 }

@@ -5,6 +5,7 @@ package guard
 import (
 	"maps"
 	"net/netip"
+	"slices"
 	"testing"
 	"time"
 
@@ -112,4 +113,34 @@ func TestAnswersToSupersededProbesAreIgnored(t *testing.T) {
 	if _, got := simulate(q, 0, 10*time.Second, func(time.Duration) string { return "" }); len(got) != 0 {
 		t.Errorf("gone: %v", got)
 	}
+}
+
+// A request is completed once each of its addresses is free or in conflict. Silence means nothing if a probe was not
+// sent.
+func TestCompletedProbeRequests(t *testing.T) {
+	start := time.Unix(1000, 0)
+	free, taken, unsent := netip.MustParseAddr("10.50.0.7"), netip.MustParseAddr("10.50.0.8"),
+		netip.MustParseAddr("10.50.0.9")
+	request := func(id string, addrs ...netip.Addr) world.ProbeRequest {
+		return world.ProbeRequest{ID: id, Network: "provider", VLAN: 7, Addresses: addrs}
+	}
+	q := addressProbes{}
+	q.setRequests(start, []world.ProbeRequest{request("1-1", free, taken), request("1-2", unsent)}, nil)
+	expect := func(when string, want ...string) {
+		t.Helper()
+		if got := q.probed(); !slices.Equal(got, want) {
+			t.Errorf("%s: completed are %q, want %q", when, got, want)
+		}
+	}
+	expect("at once")
+	other := neighbour.Answer{Addr: taken, MAC: "02:00:00:00:00:01", VLAN: 7}
+	q.receive(start, map[string]bool{"provider": true}, other)
+	q[unsent].unsent = true
+	expect("one address is in conflict")
+	simulate(q, 0, time.Second, func(time.Duration) string { return "" })
+	expect("silence", "1-1")
+	q.setRequests(start.Add(time.Second), []world.ProbeRequest{request("1-3", free), request("1-2", unsent)}, nil)
+	expect("a new request")
+	simulate(q, time.Second, 2*time.Second, func(time.Duration) string { return "" })
+	expect("silence again", "1-3")
 }

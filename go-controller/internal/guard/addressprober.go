@@ -6,6 +6,7 @@ import (
 	"context"
 	"maps"
 	"net/netip"
+	"slices"
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -21,17 +22,19 @@ import (
 type addressProber struct {
 	// networks returns the node's networks and their links.
 	networks func() (map[string]ovn.Uplinks, bool)
-	report   func(map[netip.Addr]convert.ConflictReport)
-	metrics  *metrics
+	// report receives the conflicts, and the IDs of the probe requests that were completed.
+	report  func(conflicts map[netip.Addr]convert.ConflictReport, probed []string)
+	metrics *metrics
 	// leases receives new versions of the node's Lease.
 	leases chan *coordinationv1.Lease
 
 	probes   addressProbes
 	ports    map[string]*neighbour.Port // by device
 	received chan receivedAnswer
-	// leaseRead is true once the Lease has been read. reported is the last report.
+	// leaseRead is true once the Lease has been read. reported and probed are the last report.
 	leaseRead bool
 	reported  map[netip.Addr]convert.ConflictReport
+	probed    []string
 }
 
 type receivedAnswer struct {
@@ -40,7 +43,7 @@ type receivedAnswer struct {
 }
 
 func newAddressProber(networks func() (map[string]ovn.Uplinks, bool),
-	report func(map[netip.Addr]convert.ConflictReport)) *addressProber {
+	report func(map[netip.Addr]convert.ConflictReport, []string)) *addressProber {
 	return &addressProber{
 		networks: networks, report: report, leases: make(chan *coordinationv1.Lease),
 		probes: addressProbes{}, ports: map[string]*neighbour.Port{}, received: make(chan receivedAnswer),
@@ -68,18 +71,27 @@ func (i *addressProber) run(ctx context.Context) {
 		again.Stop()
 		ask, next := i.probes.due(time.Now())
 		for _, a := range ask {
-			i.sendProbe(ctx, a, i.probes[a])
+			if !i.sendProbe(ctx, a, i.probes[a]) {
+				i.probes[a].unsent = true
+			}
 		}
 		if !next.IsZero() {
 			again.Reset(time.Until(next))
 		} else {
 			i.close()
 		}
-		if found := i.probes.conflicts(); i.leaseRead && (i.reported == nil || !maps.Equal(found, i.reported)) {
-			i.reported = found
-			i.report(found)
+		found, probed := i.probes.conflicts(), i.probes.probed()
+		if i.leaseRead && (i.reported == nil || !maps.Equal(found, i.reported) || !containsAll(i.probed, probed)) {
+			i.reported, i.probed = found, probed
+			i.report(found, probed)
 		}
 	}
+}
+
+// containsAll reports whether a list has all elements of another. A completed request that the controller has removed
+// stays in the report until there is something to report.
+func containsAll(list, other []string) bool {
+	return !slices.ContainsFunc(other, func(s string) bool { return !slices.Contains(list, s) })
 }
 
 // handleLease reads the requested probes. Conflicts found by a previous guard are kept until there are new results.
@@ -92,7 +104,9 @@ func (i *addressProber) handleLease(l *coordinationv1.Lease) {
 	i.probes.setRequests(time.Now(), convert.ProbeRequests(l), found)
 }
 
-func (i *addressProber) sendProbe(ctx context.Context, a netip.Addr, q *addressProbe) {
+// sendProbe sends one probe on the links of the network. It returns false if it was sent on none.
+func (i *addressProber) sendProbe(ctx context.Context, a netip.Addr, q *addressProbe) bool {
+	sent := false
 	networks, _ := i.networks()
 	for _, link := range networks[q.network].Links {
 		port := i.ports[link.Name]
@@ -110,7 +124,9 @@ func (i *addressProber) sendProbe(ctx context.Context, a netip.Addr, q *addressP
 			continue
 		}
 		i.metrics.probes.Inc()
+		sent = true
 	}
+	return sent
 }
 
 // listen returns when the port is closed.

@@ -93,11 +93,14 @@ func New(o Options) (*Guard, error) {
 		}
 		g.report.Report(v1alpha1.AnnotationLocalnets, string(text), anyStale(found))
 	})
-	g.addressProber = newAddressProber(g.vswitch.Networks, func(found map[netip.Addr]convert.ConflictReport) {
+	g.addressProber = newAddressProber(g.vswitch.Networks, func(
+		found map[netip.Addr]convert.ConflictReport, probed []string,
+	) {
 		for a, conflict := range found {
 			klog.InfoS("Address conflict detected", "address", a, "mac", conflict.MAC, "since", conflict.Since)
 		}
 		report(g.report, v1alpha1.AnnotationConflicts, found)
+		reportDone(g.report, v1alpha1.AnnotationProbed, probed)
 	})
 	g.addressProber.metrics = g.metrics
 	g.announcer = &announcer{

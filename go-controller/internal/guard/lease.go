@@ -28,6 +28,16 @@ func report[M ~map[K]V, K comparable, V any](r *nodelease.Reporter, annotation s
 	r.Report(annotation, string(text), len(what) > 0)
 }
 
+// reportDone reports a list that needs no attention.
+func reportDone(r *nodelease.Reporter, annotation string, list []string) {
+	text, err := json.Marshal(list)
+	if err != nil {
+		klog.ErrorS(err, "Failed to encode a report", "annotation", annotation)
+		return
+	}
+	r.Report(annotation, string(text), false)
+}
+
 // follow calls observe with each version of a node's Lease, and deleted when somebody has deleted it, until the context
 // ends.
 func follow(ctx context.Context, leases coordinationclient.LeaseInterface, node string,

@@ -293,7 +293,7 @@ func (f *Facts) Snapshot(cluster world.Cluster) (*world.Snapshot, map[world.Key]
 	f.changes = changes{}
 	w := &world.Snapshot{Cluster: cluster, PrimaryNetworks: maps.Clone(f.primaryNetworks)}
 	f.addOpenShift(&w.Cluster)
-	w.Reports = f.conflicts()
+	w.Reports, w.Probed = f.conflicts(), f.probed()
 	for _, p := range f.pools {
 		w.Pools = append(w.Pools, p.world)
 	}

@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"maps"
 	"net/netip"
+	"slices"
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -28,7 +29,7 @@ type report struct {
 // equal reports whether two reports are equal except for the version of ServicePlans that the agent has applied.
 func (r *report) equal(o *report) bool {
 	return (r == nil) == (o == nil) && (r == nil || maps.Equal(r.Faults, o.Faults) &&
-		maps.Equal(r.Conflicts, o.Conflicts) &&
+		maps.Equal(r.Conflicts, o.Conflicts) && slices.Equal(r.Probed, o.Probed) &&
 		(r.Localnets == nil) == (o.Localnets == nil) && maps.EqualFunc(r.Localnets, o.Localnets, convert.Localnet.Equal) &&
 		r.Agent.Equal(o.Agent) && r.Zone.Equal(o.Zone))
 }
@@ -127,6 +128,17 @@ func (f *Facts) conflicts() map[string]map[netip.Addr]world.Conflict {
 		all[node] = make(map[netip.Addr]world.Conflict, len(r.Conflicts))
 		for a, s := range r.Conflicts {
 			all[node][a] = world.Conflict{MAC: s.MAC, Node: node, Since: s.Since, Probe: s.Probe}
+		}
+	}
+	return all
+}
+
+// probed returns the IDs of the probe requests that each guard has completed, by node.
+func (f *Facts) probed() map[string][]string {
+	all := map[string][]string{}
+	for node, r := range f.reports {
+		if len(r.Probed) > 0 {
+			all[node] = r.Probed
 		}
 	}
 	return all

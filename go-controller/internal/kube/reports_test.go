@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"maps"
 	"net/netip"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -24,7 +25,7 @@ func leaseOf(t *testing.T, r convert.Report) *coordinationv1.Lease {
 	t.Helper()
 	l := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: "n1", Annotations: map[string]string{}}}
 	for annotation, value := range map[string]any{v1alpha1.AnnotationFaults: r.Faults,
-		v1alpha1.AnnotationConflicts: r.Conflicts} {
+		v1alpha1.AnnotationConflicts: r.Conflicts, v1alpha1.AnnotationProbed: r.Probed} {
 		text, err := json.Marshal(value)
 		if err != nil {
 			t.Fatal(err)
@@ -76,6 +77,11 @@ func TestReportsOfGuards(t *testing.T) {
 		expect("silent although probes are requested", 1, nil)
 		f.setReport(first, leaseOf(t, convert.Report{Faults: lost}))
 		expect("back again", 1, lost)
+		f.setReport(first, leaseOf(t, convert.Report{Faults: lost, Probed: []string{"1-1"}}))
+		expect("a probe request is completed", 1, lost)
+		if got := snapshot(f).Probed["n1"]; !slices.Equal(got, []string{"1-1"}) {
+			t.Errorf("completed probe requests %q", got)
+		}
 		f.setReport(first, nil)
 		expect("gone", 1, nil)
 		<-time.After(time.Minute)

@@ -188,7 +188,7 @@ func TestStatusWaitsForOVN(t *testing.T) {
 			}
 			expect("before the databases were read", Observed{}, waits)
 			expect("while it is probed, or OVN is configured", Observed{Synced: true, Configured: true}, waits)
-			w.Now = w.Now.Add(time.Second)
+			w.Now = w.Now.Add(5 * time.Second) // no guard reports that it has probed the address
 			expect("before OVN has it", Observed{Synced: true, Configured: true}, waits)
 			expect("without a connection to OVN", Observed{Synced: true, Configured: true, Unreachable: "no connection"}, given)
 			expect("when no shard can be configured", Observed{Synced: true, TopologyError: errors.New("no join port")}, given)

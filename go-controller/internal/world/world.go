@@ -40,6 +40,8 @@ type Snapshot struct {
 	// Reports are the conflicts that the guard of each node reports, by node and address. They may be stale or forged.
 	// Package decide decides which of them to accept.
 	Reports map[string]map[netip.Addr]Conflict
+	// Probed are the IDs of the probe requests that guards have completed, by node.
+	Probed map[string][]string
 	// Conflicts are the accepted reports: responses to our own address probes.
 	Conflicts map[netip.Addr]Conflict
 	// Applied are the addresses of each Service that the zones of their active gateways have programmed, and

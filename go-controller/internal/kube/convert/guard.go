@@ -21,6 +21,8 @@ type Report struct {
 	Faults map[string]string
 	// Conflicts are the conflicts on the addresses that the guard probed.
 	Conflicts map[netip.Addr]ConflictReport
+	// Probed are the IDs of the probe requests that the guard has completed.
+	Probed []string
 	// Localnets are OVN's ports on the node's bridges for L2Domains, by the names of their localnet ports; nil if the
 	// guard does not report them.
 	Localnets map[string]Localnet
@@ -84,6 +86,9 @@ func ReadReport(l *coordinationv1.Lease) Report {
 	}
 	if json.Unmarshal([]byte(l.Annotations[v1alpha1.AnnotationConflicts]), &r.Conflicts) != nil {
 		r.Conflicts = nil
+	}
+	if json.Unmarshal([]byte(l.Annotations[v1alpha1.AnnotationProbed]), &r.Probed) != nil {
+		r.Probed = nil
 	}
 	if json.Unmarshal([]byte(l.Annotations[v1alpha1.AnnotationLocalnets]), &r.Localnets) != nil {
 		r.Localnets = nil

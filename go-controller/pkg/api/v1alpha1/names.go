@@ -51,6 +51,9 @@ const (
 	// AnnotationConflicts is written by the guard. It is a JSON object that maps each probed address to the host that
 	// has it (mac, since, and probe: the id of the probe request). Addresses without a reply are absent.
 	AnnotationConflicts = "slb.k8s.ovn.org/conflicts"
+	// AnnotationProbed is written by the guard. It is a JSON list of the ids of probe requests that it has completed: the
+	// addresses of these that slb.k8s.ovn.org/conflicts does not list were probed, and no host answered.
+	AnnotationProbed = "slb.k8s.ovn.org/probed"
 )
 
 // Annotations of agents. Through them the controller and a node's agent communicate, with interconnect (`ovnkube-slb node
