@@ -21,7 +21,7 @@ import (
 func TestDeletedLeaseIsWrittenAgain(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
-	leases := fakeLeases{fake.NewClientset().CoordinationV1().Leases(v1alpha1.GuardsNamespace)}
+	leases := fakeLeases{fake.NewClientset().CoordinationV1().Leases(v1alpha1.GuardsNamespace), make(chan struct{}, 10)}
 	r, err := nodelease.New(leases, "n1", "test", nil)
 	if err != nil {
 		t.Fatal(err)
@@ -31,6 +31,7 @@ func TestDeletedLeaseIsWrittenAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer events.Stop()
+	<-leases.watched
 	await := func(kind watch.EventType) *coordinationv1.Lease {
 		t.Helper()
 		for {
@@ -54,6 +55,11 @@ func TestDeletedLeaseIsWrittenAgain(t *testing.T) {
 		t.Fatal("the Lease is not observed")
 	case <-observed:
 	}
+	select { // The fake client does not deliver events from before a watch.
+	case <-ctx.Done():
+		t.Fatal("the Lease is not watched")
+	case <-leases.watched:
+	}
 	if err := leases.Delete(ctx, "n1", metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
@@ -66,6 +72,14 @@ func TestDeletedLeaseIsWrittenAgain(t *testing.T) {
 // fakeLeases is a fake client, which can't stream the initial objects of a watch (WatchList).
 type fakeLeases struct {
 	coordinationclient.LeaseInterface
+	// watched receives when a watch has started.
+	watched chan struct{}
+}
+
+func (f fakeLeases) Watch(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+	w, err := f.LeaseInterface.Watch(ctx, o)
+	f.watched <- struct{}{}
+	return w, err
 }
 
 func (fakeLeases) IsWatchListSemanticsUnSupported() bool { return true }
