@@ -100,7 +100,7 @@ func New(o Options) (*Guard, error) {
 			klog.InfoS("Address conflict detected", "address", a, "mac", conflict.MAC, "since", conflict.Since)
 		}
 		report(g.report, v1alpha1.AnnotationConflicts, found)
-		reportDone(g.report, v1alpha1.AnnotationProbed, probed)
+		write(g.report, v1alpha1.AnnotationProbed, probed, false)
 	})
 	g.addressProber.metrics = g.metrics
 	g.announcer = &announcer{

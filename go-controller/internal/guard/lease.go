@@ -20,22 +20,17 @@ import (
 
 // report sets the value of an annotation. The report is urgent unless it is empty.
 func report[M ~map[K]V, K comparable, V any](r *nodelease.Reporter, annotation string, what M) {
+	write(r, annotation, what, len(what) > 0)
+}
+
+// write encodes and reports a value.
+func write(r *nodelease.Reporter, annotation string, what any, grave bool) {
 	text, err := json.Marshal(what)
 	if err != nil {
 		klog.ErrorS(err, "Failed to encode a report", "annotation", annotation)
 		return
 	}
-	r.Report(annotation, string(text), len(what) > 0)
-}
-
-// reportDone reports a list that needs no attention.
-func reportDone(r *nodelease.Reporter, annotation string, list []string) {
-	text, err := json.Marshal(list)
-	if err != nil {
-		klog.ErrorS(err, "Failed to encode a report", "annotation", annotation)
-		return
-	}
-	r.Report(annotation, string(text), false)
+	r.Report(annotation, string(text), grave)
 }
 
 // follow calls observe with each version of a node's Lease, and deleted when somebody has deleted it, until the context
