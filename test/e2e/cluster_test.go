@@ -197,15 +197,21 @@ func awaitBackends(ctx context.Context) {
 	Expect(cluster.Settle(ctx)).To(Succeed())
 }
 
-// awaitSlots waits until the load balancer rows of both addresses of a Service contain the given number of pods for a
-// target port.
+// awaitSlots waits until all load balancer rows of a Service with both families, in all zones, contain the given number
+// of pods for a target port.
 func awaitSlots(ctx context.Context, service string, target, pods int) {
 	GinkgoHelper()
-	Eventually(func(ctx context.Context) (int, error) {
-		out, err := cluster.NB(ctx, "--bare", "--columns=vips", "find", "Load_Balancer",
+	Eventually(func(ctx context.Context) ([]int, error) {
+		out, err := cluster.EachNB(ctx, "--bare", "--columns=vips", "find", "Load_Balancer",
 			"external_ids:slb.k8s.ovn.org/service=default/"+service, "protocol=tcp")
-		return strings.Count(out, fmt.Sprintf(":%d", target)), err
-	}).WithContext(ctx).Should(Equal(2*pods), "pods of Service %s", service)
+		var inRows []int
+		for row := range strings.Lines(out) {
+			if strings.TrimSpace(row) != "" {
+				inRows = append(inRows, strings.Count(row, fmt.Sprintf(":%d", target)))
+			}
+		}
+		return inRows, err
+	}).WithContext(ctx).Should(And(Not(BeEmpty()), HaveEach(pods)), "pods in the rows of Service %s", service)
 }
 
 // startWeb applies the examples and returns the addresses of Service web once all its pods are backends.

@@ -34,7 +34,7 @@ func podsReachEachOther(ctx context.Context) {
 	GinkgoHelper()
 	pods, err := client.CoreV1().Pods("default").List(ctx, metav1.ListOptions{LabelSelector: "app=web"})
 	Expect(err).NotTo(HaveOccurred())
-	var steps []func()
+	// One pod after the other: all flows at once stall the userspace datapath of all nodes for longer than BFD allows.
 	for _, from := range pods.Items {
 		var specs []probe.Spec
 		for _, to := range pods.Items {
@@ -45,19 +45,16 @@ func podsReachEachOther(ctx context.Context) {
 				}
 			}
 		}
-		steps = append(steps, func() {
-			Eventually(func(ctx context.Context) (lost []string, err error) {
-				results, err := cluster.Probe(ctx, lab.PodNetns(from.Namespace, from.Name), 300*time.Millisecond, specs...)
-				for _, r := range results {
-					if slices.ContainsFunc(r.Flows, func(f probe.Flow) bool { return f.Sent == f.Lost }) {
-						lost = append(lost, r.String())
-					}
+		Eventually(func(ctx context.Context) (lost []string, err error) {
+			results, err := cluster.Probe(ctx, lab.PodNetns(from.Namespace, from.Name), 300*time.Millisecond, specs...)
+			for _, r := range results {
+				if slices.ContainsFunc(r.Flows, func(f probe.Flow) bool { return f.Sent == f.Lost }) {
+					lost = append(lost, r.String())
 				}
-				return lost, err
-			}).WithContext(ctx).Should(BeEmpty(), "flows from %s on %s without an answer", from.Name, from.Spec.NodeName)
-		})
+			}
+			return lost, err
+		}).WithContext(ctx).Should(BeEmpty(), "flows from %s on %s without an answer", from.Name, from.Spec.NodeName)
 	}
-	together(steps...)
 }
 
 var _ = Describe("A node", func() {
@@ -94,6 +91,7 @@ var _ = Describe("A node", func() {
 			added = true
 			Expect(add(ctx)).To(Succeed())
 			awaitSlots(ctx, "web", 8080, 6)
+			Expect(cluster.Settle(ctx)).To(Succeed())
 			servedWhile(ctx, addrs, where, victim, func() {
 				Expect(cluster.Restore(ctx, victim)).To(Succeed())
 				Eventually(gatewaysOf("provider")).WithContext(ctx).Should(ContainElement(victim))

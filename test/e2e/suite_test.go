@@ -40,7 +40,19 @@ func TestE2E(t *testing.T) {
 	SetDefaultEventuallyTimeout(30 * time.Second)
 	SetDefaultEventuallyPollingInterval(50 * time.Millisecond)
 	RunSpecs(t, "ovnkube-slb end to end")
+	for _, f := range failures {
+		t.Error(f)
+	}
 }
+
+// failures are the messages of the failed specs. They are repeated at the end, far below the state of the network.
+var failures []string
+
+var _ = ReportAfterEach(func(r SpecReport) {
+	if r.Failed() {
+		failures = append(failures, fmt.Sprintf("%s:\n%s", r.FullText(), r.FailureMessage()))
+	}
+})
 
 var _ = BeforeSuite(func(ctx SpecContext) {
 	dir := GinkgoT().TempDir()
