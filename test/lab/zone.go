@@ -112,8 +112,8 @@ func (l *Lab) EachNB(ctx context.Context, args ...string) (string, error) {
 	return all.String(), nil
 }
 
-// Settle returns when every chassis whose ovn-controller runs has applied the current content of the northbound database,
-// or of that of its zone.
+// Settle returns when every chassis whose ovn-controller runs has applied the current content of the northbound
+// database, or of that of its zone.
 func (l *Lab) Settle(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, settleTimeout)
 	defer cancel()
