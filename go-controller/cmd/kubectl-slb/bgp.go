@@ -32,10 +32,11 @@ func bgpCommand() *cli.Command {
 	return &cli.Command{
 		Name:  "bgp",
 		Usage: "show the BGP sessions and routes of all nodes",
-		Description: "Shows the sessions that nodes report (BGPNodeStatus), with the number of prefixes that they " +
-			"advertise, and the\n" +
-			"routes: which nodes advertise each address, to which peers.\n\n" +
-			"Examples:\n  kubectl slb bgp -o wide",
+		Description: `Shows the sessions that nodes report (BGPNodeStatus), with the number of prefixes that they advertise,
+and the routes: which nodes advertise each address, to which peers.
+
+Examples:
+  kubectl slb bgp -o wide`,
 		Flags: append(o.connection.flags(), o.output.flags("json, yaml or wide")...),
 		Action: func(c *cli.Context) error {
 			if err := cmp.Or(o.Validate(), noArguments(c)); err != nil {

@@ -20,8 +20,10 @@ func completionCommand() *cli.Command {
 	return &cli.Command{
 		Name:  "completion",
 		Usage: "print the script that completes this plugin in all shells that kubectl completes",
-		Description: "kubectl completes a plugin by a program kubectl_complete-PLUGIN in the PATH.\n\nExamples:\n" +
-			"  kubectl slb completion > ~/bin/kubectl_complete-slb && chmod +x ~/bin/kubectl_complete-slb",
+		Description: `kubectl completes a plugin by a program kubectl_complete-PLUGIN in the PATH.
+
+Examples:
+  kubectl slb completion > ~/bin/kubectl_complete-slb && chmod +x ~/bin/kubectl_complete-slb`,
 		Action: func(c *cli.Context) error {
 			fmt.Fprintf(c.App.Writer, "#!/bin/sh\nexec kubectl-slb %s \"$@\"\n", completeName)
 			return nil

@@ -47,12 +47,13 @@ func drainCommand() *cli.Command {
 		Name:      "drain",
 		Usage:     "move the shards of a node to other gateways, and withdraw its BGP routes",
 		ArgsUsage: "NODE",
-		Description: "Sets the annotation " + v1alpha1.AnnotationDrain + " on the Node, which affects only this product: " +
-			"the label\n" +
-			"node.kubernetes.io/exclude-from-external-load-balancers has the same effect here, and others besides. Shows " +
-			"what\n" +
-			"moves, and waits until it has moved. Pods stay; kubectl drain moves them.\n\n" +
-			"Examples:\n  kubectl slb drain n1 --dry-run\n  kubectl slb drain n1 --reason 'new kernel'",
+		Description: `Sets the annotation ` + v1alpha1.AnnotationDrain + ` on the Node, which affects only this product:
+the label node.kubernetes.io/exclude-from-external-load-balancers has the same effect here, and others besides. Shows
+what moves, and waits until it has moved. Pods stay; kubectl drain moves them.
+
+Examples:
+  kubectl slb drain n1 --dry-run
+  kubectl slb drain n1 --reason 'new kernel'`,
 		Flags: append(o.flags(),
 			&cli.StringFlag{Name: "reason", Destination: &o.reason, Value: "kubectl slb drain",
 				Usage: "`TEXT` for other administrators"},
@@ -76,10 +77,11 @@ func undrainCommand() *cli.Command {
 		Name:      "undrain",
 		Usage:     "let a node carry shards and advertise routes again",
 		ArgsUsage: "NODE",
-		Description: "Removes the annotation " + v1alpha1.AnnotationDrain + " from the Node. Shards that have moved stay " +
-			"where they\n" +
-			"are, unless the L2Domain sets preempt. Names other signals that still drain the node.\n\n" +
-			"Examples:\n  kubectl slb undrain n1",
+		Description: `Removes the annotation ` + v1alpha1.AnnotationDrain + ` from the Node. Shards that have moved stay
+where they are, unless the L2Domain sets preempt. Names other signals that still drain the node.
+
+Examples:
+  kubectl slb undrain n1`,
 		Flags: append(o.flags(),
 			&cli.BoolFlag{Name: "dry-run", Destination: &o.dryRun, Usage: "show what would move, and change nothing"}),
 		Action: func(c *cli.Context) error {

@@ -35,11 +35,14 @@ func explainCommand() *cli.Command {
 		Name:      "explain",
 		Usage:     "show whether a Service is reachable, and the first broken link on the way to it",
 		ArgsUsage: "SERVICE | NAMESPACE/SERVICE",
-		Description: "Follows the path Service, pool, address, L2Domain, shard, gateway, rows, clients, endpoints, BGP. " +
-			"The first\n" +
-			"broken link is named first, with its cause and a command against it.\n\n" +
-			"Exit code: 0 reachable, 3 not (known to be) reachable, 1 error.\n\n" +
-			"Examples:\n  kubectl slb explain web -n shop\n  kubectl slb explain shop/web --from 198.51.100.7",
+		Description: `Follows the path Service, pool, address, L2Domain, shard, gateway, rows, clients, endpoints, BGP.
+The first broken link is named first, with its cause and a command against it.
+
+Exit code: 0 reachable, 3 not (known to be) reachable, 1 error.
+
+Examples:
+  kubectl slb explain web -n shop
+  kubectl slb explain shop/web --from 198.51.100.7`,
 		Flags: append(append(o.connection.flags(), o.output.flags("json or yaml")...),
 			&cli.StringFlag{Name: "from", Destination: &o.from, Usage: "`ADDRESS` of a client: also checks whether it is " +
 				"admitted"}),

@@ -23,8 +23,10 @@ func graphCommand() *cli.Command {
 	return &cli.Command{
 		Name:  "graph",
 		Usage: "draw L2Domains, shards, gateways and addresses as SVG",
-		Description: "Green lines lead from each shard to its active gateway, dashed ones to the others.\n\n" +
-			"Examples:\n  kubectl slb graph --file slb.svg",
+		Description: `Green lines lead from each shard to its active gateway, dashed ones to the others.
+
+Examples:
+  kubectl slb graph --file slb.svg`,
 		Flags: append(o.flags(), &cli.StringFlag{Name: "file", Destination: &o.file, Category: categoryOutput,
 			Usage: "`FILE` to write; if empty, standard output"}),
 		Action: func(c *cli.Context) error {

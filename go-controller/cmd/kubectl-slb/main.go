@@ -52,8 +52,11 @@ func newApp() *cli.App {
 		Name:    "kubectl slb",
 		Usage:   "inspect and operate the service load balancers of OVN-Kubernetes",
 		Version: version,
-		Description: "Needs the Kubernetes API only, with the permissions of its user.\n\nExamples:\n" +
-			"  kubectl slb explain web\n  kubectl slb status",
+		Description: `Needs the Kubernetes API only, with the permissions of its user.
+
+Examples:
+  kubectl slb explain web
+  kubectl slb status`,
 		Commands: []*cli.Command{
 			explainCommand(),
 			statusCommand(),

@@ -53,12 +53,13 @@ func moveCommand() *cli.Command {
 		Name:      "move",
 		Usage:     "move the addresses of a Service to another gateway",
 		ArgsUsage: "SERVICE | NAMESPACE/SERVICE",
-		Description: "Addresses move in shards: all Services with addresses of the same shard move, too. Shows them, and " +
-			"waits until\n" +
-			"the status of the L2Domain shows the move. Established connections continue. The shards stay on the node " +
-			"until it\n" +
-			"fails or drains, and do not return afterwards.\n\n" +
-			"Examples:\n  kubectl slb move shop/web --to n2 --dry-run\n  kubectl slb move web -n shop --to n2",
+		Description: `Addresses move in shards: all Services with addresses of the same shard move, too. Shows them, and
+waits until the status of the L2Domain shows the move. Established connections continue. The shards stay on the
+node until it fails or drains, and do not return afterwards.
+
+Examples:
+  kubectl slb move shop/web --to n2 --dry-run
+  kubectl slb move web -n shop --to n2`,
 		Flags: append(o.flags(),
 			&cli.StringFlag{Name: "to", Destination: &o.to, Usage: "`NODE` that becomes the active gateway"},
 			&cli.BoolFlag{Name: "dry-run", Destination: &o.dryRun, Usage: "show what would move, and change nothing"},

@@ -58,11 +58,15 @@ func planCommand() *cli.Command {
 	return &cli.Command{
 		Name:  "plan",
 		Usage: "show what an edit of pools, L2Domains or BGP objects would change, without making it",
-		Description: "Decides about the cluster with and without the edit, with the code of the controller, and shows " +
-			"which Services\n" +
-			"lose, gain or change what, which shards move, and which BGP sessions and routes change. Nothing is written.\n\n" +
-			"Exit code: 0 no Service loses anything, 3 a Service loses something, 1 error.\n\n" +
-			"Examples:\n  kubectl slb plan -f pool.yaml\n  kubectl slb plan --delete l2domain/lan",
+		Description: `Decides about the cluster with and without the edit, with the code of the controller, and shows
+which Services lose, gain or change what, which shards move, and which BGP sessions and routes change. Nothing is
+written.
+
+Exit code: 0 no Service loses anything, 3 a Service loses something, 1 error.
+
+Examples:
+  kubectl slb plan -f pool.yaml
+  kubectl slb plan --delete l2domain/lan`,
 		Flags: append(append(o.connection.flags(), o.output.flags("json, yaml or wide (all Services)")...),
 			&cli.StringSliceFlag{Name: "filename", Aliases: []string{"f"}, Destination: &o.files,
 				Usage: "`FILE` with the objects after the edit; - for standard input"},

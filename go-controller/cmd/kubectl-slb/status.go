@@ -37,10 +37,12 @@ func statusCommand() *cli.Command {
 	return &cli.Command{
 		Name:  "status",
 		Usage: "show L2Domains, pools, BGP sessions, and what is wrong",
-		Description: "Shows each L2Domain with the active gateways of its shards, how full the pools are, the sessions " +
-			"of each\n" +
-			"BGPPeer, and everything that is wrong, with commands against it. -o wide adds the order of the gateways.\n\n" +
-			"Examples:\n  kubectl slb status -o wide\n  kubectl slb status --watch",
+		Description: `Shows each L2Domain with the active gateways of its shards, how full the pools are, the sessions of each
+BGPPeer, and everything that is wrong, with commands against it. -o wide adds the order of the gateways.
+
+Examples:
+  kubectl slb status -o wide
+  kubectl slb status --watch`,
 		Flags: append(append(o.connection.flags(), o.output.flags("json, yaml or wide")...),
 			&cli.BoolFlag{Name: "watch", Aliases: []string{"w"}, Destination: &o.watch,
 				Usage: "show the status again whenever it changes, until interrupted"}),
