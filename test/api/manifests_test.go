@@ -18,22 +18,9 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// securityContextConstraints is enough of OpenShift's kind for the API server to store its objects. Their fields are
-// checked by [constraints].
-const securityContextConstraints = `
-apiVersion: apiextensions.k8s.io/v1
-kind: CustomResourceDefinition
-metadata: {name: securitycontextconstraints.security.openshift.io}
-spec:
-  group: security.openshift.io
-  scope: Cluster
-  names: {kind: SecurityContextConstraints, plural: securitycontextconstraints, singular: securitycontextconstraints}
-  versions:
-  - name: v1
-    served: true
-    storage: true
-    schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}
-`
+// openShift has the relevant parts of kinds of OpenShift. The fields of its SecurityContextConstraints are checked by
+// [constraints].
+const openShift = "../controller/testdata/openshift-kinds.yaml"
 
 // kustomizations returns the directories below dist/manifests that can be applied.
 func kustomizations(t *testing.T) []string {
@@ -96,7 +83,7 @@ func podsOf(t *testing.T, all []*unstructured.Unstructured) []*corev1.Pod {
 // testKustomizations applies every kustomization in a dry run, with strict validation, and lets the API server admit
 // the Pods. Every image has the version of the bundle.
 func (s *server) testKustomizations(t *testing.T) {
-	s.kubectl(t, "apply", "-f", s.file(t, securityContextConstraints))
+	s.kubectl(t, "apply", "-f", openShift)
 	s.kubectl(t, "wait", "--for=condition=Established", "crd/securitycontextconstraints.security.openshift.io")
 	csv, err := os.ReadFile(filepath.Join(bundle, "manifests/ovnkube-slb.clusterserviceversion.yaml"))
 	if err != nil {

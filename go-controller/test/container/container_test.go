@@ -46,7 +46,7 @@ func TestContainersOfTheManifests(t *testing.T) {
 	s.kubectl(t, "wait", "--for=condition=Established", "crd/networks.config.openshift.io")
 	network := filepath.Join(t.TempDir(), "network.yaml")
 	if err := os.WriteFile(network, []byte("apiVersion: config.openshift.io/v1\nkind: Network\n"+
-		"metadata: {name: cluster}\nstatus: {networkType: OVNKubernetes, "+
+		"metadata: {name: cluster}\nspec: {}\nstatus: {networkType: OVNKubernetes, "+
 		"clusterNetwork: [{cidr: 10.128.0.0/14, hostPrefix: 23}], "+
 		"serviceNetwork: [172.30.0.0/16]}\n"), 0o600); err != nil {
 		t.Fatal(err)

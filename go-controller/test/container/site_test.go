@@ -72,6 +72,7 @@ func build(t *testing.T) *site {
 	if err := s.plane.Apply(t.Context(), cluster); err != nil {
 		t.Fatal(err)
 	}
+	s.kubectl(t, "apply", "-f", "../../../test/controller/testdata/openshift-kinds.yaml")
 	return s
 }
 
@@ -182,7 +183,7 @@ func (s *site) api() (host, port string) {
 	return at.Hostname(), at.Port()
 }
 
-// cluster is what OVN-Kubernetes and OpenShift have before anything is installed.
+// cluster is what OVN-Kubernetes has before anything is installed.
 const cluster = `
 apiVersion: v1
 kind: Namespace
@@ -198,30 +199,4 @@ kind: Node
 metadata:
   name: n1
   annotations: {k8s.ovn.org/node-chassis-id: 5d6a1c0e, k8s.ovn.org/zone-name: n1}
----
-apiVersion: apiextensions.k8s.io/v1
-kind: CustomResourceDefinition
-metadata: {name: securitycontextconstraints.security.openshift.io}
-spec:
-  group: security.openshift.io
-  scope: Cluster
-  names: {kind: SecurityContextConstraints, plural: securitycontextconstraints, singular: securitycontextconstraints}
-  versions:
-  - name: v1
-    served: true
-    storage: true
-    schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}
----
-apiVersion: apiextensions.k8s.io/v1
-kind: CustomResourceDefinition
-metadata: {name: networks.config.openshift.io}
-spec:
-  group: config.openshift.io
-  scope: Cluster
-  names: {kind: Network, plural: networks, singular: network}
-  versions:
-  - name: v1
-    served: true
-    storage: true
-    schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}
 `
