@@ -73,7 +73,7 @@ func (l *Layout) overlaps() map[[2]*world.Advertisement]netip.Prefix {
 	}
 	advertised := map[netip.Prefix][]*world.Advertisement{}
 	for _, s := range l.world.Services {
-		for _, a := range l.advertised(s) {
+		for _, a := range l.Advertised(s) {
 			for _, ad := range l.taking(s, a) {
 				p := l.prefix(ad, a)
 				if !slices.Contains(advertised[p], ad) {

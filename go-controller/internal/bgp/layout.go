@@ -86,9 +86,11 @@ func (l *Layout) Off() string {
 	return ""
 }
 
-// advertised returns the addresses of a Service that may be advertised: those in its status that we allocated, and
-// those external IPs that it is granted.
-func (l *Layout) advertised(s *world.Service) []netip.Addr {
+// Advertised returns the addresses of a Service that may be advertised: those in its status that we allocated, and
+// those external IPs that it is granted and that its condition ExternalIPs says it holds. The condition is the
+// controller's: a node knows neither the addresses of other nodes nor all networks of the cluster, so it would grant a
+// tenant the address of another node.
+func (l *Layout) Advertised(s *world.Service) []netip.Addr {
 	list := s.Assigned
 	if foreign := func(a netip.Addr) bool { return !slices.Contains(s.Given, a) }; slices.ContainsFunc(list, foreign) {
 		list = slices.DeleteFunc(slices.Clone(list), foreign)
@@ -100,7 +102,7 @@ func (l *Layout) advertised(s *world.Service) []netip.Addr {
 	own := list
 	list = slices.Clone(list)
 	for _, a := range external {
-		if !slices.Contains(own, a) {
+		if slices.Contains(s.HeldExternalIPs, a) && !slices.Contains(own, a) {
 			list = append(list, a)
 		}
 	}

@@ -27,7 +27,7 @@ func (l *Layout) offers(n *world.Node) []offer {
 	}
 	var list []offer
 	for _, s := range l.world.Services {
-		for _, a := range l.advertised(s) {
+		for _, a := range l.Advertised(s) {
 			f := world.FamilyOf(a)
 			for _, ad := range l.taking(s, a) {
 				if !on(ad.Nodes, n.Name) || !serves(s, f, l.mustBeOn(s, ad, n)) {
