@@ -37,6 +37,14 @@ func (s *server) externalSwitches(t *testing.T, nodes ...string) {
 	}
 }
 
+// bridgePort creates the port of a node's external switch on the bridge.
+func (s *server) bridgePort(t *testing.T, node string) {
+	t.Helper()
+	port := "br-ex_" + node
+	s.nbctl(t, "lsp-add", "ext_"+node, port, "--", "lsp-set-type", port, "localnet",
+		"--", "lsp-set-addresses", port, "unknown", "--", "lsp-set-options", port, "network_name=physnet")
+}
+
 // The external switches of nodes are not in the replica. In-ports are attached to them nevertheless, a restart writes
 // nothing, a port that another client deletes is written again, and nothing of ours stays.
 func TestInPortsAreOnTheExternalSwitchesOfGateways(t *testing.T) {
@@ -113,10 +121,8 @@ func TestPacketsFromExternalSwitches(t *testing.T) {
 	nb.clusterRows(t)
 	nb.externalSwitches(t, "n1", "n2")
 	for i, n := range nodes()[:2] {
-		nb.nbctl(t, "set", "Logical_Router", "GR_"+n.name, fmt.Sprintf("options:chassis=c%d", i+1),
-			"--", "lsp-add", "ext_"+n.name, "br-ex_"+n.name, "--", "lsp-set-type", "br-ex_"+n.name, "localnet",
-			"--", "lsp-set-addresses", "br-ex_"+n.name, "unknown",
-			"--", "lsp-set-options", "br-ex_"+n.name, "network_name=physnet")
+		nb.nbctl(t, "set", "Logical_Router", "GR_"+n.name, fmt.Sprintf("options:chassis=c%d", i+1))
+		nb.bridgePort(t, n.name)
 	}
 	sb.sbctl(t, "init")
 	for i := range 3 {
@@ -151,6 +157,51 @@ func TestPacketsFromExternalSwitches(t *testing.T) {
 				t.Errorf("want %q:\n%s", c.to, out)
 			} else if !balanced && !dropped.MatchString(out) {
 				t.Errorf("is not dropped:\n%s", out)
+			}
+		})
+	}
+}
+
+// In the zone of a gateway the in-port is on the shard's router: packets for internal addresses are dropped before it,
+// also if they are sent to a multicast address, which a router accepts on any port.
+func TestPacketsFromTheExternalSwitchOfAZone(t *testing.T) {
+	nb, sb := zone(t, "n2")
+	nb.externalSwitches(t, "n2")
+	nb.bridgePort(t, "n2")
+	for i := range 3 {
+		sb.sbctl(t, "chassis-add", fmt.Sprintf("c%d", i+1), "geneve", fmt.Sprintf("127.0.0.%d", i+1))
+	}
+	translate(t, nb, sb)
+	f := zoneTopology("n2", "c2")
+	f.Domains[0].VLAN = 0
+	for i := range f.Domains[0].Shards {
+		f.Domains[0].Shards[i].Gateways = []plan.Gateway{{Node: "n2", Chassis: "c2", SharedBridge: true}}
+	}
+	d, _ := dial(t, nb, sb)
+	configure(t, d, f)
+	apply(t, d, service(1, 2, "10.244.1.10", "fd00:10:244:2::10"))
+	nb.nbctl(t, "--wait=sb", "sync")
+	address := nb.nbctl(t, "--bare", "--columns=mac", "find", "Logical_Router_Port", "name=slb-lan-1-ext")
+	for _, c := range []struct {
+		what, dst, packet string
+		accepted          bool
+	}{
+		{"a VIP", address, "ip4.src == 10.50.0.8 && ip4.dst == 10.50.1.1 && tcp.dst == 80", true},
+		{"a VIP over IPv6", address, "ip6.src == fd00:50::8 && ip6.dst == fd00:50::1:1 && tcp.dst == 80", true},
+		{"an alias", address, "ip4.src == 10.50.0.8 && ip4.dst == 240.1.10.1 && udp.dst == 8053", false},
+		{"an alias, multicast", "01:00:5e:00:00:09", "ip4.src == 10.50.0.8 && ip4.dst == 240.1.10.1 && udp.dst == 8053", false},
+		{"an alias over IPv6, multicast", "33:33:00:00:00:09",
+			"ip6.src == fd00:50::8 && ip6.dst == fd3e:5b1c:2::10:1 && udp.dst == 8053", false},
+		{"pretends to be an alias", address, "ip4.src == 240.1.10.1 && ip4.dst == 10.50.1.1 && tcp.dst == 80", false},
+		{"an address of the join switch", address, "ip4.src == 10.50.0.8 && ip4.dst == 100.64.0.1 && tcp.dst == 80", false},
+		{"an address of the join switch, multicast", "01:00:5e:00:00:09",
+			"ip4.src == 10.50.0.8 && ip4.dst == 100.64.0.1 && udp.dst == 80", false},
+	} {
+		t.Run(c.what, func(t *testing.T) {
+			out := sb.trace(t, "ext_n2", fmt.Sprintf("inport == \"br-ex_n2\" && eth.src == 02:00:00:00:00:99 && "+
+				"eth.dst == %s && ip.ttl == 64 && %s", c.dst, c.packet))
+			if got := strings.Contains(out, `ingress(dp="slb-lan-1"`); got != c.accepted {
+				t.Errorf("the router accepts it: %t, want %t:\n%s", got, c.accepted, out)
 			}
 		})
 	}

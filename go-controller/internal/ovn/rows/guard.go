@@ -12,8 +12,8 @@ import (
 // An alias bypasses source ranges and NetworkPolicy. A packet to an alias must therefore come from the load balancer
 // of a shard's router and from nowhere else:
 //
-//   - The switch of a domain drops packets from or to an alias before they reach a shard's router. The router itself
-//     can't do so: after its load balancer, all requests are for aliases.
+//   - The switch of a domain, and the external switch with in-ports, drop packets from or to an alias before they reach
+//     a shard's router. The router itself can't do so: after its load balancer, all requests are for aliases.
 //   - ovn_cluster_router accepts such packets only from the join switch. Pods and nodes are behind its other ports.
 //     The join switch connects the routers of shards and nodes, and the gateway routers of OVN-Kubernetes, which have
 //     routes to the pod networks and to the outside but none for aliases.
@@ -28,15 +28,20 @@ const discard = "discard"
 // internalACL isolates a domain's segment from the addresses that our routers use among themselves: aliases, and the
 // join switch. Like the ACLs of Services, it is stateless.
 func (g *Builder) internalACL(domain string) Row {
+	return owned(ACL, OwnerDomain, domain, map[string]any{
+		"priority": internalPriority, "direction": "from-lport", "match": g.internalPackets(), "action": "drop",
+	}, "internal").withParent(switchName(domain))
+}
+
+// internalPackets matches packets from or to the addresses that our routers use among themselves.
+func (g *Builder) internalPackets() string {
 	var match []string
 	for _, join := range g.facts.Join {
 		f := world.FamilyOf(join.Addr())
 		prefix := aliasesOf(f).prefix
 		match = append(match, fmt.Sprintf("ip%d.dst == {%s, %s} || ip%d.src == %s", f, prefix, join.Masked(), f, prefix))
 	}
-	return owned(ACL, OwnerDomain, domain, map[string]any{
-		"priority": internalPriority, "direction": "from-lport", "match": strings.Join(match, " || "), "action": "drop",
-	}, "internal").withParent(switchName(domain))
+	return strings.Join(match, " || ")
 }
 
 // aliasRows returns the rows of the cluster router for all aliases, per family. The src-ip route only makes routing

@@ -186,7 +186,9 @@ func (g *Builder) gatewayRows(s *shard, group Ref) []Row {
 	return append(out, g.routeRows(s, inward)...)
 }
 
-// inPortRows returns the in-port of a shard in the zone of a gateway.
+// inPortRows returns the in-port of a shard in the zone of a gateway. Packets do not pass the switch of the domain on
+// this path, so it has an ACL like that one. The ACL matches only what the in-port would accept (ovn-northd(8), "Ingress
+// Table 0: L2 Admission Control"), because OVN-Kubernetes uses the switch as well.
 func (g *Builder) inPortRows(s *shard) []Row {
 	router := RouterName(s.ID)
 	in := g.connect(s, "in", router, router+"-in", ExternalSwitchPrefix+g.zone.Node,
@@ -195,7 +197,10 @@ func (g *Builder) inPortRows(s *shard) []Row {
 	in[0].Columns["options"] = map[string]string{
 		"reside-on-redirect-chassis": "true", "requested-tnl-key": secondPortKey,
 	}
-	return in
+	match := fmt.Sprintf("(eth.dst == %s || eth.mcast) && (%s)", PortMAC(g.cluster.ID, s.ID), g.internalPackets())
+	return append(in, s.row(ACL, map[string]any{
+		"priority": internalPriority, "direction": "from-lport", "match": match, "action": "drop",
+	}, "in", "internal").withParent(ExternalSwitchPrefix+g.zone.Node))
 }
 
 // remoteShardRow returns the port that stands for a shard's own router in the zone of a node that is no gateway. The
