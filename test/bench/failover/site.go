@@ -38,8 +38,11 @@ const (
 	// webIPv4 and webIPv6 are the addresses of Service web.
 	webIPv4 = "10.50.0.100"
 	webIPv6 = "fd00:50::1:0"
-	// patience is the timeout of each wait.
-	patience = 3 * time.Minute
+	// patience is the timeout of each wait, and more is allowed in addition for each Service that is new: with
+	// interconnect, each node's databases take a change for each of them.
+	patience, more = 3 * time.Minute, 300 * time.Millisecond
+	// often and seldom are how often is looked at something small, and at something with all Services.
+	often, seldom = 50 * time.Millisecond, time.Second
 )
 
 // ground is one domain with one shard, so that one gateway carries all addresses, and Service web with six backend pods
@@ -213,7 +216,8 @@ func (s *site) another(ctx context.Context, name string, web *corev1.Service, fa
 
 // announced waits until all Services are announced and every chassis has applied the northbound database.
 func (s *site) announced(ctx context.Context) error {
-	err := s.eventually(ctx, fmt.Sprintf("%d Services are announced", s.vips), func(ctx context.Context) (bool, error) {
+	limit := patience + time.Duration(s.vips)*more
+	err := wait.PollUntilContextTimeout(ctx, seldom, limit, true, func(ctx context.Context) (bool, error) {
 		list, err := s.client.CoreV1().Services(namespace).List(ctx, metav1.ListOptions{})
 		if err != nil {
 			return false, err
@@ -227,7 +231,7 @@ func (s *site) announced(ctx context.Context) error {
 		return n == s.vips, nil
 	})
 	if err != nil {
-		return err
+		return fmt.Errorf("not within %s: %d Services are announced: %w", limit, s.vips, err)
 	}
 	return s.ready(ctx)
 }
@@ -332,7 +336,6 @@ func (s *site) replacePod(ctx context.Context) error {
 
 // eventually polls until check returns true.
 func (s *site) eventually(ctx context.Context, what string, check func(context.Context) (bool, error)) error {
-	const often = 50 * time.Millisecond
 	if err := wait.PollUntilContextTimeout(ctx, often, patience, true, check); err != nil {
 		return fmt.Errorf("not within %s: %s: %w", patience, what, err)
 	}
