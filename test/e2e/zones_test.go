@@ -166,6 +166,41 @@ var _ = Describe("A segment in a cluster with interconnect", func() {
 			})
 		})
 
+	// The others leave a shard to its first gateway as long as its chassis answers BFD, whether or not its zone knows.
+	It("moves a shard away again from a gateway whose agent is dead and that does not claim it",
+		func(ctx SpecContext) {
+			addrs := startWeb(ctx)
+			warmUp(ctx, addrs)
+			port, leaving := activeGateway(ctx)
+			var others []string
+			for _, n := range cluster.Nodes {
+				if n.Name != leaving {
+					others = append(others, n.Name)
+				}
+			}
+			dead := others[0]
+			DeferCleanup(func(ctx SpecContext) {
+				Expect(cluster.StartGuard(ctx, controller, dead)).To(Succeed())
+				for _, n := range cluster.Nodes {
+					Expect(cluster.Undrain(ctx, n.Name)).To(Succeed())
+				}
+				Eventually(excludedNodes("provider")).WithContext(ctx).Should(BeEmpty())
+			})
+			for _, node := range others[1:] {
+				Expect(cluster.Drain(ctx, node)).To(Succeed())
+			}
+			Eventually(excludedNodes("provider")).WithContext(ctx).Should(HaveLen(len(others) - 1))
+			Expect(cluster.KillGuard(dead)).To(Succeed())
+			Expect(cluster.Drain(ctx, leaving)).To(Succeed())
+			Eventually(publishedGateway).WithContext(ctx).Should(Equal(dead))
+			Eventually(cluster.ActiveNode).WithContext(ctx).WithArguments(port).Should(BeEmpty(), "it leaves the shard to "+dead)
+			Eventually(cluster.ActiveNode).WithContext(ctx).WithArguments(port).WithTimeout(time.Minute).
+				Should(And(Not(BeEmpty()), Not(Equal(dead))))
+			eventuallyAnswered(ctx, "client", addrs, httpPort, echoPort, 4)
+			Consistently(publishedGateway).WithContext(ctx).WithTimeout(10 * time.Second).ShouldNot(Equal(dead))
+			Expect(cluster.ActiveNode(ctx, port)).NotTo(Or(BeEmpty(), Equal(dead)))
+		})
+
 	It("fails over without a planned move", func(ctx SpecContext) {
 		addrs := startWeb(ctx)
 		warmUp(ctx, addrs)

@@ -11,8 +11,9 @@
 //     move to different other gateways.
 //   - The current gateway of a shard stays the first one as long as it is eligible, unless the domain sets preempt:
 //     neither a restart of the controller nor a gateway that returns moves anything.
-//   - A draining gateway comes after those that don't drain, and a gateway that reports a fault comes after both. If
-//     all gateways have the same state, nothing moves.
+//   - A draining gateway comes after those that don't drain, one whose agent is silent after both, and one that reports
+//     a fault last. If all gateways have the same state, nothing moves.
+//   - A gateway that was the first one of a shard and has not claimed it comes after those that have not failed to.
 //   - A shard moves only on request, or if its gateway is removed (with preempt, few others move too), and then to a
 //     gateway that has at most one shard more than any other afterwards.
 //   - A request moves its shards once. It is over when they have moved, or can't or did not in time.

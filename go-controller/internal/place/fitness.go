@@ -8,13 +8,15 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 )
 
-// fitness is how well a node can serve the shards of a domain. A leaving node drains but still works, a faulty one
-// does not work.
+// fitness is how well a node can serve the shards of a domain. A leaving node drains but still works. The agent of a
+// silent one does not report: its zone would not learn that it is to have a shard, and would not claim it, while the
+// other gateways leave the shard to it. A faulty one does not work.
 type fitness int
 
 const (
 	fit fitness = iota
 	draining
+	silent
 	faulty
 )
 
@@ -22,6 +24,8 @@ func (d *Domain) fitness(n *world.Node) fitness {
 	switch {
 	case d.fault(n) != "":
 		return faulty
+	case n.Agent != nil && n.Agent.Silent:
+		return silent
 	case n.Draining != "":
 		return draining
 	}

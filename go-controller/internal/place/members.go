@@ -176,8 +176,13 @@ func (d *Domain) addWarnings(members []*world.Node, sdn bool) {
 	case draining:
 		d.AllDraining = true
 		warn("all gateways are draining and stay active")
+	case silent:
 	case faulty:
 		warn("all gateways are faulty and stay active: %s", d.fault(members[0]))
+	}
+	if names := silentMembers(members); names != "" {
+		warn("no agent (ovnkube-slb node --enable-l2) reports from %s: such a node keeps the shards that it has, also when "+
+			"it drains, and gets no others", names)
 	}
 	if len(d.withoutGuard) > 0 {
 		warn("no guard (ovnkube-slb node) reports whether bridges forward ARP requests and neighbour solicitations to OVN: "+
@@ -220,13 +225,29 @@ func (d *Domain) addSlowDetection(all []*world.Node, interconnect bool) {
 
 // excludedNames returns as many names as fit into a condition.
 func (d *Domain) excludedNames() string {
-	const most = 16
-	var names []string
-	for _, out := range d.Excluded[:min(len(d.Excluded), most)] {
+	names := make([]string, 0, len(d.Excluded))
+	for _, out := range d.Excluded {
 		names = append(names, out.Node)
 	}
-	text := strings.Join(names, ", ")
-	if more := len(d.Excluded) - len(names); more > 0 {
+	return some(names)
+}
+
+// silentMembers returns the names of the members whose agents do not report, or an empty string.
+func silentMembers(members []*world.Node) string {
+	var names []string
+	for _, n := range members {
+		if n.Agent != nil && n.Agent.Silent {
+			names = append(names, n.Name)
+		}
+	}
+	return some(names)
+}
+
+// some returns the first names of a list and how many more there are.
+func some(names []string) string {
+	const most = 16
+	text := strings.Join(names[:min(len(names), most)], ", ")
+	if more := len(names) - most; more > 0 {
 		text += fmt.Sprintf(" and %d more", more)
 	}
 	return text

@@ -104,7 +104,10 @@ func (d *Domain) noMoveReason(members []*world.Node, w *world.Snapshot) string {
 		c := w.ShardStates[world.ShardID{Domain: d.Spec.Name, Index: index}]
 		if stays := d.immovable(members, c); stays != nil && stays != n {
 			return fmt.Sprintf("node %q, the active gateway of shard %d, can't release it: %s", stays.Name, index,
-				stays.Agent.Unwritable)
+				cmp.Or(stays.Agent.Unwritable, "its agent does not report (ovnkube-slb node --enable-l2)"))
+		}
+		if misses(c, n) > 0 {
+			return fmt.Sprintf("node %q was the first gateway of shard %d a while ago and has not claimed it", n.Name, index)
 		}
 	}
 	return ""

@@ -16,7 +16,6 @@ func (d *Domain) orders(members []*world.Node, shardStates map[world.ShardID]wor
 		f := d.fitness(n)
 		groups[f] = append(groups[f], i)
 	}
-	best := d.best(members)
 	weight := make([][]uint64, len(d.seeds))
 	first := make([]int, len(d.seeds))
 	for i, s := range d.seeds {
@@ -29,7 +28,8 @@ func (d *Domain) orders(members []*world.Node, shardStates map[world.ShardID]wor
 		case to != "":
 			first[i] = slices.IndexFunc(members, func(n *world.Node) bool { return n.Name == to })
 		case !d.Spec.Preempt:
-			first[i] = d.currentGateway(members, best, shardStates[world.ShardID{Domain: d.Spec.Name, Index: i}])
+			state := shardStates[world.ShardID{Domain: d.Spec.Name, Index: i}]
+			first[i] = d.currentGateway(members, d.best(others(members, state)), state)
 		}
 	}
 	orders := make([][]*world.Node, len(d.seeds))
@@ -41,22 +41,52 @@ func (d *Domain) orders(members []*world.Node, shardStates map[world.ShardID]wor
 		}
 	}
 	for i := range orders {
+		state := shardStates[world.ShardID{Domain: d.Spec.Name, Index: i}]
 		if d.moveTarget(i) != "" {
-			orders[i] = d.withCurrent(orders[i], members, shardStates[world.ShardID{Domain: d.Spec.Name, Index: i}])
+			orders[i] = d.withCurrent(orders[i], members, state)
 		}
-		if n := d.immovable(members, shardStates[world.ShardID{Domain: d.Spec.Name, Index: i}]); n != nil {
-			others := slices.DeleteFunc(orders[i], func(m *world.Node) bool { return m == n })
-			orders[i] = append([]*world.Node{n}, others...)
+		if n := d.immovable(members, state); n != nil {
+			orders[i] = append([]*world.Node{n}, without(orders[i], n)...)
 		}
+		slices.SortStableFunc(orders[i], func(a, b *world.Node) int {
+			return cmp.Compare(misses(state, a), misses(state, b))
+		})
 	}
 	return orders
 }
 
-// immovable returns the active gateway of a shard if its zone can't be changed but serves, or nil. It would not learn
-// of another order: it would keep the shard, and two gateways would answer.
+// others returns the members that have not failed to claim a shard, or all if each has.
+func others(members []*world.Node, state world.ShardState) []*world.Node {
+	if len(state.Missed) == 0 {
+		return members
+	}
+	rest := slices.DeleteFunc(slices.Clone(members), func(n *world.Node) bool { return misses(state, n) > 0 })
+	if len(rest) == 0 {
+		return members
+	}
+	return rest
+}
+
+// misses returns 1 for a gateway that has not claimed the shard when it had to, and 0 for others.
+func misses(state world.ShardState, n *world.Node) int {
+	if slices.Contains(state.Missed, n.Chassis) {
+		return 1
+	}
+	return 0
+}
+
+func without(order []*world.Node, n *world.Node) []*world.Node {
+	return slices.DeleteFunc(order, func(m *world.Node) bool { return m == n })
+}
+
+// immovable returns the active gateway of a shard if it serves but its zone can't be changed or its agent is silent, or
+// nil. It would not learn of another order: it would keep the shard, and two gateways would answer.
 func (d *Domain) immovable(members []*world.Node, c world.ShardState) *world.Node {
 	for _, n := range members {
-		if n.Chassis == c.Active && n.Agent != nil && n.Agent.Unwritable != "" && d.fault(n) == n.Agent.Unwritable {
+		if n.Chassis != c.Active || n.Agent == nil {
+			continue
+		}
+		if fault := d.fault(n); fault == n.Agent.Unwritable && (fault != "" || n.Agent.Silent) {
 			return n
 		}
 	}

@@ -181,6 +181,79 @@ func TestSilentAgentsGetNoNewShards(t *testing.T) {
 	}
 }
 
+// A shard does not move to a gateway whose agent is silent: its zone would not claim the shard, and the others would
+// leave it to that zone. The active gateway does not learn of a move while its own agent is silent.
+func TestShardsDoNotMoveToOrFromSilentAgents(t *testing.T) {
+	firsts := func(change func(*world.Snapshot)) string {
+		w := zoned("n1", "n2", "n3")
+		w.ShardStates = map[world.ShardID]world.ShardState{}
+		for i := range 8 {
+			w.ShardStates[world.ShardID{Domain: "lan", Index: i}] = world.ShardState{Active: "chassis-1", Settled: true,
+				Order: []string{"chassis-1", "chassis-2", "chassis-3"}}
+		}
+		change(w)
+		count := map[string]int{}
+		for _, s := range place.Compute(w).Domains[0].Shards {
+			count[s.Gateways[0].Node]++
+		}
+		return fmt.Sprint(count)
+	}
+	for name, c := range map[string]struct {
+		change func(*world.Snapshot)
+		want   string
+	}{
+		"the active gateway drains": {func(w *world.Snapshot) { w.Nodes[0].Draining = "a label" }, "map[n2:4 n3:4]"},
+		"it drains, and n2 is silent": {func(w *world.Snapshot) {
+			w.Nodes[0].Draining, w.Nodes[1].Agent.Silent = "a label", true
+		}, "map[n3:8]"},
+		"it drains, and all others are silent": {func(w *world.Snapshot) {
+			w.Nodes[0].Draining, w.Nodes[1].Agent.Silent, w.Nodes[2].Agent.Silent = "a label", true, true
+		}, "map[n1:8]"},
+		"it has a fault, and all others are silent": {func(w *world.Snapshot) {
+			w.Nodes[0].Faults = map[string]string{world.EveryNetwork: "uplink down"}
+			w.Nodes[1].Agent.Silent, w.Nodes[2].Agent.Silent = true, true
+		}, "map[n2:4 n3:4]"},
+		"it drains and is silent": {func(w *world.Snapshot) {
+			w.Nodes[0].Draining, w.Nodes[0].Agent.Silent = "a label", true
+		}, "map[n1:8]"},
+		"it is silent and has a fault": {func(w *world.Snapshot) {
+			w.Nodes[0].Agent.Silent = true
+			w.Nodes[0].Faults = map[string]string{world.EveryNetwork: "uplink down"}
+		}, "map[n2:4 n3:4]"},
+		"all are silent, and it drains": {func(w *world.Snapshot) {
+			w.Nodes[0].Draining = "a label"
+			for _, n := range w.Nodes {
+				n.Agent.Silent = true
+			}
+		}, "map[n1:8]"},
+		"n2 does not claim its shards": {func(w *world.Snapshot) {
+			w.Nodes[0].Draining = "a label"
+			for i := range 8 {
+				w.ShardStates[world.ShardID{Domain: "lan", Index: i}] = world.ShardState{Missed: []string{"chassis-2"},
+					Order: []string{"chassis-2", "chassis-3", "chassis-1"}}
+			}
+		}, "map[n3:8]"},
+		"n2 has not claimed its shards, and n1, which drains, has claimed them again": {func(w *world.Snapshot) {
+			w.Nodes[0].Draining, w.Nodes[2].Draining = "a label", "a label"
+			for id, state := range w.ShardStates {
+				state.Missed = []string{"chassis-2"}
+				w.ShardStates[id] = state
+			}
+		}, "map[n1:8]"},
+		"the only gateway does not claim its shards": {func(w *world.Snapshot) {
+			w.Nodes = w.Nodes[:1]
+			for i := range 8 {
+				w.ShardStates[world.ShardID{Domain: "lan", Index: i}] = world.ShardState{Missed: []string{"chassis-1"},
+					Order: []string{"chassis-1"}}
+			}
+		}, "map[n1:8]"},
+	} {
+		if got := firsts(c.change); got != c.want {
+			t.Errorf("%s: first gateways %s, want %s", name, got, c.want)
+		}
+	}
+}
+
 func TestInterconnectIsServedByAgentsOnly(t *testing.T) {
 	for name, c := range map[string]struct {
 		w    *world.Snapshot

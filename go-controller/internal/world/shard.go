@@ -15,14 +15,21 @@ func (s ShardID) Compare(o ShardID) int {
 	return cmp.Or(cmp.Compare(s.Domain, o.Domain), cmp.Compare(s.Index, o.Index))
 }
 
-// ShardState is the state of a shard in OVN: the chassis that has claimed it (empty if none or unknown), whether that
-// claim has been stable for a while, the chassis of its HA chassis group by descending priority, and the progress of a
-// planned move according to its rows. With interconnect, other chassis may have claimed it as well (Rivals).
+// ShardState is the state of a shard in OVN.
 type ShardState struct {
-	Active   string
-	Rivals   []string
-	Settled  bool
-	Order    []string
+	// Active is the chassis that has claimed it, empty if none has or it is unknown. Settled means that the claim has been
+	// stable for a while.
+	Active  string
+	Settled bool
+	// Rivals are other chassis that have claimed it as well, with interconnect.
+	Rivals []string
+	// Order is the chassis of its HA chassis group by descending priority.
+	Order []string
+	// Missed are the chassis that had to claim the shard as the first ones of Order and did not, while the shard had
+	// addresses and no other had claimed it, with interconnect. The others leave a shard to such a gateway as long as it
+	// is alive.
+	Missed []string
+	// Handover is the progress of a planned move according to its rows.
 	Handover Handover
 }
 

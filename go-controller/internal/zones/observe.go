@@ -15,9 +15,18 @@ import (
 // settleTime is how long a gateway must have claimed a shard until that counts as a decision of OVN.
 const settleTime = 5 * time.Second
 
+// claimTime is how long the first gateway of a shard has to claim it. Then the next one is the first. It includes the
+// time until the zones have the rows of the shard: ovn-northd may take 16 s for the last of 10,000 Services. missedTime is
+// how long the gateway comes after the others then: the next attempt would be another outage of claimTime. Meanwhile the
+// report of a dead agent expires.
+const (
+	claimTime  = world.ProgramWait
+	missedTime = 15 * time.Minute
+)
+
 // Observe adds what the agents report to a snapshot: the active gateway of each shard, the bridges of the nodes, zones
-// that can't be programmed as faults of their nodes, and which addresses the zones of their active gateways have
-// applied.
+// that can't be programmed as faults of their nodes, which addresses the zones of their active gateways have applied,
+// and which of these have logical flows in the wrong routers there.
 func (p *Publisher) Observe(w *world.Snapshot) {
 	w.ShardStates, w.Bridges = map[world.ShardID]world.ShardState{}, map[string]world.Bridges{}
 	gateways := map[world.ShardID][]string{}
@@ -41,6 +50,7 @@ func (p *Publisher) Observe(w *world.Snapshot) {
 	for _, n := range w.Nodes {
 		nodes[n.Name] = n
 	}
+	p.observeUnclaimed(w, gateways, active)
 	for shard, order := range gateways {
 		// Until a gateway has claimed the shard, the first one must have its addresses.
 		if active[shard] == nil && len(order) > 0 {
@@ -122,6 +132,53 @@ func addRivals(w *world.Snapshot, gateways map[world.ShardID][]string) {
 	}
 }
 
+// unclaimed is the gateway that is to claim a shard, and since when.
+type unclaimed struct {
+	first string
+	since time.Time
+}
+
+// observeUnclaimed records the gateways that had to claim a shard and did not within claimTime, while no other had it.
+// Their agents or their zones may be dead without anything that reports it, and the others leave the shard to them as
+// long as their chassis answer BFD.
+func (p *Publisher) observeUnclaimed(
+	w *world.Snapshot, gateways map[world.ShardID][]string, active map[world.ShardID]*world.Node,
+) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	waiting := map[world.ShardID]unclaimed{}
+	for _, o := range p.objects {
+		for _, v := range o.Spec.VIPs {
+			shard := shardOf(&v)
+			order := gateways[shard]
+			if _, seen := waiting[shard]; seen || active[shard] != nil || len(order) == 0 {
+				continue
+			}
+			u := unclaimed{order[0], w.Now}
+			if before := p.unclaimed[shard]; before.first == u.first {
+				u = before
+			} else {
+				time.AfterFunc(claimTime, p.options.Changed)
+			}
+			waiting[shard] = u
+			if w.Now.Sub(u.since) >= claimTime {
+				p.missed[gatewayOf{u.first, shard}] = w.Now
+			}
+		}
+	}
+	p.unclaimed = waiting
+	for g, at := range p.missed {
+		chassis := chassisOf(w.Nodes, []string{g.node})
+		if n := active[g.shard]; w.Now.Sub(at) >= missedTime || n != nil && n.Name == g.node || len(chassis) == 0 {
+			delete(p.missed, g)
+			continue
+		}
+		state := w.ShardStates[g.shard]
+		state.Missed = append(state.Missed, chassis...)
+		w.ShardStates[g.shard] = state
+	}
+}
+
 // chassisOf returns the chassis of nodes that exist.
 func chassisOf(nodes []*world.Node, names []string) []string {
 	byName := make(map[string]string, len(nodes))
@@ -140,6 +197,7 @@ func chassisOf(nodes []*world.Node, names []string) []string {
 // observeApplied adds the addresses that the zones of their gateways have programmed.
 func (p *Publisher) observeApplied(w *world.Snapshot, active map[world.ShardID]*world.Node) {
 	w.Applied, w.ApplyErrors = map[world.Key][]netip.Addr{}, map[world.Key]string{}
+	w.Misplaced = map[netip.Addr]bool{}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	before := p.awaited
@@ -156,6 +214,9 @@ func (p *Publisher) observeApplied(w *world.Snapshot, active map[world.ShardID]*
 				continue
 			}
 			w.Applied[key] = append(w.Applied[key], addr)
+			if n.Agent.Misplaced[addr] {
+				w.Misplaced[addr] = true
+			}
 		}
 	}
 	if p.awaited != before {

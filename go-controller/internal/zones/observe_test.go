@@ -103,6 +103,19 @@ func TestServicesAreAppliedWhereTheyAreCarried(t *testing.T) {
 	}
 }
 
+// What counts is the zone of the active gateway: clients don't reach the others.
+func TestMisplacedFlowsOfActiveGatewaysAreReported(t *testing.T) {
+	addr := netip.MustParseAddr("10.50.0.100")
+	found := map[netip.Addr]bool{addr: true, netip.MustParseAddr("10.50.0.101"): true}
+	if w := observed(func(n1, _ *world.ZoneAgent) { n1.Misplaced = found }); len(w.Misplaced) > 0 {
+		t.Errorf("in the zone of another gateway: %v", w.Misplaced)
+	}
+	w := observed(func(_, n2 *world.ZoneAgent) { n2.Misplaced = found })
+	if !w.Misplaced[addr] || len(w.Misplaced) != 1 {
+		t.Errorf("in the zone of the active gateway: %v, want %s alone, which is in a plan", w.Misplaced, addr)
+	}
+}
+
 func TestAZoneThatCannotBeProgrammedIsAFaultOfItsNode(t *testing.T) {
 	w := observed(func(_, n2 *world.ZoneAgent) { n2.Problem = "no database" })
 	if got := w.Nodes[1].Faults[world.EveryNetwork]; got != "no database" {
@@ -159,6 +172,55 @@ func TestClaimsAreTimedByTheClockOfTheController(t *testing.T) {
 			t.Error("nothing wakes the controller when the claim has settled")
 		}
 		check(observe(dead, heir), world.ShardState{Active: "c2", Settled: true, Order: both})
+	})
+}
+
+// The first gateway of a shard with addresses that does not claim it comes after the others for a while, unless it
+// claims it after all. The next one has as long. A shard without addresses is claimed by nobody.
+func TestAGatewayThatDoesNotClaimItsShardHasMissedIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var changed atomic.Int32
+		p := New(Options{Changed: func() { changed.Add(1) }})
+		p.store(&v1alpha1.ServicePlan{ObjectMeta: metav1.ObjectMeta{Name: "shop.web", ResourceVersion: "7"},
+			Spec: v1alpha1.ServicePlanSpec{Namespace: "shop", Name: "web",
+				VIPs: []v1alpha1.PlannedVIP{{Address: "10.50.0.100", L2Domain: "lan"}}}})
+		shard, unused := world.ShardID{Domain: "lan"}, world.ShardID{Domain: "lan", Index: 1}
+		check := func(when string, want, order []string, claims map[world.ShardID]time.Time) {
+			t.Helper()
+			w := &world.Snapshot{Now: time.Now(),
+				Domains: []*world.Domain{{Name: "lan", Gateways: map[int][]string{0: order, 1: order}}},
+				Nodes: []*world.Node{{Name: "n1", Chassis: "c1", Agent: &world.ZoneAgent{Claims: claims}},
+					{Name: "n2", Chassis: "c2", Agent: &world.ZoneAgent{}}}}
+			p.Observe(w)
+			got := slices.Sorted(slices.Values(w.ShardStates[shard].Missed))
+			if diff := cmp.Diff(want, got, cmpopts.EquateEmpty()); diff != "" {
+				t.Errorf("%s: have not claimed the shard: -want +got:\n%s", when, diff)
+			}
+			if got := w.ShardStates[unused].Missed; len(got) > 0 {
+				t.Errorf("%s: %q has not claimed a shard without addresses", when, got)
+			}
+		}
+		wait := func(d time.Duration) { <-time.After(d); synctest.Wait() }
+		ahead, behind := []string{"n1", "n2"}, []string{"n2", "n1"}
+		claim := map[world.ShardID]time.Time{shard: time.Now()}
+		check("claimed", nil, ahead, claim)
+		wait(claimTime)
+		check("claimed for long", nil, ahead, claim)
+		check("released", nil, behind, nil)
+		wait(claimTime - time.Second)
+		check("almost too late", nil, behind, nil)
+		changed.Store(0)
+		wait(time.Second)
+		if changed.Load() == 0 {
+			t.Error("nothing wakes the controller")
+		}
+		check("too late", []string{"c2"}, behind, nil)
+		check("another first gateway", []string{"c2"}, ahead, nil)
+		wait(claimTime)
+		check("it does not claim it either", []string{"c1", "c2"}, ahead, nil)
+		check("it claims it at last", []string{"c2"}, ahead, claim)
+		wait(missedTime - claimTime)
+		check("the other may have it again", nil, ahead, claim)
 	})
 }
 

@@ -56,6 +56,10 @@ type Publisher struct {
 	unnumbered dataplane.ShardsError
 	// claims are the gateways' claims of shards, as first seen.
 	claims map[world.ShardID]map[string]seenClaim
+	// unclaimed are the shards with addresses that no gateway has claimed, and since when which one is to claim it.
+	unclaimed map[world.ShardID]unclaimed
+	// missed are the gateways that had to claim a shard and did not, and when that was noticed.
+	missed map[gatewayOf]time.Time
 }
 
 var _ dataplane.Dataplane = (*Publisher)(nil)
@@ -67,7 +71,7 @@ func New(o Options) *Publisher {
 	}
 	return &Publisher{options: o, synced: make(chan struct{}), objects: map[string]*v1alpha1.ServicePlan{},
 		confirmed: map[string]map[gatewayOf]time.Time{}, wanted: map[string]*v1alpha1.ServicePlanSpec{},
-		claims: map[world.ShardID]map[string]seenClaim{}}
+		claims: map[world.ShardID]map[string]seenClaim{}, missed: map[gatewayOf]time.Time{}}
 }
 
 // Run reads ServicePlans until ctx ends.

@@ -5,6 +5,8 @@ package convert
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
+	"net/netip"
 	"slices"
 	"strconv"
 	"strings"
@@ -20,10 +22,14 @@ type zoneReport struct {
 	Contested  []string             `json:"contested,omitempty"`
 	Applied    uint64               `json:"applied,omitempty"`
 	Failed     map[string]string    `json:"failed,omitempty"`
+	Misplaced  []netip.Addr         `json:"misplaced,omitempty"`
 	Problem    string               `json:"problem,omitempty"`
 	Unwritable string               `json:"unwritable,omitempty"`
 	NoOverlay  bool                 `json:"noOverlay,omitempty"`
 }
+
+// maxMisplaced bounds the addresses in a report: all annotations of an object together have 256 KiB.
+const maxMisplaced = 1000
 
 // ZoneReport returns the content of v1alpha1.AnnotationZone.
 func ZoneReport(a *world.ZoneAgent) (string, error) {
@@ -39,6 +45,8 @@ func ZoneReport(a *world.ZoneAgent) (string, error) {
 	for key, why := range a.Failed {
 		r.Failed[key.String()] = why
 	}
+	r.Misplaced = slices.SortedFunc(maps.Keys(a.Misplaced), netip.Addr.Compare)
+	r.Misplaced = r.Misplaced[:min(len(r.Misplaced), maxMisplaced)]
 	text, err := json.Marshal(r)
 	if err != nil {
 		return "", fmt.Errorf("report of a zone: %w", err)
@@ -54,7 +62,8 @@ func readZone(text string) *world.ZoneAgent {
 	}
 	a := &world.ZoneAgent{Bridges: r.Bridges, Applied: r.Applied, Problem: r.Problem, Unwritable: r.Unwritable,
 		NoOverlay: r.NoOverlay,
-		Claims:    map[world.ShardID]time.Time{}, Contested: map[world.ShardID]bool{}, Failed: map[world.Key]string{}}
+		Claims:    map[world.ShardID]time.Time{}, Contested: map[world.ShardID]bool{}, Failed: map[world.Key]string{},
+		Misplaced: map[netip.Addr]bool{}}
 	for name, since := range r.Claims {
 		if id, ok := parseShard(name); ok {
 			a.Claims[id] = since
@@ -68,6 +77,9 @@ func readZone(text string) *world.ZoneAgent {
 	for name, why := range r.Failed {
 		namespace, service, _ := strings.Cut(name, "/")
 		a.Failed[world.Key{Namespace: namespace, Name: service}] = why
+	}
+	for _, addr := range r.Misplaced {
+		a.Misplaced[addr] = true
 	}
 	return a
 }

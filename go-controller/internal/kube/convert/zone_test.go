@@ -3,6 +3,7 @@
 package convert
 
 import (
+	"net/netip"
 	"testing"
 	"time"
 
@@ -21,6 +22,7 @@ func TestZoneReportsAreReadAsTheyWereWritten(t *testing.T) {
 		Claims:    map[world.ShardID]time.Time{shard: time.Unix(1000, 0).UTC()},
 		Contested: map[world.ShardID]bool{shard: true},
 		Failed:    map[world.Key]string{{Namespace: "shop", Name: "web"}: "no row"},
+		Misplaced: map[netip.Addr]bool{netip.MustParseAddr("10.50.0.100"): true, netip.MustParseAddr("fd00:50::100"): true},
 	}
 	text, err := ZoneReport(want)
 	if err != nil {

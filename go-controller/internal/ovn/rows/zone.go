@@ -187,8 +187,8 @@ func (g *Builder) gatewayRows(s *shard, group Ref) []Row {
 }
 
 // inPortRows returns the in-port of a shard in the zone of a gateway. Packets do not pass the switch of the domain on
-// this path, so it has an ACL like that one. The ACL matches only what the in-port would accept (ovn-northd(8), "Ingress
-// Table 0: L2 Admission Control"), because OVN-Kubernetes uses the switch as well.
+// this path, so it has an ACL like that one. The ACL matches only what the in-port would accept (ovn-northd(8), router
+// ingress table 0, "L2 Admission Control"), because OVN-Kubernetes uses the switch as well.
 func (g *Builder) inPortRows(s *shard) []Row {
 	router := RouterName(s.ID)
 	in := g.connect(s, "in", router, router+"-in", ExternalSwitchPrefix+g.zone.Node,

@@ -88,9 +88,8 @@ type Agent struct {
 	role    string
 	overlay overlayState
 	// bridges are the bridges of the node that were last read.
-	bridges world.Bridges
-	// problemSince is since when there is a problem, the zero time if there is none.
-	problemSince time.Time
+	bridges  world.Bridges
+	problems problems
 }
 
 // New returns an Agent. It does nothing before Run.

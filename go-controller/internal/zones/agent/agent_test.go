@@ -18,7 +18,7 @@ import (
 
 // A restart of a database must not move shards.
 func TestProblemsAreReportedOnceTheyLast(t *testing.T) {
-	a := &Agent{wake: make(chan struct{}, 1)}
+	var g grace
 	start := time.Now()
 	for i, step := range []struct {
 		after   time.Duration
@@ -34,7 +34,32 @@ func TestProblemsAreReportedOnceTheyLast(t *testing.T) {
 		{3 * problemGracePeriod, "", ""},
 		{3 * problemGracePeriod, "no room", ""},
 	} {
-		if got := a.lasting(step.problem, start.Add(step.after)); got != step.want {
+		if got := g.lasting(step.problem, start.Add(step.after), func() {}); got != step.want {
+			t.Errorf("step %d: %q, want %q", i, got, step.want)
+		}
+	}
+}
+
+// The shards of a zone that can't be changed stay, but those of one that can't serve move: a southbound database that
+// restarts while ovn-northd has been down for long is not reported.
+func TestProblemsLastEachOnItsOwn(t *testing.T) {
+	var p problems
+	start := time.Now()
+	const northd, southbound = "no ovn-northd", "no southbound database"
+	for i, step := range []struct {
+		after               time.Duration
+		problem, unwritable string
+		want                [2]string
+	}{
+		{0, "", northd, [2]string{}},
+		{problemGracePeriod, "", northd, [2]string{"", northd}},
+		{problemGracePeriod + time.Second, southbound, northd, [2]string{"", northd}},
+		{problemGracePeriod + 2*time.Second, "", northd, [2]string{"", northd}},
+		{problemGracePeriod + 3*time.Second, southbound, northd, [2]string{"", northd}},
+		{2*problemGracePeriod + 3*time.Second, southbound, northd, [2]string{southbound, northd}},
+	} {
+		problem, unwritable := p.lasting(step.problem, step.unwritable, start.Add(step.after), func() {})
+		if got := [2]string{problem, unwritable}; got != step.want {
 			t.Errorf("step %d: %q, want %q", i, got, step.want)
 		}
 	}

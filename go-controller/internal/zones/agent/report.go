@@ -42,6 +42,7 @@ func (a *Agent) report() {
 	if a.dataplane.UnreadSB() == nil { // Otherwise nobody knows whether the node still has what it claimed.
 		r.Contested = a.contested(r.Claims, time.Now())
 	}
+	r.Misplaced = a.dataplane.Misplaced()
 	r.NoOverlay = a.overlay.missing(unread == nil, a.dataplane.LacksTransit(), time.Now(), a.changed)
 	r.Applied, r.Failed = a.progress(n.Name, a.runner.Results())
 	a.mu.Unlock()
@@ -52,36 +53,47 @@ func (a *Agent) report() {
 		klog.ErrorS(err, "Failed to encode the report")
 		return
 	}
-	a.options.Report.Report(v1alpha1.AnnotationZone, text, r.Problem+r.Unwritable != "")
+	// An active gateway that no longer reports must be known soon: its zone does not learn that another gateway is to
+	// have its shards.
+	a.options.Report.Report(v1alpha1.AnnotationZone, text, r.Problem+r.Unwritable != "" || len(r.Claims) > 0)
 }
 
-// problem returns why the zone can't serve, or why it can't be changed, once that has lasted for a while.
+// problem returns why the zone can't serve, and why it can't be changed, each once that has lasted for a while.
 func (a *Agent) problem(topologyError error) (problem, unwritable string) {
 	if err := a.dataplane.UnreadSB(); err != nil {
 		problem = fmt.Sprintf("the zone can't be observed: %v", err)
 	} else if routers := a.dataplane.Miskeyed(); len(routers) > 0 {
 		problem = "the tunnel keys of routers differ from those of other zones: " + strings.Join(routers, ", ")
-	} else if err := cmp.Or(a.dataplane.UnreadNB(), topologyError); err != nil {
+	}
+	if err := cmp.Or(a.dataplane.UnreadNB(), topologyError); err != nil {
 		unwritable = fmt.Sprintf("the zone can't be changed: %v", err)
 	} else if fault := a.northd.problem(); fault != "" {
 		unwritable = "the zone can't be changed: " + fault
 	}
-	if a.lasting(problem+unwritable, time.Now()) == "" {
-		return "", ""
-	}
-	return problem, unwritable
+	return a.problems.lasting(problem, unwritable, time.Now(), a.changed)
 }
 
-// lasting returns a problem that has lasted for a while. The other zones order a gateway with a problem behind the
-// others. OVN forwards without its databases, so a restart of one must not do that.
-func (a *Agent) lasting(problem string, now time.Time) string {
+// problems are why a zone can't serve, and why it can't be changed. A zone that can't be changed for long still serves
+// when its southbound database restarts.
+type problems struct{ problem, unwritable grace }
+
+// lasting returns those that have lasted for a while. wake is called when that may have become so.
+func (p *problems) lasting(problem, unwritable string, now time.Time, wake func()) (string, string) {
+	return p.problem.lasting(problem, now, wake), p.unwritable.lasting(unwritable, now, wake)
+}
+
+// grace is since when there is a problem, the zero time if there is none. The other zones order a gateway with a
+// problem behind the others. OVN forwards without its databases, so a restart of one must not do that.
+type grace struct{ since time.Time }
+
+func (g *grace) lasting(problem string, now time.Time, wake func()) string {
 	switch {
 	case problem == "":
-		a.problemSince = time.Time{}
-	case a.problemSince.IsZero():
-		a.problemSince = now
-		time.AfterFunc(problemGracePeriod, a.changed)
-	case now.Sub(a.problemSince) >= problemGracePeriod:
+		g.since = time.Time{}
+	case g.since.IsZero():
+		g.since = now
+		time.AfterFunc(problemGracePeriod, wake)
+	case now.Sub(g.since) >= problemGracePeriod:
 		return problem
 	}
 	return ""
