@@ -132,8 +132,16 @@ func Explain(o *objects.Objects, q Question) *Result {
 	return r
 }
 
+// clusterPath returns the path of no Service: what all explanations of a cluster have in common.
+func clusterPath(o *objects.Objects, q Question) *path {
+	p := &path{Question: q, objects: o, world: o.Snapshot(q.Now)}
+	p.layout = place.Compute(p.world)
+	return p
+}
+
 func newPath(o *objects.Objects, q Question) *path {
-	p := &path{Question: q, objects: o, object: o.Service(q.Service), world: o.Snapshot(q.Now)}
+	p := clusterPath(o, q)
+	p.object = o.Service(q.Service)
 	p.allocated = meta.FindStatusCondition(p.object.Status.Conditions, v1alpha1.ConditionAllocated)
 	p.announced = meta.FindStatusCondition(p.object.Status.Conditions, v1alpha1.ConditionAnnounced)
 	for _, s := range p.world.Services {
@@ -141,7 +149,6 @@ func newPath(o *objects.Objects, q Question) *path {
 			p.service = s
 		}
 	}
-	p.layout = place.Compute(p.world)
 	p.allocation = ipam.Allocate(p.world, nil, p.layout.ConfiguredShardOf)
 	p.bgp = bgp.Compute(p.world, p.allocation, p.layout.ConfiguredShardOf)
 	return p

@@ -53,7 +53,8 @@ type scenario struct {
 	denied []string
 }
 
-// TestGolden breaks one thing in the cluster of base.yaml. The files of an archive are
+// TestGolden breaks one thing in the cluster of base.yaml, and explains Service shop/web. TestOverviewGolden does so
+// for the overview. The files of an archive are
 //
 //	manifests.yaml  objects that replace those of base.yaml, or are added
 //	without         lines KIND/NAME: objects of base.yaml that do not exist
@@ -64,11 +65,16 @@ type scenario struct {
 //	unread          resources that the user must not read
 //	want            the explanation
 func TestGolden(t *testing.T) {
+	runScenarios(t, "testdata/*.txtar", func(s *scenario) string { return Explain(s.Objects, s.question).Text(Plain) })
+}
+
+func runScenarios(t *testing.T, pattern string, text func(*scenario) string) {
+	t.Helper()
 	base, err := os.ReadFile("testdata/base.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}
-	golden.RunArchives(t, "testdata/*.txtar", func(archive *txtar.Archive) (string, error) {
+	golden.RunArchives(t, pattern, func(archive *txtar.Archive) (string, error) {
 		s, err := read(base, archive)
 		if err != nil {
 			return "", err
@@ -78,7 +84,7 @@ func TestGolden(t *testing.T) {
 			s.question.Now = s.question.Now.Add(2 * time.Second)
 		}
 		s.deny()
-		return Explain(s.Objects, s.question).Text(Plain), nil
+		return text(s), nil
 	})
 }
 

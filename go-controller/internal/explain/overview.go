@@ -79,7 +79,7 @@ type Finding struct {
 
 // Summarize returns the overview of a cluster.
 func Summarize(o *objects.Objects, now time.Time) *Overview {
-	v := &overview{path: path{objects: o, Question: Question{Now: now}}, out: &Overview{}}
+	v := &overview{path: clusterPath(o, Question{Now: now}), out: &Overview{}}
 	for _, d := range sorted(o.Domains) {
 		v.addDomain(d)
 	}
@@ -102,7 +102,7 @@ func Summarize(o *objects.Objects, now time.Time) *Overview {
 
 // overview collects an Overview. The path in it is that of no Service.
 type overview struct {
-	path
+	*path
 	out *Overview
 }
 
