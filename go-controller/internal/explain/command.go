@@ -55,17 +55,19 @@ func (p *path) undrain(name string) string {
 func (p *path) mend(d *v1alpha1.L2Domain, out *v1alpha1.ExcludedNode) string {
 	switch out.Reason {
 	case v1alpha1.ExcludedNotAttached:
+		if p.onOpenShiftSDN() {
+			return "kubectl edit l2domain " + d.Name + "   # spec.subnets: those of an interface of node " + out.Name
+		}
 		return fmt.Sprintf("ovs-vsctl set Open_vSwitch . external-ids:ovn-bridge-mappings=%s:BRIDGE   # on node %s, with "+
-			"the "+
-			"pairs that it has", d.Spec.PhysicalNetwork, out.Name)
+			"the pairs that it has", d.Spec.PhysicalNetwork, out.Name)
 	case v1alpha1.ExcludedDraining:
 		return p.undrain(out.Name)
 	case v1alpha1.ExcludedFaulty:
 		return p.mendFault(out.Name, out.Message)
 	case v1alpha1.ExcludedNoGuard:
-		return p.installGuards()
+		return p.ownPods(out.Name) + withGuards
 	case v1alpha1.ExcludedNoAgent:
-		return "kubectl apply -k dist/manifests/interconnect"
+		return p.ownPods(out.Name) + withAgents
 	case v1alpha1.ExcludedNoChassis, v1alpha1.ExcludedPortMissing:
 		return "kubectl get pods -A -o wide --field-selector spec.nodeName=" + out.Name + "   # those of OVN-Kubernetes"
 	case v1alpha1.ExcludedSharedGateway:
@@ -76,13 +78,34 @@ func (p *path) mend(d *v1alpha1.L2Domain, out *v1alpha1.ExcludedNode) string {
 	return "kubectl describe l2domain " + d.Name
 }
 
-// installGuards returns the command that installs guards. With interconnect, the agents on nodes contain them, and
-// dist/manifests/node alone would remove the agents.
-func (p *path) installGuards() string {
-	if p.layout.Interconnect {
-		return "kubectl apply -k dist/manifests/interconnect"
+// What to do if ownPods shows no Pod. Which manifests or chart installed the product is not known, and applying others
+// would remove what they do not contain, for example BGP.
+const (
+	withGuards = "   # none: the flavour that was installed must contain guards (docs/install.md)"
+	withAgents = "   # none: the flavour that was installed must contain agents (docs/install.md)"
+)
+
+// ownPods returns the command that shows the Pods of this product on nodes, or only on the node that is given.
+func (p *path) ownPods(node string) string {
+	name := "ovnkube-slb-node"
+	if p.onOpenShiftSDN() {
+		name = "ovnkube-slb-sdn"
 	}
-	return "kubectl apply -k dist/manifests/node"
+	command := fmt.Sprintf("kubectl -n %s get pods -o wide -l app.kubernetes.io/name=%s", p.objects.Home(), name)
+	if node != "" {
+		command += " --field-selector spec.nodeName=" + node
+	}
+	return command
+}
+
+// onOpenShiftSDN is world.Cluster.OpenShiftSDN also while no agent reports: then the controller names the missing
+// agents.
+func (p *path) onOpenShiftSDN() bool {
+	return p.world.Cluster.OpenShiftSDN || slices.ContainsFunc(p.objects.Domains, func(d *v1alpha1.L2Domain) bool {
+		return slices.ContainsFunc(d.Status.ExcludedNodes, func(n v1alpha1.ExcludedNode) bool {
+			return n.Reason == v1alpha1.ExcludedNoAgent && strings.Contains(n.Message, "--enable-sdn")
+		})
+	})
 }
 
 // mendFault returns the command against a fault that the guard of a node reports.

@@ -84,7 +84,7 @@ func (p *path) mendDomain(reason, message, pool string) string {
 		return "kubectl apply -f docs/examples/l2domain.yaml   # an example"
 	}
 	if strings.Contains(message, "--enable-l2") {
-		return "kubectl apply -k dist/manifests/interconnect"
+		return p.ownPods("") + withAgents
 	}
 	return "kubectl describe l2domains"
 }
@@ -163,7 +163,7 @@ func (p *path) addGateway(a netip.Addr, d *v1alpha1.L2Domain, s *v1alpha1.ShardS
 		case v1alpha1.ReasonStaleFlow:
 			link.Command = p.restartNode(s.Active)
 		case v1alpha1.ReasonNoGuard:
-			link.Command = p.installGuards()
+			link.Command = p.ownPods(s.Active) + withGuards
 		default:
 			link.Command = "kubectl describe l2domain " + d.Name + "   # and UDP port 6081 between the gateways"
 			for _, name := range s.Gateways {

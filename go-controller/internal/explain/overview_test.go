@@ -6,8 +6,11 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube/objects"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
 )
 
 func TestOverviewGolden(t *testing.T) {
@@ -30,4 +33,20 @@ func wrong(v *Overview) string {
 		fmt.Fprintf(&b, "note: %s\n", note)
 	}
 	return b.String()
+}
+
+// No Lease shows OpenShift SDN while no agent runs. The controller knows it.
+func TestPodsOfMissingAgents(t *testing.T) {
+	for flag, want := range map[string]string{
+		"--enable-sdn": "app.kubernetes.io/name=ovnkube-slb-sdn --field-selector spec.nodeName=n1",
+		"--enable-l2":  "app.kubernetes.io/name=ovnkube-slb-node --field-selector spec.nodeName=n1",
+	} {
+		d := &v1alpha1.L2Domain{}
+		d.Name, d.Status.ExcludedNodes = "lan", []v1alpha1.ExcludedNode{{Name: "n1", Reason: v1alpha1.ExcludedNoAgent,
+			Message: `no agent runs on node "n1" (ovnkube-slb node ` + flag + ")"}}
+		v := Summarize(&objects.Objects{Domains: []*v1alpha1.L2Domain{d}}, time.Now())
+		if len(v.Findings) != 1 || !strings.Contains(v.Findings[0].Command, want) {
+			t.Errorf("%s: %+v, want one whose command contains %q", flag, v.Findings, want)
+		}
+	}
 }

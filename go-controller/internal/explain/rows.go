@@ -55,7 +55,7 @@ func (p *path) addRows() {
 	}
 	if c := p.verdict(v1alpha1.ReasonNodeSilent); c != nil && p.hasAgents() {
 		p.add(Link{Name: LinkRows, Object: object, State: stateOf(c), Reason: c.Reason, Message: c.Message,
-			Command: "kubectl -n " + p.objects.Home() + " get pods -o wide -l app.kubernetes.io/name=ovnkube-slb-node"})
+			Command: p.ownPods("")})
 		return
 	}
 	p.add(p.programmed(object))
