@@ -124,6 +124,10 @@ func pluginExplains(t *testing.T, c *cluster) {
 	}
 	viewer.expect(t, "explain web -n "+ns, 0, "not read, because the API server does not allow it: bfdprofiles, ")
 	viewer.expect(t, "explain web -n kube-system", 1, "forbidden")
+	viewer.expect(t, "status", 0, "unknown Resources bfdprofiles, ")
+	for _, command := range []string{"plan --delete l2domain/lan", "move " + ns + "/web --to n1", "drain n2"} {
+		viewer.expect(t, command, 1, "not read, because the API server does not allow it: ", "nodes")
+	}
 }
 
 // mending returns the command that an explanation names.

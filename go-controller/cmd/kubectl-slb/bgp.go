@@ -47,11 +47,19 @@ Examples:
 				return err
 			}
 			cluster, err := clients.load(c.Context, nil)
+			if err == nil {
+				err = requireRead(cluster, "bgpnodestatuses")
+			}
 			if err != nil {
 				return err
 			}
 			now := time.Now()
-			report := bgpReport{Sessions: sessions(cluster), Routes: explain.Routes(cluster, now)}
+			report := bgpReport{Sessions: sessions(cluster)}
+			if missing := requireRead(cluster, decisive()...); missing != nil {
+				fmt.Fprintf(c.App.ErrWriter, "note: routes are not known: %v\n", missing)
+			} else {
+				report.Routes = explain.Routes(cluster, now)
+			}
 			if done, err := o.printAs(c.App.Writer, report); done || err != nil {
 				return err
 			}
@@ -63,8 +71,9 @@ Examples:
 
 // bgpReport is the output of command bgp.
 type bgpReport struct {
-	Sessions []nodeSession   `json:"sessions"`
-	Routes   []explain.Route `json:"routes"`
+	Sessions []nodeSession `json:"sessions"`
+	// Routes is nil if they are not known.
+	Routes []explain.Route `json:"routes"`
 }
 
 // nodeSession is a session and its node.
@@ -120,7 +129,10 @@ func (r *bgpReport) print(w io.Writer, now time.Time, wide bool) {
 		fmt.Fprintf(t, "\t%s\n", s.problem())
 	}
 	flush(t, w)
-	if len(r.Routes) == 0 {
+	switch {
+	case r.Routes == nil:
+		return
+	case len(r.Routes) == 0:
 		fmt.Fprintln(w, "No BGPAdvertisement selects an address of a Service.")
 		return
 	}

@@ -101,6 +101,17 @@ func (o *drainOptions) node(c *cli.Context) (string, error) {
 	return oneArgument(c, "NODE")
 }
 
+// needs returns the resources without which the command can't do what it is asked for.
+func (o *drainOptions) needs() []string {
+	switch {
+	case o.dryRun:
+		return decisive()
+	case o.wait:
+		return append(carrying(), "nodes")
+	}
+	return []string{"nodes"}
+}
+
 // change shows what an edit of the annotation of a node moves, and makes it. A nil value removes the annotation.
 func (o *drainOptions) change(c *cli.Context, name string, value *string) (*clients, *corev1.Node, error) {
 	clients, err := o.connect()
@@ -108,6 +119,9 @@ func (o *drainOptions) change(c *cli.Context, name string, value *string) (*clie
 		return nil, nil, err
 	}
 	before, err := clients.load(c.Context, nil)
+	if err == nil {
+		err = requireRead(before, o.needs()...)
+	}
 	if err != nil {
 		return nil, nil, err
 	}
@@ -123,9 +137,13 @@ func (o *drainOptions) change(c *cli.Context, name string, value *string) (*clie
 	if value != nil {
 		edited.Annotations[v1alpha1.AnnotationDrain] = *value
 	}
-	after := before.Clone()
-	after.Nodes[slices.Index(before.Nodes, n)] = edited
-	printMoves(c.App.Writer, preview.Compare(before, after, time.Now()))
+	if err := requireRead(before, decisive()...); err != nil {
+		fmt.Fprintf(c.App.Writer, "What moves is not known: %v\n", err)
+	} else {
+		after := before.Clone()
+		after.Nodes[slices.Index(before.Nodes, n)] = edited
+		printMoves(c.App.Writer, preview.Compare(before, after, time.Now()))
+	}
 	if o.dryRun {
 		fmt.Fprintln(c.App.Writer, "dry run: nothing was changed")
 		return clients, edited, nil
@@ -169,6 +187,9 @@ func (o *drainOptions) drain(c *cli.Context, name string) error {
 	left := "its state is not known yet"
 	err = wait.PollUntilContextTimeout(c.Context, time.Second, o.timeout, true, func(ctx context.Context) (bool, error) {
 		cluster, err := clients.load(ctx, nil)
+		if err == nil {
+			err = requireRead(cluster, carrying()...)
+		}
 		if err != nil {
 			return false, err
 		}
@@ -184,6 +205,9 @@ func (o *drainOptions) drain(c *cli.Context, name string) error {
 	fmt.Fprintf(c.App.Writer, "node %s has drained: it is active for no shard and has no BGP session\n", name)
 	return nil
 }
+
+// carrying returns the resources that show what a node carries.
+func carrying() []string { return []string{"l2domains", "bgpnodestatuses"} }
 
 // remaining returns what a draining node still carries; empty if there is nothing.
 func remaining(cluster *objects.Objects, name string) string {

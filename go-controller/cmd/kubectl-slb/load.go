@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 
 	"golang.org/x/sync/errgroup"
@@ -20,9 +21,6 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
 )
-
-// leaderName is the name of the Lease of the leading controller (dist/manifests/controller).
-const leaderName = "ovnkube-slb"
 
 // loader reads the objects of a cluster.
 type loader struct {
@@ -67,9 +65,31 @@ func (c *clients) load(ctx context.Context, service *world.Key) (*objects.Object
 	if err := g.Wait(); err != nil {
 		return nil, err
 	}
+	if l.out.Leader != nil { // The controller is in one of the namespaces.
+		l.out.Unread = slices.DeleteFunc(l.out.Unread, func(r string) bool { return r == objects.LeaderLease })
+	}
 	slices.Sort(l.out.Unread)
 	l.out.Unread = slices.Compact(l.out.Unread)
 	return l.out, nil
+}
+
+// decisive returns the resources on which decisions depend. Without one of them, a preview is wrong.
+func decisive() []string {
+	return []string{"services", "endpointslices", "nodes", "namespaces", "ipaddresspools", "l2domains", "bgppeers",
+		"bgpadvertisements", "bfdprofiles", "communities", "bgpnodestatuses", "leases"}
+}
+
+// unread returns those of some resources that the user must not read.
+func unread(cluster *objects.Objects, resources ...string) []string {
+	return slices.DeleteFunc(slices.Clone(resources), func(r string) bool { return !slices.Contains(cluster.Unread, r) })
+}
+
+// requireRead returns an error that names those of some resources that the user must not read: they are not empty.
+func requireRead(cluster *objects.Objects, resources ...string) error {
+	if missing := unread(cluster, resources...); len(missing) > 0 {
+		return fmt.Errorf("not read, because the API server does not allow it: %s", strings.Join(missing, ", "))
+	}
+	return nil
 }
 
 // lists is a function that lists objects.
@@ -119,17 +139,17 @@ func (l *loader) loadService(ctx context.Context, key world.Key) error {
 // loadLeader reads the Lease of the leading controller in a namespace, which need not exist. The one that was renewed
 // last counts.
 func (l *loader) loadLeader(ctx context.Context, namespace string) error {
-	lease, err := l.core.CoordinationV1().Leases(namespace).Get(ctx, leaderName, metav1.GetOptions{})
+	lease, err := l.core.CoordinationV1().Leases(namespace).Get(ctx, objects.LeaderName, metav1.GetOptions{})
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	switch {
 	case apierrors.IsNotFound(err):
 		return nil
 	case apierrors.IsForbidden(err):
-		l.out.Unread = append(l.out.Unread, "leases")
+		l.out.Unread = append(l.out.Unread, objects.LeaderLease)
 		return nil
 	case err != nil:
-		return fmt.Errorf("get Lease %s/%s: %w", namespace, leaderName, err)
+		return fmt.Errorf("get Lease %s/%s: %w", namespace, objects.LeaderName, err)
 	}
 	if was := l.out.Leader; was == nil || was.Spec.RenewTime.Before(lease.Spec.RenewTime) {
 		l.out.Leader = lease

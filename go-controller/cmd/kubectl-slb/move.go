@@ -85,6 +85,9 @@ func (o *moveOptions) run(c *cli.Context, name string) error {
 	}
 	key := serviceKey(name, clients.namespace)
 	cluster, err := clients.load(c.Context, nil)
+	if err == nil {
+		err = requireRead(cluster, decisive()...)
+	}
 	if err != nil {
 		return err
 	}

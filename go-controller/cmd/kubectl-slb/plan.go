@@ -89,6 +89,9 @@ func (o *planOptions) run(c *cli.Context) error {
 		return err
 	}
 	before, err := clients.load(c.Context, nil)
+	if err == nil {
+		err = requireRead(before, decisive()...)
+	}
 	if err != nil {
 		return err
 	}
@@ -111,10 +114,6 @@ func (o *planOptions) run(c *cli.Context) error {
 	case !done:
 		fmt.Fprint(c.App.Writer, colouredChanges(changes.Text(most), painter(c.App.Writer)))
 		fmt.Fprintf(c.App.Writer, "unchanged: %s\n", world.Count(changes.Unchanged, "Service"))
-	}
-	if len(before.Unread) > 0 {
-		fmt.Fprintf(c.App.ErrWriter, "note: not read, because the API server does not allow it: %s\n",
-			strings.Join(before.Unread, ", "))
 	}
 	if changes.Disrupts() {
 		return errNotReachable

@@ -64,6 +64,9 @@ func (p *path) addClients() {
 		link.Message = fmt.Sprintf("the client is not on the segment of L2Domain %s, and its subnet has no gateway, so "+
 			"replies find no way to it", domain)
 		link.Command = "kubectl edit l2domain " + domain + "   # spec.subnets[].gateway"
+	case from.IsValid() && p.unread("l2domains", "ipaddresspools"):
+		link = notRead(LinkClients, link.Object, "the client is admitted; without L2Domains and IPAddressPools it is not "+
+			"known whether replies find a way to it")
 	}
 	p.add(link)
 }
@@ -106,6 +109,11 @@ func (p *path) addEndpoints() {
 	selector := labels.Set(p.object.Spec.Selector).String()
 	pods := p.kubectl("get pods -o wide -l", selector)
 	switch c := p.verdict(v1alpha1.ReasonNoEndpoints); {
+	case p.unread("endpointslices") && c == nil:
+		p.add(notRead(LinkEndpoints, "", "no EndpointSlice could be read, so it is not known whether an endpoint takes "+
+			"connections"))
+	case p.unread("endpointslices"):
+		p.broken(LinkEndpoints, "", c.Reason, c.Message, pods)
 	case total == 0 && selector == "":
 		p.broken(LinkEndpoints, "", v1alpha1.ReasonNoEndpoints, "the Service has no spec.selector and no EndpointSlice has "+
 			"endpoints of it", p.kubectl("get endpointslices -l kubernetes.io/service-name="+p.object.Name))

@@ -171,7 +171,8 @@ func (p *path) follow() {
 	p.addRows()
 	p.addClients()
 	p.addEndpoints()
-	if p.unread("nodes", "bgppeers", "bgpadvertisements", "bgpnodestatuses") {
+	if p.unread("nodes", "endpointslices", "bgppeers", "bgpadvertisements", "bgpnodestatuses", "bfdprofiles",
+		"communities") {
 		p.addUnreadBGP()
 		return
 	}
@@ -181,6 +182,14 @@ func (p *path) follow() {
 // unread reports whether one of the resources could not be read.
 func (p *path) unread(resources ...string) bool {
 	return slices.ContainsFunc(resources, func(r string) bool { return slices.Contains(p.objects.Unread, r) })
+}
+
+// ReasonNotRead is the reason of links and findings that depend on resources that could not be read.
+const ReasonNotRead = "NotRead"
+
+// notRead returns a link that depends on resources that could not be read.
+func notRead(name, object, message string) Link {
+	return Link{Name: name, Object: object, State: Unknown, Reason: ReasonNotRead, Message: message}
 }
 
 // asAnnounced returns a link whose objects could not be read: what the condition Announced of the Service reports.

@@ -145,8 +145,12 @@ func (s *scenario) deny() {
 			s.Pools = nil
 		case "l2domains":
 			s.Domains = nil
+		case "endpointslices":
+			s.Slices = nil
 		case "bgppeers":
 			s.Peers = nil
+		case "bgpadvertisements":
+			s.Advertisements = nil
 		}
 	}
 }

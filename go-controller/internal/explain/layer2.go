@@ -48,7 +48,7 @@ func (p *path) addDomain(a netip.Addr) {
 		p.addShard(a, d, shard)
 		return
 	}
-	if reason == v1alpha1.ReasonNoDomain && p.unread("bgpadvertisements", "bgppeers") {
+	if p.unread("bgpadvertisements", "bgppeers") {
 		p.add(Link{Name: LinkDomain, State: Unused, Message: message})
 		return
 	}

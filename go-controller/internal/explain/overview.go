@@ -95,8 +95,8 @@ func Summarize(o *objects.Objects, now time.Time) *Overview {
 	v.addNodes()
 	v.addStopped()
 	v.addServices()
+	v.addUnread()
 	slices.SortStableFunc(v.out.Findings, func(a, b Finding) int { return cmp.Compare(rank(a.State), rank(b.State)) })
-	v.out.Notes = v.notes()
 	return v.out
 }
 
@@ -224,6 +224,14 @@ func (v *overview) addStopped() {
 					Reason: "NotReady", Message: s.String(), Command: s.command()})
 			}
 		}
+	}
+}
+
+// addUnread adds the resources that could not be read: whatever is wrong with them is not known.
+func (v *overview) addUnread() {
+	if unread := v.objects.Unread; len(unread) > 0 {
+		v.out.Findings = append(v.out.Findings, Finding{State: Unknown, Object: "Resources " + joined(unread),
+			Reason: ReasonNotRead, Message: "the API server does not allow them to be read"})
 	}
 }
 

@@ -28,7 +28,7 @@ func Routes(o *objects.Objects, now time.Time) []Route {
 	w := o.Snapshot(now)
 	layout := place.Compute(w)
 	survey := bgp.Compute(w, ipam.Allocate(w, nil, layout.ConfiguredShardOf), layout.ConfiguredShardOf).Survey()
-	var routes []Route
+	routes := []Route{}
 	for _, s := range w.Services {
 		for _, a := range s.Assigned {
 			if !survey.Takes(s, a) {

@@ -38,9 +38,16 @@ type Objects struct {
 	// Pods are those of OVN-Kubernetes.
 	Pods []*corev1.Pod
 
-	// Unread are the resources that the user may not list, by their plural names.
+	// Unread are the resources that the user may not list, by their plural names, and LeaderLease. Their lists are empty.
 	Unread []string
 }
+
+// LeaderName is the name of the Lease of the leading controller (dist/manifests/controller), and LeaderLease the name
+// in Unread if the user may not read it.
+const (
+	LeaderName  = "ovnkube-slb"
+	LeaderLease = "leases/" + LeaderName
+)
 
 // The namespaces of dist/manifests: that of OVN-Kubernetes' own manifests, and ours on OpenShift, where the Pods of
 // OVN-Kubernetes are in another one.

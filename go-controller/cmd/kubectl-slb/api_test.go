@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+)
+
+// apiServer answers requests for lists: with the items that it has, by plural name, and otherwise with empty ones.
+type apiServer struct {
+	mu sync.Mutex
+	// items are JSON. forbidden are resources that the user must not read.
+	items     map[string]string
+	forbidden map[string]bool
+	// patched are the paths of objects that were changed.
+	patched []string
+}
+
+func (s *apiServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	w.Header().Set("Content-Type", "application/json")
+	status := func(code int, reason string) {
+		w.WriteHeader(code)
+		fmt.Fprintf(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","code":%d,"reason":%q}`, code, reason)
+	}
+	resource := path.Base(r.URL.Path)
+	switch {
+	case r.Method == http.MethodPatch:
+		s.patched = append(s.patched, r.URL.Path)
+		fmt.Fprint(w, "{}")
+	case resource == "ovnkube-slb": // the Lease of the controller
+		status(http.StatusNotFound, "NotFound")
+	case s.forbidden[resource]:
+		status(http.StatusForbidden, "Forbidden")
+	default:
+		fmt.Fprintf(w, `{"items":[%s]}`, s.items[resource])
+	}
+}
+
+// run runs the program against the API server. It returns the standard output and the error.
+func (s *apiServer) run(t *testing.T, command string) (string, error) {
+	t.Helper()
+	server := httptest.NewServer(s)
+	defer server.Close()
+	config := filepath.Join(t.TempDir(), "kubeconfig")
+	text := fmt.Sprintf(`{"current-context":"c","contexts":[{"name":"c","context":{"cluster":"c"}}],`+
+		`"clusters":[{"name":"c","cluster":{"server":%q}}]}`, server.URL)
+	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("KUBECONFIG", config)
+	app, out := newApp(), &bytes.Buffer{}
+	app.Writer, app.ErrWriter = out, out
+	err := app.RunContext(t.Context(), arranged(app, append([]string{"kubectl-slb"}, strings.Fields(command)...)))
+	return out.String(), err
+}
+
+// What the user must not read is not taken for empty.
+func TestUnreadIsNotEmpty(t *testing.T) {
+	for command, forbidden := range map[string]string{
+		"plan --delete l2domain/lan":         "leases",
+		"plan --delete l2domain/lan -o json": "endpointslices",
+		"move web -n shop --to n1":           "nodes",
+		"drain n1":                           "bgpnodestatuses",
+		"drain n1 --wait":                    "l2domains",
+		"drain n1 --wait=false":              "nodes",
+		"drain n1 --dry-run":                 "bgppeers",
+		"undrain n1":                         "nodes",
+		"undrain n1 --dry-run":               "services",
+		"bgp":                                "bgpnodestatuses",
+	} {
+		s := &apiServer{items: map[string]string{"nodes": `{"metadata":{"name":"n1"}}`,
+			"l2domains": `{"metadata":{"name":"lan"}}`}, forbidden: map[string]bool{forbidden: true}}
+		want := "not read, because the API server does not allow it: " + forbidden
+		if out, err := s.run(t, command); err == nil || err.Error() != want || len(s.patched) > 0 {
+			t.Errorf("%s: error %v, want %q; patched %v; output %q", command, err, want, s.patched, out)
+		}
+	}
+}
+
+// A node drains without a preview for a user who must not read everything, and status says what is not known.
+func TestUnreadIsNamed(t *testing.T) {
+	for command, want := range map[string]string{
+		"drain n1 --wait=false": "What moves is not known: not read, because the API server does not allow it: leases\n" +
+			"node n1 drains\n",
+		"undrain n1": "What moves is not known: not read, because the API server does not allow it: leases\n" +
+			"node n1 no longer drains\n",
+		"status": "Services: 0 of 0 announced\n\nWhat is wrong:\n  unknown Resources leases: NotRead: the API server does " +
+			"not allow them to be read\n",
+		"bgp": "note: routes are not known: not read, because the API server does not allow it: leases\n" +
+			"No node reports a BGP session.\n",
+	} {
+		s := &apiServer{items: map[string]string{"nodes": `{"metadata":{"name":"n1"}}`},
+			forbidden: map[string]bool{"leases": true}}
+		if out, err := s.run(t, command); err != nil || out != want {
+			t.Errorf("%s: error %v, output\n%s\nwant\n%s", command, err, out, want)
+		}
+	}
+}
