@@ -207,7 +207,12 @@ func (p *path) asAnnounced(name string) Link {
 
 // addrs returns the addresses of the Service that we announce.
 func (p *path) addrs() []netip.Addr {
-	addrs := slices.Clone(p.service.Assigned)
+	var addrs []netip.Addr
+	for _, a := range p.service.Assigned {
+		if slices.Contains(p.service.Given, a) { // Other addresses are another controller's.
+			addrs = append(addrs, a)
+		}
+	}
 	for _, a := range p.service.HeldExternalIPs {
 		if !slices.Contains(addrs, a) {
 			addrs = append(addrs, a)

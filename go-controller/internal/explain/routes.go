@@ -27,10 +27,11 @@ type Route struct {
 func Routes(o *objects.Objects, now time.Time) []Route {
 	w := o.Snapshot(now)
 	layout := place.Compute(w)
-	survey := bgp.Compute(w, ipam.Allocate(w, nil, layout.ConfiguredShardOf), layout.ConfiguredShardOf).Survey()
+	routing := bgp.Compute(w, ipam.Allocate(w, nil, layout.ConfiguredShardOf), layout.ConfiguredShardOf)
+	survey := routing.Survey()
 	routes := []Route{}
 	for _, s := range w.Services {
-		for _, a := range s.Assigned {
+		for _, a := range routing.Advertised(s) {
 			if !survey.Takes(s, a) {
 				continue
 			}
