@@ -9,8 +9,13 @@ import (
 	"slices"
 	"time"
 
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
+
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
 )
 
 // Set decodes YAML documents. Each object replaces the one of the same kind, namespace and name, or is added. It
@@ -20,7 +25,8 @@ func (o *Objects) Set(documents []byte) ([]string, error) {
 }
 
 // Edit is like Set for manifests of users. The objects keep what the API server and controllers write: status, UID and
-// time of creation. New objects are created at now.
+// time of creation. New objects are created at now. As with kubectl, kinds without a namespace ignore that of a
+// manifest.
 func (o *Objects) Edit(documents []byte, now time.Time) ([]string, error) {
 	return o.each(documents, func(l list, is metav1.PartialObjectMetadata, doc []byte) ([]byte, error) {
 		var next map[string]any
@@ -30,6 +36,12 @@ func (o *Objects) Edit(documents []byte, now time.Time) ([]string, error) {
 		metadata, _ := next["metadata"].(map[string]any)
 		if metadata == nil {
 			return nil, fmt.Errorf("metadata.name: missing")
+		}
+		if !l.namespaced {
+			is.Namespace = ""
+			delete(metadata, "namespace")
+		} else if is.Namespace == "" {
+			return nil, fmt.Errorf("metadata.namespace: missing")
 		}
 		delete(next, "status")
 		metadata["creationTimestamp"] = now.UTC().Format(time.RFC3339)
@@ -70,6 +82,10 @@ func (o *Objects) each(documents []byte,
 		if !ok {
 			return nil, fmt.Errorf("document %d: kind %q is not supported", i+1, is.Kind)
 		}
+		if is.APIVersion != l.apiVersion {
+			return nil, fmt.Errorf("document %d: %s %q: apiVersion %q: want %q", i+1, is.Kind, is.Name, is.APIVersion,
+				l.apiVersion)
+		}
 		doc, err := change(l, is, doc)
 		if err == nil {
 			err = l.set(doc)
@@ -84,7 +100,9 @@ func (o *Objects) each(documents []byte,
 
 // list is a list of objects of one kind.
 type list struct {
-	set func(doc []byte) error
+	apiVersion string
+	namespaced bool
+	set        func(doc []byte) error
 	// find returns the object as JSON would have it; nil if there is none.
 	find   func(namespace, name string) (map[string]any, error)
 	remove func(name string) bool
@@ -92,12 +110,16 @@ type list struct {
 
 // lists returns the lists by kind.
 func (o *Objects) lists() map[string]list {
+	core, ours := corev1.SchemeGroupVersion.String(), v1alpha1.GroupVersion().String()
+	discovery, coordination := discoveryv1.SchemeGroupVersion.String(), coordinationv1.SchemeGroupVersion.String()
 	return map[string]list{
-		"Service": listOf(&o.Services), "EndpointSlice": listOf(&o.Slices), "Node": listOf(&o.Nodes),
-		"Namespace": listOf(&o.Namespaces), "IPAddressPool": listOf(&o.Pools), "L2Domain": listOf(&o.Domains),
-		"BGPPeer": listOf(&o.Peers), "BGPAdvertisement": listOf(&o.Advertisements), "BFDProfile": listOf(&o.Profiles),
-		"Community": listOf(&o.Communities), "BGPNodeStatus": listOf(&o.NodeStatuses), "ServicePlan": listOf(&o.Plans),
-		"Lease": listOf(&o.Leases), "Pod": listOf(&o.Pods),
+		"Service": listOf(&o.Services, core, true), "EndpointSlice": listOf(&o.Slices, discovery, true),
+		"Node": listOf(&o.Nodes, core, false), "Namespace": listOf(&o.Namespaces, core, false),
+		"IPAddressPool": listOf(&o.Pools, ours, false), "L2Domain": listOf(&o.Domains, ours, false),
+		"BGPPeer": listOf(&o.Peers, ours, false), "BGPAdvertisement": listOf(&o.Advertisements, ours, false),
+		"BFDProfile": listOf(&o.Profiles, ours, false), "Community": listOf(&o.Communities, ours, false),
+		"BGPNodeStatus": listOf(&o.NodeStatuses, ours, false), "ServicePlan": listOf(&o.Plans, ours, false),
+		"Lease": listOf(&o.Leases, coordination, true), "Pod": listOf(&o.Pods, core, true),
 	}
 }
 
@@ -107,11 +129,12 @@ type object[T any] interface {
 	metav1.Object
 }
 
-func listOf[T any, P object[T]](objects *[]P) list {
+func listOf[T any, P object[T]](objects *[]P, apiVersion string, namespaced bool) list {
 	index := func(namespace, name string) int {
 		return slices.IndexFunc(*objects, func(o P) bool { return o.GetName() == name && o.GetNamespace() == namespace })
 	}
 	return list{
+		apiVersion: apiVersion, namespaced: namespaced,
 		set: func(doc []byte) error {
 			v := P(new(T))
 			if err := yaml.UnmarshalStrict(doc, v); err != nil {

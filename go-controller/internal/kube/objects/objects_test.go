@@ -3,11 +3,15 @@
 package objects
 
 import (
+	"strings"
 	"testing"
+	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
 )
 
 // Commands that an explanation names must be for the namespace of this installation.
@@ -27,6 +31,33 @@ func TestHome(t *testing.T) {
 	} {
 		if got := c.objects.Home(); got != c.want {
 			t.Errorf("%s: %s, want %s", name, got, c.want)
+		}
+	}
+}
+
+// A manifest of a user replaces the object that the API server would replace, or is refused.
+func TestEditFindsTheObject(t *testing.T) {
+	pool := func() *Objects {
+		p := &v1alpha1.IPAddressPool{ObjectMeta: metav1.ObjectMeta{Name: "public", UID: "1"}}
+		return &Objects{Pools: []*v1alpha1.IPAddressPool{p}}
+	}
+	for name, c := range map[string]struct{ manifest, want string }{
+		"as it is": {"apiVersion: slb.k8s.ovn.org/v1alpha1\nkind: IPAddressPool\nmetadata: {name: public}", ""},
+		"with a namespace": {"apiVersion: slb.k8s.ovn.org/v1alpha1\nkind: IPAddressPool\n" +
+			"metadata: {name: public, namespace: a}", ""},
+		"of MetalLB": {"apiVersion: metallb.io/v1beta1\nkind: IPAddressPool\nmetadata: {name: public}",
+			`document 1: IPAddressPool "public": apiVersion "metallb.io/v1beta1": want "slb.k8s.ovn.org/v1alpha1"`},
+		"without a version": {"kind: IPAddressPool\nmetadata: {name: public}", `apiVersion "": want`},
+		"a Service": {"apiVersion: v1\nkind: Service\nmetadata: {name: public}",
+			`document 1: Service "public": metadata.namespace: missing`},
+	} {
+		o := pool()
+		_, err := o.Edit([]byte(c.manifest), time.Unix(0, 0))
+		switch {
+		case c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)):
+			t.Errorf("%s: error %v, want %q", name, err, c.want)
+		case c.want == "" && (err != nil || len(o.Pools) != 1 || o.Pools[0].UID != "1" || o.Pools[0].Namespace != ""):
+			t.Errorf("%s: error %v, pools %+v, want the one with UID 1", name, err, o.Pools)
 		}
 	}
 }
