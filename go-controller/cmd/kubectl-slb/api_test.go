@@ -96,7 +96,8 @@ func TestUnreadIsNamed(t *testing.T) {
 		"undrain n1": "What moves is not known: not read, because the API server does not allow it: leases\n" +
 			"node n1 no longer drains\n",
 		"status": "Services: 0 of 0 announced\n\nWhat is wrong:\n  unknown Resources leases: NotRead: the API server does " +
-			"not allow them to be read\n",
+			"not allow them to be read\n\nnote: there is no Lease ovnkube-slb in the namespaces ovn-kubernetes and " +
+			"ovnkube-slb, so it is not known whether a controller runs (it has none without --leader-elect)\n",
 		"bgp": "note: routes are not known: not read, because the API server does not allow it: leases\n" +
 			"No node reports a BGP session.\n",
 	} {

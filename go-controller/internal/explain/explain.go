@@ -5,6 +5,7 @@ package explain
 import (
 	"net/netip"
 	"slices"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -252,12 +253,41 @@ func stateOf(c *metav1.Condition) State {
 // notes are about how far the answer can be trusted.
 func (p *path) notes() []string {
 	var notes []string
-	if l := p.objects.Leader; l != nil && l.Spec.RenewTime != nil && objects.Expired(l, p.Now) {
-		notes = append(notes, "no controller has renewed Lease "+l.Namespace+"/"+l.Name+" since "+
-			l.Spec.RenewTime.UTC().Format(time.RFC3339)+": statuses may be out of date")
+	if l := p.objects.Leader; l != nil {
+		if silent := p.controllerSilent(); silent != "" {
+			notes = append(notes, "Lease "+l.Namespace+"/"+l.Name+": "+silent)
+		}
 	}
+	notes = append(notes, p.noLeader()...)
 	if len(p.objects.Unread) > 0 {
 		notes = append(notes, "not read, because the API server does not allow it: "+joined(p.objects.Unread))
 	}
 	return notes
+}
+
+// clockSkew is how much the clocks of the user and of the cluster may differ without a report about the controller,
+// whose Lease may expire after two seconds.
+const clockSkew = 15 * time.Second
+
+// controllerSilent returns since when no controller has renewed the Lease; empty if one has.
+func (p *path) controllerSilent() string {
+	l := p.objects.Leader
+	switch {
+	case l.Spec.RenewTime == nil:
+		return "no controller has ever renewed it: statuses may be out of date"
+	case objects.Expired(l, p.Now.Add(-clockSkew)):
+		return "no controller has renewed it since " + l.Spec.RenewTime.UTC().Format(time.RFC3339) +
+			": statuses may be out of date"
+	}
+	return ""
+}
+
+// noLeader returns a note if there is no Lease of a controller.
+func (p *path) noLeader() []string {
+	if p.objects.Leader != nil || p.unread(objects.LeaderLease) {
+		return nil
+	}
+	return []string{"there is no Lease " + objects.LeaderName + " in the namespaces " +
+		strings.Join(objects.Homes(), " and ") + ", so it is not known whether a controller runs (it has none without " +
+		"--leader-elect)"}
 }

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"golang.org/x/tools/txtar"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -49,6 +50,8 @@ type scenario struct {
 	state     decide.State
 	// pendingSince is since when ovn-northd has not translated the rows, the zero time if it has.
 	pendingSince time.Time
+	// leader is when the controller has renewed its Lease, "none" if there is no Lease, and empty for now.
+	leader string
 	// denied are resources that the user must not read.
 	denied []string
 }
@@ -62,6 +65,7 @@ type scenario struct {
 //	observed        what the controller observes: lines "unclaimed", "unapplied", "untranslated",
 //	                "rival CHASSIS", "unreachable TEXT" and "conflict ADDRESS MAC"
 //	from            the address of a client
+//	leader          when the controller has renewed its Lease (RFC 3339), or none
 //	unread          resources that the user must not read
 //	want            the explanation
 func TestGolden(t *testing.T) {
@@ -82,6 +86,9 @@ func runScenarios(t *testing.T, pattern string, text func(*scenario) string) {
 		for range passes {
 			s.pass()
 			s.question.Now = s.question.Now.Add(2 * time.Second)
+		}
+		if err := s.lead(); err != nil {
+			return "", err
 		}
 		s.deny()
 		return text(s), nil
@@ -124,6 +131,8 @@ func read(base []byte, archive *txtar.Archive) (*scenario, error) {
 			}
 		case "from":
 			s.question.From = netip.MustParseAddr(lines[0])
+		case "leader":
+			s.leader = lines[0]
 		case "unread":
 			s.denied = lines
 		case "want":
@@ -132,6 +141,24 @@ func read(base []byte, archive *txtar.Archive) (*scenario, error) {
 		}
 	}
 	return s, nil
+}
+
+// lead adds the Lease of the controller.
+func (s *scenario) lead() error {
+	renewed := s.question.Now
+	switch s.leader {
+	case "none":
+		return nil
+	case "":
+	default:
+		var err error
+		if renewed, err = time.Parse(time.RFC3339, s.leader); err != nil {
+			return err
+		}
+	}
+	s.Leader = &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: "ovn-kubernetes", Name: objects.LeaderName},
+		Spec: coordinationv1.LeaseSpec{LeaseDurationSeconds: new(int32(2)), RenewTime: new(metav1.NewMicroTime(renewed))}}
+	return nil
 }
 
 // deny removes what the user must not read.
@@ -149,6 +176,8 @@ func (s *scenario) deny() {
 			s.Slices = nil
 		case "bgppeers":
 			s.Peers = nil
+		case objects.LeaderLease:
+			s.Leader = nil
 		case "bgpadvertisements":
 			s.Advertisements = nil
 		}

@@ -77,6 +77,9 @@ type Finding struct {
 	Command string `json:"command,omitempty"`
 }
 
+// ReasonControllerSilent is the reason of findings about a controller that does not renew its Lease.
+const ReasonControllerSilent = "ControllerSilent"
+
 // Summarize returns the overview of a cluster.
 func Summarize(o *objects.Objects, now time.Time) *Overview {
 	v := &overview{path: clusterPath(o, Question{Now: now}), out: &Overview{}}
@@ -95,8 +98,10 @@ func Summarize(o *objects.Objects, now time.Time) *Overview {
 	v.addNodes()
 	v.addStopped()
 	v.addServices()
+	v.addLeader()
 	v.addUnread()
 	slices.SortStableFunc(v.out.Findings, func(a, b Finding) int { return cmp.Compare(rank(a.State), rank(b.State)) })
+	v.out.Notes = v.noLeader()
 	return v.out
 }
 
@@ -224,6 +229,19 @@ func (v *overview) addStopped() {
 					Reason: "NotReady", Message: s.String(), Command: s.command()})
 			}
 		}
+	}
+}
+
+// addLeader adds a controller that does not renew its Lease: whatever it would write to statuses is not known.
+func (v *overview) addLeader() {
+	l := v.objects.Leader
+	if l == nil {
+		return
+	}
+	if silent := v.controllerSilent(); silent != "" {
+		v.out.Findings = append(v.out.Findings, Finding{State: Unknown, Object: "Lease " + l.Namespace + "/" + l.Name,
+			Reason: ReasonControllerSilent, Message: silent,
+			Command: "kubectl -n " + l.Namespace + " get pods -o wide -l app.kubernetes.io/name=ovnkube-slb"})
 	}
 }
 
