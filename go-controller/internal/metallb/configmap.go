@@ -103,6 +103,9 @@ func (s *source) readConfigMap(o *unstructured.Unstructured, fs *findings) {
 	profiles := map[string]string{"": ""}
 	for _, p := range c.BFDProfiles {
 		profiles[p.Name] = rename("bfd-profiles", p.Name)
+		if !s.isNew(kindBFDProfile+"/"+profiles[p.Name], in+" (bfd-profiles: "+p.Name+")", "", fs) {
+			continue
+		}
 		s.profiles = append(s.profiles, &bfdProfile{kind: kindBFDProfile, name: profiles[p.Name], in: in,
 			spec: bfdProfileSpec{ReceiveInterval: p.ReceiveInterval, TransmitInterval: p.TransmitInterval,
 				DetectMultiplier: p.DetectMultiplier, EchoInterval: p.EchoInterval, EchoMode: p.EchoMode,
@@ -113,14 +116,20 @@ func (s *source) readConfigMap(o *unstructured.Unstructured, fs *findings) {
 		for _, name := range slices.Sorted(maps.Keys(c.BGPCommunities)) {
 			all.spec.Communities = append(all.spec.Communities, communityAlias{name, c.BGPCommunities[name]})
 		}
-		s.communities = append(s.communities, all)
+		if s.isNew(kindCommunity+"/"+all.name, in+" (bgp-communities)", "", fs) {
+			s.communities = append(s.communities, all)
+		}
 	}
 	for i, p := range c.Peers {
 		profile, defined := profiles[p.BFDProfile]
 		if !defined {
 			profile = p.BFDProfile
 		}
-		s.peers = append(s.peers, &peer{kind: kindPeer, name: fmt.Sprintf("peer%d", i+1), in: in,
+		name := fmt.Sprintf("peer%d", i+1)
+		if !s.isNew(kindPeer+"/"+name, fmt.Sprintf("%s (peers[%d])", in, i), "", fs) {
+			continue
+		}
+		s.peers = append(s.peers, &peer{kind: kindPeer, name: name, in: in,
 			spec: peerSpec{MyASN: p.MyASN, PeerASN: p.PeerASN, PeerAddress: p.PeerAddress, SourceAddress: p.SourceAddress,
 				PeerPort: p.PeerPort, HoldTime: p.HoldTime, KeepaliveTime: p.KeepaliveTime, RouterID: p.RouterID,
 				NodeSelectors: selectors(p.NodeSelectors), Password: p.Password, BFDProfile: profile,
@@ -134,13 +143,20 @@ func (s *source) readPools(pools []configPool, in string, rename func(kind, name
 	layer2, routed := 0, 0
 	for _, p := range pools {
 		name := rename("address-pools", p.Name)
+		here := in + " (address-pools: " + p.Name + ")"
+		if !s.isNew(kindPool+"/"+name, here, "", fs) {
+			continue
+		}
 		s.pools = append(s.pools, &pool{kind: kindPool, name: name, in: in,
 			spec: poolSpec{Addresses: p.Addresses, AutoAssign: p.AutoAssign, AvoidBuggyIPs: p.AvoidBuggyIPs}})
 		switch p.Protocol {
 		case "layer2":
 			layer2++
-			s.l2Advertisements = append(s.l2Advertisements, &l2Advertisement{kind: kindL2Advertisement, in: in,
-				name: fmt.Sprintf("l2advertisement%d", layer2), spec: l2AdvertisementSpec{IPAddressPools: []string{name}}})
+			of := fmt.Sprintf("l2advertisement%d", layer2)
+			if s.isNew(kindL2Advertisement+"/"+of, here, "", fs) {
+				s.l2Advertisements = append(s.l2Advertisements, &l2Advertisement{kind: kindL2Advertisement, in: in, name: of,
+					spec: l2AdvertisementSpec{IPAddressPools: []string{name}}})
+			}
 		case "bgp":
 			advertisements := p.BGPAdvertisements
 			if len(advertisements) == 0 {
@@ -148,8 +164,11 @@ func (s *source) readPools(pools []configPool, in string, rename func(kind, name
 			}
 			for _, a := range advertisements {
 				routed++
-				s.advertisements = append(s.advertisements, &bgpAdvertisement{kind: kindBGPAdvertisement, in: in,
-					name: fmt.Sprintf("bgpadvertisement%d", routed),
+				of := fmt.Sprintf("bgpadvertisement%d", routed)
+				if !s.isNew(kindBGPAdvertisement+"/"+of, here, "", fs) {
+					continue
+				}
+				s.advertisements = append(s.advertisements, &bgpAdvertisement{kind: kindBGPAdvertisement, in: in, name: of,
 					spec: bgpAdvertisementSpec{AggregationLength: a.AggregationLength, AggregationLengthV6: a.AggregationLengthV6,
 						LocalPref: a.LocalPref, Communities: a.Communities, IPAddressPools: []string{name}}})
 			}

@@ -57,7 +57,7 @@ type source struct {
 	profiles         []*bfdProfile
 	communities      []*community
 
-	seen map[string]string // the namespace of each object, by kind and name
+	seen map[string]string // where each object is, by kind and name
 }
 
 // readSource decodes MetalLB's objects. Objects that are not MetalLB's are named in findings.
@@ -91,13 +91,9 @@ func (s *source) read(o *unstructured.Unstructured, fs *findings) {
 		fs.add(Error, ref, "apiVersion", "%s is unknown to this command", apiVersion)
 		return
 	}
-	namespace := text(o.Object, "metadata", "namespace")
-	if other, seen := s.seen[ref]; seen {
-		fs.add(Error, ref, "metadata.namespace", "an object of this name is in namespace %q and in %q. The kinds of "+
-			"slb.k8s.ovn.org have no namespace: rename one, or import one namespace only", other, namespace)
+	if !s.isNew(ref, fmt.Sprintf("namespace %q", text(o.Object, "metadata", "namespace")), "metadata.namespace", fs) {
 		return
 	}
-	s.seen[ref] = namespace
 	switch kind {
 	case kindPool:
 		decode(o, &s.pools, fs)
@@ -119,6 +115,18 @@ func (s *source) read(o *unstructured.Unstructured, fs *findings) {
 	default:
 		fs.add(Error, ref, "", "kind %s is unknown to this command", kind)
 	}
+}
+
+// isNew records where an object is. It returns false, with a finding, if another one has its kind and name.
+func (s *source) isNew(ref, in, field string, fs *findings) bool {
+	other, seen := s.seen[ref]
+	if seen {
+		fs.add(Error, ref, field, "an object of this name is in %s and in %s. The kinds of slb.k8s.ovn.org have no "+
+			"namespace: rename one, or import one of them only", other, in)
+		return false
+	}
+	s.seen[ref] = in
+	return true
 }
 
 // decode appends an object with its spec. A field that the spec does not have is named in a finding.
