@@ -17,9 +17,6 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/explain"
 )
 
-// refreshInterval is the time between two overviews of --watch.
-const refreshInterval = 2 * time.Second
-
 // statusOptions are the options of command status.
 type statusOptions struct {
 	connection
@@ -60,32 +57,22 @@ func (o *statusOptions) run(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	last := ""
-	ticks := time.NewTicker(refreshInterval)
-	defer ticks.Stop()
-	for {
-		text, err := o.text(c.Context, clients, painter(c.App.Writer))
-		switch {
-		case err != nil && (!o.watch || last == ""):
-			return err
-		case err != nil:
-			text = last + "\nnot refreshed: " + err.Error() + "\n"
+	load := func(ctx context.Context) (string, error) { return o.text(ctx, clients, painter(c.App.Writer)) }
+	if o.watch {
+		ticks := time.NewTicker(refreshInterval)
+		defer ticks.Stop()
+		w := &watch{load: load, ticks: ticks.C, timeout: refreshTimeout, screen: colours(c.App.Writer), out: c.App.Writer,
+			err: c.App.ErrWriter}
+		if o.format == formatYAML {
+			w.separator = "---\n"
 		}
-		if text != last {
-			if o.watch && colours(c.App.Writer) {
-				text = "\x1b[2J\x1b[H" + text // clear the screen
-			}
-			fmt.Fprint(c.App.Writer, text)
-		}
-		if last = text; !o.watch {
-			return nil
-		}
-		select {
-		case <-c.Done():
-			return nil
-		case <-ticks.C:
-		}
+		return w.run(c.Context)
 	}
+	text, err := load(c.Context)
+	if err == nil {
+		fmt.Fprint(c.App.Writer, text)
+	}
+	return err
 }
 
 func (o *statusOptions) text(ctx context.Context, clients *clients, paint explain.Paint) (string, error) {

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"time"
+)
+
+const (
+	// refreshInterval is the time between two refreshes of --watch, and refreshTimeout how long one may take.
+	refreshInterval = 2 * time.Second
+	refreshTimeout  = 30 * time.Second
+)
+
+// watch shows a text again whenever it changes.
+type watch struct {
+	// load returns the text.
+	load    func(context.Context) (string, error)
+	ticks   <-chan time.Time
+	timeout time.Duration
+	// screen means that out is a terminal, which shows only the latest text. separator is between texts otherwise.
+	screen    bool
+	separator string
+	out, err  io.Writer
+}
+
+// run shows the text until the context ends. The error of the first refresh ends it, too. Later ones are written to
+// err: the text that was shown last stays.
+func (w *watch) run(ctx context.Context) error {
+	shown, failure := "", ""
+	for first := true; ; first = false {
+		text, err := w.refresh(ctx)
+		switch {
+		case ctx.Err() != nil:
+			return nil
+		case err != nil && first:
+			return err
+		case err != nil && err.Error() != failure:
+			failure = err.Error()
+			fmt.Fprintf(w.err, "not refreshed: %s\n", failure)
+		case err != nil:
+		default:
+			if failure != "" && !w.screen {
+				fmt.Fprintln(w.err, "refreshed again")
+			}
+			if first || text != shown || failure != "" && w.screen {
+				w.show(text, first)
+			}
+			shown, failure = text, ""
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-w.ticks:
+		}
+	}
+}
+
+func (w *watch) refresh(ctx context.Context) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, w.timeout)
+	defer cancel()
+	return w.load(ctx)
+}
+
+func (w *watch) show(text string, first bool) {
+	switch {
+	case w.screen:
+		fmt.Fprint(w.out, "\x1b[2J\x1b[H") // clear
+	case !first:
+		fmt.Fprint(w.out, w.separator)
+	}
+	fmt.Fprint(w.out, text)
+}
