@@ -159,16 +159,21 @@ func summary(sessions []v1alpha1.BGPSession) string {
 }
 
 // settled keeps the reported state of sessions that fail in the same way as before: a peer that does not answer is
-// dialed indefinitely, and each attempt goes through the same states.
+// dialed indefinitely, and each attempt goes through the same states. peerASN is known in some of them only. The state
+// of BFD does not depend on attempts.
 func settled(have, now []v1alpha1.BGPSession) []v1alpha1.BGPSession {
 	for i := range now {
 		s := &now[i]
 		at := slices.IndexFunc(have, func(o v1alpha1.BGPSession) bool { return o.Peer == s.Peer })
-		if at < 0 || s.State == v1alpha1.BGPEstablished || have[at].State == v1alpha1.BGPEstablished ||
-			s.LastError != have[at].LastError || s.PeerAddress != have[at].PeerAddress {
+		if at < 0 {
 			continue
 		}
-		*s = have[at]
+		was := &have[at]
+		if s.State == v1alpha1.BGPEstablished || was.State == v1alpha1.BGPEstablished || s.LastError != was.LastError ||
+			s.PeerAddress != was.PeerAddress {
+			continue
+		}
+		s.State, s.Since, s.PeerASN, s.LastErrorTime = was.State, was.Since, was.PeerASN, was.LastErrorTime
 	}
 	return now
 }

@@ -83,6 +83,35 @@ func TestStatusIsWrittenOnlyWhenItChanges(t *testing.T) {
 	}
 }
 
+// Only what each attempt to connect changes is kept: state, since, peerASN and lastErrorTime.
+func TestStatusOfAFailingSessionHasTheStateOfBFD(t *testing.T) {
+	w := newWritten()
+	failing := func(phase speaker.Phase, bfd string) speaker.State {
+		s := speaker.State{Peer: "tor", Addr: netip.MustParseAddr("10.0.0.9"), Phase: phase, Since: w.now,
+			LastError: "BFD is down", LastErrorTime: w.now, BFD: bfd}
+		if phase == speaker.OpenConfirm {
+			s.PeerASN = 64513
+		}
+		return s
+	}
+	w.sees(0, failing(speaker.Active, "Up"))
+	since := w.have.Status.Sessions[0].Since
+	if !w.sees(time.Minute, failing(speaker.Connect, "Down")) {
+		t.Error("the state of BFD is not written")
+	}
+	s := w.have.Status.Sessions[0]
+	if s.BFD != v1alpha1.BFDDown || s.State != v1alpha1.BGPActive || !s.Since.Equal(since) ||
+		!s.LastErrorTime.Equal(since) {
+		t.Errorf("the session is %+v, want state Active since %s and BFD Down", s, since)
+	}
+	if w.sees(time.Minute, failing(speaker.OpenConfirm, "Down")) {
+		t.Error("an attempt that fails in the same way is written")
+	}
+	if !w.sees(time.Minute, failing(speaker.Connect, "")) || w.have.Status.Sessions[0].BFD != "" {
+		t.Error("BFD that was switched off is not written")
+	}
+}
+
 func TestReady(t *testing.T) {
 	tor, spine := speaker.State{Peer: "tor", Phase: speaker.Established},
 		speaker.State{Peer: "spine", Phase: speaker.Active}
