@@ -8,6 +8,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
@@ -26,13 +27,18 @@ type connection struct {
 }
 
 func (o *connection) flags() []cli.Flag {
+	return append(o.clusterFlags(),
+		&cli.StringFlag{Name: "namespace", Aliases: []string{"n"}, Destination: &o.namespace, Category: categoryCluster,
+			Usage: "`NAMESPACE` of Services; if empty, that of the context"})
+}
+
+// clusterFlags are the flags of commands that are not about Services.
+func (o *connection) clusterFlags() []cli.Flag {
 	return []cli.Flag{
 		&cli.StringFlag{Name: "kubeconfig", Destination: &o.kubeconfig, Category: categoryCluster,
 			Usage: "kubeconfig `FILE`; if empty, that of KUBECONFIG, or ~/.kube/config"},
 		&cli.StringFlag{Name: "context", Destination: &o.context, Category: categoryCluster,
 			Usage: "`NAME` of the context in the kubeconfig"},
-		&cli.StringFlag{Name: "namespace", Aliases: []string{"n"}, Destination: &o.namespace, Category: categoryCluster,
-			Usage: "`NAMESPACE` of Services; if empty, that of the context"},
 	}
 }
 
@@ -44,7 +50,8 @@ type clients struct {
 	namespace string
 }
 
-func (o *connection) connect() (*clients, error) {
+// config returns the configuration of a client, and the namespace of the flag or of the context.
+func (o *connection) config() (*rest.Config, string, error) {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = o.kubeconfig
 	overrides := &clientcmd.ConfigOverrides{CurrentContext: o.context,
@@ -52,14 +59,23 @@ func (o *connection) connect() (*clients, error) {
 	loader := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, overrides)
 	config, err := loader.ClientConfig()
 	if err != nil {
-		return nil, fmt.Errorf("read the kubeconfig: %w", err)
+		return nil, "", fmt.Errorf("read the kubeconfig: %w", err)
 	}
 	config.UserAgent = "kubectl-slb/" + version
 	config.QPS = -1 // about twenty requests for a command
-	c := &clients{}
-	if c.namespace, _, err = loader.Namespace(); err != nil {
-		return nil, fmt.Errorf("read the namespace of the context: %w", err)
+	namespace, _, err := loader.Namespace()
+	if err != nil {
+		return nil, "", fmt.Errorf("read the namespace of the context: %w", err)
 	}
+	return config, namespace, nil
+}
+
+func (o *connection) connect() (*clients, error) {
+	config, namespace, err := o.config()
+	if err != nil {
+		return nil, err
+	}
+	c := &clients{namespace: namespace}
 	if c.core, err = kubernetes.NewForConfig(config); err != nil {
 		return nil, fmt.Errorf("client of the API server: %w", err)
 	}

@@ -62,7 +62,10 @@ Examples:
 				Usage: "wait until the node is active for no shard and has no BGP session"},
 			&cli.DurationFlag{Name: "timeout", Destination: &o.timeout, Value: 2 * time.Minute, Usage: "`DURATION` to wait at most"}),
 		Action: func(c *cli.Context) error {
-			name, err := o.node(c)
+			if err := o.Validate(); err != nil {
+				return err
+			}
+			name, err := oneArgument(c, "NODE")
 			if err != nil {
 				return err
 			}
@@ -85,20 +88,13 @@ Examples:
 		Flags: append(o.flags(),
 			&cli.BoolFlag{Name: "dry-run", Destination: &o.dryRun, Usage: "show what would move, and change nothing"}),
 		Action: func(c *cli.Context) error {
-			name, err := o.node(c)
+			name, err := oneArgument(c, "NODE")
 			if err != nil {
 				return err
 			}
 			return o.undrain(c, name)
 		},
 	}
-}
-
-func (o *drainOptions) node(c *cli.Context) (string, error) {
-	if err := o.Validate(); err != nil {
-		return "", err
-	}
-	return oneArgument(c, "NODE")
 }
 
 // needs returns the resources without which the command can't do what it is asked for.

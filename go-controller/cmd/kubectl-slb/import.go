@@ -14,7 +14,6 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/metallb"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/metallb/cluster"
@@ -22,17 +21,18 @@ import (
 
 // importOptions are the flags of `kubectl slb import metallb`.
 type importOptions struct {
-	dryRun              bool
-	files               []string
-	namespace           string
-	segments            []metallb.Segment
-	kubeconfig, context string
+	cluster   connection
+	dryRun    bool
+	files     []string
+	namespace string
+	segments  []metallb.Segment
 	// peerNodes are labels of the nodes to which BGPPeers are limited.
 	peerNodes map[string]string
 }
 
 // importCommand imports the configuration of another load balancer.
 func importCommand() *cli.Command {
+	var o importOptions
 	return &cli.Command{
 		Name:      "import",
 		Usage:     "import the configuration of another load balancer: MetalLB",
@@ -46,13 +46,13 @@ Examples:
   kubectl slb import metallb --dry-run --segment physnet=10.50.0.0/24@10.50.0.1,fd00:50::/64@fd00:50::1
   kubectl slb import metallb --segment physnet/100=10.60.0.0/24@10.60.0.1
   kubectl slb import metallb --dry-run --filename metallb.yaml`,
-		Flags:  importFlags(),
-		Action: runImport,
+		Flags:  o.flags(),
+		Action: o.read,
 	}
 }
 
-func importFlags() []cli.Flag {
-	return []cli.Flag{
+func (o *importOptions) flags() []cli.Flag {
+	return append([]cli.Flag{
 		&cli.BoolFlag{Name: "dry-run", Usage: "print the objects as YAML, with the findings as comments, and change nothing"},
 		&cli.StringSliceFlag{Name: "filename", Aliases: []string{"f"},
 			Usage: "read MetalLB's objects from `FILE` instead of the cluster; - is the standard input"},
@@ -62,18 +62,15 @@ func importFlags() []cli.Flag {
 			"`NETWORK[/VLAN]=CIDR[@GATEWAY],...`: its name in ovn-bridge-mappings, its VLAN, its subnets and their routers"},
 		&cli.StringFlag{Name: "bgp-nodes", Usage: "limit BGPPeers to nodes with the label `KEY=VALUE`, so that nodes are " +
 			"migrated one after another; import again without this flag afterwards"},
-		&cli.StringFlag{Name: "kubeconfig", Category: categoryCluster,
-			Usage: "kubeconfig `FILE`; if empty, that of KUBECONFIG, or ~/.kube/config"},
-		&cli.StringFlag{Name: "context", Category: categoryCluster, Usage: "`NAME` of the context in the kubeconfig"},
-	}
+	}, o.cluster.clusterFlags()...)
 }
 
-func runImport(c *cli.Context) error {
+// read reads the flags, and runs the command.
+func (o *importOptions) read(c *cli.Context) error {
 	if c.NArg() != 1 || c.Args().First() != "metallb" {
 		return fmt.Errorf("arguments %q: want metallb", c.Args().Slice())
 	}
-	o := importOptions{dryRun: c.Bool("dry-run"), files: c.StringSlice("filename"), namespace: c.String("namespace"),
-		kubeconfig: c.String("kubeconfig"), context: c.String("context")}
+	o.dryRun, o.files, o.namespace = c.Bool("dry-run"), c.StringSlice("filename"), c.String("namespace")
 	if text := c.String("bgp-nodes"); text != "" {
 		var err error
 		if o.peerNodes, err = labels.ConvertSelectorToLabelsMap(text); err != nil {
@@ -120,10 +117,7 @@ func (o *importOptions) run(ctx context.Context, in io.Reader, out io.Writer) er
 	if len(o.files) > 0 && o.dryRun {
 		return printResult(out, metallb.Convert(input))
 	}
-	rules := clientcmd.NewDefaultClientConfigLoadingRules()
-	rules.ExplicitPath = o.kubeconfig
-	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules,
-		&clientcmd.ConfigOverrides{CurrentContext: o.context}).ClientConfig()
+	config, _, err := o.cluster.config()
 	if err != nil {
 		return err
 	}

@@ -118,8 +118,8 @@ func (o *Objects) lists() map[string]list {
 		"IPAddressPool": listOf(&o.Pools, ours, false), "L2Domain": listOf(&o.Domains, ours, false),
 		"BGPPeer": listOf(&o.Peers, ours, false), "BGPAdvertisement": listOf(&o.Advertisements, ours, false),
 		"BFDProfile": listOf(&o.Profiles, ours, false), "Community": listOf(&o.Communities, ours, false),
-		"BGPNodeStatus": listOf(&o.NodeStatuses, ours, false), "ServicePlan": listOf(&o.Plans, ours, false),
-		"Lease": listOf(&o.Leases, coordination, true), "Pod": listOf(&o.Pods, core, true),
+		"BGPNodeStatus": listOf(&o.NodeStatuses, ours, false), "Lease": listOf(&o.Leases, coordination, true),
+		"Pod": listOf(&o.Pods, core, true),
 	}
 }
 

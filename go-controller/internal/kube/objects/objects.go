@@ -28,7 +28,6 @@ type Objects struct {
 	Profiles       []*v1alpha1.BFDProfile
 	Communities    []*v1alpha1.Community
 	NodeStatuses   []*v1alpha1.BGPNodeStatus
-	Plans          []*v1alpha1.ServicePlan
 
 	// Leases are those of guards and agents, by the name of their node.
 	Leases []*coordinationv1.Lease
@@ -113,7 +112,7 @@ func (o *Objects) Clone() *Objects {
 	out.Pools, out.Domains = slices.Clone(o.Pools), slices.Clone(o.Domains)
 	out.Peers, out.Advertisements = slices.Clone(o.Peers), slices.Clone(o.Advertisements)
 	out.Profiles, out.Communities = slices.Clone(o.Profiles), slices.Clone(o.Communities)
-	out.NodeStatuses, out.Plans = slices.Clone(o.NodeStatuses), slices.Clone(o.Plans)
+	out.NodeStatuses = slices.Clone(o.NodeStatuses)
 	out.Leases, out.Pods = slices.Clone(o.Leases), slices.Clone(o.Pods)
 	return &out
 }
