@@ -55,7 +55,7 @@ func (p *path) undrain(name string) string {
 func (p *path) mend(d *v1alpha1.L2Domain, out *v1alpha1.ExcludedNode) string {
 	switch out.Reason {
 	case v1alpha1.ExcludedNotAttached:
-		if p.onOpenShiftSDN() {
+		if !strings.Contains(out.Message, "ovn-bridge-mappings") { // OpenShift SDN has none.
 			return "kubectl edit l2domain " + d.Name + "   # spec.subnets: those of an interface of node " + out.Name
 		}
 		return fmt.Sprintf("ovs-vsctl set Open_vSwitch . external-ids:ovn-bridge-mappings=%s:BRIDGE   # on node %s, with "+

@@ -174,6 +174,8 @@ func (s *scenario) deny() {
 			s.Domains = nil
 		case "endpointslices":
 			s.Slices = nil
+		case "leases":
+			s.Leases = nil
 		case "bgppeers":
 			s.Peers = nil
 		case objects.LeaderLease:
