@@ -78,6 +78,7 @@ func TestUnreadIsNotEmpty(t *testing.T) {
 		"undrain n1":                         "nodes",
 		"undrain n1 --dry-run":               "services",
 		"bgp":                                "bgpnodestatuses",
+		"graph":                              "l2domains",
 	} {
 		s := &apiServer{items: map[string]string{"nodes": `{"metadata":{"name":"n1"}}`,
 			"l2domains": `{"metadata":{"name":"lan"}}`}, forbidden: map[string]bool{forbidden: true}}

@@ -38,6 +38,9 @@ Examples:
 				return err
 			}
 			cluster, err := clients.load(c.Context, nil)
+			if err == nil {
+				err = requireRead(cluster, "l2domains", "ipaddresspools", "services")
+			}
 			if err != nil {
 				return err
 			}
