@@ -10,6 +10,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/urfave/cli/v2"
@@ -152,12 +153,21 @@ func nodeCommand() *cli.Command {
 // node.
 const bootIDFile = "/proc/sys/kernel/random/boot_id"
 
+// stallTimeout is how long a loop of a module may be stuck before /healthz fails.
+const stallTimeout = time.Minute
+
 // module is a part of the process that runs on each node.
 type module interface {
 	// Run runs the module until ctx ends.
 	Run(ctx context.Context) error
 	// Healthy returns an error that describes what the module still waits for, nil for nothing.
 	Healthy() error
+}
+
+// watched is a module whose loops have heartbeats.
+type watched interface {
+	// Alive returns an error if a loop has been stuck for longer than stall.
+	Alive(stall time.Duration) error
 }
 
 // reportModule writes the reports of the other modules.
@@ -188,15 +198,7 @@ func runNode(ctx context.Context, o *nodeOptions) error {
 	if err := serveMetrics(ctx, g, &o.common, config, metrics); err != nil {
 		return err
 	}
-	serve(ctx, g, &o.common, probes{ready: func() error {
-		var errs []error
-		for name, m := range modules {
-			if err := m.Healthy(); err != nil {
-				errs = append(errs, fmt.Errorf("%s: %w", name, err))
-			}
-		}
-		return errors.Join(errs...)
-	}})
+	serve(ctx, g, &o.common, probesOf(modules))
 	for name, m := range modules {
 		g.Go(func() error {
 			if err := m.Run(ctx); err != nil {
@@ -206,6 +208,43 @@ func runNode(ctx context.Context, o *nodeOptions) error {
 		})
 	}
 	return g.Wait()
+}
+
+// probesOf returns the probes of a process with these modules.
+func probesOf(modules map[string]module) probes {
+	all := func(check func(module) error) func() error {
+		return func() error {
+			var errs []error
+			for name, m := range modules {
+				if err := check(m); err != nil {
+					errs = append(errs, fmt.Errorf("%s: %w", name, err))
+				}
+			}
+			return errors.Join(errs...)
+		}
+	}
+	return probes{ready: all(module.Healthy), alive: all(func(m module) error {
+		if w, is := m.(watched); is {
+			return w.Alive(stallTimeout)
+		}
+		return nil
+	})}
+}
+
+// notReported returns the annotations of a node's Lease that belong to modules that are not enabled.
+func notReported(o *nodeOptions) []string {
+	var out []string
+	if !o.guard {
+		out = append(out, v1alpha1.AnnotationFaults, v1alpha1.AnnotationLocalnets, v1alpha1.AnnotationConflicts,
+			v1alpha1.AnnotationProbed)
+	}
+	if !o.l2 {
+		out = append(out, v1alpha1.AnnotationZone)
+	}
+	if !o.sdn {
+		out = append(out, v1alpha1.AnnotationAgent)
+	}
+	return out
 }
 
 // newModules returns the enabled modules by name.
@@ -221,6 +260,7 @@ func newModules(o *nodeOptions, config *rest.Config, metrics prometheus.Register
 		if err != nil {
 			return nil, fmt.Errorf("report of node %s: %w", o.node, err)
 		}
+		report.Clear(notReported(o)...)
 		modules["report"] = reportModule{report}
 	}
 	if o.l2 {

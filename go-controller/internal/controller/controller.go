@@ -70,7 +70,7 @@ type Controller struct {
 	// withoutLayer2 is set if the current mode needs no database.
 	withoutLayer2 atomic.Bool
 	// deciding and applying are the heartbeats of the decision passes and the runner.
-	deciding, applying heartbeat
+	deciding, applying loop.Heartbeat
 	// resync is set if OVN's rows differ from what was applied. They are written again after a pass has observed the
 	// current states of the shards.
 	resync atomic.Bool
@@ -134,7 +134,7 @@ func New(cfg Config) (*Controller, error) {
 		c.awaited = network.Awaited
 	}
 	c.runner = loop.New(network.Dataplane, loop.Options{Report: c.report, ReportTopology: c.requestFullPass,
-		Alive: c.applying.beat})
+		Alive: c.applying.Beat})
 	return c, nil
 }
 
@@ -238,7 +238,7 @@ func (c *Controller) requestFullPass() {
 // transacted records a transaction. Applying thousands of Services takes many transactions, so each one counts as a
 // heartbeat.
 func (c *Controller) transacted(err error) {
-	c.applying.beat()
+	c.applying.Beat()
 	c.metrics.transacted(err)
 }
 
@@ -275,12 +275,12 @@ func (c *Controller) decide(ctx context.Context) {
 		return
 	}
 	c.requestFullPass()
-	defer c.deciding.stop()
-	c.wakeups.run(ctx, passes{c.amendPass, c.fullPass, c.deciding.beat})
+	defer c.deciding.Stop()
+	c.wakeups.run(ctx, passes{c.amendPass, c.fullPass, c.deciding.Beat})
 }
 
 func (c *Controller) apply(ctx context.Context) {
-	defer c.applying.stop()
+	defer c.applying.Stop()
 	c.runner.Run(ctx)
 }
 

@@ -51,11 +51,11 @@ func TestStuckLoopFailsLiveness(t *testing.T) {
 					}
 				}
 				c := &Controller{wakeups: newWakeups()}
-				c.runner = loop.New(wedged{on}, loop.Options{Alive: c.applying.beat})
+				c.runner = loop.New(wedged{on}, loop.Options{Alive: c.applying.Beat})
 				done := make(chan struct{}, 2)
 				go func() { c.apply(ctx); done <- struct{}{} }()
 				go func() {
-					c.wakeups.run(ctx, passes{func() bool { return false }, func() { on("decide") }, c.deciding.beat})
+					c.wakeups.run(ctx, passes{func() bool { return false }, func() { on("decide") }, c.deciding.Beat})
 					done <- struct{}{}
 				}()
 				c.wakeups.wake()

@@ -5,6 +5,8 @@ package controller
 import (
 	"context"
 	"time"
+
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/loop"
 )
 
 const (
@@ -53,7 +55,7 @@ type passes struct {
 func (c *wakeups) run(ctx context.Context, p passes) {
 	wait := time.NewTimer(0)
 	defer wait.Stop()
-	idle := time.NewTicker(beatEvery)
+	idle := time.NewTicker(loop.BeatInterval)
 	defer idle.Stop()
 	until := func(t time.Time) bool {
 		wait.Reset(time.Until(t))

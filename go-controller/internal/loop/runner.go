@@ -23,7 +23,7 @@ type Options struct {
 	// ReportTopology is called when TopologyResult has changed, from the runner's goroutine. It must not block. It may
 	// be nil.
 	ReportTopology func()
-	// Alive is called before each unit of work, and every few seconds while the runner is idle. It may be nil.
+	// Alive is called before each unit of work, and every BeatInterval while the runner is idle. It may be nil.
 	Alive func()
 	// Batch is the maximum number of repetitions in one Apply, so that changes need not wait for all of them; 0 means
 	// 200. All pending changes are applied together: Services share much of what a dataplane has to examine.
@@ -31,9 +31,6 @@ type Options struct {
 	// ResyncPeriod is the time between two repetitions of everything; 0 means an hour.
 	ResyncPeriod time.Duration
 }
-
-// aliveEvery is the time between two calls of Alive while the runner is idle.
-const aliveEvery = 5 * time.Second
 
 // Runner applies the newest plans to a dataplane. All methods except Run may be called from any goroutine.
 type Runner struct {
@@ -156,7 +153,7 @@ func (r *Runner) Run(ctx context.Context) {
 		if r.want != nil && r.step(ctx) {
 			continue
 		}
-		timer.Reset(min(time.Until(r.nextWakeup()), aliveEvery))
+		timer.Reset(min(time.Until(r.nextWakeup()), BeatInterval))
 		select {
 		case <-ctx.Done():
 		case <-r.wake:

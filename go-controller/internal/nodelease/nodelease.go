@@ -5,7 +5,7 @@
 //
 // Invariants:
 //   - The last report is eventually written to the Lease, and the Lease is renewed before it expires.
-//   - Annotations that are not reported here are not changed.
+//   - Annotations that are neither reported nor cleared here are not changed.
 package nodelease
 
 import (
@@ -51,6 +51,8 @@ type Reporter struct {
 	texts map[string]string
 	// urgent are the annotations that report a problem.
 	urgent map[string]bool
+	// cleared are the annotations that are removed.
+	cleared []string
 }
 
 // New returns a Reporter. It writes nothing before Run and before the first report. Its metrics carry the name of the
@@ -83,6 +85,10 @@ func (r *Reporter) Report(annotation, text string, grave bool) {
 		r.wakeUp()
 	}
 }
+
+// Clear makes each write remove annotations that a predecessor may have left and that this process does not report.
+// Otherwise they would be as current as its own. It must be called before Run.
+func (r *Reporter) Clear(annotations ...string) { r.cleared = append(r.cleared, annotations...) }
 
 // Renew writes all reports again at once, for example because somebody has deleted the Lease. Without a Lease, the
 // controller takes the node for one without a guard and an agent.
@@ -149,7 +155,14 @@ func (r *Reporter) write(ctx context.Context) (time.Duration, error) {
 		ObjectMeta: metav1.ObjectMeta{Name: r.node, Annotations: texts},
 		Spec:       coordinationv1.LeaseSpec{HolderIdentity: &r.node, LeaseDurationSeconds: &seconds, RenewTime: &now},
 	}
-	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": texts}, "spec": lease.Spec})
+	annotations := make(map[string]any, len(texts)+len(r.cleared))
+	for _, name := range r.cleared {
+		annotations[name] = nil // RFC 7386: removed
+	}
+	for name, text := range texts {
+		annotations[name] = text
+	}
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": annotations}, "spec": lease.Spec})
 	if err != nil {
 		return 0, fmt.Errorf("report of node %s: %w", r.node, err)
 	}

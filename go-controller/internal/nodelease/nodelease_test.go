@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	coordinationv1 "k8s.io/api/coordination/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes/fake"
@@ -62,4 +63,41 @@ func TestReporter(t *testing.T) {
 			t.Errorf("annotations %v", l.Annotations)
 		}
 	})
+}
+
+// A module that the process no longer runs must not seem to report: the other modules renew the Lease.
+func TestClearedAnnotationsAreRemoved(t *testing.T) {
+	for name, before := range map[string]map[string]string{
+		"no Lease": nil,
+		"a predecessor's Lease": {v1alpha1.AnnotationZone: "{}", v1alpha1.AnnotationFaults: `{"*":"gone"}`,
+			v1alpha1.AnnotationAddressProbes: "[]"},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			kube := fake.NewClientset()
+			leases := kube.CoordinationV1().Leases(v1alpha1.GuardsNamespace)
+			want := map[string]string{v1alpha1.AnnotationFaults: "{}"}
+			if before != nil {
+				l := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: "n1", Annotations: before}}
+				if _, err := leases.Create(t.Context(), l, metav1.CreateOptions{}); err != nil {
+					t.Fatal(err)
+				}
+				want[v1alpha1.AnnotationAddressProbes] = "[]"
+			}
+			r, err := New(leases, "n1", "test", nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			r.Clear(v1alpha1.AnnotationZone)
+			go r.Run(t.Context())
+			r.Report(v1alpha1.AnnotationFaults, "{}", false)
+			synctest.Wait()
+			l, err := leases.Get(t.Context(), "n1", metav1.GetOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !maps.Equal(l.Annotations, want) {
+				t.Errorf("%s: annotations %v, want %v", name, l.Annotations, want)
+			}
+		})
+	}
 }

@@ -34,9 +34,6 @@ const reportInterval = 200 * time.Millisecond
 // openShiftNetworks is what the agent reads the cluster subnets from if they are not configured.
 const openShiftNetworks = "networks.config.openshift.io"
 
-// identityPause is the time between two attempts to read the cluster's identity.
-const identityPause = time.Second
-
 // Options configure an Agent.
 type Options struct {
 	// Node is the name of the Node on which the agent runs.
@@ -75,6 +72,8 @@ type Agent struct {
 	owns    atomic.Bool
 	northd  northd
 	metrics *metrics
+	// deciding and applying are the heartbeats of work and of the runner.
+	deciding, applying loop.Heartbeat
 
 	mu sync.Mutex
 	published
@@ -112,12 +111,12 @@ func New(o Options) (*Agent, error) {
 		a.changed()
 	}
 	a.dataplane, err = ovn.New(ovn.Options{NB: o.NB, SB: o.SB, Zone: o.Node, Boot: o.Boot, Changed: observed,
-		Transacted: a.metrics.transacted, Translated: func([]world.Key) { a.changed() }, Fence: a.fence})
+		Transacted: a.transacted, Translated: func([]world.Key) { a.changed() }, Fence: a.fence})
 	if err != nil {
 		return nil, fmt.Errorf("l2 agent of node %s: %w", o.Node, err)
 	}
 	a.runner = loop.New(a.dataplane, loop.Options{
-		Report: func([]loop.Result) { a.changed() }, ReportTopology: a.changed,
+		Report: func([]loop.Result) { a.changed() }, ReportTopology: a.changed, Alive: a.applying.Beat,
 	})
 	a.informers = map[string]cache.Controller{
 		"nodes": kube.NewNodeInformer(o.Kube, func(old, now *corev1.Node) {
@@ -174,12 +173,26 @@ func (a *Agent) changed() {
 	}
 }
 
+// transacted records a transaction. Applying thousands of Services takes many transactions, so each one counts as a
+// heartbeat of the runner. The first ones may precede it (internal/ovn/stepdown.go).
+func (a *Agent) transacted(err error) {
+	if a.applying.Running() {
+		a.applying.Beat()
+	}
+	a.metrics.transacted(err)
+}
+
+// Alive returns an error if a loop of the agent had no heartbeat for longer than stall. Only a restart helps then. An
+// agent that waits for the API server or for a database is alive.
+func (a *Agent) Alive(stall time.Duration) error {
+	return loop.Stalled(stall, map[string]*loop.Heartbeat{
+		"the agent of the zone": &a.deciding, "the runner of the zone": &a.applying})
+}
+
 // Healthy returns what the agent is waiting for, or nil.
 func (a *Agent) Healthy() error {
-	for name, c := range a.informers {
-		if !c.HasSynced() {
-			return fmt.Errorf("%s have not been read yet", name)
-		}
+	if err := a.unreadObjects(); err != nil {
+		return err
 	}
 	a.mu.Lock()
 	known := len(a.podNets) > 0
@@ -210,38 +223,40 @@ func (a *Agent) Run(ctx context.Context) error {
 	return nil
 }
 
-// work is the main loop.
+// work waits for what the agent needs, and is the main loop afterwards.
 func (a *Agent) work(ctx context.Context) {
-	for _, c := range a.informers {
-		if !kube.WaitForInformer(ctx, c) {
-			return
-		}
-	}
-	if !a.readClusterID(ctx) {
-		return
-	}
-	select {
-	case <-ctx.Done():
-		return
-	case <-a.dataplane.Synced():
+	if a.wait(ctx) {
 		a.synced.Store(true)
+		a.serve(ctx)
 	}
+}
+
+// serve is the main loop.
+func (a *Agent) serve(ctx context.Context) {
+	defer a.deciding.Stop()
 	var running sync.WaitGroup
 	defer running.Wait()
 	var applying bool
 	step := func() {
 		if a.step() && !applying {
 			applying = true
-			running.Go(func() { a.runner.Run(ctx) })
+			running.Go(func() {
+				defer a.applying.Stop()
+				a.runner.Run(ctx)
+			})
 		}
 	}
 	step()
 	report, reportDue := time.NewTimer(reportInterval), true
 	defer report.Stop()
+	idle := time.NewTicker(loop.BeatInterval)
+	defer idle.Stop()
 	for {
+		a.deciding.Beat()
 		select {
 		case <-ctx.Done():
 			return
+		case <-idle.C:
 		case <-a.wake:
 			step()
 			if !reportDue {
@@ -252,26 +267,6 @@ func (a *Agent) work(ctx context.Context) {
 			reportDue = false
 			step() // A report must not lack what has been received before it.
 			a.report()
-		}
-	}
-}
-
-// readClusterID reads the cluster's identity, from which MAC addresses are derived. It returns false if ctx is done
-// first.
-func (a *Agent) readClusterID(ctx context.Context) bool {
-	tick := time.NewTicker(identityPause)
-	defer tick.Stop()
-	for {
-		id, err := kube.ClusterID(ctx, a.options.Kube)
-		if err == nil {
-			a.clusterID = id
-			return true
-		}
-		klog.ErrorS(err, "Waiting for the API server")
-		select {
-		case <-ctx.Done():
-			return false
-		case <-tick.C:
 		}
 	}
 }
