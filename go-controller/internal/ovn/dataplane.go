@@ -85,6 +85,8 @@ type Dataplane struct {
 	builder  *rows.Builder // for the topology; nil before the first Configure
 	// safeToPrune is true once every Service in the database is desired or was pruned.
 	safeToPrune bool
+	// pruned is true once Prune has run. From then on, rows of Services that are not desired are drift.
+	pruned bool
 }
 
 var _ dataplane.Dataplane = (*Dataplane)(nil)
@@ -256,6 +258,7 @@ func (d *Dataplane) Prune(ctx context.Context, keep func(world.Key) bool) error 
 	if err != nil {
 		return fmt.Errorf("prune: %w", err)
 	}
+	d.pruned = true
 	for key := range d.desired.plans {
 		if !keep(key) {
 			d.desired.set(key, nil)

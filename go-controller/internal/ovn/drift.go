@@ -36,9 +36,11 @@ type pendingChecks struct {
 	// topology is set if rows of domains or shards may have changed.
 	topology bool
 	// inputs is set if rows of other owners may have changed that those rows and the rows of nodes depend on.
-	inputs    bool
-	nodes     map[string]bool
-	services  map[world.Key]bool
+	inputs   bool
+	nodes    map[string]bool
+	services map[world.Key]bool
+	// added are Services that have new rows. Only those without a plan are checked.
+	added     map[world.Key]bool
 	balancers map[string]bool // UUIDs
 }
 
@@ -48,8 +50,14 @@ func newDrift(d *Dataplane) *drift {
 
 var _ cache.EventHandler = (*drift)(nil)
 
-// OnAdd implements cache.EventHandler. A new row may be one that our rows depend on.
+// OnAdd implements cache.EventHandler. A new row may be one that our rows depend on, or one of a Service that has no
+// plan: a write of a former leader may arrive late.
 func (f *drift) OnAdd(_ string, m model.Model) {
+	if ids := externalIDs(m); ids[rows.KeyController] == rows.Controller && ids[rows.KeyOwnerType] == rows.OwnerService {
+		if key, ok := parseKey(ids[rows.KeyService]); ok {
+			f.addSuspects(func(s *pendingChecks) { s.added[key] = true })
+		}
+	}
 	switch row := m.(type) {
 	case *nbdb.HAChassis:
 		f.d.changed(ShardStates)
@@ -179,7 +187,8 @@ func (f *drift) addSuspects(add func(*pendingChecks)) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.suspects.nodes == nil {
-		f.suspects = pendingChecks{nodes: map[string]bool{}, services: map[world.Key]bool{}, balancers: map[string]bool{}}
+		f.suspects = pendingChecks{nodes: map[string]bool{}, services: map[world.Key]bool{},
+			added: map[world.Key]bool{}, balancers: map[string]bool{}}
 	}
 	add(&f.suspects)
 	select {
@@ -287,6 +296,11 @@ func (d *Dataplane) differs(s pendingChecks) (what string, foreign bool) {
 	}
 	for key := range s.services {
 		if d.desired.plans[key] != nil && pendingIn(b, d.serviceOps(key)) {
+			return "load balancers of " + key.String(), true
+		}
+	}
+	for key := range s.added {
+		if d.pruned && d.desired.plans[key] == nil && pendingIn(b, d.serviceOps(key)) {
 			return "load balancers of " + key.String(), true
 		}
 	}

@@ -77,6 +77,26 @@ func TestRowsOfOtherOwnersCauseNoDrift(t *testing.T) {
 	}
 }
 
+// The rows of a Service without a plan are reported once those that existed before were pruned. A transaction that a
+// former leader has sent may arrive late.
+func TestLateWriteOfAnotherControllerIsDrift(t *testing.T) {
+	s, former := ready(t, 1)
+	stays, gone, late := service(1, 1, "10.244.1.10"), service(2, 1, "10.244.1.10"), service(3, 1, "10.244.1.10")
+	apply(t, former, stays, gone)
+	d, events := dial(t, s)
+	configure(t, d, topology(1))
+	apply(t, d, stays)
+	prune(t, d, stays)
+	want := s.dump(t)
+	drain(events)
+	apply(t, former, late)
+	waitFor(t, events, Rows)
+	prune(t, d, stays)
+	if diff := cmp.Diff(stripped(want), stripped(s.dump(t))); diff != "" {
+		t.Errorf("before and after:\n%s", diff)
+	}
+}
+
 // A row of another owner that has the name of one of ours is not changed. Whatever needs the name fails with an
 // error, and everything else is written.
 func TestTakenLoadBalancerNameIsReported(t *testing.T) {

@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/dataplane"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube"
@@ -52,6 +53,12 @@ type Publisher struct {
 	awaited uint64
 	// wanted are the plans that are or will be published, by name; nil before the first attempt to write one.
 	wanted map[string]*v1alpha1.ServicePlanSpec
+	// pruned is set once Prune has deleted the ServicePlans that nobody wants. One that appears later is drift: a write
+	// that timed out, or that of a former leader, may arrive late.
+	pruned bool
+	// deleted are the UIDs of ServicePlans that this process deletes, until the API server reports that they are gone.
+	// What it reports of them before is old.
+	deleted map[types.UID]bool
 	// unnumbered are the shards without an ordinal, and why.
 	unnumbered dataplane.ShardsError
 	// claims are the gateways' claims of shards, as first seen.
@@ -71,7 +78,8 @@ func New(o Options) *Publisher {
 	}
 	return &Publisher{options: o, synced: make(chan struct{}), objects: map[string]*v1alpha1.ServicePlan{},
 		confirmed: map[string]map[gatewayOf]time.Time{}, wanted: map[string]*v1alpha1.ServicePlanSpec{},
-		claims: map[world.ShardID]map[string]seenClaim{}, missed: map[gatewayOf]time.Time{}}
+		deleted: map[types.UID]bool{},
+		claims:  map[world.ShardID]map[string]seenClaim{}, missed: map[gatewayOf]time.Time{}}
 }
 
 // Run reads ServicePlans until ctx ends.
@@ -103,14 +111,15 @@ func (p *Publisher) observe(old, now *v1alpha1.ServicePlan) {
 	drifted := false
 	switch {
 	case now == nil:
+		delete(p.deleted, old.UID)
 		if known := p.objects[old.Name]; known == nil || known.UID == old.UID {
 			p.forget(old.Name)
 			_, drifted = p.wanted[old.Name]
 		}
-	case !isNewer(now, p.objects[now.Name]):
+	case p.deleted[now.UID] || !isNewer(now, p.objects[now.Name]):
 	default:
 		wanted := p.wanted[now.Name]
-		drifted = wanted != nil && !equality.Semantic.DeepEqual(*wanted, now.Spec)
+		drifted = wanted == nil && p.pruned || wanted != nil && !equality.Semantic.DeepEqual(*wanted, now.Spec)
 		p.store(now)
 	}
 	p.mu.Unlock()
@@ -228,6 +237,7 @@ func (p *Publisher) Apply(ctx context.Context, changes []dataplane.Change) map[w
 // Prune implements dataplane.Dataplane.
 func (p *Publisher) Prune(ctx context.Context, keep func(world.Key) bool) error {
 	p.mu.Lock()
+	p.pruned = true
 	var gone []*v1alpha1.ServicePlan
 	for _, o := range p.objects {
 		key := world.Key{Namespace: o.Spec.Namespace, Name: o.Spec.Name}
@@ -252,14 +262,20 @@ func (p *Publisher) Pending(world.Key) time.Time { return time.Time{} }
 
 // remove deletes a ServicePlan.
 func (p *Publisher) remove(ctx context.Context, o *v1alpha1.ServicePlan) error {
+	p.mu.Lock()
+	p.deleted[o.UID] = true
+	p.mu.Unlock()
 	err := p.options.Clients.Plans.Delete(ctx, o.Name, metav1.DeleteOptions{
 		Preconditions: &metav1.Preconditions{UID: &o.UID},
 	})
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if err != nil { // there may be no report that it is gone
+		delete(p.deleted, o.UID)
+	}
 	if err != nil && !apierrors.IsNotFound(err) {
 		return fmt.Errorf("delete ServicePlan %s: %w", o.Name, err)
 	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
 	if known := p.objects[o.Name]; known != nil && known.UID == o.UID {
 		p.forget(o.Name)
 	}

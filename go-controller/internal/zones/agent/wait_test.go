@@ -91,8 +91,8 @@ type stuckDataplane struct{ release chan struct{} }
 func (d stuckDataplane) Configure(context.Context, *plan.Topology) error { <-d.release; return nil }
 
 func (stuckDataplane) Apply(context.Context, []dataplane.Change) map[world.Key]error { return nil }
-func (stuckDataplane) Prune(context.Context, func(world.Key) bool) error              { return nil }
-func (stuckDataplane) Pending(world.Key) time.Time                                    { return time.Time{} }
+func (stuckDataplane) Prune(context.Context, func(world.Key) bool) error             { return nil }
+func (stuckDataplane) Pending(world.Key) time.Time                                   { return time.Time{} }
 
 // An agent that waits or is idle is alive indefinitely, one with a stuck loop is not.
 func TestStuckAgentFailsLiveness(t *testing.T) {
