@@ -15,6 +15,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/ovn/rows"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/plan"
 	"github.com/ovnkube-slb/ovnkube-slb/test/lab/ovnprefix"
 )
@@ -172,6 +173,7 @@ func TestNorthdSurvivesForeignDeletes(t *testing.T) {
 			func() {
 				d.mu.Lock() // as if a long transaction were being written
 				defer d.mu.Unlock()
+				before := revision(t, nb)
 				nb.nbctl(t, c.command...)
 				if !strings.Contains(c.command[1], "return") { // which has no session
 					eventually(t, "the row has gone", func() bool {
@@ -179,6 +181,9 @@ func TestNorthdSurvivesForeignDeletes(t *testing.T) {
 					})
 				}
 				nb.nbctl(t, "--timeout=20", "--wait=sb", "sync")
+				if after := revision(t, nb); after != before {
+					t.Errorf("numbered %s after %s, which the transaction that is being written has, too", after, before)
+				}
 				t.Logf("northd ended %d times", ends.Load())
 			}()
 
@@ -189,6 +194,43 @@ func TestNorthdSurvivesForeignDeletes(t *testing.T) {
 			sessionsAre(t, sb, "slb-lan-0-ext", "slb-lan-1-ext")
 		})
 	}
+}
+
+// revision returns the number of the last transaction.
+func revision(t *testing.T, nb *server) string {
+	t.Helper()
+	return nb.nbctl(t, "--bare", "--columns=addresses", "find", "Address_Set", "name=slb_revision")
+}
+
+// The rows of a Service must not count as translated because of the deletion of another row at the same time. The race
+// detector checks that the two share nothing.
+func TestOrphansAreDeletedDuringConfigure(t *testing.T) {
+	nb, sb := zone(t, "n2")
+	d, _ := dial(t, nb, sb)
+	configure(t, d, zoneTopology("n2", "c2"))
+	done, ended := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(ended)
+		for {
+			select {
+			case <-done:
+				return
+			default:
+				_ = d.Configure(t.Context(), zoneTopology("n2", "c2")) // may meet the row before it is gone
+			}
+		}
+	}()
+	for range 5 {
+		nb.nbctl(t, "create", "BFD", "logical_port=gone", "dst_ip=10.50.0.9", "external_ids:"+rows.KeyController+"="+
+			rows.Controller)
+		d.drift.orphaned <- struct{}{}
+		eventually(t, "the row has gone", func() bool {
+			return nb.nbctl(t, "--bare", "--columns=_uuid", "find", "BFD", "logical_port=gone") == ""
+		})
+	}
+	close(done)
+	<-ended
+	configure(t, d, zoneTopology("n2", "c2"))
 }
 
 // While nothing of ours runs, ovn-northd stays down after such a deletion. The next process repairs the database,

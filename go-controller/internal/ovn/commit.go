@@ -32,15 +32,21 @@ type fenced struct{ error }
 func (f fenced) Unwrap() error { return f.error }
 
 // commit applies functions in order, many per transaction, and returns an error for each. If a transaction is refused,
-// its functions are retried in halves, so that one whose changes are invalid fails alone.
+// its functions are retried in halves, so that one whose changes are invalid fails alone. d.mu must be held.
 func (d *Dataplane) commit(ctx context.Context, opsFuncs []opsFunc) []error {
+	return d.commitAs(ctx, opsFuncs, d.numbers(d.builder))
+}
+
+// commitAs is like commit, for transactions with or without a number. Without one d.mu need not be held: two
+// transactions at the same time would have the same number, and a Service would count as translated too early.
+func (d *Dataplane) commitAs(ctx context.Context, opsFuncs []opsFunc, numbered bool) []error {
 	errs := make([]error, len(opsFuncs))
 	for start := 0; start < len(opsFuncs); {
-		n, err := d.transact(ctx, opsFuncs[start:])
+		n, err := d.transact(ctx, opsFuncs[start:], numbered)
 		these := errs[start : start+n]
 		if half := n / 2; half > 0 && errors.As(err, new(abortedError)) {
-			copy(these, d.commit(ctx, opsFuncs[start:start+half]))
-			copy(these[half:], d.commit(ctx, opsFuncs[start+half:start+n]))
+			copy(these, d.commitAs(ctx, opsFuncs[start:start+half], numbered))
+			copy(these[half:], d.commitAs(ctx, opsFuncs[start+half:start+n], numbered))
 		} else {
 			if errors.As(err, new(fenced)) {
 				n, these = len(opsFuncs)-start, errs[start:]
@@ -56,7 +62,7 @@ func (d *Dataplane) commit(ctx context.Context, opsFuncs []opsFunc) []error {
 
 // transact commits the changes of as many functions as fit into one transaction. It returns their number, which is at
 // least one.
-func (d *Dataplane) transact(ctx context.Context, opsFuncs []opsFunc) (n int, err error) {
+func (d *Dataplane) transact(ctx context.Context, opsFuncs []opsFunc, numbered bool) (n int, err error) {
 	c, v, err := d.nb.current()
 	if err != nil {
 		return len(opsFuncs), err
@@ -68,7 +74,7 @@ func (d *Dataplane) transact(ctx context.Context, opsFuncs []opsFunc) (n int, er
 		case err != nil && n == 0:
 			return 1, abortedError{err}
 		case err != nil: // changes that the failed function left in the batch must not be written
-			return d.transact(ctx, opsFuncs[:n])
+			return d.transact(ctx, opsFuncs[:n], numbered)
 		}
 		n++
 	}
@@ -76,7 +82,7 @@ func (d *Dataplane) transact(ctx context.Context, opsFuncs []opsFunc) (n int, er
 		return n, nil
 	}
 	var number uint64
-	if d.numbers(d.builder) {
+	if numbered {
 		number = d.revisions.next(v)
 		if err := b.ensure(rows.Revision(number)); err != nil {
 			return n, err
@@ -91,7 +97,7 @@ func (d *Dataplane) transact(ctx context.Context, opsFuncs []opsFunc) (n int, er
 	if err != nil {
 		return n, err
 	}
-	d.revisions.record(number)
+	d.revisions.record(number) // 0 changes nothing
 	klog.FromContext(ctx).V(3).Info("Wrote to the northbound database", "operations", len(ops))
 	return n, nil
 }

@@ -78,7 +78,7 @@ type Dataplane struct {
 	zone, boot string
 	nbSynced   chan struct{}
 
-	// mu serializes transactions and guards the fields below.
+	// mu serializes numbered transactions and guards the fields below.
 	mu       sync.Mutex
 	desired  *desired
 	topology *plan.Topology

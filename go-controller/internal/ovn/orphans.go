@@ -19,8 +19,9 @@ import (
 // port or its router (ovn-nbctl lr-del).
 //
 // Our own transactions insert and delete the row together with the port. If another client deletes the port, we
-// delete the row at once, ahead of all pending writes. northd reads the deletion of the port at the same time as we
-// do, and processes the row again once the southbound database has confirmed the resulting changes.
+// delete the row at once, ahead of all pending writes, and without a number (ADR 20): no Service waits for it. northd
+// reads the deletion of the port at the same time as we do, and processes the row again once the southbound database has
+// confirmed the resulting changes.
 
 // deleteOrphans deletes BFD rows whose port was deleted, until ctx ends.
 func (d *Dataplane) deleteOrphans(ctx context.Context) error {
@@ -34,7 +35,7 @@ func (d *Dataplane) deleteOrphans(ctx context.Context) error {
 		if err != nil {
 			continue // the next connection causes all rows to be written again
 		}
-		for i, err := range d.commit(ctx, orphans(v)) {
+		for i, err := range d.commitAs(ctx, orphans(v), false) {
 			if err != nil {
 				klog.FromContext(ctx).V(1).Info("Failed to delete a BFD row without port", "number", i, "reason", err)
 			}
