@@ -21,8 +21,8 @@ const (
 
 // healthTracker tracks the health of ovn-controller. The zero value has no observations.
 type healthTracker struct {
-	// lastReply is when ovn-controller last answered, or else the first check.
-	lastReply time.Time
+	// lastReply is when ovn-controller last answered, lastRunning when it last ran, or else the first check.
+	lastReply, lastRunning time.Time
 	// observed is true if ovn-controller has been observed on this node.
 	observed bool
 }
@@ -32,12 +32,16 @@ func (v *healthTracker) observe(now time.Time, p unixctl.Heartbeat) string {
 	if v.lastReply.IsZero() || p == unixctl.Answered {
 		v.lastReply = now
 	}
+	if v.lastRunning.IsZero() || p >= unixctl.Silent {
+		v.lastRunning = now
+	}
 	v.observed = v.observed || p != unixctl.Absent
 	const consequence = ": IPv6 neighbour solicitations are not answered"
-	switch down := now.Sub(v.lastReply); {
-	case p == unixctl.Silent && down >= unresponsiveTimeout:
+	unresponsive := now.Sub(v.lastReply) >= unresponsiveTimeout
+	switch {
+	case p == unixctl.Silent && unresponsive:
 		return fmt.Sprintf("ovn-controller has not answered for %s", unresponsiveTimeout) + consequence
-	case p < unixctl.Silent && v.observed && down >= downGracePeriod:
+	case p < unixctl.Silent && v.observed && (unresponsive || now.Sub(v.lastRunning) >= downGracePeriod):
 		return "ovn-controller is not running" + consequence
 	}
 	return ""
