@@ -46,7 +46,8 @@ type published struct {
 	whole   bool
 }
 
-// publishedPlan is a ServicePlan as it was decoded, or why it could not be.
+// publishedPlan is a ServicePlan as it was decoded. If it could not be, problem is why, and plan is the last good one, or
+// nil.
 type publishedPlan struct {
 	key     world.Key
 	version uint64
@@ -112,12 +113,15 @@ func (p *published) setPlan(old, now *v1alpha1.ServicePlan) bool {
 	decoded, err := zones.Decode(&now.Spec)
 	is := &publishedPlan{key: world.Key{Namespace: now.Spec.Namespace, Name: now.Spec.Name},
 		version: zones.Version(now), plan: decoded}
+	was := p.plans[now.Name]
 	if err != nil {
 		klog.ErrorS(err, "Failed to read ServicePlan", "name", now.Name)
 		is.problem = err.Error()
+		if was != nil && was.key == is.key {
+			is.plan = was.plan
+		}
 	}
 	// A ServicePlan with another name may be a second one for its Service, which the controller will delete.
-	was := p.plans[now.Name]
 	p.whole = p.whole || zones.Name(is.key) != now.Name || was != nil && was.key != is.key
 	p.changed[now.Name], p.plans[now.Name] = is.key, is
 	return true
@@ -189,10 +193,12 @@ func (p *published) changes() (map[world.Key]*plan.Service, bool) {
 	plans := make(map[world.Key]*plan.Service, len(p.changed))
 	for name, key := range p.changed {
 		delete(p.awaiting, key)
-		plans[key] = nil
-		if o := p.plans[name]; o != nil && o.plan != nil {
+		switch o := p.plans[name]; {
+		case o == nil:
+			plans[key] = nil
+		case o.plan != nil:
 			plans[key] = p.withShards(o)
-		}
+		} // otherwise it was never read, which is no removal
 	}
 	clear(p.changed)
 	return plans, true

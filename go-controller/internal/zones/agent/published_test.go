@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -216,6 +217,49 @@ func TestProgressNamesWhatFailedAndClaimsNothingElse(t *testing.T) {
 	changed.Spec.SessionAffinity = v1alpha1.SessionAffinityClientIP
 	p.setPlan(nil, changed)
 	check(49, map[world.Key]string{key: "no room"})
+}
+
+// A ServicePlan that can't be decoded is no removal: the last good one stays in force, and the problem is reported.
+func TestUnreadablePlanKeepsTheLastGoodOne(t *testing.T) {
+	p := small()
+	key := world.Key{Namespace: "shop", Name: "web"}
+	broken := func(version int) *v1alpha1.ServicePlan {
+		o := servicePlan("web", version, 0)
+		o.Spec.VIPs[0].Address = "x"
+		return o
+	}
+	p.setPlan(nil, broken(4))
+	_, plans, _ := p.desired("n1", world.Cluster{}, nil)
+	if len(plans) > 0 {
+		t.Errorf("unreadable from the start: %v", plans)
+	}
+	p.setPlan(nil, broken(5))
+	if got, ok := p.changes(); !ok || len(got) > 0 {
+		t.Errorf("still unreadable: %t, changes %v", ok, got)
+	}
+	p.setPlan(nil, servicePlan("web", 6, 0))
+	good, _ := p.changes()
+	if good[key] == nil {
+		t.Fatalf("readable: changes %v", good)
+	}
+	for version := range 2 {
+		p.setPlan(nil, broken(7+version))
+		if got, ok := p.changes(); !ok || !loop.Equal(got[key], good[key]) {
+			t.Errorf("unreadable: %t, changes %v", ok, got)
+		}
+	}
+	p.whole = true
+	if _, got, _ := p.desired("n1", world.Cluster{}, nil); !loop.Equal(got[key], good[key]) {
+		t.Errorf("unreadable, as a whole: %v", got)
+	}
+	applied, failed := p.progress("n1", map[world.Key]loop.Result{key: {Key: key, Plan: good[key]}})
+	if applied != 8 || !strings.Contains(failed[key], `address "x"`) {
+		t.Errorf("applied up to %d, failed %v", applied, failed)
+	}
+	p.setPlan(broken(8), nil)
+	if got, ok := p.changes(); !ok || len(got) != 1 || got[key] != nil {
+		t.Errorf("deleted: %t, changes %v", ok, got)
+	}
 }
 
 // A node that becomes a gateway needs the load balancers of Services whose plans did not change.
