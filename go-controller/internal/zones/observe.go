@@ -46,7 +46,7 @@ func (p *Publisher) Observe(w *world.Snapshot) {
 	}
 	active := p.activeGateways(w, gateways)
 	addRivals(w, gateways)
-	nodes := map[string]*world.Node{}
+	nodes := make(map[string]*world.Node, len(w.Nodes))
 	for _, n := range w.Nodes {
 		nodes[n.Name] = n
 	}
@@ -57,7 +57,7 @@ func (p *Publisher) Observe(w *world.Snapshot) {
 			active[shard] = nodes[order[0]]
 		}
 		c := w.ShardStates[shard]
-		c.Order = chassisOf(w.Nodes, order)
+		c.Order = chassisOf(nodes, order)
 		w.ShardStates[shard] = c
 	}
 	p.observeApplied(w, active)
@@ -75,7 +75,7 @@ func (p *Publisher) activeGateways(
 ) map[world.ShardID]*world.Node {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	first := len(p.claims) == 0
+	first := p.claims == nil
 	claims, active := map[world.ShardID]map[string]seenClaim{}, map[world.ShardID]*world.Node{}
 	latest := map[world.ShardID]seenClaim{}
 	fresh := false
@@ -180,15 +180,11 @@ func (p *Publisher) observeUnclaimed(
 }
 
 // chassisOf returns the chassis of nodes that exist.
-func chassisOf(nodes []*world.Node, names []string) []string {
-	byName := make(map[string]string, len(nodes))
-	for _, n := range nodes {
-		byName[n.Name] = n.Chassis
-	}
+func chassisOf(nodes map[string]*world.Node, names []string) []string {
 	var out []string
 	for _, name := range names {
-		if c := byName[name]; c != "" {
-			out = append(out, c)
+		if n := nodes[name]; n != nil && n.Chassis != "" {
+			out = append(out, n.Chassis)
 		}
 	}
 	return out

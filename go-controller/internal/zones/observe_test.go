@@ -224,6 +224,32 @@ func TestAGatewayThatDoesNotClaimItsShardHasMissedIt(t *testing.T) {
 	})
 }
 
+// The clock of a node counts only for the claims that exist at the start, not whenever no shard is claimed.
+func TestClaimsAfterAnOutageOfAllGatewaysHaveNotSettled(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := New(Options{})
+		shard := world.ShardID{Domain: "lan"}
+		observe := func(claims map[world.ShardID]time.Time) world.ShardState {
+			w := &world.Snapshot{Now: time.Now(),
+				Domains: []*world.Domain{{Name: "lan", Gateways: map[int][]string{0: {"n1"}}}},
+				Nodes:   []*world.Node{{Name: "n1", Chassis: "c1", Agent: &world.ZoneAgent{Claims: claims}}}}
+			p.Observe(w)
+			return w.ShardStates[shard]
+		}
+		for range 2 {
+			observe(nil)
+		}
+		claimed := map[world.ShardID]time.Time{shard: time.Now().Add(-time.Hour)} // its clock is behind
+		if got := observe(claimed); got.Active != "c1" || got.Settled {
+			t.Errorf("claimed just now: %+v", got)
+		}
+		<-time.After(settleTime)
+		if got := observe(claimed); !got.Settled {
+			t.Errorf("claimed a while ago: %+v", got)
+		}
+	})
+}
+
 func TestGatewaysThatContestAShardAreItsRivals(t *testing.T) {
 	shard := world.ShardID{Domain: "lan"}
 	for name, c := range map[string]struct {

@@ -61,7 +61,7 @@ type Publisher struct {
 	deleted map[types.UID]bool
 	// unnumbered are the shards without an ordinal, and why.
 	unnumbered dataplane.ShardsError
-	// claims are the gateways' claims of shards, as first seen.
+	// claims are the gateways' claims of shards, as first seen; nil before the first snapshot.
 	claims map[world.ShardID]map[string]seenClaim
 	// unclaimed are the shards with addresses that no gateway has claimed, and since when which one is to claim it.
 	unclaimed map[world.ShardID]unclaimed
@@ -78,8 +78,7 @@ func New(o Options) *Publisher {
 	}
 	return &Publisher{options: o, synced: make(chan struct{}), objects: map[string]*v1alpha1.ServicePlan{},
 		confirmed: map[string]map[gatewayOf]time.Time{}, wanted: map[string]*v1alpha1.ServicePlanSpec{},
-		deleted: map[types.UID]bool{},
-		claims:  map[world.ShardID]map[string]seenClaim{}, missed: map[gatewayOf]time.Time{}}
+		deleted: map[types.UID]bool{}, missed: map[gatewayOf]time.Time{}}
 }
 
 // Run reads ServicePlans until ctx ends.
