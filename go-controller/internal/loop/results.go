@@ -3,6 +3,7 @@
 package loop
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"time"
@@ -57,8 +58,8 @@ func (r *Runner) Result(key world.Key) *Result {
 	return &result
 }
 
-// TopologyResult returns false before the first attempt to configure the topology, and the error of the newest one, or
-// of the last Prune.
+// TopologyResult returns false before the first attempt to configure the topology, and the error of the newest one or,
+// if it succeeded, of the last Prune.
 func (r *Runner) TopologyResult() (configured bool, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -92,8 +93,9 @@ func (r *Runner) record(results []Result) {
 	}
 }
 
-// recordTopology records the result of the topology.
-func (r *Runner) recordTopology(err error) {
+// recordTopology records what TopologyResult returns.
+func (r *Runner) recordTopology() {
+	err := cmp.Or(r.topologyError, r.pruneError)
 	r.mu.Lock()
 	changed := !r.configured || fmt.Sprint(r.topologyResult) != fmt.Sprint(err)
 	r.configured, r.topologyResult = true, err

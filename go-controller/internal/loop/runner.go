@@ -64,6 +64,7 @@ type Runner struct {
 	topologyStale bool
 	topologyError error // of the last Configure
 	pruneDue      bool
+	pruneError    error // of the last Prune
 	pruneRetry    retry
 	nextResync    time.Time
 }
@@ -270,7 +271,7 @@ func (r *Runner) configure(ctx context.Context) {
 		return
 	}
 	r.topologyError = err
-	r.recordTopology(err)
+	r.recordTopology()
 	if err != nil {
 		r.topologyStale = true
 		r.topologyRetry = r.topologyRetry.next()
@@ -332,13 +333,16 @@ func (r *Runner) apply(ctx context.Context, batch []dataplane.Change) {
 func (r *Runner) prune(ctx context.Context) {
 	want := r.want.plans
 	err := r.dataplane.Prune(ctx, func(k world.Key) bool { return want[k] != nil })
-	if err != nil && ctx.Err() == nil {
-		r.recordTopology(err)
-		r.pruneRetry = r.pruneRetry.next()
+	if ctx.Err() != nil {
 		return
 	}
-	if r.pruneRetry.failures > 0 {
-		r.recordTopology(r.topologyError)
+	if err != nil || r.pruneError != nil {
+		r.pruneError = err
+		r.recordTopology()
+	}
+	if err != nil {
+		r.pruneRetry = r.pruneRetry.next()
+		return
 	}
 	r.pruneDue, r.pruneRetry = false, retry{}
 }

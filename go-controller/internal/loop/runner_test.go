@@ -225,6 +225,32 @@ func TestFailingTopologyDoesNotBlockServices(t *testing.T) {
 }
 
 // Shards that could not be configured are retried after a delay. Another topology does not wait for that delay.
+// A Prune that fails is an error until it succeeds, whatever Configure does meanwhile.
+func TestFailingPruneIsReportedUntilItSucceeds(t *testing.T) {
+	run(t, loop.Options{}, func(t *testing.T, d *recording.Dataplane, r *loop.Runner) {
+		result := func(want string) {
+			t.Helper()
+			synctest.Wait()
+			_, err := r.TopologyResult()
+			expect(t, "topology result", fmt.Sprint(err), want)
+		}
+		d.FailPrune(errors.New("no prune"))
+		r.Set(topology("physnet"), many(1, 80))
+		result("no prune")
+		r.Set(topology("other"), many(1, 80))
+		result("no prune")
+		d.FailConfigure(func() error { return errors.New("no topology") })
+		r.Set(topology("physnet"), many(1, 80))
+		result("no topology")
+		d.FailConfigure(nil)
+		r.Resync()
+		result("no prune")
+		d.FailPrune(nil)
+		r.Resync()
+		result("<nil>")
+	})
+}
+
 func TestShardsWithoutAPlaceDelayNoTopology(t *testing.T) {
 	run(t, loop.Options{}, func(t *testing.T, d *recording.Dataplane, r *loop.Runner) {
 		d.FailConfigure(func() error { return dataplane.ShardsError{{Domain: "lan", Index: 9}: "no number is free"} })

@@ -24,6 +24,7 @@ type Dataplane struct {
 	services   map[world.Key]*plan.Service
 	broken     map[world.Key]bool
 	topologyUp func() error
+	pruneError error
 	calls      Calls
 }
 
@@ -70,11 +71,14 @@ func (d *Dataplane) Apply(_ context.Context, changes []dataplane.Change) map[wor
 	return failed
 }
 
-// Prune deletes the Services for which keep returns false.
+// Prune deletes the Services for which keep returns false, or returns the error set with FailPrune.
 func (d *Dataplane) Prune(_ context.Context, keep func(world.Key) bool) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.calls.Prune++
+	if d.pruneError != nil {
+		return d.pruneError
+	}
 	maps.DeleteFunc(d.services, func(k world.Key, _ *plan.Service) bool { return !keep(k) })
 	return nil
 }
@@ -111,6 +115,13 @@ func (d *Dataplane) FailConfigure(fail func() error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.topologyUp = fail
+}
+
+// FailPrune sets the error of each Prune. Nil repairs it.
+func (d *Dataplane) FailPrune(err error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.pruneError = err
 }
 
 // Services returns a copy of what the dataplane has.
