@@ -29,9 +29,6 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
 )
 
-// identityPause is the time between two attempts to read the cluster's identity.
-const identityPause = time.Second
-
 // Config contains what a Controller works with.
 type Config struct {
 	Kube    kubernetes.Interface
@@ -140,9 +137,11 @@ func New(cfg Config) (*Controller, error) {
 
 // Run runs the controller until ctx is done. It waits for servers that cannot be reached.
 func (c *Controller) Run(ctx context.Context) error {
-	if !c.readClusterID(ctx) {
+	id, ok := kube.AwaitClusterID(ctx, c.kube)
+	if !ok {
 		return nil
 	}
+	c.cluster.ID = id
 	broadcaster := record.NewBroadcaster(record.WithContext(ctx))
 	defer broadcaster.Shutdown()
 	broadcaster.StartRecordingToSink(&corev1client.EventSinkImpl{Interface: c.kube.CoreV1().Events("")})
@@ -162,27 +161,6 @@ func (c *Controller) Run(ctx context.Context) error {
 	running.Wait()
 	c.wakeTimer.set(time.Time{}, nil)
 	return nil
-}
-
-// readClusterID reads the cluster's identity. It returns false if ctx is done first.
-func (c *Controller) readClusterID(ctx context.Context) bool {
-	ticker := time.NewTicker(identityPause)
-	defer ticker.Stop()
-	for {
-		id, err := kube.ClusterID(ctx, c.kube)
-		if err == nil {
-			c.cluster.ID = id
-			return true
-		}
-		if ctx.Err() == nil {
-			klog.ErrorS(err, "Waiting for the API server")
-		}
-		select {
-		case <-ctx.Done():
-			return false
-		case <-ticker.C:
-		}
-	}
 }
 
 func (c *Controller) connect(ctx context.Context) {

@@ -19,6 +19,7 @@ import (
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
+	"k8s.io/klog/v2"
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
 )
@@ -157,6 +158,29 @@ func (w *Watch) Healthy() error {
 		return nil
 	}
 	return fmt.Errorf("not synced yet: %s", strings.Join(missing, ", "))
+}
+
+// identityPause is the time between two attempts to read the cluster's identity.
+const identityPause = time.Second
+
+// AwaitClusterID returns ClusterID once the API server can be reached, or false if ctx is done first.
+func AwaitClusterID(ctx context.Context, kube kubernetes.Interface) (string, bool) {
+	tick := time.NewTicker(identityPause)
+	defer tick.Stop()
+	for {
+		id, err := ClusterID(ctx, kube)
+		if err == nil {
+			return id, true
+		}
+		if ctx.Err() == nil {
+			klog.ErrorS(err, "Waiting for the API server")
+		}
+		select {
+		case <-ctx.Done():
+			return "", false
+		case <-tick.C:
+		}
+	}
 }
 
 // ClusterID returns the UID of namespace kube-system, which identifies this cluster.

@@ -79,7 +79,7 @@ type Agent struct {
 	published
 
 	// Used by work only.
-	clusterID string
+	clusterID string // from which MAC addresses are derived
 	claims    claims
 	// contestedSince is since when another gateway is named the active one of a shard that the node has claimed.
 	contestedSince map[world.ShardID]time.Time

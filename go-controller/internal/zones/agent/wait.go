@@ -37,7 +37,8 @@ func (a *Agent) wait(ctx context.Context) bool {
 			return false
 		}
 	}
-	if !a.readClusterID(ctx) {
+	var known bool
+	if a.clusterID, known = kube.AwaitClusterID(ctx, a.options.Kube); !known {
 		return false
 	}
 	select {
@@ -56,26 +57,6 @@ func (a *Agent) unreadObjects() error {
 		}
 	}
 	return nil
-}
-
-// readClusterID reads the cluster's identity, from which MAC addresses are derived. It returns false if ctx is done
-// first.
-func (a *Agent) readClusterID(ctx context.Context) bool {
-	tick := time.NewTicker(waitInterval)
-	defer tick.Stop()
-	for {
-		id, err := kube.ClusterID(ctx, a.options.Kube)
-		if err == nil {
-			a.clusterID = id
-			return true
-		}
-		klog.ErrorS(err, "Waiting for the API server")
-		select {
-		case <-ctx.Done():
-			return false
-		case <-tick.C:
-		}
-	}
 }
 
 // reportWhileWaiting reports a problem that lasts although the agent has observed nothing yet, until ctx is done. The
