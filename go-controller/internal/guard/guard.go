@@ -4,7 +4,6 @@ package guard
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -86,12 +85,7 @@ func New(o Options) (*Guard, error) {
 		return nil, fmt.Errorf("guard of node %s: %w", o.Node, err)
 	}
 	g.bridges = newBridges(g.vswitch.Networks, o.Switch, func(found map[string]convert.Localnet) {
-		text, err := json.Marshal(found)
-		if err != nil {
-			klog.ErrorS(err, "Failed to encode a report", "annotation", v1alpha1.AnnotationLocalnets)
-			return
-		}
-		g.report.Report(v1alpha1.AnnotationLocalnets, string(text), anyStale(found))
+		write(g.report, v1alpha1.AnnotationLocalnets, found, anyStale(found))
 	})
 	g.addressProber = newAddressProber(g.vswitch.Networks, func(
 		found map[netip.Addr]convert.ConflictReport, probed []string,
