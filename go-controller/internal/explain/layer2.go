@@ -110,7 +110,7 @@ func (p *path) verdictOn(a netip.Addr, reasons ...string) *metav1.Condition {
 
 // addShard adds the shard of an address, and its gateway.
 func (p *path) addShard(a netip.Addr, d *v1alpha1.L2Domain, id world.ShardID) {
-	name := fmt.Sprintf("%s/%d", id.Domain, id.Index)
+	name := id.Name()
 	at := slices.IndexFunc(d.Status.Shards, func(s v1alpha1.ShardStatus) bool { return int(s.Index) == id.Index })
 	if c := p.verdictOn(a, v1alpha1.ReasonNoGateway); c != nil {
 		p.addNoGateway(d, c)

@@ -43,7 +43,7 @@ func (d *Dataplane) ShardStates() map[world.ShardID]world.ShardState {
 	shardStates := map[world.ShardID]world.ShardState{}
 	for _, r := range nb.owned(rows.Router) {
 		name := r.externalIDs()[rows.KeyShard]
-		id, ok := rows.ParseShard(name)
+		id, ok := world.ParseShard(name)
 		if !ok {
 			continue
 		}

@@ -40,7 +40,7 @@ func facts(v view) rows.Facts {
 	slices.SortFunc(f.Join, netip.Prefix.Compare)
 	for _, router := range v.owned(rows.Router) {
 		ids := router.externalIDs()
-		id, ok := rows.ParseShard(ids[rows.KeyShard])
+		id, ok := world.ParseShard(ids[rows.KeyShard])
 		if n, err := strconv.Atoi(ids[rows.KeyOrdinal]); ok && err == nil {
 			f.Ordinals[id] = n
 		}

@@ -8,9 +8,6 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 )
 
-// MaxOrdinals is the number of ordinals, and therefore of shards with addresses, in a cluster with interconnect.
-const MaxOrdinals = 256
-
 // NoOrdinal is the ordinal of a shard for which none is left.
 const NoOrdinal = -1
 
@@ -28,9 +25,9 @@ func (l *Layout) ordinals(s *Placements, w *world.Snapshot) map[world.ShardID]in
 			}
 		}
 	}
-	out, used := make(map[world.ShardID]int, len(shards)), make([]bool, MaxOrdinals)
+	out, used := make(map[world.ShardID]int, len(shards)), make([]bool, world.MaxOrdinals)
 	for _, id := range shards {
-		if n, ok := w.Ordinals[id]; ok && n >= 0 && n < MaxOrdinals && !used[n] {
+		if n, ok := w.Ordinals[id]; ok && n >= 0 && n < world.MaxOrdinals && !used[n] {
 			out[id], used[n] = n, true
 		}
 	}

@@ -91,7 +91,7 @@ func TestShardsKeepTheirOrdinals(t *testing.T) {
 func TestShardsWithoutOrdinalSaySo(t *testing.T) {
 	w := zoned("n1", "n2", "n3")
 	w.Ordinals = map[world.ShardID]int{}
-	for i := range place.MaxOrdinals {
+	for i := range world.MaxOrdinals {
 		w.Ordinals[world.ShardID{Domain: "other", Index: i}] = i // of no domain: free
 	}
 	for id, n := range ordinalsOf(w) {

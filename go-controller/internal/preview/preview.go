@@ -202,7 +202,7 @@ func compareShards(was, is *decision) []ShardChange {
 	}
 	var changes []ShardChange
 	for _, id := range slices.SortedFunc(maps.Keys(ids), world.ShardID.Compare) {
-		c := ShardChange{Shard: shardName(id), Addresses: now[id], From: was.active(id), To: is.active(id),
+		c := ShardChange{Shard: id.Name(), Addresses: now[id], From: was.active(id), To: is.active(id),
 			Before: was.gateways(id), After: is.gateways(id)}
 		if c.From != c.To || !slices.Equal(c.Before, c.After) {
 			changes = append(changes, c)

@@ -28,7 +28,7 @@ func (a *announcement) announced() bool { return a.shard != nil || len(a.nodes) 
 func (a *announcement) String() string {
 	var parts []string
 	if a.shard != nil {
-		parts = append(parts, fmt.Sprintf("shard %s on gateway %s", shardName(*a.shard), a.gateway))
+		parts = append(parts, fmt.Sprintf("shard %s on gateway %s", a.shard.Name(), a.gateway))
 	}
 	if len(a.nodes) > 0 {
 		parts = append(parts, "BGP from "+strings.Join(a.nodes, ", "))
@@ -38,8 +38,6 @@ func (a *announcement) String() string {
 	}
 	return strings.Join(parts, " and ")
 }
-
-func shardName(id world.ShardID) string { return fmt.Sprintf("%s/%d", id.Domain, id.Index) }
 
 // announcements returns how each address of a Service is announced.
 func (d *decision) announcements(s *world.Service) map[netip.Addr]*announcement {

@@ -2,7 +2,11 @@
 
 package world
 
-import "cmp"
+import (
+	"cmp"
+	"strconv"
+	"strings"
+)
 
 // ShardID identifies a unit of failover: shard Index of a domain, from 0.
 type ShardID struct {
@@ -13,6 +17,22 @@ type ShardID struct {
 // Compare orders shards by domain, then index.
 func (s ShardID) Compare(o ShardID) int {
 	return cmp.Or(cmp.Compare(s.Domain, o.Domain), cmp.Compare(s.Index, o.Index))
+}
+
+// MaxOrdinals is the number of ordinals, and therefore of shards with addresses, of all domains together.
+const MaxOrdinals = 256
+
+// Name returns DOMAIN/INDEX.
+func (s ShardID) Name() string { return s.Domain + "/" + strconv.Itoa(s.Index) }
+
+// ParseShard parses the output of ShardID.Name.
+func ParseShard(name string) (ShardID, bool) {
+	domain, index, ok := strings.Cut(name, "/")
+	n, err := strconv.Atoi(index)
+	if !ok || domain == "" || err != nil || n < 0 {
+		return ShardID{}, false
+	}
+	return ShardID{Domain: domain, Index: n}, true
 }
 
 // ShardState is the state of a shard in OVN.

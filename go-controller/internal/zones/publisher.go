@@ -187,7 +187,7 @@ func (p *Publisher) Configure(_ context.Context, topology *plan.Topology) error 
 		for _, s := range d.Shards {
 			if s.Ordinal == place.NoOrdinal {
 				left[s.ID] = fmt.Sprintf("at most %d shards with addresses are supported, of all L2Domains together",
-					place.MaxOrdinals)
+					world.MaxOrdinals)
 			}
 		}
 	}

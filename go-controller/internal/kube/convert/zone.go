@@ -8,7 +8,6 @@ import (
 	"maps"
 	"net/netip"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -36,10 +35,10 @@ func ZoneReport(a *world.ZoneAgent) (string, error) {
 	r := zoneReport{Bridges: a.Bridges, Claims: map[string]time.Time{}, Applied: a.Applied, Problem: a.Problem,
 		Unwritable: a.Unwritable, NoOverlay: a.NoOverlay, Failed: map[string]string{}}
 	for id, since := range a.Claims {
-		r.Claims[shardName(id)] = since
+		r.Claims[id.Name()] = since
 	}
 	for id := range a.Contested {
-		r.Contested = append(r.Contested, shardName(id))
+		r.Contested = append(r.Contested, id.Name())
 	}
 	slices.Sort(r.Contested)
 	for key, why := range a.Failed {
@@ -65,12 +64,12 @@ func readZone(text string) *world.ZoneAgent {
 		Claims:    map[world.ShardID]time.Time{}, Contested: map[world.ShardID]bool{}, Failed: map[world.Key]string{},
 		Misplaced: map[netip.Addr]bool{}}
 	for name, since := range r.Claims {
-		if id, ok := parseShard(name); ok {
+		if id, ok := world.ParseShard(name); ok {
 			a.Claims[id] = since
 		}
 	}
 	for _, name := range r.Contested {
-		if id, ok := parseShard(name); ok {
+		if id, ok := world.ParseShard(name); ok {
 			a.Contested[id] = true
 		}
 	}
@@ -82,12 +81,4 @@ func readZone(text string) *world.ZoneAgent {
 		a.Misplaced[addr] = true
 	}
 	return a
-}
-
-func shardName(id world.ShardID) string { return id.Domain + "/" + strconv.Itoa(id.Index) }
-
-func parseShard(name string) (world.ShardID, bool) {
-	domain, index, _ := strings.Cut(name, "/")
-	n, err := strconv.Atoi(index)
-	return world.ShardID{Domain: domain, Index: n}, err == nil
 }

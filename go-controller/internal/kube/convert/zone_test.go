@@ -31,6 +31,12 @@ func TestZoneReportsAreReadAsTheyWereWritten(t *testing.T) {
 	if got := readZone(text); !got.Equal(want) {
 		t.Errorf("%s is read as %+v", text, got)
 	}
+	for _, name := range []string{"lan", "/3", "lan/-1", "lan/x", "lan/3/4"} {
+		got := readZone(`{"claims":{"` + name + `":"2026-01-01T00:00:00Z"},"contested":["` + name + `"]}`)
+		if got == nil || len(got.Claims)+len(got.Contested) > 0 {
+			t.Errorf("shard %q is read as %+v", name, got)
+		}
+	}
 	if got := readZone("{"); got != nil {
 		t.Errorf("an invalid report is read as %+v", got)
 	}

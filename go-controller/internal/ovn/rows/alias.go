@@ -32,8 +32,10 @@ type aliases struct {
 	ordinal int // number of bits
 }
 
-// maxOrdinal is the largest shard ordinal that fits into an alias of either family.
-const maxOrdinal = 1<<8 - 1
+// maxOrdinal is the largest shard ordinal. It fits into an alias of either family.
+const maxOrdinal = world.MaxOrdinals - 1
+
+const _ = uint8(maxOrdinal) // does not compile if there are more than 8 bits
 
 func aliasesOf(f world.Family) aliases {
 	if f == world.IPv4 {

@@ -110,7 +110,7 @@ func (g *Builder) residentRows(d *plan.Domain) []Row {
 
 // row returns a row of a shard.
 func (s *shard) row(table string, columns map[string]any, parts ...string) Row {
-	name := ShardName(s.ID)
+	name := s.ID.Name()
 	return owned(table, OwnerShard, name, columns, parts...).with(KeyShard, name)
 }
 

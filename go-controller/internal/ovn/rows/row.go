@@ -4,7 +4,6 @@ package rows
 
 import (
 	"fmt"
-	"strconv"
 	"strings"
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
@@ -168,19 +167,6 @@ func (r Row) ExternalIDs() map[string]string {
 	return ids
 }
 
-// ShardName formats a shard for external_ids:slb.k8s.ovn.org/shard.
-func ShardName(id world.ShardID) string { return id.Domain + "/" + strconv.Itoa(id.Index) }
-
-// ParseShard parses the output of ShardName.
-func ParseShard(s string) (world.ShardID, bool) {
-	domain, index, ok := strings.Cut(s, "/")
-	n, err := strconv.Atoi(index)
-	if !ok || domain == "" || err != nil || n < 0 {
-		return world.ShardID{}, false
-	}
-	return world.ShardID{Domain: domain, Index: n}, true
-}
-
 // RouterName returns the name of a shard's router. The names of its ports start with it.
 func RouterName(id world.ShardID) string { return fmt.Sprintf("slb-%s-%d", id.Domain, id.Index) }
 
@@ -199,7 +185,7 @@ func ParseRedirectPort(name string) (world.ShardID, bool) {
 	if !prefixed || !suffixed || at < 0 {
 		return world.ShardID{}, false
 	}
-	return ParseShard(name[:at] + "/" + name[at+1:])
+	return world.ParseShard(name[:at] + "/" + name[at+1:])
 }
 
 // externalSuffix is the suffix of the name of a router's port on the segment.

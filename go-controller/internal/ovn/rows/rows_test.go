@@ -107,7 +107,7 @@ func wanted(s scene) string {
 		facts.UsedAddrs[a] = true
 	}
 	for name, n := range s.Facts.Ordinals {
-		id, _ := rows.ParseShard(name)
+		id, _ := world.ParseShard(name)
 		facts.Ordinals[id] = n
 	}
 	g, err := rows.NewBuilder(&s.Topology, facts)

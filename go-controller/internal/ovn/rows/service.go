@@ -22,7 +22,7 @@ func (g *Builder) Service(p *plan.Service, vips func(id string) map[string]strin
 			continue // the Service's other addresses are still served
 		}
 		if _, ok := g.shards[v.Shard]; !ok {
-			return nil, fmt.Errorf("address %s: shard %s has no router", v.Addr, ShardName(v.Shard))
+			return nil, fmt.Errorf("address %s: shard %s has no router", v.Addr, v.Shard.Name())
 		}
 		if !g.shards[v.Shard].local {
 			continue // gateways have the load balancers
