@@ -50,7 +50,7 @@ func (p *Publisher) Observe(w *world.Snapshot) {
 	for _, n := range w.Nodes {
 		nodes[n.Name] = n
 	}
-	p.observeUnclaimed(w, gateways, active)
+	p.observeUnclaimed(w, nodes, gateways, active)
 	for shard, order := range gateways {
 		// Until a gateway has claimed the shard, the first one must have its addresses.
 		if active[shard] == nil && len(order) > 0 {
@@ -142,7 +142,8 @@ type unclaimed struct {
 // Their agents or their zones may be dead without anything that reports it, and the others leave the shard to them as
 // long as their chassis answer BFD.
 func (p *Publisher) observeUnclaimed(
-	w *world.Snapshot, gateways map[world.ShardID][]string, active map[world.ShardID]*world.Node,
+	w *world.Snapshot, nodes map[string]*world.Node, gateways map[world.ShardID][]string,
+	active map[world.ShardID]*world.Node,
 ) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -168,7 +169,7 @@ func (p *Publisher) observeUnclaimed(
 	}
 	p.unclaimed = waiting
 	for g, at := range p.missed {
-		chassis := chassisOf(w.Nodes, []string{g.node})
+		chassis := chassisOf(nodes, []string{g.node})
 		if n := active[g.shard]; w.Now.Sub(at) >= missedTime || n != nil && n.Name == g.node || len(chassis) == 0 {
 			delete(p.missed, g)
 			continue
