@@ -231,7 +231,8 @@ func probesOf(modules map[string]module) probes {
 	})}
 }
 
-// notReported returns the annotations of a node's Lease that belong to modules that are not enabled.
+// notReported returns the annotations of a node's Lease that belong to modules that are not enabled. That of the agent
+// with OpenShift SDN is not among them: it runs in a DaemonSet of its own.
 func notReported(o *nodeOptions) []string {
 	var out []string
 	if !o.guard {
@@ -240,9 +241,6 @@ func notReported(o *nodeOptions) []string {
 	}
 	if !o.l2 {
 		out = append(out, v1alpha1.AnnotationZone)
-	}
-	if !o.sdn {
-		out = append(out, v1alpha1.AnnotationAgent)
 	}
 	return out
 }

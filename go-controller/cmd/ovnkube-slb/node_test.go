@@ -74,9 +74,9 @@ func TestReportsOfDisabledModulesAreCleared(t *testing.T) {
 		options nodeOptions
 		want    []string
 	}{
-		{nodeOptions{guard: true}, []string{v1alpha1.AnnotationZone, v1alpha1.AnnotationAgent}},
-		{nodeOptions{guard: true, l2: true, sdn: true}, nil},
-		{nodeOptions{l2: true, sdn: true}, []string{v1alpha1.AnnotationFaults, v1alpha1.AnnotationLocalnets,
+		{nodeOptions{guard: true}, []string{v1alpha1.AnnotationZone}},
+		{nodeOptions{guard: true, l2: true}, nil},
+		{nodeOptions{l2: true}, []string{v1alpha1.AnnotationFaults, v1alpha1.AnnotationLocalnets,
 			v1alpha1.AnnotationConflicts, v1alpha1.AnnotationProbed}},
 	} {
 		if got := notReported(&c.options); !slices.Equal(got, c.want) {

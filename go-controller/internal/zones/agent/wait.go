@@ -74,7 +74,7 @@ func (a *Agent) reportWhileWaiting(ctx context.Context) {
 				reported = problem + unwritable
 			case ctx.Err() == nil:
 				klog.ErrorS(err, "Waiting for the API server")
-				a.problemSince = time.Time{} // objects can be read only from when the API server can be reached
+				a.problems = problems{} // objects can be read only from when the API server can be reached
 			}
 		}
 		select {
@@ -105,7 +105,7 @@ func (a *Agent) amendLastReport(ctx context.Context, problem, unwritable string)
 		if err != nil {
 			return err
 		}
-		a.options.Report.Report(v1alpha1.AnnotationZone, text, problem+unwritable != "")
+		a.options.Report.Report(v1alpha1.AnnotationZone, text, problem+unwritable != "" || len(last.Claims) > 0)
 	}
 	return nil
 }

@@ -79,7 +79,10 @@ func TestDatabasesThatAreAwayAtTheStartAreReported(t *testing.T) {
 		if !strings.Contains(got.Problem, "southbound database at unix:/nowhere: not in sync") {
 			t.Errorf("problem %q", got.Problem)
 		}
-		if got.Problem = ""; !got.Equal(before) || got.Applied != 7 {
+		if !strings.Contains(got.Unwritable, "northbound database at unix:/nowhere: not in sync") {
+			t.Errorf("unwritable %q", got.Unwritable)
+		}
+		if got.Problem, got.Unwritable = "", ""; !got.Equal(before) || got.Applied != 7 {
 			t.Errorf("otherwise %+v, want %+v", got, before)
 		}
 	})
