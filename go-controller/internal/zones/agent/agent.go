@@ -285,6 +285,9 @@ func (a *Agent) step() bool {
 		topology, ok = withdrawn(a.options.Node), a.dataplane.OwnsZone()
 	default:
 		topology, plans, ok = a.desired(a.options.Node, world.Cluster{ID: a.clusterID}, a.bridges)
+		if len(a.held) > 0 {
+			time.AfterFunc(orderDelay, func() { a.set(func() bool { a.whole = true; return true }) })
+		}
 	}
 	a.mu.Unlock()
 	if topology != nil {

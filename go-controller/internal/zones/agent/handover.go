@@ -4,9 +4,12 @@ package agent
 
 import (
 	"maps"
+	"slices"
+	"time"
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/place"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
 )
 
 // readHandovers computes the progress of planned moves from the states of the zone's shards. a.mu must be held.
@@ -52,4 +55,44 @@ func (p *published) handoversTo(
 		}
 	}
 	return handovers
+}
+
+// orderDelay is how long the other zones wait in a planned move until the gateway that the shard moves to has claimed
+// it. Until then the previous gateway serves. A zone that writes the order sooner sends its replies to a gateway that
+// does not take them yet, or releases the shard while no other gateway has it. On two busy CPUs a gateway claims a shard
+// 60 to 180 ms after its agent has written the order, on others much sooner. While both have it, replies to new
+// connections may go to the one without their state, so a longer delay would not be better.
+const orderDelay = 50 * time.Millisecond
+
+// orderOf returns the order of a shard's gateways to write: the published one or, for orderDelay after a planned move
+// was published, the order before. The zone of the gateway that the shard moves to does not wait. No zone waits if the
+// previous gateway is faulty: it does not serve.
+func (p *published) orderOf(id world.ShardID, order []string, node string) []string {
+	before := p.orders[id]
+	if len(before) > 0 && len(order) > 0 && order[0] != before[0] && order[0] != node && p.isLeaving(id, before[0]) {
+		if _, held := p.held[id]; !held {
+			p.held[id] = p.now()
+		}
+		if p.now().Sub(p.held[id]) < orderDelay {
+			return before
+		}
+	}
+	delete(p.held, id)
+	p.orders[id] = order
+	return order
+}
+
+// isLeaving reports whether the status of an L2Domain names a node as the active gateway of a shard, and says that the
+// node drains or that shards move on request.
+func (p *published) isLeaving(id world.ShardID, node string) bool {
+	d := p.domains[id.Domain]
+	if d == nil || !slices.ContainsFunc(d.Status.Shards, func(s v1alpha1.ShardStatus) bool {
+		return int(s.Index) == id.Index && s.Active == node
+	}) {
+		return false
+	}
+	return d.Status.Move != nil && d.Status.Move.State == v1alpha1.MoveInProgress ||
+		slices.ContainsFunc(d.Status.ExcludedNodes, func(n v1alpha1.ExcludedNode) bool {
+			return n.Name == node && n.Reason == v1alpha1.ExcludedDraining
+		})
 }

@@ -4,8 +4,10 @@ package agent
 
 import (
 	"testing"
+	"time"
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
 )
 
 // The zone of the gateway that a shard moves to takes part in the move, and no other zone. A failover is no move: the
@@ -62,5 +64,87 @@ func TestHandoversArePlanned(t *testing.T) {
 	f, _, ok := p.desired("n1", world.Cluster{}, nil)
 	if !ok || len(f.Domains[0].Shards) != 1 || f.Domains[0].Shards[0].Handover != world.HandoverClaimed {
 		t.Errorf("%v %+v", ok, f)
+	}
+}
+
+// In a planned move, the zones other than that of the gateway that the shard moves to write the order a moment later.
+// Nothing else waits, and the move of a faulty gateway does not.
+func TestOrdersOfPlannedMovesWait(t *testing.T) {
+	const after = orderDelay - time.Millisecond
+	draining := []v1alpha1.ExcludedNode{{Name: "n1", Reason: v1alpha1.ExcludedDraining}}
+	faulty := []v1alpha1.ExcludedNode{{Name: "n1", Reason: v1alpha1.ExcludedFaulty}}
+	for name, c := range map[string]struct {
+		node     string
+		active   string
+		excluded []v1alpha1.ExcludedNode
+		order    []string
+		want     string // the first gateway after the change, and until orderDelay is over
+	}{
+		"at the gateway that drains":               {"n1", "n1", draining, []string{"n2", "n3", "n1"}, "n1"},
+		"at another node":                          {"n4", "n1", draining, []string{"n2", "n3", "n1"}, "n1"},
+		"at the gateway that the shard moves to":   {"n2", "n1", draining, []string{"n2", "n3", "n1"}, "n2"},
+		"another gateway drains":                   {"n4", "n1", nil, []string{"n2", "n3", "n1"}, "n2"},
+		"another gateway has claimed the shard":    {"n4", "n2", draining, []string{"n2", "n3", "n1"}, "n2"},
+		"only the standby gateways change":         {"n4", "n1", draining, []string{"n1", "n3", "n2"}, "n1"},
+		"the gateway is faulty":                    {"n4", "n1", faulty, []string{"n2", "n3", "n1"}, "n2"},
+		"no gateway is active according to status": {"n4", "", draining, []string{"n2", "n3", "n1"}, "n2"},
+	} {
+		now := time.Now()
+		p := small()
+		p.now = func() time.Time { return now }
+		for _, n := range []string{"n3", "n4"} {
+			p.setNode(nil, node(n, n))
+		}
+		status := &p.domains["lan"].Status
+		first := func() string {
+			f, _, ok := p.desired(c.node, world.Cluster{}, nil)
+			if !ok || len(f.Domains[0].Shards) != 1 {
+				t.Fatalf("%s: %v %+v", name, ok, f)
+			}
+			return f.Domains[0].Shards[0].Gateways[0].Node
+		}
+		status.Shards[0].Gateways, status.Shards[0].Active = []string{"n1", "n2", "n3"}, "n1"
+		if got := first(); got != "n1" {
+			t.Errorf("%s: before: %s", name, got)
+		}
+		status.Shards[0].Gateways, status.Shards[0].Active, status.ExcludedNodes = c.order, c.active, c.excluded
+		for range 2 {
+			if got := first(); got != c.want || (len(p.held) > 0) != (c.want != c.order[0]) {
+				t.Errorf("%s: %s, held %v; want %s", name, got, p.held, c.want)
+			}
+			now = now.Add(after)
+			if got := first(); got != c.want {
+				t.Errorf("%s: later: %s, want %s", name, got, c.want)
+			}
+			now = now.Add(-after)
+		}
+		now = now.Add(orderDelay)
+		if got := first(); got != c.order[0] || len(p.held) > 0 {
+			t.Errorf("%s: at last: %s, held %v; want %s", name, got, p.held, c.order[0])
+		}
+	}
+}
+
+// A move on request is one like that of a gateway that drains. Once it is over, a change of the order is not.
+func TestOrdersOfRequestedMovesWait(t *testing.T) {
+	for state, want := range map[string]string{v1alpha1.MoveInProgress: "n1", v1alpha1.MoveCompleted: "n2"} {
+		p := small()
+		p.setNode(nil, node("n4", "n4"))
+		status := &p.domains["lan"].Status
+		first := func() string {
+			f, _, ok := p.desired("n4", world.Cluster{}, nil)
+			if !ok || len(f.Domains[0].Shards) != 1 {
+				t.Fatalf("%s: %v %+v", state, ok, f)
+			}
+			return f.Domains[0].Shards[0].Gateways[0].Node
+		}
+		status.Shards[0].Gateways, status.Shards[0].Active = []string{"n1", "n2"}, "n1"
+		if got := first(); got != "n1" {
+			t.Errorf("%s: before: %s", state, got)
+		}
+		status.Shards[0].Gateways, status.Move = []string{"n2", "n1"}, &v1alpha1.MoveStatus{State: state}
+		if got := first(); got != want {
+			t.Errorf("%s: %s, want %s", state, got, want)
+		}
 	}
 }

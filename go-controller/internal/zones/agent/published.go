@@ -10,6 +10,7 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -38,6 +39,11 @@ type published struct {
 	awaiting map[world.Key]bool
 	// handovers are the planned moves of shards to this node.
 	handovers map[world.ShardID]world.Handover
+	// orders are the gateways of the shards as of the last call of desired. held are the shards whose published order
+	// waits, since when.
+	orders map[world.ShardID][]string
+	held   map[world.ShardID]time.Time
+	now    func() time.Time
 	// shards are the published shards, as of the last call of desired.
 	shards map[world.ShardID]bool
 	// changed are the Services of the ServicePlans that have changed since then, by the name of the ServicePlan. whole is
@@ -58,7 +64,8 @@ type publishedPlan struct {
 func newPublished(podNets []netip.Prefix) published {
 	return published{podNets: podNets, nodes: map[string]*world.Node{}, objects: map[string]*corev1.Node{},
 		domains: map[string]*v1alpha1.L2Domain{}, plans: map[string]*publishedPlan{}, awaiting: map[world.Key]bool{},
-		changed: map[string]world.Key{}, whole: true}
+		changed: map[string]world.Key{}, orders: map[world.ShardID][]string{}, held: map[world.ShardID]time.Time{},
+		now: time.Now, whole: true}
 }
 
 func (p *published) setNode(old, now *corev1.Node) bool {
@@ -172,6 +179,7 @@ func (p *published) desired(node string, cluster world.Cluster, bridges world.Br
 			p.shards[s.ID] = true
 		}
 	}
+	maps.DeleteFunc(p.orders, func(id world.ShardID, _ []string) bool { return !p.shards[id] })
 	plans := make(map[world.Key]*plan.Service, len(p.plans))
 	clear(p.awaiting)
 	for _, o := range p.plans {
@@ -228,7 +236,7 @@ func (p *published) domain(d *world.Domain, own *world.Node, bridges world.Bridg
 	for _, index := range slices.Sorted(maps.Keys(d.Ordinals)) {
 		id := world.ShardID{Domain: d.Name, Index: index}
 		shard := plan.Shard{ID: id, Ordinal: d.Ordinals[index], Handover: p.handovers[id]}
-		for _, name := range d.Gateways[index] {
+		for _, name := range p.orderOf(id, d.Gateways[index], own.Name) {
 			if n := p.nodes[name]; n != nil && n.Chassis != "" {
 				shard.Gateways = append(shard.Gateways, plan.Gateway{Node: n.Name, Chassis: n.Chassis,
 					SharedBridge: sharedBridge && n.Name == own.Name})
