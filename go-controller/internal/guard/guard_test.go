@@ -50,14 +50,15 @@ func TestHealthTracker(t *testing.T) {
 		pulses []beat // one per 500 ms
 		want   string
 	}{
-		"never seen":                 {[]beat{absent, absent, absent, absent}, ""},
-		"well":                       {[]beat{answered, answered}, ""},
-		"just gone":                  {[]beat{answered, absent}, ""},
-		"gone":                       {[]beat{answered, absent, absent}, gone},
-		"crashed before we came":     {[]beat{crashed, crashed, crashed}, gone},
-		"back":                       {[]beat{answered, absent, crashed, answered}, ""},
-		"busy":                       {slices.Concat([]beat{answered}, slices.Repeat([]beat{silent}, 59)), ""},
-		"restarts after a recompute": {slices.Concat([]beat{answered}, slices.Repeat([]beat{silent}, 10), []beat{absent}), ""},
+		"never seen":             {[]beat{absent, absent, absent, absent}, ""},
+		"well":                   {[]beat{answered, answered}, ""},
+		"just gone":              {[]beat{answered, absent}, ""},
+		"gone":                   {[]beat{answered, absent, absent}, gone},
+		"crashed before we came": {[]beat{crashed, crashed, crashed}, gone},
+		"back":                   {[]beat{answered, absent, crashed, answered}, ""},
+		"busy":                   {slices.Concat([]beat{answered}, slices.Repeat([]beat{silent}, 59)), ""},
+		"restarts after a recompute": {slices.Concat([]beat{answered}, slices.Repeat([]beat{silent}, 10),
+			[]beat{absent}), ""},
 		"gone after a recompute": {slices.Concat([]beat{answered}, slices.Repeat([]beat{silent}, 10),
 			[]beat{absent, crashed}), gone},
 		"restarts while it is silent": {[]beat{answered, absent, silent, absent}, ""},

@@ -20,8 +20,8 @@ import (
 //
 // Our own transactions insert and delete the row together with the port. If another client deletes the port, we
 // delete the row at once, ahead of all pending writes, and without a number (ADR 20): no Service waits for it. northd
-// reads the deletion of the port at the same time as we do, and processes the row again once the southbound database has
-// confirmed the resulting changes.
+// reads the deletion of the port at the same time as we do, and processes the row again once the southbound database
+// has confirmed the resulting changes.
 
 // deleteOrphans deletes BFD rows whose port was deleted, until ctx ends.
 func (d *Dataplane) deleteOrphans(ctx context.Context) error {

@@ -52,8 +52,8 @@ type published struct {
 	whole   bool
 }
 
-// publishedPlan is a ServicePlan as it was decoded. If it could not be, problem is why, and plan is the last good one, or
-// nil.
+// publishedPlan is a ServicePlan as it was decoded. If it could not be, problem is why, and plan is the last good one,
+// or nil.
 type publishedPlan struct {
 	key     world.Key
 	version uint64
