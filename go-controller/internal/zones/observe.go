@@ -16,9 +16,9 @@ import (
 const settleTime = 5 * time.Second
 
 // claimTime is how long the first gateway of a shard has to claim it. Then the next one is the first. It includes the
-// time until the zones have the rows of the shard: ovn-northd may take 16 s for the last of 10,000 Services. The gateway
-// comes after the others for missedTime then: the next attempt would be another outage of claimTime. Meanwhile the
-// report of a dead agent expires.
+// time until the zones have the rows of the shard: ovn-northd may take 16 s for the last of 10,000 Services. The
+// gateway comes after the others for missedTime then: the next attempt would be another outage of claimTime. Meanwhile
+// the report of a dead agent expires.
 const (
 	claimTime  = world.ProgramWait
 	missedTime = 15 * time.Minute
