@@ -59,8 +59,8 @@ func (p *published) handoversTo(
 
 // orderDelay is how long the other zones wait in a planned move until the gateway that the shard moves to has claimed
 // it. Until then the previous gateway serves. A zone that writes the order sooner sends its replies to a gateway that
-// does not take them yet, or releases the shard while no other gateway has it. On two busy CPUs a gateway claims a shard
-// 60 to 180 ms after its agent has written the order, on others much sooner. While both have it, replies to new
+// does not take them yet, or releases the shard while no other gateway has it. On two busy CPUs, a gateway claims a
+// shard 60 to 180 ms after its agent has written the order, on others much sooner. While both have it, replies to new
 // connections may go to the one without their state, so a longer delay would not be better.
 const orderDelay = 50 * time.Millisecond
 
