@@ -84,7 +84,7 @@ type Agent struct {
 	// contestedSince is since when another gateway is named the active one of a shard that the node has claimed.
 	contestedSince map[world.ShardID]time.Time
 	// role is what the rows of unchanged plans depend on.
-	role    string
+	role    role
 	overlay overlayState
 	// bridges are the bridges of the node that were last read.
 	bridges  world.Bridges
@@ -281,6 +281,9 @@ func (a *Agent) step() bool {
 	ok := only
 	switch {
 	case only:
+		for _, p := range plans {
+			a.role.add(p, a.podSubnets)
+		}
 	case a.nodes[a.options.Node] == nil:
 		topology, ok = withdrawn(a.options.Node), a.dataplane.OwnsZone()
 	default:
@@ -303,8 +306,8 @@ func (a *Agent) step() bool {
 		}
 	default:
 		a.runner.Set(topology, plans)
-		if role := roleOf(topology); role != a.role {
-			a.role = role
+		was := a.role
+		if a.role = roleOf(topology, plans); a.role.outdates(was) {
 			a.runner.Forget()
 		}
 	}

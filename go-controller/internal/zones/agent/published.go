@@ -4,12 +4,10 @@ package agent
 
 import (
 	"cmp"
-	"fmt"
 	"maps"
 	"math"
 	"net/netip"
 	"slices"
-	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -255,24 +253,12 @@ func (p *published) domain(d *world.Domain, own *world.Node, bridges world.Bridg
 	return out
 }
 
-// roleOf returns as text what the rows of a Service depend on besides its plan: which shards the zone has, and the
-// pod subnets of the nodes.
-func roleOf(f *plan.Topology) string {
-	var out strings.Builder
-	for _, d := range f.Domains {
-		for _, s := range d.Shards {
-			var local, sharedBridge bool
-			for _, g := range s.Gateways {
-				local = local || g.Chassis == f.Zone.Chassis
-				sharedBridge = sharedBridge || g.SharedBridge
-			}
-			fmt.Fprintln(&out, s.ID, s.Ordinal, local, sharedBridge)
-		}
+// podSubnets returns the pod subnets of a node, nil if it is unknown.
+func (p *published) podSubnets(node string) []netip.Prefix {
+	if n := p.nodes[node]; n != nil && n.Chassis != "" {
+		return n.PodSubnets
 	}
-	for _, n := range f.Nodes {
-		fmt.Fprintln(&out, n.Name, n.PodSubnets)
-	}
-	return out.String()
+	return nil
 }
 
 // shardsOf returns the published shards of which a node is a gateway.
