@@ -170,6 +170,7 @@ func (l *Layout) compute(spec *world.Domain, nodes map[string]*world.Node, zones
 	serves := make(map[*world.Node]bool, len(members))
 	for i, order := range d.orders(members, w.ShardStates) {
 		shard := Shard{ID: world.ShardID{Domain: spec.Name, Index: i}}
+		d.addMissed(members, shard.ID.Index, w.ShardStates[shard.ID])
 		order = d.reporting(order, w.ShardStates[shard.ID])
 		if most := spec.MaxGateways; most > 0 {
 			if d.moveTarget(i) != "" {

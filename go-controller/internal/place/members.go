@@ -202,6 +202,16 @@ func (d *Domain) addWarnings(members []*world.Node, sdn bool) {
 	}
 }
 
+// addMissed records the gateways that had to claim a shard and did not.
+func (d *Domain) addMissed(members []*world.Node, index int, state world.ShardState) {
+	for _, n := range members {
+		if misses(state, n) > 0 {
+			d.Warnings = append(d.Warnings, fmt.Sprintf("node %q was the first gateway of shard %d and did not claim it: see "+
+				"its ovn-controller and its agent (ovnkube-slb node --enable-l2)", n.Name, index))
+		}
+	}
+}
+
 // addSlowDetection records that the cluster has too many nodes for the domain's interval between BFD frames.
 func (d *Domain) addSlowDetection(all []*world.Node, interconnect bool) {
 	nodes := 0

@@ -254,6 +254,22 @@ func TestShardsDoNotMoveToOrFromSilentAgents(t *testing.T) {
 	}
 }
 
+func TestGatewaysThatDoNotClaimOrReportAreNamed(t *testing.T) {
+	w := zoned("n1", "n2", "n3")
+	warnings := func() string { return strings.Join(place.Compute(w).Domains[0].Warnings, "; ") }
+	if got := warnings(); strings.Contains(got, "claim") || strings.Contains(got, "no agent") {
+		t.Errorf("all work: %s", got)
+	}
+	w.ShardStates = map[world.ShardID]world.ShardState{{Domain: "lan", Index: 3}: {Missed: []string{"chassis-2"}}}
+	w.Nodes[2].Agent.Silent = true
+	for _, want := range []string{`node "n2" was the first gateway of shard 3 and did not claim it`,
+		"no agent (ovnkube-slb node --enable-l2) reports from n3: "} {
+		if got := warnings(); !strings.Contains(got, want) {
+			t.Errorf("%s, want %s", got, want)
+		}
+	}
+}
+
 func TestInterconnectIsServedByAgentsOnly(t *testing.T) {
 	for name, c := range map[string]struct {
 		w    *world.Snapshot

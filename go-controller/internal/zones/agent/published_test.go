@@ -262,7 +262,7 @@ func TestUnreadablePlanKeepsTheLastGoodOne(t *testing.T) {
 	}
 }
 
-// A node that becomes a gateway needs the load balancers of Services whose plans did not change, and those with a backend
+// A node that becomes a gateway needs the load balancers of Services whose plans did not change. Those with a backend
 // that has a node's own address depend on the pod subnets of that node. A node that joins changes no Service.
 func TestRolesChangeWithGatewaysAndSubnetsOfBackends(t *testing.T) {
 	subnets := func(name string, cidrs ...string) func(*published) {

@@ -13,8 +13,8 @@ import (
 )
 
 // role is what the rows of a Service depend on besides its plan: which shards the zone has, and the pod subnets of the
-// nodes whose own addresses backends have (a shard reaches such a backend by an alias in the node's subnet). A node that
-// joins a cluster changes neither, so the Services need not be applied again.
+// nodes whose own addresses backends have (a shard reaches such a backend by an alias in the node's subnet). A node
+// that joins a cluster changes neither, so the Services need not be applied again.
 type role struct {
 	shards string
 	hosts  map[string][]netip.Prefix
