@@ -177,9 +177,15 @@ func TestPacketsFromTheExternalSwitchOfAZone(t *testing.T) {
 	for i := range f.Domains[0].Shards {
 		f.Domains[0].Shards[i].Gateways = []plan.Gateway{{Node: "n2", Chassis: "c2", SharedBridge: true}}
 	}
-	d, _ := dial(t, nb, sb)
+	external := func() string {
+		return nb.nbctl(t, "--columns=ports,acls,external_ids", "list", "Logical_Switch", "ext_n2")
+	}
+	before := external()
+	d := dialZone(t, "n2", nb, sb)
 	configure(t, d, f)
-	apply(t, d, service(1, 2, "10.244.1.10", "fd00:10:244:2::10"))
+	restricted := service(1, 2, "10.244.1.10", "fd00:10:244:2::10")
+	restricted.SourceRanges = map[world.Family][]netip.Prefix{world.IPv4: prefixes("10.50.0.8/32")}
+	apply(t, d, restricted)
 	nb.nbctl(t, "--wait=sb", "sync")
 	address := nb.nbctl(t, "--bare", "--columns=mac", "find", "Logical_Router_Port", "name=slb-lan-1-ext")
 	for _, c := range []struct {
@@ -205,5 +211,10 @@ func TestPacketsFromTheExternalSwitchOfAZone(t *testing.T) {
 				t.Errorf("the router accepts it: %t, want %t:\n%s", got, c.accepted, out)
 			}
 		})
+	}
+	configure(t, d, &plan.Topology{Zone: &plan.Zone{Node: "n2"}})
+	remove(t, d, restricted)
+	if got := external(); got != before {
+		t.Errorf("the external switch after us: %s, before: %s", got, before)
 	}
 }

@@ -48,7 +48,8 @@ func (b *batch) attach(uuid string, want rows.Row) error {
 			return fmt.Errorf("%s %s: %s %s is not in the database", want.Table, want.ID, in.Table, in.Name)
 		}
 		holder = r.uuid
-		if want.Table == rows.LoadBalancer || want.Table == rows.ACL {
+		// The external switches belong to OVN-Kubernetes: nothing of ours may stay in them.
+		if (want.Table == rows.LoadBalancer || want.Table == rows.ACL) && !isUnreplicated(in) {
 			b.bumpEpoch(r)
 		}
 	}
@@ -58,7 +59,8 @@ func (b *batch) attach(uuid string, want rows.Row) error {
 }
 
 // isUnreplicated reports whether a parent may be in the database without being in the replica: the external switches of
-// nodes. There are as many as nodes, a condition of a monitor can't select them, and we only attach rows to them.
+// nodes. There are as many as nodes, a condition of a monitor can't select them, and we only attach rows to them. Only
+// that of the node is in the replica of a zone.
 func isUnreplicated(p rows.ParentRef) bool {
 	return p.Table == rows.Switch && strings.HasPrefix(p.Name, rows.ExternalSwitchPrefix)
 }
