@@ -94,6 +94,8 @@ type ZoneAgent struct {
 	// the reason for each.
 	Applied uint64
 	Failed  map[Key]string
+	// Started is when the agent started, according to its own clock.
+	Started time.Time
 	// Misplaced are addresses whose logical flows OVN has in the wrong routers of the zone.
 	Misplaced map[netip.Addr]bool
 	// Problem is why the zone can't serve, for example because its southbound database is away, or empty if it can.
@@ -116,7 +118,8 @@ func (a *ZoneAgent) Equal(o *ZoneAgent) bool {
 	return a.Problem == o.Problem && a.Unwritable == o.Unwritable &&
 		a.NoOverlay == o.NoOverlay && a.Silent == o.Silent && maps.Equal(a.Bridges, o.Bridges) &&
 		maps.EqualFunc(a.Claims, o.Claims, time.Time.Equal) && maps.Equal(a.Contested, o.Contested) &&
-		maps.Equal(a.Failed, o.Failed) && maps.Equal(a.Misplaced, o.Misplaced)
+		maps.Equal(a.Failed, o.Failed) && maps.Equal(a.Misplaced, o.Misplaced) &&
+		a.Started.Equal(o.Started)
 }
 
 // WithAgentFault returns a node whose agent reports that its zone can't serve or can't be changed with that as a fault

@@ -138,6 +138,9 @@ type unclaimed struct {
 	since time.Time
 }
 
+// missedClaim is when it was noticed that a gateway had not claimed a shard, and which run of its agent that was.
+type missedClaim struct{ at, started time.Time }
+
 // observeUnclaimed records the gateways that had to claim a shard and did not within claimTime, while no other had it.
 // Their agents or their zones may be dead without anything that reports it, and the others leave the shard to them as
 // long as their chassis answer BFD.
@@ -163,14 +166,15 @@ func (p *Publisher) observeUnclaimed(
 			}
 			waiting[shard] = u
 			if w.Now.Sub(u.since) >= claimTime {
-				p.missed[gatewayOf{u.first, shard}] = w.Now
+				p.missed[gatewayOf{u.first, shard}] = missedClaim{w.Now, startOf(nodes[u.first])}
 			}
 		}
 	}
 	p.unclaimed = waiting
-	for g, at := range p.missed {
-		chassis := chassisOf(nodes, []string{g.node})
-		if n := active[g.shard]; w.Now.Sub(at) >= missedTime || n != nil && n.Name == g.node || len(chassis) == 0 {
+	for g, m := range p.missed {
+		n, chassis := active[g.shard], chassisOf(nodes, []string{g.node})
+		if w.Now.Sub(m.at) >= missedTime || n != nil && n.Name == g.node || len(chassis) == 0 ||
+			!startOf(nodes[g.node]).Equal(m.started) {
 			delete(p.missed, g)
 			continue
 		}
@@ -178,6 +182,14 @@ func (p *Publisher) observeUnclaimed(
 		state.Missed = append(state.Missed, chassis...)
 		w.ShardStates[g.shard] = state
 	}
+}
+
+// startOf returns when the agent of a node started, or the zero time.
+func startOf(n *world.Node) time.Time {
+	if n == nil || n.Agent == nil {
+		return time.Time{}
+	}
+	return n.Agent.Started
 }
 
 // chassisOf returns the chassis of nodes that exist.

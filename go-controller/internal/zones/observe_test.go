@@ -185,12 +185,13 @@ func TestAGatewayThatDoesNotClaimItsShardHasMissedIt(t *testing.T) {
 			Spec: v1alpha1.ServicePlanSpec{Namespace: "shop", Name: "web",
 				VIPs: []v1alpha1.PlannedVIP{{Address: "10.50.0.100", L2Domain: "lan"}}}})
 		shard, unused := world.ShardID{Domain: "lan"}, world.ShardID{Domain: "lan", Index: 1}
+		started := time.Now()
 		check := func(when string, want, order []string, claims map[world.ShardID]time.Time) {
 			t.Helper()
 			w := &world.Snapshot{Now: time.Now(),
 				Domains: []*world.Domain{{Name: "lan", Gateways: map[int][]string{0: order, 1: order}}},
 				Nodes: []*world.Node{{Name: "n1", Chassis: "c1", Agent: &world.ZoneAgent{Claims: claims}},
-					{Name: "n2", Chassis: "c2", Agent: &world.ZoneAgent{}}}}
+					{Name: "n2", Chassis: "c2", Agent: &world.ZoneAgent{Started: started}}}}
 			p.Observe(w)
 			got := slices.Sorted(slices.Values(w.ShardStates[shard].Missed))
 			if diff := cmp.Diff(want, got, cmpopts.EquateEmpty()); diff != "" {
@@ -221,6 +222,12 @@ func TestAGatewayThatDoesNotClaimItsShardHasMissedIt(t *testing.T) {
 		check("it claims it at last", []string{"c2"}, ahead, claim)
 		wait(missedTime - claimTime)
 		check("the other may have it again", nil, ahead, claim)
+		check("released", nil, behind, nil)
+		wait(claimTime)
+		check("too late", []string{"c2"}, behind, nil)
+		check("claimed by the next", []string{"c2"}, ahead, claim)
+		started = started.Add(time.Hour)
+		check("its agent was restarted", nil, ahead, claim)
 	})
 }
 

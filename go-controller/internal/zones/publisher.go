@@ -65,8 +65,8 @@ type Publisher struct {
 	claims map[world.ShardID]map[string]seenClaim
 	// unclaimed are the shards with addresses that no gateway has claimed, and since when which one is to claim it.
 	unclaimed map[world.ShardID]unclaimed
-	// missed are the gateways that had to claim a shard and did not, and when that was noticed.
-	missed map[gatewayOf]time.Time
+	// missed are the gateways that had to claim a shard and did not.
+	missed map[gatewayOf]missedClaim
 }
 
 var _ dataplane.Dataplane = (*Publisher)(nil)
@@ -78,7 +78,7 @@ func New(o Options) *Publisher {
 	}
 	return &Publisher{options: o, synced: make(chan struct{}), objects: map[string]*v1alpha1.ServicePlan{},
 		confirmed: map[string]map[gatewayOf]time.Time{}, wanted: map[string]*v1alpha1.ServicePlanSpec{},
-		deleted: map[types.UID]bool{}, missed: map[gatewayOf]time.Time{}}
+		deleted: map[types.UID]bool{}, missed: map[gatewayOf]missedClaim{}}
 }
 
 // Run reads ServicePlans until ctx ends.

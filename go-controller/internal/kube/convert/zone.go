@@ -25,6 +25,7 @@ type zoneReport struct {
 	Problem    string               `json:"problem,omitempty"`
 	Unwritable string               `json:"unwritable,omitempty"`
 	NoOverlay  bool                 `json:"noOverlay,omitempty"`
+	Started    time.Time            `json:"started,omitzero"`
 }
 
 // maxMisplaced bounds the addresses in a report: all annotations of an object together have 256 KiB.
@@ -33,7 +34,7 @@ const maxMisplaced = 1000
 // ZoneReport returns the content of v1alpha1.AnnotationZone.
 func ZoneReport(a *world.ZoneAgent) (string, error) {
 	r := zoneReport{Bridges: a.Bridges, Claims: map[string]time.Time{}, Applied: a.Applied, Problem: a.Problem,
-		Unwritable: a.Unwritable, NoOverlay: a.NoOverlay, Failed: map[string]string{}}
+		Unwritable: a.Unwritable, NoOverlay: a.NoOverlay, Started: a.Started, Failed: map[string]string{}}
 	for id, since := range a.Claims {
 		r.Claims[id.Name()] = since
 	}
@@ -60,8 +61,8 @@ func readZone(text string) *world.ZoneAgent {
 		return nil
 	}
 	a := &world.ZoneAgent{Bridges: r.Bridges, Applied: r.Applied, Problem: r.Problem, Unwritable: r.Unwritable,
-		NoOverlay: r.NoOverlay,
-		Claims:    map[world.ShardID]time.Time{}, Contested: map[world.ShardID]bool{}, Failed: map[world.Key]string{},
+		NoOverlay: r.NoOverlay, Started: r.Started,
+		Claims: map[world.ShardID]time.Time{}, Contested: map[world.ShardID]bool{}, Failed: map[world.Key]string{},
 		Misplaced: map[netip.Addr]bool{}}
 	for name, since := range r.Claims {
 		if id, ok := world.ParseShard(name); ok {

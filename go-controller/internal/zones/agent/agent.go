@@ -79,6 +79,7 @@ type Agent struct {
 	published
 
 	// Used by work only.
+	started   time.Time
 	clusterID string // from which MAC addresses are derived
 	claims    claims
 	// contestedSince is since when another gateway is named the active one of a shard that the node has claimed.
@@ -93,7 +94,8 @@ type Agent struct {
 
 // New returns an Agent. It does nothing before Run.
 func New(o Options) (*Agent, error) {
-	a := &Agent{options: o, wake: make(chan struct{}, 1), claims: claims{},
+	a := &Agent{options: o, started: time.Now().UTC().Truncate(time.Second), wake: make(chan struct{}, 1),
+		claims:         claims{},
 		contestedSince: map[world.ShardID]time.Time{}, published: newPublished(o.PodNets)}
 	var err error
 	if a.metrics, err = newMetrics(o.Registerer); err != nil {

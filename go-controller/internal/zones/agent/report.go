@@ -38,7 +38,8 @@ func (a *Agent) report() {
 		a.mu.Unlock()
 		return
 	}
-	r := &world.ZoneAgent{Bridges: a.bridges, Claims: a.claims.update(shardStates, n.Chassis, time.Now())}
+	r := &world.ZoneAgent{Bridges: a.bridges, Started: a.started,
+		Claims: a.claims.update(shardStates, n.Chassis, time.Now())}
 	if a.dataplane.UnreadSB() == nil { // Otherwise nobody knows whether the node still has what it claimed.
 		r.Contested = a.contested(r.Claims, time.Now())
 	}
