@@ -16,6 +16,7 @@ func (d *Domain) orders(members []*world.Node, shardStates map[world.ShardID]wor
 		f := d.fitness(n)
 		groups[f] = append(groups[f], i)
 	}
+	best := d.best(members)
 	weight := make([][]uint64, len(d.seeds))
 	first := make([]int, len(d.seeds))
 	for i, s := range d.seeds {
@@ -28,8 +29,11 @@ func (d *Domain) orders(members []*world.Node, shardStates map[world.ShardID]wor
 		case to != "":
 			first[i] = slices.IndexFunc(members, func(n *world.Node) bool { return n.Name == to })
 		case !d.Spec.Preempt:
-			state := shardStates[world.ShardID{Domain: d.Spec.Name, Index: i}]
-			first[i] = d.currentGateway(members, d.best(others(members, state)), state)
+			state, best := shardStates[world.ShardID{Domain: d.Spec.Name, Index: i}], best
+			if len(state.Missed) > 0 {
+				best = d.best(notMissing(members, state))
+			}
+			first[i] = d.currentGateway(members, best, state)
 		}
 	}
 	orders := make([][]*world.Node, len(d.seeds))
@@ -55,11 +59,8 @@ func (d *Domain) orders(members []*world.Node, shardStates map[world.ShardID]wor
 	return orders
 }
 
-// others returns the members that have not failed to claim a shard, or all if each has.
-func others(members []*world.Node, state world.ShardState) []*world.Node {
-	if len(state.Missed) == 0 {
-		return members
-	}
+// notMissing returns the members that have not failed to claim a shard, or all if each has.
+func notMissing(members []*world.Node, state world.ShardState) []*world.Node {
 	rest := slices.DeleteFunc(slices.Clone(members), func(n *world.Node) bool { return misses(state, n) > 0 })
 	if len(rest) == 0 {
 		return members
@@ -75,6 +76,7 @@ func misses(state world.ShardState, n *world.Node) int {
 	return 0
 }
 
+// without returns an order without a member.
 func without(order []*world.Node, n *world.Node) []*world.Node {
 	return slices.DeleteFunc(order, func(m *world.Node) bool { return m == n })
 }
