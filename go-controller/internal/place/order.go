@@ -52,9 +52,11 @@ func (d *Domain) orders(members []*world.Node, shardStates map[world.ShardID]wor
 		if n := d.immovable(members, state); n != nil {
 			orders[i] = append([]*world.Node{n}, without(orders[i], n)...)
 		}
-		slices.SortStableFunc(orders[i], func(a, b *world.Node) int {
-			return cmp.Compare(misses(state, a), misses(state, b))
-		})
+		if len(state.Missed) > 0 {
+			slices.SortStableFunc(orders[i], func(a, b *world.Node) int {
+				return cmp.Compare(misses(state, a), misses(state, b))
+			})
+		}
 	}
 	return orders
 }

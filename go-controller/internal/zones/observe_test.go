@@ -176,7 +176,7 @@ func TestClaimsAreTimedByTheClockOfTheController(t *testing.T) {
 }
 
 // The first gateway of a shard with addresses that does not claim it comes after the others for a while, unless it
-// claims it after all. The next one has as long. A shard without addresses is claimed by nobody.
+// claims it after all. The next one has as long. No gateway claims a shard without addresses.
 func TestAGatewayThatDoesNotClaimItsShardHasMissedIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var changed atomic.Int32

@@ -53,8 +53,8 @@ type Publisher struct {
 	awaited uint64
 	// wanted are the plans that are or will be published, by name; nil before the first attempt to write one.
 	wanted map[string]*v1alpha1.ServicePlanSpec
-	// pruned is set once Prune has deleted the ServicePlans that nobody wants. One that appears later is drift: a write
-	// that timed out, or that of a former leader, may arrive late.
+	// pruned is set once Prune has deleted the ServicePlans that no Service needs. One that appears later is drift: a
+	// write that timed out, or that of a former leader, may arrive late.
 	pruned bool
 	// deleted are the UIDs of ServicePlans that this process deletes, until the API server reports that they are gone.
 	// What it reports of them before is old.

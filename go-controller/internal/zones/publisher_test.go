@@ -23,7 +23,7 @@ func published(uid types.UID, version string) *v1alpha1.ServicePlan {
 		Spec: v1alpha1.ServicePlanSpec{Namespace: "shop", Name: "web"}}
 }
 
-// A ServicePlan that nobody wants is drift once those that existed before were pruned: zones would program the
+// A ServicePlan that no Service needs is drift once those that existed before were pruned: zones would program the
 // addresses of a Service that does not exist. What the API server reports late about one that was just deleted is not.
 func TestUnwantedPlanIsDrift(t *testing.T) {
 	status := http.StatusOK
