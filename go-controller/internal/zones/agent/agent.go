@@ -191,14 +191,19 @@ func (a *Agent) Alive(stall time.Duration) error {
 		"the agent of the zone": &a.deciding, "the runner of the zone": &a.applying})
 }
 
-// Healthy returns what the agent is waiting for, or nil.
+// Healthy returns what the agent is waiting for, or nil. It waits for no database while another one than that of the
+// node configures the node: in central mode most nodes have none, and the DaemonSet must be rolled out before a move to
+// interconnect (docs/interconnect.md).
 func (a *Agent) Healthy() error {
 	if err := a.unreadObjects(); err != nil {
 		return err
 	}
 	a.mu.Lock()
-	known := len(a.podNets) > 0
+	known, own := len(a.podNets) > 0, a.nodes[a.options.Node]
 	a.mu.Unlock()
+	if own != nil && !own.HasOwnZone() {
+		return nil
+	}
 	if !known {
 		return errors.New("the cluster subnets are unknown: " + openShiftNetworks + " \"cluster\" has no clusterNetwork")
 	}

@@ -153,6 +153,20 @@ func TestNothingIsWrittenBeforeTheZoneIsKnown(t *testing.T) {
 	}
 }
 
+// In central mode, the database of a node may not exist.
+func TestOnlyAnAgentWithAZoneWaitsForDatabases(t *testing.T) {
+	a := &Agent{options: Options{Node: "n1"}, published: *small()}
+	for _, test := range []struct {
+		zone    string
+		healthy bool
+	}{{"n1", false}, {"global", true}, {"n1", false}} {
+		a.setNode(nil, node("n1", test.zone))
+		if err := a.Healthy(); (err == nil) != test.healthy {
+			t.Errorf("zone %s: %v, want healthy %t", test.zone, err, test.healthy)
+		}
+	}
+}
+
 // A step passes on what has changed: everything, single plans, or that rows must be checked. Nothing may be written
 // while the databases are not those of the node alone.
 func TestStep(t *testing.T) {
