@@ -32,6 +32,8 @@ var (
 const (
 	root      = "../.."
 	manifests = root + "/dist/manifests/base"
+	// interconnectRBAC has the permissions that the controller and the agents need in addition with interconnect.
+	interconnectRBAC = root + "/dist/manifests/components/interconnect/rbac.yaml"
 )
 
 func TestE2E(t *testing.T) {
@@ -74,7 +76,7 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	Expect(err).NotTo(HaveOccurred())
 	Expect(cluster.Install(ctx, manifests, controller)).To(Succeed())
 	if cluster.Network().Zones() {
-		_, err = cluster.Kubectl(ctx, "", "apply", "-f", root+"/dist/manifests/components/interconnect/rbac.yaml")
+		_, err = cluster.Kubectl(ctx, "", "apply", "-f", interconnectRBAC)
 		Expect(err).NotTo(HaveOccurred())
 	}
 	if onLAN() || cluster.Network().Zones() {

@@ -112,7 +112,7 @@ func (l *Lab) chassisConfig(n Node) []string {
 	}
 	if !l.state.Network.Real() {
 		args = append(args, "external_ids:ovn-monitor-all=true", "external_ids:ovn-enable-lflow-cache=true",
-			fmt.Sprintf("external_ids:ovn-is-interconn=%t", l.state.Network.Zones()))
+			l.isInterconnect())
 	}
 	for _, bridge := range bridges {
 		args = append(args, "--", "add-br", bridge.name, "--", "set", "Bridge", bridge.name, "datapath_type=netdev")
@@ -126,6 +126,11 @@ func (l *Lab) chassisConfig(n Node) []string {
 	}
 	return append(args, "--", "add-port", "br-int", mp0, "--", "set", "Interface", mp0, "type=internal",
 		"external_ids:iface-id=k8s-"+n.Name, `mac="`+ovnMAC(n.mp0()[0].Addr())+`"`, "mtu_request=1400")
+}
+
+// isInterconnect returns the setting of ovn-controller for the mode.
+func (l *Lab) isInterconnect() string {
+	return fmt.Sprintf("external_ids:ovn-is-interconn=%t", l.state.Network.Zones())
 }
 
 // southbound returns the database to which the node's ovn-controller connects.

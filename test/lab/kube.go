@@ -34,6 +34,10 @@ const (
 	agentName     = "agent"
 	podsDir       = "pods"
 	kubeDir       = "kube"
+
+	annotationPrefix = "k8s.ovn.org/" // of OVN-Kubernetes
+	// transitAnnotation has the addresses of a Node on the transit switch.
+	transitAnnotation = annotationPrefix + "node-transit-switch-port-ifaddr"
 )
 
 // startKube starts the control plane and registers the nodes. The programs are built outside of the namespaces, where
@@ -217,14 +221,14 @@ func (l *Lab) annotations(n Node) (map[string]string, error) {
 		}},
 	}
 	if l.state.Network.Zones() {
-		values["node-transit-switch-port-ifaddr"] = byFamily(n.Transit)
+		values[strings.TrimPrefix(transitAnnotation, annotationPrefix)] = byFamily(n.Transit)
 	}
 	for key, value := range values {
 		text, err := json.Marshal(value)
 		if err != nil {
 			return nil, fmt.Errorf("annotation %s: %w", key, err)
 		}
-		out["k8s.ovn.org/"+key] = string(text)
+		out[annotationPrefix+key] = string(text)
 	}
 	return out, nil
 }
@@ -251,7 +255,7 @@ func (l *Lab) DeleteNode(ctx context.Context, name string) (add func(context.Con
 	if l.state.Network.Real() {
 		// OVN-Kubernetes gives a new Node another ID. The other zones would keep routes to the addresses of both.
 		delete(annotations, idAnnotation)
-		delete(annotations, "k8s.ovn.org/node-transit-switch-port-ifaddr")
+		delete(annotations, transitAnnotation)
 	}
 	return func(ctx context.Context) error {
 		if err := kubelet.Register(ctx, client, kubelet.Node{Name: name, Annotations: annotations,

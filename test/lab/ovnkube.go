@@ -94,14 +94,7 @@ func (l *Lab) startOVNKube(ctx context.Context, p *progress) error {
 			return err
 		}
 	}
-	if err := l.runOVNKube(ctx, centralNetns, l.centralFlags()...); err != nil {
-		return err
-	}
-	g, gctx := errgroup.WithContext(ctx)
-	for _, n := range l.Nodes {
-		g.Go(func() error { return l.startOVNKubeNode(gctx, n) })
-	}
-	if err := g.Wait(); err != nil {
+	if err := l.startOVNKubes(ctx); err != nil {
 		return err
 	}
 	p.logf("OVN-Kubernetes: the gateways of %d nodes work", len(l.Nodes))
@@ -129,6 +122,18 @@ func databaseFlags() []string {
 	central := Management().Host(centralHost)[0].Addr()
 	return []string{fmt.Sprintf("--nb-address=tcp:%s:%d", central, nbPort),
 		fmt.Sprintf("--sb-address=tcp:%s:%d", central, sbPort)}
+}
+
+// startOVNKubes starts all instances of ovnkube and returns when the gateways of all nodes work.
+func (l *Lab) startOVNKubes(ctx context.Context) error {
+	if err := l.runOVNKube(ctx, centralNetns, l.centralFlags()...); err != nil {
+		return err
+	}
+	g, gctx := errgroup.WithContext(ctx)
+	for _, n := range l.Nodes {
+		g.Go(func() error { return l.startOVNKubeNode(gctx, n) })
+	}
+	return g.Wait()
 }
 
 // startOVNKubeNode starts ovnkube on a node and returns when its gateway works.
@@ -179,14 +184,7 @@ func (l *Lab) RestartOVNKube(ctx context.Context) error {
 	if err := l.KillOVNKube(); err != nil {
 		return err
 	}
-	if err := l.runOVNKube(ctx, centralNetns, l.centralFlags()...); err != nil {
-		return err
-	}
-	g, gctx := errgroup.WithContext(ctx)
-	for _, n := range l.Nodes {
-		g.Go(func() error { return l.startOVNKubeNode(gctx, n) })
-	}
-	if err := g.Wait(); err != nil {
+	if err := l.startOVNKubes(ctx); err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(ctx, ovnkubeStart)

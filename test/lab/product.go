@@ -22,6 +22,7 @@ const (
 	productName      = "controller"
 	guardAccount     = "ovnkube-slb-node"
 	guardName        = "guard-" // followed by the node name
+	enableL2         = "--enable-l2"
 	// MetricsAddress serves the controller's metrics, HealthAddress /healthz and /readyz, both in the namespace "cen".
 	MetricsAddress = "127.0.0.1:9480"
 	HealthAddress  = "127.0.0.1:9481"
@@ -84,10 +85,12 @@ func (l *Lab) controllerDatabases() []string {
 	return []string{"--nb-address=" + l.NBSocket(), "--sb-address=" + l.SBSocket()}
 }
 
-// zoneFlags returns the flags by which the agent of a node programs the node's zone.
+// zoneFlags returns the flags by which the agent of a node programs the node's zone. In central mode the node has no
+// databases.
 func (l *Lab) zoneFlags(n Node) []string {
-	return []string{"--enable-l2", "--nb-address=" + l.socket(l.zoneOf(n), nbName),
-		"--sb-address=" + l.socket(l.zoneOf(n), sbName), "--cluster-subnets=" + strings.Join(texts(clusterSubnets()), ",")}
+	own := zone{netns: n.Name}
+	return []string{enableL2, "--nb-address=" + l.socket(own, nbName), "--sb-address=" + l.socket(own, sbName),
+		"--cluster-subnets=" + strings.Join(texts(clusterSubnets()), ",")}
 }
 
 // Writes returns the API server's counts of writes to the kinds of objects that the controller writes, as sorted lines
@@ -118,7 +121,8 @@ func (l *Lab) StopController(ctx context.Context) error {
 	return p.Terminate(ctx)
 }
 
-// StartGuard starts the node agent, and returns when it has connected to the node's switch.
+// StartGuard starts the node agent, and returns when it has connected to the node's switch. With interconnect it
+// programs its zone, in central mode only with the flag --enable-l2, if its node becomes a zone.
 func (l *Lab) StartGuard(ctx context.Context, program, node string, flags ...string) error {
 	if err := l.launchGuard(ctx, program, node, flags...); err != nil {
 		return err
@@ -153,7 +157,7 @@ func (l *Lab) launchGuard(ctx context.Context, program, node string, flags ...st
 		program, "node", "--k8s-kubeconfig=" + kubeconfig, "--node-name=" + n.Name, "--healthz-bind-address=" + HealthAddress,
 		"--ovs-address=unix:" + l.path(n.Name, "ovs.sock"), "--ovn-run-dir=" + l.path(n.Name),
 	}, flags...)
-	if l.state.Network.Zones() {
+	if l.state.Network.Zones() || slices.Contains(flags, enableL2) {
 		// ovn-controller's configuration names the southbound database by its path on the node.
 		args = l.contained(n.Name, append(args, l.zoneFlags(n)...)...)
 	}

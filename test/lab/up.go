@@ -78,9 +78,7 @@ func (l *Lab) build(ctx context.Context, p *progress) error {
 		return err
 	}
 	g, gctx = errgroup.WithContext(ctx)
-	g.Go(func() error {
-		return l.buildOVN(gctx, p)
-	})
+	g.Go(func() error { return l.buildOVN(gctx, p) })
 	g.Go(func() error { return l.startWire(gctx) })
 	g.Go(func() error {
 		if err := l.startRouter(gctx); err != nil {
@@ -146,20 +144,7 @@ func (l *Lab) buildNetwork(ctx context.Context) error {
 // buildOVN starts the databases and all nodes, and waits until every chassis has registered. In the model it also
 // writes the topology and waits until every chassis has applied it.
 func (l *Lab) buildOVN(ctx context.Context, p *progress) error {
-	g, gctx := errgroup.WithContext(ctx)
-	for _, z := range l.zones() {
-		initialized := make(chan struct{})
-		g.Go(func() error {
-			if err := l.startDatabases(gctx, z, func() { close(initialized) }); err != nil || l.state.Network.Real() {
-				return err
-			}
-			return l.writeTopology(gctx, z)
-		})
-		for _, n := range z.nodes {
-			g.Go(func() error { return l.startNode(gctx, n, initialized) })
-		}
-	}
-	if err := g.Wait(); err != nil {
+	if err := l.startZones(ctx, l.startNode); err != nil {
 		return err
 	}
 	version, err := run(ctx, "ovn-nbctl", "--version")
@@ -176,6 +161,25 @@ func (l *Lab) buildOVN(ctx context.Context, p *progress) error {
 	}
 	p.logf("OVN: topology of %d nodes in place on every chassis", len(l.Nodes))
 	return nil
+}
+
+// startZones starts the databases, which the model fills, and each node by start. The channel of start is closed as
+// soon as ovn-controller may connect.
+func (l *Lab) startZones(ctx context.Context, start func(context.Context, Node, <-chan struct{}) error) error {
+	g, gctx := errgroup.WithContext(ctx)
+	for _, z := range l.zones() {
+		initialized := make(chan struct{})
+		g.Go(func() error {
+			if err := l.startDatabases(gctx, z, func() { close(initialized) }); err != nil || l.state.Network.Real() {
+				return err
+			}
+			return l.writeTopology(gctx, z)
+		})
+		for _, n := range z.nodes {
+			g.Go(func() error { return start(gctx, n, initialized) })
+		}
+	}
+	return g.Wait()
 }
 
 // writeTopology writes the rows of OVN-Kubernetes into the databases of a zone.
