@@ -144,7 +144,7 @@ func madeByCI(t *testing.T, b block) {
 		t.Fatal(err)
 	}
 	var made []string
-	for _, m := range regexp.MustCompile(`(?m)^\s*(?:timed )?make ([a-z0-9-]+)`).FindAllStringSubmatch(string(ci), -1) {
+	for _, m := range regexp.MustCompile(`(?m)^\s*(?:timed |later )?make ([a-z0-9-]+)`).FindAllStringSubmatch(string(ci), -1) {
 		made = append(made, m[1])
 	}
 	for _, p := range b.programs() {
