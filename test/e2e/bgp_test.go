@@ -4,6 +4,7 @@ package e2e
 
 import (
 	"context"
+	"fmt"
 	"net/netip"
 	"os"
 	"slices"
@@ -163,12 +164,13 @@ var _ = Describe("Addresses advertised by BGP", Ordered, func() {
 			monitor, err := cluster.Start(ctx, "router", "routes", nil, "ip", "monitor", "route")
 			Expect(err).NotTo(HaveOccurred())
 			DeferCleanup(func() { Expect(monitor.Kill()).To(Succeed()) })
+			guard := fmt.Sprintf("--enable-l2-guard=%t", onLAN()) // as before, because later specs need it there
 			for _, end := range []func() error{
 				func() error { return cluster.KillGuard("n1") },
 				func() error { return cluster.StopGuard(ctx, "n1") },
 			} {
 				Expect(end()).To(Succeed())
-				Expect(cluster.StartGuard(ctx, controller, "n1", "--enable-bgp", "--enable-l2-guard=false")).To(Succeed())
+				Expect(cluster.StartGuard(ctx, controller, "n1", "--enable-bgp", guard)).To(Succeed())
 				Consistently(func(ctx context.Context) ([][]string, error) {
 					var hops [][]string
 					for _, vip := range vips {
