@@ -101,8 +101,9 @@ func New(d dataplane.Dataplane, o Options) *Runner {
 	}
 }
 
-// Set replaces the whole desired state: a Service that is not in plans is removed. The caller must not modify the
-// plans afterwards, but may modify the map.
+// Set replaces the whole desired state: a Service that is not in plans is removed, and one whose plan is nil stays as
+// the dataplane has it, because its plan is unknown. The caller must not modify the plans afterwards, but may modify
+// the map.
 func (r *Runner) Set(topology *plan.Topology, plans map[world.Key]*plan.Service) {
 	plans = maps.Clone(plans)
 	r.mu.Lock()
@@ -180,6 +181,11 @@ func (r *Runner) pull() {
 
 	first := r.want == nil && newest != nil
 	if newest != nil {
+		if r.want != nil {
+			for k := range r.want.plans {
+				r.leave(k, newest.plans)
+			}
+		}
 		r.want = newest
 		r.compare()
 	}
@@ -188,6 +194,7 @@ func (r *Runner) pull() {
 	}
 	for k, p := range changed {
 		if p == nil {
+			r.leave(k, nil)
 			delete(r.want.plans, k)
 		} else {
 			r.want.plans[k] = p
@@ -205,6 +212,19 @@ func (r *Runner) pull() {
 	}
 }
 
+// leave makes Prune remove a Service that has stayed with an unknown plan and is in plans no longer.
+func (r *Runner) leave(k world.Key, plans map[world.Key]*plan.Service) {
+	if _, stays := plans[k]; !stays && r.unknown(k) {
+		r.pruneDue = true
+	}
+}
+
+// unknown reports whether a Service stays as it is because its plan is unknown.
+func (r *Runner) unknown(k world.Key) bool {
+	p, there := r.want.plans[k]
+	return there && p == nil
+}
+
 func (r *Runner) compare() {
 	clear(r.dirty)
 	for k := range r.want.plans {
@@ -218,7 +238,7 @@ func (r *Runner) compare() {
 // markDirty records whether the plan of a Service must be applied. A plan that has failed waits for its retry. A
 // different plan is tried now.
 func (r *Runner) markDirty(k world.Key) {
-	if Equal(r.results[k].Plan, r.want.plans[k]) {
+	if r.unknown(k) || Equal(r.results[k].Plan, r.want.plans[k]) {
 		delete(r.dirty, k)
 	} else {
 		r.dirty[k] = struct{}{}
@@ -230,8 +250,10 @@ func (r *Runner) markAllStale(now time.Time) {
 	r.nextResync = now.Add(r.options.ResyncPeriod)
 	r.topologyStale, r.topologyRetry = true, retry{}
 	r.pruneDue, r.pruneRetry = true, retry{}
-	for k := range r.want.plans {
-		r.stale[k] = struct{}{}
+	for k, p := range r.want.plans {
+		if p != nil {
+			r.stale[k] = struct{}{}
+		}
 	}
 	r.retryNow(now)
 }
@@ -332,7 +354,7 @@ func (r *Runner) apply(ctx context.Context, batch []dataplane.Change) {
 
 func (r *Runner) prune(ctx context.Context) {
 	want := r.want.plans
-	err := r.dataplane.Prune(ctx, func(k world.Key) bool { return want[k] != nil })
+	err := r.dataplane.Prune(ctx, func(k world.Key) bool { _, wanted := want[k]; return wanted })
 	if ctx.Err() != nil {
 		return
 	}

@@ -224,7 +224,6 @@ func TestFailingTopologyDoesNotBlockServices(t *testing.T) {
 	})
 }
 
-// Shards that could not be configured are retried after a delay. Another topology does not wait for that delay.
 // A Prune that fails is an error until it succeeds, whatever Configure does meanwhile.
 func TestFailingPruneIsReportedUntilItSucceeds(t *testing.T) {
 	run(t, loop.Options{}, func(t *testing.T, d *recording.Dataplane, r *loop.Runner) {
@@ -251,6 +250,38 @@ func TestFailingPruneIsReportedUntilItSucceeds(t *testing.T) {
 	})
 }
 
+// A Service whose plan can't be read, for example because another release wrote it, keeps what a process before has
+// programmed, until it is gone.
+func TestServiceWithAnUnknownPlanStays(t *testing.T) {
+	run(t, loop.Options{}, func(t *testing.T, d *recording.Dataplane, r *loop.Runner) {
+		unread := world.Key{Namespace: "default", Name: "unread"}
+		with := func() map[world.Key]*plan.Service {
+			plans := many(1, 80)
+			plans[unread] = nil
+			return plans
+		}
+		expectStays := func(what string, want bool) {
+			t.Helper()
+			synctest.Wait()
+			_, stays := d.Services()[unread]
+			expect(t, what, stays, want)
+		}
+		d.Put(unread, service(99, 80))
+		r.Set(topology("physnet"), with())
+		expectStays("there at the start", true)
+		r.Resync()
+		expectStays("there after everything was applied again", true)
+		r.Change(unread, nil)
+		expectStays("there after its ServicePlan was deleted", false)
+		d.Put(unread, service(99, 80))
+		r.Set(topology("physnet"), with())
+		expectStays("there again", true)
+		r.Set(topology("physnet"), many(1, 80))
+		expectStays("there when it is not in the plans", false)
+	})
+}
+
+// Shards that could not be configured are retried after a delay. Another topology does not wait for that delay.
 func TestShardsWithoutAPlaceDelayNoTopology(t *testing.T) {
 	run(t, loop.Options{}, func(t *testing.T, d *recording.Dataplane, r *loop.Runner) {
 		d.FailConfigure(func() error { return dataplane.ShardsError{{Domain: "lan", Index: 9}: "no number is free"} })

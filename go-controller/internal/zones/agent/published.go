@@ -144,7 +144,8 @@ func (p *published) hasInterconnect() bool {
 func withdrawn(node string) *plan.Topology { return &plan.Topology{Zone: &plan.Zone{Node: node}} }
 
 // desired returns what the zone of a node must contain, or false if the databases of the node are not its own, or the
-// cluster subnets are unknown. bridges are the bridges of the node. The cluster's PodNets are those that are published.
+// cluster subnets are unknown. A nil plan is one that can't be read; what the zone has of the Service must stay.
+// bridges are the bridges of the node. The cluster's PodNets are those that are published.
 func (p *published) desired(node string, cluster world.Cluster, bridges world.Bridges) (
 	*plan.Topology, map[world.Key]*plan.Service, bool,
 ) {
@@ -183,6 +184,8 @@ func (p *published) desired(node string, cluster world.Cluster, bridges world.Br
 	for _, o := range p.plans {
 		if o.plan != nil {
 			plans[o.key] = p.withShards(o)
+		} else if plans[o.key] == nil {
+			plans[o.key] = nil // never read, which is no removal: an agent of another release may have programmed it
 		}
 	}
 	clear(p.changed)
