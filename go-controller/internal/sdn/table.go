@@ -35,6 +35,17 @@ func (t Table) Clone() Table {
 	return out
 }
 
+// Without returns a copy of the table without some addresses of nodes.
+func (t Table) Without(addrs map[string][]netip.Addr) Table {
+	out := t.Clone()
+	for node, these := range addrs {
+		for _, a := range these {
+			delete(out[node], a)
+		}
+	}
+	return out
+}
+
 func sorted(held map[netip.Addr]world.Held) []world.Held {
 	return slices.SortedFunc(maps.Values(held), func(a, b world.Held) int { return a.Addr.Compare(b.Addr) })
 }

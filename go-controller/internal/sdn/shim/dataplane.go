@@ -25,7 +25,7 @@ import (
 type Options struct {
 	// Nodes writes the annotations of nodes.
 	Nodes corev1client.NodeInterface
-	// Changed is called when a gateway is lost or has returned. Drifted is called when a node's annotation differs
+	// Changed is called when a gateway is lost or has returned, or shards have another gateway. Drifted is called when a node's annotation differs
 	// from the desired one; all plans must then be applied. Both are called from any goroutine and must not block.
 	Changed, Drifted func()
 }
@@ -34,6 +34,7 @@ type Options struct {
 type Dataplane struct {
 	nodes   corev1client.NodeInterface
 	prober  *prober
+	changed func()
 	drifted func()
 	synced  chan struct{}
 
@@ -51,8 +52,9 @@ type Dataplane struct {
 	have     sdn.Table
 	versions map[string]string
 	agents   map[string]netip.AddrPort
-	// want is the desired assignment; nil before the first Configure.
-	want sdn.Table
+	// want is the desired assignment, and confirmed what the nodes held after the last update of them; nil before the
+	// first one.
+	want, confirmed sdn.Table
 	// unreadable are the nodes whose annotation must be rewritten in any case.
 	unreadable map[string]bool
 	// gateways are the gateways of all shards. busy is true while nodes are being updated.
@@ -65,7 +67,7 @@ var _ dataplane.Dataplane = (*Dataplane)(nil)
 // New returns a Dataplane. It does nothing before Run.
 func New(o Options) *Dataplane {
 	d := &Dataplane{
-		nodes: o.Nodes, prober: newProber(o.Changed), drifted: o.Drifted, synced: make(chan struct{}),
+		nodes: o.Nodes, prober: newProber(o.Changed), changed: o.Changed, drifted: o.Drifted, synced: make(chan struct{}),
 		plans: map[world.Key]*plan.Service{}, unconfirmed: map[string][]netip.Addr{},
 		have: sdn.Table{}, versions: map[string]string{}, agents: map[string]netip.AddrPort{}, unreadable: map[string]bool{},
 	}
@@ -122,15 +124,26 @@ func (d *Dataplane) Observe(w *world.Snapshot) {
 			delete(d.versions, node)
 		}
 	}
-	assigned := d.have
-	if d.want != nil {
-		assigned = d.want
-		if events && !d.busy && d.hasDrifted() {
-			d.drifted()
-		}
+	if d.want != nil && events && !d.busy && d.hasDrifted() {
+		d.drifted()
 	}
-	w.ShardStates = assigned.ShardStates()
+	w.ShardStates = d.shardStates()
 	d.watch()
+}
+
+// shardStates returns the gateways of shards. A gateway is active once its node has confirmed an address. d.mu must be
+// held.
+func (d *Dataplane) shardStates() map[world.ShardID]world.ShardState {
+	if d.confirmed == nil {
+		return d.have.ShardStates()
+	}
+	held, states := d.confirmed.ShardStates(), d.want.ShardStates()
+	for shard, state := range states {
+		state.Active = held[shard].Active
+		state.Settled = state.Active == state.Order[0]
+		states[shard] = state
+	}
+	return states
 }
 
 // hasDrifted reports whether a node's assignment differs from the desired one.

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net/netip"
 	"slices"
 	"sync"
@@ -64,6 +65,11 @@ func (d *Dataplane) sync(ctx context.Context) *failures {
 		}
 	}
 	d.busy = false
+	before := d.shardStates()
+	d.confirmed = d.have.Without(d.unconfirmed)
+	if !maps.EqualFunc(before, d.shardStates(), func(a, b world.ShardState) bool { return a.Active == b.Active }) {
+		d.changed()
+	}
 	drift := len(h.failed.nodes) == 0 && d.hasDrifted()
 	d.mu.Unlock()
 	if drift {

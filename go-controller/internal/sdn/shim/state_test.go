@@ -3,9 +3,47 @@
 package shim
 
 import (
+	"net/netip"
+	"reflect"
 	"testing"
 	"time"
+
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/sdn"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 )
+
+// The order of a shard is that of the desired assignment. Its active gateway is the one that has confirmed an address,
+// which is still the one before while an address moves, and none if the new one does not confirm.
+func TestActiveGatewayHasConfirmed(t *testing.T) {
+	addr, shard := netip.MustParseAddr("192.0.2.1"), world.ShardID{Domain: "lan"}
+	table := func(node string, generation uint64) sdn.Table {
+		out := sdn.Table{}
+		out.Add(node, world.Held{Addr: addr, Shard: shard, Generation: generation})
+		return out
+	}
+	unconfirmed := map[string][]netip.Addr{"n2": {addr}}
+	for name, c := range map[string]struct {
+		have, want, confirmed sdn.Table
+		active                string
+		settled               bool
+	}{
+		"at the start":           {have: table("n1", 1), active: "n1", settled: true},
+		"while it moves":         {table("n2", 2), table("n2", 2), table("n1", 1), "n1", false},
+		"after it has moved":     {table("n2", 2), table("n2", 2), table("n2", 2), "n2", true},
+		"if it is not confirmed": {table("n2", 2), table("n2", 2), table("n2", 2).Without(unconfirmed), "", false},
+	} {
+		d := &Dataplane{have: c.have, want: c.want, confirmed: c.confirmed}
+		order := c.want
+		if order == nil {
+			order = c.have
+		}
+		want := map[world.ShardID]world.ShardState{
+			shard: {Active: c.active, Settled: c.settled, Order: order.ShardStates()[shard].Order}}
+		if got := d.shardStates(); !reflect.DeepEqual(got, want) {
+			t.Errorf("%s: %+v, want %+v", name, got, want)
+		}
+	}
+}
 
 func TestHealth(t *testing.T) {
 	repeat := func(p heartbeat, n int) []heartbeat {
