@@ -76,8 +76,8 @@ var _ = Describe("A Service of type LoadBalancer", func() {
 		}
 		kubectl(ctx, "", "scale", "deployment/web", "--replicas=0")
 		unserved := ContainSubstring("connect")
-		if cluster.Network().Gateway == lab.SharedGateway && onLAN() {
-			unserved = HavePrefix("curl: (") // br-ex drops the reset, so clients time out (ADR 19)
+		if dropsRefusals() {
+			unserved = HavePrefix("curl: (")
 		}
 		for _, vip := range addrs {
 			Eventually(get(netip.AddrPortFrom(vip, httpPort))).WithContext(ctx).Should(unserved)

@@ -25,8 +25,9 @@ import (
 type Options struct {
 	// Nodes writes the annotations of nodes.
 	Nodes corev1client.NodeInterface
-	// Changed is called when a gateway is lost or has returned, or shards have another gateway. Drifted is called when a node's annotation differs
-	// from the desired one; all plans must then be applied. Both are called from any goroutine and must not block.
+	// Changed is called when a gateway is lost or has returned, or shards have another gateway. Drifted is called when a
+	// node's annotation differs from the desired one; all plans must then be applied. Both are called from any goroutine
+	// and must not block.
 	Changed, Drifted func()
 }
 
