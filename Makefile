@@ -42,8 +42,8 @@ unit: ## pure packages, goldens, fuzz seeds, OVN's real databases
 api: controlplane ## CRDs, admission, the controller and the docs' commands against a real kube-apiserver
 	go test -count=1 -timeout 20m ./test/api ./test/docs ./test/bench/... ./test/controller ./test/lab/controlplane ./test/lab/responder ./test/lab/probe ./test/lab/panels ./test/lab/cmd/...
 
-lanes: controlplane ## api and nodes side by side: they wait more than they work
-	@$(MAKE) --no-print-directory -j2 -Otarget api nodes
+lanes: controlplane ## api, nodes and release-test side by side: the first two wait more than they work
+	@$(MAKE) --no-print-directory -j3 -Otarget api nodes release-test
 
 nodes: controlplane ## BGP against FRR, and OpenShift SDN's controllers and agents, in network namespaces
 	SLB_BIN=$(CURDIR)/$(BIN) go test -count=1 -p 1 -timeout 20m $(ROOT) ./go-controller/test/...
@@ -135,8 +135,8 @@ images: ## the images of all architectures as one manifest list (buildah, podman
 release: ## manifests, bill of materials and checksums of VERSION into _output/release
 	@contrib/release.sh $(VERSION)
 
-release-test: ## the images, the files of a release, and the chart; needs buildah
-	go test -count=1 -timeout 30m ./test/release ./test/chart
+release-test: ## the images, the files of a release, and the chart
+	nice -n 19 go test -count=1 -timeout 30m $(ROOT) ./test/release ./test/chart
 
 clean: ## remove what was built (the cache of control plane binaries stays)
 	rm -rf $(OUT)

@@ -24,7 +24,9 @@ done
 
 contrib/helm.sh package dist/chart --version "${version#v}" --app-version "$version" --destination "$out"
 
-program=_output/bin/ovnkube-slb
+stage=$(mktemp -d)
+trap 'rm -rf "$stage"' EXIT
+program=$stage/ovnkube-slb
 CGO_ENABLED=0 go build -trimpath -ldflags "-s -w -X main.version=$version" -o "$program" ./go-controller/cmd/ovnkube-slb
 go run github.com/CycloneDX/cyclonedx-gomod/cmd/cyclonedx-gomod@v1.9.0 bin -json -version "$version" \
 	-output "$out/ovnkube-slb.cdx.json" "$program"
