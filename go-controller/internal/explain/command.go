@@ -138,9 +138,4 @@ func names[T metav1.Object](list []T) string {
 const maxNamed = 5
 
 // joined formats names, the first of them if there are many.
-func joined(names []string) string {
-	if len(names) > maxNamed {
-		return fmt.Sprintf("%s and %d more", strings.Join(names[:maxNamed], ", "), len(names)-maxNamed)
-	}
-	return strings.Join(names, ", ")
-}
+func joined(names []string) string { return world.Some(names, maxNamed) }

@@ -253,15 +253,8 @@ func silentMembers(members []*world.Node) string {
 	return some(names)
 }
 
-// some returns the first names of a list and how many more there are.
-func some(names []string) string {
-	const most = 16
-	text := strings.Join(names[:min(len(names), most)], ", ")
-	if more := len(names) - most; more > 0 {
-		text += fmt.Sprintf(" and %d more", more)
-	}
-	return text
-}
+// some returns as many names of members as fit into a condition.
+func some(names []string) string { return world.Some(names, 16) }
 
 // notDraining returns the members that do not drain.
 func notDraining(members []*world.Node) []*world.Node {

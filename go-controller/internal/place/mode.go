@@ -105,9 +105,5 @@ func (d *Domain) otherMode(mode world.ServingMode, home string, w *world.Snapsho
 // named returns as many names as fit into a condition.
 func named(names []string) string {
 	slices.Sort(names)
-	text := strings.Join(names[:min(len(names), maxNamed)], ", ")
-	if more := len(names) - maxNamed; more > 0 {
-		text += fmt.Sprintf(" and %d more", more)
-	}
-	return text
+	return world.Some(names, maxNamed)
 }

@@ -4,11 +4,9 @@ package world
 
 import (
 	"cmp"
-	"fmt"
 	"maps"
 	"net/netip"
 	"slices"
-	"strings"
 	"time"
 )
 
@@ -142,11 +140,4 @@ func (n *Node) WithAgentFault() *Node {
 }
 
 // String returns the names of some of the zones that nodes report.
-func (z *Zones) String() string {
-	const most = 3
-	text := strings.Join(z.names[:min(most, len(z.names))], ", ")
-	if more := len(z.names) - most; more > 0 {
-		text += fmt.Sprintf(" and %d more", more)
-	}
-	return text
-}
+func (z *Zones) String() string { return Some(z.names, 3) }
