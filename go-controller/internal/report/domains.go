@@ -18,9 +18,6 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
 )
 
-// maxExcluded is the maximum number of nodes that the status of a domain lists (L2DomainStatus.ExcludedNodes).
-const maxExcluded = 64
-
 // Domains returns the statuses of all L2Domains, by name.
 func (v *Builder) Domains() map[string]kube.Merge[*v1alpha1.L2Domain] {
 	addresses := map[world.ShardID]int32{}
@@ -69,7 +66,7 @@ func (v *Builder) domain(d *place.Domain, addresses map[world.ShardID]int32) v1a
 		if left.Reason == place.ReasonEnoughGateways {
 			eligible[left.Node] = struct{}{}
 		}
-		if len(status.ExcludedNodes) < maxExcluded {
+		if len(status.ExcludedNodes) < v1alpha1.MaxExcludedNodes {
 			status.ExcludedNodes = append(status.ExcludedNodes,
 				v1alpha1.ExcludedNode{Name: left.Node, Reason: string(left.Reason), Message: left.Message})
 		}

@@ -3,6 +3,7 @@
 package objects
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -11,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
 )
 
@@ -33,6 +35,26 @@ func TestHome(t *testing.T) {
 			t.Errorf("%s: %s, want %s", name, got, c.want)
 		}
 	}
+}
+
+// A preview must not invent a gateway among the nodes for which the list of excluded nodes has no room.
+func TestBridgesOfNodesThatAStatusMayNotList(t *testing.T) {
+	d := &v1alpha1.L2Domain{Spec: v1alpha1.L2DomainSpec{PhysicalNetwork: "provider"}}
+	d.Status.Shards = []v1alpha1.ShardStatus{{Gateways: []string{"gateway"}}}
+	expect := func(node, want string) {
+		t.Helper()
+		if got := bridgeOf(d, &world.Node{Name: node}); got != want {
+			t.Errorf("%d nodes are excluded: bridge of node %q: %q, want %q", len(d.Status.ExcludedNodes), node, got, want)
+		}
+	}
+	expect("new", "provider")
+	for i := range v1alpha1.MaxExcludedNodes {
+		d.Status.ExcludedNodes = append(d.Status.ExcludedNodes,
+			v1alpha1.ExcludedNode{Name: fmt.Sprint(i), Reason: v1alpha1.ExcludedNotAttached})
+	}
+	expect("new", "")
+	expect("gateway", "provider")
+	expect("1", "")
 }
 
 // A manifest of a user replaces the object that the API server would replace, or is refused.

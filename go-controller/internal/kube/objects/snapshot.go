@@ -138,7 +138,7 @@ func (o *Objects) addShards(w *world.Snapshot) {
 }
 
 // addBridges adds the bridges of the nodes: those that agents report, otherwise those that follow from the statuses of
-// L2Domains. A node is taken as attached to a network unless a status says that it is not.
+// L2Domains. A node is taken as attached to a network unless a status says that it is not, or may have no room to.
 func (o *Objects) addBridges(w *world.Snapshot) {
 	w.Bridges = map[string]world.Bridges{}
 	for _, n := range w.Nodes {
@@ -175,6 +175,11 @@ func bridgeOf(d *v1alpha1.L2Domain, n *world.Node) string {
 		case v1alpha1.ExcludedSharedGateway, v1alpha1.ExcludedNoGuard, v1alpha1.ExcludedPortMissing:
 			return n.GatewayBridge
 		}
+		return d.Spec.PhysicalNetwork
+	}
+	isGateway := func(s v1alpha1.ShardStatus) bool { return slices.Contains(s.Gateways, n.Name) }
+	if len(d.Status.ExcludedNodes) >= v1alpha1.MaxExcludedNodes && !slices.ContainsFunc(d.Status.Shards, isGateway) {
+		return ""
 	}
 	return d.Spec.PhysicalNetwork
 }

@@ -306,6 +306,9 @@ type ShardStatus struct {
 	Anchors []string `json:"anchors,omitempty"`
 }
 
+// MaxExcludedNodes is the maximum number of nodes that a status lists as excluded.
+const MaxExcludedNodes = 64
+
 // ExcludedNode is a node that is not a gateway.
 type ExcludedNode struct {
 	// name is the name of the node.
