@@ -34,7 +34,7 @@ controlplane: build ## etcd, kube-apiserver and the like into the cache, from so
 demo: setup controlplane ## a Service reachable through OVN, its gateway killed, in the lab (KEEP=1 leaves it up)
 	@contrib/demo.sh
 
-test: setup unit lanes e2e ## everything: unit, golden, real daemons, real API server, end to end in the lab
+test: setup unit lanes ## everything: unit, golden, real daemons, real API server, end to end in the lab
 
 unit: ## pure packages, goldens, fuzz seeds, OVN's real databases
 	go test $$(go list ./go-controller/{cmd,internal,pkg}/... | grep -v $(BFD))
@@ -42,8 +42,8 @@ unit: ## pure packages, goldens, fuzz seeds, OVN's real databases
 api: controlplane ## CRDs, admission, the controller and the docs' commands against a real kube-apiserver
 	go test -count=1 -timeout 20m ./test/api ./test/docs ./test/bench/... ./test/controller ./test/lab/controlplane ./test/lab/responder ./test/lab/probe ./test/lab/panels ./test/lab/cmd/...
 
-lanes: controlplane ## api, nodes and release-test side by side: the first two wait more than they work
-	@$(MAKE) --no-print-directory -j3 -Otarget api nodes release-test
+lanes: controlplane ## api, nodes, release-test and e2e side by side: most of them wait more than they work
+	@$(MAKE) --no-print-directory -j4 -Otarget api nodes release-test e2e
 
 nodes: controlplane ## BGP against FRR, and OpenShift SDN's controllers and agents, in network namespaces
 	SLB_BIN=$(CURDIR)/$(BIN) go test -count=1 -p 1 -timeout 20m $(ROOT) ./go-controller/test/...
