@@ -177,8 +177,8 @@ func settings(o *options) []setting {
 				"also read annotations of MetalLB (metallb.io and metallb.universe.tf)"),
 				ownSection, "metallb-annotations"},
 			{&cli.IntFlag{Name: flagMaxBackends, Value: slb.DefaultMaxServiceBackends, Destination: &o.maxBackends,
-				Usage: "maximum `NUMBER` of backends of a Service (addresses x ports x endpoints); OVN does not announce a Service that " +
-					"exceeds it"}, ownSection,
+				Usage: "maximum `NUMBER` of backends of a Service (addresses x ports x endpoints), with interconnect at most 8000; OVN does " +
+					"not announce a Service that exceeds it"}, ownSection,
 				flagMaxBackends},
 		}...), grouped(categoryLease, []setting{
 			{toggle(&o.leaderElect, flagLeaderElect, false, "run only while holding the lease"), ownSection, flagLeaderElect},

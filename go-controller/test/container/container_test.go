@@ -39,7 +39,7 @@ func capabilities() map[corev1.Capability]int {
 
 func TestContainersOfTheManifests(t *testing.T) {
 	s := build(t)
-	for _, dir := range []string{"base", "default", "node", "bgp", "interconnect-bgp", "sdn"} {
+	for _, dir := range []string{"base", "default", "node", "agents", "bgp", "interconnect-bgp", "sdn"} {
 		s.testPods(t, dir)
 	}
 	// On OpenShift, there is a Network, and the namespace of OVN-Kubernetes is another one.

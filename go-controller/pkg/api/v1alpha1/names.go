@@ -3,11 +3,12 @@
 package v1alpha1
 
 // LoadBalancerClass is the spec.loadBalancerClass of Services that explicitly select this project. Services without a
-// class are served too, unless the controller is configured otherwise.
+// class are served too, unless the controller has --require-load-balancer-class.
 const LoadBalancerClass = "slb.k8s.ovn.org/ovn"
 
 // Annotations on Services. MetalLB's annotations under metallb.io and metallb.universe.tf have the same meaning. The
-// controller can be configured to read them as well; the annotations of this project take precedence.
+// controller reads them as well, unless it has --metallb-annotations=false; the annotations of this project take
+// precedence.
 const (
 	// AnnotationLoadBalancerIPs requests addresses: one or several separated by commas, at most one per family.
 	AnnotationLoadBalancerIPs = "slb.k8s.ovn.org/load-balancer-ips"
