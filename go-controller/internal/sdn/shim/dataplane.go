@@ -123,6 +123,7 @@ func (d *Dataplane) Observe(w *world.Snapshot) {
 		if !there[node] {
 			delete(d.have, node)
 			delete(d.versions, node)
+			delete(d.unreadable, node)
 		}
 	}
 	if d.want != nil && events && !d.busy && d.hasDrifted() {

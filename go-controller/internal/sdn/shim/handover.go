@@ -36,12 +36,13 @@ const (
 type handover struct {
 	*Dataplane
 	have, want sdn.Table
+	// unreadable are the nodes whose annotation must still be rewritten.
 	unreadable map[string]bool
 	agents     map[string]netip.AddrPort
 	// waits maps addresses that a node may still hold to that node.
 	waits  map[netip.Addr]string
 	failed *failures
-	// mu guards versions and, during writes, have and failed.
+	// mu guards versions and, during writes, have, unreadable and failed.
 	mu       sync.Mutex
 	versions map[string]string
 }
@@ -50,20 +51,15 @@ type handover struct {
 func (d *Dataplane) sync(ctx context.Context) *failures {
 	d.mu.Lock()
 	h := &handover{
-		Dataplane: d, have: d.have.Clone(), unreadable: d.unreadable, agents: d.agents,
+		Dataplane: d, have: d.have.Clone(), unreadable: maps.Clone(d.unreadable), agents: d.agents,
 		waits: map[netip.Addr]string{}, failed: newFailures(), versions: map[string]string{},
 	}
 	wish := sdn.Want(d.topology, d.plans, h.have, func(world.Key) bool { return !d.complete })
 	h.want, h.failed.keys = wish.Table, wish.Failed
-	d.want, d.busy, d.unreadable = h.want, true, map[string]bool{}
+	d.want, d.busy = h.want, true
 	d.mu.Unlock()
 	h.run(ctx)
 	d.mu.Lock()
-	for node := range h.failed.nodes {
-		if h.unreadable[node] {
-			d.unreadable[node] = true
-		}
-	}
 	d.busy = false
 	before := d.shardStates()
 	d.confirmed = d.have.Without(d.unconfirmed)
@@ -123,7 +119,6 @@ func (h *handover) take(ctx context.Context) {
 		if !slices.ContainsFunc(steps, func(s sdn.Step) bool { return s.Node == node }) {
 			steps = append(steps, sdn.Step{Node: node, Held: h.have.Of(node)})
 		}
-		delete(h.unreadable, node)
 	}
 	h.write(ctx, slices.DeleteFunc(steps, func(s sdn.Step) bool { return h.failed.nodes[s.Node] != nil }))
 }
@@ -151,6 +146,7 @@ func (h *handover) write(ctx context.Context, steps []sdn.Step) {
 				h.failed.node(s, err)
 				return
 			}
+			delete(h.unreadable, s.Node)
 			delete(h.have, s.Node)
 			for _, held := range s.Held {
 				h.have.Add(s.Node, held)
@@ -194,6 +190,7 @@ func (d *Dataplane) annotate(ctx context.Context, s sdn.Step) (version string, e
 		}
 		d.versions[s.Node] = version
 	}
+	delete(d.unreadable, s.Node)
 	delete(d.have, s.Node)
 	for _, held := range s.Held {
 		d.have.Add(s.Node, held)

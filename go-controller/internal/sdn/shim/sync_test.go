@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package shim
+
+import (
+	"encoding/json"
+	"errors"
+	"net"
+	"net/netip"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	healthpb "google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/status"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes/fake"
+	clienttesting "k8s.io/client-go/testing"
+
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/dataplane"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/plan"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
+)
+
+var (
+	shard   = world.ShardID{Domain: "lan"}
+	service = world.Key{Namespace: "shop", Name: "web"}
+	vip     = netip.MustParseAddr("192.0.2.1")
+	other   = netip.MustParseAddr("192.0.2.2")
+)
+
+// fakeAgent confirms each version of its Node, except for the addresses in failed.
+type fakeAgent struct {
+	healthpb.UnimplementedHealthServer
+	at netip.AddrPort
+
+	mu     sync.Mutex
+	failed map[netip.Addr]string
+	asked  int
+}
+
+func (a *fakeAgent) Watch(_ *healthpb.HealthCheckRequest,
+	stream grpc.ServerStreamingServer[healthpb.HealthCheckResponse]) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.asked++
+	if len(a.failed) == 0 {
+		return stream.Send(&healthpb.HealthCheckResponse{Status: healthpb.HealthCheckResponse_SERVING})
+	}
+	text, err := json.Marshal(a.failed)
+	if err != nil {
+		return err
+	}
+	return status.Error(codes.FailedPrecondition, string(text))
+}
+
+// refuse makes the agent report that it can't hold addresses.
+func (a *fakeAgent) refuse(addrs ...netip.Addr) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.failed = map[netip.Addr]string{}
+	for _, addr := range addrs {
+		a.failed[addr] = "the interface has it, and not from here"
+	}
+}
+
+// times returns how many times the agent was asked.
+func (a *fakeAgent) times() int {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.asked
+}
+
+func startAgent(t *testing.T) *fakeAgent {
+	t.Helper()
+	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := &fakeAgent{at: netip.MustParseAddrPort(listener.Addr().String())}
+	server := grpc.NewServer()
+	healthpb.RegisterHealthServer(server, a)
+	go func() { _ = server.Serve(listener) }()
+	t.Cleanup(server.Stop)
+	return a
+}
+
+// cluster has the nodes n1 and n2 with an agent each.
+type cluster struct {
+	*testing.T
+	*Dataplane
+	client *fake.Clientset
+	n1, n2 *fakeAgent
+	// drifts counts the calls of Options.Drifted.
+	drifts int
+	// writes fail with writeError.
+	writeError error
+	writes     int
+}
+
+func newCluster(t *testing.T) *cluster {
+	c := &cluster{T: t, n1: startAgent(t), n2: startAgent(t), client: fake.NewClientset()}
+	c.client.PrependReactor("patch", "nodes", func(clienttesting.Action) (bool, runtime.Object, error) {
+		c.writes++ // the fake client calls this under a lock
+		return true, &corev1.Node{ObjectMeta: metav1.ObjectMeta{ResourceVersion: strconv.Itoa(100 + c.writes)}}, c.writeError
+	})
+	c.Dataplane = New(Options{Nodes: c.client.CoreV1().Nodes(), Changed: func() {}, Drifted: func() { c.drifts++ }})
+	return c
+}
+
+// observe shows the dataplane nodes, and returns the states of shards.
+func (c *cluster) observe(nodes ...*world.Node) map[world.ShardID]world.ShardState {
+	w := &world.Snapshot{Nodes: nodes}
+	c.Observe(w)
+	return w.ShardStates
+}
+
+// node returns a Node whose annotation has addresses.
+func node(name, version string, agent *fakeAgent, addrs ...netip.Addr) *world.Node {
+	k := &world.Kernel{Version: version, Agent: agent.at}
+	for _, a := range addrs {
+		k.Held = append(k.Held, world.Held{Addr: a, Service: service, Generation: 1, Shard: shard})
+	}
+	return &world.Node{Name: name, Chassis: name, Kernel: k}
+}
+
+// gateways returns a topology in which a node is the gateway of the shard.
+func gateways(node string) *plan.Topology {
+	return &plan.Topology{Domains: []plan.Domain{{Name: shard.Domain, Shards: []plan.Shard{{
+		ID: shard, Gateways: []plan.Gateway{{Node: node, Chassis: node}}}}}}}
+}
+
+func (c *cluster) configure(topology *plan.Topology) {
+	c.Helper()
+	if err := c.Configure(c.Context(), topology); err != nil {
+		c.Fatal(err)
+	}
+}
+
+// apply applies the Service, with addresses, and returns its error.
+func (c *cluster) apply(addrs ...netip.Addr) error {
+	p := &plan.Service{Key: service}
+	for _, a := range addrs {
+		p.VIPs = append(p.VIPs, plan.VIP{Addr: a, Shard: shard})
+	}
+	return c.Apply(c.Context(), []dataplane.Change{{Key: service, Want: p}})[service]
+}
+
+func TestFailedRewriteOfUnreadableAnnotationIsRepeated(t *testing.T) {
+	c := newCluster(t)
+	c.observe(node("n1", "1", c.n1, vip))
+	c.configure(gateways("n1"))
+	if err := c.apply(vip); err != nil {
+		t.Fatal(err)
+	}
+	unreadable := node("n1", "2", c.n1)
+	unreadable.Kernel.Problem = "not JSON"
+	c.observe(unreadable)
+	c.writeError, c.writes = errors.New("the API server is away"), 0
+	if err := c.Configure(t.Context(), gateways("n1")); err == nil || !strings.Contains(err.Error(), "away") {
+		t.Errorf("a write has failed: %v", err)
+	}
+	c.writeError = nil
+	for range 2 { // the second one has nothing left to write
+		c.configure(gateways("n1"))
+	}
+	if c.writes != 2 {
+		t.Errorf("%d writes, want one that fails and one that does not", c.writes)
+	}
+}
