@@ -35,11 +35,17 @@ func (t Table) Clone() Table {
 	return out
 }
 
-// Without returns a copy of the table without some addresses of nodes.
-func (t Table) Without(addrs map[string][]netip.Addr) Table {
+// Has reports whether an address is assigned to a node.
+func (t Table) Has(node string, a netip.Addr) bool {
+	_, has := t[node][a]
+	return has
+}
+
+// Without returns a copy of the table without the assignments of another one.
+func (t Table) Without(other Table) Table {
 	out := t.Clone()
-	for node, these := range addrs {
-		for _, a := range these {
+	for node, held := range other {
+		for a := range held {
 			delete(out[node], a)
 		}
 	}

@@ -45,7 +45,7 @@ type Dataplane struct {
 	// complete is true once every Service named in the annotations was applied or pruned.
 	complete bool
 	// unconfirmed are the addresses that were assigned to a node and that it has not confirmed yet.
-	unconfirmed map[string][]netip.Addr
+	unconfirmed sdn.Table
 
 	mu sync.Mutex
 	// have is the current assignment, as last observed or written. versions are the versions of the Node objects that
@@ -69,7 +69,7 @@ var _ dataplane.Dataplane = (*Dataplane)(nil)
 func New(o Options) *Dataplane {
 	d := &Dataplane{
 		nodes: o.Nodes, prober: newProber(o.Changed), changed: o.Changed, drifted: o.Drifted, synced: make(chan struct{}),
-		plans: map[world.Key]*plan.Service{}, unconfirmed: map[string][]netip.Addr{},
+		plans: map[world.Key]*plan.Service{}, unconfirmed: sdn.Table{},
 		have: sdn.Table{}, versions: map[string]string{}, agents: map[string]netip.AddrPort{}, unreadable: map[string]bool{},
 	}
 	close(d.synced) // all required state arrives with the Nodes

@@ -24,13 +24,10 @@ type failures struct {
 	nodes map[string]error
 	addrs map[netip.Addr]error
 	keys  map[world.Key]string
-	// still are the addresses that nodes have not confirmed yet.
-	still map[string][]netip.Addr
 }
 
 func newFailures() *failures {
-	return &failures{nodes: map[string]error{}, addrs: map[netip.Addr]error{}, keys: map[world.Key]string{},
-		still: map[string][]netip.Addr{}}
+	return &failures{nodes: map[string]error{}, addrs: map[netip.Addr]error{}, keys: map[world.Key]string{}}
 }
 
 // node records a step that failed.

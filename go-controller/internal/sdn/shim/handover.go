@@ -154,10 +154,9 @@ func (h *handover) write(ctx context.Context, steps []sdn.Step) {
 			if version != "" {
 				h.versions[s.Node] = version
 			}
-			h.unconfirmed[s.Node] = slices.DeleteFunc(append(h.unconfirmed[s.Node], s.New...), func(a netip.Addr) bool {
-				_, held := h.have[s.Node][a]
-				return !held
-			})
+			for _, a := range s.New {
+				h.unconfirmed.Add(s.Node, h.have[s.Node][a])
+			}
 		})
 	}
 	writing.Wait()
@@ -198,10 +197,12 @@ func (d *Dataplane) annotate(ctx context.Context, s sdn.Step) (version string, e
 	return version, nil
 }
 
-// confirm checks whether the nodes that were assigned new addresses hold them.
+// confirm checks whether the nodes that were assigned new addresses hold them. Only at its desired node an address can
+// fail.
 func (h *handover) confirm(ctx context.Context) {
 	var asking sync.WaitGroup
 	for node, addrs := range h.unconfirmed {
+		maps.DeleteFunc(addrs, func(a netip.Addr, _ world.Held) bool { return !h.have.Has(node, a) })
 		if len(addrs) == 0 {
 			delete(h.unconfirmed, node)
 			continue
@@ -213,21 +214,20 @@ func (h *handover) confirm(ctx context.Context) {
 			failed, err := h.acknowledged(ctx, node, version)
 			h.mu.Lock()
 			defer h.mu.Unlock()
-			still := slices.DeleteFunc(slices.Clone(addrs), func(a netip.Addr) bool { return err == nil && failed[a] == "" })
-			for _, a := range still {
+			for a := range addrs {
 				why := err
-				if why == nil {
+				if failed[a] != "" {
 					why = errors.New(failed[a])
 				}
-				h.failed.addrs[a] = fmt.Errorf("address %s on node %s: %w", a, node, why)
+				if why == nil {
+					delete(addrs, a)
+				} else if h.want.Has(node, a) {
+					h.failed.addrs[a] = fmt.Errorf("address %s on node %s: %w", a, node, why)
+				}
 			}
-			h.failed.still[node] = still
 		})
 	}
 	asking.Wait()
-	for node, still := range h.failed.still {
-		h.unconfirmed[node] = still
-	}
 }
 
 // acknowledged waits until a node has applied a version, unless the node is lost. It returns the errors by address.

@@ -21,7 +21,6 @@ func TestActiveGatewayHasConfirmed(t *testing.T) {
 		out.Add(node, world.Held{Addr: addr, Shard: shard, Generation: generation})
 		return out
 	}
-	unconfirmed := map[string][]netip.Addr{"n2": {addr}}
 	for name, c := range map[string]struct {
 		have, want, confirmed sdn.Table
 		active                string
@@ -30,7 +29,7 @@ func TestActiveGatewayHasConfirmed(t *testing.T) {
 		"at the start":           {have: table("n1", 1), active: "n1", settled: true},
 		"while it moves":         {table("n2", 2), table("n2", 2), table("n1", 1), "n1", false},
 		"after it has moved":     {table("n2", 2), table("n2", 2), table("n2", 2), "n2", true},
-		"if it is not confirmed": {table("n2", 2), table("n2", 2), table("n2", 2).Without(unconfirmed), "", false},
+		"if it is not confirmed": {table("n2", 2), table("n2", 2), table("n2", 2).Without(table("n2", 2)), "", false},
 	} {
 		d := &Dataplane{have: c.have, want: c.want, confirmed: c.confirmed}
 		order := c.want

@@ -173,3 +173,18 @@ func TestFailedRewriteOfUnreadableAnnotationIsRepeated(t *testing.T) {
 		t.Errorf("%d writes, want one that fails and one that does not", c.writes)
 	}
 }
+
+func TestUnconfirmedAddressOfDeletedNodeIsForgotten(t *testing.T) {
+	c := newCluster(t)
+	c.observe(node("n1", "1", c.n1), node("n2", "1", c.n2))
+	c.configure(gateways("n1"))
+	c.n1.refuse(vip)
+	if err := c.apply(vip); err == nil || !strings.Contains(err.Error(), "address 192.0.2.1 on node n1") {
+		t.Errorf("n1 does not hold the address: %v", err)
+	}
+	c.observe(node("n2", "1", c.n2))
+	c.configure(gateways("n2"))
+	if err := c.apply(vip); err != nil {
+		t.Errorf("n2 holds the address: %v", err)
+	}
+}
