@@ -44,7 +44,7 @@ type Dataplane struct {
 	plans    map[world.Key]*plan.Service
 	// complete is true once every Service named in the annotations was applied or pruned.
 	complete bool
-	// unconfirmed are the addresses that were assigned to a node and that it has not confirmed yet.
+	// unconfirmed are the addresses that are assigned to a node and that it has not confirmed yet.
 	unconfirmed sdn.Table
 
 	mu sync.Mutex
@@ -53,8 +53,8 @@ type Dataplane struct {
 	have     sdn.Table
 	versions map[string]string
 	agents   map[string]netip.AddrPort
-	// want is the desired assignment, and confirmed what the nodes held after the last update of them; nil before the
-	// first one.
+	// want is the desired assignment; nil before the first update of the nodes. confirmed is what the nodes held after the
+	// last one; nil until the end of the first one.
 	want, confirmed sdn.Table
 	// unreadable are the nodes whose annotation must be rewritten in any case.
 	unreadable map[string]bool
@@ -133,8 +133,8 @@ func (d *Dataplane) Observe(w *world.Snapshot) {
 	d.watch()
 }
 
-// shardStates returns the gateways of shards. A gateway is active once its node has confirmed an address. d.mu must be
-// held.
+// shardStates returns the gateways of shards. A gateway is active once its node has confirmed an address. Until a new
+// controller has asked the nodes, it is the one that has an address in its annotation. d.mu must be held.
 func (d *Dataplane) shardStates() map[world.ShardID]world.ShardState {
 	if d.confirmed == nil {
 		return d.have.ShardStates()

@@ -50,6 +50,9 @@ type handover struct {
 // sync writes the desired assignment to the nodes and waits until they have applied it.
 func (d *Dataplane) sync(ctx context.Context) *failures {
 	d.mu.Lock()
+	if d.want == nil { // the nodes may not hold what an earlier controller has assigned to them
+		d.unconfirmed = d.have.Clone()
+	}
 	h := &handover{
 		Dataplane: d, have: d.have.Clone(), unreadable: maps.Clone(d.unreadable), agents: d.agents,
 		waits: map[netip.Addr]string{}, failed: newFailures(), versions: map[string]string{},
@@ -197,8 +200,8 @@ func (d *Dataplane) annotate(ctx context.Context, s sdn.Step) (version string, e
 	return version, nil
 }
 
-// confirm checks whether the nodes that were assigned new addresses hold them. Only at its desired node an address can
-// fail.
+// confirm checks whether nodes hold the addresses that they have not confirmed yet. Only at its desired node an address
+// can fail.
 func (h *handover) confirm(ctx context.Context) {
 	var asking sync.WaitGroup
 	for node, addrs := range h.unconfirmed {

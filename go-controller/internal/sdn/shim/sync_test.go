@@ -31,13 +31,14 @@ var (
 	shard   = world.ShardID{Domain: "lan"}
 	service = world.Key{Namespace: "shop", Name: "web"}
 	vip     = netip.MustParseAddr("192.0.2.1")
-	other   = netip.MustParseAddr("192.0.2.2")
 )
 
 // fakeAgent confirms each version of its Node, except for the addresses in failed.
 type fakeAgent struct {
 	healthpb.UnimplementedHealthServer
 	at netip.AddrPort
+	// onWatch is called when the agent is asked.
+	onWatch func()
 
 	mu     sync.Mutex
 	failed map[netip.Addr]string
@@ -48,6 +49,7 @@ func (a *fakeAgent) Watch(_ *healthpb.HealthCheckRequest,
 	stream grpc.ServerStreamingServer[healthpb.HealthCheckResponse]) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	a.onWatch()
 	a.asked++
 	if len(a.failed) == 0 {
 		return stream.Send(&healthpb.HealthCheckResponse{Status: healthpb.HealthCheckResponse_SERVING})
@@ -69,20 +71,13 @@ func (a *fakeAgent) refuse(addrs ...netip.Addr) {
 	}
 }
 
-// times returns how many times the agent was asked.
-func (a *fakeAgent) times() int {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return a.asked
-}
-
 func startAgent(t *testing.T) *fakeAgent {
 	t.Helper()
 	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	a := &fakeAgent{at: netip.MustParseAddrPort(listener.Addr().String())}
+	a := &fakeAgent{at: netip.MustParseAddrPort(listener.Addr().String()), onWatch: func() {}}
 	server := grpc.NewServer()
 	healthpb.RegisterHealthServer(server, a)
 	go func() { _ = server.Serve(listener) }()
@@ -96,8 +91,8 @@ type cluster struct {
 	*Dataplane
 	client *fake.Clientset
 	n1, n2 *fakeAgent
-	// drifts counts the calls of Options.Drifted.
-	drifts int
+	// changes and drifts count the calls of Options.Changed and Drifted.
+	changes, drifts int
 	// writes fail with writeError.
 	writeError error
 	writes     int
@@ -109,7 +104,8 @@ func newCluster(t *testing.T) *cluster {
 		c.writes++ // the fake client calls this under a lock
 		return true, &corev1.Node{ObjectMeta: metav1.ObjectMeta{ResourceVersion: strconv.Itoa(100 + c.writes)}}, c.writeError
 	})
-	c.Dataplane = New(Options{Nodes: c.client.CoreV1().Nodes(), Changed: func() {}, Drifted: func() { c.drifts++ }})
+	c.Dataplane = New(Options{Nodes: c.client.CoreV1().Nodes(), Changed: func() { c.changes++ },
+		Drifted: func() { c.drifts++ }})
 	return c
 }
 
@@ -186,5 +182,41 @@ func TestUnconfirmedAddressOfDeletedNodeIsForgotten(t *testing.T) {
 	c.configure(gateways("n2"))
 	if err := c.apply(vip); err != nil {
 		t.Errorf("n2 holds the address: %v", err)
+	}
+}
+
+// A new controller asks each node once, and writes nothing. Until then the annotations tell which gateways are active.
+func TestNewControllerAsksNodesWhatTheyHold(t *testing.T) {
+	c := newCluster(t)
+	see := func(when string) {
+		t.Helper()
+		got := c.observe(node("n1", "1", c.n1, vip), node("n2", "1", c.n2))[shard]
+		if got.Active != "n1" || !got.Settled {
+			t.Errorf("%s: %+v", when, got)
+		}
+	}
+	see("at the start")
+	c.n1.onWatch = func() { see("while n1 is asked") }
+	c.configure(gateways("n1"))
+	if err := c.apply(vip); err != nil {
+		t.Error(err)
+	}
+	see("at the end")
+	if c.n1.asked != 1 || c.n2.asked != 0 || c.writes != 0 || c.changes != 0 || c.drifts != 0 {
+		t.Errorf("asked n1 %d times and n2 %d times, %d writes, %d changes, %d drifts", c.n1.asked, c.n2.asked, c.writes,
+			c.changes, c.drifts)
+	}
+}
+
+func TestNewControllerReportsAddressThatNodeDoesNotHold(t *testing.T) {
+	c := newCluster(t)
+	c.n1.refuse(vip)
+	c.observe(node("n1", "1", c.n1, vip))
+	_ = c.Configure(t.Context(), gateways("n1"))
+	if err := c.apply(vip); err == nil || !strings.Contains(err.Error(), "not from here") || c.writes > 0 {
+		t.Errorf("n1 does not hold its address: %v, %d writes", err, c.writes)
+	}
+	if got := c.observe(node("n1", "1", c.n1, vip))[shard]; got.Active != "" || got.Settled || c.changes != 1 {
+		t.Errorf("n1 does not hold its address: %+v, %d changes", got, c.changes)
 	}
 }
