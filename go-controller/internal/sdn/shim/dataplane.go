@@ -26,8 +26,8 @@ type Options struct {
 	// Nodes writes the annotations of nodes.
 	Nodes corev1client.NodeInterface
 	// Changed is called when a gateway is lost or has returned, or shards have another gateway. Drifted is called when a
-	// node's annotation differs from the desired one; all plans must then be applied. Both are called from any goroutine
-	// and must not block.
+	// node's annotation differs from the desired one, or a Service fails or recovers without being applied; all plans
+	// must then be applied. Both are called from any goroutine and must not block.
 	Changed, Drifted func()
 }
 
@@ -42,6 +42,8 @@ type Dataplane struct {
 	// Used only by the methods of dataplane.Dataplane.
 	topology *plan.Topology
 	plans    map[world.Key]*plan.Service
+	// failing are the Services that failed in the last attempt.
+	failing map[world.Key]bool
 	// complete is true once every Service named in the annotations was applied or pruned.
 	complete bool
 	// unconfirmed are the addresses that are assigned to a node and that it has not confirmed yet.
@@ -69,7 +71,7 @@ var _ dataplane.Dataplane = (*Dataplane)(nil)
 func New(o Options) *Dataplane {
 	d := &Dataplane{
 		nodes: o.Nodes, prober: newProber(o.Changed), changed: o.Changed, drifted: o.Drifted, synced: make(chan struct{}),
-		plans: map[world.Key]*plan.Service{}, unconfirmed: sdn.Table{},
+		plans: map[world.Key]*plan.Service{}, failing: map[world.Key]bool{}, unconfirmed: sdn.Table{},
 		have: sdn.Table{}, versions: map[string]string{}, agents: map[string]netip.AddrPort{}, unreadable: map[string]bool{},
 	}
 	close(d.synced) // all required state arrives with the Nodes
@@ -188,7 +190,7 @@ func (d *Dataplane) Configure(ctx context.Context, topology *plan.Topology) erro
 	d.gateways = gateways
 	d.watch()
 	d.mu.Unlock()
-	if err := d.sync(ctx).any(); err != nil {
+	if err := d.syncAll(ctx); err != nil {
 		return fmt.Errorf("write the assignments to nodes: %w", err)
 	}
 	return nil
@@ -206,18 +208,35 @@ func (d *Dataplane) Apply(ctx context.Context, changes []dataplane.Change) map[w
 	failed := d.sync(ctx)
 	errs := map[world.Key]error{}
 	for _, c := range changes {
+		delete(d.failing, c.Key)
 		if err := failed.of(c); err != nil {
-			errs[c.Key] = err
+			errs[c.Key], d.failing[c.Key] = err, true
 		}
 	}
 	return errs
+}
+
+// syncAll is sync for changes that concern no Service in particular. It returns the errors of nodes. If a Service fails
+// or recovers, all plans are applied again, because only Apply can report that.
+func (d *Dataplane) syncAll(ctx context.Context) error {
+	failed := d.sync(ctx)
+	again := false
+	for key, p := range d.plans {
+		if fails := failed.of(dataplane.Change{Key: key, Want: p}) != nil; fails != d.failing[key] {
+			d.failing[key], again = fails, true
+		}
+	}
+	if again {
+		d.drifted()
+	}
+	return failed.ofNodes()
 }
 
 // Prune implements dataplane.Dataplane.
 func (d *Dataplane) Prune(ctx context.Context, keep func(world.Key) bool) error {
 	maps.DeleteFunc(d.plans, func(k world.Key, _ *plan.Service) bool { return !keep(k) })
 	d.complete = true
-	if err := d.sync(ctx).any(); err != nil {
+	if err := d.syncAll(ctx); err != nil {
 		return fmt.Errorf("take from nodes what they need not hold: %w", err)
 	}
 	return nil

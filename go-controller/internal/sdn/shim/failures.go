@@ -14,8 +14,8 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 )
 
-// maxTold is the maximum number of failures named in an error about all nodes.
-const maxTold = 5
+// maxListedErrors is the maximum number of nodes named in an error about all nodes.
+const maxListedErrors = 5
 
 // failures are the errors of one update of the nodes' annotations.
 type failures struct {
@@ -54,19 +54,14 @@ func (f *failures) of(c dataplane.Change) error {
 	return nil
 }
 
-// any returns an error that summarizes all failures, or nil.
-func (f *failures) any() error {
+// ofNodes returns an error that summarizes the nodes that could not be updated, or nil.
+func (f *failures) ofNodes() error {
 	var errs []error
 	for _, node := range slices.Sorted(maps.Keys(f.nodes)) {
 		errs = append(errs, f.nodes[node])
 	}
-	if len(errs) == 0 {
-		for _, a := range slices.SortedFunc(maps.Keys(f.addrs), netip.Addr.Compare) {
-			errs = append(errs, f.addrs[a])
-		}
-	}
-	if more := len(errs) - maxTold; more > 0 {
-		errs = append(errs[:maxTold], fmt.Errorf("and %d more", more))
+	if more := len(errs) - maxListedErrors; more > 0 {
+		errs = append(errs[:maxListedErrors], fmt.Errorf("and %d more", more))
 	}
 	return errors.Join(errs...)
 }

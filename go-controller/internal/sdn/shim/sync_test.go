@@ -212,11 +212,46 @@ func TestNewControllerReportsAddressThatNodeDoesNotHold(t *testing.T) {
 	c := newCluster(t)
 	c.n1.refuse(vip)
 	c.observe(node("n1", "1", c.n1, vip))
-	_ = c.Configure(t.Context(), gateways("n1"))
+	c.configure(gateways("n1"))
 	if err := c.apply(vip); err == nil || !strings.Contains(err.Error(), "not from here") || c.writes > 0 {
 		t.Errorf("n1 does not hold its address: %v, %d writes", err, c.writes)
 	}
 	if got := c.observe(node("n1", "1", c.n1, vip))[shard]; got.Active != "" || got.Settled || c.changes != 1 {
 		t.Errorf("n1 does not hold its address: %+v, %d changes", got, c.changes)
 	}
+}
+
+// An address that fails in Configure is an error of its Service, which is applied again to report that, once. The same
+// applies to its recovery. Another topology need not wait for any of it.
+func TestAddressThatFailsInConfigureIsErrorOfService(t *testing.T) {
+	c := newCluster(t)
+	c.observe(node("n1", "1", c.n1), node("n2", "1", c.n2))
+	c.configure(gateways("n1"))
+	if err := c.apply(vip); err != nil {
+		t.Fatal(err)
+	}
+	expect := func(gateway string, drifts int) {
+		t.Helper()
+		for range 2 {
+			c.configure(gateways(gateway))
+			if err := c.Prune(t.Context(), func(world.Key) bool { return true }); err != nil {
+				t.Error(err)
+			}
+		}
+		if c.drifts != drifts {
+			t.Errorf("gateway %s: %d drifts, want %d", gateway, c.drifts, drifts)
+		}
+	}
+	expect("n1", 0)
+	c.n2.refuse(vip)
+	expect("n2", 1)
+	if err := c.apply(vip); err == nil || !strings.Contains(err.Error(), "not from here") {
+		t.Errorf("n2 does not hold the address: %v", err)
+	}
+	expect("n2", 1)
+	expect("n1", 2)
+	if err := c.apply(vip); err != nil {
+		t.Errorf("n1 holds the address: %v", err)
+	}
+	expect("n1", 2)
 }
