@@ -5,7 +5,6 @@ package loop
 import (
 	"cmp"
 	"context"
-	"errors"
 	"maps"
 	"slices"
 	"sync"
@@ -59,7 +58,7 @@ type Runner struct {
 	stale   map[world.Key]struct{} // to be repeated
 	retries map[world.Key]retry    // failed
 
-	topology      *plan.Topology // accepted by the dataplane
+	topology      *plan.Topology // of the last Configure
 	topologyRetry retry
 	topologyStale bool
 	topologyError error // of the last Configure
@@ -270,8 +269,11 @@ func (r *Runner) retryNow(now time.Time) {
 // step does one unit of work and reports whether there was any.
 func (r *Runner) step(ctx context.Context) bool {
 	now := time.Now()
-	if due := !now.Before(r.topologyRetry.at); r.topologyStale && due || (due || r.partiallyFailed()) &&
-		!equalTopologies(r.topology, r.want.topology) {
+	other := !equalTopologies(r.topology, r.want.topology)
+	if other {
+		r.topologyRetry = retry{} // a different topology is tried now, and starts at the first delay again
+	}
+	if other || r.topologyStale && !now.Before(r.topologyRetry.at) {
 		r.configure(ctx)
 		return true
 	}
@@ -287,32 +289,22 @@ func (r *Runner) step(ctx context.Context) bool {
 }
 
 func (r *Runner) configure(ctx context.Context) {
-	topology := r.want.topology
+	topology, failed := r.want.topology, r.topologyError != nil
 	err := r.dataplane.Configure(ctx, topology)
 	if ctx.Err() != nil {
 		return
 	}
-	r.topologyError = err
+	r.topology, r.topologyStale, r.topologyError = topology, err != nil, err
 	r.recordTopology()
 	if err != nil {
-		r.topologyStale = true
 		r.topologyRetry = r.topologyRetry.next()
-		if r.partiallyFailed() {
-			r.topology = topology
-		}
 		return
 	}
-	if r.topologyRetry.failures > 0 {
+	r.topologyRetry = retry{}
+	if failed {
 		// Keys may have failed because the topology was missing.
 		r.retryNow(time.Now())
 	}
-	r.topology, r.topologyStale, r.topologyRetry = topology, false, retry{}
-}
-
-// partiallyFailed reports whether the last Configure failed for some shards only. Another topology does not wait for
-// their next retry.
-func (r *Runner) partiallyFailed() bool {
-	return errors.As(r.topologyError, new(dataplane.ShardsError))
 }
 
 // batch returns all changes, plus repetitions up to the batch size.

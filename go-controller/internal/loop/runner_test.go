@@ -4,7 +4,6 @@ package loop_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net/netip"
 	"testing"
@@ -198,105 +197,6 @@ func TestResyncRepeatsEverything(t *testing.T) {
 	})
 }
 
-func TestFailingTopologyDoesNotBlockServices(t *testing.T) {
-	reports := 0
-	o := loop.Options{ReportTopology: func() { reports++ }}
-	run(t, o, func(t *testing.T, d *recording.Dataplane, r *loop.Runner) {
-		result := func(reported int, configured bool, message string) {
-			t.Helper()
-			got, err := r.TopologyResult()
-			expect(t, "reports", reports, reported)
-			expect(t, "configured", got, configured)
-			expect(t, "error", fmt.Sprint(err), message)
-		}
-		result(0, false, "<nil>")
-		d.FailConfigure(func() error { return errors.New("no such chassis") })
-		r.Set(topology("physnet"), many(2, 80))
-		synctest.Wait()
-		expect(t, "services", len(d.Services()), 2)
-		pass(time.Second)
-		result(1, true, "no such chassis")
-		d.FailConfigure(nil)
-		pass(time.Second)
-		synctest.Wait()
-		expect(t, "configured", d.Topology() != nil, true)
-		result(2, true, "<nil>")
-	})
-}
-
-// A Prune that fails is an error until it succeeds, whatever Configure does meanwhile.
-func TestFailingPruneIsReportedUntilItSucceeds(t *testing.T) {
-	run(t, loop.Options{}, func(t *testing.T, d *recording.Dataplane, r *loop.Runner) {
-		result := func(want string) {
-			t.Helper()
-			synctest.Wait()
-			_, err := r.TopologyResult()
-			expect(t, "topology result", fmt.Sprint(err), want)
-		}
-		d.FailPrune(errors.New("no prune"))
-		r.Set(topology("physnet"), many(1, 80))
-		result("no prune")
-		r.Set(topology("other"), many(1, 80))
-		result("no prune")
-		d.FailConfigure(func() error { return errors.New("no topology") })
-		r.Set(topology("physnet"), many(1, 80))
-		result("no topology")
-		d.FailConfigure(nil)
-		r.Resync()
-		result("no prune")
-		d.FailPrune(nil)
-		r.Resync()
-		result("<nil>")
-	})
-}
-
-// A Service whose plan can't be read, for example because another release wrote it, keeps what a process before has
-// programmed, until it is gone.
-func TestServiceWithAnUnknownPlanStays(t *testing.T) {
-	run(t, loop.Options{}, func(t *testing.T, d *recording.Dataplane, r *loop.Runner) {
-		unread := world.Key{Namespace: "default", Name: "unread"}
-		with := func() map[world.Key]*plan.Service {
-			plans := many(1, 80)
-			plans[unread] = nil
-			return plans
-		}
-		expectStays := func(what string, want bool) {
-			t.Helper()
-			synctest.Wait()
-			_, stays := d.Services()[unread]
-			expect(t, what, stays, want)
-		}
-		d.Put(unread, service(99, 80))
-		r.Set(topology("physnet"), with())
-		expectStays("there at the start", true)
-		r.Resync()
-		expectStays("there after everything was applied again", true)
-		r.Change(unread, nil)
-		expectStays("there after its ServicePlan was deleted", false)
-		d.Put(unread, service(99, 80))
-		r.Set(topology("physnet"), with())
-		expectStays("there again", true)
-		r.Set(topology("physnet"), many(1, 80))
-		expectStays("there when it is not in the plans", false)
-	})
-}
-
-// Shards that could not be configured are retried after a delay. Another topology does not wait for that delay.
-func TestShardsWithoutAPlaceDelayNoTopology(t *testing.T) {
-	run(t, loop.Options{}, func(t *testing.T, d *recording.Dataplane, r *loop.Runner) {
-		d.FailConfigure(func() error { return dataplane.ShardsError{{Domain: "lan", Index: 9}: "no number is free"} })
-		r.Set(topology("physnet"), nil)
-		synctest.Wait()
-		expect(t, "configured", d.Calls().Configure, 1)
-		r.Set(topology("other"), nil)
-		synctest.Wait()
-		expect(t, "configured with another topology", d.Calls().Configure, 2)
-		pass(time.Minute)
-		synctest.Wait()
-		expect(t, "tried again", d.Calls().Configure > 2, true)
-	})
-}
-
 func TestResultsAreReported(t *testing.T) {
 	got := map[world.Key]loop.Result{}
 	o := loop.Options{Report: func(results []loop.Result) {
@@ -400,5 +300,36 @@ func TestChangeAppliesOnlyThatService(t *testing.T) {
 		services = d.Services()
 		expect(t, "services", len(services), 5)
 		expect(t, "port of the first", services[key(0)].Listeners[0].Port, 80)
+	})
+}
+
+// A Service whose plan can't be read, for example because another release wrote it, keeps what a process before has
+// programmed, until it is gone.
+func TestServiceWithAnUnknownPlanStays(t *testing.T) {
+	run(t, loop.Options{}, func(t *testing.T, d *recording.Dataplane, r *loop.Runner) {
+		unread := world.Key{Namespace: "default", Name: "unread"}
+		with := func() map[world.Key]*plan.Service {
+			plans := many(1, 80)
+			plans[unread] = nil
+			return plans
+		}
+		expectStays := func(what string, want bool) {
+			t.Helper()
+			synctest.Wait()
+			_, stays := d.Services()[unread]
+			expect(t, what, stays, want)
+		}
+		d.Put(unread, service(99, 80))
+		r.Set(topology("physnet"), with())
+		expectStays("there at the start", true)
+		r.Resync()
+		expectStays("there after everything was applied again", true)
+		r.Change(unread, nil)
+		expectStays("there after its ServicePlan was deleted", false)
+		d.Put(unread, service(99, 80))
+		r.Set(topology("physnet"), with())
+		expectStays("there again", true)
+		r.Set(topology("physnet"), many(1, 80))
+		expectStays("there when it is not in the plans", false)
 	})
 }
