@@ -295,7 +295,7 @@ func (c *Controller) amendPass() bool {
 	}
 	if c.runner != nil {
 		if c.last.Topology != topology && c.synced() {
-			c.runner.Set(c.last.Topology, c.last.Plans)
+			c.runner.Set(c.last.Topology, c.last.Plans, nil)
 		}
 		for key, p := range plans {
 			c.runner.Change(key, p)
@@ -330,7 +330,7 @@ func (c *Controller) fullPass() {
 	c.probeWriter.Set(d.Probes)
 	c.logDecision(d)
 	if c.runner != nil && known.Synced {
-		c.runner.Set(d.Topology, d.Plans)
+		c.runner.Set(d.Topology, d.Plans, nil)
 		if resync {
 			c.runner.Resync()
 		}

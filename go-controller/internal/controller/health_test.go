@@ -60,7 +60,7 @@ func TestStuckLoopFailsLiveness(t *testing.T) {
 				}()
 				c.wakeups.wake()
 				key := world.Key{Namespace: "shop", Name: "web"}
-				c.runner.Set(&plan.Topology{}, map[world.Key]*plan.Service{key: {Key: key}})
+				c.runner.Set(&plan.Topology{}, map[world.Key]*plan.Service{key: {Key: key}}, nil)
 				<-time.After(stall)
 				if err := c.Alive(stall); err != nil {
 					t.Errorf("after %s: %v", stall, err)

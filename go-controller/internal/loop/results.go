@@ -93,6 +93,19 @@ func (r *Runner) record(results []Result) {
 	}
 }
 
+// forgetUnknown drops what is recorded of Services that stay as the dataplane has them: nothing is repeated, and their
+// next plan is applied even if it equals the last one.
+func (r *Runner) forgetUnknown() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for k := range r.want.unknown {
+		delete(r.results, k)
+		delete(r.forgotten, k)
+		delete(r.retries, k)
+		delete(r.stale, k)
+	}
+}
+
 // recordTopology records what TopologyResult returns.
 func (r *Runner) recordTopology() {
 	err := cmp.Or(r.topologyError, r.pruneError)

@@ -5,7 +5,6 @@ package loop
 import (
 	"cmp"
 	"context"
-	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -45,8 +44,8 @@ type Runner struct {
 	forget    bool
 	forgotten map[world.Key]struct{}
 	wake      chan struct{}
-	// results holds the newest result of each Service that the dataplane may have. Run's goroutine alone modifies it,
-	// and reads it without the lock.
+	// results holds the newest result of each Service that the dataplane may have, except unknown ones. Run's goroutine
+	// alone modifies it, and reads it without the lock.
 	results map[world.Key]Result
 	// configured and topologyResult are what TopologyResult returns.
 	configured     bool
@@ -66,12 +65,6 @@ type Runner struct {
 	pruneError    error // of the last Prune
 	pruneRetry    retry
 	nextResync    time.Time
-}
-
-// desired is one whole state that the dataplane must reach.
-type desired struct {
-	topology *plan.Topology
-	plans    map[world.Key]*plan.Service
 }
 
 // New returns a Runner that does nothing until Run is called.
@@ -100,13 +93,12 @@ func New(d dataplane.Dataplane, o Options) *Runner {
 	}
 }
 
-// Set replaces the whole desired state: a Service that is not in plans is removed, and one whose plan is nil stays as
-// the dataplane has it, because its plan is unknown. The caller must not modify the plans afterwards, but may modify
-// the map.
-func (r *Runner) Set(topology *plan.Topology, plans map[world.Key]*plan.Service) {
-	plans = maps.Clone(plans)
+// Set replaces the whole desired state: a Service without a plan is removed, or stays as the dataplane has it if it is
+// in unknown. The caller must not modify the plans afterwards, but may modify the maps.
+func (r *Runner) Set(topology *plan.Topology, plans map[world.Key]*plan.Service, unknown map[world.Key]struct{}) {
+	newest := newDesired(topology, plans, unknown)
 	r.mu.Lock()
-	r.newest = &desired{topology, plans}
+	r.newest = newest
 	clear(r.changed)
 	r.mu.Unlock()
 	r.signal()
@@ -180,24 +172,17 @@ func (r *Runner) pull() {
 
 	first := r.want == nil && newest != nil
 	if newest != nil {
-		if r.want != nil {
-			for k := range r.want.plans {
-				r.leave(k, newest.plans)
-			}
-		}
+		// There are no results of unknown Services, so Prune removes those that are gone.
+		r.pruneDue = r.pruneDue || r.want != nil && r.want.losesUnknown(newest)
 		r.want = newest
+		r.forgetUnknown()
 		r.compare()
 	}
 	if r.want == nil {
 		return
 	}
 	for k, p := range changed {
-		if p == nil {
-			r.leave(k, nil)
-			delete(r.want.plans, k)
-		} else {
-			r.want.plans[k] = p
-		}
+		r.pruneDue = r.want.set(k, p) || r.pruneDue
 		r.markDirty(k)
 	}
 	now := time.Now()
@@ -209,19 +194,6 @@ func (r *Runner) pull() {
 			r.dirty[k] = struct{}{}
 		}
 	}
-}
-
-// leave makes Prune remove a Service that has stayed with an unknown plan and is in plans no longer.
-func (r *Runner) leave(k world.Key, plans map[world.Key]*plan.Service) {
-	if _, stays := plans[k]; !stays && r.unknown(k) {
-		r.pruneDue = true
-	}
-}
-
-// unknown reports whether a Service stays as it is because its plan is unknown.
-func (r *Runner) unknown(k world.Key) bool {
-	p, there := r.want.plans[k]
-	return there && p == nil
 }
 
 func (r *Runner) compare() {
@@ -237,7 +209,7 @@ func (r *Runner) compare() {
 // markDirty records whether the plan of a Service must be applied. A plan that has failed waits for its retry. A
 // different plan is tried now.
 func (r *Runner) markDirty(k world.Key) {
-	if r.unknown(k) || Equal(r.results[k].Plan, r.want.plans[k]) {
+	if Equal(r.results[k].Plan, r.want.plans[k]) {
 		delete(r.dirty, k)
 	} else {
 		r.dirty[k] = struct{}{}
@@ -249,10 +221,8 @@ func (r *Runner) markAllStale(now time.Time) {
 	r.nextResync = now.Add(r.options.ResyncPeriod)
 	r.topologyStale, r.topologyRetry = true, retry{}
 	r.pruneDue, r.pruneRetry = true, retry{}
-	for k, p := range r.want.plans {
-		if p != nil {
-			r.stale[k] = struct{}{}
-		}
+	for k := range r.want.plans {
+		r.stale[k] = struct{}{}
 	}
 	r.retryNow(now)
 }
@@ -345,8 +315,7 @@ func (r *Runner) apply(ctx context.Context, batch []dataplane.Change) {
 }
 
 func (r *Runner) prune(ctx context.Context) {
-	want := r.want.plans
-	err := r.dataplane.Prune(ctx, func(k world.Key) bool { _, wanted := want[k]; return wanted })
+	err := r.dataplane.Prune(ctx, r.want.has)
 	if ctx.Err() != nil {
 		return
 	}

@@ -73,7 +73,7 @@ func TestFirstPlansAreAppliedTogetherThenPruned(t *testing.T) {
 		d.Put(key(9999), service(9999, 80))
 		synctest.Wait()
 		expect(t, "calls before the first plans", d.Calls(), recording.Calls{})
-		r.Set(topology("physnet"), many(250, 80))
+		r.Set(topology("physnet"), many(250, 80), nil)
 		synctest.Wait()
 		expect(t, "calls", d.Calls(), recording.Calls{Configure: 1, Apply: 1, Prune: 1, Changes: 250})
 		expect(t, "services", len(d.Services()), 250)
@@ -87,24 +87,24 @@ func TestFirstPlansAreAppliedTogetherThenPruned(t *testing.T) {
 
 func TestOnlyDifferencesAreApplied(t *testing.T) {
 	run(t, loop.Options{}, func(t *testing.T, d *recording.Dataplane, r *loop.Runner) {
-		r.Set(topology("physnet"), many(10, 80))
+		r.Set(topology("physnet"), many(10, 80), nil)
 		synctest.Wait()
 		before := d.Calls()
 
-		r.Set(topology("physnet"), many(10, 80))
+		r.Set(topology("physnet"), many(10, 80), nil)
 		synctest.Wait()
 		expect(t, "calls after equal plans", d.Calls(), before)
 
 		changed := many(10, 80)
 		changed[key(3)] = service(3, 81)
 		delete(changed, key(4))
-		r.Set(topology("physnet"), changed)
+		r.Set(topology("physnet"), changed, nil)
 		synctest.Wait()
 		expect(t, "changes", d.Calls().Changes-before.Changes, 2)
 		expect(t, "services", len(d.Services()), 9)
 		expect(t, "configured", d.Calls().Configure, before.Configure)
 
-		r.Set(topology("other"), changed)
+		r.Set(topology("other"), changed, nil)
 		synctest.Wait()
 		expect(t, "configured after another topology", d.Calls().Configure, before.Configure+1)
 		expect(t, "network", d.Topology().Domains[0].PhysicalNetwork, "other")
@@ -113,11 +113,11 @@ func TestOnlyDifferencesAreApplied(t *testing.T) {
 
 func TestRevertedChangeAppliesNothing(t *testing.T) {
 	run(t, loop.Options{}, func(t *testing.T, d *recording.Dataplane, r *loop.Runner) {
-		r.Set(topology("physnet"), many(1, 80))
+		r.Set(topology("physnet"), many(1, 80), nil)
 		synctest.Wait()
 		before := d.Calls()
-		r.Set(topology("physnet"), many(1, 81))
-		r.Set(topology("physnet"), many(1, 80))
+		r.Set(topology("physnet"), many(1, 81), nil)
+		r.Set(topology("physnet"), many(1, 80), nil)
 		synctest.Wait()
 		expect(t, "calls", d.Calls(), before)
 	})
@@ -126,11 +126,11 @@ func TestRevertedChangeAppliesNothing(t *testing.T) {
 func TestFailingKeyDoesNotBlockOthers(t *testing.T) {
 	run(t, loop.Options{}, func(t *testing.T, d *recording.Dataplane, r *loop.Runner) {
 		d.Break(key(0))
-		r.Set(topology("physnet"), many(3, 80))
+		r.Set(topology("physnet"), many(3, 80), nil)
 		synctest.Wait()
 		expect(t, "services", len(d.Services()), 2)
 
-		r.Set(topology("physnet"), many(4, 80))
+		r.Set(topology("physnet"), many(4, 80), nil)
 		synctest.Wait()
 		expect(t, "services after one more", len(d.Services()), 3)
 		expect(t, "changes: the failed one waits", d.Calls().Changes, 4)
@@ -145,7 +145,7 @@ func TestFailingKeyDoesNotBlockOthers(t *testing.T) {
 func TestBackoffDoublesUpToOneMinute(t *testing.T) {
 	run(t, loop.Options{ResyncPeriod: 24 * time.Hour}, func(t *testing.T, d *recording.Dataplane, r *loop.Runner) {
 		d.Break(key(0))
-		r.Set(topology("physnet"), many(1, 80))
+		r.Set(topology("physnet"), many(1, 80), nil)
 		pass(time.Second)
 		synctest.Wait()
 		// Attempts at 0, 50, 150, 350 and 750 ms.
@@ -156,7 +156,7 @@ func TestBackoffDoublesUpToOneMinute(t *testing.T) {
 		pass(10 * time.Minute)
 		synctest.Wait()
 		expect(t, "attempts in ten minutes later on", d.Calls().Changes-before, 10)
-		r.Set(topology("physnet"), many(1, 81))
+		r.Set(topology("physnet"), many(1, 81), nil)
 		synctest.Wait()
 		expect(t, "attempts once the plan is another", d.Calls().Changes-before, 11)
 	})
@@ -164,10 +164,10 @@ func TestBackoffDoublesUpToOneMinute(t *testing.T) {
 
 func TestFailedRemovalIsRetried(t *testing.T) {
 	run(t, loop.Options{}, func(t *testing.T, d *recording.Dataplane, r *loop.Runner) {
-		r.Set(topology("physnet"), many(1, 80))
+		r.Set(topology("physnet"), many(1, 80), nil)
 		synctest.Wait()
 		d.Break(key(0))
-		r.Set(topology("physnet"), plans{})
+		r.Set(topology("physnet"), plans{}, nil)
 		synctest.Wait()
 		expect(t, "services", len(d.Services()), 1)
 		d.Break()
@@ -179,7 +179,7 @@ func TestFailedRemovalIsRetried(t *testing.T) {
 
 func TestResyncRepeatsEverything(t *testing.T) {
 	run(t, loop.Options{}, func(t *testing.T, d *recording.Dataplane, r *loop.Runner) {
-		r.Set(topology("physnet"), many(5, 80))
+		r.Set(topology("physnet"), many(5, 80), nil)
 		synctest.Wait()
 		d.Break(key(0))
 		r.Resync()
@@ -207,7 +207,7 @@ func TestResultsAreReported(t *testing.T) {
 	run(t, o, func(t *testing.T, d *recording.Dataplane, r *loop.Runner) {
 		d.Break(key(0))
 		want := many(2, 80)
-		r.Set(topology("physnet"), want)
+		r.Set(topology("physnet"), want, nil)
 		synctest.Wait()
 		expect(t, "failed", got[key(0)].Err != nil, true)
 		expect(t, "done", got[key(1)], loop.Result{Key: key(1), Plan: want[key(1)]})
@@ -235,7 +235,7 @@ func TestForgottenResultsDoNotCount(t *testing.T) {
 			r.Forget()
 			expect(t, "results at once", len(r.Results()), 0)
 		}
-		r.Set(topology("physnet"), many(3, 80))
+		r.Set(topology("physnet"), many(3, 80), nil)
 		synctest.Wait()
 		expect(t, "results", len(r.Results()), 3)
 		expect(t, "calls", d.Calls(), recording.Calls{Configure: 2, Apply: 3, Prune: 1, Changes: 6})
@@ -278,7 +278,7 @@ func TestChangeAppliesOnlyThatService(t *testing.T) {
 		synctest.Wait()
 		expect(t, "calls before anything whole was wanted", d.Calls(), recording.Calls{})
 		wanted := many(5, 80)
-		r.Set(topology("physnet"), wanted)
+		r.Set(topology("physnet"), wanted, nil)
 		synctest.Wait()
 		before := d.Calls()
 
@@ -295,41 +295,10 @@ func TestChangeAppliesOnlyThatService(t *testing.T) {
 		expect(t, "the second is there", services[key(1)] != nil, false)
 
 		// A whole state replaces earlier changes.
-		r.Set(topology("physnet"), many(5, 80))
+		r.Set(topology("physnet"), many(5, 80), nil)
 		synctest.Wait()
 		services = d.Services()
 		expect(t, "services", len(services), 5)
 		expect(t, "port of the first", services[key(0)].Listeners[0].Port, 80)
-	})
-}
-
-// A Service whose plan can't be read, for example because another release wrote it, keeps what a process before has
-// programmed, until it is gone.
-func TestServiceWithAnUnknownPlanStays(t *testing.T) {
-	run(t, loop.Options{}, func(t *testing.T, d *recording.Dataplane, r *loop.Runner) {
-		unread := world.Key{Namespace: "default", Name: "unread"}
-		with := func() map[world.Key]*plan.Service {
-			plans := many(1, 80)
-			plans[unread] = nil
-			return plans
-		}
-		expectStays := func(what string, want bool) {
-			t.Helper()
-			synctest.Wait()
-			_, stays := d.Services()[unread]
-			expect(t, what, stays, want)
-		}
-		d.Put(unread, service(99, 80))
-		r.Set(topology("physnet"), with())
-		expectStays("there at the start", true)
-		r.Resync()
-		expectStays("there after everything was applied again", true)
-		r.Change(unread, nil)
-		expectStays("there after its ServicePlan was deleted", false)
-		d.Put(unread, service(99, 80))
-		r.Set(topology("physnet"), with())
-		expectStays("there again", true)
-		r.Set(topology("physnet"), many(1, 80))
-		expectStays("there when it is not in the plans", false)
 	})
 }

@@ -285,6 +285,7 @@ func (a *Agent) step() bool {
 	a.readHandovers()
 	plans, only := a.changes()
 	var topology *plan.Topology
+	var unread map[world.Key]struct{}
 	ok := only
 	switch {
 	case only:
@@ -295,6 +296,7 @@ func (a *Agent) step() bool {
 		topology, ok = withdrawn(a.options.Node), a.dataplane.OwnsZone()
 	default:
 		topology, plans, ok = a.desired(a.options.Node, world.Cluster{ID: a.clusterID}, a.bridges)
+		unread = a.unread
 		if len(a.held) > 0 {
 			time.AfterFunc(orderDelay, func() { a.set(func() bool { a.whole = true; return true }) })
 		}
@@ -312,7 +314,7 @@ func (a *Agent) step() bool {
 			a.runner.Change(key, p)
 		}
 	default:
-		a.runner.Set(topology, plans)
+		a.runner.Set(topology, plans, unread)
 		was := a.role
 		if a.role = roleOf(topology, plans); a.role.outdates(was) {
 			a.runner.Forget()

@@ -11,6 +11,7 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/dataplane/recording"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/loop"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/ovn"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/plan"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/unixctl"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
@@ -210,14 +211,23 @@ func TestStep(t *testing.T) {
 		step("two plans", true, recording.Calls{Apply: 1, Changes: 2})
 		a.setPlan(servicePlan("api", 6, 0), nil)
 		step("a plan is deleted", true, recording.Calls{Apply: 1, Changes: 1})
+		unread := servicePlan("unread", 7, 0)
+		unread.Spec.VIPs[0].Address = "x"
+		a.setPlan(nil, unread)
+		step("a plan can't be read", true, recording.Calls{})
 		a.domains["lan"].Status.Shards[0].Gateways = []string{"n1", "n2"}
 		a.whole = true
 		step("another order", true, recording.Calls{Configure: 1})
 		a.domains["lan"].Status.Shards[0].Gateways = []string{"n2"}
 		a.whole = true
 		step("the node is no gateway any more", true, recording.Calls{Configure: 1, Apply: 1, Prune: 1, Changes: 1})
+		key := world.Key{Namespace: "shop", Name: "unread"}
+		d.Put(key, &plan.Service{Key: key})
 		a.resync.Store(true)
 		step("rows have changed", true, recording.Calls{Configure: 1, Apply: 1, Changes: 1, Prune: 1})
+		if _, stays := d.Services()[key]; !stays {
+			t.Error("what the zone had of a plan that can't be read is gone")
+		}
 		a.setNode(nil, node("n1", "global"))
 		step("the database of the whole cluster", false, recording.Calls{})
 	})

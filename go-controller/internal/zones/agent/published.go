@@ -44,6 +44,9 @@ type published struct {
 	now    func() time.Time
 	// shards are the published shards, as of the last call of desired.
 	shards map[world.ShardID]bool
+	// unread are the Services whose plans could never be read, as of the last call of desired. What the zone has of them
+	// must stay: an agent of another release may have programmed it.
+	unread map[world.Key]struct{}
 	// changed are the Services of the ServicePlans that have changed since then, by the name of the ServicePlan. whole is
 	// set if anything else has changed.
 	changed map[string]world.Key
@@ -144,8 +147,8 @@ func (p *published) hasInterconnect() bool {
 func withdrawn(node string) *plan.Topology { return &plan.Topology{Zone: &plan.Zone{Node: node}} }
 
 // desired returns what the zone of a node must contain, or false if the databases of the node are not its own, or the
-// cluster subnets are unknown. A nil plan is one that can't be read; what the zone has of the Service must stay.
-// bridges are the bridges of the node. The cluster's PodNets are those that are published.
+// cluster subnets are unknown. The plans lack those that can't be read (unread). bridges are the bridges of the node.
+// The cluster's PodNets are those that are published.
 func (p *published) desired(node string, cluster world.Cluster, bridges world.Bridges) (
 	*plan.Topology, map[world.Key]*plan.Service, bool,
 ) {
@@ -162,7 +165,7 @@ func (p *published) desired(node string, cluster world.Cluster, bridges world.Br
 		}
 	}
 	slices.SortFunc(f.Nodes, func(a, b plan.Node) int { return cmp.Compare(a.Name, b.Name) })
-	p.shards = map[world.ShardID]bool{}
+	p.shards, p.unread = map[world.ShardID]bool{}, map[world.Key]struct{}{}
 	if !p.hasInterconnect() {
 		clear(p.awaiting)
 		clear(p.changed)
@@ -184,8 +187,8 @@ func (p *published) desired(node string, cluster world.Cluster, bridges world.Br
 	for _, o := range p.plans {
 		if o.plan != nil {
 			plans[o.key] = p.withShards(o)
-		} else if plans[o.key] == nil {
-			plans[o.key] = nil // never read, which is no removal: an agent of another release may have programmed it
+		} else {
+			p.unread[o.key] = struct{}{}
 		}
 	}
 	clear(p.changed)

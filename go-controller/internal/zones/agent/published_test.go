@@ -230,8 +230,8 @@ func TestUnreadablePlanKeepsTheLastGoodOne(t *testing.T) {
 	}
 	p.setPlan(nil, broken(4))
 	_, plans, _ := p.desired("n1", world.Cluster{}, nil)
-	if unread, stays := plans[key]; !stays || unread != nil || len(plans) > 1 {
-		t.Errorf("unreadable from the start: %v", plans)
+	if _, stays := p.unread[key]; !stays || len(p.unread) > 1 || len(plans) > 0 {
+		t.Errorf("unreadable from the start: %v, plans %v", p.unread, plans)
 	}
 	p.setPlan(nil, broken(5))
 	if got, ok := p.changes(); !ok || len(got) > 0 {
@@ -249,8 +249,8 @@ func TestUnreadablePlanKeepsTheLastGoodOne(t *testing.T) {
 		}
 	}
 	p.whole = true
-	if _, got, _ := p.desired("n1", world.Cluster{}, nil); !loop.Equal(got[key], good[key]) {
-		t.Errorf("unreadable, as a whole: %v", got)
+	if _, got, _ := p.desired("n1", world.Cluster{}, nil); !loop.Equal(got[key], good[key]) || len(p.unread) > 0 {
+		t.Errorf("unreadable, as a whole: %v, unread %v", got, p.unread)
 	}
 	applied, failed := p.progress("n1", map[world.Key]loop.Result{key: {Key: key, Plan: good[key]}})
 	if applied != 8 || !strings.Contains(failed[key], `address "x"`) {
