@@ -77,6 +77,8 @@ type Agent struct {
 
 	mu sync.Mutex
 	published
+	// orderTimer ends the wait of orders; nil before the first one waits.
+	orderTimer *time.Timer
 
 	// Used by work only.
 	started   time.Time
@@ -294,12 +296,12 @@ func (a *Agent) step() bool {
 		}
 	case a.nodes[a.options.Node] == nil:
 		topology, ok = withdrawn(a.options.Node), a.dataplane.OwnsZone()
+		clear(a.shards)
+		a.pruneOrders()
 	default:
 		topology, plans, ok = a.desired(a.options.Node, world.Cluster{ID: a.clusterID}, a.bridges)
 		unread = a.unread
-		if len(a.held) > 0 {
-			time.AfterFunc(orderDelay, func() { a.set(func() bool { a.whole = true; return true }) })
-		}
+		a.awaitOrders()
 	}
 	a.mu.Unlock()
 	if topology != nil {

@@ -82,6 +82,28 @@ func (p *published) orderOf(id world.ShardID, order []string, node string) []str
 	return order
 }
 
+// pruneOrders forgets the orders of shards that are not published, and that they wait.
+func (p *published) pruneOrders() {
+	maps.DeleteFunc(p.orders, func(id world.ShardID, _ []string) bool { return !p.shards[id] })
+	maps.DeleteFunc(p.held, func(id world.ShardID, _ time.Time) bool { return !p.shards[id] })
+}
+
+// awaitOrders makes desired run again when the first of the orders that wait is to be written. a.mu must be held.
+func (a *Agent) awaitOrders() {
+	if len(a.held) == 0 {
+		return
+	}
+	wait := orderDelay
+	for _, since := range a.held {
+		wait = min(wait, orderDelay-a.now().Sub(since))
+	}
+	if a.orderTimer == nil {
+		a.orderTimer = time.AfterFunc(wait, func() { a.set(func() bool { a.whole = true; return true }) })
+	} else {
+		a.orderTimer.Reset(wait)
+	}
+}
+
 // isLeaving reports whether the status of an L2Domain names a node as the active gateway of a shard, and says that the
 // node drains or that shards move on request.
 func (p *published) isLeaving(id world.ShardID, node string) bool {

@@ -4,8 +4,11 @@ package agent
 
 import (
 	"testing"
+	"testing/synctest"
 	"time"
 
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/dataplane/recording"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/loop"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
 )
@@ -147,4 +150,96 @@ func TestOrdersOfRequestedMovesWait(t *testing.T) {
 			t.Errorf("%s: %s, want %s", state, got, want)
 		}
 	}
+}
+
+// An order waits only while its shard is published and the zone is programmed. Afterwards, the agent has nothing to do.
+func TestOrdersWaitNoLongerThanTheirShards(t *testing.T) {
+	for name, change := range map[string]func(*published){
+		"nothing changes":            func(*published) {},
+		"the L2Domain is deleted":    func(p *published) { p.setDomain(p.domains["lan"], nil) },
+		"the L2Domain is invalid":    func(p *published) { p.domains["lan"].Spec.Subnets[0].CIDR = "x"; p.whole = true },
+		"the shard is not published": func(p *published) { p.domains["lan"].Status.Shards[0].Ordinal = nil; p.whole = true },
+		"the shard has no gateways": func(p *published) {
+			p.domains["lan"].Status.Shards[0].Gateways = []string{"gone"}
+			p.whole = true
+		},
+		"the cluster subnets are unknown": func(p *published) { p.podNets, p.whole = nil, true },
+		"the node has no zone":            func(p *published) { p.setNode(nil, node("n4", "global")) },
+		"most nodes are in one zone": func(p *published) {
+			for _, name := range []string{"n1", "n2", "n5", "n6"} {
+				p.setNode(nil, node(name, "global"))
+			}
+		},
+		"the Node is deleted": func(p *published) { p.setNode(node("n4", "n4"), nil) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				a := &Agent{options: Options{Node: "n4"}, wake: make(chan struct{}, 1), dataplane: unconnected(t),
+					runner: loop.New(&recording.Dataplane{}, loop.Options{}), published: *small()}
+				a.setNode(nil, node("n4", "n4"))
+				status := &a.domains["lan"].Status
+				status.Shards[0].Gateways, status.Shards[0].Active = []string{"n1", "n2"}, "n1"
+				a.step()
+				status.Shards[0].Gateways = []string{"n2", "n1"}
+				status.ExcludedNodes = []v1alpha1.ExcludedNode{{Name: "n1", Reason: v1alpha1.ExcludedDraining}}
+				a.whole = true
+				for range 3 { // one timer is enough for all of them
+					a.step()
+					a.whole = true
+				}
+				if len(a.held) != 1 {
+					t.Fatalf("held %v, want one shard", a.held)
+				}
+				change(&a.published)
+				a.step()
+				steps, end := 0, time.After(time.Minute)
+				for waiting := true; waiting; {
+					select {
+					case <-a.wake:
+						steps++
+						a.step()
+					case <-end:
+						waiting = false
+					}
+				}
+				if steps > 1 || len(a.held) > 0 {
+					t.Errorf("%d steps in a minute, want at most one; held %v", steps, a.held)
+				}
+				if got := a.orders[world.ShardID{Domain: "lan"}]; name == "nothing changes" && (len(got) == 0 || got[0] != "n2") {
+					t.Errorf("order %v, want that of the move", got)
+				}
+			})
+		})
+	}
+}
+
+// Two moves that were published at different times each wait as long as one.
+func TestOrdersOfSeveralMovesWaitOnTheirOwn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := &Agent{options: Options{Node: "n4"}, wake: make(chan struct{}, 1), dataplane: unconnected(t),
+			runner: loop.New(&recording.Dataplane{}, loop.Options{}), published: *small()}
+		a.setNode(nil, node("n4", "n4"))
+		status := &a.domains["lan"].Status
+		status.Shards[1].Ordinal = new(int32(6))
+		status.ExcludedNodes = []v1alpha1.ExcludedNode{{Name: "n1", Reason: v1alpha1.ExcludedDraining}}
+		order := func(shard int, gateways ...string) {
+			status.Shards[shard].Gateways, status.Shards[shard].Active = gateways, "n1"
+			a.whole = true
+			a.step()
+		}
+		order(0, "n1", "n2")
+		order(1, "n1", "n2")
+		start := time.Now()
+		order(0, "n2", "n1")
+		<-time.After(orderDelay / 2)
+		order(1, "n2", "n1")
+		for shard, want := range []time.Duration{orderDelay, orderDelay * 3 / 2} {
+			<-a.wake
+			a.step()
+			got := a.orders[world.ShardID{Domain: "lan", Index: shard}]
+			if after := time.Since(start); after != want || got[0] != "n2" {
+				t.Errorf("shard %d: %v after %v, want n2 after %v", shard, got, after, want)
+			}
+		}
+	})
 }

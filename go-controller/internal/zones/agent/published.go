@@ -152,6 +152,8 @@ func withdrawn(node string) *plan.Topology { return &plan.Topology{Zone: &plan.Z
 func (p *published) desired(node string, cluster world.Cluster, bridges world.Bridges) (
 	*plan.Topology, map[world.Key]*plan.Service, bool,
 ) {
+	p.shards, p.unread = map[world.ShardID]bool{}, map[world.Key]struct{}{}
+	defer p.pruneOrders()
 	own := p.nodes[node]
 	if own == nil || own.Chassis == "" || !own.HasOwnZone() || len(p.podNets) == 0 {
 		return nil, nil, false
@@ -165,7 +167,6 @@ func (p *published) desired(node string, cluster world.Cluster, bridges world.Br
 		}
 	}
 	slices.SortFunc(f.Nodes, func(a, b plan.Node) int { return cmp.Compare(a.Name, b.Name) })
-	p.shards, p.unread = map[world.ShardID]bool{}, map[world.Key]struct{}{}
 	if !p.hasInterconnect() {
 		clear(p.awaiting)
 		clear(p.changed)
@@ -181,7 +182,6 @@ func (p *published) desired(node string, cluster world.Cluster, bridges world.Br
 			p.shards[s.ID] = true
 		}
 	}
-	maps.DeleteFunc(p.orders, func(id world.ShardID, _ []string) bool { return !p.shards[id] })
 	plans := make(map[world.Key]*plan.Service, len(p.plans))
 	clear(p.awaiting)
 	for _, o := range p.plans {
