@@ -5,6 +5,9 @@ package agent
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -51,12 +54,16 @@ func (a *Agent) wait(ctx context.Context) bool {
 
 // unreadObjects returns which published objects have not been read yet, or nil.
 func (a *Agent) unreadObjects() error {
-	for name, c := range a.informers {
-		if !c.HasSynced() {
-			return fmt.Errorf("%s have not been read yet", name)
+	var unread []string
+	for _, name := range slices.Sorted(maps.Keys(a.informers)) {
+		if !a.informers[name].HasSynced() {
+			unread = append(unread, name)
 		}
 	}
-	return nil
+	if len(unread) == 0 {
+		return nil
+	}
+	return fmt.Errorf("%s have not been read yet", strings.Join(unread, ", "))
 }
 
 // reportWhileWaiting reports a problem that lasts although the agent has observed nothing yet, until ctx is done. The

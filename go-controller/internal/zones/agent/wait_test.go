@@ -14,6 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes/fake"
+	"k8s.io/client-go/tools/cache"
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/dataplane"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube/convert"
@@ -161,4 +162,30 @@ func TestStuckMainLoopFailsLiveness(t *testing.T) {
 			t.Errorf("stuck: %v", err)
 		}
 	})
+}
+
+// neverSynced is an informer that has not read anything yet.
+type neverSynced struct{ cache.Controller }
+
+func (neverSynced) HasSynced() bool { return false }
+
+// read is an informer that has read everything.
+type read struct{ cache.Controller }
+
+func (read) HasSynced() bool { return true }
+
+// The text of a problem that lasts must not change, because the Lease is patched with each change.
+func TestAllUnreadObjectsAreNamedInOrder(t *testing.T) {
+	a := &Agent{informers: map[string]cache.Controller{"serviceplans": neverSynced{}, "nodes": read{},
+		"l2domains": neverSynced{}}}
+	const want = "l2domains, serviceplans have not been read yet"
+	for range 20 {
+		if got := fmt.Sprint(a.unreadObjects()); got != want {
+			t.Fatalf("%q, want %q", got, want)
+		}
+	}
+	a.informers = map[string]cache.Controller{"nodes": read{}}
+	if err := a.unreadObjects(); err != nil {
+		t.Errorf("everything was read: %v", err)
+	}
 }
