@@ -49,7 +49,7 @@ func TestProbeRequestsReachTheirGuards(t *testing.T) {
 		requests := []world.ProbeRequest{{Network: "provider", VLAN: 7,
 			Addresses: []netip.Addr{netip.MustParseAddr("fd00:50::7")}}}
 		a.Set(map[string][]world.ProbeRequest{"n1": requests, "gone": requests})
-		<-time.After(time.Minute)
+		<-time.After(30 * time.Second)
 		l := lease()
 		if got, want := l.Annotations[v1alpha1.AnnotationAddressProbes],
 			`[{"network":"provider","vlan":7,"addresses":["fd00:50::7"]}]`; got != want {

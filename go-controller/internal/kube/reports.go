@@ -34,24 +34,27 @@ func (r *report) equal(o *report) bool {
 		r.Agent.Equal(o.Agent) && r.Zone.Equal(o.Zone))
 }
 
-// setReport stores the report in a Lease. Heartbeats and our own probe requests do not wake the controller.
+// setReport stores the report in a Lease. Heartbeats and our own probe requests do not wake the controller. Only a
+// heartbeat makes a report current, so that a write by another client does not revive that of a dead guard.
 func (f *Facts) setReport(old, now *coordinationv1.Lease) {
 	name := cmp.Or(now, old).Name
 	f.mu.Lock()
 	was := f.reports[name]
+	if now != nil && sameRenewal(old, now) {
+		if was != nil {
+			was.probes = now.Annotations[v1alpha1.AnnotationAddressProbes]
+		}
+		f.mu.Unlock()
+		return
+	}
 	var is *report
-	switch {
-	case now == nil:
-	case was != nil && sameRenewal(old, now):
-		is = was
-		is.probes = now.Annotations[v1alpha1.AnnotationAddressProbes]
-	default:
+	if now != nil {
 		is = &report{Report: convert.ReadReport(now), probes: now.Annotations[v1alpha1.AnnotationAddressProbes]}
 		is.expiry = time.AfterFunc(remaining(old, now), func() { f.expire(name, is) })
 	}
 	silent := f.expiredLeases[name]
 	delete(f.expiredLeases, name)
-	if was != nil && was != is && was.expiry != nil {
+	if was != nil && was.expiry != nil {
 		was.expiry.Stop()
 	}
 	delete(f.reports, name)

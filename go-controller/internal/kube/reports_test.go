@@ -129,6 +129,40 @@ func TestReportsOfZonesOutliveTheirLease(t *testing.T) {
 	})
 }
 
+// Another client that writes the Lease of a dead guard, or a resync of the informer, does not make its report current.
+func TestExpiredReportsAreRevivedOnlyByHeartbeats(t *testing.T) {
+	for _, zone := range []string{"", `{"applied":7}`} {
+		synctest.Test(t, func(t *testing.T) {
+			f, wakes := counted()
+			f.setNode(nil, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1"}})
+			lease := leaseOf(t, convert.Report{Faults: map[string]string{"provider": "no carrier"}})
+			if zone != "" {
+				lease.Annotations[v1alpha1.AnnotationZone] = zone
+			}
+			f.setReport(nil, lease)
+			<-time.After(time.Minute)
+			synctest.Wait()
+			snapshot(f)
+			before := wakes.Load()
+			asked := lease.DeepCopy()
+			asked.Annotations[v1alpha1.AnnotationAddressProbes] = "[]"
+			f.setReport(lease, asked)
+			n := snapshot(f).Nodes[0]
+			if len(n.Faults) > 0 || n.Guarded || !f.expiredLeases["n1"] || wakes.Load() != before {
+				t.Errorf("zone %q: faults %v, guarded %v, expired %v, %d wakes", zone, n.Faults, n.Guarded,
+					f.expiredLeases["n1"], wakes.Load()-before)
+			}
+			if zone != "" && (n.Agent == nil || !n.Agent.Silent || f.probes()["n1"] != "[]") {
+				t.Errorf("agent %+v, address probes %q", n.Agent, f.probes()["n1"])
+			}
+			f.setReport(asked, leaseOf(t, convert.Report{}))
+			if n := snapshot(f).Nodes[0]; !n.Guarded || f.expiredLeases["n1"] || wakes.Load() == before {
+				t.Errorf("zone %q: the guard is back: %+v", zone, n)
+			}
+		})
+	}
+}
+
 // Each conflict is reported with the node of its guard and the ID of the probe request.
 func TestConflictsReportedByGuards(t *testing.T) {
 	f, wakes := counted()
