@@ -122,6 +122,7 @@ func New(cfg Config) (*Controller, error) {
 	c.watch = kube.NewWatch(cfg.Kube, cfg.Clients, c.facts)
 	network, err := cfg.Network(Hooks{
 		Event: c.event, Changed: c.requestFullPass, Drifted: c.drifted, Transacted: c.transacted, Translated: c.translated,
+		Progress: c.applying.Beat,
 	})
 	if err != nil || network == nil {
 		return c, err

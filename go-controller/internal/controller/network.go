@@ -43,6 +43,8 @@ type Hooks struct {
 	Changed, Drifted func()
 	// Transacted is called after each transaction.
 	Transacted func(error)
+	// Progress is called while the dataplane works on a call that may take long.
+	Progress func()
 	// Translated is called with Services whose changes have taken effect, after Dataplane.Pending returned a time.
 	Translated func([]world.Key)
 }

@@ -114,7 +114,9 @@ func (w *ObjectWriter[T]) write(ctx context.Context, name string) time.Duration 
 	if pause := last.Add(objectPause).Sub(now); pause > 0 {
 		return pause
 	}
-	got, err := w.client.UpdateStatus(ctx, next, metav1.UpdateOptions{})
+	sending, cancel := context.WithTimeout(ctx, sendTimeout) // a write that hangs must not block those of other objects
+	defer cancel()
+	got, err := w.client.UpdateStatus(sending, next, metav1.UpdateOptions{})
 	switch {
 	case ctx.Err() != nil:
 		return 0

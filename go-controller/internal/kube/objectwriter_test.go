@@ -162,3 +162,44 @@ func TestObjectWriterStopsOnContextCancel(t *testing.T) {
 		t.Errorf("%d writes", s.writes)
 	}
 }
+
+// hanging does not respond to the writes of one pool.
+type hanging struct {
+	poolStore
+	name string
+}
+
+func (s *hanging) read(name string) (*v1alpha1.IPAddressPool, bool) {
+	return &v1alpha1.IPAddressPool{ObjectMeta: metav1.ObjectMeta{Name: name}}, true
+}
+
+func (s *hanging) UpdateStatus(
+	ctx context.Context, o *v1alpha1.IPAddressPool, options metav1.UpdateOptions,
+) (*v1alpha1.IPAddressPool, error) {
+	if o.Name == s.name {
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}
+	return s.poolStore.UpdateStatus(ctx, o, options)
+}
+
+func TestWriteThatHangsDoesNotBlockOtherObjects(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &hanging{name: "lan"}
+		w := NewObjectWriter("IPAddressPool", s, s.read, func(string, error) {}, nil)
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan struct{})
+		go func() { defer close(done); w.Run(ctx) }()
+		use := PoolStatus(nil, ipam.PoolUsage{Assigned4: 1}, carried(), nil)
+		w.Set(map[string]Merge[*v1alpha1.IPAddressPool]{"lan": use})
+		synctest.Wait()
+		w.Set(map[string]Merge[*v1alpha1.IPAddressPool]{"lan": use, "wan": use})
+		<-time.After(sendTimeout + time.Millisecond)
+		synctest.Wait()
+		if s.writes != 1 || s.pool.Name != "wan" {
+			t.Errorf("%d writes", s.writes)
+		}
+		cancel()
+		<-done
+	})
+}

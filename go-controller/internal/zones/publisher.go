@@ -28,6 +28,9 @@ import (
 // writers is the number of ServicePlans that are written at the same time.
 const writers = 8
 
+// writeTimeout is how long the API server has to respond to a write.
+const writeTimeout = 10 * time.Second
+
 // Options configure a Publisher.
 type Options struct {
 	// Clients write ServicePlans.
@@ -35,6 +38,9 @@ type Options struct {
 	// Changed is called when more is known about the zones, Drifted when another client changed a ServicePlan. Both are
 	// called from any goroutine and must not block.
 	Changed, Drifted func()
+	// Progress is called after each request to write or delete a ServicePlan, also from any goroutine: Apply and Prune
+	// may make thousands.
+	Progress func()
 }
 
 // Publisher publishes plans. It implements dataplane.Dataplane.
@@ -75,6 +81,9 @@ var _ dataplane.Dataplane = (*Publisher)(nil)
 func New(o Options) *Publisher {
 	if o.Changed == nil {
 		o.Changed = func() {}
+	}
+	if o.Progress == nil {
+		o.Progress = func() {}
 	}
 	return &Publisher{options: o, synced: make(chan struct{}), objects: map[string]*v1alpha1.ServicePlan{},
 		confirmed: map[string]map[gatewayOf]time.Time{}, wanted: map[string]*v1alpha1.ServicePlanSpec{},
@@ -264,6 +273,9 @@ func (p *Publisher) remove(ctx context.Context, o *v1alpha1.ServicePlan) error {
 	p.mu.Lock()
 	p.deleted[o.UID] = true
 	p.mu.Unlock()
+	defer p.options.Progress()
+	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
+	defer cancel()
 	err := p.options.Clients.Plans.Delete(ctx, o.Name, metav1.DeleteOptions{
 		Preconditions: &metav1.Preconditions{UID: &o.UID},
 	})
@@ -331,6 +343,9 @@ func (p *Publisher) write(ctx context.Context, name string, have *v1alpha1.Servi
 	spec v1alpha1.ServicePlanSpec) error {
 	var got *v1alpha1.ServicePlan
 	var err error
+	defer p.options.Progress()
+	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
+	defer cancel()
 	if have == nil {
 		got, err = p.options.Clients.Plans.Create(ctx, &v1alpha1.ServicePlan{
 			ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: spec}, metav1.CreateOptions{})

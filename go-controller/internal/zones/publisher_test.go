@@ -6,13 +6,18 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/dataplane"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/plan"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
 )
@@ -75,4 +80,46 @@ func TestUnwantedPlanIsDrift(t *testing.T) {
 	p.wanted["shop.web"] = &spec
 	p.observe(published("c", "4"), published("c", "5"))
 	expect("wanted", 0)
+}
+
+// silentServer responds to no request.
+type silentServer struct{}
+
+func (silentServer) RoundTrip(r *http.Request) (*http.Response, error) {
+	<-r.Context().Done()
+	return nil, r.Context().Err()
+}
+
+// An API server that does not respond delays each write by ten seconds at most, and each of them is progress.
+// Otherwise the leader would be restarted amid thousands of writes.
+func TestWritesAreBoundedAndAreProgress(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		clients, err := kube.NewClients(&rest.Config{Host: "http://api", Transport: silentServer{}, QPS: -1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var progress atomic.Int32
+		p := New(Options{Clients: clients, Progress: func() { progress.Add(1) }})
+		close(p.synced)
+		p.observe(nil, published("a", "1"))
+		var changes []dataplane.Change
+		for _, name := range []string{"a", "b", "web"} {
+			key := world.Key{Namespace: "shop", Name: name}
+			changes = append(changes, dataplane.Change{Key: key, Want: &plan.Service{Key: key, SessionAffinity: true}})
+		}
+		start := time.Now()
+		if failed := p.Apply(t.Context(), changes); len(failed) != len(changes) {
+			t.Errorf("failed: %v", failed)
+		}
+		if took := time.Since(start); took != writeTimeout || progress.Load() != int32(len(changes)) {
+			t.Errorf("writes took %v, progress %d times", took, progress.Load())
+		}
+		start = time.Now()
+		if err := p.Prune(t.Context(), func(world.Key) bool { return false }); err == nil {
+			t.Error("deleted")
+		}
+		if took := time.Since(start); took != writeTimeout || progress.Load() != int32(len(changes))+1 {
+			t.Errorf("deletion took %v, progress %d times", took, progress.Load())
+		}
+	})
 }

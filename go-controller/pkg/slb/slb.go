@@ -104,7 +104,8 @@ func (o *Options) network(clients *kube.Clients, hooks controller.Hooks) (*contr
 		d := shim.New(shim.Options{Nodes: o.Kube.CoreV1().Nodes(), Changed: hooks.Changed, Drifted: hooks.Drifted})
 		return &controller.Network{Dataplane: d, Observer: d}, nil
 	case o.NB.Address == "":
-		p := zones.New(zones.Options{Clients: clients, Changed: hooks.Changed, Drifted: hooks.Drifted})
+		p := zones.New(zones.Options{Clients: clients, Changed: hooks.Changed, Drifted: hooks.Drifted,
+			Progress: hooks.Progress})
 		return &controller.Network{Dataplane: p, Observer: p, Awaited: p.Awaited}, nil
 	}
 	d, err := ovn.New(ovn.Options{
