@@ -89,10 +89,6 @@ const defaultShards = 8
 
 // Compute computes the shards of all domains.
 func Compute(w *world.Snapshot) *Layout {
-	nodes := make(map[string]*world.Node, len(w.Nodes))
-	for _, n := range w.Nodes {
-		nodes[n.Name] = n
-	}
 	pools := make(map[string]bool, len(w.Pools))
 	for _, p := range w.Pools {
 		pools[p.Name] = true
@@ -100,6 +96,16 @@ func Compute(w *world.Snapshot) *Layout {
 	zones := world.ZonesOf(w.Nodes, w.Cluster.NoDatabase)
 	l := &Layout{byPool: make(map[string]*Domain), UnsupportedReason: unserved(&w.Cluster, &zones),
 		Interconnect: zones.Interconnect && w.Cluster.NoDatabase, primaryNetworks: w.PrimaryNetworks}
+	nodes := make(map[string]*world.Node, len(w.Nodes))
+	for _, n := range w.Nodes {
+		// In central mode, agents do not report. The last reports of those that did before are still in their Leases.
+		if n.Agent != nil && !l.Interconnect {
+			bare := *n
+			bare.Agent = nil
+			n = &bare
+		}
+		nodes[n.Name] = n
+	}
 	l.mode, l.modeMessage = serving(&w.Cluster, &zones)
 	for _, spec := range w.Domains {
 		l.byAge = append(l.byAge, l.compute(spec, nodes, &zones, w))

@@ -114,6 +114,39 @@ func TestDomainsAreServedInOneMode(t *testing.T) {
 	}
 }
 
+// Agents do not report in central mode. What one reported before the cluster was moved back does not count, whatever
+// has become of it since.
+func TestOldReportsOfAgentsDoNotCountInCentralMode(t *testing.T) {
+	gateways := func(active string, change func(*world.Node)) string {
+		w := moving(true)
+		for _, n := range w.Nodes {
+			n.Agent = &world.ZoneAgent{}
+		}
+		if active != "" {
+			w.ShardStates = map[world.ShardID]world.ShardState{{Domain: "lan"}: {Active: active, Settled: true,
+				Order: []string{active}}}
+		}
+		change(w.Nodes[0])
+		d := place.Compute(w).Domains[0]
+		return fmt.Sprint(d.Shards[0].Gateways, d.Warnings)
+	}
+	drained := func(n *world.Node) { n.Draining = "a label" }
+	for name, report := range map[string]world.ZoneAgent{
+		"silent": {Silent: true}, "can't be changed": {Unwritable: "no database"}, "no overlay": {NoOverlay: true},
+	} {
+		for _, c := range []struct {
+			active string
+			change func(*world.Node)
+		}{{"chassis-1", drained}, {"", func(*world.Node) {}}, {"chassis-2", func(*world.Node) {}}} {
+			want := gateways(c.active, func(n *world.Node) { n.Agent = nil; c.change(n) })
+			got := gateways(c.active, func(n *world.Node) { n.Agent = &report; c.change(n) })
+			if got != want {
+				t.Errorf("%s, active gateway %q:\n%s, want\n%s", name, c.active, got, want)
+			}
+		}
+	}
+}
+
 func TestModesNameTheBridgesOfTheGateway(t *testing.T) {
 	w := moving(false, "n1", "n2", "n3")
 	for i, n := range w.Nodes {
