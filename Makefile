@@ -17,7 +17,7 @@ BFD        := github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/bfd/watc
 E2E        ?= ./test/lab/proc ./test/lab/kubelet ./test/lab ./test/e2e $(BFD)
 export SLB_CACHE
 
-.PHONY: help setup build controlplane test unit lanes api nodes e2e e2e-zones e2e-ovnkube e2e-ovnkube-br-ex e2e-ovnkube-br-ex-local e2e-ovnkube-interconnect e2e-ovnkube-bgp e2e-ovnkube-lan e2e-ovnkube-provider e2e-ovnkube-shared golden fuzz bench bench-allocation bench-bgp bench-failover bench-scale bench-scale-zones bench-sdn lint fmt generate verify images release release-test demo site check clean dashboard
+.PHONY: help setup build controlplane last-release test unit lanes api nodes e2e e2e-zones e2e-ovnkube e2e-ovnkube-br-ex e2e-ovnkube-br-ex-local e2e-ovnkube-interconnect e2e-ovnkube-bgp e2e-ovnkube-lan e2e-ovnkube-provider e2e-ovnkube-shared golden fuzz bench bench-allocation bench-bgp bench-failover bench-scale bench-scale-zones bench-sdn lint fmt generate verify images release release-test demo site check clean dashboard
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-17s %s\n", $$1, $$2}'
@@ -30,6 +30,9 @@ build: ## the controller, and the lab's command, into _output/bin
 
 controlplane: build ## etcd, kube-apiserver and the like into the cache, from source (minutes, once)
 	@$(BIN)/lab binaries
+
+last-release: ## the last release, from which the tests upgrade (git history)
+	@contrib/last-release.sh
 
 demo: setup controlplane ## a Service reachable through OVN, its gateway killed, in the lab (KEEP=1 leaves it up)
 	@contrib/demo.sh
@@ -48,33 +51,33 @@ lanes: controlplane ## api, nodes, release-test and e2e side by side: most of th
 nodes: controlplane ## BGP against FRR, and OpenShift SDN's controllers and agents, in network namespaces
 	SLB_BIN=$(CURDIR)/$(BIN) go test -count=1 -p 1 -timeout 20m $(ROOT) ./go-controller/test/...
 
-e2e: controlplane ## the lab, and ginkgo end to end in it
+e2e: controlplane last-release ## the lab, and ginkgo end to end in it
 	SLB_BIN=$(CURDIR)/$(BIN) go test -count=1 -p 1 -timeout 40m $(ROOT) $(E2E)
 
-e2e-zones: controlplane ## the same features with interconnect, without OVN-Kubernetes; those that match FOCUS
+e2e-zones: controlplane last-release ## the same features with interconnect, without OVN-Kubernetes; those that match FOCUS
 	$(call E2E_ON,model,interconnect,shared,provider)
 
 e2e-ovnkube: e2e-ovnkube-br-ex e2e-ovnkube-br-ex-local e2e-ovnkube-interconnect e2e-ovnkube-bgp e2e-ovnkube-provider e2e-ovnkube-lan e2e-ovnkube-shared ## end to end on OVN-Kubernetes itself: OVNKUBE, OVNKUBE_CRDS and LAB_OVN_PREFIX say where it is
 
-e2e-ovnkube-br-ex: controlplane
+e2e-ovnkube-br-ex: controlplane last-release
 	$(call E2E_ON,ovnkube,interconnect,shared,lan)
 
-e2e-ovnkube-br-ex-local: controlplane
+e2e-ovnkube-br-ex-local: controlplane last-release
 	$(call E2E_ON,ovnkube,interconnect,local,lan)
 
-e2e-ovnkube-interconnect: controlplane
+e2e-ovnkube-interconnect: controlplane last-release
 	$(call E2E_ON,ovnkube,interconnect,shared,provider)
 
-e2e-ovnkube-bgp: controlplane
+e2e-ovnkube-bgp: controlplane last-release
 	$(call E2E_ON,ovnkube,interconnect,local,provider) -ginkgo.label-filter='without layer 2'
 
-e2e-ovnkube-provider: controlplane
+e2e-ovnkube-provider: controlplane last-release
 	$(call E2E_ON,ovnkube,central,shared,provider)
 
-e2e-ovnkube-lan: controlplane
+e2e-ovnkube-lan: controlplane last-release
 	$(call E2E_ON,ovnkube,central,local,lan)
 
-e2e-ovnkube-shared: controlplane
+e2e-ovnkube-shared: controlplane last-release
 	$(call E2E_ON,ovnkube,central,shared,lan)
 
 # The features on a network in a mode, with gateways in a mode, on a segment; those that match FOCUS and not SKIP.

@@ -125,7 +125,7 @@ var _ = Describe("Alerts and dashboard", Ordered, func() {
 		if cluster.Network().Real() || cluster.Network().Zones() {
 			Skip("the faults are those of the model in central mode")
 		}
-		stop, err := cluster.SpeakBGP(ctx, root+"/dist/manifests/components/bgp/rbac.yaml", controller, "--enable-l2-guard",
+		stop, err := cluster.SpeakBGP(ctx, manifests+"/components/bgp/rbac.yaml", controller, "--enable-l2-guard",
 			"--metrics-bind-address=:"+lab.NodeMetricsPort)
 		Expect(err).NotTo(HaveOccurred())
 		DeferCleanup(func(ctx SpecContext) {

@@ -3,6 +3,7 @@
 package e2e
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"net/netip"
@@ -40,6 +41,25 @@ func nextHops(vip netip.Addr) func(context.Context) ([]string, error) {
 	}
 }
 
+// watchRoutes watches the routes of the router's kernel. The returned function checks that the router has deleted none
+// that it had learned by BGP.
+func watchRoutes(ctx context.Context) (expectNoneDeleted func()) {
+	GinkgoHelper()
+	watching, stop := context.WithCancel(ctx)
+	monitor := cluster.Command(watching, "router", "ip", "monitor", "route")
+	var log bytes.Buffer
+	monitor.Stdout = &log
+	Expect(monitor.Start()).To(Succeed())
+	return func() {
+		GinkgoHelper()
+		stop()
+		_ = monitor.Wait() // it was killed
+		for line := range strings.Lines(log.String()) {
+			Expect(line).NotTo(And(HavePrefix("Deleted"), ContainSubstring("proto bgp")), "the router's kernel deleted a route")
+		}
+	}
+}
+
 // established returns a function that gets the session state of a node.
 func established(node string) func(context.Context) (string, error) {
 	return func(ctx context.Context) (string, error) {
@@ -74,21 +94,35 @@ func podAddresses(ctx context.Context, app string) [2][]netip.AddrPort {
 	return out
 }
 
-// startTold starts BGP on the nodes and the router, and applies testdata/bgp.yaml. It returns when all sessions are
-// established. The caller is BeforeAll of an ordered container.
+// startTold calls speakBGP and tell with all of testdata/bgp.yaml and testdata/routed.yaml.
 func startTold(ctx context.Context) {
 	GinkgoHelper()
-	stop, err := cluster.SpeakBGP(ctx, root+"/dist/manifests/components/bgp/rbac.yaml", controller)
+	speakBGP(ctx)
+	tell(ctx, "testdata/bgp.yaml", "testdata/routed.yaml")
+}
+
+// speakBGP starts BGP on the nodes and the router. The caller is BeforeAll of an ordered container, or a spec.
+func speakBGP(ctx context.Context) {
+	GinkgoHelper()
+	stop, err := cluster.SpeakBGP(ctx, manifests+"/components/bgp/rbac.yaml", controller)
 	Expect(err).NotTo(HaveOccurred())
 	DeferCleanup(func(ctx SpecContext) { Expect(stop(ctx)).To(Succeed()) })
-	manifest, err := os.ReadFile("testdata/bgp.yaml")
-	Expect(err).NotTo(HaveOccurred())
+}
+
+// tell applies files with BGPPeer tor, and returns when the router has a session with each node.
+func tell(ctx context.Context, files ...string) {
+	GinkgoHelper()
 	router := "peerAddress: " + cluster.BGPSegment().Host(1)[0].Addr().String()
-	objects := strings.ReplaceAll(string(manifest), "peerAddress: 10.50.0.1", router)
+	var objects string
+	for _, file := range files {
+		manifest, err := os.ReadFile(file)
+		Expect(err).NotTo(HaveOccurred())
+		objects += "---\n" + strings.ReplaceAll(string(manifest), "peerAddress: 10.50.0.1", router)
+	}
 	Expect(objects).To(ContainSubstring(router))
 	kubectl(ctx, objects, "apply", "-f", "-")
 	DeferCleanup(func(ctx SpecContext) {
-		kubectl(ctx, objects, "delete", "--wait", "-f", "-")
+		kubectl(ctx, objects, "delete", "--ignore-not-found", "--wait", "-f", "-")
 		kubectl(ctx, "", "delete", "bgpnodestatuses", "--all")
 		awaitRemoved(ctx)
 	})
@@ -161,10 +195,8 @@ var _ = Describe("Addresses advertised by BGP", Ordered, func() {
 			for i, vip := range vips {
 				Eventually(nextHops(vip)).WithContext(ctx).Should(Equal(all[i]))
 			}
-			monitor, err := cluster.Start(ctx, "router", "routes", nil, "ip", "monitor", "route")
-			Expect(err).NotTo(HaveOccurred())
-			DeferCleanup(func() { Expect(monitor.Kill()).To(Succeed()) })
 			guard := fmt.Sprintf("--enable-l2-guard=%t", onLAN()) // as before, because later specs need it there
+			expectNoneDeleted := watchRoutes(ctx)
 			for _, end := range []func() error{
 				func() error { return cluster.KillGuard("n1") },
 				func() error { return cluster.StopGuard(ctx, "n1") },
@@ -184,11 +216,7 @@ var _ = Describe("Addresses advertised by BGP", Ordered, func() {
 				}).WithContext(ctx).WithTimeout(3 * time.Second).Should(Equal(all))
 				Eventually(established("n1")).WithContext(ctx).Should(Equal("Established"))
 			}
-			log, err := os.ReadFile(monitor.Log())
-			Expect(err).NotTo(HaveOccurred())
-			for line := range strings.Lines(string(log)) {
-				Expect(line).NotTo(And(HavePrefix("Deleted"), ContainSubstring("proto bgp")), "the router's kernel deleted a route")
-			}
+			expectNoneDeleted()
 		})
 
 	It("are withdrawn by the router when BFD detects the loss of a node, before the hold time expires",

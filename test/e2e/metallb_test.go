@@ -149,9 +149,7 @@ var _ = Describe("A migration from MetalLB", func() {
 
 	It("by BGP moves one node after another, and clients miss at most a second", Label(withoutLayer2),
 		func(ctx SpecContext) {
-			stop, err := cluster.SpeakBGP(ctx, root+"/dist/manifests/components/bgp/rbac.yaml", controller)
-			Expect(err).NotTo(HaveOccurred())
-			DeferCleanup(func(ctx SpecContext) { Expect(stop(ctx)).To(Succeed()) })
+			speakBGP(ctx)
 			kubectl(ctx, "", "apply", "-f", examples+"web.yaml")
 			DeferCleanup(removeExamples)
 			kubectl(ctx, "", "rollout", "status", "deployment/web", "--timeout=30s")

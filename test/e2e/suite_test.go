@@ -31,9 +31,9 @@ var (
 
 const (
 	root      = "../.."
-	manifests = root + "/dist/manifests/base"
-	// interconnectRBAC has the permissions that the controller and the agents need in addition with interconnect.
-	interconnectRBAC = root + "/dist/manifests/components/interconnect/rbac.yaml"
+	manifests = root + "/dist/manifests"
+	// interconnectRBAC has the permissions that the agents need in addition with interconnect.
+	interconnectRBAC = manifests + "/components/interconnect/rbac.yaml"
 )
 
 func TestE2E(t *testing.T) {
@@ -74,15 +74,20 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	Expect(err).NotTo(HaveOccurred())
 	examples, err = examplesHere(dir)
 	Expect(err).NotTo(HaveOccurred())
-	Expect(cluster.Install(ctx, manifests, controller)).To(Succeed())
+	install(ctx)
+})
+
+// install installs the version under test, with guards if the cluster needs them.
+func install(ctx context.Context) {
+	GinkgoHelper()
+	Expect(cluster.Install(ctx, manifests+"/base", controller)).To(Succeed())
 	if cluster.Network().Zones() {
-		_, err = cluster.Kubectl(ctx, "", "apply", "-f", interconnectRBAC)
-		Expect(err).NotTo(HaveOccurred())
+		kubectl(ctx, "", "apply", "-f", interconnectRBAC)
 	}
 	if onLAN() || cluster.Network().Zones() {
 		Expect(cluster.StartGuards(ctx, controller)).To(Succeed())
 	}
-})
+}
 
 // lastSpec is the previous spec. If it leaves something broken, the failure names it instead of the next spec.
 var lastSpec string
