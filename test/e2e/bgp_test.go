@@ -98,6 +98,7 @@ func podAddresses(ctx context.Context, app string) [2][]netip.AddrPort {
 func startTold(ctx context.Context) {
 	GinkgoHelper()
 	speakBGP(ctx)
+	DeferCleanup(awaitRemoved)
 	tell(ctx, "testdata/bgp.yaml", "testdata/routed.yaml")
 }
 
@@ -124,7 +125,6 @@ func tell(ctx context.Context, files ...string) {
 	DeferCleanup(func(ctx SpecContext) {
 		kubectl(ctx, objects, "delete", "--ignore-not-found", "--wait", "-f", "-")
 		kubectl(ctx, "", "delete", "bgpnodestatuses", "--all")
-		awaitRemoved(ctx)
 	})
 	kubectl(ctx, "", "rollout", "status", "deployment/told", "--timeout=30s")
 	Eventually(ready("bgppeer", "tor")).WithContext(ctx).Should(HavePrefix("True Ready: established session on 3 nodes"))

@@ -183,7 +183,9 @@ var _ = Describe("An installation of the last release", Ordered, func() {
 				expectNoneDeleted := watchRoutes(ctx)
 				for _, r := range during(ctx, web, func() { v.roll(ctx) }) {
 					expectServed(r, where, "none")
-					Expect(r.Lost).To(BeZero(), r.String())
+					// Usually none is lost. A machine that is too busy to forward for a second or two is as busy during a
+					// roll, which then takes minutes.
+					Expect(r.Lost).To(BeNumerically("<=", r.Sent/100), r.String())
 				}
 				works(ctx)
 				Eventually(routerPorts).WithContext(ctx).Should(Equal(ports))
