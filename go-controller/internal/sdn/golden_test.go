@@ -67,7 +67,7 @@ func TestGoldens(t *testing.T) {
 }
 
 func readShards(text string) (*plan.Topology, error) {
-	f := &plan.Topology{}
+	t := &plan.Topology{}
 	for line := range strings.Lines(text) {
 		words := strings.Fields(line)
 		shard := plan.Shard{}
@@ -79,9 +79,9 @@ func readShards(text string) (*plan.Topology, error) {
 			node, dev, _ := strings.Cut(word, ":")
 			shard.Gateways = append(shard.Gateways, plan.Gateway{Node: node, Chassis: node, Interface: dev})
 		}
-		f.Domains = append(f.Domains, plan.Domain{Name: shard.ID.Domain, Shards: []plan.Shard{shard}})
+		t.Domains = append(t.Domains, plan.Domain{Name: shard.ID.Domain, Shards: []plan.Shard{shard}})
 	}
-	return f, nil
+	return t, nil
 }
 
 func readServices(text string) (map[world.Key]*plan.Service, error) {

@@ -137,12 +137,12 @@ func newest(t Table) map[netip.Addr]uint64 {
 	return out
 }
 
-func gateways(f *plan.Topology) map[world.ShardID]plan.Gateway {
+func gateways(t *plan.Topology) map[world.ShardID]plan.Gateway {
 	out := map[world.ShardID]plan.Gateway{}
-	if f == nil {
+	if t == nil {
 		return out
 	}
-	for _, d := range f.Domains {
+	for _, d := range t.Domains {
 		for _, s := range d.Shards {
 			if len(s.Gateways) > 0 {
 				out[s.ID] = s.Gateways[0]

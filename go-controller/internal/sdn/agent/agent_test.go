@@ -32,19 +32,19 @@ func TestUnreadableAssignmentIsKept(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	o := newReconciler(m)
+	r := newReconciler(m)
 	node := func(version, text string) *corev1.Node {
 		return &corev1.Node{ObjectMeta: metav1.ObjectMeta{ResourceVersion: version,
 			Annotations: map[string]string{v1alpha1.AnnotationVIPs: text}}}
 	}
-	if err := o.read(node("7", `[{"ip":"10.0.0.1","service":"shop/a","generation":1,"shard":"lan/0","interface":"eth1"}]`)); err != nil {
+	if err := r.read(node("7", `[{"ip":"10.0.0.1","service":"shop/a","generation":1,"shard":"lan/0","interface":"eth1"}]`)); err != nil {
 		t.Fatal(err)
 	}
-	if err := o.read(node("8", `[{"ip":"10.0.0.300"}]`)); err == nil {
+	if err := r.read(node("8", `[{"ip":"10.0.0.300"}]`)); err == nil {
 		t.Error("what can't be read is read")
 	}
-	if len(o.want) != 1 || o.version != "7" {
-		t.Errorf("version %s: %v", o.version, o.want)
+	if len(r.want) != 1 || r.version != "7" {
+		t.Errorf("version %s: %v", r.version, r.want)
 	}
 }
 

@@ -34,51 +34,51 @@ func newAnswers(address string, h *health) *answers {
 }
 
 // Healthy returns the reason why no health checks are answered, or nil.
-func (s *answers) Healthy() error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.err
+func (a *answers) Healthy() error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.err
 }
 
 // listen starts the server unless it is running, and reports whether health checks are answered now.
-func (s *answers) listen(ctx context.Context) bool {
-	if s.server != nil && s.Healthy() == nil {
+func (a *answers) listen(ctx context.Context) bool {
+	if a.server != nil && a.Healthy() == nil {
 		return true
 	}
-	if time.Now().Before(s.next) {
+	if time.Now().Before(a.next) {
 		return false
 	}
-	s.stop()
-	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", s.address)
+	a.stop()
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", a.address)
 	if err != nil {
-		s.failed(fmt.Errorf("listen for health checks at %s: %w", s.address, err))
-		s.next, s.again = time.Now().Add(listenEvery), time.After(listenEvery)
+		a.failed(fmt.Errorf("listen for health checks at %s: %w", a.address, err))
+		a.next, a.again = time.Now().Add(listenEvery), time.After(listenEvery)
 		return false
 	}
-	s.server = grpc.NewServer()
-	healthpb.RegisterHealthServer(s.server, s.health)
-	server := s.server
+	a.server = grpc.NewServer()
+	healthpb.RegisterHealthServer(a.server, a.health)
+	server := a.server
 	go func() {
 		if err := server.Serve(listener); err != nil {
-			s.failed(fmt.Errorf("answer health checks at %s: %w", s.address, err))
+			a.failed(fmt.Errorf("answer health checks at %s: %w", a.address, err))
 		}
 	}()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.err = nil
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.err = nil
 	return true
 }
 
-func (s *answers) failed(err error) {
+func (a *answers) failed(err error) {
 	klog.ErrorS(err, "Failed to serve health checks", "retryIn", listenEvery)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.err = err
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.err = err
 }
 
-func (s *answers) stop() {
-	if s.server != nil {
-		s.server.Stop()
-		s.server = nil
+func (a *answers) stop() {
+	if a.server != nil {
+		a.server.Stop()
+		a.server = nil
 	}
 }

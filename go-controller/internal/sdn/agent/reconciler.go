@@ -54,14 +54,14 @@ func newReconciler(m *metrics) *reconciler {
 }
 
 // find records the addresses that a previous agent left in the kernel.
-func (o *reconciler) find() error {
-	if _, err := o.look(); err != nil {
+func (r *reconciler) find() error {
+	if _, err := r.look(); err != nil {
 		return err
 	}
-	o.found = map[netip.Addr]string{}
-	for _, l := range o.links {
+	r.found = map[netip.Addr]string{}
+	for _, l := range r.links {
 		for a := range l.ours {
-			o.found[a] = l.name
+			r.found[a] = l.name
 		}
 	}
 	return nil
@@ -69,15 +69,15 @@ func (o *reconciler) find() error {
 
 // keep renews the addresses found at the start. Before the Node has been read, the kernel is the only source for its
 // contents. An address that an interface has lost, with its carrier or otherwise, is not added again.
-func (o *reconciler) keep() {
-	for _, l := range o.links {
+func (r *reconciler) keep() {
+	for _, l := range r.links {
 		for a := range l.ours {
-			if o.found[a] != l.name {
+			if r.found[a] != l.name {
 				continue
 			}
 			if !l.usable {
-				o.remove(l, a)
-			} else if err := o.add(l, a); err != nil {
+				r.remove(l, a)
+			} else if err := r.add(l, a); err != nil {
 				klog.ErrorS(err, "Failed to renew the lifetime of an address", "address", a)
 			}
 		}
@@ -85,14 +85,14 @@ func (o *reconciler) keep() {
 }
 
 // lacks returns an address that was found and is no longer held, or false if all are held.
-func (o *reconciler) lacks() (netip.Addr, bool) {
+func (r *reconciler) lacks() (netip.Addr, bool) {
 	held := map[netip.Addr]bool{}
-	for _, l := range o.links {
+	for _, l := range r.links {
 		for a := range l.ours {
 			held[a] = l.usable
 		}
 	}
-	for a := range o.found {
+	for a := range r.found {
 		if !held[a] {
 			return a, true
 		}
@@ -101,10 +101,10 @@ func (o *reconciler) lacks() (netip.Addr, bool) {
 }
 
 // add adds an address to the kernel, or renews its lifetime.
-func (o *reconciler) add(l *link, a netip.Addr) error {
+func (r *reconciler) add(l *link, a netip.Addr) error {
 	err := l.hold(a)
 	if err != nil {
-		o.metrics.failed(operationAdd)
+		r.metrics.failed(operationAdd)
 		return err
 	}
 	l.ours[a] = true
@@ -112,128 +112,128 @@ func (o *reconciler) add(l *link, a netip.Addr) error {
 }
 
 // remove removes an address from the kernel.
-func (o *reconciler) remove(l *link, a netip.Addr) {
+func (r *reconciler) remove(l *link, a netip.Addr) {
 	if err := l.drop(a); err != nil {
-		o.metrics.failed(operationRemove)
-		o.fail(a, err.Error())
+		r.metrics.failed(operationRemove)
+		r.fail(a, err.Error())
 		return
 	}
 	klog.InfoS("Removed address", "address", a, "interface", l.name)
 	delete(l.ours, a)
-	delete(o.claims, a)
-	delete(o.claimed, a)
+	delete(r.claims, a)
+	delete(r.claimed, a)
 }
 
 // read applies the annotation of a Node. An annotation that can't be parsed changes nothing.
-func (o *reconciler) read(n *corev1.Node) error {
+func (r *reconciler) read(n *corev1.Node) error {
 	held, err := sdn.Parse(n.Annotations[v1alpha1.AnnotationVIPs])
 	if err != nil {
 		return fmt.Errorf("annotation %s: %w", v1alpha1.AnnotationVIPs, err)
 	}
-	o.setWanted(held, n.ResourceVersion)
+	r.setWanted(held, n.ResourceVersion)
 	return nil
 }
 
-func (o *reconciler) setWanted(held []world.Held, version string) {
+func (r *reconciler) setWanted(held []world.Held, version string) {
 	want := make(map[netip.Addr]world.Held, len(held))
 	for _, h := range held {
 		want[h.Addr] = h
 	}
-	o.known, o.want, o.version = true, want, version
+	r.known, r.want, r.version = true, want, version
 }
 
 // look reads the kernel's interfaces. It reports whether the carrier has returned on an interface with desired
 // addresses. The Node may have changed in the meantime.
-func (o *reconciler) look() (returned bool, err error) {
+func (r *reconciler) look() (returned bool, err error) {
 	links, err := look()
 	if err != nil {
-		o.metrics.failed(operationRead)
+		r.metrics.failed(operationRead)
 		return false, err
 	}
 	wanted := map[string]bool{}
-	for _, h := range o.want {
+	for _, h := range r.want {
 		wanted[h.Interface] = true
 	}
 	down := map[string]bool{}
 	for _, l := range links {
 		if !l.usable {
 			down[l.name] = true
-		} else if o.down[l.name] && wanted[l.name] {
+		} else if r.down[l.name] && wanted[l.name] {
 			returned = true
 		}
 	}
-	o.links, o.down = links, down
+	r.links, r.down = links, down
 	return returned, nil
 }
 
 // apply makes the kernel match the desired state. Removals come first. If renew is set, the lifetime of all addresses
 // starts again. Interfaces without a carrier hold no address: a node that returns to the segment must not answer for
 // addresses that another node has taken.
-func (o *reconciler) apply(renew bool) {
-	o.failed = map[netip.Addr]string{}
-	byName := make(map[string]*link, len(o.links))
-	for _, l := range o.links {
+func (r *reconciler) apply(renew bool) {
+	r.failed = map[netip.Addr]string{}
+	byName := make(map[string]*link, len(r.links))
+	for _, l := range r.links {
 		byName[l.name] = l
-		o.release(l)
+		r.release(l)
 	}
-	for _, a := range slices.SortedFunc(maps.Keys(o.want), netip.Addr.Compare) {
-		h := o.want[a]
+	for _, a := range slices.SortedFunc(maps.Keys(r.want), netip.Addr.Compare) {
+		h := r.want[a]
 		l := byName[h.Interface]
 		if l == nil {
-			o.fail(a, fmt.Sprintf("interface %q does not exist", h.Interface))
+			r.fail(a, fmt.Sprintf("interface %q does not exist", h.Interface))
 			continue
 		}
 		if !l.usable {
-			o.fail(a, fmt.Sprintf("interface %s has no carrier", l.name))
+			r.fail(a, fmt.Sprintf("interface %s has no carrier", l.name))
 			continue
 		}
 		if l.foreign(a) {
-			o.fail(a, fmt.Sprintf("interface %s has %s, and not from here", l.name, a))
+			r.fail(a, fmt.Sprintf("interface %s has %s, and not from here", l.name, a))
 			continue
 		}
 		if l.ours[a] && !renew {
-			o.claim(h)
+			r.claim(h)
 			continue
 		}
 		had := l.ours[a]
-		if err := o.add(l, a); err != nil {
-			o.fail(a, err.Error())
+		if err := r.add(l, a); err != nil {
+			r.fail(a, err.Error())
 			continue
 		}
 		if !had {
 			klog.InfoS("Added address", "address", a, "interface", l.name, "service", h.Service.String())
-			delete(o.claimed, a)
+			delete(r.claimed, a)
 		}
-		o.claim(h)
+		r.claim(h)
 	}
-	for a := range o.claimed {
-		if _, held := o.want[a]; !held {
-			delete(o.claimed, a)
+	for a := range r.claimed {
+		if _, held := r.want[a]; !held {
+			delete(r.claimed, a)
 		}
 	}
 }
 
 // release removes addresses from a link that must not be held there.
-func (o *reconciler) release(l *link) {
+func (r *reconciler) release(l *link) {
 	for a := range l.ours {
-		if h, stays := o.want[a]; stays && h.Interface == l.name && l.usable {
+		if h, stays := r.want[a]; stays && h.Interface == l.name && l.usable {
 			continue
 		}
-		o.remove(l, a)
+		r.remove(l, a)
 	}
 }
 
-func (o *reconciler) fail(a netip.Addr, why string) {
-	if o.failed == nil {
-		o.failed = map[netip.Addr]string{}
+func (r *reconciler) fail(a netip.Addr, why string) {
+	if r.failed == nil {
+		r.failed = map[netip.Addr]string{}
 	}
-	o.failed[a] = why
+	r.failed[a] = why
 }
 
 // count returns the number of our addresses in the kernel.
-func (o *reconciler) count() int {
+func (r *reconciler) count() int {
 	n := 0
-	for _, l := range o.links {
+	for _, l := range r.links {
 		n += len(l.ours)
 	}
 	return n
@@ -245,23 +245,23 @@ func (l *link) foreign(a netip.Addr) bool {
 }
 
 // claim starts to announce an address that was added or moved here.
-func (o *reconciler) claim(h world.Held) {
-	if generation, done := o.claimed[h.Addr]; !done || generation != h.Generation {
-		o.claimed[h.Addr] = h.Generation
-		o.claims.start(h.Addr, h.Interface, time.Now())
+func (r *reconciler) claim(h world.Held) {
+	if generation, done := r.claimed[h.Addr]; !done || generation != h.Generation {
+		r.claimed[h.Addr] = h.Generation
+		r.claims.start(h.Addr, h.Interface, time.Now())
 	}
 }
 
 // unfit returns why the node must not hold addresses, or an empty string.
-func (o *reconciler) unfit() string {
-	if o.ending {
+func (r *reconciler) unfit() string {
+	if r.ending {
 		return ends
 	}
-	if a, lacks := o.lacks(); lacks && !o.known {
+	if a, lacks := r.lacks(); lacks && !r.known {
 		return fmt.Sprintf("its agent cannot read the Node, and the node does not hold %s any more", a)
 	}
-	for _, h := range o.want {
-		if o.down[h.Interface] {
+	for _, h := range r.want {
+		if r.down[h.Interface] {
 			return fmt.Sprintf("interface %s has no carrier", h.Interface)
 		}
 	}
@@ -269,9 +269,9 @@ func (o *reconciler) unfit() string {
 }
 
 // interfaces returns the interfaces that may attach the node to a segment, with their own addresses.
-func (o *reconciler) interfaces() map[string][]netip.Prefix {
+func (r *reconciler) interfaces() map[string][]netip.Prefix {
 	out := map[string][]netip.Prefix{}
-	for _, l := range o.links {
+	for _, l := range r.links {
 		if l.usable && len(l.own) > 0 {
 			out[l.name] = l.own
 		}
@@ -280,7 +280,7 @@ func (o *reconciler) interfaces() map[string][]netip.Prefix {
 }
 
 // clear removes all our addresses.
-func (o *reconciler) clear() error {
+func (r *reconciler) clear() error {
 	links, err := look()
 	if err != nil {
 		return err
