@@ -29,11 +29,12 @@ type Change struct {
 // Dataplane applies plans. Its methods are called from one goroutine, unless they say otherwise.
 type Dataplane interface {
 	// Configure applies the whole base topology of the Services. If only some shards could not be configured, the
-	// error is a [ShardsError].
+	// error is a [ShardsError]. If rows of some Services could not be written, it is a [ServicesError].
 	Configure(ctx context.Context, topology *plan.Topology) error
 	// Apply applies the changes and returns the keys that failed.
 	Apply(ctx context.Context, changes []Change) map[world.Key]error
-	// Prune deletes what we own and for which keep returns false. It is called at start, on reconnect and hourly.
+	// Prune deletes what we own and for which keep returns false. It is called at start, on reconnect and hourly. If rows
+	// of some Services could not be written, the error is a [ServicesError].
 	Prune(ctx context.Context, keep func(world.Key) bool) error
 	// Pending returns since when a Service has changes that were accepted but have not taken effect yet, as far as that is
 	// observed here; the zero time if it has none. It may be called from any goroutine.
@@ -51,3 +52,21 @@ func (e ShardsError) Error() string {
 	slices.Sort(texts)
 	return strings.Join(texts, "; ")
 }
+
+// ServicesError lists Services that have to be applied again, because rows that they need could not be written: Apply
+// returns why.
+type ServicesError struct {
+	Services map[world.Key]bool
+	// Other is what else has failed, nil if all else succeeded.
+	Other error
+}
+
+func (e ServicesError) Error() string {
+	text := "rows of " + world.Count(len(e.Services), "Service") + " could not be written"
+	if e.Other != nil {
+		text = e.Other.Error() + "; " + text
+	}
+	return text
+}
+
+func (e ServicesError) Unwrap() error { return e.Other }

@@ -5,6 +5,7 @@ package loop
 import (
 	"cmp"
 	"context"
+	"errors"
 	"slices"
 	"sync"
 	"time"
@@ -260,7 +261,7 @@ func (r *Runner) step(ctx context.Context) bool {
 
 func (r *Runner) configure(ctx context.Context) {
 	topology, failed := r.want.topology, r.topologyError != nil
-	err := r.dataplane.Configure(ctx, topology)
+	err := r.repeatServices(r.dataplane.Configure(ctx, topology))
 	if ctx.Err() != nil {
 		return
 	}
@@ -275,6 +276,20 @@ func (r *Runner) configure(ctx context.Context) {
 		// Keys may have failed because the topology was missing.
 		r.retryNow(time.Now())
 	}
+}
+
+// repeatServices marks the Services of a ServicesError to be applied again, and returns what else has failed.
+func (r *Runner) repeatServices(err error) error {
+	var failed dataplane.ServicesError
+	if !errors.As(err, &failed) {
+		return err
+	}
+	for k := range failed.Services {
+		if r.want.plans[k] != nil {
+			r.stale[k] = struct{}{}
+		}
+	}
+	return failed.Other
 }
 
 // batch returns all changes, plus repetitions up to the batch size.
@@ -315,7 +330,7 @@ func (r *Runner) apply(ctx context.Context, batch []dataplane.Change) {
 }
 
 func (r *Runner) prune(ctx context.Context) {
-	err := r.dataplane.Prune(ctx, r.want.has)
+	err := r.repeatServices(r.dataplane.Prune(ctx, r.want.has))
 	if ctx.Err() != nil {
 		return
 	}

@@ -66,8 +66,8 @@ func TestFailingPruneIsReportedUntilItSucceeds(t *testing.T) {
 	})
 }
 
-// A topology that could not be configured is retried after a delay, which doubles. Another one does not wait for it, and
-// starts at the first delay again.
+// A topology that could not be configured is retried after a delay, which doubles. Another one does not wait for it,
+// and starts at the first delay again.
 func TestFailedTopologyDelaysNoOther(t *testing.T) {
 	for name, err := range map[string]error{
 		"as a whole":  errors.New("no such chassis"),

@@ -189,17 +189,43 @@ func (d *Dataplane) Configure(ctx context.Context, topology *plan.Topology) erro
 		return fmt.Errorf("configure shards: %w", err)
 	}
 	d.builder = builder
-	names := slices.Collect(maps.Keys(d.desired.nodes))
+	names := slices.Sorted(maps.Keys(d.desired.nodes))
 	own := d.topologyOps(v, builder)
 	errs := d.commit(ctx, slices.Concat(own, d.nodes(names)))
-	d.recordNodeResults(names, errs[len(own):])
-	if err := errors.Join(errs...); err != nil {
-		return fmt.Errorf("configure shards: %w", err)
+	services, left := d.splitNodeErrors(d.recordNodeResults(names, errs[len(own):]))
+	if err = errors.Join(append(errs[:len(own)], left)...); err == nil {
+		err = unnumbered(builder, nil)
 	}
-	if left := unnumbered(builder, nil); left != nil {
-		return fmt.Errorf("configure shards: %w", left)
+	if err != nil {
+		err = fmt.Errorf("configure shards: %w", err)
 	}
-	return nil
+	return withServices(services, err)
+}
+
+// splitNodeErrors divides the errors of nodes. If the rows of a node were refused, the Services with backends on it
+// have to be applied again. All other errors are left: nothing could be written, or no Service has backends there.
+func (d *Dataplane) splitNodeErrors(broken map[string]error) (services map[world.Key]bool, left error) {
+	services = map[world.Key]bool{}
+	var errs []error
+	for _, name := range slices.Sorted(maps.Keys(broken)) {
+		plans := d.desired.nodes[name]
+		if len(plans) == 0 || !errors.As(broken[name], new(abortedError)) {
+			errs = append(errs, broken[name])
+			continue
+		}
+		for _, p := range plans {
+			services[p.Key] = true
+		}
+	}
+	return services, errors.Join(errs...)
+}
+
+// withServices returns an error that adds Services to another error, which may be nil.
+func withServices(services map[world.Key]bool, other error) error {
+	if len(services) == 0 {
+		return other
+	}
+	return dataplane.ServicesError{Services: services, Other: other}
 }
 
 // unnumbered returns an error for the shards whose routers have no number: those that p uses, or all of them if p is
@@ -275,12 +301,12 @@ func (d *Dataplane) Prune(ctx context.Context, keep func(world.Key) bool) error 
 	var names []string
 	if d.builder != nil {
 		d.markOrphansDirty(v)
-		names = slices.Collect(maps.Keys(d.desired.dirty))
+		names = slices.Sorted(maps.Keys(d.desired.dirty))
 	}
 	errs := d.commit(ctx, append(d.nodes(names), reattachLoadBalancers))
-	d.recordNodeResults(names, errs)
-	if err := errors.Join(errs...); err != nil {
-		return fmt.Errorf("prune return paths: %w", err)
+	services, left := d.splitNodeErrors(d.recordNodeResults(names, errs))
+	if err = errors.Join(left, errs[len(names)]); err != nil {
+		err = fmt.Errorf("prune return paths: %w", err)
 	}
-	return nil
+	return withServices(services, err)
 }

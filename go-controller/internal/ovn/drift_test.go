@@ -3,6 +3,8 @@
 package ovn
 
 import (
+	"errors"
+	"maps"
 	"strings"
 	"testing"
 
@@ -145,7 +147,24 @@ func TestTakenRouterNameIsReported(t *testing.T) {
 	if failed := try(service(2, 1, "10.244.2.10", "10.244.2.11")); len(failed) != 0 {
 		t.Errorf("Apply of another: %v", failed)
 	}
+	// Neither the shards nor Services with other backends suffer from it.
+	keep := func(world.Key) bool { return true }
+	for what, err := range map[string]error{"Configure": d.Configure(t.Context(), topology(1)),
+		"Prune": d.Prune(t.Context(), keep)} {
+		var services dataplane.ServicesError
+		if !errors.As(err, &services) || services.Other != nil ||
+			!maps.Equal(services.Services, map[world.Key]bool{there.Key: true}) {
+			t.Errorf("%s: %v, want an error of Service %s only", what, err, there.Key)
+		}
+	}
+	var services dataplane.ServicesError
+	err := d.Configure(t.Context(), topology(257))
+	if !errors.As(err, &services) || !services.Services[there.Key] || !errors.As(err, new(dataplane.ShardsError)) {
+		t.Errorf("Configure with too many shards: %v", err)
+	}
 	s.nbctl(t, "lr-del", "slbnode-n3")
+	configure(t, d, topology(1))
+	prune(t, d, there, other)
 	apply(t, d, there)
 	if out := s.nbctl(t, "lb-list"); !strings.Contains(out, " 10.244.1.10") {
 		t.Errorf("no way back:\n%s", out)
