@@ -192,16 +192,7 @@ func TestOrdersWaitNoLongerThanTheirShards(t *testing.T) {
 				}
 				change(&a.published)
 				a.step()
-				steps, end := 0, time.After(time.Minute)
-				for waiting := true; waiting; {
-					select {
-					case <-a.wake:
-						steps++
-						a.step()
-					case <-end:
-						waiting = false
-					}
-				}
+				steps := stepsWithin(a, time.Minute)
 				if steps > 1 || len(a.held) > 0 {
 					t.Errorf("%d steps in a minute, want at most one; held %v", steps, a.held)
 				}
@@ -210,6 +201,20 @@ func TestOrdersWaitNoLongerThanTheirShards(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// stepsWithin makes the steps that an agent is woken for, and returns their number.
+func stepsWithin(a *Agent, duration time.Duration) (steps int) {
+	end := time.After(duration)
+	for {
+		select {
+		case <-a.wake:
+			steps++
+			a.step()
+		case <-end:
+			return steps
+		}
 	}
 }
 
