@@ -97,7 +97,8 @@ func same(t *testing.T, w *world.Snapshot, m *State, got *Decision) {
 	if d := cmp.Diff(want.Plans, got.Plans, what); d != "" {
 		t.Errorf("plans (-anew +amended):\n%s", d)
 	}
-	if d := cmp.Diff(twin.grants, m.grants, what, cmp.AllowUnexported(grant{})); d != "" {
+	if d := cmp.Diff(twin.grants, m.grants, what, cmp.AllowUnexported(grant{}),
+		cmpopts.IgnoreFields(grant{}, "since")); d != "" {
 		t.Errorf("grants (-anew +amended):\n%s", d)
 	}
 }
@@ -127,4 +128,34 @@ func TestRemovedAnchorIsAmended(t *testing.T) {
 	}
 	w.Services = []*world.Service{next}
 	same(t, w, &m, d)
+}
+
+// The time of an amended decision is that of the last full one, which may be long ago. The wait for a zone begins with
+// the next full one, which follows each amendment.
+func TestAmendedGrantsWaitForTheirZone(t *testing.T) {
+	var m State
+	start := time.Unix(100_000, 0)
+	at := func(now time.Time, services ...*world.Service) *Decision {
+		w := worldtest.Small(3, services...)
+		w.Now, w.Cluster.NoDatabase = now, true
+		for _, n := range w.Nodes {
+			n.Zone, n.Agent = n.Name, &world.ZoneAgent{}
+		}
+		return m.Decide(w)
+	}
+	d := at(start)
+	s := worldtest.Service(web, 1)
+	if !m.Amend(d, web, world.Change{Is: s}) || !d.MayAwaitZone(web) {
+		t.Fatal("an amended grant does not wait")
+	}
+	later := start.Add(time.Hour)
+	if d := at(later, s); !d.MayAwaitZone(web) || !d.Due.Equal(later.Add(world.ProgramWait)) {
+		t.Errorf("waits %t, due %v", d.MayAwaitZone(web), d.Due)
+	}
+	d = at(later, s)
+	shown := *s
+	shown.Assigned = d.Allocation.Services[web].Addrs
+	if !m.Amend(d, web, world.Change{Was: s, Is: &shown}) || d.MayAwaitZone(web) {
+		t.Error("an address in the status waits")
+	}
 }

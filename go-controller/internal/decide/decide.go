@@ -27,6 +27,8 @@ type Decision struct {
 	Plans        map[world.Key]*plan.Service
 	BGP          *bgp.Layout
 	refreshes    refreshes
+	// grants are those of the State.
+	grants map[world.Key]grant
 	// Refreshed are the status refreshes that start with this pass.
 	Refreshed []Refresh
 	// Probes has the probe requests for the guard of each node, with addresses in order.
@@ -64,6 +66,9 @@ type grant struct {
 	addrs []netip.Addr
 	// replaced are the addresses that the status showed.
 	replaced []netip.Addr
+	// since is the time of the first pass with the grant, by the clock of this process. It is zero if there was none yet,
+	// after Amend.
+	since time.Time
 }
 
 // isCurrent reports whether a grant is still being written, given the addresses in the status. If the status shows any
@@ -92,6 +97,7 @@ func (m *State) Decide(w *world.Snapshot) *Decision {
 	d := &Decision{World: w, Layout: layout}
 	d.Allocation = ipam.Allocate(w, m.held(w), d.Layout.ShardOf)
 	m.saveGrants(w, d.Allocation)
+	d.grants = m.grants
 	m.saveExternal(w, d.Allocation)
 	m.saveLeases(w, d.Allocation)
 	d.Placements = d.Layout.Place(w, d.Allocation, m.holdUnprobed(d))
@@ -120,16 +126,21 @@ func (m *State) Decide(w *world.Snapshot) *Decision {
 	return d
 }
 
+// MayAwaitZone reports whether new addresses in the status of a Service may wait until the zones of their gateways have
+// programmed them, with interconnect. They wait from when they were granted: the Service may be older than its pool, or
+// may have been created while no controller ran. After a restart, the wait begins again.
+func (d *Decision) MayAwaitZone(key world.Key) bool {
+	g, ok := d.grants[key]
+	return ok && d.Layout.Interconnect && (g.since.IsZero() || d.World.Now.Before(g.since.Add(world.ProgramWait)))
+}
+
 // firstZoneWaitEnd returns when the status of the first Service that waits for a zone is written in any case, or the
 // zero time if none waits.
 func (d *Decision) firstZoneWaitEnd() time.Time {
 	var first time.Time
-	if !d.Layout.Interconnect {
-		return first
-	}
-	for _, s := range d.World.Services {
-		if end := s.Created.Add(world.ProgramWait); len(s.Assigned) == 0 && end.After(d.World.Now) {
-			first = world.Earliest(first, end)
+	for key, g := range d.grants {
+		if d.MayAwaitZone(key) {
+			first = world.Earliest(first, g.since.Add(world.ProgramWait))
 		}
 	}
 	return first
@@ -186,12 +197,18 @@ func (m *State) held(w *world.Snapshot) map[world.Key][]netip.Addr {
 }
 
 func (m *State) saveGrants(w *world.Snapshot, a *ipam.Allocation) {
+	before := m.grants
 	m.grants = map[world.Key]grant{}
 	for _, s := range w.Services {
 		addrs := a.Services[s.Key].Addrs
-		if len(addrs) > 0 && !slices.Equal(addrs, s.Assigned) {
-			m.grants[s.Key] = grant{s.UID, addrs, s.Assigned}
+		if len(addrs) == 0 || slices.Equal(addrs, s.Assigned) {
+			continue
 		}
+		g := grant{s.UID, addrs, s.Assigned, w.Now}
+		if last := before[s.Key]; last.uid == s.UID && slices.Equal(last.addrs, addrs) && !last.since.IsZero() {
+			g.since = last.since
+		}
+		m.grants[s.Key] = g
 	}
 }
 
@@ -216,7 +233,7 @@ func (m *State) saveExternal(w *world.Snapshot, a *ipam.Allocation) {
 	for _, s := range w.Services {
 		own := a.Services[s.Key].HeldExternal
 		if !slices.Equal(own, s.HeldExternalIPs) {
-			m.external[s.Key] = grant{s.UID, own, s.HeldExternalIPs}
+			m.external[s.Key] = grant{uid: s.UID, addrs: own, replaced: s.HeldExternalIPs}
 		}
 	}
 }

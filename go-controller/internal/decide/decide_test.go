@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world/worldtest"
@@ -35,6 +36,44 @@ func TestGrantsNotSeenYetAreHeld(t *testing.T) {
 	namesake.UID = "another"
 	if got := m.Decide(worldtest.Small(1, namesake, old)).Allocation.Services[old.Key].Addrs; len(got) != 1 {
 		t.Errorf("old has %v after web was recreated, want the address", got)
+	}
+}
+
+// With interconnect, the status waits for a zone from when the address was granted, by the clock of the controller. The
+// Service may have been created long before its pool, and the clock of the API server may differ.
+func TestTheWaitForAZoneBeginsWithTheGrant(t *testing.T) {
+	start := time.Unix(100_000, 0)
+	for name, created := range map[string]time.Time{"long before": time.Unix(1, 0), "ahead": start.Add(time.Hour)} {
+		var m State
+		s := worldtest.Service(web, 1)
+		s.Created = created
+		at := func(after time.Duration, pools int, s *world.Service) *Decision {
+			w := worldtest.Small(1, s)
+			w.Pools = w.Pools[:pools]
+			w.Now, w.Cluster.NoDatabase = start.Add(after), true
+			for _, n := range w.Nodes {
+				n.Zone, n.Agent = n.Name, &world.ZoneAgent{}
+			}
+			return m.Decide(w)
+		}
+		expect := func(when string, d *Decision, waits bool, due time.Time) {
+			t.Helper()
+			if d.MayAwaitZone(web) != waits || !d.Due.Equal(due) {
+				t.Errorf("%s, %s: waits %t, due %v; want %t, %v", name, when, d.MayAwaitZone(web), d.Due, waits, due)
+			}
+		}
+		at(-time.Minute, 0, s) // its pool does not exist yet
+		end := start.Add(world.ProgramWait)
+		expect("granted", at(0, 1, s), true, end)
+		expect("still not programmed", at(world.ProgramWait-1, 1, s), true, end)
+		expect("late", at(world.ProgramWait, 1, s), false, time.Time{})
+		namesake := *s
+		namesake.UID = "another"
+		again := at(time.Hour, 1, &namesake)
+		expect("replaced", again, true, start.Add(time.Hour+world.ProgramWait))
+		shown := namesake
+		shown.Assigned = again.Allocation.Services[web].Addrs
+		expect("in the status", at(time.Hour, 1, &shown), false, time.Time{})
 	}
 }
 

@@ -84,7 +84,7 @@ func (v *Builder) Services(last *Cache) map[world.Key]*kube.ServiceStatus {
 			ports:      v.ListsPorts(s),
 			applied:    v.World.Applied[s.Key],
 			applyError: v.World.ApplyErrors[s.Key],
-			zoneWait:   v.mayAwaitZone(s),
+			zoneWait:   v.MayAwaitZone(s.Key),
 			pending:    !got.Pending.IsZero(),
 			late:       !got.Pending.IsZero() && !v.awaitsTranslation(got),
 			egress:     v.egress[egressName(s.Key)],

@@ -73,14 +73,10 @@ func (v *Builder) whyContested(names []string) string {
 		"of a zone have an old order of gateways"
 }
 
-// awaitsZone reports whether the status of a new Service waits until the zone of its gateway has programmed an address,
-// with interconnect. It does not wait for a zone that reports an error or, after a while, for one that reports nothing.
+// awaitsZone reports whether a new address in the status of a Service waits until the zone of its gateway has it, with
+// interconnect. It does not wait for a zone that reports an error or, after a while, for one that reports nothing.
 func (v *Builder) awaitsZone(s *world.Service, a netip.Addr) bool {
-	return v.mayAwaitZone(s) && v.World.ApplyErrors[s.Key] == "" && !slices.Contains(v.World.Applied[s.Key], a)
-}
-
-func (v *Builder) mayAwaitZone(s *world.Service) bool {
-	return v.Layout.Interconnect && v.World.Now.Before(s.Created.Add(world.ProgramWait))
+	return v.MayAwaitZone(s.Key) && v.World.ApplyErrors[s.Key] == "" && !slices.Contains(v.World.Applied[s.Key], a)
 }
 
 // ordinals returns the ordinals of a domain's shards, in a cluster with interconnect.

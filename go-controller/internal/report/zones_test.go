@@ -22,12 +22,14 @@ import (
 // it is programmed there. The report alone changes the status, although nothing else does.
 func TestStatusWaitsForTheZoneOfTheGateway(t *testing.T) {
 	s := worldtest.Service(web, 1)
+	start := s.Created.Add(time.Hour) // its pool was created late
+	late := start.Add(world.ProgramWait)
 	var m decide.State
 	var cache Cache
 	programmed := map[world.Key]loop.Result{}
 	status := func(change func(*world.Snapshot)) *kube.ServiceStatus {
 		w := worldtest.Small(5, s)
-		w.Now = s.Created
+		w.Now = start
 		w.Cluster.NoDatabase = true
 		for _, n := range w.Nodes {
 			n.Zone, n.Agent = n.Name, &world.ZoneAgent{}
@@ -59,19 +61,19 @@ func TestStatusWaitsForTheZoneOfTheGateway(t *testing.T) {
 		t.Fatalf("the zone has it no longer: %+v", got)
 	}
 	// A zone that reports nothing does not keep the address from the Service forever.
-	got = status(func(w *world.Snapshot) { w.Now = s.Created.Add(world.ProgramWait) })
+	got = status(func(w *world.Snapshot) { w.Now = late })
 	if got == nil || len(got.Addrs) != 1 || got.Announced != nil {
 		t.Fatalf("the zone is silent: %+v", got)
 	}
 	got = status(func(w *world.Snapshot) {
-		w.Now, w.Nodes[1].Agent = s.Created.Add(world.ProgramWait), &world.ZoneAgent{Silent: true}
+		w.Now, w.Nodes[1].Agent = late, &world.ZoneAgent{Silent: true}
 	})
 	if got == nil || got.Announced == nil || got.Announced.Status != metav1.ConditionUnknown ||
 		got.Announced.Reason != v1alpha1.ReasonNodeSilent {
 		t.Fatalf("its report has expired: %+v", got)
 	}
 	got = status(func(w *world.Snapshot) {
-		w.Now, w.Nodes[1].Agent = s.Created.Add(world.ProgramWait), &world.ZoneAgent{Unwritable: "no database"}
+		w.Now, w.Nodes[1].Agent = late, &world.ZoneAgent{Unwritable: "no database"}
 	})
 	if got == nil || got.Announced == nil || got.Announced.Status != metav1.ConditionUnknown ||
 		got.Announced.Reason != v1alpha1.ReasonDatabaseUnreachable ||
@@ -105,7 +107,7 @@ func TestStatusWaitsForTheZoneOfTheGateway(t *testing.T) {
 		strings.Contains(got.Announced.Message, "UDP port 6081") {
 		t.Fatalf("the ovn-controller of one of two gateways hangs: %+v", got.Announced)
 	}
-	got = status(func(w *world.Snapshot) { w.Now, w.ShardStates = s.Created.Add(world.ProgramWait), nil })
+	got = status(func(w *world.Snapshot) { w.Now, w.ShardStates = late, nil })
 	if got == nil || got.Announced == nil || got.Announced.Reason != v1alpha1.ReasonNoActiveGateway {
 		t.Fatalf("no gateway: %+v", got)
 	}
