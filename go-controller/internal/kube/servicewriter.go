@@ -219,12 +219,15 @@ func (w *ServiceWriter) write(ctx context.Context, j job) {
 	own := have != nil && have == w.unconfirmed[key].object
 	w.mu.Unlock()
 	if want == nil || have == nil || string(have.UID) != want.UID {
+		w.queue.Forget(j)
 		return
 	}
 	if want.Release == w.ours(have) {
+		w.queue.Forget(j)
 		return // decided for an earlier object; the next decision will follow
 	}
 	if !own && !want.expects(convert.Assigned(have)) {
+		w.queue.Forget(j)
 		w.wake()
 		return
 	}

@@ -4,6 +4,7 @@ package kube
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"net/netip"
@@ -155,6 +156,47 @@ func TestAddressesOfOthersAreNotOverwritten(t *testing.T) {
 	w.write(t.Context(), job{key: key, address: true})
 	if server.writes != 1 {
 		t.Errorf("%d writes after a new decision, want one", server.writes)
+	}
+}
+
+// failing is an API server that accepts no status.
+type failing struct{ corev1client.ServiceInterface }
+
+func (f failing) Services(string) corev1client.ServiceInterface { return f }
+
+func (failing) UpdateStatus(context.Context, *corev1.Service, metav1.UpdateOptions) (*corev1.Service, error) {
+	return nil, errors.New("no leader")
+}
+
+// Writes that failed do not delay the retries of a later one if what was to be written has become obsolete since.
+func TestObsoleteWritesResetTheBackoff(t *testing.T) {
+	key := world.Key{Namespace: "shop", Name: "web"}
+	j := job{key: key, address: true}
+	for name, obsolete := range map[string]func(*Facts, *ServiceWriter){
+		"no status is wanted": func(_ *Facts, w *ServiceWriter) { w.Set(nil) },
+		"deleted":             func(f *Facts, _ *ServiceWriter) { f.setService(f.Service(key), nil) },
+		"released": func(_ *Facts, w *ServiceWriter) {
+			w.Set(map[world.Key]*ServiceStatus{key: {UID: "1", Release: true}})
+		},
+		"another address": func(f *Facts, _ *ServiceWriter) {
+			f.setService(f.Service(key), write(t, status("10.0.0.7"), serviceOf(corev1.ServiceTypeLoadBalancer), early))
+		},
+	} {
+		facts, _ := counted()
+		facts.setService(nil, serviceOf(corev1.ServiceTypeLoadBalancer))
+		w := NewServiceWriter(failing{}, facts, &Events{}, func(string, error) {})
+		want := status("10.0.0.1")
+		want.UID = "1"
+		w.Set(map[world.Key]*ServiceStatus{key: want})
+		w.write(t.Context(), j)
+		if n := w.queue.NumRequeues(j); n != 1 {
+			t.Fatalf("%s: %d failures before", name, n)
+		}
+		obsolete(facts, w)
+		w.write(t.Context(), j)
+		if n := w.queue.NumRequeues(j); n != 0 {
+			t.Errorf("%s: %d failures afterwards", name, n)
+		}
 	}
 }
 
