@@ -100,8 +100,8 @@ func (s *ServiceStatus) merged(have *corev1.Service, now time.Time) (*corev1.Ser
 	return out, true
 }
 
-// ingress returns the entries to write, nil if the present ones are right. ipMode is always set: otherwise
-// the API server would add it, and the next comparison would find a difference.
+// ingress returns the entries to write, nil if the present ones are right. An API server before Kubernetes 1.30 drops
+// ipMode; later ones add it where it is absent.
 func (s *ServiceStatus) ingress(have *corev1.Service) []corev1.LoadBalancerIngress {
 	if s.LeaveIngress {
 		return nil
@@ -124,7 +124,7 @@ func (s *ServiceStatus) ingress(have *corev1.Service) []corev1.LoadBalancerIngre
 }
 
 func sameEntry(a, b corev1.LoadBalancerIngress) bool {
-	return a.IP == b.IP && a.Hostname == b.Hostname && a.IPMode != nil && *a.IPMode == *b.IPMode &&
+	return a.IP == b.IP && a.Hostname == b.Hostname && (a.IPMode == nil || *a.IPMode == *b.IPMode) &&
 		slices.EqualFunc(a.Ports, b.Ports, func(p, q corev1.PortStatus) bool {
 			return p.Port == q.Port && p.Protocol == q.Protocol && p.Error == nil && q.Error == nil
 		})

@@ -84,12 +84,21 @@ func TestIngressListsPortsOnRequest(t *testing.T) {
 }
 
 func TestIngressHasIPMode(t *testing.T) {
+	proxy := corev1.LoadBalancerIPModeProxy
 	have := &corev1.Service{}
-	have.Status.LoadBalancer.Ingress = []corev1.LoadBalancerIngress{{IP: "10.0.0.1"}}
+	have.Status.LoadBalancer.Ingress = []corev1.LoadBalancerIngress{{IP: "10.0.0.1", IPMode: &proxy}}
 	next := write(t, status("10.0.0.1"), have, early)
 	if got := next.Status.LoadBalancer.Ingress; len(got) != 1 || got[0].IPMode == nil ||
 		*got[0].IPMode != corev1.LoadBalancerIPModeVIP {
 		t.Errorf("ingress: %+v", got)
+	}
+}
+
+func TestStatusIsNotWrittenAgainIfServerDropsIPMode(t *testing.T) {
+	have := write(t, status("10.0.0.1"), &corev1.Service{}, early)
+	have.Status.LoadBalancer.Ingress[0].IPMode = nil
+	if next, changed := status("10.0.0.1").merged(have, later); changed {
+		t.Errorf("written again: %+v", next.Status)
 	}
 }
 
