@@ -5,19 +5,20 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 api=./go-controller/pkg/api/v1alpha1
 go tool controller-gen "object:headerFile=$api/boilerplate.go.txt" crd:crdVersions=v1 "paths=$api" output:crd:dir=dist/manifests/crds
-# Rules that compare addresses are too long for markers: they are composed into the CRD and the policy.
-go run "$api/rules" dist/manifests/crds/slb.k8s.ovn.org_ipaddresspools.yaml dist/manifests/admission/ippool-overlap.yaml
+# Rules that compare addresses are too long for markers: they are composed into the CRD and the policy. API servers
+# before Kubernetes 1.31 refuse them, and get CRDs without them.
+go run "$api/rules" dist/manifests/crds dist/manifests/admission/ippool-overlap.yaml dist/manifests/crds-1.27
 # The bundle of the next release.
 built=$(mktemp -d)
 trap 'rm -rf "$built"' EXIT
-for overlay in openshift openshift-sdn; do
-	contrib/kustomize.sh build "dist/manifests/overlays/$overlay" >"$built/$overlay.yaml"
-done
-# The chart has what kustomize builds, without the CRDs, which it has once.
+contrib/kustomize.sh build dist/manifests/overlays/openshift >"$built/openshift.yaml"
+# The chart has what kustomize builds, without the CRDs, which it has once for each of two ranges of versions.
 chart=dist/chart/files
 rm -rf "$chart"
-mkdir -p "$chart/crds"
-cp dist/manifests/crds/slb.*.yaml "$chart/crds"
+for crds in crds crds-1.27; do
+	mkdir -p "$chart/$crds"
+	cp dist/manifests/$crds/slb.*.yaml "$chart/$crds"
+done
 for flavour in central=default central-node=default,node central-bgp=default,bgp interconnect=interconnect \
 	interconnect-bgp=interconnect-bgp sdn=sdn openshift=overlays/openshift openshift-sdn=overlays/openshift-sdn; do
 	for kustomization in $(tr , ' ' <<<"${flavour#*=}"); do
@@ -25,7 +26,7 @@ for flavour in central=default central-node=default,node central-bgp=default,bgp
 	done | awk 'BEGIN { RS = "---\n"; ORS = "" }
 		!/(^|\n)kind: CustomResourceDefinition\n/ { print separator $0; separator = "---\n" }' >"$chart/${flavour%%=*}.yaml"
 done
-go run ./contrib/bundle 0.1.0 "$built/openshift.yaml" "$built/openshift-sdn.yaml" dist/manifests docs/examples dist/bundle
+go run ./contrib/bundle 0.1.0 "$built/openshift.yaml" dist/manifests docs/examples dist/bundle
 # The pages that describe the API and the commands.
 go build -o "$built/bin/" ./go-controller/cmd/...
 go run ./contrib/reference dist/manifests/crds "$api" "$built/bin" docs/reference

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Command bundle writes a bundle for the Operator Lifecycle Manager (format registry+v1) for OpenShift from what
-// kustomize builds of dist/manifests/overlays/openshift and openshift-sdn. The Deployment and the RBAC rules of the
-// controller become a ClusterServiceVersion. CRDs and plain RBAC objects are copied. Objects that the format does
-// not support (namespaces, DaemonSets, SecurityContextConstraints, objects in other namespaces, admission policies) are
-// written to beside.yaml, or beside-sdn.yaml for clusters with OpenShift SDN, one of which must be applied first.
+// kustomize builds of dist/manifests/overlays/openshift. The Deployment and the RBAC rules of the controller become a
+// ClusterServiceVersion. CRDs and plain RBAC objects are copied. Objects that the format does not support (namespaces,
+// DaemonSets, SecurityContextConstraints, objects in other namespaces, admission policies) are written to beside.yaml,
+// which must be applied first. Clusters with OpenShift SDN need other CRDs, and a bundle has only one version of each.
 //
-//	go run ./contrib/bundle VERSION OPENSHIFT.YAML OPENSHIFT-SDN.YAML MANIFESTS EXAMPLES BUNDLE
+//	go run ./contrib/bundle VERSION OPENSHIFT.YAML MANIFESTS EXAMPLES BUNDLE
 package main
 
 import (
@@ -59,10 +59,10 @@ func main() {
 }
 
 func run(args []string) error {
-	if len(args) != 6 {
-		return fmt.Errorf("usage: bundle VERSION OPENSHIFT.YAML OPENSHIFT-SDN.YAML MANIFESTS EXAMPLES BUNDLE")
+	if len(args) != 5 {
+		return fmt.Errorf("usage: bundle VERSION OPENSHIFT.YAML MANIFESTS EXAMPLES BUNDLE")
 	}
-	version, manifests, examples, out := args[0], args[3], args[4], args[5]
+	version, manifests, examples, out := args[0], args[2], args[3], args[4]
 	crds, err := read(filepath.Join(manifests, "crds"), "slb.*.yaml")
 	if err != nil {
 		return err
@@ -75,10 +75,6 @@ func run(args []string) error {
 	if err != nil {
 		return err
 	}
-	withSDN, err := parseFile(args[2])
-	if err != nil {
-		return err
-	}
 	if err := os.RemoveAll(out); err != nil {
 		return err
 	}
@@ -88,8 +84,6 @@ func run(args []string) error {
 		}
 	}
 	s := sort(all)
-	onSDN := sort(withSDN)
-	sdn := onSDN.except(s)
 	csv, err := s.serviceVersion(version, crds, samples)
 	if err != nil {
 		return err
@@ -108,7 +102,6 @@ func run(args []string) error {
 		"manifests/" + name + ".clusterserviceversion.yaml": {csv},
 		"metadata/annotations.yaml":                         {annotations()},
 		"beside.yaml":                                       s.beside,
-		"beside-sdn.yaml":                                   sdn,
 	} {
 		if err := writeObjects(filepath.Join(out, file), list); err != nil {
 			return err
@@ -158,21 +151,6 @@ func sort(all []object) parts {
 		return rank(a) - rank(b)
 	})
 	return p
-}
-
-// except returns what else p needs if the bundle is made of other.
-func (p *parts) except(other parts) []object {
-	have := map[string]bool{}
-	for _, o := range other.plain {
-		have[o.text("metadata", "name")] = true
-	}
-	out := slices.Clone(p.beside)
-	for _, o := range p.plain {
-		if !have[o.text("metadata", "name")] {
-			out = append(out, o)
-		}
-	}
-	return out
 }
 
 func rank(o object) int {
@@ -228,7 +206,7 @@ func (p *parts) serviceVersion(version string, crds, samples []object) (object, 
 			"description":    description,
 			"version":        version,
 			"maturity":       "alpha",
-			"minKubeVersion": "1.30.0",
+			"minKubeVersion": "1.31.0",
 			"provider":       object{"name": name},
 			"keywords":       []string{"load balancer", "OVN", "BGP", "bare metal"},
 			"links":          []object{{"name": "Source", "url": "https://github.com/ovnkube-slb/ovnkube-slb"}},
@@ -254,8 +232,7 @@ func (p *parts) serviceVersion(version string, crds, samples []object) (object, 
 const description = "Gives Services of type LoadBalancer addresses from pools and has OVN itself answer for them, on " +
 	"clusters without a cloud. " +
 	"Before it is installed, into namespace ovnkube-slb, apply what bundles can't have, the agents on the nodes among " +
-	"it: " +
-	"`dist/bundle/beside.yaml`, or `dist/bundle/beside-sdn.yaml` on clusters with OpenShift SDN. " +
+	"it: `dist/bundle/beside.yaml`. It is for OVN-Kubernetes: with OpenShift SDN, apply the manifests of the release. " +
 	"Annotation `slb.k8s.ovn.org/mode` of Network `cluster` (operator.openshift.io) switches it: Disabled, Layer2, BGP " +
 	"or Layer2+BGP."
 

@@ -75,18 +75,13 @@ func (s *server) testBundle(t *testing.T) {
 	s.bundleRights(t, &csv)
 	bundleImages(t, &csv)
 	bundleKinds(t, &csv)
-
-	for _, c := range []struct{ overlay, beside string }{
-		{"openshift", "beside.yaml"}, {"openshift-sdn", "beside-sdn.yaml"},
-	} {
-		want := objects(t, s.kubectl(t, "kustomize", filepath.Join(manifests, "overlays", c.overlay)))
-		bundleObjects(t, c.beside, want)
-	}
+	bundleObjects(t, objects(t, s.kubectl(t, "kustomize", filepath.Join(manifests, "overlays/openshift"))))
 }
 
-// bundleObjects compares the objects of an overlay with those of the bundle and of what is applied beside it.
-func bundleObjects(t *testing.T, beside string, want []*unstructured.Unstructured) {
+// bundleObjects compares the objects of the overlay with those of the bundle and of what is applied beside it.
+func bundleObjects(t *testing.T, want []*unstructured.Unstructured) {
 	t.Helper()
+	const beside = "beside.yaml"
 	have := map[string]*unstructured.Unstructured{}
 	for _, pattern := range []string{"manifests/*_clusterrole.yaml", "manifests/slb.*.yaml", beside} {
 		files, err := filepath.Glob(filepath.Join(bundle, pattern))
@@ -121,10 +116,7 @@ func bundleObjects(t *testing.T, beside string, want []*unstructured.Unstructure
 		delete(have, ref(o))
 	}
 	for name := range have {
-		// What is for OVN only does no harm with OpenShift SDN.
-		if o := have[name]; o.GetKind() != "ClusterRole" || beside == "beside.yaml" {
-			t.Errorf("%s: %s is not in the manifests", beside, name)
-		}
+		t.Errorf("%s: %s is not in the manifests", beside, name)
 	}
 }
 

@@ -3,6 +3,7 @@
 package api
 
 import (
+	"context"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -10,6 +11,7 @@ import (
 
 	authorizationv1 "k8s.io/api/authorization/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
 )
@@ -204,9 +206,10 @@ func (s *server) testBGPNode(t *testing.T) {
 }
 
 // testSDN applies the manifests for OpenShift SDN. It checks the permissions of an agent and the additional permissions
-// of the controller.
+// of the controller, and that an upgrade to OVN-Kubernetes brings the rules of the CRDs.
 func (s *server) testSDN(t *testing.T) {
 	s.kubectl(t, "apply", "-k", filepath.Join(manifests, "sdn"))
+	t.Cleanup(func() { s.rulesReturn(context.WithoutCancel(t.Context()), t) })
 	s.deleteAfter(t, "-f", filepath.Join(manifests, "sdn", "rbac.yaml"), "-f",
 		filepath.Join(manifests, "sdn", "daemonset.yaml"), "-f", filepath.Join(manifests, "controller", "deployment.yaml"))
 	for object, want := range map[string]string{"daemonset/ovnkube-slb-sdn": "--enable-sdn",
@@ -236,6 +239,23 @@ func (s *server) testSDN(t *testing.T) {
 		if got := s.may(t, "ovnkube-slb", r); got != (r == annotates) {
 			t.Errorf("the controller may %+v: %v", r, got)
 		}
+	}
+}
+
+// rulesReturn applies the CRDs of the other flavours over those for OpenShift SDN.
+func (s *server) rulesReturn(ctx context.Context, t *testing.T) {
+	t.Helper()
+	bad := pool("typo", "[10.50.0.0/33]")
+	if err := s.create(ctx, bad); err != nil {
+		t.Errorf("the CRDs for OpenShift SDN have rules that its API servers refuse: %v", err)
+	}
+	if _, err := s.Kubectl(ctx, "apply", "-k", filepath.Join(manifests, "crds")); err != nil {
+		t.Fatal(err)
+	}
+	if err := wait.PollUntilContextTimeout(ctx, poll, settle, true, func(ctx context.Context) (bool, error) {
+		return s.create(ctx, bad) != nil, nil
+	}); err != nil {
+		t.Errorf("addresses that cannot be parsed are accepted: %v", err)
 	}
 }
 

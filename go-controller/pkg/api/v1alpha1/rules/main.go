@@ -3,15 +3,17 @@
 // Command rules writes the CEL rules that compare address ranges: into the CRD of
 // IPAddressPool, after controller-gen generated it, and into the ValidatingAdmissionPolicy
 // that compares pools with each other. Markers in the Go types cannot hold them:
-// CEL has no functions, so the expressions are composed here.
+// CEL has no functions, so the expressions are composed here. It also writes the CRDs for API servers that refuse rules
+// with addresses.
 //
-// Usage: rules CRD.yaml POLICY.yaml.
+// Usage: rules CRDS POLICY.yaml OLDER-CRDS.
 package main
 
 import (
 	"bytes"
 	"fmt"
 	"os"
+	"path/filepath"
 
 	"sigs.k8s.io/yaml"
 )
@@ -24,14 +26,18 @@ func main() {
 }
 
 func run(args []string) error {
-	if len(args) != 2 {
-		return fmt.Errorf("%d arguments: want CRD.yaml POLICY.yaml", len(args))
+	if len(args) != 3 {
+		return fmt.Errorf("%d arguments: want CRDS POLICY.yaml OLDER-CRDS", len(args))
 	}
-	if err := addToCRD(args[0]); err != nil {
-		return fmt.Errorf("rules of the CRD in %s: %w", args[0], err)
+	crd := filepath.Join(args[0], "slb.k8s.ovn.org_ipaddresspools.yaml")
+	if err := addToCRD(crd); err != nil {
+		return fmt.Errorf("rules of the CRD in %s: %w", crd, err)
 	}
 	if err := writePolicy(args[1]); err != nil {
 		return fmt.Errorf("policy in %s: %w", args[1], err)
+	}
+	if err := writeOlder(args[0], args[2]); err != nil {
+		return fmt.Errorf("CRDs for older API servers in %s: %w", args[2], err)
 	}
 	return nil
 }
@@ -50,14 +56,13 @@ func addToCRD(path string) error {
 	if err != nil {
 		return err
 	}
-	const key = "x-kubernetes-validations"
-	rules, _ := spec[key].([]any)
+	rules, _ := spec[validations].([]any)
 	for _, r := range poolRules() {
 		rules = append(rules, map[string]any{
 			"rule": r.rule, "fieldPath": r.field, "messageExpression": r.message, "message": r.fallback,
 		})
 	}
-	spec[key] = rules
+	spec[validations] = rules
 	return write(path, crd)
 }
 
