@@ -197,7 +197,8 @@ func (v *Builder) announced(s *world.Service) *kube.Verdict {
 	if want.BackendsOverLimit > 0 {
 		return not(v1alpha1.ReasonTooManyBackends,
 			"the Service has %d backends (addresses x ports x endpoints, ready or not), more than the limit of %d "+
-				"(--max-service-backends, at most 8000 with interconnect), so OVN does not announce it", want.BackendsOverLimit, v.World.Cluster.MaxBackends)
+				"(--max-service-backends, at most 8000 with interconnect), so OVN does not announce it", want.BackendsOverLimit,
+			v.World.Cluster.MaxBackends)
 	}
 	if contested := v.contested(placements); contested != nil {
 		return contested
