@@ -198,17 +198,24 @@ var _ = Describe("An installation of the last release", Ordered, func() {
 
 	It("is uninstalled as docs/install.md describes, which leaves what is listed there", func(ctx SpecContext) {
 		kubectl(ctx, "", "delete", "l2domains.slb.k8s.ovn.org,bgpadvertisements.slb.k8s.ovn.org", "--all")
-		rows := []string{"bgp", "default"}
+		rows := []string{"bgp", "default"} // those of dist/manifests
 		if cluster.Network().Zones() {
 			rows = []string{"interconnect-bgp"}
-			Eventually(func(ctx context.Context) string {
-				return kubectl(ctx, "", "get", "serviceplans")
-			}).WithContext(ctx).Should(BeEmpty())
+			Eventually(func() string { return kubectl(ctx, "", "get", "serviceplans") }).Should(BeEmpty())
 		}
+		Eventually(func() string {
+			return kubectl(ctx, "", "get", "bgpnodestatuses", "-o",
+				"jsonpath={.items[*].status.sessions[*]['advertisedIPv4','advertisedIPv6']}")
+		}).Should(Equal("0 0 0 0 0 0"))
+		Eventually(ourRows).WithContext(ctx).Should(BeEmpty())
+
+		By("deleting the manifests")
 		for _, row := range rows {
 			kubectl(ctx, "", "delete", "-k", manifests+"/"+row, "--ignore-not-found")
 		}
 		endPrograms(ctx)
+
+		By("checking what is left")
 		Expect(ourRows(ctx)).To(BeEmpty())
 		for _, vip := range told {
 			Expect(nextHops(vip)(ctx)).To(BeEmpty(), "routes to %s", vip)
@@ -218,6 +225,7 @@ var _ = Describe("An installation of the last release", Ordered, func() {
 		Eventually(left).WithContext(ctx).Should(ConsistOf("Service default/web", "Service default/told",
 			"Lease ovn-kubernetes/ovnkube-slb"))
 
+		By("deleting the Services")
 		kubectl(ctx, "", "delete", "deployment/web", "deployment/told", "service/web", "service/told")
 		Eventually(foreignRows).WithContext(ctx).Should(Equal(before))
 	})
