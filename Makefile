@@ -31,7 +31,7 @@ build: ## the controller, and the lab's command, into _output/bin
 controlplane: build ## etcd, kube-apiserver and the like into the cache, from source (minutes, once)
 	@$(BIN)/lab binaries
 
-last-release: ## the last release, from which the tests upgrade (git history)
+last-release: ## the last release, from which test/e2e upgrades (needs the git history)
 	@contrib/last-release.sh
 
 demo: setup controlplane ## a Service reachable through OVN, its gateway killed, in the lab (KEEP=1 leaves it up)
