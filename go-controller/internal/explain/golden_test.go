@@ -238,6 +238,11 @@ func (s *scenario) pass() {
 			w.ShardStates[shard.ID] = state
 		}
 	}
+	if s.notApplied { // until the status waits no more
+		granted := *w
+		granted.Now = w.Now.Add(-world.ProgramWait)
+		s.state.Decide(&granted)
+	}
 	d := s.state.Decide(w)
 	for key, plan := range d.Plans {
 		s.observed.Programmed[key] = loop.Result{Key: key, Plan: plan, Pending: s.pendingSince}
