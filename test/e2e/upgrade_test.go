@@ -198,20 +198,22 @@ var _ = Describe("An installation of the last release", Ordered, func() {
 
 	It("is uninstalled as docs/install.md describes, which leaves what is listed there", func(ctx SpecContext) {
 		kubectl(ctx, "", "delete", "l2domains.slb.k8s.ovn.org,bgpadvertisements.slb.k8s.ovn.org", "--all")
-		rows := []string{"bgp", "default"} // those of dist/manifests
-		if cluster.Network().Zones() {
-			rows = []string{"interconnect-bgp"}
-			Eventually(func() string { return kubectl(ctx, "", "get", "serviceplans") }).Should(BeEmpty())
-		}
+		Eventually(func(ctx context.Context) (string, error) {
+			return cluster.EachNB(ctx, "find", "Logical_Switch", "external_ids:k8s.ovn.org/owner-controller="+owner)
+		}).WithContext(ctx).Should(BeEmpty())
+		Expect(ourRows(ctx)).To(BeEmpty(), "rows in other tables than that which docs/install.md names")
 		Eventually(func() string {
 			return kubectl(ctx, "", "get", "bgpnodestatuses", "-o",
 				"jsonpath={.items[*].status.sessions[*]['advertisedIPv4','advertisedIPv6']}")
 		}).Should(Equal("0 0 0 0 0 0"))
-		Eventually(ourRows).WithContext(ctx).Should(BeEmpty())
 
 		By("deleting the manifests")
-		for _, row := range rows {
-			kubectl(ctx, "", "delete", "-k", manifests+"/"+row, "--ignore-not-found")
+		flavours := []string{"bgp", "default"}
+		if cluster.Network().Zones() {
+			flavours = []string{"interconnect-bgp"}
+		}
+		for _, flavour := range flavours {
+			kubectl(ctx, "", "delete", "-k", manifests+"/"+flavour, "--ignore-not-found")
 		}
 		endPrograms(ctx)
 
