@@ -45,8 +45,9 @@ unit: ## pure packages, goldens, fuzz seeds, OVN's real databases
 api: controlplane ## CRDs, admission, the controller and the docs' commands against a real kube-apiserver
 	go test -count=1 -timeout 20m ./test/api ./test/docs ./test/bench/... ./test/controller ./test/lab/controlplane ./test/lab/responder ./test/lab/probe ./test/lab/panels ./test/lab/cmd/...
 
-lanes: controlplane ## api, nodes, release-test and e2e side by side: most of them wait more than they work
-	@$(MAKE) --no-print-directory -j4 -Otarget api nodes release-test e2e
+lanes: controlplane ## api and nodes side by side, and then e2e and release-test: one of each pair mostly waits
+	@$(MAKE) --no-print-directory -j2 -Otarget api nodes
+	@$(MAKE) --no-print-directory -j2 -Otarget e2e release-test
 
 nodes: controlplane ## BGP against FRR, and OpenShift SDN's controllers and agents, in network namespaces
 	SLB_BIN=$(CURDIR)/$(BIN) go test -count=1 -p 1 -timeout 20m $(ROOT) ./go-controller/test/...
