@@ -96,7 +96,8 @@ func status(ctx context.Context) (string, error) {
 	return string(out), err
 }
 
-// left returns all objects, except Events, that contain a name of ours, as "KIND NAMESPACE/NAME".
+// left returns all objects, except Events, that contain a name of ours, as "KIND NAMESPACE/NAME". The rights of
+// Prometheus, which other specs start, are not ours.
 func left(ctx context.Context) ([]string, error) {
 	kinds, err := cluster.Kubectl(ctx, "", "api-resources", "--verbs=list", "-o", "name")
 	if err != nil {
@@ -120,7 +121,9 @@ func left(ctx context.Context) ([]string, error) {
 		if err := json.Unmarshal(item, &object); err != nil {
 			return nil, err
 		}
-		if text := string(item); strings.Contains(text, "slb.k8s.ovn.org") || strings.Contains(text, owner) {
+		text := string(item)
+		isOurs := strings.Contains(text, "slb.k8s.ovn.org") || strings.Contains(text, owner)
+		if isOurs && !strings.HasPrefix(object.Metadata.Name, "prometheus-") {
 			ours = append(ours, object.Kind+" "+object.Metadata.Namespace+"/"+object.Metadata.Name)
 		}
 	}
