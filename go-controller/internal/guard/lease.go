@@ -33,7 +33,7 @@ func write(r *nodelease.Reporter, annotation string, what any, grave bool) {
 	r.Report(annotation, string(text), grave)
 }
 
-// follow calls observe with each version of a node's Lease, and deleted when somebody has deleted it, until the context
+// follow calls observe with each version of a node's Lease, and deleted when it was deleted, until the context
 // ends.
 func follow(ctx context.Context, leases coordinationclient.LeaseInterface, node string,
 	observe func(*coordinationv1.Lease), deleted func()) {

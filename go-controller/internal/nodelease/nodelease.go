@@ -90,8 +90,8 @@ func (r *Reporter) Report(annotation, text string, grave bool) {
 // Otherwise they would be as current as its own. It must be called before Run.
 func (r *Reporter) Clear(annotations ...string) { r.cleared = append(r.cleared, annotations...) }
 
-// Renew writes all reports again at once, for example because somebody has deleted the Lease. Without a Lease, the
-// controller takes the node for one without a guard and an agent.
+// Renew writes all reports again at once, for example because another client has deleted the Lease. Without a Lease,
+// the controller takes the node for one without a guard and an agent.
 func (r *Reporter) Renew() {
 	r.mu.Lock()
 	reported := len(r.texts) > 0
