@@ -3,22 +3,24 @@
 package e2e
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"net/netip"
 	"os"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	"golang.org/x/sys/unix"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
 	"github.com/ovnkube-slb/ovnkube-slb/test/lab"
 	"github.com/ovnkube-slb/ovnkube-slb/test/lab/probe"
+	"github.com/ovnkube-slb/ovnkube-slb/test/lab/routes"
 )
 
 // nextHops returns a function that gets the next hops for an address from the router's kernel, sorted.
@@ -45,18 +47,23 @@ func nextHops(vip netip.Addr) func(context.Context) ([]string, error) {
 // that it had learned by BGP.
 func watchRoutes(ctx context.Context) (expectNoneDeleted func()) {
 	GinkgoHelper()
-	watching, stop := context.WithCancel(ctx)
-	monitor := cluster.Command(watching, "router", "ip", "monitor", "route")
-	var log bytes.Buffer
-	monitor.Stdout = &log
-	Expect(monitor.Start()).To(Succeed())
+	var mu sync.Mutex
+	var wrong []string
+	Expect(routes.Watch(ctx, cluster.Netns("router"), func(c routes.Change, err error) {
+		mu.Lock()
+		defer mu.Unlock()
+		switch {
+		case err != nil:
+			wrong = append(wrong, err.Error())
+		case c.Deleted && c.Protocol == unix.RTPROT_BGP:
+			wrong = append(wrong, c.Prefix.String())
+		}
+	})).To(Succeed())
 	return func() {
 		GinkgoHelper()
-		stop()
-		_ = monitor.Wait() // it was killed
-		for line := range strings.Lines(log.String()) {
-			Expect(line).NotTo(And(HavePrefix("Deleted"), ContainSubstring("proto bgp")), "the router's kernel deleted a route")
-		}
+		mu.Lock()
+		defer mu.Unlock()
+		Expect(wrong).To(BeEmpty(), "the router's kernel deleted a route")
 	}
 }
 

@@ -3,10 +3,8 @@
 package bgp
 
 import (
-	"bufio"
 	"context"
 	"fmt"
-	"io"
 	"maps"
 	"net/netip"
 	"os/exec"
@@ -19,6 +17,7 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/bgp"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/bgp/speaker"
 	"github.com/ovnkube-slb/ovnkube-slb/test/lab/frr"
+	"github.com/ovnkube-slb/ovnkube-slb/test/lab/routes"
 )
 
 // lost waits until an Established session has ended.
@@ -129,41 +128,34 @@ func TestSessionReturns(t *testing.T) {
 
 // deletions records routes to the prefixes of this file that are deleted in the router's kernel.
 type deletions struct {
-	mu    sync.Mutex
-	lines []string
+	mu     sync.Mutex
+	routes []string
 }
 
 func (s *site) deletions(t *testing.T) *deletions {
 	t.Helper()
 	d := &deletions{}
-	cmd := exec.Command("ip", "-n", s.Netns, "-o", "monitor", "route")
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { kill(cmd) })
-	go d.read(out)
-	return d
-}
-
-func (d *deletions) read(from io.Reader) {
-	for lines := bufio.NewScanner(from); lines.Scan(); {
-		if line := lines.Text(); strings.HasPrefix(line, "Deleted") && (strings.Contains(line, "203.0.113.") ||
-			strings.Contains(line, "2001:db8:ffff:")) {
+	if err := routes.Watch(t.Context(), s.Netns, func(c routes.Change, err error) {
+		if err != nil {
+			t.Errorf("the router's routes: %v", err)
+			return
+		}
+		if to := c.Prefix.String(); c.Deleted &&
+			(strings.HasPrefix(to, "203.0.113.") || strings.HasPrefix(to, "2001:db8:ffff:")) {
 			d.mu.Lock()
-			d.lines = append(d.lines, line)
+			d.routes = append(d.routes, to)
 			d.mu.Unlock()
 		}
+	}); err != nil {
+		t.Fatal(err)
 	}
+	return d
 }
 
 func (d *deletions) seen() []string {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return slices.Clone(d.lines)
+	return slices.Clone(d.routes)
 }
 
 // A daemon is killed and restarted. With graceful restart the router's kernel keeps each route, and deletes only
@@ -214,9 +206,9 @@ func TestKilledDaemon(t *testing.T) {
 			s.has(t, false, last)
 			s.accepted(t, 99)
 			s.has(t, true, slices.DeleteFunc(slices.Clone(prefixes), func(p netip.Prefix) bool { return p == last })...)
-			for _, line := range gone.seen() {
-				if !strings.Contains(line, "203.0.113.99") {
-					t.Errorf("deleted while the daemon restarted: %s", line)
+			for _, to := range gone.seen() {
+				if to != last.String() {
+					t.Errorf("deleted while the daemon restarted: %s", to)
 				}
 			}
 		})
@@ -290,8 +282,8 @@ func graceful(t *testing.T, subnet int) (*site, *node, bgp.Session) {
 func (s *site) keepsRoutes(t *testing.T, c bgp.Session, gone *deletions) {
 	t.Helper()
 	s.has(t, true, slices.Collect(maps.Keys(c.Routes))...)
-	if lines := gone.seen(); len(lines) > 0 {
-		t.Errorf("deleted: %v", lines)
+	if deleted := gone.seen(); len(deleted) > 0 {
+		t.Errorf("deleted: %v", deleted)
 	}
 }
 

@@ -3,20 +3,19 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
 	"net/netip"
-	"os/exec"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/bgp"
 	"github.com/ovnkube-slb/ovnkube-slb/test/lab/probe"
+	"github.com/ovnkube-slb/ovnkube-slb/test/lab/routes"
 )
 
 const (
@@ -150,6 +149,9 @@ func (t *trio) kills(ctx context.Context, f *failover, s speaking) error {
 		}
 	}
 	*f.Routes = t.lost.Load() - before
+	if t.missed.Load() {
+		return errors.New("changes of the router's routes were missed: what is counted means nothing")
+	}
 	return t.unset(ctx)
 }
 
@@ -189,24 +191,13 @@ func (t *trio) during(ctx context.Context, happen func() error) (saw probe.Resul
 // losses counts routes that the router's kernel deletes, or replaces by routes with fewer than all next hops, until
 // the context ends.
 func (t *trio) losses(ctx context.Context) error {
-	cmd := exec.CommandContext(ctx, "ip", "-n", t.router.Netns, "-4", "-o", "monitor", "route")
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		return err
-	}
-	if err := cmd.Start(); err != nil {
-		return err
-	}
-	go func() {
-		for lines := bufio.NewScanner(out); lines.Scan(); {
-			line, gone := strings.CutPrefix(lines.Text(), "Deleted ")
-			if strings.HasPrefix(line, "100.") && (gone || strings.Count(line, " via ") < nodes) {
-				t.lost.Add(1)
-			}
+	return routes.Watch(ctx, t.router.Netns, func(c routes.Change, err error) {
+		if err != nil {
+			t.missed.Store(true)
+		} else if strings.HasPrefix(c.Prefix.String(), "100.") && (c.Deleted || c.NextHops < nodes) {
+			t.lost.Add(1)
 		}
-		_ = cmd.Wait() // ends when the process is killed
-	}()
-	return nil
+	})
 }
 
 // quantile returns the smallest value such that at least a fraction p of the values does not exceed it.

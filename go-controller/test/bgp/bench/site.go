@@ -3,7 +3,6 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -18,6 +17,7 @@ import (
 
 	"github.com/ovnkube-slb/ovnkube-slb/test/lab/frr"
 	"github.com/ovnkube-slb/ovnkube-slb/test/lab/proc"
+	"github.com/ovnkube-slb/ovnkube-slb/test/lab/routes"
 )
 
 const nodeASN, routerASN = 64500, 64512
@@ -115,40 +115,30 @@ func await(ctx context.Context, every time.Duration, f func() error) error {
 type kernel struct {
 	mu     sync.Mutex
 	routes int
+	err    error // changes may have been missed
 	// moved receives a token when the count has changed.
 	moved chan struct{}
 }
 
 // watch counts routes until the context ends.
 func (s *site) watch(ctx context.Context) (*kernel, error) {
-	cmd := exec.CommandContext(ctx, "ip", "-n", s.router.Netns, "-4", "-o", "monitor", "route")
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		return nil, err
-	}
-	if err := cmd.Start(); err != nil {
-		return nil, err
-	}
 	k := &kernel{moved: make(chan struct{}, 1)}
-	go func() {
-		for lines := bufio.NewScanner(out); lines.Scan(); {
-			k.take(lines.Text())
-		}
-		_ = cmd.Wait() // ends when the process is killed
-	}()
-	return k, nil
+	return k, routes.Watch(ctx, s.router.Netns, k.take)
 }
 
-func (k *kernel) take(line string) {
-	by := 1
-	if rest, gone := strings.CutPrefix(line, "Deleted "); gone {
-		line, by = rest, -1
-	}
-	if !strings.HasPrefix(line, "100.") {
+func (k *kernel) take(c routes.Change, err error) {
+	if err == nil && !strings.HasPrefix(c.Prefix.String(), "100.") {
 		return
 	}
 	k.mu.Lock()
-	k.routes += by
+	switch {
+	case err != nil:
+		k.err = err
+	case c.Deleted:
+		k.routes--
+	default:
+		k.routes++
+	}
 	k.mu.Unlock()
 	select {
 	case k.moved <- struct{}{}:
@@ -160,8 +150,11 @@ func (k *kernel) take(line string) {
 func (k *kernel) reach(ctx context.Context, n int) (time.Time, error) {
 	for {
 		k.mu.Lock()
-		now := k.routes
+		now, err := k.routes, k.err
 		k.mu.Unlock()
+		if err != nil {
+			return time.Time{}, fmt.Errorf("the router's routes: %w", err)
+		}
 		if now == n {
 			return time.Now(), nil
 		}

@@ -36,6 +36,8 @@ type trio struct {
 	speaking speaking
 	// lost counts how often a route, or a next hop of a route, was removed from the router's kernel.
 	lost atomic.Int64
+	// missed says that not all changes of routes were seen.
+	missed atomic.Bool
 }
 
 func (t *trio) netns(name string) string { return t.name + "-" + name }
