@@ -84,7 +84,7 @@ func (s *passMetrics) set(v *report.Builder, services map[world.Key]*kube.Servic
 		}
 	}
 	for _, n := range v.World.Nodes {
-		if n.Agent != nil && n.Agent.Silent {
+		if v.Layout.Interconnect && n.Agent != nil && n.Agent.Silent { // in central mode, agents do not report
 			next.silentAgents++
 		}
 	}

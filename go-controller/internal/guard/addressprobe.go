@@ -26,7 +26,7 @@ const (
 
 // addressProbe is the probe of one address.
 type addressProbe struct {
-	// id is the controller's ID of the request. own is the MAC address of our own router.
+	// id is the controller's ID of the request. routerMAC is the MAC address of our own router.
 	id, routerMAC string
 	network       string
 	vlan          int

@@ -13,7 +13,7 @@ import (
 )
 
 const (
-	// eventPause is the time between two batches of Events, and maxEventBatch the maximum size of a batch. For the API
+	// eventPause is the time between two batches of Events, and eventBurst the maximum size of a batch. For the API
 	// server an Event is as expensive as the write of an address, but no client waits for it.
 	eventPause = 100 * time.Millisecond
 	eventBurst = 25

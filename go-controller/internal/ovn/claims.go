@@ -98,7 +98,7 @@ func redirect(m model.Model) (*sbdb.PortBinding, bool) {
 	return port, ok && strings.HasPrefix(port.LogicalPort, rows.RedirectPrefix)
 }
 
-// handlePort records which chassis holds a port. The chassis may be unknown until the replica is complete; synced
+// handlePort records which chassis holds a port. The chassis may be unknown until the replica is complete; resync
 // handles that case.
 func (c *Claims) handlePort(m model.Model) {
 	if port, ok := redirect(m); ok {

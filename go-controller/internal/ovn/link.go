@@ -58,9 +58,9 @@ type replica struct {
 	endpoint Endpoint
 	schema   func() (model.ClientDBModel, []watch, error)
 	handler  cache.EventHandler
-	// onReset, if set, is called before a replica is filled. up is called each time the replica is in sync, and down,
-	// if set, after that connection has ended. handler receives no event of a connection after down, and none of an
-	// earlier connection after onReset.
+	// onReset, if set, is called before a replica is filled, onSynced each time the replica is in sync, and onDisconnect,
+	// if set, after that connection has ended. handler receives no event of a connection after onDisconnect, and none of
+	// an earlier connection after onReset.
 	onReset, onSynced, onDisconnect func()
 	// anyServer allows any server of a clustered database to be read, not only the leader.
 	anyServer bool

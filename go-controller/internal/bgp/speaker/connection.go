@@ -56,15 +56,15 @@ type connection struct {
 	// hold limits the silence of the router and the duration of a write to it; 0 for no limit. keepalive is the
 	// configured interval between two KEEPALIVEs.
 	hold, keepalive time.Duration
-	// ceaseSent means that the last message to the router was sent. It is guarded by turn.
+	// ceaseSent means that the last message to the router was sent. It is guarded by writeLock.
 	ceaseSent bool
 	seen      connState
-	// openSent means that our OPEN was sent, agreed that the router's KEEPALIVE was received.
+	// openSent means that our OPEN was sent, keepaliveReceived that the router's KEEPALIVE was received.
 	openSent, keepaliveReceived bool
 }
 
 // newConnection returns a connection to a neighbor that waits for both ends. wake is called, and must not block, when
-// the result of look has changed.
+// the result of observed has changed.
 func newConnection(n bgp.Neighbor, wake func()) (*connection, error) {
 	d, err := newListener()
 	if err != nil {
@@ -330,7 +330,7 @@ func (l *connection) copyToRouter(n bgp.Neighbor) error {
 		if m[typeAt] == packet.BGP_MSG_OPEN {
 			setHold(m, n.Hold)
 		}
-		if m[typeAt] != packet.BGP_MSG_KEEPALIVE || !l.observed().keepaliveSent { // keep sends all KEEPALIVEs but the first.
+		if m[typeAt] != packet.BGP_MSG_KEEPALIVE || !l.observed().keepaliveSent { // sendKeepalives sends all but the first.
 			out = append(out, m...)
 			l.onSent(m)
 		}

@@ -43,7 +43,7 @@ type session struct {
 	// advertised contains the routes that gobgp accepted. It may be the map of wanted routes and must not be modified.
 	advertised map[netip.Prefix]bgp.Attributes
 	// updates counts the routes that were advertised and withdrawn since the session was Established, beginning with
-	// all routes. receives means that it was Established.
+	// all routes. wasEstablished means that it was Established.
 	updates        uint64
 	wasEstablished bool
 	// missing is the number of wanted routes that are not advertised as they are wanted.

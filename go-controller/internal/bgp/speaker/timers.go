@@ -38,7 +38,7 @@ type deadlineReader struct {
 }
 
 func (r *deadlineReader) Read(b []byte) (int, error) {
-	if r.filter.stage > beginning { // Before that, the deadline of await applies.
+	if r.filter.stage > beginning { // Before that, openTimeout applies.
 		var deadline time.Time
 		if hold := r.filter.hold; hold > 0 {
 			deadline = time.Now().Add(hold)

@@ -43,7 +43,13 @@ func (o *Objects) Snapshot(now time.Time) *world.Snapshot {
 		w.Pools = append(w.Pools, convert.Pool(p, namespaces))
 	}
 	for _, n := range o.Nodes {
-		w.Nodes = append(w.Nodes, o.Node(n, now).WithAgentFault())
+		w.Nodes = append(w.Nodes, o.Node(n, now))
+	}
+	zones := world.ZonesOf(w.Nodes, true)
+	if zones.Interconnect { // in central mode, agents do not report
+		for i, n := range w.Nodes {
+			w.Nodes[i] = n.WithAgentFault()
+		}
 	}
 	for _, d := range o.Domains {
 		w.Domains = append(w.Domains, convert.Domain(d, o.Pools, o.Nodes))
@@ -54,7 +60,6 @@ func (o *Objects) Snapshot(now time.Time) *world.Snapshot {
 			w.Services = append(w.Services, ours)
 		}
 	}
-	zones := world.ZonesOf(w.Nodes, true)
 	w.Cluster.NoDatabase = zones.Interconnect
 	w.Cluster.Switch = o.mode()
 	o.addShards(w)
