@@ -71,6 +71,8 @@ type Controller struct {
 	// resync is set if OVN's rows differ from what was applied. They are written again after a pass has observed the
 	// current states of the shards.
 	resync atomic.Bool
+	// repairs limits how often other clients can cause that.
+	repairs *repairs
 
 	// fullPassDue is set if objects other than Services changed.
 	fullPassDue atomic.Bool
@@ -105,6 +107,7 @@ func New(cfg Config) (*Controller, error) {
 		wakeups: newWakeups(),
 		awaited: func() uint64 { return 0 },
 	}
+	c.repairs = &repairs{repair: c.drifted}
 	c.facts = kube.NewFacts(
 		cfg.Convert,
 		kube.Hooks{
@@ -121,7 +124,7 @@ func New(cfg Config) (*Controller, error) {
 	c.bgp = kube.NewBGPWriter(cfg.Clients, c.facts, m.wrote, c.events)
 	c.watch = kube.NewWatch(cfg.Kube, cfg.Clients, c.facts)
 	network, err := cfg.Network(Hooks{
-		Event: c.event, Changed: c.requestFullPass, Drifted: c.drifted, Transacted: c.transacted, Translated: c.translated,
+		Event: c.event, Changed: c.requestFullPass, Drifted: c.repairs.needed, Transacted: c.transacted, Translated: c.translated,
 		Progress: c.applying.Beat,
 	})
 	if err != nil || network == nil {
@@ -202,10 +205,11 @@ func (c *Controller) event(what ovn.EventKind) {
 	c.requestFullPass()
 }
 
-// drifted schedules a pass that applies everything again.
-func (c *Controller) drifted() {
-	c.resync.Store(true)
+// drifted schedules a pass that applies everything again. It returns false if one was scheduled already.
+func (c *Controller) drifted() bool {
+	first := !c.resync.Swap(true)
 	c.requestFullPass()
+	return first
 }
 
 // requestFullPass requests a full pass.

@@ -235,7 +235,7 @@ func (p *path) restartNode(node string) string {
 	if pod := p.podWith(node, controllerNames()...); pod != nil {
 		return fmt.Sprintf("kubectl -n %s delete pod %s", pod.Namespace, pod.Name)
 	}
-	return "kubectl -n ovn-kubernetes delete pods --field-selector spec.nodeName=" + node + " -l app=ovnkube-node"
+	return "kubectl delete pods -A --field-selector spec.nodeName=" + node + " -l app=ovnkube-node"
 }
 
 // fault returns what prevents a node from serving a network, or an empty string.

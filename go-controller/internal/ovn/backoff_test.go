@@ -5,33 +5,12 @@ package ovn
 import (
 	"fmt"
 	"math/bits"
-	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/dataplane"
 )
-
-func TestDriftBackoffDoublesUntilDriftEnds(t *testing.T) {
-	var b driftBackoff
-	now := time.Unix(1000, 0)
-	var got []time.Duration
-	for i := range driftBurst + 9 {
-		pause := b.reported(now)
-		if i >= driftBurst {
-			got = append(got, pause/time.Second)
-		} else if pause != 0 {
-			t.Errorf("report %d: a pause of %s", i, pause)
-		}
-		now = now.Add(pause + 10*time.Millisecond)
-	}
-	now = now.Add(3 * time.Minute)
-	got = append(got, b.reported(now)/time.Second)
-	if want := []time.Duration{1, 2, 4, 8, 16, 32, 60, 60, 60, 0}; !slices.Equal(got, want) {
-		t.Errorf("pauses of %v seconds, want %v", got, want)
-	}
-}
 
 // Another client undoes each of our repairs immediately. The first repairs are made at once, later ones with
 // increasing delays.
@@ -56,7 +35,7 @@ func TestRepairsBackOffAgainstFightingWriter(t *testing.T) {
 			if what != Rows {
 				continue
 			}
-			if repairs++; repairs == driftBurst {
+			if repairs++; repairs == dataplane.DriftBurst {
 				start = time.Now()
 				timeout = time.After(4 * time.Second)
 			}
@@ -69,11 +48,11 @@ func TestRepairsBackOffAgainstFightingWriter(t *testing.T) {
 		}
 		break
 	}
-	if repairs <= driftBurst {
-		t.Fatalf("%d repairs, want more than %d", repairs, driftBurst)
+	if repairs <= dataplane.DriftBurst {
+		t.Fatalf("%d repairs, want more than %d", repairs, dataplane.DriftBurst)
 	}
 	// One repair at once, then after 1, 3, 7, ... seconds.
-	if most := 1 + bits.Len(uint(time.Since(start)/firstDriftPause)+1); repairs-driftBurst > most {
-		t.Errorf("%d repairs in %s, want at most %d", repairs-driftBurst, time.Since(start), most)
+	if most := 1 + bits.Len(uint(time.Since(start)/dataplane.FirstDriftPause)+1); repairs-dataplane.DriftBurst > most {
+		t.Errorf("%d repairs in %s, want at most %d", repairs-dataplane.DriftBurst, time.Since(start), most)
 	}
 }

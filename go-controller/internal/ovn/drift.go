@@ -14,6 +14,7 @@ import (
 	"github.com/ovn-org/libovsdb/model"
 	"k8s.io/klog/v2"
 
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/dataplane"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/ovn/nbdb"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/ovn/rows"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
@@ -201,38 +202,10 @@ func (f *drift) addSuspects(add func(*pendingChecks)) {
 // written, all of them are suspects.
 const driftShare = 10
 
-// Another client may rewrite our rows in a loop. After driftBurst repairs without a gap of driftQuiet between any two
-// of them, each repair waits twice as long as the previous one. Manual edits of rows are repaired at once.
-const (
-	driftBurst      = 64
-	driftQuiet      = 30 * time.Second
-	firstDriftPause = time.Second
-	lastDriftPause  = time.Minute
-)
-
-// driftBackoff computes the pause between reports. The zero value has no reports.
-type driftBackoff struct {
-	count int
-	pause time.Duration
-	last  time.Time
-}
-
-// reported records a report and returns how long no row is checked after it.
-func (b *driftBackoff) reported(now time.Time) time.Duration {
-	if now.Sub(b.last) > max(driftQuiet, 2*b.pause) {
-		*b = driftBackoff{}
-	}
-	b.last = now
-	if b.count++; b.count > driftBurst {
-		b.pause = min(max(2*b.pause, firstDriftPause), lastDriftPause)
-	}
-	return b.pause
-}
-
 func (f *drift) run(ctx context.Context) error {
 	pause := time.NewTimer(0)
 	defer pause.Stop()
-	var backoff driftBackoff
+	var backoff dataplane.DriftBackoff
 	for {
 		select {
 		case <-ctx.Done():
@@ -252,7 +225,7 @@ func (f *drift) run(ctx context.Context) error {
 		var wait time.Duration
 		switch what, foreign := f.d.differs(s); {
 		case foreign:
-			wait = backoff.reported(time.Now())
+			wait = backoff.Reported(time.Now())
 			klog.FromContext(ctx).Info("Another client changed rows we own", "rows", what, "nextCheckIn", wait)
 			f.d.changed(Rows)
 		case what != "":

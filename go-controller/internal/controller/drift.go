@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package controller
+
+import (
+	"sync"
+	"time"
+
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/dataplane"
+)
+
+// repairs decides when changes of other clients are repaired: at once, unless they never end (dataplane.DriftBackoff).
+// Package ovn does that by itself.
+type repairs struct {
+	// repair schedules a repair. It returns false if one was scheduled already, which covers this change, too.
+	repair func() bool
+
+	mu      sync.Mutex
+	backoff dataplane.DriftBackoff
+	// free is the earliest time of the next repair. until is set while one waits for that time.
+	free  time.Time
+	until *time.Timer
+}
+
+// needed is called for each change of another client.
+func (r *repairs) needed() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.until != nil {
+		return
+	}
+	wait := time.Until(r.free)
+	if wait <= 0 {
+		r.due()
+		return
+	}
+	r.until = time.AfterFunc(wait, func() {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.until = nil
+		r.due()
+	})
+}
+
+// due repairs now. r.mu must be held.
+func (r *repairs) due() {
+	if now := time.Now(); r.repair() {
+		r.free = now.Add(r.backoff.Reported(now))
+	}
+}
