@@ -69,7 +69,12 @@ var _ = Describe("The controller", func() {
 				databases = append(databases, filepath.Join(cluster.Dir, n.Name, "nb.db"))
 			}
 		}
-		// Once both counts are stable, the controller has reported the last change.
+		// Once the pool has its counts and both numbers of writes are stable, the controller has reported the last change: it
+		// writes the statuses of pools after the others, the later the busier the machine.
+		Eventually(func(ctx context.Context) (string, error) {
+			return cluster.Kubectl(ctx, "", "get", "ipaddresspool", "public", "-o",
+				"jsonpath={.status.assignedIPv4} {.status.assignedIPv6}")
+		}).WithContext(ctx).Should(Equal("1 1"))
 		var api string
 		var file int
 		Eventually(func(ctx context.Context) (bool, error) {

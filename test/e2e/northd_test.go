@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"net/netip"
+	"slices"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -60,7 +61,9 @@ var _ = Describe("ovn-northd that does not run", func() {
 			Expect(start(ctx)).To(Succeed())
 			running = true
 			Expect(awaitAnnounced(ctx, "web")).To(Equal(addrs))
-			for _, a := range append(addrs, awaitAnnounced(ctx, "late")...) {
+			all := append(slices.Clone(addrs), awaitAnnounced(ctx, "late")...)
+			usePaths(ctx, "client", all)
+			for _, a := range all {
 				Expect(get(netip.AddrPortFrom(a, httpPort))(ctx)).To(fromPod(), "from %s", a)
 			}
 			for _, a := range addrs {
