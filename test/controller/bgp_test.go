@@ -155,15 +155,20 @@ func advertisedByBGP(t *testing.T, c *cluster) {
 			v1alpha1.EventSessionsUp)
 	})
 
+	eventually(t, "the Service names all nodes", func() bool {
+		return strings.Contains(c.condition(t, "web", v1alpha1.ConditionAnnounced, v1alpha1.ReasonAnnounced).Message,
+			"by nodes n1, n2, n3 to")
+	})
+
 	writes := func() [2]int {
 		return [2]int{p.writes(t, "Service"), p.writes(t, "BGPPeer") + p.writes(t, "BGPAdvertisement")}
 	}
-	before := settled(t, writes)
+	before := c.settled(t, writes)
 	// A restarted controller finds everything up to date.
 	p.stop()
 	again := c.controller(t, nil)
 	eventually(t, "decided", func() bool { return again.Healthy() == nil })
-	rewrites := settled(t, func() [2]int {
+	rewrites := c.settled(t, func() [2]int {
 		return [2]int{again.writes(t, "Service"), again.writes(t, "BGPPeer") + again.writes(t, "BGPAdvertisement")}
 	})
 	if rewrites != [2]int{} {
@@ -225,7 +230,7 @@ func nodeReportsOnBGP(t *testing.T, c *cluster) {
 		}
 	}
 	// A peer that still does not answer causes no status writes.
-	settled(t, func() [2]int {
+	quiet(t, func() [2]int {
 		_, after, _ := strings.Cut(cmd.get("/metrics"), `ovnkube_slb_status_writes_total{kind="BGPNodeStatus",result="ok"} `)
 		count, _, _ := strings.Cut(after, "\n")
 		n, err := strconv.Atoi(count)

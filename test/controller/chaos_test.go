@@ -95,7 +95,7 @@ func killedAsItWrites(t *testing.T, c *cluster) {
 	s.allServed(t)
 	s.exact(t)
 	counts := func() [2]int { return [2]int{s.written(), s.transactions(t)} }
-	settled(t, counts)
+	c.settled(t, counts)
 	last.signal(t, syscall.SIGTERM)
 	if err := last.end(t); err != nil {
 		t.Errorf("after the stop request: %v", err)
@@ -103,7 +103,7 @@ func killedAsItWrites(t *testing.T, c *cluster) {
 	before := counts()
 	next := run()
 	eventually(t, "the next is ready", func() bool { return next.get("/readyz") != "" })
-	if after := settled(t, counts); after != before {
+	if after := c.settled(t, counts); after != before {
 		t.Errorf("status revisions and transactions %v, the next made them %v", before, after)
 	}
 	s.strictly(t)
@@ -267,7 +267,7 @@ func twoControllersWithoutElection(t *testing.T, c *cluster) {
 	}
 	s.burst(t, 0, crowd, nil).wait(t)
 	s.allServed(t)
-	settled(t, func() [2]int { return [2]int{s.written(), s.transactions(t)} })
+	c.settled(t, func() [2]int { return [2]int{s.written(), s.transactions(t)} })
 	s.allServed(t)
 	s.convergent(t)
 	if n := s.written(); n > 8*crowd {

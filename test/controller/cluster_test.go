@@ -35,8 +35,9 @@ const (
 	manifests = "../../dist/manifests"
 	// patience is the timeout of each wait.
 	patience = time.Minute
-	// quietPeriod is how long nothing must change before a test assumes a stable state.
-	quietPeriod = 1500 * time.Millisecond
+	// quietPeriod exceeds the longest delay of any write, that of the full pass after changes of single Services: ten
+	// seconds, and one second between two writes to the same object.
+	quietPeriod = 12 * time.Second
 	// ns is the namespace of the tests' Services.
 	ns = "shop"
 )

@@ -147,8 +147,7 @@ func addressComesWithOneWriteAndIsAnnounced(t *testing.T, c *cluster) {
 		t.Errorf("Healthy: %v", err)
 	}
 
-	writes := func() [2]int { return [2]int{p.writes(t, "Service"), o.transactions(t)} }
-	settled(t, writes)
+	c.active(t, "n2")
 	o.claim(t, "chassis-3")
 	eventually(t, "another gateway is reported", func() bool {
 		return strings.Contains(c.condition(t, "web", v1alpha1.ConditionAnnounced, v1alpha1.ReasonAnnounced).Message,

@@ -71,7 +71,7 @@ func rowsAreRepaired(t *testing.T, c *cluster) {
 		return slices.Equal(o.backends(t, "10.50.0.120:80"), []string{"10.244.1.10 8080"}) &&
 			slices.Equal(o.backends(t, "[fd00:50::120]:80"), []string{"fd00:10:244:1::10 8080"})
 	})
-	settled(t, func() [2]int { return [2]int{o.transactions(t)} })
+	c.settled(t, func() [2]int { return [2]int{o.transactions(t)} })
 	want := stripped(o.dump(t))
 
 	const balancer, port = "slb-shop/web-10.50.0.120-tcp", "slb-lan-0-ext"

@@ -210,7 +210,7 @@ func metalLBIsImportedWithItsAddresses(t *testing.T, c *cluster) {
 	for name := range want {
 		c.condition(t, name, v1alpha1.ConditionAllocated, v1alpha1.ReasonForeignAddress)
 	}
-	settled(t, func() [2]int { return [2]int{p.writes(t, "Service"), o.transactions(t)} })
+	c.settled(t, func() [2]int { return [2]int{p.writes(t, "Service"), o.transactions(t)} })
 	if rows := o.loadBalancers(t); len(rows) != 0 {
 		t.Errorf("load balancers before the import: %v", rows)
 	}
@@ -249,7 +249,7 @@ func metalLBIsImportedWithItsAddresses(t *testing.T, c *cluster) {
 		}
 	}
 	counts := func() [2]int { return [2]int{p.writes(t, "Service"), o.transactions(t)} }
-	settled(t, counts)
+	c.settled(t, counts)
 	changes, events := observed()
 	if len(changes) > 0 {
 		t.Errorf("addresses changed: %v", changes)
@@ -276,7 +276,7 @@ func metalLBIsImportedWithItsAddresses(t *testing.T, c *cluster) {
 	before := c.kubectl(t, versions...)
 	p = c.controller(t, o)
 	eventually(t, "the new process is ready", func() bool { return p.Healthy() == nil })
-	settled(t, counts)
+	c.settled(t, counts)
 	if after := c.kubectl(t, versions...); after != before {
 		t.Errorf("Services were written after a restart: %s, and then %s", before, after)
 	}

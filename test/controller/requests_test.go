@@ -96,12 +96,12 @@ func exhaustionIsReportedAndEnds(t *testing.T, c *cluster) {
 	}
 	c.says(t, "the pool", "full", "Accepted: * | Exhausted: all addresses are in use: 2 IPv4, 0 IPv6")
 	writes := func() [2]int { return [2]int{p.writes(t, "Service"), 0} }
-	before := settled(t, writes)
+	before := c.settled(t, writes)
 	c.delete(t, "a")
 	c.says(t, "d", "shop/d", "10.60.0.* Allocated*")
 	c.event(t, "d", v1alpha1.EventIPAllocated)
 	c.says(t, "e", "shop/e", full)
-	if n := settled(t, writes)[0] - before[0]; n != 1 {
+	if n := c.settled(t, writes)[0] - before[0]; n != 1 {
 		t.Errorf("%d status writes for one freed address, want one, of d", n)
 	}
 }

@@ -64,13 +64,13 @@ func restartWritesNothing(t *testing.T, c *cluster) {
 		}
 		return [2]int{writes, o.transactions(t)}
 	}
-	settled(t, counts)
+	c.settled(t, counts)
 	for range 2 {
 		p.stop()
 		before, transactions := c.versions(t), o.transactions(t)
 		p = c.controller(t, o)
 		eventually(t, "the new process is ready", func() bool { return p.Healthy() == nil })
-		settled(t, counts)
+		c.settled(t, counts)
 		for _, kind := range kinds {
 			if n := p.writes(t, kind); n != 0 {
 				t.Errorf("%d status writes to kind %s after a restart, want none", n, kind)

@@ -98,11 +98,11 @@ func addressesRest(t *testing.T, c *cluster) {
 
 	// A restarted controller has the same state and writes nothing.
 	writes := func() [2]int { return [2]int{p.writes(t, "Service"), p.writes(t, "IPAddressPool")} }
-	settled(t, writes)
+	c.settled(t, writes)
 	p.stop()
 	p = c.controller(t, o)
 	eventually(t, "the new process is ready", func() bool { return p.Healthy() == nil })
-	if n := settled(t, writes); n != [2]int{} {
+	if n := c.settled(t, writes); n != [2]int{} {
 		t.Errorf("%d writes to Services and %d to pools after a restart, want none", n[0], n[1])
 	}
 	if again := c.rested(t, "web"); !again.Equal(released) {

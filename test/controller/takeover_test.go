@@ -201,7 +201,7 @@ func versionsTakeTurns(t *testing.T, c *cluster) {
 		return strings.Trim(first, "n1 ") == ""
 	})
 	counts := func() [2]int { return [2]int{last.counter(t, writes), o.transactions(t)} }
-	settled(t, counts)
+	c.settled(t, counts)
 
 	for _, to := range []struct{ name, binary string }{{"this", this}, {"earlier-again", earlier}} {
 		rows, recorded, before := o.dump(t), o.transactions(t), c.objects(t)
@@ -215,7 +215,7 @@ func versionsTakeTurns(t *testing.T, c *cluster) {
 		eventually(t, to.name+" has compared all Services with their rows", func() bool {
 			return c.leader(t) == to.name && next.counter(t, "ovnkube_slb_ovn_service_changes_total") >= services
 		})
-		settled(t, counts)
+		c.settled(t, counts)
 		sent := next.counter(t, "ovnkube_slb_ovn_transactions_total")
 		if recorded = o.transactions(t) - recorded; sent+recorded != 0 {
 			t.Errorf("%s: %d northbound transactions sent, %d recorded, want none", to.name, sent, recorded)

@@ -230,7 +230,7 @@ func nodesAreRebooted(t *testing.T, c *cluster) {
 	annotate("drain-rendered-worker-2", "drain-rendered-worker-2") // its Pods are gone, the node reboots
 	heir := first()
 	o.claim(t, "chassis-"+heir[1:])
-	settled(t, func() [2]int { return [2]int{o.transactions(t), 0} })
+	c.settled(t, func() [2]int { return [2]int{o.transactions(t), 0} })
 	if first() != heir || left() != leaver+" Draining" {
 		t.Errorf("first is %s, excluded are %s", first(), left())
 	}

@@ -3,8 +3,15 @@
 package controller
 
 import (
+	"encoding/json"
+	"fmt"
 	"testing"
 	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
 )
 
 func eventually(t *testing.T, what string, ok func() bool) {
@@ -29,8 +36,21 @@ func poll(ok func() bool) bool {
 	return true
 }
 
-// settled waits until nothing has been written for the time quiet, and returns the counts.
-func settled(t *testing.T, counts func() [2]int) [2]int {
+// settled waits until the statuses of pools and domains are complete and nothing more is written. It returns the counts.
+func (c *cluster) settled(t *testing.T, counts func() [2]int) [2]int {
+	t.Helper()
+	lacking := ""
+	if !poll(func() bool {
+		lacking = c.incomplete(t)
+		return lacking == ""
+	}) {
+		t.Fatalf("statuses never agree with those of the Services: %s", lacking)
+	}
+	return quiet(t, counts)
+}
+
+// quiet waits until nothing has been written for longer than any write is delayed, and returns the counts.
+func quiet(t *testing.T, counts func() [2]int) [2]int {
 	t.Helper()
 	last, since := counts(), time.Now()
 	eventually(t, "nothing more is written", func() bool {
@@ -40,4 +60,74 @@ func settled(t *testing.T, counts func() [2]int) [2]int {
 		return time.Since(since) > quietPeriod
 	})
 	return last
+}
+
+// incomplete returns how the statuses of pools and domains differ from what those of the Services and the claims of
+// shards imply; empty if they agree. They are written with the next full pass, which may come seconds later.
+func (c *cluster) incomplete(t *testing.T) string {
+	t.Helper()
+	var list struct{ Items []json.RawMessage }
+	text := c.kubectl(t, "get", "services,ipaddresspools."+v1alpha1.GroupName+",l2domains", "-A", "-o", "json")
+	if err := json.Unmarshal([]byte(text), &list); err != nil {
+		t.Fatal(err)
+	}
+	read := func(item json.RawMessage, into any) {
+		if err := json.Unmarshal(item, into); err != nil {
+			t.Fatal(err)
+		}
+	}
+	held, announced := map[string]bool{}, true // the addresses, and whether each Service that has one is announced
+	assigned, sum := map[string]int{}, 0       // by pool
+	var domains []v1alpha1.L2Domain
+	for _, item := range list.Items {
+		var object struct{ Kind string }
+		read(item, &object)
+		switch object.Kind {
+		case "Service":
+			var s corev1.Service
+			read(item, &s)
+			for _, ingress := range s.Status.LoadBalancer.Ingress {
+				held[ingress.IP] = true
+				announced = announced && meta.IsStatusConditionTrue(s.Status.Conditions, v1alpha1.ConditionAnnounced)
+			}
+		case "IPAddressPool":
+			var p v1alpha1.IPAddressPool
+			read(item, &p)
+			if is := meta.FindStatusCondition(p.Status.Conditions, v1alpha1.ConditionAccepted); is == nil ||
+				is.ObservedGeneration != p.Generation {
+				return "pool " + p.Name + " is not accepted as it is"
+			}
+			assigned[p.Name] = int(p.Status.AssignedIPv4 + p.Status.AssignedIPv6)
+			sum += assigned[p.Name]
+		case "L2Domain":
+			var d v1alpha1.L2Domain
+			read(item, &d)
+			domains = append(domains, d)
+		}
+	}
+	if len(assigned) > 0 && sum != len(held) {
+		return fmt.Sprintf("pools count %d addresses, Services have %d", sum, len(held))
+	}
+	for _, d := range domains {
+		if is := meta.FindStatusCondition(d.Status.Conditions, v1alpha1.ConditionAccepted); is == nil ||
+			is.ObservedGeneration != d.Generation {
+			return "domain " + d.Name + " is not accepted as it is"
+		}
+		want, have := 0, 0
+		for _, pool := range d.Spec.IPAddressPools {
+			want += assigned[pool]
+		}
+		for _, s := range d.Status.Shards {
+			have += int(s.Addresses)
+			// The gateway that has claimed a shard becomes its first one when the claim has settled.
+			if s.Active == "" && announced || s.Active != "" && (len(s.Gateways) == 0 || s.Gateways[0] != s.Active) {
+				return fmt.Sprintf("domain %s: shard %d is active on %q, its gateways are %v", d.Name, s.Index, s.Active,
+					s.Gateways)
+			}
+		}
+		if have != want {
+			return fmt.Sprintf("domain %s counts %d addresses, its pools %d", d.Name, have, want)
+		}
+	}
+	return ""
 }
