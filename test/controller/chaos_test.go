@@ -36,26 +36,13 @@ func (s *scene) vacant(t *testing.T) {
 	}
 }
 
-// brisk returns election times that are short enough for a test and long enough for a busy machine.
-func brisk() []string {
-	return []string{"--leader-elect-lease-duration=6s", "--leader-elect-renew-deadline=5s",
-		"--leader-elect-retry-period=200ms"}
-}
-
-// patient returns the default times of the election. The lease outlives an API server that does not respond for
-// seconds.
-func patient() []string {
-	return []string{"--leader-elect-lease-duration=15s", "--leader-elect-renew-deadline=10s",
-		"--leader-elect-retry-period=2s"}
-}
-
 // In the middle of a burst, one leader is terminated and releases the lease. The next one is killed, and a third one
 // finishes.
 func leadersComeAndGoInABurst(t *testing.T, c *cluster) {
 	s := c.scene(t)
-	first := c.command(t, s.binary, "first", s.ovn, brisk()...)
+	first := c.command(t, s.binary, "first", s.ovn)
 	s.leads(t, "first")
-	second := c.command(t, s.binary, "second", s.ovn, brisk()...)
+	second := c.command(t, s.binary, "second", s.ovn)
 
 	b := c.burst(t, 0, crowd/2, nil)
 	b.reach(t, crowd/5)
@@ -64,7 +51,7 @@ func leadersComeAndGoInABurst(t *testing.T, c *cluster) {
 	if err := first.end(t); err != nil {
 		t.Errorf("after the stop request: %v", err)
 	}
-	c.command(t, s.binary, "third", s.ovn, brisk()...)
+	c.command(t, s.binary, "third", s.ovn)
 	b.wait(t)
 
 	b = c.burst(t, crowd/2, crowd, nil)
@@ -114,9 +101,9 @@ func killedAsItWrites(t *testing.T, c *cluster) {
 // that it had already sent may still arrive, so two Services may temporarily have the same address.
 func leaderSleepsThroughItsTerm(t *testing.T, c *cluster) {
 	s := c.scene(t)
-	first := c.command(t, s.binary, "first", s.ovn, brisk()...)
+	first := c.command(t, s.binary, "first", s.ovn)
 	s.leads(t, "first")
-	c.command(t, s.binary, "second", s.ovn, brisk()...)
+	c.command(t, s.binary, "second", s.ovn)
 
 	b := c.burst(t, 0, crowd*4/5, nil)
 	b.reach(t, crowd/5)
@@ -128,10 +115,10 @@ func leaderSleepsThroughItsTerm(t *testing.T, c *cluster) {
 	if err := first.end(t); err == nil {
 		t.Error("the first one ends without an error")
 	}
-	// The limit allows for a busy machine. A leader that tried to renew first would take the five seconds of the renew
-	// deadline.
-	if took := time.Since(woken); took > 3*time.Second {
-		t.Errorf("the first ends %s after it woke without the lease, want at once", took)
+	// A leader that tries to renew first ends after the renew deadline and says so. A busy machine alone does not cause
+	// both.
+	if took := time.Since(woken); took >= renewDeadline && strings.Contains(first.log.String(), "Failed to renew lease") {
+		t.Errorf("the first ends %s after it woke without the lease, as it tried to renew it, want at once", took)
 	}
 	if s.leader(t) != "second" {
 		t.Errorf("%q leads, want the second still", s.leader(t))
@@ -148,7 +135,7 @@ func leaderSleepsThroughItsTerm(t *testing.T, c *cluster) {
 // served in both cases.
 func apiServerDiesInABurst(t *testing.T, c *cluster) {
 	s := c.scene(t)
-	c.keep(t, s.binary, "only", s.ovn, patient()...)
+	c.keep(t, s.binary, "only", s.ovn)
 	s.leads(t, "only")
 	b := c.burst(t, 0, crowd, nil)
 	b.reach(t, crowd/3)
@@ -162,7 +149,7 @@ func apiServerDiesInABurst(t *testing.T, c *cluster) {
 // The API server is down until the lease has expired. The leader exits, as it must, and is restarted.
 func apiServerIsAwayForLongerThanALease(t *testing.T, c *cluster) {
 	s := c.scene(t)
-	only := c.keep(t, s.binary, "only", s.ovn, brisk()...)
+	only := c.keep(t, s.binary, "only", s.ovn)
 	s.leads(t, "only")
 	b := c.burst(t, 0, crowd, nil)
 	b.reach(t, crowd/3)
@@ -211,7 +198,7 @@ func (c *cluster) killAPIServer(t *testing.T) (startAgain func()) {
 // the controller conflict with a newer object.
 func othersWriteInABurst(t *testing.T, c *cluster) {
 	s := c.scene(t)
-	only := c.command(t, s.binary, "only", s.ovn, patient()...)
+	only := c.command(t, s.binary, "only", s.ovn)
 	s.leads(t, "only")
 	s.burst(t, 0, crowd, func(ctx context.Context, name string) error {
 		for i := range 6 {

@@ -32,10 +32,16 @@ type command struct {
 	scraper *scrape.Scraper
 	ended   chan struct{} // closed after the process has ended
 	result  error         // of Wait; set before ended is closed
+	log     bytes.Buffer  // its output; complete after ended is closed
 }
 
-// tail is the number of log lines of a command that a failed test prints.
-const tail = 40
+const (
+	// tail is the number of log lines of a command that a failed test prints.
+	tail = 40
+	// renewDeadline is the product's default, as is the lease duration: a leader survives an API server that gets no CPU
+	// time for seconds. Only the retry period is shorter, for tests that wait for the next leader.
+	renewDeadline = 10 * time.Second
+)
 
 // build compiles the command once.
 func (c *cluster) build(t *testing.T) string {
@@ -73,8 +79,8 @@ func (c *cluster) commandInto(t *testing.T, to *os.File, binary, name string, o 
 		t.Fatal(err)
 	}
 	return c.runInto(t, to, binary, name, append([]string{"controller", "--config-file=" + file,
-		"--leader-elect-identity=" + name,
-		"--leader-elect-lease-duration=3s", "--leader-elect-renew-deadline=2s", "--leader-elect-retry-period=200ms"},
+		"--leader-elect-identity=" + name, "--leader-elect-lease-duration=15s",
+		"--leader-elect-renew-deadline=" + renewDeadline.String(), "--leader-elect-retry-period=200ms"},
 		args...)...)
 }
 
@@ -93,8 +99,7 @@ func (c *cluster) runInto(t *testing.T, to *os.File, binary, name string, args .
 		args[1:])
 	cmd := &command{Cmd: exec.Command(binary, args...), health: health, metrics: metrics, scraper: c.scraper,
 		ended: make(chan struct{})}
-	var log bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &log, &log
+	cmd.Stdout, cmd.Stderr = &cmd.log, &cmd.log
 	if to != nil {
 		cmd.Stderr = to
 	}
@@ -109,7 +114,7 @@ func (c *cluster) runInto(t *testing.T, to *os.File, binary, name string, args .
 		_ = cmd.Process.Kill()
 		<-cmd.ended
 		if t.Failed() {
-			lines := strings.Split(log.String(), "\n")
+			lines := strings.Split(cmd.log.String(), "\n")
 			t.Logf("the last output of %s:\n%s", name, strings.Join(lines[max(0, len(lines)-tail):], "\n"))
 		}
 	})

@@ -33,13 +33,13 @@ func leaderIsCutOffFromDatabase(t *testing.T, c *cluster) {
 		s := c.scene(t)
 		address, open, cut := s.remote(t, db, "first")
 		start := func() *command {
-			return c.command(t, s.binary, "first", s.ovn, append(brisk(), "--"+db+"-address="+address,
-				"--leader-elect-database-timeout=5s")...)
+			return c.command(t, s.binary, "first", s.ovn, "--"+db+"-address="+address,
+				"--leader-elect-database-timeout=5s")
 		}
 		first := start()
 		s.leads(t, "first")
 		eventually(t, "the first is ready", func() bool { return first.get("/readyz") != "" })
-		second := c.command(t, s.binary, "second", s.ovn, brisk()...)
+		second := c.command(t, s.binary, "second", s.ovn)
 		eventually(t, "the second is ready", func() bool { return second.get("/readyz") != "" })
 
 		cut()
@@ -79,8 +79,8 @@ func leaderIsCutOffFromDatabase(t *testing.T, c *cluster) {
 func withoutLayer2NoDatabase(t *testing.T, c *cluster) {
 	s := c.scene(t)
 	nowhere := "--nb-address=unix:" + filepath.Join(t.TempDir(), "nowhere.sock")
-	only := c.command(t, s.binary, "only", s.ovn, append(brisk(), nowhere, "--enable-service-load-balancers=false",
-		"--leader-elect-database-timeout=1ms")...)
+	only := c.command(t, s.binary, "only", s.ovn, nowhere, "--enable-service-load-balancers=false",
+		"--leader-elect-database-timeout=1ms")
 	s.leads(t, "only")
 	eventually(t, "ready", func() bool { return only.get("/readyz") != "" })
 }
@@ -116,7 +116,7 @@ func stuckLeaderIsRestarted(t *testing.T, c *cluster) {
 			Status.Conditions)
 	})
 
-	args := append(brisk(), "--loglevel=3", "--healthz-stall-timeout=10s")
+	args := []string{"--loglevel=3", "--healthz-stall-timeout=10s"}
 	first := c.commandInto(t, theirs, s.binary, "first", s.ovn, args...)
 	s.leads(t, "first")
 	eventually(t, "ready and alive", func() bool { return first.get("/readyz") != "" && first.get("/healthz") != "" })

@@ -188,7 +188,7 @@ func (c *command) messagesOnly(t *testing.T, before, after map[string]object) {
 func versionsTakeTurns(t *testing.T, c *cluster) {
 	earlier, this, o := buildEarlier(t), c.build(t), databases(t)
 	start := func(binary, name string) *command {
-		return c.command(t, binary, name, o, append(brisk(), "--cluster-subnets=10.244.0.0/16,fd00:10:244::/48")...)
+		return c.command(t, binary, name, o, "--cluster-subnets=10.244.0.0/16,fd00:10:244::/48")
 	}
 	services, balancers := c.assorted(t)
 	last := start(earlier, "earlier")
