@@ -42,14 +42,19 @@ func pluginMoves(t *testing.T, c *cluster) {
 	p.expect(t, "undrain n3", 0)
 
 	// No ovn-controller claims the shard in this test.
-	p.expect(t, "move "+ns+"/web --to n3 --timeout 3s", 1, moves, "has not completed within 3s (--timeout): "+
-		`node "n3" is not the first and active gateway of shard `+shard+" yet")
-	eventually(t, "the withdrawn request has no effect", first("n2"))
-	if got := get(annotation) + get("{.status.move}"); got != "" {
-		t.Errorf("left of the withdrawn request: %s", got)
+	noRequest := func() {
+		t.Helper()
+		eventually(t, "a withdrawn request has no effect", first("n2"))
+		if got := get(annotation) + get("{.status.move}"); got != "" {
+			t.Errorf("left of the withdrawn request: %s", got)
+		}
 	}
+	p.timesOut(t, "move "+ns+"/web --to n3", `node "n3" is not the first and active gateway of shard `+shard+" yet",
+		noRequest, moves, "the move has not completed within ")
+	noRequest()
 
 	moved := make(chan struct{})
+	t.Cleanup(func() { <-moved })
 	go func() {
 		defer close(moved)
 		p.expect(t, "move "+ns+"/web --to n3", 0, moves, fmt.Sprintf("shard %s of L2Domain lan has moved to n3", shard))

@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -62,6 +63,34 @@ func (p *plugin) expect(t *testing.T, args string, code int, parts ...string) st
 		}
 	}
 	return out
+}
+
+// timesOut runs a command that cannot complete with longer and longer timeouts, until one suffices for it to see the
+// state in which it is stuck: how long that takes depends on the machine. reset, if not nil, precedes each run.
+func (p *plugin) timesOut(t *testing.T, args, state string, reset func(), parts ...string) {
+	t.Helper()
+	out := ""
+	for timeout := time.Second; timeout < patience; timeout *= 2 {
+		if reset != nil {
+			reset()
+		}
+		var code int
+		out, code = p.shell(t, fmt.Sprintf("kubectl slb %s --timeout %s", args, timeout))
+		if code != 1 {
+			t.Fatalf("kubectl slb %s: exit code %d, want 1:\n%s", args, code, out)
+		}
+		if !strings.Contains(out, fmt.Sprintf("within %s (--timeout): %s", timeout, state)) {
+			t.Logf("with --timeout %s:\n%s", timeout, out)
+			continue
+		}
+		for _, part := range parts {
+			if !strings.Contains(out, part) {
+				t.Errorf("kubectl slb %s: no %q in\n%s", args, part, out)
+			}
+		}
+		return
+	}
+	t.Errorf("kubectl slb %s never ends with %q:\n%s", args, state, out)
 }
 
 // active waits until the status of L2Domain lan shows an active gateway. It is written beside those of the Services.
@@ -117,6 +146,10 @@ func pluginExplains(t *testing.T, c *cluster) {
 	c.condition(t, "other", v1alpha1.ConditionAllocated, v1alpha1.ReasonAllocated)
 
 	c.kubectl(t, "-n", ns, "create", "rolebinding", "viewer", "--clusterrole=view", "--user=viewer")
+	eventually(t, "the authorizer knows the viewer", func() bool {
+		_, err := c.plane.Kubectl(t.Context(), "auth", "can-i", "get", "services", "-n", ns, "--as=viewer")
+		return err == nil
+	})
 	viewer := *p
 	var err error
 	if viewer.kubeconfig, err = c.plane.Kubeconfig("viewer"); err != nil {
@@ -190,7 +223,7 @@ func pluginPlans(t *testing.T, c *cluster) {
 		is := c.kubectl(t, "get", "l2domain", "lan", "-o", excluded)
 		return strings.Contains(is, "Draining") && strings.Contains(is, "kernel")
 	})
-	p.expect(t, "drain n2 --timeout 1s", 1, "has not drained within 1s (--timeout): shard lan/")
+	p.timesOut(t, "drain n2", "shard lan/", nil, "node n2 has not drained within ")
 	c.kubectl(t, "label", "node", "n2", corev1.LabelNodeExcludeBalancers+"=")
 	p.expect(t, "undrain n2", 0, "node n2 still drains: label "+corev1.LabelNodeExcludeBalancers)
 	c.kubectl(t, "label", "node", "n2", corev1.LabelNodeExcludeBalancers+"-")
