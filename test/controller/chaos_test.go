@@ -6,8 +6,6 @@ import (
 	"context"
 	"fmt"
 	"net"
-	"regexp"
-	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -220,27 +218,13 @@ func othersWriteInABurst(t *testing.T, c *cluster) {
 	}).wait(t)
 	s.allServed(t)
 	s.strictly(t)
-	if n := only.metric(t, `ovnkube_slb_status_writes_total{kind="Service",result="conflict"}`); n < crowd/10 {
+	if n := only.counter(t, `ovnkube_slb_status_writes_total{kind="Service",result="conflict"}`); n < crowd/10 {
 		t.Errorf("%d conflicts: no storm", n)
 	}
 	for i := range crowd {
 		c.condition(t, fmt.Sprintf("web-%d", i), "example.org/Checked", "Round")
 	}
 	s.nothingLeft(t)
-}
-
-// metric returns the value of a metric. name includes its labels.
-func (c *command) metric(t *testing.T, name string) int {
-	t.Helper()
-	found := regexp.MustCompile(`(?m)^` + regexp.QuoteMeta(name) + ` (\S+)$`).FindStringSubmatch(c.get("/metrics"))
-	if found == nil {
-		return 0
-	}
-	n, err := strconv.ParseFloat(found[1], 64)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return int(n)
 }
 
 // Two controllers run at once by mistake. They may assign one address to two Services. One of these Services soon gets

@@ -182,6 +182,17 @@ func (c *command) get(path string) string {
 	return string(body)
 }
 
+// scraped returns the metrics of the command once it responds and they contain a family.
+func (c *command) scraped(t *testing.T, family string) string {
+	t.Helper()
+	body := ""
+	eventually(t, "metrics with "+family, func() bool {
+		body = c.get("/metrics")
+		return strings.Contains(body, "# TYPE "+family+" ")
+	})
+	return body
+}
+
 func (c *cluster) leader(t *testing.T) string {
 	t.Helper()
 	lease, err := c.client.CoordinationV1().Leases("ovn-kubernetes").Get(t.Context(), "ovnkube-slb", metav1.GetOptions{})

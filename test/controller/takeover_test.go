@@ -133,11 +133,18 @@ func (c *cluster) objects(t *testing.T) map[string]object {
 // writes counts the status writes of a process.
 const writes = "ovnkube_slb_status_writes_total"
 
-// counter returns the sum of the series of a process whose names begin with prefix.
+// counter returns the sum of the series of a controller whose names begin with prefix. A counter that never counted has
+// no series and not even a family.
 func (c *command) counter(t *testing.T, prefix string) int {
 	t.Helper()
+	return total(t, c.scraped(t, "ovnkube_slb_pass_duration_seconds"), prefix)
+}
+
+// total returns the sum of the series whose names begin with prefix.
+func total(t *testing.T, metrics, prefix string) int {
+	t.Helper()
 	sum := 0
-	for line := range strings.Lines(c.get("/metrics")) {
+	for line := range strings.Lines(metrics) {
 		if !strings.HasPrefix(line, prefix) {
 			continue
 		}
