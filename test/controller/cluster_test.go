@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -202,8 +203,8 @@ func prefixes(texts ...string) []netip.Prefix {
 	return out
 }
 
-// writes returns the number of status writes of a kind, whatever their result.
-func (p *process) writes(t *testing.T, kind string) int {
+// writes returns the number of status writes of a kind with one of the results, or with any if there are none.
+func (p *process) writes(t *testing.T, kind string, results ...string) int {
 	t.Helper()
 	families, err := p.metrics.Gather()
 	if err != nil {
@@ -215,10 +216,12 @@ func (p *process) writes(t *testing.T, kind string) int {
 			continue
 		}
 		for _, m := range family.GetMetric() {
+			labels := map[string]string{}
 			for _, l := range m.GetLabel() {
-				if l.GetName() == "kind" && l.GetValue() == kind {
-					total += m.GetCounter().GetValue()
-				}
+				labels[l.GetName()] = l.GetValue()
+			}
+			if labels["kind"] == kind && (len(results) == 0 || slices.Contains(results, labels["result"])) {
+				total += m.GetCounter().GetValue()
 			}
 		}
 	}

@@ -9,7 +9,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"net"
 	"net/http"
@@ -123,8 +122,8 @@ func (o *observer) follow(ctx context.Context, stream *json.Decoder) {
 		now := time.Now()
 		o.mu.Lock()
 		if err != nil {
-			if ctx.Err() == nil && !errors.Is(err, io.EOF) {
-				o.err = err
+			if ctx.Err() == nil {
+				o.err = fmt.Errorf("the watch ended: %w", err)
 			}
 			o.mu.Unlock()
 			return
