@@ -144,25 +144,16 @@ func (s *server) testNode(t *testing.T) {
 		"ovnkube-slb-node node"; got != want {
 		t.Errorf("the DaemonSet runs %q, want %q", got, want)
 	}
+	yes := reviews()
 	for _, verb := range []string{"list", "watch", "create", "patch"} {
-		if r := (right{verb, "coordination.k8s.io", "leases", "", guards, "n1"}); !s.may(t, "ovnkube-slb-node", r) {
-			t.Errorf("a node may not %+v", r)
-		}
+		yes = append(yes, right{verb, "coordination.k8s.io", "leases", "", guards, "n1"})
 	}
-	for _, r := range reviews() {
-		if !s.may(t, "ovnkube-slb-node", r) {
-			t.Errorf("a node may not %+v", r)
-		}
-	}
+	s.rights(t, "ovnkube-slb-node", true, yes)
 	no := append(needs(), hasNoUseFor()...)
 	no = slices.DeleteFunc(no, func(r right) bool { return r.namespace == guards || slices.Contains(reviews(), r) })
 	no = append(no, right{"delete", "coordination.k8s.io", "leases", "", guards, "n1"},
 		right{"deletecollection", "coordination.k8s.io", "leases", "", guards, ""})
-	for _, r := range no {
-		if s.may(t, "ovnkube-slb-node", r) {
-			t.Errorf("a node may %+v", r)
-		}
-	}
+	s.rights(t, "ovnkube-slb-node", false, no)
 }
 
 // testBGPNode applies the DaemonSet that speaks BGP, and checks its additional permissions.
@@ -190,19 +181,11 @@ func (s *server) testBGPNode(t *testing.T) {
 			yes = append(yes, right{verb, ours, resource, "", "", ""})
 		}
 	}
-	for _, r := range yes {
-		if !s.may(t, "ovnkube-slb-node", r) {
-			t.Errorf("a node may not %+v", r)
-		}
-	}
+	s.rights(t, "ovnkube-slb-node", true, yes)
 	no := slices.DeleteFunc(append(hasNoUseFor(), needs()...), func(r right) bool {
 		return r.namespace == guards || slices.Contains(yes, r)
 	})
-	for _, r := range no {
-		if s.may(t, "ovnkube-slb-node", r) {
-			t.Errorf("a node may %+v", r)
-		}
-	}
+	s.rights(t, "ovnkube-slb-node", false, no)
 }
 
 // testSDN applies the manifests for OpenShift SDN. It checks the permissions of an agent and the additional permissions
@@ -224,22 +207,13 @@ func (s *server) testSDN(t *testing.T) {
 		right{"create", "", "events", "", "default", ""}, right{"patch", "", "events", "", "default", ""},
 		right{"get", "", "nodes", "", "", ""}, right{"get", "", "nodes", "", "", "n1"},
 		right{"list", "", "nodes", "", "", ""}, right{"watch", "", "nodes", "", "", ""})
-	for _, r := range yes {
-		if !s.may(t, "ovnkube-slb-sdn", r) {
-			t.Errorf("an agent may not %+v", r)
-		}
-	}
-	for _, r := range append(hasNoUseFor(), needs()...) {
-		if !slices.Contains(yes, r) && r.namespace != guards && s.may(t, "ovnkube-slb-sdn", r) {
-			t.Errorf("an agent may %+v", r)
-		}
-	}
+	s.rights(t, "ovnkube-slb-sdn", true, yes)
+	s.rights(t, "ovnkube-slb-sdn", false, slices.DeleteFunc(append(hasNoUseFor(), needs()...), func(r right) bool {
+		return r.namespace == guards || slices.Contains(yes, r)
+	}))
 	annotates := right{"patch", "", "nodes", "", "", ""}
-	for _, r := range hasNoUseFor() {
-		if got := s.may(t, "ovnkube-slb", r); got != (r == annotates) {
-			t.Errorf("the controller may %+v: %v", r, got)
-		}
-	}
+	s.rights(t, "ovnkube-slb", true, []right{annotates})
+	s.rights(t, "ovnkube-slb", false, slices.DeleteFunc(hasNoUseFor(), func(r right) bool { return r == annotates }))
 }
 
 // rulesReturn applies the CRDs of the other flavours over those for OpenShift SDN.
@@ -262,18 +236,23 @@ func (s *server) rulesReturn(ctx context.Context, t *testing.T) {
 func (s *server) testRights(t *testing.T) {
 	s.kubectl(t, "apply", "-k", filepath.Join(manifests, "network-policy"))
 	s.deleteAfter(t, "-k", filepath.Join(manifests, "network-policy"))
-	for _, r := range needs() {
-		if !s.may(t, "ovnkube-slb", r) {
-			t.Errorf("the controller may not %+v", r)
-		}
-	}
-	for _, r := range hasNoUseFor() {
-		if s.may(t, "ovnkube-slb", r) {
-			t.Errorf("the controller may %+v", r)
-		}
-	}
+	s.rights(t, "ovnkube-slb", true, needs())
+	s.rights(t, "ovnkube-slb", false, hasNoUseFor())
 	if s.may(t, "ovnkube-master", needs()[0]) {
 		t.Error("ovnkube-master has the controller's rights before it runs the controller")
+	}
+}
+
+// rights checks that a ServiceAccount has all the permissions, or none of them. The authorizer observes roles and
+// bindings, and their deletion by an earlier test, by watches: once it grants the positive rights, check the others.
+func (s *server) rights(t *testing.T, account string, want bool, list []right) {
+	t.Helper()
+	for _, r := range list {
+		if err := wait.PollUntilContextTimeout(t.Context(), poll, settle, true, func(context.Context) (bool, error) {
+			return s.may(t, account, r) == want, nil
+		}); err != nil {
+			t.Errorf("%s may %+v: %v, want %v", account, r, !want, want)
+		}
 	}
 }
 
@@ -304,11 +283,7 @@ func (s *server) testInsideOVNKubeMaster(t *testing.T) {
 			filepath.Join(overlay, "container/container.yaml"))
 		s.bothContainers(t, "-n", "ovn-kubernetes", "get", "deployment", "ovnkube-master")
 	}
-	for _, r := range needs() {
-		if !s.may(t, "ovnkube-master", r) {
-			t.Errorf("ovnkube-master may not %+v", r)
-		}
-	}
+	s.rights(t, "ovnkube-master", true, needs())
 	s.kubectl(t, "-n", "ovn-kubernetes", "delete", "deployment", "ovnkube-master")
 
 	component, err := filepath.Abs(filepath.Join(overlay, "container"))
