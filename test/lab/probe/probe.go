@@ -30,6 +30,14 @@ const (
 // Run sends requests until the context is done, and returns the result of each stream, in the order of specs. If
 // answered is not nil, it is called once, when every stream has received its first response.
 func Run(ctx context.Context, specs []Spec, answered func()) ([]Result, error) {
+	streams, err := newStreams(specs, answered)
+	if err != nil {
+		return nil, err
+	}
+	return run(ctx, streams), nil
+}
+
+func newStreams(specs []Spec, answered func()) ([]*stream, error) {
 	streams := make([]*stream, len(specs))
 	var first sync.WaitGroup
 	for i, spec := range specs {
@@ -46,6 +54,10 @@ func Run(ctx context.Context, specs []Spec, answered func()) ([]Result, error) {
 			answered()
 		}()
 	}
+	return streams, nil
+}
+
+func run(ctx context.Context, streams []*stream) []Result {
 	results := make([]Result, len(streams))
 	var all sync.WaitGroup
 	for i, s := range streams {
@@ -55,7 +67,7 @@ func Run(ctx context.Context, specs []Spec, answered func()) ([]Result, error) {
 		})
 	}
 	all.Wait()
-	return results, nil
+	return results
 }
 
 // stream runs one Spec and collects its result.
