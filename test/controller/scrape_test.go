@@ -75,7 +75,13 @@ func metricsNeedARight(t *testing.T, c *cluster) {
 				{"a reader of profiles", c.scraper, heap, http.StatusOK},
 				{"a reader of profiles", c.scraper, index, http.StatusOK},
 			} {
-				code, body, err := test.as.Do(t.Context(), "https://"+address+test.path)
+				var code int
+				var body string
+				var err error
+				eventually(t, "the API server reviews the request in time", func() bool {
+					code, body, err = test.as.Do(t.Context(), "https://"+address+test.path)
+					return err != nil || code != http.StatusServiceUnavailable
+				})
 				if err != nil || code != test.want {
 					t.Errorf("%s gets %d for %s (%v), want %d", test.who, code, test.path, err, test.want)
 				}
