@@ -49,7 +49,7 @@ func leadersComeAndGoInABurst(t *testing.T, c *cluster) {
 	if err := first.end(t); err != nil {
 		t.Errorf("after the stop request: %v", err)
 	}
-	c.command(t, s.binary, "third", s.ovn)
+	c.keep(t, s.binary, "third", s.ovn)
 	b.wait(t)
 
 	b = c.burst(t, crowd/2, crowd, nil)
@@ -101,7 +101,7 @@ func leaderSleepsThroughItsTerm(t *testing.T, c *cluster) {
 	s := c.scene(t)
 	first := c.command(t, s.binary, "first", s.ovn)
 	s.leads(t, "first")
-	c.command(t, s.binary, "second", s.ovn)
+	c.keep(t, s.binary, "second", s.ovn)
 
 	b := c.burst(t, 0, crowd*4/5, nil)
 	b.reach(t, crowd/5)

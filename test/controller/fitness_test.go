@@ -146,7 +146,7 @@ func stuckLeaderIsRestarted(t *testing.T, c *cluster) {
 	// As the kubelet does after the grace period: a blocked process may ignore SIGTERM.
 	first.signal(t, syscall.SIGKILL)
 	_ = first.end(t)
-	c.command(t, s.binary, "first", s.ovn, args...)
+	c.keep(t, s.binary, "first", s.ovn, args...)
 	c.addresses(t, "web-0")
 	eventually(t, "its rows", func() bool { return len(s.loadBalancers(t)) > before })
 }
