@@ -14,6 +14,7 @@ import (
 	"os/exec"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -183,7 +184,8 @@ func (s *Site) Kernel(ctx context.Context, node string) (map[netip.Addr]bool, er
 	return addrs, nil
 }
 
-// Session is an activity of the client that runs until End is called.
+// Session is an activity of the client that runs until End is called. It has the nice value of the backends, so that
+// it measures the product and not how long it waits for a processor.
 type Session struct {
 	cmd   *exec.Cmd
 	stdin io.Closer
@@ -194,6 +196,7 @@ func (s *Site) client(ctx context.Context, as string, args ...string) (*Session,
 	cmd := exec.CommandContext(ctx, "ip", append([]string{"netns", "exec", s.Netns("client"), s.self}, args...)...)
 	cmd.Env = append(os.Environ(), role+"="+as)
 	cmd.Stderr = os.Stderr
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	stdin, err := cmd.StdinPipe()
 	if err != nil {
 		return nil, err
@@ -202,7 +205,11 @@ func (s *Site) client(ctx context.Context, as string, args ...string) (*Session,
 	if err != nil {
 		return nil, err
 	}
-	return &Session{cmd, stdin, bufio.NewReader(stdout)}, cmd.Start()
+	if err := cmd.Start(); err != nil {
+		return nil, err
+	}
+	proc.SetNice(cmd.Process.Pid, proc.Foremost)
+	return &Session{cmd, stdin, bufio.NewReader(stdout)}, nil
 }
 
 // Probe sends requests to Services until the session ends. It returns once all of them have answered.

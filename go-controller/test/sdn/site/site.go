@@ -179,6 +179,7 @@ func (s *Site) node(ctx context.Context, i int) error {
 	}
 	if _, err := proc.Start(ctx, proc.Spec{Name: "backend-" + name, Dir: s.Dir, Netns: s.Netns(name),
 		Env:  []string{role + "=responder"},
+		Nice: proc.Foremost,
 		Args: []string{s.self, "-name", name, "-tcp", fmt.Sprint(target), "-udp", fmt.Sprint(target)}}); err != nil {
 		return err
 	}
