@@ -154,7 +154,7 @@ func (a *Agent) work(ctx, working context.Context) {
 		case !a.reconcile.known:
 			renewing = !a.wait(working, renewing) && renewing
 		default:
-			a.step(working, renewing)
+			renewing = !a.step(working, renewing) && renewing
 			if next := a.reconcile.claims.make(time.Now()); !next.IsZero() {
 				report.Reset(time.Until(next))
 			}
@@ -163,7 +163,6 @@ func (a *Agent) work(ctx, working context.Context) {
 			}
 			a.answers.listen(working)
 			a.applied.Store(true)
-			renewing = false
 		}
 		select {
 		case <-over:
@@ -206,12 +205,13 @@ func (a *Agent) wait(ctx context.Context, due bool) (renewed bool) {
 	return renewed
 }
 
-// step makes the kernel match the desired state and publishes the result.
-func (a *Agent) step(ctx context.Context, renew bool) {
+// step makes the kernel match the desired state and publishes the result. It reports whether it did: a renewal that
+// failed because the kernel could not be read is still due.
+func (a *Agent) step(ctx context.Context, renew bool) (applied bool) {
 	returned, err := a.reconcile.look()
 	if err != nil {
 		klog.ErrorS(err, "Failed to list network interfaces, will retry")
-		return
+		return false
 	}
 	if returned {
 		a.ask(ctx)
@@ -223,6 +223,7 @@ func (a *Agent) step(ctx context.Context, renew bool) {
 	if health, ok := a.healthAddress(); ok {
 		a.reportStatus(health)
 	}
+	return true
 }
 
 // ask reads the Node again. If the API server does not answer, the addresses are held nevertheless.
