@@ -296,16 +296,23 @@ func restarted(t *testing.T, r *running) {
 func beheaded(t *testing.T, r *running) {
 	const node = "n4"
 	before := r.settled(2 * services)
-	leader, err := r.Leader(t.Context())
-	if err != nil || r.controllers[leader] == nil {
-		t.Fatalf("leader %q: %v", leader, err)
-	}
 	r.during(pair(t, before, node), lossBound+5*time.Second, 2, func() {
-		if err := errors.Join(r.Cut(t.Context(), node), r.controllers[leader].Kill()); err != nil {
+		leader, err := r.Leader(t.Context())
+		if err != nil || r.controllers[leader] == nil {
+			t.Fatalf("leader %q: %v", leader, err)
+		}
+		if err := r.Cut(t.Context(), node); err != nil {
+			t.Fatal(err)
+		}
+		terms, err := r.Terms(t.Context())
+		if err := errors.Join(err, r.controllers[leader].Kill()); err != nil {
 			t.Fatal(err)
 		}
 		r.leave(node)
 		r.settled(2*services, node)
+		if now, err := r.Terms(t.Context()); err != nil || now <= terms {
+			t.Errorf("%d changes of the leader (%v), %d before it was killed: it did not lead", now, err, terms)
+		}
 	})
 	if err := r.Restore(t.Context(), node); err != nil {
 		t.Fatal(err)

@@ -177,11 +177,11 @@ func (b *bench) drain(ctx context.Context, i int) (time.Duration, error) {
 }
 
 func (b *bench) behead(ctx context.Context, i int) (time.Duration, error) {
-	leader, err := b.Leader(ctx)
-	if err != nil {
-		return 0, err
-	}
-	node, gap, err := b.measure(ctx, spread(i), func(node string) error {
+	var leader string
+	node, gap, err := b.measure(ctx, spread(i), func(node string) (err error) {
+		if leader, err = b.Leader(ctx); err != nil {
+			return err
+		}
 		return errors.Join(b.Cut(ctx, node), b.controllers[leader].Kill())
 	})
 	if err == nil {

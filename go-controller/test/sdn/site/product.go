@@ -17,6 +17,7 @@ import (
 	"syscall"
 	"time"
 
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -29,6 +30,9 @@ import (
 // machineNice is the nice value of what runs on machines of its own in a cluster: the control plane, and each node's
 // daemons. With leases of 2 s, an API server that waits for a processor for a second ends the leader's term.
 const machineNice = proc.Foremost / 2
+
+// leaderLimit limits the wait for a leader, which renews its Lease every 400 ms on an idle machine.
+const leaderLimit = 30 * time.Second
 
 // restarting runs a program again when it has ended with an error, as the kubelet does: a controller that loses its lease
 // ends with status 1. A panic has status 2 and ends this, too.
@@ -48,13 +52,42 @@ func (s *Site) StartController(ctx context.Context, name string) (*proc.Process,
 		"--cluster-subnets=10.244.0.0/16,fd00:244::/32", "--k8s-service-cidrs=10.96.0.0/16,fd00:10:96::/112"}})
 }
 
-// Leader returns the name of the replica that is the leader.
-func (s *Site) Leader(ctx context.Context) (string, error) {
-	lease, err := s.Client.CoordinationV1().Leases(namespace).Get(ctx, "ovnkube-slb", metav1.GetOptions{})
-	if err != nil || lease.Spec.HolderIdentity == nil {
-		return "", err
+// Leader waits until a replica renews its Lease, and returns its name. Until the Lease expires again, no other replica
+// leads. An earlier read of the Lease may name a replica that has ended, or none.
+func (s *Site) Leader(ctx context.Context) (name string, err error) {
+	var before coordinationv1.LeaseSpec
+	err = Await(ctx, leaderLimit, func(ctx context.Context) error {
+		lease, err := s.lease(ctx)
+		if err != nil {
+			return err
+		}
+		last := before
+		before = *lease
+		if lease.HolderIdentity == nil || *lease.HolderIdentity == "" || last.HolderIdentity == nil ||
+			*last.HolderIdentity != *lease.HolderIdentity || !last.RenewTime.Before(lease.RenewTime) {
+			return fmt.Errorf("no replica renews Lease %v", lease)
+		}
+		name = *lease.HolderIdentity
+		return nil
+	})
+	return name, err
+}
+
+// Terms returns how often the leader has changed.
+func (s *Site) Terms(ctx context.Context) (int32, error) {
+	lease, err := s.lease(ctx)
+	if err != nil || lease.LeaseTransitions == nil {
+		return 0, err
 	}
-	return *lease.Spec.HolderIdentity, nil
+	return *lease.LeaseTransitions, nil
+}
+
+func (s *Site) lease(ctx context.Context) (*coordinationv1.LeaseSpec, error) {
+	lease, err := s.Client.CoordinationV1().Leases(namespace).Get(ctx, "ovnkube-slb", metav1.GetOptions{})
+	if err != nil {
+		return nil, err
+	}
+	return &lease.Spec, nil
 }
 
 // MetricsPort is the port on which agents serve their metrics, on all addresses of their node.
