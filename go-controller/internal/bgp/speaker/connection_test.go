@@ -108,13 +108,15 @@ func TestDialReportsEarlyClose(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		does func(net.Conn)
-		want string
+		// settling is short only for a router of which nothing is expected.
+		settling time.Duration
+		want     string
 	}{
-		"closes":            {func(c net.Conn) { _ = c.Close() }, closed},
-		"resets":            {func(c net.Conn) { _ = c.(*net.TCPConn).SetLinger(0); _ = c.Close() }, closed},
-		"is silent":         {func(net.Conn) {}, ""},
-		"talks":             {func(c net.Conn) { _, _ = c.Write(keepalive()) }, ""},
-		"talks, and closes": {func(c net.Conn) { _, _ = c.Write(keepalive()); _ = c.Close() }, ""},
+		"closes":            {func(c net.Conn) { _ = c.Close() }, time.Minute, closed},
+		"resets":            {func(c net.Conn) { _ = c.(*net.TCPConn).SetLinger(0); _ = c.Close() }, time.Minute, closed},
+		"is silent":         {func(net.Conn) {}, time.Millisecond, ""},
+		"talks":             {func(c net.Conn) { _, _ = c.Write(keepalive()) }, time.Minute, ""},
+		"talks, and closes": {func(c net.Conn) { _, _ = c.Write(keepalive()); _ = c.Close() }, time.Minute, ""},
 	} {
 		listener, err := net.Listen("tcp", "127.0.0.1:0")
 		if err != nil {
@@ -131,7 +133,7 @@ func TestDialReportsEarlyClose(t *testing.T) {
 		}()
 		n, at := victim(), listener.Addr().(*net.TCPAddr).AddrPort()
 		n.Port = at.Port()
-		conn, err := dial(t.Context(), target{neighbor: n, addr: at.Addr()})
+		conn, err := dial(t.Context(), target{neighbor: n, addr: at.Addr()}, c.settling)
 		if got := fmt.Sprint(err); got != c.want && (err != nil || c.want != "") {
 			t.Errorf("a router that %s: %v, want %q", name, err, c.want)
 		}

@@ -78,7 +78,7 @@ func startDial(ctx context.Context, t target, most time.Duration, wake func()) *
 	a := &attempt{target: t, cancel: cancel, result: make(chan outcome, 1)}
 	go func() {
 		defer cancel()
-		conn, err := dial(ctx, t)
+		conn, err := dial(ctx, t, settling)
 		a.result <- outcome{conn, err}
 		wake()
 	}()
@@ -132,7 +132,8 @@ func (p *peer) abandon() {
 	}
 }
 
-func dial(ctx context.Context, t target) (*net.TCPConn, error) {
+// dial connects to a router, which may take the given time to close the connection or to send data.
+func dial(ctx context.Context, t target, settling time.Duration) (*net.TCPConn, error) {
 	n := t.neighbor
 	d := net.Dialer{ControlContext: func(_ context.Context, _, _ string, c syscall.RawConn) error {
 		var err error
@@ -151,7 +152,7 @@ func dial(ctx context.Context, t target) (*net.TCPConn, error) {
 	if err != nil {
 		return nil, fmt.Errorf("connect: %w%s", err, hint(t, err))
 	}
-	if err := settle(conn.(*net.TCPConn)); err != nil {
+	if err := settle(conn.(*net.TCPConn), settling); err != nil {
 		_ = conn.Close() // Nothing was sent on it.
 		return nil, err
 	}
@@ -159,12 +160,12 @@ func dial(ctx context.Context, t target) (*net.TCPConn, error) {
 }
 
 // settle waits for the first data from a router or for it to close, and consumes no data.
-func settle(conn *net.TCPConn) error {
+func settle(conn *net.TCPConn, most time.Duration) error {
 	raw, err := conn.SyscallConn()
 	if err != nil {
 		return err
 	}
-	if err := conn.SetReadDeadline(time.Now().Add(settling)); err != nil {
+	if err := conn.SetReadDeadline(time.Now().Add(most)); err != nil {
 		return err
 	}
 	var n int
