@@ -44,12 +44,12 @@ type connection struct {
 	// connection begins to close, and done when it is closed.
 	joined, attached, ending, done chan struct{}
 
-	// openTimeout is openWait, except in tests.
-	openTimeout time.Duration
 	// retimed has a token if keepalive or hold changed.
 	retimed chan struct{}
 
 	mu sync.Mutex
+	// openTimeout is openWait, except in tests.
+	openTimeout time.Duration
 	// router and ours are nil until they are connected.
 	router, ours *net.TCPConn
 	ends         bool

@@ -51,15 +51,13 @@ func probeListener(t *testing.T, address string) *net.TCPConn {
 }
 
 // newTestConnection returns a connection, and the ends that a router and gobgp have.
-func newTestConnection(t *testing.T, n bgp.Neighbor, patience time.Duration) (l *connection, router,
-	speaker *net.TCPConn) {
+func newTestConnection(t *testing.T, n bgp.Neighbor) (l *connection, router, speaker *net.TCPConn) {
 	t.Helper()
 	ours, router := pair(t)
 	l, err := newConnection(n, func() {})
 	if err != nil {
 		t.Fatal(err)
 	}
-	l.openTimeout = patience
 	l.attach(ours)
 	go l.run(n)
 	t.Cleanup(func() { l.end(time.Second) })
@@ -152,7 +150,7 @@ func TestDialReportsEarlyClose(t *testing.T) {
 // NOTIFICATION.
 func TestConnectionRejectsInvalidMessages(t *testing.T) {
 	t.Parallel()
-	l, router, speaker := newTestConnection(t, victim(), openWait)
+	l, router, speaker := newTestConnection(t, victim())
 	if phase := l.observed().phase; phase != Connect {
 		t.Errorf("phase %s at first", phase)
 	}
@@ -187,7 +185,7 @@ func TestConnectionRejectsInvalidMessages(t *testing.T) {
 // The last messages of gobgp are sent before the connection is closed, even if data from the router is still unread.
 func TestConnectionDeliversCease(t *testing.T) {
 	t.Parallel()
-	l, router, speaker := newTestConnection(t, victim(), openWait)
+	l, router, speaker := newTestConnection(t, victim())
 	send(t, router, openOf(t, 64512, 90, "192.0.2.2"), keepalive(), newMessage(packet.BGP_MSG_UPDATE,
 		make([]byte, 4000)...))
 	send(t, speaker, newMessage(packet.BGP_MSG_NOTIFICATION, 6, 2))
@@ -206,31 +204,32 @@ func TestConnectionEndsWithoutOpen(t *testing.T) {
 	t.Parallel()
 	n := victim()
 	n.SecurityHops = 3
-	l, router, speaker := newTestConnection(t, n, 100*time.Millisecond)
+	l, router, speaker := newTestConnection(t, n)
 	send(t, speaker, openOf(t, 64500, 90, "192.0.2.1"))
-	if m := expectAfterClose(t, speaker, router); m[headerLength] != packet.BGP_ERROR_HOLD_TIMER_EXPIRED {
-		t.Errorf("the router receives %v", m)
+	if m, err := next(bufio.NewReader(router), make([]byte, maxMessage)); err != nil || m[typeAt] != packet.BGP_MSG_OPEN {
+		t.Fatalf("the router receives %v (%v), want an OPEN", m, err)
 	}
-	if saw := ended(t, l); saw.why != "the peer accepted the connection and sent no OPEN message within 100ms: does it "+
-		"have "+
-		"TTL security too, and is it within 3 hops?" {
-		t.Errorf("%+v", saw)
-	}
-}
-
-func expectAfterClose(t *testing.T, speaker, router *net.TCPConn) []byte {
-	t.Helper()
+	l.mu.Lock()
+	l.openTimeout = 100 * time.Millisecond
+	l.startOpenTimer()
+	l.mu.Unlock()
 	if _, err := io.Copy(io.Discard, speaker); err != nil {
 		t.Errorf("gobgp's end: %v", err)
 	}
 	_ = speaker.Close()
-	return expect(t, router, packet.BGP_MSG_OPEN, packet.BGP_MSG_NOTIFICATION)
+	if m := expect(t, router, packet.BGP_MSG_NOTIFICATION); m[headerLength] != packet.BGP_ERROR_HOLD_TIMER_EXPIRED {
+		t.Errorf("the router receives %v", m)
+	}
+	if saw := ended(t, l); saw.why != "the peer accepted the connection and sent no OPEN message within 100ms: does it "+
+		"have TTL security too, and is it within 3 hops?" {
+		t.Errorf("%+v", saw)
+	}
 }
 
 // A router that reads nothing blocks gobgp, and is dropped after the hold time. No buffer grows in the meantime.
 func TestConnectionBackpressure(t *testing.T) {
 	t.Parallel()
-	l, router, speaker := newTestConnection(t, victim(), openWait)
+	l, router, speaker := newTestConnection(t, victim())
 	open := openOf(t, 64512, 3, "192.0.2.2")
 	send(t, router, open, keepalive())
 	send(t, speaker, open, keepalive())
@@ -276,7 +275,7 @@ func TestConnectionHoldTime(t *testing.T) {
 	}{{90 * time.Second, 30, 30 * time.Second}, {90 * time.Second, 0, 0}, {0, 30, 0}, {0, 0, 0}} {
 		n := victim()
 		n.Hold, n.Keepalive = c.ours, time.Second
-		l, router, speaker := newTestConnection(t, n, openWait)
+		l, router, speaker := newTestConnection(t, n)
 		send(t, router, openOf(t, 64512, c.theirs, "192.0.2.2"), keepalive())
 		send(t, speaker, openOf(t, 64500, 65535, "192.0.2.1"), keepalive(), keepalive())
 		in, out, buf := bufio.NewReader(router), bufio.NewReader(speaker), make([]byte, maxMessage)

@@ -119,7 +119,9 @@ func (l *connection) silenceMessage(n bgp.Neighbor, f *filter) string {
 	if f.stage > beginning {
 		return fmt.Sprintf("hold timer expired: the peer sent nothing for %s", f.hold)
 	}
+	l.mu.Lock()
 	text := fmt.Sprintf("the peer accepted the connection and sent no OPEN message within %s", l.openTimeout)
+	l.mu.Unlock()
 	if n.SecurityHops > 0 {
 		text += fmt.Sprintf(": does it have TTL security too, and is it within %s?", world.Count(n.SecurityHops, "hop"))
 	}
