@@ -20,16 +20,26 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/test/lab/routes"
 )
 
-// lost waits until an Established session has ended.
-func (n *node) lost(t *testing.T, peer string) speaker.State {
+// lost waits until an Established session has ended, and returns its first state after that. The error of the next
+// attempt to dial may have replaced the reason already.
+func (n *node) lost(t *testing.T, peer string) (state speaker.State) {
 	t.Helper()
 	await(t, func(context.Context) error {
-		if s := n.state(peer); s.Phase == speaker.Established {
-			return fmt.Errorf("session %s is still up", peer)
+		n.recording.Lock()
+		defer n.recording.Unlock()
+		up := false
+		for _, s := range n.history[peer] {
+			if up && s.Phase != speaker.Established {
+				state = s
+			}
+			up = s.Phase == speaker.Established
+		}
+		if up || state.Peer == "" {
+			return fmt.Errorf("session %s has not ended", peer)
 		}
 		return nil
 	})
-	return n.state(peer)
+	return state
 }
 
 // has waits until the router's kernel has routes to all prefixes, or to none of them.

@@ -119,12 +119,9 @@ func TestPathFails(t *testing.T) {
 			}
 			await(t, up)
 			c.away(t, s)
-			await(t, func(context.Context) error {
-				if s := n.state(peer); s.Phase == speaker.Established || !strings.Contains(s.LastError, "BFD is down") {
-					return fmt.Errorf("state %+v", s)
-				}
-				return nil
-			})
+			if state := n.lost(t, peer); !strings.Contains(state.LastError, "BFD is down") {
+				t.Errorf("state %+v", state)
+			}
 			s.has(t, false, prefixes...)
 			pause(t, 40*time.Second)
 			back := time.Now()

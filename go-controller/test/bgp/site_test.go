@@ -175,12 +175,18 @@ type node struct {
 	*speaker.Speaker
 	mu      sync.Mutex
 	desired map[string]bgp.Session
+
+	recording sync.Mutex
+	// history are the states of each session, in order and without repetitions. A session keeps some only for an instant.
+	history map[string][]speaker.State
 }
 
 // newNode runs a speaker until the test ends, and then lets it withdraw all routes.
 func newNode(t *testing.T, o speaker.Options) *node {
 	t.Helper()
-	n := &node{Speaker: speaker.New(o), desired: map[string]bgp.Session{}}
+	n := &node{desired: map[string]bgp.Session{}, history: map[string][]speaker.State{}}
+	o.Notify = n.record
+	n.Speaker = speaker.New(o)
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
 	ended := make(chan struct{})
 	go func() {
@@ -201,6 +207,18 @@ func newNode(t *testing.T, o speaker.Options) *node {
 		<-ended
 	})
 	return n
+}
+
+// record adds the present states to the history. The speaker waits for it after each change.
+func (n *node) record() {
+	n.recording.Lock()
+	defer n.recording.Unlock()
+	for _, s := range n.States() {
+		was := n.history[s.Peer]
+		if len(was) == 0 || was[len(was)-1] != s {
+			n.history[s.Peer] = append(was, s)
+		}
+	}
 }
 
 // want adds or changes a session.
