@@ -5,11 +5,14 @@ package controller
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
 )
@@ -77,7 +80,8 @@ func (c *cluster) incomplete(t *testing.T) string {
 		}
 	}
 	held, announced := map[string]bool{}, true // the addresses, and whether each Service that has one is announced
-	assigned, sum := map[string]int{}, 0       // by pool
+	assigned := 0
+	var pools []v1alpha1.IPAddressPool
 	var domains []v1alpha1.L2Domain
 	for _, item := range list.Items {
 		var object struct{ Kind string }
@@ -97,16 +101,16 @@ func (c *cluster) incomplete(t *testing.T) string {
 				is.ObservedGeneration != p.Generation {
 				return "pool " + p.Name + " is not accepted as it is"
 			}
-			assigned[p.Name] = int(p.Status.AssignedIPv4 + p.Status.AssignedIPv6)
-			sum += assigned[p.Name]
+			assigned += int(p.Status.AssignedIPv4 + p.Status.AssignedIPv6)
+			pools = append(pools, p)
 		case "L2Domain":
 			var d v1alpha1.L2Domain
 			read(item, &d)
 			domains = append(domains, d)
 		}
 	}
-	if len(assigned) > 0 && sum != len(held) {
-		return fmt.Sprintf("pools count %d addresses, Services have %d", sum, len(held))
+	if len(pools) > 0 && assigned != len(held) {
+		return fmt.Sprintf("pools count %d addresses, Services have %d", assigned, len(held))
 	}
 	for _, d := range domains {
 		if is := meta.FindStatusCondition(d.Status.Conditions, v1alpha1.ConditionAccepted); is == nil ||
@@ -114,8 +118,10 @@ func (c *cluster) incomplete(t *testing.T) string {
 			return "domain " + d.Name + " is not accepted as it is"
 		}
 		want, have := 0, 0
-		for _, pool := range d.Spec.IPAddressPools {
-			want += assigned[pool]
+		for _, p := range pools {
+			if announces(t, &d.Spec, &p) {
+				want += int(p.Status.AssignedIPv4 + p.Status.AssignedIPv6)
+			}
 		}
 		for _, s := range d.Status.Shards {
 			have += int(s.Addresses)
@@ -130,4 +136,18 @@ func (c *cluster) incomplete(t *testing.T) string {
 		}
 	}
 	return ""
+}
+
+// announces reports whether a domain announces a pool.
+func announces(t *testing.T, d *v1alpha1.L2DomainSpec, p *v1alpha1.IPAddressPool) bool {
+	t.Helper()
+	selected := len(d.IPAddressPools)+len(d.IPAddressPoolSelectors) == 0 || slices.Contains(d.IPAddressPools, p.Name)
+	for _, s := range d.IPAddressPoolSelectors {
+		selector, err := metav1.LabelSelectorAsSelector(&s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		selected = selected || selector.Matches(labels.Set(p.Labels))
+	}
+	return selected
 }
