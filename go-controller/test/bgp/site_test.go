@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -21,6 +22,7 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/bgp"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/bgp/speaker"
 	"github.com/ovnkube-slb/ovnkube-slb/test/lab/frr"
+	"github.com/ovnkube-slb/ovnkube-slb/test/lab/proc"
 )
 
 const (
@@ -168,6 +170,41 @@ func (s *site) path(ctx context.Context, prefix netip.Prefix, from string) (map[
 		}
 	}
 	return nil, fmt.Errorf("no path to %s from %s: %v", prefix, from, table.Paths)
+}
+
+// logUpdates makes the router log the UPDATEs that it receives. Its table only shows the last one.
+func (s *site) logUpdates(t *testing.T) {
+	t.Helper()
+	s.configure(t, "log stdout debugging", "debug bgp updates in")
+}
+
+// log returns the log of the router's BGP daemon.
+func (s *site) log(t *testing.T) string {
+	t.Helper()
+	bgpd, err := proc.Find(s.Dir, frr.BGPD)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(bgpd.Log())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// drained waits until the router has received a route with GRACEFUL_SHUTDOWN and then its withdrawal, according to the
+// log after its first bytes. attributes is a regular expression for what precedes the community in the log.
+func (s *site) drained(t *testing.T, from, attributes string, first int) {
+	t.Helper()
+	from = ` ` + regexp.QuoteMeta(from) + `\b[^\n]* rcvd UPDATE `
+	want := regexp.MustCompile(`(?s)` + from + `w/ attr: [^\n]*` + attributes + `community graceful-shutdown.*` + from +
+		`about [^\n]* withdrawn`)
+	await(t, func(context.Context) error {
+		if text := s.log(t)[first:]; !want.MatchString(text) {
+			return fmt.Errorf("the router's log does not match %s: %s", want, text)
+		}
+		return nil
+	})
 }
 
 // node is a speaker in this process.

@@ -39,8 +39,8 @@ func TestBGPDisabledByMode(t *testing.T) {
 				Endpoints: []world.Endpoint{{Addr: netip.MustParseAddr("10.244.1.2"), Node: "n1", Ready: true, Serving: true}}}},
 		}},
 	}
-	// Long enough to observe that it is leaving, even on a busy machine.
-	n := newNode(t, speaker.Options{DrainTime: 3 * time.Second})
+	s.logUpdates(t)
+	n := newNode(t, speaker.Options{DrainTime: time.Second})
 	decide := func(mode world.Mode) {
 		next := *w
 		next.Cluster.Switch.Mode = mode
@@ -63,14 +63,9 @@ func TestBGPDisabledByMode(t *testing.T) {
 	decide(world.Layer2AndBGP)
 	there()
 	for _, off := range []world.Mode{world.Layer2Only, world.Disabled} {
+		before := len(s.log(t))
 		decide(off)
-		await(t, func(ctx context.Context) error {
-			p, err := path(ctx)
-			if community := lookup(p, "community.string"); err != nil || community != `"graceful-shutdown"` {
-				return fmt.Errorf("communities %s, %w", community, err)
-			}
-			return nil
-		})
+		s.drained(t, own.Addr().String(), "", before)
 		s.has(t, false, netip.PrefixFrom(vip, 32))
 		if state := n.lost(t, "tor"); state.Phase != speaker.Idle {
 			t.Errorf("mode %s: the session is %s", off, state.Phase)
