@@ -85,6 +85,7 @@ func (s *site) testPods(t *testing.T, dir string) {
 // testPod runs a Pod and checks its privileges, its probes and what the privileges are for.
 func (s *site) testPod(t *testing.T, pod *corev1.Pod) {
 	c := &pod.Spec.Containers[0]
+	s.authorized(t, pod)
 	p := s.start(t, pod, c)
 	t.Cleanup(func() {
 		if t.Failed() {

@@ -4,14 +4,18 @@ package container
 
 import (
 	"context"
+	"fmt"
 	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
+	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
@@ -65,7 +69,9 @@ func build(t *testing.T) *site {
 			t.Error(err)
 		}
 	})
-	if s.kube, err = kubernetes.NewForConfig(s.plane.RESTConfig()); err != nil {
+	config := s.plane.RESTConfig()
+	config.QPS = -1
+	if s.kube, err = kubernetes.NewForConfig(config); err != nil {
 		t.Fatal(err)
 	}
 	s.databases()
@@ -114,6 +120,93 @@ func (s *site) databases() {
 	if err := os.Chmod(s.host("/var/run/openvswitch/db.sock"), 0o750); err != nil {
 		s.t.Fatal(err)
 	}
+}
+
+// authorized waits until the API server's authorizer knows all rights that bindings give to the account of a Pod. It
+// learns of bindings and roles some time after they have been applied, and until then it forbids what they allow.
+func (s *site) authorized(t *testing.T, pod *corev1.Pod) {
+	t.Helper()
+	rbac, account := s.kube.RbacV1(), pod.Spec.ServiceAccountName
+	ours := func(subjects []rbacv1.Subject) bool {
+		return slices.ContainsFunc(subjects, func(s rbacv1.Subject) bool {
+			return s.Kind == rbacv1.ServiceAccountKind && s.Namespace == pod.Namespace && s.Name == account
+		})
+	}
+	everywhere, err := rbac.ClusterRoleBindings().List(t.Context(), metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var bindings []rbacv1.RoleBinding
+	for _, b := range everywhere.Items {
+		bindings = append(bindings, rbacv1.RoleBinding{Subjects: b.Subjects, RoleRef: b.RoleRef})
+	}
+	within, err := rbac.RoleBindings("").List(t.Context(), metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	rights := 0
+	for _, b := range append(bindings, within.Items...) {
+		if !ours(b.Subjects) {
+			continue
+		}
+		var rules []rbacv1.PolicyRule
+		if b.RoleRef.Kind == "ClusterRole" {
+			role, err := rbac.ClusterRoles().Get(t.Context(), b.RoleRef.Name, metav1.GetOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			rules = role.Rules
+		} else {
+			role, err := rbac.Roles(b.Namespace).Get(t.Context(), b.RoleRef.Name, metav1.GetOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			rules = role.Rules
+		}
+		for _, right := range attributes(b.Namespace, rules) {
+			rights++
+			s.allowed(t, "system:serviceaccount:"+pod.Namespace+":"+account, right)
+		}
+	}
+	if rights == 0 {
+		t.Fatalf("account %s of namespace %s has no rights", account, pod.Namespace)
+	}
+}
+
+// attributes returns each right of rules for resources, in a namespace or in all.
+func attributes(namespace string, rules []rbacv1.PolicyRule) (rights []authorizationv1.ResourceAttributes) {
+	for _, rule := range rules {
+		names := rule.ResourceNames
+		if len(names) == 0 {
+			names = []string{""}
+		}
+		for _, group := range rule.APIGroups {
+			for _, resource := range rule.Resources {
+				resource, sub, _ := strings.Cut(resource, "/")
+				for _, name := range names {
+					for _, verb := range rule.Verbs {
+						rights = append(rights, authorizationv1.ResourceAttributes{Namespace: namespace, Verb: verb, Group: group,
+							Resource: resource, Subresource: sub, Name: name})
+					}
+				}
+			}
+		}
+	}
+	return rights
+}
+
+// allowed waits until the API server allows something to a user.
+func (s *site) allowed(t *testing.T, user string, right authorizationv1.ResourceAttributes) {
+	t.Helper()
+	review := &authorizationv1.SubjectAccessReview{
+		Spec: authorizationv1.SubjectAccessReviewSpec{User: user, ResourceAttributes: &right}}
+	eventually(t, user, func(ctx context.Context) error {
+		answer, err := s.kube.AuthorizationV1().SubjectAccessReviews().Create(ctx, review, metav1.CreateOptions{})
+		if err == nil && !answer.Status.Allowed {
+			err = fmt.Errorf("%+v is not allowed: %s", right, answer.Status.Reason)
+		}
+		return err
+	})
 }
 
 // account returns the directory that a Pod has as the volume of its ServiceAccount, with a token that is bound to the
