@@ -64,8 +64,8 @@ type replica struct {
 	onReset, onSynced, onDisconnect func()
 	// anyServer allows any server of a clustered database to be read, not only the leader.
 	anyServer bool
-	// inactivityTimeout overrides the constant of that name unless it is zero.
-	inactivityTimeout time.Duration
+	// inactivityTimeout overrides the constant of that name unless it is zero, in nanoseconds.
+	inactivityTimeout atomic.Int64
 	conn              atomic.Pointer[connection]
 	// reading is true while a server was found and the replica is being filled.
 	reading atomic.Bool
@@ -192,10 +192,8 @@ func (l *replica) read(ctx context.Context, c client.Client, events cache.EventH
 // watch probes the connection until the connection or ctx ends. It sends the first probe at once: the client retains
 // the text of the last reply, which is the whole database, until the next reply arrives.
 func (l *replica) watch(ctx context.Context, c client.Client, lost <-chan struct{}) error {
-	interval := cmp.Or(l.inactivityTimeout, inactivityTimeout) / 3
-	tick := time.NewTicker(interval)
-	defer tick.Stop()
 	for {
+		interval := cmp.Or(time.Duration(l.inactivityTimeout.Load()), inactivityTimeout) / 3
 		probe, cancel := context.WithTimeout(ctx, 2*interval)
 		err := c.Echo(probe)
 		cancel()
@@ -207,7 +205,7 @@ func (l *replica) watch(ctx context.Context, c client.Client, lost <-chan struct
 			return ctx.Err()
 		case <-lost:
 			return errors.New("connection lost")
-		case <-tick.C:
+		case <-time.After(interval):
 		}
 	}
 }
