@@ -378,31 +378,52 @@ func TestEditsAreAppliedNodeByNode(t *testing.T) {
 		n.want(s.session("tor", false, host))
 		nodes = append(nodes, n)
 	}
-	was := map[*node]time.Time{}
 	for _, n := range nodes {
-		was[n] = n.established(t, "tor").Since
+		n.established(t, "tor")
 	}
 	for i, n := range nodes {
 		c := s.session("tor", false, 2+i)
 		c.Neighbor.Hold = 30 * time.Second
 		n.want(c)
 	}
-	await(t, func(context.Context) error {
-		renewed, down := 0, 0
-		for _, n := range nodes {
-			switch is := n.state("tor"); {
-			case is.Phase != speaker.Established:
-				down++
-			case is.Since.After(was[n]):
-				renewed++
+	var all []outage
+	for _, n := range nodes {
+		await(t, func(context.Context) error {
+			if len(n.outages("tor")) == 0 {
+				return fmt.Errorf("state %+v", n.state("tor"))
 			}
+			return nil
+		})
+	}
+	for _, n := range nodes {
+		all = append(all, n.outages("tor")...)
+	}
+	slices.SortFunc(all, func(a, b outage) int { return a.from.Compare(b.from) })
+	for i, o := range all[1:] {
+		if o.from.Before(all[i].to) {
+			t.Errorf("two sessions are down at once: from %s to %s, and from %s to %s", all[i].from, all[i].to, o.from, o.to)
 		}
-		if down > 1 {
-			t.Errorf("%d sessions are down at once", down)
+	}
+}
+
+// outage is a time between two terms of a session in which it was Established.
+type outage struct{ from, to time.Time }
+
+// outages returns the outages of a session that have ended. They begin when the speaker had closed the session, and end
+// when the next one was Established, which is before it returns the turn.
+func (n *node) outages(peer string) (all []outage) {
+	n.recording.Lock()
+	defer n.recording.Unlock()
+	var from time.Time
+	was := speaker.Idle
+	for _, s := range n.history[peer] {
+		switch {
+		case was == speaker.Established && s.Phase != speaker.Established:
+			from = s.Since
+		case was != speaker.Established && s.Phase == speaker.Established && !from.IsZero():
+			all = append(all, outage{from, s.Since})
 		}
-		if renewed < len(nodes) {
-			return fmt.Errorf("%d of %d sessions are renewed", renewed, len(nodes))
-		}
-		return nil
-	})
+		was = s.Phase
+	}
+	return all
 }
