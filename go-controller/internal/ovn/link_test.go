@@ -71,8 +71,8 @@ func TestTLS(t *testing.T) {
 	s := serve(t, schema)
 	s.kill()
 	log := filepath.Join(dir, "log")
-	s.start(t, "--remote=pssl:0:127.0.0.1", "--log-file="+log, "--private-key="+dir+"/server.key", "--certificate="+dir+"/server.crt",
-		"--ca-cert="+ca.file)
+	s.start(t, "--remote=pssl:0:127.0.0.1", "--log-file="+log, "--private-key="+dir+"/server.key",
+		"--certificate="+dir+"/server.crt", "--ca-cert="+ca.file)
 	s.clusterRows(t)
 	var port string
 	eventually(t, "the server logs its port", func() bool {

@@ -164,8 +164,9 @@ func endedUnnoticed(t *testing.T, r *running) {
 	r.quiet(time.Second, before)
 }
 
-// addressesChange checks an agent whose netlink dumps the kernel interrupts, so that they are repeated. A read fails only
-// after a second of that. How often it does depends on the machine; that the addresses stay and are repaired does not.
+// addressesChange checks an agent whose netlink dumps the kernel interrupts, so that they are repeated. A read fails
+// only after a second of that. How often it does depends on the machine; that the addresses stay and are repaired does
+// not.
 func addressesChange(t *testing.T, r *running) {
 	before := r.settled(2 * services)
 	node := holder(before)
@@ -184,7 +185,8 @@ func addressesChange(t *testing.T, r *running) {
 		t.Errorf("%d reads of the kernel's interfaces failed in %s: their dumps were not repeated", failed, took)
 	}
 	a := pair(t, before, node)[0]
-	if _, err := r.IP(t.Context(), node, "addr", "del", netip.PrefixFrom(a, a.BitLen()).String(), "dev", "eth1"); err != nil {
+	if _, err := r.IP(t.Context(), node, "addr", "del", netip.PrefixFrom(a, a.BitLen()).String(), "dev",
+		"eth1"); err != nil {
 		t.Fatal(err)
 	}
 	if !maps.Equal(before, r.settled(2*services)) {
