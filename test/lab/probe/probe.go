@@ -75,6 +75,7 @@ type stream struct {
 	spec  Spec
 	start time.Time
 	first func()
+	wait  time.Duration // for a response: answerTimeout, except on a busy machine
 
 	mu     sync.Mutex
 	saw    Result
@@ -100,7 +101,7 @@ func (s *stream) newTrack() *track {
 
 func newStream(spec Spec, first func()) *stream {
 	return &stream{
-		spec: spec, start: time.Now(), first: sync.OnceFunc(first),
+		spec: spec, start: time.Now(), first: sync.OnceFunc(first), wait: answerTimeout,
 		saw: Result{Spec: spec, Backends: map[string]int{}, Clients: map[string]int{}, Errors: map[string]int{}},
 	}
 }
@@ -157,7 +158,7 @@ func (s *stream) each(ctx context.Context, f func(context.Context)) {
 // ask sends one request from a new socket.
 func (s *stream) ask(ctx context.Context, network string) {
 	asked := s.sent(nil)
-	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
+	ctx, cancel := context.WithTimeout(ctx, s.wait)
 	defer cancel()
 	conn, err := (&net.Dialer{}).DialContext(ctx, network, s.spec.Target.String())
 	if err != nil {
@@ -165,7 +166,7 @@ func (s *stream) ask(ctx context.Context, network string) {
 		return
 	}
 	defer conn.Close()
-	answer, err := request(conn, bufio.NewReader(conn), asked, answerTimeout)
+	answer, err := request(conn, bufio.NewReader(conn), asked, s.wait)
 	if err != nil {
 		s.failed(err)
 		return
@@ -201,7 +202,7 @@ func (s *stream) flow(ctx context.Context, t *track, source uint16) {
 		return true
 	})
 	// The last responses may still be in flight.
-	if err := conn.SetReadDeadline(time.Now().Add(answerTimeout / 2)); err != nil {
+	if err := conn.SetReadDeadline(time.Now().Add(s.wait / 2)); err != nil {
 		s.failed(err)
 	}
 	reader.Wait()

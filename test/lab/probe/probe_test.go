@@ -39,6 +39,9 @@ func runUntil(t *testing.T, specs []Spec, answered func(), enough func(*stream) 
 	if err != nil {
 		t.Fatal(err)
 	}
+	for _, s := range streams {
+		s.wait = 10 * answerTimeout
+	}
 	began, ran := time.Now(), time.Duration(0)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
