@@ -36,9 +36,10 @@ const (
 	manifests = "../../dist/manifests"
 	// patience is the timeout of each wait.
 	patience = time.Minute
-	// quietPeriod exceeds the longest delay of any write, that of the full pass after changes of single Services: ten
-	// seconds, and one second between two writes to the same object.
-	quietPeriod = 12 * time.Second
+	// quietPeriod is how long nothing must be written before a test assumes a stable state. What a full pass writes last,
+	// up to ten seconds after changes of single Services, is awaited before (settled); a second lies between two writes to
+	// the same object.
+	quietPeriod = 4 * time.Second
 	// ns is the namespace of the tests' Services.
 	ns = "shop"
 )

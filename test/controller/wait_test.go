@@ -39,7 +39,8 @@ func poll(ok func() bool) bool {
 	return true
 }
 
-// settled waits until the statuses of pools and domains are complete and nothing more is written. It returns the counts.
+// settled waits until the statuses of pools and domains are complete and nothing more is written, and returns the
+// counts.
 func (c *cluster) settled(t *testing.T, counts func() [2]int) [2]int {
 	t.Helper()
 	lacking := ""
@@ -52,7 +53,7 @@ func (c *cluster) settled(t *testing.T, counts func() [2]int) [2]int {
 	return quiet(t, counts)
 }
 
-// quiet waits until nothing has been written for longer than any write is delayed, and returns the counts.
+// quiet waits until nothing has been written for a while, and returns the counts.
 func quiet(t *testing.T, counts func() [2]int) [2]int {
 	t.Helper()
 	last, since := counts(), time.Now()
