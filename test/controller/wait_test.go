@@ -114,27 +114,37 @@ func (c *cluster) incomplete(t *testing.T) string {
 		return fmt.Sprintf("pools count %d addresses, Services have %d", assigned, len(held))
 	}
 	for _, d := range domains {
-		if is := meta.FindStatusCondition(d.Status.Conditions, v1alpha1.ConditionAccepted); is == nil ||
-			is.ObservedGeneration != d.Generation {
-			return "domain " + d.Name + " is not accepted as it is"
+		if why := incompleteDomain(t, &d, pools, announced); why != "" {
+			return why
 		}
-		want, have := 0, 0
-		for _, p := range pools {
-			if announces(t, &d.Spec, &p) {
-				want += int(p.Status.AssignedIPv4 + p.Status.AssignedIPv6)
-			}
+	}
+	return ""
+}
+
+// incompleteDomain returns how the status of a domain differs from those of the pools; empty if they agree. announced
+// says that all Services are.
+func incompleteDomain(t *testing.T, d *v1alpha1.L2Domain, pools []v1alpha1.IPAddressPool, announced bool) string {
+	t.Helper()
+	if is := meta.FindStatusCondition(d.Status.Conditions, v1alpha1.ConditionAccepted); is == nil ||
+		is.ObservedGeneration != d.Generation {
+		return "domain " + d.Name + " is not accepted as it is"
+	}
+	want, have := 0, 0
+	for _, p := range pools {
+		if announces(t, &d.Spec, &p) {
+			want += int(p.Status.AssignedIPv4 + p.Status.AssignedIPv6)
 		}
-		for _, s := range d.Status.Shards {
-			have += int(s.Addresses)
-			// The gateway that has claimed a shard becomes its first one when the claim has settled.
-			if s.Active == "" && announced || s.Active != "" && (len(s.Gateways) == 0 || s.Gateways[0] != s.Active) {
-				return fmt.Sprintf("domain %s: shard %d is active on %q, its gateways are %v", d.Name, s.Index, s.Active,
-					s.Gateways)
-			}
+	}
+	for _, s := range d.Status.Shards {
+		have += int(s.Addresses)
+		// The gateway that has claimed a shard becomes its first one when the claim has settled.
+		if s.Active == "" && announced || s.Active != "" && (len(s.Gateways) == 0 || s.Gateways[0] != s.Active) {
+			return fmt.Sprintf("domain %s: shard %d is active on %q, its gateways are %v", d.Name, s.Index, s.Active,
+				s.Gateways)
 		}
-		if have < want { // an address that Services share counts once for each
-			return fmt.Sprintf("domain %s counts %d addresses, its pools %d", d.Name, have, want)
-		}
+	}
+	if have < want { // an address that Services share counts once for each
+		return fmt.Sprintf("domain %s counts %d addresses, its pools %d", d.Name, have, want)
 	}
 	return ""
 }

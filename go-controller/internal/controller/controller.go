@@ -124,8 +124,8 @@ func New(cfg Config) (*Controller, error) {
 	c.bgp = kube.NewBGPWriter(cfg.Clients, c.facts, m.wrote, c.events)
 	c.watch = kube.NewWatch(cfg.Kube, cfg.Clients, c.facts)
 	network, err := cfg.Network(Hooks{
-		Event: c.event, Changed: c.requestFullPass, Drifted: c.repairs.needed, Transacted: c.transacted, Translated: c.translated,
-		Progress: c.applying.Beat,
+		Event: c.event, Changed: c.requestFullPass, Drifted: c.repairs.needed, Transacted: c.transacted,
+		Translated: c.translated, Progress: c.applying.Beat,
 	})
 	if err != nil || network == nil {
 		return c, err

@@ -25,7 +25,7 @@ func TestRepairsBackOffAgainstFightingWriter(t *testing.T) {
 		}}
 		start := time.Now()
 		r.needed()
-		time.Sleep(time.Hour)
+		<-time.After(time.Hour)
 		if len(made) != dataplane.DriftBurst+5 {
 			t.Fatalf("%d repairs, want %d", len(made), dataplane.DriftBurst+5)
 		}

@@ -47,8 +47,10 @@ func runUntil(t *testing.T, specs []Spec, answered func(), enough func(*stream) 
 	defer cancel()
 	go func() {
 		defer cancel()
+		tick := time.NewTicker(time.Millisecond)
+		defer tick.Stop()
 		for _, s := range streams {
-			for done := false; !done && ctx.Err() == nil; time.Sleep(time.Millisecond) {
+			for done := false; !done && ctx.Err() == nil; <-tick.C {
 				s.mu.Lock()
 				done = enough(s)
 				s.mu.Unlock()

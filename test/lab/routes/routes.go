@@ -32,10 +32,7 @@ func changeOf(u netlink.RouteUpdate) Change {
 		c.NextHops = 1
 	}
 	if u.Dst != nil {
-		if addr, ok := netip.AddrFromSlice(u.Dst.IP); ok {
-			length, _ := u.Dst.Mask.Size()
-			c.Prefix = netip.PrefixFrom(addr.Unmap(), length)
-		}
+		c.Prefix, _ = netip.ParsePrefix(u.Dst.String()) // the kernel's prefixes are valid
 	}
 	return c
 }

@@ -34,8 +34,8 @@ const machineNice = proc.Foremost / 2
 // leaderLimit limits the wait for a leader, which renews its Lease every 400 ms on an idle machine.
 const leaderLimit = 30 * time.Second
 
-// restarting runs a program again when it has ended with an error, as the kubelet does: a controller that loses its lease
-// ends with status 1. A panic has status 2 and ends this, too.
+// restarting runs a program again when it has ended with an error, as the kubelet does: a controller that loses its
+// lease ends with status 1. A panic has status 2 and ends this, too.
 const restarting = `while "$@"; [ $? -eq 1 ]; do :; done`
 
 // StartController starts a replica of the controller with the configuration of dist/manifests/sdn.
