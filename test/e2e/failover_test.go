@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -57,15 +58,20 @@ func expectServed(r probe.Result, where map[string]string, except string) {
 	Expect(flows).To(BeNumerically(">=", 1), "flows to pods on other nodes than %s, of %v", except, r.Spec)
 }
 
+// pathPorts counts the ranges of source ports that usePaths has used.
+var pathPorts atomic.Uint32
+
 // usePaths sends traffic over every tunnel once from a client, because the first packet over each tunnel is lost. The
 // userspace conntrack tracks the flow of a packet that waited for neighbor resolution incorrectly until the flow is
-// idle. Therefore these flows use ports that no later client uses.
+// idle. Therefore these flows use ports that no later client uses, and no later call: after a move of the cluster to
+// another mode, an earlier flow of the same port would go on as before.
 func usePaths(ctx context.Context, from string, addrs []netip.Addr) {
 	GinkgoHelper()
 	var specs []probe.Spec
-	for i, a := range addrs {
-		specs = append(specs, probe.Spec{Kind: probe.UDPFlow, Target: netip.AddrPortFrom(a, echoPort), Count: 24,
-			From: uint16(22000 + 24*i)})
+	for _, a := range addrs {
+		const first, flows, ranges = 22000, 24, 400 // below the ports that clients choose by themselves
+		specs = append(specs, probe.Spec{Kind: probe.UDPFlow, Target: netip.AddrPortFrom(a, echoPort), Count: flows,
+			From: uint16(first + flows*(pathPorts.Add(1)%ranges))})
 	}
 	_, err := cluster.Probe(ctx, from, 300*time.Millisecond, specs...)
 	Expect(err).NotTo(HaveOccurred())

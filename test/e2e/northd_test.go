@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"net/netip"
-	"slices"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -61,9 +60,7 @@ var _ = Describe("ovn-northd that does not run", func() {
 			Expect(start(ctx)).To(Succeed())
 			running = true
 			Expect(awaitAnnounced(ctx, "web")).To(Equal(addrs))
-			all := append(slices.Clone(addrs), awaitAnnounced(ctx, "late")...)
-			usePaths(ctx, "client", all)
-			for _, a := range all {
+			for _, a := range append(addrs, awaitAnnounced(ctx, "late")...) {
 				Expect(get(netip.AddrPortFrom(a, httpPort))(ctx)).To(fromPod(), "from %s", a)
 			}
 			for _, a := range addrs {
