@@ -369,6 +369,8 @@ func (c *cluster) clear(t *testing.T) {
 		kinds = append(kinds, kind+"."+v1alpha1.GroupName)
 	}
 	c.kubectl(t, "delete", strings.Join(kinds, ","), "--all")
+	// The expired Lease of a daemon would make the reports of its node expire in later tests.
+	c.kubectl(t, "delete", "leases", "--all", "-n", v1alpha1.GuardsNamespace)
 }
 
 func (c *cluster) clearServices(t *testing.T) {

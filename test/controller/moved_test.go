@@ -38,7 +38,6 @@ func (c *cluster) movesTo(t *testing.T, node, zone string) {
 // The nodes of a cluster move from one database to zones of their own, one after another, and back. Addresses, shards
 // and anchors stay. The L2Domain is served in one mode or refused, with the reason, and never in both.
 func clusterIsMovedToInterconnectAndBack(t *testing.T, c *cluster) {
-	t.Cleanup(func() { c.kubectl(t, "delete", "leases", "--all", "-n", v1alpha1.GuardsNamespace) })
 	o := databases(t)
 	shards := func() string {
 		return o.nbctl(t, "--bare", "--columns=name", "find", "Logical_Router", "external_ids:k8s.ovn.org/owner-type=Shard")

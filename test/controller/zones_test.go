@@ -22,7 +22,6 @@ func (c *cluster) zoned(t *testing.T) {
 		c.kubectl(t, "annotate", "node", node, "k8s.ovn.org/zone-name="+node)
 		t.Cleanup(func() { c.kubectl(t, "annotate", "node", node, "k8s.ovn.org/zone-name-") })
 	}
-	t.Cleanup(func() { c.kubectl(t, "delete", "leases", "--all", "-n", v1alpha1.GuardsNamespace) })
 }
 
 // zoneReports reports as the agent of a node does.
