@@ -63,12 +63,17 @@ var pathPorts atomic.Uint32
 
 // usePaths sends traffic over every tunnel once from a client, because the first packet over each tunnel is lost. The
 // userspace conntrack tracks the flow of a packet that waited for neighbor resolution incorrectly until the flow is
-// idle. Therefore these flows use ports that no later client uses, and no later call: after a move of the cluster to
-// another mode, an earlier flow of the same port would go on as before.
+// idle. Therefore single requests come first, until the client's address is resolved, and all use ports that no later
+// client uses, and no later call: after a move of the cluster to another mode, an earlier flow of the same port would go
+// on as before.
 func usePaths(ctx context.Context, from string, addrs []netip.Addr) {
 	GinkgoHelper()
 	var specs []probe.Spec
 	for _, a := range addrs {
+		Eventually(func(ctx context.Context) error {
+			_, _, err := ask(ctx, from, "udp", nextSource(), netip.AddrPortFrom(a, echoPort))
+			return err
+		}).WithContext(ctx).Should(Succeed(), "from %s to %s", from, a)
 		const first, flows, ranges = 22000, 24, 400 // below the ports that clients choose by themselves
 		specs = append(specs, probe.Spec{Kind: probe.UDPFlow, Target: netip.AddrPortFrom(a, echoPort), Count: flows,
 			From: uint16(first + flows*(pathPorts.Add(1)%ranges))})
