@@ -64,8 +64,8 @@ var pathPorts atomic.Uint32
 // usePaths sends traffic over every tunnel once from a client, because the first packet over each tunnel is lost. The
 // userspace conntrack tracks the flow of a packet that waited for neighbor resolution incorrectly until the flow is
 // idle. Therefore single requests come first, until the client's address is resolved, and all use ports that no later
-// client uses, and no later call: after a move of the cluster to another mode, an earlier flow of the same port would go
-// on as before.
+// client uses, and no later call: after a move of the cluster to another mode, an earlier flow of the same port would
+// go on as before.
 func usePaths(ctx context.Context, from string, addrs []netip.Addr) {
 	GinkgoHelper()
 	var specs []probe.Spec
