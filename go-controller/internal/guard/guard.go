@@ -18,6 +18,7 @@ import (
 	coordinationclient "k8s.io/client-go/kubernetes/typed/coordination/v1"
 	"k8s.io/klog/v2"
 
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube/convert"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/nodelease"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/ovn"
@@ -132,12 +133,16 @@ func (g *Guard) Run(ctx context.Context) error {
 	running.Go(func() { g.addressProber.run(ctx) })
 	running.Go(func() { g.announcer.run(ctx) })
 	running.Go(func() {
-		follow(ctx, g.leases, g.options.Node, func(l *coordinationv1.Lease) {
+		kube.NewOneLeaseInformer(g.leases, g.options.Node, func(_, now *coordinationv1.Lease) {
+			if now == nil {
+				g.report.Renew()
+				return
+			}
 			select {
-			case g.addressProber.leases <- l:
+			case g.addressProber.leases <- now:
 			case <-ctx.Done():
 			}
-		}, g.report.Renew)
+		}).RunWithContext(ctx)
 	})
 	running.Wait()
 	return nil

@@ -13,6 +13,7 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 	coordinationclient "k8s.io/client-go/kubernetes/typed/coordination/v1"
 
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/nodelease"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
 )
@@ -47,7 +48,13 @@ func TestDeletedLeaseIsWrittenAgain(t *testing.T) {
 	}
 	go r.Run(ctx)
 	observed := make(chan struct{}, 10)
-	go follow(ctx, leases, "n1", func(*coordinationv1.Lease) { observed <- struct{}{} }, r.Renew)
+	go kube.NewOneLeaseInformer(leases, "n1", func(_, now *coordinationv1.Lease) {
+		if now == nil {
+			r.Renew()
+			return
+		}
+		observed <- struct{}{}
+	}).RunWithContext(ctx)
 	r.Report(v1alpha1.AnnotationFaults, "{}", false)
 	await(watch.Added)
 	select {

@@ -3,20 +3,13 @@
 package kube
 
 import (
-	"context"
 	"fmt"
 
-	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/apis/meta/internalversion"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
-	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/gentype"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/cache"
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
 )
@@ -84,113 +77,4 @@ func NewClients(config *rest.Config) (*Clients, error) {
 			func() *v1alpha1.ServicePlan { return &v1alpha1.ServicePlan{} },
 			func() *v1alpha1.ServicePlanList { return &v1alpha1.ServicePlanList{} }),
 	}, nil
-}
-
-// lister has the methods that all typed clients share.
-type lister[L runtime.Object] interface {
-	List(ctx context.Context, o metav1.ListOptions) (L, error)
-	Watch(ctx context.Context, o metav1.ListOptions) (watch.Interface, error)
-}
-
-// only lists and watches a single object by name.
-type only[L runtime.Object] struct {
-	lister[L]
-	name string
-}
-
-func (o only[L]) options(given metav1.ListOptions) metav1.ListOptions {
-	given.FieldSelector = fields.OneTermEqualSelector(metav1.ObjectNameField, o.name).String()
-	return given
-}
-
-func (o only[L]) List(ctx context.Context, given metav1.ListOptions) (L, error) {
-	return o.lister.List(ctx, o.options(given))
-}
-
-func (o only[L]) Watch(ctx context.Context, given metav1.ListOptions) (watch.Interface, error) {
-	return o.lister.Watch(ctx, o.options(given))
-}
-
-// object is an API object with metadata.
-type object interface {
-	runtime.Object
-	metav1.Object
-}
-
-// whole returns an object unchanged.
-func whole[T any](o T) T { return o }
-
-// newInformer returns an informer that calls on, from one goroutine, for each object that was added (no old), changed,
-// or deleted (no now). The informer stores, and passes to on, the result of keep, which must have the name, namespace
-// and version of the object. Calling keep again on its result must return the same result.
-func newInformer[T, K object, L runtime.Object](client lister[L], empty T, keep func(T) K,
-	on func(old, now K)) cache.Controller {
-	var none K
-	trim := func(o runtime.Object) runtime.Object {
-		if t, ok := o.(T); ok {
-			t.SetManagedFields(nil)
-			return keep(t)
-		}
-		return o // already converted by keep
-	}
-	_, controller := cache.NewInformerWithOptions(cache.InformerOptions{
-		ListerWatcher: &cache.ListWatch{
-			ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
-				// Without watch lists, client-go lists with resourceVersion "0", for which the API server may return
-				// outdated data from its cache. With outdated data, a new leader would allocate addresses that other
-				// Services already have.
-				if o.ResourceVersion == "0" {
-					o.ResourceVersion = ""
-				}
-				page, err := client.List(ctx, o)
-				if err != nil {
-					return nil, err
-				}
-				return trimmed(page, trim)
-			},
-			WatchFuncWithContext: client.Watch,
-		},
-		ObjectType: empty,
-		Transform: func(o any) (any, error) {
-			if r, ok := o.(runtime.Object); ok {
-				return trim(r), nil
-			}
-			return o, nil
-		},
-		Handler: cache.ResourceEventHandlerFuncs{
-			AddFunc: func(o any) { on(none, o.(K)) },
-			UpdateFunc: func(old, now any) {
-				// A relist also calls this for unchanged objects.
-				if old.(K).GetResourceVersion() != now.(K).GetResourceVersion() {
-					on(old.(K), now.(K))
-				}
-			},
-			DeleteFunc: func(o any) {
-				if unknown, ok := o.(cache.DeletedFinalStateUnknown); ok {
-					o = unknown.Obj
-				}
-				if k, ok := o.(K); ok {
-					on(k, none)
-				}
-			},
-		},
-	})
-	return controller
-}
-
-// trimmed returns a page of a list with trimmed objects. The informer itself trims objects only when it has all pages,
-// and untrimmed EndpointSlices need many times the memory of trimmed ones.
-func trimmed(page runtime.Object, trim func(runtime.Object) runtime.Object) (runtime.Object, error) {
-	from, err := meta.ListAccessor(page)
-	if err != nil {
-		return nil, fmt.Errorf("read a page of a list: %w", err)
-	}
-	out := &internalversion.List{Items: make([]runtime.Object, 0, meta.LenList(page))}
-	out.ResourceVersion, out.Continue = from.GetResourceVersion(), from.GetContinue()
-	out.RemainingItemCount = from.GetRemainingItemCount()
-	err = meta.EachListItemWithAlloc(page, func(o runtime.Object) error {
-		out.Items = append(out.Items, trim(o))
-		return nil
-	})
-	return out, err
 }

@@ -22,6 +22,7 @@ import (
 	"k8s.io/client-go/tools/record"
 	"k8s.io/klog/v2"
 
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube/convert"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/nodelease"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
@@ -120,7 +121,14 @@ func (a *Agent) Run(ctx context.Context) error {
 		Host: a.options.Node})
 
 	var running sync.WaitGroup
-	running.Go(func() { watchNode(working, a.options.Kube, a.options.Node, a.nodes) })
+	running.Go(func() {
+		kube.NewOneNodeInformer(a.options.Kube, a.options.Node, func(_, now *corev1.Node) {
+			select {
+			case a.nodes <- now:
+			case <-working.Done():
+			}
+		}).RunWithContext(working)
+	})
 	running.Go(func() { a.report.Run(working) })
 	a.work(ctx, working)
 	end()
