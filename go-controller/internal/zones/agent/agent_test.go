@@ -4,10 +4,13 @@ package agent
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/dataplane"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/dataplane/recording"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/loop"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/ovn"
@@ -62,6 +65,18 @@ func TestProblemsLastEachOnItsOwn(t *testing.T) {
 		problem, unwritable := p.lasting(step.problem, step.unwritable, start.Add(step.after), func() {})
 		if got := [2]string{problem, unwritable}; got != step.want {
 			t.Errorf("step %d: %q, want %q", i, got, step.want)
+		}
+	}
+}
+
+func TestShardsThatFailDoNotMakeAZoneUnwritable(t *testing.T) {
+	refused := errors.New("constraint violation")
+	shards := dataplane.ShardsError{{Domain: "provider", Index: 1}: "no router number is available"}
+	for _, c := range []struct{ topology, want error }{
+		{nil, nil}, {refused, refused}, {fmt.Errorf("configure shards: %w", shards), nil},
+	} {
+		if got := ofZone(c.topology); got != c.want { //nolint:errorlint // the same error, not one that wraps it
+			t.Errorf("%v prevents changes as %v, want %v", c.topology, got, c.want)
 		}
 	}
 }

@@ -4,6 +4,7 @@ package agent
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"maps"
 	"strings"
@@ -11,6 +12,7 @@ import (
 
 	"k8s.io/klog/v2"
 
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/dataplane"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube/convert"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
@@ -66,12 +68,21 @@ func (a *Agent) problem(topologyError error) (problem, unwritable string) {
 	} else if routers := a.dataplane.Miskeyed(); len(routers) > 0 {
 		problem = "the tunnel keys of routers differ from those of other zones: " + strings.Join(routers, ", ")
 	}
-	if err := cmp.Or(a.dataplane.UnreadNB(), topologyError); err != nil {
+	if err := cmp.Or(a.dataplane.UnreadNB(), ofZone(topologyError)); err != nil {
 		unwritable = fmt.Sprintf("the zone can't be changed: %v", err)
 	} else if fault := a.northd.problem(); fault != "" {
 		unwritable = "the zone can't be changed: " + fault
 	}
 	return a.problems.lasting(problem, unwritable, time.Now(), a.changed)
+}
+
+// ofZone returns what prevents changes of a zone, given the error of its topology. If only some shards could not be
+// configured, all else can be changed. No node claims these shards.
+func ofZone(topologyError error) error {
+	if errors.As(topologyError, new(dataplane.ShardsError)) {
+		return nil
+	}
+	return topologyError
 }
 
 // problems are why a zone can't serve, and why it can't be changed. A zone that can't be changed for long still serves
