@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Two checks: what `make generate` writes is what is committed, and every lint rule still
-# bites: each violation under contrib/lint-bites is planted for a moment and must be named.
+# bites: the violations of contrib/lint-bites are planted for a moment, and each must be named.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 linter=$1
@@ -13,26 +13,34 @@ if [[ $(git status --porcelain) != "$before" ]]; then
 	exit 1
 fi
 
-failed=0
+planted=()
+trap 'rm -f "${planted[@]}"' EXIT
 while read -r rule dir code; do
 	[[ -z $rule || $rule == \#* ]] && continue
-	package=$(go list -f '{{.Name}}' "./$dir")
-	file=$dir/zz_planted_violation.go
+	number=${#planted[@]} # identifiers must be unique in a package
+	file=$dir/zz_planted_$number.go
 	[[ $code != *testing.T* ]] || file=${file%.go}_test.go
-	trap 'rm -f "$file"' EXIT
+	planted+=("$file")
+	package=$(go list -f '{{.Name}}' "./$dir")
 	{
 		echo "// SPDX-License-Identifier: Apache-2.0"
 		echo
 		echo "package $package"
-		printf '%b\n' "$code"
+		printf '%b\n' "${code//lanted/lanted$number}"
 	} >"$file"
-	found=$(contrib/lint.sh "$linter" run "./$dir" 2>&1 || true)
-	if grep -q "zz_planted_violation.*($rule)" <<<"$found"; then
+done <contrib/lint-bites
+mapfile -t dirs < <(dirname "${planted[@]}" | sort -u)
+found=$(contrib/lint.sh "$linter" run "${dirs[@]/#/./}" 2>&1 || true)
+
+failed=0 number=0
+while read -r rule dir code; do
+	[[ -z $rule || $rule == \#* ]] && continue
+	if grep -q "zz_planted_${number}[._].*($rule)" <<<"$found"; then
 		echo "bites: $rule in $dir"
 	else
 		echo "DOES NOT BITE: $rule in $dir: $code" >&2
 		failed=1
 	fi
-	rm -f "$file"
+	number=$((number + 1))
 done <contrib/lint-bites
 exit $failed
