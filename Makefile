@@ -140,7 +140,7 @@ release: ## manifests, bill of materials and checksums of VERSION into _output/r
 	@contrib/release.sh $(VERSION)
 
 release-test: ## the images, the files of a release, and the chart
-	nice -n 19 go test -count=1 -timeout 30m $(ROOT) ./test/release ./test/chart
+	nice -n 5 go test -count=1 -timeout 30m $(ROOT) ./test/release ./test/chart
 
 clean: ## remove what was built (the cache of control plane binaries stays)
 	rm -rf $(OUT)
