@@ -246,6 +246,31 @@ func TestDomainStatusIsKeptUntilOVNReports(t *testing.T) {
 	}
 }
 
+func TestSharedAddressCountsOnce(t *testing.T) {
+	services := []*world.Service{worldtest.Service(web, 1),
+		worldtest.Service(world.Key{Namespace: "shop", Name: "dns"}, 2),
+		worldtest.Service(world.Key{Namespace: "shop", Name: "alone"}, 3)}
+	for i, s := range services[:2] {
+		s.SharingKey, s.Requested = "same", []netip.Addr{netip.MustParseAddr("10.50.0.100")}
+		s.Ports[0].Port += uint16(i)
+	}
+	w := worldtest.Small(5, services...)
+	w.ShardStates = map[world.ShardID]world.ShardState{
+		{Domain: "lan"}: {Active: "chassis-2", Order: []string{"chassis-2"}},
+	}
+	var m decide.State
+	d := m.Decide(w)
+	for _, s := range services {
+		if o := d.Allocation.Services[s.Key]; len(o.Addrs) != 1 {
+			t.Fatalf("%s has %v: %s", s.Key, o.Addrs, o.Message)
+		}
+	}
+	out, _ := NewBuilder(d, Observed{Synced: true, Configured: true}).Domains()["lan"](&v1alpha1.L2Domain{}, time.Now())
+	if got := out.Status.Shards; len(got) != 1 || got[0].Addresses != 2 {
+		t.Errorf("%+v, want one shard with 2 addresses", got)
+	}
+}
+
 // A rejected domain no longer reports its former state, even if the database that had it is gone.
 func TestRefusedDomainHasNoGateways(t *testing.T) {
 	w := worldtest.Small(5, worldtest.Service(web, 1))

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net/netip"
 	"slices"
 	"strings"
 
@@ -21,9 +22,11 @@ import (
 // Domains returns the statuses of all L2Domains, by name.
 func (v *Builder) Domains() map[string]kube.Merge[*v1alpha1.L2Domain] {
 	addresses := map[world.ShardID]int32{}
+	counted := make(map[netip.Addr]struct{}, len(v.Placements.Services)) // several Services can share an address
 	for _, placements := range v.Placements.Services {
 		for _, placement := range placements {
-			if placement.Reason == "" {
+			if _, again := counted[placement.Addr]; placement.Reason == "" && !again {
+				counted[placement.Addr] = struct{}{}
 				addresses[placement.Shard]++
 			}
 		}
