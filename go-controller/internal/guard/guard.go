@@ -133,16 +133,12 @@ func (g *Guard) Run(ctx context.Context) error {
 	running.Go(func() { g.addressProber.run(ctx) })
 	running.Go(func() { g.announcer.run(ctx) })
 	running.Go(func() {
-		kube.NewOneLeaseInformer(g.leases, g.options.Node, func(_, now *coordinationv1.Lease) {
-			if now == nil {
-				g.report.Renew()
-				return
-			}
+		kube.NewOneLeaseInformer(g.leases, g.options.Node, onLease(func(l *coordinationv1.Lease) {
 			select {
-			case g.addressProber.leases <- now:
+			case g.addressProber.leases <- l:
 			case <-ctx.Done():
 			}
-		}).RunWithContext(ctx)
+		}, g.report.Renew)).RunWithContext(ctx)
 	})
 	running.Wait()
 	return nil

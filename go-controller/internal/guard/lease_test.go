@@ -48,13 +48,8 @@ func TestDeletedLeaseIsWrittenAgain(t *testing.T) {
 	}
 	go r.Run(ctx)
 	observed := make(chan struct{}, 10)
-	go kube.NewOneLeaseInformer(leases, "n1", func(_, now *coordinationv1.Lease) {
-		if now == nil {
-			r.Renew()
-			return
-		}
-		observed <- struct{}{}
-	}).RunWithContext(ctx)
+	handler := onLease(func(*coordinationv1.Lease) { observed <- struct{}{} }, r.Renew)
+	go kube.NewOneLeaseInformer(leases, "n1", handler).RunWithContext(ctx)
 	r.Report(v1alpha1.AnnotationFaults, "{}", false)
 	await(watch.Added)
 	select {

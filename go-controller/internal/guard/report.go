@@ -5,6 +5,7 @@ package guard
 import (
 	"encoding/json"
 
+	coordinationv1 "k8s.io/api/coordination/v1"
 	"k8s.io/klog/v2"
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/nodelease"
@@ -23,4 +24,15 @@ func write(r *nodelease.Reporter, annotation string, what any, grave bool) {
 		return
 	}
 	r.Report(annotation, string(text), grave)
+}
+
+// onLease returns a handler that calls observe for each version of the node's Lease, and deleted when it was deleted.
+func onLease(observe func(*coordinationv1.Lease), deleted func()) func(old, now *coordinationv1.Lease) {
+	return func(_, now *coordinationv1.Lease) {
+		if now == nil {
+			deleted()
+			return
+		}
+		observe(now)
+	}
 }
