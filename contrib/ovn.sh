@@ -1,9 +1,10 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 #
-# Fetches OVN 25.03 and Open vSwitch 3.5, the packages of Debian 13, into the cache, for the lab (package ovnprefix), where
-# the installed OVN is older and they are not there yet. Nothing is installed by it: the programs run with the loader and the
-# libraries that they were built for, which are in the cache, too. LAB_OVN_PREFIX=/usr has the lab take the installed ones.
+# Fetches OVN 25.03 and Open vSwitch 3.5, the packages of Debian 13, into the cache, for the lab (package ovnprefix),
+# where the installed OVN is older and they are not there yet. Nothing is installed by it: the programs run with the
+# loader and the libraries that they were built for, which are in the cache, too. LAB_OVN_PREFIX=/usr has the lab take
+# the installed ones.
 set -eu
 
 oldest=25.03

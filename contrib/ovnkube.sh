@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# Builds OVN-Kubernetes for `make e2e-ovnkube` and `lab up --network ovnkube`, from source, and says what to set. It needs git, Go and
-# the internet; the release is the last one that has central mode as well as interconnect.
+# Builds OVN-Kubernetes for `make e2e-ovnkube` and `lab up --network ovnkube`, from source, and says what to set. It
+# needs git, Go and the internet; the release is the last one that has central mode as well as interconnect.
 #
-#   contrib/ovnkube.sh [--source] [DIRECTORY]    default: _output/ovnkube; --source only fetches the source and prints where it is
+#   contrib/ovnkube.sh [--source] [DIRECTORY]    default: _output/ovnkube; --source fetches the source and prints where
 set -euo pipefail
 cd "$(dirname "$0")/.."
 release="release-1.3"

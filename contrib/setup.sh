@@ -1,9 +1,10 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 #
-# Installs what `make demo` and `make test` need on Debian or Ubuntu, by apt and with sudo where not root, and checks for Go.
-# When all is there it only looks, which takes a fraction of a second. No service is started, stopped or restarted by it, and those
-# that it installs do not start at boot either: the lab runs their programs itself, in network namespaces.
+# Installs what `make demo` and `make test` need on Debian or Ubuntu, by apt and with sudo where not root, and checks
+# for Go. When all is there it only looks, which takes a fraction of a second. No service is started, stopped or
+# restarted by it, and those that it installs do not start at boot either: the lab runs their programs itself, in
+# network namespaces.
 set -eu
 
 # arping stands for either package that has the program; they exclude each other.
@@ -37,7 +38,8 @@ missing_packages() {
 	done
 }
 
-# invoke-rc.d(8) and deb-systemd-invoke(1p) ask policy-rc.d before they start, stop or restart a service; 101 forbids it.
+# invoke-rc.d(8) and deb-systemd-invoke(1p) ask policy-rc.d before they start, stop or restart a service; 101 forbids
+# it.
 forbid_services() {
 	[ -e "$saved" ] || [ ! -e "$policy" ] || as_root mv "$policy" "$saved"
 	printf '#!/bin/sh\n# By ovnkube-slb contrib/setup.sh, for the time of an installation.\nexit 101\n' | as_root tee "$policy" >/dev/null
@@ -53,7 +55,8 @@ restore_services() {
 	fi
 }
 
-# Packages enable their services for the next boot, whatever policy-rc.d says: units for systemd, where that is, and init scripts.
+# Packages enable their services for the next boot, whatever policy-rc.d says: units for systemd, where that is, and
+# init scripts.
 disable_services() {
 	for package in "$@"; do
 		for script in $(dpkg -L "$package" | sed -n 's|^/etc/init\.d/||p'); do
