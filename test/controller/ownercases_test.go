@@ -47,5 +47,15 @@ func ownerCases() map[string][]stage {
 			{kubectl: "delete ippool lan", want: map[string]string{"shop/in-pool": "10.60.0.7 AddressRetained*",
 				"shop/elsewhere": "10.60.0.* AddressRetained*"}},
 		},
+		"owner: the host name that another controller wrote": {
+			{apply: lb("shop/web", "", "")},
+			{kubectl: `patch service -n shop web --subresource=status --type=merge -p={"status":{"loadBalancer":{"ingress":[{"hostname":"lb.example.org"}]}}}`,
+				want: map[string]string{"shop/web": " ForeignAddress: *host name lb.example.org is in no pool; another*"}},
+			{apply: ips("lan", "10.60.0.0/24") + lb("shop/other", "", ""),
+				want: map[string]string{"shop/other": "10.60.0.* Allocated*", "shop/web": " ForeignAddress: *"}},
+			{kubectl: `get service -n shop web -o jsonpath={.status.loadBalancer.ingress[*].hostname}`, says: "lb.example.org"},
+			{kubectl: `patch service -n shop web --subresource=status --type=merge -p={"status":{"loadBalancer":{"ingress":[]}}}`,
+				want: map[string]string{"shop/web": "10.60.0.* Allocated*"}},
+		},
 	}
 }

@@ -22,6 +22,9 @@ func (m *State) Amend(d *Decision, key world.Key, c world.Change) bool {
 	case c.Is == nil:
 		return m.remove(d, c.Was)
 	}
+	if !slices.Equal(c.Was.AssignedHosts, c.Is.AssignedHosts) {
+		return false
+	}
 	if !slices.Equal(c.Was.Assigned, c.Is.Assigned) {
 		if len(c.Was.Assigned) > 0 || !slices.Equal(c.Is.Assigned, d.Allocation.Services[key].Addrs) {
 			return false

@@ -31,7 +31,7 @@ func TestDecisionEqualsAmendment(t *testing.T) {
 		w, _ := worldtest.Random(choices)
 		all := w.Services
 		for _, s := range all {
-			s.Assigned = nil
+			s.Assigned, s.AssignedHosts = nil, nil
 		}
 		var m State
 		w.Services = nil
@@ -79,7 +79,7 @@ func TestDecisionEqualsAmendment(t *testing.T) {
 
 func same(t *testing.T, w *world.Snapshot, m *State, got *Decision) {
 	t.Helper()
-	twin := State{grants: maps.Clone(m.grants), leases: maps.Clone(m.leases)}
+	twin := State{grants: maps.Clone(m.grants), external: maps.Clone(m.external), leases: maps.Clone(m.leases)}
 	want := twin.Decide(w)
 	what := cmp.Options{cmpopts.EquateComparable(netip.Addr{}, netip.Prefix{}, netip.AddrPort{}), cmpopts.EquateEmpty()}
 	// The reasons of Services without addresses may change with each added Service.

@@ -64,8 +64,9 @@ type State struct {
 type grant struct {
 	uid   string
 	addrs []netip.Addr
-	// replaced are the addresses that the status showed.
+	// replaced are the addresses that the status showed, and hosts its host names.
 	replaced []netip.Addr
+	hosts    []string
 	// since is the time of the first pass with the grant, by the clock of this process. It is zero if there was none yet,
 	// after Amend.
 	since time.Time
@@ -189,7 +190,8 @@ func (m *State) Planned(key world.Key) (*world.Service, bool) {
 func (m *State) held(w *world.Snapshot) map[world.Key][]netip.Addr {
 	held := make(map[world.Key][]netip.Addr, len(m.grants))
 	for _, s := range w.Services {
-		if g, ok := m.grants[s.Key]; ok && g.uid == s.UID && g.isCurrent(s.Assigned) {
+		if g, ok := m.grants[s.Key]; ok && g.uid == s.UID && g.isCurrent(s.Assigned) &&
+			(len(s.AssignedHosts) == 0 || slices.Equal(s.AssignedHosts, g.hosts)) {
 			held[s.Key] = g.addrs
 		}
 	}
@@ -204,7 +206,7 @@ func (m *State) saveGrants(w *world.Snapshot, a *ipam.Allocation) {
 		if len(addrs) == 0 || slices.Equal(addrs, s.Assigned) {
 			continue
 		}
-		g := grant{s.UID, addrs, s.Assigned, w.Now}
+		g := grant{s.UID, addrs, s.Assigned, s.AssignedHosts, w.Now}
 		if last := before[s.Key]; last.uid == s.UID && slices.Equal(last.addrs, addrs) && !last.since.IsZero() {
 			g.since = last.since
 		}

@@ -50,8 +50,8 @@ func (st *state) adopt(service int, own *ownership, shown bool) {
 
 // adoptable returns the addresses in the status of a Service that it may keep: those that we allocated, whatever has
 // happened to their pool, and those of another controller that a pool could have allocated. It returns none if all of
-// them are another controller's, one of them could not have been allocated, and that controller may still be active:
-// two controllers must not overwrite each other's status.
+// them are another controller's, one of them or a host name could not have been allocated, and that controller may
+// still be active: two controllers must not overwrite each other's status.
 func (st *state) adoptable(s *world.Service, own *ownership) []netip.Addr {
 	var adoptable []netip.Addr
 	var refused []string
@@ -64,6 +64,9 @@ func (st *state) adoptable(s *world.Service, own *ownership) []netip.Addr {
 			continue
 		}
 		adoptable = append(adoptable, a)
+	}
+	for _, host := range s.AssignedHosts {
+		refused = append(refused, fmt.Sprintf("host name %s is in no pool", host))
 	}
 	if len(refused) == 0 {
 		return s.Assigned

@@ -17,7 +17,7 @@ import (
 func (a *Allocation) Add(s *world.Service) (Outcome, bool) {
 	_, known := a.Services[s.Key]
 	// A pending Service with the same sharing key may share what this one gets.
-	if known || len(s.Assigned) > 0 || len(s.ExternalIPs) > 0 || a.hasPending && s.SharingKey != "" {
+	if known || len(s.Assigned)+len(s.AssignedHosts) > 0 || len(s.ExternalIPs) > 0 || a.hasPending && s.SharingKey != "" {
 		return Outcome{}, false
 	}
 	a.allocator.services = append(a.allocator.services, s)

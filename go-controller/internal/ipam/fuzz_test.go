@@ -56,7 +56,7 @@ func write(w *world.Snapshot, a *ipam.Allocation) {
 // show writes an outcome into the status of a Service.
 func show(s *world.Service, o ipam.Outcome) {
 	if !o.Foreign {
-		s.Assigned = o.Addrs
+		s.Assigned, s.AssignedHosts = o.Addrs, nil
 	}
 	s.Given, s.HeldExternalIPs = o.Addrs, o.HeldExternal
 }

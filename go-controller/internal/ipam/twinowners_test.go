@@ -23,7 +23,7 @@ func (t *twin) ownOf(s *world.Service) (own []netip.Addr, foreign bool) {
 			own = append(own, a)
 		}
 	}
-	if !ours && len(own) < len(s.Assigned) {
+	if !ours && len(own) < len(s.Assigned)+len(s.AssignedHosts) {
 		return nil, true
 	}
 	return own, false

@@ -137,7 +137,8 @@ func (f *Facts) setService(old, now *corev1.Service) {
 		return
 	}
 	f.hooks.Changed(key)
-	if was == nil || is == nil || specChanged || freed(was, is) || !f.hooks.Expected(key, is.Assigned) {
+	if was == nil || is == nil || specChanged || freed(was, is) ||
+		!slices.Equal(was.AssignedHosts, is.AssignedHosts) || !f.hooks.Expected(key, is.Assigned) {
 		f.hooks.Wake()
 	}
 }

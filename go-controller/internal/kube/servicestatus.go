@@ -30,9 +30,10 @@ type Verdict struct {
 type ServiceStatus struct {
 	// UID is the UID of the object that the status is meant for. Another object of the same name is not written.
 	UID string
-	// PreviousAddrs are the addresses that the status contained when this was decided. If another client has written other
-	// addresses since, nothing is written until there is a new decision.
+	// PreviousAddrs and PreviousHosts are the addresses and host names that the status contained when this was decided.
+	// If another client has written others since, nothing is written until there is a new decision.
 	PreviousAddrs []netip.Addr
+	PreviousHosts []string
 	// Addrs are the addresses, in the order of the Service's families.
 	Addrs []netip.Addr
 	// ListPorts reports whether the first entry of status.loadBalancer.ingress lists the Service's ports.
@@ -53,16 +54,23 @@ type ServiceStatus struct {
 func (s *ServiceStatus) equal(o *ServiceStatus) bool {
 	return s == o || s.UID == o.UID && s.Release == o.Release && s.LeaveIngress == o.LeaveIngress &&
 		s.ListPorts == o.ListPorts && s.Allocated == o.Allocated &&
-		slices.Equal(s.PreviousAddrs, o.PreviousAddrs) && slices.Equal(s.Addrs, o.Addrs) &&
-		slices.Equal(s.External, o.External) &&
+		slices.Equal(s.PreviousAddrs, o.PreviousAddrs) && slices.Equal(s.PreviousHosts, o.PreviousHosts) &&
+		slices.Equal(s.Addrs, o.Addrs) && slices.Equal(s.External, o.External) &&
 		s.ListsExternal == o.ListsExternal && sameVerdict(s.Announced, o.Announced)
 }
 
 func sameVerdict(a, b *Verdict) bool { return a == b || a != nil && b != nil && *a == *b }
 
-// expects reports whether these addresses were known when the status was decided.
-func (s *ServiceStatus) expects(assigned []netip.Addr) bool {
-	return s.Release || len(assigned) == 0 || slices.Equal(assigned, s.PreviousAddrs) || slices.Equal(assigned, s.Addrs)
+// expects reports whether the addresses and host names in the status of an object were known when this was decided.
+func (s *ServiceStatus) expects(have *corev1.Service) bool {
+	if s.Release {
+		return true
+	}
+	if hosts := convert.AssignedHosts(have); len(hosts) > 0 && !slices.Equal(hosts, s.PreviousHosts) {
+		return false
+	}
+	assigned := convert.Assigned(have)
+	return len(assigned) == 0 || slices.Equal(assigned, s.PreviousAddrs) || slices.Equal(assigned, s.Addrs)
 }
 
 // merged returns the object with the desired status, and false if it has that status already.

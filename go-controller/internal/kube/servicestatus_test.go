@@ -208,6 +208,19 @@ func TestForeignIngressIsKept(t *testing.T) {
 	}
 }
 
+// A host name that was written after the decision is not overwritten before another decision knows it.
+func TestNewHostNameAwaitsDecision(t *testing.T) {
+	have := &corev1.Service{}
+	have.Status.LoadBalancer.Ingress = []corev1.LoadBalancerIngress{{Hostname: "lb.example.org"}}
+	s := status("10.0.0.1")
+	if s.expects(have) {
+		t.Error("the status may be written over a host name that appeared since")
+	}
+	if s.PreviousHosts = []string{"lb.example.org"}; !s.expects(have) {
+		t.Error("the status may not be written over the host name that was known")
+	}
+}
+
 // The next controller reads the external addresses from the condition.
 func TestExternalIPsKeepTheirSpelling(t *testing.T) {
 	s := status("10.0.0.1")

@@ -226,7 +226,7 @@ func (w *ServiceWriter) write(ctx context.Context, j job) {
 		w.queue.Forget(j)
 		return // decided for an earlier object; the next decision will follow
 	}
-	if !own && !want.expects(convert.Assigned(have)) {
+	if !own && !want.expects(have) {
 		w.queue.Forget(j)
 		w.wake()
 		return

@@ -371,6 +371,17 @@ func TestForeignAddressIsNotAnnounced(t *testing.T) {
 		status.Announced.Reason != "NotAllocated" {
 		t.Errorf("plan %+v, status %+v", d.Plans[web], status)
 	}
+	host := worldtest.Service(web, 1)
+	host.AssignedHosts = []string{"lb.example.org"}
+	w := worldtest.Small(5, host)
+	status = NewBuilder(m.Decide(w), Observed{Synced: true}).Services(&Cache{})[web]
+	if !status.LeaveIngress || len(status.Addrs) > 0 || status.Allocated.Reason != "ForeignAddress" {
+		t.Errorf("with a host name: %+v", status)
+	}
+	w.Cluster.Switch.Mode = world.Disabled
+	if status := NewBuilder(m.Decide(w), Observed{Synced: true}).Services(&Cache{})[web]; status != nil {
+		t.Errorf("with a host name, switched off: %+v, want nothing to write", status)
+	}
 	given := *s
 	given.Given = s.Assigned
 	if d := m.Decide(worldtest.Small(5, &given)); !slices.Equal(d.Allocation.Services[web].Addrs, s.Assigned) {

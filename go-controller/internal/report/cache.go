@@ -148,7 +148,8 @@ func (v *Builder) unconfigured() bool {
 // Service returns the status of one Service. It returns nil if there is nothing to write yet, or if another controller
 // may serve the Service: other controllers may allocate addresses while this one allocates none.
 func (v *Builder) Service(s *world.Service) *kube.ServiceStatus {
-	if v.World.Cluster.Switch.Mode == world.Disabled && len(s.Assigned) > 0 && len(s.Given) == 0 {
+	if v.World.Cluster.Switch.Mode == world.Disabled && len(s.Assigned)+len(s.AssignedHosts) > 0 &&
+		len(s.Given) == 0 {
 		return nil
 	}
 	o := v.outcome(s)
@@ -156,7 +157,7 @@ func (v *Builder) Service(s *world.Service) *kube.ServiceStatus {
 		return nil
 	}
 	return &kube.ServiceStatus{
-		UID: s.UID, PreviousAddrs: s.Assigned, Addrs: o.Addrs, ListPorts: v.ListsPorts(s), LeaveIngress: o.Foreign,
+		UID: s.UID, PreviousAddrs: s.Assigned, PreviousHosts: s.AssignedHosts, Addrs: o.Addrs, ListPorts: v.ListsPorts(s), LeaveIngress: o.Foreign,
 		Allocated:     allocated(s, o, v.Placements.Services[s.Key]),
 		ListsExternal: len(s.ExternalIPs) > 0, External: o.HeldExternal, Announced: v.announced(s),
 	}

@@ -311,6 +311,8 @@ type Service struct {
 	RequestedBy, PoolRequestedBy string
 	// Assigned are the addresses in status.loadBalancer.ingress.
 	Assigned []netip.Addr
+	// AssignedHosts are the host names in status.loadBalancer.ingress. Only other controllers write host names.
+	AssignedHosts []string
 	// ListsPorts means that the first entry of status.loadBalancer.ingress has ports.
 	ListsPorts bool
 	// Given are the addresses that this controller assigned, according to the status (condition Allocated). Addresses

@@ -47,6 +47,7 @@ func Service(s *corev1.Service, endpoints []*world.Slice, o Options) (*world.Ser
 		Families:        families(s),
 		FamilyPolicy:    familyPolicy(s),
 		Assigned:        Assigned(s),
+		AssignedHosts:   AssignedHosts(s),
 		Given:           Given(s),
 		ListsPorts:      len(s.Status.LoadBalancer.Ingress) > 0 && len(s.Status.LoadBalancer.Ingress[0].Ports) > 0,
 		Contested:       contested(s),
@@ -76,8 +77,7 @@ func Ours(s *corev1.Service, o Options) bool {
 	return *s.Spec.LoadBalancerClass == v1alpha1.LoadBalancerClass
 }
 
-// Assigned returns the addresses in the status of a Service, in their order. Ingress points with host names belong to
-// other implementations and are omitted.
+// Assigned returns the addresses in the status of a Service, in their order.
 func Assigned(s *corev1.Service) []netip.Addr {
 	var addrs []netip.Addr
 	for _, ingress := range s.Status.LoadBalancer.Ingress {
@@ -86,6 +86,17 @@ func Assigned(s *corev1.Service) []netip.Addr {
 		}
 	}
 	return addrs
+}
+
+// AssignedHosts returns the host names in the status of a Service, in their order.
+func AssignedHosts(s *corev1.Service) []string {
+	var hosts []string
+	for _, ingress := range s.Status.LoadBalancer.Ingress {
+		if ingress.Hostname != "" {
+			hosts = append(hosts, ingress.Hostname)
+		}
+	}
+	return hosts
 }
 
 // contested reports whether the status shows that an address is withheld because another host answers for it.

@@ -268,6 +268,9 @@ func (s *Source) service(i int) *world.Service {
 	for range s.N(3) {
 		svc.Assigned = append(svc.Assigned, s.addr(s.family()))
 	}
+	if s.chance(20) {
+		svc.AssignedHosts = []string{"lb.example.org"}
+	}
 	if s.chance(3) {
 		svc.Requested = append(svc.Requested, s.addr(s.family()))
 	}

@@ -165,10 +165,10 @@ const (
 	// it.
 	ReasonAddressNotInPool = "AddressNotInPool"
 	// ReasonForeignAddress (False): another controller wrote an address to the status that no pool would allocate: it
-	// is in no pool, excluded, the address of a node or a next hop, and so on. The address is not announced and not
-	// changed. The Service gets no address until that address is cleared or spec.loadBalancerClass selects a
-	// controller. If True, such an address was removed, because spec.loadBalancerClass is LoadBalancerClass or this
-	// controller allocated the other addresses.
+	// is in no pool, excluded, the address of a node or a next hop, and so on; or it wrote a host name. The status is
+	// not changed and nothing in it is announced. The Service gets no address until it is cleared or
+	// spec.loadBalancerClass selects a controller. If True, such an address or host name was removed, because
+	// spec.loadBalancerClass is LoadBalancerClass or this controller allocated the other addresses.
 	ReasonForeignAddress = "ForeignAddress"
 	// ReasonInvalidRequest (False): the request of the Service is malformed or contradicts itself. The Service gets no
 	// new address until it is corrected.
