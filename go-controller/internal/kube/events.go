@@ -170,7 +170,7 @@ func (e *Events) moves(before, after *v1alpha1.L2Domain) {
 	if lost {
 		kind = corev1.EventTypeWarning
 	}
-	e.queue.add(event{aboutDomain(after), kind, v1alpha1.EventGatewayChanged, truncate(strings.Join(moves, "; "))})
+	e.queue.add(event{aboutDomain(after), kind, v1alpha1.EventGatewayChanged, Truncate(strings.Join(moves, "; "))})
 }
 
 // moved returns a description of the moves of shards between gateways, and whether any shard has no gateway now.

@@ -253,7 +253,8 @@ func TestOwnWritesCauseNoWakeup(t *testing.T) {
 		t.Errorf("%d wakes after our write freed an address, want 4", int(wakes.Load()))
 	}
 	named := moved.DeepCopy()
-	named.Status.LoadBalancer.Ingress[0].Hostname = "lb.example.org"
+	named.Status.LoadBalancer.Ingress = append(named.Status.LoadBalancer.Ingress,
+		corev1.LoadBalancerIngress{Hostname: "lb.example.org"})
 	f.setService(moved, named)
 	if int(wakes.Load()) != 5 {
 		t.Errorf("%d wakes after a host name, want 5", int(wakes.Load()))

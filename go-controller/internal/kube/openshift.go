@@ -280,6 +280,6 @@ func (e *Events) Switched(f *Facts, was *world.Switch, is world.Switch) {
 			"mode " + is.Mode.String() + " instead of " + was.Mode.String() + ", by " + is.By})
 	}
 	if is.Refused != "" && (was == nil || was.Refused != is.Refused) {
-		e.queue.add(event{&about, corev1.EventTypeWarning, v1alpha1.EventModeRefused, truncate(is.Refused)})
+		e.queue.add(event{&about, corev1.EventTypeWarning, v1alpha1.EventModeRefused, Truncate(is.Refused)})
 	}
 }

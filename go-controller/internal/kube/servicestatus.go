@@ -167,16 +167,12 @@ func (v Verdict) set(conditions *[]metav1.Condition, kind string, now time.Time)
 }
 
 func (v Verdict) condition(kind string, generation int64, now time.Time) metav1.Condition {
-	return metav1.Condition{Type: kind, Status: v.Status, Reason: v.Reason, Message: truncate(v.Message),
+	return metav1.Condition{Type: kind, Status: v.Status, Reason: v.Reason, Message: Truncate(v.Message),
 		ObservedGeneration: generation, LastTransitionTime: metav1.NewTime(now)}
 }
 
-func truncate(message string) string {
-	if len(message) > maxMessageLength {
-		return message[:maxMessageLength-3] + "..."
-	}
-	return message
-}
+// Truncate returns a message that fits in a condition and in an Event.
+func Truncate(message string) string { return convert.Truncate(message, maxMessageLength) }
 
 // released removes our conditions and the addresses that we allocated. Addresses of another controller, added or
 // replaced, are kept.

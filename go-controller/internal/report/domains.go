@@ -71,7 +71,7 @@ func (v *Builder) domain(d *place.Domain, addresses map[world.ShardID]int32) v1a
 		}
 		if len(status.ExcludedNodes) < v1alpha1.MaxExcludedNodes {
 			status.ExcludedNodes = append(status.ExcludedNodes,
-				v1alpha1.ExcludedNode{Name: left.Node, Reason: string(left.Reason), Message: left.Message})
+				v1alpha1.ExcludedNode{Name: left.Node, Reason: string(left.Reason), Message: kube.Truncate(left.Message)})
 		}
 	}
 	status.EligibleNodes = int32(len(eligible))

@@ -311,7 +311,8 @@ type Service struct {
 	RequestedBy, PoolRequestedBy string
 	// Assigned are the addresses in status.loadBalancer.ingress.
 	Assigned []netip.Addr
-	// AssignedHosts are the host names in status.loadBalancer.ingress. Only other controllers write host names.
+	// AssignedHosts are the host names without an address in status.loadBalancer.ingress. Only other controllers write
+	// host names.
 	AssignedHosts []string
 	// ListsPorts means that the first entry of status.loadBalancer.ingress has ports.
 	ListsPorts bool

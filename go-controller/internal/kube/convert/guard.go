@@ -73,7 +73,8 @@ type ConflictReport struct {
 // defaultReportTime is how long a report without a duration is valid.
 const defaultReportTime = 40 * time.Second
 
-// ReadReport converts a report. Invalid parts are ignored: they must not take a gateway out of service.
+// ReadReport converts a report. Invalid parts are ignored: they must not take a gateway out of service. Texts are
+// truncated to 256 bytes.
 func ReadReport(l *coordinationv1.Lease) Report {
 	var r Report
 	if json.Unmarshal([]byte(l.Annotations[v1alpha1.AnnotationFaults]), &r.Faults) != nil {
@@ -84,8 +85,13 @@ func ReadReport(l *coordinationv1.Lease) Report {
 			delete(r.Faults, network)
 		}
 	}
+	truncateValues(r.Faults)
 	if json.Unmarshal([]byte(l.Annotations[v1alpha1.AnnotationConflicts]), &r.Conflicts) != nil {
 		r.Conflicts = nil
+	}
+	for addr, conflict := range r.Conflicts {
+		conflict.MAC = Truncate(conflict.MAC, maxReportText)
+		r.Conflicts[addr] = conflict
 	}
 	if json.Unmarshal([]byte(l.Annotations[v1alpha1.AnnotationProbed]), &r.Probed) != nil {
 		r.Probed = nil
@@ -93,8 +99,10 @@ func ReadReport(l *coordinationv1.Lease) Report {
 	if json.Unmarshal([]byte(l.Annotations[v1alpha1.AnnotationLocalnets]), &r.Localnets) != nil {
 		r.Localnets = nil
 	}
-	for _, is := range r.Localnets {
+	for name, is := range r.Localnets {
 		slices.SortFunc(is.Stale, netip.Addr.Compare)
+		is.Bridge = Truncate(is.Bridge, maxReportText)
+		r.Localnets[name] = is
 	}
 	r.Zone = readZone(l.Annotations[v1alpha1.AnnotationZone])
 	_, faults := l.Annotations[v1alpha1.AnnotationFaults]

@@ -88,11 +88,11 @@ func Assigned(s *corev1.Service) []netip.Addr {
 	return addrs
 }
 
-// AssignedHosts returns the host names in the status of a Service, in their order.
+// AssignedHosts returns the host names in the status of a Service that stand there without an address, in their order.
 func AssignedHosts(s *corev1.Service) []string {
 	var hosts []string
 	for _, ingress := range s.Status.LoadBalancer.Ingress {
-		if ingress.Hostname != "" {
+		if ingress.Hostname != "" && ingress.IP == "" {
 			hosts = append(hosts, ingress.Hostname)
 		}
 	}

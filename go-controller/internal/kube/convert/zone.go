@@ -54,14 +54,16 @@ func ZoneReport(a *world.ZoneAgent) (string, error) {
 	return string(text), nil
 }
 
-// readZone is the inverse of ZoneReport. It returns nil if there is no valid report.
+// readZone is the inverse of ZoneReport, except that it truncates texts. It returns nil if there is no valid report.
 func readZone(text string) *world.ZoneAgent {
 	var r zoneReport
 	if json.Unmarshal([]byte(text), &r) != nil {
 		return nil
 	}
-	a := &world.ZoneAgent{Bridges: r.Bridges, Applied: r.Applied, Problem: r.Problem, Unwritable: r.Unwritable,
-		NoOverlay: r.NoOverlay, Started: r.Started,
+	truncateValues(r.Bridges)
+	truncateValues(r.Failed)
+	a := &world.ZoneAgent{Bridges: r.Bridges, Applied: r.Applied, Problem: Truncate(r.Problem, maxReportText),
+		Unwritable: Truncate(r.Unwritable, maxReportText), NoOverlay: r.NoOverlay, Started: r.Started,
 		Claims: map[world.ShardID]time.Time{}, Contested: map[world.ShardID]bool{}, Failed: map[world.Key]string{},
 		Misplaced: map[netip.Addr]bool{}}
 	for name, since := range r.Claims {

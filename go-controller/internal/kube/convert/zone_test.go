@@ -4,9 +4,11 @@ package convert
 
 import (
 	"net/netip"
+	"strings"
 	"testing"
 	"time"
 
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -39,6 +41,32 @@ func TestZoneReportsAreReadAsTheyWereWritten(t *testing.T) {
 	}
 	if got := readZone("{"); got != nil {
 		t.Errorf("an invalid report is read as %+v", got)
+	}
+}
+
+// A node whose texts are long, or not ASCII, can't make the statuses large that all other nodes watch.
+func TestTextsOfReportsAreTruncated(t *testing.T) {
+	long := "x" + strings.Repeat("ü", 100_000)
+	want := "x" + strings.Repeat("ü", 126) + "..." // 256 bytes
+	key, addr := world.Key{Namespace: "shop", Name: "web"}, netip.MustParseAddr("10.50.0.100")
+	zone, err := ZoneReport(&world.ZoneAgent{Bridges: world.Bridges{"physnet": long}, Problem: long, Unwritable: long,
+		Failed: map[world.Key]string{key: long}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{
+		v1alpha1.AnnotationZone:      zone,
+		v1alpha1.AnnotationFaults:    `{"physnet": "` + long + `"}`,
+		v1alpha1.AnnotationConflicts: `{"10.50.0.100": {"mac": "` + long + `"}}`,
+		v1alpha1.AnnotationLocalnets: `{"port": {"bridge": "` + long + `"}}`,
+	}}}
+	r := ReadReport(lease)
+	for what, got := range map[string]string{"bridge": r.Zone.Bridges["physnet"], "problem": r.Zone.Problem,
+		"unwritable": r.Zone.Unwritable, "failed": r.Zone.Failed[key], "fault": r.Faults["physnet"],
+		"conflict": r.Conflicts[addr].MAC, "localnet": r.Localnets["port"].Bridge} {
+		if got != want {
+			t.Errorf("%s: %d bytes, want %d", what, len(got), len(want))
+		}
 	}
 }
 

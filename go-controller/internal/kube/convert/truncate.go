@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package convert
+
+import "unicode/utf8"
+
+// maxReportText is the maximum length, in bytes, of a text in a report. Whoever controls a node writes its report, and
+// the text becomes part of statuses that all other nodes watch.
+const maxReportText = 256
+
+// Truncate returns a text of at most most bytes, at least 3: a longer one ends with "...". It stays valid UTF-8, so that
+// the API server stores it as it is.
+func Truncate(text string, most int) string {
+	if len(text) <= most {
+		return text
+	}
+	end := most - len("...")
+	for end > 0 && !utf8.RuneStart(text[end]) {
+		end--
+	}
+	return text[:end] + "..."
+}
+
+func truncateValues[K comparable](texts map[K]string) {
+	for key, text := range texts {
+		texts[key] = Truncate(text, maxReportText)
+	}
+}
