@@ -189,7 +189,7 @@ const (
 
 // Reasons of ConditionAnnounced.
 const (
-	// ReasonAnnounced (True): a gateway answers for every address.
+	// ReasonAnnounced (True): a gateway answers for every address, or nodes advertise it.
 	ReasonAnnounced = "Announced"
 	// ReasonNotAllocated (False): there is no address to announce.
 	ReasonNotAllocated = "NotAllocated"
@@ -266,8 +266,8 @@ const (
 	// ReasonGatewaysDraining (Ready=True): the object works, but a planned outage was announced for all of its
 	// gateways. They continue to serve because there are no others.
 	ReasonGatewaysDraining = "GatewaysDraining"
-	// ReasonTooFewGateways (Ready=True): the object works, but with fewer than MinGatewaysForFailover gateways the loss
-	// of one may not be survived.
+	// ReasonTooFewGateways (Ready=True): the object works, but with fewer than 3 gateways the loss of one may not be
+	// survived.
 	ReasonTooFewGateways = "TooFewGateways"
 	// ReasonPartlyUsable (Accepted=True): the object works, except for what the message names.
 	ReasonPartlyUsable = "PartlyUsable"
