@@ -39,7 +39,7 @@ func importCommand() *cli.Command {
 		ArgsUsage: "metallb",
 		Description: `Reads MetalLB's IPAddressPools, L2Advertisements, BGPPeers, BGPAdvertisements, BFDProfiles and
 Communities, or the ConfigMap of MetalLB up to 0.12, and creates the objects of slb.k8s.ovn.org. Settings without an
-equal are reported. MetalLB's objects and Services are not changed. docs/migrate-from-metallb.md has all steps of a
+equivalent are reported. MetalLB's objects and Services are not changed. docs/migrate-from-metallb.md has all steps of a
 migration.
 
 Examples:
@@ -160,7 +160,7 @@ func printResult(out io.Writer, result *metallb.Result) error {
 		return err
 	}
 	if result.Failed() {
-		return errors.New("some settings have no equal: see the errors above")
+		return errors.New("some settings have no equivalent: see the errors above")
 	}
 	return nil
 }
@@ -172,8 +172,8 @@ func (o *importOptions) apply(ctx context.Context, objects dynamic.Interface, cl
 		fmt.Fprintln(out, f)
 	}
 	if result.Failed() {
-		return errors.New("nothing was created: some settings have no equal. Correct MetalLB's objects, or edit the output " +
-			"of --dry-run and apply it with kubectl")
+		return errors.New("nothing was created: some settings have no equivalent. Correct MetalLB's objects, or edit the " +
+			"output of --dry-run and apply it with kubectl")
 	}
 	running, err := cluster.RunningControllers(ctx, client, o.namespace)
 	if err != nil {

@@ -35,7 +35,7 @@ func statusCommand() *cli.Command {
 		Name:  "status",
 		Usage: "show L2Domains, pools, BGP sessions, and what is wrong",
 		Description: `Shows each L2Domain with the active gateways of its shards, how full the pools are, the sessions of each
-BGPPeer, and everything that is wrong, with commands against it. -o wide adds the order of the gateways.
+BGPPeer, and everything that is wrong, with commands that fix it. -o wide adds the order of the gateways.
 
 Examples:
   kubectl slb status -o wide

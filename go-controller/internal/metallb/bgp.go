@@ -308,7 +308,7 @@ func (c *conversion) convertProfiles() {
 		}
 		out.Spec.PassiveMode = in.PassiveMode != nil && *in.PassiveMode
 		if in.EchoMode != nil && *in.EchoMode {
-			c.add(Warning, ref, "spec.echoMode", "true has no equal and is removed: BFD runs in asynchronous mode, and a "+
+			c.add(Warning, ref, "spec.echoMode", "true has no equivalent and is removed: BFD runs in asynchronous mode, and a "+
 				"failure is detected after %s", detection(out.Spec))
 		}
 		if in.EchoInterval != nil && (in.EchoMode == nil || !*in.EchoMode) {

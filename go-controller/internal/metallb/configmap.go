@@ -80,7 +80,7 @@ type configProfile struct {
 func (s *source) readConfigMap(o *unstructured.Unstructured, fs *findings) {
 	in := kindConfigMap + "/" + text(o.Object, "metadata", "name")
 	if text(o.Object, "metadata", "name") == "bgpextras" {
-		fs.add(Error, in, "data", "the additional FRR configuration of MetalLB has no equal")
+		fs.add(Error, in, "data", "the additional FRR configuration of MetalLB has no equivalent")
 		return
 	}
 	content := text(o.Object, "data", configKey)

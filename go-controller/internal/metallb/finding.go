@@ -15,7 +15,7 @@ type Severity int
 
 // Severities, the most important first.
 const (
-	// Error: the object or setting has no equal, and the object is not converted.
+	// Error: the object or setting has no equivalent, and the object is not converted.
 	Error Severity = iota
 	// Warning: the object is converted, but behaves differently or needs another step.
 	Warning
@@ -36,7 +36,7 @@ func (s Severity) String() string {
 	return fmt.Sprintf("severity %d", int(s))
 }
 
-// Finding describes a setting of MetalLB that has no exact equal, and what to do instead.
+// Finding describes a setting of MetalLB that has no exact equivalent, and what to do instead.
 type Finding struct {
 	Severity Severity
 	// Object is KIND/NAME of an object of the input, NAMESPACE/NAME for Services.

@@ -82,8 +82,8 @@ func (c *conversion) checkL2Advertisement(a *l2Advertisement) {
 			formatSelectors(in.ServiceSelectors))
 	}
 	if len(in.PreferredNodeSelectors) > 0 {
-		c.add(Warning, a.String(), "spec.preferredNodeSelectors", "have no equal: the shards of an L2Domain are divided "+
-			"among its gateways, and stay where they are. Use nodeSelectors if other nodes must not announce")
+		c.add(Warning, a.String(), "spec.preferredNodeSelectors", "have no equivalent: the shards of an L2Domain are "+
+			"divided among its gateways, and stay where they are. Use nodeSelectors if other nodes must not announce")
 	}
 	for _, name := range in.IPAddressPools {
 		if !slices.ContainsFunc(c.source.pools, func(p *pool) bool { return p.name == name }) {

@@ -145,8 +145,8 @@ func decode[S any](o *unstructured.Unstructured, list *[]*object[S], fs *finding
 		return
 	}
 	if err := decodeStrict(spec, &out.spec); err != nil {
-		fs.add(Error, out.String(), "spec", "%v. A field that is unknown to this command has no equal: remove it, or write "+
-			"the object by hand", err)
+		fs.add(Error, out.String(), "spec", "%v. A field that is unknown to this command has no equivalent: remove it, or "+
+			"write the object by hand", err)
 		return
 	}
 	*list = append(*list, out)
