@@ -43,7 +43,7 @@ func ZoneReport(a *world.ZoneAgent) (string, error) {
 	}
 	slices.Sort(r.Contested)
 	for key, why := range a.Failed {
-		r.Failed[key.String()] = why
+		r.Failed[key.String()] = Truncate(why, maxReportText)
 	}
 	r.Misplaced = slices.SortedFunc(maps.Keys(a.Misplaced), netip.Addr.Compare)
 	r.Misplaced = r.Misplaced[:min(len(r.Misplaced), maxMisplaced)]

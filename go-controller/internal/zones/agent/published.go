@@ -22,8 +22,12 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
 )
 
-// maxFailed is the maximum number of Services that a report lists as failed.
-const maxFailed = 20
+// maxFailed is the maximum number of Services that a report lists as failed, and maxReasons of those with their reason:
+// all annotations of an object together have 256 KiB, and a name has up to 127 bytes.
+const (
+	maxFailed  = 500
+	maxReasons = 20
+)
 
 // published is what the controller and OVN-Kubernetes publish, as last read.
 type published struct {
@@ -330,9 +334,12 @@ func (p *published) progress(node string, results map[world.Key]loop.Result) (
 	// Each report lists the same ones.
 	slices.SortFunc(failures, func(a, b failure) int { return a.of.key.Compare(b.of.key) })
 	for i, f := range failures {
-		if i < maxFailed {
+		switch {
+		case i < maxReasons:
 			failed[f.of.key] = f.why
-		} else {
+		case i < maxFailed:
+			failed[f.of.key] = "one of many errors: see the log of ovnkube-slb-node"
+		default:
 			below = min(below, f.of.version)
 		}
 	}
