@@ -30,8 +30,8 @@ type Outcome struct {
 	// Addrs are in the order of the Service's families, at most one per family.
 	Addrs []netip.Addr
 	// External are the addresses of spec.externalIPs that are served. HeldExternal are those that belong to the
-	// Service: the ones in External, and those that are not served now because their pool serves external IPs for no
-	// Service, or allocates nothing.
+	// Service, and that no other Service gets: the ones in External, and those that are not served now because their
+	// pool serves external IPs for no Service, is invalid or excludes them.
 	External, HeldExternal []netip.Addr
 	// Foreign is set if the status has an address that another controller wrote and that no pool would allocate. The
 	// address stays there, and the Service gets no address.
@@ -46,7 +46,7 @@ type Outcome struct {
 type PoolUsage struct {
 	// Capacity is the total number of addresses that the pool can allocate, including reserved ones.
 	Capacity4, Capacity6 int64
-	// Assigned addresses are in use: granted, or still in the status of a Service.
+	// Assigned addresses are in use: granted, held (Outcome.HeldExternal), or still in the status of a Service.
 	Assigned4, Assigned6 int64
 	// Available addresses can be allocated now. There are none if the pool is disabled or invalid, or if all pools
 	// are suspended.

@@ -30,7 +30,7 @@ func (a *Allocation) Add(s *world.Service) (Outcome, bool) {
 // of the Service are not its own alone, or enter a cooldown, or other Services may be waiting for them.
 func (a *Allocation) Remove(s *world.Service) bool {
 	o, known := a.Services[s.Key]
-	if !known || a.hasPending || s.SharingKey != "" || o.Reason != "" || len(o.External) > 0 {
+	if !known || a.hasPending || s.SharingKey != "" || o.Reason != "" || len(o.HeldExternal) > 0 {
 		return false
 	}
 	for _, addr := range o.Addrs {

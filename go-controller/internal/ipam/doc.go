@@ -10,6 +10,8 @@
 //   - Sticky: an allocated address stays, whatever happens to its pool. Only the Service itself gives it up, by
 //     requesting another address, pool or family, or by becoming incompatible with the Services it shares the address
 //     with.
+//   - HolderKeeps: an address of spec.externalIPs that a Service owns stays as well, served or not, for as long as the
+//     Service lists it and the pool does not reserve it for another one.
 //   - OrderIndependent: the order of the lists in the snapshot does not affect the result.
 //   - Idempotent: once the outcome is in the statuses, another pass returns the same outcome.
 //   - Twin: a naive allocator that enumerates all addresses computes the same outcome.

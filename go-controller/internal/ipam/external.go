@@ -38,8 +38,8 @@ func (al *allocator) keepExternals() []external {
 			own[a] = true
 		}
 		for j, a := range s.ExternalIPs {
-			if out[i].claims[j].wasHeld = own[a]; own[a] {
-				al.claim(i, a, &out[i].claims[j])
+			if own[a] {
+				al.keepExternal(i, a, &out[i].claims[j])
 			}
 		}
 	}
@@ -52,24 +52,57 @@ func (al *allocator) keepExternals() []external {
 func (al *allocator) assignExternalIPs(out []external) {
 	for i, s := range al.services {
 		for j, a := range s.ExternalIPs {
-			if !out[i].claims[j].wasHeld {
-				al.claim(i, a, &out[i].claims[j])
+			if c := &out[i].claims[j]; !c.held {
+				al.claim(i, a, c)
 			}
 		}
 		out[i].collect(s)
 	}
 }
 
-// claim takes an address of spec.externalIPs if the Service may have it.
-func (al *allocator) claim(service int, a netip.Addr, c *claimed) {
-	c.reason, c.message, c.poolUnavailable = al.denyExternal(service, a)
-	if c.message == "" && !al.holds(a, service) {
+// keepExternal lets a Service keep an address of spec.externalIPs, unless the pool reserves the address for another
+// Service or another holder does not share it. Quota and admission rules of the pool decide about new addresses only,
+// as with allocated addresses. An address that is served for no Service at the moment is taken as well, so that it is
+// not allocated to another one meanwhile.
+func (al *allocator) keepExternal(service int, a netip.Addr, c *claimed) {
+	s, p, had := al.services[service], al.poolOf(a), al.holds(a, service)
+	reservedFor, reserved := al.reservations[a]
+	if !had {
+		if _, why := al.conflictingHolder(a, service); why != "" || reserved && reservedFor != s.Key {
+			return
+		}
 		al.take(a, service)
+	}
+	c.held = true
+	if c.reason, c.message = externalsUnavailable(p, a); c.message != "" {
+		return
+	}
+	c.served = true
+	if had {
+		return
+	}
+	// If another host answers for it, it is announced once that host is gone.
+	if why := al.unusableExcept(p, a, s.Key, conflictRole); why != "" {
+		c.served, c.reason, c.message = false, ReasonAddressExcluded, externalIPsField+": address "+why
+	} else if why := p.admissionError(s); why != "" && !reserved {
+		c.reason, c.message = ReasonAddressRetained, fmt.Sprintf("%s: address %s: %s; the Service keeps it as long as it "+
+			"lists it", externalIPsField, a, why)
 	}
 }
 
+// claim takes an address of spec.externalIPs that the Service did not have, if it may have it.
+func (al *allocator) claim(service int, a netip.Addr, c *claimed) {
+	if c.reason, c.message = al.denyExternal(service, a); c.message != "" {
+		return
+	}
+	if !al.holds(a, service) {
+		al.take(a, service)
+	}
+	c.held, c.served = true, true
+}
+
 // external are the addresses of spec.externalIPs that are served (addrs), those that belong to the Service (held),
-// and the remarks about the others.
+// and the remarks about them.
 type external struct {
 	claims      []claimed
 	addrs, held []netip.Addr
@@ -78,52 +111,59 @@ type external struct {
 
 // claimed is the result for one address of spec.externalIPs.
 type claimed struct {
-	// wasHeld is set if the address belonged to the Service before.
-	wasHeld bool
-	// reason and message are why the address is not served. poolUnavailable is set if it would be served for no
-	// Service.
-	reason          Reason
-	message         string
-	poolUnavailable bool
+	// held is set if the address belongs to the Service, served if it is served as well.
+	held, served bool
+	// reason and message are why the address is not served, or why it would not be if it were new.
+	reason  Reason
+	message string
 }
 
 func (e *external) collect(s *world.Service) {
 	for j, c := range e.claims {
 		a := s.ExternalIPs[j]
-		if c.message == "" {
+		if c.served {
 			e.addrs = append(e.addrs, a)
-		} else {
-			e.messages.add(c.reason, c.message)
 		}
-		if c.message == "" || c.wasHeld && c.poolUnavailable {
+		if c.held {
 			e.held = append(e.held, a)
 		}
+		e.messages.add(c.reason, c.message)
 	}
 	e.claims = nil
 }
 
-// denyExternal returns why an address of spec.externalIPs is not served. The reason is empty if no pool serves it,
-// and the message is empty if the address is served. closed is set if the address would be served for no Service, so
-// its holder keeps it.
-func (al *allocator) denyExternal(service int, a netip.Addr) (reason Reason, message string, closed bool) {
-	const by = "spec.externalIPs"
-	s, p := al.services[service], al.poolOf(a)
+// externalIPsField is how messages name the field that lists an address.
+const externalIPsField = "spec.externalIPs"
+
+// externalsUnavailable returns why an address of spec.externalIPs is served for no Service, whatever Service lists it.
+// p is its pool, or nil. The message is empty if p serves external IPs, and the reason is empty if no pool does.
+func externalsUnavailable(p *pool, a netip.Addr) (Reason, string) {
 	switch {
 	case p == nil || !p.ExternalIPs:
-		return "", fmt.Sprintf("%s: %s is in no pool with spec.externalIPs, so it is not announced", by, a), true
+		return "", fmt.Sprintf("%s: %s is in no pool with spec.externalIPs, so it is not announced", externalIPsField, a)
 	case len(p.Problems) > 0:
 		reason, message := p.unavailableReason()
-		return reason, fmt.Sprintf("%s: address %s: %s", by, a, message), true
-	case al.holds(a, service):
-		return "", "", false
+		return reason, fmt.Sprintf("%s: address %s: %s", externalIPsField, a, message)
+	}
+	return "", ""
+}
+
+// denyExternal returns why a Service does not get an address of spec.externalIPs that it did not have. The message is
+// empty if it gets the address.
+func (al *allocator) denyExternal(service int, a netip.Addr) (Reason, string) {
+	s, p := al.services[service], al.poolOf(a)
+	if reason, message := externalsUnavailable(p, a); message != "" {
+		return reason, message
+	}
+	if al.holds(a, service) {
+		return "", ""
 	}
 	// If another host answers for it, it is claimed now and announced once that host is gone.
-	if reason, message = al.deny(service, p, a, by, false); reason != "" {
-		of, reserved := al.reservations[a]
-		return reason, message, reason == ReasonAddressExcluded && (!reserved || of == s.Key)
+	if reason, message := al.deny(service, p, a, externalIPsField, false); reason != "" {
+		return reason, message
 	}
 	if p.Quota > 0 && al.isSoleInNamespace(a, s) && al.quotaUsed[quotaKey{p.Name, s.Key.Namespace}] >= p.Quota {
-		return ReasonQuotaExceeded, fmt.Sprintf("%s: address %s: %s", by, a, al.quotaMessage(p, s)), false
+		return ReasonQuotaExceeded, fmt.Sprintf("%s: address %s: %s", externalIPsField, a, al.quotaMessage(p, s))
 	}
-	return "", "", false
+	return "", ""
 }

@@ -75,7 +75,10 @@ func FuzzExclusive(f *testing.F) {
 		holders := map[netip.Addr][]world.Key{}
 		a := ipam.Allocate(w, held, threeShards)
 		for k, o := range a.Services {
-			for _, addr := range o.VIPs() {
+			for _, addr := range slices.Concat(o.VIPs(), o.HeldExternal) {
+				if slices.Contains(holders[addr], k) {
+					continue
+				}
 				if i := slices.IndexFunc(holders[addr], func(o world.Key) bool {
 					return !together(w, held, addr, services[k], services[o])
 				}); i >= 0 {
@@ -120,26 +123,26 @@ func listAll(w *world.Snapshot) {
 }
 
 // An address of spec.externalIPs stays with the Service that owns it, whichever other Service lists it, even after a
-// pool served external IPs for no Service for a while.
+// pool served external IPs for no Service for a while, and although new ones exceed the quota or are not admitted.
 func FuzzHolderKeeps(f *testing.F) {
 	property(f, func(t *testing.T, w *world.Snapshot, held map[world.Key][]netip.Addr) {
 		first := ipam.Allocate(w, held, threeShards)
 		write(w, first)
 		listAll(w)
-		kept := func(after string) {
+		assertKept := func(when string, what func(ipam.Outcome) []netip.Addr) {
 			a := ipam.Allocate(w, nil, threeShards)
 			for k, o := range first.Services {
 				for _, addr := range o.External {
-					if !slices.Contains(a.Services[k].External, addr) {
-						t.Errorf("%s lost %s %s: %+v", k, addr, after, a.Services[k])
+					if !slices.Contains(what(a.Services[k]), addr) {
+						t.Errorf("%s lost %s %s: %+v", k, addr, when, a.Services[k])
 					}
 				}
 			}
+			write(w, a)
 		}
-		kept("at once")
-		for _, p := range w.Pools {
-			p.Quota = 0 // the namespace may have used it up for other addresses meanwhile
-		}
+		owned := func(o ipam.Outcome) []netip.Addr { return o.HeldExternal }
+		served := func(o ipam.Outcome) []netip.Addr { return o.External }
+		assertKept("at once", served)
 		for what, edit := range map[string]func(*world.Pool){
 			"excluded":  func(p *world.Pool) { p.Exclude = p.Ranges },
 			"in no use": func(p *world.Pool) { p.ExternalIPs = false },
@@ -148,13 +151,17 @@ func FuzzHolderKeeps(f *testing.F) {
 			for _, p := range w.Pools {
 				before := *p
 				edit(p)
-				write(w, ipam.Allocate(w, nil, threeShards))
+				assertKept("while pool "+p.Name+" is "+what, owned)
 				leases := p.Leases
 				*p = before
 				p.Leases = leases
-				kept("after pool " + p.Name + " was " + what)
+				assertKept("after pool "+p.Name+" was "+what, served)
 			}
 		}
+		for _, p := range w.Pools {
+			p.Quota, p.Admission = 1, &world.Admission{}
+		}
+		assertKept("after the pools admit no Service", served)
 	})
 }
 
@@ -252,6 +259,9 @@ func agree(t *testing.T, w *world.Snapshot, held map[world.Key][]netip.Addr) {
 		}
 		if o := got.Services[k]; !slices.Equal(o.External, tw.externals[k]) {
 			t.Errorf("%s answers for its own %v, the twin says %v (%s: %s)", k, o.External, tw.externals[k], o.Reason, o.Message)
+		}
+		if o := got.Services[k]; !slices.Equal(o.HeldExternal, tw.heldExternals[k]) {
+			t.Errorf("%s holds %v, the twin says %v (%s: %s)", k, o.HeldExternal, tw.heldExternals[k], o.Reason, o.Message)
 		}
 	}
 	whole := tw.unreserved()

@@ -24,8 +24,8 @@ type twin struct {
 	// taken are the addresses of holder in the order in which they were taken.
 	taken []netip.Addr
 	held  map[world.Key][]netip.Addr
-	// externals are the addresses of spec.externalIPs that are served.
-	externals map[world.Key][]netip.Addr
+	// externals are the addresses of spec.externalIPs that are served, heldExternals those that belong to the Service.
+	externals, heldExternals map[world.Key][]netip.Addr
 	// cooldowns are the leases of addresses that were in cooldown when the first Service was served.
 	cooldowns []world.Lease
 }
@@ -113,14 +113,7 @@ func (t *twin) waitsFor(a netip.Addr) world.Key {
 
 // unreserved returns the same snapshot with pools without reservations.
 func (t *twin) unreserved() *twin {
-	w := *t.w
-	w.Pools = nil
-	for _, p := range t.w.Pools {
-		plain := *p
-		plain.Reservations = nil
-		w.Pools = append(w.Pools, &plain)
-	}
-	return &twin{w: &w}
+	return t.withPools(func(p *world.Pool) { p.Reservations = nil })
 }
 
 // givable reports whether the pool of an address would allocate it to the Service if it were free.
@@ -206,11 +199,11 @@ func (t *twin) allocate(held map[world.Key][]netip.Addr) map[world.Key]twinOutco
 			t.take(s, a)
 		}
 	}
-	won := map[world.Key]map[netip.Addr]bool{}
-	t.winExternals(services, won, true)
+	kept, won := listing{}, listing{}
+	t.keepExternals(services, kept, won)
 	t.startCooldowns()
-	t.winExternals(services, won, false)
-	t.externals = inOrderOfListing(services, won)
+	t.winExternals(services, kept, won)
+	t.externals, t.heldExternals = won.inOrder(services), kept.inOrder(services)
 	out := map[world.Key]twinOutcome{}
 	for _, s := range services {
 		var gets map[world.Family]netip.Addr

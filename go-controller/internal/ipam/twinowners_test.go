@@ -32,14 +32,21 @@ func (t *twin) ownOf(s *world.Service) (own []netip.Addr, foreign bool) {
 // couldBeGiven reports whether a pool would allocate an address to the Service if the pool were open, the address
 // free and no host outside of the cluster answered for it.
 func (t *twin) couldBeGiven(s *world.Service, a netip.Addr) bool {
+	u := t.withPools(func(p *world.Pool) { p.Disabled, p.Problems = false, nil })
+	u.w.Conflicts = nil
+	return u.givable(s, a)
+}
+
+// withPools returns the same snapshot with pools that are edited.
+func (t *twin) withPools(edit func(*world.Pool)) *twin {
 	w := *t.w
-	w.Pools, w.Conflicts = nil, nil
+	w.Pools = nil
 	for _, p := range t.w.Pools {
-		open := *p
-		open.Disabled, open.Problems = false, nil
-		w.Pools = append(w.Pools, &open)
+		edited := *p
+		edit(&edited)
+		w.Pools = append(w.Pools, &edited)
 	}
-	return (&twin{w: &w}).givable(s, a)
+	return &twin{w: &w}
 }
 
 func (t *twin) inScope(a netip.Addr, x, y *world.Service) bool {
@@ -57,28 +64,48 @@ func (t *twin) ownBefore(s *world.Service) []netip.Addr {
 	return s.HeldExternalIPs
 }
 
-// winExternals gives Services the addresses of spec.externalIPs that they may have: those that they owned before, or
-// the others.
-func (t *twin) winExternals(services []*world.Service, won map[world.Key]map[netip.Addr]bool, before bool) {
+// keepExternals lets Services keep the addresses of spec.externalIPs that they owned before (kept), whether they are
+// served now (won) or not.
+func (t *twin) keepExternals(services []*world.Service, kept, won listing) {
 	for _, s := range services {
 		for _, a := range s.ExternalIPs {
-			if slices.Contains(t.ownBefore(s), a) != before || !t.mayOwn(s, a) {
-				continue
+			if slices.Contains(t.ownBefore(s), a) && t.keeps(s, a) {
+				won.put(s, a, t.answers(s, a))
+				t.take(s, a)
+				kept.put(s, a, true)
 			}
-			t.take(s, a)
-			if won[s.Key] == nil {
-				won[s.Key] = map[netip.Addr]bool{}
-			}
-			won[s.Key][a] = true
 		}
 	}
 }
 
-func inOrderOfListing(services []*world.Service, won map[world.Key]map[netip.Addr]bool) map[world.Key][]netip.Addr {
+// winExternals gives Services the other addresses of spec.externalIPs that they may have.
+func (t *twin) winExternals(services []*world.Service, kept, won listing) {
+	for _, s := range services {
+		for _, a := range s.ExternalIPs {
+			if !kept[s.Key][a] && t.mayOwn(s, a) {
+				t.take(s, a)
+				won.put(s, a, true)
+				kept.put(s, a, true)
+			}
+		}
+	}
+}
+
+// listing are addresses that Services list.
+type listing map[world.Key]map[netip.Addr]bool
+
+func (l listing) put(s *world.Service, a netip.Addr, is bool) {
+	if l[s.Key] == nil {
+		l[s.Key] = map[netip.Addr]bool{}
+	}
+	l[s.Key][a] = is
+}
+
+func (l listing) inOrder(services []*world.Service) map[world.Key][]netip.Addr {
 	out := map[world.Key][]netip.Addr{}
 	for _, s := range services {
 		for _, a := range s.ExternalIPs {
-			if won[s.Key][a] {
+			if l[s.Key][a] {
 				out[s.Key] = append(out[s.Key], a)
 			}
 		}
@@ -86,10 +113,25 @@ func inOrderOfListing(services []*world.Service, won map[world.Key]map[netip.Add
 	return out
 }
 
+// keeps reports whether an address of spec.externalIPs stays with the Service that owned it before.
+func (t *twin) keeps(s *world.Service, a netip.Addr) bool {
+	waiter := t.waitsFor(a)
+	return slices.Contains(t.holder[a], s) || t.fits(s, a) && (waiter == (world.Key{}) || waiter == s.Key)
+}
+
+// answers reports whether an address of spec.externalIPs that the Service keeps is served: whether a new one would
+// be if the pools served every Service.
+func (t *twin) answers(s *world.Service, a netip.Addr) bool {
+	return servesExternals(t.inPool(a)) && (slices.Contains(t.holder[a], s) ||
+		t.withPools(func(p *world.Pool) { p.Admission = nil }).couldBeGiven(s, a))
+}
+
+func servesExternals(p *world.Pool) bool { return p != nil && p.ExternalIPs && len(p.Problems) == 0 }
+
 func (t *twin) mayOwn(s *world.Service, a netip.Addr) bool {
 	p := t.inPool(a)
 	switch {
-	case p == nil || !p.ExternalIPs || len(p.Problems) > 0:
+	case !servesExternals(p):
 		return false
 	case slices.Contains(t.holder[a], s):
 		return true

@@ -175,7 +175,7 @@ const (
 	ReasonInvalidRequest = "InvalidRequest"
 	// ReasonAddressRetained (True): the address is kept although its pool would no longer allocate it: the pool no
 	// longer contains it, excludes it, does not serve the Service, is disabled, invalid or deleted. The address is
-	// released when the Service is recreated.
+	// released when the Service is recreated, or, one of spec.externalIPs, when the Service no longer lists it.
 	ReasonAddressRetained = "AddressRetained"
 )
 
