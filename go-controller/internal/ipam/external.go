@@ -26,7 +26,7 @@ func (o Outcome) VIPs() []netip.Addr {
 
 // keepExternals takes the addresses of spec.externalIPs for the Services that own them already, as long as these
 // still list them.
-func (al *allocator) keepExternals() []external {
+func (al *allocator) keepExternals(owns []ownership) []external {
 	out := make([]external, len(al.services))
 	for i, s := range al.services {
 		if len(s.ExternalIPs) == 0 {
@@ -38,8 +38,10 @@ func (al *allocator) keepExternals() []external {
 			own[a] = true
 		}
 		for j, a := range s.ExternalIPs {
+			c := &out[i].claims[j]
+			c.allocated = *owns[i].has.of(world.FamilyOf(a)) == a
 			if own[a] {
-				al.keepExternal(i, a, &out[i].claims[j])
+				al.keepExternal(i, a, c)
 			}
 		}
 	}
@@ -65,12 +67,14 @@ func (al *allocator) assignExternalIPs(out []external) {
 // as with allocated addresses. An address that is served for no Service at the moment is taken as well, so that it is
 // not allocated to another one meanwhile.
 func (al *allocator) keepExternal(service int, a netip.Addr, c *claimed) {
-	s, p, had := al.services[service], al.poolOf(a), al.holds(a, service)
+	s, p := al.services[service], al.poolOf(a)
 	reservedFor, reserved := al.reservations[a]
-	if !had {
+	if !c.allocated {
 		if _, why := al.conflictingHolder(a, service); why != "" || reserved && reservedFor != s.Key {
 			return
 		}
+	}
+	if !al.holds(a, service) {
 		al.take(a, service)
 	}
 	c.held = true
@@ -78,7 +82,7 @@ func (al *allocator) keepExternal(service int, a netip.Addr, c *claimed) {
 		return
 	}
 	c.served = true
-	if had {
+	if c.allocated {
 		return
 	}
 	// If another host answers for it, it is announced once that host is gone.
@@ -92,7 +96,7 @@ func (al *allocator) keepExternal(service int, a netip.Addr, c *claimed) {
 
 // claim takes an address of spec.externalIPs that the Service did not have, if it may have it.
 func (al *allocator) claim(service int, a netip.Addr, c *claimed) {
-	if c.reason, c.message = al.denyExternal(service, a); c.message != "" {
+	if c.reason, c.message = al.denyExternal(service, a, c.allocated); c.message != "" {
 		return
 	}
 	if !al.holds(a, service) {
@@ -111,8 +115,9 @@ type external struct {
 
 // claimed is the result for one address of spec.externalIPs.
 type claimed struct {
-	// held is set if the address belongs to the Service, served if it is served as well.
-	held, served bool
+	// allocated is set if the Service has the address apart from spec.externalIPs as well. held is set if the address
+	// belongs to the Service, served if it is served as well.
+	allocated, held, served bool
 	// reason and message are why the address is not served, or why it would not be if it were new.
 	reason  Reason
 	message string
@@ -150,19 +155,20 @@ func externalsUnavailable(p *pool, a netip.Addr) (Reason, string) {
 
 // denyExternal returns why a Service does not get an address of spec.externalIPs that it did not have. The message is
 // empty if it gets the address.
-func (al *allocator) denyExternal(service int, a netip.Addr) (Reason, string) {
+func (al *allocator) denyExternal(service int, a netip.Addr, allocated bool) (Reason, string) {
 	s, p := al.services[service], al.poolOf(a)
 	if reason, message := externalsUnavailable(p, a); message != "" {
 		return reason, message
 	}
-	if al.holds(a, service) {
+	if allocated {
 		return "", ""
 	}
 	// If another host answers for it, it is claimed now and announced once that host is gone.
 	if reason, message := al.deny(service, p, a, externalIPsField, false); reason != "" {
 		return reason, message
 	}
-	if p.Quota > 0 && al.isSoleInNamespace(a, s) && al.quotaUsed[quotaKey{p.Name, s.Key.Namespace}] >= p.Quota {
+	used := al.quotaUsed[quotaKey{p.Name, s.Key.Namespace}]
+	if p.Quota > 0 && used >= p.Quota && !al.holds(a, service) && al.isSoleInNamespace(a, s) {
 		return ReasonQuotaExceeded, fmt.Sprintf("%s: address %s: %s", externalIPsField, a, al.quotaMessage(p, s))
 	}
 	return "", ""

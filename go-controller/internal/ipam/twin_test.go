@@ -24,6 +24,8 @@ type twin struct {
 	// taken are the addresses of holder in the order in which they were taken.
 	taken []netip.Addr
 	held  map[world.Key][]netip.Addr
+	// allocated are the addresses that Services kept, apart from spec.externalIPs.
+	allocated map[world.Key]map[world.Family]netip.Addr
 	// externals are the addresses of spec.externalIPs that are served, heldExternals those that belong to the Service.
 	externals, heldExternals map[world.Key][]netip.Addr
 	// cooldowns are the leases of addresses that were in cooldown when the first Service was served.
@@ -184,6 +186,7 @@ func wants(s *world.Service) []world.Family {
 func (t *twin) allocate(held map[world.Key][]netip.Addr) map[world.Key]twinOutcome {
 	t.holder = map[netip.Addr][]*world.Service{}
 	has := map[world.Key]map[world.Family]netip.Addr{}
+	t.allocated = has
 	t.held = held
 	services := ipam.ByAge(t.w.Services)
 	foreign := map[world.Key]bool{}

@@ -116,13 +116,13 @@ func (l listing) inOrder(services []*world.Service) map[world.Key][]netip.Addr {
 // keeps reports whether an address of spec.externalIPs stays with the Service that owned it before.
 func (t *twin) keeps(s *world.Service, a netip.Addr) bool {
 	waiter := t.waitsFor(a)
-	return slices.Contains(t.holder[a], s) || t.fits(s, a) && (waiter == (world.Key{}) || waiter == s.Key)
+	return t.allocated[s.Key][world.FamilyOf(a)] == a || t.fits(s, a) && (waiter == (world.Key{}) || waiter == s.Key)
 }
 
 // answers reports whether an address of spec.externalIPs that the Service keeps is served: whether a new one would
 // be if the pools served every Service.
 func (t *twin) answers(s *world.Service, a netip.Addr) bool {
-	return servesExternals(t.inPool(a)) && (slices.Contains(t.holder[a], s) ||
+	return servesExternals(t.inPool(a)) && (t.allocated[s.Key][world.FamilyOf(a)] == a ||
 		t.withPools(func(p *world.Pool) { p.Admission = nil }).couldBeGiven(s, a))
 }
 
@@ -133,7 +133,7 @@ func (t *twin) mayOwn(s *world.Service, a netip.Addr) bool {
 	switch {
 	case !servesExternals(p):
 		return false
-	case slices.Contains(t.holder[a], s):
+	case t.allocated[s.Key][world.FamilyOf(a)] == a:
 		return true
 	}
 	waiter := t.cooldownFor(a)
