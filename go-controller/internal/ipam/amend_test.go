@@ -176,3 +176,24 @@ func TestSharingServiceIsNotAmendedWhileOthersWait(t *testing.T) {
 		t.Errorf("amended %t; in the end %s has %v, want it to share %s", amended, waits.Key, got, addr)
 	}
 }
+
+// A Service also releases the address of spec.externalIPs that it has but that its pool does not serve.
+func TestHolderOfAnUnservedAddressIsNotAmended(t *testing.T) {
+	first := netip.MustParseAddr("192.0.2.1")
+	s := &world.Service{
+		Key: world.Key{Namespace: "shop", Name: "web"}, UID: "web", Families: []world.Family{world.IPv4},
+		ExternalIPs: []netip.Addr{first}, HeldExternalIPs: []netip.Addr{first},
+	}
+	w := &world.Snapshot{
+		Pools: []*world.Pool{{Name: "p", AutoAssign: true,
+			Ranges: []netipx.IPRange{netipx.IPRangeFrom(first, first.Next())}}},
+		Services: []*world.Service{s},
+	}
+	a := ipam.Allocate(w, nil, threeShards)
+	if o := a.Services[s.Key]; len(o.External) > 0 || !slices.Equal(o.HeldExternal, []netip.Addr{first}) {
+		t.Fatalf("%+v", o)
+	}
+	if a.Remove(s) {
+		t.Error("removed, but its address is still taken")
+	}
+}
