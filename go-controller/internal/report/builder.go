@@ -262,6 +262,10 @@ func (v *Builder) announcedByOVN(key world.Key, placements []place.Placement, ad
 			"(neither in the pod subnet of a node of this zone, k8s.ovn.org/node-subnets, nor the address of a node with "+
 			"k8s.ovn.org/node-masquerade-subnet): %s", world.Count(n, "endpoint"), joined(p.Unreachable[:min(n, maxOutside)]))
 	}
+	served := slices.ContainsFunc(p.Listeners, func(l plan.Listener) bool { return len(l.Backends) > 0 })
+	if f := familyWithoutBackend(p); served && f != 0 {
+		message += fmt.Sprintf("; the Service has no usable %s endpoint, so connections over %s are rejected", f, f)
+	}
 	if hosts := hostsOverUDP(p); len(hosts) > 0 && !v.World.Cluster.OpenShiftSDN {
 		message += fmt.Sprintf("; UDP servers on the network of their node must reply from the address that received the "+
 			"request, which many servers that are bound to all addresses do not do: %s",
@@ -272,11 +276,24 @@ func (v *Builder) announcedByOVN(key world.Key, placements []place.Placement, ad
 			"sourceIPBy: LoadBalancerIP) do not arrive by layer 2: advertise the address by BGP, from nodes with the label "+
 			"egress-service.k8s.ovn.org/%s", node, egressName(key))
 	}
-	if !slices.ContainsFunc(p.Listeners, func(l plan.Listener) bool { return len(l.Backends) > 0 }) {
+	if !served {
 		return &kube.Verdict{Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonNoEndpoints,
 			Message: "the Service has no usable endpoint, so connections are rejected; " + message}
 	}
 	return &kube.Verdict{Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonAnnounced, Message: message}
+}
+
+// familyWithoutBackend returns a family of the addresses in OVN of which no listener has a backend; 0 if there is none.
+func familyWithoutBackend(p *plan.Service) world.Family {
+	for _, vip := range p.VIPs {
+		f := world.FamilyOf(vip.Addr)
+		if !slices.ContainsFunc(p.Listeners, func(l plan.Listener) bool {
+			return world.FamilyOf(l.VIP) == f && len(l.Backends) > 0
+		}) {
+			return f
+		}
+	}
+	return 0
 }
 
 // hostsOverUDP returns the nodes' own addresses that are backends of UDP ports, sorted. A reply to the hidden client
