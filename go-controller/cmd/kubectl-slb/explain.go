@@ -45,7 +45,7 @@ Examples:
   kubectl slb explain shop/web --from 198.51.100.7`,
 		Flags: append(append(o.connection.flags(), o.output.flags("json or yaml")...),
 			&cli.StringFlag{Name: "from", Destination: &o.from, Usage: "`ADDRESS` of a client: also checks whether it is " +
-				"admitted"}),
+				"admitted, and answers for its IP family"}),
 		Action: func(c *cli.Context) error {
 			if err := o.Validate(); err != nil {
 				return err

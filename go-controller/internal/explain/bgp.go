@@ -25,7 +25,7 @@ const (
 // addBGP adds the routes of the addresses.
 func (p *path) addBGP() {
 	survey, used := p.bgp.Survey(), false
-	for _, a := range p.addrs() {
+	for _, a := range p.asked() {
 		if !survey.Takes(p.service, a) {
 			continue
 		}
@@ -33,7 +33,7 @@ func (p *path) addBGP() {
 		p.addRoute(a, survey.Of(p.service, a))
 	}
 	if !used {
-		p.add(Link{Name: LinkBGP, State: Unused, Message: "no BGPAdvertisement selects the Service"})
+		p.add(Link{Name: LinkBGP, State: Unused, Message: "no BGPAdvertisement selects " + p.subject()})
 	}
 }
 

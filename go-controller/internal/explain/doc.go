@@ -8,4 +8,7 @@
 //   - A link is OK only if an object shows it. What no object shows is Unknown.
 //   - The links are in the order of the path. Each is judged by itself, so that a fault that the controller has not
 //     seen yet is reported, too. The conditions of the Service decide what only the controller can see.
+//   - With the address of a client, domains, shards, gateways, rows, endpoints and routes are those of the Service's
+//     addresses of its family. A fault of the other family breaks no link.
+//   - Which clients are admitted is decided by plan.SourceRanges, from which the rows in OVN are built.
 package explain

@@ -27,17 +27,17 @@ const (
 
 // addClients adds which clients are admitted.
 func (p *path) addClients() {
-	ranges, from := p.service.SourceRanges, p.From.Unmap()
-	texts := make([]string, len(ranges))
-	for i, r := range ranges {
+	ranges, from := plan.SourceRanges(p.service.SourceRanges), p.From.Unmap()
+	texts := make([]string, len(p.service.SourceRanges))
+	for i, r := range p.service.SourceRanges {
 		texts[i] = r.String()
 	}
 	link := Link{Name: LinkClients, State: OK, Message: "all clients are admitted"}
 	if from.IsValid() {
 		link.Object, link.Message = from.String(), "the client is admitted"
-	} else if len(ranges) > 0 {
+	} else if p.restricted(ranges) {
 		link.Message = "only clients of " + joined(texts) + " are admitted; --from ADDRESS checks one"
-		if f := p.familyWithoutRange(); f != 0 {
+		if f := p.familyWithoutRange(ranges); f != 0 {
 			link.State, link.Reason = Warning, ReasonClientNotAdmitted
 			link.Message += fmt.Sprintf("; no client is admitted over %s, of which spec.loadBalancerSourceRanges has no "+
 				"range", f)
@@ -48,12 +48,12 @@ func (p *path) addClients() {
 		bits = 32
 	}
 	switch {
-	case from.IsValid() && !slices.ContainsFunc(p.addrs(), func(a netip.Addr) bool { return a.Is4() == from.Is4() }):
+	case len(p.asked()) == 0:
 		link.State, link.Reason = Broken, v1alpha1.ReasonFamilyUnavailable
 		link.Message = fmt.Sprintf("the client has an %s address, and the Service has none", world.FamilyOf(from))
 		link.Command = p.kubectl("patch service", p.object.Name, `-p '{"spec":{"ipFamilyPolicy":"PreferDualStack"}}'`)
-	case from.IsValid() && len(ranges) > 0 &&
-		!slices.ContainsFunc(ranges, func(r netip.Prefix) bool { return r.IsValid() && r.Contains(from) }):
+	case from.IsValid() && p.restricted(ranges) &&
+		!slices.ContainsFunc(ranges[world.FamilyOf(from)], func(r netip.Prefix) bool { return r.Contains(from) }):
 		link.State, link.Reason = Broken, ReasonClientNotAdmitted
 		link.Message = fmt.Sprintf("the client is in none of spec.loadBalancerSourceRanges: %s", joined(texts))
 		link.Command = p.kubectl("patch service", p.object.Name, fmt.Sprintf(
@@ -71,12 +71,18 @@ func (p *path) addClients() {
 	p.add(link)
 }
 
+// restricted reports whether the ranges of plan.SourceRanges keep clients from an address that the question is about.
+func (p *path) restricted(ranges map[world.Family][]netip.Prefix) bool {
+	return slices.ContainsFunc(p.asked(), func(a netip.Addr) bool {
+		_, restricted := ranges[world.FamilyOf(a)]
+		return restricted
+	})
+}
+
 // familyWithoutRange returns a family of the Service's addresses of which no client is admitted; 0 if there is none.
-func (p *path) familyWithoutRange() world.Family {
+func (p *path) familyWithoutRange(ranges map[world.Family][]netip.Prefix) world.Family {
 	for _, a := range p.addrs() {
-		if !slices.ContainsFunc(p.service.SourceRanges, func(r netip.Prefix) bool {
-			return r.IsValid() && r.Addr().Is4() == a.Is4()
-		}) {
+		if admitted, restricted := ranges[world.FamilyOf(a)]; restricted && len(admitted) == 0 {
 			return world.FamilyOf(a)
 		}
 	}
@@ -104,40 +110,64 @@ func (p *path) withoutNextHop(from netip.Addr) string {
 // addEndpoints adds the endpoints that take connections.
 func (p *path) addEndpoints() {
 	counts, nodes := p.countEndpoints()
-	total, taking := counts.sum()
-	object := strings.Join(slices.Sorted(maps.Keys(nodes)), ", ")
 	selector := labels.Set(p.object.Spec.Selector).String()
 	pods := p.kubectl("get pods -o wide -l", selector)
+	idle := counts.idle()
+	served := slices.DeleteFunc(p.asked(), func(a netip.Addr) bool {
+		return slices.ContainsFunc(idle, func(c familyCount) bool { return c.family == world.FamilyOf(a) })
+	})
 	switch c := p.verdict(v1alpha1.ReasonNoEndpoints); {
 	case p.unread("endpointslices") && c == nil:
 		p.add(notRead(LinkEndpoints, "", "no EndpointSlice could be read, so it is not known whether an endpoint takes "+
 			"connections"))
 	case p.unread("endpointslices"):
 		p.broken(LinkEndpoints, "", c.Reason, c.Message, pods)
-	case total == 0 && selector == "":
-		p.broken(LinkEndpoints, "", v1alpha1.ReasonNoEndpoints, "the Service has no spec.selector and no EndpointSlice has "+
-			"endpoints of it", p.kubectl("get endpointslices -l kubernetes.io/service-name="+p.object.Name))
-	case total == 0:
-		p.broken(LinkEndpoints, "", v1alpha1.ReasonNoEndpoints, "no Pod with an address has the labels of spec.selector: "+
-			selector, pods)
-	case taking == 0 && p.lacksPorts():
-		p.broken(LinkEndpoints, "", ReasonNoEndpointPort, fmt.Sprintf("%s, but no EndpointSlice has a port of the Service: "+
-			"no container has the name in targetPort", counts.format(familyCount.all)),
-			p.kubectl("get service", p.object.Name, "-o jsonpath={.spec.ports}"))
-	case taking == 0:
-		p.broken(LinkEndpoints, "", ReasonEndpointsNotReady, counts.format(familyCount.all)+", and none is ready",
-			p.kubectl("describe pods -l", selector))
-	case c != nil:
-		p.broken(LinkEndpoints, object, c.Reason, c.Message, pods)
+	case len(served) == 0:
+		reason, message, command := p.whyIdle(counts)
+		p.broken(LinkEndpoints, "", reason, message, command)
+	case c != nil && p.concerns(c, served):
+		p.broken(LinkEndpoints, strings.Join(slices.Sorted(maps.Keys(nodes)), ", "), c.Reason, c.Message, pods)
 	default:
-		p.addTaking(object, counts.format(familyCount.taken)+" ready", nodes)
+		p.addTaking(counts, nodes)
 	}
+}
+
+// whyIdle returns why none of these endpoints takes connections, and what to do about it.
+func (p *path) whyIdle(counts endpointCounts) (reason, message, command string) {
+	total, selector := 0, labels.Set(p.object.Spec.Selector).String()
+	for _, c := range counts {
+		total += c.total
+	}
+	list := p.kubectl("get endpointslices -l kubernetes.io/service-name=" + p.object.Name)
+	switch {
+	case total == 0 && p.hasEndpoints():
+		family := counts[0].family
+		return v1alpha1.ReasonNoEndpoints, fmt.Sprintf("no EndpointSlice of the Service has an %s endpoint, as if its Pods "+
+			"had no %s address", family, family), list
+	case total == 0 && selector == "":
+		return v1alpha1.ReasonNoEndpoints, "the Service has no spec.selector and no EndpointSlice has endpoints of it", list
+	case total == 0:
+		return v1alpha1.ReasonNoEndpoints, "no Pod with an address has the labels of spec.selector: " + selector,
+			p.kubectl("get pods -o wide -l", selector)
+	case p.lacksPorts(counts):
+		return ReasonNoEndpointPort, counts.format(familyCount.all) + ", but no EndpointSlice has a port of the Service: " +
+			"no container has the name in targetPort", p.kubectl("get service", p.object.Name, "-o jsonpath={.spec.ports}")
+	}
+	return ReasonEndpointsNotReady, counts.format(familyCount.all) + ", and none is ready",
+		p.kubectl("describe pods -l", selector)
+}
+
+// hasEndpoints reports whether the Service has endpoints, of any family.
+func (p *path) hasEndpoints() bool {
+	return slices.ContainsFunc(p.service.Slices, func(s *world.Slice) bool { return len(s.Endpoints) > 0 })
 }
 
 // familyCount is the number of endpoints of an address family, and of those that take connections on at least one port.
 type familyCount struct {
 	family        world.Family
 	total, taking int
+	// both is set if the Service has addresses of both families.
+	both bool
 }
 
 func (c familyCount) all(noun string) string { return world.Count(c.total, noun) }
@@ -146,18 +176,16 @@ func (c familyCount) taken(noun string) string {
 	return fmt.Sprintf("%d of %s", c.taking, world.Count(c.total, noun))
 }
 
-// endpointCounts are those of the families of the Service's addresses.
+// endpointCounts are those of the families of the addresses that the question is about.
 type endpointCounts []familyCount
 
-func (counts endpointCounts) sum() (total, taking int) {
-	for _, c := range counts {
-		total, taking = total+c.total, taking+c.taking
-	}
-	return total, taking
+// idle returns the families without an endpoint that takes connections.
+func (counts endpointCounts) idle() endpointCounts {
+	return slices.DeleteFunc(slices.Clone(counts), func(c familyCount) bool { return c.taking > 0 })
 }
 
 // format returns the text of a count. A Pod with addresses of both families is an endpoint of each of them: the text
-// names the families only if they differ.
+// names the families only if they differ, or if it is about one of them.
 func (counts endpointCounts) format(text func(c familyCount, noun string) string) string {
 	var texts []string
 	same := true
@@ -165,15 +193,23 @@ func (counts endpointCounts) format(text func(c familyCount, noun string) string
 		texts = append(texts, text(c, c.family.String()+" endpoint"))
 		same = same && c.total == counts[0].total && c.taking == counts[0].taking
 	}
-	if same {
+	if same && (len(counts) > 1 || !counts[0].both) {
 		return text(counts[0], "endpoint")
 	}
 	return strings.Join(texts, " and ")
 }
 
-// addTaking adds endpoints that take connections, unless their nodes do not work.
-func (p *path) addTaking(object, message string, nodes map[string]bool) {
-	link := Link{Name: LinkEndpoints, Object: object, State: OK, Message: message}
+// addTaking adds endpoints that take connections, unless their nodes do not work. A family of which no endpoint takes
+// connections is a weakness: clients of the other reach the Service.
+func (p *path) addTaking(counts endpointCounts, nodes map[string]bool) {
+	link := Link{Name: LinkEndpoints, Object: strings.Join(slices.Sorted(maps.Keys(nodes)), ", "), State: OK,
+		Message: counts.format(familyCount.taken) + " ready"}
+	if idle := counts.idle(); len(idle) > 0 {
+		var why string
+		link.State = Warning
+		link.Reason, why, link.Command = p.whyIdle(idle)
+		link.Message += fmt.Sprintf("; the Service is not reachable over %s: %s", idle[0].family, why)
+	}
 	var without []string
 	fault := ""
 	for _, name := range slices.Sorted(maps.Keys(nodes)) {
@@ -195,8 +231,12 @@ func (p *path) addTaking(object, message string, nodes map[string]bool) {
 // countEndpoints returns the numbers of endpoints, and the nodes of those that take connections.
 func (p *path) countEndpoints() (counts endpointCounts, nodes map[string]bool) {
 	nodes = map[string]bool{}
+	of := func(addrs []netip.Addr, f world.Family) bool {
+		return slices.ContainsFunc(addrs, func(a netip.Addr) bool { return world.FamilyOf(a) == f })
+	}
+	both := of(p.addrs(), world.IPv4) && of(p.addrs(), world.IPv6)
 	for _, f := range []world.Family{world.IPv4, world.IPv6} {
-		if !slices.ContainsFunc(p.addrs(), func(a netip.Addr) bool { return world.FamilyOf(a) == f }) {
+		if !of(p.asked(), f) {
 			continue
 		}
 		all, taking := map[netip.Addr]bool{}, map[netip.Addr]bool{}
@@ -215,14 +255,17 @@ func (p *path) countEndpoints() (counts endpointCounts, nodes map[string]bool) {
 				}
 			}
 		}
-		counts = append(counts, familyCount{f, len(all), len(taking)})
+		counts = append(counts, familyCount{f, len(all), len(taking), both})
 	}
 	return counts, nodes
 }
 
-// lacksPorts reports whether no EndpointSlice with endpoints has a port of the Service.
-func (p *path) lacksPorts() bool {
+// lacksPorts reports whether no EndpointSlice with endpoints of these families has a port of the Service.
+func (p *path) lacksPorts(counts endpointCounts) bool {
 	for _, slice := range p.service.Slices {
+		if !slices.ContainsFunc(counts, func(c familyCount) bool { return c.family == slice.Family }) {
+			continue
+		}
 		for _, port := range p.service.Ports {
 			if len(slice.Endpoints) > 0 && slices.ContainsFunc(slice.Ports, func(o world.Port) bool {
 				return o.Name == port.Name && o.Protocol == port.Protocol

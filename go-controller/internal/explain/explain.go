@@ -88,7 +88,8 @@ type Result struct {
 // Question is what to explain.
 type Question struct {
 	Service world.Key
-	// From is the address of a client. The zero Addr stands for any client.
+	// From is the address of a client: the answer is about the Service's addresses of its family. The zero Addr stands
+	// for any client, and the answer is about all addresses.
 	From netip.Addr
 	Now  time.Time
 }
@@ -106,7 +107,7 @@ type path struct {
 	bgp        *bgp.Layout
 	// allocated and announced are the conditions of the Service; nil if the controller has not written them.
 	allocated, announced *metav1.Condition
-	// layer2 is set if an L2Domain announces at least one address.
+	// layer2 is set if an L2Domain announces at least one address that the question is about.
 	layer2 bool
 	links  []Link
 }
@@ -160,13 +161,17 @@ func (p *path) follow() {
 	if !p.addService() || !p.addPool() || !p.addAddress() {
 		return
 	}
+	if len(p.asked()) == 0 {
+		p.addClients()
+		return
+	}
 	if p.unread("ipaddresspools", "l2domains") {
 		p.add(p.asAnnounced(LinkDomain))
 		p.addClients()
 		p.addEndpoints()
 		return
 	}
-	for _, a := range p.addrs() {
+	for _, a := range p.asked() {
 		p.addDomain(a)
 	}
 	p.addRows()
@@ -193,14 +198,20 @@ func notRead(name, object, message string) Link {
 	return Link{Name: name, Object: object, State: Unknown, Reason: ReasonNotRead, Message: message}
 }
 
+// aboutOther precedes the message of a condition that does not concern the addresses that the question is about.
+const aboutOther = "condition " + v1alpha1.ConditionAnnounced + " is only about another address: "
+
 // asAnnounced returns a link whose objects could not be read: what the condition Announced of the Service reports.
 func (p *path) asAnnounced(name string) Link {
 	link := Link{Name: name, State: Unknown, Reason: v1alpha1.ReasonProgramming,
 		Message: "the controller has not written condition " + v1alpha1.ConditionAnnounced}
 	if c := p.announced; c != nil {
 		link.State, link.Reason, link.Message = stateOf(c), c.Reason, c.Message
-		if c.Status == metav1.ConditionTrue {
+		switch {
+		case c.Status == metav1.ConditionTrue:
 			link.State, link.Reason = OK, ""
+		case !p.concerns(c, p.asked()):
+			link.State, link.Message = Unknown, aboutOther+c.Message
 		}
 	}
 	return link
@@ -234,9 +245,11 @@ func (p *path) broken(name, object, reason, message, command string) {
 	p.add(Link{Name: name, Object: object, State: Broken, Reason: reason, Message: message, Command: command})
 }
 
-// verdict returns the condition Announced if its reason is one of those, and it is not True.
+// verdict returns the condition Announced if its reason is one of those, it is not True, and it concerns an address
+// that the question is about.
 func (p *path) verdict(reasons ...string) *metav1.Condition {
-	if p.announced == nil || p.announced.Status == metav1.ConditionTrue || !slices.Contains(reasons, p.announced.Reason) {
+	if p.announced == nil || p.announced.Status == metav1.ConditionTrue ||
+		!slices.Contains(reasons, p.announced.Reason) || !p.concerns(p.announced, p.asked()) {
 		return nil
 	}
 	return p.announced

@@ -96,14 +96,8 @@ func contains(cidr string, a netip.Addr) bool {
 
 // verdictOn is verdict for a message that names an address.
 func (p *path) verdictOn(a netip.Addr, reasons ...string) *metav1.Condition {
-	c := p.verdict(reasons...)
-	if c == nil {
-		return nil
-	}
-	for word := range strings.FieldsSeq(c.Message) {
-		if strings.TrimRight(word, ",;:.") == a.String() {
-			return c
-		}
+	if c := p.verdict(reasons...); c != nil && mentions(c.Message, a) {
+		return c
 	}
 	return nil
 }

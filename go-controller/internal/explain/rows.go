@@ -20,7 +20,7 @@ const ReasonNorthdStopped = "NorthdStopped"
 // addRows adds whether the dataplane has what the controller wants it to have.
 func (p *path) addRows() {
 	if !p.layer2 {
-		p.add(Link{Name: LinkRows, State: Unused, Message: "no L2Domain announces the Service"})
+		p.add(Link{Name: LinkRows, State: Unused, Message: "no L2Domain announces " + p.subject()})
 		return
 	}
 	object := "OVN"
@@ -86,6 +86,10 @@ func (p *path) programmed(object string) Link {
 	case p.announced == nil:
 		link.State, link.Reason = Unknown, v1alpha1.ReasonProgramming
 		link.Message = "the controller has not written condition " + v1alpha1.ConditionAnnounced
+	case p.announced.Status != metav1.ConditionTrue && !p.concerns(p.announced, p.asked()):
+		// OVN had the rows before the addresses were in the status. The condition has the first fault only, so it does not
+		// show what is wrong with these addresses besides what their own objects show.
+		link.State, link.Reason, link.Message = Warning, p.announced.Reason, aboutOther+p.announced.Message
 	case p.announced.Status == metav1.ConditionTrue || slices.Contains(later, p.announced.Reason):
 		link.State, link.Message = OK, "programmed"
 		p.addUnwritable(&link)
@@ -131,10 +135,10 @@ func (p *path) mendRows(reason string) string {
 	return "kubectl -n " + p.objects.Home() + " logs -l app.kubernetes.io/name=ovnkube-slb --tail=100"
 }
 
-// gateways returns the active gateways of the addresses.
+// gateways returns the active gateways of the addresses that the question is about.
 func (p *path) gateways() []*world.Node {
 	var list []*world.Node
-	for _, a := range p.addrs() {
+	for _, a := range p.asked() {
 		id, ok := p.layout.ConfiguredShardOf(p.allocation.PoolOf(a), a)
 		d := objects.Named(p.objects.Domains, id.Domain)
 		if !ok || d == nil {

@@ -20,7 +20,7 @@ func For(s *world.Service, vips []VIP, reachability *Reachability) *Service {
 		Key:             s.Key,
 		VIPs:            slices.Clone(vips),
 		SessionAffinity: s.SessionAffinity,
-		SourceRanges:    sourceRanges(s.SourceRanges),
+		SourceRanges:    SourceRanges(s.SourceRanges),
 	}
 	slices.SortFunc(p.VIPs, func(a, b VIP) int { return a.Addr.Compare(b.Addr) })
 	ports := slices.Clone(s.Ports)
@@ -71,9 +71,10 @@ func countBackends(s *world.Service, vips []VIP) int {
 	return total
 }
 
-// sourceRanges returns the source ranges by family. Ranges that admit every client are equivalent to none. Otherwise a
-// family without a range admits no client, because its clients are not in the list.
-func sourceRanges(ranges []netip.Prefix) map[world.Family][]netip.Prefix {
+// SourceRanges returns the source ranges of a Service by family, as in Service.SourceRanges. If there is none but
+// 0.0.0.0/0 and ::/0, clients of both families are admitted: 0.0.0.0/0 is the default of Kubernetes, and stands for all
+// clients. Otherwise a family without a range admits no client, because its clients are not in the list.
+func SourceRanges(ranges []netip.Prefix) map[world.Family][]netip.Prefix {
 	if !slices.ContainsFunc(ranges, func(p netip.Prefix) bool { return p.Bits() != 0 }) {
 		return nil
 	}
