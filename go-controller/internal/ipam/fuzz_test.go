@@ -94,14 +94,20 @@ func FuzzExclusive(f *testing.F) {
 					}
 				}
 			}
-			if !o.Foreign && (len(o.Addrs) < len(wants(services[k]))) && o.Reason == "" {
-				t.Errorf("%s lacks an address, and no reason is reported: %+v", k, o)
-			}
-			if (o.Reason == "") != (o.Message == "") && len(services[k].ExternalIPs) == 0 {
-				t.Errorf("%s: reason %q, message %q", k, o.Reason, o.Message)
-			}
+			explained(t, services[k], o)
 		}
 	})
+}
+
+// explained checks that a Service without an address has a reason, and that a reason has a message.
+func explained(t *testing.T, s *world.Service, o ipam.Outcome) {
+	t.Helper()
+	if !o.Foreign && len(o.Addrs) < len(wants(s)) && o.Reason == "" {
+		t.Errorf("%s lacks an address, and no reason is reported: %+v", s.Key, o)
+	}
+	if (o.Reason == "") != (o.Message == "") && len(s.ExternalIPs) == 0 {
+		t.Errorf("%s: reason %q, message %q", s.Key, o.Reason, o.Message)
+	}
 }
 
 // together reports whether two Services may have one address.

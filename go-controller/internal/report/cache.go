@@ -157,7 +157,8 @@ func (v *Builder) Service(s *world.Service) *kube.ServiceStatus {
 		return nil
 	}
 	return &kube.ServiceStatus{
-		UID: s.UID, PreviousAddrs: s.Assigned, PreviousHosts: s.AssignedHosts, Addrs: o.Addrs, ListPorts: v.ListsPorts(s), LeaveIngress: o.Foreign,
+		UID: s.UID, PreviousAddrs: s.Assigned, PreviousHosts: s.AssignedHosts,
+		Addrs: o.Addrs, ListPorts: v.ListsPorts(s), LeaveIngress: o.Foreign,
 		Allocated:     allocated(s, o, v.Placements.Services[s.Key]),
 		ListsExternal: len(s.ExternalIPs) > 0, External: o.HeldExternal, Announced: v.announced(s),
 	}

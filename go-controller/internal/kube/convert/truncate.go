@@ -8,8 +8,8 @@ import "unicode/utf8"
 // the text becomes part of statuses that all other nodes watch.
 const maxReportText = 256
 
-// Truncate returns a text of at most most bytes, at least 3: a longer one ends with "...". It stays valid UTF-8, so that
-// the API server stores it as it is.
+// Truncate returns a text of at most most bytes, 3 or more: a longer one ends with "...". It stays valid UTF-8, so
+// that the API server stores it as it is.
 func Truncate(text string, most int) string {
 	if len(text) <= most {
 		return text
