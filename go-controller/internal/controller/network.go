@@ -65,7 +65,7 @@ type ovnObserver struct {
 // of gateways and the bridges that were observed last. Otherwise every gateway would be selected again. The active
 // gateway of a shard is unknown during that time.
 func (n *ovnObserver) Observe(w *world.Snapshot) {
-	if seen := n.ShardStates(); seen != nil {
+	if seen, _ := n.ShardStates(); seen != nil {
 		n.shardStates = seen
 	} else {
 		n.shardStates = maps.Clone(n.shardStates)

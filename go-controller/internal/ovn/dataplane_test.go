@@ -108,7 +108,7 @@ func TestGatewayOrderIsOneTransaction(t *testing.T) {
 		return out
 	}
 	before, written := order(), s.transactions(t)
-	if got := d.ShardStates()[world.ShardID{Domain: "lan"}].Order; !slices.Equal(got, []string{"c1", "c2", "c3"}) {
+	if got := shardStates(d)[world.ShardID{Domain: "lan"}].Order; !slices.Equal(got, []string{"c1", "c2", "c3"}) {
 		t.Errorf("order %v", got)
 	}
 	f := topology(1)
@@ -117,7 +117,7 @@ func TestGatewayOrderIsOneTransaction(t *testing.T) {
 	if n := s.transactions(t) - written; n != 1 {
 		t.Errorf("%d transactions, want 1", n)
 	}
-	if got := d.ShardStates()[world.ShardID{Domain: "lan"}].Order; !slices.Equal(got, []string{"c3", "c2", "c1"}) {
+	if got := shardStates(d)[world.ShardID{Domain: "lan"}].Order; !slices.Equal(got, []string{"c3", "c2", "c1"}) {
 		t.Errorf("order %v", got)
 	}
 	for i, line := range order() {

@@ -71,7 +71,7 @@ func TestRowsOfOtherOwnersCauseNoDrift(t *testing.T) {
 	apply(t, d, service(1, 1, "10.244.1.11"))
 	remove(t, d, service(1, 1))
 	configure(t, d, topology(0))
-	eventually(t, "the bystander sees it all", func() bool { return len(bystander.ShardStates()) == 0 })
+	eventually(t, "the bystander sees it all", func() bool { return len(shardStates(bystander)) == 0 })
 	for len(events) > 0 {
 		if <-events == Rows {
 			t.Error("rows of others were reported")

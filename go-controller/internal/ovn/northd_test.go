@@ -105,18 +105,18 @@ func TestNorthdAcceptsOurRows(t *testing.T) {
 	}
 
 	shard := world.ShardID{Domain: "lan"}
-	if c, ok := d.ShardStates()[shard]; !ok || c.Active != "" {
+	if c, ok := shardStates(d)[shard]; !ok || c.Active != "" {
 		t.Errorf("state %v before any chassis", c)
 	}
 	drain(events)
 	sb.sbctl(t, "chassis-add", "c2", "geneve", "127.0.0.2")
 	sb.sbctl(t, "lsp-bind", "cr-slb-lan-0-ext", "c2")
 	waitFor(t, events, ShardStates)
-	eventually(t, "c2 claims the shard", func() bool { return d.ShardStates()[shard].Active == "c2" })
-	if d.ShardStates()[shard].Settled {
+	eventually(t, "c2 claims the shard", func() bool { return shardStates(d)[shard].Active == "c2" })
+	if shardStates(d)[shard].Settled {
 		t.Error("a claim has settled at once")
 	}
 	drain(events)
 	waitFor(t, events, ShardStates)
-	eventually(t, "the claim has settled", func() bool { return d.ShardStates()[shard].Settled })
+	eventually(t, "the claim has settled", func() bool { return shardStates(d)[shard].Settled })
 }

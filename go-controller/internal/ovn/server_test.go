@@ -329,6 +329,11 @@ func configure(t testing.TB, d *Dataplane, f *plan.Topology) {
 	}
 }
 
+func shardStates(d *Dataplane) map[world.ShardID]world.ShardState {
+	states, _ := d.ShardStates()
+	return states
+}
+
 func remove(t testing.TB, d *Dataplane, plans ...*plan.Service) {
 	t.Helper()
 	var changes []dataplane.Change

@@ -128,3 +128,27 @@ func TestJoinAddressesAvoidUsedOnes(t *testing.T) {
 		t.Errorf("alone: %s, was %s", got, first)
 	}
 }
+
+// Without the southbound database, no chassis counts as having released a shard, also in the moment in which the client
+// has noticed that the connection is lost and its session has not ended yet.
+func TestClaimsAreUnknownWithoutTheSouthboundDatabase(t *testing.T) {
+	nb, sb := serve(t, schema), serve(t, southboundSchema)
+	nb.clusterRows(t)
+	sb.sbctl(t, "init")
+	d, _ := dial(t, nb, sb)
+	configure(t, d, topology(1))
+	eventually(t, "the shard has a state", func() bool { return len(shardStates(d)) == 1 })
+	if _, claimsRead := d.ShardStates(); !claimsRead {
+		t.Error("the claims are unknown although both databases are connected")
+	}
+	lost := d.sb.conn.Load()
+	sb.kill()
+	eventually(t, "the southbound database is lost", func() bool { return d.UnreadSB() != nil })
+	for what, c := range map[string]*connection{"after the session": nil, "at its end": lost} {
+		d.sb.conn.Store(c)
+		states, claimsRead := d.ShardStates()
+		if claimsRead || len(states[world.ShardID{Domain: "lan"}].Order) != 3 {
+			t.Errorf("%s: claims are read: %t, states %v", what, claimsRead, states)
+		}
+	}
+}

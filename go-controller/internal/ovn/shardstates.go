@@ -17,11 +17,12 @@ import (
 )
 
 // ShardStates returns, for each shard that has rows, the chassis that has claimed it and its gateways by descending
-// priority. It may be called from any goroutine.
-func (d *Dataplane) ShardStates() map[world.ShardID]world.ShardState {
+// priority. The result is nil while the northbound database can't be read. claimsRead is false while the southbound one
+// can't: no chassis has claimed a shard in the result then, but that says nothing. It may be called from any goroutine.
+func (d *Dataplane) ShardStates() (shardStates map[world.ShardID]world.ShardState, claimsRead bool) {
 	_, nb, err := d.nb.current()
 	if err != nil {
-		return nil
+		return nil, false
 	}
 	type member struct {
 		chassis  string
@@ -39,8 +40,8 @@ func (d *Dataplane) ShardStates() map[world.ShardID]world.ShardState {
 			handovers[r.externalIDs()[rows.KeyShard]] = rows.HandoverOf(*millis)
 		}
 	}
-	claims := d.claims()
-	shardStates := map[world.ShardID]world.ShardState{}
+	claims, claimsRead := d.claims()
+	shardStates = map[world.ShardID]world.ShardState{}
 	for _, r := range nb.owned(rows.Router) {
 		name := r.externalIDs()[rows.KeyShard]
 		id, ok := world.ParseShard(name)
@@ -59,17 +60,18 @@ func (d *Dataplane) ShardStates() map[world.ShardID]world.ShardState {
 		}
 		shardStates[id] = state
 	}
-	return shardStates
+	return shardStates, claimsRead
 }
 
-// claims returns the names of the chassis that have claimed the redirect ports, by port.
-func (d *Dataplane) claims() map[string]string {
+// claims returns the names of the chassis that have claimed the redirect ports, by port, and whether they could be
+// read. Without a southbound database there are none.
+func (d *Dataplane) claims() (claims map[string]string, read bool) {
 	if d.sb == nil {
-		return nil
+		return nil, true
 	}
 	_, sb, err := d.sb.current()
 	if err != nil {
-		return nil
+		return nil, false
 	}
 	names := map[string]string{}
 	sb.each(chassis, func(uuid string, m model.Model) {
@@ -77,13 +79,13 @@ func (d *Dataplane) claims() map[string]string {
 			names[uuid] = row.Name
 		}
 	})
-	claims := map[string]string{}
+	claims = map[string]string{}
 	sb.each(portBinding, func(_ string, m model.Model) {
 		if row, ok := m.(*sbdb.PortBinding); ok && row.Chassis != nil {
 			claims[row.LogicalPort] = names[*row.Chassis]
 		}
 	})
-	return claims
+	return claims, true
 }
 
 // settleTime is how long a claim must last before it counts as a decision of OVN. A gateway that returns claims

@@ -18,7 +18,7 @@ func (a *Agent) readHandovers() {
 	if !a.shardStatesChanged.Swap(false) && !a.whole {
 		return
 	}
-	states := a.dataplane.ShardStates()
+	states, _ := a.dataplane.ShardStates()
 	if states == nil {
 		return // The database can't be read now; nothing can be written, either.
 	}

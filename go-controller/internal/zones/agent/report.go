@@ -29,9 +29,10 @@ const contestTime = 10 * time.Second
 // report publishes the state of the zone in the node's Lease.
 func (a *Agent) report() {
 	unread := a.dataplane.Unread()
-	var shardStates map[world.ShardID]world.ShardState
-	if unread == nil {
-		shardStates = a.dataplane.ShardStates()
+	// A connection may end at any time, so only the result shows whether the claims were read.
+	shardStates, claimsRead := a.dataplane.ShardStates()
+	if !claimsRead {
+		shardStates = nil
 	}
 	a.mu.Lock()
 	a.readBridges()
