@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"net/netip"
 	"slices"
 	"sync"
@@ -51,7 +52,7 @@ type Options struct {
 	// transaction had no effect. It must not block.
 	Transacted func(error)
 	// Translated, if set, is called with Services that Pending no longer returns because ovn-northd has translated their
-	// rows. It is called from any goroutine, and must not block.
+	// rows, or because no shard is left. It is called from any goroutine, and must not block.
 	Translated func([]world.Key)
 	// Fence, if set, is called right before each transaction. If it returns an error, nothing is sent. It must not
 	// block.
@@ -189,6 +190,9 @@ func (d *Dataplane) Configure(ctx context.Context, topology *plan.Topology) erro
 		return fmt.Errorf("configure shards: %w", err)
 	}
 	d.builder = builder
+	if !d.numbers(builder) {
+		d.revisions.settle(math.MaxUint64) // The row with the number goes, and nothing else would end their wait.
+	}
 	names := slices.Sorted(maps.Keys(d.desired.nodes))
 	own := d.topologyOps(v, builder)
 	errs := d.commit(ctx, slices.Concat(own, d.nodes(names)))

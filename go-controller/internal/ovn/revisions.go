@@ -113,11 +113,19 @@ func (r *revisions) observe(m model.Model) {
 	if !ok {
 		return
 	}
+	number := rows.ParseRevision(row.Addresses)
 	r.mu.Lock()
-	r.seen = rows.ParseRevision(row.Addresses)
+	r.seen = number
+	r.mu.Unlock()
+	r.settle(number)
+}
+
+// settle ends the wait of the Services that wait for no transaction after a number.
+func (r *revisions) settle(number uint64) {
+	r.mu.Lock()
 	var done []world.Key
 	for key, p := range r.pending {
-		if p.number <= r.seen {
+		if p.number <= number {
 			done = append(done, key)
 			delete(r.pending, key)
 		}

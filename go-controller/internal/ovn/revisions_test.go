@@ -91,7 +91,7 @@ func TestTheRevisionIsRestored(t *testing.T) {
 	nb, sb := serve(t, schema), serve(t, southboundSchema)
 	nb.clusterRows(t)
 	sb.sbctl(t, "init")
-	translate(t, nb, sb)
+	_, northd := startNorthd(t, nb, sb)
 	d, events := dial(t, nb, sb)
 	one := service(1, 1, "10.244.1.1")
 	configure(t, d, topology(1))
@@ -115,12 +115,30 @@ func TestTheRevisionIsRestored(t *testing.T) {
 		apply(t, d, one)
 		eventually(t, "the Service is not pending", func() bool { return d.Pending(one.Key).IsZero() })
 	}
-	prune(t, d)
+	if err := northd.Signal(syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	apply(t, d, service(1, 1, "10.244.1.1", "10.244.1.2"))
+	if d.Pending(one.Key).IsZero() {
+		t.Error("the Service is not pending, although ovn-northd stands still")
+	}
 	bare := topology(1)
 	bare.Domains[0].Shards[0].Anchors = nil
 	configure(t, d, bare)
+	if is := d.OldestPending(); !is.IsZero() {
+		t.Errorf("without shards, pending since %v", is)
+	}
+	remove(t, d, one)
+	prune(t, d)
 	if is := set(); is != "" {
 		t.Errorf("the number is left: %s", is)
+	}
+	if err := northd.Signal(syscall.SIGCONT); err != nil {
+		t.Fatal(err)
+	}
+	nb.nbctl(t, "--timeout=20", "--wait=sb", "sync")
+	if is := d.OldestPending(); !is.IsZero() {
+		t.Errorf("after all, pending since %v", is)
 	}
 }
 
