@@ -85,11 +85,38 @@ func (c *connection) transact(ctx context.Context, ops []ovsdb.Operation) ([]ovs
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(c.ctx, cancel)()
-	results, err := c.client.Transact(ctx, ops...)
-	if err != nil && c.ctx.Err() != nil {
+	var results []ovsdb.OperationResult
+	err := until(ctx, func() (err error) {
+		results, err = c.client.Transact(ctx, ops...)
+		return err
+	})
+	switch {
+	case err == nil:
+		return results, nil
+	case c.ctx.Err() != nil:
 		return nil, client.ErrNotConnected
 	}
-	return results, err
+	return nil, err // The call may still write results.
+}
+
+// until returns the error of a call of the client, or that of ctx once ctx is done. The client heeds ctx only after it
+// has written the request, and nothing limits that while the server reads nothing and the socket's buffer is full.
+// Nothing that the client exports closes the socket meanwhile, so the call goes on, and keeps its replica in memory,
+// until the server continues or the socket fails. Its result is discarded.
+//
+// The server may then execute the transaction, like one that was in the buffer when the connection ended, and the next
+// replica shows it. It was begun in the leader's term (package fence), whose end ends the process and the write.
+// Of the writes that wait for it, only a deletion by deleteOrphans may begin then, and the server verifies that the
+// port is gone: all others wait for d.mu, and find no connection afterwards.
+func until(ctx context.Context, call func() error) error {
+	done := make(chan error, 1)
+	go func() { done <- call() }()
+	select {
+	case err := <-done:
+		return err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }
 
 // current returns the current connection and its replica.
@@ -145,8 +172,9 @@ func (l *replica) session(ctx context.Context, log klog.Logger) (connected bool,
 		case <-done:
 		}
 	}()
-	defer c.Close()
-	// Close waits for pending calls, which a silent server never answers. Cancel them first.
+	// Close waits for pending calls, which a silent server never answers. Cancel them first. Those that are still being
+	// written go on (until), and the next session must not wait for them.
+	defer func() { go c.Close() }()
 	ctx, end := context.WithCancel(ctx)
 	defer end()
 	l.reading.Store(true)
@@ -195,7 +223,7 @@ func (l *replica) watch(ctx context.Context, c client.Client, lost <-chan struct
 	for {
 		interval := cmp.Or(time.Duration(l.inactivityTimeout.Load()), inactivityTimeout) / 3
 		probe, cancel := context.WithTimeout(ctx, 2*interval)
-		err := c.Echo(probe)
+		err := until(probe, func() error { return c.Echo(probe) })
 		cancel()
 		if err != nil {
 			return fmt.Errorf("probe: %w", err)

@@ -25,6 +25,8 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/dataplane"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/ovn/rows"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 	"github.com/ovnkube-slb/ovnkube-slb/test/lab/ovnprefix"
 )
 
@@ -169,6 +171,52 @@ func TestFrozenLeaderIsReplaced(t *testing.T) {
 	slices.Sort(names)
 	if len(names) != 6 || len(slices.Compact(names)) != 6 { // four of the Service, two of the node
 		t.Errorf("load balancers %v", names)
+	}
+}
+
+// The server freezes, and a transaction does not fit into the buffer of its socket, so that writing it blocks. The
+// connection ends as any other that is silent, and what was half written does no harm when the server continues.
+func TestFrozenServerDoesNotBlockALargeTransaction(t *testing.T) {
+	s := serve(t, schema)
+	s.clusterRows(t)
+	d, _ := dial(t, s)
+	configure(t, d, topology(1))
+	frozen := d.nb.conn.Load()
+	// Only for the server that freezes: on a busy machine, it may be as slow later.
+	d.nb.inactivityTimeout.Store(int64(1500 * time.Millisecond))
+	if err := s.process.Process.Signal(syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	plans := crowd(100, 1, 300) // the first transaction has 640 kB, a socket buffers about 210 kB
+	var changes []dataplane.Change
+	for _, p := range plans {
+		changes = append(changes, dataplane.Change{Key: p.Key, Want: p})
+	}
+	applied := make(chan map[world.Key]error, 1)
+	go func() { applied <- d.Apply(t.Context(), changes) }()
+	select {
+	case failed := <-applied:
+		if err := failed[plans[0].Key]; !errors.Is(err, client.ErrNotConnected) {
+			t.Errorf("while the server does not answer: %v", err)
+		}
+	case <-time.After(20 * time.Second):
+		t.Error("while the server does not answer: blocked")
+	}
+	if d.UnreadNB() == nil {
+		t.Error("the database counts as connected")
+	}
+	d.nb.inactivityTimeout.Store(0)
+	if err := s.process.Process.Signal(syscall.SIGCONT); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the server takes our rows", func() bool {
+		return d.Configure(t.Context(), topology(1)) == nil && len(d.Apply(t.Context(), changes)) == 0
+	})
+	eventually(t, "the lost connection is closed", func() bool { return !frozen.client.Connected() })
+	prune(t, d, plans...)
+	if names := strings.Fields(s.nbctl(t, "--bare", "--columns=name", "find", "Load_Balancer",
+		"external_ids:"+rows.KeyOwnerType+"="+rows.OwnerService)); len(names) != 4*len(plans) {
+		t.Errorf("%d load balancers of Services, want %d", len(names), 4*len(plans))
 	}
 }
 
