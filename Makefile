@@ -50,7 +50,7 @@ lanes: controlplane ## api and nodes side by side, and then e2e and release-test
 	@$(MAKE) --no-print-directory -j2 -Otarget e2e release-test
 
 nodes: controlplane ## BGP against FRR, and OpenShift SDN's controllers and agents, in network namespaces
-	SLB_BIN=$(CURDIR)/$(BIN) go test -count=1 -p 1 -timeout 20m $(ROOT) ./go-controller/test/...
+	SLB_BIN=$(CURDIR)/$(BIN) go test -count=1 -p 1 -timeout 20m $(ROOT) ./go-controller/test/... ./go-controller/internal/sdn/agent
 
 e2e: controlplane last-release ## the lab, and ginkgo end to end in it
 	SLB_BIN=$(CURDIR)/$(BIN) go test -count=1 -p 1 -timeout 40m $(ROOT) $(E2E)

@@ -40,8 +40,8 @@ type link struct {
 	usable bool
 	// own are the node's own global addresses on the link that have a subnet.
 	own []netip.Prefix
-	// ours are the addresses on the link that any agent has added.
-	ours map[netip.Addr]bool
+	// ours are the addresses on the link that any agent has added. others are all others, with and without a subnet.
+	ours, others map[netip.Addr]bool
 }
 
 // look reads the links of this network namespace from the kernel (rtnetlink(7)).
@@ -55,7 +55,7 @@ func look() ([]*link, error) {
 	for _, m := range messages {
 		info := nl.DeserializeIfInfomsg(m)
 		const up = unix.IFF_UP | unix.IFF_RUNNING
-		l := &link{index: uint32(info.Index), ours: map[netip.Addr]bool{},
+		l := &link{index: uint32(info.Index), ours: map[netip.Addr]bool{}, others: map[netip.Addr]bool{},
 			usable: info.Flags&up == up && info.Flags&unix.IFF_LOOPBACK == 0}
 		attributes(m[info.Len():], func(kind uint16, value []byte) {
 			if kind == unix.IFLA_IFNAME {
@@ -111,9 +111,11 @@ func (l *link) add(message []byte) {
 	case single && local.Is4() && label == labelOf(l.name),
 		single && local.Is6() && flags&marked == marked && flags&unix.IFA_F_PERMANENT == 0 && (by == -1 || by == protocol):
 		l.ours[local] = true
+		return
 	case !single && local.IsGlobalUnicast() && header.Scope == unix.RT_SCOPE_UNIVERSE:
 		l.own = append(l.own, netip.PrefixFrom(local, int(header.Prefixlen)))
 	}
+	l.others[local] = true
 }
 
 // labelOf returns the label of our IPv4 addresses on an interface. Long interface names are truncated to fit
@@ -122,10 +124,15 @@ func labelOf(name string) string {
 	return name[:min(len(name), unix.IFNAMSIZ-1-len(labelSuffix))] + labelSuffix
 }
 
-// hold adds an address to a link, or renews it.
+// hold adds an address to a link, or renews it. Only an address of ours is replaced: another program may have added the
+// address since the link was read.
 func (l *link) hold(a netip.Addr) error {
+	flags := unix.NLM_F_CREATE | unix.NLM_F_EXCL
+	if l.ours[a] {
+		flags = unix.NLM_F_CREATE | unix.NLM_F_REPLACE
+	}
 	seconds := uint32(lifetime / time.Second)
-	request := l.request(unix.RTM_NEWADDR, unix.NLM_F_CREATE|unix.NLM_F_REPLACE, a)
+	request := l.request(unix.RTM_NEWADDR, flags, a)
 	cache := nl.IfaCacheInfo{IfaCacheinfo: unix.IfaCacheinfo{Valid: seconds}}
 	request.AddData(nl.NewRtAttr(unix.IFA_CACHEINFO, cache.Serialize()))
 	request.AddData(nl.NewRtAttr(unix.IFA_FLAGS, nl.Uint32Attr(given)))

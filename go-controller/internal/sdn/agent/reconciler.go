@@ -187,7 +187,7 @@ func (r *reconciler) apply(renew bool) {
 			r.fail(a, fmt.Sprintf("interface %s has no carrier", l.name))
 			continue
 		}
-		if l.foreign(a) {
+		if l.others[a] {
 			r.fail(a, fmt.Sprintf("interface %s has %s, and not from here", l.name, a))
 			continue
 		}
@@ -237,11 +237,6 @@ func (r *reconciler) count() int {
 		n += len(l.ours)
 	}
 	return n
-}
-
-// foreign reports whether an address is one of the node's own addresses.
-func (l *link) foreign(a netip.Addr) bool {
-	return slices.ContainsFunc(l.own, func(p netip.Prefix) bool { return p.Addr() == a })
 }
 
 // claim starts to announce an address that was added or moved here.
