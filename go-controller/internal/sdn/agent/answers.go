@@ -12,7 +12,27 @@ import (
 
 	"google.golang.org/grpc"
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/keepalive"
 	"k8s.io/klog/v2"
+)
+
+// Limits of the server. Every client that reaches its port may use it, and any text is a valid request. The controller
+// uses a new connection with one stream for each check, for at most two seconds.
+const (
+	maxConnections = 256
+	maxStreams     = 2
+	// maxRequest and maxHeaders limit one request, which names a version of the Node, in bytes.
+	maxRequest = 1 << 10
+	maxHeaders = 8 << 10
+	// bufferSize is the size of each buffer of a connection. window is how much data a client may send in advance, the
+	// minimum of gRPC, which otherwise grows it.
+	bufferSize = 4 << 10
+	window     = 64 << 10
+	// handshakeTime is how long a client may take to begin. After connectionAge a connection is asked to end, and after
+	// connectionGrace it is closed.
+	handshakeTime   = 5 * time.Second
+	connectionAge   = 5 * time.Second
+	connectionGrace = time.Second
 )
 
 // answers is the server of health checks. If its address is in use, listening is retried. Meanwhile no held address
@@ -55,18 +75,27 @@ func (a *answers) listen(ctx context.Context) bool {
 		a.next, a.again = time.Now().Add(listenEvery), time.After(listenEvery)
 		return false
 	}
-	a.server = grpc.NewServer()
-	healthpb.RegisterHealthServer(a.server, a.health)
-	server := a.server
+	a.serve(listener)
+	return true
+}
+
+// serve starts the server.
+func (a *answers) serve(listener net.Listener) {
+	server := grpc.NewServer(grpc.MaxConcurrentStreams(maxStreams), grpc.MaxRecvMsgSize(maxRequest),
+		grpc.MaxHeaderListSize(maxHeaders), grpc.ConnectionTimeout(handshakeTime),
+		grpc.ReadBufferSize(bufferSize), grpc.WriteBufferSize(bufferSize), grpc.StaticConnWindowSize(window),
+		grpc.KeepaliveParams(keepalive.ServerParameters{MaxConnectionAge: connectionAge,
+			MaxConnectionAgeGrace: connectionGrace}))
+	healthpb.RegisterHealthServer(server, a.health)
+	a.server = server
 	go func() {
-		if err := server.Serve(listener); err != nil {
+		if err := server.Serve(&fairListener{Listener: listener, most: maxConnections}); err != nil {
 			a.failed(fmt.Errorf("answer health checks at %s: %w", a.address, err))
 		}
 	}()
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.err = nil
-	return true
 }
 
 func (a *answers) failed(err error) {

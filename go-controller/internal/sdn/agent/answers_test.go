@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package agent
+
+import (
+	"bytes"
+	"context"
+	"net"
+	"net/netip"
+	"runtime"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"golang.org/x/net/http2"
+	"golang.org/x/net/http2/hpack"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials/insecure"
+	healthpb "google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/status"
+	"google.golang.org/grpc/test/bufconn"
+
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/sdn/revision"
+)
+
+// serveFor answers the health checks of a test.
+func serveFor(t *testing.T, listener net.Listener) {
+	t.Helper()
+	h := newHealth()
+	h.set("", "100", nil)
+	a := newAnswers("", h)
+	a.serve(listener)
+	t.Cleanup(a.stop)
+}
+
+func listenFor(t *testing.T) (at string) {
+	t.Helper()
+	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	serveFor(t, listener)
+	return listener.Addr().String()
+}
+
+// from returns a dialer for connections from an address.
+func from(source string) *net.Dialer {
+	return &net.Dialer{LocalAddr: net.TCPAddrFromAddrPort(netip.AddrPortFrom(netip.MustParseAddr(source), 0))}
+}
+
+func newClient(t *testing.T, dial func(context.Context, string) (net.Conn, error)) healthpb.HealthClient {
+	t.Helper()
+	conn, err := grpc.NewClient("passthrough:///agent", grpc.WithContextDialer(dial), grpc.WithNoProxy(),
+		grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close() })
+	return healthpb.NewHealthClient(conn)
+}
+
+// check sends one health check from an address, as the controller does.
+func check(t *testing.T, source, at string) {
+	t.Helper()
+	client := newClient(t, func(ctx context.Context, _ string) (net.Conn, error) {
+		return from(source).DialContext(ctx, "tcp", at)
+	})
+	answer, err := client.Check(t.Context(), &healthpb.HealthCheckRequest{})
+	if err != nil || answer.GetStatus() != healthpb.HealthCheckResponse_SERVING {
+		t.Errorf("health check from %s: %v (%v)", source, answer, err)
+	}
+}
+
+// occupy opens a connection from an address and asks to watch the agent in several streams, more than the server
+// permits. It returns once one of them has been answered.
+func occupy(t *testing.T, source, at string, streams uint32) {
+	t.Helper()
+	conn, err := from(source).DialContext(t.Context(), "tcp", at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close() })
+	var requests, fields bytes.Buffer
+	requests.WriteString(http2.ClientPreface)
+	framer, encoder := http2.NewFramer(&requests, conn), hpack.NewEncoder(&fields)
+	err = framer.WriteSettings()
+	for i := range streams {
+		fields.Reset()
+		for _, f := range []hpack.HeaderField{{Name: ":method", Value: "POST"}, {Name: ":scheme", Value: "http"},
+			{Name: ":path", Value: healthpb.Health_Watch_FullMethodName}, {Name: ":authority", Value: "agent"},
+			{Name: "content-type", Value: "application/grpc"}, {Name: "te", Value: "trailers"}} {
+			if err == nil {
+				err = encoder.WriteField(f)
+			}
+		}
+		if err == nil {
+			err = framer.WriteHeaders(http2.HeadersFrameParam{StreamID: 2*i + 1, BlockFragment: fields.Bytes(),
+				EndHeaders: true})
+		}
+		if err == nil {
+			err = framer.WriteData(2*i+1, true, make([]byte, 5)) // an empty message
+		}
+	}
+	if err == nil {
+		_, err = conn.Write(requests.Bytes())
+	}
+	for err == nil {
+		var f http2.Frame
+		if f, err = framer.ReadFrame(); err == nil && f.Header().Type == http2.FrameData {
+			return
+		}
+	}
+	t.Fatal(err)
+}
+
+// A client that keeps many connections and streams open neither uses more than a limited amount of memory nor keeps
+// others from being answered. They include the controller if it has the same address.
+func TestClientsThatStayAreLimited(t *testing.T) {
+	at := listenFor(t)
+	before := runtime.NumGoroutine()
+	for range 2 * maxConnections {
+		occupy(t, "127.0.0.1", at, 2*maxStreams)
+	}
+	for range 3 {
+		check(t, "127.0.0.2", at)
+		check(t, "127.0.0.1", at)
+	}
+	// A connection has three goroutines, and one for each stream. Those of the last check may not have ended.
+	const most = (maxConnections + 1) * (3 + maxStreams)
+	deadline := time.Now().Add(10 * time.Second)
+	for runtime.NumGoroutine()-before > most {
+		if time.Now().After(deadline) {
+			t.Fatalf("%d goroutines, want at most %d", runtime.NumGoroutine()-before, most)
+		}
+		runtime.Gosched()
+	}
+}
+
+// A request that is larger than that of a controller is refused.
+func TestRequestsAreLimited(t *testing.T) {
+	at := listenFor(t)
+	client := newClient(t, func(ctx context.Context, _ string) (net.Conn, error) {
+		return from("127.0.0.1").DialContext(ctx, "tcp", at)
+	})
+	_, err := client.Check(t.Context(), &healthpb.HealthCheckRequest{Service: strings.Repeat("x", 2*maxRequest)})
+	if status.Code(err) != codes.ResourceExhausted {
+		t.Errorf("a large request: %.200v", err)
+	}
+}
+
+// A stream ends by itself, but not before the controller gives it up.
+func TestStreamsEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		listener := bufconn.Listen(window)
+		serveFor(t, listener)
+		client := newClient(t, func(ctx context.Context, _ string) (net.Conn, error) { return listener.DialContext(ctx) })
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		began := time.Now()
+		stream, err := client.Watch(ctx, &healthpb.HealthCheckRequest{Service: revision.ServiceName("101")})
+		for err == nil {
+			_, err = stream.Recv()
+		}
+		if took := time.Since(began); took < 2*time.Second || took > 10*time.Second {
+			t.Errorf("after %s: %v", took, err)
+		}
+	})
+}
+
+// A connection in excess closes the oldest one of the source that has the most.
+func TestDisplacedConnection(t *testing.T) {
+	l := &fairListener{most: 3}
+	conns := map[string]*fairConn{}
+	for _, c := range []struct{ name, source, displaced string }{
+		{"a1", "192.0.2.1", ""},
+		{"b1", "2001:db8::2", ""},
+		{"a2", "192.0.2.1", ""},
+		{"c1", "192.0.2.3", "a1"},
+		{"b2", "2001:db8::2", "b1"},
+		{"d1", "2001:db8::4", "a2"}, // all have one
+		{"d2", "2001:db8::4", "d1"}, // its own
+	} {
+		end, other := net.Pipe()
+		t.Cleanup(func() { _ = other.Close() })
+		conns[c.name] = &fairConn{Conn: end, listener: l, source: netip.MustParseAddr(c.source)}
+		displaced := l.add(conns[c.name])
+		if displaced != conns[c.displaced] {
+			t.Errorf("%s from %s closes %+v, want %q", c.name, c.source, displaced, c.displaced)
+		}
+		if displaced != nil {
+			_ = displaced.Close()
+		}
+	}
+	if len(l.open) != l.most {
+		t.Errorf("%d connections are open, want %d", len(l.open), l.most)
+	}
+}
