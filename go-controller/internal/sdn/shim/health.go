@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"strings"
 	"syscall"
 	"time"
 
@@ -34,6 +35,15 @@ const (
 	unfit
 )
 
+// maxText is how much of an agent's text is passed on, in bytes. It becomes part of conditions, and who answers at the
+// agent's address is not authenticated.
+const maxText = 256
+
+// shortened returns the beginning of a text of an agent, without what is no UTF-8.
+func shortened(text string) string {
+	return strings.ToValidUTF8(text[:min(len(text), maxText)], "")
+}
+
 // ask sends a health check to an agent on a new connection. An existing connection would not detect that a different
 // process now has the address.
 func ask(ctx context.Context, at netip.AddrPort) (p heartbeat, why string) {
@@ -52,7 +62,7 @@ func ask(ctx context.Context, at netip.AddrPort) (p heartbeat, why string) {
 	case err == nil:
 		return unfit, "its agent is not serving"
 	case status.Code(err) == codes.FailedPrecondition:
-		return unfit, status.Convert(err).Message()
+		return unfit, shortened(status.Convert(err).Message())
 	}
 	select {
 	case <-closed:
@@ -79,12 +89,15 @@ func acknowledges(ctx context.Context, at netip.AddrPort, version string) (map[n
 		if status.Code(err) == codes.FailedPrecondition {
 			var failed map[netip.Addr]string
 			if err := json.Unmarshal([]byte(status.Convert(err).Message()), &failed); err != nil {
-				return nil, fmt.Errorf("answer of the agent at %s: %w", at, err)
+				return nil, errors.New(shortened(fmt.Sprintf("answer of the agent at %s: %v", at, err)))
+			}
+			for a, why := range failed {
+				failed[a] = shortened(why)
 			}
 			return failed, nil
 		}
 		if err != nil {
-			return nil, err
+			return nil, errors.New(shortened(err.Error()))
 		}
 		if answer.GetStatus() == healthpb.HealthCheckResponse_SERVING {
 			return nil, nil

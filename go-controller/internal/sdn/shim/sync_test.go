@@ -3,6 +3,7 @@
 package shim
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"net"
@@ -40,9 +41,16 @@ type fakeAgent struct {
 	// onWatch is called when the agent is asked.
 	onWatch func()
 
+	// unfit is the answer of Check, and broken that of Watch if it is set.
+	unfit, broken error
+
 	mu     sync.Mutex
 	failed map[netip.Addr]string
 	asked  int
+}
+
+func (a *fakeAgent) Check(context.Context, *healthpb.HealthCheckRequest) (*healthpb.HealthCheckResponse, error) {
+	return nil, a.unfit
 }
 
 func (a *fakeAgent) Watch(_ *healthpb.HealthCheckRequest,
@@ -51,6 +59,9 @@ func (a *fakeAgent) Watch(_ *healthpb.HealthCheckRequest,
 	defer a.mu.Unlock()
 	a.onWatch()
 	a.asked++
+	if a.broken != nil {
+		return a.broken
+	}
 	if len(a.failed) == 0 {
 		return stream.Send(&healthpb.HealthCheckResponse{Status: healthpb.HealthCheckResponse_SERVING})
 	}
