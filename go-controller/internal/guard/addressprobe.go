@@ -22,6 +22,9 @@ const (
 	probeInterval = 250 * time.Millisecond
 	// conflictProbeInterval is the interval for an address that another host has.
 	conflictProbeInterval = time.Second
+	// maxUnprobed is how long a host that was found counts while no probe can be sent: as long as the report of a guard
+	// that is gone. A guard that can't probe must not keep addresses from Services for ever.
+	maxUnprobed = 40 * time.Second
 )
 
 // addressProbe is the probe of one address.
@@ -30,11 +33,12 @@ type addressProbe struct {
 	id, routerMAC string
 	network       string
 	vlan          int
-	// unanswered counts the probes since the last reply. next is when the next one is due.
+	// unanswered counts the probes that were sent since the last reply, and is greater than probeNum once none of them was
+	// answered in time. next is when the next one is due.
 	unanswered int
 	next       time.Time
-	// unsent is set if a probe could not be sent, so that silence means nothing.
-	unsent bool
+	// checked is when a probe was last sent or answered, or the first one was requested.
+	checked time.Time
 	// found is the host that has replied. Its MAC is empty if there is none.
 	found convert.ConflictReport
 }
@@ -49,12 +53,12 @@ func (q addressProbes) setRequests(now time.Time, requests []world.ProbeRequest,
 	for _, about := range requests {
 		for _, a := range about.Addresses {
 			is := &addressProbe{id: about.ID, routerMAC: about.Own, network: about.Network, vlan: about.VLAN, next: now,
-				found: found[a]}
+				checked: now, found: found[a]}
 			if last := q[a]; last != nil && last.network == about.Network && last.vlan == about.VLAN {
 				if last.id == about.ID {
 					is = last
 				} else { // a new request, for example of another controller: the known host still has the address
-					is.found = last.found
+					is.found, is.checked = last.found, last.checked
 				}
 			}
 			want[a] = is
@@ -64,15 +68,16 @@ func (q addressProbes) setRequests(now time.Time, requests []world.ProbeRequest,
 	maps.Copy(q, want)
 }
 
-// due returns the addresses to probe now, and when due must be called again; the zero time means never.
+// due returns the addresses to probe now, and when due must be called again; the zero time means never. The result of
+// each probe is passed to asked.
 func (q addressProbes) due(now time.Time) (ask []netip.Addr, again time.Time) {
 	for a, is := range q {
 		if is.unanswered > probeNum {
 			continue // finished
 		}
 		if !is.next.After(now) {
-			is.unanswered++
-			if is.unanswered > probeNum {
+			if is.unanswered == probeNum {
+				is.unanswered++
 				is.found = convert.ConflictReport{}
 				continue
 			}
@@ -84,6 +89,17 @@ func (q addressProbes) due(now time.Time) (ask []netip.Addr, again time.Time) {
 		}
 	}
 	return ask, again
+}
+
+// asked records a probe. If it could not be sent, silence means nothing: it does not count, and is repeated when the
+// next one is due.
+func (q *addressProbe) asked(now time.Time, sent bool) {
+	switch {
+	case sent:
+		q.unanswered, q.checked = q.unanswered+1, now
+	case now.Sub(q.checked) >= maxUnprobed:
+		q.found = convert.ConflictReport{}
+	}
 }
 
 func (q *addressProbe) interval() time.Duration {
@@ -103,7 +119,7 @@ func (q addressProbes) receive(now time.Time, from map[string]bool, answer neigh
 	if is.found.MAC == "" {
 		is.found = convert.ConflictReport{MAC: answer.MAC, Since: now.UTC().Truncate(time.Second)}
 	}
-	is.unanswered, is.next = 0, now.Add(conflictProbeInterval)
+	is.unanswered, is.next, is.checked = 0, now.Add(conflictProbeInterval), now
 }
 
 // conflicts returns the hosts that reply, by address.
@@ -121,7 +137,7 @@ func (q addressProbes) conflicts() map[netip.Addr]convert.ConflictReport {
 func (q addressProbes) probed() []string {
 	done := map[string]bool{}
 	for _, is := range q {
-		finished := is.found.MAC != "" || is.unanswered > probeNum && !is.unsent
+		finished := is.found.MAC != "" || is.unanswered > probeNum
 		if before, known := done[is.id]; is.id != "" && (!known || before) {
 			done[is.id] = finished
 		}

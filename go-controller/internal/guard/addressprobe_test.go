@@ -14,15 +14,18 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 )
 
-// simulate simulates a segment. host returns the host that has the address at a given time.
-func simulate(q addressProbes, from, until time.Duration, host func(time.Duration) string) (asked int,
-	conflicts map[netip.Addr]convert.ConflictReport) {
+// simulate simulates a segment. host returns the host that has the address at a given time. Probes for the addresses in
+// unsent can't be sent.
+func simulate(q addressProbes, from, until time.Duration, host func(time.Duration) string, unsent ...netip.Addr) (
+	asked int, conflicts map[netip.Addr]convert.ConflictReport) {
 	start := time.Unix(1000, 0)
 	for at := from; at < until; at += 50 * time.Millisecond {
 		ask, _ := q.due(start.Add(at))
 		for _, a := range ask {
 			asked++
-			if mac := host(at); mac != "" {
+			sent := !slices.Contains(unsent, a)
+			q[a].asked(start.Add(at), sent)
+			if mac := host(at); mac != "" && sent {
 				q.receive(start.Add(at), map[string]bool{"provider": true}, neighbour.Answer{Addr: a, MAC: mac, VLAN: 7})
 			}
 		}
@@ -115,8 +118,43 @@ func TestAnswersToSupersededProbesAreIgnored(t *testing.T) {
 	}
 }
 
+// While no probe can be sent, silence means nothing: a host that was found still has the address. It does not count for
+// longer than the report of a guard that is gone.
+func TestConflictIsKeptWhileNoProbeIsSent(t *testing.T) {
+	a, start := netip.MustParseAddr("10.50.0.7"), time.Unix(1000, 0)
+	requests := []world.ProbeRequest{{ID: "1-1", Network: "provider", VLAN: 7, Addresses: []netip.Addr{a}}}
+	none := func(time.Duration) string { return "" }
+	found := map[netip.Addr]convert.ConflictReport{a: {MAC: "02:00:00:00:00:01", Since: start, Probe: "1-1"}}
+	begin := func() addressProbes {
+		q := addressProbes{}
+		q.setRequests(start, requests, found)
+		return q
+	}
+	q := begin()
+	if _, got := simulate(q, 0, 10*time.Second, none, a); !maps.Equal(got, found) {
+		t.Errorf("nothing was sent: conflicts %v, want %v", got, found)
+	}
+	if _, got := simulate(q, 10*time.Second, 12*time.Second, none); !maps.Equal(got, found) {
+		t.Errorf("two probes were sent: conflicts %v, want %v", got, found)
+	}
+	if _, got := simulate(q, 12*time.Second, 50*time.Second, none, a); !maps.Equal(got, found) {
+		t.Errorf("38 s without a probe: conflicts %v, want %v", got, found)
+	}
+	q.setRequests(start.Add(50*time.Second), []world.ProbeRequest{{ID: "2-1", Network: "provider", VLAN: 7,
+		Addresses: []netip.Addr{a}}}, nil)
+	if _, got := simulate(q, 50*time.Second, 53*time.Second, none, a); len(got) != 0 || len(q.probed()) != 0 {
+		t.Errorf("42 s without a probe, also if the controller was replaced: conflicts %v, completed %v", got, q.probed())
+	}
+	q = begin()
+	simulate(q, 0, 10*time.Second, none, a)
+	if asked, got := simulate(q, 10*time.Second, 14*time.Second, none); len(got) != 0 || asked != probeNum ||
+		!slices.Equal(q.probed(), []string{"1-1"}) {
+		t.Errorf("silence: %d probes, conflicts %v, completed %v", asked, got, q.probed())
+	}
+}
+
 // A request is completed once each of its addresses is free or in conflict. Silence means nothing if a probe was not
-// sent.
+// sent; it is repeated.
 func TestCompletedProbeRequests(t *testing.T) {
 	start := time.Unix(1000, 0)
 	free, taken, unsent := netip.MustParseAddr("10.50.0.7"), netip.MustParseAddr("10.50.0.8"),
@@ -135,12 +173,13 @@ func TestCompletedProbeRequests(t *testing.T) {
 	expect("at once")
 	other := neighbour.Answer{Addr: taken, MAC: "02:00:00:00:00:01", VLAN: 7}
 	q.receive(start, map[string]bool{"provider": true}, other)
-	q[unsent].unsent = true
 	expect("one address is in conflict")
-	simulate(q, 0, time.Second, func(time.Duration) string { return "" })
+	simulate(q, 0, time.Second, func(time.Duration) string { return "" }, unsent)
 	expect("silence", "1-1")
 	q.setRequests(start.Add(time.Second), []world.ProbeRequest{request("1-3", free), request("1-2", unsent)}, nil)
 	expect("a new request")
-	simulate(q, time.Second, 2*time.Second, func(time.Duration) string { return "" })
+	simulate(q, time.Second, 2*time.Second, func(time.Duration) string { return "" }, unsent)
 	expect("silence again", "1-3")
+	simulate(q, 2*time.Second, 3*time.Second, func(time.Duration) string { return "" })
+	expect("all probes are sent", "1-2", "1-3")
 }

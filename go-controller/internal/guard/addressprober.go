@@ -30,6 +30,7 @@ type addressProber struct {
 
 	probes   addressProbes
 	ports    map[string]*neighbour.Port // by device
+	unopened map[string]string          // why a device could not be opened last time
 	received chan receivedAnswer
 	// leaseRead is true once the Lease has been read. reported and probed are the last report.
 	leaseRead bool
@@ -46,7 +47,8 @@ func newAddressProber(networks func() (map[string]ovn.Uplinks, bool),
 	report func(map[netip.Addr]convert.ConflictReport, []string)) *addressProber {
 	return &addressProber{
 		networks: networks, report: report, leases: make(chan *coordinationv1.Lease),
-		probes: addressProbes{}, ports: map[string]*neighbour.Port{}, received: make(chan receivedAnswer),
+		probes: addressProbes{}, ports: map[string]*neighbour.Port{}, unopened: map[string]string{},
+		received: make(chan receivedAnswer),
 	}
 }
 
@@ -71,9 +73,7 @@ func (i *addressProber) run(ctx context.Context) {
 		again.Stop()
 		ask, next := i.probes.due(time.Now())
 		for _, a := range ask {
-			if !i.sendProbe(ctx, a, i.probes[a]) {
-				i.probes[a].unsent = true
-			}
+			i.probes[a].asked(time.Now(), i.sendProbe(ctx, a, i.probes[a]))
 		}
 		if !next.IsZero() {
 			again.Reset(time.Until(next))
@@ -113,9 +113,13 @@ func (i *addressProber) sendProbe(ctx context.Context, a netip.Addr, q *addressP
 		if port == nil {
 			var err error
 			if port, err = neighbour.Open(link.Name); err != nil {
-				klog.ErrorS(err, "Failed to probe an address", "address", a)
+				if text := err.Error(); i.unopened[link.Name] != text { // each probe is repeated until it can be sent
+					i.unopened[link.Name] = text
+					klog.ErrorS(err, "Failed to probe an address", "address", a)
+				}
 				continue
 			}
+			delete(i.unopened, link.Name)
 			i.ports[link.Name] = port
 			go i.listen(ctx, link.Name, port)
 		}
@@ -163,4 +167,5 @@ func (i *addressProber) close() {
 		port.Close()
 		delete(i.ports, device)
 	}
+	clear(i.unopened)
 }

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package guard
+
+import (
+	"net/netip"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube/convert"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/ovn"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
+)
+
+// Without Open vSwitch's database there are no links to probe, so a known conflict is kept for as long as the report of
+// a guard that is gone.
+func TestConflictOutlivesRestartOfDatabase(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		type result struct {
+			conflicts map[netip.Addr]convert.ConflictReport
+			completed []string
+		}
+		results := make(chan result, 10)
+		i := newAddressProber(func() (map[string]ovn.Uplinks, bool) { return nil, false },
+			func(found map[netip.Addr]convert.ConflictReport, probed []string) {
+				results <- result{found, probed}
+			})
+		go i.run(t.Context())
+		i.leases <- &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{
+			v1alpha1.AnnotationAddressProbes: `[{"id":"1-1","network":"physnet","addresses":["10.50.0.7"]}]`,
+			v1alpha1.AnnotationConflicts: `{"10.50.0.7":{"mac":"02:00:00:00:00:01","since":"2026-01-01T00:00:00Z",` +
+				`"probe":"1-1"}}`,
+		}}}
+		time.Sleep(39 * time.Second)
+		synctest.Wait()
+		first := <-results
+		if got := first.conflicts[netip.MustParseAddr("10.50.0.7")]; got.MAC != "02:00:00:00:00:01" || got.Probe != "1-1" {
+			t.Errorf("conflicts %v", first.conflicts)
+		}
+		if len(results) > 0 {
+			t.Fatalf("within 39 s: %v", <-results)
+		}
+		time.Sleep(3 * time.Second)
+		synctest.Wait()
+		if len(results) != 1 {
+			t.Fatalf("after 42 s: %d reports, want 1", len(results))
+		}
+		if last := <-results; len(last.conflicts) != 0 || len(last.completed) != 0 {
+			t.Errorf("after 42 s: %v", last)
+		}
+	})
+}
