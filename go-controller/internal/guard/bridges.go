@@ -26,7 +26,8 @@ const (
 	dumpTimeout = 5 * time.Second
 	// maxStaleAddrs limits the addresses in a report: annotations of a Lease are limited to 256 KiB.
 	maxStaleAddrs = 2000
-	// unreadableAfter is how long flows may be unreadable before the last report is withdrawn.
+	// unreadableAfter is how long flows, or Open vSwitch's database, may be unreadable before the last report is
+	// withdrawn.
 	unreadableAfter = 30 * time.Second
 )
 
@@ -71,6 +72,7 @@ func (b *bridges) run(ctx context.Context) {
 func (b *bridges) check(ctx context.Context) {
 	networks, known := b.networks()
 	if !known {
+		b.withdrawOld()
 		return
 	}
 	found := map[string]convert.Localnet{}
@@ -85,10 +87,7 @@ func (b *bridges) check(ctx context.Context) {
 				return
 			}
 			if b.logReadError(uplinks.Bridge, err); err != nil {
-				if b.reported != nil && time.Since(b.read) > unreadableAfter {
-					b.reported = nil
-					b.report(nil)
-				}
+				b.withdrawOld()
 				return
 			}
 			flows[uplinks.Bridge] = requestFlows(text)
@@ -113,6 +112,14 @@ func (b *bridges) check(ctx context.Context) {
 	}
 	b.reported = found
 	b.report(found)
+}
+
+// withdrawOld withdraws the last report if the state has been unreadable for too long.
+func (b *bridges) withdrawOld() {
+	if b.reported != nil && time.Since(b.read) > unreadableAfter {
+		b.reported = nil
+		b.report(nil)
+	}
 }
 
 // logReadError logs that the flows of a bridge can't be read, once per reason.

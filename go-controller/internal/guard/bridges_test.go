@@ -8,6 +8,8 @@ import (
 	"net/netip"
 	"path/filepath"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
@@ -73,6 +75,36 @@ func TestBridgeReportIsKeptWhileFlowsAreUnreadable(t *testing.T) {
 	if _, err := b.dump(t.Context(), "br-ex"); err == nil {
 		t.Error("flows without a daemon")
 	}
+}
+
+// If Open vSwitch's database can't be read, the report is withdrawn as if the flows could not be read.
+func TestBridgeReportIsWithdrawnWithoutDatabase(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		known := true
+		networks := func() (map[string]ovn.Uplinks, bool) { return map[string]ovn.Uplinks{}, known }
+		var reports []map[string]convert.Localnet
+		b := newBridges(networks, ovn.Endpoint{}, func(found map[string]convert.Localnet) {
+			reports = append(reports, found)
+		})
+		b.check(t.Context())
+		known = false
+		time.Sleep(unreadableAfter)
+		b.check(t.Context())
+		if len(reports) != 1 || reports[0] == nil {
+			t.Errorf("after %s: %v", unreadableAfter, reports)
+		}
+		time.Sleep(time.Second)
+		b.check(t.Context())
+		b.check(t.Context())
+		if len(reports) != 2 || reports[1] != nil {
+			t.Errorf("a second later: %v", reports)
+		}
+		known = true
+		b.check(t.Context())
+		if len(reports) != 3 || reports[2] == nil {
+			t.Errorf("the database is back: %v", reports)
+		}
+	})
 }
 
 func answerFlows(listener net.Listener) {
