@@ -4,11 +4,13 @@ package guard
 
 import (
 	"context"
+	"errors"
 	"maps"
 	"net/netip"
 	"slices"
 	"time"
 
+	"golang.org/x/sys/unix"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	"k8s.io/klog/v2"
 
@@ -109,6 +111,9 @@ func (i *addressProber) sendProbe(ctx context.Context, a netip.Addr, q *addressP
 	sent := false
 	networks, _ := i.networks()
 	for _, link := range networks[q.network].Links {
+		if link.NoCarrier {
+			continue // the kernel would discard the probe, and report no error
+		}
 		port := i.ports[link.Name]
 		if port == nil {
 			var err error
@@ -125,6 +130,10 @@ func (i *addressProber) sendProbe(ctx context.Context, a netip.Addr, q *addressP
 		}
 		if err := port.Ask(a, q.vlan); err != nil {
 			klog.V(2).InfoS("Failed to probe an address", "link", link.Name, "err", err)
+			if errors.Is(err, unix.ENXIO) { // the device was replaced, and the socket stays without one
+				port.Close()
+				delete(i.ports, link.Name)
+			}
 			continue
 		}
 		i.metrics.probes.Inc()

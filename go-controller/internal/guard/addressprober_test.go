@@ -4,10 +4,14 @@ package guard
 
 import (
 	"net/netip"
+	"os"
+	"runtime"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -53,4 +57,58 @@ func TestConflictOutlivesRestartOfDatabase(t *testing.T) {
 			t.Errorf("after 42 s: %v", last)
 		}
 	})
+}
+
+// The kernel discards frames on a link without carrier and reports no error. The socket of a device that was replaced
+// stays without one.
+func TestProbesThatAreNotSent(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("needs root for network namespaces")
+	}
+	runtime.LockOSThread() // never unlocked, so that the thread, which is in another namespace, is not reused
+	if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
+		t.Fatal(err)
+	}
+	m, err := newMetrics(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	link := ovn.Uplink{Name: "up0"}
+	i := newAddressProber(func() (map[string]ovn.Uplinks, bool) {
+		return map[string]ovn.Uplinks{"physnet": {Links: []ovn.Uplink{link}}}, true
+	}, nil)
+	i.metrics = m
+	defer i.close()
+	send := func() bool {
+		return i.sendProbe(t.Context(), netip.MustParseAddr("10.50.0.7"), &addressProbe{network: "physnet"})
+	}
+	if send() {
+		t.Error("sent without a device")
+	}
+	add := func() netlink.Link {
+		device := &netlink.Veth{LinkAttrs: netlink.LinkAttrs{Name: link.Name}, PeerName: "peer"}
+		if err := netlink.LinkAdd(device); err != nil {
+			t.Fatal(err)
+		}
+		if err := netlink.LinkSetUp(device); err != nil {
+			t.Fatal(err)
+		}
+		return device
+	}
+	for _, which := range []string{"the first", "its replacement"} {
+		device := add()
+		if !send() && !send() { // the first attempt detects that the device was replaced
+			t.Errorf("not sent on %s device", which)
+		}
+		if err := netlink.LinkDel(device); err != nil {
+			t.Fatal(err)
+		}
+	}
+	add()
+	if !send() && !send() {
+		t.Error("not sent on a third device")
+	}
+	if link.NoCarrier = true; send() {
+		t.Error("sent without a carrier")
+	}
 }
