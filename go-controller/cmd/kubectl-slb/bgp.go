@@ -83,12 +83,14 @@ type nodeSession struct {
 	v1alpha1.BGPSession
 }
 
-// problem returns the last error of a session unless it is over: the session was established after it. An Idle session
-// that ended without an error, as that of a node that drains, still has the one of an earlier outage.
+// problem returns the last error of a session unless it is over: the session was established after it, and the error is
+// not that it lacks a family. An Idle session that ended without an error, as that of a node that drains, still has the
+// one of an earlier outage.
 func (s *nodeSession) problem() string {
 	before := s.State == v1alpha1.BGPIdle && s.Since != nil && s.LastErrorTime != nil &&
 		s.LastErrorTime.Add(time.Second).Before(s.Since.Time) // both are in seconds
-	if s.State == v1alpha1.BGPEstablished || before {
+	lacks := strings.Contains(s.LastError, "not negotiated")
+	if s.State == v1alpha1.BGPEstablished && !lacks || before {
 		return ""
 	}
 	return s.LastError

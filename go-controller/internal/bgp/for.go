@@ -77,6 +77,11 @@ func Carries(p *world.Peer, f world.Family) bool {
 	return p.DualStack || !p.Addr.IsValid() || world.FamilyOf(p.Addr) == f
 }
 
+// NotNegotiated returns why a session does not carry a family although the peer is configured for it.
+func NotNegotiated(f world.Family) string {
+	return f.String() + " unicast was not negotiated with the peer: check that the peer activates it for this node"
+}
+
 // RouterID returns the BGP identifier of a node (RFC 6286): the one configured for the peer, the node's own IPv4
 // address, or a hash of the node's name. The hash has the form of a unicast address, which some routers require.
 func RouterID(p *world.Peer, n *world.Node) netip.Addr {

@@ -15,15 +15,17 @@ import (
 
 // Advertisers contains the nodes that advertise an address. It is shared by addresses and must not be modified.
 type Advertisers struct {
-	// Nodes are the nodes that advertise the address now. Idle are those that should, but have no session. Both are
-	// sorted.
+	// Nodes are the nodes that advertise the address now. Idle are those that should, but have no session that carries
+	// it. Both are sorted.
 	Nodes, Idle []string
 	// Peers receive the route, sorted.
 	Peers []string
 	// ByNode means that the next hop is a node for at least one of the advertisements.
 	ByNode bool
-	// Problem is that of one of the sessions that are down.
+	// Problem is that of one of the sessions that are down or do not carry the address.
 	Problem string
+	// NotNegotiated is the family of the address if an Established session does not have it, and 0 otherwise.
+	NotNegotiated world.Family
 	// Unknown means that no node is known to advertise the address, and that the state of at least one session is
 	// unknown.
 	Unknown bool
@@ -149,10 +151,13 @@ func (r *Survey) work(ads []*world.Advertisement, f world.Family, local []string
 			}
 			should = true
 			session := r.layout.world.Sessions[n.Name][p.Name]
-			if session.Established {
+			if session.Carries(f) {
 				does = true
 				made.Peers = append(made.Peers, p.Name)
-			} else if made.Problem == "" && session.Problem != "" {
+			} else if session.Established {
+				made.NotNegotiated, session.Problem = f, NotNegotiated(f)
+			}
+			if made.Problem == "" && session.Problem != "" {
 				made.Problem = "node " + n.Name + ", BGPPeer " + p.Name + ": " + session.Problem
 			}
 			made.Unknown = made.Unknown || session.Unknown

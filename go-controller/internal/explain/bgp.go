@@ -67,14 +67,17 @@ func (p *path) addRoute(a netip.Addr, r *bgp.Advertisers) {
 		link.State, link.Object = OK, joined(r.Nodes)
 		link.Message = fmt.Sprintf("%s is advertised to %s", a, joined(r.Peers))
 		if len(r.Idle) > 0 {
-			down := p.down(r.Idle)
+			down, without := p.down(r.Idle, r.NotNegotiated), "without a session"
+			if r.NotNegotiated != 0 {
+				without = "without a session that carries " + r.NotNegotiated.String()
+			}
 			link.State, link.Reason, link.Command = Warning, down.Reason, down.Command
-			link.Message += "; without a session: " + joined(r.Idle) + ": " + down.Message
+			link.Message += "; " + without + ": " + joined(r.Idle) + ": " + down.Message
 		}
 	case len(r.Idle) == 0:
 		link.Reason, link.Message, link.Command = p.noSpeaker(a)
 	default:
-		link = p.down(r.Idle)
+		link = p.down(r.Idle, r.NotNegotiated)
 		link.State = bad
 		if r.Unknown && bad == Broken {
 			link.State = Unknown
@@ -114,8 +117,9 @@ func (p *path) noSpeaker(a netip.Addr) (reason, message, command string) {
 		"kubectl describe bgppeers.slb.k8s.ovn.org,bgpadvertisements.slb.k8s.ovn.org"
 }
 
-// down explains why nodes have no session: the first session that reports an error.
-func (p *path) down(nodes []string) Link {
+// down explains why nodes have no session, or none that carries a family if that is not 0: the first session that
+// reports an error.
+func (p *path) down(nodes []string, family world.Family) Link {
 	link := Link{Name: LinkBGP, Object: nodes[0], Reason: v1alpha1.ReasonNoSession, Message: "node " + nodes[0] +
 		" reports no session (ovnkube-slb node --enable-bgp)", Command: "kubectl describe bgppeers.slb.k8s.ovn.org"}
 	for _, name := range nodes {
@@ -130,6 +134,12 @@ func (p *path) down(nodes []string) Link {
 				link.Message = fmt.Sprintf("node %s: %s", name, p.world.Sessions[name][s.Peer].Problem)
 				link.Command = "kubectl get node " + name
 				continue
+			}
+			if family != 0 && s.State == v1alpha1.BGPEstablished && !p.world.Sessions[name][s.Peer].Carries(family) {
+				return Link{Name: LinkBGP, Object: name, Reason: v1alpha1.ReasonNoNodes,
+					Message: fmt.Sprintf("node %s, BGPPeer %s: %s", name, s.Peer, bgp.NotNegotiated(family)),
+					Command: fmt.Sprintf("kubectl slb bgp   # then activate %s unicast for node %s on router %s", family, name,
+						s.PeerAddress)}
 			}
 			if s.State != v1alpha1.BGPEstablished {
 				reason, cause, command := p.sessionCause(s)

@@ -16,7 +16,7 @@ import (
 type Route struct {
 	Address netip.Addr `json:"address"`
 	Service string     `json:"service"`
-	// Nodes advertise the address, to Peers. Idle should, but have no session.
+	// Nodes advertise the address, to Peers. Idle should, but have no session that carries it.
 	Nodes []string `json:"nodes,omitempty"`
 	Idle  []string `json:"idle,omitempty"`
 	Peers []string `json:"peers,omitempty"`

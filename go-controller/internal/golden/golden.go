@@ -12,7 +12,8 @@
 //	held            lines "NAMESPACE/NAME ADDRESS...": granted, not yet in a status
 //	shard-states    lines "DOMAIN/INDEX active=CHASSIS order=CHASSIS,CHASSIS"
 //	bridges         lines "CHASSIS NETWORK:BRIDGE,NETWORK:BRIDGE"; CHASSIS alone has none
-//	sessions        lines "NODE PEER up" or "NODE PEER PROBLEM...": the state of a BGP session reported by a node
+//	sessions        lines "NODE PEER up", "NODE PEER up without FAMILY" or "NODE PEER PROBLEM...": the state of a BGP
+//	                session that a node reports
 //	now             the time (RFC 3339)
 //	conflicts       lines "ADDRESS MAC NODE TIME" (RFC 3339): addresses that a host outside of the cluster answers for
 //	leaving         lines "ADDRESS NAMESPACE/NAME": still in the status of a Service that is no longer served
@@ -261,7 +262,10 @@ func (c *Case) session(words []string) error {
 		c.World.Sessions[words[0]] = map[string]world.PeerSession{}
 	}
 	s := world.PeerSession{Established: words[2] == "up"}
-	if !s.Established {
+	if s.Established {
+		without := strings.Join(words[3:], " ")
+		s.WithoutIPv4, s.WithoutIPv6 = without == "without IPv4", without == "without IPv6"
+	} else {
 		s.Problem = strings.Join(words[2:], " ")
 	}
 	c.World.Sessions[words[0]][words[1]] = s

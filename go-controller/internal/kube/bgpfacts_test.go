@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
 )
 
@@ -72,20 +73,35 @@ func TestNodeStatusReportsSessions(t *testing.T) {
 			Sessions: []v1alpha1.BGPSession{{Peer: "tor", State: state, AdvertisedIPv4: prefixes}}}}
 	}
 	f.setStatus(nil, status(v1alpha1.BGPEstablished, 0))
-	if s := snapshot(f).Sessions["n1"]["tor"]; !s.Established || int(wakes.Load()) != 1 {
+	if s := snapshot(f).Sessions["n1"]["tor"]; !s.Carries(world.IPv4) || !s.Carries(world.IPv6) ||
+		int(wakes.Load()) != 1 { // An older daemon does not report families.
 		t.Errorf("the session is %+v after %d wakes", s, int(wakes.Load()))
 	}
 	f.setStatus(status(v1alpha1.BGPEstablished, 0), status(v1alpha1.BGPEstablished, 9))
 	if int(wakes.Load()) != 1 {
 		t.Error("a counter is news")
 	}
-	f.setStatus(status(v1alpha1.BGPEstablished, 9), status(v1alpha1.BGPActive, 9))
+	last := status(v1alpha1.BGPEstablished, 9)
+	for i, c := range []struct {
+		families []string
+		v4, v6   bool
+	}{{[]string{"IPv4"}, true, false}, {[]string{}, false, false}, {[]string{"IPv4", "IPv6"}, true, true}} {
+		next := status(v1alpha1.BGPEstablished, 9)
+		next.Status.Sessions[0].Families = c.families
+		f.setStatus(last, next)
+		last = next
+		if s := snapshot(f).Sessions["n1"]["tor"]; s.Carries(world.IPv4) != c.v4 || s.Carries(world.IPv6) != c.v6 ||
+			int(wakes.Load()) != 2+i {
+			t.Errorf("with families %v, the session is %+v after %d wakes", c.families, s, int(wakes.Load()))
+		}
+	}
+	f.setStatus(last, status(v1alpha1.BGPActive, 9))
 	if s := snapshot(f).Sessions["n1"]["tor"]; s.Established || s.Problem != "the session is Active" ||
-		int(wakes.Load()) != 2 {
+		int(wakes.Load()) != 5 {
 		t.Errorf("the session is %+v after %d wakes", s, int(wakes.Load()))
 	}
 	f.setStatus(status(v1alpha1.BGPActive, 9), nil)
-	if n := len(snapshot(f).Sessions); n != 0 || int(wakes.Load()) != 3 {
+	if n := len(snapshot(f).Sessions); n != 0 || int(wakes.Load()) != 6 {
 		t.Errorf("%d nodes report after the last went, %d wakes", n, int(wakes.Load()))
 	}
 }

@@ -73,15 +73,19 @@ func advertisersText(r *bgp.Advertisers) advertisementState {
 			"no node can advertise the address over BGP: check the nodeSelectors of BGPPeers and BGPAdvertisements, peers, " +
 				"address families, addresses of nodes, drained nodes and (externalTrafficPolicy: Local) endpoints"}
 	}
+	reason, known, does := v1alpha1.ReasonNoSession, "be established", "is established"
+	if f := r.NotNegotiated; f != 0 {
+		reason, known, does = v1alpha1.ReasonNoNodes, "carry "+f.String(), "carries "+f.String()
+	}
 	if r.Unknown {
-		text := fmt.Sprintf("no BGP session is known to be established: %s; %s", named("node", r.Idle), r.Problem)
+		text := fmt.Sprintf("no BGP session is known to %s: %s; %s", known, named("node", r.Idle), r.Problem)
 		return advertisementState{v1alpha1.ReasonNodeSilent, text}
 	}
-	text := fmt.Sprintf("no BGP session is established, so the address is not advertised: %s", named("node", r.Idle))
+	text := fmt.Sprintf("no BGP session %s, so the address is not advertised: %s", does, named("node", r.Idle))
 	if r.Problem != "" {
 		text += "; " + r.Problem
 	}
-	return advertisementState{v1alpha1.ReasonNoSession, text}
+	return advertisementState{reason, text}
 }
 
 // named formats up to maxNamed names, prefixed with the kind that they name.

@@ -68,6 +68,20 @@ func TestServiceStatusWithBGP(t *testing.T) {
 			kube.Verdict{Status: no, Reason: v1alpha1.ReasonNoSession,
 				Message: "address 10.50.0.100: no BGP session is established, so the address is not advertised: " +
 					"nodes n1, n2, n3; node n3, BGPPeer tor: hold timer expired"}},
+		"family not negotiated": {func(w *world.Snapshot) {
+			w.Domains = nil
+			for _, n := range []string{"n1", "n2"} {
+				w.Sessions[n] = map[string]world.PeerSession{"tor": {Established: true, WithoutIPv4: true}}
+			}
+		}, kube.Verdict{Status: no, Reason: v1alpha1.ReasonNoNodes,
+			Message: "address 10.50.0.100: no BGP session carries IPv4, so the address is not advertised: nodes n1, n2, n3; " +
+				"node n1, BGPPeer tor: IPv4 unicast was not negotiated with the peer"}},
+		"family of others not negotiated": {func(w *world.Snapshot) {
+			w.Domains = nil
+			w.Sessions["n1"] = map[string]world.PeerSession{"tor": {Established: true, WithoutIPv6: true}}
+			w.Sessions["n2"] = map[string]world.PeerSession{"tor": {Established: true, WithoutIPv4: true}}
+		}, kube.Verdict{Status: yes, Reason: v1alpha1.ReasonAnnounced,
+			Message: "address 10.50.0.100: advertised over BGP by node n1 to BGPPeer tor"}},
 		"all drain": {func(w *world.Snapshot) {
 			w.Domains = nil
 			for _, n := range w.Nodes {

@@ -83,6 +83,17 @@ type PeerSession struct {
 	Unknown bool
 	// Problem is the reason why the session is not Established, as far as the node knows.
 	Problem string
+	// WithoutIPv4 and WithoutIPv6 mean that the session is Established and does not have the family. Both are false if
+	// an older daemon does not report families.
+	WithoutIPv4, WithoutIPv6 bool
+}
+
+// Carries reports whether routes of a family are sent.
+func (s PeerSession) Carries(f Family) bool {
+	if f == IPv4 {
+		return s.Established && !s.WithoutIPv4
+	}
+	return s.Established && !s.WithoutIPv6
 }
 
 // Finding is a problem with an object or with an object that it references.

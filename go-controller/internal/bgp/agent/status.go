@@ -20,6 +20,7 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/bgp"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/bgp/speaker"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
 )
 
@@ -199,6 +200,9 @@ func report(states []speaker.State) []v1alpha1.BGPSession {
 		if s.Addr.IsValid() {
 			out.PeerAddress = s.Addr.String()
 		}
+		if s.Phase == speaker.Established {
+			out.Families = families(s.Families)
+		}
 		if s.Local.IsValid() {
 			out.LocalAddress = s.Local.String()
 		}
@@ -207,6 +211,18 @@ func report(states []speaker.State) []v1alpha1.BGPSession {
 			out.BFD = bfd
 		}
 		list = append(list, out)
+	}
+	return list
+}
+
+// families returns the names of families; an empty list, not nil, for none.
+func families(f speaker.Families) []string {
+	list := []string{}
+	if f.IPv4 {
+		list = append(list, world.IPv4.String())
+	}
+	if f.IPv6 {
+		list = append(list, world.IPv6.String())
 	}
 	return list
 }

@@ -4,6 +4,7 @@ package agent
 
 import (
 	"net/netip"
+	"slices"
 	"testing"
 	"time"
 
@@ -60,7 +61,8 @@ func TestStatusIsWrittenOnlyWhenItChanges(t *testing.T) {
 	if !w.sees(time.Second, up) || w.ready().Status != metav1.ConditionTrue {
 		t.Fatalf("the session is there: %+v", w.have.Status)
 	}
-	if s := w.have.Status.Sessions[0]; s.AdvertisedIPv4 != 7 || s.LocalAddress != "10.0.0.1" || s.BFD != v1alpha1.BFDUp ||
+	if s := w.have.Status.Sessions[0]; s.AdvertisedIPv4 != 7 || s.Families == nil || len(s.Families) > 0 ||
+		s.LocalAddress != "10.0.0.1" || s.BFD != v1alpha1.BFDUp ||
 		s.Since.Nanosecond() != 0 {
 		t.Errorf("the session is %+v", s)
 	}
@@ -73,6 +75,10 @@ func TestStatusIsWrittenOnlyWhenItChanges(t *testing.T) {
 	}
 	if !w.sees(countEvery, up) || w.have.Status.Sessions[0].AdvertisedIPv4 != 8 {
 		t.Error("a counter is never written")
+	}
+	up.Families.IPv4 = true
+	if !w.sees(time.Second, up) || !slices.Equal(w.have.Status.Sessions[0].Families, []string{"IPv4"}) {
+		t.Errorf("the families are not written: %+v", w.have.Status.Sessions[0])
 	}
 	up.BFD = "Down"
 	if !w.sees(0, up) {

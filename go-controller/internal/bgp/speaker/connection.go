@@ -278,7 +278,7 @@ func (l *connection) listen(router *net.TCPConn, f *filter) error {
 			return net.ErrClosed
 		}
 		if m[typeAt] == packet.BGP_MSG_OPEN {
-			l.change(func() { l.seen.asn, l.hold = f.asn, f.hold })
+			l.change(func() { l.seen.asn, l.seen.families, l.hold = f.asn, f.negotiated(), f.hold })
 			setHold(m, maxHold)
 		}
 		if _, err := l.ours.Write(m); err != nil {

@@ -16,6 +16,8 @@ type connState struct {
 	lasted time.Duration
 	asn    uint32
 	local  netip.Addr
+	// families are those negotiated by the OPENs, from the phase OpenConfirm on.
+	families Families
 	// keepaliveSent means that our first KEEPALIVE was sent.
 	keepaliveSent bool
 	// why is the first known reason why the session ended or ends.

@@ -233,6 +233,13 @@ func commonFamilies(n bgp.Neighbor, open *packet.BGPOpen) map[packet.RouteFamily
 	return both
 }
 
+// negotiated returns the families of the session.
+func (f *filter) negotiated() Families {
+	_, v4 := f.families[packet.RF_IPv4_UC]
+	_, v6 := f.families[packet.RF_IPv6_UC]
+	return Families{v4, v6}
+}
+
 // refresh passes a plain request for a family of the session. Other requests need capabilities that we did not
 // advertise, and are ignored (RFC 2918 section 4, RFC 7313 section 4).
 func (f *filter) refresh(m []byte) []byte {

@@ -4,15 +4,17 @@ package speaker
 
 import (
 	"net/netip"
+	"strings"
 	"time"
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/bgp"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 )
 
 // publish updates the State.
 func (p *peer) publish(want *bgp.Session) {
 	next := State{Peer: p.name, Phase: Idle, LastError: p.err.text, LastErrorTime: p.err.at, Updates: p.updates}
-	sum := p.notifications
+	sum, unsent := p.notifications, 0
 	if want != nil {
 		next.Interface, next.Addr = want.Neighbor.Interface, want.Neighbor.Addr
 	}
@@ -25,8 +27,9 @@ func (p *peer) publish(want *bgp.Session) {
 			next.LastError, next.LastErrorTime = saw.why, saw.since
 		}
 		if saw.phase == Established {
-			next.Local = saw.local
+			next.Local, next.Families = saw.local, saw.families
 			next.IPv4, next.IPv6 = count(p.session.advertised)
+			unsent = next.exclude(p.session.neighbor)
 		}
 	} else if want != nil && p.dials {
 		next.Phase = Active
@@ -35,7 +38,7 @@ func (p *peer) publish(want *bgp.Session) {
 	if want != nil && !want.Leaving {
 		next.Pending = len(want.Routes)
 		if next.Phase == Established {
-			next.Pending = p.session.missing
+			next.Pending = p.session.missing + unsent
 		}
 	}
 	p.mu.Lock()
@@ -54,6 +57,33 @@ func (p *peer) publish(want *bgp.Session) {
 		p.log.Info("BGP session", "phase", next.Phase, "address", next.Addr, "lastError", next.LastError)
 	}
 	p.speaker.options.Notify()
+}
+
+// exclude removes the routes of families that an Established session does not have, and returns their number. It sets
+// LastError to the families that we offered and the peer did not.
+func (s *State) exclude(offered bgp.Neighbor) int {
+	excluded := 0
+	var errs []string
+	for _, f := range []struct {
+		world.Family
+		offered, negotiated bool
+		routes              *int
+	}{
+		{world.IPv4, offered.IPv4, s.Families.IPv4, &s.IPv4},
+		{world.IPv6, offered.IPv6, s.Families.IPv6, &s.IPv6},
+	} {
+		if f.negotiated || *f.routes == 0 {
+			continue
+		}
+		excluded, *f.routes = excluded+*f.routes, 0
+		if f.offered { // Otherwise the session awaits its turn to be opened again with the family.
+			errs = append(errs, bgp.NotNegotiated(f.Family))
+		}
+	}
+	if len(errs) > 0 {
+		s.LastError, s.LastErrorTime = strings.Join(errs, "; "), s.Since
+	}
+	return excluded
 }
 
 func count(routes map[netip.Prefix]bgp.Attributes) (v4, v6 int) {

@@ -40,10 +40,11 @@ type session struct {
 	target
 	server     *server
 	connection *connection
-	// advertised contains the routes that gobgp accepted. It may be the map of wanted routes and must not be modified.
+	// advertised contains the routes that gobgp accepted. It sends those of the families of the session. This may be the
+	// map of wanted routes and must not be modified.
 	advertised map[netip.Prefix]bgp.Attributes
-	// updates counts the routes that were advertised and withdrawn since the session was Established, beginning with
-	// all routes. wasEstablished means that it was Established.
+	// updates counts the routes that were sent and withdrawn since the session was Established, beginning with all
+	// routes. wasEstablished means that it was Established.
 	updates        uint64
 	wasEstablished bool
 	// missing is the number of wanted routes that are not advertised as they are wanted.
@@ -105,15 +106,21 @@ func (c *session) start(ctx context.Context, routes map[netip.Prefix]bgp.Attribu
 // advertise updates the advertised routes. It sends one UPDATE per route that differs, and none if there is no
 // difference. A route that can't be advertised is omitted, and the error names it. The next call retries what failed.
 func (c *session) advertise(ctx context.Context, routes map[netip.Prefix]bgp.Attributes) error {
-	if !c.wasEstablished && c.connection.observed().phase == Established {
-		c.wasEstablished, c.updates = true, uint64(len(c.advertised))
+	saw := c.connection.observed()
+	if !c.wasEstablished && saw.phase == Established {
+		c.wasEstablished = true
+		for prefix := range c.advertised {
+			if saw.families.carries(prefix) {
+				c.updates++
+			}
+		}
 	}
 	var errs []error
 	failed := map[netip.Prefix]bool{}
 	did := func(prefix netip.Prefix, err error) {
 		if err != nil {
 			errs, failed[prefix] = append(errs, err), true
-		} else if c.wasEstablished {
+		} else if c.wasEstablished && saw.families.carries(prefix) {
 			c.updates++
 		}
 	}

@@ -23,6 +23,35 @@ func testLog(t testing.TB) klog.Logger {
 	return ktesting.NewLogger(t, ktesting.NewConfig(ktesting.Verbosity(0)))
 }
 
+// startSpeaker runs a speaker, and returns a function that waits until its states are as wanted.
+func startSpeaker(t *testing.T) (s *Speaker, await func(done func([]State) bool) []State) {
+	t.Helper()
+	events, ended := make(chan struct{}, 1), make(chan struct{})
+	s = New(Options{Notify: func() { signal(events) }})
+	ctx, cancel := context.WithCancel(klog.NewContext(context.Background(), testLog(t)))
+	go func() {
+		defer close(ended)
+		_ = s.Run(ctx)
+	}()
+	t.Cleanup(func() {
+		cancel()
+		<-ended
+	})
+	return s, func(done func([]State) bool) []State {
+		t.Helper()
+		for timeout := time.After(hostilePatience); ; {
+			if is := s.States(); done(is) {
+				return is
+			}
+			select {
+			case <-events:
+			case <-timeout:
+				t.Fatalf("after %s: %+v", hostilePatience, s.States())
+			}
+		}
+	}
+}
+
 // Eight peers that send nothing but an OPEN are changed in all ways and in random order. The speaker must come to rest.
 // The test is for the race detector and for deadlocks.
 func TestChurn(t *testing.T) {

@@ -40,12 +40,15 @@ type State struct {
 	// LastError is the latest reason why the session was lost or could not be opened; empty if that never happened.
 	LastError     string
 	LastErrorTime time.Time
+	// Families are the address families of the session, while it is Established.
+	Families Families
 	// IPv4 and IPv6 are the numbers of prefixes advertised to the peer.
 	IPv4, IPv6 int
 	// Updates counts the routes advertised to the peer and withdrawn, in all sessions. Each session begins with all
 	// routes.
 	Updates uint64
-	// Pending is the number of prefixes to advertise that are not, because there is no session or they failed.
+	// Pending is the number of prefixes to advertise that are not, because there is no session, it does not have their
+	// family, or they failed.
 	Pending int
 	// NotificationsSent and NotificationsReceived count the NOTIFICATIONs of all sessions (RFC 4271 section 4.5).
 	NotificationsSent, NotificationsReceived uint64
@@ -53,6 +56,17 @@ type State struct {
 	BFD string
 	// BFDFailures counts how often the BFD session went down, except because of an administrator.
 	BFDFailures uint64
+}
+
+// Families are the address families that both sides support (RFC 4760 section 8). No routes of others are sent.
+type Families struct{ IPv4, IPv6 bool }
+
+// carries reports whether a route to a prefix is sent.
+func (f Families) carries(prefix netip.Prefix) bool {
+	if prefix.Addr().Is4() {
+		return f.IPv4
+	}
+	return f.IPv6
 }
 
 // Path is monitored by BFD: from one of our addresses to a peer.

@@ -212,6 +212,9 @@ func Sessions(s *v1alpha1.BGPNodeStatus) map[string]world.PeerSession {
 		is := world.PeerSession{Established: session.State == v1alpha1.BGPEstablished}
 		if !is.Established {
 			is.Problem = cmp.Or(session.LastError, "the session is "+string(session.State))
+		} else if session.Families != nil {
+			is.WithoutIPv4 = !slices.Contains(session.Families, world.IPv4.String())
+			is.WithoutIPv6 = !slices.Contains(session.Families, world.IPv6.String())
 		}
 		sessions[session.Peer] = is
 	}

@@ -126,6 +126,15 @@ type BGPSession struct {
 	// +optional
 	BFD BFDSessionState `json:"bfd,omitempty"`
 
+	// families are the address families that both sides activated (RFC 4760), IPv4 or IPv6. Routes of other families are
+	// not advertised. It is absent unless the session is Established; an empty list means no family.
+	//
+	// +optional
+	// +listType=set
+	// +kubebuilder:validation:MaxItems=2
+	// +kubebuilder:validation:items:Enum=IPv4;IPv6
+	Families []string `json:"families,omitzero"`
+
 	// advertisedIPv4 is the number of IPv4 prefixes advertised to the peer.
 	//
 	// +optional
@@ -136,7 +145,8 @@ type BGPSession struct {
 	// +optional
 	AdvertisedIPv6 int64 `json:"advertisedIPv6"`
 
-	// lastError describes why the session went down or cannot be established.
+	// lastError describes why the session went down or cannot be established, or which family with routes it does not
+	// have.
 	//
 	// +optional
 	LastError string `json:"lastError,omitempty"`

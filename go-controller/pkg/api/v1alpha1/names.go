@@ -295,7 +295,8 @@ const (
 	// ReasonPeerNotFound: a BGPPeer in peers does not exist. False if none of them exists. ReasonPoolNotFound is the
 	// equivalent for pools.
 	ReasonPeerNotFound = "PeerNotFound"
-	// ReasonNoNodes (False): nodeSelectors select no node. Also a reason of BGPPeers (Ready=False).
+	// ReasonNoNodes (False): nodeSelectors select no node, or no BGP session carries the IP family of an address. Also a
+	// reason of BGPPeers (Ready=False).
 	ReasonNoNodes = "NoNodes"
 	// ReasonDuplicatePeer: an older BGPPeer has the same peer on the same nodes. False if no node is left.
 	ReasonDuplicatePeer = "DuplicatePeer"

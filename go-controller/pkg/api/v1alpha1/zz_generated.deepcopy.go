@@ -500,6 +500,11 @@ func (in *BGPSession) DeepCopyInto(out *BGPSession) {
 		in, out := &in.Since, &out.Since
 		*out = (*in).DeepCopy()
 	}
+	if in.Families != nil {
+		in, out := &in.Families, &out.Families
+		*out = make([]string, len(*in))
+		copy(*out, *in)
+	}
 	if in.LastErrorTime != nil {
 		in, out := &in.LastErrorTime, &out.LastErrorTime
 		*out = (*in).DeepCopy()
