@@ -56,6 +56,8 @@ type connection struct {
 	// hold limits the silence of the router and the duration of a write to it; 0 for no limit. keepalive is the
 	// configured interval between two KEEPALIVEs.
 	hold, keepalive time.Duration
+	// lastWrite is the time until which writes to the router may take, once the session is being closed; zero before.
+	lastWrite time.Time
 	// ceaseSent means that the last message to the router was sent. It is guarded by writeLock.
 	ceaseSent bool
 	seen      connState
@@ -121,12 +123,21 @@ func (l *connection) run(n bgp.Neighbor) {
 	l.wake()
 }
 
+// limitWrites limits all writes to the router from now on, also one that is blocked. gobgp can't be stopped while its
+// own write waits for them.
+func (l *connection) limitWrites(timeout time.Duration) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.lastWrite = time.Now().Add(timeout)
+	if l.router != nil {
+		_ = l.router.SetWriteDeadline(l.lastWrite) // It may be closed.
+	}
+}
+
 // end closes the connection. The router has the given time to receive gobgp's last messages.
 func (l *connection) end(timeout time.Duration) {
 	l.beginClose("")
-	if router, _ := l.conns(); router != nil {
-		_ = router.SetWriteDeadline(time.Now().Add(timeout)) // It may be closed.
-	}
+	l.limitWrites(timeout)
 	timer := time.NewTimer(2 * timeout)
 	defer timer.Stop()
 	select {
@@ -371,17 +382,23 @@ func (l *connection) write(router *net.TCPConn, out []byte) error {
 		return net.ErrClosed
 	}
 	l.mu.Lock()
-	hold, deadline := l.hold, time.Time{}
-	if hold > 0 {
+	hold, deadline := l.hold, l.lastWrite
+	if deadline.IsZero() && hold > 0 {
 		deadline = time.Now().Add(hold)
 	}
+	err := router.SetWriteDeadline(deadline) // With the lock held, so that it does not replace that of limitWrites.
 	l.mu.Unlock()
-	if err := router.SetWriteDeadline(deadline); err != nil {
+	if err != nil {
 		return err
 	}
-	_, err := router.Write(out)
+	_, err = router.Write(out)
 	var slow net.Error
 	if errors.As(err, &slow) && slow.Timeout() {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		if !l.lastWrite.IsZero() {
+			return errors.New("the peer accepted no data before the session was closed")
+		}
 		return fmt.Errorf("the peer accepted no data for the hold time of %s", hold)
 	}
 	if err != nil {

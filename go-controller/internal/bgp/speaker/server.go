@@ -192,10 +192,11 @@ func (c *session) add(ctx context.Context, prefix netip.Prefix, a bgp.Attributes
 	return nil
 }
 
-// close ends the session after all pending updates were sent. If the session is Established, it sends a Cease,
-// Administrative Shutdown (RFC 4486).
+// close ends the session after all pending updates were sent, or after 4*cease if the router does not accept them. If
+// the session is Established, it sends a Cease, Administrative Shutdown (RFC 4486).
 func (c *session) close(ctx context.Context, why string) error {
 	c.sendCease(ctx, why)
+	c.connection.limitWrites(cease)
 	err := c.stop(ctx)
 	c.connection.end(cease)
 	return err

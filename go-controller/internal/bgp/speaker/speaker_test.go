@@ -16,6 +16,8 @@ import (
 	"k8s.io/klog/v2"
 	"k8s.io/klog/v2/ktesting"
 
+	packet "github.com/osrg/gobgp/v3/pkg/packet/bgp"
+
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/bgp"
 )
 
@@ -125,4 +127,42 @@ func TestChurn(t *testing.T) {
 	if len(s.idle) > 8 {
 		t.Errorf("%d servers for 8 peers at most", len(s.idle))
 	}
+}
+
+// A router that stops reading delays the end of a session by 4*cease at most. Without a hold time nothing else ends it.
+func TestCloseDoesNotWaitForRouter(t *testing.T) {
+	t.Parallel()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	open, routers := openOf(t, 64512, 0, "192.0.2.2", both()...), make(chan net.Conn, 1)
+	go func() {
+		if conn, err := listener.Accept(); err == nil {
+			_, _ = conn.Write(append(open, keepalive()...))
+			_ = read(conn, packet.BGP_MSG_UPDATE) // gobgp has queued all routes then.
+			routers <- conn
+		}
+	}()
+	n, at := victim(), listener.Addr().(*net.TCPAddr).AddrPort()
+	n.Addr, n.Port, n.Connect, n.Hold = at.Addr(), at.Port(), time.Second, 0
+	routes := map[netip.Prefix]bgp.Attributes{} // 16 MB of UPDATEs, more than all buffers take
+	for i := range uint32(5000) {
+		communities := make([]uint32, 800)
+		communities[0] = i
+		a := netip.AddrFrom4([4]byte{203, 0, byte(i >> 8), byte(i)})
+		routes[netip.PrefixFrom(a, 32)] = bgp.Attributes{NextHop: n.RouterID, Communities: communities}
+	}
+	s, await := startSpeaker(t)
+	s.Set([]bgp.Session{{Peer: "tor", Neighbor: n, Routes: routes}})
+	await(func(is []State) bool { return is[0].Phase == Established })
+	select {
+	case router := <-routers:
+		t.Cleanup(func() { _ = router.Close() }) // A session that waits for it ends then.
+	case <-time.After(hostilePatience):
+		t.Fatal("the router received no UPDATE")
+	}
+	s.Set(nil)
+	await(func(is []State) bool { return len(is) == 0 })
 }
