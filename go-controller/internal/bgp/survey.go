@@ -150,17 +150,7 @@ func (r *Survey) work(ads []*world.Advertisement, f world.Family, local []string
 				continue
 			}
 			should = true
-			session := r.layout.world.Sessions[n.Name][p.Name]
-			if session.Carries(f) {
-				does = true
-				made.Peers = append(made.Peers, p.Name)
-			} else if session.Established {
-				made.NotNegotiated, session.Problem = f, NotNegotiated(f)
-			}
-			if made.Problem == "" && session.Problem != "" {
-				made.Problem = "node " + n.Name + ", BGPPeer " + p.Name + ": " + session.Problem
-			}
-			made.Unknown = made.Unknown || session.Unknown
+			does = made.add(n, p, f, r.layout.world.Sessions[n.Name][p.Name]) || does
 		}
 		switch {
 		case does:
@@ -174,6 +164,21 @@ func (r *Survey) work(ads []*world.Advertisement, f world.Family, local []string
 	made.Peers = slices.Compact(made.Peers)
 	r.made[key] = made
 	return made
+}
+
+// add records the session of a node with a peer, and reports whether it carries the family of the address.
+func (a *Advertisers) add(n *world.Node, p *world.Peer, f world.Family, session world.PeerSession) bool {
+	carries := session.Carries(f)
+	if carries {
+		a.Peers = append(a.Peers, p.Name)
+	} else if session.Established {
+		a.NotNegotiated, session.Problem = f, NotNegotiated(f)
+	}
+	if a.Problem == "" && session.Problem != "" {
+		a.Problem = "node " + n.Name + ", BGPPeer " + p.Name + ": " + session.Problem
+	}
+	a.Unknown = a.Unknown || session.Unknown
+	return carries
 }
 
 // SessionNodes returns, by peer name, the nodes that must have a session with the peer, sorted.

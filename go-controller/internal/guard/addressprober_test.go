@@ -39,7 +39,7 @@ func TestConflictOutlivesRestartOfDatabase(t *testing.T) {
 			v1alpha1.AnnotationConflicts: `{"10.50.0.7":{"mac":"02:00:00:00:00:01","since":"2026-01-01T00:00:00Z",` +
 				`"probe":"1-1"}}`,
 		}}}
-		time.Sleep(39 * time.Second)
+		<-time.After(39 * time.Second)
 		synctest.Wait()
 		first := <-results
 		if got := first.conflicts[netip.MustParseAddr("10.50.0.7")]; got.MAC != "02:00:00:00:00:01" || got.Probe != "1-1" {
@@ -48,7 +48,7 @@ func TestConflictOutlivesRestartOfDatabase(t *testing.T) {
 		if len(results) > 0 {
 			t.Fatalf("within 39 s: %v", <-results)
 		}
-		time.Sleep(3 * time.Second)
+		<-time.After(3 * time.Second)
 		synctest.Wait()
 		if len(results) != 1 {
 			t.Fatalf("after 42 s: %d reports, want 1", len(results))
@@ -82,6 +82,14 @@ func TestProbesThatAreNotSent(t *testing.T) {
 	send := func() bool {
 		return i.sendProbe(t.Context(), netip.MustParseAddr("10.50.0.7"), &addressProbe{network: "physnet"})
 	}
+	resend := func() bool { // the first attempt detects that the device was replaced
+		for range 2 {
+			if send() {
+				return true
+			}
+		}
+		return false
+	}
 	if send() {
 		t.Error("sent without a device")
 	}
@@ -97,7 +105,7 @@ func TestProbesThatAreNotSent(t *testing.T) {
 	}
 	for _, which := range []string{"the first", "its replacement"} {
 		device := add()
-		if !send() && !send() { // the first attempt detects that the device was replaced
+		if !resend() {
 			t.Errorf("not sent on %s device", which)
 		}
 		if err := netlink.LinkDel(device); err != nil {
@@ -105,7 +113,7 @@ func TestProbesThatAreNotSent(t *testing.T) {
 		}
 	}
 	add()
-	if !send() && !send() {
+	if !resend() {
 		t.Error("not sent on a third device")
 	}
 	if link.NoCarrier = true; send() {

@@ -88,12 +88,12 @@ func TestBridgeReportIsWithdrawnWithoutDatabase(t *testing.T) {
 		})
 		b.check(t.Context())
 		known = false
-		time.Sleep(unreadableAfter)
+		<-time.After(unreadableAfter)
 		b.check(t.Context())
 		if len(reports) != 1 || reports[0] == nil {
 			t.Errorf("after %s: %v", unreadableAfter, reports)
 		}
-		time.Sleep(time.Second)
+		<-time.After(time.Second)
 		b.check(t.Context())
 		b.check(t.Context())
 		if len(reports) != 2 || reports[1] != nil {

@@ -30,7 +30,7 @@ func startSpeaker(t *testing.T) (s *Speaker, await func(done func([]State) bool)
 	t.Helper()
 	events, ended := make(chan struct{}, 1), make(chan struct{})
 	s = New(Options{Notify: func() { signal(events) }})
-	ctx, cancel := context.WithCancel(klog.NewContext(context.Background(), testLog(t)))
+	ctx, cancel := context.WithCancel(klog.NewContext(t.Context(), testLog(t)))
 	go func() {
 		defer close(ended)
 		_ = s.Run(ctx)

@@ -12,7 +12,7 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// What an agent answers becomes part of conditions and Events. Its length is limited, also if the agent is none of ours.
+// What an agent answers becomes part of conditions and Events. Its length is limited, even if the agent is not ours.
 func TestTextOfAgentIsLimited(t *testing.T) {
 	const most = 256
 	long := strings.Repeat("ä", 1_000)
