@@ -84,6 +84,8 @@ type Dataplane struct {
 	desired  *desired
 	topology *plan.Topology
 	builder  *rows.Builder // for the topology; nil before the first Configure
+	// formerTimers are the last ones that were changed, by their keys in external_ids of NB_Global.
+	formerTimers map[string]formerTimer
 	// safeToPrune is true once every Service in the database is desired or was pruned.
 	safeToPrune bool
 	// pruned is true once Prune has run. From then on, rows of Services that are not desired are drift.
@@ -98,7 +100,8 @@ func New(o Options) (*Dataplane, error) {
 		return nil, err
 	}
 	d := &Dataplane{changed: o.Changed, transacted: o.Transacted, fence: o.Fence, synced: make(chan struct{}),
-		desired: newDesired(), zone: o.Zone, boot: o.Boot, nbSynced: make(chan struct{}, 1)}
+		desired: newDesired(), formerTimers: map[string]formerTimer{}, zone: o.Zone, boot: o.Boot,
+		nbSynced: make(chan struct{}, 1)}
 	if d.changed == nil {
 		d.changed = func(EventKind) {}
 	}

@@ -13,7 +13,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/ovn-org/libovsdb/ovsdb"
@@ -124,46 +123,6 @@ func TestGatewayOrderIsOneTransaction(t *testing.T) {
 		if uuid := strings.Split(line, ",")[0]; !strings.HasPrefix(before[i], uuid) {
 			t.Errorf("row %s is new", line)
 		}
-	}
-}
-
-// The BFD timers between gateways are set for the strictest domain, key by key, and never slower than before. The
-// original values, and changes that others made meanwhile, are present after removal.
-func TestTimersComeAndGo(t *testing.T) {
-	s := serve(t, schema)
-	s.clusterRows(t)
-	s.nbctl(t, "set", "NB_Global", ".", "options:bfd-min-rx=900", "options:bfd-mult=2", "options:name=theirs")
-	d, _ := dial(t, s)
-	options := func() string { return s.nbctl(t, "get", "NB_Global", ".", "options") }
-	without := options()
-	for _, step := range []struct {
-		name   string
-		detect []time.Duration // per domain
-		want   string
-	}{
-		{"one", []time.Duration{500 * time.Millisecond}, `{bfd-min-rx="500", bfd-mult="2", name=theirs}`},
-		{"a stricter one", []time.Duration{500 * time.Millisecond, 50 * time.Millisecond},
-			`{bfd-min-rx="50", bfd-min-tx="50", bfd-mult="2", name=theirs}`},
-		{"a slack one", []time.Duration{2 * time.Second}, `{bfd-min-rx="900", bfd-mult="2", name=theirs}`},
-		{"none", nil, without},
-	} {
-		f := topology(1)
-		shape := f.Domains[0]
-		f.Domains = nil
-		for i, detect := range step.detect {
-			one := shape
-			one.Name, one.Detect = fmt.Sprint("lan", i), detect
-			one.Shards = slices.Clone(shape.Shards)
-			one.Shards[0].ID.Domain = one.Name
-			f.Domains = append(f.Domains, one)
-		}
-		configure(t, d, f)
-		if got := options(); got != step.want {
-			t.Errorf("%s: %s, want %s", step.name, got, step.want)
-		}
-	}
-	if ids := s.nbctl(t, "get", "NB_Global", ".", "external_ids"); strings.Contains(ids, "bfd") {
-		t.Errorf("left behind: %s", ids)
 	}
 }
 

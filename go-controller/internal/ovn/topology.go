@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	"github.com/ovn-org/libovsdb/model"
-	"github.com/ovn-org/libovsdb/ovsdb"
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/ovn/nbdb"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/ovn/rows"
@@ -94,7 +93,7 @@ func (d *Dataplane) topologyOps(v view, builder *rows.Builder) []opsFunc {
 		opsFuncs = append(opsFuncs, d.restoreRevision)
 	}
 	opsFuncs[0] = removeUnwanted(v, wanted)
-	return append(opsFuncs, func(b *batch) error { return setTimers(b, builder) })
+	return append(opsFuncs, func(b *batch) error { return d.setTimers(b, builder) })
 }
 
 func ensureAll(wants []rows.Row) opsFunc {
@@ -151,39 +150,3 @@ func removeAll(gone []record) opsFunc {
 		return nil
 	}
 }
-
-// setTimers adds changes of single keys of NB_Global.
-func setTimers(b *batch, builder *rows.Builder) error {
-	for _, r := range b.view.all(nbGlobal) {
-		global, ok := r.model.(*nbdb.NBGlobal)
-		if !ok {
-			continue
-		}
-		options, ids := builder.BFDOptions(global.Options, global.ExternalIDs)
-		mutations := append(keyMutations("options", options), keyMutations("external_ids", ids)...)
-		if len(mutations) > 0 {
-			b.ops = append(b.ops, ovsdb.Operation{
-				Op: ovsdb.OperationMutate, Table: nbGlobal, Where: byUUID(r.uuid), Mutations: mutations,
-			})
-		}
-	}
-	return nil
-}
-
-// keyMutations changes keys of a map. A deletion names the old value: if another client has changed the value in the
-// meantime, that value is kept.
-func keyMutations(column string, changes []rows.KeyChange) []ovsdb.Mutation {
-	var out []ovsdb.Mutation
-	for _, c := range changes {
-		if c.Old != "" {
-			out = append(out, *ovsdb.NewMutation(column, ovsdb.MutateOperationDelete, pair(c.Key, c.Old)))
-		}
-		if c.New != "" {
-			out = append(out, *ovsdb.NewMutation(column, ovsdb.MutateOperationInsert, pair(c.Key, c.New)))
-		}
-	}
-	return out
-}
-
-// pair returns a map with one key.
-func pair(key, value string) ovsdb.OvsMap { return ovsdb.OvsMap{GoMap: map[any]any{key: value}} }

@@ -28,8 +28,14 @@ func timers() []bfdOption {
 	return []bfdOption{{"bfd-min-rx", 1000, false}, {"bfd-min-tx", 100, true}, {"bfd-mult", 3, false}}
 }
 
+// originalPrefix precedes the key of an option in the key of NB_Global:external_ids that stores its original value.
+const originalPrefix = "slb.k8s.ovn.org/"
+
 // originalKey returns the key of NB_Global:external_ids that stores the original value.
-func (t bfdOption) originalKey() string { return "slb.k8s.ovn.org/" + t.key }
+func (t bfdOption) originalKey() string { return originalPrefix + t.key }
+
+// TimerOf returns the key of the option whose original value a key of NB_Global:external_ids stores.
+func TimerOf(key string) string { return strings.TrimPrefix(key, originalPrefix) }
 
 // KeyChange is a change of one key of a map. An empty New removes the key. An empty Old means that the key was
 // absent.
