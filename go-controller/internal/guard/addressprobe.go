@@ -23,7 +23,7 @@ const (
 	// conflictProbeInterval is the interval for an address that another host has.
 	conflictProbeInterval = time.Second
 	// maxUnprobed is how long a host that was found counts while no probe can be sent: as long as the report of a guard
-	// that is gone. A guard that can't probe must not keep addresses from Services for ever.
+	// that is gone. A guard that can't probe must not keep addresses from Services indefinitely.
 	maxUnprobed = 40 * time.Second
 )
 

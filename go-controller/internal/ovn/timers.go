@@ -48,7 +48,7 @@ func (d *Dataplane) setTimers(b *batch, builder *rows.Builder) error {
 }
 
 // withFormerTimers returns the external_ids of NB_Global. A timer that has its former value again, after a stale write
-// of another client, is ours: otherwise it would stay for ever as if that client had configured it.
+// of another client, is ours: otherwise it would stay indefinitely, as if that client had configured it.
 func (d *Dataplane) withFormerTimers(global *nbdb.NBGlobal, now time.Time) map[string]string {
 	ids := global.ExternalIDs
 	for key, former := range d.formerTimers {

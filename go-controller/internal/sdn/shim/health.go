@@ -19,6 +19,7 @@ import (
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/status"
 
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube/convert"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/sdn/revision"
 )
 
@@ -41,7 +42,7 @@ const maxText = 256
 
 // shortened returns the beginning of a text of an agent, without what is no UTF-8.
 func shortened(text string) string {
-	return strings.ToValidUTF8(text[:min(len(text), maxText)], "")
+	return convert.Truncate(strings.ToValidUTF8(text, ""), maxText)
 }
 
 // ask sends a health check to an agent on a new connection. An existing connection would not detect that a different
