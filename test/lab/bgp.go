@@ -61,15 +61,16 @@ func (l *Lab) SpeakBGP(ctx context.Context, rights, program string, flags ...str
 	}, nil
 }
 
-// StartRouterBGP configures the router to accept sessions of the nodes. The lines, in the syntax of frr.conf, follow
-// those of the peer group "nodes". StopRouterBGP reverts it.
+// StartRouterBGP configures the router to accept sessions of the nodes. It is passive, as docs/examples/frr.conf
+// recommends: the last release does not wait until attempts of the router have failed, as firstDialAfter of the speaker
+// does. The lines, in the syntax of frr.conf, follow those of the peer group "nodes". StopRouterBGP reverts it.
 func (l *Lab) StartRouterBGP(ctx context.Context, lines ...string) error {
 	segment := l.BGPSegment().Subnets
 	return l.Router().Configure(ctx, slices.Concat([]string{
 		fmt.Sprintf("router bgp %d", RouterASN), " bgp router-id " + hosts(segment, routerHost)[0].Addr().String(),
 		" no bgp ebgp-requires-policy", " bgp graceful-restart",
 		" bgp bestpath as-path multipath-relax", " neighbor nodes peer-group",
-		fmt.Sprintf(" neighbor nodes remote-as %d", NodeASN), " neighbor nodes bfd 5 300 300",
+		fmt.Sprintf(" neighbor nodes remote-as %d", NodeASN), " neighbor nodes passive", " neighbor nodes bfd 5 300 300",
 	}, lines, []string{
 		" bgp listen range " + segment[0].String() + " peer-group nodes", " address-family ipv4 unicast",
 		"  maximum-paths 64", " exit-address-family",

@@ -225,6 +225,38 @@ func TestKilledDaemon(t *testing.T) {
 	}
 }
 
+// A router that dials a daemon that was killed has failed by the time that the next one dials, even if that starts at
+// once: FRR 8.4 deletes a dynamic neighbor whose session becomes Established in the same instant.
+func TestRouterDials(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, 24)
+	s.configure(t, "log stdout debugging", "debug bgp neighbor-events")
+	s.configure(t, fmt.Sprintf("router bgp %d", routerASN), " bgp graceful-restart", " neighbor nodes peer-group",
+		fmt.Sprintf(" neighbor nodes remote-as %d", nodeASN), " bgp listen range "+s.v4.String()+" peer-group nodes",
+		" address-family ipv4 unicast", "  neighbor nodes activate")
+	c := s.session("tor", false, 2)
+	c.Neighbor.GracefulRestart, c.Neighbor.IPv6 = true, false
+	prefix := netip.MustParsePrefix("203.0.113.1/32")
+	c.Routes = s.routes(2, prefix.String())
+	first := alone(t, c)
+	s.has(t, true, prefix)
+	gone, before := s.deletions(t), len(s.log(t))
+	kill(first)
+	alone(t, c)
+	const accepts, fails = "BGP connection from host", "Connect failed"
+	await(t, func(context.Context) error {
+		if !strings.Contains(s.log(t)[before:], accepts) {
+			return fmt.Errorf("no connection was accepted: %s", s.log(t)[before:])
+		}
+		return nil
+	})
+	log := s.log(t)[before:]
+	if at := strings.Index(log, fails); at < 0 || at > strings.Index(log, accepts) {
+		t.Errorf("the router has not dialed before it was dialed: %s", log)
+	}
+	s.keepsRoutes(t, c, gone)
+}
+
 // accepted waits until the router has n IPv4 routes from both hosts and none of them is stale.
 func (s *site) accepted(t *testing.T, n int) {
 	t.Helper()

@@ -36,15 +36,26 @@ func (p *peer) handleBFD(ctx context.Context) {
 	}
 }
 
-// previousBFDTimeout returns how long the peer may still have a BFD session with an earlier process of this node that
-// was killed. If that BFD session fails while the new BGP session is Established, the peer closes the new session and
-// drops all its routes. If it fails earlier, it only affects a BGP session that is restarting gracefully. The result is
-// the detection time (RFC 5880 section 6.8.4) as far as it is known here.
-func previousBFDTimeout(want *bgp.Session) time.Duration {
-	if want.BFD == nil || !want.Neighbor.GracefulRestart {
+// routerDialsAfter is how long after the end of a session, and after the failure of BFD, the router itself may dial.
+// FRR does so after a second.
+const routerDialsAfter = 1200 * time.Millisecond
+
+// firstDialAfter returns how long a session with graceful restart waits before it dials for the first time. An earlier
+// process of this node may have been killed a moment ago, and the router's reactions must not hit the new session:
+//   - Its BFD fails. If the new session is Established then, the router closes it and drops all its routes. If BFD
+//     fails earlier, it only affects a session that is restarting. The detection time (RFC 5880 section 6.8.4) is taken
+//     from this side's configuration.
+//   - It dials, and its attempt fails, as nodes do not listen. If that happens in the instant in which the new session
+//     becomes Established, FRR closes it, and deletes a dynamic neighbor with all its routes.
+func firstDialAfter(want *bgp.Session) time.Duration {
+	if !want.Neighbor.GracefulRestart {
 		return 0
 	}
-	return (time.Duration(want.BFD.Multiplier) + 1) * max(want.BFD.Transmit, want.BFD.Receive)
+	wait := routerDialsAfter
+	if want.BFD != nil {
+		wait += (time.Duration(want.BFD.Multiplier) + 1) * max(want.BFD.Transmit, want.BFD.Receive)
+	}
+	return wait
 }
 
 func (p *peer) stopBFD() {

@@ -142,7 +142,7 @@ func (p *peer) step(ctx context.Context, want *bgp.Session) time.Duration {
 		p.server = p.speaker.newServer(klog.FromContext(ctx))
 	}
 	if !p.dialed {
-		p.dialed, p.retry = true, time.Now().Add(previousBFDTimeout(want))
+		p.dialed, p.retry = true, time.Now().Add(firstDialAfter(want))
 	}
 	to, err := p.locate(ctx, want.Neighbor)
 	p.dials = err == nil && !want.Leaving
