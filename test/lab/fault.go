@@ -224,6 +224,7 @@ func (l *Lab) Diagnosis(ctx context.Context) string {
 		show(n.Name, "ovs-appctl", "-t", control, "coverage/show")
 		show(n.Name, "ovs-appctl", "-t", control, "upcall/show")
 		show(n.Name, "ovs-appctl", "-t", control, "dpctl/dump-flows", "--names")
+		show(n.Name, "ovs-appctl", "-t", control, "dpctl/dump-conntrack")
 		// The flow of a load balancer refers to a group. If the group is missing, packets are dropped silently.
 		balancing, err := l.Exec(ctx, n.Name, "sh", "-c", `ovs-ofctl -O OpenFlow15 dump-flows "$1" | grep group:
 			ovs-ofctl -O OpenFlow15 dump-groups "$1"`, "sh", "unix:"+l.path(n.Name, "br-int.mgmt"))
