@@ -5,6 +5,7 @@ package e2e
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -116,6 +117,9 @@ var _ = Describe("The controller", func() {
 func notByTheFirst(ctx context.Context) ([]string, error) {
 	out, err := cluster.Kubectl(ctx, "", "get", "l2domain", "provider", "-o",
 		"jsonpath={range .status.shards[*]}{.index} {.gateways[0]} {.active}{'\\n'}{end}")
+	if err == nil && out == "" {
+		err = errors.New("the status of L2Domain provider has no shard")
+	}
 	var shards []string
 	for line := range strings.Lines(out) {
 		if words := strings.Fields(line); len(words) != 3 || words[1] != words[2] {

@@ -254,6 +254,13 @@ func TestRouterDials(t *testing.T) {
 	if at := strings.Index(log, fails); at < 0 || at > strings.Index(log, accepts) {
 		t.Errorf("the router has not dialed before it was dialed: %s", log)
 	}
+	await(t, func(ctx context.Context) error {
+		state, err := s.neighborState(ctx, c.Neighbor.Source.String())
+		if got := lookup(state, "bgpState"); err != nil || got != `"Established"` {
+			return fmt.Errorf("the session is %s (%w)", got, err)
+		}
+		return nil
+	})
 	s.keepsRoutes(t, c, gone)
 }
 
