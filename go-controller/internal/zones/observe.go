@@ -143,7 +143,8 @@ type missedClaim struct{ at, started time.Time }
 
 // observeUnclaimed records the gateways that had to claim a shard and did not within claimTime, while no other had it.
 // Their agents or their zones may be dead without anything that reports it, and the others leave the shard to them as
-// long as their chassis answer BFD.
+// long as their chassis answer BFD. The record of a shard ends with its last address: if its L2Domain is deleted,
+// another one of that name starts anew.
 func (p *Publisher) observeUnclaimed(
 	w *world.Snapshot, nodes map[string]*world.Node, gateways map[world.ShardID][]string,
 	active map[world.ShardID]*world.Node,
@@ -174,7 +175,7 @@ func (p *Publisher) observeUnclaimed(
 	for g, m := range p.missed {
 		n, chassis := active[g.shard], chassisOf(nodes, []string{g.node})
 		if w.Now.Sub(m.at) >= missedTime || n != nil && n.Name == g.node || len(chassis) == 0 ||
-			!startOf(nodes[g.node]).Equal(m.started) {
+			len(gateways[g.shard]) == 0 || !startOf(nodes[g.node]).Equal(m.started) {
 			delete(p.missed, g)
 			continue
 		}

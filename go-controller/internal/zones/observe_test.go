@@ -176,7 +176,8 @@ func TestClaimsAreTimedByTheClockOfTheController(t *testing.T) {
 }
 
 // The first gateway of a shard with addresses that does not claim it comes after the others for a while, unless it
-// claims it after all. The next one has as long. No gateway claims a shard without addresses.
+// claims it after all, or the shard loses its last address. The next one has as long. No gateway claims a shard without
+// addresses.
 func TestAGatewayThatDoesNotClaimItsShardHasMissedIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var changed atomic.Int32
@@ -228,6 +229,11 @@ func TestAGatewayThatDoesNotClaimItsShardHasMissedIt(t *testing.T) {
 		check("claimed by the next", []string{"c2"}, ahead, claim)
 		started = started.Add(time.Hour)
 		check("its agent was restarted", nil, ahead, claim)
+		check("released", nil, behind, nil)
+		wait(claimTime)
+		check("too late", []string{"c2"}, behind, nil)
+		check("the shard has no addresses any more, or its domain is deleted", nil, nil, nil)
+		check("it has an address again", nil, behind, nil)
 	})
 }
 
