@@ -3,6 +3,7 @@
 package ovn
 
 import (
+	"fmt"
 	"net/netip"
 	"os"
 	"os/exec"
@@ -48,6 +49,17 @@ func (s *server) sbctl(t *testing.T, args ...string) string {
 	return run(t, "ovn-sbctl", append([]string{"--db=unix:" + s.socket, "--no-leader-only"}, args...)...)
 }
 
+// withPorts returns logical flows with the protocol and port of a load balancer as in OVN 23.03. Those of 25.09 match
+// registers that have them.
+func withPorts(flows string) string {
+	protocols := map[string]string{"6": "tcp", "17": "udp", "132": "sctp"}
+	registers := regexp.MustCompile(`reg1\[16\.\.23\] == (\d+) && reg1\[0\.\.15\] == (\d+)`)
+	return registers.ReplaceAllStringFunc(flows, func(match string) string {
+		found := registers.FindStringSubmatch(match)
+		return fmt.Sprintf("%[1]s && %[1]s.dst == %[2]s", protocols[found[1]], found[2])
+	})
+}
+
 // A real northd translates our rows to the intended flows without warnings, and reports which chassis carries a
 // shard.
 func TestNorthdAcceptsOurRows(t *testing.T) {
@@ -73,7 +85,7 @@ func TestNorthdAcceptsOurRows(t *testing.T) {
 	apply(t, d, few, onHost(service(4, 1)))
 	nb.nbctl(t, "--wait=sb", "sync")
 
-	flows := sb.sbctl(t, "lflow-list")
+	flows := withPorts(sb.sbctl(t, "lflow-list"))
 	for _, want := range []string{
 		`ip4.dst == 10.50.1.1 && tcp && tcp.dst == 80 && is_chassis_resident\("cr-slb-lan-0-ext"\)\), action=\(ct_lb_mark\(backends=240.1.2.0:8080,240.1.2.0:8080; hash_fields="ip_dst,ip_src,tcp_dst,tcp_src"`,
 		`ip4.dst == 10.50.1.2 && tcp && tcp.dst == 80 .*ct_lb_mark\(backends=240.1.1.0:8080,240.1.1.0:8080,240.1.3.0:8080;`,
