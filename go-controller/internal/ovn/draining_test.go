@@ -31,7 +31,7 @@ func TestDrainingBackendsKeepTheirFlows(t *testing.T) {
 	apply(t, d, service(1, 1, backends...), onHost(service(2, 1)))
 	flows := func() string {
 		nb.nbctl(t, "--wait=sb", "sync")
-		return sb.sbctl(t, "lflow-list")
+		return withPorts(sb.sbctl(t, "lflow-list"))
 	}
 	kept := []string{
 		`lr_out_undnat .*ip4.src == 240.1.1.0 && tcp.src == 8080.* outport == "slb-lan-0-ext"`,
