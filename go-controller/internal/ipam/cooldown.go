@@ -61,7 +61,30 @@ func (st *state) released(p *pool, now time.Time) []world.Lease {
 		}
 	}
 	slices.SortFunc(list, compareReleased)
+	list = withinCooldownQuota(p, list)
 	return list[:min(len(list), v1alpha1.MaxLeases)]
+}
+
+// withinCooldownQuota returns the leases without those by which a namespace would have more addresses in cooldown than
+// the quota of the pool: a tenant that deletes and creates Services could withhold all addresses from others. The
+// addresses released last stay.
+func withinCooldownQuota(p *pool, latestFirst []world.Lease) []world.Lease {
+	if p.Quota == 0 {
+		return latestFirst
+	}
+	counted := map[string]map[netip.Addr]bool{}
+	return slices.DeleteFunc(latestFirst, func(lease world.Lease) bool {
+		addrs := counted[lease.Service.Namespace]
+		if addrs == nil {
+			addrs = map[netip.Addr]bool{}
+			counted[lease.Service.Namespace] = addrs
+		}
+		if !addrs[lease.Addr] && len(addrs) == p.Quota {
+			return true
+		}
+		addrs[lease.Addr] = true
+		return false
+	})
 }
 
 func compareReleased(a, b world.Lease) int {

@@ -15,7 +15,8 @@ import (
 // This file is the part of the twin that computes which addresses are in cooldown. The times in its snapshots have no
 // fractions of a second.
 
-// startCooldowns returns the leases of addresses in cooldown: pool by pool, the latest first.
+// startCooldowns returns the leases of addresses in cooldown: pool by pool, the latest first. A namespace has as many
+// addresses as its quota at most.
 func (t *twin) startCooldowns() {
 	for _, p := range slices.SortedFunc(slices.Values(t.w.Pools), inTurn) {
 		var list []world.Lease
@@ -27,7 +28,17 @@ func (t *twin) startCooldowns() {
 				list = append(list, l)
 			}
 		}
-		t.cooldowns = append(t.cooldowns, byRelease(list)...)
+		list = byRelease(list)
+		for i, l := range list {
+			latest := map[netip.Addr]bool{}
+			for _, other := range list[:i+1] {
+				latest[other.Addr] = latest[other.Addr] || other.Service.Namespace == l.Service.Namespace
+			}
+			maps.DeleteFunc(latest, func(_ netip.Addr, own bool) bool { return !own })
+			if p.Quota == 0 || len(latest) <= p.Quota {
+				t.cooldowns = append(t.cooldowns, l)
+			}
+		}
 	}
 }
 

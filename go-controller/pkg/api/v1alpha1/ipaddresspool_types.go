@@ -87,7 +87,9 @@ type IPAddressPoolSpec struct {
 	ServiceAllocation *ServiceAllocation `json:"serviceAllocation,omitempty"`
 
 	// quotaPerNamespace is the maximum number of addresses of the pool that the Services of one namespace may have in
-	// total, 1 to 65536. A shared address counts once. If unset, there is no limit.
+	// total, 1 to 65536. A shared address counts once. Addresses in cooldown (reuseDelay) do not count: a namespace has at
+	// most as many of these in addition, and if it releases more, the cooldown of those released first ends. If unset,
+	// there is no limit.
 	//
 	// +optional
 	// +kubebuilder:validation:Minimum=1
