@@ -183,6 +183,9 @@ func (l *connection) change(f func()) {
 	}
 }
 
+// lost is the reason if the router has closed the connection and given none.
+const lost = "the connection was lost"
+
 // beginClose begins to close the connection. The first reason given is kept.
 func (l *connection) beginClose(why string) {
 	l.change(func() {
@@ -236,13 +239,18 @@ func (l *connection) receive(n bgp.Neighbor) {
 		l.beginClose(r.text)
 		l.sendNotification(r)
 	case errors.As(err, &said):
-		l.change(func() { l.seen.notifications.received++ })
+		l.change(func() {
+			l.seen.notifications.received++
+			if l.seen.why == lost { // Our own write has failed because of what the router says here.
+				l.seen.why = ""
+			}
+		})
 		l.beginClose(said.Error())
 	case l.isEnding():
 	case f.stage < talking:
 		l.beginClose(closed)
 	default:
-		l.beginClose("the connection was lost")
+		l.beginClose(lost)
 	}
 	if _, ours := l.conns(); ours != nil { // Then gobgp closes its end.
 		_ = ours.CloseWrite()
@@ -402,7 +410,7 @@ func (l *connection) write(router *net.TCPConn, out []byte) error {
 		return fmt.Errorf("the peer accepted no data for the hold time of %s", hold)
 	}
 	if err != nil {
-		return errors.New("the connection was lost")
+		return errors.New(lost)
 	}
 	return nil
 }

@@ -199,6 +199,26 @@ func TestConnectionDeliversCease(t *testing.T) {
 	}
 }
 
+// If our own write fails because the router has closed the connection, its NOTIFICATION is still read.
+func TestConnectionReportsTheRoutersReason(t *testing.T) {
+	t.Parallel()
+	l, router, speaker := newTestConnection(t, victim())
+	conn, _ := l.conns()
+	if err := conn.CloseWrite(); err != nil {
+		t.Fatal(err)
+	}
+	send(t, speaker, openOf(t, 64512, 90, "192.0.2.1", both()...))
+	<-l.ending
+	send(t, router, newMessage(packet.BGP_MSG_NOTIFICATION, 6, 2))
+	if err := router.Close(); err != nil {
+		t.Fatal(err)
+	}
+	want := "received notification: code 6(cease) subcode 2(administrative shutdown)"
+	if saw := ended(t, l); saw.why != want {
+		t.Errorf("the session ended because of %q, want %q", saw.why, want)
+	}
+}
+
 // A router that accepts the connection and sends nothing is dropped after a NOTIFICATION.
 func TestConnectionEndsWithoutOpen(t *testing.T) {
 	t.Parallel()
