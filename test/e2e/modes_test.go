@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"net/netip"
 	"strings"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -57,6 +58,7 @@ var _ = Describe("A cluster in central mode", func() {
 				GinkgoHelper()
 				Expect(awaitAnnounced(ctx, "web")).To(Equal(addrs))
 				awaitBackends(ctx)
+				fromOutside(func(from string, _ []netip.Addr) { eventuallyAnsweredAfterRepair(ctx, from, addrs) })
 				warmUp(ctx, addrs)
 				now := gatewayMACs(ctx)
 				Expect(maps.Equal(now, macs)).To(BeTrue(), fmt.Sprintf("gateway ports %v, want %v", now, macs))

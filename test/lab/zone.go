@@ -5,6 +5,7 @@ package lab
 import (
 	"context"
 	"fmt"
+	"net/netip"
 	"slices"
 	"strconv"
 	"strings"
@@ -110,6 +111,31 @@ func (l *Lab) EachNB(ctx context.Context, args ...string) (string, error) {
 		all.WriteString(out)
 	}
 	return all.String(), nil
+}
+
+// RepairFlows makes ovn-northd of each zone write the logical flows for load balancer addresses again, as
+// docs/architecture.md describes for MisplacedFlow.
+func (l *Lab) RepairFlows(ctx context.Context, addrs []netip.Addr) error {
+	for _, z := range l.liveZones() {
+		for _, a := range addrs {
+			family := map[bool]string{true: "ip4", false: "ip6"}[a.Is4()]
+			found, err := l.zoneSB(ctx, z, "--bare", "--columns=_uuid", "find", "Logical_Flow",
+				fmt.Sprintf(`match="ip && %s.dst == %s"`, family, a))
+			if err != nil {
+				return err
+			}
+			if uuids := strings.Fields(found); len(uuids) > 0 {
+				if _, err := l.zoneSB(ctx, z, append([]string{"destroy", "Logical_Flow"}, uuids...)...); err != nil {
+					return err
+				}
+			}
+		}
+		if _, err := run(ctx, "env", "OVN_RUNDIR="+l.path(z.netns), "ovn-appctl", "-t", "ovn-northd",
+			"inc-engine/recompute"); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // Settle returns when every chassis whose ovn-controller runs has applied the current content of the northbound
