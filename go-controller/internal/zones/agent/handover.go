@@ -64,16 +64,25 @@ func (p *published) handoversTo(
 // connections may go to the one without their state, so a longer delay would not be better.
 const orderDelay = 50 * time.Millisecond
 
-// orderOf returns the order of a shard's gateways to write: the published one or, for orderDelay after a planned move
+// releaseDelay is how long the zone of the previous gateway waits, which releases the shard when it writes the order.
+// Until the other zones send replies to the new gateway, those to existing connections may go to the previous one. It
+// has their state.
+const releaseDelay = 150 * time.Millisecond
+
+// orderOf returns the order of a shard's gateways to write: the published one or, for some time after a planned move
 // was published, the order before. The zone of the gateway that the shard moves to does not wait. No zone waits if the
 // previous gateway is faulty: it does not serve.
 func (p *published) orderOf(id world.ShardID, order []string, node string) []string {
 	before := p.orders[id]
-	if len(before) > 0 && len(order) > 0 && order[0] != before[0] && order[0] != node && p.isLeaving(id, before[0]) {
-		if _, held := p.held[id]; !held {
-			p.held[id] = p.now()
+	if len(before) > 0 && len(order) > 0 && order[0] != before[0] && order[0] != node {
+		until, held := p.held[id]
+		releases := before[0] == node
+		leaving := p.isLeaving(id, before[0])
+		if !held && leaving {
+			until = p.now().Add(map[bool]time.Duration{false: orderDelay, true: releaseDelay}[releases])
+			p.held[id] = until
 		}
-		if p.now().Sub(p.held[id]) < orderDelay {
+		if p.now().Before(until) && (leaving || releases) {
 			return before
 		}
 	}
@@ -93,9 +102,9 @@ func (a *Agent) awaitOrders() {
 	if len(a.held) == 0 {
 		return
 	}
-	wait := orderDelay
-	for _, since := range a.held {
-		wait = min(wait, orderDelay-a.now().Sub(since))
+	wait := releaseDelay
+	for _, until := range a.held {
+		wait = min(wait, until.Sub(a.now()))
 	}
 	if a.orderTimer == nil {
 		a.orderTimer = time.AfterFunc(wait, func() { a.set(func() bool { a.whole = true; return true }) })

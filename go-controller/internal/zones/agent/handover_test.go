@@ -73,7 +73,6 @@ func TestHandoversArePlanned(t *testing.T) {
 // In a planned move, the zones other than that of the gateway that the shard moves to write the order a moment later.
 // Nothing else waits, and the move of a faulty gateway does not.
 func TestOrdersOfPlannedMovesWait(t *testing.T) {
-	const after = orderDelay - time.Millisecond
 	draining := []v1alpha1.ExcludedNode{{Name: "n1", Reason: v1alpha1.ExcludedDraining}}
 	faulty := []v1alpha1.ExcludedNode{{Name: "n1", Reason: v1alpha1.ExcludedFaulty}}
 	for name, c := range map[string]struct {
@@ -81,7 +80,7 @@ func TestOrdersOfPlannedMovesWait(t *testing.T) {
 		active   string
 		excluded []v1alpha1.ExcludedNode
 		order    []string
-		want     string // the first gateway after the change, and until orderDelay is over
+		want     string // the first gateway after the change, and until the delay is over
 	}{
 		"at the gateway that drains":               {"n1", "n1", draining, []string{"n2", "n3", "n1"}, "n1"},
 		"at another node":                          {"n4", "n1", draining, []string{"n2", "n3", "n1"}, "n1"},
@@ -92,6 +91,11 @@ func TestOrdersOfPlannedMovesWait(t *testing.T) {
 		"the gateway is faulty":                    {"n4", "n1", faulty, []string{"n2", "n3", "n1"}, "n2"},
 		"no gateway is active according to status": {"n4", "", draining, []string{"n2", "n3", "n1"}, "n2"},
 	} {
+		delay := orderDelay
+		if c.node == "n1" {
+			delay = releaseDelay
+		}
+		after := delay - time.Millisecond
 		now := time.Now()
 		p := small()
 		p.now = func() time.Time { return now }
@@ -121,9 +125,43 @@ func TestOrdersOfPlannedMovesWait(t *testing.T) {
 			}
 			now = now.Add(-after)
 		}
-		now = now.Add(orderDelay)
+		now = now.Add(delay)
 		if got := first(); got != c.order[0] || len(p.held) > 0 {
 			t.Errorf("%s: at last: %s, held %v; want %s", name, got, p.held, c.order[0])
+		}
+	}
+}
+
+// The previous gateway keeps the shard for releaseDelay, also after the claim of the new one has been published.
+func TestThePreviousGatewayReleasesTheShardLast(t *testing.T) {
+	n4 := node("n4", "n4")
+	for node, want := range map[string]string{"n1": "n1", "n4": "n2"} {
+		now := time.Now()
+		p := small()
+		p.now = func() time.Time { return now }
+		p.setNode(nil, n4)
+		status := &p.domains["lan"].Status
+		first := func() string {
+			f, _, ok := p.desired(node, world.Cluster{}, nil)
+			if !ok || len(f.Domains[0].Shards) != 1 {
+				t.Fatalf("%s: %v %+v", node, ok, f)
+			}
+			return f.Domains[0].Shards[0].Gateways[0].Node
+		}
+		status.Shards[0].Gateways, status.Shards[0].Active = []string{"n1", "n2"}, "n1"
+		first()
+		status.Shards[0].Gateways = []string{"n2", "n1"}
+		status.ExcludedNodes = []v1alpha1.ExcludedNode{{Name: "n1", Reason: v1alpha1.ExcludedDraining}}
+		if got := first(); got != "n1" {
+			t.Errorf("%s: %s, want n1 until the delay is over", node, got)
+		}
+		status.Shards[0].Active = "n2"
+		if got := first(); got != want {
+			t.Errorf("%s: the claim has been published: %s, want %s", node, got, want)
+		}
+		now = now.Add(releaseDelay)
+		if got := first(); got != "n2" || len(p.held) > 0 {
+			t.Errorf("%s: at last: %s, held %v; want n2", node, got, p.held)
 		}
 	}
 }

@@ -42,7 +42,7 @@ type published struct {
 	// handovers are the planned moves of shards to this node.
 	handovers map[world.ShardID]world.Handover
 	// orders are the gateways of the shards as of the last call of desired. held are the shards whose published order
-	// waits, since when.
+	// waits, until when.
 	orders map[world.ShardID][]string
 	held   map[world.ShardID]time.Time
 	now    func() time.Time
