@@ -53,7 +53,7 @@ nodes: controlplane ## BGP against FRR, and OpenShift SDN's controllers and agen
 	SLB_BIN=$(CURDIR)/$(BIN) go test -count=1 -p 1 -timeout 20m $(ROOT) ./go-controller/test/... ./go-controller/internal/sdn/agent
 
 e2e: controlplane last-release ## the lab, and ginkgo end to end in it
-	SLB_BIN=$(CURDIR)/$(BIN) go test -count=1 -p 1 -timeout 40m $(ROOT) $(E2E)
+	SLB_BIN=$(CURDIR)/$(BIN) go test -count=1 -p 1 -timeout 60m $(ROOT) $(E2E)
 
 e2e-zones: controlplane last-release ## the same features with interconnect, without OVN-Kubernetes; those that match FOCUS
 	$(call E2E_ON,model,interconnect,shared,provider)
@@ -82,7 +82,7 @@ e2e-ovnkube-shared: controlplane last-release
 	$(call E2E_ON,ovnkube,central,shared,lan)
 
 # The features on a network in a mode, with gateways in a mode, on a segment; those that match FOCUS and not SKIP.
-E2E_ON = E2E_TARGET=$(1) E2E_MODE=$(2) E2E_GATEWAY=$(3) E2E_SEGMENT=$(4) SLB_BIN=$(CURDIR)/$(BIN) go test -count=1 -timeout 40m $(ROOT) ./test/e2e $(if $(FOCUS),-ginkgo.focus='$(FOCUS)') $(if $(SKIP),-ginkgo.skip='$(SKIP)')
+E2E_ON = E2E_TARGET=$(1) E2E_MODE=$(2) E2E_GATEWAY=$(3) E2E_SEGMENT=$(4) SLB_BIN=$(CURDIR)/$(BIN) go test -count=1 -timeout 60m $(ROOT) ./test/e2e $(if $(FOCUS),-ginkgo.focus='$(FOCUS)') $(if $(SKIP),-ginkgo.skip='$(SKIP)')
 
 golden: ## rewrite the goldens from what the code says now; read the diff before you commit it
 	go test ./go-controller/internal/{bfd,bgp,explain,ipam,place,plan,preview,sdn,ovn/rows} -run Golden -update
