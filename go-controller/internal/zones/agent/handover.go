@@ -75,11 +75,13 @@ const releaseDelay = 150 * time.Millisecond
 func (p *published) orderOf(id world.ShardID, order []string, node string) []string {
 	before := p.orders[id]
 	if len(before) > 0 && len(order) > 0 && order[0] != before[0] && order[0] != node {
+		delay, releases, leaving := orderDelay, before[0] == node, p.isLeaving(id, before[0])
+		if releases {
+			delay = releaseDelay
+		}
 		until, held := p.held[id]
-		releases := before[0] == node
-		leaving := p.isLeaving(id, before[0])
 		if !held && leaving {
-			until = p.now().Add(map[bool]time.Duration{false: orderDelay, true: releaseDelay}[releases])
+			until = p.now().Add(delay)
 			p.held[id] = until
 		}
 		if p.now().Before(until) && (leaving || releases) {
