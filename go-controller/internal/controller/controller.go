@@ -302,9 +302,7 @@ func (c *Controller) amendPass() bool {
 		if c.last.Topology != topology && c.synced() {
 			c.runner.Set(c.last.Topology, c.last.Plans, nil)
 		}
-		for key, p := range plans {
-			c.runner.Change(key, p)
-		}
+		c.runner.Change(plans)
 	}
 	c.services.Change(statuses)
 	return true

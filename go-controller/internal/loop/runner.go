@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -97,18 +98,28 @@ func New(d dataplane.Dataplane, o Options) *Runner {
 // Set replaces the whole desired state: a Service without a plan is removed, or stays as the dataplane has it if it is
 // in unknown. The caller must not modify the plans afterwards, but may modify the maps.
 func (r *Runner) Set(topology *plan.Topology, plans map[world.Key]*plan.Service, unknown map[world.Key]struct{}) {
-	newest := newDesired(topology, plans, unknown)
+	r.set(newDesired(topology, plans, unknown), false)
+}
+
+// SetAnew is Set for a state in which the rows that plans need have changed, although the plans have not: everything is
+// applied again, and no result counts until then.
+func (r *Runner) SetAnew(topology *plan.Topology, plans map[world.Key]*plan.Service, unknown map[world.Key]struct{}) {
+	r.set(newDesired(topology, plans, unknown), true)
+}
+
+func (r *Runner) set(newest *desired, forget bool) {
 	r.mu.Lock()
 	r.newest = newest
+	r.forget = r.forget || forget
 	clear(r.changed)
 	r.mu.Unlock()
 	r.signal()
 }
 
-// Change replaces the plan of one Service in the desired state. A nil plan removes the Service.
-func (r *Runner) Change(key world.Key, p *plan.Service) {
+// Change replaces the plans of some Services in the desired state. A nil plan removes the Service.
+func (r *Runner) Change(plans map[world.Key]*plan.Service) {
 	r.mu.Lock()
-	r.changed[key] = p
+	maps.Copy(r.changed, plans)
 	r.mu.Unlock()
 	r.signal()
 }
@@ -117,15 +128,6 @@ func (r *Runner) Change(key world.Key, p *plan.Service) {
 func (r *Runner) Resync() {
 	r.mu.Lock()
 	r.resync = true
-	r.mu.Unlock()
-	r.signal()
-}
-
-// Forget applies everything again, and no result counts until then: the rows that plans need have changed, although
-// the plans have not. Call it after Set.
-func (r *Runner) Forget() {
-	r.mu.Lock()
-	r.forget = true
 	r.mu.Unlock()
 	r.signal()
 }

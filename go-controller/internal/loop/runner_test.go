@@ -46,8 +46,14 @@ func topology(network string) *plan.Topology {
 // run starts a Runner in a synctest bubble. synctest.Wait waits for its pending work without time passing.
 func run(t *testing.T, o loop.Options, f func(t *testing.T, d *recording.Dataplane, r *loop.Runner)) {
 	t.Helper()
+	runApplying(t, o, func(t *testing.T, d *applying, r *loop.Runner) { f(t, &d.Dataplane, r) })
+}
+
+// runApplying is run for tests that do something while the runner applies.
+func runApplying(t *testing.T, o loop.Options, f func(t *testing.T, d *applying, r *loop.Runner)) {
+	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		d := &recording.Dataplane{}
+		d := &applying{}
 		ctx, cancel := context.WithCancel(t.Context())
 		r := loop.New(d, o)
 		done := make(chan struct{})
@@ -112,14 +118,14 @@ func TestOnlyDifferencesAreApplied(t *testing.T) {
 }
 
 func TestRevertedChangeAppliesNothing(t *testing.T) {
-	run(t, loop.Options{}, func(t *testing.T, d *recording.Dataplane, r *loop.Runner) {
+	runApplying(t, loop.Options{}, func(t *testing.T, d *applying, r *loop.Runner) {
+		d.during = func() {
+			r.Set(topology("physnet"), many(1, 81), nil)
+			r.Set(topology("physnet"), many(1, 80), nil)
+		}
 		r.Set(topology("physnet"), many(1, 80), nil)
 		synctest.Wait()
-		before := d.Calls()
-		r.Set(topology("physnet"), many(1, 81), nil)
-		r.Set(topology("physnet"), many(1, 80), nil)
-		synctest.Wait()
-		expect(t, "calls", d.Calls(), before)
+		expect(t, "calls", d.Calls(), recording.Calls{Configure: 1, Apply: 1, Prune: 1, Changes: 1})
 	})
 }
 
@@ -215,27 +221,22 @@ func TestResultsAreReported(t *testing.T) {
 		expect(t, "recorded", len(r.Results()), 2)
 		expect(t, "recorded as failed", r.Result(key(0)).Err != nil, true)
 		expect(t, "recorded as done", *r.Result(key(1)), got[key(1)])
-		r.Change(key(1), nil)
+		r.Change(plans{key(1): nil})
 		synctest.Wait()
 		expect(t, "the result of a removed Service", r.Result(key(1)), nil)
 	})
 }
 
-// A result of an Apply that began before Forget does not count.
+// A result of an Apply that began before SetAnew does not count.
 func TestForgottenResultsDoNotCount(t *testing.T) {
-	var r *loop.Runner
-	d := &applying{}
-	synctest.Test(t, func(t *testing.T) {
-		r = loop.New(d, loop.Options{Batch: 2})
-		ctx, cancel := context.WithCancel(t.Context())
-		done := make(chan struct{})
-		go func() { defer close(done); r.Run(ctx) }()
+	want := many(3, 80)
+	runApplying(t, loop.Options{Batch: 2}, func(t *testing.T, d *applying, r *loop.Runner) {
 		d.during = func() {
 			d.during = nil
-			r.Forget()
+			r.SetAnew(topology("physnet"), want, nil)
 			expect(t, "results at once", len(r.Results()), 0)
 		}
-		r.Set(topology("physnet"), many(3, 80), nil)
+		r.Set(topology("physnet"), want, nil)
 		synctest.Wait()
 		expect(t, "results", len(r.Results()), 3)
 		expect(t, "calls", d.Calls(), recording.Calls{Configure: 2, Apply: 3, Prune: 1, Changes: 6})
@@ -244,18 +245,16 @@ func TestForgottenResultsDoNotCount(t *testing.T) {
 		d.during = func() {
 			d.during = func() { expect(t, "results after the first batch", len(r.Results()), 2) }
 		}
-		r.Forget()
+		r.SetAnew(topology("physnet"), want, nil)
 		synctest.Wait()
 		expect(t, "calls with batches", d.Calls(), recording.Calls{Configure: 3, Apply: 5, Prune: 2, Changes: 9})
 		d.during = nil
 
 		d.Break(key(0))
-		r.Forget()
+		r.SetAnew(topology("physnet"), want, nil)
 		synctest.Wait()
 		expect(t, "failed", r.Result(key(0)).Err != nil, true)
 		expect(t, "changes", d.Calls().Changes, 12)
-		cancel()
-		<-done
 	})
 }
 
@@ -274,7 +273,7 @@ func (d *applying) Apply(ctx context.Context, changes []dataplane.Change) map[wo
 
 func TestChangeAppliesOnlyThatService(t *testing.T) {
 	run(t, loop.Options{}, func(t *testing.T, d *recording.Dataplane, r *loop.Runner) {
-		r.Change(key(7), service(7, 80))
+		r.Change(plans{key(7): service(7, 80)})
 		synctest.Wait()
 		expect(t, "calls before anything whole was wanted", d.Calls(), recording.Calls{})
 		wanted := many(5, 80)
@@ -283,11 +282,9 @@ func TestChangeAppliesOnlyThatService(t *testing.T) {
 		before := d.Calls()
 
 		wanted[key(9)] = service(9, 80) // the caller owns the map
-		r.Change(key(0), service(0, 81))
-		r.Change(key(1), nil)
-		r.Change(key(5), service(5, 80))
-		r.Change(key(2), service(2, 80))
+		r.Change(plans{key(0): service(0, 81), key(1): nil, key(5): service(5, 80), key(2): service(2, 80)})
 		synctest.Wait()
+		expect(t, "batches", d.Calls().Apply-before.Apply, 1)
 		expect(t, "changes", d.Calls().Changes-before.Changes, 3)
 		services := d.Services()
 		expect(t, "services", len(services), 5)

@@ -312,15 +312,13 @@ func (a *Agent) step() bool {
 	case !ok:
 		return false
 	case only:
-		for key, p := range plans {
-			a.runner.Change(key, p)
-		}
+		a.runner.Change(plans)
 	default:
-		a.runner.Set(topology, plans, unread)
-		was := a.role
+		set, was := a.runner.Set, a.role
 		if a.role = roleOf(topology, plans); a.role.outdates(was) {
-			a.runner.Forget()
+			set = a.runner.SetAnew
 		}
+		set(topology, plans, unread)
 	}
 	if a.resync.Swap(false) {
 		a.runner.Resync()
