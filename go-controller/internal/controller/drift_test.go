@@ -26,6 +26,7 @@ func TestRepairsBackOffAgainstFightingWriter(t *testing.T) {
 		start := time.Now()
 		r.needed()
 		<-time.After(time.Hour)
+		synctest.Wait()
 		if len(made) != dataplane.DriftBurst+5 {
 			t.Fatalf("%d repairs, want %d", len(made), dataplane.DriftBurst+5)
 		}
