@@ -61,11 +61,12 @@ func expectServed(r probe.Result, where map[string]string, except string) {
 // pathPorts counts the ranges of source ports that usePaths has used.
 var pathPorts atomic.Uint32
 
-// usePaths sends traffic over every tunnel once from a client, because the first packet over each tunnel is lost. The
+// usePaths sends some traffic over every tunnel from a client, because the first packet over each tunnel is lost. The
 // userspace conntrack tracks the flow of a packet that waited for neighbor resolution incorrectly until the flow is
 // idle. Therefore single requests come first, until the client's address is resolved, and all use ports that no later
 // client uses, and no later call: after a move of the cluster to another mode, an earlier flow of the same port would
-// go on as before.
+// go on as before. It is a few packets for each flow, because what other clients lose may be measured meanwhile: on a
+// busy machine, nodes lose packets of thousands a second.
 func usePaths(ctx context.Context, from string, addrs []netip.Addr) {
 	GinkgoHelper()
 	var specs []probe.Spec
@@ -76,7 +77,7 @@ func usePaths(ctx context.Context, from string, addrs []netip.Addr) {
 		}).WithContext(ctx).Should(Succeed(), "from %s to %s", from, a)
 		const first, flows, ranges = 22000, 24, 400 // below the ports that clients choose by themselves
 		specs = append(specs, probe.Spec{Kind: probe.UDPFlow, Target: netip.AddrPortFrom(a, echoPort), Count: flows,
-			From: uint16(first + flows*(pathPorts.Add(1)%ranges))})
+			Interval: 100 * time.Millisecond, From: uint16(first + flows*(pathPorts.Add(1)%ranges))})
 	}
 	_, err := cluster.Probe(ctx, from, 300*time.Millisecond, specs...)
 	Expect(err).NotTo(HaveOccurred())
