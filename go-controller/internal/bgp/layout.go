@@ -166,11 +166,9 @@ func (l *Layout) set(p *world.Pool) *netipx.IPSet {
 
 // serves reports whether a node, or any node if the name is empty, has endpoints that receive the traffic of a family.
 func serves(s *world.Service, f world.Family, node string) bool {
-	for _, port := range s.Ports {
-		for _, e := range plan.Endpoints(s, f, port) {
-			if node == "" || e.Node == node {
-				return true
-			}
+	for _, e := range plan.Endpoints(s, f) {
+		if node == "" || e.Node == node {
+			return true
 		}
 	}
 	return false

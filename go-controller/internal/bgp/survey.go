@@ -106,14 +106,11 @@ func unspecified(f world.Family) netip.Addr {
 
 // endpointNodes returns the sorted names of the nodes with endpoints that receive traffic.
 func endpointNodes(s *world.Service, f world.Family) []string {
-	nodes := []string{}
-	for _, port := range s.Ports {
-		for _, e := range plan.Endpoints(s, f, port) {
-			nodes = append(nodes, e.Node)
-		}
+	nodes := map[string]bool{}
+	for _, e := range plan.Endpoints(s, f) {
+		nodes[e.Node] = true
 	}
-	slices.Sort(nodes)
-	return slices.Compact(nodes)
+	return append([]string{}, slices.Sorted(maps.Keys(nodes))...)
 }
 
 // work computes the Advertisers for a set of advertisements. If local is not nil, only these nodes announce the

@@ -247,12 +247,10 @@ func (p *path) countEndpoints() (counts endpointCounts, nodes map[string]bool) {
 				}
 			}
 		}
-		for _, port := range p.service.Ports {
-			for addr, e := range plan.Endpoints(p.service, f, port) {
-				taking[addr.Addr()] = true
-				if e.Node != "" {
-					nodes[e.Node] = true
-				}
+		for addr, e := range plan.Endpoints(p.service, f) {
+			taking[addr.Addr()] = true
+			if e.Node != "" {
+				nodes[e.Node] = true
 			}
 		}
 		counts = append(counts, familyCount{f, len(all), len(taking), both})

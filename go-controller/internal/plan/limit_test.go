@@ -53,3 +53,21 @@ func TestPlanBeyondTheLimitIsFoundQuickly(t *testing.T) {
 		t.Errorf("%d backends", p.BackendsOverLimit)
 	}
 }
+
+// Nor must the cost of a plan grow with ports times EndpointSlices, which users may create: to look for each port of
+// this Service in each of its slices takes a minute.
+func TestPlanOfManySlicesIsComputedQuickly(t *testing.T) {
+	s := worldtest.Wide(10_000, 1, 1)
+	for i := range 20_000 {
+		slice := &world.Slice{Family: world.IPv4, Ports: s.Ports[i%len(s.Ports):][:1]}
+		if i >= len(s.Ports) {
+			slice.Endpoints = s.Slices[0].Endpoints
+		}
+		s.Slices = append(s.Slices, slice)
+	}
+	vips := []plan.VIP{{Addr: netip.MustParseAddr("192.0.2.1")}}
+	p := plan.For(s, vips, plan.NewReachability(&world.Snapshot{Cluster: world.Cluster{MaxBackends: 100_000}}))
+	if len(p.Listeners) != 10_000 || len(p.Listeners[0].Backends) != 1 {
+		t.Errorf("%d listeners", len(p.Listeners))
+	}
+}

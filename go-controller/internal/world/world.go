@@ -357,15 +357,9 @@ type Port struct {
 	Port     uint16
 }
 
-// Compare orders ports by name, then protocol: the fields that match ports of Services to ports of slices.
-func (p Port) Compare(o Port) int {
-	return cmp.Or(cmp.Compare(p.Name, o.Name), cmp.Compare(p.Protocol, o.Protocol))
-}
-
 // Slice is an EndpointSlice of one family.
 type Slice struct {
-	Family Family
-	// Ports are sorted by Port.Compare, because there may be thousands and each one is looked up.
+	Family    Family
 	Ports     []Port
 	Endpoints []Endpoint
 }

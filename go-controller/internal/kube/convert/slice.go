@@ -46,7 +46,6 @@ func Slice(s *discoveryv1.EndpointSlice) (*world.Slice, bool) {
 		}
 		out.Ports = append(out.Ports, port)
 	}
-	slices.SortStableFunc(out.Ports, world.Port.Compare)
 	out.Endpoints = make([]world.Endpoint, 0, len(s.Endpoints))
 	for i := range s.Endpoints {
 		if e, ok := endpoint(&s.Endpoints[i]); ok {

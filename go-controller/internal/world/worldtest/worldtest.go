@@ -362,7 +362,6 @@ func Wide(ports, endpoints, nodes int) *world.Service {
 		p := world.Port{Name: fmt.Sprintf("p%d", i), Protocol: world.UDP, Port: uint16(10_000 + i)} //nolint:gosec // a few thousand
 		s.Ports, slice.Ports = append(s.Ports, p), append(slice.Ports, p)
 	}
-	slices.SortFunc(slice.Ports, world.Port.Compare)
 	for i := range endpoints {
 		slice.Endpoints = append(slice.Endpoints, world.Endpoint{
 			Addr: netip.AddrFrom4([4]byte{10, 244, byte(i % nodes), byte(10 + i/nodes)}), Node: fmt.Sprintf("n%d", i%nodes),
