@@ -65,8 +65,7 @@ var pathPorts atomic.Uint32
 // userspace conntrack tracks the flow of a packet that waited for neighbor resolution incorrectly until the flow is
 // idle. Therefore single requests come first, until the client's address is resolved, and all use ports that no later
 // client uses, and no later call: after a move of the cluster to another mode, an earlier flow of the same port would
-// go on as before. It is a few packets for each flow, because what other clients lose may be measured meanwhile: on a
-// busy machine, nodes lose packets of thousands a second.
+// go on as before. A few packets for each flow suffice: what other clients lose may be measured meanwhile.
 func usePaths(ctx context.Context, from string, addrs []netip.Addr) {
 	GinkgoHelper()
 	var specs []probe.Spec

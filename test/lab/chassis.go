@@ -193,6 +193,10 @@ func (l *Lab) startSwitch(ctx context.Context, short string,
 	if err != nil {
 		return err
 	}
+	// A container may lack the right to take sockets of other processes. Then packets are lost on a busy machine.
+	if err := widenQueues(p.Pid); err != nil && !errors.Is(err, os.ErrPermission) {
+		return fmt.Errorf("queues of ovs-vswitchd: %w", err)
+	}
 	// OVS tools look for the control socket under this name.
 	name := filepath.Join(dir, fmt.Sprintf("ovs-vswitchd.%d.ctl", p.Pid))
 	if err := os.Remove(name); err != nil && !errors.Is(err, os.ErrNotExist) {

@@ -214,6 +214,7 @@ func (l *Lab) Diagnosis(ctx context.Context) string {
 	for _, n := range l.Nodes {
 		show(n.Name, "ip", "-br", "address")
 		show(n.Name, "ip", "-s", "link")
+		show(n.Name, "ss", "-0am") // d: what ovs-vswitchd was too late to read, which no other counter shows
 		for _, daemon := range []string{vswitchdName, controllerName} {
 			fmt.Fprintf(&out, "the end of the log of %s\n%s\n", daemon, l.logTail(n.Name, daemon))
 		}
