@@ -55,7 +55,7 @@ func TestPlanBeyondTheLimitIsFoundQuickly(t *testing.T) {
 }
 
 // Nor must the cost of a plan grow with ports times EndpointSlices, which users may create: to look for each port of
-// this Service in each of its slices takes a minute.
+// this Service in each of its slices takes half a minute.
 func TestPlanOfManySlicesIsComputedQuickly(t *testing.T) {
 	s := worldtest.Wide(10_000, 1, 1)
 	for i := range 20_000 {
