@@ -104,7 +104,7 @@ func unspecified(f world.Family) netip.Addr {
 	return netip.IPv6Unspecified()
 }
 
-// endpointNodes returns the sorted names of the nodes with endpoints that receive traffic.
+// endpointNodes returns the sorted names of the nodes with endpoints that receive traffic. The list is never nil.
 func endpointNodes(s *world.Service, f world.Family) []string {
 	nodes := map[string]bool{}
 	for _, e := range plan.Endpoints(s, f) {

@@ -118,6 +118,9 @@ func (r *Runner) set(newest *desired, forget bool) {
 
 // Change replaces the plans of some Services in the desired state. A nil plan removes the Service.
 func (r *Runner) Change(plans map[world.Key]*plan.Service) {
+	if len(plans) == 0 {
+		return // The controller calls it for each report, most of which change no plan.
+	}
 	r.mu.Lock()
 	maps.Copy(r.changed, plans)
 	r.mu.Unlock()

@@ -26,19 +26,19 @@ func For(s *world.Service, vips []VIP, reachability *Reachability) *Service {
 	slices.SortFunc(ports, func(a, b world.Port) int {
 		return cmp.Or(cmp.Compare(a.Protocol, b.Protocol), cmp.Compare(a.Port, b.Port))
 	})
-	targets := map[world.Family]targets{}
+	byFamily := map[world.Family]targets{}
 	for _, vip := range p.VIPs {
-		if f := world.FamilyOf(vip.Addr); targets[f] == nil {
-			targets[f] = targetsOf(s, f)
+		if f := world.FamilyOf(vip.Addr); byFamily[f] == nil {
+			byFamily[f] = targetsOf(s, f)
 		}
 	}
-	if n := countBackends(s, p.VIPs, targets); reachability.maxBackends > 0 && n > reachability.maxBackends {
+	if n := countBackends(s, p.VIPs, byFamily); reachability.maxBackends > 0 && n > reachability.maxBackends {
 		p.BackendsOverLimit = n
 		return p
 	}
 	p.Listeners = make([]Listener, 0, len(vips)*len(s.Ports))
 	for _, vip := range p.VIPs {
-		of := targets[world.FamilyOf(vip.Addr)]
+		of := byFamily[world.FamilyOf(vip.Addr)]
 		for _, port := range ports {
 			taking, others := backends(of[idOf(port)])
 			reached, outside := reachability.split(taking)
@@ -55,9 +55,9 @@ func For(s *world.Service, vips []VIP, reachability *Reachability) *Service {
 }
 
 // countBackends returns the number of backends of the listeners, ready or not, counting at least one per listener.
-func countBackends(s *world.Service, vips []VIP, targets map[world.Family]targets) int {
+func countBackends(s *world.Service, vips []VIP, byFamily map[world.Family]targets) int {
 	n := map[world.Family]int{}
-	for f, of := range targets {
+	for f, of := range byFamily {
 		for _, port := range s.Ports {
 			n[f] += max(1, of[idOf(port)].endpoints())
 		}
