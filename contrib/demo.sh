@@ -64,7 +64,7 @@ carried() { # carried [NOT]: by some node, other than NOT
 }
 loaded() {
 	echo "the load's output so far: $(head -c 500 "$work/results")"
-	grep -q answered "$work/results"
+	grep -q complete "$work/results"
 }
 
 failed() { # failed STATUS LINE COMMAND
@@ -152,7 +152,7 @@ streams=("udp-flow://$vip4:53*12" "tcp-long://$vip4:80*12" "udp-flow://[$vip6]:5
 "${lab[@]}" probe --from client --duration 300ms "${streams[@]}" >/dev/null # opens the tunnels
 "${lab[@]}" probe --from client --duration 8s --json "${streams[@]}" >"$work/results" &
 load=$!
-await "a first answer to every stream of the load" loaded
+await "a first answer to every flow of the load" loaded
 show kill "$victim"
 await "another gateway that carries the shard" carried "$victim"
 heir=$(active)
@@ -161,7 +161,7 @@ wait "$load" || fail "the load ended with exit status $?, and said: $(cat "$work
 
 dead=$("${lab[@]}" kubectl get pods -l app=web -o json | jq --arg n "$victim" '[.items[] | select(.spec.nodeName == $n) | .metadata.name]')
 say "What the client saw (flows to pods on $victim itself are left out: those pods died with it)"
-sed 1d "$work/results" | jq -r --argjson dead "$dead" '
+grep '^\[' "$work/results" | jq -r --argjson dead "$dead" '
 	def ms: . / 1e6 | floor;
 	.[] | (.flows | map(select(.backend as $b | $dead | index($b) | not))) as $alive |
 	if .spec.kind == "udp-flow" then
@@ -169,7 +169,7 @@ sed 1d "$work/results" | jq -r --argjson dead "$dead" '
 	else
 		"  TCP  \(.spec.target): \($alive | map(select(.broken == null)) | length) of \($alive | length) open connections went on, longest stall \($alive | map(.stall) | max | ms) ms"
 	end'
-summary=$(sed 1d "$work/results" | jq -r --argjson dead "$dead" '
+summary=$(grep '^\[' "$work/results" | jq -r --argjson dead "$dead" '
 	[.[] | .spec.kind as $k | .flows[] | select(.backend as $b | $dead | index($b) | not) | . + {kind: $k}] |
 	{gap: (map(select(.kind == "udp-flow") | .gap) | max / 1e6 | floor),
 	 open: (map(select(.kind == "tcp-long")) | length), broken: (map(select(.broken != null)) | length)} |

@@ -86,7 +86,7 @@ func answering(ctx context.Context, from string, addrs []netip.AddrPort) []strin
 	return slices.DeleteFunc(answers, func(s string) bool { return s == "" })
 }
 
-var _ = Describe("An alias", func() {
+var _ = Describe("An alias", Label(smoke), func() {
 	It("is reachable only through its shard and on ports that a Service serves", func(ctx SpecContext) {
 		ports := fmt.Sprintf("{containerPort: %d}, {containerPort: %d, protocol: UDP}, {name: t", unserved, unserved)
 		var pods []string

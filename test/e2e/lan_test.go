@@ -33,7 +33,7 @@ var _ = Describe("A segment behind br-ex", func() {
 			Eventually(func(ctx context.Context) map[string]string {
 				return answers(ctx, from, addrs, httpPort, echoPort)
 			}).WithContext(ctx).
-				WithTimeout(maxGap).Should(HaveLen(4), "answers to %s once the status said that the addresses are announced", from)
+				Should(HaveLen(4), "answers to %s once the status said that the addresses are announced", from)
 		})
 	}
 	// awaitNoStaleFlow waits until no gateway has a stale flow. An ovnkube that lost its connection to the API server in
@@ -94,7 +94,7 @@ var _ = Describe("A segment behind br-ex", func() {
 			GinkgoHelper()
 			Expect(awaitAnnounced(ctx, "web")).To(Equal(addrs))
 			Eventually(func(ctx context.Context) []netip.Addr { return neighbours(ctx, "client", addrs) }).WithContext(ctx).
-				WithTimeout(maxGap).Should(ConsistOf(addrs))
+				Should(ConsistOf(addrs))
 		}
 		answered()
 		awaitNoStaleFlow(ctx)

@@ -5,7 +5,9 @@ package e2e
 import (
 	"context"
 	"fmt"
+	"maps"
 	"net/netip"
+	"slices"
 	"strings"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -28,24 +30,14 @@ func get(at netip.AddrPort) func(context.Context) (string, error) {
 	}
 }
 
-var _ = Describe("A Service of type LoadBalancer", func() {
+var _ = Describe("A Service of type LoadBalancer", Label(smoke), func() {
 	It("is reachable over IPv4 and IPv6, TCP and UDP, from the segment and beyond, and sees client addresses",
 		func(ctx SpecContext) {
 			addrs := startWeb(ctx)
 			Expect(addrs).To(HaveLen(2))
 			where := podNodes(ctx)
 			fromOutside(func(from string, own []netip.Addr) {
-				for i, r := range watch(ctx, from, addrs) {
-					By(from + ": " + r.String())
-					Expect(r.Clients).To(HaveLen(1), "clients that the backends saw")
-					Expect(r.Clients).To(HaveKey(own[i/2].String()))
-					Expect(r.Lost).To(BeZero())
-					nodes := map[string]bool{}
-					for backend := range r.Backends {
-						nodes[where[backend]] = true
-					}
-					Expect(nodes).To(HaveLen(3), "nodes whose pods answered")
-				}
+				expectBackends(ctx, from, addrs, own, slices.Sorted(maps.Keys(where)))
 			})
 		})
 

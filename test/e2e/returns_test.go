@@ -218,18 +218,12 @@ var _ = Describe("The return path of a reply", func() {
 			s := startSite(ctx)
 			families(func(i int, network string) {
 				port := map[string]uint16{"tcp": httpPort, "udp": echoPort}[network]
-				lost := 0
 				for _, want := range []pod{s.one, s.two, s.afar} {
 					Eventually(func(ctx context.Context) (string, error) {
 						backend, _, err := ask(ctx, s.one.netns(), network, 0, netip.AddrPortFrom(s.vips[i], port))
-						if err != nil {
-							lost++
-						}
 						return backend, err
 					}).WithContext(ctx).Should(Equal(want.name))
 				}
-				Expect(lost).To(BeNumerically("<", 10),
-					"requests lost: the first packet over each path, and late replies on a busy machine")
 			})
 		})
 

@@ -9,8 +9,14 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/test/lab"
 )
 
-// withoutLayer2 labels specs that need no gateway of a segment.
-const withoutLayer2 = "without layer 2"
+// Labels of specs.
+const (
+	// smoke labels the core features, which `make test` runs in both modes and CI on each version of OVN. All other specs
+	// run in `make nightly`.
+	smoke = "smoke"
+	// withoutLayer2 labels specs that need no gateway of a segment.
+	withoutLayer2 = "without layer 2"
+)
 
 // network returns the cluster under test. $E2E_TARGET is model (the default) or ovnkube. $E2E_MODE, $E2E_GATEWAY and
 // $E2E_SEGMENT configure it like `lab up --mode --gateway --segment`.

@@ -86,10 +86,16 @@ type Probe struct {
 	diag *bytes.Buffer
 }
 
-// StartProbe starts streams of requests from a namespace and returns when each stream has received a response. After
-// ten seconds without one it returns an error. Finish ends the probe.
+// confirmTime is how long a flow may take to be answered after a probe: six retransmissions (RFC 6298 section 5.5).
+const confirmTime = 20 * time.Second
+
+// probePatience is how long StartProbe and Complete wait.
+const probePatience = time.Minute
+
+// StartProbe starts streams of requests from a namespace and returns when each stream has received a response. After a
+// minute without one it returns an error. Finish ends the probe.
 func (l *Lab) StartProbe(ctx context.Context, short string, specs ...probe.Spec) (*Probe, error) {
-	args := l.self("probe", "--json", "--duration", time.Hour.String())
+	args := l.self("probe", "--json", "--duration", time.Hour.String(), "--confirm", confirmTime.String())
 	for _, spec := range specs {
 		args = append(args, spec.String())
 	}
@@ -105,18 +111,30 @@ func (l *Lab) StartProbe(ctx context.Context, short string, specs ...probe.Spec)
 		return nil, fmt.Errorf("start probe: %w", err)
 	}
 	proc.SetNice(p.cmd.Process.Pid, proc.Foremost)
-	const patience = 10 * time.Second
-	impatient := time.AfterFunc(patience, func() { _ = p.cmd.Process.Signal(syscall.SIGTERM) })
-	defer impatient.Stop()
-	line, err := p.out.ReadString('\n')
-	if err != nil || strings.TrimSpace(line) != probe.AnsweredLine {
-		_ = p.cmd.Wait() // The output is more specific than the exit status.
-		return nil, fmt.Errorf("probe from %s was not answered within %s: %s%s", short, patience, line, p.diag)
+	if err := p.await(probe.AnsweredLine); err != nil {
+		return nil, fmt.Errorf("probe from %s: %w", short, err)
 	}
 	return p, nil
 }
 
-// Finish ends the probe and returns its results since the start, one per stream, in order.
+// Complete returns when each flow and connection has received a response or has failed. After a minute it ends the
+// probe and returns an error.
+func (p *Probe) Complete() error { return p.await(probe.CompleteLine) }
+
+// await reads a line. It ends the probe if another one comes or none in time.
+func (p *Probe) await(want string) error {
+	impatient := time.AfterFunc(probePatience, func() { _ = p.cmd.Process.Signal(syscall.SIGTERM) })
+	defer impatient.Stop()
+	line, err := p.out.ReadString('\n')
+	if err != nil || strings.TrimSpace(line) != want {
+		_ = p.cmd.Wait() // The output is more specific than the exit status.
+		return fmt.Errorf("not %s within %s: %s%s", want, probePatience, line, p.diag)
+	}
+	return nil
+}
+
+// Finish ends the probe and returns its results since the start, one per stream, in order. It waits until each flow has
+// been answered once more or is taken for dead ([probe.Flow]).
 func (p *Probe) Finish() ([]probe.Result, error) {
 	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		return nil, fmt.Errorf("end probe: %w", err)
@@ -125,6 +143,14 @@ func (p *Probe) Finish() ([]probe.Result, error) {
 	if err := errors.Join(readErr, p.cmd.Wait()); err != nil {
 		return nil, fmt.Errorf("end probe: %w: %s", err, p.diag)
 	}
+	return probeResults(text)
+}
+
+// probeResults reads the results behind lines that nobody has waited for.
+func probeResults(text []byte) ([]probe.Result, error) {
+	for _, line := range []string{probe.AnsweredLine, probe.CompleteLine} {
+		text = bytes.TrimPrefix(text, []byte(line+"\n"))
+	}
 	var results []probe.Result
 	if err := json.Unmarshal(text, &results); err != nil {
 		return nil, fmt.Errorf("results of probe: %w", err)
@@ -132,16 +158,16 @@ func (p *Probe) Finish() ([]probe.Result, error) {
 	return results, nil
 }
 
-// Probe runs streams of requests from a namespace for a duration.
+// Probe runs streams of requests from a namespace for a duration, whether or not they are answered.
 func (l *Lab) Probe(ctx context.Context, short string, duration time.Duration, specs ...probe.Spec) ([]probe.Result,
 	error) {
-	p, err := l.StartProbe(ctx, short, specs...)
+	args := l.self("probe", "--json", "--duration", duration.String())
+	for _, spec := range specs {
+		args = append(args, spec.String())
+	}
+	text, err := l.Exec(ctx, short, args...)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("probe from %s: %w", short, err)
 	}
-	select {
-	case <-ctx.Done():
-	case <-time.After(duration):
-	}
-	return p.Finish()
+	return probeResults([]byte(text))
 }

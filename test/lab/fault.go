@@ -147,6 +147,25 @@ func (l *Lab) restore(ctx context.Context, name string, booted func() error) err
 	return l.Settle(ctx)
 }
 
+// TunnelsUp returns an error that names a tunnel whose BFD session is not up, or nil. OVN has a session between each two
+// members of an HA chassis group. Until they are up, ovn-controller of a node that has started may claim a port that
+// another node serves, whatever its place in the order.
+func (l *Lab) TunnelsUp(ctx context.Context) error {
+	for _, n := range l.Nodes {
+		out, err := l.vsctl(ctx, n, "--format=csv", "--no-headings", "--data=bare", "--columns=name,bfd_status", "find",
+			"Interface", "bfd:enable=true")
+		if err != nil {
+			return err
+		}
+		for line := range strings.Lines(out) {
+			if !strings.Contains(line, " state=up") || !strings.Contains(line, "remote_state=up") {
+				return fmt.Errorf("node %s: a tunnel is not up: %s", n.Name, strings.TrimSpace(line))
+			}
+		}
+	}
+	return nil
+}
+
 // logTail returns the end of a daemon's log in a namespace. It returns nothing if the log cannot be read.
 func (l *Lab) logTail(short, daemon string) []byte {
 	const last = 2000

@@ -27,33 +27,48 @@ const (
 	keepAlive = time.Second
 )
 
-// Run sends requests until the context is done, and returns the result of each stream, in the order of specs. If
-// answered is not nil, it is called once, when every stream has received its first response.
-func Run(ctx context.Context, specs []Spec, answered func()) ([]Result, error) {
-	streams, err := newStreams(specs, answered)
+// Options configures a run.
+type Options struct {
+	// Answered, if set, is called once, when every stream has received its first response. Complete, if set, is called
+	// once after that, when every flow and connection has received its first response or has failed.
+	Answered, Complete func()
+	// Confirm is how long a flow or connection may take to be answered once more after the run (Flow.Answering). Zero
+	// omits that.
+	Confirm time.Duration
+}
+
+// Run sends requests until the context is done, and returns the result of each stream, in the order of specs.
+func Run(ctx context.Context, specs []Spec, o Options) ([]Result, error) {
+	streams, err := newStreams(specs, o)
 	if err != nil {
 		return nil, err
 	}
 	return run(ctx, streams), nil
 }
 
-func newStreams(specs []Spec, answered func()) ([]*stream, error) {
+func newStreams(specs []Spec, o Options) ([]*stream, error) {
 	streams := make([]*stream, len(specs))
-	var first sync.WaitGroup
+	var streamsFirst, flowsFirst sync.WaitGroup
 	for i, spec := range specs {
 		spec, err := spec.complete()
 		if err != nil {
 			return nil, err
 		}
-		first.Add(1)
-		streams[i] = newStream(spec, first.Done)
+		streamsFirst.Add(1)
+		flowsFirst.Add(spec.Count)
+		streams[i] = newStream(spec, streamsFirst.Done, flowsFirst.Done)
+		streams[i].confirm = o.Confirm
 	}
-	if answered != nil {
-		go func() { // Runs until the program exits if a stream never receives a response.
-			first.Wait()
-			answered()
-		}()
-	}
+	go func() { // Runs until the program exits if a stream never receives a response.
+		streamsFirst.Wait()
+		if o.Answered != nil {
+			o.Answered()
+		}
+		flowsFirst.Wait()
+		if o.Complete != nil {
+			o.Complete()
+		}
+	}()
 	return streams, nil
 }
 
@@ -74,8 +89,11 @@ func run(ctx context.Context, streams []*stream) []Result {
 type stream struct {
 	spec  Spec
 	start time.Time
-	first func()
-	wait  time.Duration // for a response: answerTimeout, except on a busy machine
+	// first is called at the first response, flowFirst for each flow at its first response or failure.
+	first, flowFirst func()
+
+	wait    time.Duration // for a response: answerTimeout, except on a busy machine
+	confirm time.Duration // Options.Confirm
 
 	mu     sync.Mutex
 	saw    Result
@@ -88,20 +106,26 @@ type stream struct {
 type track struct {
 	saw   Flow
 	times []time.Duration
+	// first is the stream's flowFirst.
+	first func()
+	// ended is when the run ended for the flow, zero before. Later requests only confirm it: they are not counted.
+	ended time.Duration
+	// confirmed is closed when one of them is answered.
+	confirmed chan struct{}
 }
 
 // newTrack adds a flow.
 func (s *stream) newTrack() *track {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	t := &track{}
+	t := &track{first: sync.OnceFunc(s.flowFirst), confirmed: make(chan struct{})}
 	s.tracks = append(s.tracks, t)
 	return t
 }
 
-func newStream(spec Spec, first func()) *stream {
+func newStream(spec Spec, first, flowFirst func()) *stream {
 	return &stream{
-		spec: spec, start: time.Now(), first: sync.OnceFunc(first), wait: answerTimeout,
+		spec: spec, start: time.Now(), first: sync.OnceFunc(first), flowFirst: flowFirst, wait: answerTimeout,
 		saw: Result{Spec: spec, Backends: map[string]int{}, Clients: map[string]int{}, Errors: map[string]int{}},
 	}
 }
@@ -201,12 +225,42 @@ func (s *stream) flow(ctx context.Context, t *track, source uint16) {
 		}
 		return true
 	})
+	s.confirmFlow(conn, t)
 	// The last responses may still be in flight.
 	if err := conn.SetReadDeadline(time.Now().Add(s.wait / 2)); err != nil {
 		s.failed(err)
 	}
 	reader.Wait()
 	conn.Close()
+}
+
+// confirmFlow sends requests until one that was sent after the run is answered, for the time of confirm at most.
+func (s *stream) confirmFlow(conn net.Conn, t *track) {
+	if s.confirm == 0 {
+		return
+	}
+	s.end(t)
+	ctx, cancel := context.WithTimeout(context.Background(), s.confirm)
+	defer cancel()
+	s.tick(ctx, func() bool {
+		select {
+		case <-t.confirmed:
+			return false
+		default:
+		}
+		if _, err := fmt.Fprintf(conn, "%d\n", time.Since(s.start)); err != nil {
+			s.failed(err)
+		}
+		return true
+	})
+}
+
+// end marks the end of the run for a flow. It returns the time.
+func (s *stream) end(t *track) time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	t.ended = time.Since(s.start)
+	return t.ended
 }
 
 func (s *stream) readFlow(conn net.Conn, t *track) {
@@ -247,8 +301,7 @@ func (s *stream) converse(ctx context.Context, t *track, source uint16) {
 	}
 	defer conn.Close()
 	in := bufio.NewReader(conn)
-	s.tick(ctx, func() bool {
-		asked := s.sent(t)
+	ask := func(asked time.Duration) bool {
 		answer, err := request(conn, in, asked, surviveTimeout)
 		if err != nil {
 			s.broken(t, err)
@@ -257,7 +310,15 @@ func (s *stream) converse(ctx context.Context, t *track, source uint16) {
 		s.stalled(t, time.Since(s.start)-asked)
 		s.answered(t, asked, answer)
 		return true
+	}
+	alive := true
+	s.tick(ctx, func() bool {
+		alive = ask(s.sent(t))
+		return alive
 	})
+	if alive && s.confirm > 0 {
+		ask(s.end(t))
+	}
 }
 
 // sent counts a request for the stream and, if t is not nil, for its flow. It returns the send time.
@@ -280,8 +341,16 @@ func (s *stream) answered(t *track, asked time.Duration, answer string) {
 		s.saw.Errors[fmt.Sprintf("answer %q", answer)]++
 		return
 	}
+	if t != nil && t.ended != 0 && asked >= t.ended {
+		if !t.saw.Answering {
+			t.saw.Answering = true
+			close(t.confirmed)
+		}
+		return
+	}
 	s.times = append(s.times, asked)
 	if t != nil {
+		t.first()
 		t.times = append(t.times, asked)
 		t.saw.Backend = cmp.Or(t.saw.Backend, fields[0])
 	}
@@ -305,6 +374,7 @@ func (s *stream) broken(t *track, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	t.saw.Broken = cause(err)
+	t.first()
 }
 
 func (s *stream) stalled(t *track, d time.Duration) {

@@ -5,6 +5,7 @@ package probe
 import (
 	"context"
 	"net/netip"
+	"slices"
 	"testing"
 	"time"
 
@@ -35,7 +36,7 @@ func TestLongestGapCountsStartAndEnd(t *testing.T) {
 // for which the streams ran at least.
 func runUntil(t *testing.T, specs []Spec, answered func(), enough func(*stream) bool) ([]Result, time.Duration) {
 	t.Helper()
-	streams, err := newStreams(specs, answered)
+	streams, err := newStreams(specs, Options{Answered: answered, Confirm: answerTimeout})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -88,8 +89,8 @@ func TestEachKindAgainstResponder(t *testing.T) {
 				r.Clients[host] != r.Sent {
 				t.Errorf("%+v", r)
 			}
-			if r.Gap <= 0 {
-				t.Errorf("%s: gap %s", r.Spec, r.Gap)
+			if slices.ContainsFunc(r.Flows, func(f Flow) bool { return !f.Answering }) {
+				t.Errorf("%s: a flow was not answered after the run: %+v", r.Spec, r.Flows)
 			}
 		}
 		if !t.Failed() {
@@ -102,6 +103,9 @@ func TestProbeWithoutResponder(t *testing.T) {
 	target := netip.MustParseAddrPort("127.0.0.1:1")
 	results, ran := runUntil(t, All(target), nil, func(s *stream) bool { return len(s.saw.Errors) > 0 })
 	for _, r := range results {
+		if slices.ContainsFunc(r.Flows, func(f Flow) bool { return f.Answering }) {
+			t.Errorf("%s: a flow was answered: %+v", r.Spec, r.Flows)
+		}
 		if r.Gap < ran || len(r.Errors) == 0 || r.Lost != r.Sent {
 			t.Errorf("%+v", r)
 		}

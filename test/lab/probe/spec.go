@@ -26,9 +26,12 @@ const (
 	TCPLong Kind = "tcp-long"
 )
 
-// AnsweredLine is printed by the lab's command on standard output when every stream has received a response. The
-// results follow at the end.
-const AnsweredLine = "answered"
+// Lines that the lab's command prints on standard output: AnsweredLine when every stream has received a response, then
+// CompleteLine when every flow has received one or has failed. The results follow at the end.
+const (
+	AnsweredLine = "answered"
+	CompleteLine = "complete"
+)
 
 // Spec configures one stream.
 type Spec struct {
@@ -173,6 +176,8 @@ type Flow struct {
 	GapAt time.Duration `json:"gapAt"`
 	// Stall is the longest time that a connection waited for a response.
 	Stall time.Duration `json:"stall,omitempty"`
+	// Answering reports whether a request that was sent after the run was answered, with Options.Confirm.
+	Answering bool `json:"answering,omitempty"`
 	// Broken is the reason why a connection failed. It is empty for a connection that survived.
 	Broken string `json:"broken,omitempty"`
 }

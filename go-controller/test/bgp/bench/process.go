@@ -50,7 +50,8 @@ func play(ctx context.Context, config string, in io.Reader, out io.Writer) error
 				return err
 			}})
 	}
-	results, err := probe.Run(ctx, []probe.Spec{*r.Probe}, func() { fmt.Fprintln(out, probe.AnsweredLine) }) //nolint:errcheck // the reader's end is ours
+	answered := func() { fmt.Fprintln(out, probe.AnsweredLine) } //nolint:errcheck // the reader's end is ours
+	results, err := probe.Run(ctx, []probe.Spec{*r.Probe}, probe.Options{Answered: answered})
 	if err != nil {
 		return err
 	}

@@ -60,7 +60,7 @@ func playProbe(texts []string) error {
 		}
 		specs = append(specs, spec)
 	}
-	results, err := probe.Run(untilEnd(os.Stdin), specs, sayAnswered)
+	results, err := probe.Run(untilEnd(os.Stdin), specs, probe.Options{Answered: sayAnswered})
 	if err != nil {
 		return err
 	}

@@ -97,7 +97,8 @@ func probeFrom() *cli.Command {
 			&cli.StringFlag{Name: "from", Usage: "namespace of the lab to ask from, as client or remote; default: the one " +
 				"that lab runs in"},
 			&cli.DurationFlag{Name: "duration", Value: 10 * time.Second, Usage: "how long"},
-			&cli.BoolFlag{Name: "json", Usage: "write a line \"answered\" when every stream was, and the results as JSON at " +
+			&cli.DurationFlag{Name: "confirm", Usage: "how long a flow or connection may take to be answered once more after that"},
+			&cli.BoolFlag{Name: "json", Usage: "write a line \"answered\" when every stream was, \"complete\" when every flow was, and the results as JSON at " +
 				"the end"},
 		},
 		Action: func(c *cli.Context) error {
@@ -130,7 +131,7 @@ func probeInside(c *cli.Context, from string) error {
 		return err
 	}
 	args := []string{self, "probe", "--duration", c.Duration("duration").String(),
-		fmt.Sprintf("--json=%t", c.Bool("json"))}
+		"--confirm", c.Duration("confirm").String(), fmt.Sprintf("--json=%t", c.Bool("json"))}
 	// The command receives an interrupt itself.
 	cmd := l.Command(context.WithoutCancel(c.Context), from, append(args, c.Args().Slice()...)...)
 	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
@@ -138,11 +139,12 @@ func probeInside(c *cli.Context, from string) error {
 }
 
 func measure(ctx context.Context, c *cli.Context, specs []probe.Spec) error {
-	answered := func() { fmt.Fprintln(c.App.Writer, probe.AnsweredLine) }
-	if !c.Bool("json") {
-		answered = nil
+	o := probe.Options{Confirm: c.Duration("confirm")}
+	if c.Bool("json") {
+		o.Answered = func() { fmt.Fprintln(c.App.Writer, probe.AnsweredLine) }
+		o.Complete = func() { fmt.Fprintln(c.App.Writer, probe.CompleteLine) }
 	}
-	results, err := probe.Run(ctx, specs, answered)
+	results, err := probe.Run(ctx, specs, o)
 	if err != nil {
 		return err
 	}
