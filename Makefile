@@ -11,13 +11,14 @@ LDFLAGS    := -s -w -X main.version=$(VERSION)
 # The lab makes network namespaces: tests that need it run as root, all else runs as you.
 ROOT       := $(if $(filter 0,$(shell id -u)),,-exec "sudo -E")
 FUZZTIME   ?= 30s
-# Sessions of 50 ms need the machine to themselves: they run where nothing else does.
-BFD        := github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/bfd/watch
-# Tests that need root and a lab.
-E2E        ?= ./test/lab/proc ./test/lab/kubelet ./test/lab ./test/e2e $(BFD)
+# How many labs a suite of the lab uses at a time: a lab mostly waits.
+PROCS      ?= 2
 export SLB_CACHE
 
-.PHONY: help setup build controlplane last-release test unit lanes api nodes e2e e2e-zones e2e-ovnkube e2e-ovnkube-br-ex e2e-ovnkube-br-ex-local e2e-ovnkube-interconnect e2e-ovnkube-bgp e2e-ovnkube-lan e2e-ovnkube-provider e2e-ovnkube-shared golden fuzz bench bench-allocation bench-bgp bench-failover bench-scale bench-scale-zones bench-sdn lint fmt generate verify images release release-test demo site check clean dashboard
+.PHONY: help setup build controlplane demo test nightly unit scenario contract smoke e2e e2e-central e2e-interconnect \
+	e2e-ovnkube e2e-ovnkube-br-ex e2e-ovnkube-br-ex-local e2e-ovnkube-interconnect e2e-ovnkube-bgp e2e-ovnkube-lan \
+	e2e-ovnkube-provider e2e-ovnkube-shared containers golden fuzz bench bench-allocation bench-bgp bench-failover \
+	bench-scale bench-scale-zones bench-sdn lint fmt generate verify images release release-test site check clean dashboard
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-17s %s\n", $$1, $$2}'
@@ -31,58 +32,62 @@ build: ## the controller, and the lab's command, into _output/bin
 controlplane: build ## etcd, kube-apiserver and the like into the cache, from source (minutes, once)
 	@$(BIN)/lab binaries
 
-last-release: ## the last release, from which test/e2e upgrades (needs the git history)
-	@contrib/last-release.sh
-
 demo: setup controlplane ## a Service reachable through OVN, its gateway killed, in the lab (KEEP=1 leaves it up)
 	@contrib/demo.sh
 
-test: setup unit lanes ## everything: unit, golden, real daemons, real API server, end to end in the lab
+test: setup controlplane ## the four levels of CONTRIBUTING.md: unit, scenario, contract, smoke
+	@contrib/levels.sh unit scenario contract smoke
 
-unit: ## pure packages, goldens, fuzz seeds, OVN's real databases
-	go test $$(go list ./go-controller/{cmd,internal,pkg}/... | grep -v $(BFD))
+nightly: setup controlplane ## everything that `make test` leaves out; takes about two hours
+	@contrib/levels.sh e2e-central e2e-interconnect containers release-test e2e-ovnkube
 
-api: controlplane ## CRDs, admission, the controller and the docs' commands against a real kube-apiserver
-	go test -count=1 -timeout 20m ./test/api ./test/docs ./test/bench/... ./test/controller ./test/lab/controlplane ./test/lab/responder ./test/lab/probe ./test/lab/panels ./test/lab/cmd/...
+unit: ## pure packages, goldens, fuzz seeds, virtual clocks: needs Go alone
+	go test -short $$(go list ./go-controller/... ./test/... | grep -v /go-controller/test/scenario)
 
-lanes: controlplane ## api and nodes side by side, and then e2e and release-test: one of each pair mostly waits
-	@$(MAKE) --no-print-directory -j2 -Otarget api nodes
-	@$(MAKE) --no-print-directory -j2 -Otarget e2e release-test
+scenario: ## controller and agents in one process, on a virtual clock, against an API with real admission
+	go test ./go-controller/test/scenario/...
 
-nodes: controlplane ## BGP against FRR, and OpenShift SDN's controllers and agents, in network namespaces
-	SLB_BIN=$(CURDIR)/$(BIN) go test -count=1 -p 1 -timeout 20m $(ROOT) ./go-controller/test/... ./go-controller/internal/sdn/agent
+contract: controlplane ## what only a real daemon shows: ovsdb-server, ovn-northd, kube-apiserver, FRR, the kernel
+	SLB_BIN=$(CURDIR)/$(BIN) go test -count=1 -p 4 -timeout 20m $(ROOT) $$(contrib/contract.sh)
 
-e2e: controlplane last-release ## the lab, and ginkgo end to end in it
-	SLB_BIN=$(CURDIR)/$(BIN) go test -count=1 -p 1 -timeout 60m $(ROOT) $(E2E)
+# Suites of the lab. LABELS, FOCUS and SKIP select specs, LAB_OVN_PREFIX the OVN.
+smoke: controlplane ## the core features end to end in the lab, central mode and interconnect side by side
+	@$(MAKE) --no-print-directory -j2 -Otarget smoke-central smoke-interconnect
 
-e2e-zones: controlplane last-release ## the same features with interconnect, without OVN-Kubernetes; those that match FOCUS
-	$(call E2E_ON,model,interconnect,shared,provider)
+smoke-%: controlplane
+	@$(call E2E_ON,model,$*,shared,provider,--procs=1 --label-filter=smoke)
+
+e2e: e2e-central e2e-interconnect ## all features end to end on the model of OVN-Kubernetes, in central mode and with interconnect
+
+e2e-central e2e-interconnect: e2e-%: controlplane
+	@$(call E2E_ON,model,$*,shared,provider)
 
 e2e-ovnkube: e2e-ovnkube-br-ex e2e-ovnkube-br-ex-local e2e-ovnkube-interconnect e2e-ovnkube-bgp e2e-ovnkube-provider e2e-ovnkube-lan e2e-ovnkube-shared ## end to end on OVN-Kubernetes itself: OVNKUBE, OVNKUBE_CRDS and LAB_OVN_PREFIX say where it is
 
-e2e-ovnkube-br-ex: controlplane last-release
-	$(call E2E_ON,ovnkube,interconnect,shared,lan)
+e2e-ovnkube-br-ex: controlplane
+	@$(call E2E_ON,ovnkube,interconnect,shared,lan)
 
-e2e-ovnkube-br-ex-local: controlplane last-release
-	$(call E2E_ON,ovnkube,interconnect,local,lan)
+e2e-ovnkube-br-ex-local: controlplane
+	@$(call E2E_ON,ovnkube,interconnect,local,lan)
 
-e2e-ovnkube-interconnect: controlplane last-release
-	$(call E2E_ON,ovnkube,interconnect,shared,provider)
+e2e-ovnkube-interconnect: controlplane
+	@$(call E2E_ON,ovnkube,interconnect,shared,provider)
 
-e2e-ovnkube-bgp: controlplane last-release
-	$(call E2E_ON,ovnkube,interconnect,local,provider) -ginkgo.label-filter='without layer 2'
+e2e-ovnkube-bgp: controlplane
+	@$(call E2E_ON,ovnkube,interconnect,local,provider,--label-filter='without layer 2')
 
-e2e-ovnkube-provider: controlplane last-release
-	$(call E2E_ON,ovnkube,central,shared,provider)
+e2e-ovnkube-provider: controlplane
+	@$(call E2E_ON,ovnkube,central,shared,provider)
 
-e2e-ovnkube-lan: controlplane last-release
-	$(call E2E_ON,ovnkube,central,local,lan)
+e2e-ovnkube-lan: controlplane
+	@$(call E2E_ON,ovnkube,central,local,lan)
 
-e2e-ovnkube-shared: controlplane last-release
-	$(call E2E_ON,ovnkube,central,shared,lan)
+e2e-ovnkube-shared: controlplane
+	@$(call E2E_ON,ovnkube,central,shared,lan)
 
-# The features on a network in a mode, with gateways in a mode, on a segment; those that match FOCUS and not SKIP.
-E2E_ON = E2E_TARGET=$(1) E2E_MODE=$(2) E2E_GATEWAY=$(3) E2E_SEGMENT=$(4) SLB_BIN=$(CURDIR)/$(BIN) go test -count=1 -timeout 60m $(ROOT) ./test/e2e $(if $(FOCUS),-ginkgo.focus='$(FOCUS)') $(if $(SKIP),-ginkgo.skip='$(SKIP)')
+# The features on a network in a mode, with gateways in a mode, on a segment, with flags of ginkgo.
+E2E_ON = E2E_TARGET=$(1) E2E_MODE=$(2) E2E_GATEWAY=$(3) E2E_SEGMENT=$(4) SLB_BIN=$(CURDIR)/$(BIN) contrib/e2e.sh \
+	--procs=$(PROCS) $(5) $(if $(FOCUS),--focus='$(FOCUS)') $(if $(SKIP),--skip='$(SKIP)')
 
 golden: ## rewrite the goldens from what the code says now; read the diff before you commit it
 	go test ./go-controller/internal/{bfd,bgp,explain,ipam,place,plan,preview,sdn,ovn/rows} -run Golden -update
@@ -125,10 +130,10 @@ generate: ## deepcopy, CRDs, the bundle, docs/reference, database models
 verify: ## what is generated is what is committed, and each lint rule still bites
 	@contrib/verify.sh $(LINTER)
 
-check: lint verify unit ## what to run before a commit
+check: lint verify unit scenario ## what to run before a commit
 
 dashboard: controlplane ## docs/dashboard.svg: the panels of dist/monitoring/dashboard.json while the tests of the alerts run
-	E2E_DASHBOARD=$(CURDIR)/docs/dashboard.svg SLB_BIN=$(CURDIR)/$(BIN) go test -count=1 -timeout 20m $(ROOT) ./test/e2e -ginkgo.focus='Alerts and dashboard'
+	E2E_DASHBOARD=$(CURDIR)/docs/dashboard.svg SLB_BIN=$(CURDIR)/$(BIN) contrib/e2e.sh --focus='Alerts and dashboard'
 
 site: ## the pages of docs/ as a website, into _output/site (mkdocs and mkdocs-material)
 	mkdocs build --strict --config-file contrib/mkdocs.yml
@@ -140,7 +145,10 @@ release: ## manifests, bill of materials and checksums of VERSION into _output/r
 	@contrib/release.sh $(VERSION)
 
 release-test: ## the images, the files of a release, and the chart
-	nice -n 5 go test -count=1 -timeout 30m $(ROOT) ./test/release ./test/chart
+	go test -count=1 -timeout 30m $(ROOT) ./test/release ./test/chart
+
+containers: controlplane ## the shim of OpenShift SDN in containers
+	SLB_BIN=$(CURDIR)/$(BIN) go test -count=1 -timeout 20m $(ROOT) ./go-controller/test/container
 
 clean: ## remove what was built (the cache of control plane binaries stays)
 	rm -rf $(OUT)

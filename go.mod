@@ -145,6 +145,7 @@ require (
 )
 
 tool (
+	github.com/onsi/ginkgo/v2/ginkgo
 	github.com/ovn-org/libovsdb/cmd/modelgen
 	sigs.k8s.io/controller-tools/cmd/controller-gen
 )
