@@ -5,6 +5,7 @@ package controller
 import (
 	"context"
 	"maps"
+	"net/netip"
 	"slices"
 	"time"
 
@@ -49,14 +50,29 @@ type Hooks struct {
 	Translated func([]world.Key)
 }
 
+// OVNDataplane programs and observes the databases of a cluster. Package ovn implements it and describes its methods.
+type OVNDataplane interface {
+	dataplane.Dataplane
+	Run(ctx context.Context) error
+	Synced() <-chan struct{}
+	Unreachable() error
+	Unread() error
+	ShardStates() (states map[world.ShardID]world.ShardState, claimsRead bool)
+	Bridges() map[string]world.Bridges
+	Announced(services []world.Key) map[netip.Addr]bool
+	Misplaced() map[netip.Addr]bool
+}
+
+var _ OVNDataplane = (*ovn.Dataplane)(nil)
+
 // OVN returns the network of an OVN dataplane.
-func OVN(d *ovn.Dataplane) *Network {
-	return &Network{Dataplane: d, Observer: &ovnObserver{Dataplane: d}}
+func OVN(d OVNDataplane) *Network {
+	return &Network{Dataplane: d, Observer: &ovnObserver{OVNDataplane: d}}
 }
 
 // ovnObserver observes OVN and keeps the state last observed in its databases.
 type ovnObserver struct {
-	*ovn.Dataplane
+	OVNDataplane
 	shardStates map[world.ShardID]world.ShardState
 	bridges     map[string]world.Bridges
 }

@@ -47,6 +47,8 @@ type Options struct {
 	Report *nodelease.Reporter
 	// NB and SB are the databases of the node's zone.
 	NB, SB ovn.Endpoint
+	// NewDataplane returns the Dataplane of the zone; nil means that of NB and SB.
+	NewDataplane func(ovn.Options) (Dataplane, error)
 	// RunDir is the directory of ovn-northd's control socket.
 	RunDir string
 	// PodNets are the cluster subnets of OVN-Kubernetes, in its order. If empty, they are those of OpenShift's Network.
@@ -58,7 +60,7 @@ type Options struct {
 // Agent programs the zone of one node.
 type Agent struct {
 	options   Options
-	dataplane *ovn.Dataplane
+	dataplane Dataplane
 	runner    *loop.Runner
 	informers map[string]cache.Controller
 	wake      chan struct{}
@@ -114,7 +116,10 @@ func New(o Options) (*Agent, error) {
 		}
 		a.changed()
 	}
-	a.dataplane, err = ovn.New(ovn.Options{NB: o.NB, SB: o.SB, Zone: o.Node, Boot: o.Boot, Changed: observed,
+	if o.NewDataplane == nil {
+		o.NewDataplane = func(options ovn.Options) (Dataplane, error) { return ovn.New(options) }
+	}
+	a.dataplane, err = o.NewDataplane(ovn.Options{NB: o.NB, SB: o.SB, Zone: o.Node, Boot: o.Boot, Changed: observed,
 		Transacted: a.transacted, Translated: func([]world.Key) { a.changed() }, Fence: a.fence})
 	if err != nil {
 		return nil, fmt.Errorf("l2 agent of node %s: %w", o.Node, err)
