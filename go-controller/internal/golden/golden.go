@@ -87,12 +87,19 @@ func run(t *testing.T, file string, decide func(*txtar.Archive) (string, error))
 	if err != nil {
 		t.Fatalf("%s: %v", file, err)
 	}
+	Compare(t, file, archive, "want", got, maxLines)
+}
+
+// Compare checks that a section of an archive is as got, or rewrites it with -update. It also checks that the archive
+// has a description, and at most some number of lines.
+func Compare(t *testing.T, file string, archive *txtar.Archive, section, got string, lines int) {
+	t.Helper()
 	if !strings.HasSuffix(got, "\n") {
 		got += "\n"
 	}
-	at := slices.IndexFunc(archive.Files, func(f txtar.File) bool { return f.Name == "want" })
+	at := slices.IndexFunc(archive.Files, func(f txtar.File) bool { return f.Name == section })
 	if at < 0 {
-		archive.Files = append(archive.Files, txtar.File{Name: "want"})
+		archive.Files = append(archive.Files, txtar.File{Name: section})
 		at = len(archive.Files) - 1
 	}
 	if d := cmp.Diff(strings.Split(string(archive.Files[at].Data), "\n"), strings.Split(got, "\n")); d != "" {
@@ -108,8 +115,8 @@ func run(t *testing.T, file string, decide func(*txtar.Archive) (string, error))
 	if len(strings.TrimSpace(string(archive.Comment))) == 0 {
 		t.Errorf("%s has no description of what it pins", file)
 	}
-	if n := strings.Count(string(txtar.Format(archive)), "\n"); n > maxLines {
-		t.Errorf("%s has %d lines, more than %d: one behaviour each", file, n, maxLines)
+	if n := strings.Count(string(txtar.Format(archive)), "\n"); n > lines {
+		t.Errorf("%s has %d lines, more than %d: one behaviour each", file, n, lines)
 	}
 }
 

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package apiserver
+
+import (
+	"fmt"
+	"time"
+)
+
+// faults are what does not work.
+type faults struct {
+	// away is set while no client except those of users reaches the server.
+	away bool
+	// watchEpoch is raised to end all watches.
+	watchEpoch int
+	// delays are how long requests that write take, by resource.
+	delays map[string]time.Duration
+	// rivals are the numbers of updates that another client precedes, by resource.
+	rivals map[string]int
+}
+
+// refuses reports whether a client does not reach the server. s.mu must be held.
+func (f *faults) refuses(c *Client) bool { return c.cut || f.away && !c.user }
+
+// SetAway makes the server unreachable for all clients except those of users, or reachable again.
+func (s *Server) SetAway(away bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.faults.away = away
+	s.wake()
+}
+
+// EndWatches ends all watches, as an API server does from time to time.
+func (s *Server) EndWatches() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.faults.watchEpoch++
+	s.wake()
+}
+
+// Delay makes each request that writes objects of a resource take some time before it takes effect.
+func (s *Server) Delay(resource string, d time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.faults.delays == nil {
+		s.faults.delays = map[string]time.Duration{}
+	}
+	s.faults.delays[resource] = d
+}
+
+// Rival makes another client write the object of each of the next n updates and patches of a resource, right before.
+func (s *Server) Rival(resource string, n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.faults.rivals == nil {
+		s.faults.rivals = map[string]int{}
+	}
+	s.faults.rivals[resource] += n
+}
+
+// rivalAnnotation is what the other client writes.
+const rivalAnnotation = "example.org/writes"
+
+// precede writes an object as the other client if that is due. s.mu must be held.
+func (s *Server) precede(q *request) {
+	obj, err := s.get(q)
+	if err != nil || s.faults.rivals[q.kind.Resource] == 0 {
+		return
+	}
+	s.faults.rivals[q.kind.Resource]--
+	next := object(obj).DeepCopy()
+	annotations := next.GetAnnotations()
+	if annotations == nil {
+		annotations = map[string]string{}
+	}
+	annotations[rivalAnnotation] = fmt.Sprint(s.revision)
+	next.SetAnnotations(annotations)
+	s.put(s.tables[q.kind.groupResource()], keyOf(q.namespace, q.name), next.Object)
+}

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package fabric
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/ovn/rows"
+)
+
+// text returns a row as one line: its table and ID, its columns except external_ids, and its parent.
+func text(r rows.Row) string {
+	var out strings.Builder
+	fmt.Fprintf(&out, "%s %s:", r.Table, strings.TrimPrefix(r.ID, rows.Controller+":"))
+	for _, column := range slices.Sorted(maps.Keys(r.Columns)) {
+		if column != "external_ids" {
+			fmt.Fprintf(&out, " %s=%s", column, value(r.Columns[column]))
+		}
+	}
+	if r.Parent.Name != "" {
+		fmt.Fprintf(&out, " in %s of %s", r.Parent.Column, r.Parent.Name)
+	}
+	return out.String()
+}
+
+func value(v any) string {
+	switch v := v.(type) {
+	case *string:
+		if v == nil {
+			return "-"
+		}
+		return *v
+	case *int:
+		if v == nil {
+			return "-"
+		}
+		return fmt.Sprint(*v)
+	case map[string]string:
+		var pairs []string
+		for _, k := range slices.Sorted(maps.Keys(v)) {
+			pairs = append(pairs, k+"="+v[k])
+		}
+		return "{" + strings.Join(pairs, " ") + "}"
+	case rows.Ref:
+		return "@" + strings.TrimPrefix(v.ID, rows.Controller+":")
+	case nil:
+		return "-"
+	}
+	return fmt.Sprint(v)
+}
+
+// equal reports whether two rows are equal, including their owner.
+func equal(a, b rows.Row) bool {
+	return text(a) == text(b) && maps.Equal(a.ExternalIDs(), b.ExternalIDs())
+}

@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package scenario
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/util/jsonpath"
+)
+
+func showCommands() []command {
+	return []command{
+		{"service", "NAMESPACE/NAME", "the addresses and conditions of a Service", func(c *cluster, args []string) ([]string, error) {
+			obj, err := c.get("service/" + args[0])
+			if err != nil {
+				return nil, err
+			}
+			return append([]string{cmp.Or(addresses(obj), "no address")}, conditions(obj)...), nil
+		}},
+		{"allocated", "", "the addresses of all Services and their condition Allocated", func(c *cluster, _ []string) ([]string, error) {
+			return c.allocations()
+		}},
+		{"status", "OBJECT", "the status of an object", func(c *cluster, args []string) ([]string, error) {
+			obj, err := c.get(args[0])
+			if err != nil {
+				return nil, err
+			}
+			return status(obj), nil
+		}},
+		{"conditions", "OBJECT", "the conditions of an object", func(c *cluster, args []string) ([]string, error) {
+			obj, err := c.get(args[0])
+			if err != nil {
+				return nil, err
+			}
+			return conditions(obj), nil
+		}},
+		{"get", "OBJECT JSONPATH", "fields of an object", func(c *cluster, args []string) ([]string, error) {
+			obj, err := c.get(args[0])
+			if err != nil {
+				return nil, err
+			}
+			path := jsonpath.New("get").AllowMissingKeys(true)
+			if err := path.Parse(strings.Join(args[1:], " ")); err != nil {
+				return nil, err
+			}
+			var out strings.Builder
+			err = path.Execute(&out, obj.Object)
+			return []string{out.String()}, err
+		}},
+		{"events", "", "the Events since the last time, sorted", func(c *cluster, _ []string) ([]string, error) { return c.newEvents() }},
+		{"writes", "[leases | rows]", "what was written since the last time, without Events and Leases",
+			func(c *cluster, args []string) ([]string, error) { return c.writes(args), nil }},
+		{"rows", "[NODE] -- WORD...", "the rows in OVN that contain all words", func(c *cluster, args []string) ([]string, error) {
+			node, words := zoneAndWords(args)
+			return c.fabric.Zone(node).Rows(words...), nil
+		}},
+		{"shards", "", "the gateways of each shard, and the chassis that has claimed it, by database",
+			func(c *cluster, _ []string) ([]string, error) {
+				var out []string
+				for _, zone := range c.fabric.Zones() {
+					for _, line := range c.fabric.Zone(zone).Shards() {
+						out = append(out, strings.TrimPrefix(zone+": "+line, ": "))
+					}
+				}
+				return out, nil
+			}},
+	}
+}
+
+// newEvents returns the Events that were written since the last call.
+func (c *cluster) newEvents() ([]string, error) {
+	client, err := c.client("event", metav1.NamespaceAll)
+	if err != nil {
+		return nil, err
+	}
+	list, err := client.List(c.t.Context(), metav1.ListOptions{})
+	if err != nil {
+		return nil, err
+	}
+	var out []string
+	for _, e := range list.Items {
+		key := e.GetNamespace() + "/" + e.GetName()
+		if c.shown[key] == e.GetResourceVersion() {
+			continue
+		}
+		c.shown[key] = e.GetResourceVersion()
+		about, _ := e.Object["involvedObject"].(map[string]any)
+		out = append(out, fmt.Sprintf("%s %s %s/%s: %s", e.Object["type"], e.Object["reason"],
+			strings.ToLower(fmt.Sprint(about["kind"])), about["name"], e.Object["message"]))
+	}
+	slices.Sort(out)
+	return out, nil
+}
+
+// writes returns what was written since the last call, to the API server and to OVN, sorted.
+func (c *cluster) writes(args []string) []string {
+	counts := map[string]int{}
+	leases, rows := slices.Contains(args, "leases"), slices.Contains(args, "rows")
+	for _, w := range c.server.TakeWrites() {
+		if w.Resource == "events" || (w.Resource == "leases") != leases {
+			continue
+		}
+		text := w.String()
+		if w.Err == nil && !w.Changed {
+			text += " (no change)"
+		}
+		counts[text]++
+	}
+	for _, zone := range c.fabric.Zones() {
+		client, verbs := strings.TrimSuffix("ovn "+zone, " "), map[string]int{}
+		for _, line := range c.fabric.Zone(zone).TakeWrites() {
+			verb, _, _ := strings.Cut(line, " ")
+			verbs[verb]++
+			if rows {
+				counts[client+": "+line]++
+			}
+		}
+		var parts []string
+		for _, verb := range slices.Sorted(maps.Keys(verbs)) {
+			parts = append(parts, fmt.Sprintf("%s %d rows", verb, verbs[verb]))
+		}
+		if len(parts) > 0 && !rows && !leases {
+			counts[client+": "+strings.Join(parts, ", ")]++
+		}
+	}
+	var out []string
+	for _, text := range slices.Sorted(maps.Keys(counts)) {
+		if n := counts[text]; n > 1 {
+			text += fmt.Sprintf(" (%d times)", n)
+		}
+		out = append(out, text)
+	}
+	return out
+}
+
+// allocations returns the addresses of each Service and its condition Allocated.
+func (c *cluster) allocations() ([]string, error) {
+	client, err := c.client("service", metav1.NamespaceAll)
+	if err != nil {
+		return nil, err
+	}
+	list, err := client.List(c.t.Context(), metav1.ListOptions{})
+	if err != nil {
+		return nil, err
+	}
+	var out []string
+	for i := range list.Items {
+		s := &list.Items[i]
+		words := []string{s.GetNamespace() + "/" + s.GetName()}
+		if list := addresses(s); list != "" {
+			words = append(words, list)
+		}
+		for _, condition := range conditions(s) {
+			if text, is := strings.CutPrefix(condition, "Allocated "); is {
+				words = append(words, text)
+			}
+		}
+		out = append(out, strings.Join(words, " "))
+	}
+	return out, nil
+}
