@@ -1,377 +1,196 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package watch_test
+package watch
 
 import (
-	"encoding/json"
+	"context"
 	"fmt"
 	"net/netip"
 	"os"
-	"os/exec"
-	"os/user"
-	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/bfd"
-	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/bfd/watch"
+	"github.com/ovnkube-slb/ovnkube-slb/test/await"
+	"github.com/ovnkube-slb/ovnkube-slb/test/contract"
+	"github.com/ovnkube-slb/ovnkube-slb/test/lab/frr"
 )
 
-// frr controls FRR's zebra and bfdd in the router's namespace.
-type frr struct{ dir string }
+// bfdd is FRR in the router's namespace.
+type bfdd struct{ frr.Router }
 
-func startFRR(t *testing.T, ns string) frr {
+func (n site) startBFDD(t *testing.T) bfdd {
 	t.Helper()
-	const daemons = "/usr/lib/frr/"
-	if _, err := os.Stat(daemons + "bfdd"); err != nil {
-		t.Fatalf("%v: apt-get install frr", err)
-	}
-	owner, err := user.Lookup("frr")
+	contract.TestAsRoot(t, "vtysh")
+	dir, err := os.MkdirTemp("", "bfdd-") // the user frr has no access to that of the test
 	if err != nil {
 		t.Fatal(err)
 	}
-	uid, _ := strconv.Atoi(owner.Uid) // on Linux both are numbers
-	gid, _ := strconv.Atoi(owner.Gid)
-	f := frr{t.TempDir()}
-	conf := filepath.Join(f.dir, "frr.conf")
-	if err := os.WriteFile(conf, []byte("hostname router\n"), 0o600); err != nil {
+	d := bfdd{frr.Router{Name: n.router, Dir: dir, Netns: n.router}}
+	t.Cleanup(func() {
+		if err := d.Kill(); err != nil {
+			t.Error(err)
+		}
+		_ = os.RemoveAll(dir)
+	})
+	if err := d.Start(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	for _, path := range []string{filepath.Dir(f.dir), f.dir, conf} {
-		if err := os.Chown(path, uid, gid); err != nil {
-			t.Fatal(err)
-		}
-	}
-	for _, daemon := range [][]string{{"zebra"}, {"bfdd", "--bfdctl", filepath.Join(f.dir, "bfdd.sock")}} {
-		args := append([]string{"netns", "exec", ns, daemons + daemon[0], "-N", ns, "-u", "frr", "-g", "frr", "-f", conf,
-			"-i", filepath.Join(f.dir, daemon[0]+".pid"),
-			"-z", filepath.Join(f.dir, "zserv.api"), "--vty_socket", f.dir, "-A", "127.0.0.1", "-P", "0", "--log",
-			"file:" + filepath.Join(f.dir, "log")}, daemon[1:]...)
-		process := exec.Command("ip", args...)
-		if err := process.Start(); err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() {
-			_ = process.Process.Kill()
-			_ = process.Wait()
-		})
-		eventually(t, daemon[0]+" listens", func() bool {
-			_, err := os.Stat(filepath.Join(f.dir, daemon[0]+".vty"))
-			return err == nil
-		})
-	}
-	return f
+	return d
 }
 
-func (f frr) vtysh(t *testing.T, lines ...string) string {
+// configure configures bfdd's end of a session.
+func (d bfdd) configure(t *testing.T, peer string, lines ...string) {
 	t.Helper()
-	args := []string{"vtysh", "--vty_socket", f.dir}
-	for _, line := range lines {
-		args = append(args, "-c", line)
-	}
-	return run(t, args...)
-}
-
-// peer configures bfdd's end of a session.
-func (f frr) peer(t *testing.T, peer string, lines ...string) {
-	t.Helper()
-	f.vtysh(t, append([]string{"configure terminal", "bfd", "peer " + peer}, lines...)...)
-}
-
-func timers(interval int) []string {
-	return []string{"receive-interval " + strconv.Itoa(interval), "transmit-interval " + strconv.Itoa(interval),
-		"detect-multiplier 3"}
-}
-
-// frrPeer is a session in the output of bfdd.
-type frrPeer struct {
-	Peer             string
-	Local            string
-	Status           string
-	RemoteDiagnostic string `json:"remote-diagnostic"`
-	Diagnostic       string
-	RemoteTransmit   int `json:"remote-transmit-interval"`
-	RemoteReceive    int `json:"remote-receive-interval"`
-	RemoteMultiplier int `json:"remote-detect-multiplier"`
-}
-
-func (f frr) show(t *testing.T) map[string]frrPeer {
-	t.Helper()
-	var list []frrPeer
-	if err := json.Unmarshal([]byte(f.vtysh(t, "show bfd peers json")), &list); err != nil {
+	if err := d.Configure(t.Context(), append([]string{"bfd", " peer " + peer}, lines...)...); err != nil {
 		t.Fatal(err)
 	}
-	byPeer := map[string]frrPeer{}
-	for _, p := range list {
-		byPeer[p.Peer] = p
-	}
-	return byPeer
 }
 
-// downs returns how often bfdd has seen the session go down.
-func (f frr) downs(t *testing.T, peer string) int {
+// timers returns the configuration of an interval for both directions.
+func timers(interval time.Duration) []string {
+	ms := strconv.FormatInt(interval.Milliseconds(), 10)
+	return []string{"  receive-interval " + ms, "  transmit-interval " + ms, "  detect-multiplier 3"}
+}
+
+// bfddPeer is a session in the output of bfdd. Intervals are in milliseconds.
+type bfddPeer struct {
+	Peer           string
+	Status         string
+	Diagnostic     string
+	RemoteTransmit int64 `json:"remote-transmit-interval"`
+	RemoteReceive  int64 `json:"remote-receive-interval"`
+}
+
+// await waits until bfdd's end of a session is as wanted.
+func (d bfdd) await(t *testing.T, peer, what string, wanted func(bfddPeer) bool) {
 	t.Helper()
-	var list []struct {
-		Peer  string
-		Downs int `json:"session-down"`
-	}
-	if err := json.Unmarshal([]byte(f.vtysh(t, "show bfd peers counters json")), &list); err != nil {
-		t.Fatal(err)
-	}
-	for _, p := range list {
-		if p.Peer == peer {
-			return p.Downs
+	await.NoError(t, fmt.Sprintf("bfdd's peer %s is %s", peer, what), func(ctx context.Context) error {
+		var all []bfddPeer
+		if err := d.Show(ctx, "show bfd peers json", &all); err != nil {
+			return err
 		}
-	}
-	t.Fatalf("bfdd has no peer %s", peer)
-	return 0
+		for _, p := range all {
+			if p.Peer == peer && wanted(p) {
+				return nil
+			}
+		}
+		return fmt.Errorf("bfdd has %+v", all)
+	})
 }
 
-func every(ms int) bfd.Settings {
-	interval := time.Duration(ms) * time.Millisecond
-	return bfd.Settings{Transmit: interval, Receive: interval, Multiplier: 3}
-}
+const interval = 300 * time.Millisecond
 
-// onLAN returns the target of the node's n-th address on the segment, and the node's address as bfdd's peer.
-func onLAN(format string, n int, s bfd.Settings) (t watch.Target, peer string) {
-	t = watch.Target{Local: netip.MustParseAddr(fmt.Sprintf(format, n)),
-		Peer: netip.MustParseAddr(fmt.Sprintf(format, 100+n)), Settings: s}
-	return t, t.Local.String()
-}
-
-const lan4, lan6 = "10.66.0.%d", "fd66::%d"
-
-// withFRR contains a Watcher and bfdd as its peer, with a session for every way in which a BGP peer can be reached.
-type withFRR struct {
-	network
-	frr
-	*watcher
-	targets map[string]watch.Target
-	// peers are the node's addresses in those sessions.
-	peers map[string]string
-}
-
-func (w withFRR) begin(t *testing.T, name, peer string, target watch.Target) {
-	t.Helper()
-	w.peer(t, peer, timers(int(target.Settings.Receive.Milliseconds()))...)
-	w.peers[name], w.targets[name] = strings.Fields(peer)[0], target
-	w.Watch(name, target)
-}
-
-func (w withFRR) beginOnLAN(t *testing.T, name, format string, host, interval int) {
-	t.Helper()
-	target, peer := onLAN(format, host, every(interval))
-	w.begin(t, name, peer+" local-address "+target.Peer.String(), target)
-}
-
-func TestWithFRR(t *testing.T) {
-	n := newNetwork(t)
-	w := withFRR{n, startFRR(t, n.router), newWatcher(t, n.node), map[string]watch.Target{}, map[string]string{}}
-	addr := netip.MustParseAddr
-	passive, far := every(300), every(300)
+// paths are the ways in which a BGP peer can be reached, each with bfdd's configuration of the peer.
+func paths() map[string]struct {
+	target Target
+	bfdd   string
+} {
+	passive, far := every(interval), every(interval)
 	passive.Passive, far.Multihop, far.MinimumTTL = true, true, 254
-	w.beginOnLAN(t, "IPv4", lan4, 1, 300)
-	w.beginOnLAN(t, "IPv6", lan6, 1, 300)
-	w.begin(t, "multihop IPv4", "10.67.0.1 multihop local-address 10.67.0.2",
-		watch.Target{Peer: addr("10.67.0.2"), Local: addr("10.67.0.1"), Settings: far})
-	w.begin(t, "multihop IPv6", "fd67::1 multihop local-address fd67::2",
-		watch.Target{Peer: addr("fd67::2"), Local: addr("fd67::1"), Settings: far})
-	w.begin(t, "link-local", "fe80::1 local-address fe80::2 interface lan",
-		watch.Target{Peer: addr("fe80::2%lan"), Settings: every(300)})
-	w.begin(t, "passive", "10.66.0.6 interface lan", watch.Target{Peer: addr("10.66.0.101"), Local: addr("10.66.0.6"),
-		Interface: "lan", Settings: passive})
-	w.beginOnLAN(t, "changing", lan4, 2, 300)
-	w.beginOnLAN(t, "leaving", lan6, 2, 300)
-	w.beginOnLAN(t, "shut", lan4, 3, 300)
-	w.beginOnLAN(t, "50 ms", lan4, 4, 50)
-	w.beginOnLAN(t, "100 ms", lan6, 4, 100)
-	w.beginOnLAN(t, "300 ms", lan4, 5, 300)
-	w.comeUp(t)
-	t.Run("cases", func(t *testing.T) {
-		t.Run("no flap", w.noFlap)
-		t.Run("timers", w.timers)
-		t.Run("leave", w.leave)
-		t.Run("shut", w.shut)
-	})
-	w.lose(t)
-}
-
-// comeUp waits until both ends are up with the configured intervals.
-func (w withFRR) comeUp(t *testing.T) {
-	for name := range w.targets {
-		w.awaitState(t, name, bfd.Up)
-	}
-	eventually(t, "bfdd has agreed on the intervals", func() bool {
-		is := w.show(t)
-		for name, target := range w.targets {
-			if p := is[w.peers[name]]; p.Status != "up" || p.RemoteTransmit != int(target.Settings.Transmit.Milliseconds()) {
-				return false
-			}
-		}
-		return true
-	})
-	for name, target := range w.targets {
-		s, _ := w.Session(name)
-		if s.Interval != target.Settings.Transmit || s.Detection != 3*target.Settings.Receive || s.Err != nil {
-			t.Errorf("%s: %+v", name, s)
-		}
+	link := netip.MustParseAddr("fe80::2%lan")
+	return map[string]struct {
+		target Target
+		bfdd   string
+	}{
+		"IPv4":          {target("10.66.0.1", "10.66.0.101", every(interval)), "10.66.0.1 local-address 10.66.0.101"},
+		"IPv6":          {target("fd66::1", "fd66::101", every(interval)), "fd66::1 local-address fd66::101"},
+		"multihop IPv4": {target("10.67.0.1", "10.67.0.2", far), "10.67.0.1 multihop local-address 10.67.0.2"},
+		"multihop IPv6": {target("fd67::1", "fd67::2", far), "fd67::1 multihop local-address fd67::2"},
+		"link-local": {Target{Peer: link, Settings: every(interval)},
+			"fe80::1 local-address fe80::2 interface lan"},
+		"passive": {Target{Peer: netip.MustParseAddr("10.66.0.101"), Local: netip.MustParseAddr("10.66.0.6"),
+			Interface: "lan", Settings: passive}, "10.66.0.6 interface lan"},
 	}
 }
 
-// noFlap checks the sessions that are not changed by a test. If the machine was suspended for a while, a session with a
-// shorter detection time may have gone down.
-func (w withFRR) noFlap(t *testing.T) {
+// Sessions with bfdd come up on each path, and return after the segment was cut. Both ends detect that.
+func TestSessionsWithFRR(t *testing.T) {
 	t.Parallel()
-	began := time.Now()
-	pause := remains(t, "time passes", 5*time.Second, func() bool { return true })
-	for name, target := range w.targets {
-		if name == "changing" || name == "leaving" || name == "shut" {
-			continue
-		}
-		s, _ := w.Session(name)
-		downs := w.downs(t, w.peers[name])
-		switch {
-		case s.State == bfd.Up && s.Since.Before(began) && downs == 0:
-		case pause > target.Settings.Receive/2:
-			t.Logf("the machine stood still for %v: %s flapped", pause, name)
-		default:
-			t.Errorf("%s: %+v here, %d times down there, although no pause was longer than %v", name, s, downs, pause)
+	n := newSite(t)
+	d, w := n.startBFDD(t), n.run(t, n.node)
+	for name, p := range paths() {
+		d.configure(t, p.bfdd, timers(interval)...)
+		w.Watch(name, p.target)
+	}
+	up := func() {
+		t.Helper()
+		for name, p := range paths() {
+			w.await(t, name, "up with bfdd's intervals", func(s Session) bool {
+				return s.State == bfd.Up && s.Err == nil && s.Interval == interval && s.Detection == 3*interval
+			})
+			peer, _, _ := strings.Cut(p.bfdd, " ")
+			d.await(t, peer, "up with our interval", func(p bfddPeer) bool {
+				return p.Status == "up" && p.RemoteTransmit == interval.Milliseconds()
+			})
 		}
 	}
+	up()
+	n.cut(t)
+	for name, p := range paths() {
+		if p.target.Settings.Multihop {
+			continue // the way by the hop is not cut
+		}
+		w.awaitState(t, name, bfd.Down)
+		peer, _, _ := strings.Cut(p.bfdd, " ")
+		d.await(t, peer, "down", func(p bfddPeer) bool { return p.Status == "down" })
+	}
+	n.restore(t)
+	up()
 }
 
-// timers changes the timers of both ends, up and down. The session must not flap.
-func (w withFRR) timers(t *testing.T) {
+// bfdd takes part in the poll sequences of both ends, and our end follows.
+func TestFRRFollowsTimers(t *testing.T) {
 	t.Parallel()
-	const name, peer = "changing", "10.66.0.2 local-address 10.66.0.102"
-	before := w.count(name)
-	for _, interval := range []int{50, 1000, 20, 300} {
-		target := w.targets[name]
-		target.Settings = every(interval)
-		w.Watch(name, target)
-		eventually(t, "bfdd has learnt of the interval", func() bool {
-			is := w.show(t)[w.peers[name]]
-			return is.RemoteTransmit == interval && is.RemoteReceive == interval
+	n := newSite(t)
+	d, w := n.startBFDD(t), n.run(t, n.node)
+	target, peer := onLAN(lan4, 2, every(interval))
+	const configured = "10.66.0.2 local-address 10.66.0.102"
+	d.configure(t, configured, timers(interval)...)
+	w.Watch("peer", target)
+	for _, ours := range []time.Duration{interval, 50 * time.Millisecond, time.Second} {
+		target.Settings = every(ours)
+		w.Watch("peer", target)
+		d.await(t, peer, "up with our interval", func(p bfddPeer) bool {
+			return p.Status == "up" && p.RemoteTransmit == ours.Milliseconds() && p.RemoteReceive == ours.Milliseconds()
 		})
-		want := time.Duration(max(interval, 300)) * time.Millisecond
-		eventually(t, "the poll has ended", func() bool {
-			s, _ := w.Session(name)
-			return s.Interval == want && s.Detection == 3*want
+		want := max(ours, interval)
+		w.await(t, "peer", "after the poll sequence", func(s Session) bool {
+			return s.State == bfd.Up && s.Interval == want && s.Detection == 3*want
 		})
 	}
-	for _, interval := range []int{100, 300} {
-		w.peer(t, peer, timers(interval)...)
-		remains(t, "up", 700*time.Millisecond, func() bool { return w.state(name) == bfd.Up })
-	}
-	if states := w.states(name, before); len(states) > 0 || w.downs(t, w.peers[name]) > 0 {
-		t.Errorf("flapped: %v here, %d times down there", states, w.downs(t, w.peers[name]))
-	}
+	d.configure(t, configured, timers(2*time.Second)...)
+	w.await(t, "peer", "after bfdd's poll sequence", func(s Session) bool {
+		return s.State == bfd.Up && s.Interval == 2*time.Second && s.Detection == 6*time.Second
+	})
 }
 
-// leave makes bfdd's end go down at once.
-func (w withFRR) leave(t *testing.T) {
+// Each end knows that the other has ended the session on purpose.
+func TestFRRAndWeLeave(t *testing.T) {
 	t.Parallel()
-	const name = "leaving"
-	before, left := w.count(name), time.Now()
-	w.Leave(name)
-	eventually(t, "bfdd is down because the peer reported it", func() bool {
-		is := w.show(t)[w.peers[name]]
-		return is.Status == "down" && is.Diagnostic == "neighbor signaled session down"
-	})
-	eventually(t, "forgotten", func() bool { _, ok := w.Session(name); return !ok })
-	if states := slices.Compact(w.states(name, before)); !slices.Equal(states, []bfd.State{bfd.AdminDown}) {
-		t.Errorf("while leaving: %v", states)
-	}
-	if took := time.Since(left); took < 2*time.Second {
-		t.Errorf("removed after %v", took)
-	}
-	w.Watch(name, w.targets[name])
-	w.awaitState(t, name, bfd.Up)
-}
+	n := newSite(t)
+	d, w := n.startBFDD(t), n.run(t, n.node)
+	target, peer := onLAN(lan6, 3, every(interval))
+	const configured = "fd66::3 local-address fd66::103"
+	d.configure(t, configured, timers(interval)...)
+	w.Watch("peer", target)
+	w.awaitState(t, "peer", bfd.Up)
+	d.await(t, peer, "up", func(p bfddPeer) bool { return p.Status == "up" })
 
-// shut disables the session in bfdd.
-func (w withFRR) shut(t *testing.T) {
-	t.Parallel()
-	const name, peer = "shut", "10.66.0.3 local-address 10.66.0.103"
-	w.peer(t, peer, "shutdown")
-	if s := w.awaitState(t, name, bfd.Down); s.Diagnostic != bfd.NeighborSignaledDown {
-		t.Errorf("after shutdown: %+v", s)
-	}
-	remains(t, "down", 300*time.Millisecond, func() bool { return w.state(name) == bfd.Down })
-	w.peer(t, peer, "no shutdown")
-	w.awaitState(t, name, bfd.Up)
-	w.vtysh(t, "configure terminal", "bfd", "no peer "+peer)
-	w.awaitState(t, name, bfd.Down)
-	w.peer(t, peer, timers(300)...)
-	w.awaitState(t, name, bfd.Up)
-}
-
-// lose cuts the segment. Both ends detect it within the detection time, and find each other again. It is tried several
-// times, because a machine may be suspended now and then.
-func (w withFRR) lose(t *testing.T) {
-	const tries = 3
-	for try := 1; ; try++ {
-		late := w.late(t)
-		if late == "" {
-			return
-		}
-		if try == tries {
-			t.Error(late)
-			return
-		}
-		t.Log(late)
-	}
-}
-
-// late returns which end of a session detected too late, or too early, that the segment was cut.
-func (w withFRR) late(t *testing.T) (wrong string) {
-	w.cut(t)
-	cut := time.Now()
-	// On a busy machine, vtysh takes as long as a detection. A session went down after the start of the last query that
-	// shows it up, and before the end of the first one that shows it down.
-	before, after := map[string]time.Duration{}, map[string]time.Duration{}
-	eventually(t, "bfdd is down", func() bool {
-		begun := time.Since(cut)
-		for peer, is := range w.show(t) {
-			if is.Status != "down" {
-				before[peer] = begun
-			} else if _, known := after[peer]; !known {
-				after[peer] = time.Since(cut)
-			}
-		}
-		return after[w.peers["300 ms"]] > 0
+	w.Leave("peer")
+	d.await(t, peer, "down because we reported it", func(p bfddPeer) bool {
+		return p.Status == "down" && p.Diagnostic == "neighbor signaled session down"
 	})
-	for _, interval := range []int{50, 100, 300} {
-		name := fmt.Sprintf("%d ms", interval)
-		here := w.awaitState(t, name, bfd.Down).Since.Sub(cut)
-		from, to := before[w.peers[name]], after[w.peers[name]]
-		t.Logf("3 x %s: down %v after the cut here, and there after %v to %v", name, here.Round(time.Millisecond),
-			from.Round(time.Millisecond), to.Round(time.Millisecond))
-		// The last packet was received at most one interval before the cut. On a busy machine, detection may take
-		// longer.
-		least, most := time.Duration(2*interval-50)*time.Millisecond, time.Duration(3*interval+300)*time.Millisecond
-		if here < least || here > most || to < least || from > most {
-			wrong = fmt.Sprintf("3 x %s: down after %v here and %v to %v there, want %v to %v", name, here, from, to, least,
-				most)
-		}
-	}
-	if w.state("multihop IPv4") != bfd.Up {
-		t.Error("the way by the hop is not cut")
-	}
-	w.restore(t)
-	for name := range w.targets {
-		w.awaitState(t, name, bfd.Up)
-	}
-	eventually(t, "bfdd is up", func() bool {
-		for _, is := range w.show(t) {
-			if is.Status != "up" {
-				return false
-			}
-		}
-		return true
+	w.awaitGone(t, "peer")
+	w.Watch("peer", target)
+	w.awaitState(t, "peer", bfd.Up)
+
+	d.configure(t, configured, "  shutdown")
+	w.await(t, "peer", "down because bfdd reported it", func(s Session) bool {
+		return s.State == bfd.Down && s.Diagnostic == bfd.NeighborSignaledDown
 	})
-	return wrong
+	d.configure(t, configured, "  no shutdown")
+	w.awaitState(t, "peer", bfd.Up)
 }

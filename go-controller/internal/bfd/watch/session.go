@@ -90,13 +90,14 @@ type session struct {
 func newSession(name string, t Target) *session {
 	now := time.Now()
 	return &session{
-		name: name, target: t, kind: t.kind(), since: now, sender: sender{fd: -1},
+		name: name, target: t, kind: t.kind(), since: now,
 		notified: Session{Status: bfd.Status{State: bfd.Down, Since: now}},
 	}
 }
 
 // attend does what is due now, and returns when it must be called again.
-func (s *session) attend(now time.Time, claimed func(uint16) bool) time.Time {
+func (s *session) attend(now time.Time, n network, claimed func(uint16) bool) time.Time {
+	s.network = n
 	if s.machine == nil {
 		if now.Before(s.retry) {
 			return s.retry
@@ -151,11 +152,11 @@ func (s *session) send(p bfd.Packet, is bool) {
 	if !is {
 		return
 	}
-	if s.fd < 0 {
+	if s.way == nil {
 		s.trouble = s.reopen(s.target, s.kind)
 	}
-	if s.fd >= 0 {
-		s.trouble = s.write(p.Append(nil))
+	if s.way != nil {
+		s.trouble = s.way.write(p.Append(nil))
 	}
 	if s.trouble != nil {
 		s.close()

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package watch_test
+package watch
 
 import (
 	"context"
@@ -9,32 +9,32 @@ import (
 	"os/exec"
 	"runtime"
 	"strings"
-	"sync"
+	"sync/atomic"
 	"testing"
-	"time"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/bfd"
-	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/bfd/watch"
+	"github.com/ovnkube-slb/ovnkube-slb/test/await"
+	"github.com/ovnkube-slb/ovnkube-slb/test/contract"
 )
 
-// network consists of three namespaces: a node and a router on a segment (10.66.0.0/24, the node below .100, the router
+// site consists of three namespaces: a node and a router on a segment (10.66.0.0/24, the node below .100, the router
 // above), and a hop that routes between their loopback addresses, 10.67.0.1 and .2.
 //
 //	node lan ─── hop lan-node [bridge] lan-router ── lan router
 //	node far ─── hop far-node  [routes] far-router ─── far router
-type network struct{ node, hop, router string }
+type site struct{ node, hop, router string }
 
-func newNetwork(t *testing.T) network {
+// sites numbers the sites of this process.
+var sites atomic.Int32
+
+func newSite(t *testing.T) site {
 	t.Helper()
-	if os.Geteuid() != 0 {
-		t.Skip("needs root for network namespaces: make e2e runs this as root")
-	}
-	name := func(short string) string {
-		return fmt.Sprintf("bfd%d-%s-%s", os.Getpid(), strings.ToLower(t.Name()[4:8]), short)
-	}
-	n := network{name("node"), name("hop"), name("router")}
+	contract.TestAsRoot(t, "ip")
+	number := sites.Add(1)
+	name := func(short string) string { return fmt.Sprintf("bfd%d-%d-%s", os.Getpid(), number, short) }
+	n := site{name("node"), name("hop"), name("router")}
 	for _, ns := range []string{n.node, n.hop, n.router} {
 		run(t, "ip", "netns", "add", ns)
 		t.Cleanup(func() { _ = exec.Command("ip", "netns", "del", ns).Run() })
@@ -70,18 +70,18 @@ func newNetwork(t *testing.T) network {
 }
 
 // cut blocks packets on the segment while both ends see their links up.
-func (n network) cut(t *testing.T)     { n.ip(t, n.hop, "link set lan-router nomaster") }
-func (n network) restore(t *testing.T) { n.ip(t, n.hop, "link set lan-router master br0") }
+func (n site) cut(t *testing.T)     { n.ip(t, n.hop, "link set lan-router nomaster") }
+func (n site) restore(t *testing.T) { n.ip(t, n.hop, "link set lan-router master br0") }
 
 // addLate adds the interface "late" to the node, fe80::9, connected to the router's, fe80::8.
-func (n network) addLate(t *testing.T) {
+func (n site) addLate(t *testing.T) {
 	t.Helper()
 	run(t, "ip", "link", "add", "late", "netns", n.node, "type", "veth", "peer", "name", "late", "netns", n.router)
 	n.ip(t, n.node, "link set late addrgenmode none up", "addr add fe80::9/64 dev late nodad")
 	n.ip(t, n.router, "link set late addrgenmode none up", "addr add fe80::8/64 dev late nodad")
 }
 
-func (n network) ip(t *testing.T, ns string, lines ...string) {
+func (n site) ip(t *testing.T, ns string, lines ...string) {
 	t.Helper()
 	cmd := exec.Command("ip", "-n", ns, "-batch", "-")
 	cmd.Stdin = strings.NewReader(strings.Join(lines, "\n") + "\n")
@@ -90,7 +90,7 @@ func (n network) ip(t *testing.T, ns string, lines ...string) {
 	}
 }
 
-func (n network) sysctl(t *testing.T, ns string, assignments ...string) {
+func (n site) sysctl(t *testing.T, ns string, assignments ...string) {
 	t.Helper()
 	for _, a := range assignments {
 		key, value, _ := strings.Cut(a, "=")
@@ -127,112 +127,53 @@ func inside(ns string, f func() error) <-chan error {
 	return done
 }
 
-// watcher contains a Watcher that runs in a namespace, and all its notifications.
-type watcher struct {
-	*watch.Watcher
-	stop func() // like the end of the process
-
-	mu     sync.Mutex
-	events map[string][]event
+// onLAN returns the target of the node's n-th address on the segment, and the node's address as the router's peer.
+func onLAN(format string, n int, s bfd.Settings) (t Target, peer string) {
+	t = target(fmt.Sprintf(format, n), fmt.Sprintf(format, 100+n), s)
+	return t, t.Local.String()
 }
 
-type event struct {
-	at time.Time
-	watch.Session
-}
+const lan4, lan6 = "10.66.0.%d", "fd66::%d"
 
-func newWatcher(t *testing.T, ns string) *watcher {
+// run runs a Watcher in a namespace until the test ends.
+func (n site) run(t *testing.T, ns string) watcher {
 	t.Helper()
-	w := &watcher{events: map[string][]event{}}
-	w.Watcher = watch.New(func(name string, s watch.Session) {
-		w.mu.Lock()
-		defer w.mu.Unlock()
-		w.events[name] = append(w.events[name], event{time.Now(), s})
-	})
+	w := New(nil)
 	ctx, cancel := context.WithCancel(t.Context())
 	done := inside(ns, func() error { return w.Run(ctx) })
-	w.stop = sync.OnceFunc(func() {
+	t.Cleanup(func() {
 		cancel()
 		if err := <-done; err != nil {
 			t.Errorf("Run: %v", err)
 		}
 	})
-	t.Cleanup(w.stop)
-	return w
+	return watcher{w}
 }
 
-// states returns the states notified for a session, from the n-th on.
-func (w *watcher) states(name string, from int) []bfd.State {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	var states []bfd.State
-	for _, e := range w.events[name][from:] {
-		states = append(states, e.State)
-	}
-	return states
-}
+// watcher is a Watcher with real peers.
+type watcher struct{ *Watcher }
 
-func (w *watcher) count(name string) int { return len(w.states(name, 0)) }
-
-// total returns the number of notifications of all sessions.
-func (w *watcher) total() (n int) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	for _, events := range w.events {
-		n += len(events)
-	}
-	return n
-}
-
-func (w *watcher) state(name string) bfd.State {
-	s, _ := w.Session(name)
-	return s.State
-}
-
-func (w *watcher) awaitState(t *testing.T, name string, want bfd.State) watch.Session {
+// await waits until a session is as wanted.
+func (w watcher) await(t *testing.T, name, what string, wanted func(Session) bool) Session {
 	t.Helper()
-	eventually(t, fmt.Sprintf("%s is %s", name, want), func() bool { return w.state(name) == want })
-	s, _ := w.Session(name)
+	var s Session
+	await.NoError(t, fmt.Sprintf("session %s is %s", name, what), func(context.Context) error {
+		if s, _ = w.Session(name); !wanted(s) {
+			return fmt.Errorf("it is %+v", s)
+		}
+		return nil
+	})
 	return s
 }
 
-// awaitTold waits for the notification, which comes a moment after Session returns the same state.
-func (w *watcher) awaitTold(t *testing.T, name string, want bfd.State) {
+// awaitState waits until a session has a state.
+func (w watcher) awaitState(t *testing.T, name string, want bfd.State) Session {
 	t.Helper()
-	eventually(t, fmt.Sprintf("%s is reported as %s", name, want), func() bool {
-		states := w.states(name, 0)
-		return len(states) > 0 && states[len(states)-1] == want
-	})
+	return w.await(t, name, want.String(), func(s Session) bool { return s.State == want })
 }
 
-func eventually(t *testing.T, what string, ok func() bool) {
+// awaitGone waits until a session has been removed.
+func (w watcher) awaitGone(t *testing.T, name string) {
 	t.Helper()
-	deadline := time.NewTimer(20 * time.Second)
-	defer deadline.Stop()
-	tick := time.NewTicker(5 * time.Millisecond)
-	defer tick.Stop()
-	for !ok() {
-		select {
-		case <-deadline.C:
-			t.Fatalf("never: %s", what)
-		case <-tick.C:
-		}
-	}
-}
-
-// remains asserts that a condition stays true for a while, and returns the longest time between two checks.
-func remains(t *testing.T, what string, span time.Duration, ok func() bool) (pause time.Duration) {
-	t.Helper()
-	began := time.Now()
-	tick := time.NewTicker(5 * time.Millisecond)
-	defer tick.Stop()
-	for last := began; last.Sub(began) < span; {
-		if !ok() {
-			t.Fatalf("no more: %s", what)
-		}
-		<-tick.C
-		now := time.Now()
-		pause, last = max(pause, now.Sub(last)), now
-	}
-	return pause
+	await.True(t, "session "+name+" is removed", func() bool { _, ok := w.Session(name); return !ok })
 }

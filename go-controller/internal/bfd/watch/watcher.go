@@ -10,8 +10,6 @@ import (
 	"sync"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/bfd"
 )
 
@@ -46,8 +44,9 @@ type Watcher struct {
 	notify func(name string, s Session)
 
 	mu sync.Mutex
-	// wakeup wakes Run; nil while Run is not running.
-	wakeup *wakeup
+	// network is nil while Run is not running. open opens it.
+	network network
+	open    func() (network, error)
 	// sessions is searched for each packet and in each iteration, which is cheap for hundreds of sessions.
 	sessions []*session
 	ports    [kinds]port
@@ -59,9 +58,9 @@ func New(notify func(name string, s Session)) *Watcher {
 	if notify == nil {
 		notify = func(string, Session) {}
 	}
-	w := &Watcher{notify: notify}
+	w := &Watcher{notify: notify, open: newKernel}
 	for k := range w.ports {
-		w.ports[k].kind, w.ports[k].fd = kind(k), -1
+		w.ports[k].kind = kind(k)
 	}
 	return w
 }
@@ -81,7 +80,14 @@ func (w *Watcher) Watch(name string, t Target) {
 		w.sessions = append(w.sessions, s)
 	}
 	s.target, s.leaving = t, false
-	w.wakeup.wake()
+	w.wake()
+}
+
+// wake makes Run do what has become due. The caller holds mu.
+func (w *Watcher) wake() {
+	if w.network != nil {
+		w.network.wake()
+	}
 }
 
 // Leave informs the peer that the session is administratively down, and then removes the session. Session returns it
@@ -91,7 +97,7 @@ func (w *Watcher) Leave(name string) {
 	defer w.mu.Unlock()
 	if s := w.find(name); s != nil {
 		s.leaving = true
-		w.wakeup.wake()
+		w.wake()
 	}
 }
 
@@ -134,25 +140,25 @@ func (w *Watcher) view(s *session) Session {
 // monitors must also end then, within a detection time: a router that loses BGP first keeps the routes (graceful
 // restart), one that loses BFD first withdraws them. Sockets are opened in the network namespace of Run's thread.
 func (w *Watcher) Run(ctx context.Context) error {
-	b, err := newWakeup()
+	n, err := w.open()
 	if err != nil {
 		return fmt.Errorf("keep BFD sessions: %w", err)
 	}
 	w.mu.Lock()
-	w.wakeup = b
+	w.network = n
 	w.mu.Unlock()
 	defer w.close()
 	defer context.AfterFunc(ctx, func() {
 		w.mu.Lock()
 		defer w.mu.Unlock()
-		w.wakeup.wake()
+		w.wake()
 	})()
 	for ctx.Err() == nil {
-		fds, until, events := w.turn(time.Now())
+		until, events := w.turn(time.Now())
 		for _, n := range events {
 			w.notify(n.name, n.Session)
 		}
-		if err := wait(fds, until); err != nil {
+		if err := n.wait(until); err != nil {
 			return fmt.Errorf("keep BFD sessions: wait for packets: %w", err)
 		}
 	}
@@ -164,35 +170,32 @@ type event struct {
 	Session
 }
 
-// turn does everything that is due now. It returns the descriptors and the time to wait for (the zero time means
-// never), and the changed sessions.
-func (w *Watcher) turn(now time.Time) (fds []unix.PollFd, until time.Time, changed []event) {
+// turn does everything that is due now. It returns the time of its next call if no packet arrives before (the zero time
+// means never), and the changed sessions.
+func (w *Watcher) turn(now time.Time) (until time.Time, changed []event) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.wakeup.drain()
+	// Sessions that have ended need no port.
+	w.sessions = slices.DeleteFunc(w.sessions, func(s *session) bool { return s.over(now) })
 	w.openPorts(now)
 	for k := range w.ports {
 		w.ports[k].read(func(d datagram) { w.take(now, kind(k), d) })
 	}
-	w.sessions = slices.DeleteFunc(w.sessions, func(s *session) bool { return s.over(now) })
-	fds = append(fds, unix.PollFd{Fd: int32(w.wakeup.fd), Events: unix.POLLIN})
 	for k := range w.ports {
-		if p := &w.ports[k]; p.fd >= 0 {
-			fds = append(fds, unix.PollFd{Fd: int32(p.fd), Events: unix.POLLIN})
-		} else if p.err != nil {
+		if p := &w.ports[k]; p.err != nil {
 			until = earlier(until, p.retry)
 		}
 	}
 	for _, s := range w.sessions {
-		if w.ports[s.kind].fd >= 0 {
-			until = earlier(until, s.attend(now, w.claimed))
+		if w.ports[s.kind].receiver != nil {
+			until = earlier(until, s.attend(now, w.network, w.claimed))
 		}
 		if v := w.view(s); !s.replaced && (!s.notified.Since.Equal(v.Since) || text(s.notified.Err) != text(v.Err)) {
 			s.notified = v
 			changed = append(changed, event{s.name, v})
 		}
 	}
-	return fds, until, changed
+	return until, changed
 }
 
 // openPorts opens the ports that sessions need, and closes the others.
@@ -205,8 +208,8 @@ func (w *Watcher) openPorts(now time.Time) {
 		switch p := &w.ports[k]; {
 		case !needed[k]:
 			p.close()
-		case p.fd < 0 && !now.Before(p.retry):
-			p.open()
+		case p.receiver == nil && !now.Before(p.retry):
+			p.open(w.network)
 			p.retry = now.Add(retryEvery)
 		}
 	}
@@ -248,8 +251,8 @@ func (w *Watcher) close() {
 	for k := range w.ports {
 		w.ports[k].close()
 	}
-	w.wakeup.close()
-	w.wakeup = nil
+	w.network.close()
+	w.network = nil
 }
 
 // earlier returns the earlier of two times; the zero time means never.

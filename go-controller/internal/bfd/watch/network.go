@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package watch
+
+import (
+	"net/netip"
+	"time"
+)
+
+// network is what a Watcher sends and receives with: the sockets of the kernel (newKernel), or the memory of a test,
+// whose time is virtual. Only wake may be called from another goroutine than that of Run.
+type network interface {
+	// listen opens the port of a kind on all addresses.
+	listen(k kind) (receiver, error)
+	// dial opens the way to a target from a source port. device is the index of the target's interface; 0 if the target
+	// has none, -1 if there is no interface of that name. It is valid with an error, too.
+	dial(t Target, k kind, source uint16) (way transmitter, device int, err error)
+	// wait returns when there are packets to read, after wake, or at the given time at the latest. The zero time means
+	// never.
+	wait(until time.Time) error
+	// wake ends the current wait, or the next one.
+	wake()
+	close()
+}
+
+// receiver is an open port.
+type receiver interface {
+	// read passes on the received packets, and returns when there is nothing to read.
+	read(take func(datagram))
+	close()
+}
+
+// transmitter is an open way to a target.
+type transmitter interface {
+	write(b []byte) error
+	close()
+}
+
+// datagram is a received datagram. The payload is valid until the next one is read.
+type datagram struct {
+	from, to netip.Addr
+	// device is the index of the interface on which it was received.
+	device  int
+	ttl     int
+	payload []byte
+}

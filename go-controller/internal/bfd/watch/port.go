@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package watch
+
+import (
+	"errors"
+	"fmt"
+	"syscall"
+	"time"
+)
+
+// port receives the packets of all sessions of a kind.
+type port struct {
+	kind kind
+	// receiver is nil while the port is not open. err is the reason, and retry is when it is opened again.
+	receiver receiver
+	err      error
+	retry    time.Time
+}
+
+func (p *port) open(n network) {
+	r, err := n.listen(p.kind)
+	if errors.Is(err, syscall.EADDRINUSE) {
+		err = fmt.Errorf("another BFD daemon of this node has the port (FRR's bfdd?): %w", err)
+	}
+	if err != nil {
+		p.err = fmt.Errorf("receive BFD over %s on UDP port %d: %w", p.kind, p.kind.port(), err)
+		return
+	}
+	p.receiver, p.err = r, nil
+}
+
+func (p *port) close() {
+	if p.receiver != nil {
+		p.receiver.close()
+	}
+	p.receiver, p.err, p.retry = nil, nil, time.Time{}
+}
+
+// read passes on the received packets.
+func (p *port) read(take func(datagram)) {
+	if p.receiver != nil {
+		p.receiver.read(take)
+	}
+}
