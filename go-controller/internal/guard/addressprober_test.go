@@ -4,7 +4,6 @@ package guard
 
 import (
 	"net/netip"
-	"os"
 	"runtime"
 	"testing"
 	"testing/synctest"
@@ -18,6 +17,7 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube/convert"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/ovn"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
+	"github.com/ovnkube-slb/ovnkube-slb/test/contract"
 )
 
 // Without Open vSwitch's database there are no links to probe, so a known conflict is kept for as long as the report of
@@ -62,9 +62,7 @@ func TestConflictOutlivesRestartOfDatabase(t *testing.T) {
 // The kernel discards frames on a link without carrier and reports no error. The socket of a device that was replaced
 // stays without one.
 func TestProbesThatAreNotSent(t *testing.T) {
-	if os.Geteuid() != 0 {
-		t.Skip("needs root for network namespaces")
-	}
+	contract.TestAsRoot(t)
 	runtime.LockOSThread() // never unlocked, so that the thread, which is in another namespace, is not reused
 	if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
 		t.Fatal(err)

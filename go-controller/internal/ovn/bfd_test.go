@@ -17,6 +17,7 @@ import (
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/ovn/rows"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/plan"
+	"github.com/ovnkube-slb/ovnkube-slb/test/await"
 	"github.com/ovnkube-slb/ovnkube-slb/test/lab/ovnprefix"
 )
 
@@ -91,7 +92,7 @@ func supervised(t *testing.T, nb, sb *server) *atomic.Int32 {
 		northd.Env = append(os.Environ(), "OVN_RUNDIR="+dir)
 		if err := northd.Start(); err != nil {
 			if ctx.Err() == nil {
-				t.Errorf("ovn-northd is needed: apt-get install ovn-central: %v", err)
+				t.Error(err)
 			}
 			return nil
 		}
@@ -118,6 +119,7 @@ func supervised(t *testing.T, nb, sb *server) *atomic.Int32 {
 // No BFD row is ever without its port, however shards and domains are added and removed, even across several
 // transactions.
 func TestBFDRowsFollowTheirPorts(t *testing.T) {
+	t.Parallel()
 	nb, sb := serve(t, schema), serve(t, southboundSchema)
 	nb.clusterRows(t)
 	sb.sbctl(t, "init")
@@ -145,6 +147,7 @@ func TestBFDRowsFollowTheirPorts(t *testing.T) {
 // Deleting one of our routers or its port by hand leaves an orphaned BFD row, which crashes OVN from 24.09 on. The
 // row is deleted before any other decision, and northd answers, after a restart if necessary.
 func TestNorthdSurvivesForeignDeletes(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		command  []string
 		topology *plan.Topology
@@ -176,7 +179,7 @@ func TestNorthdSurvivesForeignDeletes(t *testing.T) {
 				before := revision(t, nb)
 				nb.nbctl(t, c.command...)
 				if !strings.Contains(c.command[1], "return") { // which has no session
-					eventually(t, "the row has gone", func() bool {
+					await.True(t, "the row has gone", func() bool {
 						return nb.nbctl(t, "--bare", "--columns=logical_port", "list", "BFD") == "slb-lan-1-ext"
 					})
 				}
@@ -205,6 +208,7 @@ func revision(t *testing.T, nb *server) string {
 // The rows of a Service must not count as translated because of the deletion of another row at the same time. The race
 // detector checks that the two share nothing.
 func TestOrphansAreDeletedDuringConfigure(t *testing.T) {
+	t.Parallel()
 	nb, sb := zone(t, "n2")
 	d, _ := dial(t, nb, sb)
 	configure(t, d, zoneTopology("n2", "c2"))
@@ -224,7 +228,7 @@ func TestOrphansAreDeletedDuringConfigure(t *testing.T) {
 		nb.nbctl(t, "create", "BFD", "logical_port=gone", "dst_ip=10.50.0.9", "external_ids:"+rows.KeyController+"="+
 			rows.Controller)
 		d.drift.orphaned <- struct{}{}
-		eventually(t, "the row has gone", func() bool {
+		await.True(t, "the row has gone", func() bool {
 			return nb.nbctl(t, "--bare", "--columns=_uuid", "find", "BFD", "logical_port=gone") == ""
 		})
 	}
@@ -236,6 +240,7 @@ func TestOrphansAreDeletedDuringConfigure(t *testing.T) {
 // While nothing of ours runs, ovn-northd stays down after such a deletion. The next process repairs the database,
 // whether the shard still exists or not, and ovn-northd answers as soon as it is started again.
 func TestOrphansFromBeforeTheStartAreRepaired(t *testing.T) {
+	t.Parallel()
 	both := []string{"slb-lan-0-ext", "slb-lan-1-ext"}
 	for name, c := range map[string]struct {
 		before, after *plan.Topology
@@ -265,7 +270,7 @@ func TestOrphansFromBeforeTheStartAreRepaired(t *testing.T) {
 				t.Fatal("the row is not orphaned")
 			}
 			if version, err := ovnprefix.Version(); err == nil && version >= "24.09" {
-				eventually(t, "northd fails at each start", func() bool { return ends.Load() > 2 })
+				await.True(t, "northd fails at each start", func() bool { return ends.Load() > 2 })
 			}
 			d, _ := dial(t, nb, sb)
 			configure(t, d, c.after)

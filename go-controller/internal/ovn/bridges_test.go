@@ -11,11 +11,13 @@ import (
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/ovn/sbdb"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
+	"github.com/ovnkube-slb/ovnkube-slb/test/await"
 )
 
 // Bridges are read from the columns that old and new releases of OVN use. Added and removed chassis and changed
 // bridges are reported, other changes of a chassis are not.
 func TestBridgesOfChassis(t *testing.T) {
+	t.Parallel()
 	nb, sb := serve(t, schema), serve(t, southboundSchema)
 	nb.clusterRows(t)
 	sb.sbctl(t, "init")
@@ -49,7 +51,7 @@ func TestBridgesOfChassis(t *testing.T) {
 		t.Helper()
 		fences++
 		sb.sbctl(t, "set", "Chassis", "fence", fmt.Sprintf("external_ids:fence=%d", fences))
-		eventually(t, "the fence", func() bool {
+		await.True(t, "the fence", func() bool {
 			select {
 			case n = <-fence:
 				return true

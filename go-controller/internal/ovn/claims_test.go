@@ -7,12 +7,14 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
+
+	"github.com/ovnkube-slb/ovnkube-slb/test/await"
 )
 
 // A claim of the chassis is reported once, with the segment's VLAN and the router's addresses. Earlier claims and
 // claims of other chassis are not reported.
 func TestClaimsAreReported(t *testing.T) {
+	t.Parallel()
 	nb, sb := serve(t, schema), serve(t, southboundSchema)
 	nb.clusterRows(t)
 	sb.sbctl(t, "init")
@@ -44,34 +46,30 @@ func TestClaimsAreReported(t *testing.T) {
 	go func() { ended <- c.Run(ctx) }()
 	expect := func(index int) {
 		t.Helper()
-		select {
-		case got := <-reported:
-			shard := f.Domains[0].Shards[index]
-			if !c.Holds(shard.ID) {
-				t.Errorf("does not hold shard %d", index)
-			}
-			mac := sb.sbctl(t, "--bare", "--columns=mac", "find", "Port_Binding",
-				fmt.Sprintf("logical_port=slb-lan-%d-ext", index))
-			if got.Shard != shard.ID || got.VLAN != 7 || !strings.HasPrefix(mac, got.MAC.String()+" ") ||
-				len(got.Addrs) != len(shard.Anchors) || got.Addrs[0] != shard.Anchors[0].Addr() {
-				t.Errorf("reported %+v, want shard %d with %s", got, index, mac)
-			}
-		case <-time.After(20 * time.Second):
-			t.Fatalf("no report of shard %d", index)
+		got := await.Receive(t, fmt.Sprintf("the claim of shard %d is reported", index), reported)
+		shard := f.Domains[0].Shards[index]
+		if !c.Holds(shard.ID) {
+			t.Errorf("does not hold shard %d", index)
+		}
+		mac := sb.sbctl(t, "--bare", "--columns=mac", "find", "Port_Binding",
+			fmt.Sprintf("logical_port=slb-lan-%d-ext", index))
+		if got.Shard != shard.ID || got.VLAN != 7 || !strings.HasPrefix(mac, got.MAC.String()+" ") ||
+			len(got.Addrs) != len(shard.Anchors) || got.Addrs[0] != shard.Anchors[0].Addr() {
+			t.Errorf("reported %+v, want shard %d with %s", got, index, mac)
 		}
 	}
-	eventually(t, "the database was read", func() bool { c.mu.Lock(); defer c.mu.Unlock(); return c.synced })
+	await.True(t, "the database was read", func() bool { c.mu.Lock(); defer c.mu.Unlock(); return c.synced })
 	claim("2", "c2")
 	claim("1", "c1")
 	expect(1)
 	leave("0")
-	eventually(t, "shard 0 is given up", func() bool { return !c.Holds(f.Domains[0].Shards[0].ID) })
+	await.True(t, "shard 0 is given up", func() bool { return !c.Holds(f.Domains[0].Shards[0].ID) })
 	claim("0", "c1")
 	expect(0)
 
 	// Claims made while there is no connection are reported, too. Claims that are kept are not.
 	sb.kill()
-	eventually(t, "the connection is lost", func() bool { return c.db.conn.Load() == nil })
+	await.True(t, "the connection is lost", func() bool { return c.db.conn.Load() == nil })
 	sb.start(t)
 	leave("2")
 	claim("2", "c1")

@@ -19,11 +19,13 @@ import (
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/dataplane"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
+	"github.com/ovnkube-slb/ovnkube-slb/test/await"
 )
 
 // Rows are created, applied again by the same and by a new process, and removed. No row of other owners changes, on a
 // database of real OVN-Kubernetes with a newer schema than ours.
 func TestLifeCycleLeavesOthersAlone(t *testing.T) {
+	t.Parallel()
 	s := serve(t, capture)
 	before := s.dump(t)
 	one, two := service(1, 2, "10.244.1.10", "10.244.2.10", "fd00:10:244:1::10"), onHost(service(2, 2, "10.244.1.10"))
@@ -53,6 +55,7 @@ func TestLifeCycleLeavesOthersAlone(t *testing.T) {
 
 // If the lease is lost between two transactions of one Apply, the second one is not sent.
 func TestNoTransactionAfterTheTerm(t *testing.T) {
+	t.Parallel()
 	s, _ := ready(t, 2)
 	var term atomic.Bool // true once the term is over
 	d, _ := connect(t, Options{
@@ -83,6 +86,7 @@ func TestNoTransactionAfterTheTerm(t *testing.T) {
 
 // Announced addresses are read from the load balancers of a Service.
 func TestAnnouncedAddressesAreThoseOfLoadBalancers(t *testing.T) {
+	t.Parallel()
 	_, d := ready(t, 2)
 	one, two := service(1, 2, "10.244.1.10"), service(2, 2, "10.244.1.10")
 	apply(t, d, one, two)
@@ -97,6 +101,7 @@ func TestAnnouncedAddressesAreThoseOfLoadBalancers(t *testing.T) {
 
 // The order of gateways changes in one transaction that updates only the priorities of existing rows.
 func TestGatewayOrderIsOneTransaction(t *testing.T) {
+	t.Parallel()
 	s, d := ready(t, 1)
 	order := func() (out []string) {
 		for line := range strings.Lines(s.nbctl(t, "--bare", "--format=csv", "--no-heading",
@@ -128,6 +133,7 @@ func TestGatewayOrderIsOneTransaction(t *testing.T) {
 
 // A new backend takes the slot of the backend that it replaces.
 func TestBackendsKeepTheirSlots(t *testing.T) {
+	t.Parallel()
 	s, d := ready(t, 1)
 	vip := func() string {
 		return s.nbctl(t, "--bare", "get", "Load_Balancer", "slb-default/s0-10.50.1.0-tcp", `vips:"10.50.1.0:80"`)
@@ -145,6 +151,7 @@ func TestBackendsKeepTheirSlots(t *testing.T) {
 
 // Prune removes our rows for which keep returns false, and duplicates, but nothing else.
 func TestPruneRemovesOnlyOurs(t *testing.T) {
+	t.Parallel()
 	s, d := ready(t, 2)
 	one, two := service(1, 2, "10.244.1.10"), service(2, 2, "10.244.2.10")
 	apply(t, d, one, two)
@@ -157,7 +164,7 @@ func TestPruneRemovesOnlyOurs(t *testing.T) {
 	old, _ := dial(t, s)
 	configure(t, old, topology(2))
 	apply(t, old, service(7, 2, "10.244.7.10"))
-	eventually(t, "the first process sees what the second wrote", func() bool {
+	await.True(t, "the first process sees what the second wrote", func() bool {
 		_, v, err := d.nb.current()
 		return err == nil && len(v.withID("Load_Balancer", "slb.k8s.ovn.org/service", "default/s7")) == 4
 	})
@@ -169,6 +176,7 @@ func TestPruneRemovesOnlyOurs(t *testing.T) {
 
 // A process that has received only some Services removes no address from a return path.
 func TestReturnPathsSurviveARestart(t *testing.T) {
+	t.Parallel()
 	s, d := ready(t, 1)
 	one, two, three := service(1, 1, "10.244.1.10"), service(2, 1, "10.244.2.10"), service(3, 1, "10.244.1.12")
 	three.Listeners = three.Listeners[:1]
@@ -200,6 +208,7 @@ func TestReturnPathsSurviveARestart(t *testing.T) {
 
 // A Service that can't be written fails with an error of its own.
 func TestFailuresAreByService(t *testing.T) {
+	t.Parallel()
 	s, d := ready(t, 1)
 	good, lost, last := service(1, 1, "10.244.1.10"), service(2, 1, "10.244.2.10"), service(3, 1, "10.244.3.10")
 	lost.VIPs[0].Shard.Index = 5
@@ -216,6 +225,7 @@ func TestFailuresAreByService(t *testing.T) {
 
 // A change that the server refuses fails alone. The other changes of the transaction are written.
 func TestRejectionsArePerUnit(t *testing.T) {
+	t.Parallel()
 	s, d := ready(t, 1)
 	insert := func(name, protocol string) opsFunc {
 		return func(b *batch) error {
@@ -246,6 +256,7 @@ func TestRejectionsArePerUnit(t *testing.T) {
 
 // Two processes that both believe they are the leader write no row twice.
 func TestRacingProcessesWriteOnce(t *testing.T) {
+	t.Parallel()
 	s, d := ready(t, 2)
 	e, _ := dial(t, s)
 	configure(t, e, topology(2))
@@ -270,6 +281,7 @@ func TestRacingProcessesWriteOnce(t *testing.T) {
 
 // The server crashes during a write and restarts with its database.
 func TestServerCrash(t *testing.T) {
+	t.Parallel()
 	s := serve(t, schema)
 	s.clusterRows(t)
 	d, events := dial(t, s)
@@ -286,7 +298,7 @@ func TestServerCrash(t *testing.T) {
 		failed = d.Apply(t.Context(), changes)
 		close(done)
 	}()
-	eventually(t, "a few transactions", func() bool { return s.transactions(t) > written+3 })
+	await.True(t, "a few transactions", func() bool { return s.transactions(t) > written+3 })
 	s.kill()
 	<-done
 	if len(failed) == 0 || len(failed) == len(plans) {
@@ -330,14 +342,8 @@ func (s *server) double(t *testing.T, name string) {
 
 func waitFor(t *testing.T, events <-chan EventKind, want EventKind) {
 	t.Helper()
-	eventually(t, fmt.Sprintf("news %d", want), func() bool {
-		select {
-		case w := <-events:
-			return w == want
-		default:
-			return false
-		}
-	})
+	for await.Receive(t, fmt.Sprintf("event %d", want), events) != want {
+	}
 }
 
 // drain discards pending events.

@@ -21,6 +21,7 @@ func drained(p *plan.Service) *plan.Service {
 // OVN translates the replies of draining backends as before, and only refuses new connections. A restart changes
 // nothing, and no row is left once the backends are gone.
 func TestDrainingBackendsKeepTheirFlows(t *testing.T) {
+	t.Parallel()
 	nb, sb := serve(t, schema), serve(t, southboundSchema)
 	nb.clusterRows(t)
 	sb.sbctl(t, "init")

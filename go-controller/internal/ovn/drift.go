@@ -23,8 +23,10 @@ import (
 // drift compares changed rows that we own, including our own writes, with the desired rows, and reports Rows if they
 // differ.
 type drift struct {
-	d    *Dataplane
-	wake chan struct{}
+	d *Dataplane
+	// differs is d.differs, except in tests.
+	differs func(pendingChecks) (what string, foreign bool)
+	wake    chan struct{}
 	// orphaned signals that a port we own was deleted; see deleteOrphans.
 	orphaned chan struct{}
 
@@ -46,7 +48,7 @@ type pendingChecks struct {
 }
 
 func newDrift(d *Dataplane) *drift {
-	return &drift{d: d, wake: make(chan struct{}, 1), orphaned: make(chan struct{}, 1)}
+	return &drift{d: d, differs: d.differs, wake: make(chan struct{}, 1), orphaned: make(chan struct{}, 1)}
 }
 
 var _ cache.EventHandler = (*drift)(nil)
@@ -223,7 +225,7 @@ func (f *drift) run(ctx context.Context) error {
 		f.suspects = pendingChecks{}
 		f.mu.Unlock()
 		var wait time.Duration
-		switch what, foreign := f.d.differs(s); {
+		switch what, foreign := f.differs(s); {
 		case foreign:
 			wait = backoff.Reported(time.Now())
 			klog.FromContext(ctx).Info("Another client changed rows we own", "rows", what, "nextCheckIn", wait)

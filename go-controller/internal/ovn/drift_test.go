@@ -13,10 +13,12 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/dataplane"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/plan"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
+	"github.com/ovnkube-slb/ovnkube-slb/test/await"
 )
 
 // Rows that other clients delete or edit are reported. Our own writes are not.
 func TestDriftIsReported(t *testing.T) {
+	t.Parallel()
 	s := serve(t, schema)
 	s.clusterRows(t)
 	d, events := dial(t, s)
@@ -65,13 +67,14 @@ func TestDriftIsReported(t *testing.T) {
 
 // A process without a desired state reports no changes by other clients.
 func TestRowsOfOtherOwnersCauseNoDrift(t *testing.T) {
+	t.Parallel()
 	s, d := ready(t, 1)
 	bystander, events := dial(t, s)
 	apply(t, d, service(1, 1, "10.244.1.10"))
 	apply(t, d, service(1, 1, "10.244.1.11"))
 	remove(t, d, service(1, 1))
 	configure(t, d, topology(0))
-	eventually(t, "the bystander sees it all", func() bool { return len(shardStates(bystander)) == 0 })
+	await.True(t, "the bystander sees it all", func() bool { return len(shardStates(bystander)) == 0 })
 	for len(events) > 0 {
 		if <-events == Rows {
 			t.Error("rows of others were reported")
@@ -82,6 +85,7 @@ func TestRowsOfOtherOwnersCauseNoDrift(t *testing.T) {
 // The rows of a Service without a plan are reported once those that existed before were pruned. A transaction that a
 // former leader has sent may arrive late.
 func TestLateWriteOfAnotherControllerIsDrift(t *testing.T) {
+	t.Parallel()
 	s, former := ready(t, 1)
 	stays, gone, late := service(1, 1, "10.244.1.10"), service(2, 1, "10.244.1.10"), service(3, 1, "10.244.1.10")
 	apply(t, former, stays, gone)
@@ -102,6 +106,7 @@ func TestLateWriteOfAnotherControllerIsDrift(t *testing.T) {
 // A row of another owner that has the name of one of ours is not changed. Whatever needs the name fails with an
 // error, and everything else is written.
 func TestTakenLoadBalancerNameIsReported(t *testing.T) {
+	t.Parallel()
 	s := serve(t, schema)
 	s.clusterRows(t)
 	s.nbctl(t, "lr-add", "slb-lan-1", "--", "set", "Logical_Router", "slb-lan-1", "options:chassis=theirs")
@@ -128,6 +133,7 @@ func TestTakenLoadBalancerNameIsReported(t *testing.T) {
 // A foreign row with the name of a node's router fails the Services that have backends on that node, repeatedly, and
 // no others. Applying the same plan succeeds once the row is gone.
 func TestTakenRouterNameIsReported(t *testing.T) {
+	t.Parallel()
 	s, d := ready(t, 1)
 	s.nbctl(t, "lr-add", "slbnode-n3")
 	there, other := service(1, 1, "10.244.1.10"), service(2, 1, "10.244.2.10")

@@ -16,6 +16,7 @@ import (
 // The path to a node itself exists while a Service has it as a backend. A new process does not remove it before it
 // has received all Services.
 func TestHostBackendsComeAndGo(t *testing.T) {
+	t.Parallel()
 	s := serve(t, schema)
 	s.clusterRows(t)
 	d, _ := dial(t, s)
@@ -52,6 +53,7 @@ func TestHostBackendsComeAndGo(t *testing.T) {
 
 // A node whose own address changes, or that becomes unreachable, keeps no outdated rows.
 func TestHostBackendsChange(t *testing.T) {
+	t.Parallel()
 	s, d := ready(t, 1)
 	one := onHost(service(1, 1))
 	apply(t, d, one)

@@ -48,6 +48,7 @@ func (s *server) bridgePort(t *testing.T, node string) {
 // The external switches of nodes are not in the replica. In-ports are attached to them nevertheless, a restart writes
 // nothing, a port that another client deletes is written again, and nothing of ours stays.
 func TestInPortsAreOnTheExternalSwitchesOfGateways(t *testing.T) {
+	t.Parallel()
 	nb := serve(t, schema)
 	nb.clusterRows(t)
 	nb.externalSwitches(t, "n1", "n2", "n3")
@@ -95,6 +96,7 @@ func TestInPortsAreOnTheExternalSwitchesOfGateways(t *testing.T) {
 
 // A gateway whose external switch is missing has no in-ports, and the others don't wait for it.
 func TestInPortsOfOtherGatewaysAreWrittenIfASwitchIsMissing(t *testing.T) {
+	t.Parallel()
 	nb := serve(t, schema)
 	nb.clusterRows(t)
 	nb.externalSwitches(t, "n1", "n2")
@@ -117,6 +119,7 @@ func TestInPortsOfOtherGatewaysAreWrittenIfASwitchIsMissing(t *testing.T) {
 // A packet that arrives at the external switch of a gateway is balanced as one from the segment, and the same packets
 // are dropped: those of excluded clients, and those for internal addresses.
 func TestPacketsFromExternalSwitches(t *testing.T) {
+	t.Parallel()
 	nb, sb := serve(t, schema), serve(t, southboundSchema)
 	nb.clusterRows(t)
 	nb.externalSwitches(t, "n1", "n2")
@@ -165,6 +168,7 @@ func TestPacketsFromExternalSwitches(t *testing.T) {
 // In the zone of a gateway the in-port is on the shard's router: packets for internal addresses are dropped before it,
 // also if they are sent to a multicast address, which a router accepts on any port.
 func TestPacketsFromTheExternalSwitchOfAZone(t *testing.T) {
+	t.Parallel()
 	nb, sb := zone(t, "n2")
 	nb.externalSwitches(t, "n2")
 	nb.bridgePort(t, "n2")

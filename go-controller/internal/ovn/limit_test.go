@@ -14,6 +14,7 @@ import (
 // A shard for which no number is left fails alone, together with its addresses, and works as soon as another shard is
 // removed.
 func TestShardOverLimitFailsAlone(t *testing.T) {
+	t.Parallel()
 	s := serve(t, schema)
 	s.clusterRows(t)
 	d, _ := dial(t, s)

@@ -14,6 +14,7 @@ import (
 // The flows that northd creates from our rows are in the right routers. A flow of another load balancer in a shard's
 // router is detected, and so is a missing flow of ours.
 func TestMisplacedFlowsAreDetected(t *testing.T) {
+	t.Parallel()
 	nb, sb := serve(t, schema), serve(t, southboundSchema)
 	nb.clusterRows(t)
 	sb.sbctl(t, "init")

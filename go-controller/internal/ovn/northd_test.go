@@ -15,6 +15,7 @@ import (
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/plan"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
+	"github.com/ovnkube-slb/ovnkube-slb/test/await"
 )
 
 const southboundSchema = "ovn/ovn-sb.ovsschema"
@@ -35,7 +36,7 @@ func startNorthd(t *testing.T, nb, sb *server) (log string, process *os.Process)
 		"--log-file="+log, "--unixctl="+filepath.Join(dir, "northd.ctl"), "-vconsole:off")
 	northd.Env = append(os.Environ(), "OVN_RUNDIR="+dir)
 	if err := northd.Start(); err != nil {
-		t.Fatalf("ovn-northd is needed: apt-get install ovn-central: %v", err)
+		t.Fatal(err)
 	}
 	t.Cleanup(func() {
 		_ = northd.Process.Kill()
@@ -63,6 +64,7 @@ func withPorts(flows string) string {
 // A real northd translates our rows to the intended flows without warnings, and reports which chassis carries a
 // shard.
 func TestNorthdAcceptsOurRows(t *testing.T) {
+	t.Parallel()
 	nb, sb := serve(t, schema), serve(t, southboundSchema)
 	nb.clusterRows(t)
 	sb.sbctl(t, "init")
@@ -124,11 +126,11 @@ func TestNorthdAcceptsOurRows(t *testing.T) {
 	sb.sbctl(t, "chassis-add", "c2", "geneve", "127.0.0.2")
 	sb.sbctl(t, "lsp-bind", "cr-slb-lan-0-ext", "c2")
 	waitFor(t, events, ShardStates)
-	eventually(t, "c2 claims the shard", func() bool { return shardStates(d)[shard].Active == "c2" })
+	await.True(t, "c2 claims the shard", func() bool { return shardStates(d)[shard].Active == "c2" })
 	if shardStates(d)[shard].Settled {
 		t.Error("a claim has settled at once")
 	}
 	drain(events)
 	waitFor(t, events, ShardStates)
-	eventually(t, "the claim has settled", func() bool { return shardStates(d)[shard].Settled })
+	await.True(t, "the claim has settled", func() bool { return shardStates(d)[shard].Settled })
 }

@@ -3,19 +3,21 @@
 package ovn
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/ovn/rows"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/plan"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
+	"github.com/ovnkube-slb/ovnkube-slb/test/await"
 )
 
 // A Service is pending until a real ovn-northd has translated its rows, also for a process that starts meanwhile.
 func TestServicesArePendingUntilTheyAreTranslated(t *testing.T) {
+	t.Parallel()
 	nb, sb := serve(t, schema), serve(t, southboundSchema)
 	nb.clusterRows(t)
 	sb.sbctl(t, "init")
@@ -23,23 +25,19 @@ func TestServicesArePendingUntilTheyAreTranslated(t *testing.T) {
 	translated := make(chan []world.Key, 100)
 	options := Options{NB: Endpoint{Address: "unix:" + nb.socket}, SB: Endpoint{Address: "unix:" + sb.socket},
 		Translated: func(keys []world.Key) { translated <- keys }}
-	await := func(want ...world.Key) {
+	awaitTranslated := func(want ...world.Key) {
 		t.Helper()
 		for len(want) > 0 {
-			select {
-			case keys := <-translated:
-				want = slices.DeleteFunc(want, func(k world.Key) bool { return slices.Contains(keys, k) })
-			case <-time.After(20 * time.Second):
-				t.Fatalf("never translated: %v", want)
-			}
+			keys := await.Receive(t, fmt.Sprintf("%v are translated", want), translated)
+			want = slices.DeleteFunc(want, func(k world.Key) bool { return slices.Contains(keys, k) })
 		}
 	}
 	d, _ := connect(t, options)
 	one, two := service(1, 1, "10.244.1.1"), service(2, 1, "10.244.1.1")
 	configure(t, d, topology(1))
 	apply(t, d, one)
-	nb.nbctl(t, "--timeout=20", "--wait=sb", "sync")
-	eventually(t, "the Service is not pending", func() bool { return d.Pending(one.Key).IsZero() })
+	nb.nbctl(t, "--wait=sb", "sync")
+	await.True(t, "the Service is not pending", func() bool { return d.Pending(one.Key).IsZero() })
 	if !strings.Contains(sb.sbctl(t, "lflow-list"), "10.50.1.1") {
 		t.Error("it has no flow")
 	}
@@ -74,9 +72,9 @@ func TestServicesArePendingUntilTheyAreTranslated(t *testing.T) {
 			nb.transactions(t)-written)
 	}
 	signal(syscall.SIGCONT)
-	await(one.Key, two.Key)
+	awaitTranslated(one.Key, two.Key)
 	for _, process := range []*Dataplane{d, restarted} {
-		eventually(t, "no Service is pending", func() bool {
+		await.True(t, "no Service is pending", func() bool {
 			return process.Pending(one.Key).IsZero() && process.OldestPending().IsZero()
 		})
 	}
@@ -88,6 +86,7 @@ func TestServicesArePendingUntilTheyAreTranslated(t *testing.T) {
 
 // Another client that deletes the number, or lowers it, does not keep Services pending. Without shards there is none.
 func TestTheRevisionIsRestored(t *testing.T) {
+	t.Parallel()
 	nb, sb := serve(t, schema), serve(t, southboundSchema)
 	nb.clusterRows(t)
 	sb.sbctl(t, "init")
@@ -113,7 +112,7 @@ func TestTheRevisionIsRestored(t *testing.T) {
 		}
 		apply(t, d, service(1, 1, "10.244.1.1", "10.244.1.2"))
 		apply(t, d, one)
-		eventually(t, "the Service is not pending", func() bool { return d.Pending(one.Key).IsZero() })
+		await.True(t, "the Service is not pending", func() bool { return d.Pending(one.Key).IsZero() })
 	}
 	if err := northd.Signal(syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
@@ -136,7 +135,7 @@ func TestTheRevisionIsRestored(t *testing.T) {
 	if err := northd.Signal(syscall.SIGCONT); err != nil {
 		t.Fatal(err)
 	}
-	nb.nbctl(t, "--timeout=20", "--wait=sb", "sync")
+	nb.nbctl(t, "--wait=sb", "sync")
 	if is := d.OldestPending(); !is.IsZero() {
 		t.Errorf("after all, pending since %v", is)
 	}

@@ -26,6 +26,7 @@ func crowd(n, shards, backends int) []*plan.Service {
 }
 
 func TestManyServices(t *testing.T) {
+	t.Parallel()
 	const shards = 8
 	s := serve(t, schema)
 	s.clusterRows(t)

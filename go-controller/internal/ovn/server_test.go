@@ -22,6 +22,8 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/dataplane"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/plan"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
+	"github.com/ovnkube-slb/ovnkube-slb/test/await"
+	"github.com/ovnkube-slb/ovnkube-slb/test/contract"
 	"github.com/ovnkube-slb/ovnkube-slb/test/lab/ovnprefix"
 )
 
@@ -41,12 +43,7 @@ func TestMain(m *testing.M) { os.Exit(ovnprefix.Main(m)) }
 // serve starts a server on a copy of a database, or on a new one with a schema (see ovnprefix.Schema).
 func serve(t testing.TB, from string) *server {
 	t.Helper()
-	for program, pkg := range map[string]string{"ovsdb-server": "openvswitch-switch", "ovsdb-client": "openvswitch-common",
-		"ovn-nbctl": "ovn-central"} {
-		if _, err := exec.LookPath(program); err != nil {
-			t.Fatalf("%s is needed: apt-get install %s", program, pkg)
-		}
-	}
+	contract.Test(t, "ovsdb-server", "ovsdb-client", "ovn-nbctl", "ovn-northd")
 	dir := t.TempDir()
 	s := &server{file: filepath.Join(dir, "nb.db"), socket: filepath.Join(dir, "nb.sock")}
 	if strings.HasSuffix(from, ".ovsschema") {
@@ -73,7 +70,7 @@ func (s *server) start(t testing.TB, options ...string) {
 	if err := s.process.Start(); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "ovsdb-server listens", func() bool {
+	await.True(t, "ovsdb-server listens", func() bool {
 		c, err := net.Dial("unix", s.socket)
 		if err == nil {
 			_ = c.Close()
@@ -116,21 +113,6 @@ func run(t testing.TB, name string, args ...string) string {
 		t.Fatalf("%s %s: %v\n%s", name, strings.Join(args, " "), err, out)
 	}
 	return strings.TrimSpace(string(out))
-}
-
-func eventually(t testing.TB, what string, ok func() bool) {
-	t.Helper()
-	deadline := time.NewTimer(20 * time.Second)
-	defer deadline.Stop()
-	tick := time.NewTicker(5 * time.Millisecond)
-	defer tick.Stop()
-	for !ok() {
-		select {
-		case <-deadline.C:
-			t.Fatalf("never: %s", what)
-		case <-tick.C:
-		}
-	}
 }
 
 // clusterRows inserts the rows that OVN-Kubernetes creates for the join network.
@@ -221,11 +203,7 @@ func start(t testing.TB, d *Dataplane) {
 			t.Errorf("Run: %v", err)
 		}
 	})
-	select {
-	case <-d.Synced():
-	case <-time.After(20 * time.Second):
-		t.Fatal("never in sync")
-	}
+	await.Receive(t, "the replicas are in sync", d.Synced())
 }
 
 // topology returns one domain whose shards each have an anchor and three gateways.

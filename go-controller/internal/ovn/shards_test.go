@@ -11,10 +11,12 @@ import (
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/dataplane"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
+	"github.com/ovnkube-slb/ovnkube-slb/test/await"
 )
 
 // A shard that loses its anchor and gets it back carries the same Services as before.
 func TestReturningShardIsApplied(t *testing.T) {
+	t.Parallel()
 	s, d := ready(t, 1)
 	apply(t, d, service(1, 1, "10.244.1.10"))
 	want := stripped(s.dump(t))
@@ -28,6 +30,7 @@ func TestReturningShardIsApplied(t *testing.T) {
 
 // An address that moves to another shard takes its load balancers and return path along.
 func TestAddressMovesBetweenShards(t *testing.T) {
+	t.Parallel()
 	s, d := ready(t, 2)
 	prune(t, d)
 	p := service(1, 2, "10.244.1.10")
@@ -52,6 +55,7 @@ func TestAddressMovesBetweenShards(t *testing.T) {
 // The ACLs of a Service with source ranges are added and removed with it, and are restored before routers adopt the
 // load balancers again.
 func TestSourceRangesFailClosed(t *testing.T) {
+	t.Parallel()
 	s, d := ready(t, 1)
 	p := service(1, 1, "10.244.1.10")
 	p.SourceRanges = map[world.Family][]netip.Prefix{world.IPv4: prefixes("192.0.2.0/24"), world.IPv6: nil}
@@ -92,6 +96,7 @@ func TestSourceRangesFailClosed(t *testing.T) {
 
 // The join network is connected only after OVN-Kubernetes has created it.
 func TestWaitsForOVNKubernetes(t *testing.T) {
+	t.Parallel()
 	s := serve(t, schema)
 	d, events := dial(t, s)
 	err := d.Configure(t.Context(), topology(1))
@@ -109,6 +114,7 @@ func TestWaitsForOVNKubernetes(t *testing.T) {
 
 // Join addresses never collide with addresses of others, and are stable.
 func TestJoinAddressesAvoidUsedOnes(t *testing.T) {
+	t.Parallel()
 	s := serve(t, schema)
 	s.clusterRows(t)
 	s.nbctl(t, "lr-add", "GR_last", "--", "lrp-add", "GR_last", "rtoj-GR_last", "0a:58:64:40:ff:fe", "100.64.255.254/16")
@@ -132,18 +138,19 @@ func TestJoinAddressesAvoidUsedOnes(t *testing.T) {
 // Without the southbound database, no chassis counts as having released a shard, also in the moment in which the client
 // has noticed that the connection is lost and its session has not ended yet.
 func TestClaimsAreUnknownWithoutTheSouthboundDatabase(t *testing.T) {
+	t.Parallel()
 	nb, sb := serve(t, schema), serve(t, southboundSchema)
 	nb.clusterRows(t)
 	sb.sbctl(t, "init")
 	d, _ := dial(t, nb, sb)
 	configure(t, d, topology(1))
-	eventually(t, "the shard has a state", func() bool { return len(shardStates(d)) == 1 })
+	await.True(t, "the shard has a state", func() bool { return len(shardStates(d)) == 1 })
 	if _, claimsRead := d.ShardStates(); !claimsRead {
 		t.Error("the claims are unknown although both databases are connected")
 	}
 	lost := d.sb.conn.Load()
 	sb.kill()
-	eventually(t, "the southbound database is lost", func() bool { return d.UnreadSB() != nil })
+	await.True(t, "the southbound database is lost", func() bool { return d.UnreadSB() != nil })
 	for what, c := range map[string]*connection{"after the session": nil, "at its end": lost} {
 		d.sb.conn.Store(c)
 		states, claimsRead := d.ShardStates()

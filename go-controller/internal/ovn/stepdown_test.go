@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/plan"
+	"github.com/ovnkube-slb/ovnkube-slb/test/await"
 )
 
 // members returns the members of the HA chassis groups of shards in the order of their priorities, as "GROUP: CHASSIS
@@ -44,6 +45,7 @@ func bootTopology(boot string) *plan.Topology {
 // down without Configure: the order is published through the API server. Shards of which it is the only gateway, and
 // witnesses, are unaffected.
 func TestGatewayStepsDownAfterBoot(t *testing.T) {
+	t.Parallel()
 	const (
 		first = "slb-lan-0: c1 90 c2 100 c3 1\nslb-lan-1: c1 1 c2 100 c3 1"
 		last  = "slb-lan-0: c1 90 c2 5 c3 1\nslb-lan-1: c1 1 c2 100 c3 1"
@@ -92,7 +94,7 @@ func TestGatewayStepsDownAfterBoot(t *testing.T) {
 	nb.nbctl(t, "set", "NB_Global", ".", "name=n2")
 	written := nb.transactions(t)
 	d = agent("n2", "boot-2")
-	eventually(t, "stepping down", func() bool { return members(t, nb) == last })
+	await.True(t, "stepping down", func() bool { return members(t, nb) == last })
 	if n := nb.transactions(t) - written; n != 1 {
 		t.Errorf("stepped down in %d transactions, want 1", n)
 	}
@@ -110,6 +112,7 @@ func TestGatewayStepsDownAfterBoot(t *testing.T) {
 
 // The order may be published again before the gateway has stepped down.
 func TestGatewayDoesNotStepDownFromPublishedOrder(t *testing.T) {
+	t.Parallel()
 	nb, sb := zone(t, "n2")
 	d, _ := connect(t, Options{NB: Endpoint{Address: "unix:" + nb.socket}, SB: Endpoint{Address: "unix:" + sb.socket},
 		Zone: "n2", Boot: "boot-2"})

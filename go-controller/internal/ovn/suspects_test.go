@@ -11,6 +11,7 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/ovn/nbdb"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/ovn/rows"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/plan"
+	"github.com/ovnkube-slb/ovnkube-slb/test/await"
 )
 
 // Changes that occur on every write, including our own, must not cause a check of thousands of rows.
@@ -48,6 +49,7 @@ func TestOrdinaryChangesAreNotDrift(t *testing.T) {
 // Changes of desired rows because OVN-Kubernetes has created rows they depend on do not count as foreign changes,
 // however many nodes are added.
 func TestRowsPendingNodeAreNotDrift(t *testing.T) {
+	t.Parallel()
 	s := serve(t, schema)
 	s.clusterRows(t)
 	s.nbctl(t, "lrp-del", "rtoj-GR_n3")
@@ -60,7 +62,7 @@ func TestRowsPendingNodeAreNotDrift(t *testing.T) {
 		t.Errorf("before the node's router is there: %q, a fight: %t", what, fight)
 	}
 	s.nbctl(t, "lrp-add", "GR_n3", "rtoj-GR_n3", "0a:58:64:40:00:04", "100.64.0.4/16", "fd98::4/64")
-	eventually(t, "the router of the node is wanted", func() bool {
+	await.True(t, "the router of the node is wanted", func() bool {
 		what, fight := d.differs(all)
 		if fight {
 			t.Fatalf("%s: taken for a fight", what)
@@ -71,10 +73,10 @@ func TestRowsPendingNodeAreNotDrift(t *testing.T) {
 		t.Errorf("%d plans remain split by node after a check", n)
 	}
 	configure(t, d, topology(1))
-	eventually(t, "nothing differs", func() bool { what, _ := d.differs(all); return what == "" })
+	await.True(t, "nothing differs", func() bool { what, _ := d.differs(all); return what == "" })
 	for _, harm := range [][]string{{"lr-del", "slbnode-n3"}, {"lr-del", "slb-lan-0"}} {
 		s.nbctl(t, harm...)
-		eventually(t, "a fight", func() bool { _, fight := d.differs(all); return fight })
+		await.True(t, "a fight", func() bool { _, fight := d.differs(all); return fight })
 	}
 }
 

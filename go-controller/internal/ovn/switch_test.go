@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/ovnkube-slb/ovnkube-slb/test/await"
 )
 
 const switchSchema = "openvswitch/vswitch.ovsschema"
@@ -13,6 +15,7 @@ const switchSchema = "openvswitch/vswitch.ovsschema"
 // The links of a physical network are the devices on the bridge mapped to it. A loss of carrier is reported as Open
 // vSwitch records it.
 func TestSwitchNetworks(t *testing.T) {
+	t.Parallel()
 	server := serve(t, switchSchema)
 	vsctl := func(args ...string) {
 		run(t, "ovs-vsctl", append([]string{"--db=unix:" + server.socket, "--no-wait"}, args...)...)
@@ -50,7 +53,7 @@ func TestSwitchNetworks(t *testing.T) {
 			"provider": {"br-provider", []Uplink{{"eno3", eno3}}, map[string]int{}},
 			"nowhere":  {Bridge: "br-none", Patches: map[string]int{}},
 		}
-		eventually(t, when, func() bool {
+		await.True(t, when, func() bool {
 			got, known := s.Networks()
 			return known && cmp.Equal(got, want)
 		})
@@ -67,7 +70,7 @@ func TestSwitchNetworks(t *testing.T) {
 	expect("OVN's port has its number", true, false, false)
 
 	server.kill()
-	eventually(t, "the server is gone", func() bool { _, known := s.Networks(); return !known })
+	await.True(t, "the server is gone", func() bool { _, known := s.Networks(); return !known })
 	server.start(t)
-	eventually(t, "and back", func() bool { _, known := s.Networks(); return known })
+	await.True(t, "and back", func() bool { _, known := s.Networks(); return known })
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/plan"
+	"github.com/ovnkube-slb/ovnkube-slb/test/await"
 )
 
 // dialZone is dial for the databases of the zone of a node.
@@ -24,6 +25,7 @@ func dialZone(t *testing.T, node string, nb, sb *server) *Dataplane {
 // rows that a controller has written. The agent changes them to those that it would write into an empty database. The
 // other direction is the same. No BFD row is ever without its port, which would crash ovn-northd.
 func TestRowsOfTheOtherModeAreTakenOver(t *testing.T) {
+	t.Parallel()
 	plans := []*plan.Service{service(1, 2, "10.244.0.9", "10.244.1.9", "fd00:10:244:2::9"),
 		onHost(service(2, 2, "10.244.1.9"))}
 	central := topology(2)
@@ -117,6 +119,7 @@ func withoutGlobal(dump string) string {
 
 // The database of another zone is not written to, whatever the node's annotation says.
 func TestDatabasesOfOtherZonesAreNotWritten(t *testing.T) {
+	t.Parallel()
 	nb, sb := zone(t, "n2")
 	nb.nbctl(t, "set", "NB_Global", ".", "options:name=global")
 	written := nb.transactions(t)
@@ -129,7 +132,7 @@ func TestDatabasesOfOtherZonesAreNotWritten(t *testing.T) {
 		t.Errorf("%d transactions", n)
 	}
 	nb.nbctl(t, "set", "NB_Global", ".", "options:name=n2")
-	eventually(t, "the replica has the name", func() bool {
+	await.True(t, "the replica has the name", func() bool {
 		return d.Configure(t.Context(), zoneTopology("n2", "c2")) == nil
 	})
 }
@@ -137,6 +140,7 @@ func TestDatabasesOfOtherZonesAreNotWritten(t *testing.T) {
 // With transport no-overlay, OVN-Kubernetes deletes the transit switch. A database that it has not filled yet does not
 // count.
 func TestTransitSwitchIsMissed(t *testing.T) {
+	t.Parallel()
 	nb, sb := zone(t, "n2")
 	d, events := connect(t, Options{NB: Endpoint{Address: "unix:" + nb.socket}, SB: Endpoint{Address: "unix:" + sb.socket},
 		Zone: "n2"})
@@ -146,7 +150,7 @@ func TestTransitSwitchIsMissed(t *testing.T) {
 	drain(events)
 	nb.nbctl(t, "lrp-del", "rtots-n2")
 	waitFor(t, events, Chassis)
-	eventually(t, "the port is missed", d.LacksTransit)
+	await.True(t, "the port is missed", d.LacksTransit)
 	nb.nbctl(t, "lrp-del", "rtos-n2")
-	eventually(t, "a node without ports counts as new", func() bool { return !d.LacksTransit() })
+	await.True(t, "a node without ports counts as new", func() bool { return !d.LacksTransit() })
 }

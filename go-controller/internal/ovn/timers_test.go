@@ -10,11 +10,13 @@ import (
 	"time"
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/plan"
+	"github.com/ovnkube-slb/ovnkube-slb/test/await"
 )
 
 // The BFD timers between gateways are set for the strictest domain, key by key, and never slower than before. The
 // original values, and changes that others made meanwhile, are present after removal.
 func TestTimersComeAndGo(t *testing.T) {
+	t.Parallel()
 	s := serve(t, schema)
 	s.clusterRows(t)
 	s.nbctl(t, "set", "NB_Global", ".", "options:bfd-min-rx=900", "options:bfd-mult=2", "options:name=theirs")
@@ -55,6 +57,7 @@ func TestTimersComeAndGo(t *testing.T) {
 // OVN-Kubernetes replaces all options twice a minute, by those that it has read before. If it writes timers back that
 // were changed or restored meanwhile, they are ours and do not stay.
 func TestTimersThatAreWrittenBackDoNotStay(t *testing.T) {
+	t.Parallel()
 	s := serve(t, schema)
 	s.clusterRows(t)
 	s.nbctl(t, "set", "NB_Global", ".", "options:name=theirs")
@@ -81,7 +84,7 @@ func TestTimersThatAreWrittenBackDoNotStay(t *testing.T) {
 		}
 		configure(t, d, step.topology)
 		s.nbctl(t, "set", "NB_Global", ".", "options:bfd-min-rx=200") // what the other client has read before
-		eventually(t, step.name+": the stale write is drift", func() bool {
+		await.True(t, step.name+": the stale write is drift", func() bool {
 			what, _ := d.differs(pendingChecks{topology: true})
 			return what != ""
 		})

@@ -21,6 +21,7 @@ var dropped = regexp.MustCompile(`(drop;|no match \(implicit drop\)|/\* drop \*/
 // A packet to an alias reaches a backend only if it comes from a shard's router and is for a port that a Service
 // serves. All others are dropped, and none loops.
 func TestAliasesAreReachedThroughShardsOnly(t *testing.T) {
+	t.Parallel()
 	nb, sb := serve(t, schema), serve(t, southboundSchema)
 	nb.clusterRows(t)
 	nb.nbctl(t, "set", "Logical_Switch_Port", "jtor-ovn_cluster_router", "options:router-port=rtoj-ovn_cluster_router",

@@ -16,6 +16,7 @@ const earlier = "testdata/before-aliases.nb.db"
 // The rows of an earlier version are converted to those that a fresh start would write, and removal deletes all of
 // them.
 func TestUpgrade(t *testing.T) {
+	t.Parallel()
 	one, two := service(1, 2, "10.244.1.10", "10.244.2.10", "fd00:10:244:1::10"), onHost(service(2, 2, "10.244.1.10"))
 	write := func(s *server) *Dataplane {
 		d, _ := dial(t, s)

@@ -69,6 +69,7 @@ func BenchmarkManyAddresses(b *testing.B) {
 
 // A Service that grows beyond the limit leaves no partial rows, and other Services are not changed.
 func TestServiceBeyondTheLimitLosesAllItsRows(t *testing.T) {
+	t.Parallel()
 	s, d := ready(t, 2)
 	wide, other := service(1, 2, "10.244.1.10", "10.244.2.10"), service(2, 2, "10.244.2.20")
 	apply(t, d, other)

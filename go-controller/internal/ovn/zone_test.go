@@ -7,11 +7,11 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/plan"
+	"github.com/ovnkube-slb/ovnkube-slb/test/await"
 )
 
 // zone starts the databases of the zone of one node, with the rows that OVN-Kubernetes creates with interconnect.
@@ -57,6 +57,7 @@ func zoneTopology(node, chassis string) *plan.Topology {
 // Both routers of a shard have the same tunnel keys in all zones, and so does the port that gateways claim: a packet
 // that a zone redirects to a gateway continues there in the same router.
 func TestTunnelKeysAreEqualInAllZones(t *testing.T) {
+	t.Parallel()
 	keys := func(node, chassis string) string {
 		nb, sb := zone(t, node)
 		translate(t, nb, sb)
@@ -96,6 +97,7 @@ cr-slbreturn-lan-1-out 2
 // Only the zones of gateways have a shard's own router and its load balancers. A node that becomes a gateway, and stops
 // being one, has the rows of its role. A restart writes nothing, and nothing of ours stays.
 func TestZonesHaveTheRowsOfTheirRole(t *testing.T) {
+	t.Parallel()
 	nb, sb := zone(t, "n3")
 	bare := nb.dump(t)
 	plans := []*plan.Service{service(1, 2, "10.244.0.9", "10.244.1.9", "fd00:10:244:2::9"), service(2, 2, "10.244.1.9")}
@@ -158,6 +160,7 @@ func TestZonesHaveTheRowsOfTheirRole(t *testing.T) {
 
 // ovn-northd assigns the keys of the ports that gateways claim. It got them wrong once in forty starts.
 func TestRoutersWithOtherTunnelKeysAreRecreated(t *testing.T) {
+	t.Parallel()
 	nb, sb := zone(t, "n3")
 	translate(t, nb, sb)
 	d, events := dial(t, nb, sb)
@@ -171,16 +174,11 @@ func TestRoutersWithOtherTunnelKeysAreRecreated(t *testing.T) {
 	before := router()
 	sb.sbctl(t, "set", "Port_Binding", port, "tunnel_key=77")
 	for seen := false; !seen; { // the router is missing, so everything is to be applied again
-		select {
-		case e := <-events:
-			seen = e == Rows && router() != before
-		case <-time.After(20 * time.Second):
-			t.Fatal("the router was not deleted")
-		}
+		seen = await.Receive(t, "the router is deleted", events) == Rows && router() != before
 	}
 	configure(t, d, f)
 	nb.nbctl(t, "--wait=sb", "sync")
-	eventually(t, "the key of "+port, func() bool {
+	await.True(t, "the key of "+port, func() bool {
 		return strings.TrimSpace(sb.sbctl(t, "--bare", "--columns=tunnel_key", "find", "Port_Binding",
 			"logical_port="+port)) == "2" && len(d.Miskeyed()) == 0
 	})

@@ -37,13 +37,17 @@ const (
 // Prober probes one daemon. It must be used by one goroutine at a time.
 type Prober struct {
 	pattern string
+	// timeout is probeTimeout, except in tests.
+	timeout time.Duration
 	// waiting are the connections with a pending request, by socket. A hung daemon is sent only one request, because
 	// its queue of connections is short.
 	waiting map[string]net.Conn
 }
 
 // NewProber returns a Prober of the daemon whose control socket matches a pattern (filepath.Match).
-func NewProber(pattern string) *Prober { return &Prober{pattern, map[string]net.Conn{}} }
+func NewProber(pattern string) *Prober {
+	return &Prober{pattern: pattern, timeout: probeTimeout, waiting: map[string]net.Conn{}}
+}
 
 // Check requests the version of the daemon.
 func (p *Prober) Check(ctx context.Context) Heartbeat {
@@ -59,7 +63,7 @@ func (p *Prober) Check(ctx context.Context) Heartbeat {
 }
 
 func (p *Prober) probe(ctx context.Context, socket string) Heartbeat {
-	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
+	ctx, cancel := context.WithTimeout(ctx, p.timeout)
 	defer cancel()
 	if conn := p.waiting[socket]; conn != nil {
 		if got := p.awaitReply(ctx, socket, conn); got >= Silent {

@@ -3,6 +3,8 @@
 package unixctl
 
 import (
+	"context"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -10,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ovnkube-slb/ovnkube-slb/test/await"
+	"github.com/ovnkube-slb/ovnkube-slb/test/contract"
 	"github.com/ovnkube-slb/ovnkube-slb/test/lab/ovnprefix"
 )
 
@@ -17,6 +21,7 @@ func TestMain(m *testing.M) { os.Exit(ovnprefix.Main(m)) }
 
 // The test probes a real OVS daemon, which answers, is stopped, and dies.
 func TestHeartbeatOfRealDaemon(t *testing.T) {
+	contract.Test(t, "ovsdb-server", "ovsdb-tool")
 	dir := t.TempDir()
 	daemons := NewProber(filepath.Join(dir, "ovn-northd.*.ctl"))
 	if p := daemons.Check(t.Context()); p != Absent {
@@ -29,20 +34,21 @@ func TestHeartbeatOfRealDaemon(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = daemon.Process.Kill(); _ = daemon.Wait() })
-	await := func(want Heartbeat) {
+	awaitHeartbeat := func(want Heartbeat) {
 		t.Helper()
-		deadline := time.Now().Add(20 * time.Second)
-		for got := daemons.Check(t.Context()); got != want; got = daemons.Check(t.Context()) {
-			if time.Now().After(deadline) {
-				t.Fatalf("heartbeat is still %d, want %d", got, want)
+		await.NoError(t, fmt.Sprintf("the heartbeat is %d", want), func(ctx context.Context) error {
+			if got := daemons.Check(ctx); got != want {
+				return fmt.Errorf("it is %d", got)
 			}
-		}
+			return nil
+		})
 	}
-	await(Answered)
+	awaitHeartbeat(Answered)
 	if err := daemon.Process.Signal(syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
 	}
-	await(Silent)
+	awaitHeartbeat(Silent)
+	daemons.timeout = time.Millisecond
 	for range 15 { // More than a queue of connections holds.
 		if p := daemons.Check(t.Context()); p != Silent {
 			t.Errorf("stopped: heartbeat %d", p)
@@ -51,11 +57,12 @@ func TestHeartbeatOfRealDaemon(t *testing.T) {
 	if err := daemon.Process.Signal(syscall.SIGCONT); err != nil {
 		t.Fatal(err)
 	}
-	await(Answered)
+	daemons.timeout = probeTimeout
+	awaitHeartbeat(Answered)
 	if err := daemon.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	await(Crashed)
+	awaitHeartbeat(Crashed)
 }
 
 func database(t *testing.T, dir string) string {

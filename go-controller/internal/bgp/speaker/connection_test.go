@@ -4,6 +4,7 @@ package speaker
 
 import (
 	"bufio"
+	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -18,6 +19,7 @@ import (
 	packet "github.com/osrg/gobgp/v3/pkg/packet/bgp"
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/bgp"
+	"github.com/ovnkube-slb/ovnkube-slb/test/await"
 )
 
 // pair returns both ends of a TCP connection: the end that dialed, and the other.
@@ -44,7 +46,7 @@ func probeListener(t *testing.T, address string) *net.TCPConn {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = conn.Close() })
-	if err := conn.SetDeadline(time.Now().Add(hostilePatience)); err != nil {
+	if err := conn.SetDeadline(time.Now().Add(await.Limit)); err != nil {
 		t.Fatal(err)
 	}
 	return conn.(*net.TCPConn)
@@ -60,19 +62,14 @@ func newTestConnection(t *testing.T, n bgp.Neighbor) (l *connection, router, spe
 	}
 	l.attach(ours)
 	go l.run(n)
-	t.Cleanup(func() { l.end(time.Second) })
+	t.Cleanup(func() { l.end(0) })
 	return l, router, probeListener(t, fmt.Sprint("127.0.0.1:", l.listener.port()))
 }
 
 func ended(t *testing.T, l *connection) connState {
 	t.Helper()
-	select {
-	case <-l.done:
-		return l.observed()
-	case <-time.After(hostilePatience):
-		t.Fatalf("the line did not end within %s: %+v", hostilePatience, l.observed())
-		return connState{}
-	}
+	await.Receive(t, "the connection ends", l.done)
+	return l.observed()
 }
 
 func send(t *testing.T, conn net.Conn, messages ...[]byte) {
@@ -157,13 +154,12 @@ func TestConnectionRejectsInvalidMessages(t *testing.T) {
 	open := openOf(t, 64512, 90, "192.0.2.2", both()...)
 	send(t, speaker, open, keepalive())
 	send(t, router, open, keepalive())
-	tick := time.NewTicker(time.Millisecond)
-	defer tick.Stop()
-	for deadline := time.Now().Add(hostilePatience); l.observed().phase != Established; <-tick.C {
-		if time.Now().After(deadline) {
-			t.Fatalf("%+v", l.observed())
+	await.NoError(t, "the session is Established", func(context.Context) error {
+		if saw := l.observed(); saw.phase != Established {
+			return fmt.Errorf("%+v", saw)
 		}
-	}
+		return nil
+	})
 	if saw := l.observed(); saw.asn != 64512 || saw.local != loopback() {
 		t.Errorf("%+v", saw)
 	}
@@ -260,8 +256,8 @@ func TestConnectionBackpressure(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	go func() { // The router is alive; it only does not read.
-		for alive := time.NewTicker(time.Second); ; <-alive.C {
+	go func() { // The router is alive, more often than it has to be; it only does not read.
+		for alive := time.NewTicker(10 * time.Millisecond); ; <-alive.C {
 			if _, err := router.Write(keepalive()); err != nil {
 				alive.Stop()
 				return
@@ -315,7 +311,9 @@ func TestConnectionHoldTime(t *testing.T) {
 		if want := min(c.want, time.Second); l.interval() != want {
 			t.Errorf("%+v: KEEPALIVEs every %s, want %s", c, l.interval(), want)
 		}
-		l.end(time.Second)
+		_ = router.Close()
+		_ = speaker.Close()
+		ended(t, l)
 	}
 }
 
@@ -339,7 +337,7 @@ func TestListenerAcceptsOwnProcessOnly(t *testing.T) {
 		t.Fatalf("the other client did not connect: %q, %v", line, err)
 	}
 	conn := probeListener(t, fmt.Sprint("127.0.0.1:", d.port()))
-	in, err := d.accept(hostilePatience)
+	in, err := d.accept(await.Limit)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -40,9 +40,9 @@ func TestStateClaimsNegotiatedFamiliesOnly(t *testing.T) {
 	for _, prefix := range []string{"2001:db8::1/128", "2001:db8::2/128"} {
 		routes[netip.MustParsePrefix(prefix)] = bgp.Attributes{NextHop: netip.MustParseAddr("2001:db8:1::1")}
 	}
-	s, await := startSpeaker(t)
+	s, awaitStates := startSpeaker(t)
 	s.Set([]bgp.Session{{Peer: "tor", Neighbor: n, Routes: routes}})
-	is := await(func(is []State) bool { return is[0].Phase == Established })[0]
+	is := awaitStates("Established", func(is []State) bool { return is[0].Phase == Established })[0]
 	if is.IPv4 != 1 || is.IPv6 != 0 || is.Pending != 2 || is.Updates != 1 {
 		t.Errorf("%d IPv4 and %d IPv6 routes are advertised in %d updates and %d are pending, want 1, 0, 1, 2",
 			is.IPv4, is.IPv6, is.Updates, is.Pending)
@@ -51,5 +51,5 @@ func TestStateClaimsNegotiatedFamiliesOnly(t *testing.T) {
 		t.Errorf("LastError is %q", is.LastError)
 	}
 	s.Set(nil)
-	await(func(is []State) bool { return len(is) == 0 })
+	awaitStates("no session is left", func(is []State) bool { return len(is) == 0 })
 }

@@ -18,13 +18,12 @@ import (
 	packet "github.com/osrg/gobgp/v3/pkg/packet/bgp"
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/bgp"
+	"github.com/ovnkube-slb/ovnkube-slb/test/await"
 )
 
 const (
 	hostileSessions       = 32
 	hostileASN, victimASN = 64512, 64500
-	hostilePatience       = 30 * time.Second
-	quietPeriod           = 20 * time.Millisecond // without data from the speaker, which has then processed its input
 	// when the invalid data begins; later than both: once the session is Established.
 	beforeOpen, beforeKeep = 0, 1
 )
@@ -32,7 +31,7 @@ const (
 // hostile is a router to which a speaker has sessions, each from an address of its own.
 type hostile struct {
 	listener net.Listener
-	conns    chan net.Conn
+	conns    chan *net.TCPConn
 }
 
 func newHostile(f *testing.F) *hostile {
@@ -41,7 +40,7 @@ func newHostile(f *testing.F) *hostile {
 	if err != nil {
 		f.Fatal(err)
 	}
-	h := &hostile{listener, make(chan net.Conn, hostileSessions)}
+	h := &hostile{listener, make(chan *net.TCPConn, hostileSessions)}
 	ctx, cancel := context.WithCancel(klog.NewContext(context.Background(),
 		klog.LoggerWithValues(klog.Background(), "fuzz", true)))
 	s := New(Options{})
@@ -79,7 +78,7 @@ func (h *hostile) accept() {
 			return
 		}
 		select {
-		case h.conns <- conn:
+		case h.conns <- conn.(*net.TCPConn):
 		default: // more connections than the test needs
 			_ = conn.Close()
 		}
@@ -104,8 +103,8 @@ func read(conn net.Conn, kind byte) error {
 }
 
 // sendAt opens a session up to a stage, and then sends invalid data.
-func sendAt(conn net.Conn, stage byte, nonsense []byte) error {
-	if err := conn.SetDeadline(time.Now().Add(hostilePatience)); err != nil {
+func sendAt(conn *net.TCPConn, stage byte, nonsense []byte) error {
+	if err := conn.SetDeadline(time.Now().Add(await.Limit)); err != nil {
 		return err
 	}
 	if err := read(conn, packet.BGP_MSG_OPEN); err != nil {
@@ -139,14 +138,12 @@ func sendAt(conn net.Conn, stage byte, nonsense []byte) error {
 	if _, err := conn.Write(nonsense); err != nil {
 		return err
 	}
-	for buf := make([]byte, maxMessage); ; {
-		if err := conn.SetReadDeadline(time.Now().Add(quietPeriod)); err != nil {
-			return err
-		}
-		if _, err := conn.Read(buf); err != nil {
-			return nil //nolint:nilerr // silence and a closed connection are both answers
-		}
+	// The speaker closes the connection once it has processed everything.
+	if err := conn.CloseWrite(); err != nil {
+		return err
 	}
+	_, err := io.Copy(io.Discard, conn)
+	return err
 }
 
 // The process survives whatever a router sends at any stage, and dials again.
@@ -166,16 +163,10 @@ func FuzzHostileRouter(f *testing.F) {
 		if kind != 0xff { // otherwise not even the header is valid
 			nonsense = newMessage(kind, body[:min(len(body), maxMessage-headerLength)]...)
 		}
-		patience := time.NewTimer(hostilePatience)
-		defer patience.Stop()
-		select {
-		case conn := <-h.conns:
-			defer conn.Close()
-			if err := sendAt(conn, stage%3, nonsense); err != nil {
-				t.Logf("the speaker hung up first: %v", err)
-			}
-		case <-patience.C:
-			t.Fatalf("none of %d sessions came back within %s", hostileSessions, hostilePatience)
+		conn := await.Receive(t, "one of the sessions comes back", h.conns)
+		defer conn.Close()
+		if err := sendAt(conn, stage%3, nonsense); err != nil {
+			t.Logf("the speaker hung up first: %v", err)
 		}
 	})
 }

@@ -19,6 +19,7 @@ import (
 	packet "github.com/osrg/gobgp/v3/pkg/packet/bgp"
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/bgp"
+	"github.com/ovnkube-slb/ovnkube-slb/test/await"
 )
 
 func testLog(t testing.TB) klog.Logger {
@@ -26,10 +27,10 @@ func testLog(t testing.TB) klog.Logger {
 }
 
 // startSpeaker runs a speaker, and returns a function that waits until its states are as wanted.
-func startSpeaker(t *testing.T) (s *Speaker, await func(done func([]State) bool) []State) {
+func startSpeaker(t *testing.T) (s *Speaker, awaitStates func(what string, done func([]State) bool) []State) {
 	t.Helper()
-	events, ended := make(chan struct{}, 1), make(chan struct{})
-	s = New(Options{Notify: func() { signal(events) }})
+	ended := make(chan struct{})
+	s = New(Options{})
 	ctx, cancel := context.WithCancel(klog.NewContext(t.Context(), testLog(t)))
 	go func() {
 		defer close(ended)
@@ -39,18 +40,15 @@ func startSpeaker(t *testing.T) (s *Speaker, await func(done func([]State) bool)
 		cancel()
 		<-ended
 	})
-	return s, func(done func([]State) bool) []State {
+	return s, func(what string, done func([]State) bool) (is []State) {
 		t.Helper()
-		for timeout := time.After(hostilePatience); ; {
-			if is := s.States(); done(is) {
-				return is
+		await.NoError(t, what, func(context.Context) error {
+			if is = s.States(); !done(is) {
+				return fmt.Errorf("states %+v", is)
 			}
-			select {
-			case <-events:
-			case <-timeout:
-				t.Fatalf("after %s: %+v", hostilePatience, s.States())
-			}
-		}
+			return nil
+		})
+		return is
 	}
 }
 
@@ -82,11 +80,10 @@ func TestChurn(t *testing.T) {
 		_ = s.Run(ctx)
 	}()
 	random := rand.New(rand.NewPCG(1, 2))
-	tick := time.NewTicker(10 * time.Millisecond)
-	defer tick.Stop()
+	const peers = 8
 	for range 100 {
 		var desired []bgp.Session
-		for i := range 8 {
+		for i := range peers {
 			if random.IntN(4) == 0 {
 				continue
 			}
@@ -105,27 +102,22 @@ func TestChurn(t *testing.T) {
 		}
 		s.Set(desired)
 		s.States()
-		<-tick.C
+		<-time.After(time.Duration(random.IntN(20)) * time.Millisecond) // so that changes meet sessions in all phases
 	}
+	await.True(t, "sessions have been opened and reported", func() bool {
+		return taken.Load() >= peers && notified.Load() > 0
+	})
 	s.Set(nil)
-	deadline := time.After(30 * time.Second)
-	for len(s.States()) > 0 {
-		select {
-		case <-deadline:
-			t.Fatalf("sessions are left: %v", s.States())
-		case <-tick.C:
+	await.NoError(t, "no session is left", func(context.Context) error {
+		if left := s.States(); len(left) > 0 {
+			return fmt.Errorf("%+v", left)
 		}
-	}
+		return nil
+	})
 	cancel()
 	<-ended
-	if n := taken.Load(); n < 8 {
-		t.Errorf("%d connections, so that nothing was tried", n)
-	}
-	if notified.Load() == 0 {
-		t.Error("no change was reported")
-	}
-	if len(s.idle) > 8 {
-		t.Errorf("%d servers for 8 peers at most", len(s.idle))
+	if len(s.idle) > peers {
+		t.Errorf("%d servers for %d peers at most", len(s.idle), peers)
 	}
 }
 
@@ -154,15 +146,11 @@ func TestCloseDoesNotWaitForRouter(t *testing.T) {
 		a := netip.AddrFrom4([4]byte{203, 0, byte(i >> 8), byte(i)})
 		routes[netip.PrefixFrom(a, 32)] = bgp.Attributes{NextHop: n.RouterID, Communities: communities}
 	}
-	s, await := startSpeaker(t)
+	s, awaitStates := startSpeaker(t)
 	s.Set([]bgp.Session{{Peer: "tor", Neighbor: n, Routes: routes}})
-	await(func(is []State) bool { return is[0].Phase == Established })
-	select {
-	case router := <-routers:
-		t.Cleanup(func() { _ = router.Close() }) // A session that waits for it ends then.
-	case <-time.After(hostilePatience):
-		t.Fatal("the router received no UPDATE")
-	}
+	awaitStates("Established", func(is []State) bool { return is[0].Phase == Established })
+	stuck := await.Receive(t, "the router has received an UPDATE", routers)
+	t.Cleanup(func() { _ = stuck.Close() }) // A session that waits for it ends then.
 	s.Set(nil)
-	await(func(is []State) bool { return len(is) == 0 })
+	awaitStates("no session is left", func(is []State) bool { return len(is) == 0 })
 }

@@ -41,6 +41,8 @@ type answers struct {
 	address string
 	health  *health
 	server  *grpc.Server
+	// most is maxConnections, except in tests.
+	most int
 	// again fires when listening must be retried.
 	again <-chan time.Time
 	next  time.Time
@@ -50,7 +52,7 @@ type answers struct {
 }
 
 func newAnswers(address string, h *health) *answers {
-	return &answers{address: address, health: h, err: errors.New("health checks are not answered yet")}
+	return &answers{address: address, health: h, most: maxConnections, err: errors.New("health checks are not answered yet")}
 }
 
 // Healthy returns the reason why no health checks are answered, or nil.
@@ -89,7 +91,7 @@ func (a *answers) serve(listener net.Listener) {
 	healthpb.RegisterHealthServer(server, a.health)
 	a.server = server
 	go func() {
-		if err := server.Serve(&fairListener{Listener: listener, most: maxConnections}); err != nil {
+		if err := server.Serve(&fairListener{Listener: listener, most: a.most}); err != nil {
 			a.failed(fmt.Errorf("answer health checks at %s: %w", a.address, err))
 		}
 	}()

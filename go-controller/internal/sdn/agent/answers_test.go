@@ -5,6 +5,7 @@ package agent
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"net"
 	"net/netip"
 	"runtime"
@@ -23,7 +24,11 @@ import (
 	"google.golang.org/grpc/test/bufconn"
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/sdn/revision"
+	"github.com/ovnkube-slb/ovnkube-slb/test/await"
 )
+
+// fewConnections is the limit of the servers of tests.
+const fewConnections = 16
 
 // serveFor answers the health checks of a test.
 func serveFor(t *testing.T, listener net.Listener) {
@@ -31,6 +36,7 @@ func serveFor(t *testing.T, listener net.Listener) {
 	h := newHealth()
 	h.set("", "100", nil)
 	a := newAnswers("", h)
+	a.most = fewConnections
 	a.serve(listener)
 	t.Cleanup(a.stop)
 }
@@ -50,23 +56,26 @@ func from(source string) *net.Dialer {
 	return &net.Dialer{LocalAddr: net.TCPAddrFromAddrPort(netip.AddrPortFrom(netip.MustParseAddr(source), 0))}
 }
 
-func newClient(t *testing.T, dial func(context.Context, string) (net.Conn, error)) healthpb.HealthClient {
+// newClient returns a client and its connection, which is closed at the end of the test.
+func newClient(t *testing.T, dial func(context.Context, string) (net.Conn, error)) (healthpb.HealthClient,
+	*grpc.ClientConn) {
 	t.Helper()
 	conn, err := grpc.NewClient("passthrough:///agent", grpc.WithContextDialer(dial), grpc.WithNoProxy(),
 		grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = conn.Close() })
-	return healthpb.NewHealthClient(conn)
+	t.Cleanup(func() { _ = conn.Close() }) // unless it is closed already
+	return healthpb.NewHealthClient(conn), conn
 }
 
 // check sends one health check from an address, as the controller does.
 func check(t *testing.T, source, at string) {
 	t.Helper()
-	client := newClient(t, func(ctx context.Context, _ string) (net.Conn, error) {
+	client, conn := newClient(t, func(ctx context.Context, _ string) (net.Conn, error) {
 		return from(source).DialContext(ctx, "tcp", at)
 	})
+	defer conn.Close()
 	answer, err := client.Check(t.Context(), &healthpb.HealthCheckRequest{})
 	if err != nil || answer.GetStatus() != healthpb.HealthCheckResponse_SERVING {
 		t.Errorf("health check from %s: %v (%v)", source, answer, err)
@@ -120,7 +129,7 @@ func occupy(t *testing.T, source, at string, streams uint32) {
 func TestClientsThatStayAreLimited(t *testing.T) {
 	at := listenFor(t)
 	before := runtime.NumGoroutine()
-	for range 2 * maxConnections {
+	for range 2 * fewConnections {
 		occupy(t, "127.0.0.1", at, 2*maxStreams)
 	}
 	for range 3 {
@@ -128,20 +137,19 @@ func TestClientsThatStayAreLimited(t *testing.T) {
 		check(t, "127.0.0.1", at)
 	}
 	// A connection has three goroutines, and one for each stream. Those of the last check may not have ended.
-	const most = (maxConnections + 1) * (3 + maxStreams)
-	deadline := time.Now().Add(10 * time.Second)
-	for runtime.NumGoroutine()-before > most {
-		if time.Now().After(deadline) {
-			t.Fatalf("%d goroutines, want at most %d", runtime.NumGoroutine()-before, most)
+	const most = (fewConnections + 1) * (3 + maxStreams)
+	await.NoError(t, fmt.Sprintf("there are at most %d goroutines", most), func(context.Context) error {
+		if n := runtime.NumGoroutine() - before; n > most {
+			return fmt.Errorf("there are %d", n)
 		}
-		runtime.Gosched()
-	}
+		return nil
+	})
 }
 
 // A request that is larger than that of a controller is refused.
 func TestRequestsAreLimited(t *testing.T) {
 	at := listenFor(t)
-	client := newClient(t, func(ctx context.Context, _ string) (net.Conn, error) {
+	client, _ := newClient(t, func(ctx context.Context, _ string) (net.Conn, error) {
 		return from("127.0.0.1").DialContext(ctx, "tcp", at)
 	})
 	_, err := client.Check(t.Context(), &healthpb.HealthCheckRequest{Service: strings.Repeat("x", 2*maxRequest)})
@@ -155,7 +163,7 @@ func TestStreamsEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		listener := bufconn.Listen(window)
 		serveFor(t, listener)
-		client := newClient(t, func(ctx context.Context, _ string) (net.Conn, error) { return listener.DialContext(ctx) })
+		client, _ := newClient(t, func(ctx context.Context, _ string) (net.Conn, error) { return listener.DialContext(ctx) })
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		began := time.Now()

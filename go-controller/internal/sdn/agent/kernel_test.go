@@ -3,17 +3,19 @@
 package agent
 
 import (
+	"context"
+	"fmt"
 	"net/netip"
-	"os"
 	"os/exec"
 	"runtime"
 	"strings"
 	"testing"
-	"time"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
+	"github.com/ovnkube-slb/ovnkube-slb/test/await"
+	"github.com/ovnkube-slb/ovnkube-slb/test/contract"
 )
 
 // segment is the interface of newNode.
@@ -22,9 +24,7 @@ const segment = "eth1"
 // newNode moves the test to a new network namespace that has an interface with a carrier.
 func newNode(t *testing.T) *reconciler {
 	t.Helper()
-	if os.Geteuid() != 0 {
-		t.Skip("needs root for a network namespace: make nodes runs this as root")
-	}
+	contract.TestAsRoot(t, "ip")
 	runtime.LockOSThread() // for good: the thread, and with it the namespace, ends with the test
 	if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
 		t.Fatal(err)
@@ -35,11 +35,13 @@ func newNode(t *testing.T) *reconciler {
 	}
 	r := newProcess(t)
 	// The kernel reports the carrier some time after it is there.
-	for began := time.Now(); r.links == nil || r.down[segment]; {
-		if _, err := r.look(); err != nil || time.Since(began) > 10*time.Second {
-			t.Fatalf("no carrier on %v (%v)", r.down, err)
+	await.NoError(t, "the segment has a carrier", func(context.Context) error {
+		_, err := r.look()
+		if err == nil && r.down[segment] {
+			err = fmt.Errorf("down are %v", r.down)
 		}
-	}
+		return err
+	})
 	return r
 }
 
