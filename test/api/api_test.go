@@ -8,12 +8,10 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"sigs.k8s.io/yaml"
@@ -25,10 +23,6 @@ import (
 const (
 	manifests = "../../dist/manifests"
 	examples  = "../../docs/examples"
-
-	// settle is how long the API server may take to serve new kinds and to enforce a new policy.
-	settle = 30 * time.Second
-	poll   = 50 * time.Millisecond
 )
 
 // server is a control plane with all of dist/manifests/default applied.
@@ -95,17 +89,6 @@ func (s *server) install(t *testing.T) {
 	t.Helper()
 	s.kubectl(t, "create", "namespace", "ovn-kubernetes")
 	s.kubectl(t, "apply", "-k", filepath.Join(manifests, "default"))
-}
-
-// eventually polls until check returns true.
-func eventually(t *testing.T, what string, check func(context.Context) bool) {
-	t.Helper()
-	err := wait.PollUntilContextTimeout(t.Context(), poll, settle, true, func(ctx context.Context) (bool, error) {
-		return check(ctx), nil
-	})
-	if err != nil {
-		t.Fatalf("not within %s: %s: %v", settle, what, err)
-	}
 }
 
 func (s *server) kubectl(t *testing.T, args ...string) string {

@@ -3,11 +3,11 @@
 package api
 
 import (
-	"context"
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
+
+	"github.com/ovnkube-slb/ovnkube-slb/test/await"
 )
 
 // freshServers is the number of API servers, new to our kinds, into which the test installs.
@@ -19,14 +19,10 @@ func TestPoolRightAfterInstall(t *testing.T) {
 	for range freshServers {
 		s := startEmpty(t)
 		s.install(t)
-		installed := time.Now()
 		s.kubectl(t, "apply", "-f", filepath.Join(examples, "pool.yaml"))
-		accepted := time.Since(installed)
-		eventually(t, "an overlapping pool is refused", func(ctx context.Context) bool {
-			err := s.create(ctx, pool("overlapping", `[10.50.0.100]`))
+		await.True(t, "an overlapping pool is refused", func() bool {
+			err := s.create(t.Context(), pool("overlapping", `[10.50.0.100]`))
 			return err != nil && strings.Contains(err.Error(), "of IPAddressPool public")
 		})
-		t.Logf("after the install: the pool is accepted after %s, the policy in force after %s", accepted,
-			time.Since(installed))
 	}
 }

@@ -4,6 +4,7 @@ package api
 
 import (
 	"context"
+	"fmt"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -11,9 +12,9 @@ import (
 
 	authorizationv1 "k8s.io/api/authorization/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
+	"github.com/ovnkube-slb/ovnkube-slb/test/await"
 )
 
 // testExamples applies docs/examples as documented.
@@ -226,11 +227,7 @@ func (s *server) rulesReturn(ctx context.Context, t *testing.T) {
 	if _, err := s.Kubectl(ctx, "apply", "-k", filepath.Join(manifests, "crds")); err != nil {
 		t.Fatal(err)
 	}
-	if err := wait.PollUntilContextTimeout(ctx, poll, settle, true, func(ctx context.Context) (bool, error) {
-		return s.create(ctx, bad) != nil, nil
-	}); err != nil {
-		t.Errorf("addresses that cannot be parsed are accepted: %v", err)
-	}
+	await.True(t, "addresses that cannot be parsed are refused", func() bool { return s.create(ctx, bad) != nil })
 }
 
 func (s *server) testRights(t *testing.T) {
@@ -248,11 +245,7 @@ func (s *server) testRights(t *testing.T) {
 func (s *server) rights(t *testing.T, account string, want bool, list []right) {
 	t.Helper()
 	for _, r := range list {
-		if err := wait.PollUntilContextTimeout(t.Context(), poll, settle, true, func(context.Context) (bool, error) {
-			return s.may(t, account, r) == want, nil
-		}); err != nil {
-			t.Errorf("%s may %+v: %v, want %v", account, r, !want, want)
-		}
+		await.True(t, fmt.Sprintf("%s may %+v: %v", account, r, want), func() bool { return s.may(t, account, r) == want })
 	}
 }
 

@@ -3,7 +3,6 @@
 package api
 
 import (
-	"context"
 	"fmt"
 	"math/rand/v2"
 	"net/netip"
@@ -14,6 +13,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
+	"github.com/ovnkube-slb/ovnkube-slb/test/await"
 )
 
 // testOverlap compares new pools with an existing one.
@@ -23,8 +23,8 @@ addresses: [10.7.0.0/24, 10.7.8.10-10.7.8.99, "fd00:7::/112", "fd00:7::1:10-fd00
 exclude: [10.7.0.0/28]`)))
 	s.deleteAfter(t, "ipaddresspool", "old")
 	// The policy compares with the pools that the API server's own watch has delivered, shortly after each was stored.
-	eventually(t, "the policy knows the old pool", func(ctx context.Context) bool {
-		return s.create(ctx, pool("new", `[10.7.0.0/24]`)) != nil
+	await.True(t, "the policy knows the old pool", func() bool {
+		return s.create(t.Context(), pool("new", `[10.7.0.0/24]`)) != nil
 	})
 
 	for _, c := range []struct {
@@ -161,8 +161,8 @@ func (s *server) testLargestPool(t *testing.T) {
 		t.Errorf("a second one: %v", err)
 	}
 	// A policy over its cost limit would always admit the twin.
-	eventually(t, "the twin is refused", func(ctx context.Context) bool {
-		err := s.create(ctx, largest("twin", 0))
+	await.True(t, "the twin is refused", func() bool {
+		err := s.create(t.Context(), largest("twin", 0))
 		return err != nil && strings.Contains(err.Error(), "of IPAddressPool large")
 	})
 }

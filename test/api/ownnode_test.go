@@ -3,7 +3,6 @@
 package api
 
 import (
-	"context"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -18,6 +17,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
+	"github.com/ovnkube-slb/ovnkube-slb/test/await"
 )
 
 // testOwnNode writes as the Pod of a node. The Pod's token contains the name of the node.
@@ -76,7 +76,7 @@ func (s *server) testOwnNode(t *testing.T) {
 	for what, write := range writes {
 		// The authorizer and the admission observe roles and policies by watches. A request reaches the policy only with
 		// the right to make it.
-		eventually(t, what+": the policy is in force", func(context.Context) bool {
+		await.True(t, what+": the policy is in force", func() bool {
 			err := write("n2")
 			return err != nil && strings.Contains(err.Error(), denial)
 		})

@@ -5,14 +5,15 @@ package lab
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"os"
 	"os/exec"
 	"slices"
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
+	"github.com/ovnkube-slb/ovnkube-slb/test/await"
 	"github.com/ovnkube-slb/ovnkube-slb/test/lab/proc"
 )
 
@@ -42,20 +43,13 @@ func TestEndedShowsHowOpenVSwitchCrashed(t *testing.T) {
 	if err := p.Signal(syscall.SIGSEGV); err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
-	defer cancel()
-	var ended string
-	for tick := time.Tick(10 * time.Millisecond); ; {
-		ended = l.Ended(node)
-		if !slices.ContainsFunc(wants, func(want string) bool { return !strings.Contains(ended, want) }) {
-			break
+	await.NoError(t, "the crash is in the log", func(context.Context) error {
+		ended := l.Ended(node)
+		if slices.ContainsFunc(wants, func(want string) bool { return !strings.Contains(ended, want) }) {
+			return fmt.Errorf("Ended = %q, want %q in it", ended, wants)
 		}
-		select {
-		case <-tick:
-		case <-ctx.Done():
-			t.Fatalf("Ended = %q, want %q in it", ended, wants)
-		}
-	}
+		return nil
+	})
 	if err := l.Restore(t.Context(), node); err != nil {
 		t.Fatal(err)
 	}

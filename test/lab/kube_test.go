@@ -7,13 +7,13 @@ import (
 	"fmt"
 	"net/netip"
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
+	"github.com/ovnkube-slb/ovnkube-slb/test/await"
 	"github.com/ovnkube-slb/ovnkube-slb/test/lab/proc"
 )
 
@@ -69,7 +69,7 @@ func TestClusterRunsDeployments(t *testing.T) {
 		t.Fatal(err)
 	}
 	awaitEndpoints(t, client, "web", 0)
-	eventually(t, func() error {
+	await.NoError(t, "no namespace of a pod is left", func(context.Context) error {
 		names, err := l.Namespaces()
 		if err == nil && len(names) != len(before) {
 			err = fmt.Errorf("namespaces %v: want none of pods", names)
@@ -107,8 +107,8 @@ type endpoint struct {
 func awaitEndpoints(t *testing.T, client kubernetes.Interface, service string, want int) []endpoint {
 	t.Helper()
 	var ready []endpoint
-	eventually(t, func() error {
-		slices, err := client.DiscoveryV1().EndpointSlices("default").List(t.Context(),
+	await.NoError(t, fmt.Sprintf("%s has %d endpoints", service, want), func(ctx context.Context) error {
+		slices, err := client.DiscoveryV1().EndpointSlices("default").List(ctx,
 			metav1.ListOptions{LabelSelector: discoveryv1.LabelServiceName + "=" + service})
 		if err != nil {
 			return err
@@ -127,15 +127,6 @@ func awaitEndpoints(t *testing.T, client kubernetes.Interface, service string, w
 		return nil
 	})
 	return ready
-}
-
-func eventually(t *testing.T, f func() error) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
-	defer cancel()
-	if err := poll(ctx, f); err != nil {
-		t.Fatal(err)
-	}
 }
 
 // restartAgent checks that pods keep their addresses across a restart of the agent, and that a new pod gets a different

@@ -16,11 +16,11 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/ovnkube-slb/ovnkube-slb/test/await"
 	"github.com/ovnkube-slb/ovnkube-slb/test/lab/kubelet"
 	"github.com/ovnkube-slb/ovnkube-slb/test/lab/ovnprefix"
 	"github.com/ovnkube-slb/ovnkube-slb/test/lab/proc"
@@ -132,14 +132,10 @@ func startPods(t *testing.T, l *Lab, ports ...uint16) map[string][]netip.Addr {
 // ping retries until there is a reply. The first packet over a new tunnel is lost.
 func ping(t *testing.T, l *Lab, from string, to netip.Addr) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
-	defer cancel()
-	if err := poll(ctx, func() error {
+	await.NoError(t, fmt.Sprintf("%s is reached from %s", to, from), func(ctx context.Context) error {
 		_, err := l.Exec(ctx, from, "ping", "-c1", "-W1", to.String())
 		return err
-	}); err != nil {
-		t.Errorf("ping %s from %s: %v", to, from, err)
-	}
+	})
 }
 
 func TestPodsReachEachOtherAndOutside(t *testing.T) {
@@ -323,10 +319,8 @@ func TestDownAfterACrash(t *testing.T) {
 	}
 	// A killed process leaves its namespace, and is no longer a stray, some time before the kernel has released all of its
 	// resources.
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
-	defer cancel()
 	for _, p := range append(running, stray) {
-		if err := p.Wait(ctx); err != nil {
+		if err := p.Wait(await.Context(t)); err != nil {
 			t.Error(err)
 		}
 	}

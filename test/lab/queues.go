@@ -19,6 +19,13 @@ const queueSize = 4 << 20
 // packet when it arrives. A process reads packets from sockets (packet(7)), whose default size (net.core.rmem_default)
 // has room for about 250: the traffic of a test in 80 ms, and the process may wait that long for a CPU.
 func widenQueues(pid int) error {
+	return eachQueue(pid, func(socket int) error {
+		return unix.SetsockoptInt(socket, unix.SOL_SOCKET, unix.SO_RCVBUFFORCE, queueSize)
+	})
+}
+
+// eachQueue calls f for each socket of a process that receives the packets of an interface.
+func eachQueue(pid int, f func(socket int) error) error {
 	process, err := unix.PidfdOpen(pid, 0)
 	if err != nil {
 		return err
@@ -38,15 +45,15 @@ func widenQueues(pid int) error {
 		if err != nil {
 			return err
 		}
-		if err := widenQueue(process, number); err != nil && !errors.Is(err, unix.EBADF) {
+		if err := ifQueue(process, number, f); err != nil && !errors.Is(err, unix.EBADF) {
 			return err
 		}
 	}
 	return nil
 }
 
-// widenQueue enlarges the receive buffer of a socket of a process if it is one for packets of an interface.
-func widenQueue(process, number int) error {
+// ifQueue calls f for a socket of a process if it receives the packets of an interface.
+func ifQueue(process, number int, f func(socket int) error) error {
 	socket, err := unix.PidfdGetfd(process, number, 0)
 	if err != nil {
 		return err
@@ -56,5 +63,5 @@ func widenQueue(process, number int) error {
 	if err != nil || domain != unix.AF_PACKET {
 		return err
 	}
-	return unix.SetsockoptInt(socket, unix.SOL_SOCKET, unix.SO_RCVBUFFORCE, queueSize)
+	return f(socket)
 }

@@ -4,13 +4,16 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"syscall"
 	"testing"
-	"time"
+
+	"github.com/ovnkube-slb/ovnkube-slb/test/await"
 )
 
 // asBenchmark is the environment variable that makes the test binary the benchmark.
@@ -55,18 +58,17 @@ func TestInterruptedBenchmarkKeepsResults(t *testing.T) {
 		}
 		return *r.Complete, r.Modes["fast"]
 	}
-	tick := time.NewTicker(20 * time.Millisecond)
-	defer tick.Stop()
-	for {
-		if _, figures := read(); figures["single_idle_p50_ms"] > 0 {
-			break
-		}
+	await.NoError(t, "the first step is in the file", func(context.Context) error {
 		select {
 		case err := <-ended:
 			t.Fatalf("ended before its first step was: %v\n%s", err, &progress)
-		case <-tick.C:
+		default:
 		}
-	}
+		if _, figures := read(); figures["single_idle_p50_ms"] <= 0 {
+			return fmt.Errorf("figures %v", figures)
+		}
+		return nil
+	})
 	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}

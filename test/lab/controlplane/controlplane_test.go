@@ -18,6 +18,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/clientcmd"
 
+	"github.com/ovnkube-slb/ovnkube-slb/test/await"
 	"github.com/ovnkube-slb/ovnkube-slb/test/lab/proc"
 )
 
@@ -112,10 +113,8 @@ func TestServiceAccountHasOnlyGrantedRights(t *testing.T) {
 	}
 	kubectl(t, c, "create", "clusterrolebinding", "slb", "--clusterrole=view",
 		"--serviceaccount=ovn-kubernetes:ovnkube-slb")
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
-	defer cancel()
-	eventually(ctx, t, list) // The authorizer observes the binding by a watch.
-	if _, err := client.CoreV1().Secrets("").List(ctx, metav1.ListOptions{}); !apierrors.IsForbidden(err) {
+	await.NoError(t, "the authorizer has observed the binding", list)
+	if _, err := client.CoreV1().Secrets("").List(t.Context(), metav1.ListOptions{}); !apierrors.IsForbidden(err) {
 		t.Errorf("list of what was not granted: %v", err)
 	}
 }
@@ -183,23 +182,6 @@ func TestInvalidConfigNamesFieldAndValue(t *testing.T) {
 	} {
 		if _, err := Start(t.Context(), config); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("error = %v, want %s in it", err, want)
-		}
-	}
-}
-
-func eventually(ctx context.Context, t *testing.T, f func(context.Context) error) {
-	t.Helper()
-	tick := time.NewTicker(20 * time.Millisecond)
-	defer tick.Stop()
-	for {
-		err := f(ctx)
-		if err == nil {
-			return
-		}
-		select {
-		case <-ctx.Done():
-			t.Fatal(err)
-		case <-tick.C:
 		}
 	}
 }

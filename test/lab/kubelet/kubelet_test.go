@@ -13,13 +13,14 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
+	"github.com/ovnkube-slb/ovnkube-slb/test/await"
+	"github.com/ovnkube-slb/ovnkube-slb/test/contract"
 	"github.com/ovnkube-slb/ovnkube-slb/test/lab/controlplane"
 	"github.com/ovnkube-slb/ovnkube-slb/test/lab/proc"
 	"github.com/ovnkube-slb/ovnkube-slb/test/lab/responder"
@@ -54,9 +55,7 @@ type cluster struct {
 
 func newCluster(t *testing.T) *cluster {
 	t.Helper()
-	if os.Geteuid() != 0 {
-		t.Skip("needs root for network namespaces")
-	}
+	contract.TestAsRoot(t, "ip", "curl")
 	dir := t.TempDir()
 	cp, err := controlplane.Start(t.Context(), controlplane.Config{Dir: filepath.Join(dir, "cp"), Progress: t.Output()})
 	if err != nil {
@@ -125,28 +124,6 @@ func (c *cluster) runAgent() func() {
 	})
 }
 
-// within polls until f returns nil.
-func (c *cluster) within(limit time.Duration, what string, f func() error) {
-	c.Helper()
-	ctx, cancel := context.WithTimeout(c.Context(), limit)
-	defer cancel()
-	tick := time.NewTicker(20 * time.Millisecond)
-	defer tick.Stop()
-	began := time.Now()
-	for {
-		err := f()
-		if err == nil {
-			c.Logf("%s after %s", what, time.Since(began).Round(time.Millisecond))
-			return
-		}
-		select {
-		case <-ctx.Done():
-			c.Fatalf("%s: not within %s: %v", what, limit, err)
-		case <-tick.C:
-		}
-	}
-}
-
 // readyEndpoints counts the ready addresses of the Service by family, in the slices that the real controller writes.
 func (c *cluster) readyEndpoints(service string) (map[discoveryv1.AddressType]int, error) {
 	slices, err := c.client.DiscoveryV1().EndpointSlices("default").List(c.Context(),
@@ -167,7 +144,7 @@ func (c *cluster) readyEndpoints(service string) (map[discoveryv1.AddressType]in
 
 func (c *cluster) wantReady(service string, want int) {
 	c.Helper()
-	c.within(15*time.Second, fmt.Sprintf("%d ready endpoints a family", want), func() error {
+	await.NoError(c, fmt.Sprintf("%d ready endpoints a family", want), func(context.Context) error {
 		got, err := c.readyEndpoints(service)
 		if err == nil && (got[discoveryv1.AddressTypeIPv4] != want || got[discoveryv1.AddressTypeIPv6] != want) {
 			err = fmt.Errorf("ready: %v, want %d each", got, want)
@@ -193,7 +170,7 @@ func (c *cluster) ask(pod corev1.Pod, port int) {
 		url := "http://" + netip.AddrPortFrom(addr, uint16(port)).String()
 		netns := c.net.netns(podOf(&pod))
 		out, err := exec.CommandContext(c.Context(), "ip", "netns", "exec", netns, "curl", "-gsS", "--noproxy", "*",
-			"--max-time", "5", url).CombinedOutput()
+			"--max-time", fmt.Sprint(await.Limit.Seconds()), url).CombinedOutput()
 		if err != nil || !strings.HasPrefix(string(out), "pod="+pod.Name+" client=") {
 			c.Errorf("%s answers %q, %v", url, out, err)
 		}
@@ -245,7 +222,7 @@ func TestDeploymentIsServed(t *testing.T) {
 	if perNode["n1"] != 2 || perNode["n2"] != 2 {
 		t.Errorf("Pods a node = %v, want two each", perNode)
 	}
-	c.within(15*time.Second, "host network Pod runs", func() error {
+	await.NoError(c, "host network Pod runs", func(context.Context) error {
 		host := c.pods("host")[0]
 		if host.Status.Phase != corev1.PodRunning || host.Spec.NodeName != "n2" || host.Status.PodIP != "172.18.0.2" {
 			return fmt.Errorf("%s on %s with %s", host.Status.Phase, host.Spec.NodeName, host.Status.PodIP)
@@ -274,7 +251,7 @@ func TestDeploymentIsServed(t *testing.T) {
 	if _, err := c.cp.Kubectl(t.Context(), "delete", "deployment/web", "pod/host", "--wait"); err != nil {
 		t.Fatal(err)
 	}
-	c.within(15*time.Second, "nothing is left", func() error {
+	await.NoError(c, "nothing is left", func(context.Context) error {
 		left, err := proc.Load(c.dir)
 		entries, _ := os.ReadDir(c.dir)
 		if err == nil && (len(left) > 0 || len(entries) > 0 || c.net.count() > 0 || len(c.pods("web")) > 0) {
@@ -307,7 +284,7 @@ func (c *cluster) restartAgent(stop func()) func() {
 		"--wait=false"); err != nil {
 		c.Fatal(err)
 	}
-	c.within(15*time.Second, "Deployment replaces the Pod", func() error {
+	await.NoError(c, "Deployment replaces the Pod", func(context.Context) error {
 		if pods := c.pods("web"); len(pods) != 4 || slices.ContainsFunc(pods, func(p corev1.Pod) bool {
 			return p.UID == gone.UID
 		}) {
@@ -320,7 +297,7 @@ func (c *cluster) restartAgent(stop func()) func() {
 	}
 	stop = c.runAgent()
 	c.wantReady("web", 4)
-	c.within(15*time.Second, "the deleted Pod's traces are gone", func() error {
+	await.NoError(c, "the deleted Pod's traces are gone", func(context.Context) error {
 		if path := filepath.Join(c.dir, string(gone.UID)); exists(path) {
 			return fmt.Errorf("%s is there", path)
 		}
@@ -356,7 +333,7 @@ func TestDeletedPodServesUntilPreStopEnds(t *testing.T) {
 	}
 	draining := func(serving bool) {
 		c.Helper()
-		c.within(15*time.Second, fmt.Sprintf("the Pod terminates, serving=%t", serving), func() error {
+		await.NoError(c, fmt.Sprintf("the Pod terminates, serving=%t", serving), func(context.Context) error {
 			slices, err := c.client.DiscoveryV1().EndpointSlices("default").List(c.Context(),
 				metav1.ListOptions{LabelSelector: discoveryv1.LabelServiceName + "=web"})
 			if err != nil {

@@ -15,6 +15,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/ovnkube-slb/ovnkube-slb/test/await"
 )
 
 func start(t *testing.T, spec Spec) *Process {
@@ -107,9 +109,7 @@ func TestKillAndTerminateEndTheGroup(t *testing.T) {
 			if err := end(p); err != nil {
 				t.Fatal(err)
 			}
-			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
-			defer cancel()
-			if err := child.Wait(ctx); err != nil {
+			if err := child.Wait(await.Context(t)); err != nil {
 				t.Error(err)
 			}
 		})
@@ -219,21 +219,12 @@ func TestLogSaysHowTheProcessEnded(t *testing.T) {
 		"kill -SEGV $$": "signal: segmentation fault", "exit 3": "exit status 3",
 	} {
 		p := start(t, Spec{Name: "crash", Dir: t.TempDir(), Args: []string{"sh", "-c", command}})
-		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
-		defer cancel()
-		for tick := time.Tick(endPoll); ; {
+		await.NoError(t, command+" is in the log", func(context.Context) error {
 			log, err := os.ReadFile(p.Log())
-			if err != nil {
-				t.Fatal(err)
+			if err == nil && string(log) != fmt.Sprintf("crash (pid %d): %s\n", p.Pid, want) {
+				err = fmt.Errorf("log = %q, want %q in it", log, want)
 			}
-			if string(log) == fmt.Sprintf("crash (pid %d): %s\n", p.Pid, want) {
-				break
-			}
-			select {
-			case <-tick:
-			case <-ctx.Done():
-				t.Fatalf("%s: log = %q, want %q in it", command, log, want)
-			}
-		}
+			return err
+		})
 	}
 }
