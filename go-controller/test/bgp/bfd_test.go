@@ -59,23 +59,23 @@ func TestBFDFollows(t *testing.T) {
 	c.BFD = &bgp.BFD{Receive: 100 * time.Millisecond, Transmit: 100 * time.Millisecond, Multiplier: 3}
 	n.want(c)
 	refusal(t, n, "tor", "check that this node is configured as a neighbor")
-	await(t, r.is())
+	eventually(t, r.is())
 	s.configure(t, s.neighbor(false, 2, nodeASN)...)
 	was := n.established(t, "tor")
 	watch := fmt.Sprintf("watch tor from %s to %s every ", s.host(false, 2).Addr(), s.host(false, 1).Addr())
-	await(t, r.is(watch+"100ms"))
+	eventually(t, r.is(watch+"100ms"))
 	if was.BFD != "Init" {
 		t.Errorf("state of BFD %q", was.BFD)
 	}
 	c.BFD = &bgp.BFD{Receive: 50 * time.Millisecond, Transmit: 50 * time.Millisecond, Multiplier: 3}
 	n.want(c)
-	await(t, r.is(watch+"100ms", watch+"50ms"))
+	eventually(t, r.is(watch+"100ms", watch+"50ms"))
 	c.BFD = nil
 	n.want(c)
-	await(t, r.is(watch+"100ms", watch+"50ms", "leave tor"))
+	eventually(t, r.is(watch+"100ms", watch+"50ms", "leave tor"))
 	c.BFD = &bgp.BFD{Receive: 50 * time.Millisecond, Transmit: 50 * time.Millisecond, Multiplier: 3}
 	n.want(c)
-	await(t, r.is(watch+"100ms", watch+"50ms", "leave tor", watch+"50ms"))
+	eventually(t, r.is(watch+"100ms", watch+"50ms", "leave tor", watch+"50ms"))
 	if now := n.state("tor"); now.Since != was.Since {
 		t.Errorf("the session is of %s, was of %s", now.Since, was.Since)
 	}
@@ -83,7 +83,7 @@ func TestBFDFollows(t *testing.T) {
 		t.Fatal(err)
 	}
 	n.lost(t, "tor")
-	await(t, r.is(watch+"100ms", watch+"50ms", "leave tor", watch+"50ms")) // required to detect that the path is back
+	eventually(t, r.is(watch+"100ms", watch+"50ms", "leave tor", watch+"50ms")) // required to detect that the path is back
 	n.forget("tor")
-	await(t, r.is(watch+"100ms", watch+"50ms", "leave tor", watch+"50ms", "leave tor"))
+	eventually(t, r.is(watch+"100ms", watch+"50ms", "leave tor", watch+"50ms", "leave tor"))
 }

@@ -33,7 +33,7 @@ func TestFamilyThatTheRouterDidNotActivate(t *testing.T) {
 	s.has(t, false, v6)
 	s.configure(t, fmt.Sprintf("router bgp %d", routerASN), " address-family ipv6 unicast",
 		fmt.Sprintf("  neighbor %s activate", us), " exit-address-family")
-	await(t, func(context.Context) error {
+	eventually(t, func(context.Context) error {
 		if is := n.state("tor"); is.Families != (speaker.Families{IPv4: true, IPv6: true}) || is.IPv6 != 1 ||
 			is.Pending != 0 || strings.Contains(is.LastError, "not negotiated") {
 			return fmt.Errorf("state %+v", is)

@@ -26,7 +26,7 @@ type field struct {
 	// only restricts the test to "v4" or "v6" sessions.
 	only string
 	// neighbor and path are the expected values in FRR's JSON of the neighbor and of each route from it. "" means
-	// absent, HOST4 and HOST6 are the node's addresses, and ">=5" is a minimum.
+	// absent, and HOST4 and HOST6 are the node's addresses.
 	neighbor, path map[string]string
 	// refused is part of the last error of a session that must not come up.
 	refused string
@@ -63,7 +63,6 @@ func fields() []field {
 				"remoteAs": "64500", "localAs": "64512", "hostForeign": `"HOST"`, "remoteRouterId": `"HOST4"`, "portLocal": "179",
 				"bgpTimerHoldTimeMsecs": "9000", "bgpTimerKeepAliveIntervalMsecs": "3000",
 				"gracefulRestartInfo.remoteGrMode": `"Disable"`,
-				"connectionsEstablished":           "1",
 			},
 			path: map[string]string{
 				"origin": `"IGP"`, "aspath.string": `"64500"`, "nexthops.0.ip": `"HOP"`, "peer.type": `"external"`, "valid": "true",
@@ -126,18 +125,16 @@ func fields() []field {
 		{
 			name: "holdTime, keepaliveTime", frr: []string{"timers 20 60"},
 			set:      session(func(c *bgp.Session) { c.Neighbor.Hold, c.Neighbor.Keepalive = 30*time.Second, time.Second }),
-			neighbor: map[string]string{"bgpTimerHoldTimeMsecs": "30000", "messageStats.keepalivesRecv": ">=5"},
+			neighbor: map[string]string{"bgpTimerHoldTimeMsecs": "30000"},
 		},
 		{
 			name: "holdTime 0, never", frr: []string{"timers 3 9"},
-			set: session(func(c *bgp.Session) { c.Neighbor.Hold, c.Neighbor.Keepalive = 0, time.Second }),
-			neighbor: map[string]string{"bgpState": `"Established"`, "bgpTimerHoldTimeMsecs": "0",
-				"messageStats.keepalivesRecv": "1", "bgpTimerUpMsec": ">=4000"},
+			set:      session(func(c *bgp.Session) { c.Neighbor.Hold, c.Neighbor.Keepalive = 0, time.Second }),
+			neighbor: map[string]string{"bgpState": `"Established"`, "bgpTimerHoldTimeMsecs": "0"},
 		},
 		{
 			name: "holdTime 0 on the peer's side", frr: []string{"timers 0 0"},
-			neighbor: map[string]string{"bgpState": `"Established"`, "bgpTimerHoldTimeMsecs": "0",
-				"messageStats.keepalivesRecv": "1", "bgpTimerUpMsec": ">=4000"},
+			neighbor: map[string]string{"bgpState": `"Established"`, "bgpTimerHoldTimeMsecs": "0"},
 		},
 		{
 			name:     "routerID",
@@ -326,7 +323,7 @@ func TestFields(t *testing.T) {
 			if !k.down {
 				n.established(t, k.Peer)
 			}
-			await(t, func(ctx context.Context) error { return s.says(ctx, k.field, k.Session, k.host, k.v6) })
+			eventually(t, func(ctx context.Context) error { return s.says(ctx, k.field, k.Session, k.host, k.v6) })
 		})
 	}
 }
@@ -334,7 +331,7 @@ func TestFields(t *testing.T) {
 // refusal waits for an error of a session and checks that the session does not come up.
 func refusal(t *testing.T, n *node, peer, want string) {
 	t.Helper()
-	await(t, func(context.Context) error {
+	eventually(t, func(context.Context) error {
 		state := n.state(peer)
 		if !strings.Contains(state.LastError, want) {
 			return fmt.Errorf("last error %q, want %q in it", state.LastError, want)
@@ -368,7 +365,7 @@ func (s *site) says(ctx context.Context, f field, c bgp.Session, host int, v6 bo
 		}
 	}
 	for key, want := range f.neighbor {
-		if got := lookup(state, key); !meets(got, replaced(want, v6)) {
+		if got := lookup(state, key); got != replaced(want, v6) {
 			return fmt.Errorf("neighbor %s: %s is %s, want %s", from, key, got, replaced(want, v6))
 		}
 	}
@@ -390,15 +387,4 @@ func (s *site) says(ctx context.Context, f field, c bgp.Session, host int, v6 bo
 		}
 	}
 	return nil
-}
-
-// meets compares a value with the expected value, which may be a minimum.
-func meets(got, want string) bool {
-	least, bound := strings.CutPrefix(want, ">=")
-	if !bound {
-		return got == want
-	}
-	var g, w int
-	_, err := fmt.Sscan(got+" "+least, &g, &w)
-	return err == nil && g >= w
 }

@@ -21,15 +21,12 @@ import (
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/bgp"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/bgp/speaker"
+	"github.com/ovnkube-slb/ovnkube-slb/test/await"
 	"github.com/ovnkube-slb/ovnkube-slb/test/lab/frr"
 	"github.com/ovnkube-slb/ovnkube-slb/test/lab/proc"
 )
 
-const (
-	nodeASN, routerASN = 64500, 64512
-	// patience limits waiting for events that take a second or two on an idle machine.
-	patience = 20 * time.Second
-)
+const nodeASN, routerASN = 64500, 64512
 
 // site is a router and the node's link to it. On the link, the router is host 1 and the node has all hosts from 2 on.
 type site struct {
@@ -199,7 +196,7 @@ func (s *site) drained(t *testing.T, from, attributes string, first int) {
 	from = ` ` + regexp.QuoteMeta(from) + `\b[^\n]* rcvd UPDATE `
 	want := regexp.MustCompile(`(?s)` + from + `w/ attr: [^\n]*` + attributes + `community graceful-shutdown.*` + from +
 		`about [^\n]* withdrawn`)
-	await(t, func(context.Context) error {
+	eventually(t, func(context.Context) error {
 		if text := s.log(t)[first:]; !want.MatchString(text) {
 			return fmt.Errorf("the router's log does not match %s: %s", want, text)
 		}
@@ -234,7 +231,7 @@ func newNode(t *testing.T, o speaker.Options) *node {
 	}()
 	t.Cleanup(func() {
 		n.Set(nil)
-		await(t, func(context.Context) error {
+		eventually(t, func(context.Context) error {
 			if left := n.States(); len(left) > 0 {
 				return fmt.Errorf("sessions are left: %v", left)
 			}
@@ -286,7 +283,7 @@ func (n *node) state(peer string) speaker.State {
 // established waits for a session and returns its state.
 func (n *node) established(t *testing.T, peer string) speaker.State {
 	t.Helper()
-	await(t, func(context.Context) error {
+	eventually(t, func(context.Context) error {
 		if s := n.state(peer); s.Phase != speaker.Established {
 			return fmt.Errorf("session %s is %s, last error %q", peer, s.Phase, s.LastError)
 		}
@@ -295,28 +292,10 @@ func (n *node) established(t *testing.T, peer string) speaker.State {
 	return n.state(peer)
 }
 
-// await calls f until it returns nil.
-func await(t *testing.T, f func(context.Context) error) {
+// eventually waits until f returns nil.
+func eventually(t *testing.T, f func(context.Context) error) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), patience)
-	defer cancel()
-	tick := time.NewTicker(50 * time.Millisecond)
-	defer tick.Stop()
-	var last error
-	for {
-		err := f(ctx)
-		if err == nil {
-			return
-		}
-		if ctx.Err() == nil {
-			last = err
-		}
-		select {
-		case <-ctx.Done():
-			t.Fatalf("after %s: %v", patience, last)
-		case <-tick.C:
-		}
-	}
+	await.NoError(t, "the state is not as wanted", f)
 }
 
 func run(t *testing.T, args ...string) string {

@@ -52,7 +52,7 @@ func TestBGPDisabledByMode(t *testing.T) {
 	there := func() {
 		t.Helper()
 		n.established(t, "tor")
-		await(t, func(ctx context.Context) error {
+		eventually(t, func(ctx context.Context) error {
 			p, err := path(ctx)
 			if community := lookup(p, "community.string"); err != nil || community != "" {
 				return fmt.Errorf("communities %s, %w", community, err)
