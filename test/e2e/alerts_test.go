@@ -94,10 +94,10 @@ func fires(alerts string, fault, repair func(ctx context.Context)) func(ctx Spec
 		fault(ctx)
 		DeferCleanup(func(ctx SpecContext) {
 			repair(ctx)
-			Eventually(firing).WithContext(ctx).WithTimeout(time.Minute).Should(BeEmpty())
+			Eventually(firing).WithContext(ctx).Should(BeEmpty())
 			Expect(slices.Sorted(maps.Keys(seen))).To(Equal(strings.Fields(alerts)))
 		})
-		Eventually(firing).WithContext(ctx).WithTimeout(2 * time.Minute).Should(Equal(strings.Fields(alerts)))
+		Eventually(firing).WithContext(ctx).Should(Equal(strings.Fields(alerts)))
 	}
 }
 
@@ -205,7 +205,7 @@ var _ = Describe("Alerts and dashboard", Ordered, func() {
 			now, err := cluster.FiringAlerts(ctx)
 			maps.Copy(seen, now)
 			return now, err
-		}).WithContext(ctx).WithTimeout(time.Minute).Should(Equal(map[string]bool{"SLBNoLeader": true}))
+		}).WithContext(ctx).Should(Equal(map[string]bool{"SLBNoLeader": true}))
 		Expect(seen).To(Equal(map[string]bool{"SLBDatabaseUnreachable": true, "SLBNoLeader": true}))
 	})
 })

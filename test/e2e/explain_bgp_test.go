@@ -6,7 +6,6 @@ import (
 	"context"
 	"fmt"
 	"net/netip"
-	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -67,7 +66,7 @@ var _ = Describe("kubectl slb explain of an address that BGP advertises", Ordere
 	BeforeAll(func(ctx SpecContext) {
 		routerBGP("right", lab.NodeASN)(ctx)
 		patching("bgppeer", "tor", `{"spec":{"password":"right"}}`)(ctx)
-		Eventually(ready("bgppeer", "tor")).WithContext(ctx).WithTimeout(time.Minute).
+		Eventually(ready("bgppeer", "tor")).WithContext(ctx).
 			Should(HavePrefix("True Ready: established session on 3 nodes"))
 	})
 
@@ -82,7 +81,7 @@ var _ = Describe("kubectl slb explain of an address that BGP advertises", Ordere
 			}
 		})
 		f.inject(ctx)
-		Eventually(explained("told")).WithContext(ctx).WithPolling(slow).WithTimeout(time.Minute).
+		Eventually(explained("told")).WithContext(ctx).WithPolling(slow).
 			Should(And(HavePrefix(notReachable+f.link), ContainSubstring(f.cause)))
 		for _, vip := range vips {
 			Eventually(nextHops(vip)).WithContext(ctx).Should(BeEmpty(), "next hops for %s", vip)
@@ -90,7 +89,7 @@ var _ = Describe("kubectl slb explain of an address that BGP advertises", Ordere
 
 		mended = true
 		f.mend(ctx)
-		Eventually(explained("told")).WithContext(ctx).WithPolling(slow).WithTimeout(time.Minute).
+		Eventually(explained("told")).WithContext(ctx).WithPolling(slow).
 			Should(HavePrefix(reachable), "after the fault")
 		for i, vip := range vips {
 			Eventually(nextHops(vip)).WithContext(ctx).Should(Equal(nodeAddresses(i, "n1", "n2", "n3")))

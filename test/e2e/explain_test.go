@@ -162,7 +162,7 @@ func diagnose(ctx context.Context, f fault) {
 	if f.answer == "" {
 		f.answer = notReachable
 	}
-	Eventually(explained(service, asked...)).WithContext(ctx).WithPolling(slow).WithTimeout(90 * time.Second).
+	Eventually(explained(service, asked...)).WithContext(ctx).WithPolling(slow).
 		Should(And(HavePrefix(f.answer), ContainSubstring(f.link), ContainSubstring(here(f.cause))))
 	vips := addresses(ctx, "web")
 	for _, vip := range vips {
@@ -173,7 +173,7 @@ func diagnose(ctx context.Context, f fault) {
 
 	mended = true
 	f.mend(ctx)
-	Eventually(explained(service, asked...)).WithContext(ctx).WithPolling(slow).WithTimeout(90*time.Second).
+	Eventually(explained(service, asked...)).WithContext(ctx).WithPolling(slow).
 		Should(And(HavePrefix(reachable), Not(ContainSubstring(f.link))), "after the fault")
 	for _, vip := range append(vips, addresses(ctx, service)...) {
 		Eventually(get(netip.AddrPortFrom(vip, httpPort))).WithContext(ctx).Should(fromPod(), "from %s", vip)

@@ -9,7 +9,6 @@ import (
 	"os"
 	"strings"
 	"sync/atomic"
-	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -72,12 +71,8 @@ var sources atomic.Uint32
 // nextSource returns a port that no client chooses by itself, like the ports of usePaths.
 func nextSource() uint16 { return uint16(20000 + sources.Add(1)) }
 
-// searchTime limits the search for a source port from which a client reaches a specific one of several backends, which
-// is random. With twelve backends, one search in seventy fails within fifty tries, and a try takes a second on a busy
-// machine.
-const searchTime = 5 * time.Minute
-
-// clientsOf returns the client address that a backend of Service mixed sees for requests from a network namespace.
+// clientsOf returns the client address that a backend of Service mixed sees for requests from a network namespace. It
+// searches for a source port from which the client reaches this backend.
 func clientsOf(ctx context.Context, backend, from, network string, vip netip.Addr) netip.Addr {
 	GinkgoHelper()
 	port := map[string]uint16{"tcp": httpPort, "udp": echoPort}[network]
@@ -85,7 +80,7 @@ func clientsOf(ctx context.Context, backend, from, network string, vip netip.Add
 	Eventually(func(ctx context.Context) (by string, err error) {
 		by, seen, err = ask(ctx, from, network, nextSource(), netip.AddrPortFrom(vip, port))
 		return by, err
-	}).WithContext(ctx).WithTimeout(searchTime).Should(Equal(backend), "%s from %s to %s", network, from, vip)
+	}).WithContext(ctx).Should(Equal(backend), "%s from %s to %s", network, from, vip)
 	return seen.Addr()
 }
 

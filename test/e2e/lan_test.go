@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"net/netip"
 	"strings"
-	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -40,7 +39,7 @@ var _ = Describe("A segment behind br-ex", func() {
 	// an earlier spec may receive no events for most of a minute.
 	awaitNoStaleFlow := func(ctx context.Context) {
 		GinkgoHelper()
-		Eventually(excludedNodes("provider")).WithContext(ctx).WithTimeout(2 * time.Minute).Should(BeEmpty())
+		Eventually(excludedNodes("provider")).WithContext(ctx).Should(BeEmpty())
 	}
 	// carriedBy moves all addresses to a node by draining the other nodes.
 	carriedBy := func(ctx context.Context, node string) {

@@ -92,11 +92,13 @@ var _ = Describe("A node", func() {
 			Expect(add(ctx)).To(Succeed())
 			awaitSlots(ctx, "web", 8080, 6)
 			Expect(cluster.Settle(ctx)).To(Succeed())
-			servedWhile(ctx, addrs, where, victim, func() {
+			for _, r := range during(ctx, addrs, func() {
 				Expect(cluster.Restore(ctx, victim)).To(Succeed())
 				Eventually(gatewaysOf("provider")).WithContext(ctx).Should(ContainElement(victim))
 				awaitStandby(ctx)
-			})
+			}) {
+				expectServed(r, where, victim)
+			}
 			podsReachEachOther(ctx)
 			Eventually(cluster.ActiveNode).WithContext(ctx).WithArguments(port).Should(Equal(heir), "the new node has taken over")
 			after, err := gatewaysOf("provider")(ctx)

@@ -239,8 +239,8 @@ func eventuallyAnsweredAfterRepair(ctx context.Context, from string, addrs []net
 		eventuallyAnswered(ctx, from, addrs, httpPort, echoPort, 4)
 		return
 	}
-	const checked = 2 * time.Minute // The controller checks the flows every 30 s.
-	Eventually(state).WithContext(ctx).WithTimeout(checked).Should(Or(Equal(answered), HavePrefix(misplaced)),
+	// The controller checks the flows every 30 s.
+	Eventually(state).WithContext(ctx).Should(Or(Equal(answered), HavePrefix(misplaced)),
 		"what %s sees", from)
 	if now, err := state(ctx); err == nil && now == answered {
 		return
@@ -248,7 +248,7 @@ func eventuallyAnsweredAfterRepair(ctx context.Context, from string, addrs []net
 	By("repairing the flows")
 	Expect(cluster.RepairFlows(ctx, addrs)).To(Succeed())
 	eventuallyAnswered(ctx, from, addrs, httpPort, echoPort, 4)
-	Eventually(condition("web", v1alpha1.ConditionAnnounced)).WithContext(ctx).WithTimeout(checked).
+	Eventually(condition("web", v1alpha1.ConditionAnnounced)).WithContext(ctx).
 		Should(HavePrefix("True "))
 }
 

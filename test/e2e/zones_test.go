@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -193,7 +192,7 @@ var _ = Describe("A segment in a cluster with interconnect", func() {
 			Expect(cluster.Drain(ctx, leaving)).To(Succeed())
 			Eventually(publishedGateway).WithContext(ctx).Should(Equal(dead))
 			Eventually(cluster.ActiveNode).WithContext(ctx).WithArguments(port).Should(BeEmpty(), "it leaves the shard to "+dead)
-			Eventually(cluster.ActiveNode).WithContext(ctx).WithArguments(port).WithTimeout(time.Minute).
+			Eventually(cluster.ActiveNode).WithContext(ctx).WithArguments(port).
 				Should(And(Not(BeEmpty()), Not(Equal(dead))))
 			eventuallyAnswered(ctx, "client", addrs, httpPort, echoPort, 4)
 			Eventually(publishedGateway).WithContext(ctx).ShouldNot(Equal(dead))
@@ -337,7 +336,7 @@ var _ = Describe("A segment in a cluster with interconnect", func() {
 			var broken []string
 			for _, r := range during(ctx, addrs, func() {
 				Expect(fault(victim)).To(Succeed())
-				Eventually(excludedNodes("provider")).WithContext(ctx).WithTimeout(90 * time.Second).
+				Eventually(excludedNodes("provider")).WithContext(ctx).
 					Should(HaveExactElements(And(HavePrefix(victim+" Faulty: "), ContainSubstring(why))))
 				if moves {
 					awaitMove(ctx, port, victim)
