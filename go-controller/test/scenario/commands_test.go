@@ -59,9 +59,9 @@ func clusterCommands() []command {
 		}},
 		{"openshift", "install | remove", "add or remove OpenShift's kinds", func(c *cluster, args []string) ([]string, error) {
 			if args[0] == "install" {
-				c.server.AddKinds(openShiftKinds())
+				c.server.AddKinds(apiserver.OpenShiftKinds())
 			} else {
-				c.server.RemoveKinds(openShiftKinds())
+				c.server.RemoveKinds(apiserver.OpenShiftKinds())
 			}
 			return nil, nil
 		}},
@@ -78,8 +78,6 @@ func clusterCommands() []command {
 		}},
 	}
 }
-
-func openShiftKinds() apiserver.Kinds { return apiserver.OpenShiftKinds() }
 
 func faultCommands() []command {
 	return []command{

@@ -5,6 +5,7 @@ package scenario
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -18,6 +19,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 	"sigs.k8s.io/yaml"
+
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/test/scenario/apiserver"
 )
 
 // file returns a file of the archive, or one that scenarios share.
@@ -45,7 +48,9 @@ func (c *cluster) applyManifest(manifest string) error {
 		if err := obj.UnmarshalJSON(data); err != nil {
 			return fmt.Errorf("manifest: %w", err)
 		}
-		client, err := c.client(strings.ToLower(obj.GetKind()), obj.GetNamespace())
+		client, err := c.clientFor(obj.GetNamespace(), func(k *apiserver.Kind) bool {
+			return k.GroupVersionKind == obj.GroupVersionKind()
+		})
 		if err != nil {
 			return err
 		}
@@ -63,20 +68,25 @@ func (c *cluster) applyManifest(manifest string) error {
 	return nil
 }
 
-// client returns the client for a kind, whose name is in lower case.
+// client returns the client for a kind: its name in lower case, or RESOURCE.GROUP if the name is ambiguous.
 func (c *cluster) client(kind, namespace string) (dynamic.ResourceInterface, error) {
-	known := slices.Concat(c.kinds, openShiftKinds())
-	for _, k := range known {
-		if strings.ToLower(k.Kind) != kind && k.Resource+"."+k.Group != kind {
-			continue
-		}
-		resources := c.user.Resource(k.GroupVersion().WithResource(k.Resource))
-		if k.Namespaced {
-			return resources.Namespace(namespace), nil
-		}
-		return resources, nil
+	return c.clientFor(namespace, func(k *apiserver.Kind) bool {
+		return strings.ToLower(k.Kind) == kind || k.Resource+"."+k.Group == kind
+	})
+}
+
+func (c *cluster) clientFor(namespace string, is func(*apiserver.Kind) bool) (dynamic.ResourceInterface, error) {
+	known := slices.Concat(c.kinds, apiserver.OpenShiftKinds())
+	i := slices.IndexFunc(known, is)
+	if i < 0 {
+		return nil, errors.New("no such kind")
 	}
-	return nil, fmt.Errorf("kind %q is not known", kind)
+	k := known[i]
+	resources := c.user.Resource(k.GroupVersion().WithResource(k.Resource))
+	if k.Namespaced {
+		return resources.Namespace(namespace), nil
+	}
+	return resources, nil
 }
 
 // split splits KIND/NAME or KIND/NAMESPACE/NAME.

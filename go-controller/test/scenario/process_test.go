@@ -13,6 +13,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/controller"
@@ -40,6 +41,8 @@ type process struct {
 	ovn    *fabric.Dataplane // nil without databases
 	// health returns what the process waits for.
 	health func() error
+	// metrics are those of a controller, nil for others.
+	metrics *prometheus.Registry
 	// term is that of a leader, nil without leader election.
 	term   *fence.Term
 	cancel context.CancelFunc
@@ -170,7 +173,9 @@ func (c *cluster) startController(args []string) (*process, error) {
 	if err != nil {
 		return nil, err
 	}
+	p.metrics = prometheus.NewRegistry()
 	r, err := controller.New(controller.Config{Kube: client, Clients: clients, Cluster: facts, Convert: options,
+		Registerer: p.metrics,
 		Network: func(h controller.Hooks) (*controller.Network, error) {
 			if facts.NoDatabase {
 				z := zones.New(zones.Options{Clients: clients, Changed: h.Changed, Drifted: h.Drifted, Progress: h.Progress})

@@ -28,7 +28,8 @@ const crds = "../../../dist/manifests/crds"
 // The flags of klog select the log of the product, for example with -args -logtostderr -v=2. By default there is none.
 func TestMain(m *testing.M) {
 	klog.InitFlags(nil)
-	_ = flag.Set("logtostderr", "false") // The flag exists.
+	_ = flag.Set("logtostderr", "false") // The flags exist.
+	_ = flag.Set("stderrthreshold", "FATAL")
 	klog.SetOutput(io.Discard)
 	flag.Parse()
 	os.Exit(m.Run())

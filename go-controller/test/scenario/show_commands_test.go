@@ -10,7 +10,10 @@ import (
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/util/jsonpath"
+
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/slb"
 )
 
 func showCommands() []command {
@@ -51,6 +54,18 @@ func showCommands() []command {
 			var out strings.Builder
 			err = path.Execute(&out, obj.Object)
 			return []string{out.String()}, err
+		}},
+		{"metric", "PROCESS NAME", "the series of a metric", func(c *cluster, args []string) ([]string, error) {
+			return c.series(strings.Join(args[:len(args)-1], " "), args[len(args)-1])
+		}},
+		{"network-type", "", "the type of the cluster network that OpenShift reports", func(c *cluster, _ []string) ([]string, error) {
+			config := c.server.User().Config()
+			client, err := kubernetes.NewForConfig(config)
+			if err != nil {
+				return nil, err
+			}
+			is, err := slb.OpenShiftNetworkType(c.t.Context(), client, config)
+			return []string{cmp.Or(is, "none")}, err
 		}},
 		{"events", "", "the Events since the last time, sorted", func(c *cluster, _ []string) ([]string, error) { return c.newEvents() }},
 		{"writes", "[leases | rows]", "what was written since the last time, without Events and Leases",
@@ -97,10 +112,13 @@ func (c *cluster) newEvents() ([]string, error) {
 	return out, nil
 }
 
+// manyObjects is the number of objects of a kind from which on writes lists them as one.
+const manyObjects = 8
+
 // writes returns what was written since the last call, to the API server and to OVN, sorted.
 func (c *cluster) writes(args []string) []string {
-	counts := map[string]int{}
 	leases, rows := slices.Contains(args, "leases"), slices.Contains(args, "rows")
+	counts, objects := map[string]int{}, map[string]map[string]bool{}
 	for _, w := range c.server.TakeWrites() {
 		if w.Resource == "events" || (w.Resource == "leases") != leases {
 			continue
@@ -110,6 +128,19 @@ func (c *cluster) writes(args []string) []string {
 			text += " (no change)"
 		}
 		counts[text]++
+		of := w
+		of.Object, of.Err = "", nil
+		if objects[of.String()] == nil {
+			objects[of.String()] = map[string]bool{}
+		}
+		objects[of.String()][w.Object] = true
+	}
+	for kind, list := range objects {
+		if len(list) < manyObjects {
+			continue
+		}
+		maps.DeleteFunc(counts, func(text string, _ int) bool { return strings.HasPrefix(text, kind) })
+		counts[fmt.Sprintf("%s%d objects", kind, len(list))] = 1
 	}
 	for _, zone := range c.fabric.Zones() {
 		client, verbs := strings.TrimSuffix("ovn "+zone, " "), map[string]int{}
@@ -125,7 +156,7 @@ func (c *cluster) writes(args []string) []string {
 			parts = append(parts, fmt.Sprintf("%s %d rows", verb, verbs[verb]))
 		}
 		if len(parts) > 0 && !rows && !leases {
-			counts[client+": "+strings.Join(parts, ", ")]++
+			counts[client+": "+strings.Join(parts, ", ")] = 1
 		}
 	}
 	var out []string
@@ -161,6 +192,32 @@ func (c *cluster) allocations() ([]string, error) {
 			}
 		}
 		out = append(out, strings.Join(words, " "))
+	}
+	return out, nil
+}
+
+// series returns the series of a metric of a process.
+func (c *cluster) series(process, name string) ([]string, error) {
+	p, err := c.process(process)
+	if err != nil {
+		return nil, err
+	}
+	families, err := p.metrics.Gather()
+	if err != nil {
+		return nil, err
+	}
+	var out []string
+	for _, family := range families {
+		if family.GetName() != name {
+			continue
+		}
+		for _, m := range family.GetMetric() {
+			var labels []string
+			for _, l := range m.GetLabel() {
+				labels = append(labels, l.GetName()+"="+l.GetValue())
+			}
+			out = append(out, fmt.Sprintf("%s %v", strings.Join(labels, ","), m.GetGauge().GetValue()+m.GetCounter().GetValue()))
+		}
 	}
 	return out, nil
 }

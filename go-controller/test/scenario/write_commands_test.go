@@ -64,7 +64,8 @@ func shortCommands() []command {
 					"metadata: {name: %s}, spec: {addresses: [\"%s\"]%s}}", args[0], strings.ReplaceAll(args[1], ",", `", "`),
 					fields(args[2:])))
 			}},
-		{"lb", "NAMESPACE/NAME [ANNOTATION=VALUE...] [{SPEC}]", "create a Service of type LoadBalancer; port 80 is the default",
+		{"lb", "NAMESPACE/NAME [ANNOTATION=VALUE | label:KEY=VALUE...] [{SPEC}]",
+			"create a Service of type LoadBalancer; port 80 is the default",
 			func(c *cluster, args []string) ([]string, error) { return nil, c.addService(args) }},
 		{"lbs", "FIRST LAST", "create the Services shop/web-FIRST to LAST, each with a backend on node n1",
 			func(c *cluster, args []string) ([]string, error) {
@@ -95,20 +96,26 @@ func fields(words []string) string {
 func (c *cluster) addService(args []string) error {
 	namespace, name, _ := strings.Cut(args[0], "/")
 	args = args[1:]
-	var annotations []string
+	var annotations, labels []string
 	for len(args) > 0 && !strings.HasPrefix(args[0], "{") {
 		key, value, _ := strings.Cut(args[0], "=")
+		args = args[1:]
+		if label, is := strings.CutPrefix(key, "label:"); is {
+			labels = append(labels, fmt.Sprintf("%s: %q", label, value))
+			continue
+		}
 		if !strings.Contains(key, "/") {
 			key = "slb.k8s.ovn.org/" + key
 		}
-		annotations, args = append(annotations, fmt.Sprintf("%s: %q", key, value)), args[1:]
+		annotations = append(annotations, fmt.Sprintf("%s: %q", key, value))
 	}
 	spec := fields(args)
 	if !strings.Contains(spec, "ports:") {
 		spec += ", ports: [{name: http, port: 80, targetPort: 8080}]"
 	}
 	return c.applyManifest(fmt.Sprintf("{apiVersion: v1, kind: Service, metadata: {namespace: %s, name: %s, annotations: "+
-		"{%s}}, spec: {type: LoadBalancer%s}}", namespace, name, strings.Join(annotations, ", "), spec))
+		"{%s}, labels: {%s}}, spec: {type: LoadBalancer%s}}", namespace, name, strings.Join(annotations, ", "),
+		strings.Join(labels, ", "), spec))
 }
 
 // setEndpoints replaces the EndpointSlices of a Service, one per family.
