@@ -114,28 +114,29 @@ func (p *published) setDomain(old, now *v1alpha1.L2Domain) bool {
 	return true
 }
 
+// setPlan stores a ServicePlan. One that does not have the name of its Service is no plan: it would compete with that of
+// the Service until the controller deletes it.
 func (p *published) setPlan(old, now *v1alpha1.ServicePlan) bool {
-	if now == nil {
-		key := world.Key{Namespace: old.Spec.Namespace, Name: old.Spec.Name}
-		p.whole = p.whole || zones.Name(key) != old.Name
-		p.changed[old.Name] = key
-		delete(p.plans, old.Name)
-		return true
+	name := cmp.Or(now, old).Name
+	was := p.plans[name]
+	if now == nil || zones.Name(world.Key{Namespace: now.Spec.Namespace, Name: now.Spec.Name}) != name {
+		if was != nil {
+			p.changed[name] = was.key
+			delete(p.plans, name)
+		}
+		return was != nil
 	}
 	decoded, err := zones.Decode(&now.Spec)
 	is := &publishedPlan{key: world.Key{Namespace: now.Spec.Namespace, Name: now.Spec.Name},
 		version: zones.Version(now), plan: decoded}
-	was := p.plans[now.Name]
 	if err != nil {
 		klog.ErrorS(err, "Failed to read ServicePlan", "name", now.Name)
 		is.problem = err.Error()
-		if was != nil && was.key == is.key {
+		if was != nil {
 			is.plan = was.plan
 		}
 	}
-	// A ServicePlan with another name may be a second one for its Service, which the controller will delete.
-	p.whole = p.whole || zones.Name(is.key) != now.Name || was != nil && was.key != is.key
-	p.changed[now.Name], p.plans[now.Name] = is.key, is
+	p.changed[name], p.plans[name] = is.key, is
 	return true
 }
 

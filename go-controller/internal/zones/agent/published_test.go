@@ -359,15 +359,16 @@ func TestChangesEqualTheWhole(t *testing.T) {
 		{func(p *published) { p.setPlan(nil, servicePlan("web", 10, 0)) }, true},
 		{func(p *published) { p.setPlan(servicePlan("api", 8, 0), nil) }, true},
 		{func(p *published) {
-			second := servicePlan("web", 11, 0)
+			second := servicePlan("web", 11, 1) // not the plan of the Service
 			second.Name = "other"
 			p.setPlan(nil, second)
-		}, false},
+		}, true},
 		{func(p *published) {
-			second := servicePlan("web", 11, 0)
-			second.Name = "other"
-			p.setPlan(second, nil)
-		}, false},
+			edited := servicePlan("web", 12, 0) // by another client
+			edited.Spec.Name = "other"
+			p.setPlan(nil, edited)
+		}, true},
+		{func(p *published) { p.setPlan(nil, servicePlan("web", 13, 0)) }, true},
 		{func(p *published) { p.setNode(nil, node("n3", "n3")) }, false},
 		{func(p *published) { p.setDomain(p.domains["lan"], nil) }, false},
 	} {
@@ -388,5 +389,21 @@ func TestChangesEqualTheWhole(t *testing.T) {
 		if !maps.EqualFunc(plans, want, loop.Equal) || !maps.Equal(p.awaiting, whole.awaiting) {
 			t.Errorf("step %d: plans %v, want %v; awaiting %v, want %v", i, plans, want, p.awaiting, whole.awaiting)
 		}
+	}
+}
+
+// A ServicePlan without the name of its Service changes nothing.
+func TestSecondPlanOfServiceIsIgnored(t *testing.T) {
+	p := small()
+	p.setPlan(nil, servicePlan("web", 5, 0))
+	_, before, _ := p.desired("n1", world.Cluster{}, nil)
+	second := servicePlan("web", 6, 0)
+	second.Name, second.Spec.VIPs = "other", nil
+	if p.setPlan(nil, second) || p.setPlan(second, nil) {
+		t.Error("the agent wakes up")
+	}
+	p.whole = true
+	if _, got, _ := p.desired("n1", world.Cluster{}, nil); len(got) != 1 || !maps.EqualFunc(got, before, loop.Equal) {
+		t.Errorf("plans %v, want %v", got, before)
 	}
 }
