@@ -70,6 +70,10 @@ func showCommands() []command {
 		{"events", "", "the Events since the last time, sorted", func(c *cluster, _ []string) ([]string, error) { return c.newEvents() }},
 		{"writes", "[leases | rows]", "what was written since the last time, without Events and Leases",
 			func(c *cluster, args []string) ([]string, error) { return c.writes(args), nil }},
+		{"forget-writes", "", "forget what was written so far", func(c *cluster, _ []string) ([]string, error) {
+			c.writes(nil)
+			return nil, nil
+		}},
 		{"rows", "[NODE] -- WORD...", "the rows in OVN that contain all words", func(c *cluster, args []string) ([]string, error) {
 			node, words := zoneAndWords(args)
 			return c.fabric.Zone(node).Rows(words...), nil
