@@ -16,7 +16,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"golang.org/x/sys/unix"
 	corev1 "k8s.io/api/core/v1"
@@ -25,11 +24,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/yaml"
 
+	"github.com/ovnkube-slb/ovnkube-slb/test/await"
 	"github.com/ovnkube-slb/ovnkube-slb/test/lab/proc"
 )
-
-// patience limits waiting for a container to be ready, which takes a second on an idle machine.
-const patience = 2 * time.Minute
 
 // capabilities are the numbers of those that manifests name.
 func capabilities() map[corev1.Capability]int {
@@ -96,7 +93,7 @@ func (s *site) testPod(t *testing.T, pod *corev1.Pod) {
 	})
 	for _, probe := range []*corev1.Probe{c.ReadinessProbe, c.LivenessProbe} {
 		get := probe.HTTPGet
-		eventually(t, get.Path, func(ctx context.Context) error {
+		await.NoError(t, get.Path, func(ctx context.Context) error {
 			if !p.Alive() {
 				t.Fatalf("%s has ended", pod.Name)
 			}
@@ -105,7 +102,7 @@ func (s *site) testPod(t *testing.T, pod *corev1.Pod) {
 	}
 	for _, port := range c.Ports {
 		if port.Name == "metrics" {
-			eventually(t, port.Name, func(ctx context.Context) error {
+			await.NoError(t, port.Name, func(ctx context.Context) error {
 				return answers(ctx, fmt.Sprintf("https://127.0.0.1:%d/metrics", port.ContainerPort), http.StatusUnauthorized)
 			})
 		}
@@ -130,9 +127,7 @@ func (s *site) testPod(t *testing.T, pod *corev1.Pod) {
 	if err := p.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	defer cancel()
-	if err := p.Wait(ctx); err != nil {
+	if err := p.Wait(await.Context(t)); err != nil {
 		t.Errorf("%s does not end: %v", pod.Name, err)
 	}
 	log, err := os.ReadFile(p.Log())
@@ -235,7 +230,7 @@ func (s *site) testAddress(t *testing.T) {
 		device + `"}]`
 	s.kubectl(t, "annotate", "node", nodeName, vips)
 	s.kubectlAfter(t, "annotate", "node", nodeName, "slb.k8s.ovn.org/vips-")
-	eventually(t, "the address", func(context.Context) error {
+	await.NoError(t, "the address", func(context.Context) error {
 		link, err := net.InterfaceByName(device)
 		if err != nil {
 			return err
@@ -259,7 +254,7 @@ func (s *site) testSession(t *testing.T) {
 	}
 	s.kubectl(t, "apply", "-f", file)
 	s.kubectlAfter(t, "delete", "-f", file)
-	eventually(t, "the session", func(context.Context) error {
+	await.NoError(t, "the session", func(context.Context) error {
 		text := s.kubectl(t, "get", "bgpnodestatus", "--ignore-not-found", nodeName, "-o", "jsonpath={.status.sessions[*]}")
 		if !strings.Contains(text, "lastError") {
 			return fmt.Errorf("sessions: %s", text)
@@ -322,24 +317,4 @@ func answers(ctx context.Context, url string, want int) error {
 		return fmt.Errorf("%s: %s: %s (%w)", url, response.Status, text, err)
 	}
 	return nil
-}
-
-// eventually polls until check returns nil.
-func eventually(t *testing.T, what string, check func(context.Context) error) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	defer cancel()
-	tick := time.NewTicker(100 * time.Millisecond)
-	defer tick.Stop()
-	for {
-		err := check(ctx)
-		if err == nil {
-			return
-		}
-		select {
-		case <-ctx.Done():
-			t.Fatalf("%s, within %s: %v", what, patience, err)
-		case <-tick.C:
-		}
-	}
 }

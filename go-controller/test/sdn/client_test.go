@@ -10,7 +10,6 @@ import (
 	"net/netip"
 	"slices"
 	"testing"
-	"time"
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/test/sdn/site"
 	"github.com/ovnkube-slb/ovnkube-slb/test/lab/probe"
@@ -32,8 +31,8 @@ func pair(t *testing.T, held map[netip.Addr]string, node string) []netip.Addr {
 }
 
 // during sends requests to addresses from a client and watches which hosts answer for them while do runs. It checks
-// that gaps do not exceed a bound and that the given number of hosts answered, one after the other.
-func (r *running) during(addrs []netip.Addr, bound time.Duration, machines int, do func()) {
+// that the given number of hosts answered, one after the other. The log contains the gaps; make bench-sdn measures them.
+func (r *running) during(addrs []netip.Addr, machines int, do func()) {
 	r.t.Helper()
 	var specs []probe.Spec
 	for _, a := range addrs {
@@ -56,9 +55,6 @@ func (r *running) during(addrs []netip.Addr, bound time.Duration, machines int, 
 	}
 	for _, result := range results {
 		r.t.Log(result)
-		if result.Gap > bound {
-			r.t.Errorf("%s: a gap of %s, want %s at most", result.Spec, result.Gap, bound)
-		}
 	}
 	for a, macs := range seen {
 		if len(macs) != machines {
@@ -109,22 +105,10 @@ func (r *running) kubectl(args ...string) string {
 	return out
 }
 
-// quiet checks for a while that no address moves.
-func (r *running) quiet(long time.Duration, held map[netip.Addr]string) {
+// unmoved checks that each address is assigned to the same node as before.
+func (r *running) unmoved(before map[netip.Addr]string) {
 	r.t.Helper()
-	end := time.NewTimer(long)
-	defer end.Stop()
-	tick := time.NewTicker(200 * time.Millisecond)
-	defer tick.Stop()
-	for {
-		now, err := r.Held(r.t.Context())
-		if err != nil || !maps.Equal(now, held) {
-			r.t.Fatalf("addresses move (%v)", err)
-		}
-		select {
-		case <-end.C:
-			return
-		case <-tick.C:
-		}
+	if now, err := r.Held(r.t.Context()); err != nil || !maps.Equal(now, before) {
+		r.t.Fatalf("addresses have moved (%v)", err)
 	}
 }

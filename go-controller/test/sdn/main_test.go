@@ -10,15 +10,12 @@ import (
 	"os"
 	"slices"
 	"testing"
-	"time"
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/test/sdn/site"
+	"github.com/ovnkube-slb/ovnkube-slb/test/await"
 	"github.com/ovnkube-slb/ovnkube-slb/test/lab"
 	"github.com/ovnkube-slb/ovnkube-slb/test/lab/proc"
 )
-
-// patience limits waiting for events that take a second or two on an idle machine.
-const patience = 30 * time.Second
 
 const nodes = 4
 
@@ -93,9 +90,7 @@ func (r *running) logs() {
 
 func (r *running) await(what string, ask func(ctx context.Context) error) {
 	r.t.Helper()
-	if err := site.Await(r.t.Context(), patience, ask); err != nil {
-		r.t.Fatalf("%s: %v", what, err)
-	}
+	await.NoError(r.t, what, ask)
 }
 
 // settled waits until count addresses are held by the kernels of their assigned nodes, and returns the nodes by
