@@ -11,8 +11,6 @@ set -eu
 packages='openvswitch-switch openvswitch-common ovn-central ovn-host ovn-common frr prometheus
 	iproute2 iputils-ping ethtool tcpdump arping ndisc6 nftables jq curl ca-certificates make git gcc libc6-dev
 	patchelf debian-archive-keyring buildah mkdocs mkdocs-material'
-# What a build of OVN and Open vSwitch below LAB_OVN_PREFIX is linked with, beside what those packages bring.
-[ -z "${LAB_OVN_PREFIX:-}" ] || packages="$packages libunbound8 libcap-ng0 libssl3 libevent-2.1-7"
 # What OVN-Kubernetes itself calls on a node.
 [ -z "${OVNKUBE:-}" ] || packages="$packages iptables"
 root=$(CDPATH='' cd -- "$(dirname -- "$0")/.." && pwd)
@@ -107,6 +105,8 @@ if [ -n "$missing" ]; then
 	# shellcheck disable=SC2086 # A list of names.
 	install_packages $missing
 fi
-[ -n "${LAB_OVN_PREFIX:-}" ] || "$root/contrib/ovn.sh" || say "the lab runs the OVN that is installed"
+# Each says why where it can't be had. The lab runs the newest OVN that is there.
+[ -n "${LAB_OVN_PREFIX:-}" ] || for suite in sid trixie; do "$root/contrib/ovn.sh" "$suite" || :; done
+[ -n "${LAB_FRR_PREFIX:-}" ] || "$root/contrib/frr.sh" trixie || :
 [ -e /dev/net/tun ] || as_root modprobe tun || die "no /dev/net/tun, which Open vSwitch needs: load kernel module tun"
 check_go

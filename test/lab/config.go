@@ -120,6 +120,8 @@ type state struct {
 	Binary string `json:"binary"`
 	// OVNPrefix is the same as in Config.
 	OVNPrefix string `json:"ovnPrefix,omitempty"`
+	// FRRPrefix is the directory of the router's FRR.
+	FRRPrefix string `json:"frrPrefix"`
 	// Network is the same as in Config.
 	Network Network `json:"network"`
 	// Given holds what OVN-Kubernetes assigned to nodes, by node name.

@@ -17,7 +17,8 @@
 //	NAME-remote a client behind the router: 198.51.100.10
 //	NAME-pod-*  one per pod, on br-int of its node: 10.244.<i>.<x>
 //
-// The programs of OVN and Open vSwitch are those of the system or those in LAB_OVN_PREFIX (package ovnprefix).
+// The programs of OVN and Open vSwitch are those in LAB_OVN_PREFIX, or the newest that the system or the cache has
+// (package ovnprefix). Those of FRR are the system's or those in LAB_FRR_PREFIX (package frr).
 //
 // The NB rows, names and annotations follow captured clusters (OVN-Kubernetes release 1.3, one zone and interconnect,
 // shared gateway mode). Addresses are the same in every lab because no two labs share a namespace.

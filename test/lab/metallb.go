@@ -110,7 +110,8 @@ func (l *Lab) StartMetalLBBGP(ctx context.Context, addrs []netip.Addr) (*MetalLB
 	}
 	router := hosts(l.BGPSegment().Subnets, routerHost)[0].Addr()
 	for _, n := range l.Nodes {
-		r := frr.Router{Name: l.Name + "-metallb-" + n.Name, Dir: l.path("metallb-" + n.Name), Netns: l.Netns(n.Name)}
+		r := frr.Router{Name: l.Name + "-metallb-" + n.Name, Dir: l.path("metallb-" + n.Name), Netns: l.Netns(n.Name),
+			Prefix: l.state.FRRPrefix}
 		m.routers[n.Name] = r
 		if err := r.Start(ctx); err != nil {
 			return m, err

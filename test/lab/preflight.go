@@ -17,7 +17,7 @@ import (
 type requirement struct{ path, pkg string }
 
 func requirements() []requirement {
-	return []requirement{
+	all := []requirement{
 		{"ip", "iproute2"},
 		{"ping", "iputils-ping"},
 		{"arping", "arping"},
@@ -37,11 +37,11 @@ func requirements() []requirement {
 		{"ovn-northd", "ovn-central"},
 		{ovnprefix.Schema("ovn/ovn-nb.ovsschema"), "ovn-common"},
 		{"ovn-controller", "ovn-host"},
-		{filepath.Join(frr.Programs, frr.Zebra), "frr"},
-		{filepath.Join(frr.Programs, frr.BGPD), "frr"},
-		{filepath.Join(frr.Programs, frr.BFDD), "frr"},
-		{"vtysh", "frr"},
 	}
+	for _, program := range frr.Programs(frr.Prefix()) {
+		all = append(all, requirement{program, "frr"})
+	}
+	return all
 }
 
 // Preflight returns an error that lists everything the machine lacks for a lab, or nil if it lacks nothing.

@@ -49,5 +49,5 @@ func (l *Lab) startRouter(ctx context.Context) error {
 
 // Router returns the lab's router, for configuration and queries.
 func (l *Lab) Router() frr.Router {
-	return frr.Router{Name: l.Name, Dir: l.path(routerNetns), Netns: l.Netns(routerNetns)}
+	return frr.Router{Name: l.Name, Dir: l.path(routerNetns), Netns: l.Netns(routerNetns), Prefix: l.state.FRRPrefix}
 }

@@ -3,6 +3,7 @@
 package lab
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -13,6 +14,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/ovnkube-slb/ovnkube-slb/test/lab/frr"
 	"github.com/ovnkube-slb/ovnkube-slb/test/lab/ovnprefix"
 )
 
@@ -31,15 +33,12 @@ func Up(ctx context.Context, c Config) (*Lab, error) {
 	if err := Preflight(); err != nil {
 		return nil, err
 	}
-	l := newLab(c, state{Nodes: c.Nodes, NoKube: c.NoKube, Binary: c.Binary, OVNPrefix: c.OVNPrefix, Network: c.Network,
-		Created: time.Now()})
+	l := newLab(c, state{Nodes: c.Nodes, NoKube: c.NoKube, Binary: c.Binary, OVNPrefix: c.OVNPrefix,
+		FRRPrefix: frr.Prefix(), Network: c.Network, Created: time.Now()})
 	if err := l.claim(c); err != nil {
 		return nil, err
 	}
 	p := newProgress(c.Progress)
-	if version, err := ovnprefix.Version(); err == nil && ovnprefix.Old(version) {
-		p.logf("OVN is %s, older than %s: `make setup` fetches a newer one", version, ovnprefix.Oldest)
-	}
 	if err := l.build(ctx, p); err != nil {
 		p.logf("failed, removing what there is")
 		cleanup, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanupTime)
@@ -152,7 +151,8 @@ func (l *Lab) buildOVN(ctx context.Context, p *progress) error {
 		return err
 	}
 	version, _, _ = strings.Cut(version, "\n")
-	p.logf("OVN: NB, SB, ovn-northd, and Open vSwitch and ovn-controller of %d nodes run (%s)", len(l.Nodes), version)
+	p.logf("OVN: NB, SB, ovn-northd, and Open vSwitch and ovn-controller of %d nodes run (%s of %s)", len(l.Nodes),
+		version, cmp.Or(l.state.OVNPrefix, "/usr"))
 	if err := l.awaitChassis(ctx); err != nil || l.state.Network.Real() {
 		return err
 	}

@@ -4,6 +4,7 @@ package frr
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -21,15 +22,44 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/test/lab/proc"
 )
 
-// Programs is the directory in which Debian's package frr installs the daemons.
-const Programs = "/usr/lib/frr"
+// Variable is the environment variable that names the directory of FRR, as contrib/frr.sh unpacks it: its lib/frr has
+// the daemons, its bin vtysh. If it is empty, routers run the FRR that the system has installed.
+const Variable = "LAB_FRR_PREFIX"
 
 // The daemons of a router.
 const (
 	Zebra = "zebra"
 	BGPD  = "bgpd"
 	BFDD  = "bfdd"
+	// mgmtd has the configuration of interfaces and BFD from FRR 10 on. Earlier versions do without.
+	mgmtd = "mgmtd"
 )
+
+// Prefix returns the directory of FRR that the environment specifies, or that of the system.
+func Prefix() string { return cmp.Or(os.Getenv(Variable), "/usr") }
+
+// Programs returns the paths of the programs that a router needs in a directory of FRR.
+func Programs(prefix string) []string {
+	programs := []string{vtysh(prefix)}
+	for _, daemon := range []string{Zebra, BGPD, BFDD} {
+		programs = append(programs, program(prefix, daemon))
+	}
+	return programs
+}
+
+func program(prefix, daemon string) string { return filepath.Join(prefix, "lib/frr", daemon) }
+
+func vtysh(prefix string) string { return filepath.Join(prefix, "bin/vtysh") }
+
+// ownScript runs a command to which the directory $1 is the one where FRR has sockets, and the one where it has state.
+// No option changes all of them. It changes the mount namespace that ip-netns(8) creates.
+const ownScript = `set -e
+mkdir -p /run/frr
+for shared in /run/frr /var/lib/frr; do
+	[ ! -d "$shared" ] || mount --bind "$1" "$shared"
+done
+shift
+exec "$@"`
 
 // Router is an instance of FRR.
 type Router struct {
@@ -39,12 +69,21 @@ type Router struct {
 	Dir string
 	// Netns is the network namespace in which the router runs, by its name in ip-netns(8).
 	Netns string
+	// Prefix is the directory of FRR. The default is that of [Prefix].
+	Prefix string
 }
+
+func (r Router) prefix() string { return cmp.Or(r.Prefix, Prefix()) }
 
 // Start starts the daemons and returns when each of them responds.
 func (r Router) Start(ctx context.Context) error {
 	if err := r.directory(); err != nil {
 		return fmt.Errorf("start router %s: %w", r.Name, err)
+	}
+	if _, err := os.Stat(program(r.prefix(), mgmtd)); err == nil {
+		if err := r.StartDaemon(ctx, mgmtd); err != nil { // The others receive configuration from it.
+			return err
+		}
 	}
 	if err := r.StartDaemon(ctx, Zebra); err != nil { // The others connect to it.
 		return err
@@ -59,15 +98,15 @@ func (r Router) Start(ctx context.Context) error {
 // StartDaemon starts a daemon without configuration. The caller passes its previous configuration to Configure.
 func (r Router) StartDaemon(ctx context.Context, daemon string) error {
 	args := []string{
-		filepath.Join(Programs, daemon), "-N", r.Name, "-u", "frr", "-g", "frr", "-z", filepath.Join(r.Dir, "zserv.api"),
-		"--vty_socket", r.Dir, "-A", "127.0.0.1", "-P", "0", "--log", "stdout",
-		"-f", r.emptyConfig(), "-i", filepath.Join(r.Dir, daemon+".pid"),
+		"sh", "-c", ownScript, "sh", r.Dir,
+		program(r.prefix(), daemon), "-N", r.Name, "-u", "frr", "-g", "frr", "--vty_socket", r.Dir, "-A", "127.0.0.1", "-P", "0",
+		"--log", "stdout", "-i", filepath.Join(r.Dir, daemon+".pid"),
 	}
-	switch daemon {
-	case BGPD:
+	if daemon != mgmtd { // It has no file of its own.
+		args = append(args, "-f", r.emptyConfig())
+	}
+	if daemon == BGPD {
 		args = append(args, "-p", "179")
-	case BFDD:
-		args = append(args, "--bfdctl", filepath.Join(r.Dir, "bfdd.sock"))
 	}
 	socket := filepath.Join(r.Dir, daemon+".vty")
 	if err := os.Remove(socket); err != nil && !errors.Is(err, fs.ErrNotExist) { // Left by a daemon that was killed.
@@ -136,7 +175,7 @@ func (r Router) Show(ctx context.Context, command string, into any) error {
 }
 
 func (r Router) vtysh(ctx context.Context, args ...string) ([]byte, error) {
-	cmd := exec.CommandContext(ctx, "vtysh", append([]string{"--vty_socket", r.Dir}, args...)...)
+	cmd := exec.CommandContext(ctx, vtysh(r.prefix()), append([]string{"--vty_socket", r.Dir}, args...)...)
 	var out, diag bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &diag
 	if err := cmd.Run(); err != nil {

@@ -7,11 +7,13 @@
 package ovnprefix
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/ovnkube-slb/ovnkube-slb/test/lab/cache"
@@ -21,46 +23,53 @@ import (
 // build, and the lab uses [Chosen].
 const Variable = "LAB_OVN_PREFIX"
 
-const (
-	// Oldest is the first release of OVN that the lab uses from the system if a newer one is available. contrib/ovn.sh has
-	// the same value.
-	Oldest = "25.03"
-	// fetched is the directory that contrib/ovn.sh fills, in [cache.Dir].
-	fetched = "ovn-trixie"
-)
+// unpacked matches the directories that contrib/ovn.sh fills, in [cache.Dir].
+const unpacked = "ovn-*"
 
-// Chosen returns the directory of the build for a lab. It is the one that the environment specifies, else the one that
-// contrib/ovn.sh has filled if the system's build is missing or older than [Oldest], else empty for the system's build.
+// Chosen returns the directory of the build for a lab. It is the one that the environment specifies, else the newest of
+// the system's build and those that contrib/ovn.sh has unpacked. It is empty for the system's build, which is preferred
+// to an unpacked one of the same version.
 func Chosen() string {
 	if prefix := os.Getenv(Variable); prefix != "" {
 		return prefix
 	}
-	if version, err := Version(); err == nil && !Old(version) {
-		return ""
+	newest, chosen := "", ""
+	if version, err := Version(); err == nil {
+		newest = version
 	}
 	dir, err := cache.Dir()
 	if err != nil {
 		return ""
 	}
-	prefix := filepath.Join(dir, fetched)
-	if _, err := os.Stat(prefix); err != nil {
-		return ""
+	prefixes, _ := filepath.Glob(filepath.Join(dir, unpacked)) // The only error is a malformed pattern.
+	for _, prefix := range prefixes {
+		if version, err := versionOf(filepath.Join(prefix, "bin", client)); err == nil && compare(version, newest) > 0 {
+			newest, chosen = version, prefix
+		}
 	}
-	return prefix
+	return chosen
 }
 
 // Version returns the version of OVN in use, such as 25.03.0. It returns an error if ovn-nbctl(8) cannot be run.
-func Version() (string, error) {
-	out, err := exec.Command("ovn-nbctl", "--version").Output()
+func Version() (string, error) { return versionOf(client) }
+
+func versionOf(program string) (string, error) {
+	out, err := exec.Command(program, "--version").Output()
 	if err != nil {
-		return "", fmt.Errorf("ovn-nbctl --version: %w", err)
+		return "", fmt.Errorf("%s --version: %w", program, err)
 	}
 	first, _, _ := strings.Cut(string(out), "\n")
 	return first[strings.LastIndexByte(first, ' ')+1:], nil
 }
 
-// Old reports whether a version is older than [Oldest]. Versions begin with year and month, two digits each.
-func Old(version string) bool { return version < Oldest }
+// compare orders versions by their numbers: 9 is older than 10.
+func compare(a, b string) int {
+	return slices.CompareFunc(strings.Split(a, "."), strings.Split(b, "."), func(x, y string) int {
+		m, _ := strconv.Atoi(x) // Text, which versions of releases do not contain, counts as 0.
+		n, _ := strconv.Atoi(y)
+		return cmp.Compare(m, n)
+	})
+}
 
 // Use prepends the directories of the build to PATH for this process and its child processes. The last call takes
 // precedence. An empty prefix changes nothing. A directory without such a build is an error.
@@ -71,7 +80,7 @@ func Use(prefix string) error {
 	if !filepath.IsAbs(prefix) {
 		return fmt.Errorf("%s=%q: want an absolute path", Variable, prefix)
 	}
-	for _, needed := range []string{"bin/ovn-nbctl", "sbin/" + server, "share/ovn/ovn-nb.ovsschema",
+	for _, needed := range []string{"bin/" + client, "sbin/" + server, "share/ovn/ovn-nb.ovsschema",
 		"share/openvswitch/vswitch.ovsschema"} {
 		if _, err := os.Stat(filepath.Join(prefix, needed)); err != nil {
 			return fmt.Errorf("%s=%q: no build of OVN and Open vSwitch: %w", Variable, prefix, err)
@@ -96,8 +105,12 @@ func Main(tests interface{ Run() int }) int {
 	return tests.Run()
 }
 
-// server is the program by which PATH determines the build in use.
-const server = "ovsdb-server"
+const (
+	// server is the program by which PATH determines the build in use.
+	server = "ovsdb-server"
+	// client is the program that is asked for the version.
+	client = "ovn-nbctl"
+)
 
 // Schema returns the path of a database schema, such as ovn/ovn-nb.ovsschema or openvswitch/vswitch.ovsschema, of the
 // build in PATH.

@@ -79,37 +79,59 @@ func TestUseRejectsDirectoriesWithoutABuild(t *testing.T) {
 	}
 }
 
+// program creates a program that prints a version of OVN.
+func program(t *testing.T, file, version string) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	text := "#!/bin/sh\necho ovn-nbctl " + version + "\necho Open vSwitch Library 9.9.9\n"
+	if err := os.WriteFile(file, []byte(text), 0o755); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// versions has the version of OVN in each directory of the cache. It is empty where the directory has no program.
+type versions map[string]string
+
 func TestChosenPrefix(t *testing.T) {
 	for name, c := range map[string]struct {
 		installed string
-		fetched   bool
+		unpacked  versions
 		named     string
-		want      string // CACHE is replaced by the directory that contrib/ovn.sh fills.
+		want      string // a directory in the cache, or named
 	}{
-		"named":                        {installed: "25.03.0", fetched: true, named: "/usr", want: "/usr"},
-		"installed, new enough":        {installed: "25.03.0", fetched: true},
-		"installed, newer":             {installed: "26.03.1", fetched: true},
-		"installed, old":               {installed: "24.09.3", fetched: true, want: "CACHE"},
-		"none installed":               {fetched: true, want: "CACHE"},
-		"installed, old, none fetched": {installed: "23.03.1"},
+		"named":                 {installed: "25.03.0", unpacked: versions{"ovn-sid": "26.03.1"}, named: "/usr", want: "/usr"},
+		"none unpacked":         {installed: "23.03.1"},
+		"installed is older":    {installed: "23.03.1", unpacked: versions{"ovn-sid": "25.03.0"}, want: "ovn-sid"},
+		"installed is as new":   {installed: "25.03.0", unpacked: versions{"ovn-sid": "25.03.0"}},
+		"installed is newer":    {installed: "26.03.1", unpacked: versions{"ovn-sid": "25.03.0"}},
+		"first of two unpacked": {unpacked: versions{"ovn-sid": "26.03.1", "ovn-trixie": "25.03.0"}, want: "ovn-sid"},
+		"last of two unpacked":  {unpacked: versions{"ovn-sid": "26.03.9", "ovn-trixie": "26.03.10"}, want: "ovn-trixie"},
+		"one is incomplete":     {unpacked: versions{"ovn-sid.new": "", "ovn-trixie": "25.03.0"}, want: "ovn-trixie"},
+		"none at all":           {},
 	} {
 		t.Run(name, func(t *testing.T) {
 			base, bin := t.TempDir(), t.TempDir()
 			t.Setenv("SLB_CACHE", base)
 			t.Setenv("PATH", bin)
 			t.Setenv(Variable, c.named)
-			if c.fetched {
-				if err := os.Mkdir(filepath.Join(base, fetched), 0o755); err != nil {
-					t.Fatal(err)
+			for dir, version := range c.unpacked {
+				if version == "" {
+					if err := os.Mkdir(filepath.Join(base, dir), 0o755); err != nil {
+						t.Fatal(err)
+					}
+					continue
 				}
+				program(t, filepath.Join(base, dir, "bin/ovn-nbctl"), version)
 			}
 			if c.installed != "" {
-				text := "#!/bin/sh\necho ovn-nbctl " + c.installed + "\necho Open vSwitch Library 9.9.9\n"
-				if err := os.WriteFile(filepath.Join(bin, "ovn-nbctl"), []byte(text), 0o755); err != nil {
-					t.Fatal(err)
-				}
+				program(t, filepath.Join(bin, "ovn-nbctl"), c.installed)
 			}
-			want := strings.Replace(c.want, "CACHE", filepath.Join(base, fetched), 1)
+			want := c.want
+			if want != "" && c.named == "" {
+				want = filepath.Join(base, want)
+			}
 			if got := Chosen(); got != want {
 				t.Errorf("%q, want %q", got, want)
 			}
