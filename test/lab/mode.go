@@ -24,6 +24,11 @@ func (l *Lab) SetMode(ctx context.Context, mode string) error {
 	if mode == l.state.Network.Mode {
 		return nil
 	}
+	next := l.state.Network
+	next.Mode = mode
+	if err := next.checkProgram(ctx); err != nil {
+		return err
+	}
 	var plug *Plug
 	if !l.state.Network.Real() {
 		var err error
@@ -34,7 +39,7 @@ func (l *Lab) SetMode(ctx context.Context, mode string) error {
 	if err := l.endMode(ctx); err != nil {
 		return fmt.Errorf("end mode %s: %w", l.state.Network.Mode, err)
 	}
-	l.state.Network.Mode = mode
+	l.state.Network = next
 	if err := l.saveState(); err != nil {
 		return err
 	}

@@ -132,8 +132,7 @@ func (n Network) validate() error {
 	}
 	for variable, path := range map[string]string{OVNKubeVariable: n.Program, OVNKubeCRDsVariable: n.CRDs} {
 		if path == "" {
-			return fmt.Errorf("network %s: %s is not set: contrib/ovnkube.sh builds OVN-Kubernetes and says what to set", n.Kind,
-				variable)
+			return fmt.Errorf("network %s: %s is not set: see CONTRIBUTING.md", n.Kind, variable)
 		}
 		if _, err := os.Stat(path); err != nil {
 			return fmt.Errorf("network %s: %s: %w", n.Kind, variable, err)

@@ -38,6 +38,12 @@ const (
 	gatewayCookie = "cookie=0xdeff105"
 	// gatewayFlows is the minimum number of these flows when the gateway works.
 	gatewayFlows = 6
+	// crashLoop is how often ovnkube ends before the lab gives up. The kubelet would restart it, too, if it ended once
+	// because something that it needs came up later.
+	crashLoop = 3
+	// interconnectFlag selects interconnect. OVN-Kubernetes has no other mode, and neither this flag nor --zone, since
+	// August 2026.
+	interconnectFlag = "--enable-interconnect"
 )
 
 // bootIDName is the file in the directory of a node with the ID of its boot, if the node was rebooted. All nodes of the
@@ -66,13 +72,15 @@ fi
 mount --move "$run" /run
 exec "$@"`
 
-// restartScript restarts a command whenever it exits, as the kubelet does. It removes the pid file $1, because ovnkube
-// would otherwise mistake an unrelated process with the same pid for an earlier instance.
-const restartScript = `pid=$1
-shift
+// restartScript restarts a command whenever it exits, as the kubelet does, and adds the exit status to the file $2. It
+// removes the pid file $1, because ovnkube would otherwise mistake an unrelated process with the same pid for an
+// earlier instance.
+const restartScript = `pid=$1 ends=$2
+shift 2
 while :; do
 	rm -f "$pid"
-	"$@" || echo "ended with exit status $?, and is started again"
+	"$@" && status=0 || status=$?
+	echo "$status" >>"$ends"
 	sleep 1
 done`
 
@@ -143,7 +151,7 @@ func (l *Lab) startOVNKubeNode(ctx context.Context, n Node) error {
 		"--encap-ip=" + Underlay().Host(n.Index)[0].Addr().String(), "--cni-conf-dir=" + l.path(n.Name, "cni"),
 	}
 	if l.state.Network.Zones() {
-		flags = append(flags, "--init-ovnkube-controller="+n.Name, "--zone="+n.Name)
+		flags = append(flags, "--init-ovnkube-controller="+n.Name)
 	} else {
 		flags = append(flags, databaseFlags()...)
 	}
@@ -155,10 +163,60 @@ func (l *Lab) startOVNKubeNode(ctx context.Context, n Node) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, ovnkubeStart)
 	defer cancel()
-	if err := poll(ctx, func() error { return l.gatewayWorks(ctx, n) }); err != nil {
+	var ended error // Waiting for the gateway is pointless then.
+	err := poll(ctx, func() error {
+		if ended = errors.Join(l.ovnkubeEnds(centralNetns), l.ovnkubeEnds(n.Name)); ended != nil {
+			return nil
+		}
+		return l.gatewayWorks(ctx, n)
+	})
+	if err != nil {
 		return fmt.Errorf("ovnkube of node %s: %w\n%s", n.Name, err, l.logTail(n.Name, ovnkubeName))
 	}
-	return nil
+	return ended
+}
+
+// endsName is the file of a namespace that restartScript extends.
+const endsName = "ovnkube.ends"
+
+// ovnkubeEnds returns an error with the last line of ovnkube in a namespace if it ends again and again.
+func (l *Lab) ovnkubeEnds(short string) error {
+	text, err := os.ReadFile(l.path(short, endsName))
+	if errors.Is(err, os.ErrNotExist) { // It is about to be started.
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	statuses := strings.Fields(string(text))
+	if len(statuses) < crashLoop {
+		return nil
+	}
+	lines := strings.Split(strings.TrimSpace(string(l.logTail(short, ovnkubeName))), "\n")
+	return fmt.Errorf("ovnkube of %s ended %d times, last with exit status %s: %s", short, len(statuses),
+		statuses[len(statuses)-1], lines[len(lines)-1])
+}
+
+// checkProgram returns an error if the program does not know the mode.
+func (n Network) checkProgram(ctx context.Context) error {
+	if !n.Real() || n.Zones() {
+		return nil
+	}
+	chooses, err := n.choosesMode(ctx)
+	if err == nil && !chooses {
+		err = fmt.Errorf("network %s: %s=%s has interconnect only: it has no flag %s", n, OVNKubeVariable, n.Program,
+			interconnectFlag)
+	}
+	return err
+}
+
+// choosesMode reports whether the program has flags for the mode.
+func (n Network) choosesMode(ctx context.Context) (bool, error) {
+	help, err := run(ctx, n.Program, "--help")
+	if err != nil {
+		return false, fmt.Errorf("%s=%s: %w", OVNKubeVariable, n.Program, err)
+	}
+	return strings.Contains(help, interconnectFlag), nil
 }
 
 // KillOVNKube kills all instances of ovnkube at once by SIGKILL. It does nothing if they are dead.
@@ -235,7 +293,7 @@ func (l *Lab) runOVNKube(ctx context.Context, short string, flags ...string) err
 	}
 	network := l.state.Network
 	args := []string{
-		"sh", "-c", restartScript, "sh", l.path(short, "ovnkube.pid"), network.Program,
+		"sh", "-c", restartScript, "sh", l.path(short, "ovnkube.pid"), l.path(short, endsName), network.Program,
 		"--k8s-kubeconfig=" + cp.AdminKubeconfig(), "--k8s-token=" + noToken, "--cluster-subnets=" + podNetworks(),
 		"--k8s-service-cidrs=" + strings.Join(texts(serviceSubnets()), ","),
 		"--gateway-mode=" + network.Gateway, "--loglevel=4", "--ovn-config-namespace=" + productNamespace,
@@ -244,7 +302,19 @@ func (l *Lab) runOVNKube(ctx context.Context, short string, flags ...string) err
 		"--pidfile=" + l.path(short, "ovnkube.pid"),
 	}
 	if network.Zones() {
-		args = append(args, "--enable-interconnect")
+		chooses, err := network.choosesMode(ctx)
+		if err != nil {
+			return err
+		}
+		if chooses {
+			args = append(args, interconnectFlag)
+		}
+		if chooses && short != centralNetns {
+			args = append(args, "--zone="+short)
+		}
+	}
+	if err := os.Remove(l.path(short, endsName)); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
 	}
 	_, err = proc.Start(ctx, proc.Spec{
 		Name: ovnkubeName, Dir: l.path(short), Netns: l.Netns(short), Env: ovsEnv(l.path(short)),

@@ -33,6 +33,9 @@ func Up(ctx context.Context, c Config) (*Lab, error) {
 	if err := Preflight(); err != nil {
 		return nil, err
 	}
+	if err := c.Network.checkProgram(ctx); err != nil {
+		return nil, fmt.Errorf("lab %s: %w", c.Name, err)
+	}
 	l := newLab(c, state{Nodes: c.Nodes, NoKube: c.NoKube, Binary: c.Binary, OVNPrefix: c.OVNPrefix,
 		FRRPrefix: frr.Prefix(), Network: c.Network, Created: time.Now()})
 	if err := l.claim(c); err != nil {
