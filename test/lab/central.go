@@ -108,12 +108,21 @@ func (l *Lab) serveDatabase(ctx context.Context, z zone, name string) error {
 	return l.startDatabase(ctx, z.netns, name, "ovn/ovn-"+name+".ovsschema", remotes...)
 }
 
+// monitorScript restarts a command that a programming error has ended, as the option --monitor of OVN's daemons does,
+// which only a daemon that detaches has. ovn-northd 26.03.0 and 26.03.1 abort if a router is deleted and another one
+// created at the same time.
+const monitorScript = `while :; do
+	"$@" && exit
+	case $? in 132 | 134 | 135 | 136 | 139) ;; *) exit ;; esac
+done`
+
 // startNorthd starts ovn-northd of a zone.
 func (l *Lab) startNorthd(ctx context.Context, z zone) error {
 	dir := l.path(z.netns)
 	_, err := proc.Start(ctx, proc.Spec{
 		Name: northdName, Dir: dir, Netns: l.Netns(z.netns), Env: ovsEnv(dir), Nice: controlNice,
 		Args: []string{
+			"sh", "-c", monitorScript, "sh",
 			"ovn-northd", "--ovnnb-db=" + l.socket(z, nbName), "--ovnsb-db=" + l.socket(z, sbName),
 			"--pidfile=" + filepath.Join(dir, "ovn-northd.pid"), "-vsyslog:off",
 		},

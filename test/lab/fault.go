@@ -100,7 +100,7 @@ func (l *Lab) FreezeDaemon(name, daemon string) error {
 	if err != nil {
 		return fmt.Errorf("freeze %s of node %s: %w", daemon, name, err)
 	}
-	return p.Signal(syscall.SIGSTOP)
+	return p.SignalGroup(syscall.SIGSTOP)
 }
 
 // Restore starts what Kill killed, and returns when the node's chassis has applied the northbound database again.

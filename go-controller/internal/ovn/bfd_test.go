@@ -139,7 +139,18 @@ func TestBFDRowsFollowTheirPorts(t *testing.T) {
 			t.Fatalf("step %d: %v", i, found)
 		}
 	}
-	if n := ends.Load(); n > 0 {
+	checkEnds(t, ends)
+}
+
+// checkEnds checks that ovn-northd has not ended. That of OVN 26.03.0 and 26.03.1 aborts if it finds one router deleted
+// and another one created (ods_assign_array_index in northd/northd.c), and recovers when it is restarted.
+func checkEnds(t *testing.T, ends *atomic.Int32) {
+	t.Helper()
+	version, err := ovnprefix.Version()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := ends.Load(); n > 0 && !slices.Contains([]string{"26.03.0", "26.03.1"}, version) {
 		t.Errorf("northd ended %d times", n)
 	}
 }

@@ -86,9 +86,7 @@ func TestRowsOfTheOtherModeAreTakenOver(t *testing.T) {
 			if c.after.Zone != nil {
 				checkReturnKeys(t, sb)
 			}
-			if n := ends.Load(); n > 0 {
-				t.Errorf("northd ended %d times", n)
-			}
+			checkEnds(t, ends)
 			written = nb.transactions(t)
 			write(t, dialFor(c.after, nb, sb), c.after)
 			if n := nb.transactions(t) - written; n != 0 {

@@ -60,6 +60,14 @@ func (p *Process) Signal(sig syscall.Signal) error {
 	return p.signal(p.Pid, sig)
 }
 
+// SignalGroup sends sig to the process and its child processes. It returns nil if the process has exited.
+func (p *Process) SignalGroup(sig syscall.Signal) error {
+	if !p.Alive() {
+		return nil
+	}
+	return p.signal(-p.Pid, sig)
+}
+
 func (p *Process) signal(target int, sig syscall.Signal) error {
 	if err := syscall.Kill(target, sig); err != nil && !errors.Is(err, syscall.ESRCH) {
 		return fmt.Errorf("signal %s (pid %d) with %s: %w", p.Name, p.Pid, sig, err)
