@@ -1,38 +1,74 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# Brings up kind with OVN-Kubernetes in central mode, attaches each node to a second segment, installs ovnkube-slb from
-# dist/ and repeats the main job of `make demo` there: a Service gets an address, the host reaches it, its gateway is
-# paused, and the host reaches it again. Needs docker, kind, helm, kubectl, jq, curl, git, Go and internet access.
+# Performs the main job of `make demo` on kind with OVN-Kubernetes: attaches each node to a second segment, installs
+# ovnkube-slb from dist/, and then a Service gets an address, the host reaches it, its gateway is paused, and the host
+# reaches it again. Needs docker, kind, helm, kubectl, jq, curl, Go and internet access.
 #
-#   contrib/kind.sh         keeps the cluster; a second run continues where the first one stopped
-#   contrib/kind.sh down    removes the cluster and the segment
+#   contrib/kind.sh CHECKOUT           starts kind and installs OVN-Kubernetes with the Helm chart of a checkout of it
+#   KUBECONFIG=FILE contrib/kind.sh    uses a kind cluster that has OVN-Kubernetes
+#   contrib/kind.sh down               removes the cluster that the first one started, and the segment
+#
+# OVN-Kubernetes' image is the published one that the chart names, or OVNKUBE_IMAGE: that of the checkout's release, as
+# ghcr.io/ovn-kubernetes/ovn-kubernetes/ovn-kube-ubuntu:release-1.3. The cluster is kept; a second run continues where
+# the first one stopped.
 set -euo pipefail
+checkout=${1:-}
+[[ -z $checkout || $checkout == down ]] || checkout=$(realpath "$checkout")
 cd "$(dirname "$0")/.."
 cluster=ovnkube-slb
 segment=ovnkube-slb-provider
 namespace=ovn-kubernetes
 image=ghcr.io/ovnkube-slb/ovnkube-slb
-export KUBECONFIG=$PWD/_output/kind.conf
 
 say() { printf '\n== %s\n' "$*"; }
 fail() { printf 'kind.sh: %s\n' "$*" >&2; exit 1; }
 
-for program in docker kind helm kubectl jq curl git go; do
+for program in docker kind kubectl jq curl go; do
 	command -v "$program" >/dev/null || fail "$program is not installed"
 done
-if [[ ${1:-} == down ]]; then
+if [[ $checkout == down ]]; then
 	kind delete cluster --name "$cluster"
 	docker network rm "$segment"
 	exit
 fi
 
+start_cluster() {
+	local chart=$checkout/helm/ovn-kubernetes node api settings
+	command -v helm >/dev/null || fail "helm is not installed"
+	[[ -f $chart/Chart.yaml ]] || fail "$checkout has no helm/ovn-kubernetes: want a checkout of OVN-Kubernetes"
+	if ! kind get clusters 2>/dev/null | grep -qx "$cluster"; then
+		say "kind without a network: one control plane node and two workers"
+		kind create cluster --name "$cluster" --kubeconfig "$KUBECONFIG" --config - <<-END
+			kind: Cluster
+			apiVersion: kind.x-k8s.io/v1alpha4
+			networking: {disableDefaultCNI: true, kubeProxyMode: none, ipFamily: dual}
+			nodes: [{role: control-plane}, {role: worker}, {role: worker}]
+		END
+	fi
+	say "OVN-Kubernetes with interconnect, by the chart of $checkout"
+	for node in $(kind get nodes --name "$cluster"); do # Releases up to 1.3 need the label.
+		kubectl label node "$node" "k8s.ovn.org/zone-name=$node" --overwrite
+	done
+	api=$(docker inspect "$cluster-control-plane" | jq -r '.[0].NetworkSettings.Networks.kind.IPAddress')
+	settings=(--set "k8sAPIServer=https://$api:6443" --set 'podNetwork=10.244.0.0/16/24\,fd00:10:244::/56/64'
+		--set 'serviceNetwork=10.96.0.0/16\,fd00:10:96::/112'
+		--set global.enableAdminNetworkPolicy=false) # The chart does not have its CRDs.
+	[[ -z ${OVNKUBE_IMAGE:-} ]] ||
+		settings+=(--set "global.image.repository=${OVNKUBE_IMAGE%:*}" --set "global.image.tag=${OVNKUBE_IMAGE##*:}")
+	helm upgrade --install ovn-kubernetes "$chart" --values "$chart/values-single-node-zone.yaml" "${settings[@]}"
+	kubectl wait --for=condition=Ready node --all --timeout=10m
+}
+
 mkdir -p _output
-if ! kind get clusters 2>/dev/null | grep -qx "$cluster"; then
-	say "kind with OVN-Kubernetes: one control plane node and two workers"
-	source=$(contrib/ovnkube.sh --source)
-	(cd "$source/contrib" &&
-		./kind-helm.sh --cluster-name "$cluster" --kubeconfig "$KUBECONFIG" --enable-central --ipv6 --num-workers 2)
+if [[ -n $checkout ]]; then
+	export KUBECONFIG=$PWD/_output/kind.conf
+	start_cluster
+else
+	[[ -n ${KUBECONFIG:-} ]] || fail "neither a checkout of OVN-Kubernetes nor KUBECONFIG: see the head of this script"
+	node=$(kubectl get nodes -o 'jsonpath={.items[0].metadata.name}')
+	cluster=$(docker inspect "$node" | jq -re '.[0].Config.Labels["io.x-k8s.kind.cluster"]') ||
+		fail "node $node is not a container of kind"
 fi
 mapfile -t nodes < <(kind get nodes --name "$cluster")
 
@@ -58,7 +94,12 @@ done
 say "ovnkube-slb from dist/"
 CONTAINER_TOOL=docker contrib/images.sh kind "$(go env GOARCH)"
 kind load docker-image "$image:kind" --name "$cluster"
-for part in default node; do
+parts=(interconnect)
+if kubectl get nodes -o json | jq -e 'any(.items[].metadata.annotations; .["k8s.ovn.org/zone-name"] == "global")' \
+	>/dev/null; then
+	parts=(default node) # central mode
+fi
+for part in "${parts[@]}"; do
 	kubectl kustomize "dist/manifests/$part" | sed "s|image: $image:.*|image: $image:kind|" | kubectl apply -f -
 done
 # Available means one of two replicas: there is only one control plane node.

@@ -62,8 +62,7 @@ func (l *Lab) SpeakBGP(ctx context.Context, rights, program string, flags ...str
 }
 
 // StartRouterBGP configures the router to accept sessions of the nodes. It is passive, as docs/examples/frr.conf
-// recommends: the last release does not wait until attempts of the router have failed, as firstDialAfter of the speaker
-// does. The lines, in the syntax of frr.conf, follow those of the peer group "nodes". StopRouterBGP reverts it.
+// recommends. The lines, in the syntax of frr.conf, follow those of the peer group "nodes". StopRouterBGP reverts it.
 func (l *Lab) StartRouterBGP(ctx context.Context, lines ...string) error {
 	segment := l.BGPSegment().Subnets
 	return l.Router().Configure(ctx, slices.Concat([]string{
