@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -118,6 +119,14 @@ func TestPathFails(t *testing.T) {
 				return nil
 			}
 			eventually(t, up)
+			eventually(t, func(ctx context.Context) error {
+				state, err := s.neighborState(ctx, s.host(c.v6, 2).Addr().String())
+				// FRR 10 ignores that BFD goes down in the second in which BGP was established (bgpd/bgp_bfd.c).
+				if since, _ := strconv.Atoi(lookup(state, "bgpTimerUpMsec")); err != nil || since < 2000 {
+					return fmt.Errorf("the router has the session for %d ms, %w", since, err)
+				}
+				return up(ctx)
+			})
 			c.away(t, s)
 			lost := n.lost(t, peer)
 			if !strings.Contains(lost.LastError, "BFD is down") {

@@ -173,6 +173,8 @@ func (s *site) path(ctx context.Context, prefix netip.Prefix, from string) (map[
 func (s *site) logUpdates(t *testing.T) {
 	t.Helper()
 	s.configure(t, "log stdout debugging", "debug bgp updates in")
+	// Without it, FRR 10 logs no attributes. Earlier versions do, and do not have the command.
+	_ = s.Configure(t.Context(), "debug bgp updates detail")
 }
 
 // log returns the log of the router's BGP daemon.
