@@ -22,6 +22,10 @@ import (
 	kjson "sigs.k8s.io/json"
 )
 
+// writeTime is how long a write of a process takes. Without it, the times that a process writes would be equal for writes
+// that follow each other, if the clock is virtual.
+const writeTime = time.Millisecond
+
 // Client is the transport of one process. It implements http.RoundTripper.
 type Client struct {
 	server *Server
@@ -138,7 +142,7 @@ func (c *Client) serve(r *http.Request, body []byte) (result any, code int, err 
 		}
 		return result, http.StatusOK, err
 	}
-	delay := s.faults.delays[q.kind.Resource]
+	delay := s.faults.delays[q.kind.Resource] + writeTime
 	s.mu.Unlock()
 	if !c.user {
 		if err := c.wait(r.Context(), delay); err != nil {
@@ -150,14 +154,12 @@ func (c *Client) serve(r *http.Request, body []byte) (result any, code int, err 
 
 // wait waits before a request takes effect. A process that was killed or disconnected meanwhile did not send it.
 func (c *Client) wait(ctx context.Context, delay time.Duration) error {
-	if delay > 0 {
-		timer := time.NewTimer(delay)
-		defer timer.Stop()
-		select {
-		case <-timer.C:
-		case <-ctx.Done():
-			return ctx.Err()
-		}
+	timer := time.NewTimer(delay)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+		return ctx.Err()
 	}
 	return c.connected()
 }
