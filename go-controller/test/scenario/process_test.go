@@ -122,7 +122,7 @@ func (c *cluster) start(args []string) error {
 	return err
 }
 
-// startController starts a controller as package slb does. Options: no-database, class-required, no-metallb,
+// startController starts a controller as package slb does. Options: database, no-database, class-required, no-metallb,
 // openshift-sdn, disabled, max-backends=N, and fenced (as the leader of an election whose term is renewed until "expire").
 func (c *cluster) startController(args []string) (*process, error) {
 	p := &process{name: "controller"}
@@ -139,6 +139,8 @@ func (c *cluster) startController(args []string) (*process, error) {
 		switch name {
 		case "no-database":
 			facts.NoDatabase = true
+		case "database":
+			facts.NoDatabase = false
 		case "no-metallb":
 			options.MetalLBAnnotations = false
 		case "class-required":
