@@ -227,26 +227,6 @@ func othersWriteInABurst(t *testing.T, c *cluster) {
 	s.nothingLeft(t)
 }
 
-// Two controllers run at once by mistake. They may assign one address to two Services. One of these Services soon gets
-// another address, and both controllers become idle. Usually the younger Service moves. But a controller may observe
-// the other controller's write to the younger Service before it observes its own write to the older one.
-func twoControllersWithoutElection(t *testing.T, c *cluster) {
-	s := c.scene(t)
-	for _, name := range []string{"one", "other"} {
-		p := c.command(t, s.binary, name, s.ovn, "--leader-elect=false")
-		eventually(t, name+" is ready", func() bool { return p.get("/readyz") != "" })
-	}
-	s.burst(t, 0, crowd, nil).wait(t)
-	s.allServed(t)
-	c.settled(t, func() [2]int { return [2]int{s.written(), s.transactions(t)} })
-	s.allServed(t)
-	s.convergent(t)
-	if n := s.written(); n > 8*crowd {
-		t.Errorf("%d writes to %d Services, want at most 8 each", n, crowd)
-	}
-	s.nothingLeft(t)
-}
-
 // convergent checks that each duplicate address was resolved within seconds.
 func (s *scene) convergent(t *testing.T) {
 	t.Helper()

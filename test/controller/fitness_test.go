@@ -75,16 +75,6 @@ func leaderIsCutOffFromDatabase(t *testing.T, c *cluster) {
 	}
 }
 
-// If layer 2 is disabled, a replica without databases leads and keeps the lease.
-func withoutLayer2NoDatabase(t *testing.T, c *cluster) {
-	s := c.scene(t)
-	nowhere := "--nb-address=unix:" + filepath.Join(t.TempDir(), "nowhere.sock")
-	only := c.command(t, s.binary, "only", s.ovn, nowhere, "--enable-service-load-balancers=false",
-		"--leader-elect-database-timeout=1ms")
-	s.leads(t, "only")
-	eventually(t, "ready", func() bool { return only.get("/readyz") != "" })
-}
-
 // A loop really blocks: the reader of the log stops reading, and the pipe is full. The kubelet would detect that by
 // /healthz and restart the process. The restarted process continues the work.
 func stuckLeaderIsRestarted(t *testing.T, c *cluster) {

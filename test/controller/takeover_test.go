@@ -4,6 +4,7 @@ package controller
 
 import (
 	"encoding/json"
+	"fmt"
 	"os/exec"
 	"path/filepath"
 	"regexp"
@@ -36,6 +37,17 @@ func buildEarlier(t *testing.T) string {
 	// With -trimpath, the next test finds the packages in the build cache although its directory is another one.
 	run(t, "go", "build", "-C", dir, "-trimpath", "-buildvcs=false", "-o", binary, "./go-controller/cmd/ovnkube-slb")
 	return binary
+}
+
+// lb returns a Service with annotations and further spec fields, both in flow style.
+func lb(key, annotations, more string) string {
+	namespace, name, _ := strings.Cut(key, "/")
+	if !strings.Contains(more, "ports:") {
+		more = strings.TrimPrefix(more+", ports: [{port: 80}]", ", ")
+	}
+	return fmt.Sprintf("\n---\n{apiVersion: v1, kind: Service, metadata: {namespace: %s, name: %s, annotations: {%s}}, "+
+		"spec: {type: LoadBalancer, %s}}\n",
+		namespace, name, annotations, more)
 }
 
 // datagrams is the EndpointSlice of Service udp: a backend on node n2, and one on node n3 that drains.

@@ -84,6 +84,7 @@ func (w *ObjectWriter[T]) Set(want map[string]Merge[T]) {
 // Run writes until the context ends.
 func (w *ObjectWriter[T]) Run(ctx context.Context) {
 	stop := context.AfterFunc(ctx, w.queue.ShutDown)
+	defer w.queue.ShutDown() // It has not been called if the end of ctx was noticed first.
 	defer stop()
 	for {
 		name, down := w.queue.Get()

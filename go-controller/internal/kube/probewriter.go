@@ -71,6 +71,7 @@ func (w *ProbeWriter) Set(requests map[string][]world.ProbeRequest) {
 // Run writes until the context ends.
 func (w *ProbeWriter) Run(ctx context.Context) {
 	stop := context.AfterFunc(ctx, w.queue.ShutDown)
+	defer w.queue.ShutDown() // It has not been called if the end of ctx was noticed first.
 	defer stop()
 	for {
 		node, end := w.queue.Get()

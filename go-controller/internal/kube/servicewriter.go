@@ -167,6 +167,7 @@ func (w *ServiceWriter) Busy() bool { return w.priorities.urgent.Load() > 0 }
 // Run writes until the context ends. It then waits for the writes in flight, for at most ten seconds.
 func (w *ServiceWriter) Run(ctx context.Context) {
 	stop := context.AfterFunc(ctx, w.queue.ShutDown)
+	defer w.queue.ShutDown() // It has not been called if the end of ctx was noticed first.
 	defer stop()
 	var running sync.WaitGroup
 	for range writers {

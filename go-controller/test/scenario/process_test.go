@@ -190,7 +190,7 @@ func (c *cluster) startController(args []string) (*process, error) {
 	if err != nil {
 		return nil, err
 	}
-	p.health = func() error { return errors.Join(r.Healthy(), r.Alive(time.Minute)) }
+	p.health = func() error { return errors.Join(r.Healthy(), r.Alive(time.Minute), r.Missing()) }
 	parts := []func(context.Context){func(ctx context.Context) { _ = r.Run(ctx) }} // It ends only with ctx.
 	if p.term != nil {
 		p.term.Renew(time.Now())

@@ -72,14 +72,14 @@ func (s *Server) create(q *request, obj map[string]any) (map[string]any, error) 
 		o.SetName(q.name)
 		key = keyOf(q.namespace, q.name)
 	}
-	if t.objects[key] != nil {
-		return nil, apierrors.NewAlreadyExists(q.kind.groupResource(), q.name)
-	}
 	o.SetManagedFields(nil)
 	o.SetDeletionTimestamp(nil)
 	o.SetResourceVersion("")
 	if err := q.kind.admission.admit(s, nil, obj, false); err != nil {
 		return nil, err
+	}
+	if t.objects[key] != nil {
+		return nil, apierrors.NewAlreadyExists(q.kind.groupResource(), q.name)
 	}
 	t.created[key]++
 	o.SetUID(uid(q.kind, key, t.created[key]))

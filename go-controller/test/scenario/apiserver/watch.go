@@ -63,6 +63,7 @@ func (s *Server) watch(ctx context.Context, c *Client, q *request) (*stream, err
 	if w.seen < w.table.compacted {
 		status := apierrors.NewResourceExpired(fmt.Sprintf("too old resource version: %d (%d)", w.seen,
 			w.table.compacted)).Status()
+		status.Kind, status.APIVersion = "Status", "v1"
 		w.write(watch.Error, &status)
 		w.seen = s.revision
 	}
