@@ -3,9 +3,6 @@
 package controller
 
 import (
-	"fmt"
-	"slices"
-	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -14,43 +11,6 @@ import (
 )
 
 // This file has helpers that read what users see: Events, addresses and conditions.
-
-// event waits for an Event about an object whose message contains all texts, and returns the message.
-func (c *cluster) event(t *testing.T, name, reason string, texts ...string) string {
-	t.Helper()
-	var message string
-	eventually(t, fmt.Sprintf("event %s about %s", reason, name), func() bool {
-		list, err := c.client.CoreV1().Events("").List(t.Context(), metav1.ListOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, e := range list.Items {
-			lacks := func(text string) bool { return !strings.Contains(e.Message, text) }
-			if e.InvolvedObject.Name == name && e.Reason == reason && !slices.ContainsFunc(texts, lacks) {
-				message = e.Message
-				return true
-			}
-		}
-		return false
-	})
-	return message
-}
-
-// events returns the number of Events about an object with a reason.
-func (c *cluster) events(t *testing.T, name, reason string) int {
-	t.Helper()
-	list, err := c.client.CoreV1().Events("").List(t.Context(), metav1.ListOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	n := 0
-	for _, e := range list.Items {
-		if e.InvolvedObject.Name == name && e.Reason == reason {
-			n += int(max(e.Count, 1))
-		}
-	}
-	return n
-}
 
 // addresses waits until a Service has addresses and returns them. It checks that their ipMode is VIP.
 func (c *cluster) addresses(t *testing.T, name string) []string {

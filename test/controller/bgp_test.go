@@ -32,19 +32,6 @@ metadata: {name: far}
 spec: {ipAddressPools: [far]}
 `
 
-// awaitCondition waits until a condition of an object has a status and a reason, and returns its message.
-func (c *cluster) awaitCondition(t *testing.T, object, condition, want string) string {
-	t.Helper()
-	path := `jsonpath={range .status.conditions[?(@.type=="` + condition + `")]}{.status} {.reason}|{.message}{end}`
-	var message string
-	eventually(t, fmt.Sprintf("%s: %s is %s", object, condition, want), func() bool {
-		is, text, _ := strings.Cut(c.kubectl(t, "get", object, "-o", path), "|")
-		message = text
-		return is == want
-	})
-	return message
-}
-
 // session reports a session of a node as its BGP speaker does.
 func (c *cluster) session(t *testing.T, node, peer string, state v1alpha1.BGPSessionState) {
 	t.Helper()

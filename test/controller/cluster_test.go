@@ -249,34 +249,6 @@ func (c *cluster) service(t *testing.T, name string, change ...func(*corev1.Serv
 	return created
 }
 
-// services creates n Services, web-0 and so on, each with its own backend.
-func (c *cluster) services(t *testing.T, n int) {
-	t.Helper()
-	var creating errgroup.Group
-	creating.SetLimit(16)
-	for i := range n {
-		creating.Go(func() error {
-			name := fmt.Sprintf("web-%d", i)
-			c.endpoints(t, name, netip.AddrFrom4([4]byte{10, 244, byte(i >> 8), byte(i)}).String())
-			c.service(t, name, func(s *corev1.Service) {
-				none := false // only 2,768 node ports exist
-				s.Spec.AllocateLoadBalancerNodePorts = &none
-			})
-			return nil
-		})
-	}
-	if err := creating.Wait(); err != nil {
-		t.Fatal(err)
-	}
-}
-
-// versions lists the objects that a controller writes to, with their resourceVersions.
-func (c *cluster) versions(t *testing.T) []string {
-	t.Helper()
-	return strings.Split(c.kubectl(t, "get", "services,ipaddresspools,l2domains", "-A", "-o",
-		`jsonpath={range .items[*]}{.kind}/{.metadata.name} {.metadata.resourceVersion}{"\n"}{end}`), "\n")
-}
-
 // allAnnounced waits until n Services are announced. On failure, it logs the messages of the other Services and the
 // chassis of each gateway port.
 func (c *cluster) allAnnounced(t *testing.T, o *ovn, n int) {

@@ -213,12 +213,6 @@ func (o *ovn) dump(t *testing.T) string {
 	}), "\n\n")
 }
 
-// rows returns the routers, switches and load balancers of the northbound database.
-func (o *ovn) rows(t *testing.T) string {
-	t.Helper()
-	return o.nbctl(t, "show") + o.nbctl(t, "--columns=name,vips", "list", "Load_Balancer")
-}
-
 // kill kills the server of a database with SIGKILL. serve starts it again.
 func kill(t *testing.T, o *ovn, name string) {
 	t.Helper()

@@ -4,8 +4,6 @@ package controller
 
 import (
 	_ "embed"
-	"fmt"
-	"strings"
 	"testing"
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
@@ -47,22 +45,4 @@ func (c *cluster) mode(t *testing.T, value string, more ...string) {
 		annotation = v1alpha1.AnnotationMode + "-"
 	}
 	c.kubectl(t, append([]string{"annotate", "--overwrite", operatorKind, "cluster", annotation}, more...)...)
-}
-
-// gauge returns the values of a gauge of the process.
-func (p *process) gauge(t *testing.T, name string) string {
-	t.Helper()
-	families, err := p.metrics.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
-	var values []string
-	for _, family := range families {
-		for _, m := range family.GetMetric() {
-			if family.GetName() == name {
-				values = append(values, fmt.Sprint(m.GetGauge().GetValue()))
-			}
-		}
-	}
-	return strings.Join(values, " ")
 }

@@ -119,7 +119,8 @@ func (c *cluster) addNodes(first, last int) error {
 			}})
 		annotations := fmt.Sprintf(`
     k8s.ovn.org/node-chassis-id: chassis-%d
-    k8s.ovn.org/l3-gateway-config: '{"default":{"mode":"local","bridge-id":"br-ex","ip-addresses":["172.18.0.%d/24","fd00:172:18::%d/64"]}}'
+    k8s.ovn.org/l3-gateway-config: '{"default":{"mode":"local","bridge-id":"br-ex",
+      "ip-addresses":["172.18.0.%d/24","fd00:172:18::%d/64"]}}'
     k8s.ovn.org/host-cidrs: '["172.18.0.%d/24","fd00:172:18::%d/64"]'
     k8s.ovn.org/node-subnets: '{"default":["10.244.%d.0/24","fd00:10:244:%d::/64"]}'
     k8s.ovn.org/node-masquerade-subnet: '{"ipv4":"169.254.169.0/29","ipv6":"fd69::/125"}'`,

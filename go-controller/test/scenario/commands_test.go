@@ -34,21 +34,24 @@ func clusterCommands() []command {
 				c.interconnect = len(args) > 1 && args[1] == "zones"
 				return nil, c.addNodes(1, n)
 			}},
-		{"start", "controller [NAME] [OPTION...] | node NODE [OPTION...]", "start a process (process_test.go has the options)",
+		{"start", "controller [NAME] [OPTION...] | node NODE [OPTION...]",
+			"start a process; process_test.go has the options",
 			func(c *cluster, args []string) ([]string, error) { return nil, c.start(args) }},
 		{"stop", "PROCESS", "stop a process", func(c *cluster, args []string) ([]string, error) {
 			return nil, c.end(strings.Join(args, " "), (*process).stop)
 		}},
-		{"kill", "PROCESS", "end a process before it can write anything else", func(c *cluster, args []string) ([]string, error) {
-			return nil, c.end(strings.Join(args, " "), (*process).kill)
-		}},
-		{"expire", "PROCESS", "end the term of a leader, whose process goes on", func(c *cluster, args []string) ([]string, error) {
-			p, err := c.process(strings.Join(args, " "))
-			if err == nil && p.term != nil {
-				p.term.Expire()
-			}
-			return nil, err
-		}},
+		{"kill", "PROCESS", "end a process before it can write anything else",
+			func(c *cluster, args []string) ([]string, error) {
+				return nil, c.end(strings.Join(args, " "), (*process).kill)
+			}},
+		{"expire", "PROCESS", "end the term of a leader, whose process goes on",
+			func(c *cluster, args []string) ([]string, error) {
+				p, err := c.process(strings.Join(args, " "))
+				if err == nil && p.term != nil {
+					p.term.Expire()
+				}
+				return nil, err
+			}},
 		{"wait", "DURATION", "let time pass", func(_ *cluster, args []string) ([]string, error) {
 			d, err := time.ParseDuration(args[0])
 			if err != nil {
@@ -57,14 +60,15 @@ func clusterCommands() []command {
 			<-time.After(d)
 			return nil, nil
 		}},
-		{"openshift", "install | remove", "add or remove OpenShift's kinds", func(c *cluster, args []string) ([]string, error) {
-			if args[0] == "install" {
-				c.server.AddKinds(apiserver.OpenShiftKinds())
-			} else {
-				c.server.RemoveKinds(apiserver.OpenShiftKinds())
-			}
-			return nil, nil
-		}},
+		{"openshift", "install | remove", "add or remove OpenShift's kinds",
+			func(c *cluster, args []string) ([]string, error) {
+				if args[0] == "install" {
+					c.server.AddKinds(apiserver.OpenShiftKinds())
+				} else {
+					c.server.RemoveKinds(apiserver.OpenShiftKinds())
+				}
+				return nil, nil
+			}},
 		{"health", "", "what each process waits for", func(c *cluster, _ []string) ([]string, error) {
 			var out []string
 			for _, p := range c.processes {
@@ -96,36 +100,39 @@ func faultCommands() []command {
 				}
 				return nil, err
 			}},
-		{"chassis", "N up | down | removed | bridges MAPPINGS", "change the OVN of node N", func(c *cluster, args []string) ([]string, error) {
-			name := "chassis-" + args[0]
-			switch args[1] {
-			case "up", "down":
-				return nil, c.fabric.SetAlive(name, args[1] == "up")
-			case "bridges":
-				return nil, c.fabric.SetBridges(name, strings.Join(args[2:], ","))
-			}
-			c.fabric.RemoveChassis(name)
-			return nil, nil
-		}},
+		{"chassis", "N up | down | removed | bridges MAPPINGS", "change the OVN of node N",
+			func(c *cluster, args []string) ([]string, error) {
+				name := "chassis-" + args[0]
+				switch args[1] {
+				case "up", "down":
+					return nil, c.fabric.SetAlive(name, args[1] == "up")
+				case "bridges":
+					return nil, c.fabric.SetBridges(name, strings.Join(args[2:], ","))
+				}
+				c.fabric.RemoveChassis(name)
+				return nil, nil
+			}},
 		{"northd", "up | down [NODE]", "start or stop ovn-northd", func(c *cluster, args []string) ([]string, error) {
 			c.fabric.Zone(strings.Join(args[1:], "")).SetNorthd(args[0] == "up")
 			return nil, nil
 		}},
-		{"databases", "both | nb | sb | none [NODE]", "which databases can be reached", func(c *cluster, args []string) ([]string, error) {
-			c.fabric.Zone(strings.Join(args[1:], "")).SetReachable(args[0] == "both" || args[0] == "nb",
-				args[0] == "both" || args[0] == "sb")
-			return nil, nil
-		}},
+		{"databases", "both | nb | sb | none [NODE]", "which databases can be reached",
+			func(c *cluster, args []string) ([]string, error) {
+				c.fabric.Zone(strings.Join(args[1:], "")).SetReachable(args[0] == "both" || args[0] == "nb",
+					args[0] == "both" || args[0] == "sb")
+				return nil, nil
+			}},
 		{"remove-rows", "[NODE] -- WORD...", "delete the rows that contain all words, as another client",
 			func(c *cluster, args []string) ([]string, error) {
 				node, words := zoneAndWords(args)
 				return []string{fmt.Sprint(c.fabric.Zone(node).Remove(words...))}, nil
 			}},
-		{"occupy", "ADDRESS MAC", "let another host have an address, before processes start", func(c *cluster, args []string) ([]string, error) {
-			a, err := netip.ParseAddr(args[0])
-			c.occupied[a] = args[1]
-			return nil, err
-		}},
+		{"occupy", "ADDRESS MAC", "let another host have an address, before processes start",
+			func(c *cluster, args []string) ([]string, error) {
+				a, err := netip.ParseAddr(args[0])
+				c.occupied[a] = args[1]
+				return nil, err
+			}},
 	}
 }
 

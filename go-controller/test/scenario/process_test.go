@@ -122,8 +122,9 @@ func (c *cluster) start(args []string) error {
 	return err
 }
 
-// startController starts a controller as package slb does. Options: database, no-database, class-required, no-metallb,
-// openshift-sdn, disabled, max-backends=N, and fenced (as the leader of an election whose term is renewed until "expire").
+// startController starts a controller as package slb does. Options: database and no-database (the default depends on
+// the mode of the cluster), class-required, no-metallb, openshift-sdn, disabled, max-backends=N, and fenced (as the
+// leader of an election, whose term is renewed until the command expire).
 func (c *cluster) startController(args []string) (*process, error) {
 	p := &process{name: "controller"}
 	options := convert.Options{DefaultClass: true, MetalLBAnnotations: true, DrainTaints: convert.DefaultDrainTaints()}

@@ -18,16 +18,18 @@ import (
 
 func showCommands() []command {
 	return []command{
-		{"service", "NAMESPACE/NAME", "the addresses and conditions of a Service", func(c *cluster, args []string) ([]string, error) {
-			obj, err := c.get("service/" + args[0])
-			if err != nil {
-				return nil, err
-			}
-			return append([]string{cmp.Or(addresses(obj), "no address")}, conditions(obj)...), nil
-		}},
-		{"allocated", "", "the addresses of all Services and their condition Allocated", func(c *cluster, _ []string) ([]string, error) {
-			return c.allocations()
-		}},
+		{"service", "NAMESPACE/NAME", "the addresses and conditions of a Service",
+			func(c *cluster, args []string) ([]string, error) {
+				obj, err := c.get("service/" + args[0])
+				if err != nil {
+					return nil, err
+				}
+				return append([]string{cmp.Or(addresses(obj), "no address")}, conditions(obj)...), nil
+			}},
+		{"allocated", "", "the addresses of all Services and their condition Allocated",
+			func(c *cluster, _ []string) ([]string, error) {
+				return c.allocations()
+			}},
 		{"status", "OBJECT", "the status of an object", func(c *cluster, args []string) ([]string, error) {
 			obj, err := c.get(args[0])
 			if err != nil {
@@ -58,26 +60,29 @@ func showCommands() []command {
 		{"metric", "PROCESS NAME", "the series of a metric", func(c *cluster, args []string) ([]string, error) {
 			return c.series(strings.Join(args[:len(args)-1], " "), args[len(args)-1])
 		}},
-		{"network-type", "", "the type of the cluster network that OpenShift reports", func(c *cluster, _ []string) ([]string, error) {
-			config := c.server.User().Config()
-			client, err := kubernetes.NewForConfig(config)
-			if err != nil {
-				return nil, err
-			}
-			is, err := slb.OpenShiftNetworkType(c.t.Context(), client, config)
-			return []string{cmp.Or(is, "none")}, err
-		}},
-		{"events", "", "the Events since the last time, sorted", func(c *cluster, _ []string) ([]string, error) { return c.newEvents() }},
+		{"network-type", "", "the type of the cluster network that OpenShift reports",
+			func(c *cluster, _ []string) ([]string, error) {
+				config := c.server.User().Config()
+				client, err := kubernetes.NewForConfig(config)
+				if err != nil {
+					return nil, err
+				}
+				is, err := slb.OpenShiftNetworkType(c.t.Context(), client, config)
+				return []string{cmp.Or(is, "none")}, err
+			}},
+		{"events", "", "the Events since the last time, sorted",
+			func(c *cluster, _ []string) ([]string, error) { return c.newEvents() }},
 		{"writes", "[leases | rows]", "what was written since the last time, without Events and Leases",
 			func(c *cluster, args []string) ([]string, error) { return c.writes(args), nil }},
 		{"forget-writes", "", "forget what was written so far", func(c *cluster, _ []string) ([]string, error) {
 			c.writes(nil)
 			return nil, nil
 		}},
-		{"rows", "[NODE] -- WORD...", "the rows in OVN that contain all words", func(c *cluster, args []string) ([]string, error) {
-			node, words := zoneAndWords(args)
-			return c.fabric.Zone(node).Rows(words...), nil
-		}},
+		{"rows", "[NODE] -- WORD...", "the rows in OVN that contain all words",
+			func(c *cluster, args []string) ([]string, error) {
+				node, words := zoneAndWords(args)
+				return c.fabric.Zone(node).Rows(words...), nil
+			}},
 		{"shards", "", "the gateways of each shard, and the chassis that has claimed it, by database",
 			func(c *cluster, _ []string) ([]string, error) {
 				var out []string

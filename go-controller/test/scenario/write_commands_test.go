@@ -43,12 +43,14 @@ func objectCommands() []command {
 		{"patch", "OBJECT JSON", "merge JSON into an object", func(c *cluster, args []string) ([]string, error) {
 			return nil, c.patch(args[0], strings.Join(args[1:], " "))
 		}},
-		{"patch-status", "OBJECT JSON", "merge JSON into the status of an object", func(c *cluster, args []string) ([]string, error) {
-			return nil, c.patch(args[0], `{"status":`+strings.Join(args[1:], " ")+"}", "status")
-		}},
-		{"annotate", "OBJECT KEY=VALUE | KEY-...", "set or remove annotations", func(c *cluster, args []string) ([]string, error) {
-			return nil, c.setMetadata("annotations", args)
-		}},
+		{"patch-status", "OBJECT JSON", "merge JSON into the status of an object",
+			func(c *cluster, args []string) ([]string, error) {
+				return nil, c.patch(args[0], `{"status":`+strings.Join(args[1:], " ")+"}", "status")
+			}},
+		{"annotate", "OBJECT KEY=VALUE | KEY-...", "set or remove annotations",
+			func(c *cluster, args []string) ([]string, error) {
+				return nil, c.setMetadata("annotations", args)
+			}},
 		{"label", "OBJECT KEY=VALUE | KEY-...", "set or remove labels", func(c *cluster, args []string) ([]string, error) {
 			return nil, c.setMetadata("labels", args)
 		}},

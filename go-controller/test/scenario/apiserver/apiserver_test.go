@@ -77,7 +77,8 @@ func TestCustomObjectsAreDefaultedPrunedAndValidated(t *testing.T) {
 
 func TestUpdateOfOldVersionConflicts(t *testing.T) {
 	with(t, func(t *testing.T, _ *Server, c dynamic.Interface, _ kubernetes.Interface) {
-		old, err := pools(c).Create(t.Context(), pool(map[string]any{"addresses": []any{"10.60.0.1"}}), metav1.CreateOptions{})
+		old, err := pools(c).Create(t.Context(), pool(map[string]any{"addresses": []any{"10.60.0.1"}}),
+			metav1.CreateOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -118,7 +119,8 @@ func TestObjectWithFinalizerIsDeletedAfterItsRemoval(t *testing.T) {
 		if _, err := nodes.Get(t.Context(), "n1", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
 			t.Errorf("without a finalizer: %v", err)
 		}
-		again, err := nodes.Create(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1"}}, metav1.CreateOptions{})
+		again, err := nodes.Create(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1"}},
+			metav1.CreateOptions{})
 		if err != nil || again.UID == created.UID {
 			t.Errorf("created again: %v, %v", again, err)
 		}
@@ -230,7 +232,8 @@ func TestFaultsDelayAndPrecedeWrites(t *testing.T) {
 		}
 		other := s.Client("other")
 		other.Cut()
-		_, err := kubernetes.NewForConfigOrDie(other.Config()).CoreV1().Namespaces().Get(t.Context(), "default", metav1.GetOptions{})
+		namespaces := kubernetes.NewForConfigOrDie(other.Config()).CoreV1().Namespaces()
+		_, err := namespaces.Get(t.Context(), "default", metav1.GetOptions{})
 		if err == nil || !strings.Contains(err.Error(), "connection refused") {
 			t.Errorf("cut off: %v", err)
 		}

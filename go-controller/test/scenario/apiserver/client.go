@@ -22,8 +22,8 @@ import (
 	kjson "sigs.k8s.io/json"
 )
 
-// writeTime is how long a write of a process takes. Without it, the times that a process writes would be equal for writes
-// that follow each other, if the clock is virtual.
+// writeTime is how long a write of a process takes. Without it, writes that follow each other would contain the same
+// time, if the clock is virtual.
 const writeTime = time.Millisecond
 
 // Client is the transport of one process. It implements http.RoundTripper.

@@ -110,8 +110,8 @@ func (s *Server) update(
 	}
 	o, before := object(obj), object(old)
 	if uid := o.GetUID(); uid != "" && uid != before.GetUID() {
-		return nil, false, s.conflict(q, fmt.Errorf(
-			"Precondition failed: UID in precondition: %s, UID in object meta: %s", uid, before.GetUID()))
+		return nil, false, s.conflict(q, fmt.Errorf("%s: UID in precondition: %s, UID in object meta: %s",
+			"Precondition failed", uid, before.GetUID()))
 	}
 	if version := o.GetResourceVersion(); version != "" && version != before.GetResourceVersion() {
 		return nil, false, s.conflict(q, fmt.Errorf(

@@ -133,6 +133,7 @@ func blocksRules(e *field.Error) bool {
 	case field.ErrorTypeNotSupported, field.ErrorTypeRequired, field.ErrorTypeTooLong, field.ErrorTypeTooMany,
 		field.ErrorTypeTypeInvalid:
 		return true
+	default:
+		return false
 	}
-	return false
 }

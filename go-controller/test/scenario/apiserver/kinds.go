@@ -40,8 +40,8 @@ type admission interface {
 	admit(s *Server, old, obj map[string]any, status bool) error
 }
 
-// Kinds are the kinds that all servers of a test binary have. They are read only once, because compiling CEL rules takes
-// time.
+// Kinds are the kinds that all servers of a test binary have. They are read only once, because it takes time to compile
+// CEL rules.
 type Kinds []*Kind
 
 // LoadKinds returns the kinds of Kubernetes that the project uses, and those of the CustomResourceDefinitions in a

@@ -58,7 +58,7 @@ func (s *Server) parse(r *http.Request) (*request, error) {
 }
 
 // errNoPath is what an API server returns for a path that it does not serve.
-var errNoPath = &apierrors.StatusError{ErrStatus: metav1.Status{ //nolint:gochecknoglobals // constant
+var errNoPath = &apierrors.StatusError{ErrStatus: metav1.Status{
 	Status: metav1.StatusFailure, Code: http.StatusNotFound, Reason: metav1.StatusReasonNotFound,
 	Message: "the server could not find the requested resource",
 }}

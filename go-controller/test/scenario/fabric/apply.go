@@ -201,15 +201,21 @@ func add(all map[rows.Ref]rows.Row, some []rows.Row) {
 	}
 }
 
-// selected returns the rows for which keep returns true.
+// selected returns the rows that we own and for which keep returns true.
 func (z *Zone) selected(keep func(rows.Row) bool) map[rows.Ref]rows.Row {
 	out := map[rows.Ref]rows.Row{}
 	for ref, r := range z.rows {
-		if keep(r) {
+		if isOwned(ref, r) && keep(r) {
 			out[ref] = r
 		}
 	}
 	return out
+}
+
+// isOwned reports whether the external_ids of a row name us as the owner, as package ovn recognizes it.
+func isOwned(ref rows.Ref, r rows.Row) bool {
+	ids := r.ExternalIDs()
+	return ids[rows.KeyController] == rows.Controller && ids[rows.KeyPrimaryID] == ref.ID
 }
 
 // put writes a row, or deletes it if it is nil.

@@ -154,7 +154,7 @@ func (d *Dataplane) lacking(nb, sb bool) (err error) {
 	return err
 }
 
-// Unreachable, Unread, UnreadNB and UnreadSB implement the interfaces.
+// Unreachable implements the interfaces.
 func (d *Dataplane) Unreachable() error { return d.lacking(true, true) }
 
 // Unread is like Unreachable.
