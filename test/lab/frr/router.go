@@ -99,8 +99,8 @@ func (r Router) Start(ctx context.Context) error {
 func (r Router) StartDaemon(ctx context.Context, daemon string) error {
 	args := []string{
 		"sh", "-c", ownScript, "sh", r.Dir,
-		program(r.prefix(), daemon), "-N", r.Name, "-u", "frr", "-g", "frr", "--vty_socket", r.Dir, "-A", "127.0.0.1", "-P", "0",
-		"--log", "stdout", "-i", filepath.Join(r.Dir, daemon+".pid"),
+		program(r.prefix(), daemon), "-N", r.Name, "-u", "frr", "-g", "frr", "--vty_socket", r.Dir,
+		"-A", "127.0.0.1", "-P", "0", "--log", "stdout", "-i", filepath.Join(r.Dir, daemon+".pid"),
 	}
 	if daemon != mgmtd { // It has no file of its own.
 		args = append(args, "-f", r.emptyConfig())

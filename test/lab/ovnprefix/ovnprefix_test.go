@@ -101,7 +101,7 @@ func TestChosenPrefix(t *testing.T) {
 		named     string
 		want      string // a directory in the cache, or named
 	}{
-		"named":                 {installed: "25.03.0", unpacked: versions{"ovn-sid": "26.03.1"}, named: "/usr", want: "/usr"},
+		"named":                 {installed: "25.03.0", unpacked: versions{"ovn-sid": "26.03.1"}, named: "/x", want: "/x"},
 		"none unpacked":         {installed: "23.03.1"},
 		"installed is older":    {installed: "23.03.1", unpacked: versions{"ovn-sid": "25.03.0"}, want: "ovn-sid"},
 		"installed is as new":   {installed: "25.03.0", unpacked: versions{"ovn-sid": "25.03.0"}},
