@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
+	"github.com/ovnkube-slb/ovnkube-slb/test/contract"
 	"github.com/ovnkube-slb/ovnkube-slb/test/lab/controlplane"
 )
 
@@ -64,6 +65,7 @@ func start(t *testing.T) *server {
 
 func startEmpty(t *testing.T) *server {
 	t.Helper()
+	contract.Test(t)
 	plane, err := controlplane.Start(t.Context(), controlplane.Config{Dir: t.TempDir(), Progress: t.Output()})
 	if err != nil {
 		t.Fatal(err)

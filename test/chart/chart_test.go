@@ -13,6 +13,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
+
+	"github.com/ovnkube-slb/ovnkube-slb/test/contract"
 )
 
 const (
@@ -129,6 +131,7 @@ func TestChartHasTheVersionOfTheManifests(t *testing.T) {
 
 func command(t *testing.T, name string, args ...string) (string, error) {
 	t.Helper()
+	contract.Test(t)
 	cmd := exec.CommandContext(t.Context(), name, args...)
 	cmd.Dir = root
 	out, err := cmd.CombinedOutput()
@@ -138,6 +141,7 @@ func command(t *testing.T, name string, args ...string) (string, error) {
 // must returns what a command writes to its standard output.
 func must(t *testing.T, name string, args ...string) string {
 	t.Helper()
+	contract.Test(t)
 	cmd := exec.CommandContext(t.Context(), name, args...)
 	cmd.Dir = root
 	var problems strings.Builder

@@ -8,10 +8,21 @@
 package contract
 
 import (
+	"flag"
 	"os"
 	"os/exec"
 	"testing"
 )
+
+// Main runs tests of a package whose contract tests need more than one test can set up, such as a namespace for the whole
+// process. run sets that up and runs the tests. With -short, the tests run without.
+func Main(tests interface{ Run() int }, run func() int) int {
+	flag.Parse()
+	if testing.Short() {
+		return tests.Run()
+	}
+	return run()
+}
 
 // Test marks the calling test, or a part of its setup, as one that needs the programs. With -short it is skipped. It
 // fails if a program is missing: what does not run shows nothing.

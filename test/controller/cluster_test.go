@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"net/netip"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -28,6 +27,7 @@ import (
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/slb"
+	"github.com/ovnkube-slb/ovnkube-slb/test/contract"
 	"github.com/ovnkube-slb/ovnkube-slb/test/lab/controlplane"
 	"github.com/ovnkube-slb/ovnkube-slb/test/lab/scrape"
 )
@@ -53,11 +53,7 @@ type cluster struct {
 
 func newCluster(t *testing.T) *cluster {
 	t.Helper()
-	for _, program := range []string{"ovsdb-server", "ovsdb-tool", "ovn-nbctl", "ovn-sbctl", "ovn-northd"} {
-		if _, err := exec.LookPath(program); err != nil {
-			t.Fatalf("%s is needed: apt-get install ovn-central", program)
-		}
-	}
+	contract.Test(t, "ovsdb-server", "ovsdb-tool", "ovn-nbctl", "ovn-sbctl", "ovn-northd")
 	plane, err := controlplane.Start(t.Context(), controlplane.Config{Dir: t.TempDir(), Progress: os.Stderr})
 	if err != nil {
 		t.Fatal(err)

@@ -13,6 +13,8 @@ import (
 	"testing"
 
 	sigsyaml "sigs.k8s.io/yaml"
+
+	"github.com/ovnkube-slb/ovnkube-slb/test/contract"
 )
 
 // alertRule is a rule of dist/monitoring/alerts.yaml.
@@ -84,6 +86,7 @@ func usage(assigned, available string) map[string]string {
 // Each case has series with constant values and the alerts that they fire after ten minutes. No other alert may fire. In
 // each case a controller leads, unless it says otherwise.
 func TestAlertsFireForTheirFaultsOnly(t *testing.T) {
+	contract.Test(t, "promtool")
 	const leads = "ovnkube_slb_ovn_database_unreachable"
 	narrow := map[string]string{"pool": "narrow", "family": "IPv4"}
 	domain := map[string]string{"l2domain": "lan"}

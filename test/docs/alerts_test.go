@@ -12,10 +12,13 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/ovnkube-slb/ovnkube-slb/test/contract"
 )
 
 // Prometheus accepts the rules, and the page for users lists each alert.
 func TestAlertsAreValidAndDocumented(t *testing.T) {
+	contract.Test(t, "promtool")
 	dir := t.TempDir()
 	alerts := slices.Sorted(maps.Keys(readAlerts(t, dir)))
 	if out, err := exec.CommandContext(t.Context(), "promtool", "check", "rules", "--lint-fatal",

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ovnkube-slb/ovnkube-slb/test/contract"
 	"github.com/ovnkube-slb/ovnkube-slb/test/lab/controlplane"
 )
 
@@ -84,6 +85,7 @@ type cluster struct {
 
 func start(t *testing.T) *cluster {
 	t.Helper()
+	contract.Test(t)
 	plane, err := controlplane.Start(t.Context(), controlplane.Config{Dir: t.TempDir(), Progress: t.Output()})
 	if err != nil {
 		t.Fatal(err)

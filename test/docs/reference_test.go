@@ -11,10 +11,13 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/ovnkube-slb/ovnkube-slb/test/contract"
 )
 
 // The pages of docs/reference are those that `make generate` would write.
 func TestReferenceIsFresh(t *testing.T) {
+	contract.Test(t, "go")
 	programs, fresh := t.TempDir(), t.TempDir()
 	for _, args := range [][]string{
 		{"build", "-o", programs + "/", "./go-controller/cmd/..."},

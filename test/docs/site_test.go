@@ -15,6 +15,8 @@ import (
 	"testing"
 
 	"golang.org/x/net/html"
+
+	"github.com/ovnkube-slb/ovnkube-slb/test/contract"
 )
 
 // The site of docs builds without a warning, has every page in its navigation, and none of its links is dead.
@@ -58,6 +60,7 @@ type sitePage struct {
 
 func buildSite(t *testing.T) site {
 	t.Helper()
+	contract.Test(t, "mkdocs")
 	dir := t.TempDir()
 	out, err := exec.CommandContext(t.Context(), "mkdocs", "build", "--strict", "--config-file",
 		root+"/contrib/mkdocs.yml", "--site-dir", dir).CombinedOutput()

@@ -21,6 +21,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/ovnkube-slb/ovnkube-slb/test/await"
+	"github.com/ovnkube-slb/ovnkube-slb/test/contract"
 	"github.com/ovnkube-slb/ovnkube-slb/test/lab/kubelet"
 	"github.com/ovnkube-slb/ovnkube-slb/test/lab/ovnprefix"
 	"github.com/ovnkube-slb/ovnkube-slb/test/lab/proc"
@@ -29,7 +30,7 @@ import (
 // command is the lab's command, built once for all tests.
 var command string
 
-func TestMain(m *testing.M) { os.Exit(withCommand(m)) }
+func TestMain(m *testing.M) { os.Exit(contract.Main(m, func() int { return withCommand(m) })) }
 
 func withCommand(m *testing.M) int {
 	dir, err := os.MkdirTemp("", "lab-test-")
@@ -53,6 +54,7 @@ func labName(test string) string {
 // upLab builds a lab for a test and checks after the test that nothing is left.
 func upLab(t *testing.T, c Config) *Lab {
 	t.Helper()
+	contract.Test(t)
 	if err := Preflight(); err != nil {
 		t.Skip(err)
 	}
@@ -293,6 +295,7 @@ func TestUpOfExistingLabReportsNextStep(t *testing.T) {
 }
 
 func TestDownAfterACrash(t *testing.T) {
+	contract.Test(t)
 	if err := Preflight(); err != nil {
 		t.Skip(err)
 	}
@@ -341,6 +344,7 @@ func removeRecords(t *testing.T, dir string) {
 }
 
 func TestFailedUpLeavesNothing(t *testing.T) {
+	contract.Test(t)
 	if err := Preflight(); err != nil {
 		t.Skip(err)
 	}
@@ -356,6 +360,7 @@ func TestFailedUpLeavesNothing(t *testing.T) {
 
 // The error of Up must include the output of a program that fails during startup because the program has no terminal.
 func TestUpCommandReportsFailure(t *testing.T) {
+	contract.Test(t)
 	if err := Preflight(); err != nil {
 		t.Skip(err)
 	}

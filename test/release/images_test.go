@@ -17,6 +17,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/ovnkube-slb/ovnkube-slb/test/contract"
 )
 
 const (
@@ -45,9 +47,7 @@ type config struct {
 
 // TestImagesHaveProgramsOfTheirArchitecture builds the images and reads what a registry would have.
 func TestImagesHaveProgramsOfTheirArchitecture(t *testing.T) {
-	if _, err := exec.LookPath("buildah"); err != nil {
-		t.Fatalf("%v: apt-get install buildah", err)
-	}
+	contract.Test(t, "buildah")
 	dir := t.TempDir()
 	storage := filepath.Join(dir, "storage.conf")
 	text := fmt.Sprintf("[storage]\ndriver = \"vfs\"\ngraphroot = %q\nrunroot = %q\n", filepath.Join(dir, "graph"),
@@ -126,6 +126,7 @@ func failure(t *testing.T, name string, args ...string) string {
 // run runs a command in the root of the repository and returns its output.
 func run(t *testing.T, name string, args ...string) string {
 	t.Helper()
+	contract.Test(t)
 	cmd := exec.CommandContext(t.Context(), name, args...)
 	cmd.Dir = root
 	out, err := cmd.CombinedOutput()

@@ -4,8 +4,8 @@ package guard
 
 import (
 	"context"
+	"fmt"
 	"testing"
-	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -16,12 +16,12 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/nodelease"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
+	"github.com/ovnkube-slb/ovnkube-slb/test/await"
 )
 
 // Without its Lease, the controller takes a node for one without an agent, and does so until the next renewal.
 func TestDeletedLeaseIsWrittenAgain(t *testing.T) {
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
-	defer cancel()
+	ctx := t.Context()
 	leases := fakeLeases{fake.NewClientset().CoordinationV1().Leases(v1alpha1.GuardsNamespace), make(chan struct{}, 10)}
 	r, err := nodelease.New(leases, "n1", "test", nil)
 	if err != nil {
@@ -33,16 +33,11 @@ func TestDeletedLeaseIsWrittenAgain(t *testing.T) {
 	}
 	defer events.Stop()
 	<-leases.watched
-	await := func(kind watch.EventType) *coordinationv1.Lease {
+	awaitEvent := func(kind watch.EventType) *coordinationv1.Lease {
 		t.Helper()
 		for {
-			select {
-			case <-ctx.Done():
-				t.Fatalf("no event %s", kind)
-			case e := <-events.ResultChan():
-				if e.Type == kind {
-					return e.Object.(*coordinationv1.Lease)
-				}
+			if e := await.Receive(t, fmt.Sprintf("event %s", kind), events.ResultChan()); e.Type == kind {
+				return e.Object.(*coordinationv1.Lease)
 			}
 		}
 	}
@@ -51,22 +46,15 @@ func TestDeletedLeaseIsWrittenAgain(t *testing.T) {
 	handler := onLease(func(*coordinationv1.Lease) { observed <- struct{}{} }, r.Renew)
 	go kube.NewOneLeaseInformer(leases, "n1", handler).RunWithContext(ctx)
 	r.Report(v1alpha1.AnnotationFaults, "{}", false)
-	await(watch.Added)
-	select {
-	case <-ctx.Done():
-		t.Fatal("the Lease is not observed")
-	case <-observed:
-	}
-	select { // The fake client does not deliver events from before a watch.
-	case <-ctx.Done():
-		t.Fatal("the Lease is not watched")
-	case <-leases.watched:
-	}
+	awaitEvent(watch.Added)
+	await.Receive(t, "the Lease is observed", observed)
+	// The fake client does not deliver events from before a watch.
+	await.Receive(t, "the Lease is watched", leases.watched)
 	if err := leases.Delete(ctx, "n1", metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	await(watch.Deleted)
-	if l := await(watch.Added); l.Annotations[v1alpha1.AnnotationFaults] != "{}" {
+	awaitEvent(watch.Deleted)
+	if l := awaitEvent(watch.Added); l.Annotations[v1alpha1.AnnotationFaults] != "{}" {
 		t.Errorf("annotations %v", l.Annotations)
 	}
 }

@@ -6,13 +6,13 @@ import (
 	"context"
 	"fmt"
 	"testing"
-	"time"
 
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
+	"github.com/ovnkube-slb/ovnkube-slb/test/await"
 )
 
 // pages lists EndpointSlices, one per page, and rejects watch lists as older API servers do.
@@ -55,20 +55,14 @@ func TestListKeepsEveryPage(t *testing.T) {
 	informer := newInformer(pages{count}, &discoveryv1.EndpointSlice{}, keepEndpoints, func(_, now *endpoints) {
 		received <- now
 	})
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
-	defer cancel()
-	go informer.RunWithContext(ctx)
+	go informer.RunWithContext(t.Context())
 	seen := map[string]string{}
 	for range count {
-		select {
-		case <-ctx.Done():
-			t.Fatalf("received %v only", seen)
-		case e := <-received:
-			if e.service != (world.Key{Namespace: "shop", Name: "web"}) || e.ManagedFields != nil || e.Labels != nil {
-				t.Errorf("kept %+v", e)
-			}
-			seen[e.Name] = e.world.Endpoints[0].Addr.String()
+		e := await.Receive(t, "each page is reported", received)
+		if e.service != (world.Key{Namespace: "shop", Name: "web"}) || e.ManagedFields != nil || e.Labels != nil {
+			t.Errorf("kept %+v", e)
 		}
+		seen[e.Name] = e.world.Endpoints[0].Addr.String()
 	}
 	for n := range count {
 		if name, want := fmt.Sprintf("web-%d", n), fmt.Sprintf("10.244.0.%d", n+1); seen[name] != want {

@@ -7,6 +7,7 @@ import (
 	"os"
 	"testing"
 
+	"github.com/ovnkube-slb/ovnkube-slb/test/contract"
 	"github.com/ovnkube-slb/ovnkube-slb/test/lab/proc"
 )
 
@@ -21,14 +22,15 @@ func TestMain(m *testing.M) {
 	if os.Getenv(sessions) != "" {
 		os.Exit(speakAlone())
 	}
-	os.Exit(proc.Nest(inside, func(string) int {
-		flag.Parse()
-		given := false
-		flag.Visit(func(f *flag.Flag) { given = given || f.Name == "test.parallel" })
-		// Tests mostly wait.
-		if !given {
-			_ = flag.Set("test.parallel", "8") // the flag exists
-		}
-		return m.Run()
-	}))
+	os.Exit(contract.Main(m, func() int { return proc.Nest(inside, func(string) int { return inParallel(m) }) }))
+}
+
+// inParallel runs the tests, eight at a time unless the command line says otherwise: they mostly wait.
+func inParallel(m *testing.M) int {
+	given := false
+	flag.Visit(func(f *flag.Flag) { given = given || f.Name == "test.parallel" })
+	if !given {
+		_ = flag.Set("test.parallel", "8") // the flag exists
+	}
+	return m.Run()
 }

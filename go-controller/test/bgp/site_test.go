@@ -22,6 +22,7 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/bgp"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/bgp/speaker"
 	"github.com/ovnkube-slb/ovnkube-slb/test/await"
+	"github.com/ovnkube-slb/ovnkube-slb/test/contract"
 	"github.com/ovnkube-slb/ovnkube-slb/test/lab/frr"
 	"github.com/ovnkube-slb/ovnkube-slb/test/lab/proc"
 )
@@ -38,6 +39,7 @@ type site struct {
 // newSite creates the router and its link. subnet is the number of the site in this package.
 func newSite(t *testing.T, subnet int) *site {
 	t.Helper()
+	contract.TestAsRoot(t, "ip", "nft")
 	dir := os.Getenv(inside)
 	name := fmt.Sprintf("%s-%d", filepath.Base(dir), subnet)
 	s := &site{

@@ -25,6 +25,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/ovnkube-slb/ovnkube-slb/test/await"
+	"github.com/ovnkube-slb/ovnkube-slb/test/contract"
 	"github.com/ovnkube-slb/ovnkube-slb/test/lab/proc"
 )
 
@@ -35,6 +36,7 @@ func capabilities() map[corev1.Capability]int {
 }
 
 func TestContainersOfTheManifests(t *testing.T) {
+	contract.TestAsRoot(t)
 	s := build(t)
 	for _, dir := range []string{"base", "default", "node", "agents", "bgp", "interconnect-bgp", "sdn"} {
 		s.testPods(t, dir)

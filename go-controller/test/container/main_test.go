@@ -3,11 +3,11 @@
 package container
 
 import (
-	"flag"
 	"fmt"
 	"os"
 	"testing"
 
+	"github.com/ovnkube-slb/ovnkube-slb/test/contract"
 	"github.com/ovnkube-slb/ovnkube-slb/test/lab/ovnprefix"
 	"github.com/ovnkube-slb/ovnkube-slb/test/lab/proc"
 )
@@ -24,8 +24,5 @@ func TestMain(m *testing.M) {
 		fmt.Fprintln(os.Stderr, "become a container:", run(file))
 		os.Exit(1)
 	}
-	os.Exit(proc.Nest(inside, func(string) int {
-		flag.Parse()
-		return ovnprefix.Main(m)
-	}))
+	os.Exit(contract.Main(m, func() int { return proc.Nest(inside, func(string) int { return ovnprefix.Main(m) }) }))
 }

@@ -4,7 +4,6 @@ package sdn
 
 import (
 	"context"
-	"flag"
 	"fmt"
 	"net/netip"
 	"os"
@@ -13,6 +12,7 @@ import (
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/test/sdn/site"
 	"github.com/ovnkube-slb/ovnkube-slb/test/await"
+	"github.com/ovnkube-slb/ovnkube-slb/test/contract"
 	"github.com/ovnkube-slb/ovnkube-slb/test/lab"
 	"github.com/ovnkube-slb/ovnkube-slb/test/lab/proc"
 )
@@ -20,13 +20,18 @@ import (
 const nodes = 4
 
 func TestMain(m *testing.M) {
-	os.Exit(site.Nest(func(dir string) int {
-		flag.Parse()
-		if err := os.Setenv("SLB_TEST_SDN_FILES", dir); err != nil {
-			return 1
-		}
-		return m.Run()
-	}))
+	nested := func() int {
+		return site.Nest(func(dir string) int {
+			if err := os.Setenv("SLB_TEST_SDN_FILES", dir); err != nil {
+				return 1
+			}
+			return m.Run()
+		})
+	}
+	if site.IsPart() { // its arguments are not those of a test
+		os.Exit(nested())
+	}
+	os.Exit(contract.Main(m, nested))
 }
 
 // running is a site that runs the product.

@@ -17,12 +17,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
+	"github.com/ovnkube-slb/ovnkube-slb/test/contract"
 )
 
 // services are dual-stack, so there are twice as many addresses.
 const services = 100
 
 func TestSDN(t *testing.T) {
+	contract.TestAsRoot(t, "ip")
 	r := start(t)
 	if err := r.AddServices(t.Context(), "s", services); err != nil {
 		t.Fatal(err)

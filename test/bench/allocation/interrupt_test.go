@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/ovnkube-slb/ovnkube-slb/test/await"
+	"github.com/ovnkube-slb/ovnkube-slb/test/contract"
 )
 
 // asBenchmark is the environment variable that makes the test binary the benchmark.
@@ -28,6 +29,7 @@ func TestMain(m *testing.M) {
 
 // TestInterruptedBenchmarkKeepsResults sends SIGTERM to the benchmark after its first step.
 func TestInterruptedBenchmarkKeepsResults(t *testing.T) {
+	contract.Test(t, "go")
 	dir := t.TempDir()
 	controller, file := filepath.Join(dir, "ovnkube-slb"), filepath.Join(dir, "allocation.json")
 	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", controller,

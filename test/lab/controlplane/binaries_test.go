@@ -12,11 +12,14 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/ovnkube-slb/ovnkube-slb/test/contract"
 )
 
 // binaries builds at most once per machine. The first run takes minutes.
 func binaries(t *testing.T) BinDir {
 	t.Helper()
+	contract.Test(t)
 	bin, err := Binaries(t.Context(), t.Output())
 	if err != nil {
 		t.Fatal(err)

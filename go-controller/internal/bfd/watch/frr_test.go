@@ -23,7 +23,7 @@ type bfdd struct{ frr.Router }
 
 func (n site) startBFDD(t *testing.T) bfdd {
 	t.Helper()
-	contract.TestAsRoot(t, "vtysh")
+	contract.TestAsRoot(t)
 	dir, err := os.MkdirTemp("", "bfdd-") // the user frr has no access to that of the test
 	if err != nil {
 		t.Fatal(err)

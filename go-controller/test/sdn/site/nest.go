@@ -22,6 +22,9 @@ const (
 	role   = "SLB_TEST_SDN_ROLE"
 )
 
+// IsPart reports whether this process is a part of a site, which Nest runs.
+func IsPart() bool { return os.Getenv(role) != "" }
+
 // Nest runs work in a namespace of its own and returns its exit status. It executes this program again and removes
 // what that leaves behind. It must be called first in main.
 func Nest(work func(dir string) int) int {
