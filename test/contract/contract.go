@@ -14,8 +14,8 @@ import (
 	"testing"
 )
 
-// Main runs tests of a package whose contract tests need more than one test can set up, such as a namespace for the whole
-// process. run sets that up and runs the tests. With -short, the tests run without.
+// Main runs tests of a package whose contract tests need more than one test can set up, such as a namespace for the
+// whole process. run sets that up and runs the tests. With -short, the tests run without.
 func Main(tests interface{ Run() int }, run func() int) int {
 	flag.Parse()
 	if testing.Short() {

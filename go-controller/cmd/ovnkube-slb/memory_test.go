@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// TestMemoryIsTrimmedAfterEachBurst checks that memory is returned to the operating system two seconds after each burst.
+// TestMemoryIsTrimmedAfterEachBurst checks that memory is returned to the operating system two seconds after a burst.
 func TestMemoryIsTrimmedAfterEachBurst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())

@@ -31,7 +31,7 @@ func pair(t *testing.T, held map[netip.Addr]string, node string) []netip.Addr {
 }
 
 // during sends requests to addresses from a client and watches which hosts answer for them while do runs. It checks
-// that the given number of hosts answered, one after the other. The log contains the gaps; make bench-sdn measures them.
+// that the given number of hosts answered, one after the other. The log has the gaps; make bench-sdn measures them.
 func (r *running) during(addrs []netip.Addr, machines int, do func()) {
 	r.t.Helper()
 	var specs []probe.Spec

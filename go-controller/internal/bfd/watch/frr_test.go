@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/netip"
 	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
@@ -24,8 +25,8 @@ type bfdd struct{ frr.Router }
 func (n site) startBFDD(t *testing.T) bfdd {
 	t.Helper()
 	contract.TestAsRoot(t)
-	dir, err := os.MkdirTemp("", "bfdd-") // the user frr has no access to that of the test
-	if err != nil {
+	dir := t.TempDir()
+	if err := os.Chmod(filepath.Dir(dir), 0o755); err != nil { // the user frr needs access
 		t.Fatal(err)
 	}
 	d := bfdd{frr.Router{Name: n.router, Dir: dir, Netns: n.router}}
@@ -33,7 +34,6 @@ func (n site) startBFDD(t *testing.T) bfdd {
 		if err := d.Kill(); err != nil {
 			t.Error(err)
 		}
-		_ = os.RemoveAll(dir)
 	})
 	if err := d.Start(t.Context()); err != nil {
 		t.Fatal(err)

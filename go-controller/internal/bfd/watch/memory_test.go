@@ -200,7 +200,7 @@ func (w *watched) states(name string) string {
 	for _, s := range w.notified[name] {
 		states = append(states, s.State)
 	}
-	return fmt.Sprint(states)
+	return fmt.Sprintf("%v", states)
 }
 
 // lastFailure returns the diagnostic of the last failure that was notified for a session.

@@ -135,7 +135,9 @@ func TestSessionsFollowRemovedAddressAndInterface(t *testing.T) {
 		Local: netip.MustParseAddr("10.66.0.150"), Settings: every(100 * time.Millisecond)})
 	router.Watch("interface", Target{Peer: netip.MustParseAddr("fe80::9"), Local: netip.MustParseAddr("fe80::8"),
 		Interface: "late", Settings: every(100 * time.Millisecond)})
-	node.await(t, "address", "without its address", func(s Session) bool { return errors.Is(s.Err, syscall.EADDRNOTAVAIL) })
+	node.await(t, "address", "without its address", func(s Session) bool {
+		return errors.Is(s.Err, syscall.EADDRNOTAVAIL)
+	})
 	node.Watch("families", Target{Peer: netip.MustParseAddr("10.66.0.1"), Local: netip.MustParseAddr("fd66::1"),
 		Settings: every(100 * time.Millisecond)})
 	node.Watch("unused", Target{Settings: every(100 * time.Millisecond)})

@@ -14,7 +14,7 @@ import (
 // A route that a server rejected is not considered advertised, and is advertised or withdrawn by the next call.
 func TestAdvertisementIsRetried(t *testing.T) {
 	t.Parallel()
-	s := newServer(newStartupLock(), testLog(t))
+	s := newServer(processLock, testLog(t))
 	n := bgp.Neighbor{MyASN: 64500, PeerASN: 64512, RouterID: netip.MustParseAddr("192.0.2.1"), IPv4: true}
 	l, err := newConnection(bgp.Neighbor{}, func() {})
 	if err != nil {

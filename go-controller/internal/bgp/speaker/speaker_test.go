@@ -26,11 +26,15 @@ func testLog(t testing.TB) klog.Logger {
 	return ktesting.NewLogger(t, ktesting.NewConfig(ktesting.Verbosity(0)))
 }
 
+// processLock is for the servers of parallel tests: gobgp has variables that all servers of a process share.
+var processLock = newStartupLock()
+
 // startSpeaker runs a speaker, and returns a function that waits until its states are as wanted.
 func startSpeaker(t *testing.T) (s *Speaker, awaitStates func(what string, done func([]State) bool) []State) {
 	t.Helper()
 	ended := make(chan struct{})
 	s = New(Options{})
+	s.startupLock = processLock
 	ctx, cancel := context.WithCancel(klog.NewContext(t.Context(), testLog(t)))
 	go func() {
 		defer close(ended)

@@ -52,7 +52,8 @@ type answers struct {
 }
 
 func newAnswers(address string, h *health) *answers {
-	return &answers{address: address, health: h, most: maxConnections, err: errors.New("health checks are not answered yet")}
+	return &answers{address: address, health: h, most: maxConnections,
+		err: errors.New("health checks are not answered yet")}
 }
 
 // Healthy returns the reason why no health checks are answered, or nil.
