@@ -225,19 +225,23 @@ func (s *stream) flow(ctx context.Context, t *track, source uint16) {
 		}
 		return true
 	})
-	s.confirmFlow(conn, t)
-	// The last responses may still be in flight.
-	if err := conn.SetReadDeadline(time.Now().Add(s.wait / 2)); err != nil {
+	// The last responses may still be in flight, unless a later request has been answered.
+	inFlight := answerTimeout / 2
+	if s.confirmFlow(conn, t) {
+		inFlight = 0
+	}
+	if err := conn.SetReadDeadline(time.Now().Add(inFlight)); err != nil {
 		s.failed(err)
 	}
 	reader.Wait()
 	conn.Close()
 }
 
-// confirmFlow sends requests until one that was sent after the run is answered, for the time of confirm at most.
-func (s *stream) confirmFlow(conn net.Conn, t *track) {
+// confirmFlow sends requests until one that was sent after the run is answered, for the time of confirm at most. It
+// reports whether one was.
+func (s *stream) confirmFlow(conn net.Conn, t *track) (answered bool) {
 	if s.confirm == 0 {
-		return
+		return false
 	}
 	s.end(t)
 	ctx, cancel := context.WithTimeout(context.Background(), s.confirm)
@@ -245,6 +249,7 @@ func (s *stream) confirmFlow(conn net.Conn, t *track) {
 	s.tick(ctx, func() bool {
 		select {
 		case <-t.confirmed:
+			answered = true
 			return false
 		default:
 		}
@@ -253,6 +258,7 @@ func (s *stream) confirmFlow(conn net.Conn, t *track) {
 		}
 		return true
 	})
+	return answered
 }
 
 // end marks the end of the run for a flow. It returns the time.
