@@ -114,8 +114,8 @@ func (p *published) setDomain(old, now *v1alpha1.L2Domain) bool {
 	return true
 }
 
-// setPlan stores a ServicePlan. One without the name of its Service is no plan: it would compete with that of the Service
-// until the controller deletes it.
+// setPlan stores a ServicePlan. One without the name of its Service is no plan: it would compete with that of the
+// Service until the controller deletes it.
 func (p *published) setPlan(old, now *v1alpha1.ServicePlan) bool {
 	name := cmp.Or(now, old).Name
 	was := p.plans[name]
