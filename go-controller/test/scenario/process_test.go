@@ -123,7 +123,7 @@ func (c *cluster) start(args []string) error {
 }
 
 // startController starts a controller as package slb does. Options: database and no-database (the default depends on
-// the mode of the cluster), class-required, no-metallb, openshift-sdn, disabled, max-backends=N, and fenced (as the
+// the mode of the cluster), class-required, no-metallb, disabled, max-backends=N, and fenced (as the
 // leader of an election, whose term is renewed until the command expire).
 func (c *cluster) startController(args []string) (*process, error) {
 	p := &process{name: "controller"}
@@ -146,8 +146,6 @@ func (c *cluster) startController(args []string) (*process, error) {
 			options.MetalLBAnnotations = false
 		case "class-required":
 			options.DefaultClass = false
-		case "openshift-sdn":
-			options.OpenShiftSDN, facts.OpenShiftSDN = true, true
 		case "disabled":
 			enabled = false
 		case "max-backends":
