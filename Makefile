@@ -91,6 +91,7 @@ E2E_ON = E2E_TARGET=$(1) E2E_MODE=$(2) E2E_GATEWAY=$(3) E2E_SEGMENT=$(4) SLB_BIN
 
 golden: ## rewrite the goldens from what the code says now; read the diff before you commit it
 	go test ./go-controller/internal/{bfd,bgp,explain,ipam,place,plan,preview,sdn,ovn/rows} -run Golden -update
+	go test ./go-controller/test/scenario -update
 
 fuzz: ## each fuzz target for FUZZTIME
 	@contrib/fuzz.sh $(FUZZTIME)

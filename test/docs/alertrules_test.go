@@ -24,8 +24,8 @@ type alertRule struct {
 	Annotations map[string]string `json:"annotations"`
 }
 
-// readAlerts reads the rules of dist/monitoring and writes them as a file of Prometheus in the directory dir. It returns
-// the rules by name.
+// readAlerts reads the rules of dist/monitoring and writes them as a file of Prometheus in a directory. It returns the
+// rules by name.
 func readAlerts(t *testing.T, dir string) map[string]alertRule {
 	t.Helper()
 	text, err := os.ReadFile(root + "/dist/monitoring/alerts.yaml")
@@ -83,8 +83,8 @@ func usage(assigned, available string) map[string]string {
 	}
 }
 
-// Each case has series with constant values and the alerts that they fire after ten minutes. No other alert may fire. In
-// each case a controller leads, unless it says otherwise.
+// Each case has series with constant values and the alerts that they fire after ten minutes. No other alert may fire. A
+// controller leads, unless the case says otherwise.
 func TestAlertsFireForTheirFaultsOnly(t *testing.T) {
 	contract.Test(t, "promtool")
 	const leads = "ovnkube_slb_ovn_database_unreachable"

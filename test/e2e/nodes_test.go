@@ -100,7 +100,7 @@ var _ = Describe("A node", func() {
 				expectServed(r, where, victim)
 			}
 			podsReachEachOther(ctx)
-			Eventually(cluster.ActiveNode).WithContext(ctx).WithArguments(port).Should(Equal(heir), "the new node has taken over")
+			Eventually(cluster.ActiveNode).WithContext(ctx).WithArguments(port).Should(Equal(heir), "the heir stays active")
 			after, err := gatewaysOf("provider")(ctx)
 			Expect(err).NotTo(HaveOccurred())
 			Expect(after[0]).To(Equal(heir))

@@ -147,7 +147,7 @@ func (l *Lab) restore(ctx context.Context, name string, booted func() error) err
 	return l.Settle(ctx)
 }
 
-// TunnelsUp returns an error that names a tunnel whose BFD session is not up, or nil. OVN has a session between each two
+// TunnelsUp returns an error that names a tunnel whose BFD session is not up, or nil. OVN has a session between any two
 // members of an HA chassis group. Until they are up, ovn-controller of a node that has started may claim a port that
 // another node serves, whatever its place in the order.
 func (l *Lab) TunnelsUp(ctx context.Context) error {

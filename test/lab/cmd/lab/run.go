@@ -97,9 +97,9 @@ func probeFrom() *cli.Command {
 			&cli.StringFlag{Name: "from", Usage: "namespace of the lab to ask from, as client or remote; default: the one " +
 				"that lab runs in"},
 			&cli.DurationFlag{Name: "duration", Value: 10 * time.Second, Usage: "how long"},
-			&cli.DurationFlag{Name: "confirm", Usage: "how long a flow or connection may take to be answered once more after that"},
-			&cli.BoolFlag{Name: "json", Usage: "write a line \"answered\" when every stream was, \"complete\" when every flow was, and the results as JSON at " +
-				"the end"},
+			&cli.DurationFlag{Name: "confirm", Usage: "how long a flow may take to be answered once more after that"},
+			&cli.BoolFlag{Name: "json", Usage: "write a line \"answered\" when every stream was, \"complete\" when every flow " +
+				"was, and the results as JSON at the end"},
 		},
 		Action: func(c *cli.Context) error {
 			if from := c.String("from"); from != "" {
