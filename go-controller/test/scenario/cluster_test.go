@@ -99,7 +99,11 @@ func (c *cluster) perform(line string) ([]string, error) {
 	words := strings.Fields(line)
 	i := slices.IndexFunc(commands(), func(cmd command) bool { return cmd.name == words[0] })
 	if i < 0 {
-		c.t.Fatalf("there is no command %q", words[0])
+		var usage strings.Builder
+		for _, cmd := range commands() {
+			fmt.Fprintf(&usage, "  %s %s: %s\n", cmd.name, cmd.args, cmd.what)
+		}
+		c.t.Fatalf("there is no command %q. The commands are:\n%s", words[0], usage.String())
 	}
 	result, err := commands()[i].run(c, words[1:])
 	synctest.Wait()
