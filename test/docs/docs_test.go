@@ -156,9 +156,11 @@ func madeByCI(t *testing.T, b block) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	// The prerequisites of each target, and what it makes by contrib/levels.sh.
 	prerequisites := map[string][]string{}
-	for _, m := range regexp.MustCompile(`(?m)^([a-z0-9-]+):([a-z0-9 -]+)`).FindAllStringSubmatch(string(makefile), -1) {
-		prerequisites[m[1]] = strings.Fields(m[2])
+	rule := regexp.MustCompile(`(?m)^([a-z0-9-]+):([a-z0-9 -]+).*(?:\n\t@contrib/levels\.sh (.*))?`)
+	for _, m := range rule.FindAllStringSubmatch(string(makefile), -1) {
+		prerequisites[m[1]] = append(strings.Fields(m[2]), strings.Fields(m[3])...)
 	}
 	var made []string
 	call := regexp.MustCompile(`(?m)^\s*(?:timed |later )?(?:nice -n \d+ )?make(?: -C \S+)?((?: [a-z][a-z0-9-]*\b)+)`)
