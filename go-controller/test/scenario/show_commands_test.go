@@ -124,8 +124,8 @@ func (c *cluster) newEvents() ([]string, error) {
 // manyObjects is the number of objects of a kind from which on writes lists them as one.
 const manyObjects = 8
 
-// writes returns what was written since the last call, to the API server and to OVN, sorted. Only writes of Services and
-// their plans are counted: those of other objects report what is known by then, once per second at most.
+// writes returns what was written since the last call, to the API server and to OVN, sorted. Only writes of Services
+// and their plans are counted: those of other objects report what is known by then, once per second at most.
 func (c *cluster) writes(args []string) []string {
 	leases, rows := slices.Contains(args, "leases"), slices.Contains(args, "rows")
 	counts, objects := map[string]int{}, map[string]map[string]bool{}
