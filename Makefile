@@ -45,7 +45,7 @@ unit: ## pure packages, goldens, fuzz seeds, virtual clocks: needs Go alone
 	go test -short $$(go list ./go-controller/... ./test/... | grep -v /go-controller/test/scenario)
 
 scenario: ## controller and agents in one process, on a virtual clock, against an API with real admission
-	go test ./go-controller/test/scenario/...
+	go test -timeout 3m ./go-controller/test/scenario/...
 
 contract: controlplane ## what only a real daemon shows: ovsdb-server, ovn-northd, kube-apiserver, FRR, the kernel
 	SLB_BIN=$(CURDIR)/$(BIN) go test -count=1 -p 4 -timeout 20m $(ROOT) $$(contrib/contract.sh)
