@@ -20,7 +20,8 @@ type command struct {
 }
 
 func commands() []command {
-	return slices.Concat(clusterCommands(), objectCommands(), shortCommands(), faultCommands(), showCommands())
+	return slices.Concat(clusterCommands(), objectCommands(), shortCommands(), faultCommands(), showCommands(),
+		explainCommands())
 }
 
 func clusterCommands() []command {

@@ -32,10 +32,12 @@ type guard struct {
 
 	mu        sync.Mutex
 	conflicts map[netip.Addr]convert.ConflictReport
+	// faults are those of networks, by their names.
+	faults map[string]string
 }
 
 func (g *guard) run(ctx context.Context) {
-	g.write(v1alpha1.AnnotationFaults, map[string]string{})
+	g.setFault("", "")
 	kube.NewOneLeaseInformer(g.leases, g.node, func(_, now *coordinationv1.Lease) {
 		if now == nil {
 			g.report.Renew()
@@ -47,6 +49,19 @@ func (g *guard) run(ctx context.Context) {
 			}
 		})
 	}).RunWithContext(ctx)
+}
+
+// setFault reports a fault of a network, or that it has none.
+func (g *guard) setFault(network, fault string) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.faults == nil {
+		g.faults = map[string]string{}
+	}
+	if g.faults[network] = fault; fault == "" {
+		delete(g.faults, network)
+	}
+	g.write(v1alpha1.AnnotationFaults, g.faults)
 }
 
 // probed reports the results of the probe requests in a Lease.

@@ -44,7 +44,9 @@ type process struct {
 	// metrics are those of a controller, nil for others.
 	metrics *prometheus.Registry
 	// term is that of a leader, nil without leader election.
-	term   *fence.Term
+	term *fence.Term
+	// guard is that of a node, nil for others.
+	guard  *guard
 	cancel context.CancelFunc
 	done   sync.WaitGroup
 }
@@ -248,8 +250,8 @@ func (c *cluster) startNode(args []string) (*process, error) {
 	parts := []func(context.Context){report.Run}
 	p.health = func() error { return nil }
 	if guarded {
-		g := &guard{node: node, leases: leases, report: report, occupied: c.occupied}
-		parts = append(parts, g.run)
+		p.guard = &guard{node: node, leases: leases, report: report, occupied: c.occupied}
+		parts = append(parts, p.guard.run)
 	} else {
 		report.Clear(v1alpha1.AnnotationFaults, v1alpha1.AnnotationLocalnets, v1alpha1.AnnotationConflicts,
 			v1alpha1.AnnotationProbed)

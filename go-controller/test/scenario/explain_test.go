@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package scenario
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/explain"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
+)
+
+// explainCommands explain Services as kubectl slb explain does, and inject the faults that only guards report.
+func explainCommands() []command {
+	return []command{
+		{"explain", "NAMESPACE/NAME [--from ADDRESS] [all]",
+			"what kubectl slb explain shows; without all, no links that work or are unused, and no notes",
+			func(c *cluster, args []string) ([]string, error) { return c.explain(args) }},
+		{"guard", "NODE NETWORK [FAULT]", "let the guard of a node report a fault of a network, or none",
+			func(c *cluster, args []string) ([]string, error) {
+				p, err := c.process("node " + args[0])
+				if err != nil {
+					return nil, err
+				}
+				if p.guard == nil {
+					return nil, fmt.Errorf("%s has no guard", p.name)
+				}
+				p.guard.setFault(args[1], strings.Join(args[2:], " "))
+				return nil, nil
+			}},
+		{"sessions", "PEER STATE [ERROR]", "let all nodes report their session with a BGPPeer, as their BGP daemons would",
+			func(c *cluster, args []string) ([]string, error) {
+				return nil, c.setSessions(args[0], args[1], strings.Join(args[2:], " "))
+			}},
+	}
+}
+
+// setSessions replaces the sessions in the BGPNodeStatus of all nodes.
+func (c *cluster) setSessions(name, state, lastError string) error {
+	peer, err := c.get("bgppeer/" + name)
+	if err != nil {
+		return err
+	}
+	address, _, _ := unstructured.NestedString(peer.Object, "spec", "peerAddress")
+	session := map[string]any{"peer": name, "peerAddress": address, "state": state, "lastError": lastError,
+		"advertisedIPv4": 0, "advertisedIPv6": 0}
+	if state == string(v1alpha1.BGPEstablished) {
+		session["families"] = []string{"IPv4"}
+	}
+	status, err := json.Marshal(map[string]any{"status": map[string]any{"sessions": []any{session}}})
+	if err != nil {
+		return err
+	}
+	client, err := c.client("node", "")
+	if err != nil {
+		return err
+	}
+	nodes, err := client.List(c.t.Context(), metav1.ListOptions{})
+	if err != nil {
+		return err
+	}
+	for i := range nodes.Items {
+		node := nodes.Items[i].GetName()
+		err := c.applyManifest("{apiVersion: slb.k8s.ovn.org/v1alpha1, kind: BGPNodeStatus, metadata: {name: " + node + "}}")
+		if err == nil {
+			err = c.patch("bgpnodestatus/"+node, string(status), "status")
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// explain performs the command explain: it reads the API objects as a user, and explains them.
+func (c *cluster) explain(args []string) ([]string, error) {
+	namespace, name, _ := strings.Cut(args[0], "/")
+	q := explain.Question{Service: world.Key{Namespace: namespace, Name: name}, Now: time.Now()}
+	if at := slices.Index(args, "--from"); at > 0 {
+		from, err := netip.ParseAddr(strings.Join(args[at+1:at+2], ""))
+		if err != nil {
+			return nil, fmt.Errorf("--from: %w", err)
+		}
+		q.From = from
+	}
+	config := c.server.User().Config()
+	core, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return nil, err
+	}
+	ours, err := kube.NewClients(config)
+	if err != nil {
+		return nil, err
+	}
+	objects, err := kube.LoadObjects(c.t.Context(), core, ours, &q.Service)
+	if err != nil {
+		return nil, err
+	}
+	result := explain.Explain(objects, q)
+	if !slices.Contains(args, "all") {
+		result.Notes = nil
+		var links []explain.Link
+		for i := range result.Links {
+			l := &result.Links[i]
+			if l != result.FirstBroken && l.State != explain.OK && l.State != explain.Unused {
+				links = append(links, *l)
+			}
+		}
+		result.Links = links
+	}
+	return []string{result.Text(explain.Plain)}, nil
+}
