@@ -180,6 +180,12 @@ func (p *path) addGateway(a netip.Addr, d *v1alpha1.L2Domain, s *v1alpha1.ShardS
 			link.Message += "; its shards are about to move to another gateway"
 		}
 		link.Command = p.mendFault(s.Active, fault)
+	case p.unreachable(s.Active, s.Gateways...):
+		// OVN keeps the claim of a dead gateway until another one takes the shard over.
+		link.State, link.Reason = Unknown, v1alpha1.ReasonNodeSilent
+		link.Message = fmt.Sprintf("node %s, the active gateway of %s, may be dead: its kubelet has stopped reporting, and "+
+			"there is no other gateway whose kubelet reports", s.Active, a)
+		link.Command = "kubectl describe node " + s.Active
 	case out != nil && out.Reason == v1alpha1.ExcludedDraining:
 		link.State, link.Reason, link.Message = Warning, out.Reason, out.Message
 		link.Command = p.undrain(s.Active)
@@ -230,6 +236,15 @@ func (p *path) restartNode(node string) string {
 		return fmt.Sprintf("kubectl -n %s delete pod %s", pod.Namespace, pod.Name)
 	}
 	return "kubectl delete pods -A --field-selector spec.nodeName=" + node + " -l app=ovnkube-node"
+}
+
+// unreachable reports whether the kubelets of all these nodes have stopped reporting.
+func (p *path) unreachable(node string, others ...string) bool {
+	reports := func(name string) bool {
+		n := objects.Named(p.objects.Nodes, name)
+		return n == nil || !p.objects.Node(n, p.Now).Unreachable
+	}
+	return !reports(node) && !slices.ContainsFunc(others, reports)
 }
 
 // fault returns what prevents a node from serving a network, or an empty string.
