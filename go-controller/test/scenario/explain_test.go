@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/netip"
-	"slices"
 	"strings"
 	"time"
 
@@ -86,12 +85,20 @@ func (c *cluster) setSessions(name, state, lastError string) error {
 func (c *cluster) explain(args []string) ([]string, error) {
 	namespace, name, _ := strings.Cut(args[0], "/")
 	q := explain.Question{Service: world.Key{Namespace: namespace, Name: name}, Now: time.Now()}
-	if at := slices.Index(args, "--from"); at > 0 {
-		from, err := netip.ParseAddr(strings.Join(args[at+1:at+2], ""))
-		if err != nil {
-			return nil, fmt.Errorf("--from: %w", err)
+	all := false
+	for rest := args[1:]; len(rest) > 0; rest = rest[1:] {
+		switch {
+		case rest[0] == "all":
+			all = true
+		case rest[0] == "--from" && len(rest) > 1:
+			from, err := netip.ParseAddr(rest[1])
+			if err != nil {
+				return nil, fmt.Errorf("--from: %w", err)
+			}
+			q.From, rest = from, rest[1:]
+		default:
+			return nil, fmt.Errorf("option %q", rest[0])
 		}
-		q.From = from
 	}
 	config := c.server.User().Config()
 	core, err := kubernetes.NewForConfig(config)
@@ -107,7 +114,7 @@ func (c *cluster) explain(args []string) ([]string, error) {
 		return nil, err
 	}
 	result := explain.Explain(objects, q)
-	if !slices.Contains(args, "all") {
+	if !all {
 		result.Notes = nil
 		var links []explain.Link
 		for i := range result.Links {
