@@ -38,7 +38,7 @@ demo: setup controlplane ## a Service reachable through OVN, its gateway killed,
 test: setup controlplane ## the four levels of CONTRIBUTING.md: unit, scenario, contract, smoke
 	@contrib/levels.sh unit scenario contract smoke
 
-nightly: setup controlplane ## everything that `make test` leaves out; takes about two hours
+nightly: setup controlplane ## everything that `make test` leaves out; takes hours
 	@contrib/levels.sh e2e-central e2e-interconnect containers release-test e2e-ovnkube
 
 unit: ## pure packages, goldens, fuzz seeds, virtual clocks: needs Go alone
