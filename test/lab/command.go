@@ -146,7 +146,7 @@ func (p *Probe) Finish() ([]probe.Result, error) {
 	return probeResults(text)
 }
 
-// probeResults reads the results behind lines that nobody has waited for.
+// probeResults reads the results of a probe. Its lines that no caller has awaited precede them.
 func probeResults(text []byte) ([]probe.Result, error) {
 	for _, line := range []string{probe.AnsweredLine, probe.CompleteLine} {
 		text = bytes.TrimPrefix(text, []byte(line+"\n"))

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/util/jsonpath"
 
@@ -96,13 +97,18 @@ func showCommands() []command {
 	}
 }
 
-// newEvents returns the Events that were written since the last call.
-func (c *cluster) newEvents() ([]string, error) {
-	client, err := c.client("event", metav1.NamespaceAll)
+// listAll returns the objects of a kind in all namespaces.
+func (c *cluster) listAll(kind string) (*unstructured.UnstructuredList, error) {
+	client, err := c.client(kind, metav1.NamespaceAll)
 	if err != nil {
 		return nil, err
 	}
-	list, err := client.List(c.t.Context(), metav1.ListOptions{})
+	return client.List(c.t.Context(), metav1.ListOptions{})
+}
+
+// newEvents returns the Events that were written since the last call.
+func (c *cluster) newEvents() ([]string, error) {
+	list, err := c.listAll("event")
 	if err != nil {
 		return nil, err
 	}
@@ -181,11 +187,7 @@ func (c *cluster) writes(args []string) []string {
 
 // allocations returns the addresses of each Service and its condition Allocated.
 func (c *cluster) allocations() ([]string, error) {
-	client, err := c.client("service", metav1.NamespaceAll)
-	if err != nil {
-		return nil, err
-	}
-	list, err := client.List(c.t.Context(), metav1.ListOptions{})
+	list, err := c.listAll("service")
 	if err != nil {
 		return nil, err
 	}

@@ -116,7 +116,7 @@ func (c *custom) admit(_ *Server, old, obj map[string]any, status bool) error {
 		errs = append(errs, field.Invalid(nil, nil, "some validation rules were not checked because the object was "+
 			"invalid; correct the existing errors to complete validation"))
 	default:
-		fromRules, _ := c.rules.Validate(context.TODO(), nil, c.structural, obj, before, celconfig.RuntimeCELCostBudget,
+		fromRules, _ := c.rules.Validate(context.Background(), nil, c.structural, obj, before, celconfig.RuntimeCELCostBudget,
 			forRules...)
 		errs = append(errs, fromRules...)
 	}
