@@ -33,7 +33,10 @@ type server struct {
 	dynamic dynamic.Interface
 }
 
-func TestAPI(t *testing.T) {
+// The tests of this package run in parallel, each on its own control plane: they wait more than they compute.
+
+func TestKinds(t *testing.T) {
+	t.Parallel()
 	s := start(t)
 	t.Run("bad pools are refused", s.testBadPools)
 	t.Run("bad objects are refused", s.testBadObjects)
@@ -42,12 +45,17 @@ func TestAPI(t *testing.T) {
 	t.Run("CEL and Go agree on random pools", s.testAgreement)
 	t.Run("the largest pool is within the cost limits", s.testLargestPool)
 	t.Run("pools do not overlap each other", s.testOverlap)
+	t.Run("a node writes of itself only", s.testOwnNode)
+}
+
+func TestManifests(t *testing.T) {
+	t.Parallel()
+	s := start(t)
 	t.Run("examples", s.testExamples)
 	t.Run("rights", s.testRights)
 	t.Run("bundle", s.testBundle)
 	t.Run("node", s.testNode)
 	t.Run("node with BGP", s.testBGPNode)
-	t.Run("a node writes of itself only", s.testOwnNode)
 	t.Run("OpenShift SDN", s.testSDN)
 	t.Run("inside ovnkube-master", s.testInsideOVNKubeMaster)
 	t.Run("kustomizations", s.testKustomizations)

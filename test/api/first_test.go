@@ -3,6 +3,7 @@
 package api
 
 import (
+	"fmt"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -16,13 +17,17 @@ const freshServers = 2
 // TestPoolRightAfterInstall runs the README's first commands without a pause between them. The API server loads the
 // parameters of the admission policy only after the policy and the kinds exist. Until then it must not refuse a pool.
 func TestPoolRightAfterInstall(t *testing.T) {
-	for range freshServers {
-		s := startEmpty(t)
-		s.install(t)
-		s.kubectl(t, "apply", "-f", filepath.Join(examples, "pool.yaml"))
-		await.True(t, "an overlapping pool is refused", func() bool {
-			err := s.create(t.Context(), pool("overlapping", `[10.50.0.100]`))
-			return err != nil && strings.Contains(err.Error(), "of IPAddressPool public")
+	t.Parallel()
+	for i := range freshServers {
+		t.Run(fmt.Sprint(i), func(t *testing.T) {
+			t.Parallel()
+			s := startEmpty(t)
+			s.install(t)
+			s.kubectl(t, "apply", "-f", filepath.Join(examples, "pool.yaml"))
+			await.True(t, "an overlapping pool is refused", func() bool {
+				err := s.create(t.Context(), pool("overlapping", `[10.50.0.100]`))
+				return err != nil && strings.Contains(err.Error(), "of IPAddressPool public")
+			})
 		})
 	}
 }

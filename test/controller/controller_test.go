@@ -22,7 +22,7 @@ spec:
   subnets: [{cidr: 10.50.0.0/24, gateway: 10.50.0.1}, {cidr: "fd00:50::/64", gateway: "fd00:50::1"}]
 `
 
-// TestController and TestTrouble run in parallel, each on its own cluster: they wait more than they compute.
+// The tests of this package run in parallel, each on its own cluster: they wait more than they compute.
 
 func TestController(t *testing.T) {
 	t.Parallel()
@@ -38,21 +38,34 @@ func TestController(t *testing.T) {
 	})
 }
 
-// TestTrouble covers bursts, concurrent writers and process failures.
-func TestTrouble(t *testing.T) {
+// TestBursts covers bursts of Services, with concurrent writers and processes that fail.
+func TestBursts(t *testing.T) {
+	t.Parallel()
+	onCluster(t, map[string]func(*testing.T, *cluster){
+		"KilledAsItWrites":         killedAsItWrites,
+		"LeadersComeAndGoInABurst": leadersComeAndGoInABurst,
+		"APIServerDiesInABurst":    apiServerDiesInABurst,
+		"OthersWriteInABurst":      othersWriteInABurst,
+	})
+}
+
+// TestTakeovers covers leaders that lose their lease, and databases that fail.
+func TestTakeovers(t *testing.T) {
 	t.Parallel()
 	onCluster(t, map[string]func(*testing.T, *cluster){
 		"CommandsTakeTurns":          commandsTakeTurns,
-		"VersionsTakeTurns":          versionsTakeTurns,
-		"ClusteredDatabasesFail":     clusteredDatabasesFail,
-		"KilledAsItWrites":           killedAsItWrites,
-		"LeadersComeAndGoInABurst":   leadersComeAndGoInABurst,
+		"StandbyTakesOver":           standbyTakesOver,
 		"LeaderSleepsThroughItsTerm": leaderSleepsThroughItsTerm,
-		"APIServerDiesInABurst":      apiServerDiesInABurst,
+		"APIServerIsAwayForLong":     apiServerIsAwayForLongerThanALease,
+	})
+}
+
+func TestDatabases(t *testing.T) {
+	t.Parallel()
+	onCluster(t, map[string]func(*testing.T, *cluster){
+		"ClusteredDatabasesFail":     clusteredDatabasesFail,
 		"LeaderIsCutOffFromDatabase": leaderIsCutOffFromDatabase,
 		"StuckLeaderIsRestarted":     stuckLeaderIsRestarted,
-		"APIServerIsAwayForLong":     apiServerIsAwayForLongerThanALease,
-		"OthersWriteInABurst":        othersWriteInABurst,
 	})
 }
 

@@ -17,14 +17,13 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/kubernetes/scheme"
 )
 
-// observer records which Service had which address at which time. It watches the Services in etcd directly. It observes
-// each revision in commit order, regardless of the state of the API server.
+// observer records which Service had which address in which revisions. It watches the Services in etcd directly, and
+// observes each revision in commit order, regardless of the state of the API server.
 type observer struct {
 	mu       sync.Mutex
 	services map[string]*seen // by etcd key; existing Services only
@@ -51,8 +50,6 @@ type holding struct {
 	address     string
 	by          elder
 	from, until int64
-	began       time.Time
-	ended       time.Time
 }
 
 func (h *holding) String() string {
@@ -119,7 +116,6 @@ func (o *observer) follow(ctx context.Context, stream *json.Decoder) {
 	for {
 		var a answer
 		err := stream.Decode(&a)
-		now := time.Now()
 		o.mu.Lock()
 		if err != nil {
 			if ctx.Err() == nil {
@@ -138,14 +134,14 @@ func (o *observer) follow(ctx context.Context, stream *json.Decoder) {
 				}
 				s = object.(*corev1.Service)
 			}
-			o.take(string(e.KV.Key), s, e.KV.ModRevision, now)
+			o.take(string(e.KV.Key), s, e.KV.ModRevision)
 		}
 		o.mu.Unlock()
 	}
 }
 
 // take records a revision of a Service. s is nil if the Service was deleted.
-func (o *observer) take(key string, s *corev1.Service, revision int64, now time.Time) {
+func (o *observer) take(key string, s *corev1.Service, revision int64) {
 	o.events++
 	was := o.services[key]
 	if was == nil {
@@ -158,7 +154,7 @@ func (o *observer) take(key string, s *corev1.Service, revision int64, now time.
 		for _, i := range s.Status.LoadBalancer.Ingress {
 			h := was.has[i.IP]
 			if h == nil {
-				h = &holding{address: i.IP, by: was.elder, from: revision, began: now}
+				h = &holding{address: i.IP, by: was.elder, from: revision}
 				o.record = append(o.record, h)
 			}
 			has[i.IP] = h
@@ -168,7 +164,7 @@ func (o *observer) take(key string, s *corev1.Service, revision int64, now time.
 	}
 	for address, h := range was.has {
 		if has[address] == nil {
-			h.until, h.ended = revision, now
+			h.until = revision
 		}
 	}
 	was.has = has
@@ -199,21 +195,8 @@ type double struct{ older, younger *holding }
 
 func (d double) String() string { return fmt.Sprintf("%v while %v", d.younger, d.older) }
 
-// lasted returns how long both had the address, or the maximum duration if they still do.
-func (d double) lasted() time.Duration {
-	if d.older.until == 0 && d.younger.until == 0 {
-		return 1<<63 - 1
-	}
-	end := d.older.ended
-	if d.older.until == 0 || d.younger.until != 0 && d.younger.until < d.older.until {
-		end = d.younger.ended
-	}
-	begin := d.older.began
-	if d.younger.began.After(begin) {
-		begin = d.younger.began
-	}
-	return end.Sub(begin)
-}
+// ended reports whether one of them has given up the address.
+func (d double) ended() bool { return d.older.until != 0 || d.younger.until != 0 }
 
 // history returns all holdings of the address, and all other holdings of its Service.
 func (o *observer) history(of *holding) []*holding {

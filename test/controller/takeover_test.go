@@ -5,9 +5,6 @@ package controller
 import (
 	"encoding/json"
 	"fmt"
-	"os/exec"
-	"path/filepath"
-	"regexp"
 	"strconv"
 	"strings"
 	"syscall"
@@ -18,26 +15,6 @@ import (
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
 )
-
-// earlierVersion is the commit of an earlier version. Packages were split and messages reworded after it.
-const earlierVersion = "ecfaac4667e4274522d0726b6f0c31f1cd9cfe51"
-
-// buildEarlier builds the command of the earlier version from the history of this repository.
-func buildEarlier(t *testing.T) string {
-	t.Helper()
-	if out, err := exec.CommandContext(t.Context(), "git", "cat-file", "-e", earlierVersion+"^{commit}").
-		CombinedOutput(); err != nil {
-		t.Skipf("git can't read commit %s, the earlier version (a shallow clone does not have it): %v\n%s", earlierVersion,
-			err, out)
-	}
-	dir := t.TempDir()
-	source, binary := filepath.Join(dir, "source.tar"), filepath.Join(dir, "ovnkube-slb")
-	run(t, "git", "-C", "../..", "archive", "--output="+source, earlierVersion)
-	run(t, "tar", "-x", "-f", source, "-C", dir)
-	// With -trimpath, the next test finds the packages in the build cache although its directory is another one.
-	run(t, "go", "build", "-C", dir, "-trimpath", "-buildvcs=false", "-o", binary, "./go-controller/cmd/ovnkube-slb")
-	return binary
-}
 
 // lb returns a Service with annotations and further spec fields, both in flow style.
 func lb(key, annotations, more string) string {
@@ -66,9 +43,7 @@ endpoints:
 // address. It returns the number of Services that OVN serves, and the number of their load balancers.
 func (c *cluster) assorted(t *testing.T) (services, balancers int) {
 	t.Helper()
-	// No node is excluded: the earlier version has another name for that field of statuses.
-	unlimited := strings.Replace(wide, "gateways: {max: 1, shards: 1}", "gateways: {shards: 1}", 1)
-	c.apply(t, baseObjects+"---"+far+"---"+unlimited+"---"+datagrams)
+	c.apply(t, baseObjects+"---"+far+"---"+wide+"---"+datagrams)
 	c.session(t, "n1", "tor", v1alpha1.BGPEstablished)
 	// Pods in the network of node n1 can be backends.
 	c.kubectl(t, "annotate", "node", "n1", `k8s.ovn.org/node-masquerade-subnet={"ipv4":"169.254.169.0/29"}`)
@@ -103,17 +78,9 @@ func (c *cluster) assorted(t *testing.T) (services, balancers int) {
 	return services, balancers
 }
 
-// object is a state of an API object.
-type object struct {
-	version string
-	content string // without metadata that changes with each write, and without messages
-	// messages has one line for each message of a condition or of a node that is not a gateway, one for the mode, and one
-	// for each shard's count of addresses.
-	messages []string
-}
-
-// objects returns the objects that a controller may write, without its lease. Their keys are KIND NAMESPACE/NAME.
-func (c *cluster) objects(t *testing.T) map[string]object {
+// versions returns the resource versions of the objects that a controller may write, without its lease. Their keys are
+// KIND NAMESPACE/NAME.
+func (c *cluster) versions(t *testing.T) map[string]string {
 	t.Helper()
 	var list unstructured.UnstructuredList
 	text := c.kubectl(t, "get", "services,nodes,events,ipaddresspools,l2domains,bgppeers,bgpadvertisements,"+
@@ -121,27 +88,9 @@ func (c *cluster) objects(t *testing.T) map[string]object {
 	if err := json.Unmarshal([]byte(text), &list); err != nil {
 		t.Fatal(err)
 	}
-	message := regexp.MustCompile(`"message": ".*"`)
-	// The earlier version counts an address that Services share once for each of them.
-	count := regexp.MustCompile(`"addresses": \d+`)
-	out := map[string]object{}
+	out := map[string]string{}
 	for _, o := range list.Items {
-		version := o.GetResourceVersion()
-		o.SetResourceVersion("")
-		o.SetManagedFields(nil)
-		// The earlier version does not write these fields.
-		mode, _, _ := unstructured.NestedString(o.Object, "status", "mode")
-		modeMessage, _, _ := unstructured.NestedString(o.Object, "status", "modeMessage")
-		unstructured.RemoveNestedField(o.Object, "status", "mode")
-		unstructured.RemoveNestedField(o.Object, "status", "modeMessage")
-		content, err := json.MarshalIndent(o.Object, "", " ")
-		if err != nil {
-			t.Fatal(err)
-		}
-		messages := append(message.FindAllString(string(content), -1), mode+": "+modeMessage)
-		messages = append(messages, count.FindAllString(string(content), -1)...)
-		out[o.GetKind()+" "+o.GetNamespace()+"/"+o.GetName()] = object{version,
-			count.ReplaceAllString(message.ReplaceAllString(string(content), ""), ""), messages}
+		out[o.GetKind()+" "+o.GetNamespace()+"/"+o.GetName()] = o.GetResourceVersion()
 	}
 	return out
 }
@@ -173,48 +122,15 @@ func total(t *testing.T, metrics, prefix string) int {
 	return sum
 }
 
-// messagesOnly checks that nothing but messages differs between two states of the objects, and that the process did
-// not send more status writes than that takes. Several messages of an object may be written one after the other.
-func (c *command) messagesOnly(t *testing.T, before, after map[string]object) {
-	t.Helper()
-	least, most := map[string]int{}, map[string]int{} // status writes by kind
-	for key, is := range after {
-		was, reworded := before[key], 0
-		if diff := cmp.Diff(was.content, is.content); diff != "" {
-			t.Errorf("%s before - and after +:\n%s", key, diff)
-			continue
-		}
-		for i, m := range is.messages {
-			if m != was.messages[i] {
-				reworded++
-			}
-		}
-		if (was.version != is.version) != (reworded > 0) {
-			t.Errorf("%s: version %s and then %s, with %d other messages", key, was.version, is.version, reworded)
-		}
-		kind, _, _ := strings.Cut(key, " ")
-		least[kind], most[kind] = least[kind]+min(reworded, 1), most[kind]+reworded
-	}
-	if len(before) != len(after) {
-		t.Errorf("%d objects, and then %d", len(before), len(after))
-	}
-	for kind := range most {
-		if n := c.counter(t, writes+`{kind="`+kind+`"`); n < least[kind] || n > most[kind] {
-			t.Errorf("%d status writes to kind %s, want %d to %d", n, kind, least[kind], most[kind])
-		}
-	}
-}
-
-// versionsTakeTurns replaces a controller of the earlier version by one of this version, and the other way around. Each
-// is a standby until the one before ends, as in a rolling update. The northbound database stays as it is, byte by byte,
-// and of the API objects only messages that the versions word differently are written.
-func versionsTakeTurns(t *testing.T, c *cluster) {
-	earlier, this, o := buildEarlier(t), c.build(t), databases(t)
-	start := func(binary, name string) *command {
+// standbyTakesOver replaces the leader by a standby, as in a rolling update. The standby compares everything and writes
+// nothing: neither to OVN nor to the API server.
+func standbyTakesOver(t *testing.T, c *cluster) {
+	binary, o := c.build(t), databases(t)
+	start := func(name string) *command {
 		return c.command(t, binary, name, o, "--cluster-subnets=10.244.0.0/16,fd00:10:244::/48")
 	}
 	services, balancers := c.assorted(t)
-	last := start(earlier, "earlier")
+	first := start("first")
 	eventually(t, "all load balancers", func() bool { return len(o.loadBalancers(t)) == balancers })
 	o.nbctl(t, "--wait=sb", "sync") // ovn-northd has written all ports
 	o.claim(t, "chassis-1")
@@ -223,29 +139,29 @@ func versionsTakeTurns(t *testing.T, c *cluster) {
 		first := c.kubectl(t, "get", "l2domains", "-o", "jsonpath={.items[*].status.shards[*].gateways[0]}")
 		return strings.Trim(first, "n1 ") == ""
 	})
-	counts := func() [2]int { return [2]int{last.counter(t, writes), o.transactions(t)} }
-	c.settled(t, counts)
+	c.settled(t, func() [2]int { return [2]int{first.counter(t, writes), o.transactions(t)} })
 
-	for _, to := range []struct{ name, binary string }{{"this", this}, {"earlier-again", earlier}} {
-		rows, recorded, before := o.dump(t), o.transactions(t), c.objects(t)
-		next := start(to.binary, to.name)
-		eventually(t, to.name+" is a standby", func() bool { return next.get("/readyz") != "" })
-		last.signal(t, syscall.SIGTERM)
-		if err := last.end(t); err != nil {
-			t.Errorf("after the stop request: %v", err)
-		}
-		last = next
-		eventually(t, to.name+" has compared all Services with their rows", func() bool {
-			return c.leader(t) == to.name && next.counter(t, "ovnkube_slb_ovn_service_changes_total") >= services
-		})
-		c.settled(t, counts)
-		sent := next.counter(t, "ovnkube_slb_ovn_transactions_total")
-		if recorded = o.transactions(t) - recorded; sent+recorded != 0 {
-			t.Errorf("%s: %d northbound transactions sent, %d recorded, want none", to.name, sent, recorded)
-		}
-		if now := o.dump(t); now != rows {
-			t.Errorf("%s: northbound rows before - and after +:\n%s", to.name, cmp.Diff(stripped(rows), stripped(now)))
-		}
-		next.messagesOnly(t, before, c.objects(t))
+	rows, recorded, before := o.dump(t), o.transactions(t), c.versions(t)
+	second := start("second")
+	eventually(t, "the second is a standby", func() bool { return second.get("/readyz") != "" })
+	first.signal(t, syscall.SIGTERM)
+	if err := first.end(t); err != nil {
+		t.Errorf("after the stop request: %v", err)
+	}
+	eventually(t, "the second has compared all Services with their rows", func() bool {
+		return c.leader(t) == "second" && second.counter(t, "ovnkube_slb_ovn_service_changes_total") >= services
+	})
+	sent := second.counter(t, "ovnkube_slb_ovn_transactions_total")
+	if recorded = o.transactions(t) - recorded; sent+recorded != 0 {
+		t.Errorf("%d northbound transactions sent, %d recorded, want none", sent, recorded)
+	}
+	if now := o.dump(t); now != rows {
+		t.Errorf("northbound rows before - and after +:\n%s", cmp.Diff(stripped(rows), stripped(now)))
+	}
+	if n := second.counter(t, writes); n != 0 {
+		t.Errorf("%d status writes, want none", n)
+	}
+	if diff := cmp.Diff(before, c.versions(t)); diff != "" {
+		t.Errorf("versions of objects before - and after +:\n%s", diff)
 	}
 }
