@@ -91,9 +91,9 @@ func (al *allocator) grant(service int, requested perFamily, gets *perFamily, ms
 		if reason != "" {
 			msgs.add(reason, message)
 		} else {
-			missing = al.reuseCooldownAddr(allocationRequest{s, own, *gets}, gets, pools, missing)
+			missing = al.reuseCooldownAddr(allocationRequest{service, own, *gets}, gets, pools, missing)
 			missing = al.share(service, own, gets, pools, missing)
-			drawn = al.choose(allocationRequest{s, own, *gets}, pools, missing, msgs)
+			drawn = al.choose(allocationRequest{service, own, *gets}, pools, missing, msgs)
 		}
 	}
 	if msgs.reason != "" && s.FamilyPolicy == world.RequireDualStack && !had {
@@ -175,7 +175,7 @@ func (al *allocator) autoAssignFor(s *world.Service) []*pool {
 
 // allocationRequest is a Service with the addresses that it had and those that it gets so far.
 type allocationRequest struct {
-	service   *world.Service
+	service   int // index in state.services
 	had, gets perFamily
 }
 
@@ -204,7 +204,7 @@ func (al *allocator) choose(r allocationRequest, pools []*pool, missing []world.
 			}
 		}
 		if chosen[i] == nil {
-			msgs.add(al.exhausted(r.service, pools, f))
+			msgs.add(al.exhausted(al.services[r.service], pools, f))
 		}
 	}
 	return chosen
@@ -229,9 +229,9 @@ func (al *allocator) exhausted(s *world.Service, pools []*pool, f world.Family) 
 		return ReasonNoPool, "no pool allocates to this Service automatically (spec.autoAssign and spec.serviceAllocation " +
 			"of the pools)"
 	case len(counts) == 0 && len(pools) == 1:
-		return ReasonFamilyUnavailable, fmt.Sprintf("pool %q has no %s addresses", pools[0].Name, f)
+		return ReasonFamilyUnavailable, fmt.Sprintf("pool %q has no usable %s addresses", pools[0].Name, f)
 	case len(counts) == 0:
-		return ReasonFamilyUnavailable, fmt.Sprintf("none of the pools that serve this Service has %s addresses", f)
+		return ReasonFamilyUnavailable, fmt.Sprintf("none of the pools that serve this Service has usable %s addresses", f)
 	case len(counts) > most:
 		counts = append(counts[:most], "and "+world.Count(len(counts)-most, "more pool"))
 	}

@@ -53,7 +53,7 @@ func (a *Allocation) record(s *world.Service, o Outcome) {
 func (st *state) release(addr netip.Addr, s *world.Service) bool {
 	first, taken := st.holder[addr]
 	p := st.poolOf(addr)
-	if !taken || st.services[first].Key != s.Key || len(st.sharers[addr]) > 0 || st.ineligible[claim{addr, first}] ||
+	if !taken || st.services[first].Key != s.Key || st.sharers[addr] != nil || st.ineligible[claim{addr, first}] ||
 		p == nil ||
 		p.ReuseDelay > 0 {
 		return false
@@ -69,6 +69,7 @@ func (st *state) release(addr netip.Addr, s *world.Service) bool {
 	}
 	if p.Quota > 0 {
 		st.quotaUsed[quotaKey{p.Name, s.Key.Namespace}]--
+		delete(st.inNamespace, addrInNamespace{addr, s.Key.Namespace})
 	}
 	p.freeList(world.FamilyOf(addr)).used--
 	u := st.use[p.Name]

@@ -15,8 +15,9 @@ import (
 // cooldown is the cooldown of an address between two Services (spec.reuseDelay).
 type cooldown struct {
 	pool *pool
-	// of are the Services that had the address last. Any of them may get it back.
+	// of are the Services that had the address last, and has their set. Any of them may get it back.
 	of       []world.Key
+	has      map[world.Key]bool
 	released time.Time
 }
 
@@ -29,10 +30,11 @@ func (st *state) startCooldowns(now time.Time) {
 		for _, lease := range st.released(p, now) {
 			c := st.cooldowns[lease.Addr]
 			if c == nil {
-				c = &cooldown{pool: p, released: lease.Released}
+				c = &cooldown{pool: p, has: map[world.Key]bool{}, released: lease.Released}
 				st.startCooldown(lease.Addr, c)
 			}
-			if !slices.Contains(c.of, lease.Service) {
+			if !c.has[lease.Service] {
+				c.has[lease.Service] = true
 				c.of = append(c.of, lease.Service)
 				st.cooldownsByService[lease.Service] = append(st.cooldownsByService[lease.Service], lease.Addr)
 			}
@@ -143,11 +145,12 @@ func (u *PoolUsage) cooldownCount(a netip.Addr) *int64 {
 // families that are still missing.
 func (al *allocator) reuseCooldownAddr(r allocationRequest, gets *perFamily, pools []*pool,
 	missing []world.Family) []world.Family {
+	key := al.services[r.service].Key
 	return slices.DeleteFunc(missing, func(f world.Family) bool {
-		for _, a := range al.cooldownsByService[r.service.Key] {
+		for _, a := range al.cooldownsByService[key] {
 			c := al.cooldowns[a]
 			if c == nil || world.FamilyOf(a) != f || !slices.Contains(pools, c.pool) ||
-				al.unusable(c.pool, a, r.service.Key) != "" {
+				al.unusable(c.pool, a, key) != "" {
 				continue
 			}
 			with := *gets
@@ -189,9 +192,12 @@ func (st *state) leaseHolders() []claim {
 		if p := st.poolOf(a); p == nil || p.ReuseDelay <= 0 {
 			continue
 		}
-		list = append(list, claim{a, first})
-		for _, s := range st.sharers[a] {
-			list = append(list, claim{a, s})
+		if sh := st.sharers[a]; sh != nil {
+			for _, service := range sh.holders {
+				list = append(list, claim{a, service})
+			}
+		} else {
+			list = append(list, claim{a, first})
 		}
 	}
 	slices.SortFunc(list, func(a, b claim) int { return cmp.Or(a.service-b.service, a.addr.Compare(b.addr)) })

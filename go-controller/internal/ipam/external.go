@@ -33,10 +33,7 @@ func (al *allocator) keepExternals(owns []ownership) []external {
 			continue
 		}
 		out[i].claims = make([]claimed, len(s.ExternalIPs))
-		own := map[netip.Addr]bool{}
-		for _, a := range al.heldExternals(s) {
-			own[a] = true
-		}
+		own := al.heldExternals(i)
 		for j, a := range s.ExternalIPs {
 			c := &out[i].claims[j]
 			c.allocated = *owns[i].has.of(world.FamilyOf(a)) == a
@@ -168,7 +165,7 @@ func (al *allocator) denyExternal(service int, a netip.Addr, allocated bool) (Re
 		return reason, message
 	}
 	used := al.quotaUsed[quotaKey{p.Name, s.Key.Namespace}]
-	if p.Quota > 0 && used >= p.Quota && !al.holds(a, service) && al.isSoleInNamespace(a, s) {
+	if p.Quota > 0 && used >= p.Quota && !al.holds(a, service) && al.isSoleInNamespace(a, service) {
 		return ReasonQuotaExceeded, fmt.Sprintf("%s: address %s: %s", externalIPsField, a, al.quotaMessage(p, s))
 	}
 	return "", ""

@@ -13,7 +13,7 @@ type quotaKey struct{ pool, namespace string }
 
 // withinQuota reports whether the quota allows a Service that had some addresses and gets others to take n more from
 // the pool. An address that replaces one of the same pool does not count.
-func (st *state) withinQuota(p *pool, s *world.Service, had, gets perFamily, n int) bool {
+func (st *state) withinQuota(p *pool, service int, had, gets perFamily, n int) bool {
 	if p.Quota == 0 {
 		return true
 	}
@@ -22,14 +22,14 @@ func (st *state) withinQuota(p *pool, s *world.Service, had, gets perFamily, n i
 		if before == after {
 			continue
 		}
-		if before.IsValid() && st.poolOf(before) == p && st.isSoleInNamespace(before, s) {
+		if before.IsValid() && st.poolOf(before) == p && st.isSoleInNamespace(before, service) {
 			n--
 		}
-		if after.IsValid() && st.poolOf(after) == p && st.isSoleInNamespace(after, s) {
+		if after.IsValid() && st.poolOf(after) == p && st.isSoleInNamespace(after, service) {
 			n++
 		}
 	}
-	return n <= 0 || st.quotaUsed[quotaKey{p.Name, s.Key.Namespace}]+n <= p.Quota
+	return n <= 0 || st.quotaUsed[quotaKey{p.Name, st.services[service].Key.Namespace}]+n <= p.Quota
 }
 
 // quotaMessage describes the usage of a pool with a quota by a namespace.

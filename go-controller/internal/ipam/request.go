@@ -37,7 +37,7 @@ func (al *allocator) request(service int, has perFamily) (requested perFamily, r
 	if reason != "" {
 		return perFamily{}, reason, message
 	}
-	return al.checkQuota(s, has, requested)
+	return al.checkQuota(service, has, requested)
 }
 
 // requestField returns the name of the field that requests an address: the Service's, or else the pool's.
@@ -49,8 +49,8 @@ func (al *allocator) requestField(s *world.Service, a netip.Addr) string {
 }
 
 // checkQuota refuses addresses that exceed the quota of their pool.
-func (al *allocator) checkQuota(s *world.Service, has, requested perFamily) (perFamily, Reason, string) {
-	gets := has
+func (al *allocator) checkQuota(service int, has, requested perFamily) (perFamily, Reason, string) {
+	s, gets := al.services[service], has
 	for _, f := range families(s) {
 		if a := *requested.of(f); a.IsValid() {
 			*gets.of(f) = a
@@ -61,7 +61,7 @@ func (al *allocator) checkQuota(s *world.Service, has, requested perFamily) (per
 		if !a.IsValid() || a == *has.of(f) {
 			continue
 		}
-		if p := al.poolOf(a); !al.withinQuota(p, s, has, gets, 0) {
+		if p := al.poolOf(a); !al.withinQuota(p, service, has, gets, 0) {
 			return perFamily{}, ReasonQuotaExceeded, fmt.Sprintf("%s: address %s: %s", al.requestField(s, a), a,
 				al.quotaMessage(p, s))
 		}
@@ -124,7 +124,7 @@ func (al *allocator) deny(service int, p *pool, a netip.Addr, by string, contest
 	if why := al.unusableExcept(p, a, s.Key, conflictRole); why != "" {
 		return ReasonAddressExcluded, by + ": address " + why
 	}
-	if c := al.cooldowns[a]; c != nil && !slices.Contains(c.of, s.Key) {
+	if c := al.cooldowns[a]; c != nil && !c.has[s.Key] {
 		return ReasonAddressCoolingDown, fmt.Sprintf("%s: pool %q reserves it for Service %s, which had it last, until %s "+
 			"(spec.reuseDelay)",
 			subject, p.Name, c.of[0], formatTime(c.end()))

@@ -4,7 +4,6 @@ package ipam
 
 import (
 	"fmt"
-	"maps"
 	"net/netip"
 	"slices"
 
@@ -32,61 +31,18 @@ type groupPort struct {
 	port     uint16
 }
 
-// sharingConflict returns why two Services can't have the same address, or an empty string if they can. They need the
-// same sharing key, different ports and, unless both have externalTrafficPolicy: Cluster, the same pods.
-// namespaceConflict checks their namespaces.
-func sharingConflict(a, b *world.Service) string {
-	if a.SharingKey == "" || a.SharingKey != b.SharingKey {
-		return "the Services have different keys in allow-shared-ip"
-	}
-	for _, p := range a.Ports {
-		if hasPort(b, p) {
-			return fmt.Sprintf("both Services use port %d/%s", p.Port, p.Protocol)
-		}
-	}
-	if (a.LocalPolicy || b.LocalPolicy) && (len(a.Selector) == 0 || !maps.Equal(a.Selector, b.Selector)) {
-		return "with spec.externalTrafficPolicy: Local both need the same spec.selector"
-	}
-	return ""
-}
-
-func hasPort(s *world.Service, p world.Port) bool {
-	return slices.ContainsFunc(s.Ports, func(q world.Port) bool { return q.Protocol == p.Protocol && q.Port == p.Port })
-}
-
-// holders returns the Services that have an address.
-func (st *state) holders(a netip.Addr) []int {
-	first, taken := st.holder[a]
-	if !taken {
-		return nil
-	}
-	return append([]int{first}, st.sharers[a]...)
-}
-
 func (st *state) holds(a netip.Addr, service int) bool {
+	if sh := st.sharers[a]; sh != nil {
+		return sh.has[service]
+	}
 	first, taken := st.holder[a]
-	return taken && (first == service || slices.Contains(st.sharers[a], service))
+	return taken && first == service
 }
 
-// conflictingHolder returns the first holder of an address that the Service can't share it with, and why. why is empty
-// if there is none.
-func (st *state) conflictingHolder(a netip.Addr, service int) (other int, why string) {
-	if !st.taken(a) {
-		return 0, ""
-	}
-	for _, other := range st.holders(a) {
-		if other == service {
-			continue
-		}
-		why := sharingConflict(st.services[service], st.services[other])
-		if why == "" {
-			why = st.namespaceConflict(a, service, other)
-		}
-		if why != "" {
-			return other, why
-		}
-	}
-	return 0, ""
+// usesPort reports whether a Service that has an address uses a port.
+func (st *state) usesPort(a netip.Addr, p world.Port) bool {
+	_, used := st.sharersOf(a).ports[portID{p.Protocol, p.Port}]
+	return used
 }
 
 // namespaceConflict returns why the namespaces of two Services keep them from sharing an address, or an empty string.
@@ -108,15 +64,28 @@ func (st *state) namespaceConflict(a netip.Addr, service, other int) string {
 // hasAlready reports whether a Service had an address before this pass.
 func (st *state) hasAlready(service int, a netip.Addr) bool {
 	s := st.services[service]
-	return slices.Contains(s.Assigned, a) || slices.Contains(st.held[s.Key], a) || slices.Contains(st.heldExternals(s), a)
+	return slices.Contains(s.Assigned, a) || slices.Contains(st.held[s.Key], a) || st.heldExternals(service)[a]
 }
 
-// heldExternals returns the addresses of spec.externalIPs that belonged to the Service before.
-func (st *state) heldExternals(s *world.Service) []netip.Addr {
-	if newer, known := st.external[s.Key]; known {
-		return newer
+// heldExternals returns the addresses of spec.externalIPs that belonged to a Service before.
+func (st *state) heldExternals(service int) map[netip.Addr]bool {
+	s := st.services[service]
+	held, known := st.external[s.Key]
+	if !known {
+		held = s.HeldExternalIPs
 	}
-	return s.HeldExternalIPs
+	if len(held) == 0 {
+		return nil
+	}
+	set := st.externalSets[service]
+	if set == nil {
+		set = make(map[netip.Addr]bool, len(held))
+		for _, a := range held {
+			set[a] = true
+		}
+		st.externalSets[service] = set
+	}
+	return set
 }
 
 // notShared returns the suffix of a message about an address of another Service: why it is not shared. It is empty
@@ -132,7 +101,7 @@ func notShared(s *world.Service, why string) string {
 func (al *allocator) share(service int, had perFamily, gets *perFamily, pools []*pool,
 	missing []world.Family) []world.Family {
 	return slices.DeleteFunc(missing, func(f world.Family) bool {
-		a, ok := al.shared(service, f, pools, allocationRequest{al.services[service], had, *gets})
+		a, ok := al.shared(f, pools, allocationRequest{service, had, *gets})
 		if ok {
 			*gets.of(f) = a
 		}
@@ -140,15 +109,22 @@ func (al *allocator) share(service int, had perFamily, gets *perFamily, pools []
 	})
 }
 
+// maxShareable is the number of addresses with its key that a Service examines. One that can share none of them gets an
+// address of its own.
+const maxShareable = 100
+
 // shared returns an address of other Services that a Service can share: the first one taken among those of the pools.
-func (al *allocator) shared(service int, f world.Family, pools []*pool, r allocationRequest) (netip.Addr, bool) {
-	s := r.service
+func (al *allocator) shared(f world.Family, pools []*pool, r allocationRequest) (netip.Addr, bool) {
+	service, s := r.service, al.services[r.service]
 	if s.SharingKey == "" {
 		return netip.Addr{}, false
 	}
 	own, all := al.shareable(s, sharingGroup{s.SharingKey, f, s.Key.Namespace}),
 		al.shareable(s, sharingGroup{s.SharingKey, f, ""})
-	for len(own) > 0 || len(all) > 0 {
+	for range maxShareable {
+		if len(own)+len(all) == 0 {
+			break
+		}
 		next := &own
 		if len(own) == 0 || len(all) > 0 && all[0].rank < own[0].rank {
 			next = &all
@@ -164,7 +140,7 @@ func (al *allocator) shared(service int, f world.Family, pools []*pool, r alloca
 		}
 		gets := r.gets
 		*gets.of(f) = a
-		if _, why := al.conflictingHolder(a, service); why == "" && al.withinQuota(p, s, r.had, gets, 0) {
+		if _, why := al.conflictingHolder(a, service); why == "" && al.withinQuota(p, service, r.had, gets, 0) {
 			return a, true
 		}
 	}
@@ -179,9 +155,7 @@ func (st *state) shareable(s *world.Service, of sharingGroup) []sharedAddr {
 	for _, p := range s.Ports {
 		at := groupPort{of, p.Protocol, p.Port}
 		n := st.skipped[at]
-		for n < len(list) && slices.ContainsFunc(st.holders(list[n].addr), func(i int) bool {
-			return hasPort(st.services[i], p)
-		}) {
+		for n < len(list) && st.usesPort(list[n].addr, p) {
 			n++
 		}
 		st.skipped[at] = n
@@ -190,12 +164,8 @@ func (st *state) shareable(s *world.Service, of sharingGroup) []sharedAddr {
 	return list[start:]
 }
 
-// isSoleInNamespace reports whether no other Service in the namespace has the address.
-func (st *state) isSoleInNamespace(a netip.Addr, s *world.Service) bool {
-	if !st.taken(a) {
-		return true
-	}
-	return !slices.ContainsFunc(st.holders(a), func(i int) bool {
-		return st.services[i] != s && st.services[i].Key.Namespace == s.Key.Namespace
-	})
+// isSoleInNamespace reports whether no other Service in the namespace has an address of a pool with a quota.
+func (st *state) isSoleInNamespace(a netip.Addr, service int) bool {
+	n := st.inNamespace[addrInNamespace{a, st.services[service].Key.Namespace}]
+	return n == 0 || n == 1 && st.holds(a, service)
 }

@@ -12,16 +12,18 @@ import (
 type state struct {
 	*poolIndex
 	// services are in order of age. holder maps an address to the index of the first Service that took it, sharers to
-	// the others.
+	// all that did: it has the addresses that several Services have, and those that others were compared for.
 	services []*world.Service
 	holder   map[netip.Addr]int
-	sharers  map[netip.Addr][]int
+	sharers  map[netip.Addr]*sharers
 	// groups have the addresses that may be shared, in the order in which they were taken. skipped counts the
 	// addresses at the front on which a port is in use already.
 	groups  map[sharingGroup][]sharedAddr
 	skipped map[groupPort]int
 	// held are granted addresses that no status has yet. external is the same for spec.externalIPs.
 	held, external map[world.Key][]netip.Addr
+	// externalSets are the sets of the addresses of spec.externalIPs that Services held before this pass.
+	externalSets map[int]map[netip.Addr]bool
 	// ineligible are the addresses in use that their Services would not get today.
 	ineligible map[claim]bool
 	// cooldowns are the addresses in cooldown, which no Service has. cooldownsByService has the same addresses by the
@@ -31,7 +33,9 @@ type state struct {
 	use                map[string]PoolUsage
 	// quotaUsed counts the addresses of a pool with a quota that a namespace has.
 	quotaUsed map[quotaKey]int
-	shardOf   func(pool string, a netip.Addr) (world.ShardID, bool)
+	// inNamespace counts the Services of a namespace that have an address of a pool with a quota.
+	inNamespace map[addrInNamespace]int
+	shardOf     func(pool string, a netip.Addr) (world.ShardID, bool)
 	// load counts the addresses of each shard. It is nil until the first draw, because most passes draw nothing.
 	// unplaced is the counter for addresses in no shard.
 	load     map[world.ShardID]*int
@@ -39,6 +43,11 @@ type state struct {
 	// cursorExhausted is set if a free list has free addresses but its cursor has passed them. That happens only after a
 	// release.
 	cursorExhausted bool
+}
+
+type addrInNamespace struct {
+	addr      netip.Addr
+	namespace string
 }
 
 // claim is an address and the index in services of a Service that has it.
@@ -53,16 +62,18 @@ func newState(w *world.Snapshot, held map[world.Key][]netip.Addr, shardOf func(s
 		poolIndex:          newPoolIndex(w),
 		services:           ByAge(w.Services),
 		holder:             make(map[netip.Addr]int, len(w.Services)),
-		sharers:            make(map[netip.Addr][]int),
+		sharers:            make(map[netip.Addr]*sharers),
 		groups:             make(map[sharingGroup][]sharedAddr),
 		skipped:            make(map[groupPort]int),
 		held:               held,
 		external:           w.HeldExternalIPs,
+		externalSets:       make(map[int]map[netip.Addr]bool),
 		ineligible:         make(map[claim]bool),
 		cooldowns:          make(map[netip.Addr]*cooldown),
 		cooldownsByService: make(map[world.Key][]netip.Addr),
 		use:                make(map[string]PoolUsage, len(w.Pools)),
 		quotaUsed:          make(map[quotaKey]int),
+		inNamespace:        make(map[addrInNamespace]int),
 		shardOf:            shardOf,
 	}
 }
@@ -81,11 +92,14 @@ func (st *state) take(a netip.Addr, service int) {
 	if !usable || !p.canAllocate() || kept && reservedFor != s.Key || !kept && !p.admits(s) {
 		st.ineligible[claim{a, service}] = true
 	}
-	if p != nil && p.Quota > 0 && st.isSoleInNamespace(a, s) {
-		st.quotaUsed[quotaKey{p.Name, s.Key.Namespace}]++
+	if p != nil && p.Quota > 0 {
+		at := addrInNamespace{a, s.Key.Namespace}
+		if st.inNamespace[at]++; st.inNamespace[at] == 1 {
+			st.quotaUsed[quotaKey{p.Name, s.Key.Namespace}]++
+		}
 	}
 	if st.taken(a) {
-		st.sharers[a] = append(st.sharers[a], service)
+		st.addSharer(st.sharersOf(a), a, service)
 		return
 	}
 	st.holder[a] = service

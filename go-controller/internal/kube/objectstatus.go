@@ -130,15 +130,26 @@ func poolReady(disabled bool, problems []string, use ipam.PoolUsage, announced V
 		return Verdict{metav1.ConditionFalse, v1alpha1.ReasonDisabled,
 			"spec.disabled is true: the pool allocates no new addresses"}
 	case use.Available4 == 0 && use.Available6 == 0:
-		message := fmt.Sprintf("all addresses are in use: %d IPv4, %d IPv6", use.Assigned4, use.Assigned6)
-		if use.Cooldown4 > 0 || use.Cooldown6 > 0 {
-			message += fmt.Sprintf("; in cooldown (spec.reuseDelay): %d IPv4, %d IPv6", use.Cooldown4, use.Cooldown6)
-		}
-		return Verdict{metav1.ConditionFalse, v1alpha1.ReasonExhausted, message}
+		return Verdict{metav1.ConditionFalse, v1alpha1.ReasonExhausted, exhausted(use)}
 	case announced.Status != metav1.ConditionTrue:
 		return announced
 	}
 	return Verdict{metav1.ConditionTrue, v1alpha1.ReasonReady, "addresses are available"}
+}
+
+// exhausted describes why a pool has no available address.
+func exhausted(use ipam.PoolUsage) string {
+	switch used, cooling := use.Assigned4+use.Assigned6, use.Cooldown4+use.Cooldown6; {
+	case use.Capacity4+use.Capacity6 == 0 && used+cooling == 0:
+		return "no address is usable: all are excluded (spec.exclude, spec.avoidBuggyIPs), in another pool, or addresses of " +
+			"nodes, next hops or networks"
+	case used+cooling == 0:
+		return "all usable addresses are reserved (spec.reservations)"
+	case cooling > 0:
+		return fmt.Sprintf("all addresses are in use: %d IPv4, %d IPv6; in cooldown (spec.reuseDelay): %d IPv4, %d IPv6",
+			use.Assigned4, use.Assigned6, use.Cooldown4, use.Cooldown6)
+	}
+	return fmt.Sprintf("all addresses are in use: %d IPv4, %d IPv6", use.Assigned4, use.Assigned6)
 }
 
 // DomainStatus returns a Merge that sets the status of a domain. verdicts are its conditions; a condition without a

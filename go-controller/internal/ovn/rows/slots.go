@@ -2,7 +2,10 @@
 
 package rows
 
-import "slices"
+import (
+	"container/heap"
+	"slices"
+)
 
 // Slots assigns backends to the slots of a load balancer. have are the existing slots. want are the current backends,
 // without duplicates; their order only determines where new ones are placed.
@@ -48,12 +51,34 @@ func Slots[T comparable](have, want []T) []T {
 	if len(slots) > 2*len(want) {
 		return compact(slots, holes)
 	}
+	if len(holes) == 0 {
+		return slots
+	}
+	least := make(byCount, len(want))
+	for i, b := range want {
+		least[i] = counted{alive[b], i}
+	}
+	heap.Init(&least)
 	for _, i := range holes {
-		b := slices.MinFunc(want, func(x, y T) int { return alive[x] - alive[y] })
-		slots[i] = b
-		alive[b]++
+		slots[i] = want[least[0].index]
+		least[0].count++
+		heap.Fix(&least, 0)
 	}
 	return slots
+}
+
+// counted is the number of slots of the backend at an index of the wanted ones.
+type counted struct{ count, index int }
+
+// byCount is a heap whose first element has the fewest slots, and of those the lowest index. Its length stays the same.
+type byCount []counted
+
+func (h byCount) Len() int      { return len(h) }
+func (h byCount) Swap(i, j int) { h[i], h[j] = h[j], h[i] }
+func (h byCount) Push(any)      {}
+func (h byCount) Pop() any      { return nil }
+func (h byCount) Less(i, j int) bool {
+	return h[i].count < h[j].count || h[i].count == h[j].count && h[i].index < h[j].index
 }
 
 // replaceDuplicates assigns slots that only repeat a backend to new backends.
@@ -75,7 +100,9 @@ func compact[T comparable](slots []T, holes []int) []T {
 	seen := make(map[T]bool, len(slots))
 	var out []T
 	for i, b := range slots {
-		if !seen[b] && !slices.Contains(holes, i) {
+		if len(holes) > 0 && holes[0] == i {
+			holes = holes[1:]
+		} else if !seen[b] {
 			seen[b] = true
 			out = append(out, b)
 		}

@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ipam
+
+import (
+	"fmt"
+	"maps"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
+)
+
+// MaxSharedPorts is the maximum number of ports of all Services together that share an address.
+const MaxSharedPorts = 5000
+
+// sharers are the Services that have one address, with an index of what keeps another Service from sharing it. To
+// compare one more Service with all of them takes as long as that Service has ports: tenants decide how many Services
+// share an address, and how many ports they have.
+//
+// Services are indexes in state.services. Positions are indexes in holders.
+type sharers struct {
+	holders []int // in the order in which they took the address
+	has     map[int]bool
+	// ports are the positions of the first holder that uses a port, and conflicting those of the others: there are none,
+	// unless holders are in conflict.
+	ports       map[portID]int
+	conflicting map[portID][]int
+	portCount   int
+	// keys, selectors and namespaces are those of the holders. local are the selectors of those with
+	// externalTrafficPolicy: Local. joined are the namespaces of those that did not have the address before this pass.
+	keys, selectors, namespaces, local, joined distinction
+}
+
+type portID struct {
+	protocol world.Protocol
+	port     uint16
+}
+
+// distinction is the first value in a sequence, and where the first value that differs from it is. -1 stands for
+// nowhere.
+type distinction struct {
+	value        string
+	first, other int
+}
+
+func newDistinction() distinction { return distinction{first: -1, other: -1} }
+
+func (d *distinction) add(value string, at int) {
+	switch {
+	case d.first < 0:
+		d.value, d.first = value, at
+	case d.other < 0 && value != d.value:
+		d.other = at
+	}
+}
+
+// otherThan returns where the first value is that differs from the given one, or -1.
+func (d *distinction) otherThan(value string) int {
+	if d.first >= 0 && d.value != value {
+		return d.first
+	}
+	return d.other
+}
+
+// sharersOf returns the sharers of an address that is taken. There is no index of an address until two Services with
+// the same key are compared.
+func (st *state) sharersOf(a netip.Addr) *sharers {
+	sh := st.sharers[a]
+	if sh == nil {
+		sh = &sharers{has: map[int]bool{}, ports: map[portID]int{}, conflicting: map[portID][]int{},
+			keys: newDistinction(), selectors: newDistinction(), namespaces: newDistinction(), local: newDistinction(),
+			joined: newDistinction()}
+		st.sharers[a] = sh
+		st.addSharer(sh, a, st.holder[a])
+	}
+	return sh
+}
+
+func (st *state) addSharer(sh *sharers, a netip.Addr, service int) {
+	s, at := st.services[service], len(sh.holders)
+	sh.holders = append(sh.holders, service)
+	sh.has[service] = true
+	for _, p := range s.Ports {
+		id := portID{p.Protocol, p.Port}
+		if _, used := sh.ports[id]; !used {
+			sh.ports[id] = at
+		} else {
+			sh.conflicting[id] = append(sh.conflicting[id], at)
+		}
+	}
+	sh.portCount += len(s.Ports)
+	selector := selectorText(s)
+	sh.keys.add(s.SharingKey, at)
+	sh.selectors.add(selector, at)
+	sh.namespaces.add(s.Key.Namespace, at)
+	if s.LocalPolicy {
+		sh.local.add(selector, at)
+	}
+	if !st.hasAlready(service, a) {
+		sh.joined.add(s.Key.Namespace, at)
+	}
+}
+
+// selectorText returns a text that is equal for equal selectors only.
+func selectorText(s *world.Service) string {
+	var text strings.Builder
+	for _, k := range slices.Sorted(maps.Keys(s.Selector)) {
+		fmt.Fprintf(&text, "%q=%q,", k, s.Selector[k])
+	}
+	return text.String()
+}
+
+// conflictingHolder returns the first holder of an address that the Service can't share it with, and why. why is empty
+// if there is none. Services that share an address need the same sharing key, different ports, at most MaxSharedPorts
+// of them, and, unless all have externalTrafficPolicy: Cluster, the same pods. namespaceConflict is about their
+// namespaces.
+func (st *state) conflictingHolder(a netip.Addr, service int) (other int, why string) {
+	first, taken := st.holder[a]
+	switch {
+	case !taken || first == service && st.sharers[a] == nil:
+		return 0, ""
+	case first != service && !sameKey(st.services[first], st.services[service]):
+		return first, keysDiffer
+	}
+	sh := st.sharersOf(a)
+	s, own := st.services[service], 0
+	if sh.has[service] {
+		own = len(s.Ports)
+	}
+	if at := sh.firstConflict(s, service, st.firstOfOtherNamespace(sh, a, service)); at >= 0 {
+		other = sh.holders[at]
+		if why = sh.conflict(s, st.services[other], at); why == "" {
+			why = st.namespaceConflict(a, service, other)
+		}
+		return other, why
+	}
+	n, at := sh.portCount-own+len(s.Ports), sh.another(service)
+	if n <= MaxSharedPorts || at < 0 {
+		return 0, ""
+	}
+	return sh.holders[at], fmt.Sprintf("the Services that share it would use %d ports, and the limit is %d", n,
+		MaxSharedPorts)
+}
+
+// keysDiffer is why Services with different keys, or without one, do not share an address.
+const keysDiffer = "the Services have different keys in allow-shared-ip"
+
+func sameKey(a, b *world.Service) bool { return a.SharingKey != "" && a.SharingKey == b.SharingKey }
+
+// another returns the position of the first holder other than a Service, or -1.
+func (sh *sharers) another(service int) int {
+	return slices.IndexFunc(sh.holders, func(i int) bool { return i != service })
+}
+
+// firstConflict returns the position of the first holder that a Service can't share the address with, or -1. namespace
+// is that of the first one in a namespace with which it can't, or -1.
+func (sh *sharers) firstConflict(s *world.Service, service, namespace int) int {
+	first := namespace
+	found := func(at int) {
+		if at >= 0 && (first < 0 || at < first) {
+			first = at
+		}
+	}
+	if s.SharingKey == "" {
+		found(sh.another(service))
+	}
+	found(sh.keys.otherThan(s.SharingKey))
+	for _, p := range s.Ports {
+		id := portID{p.Protocol, p.Port}
+		if at, used := sh.ports[id]; used && sh.holders[at] != service {
+			found(at)
+		} else if others := sh.conflicting[id]; len(others) > 0 {
+			found(others[0])
+		}
+	}
+	switch {
+	case s.LocalPolicy && len(s.Selector) == 0:
+		found(sh.another(service))
+	case s.LocalPolicy:
+		found(sh.selectors.otherThan(selectorText(s)))
+	case sh.local.first >= 0:
+		if found(sh.local.otherThan(selectorText(s))); len(s.Selector) == 0 {
+			found(sh.local.first)
+		}
+	}
+	return first
+}
+
+// firstOfOtherNamespace returns the position of the first holder for which namespaceConflict has a reason, or -1.
+func (st *state) firstOfOtherNamespace(sh *sharers, a netip.Addr, service int) int {
+	namespace := st.services[service].Key.Namespace
+	at := sh.namespaces.otherThan(namespace)
+	if p := st.poolOf(a); at < 0 || p != nil && p.SharedByCluster {
+		return -1
+	}
+	if st.hasAlready(service, a) {
+		return sh.joined.otherThan(namespace)
+	}
+	return at
+}
+
+// conflict returns why a Service can't share the address with the holder at a position, apart from their namespaces.
+func (sh *sharers) conflict(s, holder *world.Service, at int) string {
+	if !sameKey(s, holder) {
+		return keysDiffer
+	}
+	for _, p := range s.Ports {
+		id := portID{p.Protocol, p.Port}
+		if first, used := sh.ports[id]; used && first == at || slices.Contains(sh.conflicting[id], at) {
+			return fmt.Sprintf("both Services use port %d/%s", p.Port, p.Protocol)
+		}
+	}
+	if (s.LocalPolicy || holder.LocalPolicy) && (len(s.Selector) == 0 || !maps.Equal(s.Selector, holder.Selector)) {
+		return "with spec.externalTrafficPolicy: Local both need the same spec.selector"
+	}
+	return ""
+}

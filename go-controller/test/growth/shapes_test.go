@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package growth
+
+import (
+	"fmt"
+	"net/netip"
+
+	"go4.org/netipx"
+
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world/worldtest"
+)
+
+// shapes are the inputs that a tenant can make large: n is how large. Each is what the tenant creates beside the
+// Services of others, and then changes.
+var shapes = map[string]func(n int, changed bool) []*world.Service{
+	"Services": func(n int, _ bool) []*world.Service {
+		return each(n, func(int, *world.Service) {})
+	},
+	"ports of Services that share an address": func(n int, _ bool) []*world.Service {
+		return each(10, func(i int, s *world.Service) {
+			s.SharingKey, s.Ports = "key", ports(i*n, n)
+		})
+	},
+	"Services that share an address": func(n int, _ bool) []*world.Service {
+		return each(n, func(i int, s *world.Service) {
+			s.SharingKey, s.Ports = "key", ports(i, 1)
+		})
+	},
+	"Services with one key and different pods": func(n int, _ bool) []*world.Service {
+		return each(n, func(i int, s *world.Service) {
+			s.SharingKey, s.Ports, s.LocalPolicy = "key", ports(i, 1), true
+			s.Selector = map[string]string{"app": fmt.Sprint(i)}
+		})
+	},
+	"Services with one key and one port": func(n int, _ bool) []*world.Service {
+		return each(n, func(_ int, s *world.Service) { s.SharingKey = "key" })
+	},
+	"Services that request one address": func(n int, _ bool) []*world.Service {
+		return each(n, func(_ int, s *world.Service) {
+			s.Requested, s.RequestedBy = []netip.Addr{netip.MustParseAddr("10.50.0.100")}, "spec.loadBalancerIP"
+		})
+	},
+	"addresses of spec.externalIPs": func(n int, _ bool) []*world.Service {
+		return each(2, func(i int, s *world.Service) {
+			s.SharingKey, s.Ports = "key", ports(i, 1)
+			a := netip.MustParseAddr("10.50.128.0")
+			for range n {
+				s.ExternalIPs = append(s.ExternalIPs, a)
+				a = a.Next()
+			}
+		})
+	},
+	"source ranges": func(n int, _ bool) []*world.Service {
+		return each(3, func(_ int, s *world.Service) {
+			for i := range n {
+				a := netip.AddrFrom4([4]byte{9, byte(i >> 7), byte(i << 1)})
+				s.SourceRanges = append(s.SourceRanges, netip.PrefixFrom(a, 24))
+			}
+		})
+	},
+	"endpoints of one port": func(n int, changed bool) []*world.Service {
+		return each(1, func(_ int, s *world.Service) { s.Slices[0].Endpoints = endpoints(n, changed) })
+	},
+	"ports with endpoints": func(n int, _ bool) []*world.Service {
+		return each(1, func(_ int, s *world.Service) {
+			s.Ports, s.Slices[0].Ports = ports(0, n), ports(0, n)
+		})
+	},
+	"EndpointSlices": func(n int, _ bool) []*world.Service {
+		return each(1, func(_ int, s *world.Service) {
+			slice := *s.Slices[0]
+			s.Slices = nil
+			for _, e := range endpoints(n, false) {
+				one := slice
+				one.Endpoints = []world.Endpoint{e}
+				s.Slices = append(s.Slices, &one)
+			}
+		})
+	},
+}
+
+// each returns n Services of the tenant.
+func each(n int, change func(i int, s *world.Service)) []*world.Service {
+	var out []*world.Service
+	for i := range n {
+		s := worldtest.Service(world.Key{Namespace: "tenant", Name: fmt.Sprintf("s%d", i)}, 10+i)
+		change(i, s)
+		out = append(out, s)
+	}
+	return out
+}
+
+func ports(from, n int) []world.Port {
+	var out []world.Port
+	for i := range n {
+		out = append(out, world.Port{Name: fmt.Sprintf("p%d", from+i), Protocol: world.TCP,
+			Port: uint16(1 + from + i)}) //nolint:gosec // less than 65,000
+	}
+	return out
+}
+
+// endpoints returns ready endpoints, or others in the place of each of them.
+func endpoints(n int, changed bool) []world.Endpoint {
+	var out []world.Endpoint
+	second := byte(0)
+	if changed {
+		second = 128
+	}
+	for i := range n {
+		out = append(out, world.Endpoint{Addr: netip.AddrFrom4([4]byte{10, 244, second + byte(i>>8), byte(i)}), Node: "n1",
+			Ready: true, Serving: true})
+	}
+	return out
+}
+
+// snapshot returns a cluster with the Services of the tenant and one of another tenant.
+func snapshot(of []*world.Service) *world.Snapshot {
+	w := worldtest.Small(1, append(of, worldtest.Service(world.Key{Namespace: "other", Name: "web"}, 1))...)
+	w.Cluster.PodNets = []netip.Prefix{netip.MustParsePrefix("10.244.0.0/16")}
+	w.Pools[0].Ranges[0] = netipx.MustParseIPRange("10.50.0.0-10.50.255.254")
+	w.Pools[0].ExternalIPs = true
+	w.Domains[0].Subnets[0].Prefix = netip.MustParsePrefix("10.50.0.0/16")
+	w.ShardStates = map[world.ShardID]world.ShardState{}
+	for i := range max(1, w.Domains[0].Shards) {
+		w.ShardStates[world.ShardID{Domain: w.Domains[0].Name, Index: i}] = world.ShardState{Active: "chassis-1",
+			Order: []string{"chassis-1"}}
+	}
+	return w
+}
