@@ -15,29 +15,31 @@ import (
 
 // Names of flags that messages refer to.
 const (
-	flagConfigFile     = "config-file"
-	flagEnable         = "enable-service-load-balancers"
-	flagKubeconfig     = "k8s-kubeconfig"
-	flagAPIServer      = "k8s-apiserver"
-	flagToken          = "k8s-token"
-	flagTokenFile      = "k8s-token-file"
-	flagCACert         = "k8s-cacert"
-	flagServiceCIDRs   = "k8s-service-cidrs"
-	flagClusterSubnets = "cluster-subnets"
-	flagDrainTaints    = "drain-taints"
-	flagMetrics        = "metrics-bind-address"
-	flagMaxBackends    = "max-service-backends"
-	flagMetricsCert    = "metrics-cert-file"
-	flagMetricsKey     = "metrics-key-file"
-	flagPprof          = "metrics-enable-pprof"
-	flagHealth         = "healthz-bind-address"
-	flagLogLevel       = "loglevel"
-	flagLeaderElect    = "leader-elect"
-	flagLeaseNamespace = "leader-elect-lease-namespace"
-	flagLeaseName      = "leader-elect-lease-name"
-	flagLeaseDuration  = "leader-elect-lease-duration"
-	flagRenewDeadline  = "leader-elect-renew-deadline"
-	flagRetryPeriod    = "leader-elect-retry-period"
+	flagConfigFile           = "config-file"
+	flagEnable               = "enable-service-load-balancers"
+	flagKubeconfig           = "k8s-kubeconfig"
+	flagAPIServer            = "k8s-apiserver"
+	flagToken                = "k8s-token"
+	flagTokenFile            = "k8s-token-file"
+	flagCACert               = "k8s-cacert"
+	flagServiceCIDRs         = "k8s-service-cidrs"
+	flagClusterSubnets       = "cluster-subnets"
+	flagDrainTaints          = "drain-taints"
+	flagMetrics              = "metrics-bind-address"
+	flagMaxBackends          = "max-service-backends"
+	flagMaxNamespaceBackends = "max-namespace-backends"
+	flagMaxTotalBackends     = "max-backends"
+	flagMetricsCert          = "metrics-cert-file"
+	flagMetricsKey           = "metrics-key-file"
+	flagPprof                = "metrics-enable-pprof"
+	flagHealth               = "healthz-bind-address"
+	flagLogLevel             = "loglevel"
+	flagLeaderElect          = "leader-elect"
+	flagLeaseNamespace       = "leader-elect-lease-namespace"
+	flagLeaseName            = "leader-elect-lease-name"
+	flagLeaseDuration        = "leader-elect-lease-duration"
+	flagRenewDeadline        = "leader-elect-renew-deadline"
+	flagRetryPeriod          = "leader-elect-retry-period"
 
 	flagDatabaseTimeout = "leader-elect-database-timeout"
 	flagStall           = "healthz-stall-timeout"
@@ -180,6 +182,15 @@ func settings(o *options) []setting {
 				Usage: "maximum `NUMBER` of backends of a Service (addresses x ports x endpoints), with interconnect at most 8000; OVN does " +
 					"not announce a Service that exceeds it"}, ownSection,
 				flagMaxBackends},
+			{&cli.IntFlag{Name: flagMaxNamespaceBackends, Value: slb.DefaultMaxNamespaceBackends,
+				Destination: &o.maxNamespaceBackends,
+				Usage: "maximum `NUMBER` of backends of all Services of a namespace; a source range counts as 20 for each address " +
+					"and protocol; OVN does not announce the newer Services that do not fit"}, ownSection,
+				flagMaxNamespaceBackends},
+			{&cli.IntFlag{Name: flagMaxTotalBackends, Value: slb.DefaultMaxBackends, Destination: &o.maxTotalBackends,
+				Usage: "maximum `NUMBER` of backends of all Services; if they need more, the namespaces that need most are reduced to " +
+					"an equal share"}, ownSection,
+				flagMaxTotalBackends},
 		}...), grouped(categoryLease, []setting{
 			{toggle(&o.leaderElect, flagLeaderElect, false, "run only while holding the lease"), ownSection, flagLeaderElect},
 			{flag: text(&o.leaseNamespace, flagLeaseNamespace, "POD_NAMESPACE", "ovn-kubernetes", "`NAMESPACE` of the lease")},

@@ -47,7 +47,8 @@ type options struct {
 	nb, sb                         slb.Endpoint
 
 	metalLBAnnotations bool
-	maxBackends        int
+	// The largest numbers of backends: of a Service, of a namespace, and of all.
+	maxBackends, maxNamespaceBackends, maxTotalBackends int
 
 	leaderElect                               bool
 	leaseNamespace, leaseName, leaseIdentity  string
@@ -69,8 +70,11 @@ func (o *options) Validate() error {
 	if err := slb.NetworkType(o.networkType).Validate(); err != nil {
 		wrong(flagNetworkType, o.networkType, err.Error())
 	}
-	if o.maxBackends < 1 {
-		wrong(flagMaxBackends, o.maxBackends, "is not at least 1")
+	for flag, n := range map[string]int{flagMaxBackends: o.maxBackends, flagMaxNamespaceBackends: o.maxNamespaceBackends,
+		flagMaxTotalBackends: o.maxTotalBackends} {
+		if n < 1 {
+			wrong(flag, n, "is not at least 1")
+		}
 	}
 	for db, e := range map[string]slb.Endpoint{"nb": o.nb, "sb": o.sb} {
 		if e.Address != "" {

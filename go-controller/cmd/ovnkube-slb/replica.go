@@ -136,6 +136,8 @@ func (r *replica) controller(config *rest.Config, fence func() error) (slb.Optio
 		RequireClass:             r.requireClass,
 		IgnoreMetalLBAnnotations: !r.metalLBAnnotations,
 		MaxServiceBackends:       r.maxBackends,
+		MaxNamespaceBackends:     r.maxNamespaceBackends,
+		MaxBackends:              r.maxTotalBackends,
 		DrainTaints:              parseKeys(r.drainTaints),
 		Disabled:                 !r.enabled,
 		Fence:                    fence,

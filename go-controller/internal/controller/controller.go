@@ -308,12 +308,14 @@ func (c *Controller) amendPass() bool {
 	return true
 }
 
-// fullPass runs one full pass: it computes every decision and passes the results on. It does not block.
+// fullPass runs one full pass: it computes every decision and passes the results on. It does not block. Each part of it
+// that takes longer the more objects there are ends with a heartbeat.
 func (c *Controller) fullPass() {
 	start := time.Now()
 	c.fullPassDue.Store(false)
 	c.takeReported()
 	w, left := c.facts.Snapshot(c.cluster)
+	c.deciding.Beat()
 	w.Now = start
 	known, unreachableAt := c.observe(w)
 	resync := c.resync.Swap(false)
@@ -330,6 +332,7 @@ func (c *Controller) fullPass() {
 	c.events.Switched(c.facts, before, w.Cluster.Switch)
 	due := c.withdrawal.before(w, known, c.runner == nil || interconnect && !known.Synced)
 	d := c.state.Decide(w)
+	c.deciding.Beat()
 	c.probeWriter.Set(d.Probes)
 	c.logDecision(d)
 	if c.runner != nil && known.Synced {
@@ -342,6 +345,7 @@ func (c *Controller) fullPass() {
 	c.last = v
 	c.wakeTimer.set(world.Earliest(due, unreachableAt, d.Due, v.PendingUntil()), c.requestFullPass)
 	services := v.Services(&c.statusCache)
+	c.deciding.Beat()
 	for key, uid := range left {
 		services[key] = &kube.ServiceStatus{UID: string(uid), Release: true}
 	}

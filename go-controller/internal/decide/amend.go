@@ -5,6 +5,7 @@ package decide
 import (
 	"slices"
 
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/plan"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 )
 
@@ -31,8 +32,7 @@ func (m *State) Amend(d *Decision, key world.Key, c world.Change) bool {
 		}
 		delete(m.grants, key)
 	}
-	m.plan(d, c.Is)
-	return true
+	return m.replan(d, c.Is)
 }
 
 func (m *State) add(d *Decision, s *world.Service) bool {
@@ -48,8 +48,7 @@ func (m *State) add(d *Decision, s *world.Service) bool {
 		m.grants[s.Key] = grant{uid: s.UID, addrs: o.Addrs}
 		m.addLeases(d, s.Key, o.Addrs)
 	}
-	m.plan(d, s)
-	return true
+	return m.replan(d, s)
 }
 
 func (m *State) remove(d *Decision, s *world.Service) bool {
@@ -58,6 +57,9 @@ func (m *State) remove(d *Decision, s *world.Service) bool {
 	}
 	if d.Placements.Remove(s) {
 		m.computeTopology(d)
+	}
+	if _, ok := d.budget.Replace(s.Key.Namespace, m.planned[s.Key].demand, plan.Demand{}); !ok {
+		return false
 	}
 	delete(m.grants, s.Key)
 	delete(m.planned, s.Key)

@@ -25,6 +25,7 @@ type Decision struct {
 	Topology     *plan.Topology
 	Reachability *plan.Reachability
 	Plans        map[world.Key]*plan.Service
+	budget       *plan.Budget
 	BGP          *bgp.Layout
 	refreshes    refreshes
 	// grants are those of the State.
@@ -83,7 +84,16 @@ type plannedService struct {
 	from         *world.Service
 	vips         []plan.VIP
 	reachability *plan.Reachability
+	demand       plan.Demand
 	plan         *plan.Service
+}
+
+// excess is the limit that the Service exceeds.
+func (p plannedService) excess() plan.Excess {
+	if p.plan == nil {
+		return plan.Excess{}
+	}
+	return p.plan.Excess
 }
 
 // NewState returns the state of a process that has decided nothing yet. epoch must differ from that of other processes:
@@ -120,8 +130,10 @@ func (m *State) Decide(w *world.Snapshot) *Decision {
 		m.planned = map[world.Key]plannedService{}
 	}
 	d.Plans = make(map[world.Key]*plan.Service, len(d.Placements.Services))
+	var excess map[world.Key]plan.Excess
+	d.budget, excess = plan.NewBudget(w.Cluster.Limits, m.claims(d))
 	for _, s := range w.Services {
-		m.plan(d, s)
+		m.plan(d, s, m.demand(d, s), excess[s.Key])
 	}
 	maps.DeleteFunc(m.planned, func(k world.Key, _ plannedService) bool { return d.Plans[k] == nil })
 	return d
@@ -240,21 +252,64 @@ func (m *State) saveExternal(w *world.Snapshot, a *ipam.Allocation) {
 	}
 }
 
-// plan computes the plan of a Service that has VIPs. It computes a new plan only if the Service, its VIPs or the
-// reachability changed. An equal plan keeps its pointer.
-func (m *State) plan(d *Decision, s *world.Service) {
+// claims returns the demands of all Services, oldest first.
+func (m *State) claims(d *Decision) []plan.Claim {
+	services := d.Allocation.InOrder()
+	out := make([]plan.Claim, 0, len(services))
+	for _, s := range services {
+		if demand := m.demand(d, s); demand != (plan.Demand{}) {
+			out = append(out, plan.Claim{Key: s.Key, Demand: demand})
+		}
+	}
+	return out
+}
+
+// demand returns the demand of a Service. It computes a new one only if the Service or its VIPs changed.
+func (m *State) demand(d *Decision, s *world.Service) plan.Demand {
+	vips := d.Placements.VIPs(s.Key)
+	last, ok := m.planned[s.Key]
+	if ok && last.from == s && slices.Equal(last.vips, vips) {
+		return last.demand
+	}
+	return plan.DemandOf(s, vips)
+}
+
+// plan computes the plan of a Service that has VIPs. It computes a new plan only if the Service, its VIPs, the limit
+// that it exceeds or the reachability changed. An equal plan keeps its pointer.
+func (m *State) plan(d *Decision, s *world.Service, demand plan.Demand, excess plan.Excess) {
 	vips := d.Placements.VIPs(s.Key)
 	if len(vips) == 0 {
 		return
 	}
 	last, ok := m.planned[s.Key]
-	if !ok || last.from != s || last.reachability != d.Reachability || !slices.Equal(last.vips, vips) {
-		fresh := plan.For(s, vips, d.Reachability)
+	if !ok || last.from != s || last.reachability != d.Reachability || last.excess() != excess ||
+		!slices.Equal(last.vips, vips) {
+		var fresh *plan.Service
+		if excess.Limit == plan.NoLimit {
+			fresh = plan.For(s, vips, d.Reachability)
+		} else {
+			fresh = plan.Beyond(s, vips, excess)
+		}
 		if ok && loop.Equal(fresh, last.plan) {
 			fresh = last.plan
 		}
-		last = plannedService{s, vips, d.Reachability, fresh}
+		last = plannedService{s, vips, d.Reachability, demand, fresh}
 	}
 	m.planned[s.Key] = last
 	d.Plans[s.Key] = last.plan
+}
+
+// replan plans a Service anew after a change that affects no other one, unless the change of its demand does: then it
+// returns false.
+func (m *State) replan(d *Decision, s *world.Service) bool {
+	last := m.planned[s.Key]
+	demand, excess := m.demand(d, s), last.excess()
+	if demand != last.demand {
+		var ok bool
+		if excess, ok = d.budget.Replace(s.Key.Namespace, last.demand, demand); !ok {
+			return false
+		}
+	}
+	m.plan(d, s, demand, excess)
+	return true
 }

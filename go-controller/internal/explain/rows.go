@@ -44,7 +44,7 @@ func (p *path) addRows() {
 		return
 	}
 	if c := p.verdict(v1alpha1.ReasonDataplaneError, v1alpha1.ReasonMisplacedFlow, v1alpha1.ReasonTooManyBackends,
-		v1alpha1.ReasonProgramming); c != nil {
+		v1alpha1.ReasonTooManySourceRanges, v1alpha1.ReasonProgramming); c != nil {
 		link := Link{Name: LinkRows, Object: object, State: stateOf(c), Reason: c.Reason, Message: c.Message,
 			Command: p.mendRows(c.Reason)}
 		if c.Reason == v1alpha1.ReasonProgramming && strings.Contains(c.Message, "ovn-northd") {
@@ -128,7 +128,9 @@ func (p *path) hasAgents() bool { return p.world.Cluster.NoDatabase }
 func (p *path) mendRows(reason string) string {
 	switch reason {
 	case v1alpha1.ReasonTooManyBackends:
-		return "set --max-service-backends of the controller higher, or split the Service"
+		return "raise the flag that the message names, or split the Service"
+	case v1alpha1.ReasonTooManySourceRanges:
+		return "list fewer ranges in spec.loadBalancerSourceRanges"
 	case v1alpha1.ReasonMisplacedFlow:
 		return "ovn-appctl -t ovn-northd inc-engine/recompute   # docs/architecture.md, Failure modes"
 	}

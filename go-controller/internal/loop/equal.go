@@ -15,7 +15,7 @@ func Equal(a, b *plan.Service) bool {
 	if a == b || a == nil || b == nil {
 		return a == b
 	}
-	return a.Key == b.Key && a.SessionAffinity == b.SessionAffinity && a.BackendsOverLimit == b.BackendsOverLimit &&
+	return a.Key == b.Key && a.SessionAffinity == b.SessionAffinity && a.Excess == b.Excess &&
 		maps.EqualFunc(a.SourceRanges, b.SourceRanges, slices.Equal[[]netip.Prefix]) &&
 		slices.Equal(a.VIPs, b.VIPs) && slices.Equal(a.Unreachable, b.Unreachable) &&
 		slices.EqualFunc(a.Listeners, b.Listeners, equalListeners)

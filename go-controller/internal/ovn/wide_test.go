@@ -76,7 +76,7 @@ func TestServiceBeyondTheLimitLosesAllItsRows(t *testing.T) {
 	want := stripped(s.dump(t))
 	apply(t, d, wide)
 	beyond := *wide
-	beyond.Listeners, beyond.BackendsOverLimit = nil, 100_001
+	beyond.Listeners, beyond.Excess = nil, plan.Excess{Limit: plan.BackendsOfService}
 	apply(t, d, &beyond)
 	prune(t, d, &beyond, other)
 	if diff := cmp.Diff(want, stripped(s.dump(t))); diff != "" {

@@ -7,8 +7,19 @@ import (
 	"net/netip"
 	"slices"
 
+	"go4.org/netipx"
+
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 )
+
+// Beyond returns the plan of a Service that exceeds a limit. It has no Listeners.
+func Beyond(s *world.Service, vips []VIP, excess Excess) *Service {
+	return &Service{Key: s.Key, VIPs: sortedVIPs(vips), Excess: excess}
+}
+
+func sortedVIPs(vips []VIP) []VIP {
+	return slices.SortedFunc(slices.Values(vips), func(a, b VIP) int { return a.Addr.Compare(b.Addr) })
+}
 
 // For returns the plan to serve the Service on these VIPs, or nil if there are none.
 func For(s *world.Service, vips []VIP, reachability *Reachability) *Service {
@@ -17,11 +28,10 @@ func For(s *world.Service, vips []VIP, reachability *Reachability) *Service {
 	}
 	p := &Service{
 		Key:             s.Key,
-		VIPs:            slices.Clone(vips),
+		VIPs:            sortedVIPs(vips),
 		SessionAffinity: s.SessionAffinity,
 		SourceRanges:    SourceRanges(s.SourceRanges),
 	}
-	slices.SortFunc(p.VIPs, func(a, b VIP) int { return a.Addr.Compare(b.Addr) })
 	ports := slices.Clone(s.Ports)
 	slices.SortFunc(ports, func(a, b world.Port) int {
 		return cmp.Or(cmp.Compare(a.Protocol, b.Protocol), cmp.Compare(a.Port, b.Port))
@@ -31,10 +41,6 @@ func For(s *world.Service, vips []VIP, reachability *Reachability) *Service {
 		if f := world.FamilyOf(vip.Addr); byFamily[f] == nil {
 			byFamily[f] = targetsOf(s, f)
 		}
-	}
-	if n := countBackends(s, p.VIPs, byFamily); reachability.maxBackends > 0 && n > reachability.maxBackends {
-		p.BackendsOverLimit = n
-		return p
 	}
 	p.Listeners = make([]Listener, 0, len(vips)*len(s.Ports))
 	for _, vip := range p.VIPs {
@@ -54,40 +60,30 @@ func For(s *world.Service, vips []VIP, reachability *Reachability) *Service {
 	return p
 }
 
-// countBackends returns the number of backends of the listeners, ready or not, counting at least one per listener.
-func countBackends(s *world.Service, vips []VIP, byFamily map[world.Family]targets) int {
-	n := map[world.Family]int{}
-	for f, of := range byFamily {
-		for _, port := range s.Ports {
-			n[f] += max(1, of[idOf(port)].endpoints())
-		}
-	}
-	total := 0
-	for _, vip := range vips {
-		total += n[world.FamilyOf(vip.Addr)]
-	}
-	return total
-}
-
-// SourceRanges returns the source ranges of a Service by family, as in Service.SourceRanges. If there is none but
-// 0.0.0.0/0 and ::/0, clients of both families are admitted: 0.0.0.0/0 is the default of Kubernetes, and stands for all
-// clients. Otherwise a family without a range admits no client, because its clients are not in the list.
+// SourceRanges returns the source ranges of a Service by family, as in Service.SourceRanges: the fewest that have the
+// same addresses. If there is none but 0.0.0.0/0 and ::/0, clients of both families are admitted: 0.0.0.0/0 is the
+// default of Kubernetes, and stands for all clients. Otherwise a family without a range admits no client, because its
+// clients are not in the list.
 func SourceRanges(ranges []netip.Prefix) map[world.Family][]netip.Prefix {
 	if !slices.ContainsFunc(ranges, func(p netip.Prefix) bool { return p.Bits() != 0 }) {
 		return nil
 	}
-	out := map[world.Family][]netip.Prefix{world.IPv4: nil, world.IPv6: nil}
+	builders := map[world.Family]*netipx.IPSetBuilder{world.IPv4: {}, world.IPv6: {}}
 	for _, p := range ranges {
 		if p.IsValid() { // an invalid range admits no client
-			f := world.FamilyOf(p.Addr())
-			out[f] = append(out[f], p)
+			builders[world.FamilyOf(p.Addr())].AddPrefix(p)
 		}
 	}
-	for f, admitted := range out {
-		if slices.ContainsFunc(admitted, func(p netip.Prefix) bool { return p.Bits() == 0 }) {
-			delete(out, f)
+	out := map[world.Family][]netip.Prefix{}
+	for f, b := range builders {
+		set, err := b.IPSet()
+		if err != nil { // impossible: only valid prefixes were added
+			panic(err)
 		}
-		slices.SortFunc(admitted, netip.Prefix.Compare)
+		admitted := set.Prefixes()
+		if len(admitted) != 1 || admitted[0].Bits() != 0 {
+			out[f] = admitted
+		}
 	}
 	return out
 }

@@ -11,46 +11,57 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world/worldtest"
 )
 
-// A Service is planned as a whole or not at all.
-func TestPlanBeyondTheLimitHasNoListeners(t *testing.T) {
+// A Service that exceeds a limit by itself, counted with all its addresses, ports, endpoints and source ranges.
+func TestServiceBeyondItsLimit(t *testing.T) {
 	one, two := netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("192.0.2.2")
 	unready := worldtest.Wide(10, 5, 5)
 	for i := range unready.Slices[0].Endpoints {
 		unready.Slices[0].Endpoints[i].Ready = false
 	}
+	ranges := func(n, step int) *world.Service {
+		s := worldtest.Wide(1, 1, 1)
+		for i := range n {
+			i *= step
+			s.SourceRanges = append(s.SourceRanges, netip.PrefixFrom(netip.AddrFrom4([4]byte{10, byte(i >> 8), byte(i)}), 24))
+		}
+		return s
+	}
 	for _, test := range []struct {
-		what             string
-		s                *world.Service
-		vips             []plan.VIP
-		limit, want, has int // want: BackendsOverLimit, has: listeners
+		what  string
+		s     *world.Service
+		vips  []plan.VIP
+		limit int
+		want  plan.Limit
 	}{
-		{"at the limit", worldtest.Wide(10, 5, 5), []plan.VIP{{Addr: one}}, 50, 0, 10},
-		{"beyond it", worldtest.Wide(10, 5, 5), []plan.VIP{{Addr: one}}, 49, 50, 0},
-		{"two addresses", worldtest.Wide(10, 5, 5), []plan.VIP{{Addr: one}, {Addr: two}}, 99, 100, 0},
-		{"endpoints that are not ready", unready, []plan.VIP{{Addr: one}}, 49, 50, 0},
-		{"ports without endpoints", worldtest.Wide(10, 0, 1), []plan.VIP{{Addr: one}}, 9, 10, 0},
-		{"no limit", worldtest.Wide(10, 5, 5), []plan.VIP{{Addr: one}}, 0, 0, 10},
+		{"at the limit", worldtest.Wide(10, 5, 5), []plan.VIP{{Addr: one}}, 50, plan.NoLimit},
+		{"beyond it", worldtest.Wide(10, 5, 5), []plan.VIP{{Addr: one}}, 49, plan.BackendsOfService},
+		{"two addresses", worldtest.Wide(10, 5, 5), []plan.VIP{{Addr: one}, {Addr: two}}, 99, plan.BackendsOfService},
+		{"endpoints that are not ready", unready, []plan.VIP{{Addr: one}}, 49, plan.BackendsOfService},
+		{"ports without endpoints", worldtest.Wide(10, 0, 1), []plan.VIP{{Addr: one}}, 9, plan.BackendsOfService},
+		{"no limit", worldtest.Wide(10, 5, 5), []plan.VIP{{Addr: one}}, 0, plan.NoLimit},
+		{"no address", worldtest.Wide(10, 5, 5), nil, 1, plan.NoLimit},
+		{"most source ranges", ranges(plan.MaxSourceRanges, 2), []plan.VIP{{Addr: one}}, 0, plan.NoLimit},
+		{"more source ranges", ranges(plan.MaxSourceRanges+1, 2), []plan.VIP{{Addr: one}}, 0, plan.RangesOfService},
+		{"adjacent source ranges", ranges(2*plan.MaxSourceRanges, 1), []plan.VIP{{Addr: one}}, 0, plan.NoLimit},
 	} {
-		w := &world.Snapshot{Cluster: world.Cluster{MaxBackends: test.limit}}
-		p := plan.For(test.s, test.vips, plan.NewReachability(w))
-		if p.BackendsOverLimit != test.want || len(p.Listeners) != test.has || len(p.VIPs) != len(test.vips) {
-			t.Errorf("%s: %d backends beyond the limit, %d listeners; want %d and %d", test.what, p.BackendsOverLimit,
-				len(p.Listeners), test.want, test.has)
+		claims := []plan.Claim{{Key: test.s.Key, Demand: plan.DemandOf(test.s, test.vips)}}
+		_, excess := plan.NewBudget(world.Limits{ServiceBackends: test.limit}, claims)
+		if got := excess[test.s.Key].Limit; got != test.want {
+			t.Errorf("%s: %+v: limit %d, want %d", test.what, claims[0].Demand, got, test.want)
 		}
 	}
 }
 
 // The cost of detecting that a Service is too wide must not grow with its width: with the 1,000 million backends of
 // this one it would take minutes.
-func TestPlanBeyondTheLimitIsFoundQuickly(t *testing.T) {
+func TestDemandIsFoundQuickly(t *testing.T) {
 	s := worldtest.Wide(10_000, 100, 1)
 	vips := make([]plan.VIP, 1000)
 	for i := range vips {
 		vips[i].Addr = netip.AddrFrom4([4]byte{192, 0, byte(i >> 8), byte(i)})
 	}
-	p := plan.For(s, vips, plan.NewReachability(&world.Snapshot{Cluster: world.Cluster{MaxBackends: 100_000}}))
-	if p.BackendsOverLimit != 1_000_000_000 {
-		t.Errorf("%d backends", p.BackendsOverLimit)
+	if d := plan.DemandOf(s, vips); d.Backends != 1_000_000_000 {
+		t.Errorf("%+v", d)
 	}
 }
 
@@ -66,7 +77,7 @@ func TestPlanOfManySlicesIsComputedQuickly(t *testing.T) {
 		s.Slices = append(s.Slices, slice)
 	}
 	vips := []plan.VIP{{Addr: netip.MustParseAddr("192.0.2.1")}}
-	p := plan.For(s, vips, plan.NewReachability(&world.Snapshot{Cluster: world.Cluster{MaxBackends: 100_000}}))
+	p := plan.For(s, vips, plan.NewReachability(&world.Snapshot{}))
 	if len(p.Listeners) != 10_000 || len(p.Listeners[0].Backends) != 1 {
 		t.Errorf("%d listeners", len(p.Listeners))
 	}

@@ -17,9 +17,9 @@ type Service struct {
 	Key       world.Key
 	VIPs      []VIP
 	Listeners []Listener
-	// BackendsOverLimit is the number of backends that Listeners would have (at least one each) if that exceeds
-	// world.Cluster.MaxBackends. Then there are no Listeners: a part of them would serve some clients and not others.
-	BackendsOverLimit int
+	// Excess is the limit that the Service exceeds. Then there are no Listeners: a part of them would serve some clients
+	// and not others.
+	Excess Excess
 	// Unreachable are the endpoints that would take traffic but can't be reached: they are on no known node, or their
 	// replies would not return through the shard. Sorted and distinct.
 	Unreachable []netip.Addr

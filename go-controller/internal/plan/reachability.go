@@ -10,11 +10,9 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 )
 
-// Reachability has the limit of backends per plan and the endpoints whose replies return: on which node they are, and
-// whether as a pod or as the node itself. Only the address is trusted: nodeName in a slice is a claim of its writer.
+// Reachability tells which endpoints have replies that return: on which node they are, and whether as a pod or as the
+// node itself. Only the address is trusted: nodeName in a slice is a claim of its writer.
 type Reachability struct {
-	// maxBackends is the maximum number of backends of a plan, 0 for no limit.
-	maxBackends int
 	// trustSlices is set if nothing is checked and slices are trusted.
 	trustSlices bool
 	pods        []netip.Prefix // none if unknown
@@ -39,7 +37,7 @@ func NewReachability(w *world.Snapshot) *Reachability {
 		return &Reachability{trustSlices: true} // kube-proxy reaches all endpoints
 	}
 	r := &Reachability{
-		maxBackends: w.Cluster.MaxBackends, trustSlices: true, pods: w.Cluster.PodNets,
+		trustSlices: true, pods: w.Cluster.PodNets,
 		hosts: make(map[netip.Addr]string, 2*len(w.Nodes)), subnets: make(map[netip.Prefix]string, 2*len(w.Nodes)),
 		lengths: map[world.Family][]int{}, unknownSubnets: map[nodeFamily]bool{},
 	}
@@ -88,7 +86,7 @@ func (r *Reachability) addSubnets(n *world.Node, f world.Family) {
 
 // Equal reports whether r and o are equal.
 func (r *Reachability) Equal(o *Reachability) bool {
-	return r == o || r != nil && o != nil && r.maxBackends == o.maxBackends && r.trustSlices == o.trustSlices &&
+	return r == o || r != nil && o != nil && r.trustSlices == o.trustSlices &&
 		slices.Equal(r.pods, o.pods) && maps.Equal(r.hosts, o.hosts) &&
 		maps.Equal(r.subnets, o.subnets) && maps.Equal(r.unknownSubnets, o.unknownSubnets)
 }

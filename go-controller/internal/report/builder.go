@@ -132,9 +132,6 @@ func allocated(s *world.Service, o ipam.Outcome, placements []place.Placement) k
 // announced returns a verdict that names the first broken link between a client and the Service. It returns nil while
 // the dataplane has not reported.
 func (v *Builder) announced(s *world.Service) *kube.Verdict {
-	not := func(reason, format string, args ...any) *kube.Verdict {
-		return &kube.Verdict{Status: metav1.ConditionFalse, Reason: reason, Message: fmt.Sprintf(format, args...)}
-	}
 	placements := v.Placements.Services[s.Key]
 	if len(placements) == 0 {
 		return not(v1alpha1.ReasonNotAllocated, "the Service has no address; see %s", v1alpha1.ConditionAllocated)
@@ -191,14 +188,11 @@ func (v *Builder) announced(s *world.Service) *kube.Verdict {
 		return not(v1alpha1.ReasonDataplaneError, "%s; retrying", v.World.ApplyErrors[s.Key])
 	case !v.appliedByZones(s.Key, want.VIPs):
 		return v.silentZone(want.VIPs)
-	case !slices.Equal(got.Plan.VIPs, want.VIPs), (got.Plan.BackendsOverLimit > 0) != (want.BackendsOverLimit > 0):
+	case !slices.Equal(got.Plan.VIPs, want.VIPs), (got.Plan.Excess.Limit != 0) != (want.Excess.Limit != 0):
 		return nil
 	}
-	if want.BackendsOverLimit > 0 {
-		return not(v1alpha1.ReasonTooManyBackends,
-			"the Service has %d backends (addresses x ports x endpoints, ready or not), more than the limit of %d "+
-				"(--max-service-backends, at most 8000 with interconnect), so OVN does not announce it", want.BackendsOverLimit,
-			v.World.Cluster.MaxBackends)
+	if want.Excess.Limit != plan.NoLimit {
+		return beyond(want, v.World.Cluster.Limits)
 	}
 	if contested := v.contested(placements); contested != nil {
 		return contested

@@ -127,7 +127,7 @@ func (v *Builder) awaitsOVN(s *world.Service, o ipam.Outcome) bool {
 		if slices.Contains(s.Assigned, placement.Addr) || !slices.Contains(o.Addrs, placement.Addr) {
 			continue
 		}
-		planned := placement.Reason == "" && v.Plans[s.Key] != nil && v.Plans[s.Key].BackendsOverLimit == 0
+		planned := placement.Reason == "" && v.Plans[s.Key] != nil && v.Plans[s.Key].Excess.Limit == plan.NoLimit
 		if placement.Reason == place.ReasonProbing ||
 			planned && (got.Plan == nil || !slices.ContainsFunc(got.Plan.VIPs, func(vip plan.VIP) bool {
 				return vip.Addr == placement.Addr

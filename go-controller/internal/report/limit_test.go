@@ -33,7 +33,7 @@ func TestServiceOverLimitIsWithdrawnAndReported(t *testing.T) {
 	var last *decide.Decision
 	look := func(s *world.Service) (*decide.Decision, *Builder) {
 		w := worldtest.Small(5, s, other)
-		w.Cluster.MaxBackends = 4
+		w.Cluster.Limits.ServiceBackends = 4
 		w.ShardStates = map[world.ShardID]world.ShardState{{Domain: "lan"}: {Active: "chassis-2"}}
 		d := m.Decide(w)
 		if last != nil {

@@ -87,14 +87,18 @@ type Cluster struct {
 	// AutoAssignCIDRs are OpenShift's autoAssignCIDRs, as written there. If there are any, OpenShift assigns addresses
 	// to Services, and no other controller must.
 	AutoAssignCIDRs []string
-	// MaxBackends is the limit on addresses x ports x endpoints that are programmed per Service, 0 for no limit.
-	MaxBackends int
+	// Limits bound what is programmed.
+	Limits Limits
 	// OpenShiftSDN means that there is no OVN. The kernels of the nodes hold the addresses.
 	OpenShiftSDN bool
 	// NoDatabase means that no northbound database is configured. Segments can then be served only with interconnect,
 	// by agents that program the databases of their zones. OpenShift SDN needs no database.
 	NoDatabase bool
 }
+
+// Limits are the largest numbers of backends (addresses x ports x endpoints) that are programmed for a Service, for all
+// Services of a namespace, and in total. Source ranges count as well for the latter two. 0 is no limit.
+type Limits struct{ ServiceBackends, NamespaceBackends, Backends int }
 
 // Key identifies a Service.
 type Key struct{ Namespace, Name string }

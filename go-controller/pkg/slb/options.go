@@ -51,6 +51,12 @@ type Options struct {
 	// at least once. A Service above the limit keeps its addresses, but OVN does not announce it at all. 0 means
 	// DefaultMaxServiceBackends.
 	MaxServiceBackends int
+	// MaxNamespaceBackends and MaxBackends limit the backends of the Services of one namespace and of all Services, where
+	// a source range counts as 20 backends for each address and protocol. Within a namespace, older Services come first.
+	// If all together need more than MaxBackends, the namespaces that need most are reduced to an equal share. A Service
+	// that does not fit is treated like one above MaxServiceBackends. 0 means DefaultMaxNamespaceBackends and
+	// DefaultMaxBackends.
+	MaxNamespaceBackends, MaxBackends int
 	// Disabled switches service load balancers off: no address is allocated or announced. On OpenShift, the annotation on
 	// the network operator's Network takes precedence if it is present.
 	Disabled bool
@@ -65,6 +71,13 @@ type Options struct {
 // DefaultMaxServiceBackends is several times what is in use (a thousand ports of media servers in a hundred pods).
 // Neither a decision nor OVN delays other Services for long at this size.
 const DefaultMaxServiceBackends = 100_000
+
+// DefaultMaxBackends is what the memory limit in dist/manifests suffices for: three times 10,000 Services with 20
+// backends each. A namespace may have half of it.
+const (
+	DefaultMaxBackends          = 600_000
+	DefaultMaxNamespaceBackends = DefaultMaxBackends / 2
+)
 
 // DefaultDrainTaints returns the keys of taints with which other components announce the outage of a node: Kubernetes'
 // out-of-service taint, medik8s' node maintenance taint and the cluster autoscaler's taint.
@@ -91,6 +104,12 @@ func (o *Options) validate() error {
 	}
 	if o.MaxServiceBackends < 0 {
 		errs = append(errs, fmt.Errorf("MaxServiceBackends: %d is negative", o.MaxServiceBackends))
+	}
+	if o.MaxNamespaceBackends < 0 {
+		errs = append(errs, fmt.Errorf("MaxNamespaceBackends: %d is negative", o.MaxNamespaceBackends))
+	}
+	if o.MaxBackends < 0 {
+		errs = append(errs, fmt.Errorf("MaxBackends: %d is negative", o.MaxBackends))
 	}
 	subnets := map[string][]netip.Prefix{"ClusterSubnets": o.ClusterSubnets, "ServiceSubnets": o.ServiceSubnets}
 	for name, nets := range subnets {

@@ -90,8 +90,9 @@ func (o *Options) config() (controller.Config, error) {
 		Network: func(hooks controller.Hooks) (*controller.Network, error) { return o.network(clients, hooks) },
 		Cluster: world.Cluster{
 			PodNets: o.ClusterSubnets, ServiceNets: o.ServiceSubnets, OpenShiftSDN: o.NetworkType == OpenShiftSDN,
-			MaxBackends: maxBackends,
-			NoDatabase:  noDatabase,
+			Limits: world.Limits{ServiceBackends: maxBackends, Backends: cmp.Or(o.MaxBackends, DefaultMaxBackends),
+				NamespaceBackends: cmp.Or(o.MaxNamespaceBackends, DefaultMaxNamespaceBackends)},
+			NoDatabase: noDatabase,
 		},
 	}, err
 }

@@ -125,16 +125,17 @@ func (c *cluster) start(args []string) error {
 }
 
 // startController starts a controller as package slb does. Options: database and no-database (the default depends on
-// the mode of the cluster), class-required, no-metallb, disabled, max-backends=N, and fenced (as the
-// leader of an election, whose term is renewed until the command expire).
+// the mode of the cluster), class-required, no-metallb, disabled, max-service-backends=N,
+// max-namespace-backends=N, max-backends=N, and fenced (as the leader of an election, whose term is renewed until the command expire).
 func (c *cluster) startController(args []string) (*process, error) {
 	p := &process{name: "controller"}
 	options := convert.Options{DefaultClass: true, MetalLBAnnotations: true, DrainTaints: convert.DefaultDrainTaints()}
 	facts := world.Cluster{
 		PodNets:     prefixes("10.244.0.0/16 fd00:10:244::/48"),
 		ServiceNets: prefixes("10.96.0.0/16 fd00:10:96::/112"),
-		MaxBackends: slb.DefaultMaxServiceBackends,
-		NoDatabase:  c.interconnect,
+		Limits: world.Limits{ServiceBackends: slb.DefaultMaxServiceBackends,
+			NamespaceBackends: slb.DefaultMaxNamespaceBackends, Backends: slb.DefaultMaxBackends},
+		NoDatabase: c.interconnect,
 	}
 	enabled := true
 	for _, arg := range args {
@@ -150,12 +151,14 @@ func (c *cluster) startController(args []string) (*process, error) {
 			options.DefaultClass = false
 		case "disabled":
 			enabled = false
-		case "max-backends":
+		case "max-service-backends", "max-namespace-backends", "max-backends":
 			n, err := strconv.Atoi(value)
 			if err != nil {
 				return nil, err
 			}
-			facts.MaxBackends = n
+			limits := map[string]*int{"max-service-backends": &facts.Limits.ServiceBackends,
+				"max-namespace-backends": &facts.Limits.NamespaceBackends, "max-backends": &facts.Limits.Backends}
+			*limits[name] = n
 		case "fenced":
 			p.term = fence.NewTerm(termLength)
 		default:

@@ -223,8 +223,12 @@ const (
 	// ReasonNoEndpoints (False): no endpoint of the Service is ready.
 	ReasonNoEndpoints = "NoEndpoints"
 	// ReasonTooManyBackends (False): addresses x ports x endpoints exceed what the controller writes to OVN for one
-	// Service (--max-service-backends). The existing configuration of the Service is removed from OVN, not kept.
+	// Service (--max-service-backends), for a namespace (--max-namespace-backends) or in total (--max-backends). The
+	// existing configuration of the Service is removed from OVN, not kept.
 	ReasonTooManyBackends = "TooManyBackends"
+	// ReasonTooManySourceRanges (False): spec.loadBalancerSourceRanges has more than 2,000 ranges after adjacent and
+	// overlapping ones were merged. The existing configuration of the Service is removed from OVN, not kept.
+	ReasonTooManySourceRanges = "TooManySourceRanges"
 	// ReasonUnsupported (False): the Service uses a field that the dataplane in use does not support; the message names
 	// the field. Or no L2Domain can be served in this cluster.
 	ReasonUnsupported = "Unsupported"

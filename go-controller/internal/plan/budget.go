@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package plan
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
+)
+
+// MaxSourceRanges is the maximum number of source ranges of a Service, of both families, after adjacent and overlapping
+// ones were merged. Each node has a flow for each range, address and protocol.
+const MaxSourceRanges = 2000
+
+// sourceRangeCost is how many backends a source range counts for: flows on each node take that much more memory than
+// the backends of a group.
+const sourceRangeCost = 20
+
+// Demand is how much OVN must hold for a Service.
+type Demand struct {
+	// Backends is addresses x ports x endpoints, ready or not, with at least one endpoint per port.
+	Backends int
+	// SourceRanges are the merged source ranges of the Service. ACLRanges counts them for each address and protocol to
+	// which they apply.
+	SourceRanges, ACLRanges int
+}
+
+func (d Demand) cost() int { return d.Backends + sourceRangeCost*d.ACLRanges }
+
+// DemandOf returns the demand of a Service with these addresses. Its cost grows with the size of the Service and of its
+// slices, not with their product.
+func DemandOf(s *world.Service, vips []VIP) Demand {
+	if len(vips) == 0 {
+		return Demand{}
+	}
+	var d Demand
+	ranges := SourceRanges(s.SourceRanges)
+	for _, list := range ranges {
+		d.SourceRanges += len(list)
+	}
+	protocols := map[world.Protocol]bool{}
+	for _, p := range s.Ports {
+		protocols[p.Protocol] = true
+	}
+	backends := map[world.Family]int{}
+	for _, vip := range vips {
+		f := world.FamilyOf(vip.Addr)
+		if _, counted := backends[f]; !counted {
+			of := targetsOf(s, f)
+			for _, port := range s.Ports {
+				backends[f] += max(1, of[idOf(port)].endpoints())
+			}
+		}
+		d.Backends += backends[f]
+		d.ACLRanges += len(protocols) * len(ranges[f])
+	}
+	return d
+}
+
+// Excess is the limit that a Service exceeds. The zero value means that it exceeds none.
+type Excess struct {
+	Limit Limit
+	// Demand is the Service's own.
+	Demand Demand
+}
+
+// Limit identifies a limit of world.Limits.
+type Limit uint8
+
+// The limits, in the order in which they are checked.
+const (
+	NoLimit Limit = iota
+	RangesOfService
+	BackendsOfService
+	BackendsOfNamespace
+	BackendsOfCluster
+)
+
+// Budget tells which Services fit into the limits. It is empty without Services.
+type Budget struct {
+	limits world.Limits
+	total  int
+	used   map[string]int // by namespace
+	// full are the namespaces in which Services exceed the limit of the namespace. shared is set if the limit of the
+	// cluster is exceeded.
+	full   map[string]bool
+	shared bool
+}
+
+// Claim is a Service with its demand.
+type Claim struct {
+	Key    world.Key
+	Demand Demand
+}
+
+// NewBudget decides which Services get what they need, and returns the limits that the others exceed. oldestFirst are
+// all Services in order of precedence.
+//
+// A Service gets all that it needs or nothing: a part would serve some clients and not others. Within a namespace, older
+// Services come first. If all namespaces together need more than the cluster programs, the largest ones are reduced to
+// an equal share, so that no namespace loses anything to another one that needs more.
+func NewBudget(limits world.Limits, oldestFirst []Claim) (*Budget, map[world.Key]Excess) {
+	excess := map[world.Key]Excess{}
+	var fit []Claim
+	for _, c := range oldestFirst {
+		if own := beyondOwn(limits, c.Demand); own.Limit != NoLimit {
+			excess[c.Key] = own
+		} else {
+			fit = append(fit, c)
+		}
+	}
+	b := &Budget{limits: limits, full: map[string]bool{}}
+	b.grant(fit, limits.NamespaceBackends, BackendsOfNamespace, excess)
+	if b.shared = limits.Backends > 0 && b.total > limits.Backends; b.shared {
+		fit = slices.DeleteFunc(fit, func(c Claim) bool { return excess[c.Key].Limit != NoLimit })
+		b.grant(fit, fairShare(b.used, limits.Backends), BackendsOfCluster, excess)
+	}
+	return b, excess
+}
+
+// grant gives each namespace at most the given amount, 0 for any, oldest Services first.
+func (b *Budget) grant(oldestFirst []Claim, most int, limit Limit, excess map[world.Key]Excess) {
+	b.total, b.used = 0, map[string]int{}
+	for _, c := range oldestFirst {
+		cost, namespace := c.Demand.cost(), c.Key.Namespace
+		if most > 0 && b.used[namespace]+cost > most {
+			excess[c.Key] = Excess{limit, c.Demand}
+			b.full[namespace] = true
+			continue
+		}
+		b.used[namespace] += cost
+		b.total += cost
+	}
+}
+
+// fairShare returns the largest share such that no namespace gets more, those that need less get what they need and
+// all together get at most total. It is at least 1.
+func fairShare(needs map[string]int, total int) int {
+	ascending := slices.Sorted(maps.Values(needs))
+	for i, need := range ascending {
+		share := total / (len(ascending) - i)
+		if need > share {
+			return max(1, share)
+		}
+		total -= need
+	}
+	return total
+}
+
+// beyondOwn returns the limit that a Service exceeds by itself.
+func beyondOwn(limits world.Limits, d Demand) Excess {
+	switch {
+	case d.SourceRanges > MaxSourceRanges:
+		return Excess{RangesOfService, d}
+	case limits.ServiceBackends > 0 && d.Backends > limits.ServiceBackends:
+		return Excess{BackendsOfService, d}
+	}
+	return Excess{}
+}
+
+// Replace changes the demand of one Service, which is zero before it exists and after it is gone, and returns the limit
+// that it exceeds by itself. If it returns false, the change may affect other Services, and a new Budget must be
+// computed.
+func (b *Budget) Replace(namespace string, was, is Demand) (Excess, bool) {
+	more := b.counted(is) - b.counted(was)
+	within := func(used, limit int) bool { return limit == 0 || used+more <= limit }
+	if b.shared || b.full[namespace] || !within(b.used[namespace], b.limits.NamespaceBackends) ||
+		!within(b.total, b.limits.Backends) {
+		return Excess{}, false
+	}
+	b.used[namespace] += more
+	b.total += more
+	return beyondOwn(b.limits, is), true
+}
+
+// counted returns what a Service that exceeds no limit by itself takes of the limits that it shares with others.
+func (b *Budget) counted(d Demand) int {
+	if beyondOwn(b.limits, d).Limit != NoLimit {
+		return 0
+	}
+	return d.cost()
+}

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package plan_test
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/plan"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
+)
+
+// claim is a Service that needs n backends.
+func claim(namespace string, number, n int) plan.Claim {
+	return plan.Claim{Key: world.Key{Namespace: namespace, Name: fmt.Sprint(number)}, Demand: plan.Demand{Backends: n}}
+}
+
+func TestBudget(t *testing.T) {
+	for _, test := range []struct {
+		what   string
+		limits world.Limits
+		claims []plan.Claim
+		want   string // Services that exceed a limit, with its number
+	}{
+		{"all fit", world.Limits{NamespaceBackends: 10, Backends: 20},
+			[]plan.Claim{claim("a", 1, 5), claim("a", 2, 5), claim("b", 3, 10)}, "map[]"},
+		{"older ones come first", world.Limits{NamespaceBackends: 10},
+			[]plan.Claim{claim("a", 1, 6), claim("a", 2, 5), claim("a", 3, 4), claim("b", 4, 10)}, "map[a/2:3]"},
+		{"one that exceeds its own limit takes nothing", world.Limits{ServiceBackends: 8, NamespaceBackends: 10},
+			[]plan.Claim{claim("a", 1, 9), claim("a", 2, 8)}, "map[a/1:2]"},
+		{"the largest is reduced", world.Limits{Backends: 20},
+			[]plan.Claim{claim("a", 1, 5), claim("a", 2, 5), claim("a", 3, 5), claim("b", 4, 3), claim("c", 5, 6)},
+			"map[a/3:4]"},
+		{"several share equally", world.Limits{Backends: 20},
+			[]plan.Claim{claim("a", 1, 8), claim("a", 2, 8), claim("b", 3, 8), claim("b", 4, 8), claim("c", 5, 4)},
+			"map[a/2:4 b/4:4]"},
+		{"the limit of the namespace applies before the share", world.Limits{NamespaceBackends: 10, Backends: 20},
+			[]plan.Claim{claim("a", 1, 10), claim("a", 2, 10), claim("b", 3, 10)}, "map[a/2:3]"},
+	} {
+		_, excess := plan.NewBudget(test.limits, test.claims)
+		got := map[string]plan.Limit{}
+		for key, e := range excess {
+			got[key.String()] = e.Limit
+		}
+		if fmt.Sprint(got) != test.want {
+			t.Errorf("%s: %v, want %s", test.what, got, test.want)
+		}
+	}
+}
+
+// A source range counts as 20 backends.
+func TestSourceRangesCountInTheBudget(t *testing.T) {
+	c := claim("a", 1, 1)
+	c.Demand.SourceRanges, c.Demand.ACLRanges = 10, 20
+	for limit, want := range map[int]plan.Limit{401: plan.NoLimit, 400: plan.BackendsOfNamespace} {
+		if _, excess := plan.NewBudget(world.Limits{NamespaceBackends: limit}, []plan.Claim{c}); excess[c.Key].Limit != want {
+			t.Errorf("limit %d: %v", limit, excess)
+		}
+	}
+}
+
+// For any history: nobody gets more than the limits, a namespace that needs at most an equal share loses nothing, and a
+// change of one Service that Replace accepts has the same effect as a new Budget.
+func FuzzBudget(f *testing.F) {
+	f.Add([]byte{30, 60, 0x11, 0x25, 0x37, 0x41, 0x52, 0xf0, 0x93})
+	f.Add([]byte{9, 20, 0x1f, 0x2f, 0x1f, 0x0f, 0x13, 0x21})
+	f.Fuzz(func(t *testing.T, in []byte) {
+		if len(in) < 3 {
+			return
+		}
+		limits := world.Limits{ServiceBackends: 12, NamespaceBackends: int(in[0] % 40), Backends: int(in[1] % 80)}
+		var claims []plan.Claim
+		for i, b := range in[2:] {
+			claims = append(claims, claim(string('a'+rune(b>>4%5)), i, int(b&15)))
+		}
+		budget, excess := plan.NewBudget(limits, claims)
+		needs, gets, total := map[string]int{}, map[string]int{}, 0
+		for _, c := range claims {
+			if c.Demand.Backends > limits.ServiceBackends {
+				continue
+			}
+			needs[c.Key.Namespace] += c.Demand.Backends
+			if excess[c.Key].Limit == plan.NoLimit {
+				gets[c.Key.Namespace] += c.Demand.Backends
+				total += c.Demand.Backends
+			}
+		}
+		if limits.Backends > 0 && total > limits.Backends {
+			t.Errorf("%d in total", total)
+		}
+		for namespace, need := range needs {
+			if limits.NamespaceBackends > 0 && gets[namespace] > limits.NamespaceBackends {
+				t.Errorf("namespace %s gets %d", namespace, gets[namespace])
+			}
+			if small := (limits.NamespaceBackends == 0 || need <= limits.NamespaceBackends) &&
+				(limits.Backends == 0 || need <= limits.Backends/len(needs)); small && gets[namespace] != need {
+				t.Errorf("namespace %s gets %d of %d", namespace, gets[namespace], need)
+			}
+		}
+		// The youngest Service changes.
+		changed := slices.Clone(claims)
+		last := &changed[len(changed)-1]
+		last.Demand.Backends = int(in[2] & 15)
+		own, ok := budget.Replace(last.Key.Namespace, claims[len(claims)-1].Demand, last.Demand)
+		if !ok {
+			return
+		}
+		want := maps.Clone(excess)
+		delete(want, last.Key)
+		if own.Limit != plan.NoLimit {
+			want[last.Key] = own
+		}
+		if _, got := plan.NewBudget(limits, changed); !cmp.Equal(want, got) {
+			t.Errorf("replaced: %s", cmp.Diff(want, got))
+		}
+	})
+}

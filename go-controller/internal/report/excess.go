@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package report
+
+import (
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/plan"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
+)
+
+// beyond returns the verdict for a Service that exceeds a limit. Its message has only numbers that change with the
+// Service itself or with flags: otherwise each change of one Service would rewrite the statuses of all that exceed the
+// same limit.
+func beyond(p *plan.Service, limits world.Limits) *kube.Verdict {
+	const unserved = ", so OVN does not announce it"
+	demand := p.Excess.Demand
+	switch p.Excess.Limit {
+	case plan.RangesOfService:
+		return not(v1alpha1.ReasonTooManySourceRanges, "spec.loadBalancerSourceRanges: %d ranges, after adjacent and "+
+			"overlapping ones were merged, are more than the limit of %d"+unserved, demand.SourceRanges, plan.MaxSourceRanges)
+	case plan.BackendsOfNamespace:
+		return not(v1alpha1.ReasonTooManyBackends, "the %s of the Service do not fit into the limit of namespace %q, %d "+
+			"(--max-namespace-backends), in which older Services come first"+unserved, needs(demand), p.Key.Namespace,
+			limits.NamespaceBackends)
+	case plan.BackendsOfCluster:
+		return not(v1alpha1.ReasonTooManyBackends, "the %s of the Service do not fit into the share of namespace %q: all "+
+			"namespaces together need more than the limit of %d, and older Services come first"+unserved, needs(demand),
+			p.Key.Namespace, limits.Backends)
+	case plan.BackendsOfService, plan.NoLimit:
+	}
+	return not(v1alpha1.ReasonTooManyBackends, "the Service has %d backends (addresses x ports x endpoints, ready or "+
+		"not), more than the limit of %d (--max-service-backends, at most 8000 with interconnect)"+unserved, demand.Backends,
+		limits.ServiceBackends)
+}
+
+func needs(d plan.Demand) string {
+	text := world.Count(d.Backends, "backend")
+	if d.ACLRanges > 0 {
+		text += " and " + world.Count(d.ACLRanges, "source range")
+	}
+	return text
+}
+
+// not returns a verdict that an address is not announced.
+func not(reason, format string, args ...any) *kube.Verdict {
+	return &kube.Verdict{Status: metav1.ConditionFalse, Reason: reason, Message: fmt.Sprintf(format, args...)}
+}
