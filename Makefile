@@ -11,6 +11,8 @@ LDFLAGS    := -s -w -X main.version=$(VERSION)
 # The lab makes network namespaces: tests that need it run as root, all else runs as you.
 ROOT       := $(if $(filter 0,$(shell id -u)),,-exec "sudo -E")
 FUZZTIME   ?= 30s
+# `make lint` has vet, and a test needs no debugger's tables: half of the work of a level is to build its tests.
+GOTEST     := go test -vet=off -ldflags='-s -w'
 # How many labs a suite of the lab uses at a time: a lab mostly waits.
 PROCS      ?= 2
 export SLB_CACHE
@@ -42,13 +44,13 @@ nightly: setup controlplane ## everything that `make test` leaves out; takes hou
 	@contrib/levels.sh e2e-central e2e-interconnect containers release-test e2e-ovnkube
 
 unit: ## pure packages, goldens, fuzz seeds, virtual clocks: needs Go alone
-	go test -short $$(go list ./go-controller/... ./test/... | grep -v /go-controller/test/scenario)
+	$(GOTEST) -short $$(go list ./go-controller/... ./test/... | grep -v /go-controller/test/scenario)
 
 scenario: ## controller and agents in one process, on a virtual clock, against an API with real admission
-	go test -timeout 3m ./go-controller/test/scenario/...
+	$(GOTEST) -timeout 3m ./go-controller/test/scenario/...
 
 contract: controlplane ## what only a real daemon shows: ovsdb-server, ovn-northd, kube-apiserver, FRR, the kernel
-	SLB_BIN=$(CURDIR)/$(BIN) go test -count=1 -p 4 -parallel 4 -timeout 20m $(ROOT) $$(contrib/contract.sh)
+	SLB_BIN=$(CURDIR)/$(BIN) $(GOTEST) -count=1 -p 4 -parallel 4 -timeout 20m $(ROOT) $$(contrib/contract.sh)
 
 # Suites of the lab. LABELS, FOCUS and SKIP select specs, LAB_OVN_PREFIX the OVN.
 smoke: controlplane ## the core features end to end in the lab, central mode and interconnect side by side

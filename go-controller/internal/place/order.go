@@ -84,13 +84,15 @@ func without(order []*world.Node, n *world.Node) []*world.Node {
 }
 
 // immovable returns the active gateway of a shard if it serves but its zone can't be changed or its agent is silent, or
-// nil. It would not learn of another order: it would keep the shard, and two gateways would answer.
+// nil. It would not learn of another order: it would keep the shard, and two gateways would answer. A node that is
+// drained moves all the same if its agent only says that the zone can't be changed: it is about to end anyway, and what
+// one node says of itself must not keep an administrator from taking its shards away.
 func (d *Domain) immovable(members []*world.Node, c world.ShardState) *world.Node {
 	for _, n := range members {
 		if n.Chassis != c.Active || n.Agent == nil {
 			continue
 		}
-		if fault := d.fault(n); fault == n.Agent.Unwritable && (fault != "" || n.Agent.Silent) {
+		if fault := d.fault(n); fault == n.Agent.Unwritable && (fault != "" && n.Draining == "" || n.Agent.Silent) {
 			return n
 		}
 	}

@@ -291,8 +291,10 @@ func TestInterconnectIsServedByAgentsOnly(t *testing.T) {
 // answer. It keeps them, but gets no others. If it can't serve either, they move nevertheless.
 func TestAZoneThatCannotBeChangedKeepsItsShards(t *testing.T) {
 	const why = "no database"
+	draining := ""
 	order := func(faults map[string]string) map[string][]int {
 		w := zoned("n1", "n2", "n3")
+		w.Nodes[0].Draining = draining
 		w.ShardStates = map[world.ShardID]world.ShardState{}
 		w.Nodes[0].Agent.Unwritable = why
 		w.Nodes[0].Faults = faults
@@ -317,6 +319,10 @@ func TestAZoneThatCannotBeChangedKeepsItsShards(t *testing.T) {
 	}
 	if got := order(map[string]string{world.EveryNetwork: "ovn-controller is dead"})["n1"]; len(got) > 0 {
 		t.Errorf("n1 can't serve and is the first gateway of shards %v", got)
+	}
+	draining = "an administrator drains it"
+	if got := order(map[string]string{world.EveryNetwork: why})["n1"]; len(got) > 0 {
+		t.Errorf("n1 is draining and is the first gateway of shards %v", got)
 	}
 }
 

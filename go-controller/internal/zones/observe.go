@@ -64,11 +64,28 @@ func (p *Publisher) Observe(w *world.Snapshot) {
 }
 
 // seenClaim is a claim of a shard: since when according to the node's own clock, and when this process saw it first.
-type seenClaim struct{ at, seen time.Time }
+// superseded is set once the claim of another node was seen later and counted instead.
+type seenClaim struct {
+	at, seen   time.Time
+	superseded bool
+}
+
+// countsBefore reports whether a claim of a node counts rather than another one. A claim that was superseded does not
+// come back by being reported again: a node that has booted renews what it reported before. Then a report that has
+// expired comes after one that has not, and a claim that was seen earlier after a later one.
+func countsBefore(n, other *world.Node, claim, latest seenClaim) bool {
+	switch {
+	case claim.superseded != latest.superseded:
+		return latest.superseded
+	case n.Agent.Silent != other.Agent.Silent:
+		return other.Agent.Silent
+	}
+	return claim.seen.After(latest.seen)
+}
 
 // activeGateways returns the active gateways of the shards, and records the states of the shards. A gateway
 // that died leaves its last report behind, so the claim that was seen last is the current one, or that whose report has
-// not expired. The clocks of nodes are compared only for the claims that exist when this process starts. A node that is
+// not expired. It settles only once no other gateway stands by a claim of its own. The clocks of nodes are compared only for the claims that exist when this process starts. A node that is
 // no gateway of a shard can't be active for it, whatever it reports.
 func (p *Publisher) activeGateways(
 	w *world.Snapshot, gateways map[world.ShardID][]string,
@@ -89,7 +106,7 @@ func (p *Publisher) activeGateways(
 			}
 			claim, known := p.claims[shard][n.Name]
 			if !known || !claim.at.Equal(at) {
-				claim = seenClaim{at, w.Now}
+				claim = seenClaim{at: at, seen: w.Now}
 				if first && at.Before(w.Now) {
 					claim.seen = at
 				}
@@ -99,19 +116,44 @@ func (p *Publisher) activeGateways(
 				claims[shard] = map[string]seenClaim{}
 			}
 			claims[shard][n.Name] = claim
-			if other := active[shard]; other != nil && (n.Agent.Silent && !other.Agent.Silent ||
-				n.Agent.Silent == other.Agent.Silent && !claim.seen.After(latest[shard].seen)) {
+			if other := active[shard]; other != nil && !countsBefore(n, other, claim, latest[shard]) {
 				continue
 			}
 			latest[shard], active[shard] = claim, n
 			w.ShardStates[shard] = world.ShardState{Active: n.Chassis, Settled: w.Now.Sub(claim.seen) >= settleTime}
 		}
 	}
+	for shard, byNode := range claims {
+		for name, claim := range byNode {
+			claim.superseded = claim.superseded || claim.seen.Before(latest[shard].seen)
+			byNode[name] = claim
+		}
+		state := w.ShardStates[shard]
+		state.Settled = state.Settled && !slices.ContainsFunc(w.Nodes, func(n *world.Node) bool {
+			return n != active[shard] && !byNode[n.Name].at.IsZero() && stands(n)
+		})
+		w.ShardStates[shard] = state
+	}
 	p.claims = claims
 	if fresh {
 		time.AfterFunc(settleTime, p.options.Changed) // nothing else reports that the claim has settled
 	}
 	return active
+}
+
+// stands reports whether what a gateway claims is what it does: its report is current, and nothing says that it does not
+// work. As long as that holds, the claim of another one has not settled, and the order of the gateways stays as it is:
+// otherwise whoever can write the Lease of one node could take a shard from its gateway, which would release it.
+func stands(n *world.Node) bool {
+	if n.Agent.Silent || n.Unreachable {
+		return false
+	}
+	for _, fault := range n.Faults {
+		if fault != n.Agent.Unwritable {
+			return false
+		}
+	}
+	return true
 }
 
 // addRivals adds the other gateways that have claimed a shard, according to reports that are current.

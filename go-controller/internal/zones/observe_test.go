@@ -44,7 +44,7 @@ func observed(change func(n1, n2 *world.ZoneAgent)) *world.Snapshot {
 // A gateway that died leaves its last report behind.
 func TestTheLaterClaimIsTheCurrentOne(t *testing.T) {
 	w := observed(func(_, _ *world.ZoneAgent) {})
-	want := map[world.ShardID]world.ShardState{{Domain: "lan"}: {Active: "c2", Settled: true, Order: []string{"c2", "c1"}}}
+	want := map[world.ShardID]world.ShardState{{Domain: "lan"}: {Active: "c2", Order: []string{"c2", "c1"}}}
 	if diff := cmp.Diff(want, w.ShardStates); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
@@ -145,11 +145,12 @@ func TestClaimsAreTimedByTheClockOfTheController(t *testing.T) {
 		shard := world.ShardID{Domain: "lan"}
 		start := time.Now()
 		ahead, behind := start.Add(-time.Minute), start.Add(-time.Hour)
+		unreachable := false
 		observe := func(n1, n2 map[world.ShardID]time.Time) world.ShardState {
 			w := &world.Snapshot{Now: time.Now(),
 				Domains: []*world.Domain{{Name: "lan", Gateways: map[int][]string{0: {"n1", "n2"}}}},
-				Nodes: []*world.Node{{Name: "n1", Chassis: "c1", Agent: &world.ZoneAgent{Claims: n1}},
-					{Name: "n2", Chassis: "c2", Agent: &world.ZoneAgent{Claims: n2}}}}
+				Nodes: []*world.Node{{Name: "n1", Chassis: "c1", Unreachable: unreachable,
+					Agent: &world.ZoneAgent{Claims: n1}}, {Name: "n2", Chassis: "c2", Agent: &world.ZoneAgent{Claims: n2}}}}
 			p.Observe(w)
 			return w.ShardStates[shard]
 		}
@@ -171,6 +172,8 @@ func TestClaimsAreTimedByTheClockOfTheController(t *testing.T) {
 		if changed.Load() == 0 {
 			t.Error("nothing wakes the controller when the claim has settled")
 		}
+		check(observe(dead, heir), world.ShardState{Active: "c2", Order: both})
+		unreachable = true
 		check(observe(dead, heir), world.ShardState{Active: "c2", Settled: true, Order: both})
 	})
 }
@@ -235,6 +238,88 @@ func TestAGatewayThatDoesNotClaimItsShardHasMissedIt(t *testing.T) {
 		check("the shard has no addresses any more, or its domain is deleted", nil, nil, nil)
 		check("it has an address again", nil, behind, nil)
 	})
+}
+
+// A claim that another one has superseded does not count again because the other node's report has expired: a node that
+// has booted renews what it reported before, with its claims of then.
+func TestASupersededClaimDoesNotCountAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p, shard := New(Options{}), world.ShardID{Domain: "lan"}
+		dead := &world.ZoneAgent{Claims: map[world.ShardID]time.Time{shard: time.Now()}}
+		next := &world.ZoneAgent{}
+		active := func() string {
+			w := &world.Snapshot{Now: time.Now(),
+				Domains: []*world.Domain{{Name: "lan", Gateways: map[int][]string{0: {"n1", "n2"}}}},
+				Nodes:   []*world.Node{{Name: "n1", Chassis: "c1", Agent: dead}, {Name: "n2", Chassis: "c2", Agent: next}}}
+			p.Observe(w)
+			return w.ShardStates[shard].Active
+		}
+		check := func(when, want string) {
+			t.Helper()
+			if got := active(); got != want {
+				t.Errorf("%s: active %q, want %q", when, got, want)
+			}
+			<-time.After(time.Minute)
+		}
+		check("claimed", "c1")
+		next.Claims = map[world.ShardID]time.Time{shard: time.Now()}
+		check("claimed by the next", "c2")
+		dead.Silent = true
+		check("the report of the first has expired", "c2")
+		dead.Silent, next.Silent = false, true
+		check("it is renewed, and that of the next has expired", "c2")
+		dead.Claims = map[world.ShardID]time.Time{shard: time.Now()}
+		check("claimed anew", "c1")
+		dead.Claims = nil
+		check("released", "c2")
+	})
+}
+
+// The claim of a node takes no shard from a gateway that stands by its own: the order of gateways stays as it is, also
+// after a restart of the controller, whatever time the node writes. It does once the other one is gone or does not work.
+func TestAClaimTakesNoShardFromAGatewayThatStands(t *testing.T) {
+	shard := world.ShardID{Domain: "lan"}
+	for name, c := range map[string]struct {
+		change  func(true, forged *world.Node)
+		settled bool
+	}{
+		"stands":                {func(_, _ *world.Node) {}, false},
+		"written in the past":   {func(_, forged *world.Node) { forged.Agent.Claims[shard] = time.Unix(1, 0) }, false},
+		"can't be changed":      {func(is, _ *world.Node) { is.Agent.Unwritable = "the northbound database is away" }, false},
+		"no longer claims":      {func(is, _ *world.Node) { is.Agent.Claims = nil }, true},
+		"silent":                {func(is, _ *world.Node) { is.Agent.Silent = true }, true},
+		"its kubelet is silent": {func(is, _ *world.Node) { is.Unreachable = true }, true},
+		"its guard has a fault": {func(is, _ *world.Node) { is.Faults = map[string]string{"physnet": "no carrier"} }, true},
+		"its zone has a fault":  {func(is, _ *world.Node) { is.Agent.Problem = "the southbound database is away" }, true},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			for _, restarted := range []bool{false, true} {
+				p := New(Options{})
+				claims := func(at time.Time) map[world.ShardID]time.Time { return map[world.ShardID]time.Time{shard: at} }
+				is := &world.Node{Name: "n1", Chassis: "c1", Agent: &world.ZoneAgent{Claims: claims(time.Now())}}
+				observe := func(nodes ...*world.Node) world.ShardState {
+					w := &world.Snapshot{Now: time.Now(), Nodes: nodes,
+						Domains: []*world.Domain{{Name: "lan", Gateways: map[int][]string{0: {"n1", "n2"}}}}}
+					p.Observe(w)
+					return w.ShardStates[shard]
+				}
+				if got := observe(is); got.Active != "c1" {
+					t.Fatalf("%s: the only claim: %+v", name, got)
+				}
+				<-time.After(time.Minute)
+				forged := &world.Node{Name: "n2", Chassis: "c2", Agent: &world.ZoneAgent{Claims: claims(time.Now())}}
+				c.change(is, forged)
+				if restarted {
+					p = New(Options{})
+				}
+				observe(is, forged)
+				<-time.After(settleTime)
+				if got := observe(is, forged); got.Settled != c.settled {
+					t.Errorf("%s, restarted %t: %+v, want settled %t", name, restarted, got, c.settled)
+				}
+			}
+		})
+	}
 }
 
 // The clock of a node counts only for the claims that exist at the start, not whenever no shard is claimed.
