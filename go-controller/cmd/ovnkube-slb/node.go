@@ -254,7 +254,8 @@ func newModules(o *nodeOptions, config *rest.Config, metrics prometheus.Register
 	modules := map[string]module{}
 	var report *nodelease.Reporter
 	if o.guard || o.l2 {
-		report, err = nodelease.New(kube.CoordinationV1().Leases(v1alpha1.GuardsNamespace), o.node, "l2-guard", metrics)
+		report, err = nodelease.New(kube.CoordinationV1().Leases(v1alpha1.GuardsNamespace), kube.CoreV1().Nodes(),
+			o.node, "l2-guard", metrics)
 		if err != nil {
 			return nil, fmt.Errorf("report of node %s: %w", o.node, err)
 		}

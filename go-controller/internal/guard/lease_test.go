@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/kubernetes/fake"
@@ -22,8 +23,9 @@ import (
 // Without its Lease, the controller takes a node for one without an agent, and does so until the next renewal.
 func TestDeletedLeaseIsWrittenAgain(t *testing.T) {
 	ctx := t.Context()
-	leases := fakeLeases{fake.NewClientset().CoordinationV1().Leases(v1alpha1.GuardsNamespace), make(chan struct{}, 10)}
-	r, err := nodelease.New(leases, "n1", "test", nil)
+	client := fake.NewClientset(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1"}})
+	leases := fakeLeases{client.CoordinationV1().Leases(v1alpha1.GuardsNamespace), make(chan struct{}, 10)}
+	r, err := nodelease.New(leases, client.CoreV1().Nodes(), "n1", "test", nil)
 	if err != nil {
 		t.Fatal(err)
 	}

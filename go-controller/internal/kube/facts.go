@@ -162,6 +162,9 @@ func (f *Facts) setNode(old, now *corev1.Node) {
 	relevant := true
 	if now == nil {
 		delete(f.nodes, old.Name)
+		if r := f.reports[old.Name]; r != nil && r.expiry == nil {
+			delete(f.reports, old.Name) // nor does another node of that name have it
+		}
 	} else {
 		is := &node{object: now, world: convert.Node(now, f.convert)}
 		if was != nil && equalNodes(was.world, is.world) && maps.Equal(was.object.Labels, now.Labels) {

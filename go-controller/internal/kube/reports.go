@@ -58,6 +58,10 @@ func (f *Facts) setReport(old, now *coordinationv1.Lease) {
 		was.expiry.Stop()
 	}
 	delete(f.reports, name)
+	if is == nil && f.nodes[name] != nil {
+		// The zone is still programmed. Who deletes a Lease, or the namespace of all, must not withdraw what it serves.
+		is = was.silent()
+	}
 	if is != nil {
 		f.reports[name] = is
 	}
@@ -99,10 +103,8 @@ func (f *Facts) expire(name string, r *report) {
 	relevant := f.reports[name] == r
 	if relevant {
 		delete(f.reports, name)
-		if r.Zone != nil {
-			silent := *r.Zone
-			silent.Silent = true
-			f.reports[name] = &report{Report: convert.Report{Zone: &silent}, probes: r.probes}
+		if silent := r.silent(); silent != nil {
+			f.reports[name] = silent
 		}
 		f.expiredLeases[name] = true
 		f.changes.others = true
@@ -111,6 +113,16 @@ func (f *Facts) expire(name string, r *report) {
 	if relevant {
 		f.hooks.Wake()
 	}
+}
+
+// silent returns what remains of a report that is not renewed any more: what the agent of a zone reported, or nil.
+func (r *report) silent() *report {
+	if r == nil || r.Zone == nil {
+		return nil
+	}
+	zone := *r.Zone
+	zone.Silent = true
+	return &report{Report: convert.Report{Zone: &zone}, probes: r.probes}
 }
 
 func (f *Facts) withReport(n *world.Node) *world.Node {

@@ -97,7 +97,8 @@ func TestReportsOfGuards(t *testing.T) {
 	})
 }
 
-// An outage of the API server silences all agents. What they programmed is still there, so nothing must be withdrawn.
+// An outage of the API server silences all agents, and so does who deletes their Leases. What they programmed is still
+// there, so nothing must be withdrawn as long as the node exists.
 func TestReportsOfZonesOutliveTheirLease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f, _ := counted()
@@ -123,8 +124,12 @@ func TestReportsOfZonesOutliveTheirLease(t *testing.T) {
 		f.setReport(lease, again)
 		expect("back", false, true)
 		f.setReport(again, nil)
+		expect("its Lease is deleted", true, false)
+		node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1"}}
+		f.setNode(node, nil)
+		f.setNode(nil, node)
 		if n := snapshot(f).Nodes[0]; n.Agent != nil {
-			t.Errorf("deleted: agent %+v", n.Agent)
+			t.Errorf("another node of that name: agent %+v", n.Agent)
 		}
 	})
 }

@@ -6,6 +6,7 @@
 // Invariants:
 //   - The last report is eventually written to the Lease, and the Lease is renewed before it expires.
 //   - Annotations that are neither reported nor cleared here are not changed.
+//   - The Lease goes when the Node goes, which owns it.
 package nodelease
 
 import (
@@ -18,10 +19,12 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	coordinationclient "k8s.io/client-go/kubernetes/typed/coordination/v1"
+	coreclient "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/klog/v2"
 )
 
@@ -42,6 +45,7 @@ const (
 // Reporter writes the Lease of one node.
 type Reporter struct {
 	node   string
+	nodes  coreclient.NodeInterface
 	leases coordinationclient.LeaseInterface
 	wake   chan struct{}
 	writes *prometheus.CounterVec
@@ -57,7 +61,9 @@ type Reporter struct {
 
 // New returns a Reporter. It writes nothing before Run and before the first report. Its metrics carry the name of the
 // reporting module and are registered with r unless r is nil.
-func New(leases coordinationclient.LeaseInterface, node, module string, r prometheus.Registerer) (*Reporter, error) {
+func New(
+	leases coordinationclient.LeaseInterface, nodes coreclient.NodeInterface, node, module string, r prometheus.Registerer,
+) (*Reporter, error) {
 	writes := prometheus.NewCounterVec(prometheus.CounterOpts{Namespace: "ovnkube_slb", Name: "lease_writes_total",
 		Help: "Reports and renewals written to the Lease of the node, by module (l2-guard, sdn) and result (ok, " +
 			"error).",
@@ -70,7 +76,7 @@ func New(leases coordinationclient.LeaseInterface, node, module string, r promet
 			return nil, fmt.Errorf("register metrics: %w", err)
 		}
 	}
-	return &Reporter{node: node, leases: leases, wake: make(chan struct{}, 1), writes: writes,
+	return &Reporter{node: node, nodes: nodes, leases: leases, wake: make(chan struct{}, 1), writes: writes,
 		texts: map[string]string{}, urgent: map[string]bool{}}, nil
 }
 
@@ -171,10 +177,23 @@ func (r *Reporter) write(ctx context.Context) (time.Duration, error) {
 	// A merge patch does not change the controller's annotation.
 	_, err = r.leases.Patch(ctx, r.node, types.MergePatchType, patch, metav1.PatchOptions{})
 	if apierrors.IsNotFound(err) {
+		if lease.OwnerReferences, err = r.owner(ctx); err != nil {
+			return 0, fmt.Errorf("create Lease %s: %w", r.node, err)
+		}
 		_, err = r.leases.Create(ctx, lease, metav1.CreateOptions{})
 	}
 	if err != nil {
 		return 0, fmt.Errorf("write Lease %s: %w", r.node, err)
 	}
 	return p.renew, nil
+}
+
+// owner returns the Node as the owner of its Lease. Without a Node there is no Lease.
+func (r *Reporter) owner(ctx context.Context) ([]metav1.OwnerReference, error) {
+	node, err := r.nodes.Get(ctx, r.node, metav1.GetOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("read Node %s, its owner: %w", r.node, err)
+	}
+	return []metav1.OwnerReference{{APIVersion: corev1.SchemeGroupVersion.String(), Kind: "Node", Name: node.Name,
+		UID: node.UID}}, nil
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes/fake"
@@ -20,9 +21,9 @@ import (
 // The Lease contains the reports, is renewed at their pace, and keeps annotations of other writers.
 func TestReporter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		kube := fake.NewClientset()
+		kube := fake.NewClientset(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1", UID: "uid"}})
 		leases := kube.CoordinationV1().Leases(v1alpha1.GuardsNamespace)
-		r, err := New(leases, "n1", "test", nil)
+		r, err := New(leases, kube.CoreV1().Nodes(), "n1", "test", nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -58,9 +59,38 @@ func TestReporter(t *testing.T) {
 			t.Errorf("a healthy node costs too many requests: %v", kube.Actions()[writes:])
 		}
 		l, _ := leases.Get(t.Context(), "n1", metav1.GetOptions{})
+		if owners := l.OwnerReferences; len(owners) != 1 || owners[0].Kind != "Node" || owners[0].UID != "uid" {
+			t.Errorf("owners %v, want the Node", owners)
+		}
 		if l.Annotations[v1alpha1.AnnotationAddressProbes] != "[]" ||
 			l.Annotations[v1alpha1.AnnotationConflicts] != "{}" {
 			t.Errorf("annotations %v", l.Annotations)
+		}
+	})
+}
+
+// The agent of a Node that was deleted does not write the Lease again, which went with the Node.
+func TestNoLeaseWithoutItsNode(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		kube := fake.NewClientset()
+		leases := kube.CoordinationV1().Leases(v1alpha1.GuardsNamespace)
+		r, err := New(leases, kube.CoreV1().Nodes(), "n1", "test", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		go r.Run(t.Context())
+		r.Report(v1alpha1.AnnotationFaults, "{}", false)
+		synctest.Wait()
+		if list, err := leases.List(t.Context(), metav1.ListOptions{}); err != nil || len(list.Items) > 0 {
+			t.Errorf("Leases %v, %v; want none", list.Items, err)
+		}
+		if _, err := kube.CoreV1().Nodes().Create(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1", UID: "uid"}}, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		<-time.After(maxBackoff)
+		synctest.Wait()
+		if _, err := leases.Get(t.Context(), "n1", metav1.GetOptions{}); err != nil {
+			t.Errorf("the Node is there: %v", err)
 		}
 	})
 }
@@ -73,7 +103,7 @@ func TestClearedAnnotationsAreRemoved(t *testing.T) {
 			v1alpha1.AnnotationAddressProbes: "[]"},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			kube := fake.NewClientset()
+			kube := fake.NewClientset(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1", UID: "uid"}})
 			leases := kube.CoordinationV1().Leases(v1alpha1.GuardsNamespace)
 			want := map[string]string{v1alpha1.AnnotationFaults: "{}"}
 			if before != nil {
@@ -83,7 +113,7 @@ func TestClearedAnnotationsAreRemoved(t *testing.T) {
 				}
 				want[v1alpha1.AnnotationAddressProbes] = "[]"
 			}
-			r, err := New(leases, "n1", "test", nil)
+			r, err := New(leases, kube.CoreV1().Nodes(), "n1", "test", nil)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -246,7 +246,7 @@ func (c *cluster) startNode(args []string) (*process, error) {
 		return nil, err
 	}
 	leases := client.CoordinationV1().Leases(v1alpha1.GuardsNamespace)
-	report, err := nodelease.New(leases, node, "l2-guard", nil)
+	report, err := nodelease.New(leases, client.CoreV1().Nodes(), node, "l2-guard", nil)
 	if err != nil {
 		return nil, err
 	}

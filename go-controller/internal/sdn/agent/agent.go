@@ -78,7 +78,8 @@ func New(o Options) (*Agent, error) {
 	if err != nil {
 		return nil, fmt.Errorf("sdn agent of node %s: %w", o.Node, err)
 	}
-	report, err := nodelease.New(o.Kube.CoordinationV1().Leases(v1alpha1.GuardsNamespace), o.Node, "sdn", o.Registerer)
+	report, err := nodelease.New(o.Kube.CoordinationV1().Leases(v1alpha1.GuardsNamespace),
+		o.Kube.CoreV1().Nodes(), o.Node, "sdn", o.Registerer)
 	if err != nil {
 		return nil, fmt.Errorf("sdn agent of node %s: %w", o.Node, err)
 	}

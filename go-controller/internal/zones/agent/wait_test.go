@@ -54,7 +54,7 @@ func TestDatabasesThatAreAwayAtTheStartAreReported(t *testing.T) {
 			&coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: "n2", Namespace: v1alpha1.GuardsNamespace,
 				Annotations: map[string]string{v1alpha1.AnnotationZone: `{"applied":9}`}}})
 		leases := kube.CoordinationV1().Leases(v1alpha1.GuardsNamespace)
-		r, err := nodelease.New(leases, "n1", "test", nil)
+		r, err := nodelease.New(leases, kube.CoreV1().Nodes(), "n1", "test", nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -109,7 +109,9 @@ func TestStuckAgentFailsLiveness(t *testing.T) {
 			if !stuck {
 				close(d.release)
 			}
-			r, err := nodelease.New(fake.NewClientset().CoordinationV1().Leases(v1alpha1.GuardsNamespace), "n1", "test", nil)
+			client := fake.NewClientset()
+			r, err := nodelease.New(client.CoordinationV1().Leases(v1alpha1.GuardsNamespace), client.CoreV1().Nodes(), "n1",
+				"test", nil)
 			if err != nil {
 				t.Fatal(err)
 			}
