@@ -83,6 +83,9 @@ func reviews() []right {
 		{"create", "authorization.k8s.io", "subjectaccessreviews", "", "", ""}}
 }
 
+// ownsLease returns the permission with which a node makes its Node the owner of its Lease.
+func ownsLease() right { return right{"get", "", "nodes", "", "", "n1"} }
+
 // hasNoUseFor returns actions that a compromised controller must not be able to perform.
 func hasNoUseFor() []right {
 	const ours, home = "slb.k8s.ovn.org", "ovn-kubernetes"
@@ -145,13 +148,13 @@ func (s *server) testNode(t *testing.T) {
 		"ovnkube-slb-node node"; got != want {
 		t.Errorf("the DaemonSet runs %q, want %q", got, want)
 	}
-	yes := reviews()
+	yes := append(reviews(), ownsLease())
 	for _, verb := range []string{"list", "watch", "create", "patch"} {
 		yes = append(yes, right{verb, "coordination.k8s.io", "leases", "", guards, "n1"})
 	}
 	s.rights(t, "ovnkube-slb-node", true, yes)
 	no := append(needs(), hasNoUseFor()...)
-	no = slices.DeleteFunc(no, func(r right) bool { return r.namespace == guards || slices.Contains(reviews(), r) })
+	no = slices.DeleteFunc(no, func(r right) bool { return r.namespace == guards || slices.Contains(yes, r) })
 	no = append(no, right{"delete", "coordination.k8s.io", "leases", "", guards, "n1"},
 		right{"deletecollection", "coordination.k8s.io", "leases", "", guards, ""})
 	s.rights(t, "ovnkube-slb-node", false, no)
@@ -167,7 +170,7 @@ func (s *server) testBGPNode(t *testing.T) {
 		t.Errorf("the DaemonSet runs %s", args)
 	}
 	const ours = "slb.k8s.ovn.org"
-	yes := append(reviews(), right{"create", ours, "bgpnodestatuses", "", "", ""},
+	yes := append(reviews(), ownsLease(), right{"create", ours, "bgpnodestatuses", "", "", ""},
 		right{"update", ours, "bgpnodestatuses", "status", "", ""},
 		right{"create", "coordination.k8s.io", "leases", "", passwords, ""},
 		right{"get", "coordination.k8s.io", "leases", "", passwords, "session-turn"},

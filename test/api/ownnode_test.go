@@ -96,6 +96,12 @@ func (s *server) testOwnNode(t *testing.T) {
 			t.Errorf("create Lease %s/%s: %v", v1alpha1.PasswordsNamespace, name, err)
 		}
 	}
+	// A token that was not issued to a Pod, for example by kubectl create token, is of no node.
+	config.Impersonate.Extra = nil
+	if kube, err = kubernetes.NewForConfig(config); err != nil {
+		t.Fatal(err)
+	}
+	refused(t, writes["create a Lease"]("n1"), []string{"the token is of no node"})
 	// The policy does not apply to other users.
 	if _, err := s.kube.CoordinationV1().Leases(guards).Create(ctx,
 		&coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: "n2"}},

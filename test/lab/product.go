@@ -149,7 +149,7 @@ func (l *Lab) launchGuard(ctx context.Context, program, node string, flags ...st
 	if err != nil {
 		return err
 	}
-	kubeconfig, err := cp.ServiceAccountKubeconfig(productNamespace, guardAccount)
+	kubeconfig, err := cp.PodKubeconfig(productNamespace, guardAccount, n.Name)
 	if err != nil {
 		return err
 	}

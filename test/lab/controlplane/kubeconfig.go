@@ -40,6 +40,30 @@ func (c *ControlPlane) ServiceAccountKubeconfig(namespace, name string) (string,
 		"system:serviceaccounts", "system:serviceaccounts:"+namespace, "system:authenticated")
 }
 
+// PodKubeconfig is like ServiceAccountKubeconfig for the token of a Pod on a node: the API server knows the node
+// (KEP-4193), which admission policies see.
+func (c *ControlPlane) PodKubeconfig(namespace, account, node string) (string, error) {
+	text, err := os.ReadFile(c.AdminKubeconfig())
+	if err != nil {
+		return "", fmt.Errorf("kubeconfig of a Pod on %s: %w", node, err)
+	}
+	config, err := clientcmd.Load(text)
+	if err != nil {
+		return "", fmt.Errorf("kubeconfig of a Pod on %s: %w", node, err)
+	}
+	for _, auth := range config.AuthInfos {
+		auth.Impersonate = "system:serviceaccount:" + namespace + ":" + account
+		auth.ImpersonateGroups = []string{"system:serviceaccounts", "system:serviceaccounts:" + namespace,
+			"system:authenticated"}
+		auth.ImpersonateUserExtra = map[string][]string{"authentication.kubernetes.io/node-name": {node}}
+	}
+	if text, err = clientcmd.Write(*config); err != nil {
+		return "", fmt.Errorf("kubeconfig of a Pod on %s: %w", node, err)
+	}
+	path := kubeconfigPath(c.dir, account+" on "+node)
+	return path, replace(path, text)
+}
+
 // RESTConfig returns the administrator's configuration for client-go. Each call returns a new copy.
 func (c *ControlPlane) RESTConfig() *rest.Config { return rest.CopyConfig(c.rest) }
 
