@@ -22,9 +22,11 @@ const (
 	probeTimeout = 5 * time.Second
 	// replyTime is how long a reply that is no longer reported still counts.
 	replyTime = time.Second
-	// maxProbesPerGuard limits the addresses that one guard is asked to probe at a time, not counting those in
-	// conflict. Further addresses wait.
-	maxProbesPerGuard = 500
+	// maxProbesPerGuard limits the addresses that one guard is asked to probe at a time, and maxContestedPerGuard those
+	// of them that another host answers for, so that the others make progress. Further addresses wait. Requests and
+	// replies are in annotations of one Lease, all of which may have 256 KiB.
+	maxProbesPerGuard    = 500
+	maxContestedPerGuard = 400
 )
 
 // lateConflictWindow is how long after a probe request a reply is accepted: as long as a report counts.
@@ -56,6 +58,9 @@ type probe struct {
 	// id is the id of the probe request. It is empty while the address waits for its turn.
 	id        string
 	contested bool
+	// refuted is the reply because of which the address is held although it is not being probed now: too many others are
+	// contested. It waits for its turn again, after the addresses that were not probed yet.
+	refuted world.Conflict
 	// until is the time after which the address is announced without a result. It is zero while the address waits for its
 	// turn.
 	until time.Time
@@ -143,10 +148,10 @@ func (p *probing) evaluate(d *Decision, a netip.Addr, last probe) (probe, place.
 		return probe{}, place.Hold{} // no guard can probe the address
 	}
 	if last.guard == is.guard {
-		is.id, is.until = last.id, last.until
+		is.id, is.until, is.refuted = last.id, last.until, last.refuted
 	}
 	if c, contested := d.World.Conflicts[a]; contested && is.id != "" {
-		is.contested, is.until = true, d.World.Now
+		is.contested, is.until, is.refuted = true, d.World.Now, c
 		return is, place.Hold{Reason: place.ReasonAddressConflict, Message: ipam.ConflictMessage(c)}
 	}
 	probed := is.id != "" && slices.Contains(d.World.Probed[is.guard], is.id)
@@ -154,20 +159,37 @@ func (p *probing) evaluate(d *Decision, a netip.Addr, last probe) (probe, place.
 		is.announced, is.expiry = true, d.World.Now.Add(lateConflictWindow)
 		return is, place.Hold{} // no other host has it, as far as the guard knows
 	}
+	if is.refuted != (world.Conflict{}) {
+		return is, place.Hold{Reason: place.ReasonAddressConflict, Message: ipam.ConflictMessage(is.refuted)}
+	}
 	return is, place.Hold{Reason: place.ReasonProbing}
 }
 
-// startProbes starts the probes of waiting addresses, in order, up to maxProbesPerGuard for each guard.
+// startProbes starts the probes of waiting addresses, in order, up to maxProbesPerGuard for each guard. Those that
+// were contested when they were probed last come after the others.
 func (p *probing) startProbes(now time.Time, order []netip.Addr) {
-	busy := map[string]int{}
-	for _, is := range p.requests {
-		if !is.announced && !is.contested && !is.until.IsZero() {
+	busy, contested := map[string]int{}, map[string]int{}
+	for _, a := range order {
+		is := p.requests[a]
+		switch {
+		case is.contested && contested[is.guard] == maxContestedPerGuard:
+			is.id, is.until, is.contested = "", time.Time{}, false
+			p.requests[a] = is
+			continue
+		case is.contested:
+			contested[is.guard]++
+		}
+		if !is.until.IsZero() {
 			busy[is.guard]++
 		}
 	}
 	p.seq++
-	for _, a := range order {
-		if is := p.requests[a]; is.until.IsZero() && busy[is.guard] < maxProbesPerGuard {
+	for _, again := range []bool{false, true} {
+		for _, a := range order {
+			is := p.requests[a]
+			if !is.until.IsZero() || busy[is.guard] >= maxProbesPerGuard || again != (is.refuted != (world.Conflict{})) {
+				continue
+			}
 			busy[is.guard]++
 			is.id, is.until = fmt.Sprintf("%x-%d", p.epoch, p.seq), now.Add(probeTimeout)
 			p.requests[a] = is

@@ -84,9 +84,26 @@ func (i *addressProber) run(ctx context.Context) {
 		}
 		found, probed := i.probes.conflicts(), i.probes.probed()
 		if i.leaseRead && (i.reported == nil || !maps.Equal(found, i.reported) || !containsAll(i.probed, probed)) {
+			i.logNew(found)
 			i.reported, i.probed = found, probed
 			i.report(found, probed)
 		}
+	}
+}
+
+// logNew logs the first conflict that was not reported yet, with their number: a host that answers for all addresses
+// causes hundreds.
+func (i *addressProber) logNew(found map[netip.Addr]convert.ConflictReport) {
+	var fresh []netip.Addr
+	for a := range found {
+		if _, known := i.reported[a]; !known {
+			fresh = append(fresh, a)
+		}
+	}
+	if len(fresh) > 0 {
+		first := slices.MinFunc(fresh, netip.Addr.Compare)
+		klog.InfoS("Address conflict detected", "address", first, "mac", found[first].MAC, "since", found[first].Since,
+			"newConflicts", len(fresh))
 	}
 }
 

@@ -91,9 +91,6 @@ func New(o Options) (*Guard, error) {
 	g.addressProber = newAddressProber(g.vswitch.Networks, func(
 		found map[netip.Addr]convert.ConflictReport, probed []string,
 	) {
-		for a, conflict := range found {
-			klog.InfoS("Address conflict detected", "address", a, "mac", conflict.MAC, "since", conflict.Since)
-		}
 		report(g.report, v1alpha1.AnnotationConflicts, found)
 		write(g.report, v1alpha1.AnnotationProbed, probed, false)
 	})
