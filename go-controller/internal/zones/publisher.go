@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/dataplane"
@@ -124,7 +125,7 @@ func (p *Publisher) observe(old, now *v1alpha1.ServicePlan) {
 			p.forget(old.Name)
 			_, drifted = p.wanted[old.Name]
 		}
-	case p.deleted[now.UID] || !isNewer(now, p.objects[now.Name]):
+	case p.deleted[now.UID] || !isNewer(now, p.objects[now.Name]) && !isRestored(old, p.objects[now.Name]):
 	default:
 		wanted := p.wanted[now.Name]
 		drifted = wanted == nil && p.pruned || wanted != nil && !equality.Semantic.DeepEqual(*wanted, now.Spec)
@@ -177,6 +178,12 @@ func (p *Publisher) Awaited() uint64 {
 // isNewer reports whether a version of an object is newer than the known one (KEP-5504).
 func isNewer(o, known *v1alpha1.ServicePlan) bool {
 	return known == nil || known.UID != o.UID || Version(o) > Version(known)
+}
+
+// isRestored reports whether whatever follows a version that a watch has delivered is the present one, even if its
+// version is lower: the watch had already delivered the known one, so etcd was restored from a backup.
+func isRestored(delivered, known *v1alpha1.ServicePlan) bool {
+	return delivered != nil && known != nil && delivered.UID == known.UID && Version(delivered) >= Version(known)
 }
 
 // Version returns the resource version of a ServicePlan. Those of one kind can be compared (KEP-5504).
@@ -338,6 +345,26 @@ func (p *Publisher) publish(ctx context.Context, key world.Key, want *plan.Servi
 	return nil
 }
 
+// read replaces what is known of a ServicePlan by what the API server has. After etcd was restored from a backup, no
+// watch may report an object that has not changed since, and the known one is of a time that has not been.
+func (p *Publisher) read(ctx context.Context, name string) error {
+	list, err := p.options.Clients.Plans.List(ctx, metav1.ListOptions{
+		FieldSelector: fields.OneTermEqualSelector(metav1.ObjectNameField, name).String()})
+	if err != nil {
+		return fmt.Errorf("read it again: %w", err)
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.forget(name)
+	for i := range list.Items {
+		if list.Items[i].Name == name {
+			list.Items[i].SetManagedFields(nil)
+			p.store(&list.Items[i])
+		}
+	}
+	return nil
+}
+
 // write creates or updates a ServicePlan.
 func (p *Publisher) write(ctx context.Context, name string, have *v1alpha1.ServicePlan,
 	spec v1alpha1.ServicePlanSpec) error {
@@ -353,6 +380,9 @@ func (p *Publisher) write(ctx context.Context, name string, have *v1alpha1.Servi
 		next := have.DeepCopy()
 		next.Spec = spec
 		got, err = p.options.Clients.Plans.Update(ctx, next, metav1.UpdateOptions{})
+	}
+	if apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) || apierrors.IsNotFound(err) {
+		err = errors.Join(err, p.read(ctx, name))
 	}
 	if err != nil {
 		return fmt.Errorf("write ServicePlan %s: %w", name, err)

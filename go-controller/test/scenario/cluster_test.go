@@ -32,6 +32,8 @@ type cluster struct {
 	processes    []*process
 	// occupied are the addresses that a host outside of the cluster has, with its MAC address.
 	occupied map[netip.Addr]string
+	// restore restores the last backup of the API server.
+	restore func()
 	// shown are the versions of the events that have been shown.
 	shown map[string]string
 }

@@ -86,8 +86,8 @@ func clusterCommands() []command {
 
 func faultCommands() []command {
 	return []command{
-		{"api", "away | back | end-watches | compact | delay RESOURCE DURATION | rival RESOURCE N",
-			"make the API server unreachable, slow, or write objects as another client does right before the product",
+		{"api", "away | back | end-watches | compact | backup | restore | delay RESOURCE DURATION | rival RESOURCE N",
+			"make the API server unreachable or slow, restore etcd, or write as another client right before the product",
 			func(c *cluster, args []string) ([]string, error) { return nil, c.disturb(args) }},
 		{"connection", "cut | restore PROCESS", "cut the connection of a process to the API server",
 			func(c *cluster, args []string) ([]string, error) {
@@ -146,6 +146,10 @@ func (c *cluster) disturb(args []string) error {
 		c.server.EndWatches()
 	case "compact":
 		c.server.Compact()
+	case "backup":
+		c.restore = c.server.Backup()
+	case "restore":
+		c.restore()
 	case "delay":
 		d, err := time.ParseDuration(args[2])
 		c.server.Delay(args[1], d)

@@ -4,6 +4,7 @@ package apiserver
 
 import (
 	"fmt"
+	"maps"
 	"time"
 )
 
@@ -28,6 +29,27 @@ func (s *Server) SetAway(away bool) {
 	defer s.mu.Unlock()
 	s.faults.away = away
 	s.wake()
+}
+
+// Backup returns a function that restores the present objects with their present resource versions, as from a snapshot
+// of etcd. The next versions are ones that other objects had before. All watches end, as the API server is restarted.
+func (s *Server) Backup() (restore func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	revision, objects := s.revision, map[*table]map[string]map[string]any{}
+	for _, t := range s.tables {
+		objects[t] = maps.Clone(t.objects) // objects are replaced, never modified
+	}
+	return func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.revision = revision
+		for t, content := range objects {
+			t.objects, t.events, t.compacted = maps.Clone(content), nil, revision
+		}
+		s.faults.watchEpoch++
+		s.wake()
+	}
 }
 
 // EndWatches ends all watches, as an API server does from time to time.

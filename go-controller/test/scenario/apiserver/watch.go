@@ -60,7 +60,7 @@ func (s *Server) watch(ctx context.Context, c *Client, q *request) (*stream, err
 	if w.seen, err = strconv.ParseUint(from, 10, 64); err != nil {
 		return nil, apierrors.NewBadRequest(fmt.Sprintf("resourceVersion: %q is no version", from))
 	}
-	if w.seen < w.table.compacted {
+	if w.seen < w.table.compacted || w.seen > s.revision {
 		status := apierrors.NewResourceExpired(fmt.Sprintf("too old resource version: %d (%d)", w.seen,
 			w.table.compacted)).Status()
 		status.Kind, status.APIVersion = "Status", "v1"
