@@ -228,7 +228,7 @@ func (b *batch) update(have record, want rows.Row) error {
 		if equal(have.column(column), native) {
 			continue
 		}
-		if elements, ok := native.([]string); ok {
+		if elements, ok := native.([]string); ok && !isRefs(value) {
 			b.replace(set{table: have.table, uuid: have.uuid, column: column}, have.strings(column), elements)
 			continue
 		}
@@ -245,6 +245,11 @@ func (b *batch) update(have record, want rows.Row) error {
 	}
 	b.detach(have)
 	return b.attach(have.uuid, want)
+}
+
+func isRefs(value any) bool {
+	_, ok := value.([]rows.Ref)
+	return ok
 }
 
 // mutateSet adds elements to a set and removes others.
@@ -293,6 +298,17 @@ func (b *batch) remove(r record) error {
 
 // native returns a desired value in the form used by the replica, with references as UUIDs.
 func (b *batch) native(value any) (any, error) {
+	if refs, ok := value.([]rows.Ref); ok {
+		var uuids []string
+		for _, ref := range refs {
+			uuid, err := b.native(ref)
+			if err != nil {
+				return nil, err
+			}
+			uuids = append(uuids, *uuid.(*string))
+		}
+		return uuids, nil
+	}
 	ref, ok := value.(rows.Ref)
 	if !ok {
 		return value, nil
@@ -331,6 +347,9 @@ func equal(have, want any) bool {
 		return ok && same(h, w)
 	case *int:
 		h, ok := have.(*int)
+		return ok && same(h, w)
+	case *bool:
+		h, ok := have.(*bool)
 		return ok && same(h, w)
 	}
 	return have == want

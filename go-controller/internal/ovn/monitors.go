@@ -38,8 +38,8 @@ func is(column, value string) ovsdb.Condition {
 // ownTables returns the tables that contain rows we own, including those of earlier versions.
 func ownTables() []string {
 	return []string{
-		rows.ACL, rows.AddressSet, rows.BFD, rows.HAChassis, rows.HAChassisGroup, rows.LoadBalancer, rows.Policy,
-		rows.Router, rows.RouterPort, rows.StaticRoute, rows.Switch, rows.SwitchPort,
+		rows.ACL, rows.AddressSet, rows.BFD, rows.Copp, rows.HAChassis, rows.HAChassisGroup, rows.LoadBalancer, rows.Meter,
+		rows.MeterBand, rows.Policy, rows.Router, rows.RouterPort, rows.StaticRoute, rows.Switch, rows.SwitchPort,
 	}
 }
 

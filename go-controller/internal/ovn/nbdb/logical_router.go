@@ -11,6 +11,7 @@ const LogicalRouterTable = "Logical_Router"
 // LogicalRouter defines an object in Logical_Router table
 type LogicalRouter struct {
 	UUID         string            `ovsdb:"_uuid"`
+	Copp         *string           `ovsdb:"copp"`
 	ExternalIDs  map[string]string `ovsdb:"external_ids"`
 	LoadBalancer []string          `ovsdb:"load_balancer"`
 	Name         string            `ovsdb:"name"`
@@ -19,6 +20,28 @@ type LogicalRouter struct {
 
 func (a *LogicalRouter) GetUUID() string {
 	return a.UUID
+}
+
+func (a *LogicalRouter) GetCopp() *string {
+	return a.Copp
+}
+
+func copyLogicalRouterCopp(a *string) *string {
+	if a == nil {
+		return nil
+	}
+	b := *a
+	return &b
+}
+
+func equalLogicalRouterCopp(a, b *string) bool {
+	if (a == nil) != (b == nil) {
+		return false
+	}
+	if a == b {
+		return true
+	}
+	return *a == *b
 }
 
 func (a *LogicalRouter) GetExternalIDs() map[string]string {
@@ -115,6 +138,7 @@ func equalLogicalRouterOptions(a, b map[string]string) bool {
 
 func (a *LogicalRouter) DeepCopyInto(b *LogicalRouter) {
 	*b = *a
+	b.Copp = copyLogicalRouterCopp(a.Copp)
 	b.ExternalIDs = copyLogicalRouterExternalIDs(a.ExternalIDs)
 	b.LoadBalancer = copyLogicalRouterLoadBalancer(a.LoadBalancer)
 	b.Options = copyLogicalRouterOptions(a.Options)
@@ -137,6 +161,7 @@ func (a *LogicalRouter) CloneModel() model.Model {
 
 func (a *LogicalRouter) Equals(b *LogicalRouter) bool {
 	return a.UUID == b.UUID &&
+		equalLogicalRouterCopp(a.Copp, b.Copp) &&
 		equalLogicalRouterExternalIDs(a.ExternalIDs, b.ExternalIDs) &&
 		equalLogicalRouterLoadBalancer(a.LoadBalancer, b.LoadBalancer) &&
 		a.Name == b.Name &&

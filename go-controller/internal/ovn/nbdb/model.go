@@ -17,6 +17,7 @@ func FullDatabaseModel() (model.ClientDBModel, error) {
 		"ACL":                         &ACL{},
 		"Address_Set":                 &AddressSet{},
 		"BFD":                         &BFD{},
+		"Copp":                        &Copp{},
 		"HA_Chassis":                  &HAChassis{},
 		"HA_Chassis_Group":            &HAChassisGroup{},
 		"Load_Balancer":               &LoadBalancer{},
@@ -26,6 +27,8 @@ func FullDatabaseModel() (model.ClientDBModel, error) {
 		"Logical_Router_Static_Route": &LogicalRouterStaticRoute{},
 		"Logical_Switch":              &LogicalSwitch{},
 		"Logical_Switch_Port":         &LogicalSwitchPort{},
+		"Meter":                       &Meter{},
+		"Meter_Band":                  &MeterBand{},
 		"NB_Global":                   &NBGlobal{},
 	})
 }
@@ -156,6 +159,43 @@ var schema = `{
         [
           "logical_port",
           "dst_ip"
+        ]
+      ],
+      "isRoot": true
+    },
+    "Copp": {
+      "columns": {
+        "external_ids": {
+          "type": {
+            "key": {
+              "type": "string"
+            },
+            "value": {
+              "type": "string"
+            },
+            "min": 0,
+            "max": "unlimited"
+          }
+        },
+        "meters": {
+          "type": {
+            "key": {
+              "type": "string"
+            },
+            "value": {
+              "type": "string"
+            },
+            "min": 0,
+            "max": "unlimited"
+          }
+        },
+        "name": {
+          "type": "string"
+        }
+      },
+      "indexes": [
+        [
+          "name"
         ]
       ],
       "isRoot": true
@@ -296,6 +336,17 @@ var schema = `{
     },
     "Logical_Router": {
       "columns": {
+        "copp": {
+          "type": {
+            "key": {
+              "type": "uuid",
+              "refTable": "Copp",
+              "refType": "weak"
+            },
+            "min": 0,
+            "max": 1
+          }
+        },
         "external_ids": {
           "type": {
             "key": {
@@ -598,6 +649,107 @@ var schema = `{
           "name"
         ]
       ]
+    },
+    "Meter": {
+      "columns": {
+        "bands": {
+          "type": {
+            "key": {
+              "type": "uuid",
+              "refTable": "Meter_Band",
+              "refType": "strong"
+            },
+            "min": 1,
+            "max": "unlimited"
+          }
+        },
+        "external_ids": {
+          "type": {
+            "key": {
+              "type": "string"
+            },
+            "value": {
+              "type": "string"
+            },
+            "min": 0,
+            "max": "unlimited"
+          }
+        },
+        "fair": {
+          "type": {
+            "key": {
+              "type": "boolean"
+            },
+            "min": 0,
+            "max": 1
+          }
+        },
+        "name": {
+          "type": "string"
+        },
+        "unit": {
+          "type": {
+            "key": {
+              "type": "string",
+              "enum": [
+                "set",
+                [
+                  "kbps",
+                  "pktps"
+                ]
+              ]
+            }
+          }
+        }
+      },
+      "indexes": [
+        [
+          "name"
+        ]
+      ],
+      "isRoot": true
+    },
+    "Meter_Band": {
+      "columns": {
+        "action": {
+          "type": {
+            "key": {
+              "type": "string",
+              "enum": "drop"
+            }
+          }
+        },
+        "burst_size": {
+          "type": {
+            "key": {
+              "type": "integer",
+              "minInteger": 0,
+              "maxInteger": 4294967295
+            }
+          }
+        },
+        "external_ids": {
+          "type": {
+            "key": {
+              "type": "string"
+            },
+            "value": {
+              "type": "string"
+            },
+            "min": 0,
+            "max": "unlimited"
+          }
+        },
+        "rate": {
+          "type": {
+            "key": {
+              "type": "integer",
+              "minInteger": 1,
+              "maxInteger": 4294967295
+            }
+          }
+        }
+      }
     },
     "NB_Global": {
       "columns": {

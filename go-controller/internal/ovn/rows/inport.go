@@ -91,11 +91,11 @@ func (g *Builder) inRouterRows(d *plan.Domain, gw plan.Gateway, f NodeFacts, sha
 	}
 	slices.Sort(networks)
 	out := []Row{
-		row(Router, map[string]any{"name": router, "options": map[string]string{
+		row(Router, protectedRouter(router, map[string]string{
 			"chassis": gw.Chassis, "always_learn_from_arp_request": "false", "mcast_relay": "false",
 			// The MAC addresses of shards must be known before the first packet, also when a gateway takes over.
 			"dynamic_neigh_routers": "false",
-		}}),
+		})),
 		row(RouterPort, map[string]any{
 			"name": port, "mac": hashMAC(g.cluster.ID + "|" + router), "networks": networks,
 		}).withParent(router),

@@ -47,12 +47,16 @@ func HandoverOf(millis int) world.Handover {
 }
 
 // TopologyRows returns the topology rows in the order in which they can be written: one slice per domain (its external
-// switch), then one per shard, then those that several shards share and, per gateway, those of its in-ports.
+// switch), then the limits of the routers of shards, one per shard, then those that several shards share and, per
+// gateway, those of its in-ports.
 func (g *Builder) TopologyRows() (domains, shards [][]Row) {
 	for _, d := range g.domains {
 		if g.isAttached(d) {
 			domains = append(domains, g.domainRows(d))
 		}
+	}
+	if len(g.shardList) > 0 {
+		shards = append(shards, protectionRows())
 	}
 	for _, s := range g.shardList {
 		if g.zone != nil {
@@ -118,14 +122,11 @@ func (g *Builder) shardRows(s *shard) []Row {
 	router := RouterName(s.ID)
 	group := s.row(HAChassisGroup, map[string]any{"name": router})
 	out := []Row{
-		s.row(Router, map[string]any{
-			"name": router,
-			"options": map[string]string{
-				"dynamic_neigh_routers":         "true",
-				"always_learn_from_arp_request": "false",
-				"mcast_relay":                   "false",
-			},
-		}).with(KeyOrdinal, strconv.Itoa(s.ordinal)),
+		s.row(Router, protectedRouter(router, map[string]string{
+			"dynamic_neigh_routers":         "true",
+			"always_learn_from_arp_request": "false",
+			"mcast_relay":                   "false",
+		})).with(KeyOrdinal, strconv.Itoa(s.ordinal)),
 		group,
 	}
 	out = append(out, g.chassisRows(s, router)...)

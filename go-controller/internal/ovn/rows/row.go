@@ -14,9 +14,12 @@ const (
 	ACL            = "ACL"
 	AddressSet     = "Address_Set"
 	BFD            = "BFD"
+	Copp           = "Copp"
 	HAChassis      = "HA_Chassis"
 	HAChassisGroup = "HA_Chassis_Group"
 	LoadBalancer   = "Load_Balancer"
+	Meter          = "Meter"
+	MeterBand      = "Meter_Band"
 	Policy         = "Logical_Router_Policy"
 	Router         = "Logical_Router"
 	RouterPort     = "Logical_Router_Port"
@@ -78,6 +81,8 @@ const (
 	OwnerClients = "Clients"
 	OwnerNode    = "Node"
 	OwnerService = "Service"
+	// OwnerProtection is that of the limits for packets that reach ovn-controller.
+	OwnerProtection = "Protection"
 	// OwnerRevision is that of the row that numbers transactions.
 	OwnerRevision = "Revision"
 )
@@ -88,7 +93,7 @@ type Row struct {
 	// ID is external_ids:k8s.ovn.org/primary-id. It is unique within the table.
 	ID string
 	// Columns contains all columns that we own. Other columns are not changed. The values are string, int, *string,
-	// *int, []string (a sorted set), map[string]string, or Ref.
+	// *int, *bool, []string (a sorted set), map[string]string, Ref, or []Ref for a set that must not be empty.
 	Columns map[string]any
 	// Parent is the set of another row that must contain this one, or zero.
 	Parent ParentRef

@@ -174,12 +174,16 @@ func text(value any) string {
 			return "-"
 		}
 		return fmt.Sprint(*v)
+	case *bool:
+		return fmt.Sprint(*v)
 	case map[string]string:
 		var pairs []string
 		for _, k := range slices.Sorted(maps.Keys(v)) {
 			pairs = append(pairs, k+"="+v[k])
 		}
 		return "{" + strings.Join(pairs, " ") + "}"
+	case []rows.Ref:
+		return "[" + text(v[0]) + "]"
 	case rows.Ref:
 		return "@" + strings.TrimPrefix(v.ID, rows.Controller+":")
 	}

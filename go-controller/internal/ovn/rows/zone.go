@@ -168,7 +168,7 @@ func (g *Builder) gatewayRows(s *shard, group Ref) []Row {
 		g.innerNetworks(innerShard4, innerShard6), nil)
 	inner[0].Columns["options"] = map[string]string{"requested-tnl-key": highestPortKey}
 	out := append([]Row{
-		s.row(Router, map[string]any{"name": router, "options": zoneOptions(shardRouterKey(s.ordinal))}).
+		s.row(Router, protectedRouter(router, zoneOptions(shardRouterKey(s.ordinal)))).
 			with(KeyOrdinal, strconv.Itoa(s.ordinal)),
 	}, inner...)
 	out = append(out, g.externalPortRows(s, group)...)

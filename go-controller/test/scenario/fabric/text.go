@@ -38,12 +38,16 @@ func value(v any) string {
 			return "-"
 		}
 		return fmt.Sprint(*v)
+	case *bool:
+		return fmt.Sprint(*v)
 	case map[string]string:
 		var pairs []string
 		for _, k := range slices.Sorted(maps.Keys(v)) {
 			pairs = append(pairs, k+"="+v[k])
 		}
 		return "{" + strings.Join(pairs, " ") + "}"
+	case []rows.Ref:
+		return "[" + value(v[0]) + "]"
 	case rows.Ref:
 		return "@" + strings.TrimPrefix(v.ID, rows.Controller+":")
 	case nil:
