@@ -12,8 +12,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"go4.org/netipx"
-	coordinationv1 "k8s.io/api/coordination/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube/convert"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/ovn/rows"
@@ -371,36 +369,7 @@ func TestAHostThatAnswersForAllAddressesSilencesNoGuard(t *testing.T) {
 	for range 60 {
 		w.Now = w.Now.Add(probeTimeout - time.Second)
 		d = m.Decide(w)
-		w.Reports, w.Probed = map[string]map[netip.Addr]world.Conflict{}, map[string][]string{}
-		for node, requests := range d.Probes {
-			lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{}}}
-			found := map[netip.Addr]convert.ConflictReport{}
-			w.Reports[node] = map[netip.Addr]world.Conflict{}
-			for _, q := range requests {
-				w.Probed[node] = append(w.Probed[node], q.ID)
-				for _, a := range q.Addresses {
-					if a.Less(netip.MustParseAddr("10.50.8.0")) { // the older Services
-						found[a] = convert.ConflictReport{MAC: conflictingMAC, Since: w.Now, Probe: q.ID}
-						w.Reports[node][a] = world.Conflict{MAC: conflictingMAC, Node: node, Since: w.Now, Probe: q.ID}
-					}
-				}
-			}
-			for annotation, value := range map[string]any{v1alpha1.AnnotationAddressProbes: requests,
-				v1alpha1.AnnotationConflicts: found, v1alpha1.AnnotationProbed: w.Probed[node]} {
-				text, err := json.Marshal(value)
-				if err != nil {
-					t.Fatal(err)
-				}
-				lease.Annotations[annotation] = string(text)
-			}
-			size := 0
-			for name, text := range lease.Annotations {
-				size += len(name) + len(text)
-			}
-			if size > 128<<10 {
-				t.Fatalf("the annotations have %d bytes; half of 256 KiB must remain for what else is reported", size)
-			}
-		}
+		answerBelow(t, w, d.Probes, netip.MustParseAddr("10.50.8.0")) // those of the older Services
 	}
 	announced, held := 0, 0
 	for _, s := range services {
@@ -413,5 +382,37 @@ func TestAHostThatAnswersForAllAddressesSilencesNoGuard(t *testing.T) {
 	}
 	if announced < honest || announced+held < len(services) {
 		t.Errorf("%d announced, %d in conflict, of %d", announced, held, len(services))
+	}
+}
+
+// answerBelow makes guards report that another host answers for each probed address below an address. It checks that
+// the annotations of a Lease have room for that.
+func answerBelow(t *testing.T, w *world.Snapshot, probes map[string][]world.ProbeRequest, end netip.Addr) {
+	t.Helper()
+	w.Reports, w.Probed = map[string]map[netip.Addr]world.Conflict{}, map[string][]string{}
+	for node, requests := range probes {
+		found := map[netip.Addr]convert.ConflictReport{}
+		w.Reports[node] = map[netip.Addr]world.Conflict{}
+		for _, q := range requests {
+			w.Probed[node] = append(w.Probed[node], q.ID)
+			for _, a := range q.Addresses {
+				if a.Less(end) {
+					found[a] = convert.ConflictReport{MAC: conflictingMAC, Since: w.Now, Probe: q.ID}
+					w.Reports[node][a] = world.Conflict{MAC: conflictingMAC, Node: node, Since: w.Now, Probe: q.ID}
+				}
+			}
+		}
+		size := 0
+		for annotation, value := range map[string]any{v1alpha1.AnnotationAddressProbes: requests,
+			v1alpha1.AnnotationConflicts: found, v1alpha1.AnnotationProbed: w.Probed[node]} {
+			text, err := json.Marshal(value)
+			if err != nil {
+				t.Fatal(err)
+			}
+			size += len(annotation) + len(text)
+		}
+		if size > 128<<10 {
+			t.Fatalf("the annotations have %d bytes; half of 256 KiB must remain for what else is reported", size)
+		}
 	}
 }

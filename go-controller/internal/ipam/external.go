@@ -82,9 +82,13 @@ func (al *allocator) keepExternal(service int, a netip.Addr, c *claimed) {
 	if c.allocated {
 		return
 	}
-	// If another host answers for it, it is announced once that host is gone.
-	if why := al.unusableExcept(p, a, s.Key, conflictRole); why != "" {
+	// If another host answers for it, it is announced once that host is gone. What a node reports of itself does not end
+	// it: a kubelet could stop any address that way.
+	if why := al.unusableExcept(p, a, s.Key, conflictRole, nodeRole, hopRole); why != "" {
 		c.served, c.reason, c.message = false, ReasonAddressExcluded, externalIPsField+": address "+why
+	} else if why := al.unusableExcept(p, a, s.Key, conflictRole); why != "" {
+		c.reason, c.message = ReasonAddressRetained, fmt.Sprintf("%s: address %s; the Service keeps it as long as it "+
+			"lists it", externalIPsField, why)
 	} else if why := p.admissionError(s); why != "" && !reserved {
 		c.reason, c.message = ReasonAddressRetained, fmt.Sprintf("%s: address %s: %s; the Service keeps it as long as it "+
 			"lists it", externalIPsField, a, why)

@@ -235,11 +235,11 @@ func foreignUses(w *world.Snapshot) []foreignUse {
 			}
 		}
 		for _, a := range n.Addrs {
-			all = append(all, foreignUse{netipx.IPRangeFrom(a, a), "an address of node", n.Name, true})
+			all = append(all, foreignUse{netipx.IPRangeFrom(a, a), nodeRole, n.Name, true})
 		}
 	}
 	for a, node := range hops {
-		all = append(all, foreignUse{netipx.IPRangeFrom(a, a), "the next hop of node", node, true})
+		all = append(all, foreignUse{netipx.IPRangeFrom(a, a), hopRole, node, true})
 	}
 	for _, d := range w.Domains {
 		for _, s := range d.Subnets {
@@ -298,11 +298,14 @@ func (pi *poolIndex) usable(p *pool, a netip.Addr) bool {
 
 // unusable returns why p, the owner of a, does not allocate it to the Service, or an empty string if it does.
 func (pi *poolIndex) unusable(p *pool, a netip.Addr, service world.Key) string {
-	return pi.unusableExcept(p, a, service, "")
+	return pi.unusableExcept(p, a, service)
 }
 
-// unusableExcept is like unusable but ignores uses in one role.
-func (pi *poolIndex) unusableExcept(p *pool, a netip.Addr, service world.Key, role string) string {
+// nodeRole and hopRole are the roles of addresses that nodes themselves report.
+const nodeRole, hopRole = "an address of node", "the next hop of node"
+
+// unusableExcept is like unusable but ignores uses in some roles.
+func (pi *poolIndex) unusableExcept(p *pool, a netip.Addr, service world.Key, roles ...string) string {
 	for _, r := range p.Exclude {
 		if r.Contains(a) {
 			return fmt.Sprintf("%s: pool %q excludes %s", a, p.Name, formatRange(r))
@@ -313,7 +316,7 @@ func (pi *poolIndex) unusableExcept(p *pool, a netip.Addr, service world.Key, ro
 	}
 	if contains(pi.foreign, a) {
 		for _, res := range pi.uses {
-			if res.Contains(a) && res.role != role {
+			if res.Contains(a) && !slices.Contains(roles, res.role) {
 				return fmt.Sprintf("%s is %s", a, res.String())
 			}
 		}

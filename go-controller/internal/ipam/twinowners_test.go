@@ -123,7 +123,14 @@ func (t *twin) keeps(s *world.Service, a netip.Addr) bool {
 // be if the pools served every Service.
 func (t *twin) answers(s *world.Service, a netip.Addr) bool {
 	return servesExternals(t.inPool(a)) && (t.allocated[s.Key][world.FamilyOf(a)] == a ||
-		t.withPools(func(p *world.Pool) { p.Admission = nil }).couldBeGiven(s, a))
+		t.withPools(func(p *world.Pool) { p.Admission = nil }).withoutNodes().couldBeGiven(s, a))
+}
+
+// withoutNodes returns the same snapshot without what nodes report of themselves.
+func (t *twin) withoutNodes() *twin {
+	w := *t.w
+	w.Nodes = nil
+	return &twin{w: &w}
 }
 
 func servesExternals(p *world.Pool) bool { return p != nil && p.ExternalIPs && len(p.Problems) == 0 }

@@ -141,8 +141,8 @@ func poolReady(disabled bool, problems []string, use ipam.PoolUsage, announced V
 func exhausted(use ipam.PoolUsage) string {
 	switch used, cooling := use.Assigned4+use.Assigned6, use.Cooldown4+use.Cooldown6; {
 	case use.Capacity4+use.Capacity6 == 0 && used+cooling == 0:
-		return "no address is usable: all are excluded (spec.exclude, spec.avoidBuggyIPs), in another pool, or addresses of " +
-			"nodes, next hops or networks"
+		return "no address is usable: all are excluded (spec.exclude, spec.avoidBuggyIPs), in another pool, or addresses " +
+			"of nodes, next hops or networks"
 	case used+cooling == 0:
 		return "all usable addresses are reserved (spec.reservations)"
 	case cooling > 0:

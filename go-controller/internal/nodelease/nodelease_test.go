@@ -84,7 +84,8 @@ func TestNoLeaseWithoutItsNode(t *testing.T) {
 		if list, err := leases.List(t.Context(), metav1.ListOptions{}); err != nil || len(list.Items) > 0 {
 			t.Errorf("Leases %v, %v; want none", list.Items, err)
 		}
-		if _, err := kube.CoreV1().Nodes().Create(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1", UID: "uid"}}, metav1.CreateOptions{}); err != nil {
+		node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1"}}
+		if _, err := kube.CoreV1().Nodes().Create(t.Context(), node, metav1.CreateOptions{}); err != nil {
 			t.Fatal(err)
 		}
 		<-time.After(maxBackoff)

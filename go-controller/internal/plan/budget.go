@@ -97,9 +97,9 @@ type Claim struct {
 // NewBudget decides which Services get what they need, and returns the limits that the others exceed. oldestFirst are
 // all Services in order of precedence.
 //
-// A Service gets all that it needs or nothing: a part would serve some clients and not others. Within a namespace, older
-// Services come first. If all namespaces together need more than the cluster programs, the largest ones are reduced to
-// an equal share, so that no namespace loses anything to another one that needs more.
+// A Service gets all that it needs or nothing: a part would serve some clients and not others. Within a namespace,
+// older Services come first. If all namespaces together need more than the cluster programs, the largest ones are
+// reduced to an equal share, so that no namespace loses anything to another one that needs more.
 func NewBudget(limits world.Limits, oldestFirst []Claim) (*Budget, map[world.Key]Excess) {
 	excess := map[world.Key]Excess{}
 	var fit []Claim

@@ -78,29 +78,7 @@ func FuzzBudget(f *testing.F) {
 			claims = append(claims, claim(string('a'+rune(b>>4%5)), i, int(b&15)))
 		}
 		budget, excess := plan.NewBudget(limits, claims)
-		needs, gets, total := map[string]int{}, map[string]int{}, 0
-		for _, c := range claims {
-			if c.Demand.Backends > limits.ServiceBackends {
-				continue
-			}
-			needs[c.Key.Namespace] += c.Demand.Backends
-			if excess[c.Key].Limit == plan.NoLimit {
-				gets[c.Key.Namespace] += c.Demand.Backends
-				total += c.Demand.Backends
-			}
-		}
-		if limits.Backends > 0 && total > limits.Backends {
-			t.Errorf("%d in total", total)
-		}
-		for namespace, need := range needs {
-			if limits.NamespaceBackends > 0 && gets[namespace] > limits.NamespaceBackends {
-				t.Errorf("namespace %s gets %d", namespace, gets[namespace])
-			}
-			if small := (limits.NamespaceBackends == 0 || need <= limits.NamespaceBackends) &&
-				(limits.Backends == 0 || need <= limits.Backends/len(needs)); small && gets[namespace] != need {
-				t.Errorf("namespace %s gets %d of %d", namespace, gets[namespace], need)
-			}
-		}
+		checkShares(t, limits, claims, excess)
 		// The youngest Service changes.
 		changed := slices.Clone(claims)
 		last := &changed[len(changed)-1]
@@ -118,4 +96,32 @@ func FuzzBudget(f *testing.F) {
 			t.Errorf("replaced: %s", cmp.Diff(want, got))
 		}
 	})
+}
+
+// checkShares checks what namespaces get within the limits.
+func checkShares(t *testing.T, limits world.Limits, claims []plan.Claim, excess map[world.Key]plan.Excess) {
+	t.Helper()
+	needs, gets, total := map[string]int{}, map[string]int{}, 0
+	for _, c := range claims {
+		if c.Demand.Backends > limits.ServiceBackends {
+			continue
+		}
+		needs[c.Key.Namespace] += c.Demand.Backends
+		if excess[c.Key].Limit == plan.NoLimit {
+			gets[c.Key.Namespace] += c.Demand.Backends
+			total += c.Demand.Backends
+		}
+	}
+	if limits.Backends > 0 && total > limits.Backends {
+		t.Errorf("%d in total", total)
+	}
+	for namespace, need := range needs {
+		if limits.NamespaceBackends > 0 && gets[namespace] > limits.NamespaceBackends {
+			t.Errorf("namespace %s gets %d", namespace, gets[namespace])
+		}
+		if small := (limits.NamespaceBackends == 0 || need <= limits.NamespaceBackends) &&
+			(limits.Backends == 0 || need <= limits.Backends/len(needs)); small && gets[namespace] != need {
+			t.Errorf("namespace %s gets %d of %d", namespace, gets[namespace], need)
+		}
+	}
 }

@@ -85,14 +85,14 @@ func countsBefore(n, other *world.Node, claim, latest seenClaim) bool {
 
 // activeGateways returns the active gateways of the shards, and records the states of the shards. A gateway
 // that died leaves its last report behind, so the claim that was seen last is the current one, or that whose report has
-// not expired. It settles only once no other gateway stands by a claim of its own. The clocks of nodes are compared only for the claims that exist when this process starts. A node that is
-// no gateway of a shard can't be active for it, whatever it reports.
+// not expired. It settles only once no other gateway stands by a claim of its own. The clocks of nodes are compared
+// only for the claims that exist when this process starts. A node that is no gateway of a shard can't be active for it,
+// whatever it reports.
 func (p *Publisher) activeGateways(
 	w *world.Snapshot, gateways map[world.ShardID][]string,
 ) map[world.ShardID]*world.Node {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	first := p.claims == nil
 	claims, active := map[world.ShardID]map[string]seenClaim{}, map[world.ShardID]*world.Node{}
 	latest := map[world.ShardID]seenClaim{}
 	fresh := false
@@ -104,14 +104,8 @@ func (p *Publisher) activeGateways(
 			if !slices.Contains(gateways[shard], n.Name) {
 				continue
 			}
-			claim, known := p.claims[shard][n.Name]
-			if !known || !claim.at.Equal(at) {
-				claim = seenClaim{at: at, seen: w.Now}
-				if first && at.Before(w.Now) {
-					claim.seen = at
-				}
-				fresh = true
-			}
+			claim, isNew := p.seen(shard, n.Name, at, w.Now)
+			fresh = fresh || isNew
 			if claims[shard] == nil {
 				claims[shard] = map[string]seenClaim{}
 			}
@@ -128,11 +122,11 @@ func (p *Publisher) activeGateways(
 			claim.superseded = claim.superseded || claim.seen.Before(latest[shard].seen)
 			byNode[name] = claim
 		}
-		state := w.ShardStates[shard]
-		state.Settled = state.Settled && !slices.ContainsFunc(w.Nodes, func(n *world.Node) bool {
-			return n != active[shard] && !byNode[n.Name].at.IsZero() && stands(n)
-		})
-		w.ShardStates[shard] = state
+		if isDisputed(w.Nodes, active[shard], byNode) {
+			state := w.ShardStates[shard]
+			state.Settled = false
+			w.ShardStates[shard] = state
+		}
 	}
 	p.claims = claims
 	if fresh {
@@ -141,9 +135,20 @@ func (p *Publisher) activeGateways(
 	return active
 }
 
-// stands reports whether what a gateway claims is what it does: its report is current, and nothing says that it does not
-// work. As long as that holds, the claim of another one has not settled, and the order of the gateways stays as it is:
-// otherwise whoever can write the Lease of one node could take a shard from its gateway, which would release it.
+// seen returns the claim of a shard by a node since at, by the node's clock, and whether it is new. p.mu must be held.
+func (p *Publisher) seen(shard world.ShardID, node string, at, now time.Time) (claim seenClaim, isNew bool) {
+	if claim, known := p.claims[shard][node]; known && claim.at.Equal(at) {
+		return claim, false
+	}
+	if p.claims == nil && at.Before(now) { // it is older than this process
+		return seenClaim{at: at, seen: at}, true
+	}
+	return seenClaim{at: at, seen: now}, true
+}
+
+// stands reports whether what a gateway claims is what it does: its report is current, and nothing says that it does
+// not work. As long as that holds, the claim of another one has not settled, and the order of the gateways stays as it
+// is: otherwise whoever can write the Lease of one node could take a shard from its gateway, which would release it.
 func stands(n *world.Node) bool {
 	if n.Agent.Silent || n.Unreachable {
 		return false
@@ -154,6 +159,14 @@ func stands(n *world.Node) bool {
 		}
 	}
 	return true
+}
+
+// isDisputed reports whether another gateway than the active one stands by a claim of its own.
+func isDisputed(nodes []*world.Node, active *world.Node, claims map[string]seenClaim) bool {
+	return slices.ContainsFunc(nodes, func(n *world.Node) bool {
+		_, claimed := claims[n.Name]
+		return claimed && n != active && stands(n)
+	})
 }
 
 // addRivals adds the other gateways that have claimed a shard, according to reports that are current.

@@ -276,11 +276,12 @@ func TestASupersededClaimDoesNotCountAgain(t *testing.T) {
 }
 
 // The claim of a node takes no shard from a gateway that stands by its own: the order of gateways stays as it is, also
-// after a restart of the controller, whatever time the node writes. It does once the other one is gone or does not work.
+// after a restart of the controller, whatever time the node writes. It does once the other one is gone or does not
+// work.
 func TestAClaimTakesNoShardFromAGatewayThatStands(t *testing.T) {
 	shard := world.ShardID{Domain: "lan"}
 	for name, c := range map[string]struct {
-		change  func(true, forged *world.Node)
+		change  func(is, forged *world.Node)
 		settled bool
 	}{
 		"stands":                {func(_, _ *world.Node) {}, false},

@@ -42,8 +42,8 @@ func protectionRow(table string, columns map[string]any, parts ...string) Row {
 }
 
 // protectionRows returns the policy that protects ovn-controller and the databases from packets of a segment, with its
-// meters. They are fair: each logical flow has a meter of its own on a chassis, so that a flood of packets to learn from
-// does not exhaust the limit of replies.
+// meters. They are fair: each logical flow has a meter of its own on a chassis, so that a flood of packets to learn
+// from does not exhaust the limit of replies.
 func protectionRows() []Row {
 	var out []Row
 	meters := map[string]string{}
