@@ -5,9 +5,13 @@ package kube
 import (
 	"context"
 	"fmt"
+	"reflect"
+	"sync/atomic"
+	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/internalversion"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -19,6 +23,7 @@ import (
 	coordinationclient "k8s.io/client-go/kubernetes/typed/coordination/v1"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/watchlist"
+	"k8s.io/klog/v2"
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
 )
@@ -93,6 +98,56 @@ func (o only[L]) IsWatchListSemanticsUnSupported() bool {
 func (o only[L]) Watch(ctx context.Context, given metav1.ListOptions) (watch.Interface, error) {
 	return o.lister.Watch(ctx, o.options(given))
 }
+
+// optional returns a client that lists nothing as long as the API server does not have the kind and never had it: a
+// CustomResourceDefinition that was lost or not installed must not stop what does not need it. Once the kind was there,
+// its absence is an error, and what was read stays. For a kind that is needed it returns the client itself.
+func optional[L runtime.Object](client lister[L], kind string, needed bool) lister[L] {
+	if needed {
+		return client
+	}
+	return &optionalKind[L]{lister: client, kind: kind}
+}
+
+type optionalKind[L runtime.Object] struct {
+	lister[L]
+	kind string
+	had  atomic.Bool
+}
+
+func (k *optionalKind[L]) List(ctx context.Context, o metav1.ListOptions) (L, error) {
+	list, err := k.lister.List(ctx, o)
+	switch {
+	case err == nil:
+		k.had.Store(true)
+	case apierrors.IsNotFound(err) && !k.had.Load():
+		klog.ErrorS(err, "Continuing without a kind: is its CustomResourceDefinition installed?", "kind", k.kind)
+		none, _ := reflect.New(reflect.TypeFor[L]().Elem()).Interface().(L) // L is a pointer to a list
+		return none, nil
+	}
+	return list, err
+}
+
+// Watch returns a watch without events, which ends after absentPause, as long as the kind is absent.
+func (k *optionalKind[L]) Watch(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+	w, err := k.lister.Watch(ctx, o)
+	if apierrors.IsNotFound(err) && !k.had.Load() {
+		none := watch.NewFake()
+		time.AfterFunc(absentPause, none.Stop)
+		return none, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("watch: %w", err)
+	}
+	k.had.Store(true)
+	return w, nil
+}
+
+// absentPause is the time between two attempts to read an absent kind.
+const absentPause = 30 * time.Second
+
+// IsWatchListSemanticsUnSupported makes client-go list before it watches.
+func (k *optionalKind[L]) IsWatchListSemanticsUnSupported() bool { return true }
 
 // object is an API object with metadata.
 type object interface {

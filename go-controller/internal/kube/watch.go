@@ -33,7 +33,7 @@ type Watch struct {
 
 // NewWatch returns the informers for the facts of a controller. Nothing is read before Run.
 func NewWatch(kube kubernetes.Interface, ours *Clients, facts *Facts) *Watch {
-	w := newWatch(kube, ours, facts, kube.CoreV1().Nodes(), ours.NodeStatuses)
+	w := newWatch(kube, ours, facts, kube.CoreV1().Nodes(), ours.NodeStatuses, false)
 	w.watchOptional(kube, networkConfigs(), ours.NetworkConfigs, openShiftPause, facts.setNetworkConfig)
 	w.watchOptional(kube, networkOperators(), ours.NetworkOperators, openShiftPause, facts.setNetworkOperator)
 	w.needed["leases"] = newInformer(kube.CoordinationV1().Leases(v1alpha1.GuardsNamespace), &coordinationv1.Lease{},
@@ -44,7 +44,7 @@ func NewWatch(kube kubernetes.Interface, ours *Clients, facts *Facts) *Watch {
 // NewNodeWatch returns the informers for the facts of one node. They watch no other Node.
 func NewNodeWatch(kube kubernetes.Interface, ours *Clients, facts *Facts, node string) *Watch {
 	w := newWatch(kube, ours, facts, only[*corev1.NodeList]{kube.CoreV1().Nodes(), node},
-		only[*v1alpha1.BGPNodeStatusList]{ours.NodeStatuses, node})
+		only[*v1alpha1.BGPNodeStatusList]{ours.NodeStatuses, node}, true)
 	w.watchOptional(kube, networkOperators(), ours.NetworkOperators, openShiftNodePause, facts.setNetworkOperator)
 	return w
 }
@@ -71,8 +71,10 @@ func (w *Watch) watchOptional(kube kubernetes.Interface, kind schema.GroupVersio
 	})
 }
 
+// newWatch returns the informers that controllers and nodes share. The kinds for BGP may be absent unless needsBGP is
+// set: a daemon that speaks BGP would end its sessions without them.
 func newWatch(kube kubernetes.Interface, ours *Clients, facts *Facts, nodes lister[*corev1.NodeList],
-	statuses lister[*v1alpha1.BGPNodeStatusList]) *Watch {
+	statuses lister[*v1alpha1.BGPNodeStatusList], needsBGP bool) *Watch {
 	return &Watch{needed: map[string]cache.Controller{
 		"services": newInformer(kube.CoreV1().Services(""), &corev1.Service{}, whole, facts.setService),
 		"endpointslices": newInformer(kube.DiscoveryV1().EndpointSlices(""), &discoveryv1.EndpointSlice{}, keepEndpoints,
@@ -83,13 +85,16 @@ func newWatch(kube kubernetes.Interface, ours *Clients, facts *Facts, nodes list
 			facts.setSecret),
 		"ipaddresspools": newInformer(ours.Pools, &v1alpha1.IPAddressPool{}, whole, facts.setPool),
 		"l2domains":      newInformer(ours.Domains, &v1alpha1.L2Domain{}, whole, facts.setDomain),
-		"bgppeers":       newInformer(ours.Peers, &v1alpha1.BGPPeer{}, whole, storeHandler(facts, facts.bgp.peers)),
-		"bgpadvertisements": newInformer(ours.Advertisements, &v1alpha1.BGPAdvertisement{}, whole,
-			storeHandler(facts, facts.bgp.advertisements)),
-		"bfdprofiles": newInformer(ours.Profiles, &v1alpha1.BFDProfile{}, whole, storeHandler(facts, facts.bgp.profiles)),
-		"communities": newInformer(ours.Communities, &v1alpha1.Community{}, whole,
+		"bgppeers": newInformer(optional(ours.Peers, "BGPPeer", needsBGP), &v1alpha1.BGPPeer{}, whole,
+			storeHandler(facts, facts.bgp.peers)),
+		"bgpadvertisements": newInformer(optional(ours.Advertisements, "BGPAdvertisement", needsBGP),
+			&v1alpha1.BGPAdvertisement{}, whole, storeHandler(facts, facts.bgp.advertisements)),
+		"bfdprofiles": newInformer(optional(ours.Profiles, "BFDProfile", needsBGP), &v1alpha1.BFDProfile{}, whole,
+			storeHandler(facts, facts.bgp.profiles)),
+		"communities": newInformer(optional(ours.Communities, "Community", needsBGP), &v1alpha1.Community{}, whole,
 			storeHandler(facts, facts.bgp.communities)),
-		"bgpnodestatuses": newInformer(statuses, &v1alpha1.BGPNodeStatus{}, whole, facts.setStatus),
+		"bgpnodestatuses": newInformer(optional(statuses, "BGPNodeStatus", needsBGP), &v1alpha1.BGPNodeStatus{}, whole,
+			facts.setStatus),
 	}}
 }
 

@@ -60,8 +60,22 @@ var shapes = map[string]func(n int, changed bool) []*world.Service{
 			}
 		})
 	},
-	"endpoints of one port": func(n int, changed bool) []*world.Service {
-		return each(1, func(_ int, s *world.Service) { s.Slices[0].Endpoints = endpoints(n, changed) })
+	"endpoints of one port, of which half are replaced": func(n int, changed bool) []*world.Service {
+		return each(1, func(_ int, s *world.Service) {
+			s.Slices[0].Endpoints = endpoints(0, n)
+			if changed {
+				s.Slices[0].Endpoints = endpoints(n/2, n+n/2)
+			}
+		})
+	},
+	"endpoints of one port, of which every other one goes": func(n int, changed bool) []*world.Service {
+		return each(1, func(_ int, s *world.Service) {
+			for i, e := range endpoints(0, n) {
+				if !changed || i%2 > 0 {
+					s.Slices[0].Endpoints = append(s.Slices[0].Endpoints, e)
+				}
+			}
+		})
 	},
 	"ports with endpoints": func(n int, _ bool) []*world.Service {
 		return each(1, func(_ int, s *world.Service) {
@@ -72,7 +86,7 @@ var shapes = map[string]func(n int, changed bool) []*world.Service{
 		return each(1, func(_ int, s *world.Service) {
 			slice := *s.Slices[0]
 			s.Slices = nil
-			for _, e := range endpoints(n, false) {
+			for _, e := range endpoints(0, n) {
 				one := slice
 				one.Endpoints = []world.Endpoint{e}
 				s.Slices = append(s.Slices, &one)
@@ -101,15 +115,11 @@ func ports(from, n int) []world.Port {
 	return out
 }
 
-// endpoints returns ready endpoints, or others in the place of each of them.
-func endpoints(n int, changed bool) []world.Endpoint {
+// endpoints returns ready endpoints with the numbers from first to before end.
+func endpoints(first, end int) []world.Endpoint {
 	var out []world.Endpoint
-	second := byte(0)
-	if changed {
-		second = 128
-	}
-	for i := range n {
-		out = append(out, world.Endpoint{Addr: netip.AddrFrom4([4]byte{10, 244, second + byte(i>>8), byte(i)}), Node: "n1",
+	for i := first; i < end; i++ {
+		out = append(out, world.Endpoint{Addr: netip.AddrFrom4([4]byte{10, 244, byte(i >> 8), byte(i)}), Node: "n1",
 			Ready: true, Serving: true})
 	}
 	return out

@@ -70,6 +70,21 @@ func clusterCommands() []command {
 				}
 				return nil, nil
 			}},
+		{"crds", "install | remove RESOURCE...", "add or remove kinds of ours", func(c *cluster, args []string) ([]string,
+			error) {
+			var kinds apiserver.Kinds
+			for _, k := range c.kinds {
+				if slices.Contains(args[1:], k.Resource) {
+					kinds = append(kinds, k)
+				}
+			}
+			if args[0] == "install" {
+				c.server.AddKinds(kinds)
+			} else {
+				c.server.RemoveKinds(kinds)
+			}
+			return nil, nil
+		}},
 		{"health", "", "what each process waits for", func(c *cluster, _ []string) ([]string, error) {
 			var out []string
 			for _, p := range c.processes {
